@@ -1,16 +1,16 @@
-/* cuda_fault.h - which of CUDA's errors say that a GPU has failed, and not the
- * program on it. By number: who tells NCCL's from CUDA's has no CUDA.
- */
+/* cuda_fault.h - the CUDA errors that mean a failed GPU, as opposed to an error
+ * of the program on it. By number, because a caller that distinguishes NCCL's
+ * errors from CUDA's is built without CUDA. */
 #ifndef MGPU_KERNELS_CUDA_FAULT_H
 #define MGPU_KERNELS_CUDA_FAULT_H
 
 #include <stdbool.h>
 
-/* device_cuda.c compares them with CUDA's own. "Unknown" is what a GPU that
- * has fallen off its bus answers; what a program does to itself (an illegal
- * address, a launch that fails) has a name. */
+/* device_cuda.c compares them with CUDA's own. A GPU that has fallen off its
+ * bus answers "unknown"; an error of the program itself (an illegal address, a
+ * failed launch) has another number. */
 enum {
-    CUDA_UNAVAILABLE = 46, /* nobody can have it, at the first use */
+    CUDA_UNAVAILABLE = 46, /* no process can use it, at the first use */
     CUDA_ECC = 214,
     CUDA_NVLINK = 220,
     CUDA_CONTAINED = 226,

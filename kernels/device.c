@@ -1,4 +1,4 @@
-/* device.c - what every device shares: dtypes and the shape of a GEMM. */
+/* device.c - functions shared by all devices: dtypes and their conversion. */
 #include "kernels/device.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* device.h - one device, host or CUDA: memory, GEMM and all kernels.
+/* device.h - the device seam, host or CUDA: memory, GEMM and all kernels.
  *
  * A device is its ops table and a workspace. Two implementations: host
  * (device_host.c and the .cu files compiled by g++) and cuda (the same .cu
@@ -17,8 +17,7 @@
  *   ERR_INVAL   a shape that the comment forbids; nothing was enqueued
  *   ERR_NOMEM   alloc only
  *   ERR_EXTERN  the device refused; it is unusable after that
- * All results are deterministic for a given device and number of threads.
- */
+ * All results are deterministic for a given device and number of threads. */
 #ifndef MGPU_KERNELS_DEVICE_H
 #define MGPU_KERNELS_DEVICE_H
 
@@ -39,9 +38,9 @@ size_t dtype_bytes(enum dtype dt);        /* of T */
 enum dtype dtype_acc(enum dtype dt);      /* A */
 size_t dtype_acc_bytes(enum dtype dt);    /* of A */
 const char *dtype_name(enum dtype dt);    /* "fp64", "fp32", "fp16", "bf16" */
-enum dtype dtype_named(const char *name); /* DT_N: there is none */
+enum dtype dtype_named(const char *name); /* DT_N: no such type */
 
-/* Value i of an array of T in host memory, which need not be aligned.
+/* Reads value i of an array of T in host memory, which need not be aligned.
  * dtype_set() rounds to the nearest, ties to even. */
 double dtype_get(enum dtype dt, const void *p, int64_t i);
 void dtype_set(enum dtype dt, void *p, int64_t i, double v);
@@ -53,14 +52,14 @@ struct conv3 {
     int32_t stride; /* 1 or 2 */
 };
 
-/* What changes from one step of an optimizer to the next, as it lies in
- * device memory, so that a captured step can be repeated. */
+/* The scalars of an optimizer that change from step to step, in device memory,
+ * so that a captured step can be repeated. */
 struct optim_now {
     double lr;
     double grad_scale; /* the gradient is multiplied by this first */
     /* AdamW: 1 - beta^step for beta1, beta2; steps count from 1. */
     double reach1, reach2;
-    int64_t first; /* SGD: the momentum buffer holds nothing yet */
+    int64_t first; /* SGD: the momentum buffer is empty */
 };
 
 /* One SGD step's scalars; see kernel_ops.sgd. */
@@ -69,7 +68,7 @@ struct sgd_args {
     double grad_scale;
     bool nesterov;
     bool first;
-    const struct optim_now *now; /* device; NULL: what is here counts */
+    const struct optim_now *now; /* device; NULL: use the scalars above */
 };
 
 /* One AdamW step's scalars. */
@@ -85,32 +84,33 @@ struct rmsprop_args {
     const struct optim_now *now;
 };
 
-/* A batch norm and the clamp behind it, as the next operation reads it:
- * u = clamp((z - mean) * rstd * gamma + beta), to [0, cap]; cap 0: no clamp. */
+/* A batch norm and the clamp after it, which the next operation applies when it
+ * reads: u = clamp((z - mean) * rstd * gamma + beta), to [0, cap]; cap 0: no
+ * clamp. */
 struct norm {
     const void *mean, *rstd;  /* [C] A */
     const void *gamma, *beta; /* [C] T */
     double cap;
 };
 
-/* What an operation leaves about its output z, over all of its rows:
- * mean, rstd = 1 / sqrt(var + eps), both [C] A, and the running statistics
- * r += momentum * (batch - r), [C] A, with the unbiased variance, as
+/* Statistics that an operation computes of its output z, over all of its rows:
+ * mean, rstd = 1 / sqrt(var + eps), both [C] A, and the running statistics r +=
+ * momentum * (batch - r), [C] A, with the unbiased variance, as
  * torch.nn.BatchNorm2d. */
 struct norm_stats {
     void *mean, *rstd, *run_mean, *run_var;
     double eps, momentum;
 };
 
-/* The gradient of a norm. d is dL/du where the clamp did not cut, else 0. */
+/* The gradient of a norm. d is dL/du where the clamp did not clip, else 0. */
 struct norm_grad {
     void *sums;           /* [2, C] A: sums over rows of d * hat and of d */
     void *dgamma, *dbeta; /* [C] T: the same */
 };
 
-/* What a device did, and how long it took; see device_ops.count. */
+/* Kinds of work that device_ops.count counts and times. */
 enum device_work {
-    DEVICE_KERNEL, /* one launch; a product is not one */
+    DEVICE_KERNEL, /* one launch; a GEMM counts separately */
     DEVICE_GEMM,
     DEVICE_TO_DEVICE,
     DEVICE_TO_HOST,
@@ -123,10 +123,10 @@ struct device_count {
 };
 
 struct device;
-struct graph; /* calls that were captured */
+struct graph; /* captured calls */
 
 enum {
-    PUT_BYTES = 128,   /* of one put() */
+    PUT_BYTES = 128,   /* limit of one put() */
     DEVICE_MARKS = 16, /* mark(0) to mark(15) */
     DEVICE_SLOTS = 4,  /* send(0) to send(3) */
 };
@@ -139,55 +139,56 @@ struct device_ops {
     /* Zeroed, 256-byte aligned. */
     int (*alloc)(struct device *d, size_t bytes, void **ret, struct error *err);
     void (*release)(struct device *d, void *p); /* NULL is fine */
-    /* Page-locks host memory, so that to_device() from it is asynchronous and
-     * faster; until unpin(). Both NULL where there is nothing to lock. */
+    /* Page-locks host memory until unpin(), so that to_device() from it is
+     * asynchronous and faster. Both NULL if the device needs no
+     * page-locking. */
     int (*pin)(struct device *d, void *host, size_t bytes, struct error *err);
     void (*unpin)(struct device *d, void *host);
     int (*to_device)(struct device *d, void *dst, const void *host_src,
                      size_t bytes, struct error *err);
     int (*to_host)(struct device *d, void *host_dst, const void *src,
-                   size_t bytes, struct error *err); /* waits */
+                   size_t bytes, struct error *err); /* synchronous */
     int (*copy)(struct device *d, void *dst, const void *src, size_t bytes,
                 struct error *err);
     int (*zero)(struct device *d, void *dst, size_t bytes, struct error *err);
     int (*sync)(struct device *d, struct error *err);
-    /* dst [bytes] = what is at src in host memory, which is the caller's again
-     * at once; at most PUT_BYTES. For the scalars of a step. */
+    /* Copies src [bytes] in host memory to dst; the caller may reuse src at
+     * once; at most PUT_BYTES. For the scalars of a step. */
     int (*put)(struct device *d, void *dst, const void *src, size_t bytes,
                struct error *err);
-    /* Optional: of the memory that alloc() takes from. */
+    /* Optional: the size of the memory that alloc() allocates from. */
     int (*memory)(struct device *d, size_t *ret_free, size_t *ret_total,
                   struct error *err);
 
     /* ---- the same calls again ---------------------------------------------
      * Optional, all four or none. Between capture_begin() and capture_end(),
-     * calls that enqueue work are kept and not run; launch() runs them in
-     * their order, on what is in memory then. Only what ran before with the
-     * same shapes can be captured, for nothing may be allocated; copies from
-     * and to the host, put(), sync() and alloc() cannot.
+     * calls that enqueue work are recorded and not run; launch() runs them in
+     * their order, on the memory's contents at that time. Only calls that ran
+     * before with the same shapes can be captured, because capturing cannot
+     * allocate; copies from and to the host, put(), sync() and alloc() cannot.
      *
-     * err  capture_end: ERR_EXTERN also when a call in between failed; the
-     *      device is then as it was before capture_begin() */
+     * err  capture_end: ERR_EXTERN also if a call in between failed; the device
+     *      is then in the state before capture_begin() */
     int (*capture_begin)(struct device *d, struct error *err);
     int (*capture_end)(struct device *d, struct graph **ret, struct error *err);
     int (*launch)(struct device *d, struct graph *g, struct error *err);
     void (*graph_free)(struct device *d, struct graph *g); /* NULL is fine */
 
-    /* Optional, both or neither: the time on the device. mark() remembers
-     * when the work enqueued so far ends; it can be captured. elapsed() is
-     * from one mark to another; both have to be over (sync). */
+    /* Optional, both or neither: the time on the device. mark() records when
+     * the work enqueued so far ends; it can be captured. elapsed() is the time
+     * from one mark to another; both must have passed (sync). */
     int (*mark)(struct device *d, int32_t i, struct error *err);
     int (*elapsed)(struct device *d, int32_t from, int32_t to, double *ret_s,
                    struct error *err);
 
-    /* ---- copies beside the work -------------------------------------------
-     * Optional, all four or none. A slot is one buffer on the device that is
-     * filled from the host while the device works:
-     *   send     begins to copy, when what was enqueued before the slot's
-     *            last reuse() is over; host_src is read until sent() returns
-     *   receive  what is enqueued from now on comes after the slot's copy
-     *   reuse    what was enqueued up to now was the last to need the slot
-     *   sent     waits until the copy is over */
+    /* ---- copies beside the work
+     * ----------------------------------------------- Optional, all four or
+     * none. A slot is one buffer on the device that is filled from the host
+     * while the device works: send     starts a copy after the work that was
+     * enqueued before the slot's last reuse(); host_src is read until sent()
+     * returns receive  work enqueued from now on waits for the slot's copy
+     *   reuse    no work enqueued from now on reads the slot
+     *   sent     waits until the copy has finished */
     int (*send)(struct device *d, int32_t slot, void *dst, const void *host_src,
                 size_t bytes, struct error *err);
     int (*receive)(struct device *d, int32_t slot, struct error *err);
@@ -199,19 +200,18 @@ struct device_ops {
      * to even. y is not x, unless the types are the same. */
     int (*cast)(struct device *d, enum dtype to, void *y, enum dtype from,
                 const void *x, int64_t n, struct error *err);
-    /* From now on fp32 products may round their factors to 10 bits of
-     * fraction (NVIDIA's TF32). Optional: NULL where the hardware has no such
-     * thing. */
+    /* From now on fp32 products may round their factors to 10 bits of fraction
+     * (NVIDIA's TF32). Optional: NULL if the hardware lacks it. */
     int (*allow_tf32)(struct device *d, bool allow, struct error *err);
-    /* From now on a product of a new shape may take the algorithm that is the
-     * fastest at its first call, which may be another one in another run; else
-     * it follows from shape and device. Optional. */
+    /* From now on the first call of a product with a new shape may choose the
+     * fastest algorithm by timing, which may differ between runs; otherwise
+     * shape and device determine it. Optional. */
     int (*tune)(struct device *d, bool on, struct error *err);
 
     /* ---- GEMM ------------------------------------------------------------ */
     /* C[m,n] = alpha * op(A) op(B) + beta * C, row major, leading dimensions
-     * in elements; op(A) is [m,k], op(B) is [k,n]. Sums are kept in A, and
-     * rounded to T once. */
+     * in elements; op(A) is [m,k], op(B) is [k,n]. Sums are accumulated in A,
+     *      and rounded to T once. */
     int (*gemm)(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
                 int32_t n, int32_t k, double alpha, const void *A, int32_t lda,
                 const void *B, int32_t ldb, double beta, void *C, int32_t ldc,
@@ -224,9 +224,9 @@ struct device_ops {
                    const struct conv3 *s, struct error *err);
 
     /* ---- convolution and batch norm together ------------------------------
-     * A wide tensor moves through memory as z, before its norm: the reader
-     * applies the norm, the writer leaves the statistics. */
-    /* u = x, or norm(x) with in, plus skip if there is one, [rows, K]; kept
+     * A wide tensor is stored as z, before its norm: the operation that reads
+     * it applies the norm, the one that writes it computes the statistics. */
+    /* u = x, or norm(x) with in, plus skip if there is one, [rows, K]; stored
      * in y if that is not NULL.  z [rows, N] = u w^T with w [N, K].
      * out  stats  NULL: not wanted
      * err  ERR_INVAL rows < 2 with stats */
@@ -234,11 +234,11 @@ struct device_ops {
                   const struct norm_stats *stats, void *y, const void *x,
                   const struct norm *in, const void *skip, const void *w,
                   int64_t rows, int32_t K, int32_t N, struct error *err);
-    /* From d [rows, N], the gradient of norm(z), whose sums are known, to
-     * dw [N, K] = dz^T u  and  dx [rows, K] = dz w + extra, gated by `in`,
-     * with the sums of that in `out`.
-     * in   u      [rows, K] the forward pass's, or NULL: norm(x) is made again
-     *      x, in  x NULL, or in NULL: dx is not gated, and has no sums
+    /* From d [rows, N], the gradient of norm(z), whose sums are given, computes
+     * dw [N, K] = dz^T u  and  dx [rows, K] = dz w + extra, gated by `in`, with
+     * the sums of that in `out`.
+     * in   u      [rows, K] the forward pass's, or NULL: norm(x) is computed
+     *      again x, in  x NULL, or in NULL: dx is not gated, and has no sums
      *      extra  [rows, K], or NULL
      * out  dx     NULL: not wanted; not d */
     int (*pw_bwd)(struct device *d, enum dtype dt, void *dx, void *dw,
@@ -291,8 +291,8 @@ struct device_ops {
     int (*dropout)(struct device *d, enum dtype dt, void *y, const void *x,
                    int64_t n, double p, const uint64_t *seed, uint64_t offset,
                    struct error *err);
-    /* Softmax cross-entropy over rows of z [rows, C]; a label < 0 is left
-     * out: loss 0, gradient 0. A label >= C is a NaN in both.
+    /* Softmax cross-entropy over rows of z [rows, C]; a row with a label < 0 is
+     * skipped: loss 0, gradient 0. A label >= C gives NaN in both.
      * in    smooth  0..below 1: that share of the label's weight is spread
      *               over all classes, as torch's label_smoothing
      *       scale   device memory; NULL without grad
@@ -306,11 +306,10 @@ struct device_ops {
                 struct error *err);
     /* x [N, S, S, C] T: image i is the part of src that list[i] names, see
      * kernels/cv/image_u8.h, resized and then (v / 255 - mean[c]) / std[c]. An
-     * image stored with one channel has it repeated.
+     * image stored with one channel is replicated to C.
      *
-     * in   list  [N], device memory; image_u8_check() is the caller's
-     *      C     1 or IMAGE_CHANNELS
-     */
+     * in   list  [N], device memory; the caller has checked each with
+     *      image_u8_check() C     1 or IMAGE_CHANNELS */
     int (*images_u8)(struct device *d, enum dtype dt, void *x,
                      const uint8_t *src, const struct image_u8 *list, int32_t N,
                      int32_t S, int32_t C, const struct image_norm *norm,
@@ -334,20 +333,20 @@ struct device_ops {
     int (*rmsprop)(struct device *d, enum dtype dt, void *p, void *v, void *m,
                    void *mean, const void *g, int64_t n,
                    const struct rmsprop_args *a, struct error *err);
-    /* out [1] double = the sum of x^2, x [n] T, taken in double; NaN and
-     * infinity come through. */
+    /* out [1] double = the sum of x^2, x [n] T, accumulated in double; NaN and
+     *      infinity propagate. */
     int (*sum_squares)(struct device *d, enum dtype dt, void *out,
                        const void *x, int64_t n, struct error *err);
     /* mean [n] A = decay * mean + (1 - decay) * p, p [n] T. */
     int (*ema)(struct device *d, enum dtype dt, void *mean, const void *p,
                int64_t n, double decay, struct error *err);
 
-    /* Optional, for libraries beside us (NCCL): the CUstream that the calls
-     * above enqueue on. */
+    /* Optional, for libraries that enqueue work themselves (NCCL): the CUstream
+     * of the calls above. */
     void *(*stream)(struct device *d);
-    /* Optional: from now on adds each work that is done to to[DEVICE_WORK_N],
-     * which the caller keeps; NULL: no more. A GPU has none of it, for its
-     * maker's profiler sees more. */
+    /* Optional: from now on adds each completed work to to[DEVICE_WORK_N],
+     * which the caller owns; NULL: stops. A GPU does not implement it, because
+     * NVIDIA's profiler measures more. */
     void (*count)(struct device *d, struct device_count *to);
     /* Optional: the PCI address, "0000:18:00.0". */
     const char *(*bus)(struct device *d);
@@ -360,14 +359,14 @@ struct device {
     bool host_memory; /* its memory can be read and written by the CPU */
 };
 
-/* threads 0: as many as OMP_NUM_THREADS or the affinity mask allow. Used by
- * the thread that created it: OpenMP's team size belongs to a thread.
+/* threads 0: as many as OMP_NUM_THREADS or the affinity mask allow. Only the
+ * thread that created it may use it: OpenMP's team size belongs to a thread.
  * err ERR_INVAL threads not in 0..1024;  ERR_NOMEM */
 int device_host_create(int32_t threads, struct device **ret,
                        struct error *err) MUST_CHECK;
 
-/* Opens the plug-in libmgpu-cuda.so (at $MGPU_CUDA_PLUGIN when that is set,
- * else beside the program, in ../lib/mgpu or in ../lib of a build tree) and
+/* Opens the plug-in libmgpu-cuda.so (at $MGPU_CUDA_PLUGIN if that is set, else
+ * in the program's directory, in ../lib/mgpu or in ../lib of a build tree) and
  * its device `index`.
  * err ERR_UNAVAIL no plug-in, no driver or no GPU; the message says which */
 int device_cuda_create(int32_t index, struct device **ret,

@@ -1,11 +1,10 @@
 /* device_cuda.c - a GPU as a device: memory and one stream. In the plug-in
  * libmgpu-cuda.so, with gemm_cuda.c and the kernels as nvcc compiles them.
  *
- * All work goes to one stream of the device's own, so ops run in the order
- * of the calls and nothing else on the GPU waits for them. A launch or a
- * copy reports only that it was not accepted; what goes wrong while a kernel
- * runs is reported by a later call, at the latest by sync() or to_host().
- */
+ * All work goes to one stream of the device's own, so ops run in the order of
+ * the calls and block no other work on the GPU. A launch or a copy only reports
+ * that it was refused; a later call reports an error of a running kernel, at
+ * the latest sync() or to_host(). */
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
@@ -29,15 +28,16 @@ enum {
     BLOCK_WORK = 1024,
 };
 
-/* Every CUDA call goes through here: the one translation of its errors. */
+/* Every CUDA call goes through this function, the only translation of CUDA's
+ * errors. */
 int cuda_check(int status, const char *what, struct error *err)
 {
     cudaError_t e = (cudaError_t)status;
 
     if (e == cudaSuccess)
         return 0;
-    /* CUDA keeps it for the next cudaGetLastError(), where launch() would
-     * take it for its own. */
+    /* CUDA keeps the error for the next cudaGetLastError(), where launch()
+     * would take it for its own. */
     (void)cudaGetLastError();
     switch (e) {
     case cudaErrorMemoryAllocation:
@@ -65,7 +65,7 @@ static int cuda_report(struct exec_device *exec, const char *op,
                        struct error *err)
 {
     (void)cuda_check(exec->failed, op, err);
-    /* A launch without resources is not alloc's ERR_NOMEM. */
+    /* A launch that lacks resources is not alloc's ERR_NOMEM. */
     if (err && err->code != ERR_DEVICE)
         err->code = ERR_EXTERN;
     return -1;
@@ -92,7 +92,7 @@ static void cuda_release(struct device *d, void *p)
     (void)cudaFree(p); /* waits for the work that uses it */
 }
 
-/* Zeroed before it returns: another stream (NCCL's) may be the first user. */
+/* Zeroed before it returns: another stream (NCCL's) may use it first. */
 static int cuda_alloc(struct device *d, size_t bytes, void **ret,
                       struct error *err)
 {
@@ -126,8 +126,8 @@ static void cuda_unpin(struct device *d, void *host)
     (void)cudaHostUnregister(host);
 }
 
-/* Pageable memory may be reused when this returns; pinned memory is read
- * until the stream gets there. */
+/* Pageable memory may be reused when this returns; pinned memory is read when
+ * the stream reaches the copy. */
 static int cuda_to_device(struct device *d, void *dst, const void *host_src,
                           size_t bytes, struct error *err)
 {
@@ -163,8 +163,8 @@ static int cuda_zero(struct device *d, void *dst, size_t bytes,
                       err);
 }
 
-/* A graph has the address of the scratch that there was when it was captured:
- * while there is one, the old scratch is kept. */
+/* A graph contains the address of the scratch at its capture: while a graph
+ * exists, the old scratch is kept. */
 static int cuda_grow(struct exec_device *exec, size_t bytes, struct error *err)
 {
     struct cuda_device *cuda = (struct cuda_device *)exec;
@@ -255,7 +255,7 @@ __attribute__((visibility("default"))) int mgpu_cuda_count(int32_t *ret,
     return 0;
 }
 
-/* There is a driver and it has this GPU. */
+/* Checks that there is a driver and that it has this GPU. */
 static int find_gpu(int32_t index, int32_t *ret_multiprocessors,
                     struct error *err)
 {

@@ -1,9 +1,8 @@
 /* device_host.c - the host as a device: malloc'd memory, OpenMP blocks.
  *
- * Ops run when they are called, in the calling thread and its OpenMP team;
- * sync() has nothing to wait for. The number of OpenMP threads is a property
- * of the calling thread, so a device is used by the thread that created it.
- */
+ * Ops run synchronously, in the calling thread and its OpenMP team; sync() does
+ * nothing. The number of OpenMP threads is a property of the calling thread, so
+ * a device is used by the thread that created it. */
 #include <omp.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -33,11 +32,11 @@ static int host_alloc(struct device *d, size_t bytes, void **ret,
     (void)d;
     void *p = NULL;
     const size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : ALIGN;
-    /* Of exactly this size, so that ASan sees a step over its end. */
+    /* Of exactly this size, so that ASan detects an access past its end. */
     if (bytes > PTRDIFF_MAX || posix_memalign(&p, align, bytes + !bytes) != 0)
         return error_set(err, ERR_NOMEM, "%zu bytes of host memory", bytes);
-    /* Walks through activations miss the TLB at every page of 4 kB. A kernel
-     * without huge pages refuses, and nothing is lost. */
+    /* Passes over activations miss the TLB at every page of 4 kB. If the kernel
+     * refuses huge pages, ordinary ones work. */
     if (bytes >= HUGE_PAGE)
         (void)madvise(p, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
     memset(p, 0, bytes);
@@ -123,9 +122,9 @@ static void host_destroy(struct device *d)
     free(exec);
 }
 
-/* The wide build takes a CPU with all of x86-64-v4. $MGPU_HOST_SIMD=256 leaves
- * it out: for a comparison, and for results that are to be the same bits as
- * those of a machine without it. */
+/* The wide build requires a CPU with all of x86-64-v4. $MGPU_HOST_SIMD=256
+ * disables it: for comparisons, and for bit-identical results with a machine
+ * that lacks it. */
 static bool is_wide(void)
 {
 #if HAVE_WIDE

@@ -15,8 +15,8 @@
 
 #define PLUGIN "libmgpu-cuda.so"
 
-/* Where the plug-in may be, from the directory of the program: installed,
- * beside it, and in a build tree. */
+/* Paths of the plug-in relative to the program's directory: installed, in the
+ * same directory, and in a build tree. */
 static const char *const places[] = {
     PLUGIN,
     "../lib/mgpu/" PLUGIN,
@@ -66,7 +66,7 @@ static int find_symbol(const char *name, void **ret, struct error *err)
 
     if (find_plugin(path, sizeof(path), err) < 0)
         return -1;
-    /* Never closed: CUDA's own threads and exit handlers live in it. */
+    /* Never closed: CUDA's own threads and exit handlers use it. */
     void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!lib)
         return error_set(err, ERR_UNAVAIL, "plug-in: %s", dlerror());

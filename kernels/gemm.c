@@ -1,8 +1,7 @@
-/* gemm.c - the shape of a GEMM, checked before any library sees it.
+/* gemm.c - check the shape of a GEMM before calling a library.
  *
  * BLAS reports a wrong argument by printing and exiting, cuBLASLt by a code
- * without a name for the argument: neither is an error message.
- */
+ * without a name for the argument: neither is an error message. */
 #include "kernels/exec/exec_device.h"
 
 static int32_t at_least(int32_t n)

@@ -1,24 +1,23 @@
-/* gemm_cuda.c - GEMM by cuBLASLt. The only file that sees its header.
+/* gemm_cuda.c - GEMM by cuBLASLt. The only file that includes its header.
  *
- * cuBLAS is column major. A row-major C is a column-major C transposed, and
- * (A B)^T = B^T A^T: the operands change places, and each keeps its own
+ * cuBLAS is column major. A row-major C is a column-major C transposed, and (A
+ * B)^T = B^T A^T: the operands swap places, and each keeps its own
  * transposition and leading dimension.
  *
- * What cuBLASLt needs to know of a product, and the algorithm that it is
- * computed with, is found once per shape and kept: a network has some 150
- * shapes, and to ask costs ten times what a launch does. The algorithm is the
- * first that the library's heuristic names, which depends on the shape, the
- * GPU and the library alone. With tune() it is the fastest of the first few,
- * timed on the operands of the first call; another run may choose another,
- * so that its results may differ in rounding.
+ * cuBLASLt's descriptors of a product and its algorithm are determined once per
+ * shape and cached: a network has some 150 shapes, and a query costs ten times
+ * as much as a launch. The algorithm is the first one of the library's
+ * heuristic, which depends on the shape, the GPU and the library alone. With
+ * tune() it is the fastest of the first few, timed on the operands of the first
+ * call; another run may choose another, so that its results may differ in
+ * rounding.
  *
- * fp32 is computed in fp32 unless the job asks for TF32: 10 bits of fraction
- * are a choice for it to make, not for the library. 16-bit factors are summed
- * in fp32, also between the parts of a product that is split along k: schemes
- * that add such parts in the type of the result are left out. What is left
- * adds in a fixed order, so that the same algorithm gives the same bits. The
- * workspace is ours: nothing is allocated in a step.
- */
+ * fp32 is computed in fp32 unless the job asks for TF32: the job decides about
+ * 10 bits of fraction, not the library. 16-bit factors are summed in fp32, also
+ * between the parts of a product that is split along k: algorithms that add
+ * such parts in the type of the result are excluded. The remaining ones add in
+ * a fixed order, so that the same algorithm gives the same bits. The workspace
+ * is preallocated: a step allocates nothing. */
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
@@ -29,18 +28,18 @@
 enum {
     /* What NVIDIA recommends for compute capability 9.0. */
     WORKSPACE_BYTES = 32 << 20,
-    CANDIDATES = 8, /* that are timed */
+    CANDIDATES = 8, /* how many are timed */
     ROUNDS = 5,     /* of each; the fastest counts */
     BUCKETS = 256,
-    ALIGNED_MOST = 256, /* beyond it nothing is gained */
+    ALIGNED_MOST = 256, /* larger alignment gains nothing */
 };
 
-/* What an algorithm depends on; compared byte by byte. */
+/* The parameters that determine an algorithm; compared byte by byte. */
 struct shape {
     int32_t dt, ta, tb, m, n, k, lda, ldb, ldc;
     int32_t adds;   /* beta is not 0 */
     int32_t tf32;   /* of an fp32 product */
-    int32_t align;  /* bytes, of the operand that has the least */
+    int32_t align;  /* bytes, of the least aligned operand */
     int32_t chosen; /* by time */
 };
 
@@ -223,7 +222,7 @@ static int prefer(cublasLtMatmulPreference_t pref, const struct shape *s,
     return 0;
 }
 
-/* The algorithms that the library would take, the best first. */
+/* The algorithms that the library suggests, the best first. */
 static int ask(struct cuda_gemm *g, struct plan *p,
                cublasLtMatmulHeuristicResult_t ret[CANDIDATES], int *ret_n,
                struct error *err)
@@ -261,7 +260,7 @@ static int run(struct cuda_gemm *g, const struct plan *p,
                       err);
 }
 
-/* The fastest of ROUNDS, after one that loads the code. */
+/* The fastest of ROUNDS runs, after one that loads the code. */
 static int measure(struct cuda_gemm *g, const struct plan *p,
                    const cublasLtMatmulAlgo_t *algo, const struct operands *x,
                    float *ret_ms, struct error *err)
@@ -286,7 +285,7 @@ static int measure(struct cuda_gemm *g, const struct plan *p,
     return 0;
 }
 
-/* Each computes the same product into the same place. */
+/* Each candidate computes the same product into the same place. */
 static int choose(struct cuda_gemm *g, struct plan *p, const struct operands *x,
                   bool may_run, struct error *err)
 {
@@ -372,10 +371,10 @@ int cuda_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
         return -1;
     if (m == 0 || n == 0)
         return 0;
-    if (k == 0) /* of which cuBLASLt knows nothing: 0 C C + beta C */
+    if (k == 0) /* cuBLASLt rejects k = 0: C = beta C */
         return cuda_gemm(d, dt, false, false, m, n, 1, 0, C, 1, C, n, beta, C,
                          ldc, err);
-    /* With beta, a second run would give another result. */
+    /* With beta, a second run would change the result. */
     const struct shape s = {.dt = (int32_t)dt,
                             .ta = ta,
                             .tb = tb,

@@ -1,10 +1,8 @@
-/* gemm_host.c - GEMM by OpenBLAS. The only file that sees cblas.h.
+/* gemm_host.c - GEMM by OpenBLAS. The only file that includes cblas.h.
  *
  * The OpenMP flavour of OpenBLAS shares its threads with our kernels; the
- * pthreads flavour would have a second pool that fights the first one for
- * the cores. Single GEMMs too small to share stay on one thread by
- * OpenBLAS's own rule.
- */
+ * pthreads flavour would have a second pool that competes for the cores.
+ * OpenBLAS itself runs GEMMs that are too small to share on one thread. */
 #include <cblas.h>
 #include <omp.h>
 
@@ -12,8 +10,8 @@
 
 void host_gemm_threads(int32_t threads)
 {
-    /* OpenBLAS takes the OpenMP limit when it finds one that changed; both
-     * are set so that it has nothing to find. */
+    /* OpenBLAS adopts the OpenMP limit when it finds a change; set both, so
+     * that it finds none. */
     omp_set_num_threads(threads);
     openblas_set_num_threads(threads);
 }
@@ -30,14 +28,15 @@ static void multiply32(struct exec_device *exec, bool ta, bool tb, int32_t m,
     exec_end(exec, DEVICE_GEMM, begin_s, 0);
 }
 
-/* From the first value to the last, what lies between the rows included. */
+/* Number of values from the first to the last, including the gaps between
+ * rows. */
 static int64_t values(int32_t rows, int32_t cols, int32_t ld)
 {
     return rows > 0 && cols > 0 ? (int64_t)(rows - 1) * ld + cols : 0;
 }
 
 /* OpenBLAS 0.3.21 has no products of fp16, and of bf16 only for some CPUs:
- * copies in fp32. */
+ * multiply copies in fp32. */
 static int multiply16(struct device *d, enum dtype dt, bool ta, bool tb,
                       int32_t m, int32_t n, int32_t k, double alpha,
                       const void *A, int32_t lda, const void *B, int32_t ldb,

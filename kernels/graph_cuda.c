@@ -1,14 +1,12 @@
-/* graph_cuda.c - what a GPU can do beside running one call after the other:
- * run captured calls again, tell when it was where, and copy while it works.
+/* graph_cuda.c - CUDA graphs, timing marks, and copies that overlap with work.
  *
- * A graph is what stream capture made of the calls. Capture is thread local,
- * so that another thread (the loader's, NCCL's) may go on calling CUDA. What
- * is in a kernel's parameters is frozen with it; so are addresses, which is
- * why a scratch that has to grow is kept, and not freed, until the end.
+ * Stream capture turns calls into a graph. Capture is thread-local, so that
+ * another thread (the loader's, NCCL's) may continue to call CUDA. A graph
+ * freezes the kernels' parameters, including addresses, which is why a scratch
+ * that has to grow is kept, and not freed, until the end.
  *
  * Copies have a stream of their own. Two events per slot order them with the
- * work: `full` after the copy, `empty` after the last reader.
- */
+ * work: `full` after the copy, `empty` after the last reader. */
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
@@ -78,7 +76,7 @@ int cuda_queue_open(struct cuda_device *cuda, struct error *err)
     for (int i = 0; i < DEVICE_MARKS; i++)
         if (event(&q->marks[i], cudaEventDefault, err) < 0)
             return -1;
-    /* The host only ever waits for `full`, and a copy takes milliseconds. */
+    /* The host waits only for `full`, and a copy takes milliseconds. */
     for (int i = 0; i < DEVICE_SLOTS; i++)
         if (event(&q->slots[i].full,
                   cudaEventDisableTiming | cudaEventBlockingSync, err) < 0 ||
@@ -109,7 +107,7 @@ static int capture_end(struct device *d, struct graph **ret, struct error *err)
     cuda_of(d)->captures = false;
     int rc = cuda_check((int)cudaStreamEndCapture(stream_of(d), &calls),
                         "capture", err);
-    /* A launch that the capture refused says nothing of the device. */
+    /* A launch that failed in a capture is not an error of the device. */
     exec->failed = rc < 0 ? 0 : exec->failed;
     if (rc == 0 && !(g = calloc(1, sizeof(*g))))
         rc = error_set(err, ERR_NOMEM, "a graph");
@@ -146,8 +144,8 @@ static void graph_free(struct device *d, struct graph *g)
 /* ---- marks ----------------------------------------------------------------
  */
 
-/* In a capture, an event is an edge of the graph unless it is said to be for
- * others. */
+/* In a capture, an event is an edge of the graph unless it is declared
+ * external. */
 static int mark(struct device *d, int32_t i, struct error *err)
 {
     const unsigned flags =
@@ -185,7 +183,7 @@ static int check_slot(int32_t slot, struct error *err)
     return 0;
 }
 
-/* An event that was never recorded holds nobody up. */
+/* An event that was never recorded blocks no stream. */
 static int send_to(struct device *d, int32_t slot, void *dst,
                    const void *host_src, size_t bytes, struct error *err)
 {

@@ -1,9 +1,8 @@
-/* batchnorm.cu - batch norm where no convolution stands beside it to do it on
- * the way (exec_norm.h): behind the last row of a network, and by running
- * statistics.
+/* batchnorm.cu - batch norm as a separate kernel, where no neighbouring
+ * convolution can include it (exec_norm.h): after the last layer of a network,
+ * and with running statistics.
  *
- * src  Ioffe, Szegedy 2015, arXiv:1502.03167, algorithm 1 and section 3
- */
+ * src  Ioffe, Szegedy 2015, arXiv:1502.03167, algorithm 1 and section 3 */
 #include "kernels/exec/exec_norm.h"
 
 namespace

@@ -2,11 +2,10 @@
  *
  * One filter [3, 3] per channel: y[n,oh,ow,c] = sum over kh, kw of
  * x[n, oh*s + kh - 1, ow*s + kw - 1, c] * w[kh,kw,c]. There are only nine
- * multiplications per value, so memory decides: channels are the vector, the
- * nine filter values stay in registers, and a row of the image is walked
- * once. Pixels whose three columns are all inside, nearly all of them, take
- * a path without column checks.
- */
+ * multiplications per value, so the kernel is memory-bound: a vector holds
+ * neighbouring channels, the nine filter values stay in registers, and each
+ * row of the image is read once. Pixels whose three columns are all inside the
+ * image, nearly all of them, take a path without column checks. */
 #include "kernels/exec/exec_norm.h"
 #ifndef EXEC_CUDA
 #include "kernels/cv/depthwise_rows.h"
@@ -15,10 +14,11 @@
 namespace
 {
 
-/* Nine filter values, a norm and the sums of a filter's gradient are kept per
- * channel. At 8 channels a lane, which is 16 bytes of a 16-bit type, that takes
- * 168 registers, and a multiprocessor holds one block of 256 lanes; at 4 it
- * takes about 100, and holds two, which hide each other's waiting. */
+/* A lane keeps nine filter values, a norm and the sums of a filter's gradient
+ * per channel. At 8 channels a lane, which is 16 bytes of a 16-bit type, that
+ * takes 168 registers, and a multiprocessor holds one block of 256 lanes; at 4
+ * channels it takes about 100, and the multiprocessor holds two blocks, which
+ * hide each other's memory latency. */
 #ifdef EXEC_CUDA
 template <class T> constexpr int most = widest<T> < 4 ? widest<T> : 4;
 #define LAUNCH_TAPS(n, grid, kernel, ...)                                  \
@@ -35,7 +35,8 @@ template <class T> constexpr int most = widest<T> < 4 ? widest<T> : 4;
 #define LAUNCH_TAPS LAUNCH_ROWS
 #endif
 
-/* Rows of the image whose filter gradients are summed in registers. */
+/* Rows of the image whose filter gradients are summed in registers before they
+ * are added to memory. */
 enum { CHUNK_ROWS = 16 };
 
 FN bool inside(int i, int n)
@@ -43,8 +44,9 @@ FN bool inside(int i, int n)
     return (unsigned)i < (unsigned)n;
 }
 
-/* f(kh, kw, offset) for each tap of the 3x3 window whose top left corner is
- * (h0, w0) and that lies inside the image; `offset` is from that corner. */
+/* Calls f(kh, kw, offset) for each tap of the 3x3 window whose top left corner
+ * is (h0, w0) and that lies inside the image; `offset` is relative to that
+ * corner. */
 template <class F> FN void window(const conv3 &s, int h0, int w0, F f)
 {
     const int64_t down = (int64_t)s.W * s.C;
@@ -63,7 +65,7 @@ template <class F> FN void window(const conv3 &s, int h0, int w0, F f)
                 f(kh * 3 + kw, kh * down + kw * s.C);
 }
 
-/* With `turned`, the filter is read from its last tap to its first. */
+/* With `turned`, reads the filter from its last tap to its first. */
 template <class T, int W>
 KERNEL fwd(blk b, T *y, const T *x, const T *w, conv3 s, int turned)
 {
@@ -165,7 +167,7 @@ KERNEL bwd_filter(blk b, double *part, const T *dy, const T *x, conv3 s)
         });
 }
 
-/* u where the taps are: x, or its norm. */
+/* u at the taps: x, or its norm. */
 template <class T, int W>
 KERNEL fwd_normed(blk b, T *z, const T *x, norm_of<T> in, const T *w, conv3 s)
 {
@@ -223,8 +225,8 @@ KERNEL_OF_TWO bwd_filter_normed(blk b, double *part, const T *dz, const T *x,
 
 #ifdef EXEC_CUDA
 /* ---- with sums, as a GPU has them ------------------------------------------
- * A pixel is a row of [rows, C] for columns(), which then sums what was just
- * computed, without a second look at it. */
+ * columns() treats a pixel as a row of [rows, C] and sums values that were just
+ * computed, without reading them again. */
 struct pixel {
     int64_t n;
     int h, w;
@@ -237,7 +239,8 @@ struct pixel {
     }
 };
 
-/* As it will be read again: what is summed is what is stored. */
+/* The value as it will be read again: sum what is stored, not what was
+ * computed. */
 template <class T, int W> FN vec<acc<T>, W> as_stored(vec<acc<T>, W> v)
 {
     UNROLL for (int k = 0; k < W; k++) v.v[k] = (acc<T>)(T)v.v[k];
@@ -275,7 +278,8 @@ KERNEL_OF_TWO fwd_summed(blk b, double *part, T *z, const T *x, norm_of<T> in,
         });
 }
 
-/* dx behind the gate of the norm in front, and the sums for its gradients. */
+/* dx after the gate of the preceding norm, and the sums for that norm's
+ * gradients. */
 template <class T, int W>
 KERNEL_OF_TWO bwd_data_gated(blk b, double *part, T *dx, const T *dz, const T *w,
                       const T *x, norm_of<T> in, conv3 s)
@@ -313,7 +317,7 @@ KERNEL_OF_TWO bwd_data_gated(blk b, double *part, T *dx, const T *dz, const T *w
 }
 #endif
 
-/* A few pixels of z that lie `apart`: what the origin is made from. */
+/* A few pixels of z at a distance of `apart`: their mean becomes the origin. */
 template <class T, int W>
 KERNEL sample(blk b, work<T> *z, const T *x, norm_of<T> in, const T *w, conv3 s,
               int64_t rows, int64_t apart)

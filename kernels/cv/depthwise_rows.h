@@ -1,16 +1,16 @@
-/* depthwise_rows.h - depthwise 3x3 with the norms around it, for the host:
- * one pass over the image rows.
+/* depthwise_rows.h - depthwise 3x3 fused with the norms around it, for the
+ * host: one pass over the image rows.
  *
- * A thread takes consecutive output rows and keeps, in its second cache, the
- * three input rows that they need, normalised once. Outside the image it
- * reads a row of zeros, so that only columns have edges. The backward pass
- * keeps three rows of dz and three of u, and from them makes a row of dx
- * (gated, with its sums) and that row's share of the filter's gradient: dx,
- * dw, dgamma and dbeta, for one walk through d, z and x.
+ * A thread computes consecutive output rows and keeps the three input rows that
+ * they need, normalised once, in its L2 cache. Outside the image it reads a row
+ * of zeros, so that only columns have edge cases. The backward pass keeps three
+ * rows of dz and three of u, and from them makes a row of dx (gated, with its
+ * sums) and that row's share of the filter's gradient: dx, dw, dgamma and
+ * dbeta, for one walk through d, z and x.
  *
- * It is the portable kernels of depthwise.cu in another order; the contract
- * holds the one against a reference here, the other in the emulator.
- */
+ * It computes what the portable kernels of depthwise.cu compute, in another
+ * order; the contract test compares this one with a reference on the host, and
+ * the portable ones in the emulator. */
 #ifndef MGPU_KERNELS_CV_DEPTHWISE_ROWS_H
 #define MGPU_KERNELS_CV_DEPTHWISE_ROWS_H
 
@@ -19,7 +19,7 @@
 namespace
 {
 
-/* Up to three rows of an image, made when they are first asked for. */
+/* Up to three rows of an image, computed at the first access. */
 template <class A> struct lines {
     A *room;       /* [3, len] */
     const A *zero; /* [len] */
@@ -73,13 +73,13 @@ template <class T, int W> FN void add_to(double *part, vec<acc<T>, W> v)
     UNROLL for (int k = 0; k < W; k++) part[k] += (double)v.v[k];
 }
 
-/* Values of A that a thread needs beside its parts. */
+/* Number of A values that a thread needs in addition to its parts. */
 inline int64_t dw_room(const conv3 *s)
 {
     return 4 * (int64_t)s->W * s->C + 3 * (int64_t)s->OW * s->C;
 }
 
-/* The row of zeros in front of each thread's room. */
+/* The row of zeros before each thread's scratch. */
 template <class A>
 KERNEL clear_zeros(blk b, A *room, int64_t parts, int64_t each, int64_t n)
 {
@@ -87,9 +87,9 @@ KERNEL clear_zeros(blk b, A *room, int64_t parts, int64_t each, int64_t n)
         memset((void *)(room + i * each), 0, (size_t)n * sizeof(A));
 }
 
-/* Asks for column ow of the next row of x, or with stride 2 for both columns
- * of both rows: memory is too far for a row to be asked for when it is read.
- * What is past the end of x is asked for in vain. */
+/* Prefetches column ow of the next row of x, or with stride 2 both columns of
+ * both rows: memory latency is too long to load a row when it is used.
+ * Prefetches past the end of x have no effect. */
 template <class T> FN void fetch_x(const T *row, int64_t ow, const conv3 &s)
 {
     const int64_t C = s.C, len = s.W * C;
@@ -129,14 +129,14 @@ KERNEL dw_rows_fwd(blk b, T *z, const T *x, norm_of<T> in, const T *w, conv3 s,
             V sum = V::of(0), square = V::of(0);
             T *to = z + r * s.OW * C + c;
             UNROLL for (int k = 0; k < 9; k++) f[k] = V::load(w + k * C + c);
-            /* The next row of z, and what of x comes with it. */
+            /* Prefetch with the next row of z the matching part of x. */
             const T *next = x + (n * s.H + h0 + 3) * len + c;
             for (int64_t ow = 0; ow < s.OW; ow++) {
                 V v = taps<A, W>(row, f, ow * s.stride - 1, s.W, C, c);
                 v.store(to + ow * C);
                 __builtin_prefetch(to + olen + ow * C, 1);
                 fetch_x(next, ow, s);
-                if (converts<T>) /* the statistics are of what is stored */
+                if (converts<T>) /* the statistics cover the stored values */
                     v = V::load(to + ow * C);
                 v = v - o;
                 sum += v;
@@ -159,7 +159,8 @@ template <class T> struct dw_back {
     conv3 s;
 };
 
-/* One row of dx from what taps() or its like give for each column. */
+/* One row of dx from the values that taps() or a similar function returns per
+ * column. */
 template <class T, int W, class F>
 FN void dw_row_dx(const dw_back<T> &a, double *part, int64_t row, int64_t c,
                   F grad)
@@ -216,7 +217,7 @@ FN void dw_rows_dx2(const dw_back<T> &a, double *part, int64_t n, int64_t oh,
         });
 }
 
-/* What one row of dz gives to the filter's gradient. */
+/* Adds the contribution of one row of dz to the filter's gradient. */
 template <class A, int W, class F>
 FN void dw_row_dw(A *dw, const A *dz, const A *const *row, const conv3 &s,
                   int64_t c, F fetch)

@@ -1,18 +1,19 @@
-/* image.cu - images in: resize and normalise; patches of the first layer.
- */
+/* image.cu - image kernels: resize and normalise; patches for the first
+ * layer. */
 #include "kernels/exec/exec_launch.h"
 #include "kernels/cv/image_u8.h"
 
 namespace
 {
 
-/* What weighs in one output along one axis. lo and hi are kept to the stored
- * inputs: rounded another way than on the host, they may name one beyond,
- * whose weight is 0. Distances are whole numbers, and exact in A below 2^24.
- */
+/* The inputs that contribute to one output along one axis. lo and hi are
+ * clamped to the stored inputs: rounded differently than on the host, they may
+ * include one beyond, whose weight is 0. Distances are whole numbers, and exact
+ * in A below 2^24. */
 template <class A> struct taps {
     int lo, hi;
-    A first, step, most; /* distance of input lo, to the next, of no weight */
+    A first, step, most; /* distance of input lo, to the next, and at which
+                          * the weight is 0 */
 
     FN taps(const image_axis &a, int out, int from, int stored)
     {

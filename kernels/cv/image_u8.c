@@ -1,9 +1,9 @@
-/* image_u8.c - see image_u8.h. */
+/* image_u8.c - check the geometry of an image of bytes; see image_u8.h. */
 #include "kernels/cv/image_u8.h"
 
 #include <stdbool.h>
 
-/* Outputs o..o+S-1 of `to` are made of stored inputs only. */
+/* Whether outputs o..o+S-1 of `to` depend on stored inputs only. */
 static bool fits_axis(int32_t stored, int32_t from, int32_t n, int32_t to,
                       int32_t o, int32_t S)
 {

@@ -1,16 +1,16 @@
-/* image_u8.h - how one image of bytes becomes S x S values.
+/* image_u8.h - geometry of resizing and cropping one image of bytes to S x S
+ * values.
  *
  * A part of the image, h x w pixels, is resized to to_h x to_w, and the S x S
  * pixels of that from (oy, ox) on are the result, mirrored when flip is set.
- * Only the pixels that weigh in the result have to be stored: H x W of them,
- * the first being pixel (y0, x0) of the part.
+ * Only the pixels that contribute to the result have to be stored: H x W of
+ * them, the first being pixel (y0, x0) of the part.
  *
  * Resizing is a triangle filter with half-pixel centres, as wide as an output
  * pixel where the image shrinks, two pixels wide where it grows: bilinear
  * with antialias = True in torchvision and PIL (and no rounding to bytes in
  * between: torchvision's result for an image of floats). Growing, it is the
- * same as without antialias.
- */
+ * same as without antialias. */
 #ifndef MGPU_KERNELS_CV_IMAGE_U8_H
 #define MGPU_KERNELS_CV_IMAGE_U8_H
 
@@ -33,13 +33,13 @@ struct image_u8 {
     int32_t H, W;   /* as stored: rows, and columns of C bytes */
     int32_t C;      /* 1 or IMAGE_CHANNELS, interleaved; 0: no image, the
                        result is 0 */
-    int32_t y0, x0; /* where in the part the stored pixels begin */
+    int32_t y0, x0; /* position of the stored pixels in the part */
     int32_t h, w;   /* the part */
     int32_t to_h, to_w, oy, ox;
     int32_t flip;
 };
 
-/* Per channel; of one channel the first counts. */
+/* Per channel; an image with one channel uses the first. */
 struct image_norm {
     double mean[IMAGE_CHANNELS], std[IMAGE_CHANNELS];
 };
@@ -75,7 +75,7 @@ IMAGE_FN struct image_axis image_axis_of(int32_t n, int32_t to)
     return a;
 }
 
-/* The inputs lo..hi-1 may weigh in output i; of those at the ends the weight
+/* Inputs lo..hi-1 may contribute to output i; the weight of those at the ends
  * may be 0. */
 IMAGE_FN void image_taps(const struct image_axis *a, int32_t i, int32_t *lo,
                          int32_t *hi)
@@ -86,17 +86,17 @@ IMAGE_FN void image_taps(const struct image_axis *a, int32_t i, int32_t *lo,
     *hi = end < (double)a->n ? (int32_t)end : a->n;
 }
 
-/* From the centre of output i to that of input j, in inputs times 2 * to: a
- * whole number, which is 2 * to more for the next input. The weight of an
+/* Distance from the centre of output i to that of input j, in inputs times 2 *
+ * to: a whole number, and 2 * to more for the next input. The weight of an
  * input is 2 * max(n, to) less its distance, so that every device agrees on
- * which inputs weigh nothing. */
+ * which inputs have weight 0. */
 IMAGE_FN int64_t image_apart(const struct image_axis *a, int32_t i, int32_t j)
 {
     return (2 * (int64_t)j + 1) * a->to - (2 * (int64_t)i + 1) * a->n;
 }
 
-/* Whether images_u8() stays within src[src_bytes] for it.
- * err  ERR_INVAL what is wrong */
+/* Whether images_u8() stays within src[src_bytes] for this image.
+ * err  ERR_INVAL with the bad value */
 int image_u8_check(const struct image_u8 *m, int64_t src_bytes, int32_t S,
                    int32_t C, struct error *err) MUST_CHECK;
 

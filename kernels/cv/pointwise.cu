@@ -1,14 +1,13 @@
-/* pointwise.cu - 1x1 convolution with the norms around it: a matrix product
- * over pixels whose input is normalised on the way in and whose output is
- * summed on the way out, chunk by chunk (exec_norm.h).
- */
+/* pointwise.cu - 1x1 convolution fused with the norms around it: a matrix
+ * product over pixels, chunk by chunk, that normalises its input and sums its
+ * output (exec_norm.h). */
 #include "kernels/exec/exec_norm.h"
 
 namespace
 {
 
 #ifndef EXEC_CUDA
-/* Rows of u that lie `apart`, gathered: what the origin is made from. */
+/* Gathers rows of u at a distance of `apart`: their mean becomes the origin. */
 template <class T, int W>
 KERNEL sample(blk b, work<T> *u, const T *x, const T *skip, norm_of<T> n,
               int64_t rows, int64_t apart, int64_t C)

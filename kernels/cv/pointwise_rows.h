@@ -1,14 +1,14 @@
-/* pointwise_rows.h - 1x1 convolution with the norms around it, for the host.
+/* pointwise_rows.h - 1x1 convolution fused with the norms around it, for the
+ * host.
  *
- * A thread takes consecutive pixels, some that fit the second cache at a
- * time: it normalises them, multiplies, and sums the product while it is in
- * registers. The backward pass makes dz and u of some pixels, from these the
+ * A thread processes consecutive pixels, as many at a time as fit its L2 cache:
+ * it normalises them, multiplies, and sums the product while it is in
+ * registers. The backward pass computes dz and u of some pixels, from these the
  * gradient of the input, gated and summed in registers, and that of the
- * weights, to which every thread adds in a place of its own.
+ * weights, which every thread accumulates in its own buffer.
  *
- * pointwise.cu has the portable way; the contract holds the one against a
- * reference here, the other in the emulator.
- */
+ * pointwise.cu has the portable kernels; the contract test compares this one
+ * with a reference on the host, and the portable ones in the emulator. */
 #ifndef MGPU_KERNELS_CV_POINTWISE_ROWS_H
 #define MGPU_KERNELS_CV_POINTWISE_ROWS_H
 
@@ -17,8 +17,8 @@
 namespace
 {
 
-/* How the host splits rows: every slot is a thread's, and takes `most` rows
- * at a time. */
+/* How the host splits rows: every slot belongs to a thread, which processes
+ * `most` rows at a time. */
 struct row_slots {
     struct device *d;
     int64_t rows, slots, most;
@@ -31,8 +31,8 @@ struct row_slots {
         most = most < least ? least : most;
         most = most < n ? most : n;
     }
-    /* f(slot, first row, how many, is the slot's first). Every slot has its
-     * turn, if only with no rows. */
+    /* Calls f(slot, first row, number of rows, whether it is the slot's first).
+     * Every slot is called, if only with no rows. */
     template <class F> void each(F f) const
     {
 #pragma omp parallel for schedule(static) num_threads(d->threads) if (slots > 1)
@@ -48,7 +48,7 @@ struct row_slots {
     }
 };
 
-/* Adds what was summed in A over some rows to the sums in double. */
+/* Adds sums in A of some rows to the sums in double. */
 template <class A> FN void flush_sums(double *part, A *sums, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -57,7 +57,7 @@ template <class A> FN void flush_sums(double *part, A *sums, int64_t n)
     }
 }
 
-/* z [rows, n]: stored, and with sums [2, n] summed about the origin. */
+/* z [rows, n]: stores it, and with sums [2, n] sums it about the origin. */
 template <class T> struct put_z {
     typedef acc<T> A;
     T *z;
@@ -82,7 +82,7 @@ template <class T> struct put_z {
         V s = V::load(sums + c), q = V::load(sums + n + c);
         UNROLL for (int i = 0; i < M; i++)
         {
-            /* The statistics are of what is stored. */
+            /* Sum the stored value. */
             V x = (converts<T> ? V::load(to + i * n) : col[i]) - o;
             s += x;
             q += x * x;
@@ -92,8 +92,7 @@ template <class T> struct put_z {
     }
 };
 
-/* dx [rows, n]: extra is added, what the clamp cut is left out, and d * hat
- * and d are summed. */
+/* dx [rows, n]: adds extra, gates it by the clamp, and sums d * hat and d. */
 template <class T, bool EXTRA, bool GATES> struct put_dx {
     typedef acc<T> A;
     T *dx;
@@ -146,8 +145,8 @@ KERNEL make_u(blk b, work<T> *u, int64_t ld, const T *x, const T *skip,
     norm_rows_to<T, W>(b, u, ld, x, skip, n, rows, k);
 }
 
-/* Arrays one after the other in scratch; at first from NULL, to learn how
- * much that is. */
+/* Arrays one after the other in scratch; the first pass starts at NULL and
+ * computes their total size. */
 struct room {
     double *at;
     template <class A> A *take(int64_t n)
@@ -242,9 +241,9 @@ int pw_fwd(struct device *d, void *z, const struct norm_stats *stats, void *y,
                            converts<T> || !(plain || y)};
     const row_slots by(d, rows, k + n, VALUES, LEAST);
     const int64_t few = origin_rows(rows), slots = by.slots;
-    /* Sums that are taken in registers need their origin before z is there:
-     * from a few rows, made first. Where all of z stays in the cache, those
-     * rows would cost more than another walk. */
+    /* Sums in registers need their origin before z exists: compute it first,
+     * from a few rows. If all of z stays in the cache, those rows would cost
+     * more than a second pass over it. */
     const bool early = stats && rows * (k + n) > STAYS;
     fwd_room<T> room;
     const int64_t size =
@@ -281,8 +280,8 @@ int pw_fwd(struct device *d, void *z, const struct norm_stats *stats, void *y,
     return finish(d, "1x1 convolution", err);
 }
 
-/* dw [n, k] = the slots' parts [n, ld], in order, in A's precision. The first
- * slot's is in dw already where parts lacks it. */
+/* dw [n, k] = sum of the slots' parts [n, ld], in order, in A's precision. The
+ * first slot's part is in dw already if parts lacks it. */
 template <class T>
 KERNEL add_slots(blk b, T *dw, const acc<T> *part, int64_t slots, int64_t n,
                  int64_t k, int64_t ld)

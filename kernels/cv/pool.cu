@@ -1,4 +1,4 @@
-/* pool.cu - the mean over the pixels of each image, and its gradient. */
+/* pool.cu - average pooling over the pixels of each image, and its gradient. */
 #include "kernels/exec/exec_launch.h"
 
 namespace

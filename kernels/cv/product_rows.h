@@ -1,18 +1,17 @@
-/* product_rows.h - matrix products for the host's pointwise convolution, in
- * registers.
+/* product_rows.h - matrix products in registers, for the host's pointwise
+ * convolution.
  *
- * Its products are long and thin: many pixels, few channels. A library's
- * GEMM copies both factors into an order of its own first, which costs a
- * thin product a quarter of its time, and hides its result from the loop
- * that comes next. Here only the weights are put in order, once per op; the
- * pixels are read as they lie, and who asks for a product gets it tile by
- * tile, still in registers, to add, gate, sum and store.
+ * Its products are long and thin: many pixels, few channels. A library's GEMM
+ * first copies both factors into a layout of its own, which costs a thin
+ * product a quarter of its time, and stores its result where the next loop has
+ * to load it. Here only the weights are reordered, once per op; the pixels are
+ * read in place, and the caller receives the product tile by tile, still in
+ * registers, to add, gate, sum and store.
  *
  * A tile is TILE_ROWS rows by up to TILE_VECS vectors of columns: with the
  * row's value and the column vectors that fills the registers, 32 of AVX-512
  * and 16 of AVX2, and takes one load for about two products. Channels are
- * multiples of 8 in every width of the network, so rows of both orders fit.
- */
+ * multiples of 8 in every width of the network, so rows of both layouts fit. */
 #ifndef MGPU_KERNELS_CV_PRODUCT_ROWS_H
 #define MGPU_KERNELS_CV_PRODUCT_ROWS_H
 
@@ -23,7 +22,7 @@ namespace
 
 enum { TILE_ROWS = VEC_BYTES == 64 ? 8 : 4, TILE_VECS = 3 };
 
-/* n columns, filled up to whole vectors. */
+/* n columns, padded to whole vectors. */
 template <class A> inline int64_t padded(int64_t n)
 {
     return (n + widest<A> - 1) / widest<A> * widest<A>;
@@ -71,9 +70,9 @@ KERNEL order_columns(blk b, work<T> *to, const T *w, int64_t depth, int64_t n,
     }
 }
 
-/* The last vector of a row, of which out has `left` columns: half of it, or
- * one value after the other. lanes [M, W]. Not inline: it is rare, and would
- * be in every tile. */
+/* Stores the last vector of a row, if out has `left` columns for it: half of
+ * the vector, or one value after the other. lanes [M, W]. Not inline: it is
+ * rare, and would be in every tile. */
 template <class A, int W, int M, class F>
 __attribute__((noinline)) void put_part(const F &out, int64_t r, int64_t c,
                                         int64_t left, const A *lanes)
@@ -93,8 +92,8 @@ __attribute__((noinline)) void put_part(const F &out, int64_t r, int64_t c,
     }
 }
 
-/* Tile v of row r and column c on goes to out, column by column: a vector of
- * each row, or where the out.n columns end within a vector, half of it or one
+/* Passes the tile at row r and column c to out, column by column: a vector of
+ * each row, or if the out.n columns end within a vector, half of it or one
  * value. */
 template <class A, int W, int M, int N, class F>
 FN void put(const F &out, int64_t r, int64_t c, vec<A, W> (&v)[M][N])
@@ -116,16 +115,16 @@ FN void put(const F &out, int64_t r, int64_t c, vec<A, W> (&v)[M][N])
 
 enum { AHEAD = 48 }; /* a few hundred cycles, in rows of the weights */
 
-/* a [rows, depth] times what order_columns() made of out.n columns; out gets
- * out.fetch(r, c), which may be past the end, for what it will need there, and
- * out.column(r, c, col): col[M] are the values of W columns from c on in M
- * rows from r on. */
+/* Multiplies a [rows, depth] by the result of order_columns() for out.n
+ * columns; calls out.fetch(r, c), to prefetch what out will need there (it may
+ * be past the end), and out.column(r, c, col): col[M] are the values of W
+ * columns from c on in M rows from r on. */
 template <class A, int W, int M, int N, class F>
 FN void strip(const A *a, int64_t r, int64_t rows, int64_t depth,
               const A *panel, int64_t c, const F &out)
 {
-    /* The registers of a tile leave no room to run ahead into the next one:
-     * its memory is asked for while this one multiplies. */
+    /* A tile's registers leave no room to load the next one early: prefetch its
+     * memory while this one multiplies. */
     const int64_t ahead = M * (1 + AHEAD / depth);
 
     for (; r + M <= rows; r += M) {

@@ -1,24 +1,22 @@
 /* exec.h - the execution model that kernels are written to.
  *
- * A kernel is a function whose first parameter is a blk. It is started on
- * some number of independent blocks. The lanes of a block split loops
- * between them with lanes(n), the blocks with share(n). A kernel must be
- * right for every number of lanes and of blocks.
+ * A kernel is a function whose first parameter is a blk. A launch runs it on
+ * some number of independent blocks. The lanes of a block split loops with
+ * lanes(n), the blocks with share(n). A kernel must be correct for every number
+ * of lanes and of blocks.
  *
  *   nvcc   A block is a CUDA thread block and a lane is a thread.
- *   g++    A block has ONE lane: lanes(n) is a plain loop for the compiler to
- *          vectorise, sync() is nothing, sum() is the identity. OpenMP
- *          spreads the blocks over the cores.
+ *   g++    A block has ONE lane: lanes(n) is a plain loop that the compiler
+ *          vectorises, sync() does nothing, sum() is the identity. OpenMP
+ *          distributes the blocks over the cores.
  *   simt   g++ -DMGPU_SIMT: the CUDA side of this file, with each lane a
  *          coroutine (tests/simt/simt.h). For tests.
  *
  * Blocks take contiguous shares. A grid-stride loop, the usual CUDA idiom,
  * would become a loop with a stride of the number of cores on the host.
  *
- * Everything is in an unnamed namespace: two builds of one kernel may be
- * linked into one test, and a vec<float, 4> of the one is not that of the
- * other.
- */
+ * Everything is in an unnamed namespace: two builds of one kernel may be linked
+ * into one test, where their vec<float, 4> differ. */
 #ifndef MGPU_KERNELS_EXEC_EXEC_H
 #define MGPU_KERNELS_EXEC_EXEC_H
 
@@ -33,15 +31,15 @@
 #define EXEC_CUDA 1
 #define FN __device__ __forceinline__
 #define KERNEL static __global__ void
-/* Of MAX_LANES lanes, with registers for two blocks on a multiprocessor, which
- * hide each other's waiting: at most 128. */
+/* A block of MAX_LANES lanes, with registers for two blocks per multiprocessor,
+ * which hide each other's latency: at most 128. */
 #ifdef MGPU_SIMT
 #define KERNEL_OF_TWO KERNEL
 #else
 #define KERNEL_OF_TWO static __global__ void __launch_bounds__(256, 2)
 #endif
-/* The alignment is not decoration: without it a 16-byte store to a shared
- * array of floats faults, depending on what was placed before the array. */
+/* The alignment is required: without it a 16-byte store to a shared array of
+ * floats faults, depending on what precedes the array. */
 #define SHARED(type, name, n) alignas(16) __shared__ type name[n]
 #ifdef MGPU_SIMT
 #undef SHARED
@@ -131,8 +129,8 @@ struct blk {
     {
         __syncthreads();
     }
-    /* Every lane gets the same value. Warps first, then one value per warp;
-     * the last barrier frees `part` for the next call. */
+    /* All lanes receive the same value. First within warps, then one value per
+     * warp; the last barrier frees `part` for the next call. */
     template <class A, class Op> FN A reduce(A v, A zero, Op op) const
     {
         SHARED(A, part, 32);
@@ -216,8 +214,8 @@ struct blk {
     }
 };
 
-/* How a block's lanes cover a rectangle of rows x tiles: tiles first, then
- * rows, so that a layer of 16 channels still keeps 256 lanes busy. */
+/* Maps a block's lanes to a rectangle of rows x tiles: tiles first, then rows,
+ * so that a layer of 16 channels still keeps 256 lanes busy. */
 struct rect {
     int64_t col, across, row, down;
     FN rect(blk b, int64_t tiles)

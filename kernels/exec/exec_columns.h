@@ -6,13 +6,12 @@
  * second kernel, fold, adds the blocks' parts in order. The same number of
  * blocks thus gives the same bits, which atomic adds would not.
  *
- * A block sums `chunk` rows per lane in registers, over all columns, before
- * it adds them to its part, which is in double whatever the type: the
- * rounding error grows with the chunk, not with the rows. On the host the
- * chunk also decides how memory is walked: a tile of columns is half a cache
- * line, so each line is visited twice per chunk, and has to be in the first
- * cache still. 24 to 64 rows were the fastest for the shapes of MobileNetV2.
- */
+ * A block sums `chunk` rows per lane in registers, over all columns, before it
+ * adds them to its part, which is in double whatever the type: the rounding
+ * error grows with the chunk, not with the rows. On the host the chunk also
+ * decides how memory is walked: a tile of columns is half a cache line, so each
+ * line is visited twice per chunk, and must still be in the L1 cache. 24 to 64
+ * rows were the fastest for the shapes of MobileNetV2. */
 #ifndef MGPU_KERNELS_EXEC_EXEC_COLUMNS_H
 #define MGPU_KERNELS_EXEC_EXEC_COLUMNS_H
 
@@ -22,8 +21,8 @@ namespace
 {
 
 #ifdef EXEC_CUDA
-/* Of one value each. Lanes that share columns meet after a chunk, which takes
- * as long as some rows do. */
+/* Of one value each. Lanes that share columns combine their sums after a chunk,
+ * which takes as long as some rows do. */
 enum { SUM_ROWS = 64 };
 /* A GPU sums an op's rows in one launch, the host some of them at a time. */
 constexpr bool at_one_go = true;
@@ -32,9 +31,9 @@ enum { SUM_ROWS = 32 }; /* see above */
 constexpr bool at_one_go = false;
 #endif
 
-/* use(r, load(r)) for each r. Memory is some 700 ns away, and the compiler
- * moves no load across the store of the row before: on a GPU B rows are asked
- * for before the first of them is used. */
+/* Calls use(r, load(r)) for each r. Memory latency is some 700 ns, and the
+ * compiler moves no load across the store of the previous row: on a GPU, B rows
+ * are loaded before the first of them is used. */
 template <int B, class L, class U> FN void in_batches(range of, L load, U use)
 {
     int64_t r = of.lo;
@@ -50,7 +49,7 @@ template <int B, class L, class U> FN void in_batches(range of, L load, U use)
         use(r, load(r));
 }
 
-/* What columns() does with a row: use(sums, row, load(row)). */
+/* The work of columns() on a row: use(sums, row, load(row)). */
 template <int B, class L, class U> struct row_sum {
     L load;
     U use;
@@ -64,7 +63,7 @@ template <int B, class L, class U> FN row_sum<B, L, U> by_row(L load, U use)
 {
     return {load, use};
 }
-/* The same without a step of its own to load. */
+/* The same without a separate load. */
 struct nothing {
     FN int operator()(int64_t) const
     {
@@ -76,9 +75,8 @@ template <class U> FN row_sum<1, nothing, U> by_row(U use)
     return {nothing(), use};
 }
 
-/* f(column) prepares W columns and returns a row_sum, which adds what a row
- * gives to their Q sums. What is in part is replaced when this is the first
- * call for it. */
+/* f(column) prepares W columns and returns a row_sum, which adds a row's values
+ * to their Q sums. The first call for a part overwrites it. */
 template <class T, int W, int Q, class F>
 FN void columns(blk b, double *part, int64_t rows, int64_t C, int64_t chunk,
                 bool first, F f)
@@ -91,7 +89,7 @@ FN void columns(blk b, double *part, int64_t rows, int64_t C, int64_t chunk,
     const int64_t step = chunk * lay.down;
 
     part += b.id() * Q * C;
-    /* At least once: a block without rows has to write its zeros. */
+    /* At least once: a block without rows has to write zeros. */
     int64_t lo = mine.lo;
     do {
         int64_t hi = lo + step < mine.hi ? lo + step : mine.hi;
@@ -127,9 +125,9 @@ FN void columns(blk b, double *part, int64_t rows, int64_t C, int64_t chunk,
     } while (lo < mine.hi);
 }
 
-/* f(column, rows) for W columns and some rows at a time, until all of this
- * block's rows were visited: what belongs to columns is loaded once for many
- * rows, and memory is still walked nearly in order. */
+/* Calls f(column, rows) for W columns and some rows at a time, until it has
+ * visited all of this block's rows: values per column are loaded once for many
+ * rows, and memory is still read nearly in order. */
 template <int W, class F> FN void tiles(blk b, int64_t rows, int64_t C, F f)
 {
     const rect lay(b, C / W);
@@ -155,8 +153,8 @@ FN double fold_at(const double *part, int64_t parts, int64_t n, int64_t i)
 
 /* f(i, sums) for i in 0..n: sums[q] is that of column i + q * apart of part
  * [parts, row]. On a GPU the lanes of a block share the parts of 32 columns,
- * and their sums are added in order: a lane by itself would wait for memory
- * `parts` times, which takes longer than many a layer. */
+ * and their sums are added in order: a single lane would wait for memory
+ * `parts` times, longer than many layers take. */
 enum { FOLD_COLUMNS = 32 };
 template <int Q, class F>
 FN void folds(blk b, const double *part, int64_t parts, int64_t row, int64_t n,
@@ -197,7 +195,7 @@ FN void folds(blk b, const double *part, int64_t parts, int64_t row, int64_t n,
 #endif
 }
 
-/* Blocks for folds() of n columns. */
+/* Number of blocks for folds() of n columns. */
 inline int64_t fold_blocks(struct device *d, int64_t n)
 {
 #ifdef EXEC_CUDA
@@ -215,7 +213,7 @@ KERNEL fold(blk b, T *out, const double *part, int64_t parts, int64_t n)
              [&](int64_t i, const double *s) { out[i] = (T)s[0]; });
 }
 
-/* How many parts to make of `rows` rows of `work` values in all. */
+/* How many parts to split `rows` rows of `work` values in total into. */
 inline int64_t parts_for(struct device *d, int64_t work, int64_t rows)
 {
     const struct exec_device *e = reinterpret_cast<struct exec_device *>(d);

@@ -1,4 +1,4 @@
-/* exec_cuda.h - the CUDA device, as its own files see it. */
+/* exec_cuda.h - internals of the CUDA device, for its own files. */
 #ifndef MGPU_KERNELS_EXEC_EXEC_CUDA_H
 #define MGPU_KERNELS_EXEC_EXEC_CUDA_H
 
@@ -15,8 +15,8 @@ struct cuda_device {
     struct cuda_gemm *gemm;   /* gemm_cuda.c */
     struct cuda_queue *queue; /* graph_cuda.c */
     bool captures;
-    int32_t graphs; /* that there are */
-    /* They may still use a scratch that has grown since. */
+    int32_t graphs; /* number of existing ones */
+    /* Graphs may still use a scratch that has grown since. */
     void *retired[RETIRED_MOST];
     int32_t n_retired;
 };
@@ -33,7 +33,7 @@ int cuda_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
 int cuda_allow_tf32(struct device *d, bool allow, struct error *err);
 int cuda_tune(struct device *d, bool on, struct error *err);
 
-/* Capture and replay, marks, and copies beside the work. */
+/* Capture and replay, marks, and copies in parallel with the work. */
 int cuda_queue_open(struct cuda_device *cuda, struct error *err);
 void cuda_queue_close(struct cuda_device *cuda); /* half-opened is fine */
 void cuda_queue_install(struct device_ops *ops);

@@ -1,11 +1,11 @@
-/* exec_device.h - what the launch code needs of a device, in every build.
+/* exec_device.h - the part of a device that the launch code uses, in every
+ * build.
  *
  * Each family of kernels (one .cu file) is compiled up to four times and
- * yields, per build, one function that fills in its members of the ops
- * table: host_depthwise(), wide_depthwise(), cuda_depthwise(),
- * simt_depthwise(). The names keep the builds apart, so that a test can hold
- * two in one process.
- */
+ * yields, per build, one function that fills in its members of the ops table:
+ * host_depthwise(), wide_depthwise(), cuda_depthwise(), simt_depthwise(). The
+ * names distinguish the builds, so that a test can link two into one
+ * process. */
 #ifndef MGPU_KERNELS_EXEC_EXEC_DEVICE_H
 #define MGPU_KERNELS_EXEC_EXEC_DEVICE_H
 
@@ -22,9 +22,9 @@ struct exec_device {
     struct device_ops ops; /* base.ops points here */
 
     int32_t lanes;      /* lanes in a block; the host has 1 */
-    int64_t max_blocks; /* more would only wait for each other */
+    int64_t max_blocks; /* more blocks would only wait for each other */
     int64_t max_parts;  /* partial results that a reduction may leave */
-    int64_t block_work; /* values that are worth one more block */
+    int64_t block_work; /* number of values that justify one more block */
 
     /* Partial sums live here. It grows to the largest shape seen and is then
      * never allocated again; its contents last for one op. */
@@ -33,14 +33,14 @@ struct exec_device {
     int (*grow)(struct exec_device *d, size_t bytes, struct error *err);
 
     void *stream; /* cuda: the cudaStream_t */
-    int failed;   /* the first launch that was refused: a cudaError_t */
+    int failed;   /* the first launch that failed: a cudaError_t */
     int (*report)(struct exec_device *d, const char *op, struct error *err);
 
     struct device_count *counts; /* host: [DEVICE_WORK_N], or NULL */
 };
 
-/* Around a work of the host: count its calls, bytes and time if anybody asked
- * for counts. */
+/* Around one work on the host: counts its calls, bytes and time if counting is
+ * on. */
 static inline double exec_begin(const struct exec_device *d)
 {
     return d->counts ? clock_real.now_s(&clock_real) : 0;
@@ -83,7 +83,7 @@ int host_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
               struct error *err);
 void host_gemm_threads(int32_t threads);
 
-/* 0, or -1 and err when a GEMM's shape is not one; shared by all builds. */
+/* 0, or -1 and err if the shape of a GEMM is invalid; shared by all builds. */
 int gemm_check(enum dtype dt, bool ta, bool tb, int32_t m, int32_t n, int32_t k,
                int32_t lda, int32_t ldb, int32_t ldc, struct error *err);
 

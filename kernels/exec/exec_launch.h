@@ -1,4 +1,5 @@
-/* exec_launch.h - start kernels from an op, and choose their instance.
+/* exec_launch.h - launch kernels from an op, and choose their template
+ * instance.
  *
  * An op is written once as a template on the storage type T:
  *
@@ -7,8 +8,7 @@
  *                    struct error *err)
  *
  * and BY_TYPE(add) is the member of the ops table, which takes the dtype as
- * its second argument and picks T from it.
- */
+ * its second argument and picks T from it. */
 #ifndef MGPU_KERNELS_EXEC_EXEC_LAUNCH_H
 #define MGPU_KERNELS_EXEC_EXEC_LAUNCH_H
 
@@ -22,7 +22,8 @@ inline struct exec_device *exec_of(struct device *d)
     return reinterpret_cast<struct exec_device *>(d);
 }
 
-/* Blocks for `work` values that can be split into `shares` at most. */
+/* Number of blocks for `work` values that can be split into at most
+ * `shares`. */
 inline int64_t blocks(struct device *d, int64_t work, int64_t shares)
 {
     const struct exec_device *e = exec_of(d);
@@ -65,7 +66,7 @@ inline void launch(struct device *d, int64_t grid, void (*kernel)(blk, P...),
 #endif
 }
 
-/* The op's result: -1 when a launch in it was refused. */
+/* The op's result: -1 if one of its launches failed. */
 inline int finish(struct device *d, const char *op, struct error *err)
 {
     struct exec_device *e = exec_of(d);
@@ -73,7 +74,7 @@ inline int finish(struct device *d, const char *op, struct error *err)
     return e->failed ? e->report(e, op, err) : 0;
 }
 
-/* Room for n values until the end of the op, or NULL and err. */
+/* Scratch for n values until the end of the op, or NULL and err. */
 template <class A>
 inline A *scratch(struct device *d, int64_t n, struct error *err)
 {
@@ -85,15 +86,15 @@ inline A *scratch(struct device *d, int64_t n, struct error *err)
     return static_cast<A *>(e->scratch);
 }
 
-/* Room for n values of T behind others, in doubles; keeps the next aligned. */
+/* Size of n values of T in doubles, so that the next array stays aligned. */
 template <class T> inline int64_t doubles(int64_t n)
 {
     return (n * (int64_t)sizeof(T) + 63) / 64 * 8;
 }
 
 /* ---- the width of the vectors ------------------------------------------- */
-/* What a vector of a type must be aligned for: only pointers matter. The
- * host's loads need no alignment, and its registers hold acc<T>. */
+/* Address bits that matter for the alignment of a vector: only pointers have
+ * any. The host's loads need no alignment, and its registers hold acc<T>. */
 template <class X> inline uintptr_t bits_of(X)
 {
     return 0;
@@ -108,7 +109,7 @@ template <class X> inline uintptr_t bits_of(X *p)
 template <class T> constexpr int widest = VEC_BYTES / (int)sizeof(acc<T>);
 #endif
 
-/* Pointers to T and to acc<T> alike: the larger of the two decides. */
+/* For pointers to T and to acc<T>: the larger type decides. */
 template <class T, int W>
 constexpr uintptr_t aligned_for = W *(int)sizeof(acc<T>) < (int)VEC_BYTES
                                       ? W *(int)sizeof(acc<T>)
@@ -130,7 +131,7 @@ template <class T, class... A> inline int width_of(int64_t n, A... a)
 
 #define HALF_OF(n) ((n) > 1 ? (n) / 2 : 1)
 
-/* Start kernel<T, W> on rows of n values with the widest W that fits. */
+/* Launches kernel<T, W> on rows of n values with the widest W that fits. */
 #define LAUNCH_ROWS(n, grid, kernel, ...)                                  \
     do {                                                                   \
         int w_ = width_of<T>((n), __VA_ARGS__);                            \
@@ -142,7 +143,7 @@ template <class T, class... A> inline int width_of(int64_t n, A... a)
             launch(d, (grid), kernel<T, 1>, __VA_ARGS__);                  \
     } while (0)
 
-/* The same for a flat array, whose tail the kernel looks after. */
+/* The same for a flat array; the kernel handles the tail. */
 #define LAUNCH_FLAT(grid, kernel, ...) LAUNCH_ROWS(0, grid, kernel, __VA_ARGS__)
 
 /* ---- dtype -> T ---------------------------------------------------------- */

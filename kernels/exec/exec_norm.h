@@ -1,17 +1,16 @@
-/* exec_norm.h - batch norm as other kernels meet it: on the way in, and as
- * sums on the way out.
+/* exec_norm.h - batch norm fused into other kernels: applied when they read,
+ * and summed when they write.
  *
- * The output z of a convolution is stored as it is. Who reads it applies its
- * norm and clamp, u = clamp((z - mean) * rstd * gamma + beta), and who writes
- * it leaves its column sums. So a wide tensor goes to memory once and comes
- * back once in each direction, where separate kernels would move it five
- * times and nine.
+ * The output z of a convolution is stored without its norm. The kernel that
+ * reads it applies norm and clamp, u = clamp((z - mean) * rstd * gamma + beta),
+ * and the kernel that writes it computes its column sums. So a wide tensor is
+ * written once and read once in each direction, where separate kernels would
+ * move it five times and nine.
  *
- * Of the gradient, what is stored is d, before the norm and after the clamp:
- * d = dL/du where the clamp did not cut, else 0. From d, its two column sums
- * (which are dgamma and dbeta) and z the next kernel computes
- * dz = gamma * rstd * (d - (hat * dgamma + dbeta) / rows).
- */
+ * Of the gradient, d is stored, before the norm and after the clamp: d = dL/du
+ * where the clamp did not clip, else 0. From d, its two column sums (which are
+ * dgamma and dbeta) and z the next kernel computes dz = gamma * rstd * (d -
+ * (hat * dgamma + dbeta) / rows). */
 #ifndef MGPU_KERNELS_EXEC_EXEC_NORM_H
 #define MGPU_KERNELS_EXEC_EXEC_NORM_H
 
@@ -44,7 +43,7 @@ template <class T> inline uintptr_t bits_of(norm_of<T> n)
 #endif
 
 /* The same for W columns from c on. Forward and backward pass must agree on
- * which values the clamp cut, so both take u from here. */
+ * which values the clamp clipped, so both compute u here. */
 template <class T, int W> struct norm_cols {
     typedef vec<acc<T>, W> V;
     V mean, rstd, gamma, beta;
@@ -64,28 +63,28 @@ template <class T, int W> struct norm_cols {
         V z = hat(x) * gamma + beta;
         return cap > 0 ? vmin(vmax(z, V::of(0)), V::of(cap)) : z;
     }
-    /* dy where the clamp let hat through. */
+    /* dy where the clamp did not clip hat. */
     FN V gate(V dy, V hat) const
     {
         return cap > 0 ? vgate(dy, hat * gamma + beta, cap) : dy;
     }
 };
 
-/* What lives only within an op on the host, a row or a chunk that the next
- * loop or the matrix product reads, stays in the accumulator's type: it is
- * rounded less, and a 16-bit type is not converted twice. On a GPU it is T,
- * as the tensor cores want it. */
+/* On the host, values that live only within an op, a row or a chunk that the
+ * next loop or the matrix product reads, keep the accumulator's type: it rounds
+ * less, and saves two conversions of a 16-bit type. On a GPU it is T, the input
+ * type of the tensor cores. */
 #ifdef EXEC_CUDA
 template <class T> using work = T;
 #else
 template <class T> using work = acc<T>;
 #endif
-/* A T is not its work<T>: what is in memory has to be converted. */
+/* T differs from work<T>: values in memory have to be converted. */
 template <class T> constexpr bool converts = sizeof(work<T>) != sizeof(T);
 
 #ifndef EXEC_CUDA
-/* Asks for what the same columns hold a few kilobytes further on: the host's
- * cores do not look that far ahead on their own. */
+/* Prefetches the same columns a few kilobytes ahead: the host's hardware
+ * prefetcher does not reach that far. */
 template <class T> FN void fetch_ahead(const T *x, int64_t r, int64_t C)
 {
     const int64_t bytes = 8192, rows = bytes / (C * (int64_t)sizeof(T));
@@ -93,7 +92,7 @@ template <class T> FN void fetch_ahead(const T *x, int64_t r, int64_t C)
 }
 #endif
 
-/* What two arrays hold in a row. */
+/* The values of two arrays in a row. */
 template <class T, int W> struct held2 {
     typename vec<acc<T>, W>::template raw<T> a, b;
 };
@@ -185,8 +184,8 @@ KERNEL_OF_TWO norm_dz(blk b, work<T> *dz, const T *d, const T *z, norm_of<T> n,
     });
 }
 
-/* dy := d, gated, with extra added before (it may be NULL); and the sums of
- * d * hat and of d, added to part, or with at_one_go in its place. */
+/* dy := d, gated, after adding extra (it may be NULL); and the sums of d * hat
+ * and of d, added to part, or with at_one_go stored to it. */
 template <class T, int W>
 KERNEL_OF_TWO norm_gate(blk b, double *part, T *dy, const T *extra, const T *x,
                         norm_of<T> n, int64_t rows, int64_t C)
@@ -212,8 +211,8 @@ KERNEL_OF_TWO norm_gate(blk b, double *part, T *dy, const T *extra, const T *x,
     });
 }
 
-/* Sums about the origin and of their squares, added to part, or with
- * at_one_go in its place. */
+/* Sums about the origin and of their squares, added to part, or with at_one_go
+ * stored to it. */
 template <class T, int W>
 KERNEL_OF_TWO norm_sums(blk b, double *part, const T *z, const acc<T> *origin,
                         int64_t rows, int64_t C)

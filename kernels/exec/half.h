@@ -4,13 +4,11 @@
  *   fp16       1         5        10   65504      2^-14            2^-24
  *   bf16       1         8         7   3.4e38     2^-126           2^-133
  *
- * Rounding is IEEE's default: to the nearest, of two equally near ones the
- * even one; past the largest value by half a step or more, infinity. A NaN
- * stays a NaN, with its sign. Written without the compilers' own types,
- * which do not agree: gcc 12 has _Float16 and no bfloat, clang 14 neither.
- * The kernels use the machine's instructions where it has some
- * (simd_types.h), with the same results.
- */
+ * Rounding is IEEE's default: to the nearest, ties to even; past the largest
+ * value by half a step or more, infinity. A NaN stays a NaN, with its sign. The
+ * compilers' own types are not used, because they differ: gcc 12 has _Float16
+ * and no bfloat, clang 14 neither. The kernels use the machine's instructions
+ * where they exist (simd_types.h), with the same results. */
 #ifndef MGPU_KERNELS_EXEC_HALF_H
 #define MGPU_KERNELS_EXEC_HALF_H
 
@@ -31,8 +29,8 @@ static inline float half_float(uint32_t u)
     return f;
 }
 
-/* A float that rounds to 16 bits as d does: d cut off, with the last bit set
- * when anything was (rounding to odd), so that nothing is rounded twice. */
+/* A float that rounds to 16 bits as d does: d truncated, with the last bit set
+ * if any bit was lost (rounding to odd), which avoids double rounding. */
 static inline float half_odd(double d)
 {
     float f = (float)d;

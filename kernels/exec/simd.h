@@ -1,13 +1,12 @@
-/* simd.h - a few neighbouring values: one 16-byte access per lane on the
- * GPU, one SIMD register on the host.
+/* simd.h - vectors of a few neighbouring values: one 16-byte access per lane on
+ * the GPU, one SIMD register on the host.
  *
  * A value has a storage type T in memory and the accumulator type acc<T> in
  * registers: double for double, float for float, f16 and bf16. load() and
  * store() convert; all arithmetic is done in acc<T>.
  *
- * Written on scalars, the same kernels were 2 to 6 times slower on the host:
- * the compiler gives up on loops with a stencil or a reduction in them.
- */
+ * The same kernels on scalars were 2 to 6 times slower on the host: the
+ * compiler does not vectorise loops with a stencil or a reduction in them. */
 #ifndef MGPU_KERNELS_EXEC_SIMD_H
 #define MGPU_KERNELS_EXEC_SIMD_H
 
@@ -61,7 +60,7 @@ template <class A, int W> struct vec {
         EACH r.v[k] = a;
         return r;
     }
-    /* In two steps: what is held is on its way, until it is opened. */
+    /* A load in two steps: hold() starts it, open() uses its result. */
     template <class T> static FN raw<T> hold(const T *p)
     {
         return *reinterpret_cast<const raw<T> *>(p);
@@ -123,7 +122,7 @@ template <class A, int W> struct vec {
     VEC_OP2(operator-, x - y)
     VEC_OP2(operator*, x *y)
     VEC_OP2(operator/, x / y)
-    /* A NaN on the left stays a NaN: a clamp must not hide one. */
+    /* A NaN on the left stays a NaN: a clamp must not hide it. */
     VEC_OP2(vmax, x < y ? y : x)
     VEC_OP2(vmin, x > y ? y : x)
     friend FN vec vsqrt(vec a)
@@ -165,7 +164,7 @@ template <class A, int W> struct vec {
         return s;
     }
 
-    /* At the end of a flat array, where only `left` values remain. */
+    /* For the end of a flat array, where only `left` values remain. */
     template <class T> static FN vec load(const T *p, int64_t left)
     {
         if (left >= W)

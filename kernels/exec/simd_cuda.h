@@ -1,4 +1,4 @@
-/* simd_cuda.h - nvcc's 16-bit types, under our names. */
+/* simd_cuda.h - aliases of nvcc's 16-bit types. */
 #ifndef MGPU_KERNELS_EXEC_SIMD_CUDA_H
 #define MGPU_KERNELS_EXEC_SIMD_CUDA_H
 

@@ -1,5 +1,5 @@
-/* simd_host.h - a SIMD register of the host, from and to memory of any type.
- */
+/* simd_host.h - a SIMD register of the host, with loads and stores of any
+ * storage type. */
 #ifndef MGPU_KERNELS_EXEC_SIMD_HOST_H
 #define MGPU_KERNELS_EXEC_SIMD_HOST_H
 
@@ -8,9 +8,9 @@
 namespace
 {
 
-/* Naturally aligned, and only ever copied from and to memory with memcpy: a
- * reference to a vector type of reduced alignment is undefined behaviour
- * that UBSan does find. */
+/* Naturally aligned, and only copied from and to memory with memcpy: a
+ * reference to a vector type of reduced alignment is undefined behaviour, which
+ * UBSan detects. */
 template <class E, int W> struct simd {
     typedef E type __attribute__((vector_size(W * sizeof(E))));
 };
@@ -27,7 +27,7 @@ template <class A, int W> struct widen {
     {
         memcpy(p, &v, sizeof(v));
     }
-    /* One by one, where there is nothing better. */
+    /* One value at a time, where no instruction helps. */
     template <class T> static FN S from(const T *p)
     {
         S r;

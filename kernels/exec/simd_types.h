@@ -1,10 +1,9 @@
 /* simd_types.h - the 16-bit storage types of the kernels.
  *
- * They are only ever loaded, widened to float, and rounded when stored; they
- * have no arithmetic. nvcc has its own; elsewhere they are two bytes and a
- * conversion, by the machine's instructions where it has some (F16C is part
- * of x86-64-v3, bfloat needs shifts), else as half.h spells it out.
- */
+ * They are loaded, widened to float, and rounded when stored; they have no
+ * arithmetic. nvcc has its own; elsewhere they are two bytes and a conversion,
+ * by the machine's instructions where they exist (F16C is part of x86-64-v3,
+ * bfloat needs shifts), else by half.h. */
 #ifndef MGPU_KERNELS_EXEC_SIMD_TYPES_H
 #define MGPU_KERNELS_EXEC_SIMD_TYPES_H
 

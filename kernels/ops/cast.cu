@@ -1,12 +1,11 @@
-/* cast.cu - from one type to another: mixed precision keeps weights in fp32
- * and computes with 16-bit copies.
- */
+/* cast.cu - convert between types: mixed precision keeps weights in fp32 and
+ * computes with 16-bit copies. */
 #include "kernels/exec/exec_launch.h"
 
 namespace
 {
 
-/* One by one, by way of the accumulator. */
+/* One by one, through the accumulator. */
 template <class To, class From>
 KERNEL convert(blk b, To *y, const From *x, int64_t n)
 {
@@ -14,7 +13,7 @@ KERNEL convert(blk b, To *y, const From *x, int64_t n)
         y[i] = (To)(acc<From>)x[i];
 }
 
-/* Whole vectors of the narrower accumulator, float; its tail, too. */
+/* Whole vectors of the narrower accumulator, float, and the tail. */
 template <int W, class To, class From>
 KERNEL convert_many(blk b, To *y, const From *x, int64_t n)
 {

@@ -1,18 +1,16 @@
 /* elementwise.cu - addition, bias and its gradient, dropout; scalars.
  *
  * Dropout needs random numbers that are the same for every device, number of
- * threads and order of evaluation. A counter-based generator gives that: the
- * number for element e of the stream `seed` is a function of (seed, e) and
- * of nothing else, and the backward pass draws it again instead of storing a
- * mask.
+ * threads and order of evaluation. A counter-based generator provides that: the
+ * number for element e of the stream `seed` is a function of (seed, e) alone,
+ * and the backward pass generates it again instead of storing a mask.
  *
  * Element e is word e % 4 of Philox4x32-10 with the 64-bit key `seed` and
  * the 128-bit counter e / 4, least significant word first. It is kept when
  * its word >= ceil(p * 2^32).
  *
  * src  Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy
- *      as 1, 2, 3", SC'11, section 3.3 and the constants of Random123
- */
+ *      as 1, 2, 3", SC'11, section 3.3 and the constants of Random123 */
 #include "kernels/exec/exec_columns.h"
 #include "kernels/exec/exec_launch.h"
 
@@ -75,8 +73,8 @@ FN philox_words philox(uint64_t key, uint64_t counter)
     return x;
 }
 
-/* A lane takes the four elements of one counter, which need not begin at
- * y: the stream is cut at multiples of four, the call at `offset`. */
+/* A lane processes the four elements of one counter, which need not begin at y:
+ * the stream is split at multiples of four, the call begins at `offset`. */
 template <class T>
 KERNEL drop(blk b, T *y, const T *x, int64_t n, uint64_t threshold,
             acc<T> scale, const uint64_t *seed, uint64_t offset)
@@ -146,8 +144,8 @@ int dropout(struct device *d, void *y, const void *x, int64_t n, double p,
     return finish(d, "dropout", err);
 }
 
-/* As a kernel's parameter: a copy from the host's memory would have to wait
- * for the device, or the host for the copy. */
+/* Passed as a kernel parameter: a copy from host memory would have to wait for
+ * the device, or the host for the copy. */
 struct few_bytes {
     unsigned char at[PUT_BYTES];
 };

@@ -1,17 +1,17 @@
 /* loss.cu - softmax cross-entropy, its gradient written over the logits.
  *
- * loss = log(sum exp(z)) - sum of q * z, with the largest logit taken out
+ * loss = log(sum exp(z)) - sum of q * z, with the largest logit subtracted
  * first so that exp() cannot overflow; d(loss)/dz = softmax(z) - q. q is 1 at
  * the label, or with smoothing 1 - s there and s / C more everywhere.
  *
- * src  Szegedy et al. 2016, arXiv:1512.00567, section 7 (label smoothing)
- */
+ * src  Szegedy et al. 2016, arXiv:1512.00567, section 7 (label smoothing) */
 #include "kernels/exec/exec_launch.h"
 
 namespace
 {
 
-/* Not a bare pointer: the width of the vectors is none of its business. */
+/* A struct, not a bare pointer: its alignment must not affect the vectors'
+ * width. */
 struct scale_in {
     const double *at;
 };
@@ -38,15 +38,15 @@ KERNEL softmax_loss(blk b, acc<T> *loss, int32_t *hit, T *z,
             s += vexp(V::load(row + i) - top);
         const A sum = b.sum(s.total());
 
-        /* The first of the largest wins, so that a row of equal logits is
-         * a hit for one label and not for all. */
+        /* The first of the largest wins, so that a row of equal logits is a hit
+         * for one label only. */
         const A at = in ? (A)row[t] : 0;
         A before = 0;
         for (int64_t i : b.lanes(in ? t : 0))
             before += (A)row[i] == top ? 1 : 0;
-        before = b.sum(before); /* also: all have read the row */
+        before = b.sum(before); /* also a barrier: all have read the row */
 
-        /* What the others' logits cost; not with smooth 0, where a logit of
+        /* The loss of the other logits; skipped with smooth 0, where a logit of
          * minus infinity would make it a NaN. */
         A rest = 0;
         if (smooth > 0) {

@@ -1,19 +1,18 @@
-/* optim.cu - one step of SGD with momentum, AdamW and RMSprop, as
- * torch.optim; the norm of a gradient, and the running mean of the weights.
+/* optim.cu - one step of SGD with momentum, AdamW and RMSprop, as torch.optim;
+ * the norm of a gradient, and the exponential moving average of the weights.
  *
  * src  Sutskever et al. 2013, ICML (momentum, Nesterov); Loshchilov, Hutter
  *      2019, arXiv:1711.05101, algorithm 2 (AdamW); Graves 2013,
  *      arXiv:1308.0850, section 4.2 (centered RMSprop). The state is in
- *      acc<T>.
- */
+ *      acc<T>. */
 #include "kernels/exec/exec_columns.h"
 #include "kernels/exec/exec_launch.h"
 
 namespace
 {
 
-/* Each kernel takes what `now` holds, if there is one, in place of what was
- * known when it was called. */
+/* Each kernel uses the scalars in `now`, if it is given, instead of those of
+ * the call. */
 template <class A> struct sgd_scalars {
     A lr, momentum, decay, grad_scale;
     int nesterov, first;
@@ -109,7 +108,7 @@ KERNEL rmsprop_step(blk b, T *p, acc<T> *v, acc<T> *m, acc<T> *mean, const T *g,
         if (mean) {
             V mi = V::load(mean + i, n - i) * a.alpha + d * a.grow;
             mi.store(mean + i, n - i);
-            /* Rounding can make it a little less than nothing. */
+            /* Rounding can make it slightly negative. */
             vi = vmax(vi - mi * mi, V::of(0));
         }
         V step = d / (vsqrt(vi) + a.eps);
@@ -172,8 +171,8 @@ int adamw(struct device *d, void *p, void *m, void *v, const void *g, int64_t n,
     if (n < 0 || (!a->now && a->step < 1))
         return error_set(err, ERR_INVAL, "adamw: n %lld, step %lld",
                          (long long)n, (long long)a->step);
-    /* The means start at zero; dividing by what they can have reached by
-     * now undoes it. */
+    /* The means start at zero; dividing by their largest possible value so far
+     * corrects the bias. */
     adamw_scalars<A> s = {(A)a->beta1,
                           (A)a->beta2,
                           (A)(1 - a->beta1),
