@@ -1,4 +1,4 @@
-/* reason.c - see reason.h. */
+/* reason.c - find the token at the beginning of a reason; see reason.h. */
 #include "jobs/reason.h"
 
 #include <stdbool.h>

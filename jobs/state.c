@@ -1,4 +1,4 @@
-/* state.c - the transition table. Adding a state or an event is one row. */
+/* state.c - the transition table of jobs. A new state or event is one row. */
 #include "jobs/state.h"
 
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 #define BIT(s) (1u << (s))
 
-/* The states in which an attempt holds devices, or may. */
+/* The states in which an attempt holds GPUs, or may. */
 enum {
     LIVE = BIT(JOB_DISPATCHING) | BIT(JOB_UNKNOWN) | BIT(JOB_STARTING) |
            BIT(JOB_RUNNING) | BIT(JOB_CHECKPOINTING) | BIT(JOB_STALLED),
@@ -15,7 +15,7 @@ enum {
               BIT(JOB_STALLED),
     UNCLAIMED = BIT(JOB_DISPATCHING) | BIT(JOB_UNKNOWN),
     WAITING = BIT(JOB_QUEUED) | BIT(JOB_HELD),
-    SAME = JOB_STATE_N, /* as `to`: the job stays where it is */
+    SAME = JOB_STATE_N, /* as `to`: the job stays in its state */
 };
 
 static const struct {
@@ -25,7 +25,7 @@ static const struct {
 } moves[] = {
     {BIT(JOB_NEW), EV_SUBMIT, JOB_QUEUED},
     {BIT(JOB_QUEUED), EV_HOLD, JOB_HELD},
-    {BIT(JOB_HELD), EV_HOLD, SAME}, /* by somebody else */
+    {BIT(JOB_HELD), EV_HOLD, SAME}, /* by another user */
     {BIT(JOB_HELD), EV_RELEASE, JOB_QUEUED},
     {BIT(JOB_QUEUED), EV_INTENT, JOB_DISPATCHING},
     {BIT(JOB_DISPATCHING), EV_UNKNOWN, JOB_UNKNOWN},

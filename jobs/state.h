@@ -1,4 +1,4 @@
-/* state.h - the life of a job, as data (the table is in state.c).
+/* state.h - states and events of a job; the transition table is in state.c.
  *
  *   NEW -submit-> QUEUED <-hold/release-> HELD
  *   QUEUED -intent-> DISPATCHING -unknown-> UNKNOWN   (submit not answered)
@@ -11,9 +11,8 @@
  *               -expire-> TIMEOUT, -lost-> NODE_FAIL, -requeue-> QUEUED
  *   QUEUED, HELD -cancel-> CANCELLED;  live -cancel-> same state, marked
  *
- * A job's state is the fold of its events, so a restarted daemon rebuilds
- * it by replaying the store. No code assigns a state by any other road.
- */
+ * A job's state is the fold of its events, so a restarted daemon rebuilds it by
+ * replaying the store. No code assigns a state in any other way. */
 #ifndef MGPU_JOBS_STATE_H
 #define MGPU_JOBS_STATE_H
 
@@ -45,41 +44,41 @@ enum job_event {
     EV_HOLD,     /* QUEUED -> HELD */
     EV_RELEASE,  /* HELD -> QUEUED */
     EV_INTENT,   /* QUEUED -> DISPATCHING: an attempt begins */
-    EV_UNKNOWN,  /* the allocator's answer is not known */
+    EV_UNKNOWN,  /* the allocator's answer is unknown */
     EV_GRANT,    /* the allocator's id and placement are known */
     EV_CLAIM,    /* a worker proved that it is the attempt */
     EV_RUN,      /* the first iteration was reported */
     EV_STALL,    /* no heartbeat or no progress */
-    EV_PREEMPT,  /* told to checkpoint and let its devices go */
-    EV_REPORT,   /* the worker's own final word; the state stays */
-    EV_CANCEL,   /* asked for by a user; final for a waiting job */
+    EV_PREEMPT,  /* asked to checkpoint and release its GPUs */
+    EV_REPORT,   /* the worker's final report; the state stays */
+    EV_CANCEL,   /* requested by a user; final for a pending job */
     EV_LIMIT,    /* the time limit passed; the state stays until the exit */
     EV_REQUEUE,  /* live -> QUEUED for another attempt */
     EV_FINISH,   /* live -> COMPLETED */
-    EV_FAIL,     /* live or waiting -> FAILED */
+    EV_FAIL,     /* live or pending -> FAILED */
     EV_KILLED,   /* live -> CANCELLED: the end of a cancelled job */
     EV_EXPIRE,   /* live -> TIMEOUT */
     EV_LOST,     /* live -> NODE_FAIL */
-    EV_PRIORITY, /* another place in the queue; the state stays */
-    EV_WARN,     /* its ranks were told that the time limit comes */
-    EV_TIME_80,  /* 80 % of the limit are over; for those who asked */
+    EV_PRIORITY, /* another position in the queue; the state stays */
+    EV_WARN,     /* its ranks were warned of the time limit */
+    EV_TIME_80,  /* 80 % of the limit have passed; for notifications */
     EV_N
 };
 
-/* The state that follows `from` upon `ev`.
+/* The state that follows `from` on `ev`.
  *
  * out  ret_to   untouched on failure
- * err  ERR_STATE when the table has no such move; the job is unchanged
- */
+ * err  ERR_STATE the table has no such transition; the job is unchanged */
 int job_state_next(enum job_state from, enum job_event ev,
                    enum job_state *ret_to, struct error *err);
 
 bool job_state_is_final(enum job_state s);
-bool job_state_is_live(enum job_state s); /* holds devices, or may */
+bool job_state_is_live(enum job_state s); /* holds GPUs, or may */
 
 const char *job_state_name(enum job_state s);  /* "QUEUED", ... */
 const char *job_event_name(enum job_event ev); /* "submit", ... */
-int job_state_from_name(const char *name, enum job_state *ret); /* -1: none */
+int job_state_from_name(const char *name,
+                        enum job_state *ret); /* -1: unknown */
 int job_state_from_text(const char *text, size_t len, enum job_state *ret);
 int job_event_from_name(const char *name, enum job_event *ret);
 

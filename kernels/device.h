@@ -211,7 +211,7 @@ struct device_ops {
     /* ---- GEMM ------------------------------------------------------------ */
     /* C[m,n] = alpha * op(A) op(B) + beta * C, row major, leading dimensions
      * in elements; op(A) is [m,k], op(B) is [k,n]. Sums are accumulated in A,
-     *      and rounded to T once. */
+     * and rounded to T once. */
     int (*gemm)(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
                 int32_t n, int32_t k, double alpha, const void *A, int32_t lda,
                 const void *B, int32_t ldb, double beta, void *C, int32_t ldc,

@@ -1,4 +1,4 @@
-/* buf.c - see buf.h. */
+/* buf.c - grow, append and read files; see buf.h. */
 #include "jobs/base/buf.h"
 
 #include <assert.h>
@@ -109,8 +109,8 @@ static int read_all(struct buf *b, int fd, const char *path, size_t max,
     size_t start = b->len;
     int rc = 0;
     for (;;) {
-        /* One byte over the limit is asked for, so that a file of exactly
-         * max bytes is told apart from a longer one. */
+        /* Read one byte beyond the limit, to distinguish a file of exactly max
+         * bytes from a longer one. */
         size_t room = max + 1 - (b->len - start);
         size_t want = room < 65536 ? room : 65536;
         if (buf_reserve(b, want, err) < 0) {
@@ -152,7 +152,7 @@ int buf_read_file(struct buf *b, const char *path, size_t max,
     return read_all(b, fd, path, max, err);
 }
 
-/* A pipe in its place is not waited for. out  ret  st_mode 0: not known */
+/* Does not block on a FIFO. out  ret  st_mode 0: unknown */
 static int open_at_once(const char *path, struct stat *ret, struct error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -1,10 +1,9 @@
-/* buf.h - growable bytes; the only realloc in the tree.
+/* buf.h - a growable byte buffer; the only realloc in the tree.
  *
  * A buf is a value: zero-initialise it or buf_init() it, and end it with
  * buf_clear(). data is always NUL-terminated one past len (the NUL is not
  * counted), so a buf of text is a C string; data is "" before the first
- * byte. A failed call returns -1 with ERR_NOMEM and changes nothing.
- */
+ * byte. A failed call returns -1 with ERR_NOMEM and changes nothing. */
 #ifndef MGPU_BASE_BUF_H
 #define MGPU_BASE_BUF_H
 
@@ -25,16 +24,18 @@ struct buf {
     }
 
 void buf_init(struct buf *b);
-void buf_clear(struct buf *b);            /* frees; b is as after buf_init */
+void buf_clear(struct buf *b);            /* frees; b is then as after
+                                           * buf_init */
 void buf_reset(struct buf *b);            /* len = 0, keeps the memory */
 const char *buf_str(const struct buf *b); /* never NULL; borrowed */
 
-/* Hands the bytes over: the caller frees with free(). NULL when out of
- * memory; b is then unchanged. */
+/* Transfers ownership of the bytes: the caller frees with free(). NULL if
+ * memory is short; b is then unchanged. */
 char *buf_detach(struct buf *b);
 
 int buf_grow(struct buf *b, size_t more, struct error *err) MUST_CHECK;
-/* Mostly there is room, and a list of jobs adds ten million times. */
+/* Inline, because there is mostly space left, and a list of jobs appends ten
+ * million times. */
 static inline int MUST_CHECK buf_reserve(struct buf *b, size_t more,
                                          struct error *err)
 {
@@ -54,20 +55,21 @@ static inline int MUST_CHECK buf_add(struct buf *b, const void *p, size_t n,
 int buf_addstr(struct buf *b, const char *s, struct error *err) MUST_CHECK;
 int buf_addf(struct buf *b, struct error *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4))) MUST_CHECK;
-void buf_drop(struct buf *b, size_t n); /* the first n bytes; n <= len */
+void buf_drop(struct buf *b, size_t n); /* removes the first n bytes; n <=
+                                         * len */
 
-/* The whole file, at most max bytes.
- * err ERR_LIMIT when it is longer, else as open(2) and read(2) say */
+/* Appends the whole file, at most max bytes.
+ * err ERR_LIMIT it is longer, else as open(2) and read(2) */
 int buf_read_file(struct buf *b, const char *path, size_t max,
                   struct error *err) MUST_CHECK;
-/* The same, of what a daemon reads while it serves others: a pipe or a device
- * in its place would be waited for, and /dev/zero has no end.
- * err ERR_CONFIG it is no plain file */
+/* The same for files that a daemon reads while it serves clients: it refuses a
+ * FIFO or a device, which could block, and /dev/zero, which never ends.
+ * err ERR_CONFIG not a regular file */
 int buf_read_plain_file(struct buf *b, const char *path, size_t max,
                         struct error *err) MUST_CHECK;
-/* The same, of what this process is told to do: the file is of its own user,
- * and nobody else may write to it.
- * err ERR_DENIED it is not so */
+/* The same for files with instructions to this process: its own user must own
+ * the file, and no other user may write to it.
+ * err ERR_DENIED otherwise */
 int buf_read_own_file(struct buf *b, const char *path, size_t max,
                       struct error *err) MUST_CHECK;
 

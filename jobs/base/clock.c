@@ -1,4 +1,5 @@
-/* clock.c - see clock.h; the only file that asks the system for the time. */
+/* clock.c - the system's clock and the virtual clock; the only file that reads
+ * the system's time. */
 #include "jobs/base/clock.h"
 
 #include <sys/timex.h>
@@ -25,7 +26,7 @@ static double real_wall(const struct clock *c)
 
 static bool real_is_synced(const struct clock *c)
 {
-    struct timex t = {.modes = 0}; /* reads */
+    struct timex t = {.modes = 0}; /* only reads */
     (void)c;
     return adjtimex(&t) >= 0 && !(t.status & STA_UNSYNC);
 }

@@ -1,8 +1,7 @@
-/* clock.h - what time it is, and who decides.
+/* clock.h - the clock seam: monotonic and wall time, real or virtual.
  *
  * Durations and deadlines use now_s (monotonic: a changed wall clock ends no
- * job); time stamps that people read use wall_s (seconds since 1970, UTC).
- */
+ * job); time stamps for display use wall_s (seconds since 1970, UTC). */
 #ifndef MGPU_BASE_CLOCK_H
 #define MGPU_BASE_CLOCK_H
 
@@ -11,16 +10,16 @@
 struct clock {
     double (*now_s)(const struct clock *c);
     double (*wall_s)(const struct clock *c);
-    /* Whether the wall clock is kept right from outside, by NTP or the like,
-     * as the kernel has it. NULL: it is not. */
+    /* Whether the wall clock is synchronized from outside, by NTP or similar,
+     * as the kernel reports it. NULL: it is not. */
     bool (*is_synced)(const struct clock *c);
 };
 
 extern const struct clock clock_real;
 
-/* A clock that moves only when told to; wall_s is now_s + epoch_s. */
+/* A clock that moves only on request; wall_s is now_s + epoch_s. */
 struct clock_virtual {
-    struct clock base; /* &v.base is the clock to hand out */
+    struct clock base; /* &v.base is the clock for users */
     double t_s;
     double epoch_s;
 };

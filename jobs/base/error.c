@@ -1,4 +1,4 @@
-/* error.c - see error.h. */
+/* error.c - format errors; the table of codes; see error.h. */
 #include "jobs/base/error.h"
 
 #include <errno.h>
@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Mark a message that did not fit, so that nobody takes it for the whole. */
+/* Marks a message that did not fit, so that its reader knows that it is
+ * incomplete. */
 static void mark_if_cut(struct error *err, int would_be)
 {
     if (would_be < 0)
@@ -47,7 +48,7 @@ static enum err_code code_from_errno(int errnum)
         return ERR_DENIED;
     case ENOMEM:
         return ERR_NOMEM;
-    case EMFILE: /* RLIMIT_NOFILE; who waits may have more */
+    case EMFILE: /* RLIMIT_NOFILE; a retry may succeed */
     case ENFILE:
     case ENOLCK: /* the table of locks is full */
         return ERR_LIMIT;

@@ -1,10 +1,9 @@
-/* error.h - one failure: what kind, and one sentence for a person.
+/* error.h - a failure: its kind, and one sentence for display.
  *
- * Every fallible function in the tree takes a `struct error *err` as its
- * last argument and returns -1 (or NULL) after filling it in. Nothing is
- * allocated, so reporting a failure cannot itself fail. A NULL err is
- * accepted everywhere and means that the caller only wants the verdict.
- */
+ * Every fallible function in the tree takes a `struct error *err` as its last
+ * argument and returns -1 (or NULL) after filling it in. Nothing is allocated,
+ * so reporting a failure cannot itself fail. A NULL err is accepted everywhere
+ * and means that the caller only needs the return value. */
 #ifndef MGPU_BASE_ERROR_H
 #define MGPU_BASE_ERROR_H
 
@@ -13,9 +12,9 @@ extern "C" {
 #endif
 
 /* X(code, exit status, text for people). The exit statuses are part of the
- * command line interface (EXIT STATUS in mgpu-submit(1)): sysexits(3) where
- * it has a word, so that they stay clear of a job's own 1..63. Never reused.
- */
+ * command line interface (EXIT STATUS in mgpu-submit(1)): those of sysexits(3)
+ * where one fits, so that they do not collide with a job's own 1..63. Never
+ * reused. */
 #define ERR_CODES(X)                                            \
     X(NONE, 0, "success")                                       \
     X(INTERNAL, 70, "internal error")                           \
@@ -43,7 +42,7 @@ enum err_code {
 
 struct error {
     enum err_code code;
-    char msg[240]; /* never ends in a newline; ends in "..." when cut */
+    char msg[240]; /* without a newline; ends in "..." if truncated */
 };
 
 #define MUST_CHECK __attribute__((warn_unused_result))
@@ -58,7 +57,7 @@ struct error {
 int error_set(struct error *err, enum err_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* As error_set(), from an errno value: picks the code, appends its text. */
+/* Like error_set(), from an errno value: chooses the code, appends its text. */
 int error_sys(struct error *err, int errnum, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -66,16 +65,16 @@ int error_sys(struct error *err, int errnum, const char *fmt, ...)
 int error_wrap(struct error *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The same calls, with the -1 where compilers and analysers can see it. */
+/* The same calls, with the -1 visible to compilers and analysers. */
 #define error_set(...) (error_set(__VA_ARGS__), -1)
 #define error_sys(...) (error_sys(__VA_ARGS__), -1)
 #define error_wrap(...) (error_wrap(__VA_ARGS__), -1)
 
-const char *error_name(enum err_code code); /* the text for people */
+const char *error_name(enum err_code code); /* the text for display */
 int error_exit_status(enum err_code code);
 
-/* The enumerator's word ("NOTFOUND") and back, for the wire: a code crosses
- * it by name. An unknown word is ERR_INTERNAL. */
+/* The enumerator's name ("NOTFOUND") and back: messages carry a code by name.
+ * An unknown name is ERR_INTERNAL. */
 const char *error_word(enum err_code code);
 enum err_code error_from_word(const char *word);
 

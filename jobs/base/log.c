@@ -1,5 +1,5 @@
-/* log.c - see log.h. A line is composed first and written with one call,
- * so that lines of several processes on one terminal do not mix. */
+/* log.c - see log.h. A line is composed first and written by one call, so that
+ * lines of several processes on one terminal do not mix. */
 #include "jobs/base/log.h"
 
 #include <errno.h>
@@ -25,8 +25,8 @@
 
 static _Atomic(enum log_level) max_level = LOG_NOTICE;
 static _Atomic(enum log_format) log_format = LOG_TEXT;
-static _Atomic int journal_fd = -1; /* -1: none */
-static struct sockaddr_un journal;  /* set before it */
+static _Atomic int journal_fd = -1; /* -1: not in use */
+static struct sockaddr_un journal;  /* set before journal_fd */
 
 static const char *const names[] = {
     [LOG_ERR] = "err",   [LOG_WARN] = "warn",   [LOG_NOTICE] = "notice",
@@ -54,8 +54,8 @@ int log_level_from_name(const char *name, enum log_level *ret)
     return -1;
 }
 
-/* Asked anew for each line: a daemon in the background goes on in a file, and
- * what it starts has its variables and another standard error. */
+/* Checked for each line: a daemon in the background continues in a file, and
+ * its children inherit its variables with another standard error. */
 static bool is_journal(void)
 {
     const char *at = getenv("JOURNAL_STREAM");
@@ -92,16 +92,16 @@ static size_t stamp(char *out, size_t cap)
 enum {
     TEXT_CAP = 1024,
     AREA_CAP = 33,
-    LINE_CAP = PIPE_BUF, /* so that a pipe takes all of it, or nothing */
+    LINE_CAP = PIPE_BUF, /* so that a write to a pipe is atomic */
     JSON_CHAR_MAX = 6,   /* \\u001f */
     JSON_END_MAX = 16,   /* ..."}, newline */
 };
 
-/* Of the character that begins here; 0: it is none. */
+/* Length of the UTF-8 character that begins here; 0: invalid. */
 static size_t utf8_len(const unsigned char *p)
 {
     static const struct {
-        unsigned char first, last, from, to; /* of the second byte */
+        unsigned char first, last, from, to; /* range of the second byte */
         unsigned char len;
     } rows[] = {{0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2},
                 {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
@@ -122,7 +122,8 @@ static size_t utf8_len(const unsigned char *p)
     return 0;
 }
 
-/* The inside of a JSON string. What would go beyond max ends with "...". */
+/* Escapes the inside of a JSON string. Text beyond max is truncated to
+ * "...". */
 static size_t put_json(char *out, size_t len, size_t max, const char *text)
 {
     const unsigned char *p = (const unsigned char *)text;
@@ -191,7 +192,7 @@ static size_t compose_json(const struct line *l, char out[LINE_CAP])
     return len;
 }
 
-/* systemd.journal-fields(7); a value ends with its line, so none has one. */
+/* systemd.journal-fields(7); a value ends at its newline, so none has one. */
 static bool tell_journal(const struct line *l)
 {
     char out[LINE_CAP];
@@ -224,8 +225,8 @@ int log_to_journal(const char *path)
     int probe = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     journal = (struct sockaddr_un){.sun_family = AF_UNIX};
     memcpy(journal.sun_path, path, strlen(path) + 1);
-    /* Only asked: who is connected does not find it again when it was started
-     * anew. */
+    /* Not connected: a connected socket would not reach a journald that was
+     * restarted. */
     int rc = fd < 0 || probe < 0
                  ? -1
                  : connect(probe, (const struct sockaddr *)&journal,
@@ -247,17 +248,16 @@ int log_to_journal(const char *path)
 }
 
 /* ---- standard error -------------------------------------------------------
- * Who reads it may have stopped: a pager, a terminal after ^S, a journald that
- * hangs. Such a reader has PATIENCE_MS, and not again before AGAIN_S; lines
- * that are not taken are lost, and counted.
- */
+ * Its reader may have stopped: a pager, a terminal after ^S, a journald that
+ * hangs. The process waits PATIENCE_MS for such a reader, and not again before
+ * AGAIN_S; lines that cannot be written are dropped and counted. */
 enum { PATIENCE_MS = 20, CHILD_MS = 100, PIECE = 64 };
 static const double AGAIN_S = 10;
 static pthread_mutex_t taking_turns = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic double patient_from_s = -INFINITY;
 static _Atomic unsigned long long n_lost;
 
-/* A signal neither makes it ready nor takes its time away. False: EAGAIN. */
+/* A signal neither makes it ready nor consumes its time. False: EAGAIN. */
 static bool becomes_ready(void)
 {
     struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -275,16 +275,16 @@ static bool becomes_ready(void)
     return n > 0;
 }
 
-/* What is open as standard error is others' too, and so is whether a write to
- * it waits. Another opening of the same is ours, where we may have one: not of
- * a terminal or a pipe that was a different user's. */
+/* Other processes share the open file of standard error, and with it the flag
+ * that makes writes non-blocking. Open it once more for our own use, if
+ * possible: that fails for a terminal or a pipe of a different user. */
 static int open_aside(void)
 {
     return open("/proc/self/fd/2",
                 O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-/* As writev(2). */
+/* Like writev(2). */
 static ssize_t write_aside(int fd, const struct iovec *parts, int n)
 {
     ssize_t did = writev(fd, parts, n);
@@ -296,7 +296,8 @@ static ssize_t write_aside(int fd, const struct iovec *parts, int n)
     return did;
 }
 
-/* A child of fork() may find it locked by a thread that it has not. */
+/* A child of fork() may find it locked by a thread that does not exist
+ * there. */
 static bool take_turn(void)
 {
     struct timespec until;
@@ -307,7 +308,8 @@ static bool take_turn(void)
     return pthread_mutex_timedlock(&taking_turns, &until) == 0;
 }
 
-/* A pipe that is ready takes a line, but not those of two threads maybe. */
+/* A pipe that is ready accepts one line, but perhaps not those of two
+ * threads. */
 static ssize_t write_in_turn(const struct iovec *parts, int n)
 {
     bool is_ours = take_turn();
@@ -324,8 +326,8 @@ static bool write_to_pipe(const struct iovec parts[2])
     return n >= 0 || errno != EAGAIN;
 }
 
-/* A terminal that is ready takes a few bytes, but of a line a part maybe: a
- * write would wait with the rest. Returns how many were taken. */
+/* A terminal that is ready accepts a few bytes, but perhaps not a whole line: a
+ * write would block with the rest. Returns how many were written. */
 static ssize_t write_in_pieces(const struct iovec *parts, int n)
 {
     bool is_ours = take_turn();
@@ -366,7 +368,7 @@ static bool send_in_time(struct iovec parts[2])
             (sendmsg(STDERR_FILENO, &msg, flags) >= 0 || errno != EAGAIN));
 }
 
-/* False: it would have to wait. */
+/* False: the write would block. */
 static bool put_line(enum log_level level, const char *out, size_t len)
 {
     const char *first = log_prefix(level);
@@ -411,7 +413,7 @@ void log_line(enum log_level level, const char *area, const char *fmt, ...)
     if (level > max_level)
         return;
     int saved = errno;
-    struct line l = {.level = level}; /* what is longer ends with "..." */
+    struct line l = {.level = level}; /* a longer line ends with "..." */
     va_list ap;
     va_start(ap, fmt);
     int n = vsnprintf(l.text, sizeof(l.text), fmt, ap);

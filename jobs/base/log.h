@@ -1,17 +1,17 @@
-/* log.h - one line per fact, for programs only: libraries return errors.
+/* log.h - one log line per event, for programs only: libraries return errors.
  *
  *   2026-11-21T10:02:11.123Z warn engine: requeued job=41 why="node lost"
  *
- * A message is a sentence without newline, then key=value pairs. Control
- * bytes are escaped, so no client can forge a line. Writing never fails the
- * caller. A pipe, a socket or a terminal that nobody reads any more holds it up
- * for 20 ms, once in ten seconds; lines are lost, and the first that is taken
- * again comes after one that says how many were. A file is waited for.
+ * A message is a sentence without newline, then key=value pairs. Control bytes
+ * are escaped, so no client can forge a line. Writing never fails for the
+ * caller. A pipe, a socket or a terminal whose reader has stopped delays the
+ * caller by 20 ms, once in ten seconds; lines are dropped, and a line with
+ * their number precedes the next one that can be written. Writes to a file
+ * block.
  *
  * As JSON, a line is {"at":..,"level":..,"area":..,"message":..}: the pairs
- * stay within the message, for their values are what others have said and could
- * look like pairs themselves. What is no UTF-8 is '?' there.
- */
+ * stay within the message, because their values come from outside and could
+ * look like pairs themselves. Bytes that are not UTF-8 become '?'. */
 #ifndef MGPU_BASE_LOG_H
 #define MGPU_BASE_LOG_H
 
@@ -21,16 +21,18 @@ enum log_format { LOG_TEXT, LOG_JSON };
 
 void log_set_level(enum log_level level);    /* the default is LOG_NOTICE */
 void log_set_format(enum log_format format); /* the default is LOG_TEXT */
-/* From now on to journald, in its own protocol, by fields: MESSAGE, PRIORITY,
- * MGPU_AREA. What it does not take at once goes to standard error, as before.
- * in  path  LOG_JOURNAL; borrowed.  -1 with errno: nobody is there */
+/* From now on logs to journald, in its own protocol, by fields: MESSAGE,
+ * PRIORITY, MGPU_AREA. A line that journald does not accept at once goes to
+ * standard error.
+ * in  path  LOG_JOURNAL; borrowed.  -1 with errno: journald does not listen */
 int log_to_journal(const char *path);
 #define LOG_JOURNAL "/run/systemd/journal/socket"
-/* What a line on standard error begins with: nothing, or where that is
- * journald's, as systemd says in $JOURNAL_STREAM, the priority, as in "<4>",
- * which journald takes off. A constant. */
+/* The prefix of a line on standard error: "", or if standard error is
+ * journald's, as systemd sets in $JOURNAL_STREAM, the priority, as in "<4>",
+ * which journald removes. A constant. */
 const char *log_prefix(enum log_level level);
-int log_level_from_name(const char *name, enum log_level *ret); /* -1: none */
+int log_level_from_name(const char *name,
+                        enum log_level *ret); /* -1: unknown */
 
 void log_line(enum log_level level, const char *area, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -1,4 +1,5 @@
-/* output.c - see output.h. */
+/* output.c - close standard output, find the cause of a lost write; see
+ * output.h. */
 #include "jobs/base/output.h"
 
 #include <errno.h>
@@ -21,10 +22,10 @@ void output_quiet_pipe(void)
     (void)sigaction(SIGPIPE, &sa, NULL);
 }
 
-/* A stream whose write failed has dropped what it had, and does not know why:
- * the file is asked again, with what leaves it as it is. A device refuses no
- * bytes as it refuses some; on a full disk there is no room behind the end.
- * Returns 0 when nothing is found. */
+/* Finds the cause of a failed write: stdio has dropped the output and its
+ * errno. Repeat a harmless operation to obtain the error: a write of no bytes
+ * fails on a device in the same way as a real one; on a full disk, allocating
+ * space behind the end fails. Returns 0 if it finds nothing. */
 static int ask_why(FILE *out)
 {
     int fd = fileno(out);
@@ -34,7 +35,7 @@ static int ask_why(FILE *out)
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
         fallocate(fd, FALLOC_FL_KEEP_SIZE, st.st_size, st.st_blksize) == 0)
         return 0;
-    /* Of the rest it is the asking that failed. */
+    /* Other errors are those of the probe itself. */
     return errno == ENOSPC || errno == EDQUOT || errno == EIO ? errno : 0;
 }
 

@@ -1,8 +1,7 @@
-/* output.h - the end of what a program prints.
+/* output.h - close a program's standard output and detect lost output.
  *
- * A full disk is an error that nobody sees before the last byte has left, and
- * a reader that has seen enough (`| head`) is none.
- */
+ * A full disk may only be reported when the last byte is written; a reader that
+ * exits early (`| head`) is no error. */
 #ifndef MGPU_BASE_OUTPUT_H
 #define MGPU_BASE_OUTPUT_H
 
@@ -10,10 +9,10 @@
 
 #include "jobs/base/error.h"
 
-/* From now on the process ends with 0, and silently, when nobody reads. */
+/* From now on the process exits with 0, silently, when its reader has gone. */
 void output_quiet_pipe(void);
 
-/* Flushes and closes it. err  ERR_IO: something of it was not written */
+/* Flushes and closes it. err  ERR_IO: some output was not written */
 int output_close(FILE *out, struct error *err) MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* rng.c - see rng.h. */
+/* rng.c - MT19937 and its derived draws; see rng.h. */
 #include "jobs/base/rng.h"
 
 #include <errno.h>

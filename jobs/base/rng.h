@@ -27,7 +27,7 @@ double rng_normal(struct rng *r);  /* mean 0, variance 1; Box-Muller */
  */
 void rng_permutation(struct rng *r, int32_t *perm, int32_t n);
 
-/* n bytes from getrandom(2). */
+/* Fills n bytes from getrandom(2). */
 int rng_secret(void *out, size_t n, struct error *err) MUST_CHECK;
 
 /* A 256-bit secret as 64 hexadecimal digits and a NUL. */

@@ -1,4 +1,4 @@
-/* signals.c - see signals.h. */
+/* signals.c - parse signal names, reset and block signals; see signals.h. */
 #include "jobs/base/signals.h"
 
 #include <signal.h>
@@ -37,7 +37,7 @@ void signals_plain(void)
 {
     const struct sigaction plain = {.sa_handler = SIG_DFL};
     sigset_t none;
-    /* SIGKILL, SIGSTOP and the two that libc keeps for itself say EINVAL. */
+    /* SIGKILL, SIGSTOP and the two that libc reserves fail with EINVAL. */
     for (int signo = 1; signo <= SIGRTMAX; signo++)
         (void)sigaction(signo, &plain, NULL);
     (void)sigemptyset(&none);

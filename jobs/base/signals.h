@@ -1,28 +1,29 @@
-/* signals.h - the signals that a process is born with, and those that wait.
+/* signals.h - reset inherited signal actions, and block users' signals until a
+ * program handles them.
  *
- * What a parent ignores stays ignored over exec(2): nohup ignores SIGHUP, a
- * shell's background job SIGINT and SIGQUIT, Python SIGPIPE. A program of
- * somebody else must not get ours, nor those.
- */
+ * Signals that a parent ignores stay ignored over exec(2): nohup ignores
+ * SIGHUP, a shell's background job SIGINT and SIGQUIT, Python SIGPIPE. A user's
+ * program must inherit neither our settings nor those. */
 #ifndef MGPU_BASE_SIGNALS_H
 #define MGPU_BASE_SIGNALS_H
 
 #include "jobs/base/error.h"
 
-/* Those that a user may send to a job: USR1, SIGUSR1, usr1 or its number.
+/* Parses a signal that a user may send to a job: USR1, SIGUSR1, usr1 or its
+ * number.
  * out  ret_name  "USR1"; static. NULL: not wanted
  * Returns the number, or -1 with
- * err  ERR_INVAL it names them all */
+ * err  ERR_INVAL with the list of signals */
 int signals_of_job(const char *text, const char **ret_name,
                    struct error *err) MUST_CHECK;
 
-/* Every signal with its default action, and none blocked. Between fork(2) and
- * exec(2) allowed: it calls only what is async-signal-safe. */
+/* Sets every signal to its default action, and unblocks all. May be called
+ * between fork(2) and exec(2): it only calls async-signal-safe functions. */
 void signals_plain(void);
 
-/* SIGUSR1, SIGUSR2 and SIGHUP, which a user may send to a job at any moment,
- * and which end a process that does not listen yet. They wait, over exec(2)
- * too, until they are let in. */
+/* Blocks SIGUSR1, SIGUSR2 and SIGHUP, which a user may send to a job at any
+ * time, and which end a process without a handler. They stay pending, also over
+ * exec(2), until they are unblocked. */
 void signals_hold_users(void);
 void signals_let_users_in(void);
 

@@ -1,4 +1,4 @@
-/* version.h - what --version says. */
+/* version.h - the version that --version prints. */
 #ifndef MGPU_BASE_VERSION_H
 #define MGPU_BASE_VERSION_H
 

@@ -1,4 +1,5 @@
-/* bounded_log.c - see bounded_log.h. */
+/* bounded_log.c - write and read the parts of a bounded log; see
+ * bounded_log.h. */
 #include "jobs/log/bounded_log.h"
 
 #include <dirent.h>
@@ -18,8 +19,8 @@ struct joblog {
     int dirfd;
     int fd; /* the part being written; -1 after a failure */
     uint64_t head_bytes, piece_bytes;
-    uint64_t at;               /* the next byte's place in the stream */
-    uint64_t end;              /* where the open part is full */
+    uint64_t at;               /* the next byte's position in the stream */
+    uint64_t end;              /* position at which the open part is full */
     uint64_t pieces[N_PIECES]; /* offsets of the pieces kept, oldest first */
     size_t n_pieces;
 };
@@ -32,7 +33,7 @@ static void part_name(uint64_t offset, char ret[PART_NAME_CAP])
         (void)snprintf(ret, PART_NAME_CAP, "log.%012" PRIu64, offset);
 }
 
-/* Whether a file is a part, and of which offset. */
+/* Whether a file is a part, and its offset. */
 static bool part_offset(const char *name, uint64_t *ret)
 {
     if (strcmp(name, "log") == 0) {
@@ -87,7 +88,7 @@ static int open_part(struct joblog *l, struct error *err)
     return 0;
 }
 
-/* The open part is full: go on with a new piece, forget the oldest. */
+/* The open part is full: open a new piece, delete the oldest. */
 static int next_part(struct joblog *l, struct error *err)
 {
     if (l->fd >= 0)
@@ -135,8 +136,8 @@ int joblog_write(struct joblog *l, const void *p, size_t n, struct error *err)
 {
     const char *from = p;
     while (n > 0) {
-        /* Without a part at hand (a failure before) this is a new piece,
-         * and the gap before it tells what is missing. */
+        /* Without an open part (after a failure) this opens a new piece, and
+         * the gap before it records the missing bytes. */
         if ((l->fd < 0 || l->at >= l->end) && next_part(l, err) < 0) {
             l->at += n;
             return -1;
@@ -197,9 +198,9 @@ static void look(void *arg, int dirfd, const char *name, uint64_t offset)
     }
 }
 
-/* The bytes of one part from stream offset `from` on: how many were read; 0
- * also when the part has been deleted in the meantime. The directory is the
- * job's: a pipe in a part's place must not be waited for. */
+/* Reads bytes of one part from stream offset `from` on; returns how many, 0
+ * also if the part has been deleted meanwhile. The job can write to the
+ * directory: do not block on a FIFO in a part's place. */
 static ssize_t read_part(const char *dir, uint64_t part, uint64_t from, void *p,
                          size_t cap, struct error *err)
 {
@@ -236,7 +237,7 @@ int joblog_read(const char *dir, uint64_t *io_offset, void *p, size_t cap,
     ssize_t n = 0;
     if (s.has_at)
         n = read_part(dir, s.at, from, p, cap, err);
-    /* At the end of a part the next one goes on, perhaps behind a gap. */
+    /* At the end of a part continue with the next one, perhaps after a gap. */
     if (n == 0 && s.has_after) {
         from = s.after;
         n = read_part(dir, s.after, from, p, cap, err);

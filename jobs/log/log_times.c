@@ -1,4 +1,4 @@
-/* log_times.c - see log_times.h. */
+/* log_times.c - write and search the index of times; see log_times.h. */
 #include "jobs/log/log_times.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #include "jobs/base/buf.h"
 
-/* Of the first stretches. */
+/* Initial length of a stretch. */
 static const double STRETCH_S = 1;
 static const char NEW[] = LOGTIMES_NAME ".new";
 
@@ -26,10 +26,10 @@ struct logtimes {
     int dirfd, fd;
     int32_t ranks;
     double stretch_s;
-    bool is_open; /* the stretch `now` is, and is not in the file */
+    bool is_open; /* the stretch `now` is open, and not in the file yet */
     struct stretch now;
     size_t n;
-    struct stretch at[LOGTIMES_MAX]; /* as in the file */
+    struct stretch at[LOGTIMES_MAX]; /* those in the file */
 };
 
 static int64_t ms_of(double s)
@@ -52,7 +52,7 @@ static int put(int fd, const struct buf *b)
     return n == (ssize_t)b->len ? 0 : -1;
 }
 
-/* All of it, as another file that takes the old one's place. */
+/* Writes all of it to a new file, which replaces the old one. */
 static int rewrite(struct logtimes *t)
 {
     struct buf b = BUF_INIT;
@@ -119,8 +119,8 @@ static void end_stretch(struct logtimes *t)
     if (t->n == LOGTIMES_MAX)
         halve(t);
     t->at[t->n++] = t->now;
-    /* What could not be written comes with the next one: of a line, its end
-     * alone is what the next begins with. */
+    /* Bytes that could not be written go with the next line: only the end of a
+     * line matters, and the next stretch begins there. */
     if (add_line(&b, &t->now) == 0 && t->fd >= 0)
         (void)put(t->fd, &b);
     buf_clear(&b);
@@ -165,7 +165,7 @@ void logtimes_destroy(struct logtimes *t)
 }
 
 /* ---- reading --------------------------------------------------------------
- * The directory is the job's own: what stands in it is input. */
+ * The job can write to the directory: the file is untrusted input. */
 
 enum { DIGITS_MAX = 18 }; /* so that it fits */
 
@@ -198,7 +198,7 @@ int logtimes_find(const char *text, size_t n, double since_s,
     if (!number(&p, end, &ranks) || p[-1] != '\n' || ranks < 0 ||
         ranks > INT32_MAX)
         return error_set(err, ERR_INVAL, "'%s': its first line", LOGTIMES_NAME);
-    /* A last line that is being written is not one yet. */
+    /* An incomplete last line does not count. */
     while (number(&p, end, &to) && p[-1] == ' ' && number(&p, end, &first) &&
            p[-1] == ' ' && number(&p, end, &last) && p[-1] == '\n' &&
            to >= (int64_t)from && (double)last < since_s * 1e3)

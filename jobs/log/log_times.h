@@ -1,22 +1,22 @@
-/* log_times.h - when the bytes of an attempt's log were written.
+/* log_times.h - an index from the time of output to its position in an
+ * attempt's log.
  *
- * The log (bounded_log.h) stays the plain text that it is; beside it lies the
- * file `times`. Its first line is "mgpu-times 1 RANKS": so many ranks have
- * their label at the beginning of each line (rank_lines.h), or 0: none has.
- * Then a line for each stretch of the log, in order:
+ * The log (bounded_log.h) remains plain text; next to it is the file `times`.
+ * Its first line is "mgpu-times 1 RANKS": the number of ranks whose labels
+ * begin the lines (rank_lines.h), or 0: no labels. Then it has a line for each
+ * stretch of the log, in order:
  *
  *   END FIRST LAST
  *
- * END is the offset in the stream behind the stretch, which begins where the
- * one before it ended; the two others are milliseconds since 1970 of its first
- * and its last write. A stretch is of one second at most. When there are
- * LOGTIMES_MAX of them, each two become one and stretches are of twice that
- * time from then on: the file is bounded, and what it tells is as good as
- * a few thousandths of the time that was logged. Behind the last line is what
- * was written just now.
+ * END is the offset in the stream at the end of the stretch, which begins at
+ * the end of the previous one; the two others are milliseconds since 1970 of
+ * its first and its last write. A stretch covers one second at most. When there
+ * are LOGTIMES_MAX of them, pairs are merged, and later stretches cover twice
+ * that time: the file is bounded, and its resolution is a few thousandths of
+ * the time that was logged. Bytes after the last line's END were written just
+ * now.
  *
- * One process writes; the file is only appended to, or exchanged as a whole.
- */
+ * One process writes; the file is only appended to, or replaced as a whole. */
 #ifndef MGPU_JOBS_LOG_LOG_TIMES_H
 #define MGPU_JOBS_LOG_LOG_TIMES_H
 
@@ -34,27 +34,26 @@ enum {
 
 struct logtimes; /* the writer */
 
-/* Takes the place of an older one.
+/* Replaces an older file.
  * in  dir    copied
- *     ranks  that are labelled; 0: none */
+ *     ranks  with labels; 0: none */
 int logtimes_create(const char *dir, int32_t ranks, struct logtimes **ret,
                     struct error *err) MUST_CHECK;
-/* The bytes at..end of the stream were written at now_s, seconds since 1970.
- * A file that cannot be written is less to be told, and no error. */
+/* Records that the bytes up to end were written at now_s, seconds since 1970.
+ * If the file cannot be written, the index is incomplete; that is no error. */
 void logtimes_note(struct logtimes *t, uint64_t end, double now_s);
-/* To be called now and then: a stretch ends when nothing has come for its
- * time. Returns after how many seconds again, or INFINITY. */
+/* Call it at intervals: it ends a stretch after a pause in the output. Returns
+ * in how many seconds to call it again, or INFINITY. */
 double logtimes_rest(struct logtimes *t, double now_s);
-/* Writes down the last stretch. NULL is fine. */
+/* Writes the last stretch. NULL is fine. */
 void logtimes_destroy(struct logtimes *t);
 
-/* What the file says, of which the first n bytes were read.
+/* Searches the file's text; n bytes of it were read.
  *
- * out  ret_ranks   how many are labelled
- *      ret_offset  where the log has to be read from, to see all that was
- *                  written at since_s or later
- * err  ERR_INVAL   it is no such file
- */
+ * out  ret_ranks   how many have labels
+ *      ret_offset  where to start reading the log, to see all that was written
+ *                  at since_s or later
+ * err  ERR_INVAL   not such a file */
 int logtimes_find(const char *text, size_t n, double since_s,
                   int32_t *ret_ranks, uint64_t *ret_offset,
                   struct error *err) MUST_CHECK;

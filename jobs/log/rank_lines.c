@@ -1,4 +1,5 @@
-/* rank_lines.c - see rank_lines.h. */
+/* rank_lines.c - a small state machine over labels and lines; see
+ * rank_lines.h. */
 #include "jobs/log/rank_lines.h"
 
 #include <inttypes.h>

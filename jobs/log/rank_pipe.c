@@ -1,4 +1,4 @@
-/* rank_pipe.c - see rank_pipe.h. */
+/* rank_pipe.c - find this rank's pipe and join it; see rank_pipe.h. */
 #include "jobs/log/rank_pipe.h"
 
 #include <fcntl.h>
@@ -15,8 +15,8 @@ void rank_pipe_name(int32_t rank, char ret[RANK_PIPE_CAP])
     (void)snprintf(ret, RANK_PIPE_CAP, "out.%" PRId32, rank);
 }
 
-/* Which one we are, before MPI says it. mpirun under Slurm has the batch
- * step's SLURM_PROCID in its ranks' environment: it comes last. */
+/* Our rank, before MPI is initialized. mpirun under Slurm passes the batch
+ * step's SLURM_PROCID to its ranks: check it last. */
 static const char *own_rank(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",
@@ -41,14 +41,15 @@ void rank_pipe_join(const char *launch)
                      launch, rank);
     if (n < 0 || n >= PATH_MAX)
         return;
-    /* Not to be waited for: its reader may be on another machine. */
+    /* Does not block: the reader may be on another machine. */
     int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return;
     if (fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) && st.st_uid == geteuid() &&
         fcntl(fd, F_SETFL, 0) == 0 && dup2(fd, STDOUT_FILENO) >= 0)
         (void)dup2(fd, STDERR_FILENO);
-    /* mpirun's was a terminal: who follows the log sees a line when it is. */
+    /* mpirun's was a terminal: a user who follows the log sees each complete
+     * line at once. */
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     (void)close(fd);
 }

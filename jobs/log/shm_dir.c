@@ -1,4 +1,4 @@
-/* shm_dir.c - see shm_dir.h. */
+/* shm_dir.c - create, lock and sweep directories in /dev/shm; see shm_dir.h. */
 #include "jobs/log/shm_dir.h"
 
 #include <dirent.h>
@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Between a directory and its lock somebody may sweep it away. */
+/* Another process may sweep a directory between its creation and its lock. */
 enum { TRIES = 10 };
 
-/* With the user's number, for who reads /dev/shm. */
+/* With the user's number, for people who look into /dev/shm. */
 #define PREFIX "mgpu-rank.%lu."
 
 static int open_dir(int at, const char *name)
@@ -23,7 +23,7 @@ static int open_dir(int at, const char *name)
     return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Whether the directory is still there is known once it is locked. */
+/* Check after locking that the directory still exists. */
 static bool holds(int fd)
 {
     struct stat st;
@@ -52,7 +52,7 @@ int shm_dir_make(const char *base, struct shm_dir *ret, struct error *err)
     return error_set(err, ERR_IO, "'%s': it does not stay", d.path);
 }
 
-/* What is in it are files; another directory keeps it. */
+/* Only files are removed; a subdirectory keeps it. */
 static void empty(int fd)
 {
     int own = dup(fd);

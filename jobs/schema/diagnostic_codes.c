@@ -1,4 +1,5 @@
-/* diagnostic_codes.c - see diagnostic_codes.h. */
+/* diagnostic_codes.c - the table of codes with examples; see
+ * diagnostic_codes.h. */
 #include "jobs/schema/diagnostic_codes.h"
 
 #include <ctype.h>
@@ -240,7 +241,7 @@ const struct code_note *code_notes(size_t *ret_n)
     return notes;
 }
 
-/* "e24" is E024: what people remember of a code. */
+/* Normalizes "e24" to E024. */
 static void normal(const char *word, char ret[CODE_LEN + 1])
 {
     const char *digits = word;

@@ -1,4 +1,5 @@
-/* diagnostics.c - findings in order, and as JSON. See diagnostics.h. */
+/* diagnostics.c - keep findings in order, and write them as JSON; see
+ * diagnostics.h. */
 #include "jobs/schema/diagnostics.h"
 
 #include <errno.h>
@@ -34,7 +35,7 @@ static bool comes_before(const struct spec_finding *a,
     return a->line != b->line ? a->line < b->line : a->column < b->column;
 }
 
-/* Which finding of a full report makes room for f; REPORT_CAP: none. */
+/* The finding to drop from a full report for f; REPORT_CAP: none. */
 static size_t victim(const struct spec_report *r, const struct spec_finding *f)
 {
     for (size_t i = REPORT_CAP; f->is_error && i-- > 0;)
@@ -124,7 +125,7 @@ static int add_finding(const struct spec_finding *f, const char *file,
         rc = buf_addf(out, err, "%s\"%s\":", i ? "," : "{", words[i].name);
         if (rc == 0)
             rc = text_add_json(out, words[i].value, err);
-        if (rc == 0 && i == 2) /* the place follows the file */
+        if (rc == 0 && i == 2) /* the location follows the file */
             rc = buf_addf(out, err, ",\"line\":%d,\"column\":%d", f->line,
                           f->column);
     }
@@ -134,7 +135,7 @@ static int add_finding(const struct spec_finding *f, const char *file,
 int spec_report_json(const struct spec_report *r, const char *file,
                      struct buf *out, struct error *err)
 {
-    struct buf text = BUF_INIT; /* out is untouched on failure */
+    struct buf text = BUF_INIT; /* out stays untouched on failure */
     int rc = buf_add(&text, "[", 1, err);
     for (size_t i = 0; rc == 0 && i < r->n; i++) {
         if (i > 0)

@@ -1,9 +1,9 @@
-/* diagnostics.h - adding to a struct spec_report (spec.h); for jobs/ alone.
+/* diagnostics.h - add findings to a struct spec_report (spec.h); for jobs/
+ * alone.
  *
- * A report keeps its fifty first findings in order of their place; errors
- * push warnings out. All memory is taken by report_init(), so a finding is
- * never lost to a full memory.
- */
+ * A report keeps its first fifty findings in the order of their positions;
+ * errors displace warnings. report_init() allocates all memory, so a finding is
+ * never lost because memory is short. */
 #ifndef MGPU_JOBS_SCHEMA_DIAGNOSTICS_H
 #define MGPU_JOBS_SCHEMA_DIAGNOSTICS_H
 
@@ -12,7 +12,7 @@
 
 enum { REPORT_CAP = 50 };
 
-/* For a format's messages: enough for any key of ours. */
+/* Buffer size for messages: enough for every key of ours. */
 enum { PATH_CAP = 128 };
 
 int report_init(struct spec_report *r, struct error *err) MUST_CHECK;
@@ -22,14 +22,14 @@ void report_add(struct spec_report *r, const char *code, struct mark at,
                 const char *path, const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
 
-/* Of a finding without a line: "--set", or what said it. */
+/* The origin of a finding without a line: "--set", or another option. */
 const char *report_option(const struct spec_finding *f);
 
-/* -1 with "3 errors, 1 warning" when there are errors, else 0. */
+/* -1 with "3 errors, 1 warning" if there are errors, else 0. */
 int report_verdict(const struct spec_report *r, struct error *err) MUST_CHECK;
 
-/* spec_report_print() for any file; `tail` ends the summary line when there
- * are errors. */
+/* spec_report_print() for any file; `tail` ends the summary line if there are
+ * errors. */
 int report_print(const struct spec_report *r, const char *file,
                  const char *text, size_t len, const char *tail,
                  struct buf *out, struct error *err) MUST_CHECK;

@@ -1,14 +1,13 @@
-/* diagnostics_print.c - findings as a compiler prints them.
+/* diagnostics_print.c - print findings in the style of a compiler.
  *
  *   bad.yaml:7:3: error[E010]: unknown key 'train.batchsize'
  *       7 |   batchsize: 64
  *         |   ^~~~~~~~~ did you mean 'batch_size'?
  *
- * The source line is quoted through text_add_plain(), so columns are counted
- * in what is shown, not in bytes. Of a long line a window around the caret
- * is shown. What reports say ends up in logs, so the value of a variable that
- * is called a secret's is not quoted, and neither is what follows it.
- */
+ * The source line is quoted through text_add_plain(), so columns count
+ * displayed characters, not bytes. A long line is cut to a window around the
+ * caret. Reports end up in logs, so the value of a variable whose name sounds
+ * like a secret is not quoted, nor is the text after it. */
 #include "jobs/schema/diagnostics.h"
 
 #include <string.h>
@@ -17,11 +16,11 @@
 #include "jobs/text/text.h"
 
 enum {
-    WINDOW = 100, /* code points of a source line that are shown */
+    WINDOW = 100, /* displayed code points of a source line */
     BEFORE = 60,  /* of them before the caret, at most */
 };
 
-/* The line-th line, without its end; false when there is none. */
+/* The line-th line, without its newline; false if there is none. */
 static bool find_line(const char *text, size_t len, int32_t line,
                       const char **ret, const char **ret_end)
 {
@@ -44,7 +43,7 @@ static bool find_line(const char *text, size_t len, int32_t line,
     return true;
 }
 
-/* Moves n code points on, or to the end; returns the columns passed. */
+/* Moves n code points forward, or to the end; returns the columns passed. */
 static int skip(const char **p, const char *end, int32_t n)
 {
     int columns = 0;
@@ -61,14 +60,14 @@ static bool is_word(char c)
            (c >= '0' && c <= '9') || c == '_';
 }
 
-/* What may stand between a key and its ':'. */
+/* Characters allowed between a key and its ':'. */
 static bool is_between(char c)
 {
     return c == ' ' || c == '\t' || c == '"' || c == '\'';
 }
 
-/* Behind the first ':' of a key like HF_TOKEN or env.HF_TOKEN; NULL: there is
- * none. `secrets` has names alone. */
+/* Position after the first ':' of a key like HF_TOKEN or env.HF_TOKEN; NULL:
+ * there is none. `secrets` only has names. */
 static const char *secret_in(const char *line, const char *end)
 {
     char name[TREE_MAX_KEY + 1];
@@ -97,7 +96,7 @@ static size_t indent_of(const char *line, const char *end)
     return n;
 }
 
-/* The line before, without its end; false: there is none. */
+/* The previous line, without its newline; false: there is none. */
 static bool line_before(const char *text, const char **io_line,
                         const char **ret_end)
 {
@@ -113,8 +112,9 @@ static bool line_before(const char *text, const char **io_line,
     return true;
 }
 
-/* Whether a line that it is below, by its indentation, has such a key: it is
- * of a value, or may be. Items of a list may begin where their key does. */
+/* Whether an enclosing line, by indentation, has such a key: then this line is,
+ * or may be, a part of its value. Items of a list may have the indentation of
+ * their key. */
 static bool is_below_secret(const char *text, const char *line, const char *end)
 {
     size_t indent = indent_of(line, end);
@@ -130,7 +130,7 @@ static bool is_below_secret(const char *text, const char *line, const char *end)
     return false;
 }
 
-/* The line without what is secret in it, and where the caret goes then. */
+/* The line with secrets masked, and the caret's position in it. */
 static int mask_line(const char *text, struct spec_finding *io,
                      const char **io_line, const char **io_end, struct buf *own,
                      struct error *err)
@@ -221,7 +221,7 @@ static int add_finding(const struct spec_finding *f, const char *file,
                        struct error *err)
 {
     const char *line = NULL, *end = NULL;
-    /* What E025 is about stands on the line; reports are copied into logs. */
+    /* The line of E025 contains the secret; reports are copied into logs. */
     bool has_line = f->line > 0 && text && strcmp(f->code, "E025") != 0 &&
                     find_line(text, len, f->line, &line, &end);
     bool is_near = strncmp(f->hint, "did you mean", 12) == 0;
@@ -274,7 +274,7 @@ int report_print(const struct spec_report *r, const char *file,
                  const char *text, size_t len, const char *tail,
                  struct buf *out, struct error *err)
 {
-    struct buf all = BUF_INIT; /* out is untouched on failure */
+    struct buf all = BUF_INIT; /* out stays untouched on failure */
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < r->n; i++)
         rc = add_finding(&r->findings[i], file ? file : "-", text, len, &all,

@@ -1,5 +1,5 @@
-/* interpolate.c - see interpolate.h. One pass from left to right, whatever is
- * in the text: what follows the first mistake is not looked at. */
+/* interpolate.c - see interpolate.h. One pass from left to right, which stops
+ * at the first error. */
 #include "jobs/schema/interpolate.h"
 
 #include <inttypes.h>
@@ -12,7 +12,8 @@
 
 enum var { VAR_NAME, VAR_JOB, VAR_TASK, VAR_ATTEMPT, VAR_USER, VAR_OUTPUT };
 
-/* most: bytes that a value may have. A worker takes no longer directory. */
+/* most: largest size of a value in bytes. A worker accepts no longer
+ * directory. */
 static const struct {
     const char *name;
     bool is_early;
@@ -27,8 +28,8 @@ static const struct {
 };
 enum { N_VARS = sizeof(vars) / sizeof(vars[0]) };
 
-/* What comes next: bytes as they are, then a dollar and a brace that were
- * written with one dollar more, or a name. */
+/* The next piece: literal bytes, then an escaped "${" (written with one more
+ * dollar), or a name. */
 struct step {
     const char *plain, *name, *rest;
     size_t n_plain, n_name;
@@ -53,7 +54,7 @@ static struct step next(const char *p)
     return s;
 }
 
-/* N_VARS: none of them. */
+/* N_VARS: unknown. */
 static size_t find(const char *name, size_t n)
 {
     size_t i = 0;
@@ -121,7 +122,7 @@ static int refuse_unknown(const struct step *s, enum fill_when when,
                      s->n_name < sizeof(name) ? "}" : "...");
 }
 
-/* -1: it may not be there. */
+/* -1: it is not allowed. */
 static int check_name(const struct step *s, enum fill_when when,
                       char hint[FILL_HINT_CAP], struct error *err)
 {

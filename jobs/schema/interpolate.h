@@ -1,11 +1,10 @@
-/* interpolate.h - ${name} in a text of a job specification.
+/* interpolate.h - substitution of ${name} in texts of a job specification.
  *
- * Six names and no more. Values are put into the text as they are and never
- * read again: not as YAML, not for another ${, and by no shell of ours. Of
- * several dollars before a brace one is taken away instead: "$${HOME}" is
- * "${HOME}". The one value that may have names in it itself is output_dir,
- * so none leads further than to a second.
- */
+ * There are six names. Values are inserted literally and not evaluated again:
+ * not as YAML, not for another ${, and by no shell of ours. Before a brace,
+ * several dollars lose one instead: "$${HOME}" is "${HOME}". Only the value
+ * output_dir may contain names itself, so substitution nests two levels deep at
+ * most. */
 #ifndef MGPU_JOBS_SCHEMA_INTERPOLATE_H
 #define MGPU_JOBS_SCHEMA_INTERPOLATE_H
 
@@ -16,16 +15,16 @@
 #include "jobs/base/buf.h"
 #include "jobs/base/error.h"
 
-/* When a text is filled, which is what can be known by then. */
+/* When a text is substituted, which determines the available names. */
 enum fill_when {
     FILL_NONE,   /* never: ${ is refused in it */
-    FILL_SUBMIT, /* when the job is taken: name and user */
-    FILL_START,  /* when an attempt starts: all of them */
-    FILL_OUTPUT, /* then, too; it is output_dir itself */
+    FILL_SUBMIT, /* at the submit: name and user */
+    FILL_START,  /* at the start of an attempt: all of them */
+    FILL_OUTPUT, /* likewise; output_dir itself */
 };
 
 struct fill_vars {
-    const char *name, *user; /* NULL: not known */
+    const char *name, *user; /* NULL: unknown */
     const char *output_dir;  /* absolute; of FILL_START */
     uint64_t job;
     int32_t task, attempt;
@@ -33,30 +32,31 @@ struct fill_vars {
 
 enum { FILL_MAX_BYTES = 65536, FILL_HINT_CAP = 200 };
 
-/* Whether all names in the text may be there.
+/* Whether all names in the text are allowed.
  *
  * out  hint  what to write instead
- * err  ERR_INVAL one that is none, or is not known by then; no '}'; a text
- *      that could be over FILL_MAX_BYTES long */
+ * err  ERR_INVAL an unknown name, or one that is not available then; no '}'; a
+ *      text that could be longer than FILL_MAX_BYTES */
 int fill_check(const char *text, enum fill_when when, char hint[FILL_HINT_CAP],
                struct error *err) MUST_CHECK;
 
-/* Appends what the text becomes; of FILL_NONE the text itself.
- * err  ERR_INVAL as above, or a value is not known or none that may be put in;
- *      ERR_NOMEM; out may have a part of it */
+/* Appends the substituted text; with FILL_NONE the text itself.
+ * err  ERR_INVAL as above, or a value is unknown or not allowed; ERR_NOMEM; out
+ *      may have a part of it */
 int fill_text(const char *text, enum fill_when when, const struct fill_vars *v,
               struct buf *out, struct error *err) MUST_CHECK;
 
-/* Whether the text has that name in it. */
+/* Whether the text contains that name. */
 bool fill_has(const char *text, const char *name);
 
-/* Whether it begins with output_dir, and so is a whole path. */
+/* Whether it begins with output_dir, and so is an absolute path. */
 bool fill_is_below_output(const char *path);
 
-/* Whether a user of that name may be put in: it stays one step of a path. */
+/* Whether a user name may be inserted: it must remain one component of a
+ * path. */
 bool fill_is_user(const char *user);
 
-/* The name of the user that we run as, or the number. */
+/* The name of our own user, or the number. */
 enum { FILL_USER_CAP = 64 };
 const char *fill_own_user(char out[FILL_USER_CAP]);
 

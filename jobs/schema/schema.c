@@ -1,4 +1,4 @@
-/* schema.c - walking a tree along a table; see schema.h. */
+/* schema.c - read a tree by a table of keys; see schema.h. */
 #include "jobs/schema/schema.h"
 
 #include <assert.h>
@@ -29,7 +29,7 @@ const struct schema_key *schema_find(const struct schema *s, const char *path)
     return NULL;
 }
 
-/* "train" and "train.optimizer" are sections, no keys. */
+/* "train" and "train.optimizer" are sections, not keys. */
 static bool is_section(const struct schema *s, const char *path)
 {
     size_t len = strlen(path);
@@ -50,8 +50,8 @@ static bool is_later(const struct schema *s, const char *path)
 
 /* ---- did you mean -------------------------------------------------------- */
 
-/* Beyond two letters, or when as many change as a word has, it is another
- * word. */
+/* A distance of more than two letters, or of as many as the word has, is
+ * another word. */
 static void consider(const char *word, const char *candidate, int *best,
                      char *out, size_t cap)
 {
@@ -77,8 +77,8 @@ static bool is_akin(const char *a, const char *b)
     return *is_short == '\0';
 }
 
-/* The name of its section that p, a whole path, is or begins with; false when
- * it is of another. */
+/* The component of p, a whole path, after the section; false if p is in another
+ * section. */
 static bool part_of(const char *p, const char *section, char part[PATH_CAP])
 {
     size_t len = strlen(section);
@@ -89,7 +89,7 @@ static bool part_of(const char *p, const char *section, char part[PATH_CAP])
     return true;
 }
 
-/* The one name of the section that is akin to it. */
+/* The only name of the section that is_akin() to it. */
 static bool suggest_akin(const struct schema *s, const char *section,
                          const char *name, char *out, size_t cap)
 {
@@ -107,7 +107,7 @@ static bool suggest_akin(const struct schema *s, const char *section,
     return has_one;
 }
 
-/* "one of: lr, weight_decay", as many as there is room for. */
+/* "one of: lr, weight_decay", as many as fit. */
 static void list_names(const struct schema *s, const char *section, char *out,
                        size_t cap)
 {
@@ -127,8 +127,8 @@ static void list_names(const struct schema *s, const char *section, char *out,
     }
 }
 
-/* The closest name in the same section; failing that, a key of this very
- * name elsewhere, or one that is akin. */
+/* Finds the closest name in the same section; if there is none, a key with this
+ * very name elsewhere, or a similar one. */
 static bool suggest(const struct schema *s, const char *section,
                     const char *name, char *out, size_t cap)
 {
@@ -148,7 +148,7 @@ static bool suggest(const struct schema *s, const char *section,
     return best < 3 || suggest_akin(s, section, name, out, cap);
 }
 
-/* Of "train.optimizer.lr" as many parts at its end as word has. */
+/* The last components of "train.optimizer.lr", as many as word has. */
 static const char *tail_of(const char *path, const char *word)
 {
     const char *at = path + strlen(path);
@@ -262,7 +262,7 @@ static int walk_child(struct walk *w, // NOLINT(misc-no-recursion)
     return 0;
 }
 
-/* As deep as the table's longest path. */
+/* Recursion depth: the components of the table's longest path. */
 static int walk_map(struct walk *w, // NOLINT(misc-no-recursion)
                     const struct node *map, const char *section)
 {
@@ -324,7 +324,7 @@ int schema_dir_of(const char *file, char **ret, struct error *err)
     }
     if (rc == 0 && slash)
         rc = buf_add(&b, file, (size_t)(slash - file + 1), err);
-    /* One slash at the end is enough, and schema_set() adds it. */
+    /* One slash at the end suffices, and schema_set() adds it. */
     while (rc == 0 && b.len > 1 && b.data[b.len - 1] == '/')
         b.data[--b.len] = '\0';
     if (rc == 0 && !(*ret = buf_detach(&b)))
@@ -335,8 +335,8 @@ int schema_dir_of(const char *file, char **ret, struct error *err)
 
 /* ---- --set --------------------------------------------------------------- */
 
-/* One step of a path: the next name, or, below a map such as `labels`, all
- * that is left. */
+/* The length of the next component of a path; below a map such as `labels`, of
+ * the whole rest. */
 static size_t step_length(const struct schema *s, const char *path,
                           const char *rest)
 {
@@ -366,7 +366,7 @@ static struct node *new_child(struct node *map, const char *key, struct mark at,
     return n;
 }
 
-/* Puts value (NULL: nothing) at `name` of the map; takes value. */
+/* Sets (NULL: removes) the value of `name` in the map; owns value. */
 static int put_value(struct node *map, const char *name, struct node *value,
                      struct error *err)
 {
@@ -383,9 +383,9 @@ static int put_value(struct node *map, const char *name, struct node *value,
     return 0;
 }
 
-/* The map that holds the path's last step, made on the way when there is a
- * value for it, at whose place it then is. NULL also with a finding, when
- * something else stands in it. */
+/* The map that holds the path's last component. Creates missing maps if there
+ * is a value for it, at the value's position. NULL also with a finding, if a
+ * value of another kind is in the way. */
 static struct node *descend(const struct schema *s, struct node *root,
                             const char *path, const struct node *value,
                             const char **ret_last, struct spec_report *report,
@@ -419,7 +419,7 @@ static struct node *descend(const struct schema *s, struct node *root,
     }
 }
 
-/* The path itself, or a section that it is in; NULL. */
+/* The path itself, or a section of it; NULL. */
 static const char *later_of(const struct schema *s, const char *path,
                             char head[PATH_CAP])
 {
@@ -459,8 +459,8 @@ void schema_unknown(const struct schema *s, const char *path, struct mark at,
         unknown_key(s, "", path, at, report);
 }
 
-/* Only what the table knows can be named; a sub-key of a map or a range is
- * its own affair. */
+/* Only keys of the table; a sub-key of a map or a range is validated
+ * elsewhere. */
 static bool key_exists(const struct schema *s, const char *path)
 {
     char head[PATH_CAP];
@@ -517,7 +517,7 @@ int schema_graft(const struct schema *s, struct node *root,
     if (set->value) {
         if (tree_parse_value(set->key, set->value, report, &value, err) < 0)
             return -1;
-        /* Those of a value have no place: each is among the first. */
+        /* Findings about a value have no position: set that of the option. */
         for (size_t i = 0; report->n > n_before && i < report->n; i++)
             if (report->findings[i].line == 0 &&
                 strcmp(report->findings[i].path, set->key) == 0)

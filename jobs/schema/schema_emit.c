@@ -1,9 +1,8 @@
-/* schema_emit.c - a struct as JSON and as annotated YAML. See schema.h.
+/* schema_emit.c - write a struct as JSON and as annotated YAML. See schema.h.
  *
- * Both walk the rows in order and open a section when the path changes, so
- * rows of one section stand together in a table. Scalars are the same in
- * both: JSON is YAML.
- */
+ * Both walk the rows in order and open a section when the path changes, so a
+ * table must keep the rows of a section together. Scalars are the same in both:
+ * JSON is YAML. */
 #include "jobs/schema/schema.h"
 
 #include <math.h>
@@ -16,8 +15,8 @@
 bool schema_is_secret(const char *name)
 {
     static const char *const words[] = {"TOKEN", "SECRET", "PASSWORD", "KEY"};
-    /* A word counts at the end of a part: HF_TOKEN, AWS_ACCESS_KEY_ID, but
-     * not TOKENIZERS_PARALLELISM. */
+    /* A word only counts at the end of a component: HF_TOKEN,
+     * AWS_ACCESS_KEY_ID, but not TOKENIZERS_PARALLELISM. */
     for (const char *p = name; *p; p++) {
         for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
             size_t len = strlen(words[i]);
@@ -160,14 +159,14 @@ static int add_value(const struct schema_key *k, const void *obj, bool mask,
     case KEY_MAP:
         return add_map(member, mask && k->hidden, out, err);
     case KEY_MAP_TREE:
-    case KEY_LIST_TREE: /* not ours */
+    case KEY_LIST_TREE: /* handled by the table's owner */
         return buf_addstr(out, "null", err);
     default:
         return add_string(*(char *const *)member, out, err);
     }
 }
 
-/* In YAML for people, words and units need no quotes. */
+/* In YAML for display, words and units need no quotes. */
 int schema_value(const struct schema_key *k, const void *obj, struct buf *out,
                  struct error *err)
 {
@@ -185,7 +184,7 @@ int schema_value(const struct schema_key *k, const void *obj, struct buf *out,
 
 /* ---- sections ------------------------------------------------------------ */
 
-/* How many leading bytes of both paths are the same sections, dot included. */
+/* The length of the sections that both paths share, including the dot. */
 static size_t common_sections(const char *a, const char *b)
 {
     size_t same = 0;
@@ -230,7 +229,7 @@ static int json_row(const struct schema_key *k, const char *before,
 int schema_json(const struct schema *s, const void *obj, schema_filter *keep,
                 struct buf *out, struct error *err)
 {
-    struct buf text = BUF_INIT; /* out is untouched on failure */
+    struct buf text = BUF_INIT; /* out stays untouched on failure */
     const char *before = "";
     int rc = buf_add(&text, "{", 1, err);
     for (size_t i = 0; rc == 0 && i < s->n; i++) {

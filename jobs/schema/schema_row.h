@@ -1,6 +1,5 @@
-/* schema_row.h - words for the rows of a table of keys, for the file that has
- * one: see struct schema_key in schema.h. AT() is the file's own, of AT_IN().
- */
+/* schema_row.h - macros for the rows of a table of keys: see struct schema_key
+ * in schema.h. The including file defines AT(), from AT_IN(). */
 #ifndef MGPU_JOBS_SCHEMA_SCHEMA_ROW_H
 #define MGPU_JOBS_SCHEMA_SCHEMA_ROW_H
 

@@ -1,4 +1,4 @@
-/* schema_same.c - whether two structs have the same value of a key. */
+/* schema_same.c - compare the value of a key in two structs. */
 #include <string.h>
 
 #include "jobs/schema/schema.h"
@@ -39,7 +39,7 @@ bool schema_same(const struct schema_key *k, const void *a, const void *b)
         return same_list(x, y);
     case KEY_MAP:
         return same_map(x, y);
-    default: /* numbers, read by the same reader: the same bytes */
+    default: /* numbers parsed by the same code have equal bytes */
         return memcmp(x, y, k->size) == 0;
     }
 }

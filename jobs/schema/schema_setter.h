@@ -1,10 +1,10 @@
-/* schema_setter.h - what schema_value.c and schema_text.c share. */
+/* schema_setter.h - internals shared by schema_value.c and schema_text.c. */
 #ifndef MGPU_JOBS_SCHEMA_SCHEMA_SETTER_H
 #define MGPU_JOBS_SCHEMA_SCHEMA_SETTER_H
 
 #include "jobs/schema/schema.h"
 
-/* One schema_set(). */
+/* The state of one schema_set(). */
 struct setter {
     const struct schema_key *k;
     const struct node *v;
@@ -15,21 +15,21 @@ struct setter {
     bool bad;
 };
 
-/* A finding at the value; marks it bad. hint may be NULL. */
+/* Adds a finding at the value; marks it bad. hint may be NULL. */
 void setter_complain(struct setter *t, const char *code, const char *hint,
                      const char *what);
-/* "'train.epochs' must be 1..10000, not 'x'", with the key's own code. */
+/* Adds "'train.epochs' must be 1..10000, not 'x'", with the key's own code. */
 void setter_refuse(struct setter *t, const char *hint, const char *must_be);
-/* E011: a list where a scalar should be, and the like. */
+/* Adds E011: a list instead of a scalar, or similar. */
 void setter_not_a(struct setter *t, const char *wanted);
 
-/* E016: a ${ that may not be there; true when a finding was added. v is the
- * value or a part of it. */
+/* Adds E016 for a ${ that is not allowed; true if it did. v is the value or a
+ * part of it. */
 bool setter_cannot_fill(struct setter *t, const struct node *v);
 
 void setter_sizes(struct setter *t); /* schema_sizes.c */
 
-/* 0 also when the value was refused; -1 without memory. */
+/* Returns 0 also if the value was refused; -1 if memory is short. */
 void setter_name(struct setter *t);
 int setter_string(struct setter *t);
 int setter_word(struct setter *t);

@@ -1,4 +1,5 @@
-/* schema_sizes.c - "40G..": a size, or a range of them with one end open. */
+/* schema_sizes.c - parse "40G..": a size, or a range of sizes with an open
+ * end. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
 
 static const char how[] = "write 40G.., 40G..80G or ..80G";
 
-/* One end; false with a finding. */
+/* Parses one end; false with a finding. */
 static bool take_end(struct setter *t, struct mark at, const char *text,
                      int64_t *ret)
 {

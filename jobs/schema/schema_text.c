@@ -1,9 +1,8 @@
-/* schema_text.c - texts, paths, lists and maps into their members. See
+/* schema_text.c - read strings, paths, lists and maps into their members. See
  * schema.h; numbers and words are in schema_value.c.
  *
- * These are the members that own memory: what was there before is freed when
- * the new value is complete.
- */
+ * These members own memory: the old value is freed when the new one is
+ * complete. */
 #include "jobs/schema/schema_setter.h"
 
 #include <errno.h>
@@ -15,7 +14,7 @@
 
 /* ---- strings ------------------------------------------------------------- */
 
-/* No finding says what stands in a secret, nor is anything put into one. */
+/* A finding must not quote a secret, and nothing is substituted in one. */
 static enum fill_when fill_of(const struct setter *t, const struct node *v)
 {
     bool is_secret = t->k->hidden && v->key && schema_is_secret(v->key);
@@ -88,7 +87,7 @@ int setter_string(struct setter *t)
 }
 
 /* Partitions, accounts, constraints: printable ASCII without blanks, so that
- * nothing can end a line or a field of another program's. */
+ * they cannot end a line or a field in another program's format. */
 static bool is_word(const char *s)
 {
     size_t n = 0;
@@ -216,7 +215,7 @@ int setter_list(struct setter *t)
         return 0;
     }
     size_t n = node_count(t->v);
-    l.items = calloc(n + 1, sizeof(*l.items)); /* NULL at the end: an argv */
+    l.items = calloc(n + 1, sizeof(*l.items)); /* NULL at the end, as in argv */
     if (!l.items)
         return error_set(t->err, ERR_NOMEM, "'%s'", t->k->path);
     for (const struct node *c = t->v->first; c; c = c->next) {

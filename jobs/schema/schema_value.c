@@ -1,9 +1,8 @@
-/* schema_value.c - one value into its member, or a finding that says what
+/* schema_value.c - read one value into its member, or add a finding with what
  * was expected. See schema.h.
  *
- * A message names the key, what it takes and what was there; the hint is
- * what to write instead.
- */
+ * A message has the key, what it accepts and the actual value; the hint has
+ * what to write instead. */
 #include "jobs/schema/schema_setter.h"
 
 #include <math.h>
@@ -164,7 +163,7 @@ static int range_text(const char *s, struct spec_range *ret)
                : 0;
 }
 
-/* {min: 1, max: 4}; both are needed. */
+/* {min: 1, max: 4}; both are required. */
 static bool range_map(struct setter *t, struct spec_range *ret)
 {
     int seen = 0;
@@ -316,7 +315,7 @@ static void set_bool(struct setter *t)
         *(bool *)t->member = v;
 }
 
-/* What is in it is for others to judge. */
+/* Its owner validates the contents. */
 static void check_tree(struct setter *t)
 {
     bool is_map = t->k->type == KEY_MAP_TREE;

@@ -1,4 +1,5 @@
-/* tree.c - see tree.h; tree_yaml.c fills it. */
+/* tree.c - create, search, clone and free nodes; tree_yaml.c parses. See
+ * tree.h. */
 #include "jobs/schema/tree.h"
 
 #include "jobs/schema/diagnostics.h"
@@ -22,7 +23,8 @@ struct node *node_create(enum node_kind kind, struct mark at, struct error *err)
     return n;
 }
 
-/* As deep as the tree: TREE_MAX_DEPTH, and once more for --set. */
+/* Recursion depth: that of the tree, TREE_MAX_DEPTH, and once more for
+ * --set. */
 void node_destroy(struct node *n) // NOLINT(misc-no-recursion)
 {
     if (!n)
@@ -81,7 +83,7 @@ size_t node_count(const struct node *n)
     return count;
 }
 
-/* As deep as the tree. */
+/* Recursion depth: that of the tree. */
 struct node *node_clone(const struct node *n, // NOLINT(misc-no-recursion)
                         struct error *err)
 {

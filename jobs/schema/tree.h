@@ -1,9 +1,8 @@
-/* tree.h - a YAML file as a small tree, each node with its place.
+/* tree.h - a YAML file as a tree of untyped nodes, each with its position.
  *
- * The tree knows no types: a scalar is its text, and the schema decides what
- * it means (schema.h). What a file of ours may not be is refused while it is
- * read, before anything is built from it: see tree_parse().
- */
+ * A scalar is its text; the schema decides its type (schema.h). tree_parse()
+ * refuses the parts of YAML that our files must not use, before anything is
+ * built from them. */
 #ifndef MGPU_JOBS_SCHEMA_TREE_H
 #define MGPU_JOBS_SCHEMA_TREE_H
 
@@ -15,7 +14,8 @@
 
 enum {
     TREE_MAX_BYTES = 1 << 20,
-    TREE_MAX_DEPTH = 16, /* libyaml is quadratic in the depth of [ and { */
+    TREE_MAX_DEPTH = 16, /* libyaml's time is quadratic in the depth of [ and
+                          * { */
     TREE_MAX_NODES = 10000,
     TREE_MAX_KEY = 128,
     TREE_MAX_SCALAR = 65536,
@@ -24,51 +24,50 @@ enum {
 struct mark {
     int32_t line, column; /* from 1; line 0: not from a file */
     int32_t width;
-    const char *option; /* of line 0: what said it, as in struct spec_set */
+    const char *option; /* if line is 0: its origin, as in struct spec_set */
 };
 
 enum node_kind {
-    NODE_NULL, /* nothing, ~ or null, without quotes */
+    NODE_NULL, /* empty, ~ or null, without quotes */
     NODE_SCALAR,
     NODE_LIST,
     NODE_MAP,
-    NODE_BAD, /* already reported; to be passed over */
+    NODE_BAD, /* already reported; skip it */
 };
 
 struct node {
     enum node_kind kind;
-    char *key; /* in a map; NULL elsewhere. owned */
+    char *key; /* in a map; elsewhere NULL. owned */
     struct mark key_at, at;
     char *text;                /* of a scalar; owned */
     struct node *first, *last; /* children; owned */
     struct node *next;
 };
 
-/* Reads text into a tree.
+/* Parses text into a tree.
  *
- * Findings: E000 not YAML, E001 the top is no mapping, E002 too long, E003
- * anchor, alias or merge, E004 too deep, E005 too many or too long, E006 a
- * key twice, E007 control character, E008 not UTF-8, E009 tag, directive or
- * second document, E011 a key that is no word.
+ * Findings: E000 not YAML, E001 the top is not a mapping, E002 too long, E003
+ * anchor, alias or merge, E004 too deep, E005 too many or too long, E006 a key
+ * twice, E007 control character, E008 not UTF-8, E009 tag, directive or second
+ * document, E011 a key that is not a word.
  *
- * out  ret  the top, a NODE_MAP; NULL when reading could not go on. The
- *           caller ends it with node_destroy()
- * err  ERR_NOMEM only
- */
+ * out  ret  the top, a NODE_MAP; NULL if parsing had to stop. The caller frees
+ *      it with node_destroy()
+ * err  ERR_NOMEM only */
 int tree_parse(const char *text, size_t len, struct spec_report *report,
                struct node **ret, struct error *err) MUST_CHECK;
 
-/* For a file of few keys, whose first mistake is enough.
+/* For a file with few keys, where reporting the first error suffices.
  *
  * in   file  for messages
- * out  ret   NULL: there is nothing in it but blanks and comments
+ * out  ret   NULL: it only has blanks and comments
  * err  ERR_CONFIG "FILE:3:5: found a tab" */
 int tree_load(const char *text, size_t len, const char *file, struct node **ret,
               struct error *err) MUST_CHECK;
 
-/* A value of --set at `path`: [ { " or ' begins a YAML flow value, all else
- * is the plain scalar itself. All marks are line 0.
- * out  ret  NULL when a finding was added */
+/* Parses the value of --set at `path`: one that begins with [ { " or ' is a
+ * YAML flow value, any other is the plain scalar itself. All marks have line 0.
+ * out  ret  NULL if a finding was added */
 int tree_parse_value(const char *path, const char *value,
                      struct spec_report *report, struct node **ret,
                      struct error *err) MUST_CHECK;
@@ -77,14 +76,14 @@ struct node *node_create(enum node_kind kind, struct mark at,
                          struct error *err);
 void node_destroy(struct node *n);
 struct node *node_child(const struct node *map, const char *key); /* or NULL */
-void node_append(struct node *parent, struct node *child); /* takes child */
+void node_append(struct node *parent, struct node *child); /* owns child */
 void node_remove(struct node *map, const char *key);
-size_t node_count(const struct node *n); /* children */
-/* A copy of n and all below it, without its siblings. NULL and ERR_NOMEM. */
+size_t node_count(const struct node *n); /* number of children */
+/* A copy of n and its descendants, without its siblings. NULL and ERR_NOMEM. */
 struct node *node_clone(const struct node *n, struct error *err);
 
-/* Appends n as JSON: scalars as strings, whatever they look like, since a
- * tree knows no types; NODE_BAD as null. tree_parse() reads it back. */
+/* Appends n as JSON: scalars as strings, since a tree has no types; NODE_BAD as
+ * null. tree_parse() reads it back. */
 int tree_json(const struct node *n, struct buf *out,
               struct error *err) MUST_CHECK;
 

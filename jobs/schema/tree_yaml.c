@@ -1,15 +1,12 @@
-/* tree_yaml.c - libyaml's events become a tree; see tree.h for what is
- * refused.
+/* tree_yaml.c - build a tree from libyaml's events; tree.h has what it refuses.
  *
  * The bytes are checked first (size, UTF-8, control characters), because
- * libyaml names no place for those. Then events are pulled one by one and
- * every limit is tested before the next is asked for: libyaml 0.2.5 needs
- * quadratic time in the depth of flow collections, so the depth must be
- * known while it reads.
+ * libyaml reports no position for those. Then it reads events one by one and
+ * checks every limit before the next: libyaml 0.2.5 needs quadratic time in the
+ * depth of flow collections, so the depth must be checked while it parses.
  *
- * What can be passed over (an alias, a key twice, a tag) is reported and
- * read on; what makes the rest meaningless ends the reading.
- */
+ * After an error that can be skipped (an alias, a duplicate key, a tag) parsing
+ * continues; an error that makes the rest meaningless stops it. */
 #include "jobs/schema/tree.h"
 
 #include <stdbool.h>
@@ -21,21 +18,21 @@
 #include "jobs/schema/diagnostics.h"
 #include "jobs/text/text.h"
 
-/* One open collection. In a map, `key` waits for its value; key_bad says
- * that the value is read and dropped. */
+/* One open collection. In a map, `key` waits for its value; key_bad: the value
+ * will be parsed and dropped. */
 struct frame {
     struct node *node;
-    bool keep; /* else it was a bad key, or the value of one */
-    bool lost; /* it, or what it is in, is not kept: no need to look for
-                  keys that are there twice */
+    bool keep; /* else a bad key, or the value of one */
+    bool lost; /* it, or an enclosing collection, is dropped: no need to
+                * detect duplicate keys */
     bool has_key, key_bad;
     char *key;
     struct mark key_at;
 };
 
-/* Keys that are there, to find one that is there twice: open addressing by
- * map and key. A list walk would take a daemon 0.2 s for 5,000 keys. It grows
- * with them, for most texts have few. */
+/* A hash set of present keys, to detect duplicates: open addressing by map and
+ * key. With a linear search, 5,000 keys would cost a daemon 0.2 s. It grows on
+ * demand, because most texts have few. */
 struct seen {
     const struct node *map, *child;
 };
@@ -51,9 +48,9 @@ struct reader {
     struct frame stack[TREE_MAX_DEPTH];
     const char *base; /* --set: the path of the value; NULL */
     int depth, n_nodes, n_documents;
-    bool no_place; /* --set: marks are line 0 */
-    bool any_top;  /* a list or a scalar at the top is fine */
-    bool stop;     /* a finding ended the reading */
+    bool no_place; /* --set: marks have line 0 */
+    bool any_top;  /* a list or a scalar at the top is allowed */
+    bool stop;     /* a finding stopped the parser */
 };
 
 static struct mark place(const struct reader *r, const yaml_mark_t *from,
@@ -69,8 +66,8 @@ static struct mark place(const struct reader *r, const yaml_mark_t *from,
     return m;
 }
 
-/* Where the reader is: "train.optimizer" and the key, or, with NULL, that
- * whose value comes. */
+/* The parser's position: "train.optimizer" and the key, or, with NULL, the key
+ * whose value comes next. */
 enum { HERE_CAP = 2 * TREE_MAX_KEY };
 static const char *path_here(const struct reader *r, const char *key,
                              char out[HERE_CAP])
@@ -99,7 +96,7 @@ static void stop_at(struct reader *r, const char *code, struct mark at,
     r->stop = true;
 }
 
-/* The slot of a key, or the free one where it would be. */
+/* The slot of a key, or the free one for it. */
 static struct seen *find_seen(struct reader *r, const struct node *map,
                               const char *key)
 {
@@ -113,7 +110,8 @@ static struct seen *find_seen(struct reader *r, const struct node *map,
     return &r->seen[at];
 }
 
-/* Room for one key more. Those of the maps around it may not be entered yet. */
+/* Reserves space for one more key. Keys of the enclosing maps may not be
+ * entered yet. */
 static int reserve_seen(struct reader *r)
 {
     size_t cap = r->cap_seen > 0 ? r->cap_seen : 64, n = r->cap_seen;
@@ -137,7 +135,7 @@ static int reserve_seen(struct reader *r)
 
 /* ---- scalars and keys ---------------------------------------------------- */
 
-/* Whether the text may be kept; else a finding. */
+/* Whether the text is acceptable; else adds a finding. */
 static bool text_fits(struct reader *r, const yaml_event_t *ev, struct mark at,
                       bool is_key)
 {
@@ -229,8 +227,8 @@ static int take_key(struct reader *r, struct frame *f, const yaml_event_t *ev,
 
 /* ---- where a node goes --------------------------------------------------- */
 
-/* Hands n, complete or just opened, to its parent. *ret_keep is false when
- * it belongs to a bad key: the caller frees it. */
+/* Adds n, complete or just opened, to its parent. *ret_keep is false if it
+ * belongs to a bad key: the caller frees it. */
 static void place_node(struct reader *r, struct node *n, bool *ret_keep)
 {
     *ret_keep = true;
@@ -400,13 +398,13 @@ static int on_event(struct reader *r, const yaml_event_t *ev)
     }
 }
 
-/* What is meant by libyaml's words; `opened` is where what it was reading
- * begins. */
+/* Translates libyaml's messages; `opened` is the start of the construct that it
+ * was parsing. */
 enum { HINT_CAP = 160 };
 static void hint_of(const char *what, struct mark opened, char hint[HINT_CAP])
 {
     static const struct {
-        const char *what, *hint, *after; /* of the line, where it is named */
+        const char *what, *hint, *after; /* of the line, if it has a position */
     } rows[] = {
         {"cannot start any token",
          "indent with spaces, not tabs; quote text that begins with @, ` or %",
@@ -446,10 +444,10 @@ static int syntax_error(struct reader *r)
     if (y->error == YAML_MEMORY_ERROR)
         return error_set(r->err, ERR_NOMEM, "YAML parser");
     const char *what = y->problem ? y->problem : "unknown";
-    /* The escape of a lone surrogate: as bytes it would be E008. */
+    /* An escaped lone surrogate: as bytes it would be E008. */
     bool is_utf = strstr(what, "invalid Unicode") != NULL;
     struct mark opened = place(r, &y->context_mark, NULL);
-    /* A key without its colon is only missed on the next line. */
+    /* libyaml reports a key without a colon on the next line. */
     bool is_before = strstr(what, "find expected ':'") && opened.line > 0;
     char hint[HINT_CAP];
     hint_of(what, opened, hint);
@@ -475,7 +473,7 @@ static int read_events(struct reader *r)
         rc = on_event(r, &ev);
         yaml_event_delete(&ev);
     }
-    /* Cut short: what a bad key holds is on the stack alone. */
+    /* Parsing stopped: only the stack refers to what a bad key holds. */
     while (r->depth > 0) {
         free(r->stack[r->depth - 1].key);
         on_close(r);
@@ -485,7 +483,7 @@ static int read_events(struct reader *r)
 
 /* ---- before libyaml ------------------------------------------------------ */
 
-/* libyaml says nothing useful about these, and would stop at them. */
+/* libyaml's messages about these are useless, and it would stop at them. */
 static bool bytes_are_fine(struct reader *r, const char *text, size_t len)
 {
     struct mark at = {.line = r->no_place ? 0 : 1, .column = 1, .width = 1};
@@ -576,7 +574,7 @@ int tree_parse_value(const char *path, const char *value,
     if (len > 0 && strchr("[{\"'", value[0]))
         rc = read_tree(&r, value, len);
     else {
-        /* The scalar as it stands; a made-up event takes the usual road. */
+        /* Handle the scalar as it is, through a synthetic event. */
         yaml_event_t ev = {.type = YAML_SCALAR_EVENT};
         ev.data.scalar.value = (yaml_char_t *)value; /* only read */
         ev.data.scalar.length = len;
@@ -584,7 +582,7 @@ int tree_parse_value(const char *path, const char *value,
         r.stop = !bytes_are_fine(&r, value, len);
         rc = r.stop ? 0 : on_value(&r, &ev, (struct mark){.line = 0});
     }
-    /* Findings of values carry no path of their own. */
+    /* Findings about values have no path yet. */
     for (size_t i = 0; i < report->n; i++) {
         struct spec_finding *f = &report->findings[i];
         if (f->line == 0 && f->path[0] == '\0')

@@ -1,4 +1,4 @@
-/* array.c - see array.h. */
+/* array.c - a parser for ranges, steps and the limit; see array.h. */
 #include "jobs/spec/array.h"
 
 #include <stdbool.h>
@@ -9,7 +9,7 @@ struct reader {
     struct error *err;
 };
 
-/* Decimal digits; says what is there else. */
+/* Parses decimal digits; otherwise reports what it found. */
 static int read_number(struct reader *r, int32_t max, const char *what,
                        int32_t *ret)
 {
@@ -59,7 +59,7 @@ static int read_range(struct reader *r, bool has[ARRAY_MAX])
     return 0;
 }
 
-/* "%4", and nothing behind it. */
+/* "%4" at the end. */
 static int read_cap(struct reader *r, int32_t *ret)
 {
     if (*r->at != '%')

@@ -1,4 +1,4 @@
-/* dependency.c - see dependency.h. */
+/* dependency.c - parse, print and evaluate dependencies; see dependency.h. */
 #include "jobs/spec/dependency.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static const char *const kinds[DEPEND_N] = {
     [DEPEND_BEGUN] = "after",
 };
 
-/* The word before the first ':'; a number alone is afterok. */
+/* The word before the first ':'; only a number means afterok. */
 static int parse_kind(const char **io_at, enum depend_kind *ret)
 {
     const char *at = *io_at;

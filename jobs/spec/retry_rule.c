@@ -1,4 +1,4 @@
-/* retry_rule.c - see retry_rule.h. */
+/* retry_rule.c - parse and match retry rules; see retry_rule.h. */
 #include "jobs/spec/retry_rule.h"
 
 #include <signal.h>
@@ -20,7 +20,7 @@ static int parse_code(const char **io_at, int32_t *ret)
     return 0;
 }
 
-/* "3" or "64-78"; 0 is no failure. */
+/* "3" or "64-78"; 0 is not a failure. */
 static int parse_codes(const char *text, struct rule *r, struct error *err)
 {
     const char *at = text;
@@ -119,7 +119,7 @@ int rule_parse(const char *text, struct rule *ret, struct error *err)
                      "'%.40s': expected exit:, signal: or reason:", text);
 }
 
-/* '*' is any text, '?' any byte; time is the product of both lengths. */
+/* '*' matches any text, '?' any byte; time is the product of both lengths. */
 static bool matches(const char *pattern, const char *text)
 {
     const char *star = NULL, *from = NULL;

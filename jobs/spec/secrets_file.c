@@ -1,5 +1,5 @@
-/* secrets_file.c - see secrets_file.h. What was read is overwritten before its
- * memory is given back: this process may leave a core where others look. */
+/* secrets_file.c - see secrets_file.h. Values are overwritten before their
+ * memory is freed: this process may leave a core file that others can read. */
 #include "jobs/spec/secrets_file.h"
 
 #include <errno.h>
@@ -30,10 +30,10 @@ static int path_of(const char *name, const char *home, char ret[PATH_MAX],
     return 0;
 }
 
-/* A descriptor, or -1. */
+/* Returns a descriptor, or -1. */
 static int open_it(const char *name, const char *path, struct error *err)
 {
-    /* A pipe in its place must not be waited for. */
+    /* Do not block on a FIFO in its place. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     struct stat st;
     const char *why = NULL;
@@ -62,7 +62,7 @@ int secret_look(const char *name, const char *home, struct error *err)
     return 0;
 }
 
-/* At most cap bytes; *ret_n of cap says that there may be more. */
+/* Reads at most cap bytes; *ret_n equal to cap means that there may be more. */
 static int read_all(int fd, char *text, size_t cap, size_t *ret_n)
 {
     size_t n = 0;
@@ -80,7 +80,7 @@ static int read_all(int fd, char *text, size_t cap, size_t *ret_n)
     return 0;
 }
 
-/* "value\n" and "value\r\n" are how editors end a file. */
+/* Editors end a file with "\n" or "\r\n". */
 static size_t without_newline(const char *text, size_t n)
 {
     if (n > 0 && text[n - 1] == '\n')

@@ -1,8 +1,8 @@
-/* spec.c - text to struct job_spec: tree, --set, table, checks. See spec.h.
+/* spec.c - parse text to struct job_spec: tree, --set, table, checks. See
+ * spec.h.
  *
- * Each step keeps where a value came from. spec_sweep.c makes several jobs
- * of one text with them.
- */
+ * Each step records the origin of a value. spec_sweep.c uses the steps to make
+ * several jobs of one text. */
 #include "jobs/spec/spec.h"
 
 #include <math.h>
@@ -26,7 +26,8 @@ void reading_clear(struct reading *r)
     free(r->dir);
 }
 
-/* The file's stem in the letters of a name: "My job.yaml" is "My-job". */
+/* The file's stem with only the characters of a name: "My job.yaml" is
+ * "My-job". */
 void spec_name_of_file(const char *file, char out[SPEC_NAME_CAP])
 {
     const char *slash = file ? strrchr(file, '/') : NULL;
@@ -113,7 +114,7 @@ static const char *find_pair(const struct spec_map *m, const char *key)
     return NULL;
 }
 
-/* What stands there; NULL: nothing does. */
+/* The node at a path; NULL: none. */
 static const struct node *node_of(const struct reading *r, const char *path)
 {
     for (size_t i = 0; i < spec_schema.n; i++)
@@ -122,8 +123,8 @@ static const struct node *node_of(const struct reading *r, const char *path)
     return NULL;
 }
 
-/* A home is often the same on the nodes, so what is wrong here is said while
- * somebody looks. It is no error: theirs may be another. */
+/* The home directory is often the same on the nodes, so warn while the user can
+ * react. It is no error: theirs may differ. */
 static void look_for_secrets(const struct reading *r, const char *home,
                              struct spec_report *report)
 {
@@ -139,7 +140,8 @@ static void look_for_secrets(const struct reading *r, const char *home,
     }
 }
 
-/* What is past is no error: it starts as soon as it can, as with sbatch. */
+/* A time in the past is no error: the job starts as soon as it can, as with
+ * sbatch. */
 static void look_at_begin(const struct reading *r, double now_s,
                           struct spec_report *report)
 {
@@ -163,7 +165,7 @@ void reading_look_around(const struct reading *r,
         look_at_begin(r, opt->now_s, report);
 }
 
-/* Variables that env sets itself stay as they are. */
+/* Variables that env sets itself keep their values. */
 int reading_take_env(struct reading *r, const char *home,
                      struct spec_report *report, struct error *err)
 {
@@ -277,7 +279,7 @@ static void show_place(struct mark at, char *out, size_t cap)
         (void)snprintf(out, cap, "file:%d", at.line);
 }
 
-/* A member of a mapping that came from elsewhere: file, template, options. */
+/* A member of a mapping from another origin: file, template, options. */
 static const struct node *other_origin(const struct node *n)
 {
     for (const struct node *c = n->first; c; c = c->next)
@@ -314,7 +316,7 @@ static void note_origin(void *arg, size_t row, char *out, size_t cap)
     }
 }
 
-/* The values that the tasks have in common, then the tasks. */
+/* Writes the values that the tasks share, then the tasks. */
 static int add_tasks(const struct spec_jobs *jobs, struct buf *out,
                      struct error *err)
 {
@@ -340,7 +342,7 @@ int spec_show(const char *text, size_t len, const struct spec_options *opt,
 
     quiet.draw_seed = quiet.take_env = false;
     int rc = spec_expand(text, len, &quiet, &jobs, &report, err);
-    report.n = 0; /* those of a second reading are the same */
+    report.n = 0; /* a second parse finds the same */
     if (rc == 0)
         rc = reading_open(&r, text, len, opt, &report, err);
     if (rc == 0)
@@ -432,8 +434,8 @@ const char *spec_notify_word(enum spec_notify bit)
     return NULL;
 }
 
-/* Training takes SIGUSR1 for a checkpoint and goes on; a program that has not
- * heard of it would die of it. */
+/* Training saves a checkpoint on SIGUSR1 and continues; a program without a
+ * handler would die of it. */
 int32_t spec_warning(const struct job_spec *s, double *ret_before_s)
 {
     double limit_s = s->resources.time_limit_s;
@@ -451,8 +453,8 @@ int32_t spec_warning(const struct job_spec *s, double *ret_before_s)
     return signo;
 }
 
-/* Of a training each iteration is known. A command says what it likes of
- * itself: it may well work on after the last one that it told of. */
+/* Training reports every iteration. A command reports what it likes: it may
+ * still run after the last iteration that it reported. */
 bool spec_stall_ends(const struct job_spec *s)
 {
     return s->watchdog.action == STALL_AUTO ? s->kind == SPEC_CV

@@ -1,4 +1,4 @@
-/* spec.h - a job specification: what a user writes, mgpu-job(5).
+/* spec.h - the job specification, mgpu-job(5): parse, expand, dump and report.
  *
  * One table in spec_table.c names every key with its type, unit, default,
  * range and one line of doc; the parser, --set, --show, the canonical dump
@@ -7,8 +7,7 @@
  *
  * The canonical dump is JSON with every value present and paths absolute;
  * JSON is YAML, so spec_parse() reads it back: the daemon validates what it
- * receives with the code that the tool used.
- */
+ * receives with the code that the tool used. */
 #ifndef MGPU_JOBS_SPEC_SPEC_H
 #define MGPU_JOBS_SPEC_SPEC_H
 
@@ -53,7 +52,7 @@ struct spec_range {
     int32_t min, max;
 };
 
-struct spec_sizes { /* bytes; 0: that end is open, both: any */
+struct spec_sizes { /* bytes; 0: that side is open, both: any */
     int64_t min, max;
 };
 
@@ -76,7 +75,7 @@ struct spec_numbers {
 
 enum { SPEC_NAME_CAP = 64 };
 
-/* watchdog.action: what comes of a job that makes no progress. */
+/* watchdog.action: what to do with a job without progress. */
 enum spec_stall {
     STALL_AUTO, /* spec_stall_ends() */
     STALL_END,
@@ -97,14 +96,14 @@ struct job_spec {
     } model;
     struct {
         enum spec_source source;
-        char *path; /* absolute directory; NULL for synthetic */
+        char *path; /* absolute directory; NULL: synthetic */
         int32_t image_size;
         int32_t train_samples, eval_samples; /* 0: all; the first n */
-        double split; /* evaluation's share; 0: it has a directory */
+        double split; /* evaluation's share; 0: it has its own directory */
         enum spec_augment augment;
         bool drop_last;
         enum spec_bad_row on_bad_row;
-        int32_t workers; /* -1: by the cores */
+        int32_t workers; /* -1: chosen by the number of cores */
         enum spec_data_path data_path;
     } dataset;
     struct {
@@ -118,7 +117,7 @@ struct job_spec {
         enum spec_tristate pin_memory;
         bool deterministic;
         enum spec_distribution distribution;
-        int64_t seed; /* -1 until drawn; the dump always has a real one */
+        int64_t seed; /* -1 until drawn; the dump always has an actual one */
         bool shuffle;
         double label_smoothing;
         double clip_grad_norm; /* 0: none */
@@ -146,16 +145,16 @@ struct job_spec {
     } train;
 
     struct spec_list command; /* kind: command; argv */
-    char *workdir; /* NULL: there was no file; the attempt's directory */
+    char *workdir; /* NULL: spec without a file; the attempt's directory */
 
     struct {
-        struct spec_range gpus;  /* in all; 0..0: CPU only */
+        struct spec_range gpus;  /* total; 0..0: CPU only */
         struct spec_range nodes; /* default 1..1 */
-        int32_t gpus_per_node;   /* 0: any; else the two above go with it */
+        int32_t gpus_per_node;   /* 0: any; otherwise the two above match it */
         double time_limit_s;     /* INFINITY: none */
-        int32_t warn_signal;     /* before it; SPEC_WARN_AUTO, 0: none */
+        int32_t warn_signal;     /* before the limit; SPEC_WARN_AUTO, 0: none */
         double warn_before_s;    /* 0: the default; spec_warning() */
-        /* What a cluster's scheduler is told; NULL, 0: as mgpu.yaml says. */
+        /* Passed to the cluster's scheduler; NULL, 0: mgpu.yaml's default. */
         char *partition, *constraint, *reservation;
         char *gpu_type;
         struct spec_sizes gpu_memory; /* of each GPU */
@@ -165,9 +164,9 @@ struct job_spec {
     } resources;
     struct {
         int32_t priority;    /* -50..50; low -50, normal 0, high 50 */
-        char *account, *qos; /* NULL: as mgpu.yaml says */
-        bool preemptible;    /* it may be told to go for one of more priority */
-        bool force_queue;    /* it waits for nodes that are not there yet */
+        char *account, *qos; /* NULL: mgpu.yaml's default */
+        bool preemptible;    /* a job of higher priority may preempt it */
+        bool force_queue;    /* accept it although no present node fits */
         char *begin;         /* timestamp.h; NULL: at once */
     } policy;
     struct spec_list depends_on; /* dependency.h */
@@ -186,40 +185,41 @@ struct job_spec {
         struct spec_list on;             /* spec_retry() reads each */
         double backoff_s, backoff_max_s; /* before the first, and any */
         bool resume;            /* latest: start from the newest checkpoint */
-        bool exclude_node;      /* not again where it was lost */
+        bool exclude_node;      /* do not use the node where it was lost */
         struct spec_list rules; /* retry_rule.h */
     } retry;
     struct spec_map env;
     struct spec_list env_passthrough;
-    struct spec_list secrets; /* names alone; secrets_file.h */
+    struct spec_list secrets; /* only names; secrets_file.h */
     struct {
         int64_t max_bytes;
         enum spec_on_limit on_limit;
-        bool per_rank; /* lines say whose they are */
+        bool per_rank; /* lines have rank labels */
     } logs;
     struct {
         char *email, *webhook; /* notify_target.h; NULL: none */
         struct spec_list on;   /* spec_notify() reads each */
     } notify;
     struct {
-        double stall_factor, stall_min_s; /* 0: mgpu.yaml's */
+        double stall_factor, stall_min_s; /* 0: mgpu.yaml's default */
         enum spec_stall action;
     } watchdog;
-    struct {         /* of the text that the job came from; spec_expand() */
-        char *array; /* array.h; NULL: none */
-        int32_t max_parallel; /* 0: any number */
+    struct {                  /* of the text that the job was expanded from;
+                               * spec_expand() */
+        char *array;          /* array.h; NULL: none */
+        int32_t max_parallel; /* 0: unlimited */
         bool stop_on_fail;
     } sweep;
 };
 
-/* One finding, compiler style. */
+/* One finding, in the style of a compiler. */
 struct spec_finding {
     char code[8]; /* "E010", "W102" */
     bool is_error;
-    int32_t line, column; /* from 1; 0 when there is no place in a file */
+    int32_t line, column; /* from 1; 0: no position in a file */
     int32_t width;        /* columns to underline; 0: one */
-    const char *option;   /* without a line: what said it; NULL: --set.
-                             borrowed of struct spec_set */
+    const char *option;   /* without a line: the option or variable it refers
+                           * to; NULL: --set. borrowed of struct spec_set */
     char path[128];       /* "train.batch_size" */
     char message[240];
     char hint[200]; /* "" for none */
@@ -227,7 +227,8 @@ struct spec_finding {
 
 struct spec_report {
     struct spec_finding *findings;  /* in order of line and column */
-    size_t n, n_errors, n_warnings; /* n stops at 50; the counts go on */
+    size_t n, n_errors, n_warnings; /* n is at most 50; the counts include
+                                     * the rest */
 };
 void spec_report_clear(struct spec_report *r);
 
@@ -236,22 +237,21 @@ enum { SPEC_WARN_AUTO = -1 };
 
 struct spec_set { /* one --set key=value, or --unset key with value NULL */
     const char *key, *value;
-    const char *option; /* that says it, as "--gpus", or the variable; NULL:
-                           --set. Reports
-                           point to it */
+    const char *option; /* its origin, such as "--gpus" or a variable; NULL:
+                         * --set. Reports borrow it */
 };
 
-/* The key that a variable MGPU_SET_<name> sets: in capitals, '_' for each dot;
- * below a map such as env the rest as it is. Of a name that is no key's, one
- * that schema_graft() refuses, in the section that was meant. False: it does
- * not fit. */
+/* Translates the variable MGPU_SET_<name> to its key: in capitals, '_' for each
+ * dot; below a map such as env the rest is literal. For an unknown name,
+ * returns a path in the intended section that schema_graft() refuses. False: it
+ * does not fit. */
 bool spec_key_of(const char *name, char *out, size_t cap);
 
-/* A specification that others are laid over: --template. Mappings become one,
- * key by key, and any other value of the upper one takes the place of that
- * below. Its places are "template NAME:12", as of options.
- * out  report  always set; its places are lines of the text
- * err  ERR_INVAL it is no YAML that is taken; ERR_NOMEM */
+/* A base specification, which others override: --template. Mappings are merged
+ * key by key; any other value of the upper one replaces the lower one. Its
+ * positions are "template NAME:12", like those of options.
+ * out  report  always set; its positions are lines of the text
+ * err  ERR_INVAL not acceptable YAML; ERR_NOMEM */
 struct spec_base;
 int spec_base_create(const char *text, size_t len, const char *name,
                      struct spec_base **ret, struct spec_report *report,
@@ -261,39 +261,39 @@ void spec_base_destroy(struct spec_base *b); /* NULL is fine */
 struct spec_options {
     const struct spec_base *base; /* NULL: none. Reports borrow from it */
     const char *file;             /* for relative paths and the default name;
-                                     NULL: paths must be absolute */
-    const char *home;             /* what ~ stands for; NULL: ~ is refused */
-    const char *user; /* what ${user} is in a text that is filled now, as
-                         those of labels; NULL: it is refused there */
+                                   * NULL: paths must be absolute */
+    const char *home;             /* value of ~; NULL: ~ is refused */
+    const char *user; /* value of ${user} in texts that are substituted now,
+                       * such as labels; NULL: refused there */
     const struct spec_set *sets;
     size_t n_sets;
     bool draw_seed;  /* replace a null seed by a random one */
-    bool take_env;   /* copy what env_passthrough names from our environment
-                        to env, and look for the files of secrets below
-                        home; spec_show() does not */
-    bool is_stored;  /* a taken job: env may have names that sound secret */
-    bool wants_text; /* spec_jobs.text of a single job, too */
-    double now_s;    /* since 1970, warns of a policy.begin before it; 0: no */
+    bool take_env;   /* copy the variables of env_passthrough from our
+                      * environment to env, and check the files of secrets
+                      * below home; spec_show() does not */
+    bool is_stored;  /* an accepted job: env may have names that sound secret */
+    bool wants_text; /* set spec_jobs.text for a single job, too */
+    double now_s;    /* since 1970, to warn of a policy.begin in the past; 0:
+                      * do not check */
 };
 
-/* Parses and validates the text of one job; all findings in one run. No file
- * is read, not even one of secrets that take_env looks for. A sweep is an error
- * here: spec_expand().
+/* Parses and validates the text of one job; reports all findings at once. It
+ * opens no file, except those of secrets if take_env is set. A sweep is an
+ * error here: use spec_expand().
  *
- * out  ret     set only when there is no error; end it with spec_clear()
+ * out  ret     set only if there is no error; free it with spec_clear()
  *      report  always set, also on success (warnings); spec_report_clear()
- * err  ERR_INVAL there are errors: "3 errors"; ERR_NOMEM
- */
+ * err  ERR_INVAL there are errors: "3 errors"; ERR_NOMEM */
 int spec_parse(const char *text, size_t len, const struct spec_options *opt,
                struct job_spec *ret, struct spec_report *report,
                struct error *err) MUST_CHECK;
 void spec_clear(struct job_spec *s); /* NULL and zeroed are fine */
 
-/* What an attempt knows: puts it into the texts that the job itself reads,
- * train.output_dir first. v->output_dir is what that is when it is not said.
+/* Substitutes the values that an attempt knows in the texts that the job itself
+ * reads, train.output_dir first. v->output_dir is the default of output_dir.
  *
- * err  ERR_INVAL a text with a value that is not known here; s is then of no
- *      use but to spec_clear(). ERR_NOMEM the same */
+ * err  ERR_INVAL a text with a value that is unknown here; s may then only be
+ *      passed to spec_clear(). Likewise ERR_NOMEM */
 struct fill_vars;
 int spec_fill(struct job_spec *s, const struct fill_vars *v,
               struct error *err) MUST_CHECK;
@@ -301,51 +301,52 @@ int spec_fill(struct job_spec *s, const struct fill_vars *v,
 /* The canonical JSON, one line, keys in the table's order. */
 int spec_dump(const struct job_spec *s, struct buf *out,
               struct error *err) MUST_CHECK;
-/* The jobs of a text, of which `sweep` makes several. */
+/* The jobs of a text; a `sweep` makes several. */
 enum {
     SPEC_TASKS_MAX = 4096,
     SPEC_TASKS_BYTES = 32 << 20,
-    SPEC_AWAITED_MAX = 4096 /* jobs in depends_on of all: one for each */
+    SPEC_AWAITED_MAX = 4096 /* jobs in all depends_on together: one per task */
 };
 struct spec_task {
     struct job_spec spec;
-    char *vary;     /* the keys and values that make it differ, one JSON object
-                       of texts in the file's order; NULL without a sweep */
-    int32_t number; /* that people know it by: from 0, or as sweep.array says */
+    char *vary;     /* the keys and values of this task, one JSON object of
+                     * texts in the file's order; NULL without a sweep */
+    int32_t number; /* the number that users see: from 0, or from sweep.array */
 };
 struct spec_jobs {
-    struct spec_task *tasks; /* of a grid the last key varies fastest; grid,
-                                zip and list in this order are one product */
+    struct spec_task *tasks; /* in a grid the last key varies fastest; grid,
+                              *      zip and list in this order form one
+                              *      product */
     size_t n;                /* 1 or more */
     bool is_sweep;
-    int32_t max_parallel; /* 0: any number */
+    int32_t max_parallel; /* 0: unlimited */
     bool stop_on_fail;
-    char *text; /* JSON from which spec_expand() makes the same jobs anywhere;
-                   a seed that is to be drawn still is. What nobody wrote is
-                   not in it: it is as whoever reads it knows it. NULL of a
-                   single job, unless it is wanted */
+    char *text; /* JSON from which spec_expand() makes the same jobs on any
+                 * machine; a seed that is to be drawn is not drawn yet. Keys
+                 * that the user did not write are omitted: the reader's
+                 * defaults apply. NULL for a single job, unless requested */
 };
 
-/* As spec_parse(), of all jobs of the text. What two tasks have in common is
- * found once; a mistake that one combination of values makes names the task.
- * A seed that is not varied is the same in all tasks.
+/* Like spec_parse(), for all jobs of the text. A finding that all tasks share
+ * is reported once; a finding about one combination of values names the task. A
+ * seed that is not varied is the same in all tasks.
  *
- * Further findings: E020 of the sweep itself - keys that are none, or varied
- * twice, or set as well; lists without values or of unequal length; more than
+ * Further findings: E020 of the sweep itself - unknown keys, keys varied twice
+ * or also set; lists without values or of unequal length; more than
  * SPEC_TASKS_MAX tasks, or SPEC_TASKS_BYTES if each were as long as the text
  * own  *ret: spec_jobs_clear() */
 int spec_expand(const char *text, size_t len, const struct spec_options *opt,
                 struct spec_jobs *ret, struct spec_report *report,
                 struct error *err) MUST_CHECK;
-void spec_jobs_clear(struct spec_jobs *j); /* zeroed is fine */
+void spec_jobs_clear(struct spec_jobs *j); /* no effect on a zeroed struct */
 
-/* --show: YAML, each value with where it came from as a comment
- * ("# default", "# file:7", "# --set"); the tasks of a sweep as comments. */
+/* --show: YAML, each value with its origin as a comment ("# default", "#
+ * file:7", "# --set"); the tasks of a sweep as comments. */
 int spec_show(const char *text, size_t len, const struct spec_options *opt,
               struct buf *out, struct error *err) MUST_CHECK;
 
-/* The findings as a person reads them: "file:line:col: error[E010]: ...",
- * the source line with a caret, the hint; then the summary line. */
+/* The findings for display: "file:line:col: error[E010]: ...", the source line
+ * with a caret, the hint; then the summary line. */
 int spec_report_print(const struct spec_report *r, const char *file,
                       const char *text, size_t len, struct buf *out,
                       struct error *err) MUST_CHECK;
@@ -353,9 +354,9 @@ int spec_report_print(const struct spec_report *r, const char *file,
 int spec_report_json(const struct spec_report *r, const char *file,
                      struct buf *out, struct error *err) MUST_CHECK;
 
-/* One row per key, for --help, the man page check and completion: calls
- * each() with "train.batch_size", "int", "64", "1..65536", "per GPU". The
- * default may be "required", or "": none. */
+/* One row per key, for --help, the man page check and completion: calls each()
+ * with "train.batch_size", "int", "64", "1..65536", "per GPU". The default may
+ * be "required", or "" if there is none. */
 void spec_each_key(void (*each)(void *arg, const char *path, const char *type,
                                 const char *def, const char *range,
                                 const char *doc),
@@ -365,48 +366,47 @@ void spec_each_key(void (*each)(void *arg, const char *path, const char *type,
 enum spec_every_unit { EVERY_STEPS, EVERY_SECONDS, EVERY_EPOCHS };
 struct spec_every {
     enum spec_every_unit unit;
-    double n; /* 1 or more; of steps and epochs a whole number */
+    double n; /* 1 or more; a whole number of steps or epochs */
 };
 int spec_every(const char *s, struct spec_every *ret,
                struct error *err) MUST_CHECK;
 
-/* retry.on: which ends are tried again; the bits of a set. */
+/* retry.on: which ends are retried; a bit set. */
 enum spec_retry {
-    RETRY_NODE_FAIL = 1,  /* lost, or never begun */
-    RETRY_STALLED = 2,    /* given up, for it was silent */
+    RETRY_NODE_FAIL = 1,  /* lost, or never started */
+    RETRY_STALLED = 2,    /* ended by the watchdog after silence */
     RETRY_SIGNAL = 4,     /* a rank died of a signal */
-    RETRY_EXIT = 8,       /* a code other than 0 */
+    RETRY_EXIT = 8,       /* a nonzero code */
     RETRY_TIME_LIMIT = 16 /* of the job, or its partition's */
 };
-/* 0: no such word */
+/* 0: unknown word */
 enum spec_retry spec_retry(const char *word);
 
-/* notify.on: what somebody is told of; the bits of a set. */
+/* notify.on: which events cause a notification; a bit set. */
 enum spec_notify {
-    NOTIFY_BEGIN = 1,    /* an attempt: its worker is there */
-    NOTIFY_END = 2,      /* the job, however */
+    NOTIFY_BEGIN = 1,    /* an attempt begins: its worker has connected */
+    NOTIFY_END = 2,      /* the job ends in any state */
     NOTIFY_FAIL = 4,     /* as FAILED, TIMEOUT or NODE_FAIL */
     NOTIFY_STALLED = 8,  /* its worker is silent */
-    NOTIFY_TIME_80 = 16, /* so many percent of its time limit are over */
-    NOTIFY_HELD = 32,    /* but not by its own user */
-    NOTIFY_REQUEUE = 64, /* it waits for another attempt */
+    NOTIFY_TIME_80 = 16, /* 80 percent of its time limit have passed */
+    NOTIFY_HELD = 32,    /* held, but not by its own user */
+    NOTIFY_REQUEUE = 64, /* pending for another attempt */
 };
-/* 0: no such word; NULL: no such bit */
+/* 0: unknown word; NULL: unknown bit */
 enum spec_notify spec_notify(const char *word);
 const char *spec_notify_word(enum spec_notify bit);
 
-/* The signal that says that the time limit comes, and how long before it;
- * ret_before_s may be NULL. 0: none. */
+/* The signal that warns of the time limit, and how long before it; ret_before_s
+ * may be NULL. 0: none. */
 int32_t spec_warning(const struct job_spec *s, double *ret_before_s);
 
-/* Whether it is ended for making no progress, or somebody is only told. */
+/* Whether the watchdog ends it if it makes no progress, or only notifies. */
 bool spec_stall_ends(const struct job_spec *s);
 
-/* Whether it goes on where it was when it is told to stop and started again
- * later. */
+/* Whether it saves its progress when it is stopped, and resumes from there. */
 bool spec_saves(const struct job_spec *s);
 
-/* Scalars that other files share; err says what is allowed. */
+/* Parsers of scalars for other files; err has the allowed syntax. */
 int parse_duration(const char *s, double *ret_s, struct error *err) MUST_CHECK;
 int parse_size(const char *s, int64_t *ret_bytes, struct error *err) MUST_CHECK;
 

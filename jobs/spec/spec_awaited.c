@@ -1,4 +1,4 @@
-/* spec_awaited.c - for how many jobs the tasks of a sweep wait between them. */
+/* spec_awaited.c - count the jobs that the tasks of a sweep depend on. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static int compare(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Tasks mostly wait for the same. */
+/* Tasks mostly have the same dependencies. */
 static bool is_same(const struct spec_list *a, const struct spec_list *b)
 {
     bool is = a->n == b->n;
@@ -22,7 +22,7 @@ static bool is_same(const struct spec_list *a, const struct spec_list *b)
     return is;
 }
 
-/* The numbers that one task names; what is none has been reported. */
+/* Adds the numbers that one task names; invalid ones have been reported. */
 static int add_named(const struct spec_list *list, struct buf *out,
                      struct error *err)
 {

@@ -1,9 +1,8 @@
-/* spec_axes.c - the keys and values of a sweep, read and checked.
+/* spec_axes.c - parse and check the keys and values of a sweep.
  *
- * Each value is read once for itself before anything is expanded: a bad one
- * is one finding at its place, not one per task. What is left to find in a
- * task is about values together, and names the task (spec_sweep.c).
- */
+ * Each value is parsed by itself before the expansion: a bad one is one finding
+ * at its position, not one per task. Findings that remain for a task concern
+ * combinations of values, and name the task (spec_sweep.c). */
 #include "jobs/spec/spec_axes.h"
 
 #include <stdio.h>
@@ -23,7 +22,7 @@ static void refuse(struct expansion *x, struct mark at, const char *key,
 /* ---- keys and values ------------------------------------------------------
  */
 
-/* The row of a key, or that of the map which it is in: "env.LR". */
+/* The row of a key, or of the map that contains it: "env.LR". */
 static const struct schema_key *row_of(const char *key)
 {
     const struct schema_key *k = schema_find(&spec_schema, key);
@@ -45,8 +44,8 @@ static bool may_vary(const struct schema_key *k)
     return k->when != WHEN_SWEEP;
 }
 
-/* What is meant by a key that is none: "train.epochs", also of a section that
- * has "epochs" in it. */
+/* The intended key of an unknown one: "train.epochs", also for a section that
+ * contains "epochs". */
 static bool is_meant(const struct node *n, char *ret, size_t cap)
 {
     const struct schema_key *k = NULL;
@@ -58,7 +57,7 @@ static bool is_meant(const struct node *n, char *ret, size_t cap)
            schema_suggest(&spec_schema, n->key, may_vary, ret, cap);
 }
 
-/* Only those that can be varied are suggested. */
+/* Suggests only keys that can be varied. */
 static void refuse_unknown(struct expansion *x, const struct node *n)
 {
     char word[2 * TREE_MAX_KEY], hint[sizeof(word) + 32];
@@ -125,7 +124,7 @@ static int check_value(struct expansion *x, const char *key, struct node *value)
 /* ---- grid, zip, list ------------------------------------------------------
  */
 
-/* A key with a list of values; *ret_n is 0 when it was refused. */
+/* A key with a list of values; *ret_n is 0 if it was refused. */
 static int take_values(struct expansion *x, struct node *list, size_t *ret_n)
 {
     *ret_n = 0;
@@ -223,8 +222,8 @@ static int read_list(struct expansion *x, struct node *list)
 /* ---- array ----------------------------------------------------------------
  */
 
-/* Of the byte at `off` of what the node says; of one in quotes behind the
- * first. */
+/* The position of the byte at `off` of the node's text; in quotes, one
+ * further. */
 static struct mark place_in(const struct node *n, size_t off)
 {
     struct mark at = n->at;
@@ -235,7 +234,8 @@ static struct mark place_in(const struct node *n, size_t off)
     return at;
 }
 
-/* The numbers are the jobs: beside other axes they would be several of one. */
+/* The numbers are those of the jobs: with other axes, several jobs would have
+ * one number. */
 static int read_array(struct expansion *x, const struct node *n)
 {
     static const char key[] = "sweep.array";
@@ -305,7 +305,7 @@ bool axes_vary(const struct expansion *x, const char *key)
     return found;
 }
 
-/* What is written twice would count once, and nobody would know which. */
+/* A key that is varied twice would be ambiguous. */
 static void check_twice(struct expansion *x)
 {
     for (size_t i = 0; i < x->n_varied; i++) {
@@ -366,7 +366,7 @@ bool axes_check_size(struct expansion *x, size_t len)
     return false;
 }
 
-/* Whether it is a key of the sweep itself, or was to be one. */
+/* Whether it is a key of the sweep itself, or a misspelt one. */
 static bool is_part(const char *key)
 {
     static const char head[] = "sweep.";

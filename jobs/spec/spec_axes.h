@@ -1,4 +1,4 @@
-/* spec_axes.h - what a sweep varies; for spec_sweep.c and spec_axes.c. */
+/* spec_axes.h - the axes of a sweep; for spec_sweep.c and spec_axes.c. */
 #ifndef MGPU_JOBS_SPEC_SPEC_AXES_H
 #define MGPU_JOBS_SPEC_SPEC_AXES_H
 
@@ -11,14 +11,14 @@ enum { AXES_MAX = 16, VARIED_MAX = 32 };
 struct varied {
     const char *key;
     struct mark at;
-    const struct node *values; /* the first; of a list NULL */
+    const struct node *values; /* the first one; NULL for a list */
 };
 
 struct axis {
-    size_t first, n_varied; /* of expansion.varied; none: the list */
+    size_t first, n_varied; /* in expansion.varied; none: the list */
     const struct node *list;
-    bool is_array; /* of expansion.array */
-    size_t n;      /* places on it */
+    bool is_array; /* the axis of expansion.array */
+    size_t n;      /* number of positions on it */
 };
 
 struct expansion {
@@ -27,9 +27,9 @@ struct expansion {
     const struct spec_options *opt;
     struct spec_report *report;
     struct error *err;
-    struct job_spec scratch; /* each value is tried on it */
+    struct job_spec scratch; /* each value is parsed into it as a test */
 
-    struct node *sweep; /* of base.root; taken out of it when read */
+    struct node *sweep; /* in base.root; removed from it after parsing */
     struct varied varied[VARIED_MAX];
     struct axis axes[AXES_MAX];
     size_t n_varied, n_axes, n_tasks;
@@ -39,25 +39,25 @@ struct expansion {
     struct schema_from from[SPEC_KEYS_CAP];
 };
 
-/* Keys to be varied that stand in the sweep itself, and not in its grid: each
- * is a finding, and taken out. Before the values are read. */
+/* Reports keys that are directly in the sweep, not in its grid, and removes
+ * them. Called before the values are parsed. */
 void axes_check_parts(struct expansion *x);
-/* Reads x->sweep: the axes and the number of tasks. All that is wrong with it
- * is in x->report, each value tried once for itself; its paths become absolute.
- * base.root and base.from are as read. -1 without memory. */
+/* Parses x->sweep: the axes and the number of tasks. Adds all findings to
+ * x->report, after parsing each value by itself; makes its paths absolute.
+ * base.root and base.from are those of the parse. -1 if memory is short. */
 int axes_read(struct expansion *x) MUST_CHECK;
-/* Whether each task gets a value of its own for this key, "env.LR". */
+/* Whether the key differs between tasks, "env.LR". */
 bool axes_vary(const struct expansion *x, const char *key);
-/* Whether tasks of a text of so many bytes may all be in memory at once; else
- * that is a finding. */
+/* Whether all tasks of a text of this length may be in memory at once; else
+ * adds a finding. */
 bool axes_check_size(struct expansion *x, size_t len);
-/* Whether its tasks name too many jobs that they wait for is a finding. -1
- * without memory. */
+/* Adds a finding if its tasks depend on too many jobs. -1 if memory is
+ * short. */
 int axes_check_awaited(struct expansion *x,
                        const struct spec_jobs *jobs) MUST_CHECK;
 
-/* A path is relative to the file that it is written in, and the text that
- * goes to the daemon has no file: puts that of `from` into the node. */
+/* Makes a path in the node absolute, relative to the file that contains it,
+ * because the text that goes to the daemon has no file. */
 int axes_resolve(struct expansion *x, const struct schema_key *k,
                  struct node *value, const struct job_spec *from) MUST_CHECK;
 

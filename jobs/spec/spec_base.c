@@ -1,9 +1,8 @@
-/* spec_base.c - a specification that another is laid over; see spec.h.
+/* spec_base.c - merge a specification over a base one; see spec.h.
  *
- * A member of the upper one takes the place of that below; two mappings become
- * one, key by key. A list is a value like any other: half of one and half of
- * another would be what nobody wrote.
- */
+ * A member of the upper one replaces that of the lower one; two mappings are
+ * merged key by key. A list is a value like any other: merging halves of two
+ * lists would give a value that no user wrote. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +21,7 @@ bool mark_is_base(struct mark at)
 struct spec_base {
     struct node *root;
     char **places;  /* owned; by line, "template mine:12". NULL: not needed */
-    size_t n_lines; /* and one more */
+    size_t n_lines; /* number of lines plus one */
 };
 
 static int32_t last_line(const struct node *n) // NOLINT(misc-no-recursion)
@@ -35,7 +34,8 @@ static int32_t last_line(const struct node *n) // NOLINT(misc-no-recursion)
     return last;
 }
 
-/* Places of a text that is not the file: as those of an option are. */
+/* Names the positions in a text that is not the file, like those of an
+ * option. */
 static int name_place(struct spec_base *b, const char *name, struct mark *io,
                       struct error *err)
 {
@@ -101,8 +101,7 @@ void spec_base_destroy(struct spec_base *b)
     free(b);
 }
 
-/* What is in one node is in the other then; their keys are the same, and their
- * siblings stay. */
+/* Swaps the contents of two nodes with the same key; their siblings stay. */
 static void swap(struct node *a, struct node *b)
 {
     struct node was = *a, *after_a = a->next, *after_b = b->next;
@@ -112,7 +111,7 @@ static void swap(struct node *a, struct node *b)
     b->next = after_b;
 }
 
-/* Takes all that is in `over`. */
+/* Merges all members of `over`. */
 static void lay(struct node *below, struct node *over) // NOLINT(*-no-recursion)
 {
     for (struct node *c = over->first, *next = NULL; c; c = next) {

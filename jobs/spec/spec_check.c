@@ -1,8 +1,7 @@
-/* spec_check.c - what one row of the table cannot say about a job.
+/* spec_check.c - checks that involve several keys of a job.
  *
- * Each check names the place of the value that has to change. A value that
- * was refused before is not judged again: one mistake, one finding.
- */
+ * Each check reports the position of the value that has to change. A value that
+ * was refused before is not checked again: one mistake, one finding. */
 #include "jobs/spec/spec_check.h"
 
 #include <math.h>
@@ -26,7 +25,7 @@ static struct mark place_of(const struct check *c, const char *path)
     return from_of(c, path)->node->at;
 }
 
-/* Where a missing key would stand: at its section's name, or at the top. */
+/* The position for a missing key: its section's name, or the top. */
 static struct mark place_of_section(const struct check *c, const char *path)
 {
     char head[PATH_CAP];
@@ -38,8 +37,8 @@ static struct mark place_of_section(const struct check *c, const char *path)
 
 /* ---- kind ---------------------------------------------------------------- */
 
-/* Keys of the other kind, source or optimizer; false when it cannot be told
- * because that value is bad itself. */
+/* Keys of the other kind, source or optimizer; false if that value itself is
+ * bad, so that they cannot be checked. */
 static bool can_judge(const struct check *c, int when)
 {
     if (when == WHEN_ALWAYS || when == WHEN_SWEEP)
@@ -61,7 +60,7 @@ static bool can_judge(const struct check *c, int when)
     return true;
 }
 
-/* What a key that applies to some jobs of kind cv needs. */
+/* The condition under which a key of kind cv applies. */
 static const char *needs(int when)
 {
     switch ((enum spec_when)when) {
@@ -155,8 +154,8 @@ static void check_channels(const struct check *c)
                    path);
 }
 
-/* The last feature map of an image of 32 pixels or less has one: MobileNetV2
- * halves it five times. */
+/* The last feature map of an image of 32 pixels or less has one pixel:
+ * MobileNetV2 halves the size five times. */
 static void check_batch(const struct check *c)
 {
     static const char path[] = "train.batch_size";
@@ -367,7 +366,7 @@ static void check_notify(const struct check *c)
     }
 }
 
-/* A limit is what it warns of, and lies behind it. */
+/* A warning needs a time limit, and must come before it. */
 static void check_warning(const struct check *c)
 {
     static const char how[] = "resources.warn_signal";
@@ -394,8 +393,8 @@ static void check_warning(const struct check *c)
                    "as in warn_signal: USR1", "%s needs %s", when, how);
 }
 
-/* Of a command nobody knows what it does about SIGTERM: only who says that it
- * may be told is told in turn. */
+/* mgpu cannot know what a command does on SIGTERM, so it only warns about a
+ * command that is explicitly declared preemptible. */
 static void check_preemptible(const struct check *c)
 {
     static const char path[] = "policy.preemptible";

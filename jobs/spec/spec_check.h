@@ -1,4 +1,5 @@
-/* spec_check.h - what the checks of a specification share; for jobs/ alone. */
+/* spec_check.h - internals shared by the checks of a specification; for jobs/
+ * alone. */
 #ifndef MGPU_JOBS_SPEC_SPEC_CHECK_H
 #define MGPU_JOBS_SPEC_SPEC_CHECK_H
 
@@ -23,7 +24,7 @@ static inline const struct schema_from *from_of(const struct check *c,
     return NULL;
 }
 
-/* The key was given and understood. */
+/* Whether the key was given and is valid. */
 static inline bool is_set(const struct check *c, const char *path)
 {
     const struct schema_from *f = from_of(c, path);

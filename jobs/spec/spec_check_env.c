@@ -1,4 +1,4 @@
-/* spec_check_env.c - names: of labels, of variables, of secrets. */
+/* spec_check_env.c - check the names of labels, variables and secrets. */
 #include "jobs/spec/spec_check.h"
 
 #include <string.h>
@@ -36,8 +36,8 @@ static void check_labels(const struct check *c)
     }
 }
 
-/* Variables that change what a program is before it begins, that would give
- * a job other devices than it was given, or that belong to mgpu. */
+/* Variables that change how a program is loaded, that would give a job other
+ * GPUs than its own, or that belong to mgpu. */
 static bool is_denied(const char *name)
 {
     static const char *const whole[] = {
@@ -68,7 +68,7 @@ static bool check_variable(const struct check *c, const char *name,
     return true;
 }
 
-/* What a list or a map has; NULL: nothing. */
+/* The first member of a list or a map; NULL: none. */
 static const struct node *first_of(const struct check *c, const char *path)
 {
     return is_set(c, path) ? from_of(c, path)->node->first : NULL;

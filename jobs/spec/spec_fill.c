@@ -1,9 +1,8 @@
-/* spec_fill.c - ${name} in a specification: in its tree, for what is read where
- * the job is queued, and in the struct, for what the job itself reads.
+/* spec_fill.c - substitute ${name} in a specification: in the tree, for keys
+ * that the daemon reads, and in the struct, for keys that the job itself reads.
  *
- * The second is put in by the ranks, when an attempt starts: what is sent,
- * hashed, stored and shown is what the user wrote.
- */
+ * The ranks substitute the latter, at the start of an attempt: the text that is
+ * sent, hashed, stored and shown is the one that the user wrote. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +40,7 @@ static void refuse(const struct filling *f, const struct schema_key *k,
                "%s: %.180s", k->path, why);
 }
 
-/* What may not be there is for schema_apply() to say. */
+/* schema_apply() reports names that are not allowed. */
 static int fill_node(const struct filling *f, const struct schema_key *k,
                      struct node *n)
 {
@@ -84,7 +83,7 @@ int reading_fill(struct node *root, const struct spec_options *opt,
 
     spec_name_of_file(opt->file, name);
     if (!schema_is_name(vars.name))
-        return 0; /* which is a finding of its own */
+        return 0; /* which is another finding */
     for (size_t i = 0; i < spec_schema.n; i++) {
         const struct schema_key *k = &spec_schema.keys[i];
         struct node *n = k->fill == FILL_NONE ? NULL : node_at(root, k->path);

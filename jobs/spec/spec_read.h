@@ -1,8 +1,7 @@
 /* spec_read.h - the steps from text to struct job_spec; for jobs/ alone.
  *
- * spec_parse(), spec_show() and spec_expand() differ in what they do with the
- * result, and an expansion in how often it reads.
- */
+ * spec_parse(), spec_show() and spec_expand() use the result differently; an
+ * expansion repeats steps for each task. */
 #ifndef MGPU_JOBS_SPEC_SPEC_READ_H
 #define MGPU_JOBS_SPEC_SPEC_READ_H
 
@@ -10,39 +9,41 @@
 
 struct reading {
     struct job_spec spec;
-    struct node *root; /* NULL when the text was no tree */
+    struct node *root; /* NULL if the text has no tree */
     struct schema_from from[SPEC_KEYS_CAP];
     char *dir; /* of the file, absolute; NULL without a file */
 };
 
-/* The tree with --set in it, and the defaults. r is zeroed, and cleared by
- * the caller whatever comes. -1 without memory; bad input is in the report. */
+/* Parses the tree, applies --set, and sets the defaults. r is zeroed; the
+ * caller clears it in any case. -1 if memory is short; bad input is in the
+ * report. */
 int reading_open(struct reading *r, const char *text, size_t len,
                  const struct spec_options *opt, struct spec_report *report,
                  struct error *err) MUST_CHECK;
-/* Of a struct spec_base. */
+/* Whether a position is in a struct spec_base. */
 bool mark_is_base(struct mark at);
-/* The tree that was read, over that of base.  err  ERR_NOMEM */
+/* Merges the parsed tree over that of base.  err  ERR_NOMEM */
 int reading_lay(struct reading *r, const struct spec_base *base,
                 struct error *err) MUST_CHECK;
-/* Puts the name and the user into the texts that are read where the job is
- * queued, and looks whether this user can be put into the others. */
+/* Substitutes the name and the user in the texts that the daemon reads, and
+ * checks whether this user can be substituted in the others. */
 int reading_fill(struct node *root, const struct spec_options *opt,
                  struct spec_report *report, struct error *err) MUST_CHECK;
-/* What the tree names, each value for itself; the job's name. */
+/* Reads each value of the tree by itself, and sets the job's name. */
 int reading_values(struct reading *r, const struct spec_options *opt,
                    struct spec_report *report, struct error *err) MUST_CHECK;
-/* env_passthrough: adds to spec.env. secrets: looks whether they are there,
- * below home unless it is NULL. */
+/* env_passthrough: adds to spec.env. secrets: checks that the files exist below
+ * home, unless it is NULL. */
 int reading_take_env(struct reading *r, const char *home,
                      struct spec_report *report, struct error *err) MUST_CHECK;
-/* Warnings of what is well said and will not be as meant, here and now. */
+/* Adds warnings about valid values that will not work as intended here and
+ * now. */
 void reading_look_around(const struct reading *r,
                          const struct spec_options *opt,
                          struct spec_report *report);
 void reading_clear(struct reading *r);
 
-/* The file's stem in the letters of a name; "job" without one. */
+/* The file's stem with only the characters of a name; "job" without a file. */
 void spec_name_of_file(const char *file, char out[SPEC_NAME_CAP]);
 
 int spec_draw_seed(int64_t *ret, struct error *err) MUST_CHECK;

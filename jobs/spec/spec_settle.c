@@ -1,8 +1,8 @@
-/* spec_settle.c - resources.gpus_per_node: what follows from it.
+/* spec_settle.c - derive the number of nodes or GPUs from
+ * resources.gpus_per_node.
  *
- * GPUs and nodes become what goes together, so whoever reads them needs to know
- * of no third key - but for ranges, of which only some pairs are its multiples.
- */
+ * It adjusts GPUs and nodes to each other, so that other code can ignore the
+ * third key - except for ranges, where only multiples of it are valid. */
 #include "jobs/spec/spec_table.h"
 
 #include <string.h>
@@ -42,7 +42,7 @@ void spec_settle(struct job_spec *s, const struct schema_from *from)
     lo = has_nodes && n.min > lo ? n.min : lo;
     hi = has_nodes && n.max < hi ? n.max : hi;
     if (lo < 1 || lo > hi)
-        return; /* spec_check() says so */
+        return; /* spec_check() reports it */
     s->resources.nodes = (struct spec_range){(int32_t)lo, (int32_t)hi};
     s->resources.gpus =
         (struct spec_range){(int32_t)(lo * by), (int32_t)(hi * by)};

@@ -1,10 +1,10 @@
-/* spec_sweep.c - the jobs of a text; see spec_expand() in spec.h.
+/* spec_sweep.c - expand a text into its jobs; see spec_expand() in spec.h.
  *
- * A sweep is axes: a key of a grid with its values is one, all keys of a zip
- * together are one, the list is one. A task is a place on each; its tree is
- * the file's with the values of that place put in, read by the same code as
- * any job's, so a varied key can do nothing that a written one cannot.
- */
+ * A sweep consists of axes: each key of a grid with its values is one, all keys
+ * of a zip together are one, the list is one. A task is a position on each
+ * axis; its tree is the file's with the values of that position inserted,
+ * parsed by the same code as any job's, so a varied key has the same rules as a
+ * written one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,8 +41,9 @@ static int put_text(struct expansion *x, const char *path, const char *text)
     return schema_put(&spec_schema, x->base.root, path, n, x->report, x->err);
 }
 
-/* What only this place knows: paths, the file's name and directory, the
- * environment. What each task has its own of stays out of what all have. */
+/* Resolves what only this machine knows: paths, the file's name and directory,
+ * the environment. Keys that differ between tasks stay out of the common
+ * part. */
 static int settle_base(struct expansion *x, bool takes_env)
 {
     const struct job_spec *s = &x->base.spec;
@@ -69,7 +70,7 @@ static int settle_base(struct expansion *x, bool takes_env)
     return 0;
 }
 
-/* Notes are for who reads the file. */
+/* Notes are for readers of the file. */
 static void drop_notes(struct node *root)
 {
     size_t n = strlen(spec_schema.notes);
@@ -96,8 +97,8 @@ static int write_text(struct expansion *x, char **ret)
 /* ---- tasks ----------------------------------------------------------------
  */
 
-/* Findings show descriptions: they have no value of a variable that is called
- * a secret's. */
+/* Findings show descriptions: they omit the value of a variable whose name
+ * sounds like a secret. */
 static bool is_hidden(const char *key)
 {
     static const char head[] = "env.";
@@ -105,7 +106,7 @@ static bool is_hidden(const char *key)
     return strncmp(key, head, n) == 0 && schema_is_secret(key + n);
 }
 
-/* One value of one task: into its tree, and into its description. */
+/* Puts one value of one task into its tree and into its description. */
 static int assign(struct expansion *x, struct node *root, const char *key,
                   struct mark at, const struct node *value, struct buf *vary)
 {
@@ -124,7 +125,8 @@ static int assign(struct expansion *x, struct node *root, const char *key,
     return schema_put(&spec_schema, root, key, copy, &x->found, x->err);
 }
 
-/* A number is no key: the job is told it, and its description has it. */
+/* A task's number is not a key: it is in the task's environment and
+ * description. */
 static int place_number(struct expansion *x, size_t at, struct buf *vary)
 {
     return buf_addf(vary, x->err, "\"array\":\"%d\"", x->array->numbers[at]);
@@ -232,7 +234,7 @@ static int make_task(struct expansion *x, size_t i, struct spec_task *ret)
     return rc;
 }
 
-/* The sweep is put aside while tasks are made of the rest. */
+/* The sweep is removed while tasks are made of the rest. */
 static int make_tasks(struct expansion *x, struct spec_jobs *ret)
 {
     if (report_init(&x->found, x->err) < 0)
@@ -322,7 +324,7 @@ static int expand_one(const char *text, size_t len,
     return 0;
 }
 
-/* What was found in it has been reported. */
+/* Its findings have been reported. */
 static int write_one(struct expansion *x, const struct spec_options *opt,
                      struct spec_jobs *ret)
 {
@@ -335,7 +337,7 @@ static int write_one(struct expansion *x, const struct spec_options *opt,
     return write_text(x, &ret->text);
 }
 
-/* A sweep that is nothing is none. */
+/* An empty sweep counts as none. */
 static bool has_sweep(const struct node *root)
 {
     const struct node *n = root ? node_child(root, "sweep") : NULL;

@@ -1,9 +1,8 @@
 /* spec_table.c - every key of a job specification, one row each.
  *
- * The order is that of the canonical dump. A row's code is what a bad value
- * is reported as; keys and words that other versions of mgpu know are named
- * here too, so that nothing is taken for a typing error or passed over.
- */
+ * The order is that of the canonical dump. A row's code is that of the finding
+ * for a bad value. Keys and words of other versions of mgpu are listed here,
+ * too, so that they are neither reported as misspelt nor ignored. */
 #include "jobs/spec/spec_table.h"
 
 #include <math.h>
@@ -392,7 +391,7 @@ static const struct schema_key keys[] = {
      .doc = "cancel what has not begun when one of the jobs fails"},
 };
 
-/* Keys of other versions of mgpu; one stands for all that is below it. */
+/* Keys of other versions of mgpu; an entry includes all keys below it. */
 static const char *const later[] = {
     "watchdog.min_gpu_util",
     "watchdog.window",

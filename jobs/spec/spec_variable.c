@@ -1,8 +1,7 @@
-/* spec_variable.c - MGPU_SET_TRAIN_BATCH_SIZE is train.batch_size.
+/* spec_variable.c - translate MGPU_SET_TRAIN_BATCH_SIZE to train.batch_size.
  *
- * A shell's names have no dots, so '_' stands for them as well; a test looks
- * whether two keys would be one.
- */
+ * Names of shell variables have no dots, so '_' also stands for a dot; a test
+ * checks that no two keys collide. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,8 +12,8 @@ static char upper(char c)
     return (char)(c == '.' ? '_' : c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
 }
 
-/* How many bytes of name are the n bytes of path, in capitals; 0: it begins
- * with something else. */
+/* How many bytes of name match the n bytes of path, in capitals; 0: no
+ * match. */
 static size_t match(const char *name, const char *path, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -23,7 +22,7 @@ static size_t match(const char *name, const char *path, size_t n)
     return n;
 }
 
-/* The longest section that it begins with: where a wrong name is looked for. */
+/* The longest matching section, in which to look for a misspelt name. */
 static size_t section_of(const char *name, const char **ret)
 {
     size_t best = 0;

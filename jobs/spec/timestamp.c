@@ -1,4 +1,4 @@
-/* timestamp.c - see timestamp.h. */
+/* timestamp.c - parse RFC 3339 times and durations; see timestamp.h. */
 #include "jobs/spec/timestamp.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ enum { AFTER_MAX_S = 366 * 86400 };
 static const char as_in[] = "as in 2026-12-01T08:00:00Z, with +01:00 in place "
                             "of Z, or +2h from now on";
 
-/* n digits as they are; moves on. -1: others. */
+/* Reads exactly n digits and moves past them. -1: other characters. */
 static int read_digits(const char **p, int n, int *ret)
 {
     int v = 0;
@@ -43,7 +43,7 @@ static int month_days(int year, int month)
     return days[month - 1] + (month == 2 && is_leap);
 }
 
-/* Days since 1970-01-01, of the Gregorian calendar. */
+/* Days since 1970-01-01 in the Gregorian calendar. */
 static int64_t days_of(int year, int month, int day)
 {
     int64_t y = year - 1, days = 365 * y + y / 4 - y / 100 + y / 400 - 719162;
@@ -52,7 +52,7 @@ static int64_t days_of(int year, int month, int day)
     return days + day - 1;
 }
 
-/* -1: it is no date and time. The zone is what is left. */
+/* -1: not a date and time. Leaves the zone. */
 static int read_time(const char **p, double *ret)
 {
     int year, month, day, hour, minute, second;
@@ -76,7 +76,7 @@ static int read_time(const char **p, double *ret)
     return 0;
 }
 
-/* Z, or +01:00; *ret is what the clock there is ahead. */
+/* Z, or +01:00; *ret is the offset from UTC. */
 static int read_zone(const char **p, double *ret)
 {
     int hours, minutes;

@@ -1,4 +1,4 @@
-/* scalar.c - see scalar.h. */
+/* scalar.c - closed grammars for numbers, durations and sizes; see scalar.h. */
 #include "jobs/text/scalar.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ int scalar_float(const char *s, double *ret)
     }
     if (*p != '\0')
         return -1;
-    int saved = errno; /* strtod sets it when the result is out of range */
+    int saved = errno; /* strtod sets errno if the result is out of range */
     *ret = strtod(s, NULL);
     errno = saved;
     return 0;
@@ -116,8 +116,9 @@ static int sixtieth(const char **p, int64_t *ret)
     return 0;
 }
 
-/* H:MM:SS and D-HH:MM:SS. The short forms that Slurm reads one way and
- * people the other are told apart: *ret_fields says how many came. */
+/* H:MM:SS and D-HH:MM:SS. Slurm reads the short forms differently from most
+ * people, so the caller distinguishes them: *ret_fields has the number of
+ * fields. */
 static int clock_form(const char *s, int64_t ret[4], int *ret_fields,
                       bool *ret_days)
 {
@@ -207,8 +208,8 @@ int scalar_size(const char *s, int64_t *ret_bytes, char hint[SCALAR_HINT_CAP],
     char q[TEXT_QUOTE_CAP];
 
     hint[0] = '\0';
-    /* Ten bits per letter, 33 per count: no more than 2^33 * 2^30, or with
-     * T a check. */
+    /* Ten bits per unit letter, 33 per count: no more than 2^33 * 2^30; T needs
+     * a check. */
     if (digits(p) <= 15 && digits(p) > 0) {
         n = strtoll(p, NULL, 10);
         p += digits(p);
@@ -261,7 +262,7 @@ int parse_size(const char *s, int64_t *ret_bytes, struct error *err)
 
 const char *scalar_show_float(char out[SCALAR_CAP], double v)
 {
-    /* The shortest of the three that reads back as v; 17 always does. */
+    /* The shortest of the three that parses back to v; 17 digits always do. */
     for (int n = 15; n <= 17; n++) {
         (void)snprintf(out, SCALAR_CAP, "%.*g", n, v);
         if (strtod(out, NULL) == v)
@@ -274,7 +275,7 @@ const char *scalar_show_duration(char out[SCALAR_CAP], double s)
 {
     static const char names[] = "dhms";
     static const int64_t seconds[] = {86400, 3600, 60, 1};
-    int64_t n = (int64_t)s; /* readers make whole seconds alone */
+    int64_t n = (int64_t)s; /* parsers only make whole seconds */
     int i = 0;
     while (i < 3 && (n == 0 || n % seconds[i] != 0))
         i++;

@@ -1,10 +1,8 @@
-/* scalar.h - from a word to a value, and back.
+/* scalar.h - parse and format scalars: numbers, durations, sizes.
  *
- * A scalar's type is decided by the key that it stands under, never by its
- * own look, so "3e-4" and 3e-4 are one number and `no` is a fine name. The
- * grammars are closed: ASCII digits, no thousands separators, no hexadecimal,
- * no nan and no infinity.
- */
+ * The key decides a scalar's type, never its look, so "3e-4" and 3e-4 are the
+ * same number and `no` is a valid name. The grammars are closed: ASCII digits,
+ * no thousands separators, no hexadecimal, no nan and no infinity. */
 #ifndef MGPU_JOBS_TEXT_SCALAR_H
 #define MGPU_JOBS_TEXT_SCALAR_H
 
@@ -14,21 +12,21 @@
 
 #include "jobs/base/error.h"
 
-/* -1 when s is none; *ret is then untouched. No message: the caller knows
- * the key. */
+/* -1 if s is not one; *ret is then untouched. No message: the caller knows the
+ * key. */
 int scalar_int(const char *s, int64_t *ret);
 int scalar_float(const char *s, double *ret); /* too large: infinity */
 int scalar_bool(const char *s, bool *ret);
 
-/* parse_duration() and parse_size() of spec.h, the advice apart from the
- * message; hint is "" when there is none. */
+/* Like parse_duration() and parse_size() of spec.h, with the hint separate from
+ * the message; hint is "" if there is none. */
 enum { SCALAR_HINT_CAP = 120 };
 int scalar_duration(const char *s, double *ret_s, char hint[SCALAR_HINT_CAP],
                     struct error *err) MUST_CHECK;
 int scalar_size(const char *s, int64_t *ret_bytes, char hint[SCALAR_HINT_CAP],
                 struct error *err) MUST_CHECK;
 
-/* What the readers above read back to the same value. */
+/* Formats that the functions above parse back to the same value. */
 enum { SCALAR_CAP = 32 };
 const char *scalar_show_float(char out[SCALAR_CAP], double v);
 const char *scalar_show_duration(char out[SCALAR_CAP], double s);

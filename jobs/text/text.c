@@ -1,4 +1,4 @@
-/* text.c - see text.h. */
+/* text.c - decode UTF-8, escape, and compare words; see text.h. */
 #include "jobs/text/text.h"
 
 #include <stdio.h>
@@ -6,7 +6,8 @@
 
 int32_t text_next(const char **p, const char *end)
 {
-    /* By lead byte: how many follow, and the smallest honest value. */
+    /* By lead byte: the number of bytes that follow, and the smallest valid
+     * value. */
     static const int32_t least[] = {0, 0x80, 0x800, 0x10000};
     const unsigned char *s = (const unsigned char *)*p;
     size_t left = (size_t)(end - *p);
@@ -36,7 +37,7 @@ bool text_is_control(int32_t cp)
            cp == 0xfeff || cp == 0xfffe || cp == 0xffff;
 }
 
-/* Characters without a shape of their own, or that turn the line around. */
+/* Invisible characters, and those that change the direction of the line. */
 static bool is_hidden(int32_t cp)
 {
     return text_is_control(cp) || cp < 0x20 || cp == 0xad || cp == 0x61c ||
@@ -46,8 +47,8 @@ static bool is_hidden(int32_t cp)
 
 enum { SHOWN_CAP = 16 };
 
-/* One code point as a terminal may see it; `raw` are its bytes. Returns the
- * number of bytes in out. */
+/* A code point in a form that is safe for a terminal; `raw` are its bytes.
+ * Returns the number of bytes in out. */
 static size_t show(char out[SHOWN_CAP], int32_t cp, const char *raw, size_t n)
 {
     int len = 0;
@@ -114,7 +115,7 @@ const char *text_quote(char *out, size_t cap, const char *s)
     return out;
 }
 
-/* ASCII that stands for itself in JSON. */
+/* ASCII that needs no escape in JSON. */
 static bool is_bare(char c)
 {
     return c >= ' ' && c < 0x7f && c != '"' && c != '\\';
@@ -158,8 +159,8 @@ int text_distance(const char *a, const char *b)
     if (gap >= FAR || la >= CAP || lb >= CAP)
         return FAR;
 
-    /* One row of the usual table: row[j] is the distance of a[0..i) to
-     * b[0..j). */
+    /* One row of the usual edit-distance table: row[j] is the distance of
+     * a[0..i) to b[0..j). */
     int row[CAP];
     for (size_t j = 0; j <= lb; j++)
         row[j] = (int)j;

@@ -1,4 +1,5 @@
-/* json_scan.c - see json_scan.h. */
+/* json_scan.c - scan bare JSON objects, and use jansson for the others; see
+ * json_scan.h. */
 #include "jobs/wire/json_scan.h"
 
 #include <float.h>
@@ -7,15 +8,14 @@
 
 #include "jobs/text/text.h"
 
-/* A real of so many characters, and an exponent of two digits, is within the
- * range of a double; an integer of so many is one of 64 bits. */
+/* A real with this many characters and a two-digit exponent is within the range
+ * of a double; an integer with this many digits fits 64 bits. */
 enum { DEPTH_MAX = 32, REAL_LEN_MAX = 30, INT_DIGITS_MAX = 18 };
-enum { EXACT_DIGITS = 15 }; /* a double has them as they are */
+enum { EXACT_DIGITS = 15 }; /* a double represents them exactly */
 
 /* ---- what is bare ---------------------------------------------------------
- * Each takes where something begins, and returns where it ends; NULL: it is
- * not bare.
- */
+ * Each function takes the start of a value and returns its end; NULL: it is not
+ * bare. */
 
 static bool is_bare(char c)
 {
@@ -27,7 +27,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* in  p  behind the first quote */
+/* in  p  after the first quote */
 static const char *text_end(const char *p, bool may_escape)
 {
     for (;;) {
@@ -55,8 +55,8 @@ static const char *digits_end(const char *p)
     return p;
 }
 
-/* Of few digits a division of two numbers that are exact, and rounded as the
- * library rounds. */
+/* With few digits: one division of two exact numbers, rounded as the library
+ * rounds. */
 static double short_real(const char *p, const char *end)
 {
     double n = 0, scale = 1;
@@ -72,10 +72,9 @@ static double short_real(const char *p, const char *end)
     return is_negative ? -(n / scale) : n / scale;
 }
 
-/* Of more digits, as a time in seconds has, a sum: of what stands before the
- * point, exactly, and of what stands behind it, to a last bit that is in doubt.
- * Where that bit makes no difference the sum is rounded as the library rounds.
- */
+/* With more digits, as a time in seconds has: a sum of the integer part, exact,
+ * and the fraction, whose last bit is uncertain. If that bit makes no
+ * difference, the sum is rounded as the library rounds. */
 static bool long_real(const char *p, const char *end, double *ret)
 {
     bool is_negative = *p == '-';
@@ -110,7 +109,7 @@ static const char *take_real(const char *p, const char *end, bool has_exp,
     if (!has_exp && long_real(p, end, &ret->x))
         return end;
     ret->x = strtod(p, &stop);
-    return stop == end ? end : NULL; /* the locale has another point */
+    return stop == end ? end : NULL; /* the locale has another decimal point */
 }
 
 static void take_int(const char *p, const char *end, struct member *ret)
@@ -167,7 +166,7 @@ static const char *word_end(const char *p, struct member *ret)
 
 static const char *tree_end(const char *p, int depth);
 
-/* depth: 0: a member's own, whose text is to be taken as it stands. */
+/* depth: 0: a member's own value, whose text is kept as it is. */
 static const char *value_end(const char *p, int depth, struct member *ret)
 {
     const char *end;
@@ -189,7 +188,7 @@ static const char *value_end(const char *p, int depth, struct member *ret)
     return *p == '-' || is_digit(*p) ? number_end(p, ret) : word_end(p, ret);
 }
 
-/* What follows a key's first quote up to its value. */
+/* From a key's first quote to its value. */
 static const char *key_end(const char *p, bool may_escape)
 {
     p = text_end(p, may_escape);
@@ -248,7 +247,7 @@ static bool read_bare(const char *p, struct members *ret)
 /* ---- all ------------------------------------------------------------------
  */
 
-/* Of the library; -1: it is no object, or there was no memory. */
+/* Parses by the library; -1: not an object, or memory is short. */
 static int take_tree(json_t *o, struct members *ret)
 {
     ret->n = 0;
@@ -267,7 +266,7 @@ int members_read(const char *text, struct members *ret)
     return take_tree(json_loads(text, 0, &bad), ret);
 }
 
-/* The text with a brace before it. */
+/* The text with a brace prepended. */
 struct rest {
     const char *text;
     bool has_brace;

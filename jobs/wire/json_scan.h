@@ -1,12 +1,11 @@
-/* json_scan.h - what a JSON object says, member by member.
+/* json_scan.h - read the members of a JSON object without building a tree.
  *
- * Of a list of a hundred thousand jobs the daemon reads as many submits, and
- * who asked for it as many rows: a tree of each costs ten times what is taken
- * from it. What we write ourselves is mostly bare - no blanks between the
- * members, escapes in nothing but trees within it - and is read here where it
- * stands. All else is left to the JSON library, which alone says what is
- * damaged: what is bare means to both the same.
- */
+ * For a list of a hundred thousand jobs the daemon reads as many submits, and
+ * the client as many rows: a tree of each costs ten times as much as its
+ * members. Our own output is mostly bare - no blanks between the members,
+ * escapes only in nested objects - and is scanned in place. Everything else
+ * goes to the JSON library, which alone decides what is damaged: both read a
+ * bare object in the same way. */
 #ifndef MGPU_JOBS_WIRE_JSON_SCAN_H
 #define MGPU_JOBS_WIRE_JSON_SCAN_H
 
@@ -19,7 +18,7 @@
 #include "jobs/base/error.h"
 
 enum member_kind {
-    MEMBER_NONE, /* there is none of that name */
+    MEMBER_NONE, /* no member of that name */
     MEMBER_NULL,
     MEMBER_FALSE,
     MEMBER_TRUE,
@@ -32,8 +31,8 @@ enum member_kind {
 /* Borrowed from the members. */
 struct member {
     enum member_kind kind;
-    const char *text; /* MEMBER_TEXT, UTF-8, with no NUL behind it; of a tree
-                         that is bare its JSON */
+    const char *text; /* MEMBER_TEXT, UTF-8, without a NUL; for a bare tree
+                       * its JSON */
     size_t len;
     int64_t n;    /* MEMBER_INT; 0 for all others */
     double x;     /* MEMBER_INT and MEMBER_REAL; 0 for all others */
@@ -41,7 +40,7 @@ struct member {
     bool is_bare;
 };
 
-enum { MEMBERS_MAX = 48 }; /* with more of them it is not bare */
+enum { MEMBERS_MAX = 48 }; /* an object with more members is not bare */
 struct members {
     json_t *o; /* NULL: it is bare */
     size_t n;
@@ -49,42 +48,45 @@ struct members {
         const char *key;
         size_t len;
         struct member value;
-    } at[MEMBERS_MAX]; /* set as far as n */
+    } at[MEMBERS_MAX]; /* the first n are set */
 };
 
-/* The end of the object at `text` if it is bare; NULL: it is not, or is none.
- * What follows is not looked at. */
+/* The end of the bare object at `text`; NULL: not bare, or not an object.
+ * Ignores the text after it. */
 const char *members_end(const char *text);
-/* in   text  an object and nothing more, borrowed until members_clear()
+/* in   text  an object and nothing else, borrowed until members_clear()
  * own  *ret  members_clear()
- * err  -1: it is none, or the library lacked memory */
+ * err  -1: not an object, or memory is short */
 int members_read(const char *text, struct members *ret) MUST_CHECK;
-/* The same of a text with a comma where the object's first brace should be. */
+/* The same for a text with a comma in place of the object's first brace. */
 int members_read_rest(const char *text, struct members *ret) MUST_CHECK;
-/* The same of the object at `text`, and not beyond `end`, where a NUL is.
- * out  ret_end  behind it */
+/* The same for the object at `text`, which ends at or before `end`, where a NUL
+ * is.
+ * out  ret_end  the byte after it */
 int members_read_next(const char *text, const char *end, struct members *ret,
                       const char **ret_end) MUST_CHECK;
-/* Those of a tree. in  m  borrowed, with what it is borrowed from
- * err  -1: it is no object */
+/* The members of a tree. in  m  borrowed, with what it is borrowed from
+ * err  -1: not an object */
 int members_of(const struct member *m, struct members *ret) MUST_CHECK;
-/* Those of an object that the library read, borrowed: nothing is to clear. */
+/* The members of an object that the library parsed, borrowed: nothing to
+ * clear. */
 void members_of_json(json_t *o, struct members *ret);
 void members_clear(struct members *m);
 
-/* The last of that name. */
+/* The last member of that name. */
 struct member members_find(const struct members *m, const char *name,
                            size_t len);
 static inline struct member members_get(const struct members *m,
                                         const char *name)
 {
-    return members_find(m, name, strlen(name)); /* mostly known beforehand */
+    return members_find(m, name, strlen(name)); /* the length is mostly a
+                                                 * constant */
 }
 bool members_has(const struct members *m, const char *name,
                  enum member_kind kind);
-/* NULL: it is no text, or without memory. own  the caller frees */
+/* NULL: not a text, or memory is short. own  the caller frees */
 char *member_dup(const struct member *m);
-/* NULL: it is no tree, or without memory. own  json_decref() */
+/* NULL: not a tree, or memory is short. own  json_decref() */
 json_t *member_tree(const struct member *m);
 
 #endif

@@ -1,10 +1,9 @@
-/* launch_file.c - launch.json: what one attempt hands to each of its ranks.
+/* launch_file.c - launch.json: the input of each rank of an attempt.
  *
- * Fields may be added by a newer daemon, so unknown keys are skipped; a
- * missing key, a wrong type or a value that does not fit is an error that
- * names the key. The spec inside is validated by spec_parse(), the code that
- * accepted it in the first place.
- */
+ * A newer daemon may add fields, so unknown keys are ignored; a missing key, a
+ * wrong type or a value that does not fit is an error that names the key.
+ * spec_parse() validates the spec inside, the code that accepted it at the
+ * submit. */
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +12,8 @@
 #include "jobs/schema/interpolate.h"
 #include "jobs/wire/wire.h"
 
-/* A spec is at most 64 KiB of text; its dump and the rest are far below. */
+/* A spec is at most 64 KiB of text; its dump and the other fields are far below
+ * the limit. */
 enum { LAUNCH_MAX_BYTES = 1 << 20, LAUNCH_VERSION = 1 };
 
 static int get_text(const json_t *o, const char *key, char *ret, size_t cap,
@@ -71,7 +71,8 @@ static int get_token(const json_t *o, char ret[static 65], struct error *err)
 {
     if (get_text(o, "token", ret, 65, err) < 0)
         return -1;
-    /* It goes into a header; the value is not shown, it is a secret. */
+    /* It is used in a header; the message does not quote it, because it is
+     * secret. */
     if (strspn(ret, "0123456789abcdef") != strlen(ret))
         return error_set(err, ERR_INVAL, "'token' is not hexadecimal");
     return 0;
@@ -96,7 +97,7 @@ static int get_spec(const json_t *o, struct job_spec *ret, struct error *err)
     return rc;
 }
 
-/* A daemon that knew nothing of it has none. */
+/* An older daemon does not write it. */
 static int get_task(const json_t *o, struct wire_launch *l, struct error *err)
 {
     json_int_t sweep = 0;
@@ -187,8 +188,8 @@ static int add_rest(const struct wire_launch *l, json_t *o)
                : 0;
 }
 
-/* jansson 2.14 leaves out of a text what it finds no memory for, and says
- * nothing: what was written is read again. NULL: no memory. */
+/* jansson 2.14 silently omits members for which it finds no memory: parse the
+ * output again to verify it. NULL: no memory. */
 static char *dump(const json_t *o)
 {
     char *text = json_dumps(o, JSON_COMPACT);
@@ -204,8 +205,8 @@ static char *dump(const json_t *o)
 static int add_all(const struct wire_launch *l, const char *spec_json,
                    struct buf *out, struct error *err)
 {
-    /* jansson escapes; the spec, already JSON, follows the closing brace's
-     * place. */
+    /* jansson escapes; the spec, already JSON, is inserted before the closing
+     * brace. */
     json_error_t bad = {.line = 0};
     json_t *o = json_pack_ex(
         &bad, 0, "{s:i,s:s,s:I,s:i,s:s,s:s,s:s,s:s,s:f,s:i,s:i}", "version",
@@ -237,7 +238,7 @@ int wire_launch_encode(const struct wire_launch *l, const char *spec_json,
     if (add_all(l, spec_json, out, err) == 0)
         return 0;
     if (out->data != NULL) {
-        out->len = was; /* nothing half-written stays */
+        out->len = was; /* remove partial output */
         out->data[was] = '\0';
     }
     return -1;

@@ -1,11 +1,10 @@
 /* metric_line.c - see metric_line.h.
  *
- * A line is a flat JSON object of numbers, and of one text in the rows of a
- * profiler, so it is read by hand: the daemon decodes every iteration of every
- * rank, and a general reader would allocate for each member. What is read is
- * strict JSON, but that NaN, Infinity and -Infinity, which Python writes,
- * count as null.
- */
+ * A line is a flat JSON object of numbers, with one text in the rows of a
+ * profiler, so it has its own parser: the daemon decodes every iteration of
+ * every rank, and a general parser would allocate for each member. It accepts
+ * strict JSON, except that NaN, Infinity and -Infinity, which Python writes,
+ * count as null. */
 #include "jobs/wire/metric_line.h"
 
 #include <math.h>
@@ -69,7 +68,7 @@ static int hex4(struct cursor *c, int32_t *ret)
     return 0;
 }
 
-/* The code point of an escape; c is behind the backslash. -1: none. */
+/* The code point of an escape; c is after the backslash. -1: invalid. */
 static int32_t read_escape(struct cursor *c)
 {
     static const char from[] = "\"\\/bfnrt";
@@ -143,11 +142,11 @@ static bool skip_digits(struct cursor *c)
     return any;
 }
 
-/* JSON's grammar of numbers; strtod() alone takes much more. */
+/* JSON's grammar of numbers; strtod() alone accepts much more. */
 static int read_number(struct cursor *c, double *ret)
 {
     const char *from = c->p;
-    char text[64]; /* 17 digits say it all; nobody writes more than 63 */
+    char text[64]; /* 17 digits suffice; longer than 63 is refused */
     (void)take_word(c, "-");
     bool zero = c->p < c->end && *c->p == '0';
     if (!skip_digits(c) || (zero && c->p - from > 1 + (*from == '-')))
@@ -186,7 +185,7 @@ static int read_value(struct cursor *c, double *ret)
     return read_number(c, ret);
 }
 
-/* The text of "profile"; any other is no part of a line. */
+/* Whether it is the text of "profile"; a line has no other text. */
 static bool is_profile(struct cursor *c, const char *name)
 {
     skip_space(c);

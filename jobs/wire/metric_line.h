@@ -1,20 +1,23 @@
-/* metric_line.h - the members of one line of metrics; for jobs/ alone. */
+/* metric_line.h - parse the members of one line of metrics; for jobs/ alone. */
 #ifndef MGPU_JOBS_WIRE_METRIC_LINE_H
 #define MGPU_JOBS_WIRE_METRIC_LINE_H
 
 #include "jobs/wire/metric_rows.h"
 
-enum { METRIC_MEMBERS_CAP = 128 }; /* the columns, and 100 of one's own */
+enum {
+    METRIC_MEMBERS_CAP = 128
+}; /* the columns, and 100 metrics of the
+    * job's own */
 
 struct metric_member {
     char name[METRIC_NAME_CAP];
     double value; /* NaN for null */
 };
 
-/* A flat object of numbers and nulls; names are UTF-8, 1 to 64 bytes. One
- * member may be a text, of which the same is true: "profile".
+/* Parses a flat object of numbers and nulls; names are UTF-8, 1 to 64 bytes.
+ * One member, "profile", may be a text with the same limits.
  * out  ret_profile  "": none; it is not among the members
- * err ERR_INVAL something else; ERR_LIMIT more members than the array */
+ * err ERR_INVAL any other input; ERR_LIMIT more members than the array */
 int metric_members_read(const char *line, size_t len,
                         struct metric_member members[METRIC_MEMBERS_CAP],
                         size_t *ret_n, char ret_profile[METRIC_NAME_CAP],

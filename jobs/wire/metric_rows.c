@@ -1,8 +1,7 @@
 /* metric_rows.c - see metric_rows.h.
  *
- * The members are collected first, because what a line is depends on keys
- * that may come last; then each finds its column or becomes a metric row.
- */
+ * All members are collected first, because the kind of a line depends on keys
+ * that may come last; then each finds its column or becomes a metric row. */
 #include "jobs/wire/metric_rows.h"
 
 #include <math.h>
@@ -64,7 +63,7 @@ static const struct column profile_columns[] = {
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* What the rows of a kind consist of. */
+/* The columns of a kind of row. */
 struct shape {
     const struct column *columns;
     size_t n, at;
@@ -90,7 +89,7 @@ static int add_number(struct buf *out, double v, struct error *err)
     return buf_addstr(out, scalar_show_float(text, v), err);
 }
 
-/* Integers that were not reported are left out, doubles are null. */
+/* Unreported integers are omitted, doubles are null. */
 static int add_columns(struct buf *out, const struct metric_row *row,
                        const char *comma, struct error *err)
 {
@@ -160,7 +159,7 @@ int metric_row_encode(const struct metric_row *row, struct buf *out,
     }
     if (rc == 0)
         rc = buf_add(out, "}\n", 2, err);
-    if (rc < 0 && out->data) { /* no half lines */
+    if (rc < 0 && out->data) { /* no partial lines */
         out->len = before;
         out->data[before] = '\0';
     }
@@ -169,8 +168,8 @@ int metric_row_encode(const struct metric_row *row, struct buf *out,
 
 /* ---- from members to rows ------------------------------------------------ */
 
-/* A whole number of the column's type; -1 stands for null. Beyond 2^53
- * doubles are no longer exact. */
+/* A whole number of the column's type; -1 stands for null. Beyond 2^53 doubles
+ * are inexact. */
 static int to_integer(const struct metric_member *m, double max, int64_t *ret,
                       struct error *err)
 {
@@ -205,9 +204,9 @@ static int store(const struct column *col, const struct metric_member *m,
     return 0;
 }
 
-/* What the line says about itself. */
+/* The line's own keys. */
 struct line {
-    int64_t iteration, rank, epoch; /* -1: not there */
+    int64_t iteration, rank, epoch; /* -1: missing */
     bool has_row;
     enum metric_kind kind; /* of the row */
 };
@@ -255,8 +254,8 @@ static void clear_row(struct metric_row *row, enum metric_kind kind)
     }
 }
 
-/* Members come in the columns' order when the line is ours: *at is where the
- * search begins. */
+/* In a line that we wrote, members come in the columns' order: *at is where the
+ * search starts. */
 static const struct column *find_column(const struct shape *sh,
                                         const char *name, size_t *at)
 {
@@ -276,8 +275,8 @@ static bool is_line_key(const char *name)
            strcmp(name, "epoch") == 0;
 }
 
-/* The first row, when the line has one: its columns; *ret_used counts those
- * that say more than which row it is. */
+/* Fills in the first row, if the line has one; *ret_used counts the columns
+ * beyond its key. */
 static int fill_row(const struct metric_member *members, size_t n,
                     const struct line *line, struct metric_row *row,
                     size_t *ret_used, struct error *err)
@@ -337,8 +336,8 @@ int metric_line_decode(const char *line, size_t len, int32_t rank,
         return -1;
     if (profile[0] != '\0')
         memcpy(rows[0].profile.metric, profile, sizeof(profile));
-    /* Values of an iteration that the line says nothing else about are no
-     * second iteration row: the real one may come on a line of its own. */
+    /* A line that only has values of an iteration makes no second iteration
+     * row: the actual one may come on another line. */
     n_rows = self.has_row && (used > 0 || count_values(members, n, &self) == 0);
     for (size_t i = 0; i < n; i++) {
         if (is_column(&self, members[i].name))

@@ -1,5 +1,5 @@
-/* metric_rows.h - the rows that a job reports, in the one vocabulary that the
- * spool, the wire, $MGPU_METRICS and the views of mgpu-db(5) share.
+/* metric_rows.h - encode and decode the rows that a job reports, in the format
+ * that the spool, the wire, $MGPU_METRICS and the views of mgpu-db(5) share.
  *
  * A row is one JSON object on one line, its keys the columns of the view:
  *   {"iteration":17,"rank":0,"epoch":1,"started_at":1763712000.5,
@@ -7,12 +7,11 @@
  *   {"epoch":1,"seconds":9.1,"eval_accuracy":0.96,...}            v_epoch
  *   {"profile":"cudaLaunchKernel","epoch":1,"rank":0,"calls":9200,
  *    "total_s":0.11,"bytes":null,"sampled":1}                     v_profile
- * A line with a "profile", which is the one text that a line can hold, is a
- * profile row and has an epoch; one with "iteration" is an iteration row, and
- * one with "epoch" alone an epoch row. Numeric keys that are no column become
- * metric rows (v_metric: job, attempt, rank, iteration, name, value). NaN and
- * infinity travel as null and are stored as NULL. Seconds, bytes, nats.
- */
+ * A line with a "profile", the only text that a line can have, is a profile row
+ * and has an epoch; one with "iteration" is an iteration row, and one with
+ * "epoch" alone an epoch row. Numeric keys that are not columns become metric
+ * rows (v_metric: job, attempt, rank, iteration, name, value). NaN and infinity
+ * are sent as null and stored as NULL. Seconds, bytes, nats. */
 #ifndef MGPU_JOBS_WIRE_METRIC_ROWS_H
 #define MGPU_JOBS_WIRE_METRIC_ROWS_H
 
@@ -46,19 +45,19 @@ struct metric_epoch {
 
 enum { METRIC_NAME_CAP = 65 };
 
-/* What a profiler found of one rank in one epoch. */
+/* A profiler's figures for one rank in one epoch. */
 struct metric_profile {
     int32_t rank, epoch;
     char metric[METRIC_NAME_CAP]; /* "cudaLaunchKernel" */
     int64_t calls, bytes;
     double total_s;
-    double sampled; /* share of the iterations that was looked at; the other
-                       figures are scaled up from them */
+    double sampled; /* share of the iterations that were profiled; the other
+                     * figures are scaled up from them */
 };
 
 struct metric_value {
     int32_t rank;
-    int64_t iteration; /* -1 when the line had none */
+    int64_t iteration; /* -1: the line has none */
     char name[METRIC_NAME_CAP];
     double value;
 };
@@ -77,7 +76,8 @@ struct metric_row {
 int metric_row_encode(const struct metric_row *row, struct buf *out,
                       struct error *err) MUST_CHECK;
 
-/* One line, without or with its '\n'; `rank` is used when the line has none.
+/* Decodes one line, with or without its '\n'; `rank` is used if the line has
+ * none.
  * out  rows[cap], *ret_n: the line's row first, if it is one, then its values
  * err  ERR_INVAL not an object, a wrong type, a name over 64 bytes, a profile
  *      without its epoch;

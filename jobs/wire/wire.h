@@ -1,32 +1,32 @@
-/* wire.h - what travels between tools, daemon and workers: HTTP/1.1 + JSON.
+/* wire.h - the protocol of tools, daemon and workers: HTTP/1.1 + JSON.
  *
- * Over the unix socket the kernel names the caller's uid. Over TCP a user's
- * request has "Authorization: MUNGE <credential>", good for this one request:
+ * Over the unix socket the kernel reports the caller's uid. Over TCP a user's
+ * request has "Authorization: MUNGE <credential>", valid for this one request:
  * its payload is the request's digest (jobs/http/http_digest.h).
  *
  * Tools:
  *   POST /v1/jobs             {"spec":{..},"hold":false}   Idempotency-Key:
- *                             -> 201 {"id":12} or 200 when it was there. A
- *                             spec with a sweep is that many jobs, all or
- *                             none, with ids in a row from the one replied.
- *                             What it does not say is the daemon's default:
- *                             tools send what was written, so that either
- *                             side may be of another version
+ *                             -> 201 {"id":12}, or 200 if the key is known. A
+ *                             sweep is submitted as several jobs, all or
+ *                             none, with consecutive ids from the reply's.
+ *                             The daemon's defaults apply to missing keys:
+ *                             tools send only what the user wrote, so that
+ *                             both sides may have different versions
  *   GET  /v1/jobs             ?user=&state=A,B&name=&account=&partition=
  *                             &label=&node=&sweep=&id_min=&id_max=&since=
  *                             &limit=&fields= -> queue
  *                             user: "me" is the caller, "all" everybody
- *                             label: "key=value" or "key", one a line, all of
- *                             them; node: it is, or was last, on this one;
- *                             fields: "id,name,state", these members of each
- *                             JOB and no others, and none that is null
- *   POST /v1/dry-run          the same body -> what would come of it
+ *                             label: "key=value" or "key", one per line, all
+ *                             must match; node: where it runs or ran last;
+ *                             fields: "id,name,state": only these members of
+ *                             each JOB, without those that are null
+ *   POST /v1/dry-run          the same body -> mgpu.dry_run/1
  *   GET  /v1/jobs/:id         -> one job with its attempts
  *   POST /v1/jobs/:id/cancel  {"signal":"TERM"} optional: only the signal
  *   POST /v1/jobs/:id/hold, /v1/jobs/:id/release
  *                             :id is 123, or 123_4 for task 4 of sweep 123;
- *                             these three take the id of a sweep for all of
- *                             it, and 123_0 for its first task alone
+ *                             these three apply a sweep's id to all of its
+ *                             tasks, and 123_0 to its first task alone
  *   POST /v1/jobs/:id/requeue its attempt ends, and it is queued again
  *   POST /v1/jobs/:id/priority {"priority":7} or {"top":true}
  *   GET  /v1/jobs/:id/events  ?after=
@@ -34,27 +34,27 @@
  *   GET  /v1/jobs/:id/epochs
  *   GET  /v1/jobs/:id/values  the v_metric rows
  *   GET  /v1/jobs/:id/logs    ?follow=1&attempt= -> text, chunked when
- *                             following; rank=: that one's lines, without
- *                             labels; since=: what was written from then on
+ *                             following; rank=: only its lines, without
+ *                             labels; since=: only later output
  *   GET  /v1/watch            ?job=&after= -> JSON Lines, one per change:
- *                             the job object, pushed; ends with the job when
- *                             job= is given. Or the filters of /v1/jobs that
- *                             a job never leaves, so neither state= nor node=
- *   GET  /v1/jobs/:id/why     -> why it waits, or is as it is
+ *                             the job object; with job= it ends with the job.
+ *                             Also the filters of /v1/jobs whose result never
+ *                             changes for a job: not state= and node=
+ *   GET  /v1/jobs/:id/why     -> why it is pending, or in its state
  *   GET  /v1/nodes            -> inventory
- *   GET  /v1/gpus             who had which GPU when: since=, an hour ago, and
- *                             the filters of /v1/jobs
+ *   GET  /v1/gpus             use of GPUs over time: since=, default an hour
+ *                             ago, and the filters of /v1/jobs
  *   GET  /v1/status           -> version, pid, policy, counts
  *   POST /v1/admin/pause {"why":".."}, /v1/admin/resume   administrators'
  *   POST /v1/admin/drain {"node":"n1","why":".."}, and resume with a node
  *   POST /v1/admin/reload     reads mgpu.yaml again
- *   GET  /v1/policy           -> the keys that decide who gets what
+ *   GET  /v1/policy           -> the keys of the scheduling policy
  *   POST /v1/admin/policy     {"set":{"KEY":"VALUE"},"for_s":3600} or
  *                             {"unset":["KEY"]}, true for all -> as the GET
  *   GET  /v1/admin/plan       ?job= -> what the policy would do now
  *   POST /v1/admin/backup     {"dir":"/new/directory"}
  *   POST /v1/admin/fsck       looks through the databases
- *   GET  /v1/admin/log        ?last= -> what they did to the daemon
+ *   GET  /v1/admin/log        ?last= -> their actions on the daemon
  *   GET  /metrics, /livez, /readyz
  * Workers (Authorization: Bearer <the attempt's token>; over TCP no more):
  *   POST /v1/attempts/:job/:attempt/claim      {"holder":"host pid start",
@@ -65,17 +65,16 @@
  *   POST /v1/attempts/:job/:attempt/heartbeat  {"iteration":..,"epoch":..,
  *        "iterations_total":..,"epochs_total":..,"loss":..,"t_iter":..,
  *        "eval_accuracy":..,"work":..,"lease_s":..} -> 200 {} or 403 FENCED:
- *        stop
+ *        the worker must stop
  *        "saving":true  in the middle of a checkpoint; else absent
- *        work: another number than before when anything was done meanwhile
- *        lease_s: since its claim, by the worker's own clock, which no one
- *        sets
+ *        work: changes if the worker has made any progress
+ *        lease_s: time since its claim, by the worker's monotonic clock
  *   POST /v1/attempts/:job/:attempt/report     {"exit_code":0,"why":"",
- *        "fault_node":"n2"}   a device of that node failed, which is why;
- *        absent otherwise
+ *        "fault_node":"n2"}   the node whose failed GPU ended it; absent
+ *        otherwise
  *
- * Every reply is one JSON object with "schema"; fields are only ever added.
- * A query string that cannot be read is refused, never left out of account.
+ * Every reply is one JSON object with "schema"; fields are only added, never
+ * removed. An invalid query string is refused, never ignored.
  * Times are RFC 3339 UTC, durations seconds, sizes bytes, unknown is null.
  *   mgpu.error/1  {"error":{"code":"NOTFOUND","message":".."}}
  *   JOB = {"id","name","user","uid","kind","state","reason","priority",
@@ -86,55 +85,55 @@
  *     "held_by","display_id","sweep","task","vary","account","partition",
  *     "labels","begin"}
  *     begin: policy.begin, or null
- *     elapsed_s, left_s: by the wall clock, never negative: 0 once it has been
- *     set before the start, or past the limit, which strikes by another clock
- *     start_forecast: of one of the first 64 that wait for which there is no
- *     start_estimate, as others are before it; start_in_s: seconds to the one
- *     or the other
- *     held_by: of a job that is HELD: "user", "admin", "dependency",
+ *     elapsed_s, left_s: by the wall clock, never negative: 0 if that was set
+ * to before the start, or past the limit, which uses the monotonic clock
+ *     start_forecast: for one of the first 64 pending jobs without a
+ *     start_estimate, because others are before it; start_in_s: seconds to
+ *     either of them
+ *     held_by: if it is HELD: "user", "admin", "dependency",
  *              "refused", "corrupt"
- *     display_id: "123_4" of a task of a sweep, else the id as text; vary: the
- *     keys and values that make the task differ, {"train.precision":"fp16"};
- *     of a variable whose name sounds like a secret "********"
- *     Of another user's job, which only queue and watch show to who is no
- *     administrator, iteration to eval_accuracy, vary and labels are null, and
- *     so is a reason in its worker's words. account, partition: its own, or by
- *     default
+ *     display_id: "123_4" for a task of a sweep, else the id as text; vary: the
+ *     keys and values of this task, {"train.precision":"fp16"}; "********" for
+ *     a variable whose name sounds like a secret
+ *     For another user's job, which users other than administrators see only
+ *     in queue and watch, iteration to eval_accuracy, vary and labels are null,
+ *     and so is a reason that its worker reported. account, partition: its own,
+ *     or the default
  *   mgpu.job/1    {"job":JOB + {"spec":{..},"dir"}, "sweep":SWEEP,
  *     "attempts":[{"attempt",
  *     "state","native_id","place","reason","gpus","exit_code","signal",
  *     "intent","claimed","running","ended"}]}; the lines of /v1/watch are
- *     {"schema","job":JOB} alone, and POSTs without attempts, but where there
- *     are any with "warnings":[{"code","path","message"}]: what its user should
- *     know, path a key of the spec
+ *     {"schema","job":JOB} alone, and replies to POSTs have no attempts, but
+ *     "warnings":[{"code","path","message"}] for the user if there are any,
+ *     path a key of the spec
  *     SWEEP = {"id","n_tasks","max_parallel","stop_on_fail","states":{"QUEUED":
- *     3,..}} of the sweep of which it is the first task; else null
+ *     3,..}} if it is the first task of a sweep; else null
  *   mgpu.queue/1  {"generated","cluster","policy","slots_total","slots_free",
  *     "running","queued","allocator_state":STATE,"jobs":[JOB]}
  *     STATE = {"name","is_ok","since","why"}: since when and why the allocator
- *     cannot be reached
+ *     is unavailable
  *   mgpu.why/1    {"job":JOB,"since","for_s","nodes_min","nodes_max",
  *     "reasons":[{"token","text"}],"basis","where":{"partition",..},
  *     "gpus_total","gpus_free","nodes":[as in mgpu.nodes/1 + "is_open"],
  *     "holders":[{"job","user","name","gpus","place","ends"}],
  *     "depends_on":[{"depends_on","job","state","is_met"}],
  *     "allocator_state":STATE,"start_forecast","forecast_basis"}
- *     start_forecast: as in JOB, and what has to be so; or null
- *     since, for_s: of the state; reasons: the one that counts first; basis:
- *     of the start estimate, or null; nodes, gpus: those that it may use, now
- *     or, where is_open is false, some time; holders: who has GPUs there
+ *     start_forecast: as in JOB, forecast_basis: its assumptions; or null
+ *     since, for_s: of the state; reasons: the decisive one first; basis: of
+ *     the start estimate, or null; nodes, gpus: those that it may use, now or,
+ *     where is_open is false, later; holders: the jobs with GPUs there
  *   mgpu.dry_run/1 {"fits":true,"is_sweep","n_tasks","max_parallel","n_tried",
  *     "n_start",
  *     "start":{"gpus","nodes","gpus_per_node","gpu_type","on":["n1"]}|null,
- *     "job":of JOB what there is before a submit, "spec":{..},"alike",
+ *     "job":the members of JOB known before a submit, "spec":{..},"alike",
  *     and of mgpu.why/1 all but "since" and "for_s"}
- *     n_tried: of the tasks the first, which were planned with the queue, while
- *     the rest was only checked; n_start: of these, that would start now;
- *     start: where the first of them would; job: the first that would wait,
- *     else the first; alike: a job of the caller's that is as fast on the same
- *     devices, or null. What never fits, and what a submit would refuse, is an
- *     error as there; fits: false where policy.force_queue keeps such a job.
- *     The tool adds "scaling", that job's mgpu.scaling/1, or null
+ *     n_tried: number of tasks, the first ones, that were planned with the
+ * queue; the others were only checked; n_start: how many of these would start
+ * now; start: where the first of them would; job: the first that would be
+ *     pending, else the first; alike: a job of the caller's that is as fast on
+ *     the same GPUs, or null. A job that never fits, or that a submit would
+ *     refuse, is an error as there; fits: false if policy.force_queue keeps
+ *     such a job. The tool adds "scaling", that job's mgpu.scaling/1, or null
  *   mgpu.events/1 {"job":12,"events":[{"seq","job","attempt","event","at",
  *     "uid","detail":{..}|null}]}
  *   mgpu.iterations/1, mgpu.epochs/1, mgpu.values/1
@@ -144,13 +143,13 @@
  *     "gpus_free","is_up","state","why","used","partitions","features",
  *     "reservation","address"}]}
  *     state: "up", "down", "drained", "draining" while jobs are on it; a node
- *     with GPUs of several types is there once for each, in a row
+ *     with GPUs of several types has one entry for each, in a row
  *   mgpu.gpus/1   {"cluster","since","until","nodes":[{"name","gpu_type",
  *     "gpus_from","gpus_total","is_up","state"}],"holds":[{"job","display_id",
  *     "name","user","attempt","node","gpus":[0,1],"from","to","computing"}]}
  *     a hold is an attempt on a node; to: null while it has them; computing:
- *     of its last iterations, the share of their time, 0 to 1; null when not
- *     known, or another user's
+ *     share of the time of its last iterations, 0 to 1; null if unknown, or
+ *     another user's
  *   mgpu.status/1 {"version","pid","cluster","allocator","policy","started",
  *     "state_dir","state_db","metrics_db","slots_total","slots_free",
  *     "spools_undrained","jobs":{"QUEUED":3,..},"allocator_state":STATE,
@@ -166,19 +165,18 @@
  *     "kept":{"jobs_since","rows_since","jobs_removed","rows_removed",
  *     "looked","waits_for_clock"}}
  *     spools_undrained: attempts since the daemon's start that ended before
- *     all their rows were stored, because the store took none; loop: how long
- *     callbacks of the event loop took since then, and the longest; how much
- *     of that they waited for a core, and the longest without it; backup: of
- *     store.backup, failed_at and why of the last one if it failed; storage: of
- *     the state directory; is_short: below store.min_free, no job is accepted;
- *     metrics_damage: file: in the state directory, a metrics.db that was
- *     damaged and put aside, or null; is_waiting: metrics.db is damaged, which
- *     the next start will put aside;
- *     kept: since null: all; removed since the start; looked: when the last
- *     look through all rows was over; waits_for_clock: the kernel says
- *     that the clock is not synchronised, and nothing is removed meanwhile
- *   mgpu.reload/1 {"reload":as in mgpu.status/1}: keys, ", " between, that are
- *     in effect now, or will be after a restart
+ *     all their rows were stored, because the store failed; loop: time spent in
+ *     callbacks of the event loop since then, and the longest; how much of that
+ *     they waited for a core, and the longest without it; backup: of
+ *     store.backup, failed_at and why: of the last one if it failed; storage:
+ * of the state directory; is_short: below store.min_free, no job is accepted;
+ *     metrics_damage: file: a damaged metrics.db that was put aside in the
+ * state directory, or null; is_waiting: metrics.db is damaged, and the next
+ * start will put it aside; kept: since null: all; removed since the start;
+ * looked: when the last pass over all rows ended; waits_for_clock: the kernel
+ * reports that the clock is not synchronised, so that nothing is removed
+ *   mgpu.reload/1 {"reload":as in mgpu.status/1}: keys, separated by ", ", that
+ *     took effect now, or will after a restart
  *   mgpu.policy/1 {"policy","summary","file","keys":[{"key","value","default",
  *     "type","range","doc","origin","is_live","line","uid","at","until"}]}
  *     origin: "default", "file" with its line, "set" by uid at
@@ -186,19 +184,18 @@
  *     "gpus_free","n_more","jobs":[{"id","display_id","user","name","state",
  *     "act","priority","position","waited_s","gpus_min","gpus_max","gpus",
  *     "nodes","place","reason","start_estimate","ends","use"}]}
- *     act: "runs", "start", "wait", "out" of the policy's sight, "held"; use:
- *     with job=, of the limits of its user and account
- *   mgpu.fsck/1   {"n","findings":[".."]}: how many, and the first hundred
- *   mgpu.backup/1 {"dir","took_s"}
- *   mgpu.drain/1  {"drained":as in mgpu.status/1}
- *   mgpu.pause/1  {"paused":as in mgpu.status/1}
- *   mgpu.admin_log/1 {"deeds":[{"at","uid","do","detail":{..}|null}]}
+ *     act: "runs", "start", "wait", "out": beyond the policy's window, "held";
+ * use: with job=: the use of its user's and account's limits mgpu.fsck/1
+ * {"n","findings":[".."]}: how many, and the first hundred mgpu.backup/1
+ * {"dir","took_s"} mgpu.drain/1  {"drained":as in mgpu.status/1} mgpu.pause/1
+ * {"paused":as in mgpu.status/1} mgpu.admin_log/1
+ * {"deeds":[{"at","uid","do","detail":{..}|null}]}
  *
- * launch.json, handed by the allocator to each rank (0600; holds the token):
+ * launch.json, which the allocator passes to each rank (0600; has the token):
  *   {"version":1,"cluster":"local","job":12,"attempt":1,"token":"..",
  *    "url":"unix:/..","dir":"/../12/1","job_dir":"/../12","heartbeat_s":10,
  *    "nodes":1,"gpus_per_node":2,"spec":{..}}
- *   of a task of a sweep "sweep":10,"task":2,"tasks":3 as well
+ *   for a task of a sweep also "sweep":10,"task":2,"tasks":3
  * In <dir> the worker writes spool.<rank> (JSON Lines, metric_rows.h), and the
  * allocator log and exit.
  */
@@ -214,10 +211,10 @@
 struct wire_launch {
     int32_t attempt, nodes, gpus_per_node;
     uint64_t job;
-    uint64_t sweep; /* 0: it is of none */
+    uint64_t sweep; /* 0: not of a sweep */
     int32_t task, n_tasks;
     char cluster[64], token[65], url[256];
-    char user[64]; /* for ${user}; "": it cannot be put in */
+    char user[64]; /* for ${user}; "": it cannot be substituted */
     char dir[512], job_dir[512];
     double heartbeat_s;
     struct job_spec spec;
@@ -227,21 +224,20 @@ struct wire_launch {
 int wire_launch_parse(const char *text, size_t len, struct wire_launch *ret,
                       struct error *err) MUST_CHECK;
 void wire_launch_clear(struct wire_launch *l);
-/* spec_json is inserted as it is. */
+/* spec_json is inserted literally. */
 int wire_launch_encode(const struct wire_launch *l, const char *spec_json,
                        struct buf *out, struct error *err) MUST_CHECK;
 
-/* A batch of a rank's spool holds whole lines and at most this many bytes. */
+/* A batch of a rank's spool has whole lines and at most this many bytes. */
 enum { WIRE_ROWS_MAX_BYTES = 1 << 20 };
-/* Of a reason that an administrator gives, with its end: for a pause, and for
- * each node. */
+/* An administrator's reason, with its NUL: for a pause, and for each node. */
 enum { WIRE_PAUSE_WHY_CAP = 200, WIRE_DRAIN_WHY_CAP = 64 };
 
 /* "2026-11-21T10:02:11.123Z" from seconds since 1970; "" for NAN. */
 enum { WIRE_TIME_CAP = 32 };
 void wire_time(double at_s, char ret[WIRE_TIME_CAP]);
 
-/* Where tools look for the daemon: $MGPU_URL, else the personal daemon's
+/* The daemon's URL for tools: $MGPU_URL, else the personal daemon's
  * "unix:$XDG_RUNTIME_DIR/mgpu/ctld.sock" (without XDG_RUNTIME_DIR:
  * "unix:/tmp/mgpu-<uid>/ctld.sock") when it exists, else
  * "unix:/run/mgpu/ctld.sock". */
