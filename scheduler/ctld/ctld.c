@@ -21,6 +21,13 @@
 #include "scheduler/ctld/api/job_cursor.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/ingest/attempt_metrics.h"
+#include "scheduler/ctld/maintenance/audit_log.h"
+#include "scheduler/ctld/maintenance/backup_schedule.h"
+#include "scheduler/ctld/maintenance/disk_space.h"
+#include "scheduler/ctld/maintenance/job_retention.h"
+#include "scheduler/ctld/maintenance/malloc_trim.h"
+#include "scheduler/ctld/maintenance/metrics_damage.h"
+#include "scheduler/ctld/maintenance/metrics_retention.h"
 #include "scheduler/ctld/startup/paths.h"
 #include "scheduler/ctld/startup/restored_ids.h"
 #include "scheduler/ctld/startup/sd_notify.h"
@@ -323,13 +330,13 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
     c->parts = *parts;
     c->conf = *parts->conf; /* parts of it may change */
     c->parts.conf = &c->conf;
-    c->room.asked_s = NAN;
     ctld_held_init(c);
     c->started_wall_s = parts->clock->wall_s(parts->clock);
     c->started_s = parts->clock->now_s(parts->clock);
     (void)snprintf(c->jobs_dir, sizeof(c->jobs_dir), "%s/jobs",
                    parts->conf->state_dir);
-    if (loop_create(&c->loop, err) < 0 || make_signals(c, err) < 0 ||
+    if (disk_space_init(c, err) < 0 || metrics_damage_init(c, err) < 0 ||
+        loop_create(&c->loop, err) < 0 || make_signals(c, err) < 0 ||
         thread_create(c->loop, "writer", WRITER_QUEUE, &c->writer, err) < 0 ||
         thread_create(c->loop, "reader", READER_QUEUE, &c->reader, err) < 0 ||
         thread_create(c->loop, "logs", LOGS_QUEUE, &c->logs, err) < 0 ||
@@ -340,13 +347,13 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         ctld_walks_init(c, err) < 0 || ctld_follow_init(c, err) < 0 ||
         ctld_forecast_init(c, err) < 0 || make_engine(c, err) < 0 ||
         ctld_admin_init(c, err) < 0 || ctld_policy_init(c, err) < 0 ||
-        make_http(c, err) < 0 || ctld_backups_init(c, err) < 0 ||
-        ctld_retire_init(c, err) < 0 || ctld_retention_init(c, err) < 0 ||
-        ctld_memory_init(c, err) < 0) {
+        make_http(c, err) < 0 || backup_schedule_init(c, err) < 0 ||
+        job_retention_init(c, err) < 0 || metrics_retention_init(c, err) < 0 ||
+        malloc_trim_init(c, err) < 0) {
         ctld_destroy(c);
         return -1;
     }
-    (void)ctld_metrics_damage(c);
+    (void)metrics_damage_look(c);
     ctld_want_step(c);
     *ret = c;
     return 0;
@@ -388,7 +395,7 @@ void ctld_destroy(struct ctld *c)
         return;
     c->stopping = true;
     atomic_store(&c->closing, true);
-    thread_destroy(c->retire.thread);
+    job_retention_stop(c);
     thread_destroy(c->commits);
     notices_destroy(c->notices);
     thread_destroy(c->logins);
@@ -419,10 +426,12 @@ void ctld_destroy(struct ctld *c)
     loop_source_destroy(c->watchdog);
     loop_source_destroy(c->policy_timer);
     ctld_sealed_clear(c);
-    ctld_backups_clear(c);
-    ctld_retention_clear(c);
-    ctld_retire_clear(c);
-    ctld_memory_clear(c);
+    backup_schedule_clear(c);
+    metrics_retention_clear(c);
+    job_retention_clear(c);
+    malloc_trim_clear(c);
+    metrics_damage_clear(c);
+    disk_space_clear(c);
     loop_destroy(c->loop);
     secret_clear(&c->secret);
     free(c);

@@ -82,47 +82,6 @@ struct ctld_policy {
     size_t n;
 };
 
-struct ctld_room {      /* disk_space.c */
-    double asked_s;     /* NAN: not yet */
-    int64_t free_bytes; /* -1: not known */
-    bool is_short;
-};
-struct haul;
-struct ctld_retire { /* job_retention.c */
-    struct loop_source *timer;
-    struct thread *thread; /* NULL before the first */
-    struct haul *haul;     /* that is under way, or NULL */
-    double since_s;        /* where the pass is */
-    uint64_t after;
-    double passed_s; /* when the last one ended; NAN: not yet */
-};
-struct ctld_retention { /* metrics_retention.c */
-    struct loop_source *timer;
-    bool is_busy;
-    uint64_t job;     /* where the pass is */
-    size_t max;       /* rows of a piece */
-    double yielded_s; /* that batches were let go first, since the last piece */
-    double passed_s;  /* when the last pass ended; NAN: not yet */
-    uint64_t n_of_pass;
-    bool waits_for_clock; /* the last pass was skipped */
-};
-struct ctld_memory {  /* malloc_trim.c */
-    struct task task; /* the first */
-    struct loop_source *timer;
-    bool is_trimming;
-    size_t n_left; /* archived jobs, since the last time */
-};
-struct ctld_backup { /* backup_schedule.c */
-    struct loop_source *timer;
-    bool is_busy;
-    char *dir;                       /* owned; what the rest is said of */
-    int32_t n;                       /* that are there, of the last look */
-    double last_s, next_s, failed_s; /* since 1970; NAN: not known, or none */
-    int n_tries;                     /* that failed, one after the other */
-    uint64_t n_failed;
-    char why[240]; /* "": the last did not fail */
-};
-
 struct ctld {
     struct ctld_parts parts;
     struct ctld_conf conf; /* what parts.conf is */
@@ -186,12 +145,12 @@ struct ctld {
 
     struct loop_source *watchdog;
     struct thread *backups; /* NULL before the first */
-    struct ctld_backup backup;
-    struct ctld_room room;
-    struct store_damage metrics_damage; /* when it was looked at last */
-    struct ctld_retention retention;
-    struct ctld_memory memory;
-    struct ctld_retire retire;
+    struct backup_schedule *backup_schedule;
+    struct disk_space *disk_space;
+    struct metrics_damage *metrics_damage;
+    struct metrics_retention *metrics_retention;
+    struct malloc_trim *malloc_trim;
+    struct job_retention *job_retention;
     struct audit *audit;
     struct ctld_pause pause;
     struct ctld_reloaded reloaded;
@@ -457,61 +416,6 @@ int ctld_admin_init(struct ctld *c, struct error *err) MUST_CHECK;
 bool ctld_admit_admin(struct ctld *c, struct http_exchange *x);
 json_t *ctld_pause_json(const struct ctld *c);  /* null: it is not paused */
 json_t *ctld_reload_json(const struct ctld *c); /* null: not yet */
-
-/* ---- backup.c, backup_schedule.c -------------------------------------------
- */
-/* The thread is there. */
-int ctld_need_backups(struct ctld *c, struct error *err) MUST_CHECK;
-int ctld_backups_init(struct ctld *c, struct error *err) MUST_CHECK;
-void ctld_backups_clear(struct ctld *c);
-/* The configuration is another: looks whether it is time. */
-void ctld_backups_again(struct ctld *c);
-json_t *ctld_backups_json(const struct ctld *c); /* null: none are wanted */
-
-/* ---- metrics_retention.c ---------------------------------------------------
- */
-int ctld_retention_init(struct ctld *c, struct error *err) MUST_CHECK;
-void ctld_retention_clear(struct ctld *c);
-/* The configuration is another: begins anew. */
-void ctld_retention_again(struct ctld *c);
-/* What ended before this is older than age_s; -INFINITY while the kernel says
- * that the clock is not synchronised: nothing is. Seconds since 1970. */
-double ctld_before(const struct ctld *c, double age_s);
-/* Rows are kept of jobs that ended since then; -INFINITY: of all. */
-double ctld_rows_since(struct ctld *c);
-/* It ended before that: what rows it had were removed, or just are. */
-bool ctld_rows_are_gone(struct ctld *c, const struct job *j);
-json_t *ctld_retention_json(struct ctld *c);
-
-/* ---- malloc_trim.c ---------------------------------------------------------
- */
-/* The thread of the logs is there, and goes first. */
-int ctld_memory_init(struct ctld *c, struct error *err) MUST_CHECK;
-/* So many more are archived, and leave memory with the next step. */
-void ctld_jobs_left(struct ctld *c, size_t n);
-void ctld_memory_clear(struct ctld *c);
-
-/* ---- job_retention.c -------------------------------------------------------
- */
-int ctld_retire_init(struct ctld *c, struct error *err) MUST_CHECK;
-void ctld_retire_clear(struct ctld *c); /* its thread has ended */
-void ctld_retire_begin(struct ctld *c); /* a pass, from the first on */
-/* Jobs are kept that ended since then; -INFINITY: all. */
-double ctld_jobs_since(struct ctld *c);
-
-/* ---- disk_space.c ----------------------------------------------------------
- */
-/* Of a second ago at most. */
-const struct ctld_room *ctld_room(struct ctld *c);
-/* Whether a job may be taken.  err  ERR_LIMIT, for its user to read */
-int ctld_check_room(struct ctld *c, struct error *err) MUST_CHECK;
-json_t *ctld_room_json(struct ctld *c);
-
-/* ---- metrics_damage.c ------------------------------------------------------
- */
-/* As it is now; what has changed since the last call is logged. */
-const struct store_damage *ctld_metrics_damage(struct ctld *c);
-json_t *ctld_metrics_damage_json(struct ctld *c); /* null: there is none */
 
 /* ---- drain_nodes.c ---------------------------------------------------------
  */

@@ -15,6 +15,8 @@
 #include "jobs/base/clock.h"
 #include "jobs/base/log.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/maintenance/malloc_trim.h"
+#include "scheduler/ctld/maintenance/metrics_damage.h"
 
 /* One each of a step and of job_retention.c. */
 enum { COMMITS_MAX = 2 };
@@ -138,7 +140,7 @@ static void appended(struct task *t)
         loop_fd_go_on(c->wake);
     int rc =
         engine_step_end(c->engine, m->rc < 0 ? &m->why : NULL, &batch, &err);
-    ctld_jobs_left(c, n_left);
+    malloc_trim_archived(c, n_left);
     ctld_held_settle(c, &err);
     go_on(c, rc, batch, &err);
 }
@@ -167,7 +169,7 @@ static void on_pulse(void *arg)
     if (c->stopping)
         return;
     beat_pulse(c, c->parts.clock->now_s(c->parts.clock));
-    (void)ctld_metrics_damage(c);
+    (void)metrics_damage_look(c);
 }
 
 /* Timers that are due come in their own order, and the step may be first. The

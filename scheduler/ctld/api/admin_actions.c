@@ -6,6 +6,7 @@
 
 #include "jobs/base/log.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/maintenance/audit_log.h"
 
 enum { LAST_MAX = 10000 };
 

@@ -7,6 +7,8 @@
 
 #include "jobs/base/log.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/maintenance/audit_log.h"
+#include "scheduler/ctld/maintenance/backup_schedule.h"
 
 enum { DIR_MAX = 900 };
 
@@ -63,7 +65,7 @@ static int start(struct ctld *c, struct http_exchange *x, const char *dir,
         return error_set(err, ERR_INVAL,
                          "dir: expected an absolute path of at most %d bytes",
                          (int)DIR_MAX);
-    if (ctld_need_backups(c, err) < 0)
+    if (backup_schedule_need_thread(c, err) < 0)
         return -1;
     struct backup *b = calloc(1, sizeof(*b));
     if (!b)
@@ -140,7 +142,7 @@ void serve_fsck(void *arg, struct http_exchange *x)
     if (rc == 0 && !c->parts.check)
         rc = error_set(&err, ERR_CONFIG, "this store has no fsck");
     if (rc == 0)
-        rc = ctld_need_backups(c, &err);
+        rc = backup_schedule_need_thread(c, &err);
     if (rc == 0) {
         f->task = (struct task){.run = fsck_run, .done = fsck_done};
         f->c = c;

@@ -1,6 +1,8 @@
 /* config_apply.c - put a configuration in force that was read again. */
 #include "jobs/base/log.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/maintenance/backup_schedule.h"
+#include "scheduler/ctld/maintenance/metrics_retention.h"
 
 void ctld_set_engine_conf(struct ctld *c)
 {
@@ -71,10 +73,8 @@ void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->memory_per_gpu_bytes = f->conf.memory_per_gpu_bytes;
     conf->gpu_memory = f->conf.gpu_memory;
     ctld_set_engine_conf(c);
-    if (c->backup.timer)
-        ctld_backups_again(c);
-    if (c->retention.timer)
-        ctld_retention_again(c);
+    backup_schedule_restart(c);
+    metrics_retention_restart(c);
     log_set_level(f->level);
     log_set_format(f->format);
     ctld_want_step(c);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "scheduler/ctld/api/job_cursor.h"
+#include "scheduler/ctld/api/job_filter.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "slurm/place_text.h"
 

@@ -26,7 +26,9 @@
 #include "jobs/base/clock.h"
 #include "jobs/base/log.h"
 #include "jobs/spec/spec.h"
+#include "scheduler/ctld/api/job_cursor.h"
 #include "scheduler/ctld/api/job_cursor_private.h"
+#include "scheduler/ctld/api/job_filter.h"
 #include "scheduler/engine/store/archive.h"
 
 enum {

@@ -19,6 +19,7 @@
 #include "jobs/http/digest_ssl.h"
 #include "jobs/spec/spec.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/maintenance/disk_space.h"
 #include "scheduler/engine/store/archive.h"
 
 enum {
@@ -249,7 +250,7 @@ static int enter(const struct submission *s, uint64_t *ret_id, bool *ret_again,
     struct engine_submit req = request_of(s);
     const struct engine_sweep sweep = sweep_of(s);
 
-    if (ctld_check_room(s->c, &closed) < 0)
+    if (disk_space_check(s->c, &closed) < 0)
         req.closed = &closed;
     return s->is_sweep
                ? engine_submit_sweep(e, &req, &sweep, ret_id, ret_again, err)
@@ -262,7 +263,7 @@ static void dry_run(struct submission *s)
     const struct engine_sweep sweep = sweep_of(s);
     struct error closed = ERROR_INIT;
 
-    if (ctld_check_room(s->c, &closed) < 0) {
+    if (disk_space_check(s->c, &closed) < 0) {
         http_reply_err(s->x, &closed);
         return;
     }

@@ -6,6 +6,8 @@
 #include "jobs/base/version.h"
 #include "jobs/reason.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/maintenance/backup_schedule.h"
+#include "scheduler/ctld/maintenance/disk_space.h"
 
 enum { REASONS_MAX = 32 };
 
@@ -147,31 +149,32 @@ static int add_notices(struct buf *b, struct notices_counts n)
                     "Notifications queued or under way.", n.waiting);
 }
 
-static int add_backups(struct buf *b, const struct ctld_backup *k)
+static int add_backups(struct buf *b, struct backup_counts k)
 {
     int rc = one(b, "mgpu_backups", "gauge",
-                 "Backups by store.backup that are there.", (uint64_t)k->n);
+                 "Backups by store.backup that are there.", (uint64_t)k.n);
     rc |= one(b, "mgpu_backup_failures", "counter",
-              "Tries of such a backup that failed.", k->n_failed);
+              "Tries of such a backup that failed.", k.n_failed);
     rc |= family(b, "mgpu_backup_last_success_time_seconds", "gauge",
                  "When the newest of them was taken, since 1970.");
-    return isnan(k->last_s)
+    return isnan(k.last_s)
                ? rc
                : rc | buf_addf(b, NULL,
                                "mgpu_backup_last_success_time_seconds %.3f\n",
-                               k->last_s);
+                               k.last_s);
 }
 
-static int add_room(struct buf *b, const struct ctld_room *r)
+static int add_disk_space(struct buf *b, struct ctld *c)
 {
+    int64_t free_bytes = disk_space_free_bytes(c);
     int rc = family(b, "mgpu_state_free_bytes", "gauge",
                     "Free space of the state directory.");
-    if (r->free_bytes >= 0)
+    if (free_bytes >= 0)
         rc |= buf_addf(b, NULL, "mgpu_state_free_bytes %lld\n",
-                       (long long)r->free_bytes);
+                       (long long)free_bytes);
     return rc | one(b, "mgpu_state_short", "gauge",
                     "1: it is below store.min_free, and no job is accepted.",
-                    r->is_short);
+                    disk_space_is_short(c));
 }
 
 static uint64_t n_failed(const struct ctld *c)
@@ -250,8 +253,8 @@ static int add_all(struct ctld *c, struct buf *b)
               "Jobs removed by store.jobs_retention.", s->jobs_removed);
     rc |= add_notices(b, ctld_notice_counts(c));
     rc |= add_admin(b, c);
-    rc |= add_backups(b, &c->backup);
-    rc |= add_room(b, ctld_room(c));
+    rc |= add_backups(b, backup_schedule_counts(c));
+    rc |= add_disk_space(b, c);
     rc |= histogram(b, "mgpu_step_seconds",
                     "Duration of one engine step, its commits included.",
                     s->steps.buckets, ctld_step_bounds_s, CTLD_STEP_BUCKETS,

@@ -12,6 +12,7 @@
 
 #include "jobs/base/log.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/maintenance/audit_log.h"
 
 enum { PLAN_ROWS_MAX = 1000 };
 static const double FOR_MAX_S = 366 * 86400.0;

@@ -10,6 +10,7 @@
 #include "jobs/spec/notify_target.h"
 #include "jobs/wire/wire.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/maintenance/metrics_retention.h"
 
 /* About 20 MiB of JSON. Whoever wants more asks again with after=, or asks
  * SQLite itself. */
@@ -23,8 +24,9 @@ struct query {
     const char *schema;
     int (*row)(void *arg, const struct store_cell *cells, size_t n,
                struct error *err);
-    bool is_job;                    /* the reply is mgpu.job/1 with attempts */
-    bool has_removed, rows_removed; /* it says so; see ctld_rows_are_gone() */
+    bool is_job; /* the reply is mgpu.job/1 with attempts */
+    bool has_removed,
+        rows_removed; /* it says so; see metrics_retention_has_removed() */
     struct buf out;
     size_t n_rows;
     int rc;
@@ -345,7 +347,7 @@ static void rows(struct ctld *c, struct http_exchange *x, enum store_view view,
     if (view == VIEW_EVENT)
         q.row = row_event;
     q.has_removed = view != VIEW_SCALING; /* which is of others' rows, too */
-    q.rows_removed = ctld_rows_are_gone(c, job);
+    q.rows_removed = metrics_retention_has_removed(c, job);
     ask(c, x, &q);
 }
 

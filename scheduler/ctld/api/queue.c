@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "scheduler/ctld/api/job_cursor.h"
+#include "scheduler/ctld/api/job_filter.h"
 #include "scheduler/ctld/ctld_internal.h"
 
 static const char end_of_list[] = "]}";

@@ -5,6 +5,7 @@
 
 #include "jobs/base/log.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/maintenance/audit_log.h"
 
 /* ---- what changes ----------------------------------------------------------
  */

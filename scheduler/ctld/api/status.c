@@ -7,6 +7,10 @@
 
 #include "jobs/base/version.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/maintenance/backup_schedule.h"
+#include "scheduler/ctld/maintenance/disk_space.h"
+#include "scheduler/ctld/maintenance/metrics_damage.h"
+#include "scheduler/ctld/maintenance/metrics_retention.h"
 
 static json_t *count_jobs(const struct ctld *c)
 {
@@ -67,9 +71,9 @@ void serve_status(void *arg, struct http_exchange *x)
                   "reload", ctld_reload_json(c), "paused", ctld_pause_json(c),
                   "drained", ctld_drains_json(c), "allocator_state",
                   ctld_allocator_state(c), "loop", loop_json(c), "backup",
-                  ctld_backups_json(c), "storage", ctld_room_json(c),
-                  "metrics_damage", ctld_metrics_damage_json(c), "kept",
-                  ctld_retention_json(c), "partition",
+                  backup_schedule_json(c), "storage", disk_space_json(c),
+                  "metrics_damage", metrics_damage_json(c), "kept",
+                  metrics_retention_json(c), "partition",
                   ctld_text(conf->where.partition), "account",
                   ctld_text(conf->where.account)));
 }
@@ -139,12 +143,12 @@ void serve_readyz(void *arg, struct http_exchange *x)
     static const char full[] = "ok, but no job is accepted: store.min_free\n";
     static const char lost[] =
         "ok, but metrics.db was damaged: see mgpu-admin status\n";
-    const struct store_damage *d = ctld_metrics_damage(c);
+    bool is_damaged = metrics_damage_look(c);
     if (c->step_failed || c->stopping)
         http_reply_text(x, 503, "text/plain", no, sizeof(no) - 1);
-    else if (ctld_room(c)->is_short)
+    else if (disk_space_is_short(c))
         http_reply_text(x, 200, "text/plain", full, sizeof(full) - 1);
-    else if (d->is_waiting || d->file[0])
+    else if (is_damaged)
         http_reply_text(x, 200, "text/plain", lost, sizeof(lost) - 1);
     else
         http_reply_text(x, 200, "text/plain", "ok\n", 3);

@@ -1,12 +1,13 @@
-/* backup_schedule.c - store.backup: one copy after the other, without anybody
- * asking.
+/* backup_schedule.c - take backups periodically, as store.backup says.
  *
- * Whether it is time is read from the directory, by the thread that would make
- * the copy: what counts is the newest that is there, whoever was running when
- * it was taken, and a disk that was put back empty gets one at once. The loop
- * only sets a timer. One that fails is tried again, a minute later and then at
- * twice the distance up to an hour, but no later than the next one is due.
+ * The thread that takes a backup reads from the directory whether one is due:
+ * the newest one there counts, whichever daemon took it, and a disk that was
+ * replaced by an empty one gets a backup at once. The loop only sets a timer. A
+ * failed backup is retried after a minute, and then after twice the time up to
+ * an hour, but no later than the next one is due.
  */
+#include "scheduler/ctld/maintenance/backup_schedule.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,17 @@
 
 static const double RETRY_S = 60, RETRY_MAX_S = 3600;
 enum { BACKUPS_QUEUED = 4 };
+
+struct backup_schedule {
+    struct loop_source *timer;
+    bool is_busy;
+    char *dir;                       /* owned; the rest is about this one */
+    int32_t n;                       /* in it, at the last look */
+    double last_s, next_s, failed_s; /* since 1970; NAN: not known, or none */
+    int n_tries;                     /* that failed, one after the other */
+    uint64_t n_failed;
+    char why[240]; /* "": the last did not fail */
+};
 
 struct turn {
     struct task task;
@@ -34,7 +46,7 @@ struct turn {
     struct error err, prune_err;
 };
 
-int ctld_need_backups(struct ctld *c, struct error *err)
+int backup_schedule_need_thread(struct ctld *c, struct error *err)
 {
     return c->backups ? 0
                       : thread_create(c->loop, "backup", BACKUPS_QUEUED,
@@ -84,13 +96,13 @@ static bool is_wanted(const struct ctld *c)
 
 static void set_timer(struct ctld *c, double after_s)
 {
-    c->backup.next_s = wall_s(c) + after_s;
-    loop_timer_set(c->backup.timer, after_s);
+    c->backup_schedule->next_s = wall_s(c) + after_s;
+    loop_timer_set(c->backup_schedule->timer, after_s);
 }
 
 static void failed(struct ctld *c, const struct turn *t)
 {
-    struct ctld_backup *b = &c->backup;
+    struct backup_schedule *b = c->backup_schedule;
     double retry_s = RETRY_S * exp2(fmin(b->n_tries++, 10));
     retry_s = fmin(fmin(retry_s, RETRY_MAX_S), c->parts.conf->backup_every_s);
     b->n_failed++;
@@ -103,7 +115,7 @@ static void failed(struct ctld *c, const struct turn *t)
 
 static void done(struct ctld *c, const struct turn *t)
 {
-    struct ctld_backup *b = &c->backup;
+    struct backup_schedule *b = c->backup_schedule;
     double every_s = c->parts.conf->backup_every_s;
     b->n_tries = 0;
     b->why[0] = '\0';
@@ -127,11 +139,11 @@ static void turn_done(struct task *task)
     struct ctld *c = t->c;
     const char *dir = c->parts.conf->backup_dir;
     bool is_other = !dir || strcmp(dir, t->dir) != 0;
-    c->backup.is_busy = false;
+    c->backup_schedule->is_busy = false;
     if (c->stopping)
         ; /* whatever came of it, the next daemon finds it */
     else if (is_other)
-        ctld_backups_again(c);
+        backup_schedule_restart(c);
     else if (t->rc < 0)
         failed(c, t);
     else
@@ -144,7 +156,7 @@ static int post(struct ctld *c, struct error *err)
     const struct ctld_conf *conf = c->parts.conf;
     if (strlen(conf->backup_dir) >= BACKUPS_DIR_CAP)
         return error_set(err, ERR_CONFIG, "store.backup.dir is too long");
-    if (ctld_need_backups(c, err) < 0)
+    if (backup_schedule_need_thread(c, err) < 0)
         return -1;
     struct turn *t = calloc(1, sizeof(*t));
     if (!t)
@@ -165,57 +177,73 @@ static void on_timer(void *arg)
 {
     struct ctld *c = arg;
     struct error err = ERROR_INIT;
-    if (c->stopping || c->backup.is_busy || !is_wanted(c))
+    if (c->stopping || c->backup_schedule->is_busy || !is_wanted(c))
         return;
-    c->backup.is_busy = true;
+    c->backup_schedule->is_busy = true;
     if (post(c, &err) == 0)
         return;
-    c->backup.is_busy = false;
+    c->backup_schedule->is_busy = false;
     log_warn("backup", "is tried again in_s=%.0f why=\"%s\"", RETRY_S, err.msg);
     set_timer(c, RETRY_S);
 }
 
-/* What is known is of one directory, which no longer is the one. */
+/* The directory has changed: what is known is about the old one. */
 static void forget(struct ctld *c, const char *dir)
 {
-    struct ctld_backup *b = &c->backup;
+    struct backup_schedule *b = c->backup_schedule;
     free(b->dir);
-    *b = (struct ctld_backup){.timer = b->timer,
-                              .is_busy = b->is_busy,
-                              .dir = dir ? strdup(dir) : NULL,
-                              .last_s = NAN,
-                              .failed_s = NAN,
-                              .n_failed = b->n_failed};
+    *b = (struct backup_schedule){.timer = b->timer,
+                                  .is_busy = b->is_busy,
+                                  .dir = dir ? strdup(dir) : NULL,
+                                  .last_s = NAN,
+                                  .failed_s = NAN,
+                                  .n_failed = b->n_failed};
 }
 
-void ctld_backups_again(struct ctld *c)
+void backup_schedule_restart(struct ctld *c)
 {
     const char *dir = is_wanted(c) ? c->parts.conf->backup_dir : NULL;
-    const char *was = c->backup.dir;
+    if (!c->backup_schedule)
+        return;
+    const char *was = c->backup_schedule->dir;
     if (!dir || !was || strcmp(dir, was) != 0)
         forget(c, dir);
     if (dir)
         set_timer(c, 0);
 }
 
-int ctld_backups_init(struct ctld *c, struct error *err)
+int backup_schedule_init(struct ctld *c, struct error *err)
 {
-    if (loop_timer_create(c->loop, on_timer, c, &c->backup.timer, err) < 0)
+    struct backup_schedule *b = c->backup_schedule = calloc(1, sizeof(*b));
+    if (!b)
+        return error_set(err, ERR_NOMEM, "backups");
+    if (loop_timer_create(c->loop, on_timer, c, &b->timer, err) < 0)
         return -1;
-    ctld_backups_again(c);
+    backup_schedule_restart(c);
     return 0;
 }
 
-void ctld_backups_clear(struct ctld *c)
+void backup_schedule_clear(struct ctld *c)
 {
-    loop_source_destroy(c->backup.timer);
-    free(c->backup.dir);
+    if (!c->backup_schedule)
+        return;
+    loop_source_destroy(c->backup_schedule->timer);
+    free(c->backup_schedule->dir);
+    free(c->backup_schedule);
+    c->backup_schedule = NULL;
 }
 
-json_t *ctld_backups_json(const struct ctld *c)
+struct backup_counts backup_schedule_counts(const struct ctld *c)
+{
+    const struct backup_schedule *b = c->backup_schedule;
+    return (struct backup_counts){
+        .n = b->n, .n_failed = b->n_failed, .last_s = b->last_s};
+}
+
+json_t *backup_schedule_json(const struct ctld *c)
 {
     const struct ctld_conf *conf = c->parts.conf;
-    const struct ctld_backup *b = &c->backup;
+    const struct backup_schedule *b = c->backup_schedule;
     if (!is_wanted(c))
         return json_null();
     return json_pack("{s:o, s:f, s:i, s:i, s:o, s:o, s:I, s:o, s:o}", "dir",

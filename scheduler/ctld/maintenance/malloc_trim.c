@@ -1,19 +1,31 @@
-/* malloc_trim.c - free memory goes back to the system: when the daemon begins,
- * which has read all there is, each minute, and when many jobs have left.
+/* malloc_trim.c - give free heap memory back to the system: at the start, after
+ * the daemon has read its state, then each minute, and when many jobs have left
+ * memory.
  *
- * Each thread has an arena, and in it what a long list or a database that was
- * looked through took is free afterwards, below a few bytes that are not. The
- * allocator keeps it, and with months and many threads it adds up.
+ * Each thread has an arena. Memory that a long list or a database scan took is
+ * free afterwards, but lies below a few bytes that are in use. The allocator
+ * keeps it, and with months and many threads it adds up.
  *
- * On the thread of the logs, which has least to do. The loop may wait for it,
- * for its arena is locked meanwhile: 80 ms after a gigabyte was freed in
- * pieces, and nothing for what is in use or has gone back before. So a change
- * of limits.max_ended_jobs after which all but a few leave is not given back at
- * once, but as they go.
+ * The thread of the logs trims, because it has least to do. The loop may wait
+ * for it, because its arena is locked meanwhile: 80 ms after a gigabyte was
+ * freed in pieces, and nothing for memory that is in use or was given back
+ * before. So after a change of limits.max_ended_jobs that evicts almost all
+ * jobs, memory is not given back at once but while they leave.
  */
+#include "scheduler/ctld/maintenance/malloc_trim.h"
+
 #include <malloc.h>
+#include <stdbool.h>
+#include <stdlib.h>
 
 #include "scheduler/ctld/ctld_internal.h"
+
+struct malloc_trim {
+    struct task task; /* the first */
+    struct loop_source *timer;
+    bool is_trimming;
+    size_t n_left; /* jobs archived since the last trim */
+};
 
 static const double EVERY_S = 60;
 enum { MANY_JOBS = 4096 }; /* of 2 to 4 kB: a millisecond */
@@ -26,7 +38,7 @@ static void trim_run(struct task *t)
 
 static void trim_done(struct task *t)
 {
-    struct ctld_memory *m = (struct ctld_memory *)t;
+    struct malloc_trim *m = (struct malloc_trim *)t;
     m->is_trimming = false;
     loop_timer_set(m->timer, m->n_left >= MANY_JOBS ? 0 : EVERY_S);
 }
@@ -34,7 +46,7 @@ static void trim_done(struct task *t)
 static void on_timer(void *arg)
 {
     struct ctld *c = arg;
-    struct ctld_memory *m = &c->memory;
+    struct malloc_trim *m = c->malloc_trim;
     if (c->stopping)
         return;
     m->task = (struct task){.run = trim_run, .done = trim_done};
@@ -46,23 +58,32 @@ static void on_timer(void *arg)
     m->n_left = 0;
 }
 
-void ctld_jobs_left(struct ctld *c, size_t n)
+void malloc_trim_archived(struct ctld *c, size_t n)
 {
-    struct ctld_memory *m = &c->memory;
+    struct malloc_trim *m = c->malloc_trim;
+    if (!m)
+        return;
     m->n_left += n;
     if (m->n_left >= MANY_JOBS && !m->is_trimming)
         loop_timer_soon(m->timer);
 }
 
-int ctld_memory_init(struct ctld *c, struct error *err)
+int malloc_trim_init(struct ctld *c, struct error *err)
 {
-    if (loop_timer_create(c->loop, on_timer, c, &c->memory.timer, err) < 0)
+    struct malloc_trim *m = c->malloc_trim = calloc(1, sizeof(*m));
+    if (!m)
+        return error_set(err, ERR_NOMEM, "memory timer");
+    if (loop_timer_create(c->loop, on_timer, c, &m->timer, err) < 0)
         return -1;
-    loop_timer_set(c->memory.timer, 0);
+    loop_timer_set(m->timer, 0);
     return 0;
 }
 
-void ctld_memory_clear(struct ctld *c)
+void malloc_trim_clear(struct ctld *c)
 {
-    loop_source_destroy(c->memory.timer);
+    if (!c->malloc_trim)
+        return;
+    loop_source_destroy(c->malloc_trim->timer);
+    free(c->malloc_trim);
+    c->malloc_trim = NULL;
 }

@@ -1,32 +1,47 @@
-/* metrics_retention.c - store.metrics_retention: rows of jobs that ended long
- * ago go.
+/* metrics_retention.c - remove metric rows older than store.metrics_retention.
  *
- * The writer deletes them, a piece at a time, between the batches that come in:
- * so nobody else writes, and a batch waits for one piece at most. A piece is as
- * many rows as take PIECE_S. When batches wait the next piece does, too, but
- * not for ever: a store that is always busy would never have room again. There
- * is no state but the configuration; a daemon that is killed begins again and
- * finds what is left.
+ * The writer's thread deletes them piece by piece, between the batches that
+ * come in. So there is one writer only, and a batch waits for one piece at
+ * most. A piece is as many rows as take PIECE_S. While batches are queued the
+ * next piece waits, but not for ever: otherwise the file of a busy store would
+ * never stop to grow. The configuration is the only state; a daemon that is
+ * killed starts a new pass and finds the remaining rows.
  *
  * While the kernel says that the wall clock is not synchronised, passes are
  * skipped: a wrong clock makes everything old. A clock that is synchronised to
  * a wrong time removes rows too early; nothing here protects against that.
  */
+#include "scheduler/ctld/maintenance/metrics_retention.h"
+
 #include <math.h>
 #include <stdlib.h>
 
 #include "jobs/base/log.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/maintenance/job_retention.h"
 
 enum { ROWS_MIN = 64, ROWS_FIRST = 256, ROWS_MAX = 8192 };
 static const double PIECE_S = 0.005;
-/* Between two pieces: the writer is others' two thirds of the time. */
+/* After each piece the writer is free for other work, two thirds of the time.
+ */
 static const double REST_SHARE = 2, REST_MIN_S = 0.001;
-/* While batches wait, this long for their end, and no longer than that. */
+/* While batches are queued, the next piece waits YIELD_S, and in all no longer
+ * than YIELD_MAX_S. */
 static const double YIELD_S = 0.02, YIELD_MAX_S = 1;
-/* Between two looks at all jobs: an eighth of the time, at most an hour. */
+/* Between two passes: an eighth of the retention, at most an hour. */
 static const double PASS_SHARE = 8, PASS_MAX_S = 3600;
 static const double RETRY_S = 60;
+
+struct metrics_retention {
+    struct loop_source *timer;
+    bool is_busy;
+    uint64_t job;     /* the pass has come to this job */
+    size_t max;       /* rows of a piece */
+    double yielded_s; /* that queued batches went first, since the last piece */
+    double passed_s;  /* when the last pass ended; NAN: not yet */
+    uint64_t n_of_pass;
+    bool waits_for_clock; /* the last pass was skipped */
+};
 
 struct piece {
     struct task task;
@@ -67,7 +82,7 @@ static double shorter(double a_s, double b_s) /* 0: for good */
     return a_s <= 0 ? b_s : b_s <= 0 ? a_s : fmin(a_s, b_s);
 }
 
-/* For which rows are kept: who has no job any more has none. */
+/* Rows are kept as long as their job is, at most. */
 static double keep_s(const struct ctld *c)
 {
     const struct ctld_conf *conf = c->parts.conf;
@@ -81,18 +96,18 @@ static double pass_s(const struct ctld *c)
 
 static void end_pass(struct ctld *c)
 {
-    struct ctld_retention *r = &c->retention;
+    struct metrics_retention *r = c->metrics_retention;
     r->job = 0;
     r->passed_s = wall_s(c);
     if (r->n_of_pass > 0)
         log_notice("store", "rows of old jobs were removed rows=%llu",
                    (unsigned long long)r->n_of_pass);
     r->n_of_pass = 0;
-    ctld_retire_begin(c);
+    job_retention_begin(c);
     loop_timer_set(r->timer, pass_s(c));
 }
 
-static void measure(struct ctld_retention *r, const struct piece *p)
+static void measure(struct metrics_retention *r, const struct piece *p)
 {
     if (p->purge.n < r->max)
         return; /* it says little */
@@ -104,7 +119,7 @@ static void measure(struct ctld_retention *r, const struct piece *p)
 
 static void took(struct ctld *c, const struct piece *p)
 {
-    struct ctld_retention *r = &c->retention;
+    struct metrics_retention *r = c->metrics_retention;
     measure(r, p);
     r->job = p->purge.at;
     r->n_of_pass += p->purge.n;
@@ -119,13 +134,13 @@ static void piece_done(struct task *t)
 {
     struct piece *p = (struct piece *)t;
     struct ctld *c = p->c;
-    c->retention.is_busy = false;
+    c->metrics_retention->is_busy = false;
     if (p->rc == 0 && !c->stopping) {
         took(c, p);
     } else if (!c->stopping) {
         log_warn("store", "old rows stay for now in_s=%.0f why=\"%s\"", RETRY_S,
                  p->err.msg);
-        loop_timer_set(c->retention.timer, RETRY_S);
+        loop_timer_set(c->metrics_retention->timer, RETRY_S);
     }
     free(p);
 }
@@ -141,10 +156,10 @@ static bool is_synced(const struct ctld *c)
     return clock->is_synced && clock->is_synced(clock);
 }
 
-/* The next pass comes as if this one had been made. */
+/* A skipped pass is followed by the next one after the usual time. */
 static bool must_skip(struct ctld *c)
 {
-    struct ctld_retention *r = &c->retention;
+    struct metrics_retention *r = c->metrics_retention;
     bool skips = !is_synced(c);
     if (skips && !r->waits_for_clock)
         log_warn("store", "the system clock is not synchronised, old rows and "
@@ -157,7 +172,7 @@ static bool must_skip(struct ctld *c)
 
 static bool must_yield(struct ctld *c)
 {
-    struct ctld_retention *r = &c->retention;
+    struct metrics_retention *r = c->metrics_retention;
     if (thread_queued(c->writer) == 0 || r->yielded_s >= YIELD_MAX_S) {
         r->yielded_s = 0;
         return false;
@@ -168,14 +183,14 @@ static bool must_yield(struct ctld *c)
 
 static int post(struct ctld *c)
 {
-    struct ctld_retention *r = &c->retention;
+    struct metrics_retention *r = c->metrics_retention;
     struct piece *p = calloc(1, sizeof(*p));
     if (!p)
         return -1;
     p->task = (struct task){.run = piece_run, .done = piece_done};
     p->c = c;
     p->purge = (struct store_purge){
-        .before_s = ctld_rows_since(c), .max = r->max, .at = r->job};
+        .before_s = metrics_retention_since(c), .max = r->max, .at = r->job};
     if (thread_post(c->writer, &p->task, NULL) == 0) {
         r->is_busy = true;
         return 0;
@@ -187,7 +202,7 @@ static int post(struct ctld *c)
 static void on_timer(void *arg)
 {
     struct ctld *c = arg;
-    struct ctld_retention *r = &c->retention;
+    struct metrics_retention *r = c->metrics_retention;
     if (c->stopping || r->is_busy || !is_wanted(c))
         return;
     if (must_skip(c))
@@ -196,48 +211,57 @@ static void on_timer(void *arg)
         loop_timer_set(r->timer, YIELD_S);
 }
 
-double ctld_before(const struct ctld *c, double age_s)
+double metrics_retention_before(const struct ctld *c, double age_s)
 {
     return is_synced(c) ? wall_s(c) - age_s : -INFINITY;
 }
 
-double ctld_rows_since(struct ctld *c)
+double metrics_retention_since(struct ctld *c)
 {
-    return is_wanted(c) ? ctld_before(c, keep_s(c)) : -INFINITY;
+    return is_wanted(c) ? metrics_retention_before(c, keep_s(c)) : -INFINITY;
 }
 
-bool ctld_rows_are_gone(struct ctld *c, const struct job *j)
+bool metrics_retention_has_removed(struct ctld *c, const struct job *j)
 {
-    return job_state_is_final(j->state) && j->end_s < ctld_rows_since(c);
+    return job_state_is_final(j->state) &&
+           j->end_s < metrics_retention_since(c);
 }
 
-void ctld_retention_again(struct ctld *c)
+void metrics_retention_restart(struct ctld *c)
 {
-    c->retention.job = 0;
+    if (!c->metrics_retention)
+        return;
+    c->metrics_retention->job = 0;
     if (is_wanted(c))
-        loop_timer_set(c->retention.timer, 0);
+        loop_timer_set(c->metrics_retention->timer, 0);
 }
 
-int ctld_retention_init(struct ctld *c, struct error *err)
+int metrics_retention_init(struct ctld *c, struct error *err)
 {
-    struct ctld_retention *r = &c->retention;
+    struct metrics_retention *r = c->metrics_retention = calloc(1, sizeof(*r));
+    if (!r)
+        return error_set(err, ERR_NOMEM, "retention of metrics");
     r->max = ROWS_FIRST;
     r->passed_s = NAN;
     if (loop_timer_create(c->loop, on_timer, c, &r->timer, err) < 0)
         return -1;
-    ctld_retention_again(c);
+    metrics_retention_restart(c);
     return 0;
 }
 
-void ctld_retention_clear(struct ctld *c)
+void metrics_retention_clear(struct ctld *c)
 {
-    loop_source_destroy(c->retention.timer);
+    if (!c->metrics_retention)
+        return;
+    loop_source_destroy(c->metrics_retention->timer);
+    free(c->metrics_retention);
+    c->metrics_retention = NULL;
 }
 
-json_t *ctld_retention_json(struct ctld *c)
+json_t *metrics_retention_json(struct ctld *c)
 {
-    const struct ctld_retention *r = &c->retention;
-    double rows_s = ctld_rows_since(c), jobs_s = ctld_jobs_since(c);
+    const struct metrics_retention *r = c->metrics_retention;
+    double rows_s = metrics_retention_since(c), jobs_s = job_retention_since(c);
     return json_pack(
         "{s:o, s:o, s:I, s:I, s:o, s:b}", "jobs_since",
         isfinite(jobs_s) ? ctld_time(jobs_s) : json_null(), "rows_since",
