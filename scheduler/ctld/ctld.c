@@ -18,9 +18,12 @@
 
 #include "jobs/base/log.h"
 #include "jobs/wire/wire.h"
+#include "scheduler/ctld/api/held_replies.h"
 #include "scheduler/ctld/api/job_cursor.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/engine_loop.h"
 #include "scheduler/ctld/ingest/attempt_metrics.h"
+#include "scheduler/ctld/loop/step_request.h"
 #include "scheduler/ctld/maintenance/audit_log.h"
 #include "scheduler/ctld/maintenance/backup_schedule.h"
 #include "scheduler/ctld/maintenance/disk_space.h"
@@ -37,10 +40,7 @@ enum {
     /* Each at most 1 MiB; then workers are told to come back. */
     WRITER_QUEUE = 64,
     READER_QUEUE = 256,
-    LOGS_QUEUE = 1024,
-    /* When stopping: one for what was asked while the one under way was, and
-     * one for what that leaves to be done. */
-    LAST_STEPS = 2
+    LOGS_QUEUE = 1024
 };
 static const double REQUEST_S = 10, HEADER_S = 2, IDLE_S = 600, STOP_S = 0.1;
 
@@ -229,7 +229,7 @@ static int make_http(struct ctld *c, struct error *err)
  */
 
 /* No step is under way any more. */
-static void on_last_step(void *arg)
+static void on_engine_stopped(void *arg)
 {
     struct ctld *c = arg;
     ctld_watch_clear(c);
@@ -330,19 +330,19 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
     c->parts = *parts;
     c->conf = *parts->conf; /* parts of it may change */
     c->parts.conf = &c->conf;
-    ctld_held_init(c);
     c->started_wall_s = parts->clock->wall_s(parts->clock);
     c->started_s = parts->clock->now_s(parts->clock);
     (void)snprintf(c->jobs_dir, sizeof(c->jobs_dir), "%s/jobs",
                    parts->conf->state_dir);
-    if (disk_space_init(c, err) < 0 || metrics_damage_init(c, err) < 0 ||
-        loop_create(&c->loop, err) < 0 || make_signals(c, err) < 0 ||
+    if (held_replies_init(c, err) < 0 || disk_space_init(c, err) < 0 ||
+        metrics_damage_init(c, err) < 0 || loop_create(&c->loop, err) < 0 ||
+        make_signals(c, err) < 0 ||
         thread_create(c->loop, "writer", WRITER_QUEUE, &c->writer, err) < 0 ||
         thread_create(c->loop, "reader", READER_QUEUE, &c->reader, err) < 0 ||
         thread_create(c->loop, "logs", LOGS_QUEUE, &c->logs, err) < 0 ||
         ctld_auth_init(c, err) < 0 || ctld_users_init(c, err) < 0 ||
         ctld_submit_init(c, err) < 0 ||
-        ctld_step_init(c, on_last_step, err) < 0 ||
+        engine_loop_init(c, on_engine_stopped, err) < 0 ||
         ctld_ingest_init(c, err) < 0 || ctld_watch_init(c, err) < 0 ||
         ctld_walks_init(c, err) < 0 || ctld_follow_init(c, err) < 0 ||
         ctld_forecast_init(c, err) < 0 || make_engine(c, err) < 0 ||
@@ -384,8 +384,7 @@ void ctld_stop(struct ctld *c)
     http_server_close(c->http);
     if (c->scrape)
         http_server_close(c->scrape);
-    c->last_steps = LAST_STEPS;
-    ctld_last_step(c);
+    engine_loop_stop(c);
 }
 
 /* In the reverse order; the threads first, for their tasks speak to all. */
@@ -409,8 +408,8 @@ void ctld_destroy(struct ctld *c)
     ctld_walks_clear(c);
     ctld_forecast_clear(c);
     ctld_follow_clear(c);
-    ctld_held_clear(c);
-    ctld_step_clear(c);
+    held_replies_clear(c);
+    engine_loop_clear(c);
     ctld_ingest_clear(c);
     http_server_destroy(c->http);
     http_server_destroy(c->scrape);

@@ -42,8 +42,6 @@ struct ctld_rate {
     double tokens, at_s; /* so many were left then; at_s 0: free */
 };
 
-struct held; /* engine_loop.c */
-struct commit;
 struct watcher;
 struct walk; /* job_cursor.c */
 struct intake;
@@ -97,24 +95,19 @@ struct ctld {
     struct thread *logins; /* or NULL */
     struct users *users;
     struct ctld_rate rates[CTLD_RATES_MAX];
-    struct loop_source *step_timer, *step_soon, *wake, *stop_timer;
-    struct loop_source *pulse;
-    double pulse_due_s; /* on the clock; NAN: not set */
+    struct loop_source *stop_timer;
     struct loop_source *term, *intr, *hup, *usr1, *child;
-    bool stopping, step_failed;
+    bool stopping;
     struct error fatal;   /* why it stops, unless it was asked to */
     _Atomic bool closing; /* as stopping, for the threads */
-    double step_complained_s;
 
     int port;          /* of TCP; 0: none */
     double refused_s;  /* when a refusal was last logged */
     uint64_t n_unsaid; /* refused since, not logged */
 
-    struct held *held, **held_last;
-    struct commit *commit; /* of the step that is under way; or NULL */
-    bool step_again;       /* as soon as it is over */
-    int last_steps;        /* when stopping: so many more may begin */
-    void (*on_last_step)(void *ctld); /* they are over */
+    struct engine_loop *engine_loop;
+    struct step_request *step_request;
+    struct held_replies *held_replies;
 
     struct intake *intakes; /* one per live attempt that sent rows */
     struct loop_source *sync_timer;
@@ -202,32 +195,6 @@ json_t *ctld_conf_value(const struct conf *c, const char *key);
 void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f);
 /* c->engine_conf is what c->conf and the drained nodes say. */
 void ctld_set_engine_conf(struct ctld *c);
-
-/* ---- engine_loop.c: the engine's turn, and replies that wait for it -------
- */
-/* in  on_last_step  called with c when it is to stop and no step is under way
- *                   any more */
-int ctld_step_init(struct ctld *c, void (*on_last_step)(void *ctld),
-                   struct error *err) MUST_CHECK;
-void ctld_want_step(struct ctld *c); /* step_request.c; soon; many wishes are
-                                        one step */
-/* What was asked so far is made durable and answered, then on_last_step() is
- * called. */
-void ctld_last_step(struct ctld *c);
-void ctld_step_clear(struct ctld *c);
-
-/* ---- held_replies.c -------------------------------------------------------
- */
-void ctld_held_init(struct ctld *c);
-/* Answers x when what was staged so far is durable: with the job, or with
- * mgpu.ok/1 when job is 0. */
-void ctld_hold(struct ctld *c, struct http_exchange *x, int status,
-               uint64_t job);
-/* Answers every held request whose fate is known.
- * in  why  for those that the engine has undone */
-void ctld_held_settle(struct ctld *c, const struct error *why);
-/* Fails what is still held. */
-void ctld_held_clear(struct ctld *c);
 
 /* ---- job_watch.c, log_follow.c: streams -----------------------------------
  */

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "jobs/base/log.h"
+#include "scheduler/ctld/api/held_replies.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/loop/step_request.h"
 #include "scheduler/ctld/maintenance/audit_log.h"
 
 enum { LAST_MAX = 10000 };
@@ -187,7 +189,7 @@ void serve_requeue(void *arg, struct http_exchange *x)
     if (engine_requeue(c->engine, id, http_uid(x), &err) < 0)
         http_reply_err(x, &err);
     else
-        ctld_hold(c, x, 200, id);
+        held_replies_add(c, x, 200, id);
 }
 
 static int set_priority(struct ctld *c, struct http_exchange *x, uint64_t id,
@@ -217,5 +219,5 @@ void serve_priority(void *arg, struct http_exchange *x)
     if (rc < 0)
         http_reply_err(x, &err);
     else
-        ctld_hold(c, x, 200, id);
+        held_replies_add(c, x, 200, id);
 }

@@ -2,8 +2,10 @@
  * metric_ingest.c. */
 #include <math.h>
 
+#include "scheduler/ctld/api/held_replies.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/ingest/attempt_metrics.h"
+#include "scheduler/ctld/loop/step_request.h"
 
 struct caller {
     struct worker w;
@@ -48,7 +50,7 @@ void serve_claim(void *arg, struct http_exchange *x)
     if (rc < 0)
         http_reply_err(x, &err);
     else
-        ctld_hold(c, x, 200, 0);
+        held_replies_add(c, x, 200, 0);
 }
 
 void serve_heartbeat(void *arg, struct http_exchange *x)
@@ -102,5 +104,5 @@ void serve_report(void *arg, struct http_exchange *x)
     if (rc < 0)
         http_reply_err(x, &err);
     else
-        ctld_hold(c, x, 200, 0);
+        held_replies_add(c, x, 200, 0);
 }

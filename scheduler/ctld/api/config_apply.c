@@ -1,6 +1,7 @@
 /* config_apply.c - put a configuration in force that was read again. */
 #include "jobs/base/log.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/loop/step_request.h"
 #include "scheduler/ctld/maintenance/backup_schedule.h"
 #include "scheduler/ctld/maintenance/metrics_retention.h"
 

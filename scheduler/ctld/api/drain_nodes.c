@@ -8,6 +8,7 @@
 
 #include "jobs/base/log.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/loop/step_request.h"
 #include "scheduler/ctld/maintenance/audit_log.h"
 
 static size_t find(const struct ctld *c, const char *node)

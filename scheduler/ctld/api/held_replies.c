@@ -1,18 +1,25 @@
-/* held_replies.c - replies that wait until what they tell of is durable.
+/* held_replies.c - replies that wait until their change is durable.
  *
- * A request that changes something is checked and staged at once, and its
- * reply held with the engine's ticket. When the commit of the step has come or
- * failed, engine_loop.c has all replies answered whose fate is known.
+ * A handler that changes something checks and stages the change at once, and
+ * holds its reply with the engine's ticket. When the commit of the step has
+ * succeeded or failed, engine_loop.c settles the replies.
  */
+#include "scheduler/ctld/api/held_replies.h"
+
 #include <stdlib.h>
 
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/loop/step_request.h"
 
 struct held {
     struct held *next;
     struct http_exchange *x;
     uint64_t ticket, job;
     int status;
+};
+
+struct held_replies {
+    struct held *first, **last;
 };
 
 static void answer(struct ctld *c, const struct held *h)
@@ -30,11 +37,11 @@ static void answer(struct ctld *c, const struct held *h)
                          ctld_warnings_json(c, job)));
 }
 
-void ctld_held_settle(struct ctld *c, const struct error *why)
+void held_replies_settle(struct ctld *c, const struct error *why)
 {
     uint64_t durable = engine_durable(c->engine);
     uint64_t undone = engine_undone(c->engine);
-    for (struct held **p = &c->held; *p;) {
+    for (struct held **p = &c->held_replies->first; *p;) {
         struct held *h = *p;
         if (h->ticket > durable && h->ticket > undone) {
             p = &h->next;
@@ -42,7 +49,7 @@ void ctld_held_settle(struct ctld *c, const struct error *why)
         }
         *p = h->next;
         if (!*p)
-            c->held_last = p;
+            c->held_replies->last = p;
         if (h->ticket <= durable)
             answer(c, h);
         else
@@ -51,8 +58,8 @@ void ctld_held_settle(struct ctld *c, const struct error *why)
     }
 }
 
-/* What has ended, and is stored, is what it will always be; and it may leave
- * memory with the next step. Of a sweep all has. */
+/* Whether the job, or each task of the sweep, has ended and its end is durable.
+ * Such a job does not change any more, and the next step may evict it. */
 static bool is_over(const struct ctld *c, uint64_t id)
 {
     const struct job *first = id > 0 ? engine_job(c->engine, id) : NULL;
@@ -65,8 +72,8 @@ static bool is_over(const struct ctld *c, uint64_t id)
     return is;
 }
 
-void ctld_hold(struct ctld *c, struct http_exchange *x, int status,
-               uint64_t job)
+void held_replies_add(struct ctld *c, struct http_exchange *x, int status,
+                      uint64_t job)
 {
     const struct held now = {.x = x, .job = job, .status = status};
     if (is_over(c, job)) {
@@ -76,7 +83,7 @@ void ctld_hold(struct ctld *c, struct http_exchange *x, int status,
     struct held *h = calloc(1, sizeof(*h));
     struct error err;
     if (!h) {
-        /* It may well be carried out; the client asks again by its key. */
+        /* The engine may carry it out; the client repeats it with its key. */
         (void)error_set(&err, ERR_NOMEM, "request");
         http_reply_err(x, &err);
         ctld_want_step(c);
@@ -86,24 +93,36 @@ void ctld_hold(struct ctld *c, struct http_exchange *x, int status,
                        .ticket = engine_staged(c->engine),
                        .job = job,
                        .status = status};
-    *c->held_last = h;
-    c->held_last = &h->next;
+    *c->held_replies->last = h;
+    c->held_replies->last = &h->next;
     ctld_want_step(c);
 }
 
-void ctld_held_init(struct ctld *c)
+bool held_replies_any(const struct ctld *c)
 {
-    c->held_last = &c->held;
+    return c->held_replies->first != NULL;
 }
 
-void ctld_held_clear(struct ctld *c)
+int held_replies_init(struct ctld *c, struct error *err)
 {
+    c->held_replies = calloc(1, sizeof(*c->held_replies));
+    if (!c->held_replies)
+        return error_set(err, ERR_NOMEM, "held replies");
+    c->held_replies->last = &c->held_replies->first;
+    return 0;
+}
+
+void held_replies_clear(struct ctld *c)
+{
+    struct held_replies *r = c->held_replies;
     struct error err;
     (void)error_set(&err, ERR_UNAVAIL, "the daemon is stopping");
-    while (c->held) {
-        struct held *h = c->held;
-        c->held = h->next;
+    while (r && r->first) {
+        struct held *h = r->first;
+        r->first = h->next;
         http_reply_err(h->x, &err);
         free(h);
     }
+    free(r);
+    c->held_replies = NULL;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "jobs/base/signals.h"
+#include "scheduler/ctld/api/held_replies.h"
 #include "scheduler/ctld/ctld_internal.h"
 
 /* What a request for a job, or for all of a sweep, is to do. */
@@ -38,7 +39,7 @@ void serve_cancel(void *arg, struct http_exchange *x)
     if (rc < 0)
         http_reply_err(x, &err);
     else
-        ctld_hold(c, x, 200, t.id);
+        held_replies_add(c, x, 200, t.id);
 }
 
 static void set_hold(struct ctld *c, struct http_exchange *x, bool hold)
@@ -53,7 +54,7 @@ static void set_hold(struct ctld *c, struct http_exchange *x, bool hold)
     if (rc < 0)
         http_reply_err(x, &err);
     else
-        ctld_hold(c, x, 200, t.id);
+        held_replies_add(c, x, 200, t.id);
 }
 
 void serve_hold(void *arg, struct http_exchange *x)

@@ -18,6 +18,7 @@
 #include "jobs/base/rng.h"
 #include "jobs/http/digest_ssl.h"
 #include "jobs/spec/spec.h"
+#include "scheduler/ctld/api/held_replies.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/maintenance/disk_space.h"
 #include "scheduler/engine/store/archive.h"
@@ -294,7 +295,7 @@ static void answer(struct submission *s)
     else if (s->is_dry)
         dry_run(s);
     else
-        ctld_hold(s->c, s->x, again ? 200 : 201, id);
+        held_replies_add(s->c, s->x, again ? 200 : 201, id);
     submission_destroy(s);
 }
 

@@ -7,6 +7,7 @@
 
 #include "jobs/base/version.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/loop/step_request.h"
 #include "scheduler/ctld/maintenance/backup_schedule.h"
 #include "scheduler/ctld/maintenance/disk_space.h"
 #include "scheduler/ctld/maintenance/metrics_damage.h"
@@ -144,7 +145,7 @@ void serve_readyz(void *arg, struct http_exchange *x)
     static const char lost[] =
         "ok, but metrics.db was damaged: see mgpu-admin status\n";
     bool is_damaged = metrics_damage_look(c);
-    if (c->step_failed || c->stopping)
+    if (step_request_has_failed(c) || c->stopping)
         http_reply_text(x, 503, "text/plain", no, sizeof(no) - 1);
     else if (disk_space_is_short(c))
         http_reply_text(x, 200, "text/plain", full, sizeof(full) - 1);

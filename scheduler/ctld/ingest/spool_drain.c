@@ -27,6 +27,7 @@
 #include "jobs/wire/wire.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/ingest/attempt_metrics.h"
+#include "scheduler/ctld/loop/step_request.h"
 
 enum {
     REPORT_MAX_BYTES = 65536,

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/loop/step_request.h"
 #include "scheduler/engine/store/archive.h"
 
 /* Who names many large sweeps would fill the memory with them. */

@@ -5,6 +5,7 @@
 
 #include "jobs/base/log.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/loop/step_request.h"
 
 int ctld_find(struct ctld *c, uint64_t id, const struct job **ret,
               struct error *err)
