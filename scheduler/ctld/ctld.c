@@ -20,6 +20,9 @@
 #include "jobs/wire/wire.h"
 #include "scheduler/ctld/api/held_replies.h"
 #include "scheduler/ctld/api/job_cursor.h"
+#include "scheduler/ctld/api/job_watch.h"
+#include "scheduler/ctld/api/log_follow.h"
+#include "scheduler/ctld/api/start_estimates.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/engine_loop.h"
 #include "scheduler/ctld/ingest/attempt_metrics.h"
@@ -57,7 +60,7 @@ static void make_job_dir(const struct ctld *c, const struct job *job)
 
 static void on_wait(void *arg, const struct job *job)
 {
-    ctld_changed(arg, job->id);
+    job_watch_changed(arg, job->id);
 }
 
 static void on_event(void *arg, const struct store_event *event,
@@ -76,8 +79,8 @@ static void on_event(void *arg, const struct store_event *event,
                  event->attempt, job_state_name(job->state), job->reason);
     if (job)
         ctld_notice(c, event, job);
-    ctld_saw_event(c, event->job, event->seq);
-    ctld_changed(c, event->job);
+    job_watch_saw_event(c, event->job, event->seq);
+    job_watch_changed(c, event->job);
 }
 
 /* An INTENT may be durable without its directory, when the daemon died in
@@ -232,8 +235,8 @@ static int make_http(struct ctld *c, struct error *err)
 static void on_engine_stopped(void *arg)
 {
     struct ctld *c = arg;
-    ctld_watch_clear(c);
-    ctld_follow_clear(c);
+    job_watch_end(c);
+    log_follow_end(c);
     loop_timer_set(c->stop_timer, STOP_S);
 }
 
@@ -343,9 +346,9 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         ctld_auth_init(c, err) < 0 || ctld_users_init(c, err) < 0 ||
         ctld_submit_init(c, err) < 0 ||
         engine_loop_init(c, on_engine_stopped, err) < 0 ||
-        ctld_ingest_init(c, err) < 0 || ctld_watch_init(c, err) < 0 ||
-        ctld_walks_init(c, err) < 0 || ctld_follow_init(c, err) < 0 ||
-        ctld_forecast_init(c, err) < 0 || make_engine(c, err) < 0 ||
+        ctld_ingest_init(c, err) < 0 || job_watch_init(c, err) < 0 ||
+        job_cursor_init(c, err) < 0 || log_follow_init(c, err) < 0 ||
+        start_estimates_init(c, err) < 0 || make_engine(c, err) < 0 ||
         ctld_admin_init(c, err) < 0 || ctld_policy_init(c, err) < 0 ||
         make_http(c, err) < 0 || backup_schedule_init(c, err) < 0 ||
         job_retention_init(c, err) < 0 || metrics_retention_init(c, err) < 0 ||
@@ -404,10 +407,10 @@ void ctld_destroy(struct ctld *c)
     thread_destroy(c->logs);
     thread_destroy(c->reader);
     thread_destroy(c->writer);
-    ctld_watch_clear(c);
-    ctld_walks_clear(c);
-    ctld_forecast_clear(c);
-    ctld_follow_clear(c);
+    job_watch_clear(c);
+    job_cursor_clear(c);
+    start_estimates_clear(c);
+    log_follow_clear(c);
     held_replies_clear(c);
     engine_loop_clear(c);
     ctld_ingest_clear(c);

@@ -42,10 +42,7 @@ struct ctld_rate {
     double tokens, at_s; /* so many were left then; at_s 0: free */
 };
 
-struct watcher;
-struct walk; /* job_cursor.c */
 struct intake;
-struct follower;
 struct users;
 
 struct ctld_pause {
@@ -114,27 +111,11 @@ struct ctld {
     bool unsynced;
     double lines_complained_s;
 
-    struct watcher *watchers;
-    struct loop_source *watch_timer, *starts_timer;
-    uint64_t *dirty; /* ids of jobs to be shown to watchers */
-    size_t n_dirty, cap_dirty;
-    uint64_t pushed;    /* the last that was shown */
     uint64_t first_seq; /* the last event before this start */
-    uint64_t *seqs;     /* by job id, from seqs_from on: the last event since
-                           the start */
-    size_t n_seqs;
-    uint64_t seqs_from, old_seq;  /* of all jobs before that one the last */
-    double watched_s;             /* when watchers were last fed */
-    uint64_t last_seq;            /* the last event since the start; 0: none */
-    bool lost_changes, lost_seqs; /* for want of memory */
-
-    struct ctld_forecast *forecast; /* owned */
-
-    struct walk *walks; /* that are under way, less those with the reader */
-    struct loop_source *walk_timer;
-
-    struct follower *followers;
-    struct loop_source *follow_timer;
+    struct job_watch *job_watch;
+    struct log_follow *log_follow;
+    struct job_cursors *job_cursors;
+    struct start_estimates *start_estimates;
 
     struct loop_source *watchdog;
     struct thread *backups; /* NULL before the first */
@@ -196,16 +177,6 @@ void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f);
 /* c->engine_conf is what c->conf and the drained nodes say. */
 void ctld_set_engine_conf(struct ctld *c);
 
-/* ---- job_watch.c, log_follow.c: streams -----------------------------------
- */
-int ctld_watch_init(struct ctld *c, struct error *err) MUST_CHECK;
-void ctld_watch_clear(struct ctld *c);
-void ctld_changed(struct ctld *c, uint64_t job); /* show it soon */
-void ctld_saw_event(struct ctld *c, uint64_t job, uint64_t seq);
-size_t ctld_n_watchers(const struct ctld *c);
-int ctld_follow_init(struct ctld *c, struct error *err) MUST_CHECK;
-void ctld_follow_clear(struct ctld *c);
-
 /* ---- job_submit.c ---------------------------------------------------------
  */
 int ctld_submit_init(struct ctld *c, struct error *err) MUST_CHECK;
@@ -224,59 +195,11 @@ void ctld_dry_run(struct ctld *c, struct http_exchange *x,
                   const struct engine_submit *req,
                   const struct engine_sweep *sweep, bool is_seed_open);
 
-/* ---- start_estimates.c: when those that wait may start ---------------------
+/* ---- reply.c --------------------------------------------------------------
  */
-int ctld_forecast_init(struct ctld *c, struct error *err) MUST_CHECK;
-void ctld_forecast_clear(struct ctld *c);
-/* Unless there is one of the last plan. err ERR_NOMEM */
-int ctld_forecast_make(const struct ctld *c, struct error *err) MUST_CHECK;
-/* What it was made of is not so, or not any more. */
-void ctld_forecast_drop(struct ctld *c);
-/* By the plan, else by the last forecast; on the engine's clock, NAN: not
- * known. */
-double ctld_forecast_s(const struct ctld *c, const struct job *j);
-/* As the last forecast expects it, by what is known of how long jobs take; NAN:
- * not known, or no sooner than that. */
-double ctld_expected_s(const struct ctld *c, const struct job *j);
-/* That, else by limits: what members and tables show. */
-double ctld_starts_s(const struct ctld *c, const struct job *j);
-/* Marks those that wait and of which the start is another by now than when this
- * was last called: ENGINE_FORECASTS at most, and those that were. */
-void ctld_forecast_tell(struct ctld *c);
-
-/* ---- job_json_stream.c ----------------------------------------------------
- */
-/* Appends JOB of wire.h. `all`: for who may see it all (engine_may); others
- * see what stands in a queue, without progress and the worker's words.
- * in  set  which members: of ctld_members_parse(), and then only those that
- *          are not null */
-#define CTLD_ALL_MEMBERS UINT64_MAX
-int ctld_add_job(const struct ctld *c, const struct job *job, bool all,
-                 uint64_t set, struct buf *out, struct error *err) MUST_CHECK;
-/* The same with all members, as a value; NULL: no memory. */
-json_t *ctld_job_json(const struct ctld *c, const struct job *job, bool all);
-/* "id,name": the names of members.  err  ERR_INVAL there is none of one */
-int ctld_members_parse(const char *text, uint64_t *ret,
-                       struct error *err) MUST_CHECK;
-
-/* ---- job_json.c -----------------------------------------------------------
- */
-/* SWEEP of wire.h, of its first task; else null. */
-json_t *ctld_sweep_json(const struct ctld *c, const struct job *job);
-/* "warnings" of wire.h; NULL: there are none. */
-json_t *ctld_warnings_json(const struct ctld *c, const struct job *job);
 json_t *ctld_num(double v);       /* null for NAN and infinity */
 json_t *ctld_text(const char *s); /* null for NULL and "" */
 json_t *ctld_time(double wall_s); /* null for NAN */
-/* Of all nodes in their order: how many GPUs of the i-th are free, less what
- * entries of the same machine before it have of the CPUs that they share.
- * in   counts  false: passed over, 0
- * io   room  of the machine */
-int32_t ctld_take_free(const struct alloc_node *nodes, size_t i, bool counts,
-                       int32_t *io_room);
-/* GPUs or slots of the nodes that are up, and of the others those that jobs
- * have. */
-void ctld_slots(const struct ctld *c, int64_t *ret_total, int64_t *ret_free);
 
 /* ---- auth.c, worker_address.c: who may speak to us ------------------------
  */

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "scheduler/ctld/api/held_replies.h"
+#include "scheduler/ctld/api/job_watch.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/ingest/attempt_metrics.h"
 #include "scheduler/ctld/loop/step_request.h"
@@ -79,7 +80,7 @@ void serve_heartbeat(void *arg, struct http_exchange *x)
         http_reply_err(x, &err);
         return;
     }
-    ctld_changed(c, w.w.job);
+    job_watch_changed(c, w.w.job);
     /* Not held: nothing is lost with a beat. What it staged (RUN) goes with
      * the step that this wakes. */
     ctld_want_step(c);

@@ -5,6 +5,7 @@
  * would say of it. A route of its own: a daemon that has none must not take
  * the question for a submit.
  */
+#include "scheduler/ctld/api/start_estimates.h"
 #include "scheduler/ctld/ctld_internal.h"
 
 struct dry_run {
@@ -98,9 +99,9 @@ void ctld_dry_run(struct ctld *c, struct http_exchange *x,
     struct dry_run d = {.c = c, .sweep = sweep, .is_seed_open = is_seed_open};
     struct error err = ERROR_INIT;
 
-    ctld_forecast_drop(c); /* in the trial there is a job more */
+    start_estimates_drop(c); /* in the trial there is a job more */
     int rc = engine_try(c->engine, req, sweep, tell, &d, &err);
-    ctld_forecast_drop(c);
+    start_estimates_drop(c);
     if (rc < 0) {
         json_decref(d.reply);
         http_reply_err(x, &err);

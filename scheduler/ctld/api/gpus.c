@@ -1,9 +1,9 @@
-/* gpus.c - GET /v1/gpus: who had which GPU when.
+/* gpus.c - GET /v1/gpus: which job had which GPU, and when.
  *
- * Which jobs lived then a walk says (job_cursor.h); their attempts, with places
- * and times, are the store's, and are read on the reader's thread. What an
- * attempt computed of the time that it had its GPUs is read off its last
- * iterations: a look at 64 rows, however many there are. */
+ * A cursor (job_cursor.h) yields the jobs of that time. The store has their
+ * attempts, with places and times, and the reader's thread reads them. The last
+ * iterations of an attempt tell which part of its time it computed: 64 rows are
+ * enough, however many there are. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -255,7 +255,7 @@ static int take_job(void *arg, const struct job *j, struct error *err)
     return buf_add(&g->jobs, &h, sizeof(h), err);
 }
 
-/* The walk comes by the newest first. */
+/* The cursor yields the newest first. */
 static bool took_jobs(void *arg, double until_s, const struct error *why)
 {
     struct gpus *g = arg;
@@ -311,8 +311,8 @@ void serve_gpus(void *arg, struct http_exchange *x)
 {
     struct ctld *c = arg;
     struct error err = ERROR_INIT;
-    struct ctld_filter f;
-    if (!ctld_admit(c, x) || !ctld_filter_parse(x, FILTER_OF_LIST, &f))
+    struct job_filter f;
+    if (!ctld_admit(c, x) || !job_filter_parse(x, FILTER_OF_LIST, &f))
         return;
     struct gpus *g = malloc(sizeof(*g));
     if (!g) {
@@ -335,12 +335,12 @@ void serve_gpus(void *arg, struct http_exchange *x)
         return;
     }
     f.limit = JOBS_MAX;
-    const struct walk_conf walk = {.c = c,
-                                   .x = x,
-                                   .f = f,
-                                   .fits = lived,
-                                   .each = take_job,
-                                   .end = took_jobs,
-                                   .arg = g};
-    walk_start(&walk);
+    const struct job_cursor_conf cursor = {.c = c,
+                                           .x = x,
+                                           .f = f,
+                                           .fits = lived,
+                                           .each = take_job,
+                                           .end = took_jobs,
+                                           .arg = g};
+    job_cursor_start(&cursor);
 }

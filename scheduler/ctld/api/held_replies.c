@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+#include "scheduler/ctld/api/job_json.h"
+#include "scheduler/ctld/api/job_json_stream.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/loop/step_request.h"
 
@@ -32,9 +34,9 @@ static void answer(struct ctld *c, const struct held *h)
     ctld_reply(h->x, h->status,
                json_pack("{s:s, s:I, s:o, s:o, s:o*}", "schema", "mgpu.job/1",
                          "id", (json_int_t)job->id, "job",
-                         ctld_job_json(c, job, true), "sweep",
-                         ctld_sweep_json(c, job), "warnings",
-                         ctld_warnings_json(c, job)));
+                         job_json_value(c, job, true), "sweep",
+                         job_json_sweep(c, job), "warnings",
+                         job_json_warnings(c, job)));
 }
 
 void held_replies_settle(struct ctld *c, const struct error *why)

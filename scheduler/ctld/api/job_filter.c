@@ -65,7 +65,7 @@ static int parse_since(const char *text, double *ret, struct error *err)
     return 0;
 }
 
-bool ctld_query_since(struct http_exchange *x, double *ret)
+bool job_filter_param_since(struct http_exchange *x, double *ret)
 {
     struct error err = ERROR_INIT;
     const char *text = http_query(x, "since");
@@ -75,7 +75,7 @@ bool ctld_query_since(struct http_exchange *x, double *ret)
     return false;
 }
 
-static int check_texts(struct http_exchange *x, enum ctld_filter_of of,
+static int check_texts(struct http_exchange *x, enum job_filter_of of,
                        struct error *err)
 {
     static const struct {
@@ -106,11 +106,11 @@ static int64_t uid_of(const char *user)
     return n > 0 && n <= 10 && !user[n] ? strtoll(user, NULL, 10) : -1;
 }
 
-bool ctld_filter_parse(struct http_exchange *x, enum ctld_filter_of of,
-                       struct ctld_filter *ret)
+bool job_filter_parse(struct http_exchange *x, enum job_filter_of of,
+                      struct job_filter *ret)
 {
     struct error err = ERROR_INIT;
-    struct ctld_filter f = {.caller = http_uid(x), .since_s = -INFINITY};
+    struct job_filter f = {.caller = http_uid(x), .since_s = -INFINITY};
     const char *state = http_query(x, "state"), *since = http_query(x, "since");
     const char *user = http_query(x, "user");
     bool is_me = user && strcmp(user, "me") == 0;
@@ -144,7 +144,7 @@ bool ctld_filter_parse(struct http_exchange *x, enum ctld_filter_of of,
 /* The specification is JSON as spec_dump() prints it, without blanks, and in
  * such a text a quote within a string has a backslash before it: these
  * characters are a key. */
-json_t *ctld_labels(const struct job *j)
+json_t *job_filter_labels(const struct job *j)
 {
     static const char key[] = "\"labels\":";
     const char *at = j->spec ? strstr(j->spec, key) : NULL;
@@ -162,7 +162,7 @@ json_t *ctld_labels(const struct job *j)
 /* Each line "key=value", or "key" with any value. */
 static bool has_labels(const struct job *j, const char *lines)
 {
-    json_t *labels = ctld_labels(j);
+    json_t *labels = job_filter_labels(j);
     bool has = true;
     for (const char *p = lines; has && *p;) {
         size_t n = strcspn(p, "\n"), len = strcspn(p, "=\n");
@@ -181,7 +181,7 @@ static bool is_word(const char *text, const char *wanted)
     return !wanted || (text && strcmp(text, wanted) == 0);
 }
 
-double ctld_filter_since(const struct ctld_filter *f)
+double job_filter_since(const struct job_filter *f)
 {
     uint32_t ended = 0;
     for (int s = 0; s < JOB_STATE_N; s++)
@@ -190,20 +190,19 @@ double ctld_filter_since(const struct ctld_filter *f)
     return f->states && !(f->states & ended) ? (double)INFINITY : f->since_s;
 }
 
-bool ctld_filter_is_of(const struct ctld_filter *f, int64_t uid,
-                       const char *user)
+bool job_filter_is_of(const struct job_filter *f, int64_t uid, const char *user)
 {
     return (f->uid < 0 || f->uid == uid) &&
            (!f->user || !user || strcmp(f->user, user) == 0 ||
             (f->user_uid >= 0 && f->user_uid == uid));
 }
 
-bool ctld_filter_fits(const struct ctld *c, const struct ctld_filter *f,
-                      const struct job *j)
+bool job_filter_fits(const struct ctld *c, const struct job_filter *f,
+                     const struct job *j)
 {
     double seen_s = isfinite(j->end_s) ? j->end_s : INFINITY;
     if ((int64_t)j->id < f->id_min || (int64_t)j->id > f->id_max ||
-        !ctld_filter_is_of(f, j->uid, j->user) ||
+        !job_filter_is_of(f, j->uid, j->user) ||
         (f->sweep != 0 && (uint64_t)f->sweep != j->sweep) ||
         (f->states && !(f->states >> j->state & 1u)) || seen_s < f->since_s ||
         (f->name && fnmatch(f->name, j->name, 0) != 0) ||

@@ -1,12 +1,12 @@
-/* job_filter.h - which jobs a caller asks for: the query of GET /v1/jobs and of
- * GET /v1/watch. */
+/* job_filter.h - select jobs: the query of GET /v1/jobs and of GET /v1/watch.
+ */
 #ifndef MGPU_SCHEDULER_CTLD_API_JOB_FILTER_H
 #define MGPU_SCHEDULER_CTLD_API_JOB_FILTER_H
 
 #include "scheduler/ctld/ctld_internal.h"
 
-struct ctld_filter {     /* texts are borrowed from the exchange */
-    int64_t caller;      /* strangers' jobs have no labels for it */
+struct job_filter {      /* its texts are borrowed from the exchange */
+    int64_t caller;      /* does not see labels of jobs of other users */
     const char *user;    /* NULL: any, as with all texts */
     const char *name;    /* a glob */
     const char *account; /* that is charged, be it by default */
@@ -21,24 +21,24 @@ struct ctld_filter {     /* texts are borrowed from the exchange */
     int64_t limit;          /* the newest so many */
 };
 
-/* For a list, all; for a stream only what never changes about a job: one that
- * leaves a state or a node has to be told of.
- * Replies and returns false on a query that cannot be read. */
-enum ctld_filter_of { FILTER_OF_LIST, FILTER_OF_STREAM };
+/* A list takes all keys. A stream takes only those of what never changes about
+ * a job: it has to send a job that leaves a state or a node. Replies and
+ * returns false when the query is not valid. */
+enum job_filter_of { FILTER_OF_LIST, FILTER_OF_STREAM };
 /* ?since=, a moment; untouched without it. Replies on failure. */
-bool ctld_query_since(struct http_exchange *x, double *ret);
-bool ctld_filter_parse(struct http_exchange *x, enum ctld_filter_of of,
-                       struct ctld_filter *ret);
+bool job_filter_param_since(struct http_exchange *x, double *ret);
+bool job_filter_parse(struct http_exchange *x, enum job_filter_of of,
+                      struct job_filter *ret);
 /* Whether a job of this user fits; its name NULL: not known. */
-bool ctld_filter_is_of(const struct ctld_filter *f, int64_t uid,
-                       const char *user);
+bool job_filter_is_of(const struct job_filter *f, int64_t uid,
+                      const char *user);
 /* Jobs that ended before this, seconds since 1970, do not fit. */
-double ctld_filter_since(const struct ctld_filter *f);
-bool ctld_filter_fits(const struct ctld *c, const struct ctld_filter *f,
-                      const struct job *j);
+double job_filter_since(const struct job_filter *f);
+bool job_filter_fits(const struct ctld *c, const struct job_filter *f,
+                     const struct job *j);
 
 /* The labels of a job's specification, {} when it has none.
  * own  the caller ends it with json_decref(); NULL: no memory */
-json_t *ctld_labels(const struct job *j);
+json_t *job_filter_labels(const struct job *j);
 
 #endif

@@ -1,4 +1,6 @@
 /* job_json.c - what replies about jobs have in common. */
+#include "scheduler/ctld/api/job_json.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +8,7 @@
 #include "jobs/wire/wire.h"
 #include "scheduler/ctld/ctld_internal.h"
 
-json_t *ctld_sweep_json(const struct ctld *c, const struct job *job)
+json_t *job_json_sweep(const struct ctld *c, const struct job *job)
 {
     int count[JOB_STATE_N] = {0};
     if (job->sweep == 0 || job->sweep != job->id)
@@ -42,7 +44,7 @@ static const struct job *asks_memory(const struct ctld *c,
     return NULL;
 }
 
-json_t *ctld_warnings_json(const struct ctld *c, const struct job *job)
+json_t *job_json_warnings(const struct ctld *c, const struct job *job)
 {
     const struct job *asks =
         job_state_is_final(job->state) ? NULL : asks_memory(c, job);
@@ -66,8 +68,8 @@ json_t *ctld_warnings_json(const struct ctld *c, const struct job *job)
                      "resources.gpu_memory", "message", text);
 }
 
-int32_t ctld_take_free(const struct alloc_node *nodes, size_t i, bool counts,
-                       int32_t *io_room)
+int32_t job_json_take_free(const struct alloc_node *nodes, size_t i,
+                           bool counts, int32_t *io_room)
 {
     bool is_first = i == 0 || strcmp(nodes[i - 1].name, nodes[i].name) != 0;
     if (is_first)
@@ -104,7 +106,7 @@ static int64_t n_shut(const struct alloc_node *nodes, size_t n,
     return words * (job->gpus / job->nodes);
 }
 
-void ctld_slots(const struct ctld *c, int64_t *ret_total, int64_t *ret_free)
+void job_json_slots(const struct ctld *c, int64_t *ret_total, int64_t *ret_free)
 {
     size_t n = 0;
     int32_t room = 0;
@@ -113,7 +115,7 @@ void ctld_slots(const struct ctld *c, int64_t *ret_total, int64_t *ret_free)
     *ret_total = *ret_free = 0;
     for (size_t i = 0; i < n; i++) {
         *ret_total += nodes[i].is_up ? nodes[i].gpus_total : 0;
-        *ret_free += ctld_take_free(nodes, i, nodes[i].is_up, &room);
+        *ret_free += job_json_take_free(nodes, i, nodes[i].is_up, &room);
         are_up = are_up && nodes[i].is_up;
     }
     const struct job *j =

@@ -4,6 +4,8 @@
  * each member is written where it will be sent from, without a tree of it
  * before. Who asks for a few members pays for those.
  */
+#include "scheduler/ctld/api/job_json_stream.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +15,7 @@
 #include "jobs/wire/wire.h"
 #include "scheduler/ctld/api/job_cursor.h"
 #include "scheduler/ctld/api/job_filter.h"
+#include "scheduler/ctld/api/start_estimates.h"
 #include "scheduler/ctld/ctld_internal.h"
 
 /* One job that is being written. */
@@ -128,7 +131,7 @@ static double start_estimate(const struct view *v)
 static double start_in(const struct view *v)
 {
     const struct clock *clock = v->c->parts.clock;
-    double at_s = ctld_starts_s(v->c, v->j);
+    double at_s = start_estimates_best_s(v->c, v->j);
     double in_s = isfinite(at_s) ? at_s - clock->now_s(clock) : (double)NAN;
     return in_s < 0 ? 0 : in_s; /* NAN stays */
 }
@@ -139,7 +142,7 @@ static double start_forecast(const struct view *v)
     const struct clock *clock = v->c->parts.clock;
     double at_s = isfinite(v->j->start_estimate_s)
                       ? (double)NAN
-                      : ctld_forecast_s(v->c, v->j);
+                      : start_estimates_forecast_s(v->c, v->j);
     return isfinite(at_s) ? wall_s(v) + at_s - clock->now_s(clock)
                           : (double)NAN;
 }
@@ -244,7 +247,8 @@ static int vary_member(const struct view *v, struct buf *out, struct error *err)
 static int labels_member(const struct view *v, struct buf *out,
                          struct error *err)
 {
-    return v->all ? add_json(out, ctld_labels(v->j), err) : add_null(out, err);
+    return v->all ? add_json(out, job_filter_labels(v->j), err)
+                  : add_null(out, err);
 }
 
 /* ---- all of them ----------------------------------------------------------
@@ -277,7 +281,7 @@ static const struct member {
 enum { N_MEMBERS = sizeof(members) / sizeof(members[0]) };
 _Static_assert((int)N_MEMBERS < 64, "a set of members is 64 bits");
 
-int ctld_members_parse(const char *text, uint64_t *ret, struct error *err)
+int job_json_members(const char *text, uint64_t *ret, struct error *err)
 {
     uint64_t set = 0;
     do {
@@ -295,7 +299,7 @@ int ctld_members_parse(const char *text, uint64_t *ret, struct error *err)
     return 0;
 }
 
-bool ctld_members_are_brief(uint64_t set)
+bool job_json_members_are_brief(uint64_t set)
 {
     static const char brief[] =
         "id,name,user,uid,kind,state,reason,priority,gpus_min,gpus_max,gpus,"
@@ -305,7 +309,7 @@ bool ctld_members_are_brief(uint64_t set)
         "s,"
         "eta_s,eval_accuracy";
     uint64_t of;
-    return ctld_members_parse(brief, &of, NULL) == 0 && (set & ~of) == 0;
+    return job_json_members(brief, &of, NULL) == 0 && (set & ~of) == 0;
 }
 
 /* in  known  what is null is left out */
@@ -324,7 +328,7 @@ static int add_member(const struct member *m, const struct view *v, bool known,
     return 0;
 }
 
-int ctld_add_job(const struct ctld *c, const struct job *j, bool all,
+int job_json_add(const struct ctld *c, const struct job *j, bool all,
                  uint64_t set, struct buf *out, struct error *err)
 {
     static const struct job silent = {
@@ -334,7 +338,8 @@ int ctld_add_job(const struct ctld *c, const struct job *j, bool all,
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < N_MEMBERS; i++) {
         if (set >> i & 1u)
-            rc = add_member(&members[i], &v, set != CTLD_ALL_MEMBERS, out, err);
+            rc = add_member(&members[i], &v, set != JOB_JSON_ALL_MEMBERS, out,
+                            err);
     }
     if (rc == 0 && out->len == from)
         rc = buf_addstr(out, "{", err);
@@ -343,11 +348,11 @@ int ctld_add_job(const struct ctld *c, const struct job *j, bool all,
     return rc == 0 ? buf_addstr(out, "}", err) : -1;
 }
 
-json_t *ctld_job_json(const struct ctld *c, const struct job *job, bool all)
+json_t *job_json_value(const struct ctld *c, const struct job *job, bool all)
 {
     struct buf text = BUF_INIT;
     json_t *o = NULL;
-    if (ctld_add_job(c, job, all, CTLD_ALL_MEMBERS, &text, NULL) == 0)
+    if (job_json_add(c, job, all, JOB_JSON_ALL_MEMBERS, &text, NULL) == 0)
         o = json_loadb(buf_str(&text), text.len, 0, NULL);
     buf_clear(&text);
     return o;

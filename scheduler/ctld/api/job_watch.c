@@ -1,26 +1,29 @@
-/* job_watch.c - GET /v1/watch: changes of jobs, pushed.
+/* job_watch.c - GET /v1/watch: push changes of jobs.
  *
- * Nobody polls. A change marks its job; at most every PUSH_S the marked jobs
- * are encoded, each once however many watch it (twice when strangers do, who
- * see less), and sent. A watcher begins
- * with the jobs as they are now, so one that lost its connection misses
- * nothing by asking again; with ?after=SEQ it gets only those that an event
- * has changed since. An event of which the number was never given out, as by a
- * daemon whose state was restored since, says nothing: then it gets all. A
- * watcher that does not read is dropped by the HTTP server 1 MiB later.
+ * A change marks its job. At most every PUSH_S the daemon encodes the marked
+ * jobs and sends them: each once, however many watch it, and once more for
+ * watchers who may not see all of it. A stream begins with the jobs as they
+ * are now, so a client that lost its connection misses nothing when it asks
+ * again. With ?after=SEQ it gets only the jobs that have changed since that
+ * event. If the daemon has never assigned that number, for example because its
+ * state was restored, the client gets all jobs. The HTTP server drops a client
+ * that does not read, 1 MiB later.
  *
- * No turn of the loop works for longer than CTLD_SLICE_S: what is left goes
- * on in the next one, after whatever else is ready by then. Half of a turn is
- * for changes, the rest for beginnings, of which the one that was cut goes to
- * the end of the line: neither waits for the other, however much there is.
+ * No turn of the loop works for longer than CTLD_SLICE_S. The rest follows in
+ * the next turn, after whatever else is ready by then. Half of a turn is for
+ * changes, the other half for beginnings of streams; a stream whose beginning
+ * was cut goes to the end of the list. So neither waits for the other, however
+ * much there is.
  *
- * When a job may start is told anew every STARTS_S where it has come to be
- * another, while somebody watches all; see start_estimates.c. Those are the
- * first of the queue, so that a long one costs no more.
+ * Every STARTS_S the daemon sends jobs whose estimated start has changed, while
+ * somebody watches all jobs; see start_estimates.c. These are the first jobs of
+ * the queue, so a long queue costs no more.
  *
- * What no memory was there for is not left out: a line is tried again, and
- * where it is not known any more what was to be sent, all begin again.
+ * Nothing is left out for want of memory: the daemon sends a line again later,
+ * and when it has lost the list of changed jobs all streams begin again.
  */
+#include "scheduler/ctld/api/job_watch.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -28,6 +31,8 @@
 
 #include "jobs/base/clock.h"
 #include "scheduler/ctld/api/job_filter.h"
+#include "scheduler/ctld/api/job_json_stream.h"
+#include "scheduler/ctld/api/start_estimates.h"
 #include "scheduler/ctld/ctld_internal.h"
 
 /* Between two pushes, and between two tries to go on with a beginning. */
@@ -37,18 +42,34 @@ enum { BEHIND_MAX = 1 << 18 };
 
 struct watcher {
     struct watcher *next;
-    struct ctld *c;
+    struct job_watch *all;
     struct http_exchange *x;
     uint64_t job;   /* 0: all */
     uint64_t begun; /* the beginning was sent up to this id; UINT64_MAX: all */
-    int64_t after;  /* the last event that it knows of; -1: none */
-    int64_t uid;    /* who watches */
-    struct ctld_filter f; /* its texts live as long as x */
+    int64_t after;  /* the last event that the client knows; -1: none */
+    int64_t uid;    /* of the client */
+    struct job_filter f; /* its texts live as long as x */
+};
+
+struct job_watch {
+    struct ctld *c;
+    struct watcher *watchers;
+    struct loop_source *timer, *starts_timer;
+    uint64_t *dirty; /* ids of the changed jobs */
+    size_t n_dirty, cap_dirty;
+    uint64_t pushed; /* the last that was sent */
+    uint64_t *seqs;  /* by job id, from seqs_from on: the last event since the
+                        start */
+    size_t n_seqs;
+    uint64_t seqs_from, old_seq;  /* old_seq: the last of all jobs before */
+    double pushed_s;              /* when changes were last sent */
+    uint64_t last_seq;            /* the last event since the start; 0: none */
+    bool lost_changes, lost_seqs; /* for want of memory */
 };
 
 static void unlink_watcher(struct watcher *w)
 {
-    for (struct watcher **p = &w->c->watchers; *p; p = &(*p)->next) {
+    for (struct watcher **p = &w->all->watchers; *p; p = &(*p)->next) {
         if (*p == w) {
             *p = w->next;
             break;
@@ -62,10 +83,10 @@ static void on_closed(void *arg)
     unlink_watcher(arg);
 }
 
-size_t ctld_n_watchers(const struct ctld *c)
+size_t job_watch_count(const struct ctld *c)
 {
     size_t n = 0;
-    for (const struct watcher *w = c->watchers; w; w = w->next)
+    for (const struct watcher *w = c->job_watch->watchers; w; w = w->next)
         n++;
     return n;
 }
@@ -73,82 +94,86 @@ size_t ctld_n_watchers(const struct ctld *c)
 /* ---- which jobs -----------------------------------------------------------
  */
 
-void ctld_changed(struct ctld *c, uint64_t job)
+void job_watch_changed(struct ctld *c, uint64_t job)
 {
-    if (!c->watchers || c->stopping)
+    struct job_watch *jw = c->job_watch;
+    if (!jw->watchers || c->stopping)
         return;
-    if (c->n_dirty == c->cap_dirty) {
-        size_t cap = c->cap_dirty ? 2 * c->cap_dirty : 64;
-        uint64_t *p = realloc(c->dirty, cap * sizeof(*p));
+    if (jw->n_dirty == jw->cap_dirty) {
+        size_t cap = jw->cap_dirty ? 2 * jw->cap_dirty : 64;
+        uint64_t *p = realloc(jw->dirty, cap * sizeof(*p));
         if (!p) {
-            c->lost_changes = true;
-            loop_timer_set(c->watch_timer, PUSH_S);
+            jw->lost_changes = true;
+            loop_timer_set(jw->timer, PUSH_S);
             return;
         }
-        c->dirty = p;
-        c->cap_dirty = cap;
+        jw->dirty = p;
+        jw->cap_dirty = cap;
     }
-    c->dirty[c->n_dirty++] = job;
-    if (loop_timer_is_set(c->watch_timer))
+    jw->dirty[jw->n_dirty++] = job;
+    if (loop_timer_is_set(jw->timer))
         return;
     double now_s = c->parts.clock->now_s(c->parts.clock);
-    loop_timer_set(c->watch_timer, fmin(c->watched_s + PUSH_S - now_s, PUSH_S));
+    loop_timer_set(jw->timer, fmin(jw->pushed_s + PUSH_S - now_s, PUSH_S));
 }
 
 /* So many of the newest jobs have a number of their own. */
 enum { SEQS_MAX = 1 << 16 };
 
 /* Room for this job; the oldest share one number. */
-static bool reserve_seq(struct ctld *c, uint64_t job)
+static bool reserve_seq(struct job_watch *jw, uint64_t job)
 {
-    if (job - c->seqs_from >= SEQS_MAX) {
-        uint64_t less = job - c->seqs_from - SEQS_MAX / 2;
-        uint64_t n = less < c->n_seqs ? less : c->n_seqs;
+    if (job - jw->seqs_from >= SEQS_MAX) {
+        uint64_t less = job - jw->seqs_from - SEQS_MAX / 2;
+        uint64_t n = less < jw->n_seqs ? less : jw->n_seqs;
         for (uint64_t i = 0; i < n; i++)
-            c->old_seq = c->seqs[i] > c->old_seq ? c->seqs[i] : c->old_seq;
+            jw->old_seq = jw->seqs[i] > jw->old_seq ? jw->seqs[i] : jw->old_seq;
         if (n > 0) {
-            memmove(c->seqs, c->seqs + n, (c->n_seqs - n) * sizeof(*c->seqs));
-            memset(c->seqs + c->n_seqs - n, 0, n * sizeof(*c->seqs));
+            memmove(jw->seqs, jw->seqs + n,
+                    (jw->n_seqs - n) * sizeof(*jw->seqs));
+            memset(jw->seqs + jw->n_seqs - n, 0, n * sizeof(*jw->seqs));
         }
-        c->seqs_from += less;
+        jw->seqs_from += less;
     }
-    size_t at = (size_t)(job - c->seqs_from);
-    if (at < c->n_seqs)
+    size_t at = (size_t)(job - jw->seqs_from);
+    if (at < jw->n_seqs)
         return true;
     size_t n = at < 512 ? 1024 : at * 2;
-    uint64_t *p = realloc(c->seqs, n * sizeof(*p));
+    uint64_t *p = realloc(jw->seqs, n * sizeof(*p));
     if (!p)
         return false;
-    memset(p + c->n_seqs, 0, (n - c->n_seqs) * sizeof(*p));
-    c->seqs = p;
-    c->n_seqs = n;
+    memset(p + jw->n_seqs, 0, (n - jw->n_seqs) * sizeof(*p));
+    jw->seqs = p;
+    jw->n_seqs = n;
     return true;
 }
 
-void ctld_saw_event(struct ctld *c, uint64_t job, uint64_t seq)
+void job_watch_saw_event(struct ctld *c, uint64_t job, uint64_t seq)
 {
-    c->last_seq = seq > c->last_seq ? seq : c->last_seq;
-    if (job < c->seqs_from)
-        c->old_seq = seq > c->old_seq ? seq : c->old_seq;
-    else if (reserve_seq(c, job))
-        c->seqs[job - c->seqs_from] = seq;
+    struct job_watch *jw = c->job_watch;
+    jw->last_seq = seq > jw->last_seq ? seq : jw->last_seq;
+    if (job < jw->seqs_from)
+        jw->old_seq = seq > jw->old_seq ? seq : jw->old_seq;
+    else if (reserve_seq(jw, job))
+        jw->seqs[job - jw->seqs_from] = seq;
     else
-        c->lost_seqs = true;
+        jw->lost_seqs = true;
 }
 
-static uint64_t seq_of(const struct ctld *c, uint64_t job)
+static uint64_t seq_of(const struct job_watch *jw, uint64_t job)
 {
-    uint64_t at = job - c->seqs_from, seq = 0;
-    if (job < c->seqs_from)
-        seq = c->old_seq;
-    else if (at < c->n_seqs)
-        seq = c->seqs[at];
-    return seq > 0 ? seq : c->first_seq; /* at the latest */
+    uint64_t at = job - jw->seqs_from, seq = 0;
+    if (job < jw->seqs_from)
+        seq = jw->old_seq;
+    else if (at < jw->n_seqs)
+        seq = jw->seqs[at];
+    return seq > 0 ? seq : jw->c->first_seq; /* at the latest */
 }
 
-static uint64_t last_seq(const struct ctld *c)
+static uint64_t last_seq(const struct job_watch *jw)
 {
-    return c->last_seq > c->first_seq ? c->last_seq : c->first_seq;
+    uint64_t first = jw->c->first_seq;
+    return jw->last_seq > first ? jw->last_seq : first;
 }
 
 static int by_id(const void *a, const void *b)
@@ -161,34 +186,35 @@ static int by_id(const void *a, const void *b)
  */
 
 /* One line, which the caller frees; NULL when out of memory. */
-static char *line_of(const struct ctld *c, const struct job *job, bool all)
+static char *line_of(const struct job_watch *jw, const struct job *job,
+                     bool all)
 {
     struct buf line = BUF_INIT;
     char *ret = NULL;
     if (buf_addf(&line, NULL,
                  "{\"schema\":\"mgpu.job/1\",\"seq\":%" PRIu64 ",\"job\":",
-                 seq_of(c, job->id)) == 0 &&
-        ctld_add_job(c, job, all, CTLD_ALL_MEMBERS, &line, NULL) == 0 &&
+                 seq_of(jw, job->id)) == 0 &&
+        job_json_add(jw->c, job, all, JOB_JSON_ALL_MEMBERS, &line, NULL) == 0 &&
         buf_addstr(&line, "}\n", NULL) == 0)
         ret = buf_detach(&line);
     buf_clear(&line);
     return ret;
 }
 
-/* False without memory; those who have had the line may get it again. */
-static bool push(struct ctld *c, const struct job *job)
+/* False without memory; then some watchers may get the line twice. */
+static bool push(struct job_watch *jw, const struct job *job)
 {
-    char *lines[2] = {NULL, NULL}; /* for strangers, for who may see all */
+    char *lines[2] = {NULL, NULL}; /* [1]: for users who may see all */
     bool has_memory = true;
     bool final = job_state_is_final(job->state);
-    for (struct watcher *w = c->watchers, *next; w; w = next) {
+    for (struct watcher *w = jw->watchers, *next; w; w = next) {
         next = w->next;
         if (w->job ? w->job != job->id : job->id > w->begun)
             continue;
-        if (!ctld_filter_fits(c, &w->f, job))
+        if (!job_filter_fits(jw->c, &w->f, job))
             continue;
-        bool all = engine_may(c->engine, job, w->uid);
-        if (!lines[all] && !(lines[all] = line_of(c, job, all))) {
+        bool all = engine_may(jw->c->engine, job, w->uid);
+        if (!lines[all] && !(lines[all] = line_of(jw, job, all))) {
             has_memory = false;
             break;
         }
@@ -205,36 +231,37 @@ static bool push(struct ctld *c, const struct job *job)
 
 static bool knows(const struct watcher *w, const struct job *job)
 {
-    uint64_t seq = seq_of(w->c, job->id);
-    return !w->c->lost_seqs && seq > 0 && w->after >= 0 &&
+    uint64_t seq = seq_of(w->all, job->id);
+    return !w->all->lost_seqs && seq > 0 && w->after >= 0 &&
            seq <= (uint64_t)w->after &&
            !(w->job && job_state_is_final(job->state));
 }
 
-static double now_s(const struct ctld *c)
+static double now_s(const struct job_watch *jw)
 {
-    return c->parts.clock->now_s(c->parts.clock);
+    const struct clock *clock = jw->c->parts.clock;
+    return clock->now_s(clock);
 }
 
-static bool is_late(const struct ctld *c, double until_s)
+static bool is_late(const struct job_watch *jw, double until_s)
 {
-    return now_s(c) > until_s;
+    return now_s(jw) > until_s;
 }
 
-/* Goes on with the beginning as far as the connection takes it now, and as
- * there is time. */
+/* Sends more of the beginning: as much as the connection takes, and as there is
+ * time. */
 static void begin(struct watcher *w, double until_s)
 {
-    const struct engine *e = w->c->engine;
-    const struct job *job = ctld_next_job(w->c, w->begun);
+    struct job_watch *jw = w->all;
+    const struct engine *e = jw->c->engine;
+    const struct job *job = ctld_next_job(jw->c, w->begun);
     for (; job && (!w->job || job->id == w->job);
-         job = ctld_next_job(w->c, job->id)) {
+         job = ctld_next_job(jw->c, job->id)) {
         if (http_stream_behind(w->x) > BEHIND_MAX ||
-            (!w->job && is_late(w->c, until_s)))
+            (!w->job && is_late(jw, until_s)))
             return;
-        bool has = knows(w, job) || !ctld_filter_fits(w->c, &w->f, job);
-        char *line =
-            has ? NULL : line_of(w->c, job, engine_may(e, job, w->uid));
+        bool has = knows(w, job) || !job_filter_fits(jw->c, &w->f, job);
+        char *line = has ? NULL : line_of(jw, job, engine_may(e, job, w->uid));
         if (!has && !line)
             return;
         w->begun = job->id;
@@ -245,72 +272,73 @@ static void begin(struct watcher *w, double until_s)
     w->begun = UINT64_MAX;
 }
 
-/* The marked jobs, each once, from where the last turn ended. False when
+/* Sends the marked jobs, each once, from where the last turn ended. False when
  * there was no time for all. */
-static bool push_dirty(struct ctld *c, double until_s)
+static bool push_dirty(struct job_watch *jw, double until_s)
 {
     size_t n = 0, first = 0;
-    if (c->n_dirty > 0)
-        qsort(c->dirty, c->n_dirty, sizeof(*c->dirty), by_id);
-    for (size_t i = 0; i < c->n_dirty; i++) {
-        if (n == 0 || c->dirty[i] != c->dirty[n - 1])
-            c->dirty[n++] = c->dirty[i];
+    if (jw->n_dirty > 0)
+        qsort(jw->dirty, jw->n_dirty, sizeof(*jw->dirty), by_id);
+    for (size_t i = 0; i < jw->n_dirty; i++) {
+        if (n == 0 || jw->dirty[i] != jw->dirty[n - 1])
+            jw->dirty[n++] = jw->dirty[i];
     }
-    c->n_dirty = n;
-    while (first < n && c->dirty[first] <= c->pushed)
+    jw->n_dirty = n;
+    while (first < n && jw->dirty[first] <= jw->pushed)
         first++;
     for (size_t done = 0; done < n; done++) {
         size_t at = (first + done) % n;
-        const struct job *job = ctld_find_or_log(c, c->dirty[at]);
-        /* One that is changing is marked again with its fate: who waits for
-         * an end goes by the first line that says so. */
-        if (job && engine_settled(c->engine, job) == job && !push(c, job)) {
-            loop_timer_set(c->watch_timer, PUSH_S);
+        const struct job *job = ctld_find_or_log(jw->c, jw->dirty[at]);
+        /* A job whose change is not durable is marked again when it is: a
+         * client that waits for the end takes the first line that says so. */
+        if (job && engine_settled(jw->c->engine, job) == job &&
+            !push(jw, job)) {
+            loop_timer_set(jw->timer, PUSH_S);
             return true;
         }
-        c->pushed = c->dirty[at];
-        c->dirty[at] = 0; /* no job's number */
-        if (is_late(c, until_s) && done + 1 < n)
+        jw->pushed = jw->dirty[at];
+        jw->dirty[at] = 0; /* the id of no job */
+        if (is_late(jw, until_s) && done + 1 < n)
             return false;
     }
-    c->n_dirty = 0;
+    jw->n_dirty = 0;
     return true;
 }
 
-/* What has changed is not known: everybody is shown all. */
-static void begin_again(struct ctld *c)
+/* The list of changed jobs is lost: all streams begin again. */
+static void begin_again(struct job_watch *jw)
 {
-    for (struct watcher *w = c->watchers; w; w = w->next) {
+    for (struct watcher *w = jw->watchers; w; w = w->next) {
         w->begun = w->job ? w->job - 1 : 0;
         w->after = -1;
     }
-    c->lost_changes = false;
+    jw->lost_changes = false;
 }
 
-/* Those up to this one go behind the others. */
-static void move_behind(struct ctld *c, struct watcher *last)
+/* Moves the watchers up to this one behind the others. */
+static void move_behind(struct job_watch *jw, struct watcher *last)
 {
-    struct watcher *first = c->watchers, *end = last;
+    struct watcher *first = jw->watchers, *end = last;
     if (!last->next)
         return;
     while (end->next)
         end = end->next;
-    c->watchers = last->next;
+    jw->watchers = last->next;
     end->next = first;
     last->next = NULL;
 }
 
 /* True when there was no time for all of them. */
-static bool go_on_beginning(struct ctld *c, double until_s)
+static bool go_on_beginning(struct job_watch *jw, double until_s)
 {
-    for (struct watcher *w = c->watchers; w; w = w->next) {
+    for (struct watcher *w = jw->watchers; w; w = w->next) {
         if (w->begun == UINT64_MAX)
             continue;
         begin(w, until_s);
         if (w->begun != UINT64_MAX)
-            loop_timer_set(c->watch_timer, BEGIN_S);
-        if (is_late(c, until_s)) {
-            move_behind(c, w);
+            loop_timer_set(jw->timer, BEGIN_S);
+        if (is_late(jw, until_s)) {
+            move_behind(jw, w);
             return true;
         }
     }
@@ -319,35 +347,36 @@ static bool go_on_beginning(struct ctld *c, double until_s)
 
 static void on_push(void *arg)
 {
-    struct ctld *c = arg;
-    c->watched_s = now_s(c);
-    if (c->lost_changes)
-        begin_again(c);
-    bool is_rest = !push_dirty(c, c->watched_s + CTLD_SLICE_S / 2);
-    is_rest = go_on_beginning(c, now_s(c) + CTLD_SLICE_S / 2) || is_rest;
+    struct job_watch *jw = arg;
+    jw->pushed_s = now_s(jw);
+    if (jw->lost_changes)
+        begin_again(jw);
+    bool is_rest = !push_dirty(jw, jw->pushed_s + CTLD_SLICE_S / 2);
+    is_rest = go_on_beginning(jw, now_s(jw) + CTLD_SLICE_S / 2) || is_rest;
     if (is_rest)
-        loop_timer_set(c->watch_timer, 0);
+        loop_timer_set(jw->timer, 0);
 }
 
 static void on_starts(void *arg)
 {
-    struct ctld *c = arg;
-    const struct watcher *w = c->watchers;
+    struct job_watch *jw = arg;
+    const struct watcher *w = jw->watchers;
     while (w && w->job)
         w = w->next;
-    if (!w || c->stopping)
-        return; /* until the next who begins */
-    ctld_forecast_tell(c);
-    loop_timer_set(c->starts_timer, STARTS_S);
+    if (!w || jw->c->stopping)
+        return; /* until the next stream of all jobs begins */
+    start_estimates_push(jw->c);
+    loop_timer_set(jw->starts_timer, STARTS_S);
 }
 
 void serve_watch(void *arg, struct http_exchange *x)
 {
     struct ctld *c = arg;
+    struct job_watch *jw = c->job_watch;
     struct error err;
     int64_t id = 0, after = 0;
-    struct ctld_filter f;
-    if (!ctld_admit(c, x) || !ctld_filter_parse(x, FILTER_OF_STREAM, &f) ||
+    struct job_filter f;
+    if (!ctld_admit(c, x) || !job_filter_parse(x, FILTER_OF_STREAM, &f) ||
         !ctld_query_int(x, "job", 1, INT64_MAX, 0, &id) ||
         !ctld_query_int(x, "after", 0, INT64_MAX, -1, &after))
         return;
@@ -360,50 +389,63 @@ void serve_watch(void *arg, struct http_exchange *x)
         http_reply_err(x, &err);
         return;
     }
-    *w = (struct watcher){.next = c->watchers,
-                          .c = c,
+    *w = (struct watcher){.next = jw->watchers,
+                          .all = jw,
                           .x = x,
                           .job = (uint64_t)id,
                           .begun = id ? (uint64_t)id - 1 : 0,
-                          .after = (uint64_t)after > last_seq(c) ? -1 : after,
+                          .after = (uint64_t)after > last_seq(jw) ? -1 : after,
                           .uid = http_uid(x),
                           .f = f};
-    c->watchers = w;
+    jw->watchers = w;
     http_stream_start(x, "application/jsonl", on_closed, w);
-    begin(w, now_s(c) + CTLD_SLICE_S);
+    begin(w, now_s(jw) + CTLD_SLICE_S);
     if (w->begun != UINT64_MAX)
-        loop_timer_set(c->watch_timer, BEGIN_S);
-    if (!id && !loop_timer_is_set(c->starts_timer))
-        loop_timer_set(c->starts_timer, STARTS_S);
+        loop_timer_set(jw->timer, BEGIN_S);
+    if (!id && !loop_timer_is_set(jw->starts_timer))
+        loop_timer_set(jw->starts_timer, STARTS_S);
     if (job && job_state_is_final(job->state)) {
         http_stream_end(x);
         unlink_watcher(w);
     }
 }
 
-int ctld_watch_init(struct ctld *c, struct error *err)
+int job_watch_init(struct ctld *c, struct error *err)
 {
-    if (loop_timer_create(c->loop, on_push, c, &c->watch_timer, err) < 0 ||
-        loop_timer_create(c->loop, on_starts, c, &c->starts_timer, err) < 0)
+    struct job_watch *jw = c->job_watch = calloc(1, sizeof(*jw));
+    if (!jw)
+        return error_set(err, ERR_NOMEM, "watchers");
+    jw->c = c;
+    if (loop_timer_create(c->loop, on_push, jw, &jw->timer, err) < 0 ||
+        loop_timer_create(c->loop, on_starts, jw, &jw->starts_timer, err) < 0)
         return -1;
-    loop_source_name(c->watch_timer, "watchers");
-    loop_source_name(c->starts_timer, "starts");
+    loop_source_name(jw->timer, "watchers");
+    loop_source_name(jw->starts_timer, "starts");
     return 0;
 }
 
-void ctld_watch_clear(struct ctld *c)
+void job_watch_end(struct ctld *c)
 {
-    for (struct watcher *w = c->watchers, *next; w; w = next) {
+    struct job_watch *jw = c->job_watch;
+    for (struct watcher *w = jw->watchers, *next; w; w = next) {
         next = w->next;
         http_stream_end(w->x);
         free(w);
     }
-    c->watchers = NULL;
-    loop_source_destroy(c->watch_timer);
-    loop_source_destroy(c->starts_timer);
-    c->watch_timer = c->starts_timer = NULL;
-    free(c->dirty);
-    free(c->seqs);
-    c->dirty = c->seqs = NULL;
-    c->n_dirty = c->cap_dirty = c->n_seqs = 0;
+    jw->watchers = NULL;
+    loop_source_destroy(jw->timer);
+    loop_source_destroy(jw->starts_timer);
+    jw->timer = jw->starts_timer = NULL;
+}
+
+void job_watch_clear(struct ctld *c)
+{
+    struct job_watch *jw = c->job_watch;
+    if (!jw)
+        return;
+    job_watch_end(c);
+    free(jw->dirty);
+    free(jw->seqs);
+    free(jw);
+    c->job_watch = NULL;
 }

@@ -11,6 +11,8 @@
  * follower has at most one piece under way; one that was closed meanwhile is
  * freed when that comes back.
  */
+#include "scheduler/ctld/api/log_follow.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -55,10 +57,16 @@ struct follower {
     struct error err;
 };
 
-/* Out of the list; its stream is closed or about to be. */
+struct log_follow {
+    struct follower *followers;
+    struct loop_source *timer;
+};
+
+/* Removes it from the list; its stream is closed or about to be. */
 static void let_go(struct follower *f)
 {
-    for (struct follower **p = &f->c->followers; *p; p = &(*p)->next) {
+    for (struct follower **p = &f->c->log_follow->followers; *p;
+         p = &(*p)->next) {
         if (*p == f) {
             *p = f->next;
             break;
@@ -241,13 +249,13 @@ static void on_look(void *arg)
 {
     struct ctld *c = arg;
     double pause_s = LOOK_S;
-    for (struct follower *f = c->followers; f; f = f->next) {
+    for (struct follower *f = c->log_follow->followers; f; f = f->next) {
         begin(f);
         if (f->behind)
             pause_s = RESEND_S;
     }
-    if (c->followers)
-        loop_timer_set(c->follow_timer, pause_s);
+    if (c->log_follow->followers)
+        loop_timer_set(c->log_follow->timer, pause_s);
 }
 
 /* A rank for each GPU or slot, and one at least on each node; another attempt
@@ -291,7 +299,7 @@ void serve_logs(void *arg, struct http_exchange *x)
         !ctld_query_int(x, "follow", 0, 1, 0, &follow) ||
         !ctld_query_int(x, "attempt", 1, INT32_MAX, job->attempt, &attempt) ||
         !ctld_query_int(x, "rank", 0, INT32_MAX, -1, &rank) ||
-        !has_rank(x, job, rank) || !ctld_query_since(x, &since_s))
+        !has_rank(x, job, rank) || !job_filter_param_since(x, &since_s))
         return;
     struct follower *f = calloc(1, sizeof(*f));
     if (!f) {
@@ -300,7 +308,7 @@ void serve_logs(void *arg, struct http_exchange *x)
         http_reply_err(x, &err);
         return;
     }
-    *f = (struct follower){.next = c->followers,
+    *f = (struct follower){.next = c->log_follow->followers,
                            .c = c,
                            .x = x,
                            .job = job->id,
@@ -308,26 +316,39 @@ void serve_logs(void *arg, struct http_exchange *x)
                            .rank = rank,
                            .since_s = since_s,
                            .follow = follow != 0};
-    c->followers = f;
+    c->log_follow->followers = f;
     http_stream_start(x, "text/plain; charset=utf-8", on_closed, f);
-    loop_timer_set(c->follow_timer, 0);
+    loop_timer_set(c->log_follow->timer, 0);
 }
 
-int ctld_follow_init(struct ctld *c, struct error *err)
+int log_follow_init(struct ctld *c, struct error *err)
 {
-    return loop_timer_create(c->loop, on_look, c, &c->follow_timer, err);
+    c->log_follow = calloc(1, sizeof(*c->log_follow));
+    if (!c->log_follow)
+        return error_set(err, ERR_NOMEM, "logs");
+    return loop_timer_create(c->loop, on_look, c, &c->log_follow->timer, err);
 }
 
-void ctld_follow_clear(struct ctld *c)
+void log_follow_end(struct ctld *c)
 {
-    for (struct follower *f = c->followers, *next; f; f = next) {
+    struct log_follow *l = c->log_follow;
+    for (struct follower *f = l->followers, *next; f; f = next) {
         next = f->next;
         http_stream_end(f->x);
         f->closed = true;
         if (!f->reading)
             free(f);
     }
-    c->followers = NULL;
-    loop_source_destroy(c->follow_timer);
-    c->follow_timer = NULL;
+    l->followers = NULL;
+    loop_source_destroy(l->timer);
+    l->timer = NULL;
+}
+
+void log_follow_clear(struct ctld *c)
+{
+    if (!c->log_follow)
+        return;
+    log_follow_end(c);
+    free(c->log_follow);
+    c->log_follow = NULL;
 }

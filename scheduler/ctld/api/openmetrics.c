@@ -5,6 +5,8 @@
 
 #include "jobs/base/version.h"
 #include "jobs/reason.h"
+#include "scheduler/ctld/api/job_json.h"
+#include "scheduler/ctld/api/job_watch.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/maintenance/backup_schedule.h"
 #include "scheduler/ctld/maintenance/disk_space.h"
@@ -210,7 +212,7 @@ static int add_all(struct ctld *c, struct buf *b)
     int64_t total = 0, n_free = 0;
     double since_s;
     count_jobs(c, &n);
-    ctld_slots(c, &total, &n_free);
+    job_json_slots(c, &total, &n_free);
     int rc = family(b, "mgpu_build", "info", "The daemon's version.");
     rc |=
         buf_addf(b, NULL, "mgpu_build_info{version=\"%s\"} 1\n", MGPU_VERSION);
@@ -242,7 +244,7 @@ static int add_all(struct ctld *c, struct buf *b)
     rc |= one(b, "mgpu_writer_queued", "gauge", "Tasks before the writer.",
               thread_queued(c->writer));
     rc |= one(b, "mgpu_watchers", "gauge", "Open /v1/watch streams.",
-              ctld_n_watchers(c));
+              job_watch_count(c));
     rc |=
         one(b, "mgpu_steps_failed", "counter",
             "Engine steps whose events could not be stored.", s->steps_failed);

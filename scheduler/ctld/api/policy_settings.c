@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "jobs/base/log.h"
+#include "scheduler/ctld/api/job_json.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/maintenance/audit_log.h"
 
@@ -496,7 +497,7 @@ void serve_plan(void *arg, struct http_exchange *x)
         return;
     }
     const struct policy *policy = engine_policy(c->engine);
-    ctld_slots(c, &total, &n_free);
+    job_json_slots(c, &total, &n_free);
     ctld_reply(x, 200,
                json_pack("{s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:o}",
                          "schema", "mgpu.plan/1", "policy", policy->name,

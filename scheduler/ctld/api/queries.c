@@ -9,6 +9,8 @@
 #include "jobs/schema/schema.h"
 #include "jobs/spec/notify_target.h"
 #include "jobs/wire/wire.h"
+#include "scheduler/ctld/api/job_json.h"
+#include "scheduler/ctld/api/job_json_stream.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/maintenance/metrics_retention.h"
 
@@ -246,7 +248,7 @@ static json_t *job_reply(struct query *q, const struct job *job)
     if (buf_addf(&text, NULL, "[%s]", buf_str(&q->out)) == 0)
         attempts = json_loadb(buf_str(&text), text.len, 0, NULL);
     buf_clear(&text);
-    json_t *o = ctld_job_json(q->c, job, true);
+    json_t *o = job_json_value(q->c, job, true);
     if (!o || json_object_set_new(o, "spec", ctld_spec_json(job)) < 0 ||
         json_object_set_new(o, "dir", ctld_text(job->dir)) < 0) {
         json_decref(attempts);
@@ -254,7 +256,7 @@ static json_t *job_reply(struct query *q, const struct job *job)
         return NULL;
     }
     return json_pack("{s:s, s:o, s:o, s:o}", "schema", "mgpu.job/1", "job", o,
-                     "sweep", ctld_sweep_json(q->c, job), "attempts",
+                     "sweep", job_json_sweep(q->c, job), "attempts",
                      attempts ? attempts : json_array());
 }
 

@@ -1,7 +1,7 @@
 /* queue.c - GET /v1/jobs: the queue, and what has been.
  *
  * A list of 100,000 jobs takes half a second, and is made in slices; see
- * job_cursor.h. The walk comes by the newest first, and the list has them last.
+ * job_cursor.h. The cursor yields the newest first, and the list has it last.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -9,6 +9,8 @@
 
 #include "scheduler/ctld/api/job_cursor.h"
 #include "scheduler/ctld/api/job_filter.h"
+#include "scheduler/ctld/api/job_json.h"
+#include "scheduler/ctld/api/job_json_stream.h"
 #include "scheduler/ctld/ctld_internal.h"
 
 static const char end_of_list[] = "]}";
@@ -35,7 +37,7 @@ static json_t *queue_head(struct ctld *c, json_t *jobs)
 {
     const struct counts n = count_jobs(c);
     int64_t total = 0, n_free = 0;
-    ctld_slots(c, &total, &n_free);
+    job_json_slots(c, &total, &n_free);
     return json_pack("{s:s, s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
                      "schema", "mgpu.queue/1", "generated",
                      ctld_time(c->parts.clock->wall_s(c->parts.clock)),
@@ -126,7 +128,7 @@ static int add_job(void *arg, const struct job *j, struct error *err)
     struct list *l = arg;
     bool may = engine_may(l->c->engine, j, http_uid(l->x));
     buf_reset(&l->job);
-    if (ctld_add_job(l->c, j, may, l->members, &l->job, err) < 0 ||
+    if (job_json_add(l->c, j, may, l->members, &l->job, err) < 0 ||
         (l->has_some && buf_addstr(&l->job, ",", err) < 0))
         return -1;
     l->has_some = true;
@@ -154,8 +156,8 @@ static bool parse_members(struct http_exchange *x, uint64_t *ret)
 {
     const char *text = http_query(x, "fields");
     struct error err;
-    *ret = CTLD_ALL_MEMBERS;
-    if (!text || ctld_members_parse(text, ret, &err) == 0)
+    *ret = JOB_JSON_ALL_MEMBERS;
+    if (!text || job_json_members(text, ret, &err) == 0)
         return true;
     http_reply_err(x, &err);
     return false;
@@ -164,10 +166,10 @@ static bool parse_members(struct http_exchange *x, uint64_t *ret)
 void serve_queue(void *arg, struct http_exchange *x)
 {
     struct ctld *c = arg;
-    struct ctld_filter f;
+    struct job_filter f;
     uint64_t members = 0;
     struct error err = ERROR_INIT;
-    if (!ctld_admit(c, x) || !ctld_filter_parse(x, FILTER_OF_LIST, &f) ||
+    if (!ctld_admit(c, x) || !job_filter_parse(x, FILTER_OF_LIST, &f) ||
         !parse_members(x, &members))
         return;
     struct list *l =
@@ -179,12 +181,13 @@ void serve_queue(void *arg, struct http_exchange *x)
         http_reply_err(x, &err);
         return;
     }
-    const struct walk_conf walk = {.c = c,
-                                   .x = x,
-                                   .f = f,
-                                   .is_brief = ctld_members_are_brief(members),
-                                   .each = add_job,
-                                   .end = end_list,
-                                   .arg = l};
-    walk_start(&walk);
+    const struct job_cursor_conf cursor = {
+        .c = c,
+        .x = x,
+        .f = f,
+        .is_brief = job_json_members_are_brief(members),
+        .each = add_job,
+        .end = end_list,
+        .arg = l};
+    job_cursor_start(&cursor);
 }

@@ -14,18 +14,21 @@
  * job is the same: so what was told is kept, and a start that is now another
  * by more than anybody would mind is told anew, job_watch.c says how often.
  */
+#include "scheduler/ctld/api/start_estimates.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/base/clock.h"
+#include "scheduler/ctld/api/job_watch.h"
 #include "scheduler/ctld/ctld_internal.h"
 
 static const double FRESH_S = 5, SHARE = 20;
 /* Another start: by this, and by this part of the time until then. */
 static const double OTHER_S = 5, OTHER_SHARE = 0.1;
 
-struct ctld_forecast {
+struct start_estimates {
     struct engine_start starts[ENGINE_FORECASTS]; /* by number */
     size_t n;
     bool is_made;
@@ -38,16 +41,16 @@ struct ctld_forecast {
     size_t n_told;
 };
 
-int ctld_forecast_init(struct ctld *c, struct error *err)
+int start_estimates_init(struct ctld *c, struct error *err)
 {
-    c->forecast = calloc(1, sizeof(*c->forecast));
-    return c->forecast ? 0 : error_set(err, ERR_NOMEM, "forecast");
+    c->start_estimates = calloc(1, sizeof(*c->start_estimates));
+    return c->start_estimates ? 0 : error_set(err, ERR_NOMEM, "forecast");
 }
 
-void ctld_forecast_clear(struct ctld *c)
+void start_estimates_clear(struct ctld *c)
 {
-    free(c->forecast);
-    c->forecast = NULL;
+    free(c->start_estimates);
+    c->start_estimates = NULL;
 }
 
 static double now_s(void)
@@ -55,9 +58,9 @@ static double now_s(void)
     return clock_real.now_s(&clock_real);
 }
 
-int ctld_forecast_make(const struct ctld *c, struct error *err)
+int start_estimates_make(const struct ctld *c, struct error *err)
 {
-    struct ctld_forecast *f = c->forecast;
+    struct start_estimates *f = c->start_estimates;
     double from_s = now_s();
     uint64_t plans = engine_plans(c->engine);
     if (f->is_made && f->plans == plans && from_s - f->made_s < FRESH_S)
@@ -72,9 +75,9 @@ int ctld_forecast_make(const struct ctld *c, struct error *err)
     return 0;
 }
 
-void ctld_forecast_drop(struct ctld *c)
+void start_estimates_drop(struct ctld *c)
 {
-    c->forecast->is_made = false;
+    c->start_estimates->is_made = false;
 }
 
 static int by_id(const void *a, const void *b)
@@ -87,18 +90,18 @@ static int by_id(const void *a, const void *b)
 static const struct engine_start *find(const struct ctld *c,
                                        const struct job *j)
 {
-    struct ctld_forecast *f = c->forecast;
+    struct start_estimates *f = c->start_estimates;
     const struct engine_start key = {.id = j->id};
     if (j->state != JOB_QUEUED)
         return NULL;
     /* Without memory for a forecast nothing is known. */
     if ((!f->is_made || now_s() - f->made_s >= f->rest_s) &&
-        ctld_forecast_make(c, NULL) < 0)
+        start_estimates_make(c, NULL) < 0)
         return NULL;
     return bsearch(&key, f->starts, f->n, sizeof(key), by_id);
 }
 
-double ctld_forecast_s(const struct ctld *c, const struct job *j)
+double start_estimates_forecast_s(const struct ctld *c, const struct job *j)
 {
     if (j->state == JOB_QUEUED && isfinite(j->start_estimate_s))
         return j->start_estimate_s;
@@ -106,22 +109,22 @@ double ctld_forecast_s(const struct ctld *c, const struct job *j)
     return found ? found->start_s : (double)NAN;
 }
 
-double ctld_expected_s(const struct ctld *c, const struct job *j)
+double start_estimates_expected_s(const struct ctld *c, const struct job *j)
 {
     const struct engine_start *found = find(c, j);
     return found ? found->expected_s : (double)NAN;
 }
 
-double ctld_starts_s(const struct ctld *c, const struct job *j)
+double start_estimates_best_s(const struct ctld *c, const struct job *j)
 {
-    double at_s = ctld_expected_s(c, j);
-    return isfinite(at_s) ? at_s : ctld_forecast_s(c, j);
+    double at_s = start_estimates_expected_s(c, j);
+    return isfinite(at_s) ? at_s : start_estimates_forecast_s(c, j);
 }
 
 /* ---- what those who watch were told ---------------------------------------
  */
 
-static double told_of(const struct ctld_forecast *f, uint64_t id)
+static double told_of(const struct start_estimates *f, uint64_t id)
 {
     for (size_t i = 0; i < f->n_told; i++)
         if (f->told[i].id == id)
@@ -138,30 +141,30 @@ static bool is_other(double at_s, double told_s, double now_s)
 
 /* Of the first in the queue alone there is a start to be told; one that is
  * none of them any more has none. */
-void ctld_forecast_tell(struct ctld *c)
+void start_estimates_push(struct ctld *c)
 {
-    struct ctld_forecast *f = c->forecast;
+    struct start_estimates *f = c->start_estimates;
     struct told told[ENGINE_FORECASTS];
     double clock_s = c->parts.clock->now_s(c->parts.clock);
     size_t n = 0;
-    if (now_s() - f->made_s < f->rest_s || ctld_forecast_make(c, NULL) < 0)
+    if (now_s() - f->made_s < f->rest_s || start_estimates_make(c, NULL) < 0)
         return; /* the next time */
     for (size_t i = 0; i < f->n_told; i++) {
         const struct job *j = engine_job(c->engine, f->told[i].id);
         const struct engine_start key = {.id = f->told[i].id};
         if (j && j->state == JOB_QUEUED && isfinite(f->told[i].at_s) &&
             !bsearch(&key, f->starts, f->n, sizeof(key), by_id))
-            ctld_changed(c, key.id);
+            job_watch_changed(c, key.id);
     }
     for (size_t i = 0; i < f->n; i++) {
         const struct job *j = engine_job(c->engine, f->starts[i].id);
         if (!j || j->state != JOB_QUEUED)
             continue;
         struct told t = {.id = j->id, .at_s = told_of(f, j->id)};
-        double at_s = ctld_starts_s(c, j);
+        double at_s = start_estimates_best_s(c, j);
         if (is_other(at_s, t.at_s, clock_s)) {
             t.at_s = at_s;
-            ctld_changed(c, j->id);
+            job_watch_changed(c, j->id);
         }
         told[n++] = t;
     }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "jobs/base/version.h"
+#include "scheduler/ctld/api/job_json.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/loop/step_request.h"
 #include "scheduler/ctld/maintenance/backup_schedule.h"
@@ -51,7 +52,7 @@ void serve_status(void *arg, struct http_exchange *x)
     char state_db[640], metrics_db[640];
     if (!ctld_admit(c, x))
         return;
-    ctld_slots(c, &total, &n_free);
+    job_json_slots(c, &total, &n_free);
     (void)snprintf(state_db, sizeof(state_db), "%s/state.db", conf->state_dir);
     (void)snprintf(metrics_db, sizeof(metrics_db), "%s/metrics.db",
                    conf->state_dir);

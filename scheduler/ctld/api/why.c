@@ -13,6 +13,9 @@
 
 #include "jobs/reason.h"
 #include "jobs/text/scalar.h"
+#include "scheduler/ctld/api/job_json.h"
+#include "scheduler/ctld/api/job_json_stream.h"
+#include "scheduler/ctld/api/start_estimates.h"
 #include "scheduler/ctld/ctld_internal.h"
 
 enum { HOLDERS_MAX = 200, TEXT_CAP = 400 };
@@ -49,7 +52,7 @@ static int why_init(struct why *w, const struct ctld *c, const struct job *job,
         w->is_open[i] = engine_node_fits(c->engine, job, i, true);
     }
     if (engine_suppose(c->engine, job, &w->suppose, err) < 0 ||
-        ctld_forecast_make(c, err) < 0) {
+        start_estimates_make(c, err) < 0) {
         why_clear(w);
         return -1;
     }
@@ -158,8 +161,8 @@ static void add_ahead_reason(const struct why *w, json_t *list)
         !job->pending_id[0])
         return;
     for (size_t i = 0; i < w->n; i++)
-        n_free += ctld_take_free(w->nodes, i,
-                                 w->is_open[i] && w->nodes[i].is_up, &room);
+        n_free += job_json_take_free(w->nodes, i,
+                                     w->is_open[i] && w->nodes[i].is_up, &room);
     if (n_free >= job->gpus)
         return;
     (void)snprintf(text, sizeof(text),
@@ -305,7 +308,7 @@ static json_t *nodes_of(const struct why *w, int64_t *ret_total,
     *ret_total = *ret_free = 0;
     for (size_t i = 0; i < w->n; i++) {
         const struct alloc_node *node = &w->nodes[i];
-        *ret_free += ctld_take_free(
+        *ret_free += job_json_take_free(
             w->nodes, i, w->may[i] && w->is_open[i] && node->is_up, &room);
         if (!w->may[i])
             continue;
@@ -421,7 +424,7 @@ static json_t *expected_of(const struct why *w)
 {
     const struct engine_suppose *s = &w->suppose;
     const struct clock *clock = w->c->parts.clock;
-    double at_s = ctld_expected_s(w->c, w->job);
+    double at_s = start_estimates_expected_s(w->c, w->job);
     char text[TEXT_CAP] = "";
 
     if (isnan(at_s))
@@ -449,9 +452,10 @@ static json_t *expected_of(const struct why *w)
 static json_t *forecast_of(const struct why *w)
 {
     const struct clock *clock = w->c->parts.clock;
-    double in_s = isfinite(w->job->start_estimate_s)
-                      ? (double)NAN
-                      : ctld_forecast_s(w->c, w->job) - clock->now_s(clock);
+    double in_s =
+        isfinite(w->job->start_estimate_s)
+            ? (double)NAN
+            : start_estimates_forecast_s(w->c, w->job) - clock->now_s(clock);
     return json_pack("{s:o, s:o}", "start_forecast",
                      ctld_time(clock->wall_s(clock) + in_s), "forecast_basis",
                      ctld_text(isfinite(in_s) ? "each job ends at its time "
@@ -475,7 +479,7 @@ static json_t *reply(const struct why *w)
     json_t *o = json_pack(
         "{s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:I, "
         "s:o, s:o, s:o, s:o}",
-        "schema", "mgpu.why/1", "job", ctld_job_json(w->c, job, true), "since",
+        "schema", "mgpu.why/1", "job", job_json_value(w->c, job, true), "since",
         ctld_time(job->state_s), "for_s",
         ctld_num(clock->wall_s(clock) - job->state_s), "nodes_min",
         job->nodes_min, "nodes_max", job->nodes_max, "reasons", reasons_of(w),

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "scheduler/ctld/api/job_json_stream.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "tests/tap.h"
 
@@ -14,8 +15,8 @@ static void show(struct ctld *c, const struct job *j, struct buf *ret)
     uint64_t set = 0;
     struct error err = ERROR_INIT;
     buf_reset(ret);
-    if (ctld_members_parse("elapsed_s,left_s", &set, &err) < 0 ||
-        ctld_add_job(c, j, true, set, ret, &err) < 0)
+    if (job_json_members("elapsed_s,left_s", &set, &err) < 0 ||
+        job_json_add(c, j, true, set, ret, &err) < 0)
         tap_diag("%s", err.msg);
 }
 

@@ -8,6 +8,7 @@
  */
 #include <stdatomic.h>
 
+#include "scheduler/ctld/api/job_watch.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "tests/unit/ctld/rig.h"
 
@@ -25,7 +26,7 @@ static void change(void *arg)
     (void)arg;
     n_turns++;
     for (int i = 0; i < A_TURN; i++)
-        ctld_changed(r.ctld, job = job % JOBS + 1);
+        job_watch_changed(r.ctld, job = job % JOBS + 1);
     if (!ends) {
         loop_timer_set(changes, 0);
         return;
