@@ -18,10 +18,15 @@
 
 #include "jobs/base/log.h"
 #include "jobs/wire/wire.h"
+#include "scheduler/ctld/api/admin_actions.h"
+#include "scheduler/ctld/api/config_apply.h"
+#include "scheduler/ctld/api/drain_nodes.h"
 #include "scheduler/ctld/api/held_replies.h"
 #include "scheduler/ctld/api/job_cursor.h"
 #include "scheduler/ctld/api/job_watch.h"
 #include "scheduler/ctld/api/log_follow.h"
+#include "scheduler/ctld/api/policy_settings.h"
+#include "scheduler/ctld/api/reload_config.h"
 #include "scheduler/ctld/api/start_estimates.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/engine_loop.h"
@@ -122,7 +127,7 @@ static void log_corrupt(const struct engine *e)
 static int make_engine(struct ctld *c, struct error *err)
 {
     const struct ctld_conf *conf = c->parts.conf;
-    ctld_set_engine_conf(c);
+    config_apply_engine(c);
     struct engine_parts parts = {
         .clock = c->parts.clock,
         .policy = c->parts.policy,
@@ -258,7 +263,7 @@ static void on_hup(void *arg)
     struct ctld *c = arg;
     struct error err = ERROR_INIT;
     notify_reloading();
-    int rc = ctld_reload_signal(c, &err);
+    int rc = reload_config_by_signal(c, &err);
     notify_say(rc < 0 ? "READY=1\nSTATUS=reload failed, see the log"
                       : "READY=1\nSTATUS=");
 }
@@ -337,7 +342,8 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
     c->started_s = parts->clock->now_s(parts->clock);
     (void)snprintf(c->jobs_dir, sizeof(c->jobs_dir), "%s/jobs",
                    parts->conf->state_dir);
-    if (held_replies_init(c, err) < 0 || disk_space_init(c, err) < 0 ||
+    if (held_replies_init(c, err) < 0 || drain_nodes_init(c, err) < 0 ||
+        reload_config_init(c, err) < 0 || disk_space_init(c, err) < 0 ||
         metrics_damage_init(c, err) < 0 || loop_create(&c->loop, err) < 0 ||
         make_signals(c, err) < 0 ||
         thread_create(c->loop, "writer", WRITER_QUEUE, &c->writer, err) < 0 ||
@@ -349,10 +355,10 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         ctld_ingest_init(c, err) < 0 || job_watch_init(c, err) < 0 ||
         job_cursor_init(c, err) < 0 || log_follow_init(c, err) < 0 ||
         start_estimates_init(c, err) < 0 || make_engine(c, err) < 0 ||
-        ctld_admin_init(c, err) < 0 || ctld_policy_init(c, err) < 0 ||
-        make_http(c, err) < 0 || backup_schedule_init(c, err) < 0 ||
-        job_retention_init(c, err) < 0 || metrics_retention_init(c, err) < 0 ||
-        malloc_trim_init(c, err) < 0) {
+        policy_settings_init(c, err) < 0 || admin_actions_init(c, err) < 0 ||
+        policy_settings_start(c, err) < 0 || make_http(c, err) < 0 ||
+        backup_schedule_init(c, err) < 0 || job_retention_init(c, err) < 0 ||
+        metrics_retention_init(c, err) < 0 || malloc_trim_init(c, err) < 0) {
         ctld_destroy(c);
         return -1;
     }
@@ -417,8 +423,9 @@ void ctld_destroy(struct ctld *c)
     http_server_destroy(c->http);
     http_server_destroy(c->scrape);
     engine_destroy(c->engine);
-    audit_close(c->audit);
-    ctld_drains_clear(c);
+    admin_actions_clear(c);
+    drain_nodes_clear(c);
+    reload_config_clear(c);
     loop_source_destroy(c->term);
     loop_source_destroy(c->intr);
     loop_source_destroy(c->hup);
@@ -426,7 +433,7 @@ void ctld_destroy(struct ctld *c)
     loop_source_destroy(c->child);
     loop_source_destroy(c->stop_timer);
     loop_source_destroy(c->watchdog);
-    loop_source_destroy(c->policy_timer);
+    policy_settings_clear(c);
     ctld_sealed_clear(c);
     backup_schedule_clear(c);
     metrics_retention_clear(c);

@@ -45,38 +45,6 @@ struct ctld_rate {
 struct intake;
 struct users;
 
-struct ctld_pause {
-    bool is_on;
-    int64_t uid; /* who did it */
-    char since[WIRE_TIME_CAP], why[WIRE_PAUSE_WHY_CAP];
-};
-
-struct ctld_reloaded {
-    char at[WIRE_TIME_CAP]; /* "": not yet */
-    bool is_ok;
-    char why[256], changed[1024], waiting[1024];
-};
-
-/* A node on which an administrator lets nothing new start; drain_nodes.c. */
-struct ctld_drain {
-    char node[ALLOC_NODE_NAME_CAP], why[WIRE_DRAIN_WHY_CAP];
-    char since[WIRE_TIME_CAP];
-    int64_t uid;
-};
-
-/* A key that an administrator set, on top of the file; policy_settings.c. */
-enum { CTLD_SETS_MAX = 32 };
-struct ctld_set {
-    char key[64], value[64];
-    char at[WIRE_TIME_CAP];
-    int64_t uid;    /* who set it */
-    double until_s; /* seconds since 1970; INFINITY: until it is reset */
-};
-struct ctld_policy {
-    struct ctld_set sets[CTLD_SETS_MAX];
-    size_t n;
-};
-
 struct ctld {
     struct ctld_parts parts;
     struct ctld_conf conf; /* what parts.conf is */
@@ -126,13 +94,10 @@ struct ctld {
     struct malloc_trim *malloc_trim;
     struct job_retention *job_retention;
     struct audit *audit;
-    struct ctld_pause pause;
-    struct ctld_reloaded reloaded;
-    struct ctld_policy policy;
-    struct ctld_drain *drains;      /* owned, as the next [n_drains] */
-    struct engine_drained *drained; /* the same for the engine */
-    size_t n_drains;
-    struct loop_source *policy_timer;
+    struct admin_actions *admin_actions;
+    struct reload_config *reload_config;
+    struct policy_settings *policy_settings;
+    struct drained_nodes *drained_nodes;
 
     struct ctld_stats stats;
 
@@ -157,25 +122,6 @@ struct notices_counts ctld_notice_counts(struct ctld *c);
  * err  ERR_INVAL, with the key */
 int ctld_notice_check(const struct job_spec *spec, bool has_program,
                       struct error *err) MUST_CHECK;
-
-/* ---- ctld.c ---------------------------------------------------------------
- */
-/* Reads the configuration again, for uid; the log says what came of it.
- * err  ERR_CONFIG nothing is changed */
-/* By signal, which is nobody's in particular: the daemon's own user's. With its
- * line, unless nothing is different since the last. */
-int ctld_reload_signal(struct ctld *c, struct error *err) MUST_CHECK;
-/* {KEY: {"old": .., "value": ..}} of what is taken up at once; either may be
- * NULL: {}. */
-json_t *ctld_conf_changes(const struct conf *from, const struct conf *to);
-/* A value as a file would have it; JSON null without one. */
-json_t *ctld_conf_value(const struct conf *c, const char *key);
-/* ---- config_apply.c --------------------------------------------------------
- */
-/* What parts.reload() answered is in force from now on. */
-void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f);
-/* c->engine_conf is what c->conf and the drained nodes say. */
-void ctld_set_engine_conf(struct ctld *c);
 
 /* ---- job_submit.c ---------------------------------------------------------
  */
@@ -299,37 +245,7 @@ const char *ctld_node_state(const struct alloc_node *nodes, size_t n, size_t i);
 /* {"name","is_ok","since","why"} */
 json_t *ctld_allocator_state(const struct ctld *c);
 
-/* ---- admin_actions.c ------------------------------------------------------
- */
-/* Reads admin.log, and is as it says. The engine is there. */
-int ctld_admin_init(struct ctld *c, struct error *err) MUST_CHECK;
 bool ctld_admit_admin(struct ctld *c, struct http_exchange *x);
-json_t *ctld_pause_json(const struct ctld *c);  /* null: it is not paused */
-json_t *ctld_reload_json(const struct ctld *c); /* null: not yet */
-
-/* ---- drain_nodes.c ---------------------------------------------------------
- */
-/* A line of admin.log about a node; is_drain: else it is in use again.
- * err  ERR_NOMEM nothing is changed */
-int ctld_drain_deed(struct ctld *c, const char *node, bool is_drain,
-                    int64_t uid, const char *at, const char *why,
-                    struct error *err) MUST_CHECK;
-json_t *ctld_drains_json(const struct ctld *c);
-void ctld_drains_clear(struct ctld *c);
-/* Of the request of an administrator that names a node; replies. */
-void ctld_serve_drain(struct ctld *c, struct http_exchange *x,
-                      const json_t *body, bool is_drain, const char *why);
-
-/* ---- policy_settings.c -----------------------------------------------------
- */
-/* A line "policy" of admin.log, read at the start. */
-void ctld_policy_deed(struct ctld *c, const char *at, int64_t uid,
-                      const json_t *detail);
-/* After admin.log: what is set is in force. */
-int ctld_policy_init(struct ctld *c, struct error *err) MUST_CHECK;
-/* What is set, for parts.reload(); borrows from p. Returns how many. */
-size_t ctld_policy_sets(const struct ctld_policy *p,
-                        struct spec_set ret[CTLD_SETS_MAX]);
 
 /* ---- metrics_listener.c, openmetrics.c -------------------------------------
  */

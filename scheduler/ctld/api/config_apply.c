@@ -1,13 +1,19 @@
-/* config_apply.c - put a configuration in force that was read again. */
+/* config_apply.c - put a configuration in force: at the start, and after
+ * mgpu.yaml was read again or a key of the policy was set. */
+#include "scheduler/ctld/api/config_apply.h"
+
 #include "jobs/base/log.h"
+#include "scheduler/ctld/api/drain_nodes.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/loop/step_request.h"
 #include "scheduler/ctld/maintenance/backup_schedule.h"
 #include "scheduler/ctld/maintenance/metrics_retention.h"
 
-void ctld_set_engine_conf(struct ctld *c)
+void config_apply_engine(struct ctld *c)
 {
     const struct ctld_conf *conf = c->parts.conf;
+    size_t n_drained = 0;
+    const struct engine_drained *drained = drain_nodes_of_engine(c, &n_drained);
     c->engine_conf = (struct engine_conf){
         .cluster = conf->cluster,
         .jobs_dir = c->jobs_dir,
@@ -31,12 +37,12 @@ void ctld_set_engine_conf(struct ctld *c)
         .memory_per_gpu_bytes = conf->memory_per_gpu_bytes,
         .gpu_memory = conf->gpu_memory,
         .submit_ahead = conf->submit_ahead,
-        .drained = c->drained,
-        .n_drained = c->n_drains,
+        .drained = drained,
+        .n_drained = n_drained,
     };
 }
 
-void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
+void config_apply_fresh(struct ctld *c, const struct ctld_fresh *f)
 {
     struct ctld_conf *conf = &c->conf;
     struct error err = ERROR_INIT;
@@ -73,7 +79,7 @@ void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->where = f->conf.where;
     conf->memory_per_gpu_bytes = f->conf.memory_per_gpu_bytes;
     conf->gpu_memory = f->conf.gpu_memory;
-    ctld_set_engine_conf(c);
+    config_apply_engine(c);
     backup_schedule_restart(c);
     metrics_retention_restart(c);
     log_set_level(f->level);

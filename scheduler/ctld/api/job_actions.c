@@ -1,12 +1,14 @@
-/* job_actions.c - what users ask for: cancel, hold, release; a submit is in
- * job_submit.c. */
+/* job_actions.c - cancel, hold, release, requeue and prioritise jobs.
+ *
+ * A submit is in job_submit.c. The engine decides who may do what.
+ */
 #include <string.h>
 
 #include "jobs/base/signals.h"
 #include "scheduler/ctld/api/held_replies.h"
 #include "scheduler/ctld/ctld_internal.h"
 
-/* What a request for a job, or for all of a sweep, is to do. */
+/* Cancels or signals a job, or all tasks of a sweep. */
 static int cancel_target(struct ctld *c, const struct target *t, int64_t uid,
                          const json_t *name, struct error *err)
 {
@@ -65,4 +67,47 @@ void serve_hold(void *arg, struct http_exchange *x)
 void serve_release(void *arg, struct http_exchange *x)
 {
     set_hold(arg, x, false);
+}
+
+void serve_requeue(void *arg, struct http_exchange *x)
+{
+    struct ctld *c = arg;
+    struct error err = ERROR_INIT;
+    uint64_t id = 0;
+    if (!ctld_admit(c, x) || !ctld_param_one(c, x, &id))
+        return;
+    if (engine_requeue(c->engine, id, http_uid(x), &err) < 0)
+        http_reply_err(x, &err);
+    else
+        held_replies_add(c, x, 200, id);
+}
+
+static int set_priority(struct ctld *c, struct http_exchange *x, uint64_t id,
+                        const json_t *body, struct error *err)
+{
+    const json_t *n = json_object_get(body, "priority");
+    if (json_is_true(json_object_get(body, "top")))
+        return engine_top(c->engine, id, http_uid(x), err);
+    json_int_t v = json_integer_value(n);
+    if (!json_is_integer(n) || v < INT32_MIN || v > INT32_MAX)
+        return error_set(err, ERR_INVAL,
+                         "expected {\"priority\":N} or {\"top\":true}");
+    return engine_prioritise(c->engine, id, http_uid(x), (int32_t)v, err);
+}
+
+void serve_priority(void *arg, struct http_exchange *x)
+{
+    struct ctld *c = arg;
+    struct error err = ERROR_INIT;
+    uint64_t id = 0;
+    json_t *body =
+        ctld_admit(c, x) && ctld_param_one(c, x, &id) ? ctld_body(x) : NULL;
+    if (!body)
+        return;
+    int rc = set_priority(c, x, id, body, &err);
+    json_decref(body);
+    if (rc < 0)
+        http_reply_err(x, &err);
+    else
+        held_replies_add(c, x, 200, id);
 }

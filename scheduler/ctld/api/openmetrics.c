@@ -5,8 +5,12 @@
 
 #include "jobs/base/version.h"
 #include "jobs/reason.h"
+#include "scheduler/ctld/api/admin_actions.h"
+#include "scheduler/ctld/api/drain_nodes.h"
 #include "scheduler/ctld/api/job_json.h"
 #include "scheduler/ctld/api/job_watch.h"
+#include "scheduler/ctld/api/policy_settings.h"
+#include "scheduler/ctld/api/reload_config.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/maintenance/backup_schedule.h"
 #include "scheduler/ctld/maintenance/disk_space.h"
@@ -192,17 +196,20 @@ static uint64_t n_failed(const struct ctld *c)
 /* What an administrator has done, and may have forgotten. */
 static int add_admin(struct buf *b, const struct ctld *c)
 {
-    int rc = one(b, "mgpu_paused", "gauge",
-                 "1: an administrator has paused starts.", c->pause.is_on);
+    size_t n_drained = 0;
+    (void)drain_nodes_of_engine(c, &n_drained);
+    int rc =
+        one(b, "mgpu_paused", "gauge", "1: an administrator has paused starts.",
+            admin_actions_is_paused(c));
     rc |= one(b, "mgpu_nodes_drained", "gauge",
-              "Nodes that administrators keep jobs away from.", c->n_drains);
+              "Nodes that administrators keep jobs away from.", n_drained);
     rc |= one(b, "mgpu_gpus_drained", "gauge",
               "GPUs that failed, and get nothing new.", n_failed(c));
     rc |= one(b, "mgpu_policy_set", "gauge",
-              "Keys that are set over mgpu.yaml.", c->policy.n);
+              "Keys that are set over mgpu.yaml.", policy_settings_count(c));
     return rc | one(b, "mgpu_reload_failed", "gauge",
                     "1: mgpu.yaml was refused when it was last read again.",
-                    c->reloaded.at[0] && !c->reloaded.is_ok);
+                    reload_config_has_failed(c));
 }
 
 static int add_all(struct ctld *c, struct buf *b)

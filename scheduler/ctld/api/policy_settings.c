@@ -1,65 +1,87 @@
-/* policy_settings.c - what decides which job gets what: shown, changed,
- * explained.
+/* policy_settings.c - show, change and explain what decides which job starts
+ * next.
  *
  * A key that an administrator sets stays set when mgpu.yaml is read again and
- * when the daemon starts again, until it is reset or its time is over. Each
- * change is a line of admin.log with what was before, and the lines are all
- * that is kept: read from the first, they say what is set now.
+ * when the daemon restarts, until it is reset or its time is over. Each change
+ * is a line of admin.log with the value before. These lines are all that the
+ * daemon keeps: read from the first, they say which keys are set now.
  */
+#include "scheduler/ctld/api/policy_settings.h"
+
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/base/log.h"
+#include "scheduler/ctld/api/admin_actions.h"
+#include "scheduler/ctld/api/config_apply.h"
 #include "scheduler/ctld/api/job_json.h"
+#include "scheduler/ctld/api/reload_config.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/maintenance/audit_log.h"
 
 enum { PLAN_ROWS_MAX = 1000 };
 static const double FOR_MAX_S = 366 * 86400.0;
 
+struct setting {
+    char key[64], value[64];
+    char at[WIRE_TIME_CAP];
+    int64_t uid;    /* of the administrator */
+    double until_s; /* seconds since 1970; INFINITY: until it is reset */
+};
+
+struct settings {
+    struct setting v[POLICY_SETTINGS_MAX];
+    size_t n;
+};
+
+struct policy_settings {
+    struct settings now;
+    struct loop_source *timer; /* the next of them expires */
+};
+
 /* ---- what is set -----------------------------------------------------------
  */
-static struct ctld_set *find_set(struct ctld_policy *p, const char *key)
+static struct setting *find_set(struct settings *p, const char *key)
 {
     for (size_t i = 0; i < p->n; i++)
-        if (strcmp(p->sets[i].key, key) == 0)
-            return &p->sets[i];
+        if (strcmp(p->v[i].key, key) == 0)
+            return &p->v[i];
     return NULL;
 }
 
-static void unset(struct ctld_policy *p, const char *key)
+static void unset(struct settings *p, const char *key)
 {
-    struct ctld_set *s = find_set(p, key);
+    struct setting *s = find_set(p, key);
     if (s)
-        *s = p->sets[--p->n];
+        *s = p->v[--p->n];
 }
 
 /* err  ERR_LIMIT */
-static int put(struct ctld_policy *p, const struct ctld_set *s,
-               struct error *err)
+static int put(struct settings *p, const struct setting *s, struct error *err)
 {
-    struct ctld_set *old = find_set(p, s->key);
-    if (!old && p->n == CTLD_SETS_MAX)
+    struct setting *old = find_set(p, s->key);
+    if (!old && p->n == POLICY_SETTINGS_MAX)
         return error_set(err, ERR_LIMIT, "more than %d keys are set",
-                         (int)CTLD_SETS_MAX);
-    *(old ? old : &p->sets[p->n++]) = *s;
+                         (int)POLICY_SETTINGS_MAX);
+    *(old ? old : &p->v[p->n++]) = *s;
     return 0;
 }
 
-size_t ctld_policy_sets(const struct ctld_policy *p,
-                        struct spec_set ret[CTLD_SETS_MAX])
+static size_t sets_of(const struct settings *p,
+                      struct spec_set ret[POLICY_SETTINGS_MAX])
 {
     for (size_t i = 0; i < p->n; i++)
-        ret[i] = (struct spec_set){.key = p->sets[i].key,
-                                   .value = p->sets[i].value,
+        ret[i] = (struct spec_set){.key = p->v[i].key,
+                                   .value = p->v[i].value,
                                    .option = "mgpu-admin policy set"};
     return p->n;
 }
 
 /* One key of a request, or of a line of admin.log. */
 static int make_set(const char *key, const char *value, int64_t uid,
-                    const char *at, double until_s, struct ctld_set *ret,
+                    const char *at, double until_s, struct setting *ret,
                     struct error *err)
 {
     if (!value || strlen(key) >= sizeof(ret->key) ||
@@ -68,7 +90,7 @@ static int make_set(const char *key, const char *value, int64_t uid,
                          "set: expected {\"KEY\":\"VALUE\"}, each of less than "
                          "%zu bytes",
                          sizeof(ret->key));
-    *ret = (struct ctld_set){.uid = uid, .until_s = until_s};
+    *ret = (struct setting){.uid = uid, .until_s = until_s};
     (void)snprintf(ret->key, sizeof(ret->key), "%s", key);
     (void)snprintf(ret->value, sizeof(ret->value), "%s", value);
     (void)snprintf(ret->at, sizeof(ret->at), "%s", at);
@@ -77,58 +99,58 @@ static int make_set(const char *key, const char *value, int64_t uid,
 
 /* ---- lines of admin.log ----------------------------------------------------
  */
-void ctld_policy_deed(struct ctld *c, const char *at, int64_t uid,
-                      const json_t *detail)
+void policy_settings_repeat(struct ctld *c, const char *at, int64_t uid,
+                            const json_t *detail)
 {
     const char *key;
     json_t *v;
     json_object_foreach(json_object_get(detail, "unset"), key, v)
     {
-        unset(&c->policy, key);
+        unset(&c->policy_settings->now, key);
     }
     json_object_foreach(json_object_get(detail, "set"), key, v)
     {
         const json_t *until = json_object_get(v, "until_s");
         struct error err = ERROR_INIT;
-        struct ctld_set s;
+        struct setting s;
         if (make_set(key, json_string_value(json_object_get(v, "value")), uid,
                      at,
                      json_is_number(until) ? json_number_value(until)
                                            : (double)INFINITY,
                      &s, &err) < 0 ||
-            put(&c->policy, &s, &err) < 0)
+            put(&c->policy_settings->now, &s, &err) < 0)
             log_warn("admin", "a line of admin.log is passed over why=\"%s\"",
                      err.msg);
     }
 }
 
-/* What want has and the policy has not, and back; `then` is what comes of it.
- * What goes was in force, but at a start in the life before: the configuration
- * does not have it. */
-static json_t *difference(struct ctld *c, struct ctld_policy *want,
+/* The detail of the line: keys that are new in `want`, and keys that are not in
+ * it any more. `then` is the configuration that results. The old value of a key
+ * that goes is the set one: at a start the configuration does not have it. */
+static json_t *difference(struct ctld *c, struct settings *want,
                           const struct conf *then)
 {
     json_t *set = json_object(), *gone = json_object();
     for (size_t i = 0; i < want->n; i++) {
-        const struct ctld_set *s = &want->sets[i];
-        const struct ctld_set *old = find_set(&c->policy, s->key);
+        const struct setting *s = &want->v[i];
+        const struct setting *old = find_set(&c->policy_settings->now, s->key);
         if (old && strcmp(old->value, s->value) == 0 &&
             strcmp(old->at, s->at) == 0)
             continue;
         json_t *o = json_pack("{s:o, s:o}", "old",
-                              ctld_conf_value(c->parts.source, s->key), "value",
-                              ctld_text(s->value));
+                              reload_config_value(c->parts.source, s->key),
+                              "value", ctld_text(s->value));
         if (isfinite(s->until_s))
             (void)json_object_set_new(o, "until_s", json_real(s->until_s));
         (void)json_object_set_new(set, s->key, o);
     }
-    for (size_t i = 0; i < c->policy.n; i++) {
-        const struct ctld_set *old = &c->policy.sets[i];
+    for (size_t i = 0; i < c->policy_settings->now.n; i++) {
+        const struct setting *old = &c->policy_settings->now.v[i];
         if (!find_set(want, old->key))
             (void)json_object_set_new(
                 gone, old->key,
                 json_pack("{s:o, s:o}", "old", ctld_text(old->value), "value",
-                          ctld_conf_value(then, old->key)));
+                          reload_config_value(then, old->key)));
     }
     return json_pack("{s:o, s:o}", "set", set, "unset", gone);
 }
@@ -139,48 +161,49 @@ static void arm(struct ctld *c)
 {
     double next_s = INFINITY;
     double now_s = c->parts.clock->wall_s(c->parts.clock);
-    for (size_t i = 0; i < c->policy.n; i++)
-        next_s = fmin(next_s, c->policy.sets[i].until_s - now_s);
+    for (size_t i = 0; i < c->policy_settings->now.n; i++)
+        next_s = fmin(next_s, c->policy_settings->now.v[i].until_s - now_s);
     if (isfinite(next_s))
-        loop_timer_set(c->policy_timer, fmin(fmax(next_s, 0.01), 3600));
+        loop_timer_set(c->policy_settings->timer,
+                       fmin(fmax(next_s, 0.01), 3600));
 }
 
-/* All or nothing: what is not valid with the rest of the configuration, or
- * cannot be stored, changes nothing. */
-static int take(struct ctld *c, struct ctld_policy *want, int64_t uid,
+/* Sets all of `want` or nothing: it must be valid with the rest of the
+ * configuration, and the line must be durable. */
+static int take(struct ctld *c, struct settings *want, int64_t uid,
                 const char *why, struct error *err)
 {
-    struct spec_set sets[CTLD_SETS_MAX];
+    struct spec_set sets[POLICY_SETTINGS_MAX];
     struct ctld_fresh fresh;
     double now_s = c->parts.clock->wall_s(c->parts.clock);
 
     if (!c->parts.reload)
         return error_set(err, ERR_CONFIG, "there is no configuration");
-    if (c->parts.reload(c->parts.reload_arg, false, sets,
-                        ctld_policy_sets(want, sets), &fresh, err) < 0)
+    if (c->parts.reload(c->parts.reload_arg, false, sets, sets_of(want, sets),
+                        &fresh, err) < 0)
         return -1;
     json_t *detail = difference(c, want, fresh.source);
     if (detail && why)
         (void)json_object_set_new(detail, "why", ctld_text(why));
     if (audit_add(c->audit, now_s, uid, "policy", detail, err) < 0)
         return -1;
-    c->policy = *want;
-    ctld_take_fresh(c, &fresh);
+    c->policy_settings->now = *want;
+    config_apply_fresh(c, &fresh);
     log_notice("admin", "policy uid=%lld changed=\"%s\"", (long long)uid,
                fresh.changed);
     arm(c);
     return 0;
 }
 
-/* Those whose time is over go; so says the daemon's own user. */
+/* Drops keys whose time is over, in the name of the daemon's own user. */
 static int expire(struct ctld *c, struct error *err)
 {
-    struct ctld_policy want = {.n = 0};
+    struct settings want = {.n = 0};
     double now_s = c->parts.clock->wall_s(c->parts.clock);
-    for (size_t i = 0; i < c->policy.n; i++)
-        if (c->policy.sets[i].until_s > now_s)
-            want.sets[want.n++] = c->policy.sets[i];
-    if (want.n == c->policy.n)
+    for (size_t i = 0; i < c->policy_settings->now.n; i++)
+        if (c->policy_settings->now.v[i].until_s > now_s)
+            want.v[want.n++] = c->policy_settings->now.v[i];
+    if (want.n == c->policy_settings->now.n)
         return 0;
     return take(c, &want, c->parts.conf->uid, "its time is over", err);
 }
@@ -193,30 +216,30 @@ static void on_timer(void *arg)
         return;
     if (expire(c, &err) < 0) {
         log_err("admin", "what was set for a time stays why=\"%s\"", err.msg);
-        loop_timer_set(c->policy_timer, 60);
+        loop_timer_set(c->policy_settings->timer, 60);
         return;
     }
     arm(c);
 }
 
-/* What was set was valid then; the file may be another one by now. */
-static int start(struct ctld *c, struct error *err)
+/* The keys were valid when they were set; the file may have changed since. */
+int policy_settings_start(struct ctld *c, struct error *err)
 {
-    struct spec_set sets[CTLD_SETS_MAX];
+    struct spec_set sets[POLICY_SETTINGS_MAX];
     struct ctld_fresh fresh;
-    struct ctld_policy none = {.n = 0};
+    struct settings none = {.n = 0};
     struct error why = ERROR_INIT;
 
-    if (c->policy.n == 0 || !c->parts.reload)
+    if (c->policy_settings->now.n == 0 || !c->parts.reload)
         return 0;
-    if (expire(c, &why) < 0) /* what is left may be what is wrong */
+    if (expire(c, &why) < 0) /* the others may be what is wrong */
         log_err("admin", "what was set for a time stays why=\"%s\"", why.msg);
-    if (c->policy.n == 0)
+    if (c->policy_settings->now.n == 0)
         return 0;
     if (c->parts.reload(c->parts.reload_arg, false, sets,
-                        ctld_policy_sets(&c->policy, sets), &fresh,
+                        sets_of(&c->policy_settings->now, sets), &fresh,
                         &why) == 0) {
-        ctld_take_fresh(c, &fresh);
+        config_apply_fresh(c, &fresh);
         arm(c);
         return 0;
     }
@@ -227,12 +250,35 @@ static int start(struct ctld *c, struct error *err)
     return take(c, &none, c->parts.conf->uid, why.msg, err);
 }
 
-int ctld_policy_init(struct ctld *c, struct error *err)
+int policy_settings_init(struct ctld *c, struct error *err)
 {
-    if (loop_timer_create(c->loop, on_timer, c, &c->policy_timer, err) < 0)
+    struct policy_settings *p = c->policy_settings = calloc(1, sizeof(*p));
+    if (!p)
+        return error_set(err, ERR_NOMEM, "policy");
+    if (loop_timer_create(c->loop, on_timer, c, &p->timer, err) < 0)
         return -1;
-    loop_source_name(c->policy_timer, "policy timer");
-    return start(c, err);
+    loop_source_name(p->timer, "policy timer");
+    return 0;
+}
+
+void policy_settings_clear(struct ctld *c)
+{
+    if (!c->policy_settings)
+        return;
+    loop_source_destroy(c->policy_settings->timer);
+    free(c->policy_settings);
+    c->policy_settings = NULL;
+}
+
+size_t policy_settings_of_conf(const struct ctld *c,
+                               struct spec_set ret[POLICY_SETTINGS_MAX])
+{
+    return sets_of(&c->policy_settings->now, ret);
+}
+
+size_t policy_settings_count(const struct ctld *c)
+{
+    return c->policy_settings->now.n;
 }
 
 /* ---- GET /v1/policy --------------------------------------------------------
@@ -245,10 +291,10 @@ struct showing {
 static void show_key(void *arg, const struct conf_value *v)
 {
     struct showing *s = arg;
-    struct ctld_policy *p = (struct ctld_policy *)&s->c->policy;
+    struct settings *p = (struct settings *)&s->c->policy_settings->now;
     if (v->key != CONF_POLICY && v->key != CONF_POLICY_AT_START)
         return;
-    const struct ctld_set *set = find_set(p, v->path);
+    const struct setting *set = find_set(p, v->path);
     const char *origin = set                        ? "set"
                          : v->line == CONF_BUILT_IN ? "default"
                                                     : "file";
@@ -310,11 +356,11 @@ static int check_key(const char *key, struct error *err)
                          "'%s' is read when the daemon starts: change "
                          "mgpu.yaml",
                          key);
-    return 0; /* what is unknown the parser names better */
+    return 0; /* the parser has a better error for unknown keys */
 }
 
 static int add_sets(struct ctld *c, const json_t *body, int64_t uid,
-                    struct ctld_policy *want, struct error *err)
+                    struct settings *want, struct error *err)
 {
     const json_t *for_s = json_object_get(body, "for_s");
     double now_s = c->parts.clock->wall_s(c->parts.clock);
@@ -332,7 +378,7 @@ static int add_sets(struct ctld *c, const json_t *body, int64_t uid,
     wire_time(now_s, at);
     json_object_foreach(json_object_get(body, "set"), key, v)
     {
-        struct ctld_set s;
+        struct setting s;
         if (check_key(key, err) < 0 ||
             make_set(key, json_string_value(v), uid, at, until_s, &s, err) <
                 0 ||
@@ -342,7 +388,7 @@ static int add_sets(struct ctld *c, const json_t *body, int64_t uid,
     return 0;
 }
 
-static int drop_sets(const json_t *list, struct ctld_policy *want,
+static int drop_sets(const json_t *list, struct settings *want,
                      struct error *err)
 {
     size_t i;
@@ -360,13 +406,13 @@ static int drop_sets(const json_t *list, struct ctld_policy *want,
     return 0;
 }
 
-/* To set what is set, for good as before, is no deed; nor is to reset what
- * nobody has set. What is for a time begins anew. */
-static bool is_same(struct ctld_policy *now, const struct ctld_policy *want)
+/* Whether the request changes nothing. A key that is set for a time starts its
+ * time anew, and so is a change. */
+static bool is_same(struct settings *now, const struct settings *want)
 {
     for (size_t i = 0; i < want->n; i++) {
-        const struct ctld_set *s = &want->sets[i];
-        const struct ctld_set *old = find_set(now, s->key);
+        const struct setting *s = &want->v[i];
+        const struct setting *old = find_set(now, s->key);
         if (!old || strcmp(old->value, s->value) != 0 ||
             isfinite(old->until_s) || isfinite(s->until_s))
             return false;
@@ -390,7 +436,7 @@ void serve_policy_set(void *arg, struct http_exchange *x)
     json_t *body = ctld_admit_admin(c, x) ? ctld_body(x) : NULL;
     if (!body)
         return;
-    struct ctld_policy want = c->policy;
+    struct settings want = c->policy_settings->now;
     int64_t uid = http_uid(x);
     int rc = is_form(body)
                  ? drop_sets(json_object_get(body, "unset"), &want, &err)
@@ -400,7 +446,7 @@ void serve_policy_set(void *arg, struct http_exchange *x)
     if (rc == 0)
         rc = add_sets(c, body, uid, &want, &err);
     json_decref(body);
-    if (rc == 0 && !is_same(&c->policy, &want))
+    if (rc == 0 && !is_same(&c->policy_settings->now, &want))
         rc = take(c, &want, uid, NULL, &err);
     if (rc < 0)
         http_reply_err(x, &err);
@@ -503,7 +549,7 @@ void serve_plan(void *arg, struct http_exchange *x)
                          "schema", "mgpu.plan/1", "policy", policy->name,
                          "summary", policy->summary, "generated",
                          ctld_time(c->parts.clock->wall_s(c->parts.clock)),
-                         "paused", ctld_pause_json(c), "gpus_total",
+                         "paused", admin_actions_pause_json(c), "gpus_total",
                          (json_int_t)total, "gpus_free", (json_int_t)n_free,
                          "n_more", (json_int_t)p.n_more, "jobs", p.rows));
 }

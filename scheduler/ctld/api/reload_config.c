@@ -1,11 +1,23 @@
-/* reload_config.c - mgpu.yaml is read again, by request or by signal, and what
- * comes of it is a line of admin.log: who, and each key from what to what. */
+/* reload_config.c - read mgpu.yaml again, by request or by signal. The result
+ * is a line of admin.log: the administrator, and each key with its old and its
+ * new value. */
+#include "scheduler/ctld/api/reload_config.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/base/log.h"
+#include "scheduler/ctld/api/config_apply.h"
+#include "scheduler/ctld/api/policy_settings.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/maintenance/audit_log.h"
+
+struct reload_config {
+    char at[WIRE_TIME_CAP]; /* of the last reload; "": there was none */
+    bool is_ok;
+    char why[256], changed[1024], waiting[1024];
+};
 
 /* ---- what changes ----------------------------------------------------------
  */
@@ -22,7 +34,7 @@ static void look(void *arg, const struct conf_value *v)
         l->value = ctld_text(v->value);
 }
 
-json_t *ctld_conf_value(const struct conf *c, const char *key)
+json_t *reload_config_value(const struct conf *c, const char *key)
 {
     struct lookup l = {.key = key};
     if (c && conf_each_value(c, look, &l, NULL) < 0) {
@@ -43,11 +55,13 @@ static void add_change(void *arg, const char *path, bool is_live)
     if (is_live)
         (void)json_object_set_new(
             s->set, path,
-            json_pack("{s:o, s:o}", "old", ctld_conf_value(s->from, path),
-                      "value", ctld_conf_value(s->to, path)));
+            json_pack("{s:o, s:o}", "old", reload_config_value(s->from, path),
+                      "value", reload_config_value(s->to, path)));
 }
 
-json_t *ctld_conf_changes(const struct conf *from, const struct conf *to)
+/* {KEY: {"old": .., "value": ..}} of keys that take effect at once; {} if
+ * either is NULL. */
+static json_t *changes_json(const struct conf *from, const struct conf *to)
 {
     struct changes s = {from, to, json_object()};
     if (from && to)
@@ -57,9 +71,9 @@ json_t *ctld_conf_changes(const struct conf *from, const struct conf *to)
 
 /* ---- reading ---------------------------------------------------------------
  */
-json_t *ctld_reload_json(const struct ctld *c)
+json_t *reload_config_json(const struct ctld *c)
 {
-    const struct ctld_reloaded *r = &c->reloaded;
+    const struct reload_config *r = c->reload_config;
     if (!r->at[0])
         return json_null();
     return json_pack("{s:s, s:b, s:o, s:s, s:s}", "at", r->at, "is_ok",
@@ -70,13 +84,13 @@ json_t *ctld_reload_json(const struct ctld *c)
 static int reload(struct ctld *c, int64_t uid, json_t **ret_detail,
                   struct error *err)
 {
-    struct ctld_reloaded *r = &c->reloaded;
+    struct reload_config *r = c->reload_config;
     struct ctld_fresh fresh;
-    struct spec_set sets[CTLD_SETS_MAX];
+    struct spec_set sets[POLICY_SETTINGS_MAX];
     int rc =
         c->parts.reload
             ? c->parts.reload(c->parts.reload_arg, true, sets,
-                              ctld_policy_sets(&c->policy, sets), &fresh, err)
+                              policy_settings_of_conf(c, sets), &fresh, err)
             : error_set(err, ERR_CONFIG, "there is no configuration");
     wire_time(c->parts.clock->wall_s(c->parts.clock), r->at);
     r->is_ok = rc == 0;
@@ -89,8 +103,8 @@ static int reload(struct ctld *c, int64_t uid, json_t **ret_detail,
         return -1;
     }
     r->why[0] = '\0';
-    json_t *set = ctld_conf_changes(c->parts.source, fresh.source);
-    ctld_take_fresh(c, &fresh);
+    json_t *set = changes_json(c->parts.source, fresh.source);
+    config_apply_fresh(c, &fresh);
     *ret_detail = json_pack("{s:s, s:o, s:s}", "changed", fresh.changed, "set",
                             set, "after_restart", fresh.waiting);
     (void)snprintf(r->changed, sizeof(r->changed), "%s", fresh.changed);
@@ -100,15 +114,14 @@ static int reload(struct ctld *c, int64_t uid, json_t **ret_detail,
     return 0;
 }
 
-/* The line of the log comes after: what was read is in a file of the
- * administrator's already, and a disk that is full must not keep him from
- * changing it. */
+/* The line is written after the reload: the administrator's file has the new
+ * values already, and a full disk must not keep the daemon from using them. */
 static void note_reload(struct ctld *c, int64_t uid, const char *by,
                         json_t *detail)
 {
     struct error err = ERROR_INIT;
-    if (!c->reloaded.is_ok)
-        detail = json_pack("{s:o}", "failed", ctld_text(c->reloaded.why));
+    if (!c->reload_config->is_ok)
+        detail = json_pack("{s:o}", "failed", ctld_text(c->reload_config->why));
     if (detail && by)
         (void)json_object_set_new(detail, "by", json_string(by));
     if (audit_add(c->audit, c->parts.clock->wall_s(c->parts.clock), uid,
@@ -116,15 +129,14 @@ static void note_reload(struct ctld *c, int64_t uid, const char *by,
         log_err("admin", "a reload is not in the log why=\"%s\"", err.msg);
 }
 
-int ctld_reload_signal(struct ctld *c, struct error *err)
+int reload_config_by_signal(struct ctld *c, struct error *err)
 {
-    const struct ctld_reloaded was = c->reloaded;
-    const struct ctld_reloaded *now = &c->reloaded;
+    const struct reload_config was = *c->reload_config;
+    const struct reload_config *now = c->reload_config;
     int64_t uid = c->parts.conf->uid;
     json_t *detail = NULL;
     int rc = reload(c, uid, &detail, err);
-    /* Whoever sends one a second, with a file that is bad or does not change,
-     * is not to fill the disk. */
+    /* A script that sends SIGHUP each second must not fill the disk. */
     bool is_same = was.at[0] && was.is_ok == now->is_ok && !now->changed[0] &&
                    strcmp(was.why, now->why) == 0 &&
                    strcmp(was.waiting, now->waiting) == 0;
@@ -149,5 +161,22 @@ void serve_reload(void *arg, struct http_exchange *x)
     else
         ctld_reply(x, 200,
                    json_pack("{s:s, s:o}", "schema", "mgpu.reload/1", "reload",
-                             ctld_reload_json(c)));
+                             reload_config_json(c)));
+}
+
+bool reload_config_has_failed(const struct ctld *c)
+{
+    return c->reload_config->at[0] && !c->reload_config->is_ok;
+}
+
+int reload_config_init(struct ctld *c, struct error *err)
+{
+    c->reload_config = calloc(1, sizeof(*c->reload_config));
+    return c->reload_config ? 0 : error_set(err, ERR_NOMEM, "reload");
+}
+
+void reload_config_clear(struct ctld *c)
+{
+    free(c->reload_config);
+    c->reload_config = NULL;
 }

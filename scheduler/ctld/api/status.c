@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include "jobs/base/version.h"
+#include "scheduler/ctld/api/admin_actions.h"
+#include "scheduler/ctld/api/drain_nodes.h"
 #include "scheduler/ctld/api/job_json.h"
+#include "scheduler/ctld/api/reload_config.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/loop/step_request.h"
 #include "scheduler/ctld/maintenance/backup_schedule.h"
@@ -70,12 +73,12 @@ void serve_status(void *arg, struct http_exchange *x)
                   ctld_text(conf->socket), "slots_total", (json_int_t)total,
                   "slots_free", (json_int_t)n_free, "spools_undrained",
                   (json_int_t)c->stats.spools_undrained, "jobs", count_jobs(c),
-                  "reload", ctld_reload_json(c), "paused", ctld_pause_json(c),
-                  "drained", ctld_drains_json(c), "allocator_state",
-                  ctld_allocator_state(c), "loop", loop_json(c), "backup",
-                  backup_schedule_json(c), "storage", disk_space_json(c),
-                  "metrics_damage", metrics_damage_json(c), "kept",
-                  metrics_retention_json(c), "partition",
+                  "reload", reload_config_json(c), "paused",
+                  admin_actions_pause_json(c), "drained", drain_nodes_json(c),
+                  "allocator_state", ctld_allocator_state(c), "loop",
+                  loop_json(c), "backup", backup_schedule_json(c), "storage",
+                  disk_space_json(c), "metrics_damage", metrics_damage_json(c),
+                  "kept", metrics_retention_json(c), "partition",
                   ctld_text(conf->where.partition), "account",
                   ctld_text(conf->where.account)));
 }

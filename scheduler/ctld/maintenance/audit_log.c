@@ -11,7 +11,7 @@
 #include "jobs/base/buf.h"
 #include "jobs/wire/wire.h"
 
-/* Administrators' hands do not fill this; more is no log of ours. */
+/* A larger file is no log of ours: administrators do not act that often. */
 enum { AUDIT_MAX_BYTES = 64 << 20 };
 
 struct audit {
@@ -22,7 +22,7 @@ struct audit {
 
 /* Calls each() per line; *ret_len is the end of the last whole one. */
 static int read_lines(const struct audit *a,
-                      void (*each)(void *arg, const json_t *deed), void *arg,
+                      void (*each)(void *arg, const json_t *record), void *arg,
                       off_t *ret_len, struct error *err)
 {
     struct buf text = BUF_INIT;
@@ -53,7 +53,7 @@ static int read_lines(const struct audit *a,
 }
 
 int audit_open(const char *state_dir,
-               void (*each)(void *arg, const json_t *deed), void *arg,
+               void (*each)(void *arg, const json_t *record), void *arg,
                struct audit **ret, struct error *err)
 {
     struct audit *a = calloc(1, sizeof(*a));
@@ -116,14 +116,14 @@ static int append(struct audit *a, const char *text, size_t len,
     return 0;
 }
 
-int audit_add(struct audit *a, double at_s, int64_t uid, const char *deed,
+int audit_add(struct audit *a, double at_s, int64_t uid, const char *action,
               json_t *detail, struct error *err)
 {
     char time[WIRE_TIME_CAP];
     wire_time(at_s, time);
     json_t *o =
         json_pack("{s:s, s:I, s:s, s:o}", "at", time, "uid", (json_int_t)uid,
-                  "do", deed, "detail", detail ? detail : json_null());
+                  "do", action, "detail", detail ? detail : json_null());
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     if (!text)
@@ -144,12 +144,12 @@ struct last {
     int64_t n;
 };
 
-static void keep(void *arg, const json_t *deed)
+static void keep(void *arg, const json_t *record)
 {
     struct last *l = arg;
     if ((int64_t)json_array_size(l->list) >= l->n)
         (void)json_array_remove(l->list, 0);
-    (void)json_array_append(l->list, (json_t *)deed);
+    (void)json_array_append(l->list, (json_t *)record);
 }
 
 json_t *audit_last(const struct audit *a, int64_t n, struct error *err)

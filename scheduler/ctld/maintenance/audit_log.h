@@ -1,10 +1,10 @@
-/* audit_log.h - what administrators do to the daemon itself, kept for good.
+/* audit_log.h - a permanent log of what administrators do to the daemon.
  *
- * <state_dir>/admin.log is JSON Lines, one per deed: {"at":..,"uid":..,
- * "do":"pause","detail":{..}}. What is done to jobs is an event of the job and
- * not here. A line is on disk before the deed is answered, and the daemon
- * reads them when it starts: what was paused stays paused. A last line that
- * was cut by a crash was never answered, and is taken away.
+ * <state_dir>/admin.log is JSON Lines, one for each action: {"at":..,"uid":..,
+ * "do":"pause","detail":{..}}. An action on a job is an event of the job and is
+ * not here. A line is on disk before the request is answered, and the daemon
+ * reads all lines when it starts: a daemon that was paused is paused again. A
+ * last line that a crash has cut was never answered, and is removed.
  */
 #ifndef MGPU_SCHEDULER_CTLD_MAINTENANCE_AUDIT_LOG_H
 #define MGPU_SCHEDULER_CTLD_MAINTENANCE_AUDIT_LOG_H
@@ -16,24 +16,25 @@
 
 struct audit;
 
-/* Calls each() for every deed so far, in order.
- * err  ERR_IO it cannot be read, or a line is none; line and file are named */
+/* Calls each() for every line so far, in order.
+ * err  ERR_IO the file cannot be read, or a line is not valid; the error names
+ *      both */
 int audit_open(const char *state_dir,
-               void (*each)(void *arg, const json_t *deed), void *arg,
+               void (*each)(void *arg, const json_t *record), void *arg,
                struct audit **ret, struct error *err) MUST_CHECK;
 void audit_close(struct audit *a); /* NULL is fine */
 
-/* Tells each() what would keep a daemon from starting: 0 or 1 findings. Changes
- * nothing; a file that is not there is fine. */
+/* Calls each() with what would keep a daemon from starting: 0 or 1 findings.
+ * Changes nothing; a missing file is fine. */
 int audit_check(const char *state_dir,
                 void (*each)(void *arg, const char *finding), void *arg);
 
-/* Durable when 0; else as if it had not been called.
- * in   detail  taken, also on failure; NULL: none */
-int audit_add(struct audit *a, double at_s, int64_t uid, const char *deed,
+/* Appends a line. It is durable when this returns 0; else nothing has changed.
+ * in   detail  consumed, also on failure; NULL: none */
+int audit_add(struct audit *a, double at_s, int64_t uid, const char *action,
               json_t *detail, struct error *err) MUST_CHECK;
 
-/* The last n as an array, in order; NULL without memory, or with err. */
+/* The last n lines as an array, in order; NULL: err says why. */
 json_t *audit_last(const struct audit *a, int64_t n, struct error *err);
 
 #endif

@@ -206,6 +206,19 @@ bool ctld_admit(struct ctld *c, struct http_exchange *x)
     return false;
 }
 
+bool ctld_admit_admin(struct ctld *c, struct http_exchange *x)
+{
+    struct error err;
+    if (!ctld_admit(c, x))
+        return false;
+    if (engine_is_admin(c->engine, http_uid(x)))
+        return true;
+    (void)error_set(&err, ERR_DENIED,
+                    "only administrators can (auth.admins of mgpu.yaml)");
+    http_reply_err(x, &err);
+    return false;
+}
+
 /* ---- workers --------------------------------------------------------------
  */
 
