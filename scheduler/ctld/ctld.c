@@ -21,10 +21,13 @@
 #include "scheduler/ctld/api/admin_actions.h"
 #include "scheduler/ctld/api/config_apply.h"
 #include "scheduler/ctld/api/drain_nodes.h"
+#include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/api/held_replies.h"
 #include "scheduler/ctld/api/job_cursor.h"
+#include "scheduler/ctld/api/job_submit.h"
 #include "scheduler/ctld/api/job_watch.h"
 #include "scheduler/ctld/api/log_follow.h"
+#include "scheduler/ctld/api/metrics_listener.h"
 #include "scheduler/ctld/api/policy_settings.h"
 #include "scheduler/ctld/api/reload_config.h"
 #include "scheduler/ctld/api/start_estimates.h"
@@ -39,6 +42,9 @@
 #include "scheduler/ctld/maintenance/malloc_trim.h"
 #include "scheduler/ctld/maintenance/metrics_damage.h"
 #include "scheduler/ctld/maintenance/metrics_retention.h"
+#include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/rate_limit.h"
+#include "scheduler/ctld/request/user_names.h"
 #include "scheduler/ctld/startup/paths.h"
 #include "scheduler/ctld/startup/restored_ids.h"
 #include "scheduler/ctld/startup/sd_notify.h"
@@ -230,7 +236,7 @@ static int make_http(struct ctld *c, struct error *err)
                                                         : 0666,
                                 conf->socket_gid, err) < 0)
         return -1;
-    return make_port(c, err) < 0 ? -1 : ctld_scrape_init(c, &http, err);
+    return make_port(c, err) < 0 ? -1 : metrics_listener_init(c, &http, err);
 }
 
 /* ---- signals ---------------------------------------------------------------
@@ -349,8 +355,8 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         thread_create(c->loop, "writer", WRITER_QUEUE, &c->writer, err) < 0 ||
         thread_create(c->loop, "reader", READER_QUEUE, &c->reader, err) < 0 ||
         thread_create(c->loop, "logs", LOGS_QUEUE, &c->logs, err) < 0 ||
-        ctld_auth_init(c, err) < 0 || ctld_users_init(c, err) < 0 ||
-        ctld_submit_init(c, err) < 0 ||
+        auth_init(c, err) < 0 || rate_limit_init(c, err) < 0 ||
+        user_names_init(c, err) < 0 || job_submit_init(c, err) < 0 ||
         engine_loop_init(c, on_engine_stopped, err) < 0 ||
         ctld_ingest_init(c, err) < 0 || job_watch_init(c, err) < 0 ||
         job_cursor_init(c, err) < 0 || log_follow_init(c, err) < 0 ||
@@ -407,7 +413,7 @@ void ctld_destroy(struct ctld *c)
     thread_destroy(c->commits);
     notices_destroy(c->notices);
     thread_destroy(c->logins);
-    ctld_users_clear(c);
+    user_names_clear(c);
     thread_destroy(c->backups);
     thread_destroy(c->submits);
     thread_destroy(c->logs);
@@ -439,6 +445,8 @@ void ctld_destroy(struct ctld *c)
     metrics_retention_clear(c);
     job_retention_clear(c);
     malloc_trim_clear(c);
+    rate_limit_clear(c);
+    auth_clear(c);
     metrics_damage_clear(c);
     disk_space_clear(c);
     loop_destroy(c->loop);

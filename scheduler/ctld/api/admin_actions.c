@@ -11,11 +11,14 @@
 
 #include "jobs/base/log.h"
 #include "scheduler/ctld/api/drain_nodes.h"
+#include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/api/held_replies.h"
 #include "scheduler/ctld/api/policy_settings.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/loop/step_request.h"
 #include "scheduler/ctld/maintenance/audit_log.h"
+#include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/reply.h"
 
 enum { LAST_MAX = 10000 };
 

@@ -2,11 +2,14 @@
  * metric_ingest.c. */
 #include <math.h>
 
+#include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/api/held_replies.h"
 #include "scheduler/ctld/api/job_watch.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/ingest/attempt_metrics.h"
 #include "scheduler/ctld/loop/step_request.h"
+#include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/reply.h"
 
 struct caller {
     struct worker w;

@@ -6,9 +6,12 @@
 #include <sys/stat.h>
 
 #include "jobs/base/log.h"
+#include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/maintenance/audit_log.h"
 #include "scheduler/ctld/maintenance/backup_schedule.h"
+#include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/reply.h"
 
 enum { DIR_MAX = 900 };
 

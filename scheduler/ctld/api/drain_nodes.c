@@ -12,6 +12,7 @@
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/loop/step_request.h"
 #include "scheduler/ctld/maintenance/audit_log.h"
+#include "scheduler/ctld/request/reply.h"
 
 struct drained_node {
     char node[ALLOC_NODE_NAME_CAP], why[WIRE_DRAIN_WHY_CAP];

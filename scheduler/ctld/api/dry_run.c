@@ -5,8 +5,13 @@
  * would say of it. A route of its own: a daemon that has none must not take
  * the question for a submit.
  */
+#include "scheduler/ctld/api/dry_run.h"
+
+#include "scheduler/ctld/api/queries.h"
 #include "scheduler/ctld/api/start_estimates.h"
+#include "scheduler/ctld/api/why.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/request/reply.h"
 
 struct dry_run {
     const struct ctld *c;
@@ -52,7 +57,7 @@ static json_t *start_of(const struct ctld *c, const struct engine_trial *t)
 
 static json_t *spec_of(const struct dry_run *d, const struct job *job)
 {
-    json_t *spec = ctld_spec_json(job);
+    json_t *spec = queries_spec_json(job);
     json_t *train = json_object_get(spec, "train");
 
     if (d->is_seed_open && json_object_get(train, "seed"))
@@ -64,7 +69,7 @@ static int tell(void *arg, const struct engine_trial *t, struct error *err)
 {
     struct dry_run *d = arg;
     const struct job *job = t->waits ? t->waits : t->first;
-    json_t *o = ctld_why_json(d->c, job, err);
+    json_t *o = why_json(d->c, job, err);
     json_t *id =
         t->alike > 0 ? json_integer((json_int_t)t->alike) : json_null();
 
@@ -92,9 +97,9 @@ static int tell(void *arg, const struct engine_trial *t, struct error *err)
     return 0;
 }
 
-void ctld_dry_run(struct ctld *c, struct http_exchange *x,
-                  const struct engine_submit *req,
-                  const struct engine_sweep *sweep, bool is_seed_open)
+void dry_run_reply(struct ctld *c, struct http_exchange *x,
+                   const struct engine_submit *req,
+                   const struct engine_sweep *sweep, bool is_seed_open)
 {
     struct dry_run d = {.c = c, .sweep = sweep, .is_seed_open = is_seed_open};
     struct error err = ERROR_INIT;

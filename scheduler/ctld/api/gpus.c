@@ -9,9 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/api/job_cursor.h"
 #include "scheduler/ctld/api/job_filter.h"
+#include "scheduler/ctld/api/status.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/reply.h"
 #include "slurm/place_text.h"
 
 enum {
@@ -293,7 +297,7 @@ static int put_head(struct gpus *g, struct error *err)
                             ctld_text(nodes[i].gpu_type), "gpus_from", from,
                             "gpus_total", nodes[i].gpus_total, "drained",
                             drained_of(&nodes[i]), "is_up", nodes[i].is_up,
-                            "state", ctld_node_state(nodes, n, i)));
+                            "state", status_node_state(nodes, n, i)));
     }
     json_t *o = json_pack("{s:s, s:s, s:o, s:o, s:o, s:[]}", "schema",
                           "mgpu.gpus/1", "cluster", g->c->parts.conf->cluster,

@@ -12,6 +12,8 @@
 #include "scheduler/ctld/api/job_json_stream.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/loop/step_request.h"
+#include "scheduler/ctld/request/job_lookup.h"
+#include "scheduler/ctld/request/reply.h"
 
 struct held {
     struct held *next;

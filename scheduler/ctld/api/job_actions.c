@@ -5,8 +5,11 @@
 #include <string.h>
 
 #include "jobs/base/signals.h"
+#include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/api/held_replies.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/reply.h"
 
 /* Cancels or signals a job, or all tasks of a sweep. */
 static int cancel_target(struct ctld *c, const struct target *t, int64_t uid,

@@ -28,6 +28,7 @@
 #include "scheduler/ctld/api/job_cursor.h"
 #include "scheduler/ctld/api/job_cursor_private.h"
 #include "scheduler/ctld/api/job_filter.h"
+#include "scheduler/ctld/request/job_lookup.h"
 #include "scheduler/engine/store/archive.h"
 
 enum {

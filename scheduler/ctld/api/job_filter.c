@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "jobs/text/text.h"
+#include "scheduler/ctld/request/reply.h"
 
 enum {
     LIST_MAX = 100000,

@@ -11,6 +11,8 @@
  * is read first, on the reader's thread, and asked for anew when it is there,
  * for others go on meanwhile. Who does not wait for it may pass.
  */
+#include "scheduler/ctld/api/job_submit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +20,15 @@
 #include "jobs/base/rng.h"
 #include "jobs/http/digest_ssl.h"
 #include "jobs/spec/spec.h"
+#include "scheduler/ctld/api/dry_run.h"
+#include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/api/held_replies.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/maintenance/disk_space.h"
+#include "scheduler/ctld/request/archive_load.h"
+#include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/reply.h"
+#include "scheduler/ctld/request/user_names.h"
 #include "scheduler/engine/store/archive.h"
 
 enum {
@@ -34,7 +42,7 @@ struct submission {
     struct ctld *c;
     struct http_exchange *x;
     json_t *body; /* owned until it is read */
-    char user[CTLD_USER_CAP], key[RNG_TOKEN_CAP];
+    char user[USER_NAME_CAP], key[RNG_TOKEN_CAP];
     char digest[JOB_DIGEST_CAP]; /* of the spec's text; set on the thread */
     int64_t uid, max_spec_bytes, max_log_bytes;
     int32_t max_sweep;
@@ -268,8 +276,8 @@ static void dry_run(struct submission *s)
         http_reply_err(s->x, &closed);
         return;
     }
-    ctld_dry_run(s->c, s->x, &req, s->is_sweep ? &sweep : NULL,
-                 s->is_seed_open);
+    dry_run_reply(s->c, s->x, &req, s->is_sweep ? &sweep : NULL,
+                  s->is_seed_open);
 }
 
 /* It was read as far as its text goes, and may be known. */
@@ -335,7 +343,7 @@ static void settle(struct submission *s)
         rc = engine_needs(s->c->engine, &req, s->tasks, s->rc == 0 ? s->n : 0,
                           &ids, &n, &err);
     if (rc == 0 && n > 0)
-        rc = ctld_recall_all(s->c, ids, n, on_recalled, s, &err);
+        rc = archive_load_all(s->c, ids, n, on_recalled, s, &err);
     free(ids);
     if (rc < 0) {
         http_reply_err(s->x, &err);
@@ -430,9 +438,10 @@ static int post(struct ctld *c, struct http_exchange *x, const char *user,
 static void serve(struct ctld *c, struct http_exchange *x, bool is_dry)
 {
     struct error err = ERROR_INIT;
-    char user[CTLD_USER_CAP];
-    json_t *body =
-        ctld_admit(c, x) && ctld_caller_name(c, x, user) ? ctld_body(x) : NULL;
+    char user[USER_NAME_CAP];
+    json_t *body = ctld_admit(c, x) && user_names_of_caller(c, x, user)
+                       ? ctld_body(x)
+                       : NULL;
     if (body && post(c, x, user, body, is_dry, &err) < 0)
         http_reply_err(x, &err);
 }
@@ -447,7 +456,7 @@ void serve_dry_run(void *arg, struct http_exchange *x)
     serve(arg, x, true);
 }
 
-int ctld_submit_init(struct ctld *c, struct error *err)
+int job_submit_init(struct ctld *c, struct error *err)
 {
     /* A connection has one request under way. */
     return thread_create(c->loop, "submits", (size_t)c->parts.conf->max_clients,

@@ -30,10 +30,14 @@
 #include <string.h>
 
 #include "jobs/base/clock.h"
+#include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/api/job_filter.h"
 #include "scheduler/ctld/api/job_json_stream.h"
 #include "scheduler/ctld/api/start_estimates.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/job_lookup.h"
+#include "scheduler/ctld/request/reply.h"
 
 /* Between two pushes, and between two tries to go on with a beginning. */
 static const double PUSH_S = 0.25, BEGIN_S = 0.05;

@@ -21,8 +21,12 @@
 #include "jobs/log/bounded_log.h"
 #include "jobs/log/log_times.h"
 #include "jobs/log/rank_lines.h"
+#include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/api/job_filter.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/job_lookup.h"
+#include "scheduler/ctld/request/reply.h"
 
 enum { PIECE_BYTES = 65536, BEHIND_MAX = 4 * PIECE_BYTES };
 /* Between two looks at a log that may grow, and between two tries to send

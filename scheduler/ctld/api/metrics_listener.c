@@ -10,6 +10,8 @@
  * read along (DNS rebinding). The browser says that name in Host, so names
  * that are none of ours are refused; addresses are fine.
  */
+#include "scheduler/ctld/api/metrics_listener.h"
+
 #include <arpa/inet.h>
 #include <limits.h>
 #include <stdio.h>
@@ -18,6 +20,8 @@
 #include <unistd.h>
 
 #include "jobs/base/log.h"
+#include "scheduler/ctld/api/handlers.h"
+#include "scheduler/ctld/api/openmetrics.h"
 #include "scheduler/ctld/ctld_internal.h"
 
 enum { CLIENTS = 16, CLIENTS_OF_ONE = 8, HOST_CAP = 256 };
@@ -73,7 +77,7 @@ static bool admit(const struct ctld *c, struct http_exchange *x)
 static void scrape_metrics(void *arg, struct http_exchange *x)
 {
     if (admit(arg, x))
-        ctld_reply_metrics(arg, x);
+        openmetrics_reply(arg, x);
 }
 
 static void scrape_livez(void *arg, struct http_exchange *x)
@@ -95,8 +99,8 @@ static const struct http_route routes[] = {
     {NULL, NULL, NULL},
 };
 
-int ctld_scrape_init(struct ctld *c, const struct http_server_conf *like,
-                     struct error *err)
+int metrics_listener_init(struct ctld *c, const struct http_server_conf *like,
+                          struct error *err)
 {
     const char *at = c->parts.conf->metrics_listen;
     struct http_server_conf http = {

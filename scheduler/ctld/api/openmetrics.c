@@ -1,5 +1,7 @@
 /* openmetrics.c - /metrics, OpenMetrics 1.0. No label has a job or a user in
  * it: the number of series does not grow with the load. */
+#include "scheduler/ctld/api/openmetrics.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -7,6 +9,7 @@
 #include "jobs/reason.h"
 #include "scheduler/ctld/api/admin_actions.h"
 #include "scheduler/ctld/api/drain_nodes.h"
+#include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/api/job_json.h"
 #include "scheduler/ctld/api/job_watch.h"
 #include "scheduler/ctld/api/policy_settings.h"
@@ -14,6 +17,8 @@
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/maintenance/backup_schedule.h"
 #include "scheduler/ctld/maintenance/disk_space.h"
+#include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/reply.h"
 
 enum { REASONS_MAX = 32 };
 
@@ -286,10 +291,10 @@ static int add_all(struct ctld *c, struct buf *b)
 void serve_metrics(void *arg, struct http_exchange *x)
 {
     if (ctld_admit(arg, x))
-        ctld_reply_metrics(arg, x);
+        openmetrics_reply(arg, x);
 }
 
-void ctld_reply_metrics(struct ctld *c, struct http_exchange *x)
+void openmetrics_reply(struct ctld *c, struct http_exchange *x)
 {
     struct buf b = BUF_INIT;
     if (add_all(c, &b) != 0)

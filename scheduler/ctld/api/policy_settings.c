@@ -16,10 +16,14 @@
 #include "jobs/base/log.h"
 #include "scheduler/ctld/api/admin_actions.h"
 #include "scheduler/ctld/api/config_apply.h"
+#include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/api/job_json.h"
 #include "scheduler/ctld/api/reload_config.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/maintenance/audit_log.h"
+#include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/job_lookup.h"
+#include "scheduler/ctld/request/reply.h"
 
 enum { PLAN_ROWS_MAX = 1000 };
 static const double FOR_MAX_S = 366 * 86400.0;

@@ -1,6 +1,8 @@
 /* queries.c - what the store knows, read on the reader's thread so
  * that a query over a million rows holds up neither a heartbeat nor the
  * writer. The reply's text is made there too. */
+#include "scheduler/ctld/api/queries.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +11,15 @@
 #include "jobs/schema/schema.h"
 #include "jobs/spec/notify_target.h"
 #include "jobs/wire/wire.h"
+#include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/api/job_json.h"
 #include "scheduler/ctld/api/job_json_stream.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/maintenance/metrics_retention.h"
+#include "scheduler/ctld/request/archive_load.h"
+#include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/job_lookup.h"
+#include "scheduler/ctld/request/reply.h"
 
 /* About 20 MiB of JSON. Whoever wants more asks again with after=, or asks
  * SQLite itself. */
@@ -226,7 +233,7 @@ static void mask_url(json_t *url)
 
 /* The daemon keeps what a job's processes need, and shows of it no value whose
  * variable is called a secret's: replies are copied, and made into reports. */
-json_t *ctld_spec_json(const struct job *job)
+json_t *queries_spec_json(const struct job *job)
 {
     json_t *spec = job->spec ? json_loads(job->spec, 0, NULL) : NULL;
     json_t *env = json_object_get(spec, "env"), *value;
@@ -249,7 +256,7 @@ static json_t *job_reply(struct query *q, const struct job *job)
         attempts = json_loadb(buf_str(&text), text.len, 0, NULL);
     buf_clear(&text);
     json_t *o = job_json_value(q->c, job, true);
-    if (!o || json_object_set_new(o, "spec", ctld_spec_json(job)) < 0 ||
+    if (!o || json_object_set_new(o, "spec", queries_spec_json(job)) < 0 ||
         json_object_set_new(o, "dir", ctld_text(job->dir)) < 0) {
         json_decref(attempts);
         json_decref(o);
@@ -287,7 +294,7 @@ static void query_done(struct task *t)
     struct query *q = (struct query *)t;
     int under_way = 0;
     if (q->rc == 0 && q->is_job)
-        under_way = ctld_recall(q->c, q->q.job, answer, q, &q->err);
+        under_way = archive_load(q->c, q->q.job, answer, q, &q->err);
     if (under_way < 0)
         q->rc = -1;
     if (under_way <= 0)

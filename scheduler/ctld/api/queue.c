@@ -7,11 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/api/job_cursor.h"
 #include "scheduler/ctld/api/job_filter.h"
 #include "scheduler/ctld/api/job_json.h"
 #include "scheduler/ctld/api/job_json_stream.h"
+#include "scheduler/ctld/api/status.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/job_lookup.h"
+#include "scheduler/ctld/request/reply.h"
 
 static const char end_of_list[] = "]}";
 
@@ -46,7 +51,7 @@ static json_t *queue_head(struct ctld *c, json_t *jobs)
                      (json_int_t)total, "slots_free", (json_int_t)n_free,
                      "running", (json_int_t)n.running, "queued",
                      (json_int_t)n.queued, "held", (json_int_t)n.held,
-                     "allocator_state", ctld_allocator_state(c), "jobs", jobs);
+                     "allocator_state", status_allocator_json(c), "jobs", jobs);
 }
 
 /* One that is being made: the newest comes first, and is to stand last, so the

@@ -9,9 +9,12 @@
 
 #include "jobs/base/log.h"
 #include "scheduler/ctld/api/config_apply.h"
+#include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/api/policy_settings.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/maintenance/audit_log.h"
+#include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/reply.h"
 
 struct reload_config {
     char at[WIRE_TIME_CAP]; /* of the last reload; "": there was none */

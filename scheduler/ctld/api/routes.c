@@ -2,6 +2,7 @@
  *
  * Every handler begins with ctld_admit() or ctld_admit_worker() (auth.c).
  */
+#include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/ctld_internal.h"
 
 #define ATTEMPT "/v1/attempts/:job/:attempt/"

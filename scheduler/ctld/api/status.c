@@ -1,5 +1,7 @@
 /* status.c - the daemon about itself: status, nodes, /livez and
  * /readyz. */
+#include "scheduler/ctld/api/status.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +10,7 @@
 #include "jobs/base/version.h"
 #include "scheduler/ctld/api/admin_actions.h"
 #include "scheduler/ctld/api/drain_nodes.h"
+#include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/api/job_json.h"
 #include "scheduler/ctld/api/reload_config.h"
 #include "scheduler/ctld/ctld_internal.h"
@@ -16,6 +19,8 @@
 #include "scheduler/ctld/maintenance/disk_space.h"
 #include "scheduler/ctld/maintenance/metrics_damage.h"
 #include "scheduler/ctld/maintenance/metrics_retention.h"
+#include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/reply.h"
 
 static json_t *count_jobs(const struct ctld *c)
 {
@@ -28,7 +33,7 @@ static json_t *count_jobs(const struct ctld *c)
     return o;
 }
 
-json_t *ctld_allocator_state(const struct ctld *c)
+json_t *status_allocator_json(const struct ctld *c)
 {
     double since_s = NAN;
     const char *why = engine_unavailable(c->engine, &since_s);
@@ -75,7 +80,7 @@ void serve_status(void *arg, struct http_exchange *x)
                   (json_int_t)c->stats.spools_undrained, "jobs", count_jobs(c),
                   "reload", reload_config_json(c), "paused",
                   admin_actions_pause_json(c), "drained", drain_nodes_json(c),
-                  "allocator_state", ctld_allocator_state(c), "loop",
+                  "allocator_state", status_allocator_json(c), "loop",
                   loop_json(c), "backup", backup_schedule_json(c), "storage",
                   disk_space_json(c), "metrics_damage", metrics_damage_json(c),
                   "kept", metrics_retention_json(c), "partition",
@@ -95,7 +100,8 @@ static bool is_used(const struct alloc_node *nodes, size_t n, size_t i)
     return false;
 }
 
-const char *ctld_node_state(const struct alloc_node *nodes, size_t n, size_t i)
+const char *status_node_state(const struct alloc_node *nodes, size_t n,
+                              size_t i)
 {
     return nodes[i].is_up         ? "up"
            : !nodes[i].is_drained ? "down"
@@ -103,7 +109,7 @@ const char *ctld_node_state(const struct alloc_node *nodes, size_t n, size_t i)
                                   : "drained";
 }
 
-json_t *ctld_node_json(const struct alloc_node *nodes, size_t n, size_t i)
+json_t *status_node_json(const struct alloc_node *nodes, size_t n, size_t i)
 {
     const struct alloc_node *node = &nodes[i];
     return json_pack(
@@ -114,7 +120,7 @@ json_t *ctld_node_json(const struct alloc_node *nodes, size_t n, size_t i)
         node->gpu_bytes > 0 ? json_integer(node->gpu_bytes) : json_null(),
         "gpus_total", node->gpus_total, "gpus_free", node->gpus_free,
         "gpus_drained", node->gpus_drained, "is_up", node->is_up, "state",
-        ctld_node_state(nodes, n, i), "why", ctld_text(node->why), "used",
+        status_node_state(nodes, n, i), "why", ctld_text(node->why), "used",
         ctld_text(node->used), "partitions", ctld_text(node->partitions),
         "features", ctld_text(node->features), "reservation",
         ctld_text(node->reservation), "address", ctld_text(node->address));
@@ -129,7 +135,7 @@ void serve_nodes(void *arg, struct http_exchange *x)
     const struct alloc_node *nodes = engine_nodes(c->engine, &n);
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++)
-        (void)json_array_append_new(list, ctld_node_json(nodes, n, i));
+        (void)json_array_append_new(list, status_node_json(nodes, n, i));
     ctld_reply(
         x, 200,
         json_pack("{s:s, s:o}", "schema", "mgpu.nodes/1", "nodes", list));

@@ -6,6 +6,8 @@
  * The first reason is the one that the policy, or Slurm, gave. What is also
  * true follows, so that nobody removes one obstacle only to meet the next.
  */
+#include "scheduler/ctld/api/why.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +15,15 @@
 
 #include "jobs/reason.h"
 #include "jobs/text/scalar.h"
+#include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/api/job_json.h"
 #include "scheduler/ctld/api/job_json_stream.h"
 #include "scheduler/ctld/api/start_estimates.h"
+#include "scheduler/ctld/api/status.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/job_lookup.h"
+#include "scheduler/ctld/request/reply.h"
 
 enum { HOLDERS_MAX = 200, TEXT_CAP = 400 };
 
@@ -312,7 +319,7 @@ static json_t *nodes_of(const struct why *w, int64_t *ret_total,
             w->nodes, i, w->may[i] && w->is_open[i] && node->is_up, &room);
         if (!w->may[i])
             continue;
-        json_t *o = ctld_node_json(w->nodes, w->n, i);
+        json_t *o = status_node_json(w->nodes, w->n, i);
         (void)json_object_set_new(o, "is_open", json_boolean(w->is_open[i]));
         (void)json_array_append_new(list, o);
         *ret_total += node->gpus_total;
@@ -487,14 +494,13 @@ static json_t *reply(const struct why *w)
         where_of(w), "gpus_total", (json_int_t)total, "gpus_free",
         (json_int_t)n_free, "nodes", nodes, "holders",
         waits ? holders_of(w) : json_array(), "depends_on", depends_of(w),
-        "allocator_state", ctld_allocator_state(w->c));
+        "allocator_state", status_allocator_json(w->c));
     (void)json_object_update_new(o, expected_of(w));
     (void)json_object_update_new(o, forecast_of(w));
     return o;
 }
 
-json_t *ctld_why_json(const struct ctld *c, const struct job *job,
-                      struct error *err)
+json_t *why_json(const struct ctld *c, const struct job *job, struct error *err)
 {
     struct why w;
     if (why_init(&w, c, job, err) < 0)
@@ -515,7 +521,7 @@ void serve_why(void *arg, struct http_exchange *x)
         return;
     for (size_t i = 0; i < job->n_depends; i++)
         (void)ctld_find_or_log(c, job->depends[i].job);
-    json_t *o = ctld_why_json(c, job, &err);
+    json_t *o = why_json(c, job, &err);
     if (o)
         ctld_reply(x, 200, o);
     else

@@ -22,8 +22,11 @@
 
 #include "jobs/base/log.h"
 #include "jobs/wire/wire.h"
+#include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/ingest/attempt_metrics.h"
+#include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/reply.h"
 
 /* rows() is durable within a second by calling sync_rows() that often. */
 static const double SYNC_S = 1, COMPLAIN_EVERY_S = 10;

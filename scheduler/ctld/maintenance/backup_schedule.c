@@ -16,6 +16,7 @@
 #include "db/backup_dir.h"
 #include "jobs/base/log.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/request/reply.h"
 
 static const double RETRY_S = 60, RETRY_MAX_S = 3600;
 enum { BACKUPS_QUEUED = 4 };

@@ -11,6 +11,7 @@
 
 #include "jobs/base/log.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/request/reply.h"
 
 struct metrics_damage {
     struct store_damage last; /* at the last look */

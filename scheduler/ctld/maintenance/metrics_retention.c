@@ -19,6 +19,7 @@
 #include "jobs/base/log.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/maintenance/job_retention.h"
+#include "scheduler/ctld/request/reply.h"
 
 enum { ROWS_MIN = 64, ROWS_FIRST = 256, ROWS_MAX = 8192 };
 static const double PIECE_S = 0.005;

@@ -1,26 +1,27 @@
-/* archive_load.c - archived jobs come back without the loop waiting for the
- * disk.
+/* archive_load.c - read archived jobs into memory without blocking the loop.
  *
- * A job that has left memory is read with all of its sweep, 100 us a task: that
- * is the reader's to do. The loop takes over what was read (engine_adopt()),
- * all that was asked for together, and goes on with who asked in the same turn,
- * before a step lets it leave again.
+ * A job is read with all tasks of its sweep, 100 us a task, so the reader's
+ * thread does that. The loop adopts all jobs of a request together
+ * (engine_adopt()) and calls the handler in the same turn, before a step evicts
+ * them again.
  */
+#include "scheduler/ctld/request/archive_load.h"
+
 #include <stdlib.h>
 
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/loop/step_request.h"
 #include "scheduler/engine/store/archive.h"
 
-/* Who names many large sweeps would fill the memory with them. */
+/* A request that names many large sweeps must not fill the memory. */
 enum { JOBS_MAX = 16 * SPEC_TASKS_MAX };
 
 struct recall {
     struct task task;
     struct ctld *c;
-    ctld_recalled_f *fn;
+    archive_loaded_f *fn;
     void *arg;
-    struct error err; /* of the first that could not be had */
+    struct error err; /* of the first that could not be read */
     size_t n_units;
     struct unit {
         uint64_t id;
@@ -29,7 +30,7 @@ struct recall {
     } units[];
 };
 
-/* They are in order, so it is with another task of its sweep, the last one. */
+/* The ids ascend, so the other tasks of its sweep come right before it. */
 static bool is_read(const struct unit *last, uint64_t id)
 {
     return last && id - last->jobs[0]->id < last->n;
@@ -47,7 +48,7 @@ static void drop_all(struct recall *r)
     }
 }
 
-/* One that was removed meanwhile is no reason to leave the others out. */
+/* A job that was removed meanwhile is no reason to leave the others out. */
 static int read_unit(struct recall *r, struct unit *u)
 {
     struct error why = ERROR_INIT;
@@ -101,8 +102,8 @@ static void recall_done(struct task *t)
     free(r);
 }
 
-int ctld_recall_all(struct ctld *c, const uint64_t *ids, size_t n,
-                    ctld_recalled_f *fn, void *arg, struct error *err)
+int archive_load_all(struct ctld *c, const uint64_t *ids, size_t n,
+                     archive_loaded_f *fn, void *arg, struct error *err)
 {
     struct recall *r = calloc(1, sizeof(*r) + n * sizeof(r->units[0]));
     if (!r)
@@ -121,15 +122,15 @@ int ctld_recall_all(struct ctld *c, const uint64_t *ids, size_t n,
     return 0;
 }
 
-int ctld_recall(struct ctld *c, uint64_t id, ctld_recalled_f *fn, void *arg,
-                struct error *err)
+int archive_load(struct ctld *c, uint64_t id, archive_loaded_f *fn, void *arg,
+                 struct error *err)
 {
     bool is_past = false;
     if (engine_is_past(c->engine, id, &is_past, err) < 0)
         return -1;
     if (!is_past)
         return 0;
-    return ctld_recall_all(c, &id, 1, fn, arg, err) < 0 ? -1 : 1;
+    return archive_load_all(c, &id, 1, fn, arg, err) < 0 ? -1 : 1;
 }
 
 static void go_on(void *arg, const struct error *why)
@@ -141,10 +142,10 @@ static void go_on(void *arg, const struct error *why)
         http_again(x);
 }
 
-bool ctld_recall_for(struct ctld *c, struct http_exchange *x, uint64_t id)
+bool archive_load_for(struct ctld *c, struct http_exchange *x, uint64_t id)
 {
     struct error err = ERROR_INIT;
-    int rc = ctld_recall(c, id, go_on, x, &err);
+    int rc = archive_load(c, id, go_on, x, &err);
     if (rc < 0)
         http_reply_err(x, &err);
     return rc == 0;

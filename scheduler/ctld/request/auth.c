@@ -1,18 +1,20 @@
-/* auth.c - who is calling, and may he speak to us?
+/* auth.c - authenticate callers.
  *
- * Over the unix socket the kernel names the caller's uid. Over TCP it names
- * nobody: a worker shows the token of its attempt, from an address where that
- * attempt may be; a user's request shows a MUNGE credential for its digest
- * (http_digest.h), good for this one request.
+ * Over the unix socket the kernel names the caller's uid. Over TCP there is no
+ * such name: a worker shows the token of its attempt, from an address where
+ * that attempt may be; a user's request shows a MUNGE credential for its digest
+ * (http_digest.h), which is valid for this one request.
  *
- * To open a credential is to speak to munged, which may be slow or hang. A
- * thread does it, and the request waits meanwhile; the loop does not. When
- * munged hangs, requests that have waited for LOGIN_WAIT_S are told so
- * without another try, for each try takes seconds.
+ * To open a credential the daemon calls munged, which may be slow or hang. A
+ * thread calls it, and the request waits meanwhile; the loop does not. When
+ * munged hangs, requests that have waited for LOGIN_WAIT_S fail without another
+ * try, because each try takes seconds.
  *
- * What is refused here is counted (mgpu_refused_total) and logged, one line a
- * second at most: who knocks often must not fill the disk.
+ * A refusal is counted (mgpu_refused_total) and logged, at most one line a
+ * second: a caller who tries often must not fill the disk.
  */
+#include "scheduler/ctld/request/auth.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,24 +22,33 @@
 #include "jobs/http/cred_munge.h"
 #include "jobs/http/http_digest.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/request/archive_load.h"
+#include "scheduler/ctld/request/rate_limit.h"
+#include "scheduler/ctld/request/reply.h"
+#include "scheduler/ctld/request/worker_address.h"
 
 enum { LOGINS_QUEUED = 256 };
 static const double REFUSED_EVERY_S = 1, LOGIN_WAIT_S = 5, BUSY_AGAIN_S = 0.5;
+
+struct auth {
+    double refused_s;  /* when a refusal was last logged */
+    uint64_t n_unsaid; /* refused since, not logged */
+};
 
 static void log_refused(struct ctld *c, const struct http_exchange *x,
                         const struct error *why)
 {
     double now_s = c->parts.clock->now_s(c->parts.clock);
     c->stats.refused++;
-    if (now_s - c->refused_s < REFUSED_EVERY_S && c->stats.refused > 1) {
-        c->n_unsaid++;
+    if (now_s - c->auth->refused_s < REFUSED_EVERY_S && c->stats.refused > 1) {
+        c->auth->n_unsaid++;
         return;
     }
-    c->refused_s = now_s;
+    c->auth->refused_s = now_s;
     log_warn("auth", "refused peer=%s uid=%lld unsaid=%llu why=\"%s\"",
              http_peer(x)[0] ? http_peer(x) : "socket", (long long)http_uid(x),
-             (unsigned long long)c->n_unsaid, why->msg);
-    c->n_unsaid = 0;
+             (unsigned long long)c->auth->n_unsaid, why->msg);
+    c->auth->n_unsaid = 0;
 }
 
 static bool refuse(struct ctld *c, struct http_exchange *x,
@@ -172,15 +183,24 @@ static void login(struct ctld *c, struct http_exchange *x)
         (void)refuse(c, x, &err);
 }
 
-int ctld_auth_init(struct ctld *c, struct error *err)
+int auth_init(struct ctld *c, struct error *err)
 {
     const struct ctld_conf *conf = c->parts.conf;
+    c->auth = calloc(1, sizeof(*c->auth));
+    if (!c->auth)
+        return error_set(err, ERR_NOMEM, "callers");
     if (!conf->listen || conf->auth_remote != AUTH_MUNGE)
         return 0;
     if (!HAVE_MUNGE)
         return error_set(err, ERR_CONFIG,
                          "auth.remote: this mgpu was built without MUNGE");
     return thread_create(c->loop, "logins", LOGINS_QUEUED, &c->logins, err);
+}
+
+void auth_clear(struct ctld *c)
+{
+    free(c->auth);
+    c->auth = NULL;
 }
 
 bool ctld_admit(struct ctld *c, struct http_exchange *x)
@@ -195,7 +215,7 @@ bool ctld_admit(struct ctld *c, struct http_exchange *x)
     if (check_uid(c, http_uid(x), &err) < 0)
         return refuse(c, x, &err);
     double after_s = 0;
-    if (!http_is_first(x) || ctld_rate_takes(c, http_uid(x), &after_s))
+    if (!http_is_first(x) || rate_limit_take(c, http_uid(x), &after_s))
         return true;
     (void)error_set(&err, ERR_BUSY,
                     "too many requests of uid %lld: more than %d a second "
@@ -231,7 +251,7 @@ static int check_worker(const struct ctld *c, const struct http_exchange *x,
     if (engine_check_token(c->engine, w->job, w->attempt, w->token, err) < 0)
         return -1;
     if (!peer[0] || c->parts.conf->workers_from == WORKERS_FROM_ANY ||
-        ctld_origin_fits(c, engine_job(c->engine, w->job), peer))
+        worker_address_fits(c, engine_job(c->engine, w->job), peer))
         return 0;
     return error_set(err, ERR_DENIED,
                      "job %llu has no worker at %s (auth.workers_from)",
@@ -252,7 +272,7 @@ bool ctld_admit_worker(struct ctld *c, struct http_exchange *x,
      * attempt is over, not that there is none. */
     if (is_stopping(c, &err))
         return refuse(c, x, &err);
-    if (!ctld_recall_for(c, x, job))
+    if (!archive_load_for(c, x, job))
         return false;
     if (check_worker(c, x, ret, &err) < 0)
         return refuse(c, x, &err);

@@ -1,11 +1,14 @@
 /* job_lookup.c - the job that a request names, in memory or archived, if the
  * caller may see it.
  */
+#include "scheduler/ctld/request/job_lookup.h"
+
 #include <math.h>
 
 #include "jobs/base/log.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/loop/step_request.h"
+#include "scheduler/ctld/request/reply.h"
 
 int ctld_find(struct ctld *c, uint64_t id, const struct job **ret,
               struct error *err)

@@ -1,32 +1,46 @@
-/* rate_limit.c - how often one user may ask: a bucket of tokens each.
+/* rate_limit.c - limit the requests of each user with token buckets.
  *
- * A bucket holds limits.rpc_burst tokens, gets limits.rpc_rate a second, and a
- * request takes one. A user who asks in a loop is answered at that rate and no
- * faster, and costs the others a comparison. Administrators of a daemon that
- * serves all are not counted: they come when something is wrong. Nor are
- * workers, whose number and pace is the daemon's own doing.
+ * A bucket holds limits.rpc_burst tokens and gains limits.rpc_rate a second; a
+ * request takes one. A user whose requests come in a loop is served at that
+ * rate and no faster, and costs other users a comparison. Administrators of a
+ * daemon that serves all users are exempt: they call when something is wrong.
+ * Workers are exempt, too: the daemon decides their number and pace.
  *
- * There are CTLD_RATES_MAX buckets; who comes when all are taken gets that of
- * the user who has not asked for longest, by then most likely a full one.
+ * There are RATE_LIMIT_BUCKETS buckets. When all are in use, a new user takes
+ * the bucket of the user who has been silent for longest, which is most likely
+ * full by then.
  */
+#include "scheduler/ctld/request/rate_limit.h"
+
 #include <math.h>
+#include <stdlib.h>
 
 #include "scheduler/ctld/ctld_internal.h"
 
-static struct ctld_rate *find(struct ctld *c, int64_t uid, double burst)
+struct bucket {
+    int64_t uid;
+    double tokens, at_s; /* so many were left then; at_s 0: free */
+};
+
+struct rate_limit {
+    struct bucket buckets[RATE_LIMIT_BUCKETS];
+};
+
+static struct bucket *find(struct rate_limit *all, int64_t uid, double burst)
 {
-    struct ctld_rate *oldest = &c->rates[0];
-    for (struct ctld_rate *r = c->rates; r < c->rates + CTLD_RATES_MAX; r++) {
+    struct bucket *oldest = &all->buckets[0];
+    for (struct bucket *r = all->buckets; r < all->buckets + RATE_LIMIT_BUCKETS;
+         r++) {
         if (r->at_s > 0 && r->uid == uid)
             return r;
         if (r->at_s < oldest->at_s)
             oldest = r;
     }
-    *oldest = (struct ctld_rate){.uid = uid, .tokens = burst};
+    *oldest = (struct bucket){.uid = uid, .tokens = burst};
     return oldest;
 }
 
-bool ctld_rate_takes(struct ctld *c, int64_t uid, double *ret_after_s)
+bool rate_limit_take(struct ctld *c, int64_t uid, double *ret_after_s)
 {
     const struct ctld_conf *conf = c->parts.conf;
     double rate = conf->rpc_rate, burst = fmax(conf->rpc_burst, 1);
@@ -34,7 +48,7 @@ bool ctld_rate_takes(struct ctld *c, int64_t uid, double *ret_after_s)
 
     if (rate <= 0 || (conf->serves_all && engine_is_admin(c->engine, uid)))
         return true;
-    struct ctld_rate *r = find(c, uid, burst);
+    struct bucket *r = find(c->rate_limit, uid, burst);
     double passed_s = r->at_s > 0 ? fmax(now_s - r->at_s, 0) : 0;
     r->tokens = fmin(burst, r->tokens + passed_s * rate);
     r->at_s = fmax(now_s, 1e-9);
@@ -45,4 +59,16 @@ bool ctld_rate_takes(struct ctld *c, int64_t uid, double *ret_after_s)
     *ret_after_s = (1 - r->tokens) / rate;
     c->stats.limited++;
     return false;
+}
+
+int rate_limit_init(struct ctld *c, struct error *err)
+{
+    c->rate_limit = calloc(1, sizeof(*c->rate_limit));
+    return c->rate_limit ? 0 : error_set(err, ERR_NOMEM, "rate limit");
+}
+
+void rate_limit_clear(struct ctld *c)
+{
+    free(c->rate_limit);
+    c->rate_limit = NULL;
 }

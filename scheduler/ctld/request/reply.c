@@ -1,12 +1,15 @@
 /* reply.c - what handlers share: replies, request bodies, path and query
  * parameters.
  */
+#include "scheduler/ctld/request/reply.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/request/archive_load.h"
 #include "scheduler/engine/events/json_nomem.h"
 
 void ctld_reply(struct http_exchange *x, int status, json_t *o)
@@ -81,7 +84,7 @@ bool ctld_param_target(struct ctld *c, struct http_exchange *x,
     char sweep[24] = "";
     int64_t id = 0, task = 0;
     if (!bar) {
-        if (!ctld_param_id(x, 0, &ret->id) || !ctld_recall_for(c, x, ret->id))
+        if (!ctld_param_id(x, 0, &ret->id) || !archive_load_for(c, x, ret->id))
             return false;
         ret->is_sweep = engine_sweep(c->engine, ret->id) != NULL;
         return true;
@@ -90,7 +93,7 @@ bool ctld_param_target(struct ctld *c, struct http_exchange *x,
         memcpy(sweep, text, (size_t)(bar - text));
     bool is_id = parse_int(sweep, 1, INT64_MAX, &id) == 0 &&
                  parse_int(bar + 1, 0, INT32_MAX, &task) == 0;
-    if (is_id && !ctld_recall_for(c, x, (uint64_t)id))
+    if (is_id && !archive_load_for(c, x, (uint64_t)id))
         return false;
     const struct job *job =
         is_id ? engine_task(c->engine, (uint64_t)id, (uint64_t)task) : NULL;

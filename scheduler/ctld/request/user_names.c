@@ -1,11 +1,13 @@
-/* user_names.c - uids have names.
+/* user_names.c - cached lookup of user names by uid.
  *
- * Where a name comes from is the machine's affair: a file, or a service far
- * away that takes its time, or all of it (nsswitch.conf(5)). So a name is asked
- * for on a thread that does nothing else, and kept for a while. Who asks while
- * that takes longer than WAIT_S goes by the name that was known last, or by the
- * digits of the uid, as a user without a name does.
+ * getpwuid_r() may read a file or ask a service that is far away or blocks
+ * (nsswitch.conf(5)). So a thread of its own calls it, and the names are kept
+ * for a while. If a lookup takes longer than WAIT_S, the request goes on with
+ * the last known name, or with the digits of the uid, as for a user without a
+ * name.
  */
+#include "scheduler/ctld/request/user_names.h"
+
 #include <math.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -27,7 +29,7 @@ struct name {
     int64_t uid;
     double at_s;
     bool is_name;             /* and not digits */
-    char text[CTLD_USER_CAP]; /* "": free */
+    char text[USER_NAME_CAP]; /* "": free */
 };
 
 /* A request that waits for its user's name. */
@@ -37,7 +39,7 @@ struct wait {
     int64_t uid;
 };
 
-struct users {
+struct user_names {
     struct ctld *c;
     struct thread *thread;
     struct loop_source *timer; /* of who waits */
@@ -49,11 +51,11 @@ struct users {
 struct lookup {
     struct task task;
     struct lookup *next;
-    struct users *u;
+    struct user_names *u;
     int64_t uid;
     double since_s;
     bool found;
-    char name[CTLD_USER_CAP];
+    char name[USER_NAME_CAP];
 };
 
 static void lookup_run(struct task *t)
@@ -73,7 +75,7 @@ static void lookup_run(struct task *t)
 }
 
 /* In the place of the one that is oldest. */
-static void keep(struct users *u, const struct lookup *l, double now_s)
+static void keep(struct user_names *u, const struct lookup *l, double now_s)
 {
     struct name *to = &u->names[0];
     for (struct name *n = u->names; n < u->names + CACHED; n++) {
@@ -90,12 +92,12 @@ static void keep(struct users *u, const struct lookup *l, double now_s)
     memcpy(to->text, l->name, sizeof(to->text));
 }
 
-static double now_of(const struct users *u)
+static double now_of(const struct user_names *u)
 {
     return u->c->parts.clock->now_s(u->c->parts.clock);
 }
 
-static struct lookup *pending_of(const struct users *u, int64_t uid)
+static struct lookup *pending_of(const struct user_names *u, int64_t uid)
 {
     struct lookup *l = u->pending;
     while (l && l->uid != uid)
@@ -103,14 +105,14 @@ static struct lookup *pending_of(const struct users *u, int64_t uid)
     return l;
 }
 
-static bool takes_long(const struct users *u, const struct lookup *l)
+static bool takes_long(const struct user_names *u, const struct lookup *l)
 {
     return now_of(u) - l->since_s >= WAIT_S;
 }
 
 /* Those whose name is there, or takes too long. Each is served again, and may
  * come to wait anew: the list is nobody's meanwhile. */
-static void serve_waits(struct users *u)
+static void serve_waits(struct user_names *u)
 {
     struct wait *all = u->waits, *ready = NULL;
     double due_s = INFINITY;
@@ -144,7 +146,7 @@ static void on_timer(void *arg)
 static void lookup_done(struct task *t)
 {
     struct lookup *l = (struct lookup *)t;
-    struct users *u = l->u;
+    struct user_names *u = l->u;
     struct lookup **p = &u->pending;
     while (*p != l)
         p = &(*p)->next;
@@ -155,7 +157,7 @@ static void lookup_done(struct task *t)
 }
 
 /* What is under way for this uid; NULL: it cannot be asked for now. */
-static const struct lookup *look_up(struct users *u, int64_t uid)
+static const struct lookup *look_up(struct user_names *u, int64_t uid)
 {
     struct lookup *l = pending_of(u, uid);
     if (l)
@@ -176,7 +178,7 @@ static const struct lookup *look_up(struct users *u, int64_t uid)
     return l;
 }
 
-static bool may_wait(struct users *u, struct http_exchange *x, int64_t uid)
+static bool may_wait(struct user_names *u, struct http_exchange *x, int64_t uid)
 {
     struct wait *w = calloc(1, sizeof(*w));
     if (!w)
@@ -188,10 +190,10 @@ static bool may_wait(struct users *u, struct http_exchange *x, int64_t uid)
     return true;
 }
 
-bool ctld_caller_name(struct ctld *c, struct http_exchange *x,
-                      char ret[CTLD_USER_CAP])
+bool user_names_of_caller(struct ctld *c, struct http_exchange *x,
+                          char ret[USER_NAME_CAP])
 {
-    struct users *u = c->users;
+    struct user_names *u = c->user_names;
     int64_t uid = http_uid(x);
     const struct name *known = NULL;
     for (const struct name *n = u->names; n < u->names + CACHED; n++)
@@ -203,15 +205,15 @@ bool ctld_caller_name(struct ctld *c, struct http_exchange *x,
             return false;
     }
     if (known && (known->is_name || now_of(u) - known->at_s < KEEP_S))
-        memcpy(ret, known->text, CTLD_USER_CAP);
+        memcpy(ret, known->text, USER_NAME_CAP);
     else
-        (void)snprintf(ret, CTLD_USER_CAP, "%lld", (long long)uid);
+        (void)snprintf(ret, USER_NAME_CAP, "%lld", (long long)uid);
     return true;
 }
 
-int ctld_users_init(struct ctld *c, struct error *err)
+int user_names_init(struct ctld *c, struct error *err)
 {
-    struct users *u = c->users = calloc(1, sizeof(*u));
+    struct user_names *u = c->user_names = calloc(1, sizeof(*u));
     if (!u)
         return error_set(err, ERR_NOMEM, "users");
     u->c = c;
@@ -223,9 +225,9 @@ int ctld_users_init(struct ctld *c, struct error *err)
 
 /* A service that does not answer keeps its thread, and must not keep us: what
  * that one uses stays where it is. */
-void ctld_users_clear(struct ctld *c)
+void user_names_clear(struct ctld *c)
 {
-    struct users *u = c->users;
+    struct user_names *u = c->user_names;
     if (!u)
         return;
     bool has_ended = thread_destroy_within(u->thread, END_S);
@@ -238,7 +240,7 @@ void ctld_users_clear(struct ctld *c)
         free(w);
     }
     loop_source_destroy(u->timer);
-    c->users = NULL;
+    c->user_names = NULL;
     if (has_ended)
         free(u);
 }

@@ -14,6 +14,8 @@
  * A node that calls through another interface than the inventory names is
  * refused: auth.workers_from is for that.
  */
+#include "scheduler/ctld/request/worker_address.h"
+
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
@@ -94,8 +96,8 @@ static bool is_whole(const char *place)
     return len > 0 && (len < 3 || strcmp(place + len - 3, "...") != 0);
 }
 
-bool ctld_origin_fits(const struct ctld *c, const struct job *job,
-                      const char *peer)
+bool worker_address_fits(const struct ctld *c, const struct job *job,
+                         const char *peer)
 {
     struct look l = {.peer = peer, .peer_is_here = is_here(peer)};
     const char *at = job->place;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/request/rate_limit.h"
 #include "tests/tap.h"
 
 static struct ctld *make(struct clock_virtual *clock, int rate, int burst)
@@ -14,6 +15,8 @@ static struct ctld *make(struct clock_virtual *clock, int rate, int burst)
     c->conf.rpc_burst = burst;
     c->parts.conf = &c->conf;
     c->parts.clock = &clock->base;
+    if (rate_limit_init(c, NULL) < 0)
+        abort();
     return c;
 }
 
@@ -21,7 +24,7 @@ static int n_taken(struct ctld *c, int64_t uid, int n, double *ret_after_s)
 {
     int taken = 0;
     for (int i = 0; i < n; i++)
-        taken += ctld_rate_takes(c, uid, ret_after_s);
+        taken += rate_limit_take(c, uid, ret_after_s);
     return taken;
 }
 
@@ -45,11 +48,12 @@ int main(void)
            "a clock that goes back gives none");
     ok(after_s <= 0.05, "and takes none: %g", after_s);
     clock.t_s += 7200;
-    for (int64_t uid = 2000; uid < 2000 + 2 * CTLD_RATES_MAX; uid++)
+    for (int64_t uid = 2000; uid < 2000 + 2 * RATE_LIMIT_BUCKETS; uid++)
         after_s = n_taken(c, uid, 61, &after_s) == 60 ? after_s : -1;
     ok(after_s > 0, "more users than buckets are all served");
     c->conf.rpc_rate = 0;
     is_int(n_taken(c, 1000, 1000, &after_s), 1000, "no limit, no refusal");
+    rate_limit_clear(c);
     free(c);
     return tap_done();
 }

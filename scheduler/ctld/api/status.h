@@ -1,0 +1,19 @@
+/* status.h - the state of nodes and of the allocator, as JSON. */
+#ifndef MGPU_SCHEDULER_CTLD_API_STATUS_H
+#define MGPU_SCHEDULER_CTLD_API_STATUS_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+struct alloc_node;
+struct ctld;
+
+/* Of nodes[i] */
+json_t *status_node_json(const struct alloc_node *nodes, size_t n, size_t i);
+/* "up", "down", "drained"; "draining" while jobs of any user are on it */
+const char *status_node_state(const struct alloc_node *nodes, size_t n,
+                              size_t i);
+/* {"name","is_ok","since","why"} */
+json_t *status_allocator_json(const struct ctld *c);
+
+#endif
