@@ -34,6 +34,9 @@
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/engine_loop.h"
 #include "scheduler/ctld/ingest/attempt_metrics.h"
+#include "scheduler/ctld/ingest/metric_ingest.h"
+#include "scheduler/ctld/ingest/spool_drain.h"
+#include "scheduler/ctld/ingest/stragglers.h"
 #include "scheduler/ctld/loop/step_request.h"
 #include "scheduler/ctld/maintenance/audit_log.h"
 #include "scheduler/ctld/maintenance/backup_schedule.h"
@@ -82,7 +85,7 @@ static void on_event(void *arg, const struct store_event *event,
     if (job && event->ev == EV_INTENT) /* durable, and not yet asked for */
         make_job_dir(c, job);
     if (job && (job_state_is_final(job->state) || event->ev == EV_REQUEUE))
-        ctld_ingest_forget(c, event->job, event->attempt);
+        metric_ingest_forget(c, event->job, event->attempt);
     if (job && (event->ev == EV_SUBMIT || event->ev == EV_INTENT ||
                 job_state_is_final(job->state)))
         log_info("job", "%s job=%llu attempt=%d state=%s reason=\"%s\"",
@@ -146,7 +149,7 @@ static int make_engine(struct ctld *c, struct error *err)
         .replayed_arg = c,
         .may_leave = may_leave,
         .leave_arg = c,
-        .lags = ctld_lags,
+        .lags = stragglers_describe,
         .lags_arg = c,
     };
     if (secret_load(conf->state_dir, conf->cluster, &c->secret, err) < 0 ||
@@ -166,7 +169,7 @@ static int make_engine(struct ctld *c, struct error *err)
     engine_skip_to(c->engine, first_id);
     engine_on_event(c->engine, on_event, c);
     engine_on_wait(c->engine, on_wait, c);
-    engine_on_exit(c->engine, ctld_drain, c);
+    engine_on_exit(c->engine, spool_drain_on_exit, c);
     make_live_dirs(c);
     return 0;
 }
@@ -358,7 +361,7 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         auth_init(c, err) < 0 || rate_limit_init(c, err) < 0 ||
         user_names_init(c, err) < 0 || job_submit_init(c, err) < 0 ||
         engine_loop_init(c, on_engine_stopped, err) < 0 ||
-        ctld_ingest_init(c, err) < 0 || job_watch_init(c, err) < 0 ||
+        metric_ingest_init(c, err) < 0 || job_watch_init(c, err) < 0 ||
         job_cursor_init(c, err) < 0 || log_follow_init(c, err) < 0 ||
         start_estimates_init(c, err) < 0 || make_engine(c, err) < 0 ||
         policy_settings_init(c, err) < 0 || admin_actions_init(c, err) < 0 ||
@@ -425,7 +428,7 @@ void ctld_destroy(struct ctld *c)
     log_follow_clear(c);
     held_replies_clear(c);
     engine_loop_clear(c);
-    ctld_ingest_clear(c);
+    metric_ingest_clear(c);
     http_server_destroy(c->http);
     http_server_destroy(c->scrape);
     engine_destroy(c->engine);

@@ -37,7 +37,6 @@ struct ctld_stats {
 };
 extern const double ctld_step_bounds_s[CTLD_STEP_BUCKETS - 1];
 
-struct intake;
 
 struct ctld {
     struct ctld_parts parts;
@@ -67,10 +66,8 @@ struct ctld {
     struct step_request *step_request;
     struct held_replies *held_replies;
 
-    struct intake *intakes; /* one per live attempt that sent rows */
-    struct loop_source *sync_timer;
-    bool unsynced;
-    double lines_complained_s;
+    struct metric_ingest *metric_ingest;
+    struct attempt_metrics *attempts; /* of the live attempts */
 
     uint64_t first_seq; /* the last event before this start */
     struct job_watch *job_watch;

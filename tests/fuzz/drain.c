@@ -72,9 +72,9 @@ static void check(const struct drain *d)
         abort();
     if (!memchr(d->report_why, '\0', sizeof(d->report_why)))
         abort();
-    const struct engine_beat *b = &d->figures.last;
-    if (d->has_figures &&
-        (b->iteration < 0 || b->epoch < 0 || d->figures.epochs_done < 0))
+    const struct engine_beat *b = &d->progress.last;
+    if (d->has_progress &&
+        (b->iteration < 0 || b->epoch < 0 || d->progress.epochs_done < 0))
         abort();
 }
 
@@ -88,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     cut((const char *)data, size);
     memset(&first, 0, sizeof(first));
     memset(&again, 0, sizeof(again));
-    first.names = again.names = ctld_names_create();
+    first.names = again.names = metric_name_limit_create();
     if (!first.names || store_mem_world_create(&w, NULL) < 0 ||
         store_mem_create(w, &c.parts.store, NULL) < 0)
         abort();
@@ -101,7 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         again.count.repeated != first.count.stored + first.count.repeated ||
         again.has_report != first.has_report)
         abort();
-    ctld_names_unref(first.names);
+    metric_name_limit_unref(first.names);
     c.parts.store->ops->destroy(c.parts.store);
     store_mem_world_destroy(w);
     return 0;

@@ -1,10 +1,12 @@
 /* attempt_progress.c - how far an attempt came, from its rows.
  *
- * Beats say it while the daemon is there to hear them. What a job did while it
- * was away stands in its spools, and in the store when they are drained: the
- * last iteration, and the last evaluation. Without them a job that ended
- * meanwhile would end as if it had done nothing.
+ * While the daemon runs, heartbeats report the progress. What a job did while
+ * the daemon was away stands in its spools, and in the store when they are
+ * drained: the last iteration, and the last evaluation. Without them a job that
+ * ended meanwhile would end as if it had done nothing.
  */
+#include "scheduler/ctld/ingest/attempt_progress.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -46,7 +48,7 @@ static int iteration_row(void *arg, const struct store_cell *cells, size_t n,
 static int epoch_row(void *arg, const struct store_cell *cells, size_t n,
                      struct error *err)
 {
-    struct figures *f = arg;
+    struct attempt_progress *f = arg;
     (void)err;
     for (size_t i = 0; i < n; i++) {
         if (strcmp(cells[i].name, "epoch") == 0)
@@ -57,10 +59,10 @@ static int epoch_row(void *arg, const struct store_cell *cells, size_t n,
     return 0;
 }
 
-int figures_read(struct store *s, uint64_t job, int32_t attempt,
-                 struct figures *ret, struct error *err)
+int attempt_progress_read(struct store *s, uint64_t job, int32_t attempt,
+                          struct attempt_progress *ret, struct error *err)
 {
-    struct figures f = {
+    struct attempt_progress f = {
         .last = {.loss = NAN, .t_iter = NAN, .eval_accuracy = NAN}};
     struct store_query q = {.view = VIEW_ITERATION,
                             .job = job,
@@ -86,8 +88,8 @@ static int32_t epochs_of(const struct job *job)
     return epochs;
 }
 
-void figures_use(struct engine *e, const struct job *job,
-                 const struct figures *f)
+void attempt_progress_use(struct engine *e, const struct job *job,
+                          const struct attempt_progress *f)
 {
     struct engine_beat last = f->last;
     if (job->epochs_total == 0 && last.epoch > 0)

@@ -1,21 +1,22 @@
 /* metric_ingest.c - metric rows on their way from the workers into the store.
  *
- * A rank's rows are lines of its spool file; a batch names the bytes of the
- * spool that stand before it. It is decoded and stored on the writer's
- * thread and acknowledged after that: {"acked":N} says that the spool's
- * bytes before N are stored. Rows have keys, so a batch that comes twice
- * stores nothing twice.
+ * The rows of a rank are lines of its spool file; a batch names the bytes of
+ * the spool that stand before it. The writer's thread decodes and stores it,
+ * and then the daemon acknowledges it: {"acked":N} says that the bytes of the
+ * spool before N are stored. Rows have keys, so a batch that comes twice stores
+ * nothing twice.
  *
- * Which bytes are stored is kept in memory only (`intake`, one per live
- * attempt). After a restart it is not known, and the first offset that a
- * rank sends is believed: an earlier life acknowledged it. A batch beyond
- * the known end is answered with that end, and the rank goes back to it.
+ * The daemon keeps in memory only which bytes are stored (`attempt_metrics`).
+ * After a restart it does not know, and believes the first offset that a rank
+ * sends: an earlier daemon acknowledged it. It answers a batch beyond the known
+ * end with that end, and the rank goes back to it.
  *
- * A line that is no row would stop its spool for ever if it failed its
- * batch: it is dropped, counted (mgpu_lines_dropped_total), and logged. So is
- * a row under one name too many (metric_name_limit.c,
- * mgpu_values_dropped_total).
+ * A malformed line would stop its spool for ever if it failed its batch. So it
+ * is dropped, counted (mgpu_lines_dropped_total), and logged. So is a row over
+ * the limit of metric names (metric_name_limit.c, mgpu_values_dropped_total).
  */
+#include "scheduler/ctld/ingest/metric_ingest.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@
 #include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/ingest/attempt_metrics.h"
+#include "scheduler/ctld/ingest/metric_name_limit.h"
 #include "scheduler/ctld/request/auth.h"
 #include "scheduler/ctld/request/reply.h"
 
@@ -36,17 +38,23 @@ enum {
     ROWS_PER_LINE = 64
 };
 
-/* ---- intakes --------------------------------------------------------------
+struct metric_ingest {
+    struct loop_source *sync_timer;
+    bool unsynced;
+    double complained_s; /* about lines; NAN: not yet */
+};
+
+/* ---- attempts --------------------------------------------------------------
  */
 
-struct intake *ctld_intake(struct ctld *c, uint64_t job, int32_t attempt,
-                           bool create)
+struct attempt_metrics *attempt_metrics_of(struct ctld *c, uint64_t job,
+                                           int32_t attempt, bool create)
 {
-    for (struct intake *i = c->intakes; i; i = i->next)
+    for (struct attempt_metrics *i = c->attempts; i; i = i->next)
         if (i->job == job && i->attempt == attempt)
             return i;
-    struct intake *i = create ? calloc(1, sizeof(*i)) : NULL;
-    if (i && !(i->names = ctld_names_create())) {
+    struct attempt_metrics *i = create ? calloc(1, sizeof(*i)) : NULL;
+    if (i && !(i->names = metric_name_limit_create())) {
         free(i);
         i = NULL;
     }
@@ -57,20 +65,20 @@ struct intake *ctld_intake(struct ctld *c, uint64_t job, int32_t attempt,
     i->failed_s = i->failing_s = NAN;
     i->complained_s = -INFINITY;
     i->at.offset = -1;
-    i->next = c->intakes;
-    c->intakes = i;
+    i->next = c->attempts;
+    c->attempts = i;
     return i;
 }
 
-static void intake_free(struct intake *i)
+static void attempt_free(struct attempt_metrics *i)
 {
-    ctld_names_unref(i->names);
+    metric_name_limit_unref(i->names);
     free(i->acked);
     free(i->seen);
     free(i);
 }
 
-static void count_undrained(struct ctld *c, const struct intake *i)
+static void count_undrained(struct ctld *c, const struct attempt_metrics *i)
 {
     const struct job *job = engine_job(c->engine, i->job);
     c->stats.spools_undrained++;
@@ -82,21 +90,21 @@ static void count_undrained(struct ctld *c, const struct intake *i)
             i->attempt, i->why.msg);
 }
 
-void ctld_ingest_forget(struct ctld *c, uint64_t job, int32_t attempt)
+void metric_ingest_forget(struct ctld *c, uint64_t job, int32_t attempt)
 {
-    for (struct intake **p = &c->intakes; *p; p = &(*p)->next) {
-        struct intake *i = *p;
+    for (struct attempt_metrics **p = &c->attempts; *p; p = &(*p)->next) {
+        struct attempt_metrics *i = *p;
         if (i->job == job && i->attempt == attempt) {
             *p = i->next;
             if (i->undrained)
                 count_undrained(c, i);
-            intake_free(i);
+            attempt_free(i);
             return;
         }
     }
 }
 
-static int64_t *acked_of(struct intake *i, int32_t rank)
+static int64_t *acked_of(struct attempt_metrics *i, int32_t rank)
 {
     if (rank >= i->n_ranks) {
         int32_t n = rank + 1;
@@ -149,12 +157,12 @@ static int64_t highest(const struct metric_row *row, size_t n, int64_t so_far)
 }
 
 /* Keeps of n rows those that may be stored; returns how many. */
-static size_t keep_wanted(struct ctld_names *names, struct metric_row *row,
-                          size_t n)
+static size_t keep_wanted(struct metric_name_limit *names,
+                          struct metric_row *row, size_t n)
 {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
-        if (!ctld_names_take(names, &row[i]))
+        if (!metric_name_limit_take(names, &row[i]))
             continue;
         if (kept < i)
             row[kept] = row[i];
@@ -171,9 +179,10 @@ static size_t n_zeroes(const char *p, size_t max)
     return n;
 }
 
-int ctld_store_lines(struct store *s, uint64_t job, int32_t attempt,
-                     int32_t rank, struct ctld_names *names, const char *text,
-                     size_t len, struct ingest_count *io, struct error *err)
+int metric_ingest_store(struct store *s, uint64_t job, int32_t attempt,
+                        int32_t rank, struct metric_name_limit *names,
+                        const char *text, size_t len, struct ingest_count *io,
+                        struct error *err)
 {
     struct rows *r = malloc(sizeof(*r));
     struct ingest_count count = {0};
@@ -221,8 +230,8 @@ struct batch {
     int32_t attempt, rank;
     int64_t offset;
     size_t len;
-    char *text;               /* owned */
-    struct ctld_names *names; /* a reference */
+    char *text;                      /* owned */
+    struct metric_name_limit *names; /* a reference */
     struct ingest_count count;
     int rc;
     struct error err;
@@ -231,8 +240,8 @@ struct batch {
 static void batch_run(struct task *t)
 {
     struct batch *b = (struct batch *)t;
-    b->rc = ctld_store_lines(b->c->parts.store, b->job, b->attempt, b->rank,
-                             b->names, b->text, b->len, &b->count, &b->err);
+    b->rc = metric_ingest_store(b->c->parts.store, b->job, b->attempt, b->rank,
+                                b->names, b->text, b->len, &b->count, &b->err);
 }
 
 /* ---- on the loop ----------------------------------------------------------
@@ -240,7 +249,7 @@ static void batch_run(struct task *t)
 
 static void batch_free(struct batch *b)
 {
-    ctld_names_unref(b->names);
+    metric_name_limit_unref(b->names);
     free(b->text);
     free(b);
 }
@@ -253,21 +262,22 @@ static void reply_acked(struct http_exchange *x, int64_t acked,
                          (json_int_t)acked, "dropped", (json_int_t)dropped));
 }
 
-void ctld_count_rows(struct ctld *c, const struct ingest_count *n)
+void metric_ingest_count(struct ctld *c, const struct ingest_count *n)
 {
     const struct clock *clock = c->parts.clock;
     c->stats.rows_stored += n->stored;
     c->stats.rows_repeated += n->repeated;
     c->stats.lines_dropped += n->dropped;
     c->stats.values_dropped += n->unwanted;
-    c->unsynced = c->unsynced || n->stored > 0;
-    if (c->unsynced && !c->stopping && !loop_timer_is_set(c->sync_timer))
-        loop_timer_set(c->sync_timer, SYNC_S);
+    c->metric_ingest->unsynced = c->metric_ingest->unsynced || n->stored > 0;
+    if (c->metric_ingest->unsynced && !c->stopping &&
+        !loop_timer_is_set(c->metric_ingest->sync_timer))
+        loop_timer_set(c->metric_ingest->sync_timer, SYNC_S);
     double now_s = clock->now_s(clock);
     if (n->dropped + n->unwanted == 0 ||
-        now_s - c->lines_complained_s < COMPLAIN_EVERY_S)
+        now_s - c->metric_ingest->complained_s < COMPLAIN_EVERY_S)
         return;
-    c->lines_complained_s = now_s;
+    c->metric_ingest->complained_s = now_s;
     if (n->dropped > 0)
         log_warn("metrics", "lines that are no rows were dropped lines=%llu",
                  (unsigned long long)n->dropped);
@@ -280,7 +290,8 @@ static void batch_done(struct task *t)
 {
     struct batch *b = (struct batch *)t;
     struct ctld *c = b->c;
-    struct intake *i = ctld_intake(c, b->job, b->attempt, false);
+    struct attempt_metrics *i =
+        attempt_metrics_of(c, b->job, b->attempt, false);
     int64_t *acked = i ? acked_of(i, b->rank) : NULL;
     int64_t end = b->offset + (int64_t)b->len;
     if (b->rc < 0) {
@@ -290,7 +301,7 @@ static void batch_done(struct task *t)
                  (unsigned long long)b->job, b->err.msg);
         http_reply_err(b->x, &b->err);
     } else {
-        ctld_count_rows(c, &b->count);
+        metric_ingest_count(c, &b->count);
         if (acked && *acked < end)
             *acked = end;
         if (acked && i->seen[b->rank].iteration < b->count.iteration)
@@ -318,7 +329,7 @@ static int batch_create(struct ctld *c, struct http_exchange *x,
     b->x = x;
     b->text = text;
     b->len = len;
-    b->names = ctld_names_ref(like->names);
+    b->names = metric_name_limit_ref(like->names);
     if (len > 0) /* a rank without news asks whether it is still to run */
         memcpy(text, body, len);
     if (thread_post(c->writer, &b->task, err) < 0) {
@@ -346,7 +357,7 @@ void serve_rows(void *arg, struct http_exchange *x)
         http_reply_err(x, &err);
         return;
     }
-    struct intake *i = ctld_intake(c, b.job, b.attempt, true);
+    struct attempt_metrics *i = attempt_metrics_of(c, b.job, b.attempt, true);
     int64_t *acked = i ? acked_of(i, b.rank) : NULL;
     if (!acked) {
         (void)error_set(&err, ERR_NOMEM, "metric rows");
@@ -384,9 +395,9 @@ static void sync_done(struct task *t)
 {
     struct sync *s = (struct sync *)t;
     if (s->rc < 0) {
-        s->c->unsynced = true;
+        s->c->metric_ingest->unsynced = true;
         if (!s->c->stopping)
-            loop_timer_set(s->c->sync_timer, SYNC_S);
+            loop_timer_set(s->c->metric_ingest->sync_timer, SYNC_S);
         log_warn("metrics", "rows not synced yet, trying again why=\"%s\"",
                  s->err.msg);
     }
@@ -396,8 +407,8 @@ static void sync_done(struct task *t)
 static void on_sync(void *arg)
 {
     struct ctld *c = arg;
-    struct sync *s = c->unsynced ? calloc(1, sizeof(*s)) : NULL;
-    if (!c->unsynced)
+    struct sync *s = c->metric_ingest->unsynced ? calloc(1, sizeof(*s)) : NULL;
+    if (!c->metric_ingest->unsynced)
         return;
     if (s) {
         s->task = (struct task){.run = sync_run, .done = sync_done};
@@ -405,25 +416,31 @@ static void on_sync(void *arg)
     }
     if (!s || thread_post(c->writer, &s->task, NULL) < 0) {
         free(s);
-        loop_timer_set(c->sync_timer, SYNC_S);
+        loop_timer_set(c->metric_ingest->sync_timer, SYNC_S);
         return;
     }
-    c->unsynced = false;
+    c->metric_ingest->unsynced = false;
 }
 
-int ctld_ingest_init(struct ctld *c, struct error *err)
+int metric_ingest_init(struct ctld *c, struct error *err)
 {
-    c->lines_complained_s = NAN;
-    return loop_timer_create(c->loop, on_sync, c, &c->sync_timer, err);
+    struct metric_ingest *m = c->metric_ingest = calloc(1, sizeof(*m));
+    if (!m)
+        return error_set(err, ERR_NOMEM, "metric rows");
+    m->complained_s = NAN;
+    return loop_timer_create(c->loop, on_sync, c, &m->sync_timer, err);
 }
 
-void ctld_ingest_clear(struct ctld *c)
+void metric_ingest_clear(struct ctld *c)
 {
-    while (c->intakes) {
-        struct intake *i = c->intakes;
-        c->intakes = i->next;
-        intake_free(i);
+    while (c->attempts) {
+        struct attempt_metrics *i = c->attempts;
+        c->attempts = i->next;
+        attempt_free(i);
     }
-    loop_source_destroy(c->sync_timer);
-    c->sync_timer = NULL;
+    if (!c->metric_ingest)
+        return;
+    loop_source_destroy(c->metric_ingest->sync_timer);
+    free(c->metric_ingest);
+    c->metric_ingest = NULL;
 }

@@ -1,14 +1,18 @@
-/* metric_name_limit.c - how many names of metrics an attempt may have.
+/* metric_name_limit.c - limit distinct metric names per attempt (256), to bound
+ * the cardinality of series.
  *
- * A program names its metrics itself, and one that puts a number into the name
- * would have a course for each, and a row of the database that nobody finds.
- * So the first NAMES_MAX names of values count, and as many of a profile, and
- * rows under others are dropped and counted. The same row that comes again
- * fares as it did before. A daemon that was started anew begins anew.
+ * A program names its metrics itself. If it puts a number into the name, each
+ * value becomes a series of its own, and a row of the database that nobody
+ * finds. So the first NAMES_MAX names of values are accepted, and as many of a
+ * profile; rows under other names are dropped and counted. A row that comes
+ * again is treated as before. After a restart of the daemon the count begins
+ * anew.
  *
- * Only the writer's thread looks into it; references are taken and given back
- * on the loop, as those who hold one live there.
+ * Only the writer's thread reads the names; the loop takes and releases the
+ * references.
  */
+#include "scheduler/ctld/ingest/metric_name_limit.h"
+
 #include <stdlib.h>
 
 #include "scheduler/ctld/ctld_internal.h"
@@ -22,26 +26,26 @@ struct seen {
                                not to be expected, and cost nothing */
 };
 
-struct ctld_names {
+struct metric_name_limit {
     int refs;
     struct seen values, profiles;
 };
 
-struct ctld_names *ctld_names_create(void)
+struct metric_name_limit *metric_name_limit_create(void)
 {
-    struct ctld_names *n = calloc(1, sizeof(*n));
+    struct metric_name_limit *n = calloc(1, sizeof(*n));
     if (n)
         n->refs = 1;
     return n;
 }
 
-struct ctld_names *ctld_names_ref(struct ctld_names *n)
+struct metric_name_limit *metric_name_limit_ref(struct metric_name_limit *n)
 {
     n->refs++;
     return n;
 }
 
-void ctld_names_unref(struct ctld_names *n)
+void metric_name_limit_unref(struct metric_name_limit *n)
 {
     if (n && --n->refs == 0)
         free(n);
@@ -67,7 +71,8 @@ static bool take(struct seen *s, const char *name)
     return true;
 }
 
-bool ctld_names_take(struct ctld_names *n, const struct metric_row *row)
+bool metric_name_limit_take(struct metric_name_limit *n,
+                            const struct metric_row *row)
 {
     if (row->kind == METRIC_VALUE)
         return take(&n->values, row->value.name);

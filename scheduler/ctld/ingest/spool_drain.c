@@ -1,8 +1,8 @@
 /* spool_drain.c - what an attempt left behind, read before its end is final.
  *
  * The ranks' last rows may be in their spool files only: the daemon was
- * away, or a rank died. The engine asks (ctld_drain) before it stages an
- * attempt's end; the first answer is "not yet", the writer's thread reads
+ * away, or a rank died. The engine asks (spool_drain_on_exit) before it stages
+ * an attempt's end; the first answer is "not yet", the writer's thread reads
  * what was not acknowledged, and the next step gets a yes. So a job that is
  * seen COMPLETED has all its rows.
  *
@@ -19,6 +19,8 @@
  * slices, between which the writer has time for other jobs' rows, and only as
  * far as a rank may have written.
  */
+#include "scheduler/ctld/ingest/spool_drain.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +29,10 @@
 #include "jobs/wire/wire.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/ingest/attempt_metrics.h"
+#include "scheduler/ctld/ingest/attempt_progress.h"
+#include "scheduler/ctld/ingest/metric_ingest.h"
+#include "scheduler/ctld/ingest/metric_name_limit.h"
+#include "scheduler/ctld/ingest/worker_report.h"
 #include "scheduler/ctld/loop/step_request.h"
 
 enum {
@@ -53,17 +59,17 @@ struct drain {
     int32_t attempt;
     uid_t uid;
     char dir[640];
-    struct ctld_names *names; /* a reference */
-    int64_t *acked;           /* a copy, by rank; owned */
-    int32_t n_acked;          /* its length */
-    int32_t n_ranks;          /* that ran */
+    struct metric_name_limit *names; /* a reference */
+    int64_t *acked;                  /* a copy, by rank; owned */
+    int32_t n_acked;                 /* its length */
+    int32_t n_ranks;                 /* that ran */
     struct drain_at at;
     double until_s; /* the slice's end */
     bool looked;    /* for a report; has_report says whether there is one */
     bool has_report;
     struct worker_report report;
-    bool has_figures;
-    struct figures figures;
+    bool has_progress;
+    struct attempt_progress progress;
     struct ingest_count count;
     int rc;
     struct error err;
@@ -135,8 +141,8 @@ static int drain_piece(struct drain *d, char *buf, bool *ret_all,
     size_t len = end ? (size_t)(end - buf) + 1 : 0;
     bool hole = len > 0 && is_hole(buf, len);
     if (len > 0 && !hole &&
-        ctld_store_lines(d->c->parts.store, d->job, d->attempt, rank, d->names,
-                         buf, len, &d->count, err) < 0)
+        metric_ingest_store(d->c->parts.store, d->job, d->attempt, rank,
+                            d->names, buf, len, &d->count, err) < 0)
         return -1;
     d->at.offset += (int64_t)len;
     d->at.cost += (int64_t)(hole ? len / HOLE_SHARE : len);
@@ -199,8 +205,8 @@ static void drain_run(struct task *t)
         d->rc = s->ops->sync_rows(s, &d->err);
     /* What was heard before is better than no end. */
     if (d->rc == 0 && d->at.rank == d->n_ranks)
-        d->has_figures =
-            figures_read(s, d->job, d->attempt, &d->figures, NULL) == 0;
+        d->has_progress = attempt_progress_read(s, d->job, d->attempt,
+                                                &d->progress, NULL) == 0;
 }
 
 /* ---- on the loop ----------------------------------------------------------
@@ -208,15 +214,16 @@ static void drain_run(struct task *t)
 
 static void drain_free(struct drain *d)
 {
-    ctld_names_unref(d->names);
+    metric_name_limit_unref(d->names);
     free(d->acked);
     free(d);
 }
 
-static void failed(struct ctld *c, struct intake *i, const struct error *why)
+static void failed(struct ctld *c, struct attempt_metrics *i,
+                   const struct error *why)
 {
     double now_s = c->parts.clock->now_s(c->parts.clock);
-    i->state = INTAKE_FAILED;
+    i->state = SPOOL_FAILED;
     i->why = *why;
     i->failed_s = now_s;
     if (isnan(i->failing_s))
@@ -234,29 +241,30 @@ static void drain_done(struct task *t)
 {
     struct drain *d = (struct drain *)t;
     struct ctld *c = d->c;
-    struct intake *i = ctld_intake(c, d->job, d->attempt, false);
-    ctld_count_rows(c, &d->count);
+    struct attempt_metrics *i =
+        attempt_metrics_of(c, d->job, d->attempt, false);
+    metric_ingest_count(c, &d->count);
     if (i && d->looked) {
         i->looked = true;
         i->has_report = d->has_report;
         i->report = d->report;
     }
-    if (i && d->has_figures) {
-        i->has_figures = true;
-        i->figures = d->figures;
+    if (i && d->has_progress) {
+        i->has_progress = true;
+        i->progress = d->progress;
     }
     if (i)
         i->at = d->at; /* also of a try that failed: so much is stored */
     if (i && d->rc < 0)
         failed(c, i, &d->err);
     else if (i)
-        i->state = d->at.rank < d->n_ranks ? INTAKE_IDLE : INTAKE_DRAINED;
+        i->state = d->at.rank < d->n_ranks ? SPOOL_IDLE : SPOOL_DRAINED;
     drain_free(d);
     ctld_want_step(c);
 }
 
-static int post(struct ctld *c, const struct job *job, struct intake *i,
-                struct error *err)
+static int post(struct ctld *c, const struct job *job,
+                struct attempt_metrics *i, struct error *err)
 {
     struct drain *d = calloc(1, sizeof(*d));
     int64_t *acked = calloc((size_t)i->n_ranks + 1, sizeof(*acked));
@@ -274,7 +282,7 @@ static int post(struct ctld *c, const struct job *job, struct intake *i,
     d->attempt = job->attempt;
     d->uid = (uid_t)job->uid;
     d->acked = acked;
-    d->names = ctld_names_ref(i->names);
+    d->names = metric_name_limit_ref(i->names);
     d->n_acked = i->n_ranks;
     /* One per device; without one, one per node. */
     d->n_ranks = job->gpus > job->nodes ? job->gpus : job->nodes;
@@ -284,13 +292,13 @@ static int post(struct ctld *c, const struct job *job, struct intake *i,
         drain_free(d);
         return -1;
     }
-    i->state = INTAKE_DRAINING;
+    i->state = SPOOL_DRAINING;
     return error_set(err, ERR_BUSY, "its last rows are being read");
 }
 
 /* Staged with the end, and anew with it when the batch is undone. */
 static void use_report(struct ctld *c, const struct job *job,
-                       const struct intake *i)
+                       const struct attempt_metrics *i)
 {
     struct error err = ERROR_INIT;
     if (i->has_report && !job->reported &&
@@ -305,7 +313,7 @@ static void use_report(struct ctld *c, const struct job *job,
  * is preceded by another try: once there is room again, the rows are stored
  * with it. Not before report.json was looked for, for without it a success
  * would become a failure. */
-static bool gives_up(const struct job *job, const struct intake *i,
+static bool gives_up(const struct job *job, const struct attempt_metrics *i,
                      double now_s)
 {
     bool is_known = i->looked || job->reported;
@@ -313,27 +321,28 @@ static bool gives_up(const struct job *job, const struct intake *i,
            now_s - i->failing_s >= (is_known ? GIVE_UP_S : NO_REPORT_S);
 }
 
-int ctld_drain(void *arg, const struct job *job, struct error *err)
+int spool_drain_on_exit(void *arg, const struct job *job, struct error *err)
 {
     struct ctld *c = arg;
-    struct intake *i = ctld_intake(c, job->id, job->attempt, true);
+    struct attempt_metrics *i =
+        attempt_metrics_of(c, job->id, job->attempt, true);
     if (!i)
         return error_set(err, ERR_NOMEM, "spool");
     double now_s = c->parts.clock->now_s(c->parts.clock);
-    bool is_given_up = i->state == INTAKE_FAILED && gives_up(job, i, now_s);
+    bool is_given_up = i->state == SPOOL_FAILED && gives_up(job, i, now_s);
     i->undrained = is_given_up || i->at.is_cut;
-    if (i->state == INTAKE_DRAINED || is_given_up) {
+    if (i->state == SPOOL_DRAINED || is_given_up) {
         if (!is_given_up && i->at.is_cut)
             (void)error_set(&i->why, ERR_LIMIT,
                             "more than a rank leaves unacknowledged");
         use_report(c, job, i);
-        if (i->has_figures)
-            figures_use(c->engine, job, &i->figures);
+        if (i->has_progress)
+            attempt_progress_use(c->engine, job, &i->progress);
         return 0;
     }
-    if (i->state == INTAKE_DRAINING || c->stopping)
+    if (i->state == SPOOL_DRAINING || c->stopping)
         return error_set(err, ERR_BUSY, "its last rows are being read");
-    if (i->state == INTAKE_FAILED && now_s - i->failed_s < RETRY_S) {
+    if (i->state == SPOOL_FAILED && now_s - i->failed_s < RETRY_S) {
         if (err)
             *err = i->why;
         return -1;

@@ -1,10 +1,12 @@
-/* stragglers.c - which rank of an attempt is behind, from what the ranks send.
+/* stragglers.c - find the slowest or silent rank of an attempt.
  *
- * Training goes in step, so ranks that wait for another one have told of as
- * many iterations as it has, or of one more. A rank that has nothing to tell
- * asks in each heartbeat whether it is still to run; one that does not even do
- * that is stopped, or its node is.
+ * Ranks train in step, so ranks that wait for another one have reported as many
+ * iterations as it has, or one more. A rank without new rows asks in each
+ * heartbeat whether it should still run; a rank that does not even do that is
+ * stopped, or its node is.
  */
+#include "scheduler/ctld/ingest/stragglers.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,13 +14,15 @@
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/ingest/attempt_metrics.h"
 
-/* So many heartbeats without a word are no accident. */
+/* A rank is silent after so many heartbeats. */
 static const double SILENT_BEATS = 3;
 
-void ctld_lags(void *arg, const struct job *job, char *ret, size_t cap)
+void stragglers_describe(void *arg, const struct job *job, char *ret,
+                         size_t cap)
 {
     struct ctld *c = arg;
-    const struct intake *i = ctld_intake(c, job->id, job->attempt, false);
+    const struct attempt_metrics *i =
+        attempt_metrics_of(c, job->id, job->attempt, false);
     double now_s = c->parts.clock->now_s(c->parts.clock), longest_s = 0;
     int64_t least = INT64_MAX, most = 0;
     int32_t behind = -1, silent = -1;
@@ -31,7 +35,7 @@ void ctld_lags(void *arg, const struct job *job, char *ret, size_t cap)
             behind = r;
         }
         most = s->iteration > most ? s->iteration : most;
-        /* Rank 0 is heard by its beats, of which there are some. */
+        /* Rank 0 sends heartbeats instead. */
         if (r > 0 && now_s - s->heard_s > longest_s) {
             longest_s = now_s - s->heard_s;
             silent = r;

@@ -1,9 +1,9 @@
-/* worker_report.c - the last word of an attempt's worker, as it is posted and
- * as it stands in report.json.
+/* worker_report.c - the final report of an attempt's worker, as it is posted and
+ * as report.json has it.
  */
 #include <stdio.h>
 
-#include "scheduler/ctld/ingest/attempt_metrics.h"
+#include "scheduler/ctld/ingest/worker_report.h"
 
 /* -1: absent, or not within 0..max. */
 static int64_t int_of(const json_t *o, const char *key, int64_t max)
