@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "scheduler/ctld/api/job_json.h"
-#include "scheduler/ctld/api/job_json_stream.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/loop/step_request.h"
 #include "scheduler/ctld/request/job_lookup.h"

@@ -1,29 +1,37 @@
-/* job_json.h - parts of the JSON of a job, and the sums of free GPUs. */
+/* job_json.h - JOB of wire.h, as text or as a value. */
 #ifndef MGPU_SCHEDULER_CTLD_API_JOB_JSON_H
 #define MGPU_SCHEDULER_CTLD_API_JOB_JSON_H
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
+
+#include "jobs/base/buf.h"
+#include "jobs/base/error.h"
 
 struct ctld;
 struct job;
-struct alloc_node;
+
+/* Appends the job.
+ * in  all  for a user who may see all of it (engine_may); without it the job is
+ *          as a queue shows it, without progress and the worker's words
+ *     set  the members, of job_json_members(); of these it has the ones that
+ *          are not null */
+#define JOB_JSON_ALL_MEMBERS UINT64_MAX
+int job_json_add(const struct ctld *c, const struct job *job, bool all,
+                 uint64_t set, struct buf *out, struct error *err) MUST_CHECK;
+/* The same with all members, as a value; NULL: no memory. */
+json_t *job_json_value(const struct ctld *c, const struct job *job, bool all);
+/* "id,name": the names of members.
+ * err  ERR_INVAL a name is not known */
+int job_json_members(const char *text, uint64_t *ret,
+                     struct error *err) MUST_CHECK;
+/* Whether the archive row of a job is enough for these members. */
+bool job_json_members_are_brief(uint64_t set);
 
 /* SWEEP of wire.h, of its first task; else null. */
 json_t *job_json_sweep(const struct ctld *c, const struct job *job);
 /* "warnings" of wire.h; NULL: there are none. */
 json_t *job_json_warnings(const struct ctld *c, const struct job *job);
-/* The free GPUs of the i-th node, for a caller that takes all nodes in order:
- * entries of the same machine share its CPUs, so those before it reduce them.
- * in   counts  false: the node is skipped, 0
- * io   room  of the machine */
-int32_t job_json_take_free(const struct alloc_node *nodes, size_t i,
-                           bool counts, int32_t *io_room);
-/* The GPUs or slots of nodes that are up, and of other nodes those that jobs
- * have. */
-void job_json_slots(const struct ctld *c, int64_t *ret_total,
-                    int64_t *ret_free);
 
 #endif

@@ -32,7 +32,7 @@
 #include "jobs/base/clock.h"
 #include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/api/job_filter.h"
-#include "scheduler/ctld/api/job_json_stream.h"
+#include "scheduler/ctld/api/job_json.h"
 #include "scheduler/ctld/api/start_estimates.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/request/auth.h"

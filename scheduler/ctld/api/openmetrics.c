@@ -10,7 +10,6 @@
 #include "scheduler/ctld/api/admin_actions.h"
 #include "scheduler/ctld/api/drain_nodes.h"
 #include "scheduler/ctld/api/handlers.h"
-#include "scheduler/ctld/api/job_json.h"
 #include "scheduler/ctld/api/job_watch.h"
 #include "scheduler/ctld/api/policy_settings.h"
 #include "scheduler/ctld/api/reload_config.h"
@@ -18,6 +17,7 @@
 #include "scheduler/ctld/maintenance/backup_schedule.h"
 #include "scheduler/ctld/maintenance/disk_space.h"
 #include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/free_slots.h"
 #include "scheduler/ctld/request/reply.h"
 
 enum { REASONS_MAX = 32 };
@@ -224,7 +224,7 @@ static int add_all(struct ctld *c, struct buf *b)
     int64_t total = 0, n_free = 0;
     double since_s;
     count_jobs(c, &n);
-    job_json_slots(c, &total, &n_free);
+    free_slots_count(c, &total, &n_free);
     int rc = family(b, "mgpu_build", "info", "The daemon's version.");
     rc |=
         buf_addf(b, NULL, "mgpu_build_info{version=\"%s\"} 1\n", MGPU_VERSION);

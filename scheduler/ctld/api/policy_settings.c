@@ -17,11 +17,11 @@
 #include "scheduler/ctld/api/admin_actions.h"
 #include "scheduler/ctld/api/config_apply.h"
 #include "scheduler/ctld/api/handlers.h"
-#include "scheduler/ctld/api/job_json.h"
 #include "scheduler/ctld/api/reload_config.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/maintenance/audit_log.h"
 #include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/free_slots.h"
 #include "scheduler/ctld/request/job_lookup.h"
 #include "scheduler/ctld/request/reply.h"
 
@@ -547,7 +547,7 @@ void serve_plan(void *arg, struct http_exchange *x)
         return;
     }
     const struct policy *policy = engine_policy(c->engine);
-    job_json_slots(c, &total, &n_free);
+    free_slots_count(c, &total, &n_free);
     ctld_reply(x, 200,
                json_pack("{s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:o}",
                          "schema", "mgpu.plan/1", "policy", policy->name,

@@ -13,7 +13,6 @@
 #include "jobs/wire/wire.h"
 #include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/api/job_json.h"
-#include "scheduler/ctld/api/job_json_stream.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/maintenance/metrics_retention.h"
 #include "scheduler/ctld/request/archive_load.h"

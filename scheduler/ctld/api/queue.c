@@ -11,10 +11,10 @@
 #include "scheduler/ctld/api/job_cursor.h"
 #include "scheduler/ctld/api/job_filter.h"
 #include "scheduler/ctld/api/job_json.h"
-#include "scheduler/ctld/api/job_json_stream.h"
 #include "scheduler/ctld/api/status.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/free_slots.h"
 #include "scheduler/ctld/request/job_lookup.h"
 #include "scheduler/ctld/request/reply.h"
 
@@ -42,7 +42,7 @@ static json_t *queue_head(struct ctld *c, json_t *jobs)
 {
     const struct counts n = count_jobs(c);
     int64_t total = 0, n_free = 0;
-    job_json_slots(c, &total, &n_free);
+    free_slots_count(c, &total, &n_free);
     return json_pack("{s:s, s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
                      "schema", "mgpu.queue/1", "generated",
                      ctld_time(c->parts.clock->wall_s(c->parts.clock)),

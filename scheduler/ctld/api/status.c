@@ -1,5 +1,5 @@
-/* status.c - the daemon about itself: status, nodes, /livez and
- * /readyz. */
+/* status.c - the state of the daemon and of the nodes: /v1/status, /v1/nodes,
+ * /livez and /readyz. */
 #include "scheduler/ctld/api/status.h"
 
 #include <math.h>
@@ -11,7 +11,6 @@
 #include "scheduler/ctld/api/admin_actions.h"
 #include "scheduler/ctld/api/drain_nodes.h"
 #include "scheduler/ctld/api/handlers.h"
-#include "scheduler/ctld/api/job_json.h"
 #include "scheduler/ctld/api/reload_config.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/loop/step_request.h"
@@ -20,6 +19,7 @@
 #include "scheduler/ctld/maintenance/metrics_damage.h"
 #include "scheduler/ctld/maintenance/metrics_retention.h"
 #include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/free_slots.h"
 #include "scheduler/ctld/request/reply.h"
 
 static json_t *count_jobs(const struct ctld *c)
@@ -60,7 +60,7 @@ void serve_status(void *arg, struct http_exchange *x)
     char state_db[640], metrics_db[640];
     if (!ctld_admit(c, x))
         return;
-    job_json_slots(c, &total, &n_free);
+    free_slots_count(c, &total, &n_free);
     (void)snprintf(state_db, sizeof(state_db), "%s/state.db", conf->state_dir);
     (void)snprintf(metrics_db, sizeof(metrics_db), "%s/metrics.db",
                    conf->state_dir);

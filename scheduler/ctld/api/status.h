@@ -1,4 +1,4 @@
-/* status.h - the state of nodes and of the allocator, as JSON. */
+/* status.h - the state of the nodes and of the allocator. */
 #ifndef MGPU_SCHEDULER_CTLD_API_STATUS_H
 #define MGPU_SCHEDULER_CTLD_API_STATUS_H
 

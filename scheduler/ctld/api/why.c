@@ -17,11 +17,11 @@
 #include "jobs/text/scalar.h"
 #include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/api/job_json.h"
-#include "scheduler/ctld/api/job_json_stream.h"
 #include "scheduler/ctld/api/start_estimates.h"
 #include "scheduler/ctld/api/status.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/free_slots.h"
 #include "scheduler/ctld/request/job_lookup.h"
 #include "scheduler/ctld/request/reply.h"
 
@@ -168,8 +168,8 @@ static void add_ahead_reason(const struct why *w, json_t *list)
         !job->pending_id[0])
         return;
     for (size_t i = 0; i < w->n; i++)
-        n_free += job_json_take_free(w->nodes, i,
-                                     w->is_open[i] && w->nodes[i].is_up, &room);
+        n_free += free_slots_take(w->nodes, i,
+                                  w->is_open[i] && w->nodes[i].is_up, &room);
     if (n_free >= job->gpus)
         return;
     (void)snprintf(text, sizeof(text),
@@ -315,7 +315,7 @@ static json_t *nodes_of(const struct why *w, int64_t *ret_total,
     *ret_total = *ret_free = 0;
     for (size_t i = 0; i < w->n; i++) {
         const struct alloc_node *node = &w->nodes[i];
-        *ret_free += job_json_take_free(
+        *ret_free += free_slots_take(
             w->nodes, i, w->may[i] && w->is_open[i] && node->is_up, &room);
         if (!w->may[i])
             continue;

@@ -1,9 +1,9 @@
-/* job_json_stream.c - F36: the times that are shown of a job whose clock was
+/* job_json.c - F36: the times that are shown of a job whose clock was
  * set. */
 #include <math.h>
 #include <stdlib.h>
 
-#include "scheduler/ctld/api/job_json_stream.h"
+#include "scheduler/ctld/api/job_json.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "tests/tap.h"
 
