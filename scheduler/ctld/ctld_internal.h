@@ -1,4 +1,8 @@
-/* ctld_internal.h - struct ctld, for the files of this folder. */
+/* ctld_internal.h - struct ctld, for the files of this folder and those below.
+ *
+ * Subsystems with a state of their own hide it: struct ctld has a pointer, and
+ * their header has the functions that other files may call.
+ */
 #ifndef MGPU_SCHEDULER_CTLD_CTLD_INTERNAL_H
 #define MGPU_SCHEDULER_CTLD_CTLD_INTERNAL_H
 
@@ -40,56 +44,51 @@ extern const double ctld_step_bounds_s[CTLD_STEP_BUCKETS - 1];
 
 struct ctld {
     struct ctld_parts parts;
-    struct ctld_conf conf; /* what parts.conf is */
+    struct ctld_conf conf; /* parts.conf points to it; a reload changes it */
     struct engine_conf engine_conf;
     struct secret secret;
     struct ctld_sealed sealed;
     char jobs_dir[512], url[256];
     double started_wall_s, started_s;
+    uint64_t first_seq;   /* the last event before this start */
+    int port;             /* of TCP; 0: none */
+    bool stopping;        /* the daemon accepts no requests any more */
+    _Atomic bool closing; /* the same, for the threads */
+    struct error fatal;   /* why it stops; none if it was asked to */
+
     struct loop *loop;
+    struct loop_source *term, *intr, *hup, *usr1, *child; /* signals */
+    struct loop_source *stop_timer, *watchdog;
     struct http_server *http, *scrape; /* scrape may be NULL */
     struct engine *engine;
     struct thread *commits, *writer, *reader, *logs, *submits;
-    struct thread *logins; /* or NULL */
-    struct auth *auth;
-    struct rate_limit *rate_limit;
-    struct user_names *user_names;
-    struct loop_source *stop_timer;
-    struct loop_source *term, *intr, *hup, *usr1, *child;
-    bool stopping;
-    struct error fatal;   /* why it stops, unless it was asked to */
-    _Atomic bool closing; /* as stopping, for the threads */
+    struct thread *logins, *backups; /* NULL until they are needed */
+    struct ctld_stats stats;
 
-    int port; /* of TCP; 0: none */
-
+    /* Each of these is known to one file only, which has a header. */
     struct engine_loop *engine_loop;
     struct step_request *step_request;
     struct held_replies *held_replies;
-
+    struct auth *auth;
+    struct rate_limit *rate_limit;
+    struct user_names *user_names;
     struct metric_ingest *metric_ingest;
-    struct attempt_metrics *attempts; /* of the live attempts */
-
-    uint64_t first_seq; /* the last event before this start */
+    struct attempt_metrics *attempts; /* the live ones; attempt_metrics.h */
     struct job_watch *job_watch;
     struct log_follow *log_follow;
     struct job_cursors *job_cursors;
     struct start_estimates *start_estimates;
-
-    struct loop_source *watchdog;
-    struct thread *backups; /* NULL before the first */
     struct backup_schedule *backup_schedule;
     struct disk_space *disk_space;
     struct metrics_damage *metrics_damage;
     struct metrics_retention *metrics_retention;
-    struct malloc_trim *malloc_trim;
     struct job_retention *job_retention;
+    struct malloc_trim *malloc_trim;
     struct audit *audit;
     struct admin_actions *admin_actions;
     struct reload_config *reload_config;
     struct policy_settings *policy_settings;
     struct drained_nodes *drained_nodes;
-
-    struct ctld_stats stats;
 
     struct notices *notices; /* NULL before the first */
     bool knows_told;         /* which events were told of before this start */

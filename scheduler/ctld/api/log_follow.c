@@ -1,15 +1,16 @@
-/* log_follow.c - GET /v1/jobs/:id/logs: what an attempt printed, as it grows.
+/* log_follow.c - GET /v1/jobs/:id/logs: stream what an attempt prints.
  *
- * Of one rank's lines, or from a time on, as far as the attempt's `times`
- * (jobs/log/log_times.h) tells: a log from before there was one is shown whole.
- * The log is read in pieces, and only while its reader keeps up: `less` may
- * stand still for an hour. Following goes on through a job's later attempts
- * and ends when the job has ended and all of it was sent.
+ * A client may ask for the lines of one rank, or for the lines since a time, as
+ * far as the attempt's `times` (jobs/log/log_times.h) tells; the log of an
+ * attempt without that file is sent whole. The daemon reads a log in pieces,
+ * and only while the client keeps up: `less` may stand still for an hour. It
+ * follows the job through later attempts, and ends the stream when the job has
+ * ended and all of its log was sent.
  *
- * The reading is done on a thread of its own: a log may lie on a file system
- * that takes its time, and behind a helper with a deadline of seconds. A
- * follower has at most one piece under way; one that was closed meanwhile is
- * freed when that comes back.
+ * A thread of its own reads the logs: a log may lie on a slow file system, and
+ * behind a helper with a deadline of seconds. A follower has at most one piece
+ * under way; if its stream is closed meanwhile, it is freed when that comes
+ * back.
  */
 #include "scheduler/ctld/api/log_follow.h"
 
@@ -29,8 +30,8 @@
 #include "scheduler/ctld/request/reply.h"
 
 enum { PIECE_BYTES = 65536, BEHIND_MAX = 4 * PIECE_BYTES };
-/* Between two looks at a log that may grow, and between two tries to send
- * to a reader that is behind. */
+/* Time between two looks at a log that may grow, and between two tries to send
+ * to a client that is behind. */
 static const double LOOK_S = 0.2, RESEND_S = 0.02;
 
 struct follower {
@@ -44,14 +45,14 @@ struct follower {
     bool reading; /* the thread has it */
     bool closed;  /* and nobody else */
 
-    /* What is asked for; and of this attempt, once its log is there. */
+    /* The request; and the state of this attempt, once its log exists. */
     int64_t rank;   /* -1: all */
     double since_s; /* -INFINITY: all */
     bool has_begun, has_labels;
     struct loglines lines;
 
-    /* Of the piece under way. */
-    bool over; /* there will be no more than what is read now */
+    /* The piece under way. */
+    bool over; /* this piece is the last */
     uid_t uid;
     char dir[640];
     char *piece;       /* owned; NULL: nothing was read */
@@ -117,10 +118,9 @@ static int read_log(struct follower *f, uint64_t *io_offset, size_t cap,
                            &f->n, &f->dropped, err);
 }
 
-/* Where to begin, and whether lines have labels. `times` is there before the
- * log is: without it and with a log, that is an old one, or one on a full
- * disk.
- * err  ERR_NOTFOUND there is no log yet */
+/* Finds where to begin, and whether lines have labels. `times` exists before
+ * the log does: a log without it is an old one, or is on a full disk. err
+ * ERR_NOTFOUND there is no log yet */
 static int begin_attempt(struct follower *f, struct error *err)
 {
     struct buf b = BUF_INIT;
@@ -185,11 +185,12 @@ static void read_run(struct task *t)
  */
 static void read_done(struct task *t);
 
-/* Has the next piece read, unless its reader is behind. */
+/* Has the next piece read, unless the client is behind. */
 static void begin(struct follower *f)
 {
     struct ctld *c = f->c;
-    /* Asked before the reading: what was printed before the end is read. */
+    /* Looked up before the piece is read, so it has all that was printed before
+     * the end. */
     const struct job *job = ctld_find_or_log(c, f->job);
     if (job)
         job = engine_settled(c->engine, job);
@@ -262,8 +263,8 @@ static void on_look(void *arg)
         loop_timer_set(c->log_follow->timer, pause_s);
 }
 
-/* A rank for each GPU or slot, and one at least on each node; another attempt
- * may have more of them than this one. */
+/* There is a rank for each GPU or slot, and at least one on each node; another
+ * attempt may have more of them than this one. */
 static int64_t last_rank(const struct job *job)
 {
     int32_t gpus = job->gpus > job->gpus_max ? job->gpus : job->gpus_max;

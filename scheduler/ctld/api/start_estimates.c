@@ -1,18 +1,18 @@
-/* start_estimates.c - when those that wait may start, as a list and --why say
- * it.
+/* start_estimates.c - when pending jobs may start, as lists and --why show it.
  *
- * One forecast is for all that wait, and for all that ask: it is made when the
- * first of them is written and holds until the engine has made another plan,
- * or for FRESH_S, as what runs may take longer than was foreseen. Making one
- * stops the loop. After one that took t the next is made SHARE t later, no
- * sooner, so that lists of a busy queue take a twentieth of the loop's time at
- * most; who asks for one job alone has it as it is now, and so says the list
- * after that.
+ * One forecast serves all pending jobs and all clients. It is made when the
+ * first of them needs it, and holds until the engine has made another plan, or
+ * for FRESH_S, because running jobs may take longer than expected. The loop
+ * stops while it is made. After a forecast that took t, the next one is made no
+ * sooner than SHARE t later, so lists of a busy queue take at most a twentieth
+ * of the loop's time. A request for one job always gets a new forecast, and so
+ * does the list after it.
  *
- * Who watches is told of a start when its job changes, and counts down from
- * there by himself. What others do may bring it nearer, or put it off, and the
- * job is the same: so what was told is kept, and a start that is now another
- * by more than anybody would mind is told anew, job_watch.c says how often.
+ * A client that watches gets the estimated start when its job changes, and
+ * counts down from there. Other jobs may bring the start nearer or put it off,
+ * while the watched job does not change. So the daemon keeps the starts that it
+ * has sent, and sends a start again when it differs by more than a user would
+ * tolerate; job_watch.c says how often.
  */
 #include "scheduler/ctld/api/start_estimates.h"
 
@@ -25,20 +25,20 @@
 #include "scheduler/ctld/ctld_internal.h"
 
 static const double FRESH_S = 5, SHARE = 20;
-/* Another start: by this, and by this part of the time until then. */
+/* A start has changed: by this, and by this part of the time until then. */
 static const double OTHER_S = 5, OTHER_SHARE = 0.1;
 
 struct start_estimates {
     struct engine_start starts[ENGINE_FORECASTS]; /* by number */
     size_t n;
     bool is_made;
-    uint64_t plans;        /* that the engine had made then */
-    double made_s, rest_s; /* by the real clock; no other before that long */
-    struct told {
+    uint64_t plans;        /* that the engine had made by then */
+    double made_s, rest_s; /* by the real clock; rest_s: to the next one */
+    struct sent {
         uint64_t id;
-        double at_s;          /* NAN: that it is not known */
-    } told[ENGINE_FORECASTS]; /* by number */
-    size_t n_told;
+        double at_s;          /* NAN: not known */
+    } sent[ENGINE_FORECASTS]; /* by number */
+    size_t n_sent;
 };
 
 int start_estimates_init(struct ctld *c, struct error *err)
@@ -86,7 +86,7 @@ static int by_id(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* NULL: nothing is known of it. */
+/* NULL: its start is not known. */
 static const struct engine_start *find(const struct ctld *c,
                                        const struct job *j)
 {
@@ -94,7 +94,6 @@ static const struct engine_start *find(const struct ctld *c,
     const struct engine_start key = {.id = j->id};
     if (j->state != JOB_QUEUED)
         return NULL;
-    /* Without memory for a forecast nothing is known. */
     if ((!f->is_made || now_s() - f->made_s >= f->rest_s) &&
         start_estimates_make(c, NULL) < 0)
         return NULL;
@@ -121,38 +120,38 @@ double start_estimates_best_s(const struct ctld *c, const struct job *j)
     return isfinite(at_s) ? at_s : start_estimates_forecast_s(c, j);
 }
 
-/* ---- what those who watch were told ---------------------------------------
+/* ---- starts that were sent to watchers ------------------------------------
  */
 
-static double told_of(const struct start_estimates *f, uint64_t id)
+static double sent_of(const struct start_estimates *f, uint64_t id)
 {
-    for (size_t i = 0; i < f->n_told; i++)
-        if (f->told[i].id == id)
-            return f->told[i].at_s;
+    for (size_t i = 0; i < f->n_sent; i++)
+        if (f->sent[i].id == id)
+            return f->sent[i].at_s;
     return NAN;
 }
 
-static bool is_other(double at_s, double told_s, double now_s)
+static bool is_other(double at_s, double sent_s, double now_s)
 {
-    if (!isfinite(at_s) || !isfinite(told_s))
-        return isfinite(at_s) != isfinite(told_s);
-    return fabs(at_s - told_s) > fmax(OTHER_S, OTHER_SHARE * (at_s - now_s));
+    if (!isfinite(at_s) || !isfinite(sent_s))
+        return isfinite(at_s) != isfinite(sent_s);
+    return fabs(at_s - sent_s) > fmax(OTHER_S, OTHER_SHARE * (at_s - now_s));
 }
 
-/* Of the first in the queue alone there is a start to be told; one that is
- * none of them any more has none. */
+/* Only the first jobs of the queue have a start; a job that is no longer among
+ * them has none. */
 void start_estimates_push(struct ctld *c)
 {
     struct start_estimates *f = c->start_estimates;
-    struct told told[ENGINE_FORECASTS];
+    struct sent sent[ENGINE_FORECASTS];
     double clock_s = c->parts.clock->now_s(c->parts.clock);
     size_t n = 0;
     if (now_s() - f->made_s < f->rest_s || start_estimates_make(c, NULL) < 0)
-        return; /* the next time */
-    for (size_t i = 0; i < f->n_told; i++) {
-        const struct job *j = engine_job(c->engine, f->told[i].id);
-        const struct engine_start key = {.id = f->told[i].id};
-        if (j && j->state == JOB_QUEUED && isfinite(f->told[i].at_s) &&
+        return; /* try again next time */
+    for (size_t i = 0; i < f->n_sent; i++) {
+        const struct job *j = engine_job(c->engine, f->sent[i].id);
+        const struct engine_start key = {.id = f->sent[i].id};
+        if (j && j->state == JOB_QUEUED && isfinite(f->sent[i].at_s) &&
             !bsearch(&key, f->starts, f->n, sizeof(key), by_id))
             job_watch_changed(c, key.id);
     }
@@ -160,14 +159,14 @@ void start_estimates_push(struct ctld *c)
         const struct job *j = engine_job(c->engine, f->starts[i].id);
         if (!j || j->state != JOB_QUEUED)
             continue;
-        struct told t = {.id = j->id, .at_s = told_of(f, j->id)};
+        struct sent t = {.id = j->id, .at_s = sent_of(f, j->id)};
         double at_s = start_estimates_best_s(c, j);
         if (is_other(at_s, t.at_s, clock_s)) {
             t.at_s = at_s;
             job_watch_changed(c, j->id);
         }
-        told[n++] = t;
+        sent[n++] = t;
     }
-    memcpy(f->told, told, n * sizeof(told[0]));
-    f->n_told = n;
+    memcpy(f->sent, sent, n * sizeof(sent[0]));
+    f->n_sent = n;
 }
