@@ -67,10 +67,10 @@ static void drain_all(struct ctld *c, struct drain *d)
 
 static void check(const struct drain *d)
 {
-    if (!d->looked ||
-        (d->has_report && (d->report_code < 0 || d->report_code > 255)))
+    if (!d->looked || (d->has_report &&
+                       (d->report.exit_code < 0 || d->report.exit_code > 255)))
         abort();
-    if (!memchr(d->report_why, '\0', sizeof(d->report_why)))
+    if (!memchr(d->report.why, '\0', sizeof(d->report.why)))
         abort();
     const struct engine_beat *b = &d->progress.last;
     if (d->has_progress &&
