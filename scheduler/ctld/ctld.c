@@ -1,9 +1,9 @@
-/* ctld.c - the daemon's life: parts together, run, stop in order.
+/* ctld.c - create the daemon from its parts, run it, and stop it in order.
  *
- * Stopping is a matter of tens of milliseconds: no new connections, one last
- * step so that what was asked is durable and answered, streams closed, and
- * the loop runs on for STOP_S so that the answers leave. Attempts are not
- * touched; the next daemon finds them.
+ * To stop takes tens of milliseconds. The daemon accepts no new connections,
+ * makes one last step so that all requests are durable and answered, closes
+ * the streams, and runs the loop for STOP_S more so that the answers are sent.
+ * It leaves the attempts alone; the next daemon finds them.
  */
 #include "scheduler/ctld/ctld.h"
 
@@ -54,7 +54,7 @@
 
 enum {
     BODY_MAX_BYTES = WIRE_ROWS_MAX_BYTES, /* a spec is at most as long */
-    /* Each at most 1 MiB; then workers are told to come back. */
+    /* Batches of at most 1 MiB each; with more, workers have to retry. */
     WRITER_QUEUE = 64,
     READER_QUEUE = 256,
     LOGS_QUEUE = 1024
@@ -97,8 +97,8 @@ static void on_event(void *arg, const struct store_event *event,
     job_watch_changed(c, event->job);
 }
 
-/* An INTENT may be durable without its directory, when the daemon died in
- * between. The first step asks the allocator for it. */
+/* If the daemon died in between, an INTENT is durable without its directory.
+ * The first step asks the allocator for that attempt. */
 static void make_live_dirs(const struct ctld *c)
 {
     for (const struct job *job = engine_next_since(c->engine, 0, INFINITY); job;
@@ -117,8 +117,8 @@ static bool may_leave(void *arg, const struct job *job)
     return job->notify_on == 0 || ctld_notice_counts(c).waiting == 0;
 }
 
-/* Each job that was set apart, and those events of which nobody is told in
- * any other way. */
+/* Logs each job that is set apart as damaged, and the number of events without
+ * a job. */
 static void log_corrupt(const struct engine *e)
 {
     size_t n_stray, n = engine_corrupt(e, &n_stray);
@@ -174,8 +174,8 @@ static int make_engine(struct ctld *c, struct error *err)
     return 0;
 }
 
-/* What workers are told is this host's name: they are on the same network,
- * and a name outlives an address. */
+/* Sets the URL for workers. It has this host's name: workers are on the same
+ * network, and a name stays when the address changes. */
 static int make_port(struct ctld *c, struct error *err)
 {
     const struct ctld_conf *conf = c->parts.conf;
@@ -208,7 +208,7 @@ static void on_leave(void *arg, const char *path)
     loop_leave(((struct ctld *)arg)->loop, path);
 }
 
-/* Who could mend it is not to be shut out. */
+/* Administrators may connect even if all connections are in use. */
 static bool is_let_in(void *arg, int64_t uid)
 {
     return engine_is_admin(((struct ctld *)arg)->engine, uid);
@@ -245,7 +245,7 @@ static int make_http(struct ctld *c, struct error *err)
 /* ---- signals ---------------------------------------------------------------
  */
 
-/* No step is under way any more. */
+/* The last step is over. */
 static void on_engine_stopped(void *arg)
 {
     struct ctld *c = arg;
@@ -263,7 +263,8 @@ static void on_term(void *arg)
 {
     struct ctld *c = arg;
     log_notice("ctld", "asked to stop");
-    c->fatal = (struct error)ERROR_INIT; /* the helper was asked as well */
+    c->fatal = (struct error)
+        ERROR_INIT; /* the helper ends, too, and that is no failure */
     ctld_stop(arg);
 }
 
@@ -277,7 +278,7 @@ static void on_hup(void *arg)
                       : "READY=1\nSTATUS=");
 }
 
-/* The log was moved away, for one. */
+/* logrotate(8) moved the log away, for example. */
 static void on_usr1(void *arg)
 {
     const struct ctld *c = arg;
@@ -288,8 +289,8 @@ static void on_usr1(void *arg)
         log_notice("ctld", "the log goes on here");
 }
 
-/* A system's daemon has no privileges to start another, and one life is
- * simpler than two: whoever keeps the daemon starts both again. */
+/* A system daemon has no privileges to start another helper. So it stops, and
+ * the service manager starts both again. */
 static void look_at_helper(struct ctld *c)
 {
     int status = 0;
@@ -314,7 +315,7 @@ static void on_child(void *arg)
     ctld_want_step(arg); /* the allocator reaps what is its own */
 }
 
-/* Said by the loop: one that stands still is not alive. */
+/* The loop notifies the watchdog, so a loop that hangs counts as dead. */
 static void on_watchdog(void *arg)
 {
     struct ctld *c = arg;
@@ -384,7 +385,7 @@ int ctld_port(const struct ctld *c)
 
 int ctld_run(struct ctld *c, struct error *err)
 {
-    look_at_helper(c); /* it may have ended before anybody listened */
+    look_at_helper(c); /* it may have ended before the loop ran */
     if (loop_run(c->loop, err) < 0)
         return -1;
     return c->fatal.code == ERR_NONE
@@ -405,7 +406,8 @@ void ctld_stop(struct ctld *c)
     engine_loop_stop(c);
 }
 
-/* In the reverse order; the threads first, for their tasks speak to all. */
+/* In the reverse order; the threads first, because their tasks use all parts.
+ */
 void ctld_destroy(struct ctld *c)
 {
     if (!c)
