@@ -97,7 +97,7 @@ static void print_finding(void *arg, const char *finding)
 static int check_all(const char *dir,
                      void (*each)(void *arg, const char *finding), void *arg)
 {
-    return store_sqlite_check(dir, each, arg) + audit_check(dir, each, arg);
+    return store_sqlite_check(dir, each, arg) + audit_log_check(dir, each, arg);
 }
 
 /* Of a directory that no daemon need have. */

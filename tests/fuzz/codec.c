@@ -118,7 +118,7 @@ static void count(void *arg, const json_t *deed)
 
 static void audit(const char *text)
 {
-    struct audit *a = NULL;
+    struct audit_log *a = NULL;
     int n = 0;
     if (!dir[0]) {
         (void)snprintf(dir, sizeof(dir), "/tmp/mgpu-fuzz.XXXXXX");
@@ -129,13 +129,13 @@ static void audit(const char *text)
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || write(fd, text, strlen(text)) < 0 || close(fd) < 0)
         abort();
-    if (audit_open(dir, count, &n, &a, NULL) < 0)
+    if (audit_log_open(dir, count, &n, &a, NULL) < 0)
         return;
-    json_t *last = audit_last(a, 3, NULL);
+    json_t *last = audit_log_last(a, 3, NULL);
     if (!last || json_array_size(last) != (size_t)(n < 3 ? n : 3))
         abort();
     json_decref(last);
-    audit_close(a);
+    audit_log_close(a);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

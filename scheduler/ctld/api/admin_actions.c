@@ -71,13 +71,14 @@ int admin_actions_init(struct ctld *c, struct error *err)
     c->admin_actions = calloc(1, sizeof(*c->admin_actions));
     if (!c->admin_actions)
         return error_set(err, ERR_NOMEM, "pause");
-    return audit_open(c->parts.conf->state_dir, on_record, c, &c->audit, err);
+    return audit_log_open(c->parts.conf->state_dir, on_record, c, &c->audit_log,
+                          err);
 }
 
 void admin_actions_clear(struct ctld *c)
 {
-    audit_close(c->audit);
-    c->audit = NULL;
+    audit_log_close(c->audit_log);
+    c->audit_log = NULL;
     free(c->admin_actions);
     c->admin_actions = NULL;
 }
@@ -123,7 +124,8 @@ static int pause_or_resume(struct ctld *c, struct http_exchange *x,
     if (is_so && detail)
         (void)json_object_set_new(detail, "old",
                                   ctld_text(c->admin_actions->why));
-    if (audit_add(c->audit, now_s, http_uid(x), action, detail, err) < 0)
+    if (audit_log_add(c->audit_log, now_s, http_uid(x), action, detail, err) <
+        0)
         return -1;
     wire_time(now_s, at);
     set_paused(c, is_pause, http_uid(x), at, why);
@@ -186,7 +188,7 @@ void serve_admin_log(void *arg, struct http_exchange *x)
     if (!ctld_admit_admin(c, x) ||
         !ctld_query_int(x, "last", 1, LAST_MAX, LAST_MAX, &n))
         return;
-    json_t *list = audit_last(c->audit, n, &err);
+    json_t *list = audit_log_last(c->audit_log, n, &err);
     if (!list)
         http_reply_err(x, &err);
     else

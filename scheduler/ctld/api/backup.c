@@ -48,8 +48,8 @@ static void backup_done(struct task *t)
         free(b);
         return;
     }
-    if (audit_add(c->audit, clock->wall_s(clock), b->uid, "backup",
-                  json_pack("{s:s}", "dir", b->dir), &err) < 0)
+    if (audit_log_add(c->audit_log, clock->wall_s(clock), b->uid, "backup",
+                      json_pack("{s:s}", "dir", b->dir), &err) < 0)
         log_err("admin", "a backup is not in the log why=\"%s\"", err.msg);
     log_notice("admin", "backup uid=%lld dir=\"%s\" took_s=%.3f",
                (long long)b->uid, b->dir, took_s);

@@ -185,8 +185,8 @@ static int change(struct ctld *c, int64_t uid, const char *node, bool is_drain,
     if (is_so && is_drain && detail)
         (void)json_object_set_new(detail, "old",
                                   ctld_text(c->drained_nodes->nodes[i].why));
-    if (audit_add(c->audit, now_s, uid, is_drain ? "drain" : "resume", detail,
-                  err) < 0)
+    if (audit_log_add(c->audit_log, now_s, uid, is_drain ? "drain" : "resume",
+                      detail, err) < 0)
         return -1;
     wire_time(now_s, at);
     if (drain_nodes_repeat(c, node, is_drain, uid, at, why, err) < 0)

@@ -189,7 +189,7 @@ static int take(struct ctld *c, struct settings *want, int64_t uid,
     json_t *detail = difference(c, want, fresh.source);
     if (detail && why)
         (void)json_object_set_new(detail, "why", ctld_text(why));
-    if (audit_add(c->audit, now_s, uid, "policy", detail, err) < 0)
+    if (audit_log_add(c->audit_log, now_s, uid, "policy", detail, err) < 0)
         return -1;
     c->policy_settings->now = *want;
     config_apply_fresh(c, &fresh);

@@ -127,8 +127,8 @@ static void note_reload(struct ctld *c, int64_t uid, const char *by,
         detail = json_pack("{s:o}", "failed", ctld_text(c->reload_config->why));
     if (detail && by)
         (void)json_object_set_new(detail, "by", json_string(by));
-    if (audit_add(c->audit, c->parts.clock->wall_s(c->parts.clock), uid,
-                  "reload", detail, &err) < 0)
+    if (audit_log_add(c->audit_log, c->parts.clock->wall_s(c->parts.clock), uid,
+                      "reload", detail, &err) < 0)
         log_err("admin", "a reload is not in the log why=\"%s\"", err.msg);
 }
 

@@ -14,14 +14,14 @@
 /* A larger file is no log of ours: administrators do not act that often. */
 enum { AUDIT_MAX_BYTES = 64 << 20 };
 
-struct audit {
+struct audit_log {
     int fd;
     char path[640];
     off_t len; /* of the whole lines in it */
 };
 
 /* Calls each() per line; *ret_len is the end of the last whole one. */
-static int read_lines(const struct audit *a,
+static int read_lines(const struct audit_log *a,
                       void (*each)(void *arg, const json_t *record), void *arg,
                       off_t *ret_len, struct error *err)
 {
@@ -52,11 +52,11 @@ static int read_lines(const struct audit *a,
     return rc;
 }
 
-int audit_open(const char *state_dir,
-               void (*each)(void *arg, const json_t *record), void *arg,
-               struct audit **ret, struct error *err)
+int audit_log_open(const char *state_dir,
+                   void (*each)(void *arg, const json_t *record), void *arg,
+                   struct audit_log **ret, struct error *err)
 {
-    struct audit *a = calloc(1, sizeof(*a));
+    struct audit_log *a = calloc(1, sizeof(*a));
     if (!a)
         return error_set(err, ERR_NOMEM, "log of administrators");
     (void)snprintf(a->path, sizeof(a->path), "%s/admin.log", state_dir);
@@ -65,22 +65,22 @@ int audit_open(const char *state_dir,
     if (a->fd < 0)
         (void)error_sys(err, errno, "open '%s'", a->path);
     if (a->fd < 0 || read_lines(a, each, arg, &a->len, err) < 0) {
-        audit_close(a);
+        audit_log_close(a);
         return -1;
     }
     if (ftruncate(a->fd, a->len) < 0) {
         (void)error_sys(err, errno, "cut '%s'", a->path);
-        audit_close(a);
+        audit_log_close(a);
         return -1;
     }
     *ret = a;
     return 0;
 }
 
-int audit_check(const char *state_dir,
-                void (*each)(void *arg, const char *finding), void *arg)
+int audit_log_check(const char *state_dir,
+                    void (*each)(void *arg, const char *finding), void *arg)
 {
-    struct audit a = {.fd = -1};
+    struct audit_log a = {.fd = -1};
     struct error err = ERROR_INIT;
     off_t len;
     (void)snprintf(a.path, sizeof(a.path), "%s/admin.log", state_dir);
@@ -90,7 +90,7 @@ int audit_check(const char *state_dir,
     return 1;
 }
 
-void audit_close(struct audit *a)
+void audit_log_close(struct audit_log *a)
 {
     if (!a)
         return;
@@ -99,7 +99,7 @@ void audit_close(struct audit *a)
     free(a);
 }
 
-static int append(struct audit *a, const char *text, size_t len,
+static int append(struct audit_log *a, const char *text, size_t len,
                   struct error *err)
 {
     for (size_t at = 0; at < len;) {
@@ -116,8 +116,8 @@ static int append(struct audit *a, const char *text, size_t len,
     return 0;
 }
 
-int audit_add(struct audit *a, double at_s, int64_t uid, const char *action,
-              json_t *detail, struct error *err)
+int audit_log_add(struct audit_log *a, double at_s, int64_t uid,
+                  const char *action, json_t *detail, struct error *err)
 {
     char time[WIRE_TIME_CAP];
     wire_time(at_s, time);
@@ -152,7 +152,7 @@ static void keep(void *arg, const json_t *record)
     (void)json_array_append(l->list, (json_t *)record);
 }
 
-json_t *audit_last(const struct audit *a, int64_t n, struct error *err)
+json_t *audit_log_last(const struct audit_log *a, int64_t n, struct error *err)
 {
     struct last l = {.list = json_array(), .n = n};
     off_t len = 0;

@@ -14,27 +14,28 @@
 
 #include "jobs/base/error.h"
 
-struct audit;
+struct audit_log;
 
 /* Calls each() for every line so far, in order.
  * err  ERR_IO the file cannot be read, or a line is not valid; the error names
  *      both */
-int audit_open(const char *state_dir,
-               void (*each)(void *arg, const json_t *record), void *arg,
-               struct audit **ret, struct error *err) MUST_CHECK;
-void audit_close(struct audit *a); /* NULL is fine */
+int audit_log_open(const char *state_dir,
+                   void (*each)(void *arg, const json_t *record), void *arg,
+                   struct audit_log **ret, struct error *err) MUST_CHECK;
+void audit_log_close(struct audit_log *a); /* NULL is fine */
 
 /* Calls each() with what would keep a daemon from starting: 0 or 1 findings.
  * Changes nothing; a missing file is fine. */
-int audit_check(const char *state_dir,
-                void (*each)(void *arg, const char *finding), void *arg);
+int audit_log_check(const char *state_dir,
+                    void (*each)(void *arg, const char *finding), void *arg);
 
 /* Appends a line. It is durable when this returns 0; else nothing has changed.
  * in   detail  consumed, also on failure; NULL: none */
-int audit_add(struct audit *a, double at_s, int64_t uid, const char *action,
-              json_t *detail, struct error *err) MUST_CHECK;
+int audit_log_add(struct audit_log *a, double at_s, int64_t uid,
+                  const char *action, json_t *detail,
+                  struct error *err) MUST_CHECK;
 
 /* The last n lines as an array, in order; NULL: err says why. */
-json_t *audit_last(const struct audit *a, int64_t n, struct error *err);
+json_t *audit_log_last(const struct audit_log *a, int64_t n, struct error *err);
 
 #endif
