@@ -1,5 +1,5 @@
-/* worker_report.c - the final report of an attempt's worker, as it is posted and
- * as report.json has it.
+/* worker_report.c - the final report of an attempt's worker, as it is posted
+ * and as report.json has it.
  */
 #include <stdio.h>
 
