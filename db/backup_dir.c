@@ -147,7 +147,7 @@ void backups_remove_part(const char *path)
     remove_at(AT_FDCWD, path);
 }
 
-/* ---- all of them -----------------------------------------------------------
+/* ---- the list --------------------------------------------------------------
  */
 
 struct one {
@@ -304,8 +304,8 @@ static int remove_one(int fd, const char *name, struct error *err)
     return fstatat(fd, part, &st, AT_SYMLINK_NOFOLLOW) < 0
                ? 0
                : error_set(err, ERR_STATE,
-                           "'%s' has files in it that are none of a backup: "
-                           "it is left",
+                           "'%s' has files that do not belong to a backup: "
+                           "not removed",
                            part);
 }
 

@@ -38,7 +38,7 @@ static int choose_name(const char *dir, char ret[STORE_FILE_CAP],
     struct tm tm;
     for (time_t t = time(NULL);; t++) {
         if (!gmtime_r(&t, &tm))
-            return error_sys(err, errno, "the time");
+            return error_sys(err, errno, "convert the time");
         (void)strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm);
         (void)snprintf(ret, STORE_FILE_CAP, "%s-%s", mark, stamp);
         if (path_of(path, dir, ret, "", err) < 0)

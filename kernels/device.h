@@ -160,7 +160,7 @@ struct device_ops {
     int (*memory)(struct device *d, size_t *ret_free, size_t *ret_total,
                   struct error *err);
 
-    /* ---- the same calls again ---------------------------------------------
+    /* ---- capture and replay -----------------------------------------------
      * Optional, all four or none. Between capture_begin() and capture_end(),
      * calls that enqueue work are recorded and not run; launch() runs them in
      * their order, on the memory's contents at that time. Only calls that ran
@@ -270,7 +270,7 @@ struct device_ops {
     int (*norm_rstd)(struct device *d, enum dtype dt, void *rstd,
                      const void *var, int32_t C, double eps, struct error *err);
 
-    /* ---- the rest of the network ---------------------------------------- */
+    /* ---- other layers --------------------------------------------------- */
     int (*add)(struct device *d, enum dtype dt, void *y, const void *x,
                int64_t n, struct error *err); /* y += x */
     /* y [N, C] = mean over HW of x [N, HW, C], and its gradient. */

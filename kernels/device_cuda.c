@@ -50,7 +50,7 @@ int cuda_check(int status, const char *what, struct error *err)
         return error_set(err, ERR_UNAVAIL, "%s: no GPU", what);
     default:
         return error_set(err, cuda_is_fault(status) ? ERR_DEVICE : ERR_EXTERN,
-                         "%s: CUDA: %s (the GPU's own words are in dmesg and "
+                         "%s: CUDA: %s (the driver's messages are in dmesg and "
                          "nvidia-smi -q)",
                          what, cudaGetErrorString(e));
     }

@@ -29,7 +29,8 @@ static int program_dir(char *ret, size_t cap, struct error *err)
     ssize_t n = readlink("/proc/self/exe", ret, cap);
 
     if (n < 0 || (size_t)n >= cap)
-        return error_set(err, ERR_UNAVAIL, "cannot tell where the program is");
+        return error_set(err, ERR_UNAVAIL,
+                         "cannot determine the program's directory");
     ret[n] = '\0';
     char *slash = strrchr(ret, '/');
     if (slash)

@@ -142,7 +142,7 @@ int cuda_tune(struct device *d, bool on, struct error *err)
     return 0;
 }
 
-/* ---- a plan --------------------------------------------------------------
+/* ---- cached plans --------------------------------------------------------
  */
 
 static cudaDataType_t type_of(int32_t dt)

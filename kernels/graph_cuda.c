@@ -85,7 +85,7 @@ int cuda_queue_open(struct cuda_device *cuda, struct error *err)
     return 0;
 }
 
-/* ---- the same calls again -------------------------------------------------
+/* ---- capture and replay ---------------------------------------------------
  */
 
 static int capture_begin(struct device *d, struct error *err)
@@ -173,7 +173,7 @@ static int elapsed(struct device *d, int32_t from, int32_t to, double *ret_s,
     return 0;
 }
 
-/* ---- copies beside the work -----------------------------------------------
+/* ---- copies in parallel with the work -------------------------------------
  */
 
 static int check_slot(int32_t slot, struct error *err)

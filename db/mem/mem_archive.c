@@ -217,7 +217,7 @@ int mem_archive_lines(const struct mem_archive *a, uint64_t first,
     return 0;
 }
 
-/* ---- removing -------------------------------------------------------------
+/* ---- removal --------------------------------------------------------------
  */
 static void drop_job(struct mem_table *t, uint64_t job)
 {

@@ -476,7 +476,7 @@ static int mem_query(struct store *s, const struct store_query *q,
     return rc;
 }
 
-/* ---- life ---------------------------------------------------------------- */
+/* ---- create and destroy -------------------------------------------------- */
 
 static void mem_destroy(struct store *s)
 {

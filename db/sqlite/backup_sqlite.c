@@ -233,7 +233,7 @@ int store_sqlite_backup(const char *dir, const char *dest,
     if (n < 0 || (size_t)n >= sizeof(part))
         return error_set(err, ERR_CONFIG, "'%s' is too long", dest);
     if (lstat(dest, &st) == 0)
-        return error_set(err, ERR_STATE, "'%s' is there already", dest);
+        return error_set(err, ERR_STATE, "'%s' already exists", dest);
     backups_remove_part(part); /* left by an interrupted backup */
     if (mkdir(part, 0700) < 0)
         return error_sys(err, errno, "make '%s'", part);

@@ -40,7 +40,7 @@ struct check {
     struct missing removed, missing; /* by the table `removed`; in the log */
 };
 
-/* ---- I4: who has which GPU -------------------------------------------------
+/* ---- I4: holders of GPUs ---------------------------------------------------
  *
  * The end of an attempt is recorded after the last of its rows are stored, and
  * its GPUs may be another attempt's by then. So it is an error only if an event
@@ -86,8 +86,8 @@ static void check_alive(const struct check *c, int64_t job, int64_t seq)
         const struct hold *h = &c->holds[i];
         if (h->job == job && h->given_to > 0)
             finding(c->f,
-                    "I4: event %" PRId64 ": job %" PRId64 " lives on GPU %s, "
-                    "which event %" PRId64 " gave to job %" PRId64,
+                    "I4: event %" PRId64 ": job %" PRId64 " still uses GPU %s, "
+                    "which event %" PRId64 " allocated to job %" PRId64,
                     seq, job, h->name, h->given_seq, h->given_to);
     }
 }
@@ -273,7 +273,7 @@ static int check_keys(const struct check *c, const struct db *d,
     while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
         const char *key = (const char *)sqlite3_column_text(st, 1);
         finding(c->f,
-                "I2: the key '%.64s' of uid %lld has brought job %lld and job "
+                "I2: the key '%.64s' of uid %lld has created job %lld and job "
                 "%lld",
                 key ? key : "", (long long)sqlite3_column_int64(st, 0),
                 (long long)sqlite3_column_int64(st, 2),
@@ -291,12 +291,13 @@ static void check_row(const struct check *c, int64_t job, const char *state,
     const struct fate *f = job >= 1 && job < c->n_jobs ? &c->jobs[job] : NULL;
     if (!f || f->state == JOB_NEW) {
         if (!f || !f->is_damaged)
-            finding(c->f, "I6: job %" PRId64 " has a row, and no events", job);
+            finding(c->f, "I6: job %" PRId64 " has a row but no events", job);
         return;
     }
     if (reason && strncmp(reason, "Held(corrupt)", 13) == 0 &&
         strcmp(state, "HELD") == 0) {
-        finding(c->f, "job %" PRId64 " is set apart: %.200s", job, reason);
+        finding(c->f, "job %" PRId64 " is held as corrupt: %.200s", job,
+                reason);
         return;
     }
     if (!f->is_damaged &&
@@ -343,12 +344,9 @@ static void check_one_archived(const struct check *c, int64_t job,
     const char *is = f && f->state != JOB_NEW ? job_state_name(f->state) : NULL;
 
     if (!is)
-        finding(c->f, "I6: job %" PRId64 " is archived, and has no events",
-                job);
+        finding(c->f, "I6: job %" PRId64 " is archived but has no events", job);
     else if (!f->is_damaged && !job_state_is_final(f->state))
-        finding(c->f,
-                "I6: job %" PRId64 " is archived, and by its events %s: it "
-                "does not go on",
+        finding(c->f, "I6: job %" PRId64 " is archived, but %s by its events",
                 job, is);
     else if (!f->is_damaged && strcmp(is, state) != 0)
         finding(c->f,

@@ -41,20 +41,22 @@ static void say(struct findings *f, const char *what, sqlite3_stmt *st)
     const long long first = sqlite3_column_int64(st, 1);
     const long long second = sqlite3_column_int64(st, 2);
     if (what[0] == 'e')
-        finding(f, "event %lld of job %lld is not as it was written", first,
+        finding(f, "event %lld of job %lld does not match its checksum", first,
                 second);
     else if (strcmp(what, "archived") == 0)
-        finding(f, "job %lld: that it is archived is not as it was written",
+        finding(f, "job %lld: its archive entry does not match its checksum",
                 first);
     else if (strcmp(what, "removed") == 0)
-        finding(f, "job %lld: that it was removed is not as it was written",
+        finding(f, "job %lld: its removal entry does not match its checksum",
                 first);
     else if (what[0] == 'l')
-        finding(f, "job %lld: its line is not as it was written", first);
+        finding(f, "job %lld: its summary line does not match its checksum",
+                first);
     else if (what[0] == 'j')
-        finding(f, "job %lld: its row is not as it was written", first);
+        finding(f, "job %lld: its row does not match its checksum", first);
     else
-        finding(f, "job %lld: the row of attempt %lld is not as it was written",
+        finding(f,
+                "job %lld: the row of attempt %lld does not match its checksum",
                 first, second);
 }
 

@@ -156,7 +156,7 @@ static const char *other_part(const struct members *m, sqlite3_stmt *st)
         known += v.kind != MEMBER_NONE;
     }
     size_t n = m->o ? json_object_size(m->o) : m->n;
-    return n == known ? NULL : "what it has besides";
+    return n == known ? NULL : "an unknown member";
 }
 
 static void check_line(struct findings *f, sqlite3_stmt *st)
@@ -165,18 +165,19 @@ static void check_line(struct findings *f, sqlite3_stmt *st)
     const char *text = (const char *)sqlite3_column_text(st, LINE);
     struct members m;
     if (!sqlite3_column_int(st, IS_ARCHIVED)) {
-        finding(f, "I6: job %lld has a line, and is not archived", job);
+        finding(f, "I6: job %lld has a summary line but is not archived", job);
         return;
     }
     if (!sqlite3_column_int(st, HAS_SUBMIT))
         return; /* its events are damaged; another check reports that */
     if (!text || members_read(text, &m) < 0) {
-        finding(f, "job %lld: its line is damaged", job);
+        finding(f, "job %lld: its summary line is damaged", job);
         return;
     }
     const char *other = other_part(&m, st);
     if (other)
-        finding(f, "I6: job %lld: its line says otherwise than its events: %s",
+        finding(f,
+                "I6: job %lld: its summary line disagrees with its events: %s",
                 job, other);
     members_clear(&m);
 }

@@ -322,7 +322,7 @@ static int sqlite_removed(struct store *base, uint64_t job,
     return archive_removed(&sqlite(base)->archive, job, ret, err);
 }
 
-/* ---- the other members --------------------------------------------------- */
+/* ---- the other operations ------------------------------------------------ */
 
 /* Handles rc of a call of metrics.db, and returns it. */
 static int marked(struct store_sqlite *s, int rc)

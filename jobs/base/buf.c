@@ -173,7 +173,7 @@ int buf_read_plain_file(struct buf *b, const char *path, size_t max,
     if (S_ISREG(st.st_mode))
         return read_all(b, fd, path, max, err);
     (void)close(fd);
-    return error_set(err, ERR_CONFIG, "'%s' is no plain file", path);
+    return error_set(err, ERR_CONFIG, "'%s' is not a regular file", path);
 }
 
 int buf_read_own_file(struct buf *b, const char *path, size_t max,
@@ -188,6 +188,5 @@ int buf_read_own_file(struct buf *b, const char *path, size_t max,
         return read_all(b, fd, path, max, err);
     (void)close(fd);
     return error_set(err, ERR_DENIED,
-                     "'%s' is no file that only this user can have written",
-                     path);
+                     "'%s' is not a file that only this user can write", path);
 }

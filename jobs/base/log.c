@@ -403,7 +403,7 @@ static void say_what_was_lost(void)
     if (n == 0)
         return;
     (void)snprintf(l.text, sizeof(l.text),
-                   "lines were lost, as nobody read standard error n=%llu", n);
+                   "log lines dropped, standard error was not read n=%llu", n);
     if (!say(&l))
         n_lost += n;
 }

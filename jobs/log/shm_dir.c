@@ -49,7 +49,7 @@ int shm_dir_make(const char *base, struct shm_dir *ret, struct error *err)
         if (d.fd >= 0)
             (void)close(d.fd);
     }
-    return error_set(err, ERR_IO, "'%s': it does not stay", d.path);
+    return error_set(err, ERR_IO, "'%s': another process removes it", d.path);
 }
 
 /* Only files are removed; a subdirectory keeps it. */

@@ -52,7 +52,7 @@ static int skip(const char **p, const char *end, int32_t n)
     return columns;
 }
 
-/* ---- what is not quoted ---------------------------------------------------
+/* ---- mask secrets ---------------------------------------------------------
  */
 static bool is_word(char c)
 {

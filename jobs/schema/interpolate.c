@@ -71,7 +71,7 @@ static bool is_allowed(size_t i, enum fill_when when)
                : when == FILL_START || (when == FILL_OUTPUT && i != VAR_OUTPUT);
 }
 
-/* ---- what is wrong with it ----------------------------------------------- */
+/* ---- errors -------------------------------------------------------------- */
 
 static void list_allowed(enum fill_when when, char hint[FILL_HINT_CAP])
 {
@@ -98,7 +98,7 @@ static int refuse_nested(const struct step *s, char hint[FILL_HINT_CAP],
          p = strstr(p + 2, "${"))
         depth++;
     (void)snprintf(hint, FILL_HINT_CAP,
-                   "a name alone stands between the braces");
+                   "only a name may be between the braces");
     return error_set(err, ERR_INVAL, "'${' within '${', %zu deep", depth);
 }
 
@@ -162,7 +162,7 @@ int fill_check(const char *text, enum fill_when when, char hint[FILL_HINT_CAP],
         if (when == FILL_NONE && (s.name || s.is_brace)) {
             (void)snprintf(hint, FILL_HINT_CAP, "write the value out");
             return error_set(err, ERR_INVAL,
-                             "interpolation (${...}) is not for this one");
+                             "no interpolation (${...}) in this value");
         }
         if (!s.name)
             continue;
@@ -178,7 +178,7 @@ int fill_check(const char *text, enum fill_when when, char hint[FILL_HINT_CAP],
                            FILL_MAX_BYTES);
 }
 
-/* ---- filling ------------------------------------------------------------- */
+/* ---- substitution -------------------------------------------------------- */
 
 bool fill_is_user(const char *user)
 {

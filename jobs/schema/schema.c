@@ -48,7 +48,7 @@ static bool is_later(const struct schema *s, const char *path)
     return false;
 }
 
-/* ---- did you mean -------------------------------------------------------- */
+/* ---- suggestions --------------------------------------------------------- */
 
 /* A distance of more than two letters, or of as many as the word has, is
  * another word. */
@@ -215,7 +215,7 @@ static void later_key(const char *path, struct mark at,
                "'%s' is not supported by this version", path);
 }
 
-/* ---- walking ------------------------------------------------------------- */
+/* ---- read a tree --------------------------------------------------------- */
 
 static int walk_map(struct walk *w, const struct node *map,
                     const char *section);
@@ -306,7 +306,7 @@ int schema_defaults(const struct schema *s, void *obj, struct error *err)
     return rc;
 }
 
-/* ---- the place of a file ------------------------------------------------- */
+/* ---- the directory of a file --------------------------------------------- */
 
 int schema_dir_of(const char *file, char **ret, struct error *err)
 {

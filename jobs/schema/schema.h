@@ -171,7 +171,7 @@ int schema_yaml(const struct schema *s, const void *obj, schema_filter *keep,
 int schema_value(const struct schema_key *k, const void *obj, struct buf *out,
                  struct error *err) MUST_CHECK;
 
-/* ---- words about a key --------------------------------------------------- */
+/* ---- descriptions of a key ----------------------------------------------- */
 
 enum { RANGE_CAP = 120 };
 const char *schema_range(const struct schema_key *k, char out[RANGE_CAP]);

@@ -324,7 +324,7 @@ static void check_tree(struct setter *t)
         setter_not_a(t, is_map ? "a mapping (key: values)" : "a list");
 }
 
-/* ---- all of them --------------------------------------------------------- */
+/* ---- the list ------------------------------------------------------------ */
 
 static int set_null(struct setter *t)
 {

@@ -225,7 +225,7 @@ static int take_key(struct reader *r, struct frame *f, const yaml_event_t *ev,
     return f->key ? 0 : error_set(r->err, ERR_NOMEM, "key of a YAML tree");
 }
 
-/* ---- where a node goes --------------------------------------------------- */
+/* ---- add nodes to the tree ----------------------------------------------- */
 
 /* Adds n, complete or just opened, to its parent. *ret_keep is false if it
  * belongs to a bad key: the caller frees it. */
@@ -481,7 +481,7 @@ static int read_events(struct reader *r)
     return rc;
 }
 
-/* ---- before libyaml ------------------------------------------------------ */
+/* ---- checks before libyaml ----------------------------------------------- */
 
 /* libyaml's messages about these are useless, and it would stop at them. */
 static bool bytes_are_fine(struct reader *r, const char *text, size_t len)

@@ -69,7 +69,7 @@ static int read_cap(struct reader *r, int32_t *ret)
         return -1;
     if (*ret == 0) {
         r->at = from;
-        return error_set(r->err, ERR_INVAL, "0 at a time is none");
+        return error_set(r->err, ERR_INVAL, "the limit must be 1 or more");
     }
     return 0;
 }

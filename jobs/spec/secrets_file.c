@@ -40,7 +40,7 @@ static int open_it(const char *name, const char *path, struct error *err)
     if (fd < 0)
         return error_sys(err, errno, "secret '%s': open '%s'", name, path);
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-        why = "is no plain file";
+        why = "is not a regular file";
     else if (st.st_uid != geteuid())
         why = "is not a file of the job's user";
     else if (st.st_mode & (S_IRWXG | S_IRWXO))

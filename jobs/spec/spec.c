@@ -135,7 +135,7 @@ static void look_for_secrets(const struct reading *r, const char *home,
         struct error why = ERROR_INIT;
         if (secret_look(n->text, home, &why) < 0)
             report_add(report, "W103", n->at, "secrets",
-                       "where the job runs it must be there: it is held else",
+                       "it must exist where the job runs, or the job is held",
                        "%.230s", why.msg);
     }
 }

@@ -266,7 +266,7 @@ static int read_array(struct expansion *x, const struct node *n)
     return 0;
 }
 
-/* ---- what does not go together --------------------------------------------
+/* ---- conflicting keys -----------------------------------------------------
  */
 
 static const struct node *node_at(const struct node *root, const char *path)

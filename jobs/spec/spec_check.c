@@ -93,7 +93,7 @@ static void refuse_stray(const struct check *c, const struct schema_key *k,
     bool is_cv = c->s->kind == SPEC_CV;
     if (k->when == WHEN_SWEEP)
         report_add(c->report, "E020", at, k->path, NULL,
-                   "a sweep is several jobs, and here is one");
+                   "a sweep is several jobs, this is a single one");
     else if (k->when == WHEN_NOTIFY)
         report_add(c->report, "E017", at, k->path, NULL,
                    "'%s' is only for notify.email or notify.webhook", k->path);
@@ -280,7 +280,7 @@ static void check_command(const struct check *c)
                    "command", NULL, "'command' must begin with a program");
 }
 
-/* ---- other jobs, retries and ends ---------------------------------------- */
+/* ---- dependencies and retries -------------------------------------------- */
 
 static void check_depends(const struct check *c)
 {
@@ -309,7 +309,7 @@ static void check_retry(const struct check *c)
         if (spec_retry(at->text) == 0)
             report_add(c->report, "E012", at->at, path,
                        "one of: node_fail, stalled, signal, exit, time_limit",
-                       "'%s' is no end to try again after",
+                       "'%s' is not an end that can be retried",
                        text_quote(q, sizeof(q), at->text));
 }
 
@@ -411,8 +411,8 @@ static void check_preemptible(const struct check *c)
         !s->policy.preemptible || spec_saves(s))
         return;
     report_add(c->report, "W111", place_of(c, keys[i]), keys[i],
-               "policy.preemptible: false keeps it from that",
-               "it begins anew when it has made room for another job%s",
+               "policy.preemptible: false prevents that",
+               "when preempted it restarts from the beginning%s",
                is_command ? ", unless it saves its work on SIGTERM" : "");
 }
 

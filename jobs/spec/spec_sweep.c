@@ -12,7 +12,7 @@
 #include "jobs/spec/spec_axes.h"
 #include "jobs/text/text.h"
 
-/* ---- the text that travels ------------------------------------------------
+/* ---- the text for the daemon ----------------------------------------------
  */
 
 static int resolve_base(struct expansion *x)
@@ -307,7 +307,7 @@ static int expand(struct expansion *x, const struct spec_options *opt,
     return rc;
 }
 
-/* ---- all of it ------------------------------------------------------------
+/* ---- entry points ---------------------------------------------------------
  */
 
 static int expand_one(const char *text, size_t len,

@@ -118,7 +118,7 @@ int when_parse(const char *text, struct when *ret, char ret_hint[WHEN_HINT_CAP],
     if (read_time(&p, &s) < 0)
         return error_set(err, ERR_INVAL, "not a date and time");
     if (*p == '\0')
-        return error_set(err, ERR_INVAL, "without a zone, whose time is that?");
+        return error_set(err, ERR_INVAL, "the time zone is missing");
     if (read_zone(&p, &ahead_s) < 0 || *p)
         return error_set(err, ERR_INVAL, "not a zone: '%.40s'", p);
     hint[0] = '\0';

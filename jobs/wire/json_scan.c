@@ -13,7 +13,7 @@
 enum { DEPTH_MAX = 32, REAL_LEN_MAX = 30, INT_DIGITS_MAX = 18 };
 enum { EXACT_DIGITS = 15 }; /* a double represents them exactly */
 
-/* ---- what is bare ---------------------------------------------------------
+/* ---- scan bare values -----------------------------------------------------
  * Each function takes the start of a value and returns its end; NULL: it is not
  * bare. */
 
@@ -244,7 +244,7 @@ static bool read_bare(const char *p, struct members *ret)
     return end && *end == '\0';
 }
 
-/* ---- all ------------------------------------------------------------------
+/* ---- entry points ---------------------------------------------------------
  */
 
 /* Parses by the library; -1: not an object, or memory is short. */

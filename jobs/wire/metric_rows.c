@@ -166,7 +166,7 @@ int metric_row_encode(const struct metric_row *row, struct buf *out,
     return rc;
 }
 
-/* ---- from members to rows ------------------------------------------------ */
+/* ---- build rows from members --------------------------------------------- */
 
 /* A whole number of the column's type; -1 stands for null. Beyond 2^53 doubles
  * are inexact. */
@@ -231,7 +231,7 @@ static int read_line(const struct metric_member *members, size_t n,
     if (ret->rank < 0)
         ret->rank = rank;
     if (is_profile && ret->epoch < 0)
-        return error_set(err, ERR_INVAL, "metrics: a profile of no epoch");
+        return error_set(err, ERR_INVAL, "metrics: a profile without an epoch");
     ret->has_row = ret->iteration >= 0 || ret->epoch >= 0;
     ret->kind = is_profile            ? METRIC_PROFILE
                 : ret->iteration >= 0 ? METRIC_ITERATION

@@ -224,7 +224,7 @@ KERNEL_OF_TWO bwd_filter_normed(blk b, double *part, const T *dz, const T *x,
 }
 
 #ifdef EXEC_CUDA
-/* ---- with sums, as a GPU has them ------------------------------------------
+/* ---- with sums, for a GPU --------------------------------------------------
  * columns() treats a pixel as a row of [rows, C] and sums values that were just
  * computed, without reading them again. */
 struct pixel {

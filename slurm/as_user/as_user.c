@@ -86,7 +86,7 @@ static void remember_stuck(pid_t pid, uid_t uid)
     (void)pthread_mutex_unlock(&stuck_lock);
 }
 
-/* ---- whose turn it is ---------------------------------------------------- */
+/* ---- limit per user ------------------------------------------------------ */
 static pthread_mutex_t turn_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     bool is_used;
@@ -245,7 +245,8 @@ static int talk(int fd, const char *text, size_t len, struct buf *answer,
                 return -1;
         }
     }
-    return error_set(err, ERR_INTERNAL, "the file process says too much");
+    return error_set(err, ERR_INTERNAL,
+                     "the file process's answer is too long");
 }
 
 static int run(uid_t uid, const char *text, size_t len, struct buf *answer,
@@ -368,7 +369,8 @@ int as_user_read_exit(uid_t uid, const char *dir, struct attempt_exit *ret,
         .is_ending = json_is_true(json_object_get(o, "is_ending")),
         .is_other = json_is_true(json_object_get(o, "is_other"))};
     int rc = text_of(o, "told", x.told, sizeof(x.told)) < 0
-                 ? error_set(err, ERR_INTERNAL, "no word of what it was told")
+                 ? error_set(err, ERR_INTERNAL,
+                             "the file process's answer has no 'told'")
                  : 0;
     json_decref(o);
     if (rc == 0)

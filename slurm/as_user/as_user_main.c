@@ -94,15 +94,15 @@ static int check_above(const struct stat *up, bool is_common, const char *name,
 {
     if (is_common && !(up->st_mode & S_ISVTX))
         return error_set(err, ERR_DENIED,
-                         "directory '%s' is in one that others may change "
+                         "directory '%s' is in one that others can write to "
                          "(uid %lu, gid %lu, mode %04o)",
                          name, (unsigned long)up->st_uid,
                          (unsigned long)up->st_gid,
                          (unsigned)(up->st_mode & 07777));
     if (is_common && up->st_uid != 0 && up->st_uid != getuid())
         return error_set(err, ERR_DENIED,
-                         "directory '%s' is in a common one of user %lu, who "
-                         "may change it",
+                         "directory '%s' is in a shared one that user %lu "
+                         "can change",
                          name, (unsigned long)up->st_uid);
     return 0;
 }
@@ -125,7 +125,7 @@ static int enter(int at, const char *name, bool is_ours, struct error *err)
     struct stat st;
     int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
     if (fstat(at, &up) < 0)
-        return dir_error(err, errno, "look above", name);
+        return dir_error(err, errno, "examine the parent of", name);
     bool is_common = may_others_write(&up);
     if (check_above(&up, is_common, name, err) < 0)
         return -1;
@@ -167,7 +167,7 @@ static int make_dir(char *dir, struct error *err)
             return -1;
     }
     int rc = fchdir(fd) < 0 || chmod(".", 0700) < 0
-                 ? error_sys(err, errno, "the attempt's directory")
+                 ? error_sys(err, errno, "set up the attempt's directory")
                  : 0;
     (void)close(fd);
     return rc;
@@ -239,7 +239,7 @@ bool as_user_main(int argc, char **argv, int *ret)
      * answer. */
     json_t *o = json_loadf(stdin, 0, NULL);
     if (errno || end == argv[2] || *end || uid >= (uid_t)-1)
-        (void)error_set(&err, ERR_USAGE, "--as-user is not for people");
+        (void)error_set(&err, ERR_USAGE, "--as-user is for internal use only");
     else
         answer = serve((uid_t)uid, o, &err);
     json_decref(o);

@@ -37,7 +37,7 @@ static int take_identity(uid_t uid, struct error *err)
         return error_sys(err, errno, "become uid %lu", (unsigned long)uid);
     if (getresuid(&r, &e, &s) < 0 || r != uid || e != uid || s != uid ||
         (uid != 0 && setuid(0) == 0))
-        return error_set(err, ERR_DENIED, "uid %lu was not taken on",
+        return error_set(err, ERR_DENIED, "changing to uid %lu had no effect",
                          (unsigned long)uid);
     return 0;
 }

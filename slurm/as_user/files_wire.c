@@ -22,7 +22,7 @@ struct ans_head {
 _Static_assert(sizeof(struct req_head) == 40, "no padding");
 _Static_assert(sizeof(struct ans_head) == 40, "no padding");
 
-/* ---- what may be asked for ------------------------------------------------
+/* ---- valid names and directories ------------------------------------------
  */
 static bool is_number(const char *s, size_t len)
 {

@@ -111,9 +111,9 @@ static int find_in(const char *path, int depth, const struct find *f,
 {
     struct buf text = BUF_INIT;
     struct buf line = BUF_INIT;
-    int rc = depth < DEPTH_MAX ? buf_read_file(&text, path, CONF_MAX, err)
-                               : error_set(err, ERR_CONFIG,
-                                           "'%s' includes without end", path);
+    int rc = depth < DEPTH_MAX
+                 ? buf_read_file(&text, path, CONF_MAX, err)
+                 : error_set(err, ERR_CONFIG, "endless includes in '%s'", path);
     const char *p = rc == 0 ? buf_str(&text) : "";
     while (rc == 0 && *p && (rc = next_line(&p, &line, err)) == 0) {
         const char *file = after(buf_str(&line), "Include", blanks);
@@ -188,7 +188,7 @@ int guard_check(const char *slurm_conf, uid_t uid, struct error *err)
         rc =
             guard_conf_value(slurm_conf, "AuthInfo", value, sizeof(value), err);
     if (rc < 0) {
-        (void)error_wrap(err, "cannot tell who SlurmUser is");
+        (void)error_wrap(err, "cannot determine SlurmUser");
         err->code = ERR_UNAVAIL;
         return -1;
     }

@@ -109,7 +109,7 @@ static void say(const struct batch *b, const char *fmt, ...)
     outputs_add(b->out, line, (size_t)n);
 }
 
-/* ---- before anything runs -------------------------------------------------
+/* ---- set-up ---------------------------------------------------------------
  */
 
 static int watch_signals(struct batch *b, struct error *err)
@@ -217,7 +217,7 @@ static int prepare(struct batch *b, struct error *err)
     return 0;
 }
 
-/* ---- a run of the launcher ------------------------------------------------
+/* ---- run the launcher -----------------------------------------------------
  */
 
 static void reap(struct batch *b)
@@ -374,7 +374,7 @@ static int run(struct batch *b, struct error *err)
             return -1;
         if (has_run(b) || b->is_told || now_s() - since_s > RETRY_FOR_S)
             return 0;
-        say(b, "no rank was started; again in %.0f s", pause_s);
+        say(b, "no rank was started; retrying in %.0f s", pause_s);
         pause_for(b, pause_s);
         if (b->is_told)
             return 0;
@@ -382,7 +382,7 @@ static int run(struct batch *b, struct error *err)
     }
 }
 
-/* ---- the end --------------------------------------------------------------
+/* ---- finish ---------------------------------------------------------------
  */
 
 /* Slurm informs each step of the job by itself, and ours not always first:

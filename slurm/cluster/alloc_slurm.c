@@ -24,7 +24,7 @@
 
 #include "slurm/cluster/cluster.h"
 
-/* ---- waking ---------------------------------------------------------------
+/* ---- wake-up --------------------------------------------------------------
  */
 static bool is_stale(const struct cluster *c)
 {
@@ -197,7 +197,7 @@ const char *cluster_why_down(const struct cluster *c, struct error *ret)
     else if (c->is_down)
         (void)since(ret, c->why_down.msg, c->down_since);
     else if (is_stale(c))
-        (void)since(ret, "mgpu-slurm-helper has said nothing", heard);
+        (void)since(ret, "no message from mgpu-slurm-helper", heard);
     else if (!c->has_hello)
         (void)since(ret, "waiting for mgpu-slurm-helper", heard);
     else
@@ -213,7 +213,7 @@ static int slurm_inventory(struct alloc *base, struct alloc_node *nodes,
     if (cluster_why_down(c, &why))
         return error_set(err, ERR_UNAVAIL, "%s", why.msg);
     if (!c->has_nodes)
-        return error_set(err, ERR_UNAVAIL, "Slurm has not named its nodes yet");
+        return error_set(err, ERR_UNAVAIL, "no list of nodes from Slurm yet");
     if (c->n_nodes > cap)
         return error_set(err, ERR_LIMIT, "%zu nodes, room for %zu", c->n_nodes,
                          cap);

@@ -62,7 +62,7 @@ enum {
                                * kill should not wait behind many */
 };
 
-/* ---- jobs that Slurm shows ------------------------------------------------
+/* ---- jobs in Slurm --------------------------------------------------------
  */
 enum cluster_is {
     CLUSTER_PENDING,

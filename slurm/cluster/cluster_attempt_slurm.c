@@ -18,7 +18,7 @@ static const double RETRY_S = 5; /* after a temporary refusal */
 static const double DIR_RETRY_S = 30;
 static const double AGAIN_S = 1; /* a signal that could not be sent */
 
-/* ---- what Slurm shows -----------------------------------------------------
+/* ---- jobs in Slurm --------------------------------------------------------
  */
 static void become_unsure(struct cluster_attempt *a)
 {

@@ -130,7 +130,7 @@ static enum verdict verdict_on(const char *state, const char **ret_what)
         {"PREEMPTED", TAKEN_AWAY, "was preempted"},
         {"REQUEUED", TAKEN_AWAY, "was requeued"},
         {"FAILED", UNCLEAR, "could not be launched"},
-        {"COMPLETING", UNCLEAR, "does not come to its end"},
+        {"COMPLETING", UNCLEAR, "does not complete"},
     };
     for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
         if (strcmp(states[i].word, state) == 0) {
@@ -190,8 +190,8 @@ static void say_cancelled(const struct cluster_attempt *a, bool is_recalled,
     const char *by = is_recalled ? a->seen.reason : "";
     (void)error_set(ret, ERR_EXTERN, "cancelled in Slurm%s%s%s",
                     by[0] ? " " : "", by,
-                    is_recalled ? ", its accounting says; slurmctld knows the "
-                                  "job no more"
+                    is_recalled ? ", its accounting reports; slurmctld has "
+                                  "forgotten the job"
                                 : "");
 }
 
@@ -255,21 +255,21 @@ static void end_told(struct cluster *c, struct cluster_attempt *a,
     enum verdict v = verdict_on(file->told, &what);
     if (v == TAKEN_AWAY) {
         cluster_end_lost(c, a,
-                         "Slurm job %" PRIu32 " %s, its batch step was told; "
-                         "Slurm knows it no more",
+                         "Slurm job %" PRIu32 " %s, its batch step reports; "
+                         "Slurm has forgotten it",
                          a->slurm_id, what);
         return;
     }
     note.ended_by = v == BY_LIMIT ? ALLOC_BY_LIMIT : ALLOC_BY_OTHER;
     if (v == BY_SOMEBODY)
         (void)error_set(&note.why, ERR_EXTERN,
-                        "cancelled in Slurm, its batch step was told; Slurm "
-                        "knows job %" PRIu32 " no more",
+                        "cancelled in Slurm, its batch step reports; Slurm "
+                        "has forgotten job %" PRIu32,
                         a->slurm_id);
     else if (v != BY_LIMIT)
         (void)error_set(&note.why, ERR_EXTERN,
-                        "ended in Slurm, its batch step was told, but not "
-                        "why; Slurm knows job %" PRIu32 " no more",
+                        "ended in Slurm, its batch step reports without a "
+                        "cause; Slurm has forgotten job %" PRIu32,
                         a->slurm_id);
     set_status(&note, file->exit_code, file->signal, SIGTERM);
     note.ended_ms = file->ended_ms;
@@ -317,8 +317,8 @@ void cluster_end_unseen(struct cluster *c, struct cluster_attempt *a)
     struct alloc_note note = {
         .kind = ALLOC_EXITED, .signal = SIGTERM, .ended_by = ALLOC_BY_OTHER};
     (void)error_set(&note.why, ERR_EXTERN,
-                    "ended in Slurm before it began: slurmctld, not started "
-                    "again since, knows job %" PRIu32 " no more",
+                    "ended in Slurm before it started: slurmctld has "
+                    "forgotten job %" PRIu32 " and was not restarted since",
                     a->slurm_id);
     cluster_end(c, a, &note);
 }

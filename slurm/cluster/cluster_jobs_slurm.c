@@ -171,7 +171,7 @@ void cluster_jobs_clear(struct cluster *c)
     c->n_jobs = 0;
 }
 
-/* ---- which of them is an attempt ------------------------------------------
+/* ---- choose the job of an attempt -----------------------------------------
  */
 const struct cluster_job *cluster_jobs_next(const struct cluster *c,
                                             const struct cluster_attempt *a,

@@ -37,8 +37,8 @@ static void end_claimed(struct cluster *c, struct cluster_attempt *a,
     const char *nor = n->has_accounting ? ", nor does its accounting" : "";
     if (may_have_lost(a, n))
         cluster_end_forgotten(c, a,
-                              "slurmctld was started again, and knows no job "
-                              "%s any more%s; it left no exit file",
+                              "slurmctld was restarted, and knows no job %s "
+                              "any more%s; it left no exit file",
                               which, nor);
     else
         cluster_end_lost(c, a,

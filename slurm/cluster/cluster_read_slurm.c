@@ -10,7 +10,7 @@
 
 static const double AGAIN_EVERY_S = 60; /* each costs a process */
 
-/* ---- news -----------------------------------------------------------------
+/* ---- news from the helper -------------------------------------------------
  */
 static void look_at_tag(struct cluster *c, const char *tag)
 {
@@ -30,7 +30,7 @@ static void on_hello(struct cluster *c)
     c->has_hello = true;
     c->is_down = c->is_blind = false;
     c->generation++; /* our own count: the helper's may start again */
-    lose_all(c, "was started again");
+    lose_all(c, "was restarted");
     for (struct cluster_attempt *a = c->first; a; a = a->next)
         cluster_unscanned(a);
 }
@@ -99,7 +99,7 @@ static void on_nodes(struct cluster *c, struct helper_news *n)
 static void on_reply(struct cluster *c, const struct helper_news *n)
 {
     if (n->id == 0) {
-        lose_all(c, "did not understand");
+        lose_all(c, "could not parse a command");
         return;
     }
     struct cluster_attempt *a = c->first;
@@ -118,7 +118,7 @@ void cluster_news(struct cluster *c, const char *line, size_t len)
     if (len == 0)
         return;
     if (helper_news_parse(line, len, &n, NULL) < 0) {
-        lose_all(c, "said what nobody understands");
+        lose_all(c, "sent an invalid line");
         return;
     }
     switch (n.ev) {

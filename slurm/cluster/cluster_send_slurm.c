@@ -109,7 +109,7 @@ static const struct cluster_job *stray(const struct cluster *c,
     return job;
 }
 
-/* ---- one after the other --------------------------------------------------
+/* ---- choose the next command ----------------------------------------------
  */
 static bool wants_exit(const struct cluster_attempt *a)
 {

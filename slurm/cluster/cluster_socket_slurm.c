@@ -81,7 +81,7 @@ void cluster_write(struct cluster *c)
         else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
             return;
         else
-            die(c, ERR_EXTERN, "has ended");
+            die(c, ERR_EXTERN, "has exited");
     }
 }
 
@@ -99,7 +99,7 @@ static void split(struct cluster *c, size_t scanned,
     }
     buf_drop(&c->in, at);
     if (c->in.len > HELPER_LINE_MAX)
-        die(c, ERR_EXTERN, "sent a line without an end");
+        die(c, ERR_EXTERN, "sent a line that is too long");
 }
 
 void cluster_read(struct cluster *c,
@@ -117,7 +117,7 @@ void cluster_read(struct cluster *c,
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
             return;
         if (n <= 0) {
-            die(c, ERR_EXTERN, "has ended");
+            die(c, ERR_EXTERN, "has exited");
             return;
         }
         size_t scanned = c->in.len;

@@ -67,7 +67,7 @@ static double now_s(void)
     return clock_real.now_s(&clock_real);
 }
 
-/* ---- what children print ------------------------------------------------- */
+/* ---- output of children -------------------------------------------------- */
 static void pass_on(struct child *c)
 {
     double now = now_s();
@@ -84,7 +84,7 @@ static void pass_on(struct child *c)
     }
     c->tokens -= 1;
     if (c->n_dropped > 0)
-        log_warn("helper", "%u lines of %s were left out", c->n_dropped,
+        log_warn("helper", "dropped %u lines of output of %s", c->n_dropped,
                  c->name);
     c->n_dropped = 0;
     log_warn("helper", "%s: %s", c->name, c->line);
@@ -179,10 +179,10 @@ static void start(struct supervisor *s, int which)
 static void say_end(const struct child *c, int status)
 {
     if (WIFSIGNALED(status))
-        log_err("helper", "%s died of signal %d; the next starts in %g s",
-                c->name, WTERMSIG(status), c->backoff_s);
+        log_err("helper", "%s died of signal %d; restarting in %g s", c->name,
+                WTERMSIG(status), c->backoff_s);
     else
-        log_err("helper", "%s ended with status %d; the next starts in %g s",
+        log_err("helper", "%s ended with status %d; restarting in %g s",
                 c->name, WEXITSTATUS(status), c->backoff_s);
 }
 

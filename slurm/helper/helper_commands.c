@@ -196,7 +196,8 @@ void helper_do(struct helper *h, const struct helper_cmd *c)
         rc = do_recall(h, c, &n);
         break;
     case HELPER_AGAIN:
-        log_notice("helper", "the daemon wants to be told all anew");
+        log_notice("helper",
+                   "daemon requests all news again, restarting the child");
         _exit(0);
     }
     n.is_ok = rc == 0;

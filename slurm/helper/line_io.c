@@ -32,7 +32,7 @@ void helper_send_news(struct helper *h, const struct helper_news *n)
     struct buf line = BUF_INIT;
     struct error err = ERROR_INIT;
     if (helper_news_encode(n, &line, &err) < 0)
-        log_err("helper", "a line could not be written why=\"%s\"", err.msg);
+        log_err("helper", "cannot write a line why=\"%s\"", err.msg);
     else
         helper_send(h, &line);
     buf_clear(&line);

@@ -40,7 +40,7 @@ static void join(char *ret, size_t cap, const char *separator, const char *word)
         (void)snprintf(ret + n, cap - n, "%s%s", n ? separator : "", word);
 }
 
-/* ---- one node by itself -------------------------------------------------- */
+/* ---- a single node ------------------------------------------------------- */
 static const char *fault_of(uint32_t state)
 {
     return state & NODE_STATE_FAIL          ? "failing"
@@ -61,7 +61,7 @@ static const char *bad_state(uint32_t state)
     case NODE_STATE_DOWN:
         return "down";
     case NODE_STATE_FUTURE:
-        return "not there yet";
+        return "future node";
     default:
         return "unknown";
     }
@@ -171,7 +171,7 @@ static void set_node(const struct list *l, const node_info_t *n,
     }
 }
 
-/* ---- from other lists ---------------------------------------------------- */
+/* ---- partitions and reservations ----------------------------------------- */
 /* Calls each() for the nodes in a list of index pairs that ends with -1; a
  * node's entries are from[i] to from[i + 1]. */
 static void each_node(struct list *l, const int32_t *inx, void *arg,
@@ -227,7 +227,7 @@ static void set_lists(struct list *l)
         }
 }
 
-/* ---- who holds what ------------------------------------------------------ */
+/* ---- GPUs in use --------------------------------------------------------- */
 /* Indexes "0,1" of GPUs of this type, from Slurm's "gpu:h100:2(IDX:0-1)". */
 static void indexes(const char *gres, const char *type, char *ret, size_t cap)
 {
@@ -308,7 +308,7 @@ static void set_holders(struct list *l)
     }
 }
 
-/* ---- the line ------------------------------------------------------------ */
+/* ---- the message to the daemon ------------------------------------------- */
 static int send_if_new(struct list *l, struct buf *news, struct error *err)
 {
     struct buf *last = &l->s->last;

@@ -48,7 +48,7 @@ int rpc_check_partitions(const char *names, struct error *err)
         const partition_info_t *p = &known->partition_array[i];
         if ((p->flags & PART_FLAG_ROOT_ONLY) && is_meant(p, names))
             rc = error_set(err, ERR_DENIED,
-                           "Slurm: partition '%s' is root's alone (RootOnly)",
+                           "Slurm: partition '%s' is only for root (RootOnly)",
                            p->name);
     }
     (void)pthread_mutex_unlock(&lock);

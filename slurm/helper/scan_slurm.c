@@ -241,7 +241,7 @@ static int collect(struct rpc_scan *s, struct error *err)
     return 0;
 }
 
-/* ---- all of it ----------------------------------------------------------- */
+/* ---- entry points -------------------------------------------------------- */
 int rpc_scan_once(struct rpc_scan *s, struct seen *seen, struct buf *news,
                   struct error *err)
 {

@@ -17,7 +17,7 @@ static int check(const job_info_msg_t *m, uint32_t id, const char *tag,
             continue;
         if (j->user_id != uid || !j->comment || strcmp(j->comment, tag) != 0)
             return error_set(err, ERR_NOTFOUND,
-                             "Slurm's job %u is another one now", id);
+                             "Slurm's job %u is a different job now", id);
         if (state >= JOB_COMPLETE)
             return error_set(err, ERR_NOTFOUND, "Slurm's job %u has ended", id);
         *ret_is_pending = state == JOB_PENDING;

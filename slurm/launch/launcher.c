@@ -99,7 +99,7 @@ int launcher_start(const char *who, char *const *argv, enum launcher_kind kind,
     return 0;
 }
 
-/* ---- what it prints -------------------------------------------------------
+/* ---- its output -----------------------------------------------------------
  */
 /* Returns whether it copied something. Reading a terminal whose other end is
  * closed fails with EIO. */

@@ -51,7 +51,7 @@ struct outputs {
     struct source *sources;    /* owned */
 };
 
-/* ---- into the log ---------------------------------------------------------
+/* ---- write to the log -----------------------------------------------------
  */
 
 static void put(struct outputs *o, const void *p, size_t n)
@@ -150,7 +150,7 @@ bool outputs_are_over(const struct outputs *o)
     return o->at > o->max;
 }
 
-/* ---- from the pipes -------------------------------------------------------
+/* ---- read from the pipes --------------------------------------------------
  */
 
 /* Returns whether there may be more. */
@@ -205,7 +205,7 @@ void outputs_drain(struct outputs *o)
         put_held(o, &o->sources[i]);
 }
 
-/* ---- life -----------------------------------------------------------------
+/* ---- create and destroy ---------------------------------------------------
  */
 
 static void remove_pipes(struct outputs *o)

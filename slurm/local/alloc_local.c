@@ -87,7 +87,7 @@ static void forget_oldest(struct alloc_local *l)
     }
 }
 
-/* ---- waking ---------------------------------------------------------------
+/* ---- wake-up --------------------------------------------------------------
  */
 /* The event signals work for poll(), the timer fires for attempts that no
  * descriptor reports. */

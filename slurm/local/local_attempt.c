@@ -169,7 +169,7 @@ static void choose_slots(const struct alloc_local *l, struct local_attempt *a,
     assert(want == 0);
 }
 
-/* ---- how things end -------------------------------------------------------
+/* ---- the end of an attempt ------------------------------------------------
  */
 static void end(struct alloc_local *l, struct local_attempt *a,
                 const struct alloc_note *note)
@@ -237,7 +237,7 @@ int local_end_unstarted(struct alloc_local *l, struct local_attempt *a,
     return 0;
 }
 
-/* ---- finding out how things stand -----------------------------------------
+/* ---- read the state -------------------------------------------------------
  */
 int local_tell(const struct local_attempt *a, int signo, int value,
                struct error *err)
@@ -440,7 +440,7 @@ int local_start(struct alloc_local *l, struct local_attempt *a,
     return 0;
 }
 
-/* ---- what has happened since ----------------------------------------------
+/* ---- events ---------------------------------------------------------------
  */
 /* Returns how many of its processes exist; -1: unknown. */
 static int sweep(const struct local_attempt *a)

@@ -180,7 +180,7 @@ void local_gpus_leave(struct alloc_local *l)
     w->pidfd = -1;
 }
 
-/* ---- what it says ----------------------------------------------------------
+/* ---- its messages ----------------------------------------------------------
  */
 static void take_line(struct alloc_local *l, const char *line)
 {
@@ -241,7 +241,7 @@ bool local_gpus_has_answered(const struct alloc_local *l, uint32_t ask)
     return l->watch.fd < 0 || l->watch.answered >= ask;
 }
 
-/* ---- what is known ---------------------------------------------------------
+/* ---- state of the GPUs -----------------------------------------------------
  */
 void local_gpus_drained(const struct alloc_local *l, struct alloc_node *io)
 {

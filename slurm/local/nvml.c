@@ -244,7 +244,7 @@ static int find_watching(struct nvml_watch *w, struct error *err)
                    find(n, "nvmlEventSetFree", &w->free_set,
                         sizeof(w->free_set))
                ? 0
-               : error_set(err, ERR_EXTERN, "this driver tells no events");
+               : error_set(err, ERR_EXTERN, "this driver reports no events");
 }
 
 /* Reads the number of uncorrectable errors since the last reset, and whether

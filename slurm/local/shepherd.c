@@ -134,7 +134,7 @@ static int set_up(struct shepherd *s, struct error *err)
         return error_sys(err, errno, "wait for signals");
     if (fcntl(SHEPHERD_LOCK_FD, F_SETFD, FD_CLOEXEC) < 0 ||
         fcntl(SHEPHERD_GO_FD, F_SETFD, FD_CLOEXEC) < 0)
-        return error_sys(err, errno, "the inherited descriptors");
+        return error_sys(err, errno, "check the inherited descriptors");
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         return error_sys(err, errno, "become the subreaper");
     struct attempt_pid self = {.pid = getpid()};
@@ -326,7 +326,8 @@ static int run(struct shepherd *s, struct error *err)
     if (set_up(s, err) < 0)
         return -1;
     if (!may_go())
-        return error_set(err, ERR_BUSY, "the daemon died before it said go");
+        return error_set(err, ERR_BUSY,
+                         "the daemon died before it let the attempt start");
     if (start(s, err) < 0)
         return -1;
     watch(s);

@@ -54,7 +54,7 @@ static int check(const struct batch_conf *c, struct error *err)
     return 0;
 }
 
-/* ---- in -------------------------------------------------------------------
+/* ---- parse ----------------------------------------------------------------
  */
 
 static int get_text(const json_t *o, const char *key, char *ret, size_t cap,
@@ -166,7 +166,7 @@ int batch_conf_parse(const char *text, size_t len, struct batch_conf *ret,
     return 0;
 }
 
-/* ---- out ------------------------------------------------------------------
+/* ---- encode ---------------------------------------------------------------
  */
 
 int batch_conf_encode(const struct batch_conf *c, struct buf *out,

@@ -7,7 +7,7 @@
 
 #include "jobs/text/text.h"
 
-/* ---- what texts may be --------------------------------------------------- */
+/* ---- checks of texts ----------------------------------------------------- */
 static bool is_of(const char *text, const char *more)
 {
     static const char word[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -297,7 +297,7 @@ const struct message helper_events[HELPER_N_EVS] = {
 const struct message helper_failed = {"reply", TABLE(failed_fields)};
 const struct message helper_node = {"node", TABLE(node_fields)};
 
-/* ---- checks that both directions make ------------------------------------ */
+/* ---- checks of both directions ------------------------------------------- */
 int helper_check_text(const struct field *f, const char *text, size_t n,
                       struct error *err)
 {
@@ -306,7 +306,7 @@ int helper_check_text(const struct field *f, const char *text, size_t n,
         return error_set(err, ERR_INVAL, "'%s' must have %lld..%lld bytes",
                          f->key, (long long)f->min, (long long)most);
     if (!(f->fits ? f->fits : helper_is_printable)(text))
-        return error_set(err, ERR_INVAL, "'%s' is not of its form", f->key);
+        return error_set(err, ERR_INVAL, "'%s' has an invalid format", f->key);
     return 0;
 }
 

@@ -147,7 +147,7 @@ static int which(const json_t *o, const char *key, const struct message *all,
     for (int i = 0; word != NULL && i < n; i++)
         if (strcmp(word, all[i].word) == 0)
             return i;
-    return error_set(err, ERR_INVAL, "'%s' is none that we know", key);
+    return error_set(err, ERR_INVAL, "'%s' is unknown", key);
 }
 
 int helper_cmd_parse(const char *line, size_t len, struct helper_cmd *ret,

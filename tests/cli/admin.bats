@@ -211,7 +211,7 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     cmp copy/secret "$ctld_dir/state/secret"
     run admin backup copy
     [ "$status" -eq 73 ]
-    [[ $output == *"is there already"* ]]
+    [[ $output == *"already exists"* ]]
     ln -s "$ctld_dir/state" trap.part # somebody else's work
     run admin backup trap
     [ "$status" -ne 0 ]

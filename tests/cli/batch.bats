@@ -235,13 +235,13 @@ END
     [ "$status" -eq 1 ]
     [ "$(wc -l <"$dir/tries")" -eq 2 ]
     [ "$(sed -n 1p "$dir/log")" = "no controller" ]
-    grep -q "no rank was started; again in 1 s" "$dir/log"
+    grep -q "no rank was started; retrying in 1 s" "$dir/log"
 }
 
 @test "SIGTERM ends the waiting for a step" {
     launcher <<<'echo try >>tries; exit 1'
     batch_start
-    waits() { [ "$(cat "$dir/log" 2>/dev/null | grep -c again)" -ge 2 ]; }
+    waits() { [ "$(cat "$dir/log" 2>/dev/null | grep -c retrying)" -ge 2 ]; }
     wait_for 30 waits
     kill -TERM "$batch"
     ends_with 1

@@ -372,7 +372,7 @@ END
     reader=$!
     tells_it() {
         kill -HUP "$ctld_pid" # which is a line
-        grep -aq 'warn log: lines were lost.* n=[1-9]' "$BATS_TEST_TMPDIR/told"
+        grep -aq 'warn log: log lines dropped.* n=[1-9]' "$BATS_TEST_TMPDIR/told"
     }
     wait_for 30 tells_it
     # A child that ends while somebody waits for the reader makes him wait no

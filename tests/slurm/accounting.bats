@@ -91,7 +91,7 @@ teardown() {
         wait_for 60 job_has_ended "$id"
         job_field "$id" reason
         job_is "$id" CANCELLED
-        reason_like "$id" "cancelled in Slurm by $me, its accounting says*"
+        reason_like "$id" "cancelled in Slurm by $me, its accounting reports*"
     done
     [ "$(n_slurm_jobs runs) $(n_slurm_jobs waits)" = '1 1' ]
     [ "$(ran_lines)" = "$runs.1.0 " ]

@@ -289,7 +289,7 @@ END
     wait_for 60 test -e "$dir/begun"
     "$testbed" ctld "$TB" stop
     touch "$dir/go"
-    again() { grep -qs 'no rank was started; again in' "$dir/log"; }
+    again() { grep -qs 'no rank was started; retrying in' "$dir/log"; }
     wait_for 60 again
     "$testbed" ctld "$TB" start 3>&-
     ended 0 0

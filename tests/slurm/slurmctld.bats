@@ -111,7 +111,7 @@ teardown() { slurm_calm; }
     wait_for 60 job_is "$id" COMPLETED
     [ -z "$(sort "$ran" | uniq -d)" ]
     wait_for 60 no_ranks "$id/1"
-    costs_no_retry "$id" 'slurmctld was started again'
+    costs_no_retry "$id" 'slurmctld was restarted'
 }
 
 # --events says what happened, and that the job is not to blame. For another
@@ -263,7 +263,7 @@ ended_before() { [ "$(($(date +%s) - $(wrote_exit "$2")))" -ge "$1" ]; }
         wait_for 60 job_has_ended "$id"
         job_field "$id" reason
         job_is "$id" CANCELLED
-        reason_like "$id" 'cancelled in Slurm, *told*knows*no more'
+        reason_like "$id" 'cancelled in Slurm, *batch step*has forgotten job*'
         "$MGPU_BIN/mgpu-stat" --why "$id" | grep 'cancelled in Slurm'
         "$MGPU_BIN/mgpu-stat" --events "$id" | grep 'cancelled in Slurm'
     done
@@ -285,7 +285,7 @@ ended_before() { [ "$(($(date +%s) - $(wrote_exit "$2")))" -ge "$1" ]; }
     ctld_start
     wait_for 60 has_run "$id.2.7"
     [ "$(sql state "SELECT count(*) FROM v_event WHERE event = 'requeue'
-        AND detail LIKE '%was preempted%knows it no more%'")" = 1 ]
+        AND detail LIKE '%was preempted%has forgotten it%'")" = 1 ]
     touch "$go"
     wait_for 60 job_is "$id" COMPLETED
 }

@@ -251,7 +251,7 @@ grouped() {
         job_field "$id" reason
     done
     for id in $no $also; do
-        reason_like "$id" "*could not be started: *'roots' is root's alone*"
+        reason_like "$id" "*could not be started: *'roots' is only for root*"
     done
     reason_like "$other" '*group not permitted*scontrol show partition'
     wait_for 60 job_is "$yes" COMPLETED

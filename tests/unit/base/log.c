@@ -213,7 +213,8 @@ static void hear(struct heard *h, int fd)
     h->n_lines = h->n_told = h->n_lost = 0;
     for (const char *p = h->text; (p = strstr(p, " err a: line ")); p++)
         h->n_lines++;
-    for (const char *p = h->text; (p = strstr(p, " warn log: lines ")); p++) {
+    for (const char *p = h->text; (p = strstr(p, " warn log: log lines "));
+         p++) {
         const char *count = strstr(p, "n=");
         h->n_told++;
         h->n_lost += count ? (int)strtol(count + 2, NULL, 10) : 0;

@@ -176,7 +176,7 @@ static void test_left(void)
     make_file("lab-20261122T060000Z", "mine.txt", "....");
     is_int(prune(1, &err), -2, "one of two goes, and that is told");
     ok(strstr(err.msg, "lab-20261122T060000Z.part") &&
-           strstr(err.msg, "none of a backup"),
+           strstr(err.msg, "do not belong to a backup"),
        "which, and why: %s", err.msg);
     ok(is_there("lab-20261122T060000Z.part/mine.txt"),
        "what is not ours stays");

@@ -101,12 +101,12 @@ int main(void)
     test_bad("UPDATE event SET seq = 3 WHERE seq = 5",
              "I1: 4 events are missing, and 4 went with removed jobs: others");
     test_bad("UPDATE removed SET events = 3 WHERE job = 2",
-             "job 2: that it was removed is not as it was written");
+             "job 2: its removal entry does not match its checksum");
     test_bad("INSERT INTO attempt (job, attempt, gpus, nodes)"
              " VALUES (2, 1, 1, 1)",
              "I6: job 2 was removed, but not all of it");
     test_bad("INSERT INTO line (job, line) VALUES (2, '{}')",
-             "I6: job 2 has a line, and is not archived");
+             "I6: job 2 has a summary line but is not archived");
     tmp_end(&t);
     return tap_done();
 }

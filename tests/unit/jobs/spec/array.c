@@ -58,7 +58,7 @@ static void test_bad(void)
         {"1-", 2, "expected a number"},
         {"0-15%", 5, "expected how many at a time"},
         {"0-15%x", 5, "expected how many at a time"},
-        {"0-15%0", 5, "0 at a time is none"},
+        {"0-15%0", 5, "the limit must be 1 or more"},
         {"%4", 0, "expected a number"},
         {"0-15%4,3", 6, "expected numbers and ranges"},
         {"0-15%4%4", 6, "expected numbers and ranges"},

@@ -452,7 +452,7 @@ static void test_inventory(void)
     ok(h.a->ops->inventory(h.a, nodes, 2, &n, &err) < 0 &&
            err.code == ERR_UNAVAIL,
        "nothing is known");
-    is_str(err.msg, "mgpu-slurm-helper has said nothing since 11:23:20",
+    is_str(err.msg, "no message from mgpu-slurm-helper since 11:23:20",
            "and why");
     scan();
     ok(gets(ALLOC_INVENTORY, 0) &&

@@ -368,7 +368,7 @@ static void test_completing(void)
     ok(passes(299), "one of which nothing else is known");
     h.clk.t_s += 1;
     ok(!next_note() && has_no_exit() &&
-           is_lost(1, "Slurm job 20 does not come to its end on n1:0,1 n2:0,1"),
+           is_lost(1, "Slurm job 20 does not complete on n1:0,1 n2:0,1"),
        "is lost");
     end();
 }
@@ -401,7 +401,7 @@ static void test_forged(void)
     submit_one();
     says("{'ev':'reply','id':1,'slurm_id':");
     ok(waits(1, "SlurmUnknown: perhaps submitted, looking for it: "
-                "mgpu-slurm-helper said what nobody understands"),
+                "mgpu-slurm-helper sent an invalid line"),
        "a line that is none may have been the answer");
     SHOWS(.state = "RUNNING", .place = "n1:0");
     ok(gets(ALLOC_GRANTED, 1), "the truth comes out");

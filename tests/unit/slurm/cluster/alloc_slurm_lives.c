@@ -10,7 +10,7 @@ static void test_generation(void)
     says("%s", "");
     hello(2);
     ok(waits(1, "SlurmUnknown: perhaps submitted, looking for it: "
-                "mgpu-slurm-helper was started again"),
+                "mgpu-slurm-helper was restarted"),
        "the helper dies over a submit");
     SHOWS(.state = "PENDING", .reason = "Priority");
     scan();
@@ -171,7 +171,7 @@ static void test_restart(void)
     submit_one();
     says("{'ev':'reply','id':0,'code':'INVAL','why':'x','is_sure':true}");
     ok(waits(1, "SlurmUnknown: perhaps submitted, looking for it: "
-                "mgpu-slurm-helper did not understand"),
+                "mgpu-slurm-helper could not parse a command"),
        "what was not understood may have been any command");
     end();
 }
@@ -233,10 +233,11 @@ static void test_told(void)
 {
     forgotten("CANCELLED");
     ok(exits(1, 0, SIGTERM, ALLOC_BY_OTHER), "it was cancelled there");
-    is_str(h.note.why.msg,
-           "cancelled in Slurm, its batch step was told; Slurm knows job 20 no "
-           "more",
-           "both witnesses");
+    is_str(
+        h.note.why.msg,
+        "cancelled in Slurm, its batch step reports; Slurm has forgotten job "
+        "20",
+        "both witnesses");
     end();
 
     forgotten("TIMEOUT");
@@ -244,14 +245,14 @@ static void test_told(void)
     end();
 
     forgotten("PREEMPTED");
-    ok(is_lost(1, "Slurm job 20 was preempted, its batch step was told; Slurm "
-                  "knows it no more"),
+    ok(is_lost(1, "Slurm job 20 was preempted, its batch step reports; Slurm "
+                  "has forgotten it"),
        "it had to make room");
     end();
 
     forgotten("REQUEUED");
-    ok(is_lost(1, "Slurm job 20 was requeued, its batch step was told; Slurm "
-                  "knows it no more"),
+    ok(is_lost(1, "Slurm job 20 was requeued, its batch step reports; Slurm "
+                  "has forgotten it"),
        "it was requeued");
     end();
 
@@ -274,8 +275,8 @@ static void test_told(void)
     forgotten("ENDED");
     ok(exits(1, 0, SIGTERM, ALLOC_BY_OTHER), "somebody ended it: not again");
     is_str(h.note.why.msg,
-           "ended in Slurm, its batch step was told, but not why; Slurm knows "
-           "job 20 no more",
+           "ended in Slurm, its batch step reports without a cause; Slurm has "
+           "forgotten job 20",
            "and nobody knows why");
     end();
 
@@ -340,8 +341,8 @@ static void test_accounting(void)
            exits(1, 0, SIGTERM, ALLOC_BY_OTHER),
        "it was cancelled before it began");
     is_str(h.note.why.msg,
-           "cancelled in Slurm by anna, its accounting says; slurmctld knows "
-           "the job no more",
+           "cancelled in Slurm by anna, its accounting reports; slurmctld has "
+           "forgotten the job",
            "by whom, and who says so");
     is_str(h.note.native_id, "20", "which job it was");
     ok(is_quiet() && passes(1000), "it is not submitted again");
@@ -365,8 +366,8 @@ static void test_accounting(void)
 
     recall(true, "20");
     ok(recalls(UP_SINCE, "") &&
-           is_lost(1, "slurmctld was started again, and knows no job 20 any "
-                      "more; it left no exit file") &&
+           is_lost(1, "slurmctld was restarted, and knows no job 20 any more; "
+                      "it left no exit file") &&
            h.note.is_forgotten,
        "F21: slurmctld has lost it");
     end();
