@@ -1,25 +1,28 @@
-/* backfill.c - in order, and around the first that waits (EASY backfill).
+/* backfill.c - EASY backfill: priority order, with a reservation for the first
+ * job that does not fit.
  *
  * The first job that does not fit now, the head, gets a reservation: the
- * earliest time at which enough GPUs of a shape it accepts are free, if
- * every running job ends at its time limit. A later job starts when it fits
- * now and either ends, by its own limit, before that time, or leaves the
- * head its place at that time. So the head never waits longer than it would
- * in strict order, and short jobs fill the holes.
+ * earliest time at which enough GPUs of a shape that it accepts are free, if
+ * every running job ends at its time limit. A later job starts if it fits now
+ * and either ends, by its own limit, before that time, or leaves the nodes of
+ * the reservation free at that time. So the head never waits longer than it
+ * would in strict order, and short jobs fill the holes.
  *
- * - The shadow is per node, not one number: counting only GPUs starves wide
+ * - The shadow is kept per node. A single count of free GPUs would starve wide
  *   jobs on a fragmented cluster.
- * - A running job without a limit never gives its GPUs back, as far as the
- *   reservation knows. When the head depends on such a job its time is
- *   unknown: later jobs with a limit still start (their end is certain, the
- *   head's start is not), those without one only beside the head's place.
- * - A head that would not fit on the nodes that are up, even if empty, gets
- *   no reservation: nobody knows when a node comes back.
- * - Only limits count as ends, never estimates: a limit is enforced.
- * - A job that can use none of the nodes that any job before it waits for has
- *   a reservation, too: there are as many heads as lines that do not touch.
- * - Where devices are taken back (preempt.h), who gets them is no head: its
- *   place is kept by the plan. For a head that follows it they are gone.
+ * - The reservation assumes that a running job without a limit never releases
+ *   its GPUs. If the head depends on such a job, its start time is unknown.
+ *   Later jobs with a limit still start, because their end is certain and the
+ *   start of the head is not. Later jobs without a limit start only beside the
+ *   nodes of the head.
+ * - A head that would not fit on the nodes that are up, even if they were
+ *   empty, gets no reservation: it is unknown when a node comes back.
+ * - Only limits count as ends, never estimates, because a limit is enforced.
+ * - A job that shares no node with any pending job before it gets a reservation
+ *   as well. There are as many heads as queues with disjoint sets of nodes.
+ * - With preemption (preempt.h), the job that receives the released GPUs is not
+ *   a head: the plan itself reserves its place. For a head that follows it,
+ *   these GPUs are taken.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -32,7 +35,7 @@
 #include "scheduler/policy/preempt.h"
 #include "scheduler/policy/reservations.h"
 
-/* When, and on which nodes, GPUs come free. */
+/* When GPUs are released, and on which nodes. */
 struct ending {
     double end_s;
     const struct policy_job *job;
@@ -40,24 +43,25 @@ struct ending {
     const int32_t *at; /* borrowed; NULL: not known */
 };
 
-/* A job with a reservation. Heads' classes, as far as they reach, do not
- * meet. */
+/* A job with a reservation. The classes within reach of two heads are
+ * disjoint. */
 struct head {
     const struct policy_job *job;
-    double at_s;              /* INFINITY: not known */
-    struct policy_node *then; /* owned; what is free at that time */
+    double at_s;              /* INFINITY: unknown */
+    struct policy_node *then; /* owned; GPUs free at that time */
 };
 
 struct backfill {
     struct plan plan;
-    struct ending *ends; /* owned; running jobs, and those started here */
+    struct ending *ends; /* owned; running jobs, and jobs that this plan
+                            started */
     size_t n_ends;
-    int32_t *ats; /* owned; the nodes of those started here */
+    int32_t *ats; /* owned; nodes of the jobs that this plan started */
     size_t n_ats, cap_ats;
 
     struct head heads[POLICY_CLASSES];
     size_t n_heads;
-    uint64_t waited_for; /* classes that some job waits for */
+    uint64_t waited_for; /* classes that a pending job waits for */
 };
 
 static int by_end(const void *a, const void *b)
@@ -68,8 +72,8 @@ static int by_end(const void *a, const void *b)
     return (x->job->id > y->job->id) - (x->job->id < y->job->id);
 }
 
-/* One whose place is not known gives nothing back, unless there is only one
- * node that it can be on. */
+/* A running job with an unknown placement releases nothing, unless only one
+ * node can hold it. */
 static void add_running(struct backfill *b, const struct policy_job *job)
 {
     static const int32_t only[1] = {0};
@@ -88,9 +92,9 @@ static void add_running(struct backfill *b, const struct policy_job *job)
     };
 }
 
-/* The plan has just started it. Each of its nodes gave at least one GPU, so
- * ats[], which has room for every GPU, has room for them; if not, there is
- * nothing to give back. */
+/* The plan has just started this job. Each of its nodes provided at least one
+ * GPU, so ats[], which has room for every GPU, has room for its nodes. Without
+ * room, the job counts as one that releases nothing. */
 static void add_started(struct backfill *b, const struct policy_job *job,
                         struct place place)
 {
@@ -108,7 +112,8 @@ static void add_started(struct backfill *b, const struct policy_job *job,
     };
 }
 
-/* What those leave who are told to is in the picture from the first. */
+/* Skip jobs that were told to leave: the picture includes their GPUs from the
+ * start. */
 static void give_back(const struct plan *p, struct policy_node *nodes,
                       const struct ending *end)
 {
@@ -159,7 +164,7 @@ static bool meets(const struct backfill *b, const struct head *head,
     return (plan_reach(&b->plan, head->job) & plan_reach(&b->plan, job)) != 0;
 }
 
-/* Whether the head would still start at its time with the job at p->at. */
+/* Whether the head still starts at its time if the job runs at p->at. */
 static bool leaves_place(const struct backfill *b, const struct head *head,
                          const struct policy_job *job, struct place place)
 {
@@ -176,7 +181,8 @@ static bool leaves_place(const struct backfill *b, const struct head *head,
     return false;
 }
 
-/* What leaves_place() took for heads before the one that is in the way. */
+/* Undo what leaves_place() took for the heads before the one that is
+ * delayed. */
 static void take_back(struct backfill *b, size_t n_heads,
                       const struct policy_job *job, struct place place)
 {
@@ -190,11 +196,12 @@ static void take_back(struct backfill *b, size_t n_heads,
     }
 }
 
-/* Starts the job if every head that it meets would still start at its time:
- * tried on both pictures, what is free now and what is free then. NULL, or
- * the job that it would delay.
- * out  ret_owed  the same, if it is one that is owed devices; or NULL
- *      ret_at_s  when that one is to start */
+/* Starts the job if every head within reach still starts at its time. Tries
+ * both pictures: what is free now, and what is free at the time of the head.
+ * Returns NULL, or the job that the start would delay.
+ * out  ret_owed  the same job if GPUs are reserved for it by preemption; or
+ *      NULL
+ *      ret_at_s  start time of that job */
 static const struct policy_job *start_beside(struct backfill *b,
                                              const struct policy_job *job,
                                              struct place place,
@@ -204,7 +211,8 @@ static const struct policy_job *start_beside(struct backfill *b,
     struct plan *p = &b->plan;
     struct policy_job there = *job;
 
-    there.classes = place.classes; /* who waits for others is not met */
+    there.classes = place.classes; /* heads that wait for other nodes do not
+                                      matter */
     const struct plan_owed *owed = plan_start(p, &there, place);
 
     *ret_owed = owed;
@@ -225,7 +233,7 @@ static const struct policy_job *start_beside(struct backfill *b,
     return NULL;
 }
 
-/* By head: the job would have ended by then. */
+/* Bit per head: the job would end before the start of that head. */
 static uint64_t short_for(const struct backfill *b,
                           const struct policy_job *job)
 {
@@ -237,10 +245,10 @@ static uint64_t short_for(const struct backfill *b,
     return is_short;
 }
 
-/* start_beside(), which is not gone through again for a job of a shape that it
- * did not start, unless that ends before other times. A start, a head more, or
- * another who is owed devices changes what it goes by. Who is owed some himself
- * is like nobody else. */
+/* start_beside(), with a memo per shape. A job of a shape that was rejected is
+ * not tried again unless it ends before other start times. A start, another
+ * head, or a change of the preemption reservations invalidates the memo. A job
+ * with a reservation of its own has no shape in common with others. */
 static const struct policy_job *try_beside(struct backfill *b,
                                            const struct policy_job *job,
                                            const struct policy_job *as,
@@ -269,9 +277,10 @@ static const struct policy_job *try_beside(struct backfill *b,
     return delayed;
 }
 
-/* On one set of nodes after the other; true when it starts.
- * out  ret_delayed  NULL: it fits on none now; else whom it would delay on the
- *      last on which it does, and when that one is to start */
+/* Tries one set of nodes after the other; true if the job starts.
+ * out  ret_delayed  NULL: the job fits on no set now; else the job that it
+ *      would delay on the last set on which it fits, and the start time of that
+ *      job */
 static bool start_somewhere(struct backfill *b, const struct policy_job *job,
                             const struct policy_job **ret_delayed,
                             double *ret_at_s)
@@ -305,7 +314,7 @@ static int consider(struct backfill *b, const struct policy_job *job,
     bool is_first = (b->waited_for & plan_reach(p, job)) == 0;
     const struct policy_job *delayed = NULL;
     const struct head *head = NULL;
-    double at_s = NAN; /* when `delayed` is */
+    double at_s = NAN; /* if `delayed` is set */
 
     if (!plan_ever(p, job, true)) {
         plan_never_fits(p, job);
@@ -318,7 +327,7 @@ static int consider(struct backfill *b, const struct policy_job *job,
         return 0;
     }
     if (is_first && preempt_for(p, job, delayed, at_s))
-        return 0; /* its place is kept */
+        return 0; /* the plan reserves its place */
     if (delayed) {
         plan_reserved(p, job, delayed, at_s);
         b->waited_for |= plan_reach(p, job);

@@ -1,9 +1,9 @@
-/* fifo.c - strictly in order: the first job that has to wait holds up all
- * that follow, if they could use one of its nodes.
+/* fifo.c - strict order: the first pending job blocks all later jobs that could
+ * use one of its nodes.
  *
- * Each job gets the smallest number of GPUs that it accepts (placement.h). Only
- * a job that could not run on the whole cluster, down nodes included, is
- * stepped over: waiting for it would be waiting for ever.
+ * Each job gets the smallest number of GPUs that it accepts (placement.h). The
+ * policy skips only a job that could not run on the whole cluster, down nodes
+ * included: such a job would block the queue without end.
  */
 #include <math.h>
 
@@ -11,8 +11,8 @@
 #include "scheduler/policy/policy.h"
 #include "scheduler/policy/preempt.h"
 
-/* Jobs that wait, by what they may use. The last line takes the masks for
- * which there is none left, too: it may then hold up more than it has to. */
+/* Pending jobs, by the nodes that they may use. The last line also takes the
+ * masks for which no line is left, so it may block more jobs than necessary. */
 struct line {
     uint64_t classes;
     const struct policy_job *head;
@@ -38,7 +38,8 @@ static void join(struct lines *l, const struct policy_job *job, uint64_t reach)
     l->line[i].n++;
 }
 
-/* The first that waits for a node that the job could use, too; NULL: none. */
+/* The first pending job that waits for a node that this job could use as well;
+ * NULL: none. */
 static const struct policy_job *ahead(const struct lines *l, uint64_t reach,
                                       int32_t *ret_n)
 {
@@ -50,15 +51,16 @@ static const struct policy_job *ahead(const struct lines *l, uint64_t reach,
         if ((line->classes & reach) == 0)
             continue;
         *ret_n += line->n;
-        /* Both are of one array, and that is in order. */
+        /* Both point into one array, which is in order. */
         head = !head || line->head < head ? line->head : head;
     }
     return head;
 }
 
-/* Starts it on the first of its sets of nodes where there is room and nobody
- * before it waits.
- * out  ret_owed  of a set where there is room: who is owed it; or as it was */
+/* Starts the job on the first of its sets of nodes that has room and that no
+ * earlier job waits for.
+ * out  ret_owed  the job for which a set with room is reserved; else
+ *      unchanged */
 static bool start(struct plan *p, const struct lines *l,
                   const struct policy_job *job,
                   const struct plan_owed **ret_owed)
@@ -111,7 +113,7 @@ static int fifo_plan(const struct policy_view *view, struct policy_wish *wishes,
             plan_behind(&p, job, head, n_ahead);
         else if (preempt_for(&p, job, owed ? owed->job : NULL,
                              owed ? owed->at_s : (double)NAN))
-            continue; /* its place is kept */
+            continue; /* the plan reserves its place */
         else if (owed)
             plan_reserved(&p, job, owed->job, owed->at_s);
         else

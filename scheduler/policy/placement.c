@@ -1,9 +1,14 @@
-/* placement.c - see placement.h. */
+/* placement.c - best-fit placement of a job on a picture of the nodes.
+ *
+ * A search goes through the placements that a job accepts, fewest GPUs first,
+ * and asks of each whether enough nodes have room. See placement.h for the
+ * rules.
+ */
 #include "scheduler/policy/placement.h"
 
 #include <assert.h>
 
-/* What of a node counts for a job. */
+/* Which GPUs of a node count for a job. */
 struct look {
     uint64_t classes;
     bool is_whole, when_empty, with_down;
@@ -19,7 +24,8 @@ bool place_is_empty(const struct policy_node *node)
     return is_empty;
 }
 
-/* -1: nothing, not even for a job without GPUs. */
+/* GPUs of the node that count; -1: the node is of no use, not even for a job
+ * without GPUs. */
 static int32_t has(const struct policy_node *node, const struct look *l)
 {
     if (!place_may_use(l->classes, node) || (!node->is_up && !l->with_down))
@@ -52,12 +58,12 @@ static bool has_nodes(const struct policy_node *nodes, size_t n,
     return room >= k;
 }
 
-/* On nodes of l's classes.
+/* On nodes of the classes in l.
  *
- * Calls has_nodes() for the placements of a job, the smallest number of GPUs
- * first and for each the fewest nodes; stops at the first that fits. Neither
- * more GPUs nor fewer nodes are tried than the nodes could hold, so that a
- * range of 1..1000000 costs no more than the cluster is large. */
+ * Calls has_nodes() for each placement of the job: the smallest number of GPUs
+ * first and, for each number, the fewest nodes. Stops at the first that fits.
+ * The search is bounded by what the nodes could hold, so a range of 1..1000000
+ * costs no more than the size of the cluster. */
 static bool search_set(const struct policy_node *nodes, size_t n,
                        const struct policy_job *job, const struct look *l,
                        struct place *ret)
@@ -127,7 +133,7 @@ bool place_ever(const struct policy_node *nodes, size_t n,
     return search(nodes, n, job, &l, &p);
 }
 
-/* Best fit for all but the first `k` nodes, which are chosen. */
+/* Best fit for all but the first `k` nodes, which are given. */
 static bool choose(const struct policy_node *nodes, size_t n, struct place p,
                    int32_t k, int32_t *at)
 {

@@ -1,4 +1,8 @@
-/* planner.c - see planner.h. The reason tokens are those of mgpu-stat(1). */
+/* planner.c - state of a plan in progress: free GPUs, wishes and reasons.
+ *
+ * Caches the search results per shape (planner.h) and writes the reason of each
+ * pending job. The reason tokens are those of mgpu-stat(1).
+ */
 #include "scheduler/policy/planner.h"
 
 #include <inttypes.h>
@@ -13,29 +17,31 @@
 
 enum {
     CAP = sizeof(((struct policy_wish *)NULL)->reason),
-    SHAPES_MAX = 512, /* 90 KB; two of one place only cost time */
+    SHAPES_MAX = 512, /* 90 KB; a collision only costs time */
 };
 
-/* What is known of all jobs that ask for the same. */
+/* What the plan knows about all jobs with the same request. */
 struct plan_shape {
     bool is_used;
     int32_t gpus_min, gpus_max, nodes_min, nodes_max, per_node, is_exclusive;
     uint64_t classes, classes_ever;
-    const uint64_t *sets; /* the view's, the same for all jobs */
+    const uint64_t *sets; /* borrowed from the view, which uses one array for
+                             all jobs */
     size_t n_sets;
 
-    int32_t ever[2];       /* by with_down; -1: not looked at */
-    uint64_t found_state;  /* of the plan; what follows is of that */
-    uint64_t worded_state; /* likewise; 0: never */
+    int32_t ever[2];       /* by with_down; -1: not computed */
+    uint64_t found_state;  /* plan.state for which the next fields hold */
+    uint64_t worded_state; /* plan.state of the reason; 0: none yet */
     bool fits;
-    uint64_t lacks_until; /* !fits: so long as this is plan.undone */
+    uint64_t lacks_until; /* !fits: valid while it equals plan.undone */
     struct place place;
     struct plan_delay delay;
     char lacks[CAP]; /* the reason */
 };
 
-/* Parts of a machine that lacks CPUs for all of its GPUs take from each other;
- * of another only one that is alone there does. */
+/* Parts of a machine that lacks CPUs for all of its GPUs compete with each
+ * other. Otherwise parts compete only if one job wants the machine
+ * exclusively. */
 static void find_near(struct plan *p)
 {
     const struct policy_view *v = p->view;
@@ -125,7 +131,7 @@ static size_t hash(const struct policy_job *job)
         (uint64_t)job->per_node};
     uint64_t h = 0;
 
-    /* Fibonacci hashing; the high bits depend on all below them. */
+    /* Fibonacci hashing; the high bits depend on all bits below them. */
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         h = ((h ^ parts[i]) * 0x9e3779b97f4a7c15u) ^ (h >> 32);
     return (size_t)(h >> 40);
@@ -143,7 +149,7 @@ static bool has_shape(const struct plan_shape *s, const struct policy_job *job)
 
 static struct plan_shape *shape_of(struct plan *p, const struct policy_job *job)
 {
-    /* Of one job it is asked for often. */
+    /* Callers ask several times in a row about one job. */
     if (has_shape(p->last_shape, job))
         return p->last_shape;
     struct plan_shape *s = &p->shapes[hash(job) & (p->n_shapes - 1)];
@@ -237,7 +243,7 @@ static char *wait(struct plan *p, const struct policy_job *job, double start_s)
 {
     struct policy_wish *w = &p->wishes[p->n++];
 
-    /* Not all of it at once: the reason, most of it, is written next. */
+    /* Do not clear the whole wish: the reason, most of it, is written next. */
     w->act = POLICY_WAIT;
     w->id = job->id;
     w->nodes = w->gpus_per_node = 0;
@@ -248,7 +254,7 @@ static char *wait(struct plan *p, const struct policy_job *job, double start_s)
     return w->reason;
 }
 
-/* Of the nodes that the job may use, now or some time. */
+/* Totals of the nodes that the job may use, now or later. */
 struct totals {
     int32_t total, free, most_total, most_free, n_nodes, n_down, n_empty;
 };
@@ -256,7 +262,7 @@ struct totals {
 static struct totals count(const struct plan *p, const struct policy_job *job)
 {
     struct totals t = {0};
-    int32_t room = 0; /* for GPUs of other parts of the machine */
+    int32_t room = 0; /* for GPUs of the other parts of the machine */
     bool is_counted = false;
     for (size_t i = 0; i < p->view->n_nodes; i++) {
         const struct policy_node *node = &p->nodes[i];
@@ -366,8 +372,8 @@ void plan_behind(struct plan *p, const struct policy_job *job,
                    head->id);
 }
 
-/* A moment, no time from now: it is read long after it was written. The same
- * head is named to many. */
+/* Print a point in time, not a duration, because users read the reason long
+ * after the plan. Many jobs name the same head, so the text is cached. */
 static void word_reserved(struct plan *p, const struct policy_job *head,
                           double start_s)
 {
@@ -384,7 +390,7 @@ static void word_reserved(struct plan *p, const struct policy_job *head,
     p->reserved_s = start_s;
 }
 
-/* Unknown, which is NAN, is the same as unknown. */
+/* Two unknown times (NAN) are equal. */
 static bool is_same_time(double a, double b)
 {
     return isnan(a) || isnan(b) ? isnan(a) && isnan(b) : a <= b && a >= b;

@@ -1,13 +1,14 @@
-/* planner.h - a plan in the making: what is free, and the wishes so far.
+/* planner.h - a plan in progress: the free GPUs, and the wishes so far.
  *
- * Shared by the policies: it checks the view, keeps a copy of the nodes from
- * which started jobs are taken, and words the reasons in one way.
+ * Shared by the policies. The planner checks the view, keeps a copy of the
+ * nodes from which it takes the GPUs of started jobs, and writes the reasons in
+ * one format.
  *
- * In a long queue few jobs differ in what they ask for, and few are started
- * by one plan. So what was found out for one job is kept for all of its shape,
- * until the free GPUs have changed: nodes are gone through once for a shape,
- * not once for each job that waits. And what did not fit does not fit after
- * another start either: a plan only takes.
+ * In a long queue few jobs differ in their request, and one plan starts few of
+ * them. So the planner caches results per shape until the free GPUs change: it
+ * searches the nodes once for a shape, not once for each pending job. A shape
+ * that did not fit does not fit after another start either, because a plan only
+ * takes GPUs.
  */
 #ifndef MGPU_SCHEDULER_POLICY_PLANNER_H
 #define MGPU_SCHEDULER_POLICY_PLANNER_H
@@ -17,104 +18,111 @@
 
 struct plan_shape;
 
-/* Whom a job of some shape would delay where it fits: the same for all whose
- * ends are before the same of these times. */
+/* Which job a start of some shape would delay. The answer is the same for all
+ * jobs of the shape whose ends are before the same of these times. */
 struct plan_delay {
-    uint64_t state;      /* of the plan; 0: not looked at */
-    uint64_t owed_state; /* of plan.owed */
-    size_t n_heads;      /* there were so many reservations */
-    uint64_t is_short;   /* by reservation: it would have ended by then */
-    size_t by; /* whose time would not be kept; or, if there is one: */
-    const struct plan_owed *owed; /* who would lose what he is owed */
+    uint64_t state;      /* plan.state; 0: not computed */
+    uint64_t owed_state; /* plan.owed_state */
+    size_t n_heads;      /* number of reservations at that time */
+    uint64_t is_short;   /* bit per reservation: the job would end before its
+                            start */
+    size_t by;           /* reservation that would be delayed, unless: */
+    const struct plan_owed *owed; /* set: job whose preemption reservation
+                                     would be lost */
 };
 
-/* A queued job that gets its devices from those that leave. */
+/* A queued job with a preemption reservation: it gets the GPUs of its
+ * victims. */
 struct plan_owed {
     const struct policy_job *job;
     struct place place;
-    bool is_stuck; /* its devices have not come, though all have left */
-    bool is_lost;  /* starts of before may have its place */
-    bool has_them; /* it starts with this plan */
-    double at_s;   /* when it has them */
+    bool is_stuck; /* all victims have left, and the job still has no place */
+    bool is_lost;  /* earlier starts may take its place */
+    bool has_them; /* this plan starts it */
+    double at_s;   /* expected start */
 };
 
-/* Not granted yet. */
+/* A start that the allocator has not granted yet. */
 struct plan_start {
     struct place place;
-    bool is_owed; /* it was taken from others for it */
+    bool is_owed; /* its GPUs came from victims */
 };
 
 struct plan {
     const struct policy_view *view;
-    struct policy_node *nodes; /* owned; gpus_free after the plan so far */
-    struct plan_shape *shapes; /* owned; [n_shapes], a power of two, by hash */
+    struct policy_node *nodes; /* owned; gpus_free after the starts so far */
+    struct plan_shape *shapes; /* owned; hash table, [n_shapes], a power of
+                                  two */
     size_t n_shapes;
-    struct plan_shape *last_shape; /* of them, that was asked for last */
-    uint64_t state, last_state;    /* another number for each other gpus_free */
+    struct plan_shape *last_shape; /* the shape of the last query */
+    uint64_t state, last_state;    /* a different number for each different
+                                      gpus_free */
     uint64_t before;               /* state before the last start */
-    uint64_t lacked_in; /* the last state in which something did not fit */
-    uint64_t undone;    /* changes when what did not fit may fit again */
-    int32_t *at;        /* owned; [n_nodes], of the last start */
+    uint64_t lacked_in;            /* the last state in which a search failed */
+    uint64_t undone; /* changes when a failed search may succeed again */
+    int32_t *at;     /* owned; [n_nodes], nodes of the last start */
     struct policy_wish *wishes; /* borrowed */
     size_t cap, n;
-    /* By class, what plan_reach() adds to it. */
+    /* By class, the classes that plan_reach() adds to it. */
     uint64_t near[POLICY_CLASSES], near_alone[POLICY_CLASSES];
     bool has_parts;
 
-    /* What was last said of a place that is kept; reserved_for 0: nothing. */
+    /* The last reason that names a reservation; reserved_for 0: none. */
     uint64_t reserved_for;
     double reserved_s;
     char reserved[sizeof(((struct policy_wish *)NULL)->reason)];
 
-    /* Owned; NULL unless devices may be taken back. */
-    struct policy_node *soon;  /* as nodes, when all have left who are to */
-    struct policy_node *left;  /* likewise, without those that start */
-    struct policy_node *late;  /* with them, each in the way of those who are
-                                  owed something, if there is room for it */
-    struct policy_node *was;   /* to put `late` back */
-    struct plan_start *starts; /* [n_starts], of before and of this plan */
+    /* Owned; NULL unless preemption is on. */
+    struct policy_node *soon;  /* nodes, once all victims have left */
+    struct policy_node *left;  /* likewise, without the starts of this plan */
+    struct policy_node *late;  /* with these starts, each on a reserved node
+                                  if it has room there */
+    struct policy_node *was;   /* copy to restore `late` from */
+    struct plan_start *starts; /* [n_starts], of earlier plans and of this
+                                  one */
     size_t n_starts;
-    int32_t *late_at; /* [n_nodes], of the last of them on `late`, where it */
-    bool is_late;     /* has room */
-    bool *is_kept;    /* [n_nodes]: one who is owed something would be there */
-    struct policy_node *trial; /* [n_nodes], to try things on */
+    int32_t *late_at; /* [n_nodes], where the last start is on `late`, if it */
+    bool is_late;     /* has room there */
+    bool *is_kept;    /* [n_nodes]: a reservation would use the node */
+    struct policy_node *trial; /* [n_nodes], scratch copy for searches */
     int32_t *trial_at;         /* [n_nodes] */
-    struct plan_owed *owed;    /* [n_owed], in the order in which they are
-                                  placed */
+    struct plan_owed *owed;    /* [n_owed], in the order of their placement */
     size_t n_owed;
-    bool *leaves;        /* by job of the view: counted in soon */
-    size_t n_leaving;    /* of these, who were told to */
-    uint64_t owed_state; /* another number when who leaves, or is owed, is
-                            another, but for starts */
+    bool *leaves;        /* by job of the view: its GPUs are counted in soon */
+    size_t n_leaving;    /* how many of these were told to leave */
+    uint64_t owed_state; /* changes when the victims or the reservations
+                            change, except by starts */
 };
 
-/* err  ERR_INVAL the view is wrong, ERR_LIMIT more jobs than cap */
+/* err  ERR_INVAL the view is inconsistent; ERR_LIMIT it has more jobs than
+ *      cap */
 int plan_begin(struct plan *p, const struct policy_view *view,
                struct policy_wish *wishes, size_t cap,
                struct error *err) MUST_CHECK;
 void plan_end(struct plan *p);
 
-/* place_find() and place_ever() on p->nodes, for any but a running job. */
+/* place_find() and place_ever() on p->nodes, for any job that does not run. */
 bool plan_find(struct plan *p, const struct policy_job *job, struct place *ret);
 bool plan_ever(struct plan *p, const struct policy_job *job, bool with_down);
 
-/* What the policy keeps of the job's shape; zeroed at first. Valid until
- * another job is asked about. */
+/* The policy's memo for the job's shape, zeroed at first. Valid until the next
+ * call with another job. */
 struct plan_delay *plan_delay(struct plan *p, const struct policy_job *job);
 
-/* The job's classes, and those of which a job may be in its way, or it in
- * theirs: of other parts of the same machines. */
+/* The job's classes, and the classes of other parts of the same machines whose
+ * jobs may compete with it. */
 uint64_t plan_reach(const struct plan *p, const struct policy_job *job);
 
-/* Starts the job there and takes its GPUs; p->at says on which nodes. Not if
- * a job that was planned before it would lose what it is owed: returned then,
- * else NULL. */
+/* Starts the job at `place` and takes its GPUs; p->at has the nodes. Returns
+ * NULL, or the reserved job that the start would delay, in which case nothing
+ * is started. */
 const struct plan_owed *plan_start(struct plan *p, const struct policy_job *job,
                                    struct place place);
-/* As if the last plan_start(), with that place, had not been. */
+/* Undoes the last plan_start(), which had this place. */
 void plan_unstart(struct plan *p, struct place place);
 
-/* It waits. In the order in which they are to be tried: */
+/* Each of these makes the job wait, with a reason. Callers try them in this
+ * order: */
 void plan_never_fits(struct plan *p, const struct policy_job *job);
 void plan_lacks_gpus(struct plan *p, const struct policy_job *job,
                      double start_s);

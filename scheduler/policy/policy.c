@@ -1,4 +1,4 @@
-/* policy.c - the list. Adding a policy is one line here. */
+/* policy.c - the table of policies. To add a policy, add one line here. */
 #include "scheduler/policy/policy.h"
 
 #include <string.h>

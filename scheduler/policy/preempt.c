@@ -1,11 +1,12 @@
-/* preempt.c - see preempt.h.
+/* preempt.c - choose the jobs to preempt for a pending job.
  *
- * Whom to tell is a knapsack; solved by hand. The jobs that may go stand in
- * a row by what is lost with them, and from its beginning as many are taken as
- * are needed; then, from the dearest, each is left out without which it fits
- * as well. So nobody goes in vain. It is done in two orders, small sacrifices
- * first and large jobs first; the better set is that with less work lost, then
- * with fewer jobs, then with fewer GPUs.
+ * Choosing victims is a knapsack problem; use a greedy heuristic. Sort the
+ * preemptible jobs by the work that their preemption loses and take them from
+ * the beginning of the row until the request fits. Then drop victims, most
+ * expensive first, that are not needed. So no job is preempted without need.
+ * The search runs in two orders, smallest loss first and largest job first. The
+ * better set is the one that loses less work, then the one with fewer jobs,
+ * then the one with fewer GPUs.
  */
 #include "scheduler/policy/preempt.h"
 
@@ -22,15 +23,15 @@
 struct victim {
     const struct policy_job *job;
     double lost; /* GPU-seconds */
-    bool is_out; /* it need not go */
+    bool is_out; /* not needed */
 };
 
 struct set {
-    struct victim *v; /* owned; those that may go, in some order */
+    struct victim *v; /* owned; the preemptible jobs, in one of the orders */
     size_t n_may, n;  /* the first n are considered */
     double lost;
-    int32_t n_jobs, gpus; /* of those that go */
-    struct place place;   /* of the job that they go for */
+    int32_t n_jobs, gpus; /* of the chosen victims */
+    struct place place;   /* of the job that gets the GPUs */
 };
 
 static bool may_go(const struct plan *p, const struct policy_job *job,
@@ -44,7 +45,7 @@ static bool may_go(const struct plan *p, const struct policy_job *job,
            v->now_s >= job->preempted_s + POLICY_PREEMPT_AGAIN_S;
 }
 
-/* Whether one of its nodes is of use. */
+/* Whether one of its nodes is useful. */
 static bool is_near(const struct plan *p, const struct policy_job *job,
                     const struct policy_job *who)
 {
@@ -56,7 +57,7 @@ static bool is_near(const struct plan *p, const struct policy_job *job,
     return false;
 }
 
-/* The same in both orders: who has just begun goes first. */
+/* The tie-break in both orders: the youngest attempt first. */
 static int by_rest(const struct policy_job *a, const struct policy_job *b)
 {
     if (a->priority != b->priority)
@@ -84,7 +85,7 @@ static int by_size(const void *x, const void *y)
     return by_rest(a->job, b->job);
 }
 
-/* On p->trial, which is what is left for it. */
+/* On p->trial, the nodes that are left for the job. */
 static bool fits_with(const struct plan *p, const struct policy_job *who,
                       struct set *s, size_t n)
 {
@@ -94,8 +95,8 @@ static bool fits_with(const struct plan *p, const struct policy_job *who,
     return place_find(p->trial, p->view->n_nodes, who, &s->place);
 }
 
-/* The fewest from the beginning of the row, and of those whoever is needed.
- * The whole row is enough. */
+/* Takes the shortest prefix of the row that suffices, then only the victims
+ * that are needed. The whole row must be enough. */
 static void choose(const struct plan *p, const struct policy_job *who,
                    struct set *s)
 {
@@ -135,8 +136,8 @@ static bool is_better(const struct set *a, const struct set *b)
     return a->gpus < b->gpus;
 }
 
-/* False: all who may go would not be enough; or out of memory, and the next
- * plan finds them. own  ret->v */
+/* False: even all preemptible jobs together are not enough; or out of memory,
+ * and the next plan tries again. own ret->v */
 static bool find_set(const struct plan *p, const struct policy_job *who,
                      struct set *ret)
 {
@@ -189,11 +190,11 @@ static void let_go(struct plan *p, const struct policy_job *job,
 
 enum { NAMED_MAX = 4 };
 
-/* Who leaves for it, in this plan or before: "jobs 3, 5 and 2 more". */
+/* The victims of this and of earlier plans: "jobs 3, 5 and 2 more". */
 struct leaving {
     char names[64];
     int32_t n;
-    double at_s; /* when the last is gone */
+    double at_s; /* when the last victim has left */
 };
 
 static void note_leaving(struct leaving *l, const struct policy_job *job,
@@ -225,8 +226,8 @@ static struct leaving leaving_for(const struct plan *p,
     return l;
 }
 
-/* It waits for devices that come. What is said of who leaves for other
- * reasons is what would be said without all this. */
+/* Makes the job wait for the GPUs of its victims. If the victims leave for
+ * other reasons, the reason is the one it would have without preemption. */
 static void say_owed(struct plan *p, const struct policy_job *job,
                      const struct leaving *l, double at_s)
 {
@@ -259,9 +260,9 @@ static void leave(struct plan *p, const struct set *s, int32_t sign)
             owed_leaves(p, s->v[i].job, sign);
 }
 
-/* It is owed that place, and they leave, if all who are owed something have a
- * place then. With more on some nodes the best fit of those who were owed
- * before may be another one, and who has just started may come late and go
+/* Records the reservation and the victims if all jobs with a reservation then
+ * have a place. With more GPUs free on some nodes, best fit may move the older
+ * reservations, and a job that has just started may be placed late and land
  * there. */
 static bool settle(struct plan *p, const struct plan_owed *o,
                    const struct set *s)
@@ -275,7 +276,7 @@ static bool settle(struct plan *p, const struct plan_owed *o,
     return false;
 }
 
-/* out  ret_set  who is to go, when somebody is: free ret_set->v */
+/* out  ret_set  the victims, if there are any: free ret_set->v */
 static bool decide(struct plan *p, const struct policy_job *job,
                    struct set *ret_set)
 {

@@ -1,26 +1,27 @@
-/* preempt.h - devices are taken back from jobs that run.
+/* preempt.h - preemption: running jobs release their GPUs to a job of higher
+ * priority.
  *
- * A job that has to wait may have those of jobs of strictly lower priority:
- * the policies ask preempt_for() when its turn comes and it does not fit. A
- * set of jobs is told to go only if with what they leave, with what is free
- * and with what others leave anyway the job fits; else none is. What they
- * leave is kept for it: it is *owed* its devices, goes before all others
- * until it starts, and no start takes them (docs/engine.md has the rules and
- * their reasons).
+ * A pending job may get the GPUs of jobs of strictly lower priority. The
+ * policies call preempt_for() when it is the job's turn and it does not fit.
+ * The function preempts a set of jobs only if the job fits on what they
+ * release, together with what is free and what other jobs release anyway; else
+ * it preempts none. The released GPUs are reserved for the job. The code calls
+ * this *owed*: the job goes before all others until it starts, and no other
+ * start takes these GPUs (docs/engine.md has the rules and their reasons).
  *
- * Functions of a plan (planner.h). They do nothing unless the view says that
- * devices may be taken back.
+ * These are functions of a plan (planner.h). They do nothing unless the view
+ * says that preemption is on.
  */
 #ifndef MGPU_SCHEDULER_PREEMPT_H
 #define MGPU_SCHEDULER_PREEMPT_H
 
 #include "scheduler/policy/planner.h"
 
-/* The job does not fit now, or would delay another that is owed devices, and
- * nobody before it waits for its nodes. True: it has its wish, and whoever is
- * to go for it has one.
- * in  delayed  whom it would delay, if it fits; or NULL
- *     at_s     when that one is to start */
+/* Call it if the job does not fit now, or would delay a job with a reservation,
+ * and no earlier job waits for its nodes. True: the job has its wish, and each
+ * victim has one.
+ * in   delayed  the job that a start would delay, if it fits; or NULL
+ *      at_s     start time of that job */
 bool preempt_for(struct plan *p, const struct policy_job *job,
                  const struct policy_job *delayed, double at_s);
 

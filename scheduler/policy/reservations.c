@@ -1,19 +1,20 @@
-/* reservations.c - see reservations.h.
+/* reservations.c - places reserved for jobs that preempted others.
  *
- * The picture `soon` is what is free with all that leaves: jobs that were told
- * to go, for whatever reason, jobs whose time limit comes before anybody could
- * be made to go, and those that this plan tells to. Whoever is owed has his
- * place in that picture, and each start is tried on it.
+ * The picture `soon` shows the GPUs that are free once all victims have left:
+ * jobs that were told to stop, for any reason, jobs whose time limit comes
+ * before a preemption could take effect, and the victims of this plan. Each job
+ * with a reservation has its place in that picture, and each start of the plan
+ * is checked against it.
  *
  * The allocator places a start when it grants it, a moment after the plan. By
- * then some may have left, or jobs have ended of which nobody knew that they
- * would, and best fit is another node. So the picture `late` has each start
- * that is not granted, of this plan and of those before, on a node that
- * somebody who is owed something would have, if there is room for it; and
- * whichever of these nodes it is, all must have a place still. With the next
- * start it is on the first of them: not every way is tried in which several
- * can go, but one of the worst. A start that is owed something itself is where
- * best fit puts it then: it was promised no less than the others.
+ * then some victims may have left, or jobs may have ended unexpectedly, so best
+ * fit may choose another node. Therefore the picture `late` puts each start
+ * that is not granted yet, of this plan and of earlier ones, on a node that a
+ * reservation would use, if there is room for it. Whichever of these nodes the
+ * start takes, all reservations must still have a place. The next start is then
+ * checked with this one on the first such node: the check does not try all
+ * combinations, but it tries one of the worst. A start that has a reservation
+ * itself stays where best fit puts it: its promise is as good as the others'.
  */
 #include "scheduler/policy/reservations.h"
 
@@ -26,7 +27,8 @@ bool owed_has_devices(const struct policy_job *job)
            (job->gpus > 0 || job->is_exclusive);
 }
 
-/* By itself, before anybody who is told now is sure to be gone. */
+/* Whether the job ends by itself before a job that is told now is sure to be
+ * gone. */
 static bool leaves_anyway(const struct policy_view *v,
                           const struct policy_job *job)
 {
@@ -45,7 +47,8 @@ void owed_add(struct policy_node *nodes, const struct policy_job *job,
               sign);
 }
 
-/* On p->trial, as it is. The first who has no place left, if any. */
+/* Places the reservations on p->trial. Returns the first that has no place
+ * left, or NULL. */
 static struct plan_owed *place_on_trial(const struct plan *p, bool is_late)
 {
     size_t n = p->view->n_nodes;
@@ -68,8 +71,8 @@ struct plan_owed *owed_place(const struct plan *p,
     return place_on_trial(p, from == p->late);
 }
 
-/* Places for those who were owed something before this plan, one after the
- * other. How many have none. */
+/* Places the reservations of earlier plans, one after the other. Returns how
+ * many have no place. */
 static size_t keep_places(struct plan *p)
 {
     size_t n = p->view->n_nodes, n_stuck = 0;
@@ -85,7 +88,7 @@ static size_t keep_places(struct plan *p)
     return n_stuck;
 }
 
-/* Both are of one array, which is in order. */
+/* Both point into one array, which is in order. */
 static int by_view(const void *x, const void *y)
 {
     const struct policy_job *a = ((const struct plan_owed *)x)->job;
@@ -93,7 +96,7 @@ static int by_view(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* Who needs more nodes, or more of them, finds a place less easily. */
+/* A job that needs more nodes, or more GPUs, is harder to place. */
 static int by_width(const void *x, const void *y)
 {
     const struct policy_job *a = ((const struct plan_owed *)x)->job;
@@ -105,9 +108,10 @@ static int by_width(const void *x, const void *y)
     return by_view(x, y);
 }
 
-/* One who came later and goes first may have what comes free for a wide job,
- * by best fit, although there is room for both: it then waits until the next
- * job ends. So the wide are placed first where not all find a place else. */
+/* By best fit, a later job of higher order may take the GPUs that become free
+ * for a wide job, although there is room for both. The wide job then waits
+ * until the next job ends. So if not all reservations find a place, place the
+ * wide jobs first. */
 static void keep_all(struct plan *p)
 {
     size_t n_stuck = keep_places(p);
@@ -122,7 +126,7 @@ static void keep_all(struct plan *p)
 }
 
 /* ---- the starts, wherever they go ---------------------------------------- */
-/* The nodes of p->trial on which those who are owed something are, placed on
+/* Marks the nodes of p->trial on which reservations are placed, starting from
  * `from`. */
 static void mark_kept(struct plan *p, const struct policy_node *from)
 {
@@ -131,7 +135,8 @@ static void mark_kept(struct plan *p, const struct policy_node *from)
                         p->trial[i].shared_free != from[i].shared_free;
 }
 
-/* It waits in the allocator, where whoever is asked for later waits, too. */
+/* The start waits in the allocator's queue, where later requests wait behind
+ * it. */
 static struct plan_owed *behind(const struct plan *p, struct place start)
 {
     for (size_t i = 0; i < p->n_owed; i++) {
@@ -143,7 +148,8 @@ static struct plan_owed *behind(const struct plan *p, struct place start)
     return NULL;
 }
 
-/* Takes it on `late`. NULL; or who may lose his place to it: not taken. */
+/* Places the start on `late`. Returns NULL, or the job whose reservation may be
+ * lost, in which case nothing is taken. */
 static struct plan_owed *take_late(struct plan *p, struct plan_start s)
 {
     struct place start = s.place;
@@ -179,7 +185,7 @@ static struct plan_owed *take_late(struct plan *p, struct plan_start s)
     return robbed;
 }
 
-/* `left`, and the starts under way, which are not granted. */
+/* `left`, and the starts in progress, which are not granted yet. */
 static void begin_left(struct plan *p)
 {
     const struct policy_view *v = p->view;
@@ -196,8 +202,8 @@ static void begin_left(struct plan *p)
     }
 }
 
-/* Who may lose his place to those under way loses it to nobody else, and does
- * not keep others from starting. */
+/* A reservation that a start in progress may take is marked as lost. It then
+ * does not keep other jobs from starting. */
 static void begin_late(struct plan *p)
 {
     struct plan_owed *o;
@@ -313,7 +319,7 @@ struct plan_owed *owed_of(const struct plan *p, const struct policy_job *job)
     return NULL;
 }
 
-/* Of a job that is stuck nobody knows where its devices come free. */
+/* It is unknown where GPUs become free for a stuck reservation. */
 struct plan_owed *owed_stuck_before(const struct plan *p,
                                     const struct policy_job *job)
 {
@@ -325,16 +331,17 @@ struct plan_owed *owed_stuck_before(const struct plan *p,
     return NULL;
 }
 
-/* `soon` is without the start. NULL: `late`, too. */
+/* `soon` is without the start. If this returns NULL, `late` has it. */
 static struct plan_owed *robbed_by(struct plan *p, struct plan_start start)
 {
     struct plan_owed *robbed = owed_place(p, p->soon);
     return robbed ? robbed : take_late(p, start);
 }
 
-/* All have left, and there is room for all who are owed something, in the order
- * of p->owed: but not if `self`, which is to start at p->at, is before one of
- * them. That one can start with this plan, and it after that. */
+/* All victims have left, and there is room for all reservations in the order of
+ * p->owed. But if `self`, which is to start at p->at, comes before one of them,
+ * it is not its turn: that one can start with this plan, and `self` after
+ * that. */
 static bool is_before_its_turn(const struct plan *p,
                                const struct plan_owed *self, struct place place)
 {
@@ -351,9 +358,9 @@ static bool is_before_its_turn(const struct plan *p,
     return !place_on_trial(p, false);
 }
 
-/* Those who are owed start in the order of the view, but none with what others
- * are to have while his own is still to come. When all have left, whoever is
- * first takes what there is, unless there is enough for all. */
+/* Jobs with a reservation start in the order of the view, but none with the
+ * GPUs of others while its own are still to come. Once all victims have left,
+ * the first takes what there is, unless there is enough for all. */
 const struct plan_owed *owed_take(struct plan *p, const struct policy_job *job,
                                   struct place place)
 {

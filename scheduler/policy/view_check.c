@@ -1,8 +1,7 @@
-/* view_check.c - the order of jobs in a policy's view, and whether a view
- * makes sense.
+/* view_check.c - the job order of a view, and the check of a view.
  *
- * Every policy begins with a check of its view: an engine that shows more free
- * GPUs than a node has, or jobs out of order, gets an error and not a plan.
+ * Every policy checks its view first. An engine that shows more free GPUs than
+ * a node has, or jobs out of order, gets an error and not a plan.
  */
 #include <inttypes.h>
 
