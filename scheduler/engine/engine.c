@@ -1,4 +1,4 @@
-/* engine.c - create by replay, the step, and reading; see engine.h. */
+/* engine.c - creation by replay, the step, and read access; see engine.h. */
 #include "scheduler/engine/engine.h"
 
 #include <assert.h>
@@ -27,7 +27,7 @@ int eng_fold_submit(struct engine *e, struct entry *en,
     en->job.submit_s = ev->at_s;
     if (eng_fold(en, ev, err) < 0)
         return -1;
-    /* A sweep's key leads to its first task. */
+    /* The key of a sweep leads to its first task. */
     return en->job.task == 0 ? eng_add_key(e, en, err) : 0;
 }
 
@@ -72,8 +72,8 @@ static int replay(void *arg, const struct store_event *ev, struct error *err)
     return eng_damaged(e, ev, &why, err);
 }
 
-/* A wait that was under way goes on, also of a job that is held meanwhile; a
- * clock that jumped makes it no longer. */
+/* A backoff in progress continues, also for a job that is held meanwhile. A
+ * clock that jumped does not make it longer. */
 static void resume_wait(struct entry *en, double now_s, double wall_s)
 {
     double wait_s = en->job.requeue_wait_s;
@@ -84,9 +84,10 @@ static void resume_wait(struct entry *en, double now_s, double wall_s)
         en->not_before_s = now_s + fmin(left_s, wait_s);
 }
 
-/* Whether the allocator had heard of it nobody knows. Its job may be held
- * meanwhile. One that was cancelled is looked for for a day: by then whoever
- * ended this daemon so soon after has long had another. */
+/* It is unknown whether the allocator ever got the request. The job may be held
+ * meanwhile. For a cancelled job the engine looks for the attempt only for one
+ * day after its end: a day later, some other start of the daemon has done
+ * so. */
 static void resume_drop(struct entry *en, double wall_s)
 {
     static const double day_s = 86400;
@@ -98,8 +99,7 @@ static void resume_drop(struct entry *en, double wall_s)
     en->is_resumed = en->is_unasked = true;
 }
 
-/* Of the time since its start, what its ranks were suspended does not count.
- */
+/* The time in which the ranks were suspended does not count as run time. */
 static void resume_clocks(struct entry *en, double now_s, double wall_s)
 {
     const struct job *job = &en->job;
@@ -116,8 +116,8 @@ static void resume_clocks(struct entry *en, double now_s, double wall_s)
     en->is_from_claim = job->native_id[0] != '\0' && !en->is_by_wall;
 }
 
-/* Every attempt that may live is asked for again, and every clock is set to
- * where the stored times put it. */
+/* Requests every attempt again that may still run, and sets every clock from
+ * the stored times. */
 static int resume(struct engine *e, struct error *err)
 {
     double now_s = eng_now(e), wall_s = eng_wall(e);
@@ -150,7 +150,8 @@ static int resume(struct engine *e, struct error *err)
     return 0;
 }
 
-/* What was archived is known by its numbers; the rest is replayed. */
+/* Loads the counts of the archived jobs and replays the events of all
+ * others. */
 static int load(struct engine *e, struct error *err)
 {
     struct store *s = e->parts.store;
@@ -185,7 +186,7 @@ int engine_create(const struct engine_parts *parts, struct engine **ret,
         return -1;
     }
     eng_buffers_reserve(e);
-    /* Not known yet is fine: the first plan asks again. */
+    /* A failure is harmless: the first plan asks again. */
     (void)eng_inventory(e, NULL);
     *ret = e;
     return 0;
@@ -207,7 +208,7 @@ void engine_destroy(struct engine *e)
 
 /* ---- the step ------------------------------------------------------------
  */
-/* A failed commit undid everything; its notes are still in the inbox. */
+/* A failed commit has undone everything; its notes are still in the inbox. */
 static int fail(struct engine *e)
 {
     e->phase = PHASE_OVER;
@@ -217,9 +218,10 @@ static int fail(struct engine *e)
 }
 
 /* A plan of a long queue takes as long as several commits, and each submit
- * wants one. After one that took longer than this, the next waits so long that
- * plans take a quarter of the time; what is asked meanwhile is in that one.
- * Nobody starts later for it than he would feel. */
+ * requests one. After a plan that took longer than PLAN_SHORT_S, the next one
+ * waits three times as long, so that plans take a quarter of the time. That
+ * next plan covers all requests made meanwhile. A delay of at most
+ * PLAN_REST_MAX_S is too short for a user to notice. */
 static const double PLAN_SHORT_S = 0.005, PLAN_REST_MAX_S = 0.25;
 
 static double rest_after(double took_s)
@@ -227,8 +229,8 @@ static double rest_after(double took_s)
     return took_s < PLAN_SHORT_S ? 0 : fmin(3 * took_s, PLAN_REST_MAX_S);
 }
 
-/* What was staged first is durable. What was asked for meanwhile is in the
- * plan, too: it goes with the same batch. */
+/* The first batch is durable. The plan also covers the requests made meanwhile;
+ * they go into the same batch. */
 static void plan(struct engine *e)
 {
     eng_depends(e);
@@ -241,7 +243,8 @@ static void plan(struct engine *e)
     e->plan_from_s = ended_s + rest_after(ended_s - began_s);
 }
 
-/* After a commit. The INTENTs are durable before the allocator is asked. */
+/* Called after a commit: the INTENTs are durable before the allocator is
+ * asked. */
 static void next(struct engine *e)
 {
     if (e->phase == PHASE_EVENTS) {
@@ -253,7 +256,7 @@ static void next(struct engine *e)
     }
 }
 
-/* To the next batch of the step, or to its end. */
+/* Continues with the next batch of the step, or ends the step. */
 static int go_on(struct engine *e, struct store_batch **ret, struct error *err)
 {
     while (e->phase != PHASE_OVER) {
@@ -329,7 +332,7 @@ int engine_step(struct engine *e, struct error *err)
 double engine_next_s(const struct engine *e)
 {
     if (e->flight.is_up)
-        return INFINITY; /* its end is the next thing */
+        return INFINITY; /* the end of the step comes next */
     double now_s = eng_now(e), plan_s = fmax(now_s, e->plan_from_s);
     bool is_wanted = e->wants_plan && isinf(e->retry_at_s);
     if (e->n_events > 0 || (is_wanted && plan_s <= now_s))

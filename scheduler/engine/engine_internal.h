@@ -1,12 +1,12 @@
 /* engine_internal.h - struct engine, for the files below this folder only.
  *
- * Every change of a job is an event, and every event takes one road:
- * eng_stage() writes its detail, saves a copy of the job when it is the
- * first change since the last batch, and folds the text that will be stored.
- * eng_depart() hands over what is staged for the store to append. When that
- * succeeds eng_arrive() makes it count, else eng_undo() puts the copies back.
- * Replay folds the same texts, so what was decided once and what
- * is read back cannot differ.
+ * Every change of a job is an event, and every event takes the same path:
+ * eng_stage() writes its detail, saves a copy of the job if this is the first
+ * change since the last batch, and folds the text that will be stored.
+ * eng_depart() passes the staged events to the store. When the store has
+ * appended them, eng_arrive() makes them count; otherwise eng_undo() restores
+ * the copies. A replay folds the same texts, so the state that was decided once
+ * and the state that is read back cannot differ.
  */
 #ifndef MGPU_SCHEDULER_ENGINE_ENGINE_INTERNAL_H
 #define MGPU_SCHEDULER_ENGINE_ENGINE_INTERNAL_H
@@ -21,30 +21,33 @@ struct engine {
     struct engine_parts parts;
     const struct policy *policy;
     bool is_draining;
-    char pause_reason[JOB_REASON_CAP]; /* of all that wait meanwhile */
+    char pause_reason[JOB_REASON_CAP]; /* reason of all pending jobs while
+                                          paused */
 
     struct page **pages; /* owned; [n_pages], by (id - 1) / PAGE_IDS, or NULL */
     size_t n_pages;
-    uint64_t n_ended[JOB_STATE_N]; /* that left `active`, by state, be they
+    uint64_t n_ended[JOB_STATE_N]; /* jobs that left `active`, by state,
                                       archived or not */
     uint64_t last_id;
     struct entry **by_key; /* owned; [n_buckets], a power of two */
     size_t n_buckets, n_keys;
-    struct entry **active; /* owned; not final, by id; final ones linger
-                              until eng_compact() */
+    struct entry **active; /* owned; not final, by id; final ones stay until
+                              eng_compact() */
     size_t n_active, cap_active;
-    /* Ended, and may leave; who ended first comes first. See archive.c. */
+    /* Ended jobs that may leave memory, in the order of their ends. See
+     * archive.c. */
     struct entry *ended_first, *ended_last;
     size_t n_listed, n_listed_archived;
     bool has_archive;       /* the store has archived jobs */
     const uint64_t *barred; /* [n_barred], borrowed; see engine_bar() */
     size_t n_barred;
     uint32_t awaited_round; /* see archive.c */
-    double leave_at_s;      /* not before: those that are to leave cannot yet */
-    struct store_archived *leaving; /* owned, with their lines: that go
+    double leave_at_s;      /* next try: the jobs that should leave cannot
+                               yet */
+    struct store_archived *leaving; /* owned, with their summaries: archived
                                        with the next batch */
     size_t n_leaving;
-    struct files files; /* of `active`, see job_lists.h */
+    struct files files; /* indexes of `active`, see job_lists.h */
 
     struct store_event *events; /* owned, with their details; staged */
     size_t n_events, cap_events;
@@ -52,12 +55,12 @@ struct engine {
     size_t n_saved, cap_saved;
     struct flight flight;
     enum eng_phase phase;
-    struct error later; /* of the allocator or the policy: told when the rest
-                           of the step was done */
+    struct error later; /* of the allocator or the policy: returned when the
+                           rest of the step was done */
     uint64_t staged, durable, undone;
     uint64_t last_seq; /* that was replayed */
     size_t n_corrupt;  /* jobs that were set apart */
-    size_t n_stray;    /* events of no job that there could be */
+    size_t n_stray;    /* events that belong to no possible job */
 
     struct inbox inbox;
     struct alloc_node *nodes; /* owned; the last inventory */
@@ -65,20 +68,22 @@ struct engine {
     struct node_classes classes;
     struct error unavailable;   /* ERR_UNAVAIL: why there is no newer one */
     double unavailable_since_s; /* seconds since 1970 */
-    double listens_s;           /* since when nothing was missed; likewise */
+    double listens_s;           /* since when no event was missed; likewise */
     bool wants_plan;            /* something changed since the last one */
     uint64_t n_plans;
-    struct eng_buffers buffers;   /* that the last view had */
+    struct eng_buffers buffers;   /* of the last view */
     struct eng_runs runs[RUNS_N]; /* see runtime_history.h */
-    bool takes_back;      /* with the next plan: what waits in the allocator */
-    bool wants_depends;   /* what jobs wait for may have happened */
-    uint64_t fates_round; /* see dependencies.c */
-    bool wants_stop;      /* a task that ends its sweep may have failed */
-    double begin_at_s;    /* when to look at those that are early; INFINITY:
-                             there are none */
-    double retry_at_s;    /* something failed: step again at this time */
-    double look_at_s;   /* and plan at this one: jobs may be told to go then */
-    double plan_from_s; /* not before this one, whoever wants a plan */
+    bool takes_back;              /* with the next plan: attempts pending in the
+                                     allocator */
+    bool wants_depends;           /* a dependency may have been satisfied */
+    uint64_t fates_round;         /* see dependencies.c */
+    bool wants_stop;    /* a task whose failure ends its sweep may have
+                           failed */
+    double begin_at_s;  /* when to check the begin times; INFINITY: none */
+    double retry_at_s;  /* after a failure: step again at this time */
+    double look_at_s;   /* plan at this time: a preemption may become
+                           possible */
+    double plan_from_s; /* no plan before this time */
 
     void (*on_event)(void *arg, const struct store_event *event,
                      const struct job *job);
@@ -89,12 +94,12 @@ struct engine {
     void *exit_arg;
 };
 
-/* The first event of a new entry.  err  it cannot be read; ERR_NOMEM */
+/* The first event of a new entry. err it cannot be read; ERR_NOMEM */
 int eng_fold_submit(struct engine *e, struct entry *en,
                     const struct store_event *ev, struct error *err) MUST_CHECK;
 
 /* ---- small things ------------------------------------------------------ */
-/* When what may pass is tried again. */
+/* When to retry after a temporary failure. */
 double eng_reconcile_at(const struct engine *e);
 static inline double eng_now(const struct engine *e)
 {
@@ -114,7 +119,7 @@ static inline int eng_secret(const struct engine *e, enum engine_secret what,
                               ret, err);
 }
 
-/* A configured time that 0 switches off. */
+/* A configured time, where 0 means never. */
 static inline double eng_or_never(double s)
 {
     return s > 0 ? s : (double)__builtin_inff();
