@@ -1,8 +1,8 @@
-/* allocator_notes.c - what the allocator says becomes events.
+/* allocator_notes.c - turn the notes of the allocator into events.
  *
- * Notes wait in the inbox until their events are durable: a batch that could
- * not be stored is built again from them. A note about an attempt that is
- * over is dropped, so the same note may come any number of times.
+ * A note stays in the inbox until its events are durable; after a failed commit
+ * the engine builds the batch again from the inbox. The engine drops a note
+ * about an attempt that is over, so the same note may come any number of times.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,8 @@ int eng_poll(struct engine *e, struct error *err)
     return 0;
 }
 
-/* Stopped ranks are silent and do not work: no clock runs while they are. */
+/* Suspended ranks do not work and send no heartbeats: all clocks stop
+ * meanwhile. */
 static void set_suspended(struct engine *e, struct entry *en, bool is_suspended)
 {
     static const char reason[] = "Slurm(Suspended)";
@@ -62,7 +63,7 @@ static void set_suspended(struct engine *e, struct entry *en, bool is_suspended)
         en->granted_s += now_s - en->suspended_s;
         en->stalled_s = en->job.beat_s = now_s;
         eng_moved(en, now_s);
-        en->pace_of = 0; /* it did nothing meanwhile */
+        en->pace_of = 0; /* the pause must not count as step time */
     }
     if ((is_suspended ? en->job.reason[0] == '\0'
                       : strcmp(en->job.reason, reason) == 0) &&
@@ -93,16 +94,17 @@ static int granted(struct engine *e, struct entry *en,
     return 0;
 }
 
-/* It was granted, and waits again before a worker has claimed it: its clocks
- * stop, and begin with the next grant. Of a grant in an earlier life of the
- * daemon that has to be seen: first the allocator looks for it. */
+/* The attempt was granted, and is pending again before a worker has claimed it.
+ * Its clocks stop, and start with the next grant. If the grant came before a
+ * restart of the daemon, the allocator first has to look for the attempt, so
+ * the note must say that it is in the queue. */
 static bool is_taken_back(const struct entry *en, const struct alloc_note *note)
 {
     return (en->is_heard || note->is_in_line) && en->job.native_id[0] != '\0' &&
            !eng_is_ending(en);
 }
 
-/* Accepted, but not granted: told, and no event. */
+/* Accepted, but not granted yet: sets the reason, without an event. */
 static int waits(struct engine *e, struct entry *en,
                  const struct alloc_note *note, struct error *err)
 {
@@ -128,9 +130,10 @@ static int waits(struct engine *e, struct entry *en,
     return 0;
 }
 
-/* The allocator took another allocation for the attempt than the one from
- * which it was claimed: it is told, and what it said was not about ours. One
- * that is being ended may end under any name. */
+/* The allocator named another allocation than the one from which the attempt
+ * was claimed. The engine tells it about the claim and ignores the note, which
+ * is not about this allocation. An attempt that is being ended may end under
+ * any name. */
 static bool is_of_another(struct engine *e, struct entry *en,
                           const struct alloc_note *note)
 {
@@ -142,8 +145,9 @@ static bool is_of_another(struct engine *e, struct entry *en,
     return true;
 }
 
-/* A limit of a user or an account there, which passes as other jobs end. Each
- * try is an attempt, and its limit may last for days. */
+/* Interval between tries for a limit of a user or an account in the cluster,
+ * which ends as other jobs end. Each try is an attempt, and the limit may last
+ * for days. */
 static const double LIMIT_AGAIN_S = 300;
 
 static bool is_for_now(const struct entry *en, const struct alloc_note *note)
@@ -182,7 +186,7 @@ static int take(struct engine *e, const struct alloc_note *note,
         return granted(e, en, note, err);
     case ALLOC_EXITED:
     case ALLOC_LOST:
-        /* It may have come and gone while nobody listened. */
+        /* The grant may have come and gone while no daemon ran. */
         if (en->job.native_id[0] == '\0' && note->native_id[0] != '\0' &&
             granted(e, en, note, err) < 0)
             return -1;
@@ -210,8 +214,8 @@ static int take(struct engine *e, const struct alloc_note *note,
 }
 
 /* A note that cannot be handled now (the exit hook failed, out of memory)
- * stays, and with it all later notes about that attempt are harmless: they
- * find it still live, and are taken in order the next time. */
+ * stays. Later notes about that attempt are then harmless: they find it still
+ * live, and are handled in order the next time. */
 void eng_take_notes(struct engine *e)
 {
     for (size_t i = 0; i < e->inbox.n; i++) {

@@ -1,25 +1,25 @@
-/* attempt_end.c - how an attempt ended, and what becomes of its job.
+/* attempt_end.c - decide how an attempt ended, and what happens to its job.
  *
- * The first line that fits decides (docs/engine.md has it as a table):
+ * The first row that applies decides (docs/engine.md has it as a table):
  *
- *   cancelled by somebody      CANCELLED, 130 its user, 143 another
+ *   cancelled by a person      CANCELLED, 130 by its user, 143 by another
  *   its time limit passed, or  TIMEOUT, 124
  *   the cluster's scheduler
  *   ended it for its limit,
  *   or its warning ended it
- *   ended by somebody there    CANCELLED, 143
- *   refused, or not started    HELD, until somebody releases it
+ *   cancelled in the cluster   CANCELLED, 143
+ *   refused, or not started    HELD, until a person releases it
  *   lost, but reported 0       COMPLETED, 0
  *   given up after its report  as it reported
- *   failed, as has a GPU of    NODE_FAIL, 125
- *   its, by the allocator's
- *   or its worker's account
- *   lost by the cluster's      another attempt, at no cost, if the job is
- *   scheduler itself           ever to be tried again after a loss
+ *   a GPU of it has failed,    NODE_FAIL, 125
+ *   as the allocator or the
+ *   worker reports
+ *   lost by the cluster's      another attempt without a retry, if the job
+ *   scheduler itself           is retried after a loss at all
  *   lost, or given up by us    NODE_FAIL or FAILED, 125
- *   died of a signal, but      COMPLETED, 0
+ *   killed by a signal, but    COMPLETED, 0
  *   reported 0
- *   died of a signal           FAILED, 128 + the signal (125 if unclaimed)
+ *   killed by a signal         FAILED, 128 + the signal (125 if unclaimed)
  *   its worker was fenced      NODE_FAIL, 125
  *   never claimed its lease    FAILED, 125
  *   exited with 0              COMPLETED, 0, if its worker reported 0;
@@ -27,8 +27,8 @@
  *                              FAILED, 125, without a report
  *   exited with a code         FAILED with the code reported, else its own
  *
- * Instead of which there is another attempt, after a while, when retry.on of
- * the job names such an end and it has retries left: or_again().
+ * If retry.on of the job names such an end and the job has retries left, the
+ * engine queues the job again, with a backoff, instead of this end: or_again().
  */
 #include <inttypes.h>
 #include <math.h>
@@ -44,7 +44,7 @@
 struct verdict {
     enum job_event ev;
     struct detail d;
-    bool excludes; /* a rule says: not there again */
+    bool excludes; /* a retry rule says: not on these nodes again */
 };
 
 static bool is_claimed(const struct job *job)
@@ -59,8 +59,8 @@ static void describe_signal(int32_t signo, char *ret, size_t cap)
                    name ? " (SIG" : "", name ? name : "", name ? ")" : "");
 }
 
-/* 0..1, and for one attempt always the same: jobs that ended together do not
- * come back together, and a replay needs no luck. */
+/* 0..1, and always the same for one attempt: jobs that ended together do not
+ * restart together, and a replay gets the same value. */
 static double chance(const struct job *job)
 {
     uint64_t x = job->id * 0x9e3779b97f4a7c15u + (uint64_t)job->attempt;
@@ -69,7 +69,8 @@ static double chance(const struct job *job)
     return (double)((x ^ (x >> 31)) >> 11) / 9007199254740992.0; /* 2^53 */
 }
 
-/* Doubled with each retry, up to the longest; of that between half and all. */
+/* The base is doubled with each retry, up to the maximum; the backoff is
+ * between half of that and all of it. */
 static double backoff(const struct job *job)
 {
     double longest_s =
@@ -77,8 +78,8 @@ static double backoff(const struct job *job)
     return longest_s * (0.5 + 0.5 * chance(job));
 }
 
-/* Once more if the job is to be tried again after such an end and has retries
- * left, else the given end. */
+/* Requeues the job if it is to be retried after such an end and has retries
+ * left; otherwise returns the given end. */
 static struct verdict or_again(const struct job *job, enum spec_retry after,
                                struct verdict v)
 {
@@ -117,11 +118,12 @@ static struct verdict make(enum job_event ev, int32_t exit_code, int32_t signo,
     return v;
 }
 
-/* It waited for as long as a worker waits, and did nothing. */
+/* The worker waited for the daemon until its own deadline, and did nothing. */
 static const char nobody_there[] =
     "its worker could not reach the daemon to claim its lease";
 
-/* We know another attempt, or another life of this one, than it comes from. */
+/* The daemon knows another attempt than the one that the worker belongs to, or
+ * another claim of it. */
 static const char not_the_one[] =
     "its worker was fenced: the daemon has another for the attempt, or has "
     "forgotten that it gave it one";
@@ -161,12 +163,13 @@ static struct verdict exited(const struct job *job, const struct ending *end)
     return make(EV_FINISH, 0, 0, said ? said : "");
 }
 
-/* What ended since we listen ended when we heard of it, a moment ago: another
- * clock, or what a user's job wrote over its exit file, says nothing better. It
- * may be off what we know by so much; then it is what we know. */
+/* For an attempt that ended while the daemon listened, the end time is the time
+ * of the note: another clock, or what a user's job wrote over its exit file, is
+ * no better. A reported end may be SKEW_S before the last known time; the last
+ * known time then counts. */
 static const double LATE_S = 10, SKEW_S = 60;
 
-/* How long ago it ended while nobody was there; 0: now, or it is not known. */
+/* How long ago it ended while no daemon listened; 0: just now, or unknown. */
 static double ended_ago_s(const struct engine *e, const struct entry *en,
                           const struct ending *end)
 {
@@ -175,14 +178,16 @@ static double ended_ago_s(const struct engine *e, const struct entry *en,
                           fmax(fmax(job->claim_s, job->run_s), en->spoke_s));
     double ended_s = (double)end->ended_ms / 1000;
     double ago_s = eng_wall(e) - fmax(known_s, ended_s);
-    /* We ended it ourselves, and perhaps not before it had. */
+    /* The engine ended it itself, and perhaps not before it had ended
+     * anyway. */
     bool is_ours = job->cancel_asked || job->requeue_asked || job->limit_hit;
     bool was_missed = end->ended_ms > 0 && ended_s < e->listens_s &&
                       ended_s > known_s - SKEW_S;
     return was_missed && !is_ours && ago_s >= LATE_S ? ago_s : 0;
 }
 
-/* Ended by our own warning: it came for the limit, and so did the end. */
+/* Ended by the warning that the engine sent: the warning came because of the
+ * limit, so the limit caused the end. */
 static bool heeded_warning(const struct job *job, const struct ending *end)
 {
     return job->is_warned && end->kind == ALLOC_EXITED &&
@@ -191,11 +196,12 @@ static bool heeded_warning(const struct job *job, const struct ending *end)
              end->exit_code == EXIT_SIGNAL + job->warn_signal));
 }
 
-/* Its start may have been seen so much later than it was. */
+/* The engine may have seen its start later than it was, by at most this
+ * much. */
 static const double SEEN_S = 60;
 
-/* Ended by the warning that the cluster's scheduler sends when the daemon,
- * which sends its own earlier, was away. */
+/* Ended by the warning of the cluster's scheduler, which comes only if the
+ * daemon, which warns earlier, was not running. */
 static bool was_warned(const struct engine *e, const struct entry *en,
                        const struct ending *end)
 {
@@ -222,7 +228,8 @@ static struct verdict expired(const struct job *job, const struct ending *end)
                     make(EV_EXPIRE, EXIT_TIME_LIMIT, end->signal, why));
 }
 
-/* Also one that was done: who wants that to be a failure wants it always. */
+/* Also for an attempt that had completed: a user who wants this to be a failure
+ * wants it in every case. */
 static struct verdict printed_too_much(const struct job *job)
 {
     char why[JOB_REASON_CAP];
@@ -232,8 +239,9 @@ static struct verdict printed_too_much(const struct job *job)
     return or_again(job, RETRY_EXIT, make(EV_FAIL, ALLOC_EXIT_LOG, 0, why));
 }
 
-/* So its worker had said before the attempt was lost. What slurmctld has
- * forgotten it kills: a rank that died of a signal may have died of that. */
+/* The worker had reported the end before the attempt was lost. slurmctld kills
+ * what it has forgotten, so a rank that a signal killed may have died of
+ * that. */
 static bool ended_by_itself(const struct job *job, const struct ending *end)
 {
     return job->reported &&
@@ -241,14 +249,15 @@ static bool ended_by_itself(const struct job *job, const struct ending *end)
             (end->is_forgotten && job->report_code < EXIT_SIGNAL));
 }
 
-/* All that it was to do is done: what ended it then took nothing from it. */
+/* The attempt has completed its work: whatever ended it then took nothing from
+ * it. */
 static bool is_success(const struct job *job)
 {
     return job->reported && job->report_code == 0;
 }
 
-/* As the launcher says it, or as an exit code like a shell's; 0: none. A
- * launcher has codes of its own up there, too. */
+/* The signal as the launcher reports it, or from an exit code like a shell's;
+ * 0: none. A launcher has exit codes of its own in that range, too. */
 static int32_t signal_of(const struct ending *end)
 {
     int32_t by_code = end->exit_code - EXIT_SIGNAL;
@@ -257,8 +266,8 @@ static int32_t signal_of(const struct ending *end)
     return by_code > 0 && sigabbrev_np(by_code) ? by_code : 0;
 }
 
-/* By then all of its ranks had agreed that they were done and their rows were
- * stored: what is left to die in is the end of MPI. */
+/* All ranks had agreed that they were done, and their rows were stored: only
+ * the shutdown of MPI was left to fail. */
 static struct verdict done_and_died(const struct job *job, int32_t signo)
 {
     char how[80], why[JOB_REASON_CAP + 100];
@@ -268,7 +277,7 @@ static struct verdict done_and_died(const struct job *job, int32_t signo)
     return make(EV_FINISH, 0, 0, why);
 }
 
-/* A device of its own has failed, and so has it. */
+/* A device of the attempt has failed, and the attempt with it. */
 static bool is_fault(const struct job *job, const struct ending *end)
 {
     return end->kind == ALLOC_EXITED &&
@@ -290,8 +299,8 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
                     own ? "cancelled by its user"
                         : "cancelled by an administrator");
     }
-    /* Whatever it says now: many a program that is told to stop exits with 0.
-     */
+    /* Whatever the exit code is: many programs exit with 0 when they are told
+     * to stop. */
     if (job->requeue_asked && !job->limit_hit)
         return make(EV_REQUEUE, EXIT_NEVER_RAN, end->signal, job->reason);
     bool is_limit = job->limit_hit ||
@@ -306,7 +315,8 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
     if (end->kind == ALLOC_EXITED && job->log_fails &&
         end->exit_code == ALLOC_EXIT_LOG)
         return printed_too_much(job);
-    /* It was done: what ended it afterwards was our own kill, if anything. */
+    /* It was done: if anything ended it afterwards, it was the engine's own
+     * kill. */
     if (end->kind == ALLOC_EXITED && en->give_up == eng_was_done)
         return exited(job, &by_itself);
     if (was_warned(e, en, end) || heeded_warning(job, end))
@@ -359,9 +369,10 @@ static bool is_down(const struct engine *e, const char *name, size_t len)
     return false;
 }
 
-/* Of "n1:0,1 n2:0,1" the nodes that are down now, and the one of which a worker
- * says that a device failed there; the one of a job that had no other, whatever
- * it is. Which of several was at fault else nobody says. */
+/* From "n1:0,1 n2:0,1" the nodes that are down now, and the node on which a
+ * worker reports a failed device; if the job had only one node, that node in
+ * any case. With several nodes and no such sign, the node at fault is
+ * unknown. */
 static void nodes_at_fault(const struct engine *e, const struct job *job,
                            char *ret, size_t cap)
 {
@@ -381,7 +392,7 @@ static void nodes_at_fault(const struct engine *e, const struct job *job,
     }
 }
 
-/* Not if nothing would be left that could ever hold it. */
+/* Does nothing if the remaining nodes could never hold the job. */
 static void exclude(const struct engine *e, const struct entry *en,
                     struct detail *d)
 {
@@ -400,11 +411,11 @@ static void exclude(const struct engine *e, const struct entry *en,
         text_copy(d->exclude, sizeof(d->exclude), nodes);
 }
 
-/* Nobody can run what starts the ranks: mpirun or srun is not there. */
+/* The command that starts the ranks, mpirun or srun, was not found. */
 enum { EXIT_NO_LAUNCHER = 127 };
 
-/* Why it could not begin, and would not the next time; NULL: it did, or it is
- * not known. */
+/* Why it could not start, and would not start the next time; NULL: it did
+ * start, or that is unknown. */
 static const char *refusal(const struct entry *en, const struct ending *end)
 {
     bool never_ran =
@@ -420,8 +431,8 @@ static const char *refusal(const struct entry *en, const struct ending *end)
     return NULL;
 }
 
-/* What was refused for good is refused again, whatever the retries. It does not
- * vanish: somebody changes what is in the way, and releases it. */
+/* A permanent refusal repeats, whatever the number of retries. The job does not
+ * end: a person removes the cause, and releases the job. */
 static int refuse(struct engine *e, struct entry *en, const char *why,
                   struct error *err)
 {
@@ -439,9 +450,9 @@ static int refuse(struct engine *e, struct entry *en, const char *why,
 int eng_end(struct engine *e, struct entry *en, const struct ending *end,
             struct error *err)
 {
-    /* The hook may stage the worker's report, so it comes first. What was
-     * refused left nothing to read, and must not wait: by the time the hook
-     * is ready nobody knows any more that nothing was started. */
+    /* The hook may stage the worker's report, so it comes first. A refused
+     * attempt left nothing to read and must not wait for the hook: by the time
+     * that the hook is ready, the fact that nothing was started is lost. */
     if (end->kind != ALLOC_REFUSED && e->on_exit &&
         e->on_exit(e->exit_arg, &en->job, err) < 0)
         return -1;

@@ -1,11 +1,12 @@
-/* dispatch.c - what is durable is carried out: ask for attempts, end attempts.
- * A job of which something is not durable yet waits until it is: a cancel that
- * is undone must have ended nothing.
+/* dispatch.c - request attempts from the allocator, and end them.
  *
- * Every call here may be made any number of times (alloc.h): (job, attempt)
- * is the key. So a crash before, during or after one is repaired by making
- * it again. An answer that is not known makes a job UNKNOWN, never a second
- * attempt: it is asked for again under the same key until it is known.
+ * The engine acts only on durable state. A job with a change that is not
+ * durable yet waits: a cancel that is undone must have ended nothing.
+ *
+ * Every call here may be repeated any number of times (alloc.h): (job, attempt)
+ * is the key. So a crash before, during or after a call is repaired by
+ * repeating the call. An unknown answer makes a job UNKNOWN, never a second
+ * attempt: the engine repeats the request under the same key until it knows.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -19,7 +20,7 @@
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
 
-/* Whoever asks for one that ends must not start it. */
+/* A request for an attempt that is being ended must not start it. */
 static enum alloc_ask way_to_ask(const struct entry *en)
 {
     if (!en->asked_before)
@@ -29,8 +30,8 @@ static enum alloc_ask way_to_ask(const struct entry *en)
 
 /* ---- ask -------------------------------------------------------------------
  */
-/* 64 bits: enough that no user guesses one of a job that does not exist yet,
- * and short enough for a comment that people read. */
+/* 64 bits: enough that no user can guess the mark of a job that does not exist
+ * yet, and short enough for a comment that people read. */
 enum { MARK_DIGITS = 16 };
 
 enum { EXCLUDE_CAP = 1024 };
@@ -76,7 +77,7 @@ static int launch_text(const struct engine *e, const struct entry *en,
     return rc;
 }
 
-/* The nodes that it may not be on, whoever says so. */
+/* All nodes that the job must avoid: its own list, and the drained nodes. */
 static int exclude(const struct engine *e, const struct job *job,
                    struct asking *a, struct error *err)
 {
@@ -138,7 +139,7 @@ static int prepare(const struct engine *e, const struct entry *en,
     return 0;
 }
 
-/* The answer is not known, or not of use: ask again later. */
+/* The answer is unknown or unusable: ask again later. */
 static void ask_later(struct engine *e, struct entry *en,
                       const struct error *why)
 {
@@ -159,9 +160,9 @@ static bool may_pass(const struct error *why)
            why->code == ERR_TIMEOUT || why->code == ERR_BUSY;
 }
 
-/* Nothing was started. What may pass is tried again as another attempt, at
- * no cost to the job's retries; the rest would fail for ever. One that is to
- * end, and may have been told so a moment ago, is over. */
+/* Nothing was started. After a temporary failure the job is queued for another
+ * attempt without counting a retry; other failures would repeat. An attempt
+ * that is being ended, perhaps since a moment ago, is over. */
 static void not_started(struct engine *e, struct entry *en,
                         const struct error *why)
 {
@@ -192,9 +193,9 @@ static void ask(struct engine *e, struct entry *en)
         rc = e->parts.alloc->ops->request(e->parts.alloc, &a.req, &err);
     bool is_first = en->job.state == JOB_DISPATCHING && !en->asked_before;
     en->is_unasked = false;
-    /* Only now does the allocator know that its devices are taken. */
+    /* Only now does the allocator know that its devices are allocated. */
     e->wants_plan = e->wants_plan || (rc == 0 && en->is_resumed);
-    /* One that can never be asked for can still be cancelled. */
+    /* An attempt that can never be requested can still be cancelled. */
     if (rc == 0 || !may_pass(&err))
         en->is_resumed = false;
     if (rc == 0)
@@ -209,7 +210,7 @@ static void ask(struct engine *e, struct entry *en)
 
 /* ---- release -------------------------------------------------------------
  */
-/* False when the allocator has no such attempt, which is thereby over. */
+/* False: the allocator knows no such attempt, so the attempt is over. */
 static bool release(struct engine *e, struct entry *en)
 {
     struct alloc *a = e->parts.alloc;
@@ -233,8 +234,8 @@ static bool release(struct engine *e, struct entry *en)
 
 /* ---- claims ---------------------------------------------------------------
  */
-/* Durable: another holder is fenced for good, and the allocator may end what
- * else it started for the attempt. */
+/* The claim is durable: any other holder is fenced permanently, and the
+ * allocator may end everything else that it started for the attempt. */
 static void tell_claim(struct engine *e, struct entry *en)
 {
     struct alloc *a = e->parts.alloc;
@@ -250,7 +251,8 @@ static void tell_claim(struct engine *e, struct entry *en)
         en->tell_at_s = eng_reconcile_at(e);
 }
 
-/* Not said to who is being ended: that one has heard worse. */
+/* An attempt that is being ended gets no warning: it has received a stronger
+ * signal. */
 static void warn(struct engine *e, struct entry *en)
 {
     struct alloc *a = e->parts.alloc;
@@ -267,8 +269,8 @@ static void warn(struct engine *e, struct entry *en)
 
 static void one(struct engine *e, struct entry *en, double now_s)
 {
-    /* What another life of the daemon started has to be found before it can
-     * be ended, by a question that starts nothing. */
+    /* An attempt that was started before a restart of the daemon must be found
+     * before it can be ended, with a request that starts nothing. */
     bool is_ending = eng_wants_release(en);
     if (is_ending && en->is_resumed && en->ask_at_s <= now_s)
         ask(e, en);
@@ -289,13 +291,14 @@ static void one(struct engine *e, struct entry *en, double now_s)
 
 /* ---- what was taken back --------------------------------------------------
  */
-/* Of an earlier life, the allocator has to look for it first. */
+/* For an attempt from before a restart, the allocator first has to look for
+ * it. */
 static void drop(struct engine *e, struct entry *en)
 {
     struct alloc *a = e->parts.alloc;
     struct asking q = {.launch = BUF_INIT};
     struct error err = ERROR_INIT;
-    /* One that waited has nothing to save; one that may run has. */
+    /* A pending attempt has nothing to save; one that may be running has. */
     double grace_s = en->is_corrupt ? e->parts.conf->kill_grace_s : 0;
     int rc = 0;
 
@@ -319,9 +322,9 @@ static void drop(struct engine *e, struct entry *en)
     e->wants_plan = true;
 }
 
-/* An allocator that keeps its own books learns from the questions which
- * devices are taken. One that is passed over, because something about it is
- * not durable, would have its devices given to the others. */
+/* An allocator with its own bookkeeping learns from the requests which devices
+ * are allocated. If the engine skipped an attempt because a change of it is not
+ * durable yet, the allocator would give its devices to others. */
 static bool may_ask(const struct engine *e)
 {
     for (size_t i = 0; i < e->files.moving.n; i++) {
@@ -333,15 +336,15 @@ static bool may_ask(const struct engine *e)
     return true;
 }
 
-/* The first question about an attempt of this life. */
+/* The first request for an attempt that this daemon has planned. */
 static bool is_start(const struct entry *en, double now_s)
 {
     return en->job.state == JOB_DISPATCHING && !en->asked_before &&
            !en->is_saved && en->ask_at_s <= now_s && !eng_is_ending(en);
 }
 
-/* In the order of the plan that had them: it is the order in which they fit,
- * and in a cluster's own line whoever comes first goes first. */
+/* Requests the attempts in the order of their plan: they fit in that order, and
+ * in a cluster's queue the first request goes first. */
 static void ask_starts(struct engine *e, double now_s)
 {
     struct entry *next;
@@ -368,7 +371,8 @@ void eng_act(struct engine *e)
     struct entry *en = eng_next_moving(e, 0);
 
     if (!may_ask(e))
-        return; /* what is staged is stored next, and then this is again */
+        return; /* the staged events are stored next, then this function is
+                   called again */
     for (; en; en = eng_next_moving(e, en->job.id)) {
         if (en->dropped > 0 && !en->is_saved)
             drop(e, en);

@@ -1,4 +1,4 @@
-/* inbox.h - notes of the allocator that are not handled yet. */
+/* inbox.h - notes of the allocator that the engine has not handled yet. */
 #ifndef MGPU_SCHEDULER_ENGINE_ATTEMPTS_INBOX_H
 #define MGPU_SCHEDULER_ENGINE_ATTEMPTS_INBOX_H
 
@@ -7,7 +7,7 @@
 
 #include "slurm/alloc.h"
 
-/* Notes stay here until what they caused is durable. */
+/* A note stays here until the events that it caused are durable. */
 struct inbox {
     struct alloc_note *notes; /* owned */
     bool *handled;            /* owned; staged, not yet durable */

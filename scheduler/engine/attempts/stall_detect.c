@@ -1,15 +1,15 @@
-/* stall_detect.c - whether an attempt gets on, by what its worker's beats say.
+/* stall_detect.c - detect attempts without progress from their heartbeats.
  *
- * A worker beats from a thread of its own, so one whose ranks hang in a
- * collective, or go round in a loop, is not silent. It is taken for stuck when
- * it has told of no further iteration, and of nothing else that it did, for
- * many times as long as an iteration takes. How long that is, is the median of
- * the last few, so that one that was slow says nothing; before there are any
- * nobody is stuck, nor after the last one.
+ * A worker sends heartbeats from a thread of its own, so a worker whose ranks
+ * hang in a collective, or spin in a loop, is not silent. The engine takes an
+ * attempt for stalled when its heartbeats have reported no further iteration
+ * and no other work for many times the step time. The step time is the median
+ * of the last few iterations, so one slow iteration does not count. No attempt
+ * is stalled before the step time is known, or after its last iteration.
  *
- * A checkpoint is one piece of work, and the worker says when it begins and
- * ends. Whoever is in one has longer, but not for ever: a file system that
- * hangs is seen, too.
+ * A checkpoint is one piece of work; the worker reports its begin and its end.
+ * Its deadline is longer but not infinite, so a hanging file system is
+ * detected, too.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -19,7 +19,7 @@
 #include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
 
-/* A mean over fewer is no measure. */
+/* An average over fewer iterations is not reliable. */
 enum { PACE_MIN = 3 };
 
 void eng_moved(struct entry *en, double now_s)
@@ -28,7 +28,7 @@ void eng_moved(struct entry *en, double now_s)
         en->moved_s = now_s;
 }
 
-/* Few: sorted by hand. in  n  at most ENG_STEPS */
+/* Few values: insertion sort. in n at most ENG_STEPS */
 static double median(const float *v, size_t n)
 {
     float sorted[ENG_STEPS] = {0};
@@ -41,8 +41,8 @@ static double median(const float *v, size_t n)
     return (double)sorted[n / 2];
 }
 
-/* As the worker measured it, or as it comes out on average; NAN: it cannot be
- * told yet. */
+/* The step time as the worker measured it, or else the average since the first
+ * heartbeat; NAN: unknown yet. */
 static double step_of(const struct entry *en, const struct engine_beat *beat,
                       double now_s)
 {
@@ -76,8 +76,8 @@ bool eng_note_progress(struct entry *en, const struct engine_beat *beat,
     return moves;
 }
 
-/* In a checkpoint stall_min counts so many times: an hour where it is 5 min,
- * in which 1 TB is written at 300 MB/s. */
+/* During a checkpoint stall_min counts so many times: an hour where it is 5
+ * min, in which 1 TB is written at 300 MB/s. */
 static const double SAVE_FACTOR = 12;
 
 static double patience(const struct engine *e, const struct entry *en)

@@ -1,9 +1,9 @@
-/* timers.c - what happens because time passes: limits, stalls, giving up.
+/* timers.c - deadlines: time limits, warnings, stalls, giving up.
  *
- * All on the engine's monotonic clock: a wall clock that jumps ends no job.
- * After a restart the clocks begin again where the stored times put them;
- * those of heartbeats begin anew, so a daemon that was away for long gives
- * its workers time to be heard. So does one that stood still.
+ * All deadlines are on the engine's monotonic clock: a wall clock that jumps
+ * ends no job. After a restart the engine sets the clocks from the stored
+ * times. The heartbeat deadlines start anew, so that after a long outage, or a
+ * stalled event loop, the workers have time to report.
  */
 #include <math.h>
 #include <signal.h>
@@ -24,11 +24,11 @@ static bool is_claimed(const struct job *job)
     return job->holder[0] != '\0';
 }
 
-/* Not of an attempt that may have ended while the daemon was away: first
- * somebody has to say that it still runs, and its worker has as long as it
- * may be silent to say for how long it has. Nor of one that could not be
- * claimed meanwhile: its limit counts from its claim. Nor of one that has done
- * all its work, and so came to its end in time. */
+/* No deadline applies to an attempt that may have ended while the daemon was
+ * down: first the allocator or the worker has to report that it still runs, and
+ * the worker has its heartbeat time-out to report its run time. None applies to
+ * an attempt that could not be claimed meanwhile, because its limit counts from
+ * its claim, nor to one that has done all its work and so ended in time. */
 static double end_at(const struct engine *e, const struct entry *en,
                      double after_s)
 {
@@ -48,8 +48,8 @@ static double limit_at(const struct engine *e, const struct entry *en)
     return end_at(e, en, en->job.limit_s);
 }
 
-/* Not before the first iteration: there is nothing to be kept, and a program
- * may not have said yet what it makes of the signal. */
+/* No warning before the first iteration: there is nothing to save, and a
+ * program may not have installed its signal handler yet. */
 static double warn_at(const struct engine *e, const struct entry *en)
 {
     const struct job *job = &en->job;
@@ -77,11 +77,11 @@ static double stall_at(const struct engine *e, const struct entry *en)
                : (double)INFINITY;
 }
 
-/* A stalled worker has as long again to come back, and one that is not silent
- * but stuck has that to get on, unless somebody is only to be told; one that
- * never claimed has twice as long from the grant. One that has reported is
- * silent because it is done: should it hang, it has as long as if it had
- * stalled. */
+/* A stalled worker gets the heartbeat time-out once more to come back, and a
+ * worker that sends heartbeats without progress the same time to make some,
+ * unless the job only wants a notification. An attempt that was never claimed
+ * gets twice the time-out from its grant. An attempt that has reported is
+ * silent because it is done: if it hangs, it gets the time of a stalled one. */
 static double give_up_at(const struct engine *e, const struct entry *en)
 {
     double lost_s = eng_or_never(e->parts.conf->node_lost_s);
@@ -184,7 +184,7 @@ static int one(struct engine *e, struct entry *en, double now_s)
     return 0;
 }
 
-/* Out of memory: the timer stays due and is looked at again. */
+/* Out of memory: the timer stays due and is tried again. */
 void eng_timers(struct engine *e)
 {
     double now_s = eng_now(e);

@@ -1,16 +1,18 @@
-/* worker_lease.c - what workers may do: claim an attempt, beat, report its end.
+/* worker_lease.c - requests of workers: claim an attempt, send a heartbeat,
+ * report its end.
  *
- * The lease is (job, attempt, token), held by the process that claimed it.
- * The token is derived anew for each question and stored nowhere.
- * A worker of an attempt that is over, or that another process holds, is
- * fenced: it must stop. That, and not the allocator's good memory, is what
+ * The lease is (job, attempt, token), held by the process that claimed it. The
+ * engine derives the token anew for each request and stores it nowhere. A
+ * worker of an attempt that is over, or that another process holds, is fenced:
+ * it must stop. The lease, and not the bookkeeping of the allocator, is what
  * keeps one job from training twice.
  *
- * To stop is for good, so nobody is told to on account of what may yet be
- * undone: who comes while that is on its way to the disk is told to come
- * again. Of an attempt that is not known only who has our token for it is
- * told: we gave it, and have forgotten, so a backup was put back. To any other
- * we may be the wrong daemon.
+ * A worker that is fenced stops for good, so the engine fences none because of
+ * a change that may still be undone: while the change is on its way to the
+ * disk, the worker is told to ask again. If the attempt is unknown, the engine
+ * fences only a worker with a valid token: the daemon issued the token and has
+ * forgotten the attempt, so a backup was restored. Any other worker may belong
+ * to another daemon.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -21,7 +23,7 @@
 #include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
 
-/* Takes as long for a wrong first digit as for a wrong last one. */
+/* Takes the same time whichever digit is wrong. */
 static bool same_token(const char *want, const char *got)
 {
     char buf[ENGINE_SECRET_CAP] = "";
@@ -73,7 +75,7 @@ static struct entry *attempt_of(const struct engine *e, uint64_t id,
     return en;
 }
 
-/* -1: it cannot be told. */
+/* -1: it cannot be checked. */
 static int is_token(const struct engine *e, uint64_t id, int32_t attempt,
                     const char *token, struct error *err)
 {
@@ -155,8 +157,8 @@ int engine_check_lease(const struct engine *e, uint64_t id, int32_t attempt,
     return 0;
 }
 
-/* A command reports no iterations unless it wants to; its first beat says
- * that it runs. */
+/* A command need not report iterations; its first heartbeat counts as the start
+ * of its work. */
 static bool runs_now(const struct entry *en, const struct engine_beat *beat,
                      bool moves)
 {
@@ -167,8 +169,8 @@ static bool runs_now(const struct entry *en, const struct engine_beat *beat,
            (beat->iteration > 0 || strcmp(job->kind, "command") == 0);
 }
 
-/* The wall clock may have been set while the daemon was away: the worker
- * knows better for how long it has run. */
+/* The wall clock may have been set while the daemon was down: the run time that
+ * the worker reports is more reliable. */
 static void set_start(struct engine *e, struct entry *en, double lease_s)
 {
     const struct job *job = &en->job;
@@ -191,7 +193,7 @@ static void note_pace(struct engine *e, struct entry *en,
     en->pace_s = eng_now(e);
 }
 
-/* What it does not tell is 0, as in the events and lines of the job. */
+/* A value that was not reported is 0, as in the job's events and summaries. */
 static struct engine_beat without_negatives(const struct engine_beat *beat)
 {
     struct engine_beat b = *beat;

@@ -1,4 +1,8 @@
-/* event_codec.c - the small details, see event_codec.h. */
+/* event_codec.c - encode and decode the details of all events but SUBMIT.
+ *
+ * A table has one row per member; the same rows serve both directions. See
+ * event_codec.h.
+ */
 #include "scheduler/engine/events/event_codec.h"
 
 #include <assert.h>
@@ -17,7 +21,7 @@ const char eng_taken_back[] = "TakenBack: ";
 static size_t utf8_len(const unsigned char *s)
 {
     static const struct {
-        unsigned char mask, lead, lo, hi; /* of the second byte */
+        unsigned char mask, lead, lo, hi; /* limits of the second byte */
         size_t len;
     } forms[] = {
         {0x80, 0x00, 0x00, 0x00, 1}, {0xe0, 0xc0, 0x80, 0xbf, 2},
@@ -92,7 +96,7 @@ static const struct {
     const char *name;
     size_t offset, cap;
     enum { FIELD_TEXT, FIELD_INT32, FIELD_INT64, FIELD_REAL } kind;
-    int32_t min; /* of a number; below it nothing is said */
+    int32_t min; /* of a number; a smaller value is not written */
 } fields[] = {
     FIELD(FIELD_TEXT, native_id, 0),
     FIELD(FIELD_TEXT, place, 0),
@@ -136,7 +140,7 @@ static json_t *text_value(const char *at, size_t cap)
     return json_string(clean);
 }
 
-/* NULL: it says nothing. */
+/* NULL: the member is not written. */
 static json_t *value_of(const struct detail *d, size_t i)
 {
     const char *at = (const char *)d + fields[i].offset;
@@ -180,7 +184,7 @@ static void take_value(const struct member *m, size_t i, struct detail *ret)
 
 int detail_encode(const struct detail *d, char **ret_text, struct error *err)
 {
-    lack_forget(); /* a value that there is no memory for is as one unsaid */
+    lack_forget(); /* out of memory counts as a value that is not there */
     json_t *o = json_object();
     char *text = NULL;
 

@@ -1,8 +1,8 @@
-/* event_codec.h - what an event says beyond its name: a small JSON object.
+/* event_codec.h - the detail of an event: a small JSON object.
  *
- * One struct for all events but SUBMIT; absent text is "", an absent number
- * -1. Text that comes from outside is made valid UTF-8 and cut to size here,
- * so that writing a detail cannot fail for what it says.
+ * One struct serves all events but SUBMIT; absent text is "", an absent number
+ * -1. Text from outside is made valid UTF-8 and cut to size here, so that
+ * encoding a detail cannot fail because of its contents.
  */
 #ifndef MGPU_SCHEDULER_ENGINE_EVENTS_EVENT_CODEC_H
 #define MGPU_SCHEDULER_ENGINE_EVENTS_EVENT_CODEC_H
@@ -18,25 +18,27 @@ struct detail {
     char native_id[ALLOC_NATIVE_ID_CAP], place[ALLOC_PLACE_CAP], holder[128];
     char why[JOB_REASON_CAP];
     int32_t nodes, gpus, exit_code, signal;
-    int32_t retry;   /* REQUEUE: 1 when it counts against retry.max */
-    int32_t stopped; /* GRANT: 1 its ranks are suspended, 0 not any more;
-                        CLAIM: 1 no time before it counts for the limit;
-                        REPORT: see struct engine_report_extra */
-    int32_t wait_ms; /* REQUEUE: not to be started earlier than so long after */
+    int32_t retry;    /* REQUEUE: 1 if it counts against retry.max */
+    int32_t stopped;  /* GRANT: 1 its ranks are suspended, 0 they continue;
+                         CLAIM: 1 the time before it does not count against
+                         the limit; REPORT: see struct engine_report_extra */
+    int32_t wait_ms;  /* REQUEUE: backoff until the next start */
     int32_t priority; /* PRIORITY; INT32_MIN: none */
-    int64_t for_job;  /* PREEMPT: the job that its devices go to; 0: it was
-                         asked for by a person */
-    int32_t grace_ms; /* PREEMPT: and it has so long */
-    int64_t cpu_ms, cores_ms; /* REPORT: see struct engine_report_extra; of
-                                 an end: as the allocator saw it */
-    int64_t ended_ms; /* an end, REQUEUE: since 1970, if it was long before */
-    char fault_node[ALLOC_NODE_NAME_CAP]; /* REPORT: where a device failed */
-    char exclude[128]; /* REQUEUE: nodes that it is to keep away from, too */
-    char gpu_type[32]; /* INTENT: of which its GPUs are to be, where its spec
-                          leaves it open and it makes a difference */
-    char held[16]; /* HOLD: "dependency"; "": who asked for it says enough */
-    /* How far the last attempt came, for an end: what its beats had said. 0
-     * and NAN: they said nothing. */
+    int64_t for_job;  /* PREEMPT: the job that gets the devices; 0: a person
+                         requested it */
+    int32_t grace_ms; /* PREEMPT: grace time of the attempt */
+    int64_t cpu_ms, cores_ms; /* REPORT: see struct engine_report_extra; an
+                                 end: as the allocator measured */
+    int64_t ended_ms; /* an end, REQUEUE: since 1970, if it was long before
+                         the event */
+    char fault_node[ALLOC_NODE_NAME_CAP]; /* REPORT: node of the failed
+                                             device */
+    char exclude[128];                    /* REQUEUE: further nodes to avoid */
+    char gpu_type[32]; /* INTENT: type of its GPUs, if the spec leaves it
+                          open and the nodes have several */
+    char held[16]; /* HOLD: "dependency"; "": the uid of the event says it */
+    /* Progress of the last attempt, in the event of an end: from its
+     * heartbeats. 0 and NAN: not reported. */
     int64_t iteration, iterations_total;
     int32_t epoch, epochs_total;
     double loss, t_iter, eval_accuracy;
@@ -50,61 +52,62 @@ struct detail {
         .t_iter = NAN, .eval_accuracy = NAN                                  \
     }
 
-/* own  *ret_text: the caller frees; NULL when d says nothing */
+/* own  *ret_text: the caller frees; NULL if no field of d is set */
 int detail_encode(const struct detail *d, char **ret_text,
                   struct error *err) MUST_CHECK;
 /* in   text  NULL is an empty object.
- * err  ERR_INVAL it is damaged; ERR_NOMEM, also where the JSON library
- *      lacked it, if lack_watch() was called (json_nomem.h) */
+ * err  ERR_INVAL it is damaged; ERR_NOMEM, also if the JSON library ran out of
+ *      memory and lack_watch() was called (json_nomem.h) */
 int detail_decode(const char *text, struct detail *ret,
                   struct error *err) MUST_CHECK;
 
-/* What people call a task that is at place `task` of its sweep and varies in
- * `vary`: of an array its number, else the place. */
+/* The display number of the task at index `task` of its sweep, with the values
+ * `vary`: in an array its number, else the index. */
 static inline int32_t eng_task_number(const char *vary, int32_t task)
 {
-    static const char head[] = "{\"array\":\""; /* and nothing more */
+    static const char head[] = "{\"array\":\""; /* the only member */
     if (strncmp(vary, head, sizeof(head) - 1) != 0)
         return task;
     return (int32_t)strtol(vary + sizeof(head) - 1, NULL, 10);
 }
 
-/* SUBMIT: the spec, byte for byte, and what the engine took from it, so that
+/* SUBMIT: the spec, byte for byte, and what the engine derived from it, so that
  * a replay needs no parser of specs and old jobs keep their meaning.
  *
- * in   job, with spec, key and where; dir: NULL says that the job is where
- *      engine_conf.jobs_dir is, wherever that will be; class may be NULL */
+ * in   job, with spec, key and where; dir: NULL says that the job is in
+ *      engine_conf.jobs_dir, also if that moves; class may be NULL */
 int submit_encode(const struct job *job, const char *class, char **ret_text,
                   struct error *err) MUST_CHECK;
-/* in   known  the spec, where the caller has just encoded it: it is not parsed
- *             to find its end; or NULL
- * out  ret's fields from user to vary, but spec, key and dir
- * own  what *ret_own points to: texts_clear(); class, dir, vary, words and
+/* in   known  the spec, if the caller has just encoded it: the text need not be
+ *      parsed to find its end; or NULL
+ * out  ret's fields from user to vary, except spec, key and dir
+ * own  the strings of *ret_own: texts_clear(); class, dir, vary, words and
  *      depends may be NULL
  * err  as detail_decode() */
 struct texts {
     char *spec, *key, *class, *dir, *vary, *rules;
-    char *words; /* those of where */
+    char *words; /* strings of where */
     struct depend *depends;
 };
 int submit_decode(const char *text, const char *known, struct job *ret,
                   struct texts *ret_own, struct error *err) MUST_CHECK;
 void texts_clear(struct texts *t);
 
-/* out  ret  as from, with texts of its own
- * own  *ret_words, which has them: the caller frees; NULL: none */
+/* out  ret  a copy of from with strings of its own
+ * own  *ret_words, which holds them: the caller frees; NULL: none */
 int where_copy(const struct alloc_where *from, struct alloc_where *ret,
                char **ret_words, struct error *err) MUST_CHECK;
 
-/* Begins the reason of an attempt that was taken back. */
+/* Prefix of the reason of an attempt that the engine cancelled while it was
+ * pending in the allocator. */
 extern const char eng_taken_back[];
-/* Both texts, one after the other, as d->why. */
+/* Sets d->why to both texts, one after the other. */
 void detail_because(struct detail *d, const char *what, const char *why);
 
-/* Copies src, cut at cap - 1 bytes between characters; every byte that is
- * no UTF-8, and every control character, becomes '?'. */
+/* Copies src, cut at cap - 1 bytes between characters; every byte that is not
+ * UTF-8, and every control character, becomes '?'. */
 void text_copy(char *dst, size_t cap, const char *src);
-/* The same with what a member says; of what is no text nothing. */
+/* The same for the value of a member; a value that is not text gives "". */
 void text_take(char *dst, size_t cap, const struct member *m);
 
 #endif

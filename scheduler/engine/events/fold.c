@@ -1,7 +1,7 @@
-/* fold.c - an event becomes a change of a job; nothing else changes one.
+/* fold.c - apply an event to a job; nothing else changes a job.
  *
- * The same function serves a running engine and a replay. It reads the event
- * alone: no clock, no configuration, so that a log folds to the same jobs on
+ * The same function serves a running engine and a replay. It reads only the
+ * event: no clock, no configuration, so that a log folds to the same jobs on
  * any machine at any time.
  */
 #include <inttypes.h>
@@ -19,7 +19,7 @@ static void because(struct job *job, const char *why)
     text_copy(job->reason, sizeof(job->reason), why);
 }
 
-/* The same text may be in use already: text_copy() takes no overlap. */
+/* src may overlap dst, which text_copy() does not allow. */
 static void copy(char *dst, const char *src, size_t cap)
 {
     memcpy(dst, src, strnlen(src, cap - 1) + 1);
@@ -67,8 +67,8 @@ static void fold_hold(struct job *job, const struct store_event *ev,
     because(job, d->why[0] ? d->why : why[job->held_by]);
 }
 
-/* Who releases it lets it start without what it waited for; the engine finds
- * that it may come again. A wait for a retry goes on. */
+/* A release by hand lets the job start without its dependencies; the engine
+ * notices that the job is pending again. A backoff continues. */
 static void fold_release(struct job *job, const struct store_event *ev)
 {
     char why[JOB_REASON_CAP] = "", at[WIRE_TIME_CAP];
@@ -119,7 +119,7 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     because(job, "");
 }
 
-/* While its ranks are suspended no time of it passes. */
+/* Time in which the ranks are suspended does not count as run time. */
 static void fold_stopped(struct job *job, double at_s, bool is_stopped)
 {
     if (!isnan(job->stopped_s))
@@ -135,16 +135,17 @@ static void fold_grant(struct job *job, const struct store_event *ev,
     copy(job->native_id, d->native_id, sizeof(job->native_id));
     copy(job->place, d->place, sizeof(job->place));
     if (d->native_id[0] == '\0')
-        job->start_s = NAN; /* taken back */
+        job->start_s = NAN; /* the attempt is pending again */
     else if (isnan(job->start_s))
         job->start_s = ev->at_s;
-    /* What it waited for inside the allocator is over. */
+    /* The reason for which it was pending in the allocator no longer
+     * applies. */
     if (job->holder[0] == '\0' && !job->cancel_asked && !job->limit_hit &&
         !job->requeue_asked)
         because(job, "");
 }
 
-/* The worker knows best where it runs. */
+/* The worker knows best in which allocation it runs. */
 static void fold_claim(struct job *job, const struct store_event *ev,
                        const struct detail *d)
 {
@@ -164,7 +165,7 @@ static void fold_claim(struct job *job, const struct store_event *ev,
     because(job, "");
 }
 
-/* A detail says that the engine did it, and why. */
+/* A detail says that the engine cancelled it, and why. */
 static void fold_cancel(struct entry *en, const struct store_event *ev,
                         const struct detail *d)
 {
@@ -177,7 +178,7 @@ static void fold_cancel(struct entry *en, const struct store_event *ev,
                  : own     ? "cancelled by its user"
                            : "cancelled by an administrator");
     if (!job_state_is_final(job->state))
-        return; /* it ends when its attempt does */
+        return; /* the job ends when its attempt does */
     job->end_s = ev->at_s;
     job->exit_code = d->exit_code >= 0 ? d->exit_code
                      : own             ? EXIT_CANCELLED
@@ -200,7 +201,7 @@ static void fold_preempt(struct job *job, const struct store_event *ev,
                                      : "requeued by an administrator");
 }
 
-/* Where there is no room left, the nodes of long ago are forgotten. */
+/* If the list is full, the oldest nodes are dropped. */
 static void keep_away(struct job *job, const char *nodes)
 {
     size_t len = strlen(job->exclude);
@@ -210,7 +211,7 @@ static void keep_away(struct job *job, const char *nodes)
                    len > 0 ? "," : "", nodes);
 }
 
-/* Nobody may have listened when it ended. */
+/* The attempt may have ended while no daemon ran. */
 static double ended_s(const struct store_event *ev, const struct detail *d)
 {
     return d->ended_ms > 0 ? (double)d->ended_ms / 1000 : ev->at_s;
@@ -237,7 +238,7 @@ static void fold_requeue(struct entry *en, const struct store_event *ev,
     because(job, d->why);
 }
 
-/* Of a job whose beats nobody remembers. */
+/* For a job whose heartbeats are not in memory. */
 static void take_progress(struct job *job, const struct detail *d)
 {
     job->iteration = d->iteration;
@@ -267,7 +268,7 @@ static void fold_end(struct entry *en, const struct store_event *ev,
     because(job, d->why);
 }
 
-/* `job->state` is the new one here. */
+/* `job->state` is already the new state. */
 static void apply(struct entry *en, const struct store_event *ev,
                   const struct detail *d)
 {
@@ -315,7 +316,8 @@ static void apply(struct entry *en, const struct store_event *ev,
         job->report_code = d->exit_code;
         job->ended_untold = d->stopped == 0;
         text_copy(job->fault_node, sizeof(job->fault_node), d->fault_node);
-        /* Who was told to make room says what it died of, not why. */
+        /* The report of a preempted worker says how it died, not why it had to
+         * stop. */
         if (!job->requeue_asked || job->limit_hit)
             because(job, d->why);
         break;
@@ -345,7 +347,7 @@ static void apply(struct entry *en, const struct store_event *ev,
     }
 }
 
-/* What the engine has written and cannot do without. */
+/* The fields that the engine writes in every case and depends on. */
 static int check_detail(const struct entry *en, const struct store_event *ev,
                         const struct detail *d, struct error *err)
 {

@@ -1,4 +1,4 @@
-/* fold.h - an event changes a job. */
+/* fold.h - apply an event to a job. */
 #ifndef MGPU_SCHEDULER_ENGINE_EVENTS_FOLD_H
 #define MGPU_SCHEDULER_ENGINE_EVENTS_FOLD_H
 
@@ -7,12 +7,12 @@
 
 struct entry;
 
-/* err  ERR_STATE the table has no such move, ERR_INVAL a bad detail; the
+/* err  ERR_STATE the table has no such transition, ERR_INVAL a bad detail; the
  *      entry is unchanged */
 int eng_fold(struct entry *en, const struct store_event *ev,
              struct error *err) MUST_CHECK;
-/* Takes what the text of a submit says: all but the user and the time, which
- * are the event's. err as eng_fold() */
+/* Sets the fields that the text of a submit event contains: all but the user
+ * and the time, which are fields of the event itself. err as eng_fold() */
 int eng_take_submit(struct entry *en, const char *text,
                     struct error *err) MUST_CHECK;
 /* As eng_fold() of a submit, after eng_take_submit(). */

@@ -1,4 +1,6 @@
-/* json_nomem.c - see json_nomem.h. */
+/* json_nomem.c - note failed allocations of the JSON library per thread; see
+ * json_nomem.h.
+ */
 #include "scheduler/engine/events/json_nomem.h"
 
 #include <jansson.h>

@@ -1,9 +1,9 @@
-/* json_nomem.h - whether memory was lacking while JSON was read.
+/* json_nomem.h - detect that memory ran out while JSON was read.
  *
- * The JSON library tells a failed allocation as a mistake in the text, or
- * passes over a byte that it had no room for. Where an event is read, that
- * would make a damaged one of it, or another. So its allocations are watched,
- * each thread's by itself.
+ * The JSON library reports a failed allocation as a syntax error, or skips a
+ * byte for which it had no room. For an event that would mean a damaged or a
+ * different event. So this file watches the library's allocations, for each
+ * thread separately.
  */
 #ifndef MGPU_SCHEDULER_ENGINE_EVENTS_JSON_NOMEM_H
 #define MGPU_SCHEDULER_ENGINE_EVENTS_JSON_NOMEM_H
@@ -12,16 +12,17 @@
 
 #include "jobs/base/error.h"
 
-/* Once, before any other thread uses JSON; again is fine while none does. */
+/* Call it before any other thread uses JSON; a repeated call is harmless while
+ * no other thread does. */
 void lack_watch(void);
 
-/* Nothing was lacking so far. */
+/* Forgets the failures so far. */
 void lack_forget(void);
-/* An allocation of our own, and whether there was room. */
+/* Notes the outcome of an allocation of our own. */
 void lack_note(bool is_there);
 bool lack_was_there(void);
-/* -1: of a text that could not be read.
- * err  ERR_NOMEM memory was lacking; ERR_INVAL, with why, it is damaged */
+/* Returns -1: the error for a text that could not be read.
+ * err  ERR_NOMEM memory ran out; ERR_INVAL, with why, the text is damaged */
 int lack_refuse(const char *why, struct error *err);
 
 #endif

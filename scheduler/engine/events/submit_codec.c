@@ -1,4 +1,8 @@
-/* submit_codec.c - the detail of a SUBMIT, see event_codec.h. */
+/* submit_codec.c - encode and decode the detail of a SUBMIT event.
+ *
+ * It holds the spec, and what the engine derived from the spec; see
+ * event_codec.h.
+ */
 #include <jansson.h>
 #include <math.h>
 #include <stdbool.h>
@@ -12,7 +16,7 @@
 #include "scheduler/engine/events/event_codec.h"
 #include "scheduler/engine/events/json_nomem.h"
 
-/* The spec comes first and is kept as it is: parsing and printing it again
+/* The spec comes first and is kept byte for byte: parsing and printing it again
  * would change how its numbers are written. */
 static const char spec_first[] = "{\"spec\":";
 enum { SPEC_AT = sizeof(spec_first) - 1 };
@@ -58,7 +62,7 @@ int where_copy(const struct alloc_where *from, struct alloc_where *ret,
     return 0;
 }
 
-/* Only what was said; NULL when nothing was, or without memory. */
+/* Only members that are set; NULL if none is, or out of memory. */
 static json_t *where_encode(const struct alloc_where *w)
 {
     json_t *o = json_object();
@@ -84,7 +88,7 @@ static json_t *where_encode(const struct alloc_where *w)
     return o;
 }
 
-/* Texts are borrowed from o. */
+/* Strings are borrowed from o. */
 static struct alloc_where where_decode(const json_t *o)
 {
     struct alloc_where w = {0};
@@ -100,7 +104,7 @@ static struct alloc_where where_decode(const json_t *o)
     return w;
 }
 
-/* NULL without memory. */
+/* NULL: out of memory. */
 static json_t *depends_encode(const struct job *job)
 {
     char text[DEPEND_TEXT_CAP];
@@ -115,7 +119,7 @@ static json_t *depends_encode(const struct job *job)
     return list;
 }
 
-/* -1: they are damaged. */
+/* -1: the list is damaged. */
 static int depends_decode(const json_t *list, struct job *ret,
                           struct depend **ret_own)
 {
@@ -138,7 +142,7 @@ static int depends_decode(const json_t *list, struct job *ret,
     return 0;
 }
 
-/* Of a task of a sweep; NULL without memory, or when vary is no object. */
+/* For a task of a sweep; NULL: out of memory, or vary is not an object. */
 static json_t *sweep_encode(const struct job *job)
 {
     json_t *vary = json_loads(job->vary, 0, NULL);
@@ -152,7 +156,7 @@ static json_t *sweep_encode(const struct job *job)
                      "stop_on_fail", job->stop_on_fail, "vary", vary);
 }
 
-/* -1 when it is damaged. o is NULL for a job of its own. */
+/* -1: it is damaged. o is NULL for a job outside a sweep. */
 static int sweep_decode(const json_t *o, struct job *ret, char **ret_vary)
 {
     json_int_t id;
@@ -252,7 +256,7 @@ int submit_encode(const struct job *job, const char *class, char **ret_text,
                   struct error *err)
 {
     struct buf b = BUF_INIT;
-    lack_forget(); /* a value that there is no memory for is as one unsaid */
+    lack_forget(); /* out of memory counts as a value that is not there */
     char *rest = describe(job, class);
 
     if (!rest || lack_was_there()) {
@@ -275,8 +279,8 @@ int submit_encode(const struct job *job, const char *class, char **ret_text,
     return 0;
 }
 
-/* How long the spec at `text` is; 0: it is damaged. Where it is the known one
- * that is seen without parsing it, which is most of the work of a decoding. */
+/* Length of the spec at `text`; 0: it is damaged. If it equals `known`, it need
+ * not be parsed, which saves most of the work of a decoding. */
 static size_t spec_len(const char *text, const char *known)
 {
     json_error_t bad;
@@ -292,7 +296,7 @@ static size_t spec_len(const char *text, const char *known)
     return len;
 }
 
-/* The members after the spec; *ret_len is the spec's. */
+/* The members after the spec; *ret_len is the length of the spec. */
 static int rest_of(const char *text, const char *known, size_t *ret_len,
                    struct members *ret)
 {
@@ -304,7 +308,8 @@ static int rest_of(const char *text, const char *known, size_t *ret_len,
     return members_read_rest(text + SPEC_AT + *ret_len, ret);
 }
 
-/* Before there were rules, these ends were tried again, and at once. */
+/* Without retry rules (jobs of older versions), these ends are retried at
+ * once. */
 static void take_retry(const struct members *m, struct job *ret)
 {
     const struct member on = members_get(m, "retry_on");
@@ -315,7 +320,7 @@ static void take_retry(const struct members *m, struct job *ret)
     ret->backoff_max_s = members_get(m, "backoff_max_s").x;
 }
 
-/* Absent: of a job that came before there was such an end. */
+/* Absent in jobs that are older than this end. */
 static void take_stall(const struct members *m, struct job *ret)
 {
     const struct member stall = members_get(m, "stall");
@@ -329,7 +334,7 @@ static void take_stall(const struct members *m, struct job *ret)
     members_clear(&in);
 }
 
-/* What each submit says; -1: one of them is not there, or of another kind. */
+/* Members that each submit has; -1: one is missing, or of another type. */
 enum { USER, KEY, NAME, KIND, N_TEXTS };
 enum { PRIORITY, GPUS_MIN, GPUS_MAX, NODES_MIN, NODES_MAX, RETRY_MAX, N_INTS };
 
@@ -403,7 +408,7 @@ static int take_numbers(const struct members *m, struct job *ret)
     return 0;
 }
 
-/* -1: it is there, and no text. */
+/* -1: the member is there, and is not a string. */
 static int take_text(const struct members *m, const char *name, char **ret)
 {
     const struct member text = members_get(m, name);
@@ -442,7 +447,7 @@ static int take(const struct members *m, struct job *ret, struct texts *own)
     return 0;
 }
 
-/* NULL: there is none of that name, or without memory. */
+/* NULL: there is none of that name, or out of memory. */
 static json_t *tree_of(const struct members *m, const char *name)
 {
     const struct member v = members_get(m, name);
@@ -452,7 +457,7 @@ static json_t *tree_of(const struct members *m, const char *name)
     return tree;
 }
 
-/* What most jobs have not: a sweep, dependencies, words for Slurm. */
+/* Optional members: a sweep, dependencies, words for Slurm. */
 static int take_trees(const struct members *m, struct job *ret,
                       struct texts *own)
 {
