@@ -1,8 +1,8 @@
-/* feasibility.c - can a job run here at all? Asked when it is submitted, so
- * that nobody waits for what never comes.
+/* feasibility.c - refuse jobs that can never fit the cluster.
  *
- * Nodes that are down and reservations count as if they were not: both end.
- * Without any inventory nothing is known, and the job may wait.
+ * The check runs at submit, so that no job is pending without end. Nodes that
+ * are down and reservations are ignored: both end. Without an inventory nothing
+ * is known, and the job is accepted.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "scheduler/engine/plan/plan.h"
 #include "scheduler/policy/placement.h"
 
-/* Of all that is refused here, and not for a limit. */
+/* Ends every refusal here that is not for a user limit. */
 #define KEEP "; --force-queue keeps it waiting [E201]"
 
 static bool any_fits(const struct engine *e, const struct alloc_where *w,
@@ -28,7 +28,7 @@ static bool any_fits(const struct engine *e, const struct alloc_where *w,
     return false;
 }
 
-/* "a100, h100": the types of GPUs of the nodes that w allows. */
+/* "a100, h100": the GPU types of the nodes that w allows. */
 static int list_types(const struct engine *e, const struct alloc_where *w,
                       struct buf *out, struct error *err)
 {
@@ -63,7 +63,8 @@ static int refuse_type(const struct engine *e, const struct alloc_where *w,
     return rc;
 }
 
-/* "a100 40G, t4 15360M": of the nodes that w allows but for the memory. */
+/* "a100 40G, t4 15360M": GPU types and memory of the nodes that w allows; w has
+ * no memory request. */
 static int list_memory(const struct engine *e, const struct alloc_where *w,
                        struct buf *out, struct error *err)
 {
@@ -102,7 +103,8 @@ static int refuse_memory(const struct engine *e, const struct alloc_where *w,
     return rc;
 }
 
-/* Which of its words no node has; 0 when it is not for its words. */
+/* Names the first of the job's requests for placement that no node meets; 0 if
+ * some node meets all of them. */
 static int refuse_words(const struct engine *e, const struct alloc_where *w,
                         bool has_gpus, struct error *err)
 {
@@ -145,7 +147,7 @@ static void describe_need(const struct job *job, char *out, size_t cap)
                        job->nodes_min == 1 ? "" : "s", each);
 }
 
-/* Of the nodes that w allows. */
+/* GPU counts of the nodes that w allows. */
 struct size {
     int32_t largest, n;
     int64_t all;
@@ -166,7 +168,7 @@ static struct size size_of(const struct engine *e, const struct alloc_where *w,
     return s;
 }
 
-/* w, of the k-th type. */
+/* w with the k-th GPU type. */
 static struct alloc_where of_type(const struct engine *e,
                                   const struct alloc_where *w, size_t k)
 {
@@ -175,7 +177,7 @@ static struct alloc_where of_type(const struct engine *e,
     return there;
 }
 
-/* Of the type of which there is most. */
+/* The sizes for the GPU type with the most GPUs. */
 static struct size size_of_one_type(const struct engine *e,
                                     const struct alloc_where *w)
 {

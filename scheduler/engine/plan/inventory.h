@@ -1,4 +1,6 @@
-/* inventory.h - what the engine keeps of nodes and of the last view. */
+/* inventory.h - the last inventory of nodes, their classes, and the buffers of
+ * a view.
+ */
 #ifndef MGPU_SCHEDULER_ENGINE_PLAN_INVENTORY_H
 #define MGPU_SCHEDULER_ENGINE_PLAN_INVENTORY_H
 
@@ -7,32 +9,33 @@
 struct engine;
 struct job_spec;
 
-/* Kinds of nodes; see node_classes.c. */
+/* Classes of nodes; see node_classes.c. */
 struct node_classes {
     int32_t n;
-    size_t first[POLICY_CLASSES]; /* a node of each */
-    int32_t *of;                  /* owned; by node */
+    size_t first[POLICY_CLASSES]; /* the first node of each class */
+    int32_t *of;                  /* owned; class by node */
     bool has_partitions, has_default;
 
     /* By type of GPU, see mixed_gpu_nodes.c. */
     size_t n_types;
-    size_t of_type[POLICY_CLASSES]; /* a node of each */
-    uint64_t types[POLICY_CLASSES]; /* the classes of each */
+    size_t of_type[POLICY_CLASSES]; /* the first node of each type */
+    uint64_t types[POLICY_CLASSES]; /* the classes of each type */
     bool has_parts;
 };
 
-/* A view of a long queue takes tens of megabytes. The engine keeps them from
- * one view to the next: the page faults of new ones take half of a plan. */
+/* A view of a long queue takes tens of megabytes. The engine keeps the buffers
+ * from one view to the next: the page faults of new ones take half of the time
+ * of a plan. */
 struct eng_buffers {
-    struct policy_job *jobs;    /* owned, as the wishes; [cap] */
+    struct policy_job *jobs;    /* owned, like the wishes; [cap] */
     struct policy_wish *wishes; /* [cap] */
     size_t cap;
 };
 
-/* Tasks beyond their sweep's max_parallel leave the view, with a reason. In
- * the policy's order; returns how many are left. */
+/* Removes tasks beyond their sweep's max_parallel from the view, and sets their
+ * reason. `jobs` is in the policy's order; returns how many are left. */
 size_t eng_cap_sweeps(struct engine *e, struct policy_job *jobs, size_t n);
-/* Which jobs run at the same speed on the same devices; see workload_class.c.
+/* Which jobs have the same speed on the same devices; see workload_class.c.
  * own  *ret: the caller frees */
 int eng_class(const struct job_spec *spec, char **ret,
               struct error *err) MUST_CHECK;

@@ -1,15 +1,15 @@
 /* mixed_gpu_nodes.c - nodes with GPUs of several types.
  *
  * Such a node is several entries of the inventory in a row, one for each type
- * (alloc.h), and as many nodes to a policy, which share its CPUs and its
- * memory. A job's GPUs are of one type there: a job that names none gets any
- * one, which the intent of each attempt then holds (detail.gpu_type), so that
- * the allocator is asked for it, also after a restart.
+ * (alloc.h). A policy sees as many nodes, which share their CPUs and memory.
+ * All GPUs of a job there are of one type. If the job names no type, the engine
+ * chooses one and stores it in the intent of each attempt (detail.gpu_type), so
+ * that the request to the allocator names it, also after a restart.
  *
- * Where no node has several types nothing of this is so: a job that names no
- * type may be given nodes of different types, and the allocator chooses. But
- * one that asks for memory of each GPU gets a type also there, for an allocator
- * knows types alone.
+ * If no node has several types, none of this applies: a job that names no type
+ * may get nodes of different types, and the allocator chooses. But a job that
+ * asks for memory per GPU gets a type in this case, too, because an allocator
+ * knows only types.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ bool eng_is_more(const struct engine *e, size_t i)
     return i > 0 && strcmp(e->nodes[i - 1].name, e->nodes[i].name) == 0;
 }
 
-/* The type named so; c->n_types: none. */
+/* Index of the type of this name; c->n_types: none. */
 static size_t find_type(const struct engine *e, const struct node_classes *c,
                         const char *name)
 {
@@ -37,7 +37,8 @@ static size_t find_type(const struct engine *e, const struct node_classes *c,
 
 void eng_part_types(const struct engine *e, struct node_classes *io)
 {
-    uint64_t mixed = 0; /* the last class may be of several types */
+    uint64_t mixed = 0; /* classes with several types; only the last class
+                           can be one */
 
     io->n_types = 0;
     io->has_parts = false;
@@ -49,7 +50,8 @@ void eng_part_types(const struct engine *e, struct node_classes *io)
             continue;
         size_t k = find_type(e, io, name);
         if (k == POLICY_CLASSES)
-            continue; /* more types than classes: all of them in the last */
+            continue; /* more types than classes: the last class holds the
+                         rest */
         if (k == io->n_types) {
             io->of_type[io->n_types] = i;
             io->types[io->n_types++] = 0;
@@ -112,8 +114,8 @@ static int64_t free_in(const struct eng_view *t, uint64_t classes)
     return n;
 }
 
-/* A job that does not care goes where most is free, and leaves what is rare
- * to those that do. */
+/* A job without a preference goes where most GPUs are free, and leaves rare
+ * types to the jobs that need them. */
 void eng_part_jobs(const struct engine *e, struct eng_view *t)
 {
     const struct node_classes *c = &e->classes;
@@ -141,9 +143,9 @@ void eng_part_jobs(const struct engine *e, struct eng_view *t)
     }
 }
 
-/* The entry of the node that a place names in which a job's GPUs are of this
- * type; its first when that is not known, as with a job that was started when
- * the node had only one. e->n_nodes: no such node. */
+/* The entry, of the node that a place names, for this GPU type; the node's
+ * first entry if the type is not found, for example because the node had only
+ * one type when the job started. e->n_nodes: no such node. */
 size_t eng_part_at(const struct engine *e, const char *name, size_t len,
                    const char *type)
 {

@@ -1,16 +1,16 @@
-/* node_classes.c - which nodes a job may use: its spec's words for Slurm
- * against what the inventory says of each node.
+/* node_classes.c - which nodes a job may use: the placement options of its spec
+ * against the inventory.
  *
- * Nodes that differ in nothing but their size are of one class, and what a
- * policy is told is a mask of classes (policy.h). With more than 64 kinds of
- * nodes those from the 64th on share the last class. A job may use that one
- * only if it may use each node in it, but it is thought to fit some day if it
- * may use any.
+ * Nodes that differ in nothing but their size are of one class, and the policy
+ * gets a mask of classes (policy.h). With more than 64 kinds of nodes, the
+ * kinds from the 64th on share the last class. A job may use that class only if
+ * it may use each node in it, but it counts as fitting some day if it may use
+ * any of them.
  *
- * Slurm is the judge. Where its rules are not known here, everything is
- * allowed and the attempt waits in Slurm: counts, brackets and mixed
- * operators in a constraint; lists that were cut to their field; the default
- * partition of a cluster that marks none.
+ * Slurm has the last word. Where its rules are not known here, the engine
+ * allows every node, and the attempt is pending in Slurm: counts, brackets and
+ * mixed operators in a constraint; lists that were cut to their field; the
+ * default partition of a cluster that marks none.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
 
-/* Does "a*,b" name the word, with or without its star? */
+/* Whether "a*,b" contains the word, with or without its star. */
 static bool list_has(const char *list, const char *word, size_t len)
 {
     for (const char *p = list; *p;) {
@@ -73,7 +73,7 @@ int eng_classify(struct engine *e, struct error *err)
     for (size_t i = 0; i < e->n_nodes; i++) {
         const struct alloc_node *node = &e->nodes[i];
         int32_t k = 0;
-        /* What some job keeps away from is like nothing else. */
+        /* A node that some job avoids gets a class of its own. */
         while (k < c.n && (avoided[i] || avoided[c.first[k]] ||
                            !is_alike(e, c.first[k], i)))
             k++;
@@ -94,7 +94,8 @@ int eng_classify(struct engine *e, struct error *err)
 
 /* ---- one node ------------------------------------------------------------
  */
-/* One of the words, separated by any of `ops`, or all of them. */
+/* Whether the list contains any of the words, or all of them; `ops` separate
+ * the words. */
 static bool has_words(const char *list, const char *words, const char *ops,
                       bool all)
 {
@@ -107,7 +108,7 @@ static bool has_words(const char *list, const char *words, const char *ops,
     return all;
 }
 
-/* A list as long as its field was cut. */
+/* A list that fills its field has been cut. */
 #define IS_CUT(field) (strlen(field) >= sizeof(field) - 1)
 
 static bool partition_fits(const struct node_classes *c,
@@ -139,8 +140,8 @@ static bool reservation_fits(const struct alloc_node *node, const char *wanted)
            list_has(wanted, node->reservation, strlen(node->reservation));
 }
 
-/* A GPU keeps some of its memory for itself, and calls 24G what it sells as
- * that: from nine tenths of the least on it is enough. */
+/* A GPU reports less memory than it is sold with, because it reserves some for
+ * itself ("24G"). So nine tenths of the requested minimum are enough. */
 static bool memory_fits(const struct alloc_node *node,
                         const struct alloc_where *w)
 {
@@ -163,12 +164,13 @@ bool eng_node_fits(const struct engine *e, size_t i,
     if (w->exclude && list_has(w->exclude, node->name, strlen(node->name)))
         return false;
     if (!has_gpus && eng_is_more(e, i))
-        return false; /* the node is there already */
+        return false; /* the entry before it counts the node already */
     if (has_gpus && w->gpu_type && strcasecmp(w->gpu_type, node->gpu_type) != 0)
         return false;
     if (has_gpus && !memory_fits(node, w))
         return false;
-    /* Only Slurm's nodes have partitions; to others its words mean nothing. */
+    /* Only Slurm nodes have partitions; elsewhere the options for Slurm mean
+     * nothing. */
     if (!e->classes.has_partitions)
         return true;
     if (!partition_fits(&e->classes, node, w->partition))
@@ -200,7 +202,7 @@ static struct class_masks masks(const struct engine *e,
                                 const struct alloc_where *w, bool has_gpus)
 {
     struct class_masks m = {.now = 0};
-    uint64_t closed = 0; /* some node of the class does not fit now */
+    uint64_t closed = 0; /* classes with a node that does not fit now */
 
     for (size_t i = 0; i < e->n_nodes; i++) {
         int32_t k = e->classes.of[i];

@@ -1,15 +1,14 @@
-/* pending_order.c - who is in a policy's view, in the policy's order.
+/* pending_order.c - which jobs are in a policy's view, in the policy's order.
  *
- * The queue stands in it already (pending_queue.c). Those that live, and those
- * of the queue that go before all others, are few: they are sorted and put in
- * between.
+ * The queue is in that order already (pending_queue.c). Live jobs, and queued
+ * jobs with a preemption reservation, are few: they are sorted and merged in.
  */
 #include <stdlib.h>
 
 #include "scheduler/engine/plan/pending_order.h"
 #include "scheduler/engine/plan/plan.h"
 
-/* Of the queue, who is in the view. */
+/* Whether the queued job is in the view. */
 static bool in_view(const struct waiting *w, double now_s)
 {
     return !w->is_dropping && w->not_before_s <= now_s;
@@ -56,7 +55,7 @@ static struct eng_order of_waiting(const struct waiting *w, double now_s,
     };
 }
 
-/* Those that live, and those of the queue that go before all others. */
+/* Live jobs, and queued jobs that go before all others. */
 static size_t few_of(const struct engine *e, double now_s, double wall_s,
                      struct eng_order *ret)
 {

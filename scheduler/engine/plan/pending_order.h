@@ -4,16 +4,16 @@
 
 #include "scheduler/engine/engine_internal.h"
 
-/* A job of the view, and what its place there follows from. */
+/* A job of the view, and what decides its position. */
 struct eng_order {
     struct entry *entry;
-    const struct waiting *waits; /* NULL: it lives */
+    const struct waiting *waits; /* NULL: it is live */
     uint64_t id;
     double submit_s; /* on the view's clock */
     int32_t priority;
     bool is_owed;
 };
-/* Those that live or could start, in the policy's order.
+/* Jobs that are live or could start, in the policy's order.
  * own  *ret, for free() */
 int eng_order(struct engine *e, double now_s, double wall_s,
               struct eng_order **ret, size_t *ret_n,

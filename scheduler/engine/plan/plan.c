@@ -1,6 +1,8 @@
-/* plan.c - the inventory, and the policy's wishes carried over.
+/* plan.c - fetch the inventory, ask the policy for a plan, and stage its
+ * wishes.
  *
- * What the policy sees is policy_view.c's.
+ * policy_view.c builds what the policy sees; plan_check.c and user_limits.c
+ * check the plan.
  */
 #include <assert.h>
 #include <math.h>
@@ -22,7 +24,7 @@ static void note_unavailable(struct engine *e, const struct error *why)
     e->unavailable = *why;
 }
 
-/* To the engine they are down; why says who did it. */
+/* The engine treats drained nodes as down; `why` says who drained them. */
 static void take_drained_out(struct engine *e)
 {
     const struct engine_conf *conf = e->parts.conf;
@@ -40,7 +42,7 @@ static void take_drained_out(struct engine *e)
     }
 }
 
-/* What mgpu.yaml says of a type. */
+/* Fills in the GPU memory by type from mgpu.yaml. */
 static void tell_memory(struct engine *e)
 {
     const struct spec_map *m = e->parts.conf->gpu_memory;
@@ -51,7 +53,8 @@ static void tell_memory(struct engine *e)
             if (node->gpus_total > 0 &&
                 strcasecmp(m->pairs[k].key, node->gpu_type) == 0 &&
                 parse_size(m->pairs[k].value, &node->gpu_bytes, NULL) < 0)
-                node->gpu_bytes = 0; /* conf_check.c lets none pass */
+                node->gpu_bytes = 0; /* cannot happen: conf_check.c has
+                                        checked it */
     }
 }
 
@@ -112,8 +115,8 @@ static void set_reason(struct engine *e, struct entry *en, const char *reason,
     (void)eng_set_reason(e, en, reason);
 }
 
-/* Whose time has not come keeps the reason for that: no plan looks at it before
- * then, which would take this one away when it has passed. */
+/* A job with a begin time or a backoff keeps that reason: no plan looks at the
+ * job before that time, so no plan would remove the reason given here. */
 static void pause_all(struct engine *e, const char *why)
 {
     char reason[JOB_REASON_CAP];
@@ -127,8 +130,8 @@ static void pause_all(struct engine *e, const char *why)
     }
 }
 
-/* Of a job that takes a range: policies start with the fewest that fit, see
- * placement.c. */
+/* For a job with a range: policies start with the smallest number that fits,
+ * see placement.c. */
 static void say_chosen(const struct engine *e, const struct job *job,
                        struct detail *d)
 {
@@ -154,7 +157,7 @@ int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
     return eng_stage(e, en, EV_INTENT, -1, &d, err);
 }
 
-/* Of a long queue each is far away: it is asked for before its turn. */
+/* In a long queue each entry is a cache miss: prefetch it. */
 static void fetch(const struct engine *e, uint64_t id)
 {
     const struct entry *en = eng_find(e, id);
@@ -189,8 +192,8 @@ static int carry_over(struct engine *e, const struct eng_view *t, size_t n,
     return eng_ahead(e, &t->v, t->wishes, n, err);
 }
 
-/* A cluster that does not answer is a reason to wait, and none to complain
- * about each second. */
+/* A cluster that does not answer makes jobs pending. It is not an error to
+ * report every second. */
 static int without_inventory(struct engine *e, const struct error *why,
                              struct error *err)
 {
@@ -205,7 +208,7 @@ static int without_inventory(struct engine *e, const struct error *why,
     return 0;
 }
 
-/* One plan, and as long as it gives somebody too much another. */
+/* Plans per step: the plan is repeated while it exceeds a limit. */
 enum { PLANS_MAX = 16 };
 int eng_make_plan(struct engine *e, struct eng_view *t, uint64_t tells,
                   size_t *ret_n, struct error *err)
@@ -237,7 +240,7 @@ int eng_plan(struct engine *e, struct error *err)
     e->wants_plan = false;
     e->n_plans++;
     e->look_at_s = INFINITY;
-    if (e->is_draining) { /* the nodes are shown as they are nevertheless */
+    if (e->is_draining) { /* the inventory is still updated for the listings */
         pause_all(e, e->pause_reason);
         if (eng_inventory(e, &why) < 0)
             e->retry_at_s = eng_now(e) + 1;
@@ -271,7 +274,7 @@ struct explaining {
     struct engine *e;
     void (*each)(void *arg, const struct engine_wish *w);
     void *arg;
-    const struct policy_wish *wishes; /* [n], of the plan */
+    const struct policy_wish *wishes; /* [n], from the plan */
     size_t n;
 };
 
@@ -293,7 +296,7 @@ static void explain_wish(const struct explaining *x,
         x->each(x->arg, &one);
 }
 
-/* "Preempted: ..." of one that would be; else what is said of it anyway. */
+/* "Preempted: ..." for a victim of the plan; else the job's reason. */
 static const char *reason_of(const struct explaining *x, const struct entry *en)
 {
     for (size_t i = 0; i < x->n; i++)
@@ -312,7 +315,8 @@ static void explain_others(const struct explaining *x, bool is_live)
                                       !en->is_planned;
         if (!is_other)
             continue;
-        /* Only who lives is preempted, and few do: it is looked for in all. */
+        /* Only live jobs are preempted, and few are: a linear search will
+         * do. */
         const struct engine_wish one = {.job = &en->job,
                                         .start_s = NAN,
                                         .is_shown = is_live,

@@ -1,10 +1,10 @@
-/* plan_check.c - a policy is trusted to be clever, not right.
+/* plan_check.c - check a plan: a policy is trusted to be clever, not right.
  *
- * Checked here, on the view that the policy was given: each queued job has
- * exactly one wish, a start keeps its job's bounds, and all starts together fit
- * on what is free. No other job has a wish, but one that may be told to go:
- * for a job of more priority that waits, and that fits, with all others for
- * which somebody goes, on what is free then.
+ * The check uses the view that the policy was given. Each queued job has
+ * exactly one wish, a start respects the bounds of its job, and all starts
+ * together fit on what is free. No other job has a wish, except a victim: it
+ * leaves for a pending job of higher priority that fits, together with all
+ * other such jobs, on what is free then.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,8 +14,8 @@
 #include "scheduler/engine/plan/plan.h"
 #include "scheduler/policy/placement.h"
 
-/* Looks from *i on, because wishes mostly come in the order of the jobs.
- * out  *i  where it is, when it is there */
+/* Searches from *i on, because wishes mostly come in the order of the jobs.
+ * out  *i  its index, if found */
 static const struct policy_job *find(const struct policy_view *v, uint64_t id,
                                      size_t *i)
 {
@@ -30,14 +30,14 @@ static const struct policy_job *find(const struct policy_view *v, uint64_t id,
     return NULL;
 }
 
-/* What a plan is checked on. */
+/* State of the check of one plan. */
 struct checking {
     const struct policy_view *v;
     const struct policy_wish *wishes;
     size_t n;
     struct policy_node *nodes; /* owned; what is free, less the starts */
     int32_t *at;               /* owned */
-    bool *seen;                /* owned; by job: it has its wish */
+    bool *seen;                /* owned; by job: its wish was seen */
 };
 
 static int check_start(struct checking *c, const struct policy_job *job,
@@ -72,7 +72,7 @@ static int check_start(struct checking *c, const struct policy_job *job,
 
 /* ---- who is to go ----------------------------------------------------------
  */
-/* NULL: it may be told. */
+/* NULL: the job may be preempted. */
 static const char *why_not(const struct policy_view *v,
                            const struct policy_job *job)
 {
@@ -109,9 +109,9 @@ static int check_preempt(const struct checking *c, const struct policy_job *job,
                : 0;
 }
 
-/* All who leave are gone: on what the starts leave there is room for those who
- * are owed it. Who leaves by itself is the policy's guess, and no reason to
- * doubt a plan in which nobody goes. */
+/* Once all victims have left, there must be room for the reserved jobs on what
+ * the starts leave. Which jobs end by themselves is the policy's guess, and no
+ * reason to reject a plan without preemption. */
 static int check_owed(struct checking *c, struct error *err)
 {
     const struct policy_view *v = c->v;

@@ -1,21 +1,21 @@
-/* policy_view.c - what the policy sees.
+/* policy_view.c - build the view that the policy sees.
  *
- * What is free on a node is what the allocator's inventory says, but never
- * more than our own live attempts leave there: one may have ended without
- * our knowing it yet. From that goes what was asked for and is not granted,
- * because an inventory counts an attempt when it holds its devices. If such
- * an attempt does not fit now, it waits inside the allocator, and as much as
- * it asked for is set aside among the nodes that it may use. Not more: a
- * cluster may hold it back for ever, for reasons that are not size. Where it
- * says that it does, nothing is set aside: one job of the cluster's size that
- * its user may not run would be the end of the queue.
+ * The free GPUs of a node are those of the allocator's inventory, but never
+ * more than the engine's own live attempts leave: an attempt may have ended
+ * without the engine knowing it yet. The view subtracts what was requested and
+ * is not granted, because an inventory counts an attempt only when it has its
+ * devices. If such an attempt does not fit now, it is pending inside the
+ * allocator, and the view sets aside as much as it asked for among the nodes
+ * that it may use. Not more: a cluster may hold it back without end, for
+ * reasons other than size. If the allocator reports such a hold, nothing is set
+ * aside: otherwise one job of the cluster's size that its user may not run
+ * would block the whole queue.
  *
- * GPUs that have failed are not shown once nobody has them: who needs them
- * waits as for a node that is down, and nothing is kept for it.
+ * Failed GPUs are not shown once they are idle. A job that needs them is
+ * pending as if the node were down, and gets no reservation.
  *
- * With submit_ahead an attempt that does not fit now is shown to the policy as
- * a queued job, which it still is but for where it waits: others get around it
- * as around any other (submit_ahead.c).
+ * With submit_ahead, the policy sees an attempt that does not fit now as a
+ * queued job, and plans around it as around any other (submit_ahead.c).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ void eng_buffers_reserve(struct engine *e)
 {
     if (buffers_create(&e->buffers, e->n_active, NULL) < 0)
         return;
-    /* The page faults happen here. */
+    /* Causes the page faults now. */
     memset(e->buffers.jobs, 0, e->buffers.cap * sizeof(*e->buffers.jobs));
     memset(e->buffers.wishes, 0, e->buffers.cap * sizeof(*e->buffers.wishes));
 }
@@ -67,7 +67,7 @@ static int buffers_take(struct engine *e, struct eng_buffers *ret,
     return 0;
 }
 
-/* The engine keeps them, unless the queue became much shorter. */
+/* The engine keeps the buffers, unless the queue became much shorter. */
 static void buffers_return(struct engine *e, struct eng_buffers *r)
 {
     if (r->cap <= e->buffers.cap || r->cap / 4 > e->n_active + 64) {
@@ -86,8 +86,8 @@ void eng_view_clear(struct eng_view *t)
         buffers_return(t->of, &t->buffers);
 }
 
-/* The indexes of the nodes that "n1:0,1 n2:0" names; false when they are not
- * all known, or not as many as the job has. */
+/* The indexes of the nodes that "n1:0,1 n2:0" names; false if some are unknown,
+ * or if their number differs from the job's. */
 static bool parse_place(const struct engine *e, const struct job *job,
                         int32_t *at)
 {
@@ -106,7 +106,7 @@ static bool parse_place(const struct engine *e, const struct job *job,
     return n == job->nodes;
 }
 
-/* NULL: nothing is free. */
+/* NULL: no GPU is free. */
 static struct policy_node *freest(const struct eng_view *t, uint64_t classes)
 {
     struct policy_node *best = NULL;
@@ -136,7 +136,7 @@ static void close_machine(struct policy_node *node)
         first[i].gpus_free = 0;
 }
 
-/* As many GPUs as it asked for, from where most is free. */
+/* Takes as many GPUs as it asked for, where most are free. */
 static void set_aside(struct eng_view *t, struct place p)
 {
     int32_t left = p.nodes * (p.is_whole ? 1 : p.per_node);
@@ -161,8 +161,8 @@ static void show_as_queued(struct policy_job *job)
     job->start_s = NAN;
 }
 
-/* Promised, but not in the inventory: taken where it would go. False when it
- * fits nowhere, so that its place is not known. */
+/* A job that was requested but is not in the inventory: takes its GPUs where it
+ * would go. False: it fits nowhere, so its placement is unknown. */
 static bool promise(const struct engine *e, struct eng_view *t,
                     struct policy_job *job, int32_t *at)
 {
@@ -184,7 +184,7 @@ static bool promise(const struct engine *e, struct eng_view *t,
     return false;
 }
 
-/* A job without GPUs is nowhere, unless it wants its nodes to itself. */
+/* A job without GPUs occupies no node, unless it is exclusive. */
 static bool holds(const struct policy_job *pj)
 {
     return pj->nodes > 0 && (pj->gpus > 0 || pj->is_exclusive);
@@ -196,8 +196,8 @@ static int32_t not_more(int32_t ours, int32_t free)
     return left > 0 ? left : 0;
 }
 
-/* Where each live job is, as `at` of its policy_job: first those whose place
- * is known, then, on what they leave, the promised ones. */
+/* Sets `at` of each live job: first of those with a known placement, then, on
+ * what they leave, of those not granted yet. */
 static void view_places(const struct engine *e, struct eng_view *t)
 {
     int32_t *at = t->ats;
@@ -233,7 +233,7 @@ static void view_places(const struct engine *e, struct eng_view *t)
     }
 }
 
-/* Of one view: each kind is judged once. */
+/* For one view: each kind of job is judged once. */
 struct kinds_memo {
     uint64_t known;
     struct class_masks of[QUEUE_KINDS];

@@ -1,13 +1,13 @@
-/* preemption.c - devices are taken back from jobs that run.
+/* preemption.c - tell the policy about victims, and carry out its preemptions.
  *
- * The policy decides (policy/preempt.h); here is what it is told, and what
- * becomes of its wish: one event, EV_PREEMPT with the job that the devices are
- * for. From then on the attempt ends as one that a person requeues: its ranks
- * are told to stop, they write a checkpoint, are killed after their grace, and
- * the job is QUEUED at its old place, at no cost to its retries.
+ * The policy decides (policy/preempt.h). The engine stages one event,
+ * EV_PREEMPT, with the job that gets the devices. From then on the attempt ends
+ * like one that a person requeues: its ranks are told to stop, they write a
+ * checkpoint, they are killed after their grace time, and the job is QUEUED at
+ * its old position without counting a retry.
  *
- * Who is owed devices is written down nowhere else: it follows, in this life
- * of the daemon as in the next, from whom the jobs that went have gone for.
+ * Reservations are not stored anywhere else. They follow, also after a restart,
+ * from the preempted jobs: each names the job that it was preempted for.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -16,7 +16,7 @@
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
 
-/* Of its present attempt. */
+/* Start of the present attempt. */
 double eng_start_of(const struct entry *en, double now_s)
 {
     return isnan(en->start_now_s) ? now_s : en->start_now_s;
@@ -24,7 +24,8 @@ double eng_start_of(const struct entry *en, double now_s)
 
 /* ---- the view -------------------------------------------------------------
  */
-/* Not once it has had them: what becomes of it then is its own affair. */
+/* A reservation ends when its job has had the devices once; if that attempt
+ * ends, the job queues like any other. */
 static bool is_owed_by(const struct entry *to, const struct entry *en)
 {
     return to && !job_state_is_final(to->job.state) &&
@@ -32,7 +33,7 @@ static bool is_owed_by(const struct entry *to, const struct entry *en)
            !(to->job.claim_s >= en->job.preempt_s);
 }
 
-/* Who went so long ago that nobody is owed for it is filed no longer. */
+/* Preempted jobs whose reservation has expired leave the list. */
 void eng_find_owed(struct engine *e)
 {
     struct files *f = &e->files;
@@ -84,7 +85,7 @@ void eng_view_preempt(const struct engine *e, const struct entry *en,
 
 /* ---- the wish --------------------------------------------------------------
  */
-/* A limit of its user may have turned up since it was to have them. */
+/* A limit of the user may have been reached since the plan. */
 static bool is_owed(const struct policy_wish *wishes, size_t n, uint64_t id)
 {
     for (size_t i = 0; i < n; i++)
@@ -120,8 +121,8 @@ static double later(double t, double at_s, double now_s)
     return at_s > now_s ? fmin(t, at_s) : t;
 }
 
-/* The priority of the first who waits; INT32_MIN: nobody does. Those who are
- * owed something stand before him, and may be of a lower one. */
+/* The highest priority of a pending job; INT32_MIN: none is pending. Jobs with
+ * a reservation come first in the view, and may have a lower priority. */
 static int32_t most_of(const struct policy_view *v)
 {
     int32_t most = INT32_MIN;
@@ -137,7 +138,8 @@ static int32_t most_of(const struct policy_view *v)
     return most;
 }
 
-/* Somebody has run for long enough, or is overdue: no event tells of that. */
+/* A job reaches its minimum run time, or a victim is overdue: no event tells
+ * this, so the engine plans again at that time. */
 double eng_preempt_next(const struct engine *e, const struct policy_view *v)
 {
     const struct files *f = &e->files;

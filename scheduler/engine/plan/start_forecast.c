@@ -1,20 +1,19 @@
-/* start_forecast.c - when those may start that have others before them.
+/* start_forecast.c - start estimates for the first pending jobs.
  *
- * A plan knows until when its first job waits, and of those behind it no more
- * than that they do. So the policy is asked again and again, each time at the
- * moment at which the next job is over if all end at their limits, and it is
- * taken down what it starts when. That is when each would start if nobody else
- * came.
+ * A plan knows the start time of its first pending job only. So the forecast
+ * simulates the queue: it asks the policy repeatedly, each time at the moment
+ * at which the next job ends if all jobs run to their limits, and records what
+ * the policy starts. The result is when each job would start if no further job
+ * came: the worst case.
  *
- * And once more with what is known of how long they take (runtime_history.h),
- * for most jobs end long before their limits: when each is expected to start.
- * To the policy their limits are what they are.
+ * A second simulation uses the expected run times (runtime_history.h), because
+ * most jobs end long before their limits. The policy still sees the limits.
  *
- * Done when somebody asks, never for a plan, once for all of them, and only as
- * far as it is cheap and known: behind ENGINE_FORECASTS others, in a queue of
- * more than QUEUE_MAX, behind a job without a limit, and where more than
- * devices decides - limits of users, preemption, a sweep's max_parallel -
- * nothing is said.
+ * The engine computes it on request, never for a plan, once for all jobs, and
+ * only as far as it is cheap and known. There is no estimate behind
+ * ENGINE_FORECASTS other jobs, in a queue of more than QUEUE_MAX, behind a job
+ * without a limit, and where more than devices decides: limits of users,
+ * preemption, a sweep's max_parallel.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -24,24 +23,25 @@
 #include "scheduler/engine/plan/plan.h"
 #include "scheduler/policy/placement.h"
 
-/* Jobs that are looked at, in all plans together; and those of which a view is
- * made at all, 0.3 us each: some milliseconds. */
+/* FORECAST_WORK: jobs that the policy looks at in all plans together.
+ * QUEUE_MAX: jobs for which a view is built at all, 0.3 us each. Together some
+ * milliseconds. */
 enum { FORECAST_WORK = 1 << 16, QUEUE_MAX = 20000 };
 
 struct forecast {
     struct engine *e;
-    bool is_expected; /* each takes as long as it will, not as long as it may */
+    bool is_expected;            /* use expected run times instead of limits */
     struct engine_start *starts; /* [ENGINE_FORECASTS] */
     size_t n, n_waiting;
-    size_t n_measured; /* that end before their limits, by what is known */
-    struct eng_view
-        t; /* of a time to come: nodes and jobs are as they are then */
-    double *takes_s; /* owned; of each in t.jobs, from its start */
-    int32_t *ats;    /* owned; [ENGINE_FORECASTS][n_nodes], of those started */
+    size_t n_measured; /* jobs expected to end before their limits */
+    struct eng_view t; /* the simulated view: nodes and jobs at t.v.now_s */
+    double *takes_s;   /* owned; run time of each job in t.jobs */
+    int32_t *ats;      /* owned; [ENGINE_FORECASTS][n_nodes], nodes of the
+                          started jobs */
     size_t work;
 };
 
-/* What decides besides devices is not known of a time to come. */
+/* Whether devices alone decide; limits and preemption cannot be predicted. */
 static bool is_known(const struct engine *e)
 {
     return !eng_has_limits(e) && !e->parts.conf->preempt.is_on &&
@@ -49,8 +49,8 @@ static bool is_known(const struct engine *e)
            e->unavailable.code == ERR_NONE;
 }
 
-/* The highest priority of a job that may have to wait for others of its sweep:
- * from there down a start may come sooner or later. */
+/* The highest priority of a job that may have to wait for other tasks of its
+ * sweep: for jobs of this priority or a lower one the start is uncertain. */
 static int64_t capped_priority(const struct engine *e)
 {
     int64_t top = INT64_MIN;
@@ -63,7 +63,7 @@ static int64_t capped_priority(const struct engine *e)
     return top;
 }
 
-/* Those that live, and the first that wait. */
+/* Keeps the live jobs and the first pending ones. */
 static void cut(struct forecast *f)
 {
     size_t kept = 0;
@@ -80,7 +80,7 @@ static void cut(struct forecast *f)
     f->t.v.jobs = f->t.jobs;
 }
 
-/* From its start to its end. in  for_s  how long it has run by now */
+/* Run time of the job from start to end. in for_s how long it has run by now */
 static double takes_s(struct forecast *f, const struct policy_job *job,
                       double for_s)
 {
@@ -123,8 +123,8 @@ static double end_of(const struct forecast *f, size_t i)
                 f->t.v.now_s);
 }
 
-/* What of it is free: never more than there is, for others may be there, too.
- */
+/* Releases the job's GPUs. The free GPUs never exceed the total, because others
+ * may use the node, too. */
 static void give_back(struct forecast *f, const struct policy_job *job)
 {
     if (!job->at || job->nodes < 1 || (job->gpus < 1 && !job->is_exclusive))
@@ -141,7 +141,7 @@ static void give_back(struct forecast *f, const struct policy_job *job)
     }
 }
 
-/* To the moment at which the next is over; false: none ever is. */
+/* Advances to the moment at which the next job ends; false: none ever ends. */
 static bool go_on(struct forecast *f)
 {
     double next_s = INFINITY;
@@ -167,7 +167,7 @@ static bool go_on(struct forecast *f)
     return true;
 }
 
-/* As far as it is known. */
+/* Simulates until all pending jobs have started, or the limits are reached. */
 static void play(struct forecast *f)
 {
     const struct policy *policy = f->e->policy;
@@ -186,7 +186,7 @@ static void play(struct forecast *f)
     } while (f->n < f->n_waiting && go_on(f));
 }
 
-/* Those of which it can be said; in ascending order of their numbers. */
+/* Keeps the starts that are certain, in ascending order of ids. */
 static size_t keep_known(struct forecast *f)
 {
     int64_t capped = capped_priority(f->e);
@@ -248,8 +248,8 @@ static int forecast(struct engine *e, bool is_expected,
     return rc;
 }
 
-/* Both in order of their numbers; who is expected to start may be behind one
- * without a limit, of whose start nothing else is known. */
+/* Both lists are in order of ids. A job with an expected start may be behind a
+ * job without a limit, so that it has no worst case. */
 static size_t merge(struct engine_start *io, size_t n,
                     const struct engine_start *expected, size_t n_expected)
 {
@@ -271,7 +271,7 @@ static size_t merge(struct engine_start *io, size_t n,
         all[n_all++] = one;
     }
     if (n_all > ENGINE_FORECASTS)
-        n_all = ENGINE_FORECASTS; /* no more than these wait in either */
+        n_all = ENGINE_FORECASTS; /* neither list has more pending jobs */
     memcpy(io, all, n_all * sizeof(*io));
     return n_all;
 }

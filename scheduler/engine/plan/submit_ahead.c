@@ -1,21 +1,22 @@
-/* submit_ahead.c - jobs that wait in the cluster's queue, not only in ours.
+/* submit_ahead.c - submit jobs to the cluster's queue before they fit.
  *
- * Who shares a cluster has to stand in its line: devices that come free go to
- * whoever waits there. A job that is asked for when it fits stands in no
- * line, so others' jobs pass it, and a wide one may never fit. So the first
- * that lack devices, submit_ahead for each set of nodes that does not meet
- * another, are asked for at once. The cluster's own priority, backfill and
- * reservations then work for them.
+ * On a shared cluster, freed GPUs go to jobs pending in Slurm's queue. A job
+ * that is submitted only when it fits is never in that queue, so jobs of others
+ * overtake it, and a wide job may never fit. So the engine submits the first
+ * jobs that lack devices at once, submit_ahead of them for each disjoint set of
+ * nodes. The cluster's own priority, backfill and reservations then apply to
+ * them.
  *
- * The policy sees them as queued jobs still, and plans around them. Whatever
- * it would do otherwise is done by taking the attempt back: another size of
- * the job fits now, or a job that goes before it lacks devices, too. The
- * attempt is over for the engine, at no cost to the job, before the allocator
- * hears of it: if it starts in that moment its worker is fenced. A job is not
- * planned again before the allocator has heard.
+ * The policy still sees these jobs as queued, and plans around them. If it
+ * decides otherwise, the engine cancels the attempt: another size of the job
+ * fits now, or a job that goes before it lacks devices, too. The attempt is
+ * over for the engine, without counting a retry, before the allocator hears of
+ * it: if it starts at that moment, its worker is fenced. The job is not planned
+ * again before the allocator has been told.
  *
- * One that the cluster holds for a limit of its user takes no place here, and
- * no other job of that user gets one: it would be held as well.
+ * A job that the cluster holds for a limit of its user does not count here, and
+ * no other job of that user is submitted ahead: the cluster would hold it as
+ * well.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -41,7 +42,7 @@ static int take_back(struct engine *e, struct entry *en, const char *why,
     return 0;
 }
 
-/* Not one whose request was not answered: it may have been granted. */
+/* Skips an attempt with an unanswered request: it may have been granted. */
 int eng_take_all_back(struct engine *e, const char *why, struct error *err)
 {
     struct entry *en = eng_next_moving(e, 0);
@@ -88,7 +89,8 @@ static const struct policy_job *in_view(const struct policy_view *v,
     return NULL;
 }
 
-/* The cluster holds a job of this user for a reason that devices do not end. */
+/* Whether the cluster holds a job of this user for a reason other than
+ * devices. */
 static bool has_held(const struct engine *e, int64_t uid)
 {
     for (size_t i = 0; i < e->files.moving.n; i++) {
@@ -100,7 +102,8 @@ static bool has_held(const struct engine *e, int64_t uid)
     return false;
 }
 
-/* Those that meet the job's nodes: how many stand in line, and the last. */
+/* Counts the jobs in the cluster's queue that compete for the job's nodes. out
+ * ret_last the last of them */
 static int32_t in_line(const struct engine *e, const struct policy_view *v,
                        const struct policy_job *job,
                        const struct policy_job **ret_last)
@@ -120,7 +123,8 @@ static int32_t in_line(const struct engine *e, const struct policy_view *v,
     return n;
 }
 
-/* One that lacks devices. The jobs of a view are in the policy's order. */
+/* Submits one job that lacks devices, if it is its turn. The jobs of a view are
+ * in the policy's order. */
 static int consider(struct engine *e, const struct policy_view *v,
                     const struct policy_job *job, struct error *err)
 {

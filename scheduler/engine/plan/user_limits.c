@@ -1,13 +1,12 @@
-/* user_limits.c - how much of the cluster a user, or an account, may have at
- * once.
+/* user_limits.c - limits of GPUs and running jobs per user and account.
  *
- * A policy knows devices, not people. So jobs that their user's limit keeps
- * from starting even alone are taken out of the view, the others' upper ends
- * are cut to what is left, and when the plan starts several of one user that
- * together are too many, the later ones are taken out and it is made once
- * more: what they would have had is somebody else's. Who is to start when
- * others have gone for it counts as one that starts: nobody goes for a job
- * that may not.
+ * A policy knows devices, not people. So the engine removes the jobs from the
+ * view that a limit of their user keeps from starting even alone, and cuts the
+ * upper ends of the others to what is left. If the plan starts several jobs of
+ * one user that exceed a limit together, the engine removes the later ones and
+ * plans again, so that other jobs can use the devices. A job with a preemption
+ * reservation counts as a start: no job is preempted for one that may not
+ * start.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,10 +16,10 @@
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
 
-/* A share of one user, or of one account. */
+/* Usage of one user or one account. */
 struct use {
     int64_t uid;
-    const char *account; /* NULL: this is a user's */
+    const char *account; /* NULL: this is a user */
     int32_t gpus, running;
 };
 
@@ -41,7 +40,7 @@ bool eng_has_limits(const struct engine *e)
            l->gpus_per_account > 0 || l->running_per_account > 0;
 }
 
-/* There is room for it: uses_of() counted. */
+/* There is always room: uses_of() has counted. */
 static struct use *find(struct uses *t, int64_t uid, const char *account)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -68,15 +67,15 @@ static void add(const struct engine *e, struct uses *t, const struct job *job,
     }
 }
 
-/* What would be broken by `gpus` more in one job, as a reason; false: nothing.
- */
+/* The limit that another job with `gpus` GPUs would exceed, as a reason; false:
+ * none. */
 static bool is_over(const struct use *u, int32_t gpus, int32_t max_gpus,
                     int32_t max_running, char why[JOB_REASON_CAP])
 {
     const char *who = u->account ? "Account" : "User";
     const char *to = u->account ? " to account " : "";
     const char *name = u->account ? u->account : "";
-    char text[JOB_REASON_CAP + 256]; /* an account's name may be long */
+    char text[JOB_REASON_CAP + 256]; /* the name of an account may be long */
 
     if (max_running > 0 && u->running + 1 > max_running)
         (void)snprintf(text, sizeof(text),
@@ -125,7 +124,7 @@ static int32_t most_gpus(const struct engine *e, struct uses *t,
 
 static int uses_of(const struct engine *e, struct uses *t, struct error *err)
 {
-    /* Each job may bring a user and an account. */
+    /* Each job may add a user and an account. */
     t->n = 0;
     t->u = calloc(2 * e->n_active + 2, sizeof(*t->u));
     if (!t->u)
@@ -149,7 +148,8 @@ int eng_limit_view(struct engine *e, struct policy_view *v,
         return -1;
     for (size_t i = 0; i < v->n_jobs; i++) {
         struct entry *en = eng_find(e, jobs[i].id);
-        /* One that waits in the cluster's queue is shown as queued, too. */
+        /* An attempt that is pending in the cluster's queue is shown as queued
+         * as well. */
         bool is_new = en->job.state == JOB_QUEUED;
         if (is_new && is_limited(e, &t, &en->job, jobs[i].gpus_min, why)) {
             if (en->job.id >= tells) {
@@ -170,7 +170,8 @@ int eng_limit_view(struct engine *e, struct policy_view *v,
     return 0;
 }
 
-/* What the starts leave no room for is not to be planned again one by one. */
+/* Removes the jobs that the starts leave no room for, so that they need not be
+ * planned again one by one. */
 static void drop_limited(struct engine *e, struct uses *t,
                          struct policy_view *v, struct policy_job *jobs,
                          uint64_t tells)
@@ -237,7 +238,7 @@ bool eng_is_limited(const struct engine *e, const struct job *job, int32_t gpus)
     if (!eng_has_limits(e))
         return false;
     if (uses_of(e, &t, NULL) < 0)
-        return true; /* the next plan knows better */
+        return true; /* the next plan will find out */
     bool is = is_limited(e, &t, job, gpus, why);
     free(t.u);
     return is;

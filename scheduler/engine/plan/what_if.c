@@ -1,12 +1,12 @@
-/* what_if.c - what a job that waits would have to ask for to start at once.
+/* what_if.c - find a smaller request with which a pending job would start now.
  *
- * The policy is asked, on copies of its view in which the job asks for
- * something else, so an answer is what the next plan would do. A job that
- * waits cannot be changed: it is to be cancelled and submitted again, and
- * stands in the copy behind all others of its priority.
+ * The search asks the policy on copies of its view in which the job has another
+ * request, so an answer is what the next plan would do. A pending job cannot be
+ * changed: its user has to cancel it and submit it again, so the copy places it
+ * behind all others of its priority.
  *
- * Nothing of the engine changes, and the allocator is not asked: the nodes
- * are those of the last plan. What does not fit on what is free is not
+ * The engine does not change, and the allocator is not asked: the nodes are
+ * those of the last plan. A request that does not fit on the free GPUs is not
  * planned, so there are few plans.
  */
 #include <math.h>
@@ -17,16 +17,16 @@
 #include "scheduler/engine/plan/plan.h"
 #include "scheduler/policy/placement.h"
 
-/* Plans for one kind of change. A plan of a long queue takes its time, during
- * which the daemon serves nobody. */
+/* Plans for one kind of change. A plan of a long queue takes long, and the
+ * daemon serves no client meanwhile. */
 enum { TRIES_MAX = 8, LONG_QUEUE = 1000 };
 
 struct suppose {
     struct engine *e;
     const struct job *job;
     struct eng_view base;
-    struct policy_job *jobs; /* owned; what a plan is made of */
-    size_t at;               /* of the job in base.jobs */
+    struct policy_job *jobs; /* owned; the jobs of the plan */
+    size_t at;               /* index of the job in base.jobs */
     size_t tries_max;
 };
 
@@ -53,12 +53,12 @@ static const struct policy_wish *wish_of(const struct suppose *s, size_t n,
     return NULL; /* a limit keeps it from starting */
 }
 
-/* The job as `changed`, behind all others of its priority. */
+/* Puts the changed job behind all others of its priority. */
 static void put_last(struct suppose *s, struct policy_job changed)
 {
     size_t n = s->base.v.n_jobs, k = 0;
 
-    changed.is_owed = 0; /* another job is owed nothing */
+    changed.is_owed = 0; /* a new job has no reservation */
     for (size_t i = 0; i < n; i++) {
         const struct policy_job *j = &s->base.jobs[i];
         if (i == s->at || (j->priority < changed.priority && !j->is_owed))
@@ -74,11 +74,12 @@ static void put_last(struct suppose *s, struct policy_job changed)
             s->jobs[k++] = s->base.jobs[i];
 }
 
-/* Whether it would start so. out  ret  with what, when it would */
+/* Whether it would start with this request. out ret the allocation, if it
+ * would */
 static bool would_start(struct suppose *s, struct policy_job changed,
                         struct engine_change *ret)
 {
-    struct error ignored = ERROR_INIT; /* the next plan says what is wrong */
+    struct error ignored = ERROR_INIT; /* the next plan reports what is wrong */
     struct place place;
     size_t n = 0;
 
@@ -96,7 +97,7 @@ static bool would_start(struct suppose *s, struct policy_job changed,
     return true;
 }
 
-/* The most GPUs below its least that would do. */
+/* The largest number of GPUs below its minimum with which it would start. */
 static void suppose_gpus(struct suppose *s, struct engine_change *ret)
 {
     struct policy_job changed = *self(s);
@@ -117,7 +118,7 @@ static void suppose_gpus(struct suppose *s, struct engine_change *ret)
     }
 }
 
-/* The longest limit below t_s with which it is over before a job that has a
+/* The longest limit below t_s with which the job ends before a job with a
  * reservation starts; in whole minutes. */
 static double hole_s(const struct suppose *s, size_t n, double t_s)
 {
@@ -191,7 +192,8 @@ static bool next_partition(const char **p, char *name, size_t cap)
     return true;
 }
 
-/* One that would do; the first node of each class knows its partitions. */
+/* A partition in which it would start; the first node of each class knows its
+ * partitions. */
 static void suppose_partition(struct suppose *s, struct engine_change *ret)
 {
     const struct node_classes *c = &s->e->classes;
@@ -219,7 +221,7 @@ static void suppose_partition(struct suppose *s, struct engine_change *ret)
     }
 }
 
-/* When it would start if those that run end as estimated, and never after
+/* When it would start if the running jobs end as estimated, and never after
  * their limits. */
 static double planned_s(struct suppose *s, bool is_slow,
                         struct engine_suppose *ret)
@@ -251,7 +253,7 @@ static double planned_s(struct suppose *s, bool is_slow,
     return is_sooner ? w->start_s : (double)NAN;
 }
 
-/* Whether anything is known of how far off that may be. */
+/* Whether fastest and slowest run times are known. */
 static bool has_spread(const struct suppose *s)
 {
     for (size_t i = 0; i < s->base.v.n_jobs; i++) {
@@ -277,7 +279,7 @@ static void expect(struct suppose *s, struct engine_suppose *ret)
     if (isnan(early) || s->base.v.n_jobs > LONG_QUEUE || !has_spread(s))
         return;
     late = planned_s(s, true, &slow);
-    if (isnan(late)) /* by the limits, then, if there are any */
+    if (isnan(late)) /* use the limits, if there are any */
         late = s->job->start_estimate_s;
     if (!(late >= early) || !isfinite(late))
         return;

@@ -1,9 +1,10 @@
-/* workload_class.c - which jobs run at the same speed on the same devices.
+/* workload_class.c - name the class of jobs that have the same speed on the
+ * same devices.
  *
- * v_scaling(5) compares iteration times within a class, so its name holds
- * whatever moves them and nothing else: not the seed, the learning rate or
- * the number of epochs, not the number of GPUs. It is readable, because
- * people group by it:
+ * v_scaling(5) compares iteration times within a class, so the name of a class
+ * contains everything that changes them and nothing else: not the seed, the
+ * learning rate or the number of epochs, not the number of GPUs. It is
+ * readable, because people group by it:
  *
  *   cv/mobilenet_v2-1/c10/mnist-32/fp32/b64/ddp-ds/sgd/pin-auto/cuda
  *   command/python3-2f0c9e51a4b7d803
