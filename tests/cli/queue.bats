@@ -192,7 +192,7 @@ why_says() { "$MGPU_BIN/mgpu-stat" --why "$1" | grep -q "$2"; }
     [ "$status" -eq 65 ]
     [[ $output == *"you have no job ${s}_2 [E022]"* ]]
     wait_for 60 job_is "$b" HELD
-    why_says "$b" "DependencyNeverSatisfied: afterok:$s, of which ${s}_1 is FAILED"
+    why_says "$b" "DependencyNeverSatisfied: afterok:$s, task ${s}_1 is FAILED"
     "$MGPU_BIN/mgpu-stat" --wait --timeout 60s "$a"
     why_says "$c" 'after:1: job 1 is HELD'
     job_is "$c" QUEUED

@@ -117,7 +117,7 @@ static void test_sweep(void)
         const char *reason;
     } rows[] = {
         {"\"afterok:1\"", JOB_HELD,
-         "DependencyNeverSatisfied: afterok:1, of which 1_1 is FAILED"},
+         "DependencyNeverSatisfied: afterok:1, task 1_1 is FAILED"},
         {"\"afterok:1_0\"", JOB_COMPLETED, ""},
         {"\"afterok:1_1\"", JOB_HELD,
          "DependencyNeverSatisfied: afterok:1_1, which is FAILED"},
@@ -324,7 +324,7 @@ static void test_chain(void)
     play(20);
     states_are("CCCFHCH", "which fails, and the last is held once more");
     is_str(job(6)->reason,
-           "DependencyNeverSatisfied: afterok:4, of which 4_1 is FAILED",
+           "DependencyNeverSatisfied: afterok:4, task 4_1 is FAILED",
            "for that");
     is_int(w.n_bad, 0, "nothing was odd");
     world_clear(&w);

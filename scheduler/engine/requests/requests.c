@@ -1,7 +1,7 @@
-/* requests.c - what users ask for: submit, cancel, hold, signal.
+/* requests.c - requests of users: submit, cancel, hold, signal.
  *
- * A request is checked, staged and answered at once; it counts when the
- * batch with its ticket is durable (engine.h).
+ * The engine checks and stages a request and answers at once; the request
+ * counts when the batch with its ticket is durable (engine.h).
  */
 #include <inttypes.h>
 #include <math.h>
@@ -51,7 +51,7 @@ int eng_check_room(const struct engine *e, int64_t uid, size_t more,
     return 0;
 }
 
-/* What came before there were digests is taken for the same. */
+/* A job from before digests existed matches any specification. */
 static int check_same(const struct job *job, const struct engine_submit *req,
                       struct error *err)
 {
@@ -82,7 +82,7 @@ int eng_check_submit(struct engine *e, const struct engine_submit *req,
               : eng_check_room(e, req->uid, n, err);
 }
 
-/* Tasks mostly wait for the same. */
+/* Most tasks of a sweep have the same dependencies. */
 static bool waits_alike(const struct job *a, const struct job *b)
 {
     bool is = a->n_depends == b->n_depends;
@@ -118,7 +118,7 @@ static int compare_ids(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Those of the archive; returns how many. */
+/* Keeps the ids that are in the archive; returns how many. */
 static size_t pick_past(struct engine *e, uint64_t *io, size_t n)
 {
     uint64_t last = 0;
@@ -181,7 +181,8 @@ int eng_enter_one(struct engine *e, const struct engine_submit *req,
         rc = eng_enter(e, req, read, 0, &en, err);
     if (read != req->read)
         engine_read_destroy(read);
-    /* Both or neither: a job that is to wait for its user must not run. */
+    /* Stage both events or neither: a job that its user wants held must not
+     * run. */
     if (rc == 0 && req->hold &&
         (rc = eng_stage(e, en, EV_HOLD, req->uid, NULL, err)) < 0)
         eng_unstage(e, n);
@@ -204,7 +205,7 @@ int engine_submit(struct engine *e, const struct engine_submit *req,
 
 /* ---- cancel, hold, signal --------------------------------------------------
  */
-/* -1, with "job 31_1 <fmt>". */
+/* Returns -1, with "job 31_1 <fmt>". */
 static int refuse(const struct job *job, struct error *err, enum err_code code,
                   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 static int refuse(const struct job *job, struct error *err, enum err_code code,
@@ -243,8 +244,9 @@ int eng_hold_one(struct engine *e, struct entry *en, int64_t uid, bool hold,
                  struct error *err)
 {
     const struct job *job = &en->job;
-    /* An administrator's hold stays when its user releases his own, or goes
-     * without what it depends on; anybody's does when that comes after all. */
+    /* An administrator takes over the hold of a user, and a hold for a
+     * dependency becomes that of the requester: the job then stays held when
+     * the user releases it, or when the dependency is satisfied after all. */
     bool takes_over = hold && job->state == JOB_HELD &&
                       (job->held_by == HELD_DEPENDENCY ||
                        (job->held_by != HELD_ADMIN && uid != job->uid));
@@ -260,7 +262,7 @@ int eng_hold_one(struct engine *e, struct entry *en, int64_t uid, bool hold,
                              "is %s and cannot be held: only what waits can. "
                              "mgpu-admin requeue ends its attempt first",
                              job_state_name(job->state))
-                    : 0; /* it is held by nobody */
+                    : 0; /* a live job is not held */
     return eng_stage(e, en, hold ? EV_HOLD : EV_RELEASE, uid, NULL, err);
 }
 
@@ -315,7 +317,7 @@ int engine_prioritise(struct engine *e, uint64_t id, int64_t uid,
 
     if (!en || check_not_over(en, err) < 0 || eng_check_whole(en, err) < 0)
         return -1;
-    /* Each event puts off by a commit what is to be done about the job. */
+    /* Each event would delay the end of the attempt by a commit. */
     if (en->job.cancel_asked || en->give_up)
         return refuse(&en->job, err, ERR_STATE, "is being ended");
     if (priority < -most || priority > most)

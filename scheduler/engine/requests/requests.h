@@ -1,4 +1,4 @@
-/* requests.h - what clients ask for: submits, sweeps, holds. */
+/* requests.h - requests of clients: submits, sweeps, holds. */
 #ifndef MGPU_SCHEDULER_ENGINE_REQUESTS_REQUESTS_H
 #define MGPU_SCHEDULER_ENGINE_REQUESTS_REQUESTS_H
 
@@ -7,14 +7,15 @@
 struct engine;
 
 struct engine_read {
-    struct entry *en; /* owned; NULL: it was entered */
-    char *text;       /* owned; of the submit, as en says it but for the id and
-                         the sweep, which are 1, and dir; NULL: no draft yet */
-    size_t sweep_at;  /* where in it the sweep's id stands; 0: it has none */
+    struct entry *en; /* owned; NULL: the job was entered */
+    char *text;       /* owned; text of the submit event, complete except
+                         that the id and the sweep are 1, and dir is missing;
+                         NULL: no draft yet */
+    size_t sweep_at;  /* offset of the sweep's id in the text; 0: no sweep */
     bool is_used;
 };
-/* Checks what was read, or drafted, for req: whether it may be entered.
- * in  memo  of others of the request; or NULL */
+/* Checks whether the parsed spec, or its draft, may be entered for req.
+ * in   memo  cache for jobs of the same request; or NULL */
 struct fit_memo;
 int eng_prepare(struct engine *e, const struct engine_submit *req,
                 struct engine_read *io, struct fit_memo *memo,
@@ -24,47 +25,49 @@ int eng_prepare_task(struct engine *e, const struct engine_submit *req,
                      const struct engine_sweep *sweep, size_t i,
                      struct engine_read *io, struct fit_memo *memo,
                      struct error *err) MUST_CHECK;
-/* Stages what was prepared under the next id, and empties io.
- * in  sweep  of a task; or 0 */
+/* Stages the prepared job under the next id, and empties io.
+ * in   sweep  id of its sweep; or 0 */
 int eng_enter(struct engine *e, const struct engine_submit *req,
               struct engine_read *io, uint64_t sweep, struct entry **ret,
               struct error *err) MUST_CHECK;
 
 /* out  ret_again  *ret_id was submitted with this key before; else there is
- *      room for n jobs more */
+ *      room for n more jobs */
 int eng_check_submit(struct engine *e, const struct engine_submit *req,
                      size_t n, uint64_t *ret_id, bool *ret_again,
                      struct error *err) MUST_CHECK;
-/* Whether there is. err ERR_LIMIT */
+/* Whether the user may have n more jobs. err ERR_LIMIT */
 int eng_check_room(const struct engine *e, int64_t uid, size_t n,
                    struct error *err) MUST_CHECK;
-/* All of a submit that was checked: prepared and staged, and its hold.
+/* The rest of a submit after its check: prepares and stages the job, and its
+ * hold.
  * out  ret_id  of the job */
 int eng_enter_one(struct engine *e, const struct engine_submit *req,
                   uint64_t *ret_id, struct error *err) MUST_CHECK;
-/* NULL: there is no such job, or it is not theirs. */
+/* NULL: there is no such job, or uid may not change it. */
 struct entry *eng_mine(const struct engine *e, uint64_t id, int64_t uid,
                        struct error *err);
 
-/* err  ERR_INVAL as many tasks as no sweep has */
+/* err  ERR_INVAL the number of tasks is out of range */
 int eng_check_sweep(const struct engine_sweep *sweep,
                     struct error *err) MUST_CHECK;
-/* As eng_enter_one(): all tasks, or none; all are checked, and as many as
- * `most` entered.
- * out  ret_id  of the first;  ret_never  grows by the others never to fit */
+/* As eng_enter_one() for a sweep: all tasks are checked, the first `most` are
+ * entered, or none is.
+ * out  ret_id  of the first;  ret_never  grows by the number of tasks that were
+ *      not entered and can never fit */
 int eng_enter_sweep(struct engine *e, const struct engine_submit *req,
                     const struct engine_sweep *sweep, size_t most,
                     uint64_t *ret_id, size_t *ret_never,
                     struct error *err) MUST_CHECK;
-/* Where a task has failed and the sweep is to stop, stages the end of those
- * that wait. err ERR_NOMEM: to be called again */
+/* If a task has failed and its sweep has stop_on_fail, stages the end of the
+ * pending tasks. err ERR_NOMEM: the caller tries again */
 int eng_stop_sweeps(struct engine *e, struct error *err) MUST_CHECK;
 
-/* What the engine needs from a spec.
+/* Sets the fields of a job that the engine derives from its spec.
  *
  * out  ret's fields from name to where
- * own  ret_own, but its key: the caller frees with texts_clear(). Its spec is
- *      the canonical JSON
+ * own  ret_own, except its key: the caller frees with texts_clear(). Its spec
+ *      is the canonical JSON
  * err  ERR_INVAL the spec is not valid */
 int eng_from_spec(const char *spec, const struct engine_conf *conf,
                   struct job *ret, struct texts *ret_own,

@@ -1,15 +1,15 @@
-/* submit_dry_run.c - what would come of a submit.
+/* submit_dry_run.c - dry run: what a submit would do.
  *
- * The jobs are entered as a submit enters them, what they depend on is looked
- * at and a plan is made as the next one would be; when that was told they are
- * taken out again. Of a long sweep all tasks are checked, but only the first
- * are entered: a task costs as much as a submit, and the daemon serves nobody
- * meanwhile. It happens between two events of the daemon, so neither the
- * store nor the allocator, nor anybody who reads, meets one of them, and their
- * ids are given to others.
+ * The engine enters the jobs as a submit does, checks their dependencies and
+ * makes a plan like the next one; after it has reported the result it removes
+ * them again. In a long sweep the engine checks all tasks but enters only the
+ * first ones: a task costs as much as a submit, and the daemon serves no client
+ * meanwhile. A dry run happens between two events of the daemon, so neither the
+ * store, nor the allocator, nor any reader sees these jobs, and their ids are
+ * reused.
  *
- * Of the jobs that are there nothing changes: who waits keeps the reason and
- * the estimate of the last plan.
+ * The other jobs do not change: a pending job keeps the reason and the estimate
+ * of the last plan.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -23,8 +23,8 @@
 #include "scheduler/policy/placement.h"
 
 enum {
-    ALIKE_MAX = 10000, /* jobs that are looked at: 1 ms */
-    TRIED_MAX = 256    /* tasks that are entered, at 20 us each */
+    ALIKE_MAX = 10000, /* jobs to compare with: 1 ms */
+    TRIED_MAX = 256    /* tasks to enter, 20 us each */
 };
 
 struct trial {
@@ -35,7 +35,7 @@ struct trial {
     struct engine_trial told;
 };
 
-/* What a submit moves besides the entries. */
+/* State of the engine, besides the entries, that a submit changes. */
 struct mark {
     size_t n_events, n_early;
     uint64_t last_id;
@@ -51,9 +51,10 @@ static struct mark mark_of(const struct engine *e)
 static void back_to(struct engine *e, const struct mark *m)
 {
     eng_unstage(e, m->n_events);
-    /* Nobody has seen the ids. */
+    /* No client has seen the ids. */
     e->last_id = m->last_id;
-    /* Others whose time has come are early no more, and want theirs. */
+    /* Other jobs may have reached their begin time meanwhile: they need a
+     * plan. */
     e->wants_plan = m->wants_plan || e->files.early.n < m->n_early;
     e->wants_depends = m->wants_depends;
 }
@@ -85,7 +86,7 @@ static void no_inventory(struct trial *t, const struct error *why)
                     : "WaitingForGpus: the inventory is not known");
 }
 
-/* Takes what a wish starts, as the policy did; in its order. */
+/* Takes what a wish starts from the free GPUs, in the policy's order. */
 static void take(struct trial *t, struct eng_view *view,
                  const struct policy_wish *w, const struct entry *en)
 {
@@ -149,7 +150,7 @@ static int plan(struct trial *t, struct error *err)
     if (rc == 0 && view.v.n_jobs > 0)
         rc = eng_make_plan(e, &view, t->first, &n, err);
     for (size_t i = 0; i < t->n; i++)
-        task(t, i)->is_planned = false; /* the limits count so, too */
+        task(t, i)->is_planned = false; /* the limits use this flag as well */
     if (rc == 0)
         look(t, &view, n);
     eng_ahead_restore(e, was_ahead);
@@ -157,7 +158,7 @@ static int plan(struct trial *t, struct error *err)
     return rc;
 }
 
-/* The classes that a job ran as are its own; only who ran was measured. */
+/* The class of a job is its own, so only jobs that have run were measured. */
 static uint64_t find_alike(const struct trial *t)
 {
     const struct entry *of = task(t, 0);
@@ -179,7 +180,7 @@ static int enter(struct trial *t, const struct engine_submit *req,
     struct engine_submit ours = *req;
     struct engine *e = t->e;
 
-    ours.key = "-"; /* of a job that is gone before anybody asks for it */
+    ours.key = "-"; /* the job is gone before its key can be looked up */
     ours.digest = NULL;
     t->told.n = sweep ? sweep->n : 1;
     t->n = t->told.n < TRIED_MAX ? t->told.n : TRIED_MAX;

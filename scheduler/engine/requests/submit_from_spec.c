@@ -1,9 +1,8 @@
-/* submit_from_spec.c - a submitted text becomes the fields that the engine
- * uses.
+/* submit_from_spec.c - derive the engine's fields of a job from its spec.
  *
- * The text is parsed by the parser that the tool used and stored as that
- * parser prints it, so that whatever a client sends, the log holds canonical
- * JSON.
+ * The parser is the one that the client used, and the engine stores the spec as
+ * that parser prints it. So whatever a client sends, the event log holds
+ * canonical JSON.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/requests/requests.h"
 
-/* It was parsed before. */
+/* The begin time; it was checked by the parser. */
 static double begin_of(const struct job_spec *s)
 {
     struct when at;
@@ -61,7 +60,7 @@ static void take(const struct job_spec *s, const struct engine_conf *conf,
     ret->log_is_plain = !s->logs.per_rank;
 }
 
-/* One in each line; NULL: none. */
+/* The retry rules, one per line; NULL: none. */
 static int take_rules(const struct job_spec *s, struct job *ret,
                       struct texts *own, struct error *err)
 {
@@ -129,14 +128,15 @@ static int dump(const struct job_spec *s, char **ret, struct error *err)
     return 0;
 }
 
-/* The first error, which is what fits a reply; the tool shows them all. */
+/* Returns the first error, which is what fits a reply; the client prints all of
+ * them. */
 static int refuse(const struct spec_report *r, struct error *err)
 {
     size_t i = 0;
     while (i < r->n && !r->findings[i].is_error)
         i++;
     if (i == r->n)
-        return -1; /* err is spec_parse's own */
+        return -1; /* err comes from spec_parse() */
     const struct spec_finding *f = &r->findings[i];
     bool names_it = f->path[0] == '\0' || strstr(f->message, f->path);
     return error_set(err, ERR_INVAL, "%s%s%s%s", names_it ? "" : f->path,

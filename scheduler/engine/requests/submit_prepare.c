@@ -1,17 +1,17 @@
-/* submit_prepare.c - a job from its specification to its submit.
+/* submit_prepare.c - from a specification to the submit event of a job.
  *
- * Three things are made of a specification, each from the one before: what is
- * read from it, the draft of its submit's event with the entry that this text
- * says, and the job, under an id. The first two are no business of an engine's
- * state and cost 0.1 ms; so any thread may have made them, and a sweep of
- * thousands is entered by the loop with some microseconds for each. What
- * nobody did beforehand is done here.
+ * There are three steps: read the specification; write a draft, which is the
+ * text of the submit event and the entry that this text describes; enter the
+ * job under an id. The first two do not need the state of the engine and cost
+ * 0.1 ms, so any thread may do them in advance, and the event loop enters a
+ * sweep of thousands with some microseconds per job. What was not done in
+ * advance is done here.
  *
- * A job is what is stored of it: its entry is filled by reading the text that
- * was written, as a replay does, and not by what the text was written from.
- * Only the engine knows the id of a sweep, the directory and the time. The
- * first two are put into the text when it is entered, and into the entry with
- * the same hand; the last is the event's own.
+ * A job is what is stored of it: the engine fills the entry by parsing the text
+ * that it wrote, as a replay does, and not from what the text was written from.
+ * Only the engine knows the id of a sweep, the directory and the time. It
+ * inserts the first two into the text and into the entry when it enters the
+ * job; the time is part of the event itself.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,8 +26,8 @@
 #include "scheduler/engine/requests/requests.h"
 #include "scheduler/engine/rules/rules.h"
 
-/* Of a job's directory: workers are told it, with the attempt behind it, in
- * 512 bytes (wire.h). */
+/* Limit of a job's directory: workers get it, followed by the attempt, in 512
+ * bytes (wire.h). */
 enum { DIR_MAX = 480 };
 
 /* ---- reading --------------------------------------------------------------
@@ -61,8 +61,8 @@ void engine_read_destroy(struct engine_read *r)
 
 /* ---- drafts --------------------------------------------------------------
  */
-/* Of a reading that has none yet: whose it is, and what its specification
- * leaves to whoever takes it. */
+/* For a spec without a draft: sets the user, and the values that the spec
+ * leaves to the configuration. */
 static void say_whose(struct engine_read *r, const struct engine_submit *req,
                       double kill_grace_s, double wall_s)
 {
@@ -94,9 +94,9 @@ static int say_task(struct engine_read *r, const struct engine_sweep *sweep,
     return 0;
 }
 
-/* Where the id of its sweep stands in the text, which is 1 so far; 0: it is of
- * none. No text within a string has a quote of its own, and only the spec,
- * which comes first, has keys of others. */
+/* Offset of the sweep's id in the text, which is 1 so far; 0: no sweep. A
+ * string in the text has no unescaped quote, and only the spec, which comes
+ * first, has other keys. */
 static size_t find_sweep(const char *text, size_t spec_len)
 {
     static const char before[] = "\"sweep\":{\"id\":";
@@ -104,7 +104,7 @@ static size_t find_sweep(const char *text, size_t spec_len)
     return at ? (size_t)(at - text) + sizeof(before) - 1 : 0;
 }
 
-/* The entry is filled anew, from the text. */
+/* Replaces the entry by one that is parsed from the text. */
 static int draft(struct engine_read *r, const struct engine_submit *req,
                  struct error *err)
 {
@@ -128,7 +128,8 @@ static int draft(struct engine_read *r, const struct engine_submit *req,
         return error_set(err, ERR_NOMEM, "out of memory");
     }
     eng_entry_init(en, job.id);
-    en->own.spec = own.spec; /* its end is known by it */
+    en->own.spec = own.spec; /* lets eng_take_submit() find the end of the
+                                spec */
     size_t sweep_at = job.sweep > 0 ? find_sweep(text, strlen(own.spec)) : 0;
     if (eng_take_submit(en, text, err) < 0) {
         en->own.spec = NULL;
@@ -175,8 +176,8 @@ static int check_fits(const struct engine *e, const struct job *job,
     return error_set(err, why.code, "%s", why.msg);
 }
 
-/* The configuration may have changed since it was read, so what comes of it
- * is put in here; a draft has what was so when it was made. */
+/* The configuration may have changed since the spec was read, so its values are
+ * filled in here. A draft keeps the values from when it was made. */
 static int take_read(const struct engine *e, const struct engine_submit *req,
                      struct engine_read *r, struct error *err)
 {
@@ -222,8 +223,8 @@ int eng_prepare_task(struct engine *e, const struct engine_submit *req,
 
 /* ---- entering --------------------------------------------------------------
  */
-/* Whoever names users where accounts come from is not who wrote this
- * configuration: a name is one part of a path, or none. */
+/* The source of user names is not the author of this configuration: a user name
+ * must be exactly one component of a path. */
 static bool is_path_part(const char *name)
 {
     return name[0] && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
@@ -239,8 +240,8 @@ static bool is_utf8(const char *s)
     return true;
 }
 
-/* Where the new job will live, for good. *ret stays NULL when that is where
- * all do. */
+/* The directory of the new job, for all its time. *ret stays NULL if it is the
+ * common one. */
 static int choose_dir(const struct engine *e, const struct engine_submit *req,
                       uint64_t id, char **ret, struct error *err)
 {
@@ -274,7 +275,7 @@ static int choose_dir(const struct engine *e, const struct engine_submit *req,
     return 0;
 }
 
-/* Where it is to live, in the entry and in the text: the last member. */
+/* Sets the directory in the entry, and in the text as the last member. */
 static int put_dir(const struct engine *e, const struct engine_submit *req,
                    struct engine_read *r, struct error *err)
 {
@@ -304,7 +305,7 @@ static int put_dir(const struct engine *e, const struct engine_submit *req,
     return 0;
 }
 
-/* The same with the id of its sweep, instead of the "1" there. */
+/* Sets the id of the sweep, in place of the "1" in the text. */
 static int put_sweep(struct engine_read *r, uint64_t sweep, struct error *err)
 {
     char id[24];

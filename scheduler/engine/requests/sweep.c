@@ -1,13 +1,12 @@
-/* sweep.c - several jobs as one request, and what they owe each other.
+/* sweep.c - sweeps: several jobs as one request, and requests for all tasks.
  *
- * A task is a job like any other; that it belongs to a sweep stands in its
- * submit, with all that the rules below need, so they hold after a replay as
- * before it and no event of its own is needed. The ids of a sweep are in a
- * row, and the first of them is the sweep's.
+ * A task is a job like any other. Its submit event says to which sweep it
+ * belongs, with everything that the rules below need, so they hold after a
+ * replay and no event of their own is needed. The ids of a sweep are
+ * consecutive, and the first one is the id of the sweep.
  *
- * max_parallel is in sweep_cap.c. stop_on_fail looks at states, not at what
- * happened, in the step in which a task ends: its end and those of the rest are
- * one batch.
+ * max_parallel is in sweep_cap.c. stop_on_fail looks at states in the step in
+ * which a task ends: its end and the ends of the other tasks are one batch.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,8 +20,8 @@
 
 /* ---- submit --------------------------------------------------------------
  */
-/* All tasks are checked before one is entered: a bad one is known while
- * nothing is staged. */
+/* Checks all tasks before one is entered: a bad task is found while nothing is
+ * staged. */
 static int prepare(struct engine *e, const struct engine_submit *req,
                    const struct engine_sweep *sweep, struct engine_read **all,
                    struct error *err)
@@ -95,7 +94,7 @@ int engine_submit_sweep(struct engine *e, const struct engine_submit *req,
                         bool *ret_again, struct error *err)
 {
     bool again;
-    size_t n_never = 0; /* all are entered */
+    size_t n_never = 0; /* all tasks are entered */
 
     if (eng_check_sweep(sweep, err) < 0 ||
         eng_check_submit(e, req, sweep->n, ret_id, &again, err) < 0)
@@ -109,11 +108,11 @@ int engine_submit_sweep(struct engine *e, const struct engine_submit *req,
 
 /* ---- all of a sweep --------------------------------------------------------
  */
-/* What there is to do for one task: 1 done, 0 nothing to do, -1 failed. */
+/* An action on one task: 1 done, 0 nothing to do, -1 failed. */
 typedef int act_f(struct engine *e, struct entry *en, int64_t uid, int how,
                   struct error *err);
 
-/* Those that could not be, as "7_3, 7_5". */
+/* Tasks for which the action failed, as "7_3, 7_5". */
 struct refused {
     char names[120];
     size_t n;
@@ -141,7 +140,7 @@ static int32_t number_at(const struct engine *e, uint64_t sweep, int32_t task)
     return en ? en->job.number : task;
 }
 
-/* One task that refuses is no reason to leave the rest. */
+/* A failure for one task does not stop the others. */
 static int for_all(struct engine *e, uint64_t sweep, int64_t uid, act_f *act,
                    int how, const char *what, struct error *err)
 {
@@ -178,7 +177,7 @@ static int cancel_one(struct engine *e, struct entry *en, int64_t uid, int how,
 {
     (void)how;
     if (en->job.state == JOB_CANCELLED || en->job.cancel_asked)
-        return 1; /* twice is fine */
+        return 1; /* repeated cancels are allowed */
     if (job_state_is_final(en->job.state))
         return 0;
     return eng_stage(e, en, EV_CANCEL, uid, NULL, err) < 0 ? -1 : 1;
@@ -224,7 +223,7 @@ int engine_signal_sweep(struct engine *e, uint64_t sweep, int64_t uid,
 
 /* ---- stop_on_fail --------------------------------------------------------
  */
-/* The number of the first task of a sweep that has failed; -1: none. */
+/* The display number of the first failed task of a sweep; -1: none. */
 static int32_t failed_task(const struct engine *e, const struct job *of)
 {
     for (int32_t i = 0; i < of->n_tasks; i++) {
@@ -238,7 +237,7 @@ static int32_t failed_task(const struct engine *e, const struct job *of)
 
 int eng_stop_sweeps(struct engine *e, struct error *err)
 {
-    uint64_t sweep = 0; /* tasks stand together: one is remembered */
+    uint64_t sweep = 0; /* tasks are adjacent: remember one sweep */
     int32_t failed = -1;
 
     for (size_t i = 0; e->wants_stop && i < e->n_active; i++) {

@@ -1,12 +1,13 @@
-/* begin_time.c - jobs that are not to start before a time: policy.begin.
+/* begin_time.c - keep jobs pending until their begin time (policy.begin).
  *
- * It is a time of the wall clock, so who sets that clock sets when they begin;
- * it is looked at every LOOK_S seconds at least, for nobody says when it is
- * set. Once a job's time has come it has come for good: a clock that is set
- * back makes nobody wait again, and neither does another attempt.
+ * A begin time is on the wall clock, so setting that clock moves it. The engine
+ * looks at the clock every LOOK_S seconds at least, because nothing reports
+ * that it was set. Once the begin time of a job has passed, it has passed for
+ * good: neither a clock that is set back nor another attempt makes the job wait
+ * again.
  *
- * Until then a job stands in no line and in no view of a policy: others get
- * what it will ask for.
+ * Until then a job is not in the queue and in no view of a policy: others may
+ * get the devices that it will ask for.
  */
 #include <math.h>
 #include <stdio.h>
@@ -31,8 +32,8 @@ void eng_begin_one(struct engine *e, struct entry *en)
     eng_file(e, en);
 }
 
-/* What is said of it, unless it waits for others first. Returns when it is to
- * be looked at again. */
+/* Sets the reason, unless the job waits for a dependency first. Returns when to
+ * look again. */
 static double tell(struct engine *e, struct entry *en, double left_s)
 {
     char reason[JOB_REASON_CAP], at[WIRE_TIME_CAP];
@@ -68,7 +69,8 @@ void eng_begins(struct engine *e)
 
     if (e->begin_at_s > eng_now(e))
         return;
-    for (size_t i = early->n; i-- > 0;) { /* who begins leaves the list */
+    for (size_t i = early->n; i-- > 0;) { /* a job that begins leaves the
+                                             list */
         struct entry *en = early->at[i];
         double left_s = en->job.begin_s - wall_s;
         if (left_s <= 0 || job_state_is_final(en->job.state))

@@ -1,20 +1,21 @@
-/* dependencies.c - jobs that wait for the beginning or the end of others.
+/* dependencies.c - keep jobs pending until their dependencies are satisfied.
  *
- * Whom a job waits for is fixed by its submit, and each of them was there
- * before it: there are no circles to look for. What is looked at is the
- * others' states alone, and whether they were ever claimed, so a replay finds
- * what was true before. A job for which what it waits for can never come is
- * held, not lost: its user may cancel it, or release it and let it start
- * without. Who waits for its success is held with it, and so on down the chain,
- * which comes free again, link by link, when the one before it does: a link is
- * nobody's decision, and the engine takes it back as it made it.
+ * The dependencies of a job are fixed by its submit, and each names an earlier
+ * job: there are no cycles. The engine looks only at the states of those jobs,
+ * and at whether they were ever claimed, so a replay decides the same. If a
+ * dependency can never be satisfied, the engine holds the job: its user may
+ * cancel it, or release it and let it start without the dependency. Jobs that
+ * depend on its success are held with it, and so on down the chain. When the
+ * job is pending again, the chain is released link by link: no person placed
+ * these holds, so the engine removes them as it placed them.
  *
- * Only claims and ends of jobs change anything here, so the queue is gone
- * through after one of them, not with each step. How it stands with a sweep is
- * found once in such a pass, however many wait for it: a sweep that waits for
- * another, both of the most tasks, would else look at 16 million. A pass goes
- * by id, and who waits has a larger one than whoever is waited for: what it
- * does itself changes nothing that it has found.
+ * Only claims and ends of jobs can change a dependency, so the engine checks
+ * the dependent jobs after one of these, not in each step. Within one pass it
+ * computes the state of a sweep once, however many jobs depend on it:
+ * otherwise, a sweep that depends on another, both with the maximum of tasks,
+ * would look at 16 million. A pass runs in the order of ids, and a dependency
+ * has a lower id than its job: what the pass changes does not affect what it
+ * has found.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,14 +25,15 @@
 #include "scheduler/engine/rules/rules.h"
 #include "scheduler/engine/store/archive_list.h"
 
-/* Of a whole sweep its first task. */
+/* The job that a dependency names; for a whole sweep, its first task. */
 static const struct job *named(const struct engine *e, const struct depend *d)
 {
     return d->task < 0 ? engine_job(e, d->job)
                        : engine_task(e, d->job, (uint64_t)d->task);
 }
 
-/* Jobs of others are not told apart from those that do not exist. */
+/* The error does not distinguish jobs of other users from jobs that do not
+ * exist. */
 int eng_check_depends(struct engine *e, const struct job *job,
                       struct error *err)
 {
@@ -49,8 +51,9 @@ int eng_check_depends(struct engine *e, const struct job *job,
     return 0;
 }
 
-/* Nothing but a person lets it start, if anybody may. What somebody holds he
- * means to release, and what was refused he means to put right. */
+/* Only a person can let it start, if anybody can. A job that a user holds will
+ * be released, and a job that was refused will be corrected, so these do not
+ * count. */
 static bool is_stuck(const struct job *job)
 {
     return job->state == JOB_HELD &&
@@ -64,9 +67,9 @@ static enum depend_fate fate_of(const struct depend *d, const struct job *job)
                : depend_fate(d->kind, job->state, job->has_begun);
 }
 
-/* As one job would: it has begun when all its tasks have; it is COMPLETED when
- * they are, and not before the last of them has ended; but when one has failed,
- * it can no more. */
+/* A sweep counts as one job: it has begun when all its tasks have, it has
+ * COMPLETED when all tasks have, and not before the last of them has ended.
+ * Once a task has failed, the sweep cannot complete any more. */
 static enum depend_fate fate_of_sweep(const struct engine *e,
                                       const struct depend *d, int32_t n_tasks,
                                       const struct job **io)
@@ -93,7 +96,7 @@ static enum depend_fate fate_of_sweep(const struct engine *e,
     return depend_fate(d->kind, failed ? failed->state : JOB_COMPLETED, true);
 }
 
-/* Of what the number stands for all of it. */
+/* Whether the dependency is on a whole sweep. */
 static bool is_whole(const struct depend *d, const struct job *other)
 {
     return d->task < 0 && other->sweep == d->job;
@@ -110,7 +113,7 @@ enum depend_fate engine_depend_fate(const struct engine *e,
     return other ? fate_of(d, other) : DEPEND_NEVER;
 }
 
-/* As engine_depend_fate(), within a pass. */
+/* As engine_depend_fate(), with the memo of a pass. */
 static enum depend_fate find_fate(struct engine *e, const struct depend *d,
                                   const struct job **ret)
 {
@@ -134,7 +137,8 @@ void eng_fates_anew(struct engine *e)
     e->fates_round++;
 }
 
-/* The first in vain, else the first that is waited for. */
+/* The first dependency that can never be satisfied, else the first that is
+ * open. */
 static enum depend_fate look(struct engine *e, const struct job *job,
                              const struct depend **ret, size_t *ret_n)
 {
@@ -156,8 +160,8 @@ static enum depend_fate look(struct engine *e, const struct job *job,
 static const char in_vain[] = "DependencyNeverSatisfied: ";
 static const char behind[] = ", held behind ";
 
-/* What began it, in the words that were written for the first of the chain:
- * "afterok:3, which is FAILED". NULL: it was not a dependency. */
+/* The origin of a chain of holds, in the words of the first hold: "afterok:3,
+ * which is FAILED". NULL: the hold is not for a dependency. */
 static const char *root_of(const struct job *other)
 {
     const char *why = other->reason, *after;
@@ -178,7 +182,7 @@ static int hold(struct engine *e, struct entry *en, const struct depend *d,
     (void)find_fate(e, d, &other);
     const char *root = other ? root_of(other) : NULL;
     if (other && is_whole(d, other) && d->kind == DEPEND_OK)
-        (void)snprintf(which, sizeof(which), "of which %" PRIu64 "_%" PRId32,
+        (void)snprintf(which, sizeof(which), "task %" PRIu64 "_%" PRId32,
                        other->sweep, other->number);
     text_copy(detail.held, sizeof(detail.held), job_held_name(HELD_DEPENDENCY));
     if (root)
@@ -217,7 +221,7 @@ static int look_at(struct engine *e, struct entry *en, struct error *err)
     if ((en->job.state != JOB_QUEUED && !is_held) || en->job.depends_waived)
         return 0;
     if (eng_recall_depends(e, &en->job, NULL) < 0) {
-        en->is_waiting = !is_held; /* for the store to tell */
+        en->is_waiting = !is_held; /* the store will report its error */
         return -1;
     }
     enum depend_fate fate = look(e, &en->job, &d, &n);
@@ -233,7 +237,7 @@ static int look_at(struct engine *e, struct entry *en, struct error *err)
     case DEPEND_MET:
         if (was) {
             (void)eng_set_reason(e, en, "");
-            e->wants_plan = true; /* a claim alone asks for none */
+            e->wants_plan = true; /* a claim alone requests no plan */
             if (en->is_early)
                 e->begin_at_s = -INFINITY;
         }
@@ -249,7 +253,7 @@ int eng_depends_one(struct engine *e, struct entry *en, struct error *err)
     return rc;
 }
 
-/* Out of memory, or the store fails: looked at again. */
+/* Out of memory, or the store fails: the engine looks again. */
 void eng_depends(struct engine *e)
 {
     const struct entry_list *list = &e->files.depends;

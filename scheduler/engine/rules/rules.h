@@ -17,7 +17,7 @@ void eng_depends(struct engine *e);
  * staged */
 int eng_depends_one(struct engine *e, struct entry *en,
                     struct error *err) MUST_CHECK;
-/* Begins a pass: forgets what was found out about sweeps. */
+/* Begins a pass: clears the memo of sweep states. */
 void eng_fates_anew(struct engine *e);
 
 /* Sets whether the begin time of a new or replayed job is still to come. */

@@ -1,16 +1,16 @@
-/* archive.c - jobs that have ended leave memory, and come back when asked for.
+/* archive.c - evict inactive jobs from memory and reload them on demand.
  *
- * A job that has ended never changes again, so all that its entry says is what
- * a fold of its events says: it can be forgotten and read again at any time.
- * Before it is forgotten the store is told that it is archived, so that the
- * next life does not replay it. That is one row in any batch, and nothing is
- * moved: whenever the daemon dies, the job is archived or it is not.
+ * An ended job never changes again, and its entry is a fold of its events: the
+ * engine can evict it and read it again at any time. Before it evicts a job, it
+ * tells the store that the job is archived, so that the next start does not
+ * replay it. That is one row in any batch, and nothing is moved: whenever the
+ * daemon dies, the job is either archived or not.
  *
- * Who ended first leaves first, as soon as there are more than
- * engine_conf.max_ended. A sweep leaves and comes back as a whole: its rules
- * look at all of its tasks. What a job that has not ended waits for stays, and
- * so does what engine_parts.may_leave() wants to keep; a damaged job is never
- * archived.
+ * The job that ended first leaves first, as soon as there are more than
+ * engine_conf.max_ended. A sweep leaves and comes back as a whole, because its
+ * rules look at all of its tasks. The dependencies of active jobs stay in
+ * memory, and so do jobs that engine_parts.may_leave() keeps; a damaged job is
+ * never archived.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -22,14 +22,15 @@
 #include "scheduler/engine/store/archive_summary.h"
 
 enum {
-    SLACK_MAX = 64,   /* this many more, and they leave together */
-    LEAVE_MAX = 1024, /* with one batch, and what is left of a sweep */
-    RECALLED_MAX = 2 * SPEC_TASKS_MAX /* that came back, at a time */
+    SLACK_MAX = 64,   /* leave together once there are this many too many */
+    LEAVE_MAX = 1024, /* per batch, plus the rest of a sweep */
+    RECALLED_MAX = 2 * SPEC_TASKS_MAX /* reloaded jobs at a time */
 };
-/* When all that are to leave have to stay. */
+/* Retry interval while no job can leave. */
 static const double LOOK_AGAIN_S = 10;
 
-/* How many leave with en: it, or all of its sweep, which begins with it. */
+/* How many jobs leave together with en: one, or its sweep, which begins with
+ * it. */
 static size_t unit_of(const struct entry *en)
 {
     return en->job.n_tasks > 0 ? (size_t)en->job.n_tasks : 1;
@@ -42,7 +43,7 @@ static size_t slack_of(size_t max)
     return max / 8 < SLACK_MAX ? max / 8 : SLACK_MAX;
 }
 
-/* How many are to leave. Those that came back leave in any case. */
+/* How many jobs should leave. Reloaded jobs always count. */
 static size_t n_too_many(const struct engine *e)
 {
     size_t max = (size_t)e->parts.conf->max_ended;
@@ -60,8 +61,7 @@ double eng_leave_s(const struct engine *e)
                              : (double)INFINITY;
 }
 
-/* A mark on what those that have not ended wait for; of a sweep on its first
- * task. */
+/* Marks the dependencies of active jobs; for a sweep, its first task. */
 static void mark_awaited(struct engine *e)
 {
     e->awaited_round++;
@@ -90,7 +90,7 @@ static bool may_leave(const struct engine *e, const struct entry *first)
     return true;
 }
 
-/* Those from *p on, which are archived. */
+/* Evicts the n archived jobs from *p on. */
 static void forget(struct engine *e, struct entry **p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -121,9 +121,9 @@ static void free_lines(struct store_archived *jobs, size_t n)
         free((char *)jobs[i].line);
 }
 
-/* Goes through the list until n have left or are about to, of those that are
- * not archived some `room`; no further than where nothing more is to be done,
- * for all of the list may be about to leave. Returns how many have left. */
+/* Goes through the list until n jobs have left or will leave with the next
+ * batch, `room` of these at most. Stops where nothing more can be done, because
+ * all of the list may be about to leave. Returns how many jobs have left. */
 static size_t sweep_out(struct engine *e, size_t n, size_t room)
 {
     struct entry **p = &e->ended_first, *stays = NULL;
@@ -154,14 +154,15 @@ static size_t sweep_out(struct engine *e, size_t n, size_t room)
     return left;
 }
 
-/* Without memory for their names none leaves: LOOK_AGAIN_S later they are tried
- * again. */
+/* Out of memory: no job leaves, and the engine tries again LOOK_AGAIN_S
+ * later. */
 void eng_leave(struct engine *e)
 {
     enum { ROOM = LEAVE_MAX + SPEC_TASKS_MAX };
     double now_s = eng_now(e);
 
-    free_lines(e->leaving, e->n_leaving); /* of a batch that was given up */
+    free_lines(e->leaving, e->n_leaving); /* left over from a batch that
+                                             failed */
     e->n_leaving = 0;
     if (n_too_many(e) == 0 || e->leave_at_s > now_s)
         return;
@@ -189,7 +190,7 @@ void eng_archived(struct engine *e, const struct store_archived *jobs, size_t n)
 
 /* ---- coming back ---------------------------------------------------------
  */
-/* Entered by adopt(), and not in the list yet. */
+/* Entered by engine_adopt(), and not in the list yet. */
 static bool is_new(const struct entry *en)
 {
     return en && en->is_archived && !en->is_listed;
@@ -218,7 +219,7 @@ int engine_adopt(struct engine *e, struct job **io, size_t n, struct error *err)
     int rc = 0;
 
     if (eng_find(e, first))
-        return 0; /* it came back by itself meanwhile */
+        return 0; /* another call has reloaded it meanwhile */
     if (engine_is_past(e, first, &is_past, err) < 0)
         return -1;
     if (!is_past)

@@ -1,4 +1,4 @@
-/* archive_list.h - ended jobs leave memory, and come back. */
+/* archive_list.h - eviction of ended jobs from memory, and their reload. */
 #ifndef MGPU_SCHEDULER_ENGINE_STORE_ARCHIVE_LIST_H
 #define MGPU_SCHEDULER_ENGINE_STORE_ARCHIVE_LIST_H
 
@@ -6,17 +6,17 @@
 
 struct engine;
 
-/* Whether eng_leave() has something to do, and when. INFINITY: never */
+/* When eng_leave() has work, now included. INFINITY: never */
 double eng_leave_s(const struct engine *e);
-/* No batch is under way: forgets jobs that ended, or has them archived with
- * the next batch. Those that anybody needs stay. */
+/* Call it while no batch is in progress: evicts archived jobs, or selects jobs
+ * to archive with the next batch. Jobs that are in use stay. */
 void eng_leave(struct engine *e);
-/* own  takes `jobs`, which are about to be archived, with their lines */
+/* own  frees `jobs`, which were to be archived, with their summaries */
 void eng_leaving_free(struct store_archived *jobs, size_t n);
-/* Their batch is durable. */
+/* The batch with these jobs is durable. */
 void eng_archived(struct engine *e, const struct store_archived *jobs,
                   size_t n);
-/* What the job waits for is in memory. err of the store */
+/* Reloads the dependencies of the job. err of the store */
 int eng_recall_depends(struct engine *e, const struct job *job,
                        struct error *err) MUST_CHECK;
 /* out  ret  the archived job of this key; unchanged: there is none */
@@ -24,7 +24,7 @@ int eng_find_past_key(const struct engine *e, int64_t uid, const char *key,
                       uint64_t *ret, struct error *err) MUST_CHECK;
 /* The same; 0: there is none, or the store fails. */
 uint64_t eng_past_key(const struct engine *e, int64_t uid, const char *key);
-/* The job of this key is in memory, if there is one. err of the store */
+/* Reloads the job of this key, if there is one. err of the store */
 int eng_recall_key(struct engine *e, int64_t uid, const char *key,
                    struct error *err) MUST_CHECK;
 

@@ -1,7 +1,7 @@
-/* archive_read.c - archived jobs as their events say that they were.
+/* archive_read.c - read archived jobs from their events.
  *
- * An archived job never changes again, so nothing but the store is needed to
- * read it: no engine knows of what is read here, and any thread may do it.
+ * An archived job never changes again, so the store is all that is needed to
+ * read it: no engine is involved, and any thread may do it.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 struct reading {
     const char *jobs_dir;
     uint64_t first;
-    struct job **jobs;   /* by number; entries, see engine_internal.h */
-    struct error damage; /* of the first that cannot be read */
+    struct job **jobs;   /* by id; entries, see engine_internal.h */
+    struct error damage; /* of the first job that cannot be read */
 };
 
 static struct entry *entry_of(const struct reading *r, uint64_t id)
@@ -73,7 +73,7 @@ static int on_event(void *arg, const struct store_event *ev, struct error *err)
     return 0;
 }
 
-/* Since its number was read from the archive. */
+/* Whether the job was removed after its id was read from the archive. */
 static bool was_removed(struct store *s, uint64_t id)
 {
     struct store_removed r;
@@ -116,14 +116,14 @@ struct lines {
     struct job **jobs;
 };
 
-/* Those before it have no line. */
+/* Jobs that are skipped have no summary. */
 static void go_to(struct lines *l, uint64_t job)
 {
     engine_past_free(l->jobs + (l->next - l->first), (size_t)(job - l->next));
     l->next = job;
 }
 
-/* One that cannot be read is none. */
+/* A summary that cannot be read counts as missing. */
 static int on_line(void *arg, uint64_t job, const char *text, struct error *err)
 {
     struct lines *l = arg;
@@ -157,7 +157,7 @@ void engine_past_free(struct job **jobs, size_t n)
     }
 }
 
-/* All of them, or none.  err  also where one is damaged */
+/* Reads all of them, or none. err also if one is damaged */
 static int read_all(struct store *s, const char *jobs_dir, uint64_t first,
                     size_t n, struct job ***ret, struct error *err)
 {

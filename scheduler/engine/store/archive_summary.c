@@ -1,7 +1,8 @@
-/* archive_summary.c - see archive_summary.h.
+/* archive_summary.c - encode and decode the summary of an archived job; see
+ * archive_summary.h.
  *
- * A JSON object, in which what is as of any job is left out. All numbers are
- * read back as they were.
+ * The summary is a JSON object that leaves out default values. All numbers are
+ * read back exactly.
  */
 #include "scheduler/engine/store/archive_summary.h"
 
@@ -26,7 +27,7 @@ static const struct field {
     const char *name;
     size_t len, offset, cap;
     enum kind kind;
-    bool is_told; /* of how far it came: only what its last event says */
+    bool is_told; /* a progress value: written only if the last event has it */
 } fields[] = {
     FIELD(STATE, state),
     FIELD(INT64, uid),
@@ -59,7 +60,7 @@ static const struct field {
 };
 enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
-/* Of a job of which nothing is known. */
+/* Sets the values of a job about which nothing is known. */
 static void set_blank(struct job *job)
 {
     job->kind = "cv";
@@ -146,7 +147,7 @@ char *line_encode(const struct entry *en)
     if (rc == 0)
         rc = buf_addstr(&b, "}", NULL);
     if (rc == 0)
-        b.data[0] = '{'; /* instead of the first comma */
+        b.data[0] = '{'; /* replaces the first comma */
     char *text = rc == 0 ? buf_detach(&b) : NULL;
     buf_clear(&b);
     return text;
@@ -209,8 +210,8 @@ static int take_field(const struct field *f, const struct member *m,
     return take_number(f, m, at);
 }
 
-/* As they were written they stand in their order, and each is found at once.
- * -1: they do not, or one is strange. */
+/* The members are in the order in which they were written, so each is found at
+ * once. -1: they are not, or one is unknown. */
 static int take_in_order(const struct members *m, struct job *job)
 {
     size_t at = 0;

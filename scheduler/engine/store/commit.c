@@ -1,17 +1,16 @@
-/* commit.c - what is staged leaves for the store, and becomes durable or is
- * undone.
+/* commit.c - hand a batch to the store, and complete or undo it.
  *
- * A batch is handed over whole, and the disk may take its time: what is
- * staged meanwhile gathers for the next one, on top of what the batch under
- * way says. Each has its own copies of the jobs that it changed first, as
- * they were before it. So when the store fails the batch under way, both are
- * undone, the later one first: what was asked on top of something that did
- * not happen did not happen either.
+ * A batch is handed over as a whole, and the disk may take its time: events
+ * that are staged meanwhile gather for the next batch, on top of the changes of
+ * the batch in progress. Each batch has its own copies of the jobs that it
+ * changed first, as they were before it. So when the store fails the batch in
+ * progress, both are undone, the later one first: a request on top of a change
+ * that did not happen did not happen either.
  *
- * What the store reads is its own (the events and their details, copies of
- * the jobs) or is fixed from the submit on (spec, key, directory), and no job
- * goes away while a batch is under way but those that a batch before it has
- * archived.
+ * What the store reads is its own copy (the events and their details, copies of
+ * the jobs) or is fixed from the submit on (spec, key, directory). While a
+ * batch is in progress, no job leaves memory except those that an earlier batch
+ * has archived.
  */
 #include <assert.h>
 #include <math.h>
@@ -28,7 +27,7 @@ static const char *or_null(const char *s)
     return s && s[0] ? s : NULL;
 }
 
-/* What could not be read stays in the row as it was written once. */
+/* A job whose values could not be read keeps those in its row. */
 static const char *if_known(const struct entry *en, const char *s)
 {
     return en->has_no_submit ? NULL : s;
@@ -82,8 +81,8 @@ static struct store_attempt attempt_row(const struct entry *en)
     };
 }
 
-/* Reasons that changed without an event go along, but not all of a long
- * queue with each batch: a row costs 10 us and its spec's bytes. */
+/* Reasons that changed without an event are stored along, but not all of a long
+ * queue with each batch: a row costs 10 us plus the bytes of its spec. */
 enum { REASONS_PER_BATCH = 64 };
 
 /* The jobs that get a row: those that changed, and those whose reason waited
@@ -131,7 +130,7 @@ static void flight_clear(struct flight *f)
     *f = (struct flight){.is_up = false};
 }
 
-/* With room for as many rows as there can be. */
+/* Reserves the largest possible number of rows. */
 static int flight_reserve(struct flight *f, size_t n, struct error *err)
 {
     f->copies = malloc(n * sizeof(*f->copies));
@@ -142,8 +141,8 @@ static int flight_reserve(struct flight *f, size_t n, struct error *err)
                : error_set(err, ERR_NOMEM, "out of memory");
 }
 
-/* What becomes of a job after its attempt is no longer of that attempt.
- * saved: as the batch before left the job; NULL: no event changed it. */
+/* After its attempt has ended, changes of a job no longer concern that attempt.
+ * saved: the job as the previous batch left it; NULL: no event changed it. */
 static bool has_attempt(const struct entry *en, const struct saved *saved)
 {
     const struct entry *before = saved ? saved->copy : NULL;
@@ -220,7 +219,7 @@ static void drop_handled(struct inbox *in)
     in->n = n;
 }
 
-/* The callback may stage again, so the batch is taken out first. */
+/* The callback may stage again, so the batch is removed first. */
 void eng_arrive(struct engine *e)
 {
     struct flight f = e->flight;
@@ -240,7 +239,7 @@ void eng_arrive(struct engine *e)
 
 /* ---- undo -----------------------------------------------------------------
  */
-/* What heartbeats said is no part of a batch. */
+/* Values from heartbeats are not part of a batch. */
 static void keep_figures(struct job *to, const struct job *from)
 {
     to->beat_s = from->beat_s;
@@ -253,7 +252,7 @@ static void keep_figures(struct job *to, const struct job *from)
     to->eval_accuracy = from->eval_accuracy;
 }
 
-/* Nor is that it gets on: the store may have taken long to fail. */
+/* Nor is its progress: the store may have taken long to fail. */
 static void keep_beats(struct entry *to, const struct entry *from)
 {
     keep_figures(&to->job, &from->job);
@@ -276,7 +275,8 @@ static void put_back(struct engine *e, const struct saved *saved, size_t n)
             eng_remove(e, s->entry);
             continue;
         }
-        struct entry *next = s->entry->next_by_key; /* others may have moved */
+        struct entry *next = s->entry->next_by_key; /* other entries of the
+                                                       bucket may have moved */
         int32_t n_over = s->entry->n_tasks_over;    /* or ended */
         struct filed filed = s->entry->filed;
         if (s->entry->job.attempt == s->copy->job.attempt)
@@ -290,8 +290,8 @@ static void put_back(struct engine *e, const struct saved *saved, size_t n)
     }
 }
 
-/* Their rows were not stored, and are to go with another batch; who reads
- * jobs may have seen what is undone. */
+/* The rows of these jobs were not stored, and go with another batch; readers
+ * may have seen what is undone. */
 static void tell_undone(struct engine *e, const struct flight *f)
 {
     for (size_t i = 0; i < f->batch.n_jobs; i++) {
@@ -317,7 +317,8 @@ void eng_undo(struct engine *e)
     e->saved = NULL;
     e->n_events = e->cap_events = e->n_saved = e->cap_saved = 0;
     e->wants_depends = e->wants_stop = true;
-    if (e->files.early.n > 0) /* who began may be early again */
+    if (e->files.early.n > 0) /* a job whose begin time passed may be early
+                                 again */
         e->begin_at_s = fmin(e->begin_at_s, eng_now(e) + 1);
     e->undone = e->staged;
     memset(e->inbox.handled, 0, e->inbox.n * sizeof(bool));

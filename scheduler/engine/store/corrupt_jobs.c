@@ -1,18 +1,19 @@
-/* corrupt_jobs.c - a job whose events cannot be read is set apart, and the rest
- * go on.
+/* corrupt_jobs.c - set jobs apart whose events cannot be read; all others go
+ * on.
  *
- * A disk, or somebody with a shell, has changed an event: it is of no kind, its
- * detail is no JSON, it cannot follow what came before. What that job was meant
- * to do is not known any more, so nothing is done with it: it is HELD, for a
- * reason that names the event, and all that its user can do is to cancel it.
- * Its events stay as they are, for whoever can make sense of them; once they
- * are mended the job is what it was, for this is decided anew at each start.
+ * A disk, or a person with a shell, has changed an event: its kind is unknown,
+ * its detail is not JSON, or it cannot follow the events before it. The
+ * intended state of that job is unknown, so the engine does nothing with it:
+ * the job is HELD with a reason that names the event, and its user can only
+ * cancel it. Its events stay as they are, for a person to repair; after a
+ * repair the job is what it was, because the engine decides this anew at each
+ * start.
  *
- * Of what comes after the damage only so much is believed: that an attempt was
- * begun or is over, that the job has ended. One that has ended is no less over
- * for it. An attempt that may still run is looked for and ended, as one that
- * was taken back is (dispatch.c): nobody could tell it anything, or be told by
- * it.
+ * The engine believes only little of what comes after the damage: that an
+ * attempt was started or is over, that the job has ended. A job that has ended
+ * stays ended. An attempt that may still run is looked for and ended, like one
+ * that the engine cancelled while it was pending (dispatch.c): it could neither
+ * get messages nor send any.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -26,7 +27,7 @@
 
 const char eng_held_corrupt[] = "Held(corrupt): ";
 
-/* Enough for all that reads jobs. */
+/* Sets the strings that every reader of jobs expects. */
 static int give_texts(struct entry *en, struct error *err)
 {
     if (!en->own.spec)
@@ -59,7 +60,7 @@ static void hold(struct engine *e, struct entry *en,
     eng_mark_dirty(e, en);
 }
 
-/* What a later event says all the same. */
+/* Applies the parts of a later event that are believed. */
 static void believe(struct entry *en, const struct store_event *ev)
 {
     struct detail d = DETAIL_INIT;
@@ -89,7 +90,7 @@ static void believe(struct entry *en, const struct store_event *ev)
     }
 }
 
-/* ev is the first that is wrong. */
+/* ev is the first damaged event. */
 static int set_apart(struct engine *e, struct entry *en,
                      const struct store_event *ev, const struct error *why,
                      struct error *err)
@@ -101,11 +102,11 @@ static int set_apart(struct engine *e, struct entry *en,
         return -1;
     e->n_corrupt++;
     en->is_corrupt = true;
-    if (job_state_is_final(was)) /* it was over by then */
+    if (job_state_is_final(was)) /* the job had ended by then */
         return 0;
     hold(e, en, ev, why);
     en->may_live = job_state_is_live(was);
-    /* Only what it says is wrong, not that it was. */
+    /* Only its detail is wrong; the event itself did happen. */
     if (job_state_next(was, ev->ev, &to, NULL) == 0)
         believe(en, ev);
     return 0;
@@ -122,12 +123,12 @@ int eng_damaged(struct engine *e, const struct store_event *ev,
     }
     if (!en) {
         if (ev->job < 1 || ev->job > e->last_id + ENG_ID_STEP_MAX) {
-            e->n_stray++; /* it is of no job that could be named */
+            e->n_stray++; /* no job can have this id */
             return 0;
         }
         if (eng_add_new(e, ev->job, &en, err) < 0)
             return -1;
-        /* The first of a job is its submit, by its user. */
+        /* The first event of a job is its submit, by its user. */
         en->job.uid = ev->attempt == 0 ? ev->uid : -1;
         en->job.submit_s = ev->at_s;
     }

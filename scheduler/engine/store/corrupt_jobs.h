@@ -6,19 +6,20 @@
 
 struct engine;
 
-/* An event that could not be replayed, or of a job that was set apart.
+/* Handles an event that could not be replayed, or an event of a job that was
+ * set apart.
  * in   why  what is wrong with it
  * err  ERR_NOMEM */
 int eng_damaged(struct engine *e, const struct store_event *ev,
                 const struct error *why, struct error *err) MUST_CHECK;
-/* After the replay: what may still run of it is to be ended. */
+/* After the replay: marks an attempt that may still run to be ended. */
 void eng_resume_damaged(struct entry *en);
-/* err  ERR_STATE it is set apart, and nothing but a cancel is possible */
+/* err  ERR_STATE the job is set apart, and can only be cancelled */
 int eng_check_whole(const struct entry *en, struct error *err) MUST_CHECK;
-/* Ids are given one after the other, but for steps after a restore. One from
- * far beyond is damaged itself, and would cost as much memory. */
+/* Ids are consecutive, except for steps after a restore. An id far beyond is
+ * damaged itself, and would cost as much memory. */
 enum { ENG_ID_STEP_MAX = 1 << 22 };
-/* Begins the reason of such a job. */
+/* Prefix of the reason of such a job. */
 extern const char eng_held_corrupt[];
 
 #endif

@@ -1,9 +1,9 @@
-/* stage.c - the one road of every change: stage, then commit or undo
- * (commit.c).
+/* stage.c - stage an event: the only way to change a job. Commit or undo
+ * follows (commit.c).
  *
- * Staging folds at once, so that the next request of the same batch sees
- * what this one did. Tickets are counted per event; one number is enough,
- * because a batch becomes durable, or is undone, as a whole.
+ * Staging folds at once, so that the next request of the same batch sees the
+ * change. Tickets are counted per event; one number is enough, because a batch
+ * becomes durable, or is undone, as a whole.
  */
 #include <assert.h>
 #include <math.h>
@@ -33,8 +33,8 @@ static int reserve(struct engine *e, struct error *err)
     return 0;
 }
 
-/* Clocks that start or stop with the event; a replay sets them from the
- * stored times instead. */
+/* Starts or stops the clocks that belong to the event; a replay sets them from
+ * the stored times instead. */
 static void set_clocks(const struct engine *e, struct entry *en,
                        enum job_event ev)
 {
@@ -56,7 +56,7 @@ static void set_clocks(const struct engine *e, struct entry *en,
         en->n_steps = 0;
         en->is_stuck = false;
         en->tell_at_s = en->warn_at_s = INFINITY;
-        en->is_heard = true; /* there is nothing to be heard yet */
+        en->is_heard = true; /* a new attempt cannot have ended unseen */
     } else if (ev == EV_REQUEUE && en->job.requeue_wait_s > 0) {
         en->not_before_s = now_s + en->job.requeue_wait_s;
     } else if (ev == EV_WARN) {
@@ -81,11 +81,11 @@ static void set_clocks(const struct engine *e, struct entry *en,
     }
 }
 
-/* Can a plan look different after it? */
+/* Whether a plan can differ after the event. */
 static bool moves_devices(enum job_event ev)
 {
     switch (ev) {
-    case EV_INTENT: /* that was the plan */
+    case EV_INTENT: /* the plan itself caused it */
     case EV_UNKNOWN:
     case EV_CLAIM:
     case EV_RUN:
@@ -101,14 +101,16 @@ static bool moves_devices(enum job_event ev)
     }
 }
 
-/* Whether others of its sweep, or it, may have to be cancelled after it. */
+/* Whether the job, or others of its sweep, may have to be cancelled after
+ * it. */
 static bool may_stop(const struct entry *en, enum job_event ev)
 {
     return en->job.stop_on_fail && ev != EV_SUBMIT &&
            !job_state_is_live(en->job.state);
 }
 
-/* As it was before the batch; of a new one there is nothing to go back to. */
+/* Saves the entry as it was before the batch; a new entry has no earlier
+ * state. */
 static int save(struct entry *en, bool has_past, struct saved *ret,
                 struct error *err)
 {
@@ -122,7 +124,7 @@ static int save(struct entry *en, bool has_past, struct saved *ret,
     return 0;
 }
 
-/* Owns detail. */
+/* own  takes detail */
 static int push(struct engine *e, struct entry *en, struct store_event ev,
                 char *detail, struct error *err)
 {
@@ -162,7 +164,8 @@ static bool is_end(enum job_event ev)
            ev == EV_EXPIRE || ev == EV_LOST;
 }
 
-/* Beats are not stored, and nobody beats for a job that is over. */
+/* Progress from heartbeats is not stored otherwise, and an ended job gets no
+ * more heartbeats. */
 static void add_progress(const struct job *job, struct detail *d)
 {
     d->iteration = job->iteration;
@@ -213,7 +216,7 @@ void eng_unstage(struct engine *e, size_t n)
         struct saved *s = &e->saved[--e->n_saved];
         assert(!s->copy);
         eng_remove(e, s->entry);
-        /* Its submit, and a hold perhaps. */
+        /* Its submit, and possibly a hold. */
         do {
             e->n_events--;
             e->staged--;

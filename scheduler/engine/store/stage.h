@@ -1,4 +1,4 @@
-/* stage.h - what is staged, and leaves for the store as one batch. */
+/* stage.h - staged events, and the batch that goes to the store. */
 #ifndef MGPU_SCHEDULER_ENGINE_STORE_STAGE_H
 #define MGPU_SCHEDULER_ENGINE_STORE_STAGE_H
 
@@ -8,44 +8,45 @@ struct engine;
 
 struct saved {
     struct entry *entry;
-    struct entry *copy; /* owned; NULL: the entry came with this batch */
+    struct entry *copy; /* owned; NULL: the entry is new in this batch */
 };
 
-/* A batch on its way to the store, another thread perhaps reading it. */
+/* A batch in progress; another thread may be reading it. */
 struct flight {
     bool is_up;
     struct store_batch batch;
-    struct saved *saved; /* owned, as all here; as engine.saved */
+    struct saved *saved; /* owned, like all here; as engine.saved */
     size_t n_saved;
-    struct entry *copies; /* as they were handed over; the rows' texts */
+    struct entry *copies; /* the jobs at the time of the handover; texts of
+                             the rows */
     struct store_job *jobs;
     struct store_attempt *attempts;
     struct store_archived *archived;
-    uint64_t ticket; /* of its last event */
+    uint64_t ticket; /* of the last event of the batch */
 };
 
-/* Which commit of a step is under way, or to come. */
+/* The commit of a step that is in progress, or comes next. */
 enum eng_phase { PHASE_OVER, PHASE_EVENTS, PHASE_INTENTS };
 
 /* in   d  NULL: no detail
- * err  as eng_fold, ERR_NOMEM; nothing is staged */
+ * err  as eng_fold(), ERR_NOMEM; nothing is staged */
 int eng_stage(struct engine *e, struct entry *en, enum job_event ev,
               int64_t uid, const struct detail *d,
               struct error *err) MUST_CHECK;
-/* The submit of a new entry, which says what the text does. own  takes text */
+/* Stages the submit of a new entry; the entry says what the text says. own
+ * takes text */
 int eng_stage_submit(struct engine *e, struct entry *en, char *text,
                      struct error *err) MUST_CHECK;
-/* Takes back what was staged since engine.n_events was n: new jobs and their
+/* Undoes what was staged since engine.n_events was n: new jobs and their
  * events, nothing else. */
 void eng_unstage(struct engine *e, size_t n);
 
-/* What is staged is in e->flight, for the store. err ERR_NOMEM; all that was
- * staged is undone */
+/* Moves the staged events to e->flight, for the store. err ERR_NOMEM;
+ * everything staged is undone */
 int eng_depart(struct engine *e, struct error *err) MUST_CHECK;
-/* It is durable; when nothing had left, there was nothing to be stored. */
+/* The batch is durable; without a batch there was nothing to store. */
 void eng_arrive(struct engine *e);
-/* It is not, and as little is what was staged since: as if neither had been
- * asked for. */
+/* The batch failed: undoes it, and everything staged since. */
 void eng_undo(struct engine *e);
 void eng_commit_clear(struct engine *e);
 

@@ -1,4 +1,4 @@
-/* entry.h - a job with what only the engine needs to know. */
+/* entry.h - a job together with the private state of the engine. */
 #ifndef MGPU_SCHEDULER_ENGINE_TABLE_ENTRY_H
 #define MGPU_SCHEDULER_ENGINE_TABLE_ENTRY_H
 
@@ -11,9 +11,10 @@
 enum {
     EXIT_NOT_NOW = 75,   /* of a worker that could not claim */
     EXIT_FENCED = 76,    /* of one that was told to stop */
-    EXIT_NO_SECRET = 78, /* of one that could not have what it names */
+    EXIT_NO_SECRET = 78, /* of a worker that could not read one of its
+                            secrets */
     EXIT_TIME_LIMIT = 124,
-    EXIT_NEVER_RAN = 125, /* or was lost */
+    EXIT_NEVER_RAN = 125, /* or the attempt was lost */
     EXIT_SIGNAL = 128,    /* plus the signal */
     EXIT_CANCELLED = 130,
     EXIT_CANCELLED_BY_ADMIN = 143,
@@ -29,15 +30,15 @@ struct fates {
     const struct job *of[DEPEND_N]; /* the task that decides; NULL: not known */
 };
 
-/* A job with what only the engine needs to know. The times below are on the
+/* A job with its private state in the engine. The times below are on the
  * engine's clock; INFINITY is never, NAN not yet. */
 struct entry {
     struct job job;
 
-    /* Read for each job of a plan, as the first members of struct job are. */
+    /* A plan reads these for each job, like the first members of struct job. */
     double not_before_s; /* QUEUED: do not start earlier */
     double preempted_s;  /* when job.preempt_s was; -INFINITY: never */
-    uint64_t changed;    /* as ticket, of the last event */
+    uint64_t changed;    /* ticket of its last event */
     int32_t dropped; /* not live: the attempt that was taken back and that the
                         allocator must still release; 0: none */
     int32_t n_live;  /* first task of a sweep: tasks with devices, in a plan */
@@ -62,7 +63,7 @@ struct entry {
     bool is_taken_back; /* the last attempt is pending in the cluster's queue,
                            and the engine cancels it there */
 
-    /* Volatile: known anew after a restart. */
+    /* Volatile: set again after a restart. */
     double start_now_s;  /* when the attempt got its devices */
     double ask_at_s;     /* ask the allocator for the attempt (again) */
     double release_at_s; /* ask it (again) to end the attempt */
@@ -71,7 +72,7 @@ struct entry {
     double tell_at_s;    /* tell the allocator (again) who claimed */
     double warn_at_s;    /* have it (again) send the warning */
     double told_s;       /* since when the attempt is to end */
-    double spoke_s;      /* its worker, last; seconds since 1970 */
+    double spoke_s;      /* last message of its worker; seconds since 1970 */
     /* The first iteration that a heartbeat of attempt pace_of reported, and
      * when: the average step time includes evaluations. pace_of 0: none. */
     int32_t pace_of;
@@ -80,10 +81,11 @@ struct entry {
     /* Its progress, from its heartbeats. */
     int64_t work;   /* as engine_beat.work */
     bool saves;     /* as engine_beat.saves */
-    double moved_s; /* when it last made any; NAN: not told yet */
-    double step_s;  /* what an iteration takes, the median of: */
+    double moved_s; /* its last progress; NAN: none yet */
+    double step_s;  /* step time, the median of: */
     float steps_s[ENG_STEPS];
-    uint32_t n_steps;   /* so far; the newest is [(n_steps - 1) % ENG_STEPS] */
+    uint32_t n_steps;   /* step times so far; the newest is [(n_steps - 1) %
+                           ENG_STEPS] */
     bool is_stuck;      /* STALLED, though its worker beats */
     bool is_heard;      /* the allocator or a worker has reported the attempt
                            since the daemon started */
@@ -99,31 +101,33 @@ struct entry {
                             has not yet */
     bool is_unasked;     /* this daemon has not even tried to request it */
 
-    bool is_corrupt;    /* set apart, see corrupt_jobs.c */
-    bool has_no_submit; /* not even that could be read */
+    bool is_corrupt;    /* cannot be read, see corrupt_jobs.c */
+    bool has_no_submit; /* not even its submit could be read */
     bool may_live;      /* is_corrupt: its last attempt may still run */
 
     uint64_t ticket; /* of the submit; 0: replayed at the start */
 
     /* Ended; see archive.c. */
     struct entry *next_ended;
-    int32_t n_tasks_over; /* of the first task of a sweep: that have ended */
-    bool is_listed;       /* it may leave; with all of its sweep */
+    int32_t n_tasks_over; /* first task of a sweep: tasks that have ended */
+    bool is_listed;       /* in the list of jobs that may leave; with all of
+                             its sweep */
     bool is_archived;     /* the store's archive has it */
-    bool is_told;         /* its last event says how far it came */
-    uint32_t awaited;     /* by a job of this round of looking, see archive.c */
+    bool is_told;         /* its last event holds its progress */
+    uint32_t awaited;     /* round in which an active job depends on it, see
+                             archive.c */
 
-    struct fates fates; /* good for one pass */
+    struct fates fates; /* valid within one pass */
 };
 
-/* A job with a number and nothing else. */
+/* Initializes a job with an id and nothing else. */
 void eng_entry_init(struct entry *en, uint64_t id);
-/* A new entry with its directory, in no engine; NULL: no memory. */
+/* A new entry with its directory, outside the engine; NULL: out of memory. */
 struct entry *eng_entry_new(const char *jobs_dir, uint64_t id);
-/* Its directory is the common one, of its id. */
+/* Sets the common directory, for its id. */
 int eng_set_dir(struct entry *en, const char *jobs_dir,
                 struct error *err) MUST_CHECK;
-void eng_entry_clear(struct entry *en); /* but for the entry itself */
+void eng_entry_clear(struct entry *en); /* all but the entry itself */
 void eng_entry_free(struct entry *en);  /* NULL is fine */
 /* Whether the attempt must end. */
 bool eng_is_ending(const struct entry *en);
@@ -132,8 +136,8 @@ bool eng_wants_release(const struct entry *en);
 /* Whether a QUEUED job is not to be planned yet: a dependency is open, or its
  * begin time is to come. */
 bool eng_waits(const struct entry *en);
-/* What the job's allocation is to be asked for with: its own wishes, and the
- * configuration's where it has none. Texts are borrowed.
+/* The placement of the job's allocation request: its own values, else those of
+ * the configuration. Strings are borrowed.
  * in   gpus_per_node  for the memory; 0 counts as 1 */
 struct alloc_where eng_where(const struct engine_conf *conf,
                              const struct job *job, int32_t gpus_per_node);

@@ -1,18 +1,19 @@
-/* job_lists.c - jobs found by what is to be done about them.
+/* job_lists.c - secondary indexes of active jobs: live, ended, dependent,
+ * delayed, pending.
  *
- * With a long queue there is something to be done about few jobs: those that
- * have devices, that have just ended, that may start at a certain time. A step
- * that looked for them among all would take as long as there are jobs, several
- * times for each submit. So each active entry is filed by what a step asks:
- * eng_file() is called after whatever the lists go by has changed - the state,
- * the priority, `not_before_s`, `dropped`, `is_waiting`, `is_early`,
- * `exclude`, for whom it went - and puts it where it belongs. It may be called
- * too often, and cannot fail: room in the lists comes with the entry, in
- * eng_add().
+ * In a long queue few jobs need work: those that have devices, that have just
+ * ended, that may start at a certain time. A step that searched all jobs for
+ * them would take time in proportion to their number, several times for each
+ * submit. So each active entry is indexed by what a step asks for. eng_file()
+ * is called after any of its inputs has changed - the state, the priority,
+ * `not_before_s`, `dropped`, `is_waiting`, `is_early`, `exclude`, the job that
+ * it was preempted for - and puts the entry into its lists. Extra calls are
+ * harmless, and a call cannot fail: eng_add() reserves the room in the lists
+ * together with the entry.
  *
- * An undo puts an entry back as it was and files it anew, so the lists follow
- * from the entries at any time; tests/contract/engine_files.h compares the two
- * after each step of the engine's tests.
+ * An undo restores an entry and calls eng_file() again, so the lists always
+ * follow from the entries; tests/contract/engine_files.h compares the two after
+ * each step of the engine's tests.
  */
 #include "scheduler/engine/table/job_lists.h"
 
@@ -38,7 +39,7 @@ static int reserve(struct entry_list *l, size_t n, struct error *err)
     return 0;
 }
 
-/* As many users as jobs there may be. */
+/* There may be as many users as jobs. */
 static int reserve_users(struct files *f, size_t n, struct error *err)
 {
     if (n <= f->cap_users)
@@ -266,7 +267,7 @@ bool eng_set_reason(struct engine *e, struct entry *en, const char *reason)
 {
     char clean[JOB_REASON_CAP];
 
-    /* As mostly: what is there was cleaned once. */
+    /* The common case: the stored reason was cleaned before. */
     if (strcmp(en->job.reason, reason) == 0)
         return false;
     text_copy(clean, sizeof(clean), reason);

@@ -1,4 +1,5 @@
-/* job_table.c - jobs by id, by (uid, idempotency key), and those not yet ended.
+/* job_table.c - the table of jobs in memory: by id, by (uid, idempotency key),
+ * and those not yet ended.
  */
 #include <assert.h>
 #include <math.h>
@@ -57,7 +58,7 @@ static void remove_key(struct engine *e, const struct entry *en)
     }
 }
 
-/* Room for one more pointer; the array and its capacity are changed only on
+/* Reserves room for one more pointer; the array and its capacity change only on
  * success. */
 static int grow(struct entry ***array, size_t *cap, size_t need,
                 struct error *err)
@@ -76,7 +77,7 @@ static int grow(struct entry ***array, size_t *cap, size_t need,
     return 0;
 }
 
-/* The page of id, with room for it.  NULL: no memory */
+/* The page of the id, with room for it. NULL: out of memory */
 static struct page *page_for(struct engine *e, uint64_t id, struct error *err)
 {
     size_t at = (size_t)((id - 1) / PAGE_IDS);
@@ -105,7 +106,7 @@ static struct page *page_for(struct engine *e, uint64_t id, struct error *err)
     return e->pages[at];
 }
 
-/* The page goes with its last job. */
+/* Frees the page with its last job. */
 static void leave_page(struct engine *e, uint64_t id)
 {
     size_t at = (size_t)((id - 1) / PAGE_IDS);
@@ -139,7 +140,7 @@ int eng_add(struct engine *e, struct entry *en, struct error *err)
         (e->files.are_kept && eng_files_reserve(e, 1, err) < 0) ||
         eng_put(e, en, err) < 0)
         return -1;
-    /* Ids come in their order, but of damaged events. */
+    /* Ids come in ascending order, except those of damaged events. */
     size_t at = eng_at_id(e->active, e->n_active, id);
     memmove(&e->active[at + 1], &e->active[at],
             (e->n_active - at) * sizeof(struct entry *));
@@ -172,7 +173,7 @@ void eng_forget(struct engine *e, struct entry *en)
     eng_entry_free(en);
 }
 
-/* last_id stays: an id is never given twice, not even one that was undone. */
+/* last_id stays: an id is never used twice, not even after an undo. */
 void eng_remove(struct engine *e, struct entry *en)
 {
     size_t i = eng_at_id(e->active, e->n_active, en->job.id);
@@ -207,8 +208,8 @@ static void leave(struct engine *e, struct entry *en)
     eng_list_ended(e, en);
 }
 
-/* From the last on, so that those before it are where their ids say. Returns
- * where the first was. */
+/* Goes from the end, so that the entries before are where their ids say.
+ * Returns the index of the first that was removed. */
 static size_t take_out_ended(struct engine *e)
 {
     const struct entry_list *over = &e->files.over;
@@ -252,7 +253,7 @@ void eng_compact(struct engine *e)
             i++;
             continue;
         }
-        leave(e, en); /* `over`, too */
+        leave(e, en); /* from `over`, too */
     }
 }
 

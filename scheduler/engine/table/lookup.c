@@ -139,7 +139,8 @@ const struct job *engine_sweep(const struct engine *e, uint64_t sweep)
     return first && first->job.sweep == sweep ? &first->job : NULL;
 }
 
-/* Numbers ascend, and a task never stands behind its own. */
+/* Display numbers ascend, and a task never comes after the index of its
+ * number. */
 const struct job *engine_task(const struct engine *e, uint64_t sweep,
                               uint64_t number)
 {
@@ -167,8 +168,8 @@ bool engine_may(const struct engine *e, const struct job *job, int64_t uid)
     return uid == job->uid || engine_is_admin(e, uid);
 }
 
-/* That there is such a job is no secret: the queue shows it. What it is
- * called, and all the rest, is not said here. */
+/* The queue shows every job, so its existence is no secret. Its name and the
+ * rest are not revealed here. */
 struct entry *eng_mine(const struct engine *e, uint64_t id, int64_t uid,
                        struct error *err)
 {

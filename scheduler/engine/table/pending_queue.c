@@ -1,14 +1,15 @@
-/* pending_queue.c - those that wait for devices, in the policy's order.
+/* pending_queue.c - the queue: jobs that wait for devices, in the policy's
+ * order.
  *
- * A plan goes through all of them, and of a long queue that is mostly waiting
- * for memory: 2 kB an entry, on a page of its own, of which it wants 100
- * bytes. So these are copied here, close together, whenever an entry is filed
- * (job_lists.c).
+ * A plan goes through all of them, and for a long queue memory latency
+ * dominates: an entry has 2 kB, on a page of its own, and the plan needs 100
+ * bytes of it. So eng_file() copies these bytes here, close together, whenever
+ * it indexes an entry (job_lists.c).
  *
- * Where a job may run follows from a few texts, and most jobs of a queue say
- * the same: they are of one kind, and are judged as one by each plan. Of more
- * than QUEUE_KINDS the others, as those for which there is no memory, are of no
- * kind and judged alone.
+ * Where a job may run follows from a few strings, and most jobs of a queue have
+ * the same ones: they are of one kind, and each plan judges a kind once. There
+ * are QUEUE_KINDS kinds; further jobs, and jobs for which memory runs out, have
+ * no kind and are judged one by one.
  */
 #include "scheduler/engine/table/pending_queue.h"
 
@@ -154,12 +155,13 @@ static int by_order(const void *x, const void *y)
     return is_before(a, b) ? -1 : is_before(b, a);
 }
 
-/* How many stand before it. */
+/* How many jobs are before it. */
 static size_t place_of_one(const struct queue *q, const struct waiting *w)
 {
     size_t from = 0, to = q->n;
 
-    if (to > 0 && is_before(q->at[to - 1], w)) /* who comes is mostly last */
+    if (to > 0 && is_before(q->at[to - 1], w)) /* a new job is mostly the
+                                                  last */
         return to;
     while (from < to) {
         size_t mid = from + (to - from) / 2;
@@ -249,7 +251,7 @@ void eng_queue_set(struct queue *q, struct entry *en, bool wanted)
     }
 }
 
-/* One after the other would move the others for each. */
+/* Sorts at the end: inserting one by one would move the others each time. */
 void eng_queue_fill(struct engine *e)
 {
     struct queue *q = &e->files.queue;

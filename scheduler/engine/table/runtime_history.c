@@ -1,4 +1,6 @@
-/* runtime_history.c - see runtime_history.h. */
+/* runtime_history.c - estimate run times from measured speed and from earlier
+ * jobs of the same name; see runtime_history.h.
+ */
 #include "scheduler/engine/table/runtime_history.h"
 
 #include <math.h>
@@ -46,7 +48,7 @@ double eng_average_s(const struct entry *en)
                : (double)NAN;
 }
 
-/* To its end, by what it told; NAN: it told too little. */
+/* Time to its end, from its progress; NAN: too little is known. */
 static double left_s(const struct entry *en, double share)
 {
     const struct job *j = &en->job;
@@ -66,7 +68,7 @@ static double left_s(const struct entry *en, double share)
 double eng_expect_s(const struct engine *e, const struct entry *en,
                     int32_t gpus, double for_s, double share)
 {
-    enum { STRETCH = 4 }; /* what has run longer goes on for a part of that */
+    enum { STRETCH = 4 }; /* an overdue job: for_s / STRETCH more */
     double left = left_s(en, share);
     uint64_t kind = kind_of(&en->job, gpus);
     const struct eng_runs *r = &e->runs[kind % RUNS_N];

@@ -1,9 +1,9 @@
-/* runtime_history.h - how long a job takes: by the speed it tells of, and by
- * those of its name before it.
+/* runtime_history.h - expected run times, from the measured speed of a job and
+ * from earlier jobs of its name.
  *
- * Its limit says how long it may, and most end long before that. Nobody is
- * promised anything by these figures and no plan is made of them: they are
- * for whoever asks when a job may start (what_if.c, start_forecast.c).
+ * A time limit says how long a job may run, and most jobs end long before.
+ * These estimates are no promise and no plan uses them: they answer when a job
+ * may start (what_if.c, start_forecast.c).
  */
 #ifndef MGPU_SCHEDULER_ENGINE_TABLE_RUNTIME_HISTORY_H
 #define MGPU_SCHEDULER_ENGINE_TABLE_RUNTIME_HISTORY_H
@@ -13,27 +13,28 @@
 struct engine;
 struct entry;
 
-/* What the last two of a kind took: a user's jobs of one name, as wide as each
- * other. Another kind with the same place in the table takes it over. */
+/* Run times of the last two jobs of a kind: one user's jobs with the same name
+ * and the same number of GPUs. A kind with the same slot in the table replaces
+ * another. */
 enum { RUNS_N = 1024 };
 struct eng_runs {
-    uint64_t kind; /* 0: nothing is known */
+    uint64_t kind; /* 0: unused */
     double fast_s, slow_s, last_s;
 };
 
-/* It has ended, for good. What was begun again says nothing. */
+/* Notes the run time of a job that completed in its first attempt. */
 void eng_runs_note(struct engine *e, const struct entry *en);
 
-/* Seconds from its start to its end if it goes on as it does, or takes as long
- * as those before it; never more than its limit. NAN: nothing is known.
+/* Seconds from its start to its end if it keeps its speed, or takes as long as
+ * the jobs before it; never more than its limit. NAN: unknown.
  *
  * in   gpus    that it has, or would have
  *      for_s   since its start
- *      share   0 the fastest that was seen of it, 1 the slowest */
+ *      share   0 the fastest run time known of it, 1 the slowest */
 double eng_expect_s(const struct engine *e, const struct entry *en,
                     int32_t gpus, double for_s, double share);
 
-/* An iteration of it takes so long on average, by its beats; NAN: not known. */
+/* The average step time, from its heartbeats; NAN: unknown. */
 double eng_average_s(const struct entry *en);
 
 #endif
