@@ -1,4 +1,7 @@
-/* admin.c - mgpu-admin(8): one row per command, each a request or two. */
+/* admin.c - mgpu-admin(8): administer the daemon and the jobs of all users.
+ *
+ * A table has one row per command; each command sends one request or two.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -183,7 +186,7 @@ static int count_running(struct client *c, int64_t *ret, struct error *err)
     return 0;
 }
 
-/* The pause stands, however this ends. */
+/* The pause stays in force, whatever happens while waiting. */
 static int wait_idle(struct client *c, const struct args *a, struct error *err)
 {
     const struct timespec pause = {.tv_nsec = 250000000};
@@ -221,7 +224,7 @@ static int set_paused(struct client *c, const struct args *a, bool on,
         printf("%s\n", on ? "paused: nothing new is started" : "resumed");
     if (rc == 0 && a->waits)
         rc = wait_idle(c, a, err);
-    /* At the end, for one of the two is all that is said. */
+    /* JSON comes at the end, because the document holds both results. */
     if (rc == 0 && a->common.json)
         rc = client_print(reply, err);
     json_decref(body);
@@ -254,7 +257,7 @@ struct job_verb {
     json_t *body; /* owned; NULL: none */
 };
 
-/* Of all of a sweep: how many of its jobs are what by now. */
+/* For a whole sweep: the number of its jobs in each state after the request. */
 static void print_sweep(const char *word, json_t *states)
 {
     const char *state, *sep = ": ";
@@ -294,7 +297,7 @@ static void tell(const struct args *a, const char *word, const json_t *reply,
                render_escape(field_str(job, "reason"), safe, sizeof(safe)));
 }
 
-/* All are tried; the status is that of the worst. */
+/* Tries all jobs; the exit status is the worst one. */
 static int each_job(struct client *c, const struct args *a,
                     const struct job_verb *v, char **words, int n,
                     int *ret_exit, struct error *err)
@@ -340,7 +343,7 @@ static int priority_body(const char *text, json_t **ret, struct error *err)
     return *ret ? 0 : error_set(err, ERR_NOMEM, "request");
 }
 
-/* Words from the first job on. */
+/* words: from the first job on. */
 static int on_jobs(struct client *c, const struct args *a, char **words, int n,
                    int *ret_exit, struct error *err)
 {
@@ -444,7 +447,7 @@ static int on_who(struct call *k, struct error *err)
     return admin_users(k->c, k->a->common.json, err);
 }
 
-/* Any other command. */
+/* Any command but those for jobs. */
 static int on_any(struct call *k, struct error *err)
 {
     return on_jobs(k->c, k->a, k->words, k->n, &k->exit_status, err);
@@ -452,14 +455,15 @@ static int on_any(struct call *k, struct error *err)
 
 static const struct command {
     const char *name;
-    int least, most;     /* words behind it */
-    const char *lacking; /* what is said when there are fewer */
-    const char *excess;  /* what is said beside it when there are more */
+    int least, most;     /* number of words after it */
+    const char *lacking; /* error if there are fewer */
+    const char *excess;  /* appended to the error if there are more */
     int (*run)(struct call *k, struct error *err);
 } commands[] = {
     {"status", 0, 0, NULL, NULL, on_status},
     {"pause", 0, 0, NULL, NULL, on_pause},
-    /* A variable that is empty must not pause all of a cluster. */
+    /* `mgpu-admin drain $NODE` with an empty variable must not pause the whole
+     * cluster. */
     {"drain", 1, INT_MAX,
      "which node? To start nothing new on any of them there is pause, which "
      "with --wait waits until nothing runs",
@@ -487,7 +491,7 @@ static bool is_one_of(const char *name, const char *const *words)
     return *words != NULL;
 }
 
-/* Said here, where it has a name. */
+/* Checked here, because here the option is known by its name. */
 static int check_reason(const struct args *a, bool is_of_nodes,
                         struct error *err)
 {
@@ -501,7 +505,7 @@ static int check_reason(const struct args *a, bool is_of_nodes,
                      most);
 }
 
-/* n: the words, with the command's name. */
+/* n: number of words, with the command's name. */
 static int check_options(const struct args *a, const char *name, int n,
                          struct error *err)
 {
@@ -513,7 +517,7 @@ static int check_options(const struct args *a, const char *name, int n,
         return error_set(err, ERR_USAGE, "--wait goes with pause alone");
     if (a->timeout_s > 0 && !a->waits)
         return error_set(err, ERR_USAGE, "--timeout goes with pause --wait");
-    /* Who gives a reason wants it kept, and not dropped without a word. */
+    /* A reason would be lost with any other command: refuse it. */
     if (a->reason && !is_one_of(name, keep_reason))
         return error_set(err, ERR_USAGE,
                          "--reason goes with pause, drain and resume");

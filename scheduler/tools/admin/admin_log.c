@@ -1,5 +1,7 @@
-/* admin_log.c - see admin_log.h. A deed of an older daemon, whose details were
- * others, is printed as it stands. */
+/* admin_log.c - print the audit log of administrators; see admin_log.h.
+ *
+ * An entry of an older daemon, which had other details, is printed as it is.
+ */
 #include "scheduler/tools/admin/admin_log.h"
 
 #include <inttypes.h>

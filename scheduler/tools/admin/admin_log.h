@@ -1,4 +1,4 @@
-/* admin_log.h - `mgpu-admin log`: who did what to the daemon, a line each. */
+/* admin_log.h - `mgpu-admin log`: what administrators did, one line each. */
 #ifndef MGPU_SCHEDULER_TOOLS_ADMIN_ADMIN_LOG_H
 #define MGPU_SCHEDULER_TOOLS_ADMIN_ADMIN_LOG_H
 
@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "uid 1002 (anna)"; without the name where this machine knows none. */
+/* "uid 1002 (anna)"; without the name if this machine does not know it. */
 char *admin_who(int64_t uid, char *out, size_t cap);
 
-/* One of /v1/admin/log. */
+/* Prints one entry of /v1/admin/log. */
 void admin_print_deed(const json_t *deed);
 
 #endif

@@ -1,4 +1,8 @@
-/* admin_nodes.c - see admin_nodes.h. */
+/* admin_nodes.c - mgpu-admin drain and resume for nodes; see admin_nodes.h.
+ *
+ * Each node is one request. The list of drained nodes comes from the last
+ * reply.
+ */
 #include "scheduler/tools/admin/admin_nodes.h"
 
 #include <stdio.h>
@@ -22,7 +26,7 @@ static void tell(const struct admin_nodes *conf, const char *node,
                conf->drains ? "nothing new is started there" : "in use again");
 }
 
-/* Which are drained now stands in the last reply, if there is one. */
+/* Prints the drained nodes from the last reply, if there is one. */
 static int print(struct client *c, const json_t *last, json_t *report,
                  struct error *err)
 {
@@ -43,7 +47,7 @@ static json_t *body_of(const struct admin_nodes *conf, const char *node)
     return json_pack("{s:s, s:s}", "node", node, "why", conf->why);
 }
 
-/* Before anything is done. */
+/* Checks all words before the first request. */
 static int check(const struct admin_nodes *conf, char **nodes, int n,
                  struct error *err)
 {

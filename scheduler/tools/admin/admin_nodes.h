@@ -1,4 +1,4 @@
-/* admin_nodes.h - mgpu-admin drain and resume, of nodes. */
+/* admin_nodes.h - mgpu-admin drain and resume for nodes. */
 #ifndef MGPU_SCHEDULER_TOOLS_ADMIN_ADMIN_NODES_H
 #define MGPU_SCHEDULER_TOOLS_ADMIN_ADMIN_NODES_H
 
@@ -6,15 +6,16 @@
 
 struct admin_nodes {
     const char *why; /* "": none */
-    bool drains;     /* or uses them again */
+    bool drains;     /* false: resumes them */
     bool json, quiet;
 };
 
-/* Each is tried, and each is told of; of one alone that could not be, as an
- * error.
- * out  ret_exit  the worst of what the nodes came to, if it is worse
- * err  ERR_INVAL not UTF-8, of which nothing is done;  ERR_UNAVAIL the daemon
- *      is away, of which some may be */
+/* Tries each node and prints each result; if only one node was named, its
+ * failure is the error.
+ * out  ret_exit  the worst exit status of the nodes, if it is worse
+ * err  ERR_INVAL a name or the reason is not UTF-8, and no request was sent;
+ *      ERR_UNAVAIL the daemon went away, and some requests may have been
+ *      carried out */
 int admin_nodes(struct client *c, const struct admin_nodes *conf, char **nodes,
                 int n, int *ret_exit, struct error *err) MUST_CHECK;
 

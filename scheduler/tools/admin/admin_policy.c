@@ -1,4 +1,6 @@
-/* admin_policy.c - see admin_policy.h. */
+/* admin_policy.c - mgpu-admin policy: show, set and reset settings, explain the
+ * order of the queue; see admin_policy.h.
+ */
 #include "scheduler/tools/admin/admin_policy.h"
 
 #include <inttypes.h>
@@ -46,7 +48,7 @@ static const char *origin_of(const json_t *reply, const json_t *k,
     return out;
 }
 
-/* A key of {KEY: ..}, of ["KEY"], or of all. */
+/* Whether the key is in {KEY: ..}, in ["KEY"], or `only` is NULL. */
 static bool is_asked(const json_t *only, const char *key)
 {
     size_t i;
@@ -171,7 +173,7 @@ static int set(struct client *c, const struct admin_policy *a, char **words,
     return post(c, a, body, err);
 }
 
-/* Without a key all of them. */
+/* Without a key, resets all settings. */
 static int reset(struct client *c, const struct admin_policy *a, char **words,
                  int n, struct error *err)
 {
@@ -271,7 +273,7 @@ static int print_plan(const json_t *reply, struct error *err)
     return rc;
 }
 
-/* "GPUs 3 of 8"; a limit of 0 is none. */
+/* "GPUs 3 of 8"; a limit of 0 means none. */
 static void print_use(const json_t *use, const char *who, const char *what,
                       const char *have, const char *max)
 {
@@ -305,7 +307,7 @@ static int explain(struct client *c, const struct admin_policy *a,
     unsigned long long id = 0;
     json_t *reply = NULL, *job = NULL;
     char text[64] = "";
-    /* A task's name is the daemon's to resolve. */
+    /* The daemon resolves the name of a task. */
     if (word && options_job_word(word, err) < 0)
         return -1;
     if (word) {

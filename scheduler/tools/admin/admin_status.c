@@ -1,4 +1,6 @@
-/* admin_status.c - see admin_status.h. */
+/* admin_status.c - print the daemon's status and the result of a reload; see
+ * admin_status.h.
+ */
 #include "scheduler/tools/admin/admin_status.h"
 
 #include <inttypes.h>

@@ -1,4 +1,6 @@
-/* admin_users.c - see admin_users.h. */
+/* admin_users.c - mgpu-admin who: count jobs and GPUs per user; see
+ * admin_users.h.
+ */
 #include "scheduler/tools/admin/admin_users.h"
 
 #include <inttypes.h>
@@ -99,7 +101,7 @@ static int print_table(const json_t *list, struct error *err)
 
 int admin_users(struct client *c, bool json, struct error *err)
 {
-    const struct filter all = {.user = NULL}; /* who lives, or waits */
+    const struct filter all = {.user = NULL}; /* live and pending jobs */
     struct buf query = BUF_INIT;
     json_t *reply = NULL, *users = json_object(), *list = NULL, *job;
     size_t i;

@@ -1,4 +1,9 @@
-/* cancel_jobs.c - see cancel_jobs.h. */
+/* cancel_jobs.c - cancel or signal the jobs that operands and filters choose;
+ * see cancel_jobs.h.
+ *
+ * Each job is one request. A failure for one job does not stop the others; the
+ * exit status is the worst one.
+ */
 #include "scheduler/tools/cancel/cancel_jobs.h"
 
 #include <inttypes.h>
@@ -11,7 +16,7 @@
 #include "scheduler/tools/common/options.h"
 #include "scheduler/tools/common/render.h"
 
-/* A job as the daemon is asked for it. */
+/* A job in the form of a request. */
 struct word {
     char text[40];
 };
@@ -23,7 +28,7 @@ static int add_word(struct buf *words, const char *text, struct error *err)
     return buf_add(words, &w, sizeof(w), err);
 }
 
-/* What to act on: the operands, or what the filters match. */
+/* Collects the jobs: the operands, or those that the filters match. */
 static int collect(struct client *c, const struct cancel_conf *a, int n,
                    char **words, struct buf *ret, struct error *err)
 {
@@ -46,7 +51,8 @@ static int collect(struct client *c, const struct cancel_conf *a, int n,
     json_t *job;
     json_array_foreach(json_object_get(reply, "jobs"), i, job)
     {
-        /* Of the first task of a sweep not its id, which is the sweep's. */
+        /* Of the first task of a sweep use the display id: its id is also that
+         * of the sweep. */
         if (rc == 0)
             rc = add_word(ret, field_str(job, "display_id"), err);
     }
@@ -70,7 +76,7 @@ static int act(struct client *c, const struct cancel_conf *a, const char *word,
     return rc;
 }
 
-/* What became of all of a sweep; NULL when one job was meant. */
+/* The result for a whole sweep; NULL if the word names one job. */
 static const json_t *sweep_of(const char *word, const json_t *reply)
 {
     const json_t *sweep = json_object_get(reply, "sweep");
@@ -120,7 +126,7 @@ static json_t *outcome(const char *word, const json_t *reply,
     return o;
 }
 
-/* Adds the outcome to the JSON report, or prints it. */
+/* Adds the result to the JSON report, or prints it. */
 static void tell(const struct cancel_conf *a, const char *word,
                  const json_t *reply, const struct error *err, json_t *report)
 {

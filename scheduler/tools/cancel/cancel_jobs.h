@@ -1,5 +1,6 @@
-/* cancel_jobs.h - ends jobs, or sends them a signal: what mgpu-cancel does, and
- * mgpu-stat --cancel. */
+/* cancel_jobs.h - cancel jobs or send them a signal: for mgpu-cancel and
+ * mgpu-stat --cancel.
+ */
 #ifndef MGPU_SCHEDULER_TOOLS_CANCEL_CANCEL_JOBS_H
 #define MGPU_SCHEDULER_TOOLS_CANCEL_CANCEL_JOBS_H
 
@@ -9,22 +10,22 @@
 struct cancel_conf {
     const char *tool; /* for messages */
     const struct filter *filter;
-    const char *signal; /* "USR1"; NULL: they are ended */
+    const char *signal; /* "USR1"; NULL: cancel */
     bool json, quiet;
 };
 
-/* The value of --signal, as in jobs/base/signals.h.
+/* Parses the value of --signal, as in jobs/base/signals.h.
  * err  ERR_USAGE */
 int cancel_signal(const char *value, const char **ret,
                   struct error *err) MUST_CHECK;
-/* Without operands and without a user there is nothing to end, and what else
- * chooses jobs goes with a user alone: nobody ends others' by a slip.
+/* Checks that operands or a user were given, and that other filters come with a
+ * user: a typing error must not cancel the jobs of others.
  * err  ERR_USAGE */
 int cancel_check(const struct cancel_conf *conf, int n,
                  struct error *err) MUST_CHECK;
-/* Each of the words and of what the filter chooses, and says what became of
- * it. All are tried.
- * out  ret_exit  the status of the worst
+/* Handles each word and each job that the filter chooses, and prints the
+ * results. Tries all of them.
+ * out  ret_exit  the worst exit status
  * err  ERR_UNAVAIL */
 int cancel_jobs(struct client *c, const struct cancel_conf *conf, int n,
                 char **words, int *ret_exit, struct error *err) MUST_CHECK;

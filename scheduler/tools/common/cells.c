@@ -1,5 +1,5 @@
-/* cells.c - read one cell of a reply's table, write one of a CSV file, and the
- * remarks on a reply or an event that several views print.
+/* cells.c - helpers for tables: read a cell of a reply, write a cell of a CSV
+ * file, print remarks that several views share.
  */
 #include <math.h>
 #include <stdio.h>

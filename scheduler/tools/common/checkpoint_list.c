@@ -1,5 +1,9 @@
-/* checkpoint_list.c - see checkpoint_list.h; worker/run_config.c says where
- * they are, and worker/checkpoint/checkpoint.h what is there. */
+/* checkpoint_list.c - find the checkpoints of a job on this machine; see
+ * checkpoint_list.h.
+ *
+ * worker/run_config.c decides where they are, and
+ * worker/checkpoint/checkpoint.h what a directory contains.
+ */
 #include "scheduler/tools/common/checkpoint_list.h"
 
 #include <dirent.h>
@@ -11,7 +15,7 @@
 #include "jobs/schema/interpolate.h"
 #include "scheduler/tools/common/client.h"
 
-/* The text as the attempt that ran last has it; false: it is too long. */
+/* Expands the text as the last attempt did; false: it is too long. */
 static bool put(char *ret, size_t cap, const char *text, enum fill_when when,
                 const struct fill_vars *v)
 {
@@ -23,7 +27,7 @@ static bool put(char *ret, size_t cap, const char *text, enum fill_when when,
     return fits;
 }
 
-/* False: the job has no such place. */
+/* False: the job has no checkpoint directory. */
 static bool place_of(const json_t *job, char *ret, size_t cap)
 {
     const json_t *spec = json_object_get(job, "spec");
@@ -48,7 +52,7 @@ static bool place_of(const json_t *job, char *ret, size_t cap)
            ret[0] == '/';
 }
 
-/* The N of "step-N"; -1: it is none, or one that is not done. */
+/* The N of "step-N"; -1: another name, or an incomplete checkpoint. */
 static long long step_of(const char *name)
 {
     char *end = NULL;

@@ -1,4 +1,9 @@
-/* client.c - see client.h. */
+/* client.c - requests to the daemon, and the common main() of the tools; see
+ * client.h.
+ *
+ * A request that the daemon refuses for its rate limit is repeated when the
+ * daemon says, for LIMITED_S at most.
+ */
 #include "scheduler/tools/common/client.h"
 
 #include <locale.h>
@@ -18,7 +23,7 @@
 #include "jobs/wire/wire.h"
 #include "scheduler/tools/common/render.h"
 
-enum { PATH_CAP = 2048 }; /* of a request */
+enum { PATH_CAP = 2048 }; /* size of a request path */
 
 struct client {
     struct http_client *http;
@@ -26,13 +31,13 @@ struct client {
     double connect_s;
 };
 
-/* A query answers in milliseconds; ten seconds mean that the daemon hangs. */
+/* A query is answered in milliseconds; after ten seconds the daemon hangs. */
 static const double REQUEST_S = 10;
-/* Of waiting for one's turn, see limits.rpc_rate and
- * limits.max_clients_per_user in mgpu.yaml(5). */
+/* Total time to wait under limits.rpc_rate and limits.max_clients_per_user, see
+ * mgpu.yaml(5). */
 static const double LIMITED_S = 60;
 
-/* Over TCP nobody sees who calls. */
+/* Over TCP the daemon cannot see the uid of the client. */
 static int authorize(void *arg, const struct http_request *req, struct buf *out,
                      struct error *err)
 {
@@ -106,9 +111,9 @@ void client_destroy(struct client *c)
     free(c);
 }
 
-/* The daemon has not looked at what came too soon, or beside too many others,
- * so it may come again, and says when. True when that time has passed; in all
- * no more than LIMITED_S. */
+/* Waits and returns true if the request may be repeated: the daemon did not
+ * process it, because of its rate or client limit, and its reply says when to
+ * come back. Waits no more than LIMITED_S in all. */
 static bool has_waited(int status, struct buf *body, double *io_waited_s)
 {
     json_t *o = status == 429 || status == 503
@@ -333,7 +338,7 @@ int client_print(const json_t *o, struct error *err)
     return 0;
 }
 
-/* False: there was no memory for it. */
+/* False: out of memory. */
 static bool print_error_json(const struct error *err)
 {
     json_t *o =
@@ -344,16 +349,16 @@ static bool print_error_json(const struct error *err)
     return is_said;
 }
 
-/* in  can_print  standard output is still there: a document is meant for it */
+/* in  can_print  standard output is intact, so a JSON error can go there */
 static int fail(const struct tool_main *m, bool can_print,
                 const struct error *err)
 {
     char safe[2 * sizeof(err->msg)];
-    /* Of memory most say only for what. */
+    /* Most ERR_NOMEM messages only name what the memory was for. */
     bool is_bare = err->code == ERR_NOMEM && !strstr(err->msg, "memory");
     bool is_said = *m->json && can_print && print_error_json(err) &&
                    output_close(stdout, NULL) == 0;
-    /* To a stream without a buffer, which asks for no memory. */
+    /* stderr is unbuffered, so this needs no memory. */
     if (!is_said)
         (void)fprintf(stderr, "%s: %s%s\n", m->tool->name,
                       is_bare ? "out of memory: " : "",

@@ -1,4 +1,6 @@
-/* columns.c - see columns.h. */
+/* columns.c - the table of columns of the queue, and the parser of -o; see
+ * columns.h.
+ */
 #include "scheduler/tools/common/columns.h"
 
 #include <inttypes.h>
@@ -31,7 +33,7 @@ static void put(char *out, size_t cap, const char *text)
     put_some(out, cap, text, strlen(text));
 }
 
-/* What is no text is an empty one. */
+/* A value that is not text counts as "". */
 static struct member text_of(const struct members *job, const char *key)
 {
     struct member m = members_get(job, key);
@@ -226,7 +228,7 @@ static void left_text(const struct members *job, char *out, size_t cap)
     (void)render_duration(isfinite(s) && is_live(job) ? s : NAN, out, cap);
 }
 
-/* "~2m", "~1h", "~3d": no figure of an estimate that would soon be another. */
+/* "~2m", "~1h", "~3d": rounded, because the estimate changes constantly. */
 static void about(double s, char *out, size_t cap)
 {
     static const struct {
@@ -240,7 +242,7 @@ static void about(double s, char *out, size_t cap)
                    i < 3 ? steps[i].letter : 'd');
 }
 
-/* To its end; of one that waits, about how long to its start. */
+/* Time to its end; for a pending job, the estimated time to its start. */
 static void eta_text(const struct members *job, char *out, size_t cap)
 {
     double in_s = real_of(job, "start_in_s");
@@ -250,7 +252,7 @@ static void eta_text(const struct members *job, char *out, size_t cap)
         left_text(job, out, cap);
 }
 
-/* Where it runs, or why it does not; of one that ended well where it ran. */
+/* The nodes where it runs, or the reason; for a completed job the nodes. */
 static void where_text(const struct members *job, char *out, size_t cap)
 {
     const struct member place = text_of(job, "place");
@@ -342,8 +344,8 @@ static const struct {
 };
 enum { N_FORMATS = sizeof(formats) / sizeof(formats[0]) };
 
-/* How many characters two texts begin with alike, in any case; ours are ASCII,
- * and in some locales I is not the capital of i. */
+/* The length of the common beginning, ignoring case. Names are ASCII, and in
+ * some locales I is not the upper case of i. */
 static size_t alike(const char *word, size_t n, const char *name)
 {
     size_t k = 0;
@@ -362,7 +364,7 @@ static bool is_name(const char *word, size_t n, const char *name)
     return strlen(name) == n && alike(word, n, name) == n;
 }
 
-/* By its name, or by what stands above it, in any case. */
+/* Finds a column by its name or its title, ignoring case. */
 static const struct field *find(const char *name, size_t n)
 {
     for (size_t i = 0; i < N_FIELDS; i++)
@@ -372,7 +374,7 @@ static const struct field *find(const char *name, size_t n)
     return NULL;
 }
 
-/* The columns of a format; NULL: there is none of that name. */
+/* The columns of a format; NULL: no such format. */
 static const char *find_format(const char *name, size_t n)
 {
     for (size_t i = 0; i < N_FORMATS; i++)
@@ -382,8 +384,8 @@ static const char *find_format(const char *name, size_t n)
     return NULL;
 }
 
-/* The name that shares the longest beginning with the word, of a column before
- * one of a format before what stands above a column; NULL: none. */
+/* The name with the longest common beginning: of a column, else of a format,
+ * else the title of a column; NULL: none. */
 static const char *nearest(const char *word, size_t n, bool is_sort)
 {
     const char *best = NULL;
@@ -404,7 +406,7 @@ static const char *nearest(const char *word, size_t n, bool is_sort)
     return best;
 }
 
-/* in  is_sort  a format will not do */
+/* in  is_sort  formats do not count */
 static int unknown(const char *word, size_t n, bool is_sort, struct error *err)
 {
     char text[64], q[TEXT_QUOTE_CAP];
@@ -417,7 +419,8 @@ static int unknown(const char *word, size_t n, bool is_sort, struct error *err)
                             "no column '%s'; see mgpu-stat -o help", q);
 }
 
-/* A word that is both is the column in a list, and the format by itself. */
+/* A word that is both names the column in a list, and the format if it is
+ * alone. */
 static int add_words(const char *text, bool is_format, struct columns *io,
                      struct error *err)
 {
@@ -454,7 +457,7 @@ int columns_parse(const char *text, struct columns *ret, struct error *err)
     return 0;
 }
 
-/* "a,b" of `more` goes to the end of the list, but for what is in it. */
+/* Appends the members in `more` ("a,b") that are not in the list yet. */
 static int add_members(struct buf *list, const char *more, struct error *err)
 {
     while (*more) {
@@ -514,7 +517,7 @@ static int compare(const struct item *a, const struct item *b, bool by_number)
     return by_number ? 0 : strcmp(a->text, b->text);
 }
 
-/* Stable, and jobs are few thousands at most on a screen: by merging. */
+/* Stable merge sort: a screen has some thousand jobs at most. */
 static void merge_sort(struct item *v, struct item *room, size_t n,
                        bool by_number, bool back)
 {

@@ -1,14 +1,19 @@
-/* elapsed.c - see elapsed.h. */
+/* elapsed.c - advance the relative times of a job between two updates; see
+ * elapsed.h.
+ *
+ * When an update arrives, each duration is stored as a moment; when the job is
+ * shown, it is turned back into seconds.
+ */
 #include "scheduler/tools/common/elapsed.h"
 
 #include <math.h>
 
 #include "scheduler/tools/common/client.h"
 
-/* As a moment when it is heard, as seconds when it is shown. */
+/* The members of a job that change with time. */
 static const struct {
     const char *at, *s;
-    int sign; /* of the seconds, as time goes by */
+    int sign; /* -1: it counts down, 1: it counts up */
     bool is_run;
 } goes_by[] = {
     {"due_s", "start_in_s", -1, false},

@@ -1,4 +1,6 @@
-/* job_lines.c - see job_lines.h. */
+/* job_lines.c - print the elements of a list one per line, as JSON or as ids;
+ * see job_lines.h.
+ */
 #include "scheduler/tools/common/job_lines.h"
 
 #include <inttypes.h>
@@ -41,7 +43,7 @@ static json_t *named(const json_t *reply, const json_t *row)
     return o;
 }
 
-/* "mgpu.iterations/1" is called iterations. */
+/* "mgpu.iterations/1" becomes "iterations". */
 static int print_rows(const json_t *reply, struct error *err)
 {
     const char *schema = field_str(reply, "schema"), *dot = strchr(schema, '.');
@@ -104,7 +106,7 @@ int lines_print(const json_t *reply, struct error *err)
     return client_print(reply, err);
 }
 
-/* A node with GPUs of several types is there once for each. */
+/* A node with GPUs of several types has one entry per type. */
 static void node_ids(const json_t *nodes, FILE *out)
 {
     char name[300], last[300] = "";

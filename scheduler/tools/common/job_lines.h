@@ -1,4 +1,4 @@
-/* job_lines.h - what a list has, line by line: --jsonl and --parsable. */
+/* job_lines.h - lists line by line: --jsonl and --parsable. */
 #ifndef MGPU_SCHEDULER_TOOLS_COMMON_JOB_LINES_H
 #define MGPU_SCHEDULER_TOOLS_COMMON_JOB_LINES_H
 
@@ -7,13 +7,13 @@
 
 #include "jobs/base/error.h"
 
-/* A document as lines of JSON on standard output, each with a schema of its
- * own: of a list an element each, of a table a row each, with its columns'
- * names; what is no list is one line.
+/* Prints a document as lines of JSON on standard output, each with a schema of
+ * its own: one line per element of a list, or per row of a table, with the
+ * names of its columns; another document is one line.
  * err  ERR_NOMEM */
 int lines_print(const json_t *reply, struct error *err) MUST_CHECK;
 
-/* What people call them, one a line: of mgpu.queue/1 the jobs' numbers, of
+/* Prints one id per line: of mgpu.queue/1 the display ids of the jobs, of
  * mgpu.nodes/1 names, of mgpu.gpus/1 GPUs as "n1:0". */
 void lines_ids(const json_t *reply, FILE *out);
 

@@ -1,4 +1,6 @@
-/* job_pages.c - see job_pages.h. */
+/* job_pages.c - request a long list of jobs in pages, one page ahead; see
+ * job_pages.h.
+ */
 #include "scheduler/tools/common/job_pages.h"
 
 #include <inttypes.h>
@@ -8,10 +10,10 @@
 
 #include "jobs/wire/json_scan.h"
 
-/* A part that is asked for, or is there. */
+/* A page that was requested, or has arrived. */
 struct part {
     pthread_t thread;
-    bool is_out; /* the thread has to be waited for */
+    bool is_out; /* the thread must be joined */
     struct client *client;
     char *path; /* owned */
     unsigned long long limit;
@@ -37,7 +39,7 @@ static void part_clear(struct part *p)
     buf_clear(&p->text);
 }
 
-/* Without a thread for it, it is asked for at once.
+/* If no thread can be started, requests the page at once.
  * in  last  0: of all jobs */
 static int part_ask(const struct pages_conf *conf, unsigned long long limit,
                     int64_t last, struct part *p, struct error *err)
@@ -51,7 +53,7 @@ static int part_ask(const struct pages_conf *conf, unsigned long long limit,
         return -1;
     }
     *p = (struct part){.client = conf->client,
-                       .path = buf_detach(&path), /* there is one */
+                       .path = buf_detach(&path), /* wait for the reply here */
                        .limit = limit,
                        .text = BUF_INIT,
                        .err = ERROR_INIT};
@@ -73,14 +75,14 @@ static int part_wait(struct part *p, struct error *err)
  */
 struct bounds {
     const char *head, *jobs, *end;
-    const char *from;     /* the first that belongs to this part */
-    int64_t last;         /* the job before that; 0: there are no more */
-    unsigned long long n; /* jobs */
+    const char *from;     /* the first job of this page */
+    int64_t last;         /* the job before it; 0: there are no more */
+    unsigned long long n; /* number of jobs */
 };
 
-/* Within a string a quote has a backslash before it, so there are as many as
- * there are such marks. There are few braces but those of the jobs, and a NUL
- * stands at the end. */
+/* Counts the jobs by a marker with an unescaped quote, which no string
+ * contains. There are few braces besides those of jobs, and a NUL ends the
+ * text. */
 static unsigned long long count(const char *p, const char *end)
 {
     static const char mark[] = "},{\"";
@@ -98,8 +100,8 @@ static int64_t int_of(const struct members *m, const char *name)
     return v.kind == MEMBER_INT ? v.n : 0;
 }
 
-/* There may be more: it begins behind the tasks of a sweep that began
- * before. -1: it is strange. */
+/* More jobs may follow: the page begins after the tasks of a sweep whose
+ * beginning is not in it. -1: unexpected text. */
 static int begin_whole(struct bounds *b)
 {
     struct members m;

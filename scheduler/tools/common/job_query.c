@@ -1,4 +1,6 @@
-/* job_query.c - see job_query.h. */
+/* job_query.c - parse the filter options, and build the query for them; see
+ * job_query.h.
+ */
 #include "scheduler/tools/common/job_query.h"
 
 #include <pwd.h>
@@ -16,7 +18,7 @@
 /* ---- states ----------------------------------------------------------------
  */
 
-/* The letters that squeue(1)'s users know, and ours where it has none. */
+/* The letters of squeue(1), and our own for other states. */
 static const char *const letters[JOB_STATE_N] = {
     [JOB_NEW] = "N",      [JOB_QUEUED] = "PD",
     [JOB_HELD] = "H",     [JOB_DISPATCHING] = "DS",
@@ -78,7 +80,7 @@ static uint32_t states_of(const struct filter *f)
     for (int s = 0; s < JOB_STATE_N; s++)
         if (!job_state_is_final((enum job_state)s))
             live |= 1u << s;
-    /* Ended jobs crowd out the queue: they are asked for. */
+    /* Ended jobs would crowd out the queue: include them only on request. */
     return f->states ? f->states : f->since ? FILTER_ALL : live;
 }
 
@@ -145,7 +147,7 @@ int filter_time(const char *option, const char *text, double *ret,
         end++;
     struct tm day = {
         .tm_year = tm.tm_year, .tm_mon = tm.tm_mon, .tm_mday = tm.tm_mday};
-    (void)timegm(&day); /* makes the 2nd of March of the 30th of February */
+    (void)timegm(&day); /* turns the 30th of February into the 2nd of March */
     if (end && *end == '\0' && day.tm_mday == tm.tm_mday)
         *ret = (double)timegm(&tm);
     else if (parse_duration(ago, &ago_s, NULL) == 0)
@@ -161,7 +163,7 @@ int filter_time(const char *option, const char *text, double *ret,
 /* ---- what the daemon is asked ---------------------------------------------
  */
 
-/* As a query has it: what is neither a letter nor a digit as %XX. */
+/* Percent-encodes all but letters and digits. */
 static int add_quoted(struct buf *out, const char *text, struct error *err)
 {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -268,7 +270,7 @@ static bool has_job(struct client *c, const char *key, const char *name,
     return rc == 0;
 }
 
-/* As keys, each once: "a,b" are two. */
+/* Adds the names as keys, without duplicates: "a,b" are two. */
 static void add_names(json_t *names, const char *text)
 {
     char name[128];
@@ -281,7 +283,7 @@ static void add_names(json_t *names, const char *text)
     }
 }
 
-/* own  NULL: the daemon does not say */
+/* own  NULL: the daemon does not report it */
 static json_t *names_of(struct client *c, const char *key)
 {
     bool is_node = strcmp(key, "node") == 0;
@@ -295,7 +297,8 @@ static json_t *names_of(struct client *c, const char *key)
         if (strcmp(key, "account") != 0)
             add_names(names, field_str(node, is_node ? "name" : "partitions"));
     }
-    if (!is_node && *field_str(status, key)) /* that of mgpu.yaml */
+    if (!is_node && *field_str(status, key)) /* the default account or
+                                                partition from mgpu.yaml */
         (void)json_object_set_new(names, field_str(status, key), json_true());
     json_decref(nodes);
     json_decref(status);

@@ -1,5 +1,6 @@
-/* job_query.h - which jobs a command line chooses, as the daemon is asked for
- * them. */
+/* job_query.h - filters of jobs: options of the command line, and the query
+ * that they make.
+ */
 #ifndef MGPU_SCHEDULER_TOOLS_COMMON_JOB_QUERY_H
 #define MGPU_SCHEDULER_TOOLS_COMMON_JOB_QUERY_H
 
@@ -18,13 +19,14 @@ static const uint32_t FILTER_ALL = (1u << JOB_STATE_N) - 1;
 
 struct filter { /* borrowed; NULL: any */
     const char *user, *name, *account, *partition, *node;
-    uint32_t states;   /* bits, see filter_states(); 0: none has ended */
-    const char *since; /* as a user writes it */
+    uint32_t states;   /* bits, see filter_states(); 0: those that have not
+                          ended */
+    const char *since; /* as the user wrote it */
     const char *labels[FILTER_LABELS_MAX]; /* "key=value" or "key" */
     size_t n_labels;
 };
 
-/* The options that choose jobs; a tool's others have smaller numbers. */
+/* Ids of the filter options; the other options of a tool have smaller ids. */
 enum {
     FILTER_USER = 256,
     FILTER_STATE,
@@ -35,46 +37,47 @@ enum {
     FILTER_NODE,
     FILTER_SINCE
 };
-/* One of them. err ERR_USAGE no such state, a label that is none, one too many
- */
+/* Handles one filter option. err ERR_USAGE unknown state, bad label, too many
+ * labels */
 int filter_option(struct filter *f, int id, const char *value,
                   struct error *err) MUST_CHECK;
 bool filter_is_any(const struct filter *f);
-/* Whether user is somebody: 'me', 'all', a number, known to this machine, or
- * with jobs at the daemon, however long ago.
- * err  ERR_USAGE nobody; ERR_* of the daemon, which is asked for who is not
- *      known here */
+/* Checks that the user exists: 'me', 'all', a number, known to this machine, or
+ * with jobs at the daemon, however old.
+ * err  ERR_USAGE unknown user; ERR_* of the daemon, which is asked about users
+ *      that are unknown here */
 int filter_check_user(const struct filter *f, struct client *c,
                       struct error *err) MUST_CHECK;
 
-/* Of a list that came out empty: says on standard error which of node,
- * partition and account neither a job has, however long ago, nor the daemon
- * otherwise; most often it is mistyped. Says nothing when the daemon does not
- * say what there is. */
+/* For an empty list: prints on standard error which node, partition or account
+ * is unknown, both to the jobs, however old, and to the daemon. It is most
+ * often mistyped. Prints nothing if the daemon does not report which ones
+ * exist. */
 void filter_tell_unknown(const struct filter *f, const char *tool,
                          struct client *c);
 
 /* Appends "&user=..&name=.." for GET /v1/jobs.
- * err  ERR_USAGE since, or a state, is none */
+ * err  ERR_USAGE bad value of since or state */
 int filter_query(const struct filter *f, struct buf *out,
                  struct error *err) MUST_CHECK;
 
-/* A stream brings the jobs that may ever fit, and filter_now() says which do
- * at present: a job has to be heard of that leaves. */
+/* For a stream: it contains every job that may ever match, and filter_now()
+ * says which match at present. The tool needs the update that makes a job leave
+ * the list. */
 int filter_stream_query(const struct filter *f, struct buf *out,
                         struct error *err) MUST_CHECK;
 bool filter_now(const struct filter *f, const json_t *job);
-/* Jobs that have ended are among those asked for. */
+/* Whether the filter includes ended jobs. */
 bool filter_wants_ended(const struct filter *f);
 
-/* "RUNNING,held,PD" or "all" as bits; of any case, or by the letters of the
- * column ST. `option` is for the message.
- * err  ERR_USAGE no such state, or none at all */
+/* Parses "RUNNING,held,PD" or "all" into bits, ignoring case; the letters of
+ * column ST are allowed. `option` is for the message.
+ * err  ERR_USAGE unknown state, or none at all */
 int filter_states(const char *option, const char *text, uint32_t *ret,
                   struct error *err) MUST_CHECK;
 const char *filter_letters(enum job_state s); /* "PD", "R", ... */
 
-/* "6h" ago, "2d", a day or a moment in UTC, as seconds since 1970.
+/* Parses "6h" ago, "2d", a day or a moment in UTC into seconds since 1970.
  * err  ERR_USAGE */
 int filter_time(const char *option, const char *text, double *ret,
                 struct error *err) MUST_CHECK;

@@ -1,4 +1,6 @@
-/* options.c - see options.h. */
+/* options.c - parse a command line from its table of options, and print --help;
+ * see options.h.
+ */
 #include "scheduler/tools/common/options.h"
 
 #include <errno.h>
@@ -31,7 +33,7 @@ static bool may_lack_it(const struct opt *o)
     return o->arg && o->arg[0] == '[';
 }
 
-/* In lines of so many columns, all but the first so far from the left. */
+/* Wraps the text at `columns`; all lines but the first are indented. */
 static void print_wrapped(const char *text, size_t columns, int indent)
 {
     while (strlen(text) > columns) {
@@ -75,7 +77,7 @@ static void print_help(const struct tool *t)
     printf("\nSee %s(%d).\n", t->name, t->section ? t->section : 1);
 }
 
-/* Levenshtein's distance, for words shorter than an option's name may be. */
+/* Levenshtein distance, for words up to the length of an option's name. */
 static size_t distance(const char *a, const char *b)
 {
     size_t row[33];
@@ -131,10 +133,10 @@ static int unknown(const struct tool *t, const char *word, struct error *err)
                      name, t->name);
 }
 
-struct table { /* as getopt_long(3) wants it */
+struct table { /* The table in the form of getopt_long(3). */
     struct option longs[MAX_OPTS + 1];
     const struct opt *rows[MAX_OPTS];
-    char shorts[3 * MAX_OPTS + 2]; /* a letter and its colons */
+    char shorts[3 * MAX_OPTS + 2]; /* letters with their colons */
     size_t n;
 };
 
@@ -179,7 +181,7 @@ int options_parse(const struct tool *t, int argc, char **argv,
     add_rows(&tab, common);
 
     opterr = 0;
-    optind = 0; /* GNU: start afresh, also when called twice */
+    optind = 0; /* GNU: full reset, also for a second call */
     for (;;) {
         int before = optind ? optind : 1;
         int c = getopt_long(argc, argv, tab.shorts, tab.longs, NULL);
@@ -218,7 +220,7 @@ int options_job_id(const char *text, unsigned long long *ret, struct error *err)
     char *end = NULL;
     errno = 0;
     unsigned long long id = strtoull(text, &end, 10);
-    /* strtoull takes "-1" and " 1"; a job's id begins with a digit. */
+    /* strtoull() accepts "-1" and " 1"; an id must begin with a digit. */
     if (text[0] < '0' || text[0] > '9' || *end || errno || id == 0 ||
         id > INT64_MAX)
         return error_set(err, ERR_USAGE,

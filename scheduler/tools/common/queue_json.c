@@ -1,4 +1,6 @@
-/* queue_json.c - see queue_json.h. */
+/* queue_json.c - print a long queue as one JSON document with bounded memory;
+ * see queue_json.h.
+ */
 #include "scheduler/tools/common/queue_json.h"
 
 #include <errno.h>
@@ -13,10 +15,10 @@ enum { FLAGS = JSON_COMPACT | JSON_REAL_PRECISION(17) };
 static const char end_of_all[] = "]}";
 
 struct queue_json {
-    char *head;        /* owned; up to the first job; NULL: there was no part */
-    struct buf jobs;   /* of the last part, as they are to be written */
-    FILE *file;        /* owned; those of the parts before; NULL: none */
-    struct buf starts; /* long: where each of them begins in it */
+    char *head;        /* owned; text before the first job; NULL: no page yet */
+    struct buf jobs;   /* jobs of the last page, in output form */
+    FILE *file;        /* owned; jobs of the earlier pages; NULL: none */
+    struct buf starts; /* long: offset of each page in the file */
     bool is_strange;
 };
 
@@ -41,7 +43,7 @@ void queue_json_free(struct queue_json *q)
     free(q);
 }
 
-/* Where the list of jobs does not stand last the head is strange. */
+/* If "jobs" is not the last member, the head is in an unknown format. */
 static int take_head(struct queue_json *q, const char *head, size_t len,
                      struct error *err)
 {
@@ -118,7 +120,7 @@ int queue_json_part(void *queue, const char *head, size_t head_len,
     return take_jobs(q, jobs, jobs + jobs_len, err);
 }
 
-/* From one place of the file to another. */
+/* Copies one range of the file. */
 static int copy(FILE *from, long at, long end, FILE *out, struct error *err)
 {
     char some[16384];

@@ -1,4 +1,5 @@
-/* render.c - see render.h. */
+/* render.c - format times, sizes and bars, escape and wrap text; see
+ * render.h. */
 #include "scheduler/tools/common/render.h"
 
 #include <errno.h>
@@ -43,8 +44,8 @@ int render_colour(const char *when, int *ret, struct error *err)
                      "--color '%.40s': expected auto, always or never", when);
 }
 
-/* The length of the UTF-8 sequence at p and its character, or 0 when it is
- * none: overlong, a surrogate, beyond U+10FFFF. */
+/* The length of the UTF-8 sequence at p and its character; 0 if it is invalid:
+ * overlong, a surrogate, beyond U+10FFFF. */
 static size_t sequence(const unsigned char *p, uint32_t *ret)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -65,8 +66,8 @@ static size_t sequence(const unsigned char *p, uint32_t *ret)
     return n;
 }
 
-/* Controls, and characters without a width or with a say in the direction of
- * the text around them: a reader would not see what is there. */
+/* Control characters, and characters without a width or with an influence on
+ * the text direction: the reader would not see them. */
 static bool is_hidden(uint32_t c)
 {
     static const struct {
@@ -88,7 +89,8 @@ char *render_escape(const char *text, char *out, size_t cap)
 
     while (*p) {
         uint32_t c = 0;
-        if (*p >= ' ' && *p < 0x7f && len + 1 < cap) { /* the most */
+        if (*p >= ' ' && *p < 0x7f && len + 1 < cap) { /* most bytes are
+                                                          printable ASCII */
             out[len++] = (char)*p++;
             continue;
         }
@@ -127,7 +129,7 @@ int render_char(const char *p, size_t *ret_bytes)
     mbstate_t state = {0};
     wchar_t wc;
     *ret_bytes = 1;
-    if ((unsigned char)*p < 0x80) /* the most, and printable */
+    if ((unsigned char)*p < 0x80) /* most characters are ASCII */
         return 1;
     size_t n = mbrtowc(&wc, p, strnlen(p, MB_LEN_MAX), &state);
     if (n == (size_t)-1 || n == (size_t)-2)
@@ -137,8 +139,8 @@ int render_char(const char *p, size_t *ret_bytes)
     return w < 0 ? 1 : w;
 }
 
-/* Where the text of " gpus       2 on n1" begins; of other lines two more than
- * their own beginning. */
+/* The column at which the value of " gpus 2 on n1" begins; for other lines,
+ * their indentation plus two. */
 static size_t hang(const char *line, size_t len)
 {
     size_t own = 0, at;
@@ -154,9 +156,9 @@ static size_t hang(const char *line, size_t len)
     return at < 24 ? at : own + 2;
 }
 
-/* The bytes of a line that fit: up to the end of a part, behind which there are
- * two blanks or more, else up to a blank. What stands before `own` is no place
- * to break it. Sequences that colour take no room. */
+/* The bytes of a line that fit: up to the end of a part (two or more blanks
+ * follow it), else up to a blank. There is no break before `own`. Colour
+ * sequences have no width. */
 static size_t fitting(const char *line, size_t len, size_t own, int columns)
 {
     size_t part = 0, blank = 0, i = 0;
@@ -184,7 +186,7 @@ static size_t fitting(const char *line, size_t len, size_t own, int columns)
     return len;
 }
 
-/* Of the first so many bytes, which end with a character. */
+/* The columns of the first `bytes` bytes, which end with a character. */
 static size_t columns_of(const char *text, size_t bytes)
 {
     size_t width = 0, n;
@@ -195,7 +197,8 @@ static size_t columns_of(const char *text, size_t bytes)
 
 void render_wrapped(const char *text, int columns, FILE *out)
 {
-    static const char command[] = "  mgpu-"; /* to be copied as it is */
+    static const char command[] = "  mgpu-"; /* a command to copy: do not
+                                                wrap it */
     while (*text) {
         size_t len = strcspn(text, "\n");
         bool is_whole = strncmp(text, command, sizeof(command) - 1) == 0;
@@ -205,7 +208,7 @@ void render_wrapped(const char *text, int columns, FILE *out)
         int room = columns;
         for (;;) {
             size_t n = is_whole ? len : fitting(text, len, own, room);
-            /* Blanks at the line's own beginning are no place to break it. */
+            /* Do not break in the indentation. */
             if (n < len && strspn(text, " ") >= n)
                 n = len;
             (void)fwrite(text, 1, n, out);

@@ -1,4 +1,6 @@
-/* saved_formats.c - see saved_formats.h. */
+/* saved_formats.c - read the user's formats from config.yaml; see
+ * saved_formats.h.
+ */
 #include "scheduler/tools/common/saved_formats.h"
 
 #include <errno.h>
@@ -72,7 +74,7 @@ static int fail_at(const struct reading *r, struct mark at, const char *what,
                      (int)at.column, what);
 }
 
-/* "id,name" of a scalar or of a list of scalars. */
+/* "id,name" from a scalar or a list of scalars. */
 static int text_of(const struct reading *r, const struct node *n,
                    struct buf *out, struct error *err)
 {
@@ -90,7 +92,7 @@ static int text_of(const struct reading *r, const struct node *n,
     return 0;
 }
 
-/* Where in a list, or in "id,nme", the word is that no column is called. */
+/* The position of the unknown column in a list, or in "id,nme". */
 static struct mark place_of(const struct reading *r, const struct node *n)
 {
     struct columns columns;
@@ -125,7 +127,7 @@ static int check(const struct reading *r, const struct node *n,
     return fail_at(r, place_of(r, n), why.msg, err);
 }
 
-/* A name of ours stays what it is: a script may count on it. */
+/* A built-in name cannot be redefined: scripts may depend on it. */
 static int add_format(const struct reading *r, const struct node *n,
                       struct error *err)
 {
@@ -217,7 +219,7 @@ int formats_parse(const char *text, size_t len, const char *file,
     return rc;
 }
 
-/* False: nobody says where. */
+/* False: neither variable is set. */
 static bool path_of(char *ret, size_t cap)
 {
     const char *dir = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
@@ -234,7 +236,7 @@ int formats_read(struct formats *ret, struct error *err)
     *ret = (struct formats){.n = 0};
     FILE *f = path_of(path, sizeof(path)) ? fopen(path, "re") : NULL;
     if (!f)
-        return 0; /* none, or not ours to read */
+        return 0; /* no file, or not readable */
     char *text = malloc(FILE_MAX + 1);
     size_t len = text ? fread(text, 1, FILE_MAX + 1, f) : 0;
     bool is_bad = ferror(f) != 0;

@@ -1,4 +1,4 @@
-/* saved_formats.h - the formats that users name themselves, in config.yaml. */
+/* saved_formats.h - formats that users define in config.yaml. */
 #ifndef MGPU_SCHEDULER_TOOLS_COMMON_SAVED_FORMATS_H
 #define MGPU_SCHEDULER_TOOLS_COMMON_SAVED_FORMATS_H
 
@@ -11,17 +11,17 @@
 enum { FORMATS_MAX = 64 };
 
 struct format {
-    char *name, *columns; /* "id,name": columns, or formats of ours */
+    char *name, *columns; /* "id,name": columns, or built-in formats */
 };
 
 struct formats {
     struct format list[FORMATS_MAX];
     size_t n;
-    char *usual; /* what is shown without -o; NULL: not said */
+    char *usual; /* default for -o; NULL: not set */
 };
 
-/* $XDG_CONFIG_HOME/mgpu/config.yaml, else ~/.config/mgpu/config.yaml; no such
- * file is no formats.
+/* Reads $XDG_CONFIG_HOME/mgpu/config.yaml, else ~/.config/mgpu/config.yaml; a
+ * missing file defines no formats.
  *
  *   format: mine
  *   formats:
@@ -29,18 +29,18 @@ struct formats {
  *     more: mine,labels
  *
  * err  ERR_CONFIG "FILE:3:9: no column 'nme'; did you mean 'name'?", the first
- *      of its mistakes; ERR_IO it cannot be read
+ *      error; ERR_IO it cannot be read
  * own  formats_clear() */
 int formats_read(struct formats *ret, struct error *err) MUST_CHECK;
-/* The same of a text. file: for messages */
+/* The same from a text. file: for messages */
 int formats_parse(const char *text, size_t len, const char *file,
                   struct formats *ret, struct error *err) MUST_CHECK;
 void formats_clear(struct formats *f);
 
-/* What -o help says of them. */
+/* Prints the user's formats in the help of -o. */
 void formats_help(const struct formats *f, FILE *out);
 
-/* "mine,exit" with the user's own names replaced, for columns_parse(). */
+/* "mine,exit" with the user's names replaced, for columns_parse(). */
 int formats_expand(const struct formats *f, const char *text, struct buf *out,
                    struct error *err) MUST_CHECK;
 

@@ -1,8 +1,9 @@
-/* screen.c - see screen.h.
+/* screen.c - full-screen mode of a terminal; see screen.h.
  *
- * Signals come to one thread that waits for keys as well, so that nothing is
- * drawn on the screen that the user comes back to: whoever draws holds a lock
- * that on_end() takes. */
+ * One thread receives all signals and waits for keys. on_end() takes the lock
+ * that the drawing code holds, so nothing is drawn on the screen that the user
+ * returns to.
+ */
 #include "scheduler/tools/common/screen.h"
 
 #include <errno.h>
@@ -37,7 +38,7 @@ static bool is_end_key(char key)
     return key == 'q' || key == 'Q' || key == '\003' || key == '\004';
 }
 
-/* -1: it is not the end. */
+/* -1: continue. */
 static int look(struct pollfd *fds)
 {
     struct signalfd_siginfo si;
@@ -82,7 +83,7 @@ static void put(const char *text)
     (void)fflush(screen.out);
 }
 
-/* What is typed is not shown, and comes at once; Ctrl-C is a key. */
+/* Switches echo off and delivers keys at once; Ctrl-C is a key. */
 static void take_keys(void)
 {
     struct termios now;

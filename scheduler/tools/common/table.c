@@ -1,7 +1,7 @@
-/* table.c - the tables of render.h.
+/* table.c - the layout of the tables in render.h.
  *
- * Widths are in terminal columns (wcwidth), so that a name in any script
- * keeps the columns straight.
+ * Widths are in terminal columns (wcwidth), so that a name in any script keeps
+ * the columns aligned.
  */
 #include <assert.h>
 #include <stdarg.h>
@@ -11,11 +11,11 @@
 
 #include "scheduler/tools/common/render.h"
 
-/* A figure that is cut is another figure: columns of them keep their width, as
- * long as it is one that a figure has. */
+/* A figure that is cut is a wrong figure: columns of figures keep their width,
+ * up to FIGURE. */
 enum { MAX_COLUMNS = RENDER_COLUMNS_MAX, GAP = 2, FIGURE = 20 };
-/* Sixteen show the whole word that a reason begins with: rather less blanks
- * than less of it. */
+/* COMFORT shows the whole first word of a reason: below it, rather reduce the
+ * gaps. */
 enum { COMFORT = 16, NARROWEST = 6 };
 enum { WIDTH_MAX = (1 << 29) - 1 }; /* of 29 bits */
 
@@ -28,10 +28,10 @@ struct render_table {
     struct render_column columns[MAX_COLUMNS];
     int widths[MAX_COLUMNS]; /* of the widest cell */
     size_t n_columns, n_cells;
-    struct buf text;  /* the cells, one after the other, each ended by NUL */
+    struct buf text;  /* the cells in order, each ended by NUL */
     struct buf cells; /* struct cell */
-    struct buf turns; /* struct turn, where parts begin that stand before what
-                         came before */
+    struct buf turns; /* struct turn: where parts begin that are printed
+                         before the rows so far */
 };
 
 struct turn {
@@ -62,8 +62,8 @@ void render_table_destroy(struct render_table *t)
     free(t);
 }
 
-/* The columns that the first `bytes` of s take, at most `limit`; *ret_bytes
- * says how many bytes fit. */
+/* The width of the first `bytes` of s, at most `limit`; *ret_bytes is how many
+ * bytes fit. */
 static int width_of(const char *s, int limit, size_t *ret_bytes)
 {
     int width = 0;
@@ -101,8 +101,8 @@ int render_table_add(struct render_table *t, struct error *err, const char *fmt,
     return rc;
 }
 
-/* What the text is on a terminal, in out[4 * n + 1]: a byte is \xNN at most.
- * Mostly it is plain, and each byte a column. */
+/* Escapes the text into out[4 * n + 1]: a byte becomes \xNN at most. Usually
+ * the text is plain ASCII, one column per byte. */
 static struct cell escape(const char *text, size_t n, char *out)
 {
     size_t len = 0;
@@ -151,8 +151,8 @@ int render_table_turn(struct render_table *t, struct error *err)
     return buf_add(&t->turns, &turn, sizeof(turn), err);
 }
 
-/* A row has fifty parts: they are gathered, and written as many bytes at a time
- * as a pipe takes. */
+/* A row has fifty parts: collect them, and write as many bytes at a time as a
+ * pipe takes. */
 struct sink {
     FILE *out;
     size_t n;
@@ -185,15 +185,16 @@ static void put_blanks(struct sink *s, int n)
                   n < (int)sizeof(blanks) ? (size_t)n : sizeof(blanks) - 1);
 }
 
-/* A cell, or a title. */
+/* A cell or a title. */
 struct part {
     const char *text;
     size_t len;
     int width;
-    const char *before, *after; /* what paints it; NULL: nothing does */
+    const char *before, *after; /* colour sequences; NULL: none */
 };
 
-/* *io_owed blanks are written before what comes next: no line ends in them. */
+/* *io_owed blanks are written before the next part, so that no line ends in
+ * blanks. */
 static void put_part(struct sink *s, const struct part *p, int width,
                      enum render_align align, int *io_owed)
 {
@@ -226,7 +227,7 @@ static int total_of(const int *widths, size_t n, int gap)
     return total;
 }
 
-/* The widest column that is wider than it has to be; n: none. */
+/* The widest column that can shrink; n: none. */
 static size_t widest_of(const struct render_table *t, const int *widths,
                         size_t n, int least)
 {
@@ -242,7 +243,7 @@ static size_t widest_of(const struct render_table *t, const int *widths,
     return widest;
 }
 
-/* The widest give way, then the blanks between them, then the widest again. */
+/* Shrinks the widest columns, then the gaps, then the widest again. */
 static bool shrink(const struct render_table *t, int *widths, size_t n,
                    int columns, int *io_gap)
 {
@@ -259,7 +260,7 @@ static bool shrink(const struct render_table *t, int *widths, size_t n,
     return true;
 }
 
-/* How many columns there is room for: the last are left out. */
+/* How many columns fit: the last ones are left out. */
 static size_t fit(const struct render_table *t, int *widths, int columns,
                   int *io_gap)
 {
@@ -294,7 +295,7 @@ static void name_hidden(const struct render_table *t, size_t n, FILE *out)
 struct print {
     const struct render_style *style;
     int widths[MAX_COLUMNS], gap;
-    size_t n; /* columns that there is room for */
+    size_t n; /* columns that fit */
 };
 
 static void put_titles(const struct render_table *t, const struct print *p,
@@ -314,7 +315,7 @@ static void put_titles(const struct render_table *t, const struct print *p,
     put_bytes(out, end, strlen(end));
 }
 
-/* in  text, cells  those of the row; returns the text of the next one */
+/* in  text, cells  those of the row; returns the text of the next row */
 static const char *put_row(const struct render_table *t, const struct print *p,
                            const char *text, const char *cells,
                            struct sink *out)
@@ -355,7 +356,7 @@ void render_table_print(const struct render_table *t,
     struct sink sink = {.out = out};
     struct turn turn;
     size_t end = t->n_cells;
-    assert(t->n_columns > 0); /* checked when it was created */
+    assert(t->n_columns > 0); /* checked in render_table_create() */
     measure(t, header, p.widths);
     if (s->columns)
         p.n = fit(t, p.widths, s->columns, &p.gap);
