@@ -1,8 +1,9 @@
-/* chart.c - see chart.h.
+/* chart.c - draw a line chart as SVG; see chart.h.
  *
- * The drawing is 720 by 320 units. A series of more points than the plot is
- * wide is drawn as the lowest and the highest of each unit, in their order:
- * a peak is never lost, and a picture has a bounded size. */
+ * The drawing is 720 by 320 units. If a series has more points than the plot
+ * has units of width, each unit shows the lowest and the highest of its points,
+ * in their order: a peak is never lost, and the size of a picture is bounded.
+ */
 #include "scheduler/tools/export/chart.h"
 
 #include <math.h>
@@ -19,10 +20,11 @@ enum {
     PLOT_W = WIDTH - LEFT - RIGHT,
     PLOT_H = HEIGHT - TOP - BOTTOM,
     TICKS = 6,
-    MARKS_APART = 11, /* a dot is 8 wide, and a line shows between two */
+    MARKS_APART = 11, /* a dot is 8 wide, and the line must show between two */
 };
 
-/* Told apart by people who see few colours, and on either ground. */
+/* Colours that colour-blind people can distinguish, on light and dark
+ * ground. */
 static const char style[] =
     "<style>"
     ".c-bg{fill:#fff}.c-ink{fill:#1c1f24}.c-dim{fill:#5b626d}"
@@ -88,7 +90,7 @@ static int add_text(struct buf *out, double x, double y, const char *class,
  */
 
 struct scale {
-    double lo, hi, step; /* of log: exponents of ten */
+    double lo, hi, step; /* for a log axis: exponents of ten */
     bool is_log;
 };
 
@@ -135,7 +137,7 @@ static struct scale scale_of(const struct chart *c, bool is_y)
         s.step = s.step < 1 ? 1 : ceil(s.step);
     if (!is_y && c->categories)
         s.step = s.step < 1 ? 1 : ceil(s.step);
-    if (is_y) { /* x ends where the data does */
+    if (is_y) { /* the x axis ends with the data */
         s.lo = floor(s.lo / s.step + 1e-9) * s.step;
         s.hi = ceil(s.hi / s.step - 1e-9) * s.step;
     } else if (c->categories) {
@@ -226,7 +228,7 @@ static int add_titles(const struct chart *c, struct buf *out, struct error *err)
                     err);
 }
 
-/* Bytes that begin a character: a name's length as it is drawn, about. */
+/* The number of characters, as an estimate of the width. */
 static double text_width(const char *text)
 {
     size_t n = 0;
@@ -235,8 +237,8 @@ static double text_width(const char *text)
     return 7.2 * (double)n;
 }
 
-/* The names in rows under the title. `out` NULL: only says how high they are
- * beyond the first, which has its room above the plot. */
+/* Draws the legend in rows under the title. `out` NULL: only computes its
+ * height beyond the first row, which has its room above the plot. */
 static int add_legend(const struct chart *c, struct buf *out, int *ret_more,
                       struct error *err)
 {
@@ -264,7 +266,7 @@ static int add_legend(const struct chart *c, struct buf *out, int *ret_more,
     return 0;
 }
 
-/* One point of a path; after a gap it begins anew. */
+/* Adds one point to a path; after a gap the path starts anew. */
 static int add_point(struct buf *out, double x, double y, bool *io_gap,
                      struct error *err)
 {
@@ -273,7 +275,7 @@ static int add_point(struct buf *out, double x, double y, bool *io_gap,
     return rc;
 }
 
-struct extremes { /* of the points that fall on one unit of width */
+struct extremes { /* of the points within one unit of width */
     int column;
     double first_x, lo, hi;
     bool hi_first, has;
@@ -319,7 +321,8 @@ static int add_path(const struct chart_series *s, const struct scale *xs,
     return flush(&e, ys, out, &gap, err);
 }
 
-/* Dots that touch hide the line, as of a short run beside a long one. */
+/* Dots that touch hide the line, for example of a short run beside a long
+ * one. */
 static bool has_room(const struct chart_series *s, const struct scale *xs)
 {
     if (s->n < 2)

@@ -1,7 +1,8 @@
-/* chart.h - lines over numbers, as SVG.
+/* chart.h - line charts as SVG.
  *
- * A picture is light or dark as its reader prefers (prefers-color-scheme),
- * has no script and fetches nothing. Text from elsewhere is escaped.
+ * A picture follows the reader's preference for light or dark
+ * (prefers-color-scheme), has no script and loads nothing. Text from outside is
+ * escaped.
  */
 #ifndef MGPU_SCHEDULER_TOOLS_EXPORT_CHART_H
 #define MGPU_SCHEDULER_TOOLS_EXPORT_CHART_H
@@ -18,28 +19,28 @@ struct chart_series {
     const char *name;
     const double *x, *y; /* borrowed; a NAN y is a gap */
     size_t n;
-    bool marks;  /* a dot at each point, where they have room */
-    bool dashed; /* another's, to compare with */
+    bool marks;  /* draw a dot at each point, if there is room */
+    bool dashed; /* a reference line */
 };
 
 struct chart {
     const char *title, *x_title, *y_title;
     const struct chart_series *series;
     size_t n;        /* 1..CHART_SERIES_MAX */
-    bool from_zero;  /* y begins at 0 */
-    bool log_y;      /* only values above 0 are drawn */
-    bool categories; /* x are whole numbers, each with its tick */
+    bool from_zero;  /* y starts at 0 */
+    bool log_y;      /* draw only values above 0 */
+    bool categories; /* x are whole numbers, each with a tick */
 };
 
-/* Appends an <svg> element; is_file: with what makes it a file of its own.
+/* Appends an <svg> element; is_file: as a complete file.
  * err  ERR_INVAL no series, or too many;  ERR_NOMEM */
 int chart_svg(const struct chart *c, bool is_file, struct buf *out,
               struct error *err) MUST_CHECK;
 
-/* The colours, once per document that has several charts in it. */
+/* Appends the colours; once per document with several charts. */
 int chart_style(struct buf *out, struct error *err) MUST_CHECK;
 
-/* Text as XML and HTML have it; what is no character in them becomes '?'. */
+/* Escapes text for XML and HTML; an invalid character becomes '?'. */
 int chart_escape(const char *text, struct buf *out,
                  struct error *err) MUST_CHECK;
 

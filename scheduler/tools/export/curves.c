@@ -1,4 +1,6 @@
-/* curves.c - see curves.h. */
+/* curves.c - extract the curve of one column from the rows of a reply; see
+ * curves.h.
+ */
 #include "scheduler/tools/export/curves.h"
 
 #include <math.h>
@@ -7,8 +9,9 @@
 
 #include "scheduler/tools/views/show.h"
 
-/* A retry begins behind its checkpoint: what it does again replaces what was
- * lost. Rows come by attempt, so that points only have to be cut back. */
+/* A retry starts behind its checkpoint: its points replace those that were
+ * lost. Rows come attempt by attempt, so it is enough to drop points at the
+ * end. */
 static void add(struct curve *c, double x, double y)
 {
     while (c->n > 0 && c->x[c->n - 1] >= x)

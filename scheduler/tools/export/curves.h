@@ -1,4 +1,4 @@
-/* curves.h - the numbers of a reply as lines of a chart. */
+/* curves.h - curves of a job: the columns of a reply as lines of a chart. */
 #ifndef MGPU_SCHEDULER_TOOLS_EXPORT_CURVES_H
 #define MGPU_SCHEDULER_TOOLS_EXPORT_CURVES_H
 
@@ -13,13 +13,13 @@ struct curve {
 };
 
 /* Column `y` against column `x` of the rows of one rank (-1: the view has no
- * ranks). Of several attempts the last that reached a point counts.
+ * ranks). Of several attempts, the last one that reached a point counts.
  * err  ERR_NOTFOUND no such column;  ERR_NOMEM */
 int curve_of(const json_t *reply, const char *x, const char *y, int rank,
              struct curve *ret, struct error *err) MUST_CHECK;
 void curve_clear(struct curve *c); /* zeroed is fine */
 
-/* As lines of a chart, which borrows them. */
+/* The curve as a line of a chart, which borrows it. */
 struct chart_series curve_series(const struct curve *c);
 
 #endif

@@ -1,8 +1,9 @@
-/* export.c - rows as CSV and JSON Lines; see export.h.
+/* export.c - export the rows of a job as CSV and JSON Lines; see export.h.
  *
- * The daemon gives at most 100,000 rows at once. They come in the order of
- * iterations, then ranks, so that a full page may end within an iteration:
- * its last one is left to the next page. */
+ * The daemon returns at most 100,000 rows per reply. Rows are ordered by
+ * iteration, then rank, so a full page may end within an iteration: its last
+ * iteration is left to the next page.
+ */
 #include "scheduler/tools/export/export.h"
 
 #include <errno.h>
@@ -41,7 +42,8 @@ static const char *key_of(const char *view)
                : "iteration";
 }
 
-/* How many rows of a page are whole, and where the next begins. */
+/* How many rows of a page are complete iterations, and where the next page
+ * begins. */
 static size_t whole_rows(const json_t *reply, const char *key,
                          int64_t *io_after)
 {
@@ -55,13 +57,13 @@ static size_t whole_rows(const json_t *reply, const char *key,
     while (whole > 0 &&
            show_cell(json_array_get(rows, whole - 1), column) == last)
         whole--;
-    /* One iteration of more ranks than a page has rows: there is none. */
+    /* An iteration with more ranks than a page has rows does not exist. */
     *io_after = whole > 0 ? (int64_t)last - 1 : (int64_t)last;
     return whole > 0 ? whole : n;
 }
 
 struct each {
-    export_head_f head; /* NULL: called, or not wanted */
+    export_head_f head; /* NULL: already called, or not wanted */
     export_row_f row;
     void *arg;
     bool said;
@@ -83,7 +85,8 @@ static int each_row(struct each *e, const json_t *reply, size_t n,
 static int each_page(struct client *c, const char *word, const char *view,
                      int64_t attempt, struct each *e, struct error *err)
 {
-    int64_t after = -2; /* below all keys: values of no iteration have -1 */
+    int64_t after = -2; /* below all keys: values without an iteration have
+                           -1 */
     for (;;) {
         json_t *reply = NULL;
         if (client_get(c, &reply, err,
@@ -125,7 +128,7 @@ int export_each(struct client *c, const char *word, const char *view,
 struct text {
     FILE *out;
     enum export_format format;
-    int64_t job; /* filled in before the first row */
+    int64_t job; /* set before the first row */
     struct buf line;
 };
 

@@ -1,4 +1,4 @@
-/* export_internal.h - what the formats of an export share. */
+/* export_internal.h - functions that the formats of an export share. */
 #ifndef MGPU_SCHEDULER_TOOLS_EXPORT_EXPORT_INTERNAL_H
 #define MGPU_SCHEDULER_TOOLS_EXPORT_EXPORT_INTERNAL_H
 
@@ -12,14 +12,14 @@ typedef int (*export_head_f)(void *arg, const json_t *columns,
 typedef int (*export_row_f)(void *arg, const json_t *reply, const json_t *row,
                             struct error *err);
 
-/* Calls row() for each row of a view of all attempts, in order. `reply` has
- * the columns; *ret_job is there before the first call.
- * in  head  called once before that, also where there is no row; may be NULL */
+/* Calls row() for each row of a view of all attempts, in order. `reply` has the
+ * columns; *ret_job is set before the first call.
+ * in   head  called once before the rows, also without any row; may be NULL */
 int export_each(struct client *c, const char *word, const char *view,
                 int64_t *ret_job, export_head_f head, export_row_f row,
                 void *arg, struct error *err) MUST_CHECK;
 
-/* A field of RFC 4180, in quotes where it needs them. */
+/* Adds a field of RFC 4180, quoted if necessary. */
 int export_add_csv(struct buf *b, const char *s, struct error *err) MUST_CHECK;
 
 #endif

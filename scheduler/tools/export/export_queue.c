@@ -1,4 +1,4 @@
-/* export_queue.c - the queue as CSV; see export.h. */
+/* export_queue.c - export the queue as CSV; see export.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static int add_value(const struct field *f, json_t *job, struct buf *line,
     return export_add_csv(line, strcmp(text, "-") == 0 ? "" : text, err);
 }
 
-/* With job NULL the names. */
+/* job NULL: the header line. */
 static int put_line(const struct columns *c, json_t *job, FILE *out,
                     struct error *err)
 {

@@ -1,8 +1,8 @@
-/* export_tensorboard.c - an event file, as TensorBoard reads it.
+/* export_tensorboard.c - write a TensorBoard event file.
  *
- * A file is a row of records: the length of the data, its checksum, the data,
- * its checksum. The data is an Event, a protocol buffer of few fields, which
- * is written by hand:
+ * A file is a sequence of records: the length of the data, its checksum, the
+ * data, its checksum. The data is an Event, a protocol buffer with few fields,
+ * which is encoded by hand:
  *
  *   Event   1 wall_time double, 2 step int64, 3 file_version string,
  *           5 summary Summary
@@ -24,8 +24,8 @@
 #include "scheduler/tools/export/export_internal.h"
 #include "scheduler/tools/views/show.h"
 
-/* Bit by bit: a row costs some thousands of these, and a file of a million
- * rows a few seconds. */
+/* Bit by bit, because it is fast enough: a row costs some thousand steps, and a
+ * file of a million rows a few seconds. */
 uint32_t export_crc32c(const void *data, size_t n)
 {
     const unsigned char *p = data;
@@ -135,7 +135,7 @@ static int end_event(struct board *b, struct error *err)
 /* ---- rows ----------------------------------------------------------------
  */
 
-/* Every column but those that say which row it is. */
+/* Adds every column except those that identify the row. */
 static int add_columns(struct board *b, const json_t *reply, const json_t *row,
                        const char *const *skip, bool is_epoch, double rank,
                        struct error *err)

@@ -1,4 +1,6 @@
-/* paper_results.c - see paper_results.h. */
+/* paper_results.c - parse the papers' tables that are built into the program;
+ * see paper_results.h.
+ */
 #include "scheduler/tools/export/paper_results.h"
 
 #include <math.h>
@@ -8,7 +10,7 @@
 
 #include "jobs/base/buf.h"
 
-/* The assembler puts the files into the program as they are. */
+/* The assembler includes the files unchanged. */
 #define EMBED(symbol, file)                              \
     __asm__(".section .rodata\n" #symbol ":\n"           \
             ".incbin \"jobs/paper/" file "\"\n.byte 0\n" \
@@ -39,7 +41,7 @@ static int damaged(const struct paper *p, const char *what, struct error *err)
     return error_set(err, ERR_INVAL, "jobs/paper/%s.csv: %s", p->name, what);
 }
 
-/* Cuts the next part off *io at sep; NULL when there is none left. */
+/* Cuts the next part of *io at sep; NULL at the end. */
 static char *cut(char **io, char sep)
 {
     char *part = *io;
@@ -124,8 +126,8 @@ static bool has_key(const struct paper *p, const char *key)
     return false;
 }
 
-/* "train.precision,resources.gpus,time_s,accuracy,h2d": keys have a dot, the
- * accuracy may be missing, the metrics come in their order. */
+/* "train.precision,resources.gpus,time_s,accuracy,h2d": keys contain a dot, the
+ * accuracy is optional, metrics follow in their order. */
 static int take_header(struct paper *p, char *line, struct error *err)
 {
     size_t n_metrics = 0;
@@ -161,7 +163,7 @@ static int number(const struct paper *p, const char *text, double *ret,
     return 0;
 }
 
-/* Where the i-th number of a row goes. */
+/* The member of a row for its i-th number. */
 static double *number_at(const struct paper *p, struct paper_row *r, size_t i)
 {
     if (i == 0)

@@ -1,7 +1,8 @@
-/* paper_results.h - what the papers printed, from jobs/paper/<name>.csv.
+/* paper_results.h - the results that the papers printed, from
+ * jobs/paper/<name>.csv.
  *
- * The files are built into the program, so that a report needs nothing but a
- * daemon. Their format is in jobs/paper/README.md.
+ * The files are built into the program, so that a report needs only a daemon.
+ * Their format is described in jobs/paper/README.md.
  */
 #ifndef MGPU_SCHEDULER_TOOLS_EXPORT_PAPER_RESULTS_H
 #define MGPU_SCHEDULER_TOOLS_EXPORT_PAPER_RESULTS_H
@@ -21,7 +22,7 @@ enum {
 
 struct paper_metric {
     const char *name;     /* "h2d" */
-    const char *prefixes; /* of names in v_profile: "a | b" */
+    const char *prefixes; /* prefixes of names in v_profile: "a | b" */
 };
 
 struct paper_row {
@@ -37,23 +38,23 @@ struct paper {
     struct {
         const char *key, *value;
     } like[PAPER_LIKES];
-    /* Its times are compared with those of the rows that have this value of
-     * this key; NULL: it has no such column. */
+    /* Times are compared with those of the rows that have this value of this
+     * key; NULL: no comparison. */
     const char *compare_key, *compare_value;
     bool has_accuracy;
     const char *keys[PAPER_KEYS];
     struct paper_metric metrics[PAPER_METRICS];
     struct paper_row rows[PAPER_ROWS];
     size_t n_notes, n_like, n_keys, n_metrics, n_rows;
-    char *text; /* owned; all texts above are in it */
+    char *text; /* owned; all strings above point into it */
 };
 
-/* err  ERR_USAGE no such report, and which there are; ERR_INVAL the file is
- *      none; ERR_NOMEM
+/* err  ERR_USAGE no such report, with the existing ones; ERR_INVAL the file is
+ *      malformed; ERR_NOMEM
  * own  *ret: paper_clear() */
 int paper_load(const char *name, struct paper *ret,
                struct error *err) MUST_CHECK;
-/* The same from a text of the caller's. */
+/* The same from a text of the caller. */
 int paper_parse(const char *name, const char *text, struct paper *ret,
                 struct error *err) MUST_CHECK;
 void paper_clear(struct paper *p);

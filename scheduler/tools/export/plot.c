@@ -1,4 +1,6 @@
-/* plot.c - see plot.h. */
+/* plot.c - draw one column of several jobs as a chart, and write picture files;
+ * see plot.h.
+ */
 #include "scheduler/tools/export/plot.h"
 
 #include <errno.h>
@@ -33,7 +35,7 @@ static const struct {
     {"eval_accuracy", "Test accuracy", "share", true, false},
     {"samples_per_s", "Throughput", "samples/s", true, true},
 };
-enum { VALUE_CAP = 42 }; /* of what makes a task differ */
+enum { VALUE_CAP = 42 }; /* of the values that distinguish a task */
 enum { N_KNOWN = sizeof(known) / sizeof(known[0]) };
 
 static int find(const char *column, size_t *ret, struct error *err)
@@ -76,7 +78,7 @@ int plot_write(const char *path, const struct buf *text, struct error *err)
     return error_sys(err, why, "write '%s'", path);
 }
 
-/* "3_1 lr=0.1 precision=fp16": tasks of a sweep all have one name. */
+/* "3_1 lr=0.1 precision=fp16": all tasks of a sweep have the same name. */
 static int name_curve(const char *word, const json_t *job, char *out,
                       size_t cap, struct error *err)
 {

@@ -1,9 +1,9 @@
-/* report.c - which runs a report is about, and what follows from them.
+/* report.c - collect the runs of a paper report, and compute its figures.
  *
- * A run belongs to the row whose keys its specification has; of several the
- * newest that has completed counts. What is compared with the paper's seconds
- * must be the paper's task, as far as it is known (`like`): a run of one epoch
- * is fast for another reason.
+ * A run belongs to the row whose keys match its specification; of several, the
+ * newest that completed counts. The seconds are compared with the paper's only
+ * if the run has the paper's task, as far as it is known (`like`): a run of one
+ * epoch is fast for another reason.
  */
 #include "scheduler/tools/export/report.h"
 
@@ -15,7 +15,7 @@
 
 #include "scheduler/tools/views/show.h"
 
-enum { NEWEST = 500 }; /* runs that are looked at without naming any */
+enum { NEWEST = 500 }; /* runs to look at if none is named */
 
 double report_time(const char *text)
 {
@@ -43,7 +43,8 @@ static void value_text(const json_t *v, char *out, size_t cap)
         (void)snprintf(out, cap, "-");
 }
 
-/* Of the GPUs those that it had, which a range leaves open. */
+/* For resources.gpus use the number of allocated GPUs, because the spec may
+ * have a range. */
 static void value_of(const json_t *job, const char *key, char *out, size_t cap)
 {
     const json_t *v = json_object_get(job, "spec");
@@ -98,7 +99,7 @@ void report_begin(struct report *r)
     }
 }
 
-/* The row of a run, made when the paper has none; NULL: no room. */
+/* The row of a run, created if the paper has none; NULL: no room. */
 static struct report_row *row_of(struct report *r, const json_t *job)
 {
     const struct paper *p = &r->paper;
@@ -137,7 +138,7 @@ static double attempts_s(const json_t *attempts)
     return sum;
 }
 
-/* An epoch that was begun twice counts as it ended. */
+/* An epoch that was repeated counts as it ended. */
 static void take_epochs(struct report_row *row, const json_t *epochs)
 {
     const json_t *rows = json_object_get(epochs, "rows");
@@ -163,7 +164,7 @@ static void take_epochs(struct report_row *row, const json_t *epochs)
     }
 }
 
-/* "a | b": does the name begin with one of them? */
+/* Whether the name begins with one of "a | b". */
 static bool is_of(const char *name, const char *prefixes)
 {
     for (const char *p = prefixes; *p;) {
@@ -258,8 +259,8 @@ int report_add_run(struct report *r, const json_t *job_reply,
 
 /* ---- all of them ----------------------------------------------------------
  */
-/* The row that has this value of `key`, and the same other keys; NULL: there
- * is none, or no such key. */
+/* The row with this value of `key` and the same other keys; NULL: there is
+ * none, or no such key. */
 static const struct report_row *base_of(const struct report *r,
                                         const struct report_row *row,
                                         const char *key, const char *value)
@@ -299,7 +300,7 @@ static void compare(struct report *r, struct report_row *row)
         row->times_paper = row->paper_s / row->time_s;
 }
 
-/* "n1:0,1 n2:0" is on n1 and n2; their types are the inventory's. */
+/* "n1:0,1 n2:0" names n1 and n2; the inventory has their GPU types. */
 static int add_nodes(struct buf *b, const char *place, const json_t *nodes,
                      struct error *err)
 {
@@ -308,7 +309,7 @@ static int add_nodes(struct buf *b, const char *place, const json_t *nodes,
         char name[100], text[300];
         const char *type = "";
         int64_t total = 0, from = 0;
-        int64_t first = -1; /* of its GPUs: those of a type are in a row */
+        int64_t first = -1; /* of its GPUs: those of one type are consecutive */
         if (p[strcspn(p, ": ")] == ':')
             first = strtoll(p + strcspn(p, ": ") + 1, NULL, 10);
         (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(p, ": "), p);
@@ -336,7 +337,7 @@ static int add_nodes(struct buf *b, const char *place, const json_t *nodes,
     return 0;
 }
 
-/* Numbers by their value, other values by their text. */
+/* Compares numbers by value, other values as text. */
 static int compare_values(const char *a, const char *b)
 {
     char *a_end, *b_end;
@@ -357,7 +358,7 @@ static int by_keys(const void *a, const void *b)
 
 int report_finish(struct report *r, const json_t *nodes, struct error *err)
 {
-    /* Jobs come newest first; the rows that they add are sorted. */
+    /* Jobs come newest first; the rows that they add are sorted at the end. */
     const size_t n = r->paper.n_rows;
     qsort(r->rows + n, r->n_rows - n, sizeof(r->rows[0]), by_keys);
     for (size_t i = 0; i < r->n_rows; i++) {
@@ -401,7 +402,7 @@ static int take_job(struct client *c, struct report *r, const char *id,
     return rc;
 }
 
-/* From the newest on. */
+/* From the newest to the oldest. */
 static int take_list(struct client *c, struct report *r, const json_t *reply,
                      struct error *err)
 {

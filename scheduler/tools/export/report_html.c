@@ -1,9 +1,12 @@
-/* report_html.c - a job as one HTML file: what it was, how it went, where its
- * time went. The file has no script, and its policy lets a browser fetch
- * nothing; what came from elsewhere is escaped.
+/* report_html.c - write the HTML report of a job: its specification, curves,
+ * time per phase, attempts and events.
  *
- * Writing into memory fails only when that runs out, so the parts add up
- * whether one did (`bad`), and the end says it. */
+ * The file has no script, and its policy forbids the browser to load anything;
+ * text from outside is escaped.
+ *
+ * Writing into memory fails only when memory runs out. So each part only
+ * records a failure (`bad`), and the end reports it.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -53,7 +56,7 @@ static const char head[] =
     "13px/1.5 "
     "ui-monospace,monospace}</style>\n";
 
-/* The daemon sends no more at once, and more would not be seen. */
+/* The maximum of the daemon; more points would not be visible. */
 enum { ROWS_SHOWN = 100000 };
 
 struct page {
@@ -78,7 +81,7 @@ static void cell(struct page *p, const char *class, const char *text)
     add(p, "</td>");
 }
 
-/* "job", or "<attempt" for a column of text. */
+/* A title, or "<attempt" for a left-aligned column of text. */
 static void heads(struct page *p, const char *const *titles)
 {
     add(p, "<div class=\"scroll\"><table><tr>");
@@ -193,7 +196,7 @@ static void draw(struct page *p, const struct chart *c)
     add(p, "</div>\n");
 }
 
-/* Columns of one view as the lines of one chart. */
+/* Draws columns of one view as the lines of one chart. */
 static void draw_columns(struct page *p, const json_t *reply, const char *x,
                          const char *const *columns, struct chart chart)
 {
@@ -215,7 +218,7 @@ static void draw_columns(struct page *p, const json_t *reply, const char *x,
         curve_clear(&curves[i]);
 }
 
-/* A line for each rank, of the first eight. */
+/* Draws a line for each of the first eight ranks. */
 static void draw_ranks(struct page *p, const json_t *reply)
 {
     struct curve curves[CHART_SERIES_MAX] = {{.n = 0}};
@@ -376,7 +379,7 @@ static void add_epochs(struct page *p, const json_t *epochs)
     add(p, "</table></div></section>\n");
 }
 
-/* Rows of text: `fields` of each object. */
+/* A table of text: `fields` of each object. */
 static void add_objects(struct page *p, const char *title,
                         const char *const *titles, const char *const *fields,
                         const json_t *list)
@@ -396,9 +399,10 @@ static void add_objects(struct page *p, const char *title,
             const json_t *v = json_object_get(o, *f);
             char *text = json_is_string(v) || json_is_null(v) || !v ? NULL
                          : json_is_object(v)
-                             ? field_pairs(v, "key") /* idempotency */
+                             ? field_pairs(v, "key") /* without the
+                                                        idempotency key */
                              : json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
-            /* Only the last column is prose. */
+            /* Only the last column is running text. */
             cell(p,
                  json_is_number(v) ? ""
                  : f[1]            ? "l"
@@ -411,7 +415,8 @@ static void add_objects(struct page *p, const char *title,
     add(p, "</table></div></section>\n");
 }
 
-/* Of the last epoch and its first rank; mgpu-stat --profile has the others. */
+/* The profile of the last epoch and its first rank; mgpu-stat --profile has the
+ * others. */
 static void add_profile(struct page *p, const json_t *reply)
 {
     static const char *const titles[] = {"<Metric", "Calls", "Time", "Bytes",

@@ -1,4 +1,6 @@
-/* report_print.c - a report as a table with its notes, as CSV and as JSON. */
+/* report_print.c - print a paper report as a table with notes, as CSV and as
+ * JSON.
+ */
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -35,8 +37,8 @@ static bool has_paper_metrics(const struct report *r)
 
 /* ---- the table ------------------------------------------------------------
  */
-/* What a report of times has beside the keys; "%s" is the value that the paper
- * compares with. */
+/* The columns of a report of times, besides the keys; "%s" is the value that
+ * the paper compares with. */
 static const struct time_column {
     const char *title;
     size_t at;
@@ -159,7 +161,8 @@ static int add_row(struct render_table *t, const struct report *r,
 
 /* ---- what is to be known of it --------------------------------------------
  */
-/* "{train.precision: fp64, resources.gpus: 1}, ...": a sweep of what lacks. */
+/* "{train.precision: fp64, resources.gpus: 1}, ...": a sweep of the missing
+ * rows. */
 static int missing_list(const struct report *r, struct buf *out, size_t *ret_n,
                         struct error *err)
 {
@@ -259,7 +262,7 @@ int report_show(const struct report *r, const struct render_style *s,
 
 /* ---- CSV and JSON ---------------------------------------------------------
  */
-/* The numbers of a row by name; metrics follow. */
+/* The numbers of a row by name; the metrics follow. */
 static const struct {
     const char *name;
     size_t at;
@@ -279,8 +282,8 @@ static const struct {
 };
 enum { N_NUMBERS = sizeof(numbers) / sizeof(*numbers) };
 
-/* Commas, quotes and line ends are quoted; a cell that a spreadsheet would
- * take for a formula is not ours to change. */
+/* Quotes commas, quotes and line ends; a cell that a spreadsheet would take for
+ * a formula stays as it is. */
 static int add_text(struct buf *b, const char *text, struct error *err)
 {
     if (!strpbrk(text, ",\"\n\r"))

@@ -1,11 +1,12 @@
-/* report_svg.c - a report as one picture.
+/* report_svg.c - draw a paper report as one picture.
  *
- * Seconds over GPUs on logarithmic axes: what scales perfectly falls along the
- * diagonal, and runs of seconds and of hours are both readable. Ours is a
- * whole line, the paper's a dashed one of the same colour. A report of shares
- * has a bar for each row instead. Colours are Okabe and Ito's, which the
- * colour-blind can tell apart, on both backgrounds; text takes the reader's
- * own sans-serif and follows his light or dark preference.
+ * It shows seconds over GPUs on logarithmic axes: perfect scaling follows the
+ * diagonal, and runs of seconds and of hours are both readable. Own results are
+ * solid lines, the paper's are dashed lines of the same colour. A report of
+ * shares has a bar for each row instead. The colours are those of Okabe and
+ * Ito, which colour-blind people can distinguish, on both backgrounds; text
+ * uses the reader's sans-serif font and follows the preference for light or
+ * dark.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ enum {
     HEIGHT = 440,
     LEFT = 72,
     TOP = 56,
-    RIGHT = 210, /* room for the names of the lines */
+    RIGHT = 210, /* room for the legend */
     BOTTOM = 60,
     SERIES_MAX = 12
 };
@@ -46,7 +47,7 @@ static int add_escaped(struct buf *b, const char *text, struct error *err)
             rc = buf_addstr(b, "&quot;", err);
             break;
         default:
-            /* XML has no control characters, not even escaped. */
+            /* XML does not allow control characters, not even escaped. */
             rc = (unsigned char)*text < 0x20 ? buf_addstr(b, "?", err)
                                              : buf_add(b, text, 1, err);
         }
@@ -129,8 +130,8 @@ static struct scale scale_of(const struct report *r)
     return s;
 }
 
-/* Of each power of ten: the coarsest that has three lines to offer, so that a
- * factor can be read off the axis of runs that differ little, too. */
+/* The steps of an axis in each power of ten: the coarsest steps with at least
+ * three lines, so that the axis is readable also if the runs differ little. */
 struct steps {
     size_t n;
     double at[14];
@@ -204,7 +205,7 @@ static int add_gpus(const struct report *r, const struct scale *s,
                               "GPUs, or CPU slots", err);
 }
 
-/* What a line is of: the other keys. */
+/* The name of a line: the values of the other keys. */
 static void series_of(const struct report *r, const struct report_row *row,
                       char *out, size_t cap)
 {
@@ -287,7 +288,7 @@ static bool any(const struct report_row *const *rows, size_t n, bool is_paper)
     return false;
 }
 
-/* The rows of one line; false when they were drawn with an earlier one. */
+/* Collects the rows of one line; false if an earlier line has drawn them. */
 static bool gather(const struct report *r, size_t at,
                    const struct report_row **rows, size_t *ret_n, char *name,
                    size_t cap)

@@ -1,4 +1,6 @@
-/* report_view.c - mgpu-stat --report: the table, and the files asked for. */
+/* report_view.c - mgpu-stat --report: print the table, and write the requested
+ * files.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +9,7 @@
 
 typedef int write_f(const struct report *r, FILE *out, struct error *err);
 
-/* A file that is half written says so by the tool's exit status. */
+/* If a file is incomplete, the exit status says so. */
 static int to_file(const struct report *r, const char *path, write_f *write,
                    struct error *err)
 {

@@ -1,4 +1,8 @@
-/* stat.c - mgpu-stat(1): what happened, what is happening, why not yet. */
+/* stat.c - mgpu-stat(1): show the queue, job history and why a job is pending.
+ *
+ * It reads the options (stat_args.c), requests what the view needs
+ * (views/fetch.c) and prints it (views/show_*.c).
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,11 +21,11 @@
 #include "scheduler/tools/views/wait.h"
 #include "scheduler/tools/views/watch.h"
 
-/* What the daemon sends at most. */
+/* The maximum that the daemon sends. */
 static const unsigned long long MOST_JOBS = 100000;
 
-/* What a table shows of ten thousand jobs is a third of what there is to be
- * said of them. */
+/* Requests only the members that the columns need: for a table of ten thousand
+ * jobs, that is a third of the data. */
 static int ask_fields(const struct stat_args *a, const struct columns *columns,
                       struct buf *io_query, struct error *err)
 {
@@ -35,7 +39,7 @@ static int ask_fields(const struct stat_args *a, const struct columns *columns,
     return rc;
 }
 
-/* A document's jobs in the order that its rows would have. */
+/* Sorts the jobs of a document as the rows of the table would be. */
 static int sort_reply(json_t *reply, const char *by, struct error *err)
 {
     json_t *sorted = NULL;
@@ -46,12 +50,12 @@ static int sort_reply(json_t *reply, const char *by, struct error *err)
                : 0;
 }
 
-/* Of a part; more than a sweep has tasks, and twice what the daemon looks for
- * in its archive at a time, so that it finds none for nothing. So many whole
- * jobs are 7 MB, and the rows of a table 8 ms of the daemon's. */
+/* Jobs per page: more than a sweep has tasks, and twice as many as the daemon
+ * loads from its archive at a time, so that no load is wasted. 8192 complete
+ * jobs are 7 MB, and the rows of a table take the daemon 8 ms. */
 enum { PART_JOBS = 8192 };
 
-/* Each part goes on to page(). */
+/* Passes each page on to page(). */
 struct seen {
     pages_each_f *page;
     void *arg;
@@ -80,8 +84,8 @@ static int ask_parts(struct client *c, const struct stat_args *a,
     return pages_each(&pages, ret_is_strange, err);
 }
 
-/* The usual way: without a tree of all jobs, and in parts, so that the daemon
- * and this work at the same time. */
+/* The usual way: page by page without a JSON tree of all jobs, so that the
+ * daemon and this tool work at the same time. */
 static int show_rows(struct client *c, const struct stat_args *a,
                      const char *query, struct seen *s, bool *ret_is_shown,
                      struct error *err)
@@ -131,13 +135,13 @@ static int show_reply(const struct stat_args *a, json_t *reply, FILE *csv,
                      : show_queue(&a->f.show, reply, err);
 }
 
-/* csv is where it is exported to; NULL: it is shown. */
+/* csv: the file to export to; NULL: print. */
 static int queue(struct client *c, const struct stat_args *a, FILE *csv,
                  struct error *err)
 {
     struct buf query = BUF_INIT;
     json_t *reply = NULL;
-    struct columns columns; /* a mistake in them is found before the asking */
+    struct columns columns; /* report a mistake in them before the request */
     bool is_shown = false;
     struct seen s = {.has_some = false};
     bool is_table = !a->f.json && !a->f.ids && !csv && !a->f.show.sort;
@@ -164,11 +168,11 @@ static int queue(struct client *c, const struct stat_args *a, FILE *csv,
     return rc;
 }
 
-/* A row for each job that is named. */
+/* A table with one row per named job. */
 static int rows_of(struct client *c, const struct stat_args *a,
                    char *const *words, size_t n, struct error *err)
 {
-    struct columns columns; /* a mistake in them is found before the asking */
+    struct columns columns; /* report a mistake in them before the request */
     int rc = columns_parse(a->f.show.format, &columns, err);
     json_t *jobs = json_array(), *sorted = NULL;
     if (rc == 0 && !jobs)
@@ -282,7 +286,7 @@ static int cancel_all(struct client *c, const struct stat_args *a, char **words,
     return cancel_jobs(c, &conf, (int)n, words, ret_exit, err);
 }
 
-/* The table whose rows the view shows; of the queue when word is NULL. */
+/* Exports the table behind a view; word NULL: the queue. */
 static int export(struct client *c, const struct stat_args *a, const char *word,
                   struct error *err)
 {
@@ -349,8 +353,8 @@ static int views(const struct stat_args *a, size_t n, char **words,
     return rc;
 }
 
-/* On a terminal what is too long for a line goes on below its own beginning,
- * not at the screen's edge. What goes on while one looks has its own ways. */
+/* On a terminal, wraps long lines at the indentation of their text, not at the
+ * edge of the screen. The live views do their own layout. */
 static int on_screen(struct stat_args *a, size_t n, char **words, int *ret_exit,
                      struct error *err)
 {
@@ -372,7 +376,7 @@ static int on_screen(struct stat_args *a, size_t n, char **words, int *ret_exit,
     return rc;
 }
 
-/* -o, else $MGPU_STAT_FORMAT, else what config.yaml says. */
+/* -o, else $MGPU_STAT_FORMAT, else the default in config.yaml. */
 static int choose_format(struct stat_args *a, const struct formats *formats,
                          struct buf *columns, struct error *err)
 {

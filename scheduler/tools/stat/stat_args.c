@@ -1,4 +1,5 @@
-/* stat_args.c - see stat_args.h. */
+/* stat_args.c - parse and check the command line of mgpu-stat; see
+ * stat_args.h. */
 #include "scheduler/tools/stat/stat_args.h"
 
 #include <stdlib.h>
@@ -102,7 +103,7 @@ const struct tool stat_tool = {
     .gone = gone,
 };
 
-/* The daemon pushes four times a second at most. */
+/* The daemon sends four updates a second at most. */
 static int read_interval(const char *text, double *ret, struct error *err)
 {
     char *end;
@@ -115,12 +116,12 @@ static int read_interval(const char *text, double *ret, struct error *err)
     return 0;
 }
 
-/* A log may be shown while one waits. */
+/* --logs may be combined with --wait. */
 static int take_view(struct stat_args *a, int view, const char *name,
                      struct error *err)
 {
     a->waits |= view == OPT_WAIT;
-    if (view == OPT_TOP && a->view == OPT_WATCH) /* of --interval */
+    if (view == OPT_TOP && a->view == OPT_WATCH) /* for --interval */
         a->view = OPT_TOP;
     if (view == OPT_WAIT && a->view == OPT_LOGS)
         return 0;
@@ -132,7 +133,7 @@ static int take_view(struct stat_args *a, int view, const char *name,
     return 0;
 }
 
-/* "all", or a number from 0. */
+/* "all", or a number from 0 on. */
 static int read_rank(const char *text, int64_t *ret, struct error *err)
 {
     bool is_number = *text && strlen(text) <= 9 &&
@@ -145,7 +146,7 @@ static int read_rank(const char *text, int64_t *ret, struct error *err)
     return 0;
 }
 
-/* Of --json, --jsonl and --parsable one. */
+/* Takes one of --json, --jsonl and --parsable. */
 static int take_form(struct stat_args *a, const struct opt *o,
                      struct error *err)
 {
@@ -160,7 +161,7 @@ static int take_form(struct stat_args *a, const struct opt *o,
     return 0;
 }
 
-/* What is kept as it stands; false: there is more to it. */
+/* Stores values that need no parsing; false: the option needs more. */
 static bool take_text(struct stat_args *a, int id, const char *value)
 {
     switch (id) {
@@ -235,7 +236,7 @@ int stat_on_option(void *arg, const struct opt *o, const char *value,
     case OPT_EXPAND:
         a->f.show.expand = true;
         break;
-    case OPT_REPORT: /* a file's name has an ending, or a directory */
+    case OPT_REPORT: /* the name of a file has an extension or a directory */
         a->file = a->report.name = value;
         return take_view(a, strpbrk(value, "./") ? OPT_REPORT : OPT_PAPER,
                          o->name, err);
@@ -266,7 +267,8 @@ struct cancel_conf stat_cancel(const struct stat_args *a)
                                 .json = a->f.json};
 }
 
-/* What goes with --cancel, which ends nothing by a slip. */
+/* Checks the options beside --cancel, so that a typing error cancels
+ * nothing. */
 static int check_cancel(const struct stat_args *a, int n, struct error *err)
 {
     const struct cancel_conf conf = stat_cancel(a);
@@ -291,7 +293,8 @@ bool stat_is_rows(const struct stat_args *a, int n)
 enum { USES_FORMAT = 1, USES_SORT = 2, USES_COUNT = 4, USES_SINCE = 8 };
 enum { USES_FILTER = 16, USES_EXPAND = 32, USES_ALL = 63 };
 
-/* Of the options that choose, order and cut what is shown. */
+/* Which options a view uses: those that choose, order and limit what it
+ * shows. */
 static unsigned uses_of(const struct stat_args *a, int n)
 {
     switch (a->view) {
@@ -301,7 +304,7 @@ static unsigned uses_of(const struct stat_args *a, int n)
                                     : 0;
     case OPT_WATCH:
         return USES_ALL;
-    case OPT_CANCEL: /* check_cancel() */
+    case OPT_CANCEL: /* see check_cancel() */
         return USES_ALL & ~(unsigned)USES_EXPAND;
     case OPT_TOP:
         return USES_FILTER | USES_SINCE | USES_COUNT;
@@ -327,7 +330,7 @@ static const char *name_of(int view)
     return o->name;
 }
 
-/* Which of the options was given that choose jobs, but for --since. */
+/* The name of the first filter option that was given, except --since. */
 static const char *chooser_of(const struct filter *f)
 {
     return f->user        ? "--user"
@@ -340,7 +343,7 @@ static const char *chooser_of(const struct filter *f)
                           : NULL;
 }
 
-/* What a view would not look at is no answer to who asked for it. */
+/* An option that the view would ignore is an error. */
 static int check_uses(const struct stat_args *a, int n, struct error *err)
 {
     const char *chooser = chooser_of(&a->filter);

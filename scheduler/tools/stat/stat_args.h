@@ -55,12 +55,12 @@ enum {
 extern const struct tool stat_tool;
 
 struct stat_args {
-    int view; /* OPT_METRICS .. OPT_WAIT, 0: the queue or the jobs */
+    int view; /* OPT_METRICS .. OPT_WAIT; 0: the queue or the jobs */
     double timeout_s, interval_s;
     uint32_t wait_states;
     bool has_rank, has_tail, has_format;
     int colour; /* render_colour() */
-    bool waits; /* --wait; with --logs it is no view */
+    bool waits; /* --wait; together with --logs it is not a view */
     struct filter filter;
     const char *url;
     const char *file, *of, *output;
@@ -68,19 +68,20 @@ struct stat_args {
     bool exports;
     enum export_format format;
     struct report_conf report;
-    struct fetch f; /* how it is shown */
+    struct fetch f; /* what to request, and how to print it */
 };
 
 /* For options_parse(); arg is a struct stat_args. */
 int stat_on_option(void *arg, const struct opt *o, const char *value,
                    struct error *err) MUST_CHECK;
-/* What does not go together, n operands among it. err ERR_USAGE */
+/* Checks the combination of options with n operands. err ERR_USAGE */
 int stat_check(const struct stat_args *a, int n, struct error *err) MUST_CHECK;
 
-/* Jobs were named and columns asked for: they are rows of a table. */
+/* Whether jobs were named and columns requested: prints a table of these
+ * jobs. */
 bool stat_is_rows(const struct stat_args *a, int n);
 
-/* What --cancel is to do. Valid as a is. */
+/* The request of --cancel. Valid as long as a. */
 struct cancel_conf stat_cancel(const struct stat_args *a);
 
 #endif

@@ -1,4 +1,4 @@
-/* explain.c - see explain.h. */
+/* explain.c - print the explanations of diagnostic codes; see explain.h. */
 #include "scheduler/tools/submit/explain.h"
 
 #include <jansson.h>

@@ -1,8 +1,8 @@
-/* submit.c - mgpu-submit(1): check a job specification and hand it in.
+/* submit.c - mgpu-submit(1): check a job specification and submit it.
  *
- * Everything that can be wrong with the specification is found here, before
- * the daemon is asked. The request carries a random idempotency key, so that
- * it can be repeated when the answer was lost: one key, at most one job.
+ * The tool finds every error in the specification itself, before it asks the
+ * daemon. The request carries a random idempotency key, so it can be repeated
+ * if the reply is lost: one key, at most one job.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -56,10 +56,10 @@ static int read_spec(const char *file, struct buf *text, struct error *err)
     return rc;
 }
 
-/* Of a sweep; n 0: it is none. */
+/* The tasks of a sweep; n 0: not a sweep. */
 struct tasks {
     size_t n;
-    int32_t first, last; /* their numbers */
+    int32_t first, last; /* display numbers */
 };
 
 static bool is_refused(const struct submit_args *a, const struct spec_report *r)
@@ -67,13 +67,15 @@ static bool is_refused(const struct submit_args *a, const struct spec_report *r)
     return r->n_errors > 0 || (a->werror && r->n_warnings > 0);
 }
 
-/* Below the findings: what made warnings fatal, and where to read on. */
+/* Printed below the findings: what made warnings fatal, and where to read
+ * more. */
 static void print_advice(const struct submit_args *a,
                          const struct spec_report *r)
 {
     if (r->n_errors == 0)
         (void)fputs("--werror: nothing was submitted.\n", stderr);
-    /* Of a refusal the first error; of --werror there is none. */
+    /* Explain the first error; --werror fails without one, and explains the
+     * first warning. */
     size_t i = 0;
     while (i + 1 < r->n && r->n_errors > 0 && !r->findings[i].is_error)
         i++;
@@ -82,8 +84,8 @@ static void print_advice(const struct submit_args *a,
                       r->findings[i].code);
 }
 
-/* Findings go to stderr for people, and for --json to stdout as the one
- * document, unless the submission still has to come. */
+/* Prints findings to stderr as text; with --json to stdout as the only
+ * document, unless the submit follows. */
 static int print_findings(const struct submit_args *a, const char *file,
                           const struct spec_report *r, const struct buf *text,
                           struct error *err)
@@ -112,8 +114,8 @@ static int print_findings(const struct submit_args *a, const char *file,
     return rc;
 }
 
-/* A seed that is left open is drawn by the daemon: what is sent under one key
- * is the same each time. */
+/* A random seed that is left open is drawn by the daemon, so that repeated
+ * requests with one key are identical. */
 static struct spec_options spec_options(const struct submit_args *a)
 {
     static char user[FILL_USER_CAP];
@@ -130,7 +132,7 @@ static struct spec_options spec_options(const struct submit_args *a)
     };
 }
 
-/* The template, where a file is laid over it. */
+/* Parses the template, over which the file is laid. */
 static int open_base(struct submit_args *a, const struct buf *text,
                      struct error *err)
 {
@@ -145,9 +147,10 @@ static int open_base(struct submit_args *a, const struct buf *text,
     return rc;
 }
 
-/* What is sent: what the user said, with what only this place knows. The rest
- * is the daemon's to fill in, which may be of another version and know fewer
- * keys than we do: it is to mind those alone that were written.
+/* Checks the spec and builds the text to send: what the user wrote, plus what
+ * only this machine knows. The daemon fills in the defaults. It may be of
+ * another version and know fewer keys, so it should see only keys that were
+ * written.
  * own  *ret_text: the caller frees */
 static int check(const struct submit_args *a, const struct buf *text,
                  char **ret_text, struct tasks *ret, struct error *err)
@@ -218,7 +221,8 @@ static void advise(void *arg)
                       submit_tool.name, a->doubt_key);
 }
 
-/* As findings without a line are: it is the daemon that knows of these. */
+/* Printed like findings without a line: only the daemon knows these
+ * warnings. */
 static void print_warnings(const struct submit_args *a, const json_t *warnings)
 {
     char file[400], code[16], path[200], message[600];
@@ -264,7 +268,7 @@ static void print_submitted(const struct submit_args *a, uint64_t id,
     (void)fflush(stdout);
 }
 
-/* The job is there, whatever becomes of the words about it. */
+/* The job was submitted, even if printing its id fails. */
 static int tell(const struct submit_args *a, const json_t *reply,
                 const struct tasks *t, uint64_t *ret_id, struct error *err)
 {
@@ -280,7 +284,7 @@ static int tell(const struct submit_args *a, const json_t *reply,
     return 0;
 }
 
-/* The tasks of a sweep have the ids from its own on. */
+/* The ids of a sweep's tasks are consecutive from the id of the sweep. */
 static int wait_for(struct client *c, const struct submit_args *a, uint64_t id,
                     size_t n, int *ret_exit, struct error *err)
 {
@@ -302,7 +306,8 @@ static int wait_for(struct client *c, const struct submit_args *a, uint64_t id,
     return rc;
 }
 
-/* What it prints, until it ends; then its code, as of --wait. */
+/* Prints the job's output until the job ends; the exit status is that of
+ * --wait. */
 static int follow(struct client *c, const struct submit_args *a, uint64_t id,
                   int *ret_exit, struct error *err)
 {
@@ -342,7 +347,7 @@ static int submit(struct submit_args *a, const char *text,
     return rc;
 }
 
-/* What jobs like it were measured at; null: there are none. */
+/* Adds the measurements of similar jobs; null: there are none. */
 static int add_scaling(struct client *c, json_t *reply, struct error *err)
 {
     int64_t id = field_int(reply, "alike", 0);
@@ -359,8 +364,8 @@ static int add_scaling(struct client *c, json_t *reply, struct error *err)
                : error_set(err, ERR_NOMEM, "reply");
 }
 
-/* Asked at a place of its own, which an older daemon does not have: it would
- * take the question for a submit. */
+/* Requests a dry run. It has a path of its own, which an older daemon does not
+ * know: an option of the submit would be ignored, and the job submitted. */
 static int ask(struct client *c, const char *text, const struct submit_args *a,
                json_t **ret, struct error *err)
 {
@@ -460,7 +465,7 @@ static int choose_file(struct submit_args *a, int n, char **operands,
     return 0;
 }
 
-/* What does not go together. */
+/* Checks which options were combined. */
 static int check_args(const struct submit_args *a, struct error *err)
 {
     if (a->dry_run &&
@@ -498,7 +503,8 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
     struct buf text = BUF_INIT, below = BUF_INIT;
     char *said = NULL;
     struct tasks tasks = {.n = 0};
-    bool found = false; /* the findings have been printed: say no more */
+    bool found = false; /* the findings have been printed: print no further
+                           error */
     int rc = read_spec(a->file, &text, err);
     bool has_base = a->template_name && n > 0;
     if (rc == 0 && has_base)

@@ -1,4 +1,4 @@
-/* submit_args.c - see submit_args.h. */
+/* submit_args.c - parse the command line of mgpu-submit; see submit_args.h. */
 #include "scheduler/tools/submit/submit_args.h"
 
 #include <stdio.h>
@@ -114,7 +114,7 @@ static int on_set(struct submit_args *a, const char *text, struct error *err)
     return add_set(a, NULL, text, (size_t)(equals - text), equals + 1, err);
 }
 
-/* Becomes a --set: a list in place of the file's. */
+/* Becomes a --set: a list that replaces the file's. */
 static int on_dependency(struct submit_args *a, const char *text,
                          struct error *err)
 {
@@ -141,7 +141,7 @@ static int on_dependency(struct submit_args *a, const char *text,
     return 0;
 }
 
-/* A line break would end the header that carries it, and another key than
+/* A line break would end the HTTP header of the key, so that another key than
  * the user's would decide whether this is a new job. */
 static int on_key(struct submit_args *a, const char *text, struct error *err)
 {
@@ -173,11 +173,11 @@ static int on_label(struct submit_args *a, const char *text, struct error *err)
     return add_set(a, "--label", key, (size_t)n, equals + 1, err);
 }
 
-/* Options that are a --set of one key: they apply in the order in which they
- * stand among the others, and the last one wins. */
+/* Options that are short for a --set of one key: they apply in the order of the
+ * command line, and the last one wins. */
 static const struct {
     int id;
-    const char *option, *key, *value; /* value NULL: the option's own */
+    const char *option, *key, *value; /* value NULL: the value of the option */
 } shorts[] = {
     {OPT_GPUS, "--gpus", "resources.gpus", NULL},
     {OPT_TIME, "--time", "resources.time_limit", NULL},
@@ -279,8 +279,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The environment has no order: by name, so that a map comes before what is
- * below it. */
+/* The environment has no order: sort by name, so that a map comes before its
+ * members. */
 static int find_variables(struct submit_args *a, char *const *env,
                           const char *found[SUBMIT_SETS_MAX], size_t *ret_n,
                           struct error *err)
@@ -301,7 +301,7 @@ static int find_variables(struct submit_args *a, char *const *env,
     return 0;
 }
 
-/* As a --set in front of those of the command line. */
+/* Puts them before the --set options of the command line. */
 static int take_variables(struct submit_args *a, char *const *env,
                           struct error *err)
 {

@@ -1,5 +1,5 @@
 /* submit_args.h - the command line of mgpu-submit: the table of its options,
- * and what comes of them.
+ * and their values.
  */
 #ifndef MGPU_SCHEDULER_TOOLS_SUBMIT_SUBMIT_ARGS_H
 #define MGPU_SCHEDULER_TOOLS_SUBMIT_SUBMIT_ARGS_H
@@ -20,14 +20,15 @@ struct submit_args {
     double timeout_s;
     bool list_templates, explain, werror, follow;
     const char *key, *file, *template_name;
-    const char *code; /* of --explain=CODE; NULL: those among the operands */
-    /* What was sent, when the daemon may have accepted it unseen; else "". */
+    const char *code; /* of --explain=CODE; NULL: the operands */
+    /* Idempotency key of the request if the daemon may have accepted the job
+     * without a reply; else "". */
     char doubt_key[RNG_TOKEN_CAP];
     struct buf template_path;
-    struct spec_base *base; /* of it, when a file is laid over it */
+    struct spec_base *base; /* the parsed template under a file */
     struct buf depends;     /* a YAML list, without its end */
     struct spec_set sets[SUBMIT_SETS_MAX];
-    /* the sets' keys, cut off at the '=' */
+    /* the keys of the sets, up to the '=' */
     char keys[SUBMIT_SETS_MAX][SUBMIT_KEY_CAP];
     size_t n_sets;
     char *variables[SUBMIT_SETS_MAX]; /* MGPU_SET_*, without values; owned */
@@ -40,8 +41,9 @@ extern const struct tool submit_tool;
 int submit_on_option(void *arg, const struct opt *o, const char *value,
                      struct error *err) MUST_CHECK;
 
-/* What several options say together becomes a --set, and MGPU_SET_* of env come
- * before all of them. Once, after the last; env outlives a. */
+/* Turns the values of combined options into a --set, and puts the MGPU_SET_*
+ * variables of env before all of them. Call it once, after the last option; env
+ * outlives a. */
 int submit_args_end(struct submit_args *a, char *const *env,
                     struct error *err) MUST_CHECK;
 void submit_args_clear(struct submit_args *a);

@@ -1,4 +1,4 @@
-/* templates.c - see templates.h. */
+/* templates.c - find and list templates; see templates.h. */
 #include "scheduler/tools/submit/templates.h"
 
 #include <dirent.h>
@@ -30,7 +30,7 @@ static void add_dir(struct dirs *d, const char *text, size_t len,
     d->n += n > 0 && n < PATH_MAX;
 }
 
-/* The first that has a name counts. */
+/* Of several templates with one name, the first counts. */
 static void find_dirs(struct dirs *d)
 {
     const char *list = getenv("MGPU_TEMPLATES");
@@ -57,7 +57,7 @@ static void find_dirs(struct dirs *d)
     add_dir(d, self, len, "/../../../jobs/examples"); /* build/release/bin */
 }
 
-/* As a file's name, less its ending; false: it is none. */
+/* The name of a file without its extension; false: not a template. */
 static bool is_name(const char *name, size_t len)
 {
     if (len == 0 || len > NAME_MAX_BYTES || *name == '.')
@@ -69,7 +69,7 @@ static bool is_name(const char *name, size_t len)
     return true;
 }
 
-/* The file of a template in a directory. Returns path. */
+/* The path of a template in a directory. Returns path. */
 static const char *path_of(const char *dir, const char *name,
                            char path[PATH_CAP])
 {
@@ -118,7 +118,7 @@ static int by_name(const void *a, const void *b)
                   ((const struct found *)b)->name);
 }
 
-/* A directory that is not there has none.
+/* A missing directory contains no templates.
  * own  l->at: free() */
 static int look(const struct dirs *d, struct list *l, struct error *err)
 {
@@ -140,7 +140,7 @@ static int look(const struct dirs *d, struct list *l, struct error *err)
     return rc;
 }
 
-/* Of "# What it is. How ..." the first sentence. */
+/* The first sentence of "# What it is. How ...". */
 static void first_line(const char *path, char *ret, size_t cap)
 {
     char line[LINE_CAP] = "";
@@ -160,7 +160,7 @@ static void first_line(const char *path, char *ret, size_t cap)
     render_escape(text, ret, cap);
 }
 
-/* What the first line of its file says; "": nothing. */
+/* The description in the first line of the file; "": none. */
 static void describe(const struct dirs *d, const struct found *f, char *ret,
                      size_t cap)
 {
@@ -201,7 +201,7 @@ int templates_list(struct buf *ret, struct error *err)
     return rc;
 }
 
-/* JSON has no way to say a path that is not UTF-8. */
+/* JSON cannot represent a path that is not UTF-8. */
 static json_t *template_json(const struct dirs *d, const struct found *f)
 {
     char path[PATH_CAP], what[4 * LINE_CAP];
@@ -242,7 +242,7 @@ int templates_json(json_t **ret, struct error *err)
 /* ---- one of them -----------------------------------------------------------
  */
 
-/* The one that shares the longest beginning; "": none. */
+/* The name with the longest common beginning; "": none. */
 static void nearest(const struct dirs *d, const char *name, char *ret)
 {
     struct list l = {.n = 0};
@@ -277,7 +277,7 @@ int templates_find(const char *name, struct buf *ret, struct error *err)
     for (size_t k = 0; rc == 1 && k < d->n; k++) {
         (void)path_of(d->path[k], name, path);
         char *plain = access(path, R_OK) == 0 ? realpath(path, NULL) : NULL;
-        if (plain) /* without the way there from where the program is */
+        if (plain) /* without the path from the program to it */
             rc = buf_addstr(ret, plain, err);
         free(plain);
     }

@@ -1,4 +1,6 @@
-/* fetch.c - see fetch.h. */
+/* fetch.c - request what a view needs from the daemon, and print it; see
+ * fetch.h.
+ */
 #include "scheduler/tools/views/fetch.h"
 
 #include <inttypes.h>
@@ -17,7 +19,7 @@ int fetch_print(const struct fetch *f, const json_t *reply, struct error *err)
     return f->lines ? lines_print(reply, err) : client_print(reply, err);
 }
 
-/* Of a sweep, its jobs; *ret stays NULL when one job is meant. */
+/* Requests the tasks of a sweep; *ret stays NULL for a single job. */
 int fetch_tasks(struct client *c, const char *word, const json_t *reply,
                 json_t **ret, struct error *err)
 {
@@ -28,8 +30,8 @@ int fetch_tasks(struct client *c, const char *word, const json_t *reply,
                       field_int(sweep, "id", 0));
 }
 
-/* Where they are is known of the job; which there are is seen only where its
- * file system is. */
+/* The path of the checkpoints follows from the job; which exist is visible only
+ * where its file system is mounted. */
 static int add_checkpoint(json_t *reply, struct error *err)
 {
     char newest[CHECKPOINT_PATH_CAP], best[CHECKPOINT_PATH_CAP];
@@ -41,7 +43,8 @@ static int add_checkpoint(json_t *reply, struct error *err)
     return 0;
 }
 
-/* Why it got so many GPUs, where it takes a range, stands in its last start. */
+/* The reason for the number of GPUs, for a job with a range, is in its last
+ * INTENT event. */
 static int add_start(struct client *c, const char *word, json_t *reply,
                      struct error *err)
 {
@@ -136,13 +139,13 @@ int fetch_profile(struct client *c, const struct fetch *f, const char *word,
     return rc;
 }
 
-/* Of one of many only what its last rows say. A worker's last word is among
- * the last events of a job. */
+/* For --eff over several jobs, only the last rows and events of each. The
+ * worker's final report is among the last events of a job. */
 enum { EFF_JOBS = 50, EFF_ROWS = 2000, EFF_EVENTS = 16 };
-enum { EFF_PART = 1000 }; /* jobs that are looked through at a time */
+enum { EFF_PART = 1000 }; /* jobs per request */
 
-/* What of GPUs and cores it used stands in its profile, if it has one, and in
- * its events; both are put beside the job. */
+/* GPU and CPU usage are in the profile, if the job has one, and in the events;
+ * adds both to the job. */
 static int add_used(struct client *c, const char *word, json_t *reply,
                     struct error *err)
 {
@@ -164,7 +167,7 @@ static int add_used(struct client *c, const char *word, json_t *reply,
     return rc;
 }
 
-/* rows: mgpu.eff/1 gets its row; NULL: it is shown. */
+/* rows: appends a row of mgpu.eff/1; NULL: prints. */
 static int eff_of(struct client *c, const struct fetch *f, const char *word,
                   const char *query, json_t *rows, struct error *err)
 {
@@ -213,8 +216,8 @@ int fetch_eff(struct client *c, const struct fetch *f, const char *word,
     return rc;
 }
 
-/* Numbers of the newest of them that began, the newest first: what has not
- * has used nothing. */
+/* Ids of the newest jobs that have started, newest first: the others have used
+ * nothing. */
 static int newest_begun(struct client *c, const char *query,
                         unsigned long long most, json_t *ret, struct error *err)
 {
@@ -270,7 +273,7 @@ int fetch_eff_all(struct client *c, const struct fetch *f,
 /* ---- what further GPUs brought ---------------------------------------------
  */
 
-/* A name stands for the newest job that has it. */
+/* A name stands for the newest job with that name. */
 static int newest_of(struct client *c, const char *name, char *ret, size_t cap,
                      struct error *err)
 {

@@ -1,7 +1,7 @@
-/* fetch_logs.c - what a job printed, as it is or as it grows.
+/* fetch_logs.c - print the log of a job, and follow it while it grows.
  *
- * A daemon that is restarted ends the stream of a log that is followed: it is
- * looked for again, and the lines that were shown are passed over.
+ * A restart of the daemon ends the stream of a log that is followed. The client
+ * then reconnects, and skips the lines that it has already printed.
  */
 #include "scheduler/tools/views/fetch.h"
 
@@ -15,7 +15,7 @@
 #include "jobs/state.h"
 #include "scheduler/tools/common/job_query.h"
 
-/* As wait.c: a machine is back in minutes. */
+/* As in wait.c: a machine is back in minutes. */
 static const double AWAY_S = 900;
 
 static int on_log(void *arg, const char *text, size_t len, struct error *err)
@@ -28,8 +28,8 @@ static int on_log(void *arg, const char *text, size_t len, struct error *err)
     return 0;
 }
 
-/* A log is shown as it is to a file; to a terminal, without what could move
- * its cursor. */
+/* Writes a log unchanged to a file; to a terminal without the characters that
+ * could move the cursor. */
 static int on_log_tty(void *arg, const char *text, size_t len,
                       struct error *err)
 {
@@ -58,9 +58,9 @@ static int count_line(void *arg, const char *text, size_t len,
 }
 
 struct tail {
-    unsigned long long skip;  /* lines that come before it */
-    unsigned long long seen;  /* of all, in this stream */
-    unsigned long long known; /* in one that broke off */
+    unsigned long long skip;  /* lines before the requested ones */
+    unsigned long long seen;  /* lines in this stream */
+    unsigned long long known; /* lines in the stream that broke off */
     bool is_tty;
 };
 
@@ -91,8 +91,7 @@ static int attempt_of(struct client *c, const char *word, int64_t *ret,
 /* ---- following -------------------------------------------------------------
  */
 
-/* Whether a stream that broke off, or was not there, may come again; where what
- * it says cannot be written it is of no use. */
+/* Whether to reconnect after this error; not if standard output is broken. */
 static bool may_pass(const struct error *why)
 {
     return why->code == ERR_UNAVAIL || why->code == ERR_BUSY ||
@@ -142,7 +141,7 @@ static int follow(struct client *c, const struct fetch *f, const char *word,
 /* ---- the view --------------------------------------------------------------
  */
 
-/* What of a log is meant: "&rank=1&since=1763712002.000". */
+/* The query for the requested part: "&rank=1&since=1763712002.000". */
 static int part_of(const struct fetch *f, char *ret, size_t cap,
                    struct error *err)
 {
@@ -158,8 +157,8 @@ static int part_of(const struct fetch *f, char *ret, size_t cap,
     return 0;
 }
 
-/* All readings begin with the same attempt, whatever begins between them; one
- * that never began has no number yet. */
+/* All requests name the same attempt, even if another starts meanwhile; a job
+ * that has not started has no attempt number yet. */
 int fetch_logs(struct client *c, const struct fetch *f, const char *word,
                struct error *err)
 {

@@ -1,8 +1,8 @@
-/* fetch_wait.c - the jobs that words stand for, awaited. */
+/* fetch_wait.c - mgpu-stat --wait: resolve the named jobs and wait for them. */
 #include "jobs/base/buf.h"
 #include "scheduler/tools/views/fetch.h"
 
-/* The ids that a word stands for: of a sweep, those of its tasks. */
+/* Adds the ids that a word stands for; for a sweep, those of its tasks. */
 static int add_ids(struct client *c, const char *word, struct buf *ids,
                    struct error *err)
 {

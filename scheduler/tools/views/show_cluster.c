@@ -1,4 +1,4 @@
-/* show_cluster.c - the nodes, and the daemon itself. */
+/* show_cluster.c - print the nodes, and the state of the daemon. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "scheduler/tools/common/client.h"
 #include "scheduler/tools/views/show.h"
 
-/* An older daemon says no more than whether it is up. */
+/* An older daemon only reports whether the node is up. */
 const char *show_node_state(const json_t *node)
 {
     const char *state = field_str(node, "state");
@@ -22,7 +22,7 @@ const char *show_idle(const json_t *node)
                                         : "drained";
 }
 
-/* Down is why a node cannot be used at all, a reservation why not by all. */
+/* Prints why a node is down before its reservation: down concerns every job. */
 static int add_node(struct render_table *t, const json_t *n, struct error *err)
 {
     const char *held = field_str(n, "reservation");

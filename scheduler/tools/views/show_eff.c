@@ -1,10 +1,13 @@
-/* show_eff.c - how well a job used what it had, and which key of its
- * specification would change that: of one job bars and notes, of several a row
- * each, and both as JSON.
+/* show_eff.c - print how efficiently a job used its resources, and which key of
+ * its specification would help.
  *
- * Figures are shares of the iterations' time, over all ranks, without the
- * first three iterations of each attempt, which warm up. A note is made where a
- * figure is so large that a change would be felt; the bounds are below. */
+ * For one job it prints bars and notes, for several jobs one row each, and both
+ * as JSON.
+ *
+ * Figures are shares of the step time, over all ranks, without the first three
+ * iterations of each attempt, which warm up. A note appears if a figure is so
+ * large that a change would be noticeable; the bounds are below.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -17,15 +20,15 @@
 
 enum { BAR = 30, WARM_UP = 3, RANKS_MAX = 1024 };
 
-/* A fifth of the time is worth a change of the specification; below a tenth
- * nobody feels it. */
+/* A fifth of the time is worth a change of the specification; less than a tenth
+ * is not noticeable. */
 static const double data_most = 0.15, copy_most = 0.1, comm_most = 0.3,
                     late_most = 0.2, efficiency_least = 0.6, limit_least = 0.3,
                     warm_up_least = 0.1;
 
 struct figures {
     double iter, data, copy, compute, comm; /* seconds */
-    double warm_up; /* of the iterations that do not count */
+    double warm_up; /* of the iterations that are excluded */
     size_t n;
     double rank_s[RANKS_MAX]; /* a rank's own work */
     int ranks;
@@ -44,7 +47,7 @@ static void gather(const json_t *reply, struct figures *f)
     int attempt = 0;
     size_t i;
     json_t *row;
-    json_array_foreach(rows, i, row) /* one attempt's after another's */
+    json_array_foreach(rows, i, row) /* attempt by attempt */
     {
         double at = show_cell(row, show_column(reply, "iteration"));
         int rank = (int)cell_of(reply, row, "rank");
@@ -70,8 +73,8 @@ static void gather(const json_t *reply, struct figures *f)
     }
 }
 
-/* The GPU that was fullest at the end of an epoch, of those that were looked
- * at; NAN: none was. */
+/* The memory use of the fullest GPU at the end of an epoch, among the GPUs that
+ * were sampled; NAN: none was. */
 static double gpu_memory_of(const json_t *reply)
 {
     const json_t *profile = json_object_get(reply, "profile");
@@ -87,15 +90,15 @@ static double gpu_memory_of(const json_t *reply)
                        : json_string_value(json_array_get(row, (size_t)c_name));
         double bytes = show_cell(row, c_bytes);
         if (name && strcmp(name, "memory of the GPU, in use") == 0)
-            used = fmax(used, bytes); /* of a NAN the other */
+            used = fmax(used, bytes); /* if one is NAN, the other counts */
         else if (name && strcmp(name, "memory of the GPU, total") == 0)
             total = fmax(total, bytes);
     }
     return total > 0 ? used / total : NAN;
 }
 
-/* What the worker said of the last attempt when it ended; of one that could
- * not, what its end has; NAN: nothing. */
+/* CPU usage from the final report of the last attempt's worker; if there is
+ * none, from the event of its end; NAN: unknown. */
 static double cpu_of(const json_t *reply)
 {
     int64_t attempt = field_int(json_object_get(reply, "job"), "attempt", 0);
@@ -129,7 +132,7 @@ static void bar(const struct show_conf *s, const char *name, double share)
     (void)fprintf(s->out, "] %3.0f %%\n", 100 * share);
 }
 
-/* Of what each job has some of: where it is not known, it says so. */
+/* A bar for a resource that every job has; prints "-" if it is unknown. */
 static void known_bar(const struct show_conf *s, const char *name, double share)
 {
     if (isfinite(share))
@@ -138,8 +141,8 @@ static void known_bar(const struct show_conf *s, const char *name, double share)
         (void)fprintf(s->out, " %-20s -\n", name);
 }
 
-/* The efficiency that was measured at this job's size; NAN without a smaller
- * one to compare with. */
+/* The efficiency measured at the size of this job; NAN without a smaller size
+ * to compare with. */
 static double efficiency_of(const json_t *scaling, int64_t gpus)
 {
     double found = NAN, least = NAN;
@@ -213,7 +216,7 @@ static int note_comm(FILE *out, int64_t gpus, const struct figures *f)
     return 1;
 }
 
-/* One rank that is slow makes all wait. */
+/* One slow rank makes all others wait. */
 static int note_late(FILE *out, const struct figures *f)
 {
     int slow = 0;
@@ -243,8 +246,8 @@ static int note_efficiency(FILE *out, int64_t gpus, double efficiency)
     return 1;
 }
 
-/* What warned its last attempt that its limit comes, and ended it before that;
- * 0: nothing did. */
+/* The signal that warned its last attempt of the time limit and ended it early;
+ * 0: none. */
 static int warning_of(const json_t *reply)
 {
     const json_t *job = json_object_get(reply, "job");
@@ -265,13 +268,13 @@ static int warning_of(const json_t *reply)
             signo =
                 (int)field_int(json_object_get(e, "detail"), "signal", signo);
     }
-    /* Training takes USR1 for a checkpoint, and goes on. */
+    /* Training writes a checkpoint on USR1, and continues. */
     return strcmp(field_str(job, "kind"), "cv") == 0 && signo == SIGUSR1
                ? 0
                : signo;
 }
 
-/* Training ends at TERM, with a checkpoint, as it is meant to. */
+/* Training ends on TERM, with a checkpoint, as intended. */
 static void note_warning(FILE *out, const json_t *job, int signo,
                          const char *limit)
 {
@@ -312,7 +315,7 @@ static int note_limit(FILE *out, const json_t *reply)
     }
     if (state != JOB_COMPLETED || !(ran_s < limit_least * limit_s))
         return 0;
-    /* Half as much again as it took, in whole minutes. */
+    /* One and a half times what it took, in whole minutes. */
     render_duration(60 * ceil(1.5 * ran_s / 60), less, sizeof(less));
     (void)fprintf(out,
                   "  * It used %s of a time limit of %s: %s would let it "
@@ -321,7 +324,8 @@ static int note_limit(FILE *out, const json_t *reply)
     return 1;
 }
 
-/* Why other figures of a short job are others; nothing is to be changed. */
+/* Explains why the figures of a short job are unreliable; there is nothing to
+ * change. */
 static void tell_warm_up(FILE *out, const struct figures *f)
 {
     double share = f->warm_up / (f->warm_up + f->iter);
@@ -333,7 +337,7 @@ static void tell_warm_up(FILE *out, const struct figures *f)
                       100 * share);
 }
 
-/* The notes, as they are printed; *ret_n: how many. */
+/* Prints all notes; *ret_n: how many. */
 static void all_notes(FILE *out, const json_t *reply, const struct figures *f,
                       double efficiency, int *ret_n)
 {
@@ -347,7 +351,7 @@ static void all_notes(FILE *out, const json_t *reply, const struct figures *f,
     *ret_n = n;
 }
 
-/* A string for each "  * note\n    goes on\n". own  json_decref(); NULL: no
+/* A string for each " * note\n continued\n". own json_decref(); NULL: out of
  * memory */
 static json_t *note_list(char *text)
 {

@@ -1,5 +1,7 @@
-/* show_gpus.c - who had which GPU when: a line for each GPU, with how much of
- * each slice of the time a job held it, then each job that did. */
+/* show_gpus.c - print the allocation history of each GPU: one line per GPU with
+ * the share of each time slice in which it was allocated, then the jobs that
+ * had it.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,11 +12,12 @@
 
 enum { SLICES_MOST = 60, SLICES_LEAST = 8 };
 
-/* A GPU that a job held from from_s to to_s, within what is looked at. */
+/* The time from from_s to to_s in which a job had the GPU, cut to the
+ * period. */
 struct span {
     const json_t *hold; /* borrowed */
     double from_s, to_s;
-    bool is_on; /* it holds it still */
+    bool is_on; /* it still has the GPU */
 };
 
 struct period {
@@ -48,9 +51,9 @@ static struct span span_of(const json_t *hold, const struct period *p)
  */
 
 struct line {
-    double held_s, known_s, computed_s; /* known: of held, where it is known
-                                           how much was computed */
-    double slices[SLICES_MOST];         /* seconds held */
+    double held_s, known_s, computed_s; /* known: part of the allocated time
+                                           for which computed is known */
+    double slices[SLICES_MOST];         /* allocated seconds per slice */
     const json_t *last;
     bool is_on;
 };
@@ -95,7 +98,8 @@ static struct line line_of(const json_t *holds, const char *node, int64_t index,
     return l;
 }
 
-/* Free stands apart from held for a moment; from there as high as the share. */
+/* An idle slice looks different from one that was allocated for a moment; above
+ * that, the height is the share. */
 static void draw(const struct line *l, const struct period *p, bool ascii,
                  char *out, size_t cap)
 {
@@ -187,7 +191,7 @@ static int show_lines(const struct show_conf *s, const json_t *reply,
 /* ---- a line for each job --------------------------------------------------
  */
 
-/* "0-2,5" of a list of indexes. */
+/* "0-2,5" for a list of indexes. */
 static void indexes(const json_t *gpus, char *out, size_t cap)
 {
     size_t n = json_array_size(gpus), len = 0;
@@ -204,7 +208,8 @@ static void indexes(const json_t *gpus, char *out, size_t cap)
     }
 }
 
-/* "20:39:10" of the day that the period ends on, of another "11-20 20:39". */
+/* "20:39:10" if it is on the day on which the period ends, else "11-20
+ * 20:39". */
 static void moment_text(const json_t *o, const char *key, const char *today,
                         char *out, size_t cap)
 {
@@ -270,7 +275,7 @@ static int show_holds(const struct show_conf *s, const json_t *reply,
     return rc;
 }
 
-/* As many slices as the line has room for. */
+/* As many slices as fit on the line. */
 static size_t slices_of(const struct show_conf *s)
 {
     int room = s->style.columns ? s->style.columns - 48 : SLICES_MOST;

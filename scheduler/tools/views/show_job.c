@@ -1,4 +1,4 @@
-/* show_job.c - one job: what it is, how it went, where its files are. */
+/* show_job.c - print one job: specification, progress, attempts and files. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -38,13 +38,13 @@ static void print_head(const struct show_conf *s, const json_t *job)
                       safe(field_str(job, "reason"), name));
 }
 
-/* Slurm's ids are bare numbers; others begin with a word. */
+/* Slurm's ids are bare numbers; other ids begin with a word. */
 static bool is_slurm(const char *native_id)
 {
     return *native_id && native_id[strspn(native_id, "0123456789")] == '\0';
 }
 
-/* Why it got so many GPUs, of those that it takes. */
+/* The reason for the number of GPUs, for a job with a range. */
 static void print_chosen(const struct show_conf *s, const json_t *reply)
 {
     int64_t attempt = field_int(json_object_get(reply, "job"), "attempt", 0);
@@ -61,8 +61,8 @@ static void print_chosen(const struct show_conf *s, const json_t *reply)
     }
 }
 
-/* "1 (asked 1..4)"; of one that has none, or none any more, only what it asks
- * for: what its last attempt had is in the table of these. */
+/* "1 (asked 1..4)"; without an allocation only the request: the table of
+ * attempts shows what the last one had. */
 static void print_gpus(const struct show_conf *s, const json_t *job, bool has)
 {
     int64_t n = has ? field_int(job, "gpus", 0) : 0;
@@ -117,7 +117,7 @@ static void print_times(const struct show_conf *s, const json_t *reply)
                                               : "at a time not known");
 }
 
-/* What makes a task of a sweep differ from the others. */
+/* The values that distinguish a task of a sweep. */
 static void print_vary(const struct show_conf *s, const json_t *job)
 {
     json_t *vary = json_object_get(job, "vary"), *value;
@@ -143,8 +143,8 @@ static void print_vary(const struct show_conf *s, const json_t *job)
     (void)fputc('\n', s->out);
 }
 
-/* The character that begins *io, and what a terminal may have of it, in which
- * bytes that it may not have are \xNN. */
+/* The character at the beginning of *io, and its form for a terminal, in which
+ * forbidden bytes are \xNN. */
 static void take_char(const char **io, const char *end, char raw[8],
                       char shown[40])
 {
@@ -156,9 +156,9 @@ static void take_char(const char **io, const char *end, char raw[8],
     (void)render_escape(raw, shown, 40);
 }
 
-/* As a shell reads it: bare, in '', or, where something in it has no shape, in
- * $'', which bash, ksh and zsh know. A first word with '=' would set a
- * variable, and zsh looks up one that begins with it. */
+/* Quotes a word for a shell: bare, in '', or, if it has unprintable characters,
+ * in $'', which bash, ksh and zsh know. A first word with '=' would set a
+ * variable, and zsh expands a word that begins with it. */
 static void put_word(const char *word, bool is_first, FILE *out)
 {
     static const char bare[] = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -188,7 +188,7 @@ static void put_word(const char *word, bool is_first, FILE *out)
     (void)fputc('\'', out);
 }
 
-/* One line of what determines speed and result. */
+/* One line with what determines speed and result. */
 static void print_workload(const struct show_conf *s, const json_t *job)
 {
     char word[TEXT_CAP];
@@ -337,7 +337,7 @@ int show_job(const struct show_conf *s, const json_t *reply,
         if (show_epochs(s, epochs, err) < 0)
             return -1;
     }
-    /* One attempt that went as planned says nothing new. */
+    /* A single attempt that went as planned is no news. */
     if (json_array_size(attempts) > 1 ||
         strcmp(field_str(job, "state"), "COMPLETED") != 0)
         return json_array_size(attempts) ? show_attempts(s, attempts, err) : 0;

@@ -1,8 +1,9 @@
-/* show_metrics.c - the course of a job, and where its iterations' time goes.
+/* show_metrics.c - print the curves of a job, and the time per phase of its
+ * iterations.
  *
- * The daemon sends rows; every figure is computed here from what the ranks
- * measured. The phases of an iteration need not add up to it: what they do
- * not name is shown as "other".
+ * The daemon sends rows; every figure is computed here from the measurements of
+ * the ranks. The phases of an iteration need not add up to it: the rest is
+ * shown as "other".
  */
 #include <inttypes.h>
 #include <math.h>
@@ -25,8 +26,8 @@ enum { N_PHASES = sizeof(phases) / sizeof(*phases) };
 
 struct numbers { /* of one column; rank < 0: all ranks */
     double *v;
-    size_t n, n_missing; /* n_missing: rows that have none */
-    double sum, last;    /* last: of the last row, NAN where it has none */
+    size_t n, n_missing; /* n_missing: rows without a value */
+    double sum, last;    /* last: of the last row, NAN if it has none */
 };
 
 static int gather(const json_t *rows, int column, int c_rank, int rank,
@@ -64,8 +65,8 @@ static const char *figure(double v, bool is_time, char *out, size_t cap)
     return out;
 }
 
-/* "loss  2.31 ▇▅▃▂▁ 0.05  lowest 0.04" of rank 0, in the order of iterations.
- * A loss that is no number has no bar, and is not passed over in silence. */
+/* "loss 2.31 ▇▅▃▂▁ 0.05 lowest 0.04" of rank 0, in the order of iterations. A
+ * loss that is NaN has no bar, but is mentioned. */
 static int course(const struct show_conf *s, const json_t *reply,
                   const char *column, bool is_time, struct error *err)
 {

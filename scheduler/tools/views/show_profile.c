@@ -1,9 +1,10 @@
-/* show_profile.c - what each epoch of a job consisted of: v_profile, added up
+/* show_profile.c - print the profile of each epoch of a job (v_profile), summed
  * over the ranks.
  *
- * Calls and bytes are sums; seconds are a rank's, on average, so that their
- * share of the epoch says something. Shares need not add up to 100 %: a call
- * that waits for a kernel takes the kernel's time once more. */
+ * Calls and bytes are sums; seconds are the average per rank, so that they can
+ * be compared with the epoch. Shares need not add up to 100 %: a call that
+ * waits for a kernel includes the kernel's time.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -56,7 +57,7 @@ static struct sum *sum_of(struct part *p, const char *metric)
     return &p->sums[p->n++];
 }
 
-/* What looking cost stands in the head line; the rest is summed. */
+/* The cost of profiling is in the head line; the other rows are summed. */
 static void add_row(struct part *p, const json_t *row, const struct columns *c)
 {
     const json_t *name = json_array_get(row, (size_t)c->metric);
@@ -91,7 +92,7 @@ static double epoch_seconds(const json_t *epochs, const struct part *p)
     return NAN;
 }
 
-/* The longest first; memory, which has no seconds, last and in its order. */
+/* The longest first; memory, which has no seconds, last in its own order. */
 static int by_seconds(const void *pa, const void *pb)
 {
     const struct sum *a = pa, *b = pb;
@@ -166,13 +167,13 @@ static int print_part(const struct show_conf *s, struct part *p,
     return rc;
 }
 
-/* -1 for what is none of ours. */
+/* -1 for a value that is not ours. */
 static int64_t whole(double v)
 {
     return v >= 0 && v < 1e15 ? (int64_t)v : -1;
 }
 
-/* Rows come by attempt, then epoch: a part ends where either changes. */
+/* Rows are ordered by attempt, then epoch: a part ends where either changes. */
 int show_profile(const struct show_conf *s, const json_t *reply,
                  const json_t *epochs, struct error *err)
 {
@@ -193,7 +194,7 @@ int show_profile(const struct show_conf *s, const json_t *reply,
                          .sums = calloc(n - i, sizeof(*p.sums))};
         if (!p.sums)
             return error_set(err, ERR_NOMEM, "%zu rows", n);
-        do { /* at least the one, be it no number at all */
+        do { /* at least this row, even if its numbers are NaN */
             add_row(&p, row, &c);
             row = json_array_get(rows, ++i);
         } while (i < n && show_cell(row, c.attempt) == attempt &&

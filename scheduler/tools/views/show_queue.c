@@ -1,4 +1,4 @@
-/* show_queue.c - the queue. */
+/* show_queue.c - print the queue: the summary line and the table of jobs. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,8 @@ static int add_jobs(struct render_table *t, const struct columns *c,
     return 0;
 }
 
-/* Of a cluster's scheduler that it is there, of any that it is not. */
+/* Says that a cluster's scheduler is used, and that any allocator is
+ * unavailable. */
 static void print_allocator(const struct show_conf *s, const json_t *state)
 {
     char name[100], since[64];
@@ -99,7 +100,7 @@ int show_jobs(const struct show_conf *s, json_t *jobs, struct error *err)
 int show_queue(const struct show_conf *s, const json_t *reply,
                struct error *err)
 {
-    struct columns columns; /* a mistake in them is found before the rest */
+    struct columns columns; /* report a mistake in them first */
     json_t *jobs = NULL, *sorted = NULL;
     if (columns_parse(s->format, &columns, err) < 0 ||
         sweep_rows(json_object_get(reply, "jobs"), s->expand, &jobs, err) < 0)
@@ -120,12 +121,12 @@ struct queue_rows {
     const struct show_conf *s;
     struct render_table *t;
     struct columns columns;
-    json_t *head;               /* of the first part; NULL: there was none */
-    struct sweep_rows *waiting; /* NULL: each task has its row */
-    bool is_strange;            /* no list as the daemon writes it */
+    json_t *head;               /* of the first page; NULL: none yet */
+    struct sweep_rows *waiting; /* NULL: one row per task */
+    bool is_strange;            /* the list is not in the daemon's format */
 };
 
-/* As a reply without any jobs. */
+/* Parses the head as a reply without jobs. */
 static json_t *head_of(const char *text, size_t len)
 {
     char *copy = malloc(len + 3);
@@ -153,8 +154,8 @@ static bool waits(const struct members *job)
     return is_word(&m, "QUEUED") || is_word(&m, "HELD");
 }
 
-/* One that waits with others of its sweep, or that comes while they may still
- * get more, is kept until it is known what their row says. */
+/* A pending task of a sweep, or a row that may still change, is kept until its
+ * row is complete. */
 static int add_row(struct queue_rows *r, const struct members *job,
                    const char *text, size_t len, struct error *err)
 {

@@ -1,4 +1,5 @@
-/* show_rows.c - epochs and events: a row of the view is a row of the table.
+/* show_rows.c - print epochs and events: each row of the view is a row of the
+ * table.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -94,7 +95,8 @@ int show_events(const struct show_conf *s, const json_t *reply,
         char by[32] = "mgpu";
         int64_t uid = field_int(e, "uid", -1);
         json_t *detail = json_object_get(e, "detail");
-        char *text = field_pairs(detail, "key"); /* idempotency */
+        char *text = field_pairs(detail, "key"); /* without the idempotency
+                                                    key */
         const char *asked = show_asked(e);
         if (uid >= 0)
             (void)snprintf(by, sizeof(by), "uid %" PRId64, uid);

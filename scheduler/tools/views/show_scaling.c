@@ -1,4 +1,4 @@
-/* show_scaling.c - what further GPUs brought, as it was measured. */
+/* show_scaling.c - print the speed-up that was measured with more GPUs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +24,8 @@ static int add(struct render_table *t, const char *fmt, double v,
     return render_table_add(t, err, "%s", text);
 }
 
-/* The time of an iteration, and how far those that were measured lie off, in
- * the unit of the time. */
+/* The step time and its spread over the measured jobs, in the unit of the
+ * time. */
 static int add_time(struct render_table *t, const struct render_style *style,
                     double mean_s, double sd_s, struct error *err)
 {
@@ -49,7 +49,7 @@ static int add_time(struct render_table *t, const struct render_style *style,
                             units[u].unit);
 }
 
-/* What a million samples cost. */
+/* GPU-hours per million samples. */
 static int add_hours(struct render_table *t, double hours, struct error *err)
 {
     if (!isfinite(hours))
@@ -57,7 +57,8 @@ static int add_hours(struct render_table *t, double hours, struct error *err)
     return render_table_add(t, err, "%.*f", hours < 10 ? 3 : 1, hours);
 }
 
-/* Of the size before, in samples per second and GPU that came with it. */
+/* The gain over the size before: samples per second for each GPU that was
+ * added. */
 static int add_gain(struct render_table *t, double gain, double gpus,
                     struct error *err)
 {
@@ -74,7 +75,7 @@ static const char *text_of(const json_t *reply, const json_t *row,
     return text ? text : "";
 }
 
-/* The basis of all rows of a class; NULL: they have several. */
+/* The basis of all rows of a class; NULL: they differ. */
 static const char *common_basis(const json_t *reply, const char *class)
 {
     const char *common = NULL;
@@ -116,7 +117,8 @@ static int add_size(struct render_table *t, const struct render_style *style,
     return 0;
 }
 
-/* What is so of all rows stands above them: 80 columns are enough then. */
+/* Prints what all rows have in common above them, so that 80 columns are
+ * enough. */
 static int print_class(const struct show_conf *s, const json_t *reply,
                        const char *class, struct error *err)
 {

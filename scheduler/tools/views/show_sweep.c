@@ -1,5 +1,6 @@
-/* show_sweep.c - a sweep: how many jobs are in which state, and a row per task
- * with the values that make it differ. */
+/* show_sweep.c - print a sweep: the number of jobs per state, and one row per
+ * task with the values that distinguish it.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 
 enum { KEYS_MAX = 9, FIXED = 6, TITLE_CAP = 64 };
 
-/* The keys that any task varies, in the order in which they come. */
+/* The keys that the tasks vary, in the order of their appearance. */
 struct keys {
     const char *keys[KEYS_MAX];
     char titles[KEYS_MAX][TITLE_CAP];
@@ -28,7 +29,7 @@ static void add_key(struct keys *k, const char *key)
         k->keys[k->n++] = key;
 }
 
-/* "precision" of "train.precision", unless two end so. */
+/* "precision" for "train.precision", unless two keys end so. */
 static void make_titles(struct keys *k)
 {
     for (size_t i = 0; i < k->n; i++) {

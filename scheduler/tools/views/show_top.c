@@ -1,8 +1,9 @@
-/* show_top.c - the cluster on one screen; see top.h.
+/* show_top.c - print the cluster on one screen; see top.h.
  *
- * There is a place for the GPUs, for what runs and for what waits, whatever
- * the terminal's height: GPUs that are too many are a line for each node, and
- * of jobs that are too many the rest is counted. */
+ * GPUs, running jobs and pending jobs share the height of the terminal: if
+ * there are too many GPUs, each node has one line; if there are too many jobs,
+ * the rest is counted.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -52,7 +53,7 @@ static int add_gpu(struct render_table *t, const struct show_conf *s,
                             field_str(gpu, "user"), field_str(gpu, "name"));
 }
 
-/* Of the GPUs of a node from gpus[from] on; returns where the next begins. */
+/* The GPUs of a node from gpus[from] on; returns the index of the next node. */
 static size_t node_end(const json_t *gpus, size_t from)
 {
     const json_t *first = json_array_get(gpus, from);
@@ -66,7 +67,7 @@ static size_t node_end(const json_t *gpus, size_t from)
     return i;
 }
 
-/* "412 anna, 415 kyr": each once. */
+/* "412 anna, 415 kyr": each job once. */
 static void holders(const json_t *gpus, size_t from, size_t end, char *out,
                     size_t cap)
 {
@@ -112,7 +113,7 @@ static int add_node(struct render_table *t, const struct show_conf *s,
     return render_table_add(t, err, "%s", *who ? who : show_idle(first));
 }
 
-/* At most so many lines, the head among them. */
+/* Prints `most` lines at most, the title included. */
 static int show_nodes_of(const struct show_conf *s, const json_t *gpus,
                          size_t most, struct error *err)
 {
@@ -169,7 +170,7 @@ static int show_gpus_of(const struct show_conf *s, const json_t *gpus,
 /* ---- jobs -----------------------------------------------------------------
  */
 
-/* At most so many lines, the head among them; 0: all. */
+/* Prints `most` lines at most, the title included; 0: all. */
 static int show_some(const struct show_conf *s, json_t *all, size_t most,
                      const char *format, struct error *err)
 {
@@ -202,8 +203,8 @@ int show_top(const struct show_conf *s, const json_t *top, struct error *err)
     json_t *runs = json_object_get(top, "jobs");
     json_t *waits = json_object_get(top, "queue");
     size_t n_gpus = json_array_size(gpus), n_runs = json_array_size(runs);
-    /* Less the time, two lines of summary, two blank ones and the one at the
-     * screen's end. */
+    /* Without the time, two lines of summary, two blank ones and the last line
+     * of the screen. */
     size_t room = s->style.rows > 12 ? (size_t)s->style.rows - 6 : 7;
     size_t for_gpus = s->style.rows ? room * 2 / 5 : 0, for_runs = 0;
     bool by_node = for_gpus > 0 && n_gpus + 1 > for_gpus;

@@ -1,6 +1,8 @@
-/* show_why.c - why a job waits, or is as it is: the reasons, what it needs and
- * where it could be, who is there, when it may start, and with what at once;
- * and the same of one that nobody has submitted. */
+/* show_why.c - print why a job is pending, or how it ended: the reasons, what
+ * it needs, which nodes it may use, the jobs there, its start estimate, and
+ * changes that would start it now. A dry run prints the same for a job that was
+ * not submitted.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -16,7 +18,7 @@ static const char *safe(const char *text, char *out)
     return render_escape(*text ? text : "-", out, TEXT_CAP);
 }
 
-/* What --wait would return for it, in words. */
+/* The exit code of --wait for the job, in words. */
 static void code_text(int64_t code, char *out, size_t cap)
 {
     const char *what = code == 124   ? "its time limit"
@@ -81,7 +83,7 @@ static void print_range(const struct show_conf *s, int64_t lo, int64_t hi,
         (void)fprintf(s->out, "%" PRId64 "..%" PRId64 " %ss", lo, hi, what);
 }
 
-/* One with GPUs of several types is there once for each, in a row. */
+/* A node with GPUs of several types has consecutive entries, one per type. */
 static size_t count_nodes(const json_t *nodes)
 {
     const char *last = "";
@@ -96,7 +98,8 @@ static size_t count_nodes(const json_t *nodes)
     return n;
 }
 
-/* Of which it is not known whether they have what the job asks of a GPU. */
+/* Nodes for which it is unknown whether their GPUs have what the job asks
+ * for. */
 static size_t count_unknown(const json_t *nodes)
 {
     size_t n = 0, i;
@@ -160,7 +163,7 @@ static void print_depends(const struct show_conf *s, const json_t *reply)
     }
 }
 
-/* What it would start with at once, were it submitted again so. */
+/* The changes of the request with which it would start at once. */
 static void print_changes(const struct show_conf *s, const json_t *reply)
 {
     char word[TEXT_CAP];
@@ -180,7 +183,7 @@ static void print_changes(const struct show_conf *s, const json_t *reply)
     }
 }
 
-/* "+-40 s", "+-3 min", "+-1.5 h"; nothing where that is not known. */
+/* "+-40 s", "+-3 min", "+-1.5 h"; "" if unknown. */
 static const char *within(double s, char *out, size_t cap)
 {
     if (!isfinite(s))
@@ -250,7 +253,7 @@ static int print_holders(const struct show_conf *s, const json_t *holders,
     int rc = 0;
     json_array_foreach(holders, i, h)
     {
-        char id[48]; /* an older daemon says the number alone */
+        char id[48]; /* an older daemon sends only the id */
         (void)snprintf(id, sizeof(id), "%" PRId64, field_int(h, "job", 0));
         const char *display = field_str(h, "display_id");
         if (rc == 0 &&
@@ -347,7 +350,7 @@ static void print_sweep(const struct show_conf *s, const json_t *reply)
                   starts == 1 ? "s" : "");
 }
 
-/* What is said of the one that waits. */
+/* Prints the part for a pending job. */
 static void print_waits(const struct show_conf *s, const json_t *reply,
                         const json_t *job)
 {

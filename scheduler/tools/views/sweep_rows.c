@@ -1,5 +1,6 @@
-/* sweep_rows.c - the queue, in which the tasks of a sweep that wait are one
- * row: a hundred of them say no more than one, and hide the rest. */
+/* sweep_rows.c - merge the pending tasks of a sweep into one row of the queue:
+ * a hundred equal rows would hide the rest.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,28 +9,28 @@
 #include "scheduler/tools/common/client.h"
 #include "scheduler/tools/views/show.h"
 
-/* Of how many tasks a reason is, by its first word. */
+/* Counts tasks per reason, by its first word. */
 enum { TALLIES_MAX = 8 };
 struct tally {
     char token[REASON_TOKEN_CAP];
     size_t n;
 };
 
-/* Tasks of one sweep in one state. One that waits for its retry, or that
- * somebody gave another priority, is not what the others are: it ends a row. */
+/* Tasks of one sweep in one state. A task in a backoff, or with another
+ * priority, differs from the others: it ends the row. */
 struct group {
     int64_t sweep, priority;
-    bool is_again;      /* they have had an attempt */
-    json_t *row;        /* a copy of the first, changed as others come; owned
-                           by the array that is made */
+    bool is_again;      /* they had an attempt */
+    json_t *row;        /* a copy of the first job, updated by each further
+                           one; owned by the resulting array */
     struct buf tasks;   /* "0-3,5" */
-    int64_t from, last; /* the range that is open */
+    int64_t from, last; /* the open range */
     int64_t gpus_min, gpus_max;
     size_t n;
     struct tally why[TALLIES_MAX];
     size_t n_why;
-    size_t n_others; /* tasks whose reasons are of further kinds */
-    bool differ;     /* their reasons, in any word */
+    size_t n_others; /* tasks with further reasons */
+    bool differ;     /* their reasons differ */
 };
 
 static void take_reason(struct group *g, const json_t *job)
@@ -58,8 +59,8 @@ static int by_number(const void *a, const void *b)
     return strcmp(x->token, y->token);
 }
 
-/* "5 Priority, 1 WaitingForGpus": of the first alone it would be said of all.
- */
+/* "5 Priority, 1 WaitingForGpus": the reason of the first task would not be
+ * true of all. */
 static int put_reasons(struct group *g, struct error *err)
 {
     struct buf text = BUF_INIT;
@@ -103,7 +104,7 @@ static int take_task(struct group *g, const json_t *job, struct error *err)
     return 0;
 }
 
-/* The row says what all of them are, once there is more than one. */
+/* Completes the row for more than one task. */
 static int finish(struct group *g, struct error *err)
 {
     struct buf id = BUF_INIT;
@@ -138,7 +139,7 @@ static int add(json_t *rows, json_t *row, struct error *err)
                : error_set(err, ERR_NOMEM, "queue");
 }
 
-/* groups: [0] QUEUED, [1] HELD, of the sweep at hand. */
+/* groups: [0] QUEUED, [1] HELD, of the current sweep. */
 static int take(json_t *rows, struct group *groups, json_t *job,
                 struct error *err)
 {
@@ -165,7 +166,7 @@ static int take(json_t *rows, struct group *groups, json_t *job,
                                 .row = json_copy(job)};
             int rc = g->row ? add(rows, g->row, err)
                             : error_set(err, ERR_NOMEM, "queue");
-            json_decref(g->row); /* the array has it */
+            json_decref(g->row); /* the array has its own reference */
             if (rc < 0)
                 return -1;
         }

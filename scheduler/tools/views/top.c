@@ -1,7 +1,8 @@
-/* top.c - see top.h.
+/* top.c - build the document of --top; see top.h.
  *
- * Where a job is, its own place says, which is pushed; what is computed there,
- * mgpu.gpus/1, which is asked for now and then. */
+ * Where a job runs is in its place, which the daemon sends with each change;
+ * GPU utilisation is in mgpu.gpus/1, which is requested now and then.
+ */
 #include "scheduler/tools/views/top.h"
 
 #include <inttypes.h>
@@ -11,8 +12,8 @@
 #include "jobs/base/clock.h"
 #include "jobs/state.h"
 
-/* What was computed lately; an attempt that holds GPUs is there however long
- * ago it began. */
+/* Utilisation is that of the last minute; an attempt that has GPUs is included
+ * however long ago it began. */
 static const double look_back_s = 60;
 
 int top_read_gpus(struct client *c, json_t **ret, struct error *err)
@@ -21,7 +22,7 @@ int top_read_gpus(struct client *c, json_t **ret, struct error *err)
                       clock_real.wall_s(&clock_real) - look_back_s);
 }
 
-/* "0,2-5" of "n1:0,2-5 n2:0" names the index? */
+/* Whether "0,2-5" of "n1:0,2-5 n2:0" contains the index. */
 static bool has_index(const char *list, int64_t index)
 {
     while (*list >= '0' && *list <= '9') {
@@ -48,7 +49,7 @@ static bool is_at(const char *place, const char *node, int64_t index)
     return false;
 }
 
-/* NULL: none of the queue. */
+/* NULL: no job of the queue. */
 static const json_t *job_at(const json_t *jobs, const char *node, int64_t index)
 {
     size_t i;
@@ -61,7 +62,7 @@ static const json_t *job_at(const json_t *jobs, const char *node, int64_t index)
     return NULL;
 }
 
-/* NULL: nobody holds it. */
+/* NULL: the GPU is idle. */
 static const json_t *hold_at(const json_t *holds, const char *node,
                              int64_t index)
 {
@@ -110,7 +111,7 @@ static json_t *gpu_of(const json_t *queue, const json_t *gpus, bool others,
     return o;
 }
 
-/* Those with a place in it first, then by number, as held ones are. */
+/* Sorts jobs with a queue position first, then by id, as held jobs are. */
 static int in_line(const void *a, const void *b)
 {
     const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;

@@ -1,5 +1,6 @@
-/* top.h - the cluster on one screen: who has each GPU and how busy it is, what
- * runs, what waits. */
+/* top.h - the cluster on one screen: jobs and utilisation of each GPU, running
+ * jobs, pending jobs.
+ */
 #ifndef MGPU_SCHEDULER_TOOLS_VIEWS_TOP_H
 #define MGPU_SCHEDULER_TOOLS_VIEWS_TOP_H
 
@@ -7,23 +8,23 @@
 #include "scheduler/tools/common/job_query.h"
 #include "scheduler/tools/views/show.h"
 
-/* mgpu.gpus/1 of the last minute: which GPUs there are, and what is computed
- * on them.
+/* mgpu.gpus/1 of the last minute: the GPUs and their utilisation.
  * own  *ret: json_decref() */
 int top_read_gpus(struct client *c, json_t **ret, struct error *err) MUST_CHECK;
 
-/* mgpu.top/1 of what lives and waits in mgpu.queue/1, and of mgpu.gpus/1.
- * in   others  GPUs may be held by jobs that are not in the queue: then
- *              mgpu.gpus/1 says by whom
+/* mgpu.top/1 from the live and pending jobs of mgpu.queue/1, and from
+ * mgpu.gpus/1.
+ * in   others  GPUs may be allocated to jobs that are not in the queue: take
+ *      these from mgpu.gpus/1
  * own  *ret: json_decref() */
 int top_document(const json_t *queue, const json_t *gpus, bool others,
                  json_t **ret, struct error *err) MUST_CHECK;
 
-/* The same once, from the daemon. */
+/* The same, requested once from the daemon. */
 int top_once(struct client *c, const struct filter *filter, json_t **ret,
              struct error *err) MUST_CHECK;
 
-/* mgpu.top/1, in no more lines than the style has rows. */
+/* Prints mgpu.top/1, in no more lines than the style has rows. */
 int show_top(const struct show_conf *s, const json_t *top,
              struct error *err) MUST_CHECK;
 

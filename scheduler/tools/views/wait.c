@@ -1,11 +1,11 @@
-/* wait.c - see wait.h.
+/* wait.c - wait for jobs, and print their progress; see wait.h.
  *
- * The daemon pushes each change of a job as one line; nothing is polled. One
- * stream serves all of them: of one job its own, of several that of the
- * numbers from the first to the last, less those that are not meant. When it
- * breaks before the end, the daemon was restarted: it is looked for again, and
- * its first lines are the jobs as they are now.
- * Ctrl-C ends the waiting, never the job.
+ * The daemon sends each change of a job as one line; there is no polling. One
+ * stream serves all jobs: for one job its own stream, for several that of the
+ * ids from the first to the last, where the tool skips the ids that were not
+ * asked for. If the stream breaks before the end, the daemon was restarted: the
+ * tool reconnects, and the first lines are the jobs as they are now. Ctrl-C
+ * ends the waiting, never the job.
  */
 #include "scheduler/tools/views/wait.h"
 
@@ -22,17 +22,18 @@
 #include "jobs/text/text.h"
 #include "scheduler/tools/common/job_query.h"
 
-/* A daemon that is upgraded is back in seconds, a machine in minutes. */
+/* A daemon is back in seconds after an upgrade, a machine in minutes. */
 static const double AWAY_S = 900;
 
 struct waited {
     uint64_t id;
     char name[40];  /* "12", or "12_3" of a sweep */
-    char state[24]; /* as last shown */
+    char state[24]; /* as printed last */
     int64_t tenth;
-    bool is_over;          /* in one of the states, or at its end */
-    bool was_stopped;      /* with its sweep, before it ran */
-    enum job_state missed; /* not asked for, and the last; JOB_NEW: none */
+    bool is_over;          /* reached one of the states, or ended */
+    bool was_stopped;      /* ended with its sweep, before it ran */
+    enum job_state missed; /* final state that was not asked for; JOB_NEW:
+                              none */
     int exit_code;
 };
 
@@ -40,10 +41,10 @@ struct follow {
     const struct wait_conf *conf;
     struct waited *jobs; /* by id */
     size_t n, n_over;
-    bool line_open; /* a moving line stands on the terminal */
+    bool line_open; /* a progress line is open on the terminal */
 };
 
-static char detached[160]; /* composed before the signal can come */
+static char detached[160]; /* composed in advance, for the signal handler */
 
 static void on_interrupt(int signo)
 {
@@ -92,14 +93,16 @@ static void end_line(struct follow *f)
     f->line_open = false;
 }
 
-/* The moving line of one job; of several each change has its own. */
+/* Whether to update one line in place; with several jobs, each change has its
+ * own line. */
 static bool moves(const struct follow *f)
 {
     return f->conf->style.columns > 0 && f->n == 1;
 }
 
-/* What moves must fit: its last words go whole, but for a reason, of which any
- * part is better than none. What stays may be of two lines. */
+/* A line that is updated must fit: words at its end are dropped whole, except
+ * those of a reason, where any part is useful. A permanent line may take two
+ * lines. */
 static int fitting(const struct follow *f, const struct waited *j,
                    const char *text)
 {
@@ -129,7 +132,7 @@ static void show_line(struct follow *f, const struct waited *j,
     (void)fflush(out);
 }
 
-/* On a terminal each change is worth showing, in a file only the steps. */
+/* On a terminal print each change, in a file only the main steps. */
 static bool worth_a_line(const struct follow *f, struct waited *j,
                          const json_t *job, const char *state)
 {
@@ -180,7 +183,7 @@ int wait_states(const char *text, uint32_t *ret, struct error *err)
     return 0;
 }
 
-/* How far on the way from the queue through a run; 0: beside it. */
+/* Position of a state on the way from the queue through a run; 0: not on it. */
 static int way_of(enum job_state s)
 {
     switch (s) {
@@ -217,7 +220,7 @@ static bool has_reached(uint32_t states, enum job_state s)
 static void judge(struct follow *f, struct waited *j, const json_t *job,
                   enum job_state state)
 {
-    /* Nothing but a release ends that hold. */
+    /* Only a release ends that hold. */
     const char *held = field_str(job, "held_by");
     bool is_vain = strcmp(held, "dependency") == 0 ||
                    strcmp(held, "corrupt") == 0 || strcmp(held, "refused") == 0;
@@ -231,7 +234,7 @@ static void judge(struct follow *f, struct waited *j, const json_t *job,
         (void)snprintf(j->name, sizeof(j->name), "%s",
                        field_str(job, "display_id"));
         j->exit_code = f->conf->states && code == 0 ? 125 : code;
-        /* Who cancels a job himself leaves another code. */
+        /* A job that its user cancelled has another exit code. */
         j->was_stopped = state == JOB_CANCELLED && code == 125;
     }
     f->n_over += j->is_over;
@@ -260,7 +263,7 @@ static int on_line(void *arg, const char *text, size_t len, struct error *err)
         show(f, j, job);
     }
     json_decref(o);
-    /* The daemon ends the stream of one job that has ended, no other. */
+    /* The daemon ends the stream of a single job, but not that of several. */
     return f->n_over == f->n ? error_set(err, ERR_STATE, "over") : 0;
 }
 
@@ -316,7 +319,7 @@ static int follow(struct client *c, struct follow *f, double deadline,
         }
         double now = clk->now_s(clk);
         if (rc == 0)
-            away_since = NAN; /* it answered, then closed: a restart */
+            away_since = NAN; /* it answered and then closed: a restart */
         else if (!isfinite(away_since))
             away_since = now;
         if (now - away_since > AWAY_S)
@@ -342,8 +345,8 @@ static void compose_detached(const struct follow *f)
                        f->n);
 }
 
-/* Of jobs that ended beside the states that were waited for: an exit code alone
- * does not tell it from that of a job that was. */
+/* Prints which jobs ended without reaching the awaited state: the exit code
+ * alone does not show it. */
 static void tell_missed(const struct follow *f)
 {
     const struct waited *first = NULL;
@@ -374,7 +377,7 @@ static void tell_missed(const struct follow *f)
                       n, f->n, first->name, job_state_name(first->missed));
 }
 
-/* Why a sweep was stopped says more than that it was. */
+/* Skip tasks that ended with their sweep: the failed task has the cause. */
 static int worst_code(const struct follow *f)
 {
     int worst = 0, stopped = 0;
@@ -401,7 +404,7 @@ int wait_for_jobs(struct client *c, const uint64_t *ids, size_t n,
     for (size_t i = 0; i < n; i++)
         f.jobs[i].id = ids[i];
     qsort(f.jobs, n, sizeof(*f.jobs), by_id);
-    for (size_t i = 0; i < n; i++) /* one may have been named twice */
+    for (size_t i = 0; i < n; i++) /* a job may be named twice */
         if (f.n == 0 || f.jobs[i].id != f.jobs[f.n - 1].id)
             f.jobs[f.n++] = f.jobs[i];
     compose_detached(&f);

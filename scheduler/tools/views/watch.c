@@ -1,9 +1,9 @@
-/* watch.c - see watch.h.
+/* watch.c - show the queue as it changes; see watch.h.
  *
- * One subscription (GET /v1/watch) brings each job once as it is, and then
- * its changes, at most four a second; nothing is polled. They are kept by
- * number, and a second thread draws: it wakes by the clock, so that the last
- * change of a burst is seen though no other follows it.
+ * One subscription (GET /v1/watch) sends each job once in its present state,
+ * and then its changes, at most four a second; there is no polling. The reader
+ * keeps the jobs by id, and a second thread draws them on a timer, so that the
+ * last change of a burst is shown even if no other follows.
  */
 #include "scheduler/tools/views/watch.h"
 
@@ -22,44 +22,45 @@
 #include "scheduler/tools/common/screen.h"
 #include "scheduler/tools/views/top.h"
 
-/* As wait.c: a machine is back in minutes. */
+/* As in wait.c: a machine is back in minutes. */
 static const double away_s = 900;
-/* What is there at first comes at once: one picture of all of it. */
+/* The initial jobs come in one burst: draw them as one picture. */
 static const double begin_s = 0.2;
-/* libcurl counts whole milliseconds and may end one too early: no reason to
- * subscribe once more, and be told all again. */
+/* libcurl counts whole milliseconds and may end one too early: do not reconnect
+ * for that, or all jobs would be sent again. */
 static const double early_s = 0.005;
-/* How busy GPUs are is asked for no more often, and only while jobs change. */
+/* Minimum interval between requests of GPU utilisation; only while jobs
+ * change. */
 static const double gpus_s = 5;
-/* What jobs do that are not sent to us is asked for as often at least. */
+/* Maximum age of the summary, if the subscription does not include all jobs. */
 static const double head_s = 5;
-/* Nobody draws while it is asked for. */
+/* Time-out of that request: nothing is drawn meanwhile. */
 static const double head_patience_s = 2;
-/* Who is away is tried again all the time: who has not been called so for as
- * long is there. */
+/* While the daemon is away, each failed attempt to connect is noted: after this
+ * time without one, the connection is back. */
 static const double back_s = 1;
 static const char head_path[] = "/v1/jobs?limit=1&fields=id";
 
 struct watch {
     const struct watch_conf *conf;
     struct client *client;
-    double since_s; /* those that ended before are not shown */
-    json_t *told;   /* as lines: numbers of those of the list that have ended,
-                       with which the stream may begin again */
-    json_t *alive;  /* as lines: numbers of those that were shown alive */
+    double since_s; /* jobs that ended earlier are not shown */
+    json_t *told;   /* with line output: ids of listed jobs that had ended,
+                       which the stream may repeat at its beginning */
+    json_t *alive;  /* with line output: ids of jobs that were shown as live */
     pthread_mutex_t lock;
     pthread_cond_t wake;
     /* ---- under the lock ---- */
-    json_t *jobs; /* by number as text: those that are to be shown */
-    json_t *gpus; /* of top: mgpu.gpus/1, as of gpus_at_s */
+    json_t *jobs; /* by id as text: the jobs to show */
+    json_t *gpus; /* for --top: mgpu.gpus/1, as of gpus_at_s */
     double gpus_at_s;
-    json_t *head; /* mgpu.queue/1 without jobs: of the beginning, or, if only
-                     some jobs are sent, as of head_at_s */
+    json_t *head; /* mgpu.queue/1 without jobs: from the start, or, if the
+                     subscription does not include all jobs, as of head_at_s */
     double head_at_s, away_at_s;
-    int64_t alien; /* GPUs that others than the daemon's jobs have */
+    int64_t alien; /* GPUs that others than the daemon's jobs use */
     bool is_new, is_away, is_ending;
-    bool is_going;     /* a time that is shown goes by */
-    int columns, rows; /* of the terminal; 0: it is none */
+    bool is_going;     /* a displayed time advances */
+    int columns, rows; /* of the terminal; 0: not a terminal */
 };
 
 static double now_s(void)
@@ -77,7 +78,8 @@ static bool is_final(const json_t *job)
            job_state_is_final(s);
 }
 
-/* in  was  it was shown before: its end is, however long ago that was */
+/* in  was  it was shown before, so its end is shown, however long ago that
+ *      was */
 static bool fits(const struct watch *w, const json_t *job, bool was)
 {
     bool is_past = is_final(job) && field_time(job, "ended") < w->since_s;
@@ -116,7 +118,8 @@ static int say(struct watch *w, const char *text, size_t len, struct error *err)
                      strerror(errno));
 }
 
-/* Once: who lives again is told of. */
+/* Whether the job was listed as ended already; asked once, because a job may be
+ * live again. */
 static bool was_told(struct watch *w, const json_t *job)
 {
     char key[24];
@@ -127,7 +130,7 @@ static bool was_told(struct watch *w, const json_t *job)
     return is && is_final(job);
 }
 
-/* Whether a line said that it lives, which this one may end. */
+/* Whether a line has shown the job as live, so that its end is shown, too. */
 static bool was_alive(struct watch *w, const json_t *job)
 {
     char key[24];
@@ -162,8 +165,8 @@ static int tell_ended(struct watch *w, json_t *job, struct error *err)
     return rc;
 }
 
-/* The stream begins with jobs that the daemon has in memory, and has those that
- * ended before only when they are asked for, as by a list. */
+/* The stream begins with the jobs in the daemon's memory. Jobs that ended
+ * before are requested as a list, if the filter includes them. */
 static int read_ended(struct watch *w, struct error *err)
 {
     struct buf query = BUF_INIT;
@@ -237,7 +240,7 @@ static bool sees_all(const struct watch *w)
     return filter_is_any(&w->conf->filter);
 }
 
-/* Of all jobs we know without asking. */
+/* Counts the jobs: with a subscription to all jobs, no request is needed. */
 static void count(const struct watch *w, json_t *o)
 {
     int64_t running = 0, queued = 0, held = 0, busy = w->alien;
@@ -259,7 +262,7 @@ static void count(const struct watch *w, json_t *o)
         o, "slots_free", json_integer(field_int(o, "slots_total", 0) - busy));
 }
 
-/* mgpu.queue/1 as the daemon would say it now, of the jobs that we see. */
+/* mgpu.queue/1 as the daemon would send it now, with the visible jobs. */
 static json_t *picture(struct watch *w)
 {
     json_t *o = json_copy(w->head), *jobs = in_order(w->jobs), *job;
@@ -304,7 +307,7 @@ static void draw_text(const struct watch *w, const struct show_conf *s,
         (void)fputs("no memory\n", s->out);
 }
 
-/* The other thread waits for a line that may not come for days. */
+/* Exits from here: the other thread may wait for days for a line. */
 static _Noreturn void unwritable(int code)
 {
     (void)fprintf(stderr, "mgpu-stat: write to standard output: %s\n",
@@ -328,13 +331,13 @@ static void draw(struct watch *w)
     else
         (void)fputc('\n', out);
     bool is_out = fflush(out) == 0 && !ferror(out);
-    if (!is_out && !w->conf->top) /* whose terminal has its own ways to end */
+    if (!is_out && !w->conf->top) /* --top restores the terminal itself */
         unwritable(errno);
     free(text);
     json_decref(o);
 }
 
-/* A terminal may have another size by now. */
+/* Whether the size of the terminal has changed. */
 static bool is_resized(struct watch *w)
 {
     struct render_style now;
@@ -345,7 +348,7 @@ static bool is_resized(struct watch *w)
     return is;
 }
 
-/* False when the end has come. */
+/* False at the end. */
 static bool rest(struct watch *w, double s)
 {
     struct timespec at;
@@ -359,8 +362,8 @@ static bool rest(struct watch *w, double s)
     return !w->is_ending;
 }
 
-/* By the thread that draws: the other one has the connection of the stream.
- * A daemon that does not say it now is asked later. */
+/* Called by the drawing thread: the reader uses the connection of the stream.
+ * If the request fails, it is repeated later. */
 static void read_gpus(struct watch *w)
 {
     json_t *gpus = NULL;
@@ -376,15 +379,15 @@ static void read_gpus(struct watch *w)
     w->gpus = gpus;
 }
 
-/* What a picture has of it. */
+/* Keeps only the members that the picture uses. */
 static void trim_head(json_t *head)
 {
     (void)json_object_del(head, "jobs");
     (void)json_object_del(head, "generated");
 }
 
-/* If only some jobs are sent, what all of them do is asked for: with each
- * picture, and else now and then. True when it is another. */
+/* If the subscription does not include all jobs, requests the summary of all:
+ * with each picture, and otherwise now and then. True if it has changed. */
 static bool read_others(struct watch *w, bool is_due)
 {
     json_t *head = NULL;
@@ -399,13 +402,15 @@ static bool read_others(struct watch *w, bool is_due)
     trim_head(head);
     bool is_back = w->is_away && now_s() - w->away_at_s > back_s;
     bool is_other = is_back || !json_equal(head, w->head);
-    w->is_away = w->is_away && !is_back; /* no line says so to who gets none */
+    w->is_away = w->is_away && !is_back; /* a quiet subscription gets no line
+                                            that would reset it */
     json_decref(w->head);
     w->head = head;
     return is_other;
 }
 
-/* The user, or a signal: nobody draws meanwhile, nor afterwards. */
+/* The user quits, or a signal arrives: takes the lock, so that nothing is drawn
+ * any more. */
 static void on_end(void *arg, int signo)
 {
     struct watch *w = arg;
@@ -417,11 +422,11 @@ static void on_end(void *arg, int signo)
 static void update(struct watch *w)
 {
     bool is_due = is_resized(w) || w->is_new;
-    w->is_new = false; /* what comes while we ask is drawn the next time */
+    w->is_new = false; /* changes during the request are drawn next time */
     if (is_due)
         read_gpus(w);
-    /* A time goes by in the old picture's place; elsewhere than on a terminal
-     * it would be one more. */
+    /* Update the displayed times in place; elsewhere than on a terminal, that
+     * would print the picture again. */
     if (read_others(w, is_due) || is_due || (w->is_going && w->columns > 0))
         draw(w);
 }
@@ -466,7 +471,8 @@ static int follow(struct client *c, struct watch *w, const char *path,
             continue;
         if (rc < 0 && why.code != ERR_UNAVAIL && why.code != ERR_BUSY &&
             (why.code != ERR_IO || errno == EPIPE ||
-             ferror(w->conf->show.out))) { /* a full disk is not the daemon */
+             ferror(w->conf->show.out))) { /* not an error of the daemon, for
+                                              example a full disk */
             if (err)
                 *err = why;
             return -1;
@@ -481,7 +487,7 @@ static int follow(struct client *c, struct watch *w, const char *path,
     }
 }
 
-/* The cluster, and how much of it is not ours to see. */
+/* Requests the summary of the cluster, and counts the GPUs of other users. */
 static int read_head(struct client *c, struct watch *w, struct error *err)
 {
     json_t *job;
@@ -566,7 +572,8 @@ int watch_queue(struct client *c, const struct watch_conf *conf,
     pthread_t drawer;
     struct buf path = BUF_INIT;
     int rc = watch_init(&w, c, conf, err);
-    if (rc == 0) /* by the connection that who draws has from then on */
+    if (rc == 0) /* uses the connection that later belongs to the drawing
+                    thread */
         rc = read_ended(&w, err);
     bool draws = rc == 0 && !conf->json && !conf->ids;
     if (draws)

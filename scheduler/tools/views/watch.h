@@ -1,4 +1,4 @@
-/* watch.h - the queue as it changes, pushed by the daemon. */
+/* watch.h - mgpu-stat --watch: the queue as it changes, sent by the daemon. */
 #ifndef MGPU_SCHEDULER_TOOLS_VIEWS_WATCH_H
 #define MGPU_SCHEDULER_TOOLS_VIEWS_WATCH_H
 
@@ -8,20 +8,20 @@
 
 struct watch_conf {
     struct show_conf show;
-    double every_s;   /* a new picture at most so often */
+    double every_s;   /* minimum interval between pictures */
     double timeout_s; /* end after this long; 0: never */
-    bool json;        /* each change as a line, as the daemon sends it */
-    bool ids;         /* each change as a line with the job's number */
-    bool top;         /* all of the screen: see top.h */
+    bool json;        /* print each change as a line of JSON */
+    bool ids;         /* print each change as a line with the job's id */
+    bool top;         /* use the whole screen: see top.h */
     struct filter filter;
-    unsigned long long most; /* of those that have ended, at first */
+    unsigned long long most; /* ended jobs to show at first */
 };
 
-/* Until the time has passed. On a terminal the picture is drawn anew, else
- * printed again when something has changed. A daemon that restarts is found
- * again.
- * err  ERR_UNAVAIL it stayed away;  ERR_USAGE a column that there is not, or
- *      no screen for top */
+/* Runs until the time has passed. On a terminal it redraws the picture,
+ * otherwise it prints the picture again when something has changed. It
+ * reconnects to a daemon that restarts.
+ * err  ERR_UNAVAIL the daemon did not come back;  ERR_USAGE no such column, or
+ *      --top without a terminal */
 int watch_queue(struct client *c, const struct watch_conf *conf,
                 struct error *err) MUST_CHECK;
 
