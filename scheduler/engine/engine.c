@@ -37,9 +37,9 @@ static int replay_submit(struct engine *e, const struct store_event *ev,
     struct entry *en;
 
     if (ev->job < 1 || eng_find(e, ev->job))
-        return error_set(err, ERR_IO, "it submits a job that is there");
+        return error_set(err, ERR_IO, "it submits a job that exists already");
     if (ev->job > e->last_id + ENG_ID_STEP_MAX)
-        return error_set(err, ERR_IO, "no job has such a number");
+        return error_set(err, ERR_IO, "its job id is out of range");
     if (eng_add_new(e, ev->job, &en, err) < 0)
         return -1;
     return eng_fold_submit(e, en, ev, err);
@@ -56,11 +56,11 @@ static int replay(void *arg, const struct store_event *ev, struct error *err)
     if (en && en->is_corrupt)
         rc = -1;
     else if (ev->ev == EV_N)
-        rc = error_set(&why, ERR_IO, "it is of no known kind");
+        rc = error_set(&why, ERR_IO, "its kind is unknown");
     else if (ev->ev == EV_SUBMIT)
         rc = replay_submit(e, ev, &why);
     else if (!en)
-        rc = error_set(&why, ERR_IO, "its submit is not there");
+        rc = error_set(&why, ERR_IO, "its submit is missing");
     else
         rc = eng_fold(en, ev, &why);
     if (rc == 0 && e->parts.replayed && (en = eng_find(e, ev->job)))

@@ -385,7 +385,7 @@ static int backfill_plan(const struct policy_view *view,
 
 const struct policy policy_backfill = {
     .name = "backfill",
-    .summary = "by priority and arrival; later jobs fill holes where they "
-               "delay nobody's reservation",
+    .summary = "by priority and arrival; later jobs fill gaps where they delay "
+               "no reservation",
     .plan = backfill_plan,
 };

@@ -127,7 +127,7 @@ static int fifo_plan(const struct policy_view *view, struct policy_wish *wishes,
 
 const struct policy policy_fifo = {
     .name = "fifo",
-    .summary = "strictly by priority and arrival; the first that waits "
-               "holds up the rest",
+    .summary = "strictly by priority and arrival; the first pending job blocks "
+               "the rest",
     .plan = fifo_plan,
 };

@@ -329,8 +329,8 @@ static void word_lack(struct plan *p, const struct policy_job *job, bool lacks,
     if (!lacks)
         (void)snprintf(ret, CAP,
                        "WaitingForGpus: needs %" PRId32 ", %" PRId32
-                       " free, too few without the %" PRId32
-                       " node%s that %s down or closed",
+                       " free (%" PRId32
+                       " node%s %s down, drained or reserved)",
                        job->gpus_min, t.free, t.n_down,
                        t.n_down == 1 ? "" : "s", t.n_down == 1 ? "is" : "are");
     else if (job->is_exclusive)

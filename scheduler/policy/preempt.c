@@ -242,14 +242,14 @@ static void say_owed(struct plan *p, const struct policy_job *job,
         char text[sizeof(w->reason) + sizeof(l->names) + sizeof(more)];
         (void)snprintf(text, sizeof(text),
                        "WaitingForPreemption: needs %" PRId32
-                       ", taken back from job%s %s%s",
+                       ", released by job%s %s%s",
                        job->gpus_min, l->n > 1 ? "s" : "", l->names, more);
         text[sizeof(w->reason) - 1] = '\0';
         memcpy(w->reason, text, sizeof(w->reason));
     } else if (job->is_owed)
         (void)snprintf(w->reason, sizeof(w->reason),
                        "WaitingForPreemption: needs %" PRId32
-                       ", which have been taken back",
+                       ", which have been released",
                        job->gpus_min);
 }
 

@@ -85,7 +85,7 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     admin --quiet release "$next"
     run admin hold "$next"
     [ "$status" -eq 73 ]
-    [[ $output == *"job $next is RUNNING and cannot be held: only what waits can."*requeue* ]]
+    [[ $output == *"job $next is RUNNING and cannot be held: only pending jobs can."*requeue* ]]
     [ "$("$MGPU_BIN/mgpu-stat" --events "$next" | grep -c ' hold ')" -eq 1 ]
 }
 
@@ -550,7 +550,7 @@ has_newer() { [[ $(backup_lasts) > $1 ]]; }
     job_is "$b" QUEUED
     run "$MGPU_BIN/mgpu-submit" two.yaml
     [ "$status" -eq 65 ]
-    [[ $output == *"; --force-queue keeps it waiting [E201]"* ]]
+    [[ $output == *"; --force-queue keeps it pending [E201]"* ]]
     run "$MGPU_BIN/mgpu-submit" --dry-run --force-queue two.yaml
     [ "$status" -eq 0 ]
     [[ $output == *"two.yaml: can never fit on the nodes there are; nothing was submitted"* ]]

@@ -34,7 +34,7 @@ END
     wait_for 60 grep -rq 'checkpoint at iteration' "$ctld_dir/state/jobs/$id/1/log"
     job_is "$id" RUNNING
     ls out/ckpt/*/model.safetensors
-    [[ $("$MGPU_BIN/mgpu-stat" --events "$id") == *"its time limit comes in 3"*" s: SIGUSR1"* ]]
+    [[ $("$MGPU_BIN/mgpu-stat" --events "$id") == *"time limit in 3"*" s, sent SIGUSR1"* ]]
 }
 has_event() { api GET "/v1/jobs/$1/events" | grep -q "\"event\":\"$2\""; }
 
@@ -64,5 +64,5 @@ END
     grep -q "iteration $at" <(head -20 "$log/2/log")
     [ "$(sed -n 's/.*stopped by signal, checkpoint at iteration \([0-9]*\).*/\1/p' "$log/2/log")" -gt "$at" ]
     [ "$(api GET "/v1/jobs/$id" | json '$.job.exit_code')" = 124 ]
-    [[ $(api GET "/v1/jobs/$id" | json '$.job.reason') == *"time limit of 3600 s comes"* ]]
+    [[ $(api GET "/v1/jobs/$id" | json '$.job.reason') == *"ended by the warning before its time limit of 3600 s"* ]]
 }

@@ -120,7 +120,7 @@ END
     wait_for 60 job_is "$id" FAILED
     sql state "SELECT group_concat(detail) FROM v_event
         WHERE event IN ('stall', 'fail')" | tee why
-    grep -q 'no progress for [0-9]* s after iteration 4, of 0.01 s each; rank 1 lags: at iteration 3, others at 4' why
+    grep -q 'no progress for [0-9]* s after iteration 4, step time 0.01 s; rank 1 lags: at iteration 3, others at 4' why
     wait_for 60 grep -q '"on":"fail"' "$bodies"
 }
 

@@ -77,7 +77,7 @@ END
     wait_for 60 test -e stopping
     job_is "$id" CHECKPOINTING
     why=$("$MGPU_BIN/mgpu-stat" --why "$high")
-    [[ $why == *"WaitingForPreemption: needs 1, taken back from job $id"* ]]
+    [[ $why == *"WaitingForPreemption: needs 1, released by job $id"* ]]
     [[ $why == *"job $id of "*" lets 1 GPUs go by 20"* ]]
     [[ $("$MGPU_BIN/mgpu-stat" --why "$id") == *"Preempted: by job $high; it has until 20"* ]]
     job_is "$high" QUEUED

@@ -96,7 +96,7 @@ knows() { grep -raqFf all.value "$@"; }
     [[ $output == *"waits.yaml:5:11: warning[W103]: "*"$file"* ]]
     wait_for 60 held_at 1
     [ "$(json '$.job.held_by' <job)" = refused ]
-    [[ $(json '$.job.reason' <job) == *"a secret that it names cannot be had"* ]]
+    [[ $(json '$.job.reason' <job) == *"secret not readable"* ]]
     [[ $(stat --logs 1) == *"secret 'HF_TOKEN': open '$file': No such file"* ]]
     not grep claim <<<"$(stat --events 1)"
 

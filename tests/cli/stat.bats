@@ -535,7 +535,7 @@ one 1 COMPLETED" ]
     [ "$output" = 2 ]
     run submit --idempotency-key k2 --set retry.max=1 quick.yaml
     [ "$status" -eq 73 ]
-    [[ $output == *"'k2' brought job 2, of another specification"* ]]
+    [[ $output == *"'k2' belongs to job 2, which has another specification"* ]]
 }
 
 @test "a seed that is left open does not make another job of one key" {
@@ -902,7 +902,7 @@ END
     run stat 1
     [ "$status" -eq 0 ]
     [[ $output == *"gpus       1 (asked 1..2)"* ]]
-    [[ $output == *"chosen because: the fewest of its range, as policy "* ]]
+    [[ $output == *"chosen because: smallest number of its range, chosen by policy "* ]]
     path=$(sed -n 's/^ checkpoint //p' <<<"$output")
     [ -f "$path/model.safetensors" ]
     [[ $path == */runs/range/1/ckpt/step-* ]]

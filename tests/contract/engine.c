@@ -73,14 +73,15 @@ static void test_refused(void)
     job = until_held(&w);
     is_int(job->attempt, 2, "it is tried again");
     is_str(job->reason,
-           "Refused: could not be started: what starts the ranks is not there",
+           "Refused: could not be started: the launcher of the ranks (mpirun "
+           "or srun) was not found",
            "  which there is no launcher for");
     is_int(engine_hold(w.engine, 1, 1000, false, &err), 0, "once more");
     job = until_held(&w);
     is_int(job->attempt, 3, "it is tried again");
     is_str(job->reason,
-           "Refused: could not be started: a secret that it names cannot be "
-           "had: its log says which",
+           "Refused: could not be started: secret not readable (see mgpu-stat "
+           "--logs)",
            "  S11: which its user has not put there");
     is_int(job->retries, 0, "  at no cost");
     is_int(engine_hold(w.engine, 1, 1000, false, &err), 0, "once more");

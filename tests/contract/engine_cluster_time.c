@@ -283,13 +283,13 @@ static void done_and_died(struct world_attempt how, const char *note,
 
 static void test_done_and_died(void)
 {
-    static const char segv[] = "done, and then killed by signal 11 (SIGSEGV)";
+    static const char segv[] = "completed, then killed by signal 11 (SIGSEGV)";
     static const char done[] = "k0:COMPLETED/0/1[1]";
     done_and_died((struct world_attempt){.signal = 11}, "", done, segv,
                   "died of a signal when it was done");
     done_and_died((struct world_attempt){.signal = 11}, "2 images left out",
                   done,
-                  "2 images left out; done, and then killed by signal 11 "
+                  "2 images left out; completed, then killed by signal 11 "
                   "(SIGSEGV)",
                   "what it said of its work stays");
     done_and_died((struct world_attempt){.exit_code = 139}, "", done, segv,

@@ -41,8 +41,8 @@ static void test_kinds(void)
     play(4);
     is_str(engine_job(w.engine, 1)->place, "n1:0-3", "in the default one");
     is_str(engine_job(w.engine, 2)->reason,
-           "WaitingForGpus: needs 4, 0 free, too few without the 1 node that "
-           "is down or closed",
+           "WaitingForGpus: needs 4, 0 free (1 node is down, drained or "
+           "reserved)",
            "in one that is reserved");
     is_str(engine_job(w.engine, 3)->reason, "WaitingForGpus: needs 4, 0 free",
            "who waits for the first sees no GPUs of the other");

@@ -43,8 +43,7 @@ static void is_at(uint64_t id, enum job_state state, const char *reason,
 }
 
 static const char by_2[] = "preempted by job 2 of anna, priority 50 over 0";
-static const char from_1[] =
-    "WaitingForPreemption: needs 4, taken back from job 1";
+static const char from_1[] = "WaitingForPreemption: needs 4, released by job 1";
 
 static void test_one(void)
 {

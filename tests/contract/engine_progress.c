@@ -74,9 +74,9 @@ static void test_stuck(void)
     beats(162, 0);
     is_int(job()->state, JOB_STALLED, "60 s are");
     ok(strncmp(job()->reason,
-               "no progress for 61 s after iteration 100, of 1 s"
-               " each; rank 1 lags",
-               66) == 0,
+               "no progress for 61 s after iteration 100, step time "
+               "1 s; rank 1 lags",
+               68) == 0,
        "  with its numbers and who is behind: %s", job()->reason);
     beats(170, 0);
     is_int(job()->state, JOB_STALLED, "that it beats is no progress");
@@ -234,7 +234,7 @@ static void test_spec(void)
     beats(900, 0);
     is_int(job()->state, JOB_STALLED, "it stays so, and runs");
     play(1000);
-    end("k0:FAILED/125/1[1]", "its worker fell silent");
+    end("k0:FAILED/125/1[1]", "its worker sent no heartbeats any more");
 }
 
 /* A new daemon knows what the worker says to it. */

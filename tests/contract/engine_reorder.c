@@ -89,7 +89,7 @@ static void test_requeue(void)
            "which is claimed");
     is_int(engine_report(w.engine, id, 2, 0, "", NULL, NULL, &err), 0,
            "and done");
-    refused(engine_requeue(w.engine, id, 7, &err), ERR_STATE, "has done",
+    refused(engine_requeue(w.engine, id, 7, &err), ERR_STATE, "has completed",
             "too late");
     is_int(submit("k1", 7, "\"gpus\":8,\"nodes\":2", &waits, NULL), 0, "two");
     is_int(engine_hold(w.engine, waits, 7, true, &err), 0, "held");

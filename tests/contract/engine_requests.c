@@ -60,7 +60,7 @@ static void test_submit(void)
     refused(submit("c", 7, "\"gpus\":5", &id, NULL), ERR_INVAL,
             "can never fit: needs 5 GPUs on 1 node; the largest node has 4, "
             "all 2 together have 8; raise resources.nodes"
-            "; --force-queue keeps it waiting [E201]",
+            "; --force-queue keeps it pending [E201]",
             "never fits");
     is_int(submit("d", 7, "\"gpus\":8,\"nodes\":2", &other, NULL), 0,
            "spread it fits");
@@ -91,7 +91,7 @@ static void test_digest(void)
         digest = "00112233445566778899aabbccddeefe";
         uint64_t staged = engine_staged(w.engine);
         refused(submit("a", 7, "\"gpus\":1", &other, &again), ERR_STATE,
-                "the idempotency key 'a' brought job 2, of another",
+                "the idempotency key 'a' belongs to job 2, which has another",
                 "another digest is refused");
         ok(engine_staged(w.engine) == staged, "  and stages nothing");
         is_int(submit("old", 7, "\"gpus\":1", &other, &again), 0, "the old");
@@ -179,10 +179,10 @@ static void test_claim(void)
             "no such attempt");
     struct job gone = {.id = id, .attempt = 2};
     refused(engine_claim(e, id, 2, world_token(&gone), "h", "", &err),
-            ERR_FENCED, "put back", "one that we gave a token, and forgot");
+            ERR_FENCED, "was restored", "one that we gave a token, and forgot");
     gone.id = 9;
     refused(engine_check_lease(e, 9, 2, world_token(&gone), &err), ERR_FENCED,
-            "put back", "one of a job that we forgot");
+            "was restored", "one of a job that we forgot");
     refused(
         engine_claim(e, id, 1, "token-of-the-worker-0002-0001", "h", "", &err),
         ERR_DENIED, NULL, "a wrong token");
@@ -270,7 +270,7 @@ static void test_rights(void)
     settle();
     is_int(engine_signal(e, id, 7, 10, &err), 0, "a signal for a live one");
     refused(engine_hold(e, id, 7, true, &err), ERR_STATE,
-            "cannot be held: only what waits", "a live job is not held");
+            "cannot be held: only pending jobs", "a live job is not held");
     is_int(engine_hold(e, id, 7, false, &err), 0,
            "to release what was started since is fine");
     is_int(engine_cancel(e, id, 7, &err), 0, "cancel it");

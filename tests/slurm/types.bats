@@ -74,7 +74,7 @@ is_waiting() { reason_like "$1" 'WaitingForGpus*'; }
     run stat --why "$small"
     [[ $output == *'GPU memory ..50G'*'may use    1 node with 2 GPUs'* ]]
     run submit_sh huge 1 1 true resources.gpu_memory=89G..
-    [[ $output == *'no such node has GPUs of 89G.. each; there is: h100 80G, a100 40G; --force-queue keeps it waiting [E201]'* ]]
+    [[ $output == *'no such node has GPUs of 89G.. each; there is: h100 80G, a100 40G; --force-queue keeps it pending [E201]'* ]]
     touch "$go"
     for id in "$small" "$large"; do
         wait_for 60 job_is "$id" COMPLETED

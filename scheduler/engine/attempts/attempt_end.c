@@ -125,8 +125,8 @@ static const char nobody_there[] =
 /* The daemon knows another attempt than the one that the worker belongs to, or
  * another claim of it. */
 static const char not_the_one[] =
-    "its worker was fenced: the daemon has another for the attempt, or has "
-    "forgotten that it gave it one";
+    "its worker was fenced: another worker has the attempt, or the daemon does "
+    "not know the attempt any more";
 
 static struct verdict exited(const struct job *job, const struct ending *end)
 {
@@ -219,7 +219,7 @@ static struct verdict expired(const struct job *job, const struct ending *end)
 
     if (!job->limit_hit && heeded_warning(job, end))
         (void)snprintf(why, sizeof(why),
-                       "ended when told that its time limit of %.0f s comes",
+                       "ended by the warning before its time limit of %.0f s",
                        job->limit_s);
     else if (isfinite(job->limit_s))
         (void)snprintf(why, sizeof(why), "time limit of %.0f s reached",
@@ -272,7 +272,7 @@ static struct verdict done_and_died(const struct job *job, int32_t signo)
 {
     char how[80], why[JOB_REASON_CAP + 100];
     describe_signal(signo, how, sizeof(how));
-    (void)snprintf(why, sizeof(why), "%s%sdone, and then %s", job->reason,
+    (void)snprintf(why, sizeof(why), "%s%scompleted, then %s", job->reason,
                    job->reason[0] ? "; " : "", how);
     return make(EV_FINISH, 0, 0, why);
 }
@@ -425,9 +425,9 @@ static const char *refusal(const struct entry *en, const struct ending *end)
     if (end->kind == ALLOC_REFUSED)
         return end->why ? end->why : "";
     if (never_ran && end->exit_code == EXIT_NO_LAUNCHER)
-        return "what starts the ranks is not there";
+        return "the launcher of the ranks (mpirun or srun) was not found";
     if (never_ran && end->exit_code == EXIT_NO_SECRET)
-        return "a secret that it names cannot be had: its log says which";
+        return "secret not readable (see mgpu-stat --logs)";
     return NULL;
 }
 

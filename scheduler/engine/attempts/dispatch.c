@@ -89,7 +89,7 @@ static int exclude(const struct engine *e, const struct job *job,
         const char *node = conf->drained[i].node;
         if (len + strlen(node) + 2 > sizeof(a->exclude))
             return error_set(err, ERR_UNAVAIL,
-                             "more nodes are drained than can be named");
+                             "too many drained nodes for one request");
         len += (size_t)snprintf(a->exclude + len, sizeof(a->exclude) - len,
                                 "%s%s", len > 0 ? "," : "", node);
     }
@@ -147,7 +147,7 @@ static void ask_later(struct engine *e, struct entry *en,
     double at_s = eng_reconcile_at(e);
 
     if (en->job.state == JOB_DISPATCHING && en->job.native_id[0] == '\0') {
-        detail_because(&d, "not known whether it started: ", why->msg);
+        detail_because(&d, "unknown whether it started: ", why->msg);
         if (eng_stage(e, en, EV_UNKNOWN, -1, &d, NULL) < 0)
             at_s = eng_now(e) + 1;
     }

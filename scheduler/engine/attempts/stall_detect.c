@@ -112,7 +112,7 @@ void eng_stuck_why(const struct engine *e, const struct entry *en, double now_s,
         e->parts.lags(e->parts.lags_arg, &en->job, who, sizeof(who));
     (void)snprintf(ret, cap,
                    "no progress for %.0f s%s after iteration %" PRId64
-                   ", of %.2g s each%s",
+                   ", step time %.2g s%s",
                    now_s - en->moved_s, en->saves ? " in a checkpoint" : "",
                    en->job.iteration, en->step_s, who);
 }

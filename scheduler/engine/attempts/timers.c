@@ -14,9 +14,9 @@
 #include "scheduler/engine/engine_internal.h"
 
 static const double TIME_80 = 0.8;
-static const char gave_no_sign[] = "its worker fell silent";
+static const char gave_no_sign[] = "its worker sent no heartbeats any more";
 const char eng_was_stuck[] = "it made no progress";
-const char eng_was_done[] = "its worker reported, and did not end";
+const char eng_was_done[] = "its worker reported its end but did not exit";
 static const char never_claimed[] = "its worker did not claim its lease";
 
 static bool is_claimed(const struct job *job)
@@ -154,14 +154,13 @@ static int one(struct engine *e, struct entry *en, double now_s)
     }
     if (warn_at(e, en) <= now_s) {
         d.signal = en->job.warn_signal;
-        (void)snprintf(d.why, sizeof(d.why),
-                       "its time limit comes in %.0f s: SIG%s",
+        (void)snprintf(d.why, sizeof(d.why), "time limit in %.0f s, sent SIG%s",
                        en->start_now_s + en->job.limit_s - now_s,
                        sigabbrev_np(en->job.warn_signal));
         return eng_stage(e, en, EV_WARN, -1, &d, NULL);
     }
     if (time_80_at(e, en) <= now_s) {
-        (void)snprintf(d.why, sizeof(d.why), "%.0f of %.0f s are over",
+        (void)snprintf(d.why, sizeof(d.why), "%.0f of %.0f s have passed",
                        now_s - en->start_now_s, en->job.limit_s);
         return eng_stage(e, en, EV_TIME_80, -1, &d, NULL);
     }

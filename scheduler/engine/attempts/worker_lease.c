@@ -104,8 +104,8 @@ static struct entry *with_token(const struct engine *e, uint64_t id,
     else if (is_ours && why.code == ERR_NOTFOUND)
         (void)error_set(err, ERR_FENCED,
                         "attempt %" PRId32 " of job %" PRIu64
-                        " is known no more: it is over, or was begun after "
-                        "the backup that was put back",
+                        " is unknown: it is over, or it was started after the "
+                        "backup that was restored",
                         attempt, id);
     else
         (void)error_set(err, why.code, "%s", why.msg);

@@ -360,7 +360,7 @@ static int check_detail(const struct entry *en, const struct store_event *ev,
     if (ev->ev == EV_INTENT && (d->nodes < 1 || d->gpus < 0))
         return error_set(err, ERR_INVAL, "an intent without its devices");
     if (ev->ev == EV_CLAIM && d->holder[0] == '\0')
-        return error_set(err, ERR_INVAL, "a claim by nobody");
+        return error_set(err, ERR_INVAL, "a claim without a holder");
     return 0;
 }
 

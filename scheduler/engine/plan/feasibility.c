@@ -16,7 +16,7 @@
 #include "scheduler/policy/placement.h"
 
 /* Ends every refusal here that is not for a user limit. */
-#define KEEP "; --force-queue keeps it waiting [E201]"
+#define KEEP "; --force-queue keeps it pending [E201]"
 
 static bool any_fits(const struct engine *e, const struct alloc_where *w,
                      bool has_gpus)

@@ -137,7 +137,7 @@ static void say_chosen(const struct engine *e, const struct job *job,
 {
     if (job->gpus_min < job->gpus_max)
         (void)snprintf(d->why, sizeof(d->why),
-                       "the fewest of its range%s, as policy %s chooses",
+                       "smallest number of its range%s, chosen by policy %s",
                        d->gpus > job->gpus_min ? " that fit its nodes" : "",
                        e->policy->name);
 }
@@ -200,7 +200,7 @@ static int without_inventory(struct engine *e, const struct error *why,
     struct detail d = DETAIL_INIT;
 
     if (why->code != ERR_UNAVAIL) {
-        pause_all(e, "WaitingForGpus: the inventory is not known");
+        pause_all(e, "WaitingForGpus: the inventory is unknown");
         return error_set(err, why->code, "inventory: %s", why->msg);
     }
     detail_because(&d, "SlurmUnavailable: ", why->msg);

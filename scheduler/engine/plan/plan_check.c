@@ -60,7 +60,7 @@ static int check_start(struct checking *c, const struct policy_job *job,
         p.classes &= w->classes;
     if (!is_of_set)
         return error_set(err, ERR_INTERNAL,
-                         "job %" PRIu64 " is to have nodes of one set", w->id);
+                         "job %" PRIu64 " needs nodes of one set", w->id);
     if (!place_fits(c->nodes, c->v->n_nodes, p))
         return error_set(err, ERR_INTERNAL,
                          "no room for %" PRId32 " nodes with %" PRId32
@@ -79,13 +79,13 @@ static const char *why_not(const struct policy_view *v,
     double now_s = v->now_s;
 
     if (!v->preempt.is_on)
-        return "nobody is told to go here";
+        return "preemption is off";
     if (!job->may_go || job->is_leaving || !job->at)
-        return "it may not be told to go";
+        return "it is not preemptible";
     if (now_s - job->start_s < v->preempt.min_runtime_s - 1e-6)
-        return "it has not run for long enough";
+        return "it is below its minimum run time";
     if (now_s - job->preempted_s < POLICY_PREEMPT_AGAIN_S - 1e-6)
-        return "it went a short while ago";
+        return "it was preempted recently";
     return NULL;
 }
 
@@ -100,11 +100,12 @@ static int check_preempt(const struct checking *c, const struct policy_job *job,
                         c->wishes[i].id != w->for_id || !c->wishes[i].is_owed))
         i++;
     if (!why && (!to || i == c->n))
-        why = "nobody waits for it";
+        why = "no pending job gets its GPUs";
     if (!why && to->priority <= job->priority)
-        why = "it is of no less priority";
+        why = "its priority is not lower";
     return why ? error_set(err, ERR_INTERNAL,
-                           "job %" PRIu64 " is to go for job %" PRIu64 ": %s",
+                           "job %" PRIu64
+                           " cannot be preempted for job %" PRIu64 ": %s",
                            job->id, w->for_id, why)
                : 0;
 }

@@ -47,7 +47,8 @@ int eng_check_room(const struct engine *e, int64_t uid, size_t more,
         return error_set(err, ERR_LIMIT,
                          "you have %" PRId32 " jobs, of %" PRId32
                          " allowed (max_jobs_per_user)%s",
-                         n, max, more > 1 ? ", and these would be more" : "");
+                         n, max,
+                         more > 1 ? ", and this request would exceed it" : "");
     return 0;
 }
 
@@ -58,9 +59,8 @@ static int check_same(const struct job *job, const struct engine_submit *req,
     return req->digest && job->digest[0] &&
                    strcmp(req->digest, job->digest) != 0
                ? error_set(err, ERR_STATE,
-                           "the idempotency key '%s' brought job %" PRIu64
-                           ", of another specification: submit this one "
-                           "under another key",
+                           "the idempotency key '%s' belongs to job %" PRIu64
+                           ", which has another specification: use another key",
                            req->key, job->id)
                : 0;
 }
@@ -259,7 +259,7 @@ int eng_hold_one(struct engine *e, struct entry *en, int64_t uid, bool hold,
         return 0;
     if (job_state_is_live(job->state))
         return hold ? refuse(job, err, ERR_STATE,
-                             "is %s and cannot be held: only what waits can. "
+                             "is %s and cannot be held: only pending jobs can. "
                              "mgpu-admin requeue ends its attempt first",
                              job_state_name(job->state))
                     : 0; /* a live job is not held */
@@ -302,7 +302,8 @@ int engine_requeue(struct engine *e, uint64_t id, int64_t uid,
     if (en->job.state == JOB_QUEUED || en->job.requeue_asked)
         return 0;
     if (en->job.reported)
-        return refuse(&en->job, err, ERR_STATE, "has done its work, and ends");
+        return refuse(&en->job, err, ERR_STATE,
+                      "has completed its work and is ending");
     return eng_stage(e, en, EV_PREEMPT, uid, NULL, err);
 }
 

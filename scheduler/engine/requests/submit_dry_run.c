@@ -83,7 +83,7 @@ static void no_inventory(struct trial *t, const struct error *why)
     detail_because(&d, "SlurmUnavailable: ", why->msg);
     all_wait(t, why->code == ERR_UNAVAIL
                     ? d.why
-                    : "WaitingForGpus: the inventory is not known");
+                    : "WaitingForGpus: the inventory is unknown");
 }
 
 /* Takes what a wish starts from the free GPUs, in the policy's order. */

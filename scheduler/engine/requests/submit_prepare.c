@@ -155,7 +155,8 @@ int engine_draft(const struct engine_submit *req,
     for (size_t i = 0; i < n; i++) {
         struct engine_read *r = sweep ? sweep->tasks[i].read : req->read;
         if (r->is_used || r->text)
-            return error_set(err, ERR_INVAL, "a reading is good for one draft");
+            return error_set(err, ERR_INVAL,
+                             "a parsed spec can be used for one draft only");
         say_whose(r, req, kill_grace_s, wall_s);
         if ((sweep && say_task(r, sweep, i, err) < 0) || draft(r, req, err) < 0)
             return -1;
@@ -182,13 +183,15 @@ static int take_read(const struct engine *e, const struct engine_submit *req,
                      struct engine_read *r, struct error *err)
 {
     if (r->is_used)
-        return error_set(err, ERR_INVAL, "a reading is good for one submit");
+        return error_set(err, ERR_INVAL,
+                         "a parsed spec can be used for one submit only");
     r->is_used = true;
     if (!r->text)
         say_whose(r, req, e->parts.conf->kill_grace_s, eng_wall(e));
     else if (r->en->job.uid != req->uid ||
              strcmp(r->en->own.key, req->key) != 0)
-        return error_set(err, ERR_INVAL, "a draft is good for its own submit");
+        return error_set(err, ERR_INVAL,
+                         "a draft can be used for its own submit only");
     return 0;
 }
 
@@ -218,7 +221,8 @@ int eng_prepare_task(struct engine *e, const struct engine_submit *req,
     const struct job *job = &io->en->job;
     return job->task == (int32_t)i && job->n_tasks == (int32_t)sweep->n
                ? 0
-               : error_set(err, ERR_INVAL, "a draft is good for its own sweep");
+               : error_set(err, ERR_INVAL,
+                           "a draft can be used for its own sweep only");
 }
 
 /* ---- entering --------------------------------------------------------------

@@ -30,12 +30,12 @@ static int fold(struct reading *r, const struct store_event *ev,
     struct entry *en = entry_of(r, ev->job);
 
     if (ev->ev == EV_N)
-        return error_set(why, ERR_IO, "it is of no known kind");
+        return error_set(why, ERR_IO, "its kind is unknown");
     if (ev->ev != EV_SUBMIT)
         return en ? eng_fold(en, ev, why)
-                  : error_set(why, ERR_IO, "its submit is not there");
+                  : error_set(why, ERR_IO, "its submit is missing");
     if (en)
-        return error_set(why, ERR_IO, "it submits a job that is there");
+        return error_set(why, ERR_IO, "it submits a job that exists already");
     en = eng_entry_new(r->jobs_dir, ev->job);
     if (!en)
         return error_set(why, ERR_NOMEM, "out of memory");

@@ -25,7 +25,7 @@ static void test_submit(struct rig *r)
     ok(has(r, "\"id\":1,"), "and the same job");
     is_int(call(r, "POST", "/v1/jobs", SPEC("other"), "key-1"), 409,
            "another specification under it: 409");
-    ok(has(r, "the idempotency key 'key-1' brought job 1, of another "
+    ok(has(r, "the idempotency key 'key-1' belongs to job 1, which has another "
               "specification"),
        "which says so");
     is_int(call(r, "POST", "/v1/jobs", "{\"spec\":{\"kind\":\"cv\"}}", NULL),

@@ -183,8 +183,8 @@ static void test_closed(void)
     is_plan(&t, bf, "+1:1x4 2:WaitingForGpus +3:1x4",
             "no reservation while some nodes are closed to it");
     is_str(t.wishes[1].reason,
-           "WaitingForGpus: needs 8, 0 free, too few without the 1 node "
-           "that is down or closed",
+           "WaitingForGpus: needs 8, 0 free (1 node is down, drained "
+           "or reserved)",
            "and it says so");
     t.jobs[1].classes_ever = 1;
     is_plan(&t, bf, "+1:1x4 2:NeverFits +3:1x4", "nor when they always are");

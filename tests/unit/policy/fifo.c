@@ -25,7 +25,7 @@ static void test_order(void)
     view_job(&t, 3, 3, INFINITY);
     view_job(&t, 1, 1, 10);
     is_plan(&t, fifo, "+1:1x2 2:WaitingForGpus 3:Priority",
-            "the first that waits holds up the rest");
+            "the first pending job blocks the rest");
     is_str(t.wishes[1].reason, "WaitingForGpus: needs 3, 2 free",
            "the head says what it lacks");
     is_str(t.wishes[2].reason, "Priority: 1 ahead, first job 2",
@@ -62,8 +62,8 @@ static void test_never(void)
     is_plan(&t, fifo, "1:WaitingForGpus 2:Priority",
             "a node that is down may come back");
     is_str(t.wishes[0].reason,
-           "WaitingForGpus: needs 8, 4 free, too few without the 1 node "
-           "that is down or closed",
+           "WaitingForGpus: needs 8, 4 free (1 node is down, drained "
+           "or reserved)",
            "and says so");
 }
 

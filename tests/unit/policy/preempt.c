@@ -78,7 +78,7 @@ static void test_guards(void)
     is_plan(&t, bf, "-1>2 2:WaitingForPreemption", "it goes");
     is_plan(&t, &policy_fifo, "-1>2 2:WaitingForPreemption", "in fifo, too");
     is_str(wish(&t, 2)->reason,
-           "WaitingForPreemption: needs 4, taken back from job 1",
+           "WaitingForPreemption: needs 4, released by job 1",
            "and who waits says who goes");
     ok(wish(&t, 2)->start_s == 10060, "and when he is gone");
     ok(wish(&t, 2)->is_owed && wish(&t, 2)->nodes == 1 &&

@@ -113,7 +113,7 @@ static void submits(const char *sweep)
     ok(is_read_for("POST", "/v1/jobs", sweep, "sweep", 200, "\"id\":1"),
        "its key brings it again");
     ok(is_read_for("POST", "/v1/jobs", AFTER(""), "sweep", 409,
-                   "of another specification"),
+                   "which has another specification"),
        "and nothing else");
     ok(is_read_for("POST", "/v1/dry-run", AFTER("\"afterany:1\""), NULL, 200,
                    "\"n_tasks\":1"),

@@ -192,34 +192,34 @@ static void test_never(void)
     fits(W(NULL), 16, 4, "fits", "or down");
     fits(W(.partition = "nope"), 1, 1,
          "can never fit: no node is in partition nope; --force-queue keeps it "
-         "waiting [E201]",
+         "pending [E201]",
          "no such partition");
     fits(W(.gpu_type = "v100"), 1, 1,
          "can never fit: no node has GPUs of type 'v100'; "
-         "there is: h100, a100; --force-queue keeps it waiting [E201]",
+         "there is: h100, a100; --force-queue keeps it pending [E201]",
          "no such type");
     fits(W(.partition = "urgent", .gpu_type = "a100"), 1, 1,
          "can never fit: no node of partition urgent has GPUs of type 'a100'; "
-         "there is: h100; --force-queue keeps it waiting [E201]",
+         "there is: h100; --force-queue keeps it pending [E201]",
          "no such type there");
     fits(W(.constraint = "ib&rack9"), 1, 1,
          "can never fit: no such node has the features 'ib&rack9'; "
-         "--force-queue keeps it waiting [E201]",
+         "--force-queue keeps it pending [E201]",
          "no such features");
     fits(W(.constraint = "[rack9]"), 1, 1, "fits", "Slurm's to know");
     fits(W(.gpu_type = "a100"), 8, 1,
          "can never fit: needs 8 GPUs of type a100 on 1 node; the only node "
-         "has 4; lower resources.gpus; --force-queue keeps it waiting [E201]",
+         "has 4; lower resources.gpus; --force-queue keeps it pending [E201]",
          "too many of a type");
     fits(W(.partition = "urgent"), 16, 4,
          "can never fit: needs 16 GPUs on 4 nodes; the largest node of "
          "partition urgent has 4, all 3 together have 12; lower "
-         "resources.gpus; --force-queue keeps it waiting [E201]",
+         "resources.gpus; --force-queue keeps it pending [E201]",
          "too many of a partition");
     fits(W(.partition = "cpu"), 0, 1, "fits", "none needed");
     fits(W(.partition = "cpu"), 1, 1,
          "can never fit: needs 1 GPU on 1 node; the only node of partition "
-         "cpu has 0; lower resources.gpus; --force-queue keeps it waiting "
+         "cpu has 0; lower resources.gpus; --force-queue keeps it pending "
          "[E201]",
          "none there");
     e.n_nodes = 0;
@@ -271,17 +271,17 @@ static void test_parts(void)
     fits(W(NULL), 5, 1,
          "can never fit: needs 5 GPUs of one type on 1 node; the largest node "
          "has 4, all 2 together have 8; raise resources.nodes; --force-queue "
-         "keeps it waiting [E201]",
+         "keeps it pending [E201]",
          "no 5 of one type on a node");
     fits(W(NULL), 12, 3,
          "can never fit: needs 12 GPUs of one type on 3 nodes; the largest "
          "node has 4, all 2 together have 8; lower resources.gpus; "
-         "--force-queue keeps it waiting [E201]",
+         "--force-queue keeps it pending [E201]",
          "two types are not two nodes");
     fits(W(NULL), 0, 3,
          "can never fit: needs 0 GPUs on 3 nodes; the largest node has 4, all "
          "2 together have 8; raise resources.nodes; --force-queue keeps it "
-         "waiting [E201]",
+         "pending [E201]",
          "nor for a job without GPUs");
 
     begin();
@@ -325,16 +325,16 @@ static void test_memory(void)
     fits(W(.gpu_min_bytes = 40 * GIB), 4, 1, "fits", "a node's worth");
     fits(W(.gpu_min_bytes = 40 * GIB), 8, 2,
          "can never fit: needs 8 GPUs of one type on 2 nodes; the only node "
-         "has 4; lower resources.gpus; --force-queue keeps it waiting [E201]",
+         "has 4; lower resources.gpus; --force-queue keeps it pending [E201]",
          "two types are not one");
     e.n_nodes = 3;
     fits(W(.gpu_min_bytes = 200 * GIB), 1, 1,
          "can never fit: no such node has GPUs of 200G.. each; there is: h100 "
-         "81559M, a100 40G, t4 15G; --force-queue keeps it waiting [E201]",
+         "81559M, a100 40G, t4 15G; --force-queue keeps it pending [E201]",
          "more than any has");
     fits(W(.gpu_type = "t4", .gpu_min_bytes = 40 * GIB), 1, 1,
          "can never fit: no such node has GPUs of 40G.. each; there is: t4 "
-         "15G; --force-queue keeps it waiting [E201]",
+         "15G; --force-queue keeps it pending [E201]",
          "more than those of a type have");
 }
 

@@ -85,7 +85,7 @@ static void goes(int32_t gpus, const char *why, const char *what)
 
 static void test_goes(void)
 {
-#define NO "job 3 is to go for job 1: "
+#define NO "job 3 cannot be preempted for job 1: "
     reset_full();
     goes(4, "good", "a job goes for another");
     goes(5, "job 1 may not have 1 nodes with 5 GPUs", "within its bounds");
@@ -95,28 +95,29 @@ static void test_goes(void)
     goes(4, "good", "with what is free");
     reset_full();
     view.preempt.is_on = 0;
-    goes(4, NO "nobody is told to go here", "not where that is off");
+    goes(4, NO "preemption is off", "not where that is off");
     reset_full();
     jobs[2].may_go = 0;
-    goes(4, NO "it may not be told to go", "not who may not");
+    goes(4, NO "it is not preemptible", "not who may not");
     reset_full();
     jobs[2].is_leaving = 1;
-    goes(4, NO "it may not be told to go", "not who does already");
+    goes(4, NO "it is not preemptible", "not who does already");
     reset_full();
     jobs[2].start_s = 4401;
-    goes(4, NO "it has not run for long enough", "not so early");
+    goes(4, NO "it is below its minimum run time", "not so early");
     reset_full();
     jobs[2].preempted_s = 4401;
-    goes(4, NO "it went a short while ago", "not so soon again");
+    goes(4, NO "it was preempted recently", "not so soon again");
     reset_full();
     jobs[2].priority = 50;
-    goes(4, NO "it is of no less priority", "not for an equal");
+    goes(4, NO "its priority is not lower", "not for an equal");
     reset_full();
     verdict((struct policy_wish){.act = POLICY_PREEMPT, .id = 3, .for_id = 1},
-            wait(1), 3, NO "nobody waits for it", "not for one that gets none");
+            wait(1), 3, NO "no pending job gets its GPUs",
+            "not for one that gets none");
     jobs[1].state = JOB_RUNNING;
     verdict((struct policy_wish){.act = POLICY_PREEMPT, .id = 3, .for_id = 1},
-            wait(1), 2, NO "nobody waits for it", "not for nobody");
+            wait(1), 2, NO "no pending job gets its GPUs", "not for nobody");
     verdict((struct policy_wish){.act = POLICY_PREEMPT, .id = 1, .for_id = 1},
             wait(1), 2, "a stray wish for job 1", "not who waits");
     view.preempt = (struct policy_preempt){.is_on = 0};
