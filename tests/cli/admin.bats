@@ -105,7 +105,7 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     wait_for 60 job_is "$id" RUNNING
     run admin drain --reason fan
     [ "$status" -eq 64 ]
-    [[ $output == *"drain: which node? "*" there is pause"* ]]
+    [[ $output == *"drain: which node? "*" use pause"* ]]
     for bad in "drain --wait node" "pause --timeout 1s" "resume --timeout 1s"; do
         # shellcheck disable=SC2086 # words
         run admin $bad
@@ -114,7 +114,7 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     [ "$(api GET /v1/status | json '$.paused')" = "" ]
     run admin pause --wait --timeout 1s
     [ "$status" -eq 124 ]
-    [[ $output == *"1 job still runs; the pause stands"* ]]
+    [[ $output == *"1 job still runs; the pause stays in force"* ]]
     # One document, whatever comes of it.
     run --separate-stderr admin --json pause --wait --timeout 1s
     [ "$status" -eq 124 ]
@@ -558,7 +558,7 @@ has_newer() { [[ $(backup_lasts) > $1 ]]; }
     [ "$("$MGPU_BIN/mgpu-submit" --dry-run --json --force-queue two.yaml | json '$.fits')" = 0 ]
     run "$MGPU_BIN/mgpu-submit" --dry-run --force-queue --set resources.gpu_memory=40G.. two.yaml
     [[ $output == *"GpuMemory: GPUs of 40G.. each: 0 of 1 nodes have such; not known, and not left out: 1"* ]]
-    [[ $output == *", GPU memory 40G.."*" free now; the GPU memory of 1 is not known"* ]]
+    [[ $output == *", GPU memory 40G.."*" free now; 1 with unknown GPU memory"* ]]
     # A submit says so, too: beside what a script reads, and not when quiet.
     local w='warning[W201]: resources.gpu_memory: what memory the GPUs of 1 of 1 nodes have is not known, and these are not left out'
     blind() { "$MGPU_BIN/mgpu-submit" --hold --set resources.gpus=1 --set resources.gpu_memory=40G.. "$@" two.yaml; }
@@ -639,7 +639,7 @@ has_newer() { [[ $(backup_lasts) > $1 ]]; }
     run admin status
     [[ $output == *" drained    $node since 20"*"fan 2"* ]]
     job_is "$a" RUNNING
-    [[ $(stat) == *" 1 GPUs or slots: 1 busy, 0 free | 1 running, 1 queued"* ]]
+    [[ $(stat) == *" 1 GPUs or slots: 1 allocated, 0 idle | 1 running, 1 queued"* ]]
     stat --gpus | grep -q " $a .*, drained$"
     ctld_kill
     ctld_start
@@ -681,7 +681,7 @@ has_newer() { [[ $(backup_lasts) > $1 ]]; }
     [ "$(json '$.error.code' <<<"$output")" = NOTFOUND ]
 }
 
-@test "who: whose jobs run and wait, and on how many GPUs" {
+@test "who: users with running or pending jobs, and their GPUs" {
     run admin who
     [ "$status" -eq 0 ]
     [ "$output" = "USER  UID  RUNNING  GPUS  QUEUED  HELD" ]

@@ -152,7 +152,7 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
     [ "$status" -eq 64 ]
     run cancel -u me
     [ "$status" -eq 0 ]
-    [ "$output" = "no such job waits or runs" ]
+    [ "$output" = "no matching job is pending or running" ]
     run cancel --quiet -u me
     [ "$output" = "" ]
     submit hog.yaml

@@ -336,7 +336,7 @@ slots_free_are() {
     ctld_kill
     ctld_start
     wait_for 30 slots_free_are 1
-    "$MGPU_BIN/mgpu-stat" | grep '2 GPUs or slots: 1 busy, 1 free | 1 running'
+    "$MGPU_BIN/mgpu-stat" | grep '2 GPUs or slots: 1 allocated, 1 idle | 1 running'
 }
 
 @test "F09: a daemon that is stopped loses nobody, and takes nobody for dead" {

@@ -101,7 +101,7 @@ reload_says() { [ "$(api GET /v1/status | json "\$.reload.$1")" = "$2" ]; }
     [ "${#lines[@]}" -eq 1 ]
     [[ $output == *" reload  scheduler.policy: fifo -> backfill, limits.max_jobs_per_user: 1 -> 2, log.level: info -> debug, after a restart: controller.max_clients, by SIGHUP" ]]
     run "$MGPU_BIN/mgpu-admin" reload
-    [[ $output == *"nothing changes what is in effect"* ]]
+    [[ $output == *"no setting in effect has changed"* ]]
     [[ $output == *"after a restart controller.max_clients"* ]]
     put 'scheduler: {policy: backfill}' 'limits: {max_jobs_per_user: 2}'
     run "$MGPU_BIN/mgpu-admin" reload

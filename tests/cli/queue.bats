@@ -76,11 +76,11 @@ names() {
         # shellcheck disable=SC2086 # words
         run "$MGPU_BIN/mgpu-stat" $way -u no-such-user
         [ "$status" -eq 64 ] || { echo "$way: $status, $output" && false; }
-        [[ $output == *"--user: there is no user 'no-such-user', and no job of one"* ]]
+        [[ $output == *"--user: unknown user 'no-such-user': no such account"* ]]
     done
     run "$MGPU_BIN/mgpu-cancel" -u no-such-user
     [ "$status" -eq 64 ]
-    [[ $output == *"no user 'no-such-user'"* ]]
+    [[ $output == *"unknown user 'no-such-user'"* ]]
     # One who had jobs, and is in no passwd any more.
     echo 'other:x:65533:65533::/:/bin/false' >passwd
     echo 'passwd: files' >nsswitch.conf
@@ -168,7 +168,7 @@ why_says() { "$MGPU_BIN/mgpu-stat" --why "$1" | grep -q "$2"; }
     why_says "$id" 'after *afterok:1: job 1 is HELD'
     [ "$("$MGPU_BIN/mgpu-stat" --json "$id" | json '$.job.position')" = "" ]
     "$MGPU_BIN/mgpu-cancel" --quiet 3
-    wait_for 30 why_says "$id" 'afterany:3: job 3 is CANCELLED, as wanted'
+    wait_for 30 why_says "$id" 'afterany:3: job 3 is CANCELLED, satisfied'
     "$MGPU_BIN/mgpu-cancel" --quiet 1
     wait_for 30 job_is "$id" HELD
     why_says "$id" 'DependencyNeverSatisfied: afterok:1, which is CANCELLED'

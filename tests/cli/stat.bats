@@ -176,7 +176,7 @@ END
     wait_for 60 waits_for_gpus
     run stat
     [ "$status" -eq 0 ]
-    [[ ${lines[0]} == *"2 busy, 0 free | 1 running, 1 queued"* ]]
+    [[ ${lines[0]} == *"2 allocated, 0 idle | 1 running, 1 queued"* ]]
     [[ $output == *"2  waiting"*"PD"*"WaitingForGpus"* ]]
     run stat --no-header -t QUEUED
     [ "${#lines[@]}" -eq 1 ]
@@ -191,22 +191,22 @@ END
     run --separate-stderr stat --on n77
     [ "$status" -eq 0 ]
     [[ $output == *JOBID* && $output != *n77* ]]
-    [ "$stderr" = "mgpu-stat: no node 'n77' is known; nodes: $node" ]
+    [ "$stderr" = "mgpu-stat: unknown node 'n77'; nodes: $node" ]
     run --separate-stderr stat -q gqu
     [ "$status" -eq 0 ]
-    [ "$stderr" = "mgpu-stat: no partition 'gqu' is known" ]
+    [ "$stderr" = "mgpu-stat: unknown partition 'gqu'" ]
     run --separate-stderr stat -A vison --parsable
-    [ "$stderr" = "mgpu-stat: no account 'vison' is known" ]
+    [ "$stderr" = "mgpu-stat: unknown account 'vison'" ]
     run --separate-stderr stat --json -A vison -S id --on "n7,7"
     is_json "$output"
-    [ "${stderr_lines[*]}" = "mgpu-stat: no node 'n7,7' is known; nodes: $node mgpu-stat: no account 'vison' is known" ]
+    [ "${stderr_lines[*]}" = "mgpu-stat: unknown node 'n7,7'; nodes: $node mgpu-stat: unknown account 'vison'" ]
     run --separate-stderr stat --on "$node" -t all
     [ -z "$stderr" ]
     # What a job has, or had, is known, also where no row has it.
     spec quick 'exit 0'
     submit --quiet --wait --set policy.account=vison quick.yaml
     run --separate-stderr stat -A vison -q gqu
-    [ "$stderr" = "mgpu-stat: no partition 'gqu' is known" ]
+    [ "$stderr" = "mgpu-stat: unknown partition 'gqu'" ]
     run --separate-stderr stat --jsonl -A vison
     [ -z "$output$stderr" ]
     run --separate-stderr stat -t all -n 'zz*' # of no name
@@ -280,7 +280,7 @@ same_time() {
     [[ $output == *"because    WaitingForGpus: needs 1, 0 free"* ]]
     [[ $output == *"queue      position 1"* ]]
     [[ $output == *"0,1 mgpu 1.1"* ]]
-    [[ $output == *"HELD BY"*"1  "*"hog"*"no limit"* ]]
+    [[ $output == *"IN USE BY"*"1  "*"hog"*"no limit"* ]]
     run --separate-stderr stat --why --json 2
     is_json "$output"
     [[ $output == *'"schema":"mgpu.why/1"'*'"token":"WaitingForGpus"'* ]]
@@ -411,7 +411,7 @@ waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
     [ "$(head -n 1 lines | json '$.job.id')" = 1 ]
     # Which --help says of it.
     said=$(stat --help | tr -s ' \n' ' ')
-    [[ $said == *"by itself it is --watch, which goes on until Ctrl-C or --timeout"* ]]
+    [[ $said == *"alone it means --watch, until Ctrl-C or --timeout"* ]]
 }
 
 @test "--color: no colour elsewhere than on a terminal, unless it is asked for" {
@@ -653,7 +653,7 @@ END
     has_all() { # OPTION...
         follow_until shows_all all "$MGPU_BIN/mgpu-stat" --watch "$@"
     }
-    shows_all() { grep -q 'slots: 1 busy, 1 free | 1 running, 0 queued' "$1"; }
+    shows_all() { grep -q 'slots: 1 allocated, 1 idle | 1 running, 0 queued' "$1"; }
     has_all
     has_all -n 'zz*'
     has_all -t QUEUED
@@ -661,14 +661,14 @@ END
     # Others' jobs come without a word of them.
     "$MGPU_BIN/mgpu-stat" --watch -i 0.25 --timeout 10m -n 'zz*' >table 3>&- &
     table=$!
-    wait_for 60 grep -q '1 busy, 1 free | 1 running' table
+    wait_for 60 grep -q '1 allocated, 1 idle | 1 running' table
     submit --quiet one.yaml
-    wait_for 60 grep -q '2 busy, 0 free | 2 running' table
+    wait_for 60 grep -q '2 allocated, 0 idle | 2 running' table
     ctld_kill
     ctld_start
     "$MGPU_BIN/mgpu-cancel" --quiet 1
     ends_with() { tail -n 3 table | grep -q "$1"; }
-    wait_for 60 ends_with '1 busy, 1 free | 1 running, 0 queued'
+    wait_for 60 ends_with '1 allocated, 1 idle | 1 running, 0 queued'
     kill "$table"
     wait "$table" || :
 }
@@ -722,7 +722,7 @@ END
     stat --plot - --of eval_accuracy 1 | grep -q 'Test accuracy, job 1 drawn'
     stat --report page.html 1
     [ "$(grep -c '<svg' page.html)" -eq 5 ]
-    for part in 'Job 1 drawn' 'Where an iteration' 'host GEMM' 'COMPLETED' \
+    for part in 'Job 1 drawn' 'Time per phase' 'host GEMM' 'COMPLETED' \
         'image_size' '>submit<'; do
         grep -q "$part" page.html || { echo "no $part"; false; }
     done
@@ -989,7 +989,7 @@ END
     [[ $(tr -s ' ' <<<"$output") == "2 wide "* ]]
     run stat --eff
     [ "$status" -eq 64 ]
-    [[ $output == *"which job? or which of them, as --user me or --count"* ]]
+    [[ $output == *"which job? name one, or choose several, e.g. with --user me or --count"* ]]
 }
 
 @test "formats of one's own: config.yaml, and where a mistake in it is" {
@@ -1020,7 +1020,7 @@ END
     submit --quiet --wait=STARTING --set resources.gpus=2 slow.yaml
     run stat --gpus
     [ "$status" -eq 0 ]
-    [[ ${lines[0]} == local*"a mark is 1:00" ]]
+    [[ ${lines[0]} == local*"one bar = 1:00" ]]
     [[ ${lines[2]} == *:0*slot*"2 $(id -un)" ]]
     [[ ${lines[3]} == *:1*slot*"2 $(id -un)" ]]
     [[ $output == *"1  $(id -un)"*quick* ]]

@@ -46,20 +46,20 @@ top_ends() {
     top_start
     wait_for 150 shows ":0  slot  "
     wait_for 150 grep -qa "  $id [^ ]* hog" screen
-    wait_for 150 shows "1 busy, 1 free | 1 running, 0 queued"
+    wait_for 150 shows "1 allocated, 1 idle | 1 running, 0 queued"
     submit_command next sleep 600 >/dev/null
     submit_command third sleep 600 >/dev/null
     wait_for 150 shows "WaitingForGpus: needs 1, 0 free"
-    wait_for 150 shows "2 busy, 0 free | 2 running, 1 queued"
+    wait_for 150 shows "2 allocated, 0 idle | 2 running, 1 queued"
     "$MGPU_BIN/mgpu-cancel" --quiet "$id"
-    wait_for 150 shows "2 busy, 0 free | 2 running, 0 queued"
+    wait_for 150 shows "2 allocated, 0 idle | 2 running, 0 queued"
     printf q >&9
     top_ends 0
     [ "$(sed 's/\x1b\[[0-9;?]*[A-Za-z]//g' screen | tr '\r' '\n' |
         grep -av '^Script ' | LC_ALL=C.UTF-8 wc -L)" -le 80 ]
     # Of the cluster all is said, though no job is chosen.
     top_start -n zz
-    wait_for 150 shows "2 busy, 0 free | 2 running, 0 queued"
+    wait_for 150 shows "2 allocated, 0 idle | 2 running, 0 queued"
     printf q >&9
     top_ends 0
 }

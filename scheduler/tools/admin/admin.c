@@ -26,11 +26,12 @@ enum { OPT_REASON = 1, OPT_WAIT, OPT_TIMEOUT, OPT_LAST, OPT_FOR };
 
 static const struct opt opts[] = {
     {OPT_REASON, 0, "reason", "TEXT",
-     "of pause, drain and resume: kept in the log"},
-    {OPT_WAIT, 'w', "wait", NULL, "of pause: until nothing runs"},
-    {OPT_TIMEOUT, 0, "timeout", "DURATION", "of pause --wait: no longer"},
-    {OPT_LAST, 0, "last", "N", "of log: only the last N"},
-    {OPT_FOR, 0, "for", "DURATION", "of policy set: only for so long"},
+     "with pause, drain, resume: reason, kept in the log"},
+    {OPT_WAIT, 'w', "wait", NULL, "with pause: wait until no job runs"},
+    {OPT_TIMEOUT, 0, "timeout", "DURATION",
+     "with pause --wait: give up after this long"},
+    {OPT_LAST, 0, "last", "N", "with log: only the last N entries"},
+    {OPT_FOR, 0, "for", "DURATION", "with policy set: expire after this long"},
     OPTION_ROW_JSON,
     OPTION_ROW_QUIET,
     OPTION_ROW_URL,
@@ -49,29 +50,28 @@ static const struct tool tool = {
     .name = "mgpu-admin",
     .section = 8,
     .synopsis = "[options] COMMAND [JOB...]",
-    .summary = "Looks after a daemon and its queue. The commands:\n\n"
-               "  status           what the daemon is doing\n"
-               "  pause            start nothing new anywhere; what runs goes "
-               "on\n"
-               "  drain NODE...    nothing new there; what runs goes on\n"
-               "  resume           start jobs again\n"
-               "  resume NODE...   use these nodes again\n"
-               "  unpause          the same as resume without a node\n"
-               "  hold JOB...      do not start these\n"
-               "  release JOB...   let them start after all\n"
-               "  requeue JOB...   end their attempts, and queue them again\n"
-               "  top JOB...       the first in the queue\n"
-               "  priority N JOB... another place in the queue, -1000..1000\n"
-               "  policy show      what decides which job gets what\n"
-               "  policy set KEY=VALUE... change it, at once\n"
-               "  policy reset [KEY...] as the file says again\n"
-               "  policy explain [JOB] what it does with the queue, and why\n"
-               "  backup DIR       copy the databases into this new directory\n"
-               "  fsck             look through the databases\n"
-               "  reload           read mgpu.yaml again\n"
-               "  log              who did what to the daemon\n"
-               "  who              whose jobs run and wait, and on how many "
-               "GPUs",
+    .summary =
+        "Administers a daemon and its queue. The commands:\n\n"
+        "  status           what the daemon is doing\n"
+        "  pause            start no new jobs; running jobs continue\n"
+        "  drain NODE...    start no new jobs there; running jobs continue\n"
+        "  resume           start jobs again\n"
+        "  resume NODE...   use these nodes again\n"
+        "  unpause          the same as resume without a node\n"
+        "  hold JOB...      keep these from starting\n"
+        "  release JOB...   let held jobs start\n"
+        "  requeue JOB...   end their attempts, and queue them again\n"
+        "  top JOB...       move to the front of the queue\n"
+        "  priority N JOB... set the priority, -1000..1000\n"
+        "  policy show      the settings of scheduling\n"
+        "  policy set KEY=VALUE... change settings at once\n"
+        "  policy reset [KEY...] return to the values of mgpu.yaml\n"
+        "  policy explain [JOB] what the next plan does, and why\n"
+        "  backup DIR       copy the databases into this new directory\n"
+        "  fsck             check the databases\n"
+        "  reload           read mgpu.yaml again\n"
+        "  log              the actions of administrators\n"
+        "  who              users with running or pending jobs, and their GPUs",
     .opts = opts,
 };
 
@@ -199,7 +199,7 @@ static int wait_idle(struct client *c, const struct args *a, struct error *err)
     while (n > 0) {
         if (clk->now_s(clk) >= deadline)
             return error_set(err, ERR_TIMEOUT,
-                             "%" PRId64 " job%s; the pause stands", n,
+                             "%" PRId64 " job%s; the pause stays in force", n,
                              n == 1 ? " still runs" : "s still run");
         (void)nanosleep(&pause, NULL);
         if (count_running(c, &n, err) < 0)
@@ -465,16 +465,16 @@ static const struct command {
     /* `mgpu-admin drain $NODE` with an empty variable must not pause the whole
      * cluster. */
     {"drain", 1, INT_MAX,
-     "which node? To start nothing new on any of them there is pause, which "
-     "with --wait waits until nothing runs",
+     "which node? To start no new jobs on any node use pause; pause --wait "
+     "waits until no job runs",
      NULL, on_drain},
     {"resume", 0, INT_MAX, NULL, NULL, on_resume},
     {"unpause", 0, 0, NULL, NULL, on_resume},
     {"policy", 0, INT_MAX, NULL, NULL, on_policy},
     {"backup", 1, 1, "into which directory?", NULL, on_backup},
     {"fsck", 0, 0, NULL,
-     "it looks through the daemon's own databases, and mgpu-ctld --fsck DIR "
-     "through those of a directory",
+     "it checks the daemon's own databases; mgpu-ctld --fsck DIR checks those "
+     "of a directory",
      on_fsck},
     {"reload", 0, 0, NULL, NULL, on_reload},
     {"log", 0, 0, NULL, NULL, on_log},

@@ -53,7 +53,7 @@ static const char *print_changes(const char *sep, const json_t *set,
                render_escape(field_str(v, "old"), a, sizeof(a)),
                *field_str(v, "value")
                    ? render_escape(field_str(v, "value"), b, sizeof(b))
-                   : "as the file says");
+                   : "value of mgpu.yaml");
         print_until(v);
         printf("%s", end);
         sep = ", ";

@@ -203,7 +203,7 @@ static void why_of(const json_t *j, char out[TEXT_CAP])
 
     if (strcmp(act, "start") == 0)
         (void)snprintf(out, TEXT_CAP,
-                       "starts now: the least of %s that fits what is free",
+                       "starts now: the smallest number of %s that fits",
                        range_of(j, asked));
     else if (strcmp(act, "runs") == 0)
         (void)snprintf(out, TEXT_CAP, "%s%s%s", safe(j, "place", reason),

@@ -67,7 +67,7 @@ void admin_print_reload(const json_t *r, bool is_new)
         printf("  in effect %s\n",
                render_escape(field_str(r, "changed"), text, sizeof(text)));
     else if (is_new)
-        printf("  nothing changes what is in effect\n");
+        printf("  no setting in effect has changed\n");
     if (*field_str(r, "after_restart"))
         printf(
             "  after a restart %s\n",
@@ -151,13 +151,13 @@ void admin_print_status(const json_t *s)
     if (field_yes(alloc, "is_ok"))
         printf(" devices    %s, ok\n", field_str(alloc, "name"));
     else
-        printf(" devices    %s, away since %s: %s\n", field_str(alloc, "name"),
-               field_str(alloc, "since"),
+        printf(" devices    %s, unavailable since %s: %s\n",
+               field_str(alloc, "name"), field_str(alloc, "since"),
                render_escape(field_str(alloc, "why"), why, sizeof(why)));
     printf(" state      %s\n",
            render_escape(field_str(s, "state_dir"), why, sizeof(why)));
     print_metrics_damage(json_object_get(s, "metrics_damage"));
-    printf(" loop       stood still for at most %s\n",
+    printf(" loop       longest stall %s\n",
            render_time(field_real(loop, "longest_s"), word, sizeof(word)));
     print_kept(json_object_get(s, "kept"));
     print_storage(json_object_get(s, "storage"));

@@ -192,7 +192,7 @@ int cancel_jobs(struct client *c, const struct cancel_conf *a, int n,
             *ret_exit = error_exit_status(why.code);
     }
     if (rc == 0 && found.len == 0 && !a->json && !a->quiet)
-        printf("no such job waits or runs\n");
+        printf("no matching job is pending or running\n");
     if (rc == 0 && a->json) {
         json_t *o =
             json_pack("{s:s, s:O}", "schema", "mgpu.cancel/1", "jobs", report);

@@ -243,9 +243,10 @@ int filter_check_user(const struct filter *f, struct client *c,
         rc = client_get(c, &reply, err, "/v1/jobs?limit=1&fields=id%s",
                         buf_str(&query));
     if (rc == 0 && json_array_size(json_object_get(reply, "jobs")) == 0)
-        rc = error_set(err, ERR_USAGE,
-                       "--user: there is no user '%s', and no job of one",
-                       text_quote(q, sizeof(q), f->user));
+        rc = error_set(
+            err, ERR_USAGE,
+            "--user: unknown user '%s': no such account, no such job owner",
+            text_quote(q, sizeof(q), f->user));
     json_decref(reply);
     buf_clear(&query);
     return rc;
@@ -315,7 +316,7 @@ static void tell_unknown(const char *tool, const char *key, const char *name,
     size_t n = json_object_size(names), i = 0;
     const char *known;
     json_t *value;
-    (void)fprintf(stderr, "%s: no %s '%s' is known", tool, key,
+    (void)fprintf(stderr, "%s: unknown %s '%s'", tool, key,
                   text_quote(q, sizeof(q), name));
     json_object_foreach(names, known, value)
     {

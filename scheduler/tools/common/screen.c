@@ -104,8 +104,8 @@ int screen_enter(FILE *out, void (*on_end)(void *arg, int signo), void *arg,
     sigset_t set;
     if (!isatty(fileno(out)) || (term && strcmp(term, "dumb") == 0))
         return error_set(err, ERR_USAGE,
-                         "--top needs a terminal that it can draw on; --watch "
-                         "prints, and --top --json tells once");
+                         "--top needs a terminal; use --watch to print, or "
+                         "--top --json for one document");
     (void)sigemptyset(&set);
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
         (void)sigaddset(&set, ends[i]);

@@ -21,7 +21,7 @@ static const struct {
 } known[] = {
     {"loss", "Loss", "nats", false, false},
     {"lr", "Learning rate", "", false, true},
-    {"t_iter", "Time of an iteration", "seconds", false, true},
+    {"t_iter", "Step time", "seconds", false, true},
     {"t_data", "Waiting for data", "seconds", false, true},
     {"t_h2d", "Host to device", "seconds", false, true},
     {"t_forward", "Forward pass", "seconds", false, true},
@@ -29,10 +29,10 @@ static const struct {
     {"t_comm", "Communication", "seconds", false, true},
     {"t_optimizer", "Optimizer", "seconds", false, true},
     {"gpu_mem_bytes", "Device memory", "bytes", false, true},
-    {"seconds", "Time of an epoch", "seconds", true, true},
+    {"seconds", "Epoch time", "seconds", true, true},
     {"train_loss", "Training loss", "nats", true, false},
     {"eval_loss", "Test loss", "nats", true, false},
-    {"eval_accuracy", "Test accuracy", "share", true, false},
+    {"eval_accuracy", "Test accuracy", "accuracy, 0 to 1", true, false},
     {"samples_per_s", "Throughput", "samples/s", true, true},
 };
 enum { VALUE_CAP = 42 }; /* of the values that distinguish a task */

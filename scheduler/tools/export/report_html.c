@@ -158,11 +158,11 @@ static void add_head(struct page *p, const json_t *job)
                      field_int(job, "gpus", 0), lo);
     if (hi != lo)
         (void)snprintf(text + n, sizeof(text) - (size_t)n, "..%" PRId64, hi);
-    fact(p, "GPUs held, of asked for", text);
+    fact(p, "GPUs (allocated of requested)", text);
     fact(p, "Account", field_str(job, "account"));
     fact(p, "Partition", field_str(job, "partition"));
     fact_pairs(p, "Labels", json_object_get(job, "labels"));
-    fact_pairs(p, "Of its sweep", json_object_get(job, "vary"));
+    fact_pairs(p, "Sweep values", json_object_get(job, "vary"));
     fact(p, "Place", field_str(job, "place"));
     (void)snprintf(text, sizeof(text), "%" PRId64,
                    field_int(job, "attempt", 0));
@@ -232,7 +232,7 @@ static void draw_ranks(struct page *p, const json_t *reply)
         (void)snprintf(curves[n].name, sizeof(curves[n].name), "rank %zu", n);
         series[n] = curve_series(&curves[n]);
     }
-    struct chart chart = {.title = "Time of an iteration",
+    struct chart chart = {.title = "Step time",
                           .x_title = "iteration",
                           .y_title = "seconds",
                           .series = series,
@@ -253,9 +253,10 @@ static void add_charts(struct page *p, const json_t *iterations,
     static const char *const rate[] = {"samples_per_s", NULL};
     if (json_array_size(json_object_get(iterations, "rows")) == 0)
         return;
-    add(p, "<h2>Course</h2>");
+    add(p, "<h2>Curves</h2>");
     if (json_array_size(json_object_get(iterations, "rows")) >= ROWS_SHOWN)
-        add(p, "<p class=\"dim\">Of iterations, the first 100,000 rows.</p>");
+        add(p,
+            "<p class=\"dim\">Only the first 100,000 rows of iterations.</p>");
     add(p, "<div class=\"charts\">\n");
     draw_columns(p, iterations, "iteration", loss,
                  (struct chart){.title = "Loss", .y_title = "nats"});
@@ -266,7 +267,7 @@ static void add_charts(struct page *p, const json_t *iterations,
                                 .categories = true});
     draw_columns(p, epochs, "epoch", accuracy,
                  (struct chart){.title = "Test accuracy",
-                                .y_title = "share",
+                                .y_title = "accuracy, 0 to 1",
                                 .categories = true});
     draw_columns(p, epochs, "epoch", rate,
                  (struct chart){.title = "Throughput",
@@ -323,7 +324,7 @@ static void add_phases(struct page *p, const json_t *iterations)
     double whole = sum_of(iterations, "t_iter"), rest = whole;
     if (n == 0 || whole <= 0)
         return;
-    add(p, "<h2>Where an iteration's time goes</h2><section>");
+    add(p, "<h2>Time per phase of an iteration</h2><section>");
     heads(p, titles);
     for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
         double sum = sum_of(iterations, phases[i].column);
@@ -474,7 +475,7 @@ static void add_all(struct page *p, const json_t *job, const json_t *iterations,
                     const json_t *events)
 {
     static const char *const attempt_heads[] = {"Attempt", "<State",   "<Place",
-                                                "GPUs",    "<Claimed", "<Ended",
+                                                "GPUs",    "<Started", "<Ended",
                                                 "<Reason", NULL};
     static const char *const attempt_keys[] = {"attempt", "state",   "place",
                                                "gpus",    "claimed", "ended",

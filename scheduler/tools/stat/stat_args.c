@@ -7,7 +7,7 @@
 
 static const struct opt opts[] = {
     {OPT_METRICS, 'm', "metrics", NULL,
-     "the job's courses, and its iteration time by phase"},
+     "curves of loss, learning rate, step time; time per phase"},
     {OPT_EPOCHS, 0, "epochs", NULL, "the job's epochs"},
     {OPT_PROFILE, 0, "profile", NULL,
      "what each epoch consisted of: calls, seconds, share, bytes"},
@@ -15,76 +15,83 @@ static const struct opt opts[] = {
      "how well it used what it had, and what to change; of jobs that -u or "
      "others choose a row each"},
     {OPT_SCALING, 0, "scaling", NULL,
-     "what further GPUs brought to jobs like this one"},
+     "speed-up measured with more GPUs on similar jobs"},
     {OPT_EVENTS, 'e', "events", NULL, "all that happened to the job"},
     {OPT_WHY, 0, "why", NULL,
-     "why the job waits, or ended: reasons, nodes, who has the GPUs"},
-    {OPT_LOGS, 'l', "logs", NULL, "what the job printed"},
+     "why the job is pending, or ended: reasons, nodes, jobs that use the "
+     "GPUs"},
+    {OPT_LOGS, 'l', "logs", NULL, "output of the job"},
     {OPT_FOLLOW, 'f', "follow", NULL,
-     "with --logs: go on until the job ends; with --wait, too, its code"},
+     "with --logs: follow until the job ends; with --wait as well, exit with "
+     "its code"},
     {OPT_NO_FOLLOW, 0, "no-follow", NULL,
-     "with --logs: what there is by now, which is the default"},
+     "with --logs: print the present log and exit (default)"},
     {OPT_RANK, 0, "rank", "N|all", "with --logs: only the lines of rank N"},
     {OPT_TAIL, 0, "tail", "N", "with --logs: the last N lines, as --count"},
     {OPT_NODES, 0, "nodes", NULL, "the nodes and their GPUs or slots"},
     {OPT_GPUS, 0, "gpus", NULL,
-     "who had which GPU when, --since an hour ago: held, computing, by whom"},
+     "allocation history of each GPU, by default of the last hour: share "
+     "allocated, share computing, jobs"},
     {OPT_STATUS, 0, "status", NULL, "the daemon: version, files, counts"},
     {OPT_CANCEL, 0, "cancel", NULL,
-     "end the jobs, as mgpu-cancel does, or those that -u and others choose"},
+     "cancel the jobs, or those that -u and other filters match, as "
+     "mgpu-cancel does"},
     {OPT_SIGNAL, 0, "signal", "SIG",
      "with --cancel: send every rank this signal instead, e.g. USR1"},
     {OPT_WAIT, 'w', "wait", "[=STATE,...]",
-     "wait until the jobs end, exit with the largest of their codes; or until "
-     "they are in one of the states"},
-    {OPT_PLOT, 0, "plot", "FILE.svg", "the jobs' loss, or --of another column"},
-    {OPT_OF, 0, "of", "COLUMN", "what --plot draws, as eval_accuracy"},
+     "wait until the jobs end, or reach one of the states; exit with the "
+     "largest of their codes"},
+    {OPT_PLOT, 0, "plot", "FILE.svg",
+     "draw a chart of the jobs' loss, or of the column --of"},
+    {OPT_OF, 0, "of", "COLUMN", "column that --plot draws, e.g. eval_accuracy"},
     {OPT_REPORT, 0, "report", "FILE|NAME",
-     "all about the job as one page of HTML; or our runs beside a paper's: "
-     "table2, table3, fig1, fig2, fig3"},
+     "HTML report of the job; or own runs compared with a paper's: table2, "
+     "table3, fig1, fig2, fig3"},
     {OPT_EXPORT, 0, "export", "FORMAT",
-     "rows of --metrics, --epochs or --profile: csv, jsonl, tensorboard; "
-     "without a job the queue: csv"},
+     "export the rows of --metrics, --epochs or --profile as csv, jsonl or "
+     "tensorboard; without a job, the queue as csv"},
     {OPT_OUTPUT, 0, "output", "PATH",
-     "where --export writes; a directory for "
-     "tensorboard"},
-    {OPT_WATCH, 0, "watch", NULL, "the queue as it changes; the daemon says"},
+     "output file of --export; a directory for tensorboard"},
+    {OPT_WATCH, 0, "watch", NULL, "show the queue as it changes"},
     {OPT_TOP, 0, "top", NULL,
-     "the cluster on one screen as it changes: GPUs, jobs, the queue; q ends"},
+     "show the cluster on one screen as it changes: GPUs, jobs, the queue; q "
+     "quits"},
     {OPT_INTERVAL, 'i', "interval", "SECONDS",
-     "--watch, or --top, drawn at most so often (1); by itself it is --watch, "
-     "which goes on until Ctrl-C or --timeout"},
+     "redraw --watch or --top at most this often (1); alone it means --watch, "
+     "until Ctrl-C or --timeout"},
     {OPT_TIMEOUT, 0, "timeout", "DURATION",
      "give up waiting or watching after this long"},
     {FILTER_USER, 'u', "user", "USER", "only jobs of USER ('me', 'all')"},
     {FILTER_STATE, 't', "state", "STATE,...",
      "only jobs in these states ('all': ended ones too)"},
-    {FILTER_NAME, 'n', "name", "GLOB", "only jobs with such a name"},
-    {FILTER_ACCOUNT, 'A', "account", "ACCOUNT", "only jobs that it is charged"},
-    {FILTER_PARTITION, 'q', "partition", "PARTITION", "only jobs for it"},
+    {FILTER_NAME, 'n', "name", "GLOB", "only jobs whose name matches GLOB"},
+    {FILTER_ACCOUNT, 'A', "account", "ACCOUNT", "only jobs charged to ACCOUNT"},
+    {FILTER_PARTITION, 'q', "partition", "PARTITION", "only jobs in PARTITION"},
     {FILTER_LABEL, 0, "label", "KEY[=VALUE]",
-     "only jobs with this label, and the next"},
+     "only jobs with this label; repeat it to require several"},
     {FILTER_NODE, 0, "on", "NODE", "only jobs that run, or ran last, on NODE"},
     {FILTER_SINCE, 0, "since", "TIME",
      "also jobs that ended since, or a log's lines since then; 6h, 2d, "
      "2026-11-21, 2026-11-21T10:00:00Z"},
     {OPT_FORMAT, 'o', "format", "COLUMN,...",
      "columns of the queue, or the name of a format; 'help' lists both"},
-    {OPT_SORT, 'S', "sort", "COLUMN", "rows by it; -COLUMN: largest first"},
-    {OPT_COUNT, 'c', "count", "N", "the newest N jobs, rows or lines of a log"},
-    {OPT_CSV, 0, "csv", "FILE", "with --report NAME: its rows to FILE"},
-    {OPT_SVG, 0, "svg", "FILE", "with --report NAME: a picture of it to FILE"},
-    {OPT_EXPAND, 'x', "expand", NULL,
-     "a line for each task of a sweep that waits"},
+    {OPT_SORT, 'S', "sort", "COLUMN",
+     "sort rows by COLUMN; -COLUMN: largest first"},
+    {OPT_COUNT, 'c', "count", "N",
+     "only the newest N jobs, rows or lines of a log"},
+    {OPT_CSV, 0, "csv", "FILE", "with --report NAME: write its rows to FILE"},
+    {OPT_SVG, 0, "svg", "FILE",
+     "with --report NAME: write a picture of it to FILE"},
+    {OPT_EXPAND, 'x', "expand", NULL, "one row per pending task of a sweep"},
     {OPT_JSON, 0, "json", NULL, "print JSON, errors included"},
     {OPT_JSONL, 0, "jsonl", NULL,
-     "JSON, a line for each job, node, event or row"},
+     "print JSON, one line per job, node, event or row"},
     {OPT_PARSABLE, 0, "parsable", NULL,
-     "numbers of jobs alone, one a line; names of --nodes or --gpus"},
-    {OPT_NOHEADER, 'h', "no-header", NULL, "rows only"},
-    {OPT_ASCII, 0, "ascii", NULL, "no characters beyond ASCII of our own"},
+     "print only ids, one per line: of jobs, --nodes or --gpus"},
+    {OPT_NOHEADER, 'h', "no-header", NULL, "print rows without titles"},
+    {OPT_ASCII, 0, "ascii", NULL, "draw with ASCII characters only"},
     {OPT_COLOR, 0, "color", "WHEN",
-     "heads and states set off: auto, always or never"},
+     "colour titles and states: auto, always or never"},
     OPTION_ROW_URL,
     {0, 0, NULL, NULL, NULL},
 };
@@ -128,7 +135,8 @@ static int take_view(struct stat_args *a, int view, const char *name,
     if (view == OPT_LOGS && a->view == OPT_WAIT)
         a->view = OPT_LOGS;
     if (a->view && a->view != view)
-        return error_set(err, ERR_USAGE, "--%s and another view", name);
+        return error_set(err, ERR_USAGE,
+                         "--%s cannot be combined with another view", name);
     a->view = view;
     return 0;
 }
@@ -154,7 +162,7 @@ static int take_form(struct stat_args *a, const struct opt *o,
     if ((a->f.json || a->f.ids) &&
         (a->f.lines != is_lines || a->f.ids != is_ids))
         return error_set(err, ERR_USAGE,
-                         "--json, --jsonl and --parsable: one of them");
+                         "use only one of --json, --jsonl, --parsable");
     a->f.json = !is_ids;
     a->f.lines = is_lines;
     a->f.ids = is_ids;
@@ -217,7 +225,8 @@ int stat_on_option(void *arg, const struct opt *o, const char *value,
         return options_duration(o->name, value, &a->timeout_s, err);
     case OPT_INTERVAL:
         if (a->view && a->view != OPT_WATCH && a->view != OPT_TOP)
-            return error_set(err, ERR_USAGE, "--interval and another view");
+            return error_set(err, ERR_USAGE,
+                             "--interval cannot be combined with another view");
         a->view = a->view ? a->view : OPT_WATCH;
         return read_interval(value, &a->interval_s, err);
     case OPT_EXPORT:
@@ -278,7 +287,9 @@ static int check_cancel(const struct stat_args *a, int n, struct error *err)
         return 0;
     if (a->exports || a->f.show.format || a->f.show.sort || a->f.count ||
         a->filter.since)
-        return error_set(err, ERR_USAGE, "--cancel and what only shows jobs");
+        return error_set(
+            err, ERR_USAGE,
+            "--cancel cannot be combined with options that only show jobs");
     return cancel_check(&conf, n, err);
 }
 
@@ -400,8 +411,8 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
                          a->file);
     if (needs_job && n == 0 && a->view == OPT_EFF)
         return error_set(err, ERR_USAGE,
-                         "which job? or which of them, as --user me or "
-                         "--count 10");
+                         "which job? name one, or choose several, e.g. with "
+                         "--user me or --count 10");
     if (needs_job && n == 0)
         return error_set(err, ERR_USAGE, "which job? see %s --help",
                          stat_tool.name);
@@ -430,8 +441,7 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
                          "--follow, --rank and --tail go with --logs");
     if (a->f.json && (a->view == OPT_PLOT || a->view == OPT_REPORT))
         return error_set(err, ERR_USAGE,
-                         "that view is for people; --metrics "
-                         "--json has its figures");
+                         "that view has no JSON form; use --metrics --json");
     if (a->view == OPT_LOGS && a->wait_states)
         return error_set(err, ERR_USAGE,
                          "--wait=STATE and --logs: a log is followed to the "

@@ -456,7 +456,7 @@ static int choose_file(struct submit_args *a, int n, char **operands,
 {
     if (n > 1 || (n == 0 && !a->template_name))
         return error_set(err, ERR_USAGE, "%s see %s --help",
-                         n == 0 ? "which file?" : "one file, please;",
+                         n == 0 ? "which file?" : "expected one FILE;",
                          submit_tool.name);
     if (a->template_name &&
         templates_find(a->template_name, &a->template_path, err) < 0)

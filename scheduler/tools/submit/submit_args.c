@@ -42,15 +42,14 @@ static const struct opt opts[] = {
     {OPT_DRY_RUN, 0, "dry-run", NULL,
      "ask the daemon whether it fits, when and where it would start"},
     {OPT_TEMPLATE, 0, "template", "NAME",
-     "a specification that comes with mgpu, or is your own, in place of FILE "
-     "or "
-     "below it"},
-    {OPT_TEMPLATES, 0, "list-templates", NULL, "the names of these, and exit"},
+     "use this template, built-in or your own, instead of FILE or as its base"},
+    {OPT_TEMPLATES, 0, "list-templates", NULL, "list the templates and exit"},
     {OPT_EXPLAIN, 0, "explain", "[=CODE]",
-     "what the codes of findings mean, as in --explain E024; alone: all"},
-    {OPT_WERROR, 0, "werror", NULL, "refuse what has warnings, too"},
+     "explain the codes of findings, e.g. --explain E024; alone: list all "
+     "codes"},
+    {OPT_WERROR, 0, "werror", NULL, "treat warnings as errors"},
     {OPT_SET, 's', "set", "KEY=VALUE", "replace or add a value of the file"},
-    {OPT_UNSET, 0, "unset", "KEY", "take a key of the file away"},
+    {OPT_UNSET, 0, "unset", "KEY", "remove a key of the file"},
     {OPT_GPUS, 'G', "gpus", "N|MIN..MAX", "short for --set resources.gpus="},
     {OPT_TIME, 0, "time", "DURATION", "short for --set resources.time_limit="},
     {OPT_PRIORITY, 0, "priority", "P", "short for --set policy.priority="},
@@ -63,12 +62,12 @@ static const struct opt opts[] = {
     {OPT_FORCE_QUEUE, 0, "force-queue", NULL,
      "keep the job in the queue even if no nodes can ever hold it"},
     {OPT_DEPENDENCY, 'd', "dependency", "KIND:JOB,...",
-     "start after these jobs, as in afterok:12; in place of the file's"},
+     "start after these jobs, e.g. afterok:12; replaces the file's"},
     {OPT_WAIT, 'w', "wait", "[=STATE,...]",
-     "wait for the end, show progress, exit with the job's code; or until it "
-     "is in one of the states"},
+     "wait until the job ends, or reaches one of the states; show progress, "
+     "exit with its code"},
     {OPT_FOLLOW, 'f', "follow", NULL,
-     "show what the job prints until it ends, exit with its code"},
+     "print the job's output until it ends, exit with its code"},
     {OPT_TIMEOUT, 0, "timeout", "DURATION", "give up waiting after this long"},
     {OPT_KEY, 0, "idempotency-key", "KEY",
      "submit at most one job under this key"},

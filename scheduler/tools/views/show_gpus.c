@@ -166,9 +166,9 @@ static int show_lines(const struct show_conf *s, const json_t *reply,
                       const struct period *p, struct error *err)
 {
     static const struct render_column columns[] = {
-        {"GPU", RENDER_LEFT},    {"TYPE", RENDER_LEFT},
-        {"HELD", RENDER_RIGHT},  {"COMPUTING", RENDER_RIGHT},
-        {"COURSE", RENDER_LEFT}, {"NOW", RENDER_LEFT},
+        {"GPU", RENDER_LEFT},     {"TYPE", RENDER_LEFT},
+        {"ALLOC", RENDER_RIGHT},  {"COMPUTING", RENDER_RIGHT},
+        {"HISTORY", RENDER_LEFT}, {"NOW", RENDER_LEFT},
     };
     const json_t *holds = json_object_get(reply, "holds");
     struct render_table *t = NULL;
@@ -254,7 +254,7 @@ static int show_holds(const struct show_conf *s, const json_t *reply,
         {"JOBID", RENDER_RIGHT}, {"USER", RENDER_LEFT},
         {"NAME", RENDER_LEFT},   {"GPUS", RENDER_LEFT},
         {"FROM", RENDER_LEFT},   {"TO", RENDER_LEFT},
-        {"HELD", RENDER_RIGHT},  {"COMPUTING", RENDER_RIGHT},
+        {"ALLOC", RENDER_RIGHT}, {"COMPUTING", RENDER_RIGHT},
     };
     const json_t *holds = json_object_get(reply, "holds");
     struct render_table *t = NULL;
@@ -294,7 +294,7 @@ int show_gpus(const struct show_conf *s, const json_t *reply, struct error *err)
         p.until_s = p.since_s + 1;
     if (s->header)
         (void)fprintf(
-            s->out, "%s  from %s to %s UTC, a mark is %s\n",
+            s->out, "%s  from %s to %s UTC, one bar = %s\n",
             render_escape(field_str(reply, "cluster"), cluster,
                           sizeof(cluster)),
             render_escape(field_str(reply, "since"), since, sizeof(since)),

@@ -111,10 +111,10 @@ static void print_times(const struct show_conf *s, const json_t *reply)
     int64_t position = field_int(job, "position", 0);
     if (position > 0)
         (void)fprintf(
-            s->out, " queue      position %" PRId64 ", may start %s\n",
+            s->out, " queue      position %" PRId64 "; start estimate: %s\n",
             position,
             *field_str(job, "start_estimate") ? field_str(job, "start_estimate")
-                                              : "at a time not known");
+                                              : "none");
 }
 
 /* The values that distinguish a task of a sweep. */

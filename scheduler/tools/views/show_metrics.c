@@ -89,7 +89,8 @@ static int course(const struct show_conf *s, const json_t *reply,
                       figure(lo, is_time, low, sizeof(low)));
     }
     if (x.n_missing > 0 && (x.n > 0 || strcmp(column, "loss") == 0))
-        (void)fprintf(s->out, " %-7s %9s  no number in %zu of %zu iterations\n",
+        (void)fprintf(s->out,
+                      " %-7s %9s  not a number in %zu of %zu iterations\n",
                       x.n > 0 ? "" : column, x.n > 0 ? "" : "-", x.n_missing,
                       x.n + x.n_missing);
     free(x.v);

@@ -139,7 +139,7 @@ static void head_line(const struct show_conf *s, const struct part *p)
         (void)fprintf(s->out, ", scaled up from %.0f %% of the iterations",
                       100 * p->sampled);
     if (isfinite(p->cost_s))
-        (void)fprintf(s->out, ", looking took %.3f s", p->cost_s);
+        (void)fprintf(s->out, ", profiling took %.3f s", p->cost_s);
     (void)fputc('\n', s->out);
 }
 

@@ -62,8 +62,8 @@ void show_summary(const struct show_conf *s, const json_t *reply)
     char name[200];
     (void)fprintf(
         s->out,
-        "%s  %" PRId64 " GPUs or slots: %" PRId64 " busy, %" PRId64
-        " free | %" PRId64 " running, %" PRId64 " queued",
+        "%s  %" PRId64 " GPUs or slots: %" PRId64 " allocated, %" PRId64
+        " idle | %" PRId64 " running, %" PRId64 " queued",
         render_escape(field_str(reply, "cluster"), name, sizeof(name)), total,
         total - free_slots, free_slots, field_int(reply, "running", 0),
         field_int(reply, "queued", 0));

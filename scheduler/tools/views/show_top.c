@@ -118,7 +118,7 @@ static int show_nodes_of(const struct show_conf *s, const json_t *gpus,
                          size_t most, struct error *err)
 {
     static const struct render_column columns[] = {
-        {"NODE", RENDER_LEFT}, {"TYPE", RENDER_LEFT}, {"HELD", RENDER_RIGHT},
+        {"NODE", RENDER_LEFT}, {"TYPE", RENDER_LEFT}, {"ALLOC", RENDER_RIGHT},
         {"BUSY", RENDER_LEFT}, {"NOW", RENDER_LEFT},
     };
     struct render_table *t = NULL;

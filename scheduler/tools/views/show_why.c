@@ -24,7 +24,7 @@ static void code_text(int64_t code, char *out, size_t cap)
     const char *what = code == 124   ? "its time limit"
                        : code == 125 ? "it never ran, or was lost"
                        : code == 130 ? "cancelled by its user"
-                       : code == 143 ? "cancelled by somebody else"
+                       : code == 143 ? "cancelled by another user"
                                      : NULL;
     if (what)
         (void)snprintf(out, cap, "%" PRId64 ": %s", code, what);
@@ -142,7 +142,7 @@ static void print_needs(const struct show_conf *s, const json_t *reply,
             ? count_unknown(json_object_get(reply, "nodes"))
             : 0;
     if (n > 0)
-        (void)fprintf(s->out, "; the GPU memory of %zu is not known", n);
+        (void)fprintf(s->out, "; %zu with unknown GPU memory", n);
     (void)fputc('\n', s->out);
 }
 
@@ -159,7 +159,7 @@ static void print_depends(const struct show_conf *s, const json_t *reply)
             field_int(d, "job", 0),
             *field_str(d, "state") ? safe(field_str(d, "state"), state)
                                    : "not there",
-            field_yes(d, "is_met") ? ", as wanted" : "");
+            field_yes(d, "is_met") ? ", satisfied" : "");
     }
 }
 
@@ -219,8 +219,7 @@ static void print_queue(const struct show_conf *s, const json_t *reply,
                       safe(field_str(reply, "basis"), basis));
     else if (position > 0)
         (void)fprintf(s->out,
-                      " queue      position %" PRId64
-                      ", may start at a time not known\n",
+                      " queue      position %" PRId64 "; no start estimate\n",
                       position);
     if (*field_str(reply, "start_expected"))
         (void)fprintf(s->out, " expected   %s%s,\n            if %s\n",
@@ -240,9 +239,9 @@ static int print_holders(const struct show_conf *s, const json_t *holders,
                          struct error *err)
 {
     static const struct render_column columns[] = {
-        {"HELD BY", RENDER_RIGHT}, {"USER", RENDER_LEFT},
-        {"NAME", RENDER_LEFT},     {"GPUS", RENDER_RIGHT},
-        {"PLACE", RENDER_LEFT},    {"ENDS BY", RENDER_LEFT},
+        {"IN USE BY", RENDER_RIGHT}, {"USER", RENDER_LEFT},
+        {"NAME", RENDER_LEFT},       {"GPUS", RENDER_RIGHT},
+        {"PLACE", RENDER_LEFT},      {"ENDS BY", RENDER_LEFT},
     };
     struct render_table *t = NULL;
     if (render_table_create(columns, sizeof(columns) / sizeof(*columns), &t,

@@ -66,7 +66,8 @@ static void test_queue(void)
     begin();
     is_int(show_queue(&conf, o, &err), 0, "a queue");
     (void)end();
-    ok(has("4 GPUs or slots: 3 busy, 1 free | 1 running, 1 queued | policy "
+    ok(has("4 GPUs or slots: 3 allocated, 1 idle | 1 running, 1 queued | "
+           "policy "
            "fifo"),
        "the summary adds up");
     ok(has("lo\\x1bcal"), "a control byte from the daemon is shown as text");
@@ -133,12 +134,12 @@ static void test_diverged(void)
     is_int(show_metrics(&conf, o, NULL, &err), 0, "a loss that is no number");
     (void)end();
     ok(has("loss          2.5  _  -         lowest 2.5\n"), "is no last one");
-    ok(has("no number in 2 of 3 iterations\n"), "and is told of");
+    ok(has("not a number in 2 of 3 iterations\n"), "and is told of");
     ok(!has(" lr "), "what is recorded of none is not");
     begin();
     is_int(show_metrics(&conf, all, NULL, &err), 0, "from the first on");
     (void)end();
-    ok(has(" loss            -  no number in 1 of 1 iterations\n"), "too");
+    ok(has(" loss            -  not a number in 1 of 1 iterations\n"), "too");
     json_decref(o);
     json_decref(all);
 }
@@ -588,7 +589,7 @@ static void test_profile(void)
     is_int(show_profile(&conf, o, e, &err), 0, "a profile");
     (void)end();
     ok(has("epoch 1 of attempt 1: 10.00 s, 2 ranks, scaled up from 25 % of the "
-           "iterations, looking took 0.062 s\n"),
+           "iterations, profiling took 0.062 s\n"),
        "an epoch, and how it was looked at");
     ok(has("cudaLaunchKernel            4,000         1.000  10.0 %    500 us"),
        "calls of all ranks, seconds of one, the share, each");

@@ -71,16 +71,16 @@ int main(void)
 {
     (void)setlocale(LC_ALL, "C.UTF-8");
     draw(reply_text, 0, true);
-    ok(has("c\\x1b  from 2026-11-21T00:00:00 to 2026-11-21T01:00:00 UTC, a "
-           "mark is 1:00"),
-       "which time, and what a mark is");
-    ok(has("n1:0  h100  76 %       90 %  ##############################"
+    ok(has("c\\x1b  from 2026-11-21T00:00:00 to 2026-11-21T01:00:00 UTC, one "
+           "bar = 1:00"),
+       "which time, and what a bar is");
+    ok(has("n1:0  h100   76 %       90 %  ##############################"
            "+..............###############  8_1 kyr\n"),
        "a GPU: held, computing where known, its course, who has it");
-    ok(has("n1:1  h100  25 %          -  "
+    ok(has("n1:1  h100   25 %          -  "
            ".............................................###############  8_1"),
        "another, of which nothing is known");
-    ok(has("n2:4  h100   0 %          -  ......") && has("  down\n"),
+    ok(has("n2:4  h100    0 %          -  ......") && has("  down\n"),
        "one of a node that is down");
     ok(has("  7  anna  early  n1:0      00:00:00     00:30:30  30:30       90 "
            "%"),

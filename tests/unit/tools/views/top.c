@@ -80,7 +80,8 @@ static void test_screen(void)
 {
     json_t *o = document(false);
     is_str(draw(o, 80, 24),
-           "lo  6 GPUs or slots: 4 busy, 2 free | 2 running, 3 queued | policy "
+           "lo  6 GPUs or slots: 4 allocated, 2 idle | 2 running, 3 queued | "
+           "policy "
            "fifo\n"
            "GPU   TYPE  BUSY                     NOW\n"
            "n1:0  h100  ########........   50 %  12 anna mnist\n"
@@ -154,7 +155,7 @@ static void test_room(void)
     }
     ok(fit, "fits any screen");
     (void)draw(o, 80, 24);
-    ok(strstr(shown, "n1    h100   3/4  ########........   50 %  12 anna\n") !=
+    ok(strstr(shown, "n1    h100    3/4  ########........   50 %  12 anna\n") !=
            NULL,
        "too many GPUs are a line for each node");
     json_decref(o);
