@@ -20,11 +20,11 @@ static int ask_conf(struct helper_news *ret, struct error *err)
 {
     slurm_conf_t *conf = NULL;
     if (slurm_load_ctl_conf(0, &conf) != SLURM_SUCCESS)
-        return rpc_fail(slurm_get_errno(), "configuration", NULL, err);
+        return rpc_fail(errno, "configuration", NULL, err);
     const char *type = conf->accounting_storage_type;
     ret->booted = conf->control_cnt > 1 ? 0 : (int64_t)conf->boot_time;
     ret->has_accounting = type && strstr(type, "slurmdbd");
-    slurm_free_ctl_conf(conf);
+    rpc_free_conf(conf);
     return 0;
 }
 
@@ -63,11 +63,11 @@ static bool has_ended(const slurmdb_job_rec_t *j)
 }
 
 /* The job that ended last, unless one has the requested id. */
-static void pick(List jobs, const char *dir, uint32_t slurm_id,
+static void pick(list_t *jobs, const char *dir, uint32_t slurm_id,
                  struct helper_news *ret)
 {
     const slurmdb_job_rec_t *best = NULL;
-    ListIterator at = slurm_list_iterator_create(jobs);
+    list_itr_t *at = slurm_list_iterator_create(jobs);
     slurmdb_job_rec_t *j;
     while ((j = slurm_list_next(at))) {
         bool is_it = j->work_dir && strcmp(j->work_dir, dir) == 0 &&
@@ -98,8 +98,8 @@ static int ask_accounting(void *conn, const struct alloc_req *req,
     (void)snprintf(name, sizeof(name), "%s", req->name);
     (void)slurm_list_append(cond.userid_list, uid);
     (void)slurm_list_append(cond.jobname_list, name);
-    List jobs = slurmdb_jobs_get(conn, &cond);
-    int errnum = slurm_get_errno();
+    list_t *jobs = slurmdb_jobs_get(conn, &cond);
+    int errnum = errno;
     slurm_list_destroy(cond.userid_list);
     slurm_list_destroy(cond.jobname_list);
     if (!jobs)
@@ -123,7 +123,7 @@ int rpc_recall(const struct alloc_req *req, uint32_t slurm_id,
     if (!conn)
         return error_set(err, ERR_UNAVAIL,
                          "accounting (slurmdbd) does not answer: %s",
-                         slurm_strerror(slurm_get_errno()));
+                         slurm_strerror(errno));
     int rc = ask_accounting(conn, req, slurm_id, ret, err);
     (void)slurmdb_connection_close(&conn);
     return rc;

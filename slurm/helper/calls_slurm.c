@@ -17,7 +17,7 @@ static int call_once(void)
 {
     node_info_msg_t *m = NULL;
     if (slurm_load_node(0, &m, SHOW_ALL | SHOW_DETAIL) != SLURM_SUCCESS)
-        return slurm_get_errno();
+        return errno;
     slurm_free_node_info_msg(m);
     return 0;
 }

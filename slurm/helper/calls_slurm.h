@@ -1,19 +1,14 @@
 /* calls_slurm.h - functions shared by the files that call libslurm.
  *
- * Written for Slurm 22.05. libslurm's structures change with every release, so
- * the program has to be rebuilt for another one. */
+ * libslurm's structures change with every release: compat_slurm.h has the
+ * differences, and the program has to be rebuilt for another release. */
 #ifndef MGPU_SLURM_HELPER_CALLS_SLURM_H
 #define MGPU_SLURM_HELPER_CALLS_SLURM_H
 
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
-
 #include "jobs/base/buf.h"
+#include "slurm/helper/compat_slurm.h"
 #include "slurm/helper/helper.h"
 #include "slurm/helper/name_lookup.h"
-
-/* Exported by libslurm, but declared in none of its headers. */
-extern char *slurm_job_reason_string(enum job_state_reason inx);
 
 /* Translates Slurm's error number to our code, with Slurm's text.
  *

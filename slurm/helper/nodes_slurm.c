@@ -133,13 +133,9 @@ static int32_t gpus_for(const struct helper_conf *c, const node_info_t *n,
 
 static int32_t gpus_for_left(const struct helper_conf *c, const node_info_t *n)
 {
-    uint16_t cpus = 0;
-    uint64_t memory = 0; /* slurm.h says uint32_t; Slurm writes 64 bits */
-    (void)slurm_get_select_nodeinfo(n->select_nodeinfo, SELECT_NODEDATA_SUBCNT,
-                                    NODE_STATE_ALLOCATED, &cpus);
-    (void)slurm_get_select_nodeinfo(n->select_nodeinfo,
-                                    SELECT_NODEDATA_MEM_ALLOC,
-                                    NODE_STATE_ALLOCATED, &memory);
+    uint16_t cpus;
+    uint64_t memory;
+    rpc_node_taken(n, &cpus, &memory);
     return gpus_for(c, n, cpus, memory);
 }
 

@@ -21,9 +21,9 @@ static int refresh(struct error *err)
         known = m;
         return 0;
     }
-    if (known && slurm_get_errno() == SLURM_NO_CHANGE_IN_DATA)
+    if (known && errno == SLURM_NO_CHANGE_IN_DATA)
         return 0;
-    return rpc_fail(slurm_get_errno(), "partitions", NULL, err);
+    return rpc_fail(errno, "partitions", NULL, err);
 }
 
 /* in  names  "a,b"; NULL: the default partition */

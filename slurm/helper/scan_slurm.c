@@ -46,9 +46,9 @@ static void forget(struct rpc_scan *s)
 static int loaded(int rc, bool *ret_is_new, const char *what, struct error *err)
 {
     *ret_is_new = rc == SLURM_SUCCESS;
-    if (rc == SLURM_SUCCESS || slurm_get_errno() == SLURM_NO_CHANGE_IN_DATA)
+    if (rc == SLURM_SUCCESS || errno == SLURM_NO_CHANGE_IN_DATA)
         return 0;
-    return rpc_fail(slurm_get_errno(), what, NULL, err);
+    return rpc_fail(errno, what, NULL, err);
 }
 
 static int load_jobs(struct rpc_scan *s, struct error *err)
@@ -102,7 +102,7 @@ static int load_resvs(struct rpc_scan *s, struct error *err)
     bool is_new;
     int rc = slurm_load_reservations(s->resvs ? s->resvs->last_update : 0, &m);
     /* PrivateData: we may not see them, so we may not use them. */
-    if (rc != SLURM_SUCCESS && slurm_get_errno() == ESLURM_ACCESS_DENIED)
+    if (rc != SLURM_SUCCESS && errno == ESLURM_ACCESS_DENIED)
         return 0;
     if (loaded(rc, &is_new, "reservations", err) < 0)
         return -1;
@@ -160,8 +160,7 @@ static void copy(char *ret, size_t cap, const char *text)
 static void set_reason(const slurm_job_info_t *j, struct helper_job *ret)
 {
     copy(ret->reason, sizeof(ret->reason),
-         j->state_desc ? j->state_desc
-                       : slurm_job_reason_string(j->state_reason));
+         j->state_desc ? j->state_desc : rpc_reason_name(j->state_reason));
     if (strcmp(ret->reason, "None") == 0)
         ret->reason[0] = '\0';
 }
@@ -170,7 +169,7 @@ static void set_reason(const slurm_job_info_t *j, struct helper_job *ret)
 static void set_place(const slurm_job_info_t *j, struct helper_job *ret)
 {
     struct place_text t;
-    hostlist_t hl = j->nodes ? slurm_hostlist_create(j->nodes) : NULL;
+    rpc_hostlist hl = j->nodes ? slurm_hostlist_create(j->nodes) : NULL;
     char *host;
     ret->place[0] = '\0';
     if (hl == NULL)

@@ -50,8 +50,8 @@ int rpc_signal(const struct helper_conf *conf, uint32_t slurm_id,
     job_info_msg_t *m = NULL;
     bool is_pending = false;
     *is_sure = true;
-    if (slurm_load_job(&m, slurm_id, 0) != SLURM_SUCCESS)
-        return rpc_fail(slurm_get_errno(), NULL, NULL, err);
+    if (slurm_load_job(&m, rpc_job_id(slurm_id), 0) != SLURM_SUCCESS)
+        return rpc_fail(errno, NULL, NULL, err);
     int rc = check(m, slurm_id, tag, uid, &is_pending, err);
     slurm_free_job_info_msg(m);
     if (rc < 0)
@@ -60,11 +60,9 @@ int rpc_signal(const struct helper_conf *conf, uint32_t slurm_id,
     if (signo != 0 && is_pending)
         return error_set(err, ERR_STATE, "Slurm's job %u does not run yet",
                          slurm_id);
-    rc = signo == 0
-             ? slurm_kill_job(slurm_id, SIGKILL, 0)
-             : slurm_kill_job(slurm_id, (uint16_t)batch_signal(conf, signo),
-                              flags_for(conf, signo));
-    return rc == SLURM_SUCCESS
-               ? 0
-               : rpc_fail(slurm_get_errno(), NULL, is_sure, err);
+    rc = signo == 0 ? slurm_kill_job(rpc_job_id(slurm_id), SIGKILL, 0)
+                    : slurm_kill_job(rpc_job_id(slurm_id),
+                                     (uint16_t)batch_signal(conf, signo),
+                                     flags_for(conf, signo));
+    return rc == SLURM_SUCCESS ? 0 : rpc_fail(errno, NULL, is_sure, err);
 }

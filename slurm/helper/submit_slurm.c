@@ -159,15 +159,14 @@ static void reason_of(uint32_t id, char *ret, size_t cap)
 {
     job_info_msg_t *m = NULL;
     ret[0] = '\0';
-    if (slurm_load_job(&m, id, 0) != SLURM_SUCCESS)
+    if (slurm_load_job(&m, rpc_job_id(id), 0) != SLURM_SUCCESS)
         return;
     for (uint32_t i = 0; i < m->record_count; i++) {
         const slurm_job_info_t *j = &m->job_array[i];
         if (j->job_id == id && j->state_reason != WAIT_NO_REASON)
             (void)snprintf(ret, cap, "%s",
-                           j->state_desc
-                               ? j->state_desc
-                               : slurm_job_reason_string(j->state_reason));
+                           j->state_desc ? j->state_desc
+                                         : rpc_reason_name(j->state_reason));
     }
     for (char *p = ret; *p; p++)
         if (*p == '_')
@@ -186,8 +185,8 @@ static int check_accepted(uint32_t id, uint32_t warning, bool *is_sure,
     if (warning != ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE)
         return 0;
     reason_of(id, reason, sizeof(reason));
-    if (slurm_kill_job(id, SIGKILL, 0) != SLURM_SUCCESS) {
-        int errnum = slurm_get_errno();
+    if (slurm_kill_job(rpc_job_id(id), SIGKILL, 0) != SLURM_SUCCESS) {
+        int errnum = errno;
         if (errnum != ESLURM_ALREADY_DONE && errnum != ESLURM_INVALID_JOB_ID) {
             *is_sure = false;
             return rpc_fail(errnum, "cancel a job that can never run", NULL,
@@ -218,13 +217,14 @@ int rpc_submit(const struct helper_conf *conf, const struct alloc_req *req,
         return -1;
     }
     int rc = slurm_submit_batch_job(&d, &r);
-    int errnum = slurm_get_errno();
+    int errnum = errno;
     buf_clear(&t.room);
     if (rc != SLURM_SUCCESS || r == NULL) {
         rc = rpc_fail(errnum, NULL, is_sure, err);
     } else {
-        *ret_id = r->job_id;
-        rc = check_accepted(r->job_id, r->error_code, is_sure, err);
+        uint32_t id = rpc_submitted_id(r);
+        *ret_id = id;
+        rc = check_accepted(id, r->error_code, is_sure, err);
     }
     slurm_free_submit_response_response_msg(r);
     return rc;
