@@ -41,7 +41,6 @@ struct ctld_stats {
 };
 extern const double ctld_step_bounds_s[CTLD_STEP_BUCKETS - 1];
 
-
 struct ctld {
     struct ctld_parts parts;
     struct ctld_conf conf; /* parts.conf points to it; a reload changes it */
@@ -111,6 +110,5 @@ struct notices_counts ctld_notice_counts(struct ctld *c);
  * err  ERR_INVAL, with the key */
 int ctld_notice_check(const struct job_spec *spec, bool has_program,
                       struct error *err) MUST_CHECK;
-
 
 #endif
