@@ -228,7 +228,7 @@ why_says() { "$MGPU_BIN/mgpu-stat" --why "$1" | grep -q "$2"; }
     run -0 submit --validate --begin 2001-01-01T00:00:00Z
     [[ $output == *"--begin: warning[W112]"* ]]
     run -65 submit --begin 2026-12-01T08:00:00
-    [[ $output == *"--begin: error[E023]"*"without a zone"*"+01:00"* ]]
+    [[ $output == *"--begin: error[E023]"*"the time zone is missing"*"+01:00"* ]]
 }
 
 @test "B17: what cannot be waited for is refused" {

@@ -623,7 +623,7 @@ END
     table=$!
     "$MGPU_BIN/mgpu-stat" --watch --json -t all --timeout 10m >changes 3>&- &
     changes=$!
-    wait_for 60 grep -q 'slots: 0 busy' table
+    wait_for 60 grep -q 'slots: 0 allocated' table
     submit --quiet long.yaml
     wait_for 60 grep -q '    1  long  RUNNING' table
     ctld_kill

@@ -387,7 +387,7 @@ END
         "$MGPU_BIN/mgpu-worker" --launch "$dir/launch.json"
     echo "$output"
     [ "$status" -eq 77 ]
-    [[ $output == *"only this user can have written"* ]]
+    [[ $output == *"not a file that only this user can write"* ]]
 }
 
 # Says to each request that the disk fails; its port, then a line for each.
