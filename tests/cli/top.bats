@@ -101,18 +101,18 @@ END
 @test "--top: Ctrl-C, a signal and --timeout give the screen back" {
     begin
     top_start
-    wait_for 150 shows "free | 0 running"
+    wait_for 150 shows "idle | 0 running"
     printf '\003' >&9
     top_ends 0
     top_start -i 0.25
-    wait_for 150 shows "free | 0 running"
+    wait_for 150 shows "idle | 0 running"
     kill -TERM "$(cat pid)"
     top_ends 143
     top_start --timeout 1s
     top_ends 0
     # A daemon that went away: it is said, and found again.
     top_start
-    wait_for 150 shows "free | 0 running"
+    wait_for 150 shows "idle | 0 running"
     ctld_kill
     wait_for 150 shows "the daemon is away"
     ctld_start
