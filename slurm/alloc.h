@@ -76,9 +76,10 @@ struct alloc_req {
     bool log_is_plain; /* lines have no rank labels */
 };
 
-/* Exit code of an attempt whose log exceeded its limit. No launcher of ours
- * exits with it by itself; a program may. */
-enum { ALLOC_EXIT_LOG = 122 };
+/* Exit codes of an attempt whose log exceeded its limit, and of one whose
+ * launcher is missing or belongs to another MPI (127, as of a shell). No
+ * launcher of ours exits with the first by itself; a program may. */
+enum { ALLOC_EXIT_LOG = 122, ALLOC_EXIT_NO_LAUNCHER = 127 };
 
 enum alloc_note_kind {
     ALLOC_WAITING,   /* accepted, pending: note.why has the reason for

@@ -51,6 +51,7 @@
 #include "slurm/batch/end_cause.h"
 #include "slurm/launch/attempt_dir.h"
 #include "slurm/launch/launcher.h"
+#include "slurm/launch/mpirun_version.h"
 #include "slurm/launch/proc.h"
 #include "slurm/launch/rank_output.h"
 
@@ -76,11 +77,12 @@ struct batch {
     struct outputs *out;
     int signal_fd;
     struct launcher launcher;
-    bool has_ended;   /* the launcher has */
-    bool is_told;     /* SIGTERM was received */
-    bool has_said;    /* `told` is written */
-    double kill_at_s; /* it printed too much; INFINITY: it did not */
-    int status;       /* the launcher's */
+    enum mpirun_kind kind; /* of mpirun */
+    bool has_ended;        /* the launcher has */
+    bool is_told;          /* SIGTERM was received */
+    bool has_said;         /* `told` is written */
+    double kill_at_s;      /* it printed too much; INFINITY: it did not */
+    int status;            /* the launcher's */
 };
 
 static double now_s(void)
@@ -332,7 +334,7 @@ static void watch(struct batch *b)
 
 static int run_once(struct batch *b, struct error *err)
 {
-    char **argv = batch_argv(&b->conf, b->dir, err);
+    char **argv = batch_argv(&b->conf, b->kind, b->dir, err);
     if (!argv)
         return -1;
     b->has_ended = false;
@@ -365,10 +367,29 @@ static void pause_for(struct batch *b, double s)
     }
 }
 
+/* Ask mpirun for its version. If it cannot start ranks, the attempt ends as if
+ * it were missing, and the log says why.
+ * Returns 1: ranks can be started, 0: they cannot. */
+static int know_mpirun(struct batch *b, struct error *err)
+{
+    struct error why = ERROR_INIT;
+    if (b->conf.launcher != BATCH_MPIRUN ||
+        mpirun_version_ask(b->conf.program, &b->kind, &why) == 0)
+        return 1;
+    if (why.code != ERR_CONFIG)
+        return error_set(err, why.code, "%s", why.msg);
+    say(b, "%s", why.msg);
+    b->status = ALLOC_EXIT_NO_LAUNCHER << 8; /* as wait(2) has it */
+    return 0;
+}
+
 static int run(struct batch *b, struct error *err)
 {
     double since_s = now_s();
     double pause_s = PAUSE_FIRST_S;
+    int can = know_mpirun(b, err);
+    if (can <= 0)
+        return can;
     for (;;) {
         if (run_once(b, err) < 0)
             return -1;

@@ -11,6 +11,7 @@
 
 #include "slurm/launch/argv.h"
 #include "slurm/launch/hwloc.h"
+#include "slurm/launch/mpirun.h"
 
 /* Ranks leave MPI_Finalize together; but a process with much device memory
  * takes long to exit. */
@@ -55,18 +56,14 @@ static int add_srun(const struct batch_conf *c, struct buf *b,
                     c->gpu_type[0] ? ":" : "", c->gpus_per_node, '\0');
 }
 
-static int add_mpirun(const struct batch_conf *c, struct buf *b,
-                      struct error *err)
+static int add_mpirun(const struct batch_conf *c, enum mpirun_kind kind,
+                      struct buf *b, struct error *err)
 {
     /* --bind-to none: Slurm decides which cores a job may use. */
-    static const char *const fixed[] = {
-        "--quiet", "--bind-to", "none", "--mca", "ess_base_forward_signals",
-        "SIGXCPU",
-    };
-    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
-        if (words_add(b, fixed[i], err) < 0)
-            return -1;
-    if (words_add(b, "--map-by", err) < 0 ||
+    const char *mca = kind == MPIRUN_OMPI_4 ? "--mca" : "--prtemca";
+    if (mpirun_add_common(b, kind, err) < 0 || words_add(b, mca, err) < 0 ||
+        words_add(b, "ess_base_forward_signals", err) < 0 ||
+        words_add(b, "SIGXCPU", err) < 0 || words_add(b, "--map-by", err) < 0 ||
         buf_addf(b, err, "ppr:%d:node%c", c->ranks_per_node, '\0') < 0 ||
         words_add(b, "-np", err) < 0)
         return -1;
@@ -74,14 +71,14 @@ static int add_mpirun(const struct batch_conf *c, struct buf *b,
                     '\0');
 }
 
-char **batch_argv(const struct batch_conf *c, const char *dir,
-                  struct error *err)
+char **batch_argv(const struct batch_conf *c, enum mpirun_kind kind,
+                  const char *dir, struct error *err)
 {
     struct buf b = BUF_INIT;
     int rc = words_add(&b, c->program, err);
     if (rc == 0)
         rc = c->launcher == BATCH_SRUN ? add_srun(c, &b, err)
-                                       : add_mpirun(c, &b, err);
+                                       : add_mpirun(c, kind, &b, err);
     if (rc < 0 || words_add(&b, c->worker, err) < 0 ||
         words_add(&b, "--launch", err) < 0 ||
         buf_addf(&b, err, "%s/launch.json%c", dir, '\0') < 0) {

@@ -1,7 +1,8 @@
 /* batch_argv.h - arguments and environment of srun or mpirun inside a Slurm
  * job.
  *
- * Measured with Slurm 22.05.8 and Open MPI 4.1.4:
+ * Measured with Slurm 22.05.8 and Open MPI 4.1.4; mpirun of Open MPI 5.0.7,
+ * too:
  *
  * srun. Its exit status is the highest of its ranks', where a rank that died of
  *   signal N counts as 128 + N; after MPI_Abort(c) it is c.
@@ -34,6 +35,7 @@
 #include <signal.h>
 #include <stdbool.h>
 
+#include "slurm/launch/mpirun_version.h"
 #include "slurm/protocol/batch_conf.h"
 
 #define BATCH_STOP_SIGNAL SIGXCPU
@@ -42,9 +44,10 @@
 bool batch_has_labels(const struct batch_conf *c);
 
 /* Arguments that run `worker --launch <dir>/launch.json` on every rank.
+ * in   kind  of mpirun; unused with srun
  * own  one free() ends the array and the strings */
-char **batch_argv(const struct batch_conf *c, const char *dir,
-                  struct error *err) MUST_CHECK;
+char **batch_argv(const struct batch_conf *c, enum mpirun_kind kind,
+                  const char *dir, struct error *err) MUST_CHECK;
 
 /* Sets the variables of launcher and ranks in our own environment.
  * in   ran  the path for MGPU_RAN (mgpu-worker(8)) */

@@ -19,24 +19,58 @@ static int add_rank(struct buf *b, const char *worker, const char *dir,
                : 0;
 }
 
-char **mpirun_argv(const char *mpirun, int32_t ranks, const char *worker,
-                   const char *dir, struct error *err)
+static int add_all(struct buf *b, const char *const *words, struct error *err)
+{
+    for (; *words; words++)
+        if (words_add(b, *words, err) < 0)
+            return -1;
+    return 0;
+}
+
+int mpirun_add_common(struct buf *b, enum mpirun_kind kind, struct error *err)
+{
+    /* --quiet: no long explanation of a rank's exit code in its log.
+     *   Open MPI 5 exits with 213 if it is given.
+     * plog: Open MPI 5 prints a long text about MPI_Abort through PMIx's log,
+     *   with a NUL byte in it. */
+    static const char *const of_4[] = {"--quiet", NULL};
+    static const char *const of_5[] = {"--pmixmca", "plog", "^stdfd", NULL};
+    /* mpirun of Open MPI has this personality by default; prterun has not. */
+    static const char *const of_prrte[] = {"--personality", "ompi", NULL};
+    if (kind == MPIRUN_PRRTE && add_all(b, of_prrte, err) < 0)
+        return -1;
+    if (add_all(b, kind == MPIRUN_OMPI_4 ? of_4 : of_5, err) < 0)
+        return -1;
+    return words_add(b, "--bind-to", err) < 0 ? -1 : words_add(b, "none", err);
+}
+
+char **mpirun_argv(const char *mpirun, enum mpirun_kind kind, int32_t ranks,
+                   const char *worker, const char *dir, struct error *err)
 {
     /* --bind-to none: two attempts would bind to the same first cores.
      * --oversubscribe: slots may be more than cores; without effect when
      *   they are not.
-     * --quiet: no long explanation of a rank's exit code in its log.
-     * oob, btl: one machine needs no network, and no other host may connect
-     *   to the launcher's port. */
-    static const char *const fixed[] = {
-        "--quiet", "--bind-to",          "none", "--oversubscribe",
-        "--mca",   "oob_tcp_if_include", "lo",   "--mca",
-        "btl",     "self,vader",
-    };
+     * oob, ptl: one machine needs no network, and a port of the launcher
+     * listens on 127.0.0.1. Open MPI 5 finds no interface and exits with 213 if
+     * oob is limited to lo. btl: ranks listen on no port. vader is sm since
+     * Open MPI 5. */
+    static const char *const of_4[] = {
+        "--oversubscribe", "--mca", "oob_tcp_if_include", "lo",
+        "--mca",           "btl",   "self,vader",         NULL};
+    static const char *const of_5[] = {"--oversubscribe",
+                                       "--pmixmca",
+                                       "ptl_tcp_if_include",
+                                       "lo",
+                                       "--mca",
+                                       "btl",
+                                       "self,sm",
+                                       NULL};
     struct buf b = BUF_INIT;
     int rc = words_add(&b, mpirun, err);
-    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]) && rc == 0; i++)
-        rc = words_add(&b, fixed[i], err);
+    if (rc == 0)
+        rc = mpirun_add_common(&b, kind, err);
+    if (rc == 0)
+        rc = add_all(&b, kind == MPIRUN_OMPI_4 ? of_4 : of_5, err);
     if (rc < 0 || words_add(&b, "-np", err) < 0 ||
         buf_addf(&b, err, "%d%c", ranks, '\0') < 0 ||
         add_rank(&b, worker, dir, err) < 0) {

@@ -1,23 +1,32 @@
 /* mpirun.h - arguments and environment of ranks on this machine: under mpirun,
  * or one rank without a launcher.
  *
- * Measured with Open MPI 4.1.4: mpirun exits with the code of the first rank
- * that exited with a code other than 0, and with 128 + N if that rank died of
- * signal N; when a rank fails, the others get SIGTERM and, a second later,
- * SIGKILL. */
+ * Measured with Open MPI 4.1.4 and 5.0.7: mpirun exits with the code of the
+ * first rank that exited with a code other than 0, and with 128 + N if that
+ * rank died of signal N. When a rank fails, or mpirun receives SIGTERM, the
+ * other ranks get SIGTERM after 1 s with Open MPI 4 and after 0.25 s with Open
+ * MPI 5, and SIGKILL after the same time again. When mpirun is killed, Open MPI
+ * 4 ends the ranks within 1.4 s; with Open MPI 5 a rank ends at its next call
+ * of MPI. */
 #ifndef MGPU_SLURM_LAUNCH_MPIRUN_H
 #define MGPU_SLURM_LAUNCH_MPIRUN_H
 
 #include <stdint.h>
 
 #include "jobs/base/buf.h"
+#include "slurm/launch/mpirun_version.h"
+
+/* Appends the options that every start by an mpirun of this kind has. */
+int mpirun_add_common(struct buf *b, enum mpirun_kind kind,
+                      struct error *err) MUST_CHECK;
 
 /* mpirun's arguments for `ranks` ranks of `worker --launch <dir>/launch.json`
  *
  * own  argv is a NULL-terminated array; the caller frees it and its strings
  *      with one free() */
-char **mpirun_argv(const char *mpirun, int32_t ranks, const char *worker,
-                   const char *dir, struct error *err) MUST_CHECK;
+char **mpirun_argv(const char *mpirun, enum mpirun_kind kind, int32_t ranks,
+                   const char *worker, const char *dir,
+                   struct error *err) MUST_CHECK;
 
 /* The arguments of one rank without a launcher.
  * own  as mpirun_argv() */

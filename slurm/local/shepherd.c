@@ -49,6 +49,7 @@
 #include "slurm/launch/attempt_dir.h"
 #include "slurm/launch/launcher.h"
 #include "slurm/launch/mpirun.h"
+#include "slurm/launch/mpirun_version.h"
 #include "slurm/launch/proc.h"
 #include "slurm/launch/rank_output.h"
 
@@ -155,8 +156,31 @@ static bool may_go(void)
     return n == 1;
 }
 
+/* The arguments of the first process.
+ * err  ERR_CONFIG the mpirun cannot start ranks */
+static char **first_argv(const struct shepherd *s, struct error *err)
+{
+    enum mpirun_kind kind;
+    if (s->is_alone)
+        return mpirun_argv_alone(s->worker, s->dir, err);
+    if (mpirun_version_ask(s->program, &kind, err) < 0)
+        return NULL;
+    return mpirun_argv(s->program, kind, s->ranks, s->worker, s->dir, err);
+}
+
+/* End the attempt because mpirun cannot start ranks; the log says why. */
+static void refuse_mpirun(struct shepherd *s, const struct error *why)
+{
+    char line[sizeof(why->msg) + 20];
+    int n = snprintf(line, sizeof(line), "mgpu-shepherd: %s\n", why->msg);
+    outputs_add(s->out, line, (size_t)n);
+    s->has_ended = true;
+    s->status = ALLOC_EXIT_NO_LAUNCHER << 8; /* as wait(2) has it */
+}
+
 static int start(struct shepherd *s, struct error *err)
 {
+    struct error why = ERROR_INIT;
     const struct outputs_conf conf = {.dir = s->dir,
                                       .max_bytes = s->log_max_bytes,
                                       .ranks = s->ranks,
@@ -165,20 +189,22 @@ static int start(struct shepherd *s, struct error *err)
     if (attempt_exit_reserve(s->dir, err) < 0 ||
         outputs_create(&conf, &s->out, err) < 0)
         return -1;
-    char **argv =
-        s->is_alone ? mpirun_argv_alone(s->worker, s->dir, err)
-                    : mpirun_argv(s->program, s->ranks, s->worker, s->dir, err);
-    if (!argv)
-        return -1;
     /* From here on the attempt counts as started. */
-    int rc = attempt_write(s->dir, "started", "", err);
-    if (rc == 0)
-        rc = launcher_start("mgpu-shepherd", argv,
+    if (attempt_write(s->dir, "started", "", err) < 0)
+        return -1;
+    s->began_s = now_s();
+    char **argv = first_argv(s, &why);
+    if (!argv && why.code == ERR_CONFIG) {
+        refuse_mpirun(s, &why);
+        return 0;
+    }
+    if (!argv)
+        return error_set(err, why.code, "%s", why.msg);
+    int rc = launcher_start("mgpu-shepherd", argv,
                             s->is_alone ? IS_THE_RANK : LAUNCHES_RANKS,
                             &s->first, err);
     if (rc == 0)
         s->has_children = true;
-    s->began_s = now_s();
     free(argv);
     return rc;
 }

@@ -17,9 +17,16 @@ teardown() {
     for pid in $pids; do kill -KILL "$pid" 2>/dev/null || true; done
 }
 
-# launcher [srun|mpirun]: its program is standard input, run in $dir.
+# launcher [srun|mpirun]: its program is standard input, run in $dir. An mpirun
+# is asked for its version ($version) first.
+version='mpirun (Open MPI) 4.1.4'
 launcher() {
-    { echo '#!/bin/bash' && cat; } >"$BATS_TEST_TMPDIR/launcher"
+    {
+        echo '#!/bin/bash'
+        [ "${1:-srun}" = srun ] ||
+            echo "[ \"\$*\" != --version ] || { echo '$version'; exit 0; }"
+        cat
+    } >"$BATS_TEST_TMPDIR/launcher"
     chmod +x "$BATS_TEST_TMPDIR/launcher"
     cat >"$dir/batch.json" <<END
 {"launcher":"${1:-srun}","program":"$BATS_TEST_TMPDIR/launcher","mpi":"pmix",
@@ -206,6 +213,29 @@ END
     ends_with 143
     has_ended_with 0 15 # mpirun's 1 is its word for having been told
     [ "$(cat "$dir/log")" = "$(printf 'stop\nuser')" ]
+}
+
+@test "mpirun gets the options of its version, and that of another MPI none" {
+    launcher mpirun <<<'echo "$*"'
+    run batch
+    [ "$status" -eq 0 ]
+    [[ $(<"$dir/log") == "--quiet --bind-to none "* ]]
+    rm "$dir/exit" "$dir/log"
+
+    version='mpirun (Open MPI) 5.0.7'
+    launcher mpirun <<<'echo "$*"'
+    run batch
+    [ "$status" -eq 0 ]
+    [[ $(<"$dir/log") == "--pmixmca plog ^stdfd --bind-to none "* ]]
+    rm "$dir/exit" "$dir/log"
+
+    version='HYDRA build details:'
+    launcher mpirun <<<'touch started-ranks'
+    run -127 batch
+    has_ended_with 127 0
+    [ "$(<"$dir/log")" = "mgpu-batch: '$BATS_TEST_TMPDIR/launcher' is not mpirun\
+ of Open MPI 4 or 5: --version prints 'HYDRA build details:'" ]
+    [ ! -e "$dir/started-ranks" ]
 }
 
 @test "what a rank of mpirun left behind does not keep the allocation" {

@@ -73,8 +73,8 @@ static void test_refused(void)
     job = until_held(&w);
     is_int(job->attempt, 2, "it is tried again");
     is_str(job->reason,
-           "Refused: could not be started: the launcher of the ranks (mpirun "
-           "or srun) was not found",
+           "Refused: could not be started: mpirun or srun cannot be run (see "
+           "mgpu-stat --logs)",
            "  which there is no launcher for");
     is_int(engine_hold(w.engine, 1, 1000, false, &err), 0, "once more");
     job = until_held(&w);

@@ -411,9 +411,6 @@ static void exclude(const struct engine *e, const struct entry *en,
         text_copy(d->exclude, sizeof(d->exclude), nodes);
 }
 
-/* The command that starts the ranks, mpirun or srun, was not found. */
-enum { EXIT_NO_LAUNCHER = 127 };
-
 /* Why it could not start, and would not start the next time; NULL: it did
  * start, or that is unknown. */
 static const char *refusal(const struct entry *en, const struct ending *end)
@@ -424,8 +421,8 @@ static const char *refusal(const struct entry *en, const struct ending *end)
         return NULL;
     if (end->kind == ALLOC_REFUSED)
         return end->why ? end->why : "";
-    if (never_ran && end->exit_code == EXIT_NO_LAUNCHER)
-        return "the launcher of the ranks (mpirun or srun) was not found";
+    if (never_ran && end->exit_code == ALLOC_EXIT_NO_LAUNCHER)
+        return "mpirun or srun cannot be run (see mgpu-stat --logs)";
     if (never_ran && end->exit_code == EXIT_NO_SECRET)
         return "secret not readable (see mgpu-stat --logs)";
     return NULL;

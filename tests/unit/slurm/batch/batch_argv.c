@@ -28,11 +28,11 @@ static bool has(char *const *list, const char *word)
     return false;
 }
 
-static void all_there(const struct batch_conf *c, const char *const *words,
-                      size_t n)
+static void all_there(const struct batch_conf *c, enum mpirun_kind kind,
+                      const char *const *words, size_t n)
 {
     struct error err = ERROR_INIT;
-    char **argv = batch_argv(c, "/jobs/1 2/3", &err);
+    char **argv = batch_argv(c, kind, "/jobs/1 2/3", &err);
     if (!ok(argv != NULL, "arguments %s", err.msg))
         return;
     is_str(argv[0], "/opt/launcher", "the program is first");
@@ -58,17 +58,17 @@ static void test_srun(void)
     };
     struct batch_conf c = conf(BATCH_SRUN);
     struct error err = ERROR_INIT;
-    all_there(&c, words, sizeof(words) / sizeof(words[0]));
+    all_there(&c, MPIRUN_OMPI_4, words, sizeof(words) / sizeof(words[0]));
 
     static const char *const typed[] = {"--gpus-per-node=a100:2"};
     memcpy(c.gpu_type, "a100", 5);
-    all_there(&c, typed, 1);
+    all_there(&c, MPIRUN_OMPI_4, typed, 1);
 
     c.gpus_per_node = 0;
     memcpy(c.mpi, "none", 5);
     c.nodes = BATCH_NODES_MAX;
     c.ranks_per_node = BATCH_RANKS_MAX;
-    char **argv = batch_argv(&c, "/j", &err);
+    char **argv = batch_argv(&c, MPIRUN_OMPI_4, "/j", &err);
     if (ok(argv != NULL, "without GPUs %s", err.msg)) {
         ok(has(argv, "--ntasks=409600000"), "as many ranks as can be");
         ok(has(argv, "--kill-on-bad-exit=1"), "srun ends the step itself");
@@ -82,8 +82,19 @@ static void test_mpirun(void)
 {
     static const char *const words[] = {"ppr:2:node", "6", "none", "SIGXCPU",
                                         "--quiet"};
+    static const char *const of_5[] = {"ppr:2:node", "6",         "none",
+                                       "SIGXCPU",    "--prtemca", "^stdfd"};
     struct batch_conf c = conf(BATCH_MPIRUN);
-    all_there(&c, words, sizeof(words) / sizeof(words[0]));
+    struct error err = ERROR_INIT;
+    all_there(&c, MPIRUN_OMPI_4, words, sizeof(words) / sizeof(words[0]));
+    all_there(&c, MPIRUN_OMPI_5, of_5, sizeof(of_5) / sizeof(of_5[0]));
+    char **argv = batch_argv(&c, MPIRUN_OMPI_5, "/j", &err);
+    ok(argv && !has(argv, "--quiet"), "Open MPI 5 does not know --quiet");
+    ok(argv && !has(argv, "--personality"), "and is itself anyhow");
+    free(argv);
+    argv = batch_argv(&c, MPIRUN_PRRTE, "/j", &err);
+    ok(argv && has(argv, "ompi"), "prterun is told to be Open MPI's");
+    free(argv);
 }
 
 static void is_env(const char *name, const char *want)

@@ -2,6 +2,7 @@
 #include "slurm/launch/mpirun.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,7 +52,8 @@ static bool has(char *const *list, const char *entry)
 static void test_words(void)
 {
     struct error err = ERROR_INIT;
-    char **argv = mpirun_argv("mpirun", 3, "/opt/a worker", "/jobs/1/2", &err);
+    char **argv = mpirun_argv("mpirun", MPIRUN_OMPI_4, 3, "/opt/a worker",
+                              "/jobs/1/2", &err);
     if (!ok(argv && strcmp(argv[0], "mpirun") == 0, "arguments"))
         return;
     size_t n = 0;
@@ -86,9 +88,43 @@ static void test_words(void)
     free(env);
 }
 
+/* All words of a start of two ranks, in one line. */
+static const char *line_of(enum mpirun_kind kind, char ret[512])
+{
+    char **argv = mpirun_argv("mpirun", kind, 2, "/w", "/j", NULL);
+    ret[0] = '\0';
+    for (char **p = argv; p && *p; p++) {
+        size_t n = strlen(ret);
+        (void)snprintf(ret + n, 512 - n, "%s%s", n > 0 ? " " : "", *p);
+    }
+    free(argv);
+    return ret;
+}
+
+static void test_kinds(void)
+{
+    char line[512];
+    is_str(line_of(MPIRUN_OMPI_4, line),
+           "mpirun --quiet --bind-to none --oversubscribe --mca "
+           "oob_tcp_if_include lo --mca btl self,vader -np 2 /w --launch "
+           "/j/launch.json",
+           "Open MPI 4");
+    is_str(line_of(MPIRUN_OMPI_5, line),
+           "mpirun --pmixmca plog ^stdfd --bind-to none --oversubscribe "
+           "--pmixmca ptl_tcp_if_include lo --mca btl self,sm -np 2 /w "
+           "--launch /j/launch.json",
+           "Open MPI 5");
+    is_str(line_of(MPIRUN_PRRTE, line),
+           "mpirun --personality ompi --pmixmca plog ^stdfd --bind-to none "
+           "--oversubscribe --pmixmca ptl_tcp_if_include lo --mca btl self,sm "
+           "-np 2 /w --launch /j/launch.json",
+           "prterun");
+}
+
 int main(void)
 {
     test_exit();
     test_words();
+    test_kinds();
     return tap_done();
 }
