@@ -16,6 +16,7 @@
 #include "jobs/log/log_times.h"
 #include "jobs/log/rank_lines.h"
 #include "jobs/log/rank_pipe.h"
+#include "slurm/launch/mpirun_report.h"
 
 /* A pipe holds 64 KiB; a rank that writes to a full one blocks until we
  * read. */
@@ -43,12 +44,14 @@ struct outputs {
     uint64_t at;            /* bytes written to the log */
     uint64_t max;           /* bytes that it keeps */
     int dirfd, epoll_fd;
-    bool is_plain;             /* no labels: bytes are copied unchanged */
-    bool has_labels;           /* the launcher's output has labels */
-    const struct source *open; /* the source of the log's last, incomplete
-                                * line; NULL: none */
-    size_t n;                  /* number of sources */
-    struct source *sources;    /* owned */
+    bool is_plain;               /* no labels: bytes are copied unchanged */
+    bool has_labels;             /* the launcher's output has labels */
+    const struct source *open;   /* the source of the log's last, incomplete
+                                  * line; NULL: none */
+    struct mpirun_report report; /* a block in the launcher's output */
+    double ruled_s;              /* since when its first line is held back */
+    size_t n;                    /* number of sources */
+    struct source *sources;      /* owned */
 };
 
 /* ---- write to the log -----------------------------------------------------
@@ -81,8 +84,8 @@ static const char *srun_label(const char *p, size_t n, int32_t *ret)
 
 /* Writes a line, or a piece of one that is too long or too old to be held
  * back. */
-static void put_line(struct outputs *o, const struct source *s, const char *p,
-                     size_t n)
+static void put_labelled(struct outputs *o, const struct source *s,
+                         const char *p, size_t n)
 {
     char label[LOGLINES_LABEL_CAP];
     int32_t rank = s->rank;
@@ -100,6 +103,33 @@ static void put_line(struct outputs *o, const struct source *s, const char *p,
     }
     put(o, p, n);
     o->open = n > 0 && p[n - 1] == '\n' ? NULL : s;
+}
+
+/* The same, but for mpirun's reports on ranks that failed. */
+static void put_line(struct outputs *o, const struct source *s, const char *p,
+                     size_t n)
+{
+    bool has_rule = false;
+    if (s == o->sources && o->open != s && n > 0) {
+        if (mpirun_report_drop(&o->report, p, n, &has_rule)) {
+            o->ruled_s = clock_real.now_s(&clock_real);
+            n = 0;
+        }
+        if (has_rule)
+            put_labelled(o, s, MPIRUN_REPORT_RULE,
+                         sizeof(MPIRUN_REPORT_RULE) - 1);
+    }
+    put_labelled(o, s, p, n);
+}
+
+/* Writes a rule after which nothing has come. */
+static void put_rule(struct outputs *o)
+{
+    if (o->report.state != MPIRUN_REPORT_RULED)
+        return;
+    o->report.state = MPIRUN_REPORT_NONE;
+    put_labelled(o, o->sources, MPIRUN_REPORT_RULE,
+                 sizeof(MPIRUN_REPORT_RULE) - 1);
 }
 
 static void put_held(struct outputs *o, struct source *s)
@@ -189,6 +219,10 @@ int outputs_rest(struct outputs *o)
         else if (s->n > 0)
             next_s = fmin(next_s, s->since_s + HOLD_S - now_s);
     }
+    if (now_s - o->ruled_s >= HOLD_S)
+        put_rule(o);
+    else if (o->report.state == MPIRUN_REPORT_RULED)
+        next_s = fmin(next_s, o->ruled_s + HOLD_S - now_s);
     if (o->times)
         next_s = fmin(next_s,
                       logtimes_rest(o->times, clock_real.wall_s(&clock_real)));
@@ -299,6 +333,8 @@ void outputs_destroy(struct outputs *o)
     if (!o)
         return;
     int saved = errno;
+    if (o->log)
+        put_rule(o);
     if (o->sources && o->dirfd >= 0)
         remove_pipes(o);
     logtimes_destroy(o->times);

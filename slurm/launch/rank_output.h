@@ -15,7 +15,7 @@
  *
  * Lines stay whole: an incomplete line is held back until it ends, another half
  * second has passed or 4 KiB have come. A line without a label comes from the
- * launcher. */
+ * launcher, whose reports on failed ranks are left out (mpirun_report.h). */
 #ifndef MGPU_SLURM_LAUNCH_RANK_OUTPUT_H
 #define MGPU_SLURM_LAUNCH_RANK_OUTPUT_H
 

@@ -12,6 +12,7 @@
 
 #include "jobs/base/buf.h"
 #include "jobs/log/rank_pipe.h"
+#include "slurm/launch/mpirun_report.h"
 #include "tests/tap.h"
 
 static char dir[] = "/tmp/outputs.XXXXXX";
@@ -147,6 +148,37 @@ static void test_long(void)
 }
 
 /* Of four ranks two are here; srun labels the others. */
+/* One line of mpirun's that it may, or may not, print. */
+static void test_report(void)
+{
+    static const char report[] = MPIRUN_REPORT_RULE
+        "prterun noticed that process rank 1 with PID 2 on "
+        "node vm exited on\nsignal 9 (Killed).\n" MPIRUN_REPORT_RULE;
+    struct outputs *o = begin(2, 2, false);
+    int a = open_rank(0);
+    outputs_add(o, "mpirun speaks\n", 14);
+    for (const char *p = report; *p; p++)
+        outputs_add(o, p, 1);
+    say(o, a, "one\n");
+    say(o, a, MPIRUN_REPORT_RULE);
+    outputs_add(o, MPIRUN_REPORT_RULE, strlen(MPIRUN_REPORT_RULE));
+    is_log("mpirun speaks\n[0] one\n[0] " MPIRUN_REPORT_RULE,
+           "mpirun's report on a rank is left out, a rank's rule is not");
+    ok(outputs_rest(o) > 0, "a rule of mpirun's is held back");
+    for (int n = 0, ms = 1; ms >= 0 && n < 100; n++) {
+        ms = outputs_rest(o);
+        (void)poll(NULL, 0, ms < 0 ? 0 : ms);
+    }
+    is_log("mpirun speaks\n[0] one\n[0] " MPIRUN_REPORT_RULE MPIRUN_REPORT_RULE,
+           "and let go in time");
+    outputs_add(o, MPIRUN_REPORT_RULE, strlen(MPIRUN_REPORT_RULE));
+    (void)close(a);
+    outputs_destroy(o);
+    is_log("mpirun speaks\n[0] one\n[0] " MPIRUN_REPORT_RULE MPIRUN_REPORT_RULE
+               MPIRUN_REPORT_RULE,
+           "or at the end");
+}
+
 static void test_srun(void)
 {
     static const char text[] = "2: two\n 3: three: 4: x\nsrun: error: y\n: z\n";
@@ -208,6 +240,7 @@ int main(void)
     test_plain();
     test_many();
     test_long();
+    test_report();
     test_srun();
     test_join();
     (void)unlink(path_of("log"));
