@@ -9,6 +9,12 @@
 
 #include "jobs/base/error.h"
 
+/* Opens /dev/null for each of the descriptors 0, 1 and 2 that is closed: 0 not
+ * for reading, 1 and 2 not for writing, so that their use fails with EBADF as
+ * before. Otherwise a library's descriptor (libcurl's eventfd) may become
+ * standard output, and receive what is printed. Call it first in main(). */
+void output_reserve(void);
+
 /* From now on the process exits with 0, silently, when its reader has gone. */
 void output_quiet_pipe(void);
 

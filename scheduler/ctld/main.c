@@ -390,6 +390,7 @@ int main(int argc, char **argv)
     struct args a;
     struct conf conf;
     struct error err = ERROR_INIT;
+    output_reserve();
     output_quiet_pipe();
     int rc = args_parse(argc, argv, &a, &err);
     if (rc == ARGS_DONE)

@@ -371,6 +371,7 @@ int tool_run(const struct tool_main *m, int argc, char **argv)
     struct error err = ERROR_INIT;
     int operand = 0, status = 0;
 
+    output_reserve();
     (void)setlocale(LC_ALL, "");
     output_quiet_pipe();
     int rc = options_parse(m->tool, argc, argv, m->on_option, m->arg, &operand,
