@@ -246,8 +246,8 @@ int pw_fwd(struct device *d, void *z, const struct norm_stats *stats, void *y,
      * more than a second pass over it. */
     const bool early = stats && rows * (k + n) > STAYS;
     fwd_room<T> room;
-    const int64_t size =
-        room.place(nullptr, by, k, n, few, a.makes_u) - (double *)nullptr;
+    const double *end = room.place(nullptr, by, k, n, few, a.makes_u);
+    const int64_t size = (int64_t)((uintptr_t)end / 8);
     double *at = scratch<double>(d, size, err);
     if (!at)
         return -1;
@@ -412,8 +412,8 @@ int pw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
                            whole && by.slots == 1,
                            !(u && whole)};
     bwd_room<T> room;
-    const int64_t size = room.place(nullptr, by, k, n, a.in_place, a.makes_u) -
-                         (double *)nullptr;
+    const double *end = room.place(nullptr, by, k, n, a.in_place, a.makes_u);
+    const int64_t size = (int64_t)((uintptr_t)end / 8);
     double *at = scratch<double>(d, size, err);
     if (!at)
         return -1;

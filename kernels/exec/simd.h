@@ -115,7 +115,7 @@ template <class A, int W> struct vec {
     /* a where 0 < z < cap, else 0: the gradient of a clamp. */
     friend FN vec vgate(vec a, vec z, A cap)
     {
-        return {(z.v > 0) & (z.v < cap) ? a.v : (S){}};
+        return {((z.v > 0) & (z.v < cap)) ? a.v : (S){}};
     }
 #endif
     VEC_OP2(operator+, x + y)

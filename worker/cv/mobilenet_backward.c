@@ -35,7 +35,7 @@ static void *unused_dy(const struct pass *p)
         if (b != p->dy && b != p->carry)
             return b;
     }
-    assert(!"three buffers are enough");
+    assert(false && "three buffers are enough");
     return NULL;
 }
 

@@ -190,7 +190,7 @@ static int take(struct engine *e, const struct alloc_note *note,
         if (en->job.native_id[0] == '\0' && note->native_id[0] != '\0' &&
             granted(e, en, note, err) < 0)
             return -1;
-        /* fall through */
+        __attribute__((fallthrough));
     case ALLOC_REFUSED: {
         if (note->kind == ALLOC_REFUSED && is_for_now(en, note))
             return refused_for_now(e, en, note, err);

@@ -236,7 +236,7 @@ int stat_on_option(void *arg, const struct opt *o, const char *value,
         return cancel_signal(value, &a->signal, err);
     case OPT_TAIL:
         a->has_tail = true;
-        /* fall through */
+        __attribute__((fallthrough));
     case OPT_COUNT:
         if (options_job_id(value, &a->f.count, NULL) < 0)
             return error_set(err, ERR_USAGE, "--%s '%s' is not a number from 1",

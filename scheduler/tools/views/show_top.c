@@ -97,8 +97,8 @@ static int add_node(struct render_table *t, const struct show_conf *s,
     for (size_t i = from; i < end; i++) {
         const json_t *gpu = json_array_get(gpus, i);
         double share = field_real(gpu, "computing");
-        n_held += json_is_integer(json_object_get(gpu, "job"));
-        n_known += isfinite(share);
+        n_held += json_is_integer(json_object_get(gpu, "job")) ? 1 : 0;
+        n_known += isfinite(share) ? 1 : 0;
         sum += isfinite(share) ? share : 0;
     }
     if (n_held > 0)
