@@ -6,7 +6,12 @@ load helpers
 
 # MinJobAge: what has ended is forgotten within seconds, but for slurmdbd.
 setup_file() {
-    slurm_up --nodes 2 --gpus 4 --dbd --extra MinJobAge=2
+    export no_dbd=''
+    slurm_up --nodes 2 --gpus 4 --dbd --extra MinJobAge=2 \
+        2>"$BATS_FILE_TMPDIR/err" || {
+        without_dbd
+        return
+    }
     me=$(id -un)
     export me
     sacctmgr -i add account physics,foreign cluster=testbed
@@ -16,8 +21,18 @@ setup_file() {
     sacctmgr -i add qos closed
     sacctmgr -i modify user "$me" set qos=normal,tight,full
 } >/dev/null
-teardown_file() { slurm_down; }
+# libmariadb 11.8.9 of Debian 13 refuses the answer to the first question that
+# slurmdbd asks: 5027, more columns than allowed.
+without_dbd() {
+    cat "$BATS_FILE_TMPDIR/err" >&2
+    grep -q '_check_mysql_concat_is_sane: null result' \
+        "$BATS_FILE_TMPDIR/err" || return 1
+    no_dbd="slurmdbd does not work with this libmariadb"
+}
+teardown_file() { [ -n "$no_dbd" ] || slurm_down; }
+setup() { [ -z "$no_dbd" ] || skip "$no_dbd"; }
 teardown() {
+    [ -z "$no_dbd" ] || return 0
     "$testbed" dbd "$TB" cont 3>&- 2>/dev/null ||
         "$testbed" dbd "$TB" start 3>&- 2>/dev/null || :
     slurm_calm

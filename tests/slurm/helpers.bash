@@ -22,8 +22,14 @@ slurm_up() {
     # bats' own directories are closed to other users.
     TB=$(mktemp -d "${TMPDIR:-/tmp}/mgpu-tb.XXXXXX")
     export TB
-    "$testbed" up "$TB" --owner "$$" "$@" 3>&-
+    "$testbed" up "$TB" --owner "$$" "$@" 3>&- || return
     eval "$("$testbed" env "$TB")"
+}
+# Whether Slurm is of this release or a later one.
+slurm_is_from() { # YEAR MONTH
+    local year month
+    IFS=. read -r year month _ < <(sinfo -V | tr -dc '0-9.')
+    ((10#$year * 100 + 10#$month >= $1 * 100 + $2))
 }
 slurm_down() { "$testbed" down "$TB" --purge; }
 

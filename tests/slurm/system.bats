@@ -253,7 +253,11 @@ grouped() {
     for id in $no $also; do
         reason_like "$id" "*could not be started: *'roots' is only for root*"
     done
-    reason_like "$other" '*group not permitted*scontrol show partition'
+    if slurm_is_from 23 2; then
+        reason_like "$other" "*not in group permitted*groups allowed: $(id -gn "$two") *"
+    else
+        reason_like "$other" '*group not permitted*scontrol show partition'
+    fi
     wait_for 60 job_is "$yes" COMPLETED
     [ "$(cat "$ran")" = "$yes.1.0" ]
     # Nor is the default one, once it is root's.
