@@ -9,6 +9,8 @@ data=
 setup() {
     data=$BATS_TEST_TMPDIR/data
     export OMP_NUM_THREADS=1 GOMP_SPINCOUNT=2000
+    # --quiet of Open MPI 4; later ones refuse the option.
+    export OMPI_MCA_orte_execute_quiet=1
     local part
     for part in train val; do
         mkdir -p "$data/$part/jpeg" "$data/$part/png"
@@ -34,7 +36,7 @@ dataset: {source: image_folder, path: $data, image_size: 40${2:+, $2}}
 train: {device: host, epochs: 2, batch_size: 3, seed: 1}
 resources: {gpus: 0}
 END
-    timeout 100 mpirun --quiet -n "$1" --oversubscribe --bind-to none \
+    timeout 100 mpirun -n "$1" --oversubscribe --bind-to none \
         "$MGPU_BIN/mgpu-worker" --standalone "$BATS_TEST_TMPDIR/spec.yaml" \
         --dir "$BATS_TEST_TMPDIR/run" 3>&-
 }

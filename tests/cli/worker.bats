@@ -9,6 +9,8 @@ dir=
 setup() {
     dir=$BATS_TEST_TMPDIR/run
     export OMP_NUM_THREADS=1 GOMP_SPINCOUNT=2000
+    # --quiet of Open MPI 4; later ones refuse the option.
+    export OMPI_MCA_orte_execute_quiet=1
 }
 
 # Whatever a failed test left behind.
@@ -40,7 +42,7 @@ spec() { cat >"$BATS_TEST_TMPDIR/spec.yaml"; }
 
 # worker RANKS [OPTION...]: runs the specification.
 worker() {
-    timeout 100 mpirun --quiet -n "$1" --oversubscribe --bind-to none \
+    timeout 100 mpirun -n "$1" --oversubscribe --bind-to none \
         "$MGPU_BIN/mgpu-worker" --standalone "$BATS_TEST_TMPDIR/spec.yaml" \
         --dir "$dir" "${@:2}" 3>&-
 }
@@ -372,7 +374,7 @@ END
 @test "a claim that the daemon refuses: 76, and nothing runs" {
     ctld_start
     launch_for "$MGPU_URL"
-    run timeout 100 mpirun --quiet -n 2 --oversubscribe "$MGPU_BIN/mgpu-worker" \
+    run timeout 100 mpirun -n 2 --oversubscribe "$MGPU_BIN/mgpu-worker" \
         --launch "$dir/launch.json"
     ctld_stop
     echo "$output"
@@ -383,7 +385,7 @@ END
 @test "what others may have written is not run" {
     launch_for http://127.0.0.1:1
     chmod 620 "$dir/launch.json"
-    run timeout 100 mpirun --quiet -n 1 --oversubscribe \
+    run timeout 100 mpirun -n 1 --oversubscribe \
         "$MGPU_BIN/mgpu-worker" --launch "$dir/launch.json"
     echo "$output"
     [ "$status" -eq 77 ]
@@ -414,7 +416,7 @@ no_disk() {
     server=$!
     wait_for 60 test -s "$out"
     launch_for "http://127.0.0.1:$(head -n 1 "$out")"
-    timeout 100 mpirun --quiet -n 2 --oversubscribe --bind-to none \
+    timeout 100 mpirun -n 2 --oversubscribe --bind-to none \
         "$MGPU_BIN/mgpu-worker" --launch "$dir/launch.json" 3>&- &
     pid=$!
     asked_again() { [ "$(grep -c asked "$out")" -ge 2 ]; }
@@ -768,7 +770,7 @@ END
 
 @test "SIGXCPU, which mpirun can pass on, stops as SIGTERM does" {
     cv_spec 1000 0.01
-    timeout 100 mpirun --quiet -n 2 --oversubscribe --bind-to none \
+    timeout 100 mpirun -n 2 --oversubscribe --bind-to none \
         --mca ess_base_forward_signals SIGXCPU "$MGPU_BIN/mgpu-worker" \
         --standalone "$BATS_TEST_TMPDIR/spec.yaml" --dir "$dir" \
         >"$BATS_TEST_TMPDIR/log" 2>&1 3>&- &

@@ -54,9 +54,20 @@ plugins() { # pattern...: the folder of Open MPI's or PMIx's plug-ins
     echo "bundle.sh: no plug-ins at $*" >&2
     return 1
 }
-ompi=$(plugins /usr/lib/*/openmpi/lib/openmpi3/mca_ess_hnp.so /usr/lib/*/openmpi*/mca_ess_hnp.so)
 pmix=$(plugins /usr/lib/*/pmix2/lib/pmix/*.so /usr/lib/*/pmix*/*.so)
-for f in "$ompi"/mca_*.so; do
+mkdir "$root/mpi/openmpi"
+# Open MPI 5 has its plug-ins in its libraries, and a launcher of its own.
+if mpirun --version | grep -q '(Open MPI) 4'; then
+    ompi=$(plugins /usr/lib/*/openmpi/lib/openmpi3/mca_ess_hnp.so /usr/lib/*/openmpi*/mca_ess_hnp.so)
+else
+    ompi=
+    # A link to another of PRRTE's programs, which looks at its own name.
+    prte=$(readlink -f "$(command -v prterun)")
+    add "$prte" bin
+    [ "${prte##*/}" = prterun ] || mv "$root/bin/${prte##*/}" "$root/bin/prterun"
+    cp -r /usr/share/prte "$root/mpi/share"
+fi
+for f in ${ompi:+"$ompi"/mca_*.so}; do
     case ${f##*/} in # other networks, other launchers, other interfaces
     *_ofi.so | *_ucx.so | *_openib.so | *_psm*.so | *_flux.so | *_slurm.so | \
         *_monitoring.so | *_jsm.so | *_netlink.so | mca_io_* | mca_f* | \

@@ -92,9 +92,11 @@ END
 }
 worker() { # ranks directory; the job is standard input
     cat >"$dir/job.yaml"
+    # --quiet of Open MPI 4; later ones refuse the option.
+    export OMPI_MCA_orte_execute_quiet=1
     # Ranks that share a GPU have to be different machines for NCCL.
     # shellcheck disable=SC2016
-    exec timeout -k 5 "$limit" mpirun --quiet -n "$1" --oversubscribe \
+    exec timeout -k 5 "$limit" mpirun -n "$1" --oversubscribe \
         --bind-to none sh -c '
         NCCL_HOSTID=gpu-check-$OMPI_COMM_WORLD_RANK NCCL_NET=Socket
         NCCL_SOCKET_IFNAME=lo NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1

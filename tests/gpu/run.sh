@@ -85,6 +85,11 @@ export LD_LIBRARY_PATH=$libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export PATH=$root/bin:$PATH OPAL_PREFIX=$root/mpi PYTHON=$root/bin/python
 export OMPI_MCA_mca_base_component_path=$root/mpi/openmpi
 export PMIX_MCA_mca_base_component_path=$root/mpi/pmix
+# Of Open MPI 5: mpirun's program, which has a folder of its own, as has PMIx.
+if [ -e "$root/bin/prterun" ]; then
+    export OMPI_PRTERUN=$root/bin/prterun
+    export PRTE_PREFIX=$root/mpi PMIX_PREFIX=$root/mpi
+fi
 export OMPI_MCA_plm=isolated # ranks are started here, without ssh
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export MGPU_BIN=$root/bin MGPU_SRC=$root MGPU_TESTS=$root/tests
