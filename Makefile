@@ -9,6 +9,7 @@
 #   make gpu-check         kernels on a GPU    make gpu-bench    and their speed
 #   make gpu-bundle        both, for a machine that has nothing of ours
 #   make deb               a Debian package, build/deb/*.deb
+#   make debian13-check    half of check, and the demos, on Debian 13
 #   make systemd-check     that package under a systemd, in a virtual machine
 #   make bench-slurm       a large cluster     make bench-cv     against PyTorch
 #   make bench-ctld        what it carries     make crash ROUNDS=N    kill it
@@ -321,8 +322,11 @@ pages := $(wildcard man/*.[1-8])
 include tests/tests.mk tests/bench/bench.mk tests/fuzz/fuzz.mk \
         tests/lint/lint.mk contrib/package.mk
 
+# The chroot of .ci/debian13 stays: it takes minutes to make.
 clean:
-	rm -rf build
+	$(Q)rm -rf build/debian13/out/*
+	$(Q)[ ! -d build ] || find build -mindepth 1 -maxdepth 1 \
+	    ! -name debian13 -exec rm -rf {} +
 
 -include $(shell find $(B)/obj $(B)/wide $(B)/cuda $(B)/simt build/fuzz/obj \
     -name '*.d' 2>/dev/null)

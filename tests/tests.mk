@@ -40,7 +40,8 @@ longest   := $(patsubst %,tests/%.bats,cli/worker slurm/slurmctld slurm/daemon \
 longest_first = $(foreach t,$(longest),$(filter $(t),$(1))) \
                 $(filter-out $(longest),$(1))
 .PHONY: check check-build check-run check-slurm asan tsan cov coverage \
-        coverage-run gpu-check gpu-bench gpu-bundle crash fault
+        coverage-run gpu-check gpu-bench gpu-bundle crash fault \
+        debian13-check debian13-half
 
 # ---- programs --------------------------------------------------------------
 # The contract of kernels/device.h: one body for the host, the emulator and
@@ -200,6 +201,17 @@ check-run: check-build
 check-slurm: all $(slurm_progs)
 	$(if $(slurm_tests),$(Q)$(test_env) $(prove) \
 	    $(call longest_first,$(slurm_progs) $(slurm_tests)))
+
+# The same tree on Debian 13, in a chroot that .ci/debian13 makes: the unit and
+# contract tests, those under MPI on two ranks, those on Slurm, both demos. The
+# other half, which .ci/nightly runs, is what these empty variables hold.
+debian13-check:
+	$(Q)sh .ci/debian13 make JOBS=$(JOBS) debian13-half
+debian13-half:
+	$(Q)$(MAKE) --no-print-directory MPI_RANKS=2 MPI_MORE= simt_tests= \
+	    fault_progs= bats_tests= benches= closed= check
+	$(Q)$(MAKE) --no-print-directory demo-run
+	$(Q)$(MAKE) --no-print-directory demo-slurm-run
 
 asan tsan cov:
 	$(Q)$(MAKE) --no-print-directory VARIANT=$@ CUDA=0 check

@@ -35,7 +35,7 @@ lint: all
 	    -isystem /usr/local/cuda/include -std=c11
 	$(Q)cppcheck -j $(JOBS) --quiet --error-exitcode=1 --inline-suppr --std=c11 -I. \
 	    --enable=warning,performance,portability $(filter %.c,$(c_files))
-	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps contrib/deb/build contrib/notify/* jobs/examples/*.sh \
+	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps .ci/nightly .ci/debian13 .ci/stage.sh contrib/deb/build contrib/notify/* jobs/examples/*.sh \
 	    scheduler/tools/completion.bash tests/slurm/testbed \
 	    tests/bench/*.sh tests/gpu/*.sh tests/systemd/*.sh tests/fuzz/run tests/run tests/tally tests/*/*.bash tests/simt/mutate
 	$(Q)! grep -nE '^ *! ' tests/*/*.bats tests/*/*.bash | \
