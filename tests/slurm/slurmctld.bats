@@ -345,7 +345,7 @@ check_untouched() {
 stepd_of() { # ID
     local pid
     for pid in $(pgrep slurmstepd); do
-        if grep -szqxF "MGPU_TESTBED=$TB" "/proc/$pid/environ" &&
+        if [ "/proc/$pid/cwd" -ef "$TB/run" ] &&
             grep -qF "[$1.batch]" "/proc/$pid/cmdline"; then
             echo "$pid"
         fi
