@@ -3,6 +3,7 @@
 #include "slurm/batch/batch_argv.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +91,7 @@ char **batch_argv(const struct batch_conf *c, enum mpirun_kind kind,
 
 int batch_env(const struct batch_conf *c, const char *ran, struct error *err)
 {
-    char threads[16];
+    char threads[16], home[PATH_MAX];
     (void)snprintf(threads, sizeof(threads), "%d", c->cpus_per_rank);
     const struct {
         const char *name, *value;
@@ -100,6 +101,7 @@ int batch_env(const struct batch_conf *c, const char *ran, struct error *err)
         {"MGPU_RAN", ran, false},
         {"OMP_NUM_THREADS", threads, false},
         {"OPENBLAS_NUM_THREADS", threads, false},
+        {"HOME", mpirun_home(home, sizeof(home)), true},
         /* A thread that waits at a barrier yields its core soon. */
         {"GOMP_SPINCOUNT", "2000", true},
         /* The order in which Slurm numbers them, too. */

@@ -2,6 +2,9 @@
  * mpirun.h. */
 #include "slurm/launch/mpirun.h"
 
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -100,11 +103,23 @@ static int pass_or(struct buf *b, const char *name, const char *otherwise,
     return value ? buf_addf(b, err, "%s=%s%c", name, value, '\0') : 0;
 }
 
+const char *mpirun_home(char *buf, size_t cap)
+{
+    char text[4096];
+    struct passwd pw, *found = NULL;
+    const char *home = getenv("HOME");
+    if (home)
+        return home;
+    if (getpwuid_r(geteuid(), &pw, text, sizeof(text), &found) != 0 || !found)
+        return "/";
+    int n = snprintf(buf, cap, "%s", found->pw_dir);
+    return n > 0 && (size_t)n < cap ? buf : "/";
+}
+
 char **mpirun_env(const char *dir, int32_t threads, const char *cuda,
                   struct error *err)
 {
     static const char *const passed[] = {
-        "HOME",
         "USER",
         "LOGNAME",
         "LANG",
@@ -118,9 +133,13 @@ char **mpirun_env(const char *dir, int32_t threads, const char *cuda,
 #endif
     };
     struct buf b = BUF_INIT;
+    char home[PATH_MAX];
     const char *path = getenv("PATH");
     int rc = buf_addf(&b, err, "PATH=%s%c",
                       path ? path : "/usr/local/bin:/usr/bin:/bin", '\0');
+    if (rc == 0)
+        rc = buf_addf(&b, err, "HOME=%s%c", mpirun_home(home, sizeof(home)),
+                      '\0');
     for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]) && rc == 0; i++)
         rc = pass_or(&b, passed[i], NULL, err);
     if (rc == 0)

@@ -11,6 +11,7 @@
 #ifndef MGPU_SLURM_LAUNCH_MPIRUN_H
 #define MGPU_SLURM_LAUNCH_MPIRUN_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "jobs/base/buf.h"
@@ -32,6 +33,13 @@ char **mpirun_argv(const char *mpirun, enum mpirun_kind kind, int32_t ranks,
  * own  as mpirun_argv() */
 char **mpirun_argv_alone(const char *worker, const char *dir,
                          struct error *err) MUST_CHECK;
+
+/* Where the user is at home. MPI_Init of Open MPI 5 fails without HOME, which a
+ * service of the system may not have.
+ *
+ * Returns the variable's value; else what the user database says, in `buf`; or
+ * "/". */
+const char *mpirun_home(char *buf, size_t cap);
 
 /* The environment of an attempt: a few variables of the daemon's own, and no
  * others of the daemon's environment.

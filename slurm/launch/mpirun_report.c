@@ -8,6 +8,9 @@
  * something else. */
 enum { LINES_MAX = 12 };
 
+/* libevent's in prterun, when a rank's pipe closes while it is at it. */
+static const char WARNING[] = "[warn] Epoll ";
+
 static bool is_rule(const char *line, size_t n)
 {
     return n == sizeof(MPIRUN_REPORT_RULE) - 1 &&
@@ -21,6 +24,7 @@ static bool begins_report(const char *line, size_t n)
     static const char *const texts[] = {
         " detected that one or more processes exited with non-zero status",
         " noticed that process rank ",
+        " has exited due to process rank ",
     };
     const char *blank = memchr(line, ' ', n);
     size_t rest = blank ? n - (size_t)(blank - line) : 0;
@@ -37,6 +41,8 @@ bool mpirun_report_drop(struct mpirun_report *r, const char *line, size_t n,
 {
     bool is_end = is_rule(line, n);
     *has_rule = false;
+    if (n > sizeof(WARNING) && memcmp(line, WARNING, sizeof(WARNING) - 1) == 0)
+        return true;
     if (r->state == MPIRUN_REPORT_IN) {
         if (is_end || ++r->lines == LINES_MAX)
             r->state = MPIRUN_REPORT_NONE;

@@ -11,8 +11,10 @@
  *      Exit code:    3
  *   ----------------------------------------------------------------------...
  *
- * The daemon reports the same in its own words. Other messages have the same
- * form, and say why nothing was started: these stay.
+ * Two more begin with "prterun noticed that process rank" and "prterun has
+ * exited due to process rank". Between them a warning of libevent's about epoll
+ * may be. The daemon reports the same in its own words. Other messages have the
+ * same form, and say why nothing was started: these stay.
  */
 #ifndef MGPU_SLURM_LAUNCH_MPIRUN_REPORT_H
 #define MGPU_SLURM_LAUNCH_MPIRUN_REPORT_H

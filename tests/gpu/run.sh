@@ -86,9 +86,10 @@ export PATH=$root/bin:$PATH OPAL_PREFIX=$root/mpi PYTHON=$root/bin/python
 export OMPI_MCA_mca_base_component_path=$root/mpi/openmpi
 export PMIX_MCA_mca_base_component_path=$root/mpi/pmix
 # Of Open MPI 5: mpirun's program, which has a folder of its own, as has PMIx.
+# It does not start without HOME.
 if [ -e "$root/bin/prterun" ]; then
     export OMPI_PRTERUN=$root/bin/prterun
-    export PRTE_PREFIX=$root/mpi PMIX_PREFIX=$root/mpi
+    export PRTE_PREFIX=$root/mpi PMIX_PREFIX=$root/mpi HOME=${HOME:-$root}
 fi
 export OMPI_MCA_plm=isolated # ranks are started here, without ssh
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -118,9 +118,11 @@ static void test_env(void)
     is_env("CUDA_VISIBLE_DEVICES", "2,3");
     is_env("SLURM_PMIX_FENCE", "ring");
     is_env("SLURM_MPI_TYPE", "(not set)");
+    ok(getenv("HOME") != NULL, "HOME is set");
     is_env("HWLOC_COMPONENTS", "-gl,-opencl,-cuda,-nvml,-rsmi,-levelzero");
 
     (void)setenv("SLURM_PMIX_FENCE", "tree", 1);
+    (void)setenv("HOME", "/home/who", 1);
     (void)setenv("HWLOC_COMPONENTS", "all", 1);
     c = conf(BATCH_MPIRUN);
     c.gpus_per_node = 0;
@@ -128,6 +130,7 @@ static void test_env(void)
     is_env("CUDA_VISIBLE_DEVICES", "");
     is_env("SLURM_MPI_TYPE", "none");
     is_env("SLURM_PMIX_FENCE", "tree");
+    is_env("HOME", "/home/who");
     is_env("HWLOC_COMPONENTS", "all");
     is_env("OMPI_ALLOW_RUN_AS_ROOT", geteuid() == 0 ? "1" : "(not set)");
 }

@@ -1,6 +1,8 @@
 /* mpirun.c - the launcher's arguments, environment and exit status. */
 #include "slurm/launch/mpirun.h"
 
+#include <limits.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,6 +80,15 @@ static void test_words(void)
                 "-gl,-opencl,-cuda,-nvml,-rsmi,-levelzero"),
        "hwloc looks for no displays");
     free(env);
+
+    char home[PATH_MAX + 8];
+    const struct passwd *pw = getpwuid(geteuid());
+    (void)unsetenv("HOME");
+    (void)snprintf(home, sizeof(home), "HOME=%s", pw ? pw->pw_dir : "/");
+    env = mpirun_env("/jobs/1/2", 4, "", &err);
+    ok(env && has(env, home), "without HOME it is that of the user database");
+    free(env);
+    is_str(mpirun_home(home, 2), "/", "or / if that is too long");
 
     (void)setenv("HWLOC_COMPONENTS", "all", 1);
     (void)setenv("HWLOC_PLUGINS_BLACKLIST", "", 1);

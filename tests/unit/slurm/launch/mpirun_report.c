@@ -48,6 +48,15 @@ static void test_reports(void)
                   "prterun noticed that process rank 0 with PID 2133 on "
                   "node vm exited on\nsignal 11 (Segmentation fault).\n" RULE),
            "", "a signal");
+    is_str(filter(RULE
+                  "prterun has exited due to process rank 1 with PID 23393 "
+                  "on node vm calling\n\"abort\". This may have caused other "
+                  "processes in the application to be\nterminated by "
+                  "signals sent by prterun (as reported here).\n" RULE),
+           "", "MPI_Abort");
+    is_str(filter("a\n[warn] Epoll MOD(1) on fd 20 failed. Old events were 6\n"
+                  "[warn] b\n"),
+           "a\n[warn] b\n", "a warning of libevent's");
     is_str(filter(RULE "mpirun noticed that process rank 0 with PID 2133 on "
                        "node vm exited on\nsignal 9 (Killed).\n" RULE RULE
                        "mpirun noticed that process rank 1\n" RULE "x"),
