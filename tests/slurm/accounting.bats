@@ -27,6 +27,7 @@ without_dbd() {
     cat "$BATS_FILE_TMPDIR/err" >&2
     grep -q '_check_mysql_concat_is_sane: null result' \
         "$BATS_FILE_TMPDIR/err" || return 1
+    slurm_down
     no_dbd="slurmdbd does not work with this libmariadb"
 }
 teardown_file() { [ -n "$no_dbd" ] || slurm_down; }

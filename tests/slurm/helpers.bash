@@ -28,8 +28,12 @@ slurm_up() {
 # Whether Slurm is of this release or a later one.
 slurm_is_from() { # YEAR MONTH
     local year month
-    IFS=. read -r year month _ < <(sinfo -V | tr -dc '0-9.')
+    IFS=. read -r year month _ < <(slurmctld_version)
     ((10#$year * 100 + 10#$month >= $1 * 100 + $2))
+}
+# `sinfo -V` of 24.11 needs a cluster.
+slurmctld_version() {
+    PATH=$PATH:/usr/sbin command slurmctld -V | tr -dc '0-9.'
 }
 slurm_down() { "$testbed" down "$TB" --purge; }
 
@@ -50,6 +54,17 @@ slurm_state() { squeue -h -j "$1" -o %T 2>/dev/null; }
 slurm_is() { [ "$(slurm_state "$1")" = "$2" ]; }
 slurm_forgot() { ! scontrol show job "$1" >/dev/null 2>&1; }
 slurm_show() { scontrol show job -d "$1"; }
+
+# The slurmstepd of a job's batch step; other clusters have the same ids.
+stepd_of() { # ID
+    local pid
+    for pid in $(pgrep slurmstepd); do
+        if [ "/proc/$pid/cwd" -ef "$TB/run" ] &&
+            grep -qF "[$1.batch]" "/proc/$pid/cmdline"; then
+            echo "$pid"
+        fi
+    done
+}
 
 # Ids of the jobs with this name, those that have ended included.
 slurm_ids() {

@@ -70,12 +70,14 @@ stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
     wait_for 60 slurm_is "$id" RUNNING
     [ "$(seen one)" = draining ]
     scontrol suspend "$id"
-    wait_for 30 node_is node1 drained # to Slurm it is
+    wait_for 30 slurm_is "$id" SUSPENDED
+    # To Slurm 22.05 it is drained then, to 24.11 it is not.
+    slurm_is_from 24 5 || wait_for 30 node_is node1 drained
     [ "$(seen two)" = draining ]
     scontrol resume "$id"
     wait_for 30 node_is node1 draining
     # It cannot be ended for now.
-    step=$(pgrep -f "^slurmstepd: \[$id\.batch\]")
+    step=$(stepd_of "$id")
     kill -STOP "$step"
     scancel "$id"
     wait_for 30 slurm_is "$id" COMPLETING

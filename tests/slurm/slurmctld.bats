@@ -341,17 +341,6 @@ check_untouched() {
     check_untouched "$other"
 }
 
-# Of the batch step of a job.
-stepd_of() { # ID
-    local pid
-    for pid in $(pgrep slurmstepd); do
-        if [ "/proc/$pid/cwd" -ef "$TB/run" ] &&
-            grep -qF "[$1.batch]" "/proc/$pid/cmdline"; then
-            echo "$pid"
-        fi
-    done
-}
-
 # The step daemon stands still: slurmd can neither report its job to slurmctld
 # nor end it, and takes the next submission for a second copy of it. The last
 # test: Slurm 22.05 never frees the GPU of a job that it refuses so.
