@@ -41,11 +41,20 @@ say       = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
 NVCC  ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) nvcc)
 CUDA  ?= $(if $(shell command -v $(NVCC)),1,0)
 CUDA_ARCH ?= 90
+# The compiler for the host's part of a .cu, where nvcc does not accept the
+# default one: nvcc 12.4 takes gcc up to 13. Debian's package knows its own.
+NVCC_CCBIN ?=
 # Headers alone: CUPTI and NVTX are opened at run time, by nvToolsExt.h itself.
-cuda_include := /usr/local/cuda/include
+# Beside nvcc, or where NVIDIA and Debian have them.
+cuda_include := $(patsubst %/cuda.h,%,$(firstword $(wildcard $(addsuffix \
+                  /cuda.h,$(patsubst %/bin/nvcc,%/include,$(filter \
+                  %/bin/nvcc,$(shell command -v $(NVCC)))) \
+                  /usr/local/cuda/include /usr/include))))
+# The compiler's own folder must not be named: #include_next would miss it.
+cuda_cflags  := $(addprefix -isystem ,$(filter-out /usr/include,$(cuda_include)))
 CUPTI ?= $(if $(wildcard $(cuda_include)/cupti.h),1,0)
 NVTX  ?= $(if $(wildcard $(cuda_include)/nvtx3/nvToolsExt.h),1,0)
-NCCL  ?= $(if $(wildcard /usr/include/nccl.h /usr/local/cuda/include/nccl.h),$(CUDA),0)
+NCCL  ?= $(if $(wildcard /usr/include/nccl.h $(cuda_include)/nccl.h),$(CUDA),0)
 SLURM ?= $(if $(wildcard /usr/include/slurm/slurm.h),1,0)
 MUNGE ?= $(if $(wildcard /usr/include/munge.h),1,0)
 
@@ -81,7 +90,9 @@ ksan      = $(if $(san),-O1 -g1)
 kflags   = -x c++ -std=c++17 $(CXXFLAGS) $(ksan) -march=$(march) -fopenmp \
            -fno-math-errno -fno-trapping-math -fno-exceptions -fno-rtti \
            -Wall -Wextra $(WERROR) -Wno-psabi $(san)
-nvflags  = -O3 -g -std=c++17 -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra \
+ccbin    = $(addprefix -ccbin ,$(NVCC_CCBIN))
+nvflags  = $(ccbin) -O3 -g -std=c++17 \
+           -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra \
            $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
            -gencode arch=compute_$(lastword $(CUDA_ARCH)),code=compute_$(lastword $(CUDA_ARCH))
 
@@ -187,7 +198,8 @@ all: $(bins) $(plugin)
 
 # Objects depend on the flags they were built with, archives on the list of
 # sources: change either and what it touches is rebuilt, and nothing else.
-flags := $(CC) $(cppflags) $(cflags) $(CXX) $(kflags) $(NVCC) $(nvflags)
+flags := $(CC) $(cppflags) $(cuda_cflags) $(cflags) $(CXX) $(kflags) \
+         $(NVCC) $(nvflags)
 files := $(foreach l,$(layers),$(call srcs,$(l)))
 $(B)/flags $(B)/files: $(B)/%: FORCE
 	@mkdir -p $(@D)
@@ -205,7 +217,7 @@ $(B)/obj/scheduler/tools/export/paper_results.o: $(wildcard jobs/paper/*.csv)
 $(B)/obj/%_mpi.o $(B)/obj/tests/mpi/%.o $(B)/obj/worker/main.o: \
 	cppflags += $(mpi_cflags)
 $(B)/obj/%_nccl.o $(B)/obj/%_cupti.o $(B)/obj/%_nvtx.o: \
-	cppflags += -isystem $(cuda_include)
+	cppflags += $(cuda_cflags)
 
 # One source, four builds (kernels/README.md): host, wide, CUDA,
 # SIMT emulator.
@@ -226,8 +238,7 @@ $(B)/cuda/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(cppflags) $(cflags) -fPIC -fvisibility=hidden \
-	    -isystem /usr/local/cuda/include \
-	    -MMD -MP -c -o $@ $<
+	    $(cuda_cflags) -MMD -MP -c -o $@ $<
 # The checks of ASan by calls: half the time to compile, and little to run.
 $(B)/simt/%.o: ksan += $(if $(san),$(if $(findstring clang,$(CXX)),, \
     --param=asan-instrumentation-with-call-threshold=0))
@@ -293,7 +304,7 @@ plugin_src := $(wildcard $(foreach d,$(rooms_kernels),$(d)/*.cu \
 $(B)/lib/libmgpu-cuda.so: $(patsubst %,$(B)/cuda/%.o,$(basename $(plugin_src)))
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(NVCC) -shared -cudart static -Xlinker --no-undefined \
+	$(Q)$(NVCC) $(ccbin) -shared -cudart static -Xlinker --no-undefined \
 	    -Xlinker --exclude-libs,ALL -o $@ $^ -lcublasLt
 
 .PRECIOUS: $(B)/obj/%.o $(B)/wide/%.o $(B)/simt/%.o $(B)/cuda/%.o \

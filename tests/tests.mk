@@ -92,7 +92,7 @@ $(B)/tests/fake/%.so: tests/fake/%.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(cppflags) $(cflags) $(ldharden_$(VARIANT)) -shared -fPIC \
-	    -isystem $(cuda_include) -o $@ $<
+	    $(cuda_cflags) -o $@ $<
 $(B)/tests/unit/worker/profile/profile_cupti \
 $(B)/tests/unit/worker/profile/trace_ranges: | $(fakes)
 # The n-th allocation of our own code fails, for every n.
