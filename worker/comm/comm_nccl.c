@@ -34,6 +34,12 @@ enum { NAP_NS = 50 * 1000 };
 /* From cuda.h, which is not included: a driver result is an int here. */
 enum { CU_OK = 0, CU_NOT_READY = 600, CU_NON_BLOCKING = 1, CU_NO_TIMING = 2 };
 
+/* Up to 2.23 nccl.h has ncclBfloat16 only where cuda_bf16.h has the type, and
+ * in C it has none; 2.24 has it always, with the same number. */
+#if NCCL_VERSION_CODE < NCCL_VERSION(2, 24, 0)
+#define ncclBfloat16 ((ncclDataType_t)9)
+#endif
+
 /* X(member, symbol, result, parameters) */
 #define NCCL_CALLS(X)                                                         \
     X(unique_id, "ncclGetUniqueId", ncclResult_t, (ncclUniqueId *))           \
