@@ -1,13 +1,14 @@
 /* cupti.c - a libcupti.so for machines without a GPU: it hands out the records
  * that a test made, in NVIDIA's own layout, as the real one would.
  *
- * FAKE_CUPTI says how it misbehaves: "old" is another version, "register",
- * "start", "stop" and "flush" refuse, "drop" loses records.
+ * FAKE_CUPTI says how it misbehaves: "old" and "next" are other versions,
+ * "register", "start", "stop" and "flush" refuse, "drop" loses records.
  */
-#include <cupti.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "worker/profile/compat_cupti.h"
 
 enum { RECORDS = 64, KINDS = 512, CALLS = 1024 };
 
@@ -31,8 +32,8 @@ static const char *const symbols[CALLS] = {
     [311] = "cudaGraphLaunch_v10000",
     [400] = "cudaLaunchKernelFake_v1",
     [430] = "cudaLaunchKernelExC_v11060",
-    [505] = "__cudaLaunchKernel_v13000",
-    [506] = "__cudaLaunchKernel_ptsz_v13000",
+    [431] = "__cudaLaunchKernel_v13000",
+    [432] = "__cudaLaunchKernel_ptsz_v13000",
 };
 
 static bool is_on[KINDS], is_watched[CALLS];
@@ -42,8 +43,8 @@ static struct {
     CUpti_ActivityKind kind;
     union {
         CUpti_ActivityAPI call;
-        CUpti_ActivityMemcpy6 copy;
-        CUpti_ActivityKernel10 kernel;
+        cupti_copy copy;
+        cupti_kernel kernel;
     };
 } records[RECORDS];
 static int n_records, n_given;
@@ -56,7 +57,8 @@ static bool is(const char *word)
 
 CUptiResult CUPTIAPI cuptiGetVersion(uint32_t *version)
 {
-    *version = is("old") ? 18 : CUPTI_API_VERSION;
+    const uint32_t next = 10000 * (cupti_cuda(CUPTI_API_VERSION) + 1);
+    *version = is("old") ? 18 : is("next") ? next : CUPTI_API_VERSION;
     return CUPTI_SUCCESS;
 }
 
@@ -103,6 +105,7 @@ CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind)
     return CUPTI_SUCCESS;
 }
 
+#if CUPTI_API_VERSION >= 23
 CUptiResult CUPTIAPI cuptiActivityEnableRuntimeApi(CUpti_CallbackId id,
                                                    uint8_t enable)
 {
@@ -111,20 +114,27 @@ CUptiResult CUPTIAPI cuptiActivityEnableRuntimeApi(CUpti_CallbackId id,
     is_watched[id] = enable != 0;
     return CUPTI_SUCCESS;
 }
+#endif
+
+static bool watches(uint32_t id)
+{
+    return symbols[id] &&
+           (is_watched[id] || is_on[CUPTI_ACTIVITY_KIND_RUNTIME]);
+}
 
 int fake_cupti_watched(void)
 {
     int n = 0;
-    for (int i = 0; i < CALLS; i++)
-        n += is_watched[i];
+    for (uint32_t id = 0; id < CALLS; id++)
+        n += watches(id);
     return n;
 }
 
 void fake_cupti_call(const char *symbol, uint64_t start, uint64_t end)
 {
     for (uint32_t id = 0; id < CALLS; id++) {
-        if (!symbols[id] || strcmp(symbols[id], symbol) != 0 ||
-            !is_watched[id] || n_records == RECORDS)
+        if (!watches(id) || strcmp(symbols[id], symbol) != 0 ||
+            n_records == RECORDS)
             continue;
         records[n_records].kind = CUPTI_ACTIVITY_KIND_RUNTIME;
         records[n_records++].call =
@@ -140,12 +150,11 @@ void fake_cupti_copy(uint8_t kind, uint64_t bytes, uint64_t start, uint64_t end)
     if (!is_on[CUPTI_ACTIVITY_KIND_MEMCPY] || n_records == RECORDS)
         return;
     records[n_records].kind = CUPTI_ACTIVITY_KIND_MEMCPY;
-    records[n_records++].copy =
-        (CUpti_ActivityMemcpy6){.kind = CUPTI_ACTIVITY_KIND_MEMCPY,
-                                .copyKind = kind,
-                                .bytes = bytes,
-                                .start = start,
-                                .end = end};
+    records[n_records++].copy = (cupti_copy){.kind = CUPTI_ACTIVITY_KIND_MEMCPY,
+                                             .copyKind = kind,
+                                             .bytes = bytes,
+                                             .start = start,
+                                             .end = end};
 }
 
 void fake_cupti_kernel(const char *symbol, uint64_t start, uint64_t end)
@@ -154,10 +163,10 @@ void fake_cupti_kernel(const char *symbol, uint64_t start, uint64_t end)
         return;
     records[n_records].kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
     records[n_records++].kernel =
-        (CUpti_ActivityKernel10){.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-                                 .name = symbol,
-                                 .start = start,
-                                 .end = end};
+        (cupti_kernel){.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                       .name = symbol,
+                       .start = start,
+                       .end = end};
 }
 
 /* A buffer of the asker's, with as many records as it has room for. */

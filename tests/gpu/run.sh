@@ -67,7 +67,11 @@ find_lib() { # name
 wheels=
 if [ "$device" = cuda ]; then
     wheels=$(wheels)
-    for f in libcuda.so.1 libnvidia-ml.so.1 libcublasLt.so.13 libnccl.so.2 libcupti.so.13; do
+    # 12 or 13, as the plug-in was linked.
+    cuda=$(ldd "$root/lib/libmgpu-cuda.so" 2>/dev/null |
+        sed -n 's/.*libcublasLt\.so\.\([0-9]*\) .*/\1/p')
+    for f in libcuda.so.1 libnvidia-ml.so.1 "libcublasLt.so.${cuda:-13}" libnccl.so.2 \
+        "libcupti.so.${cuda:-13}"; do
         find_lib "$f"
     done
 fi

@@ -7,7 +7,7 @@ tidy_files := $(filter-out tests/%,$(filter %.c,$(c_files)))
 tidy_files := $(filter-out $(absent),$(tidy_files))
 # Headers that are C++, or parts of one file.
 not_alone := tests/simt/% kernels/exec/exec%.h kernels/exec/simd%.h \
-             kernels/cv/%_rows.h
+             kernels/cv/%_rows.h $(if $(filter 0,$(CUPTI)),%_cupti.h)
 # How many states of a function the analyzer goes through: as it does itself. A
 # third of them takes a third of the time.
 LINT_NODES ?= 225000
@@ -27,8 +27,8 @@ lint: all
 	$(Q)sh tests/lint/tables.sh --self-test
 	$(Q)sh tests/lint/tables.sh
 	$(Q)printf '%s\n' $(filter-out $(not_alone),$(filter %.h,$(c_files))) | \
-	    xargs -P $(JOBS) -I FILE $(CC) $(cppflags) $(mpi_cflags) -std=c11 \
-	    -fsyntax-only -x c FILE
+	    xargs -P $(JOBS) -I FILE $(CC) $(cppflags) $(mpi_cflags) \
+	    $(cuda_cflags) -std=c11 -fsyntax-only -x c FILE
 	$(Q)clang-format --dry-run -Werror $(c_files)
 	$(Q)printf '%s\n' $(tidy_files) | xargs -P $(JOBS) -I FILE \
 	    clang-tidy --quiet $(tidy_args) FILE -- $(cppflags) $(mpi_cflags) \

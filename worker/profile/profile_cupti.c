@@ -4,7 +4,7 @@
  * links it. Of the runtime's calls only those are recorded that somebody
  * wants to see: they are found by name, for the numbers differ between
  * versions and one call has several (nvcc 13 launches by
- * "__cudaLaunchKernel_v13000", C by "cudaLaunchKernel_v7000").
+ * "__cudaLaunchKernel_v13000", nvcc 12 and C by "cudaLaunchKernel_v7000").
  *
  * CUPTI hands out filled buffers on a thread of its own, without a pointer of
  * ours: hence the one static source, and the lock around its rows.
@@ -13,32 +13,16 @@
  */
 #include "worker/profile/profile.h"
 
-#include <cupti.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/profile/compat_cupti.h"
+
 /* A record has 100 to 250 bytes: 4,000 and more of them in a buffer. */
 enum { BUFFER_BYTES = 1 << 20, CALLS_MAX = 32 };
-
-#define EACH_CALL(X)                  \
-    X(cuptiGetVersion)                \
-    X(cuptiGetResultString)           \
-    X(cuptiGetCallbackName)           \
-    X(cuptiActivityRegisterCallbacks) \
-    X(cuptiActivityEnable)            \
-    X(cuptiActivityDisable)           \
-    X(cuptiActivityEnableRuntimeApi)  \
-    X(cuptiActivityFlushAll)          \
-    X(cuptiActivityGetNextRecord)     \
-    X(cuptiActivityGetNumDroppedRecords)
-
-#define MEMBER(f) __typeof__(&(f)) f;
-struct api {
-    EACH_CALL(MEMBER)
-};
 
 /* What is recorded of the runtime, under the name that it has in a row. A
  * graph's launch stands for the launches of all that is in it. */
@@ -55,7 +39,7 @@ struct call {
 
 struct cupti {
     struct profile_source base;
-    struct api api;
+    struct cupti_api api;
     struct call calls[CALLS_MAX];
     int32_t n_calls;
     bool is_used;
@@ -151,7 +135,7 @@ static void add_call(struct cupti *c, const CUpti_ActivityAPI *a)
                         seconds(a->start, a->end), -1);
 }
 
-static void add_copy(struct cupti *c, const CUpti_ActivityMemcpy6 *m)
+static void add_copy(struct cupti *c, const cupti_copy *m)
 {
     const char *name = m->copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_HTOD
                            ? "CUDA memcpy Host-to-Device"
@@ -175,7 +159,7 @@ static void add_record(struct cupti *c, const CUpti_Activity *r)
         add_copy(c, (const void *)r);
         break;
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
-        const CUpti_ActivityKernel10 *k = (const void *)r;
+        const cupti_kernel *k = (const void *)r;
         kernel_name(k->name, name, sizeof(name));
         profile_add(&c->rows, name, 1, seconds(k->start, k->end), -1);
         break;
@@ -224,26 +208,31 @@ static const CUpti_ActivityKind kinds[] = {
 };
 enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
+static int watch(struct cupti *c, bool on, const char *what, struct error *err)
+{
+    if (check(c, cupti_watch(&c->api, on), what, err) < 0)
+        return -1;
+    for (int32_t i = 0; i < c->n_calls; i++)
+        if (check(c, cupti_watch_call(&c->api, c->calls[i].id, on),
+                  c->calls[i].name, err) < 0)
+            return -1;
+    return 0;
+}
+
 static int cupti_start(struct profile_source *s, struct error *err)
 {
     struct cupti *c = (struct cupti *)s;
     for (int i = 0; i < N_KINDS; i++)
         if (check(c, c->api.cuptiActivityEnable(kinds[i]), "start", err) < 0)
             return -1;
-    for (int32_t i = 0; i < c->n_calls; i++)
-        if (check(c, c->api.cuptiActivityEnableRuntimeApi(c->calls[i].id, 1),
-                  c->calls[i].name, err) < 0)
-            return -1;
-    return 0;
+    return watch(c, true, "start", err);
 }
 
 static int cupti_stop(struct profile_source *s, struct error *err)
 {
     struct cupti *c = (struct cupti *)s;
-    for (int32_t i = 0; i < c->n_calls; i++)
-        if (check(c, c->api.cuptiActivityEnableRuntimeApi(c->calls[i].id, 0),
-                  c->calls[i].name, err) < 0)
-            return -1;
+    if (watch(c, false, "stop", err) < 0)
+        return -1;
     for (int i = 0; i < N_KINDS; i++)
         if (check(c, c->api.cuptiActivityDisable(kinds[i]), "stop", err) < 0)
             return -1;
@@ -297,9 +286,9 @@ static const struct profile_source_ops cupti_ops = {
 static void *open_library(const char *library, struct error *err)
 {
     static const char *const places[] = {
-        "libcupti.so.13",
-        "/usr/local/cuda/lib64/libcupti.so.13",
-        "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.13",
+        CUPTI_LIBRARY,
+        "/usr/local/cuda/lib64/" CUPTI_LIBRARY,
+        "/usr/local/cuda/extras/CUPTI/lib64/" CUPTI_LIBRARY,
         "libcupti.so",
     };
     const char *asked = getenv("MGPU_CUPTI");
@@ -314,7 +303,7 @@ static void *open_library(const char *library, struct error *err)
         return lib;
     const char *why = dlerror();
     (void)error_set(err, ERR_UNAVAIL, "CUPTI: %s",
-                    why != NULL ? why : "there is no libcupti.so.13");
+                    why != NULL ? why : "there is no " CUPTI_LIBRARY);
     return NULL;
 }
 
@@ -337,14 +326,15 @@ static int open_api(struct cupti *c, void *lib, struct error *err)
 #define FIND(f)                                                     \
     if (find_symbol(lib, #f, &c->api.f, sizeof(c->api.f), err) < 0) \
         return -1;
-    EACH_CALL(FIND)
+    CUPTI_CALLS(FIND)
     if (check(c, c->api.cuptiGetVersion(&version), "version", err) < 0)
         return -1;
     if (version < CUPTI_API_VERSION ||
-        version / 10000 != CUPTI_API_VERSION / 10000)
-        return error_set(err, ERR_UNAVAIL,
-                         "CUPTI: version %u, expected %d or a later %d.x",
-                         version, CUPTI_API_VERSION, CUPTI_API_VERSION / 10000);
+        cupti_cuda(version) != cupti_cuda(CUPTI_API_VERSION))
+        return error_set(
+            err, ERR_UNAVAIL,
+            "CUPTI: version %u, expected %d or a later one of CUDA %u", version,
+            CUPTI_API_VERSION, cupti_cuda(CUPTI_API_VERSION));
     return 0;
 }
 
