@@ -40,8 +40,8 @@ longest   := $(patsubst %,tests/%.bats,cli/worker slurm/slurmctld slurm/daemon \
 longest_first = $(foreach t,$(longest),$(filter $(t),$(1))) \
                 $(filter-out $(longest),$(1))
 .PHONY: check check-build check-run check-slurm asan tsan cov coverage \
-        coverage-run gpu-check gpu-bench gpu-bundle crash fault \
-        debian13-check debian13-half
+        coverage-run gpu-check gpu-bench gpu-bundle cuda-parts cuda12-check \
+        crash fault debian13-check debian13-half
 
 # ---- programs --------------------------------------------------------------
 # The contract of kernels/device.h: one body for the host, the emulator and
@@ -248,6 +248,19 @@ gpu-bench: all $(gpu_bench)
 	    DEVICE=$(DEVICE) $(foreach v,SIZES BATCHES PRECISIONS ROUNDS RESULTS \
 	    BUDGET RESUME,$(if $($(v)),$(v)='$($(v))')) \
 	    MGPU_BENCH=$(abspath $(B)/tests/bench) tests/gpu/bench.sh
+
+# All that includes a header of CUDA, NCCL, CUPTI or NVTX, and its tests with
+# NVIDIA's libraries faked.
+cuda_units := $(patsubst %,$(B)/tests/unit/%,kernels/cuda \
+                worker/profile/profile_cupti worker/profile/trace_ranges)
+cuda-parts: $(plugin) $(B)/bin/mgpu-worker $(cuda_units) $(B)/tests/mpi/nccl
+	$(Q)$(test_env) prove --exec tests/run $(cuda_units)
+	$(Q)$(test_env) $(mpi_env) prove --exec \
+	    "tests/run mpirun -n 2 --oversubscribe --bind-to none" \
+	    $(B)/tests/mpi/nccl
+# The same with CUDA 12.4 of Debian 13, in a chroot: as root, by hand.
+cuda12-check:
+	$(Q)JOBS=$(JOBS) sh tests/portability/cuda12.sh build/cuda12
 
 # Kills a daemon at ROUNDS random moments; a failure names its SEED.
 crash: all $(B)/tests/crash/crash
