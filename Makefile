@@ -106,7 +106,7 @@ layers := base jobs kernels db slurm policy engine ctld tools worker
 under = $(addprefix $(1)/,$(2))
 rooms_base    := jobs/base jobs/http
 rooms_jobs    := jobs $(call under,jobs,text schema spec wire conf log)
-rooms_kernels := $(call under,kernels,exec ops cv) kernels
+rooms_kernels := $(call under,kernels,exec ops cv llm) kernels
 rooms_db      := db db/mem db/sqlite
 rooms_slurm   := slurm $(call under,slurm,launch as_user protocol local fake \
                    cluster batch helper)
@@ -118,7 +118,7 @@ rooms_ctld    := $(call under,scheduler/ctld,loop startup request notify \
 rooms_tools   := $(call under,scheduler/tools,common admin cancel views \
                    export stat submit)
 rooms_worker  := $(call under,worker,comm report process profile \
-                   checkpoint data/image data cv train) worker
+                   checkpoint data/image data/text data cv llm train) worker
 
 below_jobs    := base
 below_kernels := base

@@ -27,23 +27,12 @@
 
 #include "jobs/base/error.h"
 #include "kernels/cv/image_u8.h"
+#include "kernels/dtype.h"
+#include "kernels/llm/llm_ops.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-enum dtype { DT_F64, DT_F32, DT_F16, DT_BF16, DT_N };
-
-size_t dtype_bytes(enum dtype dt);        /* of T */
-enum dtype dtype_acc(enum dtype dt);      /* A */
-size_t dtype_acc_bytes(enum dtype dt);    /* of A */
-const char *dtype_name(enum dtype dt);    /* "fp64", "fp32", "fp16", "bf16" */
-enum dtype dtype_named(const char *name); /* DT_N: no such type */
-
-/* Reads value i of an array of T in host memory, which need not be aligned.
- * dtype_set() rounds to the nearest, ties to even. */
-double dtype_get(enum dtype dt, const void *p, int64_t i);
-void dtype_set(enum dtype dt, void *p, int64_t i, double v);
 
 /* A 3x3 convolution with padding 1: OH = (H - 1) / stride + 1, OW alike. */
 struct conv3 {
@@ -340,6 +329,8 @@ struct device_ops {
     /* mean [n] A = decay * mean + (1 - decay) * p, p [n] T. */
     int (*ema)(struct device *d, enum dtype dt, void *mean, const void *p,
                int64_t n, double decay, struct error *err);
+
+    struct llm_ops llm; /* kernels/llm/llm_ops.h */
 
     /* Optional, for libraries that enqueue work themselves (NCCL): the CUstream
      * of the calls above. */

@@ -18,7 +18,7 @@
 #include "kernels/device.h"
 #include "worker/comm/comm.h"
 
-enum { BATCH_ARRAYS = 4 };
+enum { BATCH_ARRAYS = 5 };
 
 /* [n, bytes], device, dense: sample i begins at data + i * bytes. */
 struct batch_array {

@@ -18,7 +18,9 @@
 #include "jobs/base/buf.h"
 #include "jobs/base/error.h"
 
-enum spec_kind { SPEC_CV, SPEC_COMMAND };
+enum spec_kind { SPEC_CV, SPEC_COMMAND, SPEC_LLM };
+enum spec_method { METHOD_LORA, METHOD_FULL };
+enum spec_template { TEMPLATE_ALPACA, TEMPLATE_TOKENS };
 enum spec_arch { ARCH_MOBILENET_V2 };
 enum spec_source { SOURCE_MNIST, SOURCE_SYNTHETIC, SOURCE_IMAGE_FOLDER };
 enum spec_augment { AUGMENT_NONE, AUGMENT_FLIP, AUGMENT_CROP };
@@ -82,11 +84,22 @@ enum spec_stall {
     STALL_ALERT
 };
 
+/* train.dataset, train.dataset_val */
+struct spec_text {
+    enum spec_template template;
+    char *path; /* absolute; NULL: none, of dataset_val alone */
+    bool packed;
+    bool train_on_input;
+    int32_t samples; /* 0: all; the first n rows */
+    enum spec_bad_row on_bad_row;
+};
+
 struct job_spec {
     int32_t version;
     char name[SPEC_NAME_CAP];
     enum spec_kind kind;
     struct spec_map labels;
+    enum spec_method method; /* kind: llm */
 
     struct { /* kind: cv */
         enum spec_arch arch;
@@ -142,6 +155,32 @@ struct job_spec {
             struct spec_numbers milestones;
             double gamma;
         } lr_scheduler;
+
+        /* kind: llm */
+        struct {
+            char *dir;              /* checkpoint_dir; absolute */
+            struct spec_list files; /* checkpoint_files; none: all */
+            char *adapter;          /* adapter_checkpoint; NULL: a new one */
+            char *model_type;       /* NULL: as config.json says */
+        } checkpointer;
+        struct {
+            int32_t lora_rank;
+            double lora_alpha, lora_dropout;
+            struct spec_list lora_attn_modules; /* spec_lora_targets() */
+            bool apply_lora_to_mlp, apply_lora_to_output;
+        } model;
+        struct {
+            char *path;          /* NULL: in checkpointer.dir */
+            int32_t max_seq_len; /* 0: as long as rows are */
+        } tokenizer;
+        struct spec_text dataset, dataset_val;
+        int32_t batch_size_val;       /* 0: batch_size */
+        int32_t run_val_every;        /* iterations; 0: after each epoch */
+        bool activation_checkpointing;
+        struct {
+            struct spec_list prompts; /* none: no samples */
+            int32_t max_new_tokens;
+        } sample;
     } train;
 
     struct spec_list command; /* kind: command; argv */
@@ -405,6 +444,11 @@ bool spec_stall_ends(const struct job_spec *s);
 
 /* Whether it saves its progress when it is stopped, and resumes from there. */
 bool spec_saves(const struct job_spec *s);
+
+/* kind: llm, method: lora: the linears with an adapter, as bits: q 1, k 2, v 4,
+ * output 8 of attention, gate 16, up 32 and down 64 of the MLP, 128 of the
+ * output layer. */
+uint32_t spec_lora_targets(const struct job_spec *s);
 
 /* Parsers of scalars for other files; err has the allowed syntax. */
 int parse_duration(const char *s, double *ret_s, struct error *err) MUST_CHECK;

@@ -1,0 +1,125 @@
+/* llm_ops.h - the operations of a transformer: a part of the device seam.
+ *
+ * The rules of kernels/device.h hold: tensors are dense and row major unless
+ * a leading dimension ld is given, which is the number of elements from one
+ * row to the next; T is the storage type, A its accumulator.
+ *
+ * Tokens of a batch lie in one list, document after document. `pos` [rows]
+ * is each token's position in its document, from 0: token i of the list may
+ * look at tokens i - pos[i] to i. So one array says where a document begins,
+ * for attention, and how far a token is rotated. A token of padding has
+ * position 0 and looks at itself alone.
+ *
+ * src  Touvron et al. 2023, arXiv:2302.13971 (the network); Zhang and Sennrich
+ *      2019, arXiv:1910.07467 (RMSNorm); Su et al. 2021, arXiv:2104.09864
+ *      (RoPE); Shazeer 2020, arXiv:2002.05202 (SwiGLU); Ainslie et al. 2023,
+ *      arXiv:2305.13245 (grouped queries); Dao 2023, arXiv:2307.08691 */
+#ifndef MGPU_KERNELS_LLM_LLM_OPS_H
+#define MGPU_KERNELS_LLM_LLM_OPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "jobs/base/error.h"
+#include "kernels/dtype.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct device;
+
+/* Query head h reads key and value head h / (heads / kv_heads). */
+struct attention {
+    int64_t rows; /* tokens */
+    int32_t heads, kv_heads, head_dim;
+    double scale; /* of the scores: 1 / sqrt(head_dim) */
+};
+
+struct llm_ops {
+    /* h = x + delta (h = x without delta);  rstd = 1 / sqrt(mean(h^2) + eps);
+     * y = h * rstd * w. rows x C; w [C] T.
+     * in   delta  [rows, C], or NULL
+     * out  h      [rows, C], may be x; NULL only without delta: not wanted
+     *      rstd   [rows] A; NULL: not wanted
+     * err  ERR_INVAL C < 1, delta without h */
+    int (*rmsnorm_fwd)(struct device *d, enum dtype dt, void *y, void *rstd,
+                       void *h, const void *x, const void *delta,
+                       const void *w, int64_t rows, int32_t C, double eps,
+                       struct error *err);
+    /* dx = rstd * (w * dy - hat * mean(w * dy * hat)) + extra, hat = h * rstd;
+     * dw [C] T = the sum over rows of dy * hat.
+     * in   extra  [rows, C], or NULL
+     * out  dx     may be dy or extra;  dw  NULL: not wanted */
+    int (*rmsnorm_bwd)(struct device *d, enum dtype dt, void *dx, void *dw,
+                       const void *dy, const void *h, const void *rstd,
+                       const void *w, const void *extra, int64_t rows,
+                       int32_t C, struct error *err);
+
+    /* Rotates, in place, each of the heads of x [rows, heads, D], by row
+     * stride ld: halves (a, b) of a head become (a cos - b sin, b cos + a sin).
+     * in   table  [positions, D / 2, 2] A: cos and sin of each angle
+     *      back   by the opposite angles: the gradient
+     * err  ERR_INVAL D odd, ld < heads * D. A position outside of the table
+     *      gives NaN */
+    int (*rope)(struct device *d, enum dtype dt, void *x, int32_t ld,
+                const int32_t *pos, const void *table, int32_t positions,
+                int64_t rows, int32_t heads, int32_t D, bool back,
+                struct error *err);
+
+    /* o [rows, heads, D] = softmax(scale * q k^T over the tokens that a row
+     * may look at) v; never holds [rows, rows].
+     * in   q [rows, heads, D], k, v [rows, kv_heads, D]: row stride ld
+     *      ldo  row stride of o
+     * out  lse  [rows, heads] A: log of the sum of the exponentials; NULL:
+     *      not wanted
+     * err  ERR_INVAL heads no multiple of kv_heads; a stride that is too
+     *      small */
+    int (*attention_fwd)(struct device *d, enum dtype dt, void *o, int32_t ldo,
+                         void *lse, const void *q, const void *k,
+                         const void *v, int32_t ld, const int32_t *pos,
+                         const struct attention *s, struct error *err);
+    /* From do, with row stride ldo as o, the gradients of q, k, v, with row
+     * stride ldd; dk and dv are sums over the query heads of a group. dq, dk
+     * and dv are not q, k, v. */
+    int (*attention_bwd)(struct device *d, enum dtype dt, void *dq, void *dk,
+                         void *dv, int32_t ldd, const void *dout,
+                         const void *o, int32_t ldo, const void *lse,
+                         const void *q, const void *k, const void *v,
+                         int32_t ld, const int32_t *pos,
+                         const struct attention *s, struct error *err);
+
+    /* y [rows, F] = silu(g) * u, x [rows, 2 F] = (g, u);  silu(g) = g / (1 + exp(-g)). */
+    int (*swiglu_fwd)(struct device *d, enum dtype dt, void *y, const void *x,
+                      int64_t rows, int32_t F, struct error *err);
+    /* dx [rows, 2 F] = (dg, du), may be x;  y [rows, F]: the forward pass's
+     * again, or NULL: not wanted; may be dy. */
+    int (*swiglu_bwd)(struct device *d, enum dtype dt, void *dx, void *y,
+                      const void *dy, const void *x, int64_t rows, int32_t F,
+                      struct error *err);
+
+    /* y [n, C] = row index[i] of x [limit, C] for each i: a look-up of
+     * embeddings, or of the rows that are judged. An index outside 0..limit-1
+     * gives NaN. */
+    int (*take_rows)(struct device *d, enum dtype dt, void *y, const void *x,
+                     const int32_t *index, int64_t n, int32_t C, int64_t limit,
+                     struct error *err);
+    /* y [limit, C] = 0, but row index[i] is row i of x [n, C]; no index comes
+     * twice. An index outside is left out. */
+    int (*put_rows)(struct device *d, enum dtype dt, void *y, const void *x,
+                    const int32_t *index, int64_t n, int32_t C, int64_t limit,
+                    struct error *err);
+    /* y [limit, C] += row order[i] of x [n, C] in row index[order[i]], summed
+     * in the order of `order`, in A, and rounded once per row of y: the
+     * gradient of embeddings.
+     * in   index  [n]
+     *      order  [n]: 0..n-1, so that index[order[.]] ascends */
+    int (*add_rows)(struct device *d, enum dtype dt, void *y, const void *x,
+                    const int32_t *index, const int32_t *order, int64_t n,
+                    int32_t C, int64_t limit, struct error *err);
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,69 @@
+/* adapter_file.h - LoRA adapters as PEFT's files: adapter_config.json and
+ * adapter_model.safetensors.
+ *
+ * Names are PEFT's: "base_model.model.model.layers.0.self_attn.q_proj.lora_A.
+ * weight" [rank, in] and "...lora_B.weight" [out, rank]; of the output layer
+ * "base_model.model.lm_head.lora_A.weight".
+ */
+#ifndef MGPU_WORKER_LLM_ADAPTER_FILE_H
+#define MGPU_WORKER_LLM_ADAPTER_FILE_H
+
+#include <stdint.h>
+
+#include "jobs/base/error.h"
+#include "worker/checkpoint/safetensors.h"
+
+/* Linears that may have an adapter; a bit each. */
+enum lora_target {
+    LORA_Q = 1,
+    LORA_K = 2,
+    LORA_V = 4,
+    LORA_O = 8,
+    LORA_GATE = 16,
+    LORA_UP = 32,
+    LORA_DOWN = 64,
+    LORA_OUTPUT = 128 /* lm_head */
+};
+enum { LORA_TARGETS = 8 };
+/* PEFT's word of a bit: "q_proj" ... "down_proj", "lm_head". */
+const char *lora_target_word(enum lora_target t);
+
+struct adapter_config {
+    int32_t rank;
+    double alpha, dropout;
+    uint32_t targets; /* bits of enum lora_target */
+};
+
+/* What is in dir.
+ * err  ERR_INVAL not an adapter of ours: another peft_type, use_rslora,
+ *      use_dora, bias, rank or alpha patterns, unknown target_modules: named;
+ *      ERR_NOTFOUND, ERR_IO */
+int adapter_config_read(const char *dir, struct adapter_config *ret,
+                        struct error *err) MUST_CHECK;
+
+/* The tensors, mapped. Names as above.
+ * err  as st_open() */
+int adapter_open(const char *dir, struct safetensors *ret,
+                 struct error *err) MUST_CHECK;
+
+/* Writes both files into dir, which exists: each under a temporary name
+ * first, so that no reader meets half of one.
+ * in   base   for base_model_name_or_path
+ *      each   calls take() for every tensor, in the order of the file; it is
+ *             called twice: once to declare, once to write */
+struct adapter_tensor {
+    const char *name;
+    enum st_type type;
+    int64_t shape[2];
+    const void *data; /* host */
+};
+int adapter_write(const char *dir, const struct adapter_config *c,
+                  const char *base,
+                  int (*each)(void *arg,
+                              int (*take)(void *to,
+                                          const struct adapter_tensor *t,
+                                          struct error *err),
+                              void *to, struct error *err),
+                  void *arg, struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,50 @@
+/* hf_dir.h - the tensors of a model directory as Hugging Face lays it out:
+ * model.safetensors, or shards named by model.safetensors.index.json.
+ *
+ * Files are mapped, not read: a tensor costs memory when it is copied out.
+ */
+#ifndef MGPU_WORKER_LLM_HF_DIR_H
+#define MGPU_WORKER_LLM_HF_DIR_H
+
+#include <stdint.h>
+
+#include "jobs/base/error.h"
+#include "jobs/spec/spec.h"
+#include "kernels/dtype.h"
+#include "worker/checkpoint/safetensors.h"
+
+struct hf_dir;
+
+/* What a model needs of a directory. */
+struct hf_want {
+    const char *name;
+    int32_t dims;
+    int64_t shape[4];
+};
+
+/* in   files  names in dir; none: all that the index names, or
+ *             model.safetensors
+ * err  ERR_NOTFOUND no such directory, or no weights in it (other formats
+ *      that are there are named); ERR_INVAL a damaged file, an index that
+ *      does not fit its shards, one tensor in two files; ERR_IO */
+int hf_open(const char *dir, const struct spec_list *files,
+            struct hf_dir **ret, struct error *err) MUST_CHECK;
+void hf_close(struct hf_dir *h); /* NULL is fine */
+
+/* NULL: no such tensor. Valid until hf_close(). */
+const struct st_tensor *hf_find(const struct hf_dir *h, const char *name);
+
+/* All that is wanted is there in its shape, as floating point numbers, and
+ * nothing else is: but buffers (".rotary_emb.inv_freq"), and with tied
+ * embeddings a "lm_head.weight".
+ * err  ERR_INVAL a list of at most 10 that are missing, left over or have
+ *      another shape, "and 7 more" */
+int hf_check(const struct hf_dir *h, const struct hf_want *want, int32_t n,
+             bool tied, struct error *err) MUST_CHECK;
+
+/* Values [first, first + count) of a tensor, converted to dt (rounded to the
+ * nearest, ties to even) in `to`. */
+void hf_copy(const struct st_tensor *t, int64_t first, int64_t count,
+             enum dtype dt, void *to);
+
+#endif

@@ -1,0 +1,34 @@
+/* hf_write.h - write a model directory as Hugging Face lays it out: shards of
+ * at most 5 GB and an index, or model.safetensors where one shard is enough;
+ * config.json and the tokenizer's files are copied.
+ */
+#ifndef MGPU_WORKER_LLM_HF_WRITE_H
+#define MGPU_WORKER_LLM_HF_WRITE_H
+
+#include <stdint.h>
+
+#include "jobs/base/error.h"
+#include "worker/checkpoint/safetensors.h"
+
+struct hf_tensor {
+    const char *name;
+    enum st_type type;
+    int32_t dims;
+    int64_t shape[4];
+    const void *data; /* host */
+};
+
+/* Each file is written under a temporary name, synced, and renamed; the index
+ * comes last.
+ * in   base         directory that config.json and tokenizer files come from
+ *      shard_bytes  0: 5 GB
+ *      each         calls take() for every tensor in order, twice as
+ *                   adapter_write() */
+int hf_write(const char *dir, const char *base, int64_t shard_bytes,
+             int (*each)(void *arg,
+                         int (*take)(void *to, const struct hf_tensor *t,
+                                     struct error *err),
+                         void *to, struct error *err),
+             void *arg, struct error *err) MUST_CHECK;
+
+#endif

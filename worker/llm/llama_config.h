@@ -1,0 +1,38 @@
+/* llama_config.h - the shape of a Llama, as its config.json says. */
+#ifndef MGPU_WORKER_LLM_LLAMA_CONFIG_H
+#define MGPU_WORKER_LLM_LLAMA_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jobs/base/error.h"
+
+struct llama_config {
+    int32_t hidden, ffn, layers, vocab;
+    int32_t heads, kv_heads, head_dim; /* head_dim: or hidden / heads */
+    int32_t max_positions;             /* max_position_embeddings */
+    double norm_eps, rope_theta;
+    bool tied; /* tie_word_embeddings: no lm_head.weight */
+    struct {   /* rope_type llama3 */
+        bool on;
+        double factor, low_freq_factor, high_freq_factor;
+        int32_t original_max_positions;
+    } scaling;
+    int32_t bos_id, eos_id; /* eos_token_id, or the first of a list; -1 */
+};
+
+/* The text of a config.json.
+ * err  ERR_INVAL not JSON, another architecture, a value that is missing or
+ *      out of range, heads that do not divide: named, with what is allowed */
+int llama_config_parse(const char *text, size_t len, struct llama_config *ret,
+                       struct error *err) MUST_CHECK;
+/* That of a directory. err as above; ERR_NOTFOUND, ERR_IO */
+int llama_config_read(const char *dir, struct llama_config *ret,
+                      struct error *err) MUST_CHECK;
+
+/* ret [head_dim / 2]: the angle per position of each pair, in double, with
+ * the scaling of Llama 3. */
+void llama_frequencies(const struct llama_config *c, double *ret);
+
+#endif
