@@ -214,6 +214,12 @@ struct blk {
     }
 };
 
+/* A kernel's parameter that points to values accessed one at a time: its
+ * alignment does not narrow the vectors (exec_launch.h). */
+template <class X> struct single {
+    X *at;
+};
+
 /* Maps a block's lanes to a rectangle of rows x tiles: tiles first, then rows,
  * so that a layer of 16 channels still keeps 256 lanes busy. */
 struct rect {

@@ -65,7 +65,11 @@ static inline void exec_end(struct exec_device *d, enum device_work work,
     X(build, loss)                \
     X(build, optim)               \
     X(build, pointwise)           \
-    X(build, pool)
+    X(build, pool)                \
+    X(build, rmsnorm)             \
+    X(build, rope)                \
+    X(build, rows)                \
+    X(build, swiglu)
 #define KERNEL_DECLARE(build, family) \
     void build##_##family(struct device_ops *ops);
 #define KERNEL_INSTALL(build, family) build##_##family(&exec->ops);

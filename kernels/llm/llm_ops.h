@@ -111,7 +111,7 @@ struct llm_ops {
                     struct error *err);
     /* y [limit, C] += row order[i] of x [n, C] in row index[order[i]], summed
      * in the order of `order`, in A, and rounded once per row of y: the
-     * gradient of embeddings.
+     * gradient of embeddings. An index outside is left out.
      * in   index  [n]
      *      order  [n]: 0..n-1, so that index[order[.]] ascends */
     int (*add_rows)(struct device *d, enum dtype dt, void *y, const void *x,

@@ -52,6 +52,9 @@ static void try_device(int32_t lanes, bool reverse,
     contract_optim(&b);
     contract_exact(&b);
     contract_norm(&b);
+    contract_llm_norm(&b);
+    contract_llm_rope(&b);
+    contract_llm_rows(&b);
     bed_drop(&b);
     d->ops = was;
     d->ops->destroy(d);

@@ -70,12 +70,46 @@ static void sums(struct bed *b, struct trace *t)
         keep(t, &c[i]);
 }
 
+/* The same for the ops of a transformer. */
+static void llm_sums(struct bed *b, struct trace *t)
+{
+    enum { KINDS = 50 };
+    const struct llm_ops *ops = &b->d->ops->llm;
+    int32_t index[ROWS], order[ROWS], n = 0;
+    struct tensor h = tensor_make(b, VALUES, -2, 2);
+    struct tensor dy = tensor_make(b, VALUES, -2, 2);
+    struct tensor rstd = tensor_acc(b, ROWS, 0.5, 1);
+    struct tensor w = tensor_make(b, C, 0, 1), dw = tensor_make(b, C, 0, 0);
+    struct tensor sum = tensor_make(b, (int64_t)KINDS * C, -1, 1);
+
+    for (int32_t k = 0; k < KINDS; k++)
+        for (int32_t i = k; i < ROWS; i += KINDS) {
+            index[i] = k;
+            order[n++] = i;
+        }
+    int32_t *at = bed_indices(b, index, ROWS);
+    int32_t *sorted = bed_indices(b, order, ROWS);
+    must(ops->rmsnorm_bwd(b->d, b->dt, dy.p, dw.p, dy.p, h.p, rstd.p, w.p, NULL,
+                          ROWS, C, ERR));
+    must(ops->add_rows(b->d, b->dt, sum.p, dy.p, at, sorted, ROWS, C, KINDS,
+                       ERR));
+    b->d->ops->release(b->d, at);
+    b->d->ops->release(b->d, sorted);
+    tensor_drop(&h);
+    tensor_drop(&rstd);
+    tensor_drop(&w);
+    keep(t, &dy);
+    keep(t, &dw);
+    keep(t, &sum);
+}
+
 static struct trace run(struct device *d, enum dtype dt)
 {
     struct bed b = {.d = d, .name = "host", .dt = dt, .seed = 7};
     struct trace t = {0};
 
     sums(&b, &t);
+    llm_sums(&b, &t);
     return t;
 }
 

@@ -106,6 +106,16 @@ void *bed_put(struct bed *b, const void *v, size_t bytes)
     return b->scalars;
 }
 
+int32_t *bed_indices(struct bed *b, const int32_t *v, int64_t n)
+{
+    size_t bytes = (size_t)n * sizeof(*v);
+    void *p = NULL;
+
+    must(b->d->ops->alloc(b->d, bytes, &p, ERR));
+    must(b->d->ops->to_device(b->d, p, v, bytes, ERR));
+    return p;
+}
+
 double *zeros(int64_t n)
 {
     double *p = calloc((size_t)n + 1, sizeof(*p));
@@ -221,6 +231,10 @@ void contract_device(struct device *d, const char *name, bool small)
         contract_exact(&b);
         if (dt == DT_F64 && !small)
             contract_gradients(&b);
+        contract_llm_norm(&b);
+        contract_llm_rope(&b);
+        contract_llm_rows(&b);
+        contract_llm_swiglu(&b);
         contract_refusals(&b);
         contract_cast(&b);
         bed_drop(&b);

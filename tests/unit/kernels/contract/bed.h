@@ -61,6 +61,25 @@ void near(struct tensor *t, const double *want, const char *fmt, ...)
 void same(struct tensor *t, const double *want, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* n indices in device memory; released with ops->release. */
+int32_t *bed_indices(struct bed *b, const int32_t *v, int64_t n);
+
+/* A call, or a few, that can be repeated. */
+struct call {
+    struct bed *b;
+    void (*run)(void *arg);
+    void *arg;
+};
+
+/* One TAP line, for fp64: grad is the gradient, with respect to `in`, of the
+ * sum of r * y, by central differences. r NULL: of y. */
+void differences(const struct call *c, struct tensor *in, struct tensor *grad,
+                 struct tensor *y, const double *r, const char *what);
+
+/* One TAP line: the call leaves the same bits in `out` for every number of
+ * blocks. Before each call, out holds what it holds now. */
+void same_bits(const struct call *c, struct tensor *out, const char *what);
+
 /* A call that has to succeed; a failure is one TAP line with its message. */
 #define must(call)                                            \
     do {                                                      \
@@ -95,6 +114,10 @@ void contract_optim(struct bed *b);
 void contract_exact(struct bed *b);     /* sums that must be exact */
 void contract_gradients(struct bed *b); /* finite differences, fp64 */
 void contract_refusals(struct bed *b);
+void contract_llm_norm(struct bed *b);
+void contract_llm_rope(struct bed *b);
+void contract_llm_rows(struct bed *b);
+void contract_llm_swiglu(struct bed *b);
 void contract_replay(struct bed *b); /* put, capture, marks, slots */
 
 /* All of it, for every dtype. */
