@@ -16,36 +16,17 @@
 #define MGPU_KERNELS_CV_PRODUCT_ROWS_H
 
 #include "kernels/exec/exec_norm.h"
+#include "kernels/exec/simd_tile.h"
 
 namespace
 {
 
-enum { TILE_ROWS = VEC_BYTES == 64 ? 8 : 4, TILE_VECS = 3 };
+enum { TILE_VECS = 3 };
 
 /* n columns, padded to whole vectors. */
 template <class A> inline int64_t padded(int64_t n)
 {
     return (n + widest<A> - 1) / widest<A> * widest<A>;
-}
-
-/* v[i][j] += the sum over k < depth of a(i, k) b(k, j), where a(i, k) is at
- * a[i * across + k * down] and b's row k at b + k * ldb. */
-template <class A, int W, int M, int N>
-FN void tile(vec<A, W> (&v)[M][N], const A *a, int64_t across, int64_t down,
-             const A *b, int64_t ldb, int64_t depth)
-{
-    typedef vec<A, W> V;
-
-    for (int64_t k = 0; k < depth; k++) {
-        V col[N];
-        UNROLL for (int j = 0; j < N; j++) col[j] =
-            V::load(b + k * ldb + j * W);
-        UNROLL for (int i = 0; i < M; i++)
-        {
-            const V row = V::of(a[i * across + k * down]);
-            UNROLL for (int j = 0; j < N; j++) v[i][j] += row * col[j];
-        }
-    }
 }
 
 /* Columns c to c + N vectors of w [depth, n] in the order tile() walks them;

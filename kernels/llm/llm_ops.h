@@ -73,15 +73,15 @@ struct llm_ops {
      *      ldo  row stride of o
      * out  lse  [rows, heads] A: log of the sum of the exponentials; NULL:
      *      not wanted
-     * err  ERR_INVAL heads no multiple of kv_heads; a stride that is too
-     *      small */
+     * err  ERR_INVAL heads no multiple of kv_heads; head_dim not in 1..256; a
+     *      stride below heads * D */
     int (*attention_fwd)(struct device *d, enum dtype dt, void *o, int32_t ldo,
                          void *lse, const void *q, const void *k,
                          const void *v, int32_t ld, const int32_t *pos,
                          const struct attention *s, struct error *err);
     /* From do, with row stride ldo as o, the gradients of q, k, v, with row
      * stride ldd; dk and dv are sums over the query heads of a group. dq, dk
-     * and dv are not q, k, v. */
+     * and dv are not q, k, v; lse is required. */
     int (*attention_bwd)(struct device *d, enum dtype dt, void *dq, void *dk,
                          void *dv, int32_t ldd, const void *dout,
                          const void *o, int32_t ldo, const void *lse,

@@ -6,7 +6,7 @@
 #include "kernels/exec/exec_device.h"
 #include "tests/device.h"
 #include "tests/tap.h"
-#include "tests/unit/kernels/contract/bed.h"
+#include "tests/unit/kernels/contract/llm_attention_case.h"
 
 enum { N = 6, S = 12, C = 40, ROWS = N * S * S, VALUES = ROWS * C };
 
@@ -103,6 +103,25 @@ static void llm_sums(struct bed *b, struct trace *t)
     keep(t, &sum);
 }
 
+/* Attention, whose sums do not depend on how its tiles are shared out. */
+static void attention(struct bed *b, struct trace *t)
+{
+    static const struct layout l = {{100, 1, 150, 30, -3}, 4, 2, 8};
+    struct attend_case c = attend_make(b, &l);
+
+    attend_forward(&c);
+    attend_backward(&c);
+    keep(t, &c.o);
+    keep(t, &c.lse);
+    keep(t, &c.dq);
+    keep(t, &c.dk);
+    keep(t, &c.dv);
+    b->d->ops->release(b->d, c.pos_at);
+    free(c.pos);
+    tensor_drop(&c.x);
+    tensor_drop(&c.dout);
+}
+
 static struct trace run(struct device *d, enum dtype dt)
 {
     struct bed b = {.d = d, .name = "host", .dt = dt, .seed = 7};
@@ -110,6 +129,7 @@ static struct trace run(struct device *d, enum dtype dt)
 
     sums(&b, &t);
     llm_sums(&b, &t);
+    attention(&b, &t);
     return t;
 }
 
@@ -164,12 +184,40 @@ static void test_dropout(void)
     }
 }
 
+static void test_attention(enum dtype dt)
+{
+    struct trace first = {0};
+    struct error err = ERROR_INIT;
+
+    for (int32_t threads = 1; threads <= 7; threads += 3) {
+        struct device *d = NULL;
+        if (!ok(device_host_create(threads, &d, &err) == 0, "%s", err.msg))
+            return;
+        struct bed b = {.d = d, .name = "host", .dt = dt, .seed = 7};
+        struct trace t = {0};
+        attention(&b, &t);
+        d->ops->destroy(d);
+        if (threads == 1) {
+            first = t;
+            continue;
+        }
+        ok(t.n == first.n && memcmp(t.v, first.v, t.n * sizeof(*t.v)) == 0,
+           "%s, attention on %d threads: the bits of one", dtype_name(dt),
+           threads);
+        free(t.v);
+    }
+    free(first.v);
+}
+
 int main(void)
 {
     for (int32_t threads = 1; threads <= (test_on_gpu() ? 1 : 3); threads++)
         for (int dt = 0; dt < DT_N; dt++)
             test_same_bits(threads, (enum dtype)dt);
-    if (!test_on_gpu())
+    if (!test_on_gpu()) {
         test_dropout();
+        for (int dt = 0; dt < DT_N; dt++)
+            test_attention((enum dtype)dt);
+    }
     return tap_done();
 }

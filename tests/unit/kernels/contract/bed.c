@@ -237,6 +237,7 @@ void contract_device(struct device *d, const char *name, bool small)
         contract_llm_swiglu(&b);
         contract_refusals(&b);
         contract_cast(&b);
+        contract_llm_attention(&b);
         bed_drop(&b);
     }
 }

@@ -1,0 +1,124 @@
+/* attention_span.h - which tokens of attention belong together, for the host:
+ * the span of each token of a tile, and what of it is in another tile. */
+#ifndef MGPU_KERNELS_LLM_ATTENTION_SPAN_H
+#define MGPU_KERNELS_LLM_ATTENTION_SPAN_H
+
+#include "kernels/exec/simd_exp.h"
+
+namespace
+{
+
+/* 64: the arrays of a head of 64 values are 130 kB in fp32, which a second
+ * cache holds, and one copy of y serves 64 x. */
+enum { SIDE = 64, GROUP_VECS = 2 };
+
+/* Of each x of a tile, the tokens from[x] to to[x] - 1. Both never fall. The
+ * places behind the last token have its span: what is computed there is not
+ * stored. */
+struct spans {
+    int64_t from[SIDE], to[SIDE];
+
+    void fill(int64_t n)
+    {
+        for (int64_t i = n; i < SIDE; i++) {
+            from[i] = from[n - 1];
+            to[i] = to[n - 1];
+        }
+    }
+};
+
+template <class T>
+spans spans_of_queries(const seen<T> &in, int64_t x, int64_t n)
+{
+    spans s;
+
+    for (int64_t i = 0; i < n; i++) {
+        s.from[i] = in.first(x + i);
+        s.to[i] = x + i + 1;
+    }
+    s.fill(n);
+    return s;
+}
+template <class T> spans spans_of_keys(const seen<T> &in, int64_t x, int64_t n)
+{
+    spans s;
+    int64_t end = x;
+
+    for (int64_t i = 0; i < n; i++) {
+        end = end > x + i ? end : x + i + 1;
+        while (end < in.rows && in.first(end) <= x + i)
+            end++;
+        s.from[i] = x + i;
+        s.to[i] = end;
+    }
+    s.fill(n);
+    return s;
+}
+
+/* The spans within one tile of y, as integers as wide as A. */
+template <class A> struct pairs {
+    typedef typename exp_of<A>::U U;
+    U lo[SIDE], hi[SIDE];
+
+    pairs(const spans &s, int64_t y)
+    {
+        for (int64_t i = 0; i < SIDE; i++) {
+            lo[i] = within(s.from[i] - y);
+            hi[i] = within(s.to[i] - y);
+        }
+    }
+    static U within(int64_t i)
+    {
+        return (U)(i < 0 ? 0 : i > SIDE ? (int64_t)SIDE : i);
+    }
+};
+
+/* The y of a group of x: lo to hi - 1 belong to some of them, all to end - 1 to
+ * every one. */
+struct reach {
+    int64_t lo, all, end, hi;
+
+    template <class A> reach(const pairs<A> &p, int64_t x, int64_t n)
+    {
+        lo = (int64_t)p.lo[x];
+        hi = (int64_t)p.hi[x + n - 1];
+        all = (int64_t)p.lo[x + n - 1];
+        end = (int64_t)p.hi[x];
+        if (all >= end)
+            all = end = hi;
+    }
+};
+
+/* a where y is in the span of x, else b. */
+template <class A, int W>
+FN vec<A, W> where_pairs(const pairs<A> &p, int64_t x, int64_t y, vec<A, W> a,
+                         vec<A, W> b)
+{
+    typedef typename pairs<A>::U U;
+    const vec<U, W> lo = vec<U, W>::load(p.lo + x),
+                    hi = vec<U, W>::load(p.hi + x);
+
+    return {(lo.v <= (U)y) & (hi.v > (U)y) ? a.v : b.v};
+}
+
+/* Calls f(y, n, pairs) for each tile of y that the spans reach. */
+template <class A, class F> FN void each_tile(const spans &s, int64_t rows, F f)
+{
+    for (int64_t y = s.from[0]; y < s.to[SIDE - 1]; y += SIDE)
+        f(y, rows - y < SIDE ? rows - y : (int64_t)SIDE, pairs<A>(s, y));
+}
+
+/* The u-th unit of work: a head and SIDE of its tokens. */
+struct unit {
+    int64_t head, x, n;
+    unit(int64_t u, int64_t rows)
+    {
+        const int64_t n_tiles = tiles_of(rows, SIDE);
+        head = u / n_tiles;
+        x = tile_at(u % n_tiles, n_tiles) * SIDE;
+        n = rows - x < SIDE ? rows - x : (int64_t)SIDE;
+    }
+};
+
+} // namespace
+#endif

@@ -1,0 +1,49 @@
+/* llm_attention_case.h - packed documents with queries, keys and values, and
+ * what attention and its gradient are expected to be. */
+#ifndef MGPU_TESTS_LLM_ATTENTION_CASE_H
+#define MGPU_TESTS_LLM_ATTENTION_CASE_H
+
+#include "tests/unit/kernels/contract/bed.h"
+
+enum { MAX_DOCS = 6, IN_PAD = 3, OUT_PAD = 5 };
+
+/* Lengths of documents; -n is n tokens of padding. */
+struct layout {
+    int32_t docs[MAX_DOCS];
+    int32_t heads, kv_heads, D;
+};
+
+/* q, k and v lie side by side in x, as one product leaves them. */
+struct attend_case {
+    struct bed *b;
+    struct attention s;
+    int32_t ld, ldo, ldd, *pos;
+    void *pos_at;
+    struct tensor x, o, lse, dout, dq, dk, dv;
+};
+
+/* Fills everything with random values; ends with attend_drop(). */
+struct attend_case attend_make(struct bed *b, const struct layout *l);
+void attend_drop(struct attend_case *c);
+void attend_push_positions(struct attend_case *c); /* pos to the device */
+
+/* Where q, k or v (0, 1, 2) begins in a row of x, and an element's address. */
+int64_t attend_part(const struct attend_case *c, int which);
+void *attend_at(const struct attend_case *c, const struct tensor *t, int64_t i);
+
+void attend_forward(struct attend_case *c);
+void attend_backward(struct attend_case *c);
+void attend_pull(struct attend_case *c); /* all results */
+
+/* All results by plain loops over the pairs; ends with expected_drop(). */
+struct expected {
+    double *o, *lse, *dq, *dk, *dv;
+};
+
+struct expected attend_expect(const struct attend_case *c);
+void expected_drop(struct expected *e);
+
+double attend_dot(const double *a, const double *b, int32_t D);
+double *tensor_values(const struct tensor *t); /* a copy; the caller frees */
+
+#endif
