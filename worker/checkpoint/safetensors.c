@@ -2,10 +2,15 @@
  * is hostile until compared with the length of the file. */
 #include "worker/checkpoint/safetensors.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { LENGTH_BYTES = 8 };
 
@@ -130,7 +135,24 @@ static int check_cover(const struct safetensors *s, int64_t data_bytes,
     return 0;
 }
 
-static int read_header(struct safetensors *s, json_t *root, char *data,
+static int by_name(const void *a, const void *b)
+{
+    const struct st_tensor *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
+}
+
+static int sort_names(struct safetensors *s, struct error *err)
+{
+    s->by_name = calloc(s->n + 1, sizeof(const struct st_tensor *));
+    if (s->by_name == NULL)
+        return error_set(err, ERR_NOMEM, "header");
+    for (size_t i = 0; i < s->n; i++)
+        s->by_name[i] = &s->tensors[i];
+    qsort(s->by_name, s->n, sizeof(const struct st_tensor *), by_name);
+    return 0;
+}
+
+static int read_header(struct safetensors *s, json_t *root, const char *data,
                        int64_t data_bytes, struct error *err)
 {
     const char *name;
@@ -149,13 +171,15 @@ static int read_header(struct safetensors *s, json_t *root, char *data,
     qsort(s->tensors, s->n, sizeof(*s->tensors), by_offset);
     for (size_t i = 0; i < s->n; i++)
         s->tensors[i].data = data + s->tensors[i].offset;
-    return check_cover(s, data_bytes, err);
+    if (check_cover(s, data_bytes, err) < 0)
+        return -1;
+    return sort_names(s, err);
 }
 
-static int read_file(struct safetensors *s, struct error *err)
+static int read_map(struct safetensors *s, struct error *err)
 {
-    const unsigned char *p = (const unsigned char *)buf_str(&s->file);
-    size_t size = s->file.len;
+    const unsigned char *p = s->map;
+    size_t size = s->bytes;
     uint64_t len = 0;
     if (size < LENGTH_BYTES)
         return error_set(err, ERR_INVAL, "%zu bytes are too short", size);
@@ -165,7 +189,7 @@ static int read_file(struct safetensors *s, struct error *err)
         return error_set(err, ERR_INVAL,
                          "a header of %llu bytes in a file of %zu",
                          (unsigned long long)len, size);
-    char *text = s->file.data + LENGTH_BYTES;
+    const char *text = (const char *)s->map + LENGTH_BYTES;
     json_error_t why;
     json_t *root = json_loadb(text, (size_t)len, JSON_REJECT_DUPLICATES, &why);
     if (!json_is_object(root)) {
@@ -180,12 +204,41 @@ static int read_file(struct safetensors *s, struct error *err)
     return rc;
 }
 
+/* An empty file has no map. Does not block on a FIFO. */
+static int map_file(struct safetensors *s, const char *path, size_t max_bytes,
+                    struct error *err)
+{
+    struct stat st;
+    int rc = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return error_sys(err, errno, "open");
+    if (fstat(fd, &st) < 0)
+        rc = error_sys(err, errno, "stat");
+    else if (!S_ISREG(st.st_mode))
+        rc = error_set(err, ERR_INVAL, "not a regular file");
+    else if ((uint64_t)st.st_size > max_bytes)
+        rc = error_set(err, ERR_LIMIT, "%lld bytes, at most %zu are allowed",
+                       (long long)st.st_size, max_bytes);
+    else if (st.st_size > 0) {
+        size_t n = (size_t)st.st_size;
+        void *map = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (map == MAP_FAILED)
+            rc = error_sys(err, errno, "map %zu bytes", n);
+        else {
+            s->map = map;
+            s->bytes = n;
+        }
+    }
+    (void)close(fd);
+    return rc;
+}
+
 int st_open(const char *path, size_t max_bytes, struct safetensors *ret,
             struct error *err)
 {
     struct safetensors s = {.n = 0};
-    if (buf_read_file(&s.file, path, max_bytes, err) < 0 ||
-        read_file(&s, err) < 0) {
+    if (map_file(&s, path, max_bytes, err) < 0 || read_map(&s, err) < 0) {
         st_close(&s);
         return error_wrap(err, "%s", path);
     }
@@ -198,15 +251,24 @@ void st_close(struct safetensors *s)
     for (size_t i = 0; i < s->n; i++)
         free(s->tensors[i].name);
     free(s->tensors);
-    buf_clear(&s->file);
-    s->tensors = NULL;
-    s->n = 0;
+    free(s->by_name);
+    if (s->map != NULL)
+        (void)munmap((void *)s->map, s->bytes);
+    *s = (struct safetensors){.n = 0};
 }
 
 const struct st_tensor *st_find(const struct safetensors *s, const char *name)
 {
-    for (size_t i = 0; i < s->n; i++)
-        if (strcmp(s->tensors[i].name, name) == 0)
-            return &s->tensors[i];
+    size_t first = 0, end = s->n;
+    while (first < end) {
+        size_t at = first + (end - first) / 2;
+        int c = strcmp(name, s->by_name[at]->name);
+        if (c == 0)
+            return s->by_name[at];
+        if (c < 0)
+            end = at;
+        else
+            first = at + 1;
+    }
     return NULL;
 }

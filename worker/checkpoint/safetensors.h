@@ -4,6 +4,13 @@
  * The reader trusts nothing: lengths and offsets are checked against the
  * file, shapes against offsets, and the tensors must cover the data without
  * hole or overlap. An error names the tensor and the offset.
+ *
+ * A file is mapped, not read: a tensor costs memory while its pages are used,
+ * and the kernel can drop them again. Do not change a file while it is open
+ * here: the tensors would change with it, and a read past the end of a file
+ * that was cut short ends the process with SIGBUS, as does a disk that fails
+ * (read the file first where that matters). To replace a file, write a
+ * new one and rename it; the map keeps the old one.
  */
 #ifndef MGPU_WORKER_CHECKPOINT_SAFETENSORS_H
 #define MGPU_WORKER_CHECKPOINT_SAFETENSORS_H
@@ -49,21 +56,24 @@ struct st_tensor {
     int64_t shape[ST_DIMS];
     int64_t offset; /* in the data */
     size_t bytes;
-    void *data; /* in the file; need not be aligned */
+    const void *data; /* in the map, read only; need not be aligned */
 };
 
 struct safetensors {
     struct st_tensor *tensors; /* by offset */
     size_t n;
-    struct buf file;
+    const struct st_tensor **by_name; /* sorted, for st_find() */
+    const void *map;                  /* the whole file */
+    size_t bytes;
 };
 
-/* Reads the whole file.
- * err  ERR_INVAL not as above; ERR_IO, ERR_NOTFOUND; ERR_LIMIT longer than
- *      max_bytes */
+/* Maps the file and reads its header.
+ * err  ERR_INVAL not as above, or no regular file; ERR_IO, ERR_NOTFOUND;
+ *      ERR_LIMIT longer than max_bytes */
 int st_open(const char *path, size_t max_bytes, struct safetensors *ret,
             struct error *err) MUST_CHECK;
 void st_close(struct safetensors *s); /* zeroed is fine */
+/* NULL: no such tensor. cost  O(log n) */
 const struct st_tensor *st_find(const struct safetensors *s, const char *name);
 
 /* Writing: declare every tensor, begin, write their data in that order, end.

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "jobs/base/rng.h"
@@ -68,7 +69,7 @@ static void test_round_trip(void)
     (void)close(fd);
     if (!ok(st_open(path, 1 << 20, &s, &err) == 0, "read: %s", err.msg))
         return;
-    ok(crc64(0, s.file.data, s.file.len) == w.crc, "the writer's checksum");
+    ok(crc64(0, s.map, s.bytes) == w.crc, "the writer's checksum");
     const struct st_tensor *t = st_find(&s, "layer.0.weight");
     ok(t != NULL && t->type == ST_F64 && t->dims == 2 && t->shape[0] == 2 &&
            t->shape[1] == 3 && t->bytes == sizeof(a) &&
@@ -81,8 +82,7 @@ static void test_round_trip(void)
     t = st_find(&s, "nothing");
     ok(t != NULL && t->bytes == 0, "an empty tensor");
     ok(st_find(&s, "other") == NULL, "no other");
-    ok((uint64_t)(s.file.len - 8 - sizeof(a) - 8) % 8 == 0,
-       "the data is aligned");
+    ok((uint64_t)(s.bytes - 8 - sizeof(a) - 8) % 8 == 0, "the data is aligned");
     st_close(&s);
     st_writer_clear(&w);
 }
@@ -177,6 +177,110 @@ static void test_place(void)
     refused("a hole", "'b'", "offset 8 leaves a hole");
 }
 
+/* The names are found in any order of the file. */
+static void test_many(void)
+{
+    enum { N = 1000 };
+    struct error err = ERROR_INIT;
+    struct safetensors s = {.n = 0};
+    struct st_writer w;
+    char name[32];
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600), found = 0;
+    int rc = 0;
+    st_writer_init(&w, fd);
+    for (int64_t i = 0; i < N && rc == 0; i++) {
+        int64_t shape[] = {i % 3};
+        (void)snprintf(name, sizeof(name), "t.%d", (int)(i * 617 % N));
+        rc = st_declare(&w, name, ST_U8, shape, 1, &err);
+    }
+    rc = rc < 0 ? rc : st_begin(&w, &err);
+    for (int64_t i = 0; i < N && rc == 0; i++)
+        rc = st_write(&w, "xy", (size_t)(i % 3), &err);
+    is_int(rc < 0 ? rc : st_end(&w, &err), 0, "write 1000 tensors");
+    (void)close(fd);
+    st_writer_clear(&w);
+    if (!ok(st_open(path, 1 << 20, &s, &err) == 0, "read: %s", err.msg))
+        return;
+    for (int64_t i = 0; i < N; i++) {
+        (void)snprintf(name, sizeof(name), "t.%d", (int)(i * 617 % N));
+        const struct st_tensor *t = st_find(&s, name);
+        found +=
+            t != NULL && strcmp(t->name, name) == 0 && t->shape[0] == i % 3;
+    }
+    is_int(found, N, "each is found by its name");
+    ok(st_find(&s, "") == NULL && st_find(&s, "t.1000") == NULL &&
+           st_find(&s, "zzz") == NULL && st_find(&s, "t.") == NULL,
+       "names before, between and after them are not");
+    st_close(&s);
+}
+
+static void test_no_file(void)
+{
+    struct error err = ERROR_INIT;
+    struct safetensors s = {.n = 77};
+    char fifo[64];
+    put("", 0);
+    refused("an empty file", "0 bytes", "too short");
+    is_int(st_open("/tmp", 1 << 20, &s, &err), -1, "a directory");
+    ok(err.code == ERR_INVAL && strstr(err.msg, "regular") != NULL, "%s",
+       err.msg);
+    (void)snprintf(fifo, sizeof(fifo), "%s.fifo", path);
+    if (mkfifo(fifo, 0600) < 0)
+        abort();
+    is_int(st_open(fifo, 1 << 20, &s, &err), -1, "a FIFO does not block");
+    ok(err.code == ERR_INVAL && s.n == 77, "%s", err.msg);
+    (void)unlink(fifo);
+}
+
+static long resident_kb(void)
+{
+    struct buf b = BUF_INIT;
+    long kb = -1;
+    if (buf_read_file(&b, "/proc/self/status", 65536, NULL) == 0) {
+        const char *at = strstr(buf_str(&b), "VmRSS:");
+        kb = at != NULL ? strtol(at + 6, NULL, 10) : -1;
+    }
+    buf_clear(&b);
+    return kb;
+}
+
+/* A file of 6 GB, all of it a hole but the header: opening it takes no memory,
+ * and its last byte is there. */
+static void test_large(void)
+{
+    static const char header[] =
+        "{\"a\":" T("F32", "[1073741824]", "0", "4294967296") ",\"b\":" T(
+            "U8", "[2147483648]", "4294967296", "6442450944") "}";
+    const off_t size = (off_t)(8 + sizeof(header) - 1) + 6442450944;
+    struct error err = ERROR_INIT;
+    struct safetensors s = {.n = 0};
+    put_file(header, -1, 0);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        abort();
+    if (ftruncate(fd, size) < 0 || pwrite(fd, "\x2a", 1, size - 1) != 1) {
+        tap_ok(true, __FILE__, __LINE__,
+               "a file of 6 GB # SKIP the file system has no such files");
+        (void)close(fd);
+        return;
+    }
+    (void)close(fd);
+    long before = resident_kb();
+    if (ok(st_open(path, (size_t)1 << 40, &s, &err) == 0, "open 6 GB: %s",
+           err.msg)) {
+        const struct st_tensor *a = st_find(&s, "a"), *b = st_find(&s, "b");
+        ok(a != NULL && b != NULL && a->bytes == (size_t)1 << 32 &&
+               b->bytes == (size_t)1 << 31 &&
+               ((const unsigned char *)b->data)[b->bytes - 1] == 0x2a &&
+               ((const unsigned char *)a->data)[a->bytes - 1] == 0,
+           "the last bytes of both tensors");
+        long more = resident_kb() - before;
+        ok(before > 0 && more < 16 * 1024, "it takes %ld kB of memory", more);
+        st_close(&s);
+    }
+    put("", 0);
+}
+
 /* Every prefix of a good file, and random bytes changed in it. */
 static void test_damage(void)
 {
@@ -231,10 +335,13 @@ int main(void)
     ok(crc64(crc64(0, "12345", 5), "6789", 4) == 0x995dc9bbdf1939fa,
        "in two parts");
     test_round_trip();
+    test_many();
+    test_no_file();
     test_header();
     test_shape();
     test_place();
     test_damage();
+    test_large();
     (void)unlink(path);
     return tap_done();
 }
