@@ -87,6 +87,10 @@ struct st_writer {
 
 void st_writer_init(struct st_writer *w, int fd);
 void st_writer_clear(struct st_writer *w);
+/* Before the first st_declare(), or not at all: metadata {"format": format},
+ * which transformers and PEFT want to be "pt". format: as a tensor's name. */
+int st_declare_format(struct st_writer *w, const char *format,
+                      struct error *err) MUST_CHECK;
 /* name: letters, digits, '.', '_' and '-' */
 int st_declare(struct st_writer *w, const char *name, enum st_type type,
                const int64_t *shape, int32_t dims,

@@ -20,12 +20,27 @@ void st_writer_clear(struct st_writer *w)
     buf_clear(&w->header);
 }
 
+/* Names go into the header as they are. */
+static void check_name(const char *name)
+{
+    assert(name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTU"
+                             "VWXYZ0123456789._-")] == '\0');
+}
+
+int st_declare_format(struct st_writer *w, const char *format,
+                      struct error *err)
+{
+    assert(w->header.len == 0);
+    check_name(format);
+    return buf_addf(&w->header, err, "{\"__metadata__\":{\"format\":\"%s\"}",
+                    format);
+}
+
 int st_declare(struct st_writer *w, const char *name, enum st_type type,
                const int64_t *shape, int32_t dims, struct error *err)
 {
     int64_t bytes = st_types[type].bytes;
-    assert(name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTU"
-                             "VWXYZ0123456789._-")] == '\0');
+    check_name(name);
     if (buf_addf(&w->header, err, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[",
                  w->header.len > 0 ? "," : "{", name, st_types[type].word) < 0)
         return -1;

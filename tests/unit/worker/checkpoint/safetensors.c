@@ -177,6 +177,37 @@ static void test_place(void)
     refused("a hole", "'b'", "offset 8 leaves a hole");
 }
 
+/* The metadata are the writer's, and a reader passes over them. */
+static void test_format(void)
+{
+    static const char want[] = "{\"__metadata__\":{\"format\":\"pt\"}";
+    struct error err = ERROR_INIT;
+    struct safetensors s = {.n = 0};
+    struct st_writer w;
+    const int64_t one[] = {1};
+    const float value = 7;
+    for (int tensors = 0; tensors < 2; tensors++) {
+        int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        st_writer_init(&w, fd);
+        ok(st_declare_format(&w, "pt", &err) == 0 &&
+               (tensors == 0 ||
+                st_declare(&w, "a", ST_F32, one, 1, &err) == 0) &&
+               st_begin(&w, &err) == 0 &&
+               st_write(&w, &value, (size_t)tensors * sizeof(value), &err) ==
+                   0 &&
+               st_end(&w, &err) == 0,
+           "write with metadata: %s", err.msg);
+        (void)close(fd);
+        st_writer_clear(&w);
+        if (ok(st_open(path, 1 << 20, &s, &err) == 0, "read: %s", err.msg)) {
+            ok(s.n == (size_t)tensors &&
+                   memcmp((const char *)s.map + 8, want, strlen(want)) == 0,
+               "metadata and %zu tensors", s.n);
+            st_close(&s);
+        }
+    }
+}
+
 /* The names are found in any order of the file. */
 static void test_many(void)
 {
@@ -335,6 +366,7 @@ int main(void)
     ok(crc64(crc64(0, "12345", 5), "6789", 4) == 0x995dc9bbdf1939fa,
        "in two parts");
     test_round_trip();
+    test_format();
     test_many();
     test_no_file();
     test_header();
