@@ -27,8 +27,8 @@ struct hf_want {
  * err  ERR_NOTFOUND no such directory, or no weights in it (other formats
  *      that are there are named); ERR_INVAL a damaged file, an index that
  *      does not fit its shards, one tensor in two files; ERR_IO */
-int hf_open(const char *dir, const struct spec_list *files,
-            struct hf_dir **ret, struct error *err) MUST_CHECK;
+int hf_open(const char *dir, const struct spec_list *files, struct hf_dir **ret,
+            struct error *err) MUST_CHECK;
 void hf_close(struct hf_dir *h); /* NULL is fine */
 
 /* NULL: no such tensor. Valid until hf_close(). */
