@@ -18,12 +18,15 @@ struct hf_tensor {
     const void *data; /* host */
 };
 
-/* Each file is written under a temporary name, synced, and renamed; the index
- * comes last.
+/* Each file is written under a temporary name and synced; when all are there
+ * they are renamed, the index last. A failure before that leaves dir as it was.
+ * A model.safetensors, or an index, of an earlier write in the other layout is
+ * removed.
  * in   base         directory that config.json and tokenizer files come from
  *      shard_bytes  0: 5 GB
  *      each         calls take() for every tensor in order, twice as
- *                   adapter_write() */
+ *                   adapter_write()
+ * err  ERR_INVAL there are no tensors; ERR_IO the disk; each()'s */
 int hf_write(const char *dir, const char *base, int64_t shard_bytes,
              int (*each)(void *arg,
                          int (*take)(void *to, const struct hf_tensor *t,

@@ -1,0 +1,294 @@
+/* hf_write.c - see hf_write.h.
+ *
+ * The first pass over the tensors deals them to shards, in their order: a
+ * tensor that does not fit into the last shard begins the next one, as
+ * huggingface_hub does it. The second pass writes one shard after the other,
+ * so that no tensor is held twice. */
+#include "worker/llm/hf_write.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/base/buf.h"
+#include "worker/llm/hf_index.h"
+#include "worker/llm/staged_file.h"
+
+static const char single[] = "model.safetensors";
+static const char index_name[] = "model.safetensors.index.json";
+static const char *const copied[] = {
+    "config.json",       "generation_config.json", "tokenizer.model",
+    "tokenizer.json",    "tokenizer_config.json",  "special_tokens_map.json",
+    "added_tokens.json", "chat_template.jinja",
+};
+enum { COPIED = sizeof(copied) / sizeof(copied[0]) };
+static const int64_t default_shard_bytes = 5000000000;
+enum { COPIED_MAX_BYTES = 1 << 30 };
+
+struct shard {
+    struct staged_file file;
+    struct st_writer writer;
+    int64_t bytes; /* of its tensors */
+    char name[64];
+};
+
+/* What is being written. */
+struct output {
+    const char *dir;
+    int64_t shard_bytes;
+    struct buf shards, entries; /* struct shard, struct hf_index_entry */
+    size_t n_shards, n;
+    int64_t total;
+    size_t at; /* the second pass: how many tensors are written */
+    struct staged_file copies[COPIED], index;
+};
+
+static struct shard *shard_at(const struct output *o, size_t i)
+{
+    return (struct shard *)(void *)o->shards.data + i;
+}
+
+static struct hf_index_entry *entry_at(const struct output *o, size_t i)
+{
+    return (struct hf_index_entry *)(void *)o->entries.data + i;
+}
+
+static void clear(struct output *o)
+{
+    for (size_t i = 0; i < o->n_shards; i++) {
+        staged_file_clear(&shard_at(o, i)->file);
+        st_writer_clear(&shard_at(o, i)->writer);
+    }
+    for (size_t i = 0; i < o->n; i++)
+        free(entry_at(o, i)->name);
+    for (int i = 0; i < COPIED; i++)
+        staged_file_clear(&o->copies[i]);
+    staged_file_clear(&o->index);
+    buf_clear(&o->shards);
+    buf_clear(&o->entries);
+}
+
+/* ---- the first pass -------------------------------------------------------
+ */
+
+static int64_t bytes_of(const struct hf_tensor *t)
+{
+    int64_t bytes = st_types[t->type].bytes;
+    for (int32_t i = 0; i < t->dims; i++)
+        bytes *= t->shape[i];
+    return bytes;
+}
+
+static int add_shard(struct output *o, struct error *err)
+{
+    struct shard s = {.file = STAGED_FILE_INIT};
+    st_writer_init(&s.writer, -1);
+    if (buf_add(&o->shards, &s, sizeof(s), err) < 0)
+        return -1;
+    o->n_shards++;
+    return st_declare_format(&shard_at(o, o->n_shards - 1)->writer, "pt", err);
+}
+
+static int declare_one(void *to, const struct hf_tensor *t, struct error *err)
+{
+    struct output *o = to;
+    const int64_t bytes = bytes_of(t);
+    struct shard *s = o->n_shards > 0 ? shard_at(o, o->n_shards - 1) : NULL;
+    if (s == NULL || (s->bytes > 0 && bytes > o->shard_bytes - s->bytes)) {
+        if (add_shard(o, err) < 0)
+            return -1;
+        s = shard_at(o, o->n_shards - 1);
+    }
+    if (st_declare(&s->writer, t->name, t->type, t->shape, t->dims, err) < 0)
+        return -1;
+    s->bytes += bytes;
+    o->total += bytes;
+    struct hf_index_entry e = {strdup(t->name), o->n_shards - 1};
+    if (e.name == NULL || buf_add(&o->entries, &e, sizeof(e), err) < 0) {
+        free(e.name);
+        return error_set(err, ERR_NOMEM, "'%.80s'", t->name);
+    }
+    o->n++;
+    return 0;
+}
+
+static void name_shards(struct output *o)
+{
+    for (size_t i = 0; i < o->n_shards; i++) {
+        struct shard *s = shard_at(o, i);
+        if (o->n_shards == 1)
+            (void)snprintf(s->name, sizeof(s->name), "%s", single);
+        else
+            (void)snprintf(s->name, sizeof(s->name),
+                           "model-%05zu-of-%05zu.safetensors", i + 1,
+                           o->n_shards);
+    }
+}
+
+/* ---- the second pass ------------------------------------------------------
+ */
+
+static int begin_shard(const struct output *o, struct shard *s,
+                       struct error *err)
+{
+    if (staged_file_create(&s->file, o->dir, s->name, err) < 0)
+        return -1;
+    s->writer.fd = s->file.fd;
+    return st_begin(&s->writer, err) < 0 ? error_wrap(err, "%s", s->name) : 0;
+}
+
+static int end_shard(struct shard *s, struct error *err)
+{
+    if (st_end(&s->writer, err) < 0)
+        return error_wrap(err, "%s", s->name);
+    return staged_file_close(&s->file, err);
+}
+
+static int write_one(void *to, const struct hf_tensor *t, struct error *err)
+{
+    struct output *o = to;
+    if (o->at >= o->n || strcmp(entry_at(o, o->at)->name, t->name) != 0)
+        return error_set(err, ERR_INTERNAL,
+                         "'%.80s' was not declared in this order", t->name);
+    size_t file = entry_at(o, o->at)->file;
+    bool is_first = o->at == 0 || entry_at(o, o->at - 1)->file != file;
+    struct shard *s = shard_at(o, file);
+    if (is_first && o->at > 0 && end_shard(s - 1, err) < 0)
+        return -1;
+    if (is_first && begin_shard(o, s, err) < 0)
+        return -1;
+    o->at++;
+    if (st_write(&s->writer, t->data, (size_t)bytes_of(t), err) < 0)
+        return error_wrap(err, "%s", s->name);
+    return 0;
+}
+
+/* ---- the other files ------------------------------------------------------
+ */
+
+static int stage_text(struct staged_file *f, const char *dir, const char *name,
+                      const struct buf *text, struct error *err)
+{
+    if (staged_file_create(f, dir, name, err) < 0 ||
+        staged_file_write(f, buf_str(text), text->len, err) < 0)
+        return -1;
+    return staged_file_close(f, err);
+}
+
+/* A file that is not there is not copied. */
+static int stage_copy(struct output *o, int i, const char *base,
+                      struct error *err)
+{
+    struct buf path = BUF_INIT, text = BUF_INIT;
+    int rc = buf_addf(&path, err, "%s/%s", base, copied[i]);
+    if (rc == 0 && (access(buf_str(&path), F_OK) == 0 || errno != ENOENT)) {
+        rc = buf_read_plain_file(&text, buf_str(&path), COPIED_MAX_BYTES, err);
+        rc = rc < 0 ? rc
+                    : stage_text(&o->copies[i], o->dir, copied[i], &text, err);
+    }
+    buf_clear(&path);
+    buf_clear(&text);
+    return rc;
+}
+
+static int stage_index(struct output *o, struct error *err)
+{
+    struct buf text = BUF_INIT;
+    struct hf_index x = {.entries = entry_at(o, 0), .n = o->n};
+    x.files = calloc(o->n_shards, sizeof(*x.files));
+    if (x.files == NULL)
+        return error_set(err, ERR_NOMEM, "%s", index_name);
+    for (x.n_files = 0; x.n_files < o->n_shards; x.n_files++)
+        x.files[x.n_files] = shard_at(o, x.n_files)->name;
+    int rc = hf_index_encode(&x, o->total, &text, err);
+    rc = rc < 0 ? rc : stage_text(&o->index, o->dir, index_name, &text, err);
+    free(x.files);
+    buf_clear(&text);
+    return rc;
+}
+
+/* ---- names ----------------------------------------------------------------
+ */
+
+static int remove_old(const struct output *o, const char *name,
+                      struct error *err)
+{
+    struct buf path = BUF_INIT;
+    int rc = buf_addf(&path, err, "%s/%s", o->dir, name);
+    if (rc == 0 && unlink(buf_str(&path)) < 0 && errno != ENOENT)
+        rc = error_sys(err, errno, "remove '%s'", buf_str(&path));
+    buf_clear(&path);
+    return rc;
+}
+
+/* What an earlier write left must not be taken for a part of this one: its
+ * index goes first, and with an index its single file. */
+static int rename_all(struct output *o, struct error *err)
+{
+    if (remove_old(o, index_name, err) < 0 ||
+        (o->n_shards > 1 && remove_old(o, single, err) < 0))
+        return -1;
+    for (int i = 0; i < COPIED; i++)
+        if (o->copies[i].tmp.len > 0 &&
+            staged_file_rename(&o->copies[i], err) < 0)
+            return -1;
+    for (size_t i = 0; i < o->n_shards; i++)
+        if (staged_file_rename(&shard_at(o, i)->file, err) < 0)
+            return -1;
+    if (staged_file_sync_dir(o->dir, err) < 0)
+        return -1;
+    if (o->n_shards == 1)
+        return 0;
+    if (staged_file_rename(&o->index, err) < 0)
+        return -1;
+    return staged_file_sync_dir(o->dir, err);
+}
+
+static int write_all(struct output *o, const char *base,
+                     int (*each)(void *arg,
+                                 int (*take)(void *to,
+                                             const struct hf_tensor *t,
+                                             struct error *err),
+                                 void *to, struct error *err),
+                     void *arg, struct error *err)
+{
+    if (each(arg, declare_one, o, err) < 0)
+        return -1;
+    if (o->n == 0)
+        return error_set(err, ERR_INVAL, "no tensors to write");
+    name_shards(o);
+    if (each(arg, write_one, o, err) < 0)
+        return -1;
+    if (o->at != o->n)
+        return error_set(err, ERR_INTERNAL, "%zu tensors declared, %zu written",
+                         o->n, o->at);
+    if (end_shard(shard_at(o, o->n_shards - 1), err) < 0)
+        return -1;
+    for (int i = 0; i < COPIED; i++)
+        if (stage_copy(o, i, base, err) < 0)
+            return -1;
+    if (o->n_shards > 1 && stage_index(o, err) < 0)
+        return -1;
+    return rename_all(o, err);
+}
+
+int hf_write(const char *dir, const char *base, int64_t shard_bytes,
+             int (*each)(void *arg,
+                         int (*take)(void *to, const struct hf_tensor *t,
+                                     struct error *err),
+                         void *to, struct error *err),
+             void *arg, struct error *err)
+{
+    struct output o = {.dir = dir,
+                       .shard_bytes =
+                           shard_bytes > 0 ? shard_bytes : default_shard_bytes,
+                       .index = STAGED_FILE_INIT};
+    for (int i = 0; i < COPIED; i++)
+        o.copies[i] = (struct staged_file)STAGED_FILE_INIT;
+    int rc = write_all(&o, base, each, arg, err);
+    clear(&o);
+    return rc < 0 ? error_wrap(err, "%s", dir) : 0;
+}
