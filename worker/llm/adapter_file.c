@@ -1,0 +1,351 @@
+/* adapter_file.c - see adapter_file.h. The fields of adapter_config.json are
+ * those of peft.LoraConfig, with the values that PEFT itself writes. */
+#include "worker/llm/adapter_file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/base/buf.h"
+#include "worker/llm/staged_file.h"
+
+static const char config_name[] = "adapter_config.json";
+static const char tensors_name[] = "adapter_model.safetensors";
+enum { CONFIG_MAX_BYTES = 1 << 20, RANK_MAX = 65536 };
+static const size_t max_bytes = (size_t)1 << 46;
+
+static const char *const words[LORA_TARGETS] = {
+    "q_proj",    "k_proj",  "v_proj",    "o_proj",
+    "gate_proj", "up_proj", "down_proj", "lm_head",
+};
+
+const char *lora_target_word(enum lora_target t)
+{
+    int i = 0;
+    while (t != (enum lora_target)(1 << i)) {
+        i++;
+        assert(i < LORA_TARGETS);
+    }
+    return words[i];
+}
+
+/* ---- the configuration: reading ------------------------------------------ */
+
+/* NULL: absent, or null. */
+static const json_t *value_of(const json_t *o, const char *key)
+{
+    const json_t *v = json_object_get(o, key);
+    return json_is_null(v) ? NULL : v;
+}
+
+static bool is_word(const json_t *v, const char *word)
+{
+    return json_is_string(v) && strcmp(json_string_value(v), word) == 0;
+}
+
+static bool is_off(const json_t *v)
+{
+    return v == NULL || json_is_false(v) ||
+           (json_is_array(v) && json_array_size(v) == 0) ||
+           (json_is_object(v) && json_object_size(v) == 0);
+}
+
+/* What would make other numbers of the same tensors, or use other tensors. */
+static int check_off(const json_t *o, struct error *err)
+{
+    static const char *const keys[] = {"use_rslora",
+                                       "use_dora",
+                                       "use_qalora",
+                                       "use_bdlora",
+                                       "lora_bias",
+                                       "fan_in_fan_out",
+                                       "rank_pattern",
+                                       "alpha_pattern",
+                                       "modules_to_save",
+                                       "exclude_modules",
+                                       "layers_to_transform",
+                                       "layers_pattern",
+                                       "layer_replication",
+                                       "target_parameters",
+                                       "trainable_token_indices",
+                                       "alora_invocation_tokens",
+                                       "arrow_config",
+                                       "megatron_config"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (!is_off(value_of(o, keys[i])))
+            return error_set(err, ERR_INVAL,
+                             "%s is set: this version has adapters without it",
+                             keys[i]);
+    return 0;
+}
+
+/* PiSSA, OLoRA and others change the base model, too. */
+static int check_init(const json_t *o, struct error *err)
+{
+    const json_t *v = value_of(o, "init_lora_weights");
+    if (v == NULL || json_is_boolean(v) || is_word(v, "gaussian"))
+        return 0;
+    return error_set(err, ERR_INVAL,
+                     "init_lora_weights must be true, false or \"gaussian\", "
+                     "not '%.40s': the adapter may be of a base that it "
+                     "changed",
+                     json_is_string(v) ? json_string_value(v) : "a value");
+}
+
+static int check_kind(const json_t *o, struct error *err)
+{
+    const json_t *type = value_of(o, "peft_type"), *bias = value_of(o, "bias");
+    const json_t *task = value_of(o, "task_type");
+    if (!is_word(type, "LORA"))
+        return error_set(err, ERR_INVAL, "peft_type must be LORA, not '%.40s'",
+                         json_is_string(type) ? json_string_value(type) : "");
+    if (task != NULL && !is_word(task, "CAUSAL_LM"))
+        return error_set(err, ERR_INVAL,
+                         "task_type must be CAUSAL_LM, not '%.40s'",
+                         json_is_string(task) ? json_string_value(task) : "");
+    if (bias != NULL && !is_word(bias, "none"))
+        return error_set(err, ERR_INVAL, "bias must be none, not '%.40s'",
+                         json_is_string(bias) ? json_string_value(bias) : "");
+    return check_off(o, err) < 0 ? -1 : check_init(o, err);
+}
+
+static int read_number(const json_t *o, const char *key, double absent,
+                       double *ret, struct error *err)
+{
+    const json_t *v = value_of(o, key);
+    if (v == NULL && !isnan(absent)) {
+        *ret = absent;
+        return 0;
+    }
+    if (!json_is_number(v))
+        return error_set(err, ERR_INVAL, "%s must be a number", key);
+    *ret = json_number_value(v);
+    return 0;
+}
+
+static int read_targets(const json_t *o, uint32_t *ret, struct error *err)
+{
+    const json_t *list = value_of(o, "target_modules");
+    const char *name;
+    uint32_t targets = 0;
+    if (!json_is_array(list) || json_array_size(list) == 0)
+        return error_set(err, ERR_INVAL,
+                         "target_modules must be a list of names: a pattern "
+                         "is not supported");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *v = json_array_get(list, i);
+        int k = 0;
+        name = json_is_string(v) ? json_string_value(v) : "";
+        while (k < LORA_TARGETS && strcmp(words[k], name) != 0)
+            k++;
+        if (k == LORA_TARGETS)
+            return error_set(err, ERR_INVAL,
+                             "target_modules: '%.60s' is none of q_proj, "
+                             "k_proj, v_proj, o_proj, gate_proj, up_proj, "
+                             "down_proj and lm_head",
+                             name);
+        targets |= 1U << k;
+    }
+    *ret = targets;
+    return 0;
+}
+
+static int read_config(const json_t *o, struct adapter_config *ret,
+                       struct error *err)
+{
+    const json_t *r = value_of(o, "r");
+    if (!json_is_object(o))
+        return error_set(err, ERR_INVAL, "not an object");
+    if (check_kind(o, err) < 0)
+        return -1;
+    json_int_t rank = json_is_integer(r) ? json_integer_value(r) : 0;
+    if (rank < 1 || rank > RANK_MAX)
+        return error_set(err, ERR_INVAL, "r must be an integer from 1 to %d",
+                         RANK_MAX);
+    ret->rank = (int32_t)rank;
+    if (read_number(o, "lora_alpha", NAN, &ret->alpha, err) < 0 ||
+        read_number(o, "lora_dropout", 0, &ret->dropout, err) < 0)
+        return -1;
+    if (!(ret->dropout >= 0 && ret->dropout < 1))
+        return error_set(err, ERR_INVAL,
+                         "lora_dropout must be from 0 to below 1, not %g",
+                         ret->dropout);
+    return read_targets(o, &ret->targets, err);
+}
+
+int adapter_config_read(const char *dir, struct adapter_config *ret,
+                        struct error *err)
+{
+    struct adapter_config c = {.rank = 0};
+    struct buf path = BUF_INIT, text = BUF_INIT;
+    json_error_t why;
+    int rc = buf_addf(&path, err, "%s/%s", dir, config_name);
+    rc = rc < 0 ? rc
+                : buf_read_file(&text, buf_str(&path), CONFIG_MAX_BYTES, err);
+    if (rc == 0) {
+        json_t *o =
+            json_loadb(buf_str(&text), text.len, JSON_REJECT_DUPLICATES, &why);
+        rc = o != NULL ? read_config(o, &c, err)
+                       : error_set(err, ERR_INVAL, "line %d: %.100s", why.line,
+                                   why.text);
+        json_decref(o);
+        if (rc < 0)
+            rc = error_wrap(err, "%s", buf_str(&path));
+        else
+            *ret = c;
+    }
+    buf_clear(&path);
+    buf_clear(&text);
+    return rc;
+}
+
+int adapter_open(const char *dir, struct safetensors *ret, struct error *err)
+{
+    struct buf path = BUF_INIT;
+    struct error why = ERROR_INIT;
+    int rc = buf_addf(&path, err, "%s/%s", dir, tensors_name);
+    if (rc == 0 && st_open(buf_str(&path), max_bytes, ret, &why) < 0) {
+        rc = error_set(err, why.code, "%s", why.msg);
+        buf_reset(&path);
+        if (why.code == ERR_NOTFOUND &&
+            buf_addf(&path, NULL, "%s/adapter_model.bin", dir) == 0 &&
+            access(buf_str(&path), F_OK) == 0)
+            rc = error_set(err, ERR_NOTFOUND,
+                           "'%s' is a pickle: save it as %s with PEFT's "
+                           "safe_serialization",
+                           buf_str(&path), tensors_name);
+    }
+    buf_clear(&path);
+    return rc;
+}
+
+/* ---- writing --------------------------------------------------------------
+ */
+
+static json_t *number(double d)
+{
+    return d == rint(d) && fabs(d) < 1e15 ? json_integer((json_int_t)d)
+                                          : json_real(d);
+}
+
+/* How many digits of d are read as d again: 0.05, not 0.050000000000000003. */
+static size_t digits_of(double d)
+{
+    char text[40];
+    (void)snprintf(text, sizeof(text), "%.15g", d);
+    return strtod(text, NULL) == d ? 15 : 17;
+}
+
+static json_t *targets_of(uint32_t targets)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < LORA_TARGETS; i++)
+        if ((targets >> i & 1) &&
+            json_array_append_new(list, json_string(words[i])) < 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
+/* NULL: no memory. */
+static char *config_text(const struct adapter_config *c, const json_t *base)
+{
+    json_t *targets = targets_of(c->targets);
+    json_t *o = json_pack(
+        "{s:{},s:n,s:O,s:s,s:b,s:b,s:b,s:n,s:n,s:o,s:o,s:n,s:s,s:i,s:{},s:n,"
+        "s:o,s:s,s:b,s:b}",
+        "alpha_pattern", "auto_mapping", "base_model_name_or_path", base,
+        "bias", "none", "fan_in_fan_out", 0, "inference_mode", 1,
+        "init_lora_weights", 1, "layers_pattern", "layers_to_transform",
+        "lora_alpha", number(c->alpha), "lora_dropout", number(c->dropout),
+        "modules_to_save", "peft_type", "LORA", "r", (int)c->rank,
+        "rank_pattern", "revision", "target_modules", targets, "task_type",
+        "CAUSAL_LM", "use_dora", 0, "use_rslora", 0);
+    size_t alpha = digits_of(c->alpha), dropout = digits_of(c->dropout);
+    size_t digits = alpha > dropout ? alpha : dropout;
+    char *text = NULL;
+    if (o != NULL)
+        text = json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(digits));
+    json_decref(o);
+    return text;
+}
+
+static int write_config(struct staged_file *f, const char *dir,
+                        const struct adapter_config *c, const char *base,
+                        struct error *err)
+{
+    json_t *name = json_string(base);
+    if (name == NULL)
+        return error_set(err, ERR_INVAL,
+                         "the path of the base model is not UTF-8");
+    char *text = config_text(c, name);
+    json_decref(name);
+    if (text == NULL)
+        return error_set(err, ERR_NOMEM, "%s", config_name);
+    int rc = staged_file_create(f, dir, config_name, err);
+    rc = rc < 0 ? rc : staged_file_write(f, text, strlen(text), err);
+    rc = rc < 0 ? rc : staged_file_write(f, "\n", 1, err);
+    free(text);
+    return rc < 0 ? rc : staged_file_close(f, err);
+}
+
+static int declare_one(void *to, const struct adapter_tensor *t,
+                       struct error *err)
+{
+    return st_declare(to, t->name, t->type, t->shape, 2, err);
+}
+
+static int write_one(void *to, const struct adapter_tensor *t,
+                     struct error *err)
+{
+    int64_t bytes = t->shape[0] * t->shape[1] * st_types[t->type].bytes;
+    return st_write(to, t->data, (size_t)bytes, err);
+}
+
+typedef int take_fn(void *to, const struct adapter_tensor *t,
+                    struct error *err);
+
+static int write_tensors(struct staged_file *f, const char *dir,
+                         int (*each)(void *arg, take_fn *take, void *to,
+                                     struct error *err),
+                         void *arg, struct error *err)
+{
+    struct st_writer w;
+    if (staged_file_create(f, dir, tensors_name, err) < 0)
+        return -1;
+    st_writer_init(&w, f->fd);
+    int rc = st_declare_format(&w, "pt", err);
+    rc = rc < 0 ? rc : each(arg, declare_one, &w, err);
+    rc = rc < 0 ? rc : st_begin(&w, err);
+    rc = rc < 0 ? rc : each(arg, write_one, &w, err);
+    rc = rc < 0 ? rc : st_end(&w, err);
+    st_writer_clear(&w);
+    return rc < 0 ? error_wrap(err, "%s", buf_str(&f->path))
+                  : staged_file_close(f, err);
+}
+
+int adapter_write(const char *dir, const struct adapter_config *c,
+                  const char *base,
+                  int (*each)(void *arg,
+                              int (*take)(void *to,
+                                          const struct adapter_tensor *t,
+                                          struct error *err),
+                              void *to, struct error *err),
+                  void *arg, struct error *err)
+{
+    struct staged_file config = STAGED_FILE_INIT, tensors = STAGED_FILE_INIT;
+    int rc = write_tensors(&tensors, dir, each, arg, err);
+    rc = rc < 0 ? rc : write_config(&config, dir, c, base, err);
+    rc = rc < 0 ? rc : staged_file_rename(&tensors, err);
+    rc = rc < 0 ? rc : staged_file_rename(&config, err);
+    staged_file_clear(&tensors);
+    staged_file_clear(&config);
+    return rc < 0 ? rc : staged_file_sync_dir(dir, err);
+}
