@@ -258,8 +258,8 @@ static void test_failures(const struct model_dir *d,
         m.reverses = true;
         stays(d, base, &m, layouts[k], ERR_INTERNAL, "order");
     }
-    /* The disk: a file may have 0 to 300 bytes, which the header of one, its
-     * data or the index pass. */
+    /* A file may have 0 to 300 bytes: its header, its data or the index do not
+     * fit. */
     if (getrlimit(RLIMIT_FSIZE, &all) < 0 ||
         signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
         abort();

@@ -1,0 +1,42 @@
+/* llama_config.c - libFuzzer: any text as a config.json. What is accepted is a
+ * network that can be built, with frequencies that are numbers. */
+#include "worker/llm/llama_config.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static bool is_id(int32_t id, int32_t vocab)
+{
+    return id >= -1 && id < vocab;
+}
+
+static void check(const struct llama_config *c)
+{
+    if (c->hidden < 1 || c->ffn < 1 || c->layers < 1 || c->vocab < 1 ||
+        c->heads < 1 || c->kv_heads < 1 || c->heads % c->kv_heads != 0 ||
+        c->head_dim < 2 || c->head_dim % 2 != 0 || c->max_positions < 1 ||
+        !(c->norm_eps > 0 && c->norm_eps <= 1) || !is_id(c->bos_id, c->vocab) ||
+        !is_id(c->eos_id, c->vocab))
+        abort();
+    double *f = calloc((size_t)c->head_dim / 2, sizeof(*f));
+    if (f == NULL)
+        return;
+    llama_frequencies(c, f);
+    for (int32_t i = 0; i < c->head_dim / 2; i++)
+        if (!(f[i] > 0 && f[i] <= 1))
+            abort();
+    free(f);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct llama_config c = {.hidden = -7};
+    struct error err = ERROR_INIT;
+    if (llama_config_parse((const char *)data, size, &c, &err) == 0)
+        check(&c);
+    else if (err.code == ERR_NONE || err.msg[0] == '\0' || c.hidden != -7)
+        abort();
+    return 0;
+}
