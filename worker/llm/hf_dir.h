@@ -23,7 +23,8 @@ struct hf_want {
 };
 
 /* in   files  names in dir; none: all that the index names, or
- *             model.safetensors
+ *             model.safetensors. Where both are there the index must name
+ *             it: which of the two is the model cannot be told otherwise.
  * err  ERR_NOTFOUND no such directory, or no weights in it (other formats
  *      that are there are named); ERR_INVAL a damaged file, an index that
  *      does not fit its shards, one tensor in two files; ERR_IO */
@@ -37,8 +38,9 @@ const struct st_tensor *hf_find(const struct hf_dir *h, const char *name);
 /* All that is wanted is there in its shape, as floating point numbers, and
  * nothing else is: but buffers (".rotary_emb.inv_freq"), and with tied
  * embeddings a "lm_head.weight".
- * err  ERR_INVAL a list of at most 10 that are missing, left over or have
- *      another shape, "and 7 more" */
+ * err  ERR_INVAL how many are missing, left over or have another shape, and a
+ *      list of at most 10 of them, as many as an error has room for, "and 7
+ *      more" */
 int hf_check(const struct hf_dir *h, const struct hf_want *want, int32_t n,
              bool tied, struct error *err) MUST_CHECK;
 

@@ -19,7 +19,9 @@ struct llama_config {
         double factor, low_freq_factor, high_freq_factor;
         int32_t original_max_positions;
     } scaling;
-    int32_t bos_id, eos_id; /* eos_token_id, or the first of a list; -1 */
+    /* Of bos_token_id and eos_token_id, or the first of a list; -1: absent,
+     * null or empty. */
+    int32_t bos_id, eos_id;
 };
 
 /* The text of a config.json.
