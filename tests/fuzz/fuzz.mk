@@ -13,6 +13,11 @@ build/fuzz/files_wire: $(call fuzz_obj,slurm/as_user/files_wire.c)
 build/fuzz/safetensors: $(call fuzz_obj,worker/checkpoint/safetensors.c)
 build/fuzz/llama_config: $(call fuzz_obj,worker/llm/llama_config.c)
 build/fuzz/hf_index: $(call fuzz_obj,worker/llm/hf_index.c)
+build/fuzz/adapter_config: $(call fuzz_obj,worker/llm/adapter_file.c \
+    worker/llm/staged_file.c \
+    worker/checkpoint/crc64.c \
+    worker/checkpoint/safetensors.c \
+    worker/checkpoint/safetensors_write.c)
 build/fuzz/idx: $(call fuzz_obj,worker/data/image/idx.c)
 build/fuzz/idx: fuzz_libs := -lz
 build/fuzz/image: $(call fuzz_obj,kernels/cv/image_u8.c \

@@ -179,27 +179,30 @@ static int read_config(const json_t *o, struct adapter_config *ret,
     return read_targets(o, &ret->targets, err);
 }
 
+int adapter_config_parse(const char *text, size_t len,
+                         struct adapter_config *ret, struct error *err)
+{
+    struct adapter_config c = {.rank = 0};
+    json_error_t why;
+    json_t *o = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
+    if (o == NULL)
+        return error_set(err, ERR_INVAL, "line %d: %.100s", why.line, why.text);
+    int rc = read_config(o, &c, err);
+    json_decref(o);
+    if (rc == 0)
+        *ret = c;
+    return rc;
+}
+
 int adapter_config_read(const char *dir, struct adapter_config *ret,
                         struct error *err)
 {
-    struct adapter_config c = {.rank = 0};
     struct buf path = BUF_INIT, text = BUF_INIT;
-    json_error_t why;
     int rc = buf_addf(&path, err, "%s/%s", dir, config_name);
     rc = rc < 0 ? rc
                 : buf_read_file(&text, buf_str(&path), CONFIG_MAX_BYTES, err);
-    if (rc == 0) {
-        json_t *o =
-            json_loadb(buf_str(&text), text.len, JSON_REJECT_DUPLICATES, &why);
-        rc = o != NULL ? read_config(o, &c, err)
-                       : error_set(err, ERR_INVAL, "line %d: %.100s", why.line,
-                                   why.text);
-        json_decref(o);
-        if (rc < 0)
-            rc = error_wrap(err, "%s", buf_str(&path));
-        else
-            *ret = c;
-    }
+    if (rc == 0 && adapter_config_parse(buf_str(&text), text.len, ret, err) < 0)
+        rc = error_wrap(err, "%s", buf_str(&path));
     buf_clear(&path);
     buf_clear(&text);
     return rc;

@@ -8,6 +8,7 @@
 #ifndef MGPU_WORKER_LLM_ADAPTER_FILE_H
 #define MGPU_WORKER_LLM_ADAPTER_FILE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "jobs/base/error.h"
@@ -34,10 +35,14 @@ struct adapter_config {
     uint32_t targets; /* bits of enum lora_target */
 };
 
-/* What is in dir.
- * err  ERR_INVAL not an adapter of ours: another peft_type, use_rslora,
- *      use_dora, bias, rank or alpha patterns, unknown target_modules: named;
- *      ERR_NOTFOUND, ERR_IO */
+/* The text of an adapter_config.json.
+ * err  ERR_INVAL not JSON, or not an adapter of ours: another peft_type,
+ * use_rslora, use_dora, bias, rank or alpha patterns, unknown target_modules:
+ * named */
+int adapter_config_parse(const char *text, size_t len,
+                         struct adapter_config *ret,
+                         struct error *err) MUST_CHECK;
+/* That of a directory. err as above; ERR_NOTFOUND, ERR_IO */
 int adapter_config_read(const char *dir, struct adapter_config *ret,
                         struct error *err) MUST_CHECK;
 
