@@ -57,7 +57,8 @@ def _attention(module, query, key, value, attention_mask, scaling, **_):
     key = modeling_llama.repeat_kv(key, module.num_key_value_groups)
     value = modeling_llama.repeat_kv(value, module.num_key_value_groups)
     scores = query @ key.transpose(2, 3) * scaling
-    later = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+    rows, cols = scores.shape[-2:]  # more columns: keys of a cache
+    later = torch.ones(rows, cols, dtype=torch.bool).triu(1 + cols - rows)
     scores = scores.masked_fill(later, -math.inf)
     return (scores.softmax(-1) @ value).transpose(1, 2).contiguous(), None
 

@@ -6,7 +6,7 @@ usage: peft_check.py MODEL_DIR ADAPTER_DIR|- ID...
 
 One line a token, vocabulary values of 17 digits each, all computed in fp64;
 "-" is the model alone. Says on standard error how many tensors the adapter
-has, and fails if PEFT does not use all of them.
+has, and fails unless PEFT uses all of them and needs no other.
 """
 import sys
 
