@@ -194,7 +194,8 @@ def write_golden(path, name):
         line("%s batch%d lengths" % (name, i), lengths)
         line("%s batch%d labels" % (name, i), labels.flatten().tolist())
     S = batches[0][0].shape[1]
-    at = [r * S + i for r, n in enumerate(batches[0][1]) for i in (0, 3, n - 1)]
+    at = [r * S + i for r, n in enumerate(batches[0][1])
+          for i in (0, 3, n - 1)]
     line(name + " at", at)
     gradients(llama_double.load(path), name + " full", batches, at)
     for k in (1, 2):
