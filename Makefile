@@ -91,6 +91,9 @@ ksan      = $(if $(san),-O1 -g1)
 kflags   = -x c++ -std=c++17 $(CXXFLAGS) $(ksan) -march=$(march) -fopenmp \
            -fno-math-errno -fno-trapping-math -fno-exceptions -fno-rtti \
            -Wall -Wextra $(WERROR) -Wno-psabi $(san)
+# A shim in C++ may catch what its library throws.
+cxxflags = -std=c++17 $(CXXFLAGS) -Wall -Wextra $(WERROR) \
+           $(harden_$(VARIANT)) $(san)
 ccbin    = $(addprefix -ccbin ,$(NVCC_CCBIN))
 nvflags  = $(ccbin) -O3 -g -std=c++17 \
            -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra \
@@ -140,7 +143,8 @@ mains := scheduler/ctld/main.c scheduler/tools/submit/submit.c \
 
 # A file named *_cuda.cu, *_nccl.c, *_slurm.c ... is the only kind that may
 # include that library; leaving the library out leaves the file out. CUDA
-# files are in the plug-in, not in an archive.
+# files are in the plug-in, not in an archive. C++ is what a library of C++
+# needs to be called from C: *.cpp, one file each.
 absent := %_cuda.cu %_cuda.c $(if $(filter 0,$(NCCL)),%_nccl.c) \
           $(if $(filter 0,$(CUPTI)),%_cupti.c) \
           $(if $(filter 0,$(NVTX)),%_nvtx.c) \
@@ -149,7 +153,7 @@ absent := %_cuda.cu %_cuda.c $(if $(filter 0,$(NCCL)),%_nccl.c) \
 
 # Of a folder, and of a layer.
 room_srcs = $(filter-out $(absent) $(mains),$(sort $(wildcard $(1)/*.c \
-              $(1)/*.cu)))
+              $(1)/*.cu $(1)/*.cpp)))
 srcs  = $(foreach r,$(rooms_$(1)),$(call room_srcs,$(r)))
 wide  = $(if $(filter 1,$(WIDE)),$(filter-out %_cuda.cu,$(filter %.cu,$(1))))
 objs  = $(patsubst %,$(B)/obj/%.o,$(basename $(call room_srcs,$(1)))) \
@@ -179,7 +183,8 @@ ldlibs_policy  := $(ldlibs_jobs)
 ldlibs_engine  := -lsqlite3 $(ldlibs_jobs)
 ldlibs_ctld    := -lsqlite3 $(ldlibs_jobs)
 ldlibs_tools   := $(ldlibs_jobs)
-ldlibs_worker   = $(mpi_libs) $(ldlibs_kernels) -ljpeg -lpng -lz $(ldlibs_jobs)
+ldlibs_worker   = $(mpi_libs) $(ldlibs_kernels) -ljpeg -lpng -lz \
+                  -lsentencepiece -lstdc++ $(ldlibs_jobs)
 
 # ---- programs and tests ----------------------------------------------------
 bins := $(patsubst %,$(B)/bin/mgpu-%,batch ctld shepherd gpuwatch worker \
@@ -200,7 +205,7 @@ all: $(bins) $(plugin)
 # Objects depend on the flags they were built with, archives on the list of
 # sources: change either and what it touches is rebuilt, and nothing else.
 flags := $(CC) $(cppflags) $(cuda_cflags) $(cflags) $(CXX) $(kflags) \
-         $(NVCC) $(nvflags)
+         $(cxxflags) $(NVCC) $(nvflags)
 files := $(foreach l,$(layers),$(call srcs,$(l)))
 $(B)/flags $(B)/files: $(B)/%: FORCE
 	@mkdir -p $(@D)
@@ -307,6 +312,11 @@ $(B)/lib/libmgpu-cuda.so: $(patsubst %,$(B)/cuda/%.o,$(basename $(plugin_src)))
 	$(call say,LD,$@)
 	$(Q)$(NVCC) $(ccbin) -shared -cudart static -Xlinker --no-undefined \
 	    -Xlinker --exclude-libs,ALL -o $@ $^ -lcublasLt
+
+$(B)/obj/worker/%.o: worker/%.cpp $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CXX) $(cppflags) $(cxxflags) -MMD -MP -c -o $@ $<
 
 .PRECIOUS: $(B)/obj/%.o $(B)/wide/%.o $(B)/simt/%.o $(B)/cuda/%.o \
            $(B)/mutants/%.o

@@ -13,6 +13,10 @@
 
 #include "jobs/base/error.h"
 
+#ifdef __cplusplus /* for tokenizer_spm.cpp */
+extern "C" {
+#endif
+
 struct buf {
     char *data; /* NULL only in a zeroed buf; use buf_str() to read */
     size_t len, cap;
@@ -73,4 +77,7 @@ int buf_read_plain_file(struct buf *b, const char *path, size_t max,
 int buf_read_own_file(struct buf *b, const char *path, size_t max,
                       struct error *err) MUST_CHECK;
 
+#ifdef __cplusplus
+}
+#endif
 #endif

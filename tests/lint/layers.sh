@@ -69,6 +69,7 @@ door() {
     munge.h)        echo '_munge' ;;
     jpeglib.h | jerror.h) echo '_jpeg' ;;
     png.h)          echo '_png' ;;
+    sentencepiece*) echo '_spm' ;;
     esac
 }
 
@@ -83,7 +84,7 @@ fits() { # base name, door
 }
 
 bad=$(find jobs scheduler worker kernels db slurm \
-        \( -name '*.[ch]' -o -name '*.cu' \) |
+        \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cpp' \) |
     while read -r f; do
         here=$(layer "${f%/*}")
         base=${f##*/}
