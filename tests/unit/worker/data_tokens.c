@@ -1,0 +1,386 @@
+/* data_tokens.c - rows as tokens: the words of Alpaca, torchtune's tokens and
+ * masks of it, rows that are tokenised already, and packs. */
+#include "tests/unit/worker/token_files.h"
+#include "worker/data/text/alpaca.h"
+#include "worker/data/text/packing.h"
+
+static char path[] = "/tmp/data_tokensXXXXXX";
+
+static int open_rows(struct spec_text *text, const struct tokenizer *t,
+                     int32_t max_seq_len, struct token_data *ret,
+                     struct error *err)
+{
+    const struct token_conf conf = {
+        .text = text, .tokenizer = t, .eos = -1, .max_seq_len = max_seq_len};
+    text->path = path;
+    memset(ret, 0, sizeof(*ret));
+    return token_data_open(&conf, ret, err);
+}
+
+/* ---- alpaca -------------------------------------------------------------- */
+
+static void test_prompt(void)
+{
+    struct error err = ERROR_INIT;
+    struct buf b = BUF_INIT;
+    text_must(alpaca_prompt("Add.", "1 and %d", &b, &err), &err);
+    is_str(buf_str(&b),
+           "Below is an instruction that describes a task, paired with an "
+           "input that provides further context. Write a response that "
+           "appropriately completes the request.\n"
+           "\n"
+           "### Instruction:\n"
+           "Add.\n"
+           "\n"
+           "### Input:\n"
+           "1 and %d\n"
+           "\n"
+           "### Response:\n",
+           "with an input");
+    for (int i = 0; i < 2; i++) {
+        buf_reset(&b);
+        text_must(alpaca_prompt("Add.", i == 0 ? NULL : "", &b, &err), &err);
+        is_str(buf_str(&b),
+               "Below is an instruction that describes a task. Write a "
+               "response that appropriately completes the request.\n"
+               "\n"
+               "### Instruction:\n"
+               "Add.\n"
+               "\n"
+               "### Response:\n",
+               "without one");
+    }
+    buf_clear(&b);
+}
+
+struct goldens {
+    struct tokenizer *t[TEXT_MODELS];
+    int wrong_ids, wrong_masks, refused, cut;
+};
+
+/* "---++": the first token has a mask of its own, but is never a target. */
+static int masks_differ(const struct token_data *d, const char *want)
+{
+    const int32_t *ids = token_data_ids(d), *labels = token_data_labels(d);
+    int wrong = 0;
+    for (size_t i = 0; want[i] != '\0'; i++)
+        wrong += labels[i] != (want[i] == '+' ? ids[i] : -1);
+    return wrong;
+}
+
+static void one_alpaca(const json_t *line, void *arg)
+{
+    struct goldens *g = arg;
+    struct error err = ERROR_INIT;
+    struct token_data d;
+    const char *model = json_string_value(json_object_get(line, "model"));
+    const char *judged = json_string_value(json_object_get(line, "judged"));
+    const json_t *ids = json_object_get(line, "ids");
+    const int32_t most =
+        (int32_t)json_integer_value(json_object_get(line, "max_seq_len"));
+    struct spec_text text = {.template = TEMPLATE_ALPACA,
+                             .train_on_input = json_is_true(
+                                 json_object_get(line, "train_on_input"))};
+    if (json_dump_file(json_object_get(line, "row"), path, 0) < 0)
+        exit(1);
+    if (open_rows(&text, g->t[strcmp(model, text_models[0]) != 0], most, &d,
+                  &err) < 0) {
+        /* torchtune trains on a row that has nothing to learn from */
+        g->wrong_masks += strchr(judged, '+') != NULL;
+        g->refused++;
+        return;
+    }
+    if (text_differ(token_data_ids(&d), (size_t)d.longest, ids) &&
+        g->wrong_ids++ == 0)
+        tap_diag("%s, %d: %s", model, most,
+                 json_string_value(json_object_get(json_object_get(line, "row"),
+                                                   "instruction")));
+    else
+        g->wrong_masks += masks_differ(&d, judged);
+    g->cut += most > 0 && d.longest == most;
+    token_data_clear(&d);
+}
+
+static void test_alpaca(void)
+{
+    struct goldens g = {.wrong_ids = 0};
+    for (int i = 0; i < TEXT_MODELS; i++)
+        g.t[i] = text_tokenizer(text_models[i]);
+    int n = text_each("alpaca", one_alpaca, &g);
+    ok(n >= 200, "%d rows of torchtune's", n);
+    is_int(g.wrong_ids, 0, "have its ids");
+    is_int(g.wrong_masks, 0, "and its masks");
+    ok(g.cut > 50, "%d of them are cut", g.cut);
+    ok(g.refused > 10, "%d without a judged token are refused", g.refused);
+    for (int i = 0; i < TEXT_MODELS; i++)
+        tokenizer_close(g.t[i]);
+}
+
+static void test_eos(void)
+{
+    struct tokenizer *t = text_tokenizer("stories260K");
+    struct error err = ERROR_INIT;
+    struct token_data d;
+    struct spec_text text = {.template = TEMPLATE_ALPACA, .path = path};
+    struct token_conf conf = {.text = &text, .tokenizer = t, .eos = 1};
+    token_file(path, "[{\"instruction\": \"a\", \"output\": \"b\"}]");
+    text_must(token_data_open(&conf, &d, &err), &err);
+    is_int(token_data_ids(&d)[d.longest - 1], 1, "another end of text");
+    is_int(token_data_labels(&d)[d.longest - 1], 1, "is judged");
+    token_data_clear(&d);
+    tokenizer_close(t);
+}
+
+/* ---- rows that are tokens ------------------------------------------------ */
+
+static void gives(struct spec_text *text, int32_t max_seq_len, const char *rows,
+                  const char *ids, const char *labels)
+{
+    struct error err = ERROR_INIT;
+    struct token_data d;
+    char got[400];
+    text->template = TEMPLATE_TOKENS;
+    token_file(path, rows);
+    int rc = open_rows(text, NULL, max_seq_len, &d, &err);
+    ok(rc == 0, "open: %s", err.msg);
+    if (rc < 0)
+        return;
+    token_text(&d, false, got, sizeof(got));
+    is_str(got, ids, "ids");
+    token_text(&d, true, got, sizeof(got));
+    is_str(got, labels, "labels");
+    token_data_clear(&d);
+}
+
+static void test_tokens(void)
+{
+    struct spec_text text = {.samples = 0};
+    struct spec_text two = {.samples = 2};
+    struct spec_text packed = {.packed = true};
+    gives(&text, 0, "{\"input_ids\": [5, 6, 7]}\n{\"input_ids\": [8, 9]}",
+          "5 6 7|8 9", "5 6 7|8 9");
+    gives(&text, 0,
+          "[{\"input_ids\": [5, 6, 7], \"labels\": [-100, -1, 7]},\n"
+          " {\"input_ids\": [5, 6, 7], \"labels\": [-100, 4, -7]}]",
+          "5 6 7|5 6 7", "- - 7|- 4 -");
+    gives(&text, 3, "{\"input_ids\": [1, 2, 3, 4, 5]}\n{\"input_ids\": [1, 2]}",
+          "1 2 3|1 2", "1 2 3|1 2");
+    gives(&text, 3, "{\"input_ids\": [1, 2, 3, 4], \"labels\": [-1, -1, 3, 4]}",
+          "1 2 3", "- - 3");
+    gives(&two, 0,
+          "{\"input_ids\": [1, 2]}\n{\"input_ids\": [3, 4]}\n"
+          "{\"input_ids\": [5, 6]}\n",
+          "1 2|3 4", "1 2|3 4");
+    gives(&packed, 3, "{\"input_ids\": [1, 2, 3]}\n{\"input_ids\": [1, 2]}",
+          "1 2 3|1 2", "1 2 3|1 2");
+}
+
+static void test_numbers(void)
+{
+    struct error err = ERROR_INIT;
+    struct spec_text text = {.template = TEMPLATE_TOKENS};
+    struct token_data d, e;
+    token_file(path, "{\"input_ids\": [5, 6, 7], \"labels\": [-1, 40, 7]}\n"
+                     "{\"input_ids\": [30, 1]}\n");
+    text_must(open_rows(&text, NULL, 0, &d, &err), &err);
+    is_int(d.n, 2, "rows");
+    is_int(d.longest, 3, "the longest");
+    is_int(d.most, 40, "the highest id is a label");
+    is_int(d.judged, 3, "judged: no first token is");
+    is_int(token_data_rows(&d)[1].judged, 1, "of the second row");
+    text_must(open_rows(&text, NULL, 0, &e, &err), &err);
+    ok(token_data_digest(&d) == token_data_digest(&e), "the same digest");
+    token_data_clear(&e);
+    static const char *const others[] = {
+        "{\"input_ids\": [5, 6, 7], \"labels\": [-1, 40, 8]}\n"
+        "{\"input_ids\": [30, 1]}\n",
+        "{\"input_ids\": [5, 6, 8], \"labels\": [-1, 40, 7]}\n"
+        "{\"input_ids\": [30, 1]}\n",
+        "{\"input_ids\": [5, 6], \"labels\": [-1, 40]}\n"
+        "{\"input_ids\": [7, 30, 1]}\n"};
+    for (int i = 0; i < 3; i++) {
+        token_file(path, others[i]);
+        text_must(open_rows(&text, NULL, 0, &e, &err), &err);
+        ok(token_data_digest(&d) != token_data_digest(&e), "another digest");
+        token_data_clear(&e);
+    }
+    token_data_clear(&d);
+    token_data_clear(&d);
+    token_data_clear(NULL);
+}
+
+/* ---- what is refused ----------------------------------------------------- */
+
+static void refuses(const struct spec_text *text, int32_t max_seq_len,
+                    const char *rows, const char *part)
+{
+    struct tokenizer *t = text_tokenizer("stories260K");
+    struct error err = ERROR_INIT;
+    struct spec_text own = *text;
+    struct token_data d;
+    token_file(path, rows);
+    ok(open_rows(&own, t, max_seq_len, &d, &err) < 0 && err.code == ERR_INVAL &&
+           strstr(err.msg, part) != NULL,
+       "%s", err.msg);
+    tokenizer_close(t);
+}
+
+static void test_refused(void)
+{
+    const struct spec_text tokens = {.template = TEMPLATE_TOKENS};
+    const struct spec_text packed = {.template = TEMPLATE_TOKENS,
+                                     .packed = true};
+    const struct spec_text words = {.template = TEMPLATE_ALPACA};
+    const struct spec_text packed_words = {.template = TEMPLATE_ALPACA,
+                                           .packed = true};
+    const struct spec_text three = {.template = TEMPLATE_TOKENS, .samples = 3};
+    static const char good[] = "{\"input_ids\": [1, 2]}\n";
+    refuses(&packed, 0, good, "packed rows need train.tokenizer.max_seq_len");
+    refuses(&packed, 2, "{\"input_ids\": [1, 2]}\n{\"input_ids\": [1, 2, 3]}",
+            ": row 2: line 2: 3 tokens, train.tokenizer.max_seq_len is 2");
+    refuses(&packed_words, 20, "[{\"instruction\": \"a\", \"output\": \"b\"}]",
+            "tokens, train.tokenizer.max_seq_len is 20");
+    refuses(&words, 20, "[{\"instruction\": \"a\", \"output\": \"b\"}]",
+            ": row 1: line 1: none of its 20 tokens is judged");
+    refuses(&tokens, 0, "", ": no rows");
+    refuses(&tokens, 0, "[]", ": no rows");
+    refuses(&three, 0, good, ": 1 rows, samples is 3");
+    refuses(&tokens, 0, "{\"input_ids\": []}",
+            ": row 1: line 1: none of its 0 tokens is judged");
+    refuses(&tokens, 0, "{\"input_ids\": [7]}",
+            "none of its 1 tokens is judged");
+    refuses(&tokens, 0, "{\"input_ids\": [1, 2], \"labels\": [1, -100]}",
+            "none of its 2 tokens is judged");
+    refuses(&tokens, 2, "{\"input_ids\": [1, 2, 3], \"labels\": [-1, -1, 3]}",
+            "none of its 2 tokens is judged");
+    refuses(&tokens, 0, "{\"input_ids\": [1, 2], \"labels\": [1]}",
+            "2 input_ids and 1 labels");
+    refuses(&tokens, 0, "{\"input_ids\": [1, -2]}",
+            "input_ids[1] is not a token id");
+    refuses(&tokens, 0, "{\"input_ids\": [1, 2147483647]}",
+            "input_ids[1] is not a token id");
+    refuses(&tokens, 0, "{\"input_ids\": [1, 2.0]}",
+            "input_ids[1] is not a token id");
+    refuses(&tokens, 0, "{\"input_ids\": [1, 2], \"labels\": [1, \"2\"]}",
+            "labels[1] is not a token id");
+    refuses(&tokens, 0, "{\"input_ids\": \"1 2\"}",
+            "'input_ids' is not an array");
+    refuses(&tokens, 0, "{\"labels\": [1]}", "'input_ids' is missing");
+    refuses(&tokens, 0, "{\"input_ids\": [1, 2], \"labels\": null}",
+            "'labels' is not an array");
+    refuses(&tokens, 0, "[[1, 2]]", ": row 1: line 1: not an object");
+    refuses(&words, 0, "[{\"output\": \"b\"}]", "'instruction' is missing");
+    refuses(&words, 0, "[{\"instruction\": \"a\"}]", "'output' is missing");
+    refuses(&words, 0, "[{\"instruction\": \"a\", \"output\": null}]",
+            "'output' is missing");
+    refuses(&words, 0, "[{\"instruction\": \"a\", \"output\": 7}]",
+            "'output' is not a string");
+    refuses(&words, 0,
+            "[{\"instruction\": \"a\", \"input\": [], \"output\": \"b\"}]",
+            "'input' is not a string");
+}
+
+static void test_skipped(void)
+{
+    struct error err = ERROR_INIT;
+    struct spec_text text = {.template = TEMPLATE_TOKENS,
+                             .packed = true,
+                             .on_bad_row = BAD_ROW_SKIP};
+    struct token_data d;
+    char got[100];
+    token_file(path, "{\"input_ids\": [1, 2]}\n{\"input_ids\": [9]}\n"
+                     "{\"input_ids\": [1, 2, 3, 4]}\n{\"input_ids\": [3, -4]}\n"
+                     "{\"input_ids\": [5, 6, 7]}\n");
+    text_must(open_rows(&text, NULL, 3, &d, &err), &err);
+    token_text(&d, false, got, sizeof(got));
+    is_str(got, "1 2|5 6 7", "bad rows are left out");
+    is_int(d.skipped.n, 3, "and counted");
+    ok(strstr(d.skipped.first.msg, ": row 2: line 2: none of its 1") != NULL,
+       "the first: %s", d.skipped.first.msg);
+    is_int(d.most, 7, "their ids do not count");
+    token_data_clear(&d);
+    token_file(path, "{\"input_ids\": [1]}\n");
+    ok(open_rows(&text, NULL, 3, &d, &err) < 0 && err.code == ERR_INVAL &&
+           strstr(err.msg, "all 1 rows are left out") != NULL,
+       "none is left: %s", err.msg);
+}
+
+/* ---- packs --------------------------------------------------------------- */
+
+/* A list of lists: of each pack the lengths of its rows, and of the padding. */
+static void one_packing(const json_t *line, void *arg)
+{
+    struct error err = ERROR_INIT;
+    const json_t *lengths = json_object_get(line, "lengths");
+    const json_t *want = json_object_get(line, "seq_lens");
+    const int32_t most =
+        (int32_t)json_integer_value(json_object_get(line, "max_seq_len"));
+    struct token_data d = {.n = 0};
+    struct packing p = {.n = 0};
+    (void)arg;
+    /* Rows of one token have nothing to judge: they are put in by hand. */
+    for (size_t i = 0; i < json_array_size(lengths); i++) {
+        const struct token_row row = {
+            .n = (int32_t)json_integer_value(json_array_get(lengths, i))};
+        text_must(buf_add(&d.list, &row, sizeof(row), &err), &err);
+        d.n++;
+    }
+    text_must(packing_of(&d, most, &p, &err), &err);
+    is_int(p.n, (long long)json_array_size(want), "torchtune's packs");
+    int wrong = 0;
+    for (int32_t i = 0; i < p.n; i++) {
+        const json_t *pack = json_array_get(want, (size_t)i);
+        const int32_t n = p.first[i + 1] - p.first[i];
+        const int32_t rest = most - packing_tokens(&p, &d, i);
+        wrong += n + (rest > 0) != (int32_t)json_array_size(pack);
+        for (int32_t k = 0; k < n; k++)
+            wrong += token_data_rows(&d)[p.first[i] + k].n !=
+                     json_integer_value(json_array_get(pack, (size_t)k));
+    }
+    is_int(wrong, 0, "with the same rows");
+    packing_clear(&p);
+    token_data_clear(&d);
+}
+
+static void test_packs(void)
+{
+    static const int32_t lengths[] = {3, 3, 2, 6, 2, 2};
+    /* 3 3 2 | 6 2 | 2 */
+    static const int32_t first[] = {0, 3, 5, 6};
+    struct error err = ERROR_INIT;
+    struct spec_text text = {.template = TEMPLATE_TOKENS, .packed = true};
+    struct token_data d;
+    struct packing p = {.n = 0};
+    is_int(text_each("packs", one_packing, NULL), 4, "torchtune's examples");
+    token_file_lengths(path, lengths, 6, 0);
+    text_must(open_rows(&text, NULL, 8, &d, &err), &err);
+    text_must(packing_of(&d, 8, &p, &err), &err);
+    is_int(p.n, 3, "packs");
+    ok(memcmp(p.first, first, sizeof(first)) == 0, "of the rows in order");
+    is_int(packing_tokens(&p, &d, 1), 8, "a full one");
+    packing_clear(&p);
+    text_must(packing_of(&d, 0, &p, &err), &err);
+    is_int(p.n, 6, "unpacked: a sample is a row");
+    is_int(packing_tokens(&p, &d, 3), 6, "of its length");
+    packing_clear(&p);
+    packing_clear(&p);
+    packing_clear(NULL);
+    token_data_clear(&d);
+}
+
+int main(void)
+{
+    int fd = mkstemp(path);
+    if (fd < 0 || close(fd) < 0)
+        return 1;
+    test_prompt();
+    test_alpaca();
+    test_eos();
+    test_tokens();
+    test_numbers();
+    test_refused();
+    test_skipped();
+    test_packs();
+    (void)unlink(path);
+    return tap_done();
+}

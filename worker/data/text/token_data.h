@@ -1,0 +1,69 @@
+/* token_data.h - the rows of a data set as token ids and labels, in memory.
+ *
+ * Template alpaca: {"instruction", "input", "output"} become a prompt and an
+ * answer, as torchtune 0.6.1 does with a sentencepiece tokenizer and no prompt
+ * template of its own: bos, prompt, answer without the spaces at its end, eos.
+ * With train_on_input false neither bos nor prompt is judged. A row longer
+ * than max_seq_len is cut, and its last token becomes eos.
+ *
+ * Template tokens: {"input_ids", "labels"} as they are, labels as Hugging Face
+ * has them: label i belongs to id i, a negative one is not judged. Without
+ * labels all tokens are judged. A row longer than max_seq_len is cut.
+ *
+ * The first token of a row is never judged: nothing stands before it that
+ * could predict it.
+ */
+#ifndef MGPU_WORKER_DATA_TEXT_TOKEN_DATA_H
+#define MGPU_WORKER_DATA_TEXT_TOKEN_DATA_H
+
+#include <stdint.h>
+
+#include "jobs/base/buf.h"
+#include "jobs/base/error.h"
+#include "jobs/spec/spec.h"
+#include "worker/data/text/json_rows.h"
+#include "worker/data/text/tokenizer.h"
+
+struct token_row {
+    size_t first; /* of its tokens */
+    int32_t n;
+    int32_t judged;
+};
+
+struct token_data {
+    struct buf ids;    /* int32_t */
+    struct buf labels; /* int32_t, of the same tokens; < 0: not judged */
+    struct buf list;   /* of struct token_row */
+    int32_t n;         /* rows, 1 or more */
+    int32_t longest;   /* tokens of a row */
+    int32_t most;      /* the highest id, of labels as well */
+    int64_t judged;    /* tokens of all rows */
+    struct json_skipped skipped;
+};
+
+struct token_conf {
+    const struct spec_text *text;
+    const struct tokenizer *tokenizer; /* template alpaca; else NULL */
+    int32_t eos;         /* ends an answer; -1: that of the tokenizer */
+    int32_t max_seq_len; /* 0: as long as rows are */
+};
+
+/* out  ret  end it with token_data_clear()
+ * err  ERR_INVAL "file: row 17: line 20: what is wrong": not such a row, one
+ *      that has no judged token, one that is longer than max_seq_len where
+ *      rows are packed; on_bad_row skip leaves such a row out. No rows, fewer
+ *      than `samples`; packed without max_seq_len; a tokenizer without an end
+ *      of text. ERR_LIMIT 2 GiB or more; ERR_NOTFOUND, ERR_IO, ERR_NOMEM */
+int token_data_open(const struct token_conf *conf, struct token_data *ret,
+                    struct error *err) MUST_CHECK;
+void token_data_clear(struct token_data *d); /* NULL and zeroed are fine */
+
+/* Valid until token_data_clear(). */
+const struct token_row *token_data_rows(const struct token_data *d); /* [n] */
+const int32_t *token_data_ids(const struct token_data *d);
+const int32_t *token_data_labels(const struct token_data *d);
+
+/* The same for the same tokens, labels and rows. */
+uint64_t token_data_digest(const struct token_data *d);
+
+#endif
