@@ -1,0 +1,423 @@
+/* token_batches.c - the source of batches of token rows: reads and tokenises
+ * the data, deals it to the ranks, and puts rows together in turn.
+ *
+ * All rows are in memory as ids when the source is open, on every rank. To
+ * make a batch is then to copy a few thousand numbers, so that no thread reads
+ * ahead: ahead() makes the next batch while the device works. */
+#include "worker/llm/token_batches.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "worker/data/sampler.h"
+#include "worker/data/text/packing.h"
+#include "worker/data/text/token_data.h"
+#include "worker/llm/token_rows.h"
+#include "worker/llm/token_stage.h"
+
+/* One part's samples, and its batches in turn. */
+struct token_feed {
+    const struct spec_text *text;
+    struct token_data data; /* n 0: the part has no data */
+    struct packing packs;
+    struct sampler sampler;
+    struct token_stage stage;
+    int32_t batch;       /* samples */
+    int32_t longest;     /* tokens of a sample at most */
+    int32_t parts;       /* batches of an iteration: so many samplers */
+    int32_t next, end;   /* batches of the epoch: to be taken, all */
+    struct batch on_way; /* made and sent; without its arrays */
+    size_t on_way_bytes; /* of a sample in each array; 0: none is */
+};
+
+struct token_batches {
+    struct batch_source source;
+    struct batch_env env;
+    struct batch_info info;
+    struct token_feed feeds[BATCH_PARTS];
+    int32_t *counts; /* [classes]; owned */
+    int32_t *index;  /* [batch], the larger of the parts; owned */
+};
+
+static struct token_batches *tokens_of(struct batch_source *s)
+{
+    return (struct token_batches *)s; /* its first member */
+}
+
+static const struct token_batches *tokens_at(const struct batch_source *s)
+{
+    return (const struct token_batches *)s;
+}
+
+static void say(const struct token_batches *s, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void say(const struct token_batches *s, const char *fmt, ...)
+{
+    char line[400];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    if (n >= 0 && s->env.say != NULL)
+        s->env.say(s->env.arg, line);
+}
+
+/* ---- opening ------------------------------------------------------------- */
+
+static int open_part(const struct token_batches *s, struct token_feed *f,
+                     const struct tokenizer *tokenizer, struct error *err)
+{
+    const int32_t max = s->env.spec->train.tokenizer.max_seq_len;
+    const struct token_conf conf = {
+        .text = f->text, .tokenizer = tokenizer, .eos = -1, .max_seq_len = max};
+    const bool packed = f->text->packed;
+    if (token_data_open(&conf, &f->data, err) < 0 ||
+        packing_of(&f->data, packed ? max : 0, &f->packs, err) < 0)
+        return error_wrap(err, "data");
+    f->longest = packed ? max : f->data.longest;
+    if ((int64_t)f->batch * f->longest > INT32_MAX / 2)
+        return error_set(err, ERR_LIMIT,
+                         "data: a batch of %d rows of %d tokens, at most %d "
+                         "tokens fit",
+                         f->batch, f->longest, INT32_MAX / 2);
+    const struct json_skipped *out = &f->data.skipped;
+    if (out->n > 0)
+        say(s, "%s: left out %d row%s: %s", f->text->path, out->n,
+            out->n > 1 ? "s" : "", out->first.msg);
+    return 0;
+}
+
+static bool needs_tokenizer(const struct token_feed *f)
+{
+    return f->text->path != NULL && f->text->template == TEMPLATE_ALPACA;
+}
+
+static int open_parts(struct token_batches *s, struct error *err)
+{
+    const struct job_spec *spec = s->env.spec;
+    struct token_feed *train = &s->feeds[BATCH_TRAIN];
+    struct token_feed *eval = &s->feeds[BATCH_EVAL];
+    const char *path = spec->train.tokenizer.path;
+    struct tokenizer *tokenizer = NULL;
+    if (path == NULL)
+        path = spec->train.checkpointer.dir;
+    if ((needs_tokenizer(train) || needs_tokenizer(eval)) &&
+        tokenizer_open(path, &tokenizer, err) < 0)
+        return -1;
+    int rc = open_part(s, train, tokenizer, err);
+    if (rc == 0 && eval->text->path != NULL)
+        rc = open_part(s, eval, tokenizer, err);
+    tokenizer_close(tokenizer);
+    return rc;
+}
+
+/* Ranks number the rows by what each of them read. */
+static int agree_on_rows(struct token_batches *s, struct error *err)
+{
+    const struct token_data *eval = &s->feeds[BATCH_EVAL].data;
+    uint64_t sum = token_data_digest(&s->feeds[BATCH_TRAIN].data);
+    if (eval->n > 0)
+        sum ^= token_data_digest(eval) << 1;
+    int64_t v[2] = {(int64_t)(sum >> 1), -(int64_t)(sum >> 1)};
+    if (comm_all_reduce_now(s->env.comm, v, 2, COMM_I64, COMM_MAX,
+                            s->env.deadline_s, err) < 0)
+        return -1;
+    if (v[0] != -v[1])
+        return error_set(err, ERR_INVAL,
+                         "%s: the ranks do not read the same rows in it, or "
+                         "in the data of the evaluation",
+                         s->feeds[BATCH_TRAIN].text->path);
+    return 0;
+}
+
+static int open_samplers(struct token_batches *s, struct error *err)
+{
+    const struct job_spec *spec = s->env.spec;
+    const struct comm *c = s->env.comm;
+    struct token_feed *train = &s->feeds[BATCH_TRAIN];
+    struct token_feed *eval = &s->feeds[BATCH_EVAL];
+    if (sampler_init(&train->sampler, train->packs.n, s->env.first,
+                     s->env.streams, spec->train.seed,
+                     spec->train.shuffle ? SAMPLER_SHUFFLE : 0, err) < 0)
+        return -1;
+    if (eval->data.n == 0)
+        return 0;
+    if (sampler_init(&eval->sampler, eval->packs.n, c->rank, c->size,
+                     spec->train.seed, SAMPLER_EVAL, err) < 0)
+        return -1;
+    eval->end = sampler_batches(&eval->sampler, eval->batch);
+    return 0;
+}
+
+static int32_t larger(int32_t a, int32_t b)
+{
+    return a > b ? a : b;
+}
+
+static void set_info(struct token_batches *s)
+{
+    const struct token_feed *train = &s->feeds[BATCH_TRAIN];
+    const struct token_feed *eval = &s->feeds[BATCH_EVAL];
+    s->info = (struct batch_info){
+        .classes = larger(train->data.most, eval->data.most) + 1,
+        .row_tokens = larger(train->longest, eval->longest),
+        .sample_weight = (double)train->data.judged / train->packs.n};
+    for (int i = 0; i < BATCH_ARRAYS; i++)
+        s->info.sample_bytes[i] = (size_t)s->info.row_tokens * sizeof(int32_t);
+}
+
+static int open_all(struct token_batches *s, struct error *err)
+{
+    const struct job_spec *spec = s->env.spec;
+    const int32_t n_eval = spec->train.batch_size_val;
+    s->feeds[BATCH_TRAIN].text = &spec->train.dataset;
+    s->feeds[BATCH_TRAIN].batch = spec->train.batch_size;
+    s->feeds[BATCH_TRAIN].parts = s->env.parts;
+    s->feeds[BATCH_EVAL].text = &spec->train.dataset_val;
+    s->feeds[BATCH_EVAL].batch = n_eval > 0 ? n_eval : spec->train.batch_size;
+    s->feeds[BATCH_EVAL].parts = 1;
+    /* Numbers of tokens in a batch belong to that batch: it cannot be cut. */
+    if (s->env.shares != 1)
+        return error_set(err, ERR_INVAL,
+                         "train.distribution: with kind llm each rank reads "
+                         "its own rows: 'ddp-ds', or all the same: 'ddp'");
+    if (open_parts(s, err) < 0 || agree_on_rows(s, err) < 0)
+        return -1;
+    set_info(s);
+    return open_samplers(s, err);
+}
+
+/* ---- what it says of itself ---------------------------------------------- */
+
+static const struct batch_info *info(const struct batch_source *source)
+{
+    return &tokens_at(source)->info;
+}
+
+static int count(struct batch_source *source, int32_t *ret_train,
+                 int32_t *ret_eval, struct error *err)
+{
+    const struct token_batches *s = tokens_of(source);
+    const struct token_feed *train = &s->feeds[BATCH_TRAIN];
+    (void)err; /* no data set is empty */
+    *ret_train = sampler_batches(&train->sampler, train->batch);
+    *ret_eval = s->feeds[BATCH_EVAL].end;
+    return 0;
+}
+
+static void describe_part(const struct token_feed *f, char *ret, size_t cap)
+{
+    const int64_t tokens = (int64_t)(f->data.ids.len / sizeof(int32_t));
+    if (f->text->packed)
+        (void)snprintf(
+            ret, cap, "%d rows (%d packs of %d tokens, %.0f %% of them filled)",
+            f->data.n, f->packs.n, f->longest,
+            100 * (double)tokens / ((double)f->packs.n * f->longest));
+    else
+        (void)snprintf(ret, cap, "%d rows of up to %d tokens", f->data.n,
+                       f->longest);
+}
+
+static void describe(const struct batch_source *source, int32_t batches,
+                     char *ret, size_t cap)
+{
+    const struct token_batches *s = tokens_at(source);
+    const struct token_feed *f = &s->feeds[BATCH_TRAIN];
+    const int64_t used = (int64_t)batches * f->batch * s->env.streams;
+    char train[120], part[80] = "", eval[24] = "none";
+    describe_part(f, train, sizeof(train));
+    if (used < f->packs.n)
+        (void)snprintf(part, sizeof(part), ", %" PRId64 " %s in each epoch",
+                       used, f->text->packed ? "packs" : "rows");
+    if (s->feeds[BATCH_EVAL].data.n > 0)
+        (void)snprintf(eval, sizeof(eval), "%d", s->feeds[BATCH_EVAL].data.n);
+    (void)snprintf(ret, cap, "%s%s, %s for evaluation, %d iterations per epoch",
+                   train, part, eval, batches);
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+static struct token_stage stage_of(const struct token_batches *s, int part)
+{
+    const struct token_feed *f = &s->feeds[part];
+    return (struct token_stage){.d = s->env.dev,
+                                .tokens = (int64_t)f->batch * f->longest,
+                                .slot = 2 * part,
+                                .pin =
+                                    s->env.spec->train.pin_memory != TRI_FALSE};
+}
+
+static size_t index_bytes(const struct token_batches *s)
+{
+    return (size_t)larger(s->feeds[BATCH_TRAIN].batch,
+                          s->feeds[BATCH_EVAL].batch) *
+           sizeof(int32_t);
+}
+
+static size_t counts_bytes(const struct token_batches *s)
+{
+    return (size_t)s->info.classes * sizeof(int32_t);
+}
+
+static void plan(const struct batch_source *source, int64_t *ret_device,
+                 int64_t *ret_host)
+{
+    const struct token_batches *s = tokens_at(source);
+    int64_t device = 0, host = (int64_t)(index_bytes(s) + counts_bytes(s));
+    for (int i = 0; i < BATCH_PARTS; i++) {
+        const struct token_stage stage = stage_of(s, i);
+        if (s->feeds[i].data.n == 0)
+            continue;
+        device += token_stage_device_bytes(&stage);
+        host += token_stage_host_bytes(&stage);
+    }
+    *ret_device = device;
+    *ret_host = host;
+}
+
+static int start(struct batch_source *source, struct error *err)
+{
+    struct token_batches *s = tokens_of(source);
+    s->index = malloc(index_bytes(s));
+    s->counts = malloc(counts_bytes(s));
+    if (s->index == NULL || s->counts == NULL)
+        return error_set(err, ERR_NOMEM, "batch");
+    for (int i = 0; i < BATCH_PARTS; i++) {
+        if (s->feeds[i].data.n == 0)
+            continue;
+        s->feeds[i].stage = stage_of(s, i);
+        if (token_stage_start(&s->feeds[i].stage, err) < 0)
+            return error_wrap(err, "batch");
+    }
+    return 0;
+}
+
+/* ---- batches in turn ----------------------------------------------------- */
+
+static int begin(struct batch_source *source, const struct batch_epoch *e,
+                 struct error *err)
+{
+    struct token_feed *f = &tokens_of(source)->feeds[BATCH_TRAIN];
+    (void)err;
+    f->end = e->batches * f->parts;
+    f->next = 0;
+    f->on_way_bytes = 0;
+    f->sampler.seed = e->seed;
+    sampler_epoch(&f->sampler, e->epoch - 1);
+    return 0;
+}
+
+/* Makes batch f->next and sends it. */
+static int make(struct token_batches *s, struct token_feed *f,
+                struct error *err)
+{
+    struct sampler one = f->sampler;
+    struct token_rows rows;
+    const int32_t i = f->next;
+    one.rank += i % f->parts;
+    const struct token_pick pick = {
+        .data = &f->data,
+        .packs = &f->packs,
+        .index = s->index,
+        .n = sampler_batch(&one, i / f->parts, f->batch, s->index)};
+    if (pick.n == 0)
+        return error_set(err, ERR_INVAL, "data: there is no batch %d", i);
+    const int32_t S = f->text->packed ? f->longest : token_rows_longest(&pick);
+    if (token_stage_open(&f->stage, f->batch, S, &rows, err) < 0)
+        return error_wrap(err, "batch");
+    token_rows_fill(&rows, &pick, s->counts, s->info.classes);
+    f->on_way = (struct batch){
+        .n = f->batch, .weight = rows.judges, .tokens = rows.tokens};
+    for (int32_t k = 0; k < pick.n; k++)
+        f->on_way.valid += s->index[k] != SAMPLER_NONE;
+    if (token_stage_send(&f->stage, err) < 0)
+        return error_wrap(err, "batch");
+    f->on_way_bytes = (size_t)S * sizeof(int32_t);
+    return 0;
+}
+
+static int take(struct batch_source *source, enum batch_part part, int32_t i,
+                struct batch *ret, struct error *err)
+{
+    struct token_batches *s = tokens_of(source);
+    struct token_feed *f = &s->feeds[part];
+    const struct clock *clock = s->env.clock;
+    const double t0 = clock->now_s(clock);
+    int32_t *arrays[BATCH_ARRAYS];
+    if (i != f->next)
+        f->on_way_bytes = 0;
+    f->next = i;
+    if (f->on_way_bytes == 0 && make(s, f, err) < 0)
+        return -1;
+    const double t1 = clock->now_s(clock);
+    if (token_stage_receive(&f->stage, arrays, err) < 0)
+        return error_wrap(err, "batch");
+    struct batch b = f->on_way;
+    for (int k = 0; k < BATCH_ARRAYS; k++)
+        b.arrays[k] = (struct batch_array){arrays[k], f->on_way_bytes};
+    f->on_way_bytes = 0;
+    f->next++;
+    b.data_s = t1 - t0;
+    b.h2d_s = clock->now_s(clock) - t1;
+    *ret = b;
+    return 0;
+}
+
+/* Without copies beside the work the next batch has nowhere to go before the
+ * device is done with this one. */
+static int ahead(struct batch_source *source, enum batch_part part,
+                 struct error *err)
+{
+    struct token_batches *s = tokens_of(source);
+    struct token_feed *f = &s->feeds[part];
+    if (f->on_way_bytes > 0 || f->next >= f->end ||
+        !token_stage_is_ahead(&f->stage))
+        return 0;
+    return make(s, f, err);
+}
+
+static void destroy(struct batch_source *source)
+{
+    struct token_batches *s = tokens_of(source);
+    for (int i = 0; i < BATCH_PARTS; i++) {
+        token_stage_clear(&s->feeds[i].stage);
+        sampler_clear(&s->feeds[i].sampler);
+        packing_clear(&s->feeds[i].packs);
+        token_data_clear(&s->feeds[i].data);
+    }
+    free(s->counts);
+    free(s->index);
+    free(s);
+}
+
+static const struct batch_source_ops ops = {
+    .noun = "rows",
+    .destroy = destroy,
+    .info = info,
+    .plan = plan,
+    .start = start,
+    .count = count,
+    .begin = begin,
+    .take = take,
+    .ahead = ahead,
+    .describe = describe,
+};
+
+int token_batches_open(const struct batch_env *env, struct batch_source **ret,
+                       struct error *err)
+{
+    struct token_batches *s = calloc(1, sizeof(*s));
+    if (s == NULL)
+        return error_set(err, ERR_NOMEM, "data");
+    s->source.ops = &ops;
+    s->env = *env;
+    if (open_all(s, err) < 0) {
+        destroy(&s->source);
+        return -1;
+    }
+    *ret = &s->source;
+    return 0;
+}

@@ -1,0 +1,78 @@
+/* token_rows.c - see token_rows.h. */
+#include "worker/llm/token_rows.h"
+
+#include <string.h>
+
+#include "worker/data/sampler.h"
+
+int32_t token_rows_longest(const struct token_pick *p)
+{
+    int32_t longest = 1;
+    for (int32_t i = 0; i < p->n; i++) {
+        if (p->index[i] == SAMPLER_NONE)
+            continue;
+        const int32_t n = packing_tokens(p->packs, p->data, p->index[i]);
+        longest = n > longest ? n : longest;
+    }
+    return longest;
+}
+
+/* A document whose first token is token `at` of the batch. */
+static void put_document(struct token_rows *r, const struct token_data *d,
+                         const struct token_row *doc, int32_t at)
+{
+    const int32_t *ids = token_data_ids(d) + doc->first;
+    const int32_t *labels = token_data_labels(d) + doc->first;
+    memcpy(r->id + at, ids, (size_t)doc->n * sizeof(*ids));
+    for (int32_t i = 0; i < doc->n; i++) {
+        r->pos[at + i] = i;
+        if (i + 1 == doc->n || labels[i + 1] < 0)
+            continue;
+        r->judged[r->judges] = at + i;
+        r->label[r->judges++] = labels[i + 1];
+    }
+    r->tokens += doc->n;
+}
+
+static void put_sample(struct token_rows *r, const struct token_pick *p,
+                       int32_t sample, int32_t at)
+{
+    const struct token_row *rows = token_data_rows(p->data);
+    for (int32_t k = p->packs->first[sample]; k < p->packs->first[sample + 1];
+         k++) {
+        put_document(r, p->data, &rows[k], at);
+        at += rows[k].n;
+    }
+}
+
+/* A counting sort. */
+static void sort_by_id(struct token_rows *r, int32_t *counts, int32_t classes)
+{
+    const int32_t n = r->n * r->S;
+    int32_t before = 0;
+    memset(counts, 0, (size_t)classes * sizeof(*counts));
+    for (int32_t i = 0; i < n; i++)
+        counts[r->id[i]]++;
+    for (int32_t c = 0; c < classes; c++) {
+        const int32_t here = counts[c];
+        counts[c] = before;
+        before += here;
+    }
+    for (int32_t i = 0; i < n; i++)
+        r->order[counts[r->id[i]]++] = i;
+}
+
+void token_rows_fill(struct token_rows *r, const struct token_pick *p,
+                     int32_t *counts, int32_t classes)
+{
+    const size_t n = (size_t)r->n * (size_t)r->S;
+    r->judges = 0;
+    r->tokens = 0;
+    for (size_t i = 0; i < n; i++)
+        r->id[i] = TOKEN_PAD;
+    memset(r->pos, 0, n * sizeof(*r->pos));
+    for (int32_t i = 0; i < p->n; i++)
+        if (p->index[i] != SAMPLER_NONE)
+            put_sample(r, p, p->index[i], i * r->S);
+    sort_by_id(r, counts, classes);
+}

@@ -1,0 +1,29 @@
+/* token_rows.h - rows of token data put into the arrays of a batch. */
+#ifndef MGPU_WORKER_LLM_TOKEN_ROWS_H
+#define MGPU_WORKER_LLM_TOKEN_ROWS_H
+
+#include <stdint.h>
+
+#include "worker/data/text/packing.h"
+#include "worker/llm/token_batches.h"
+
+enum { TOKEN_PAD = 0 }; /* the id of padding, as torchtune's Llama 2 */
+
+/* What a batch is made of. */
+struct token_pick {
+    const struct token_data *data;
+    const struct packing *packs;
+    const int32_t *index; /* [n] samples; SAMPLER_NONE: a row of padding */
+    int32_t n;
+};
+
+/* Tokens of the longest sample; 1 where none is a sample. */
+int32_t token_rows_longest(const struct token_pick *p);
+
+/* in     counts  [classes] of the data; overwritten
+ * inout  r       n >= p->n, S >= the longest and the arrays are given; the
+ *                rest is filled in, and what the arrays point to */
+void token_rows_fill(struct token_rows *r, const struct token_pick *p,
+                     int32_t *counts, int32_t classes);
+
+#endif
