@@ -28,6 +28,12 @@ build/fuzz/image: $(call fuzz_obj,kernels/cv/image_u8.c \
     worker/data/image/exif.c \
     worker/data/image/augment.c)
 build/fuzz/image: fuzz_libs := -ljpeg -lpng
+build/fuzz/token_rows: $(call fuzz_obj,worker/data/text/alpaca.c \
+    worker/data/text/json_rows.c \
+    worker/data/text/packing.c \
+    worker/data/text/token_data.c \
+    worker/checkpoint/crc64.c \
+    worker/llm/token_rows.c)
 build/fuzz/checkpoint: $(call fuzz_obj,worker/checkpoint/checkpoint_dir.c \
     worker/checkpoint/crc64.c)
 build/fuzz/attempt: $(call fuzz_obj,slurm/launch/attempt_dir.c \

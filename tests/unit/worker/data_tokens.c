@@ -23,7 +23,8 @@ static void test_prompt(void)
 {
     struct error err = ERROR_INIT;
     struct buf b = BUF_INIT;
-    text_must(alpaca_prompt("Add.", "1 and %d", &b, &err), &err);
+    struct alpaca_row row = {.instruction = "Add.", .input = "1 and %d"};
+    text_must(alpaca_prompt(&row, &b, &err), &err);
     is_str(buf_str(&b),
            "Below is an instruction that describes a task, paired with an "
            "input that provides further context. Write a response that "
@@ -39,7 +40,8 @@ static void test_prompt(void)
            "with an input");
     for (int i = 0; i < 2; i++) {
         buf_reset(&b);
-        text_must(alpaca_prompt("Add.", i == 0 ? NULL : "", &b, &err), &err);
+        row.input = i == 0 ? NULL : "";
+        text_must(alpaca_prompt(&row, &b, &err), &err);
         is_str(buf_str(&b),
                "Below is an instruction that describes a task. Write a "
                "response that appropriately completes the request.\n"

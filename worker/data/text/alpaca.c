@@ -2,7 +2,7 @@
 #include "worker/data/text/alpaca.h"
 
 #include <stdbool.h>
-#include <stddef.h>
+#include <string.h>
 
 static const char with_input[] =
     "Below is an instruction that describes a task, paired with an input that "
@@ -12,15 +12,51 @@ static const char without_input[] =
     "Below is an instruction that describes a task. Write a response that "
     "appropriately completes the request.\n\n### Instruction:\n";
 
+/* The text of a member; *ret NULL: there is none. */
+static int text_of(const json_t *row, const char *key, const char **ret,
+                   struct error *err)
+{
+    const json_t *v = json_object_get(row, key);
+    if (v != NULL && !json_is_null(v) && !json_is_string(v))
+        return error_set(err, ERR_INVAL, "'%s' is not a string", key);
+    *ret = json_string_value(v);
+    return 0;
+}
+
+static int need_text(const json_t *row, const char *key, const char **ret,
+                     struct error *err)
+{
+    if (text_of(row, key, ret, err) < 0)
+        return -1;
+    if (*ret == NULL)
+        return error_set(err, ERR_INVAL, "'%s' is missing", key);
+    return 0;
+}
+
+int alpaca_row(const json_t *row, struct alpaca_row *ret, struct error *err)
+{
+    struct alpaca_row r;
+    if (need_text(row, "instruction", &r.instruction, err) < 0 ||
+        text_of(row, "input", &r.input, err) < 0 ||
+        need_text(row, "output", &r.output, err) < 0)
+        return -1;
+    r.output_len = strlen(r.output);
+    while (r.output_len > 0 && r.output[r.output_len - 1] == ' ')
+        r.output_len--;
+    *ret = r;
+    return 0;
+}
+
 /* The text is put together piece by piece: a row may hold what looks like a
  * directive of printf(). */
-int alpaca_prompt(const char *instruction, const char *input, struct buf *ret,
+int alpaca_prompt(const struct alpaca_row *row, struct buf *ret,
                   struct error *err)
 {
-    const bool has = input != NULL && input[0] != '\0';
-    const char *const parts[] = {has ? with_input : without_input, instruction,
+    const bool has = row->input != NULL && row->input[0] != '\0';
+    const char *const parts[] = {has ? with_input : without_input,
+                                 row->instruction,
                                  has ? "\n\n### Input:\n" : "",
-                                 has ? input : "", "\n\n### Response:\n"};
+                                 has ? row->input : "", "\n\n### Response:\n"};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         if (buf_addstr(ret, parts[i], err) < 0)
             return -1;

@@ -7,12 +7,26 @@
 #ifndef MGPU_WORKER_DATA_TEXT_ALPACA_H
 #define MGPU_WORKER_DATA_TEXT_ALPACA_H
 
+#include <jansson.h>
+#include <stddef.h>
+
 #include "jobs/base/buf.h"
 #include "jobs/base/error.h"
 
-/* Appends the prompt, up to and with "### Response:\n"; the answer follows.
- * in   input  NULL or "": the instruction has none */
-int alpaca_prompt(const char *instruction, const char *input, struct buf *ret,
+/* Borrowed of the JSON. */
+struct alpaca_row {
+    const char *instruction;
+    const char *input; /* NULL or "": the instruction has none */
+    const char *output;
+    size_t output_len; /* without the spaces at its end */
+};
+
+/* err  ERR_INVAL a member is missing, or not a string */
+int alpaca_row(const json_t *row, struct alpaca_row *ret,
+               struct error *err) MUST_CHECK;
+
+/* Appends the prompt, up to and with "### Response:\n"; the answer follows. */
+int alpaca_prompt(const struct alpaca_row *row, struct buf *ret,
                   struct error *err) MUST_CHECK;
 
 #endif

@@ -40,27 +40,6 @@ static int add_int(struct buf *b, int32_t v, struct error *err)
     return buf_add(b, &v, sizeof(v), err);
 }
 
-/* The text of a member; *ret NULL: there is none. */
-static int text_of(const json_t *row, const char *key, const char **ret,
-                   struct error *err)
-{
-    const json_t *v = json_object_get(row, key);
-    if (v != NULL && !json_is_null(v) && !json_is_string(v))
-        return error_set(err, ERR_INVAL, "'%s' is not a string", key);
-    *ret = json_string_value(v);
-    return 0;
-}
-
-static int need_text(const json_t *row, const char *key, const char **ret,
-                     struct error *err)
-{
-    if (text_of(row, key, ret, err) < 0)
-        return -1;
-    if (*ret == NULL)
-        return error_set(err, ERR_INVAL, "'%s' is missing", key);
-    return 0;
-}
-
 /* The tokens from `from` on are judged. */
 static int label_from(struct token_data *d, size_t from, struct error *err)
 {
@@ -88,24 +67,19 @@ static int add_alpaca(struct opening *o, const json_t *row, struct error *err)
     const struct token_conf *c = o->conf;
     struct token_data *d = o->data;
     const size_t first = tokens_of(&d->ids);
-    const char *instruction, *input, *output;
-    if (need_text(row, "instruction", &instruction, err) < 0 ||
-        text_of(row, "input", &input, err) < 0 ||
-        need_text(row, "output", &output, err) < 0)
+    struct alpaca_row r;
+    if (alpaca_row(row, &r, err) < 0)
         return -1;
-    size_t len = strlen(output);
-    while (len > 0 && output[len - 1] == ' ')
-        len--;
     buf_reset(&o->prompt);
-    if (alpaca_prompt(instruction, input, &o->prompt, err) < 0 ||
+    if (alpaca_prompt(&r, &o->prompt, err) < 0 ||
         (o->bos >= 0 && add_int(&d->ids, o->bos, err) < 0) ||
         tokenizer_encode(c->tokenizer, o->prompt.data, o->prompt.len, 0,
                          &d->ids, err) < 0)
         return -1;
     const size_t answer = tokens_of(&d->ids);
     const size_t most = c->text->packed ? 0 : (size_t)c->max_seq_len;
-    if (tokenizer_encode(c->tokenizer, output, len, TOKENIZER_GOES_ON, &d->ids,
-                         err) < 0 ||
+    if (tokenizer_encode(c->tokenizer, r.output, r.output_len,
+                         TOKENIZER_GOES_ON, &d->ids, err) < 0 ||
         add_int(&d->ids, o->eos, err) < 0 ||
         label_from(d, c->text->train_on_input ? first : answer, err) < 0)
         return -1;

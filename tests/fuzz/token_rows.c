@@ -1,0 +1,149 @@
+/* token_rows.c - any bytes as a data set: what is read can be packed and put
+ * into a batch whose numbers are those that the model relies on.
+ *
+ * The first two bytes choose template, flags and max_seq_len. The tokenizer is
+ * a double, a token for each byte: libsentencepiece is not what is tested. */
+#include "worker/llm/token_rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+
+static const struct tokenizer_ids ids = {.size = 259, .bos = 1, .eos = 2};
+
+const struct tokenizer_ids *tokenizer_ids(const struct tokenizer *t)
+{
+    (void)t;
+    return &ids;
+}
+
+int tokenizer_encode(const struct tokenizer *t, const char *text, size_t len,
+                     uint32_t flags, struct buf *ret, struct error *err)
+{
+    (void)t;
+    (void)flags;
+    for (size_t i = 0; i < len; i++) {
+        const int32_t id = 3 + (unsigned char)text[i];
+        if (buf_add(ret, &id, sizeof(id), err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void need(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void check_rows(const struct token_data *d, int32_t most)
+{
+    const struct token_row *rows = token_data_rows(d);
+    size_t at = 0;
+    for (int32_t i = 0; i < d->n; i++) {
+        need(rows[i].first == at && rows[i].n > 1 && rows[i].judged > 0);
+        need(rows[i].n <= d->longest && (most == 0 || rows[i].n <= most));
+        at += (size_t)rows[i].n;
+    }
+    need(d->n > 0 && at * sizeof(int32_t) == d->ids.len);
+    need(d->labels.len == d->ids.len);
+    for (size_t i = 0; i < at; i++) {
+        need(token_data_ids(d)[i] >= 0 && token_data_ids(d)[i] <= d->most);
+        need(token_data_labels(d)[i] >= -1 &&
+             token_data_labels(d)[i] <= d->most);
+    }
+}
+
+static void check_batch(const struct token_rows *r)
+{
+    const int32_t n = r->n * r->S;
+    int64_t sum = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t at = r->order[i], before = r->order[i > 0 ? i - 1 : 0];
+        need(at >= 0 && at < n);
+        need(i == 0 || r->id[before] < r->id[at] ||
+             (r->id[before] == r->id[at] && before < at));
+        need(r->pos[i] == 0 || r->pos[i] == r->pos[i - 1] + 1);
+        sum += at;
+    }
+    need(sum == (int64_t)n * (n - 1) / 2 && r->tokens <= n);
+    for (int32_t i = 0; i < r->judges; i++)
+        need(r->judged[i] < n && r->label[i] >= 0 &&
+             (i == 0 || r->judged[i - 1] < r->judged[i]));
+}
+
+/* All samples, and a row of padding, in one batch. */
+static void check_fill(const struct token_data *d, const struct packing *p,
+                       int32_t most)
+{
+    enum { TOKENS = 1 << 16, CLASSES = 1 << 16 };
+    int32_t *index = calloc((size_t)p->n, sizeof(*index));
+    need(index != NULL);
+    for (int32_t i = 0; i < p->n; i++) {
+        index[i] = i;
+        need(most == 0 || packing_tokens(p, d, i) <= most);
+    }
+    const struct token_pick pick = {d, p, index, p->n};
+    struct token_rows r = {.n = p->n + 1, .S = token_rows_longest(&pick)};
+    const size_t n = (size_t)r.n * (size_t)r.S;
+    if (n <= TOKENS && d->most < CLASSES) {
+        int32_t *x = calloc(5 * n + (size_t)d->most + 1, sizeof(*x));
+        need(x != NULL);
+        r.id = x;
+        r.pos = x + n;
+        r.order = x + 2 * n;
+        r.judged = x + 3 * n;
+        r.label = x + 4 * n;
+        token_rows_fill(&r, &pick, x + 5 * n, d->most + 1);
+        check_batch(&r);
+        need(r.judges == d->judged);
+        free(x);
+    }
+    free(index);
+}
+
+static void check(const struct token_data *d, int32_t max_seq_len, bool packed)
+{
+    struct error err = ERROR_INIT;
+    struct packing p = {.n = 0};
+    check_rows(d, max_seq_len);
+    if (packing_of(d, packed ? max_seq_len : 0, &p, &err) < 0)
+        abort();
+    check_fill(d, &p, packed ? max_seq_len : 0);
+    packing_clear(&p);
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
+{
+    struct error err = ERROR_INIT;
+    struct token_data d = {.n = 0};
+    char path[64];
+    if (size < 2)
+        return 0;
+    const bool packed = data[0] & 1;
+    const int32_t max_seq_len = data[1] < 'a' ? 0 : 4 * (data[1] - 'a');
+    int fd = memfd_create("rows", MFD_CLOEXEC);
+    if (fd < 0 || write(fd, data + 2, size - 2) != (ssize_t)(size - 2))
+        abort();
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    struct spec_text text = {
+        .template = data[0] & 2 ? TEMPLATE_ALPACA : TEMPLATE_TOKENS,
+        .path = path,
+        .packed = packed,
+        .train_on_input = data[0] & 4,
+        .samples = data[0] & 8 ? 2 : 0,
+        .on_bad_row = data[0] & 16 ? BAD_ROW_SKIP : BAD_ROW_FAIL};
+    const struct token_conf conf = {
+        .text = &text, .eos = -1, .max_seq_len = max_seq_len};
+    if (token_data_open(&conf, &d, &err) == 0)
+        check(&d, max_seq_len, packed);
+    else if (err.code == ERR_NONE || err.msg[0] == '\0' || d.ids.data != NULL)
+        abort();
+    token_data_clear(&d);
+    (void)close(fd);
+    return 0;
+}
