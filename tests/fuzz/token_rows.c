@@ -63,10 +63,13 @@ static void check_batch(const struct token_rows *r)
     const int32_t n = r->n * r->S;
     int64_t sum = 0;
     for (int32_t i = 0; i < n; i++) {
-        const int32_t at = r->order[i], before = r->order[i > 0 ? i - 1 : 0];
+        const int32_t at = r->order[i];
         need(at >= 0 && at < n);
-        need(i == 0 || r->id[before] < r->id[at] ||
-             (r->id[before] == r->id[at] && before < at));
+        if (i > 0) {
+            const int32_t last = r->order[i - 1];
+            const int32_t rise = r->id[at] - r->id[last];
+            need(rise > 0 || (rise == 0 && last < at));
+        }
         need(r->pos[i] == 0 || r->pos[i] == r->pos[i - 1] + 1);
         sum += at;
     }

@@ -268,9 +268,7 @@ static void plan(const struct batch_source *source, int64_t *ret_device,
     const struct token_batches *s = tokens_at(source);
     int64_t device = 0, host = (int64_t)(index_bytes(s) + counts_bytes(s));
     for (int i = 0; i < BATCH_PARTS; i++) {
-        const struct token_stage stage = stage_of(s, i);
-        if (s->feeds[i].data.n == 0)
-            continue;
+        const struct token_stage stage = stage_of(s, i); /* 0 without data */
         device += token_stage_device_bytes(&stage);
         host += token_stage_host_bytes(&stage);
     }

@@ -292,11 +292,15 @@ static void test_skipped(void)
     char got[100];
     token_file(path, "{\"input_ids\": [1, 2]}\n{\"input_ids\": [9]}\n"
                      "{\"input_ids\": [1, 2, 3, 4]}\n{\"input_ids\": [3, -4]}\n"
-                     "{\"input_ids\": [5, 6, 7]}\n");
+                     "{\"input_ids\": [5, 6, 7], \"labels\": [-1, 6, -1]}\n");
     text_must(open_rows(&text, NULL, 3, &d, &err), &err);
     token_text(&d, false, got, sizeof(got));
     is_str(got, "1 2|5 6 7", "bad rows are left out");
-    is_int(d.skipped.n, 3, "and counted");
+    token_text(&d, true, got, sizeof(got));
+    is_str(got, "1 2|- 6 -", "and their labels");
+    is_int((long long)(d.ids.len / sizeof(int32_t)), 5,
+           "nothing of them stays");
+    is_int(d.skipped.n, 3, "they are counted");
     ok(strstr(d.skipped.first.msg, ": row 2: line 2: none of its 1") != NULL,
        "the first: %s", d.skipped.first.msg);
     is_int(d.most, 7, "their ids do not count");

@@ -226,6 +226,7 @@ static void test_order(bool sends)
 {
     struct rig r;
     struct buf all = BUF_INIT, rest = BUF_INIT, other = BUF_INIT;
+    int32_t seen[ROWS] = {0};
     with_files(&r, sends);
     r.spec.train.shuffle = true;
     rig_open(&r);
@@ -241,6 +242,15 @@ static void test_order(bool sends)
     rig_ahead(&r, BATCH_TRAIN);
     list_epoch(&r, 2, 0, &rest);
     is_str(buf_str(&rest), buf_str(&all), "from the beginning, again");
+    buf_reset(&rest);
+    rig_epoch(&r, 2);
+    (void)rig_take(&r, BATCH_TRAIN, 0);
+    rig_ahead(&r, BATCH_TRAIN);
+    for (int32_t i = 3; i < 6; i++) {
+        struct batch b = rig_take(&r, BATCH_TRAIN, i);
+        note_rows(&b, seen, &rest);
+    }
+    is_str(buf_str(&rest), at, "from another batch than was sent ahead");
     list_epoch(&r, 3, 0, &other);
     ok(strcmp(buf_str(&other), buf_str(&all)) != 0, "another epoch: %s",
        buf_str(&other));

@@ -17,11 +17,11 @@
 struct tokenizer {
     sentencepiece::SentencePieceProcessor spm;
     struct tokenizer_ids ids;
-    /* What stands before a text that goes on, and is cut off again. */
-    bool has_white;
-    size_t prefix; /* ids of it */
+    size_t prefix; /* ids of prefix_text */
 };
 
+/* Stands before a text that goes on, and is cut off again. A model that has no
+ * ids for white space has none for it, and reads the text as without it. */
 static const char prefix_text[] = "\n";
 enum { FILE_MAX = 64 << 20 }; /* Gemma's has 4 MB, the largest known */
 
@@ -84,9 +84,6 @@ static int load(struct tokenizer *t, const char *path, struct error *err)
 
 static void look(struct tokenizer *t)
 {
-    static const char *const white[] = {" ", "\n", "\t", "\r", "\v"};
-    for (const char *w : white)
-        t->has_white = t->has_white || !t->spm.EncodeAsIds(w).empty();
     t->prefix = t->spm.EncodeAsIds(prefix_text).size();
     t->ids.size = t->spm.GetPieceSize();
     t->ids.bos = t->spm.bos_id();
@@ -149,7 +146,7 @@ static int add_text(const struct tokenizer *t, const char *text, size_t len,
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t len,
                      uint32_t flags, struct buf *ret, struct error *err)
 {
-    const bool goes_on = (flags & TOKENIZER_GOES_ON) && t->has_white;
+    const bool goes_on = flags & TOKENIZER_GOES_ON;
     const size_t before = ret->len;
     try {
         if ((!(flags & TOKENIZER_BOS) || add_id(ret, t->ids.bos, err) == 0) &&
