@@ -43,7 +43,8 @@ struct batch {
 
 /* What data says of itself to the model that is to read it. */
 struct batch_info {
-    int32_t classes;    /* of labels; 0: labels are no classes */
+    int32_t classes;    /* of labels, and of tokens: all are below it; 0:
+                         * labels are no classes */
     int32_t row_tokens; /* of the longest row; 0: rows are no tokens */
     size_t sample_bytes[BATCH_ARRAYS]; /* at most; 0: no such array */
     /* The weight of a sample that is complete: 1 for CV. Where weights

@@ -190,6 +190,17 @@ static int open_all(struct token_batches *s, struct error *err)
     return open_samplers(s, err);
 }
 
+int token_batches_check(const struct batch_source *source, int32_t vocab,
+                        struct error *err)
+{
+    const struct token_batches *s = tokens_at(source);
+    for (int i = 0; i < BATCH_PARTS; i++)
+        if (token_data_check(&s->feeds[i].data, s->feeds[i].text->path, vocab,
+                             err) < 0)
+            return error_wrap(err, "data");
+    return 0;
+}
+
 /* ---- what it says of itself ---------------------------------------------- */
 
 static const struct batch_info *info(const struct batch_source *source)

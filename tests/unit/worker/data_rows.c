@@ -22,7 +22,7 @@ static void write_file(const char *text, size_t len)
 }
 
 /* Rows are numbers in "n"; 13 is a bad one. */
-static int take(void *arg, const json_t *row, struct error *err)
+static int take(void *arg, const json_t *row, int32_t number, struct error *err)
 {
     const json_t *n = json_object_get(row, "n");
     if (!json_is_integer(n))
@@ -31,6 +31,8 @@ static int take(void *arg, const json_t *row, struct error *err)
         return error_set(err, ERR_INVAL, "13");
     if (json_integer_value(n) == 99)
         return error_set(err, ERR_NOMEM, "99");
+    if (number == 7 && json_integer_value(n) != 7)
+        return error_set(err, ERR_INTERNAL, "row 7 has another number");
     return buf_addf(arg, err, "%d ", (int)json_integer_value(n));
 }
 
@@ -90,6 +92,9 @@ static void test_forms(void)
     gives("{\"n\": 1}\n{\"n\": 2}\n{\"n\": 3}\n", 2, "1 2 ");
     gives("{\"n\": 1}\n{\"n\": 2}\nnothing\n", 2, "1 2 ");
     gives("{\"n\": 1}\n", 2, "1 ");
+    gives("{\"n\":1}\n{\"n\":2}\n\n{\"n\":3}\n{\"n\":4}\n{\"n\":5}\n{\"n\":6}\n"
+          "{\"n\":7}\n{\"n\":8}\n",
+          0, "1 2 3 4 5 6 7 8 ");
 }
 
 static void test_errors(void)

@@ -304,6 +304,11 @@ static void test_skipped(void)
     ok(strstr(d.skipped.first.msg, ": row 2: line 2: none of its 1") != NULL,
        "the first: %s", d.skipped.first.msg);
     is_int(d.most, 7, "their ids do not count");
+    is_int(token_data_check(&d, "PATH", 8, &err), 0, "a vocabulary of 8");
+    ok(token_data_check(&d, "PATH", 7, &err) < 0 && err.code == ERR_INVAL,
+       "not one of 7");
+    is_str(err.msg, "PATH: row 5: token id 7, the model has a vocabulary of 7",
+           "the row has the number of its file");
     token_data_clear(&d);
     token_file(path, "{\"input_ids\": [1]}\n");
     ok(open_rows(&text, NULL, 3, &d, &err) < 0 && err.code == ERR_INVAL &&

@@ -401,6 +401,29 @@ static void test_refused(void)
     rig_close(&r);
 }
 
+static void test_vocabulary(void)
+{
+    struct rig r;
+    struct error err = ERROR_INIT;
+    with_files(&r, false);
+    token_file(train_path, "{\"input_ids\": [1, 2]}\n");
+    token_file(eval_path, "{\"input_ids\": [1, 2]}\n"
+                          "{\"input_ids\": [1, 2], \"labels\": [-1, 30]}\n");
+    rig_open(&r);
+    is_int(r.source->ops->info(r.source)->classes, 31, "ids of both parts");
+    is_int(token_batches_check(r.source, 31, &err), 0, "a vocabulary of 31");
+    ok(token_batches_check(r.source, 30, &err) < 0 && err.code == ERR_INVAL &&
+           strstr(err.msg, eval_path) != NULL &&
+           strstr(err.msg, ": row 2: token id 30, ") != NULL,
+       "not one of 30: %s", err.msg);
+    rig_close(&r);
+    with_files(&r, false);
+    r.spec.train.dataset_val.path = NULL;
+    rig_open(&r);
+    is_int(token_batches_check(r.source, 512, &err), 0, "without evaluation");
+    rig_close(&r);
+}
+
 static void test_skipped(void)
 {
     struct rig r;
@@ -465,6 +488,7 @@ int main(void)
     test_ahead();
     test_words();
     test_refused();
+    test_vocabulary();
     test_skipped();
     test_text("tests/data/stories260K", NULL, 512);
     test_text("tests/data/stories260K", "tests/data/torchtune/m.model", 2000);

@@ -95,7 +95,7 @@ static int leave_out(struct reader *r, struct error *err)
 /* Gives the row away; the reader's line is its first. */
 static int give(struct reader *r, json_t *row, struct error *err)
 {
-    int rc = r->ask->take(r->ask->arg, row, err);
+    int rc = r->ask->take(r->ask->arg, row, r->row, err);
     json_decref(row);
     if (rc == 0)
         return 0;

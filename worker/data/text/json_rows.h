@@ -25,8 +25,10 @@ struct json_ask {
     /* Leaves out a row for which take() fails with ERR_INVAL, and a line that
      * is no JSON. An array that is no JSON is an error all the same. */
     bool skip_bad;
-    /* A row; borrowed until take() returns. */
-    int (*take)(void *arg, const json_t *row, struct error *err);
+    /* A row, and its number in the file from 1 on; borrowed until take()
+     * returns. */
+    int (*take)(void *arg, const json_t *row, int32_t number,
+                struct error *err);
     void *arg;
 };
 

@@ -136,12 +136,13 @@ static int add_tokens(struct opening *o, const json_t *row, struct error *err)
 }
 
 /* Counts what was appended from `first` on as a row. */
-static int finish(struct opening *o, size_t first, struct error *err)
+static int finish(struct opening *o, size_t first, int32_t number,
+                  struct error *err)
 {
     const struct token_conf *c = o->conf;
     struct token_data *d = o->data;
     const size_t n = tokens_of(&d->ids) - first;
-    struct token_row row = {.first = first, .n = (int32_t)n};
+    struct token_row row = {.first = first, .n = (int32_t)n, .number = number};
     int32_t most = d->most;
     if (c->text->packed && n > (size_t)c->max_seq_len)
         return error_set(err, ERR_INVAL,
@@ -165,7 +166,8 @@ static int finish(struct opening *o, size_t first, struct error *err)
     return 0;
 }
 
-static int take_row(void *arg, const json_t *row, struct error *err)
+static int take_row(void *arg, const json_t *row, int32_t number,
+                    struct error *err)
 {
     struct opening *o = arg;
     const size_t first = tokens_of(&o->data->ids);
@@ -181,7 +183,7 @@ static int take_row(void *arg, const json_t *row, struct error *err)
         rc = add_tokens(o, row, err);
     if (rc == 0 && tokens_of(&o->data->ids) - first > INT32_MAX / 4)
         rc = error_set(err, ERR_INVAL, "more than %d tokens", INT32_MAX / 4);
-    if (rc == 0 && finish(o, first, err) == 0)
+    if (rc == 0 && finish(o, first, number, err) == 0)
         return 0;
     cut(&o->data->ids, first); /* the row is left out, or all of it ends */
     cut(&o->data->labels, first);
@@ -272,6 +274,24 @@ const int32_t *token_data_ids(const struct token_data *d)
 const int32_t *token_data_labels(const struct token_data *d)
 {
     return ints(&d->labels);
+}
+
+int token_data_check(const struct token_data *d, const char *path,
+                     int32_t vocab, struct error *err)
+{
+    const struct token_row *rows = token_data_rows(d);
+    for (int32_t i = 0; i < d->n && d->most >= vocab; i++)
+        for (size_t k = rows[i].first; k < rows[i].first + (size_t)rows[i].n;
+             k++) {
+            const int32_t id = ints(&d->ids)[k], label = ints(&d->labels)[k];
+            if (id >= vocab || label >= vocab)
+                return error_set(err, ERR_INVAL,
+                                 "%s: row %d: token id %d, the model has a "
+                                 "vocabulary of %d",
+                                 path, rows[i].number, id >= vocab ? id : label,
+                                 vocab);
+        }
+    return 0;
 }
 
 uint64_t token_data_digest(const struct token_data *d)

@@ -28,6 +28,7 @@ struct token_row {
     size_t first; /* of its tokens */
     int32_t n;
     int32_t judged;
+    int32_t number; /* in its file, from 1 */
 };
 
 struct token_data {
@@ -62,6 +63,12 @@ void token_data_clear(struct token_data *d); /* NULL and zeroed are fine */
 const struct token_row *token_data_rows(const struct token_data *d); /* [n] */
 const int32_t *token_data_ids(const struct token_data *d);
 const int32_t *token_data_labels(const struct token_data *d);
+
+/* All ids and labels are below vocab.
+ * in   path  of the data, for the message
+ * err  ERR_INVAL "path: row 17: ..." of the first row that has another */
+int token_data_check(const struct token_data *d, const char *path,
+                     int32_t vocab, struct error *err) MUST_CHECK;
 
 /* The same for the same tokens, labels and rows. */
 uint64_t token_data_digest(const struct token_data *d);
