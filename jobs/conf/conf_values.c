@@ -6,6 +6,7 @@
 #include "jobs/base/buf.h"
 #include "jobs/conf/conf_table.h"
 #include "jobs/schema/diagnostics.h"
+#include "jobs/schema/schema_doc.h"
 #include "jobs/schema/tree.h"
 
 /* ---- words --------------------------------------------------------------- */

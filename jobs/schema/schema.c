@@ -1,14 +1,12 @@
 /* schema.c - read a tree by a table of keys; see schema.h. */
 #include "jobs/schema/schema.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "jobs/text/scalar.h"
 #include "jobs/text/text.h"
 
 /* The state of one schema_apply(). */
@@ -45,6 +43,18 @@ static bool is_later(const struct schema *s, const char *path)
     for (size_t i = 0; s->later && s->later[i]; i++)
         if (strcmp(s->later[i], path) == 0)
             return true;
+    return false;
+}
+
+/* A key without a row, or one below it. */
+static bool is_extra(const struct schema *s, const char *path)
+{
+    for (size_t i = 0; s->extra && s->extra[i]; i++) {
+        size_t len = strlen(s->extra[i]);
+        if (strncmp(s->extra[i], path, len) == 0 &&
+            (path[len] == '\0' || path[len] == '.'))
+            return true;
+    }
     return false;
 }
 
@@ -283,29 +293,6 @@ int schema_apply(const struct schema *s, const struct node *root,
     return walk_map(&w, root, "");
 }
 
-int schema_defaults(const struct schema *s, void *obj, struct error *err)
-{
-    struct spec_report report;
-    if (report_init(&report, err) < 0)
-        return -1;
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < s->n; i++) {
-        const struct schema_key *k = &s->keys[i];
-        struct node *v = NULL;
-        bool bad = false;
-        if (!k->def)
-            continue;
-        rc = tree_parse_value(k->path, k->def, &report, &v, err);
-        if (rc == 0 && v)
-            rc = schema_set(k, v, &(struct schema_base){"/", NULL}, obj,
-                            &report, &bad, err);
-        assert(rc < 0 || (v && !bad)); /* the table is ours */
-        node_destroy(v);
-    }
-    spec_report_clear(&report);
-    return rc;
-}
-
 /* ---- the directory of a file --------------------------------------------- */
 
 int schema_dir_of(const char *file, char **ret, struct error *err)
@@ -466,6 +453,8 @@ static bool key_exists(const struct schema *s, const char *path)
     char head[PATH_CAP];
     if (strlen(path) >= sizeof(head))
         return false;
+    if (is_extra(s, path))
+        return true;
     (void)snprintf(head, sizeof(head), "%s", path);
     for (bool whole = true;; whole = false) {
         const struct schema_key *k = schema_find(s, head);
@@ -527,73 +516,4 @@ int schema_graft(const struct schema *s, struct node *root,
         said_by(value, set->option);
     }
     return schema_put(s, root, set->key, value, report, err);
-}
-
-/* ---- words --------------------------------------------------------------- */
-
-const char *schema_type_name(const struct schema_key *k)
-{
-    static const char *const names[] = {
-        [KEY_INT] = "int",           [KEY_FLOAT] = "float",
-        [KEY_BOOL] = "bool",         [KEY_ENUM] = "enum",
-        [KEY_TRISTATE] = "bool",     [KEY_NAME] = "name",
-        [KEY_STRING] = "string",     [KEY_WORD] = "word",
-        [KEY_PATH] = "path",         [KEY_RANGE] = "range",
-        [KEY_DURATION] = "duration", [KEY_SIZE] = "size",
-        [KEY_SIZES] = "sizes",       [KEY_NUMBERS] = "floats",
-        [KEY_LIST] = "list",         [KEY_MAP] = "map",
-        [KEY_MAP_TREE] = "map",      [KEY_LIST_TREE] = "list",
-    };
-    return names[k->type];
-}
-
-static const char *show_number(const struct schema_key *k, double v,
-                               char out[SCALAR_CAP])
-{
-    if (k->type == KEY_DURATION)
-        return scalar_show_duration(out, v);
-    if (k->type == KEY_SIZE || k->type == KEY_SIZES)
-        return scalar_show_size(out, (int64_t)v);
-    return scalar_show_float(out, v);
-}
-
-const char *schema_range(const struct schema_key *k, char out[RANGE_CAP])
-{
-    char lo[SCALAR_CAP], hi[SCALAR_CAP];
-    size_t len = 0;
-    out[0] = '\0';
-    if (k->type == KEY_TRISTATE)
-        (void)snprintf(out, RANGE_CAP, "auto, true, false");
-    else if (k->name_only || (k->type == KEY_NAME && !k->words))
-        (void)snprintf(out, RANGE_CAP, "[A-Za-z0-9][A-Za-z0-9._-]{0,62}");
-    else if (k->min == k->max && k->max != 0)
-        (void)snprintf(out, RANGE_CAP, "%s", show_number(k, k->min, lo));
-    else if (k->min != 0 || k->max != 0)
-        (void)snprintf(out, RANGE_CAP, "%s%s..%s", k->above_min ? "above " : "",
-                       show_number(k, k->min, lo), show_number(k, k->max, hi));
-    for (size_t i = 0; k->words && k->words[i].name; i++) {
-        len = strlen(out);
-        if (!k->words[i].later)
-            (void)snprintf(out + len, RANGE_CAP - len, "%s%s", len ? ", " : "",
-                           k->words[i].name);
-    }
-    len = strlen(out);
-    if (k->null_ok)
-        (void)snprintf(out + len, RANGE_CAP - len, "%snull", len ? ", " : "");
-    return out;
-}
-
-void schema_each(const struct schema *s,
-                 void (*each)(void *arg, const char *path, const char *type,
-                              const char *def, const char *range,
-                              const char *doc),
-                 void *arg)
-{
-    for (size_t i = 0; i < s->n; i++) {
-        const struct schema_key *k = &s->keys[i];
-        char range[RANGE_CAP];
-        const char *def = k->def ? k->def : k->required ? "required" : "";
-        each(arg, k->path, schema_type_name(k), def, schema_range(k, range),
-             k->doc);
-    }
 }

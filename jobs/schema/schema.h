@@ -47,19 +47,25 @@ struct schema_word {
     bool later; /* known, but not supported by this version */
 };
 
+struct schema_def { /* a default in one case; NULL ends */
+    int when;       /* defined by the table, as are schema.cases, holds() */
+    const char *def;
+};
+
 struct schema_key {
     const char *path;
     enum schema_type type;
-    size_t at, size; /* offset and size of the member */
-    const char *def; /* NULL: none; the member stays zero */
-    double min, max; /* of a number; both 0: any */
-    bool above_min;  /* min itself is excluded */
-    bool null_ok;    /* null sets none_value, or a NULL pointer */
+    size_t at, size;               /* offset and size of the member */
+    const char *def;               /* NULL: none; the member stays zero */
+    const struct schema_def *defs; /* NULL, or others; the last that holds */
+    const char *like; /* default: the value of this key, above, of this type */
+    double min, max;  /* of a number; both 0: any */
+    bool above_min;   /* min itself is excluded */
+    bool null_ok;     /* null sets none_value, or a NULL pointer */
     double none_value;
     bool name_only; /* KEY_WORD: as KEY_NAME */
     bool required;
-    const char *code;                /* of the finding for a bad value:
-                                      * "E013" */
+    const char *code;                /* of a bad value's finding: "E013" */
     const struct schema_word *words; /* of KEY_ENUM; otherwise names for
                                       * values */
     enum fill_when fill;             /* when ${name} in it is substituted */
@@ -77,6 +83,9 @@ struct schema_gone {
 struct schema {
     const struct schema_key *keys;
     size_t n;
+    const char *const *cases; /* names of the cases of schema_def, or NULL */
+    bool (*holds)(int when, const void *obj);
+    const char *const *extra; /* keys without a row, for the owner; or NULL */
     const char *const *later; /* keys of other versions; NULL ends */
     const char *notes;        /* prefix of free top-level keys; NULL: none */
     const struct schema_gone *gone; /* NULL, or ends with a NULL path */
@@ -98,12 +107,16 @@ struct schema_from {
     bool bad;                /* reported; the member is not set */
 };
 
-/* ---- reading (schema.c, schema_value.c, schema_text.c)
- * ---------------------------------- */
+/* ---- reading ------------------------------------------------------------- */
 
 /* obj is zeroed memory of the table's struct. */
 int schema_defaults(const struct schema *s, void *obj,
                     struct error *err) MUST_CHECK;
+
+/* After schema_apply(), in the table's order: .defs and .like. */
+int schema_defaults_by_case(const struct schema *s,
+                            const struct schema_from *from, void *obj,
+                            struct error *err) MUST_CHECK;
 
 /* Sets the members that the tree names. Findings: E010 unknown key, E011 not a
  * scalar (list, map), E016 a ${name} that is not allowed, E018 a key of another
@@ -170,17 +183,6 @@ int schema_yaml(const struct schema *s, const void *obj, schema_filter *keep,
 /* One value as schema_yaml() writes it. */
 int schema_value(const struct schema_key *k, const void *obj, struct buf *out,
                  struct error *err) MUST_CHECK;
-
-/* ---- descriptions of a key ----------------------------------------------- */
-
-enum { RANGE_CAP = 120 };
-const char *schema_range(const struct schema_key *k, char out[RANGE_CAP]);
-const char *schema_type_name(const struct schema_key *k);
-void schema_each(const struct schema *s,
-                 void (*each)(void *arg, const char *path, const char *type,
-                              const char *def, const char *range,
-                              const char *doc),
-                 void *arg);
 
 /* Whether a text may be in a specification: characters that the daemon refuses
  * in a file are refused in a dump, too. */

@@ -18,6 +18,14 @@
             .name = NULL         \
         }                        \
     }
+#define DEFS(...)               \
+    (const struct schema_def[]) \
+    {                           \
+        __VA_ARGS__,            \
+        {                       \
+            .def = NULL         \
+        }                       \
+    }
 #define WORD(word, v)                \
     {                                \
         .name = (word), .value = (v) \

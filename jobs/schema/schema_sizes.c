@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "jobs/schema/schema_doc.h"
 #include "jobs/schema/schema_setter.h"
 #include "jobs/text/scalar.h"
 #include "jobs/text/text.h"

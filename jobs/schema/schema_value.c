@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "jobs/schema/schema_doc.h"
 #include "jobs/text/scalar.h"
 #include "jobs/text/text.h"
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "jobs/schema/schema_doc.h"
 #include "jobs/spec/dependency.h"
 #include "jobs/spec/notify_target.h"
 #include "jobs/spec/retry_rule.h"

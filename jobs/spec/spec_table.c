@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdint.h>
 
+#include "jobs/schema/schema_doc.h"
 #include "jobs/schema/schema_row.h"
 
 #define AT(m) AT_IN(struct job_spec, m)
