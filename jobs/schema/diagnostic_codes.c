@@ -112,9 +112,9 @@ static const struct code_note notes[] = {
      "train: {optimizer: {name: adamw, momentum: 0.9}}\n",
      "train: {optimizer: {name: sgd, momentum: 0.9}}\n", "mgpu-job(5), KEYS"},
     {"E018", "known, but not for this job or version",
-     "The key exists: in another version of mgpu, or for the other kind of "
-     "job. It is refused and not ignored, for a job without it would be "
-     "another job.",
+     "The key or the value exists: in another version of mgpu, or for another "
+     "kind of job. It is refused and not ignored, for a job without it would "
+     "be another job.",
      "train: {compile: true}\n", "train: {precision: bf16}\n",
      "mgpu-job(5), KEYS"},
     {"E019", "a variable that a job may not set",
@@ -220,6 +220,19 @@ static const struct code_note notes[] = {
      "after the submission, whenever that is.",
      "policy: {begin: \"2001-01-01T08:00:00Z\"}\n", "policy: {begin: +2h}\n",
      "mgpu-job(5), policy"},
+    {"W113", "a key of torchtune that has no effect",
+     "The key stands in configurations of torchtune and is about how torchtune "
+     "works, or what it prints. mgpu has its own ways: the job is the same "
+     "without it. Leave it out when you no longer use the file elsewhere.",
+     "version: 1\nkind: llm\nmethod: lora\n"
+     "train:\n  compile: true\n"
+     "  checkpointer: {checkpoint_dir: /models/llama}\n"
+     "  dataset: {template: tokens, path: /data/rows.jsonl}\n",
+     "version: 1\nkind: llm\nmethod: lora\n"
+     "train:\n"
+     "  checkpointer: {checkpoint_dir: /models/llama}\n"
+     "  dataset: {template: tokens, path: /data/rows.jsonl}\n",
+     "mgpu-job(5), LANGUAGE MODELS"},
     {"W201", "GPUs of a memory that is not known",
      "'resources.gpu_memory' leaves out GPUs that are known to have less, or "
      "more. Of some that the job may use nobody has said what they have: their "

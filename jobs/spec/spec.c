@@ -64,7 +64,7 @@ int reading_open(struct reading *r, const char *text, size_t len,
     for (size_t i = 0; r->root && i < opt->n_sets; i++)
         if (schema_graft(&spec_schema, r->root, &opt->sets[i], report, err) < 0)
             return -1;
-    return 0;
+    return r->root ? spec_torchtune(r->root, report, err) : 0;
 }
 
 int reading_values(struct reading *r, const struct spec_options *opt,
@@ -72,7 +72,8 @@ int reading_values(struct reading *r, const struct spec_options *opt,
 {
     struct schema_base base = {r->dir, opt->home};
     if (schema_apply(&spec_schema, r->root, &base, &r->spec, r->from, report,
-                     err) < 0)
+                     err) < 0 ||
+        schema_defaults_by_case(&spec_schema, r->from, &r->spec, err) < 0)
         return -1;
     if (r->spec.name[0] == '\0')
         spec_name_of_file(opt->file, r->spec.name);
@@ -232,7 +233,7 @@ int spec_parse(const char *text, size_t len, const struct spec_options *opt,
         reading_look_around(&r, opt, report);
     if (rc == 0)
         rc = report_verdict(report, err);
-    if (rc == 0 && opt->draw_seed && r.spec.kind == SPEC_CV &&
+    if (rc == 0 && opt->draw_seed && r.spec.kind != SPEC_COMMAND &&
         r.spec.train.seed < 0)
         rc = spec_draw_seed(&r.spec.train.seed, err);
     if (rc == 0) {
@@ -443,7 +444,7 @@ int32_t spec_warning(const struct job_spec *s, double *ret_before_s)
     double before_s = s->resources.warn_before_s;
 
     if (signo == SPEC_WARN_AUTO)
-        signo = s->kind == SPEC_CV ? SIGUSR1 : 0;
+        signo = s->kind != SPEC_COMMAND ? SIGUSR1 : 0;
     if (before_s <= 0)
         before_s = fmin(s->checkpoint.grace_s, limit_s / 2);
     if (!isfinite(limit_s))
@@ -457,7 +458,7 @@ int32_t spec_warning(const struct job_spec *s, double *ret_before_s)
  * still run after the last iteration that it reported. */
 bool spec_stall_ends(const struct job_spec *s)
 {
-    return s->watchdog.action == STALL_AUTO ? s->kind == SPEC_CV
+    return s->watchdog.action == STALL_AUTO ? s->kind != SPEC_COMMAND
                                             : s->watchdog.action == STALL_END;
 }
 
@@ -469,6 +470,6 @@ bool spec_saves(const struct job_spec *s)
     bool moves =
         fill_has(dir, "attempt") || (fill_has(dir, "output_dir") &&
                                      fill_has(s->train.output_dir, "attempt"));
-    return s->kind == SPEC_CV && s->checkpoint.on_signal && s->retry.resume &&
-           !moves;
+    return s->kind != SPEC_COMMAND && s->checkpoint.on_signal &&
+           s->retry.resume && !moves;
 }

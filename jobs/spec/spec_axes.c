@@ -64,6 +64,12 @@ static void refuse_unknown(struct expansion *x, const struct node *n)
     char q[TEXT_QUOTE_CAP];
     const char *key = text_quote(q, sizeof(q), n->key);
 
+    for (const char *const *p = spec_foreign_keys; *p; p++)
+        if (strcmp(*p, n->key) == 0) {
+            refuse(x, n->key_at, n->key, "vary the key that it stands for",
+                   "cannot be varied");
+            return;
+        }
     if (schema_is_later(&spec_schema, n->key)) {
         schema_unknown(&spec_schema, n->key, n->key_at, x->report);
         return;

@@ -15,17 +15,6 @@
 #include "jobs/spec/timestamp.h"
 #include "jobs/text/text.h"
 
-static bool is_bad(const struct check *c, const char *path)
-{
-    const struct schema_from *f = from_of(c, path);
-    return f && f->bad;
-}
-
-static struct mark place_of(const struct check *c, const char *path)
-{
-    return from_of(c, path)->node->at;
-}
-
 /* The position for a missing key: its section's name, or the top. */
 static struct mark place_of_section(const struct check *c, const char *path)
 {
@@ -38,30 +27,59 @@ static struct mark place_of_section(const struct check *c, const char *path)
 
 /* ---- kind ---------------------------------------------------------------- */
 
+/* The key whose value decides whether a key applies; NULL: kind alone. */
+static const char *decides(int when)
+{
+    switch ((enum spec_when)when) {
+    case WHEN_FILES:
+    case WHEN_FOLDER:
+        return "dataset.source";
+    case WHEN_SGD:
+    case WHEN_ADAMW:
+    case WHEN_RMSPROP:
+    case WHEN_MOMENTUM:
+    case WHEN_EPS:
+        return "train.optimizer.name";
+    case WHEN_STEP:
+    case WHEN_MULTISTEP:
+    case WHEN_GAMMA:
+        return "train.lr_scheduler.name";
+    case WHEN_BEST:
+        return "checkpoint.keep_best";
+    case WHEN_LORA:
+        return "method";
+    case WHEN_ALPACA:
+        return "train.dataset.template";
+    case WHEN_VAL:
+    case WHEN_VAL_ALPACA:
+        return "train.dataset_val.path";
+    case WHEN_SAMPLE:
+        return "train.sample.prompts";
+    default:
+        return NULL;
+    }
+}
+
 /* Keys of the other kind, source or optimizer; false if that value itself is
  * bad, so that they cannot be checked. */
 static bool can_judge(const struct check *c, int when)
 {
+    const char *key = decides(when);
     if (when == WHEN_ALWAYS || when == WHEN_SWEEP)
         return true;
     if (when == WHEN_NOTIFY)
         return !is_bad(c, "notify.email") && !is_bad(c, "notify.webhook");
     if (!is_set(c, "kind"))
         return false;
-    if ((when == WHEN_FILES || when == WHEN_FOLDER) && c->s->kind == SPEC_CV)
-        return is_set(c, "dataset.source");
-    if (c->s->kind != SPEC_CV)
+    if (!key || !(spec_kinds(when) & 1u << c->s->kind))
         return true;
-    if (when >= WHEN_SGD && when <= WHEN_EPS)
-        return !is_bad(c, "train.optimizer.name");
-    if (when == WHEN_BEST)
-        return !is_bad(c, "checkpoint.keep_best");
-    if (when >= WHEN_STEP)
-        return !is_bad(c, "train.lr_scheduler.name");
-    return true;
+    if (when == WHEN_VAL_ALPACA && is_bad(c, "train.dataset_val.template"))
+        return false;
+    return schema_find(&spec_schema, key)->required ? is_set(c, key)
+                                                    : !is_bad(c, key);
 }
 
-/* The condition under which a key of kind cv applies. */
+/* The condition under which a key applies, within its kinds. */
 static const char *needs(int when)
 {
     switch ((enum spec_when)when) {
@@ -83,25 +101,48 @@ static const char *needs(int when)
         return "checkpoint.keep_best: true";
     case WHEN_GAMMA:
         return "train.lr_scheduler.name: step and multistep";
+    case WHEN_LORA:
+        return "method: lora";
+    case WHEN_ALPACA:
+        return "train.dataset.template: alpaca";
+    case WHEN_VAL:
+        return "train.dataset_val.path";
+    case WHEN_VAL_ALPACA:
+        return "train.dataset_val.path and template: alpaca";
+    case WHEN_SAMPLE:
+        return "train.sample.prompts";
+    case WHEN_NOTIFY:
+        return "notify.email or notify.webhook";
     default:
         return "train.optimizer.name: sgd";
     }
 }
 
+/* "cv and llm" */
+static const char *kinds_of(int when, char out[40])
+{
+    static const char *const names[] = {
+        [SPEC_CV] = "cv", [SPEC_COMMAND] = "command", [SPEC_LLM] = "llm"};
+    size_t len = 0;
+    out[0] = '\0';
+    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (spec_kinds(when) & 1u << i)
+            len += (size_t)snprintf(out + len, 40 - len, "%s%s",
+                                    len ? " and " : "", names[i]);
+    return out;
+}
+
 static void refuse_stray(const struct check *c, const struct schema_key *k,
                          struct mark at)
 {
-    bool is_cv = c->s->kind == SPEC_CV;
+    char kinds[40];
     if (k->when == WHEN_SWEEP)
         report_add(c->report, "E020", at, k->path, NULL,
                    "a sweep is several jobs, this is a single one");
-    else if (k->when == WHEN_NOTIFY)
-        report_add(c->report, "E017", at, k->path, NULL,
-                   "'%s' is only for notify.email or notify.webhook", k->path);
-    else if (!is_cv || k->when == WHEN_COMMAND)
+    else if (!(spec_kinds(k->when) & 1u << c->s->kind))
         report_add(c->report, "E018", at, k->path, NULL,
                    "'%s' is only for kind: %s", k->path,
-                   is_cv ? "command" : "cv");
+                   kinds_of(k->when, kinds));
     else if (k->when == WHEN_FILES)
         report_add(c->report, "E017", at, k->path, NULL,
                    "'%s' is not read when dataset.source is synthetic",
@@ -445,5 +486,7 @@ void spec_check(const struct job_spec *s, const struct node *root,
     check_preemptible(&c);
     check_notify(&c);
     check_command(&c);
+    if (s->kind == SPEC_LLM)
+        spec_check_llm(&c);
     spec_check_env(&c);
 }

@@ -31,6 +31,21 @@ static inline bool is_set(const struct check *c, const char *path)
     return f && f->node && !f->bad;
 }
 
+static inline bool is_bad(const struct check *c, const char *path)
+{
+    const struct schema_from *f = from_of(c, path);
+    return f && f->bad;
+}
+
+/* The position of a value; the key must have been given. */
+static inline struct mark place_of(const struct check *c, const char *path)
+{
+    return from_of(c, path)->node->at;
+}
+
+/* Keys of kind llm that go together. */
+void spec_check_llm(const struct check *c);
+
 /* Labels, and the names of variables in env, env_passthrough and secrets. */
 void spec_check_env(const struct check *c);
 

@@ -208,7 +208,8 @@ static int read_task(struct expansion *x, struct node *root,
     if (schema_defaults(&spec_schema, ret, x->err) < 0 ||
         reading_fill(root, x->opt, &x->found, x->err) < 0 ||
         schema_apply(&spec_schema, root, &absolute, ret, x->from, &x->found,
-                     x->err) < 0)
+                     x->err) < 0 ||
+        schema_defaults_by_case(&spec_schema, x->from, ret, x->err) < 0)
         return -1;
     spec_settle(ret, x->from);
     spec_check(ret, root, x->from, false, &x->found);
@@ -254,7 +255,7 @@ static int draw_seeds(struct spec_jobs *jobs, struct error *err)
     int64_t seed = -1;
     for (size_t i = 0; i < jobs->n; i++) {
         struct job_spec *s = &jobs->tasks[i].spec;
-        if (s->kind != SPEC_CV || s->train.seed >= 0)
+        if (s->kind == SPEC_COMMAND || s->train.seed >= 0)
             continue;
         if (seed < 0 && spec_draw_seed(&seed, err) < 0)
             return -1;

@@ -21,8 +21,14 @@ static const struct schema_key keys[] = {
      .doc = "the job's name; without one, the file's, less its ending"},
     {"kind", KEY_ENUM, AT(kind), .required = true, .code = "E012",
      .words = WORDS(WORD("cv", SPEC_CV), WORD("command", SPEC_COMMAND),
-                    LATER("llm")),
-     .doc = "what the job does: train an image model, or run a program"},
+                    WORD("llm", SPEC_LLM)),
+     .doc = "train an image model, run a program, or fine-tune a language "
+            "model"},
+    {"method", KEY_ENUM, AT(method), .required = true, .code = "E012",
+     .when = WHEN_LLM,
+     .words = WORDS(WORD("lora", METHOD_LORA), WORD("full", METHOD_FULL),
+                    LATER("qlora"), LATER("dpo"), LATER("qat")),
+     .doc = "what is trained: adapters beside the weights, or the weights"},
     {"labels", KEY_MAP, AT(labels), .fill = FILL_SUBMIT, .code = "E014",
      .doc = "up to 16 words of your own for finding the job again"},
 
@@ -87,63 +93,66 @@ static const struct schema_key keys[] = {
      .doc = "how images reach the device; fast: as bytes, as they are stored"},
 
     {"train.output_dir", KEY_PATH, AT(train.output_dir), .def = "null", NONE(0),
-     .fill = FILL_OUTPUT, .code = "E015", .when = WHEN_CV,
+     .fill = FILL_OUTPUT, .code = "E015", .when = WHEN_TRAIN,
      .doc = "directory for results; null: out/ in the job's directory"},
     {"train.device", KEY_ENUM, AT(train.device), .def = "auto", .code = "E012",
-     .when = WHEN_CV,
+     .when = WHEN_TRAIN,
      .words = WORDS(WORD("auto", DEVICE_AUTO), WORD("cuda", DEVICE_CUDA),
                     WORD("host", DEVICE_HOST)),
      .doc = "where to compute; auto: cuda if the job has GPUs, else host"},
-    {"train.epochs", KEY_INT, AT(train.epochs), .def = "20", RANGE(1, 10000),
-     .code = "E013", .when = WHEN_CV, .doc = "passes over the training data"},
+    {"train.epochs", KEY_INT, AT(train.epochs), .def = "20",
+     .defs = DEFS({CASE_LLM, "1"}), RANGE(1, 10000), .code = "E013",
+     .when = WHEN_TRAIN, .doc = "passes over the training data"},
     {"train.batch_size", KEY_INT, AT(train.batch_size), .def = "64",
-     RANGE(1, 65536), .code = "E013", .when = WHEN_CV,
-     .doc = "images per GPU and iteration"},
+     .defs = DEFS({CASE_LLM, "2"}), RANGE(1, 65536), .code = "E013",
+     .when = WHEN_TRAIN,
+     .doc = "images, or rows of text, per GPU and iteration"},
     {"train.gradient_accumulation_steps", KEY_INT,
-     AT(train.gradient_accumulation_steps), .def = "1", RANGE(1, 65536),
-     .code = "E013", .when = WHEN_CV,
-     .doc = "batches per GPU that make up one iteration"},
+     AT(train.gradient_accumulation_steps), .def = "1",
+     .defs = DEFS({CASE_LORA, "8"}), RANGE(1, 65536), .code = "E013",
+     .when = WHEN_TRAIN, .doc = "batches per GPU that make up one iteration"},
     {"train.max_steps_per_epoch", KEY_INT, AT(train.max_steps_per_epoch),
      .def = "null", RANGE(1, INT32_MAX), NONE(0), .code = "E013",
-     .when = WHEN_CV, .doc = "iterations per epoch at most; null: all"},
+     .when = WHEN_TRAIN, .doc = "iterations per epoch at most; null: all"},
     {"train.precision", KEY_ENUM, AT(train.precision), .def = "fp32",
-     .code = "E012", .when = WHEN_CV,
+     .defs = DEFS({CASE_LLM, "bf16"}), .code = "E012", .when = WHEN_TRAIN,
      .words = WORDS(WORD("fp64", PRECISION_FP64), WORD("fp32", PRECISION_FP32),
                     WORD("tf32", PRECISION_TF32), WORD("fp16", PRECISION_FP16),
                     WORD("bf16", PRECISION_BF16)),
      .doc = "number format of weights, activations and gradients"},
-    {"train.mixed", KEY_BOOL, AT(train.mixed), .def = "false", .code = "E011",
-     .when = WHEN_CV, .doc = "keep fp32 weights behind those in 16 bits"},
+    {"train.mixed", KEY_BOOL, AT(train.mixed), .def = "false",
+     .defs = DEFS({CASE_LLM_16BIT, "true"}), .code = "E011", .when = WHEN_TRAIN,
+     .doc = "keep fp32 weights behind those in 16 bits"},
     {"train.pin_memory", KEY_TRISTATE, AT(train.pin_memory), .def = "auto",
      .code = "E011", .when = WHEN_CV,
      .doc = "page-locked host buffers; auto: on GPUs"},
     {"train.deterministic", KEY_BOOL, AT(train.deterministic), .def = "true",
-     .code = "E011", .when = WHEN_CV,
+     .code = "E011", .when = WHEN_TRAIN,
      .doc = "the same bits in every run on the same devices"},
     {"train.distribution", KEY_ENUM, AT(train.distribution), .def = "ddp-ds",
-     .code = "E012", .when = WHEN_CV,
+     .code = "E012", .when = WHEN_TRAIN,
      .words = WORDS(WORD("ddp-ds", DIST_DDP_DS), WORD("ddp-rr", DIST_DDP_RR),
                     WORD("ddp", DIST_DDP), WORD("dp", DIST_DP), LATER("fsdp")),
      .doc = "how the data is shared; ddp-ds: each GPU has its own part"},
     {"train.seed", KEY_INT, AT(train.seed), .def = "null", RANGE(0, INT32_MAX),
-     NONE(-1), .code = "E013", .when = WHEN_CV,
+     NONE(-1), .code = "E013", .when = WHEN_TRAIN,
      .doc = "seed of weights, shuffling and dropout; null: drawn and recorded"},
     {"train.shuffle", KEY_BOOL, AT(train.shuffle), .def = "true",
-     .code = "E011", .when = WHEN_CV,
+     .code = "E011", .when = WHEN_TRAIN,
      .doc = "a new order of the training data in each epoch"},
     {"train.label_smoothing", KEY_FLOAT, AT(train.label_smoothing), .def = "0",
      RANGE(0, 0.99), .code = "E013", .when = WHEN_CV,
      .doc = "share of a label that is spread over all classes"},
     {"train.clip_grad_norm", KEY_FLOAT, AT(train.clip_grad_norm), .def = "null",
-     RANGE(0, 1e9), .above_min = true, NONE(0), .code = "E013", .when = WHEN_CV,
-     .doc = "longest gradient; null: as long as it is"},
+     RANGE(0, 1e9), .above_min = true, NONE(0), .code = "E013",
+     .when = WHEN_TRAIN, .doc = "longest gradient; null: as long as it is"},
     {"train.on_nan", KEY_ENUM, AT(train.on_nan), .def = "fail", .code = "E012",
-     .when = WHEN_CV,
+     .when = WHEN_TRAIN,
      .words = WORDS(WORD("fail", ON_NAN_FAIL), WORD("skip", ON_NAN_SKIP),
                     WORD("warn", ON_NAN_WARN)),
      .doc = "what to do when the loss or the gradient is not a number"},
     {"train.profile", KEY_ENUM, AT(train.profile), .def = "off", .code = "E012",
-     .when = WHEN_CV,
+     .when = WHEN_TRAIN,
      .words = WORDS(WORD("off", PROFILE_OFF), WORD("sampled", PROFILE_SAMPLED),
                     WORD("epoch", PROFILE_EPOCH)),
      .doc = "what each epoch consisted of, for mgpu-stat --profile"},
@@ -151,18 +160,19 @@ static const struct schema_key keys[] = {
      RANGE(0, 0.999999), .above_min = true, NONE(0), .code = "E013",
      .when = WHEN_CV, .doc = "what a running mean of the weights keeps"},
     {"train.optimizer.name", KEY_ENUM, AT(train.optimizer.name), .def = "adamw",
-     .code = "E012", .when = WHEN_CV,
+     .code = "E012", .when = WHEN_TRAIN,
      .words = WORDS(WORD("sgd", OPTIM_SGD), WORD("adamw", OPTIM_ADAMW),
                     WORD("rmsprop", OPTIM_RMSPROP)),
      .doc = "the update rule"},
     {"train.optimizer.lr", KEY_FLOAT, AT(train.optimizer.lr), .def = "1e-3",
-     RANGE(0, 1000), .above_min = true, .code = "E013", .when = WHEN_CV,
+     .defs = DEFS({CASE_LORA, "3e-4"}, {CASE_FULL, "2e-5"}), RANGE(0, 1000),
+     .above_min = true, .code = "E013", .when = WHEN_TRAIN,
      .doc = "learning rate at its highest"},
     {"train.optimizer.weight_decay", KEY_FLOAT,
      AT(train.optimizer.weight_decay), .def = "0.01", RANGE(0, 1000),
-     .code = "E013", .when = WHEN_CV, .doc = "decay of the weights"},
+     .code = "E013", .when = WHEN_TRAIN, .doc = "decay of the weights"},
     {"train.optimizer.no_decay", KEY_ENUM, AT(train.optimizer.no_decay),
-     .def = "none", .code = "E012", .when = WHEN_CV,
+     .def = "none", .code = "E012", .when = WHEN_TRAIN,
      .words = WORDS(WORD("none", NO_DECAY_NONE),
                     WORD("norm_bias", NO_DECAY_NORM_BIAS)),
      .doc = "parameters that do not decay"},
@@ -186,14 +196,16 @@ static const struct schema_key keys[] = {
      .def = "false", .code = "E011", .when = WHEN_RMSPROP,
      .doc = "rmsprop by the variance of the gradient, not its square"},
     {"train.lr_scheduler.name", KEY_ENUM, AT(train.lr_scheduler.name),
-     .def = "constant", .code = "E012", .when = WHEN_CV,
+     .def = "constant", .defs = DEFS({CASE_LORA, "cosine"}), .code = "E012",
+     .when = WHEN_TRAIN,
      .words = WORDS(
          WORD("constant", SCHEDULE_CONSTANT), WORD("cosine", SCHEDULE_COSINE),
          WORD("step", SCHEDULE_STEP), WORD("multistep", SCHEDULE_MULTISTEP)),
      .doc = "the learning rate after the warm-up"},
     {"train.lr_scheduler.num_warmup_steps", KEY_INT,
-     AT(train.lr_scheduler.num_warmup_steps), .def = "0", RANGE(0, INT32_MAX),
-     .code = "E013", .when = WHEN_CV,
+     AT(train.lr_scheduler.num_warmup_steps), .def = "0",
+     .defs = DEFS({CASE_LORA_COSINE, "100"}), RANGE(0, INT32_MAX),
+     .code = "E013", .when = WHEN_TRAIN,
      .doc = "iterations in which the learning rate rises from 0"},
     {"train.lr_scheduler.step_size", KEY_INT, AT(train.lr_scheduler.step_size),
      .def = "30", RANGE(1, 10000), .code = "E013", .when = WHEN_STEP,
@@ -206,6 +218,8 @@ static const struct schema_key keys[] = {
      .def = "0.1", RANGE(0, 1), .above_min = true, .code = "E013",
      .when = WHEN_GAMMA,
      .doc = "what each step multiplies the learning rate by"},
+
+#include "jobs/spec/spec_table_llm.def"
 
     {"command", KEY_LIST, AT(command), .required = true, .fill = FILL_START,
      .code = "E011", .when = WHEN_COMMAND,
@@ -284,25 +298,26 @@ static const struct schema_key keys[] = {
      .doc = "jobs that come first, as in afterok:12; see DEPENDENCIES"},
 
     {"checkpoint.dir", KEY_PATH, AT(checkpoint.dir), .def = "null", NONE(0),
-     .fill = FILL_START, .code = "E015", .when = WHEN_CV,
+     .fill = FILL_START, .code = "E015", .when = WHEN_TRAIN,
      .doc = "directory for checkpoints; null: ${output_dir}/ckpt"},
     {"checkpoint.every", KEY_WORD, AT(checkpoint.every), .def = "1epoch",
-     .code = "E024", .when = WHEN_CV,
+     .code = "E024", .when = WHEN_TRAIN,
      .doc = "how often one is written, as in 500steps, 10m, 1epoch"},
     {"checkpoint.on_signal", KEY_BOOL, AT(checkpoint.on_signal), .def = "true",
-     .code = "E011", .when = WHEN_CV,
+     .code = "E011", .when = WHEN_TRAIN,
      .doc = "write one when the job is told to stop"},
     {"checkpoint.grace", KEY_DURATION, AT(checkpoint.grace_s), .def = "120s",
      RANGE(1, 3600), .code = "E023",
      .doc = "time between being told to stop and being killed"},
     {"checkpoint.keep_last", KEY_INT, AT(checkpoint.keep_last), .def = "2",
-     RANGE(1, 1000), .code = "E013", .when = WHEN_CV,
+     RANGE(1, 1000), .code = "E013", .when = WHEN_TRAIN,
      .doc = "number of checkpoints that are kept"},
     {"checkpoint.keep_best", KEY_BOOL, AT(checkpoint.keep_best), .def = "false",
-     .code = "E011", .when = WHEN_CV,
+     .code = "E011", .when = WHEN_TRAIN,
      .doc = "keep that of the best evaluation too, as best/"},
     {"checkpoint.metric", KEY_ENUM, AT(checkpoint.metric),
-     .def = "eval_accuracy", .code = "E012", .when = WHEN_BEST,
+     .def = "eval_accuracy", .defs = DEFS({CASE_LLM, "eval_loss"}),
+     .code = "E012", .when = WHEN_BEST,
      .words = WORDS(WORD("eval_accuracy", METRIC_EVAL_ACCURACY),
                     WORD("eval_loss", METRIC_EVAL_LOSS)),
      .doc = "what makes an evaluation the best"},
@@ -322,7 +337,7 @@ static const struct schema_key keys[] = {
     {"retry.backoff_max", KEY_DURATION, AT(retry.backoff_max_s), .def = "10m",
      RANGE(0, 86400), .code = "E023", .doc = "longest wait before any"},
     {"retry.resume", KEY_BOOL, AT(retry.resume), .def = "true", .code = "E011",
-     .when = WHEN_CV, .words = WORDS(WORD("latest", 1)),
+     .when = WHEN_TRAIN, .words = WORDS(WORD("latest", 1)),
      .doc = "start from the newest checkpoint; latest is true"},
     {"retry.exclude_node", KEY_BOOL, AT(retry.exclude_node), .def = "true",
      .code = "E011", .doc = "not again on a node that failed or fell silent"},
@@ -396,33 +411,12 @@ static const struct schema_key keys[] = {
 static const char *const later[] = {
     "watchdog.min_gpu_util",
     "watchdog.window",
-    "method",
-    "train.dtype",
     "train.target",
-    "train.model",
-    "train.tokenizer",
-    "train.checkpointer",
-    "train.dataset",
-    "train.dataset_val",
-    "train.batch_size_val",
-    "train.run_val_every_n_steps",
     "train.quantizer",
-    "train.loss",
-    "train.compile",
-    "train.enable_activation_checkpointing",
-    "train.enable_activation_offloading",
     "train.optimizer_in_bwd",
-    "train.log_every_n_steps",
-    "train.log_peak_memory_stats",
     "train.resume_from_checkpoint",
     "train.save_adapter_weights_only",
-    "train.profiler",
-    "train.metric_logger",
-    "train.log_level",
     "train.channels_last",
-    "train.optimizer._component_",
-    "train.optimizer.fused",
-    "train.lr_scheduler._component_",
     "policy.deadline",
     "policy.goal",
     "policy.min_efficiency",
@@ -432,61 +426,12 @@ static const char *const later[] = {
 const struct schema spec_schema = {
     .keys = keys,
     .n = sizeof(keys) / sizeof(keys[0]),
+    .cases = spec_case_names,
+    .holds = spec_case_holds,
+    .extra = spec_foreign_keys,
     .later = later,
     .notes = "x-",
 };
-
-/* Keys of one optimizer, or of one schedule. */
-static bool applies_to_training(const struct schema_key *k,
-                                const struct job_spec *s)
-{
-    enum spec_optimizer o = s->train.optimizer.name;
-    enum spec_schedule l = s->train.lr_scheduler.name;
-    switch ((enum spec_when)k->when) {
-    case WHEN_SGD:
-        return o == OPTIM_SGD;
-    case WHEN_ADAMW:
-        return o == OPTIM_ADAMW;
-    case WHEN_RMSPROP:
-        return o == OPTIM_RMSPROP;
-    case WHEN_MOMENTUM:
-        return o != OPTIM_ADAMW;
-    case WHEN_EPS:
-        return o != OPTIM_SGD;
-    case WHEN_STEP:
-        return l == SCHEDULE_STEP;
-    case WHEN_MULTISTEP:
-        return l == SCHEDULE_MULTISTEP;
-    case WHEN_BEST:
-        return s->checkpoint.keep_best;
-    case WHEN_GAMMA:
-        return l == SCHEDULE_STEP || l == SCHEDULE_MULTISTEP;
-    default:
-        return true;
-    }
-}
-
-bool spec_applies(const struct schema_key *k, const void *spec)
-{
-    const struct job_spec *s = spec;
-    bool is_cv = s->kind == SPEC_CV;
-    switch ((enum spec_when)k->when) {
-    case WHEN_CV:
-        return is_cv;
-    case WHEN_COMMAND:
-        return s->kind == SPEC_COMMAND;
-    case WHEN_FILES:
-        return is_cv && s->dataset.source != SOURCE_SYNTHETIC;
-    case WHEN_FOLDER:
-        return is_cv && s->dataset.source == SOURCE_IMAGE_FOLDER;
-    case WHEN_NOTIFY:
-        return s->notify.email || s->notify.webhook;
-    case WHEN_SWEEP:
-        return false;
-    default:
-        return !is_cv ? k->when == WHEN_ALWAYS : applies_to_training(k, s);
-    }
-}
 
 void spec_each_key(void (*each)(void *arg, const char *path, const char *type,
                                 const char *def, const char *range,

@@ -12,6 +12,7 @@ enum spec_when {
     WHEN_COMMAND,
     WHEN_FILES,  /* a cv job whose dataset has a path */
     WHEN_FOLDER, /* one whose images are separate files */
+    WHEN_TRAIN,  /* cv and llm; so are those of an optimizer or schedule */
     WHEN_SGD,
     WHEN_ADAMW,
     WHEN_RMSPROP,
@@ -19,20 +20,47 @@ enum spec_when {
     WHEN_EPS,      /* adamw, rmsprop */
     WHEN_STEP,     /* lr_scheduler.name: step */
     WHEN_MULTISTEP,
-    WHEN_GAMMA,  /* step and multistep */
-    WHEN_BEST,   /* checkpoint.keep_best: true */
-    WHEN_NOTIFY, /* notify.email or notify.webhook */
-    WHEN_SWEEP,  /* keys that make several jobs of a text; not keys of a
-                  * single one */
+    WHEN_GAMMA, /* step and multistep */
+    WHEN_BEST,  /* checkpoint.keep_best: true */
+    WHEN_LLM,
+    WHEN_LORA,       /* method: lora */
+    WHEN_ALPACA,     /* train.dataset.template: alpaca */
+    WHEN_VAL,        /* train.dataset_val.path */
+    WHEN_VAL_ALPACA, /* and train.dataset_val.template: alpaca */
+    WHEN_SAMPLE,     /* train.sample.prompts */
+    WHEN_NOTIFY,     /* notify.email or notify.webhook */
+    WHEN_SWEEP,      /* keys that make several jobs of a text; not keys of a
+                      * single one */
 };
 
-enum { SPEC_KEYS_CAP = 128 }; /* maximum number of rows; a test counts them */
+/* Jobs with defaults of their own; all are of kind llm. */
+enum spec_case {
+    CASE_LLM,
+    CASE_LORA,
+    CASE_FULL,
+    CASE_LORA_COSINE, /* method: lora, lr_scheduler.name: cosine */
+    CASE_LLM_16BIT,   /* precision: bf16 or fp16 */
+};
+extern const char *const spec_case_names[];
+bool spec_case_holds(int when, const void *spec);
+
+enum { SPEC_KEYS_CAP = 192 }; /* maximum number of rows; a test counts them */
 
 extern const struct schema spec_schema;
 
 /* Whether the key applies to this job; otherwise it is omitted from the dump
  * and refused in a file. */
 bool spec_applies(const struct schema_key *k, const void *spec);
+/* The kinds that have keys of an enum spec_when: bits, 1 << SPEC_CV. */
+unsigned spec_kinds(int when);
+
+/* Keys of torchtune's configurations that are no keys of ours, ended by NULL.
+ * spec_torchtune() takes them out of the tree, for kind llm: what has the
+ * meaning of a key of ours becomes that key; what has no effect is a warning;
+ * the rest is an error. */
+extern const char *const spec_foreign_keys[];
+int spec_torchtune(struct node *root, struct spec_report *report,
+                   struct error *err) MUST_CHECK;
 
 /* Derives values from other keys: the number of nodes or GPUs from
  * resources.gpus_per_node. Call it once, before spec_check(). */

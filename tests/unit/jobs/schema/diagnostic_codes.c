@@ -100,7 +100,7 @@ static void test_words(void)
     for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
         ok(!code_find(none[i]), "'%s' is none", none[i]);
     is_str(code_near("E026"), "E025", "E026 is nearly E025");
-    is_str(code_near("w113"), "W112", "w113 is nearly W112");
+    is_str(code_near("w114"), "W113", "w114 is nearly W113");
     is_str(code_near("W024"), "E024", "so is W024");
     ok(!code_near("E999"), "nothing is near E999");
     ok(!code_near("nonsense"), "nor near a word");

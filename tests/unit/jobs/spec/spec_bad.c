@@ -367,10 +367,15 @@ static const struct row value_rows[] = {
     {"E024 every half", OK_CV "checkpoint: {every: 0.5epochs}\n", "E024 4:21"},
     {"E017 metric of nothing", OK_CV "checkpoint: {metric: eval_loss}\n",
      "E017 4:14"},
-    {"E018 later dtype", OK_CV "train: {dtype: fp32}\n", "E018 4:9"},
+    {"E012 dtype is precision", OK_CV "train: {dtype: fp31}\n", "E012 4:16"},
+    {"E017 dtype beside precision",
+     OK_CV "train: {precision: fp32, dtype: fp32}\n", "E017 4:26"},
     {"E018 later strategy", OK_CV "train: {distribution: fsdp}\n", "E018 4:23"},
-    {"E018 later kind", "version: 1\nkind: llm\nmethod: lora\n",
-     "E018 2:7 E018 3:1"},
+    {"E018 later method",
+     "version: 1\nkind: llm\nmethod: qlora\n"
+     "train:\n  checkpointer: {checkpoint_dir: /m}\n"
+     "  dataset: {template: tokens, path: /d}\n",
+     "E018 3:9"},
     {"E018 train of a command", CMD "command: [ls]\ntrain: {epochs: 3}\n",
      "E018 4:9"},
     {"E018 dataset of a command",

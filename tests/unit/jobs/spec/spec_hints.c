@@ -112,7 +112,8 @@ static const struct {
     {cv, 28, "resources:", "28:1 E006 resources | leave one of them out"},
     {cv, 3, "kind: CV", "3:7 E012 kind | did you mean 'cv'?"},
     {cv, 3, "kind: vision",
-     "3:7 E012 kind | 'kind' must be one of: cv, command, not 'vision'"},
+     "3:7 E012 kind | 'kind' must be one of: cv, command, llm, not "
+     "'vision'"},
     {cv, 14, "  precision: fp-16",
      "14:14 E012 train.precision | did you mean 'fp16'?"},
     {cv, 14, "  precision: float16",

@@ -1,0 +1,116 @@
+/* spec_check_llm.c - check keys of kind llm that go together, and read the
+ * linears with an adapter. */
+#include "jobs/spec/spec_check.h"
+
+#include "jobs/text/text.h"
+
+static const struct {
+    const char *word;
+    uint32_t bit;
+} attention[] = {{"q_proj", 1},
+                 {"k_proj", 2},
+                 {"v_proj", 4},
+                 {"output_proj", 8},
+                 {"o_proj", 8}};
+enum { N_ATTENTION = sizeof(attention) / sizeof(attention[0]) };
+enum { OF_MLP = 16 | 32 | 64, OF_OUTPUT = 128 };
+
+static uint32_t bit_of(const char *word)
+{
+    for (size_t i = 0; i < N_ATTENTION; i++)
+        if (strcmp(attention[i].word, word) == 0)
+            return attention[i].bit;
+    return 0;
+}
+
+uint32_t spec_lora_targets(const struct job_spec *s)
+{
+    const struct spec_list *l = &s->train.model.lora_attn_modules;
+    uint32_t bits = 0;
+    if (s->kind != SPEC_LLM || s->method != METHOD_LORA)
+        return 0;
+    for (size_t i = 0; i < l->n; i++)
+        bits |= bit_of(l->items[i]);
+    if (s->train.model.apply_lora_to_mlp)
+        bits |= OF_MLP;
+    if (s->train.model.apply_lora_to_output)
+        bits |= OF_OUTPUT;
+    return bits;
+}
+
+static void check_targets(const struct check *c)
+{
+    static const char path[] = "train.model.lora_attn_modules";
+    char q[TEXT_QUOTE_CAP];
+    if (c->s->method != METHOD_LORA || !is_set(c, path))
+        return;
+    for (const struct node *n = from_of(c, path)->node->first; n; n = n->next) {
+        bool is_mlp = strcmp(n->text, "gate_proj") == 0 ||
+                      strcmp(n->text, "up_proj") == 0 ||
+                      strcmp(n->text, "down_proj") == 0;
+        if (bit_of(n->text) == 0)
+            report_add(c->report, "E012", n->at, path,
+                       is_mlp ? "write apply_lora_to_mlp: true"
+                              : "one of: q_proj, k_proj, v_proj, output_proj",
+                       "'%s' is not a matrix of attention",
+                       text_quote(q, sizeof(q), n->text));
+    }
+    if (c->s->train.model.lora_attn_modules.n == 0 &&
+        spec_lora_targets(c->s) == 0 &&
+        !is_bad(c, "train.model.apply_lora_to_mlp") &&
+        !is_bad(c, "train.model.apply_lora_to_output"))
+        report_add(c->report, "E017", place_of(c, path), path,
+                   "as in lora_attn_modules: [q_proj, v_proj]",
+                   "method: lora, and no matrix has an adapter");
+}
+
+/* Other values of keys that kind cv has, too. */
+static void check_shared(const struct check *c)
+{
+    static const char dist[] = "train.distribution",
+                      optim[] = "train.optimizer.name",
+                      metric[] = "checkpoint.metric";
+    const struct job_spec *s = c->s;
+    if (is_set(c, dist) && s->train.distribution != DIST_DDP_DS)
+        report_add(c->report, "E018", place_of(c, dist), dist,
+                   "ddp-ds; a later version has fsdp",
+                   "'%s: %s' is only for kind: cv", dist,
+                   from_of(c, dist)->node->text);
+    if (is_set(c, optim) && s->train.optimizer.name == OPTIM_RMSPROP)
+        report_add(c->report, "E018", place_of(c, optim), optim,
+                   "one of: adamw, sgd", "'%s: rmsprop' is only for kind: cv",
+                   optim);
+    if (is_set(c, metric) && s->checkpoint.metric == METRIC_EVAL_ACCURACY)
+        report_add(c->report, "E018", place_of(c, metric), metric,
+                   "set metric: eval_loss",
+                   "'%s: eval_accuracy' is only for kind: cv", metric);
+}
+
+static void check_packed(const struct check *c, const char *path, bool packed)
+{
+    static const char length[] = "train.tokenizer.max_seq_len";
+    if (is_set(c, path) && packed && c->s->train.tokenizer.max_seq_len == 0 &&
+        !is_bad(c, length))
+        report_add(c->report, "E017", place_of(c, path), path,
+                   "as in tokenizer: {max_seq_len: 2048}", "'%s' needs %s",
+                   path, length);
+}
+
+/* The best evaluation of a job that has none. */
+static void check_best(const struct check *c)
+{
+    static const char path[] = "checkpoint.keep_best";
+    if (is_set(c, path) && c->s->checkpoint.keep_best &&
+        !c->s->train.dataset_val.path && !is_bad(c, "train.dataset_val.path"))
+        report_add(c->report, "E017", place_of(c, path), path, NULL,
+                   "'%s' needs train.dataset_val", path);
+}
+
+void spec_check_llm(const struct check *c)
+{
+    check_targets(c);
+    check_shared(c);
+    check_packed(c, "train.dataset.packed", c->s->train.dataset.packed);
+    check_packed(c, "train.dataset_val.packed", c->s->train.dataset_val.packed);
+    check_best(c);
+}

@@ -1,0 +1,281 @@
+/* spec_torchtune.c - read keys of torchtune's configurations that are no keys
+ * of ours; see spec_torchtune() in spec_table.h.
+ *
+ * A configuration names a Python object with each section, as _component_. One
+ * whose meaning is ours becomes the key that says so, or is left out where the
+ * kind of the job says it already. Keys about how torchtune works and what it
+ * prints have no effect, and a warning names each. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/spec/spec_table.h"
+#include "jobs/text/text.h"
+
+const char *const spec_foreign_keys[] = {
+    "train.dtype",
+    "train.compile",
+    "train.enable_activation_offloading",
+    "train.log_every_n_steps",
+    "train.log_level",
+    "train.log_peak_memory_stats",
+    "train.metric_logger",
+    "train.profiler",
+    "train.optimizer.fused",
+    "train.checkpointer._component_",
+    "train.dataset._component_",
+    "train.dataset_val._component_",
+    "train.loss._component_",
+    "train.lr_scheduler._component_",
+    "train.model._component_",
+    "train.optimizer._component_",
+    "train.tokenizer._component_",
+    NULL,
+};
+
+/* What a component means: a value of a key in its section; key NULL: what is
+ * so in any case. The models are in is_model(). */
+static const struct component {
+    const char *section, *name, *key, *value;
+} components[] = {
+    {"train.checkpointer", "torchtune.training.FullModelHFCheckpointer", NULL,
+     NULL},
+    {"train.checkpointer", "torchtune.utils.FullModelHFCheckpointer", NULL,
+     NULL},
+    {"train.dataset", "torchtune.datasets.alpaca_dataset", "template",
+     "alpaca"},
+    {"train.dataset", "torchtune.datasets.alpaca_cleaned_dataset", "template",
+     "alpaca"},
+    {"train.dataset_val", "torchtune.datasets.alpaca_dataset", "template",
+     "alpaca"},
+    {"train.dataset_val", "torchtune.datasets.alpaca_cleaned_dataset",
+     "template", "alpaca"},
+    {"train.loss", "torchtune.modules.loss.LinearCrossEntropyLoss", NULL, NULL},
+    {"train.loss", "torchtune.modules.loss.CEWithChunkedOutputLoss", NULL,
+     NULL},
+    {"train.loss", "torch.nn.CrossEntropyLoss", NULL, NULL},
+    {"train.lr_scheduler",
+     "torchtune.training.lr_schedulers.get_cosine_schedule_with_warmup", "name",
+     "cosine"},
+    {"train.lr_scheduler", "torchtune.modules.get_cosine_schedule_with_warmup",
+     "name", "cosine"},
+    {"train.optimizer", "torch.optim.AdamW", "name", "adamw"},
+    {"train.optimizer", "torch.optim.SGD", "name", "sgd"},
+    {"train.tokenizer", "torchtune.models.llama2.llama2_tokenizer", NULL, NULL},
+    {"train.tokenizer", "torchtune.models.llama3.llama3_tokenizer", NULL, NULL},
+};
+enum { N_COMPONENTS = sizeof(components) / sizeof(components[0]) };
+
+struct translation {
+    struct node *root;
+    struct spec_report *report;
+    struct error *err;
+    const char *kind, *method; /* "" where the tree says none */
+};
+
+/* ---- the tree ------------------------------------------------------------ */
+
+/* The map that has the last step of the path; NULL: none. */
+static struct node *map_of(struct node *root, const char *path,
+                           const char **ret_last)
+{
+    struct node *map = root;
+    for (const char *dot; map && (dot = strchr(path, '.')); path = dot + 1) {
+        char step[PATH_CAP];
+        (void)snprintf(step, sizeof(step), "%.*s", (int)(dot - path), path);
+        map = map->kind == NODE_MAP ? node_child(map, step) : NULL;
+    }
+    *ret_last = path;
+    return map && map->kind == NODE_MAP ? map : NULL;
+}
+
+static const char *word_at(struct node *root, const char *key)
+{
+    const struct node *n = node_child(root, key);
+    return n && n->kind == NODE_SCALAR ? n->text : "";
+}
+
+static int change(char **io, const char *text, struct error *err)
+{
+    char *copy = strdup(text);
+    if (!copy)
+        return error_set(err, ERR_NOMEM, "key of a YAML tree");
+    free(*io);
+    *io = copy;
+    return 0;
+}
+
+/* Gives n, a member of the map, another key and, unless it is NULL, another
+ * value. The same key beside it is an error, but with the same value. */
+static int become(struct translation *t, struct node *map, struct node *n,
+                  const char *path, const char *key, const char *value)
+{
+    struct node *other = node_child(map, key);
+    if (other) {
+        if (!value || other->kind != NODE_SCALAR ||
+            strcmp(other->text, value) != 0)
+            report_add(t->report, "E017", n->key_at, path,
+                       "leave one of them out",
+                       "'%s' and '%.*s%s' are both there", path,
+                       (int)(strrchr(path, '.') + 1 - path), path, key);
+        node_remove(map, n->key);
+        return 0;
+    }
+    if (value && change(&n->text, value, t->err) < 0)
+        return -1;
+    return change(&n->key, key, t->err);
+}
+
+/* ---- components ---------------------------------------------------------- */
+
+/* "torchtune.models.llama3.lora_llama3_8b", and the like. */
+static bool is_model(const char *name, bool *ret_is_lora)
+{
+    static const char *const families[] = {"llama2", "llama3", "llama3_1",
+                                           "llama3_2", "llama3_3"};
+    static const char head[] = "torchtune.models.", lora[] = "lora_";
+    char want[40];
+    if (strncmp(name, head, sizeof(head) - 1) != 0)
+        return false;
+    name += sizeof(head) - 1;
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+        size_t len = (size_t)snprintf(want, sizeof(want), "%s.", families[i]);
+        if (strncmp(name, want, len) != 0)
+            continue;
+        const char *p = name + len;
+        *ret_is_lora = strncmp(p, lora, sizeof(lora) - 1) == 0;
+        p += *ret_is_lora ? sizeof(lora) - 1 : 0;
+        len = (size_t)snprintf(want, sizeof(want), "%s_", families[i]);
+        if (strncmp(p, want, len) != 0 || !isdigit((unsigned char)p[len]))
+            return false;
+        p += len + strspn(p + len, "0123456789");
+        return strcmp(p, "b") == 0;
+    }
+    return false;
+}
+
+/* "one of: torch.optim.AdamW, torch.optim.SGD" */
+static void list_allowed(const char *section, char *out, size_t cap)
+{
+    size_t len = (size_t)snprintf(out, cap, "one of: ");
+    const char *comma = "";
+    if (strcmp(section, "train.model") == 0)
+        (void)snprintf(out, cap,
+                       "such as torchtune.models.llama3.lora_llama3_8b; "
+                       "families: llama2, llama3, llama3_1, llama3_2, "
+                       "llama3_3");
+    for (size_t i = 0; i < N_COMPONENTS && len < cap; i++)
+        if (strcmp(components[i].section, section) == 0) {
+            len += (size_t)snprintf(out + len, cap - len, "%s%s", comma,
+                                    components[i].name);
+            comma = ", ";
+        }
+}
+
+static void refuse_component(struct translation *t, const struct node *n,
+                             const char *section, const char *path)
+{
+    char q[TEXT_QUOTE_CAP], hint[sizeof(t->report->findings->hint)];
+    list_allowed(section, hint, sizeof(hint));
+    report_add(t->report, "E012", n->at, path, hint,
+               "'%s' is not a component that is known here",
+               text_quote(q, sizeof(q), n->text));
+}
+
+static void check_model(struct translation *t, const struct node *n,
+                        const char *path)
+{
+    bool is_lora = false;
+    if (!is_model(n->text, &is_lora))
+        refuse_component(t, n, "train.model", path);
+    else if (*t->method && is_lora != (strcmp(t->method, "lora") == 0))
+        report_add(t->report, "E017", n->at, path,
+                   is_lora ? "set method: lora" : "set method: full",
+                   "'%s' is a model %s LoRA, and method is %.20s", path,
+                   is_lora ? "with" : "without", t->method);
+}
+
+static int translate_component(struct translation *t, struct node *map,
+                               struct node *n, const char *path)
+{
+    const struct component *same_section = NULL, *c = NULL;
+    char section[PATH_CAP];
+    (void)snprintf(section, sizeof(section), "%.*s",
+                   (int)(strrchr(path, '.') - path), path);
+    if (n->kind != NODE_SCALAR) {
+        report_add(t->report, "E011", n->at, path, NULL,
+                   "'%s' must be a single value", path);
+    } else if (strcmp(section, "train.model") == 0) {
+        check_model(t, n, path);
+    } else {
+        for (size_t i = 0; i < N_COMPONENTS; i++)
+            if (strcmp(components[i].section, section) == 0) {
+                same_section = &components[i];
+                if (strcmp(components[i].name, n->text) == 0)
+                    c = same_section;
+            }
+        if (!c)
+            refuse_component(t, n, section, path);
+        if (c && c->key)
+            return become(t, map, n, path, c->key, c->value);
+    }
+    /* What it stood for is not missing, too. */
+    if (!c && same_section && same_section->key &&
+        !node_child(map, same_section->key)) {
+        n->kind = NODE_BAD;
+        return change(&n->key, same_section->key, t->err);
+    }
+    node_remove(map, n->key);
+    return 0;
+}
+
+/* ---- all of them --------------------------------------------------------- */
+
+static int translate(struct translation *t, const char *path)
+{
+    const char *last;
+    struct node *map = map_of(t->root, path, &last);
+    struct node *n = map ? node_child(map, last) : NULL;
+    bool is_llm = strcmp(t->kind, "llm") == 0;
+    bool is_cv = strcmp(t->kind, "cv") == 0;
+    if (!n)
+        return 0;
+    if (strcmp(path, "train.dtype") == 0 && (is_llm || is_cv))
+        return become(t, map, n, path, "precision", NULL);
+    if (is_llm && strcmp(last, "_component_") == 0)
+        return translate_component(t, map, n, path);
+    if (is_llm)
+        report_add(t->report, "W113", n->key_at, path, NULL,
+                   "'%s' has no effect here", path);
+    else if (is_cv || strcmp(t->kind, "command") == 0)
+        report_add(t->report, "E018", n->key_at, path, NULL,
+                   "'%s' is only for kind: llm", path);
+    node_remove(map, last);
+    return 0;
+}
+
+/* A section with nothing but a component that was taken out. */
+static void drop_loss(struct node *root)
+{
+    const char *last;
+    struct node *train = map_of(root, "train.loss", &last);
+    const struct node *loss = train ? node_child(train, last) : NULL;
+    if (loss && loss->kind == NODE_MAP && !loss->first)
+        node_remove(train, last);
+}
+
+int spec_torchtune(struct node *root, struct spec_report *report,
+                   struct error *err)
+{
+    struct translation t = {.root = root,
+                            .report = report,
+                            .err = err,
+                            .kind = word_at(root, "kind"),
+                            .method = word_at(root, "method")};
+    for (const char *const *path = spec_foreign_keys; *path; path++)
+        if (translate(&t, *path) < 0)
+            return -1;
+    drop_loss(root);
+    return 0;
+}

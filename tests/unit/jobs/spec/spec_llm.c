@@ -1,0 +1,582 @@
+/* spec_llm.c - kind llm: its defaults by method, what is refused and where,
+ * keys of torchtune, the linears with an adapter, and what the daemon is
+ * told. */
+#include "jobs/spec/spec.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/schema/schema_doc.h"
+#include "jobs/spec/spec_table.h"
+#include "tests/tap.h"
+#include "tests/unit/jobs/findings.h"
+
+#define HEAD "version: 1\nkind: llm\n"
+#define DATA                                 \
+    "  checkpointer: {checkpoint_dir: /m}\n" \
+    "  dataset: {template: alpaca, path: d}\n"
+#define LORA HEAD "method: lora\ntrain:\n" DATA
+#define FULL HEAD "method: full\ntrain:\n" DATA
+/* The lines of DATA are 5 and 6: what is added is line 7. */
+
+static const struct spec_options here = {.file = "/data/jobs/a.yaml",
+                                         .home = "/home/ann"};
+static struct spec_report report;
+static struct error err;
+
+static int parse(const char *text, struct job_spec *s)
+{
+    spec_report_clear(&report);
+    return spec_parse(text, strlen(text), &here, s, &report, &err);
+}
+
+static bool is_good(const char *text, struct job_spec *s)
+{
+    bool good = parse(text, s) == 0;
+    if (!ok(good, "is accepted") && report.n > 0)
+        tap_diag("%s", report.findings[0].message);
+    return good;
+}
+
+/* ---- defaults ------------------------------------------------------------ */
+
+static const struct {
+    const char *name, *text, *want; /* parts of the dump, separated by '|' */
+} defaults[] = {
+    {"lora", LORA,
+     "\"kind\":\"llm\",\"method\":\"lora\"|\"epochs\":1,\"batch_size\":2,"
+     "\"gradient_accumulation_steps\":8|\"precision\":\"bf16\",\"mixed\":true|"
+     "\"name\":\"adamw\",\"lr\":0.0003,\"weight_decay\":0.01|"
+     "\"name\":\"cosine\",\"num_warmup_steps\":100|"
+     "\"lora_rank\":8,\"lora_alpha\":16,\"lora_dropout\":0,"
+     "\"lora_attn_modules\":[\"q_proj\",\"v_proj\",\"output_proj\"],"
+     "\"apply_lora_to_mlp\":true,\"apply_lora_to_output\":false|"
+     "\"checkpoint_files\":[],\"adapter_checkpoint\":null,"
+     "\"model_type\":null|\"tokenizer\":{\"path\":null,\"max_seq_len\":null}|"
+     "\"dataset\":{\"template\":\"alpaca\",\"path\":\"/data/jobs/d\","
+     "\"packed\":false,\"train_on_input\":true,\"samples\":0,"
+     "\"on_bad_row\":\"fail\"},\"dataset_val\":{\"path\":null}|"
+     "\"enable_activation_checkpointing\":false|\"sample\":{\"prompts\":[]}|"
+     "\"distribution\":\"ddp-ds\",\"seed\":null,\"shuffle\":true,"
+     "\"clip_grad_norm\":null|\"on_signal\":true"},
+    {"full", FULL,
+     "\"gradient_accumulation_steps\":1|\"lr\":2e-05|"
+     "\"name\":\"constant\",\"num_warmup_steps\":0|"
+     "\"enable_activation_checkpointing\":true|\"mixed\":true"},
+    {"lora without cosine has no warm-up",
+     LORA "  lr_scheduler: {name: constant}\n",
+     "\"name\":\"constant\",\"num_warmup_steps\":0"},
+    {"full with cosine has none either",
+     FULL "  lr_scheduler: {name: cosine}\n",
+     "\"name\":\"cosine\",\"num_warmup_steps\":0"},
+    {"a warm-up that is written",
+     LORA "  lr_scheduler: {num_warmup_steps: 7}\n",
+     "\"name\":\"cosine\",\"num_warmup_steps\":7"},
+    {"32 bits are not mixed", LORA "  precision: fp32\n",
+     "\"precision\":\"fp32\",\"mixed\":false"},
+    {"fp16 is", LORA "  precision: fp16\n",
+     "\"precision\":\"fp16\",\"mixed\":true"},
+    {"unless that is written", LORA "  mixed: false\n",
+     "\"precision\":\"bf16\",\"mixed\":false"},
+    {"an evaluation is read as the training",
+     HEAD "method: lora\ntrain:\n  checkpointer: {checkpoint_dir: /m}\n"
+          "  tokenizer: {max_seq_len: 8}\n"
+          "  dataset: {template: alpaca, path: /d, packed: true,\n"
+          "    train_on_input: false, samples: 9, on_bad_row: skip}\n"
+          "  dataset_val: {path: /v}\n",
+     "\"dataset_val\":{\"path\":\"/v\",\"template\":\"alpaca\",\"packed\":true,"
+     "\"train_on_input\":false,\"samples\":0,\"on_bad_row\":\"skip\"}|"
+     "\"batch_size_val\":null,\"run_val_every_n_steps\":null"},
+    {"unless that is written",
+     LORA "  dataset_val: {path: /v, template: tokens, packed: false}\n",
+     "\"dataset_val\":{\"path\":\"/v\",\"template\":\"tokens\","
+     "\"packed\":false,\"samples\":0"},
+    {"the best is that of the least loss",
+     LORA "  dataset_val: {path: /v}\ncheckpoint: {keep_best: true}\n",
+     "\"metric\":\"eval_loss\""},
+    {"texts to continue", LORA "  sample: {prompts: [\"a\\nb\"]}\n",
+     "\"sample\":{\"prompts\":[\"a\\nb\"],\"max_new_tokens\":64}"},
+    {"cv has its own", "version: 1\nkind: cv\ndataset: {source: synthetic}\n",
+     "\"epochs\":20,\"batch_size\":64,\"gradient_accumulation_steps\":1|"
+     "\"precision\":\"fp32\",\"mixed\":false|\"lr\":0.001|"
+     "\"name\":\"constant\",\"num_warmup_steps\":0"},
+};
+
+static void test_defaults(void)
+{
+    for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
+        struct buf dump = BUF_INIT, again = BUF_INIT;
+        struct job_spec s, t;
+        char part[600];
+        tap_diag("%s", defaults[i].name);
+        if (!is_good(defaults[i].text, &s))
+            continue;
+        is_int(spec_dump(&s, &dump, &err), 0, "is written");
+        for (const char *p = defaults[i].want; p;) {
+            size_t len = strcspn(p, "|");
+            (void)snprintf(part, sizeof(part), "%.*s", (int)len, p);
+            if (!ok(strstr(buf_str(&dump), part) != NULL, "%s", part))
+                tap_diag("%s", buf_str(&dump));
+            p = p[len] ? p + len + 1 : NULL;
+        }
+        if (is_good(buf_str(&dump), &t)) {
+            is_int(spec_dump(&t, &again, &err), 0, "is written again");
+            is_str(buf_str(&again), buf_str(&dump), "what is read is the same");
+            spec_clear(&t);
+        }
+        spec_clear(&s);
+        buf_clear(&dump);
+        buf_clear(&again);
+    }
+}
+
+static void test_cv_is_free(void)
+{
+    struct buf dump = BUF_INIT;
+    struct job_spec s;
+    if (!is_good("version: 1\nkind: cv\ndataset: {source: synthetic}\n", &s))
+        return;
+    is_int(spec_dump(&s, &dump, &err), 0, "a cv job");
+    ok(!strstr(buf_str(&dump), "\"method\"") &&
+           !strstr(buf_str(&dump), "lora") &&
+           !strstr(buf_str(&dump), "tokenizer"),
+       "has no key of kind llm");
+    is_int(spec_lora_targets(&s), 0, "and no adapter");
+    spec_clear(&s);
+    buf_clear(&dump);
+}
+
+static const char *shown_line(const char *text, const char *line)
+{
+    const char *p = strstr(text, line);
+    return p && (p == text || p[-1] == '\n') ? p : NULL;
+}
+
+static void test_show(void)
+{
+    struct buf out = BUF_INIT;
+    static const char text[] =
+        LORA "  dtype: fp32\n  dataset_val: {path: /v}\n";
+    is_int(spec_show(text, strlen(text), &here, &out, &err), 0, "--show");
+    const char *s = buf_str(&out);
+    ok(shown_line(s, "method: lora                            # file:3\n"),
+       "the method");
+    ok(shown_line(s, "  epochs: 1                             # default\n"),
+       "a default of the kind");
+    ok(shown_line(s, "  precision: fp32                       # file:7\n"),
+       "by the name of torchtune");
+    ok(shown_line(s, "    template: alpaca                    # default\n"),
+       "a default like another value");
+    ok(!strstr(s, "pin_memory") && !strstr(s, "model:\n  arch"),
+       "no key of kind cv");
+    buf_clear(&out);
+}
+
+static void test_documented(void)
+{
+    static const struct {
+        const char *key, *want;
+    } rows[] = {
+        {"train.batch_size", "64; llm: 2"},
+        {"train.optimizer.lr", "1e-3; lora: 3e-4; full: 2e-5"},
+        {"train.lr_scheduler.num_warmup_steps", "0; lora with cosine: 100"},
+        {"train.mixed", "false; llm in 16 bits: true"},
+        {"train.dataset_val.packed", "that of train.dataset.packed"},
+        {"method", "required"},
+        {"train.seed", "null"},
+        {"train.sample.prompts", ""},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char got[RANGE_CAP];
+        const struct schema_key *k = schema_find(&spec_schema, rows[i].key);
+        is_str(k ? schema_default(&spec_schema, k, got) : "no key",
+               rows[i].want, rows[i].key);
+    }
+}
+
+/* ---- what is refused ----------------------------------------------------- */
+
+static const struct {
+    const char *name, *text, *want, *says; /* of the first: message or hint */
+} bad[] = {
+    {"nothing but the kind", HEAD, "E012 1:1 E015 1:1 E012 1:1 E015 1:1",
+     "one of: lora, full"},
+    {"another method", HEAD "method: rank\ntrain:\n" DATA, "E012 3:9",
+     "'method' must be one of: lora, full, not 'rank'"},
+    {"keys of an adapter",
+     FULL "  model: {lora_rank: 4, apply_lora_to_mlp: true}\n",
+     "E017 7:11 E017 7:25", "'train.model.lora_rank' is only for method: lora"},
+    {"an adapter to go on with",
+     HEAD "method: full\ntrain:\n"
+          "  checkpointer: {checkpoint_dir: /m, adapter_checkpoint: /a}\n"
+          "  dataset: {template: tokens, path: /d}\n",
+     "E017 5:38", "is only for method: lora"},
+    {"an unknown matrix",
+     LORA "  model: {lora_attn_modules: [q_proj, w_proj]}\n", "E012 7:39",
+     "one of: q_proj, k_proj, v_proj, output_proj"},
+    {"one of the MLP", LORA "  model: {lora_attn_modules: [gate_proj]}\n",
+     "E012 7:31", "write apply_lora_to_mlp: true"},
+    {"no matrix at all",
+     LORA "  model: {lora_attn_modules: [], apply_lora_to_mlp: no}\n",
+     "E017 7:30", "no matrix has an adapter"},
+    {"packs of no length",
+     HEAD "method: lora\ntrain:\n  checkpointer: {checkpoint_dir: /m}\n"
+          "  dataset: {template: alpaca, path: /d, packed: true}\n",
+     "E017 6:49", "as in tokenizer: {max_seq_len: 2048}"},
+    {"packs of an evaluation", LORA "  dataset_val: {path: /v, packed: true}\n",
+     "E017 7:35", "needs train.tokenizer.max_seq_len"},
+    {"a prompt of tokens",
+     HEAD "method: lora\ntrain:\n  checkpointer: {checkpoint_dir: /m}\n"
+          "  dataset: {template: tokens, path: /d, train_on_input: false}\n",
+     "E017 6:41", "is only for train.dataset.template: alpaca"},
+    {"an evaluation without rows",
+     LORA "  dataset_val: {samples: 3}\n  run_val_every_n_steps: 5\n"
+          "  batch_size_val: 1\n",
+     "E017 7:17 E017 8:3 E017 9:3", "is only for train.dataset_val.path"},
+    {"length of no text", LORA "  sample: {max_new_tokens: 5}\n", "E017 7:12",
+     "is only for train.sample.prompts"},
+    {"rmsprop", LORA "  optimizer: {name: rmsprop}\n", "E018 7:21",
+     "one of: adamw, sgd"},
+    {"the data of all", LORA "  distribution: ddp\n", "E018 7:17",
+     "ddp-ds; a later version has fsdp"},
+    {"by turns", LORA "  distribution: ddp-rr\n", "E018 7:17", "ddp-rr"},
+    {"by the first rank", LORA "  distribution: dp\n", "E018 7:17", "'"},
+    {"sharded", LORA "  distribution: fsdp\n", "E018 7:17", "supported"},
+    {"the best of no evaluation", LORA "checkpoint: {keep_best: true}\n",
+     "E017 7:25", "needs train.dataset_val"},
+    {"the best accuracy",
+     LORA "  dataset_val: {path: /v}\n"
+          "checkpoint: {keep_best: true, metric: eval_accuracy}\n",
+     "E018 8:39", "set metric: eval_loss"},
+    {"keys of cv",
+     LORA "  pin_memory: true\n  label_smoothing: 0.1\nmodel: {dropout: 0}\n",
+     "E018 7:3 E018 8:3 E018 9:9", "'train.pin_memory' is only for kind: cv"},
+    {"keys of a command", LORA "command: [ls]\n", "E018 7:1",
+     "'command' is only for kind: command"},
+    {"keys of training in a command",
+     "version: 1\nkind: command\ncommand: [ls]\ntrain: {epochs: 1}\n",
+     "E018 4:9", "'train.epochs' is only for kind: cv and llm"},
+    {"keys of llm in cv",
+     "version: 1\nkind: cv\nmethod: lora\ndataset: {source: synthetic}\n"
+     "train: {model: {lora_rank: 4}, compile: true}\n",
+     "E018 3:1 E018 5:17 E018 5:32", "'method' is only for kind: llm"},
+    {"mixed in 32 bits", LORA "  precision: fp32\n  mixed: true\n", "E017 8:10",
+     "set precision: bf16"},
+    {"a rank of 0", LORA "  model: {lora_rank: 0}\n", "E013 7:22", "1..1024"},
+    {"a value that is read by another check only",
+     LORA "  model: {lora_attn_modules: q_proj}\n", "E011 7:30", "a list"},
+};
+
+static void test_bad(void)
+{
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct job_spec s;
+        char got[200];
+        int rc = parse(bad[i].text, &s);
+        ok(rc < 0 && err.code == ERR_INVAL, "refused: %s", bad[i].name);
+        is_str(findings_text(&report, got, sizeof(got)), bad[i].want,
+               bad[i].name);
+        const struct spec_finding *f = report.n ? report.findings : NULL;
+        if (!ok(f && (strstr(f->message, bad[i].says) ||
+                      strstr(f->hint, bad[i].says)),
+                "  and says why") &&
+            f)
+            tap_diag("%s | %s", f->message, f->hint);
+        if (rc == 0)
+            spec_clear(&s);
+    }
+}
+
+/* ---- torchtune ----------------------------------------------------------- */
+
+/* The values of recipes/configs/llama3/8B_lora.yaml, below train. */
+static const char recipe[] =
+    "version: 1\n"
+    "kind: llm\n"
+    "method: lora\n"
+    "train:\n"
+    "  model:\n"
+    "    _component_: torchtune.models.llama3.lora_llama3_8b\n"
+    "    lora_attn_modules: ['q_proj', 'v_proj', 'output_proj']\n"
+    "    apply_lora_to_mlp: True\n"
+    "    apply_lora_to_output: False\n"
+    "    lora_rank: 8\n"
+    "    lora_alpha: 16\n"
+    "    lora_dropout: 0.0\n"
+    "  tokenizer:\n"
+    "    _component_: torchtune.models.llama3.llama3_tokenizer\n"
+    "    path: /tmp/Meta-Llama-3-8B-Instruct/original/tokenizer.model\n"
+    "    max_seq_len: null\n"
+    "  checkpointer:\n"
+    "    _component_: torchtune.training.FullModelHFCheckpointer\n"
+    "    checkpoint_dir: /tmp/Meta-Llama-3-8B-Instruct/\n"
+    "    checkpoint_files: [a.safetensors, b.safetensors]\n"
+    "    model_type: LLAMA3\n"
+    "  dataset:\n"
+    "    _component_: torchtune.datasets.alpaca_cleaned_dataset\n"
+    "    path: alpaca.json\n"
+    "    packed: False\n"
+    "  seed: null\n"
+    "  shuffle: True\n"
+    "  batch_size: 2\n"
+    "  optimizer:\n"
+    "    _component_: torch.optim.AdamW\n"
+    "    fused: True\n"
+    "    weight_decay: 0.01\n"
+    "    lr: 3e-4\n"
+    "  lr_scheduler:\n"
+    "    _component_: "
+    "torchtune.training.lr_schedulers.get_cosine_schedule_with_warmup\n"
+    "    num_warmup_steps: 50\n"
+    "  loss:\n"
+    "    _component_: torchtune.modules.loss.LinearCrossEntropyLoss\n"
+    "  epochs: 1\n"
+    "  gradient_accumulation_steps: 8\n"
+    "  compile: False\n"
+    "  clip_grad_norm: null\n"
+    "  dtype: bf16\n"
+    "  enable_activation_checkpointing: False\n"
+    "  enable_activation_offloading: False\n"
+    "  metric_logger:\n"
+    "    _component_: torchtune.training.metric_logging.DiskLogger\n"
+    "    log_dir: /tmp/logs\n"
+    "  log_every_n_steps: 1\n"
+    "  log_peak_memory_stats: True\n"
+    "  log_level: INFO\n"
+    "  profiler: {_component_: torchtune.training.setup_torch_profiler}\n";
+
+static void test_recipe(void)
+{
+    static const char *const ignored[] = {
+        "train.optimizer.fused",
+        "train.compile",
+        "train.enable_activation_offloading",
+        "train.metric_logger",
+        "train.log_every_n_steps",
+        "train.log_peak_memory_stats",
+        "train.log_level",
+        "train.profiler",
+    };
+    enum { N_IGNORED = sizeof(ignored) / sizeof(ignored[0]) };
+    struct job_spec s;
+    if (!is_good(recipe, &s))
+        return;
+    is_int((long long)report.n_warnings, N_IGNORED, "a warning for each");
+    for (size_t i = 0; i < report.n && i < N_IGNORED; i++) {
+        is_str(report.findings[i].code, "W113", "  its code");
+        is_str(report.findings[i].path, ignored[i], "  its key");
+        ok(strstr(report.findings[i].message, ignored[i]), "  says it");
+    }
+    is_int(s.train.optimizer.name, OPTIM_ADAMW, "the optimizer");
+    is_int(s.train.lr_scheduler.name, SCHEDULE_COSINE, "the schedule");
+    is_int(s.train.lr_scheduler.num_warmup_steps, 50, "  its warm-up");
+    is_int(s.train.dataset.template, TEMPLATE_ALPACA, "the template");
+    is_int(s.train.precision, PRECISION_BF16, "the precision");
+    is_str(s.train.checkpointer.model_type, "LLAMA3", "the type");
+    is_int((long long)s.train.checkpointer.files.n, 2, "the files");
+    is_str(s.train.dataset.path, "/data/jobs/alpaca.json", "the data");
+    spec_clear(&s);
+}
+
+static const struct {
+    const char *name, *lines, *want, *says;
+} components[] = {
+    {"a model", "model: {_component_: torchtune.models.llama2.lora_llama2_7b}",
+     "", ""},
+    {"of two digits",
+     "model: {_component_: torchtune.models.llama3_2.lora_llama3_2_1b}", "",
+     ""},
+    {"another model",
+     "model: {_component_: torchtune.models.qwen2.lora_qwen2_7b}", "E012 7:24",
+     "such as torchtune.models.llama3.lora_llama3_8b"},
+    {"one whose family is another",
+     "model: {_component_: torchtune.models.llama3.lora_llama2_7b}",
+     "E012 7:24", "families: llama2, llama3, llama3_1"},
+    {"in 4 bits",
+     "model: {_component_: torchtune.models.llama3.qlora_llama3_8b}",
+     "E012 7:24", "is not a component that is known here"},
+    {"without adapters",
+     "model: {_component_: torchtune.models.llama3.llama3_8b}", "E017 7:24",
+     "is a model without LoRA, and method is lora"},
+    {"another optimizer",
+     "optimizer: {_component_: bitsandbytes.optim.PagedAdamW8bit}", "E012 7:28",
+     "one of: torch.optim.AdamW, torch.optim.SGD"},
+    {"two optimizers", "optimizer: {_component_: torch.optim.AdamW, name: sgd}",
+     "E017 7:15",
+     "'train.optimizer._component_' and 'train.optimizer.name' are both"},
+    {"one optimizer twice",
+     "optimizer: {_component_: torch.optim.SGD, name: sgd, momentum: 0.8}", "",
+     ""},
+    {"an older name",
+     "lr_scheduler: {_component_: "
+     "torchtune.modules.get_cosine_schedule_with_warmup}",
+     "", ""},
+    {"a list", "optimizer: {_component_: [a]}", "E011 7:28",
+     "must be a single value"},
+    {"a section that is none", "optimizer: 3", "E011 7:14", "a mapping"},
+    {"no loss of ours", "loss: {_component_: torch.nn.MSELoss}", "E012 7:23",
+     "CrossEntropyLoss"},
+    {"data of another kind",
+     "dataset_val: {path: /v, _component_: torchtune.datasets.samsum_dataset}",
+     "E012 7:40", "torchtune.datasets.alpaca_dataset"},
+};
+
+static void test_components(void)
+{
+    for (size_t i = 0; i < sizeof(components) / sizeof(components[0]); i++) {
+        struct buf text = BUF_INIT;
+        struct job_spec s;
+        char got[200];
+        int rc = buf_addf(&text, &err, LORA "  %s\n", components[i].lines);
+        if (rc == 0 && parse(buf_str(&text), &s) == 0)
+            spec_clear(&s);
+        is_str(findings_text(&report, got, sizeof(got)), components[i].want,
+               components[i].name);
+        const struct spec_finding *f = report.n ? report.findings : NULL;
+        ok(f ? strstr(f->message, components[i].says) ||
+                   strstr(f->hint, components[i].says)
+             : components[i].says[0] == '\0',
+           "  %s | %s", f ? f->message : "", f ? f->hint : "");
+        buf_clear(&text);
+    }
+}
+
+/* What is unknown is not missing, too; of full weights no adapter is meant. */
+static void test_component_alone(void)
+{
+    struct job_spec s;
+    char got[100];
+    static const char unknown[] =
+        HEAD "method: lora\ntrain:\n  checkpointer: {checkpoint_dir: /m}\n"
+             "  dataset: {_component_: x.y, path: /d}\n";
+    ok(parse(unknown, &s) < 0, "an unknown data set");
+    is_str(findings_text(&report, got, sizeof(got)), "E012 6:26",
+           "is one finding");
+    ok(parse(FULL
+             "  model: {_component_: torchtune.models.llama3.lora_llama3_8b}\n",
+             &s) < 0,
+       "a model with adapters");
+    is_str(findings_text(&report, got, sizeof(got)), "E017 7:24",
+           "is not trained in full");
+    if (is_good(FULL
+                "  model: {_component_: torchtune.models.llama3.llama3_8b}\n",
+                &s))
+        spec_clear(&s);
+}
+
+/* ---- the linears with an adapter ----------------------------------------- */
+
+static void test_targets(void)
+{
+    static const struct {
+        const char *lines;
+        uint32_t want;
+    } rows[] = {
+        {"", 1 | 4 | 8 | 16 | 32 | 64},
+        {"  model: {lora_attn_modules: [q_proj, v_proj],"
+         " apply_lora_to_mlp: false}\n",
+         1 | 4},
+        {"  model: {lora_attn_modules: [k_proj, o_proj],"
+         " apply_lora_to_mlp: false, apply_lora_to_output: true}\n",
+         2 | 8 | 128},
+        {"  model: {lora_attn_modules: [o_proj, output_proj]}\n",
+         8 | 16 | 32 | 64},
+        {"  model: {lora_attn_modules: []}\n", 16 | 32 | 64},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct buf text = BUF_INIT;
+        struct job_spec s;
+        if (buf_addf(&text, &err, LORA "%s", rows[i].lines) == 0 &&
+            is_good(buf_str(&text), &s)) {
+            is_int(spec_lora_targets(&s), rows[i].want, rows[i].lines);
+            spec_clear(&s);
+        }
+        buf_clear(&text);
+    }
+    struct job_spec s;
+    if (is_good(FULL, &s)) {
+        is_int(spec_lora_targets(&s), 0, "none, with all weights");
+        spec_clear(&s);
+    }
+}
+
+/* ---- what the daemon is told --------------------------------------------- */
+
+static void test_life(void)
+{
+    struct job_spec s;
+    double before_s = 0;
+    struct spec_options opt = here;
+    static const char text[] = LORA "resources: {time_limit: 1h}\n";
+    opt.draw_seed = true;
+    spec_report_clear(&report);
+    is_int(spec_parse(text, strlen(text), &opt, &s, &report, &err), 0, "a job");
+    ok(s.train.seed >= 0, "its seed is drawn");
+    ok(spec_saves(&s), "it saves when it is stopped");
+    ok(spec_stall_ends(&s), "without progress it is ended");
+    is_int(spec_warning(&s, &before_s), SIGUSR1, "it is warned");
+    ok(before_s == 120, "before its limit");
+    spec_clear(&s);
+    if (is_good(LORA "checkpoint: {on_signal: false}\n", &s)) {
+        ok(!spec_saves(&s), "unless it is told not to save");
+        is_str(report.n == 0 ? "" : report.findings[0].code, "W111",
+               "which is a warning");
+        spec_clear(&s);
+    }
+}
+
+static void test_sweep(void)
+{
+    static const char text[] =
+        HEAD "train:\n" DATA
+             "sweep: {grid: {method: [lora, full], train.precision: [bf16, "
+             "fp32]}}\n";
+    static const struct {
+        double lr;
+        bool mixed;
+    } want[] = {{3e-4, true}, {3e-4, false}, {2e-5, true}, {2e-5, false}};
+    struct spec_jobs jobs = {.n = 0};
+    struct spec_options opt = here;
+    opt.draw_seed = true;
+    spec_report_clear(&report);
+    is_int(spec_expand(text, strlen(text), &opt, &jobs, &report, &err), 0,
+           "a sweep over methods");
+    is_int((long long)jobs.n, 4, "makes four jobs");
+    for (size_t i = 0; i < jobs.n && i < 4; i++) {
+        const struct job_spec *s = &jobs.tasks[i].spec;
+        ok(s->train.optimizer.lr == want[i].lr, "its rate");
+        is_int(s->train.mixed, want[i].mixed, "its weights");
+        ok(s->train.seed >= 0 && s->train.seed == jobs.tasks[0].spec.train.seed,
+           "they share a seed");
+    }
+    spec_jobs_clear(&jobs);
+    spec_report_clear(&report);
+    static const char own[] =
+        LORA "  dtype: fp32\n  compile: no\nsweep: {grid: {train.epochs: [1, "
+             "2]}}\n";
+    is_int(spec_expand(own, strlen(own), &opt, &jobs, &report, &err), 0,
+           "keys of torchtune beside a sweep");
+    is_int((long long)report.n, 1, "are told of once");
+    ok(jobs.text && strstr(jobs.text, "\"precision\":\"fp32\"") &&
+           !strstr(jobs.text, "compile"),
+       "and are not sent");
+    spec_jobs_clear(&jobs);
+}
+
+int main(void)
+{
+    test_defaults();
+    test_cv_is_free();
+    test_show();
+    test_documented();
+    test_bad();
+    test_recipe();
+    test_components();
+    test_component_alone();
+    test_targets();
+    test_life();
+    test_sweep();
+    spec_report_clear(&report);
+    return tap_done();
+}
