@@ -38,7 +38,7 @@ struct store_event {
 /* Times are seconds since 1970, or NAN for "not yet"; text may be NULL. */
 struct store_job {
     uint64_t id;
-    const char *name, *user, *kind; /* "cv", "command" */
+    const char *name, *user, *kind; /* "cv", "command", "llm" */
     int64_t uid;
     const char *state;  /* job_state_name() */
     const char *reason; /* why it is pending, or why it ended */

@@ -401,6 +401,11 @@ void spec_each_key(void (*each)(void *arg, const char *path, const char *type,
                                 const char *doc),
                    void *arg);
 
+/* "cv", "command", "llm" */
+const char *spec_kind_word(enum spec_kind kind);
+/* That of such a word, of len bytes; false: there is none. */
+bool spec_kind_of(const char *word, size_t len, enum spec_kind *ret);
+
 /* checkpoint.every: "500steps", "10m", "1epoch". */
 enum spec_every_unit { EVERY_STEPS, EVERY_SECONDS, EVERY_EPOCHS };
 struct spec_every {

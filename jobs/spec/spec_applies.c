@@ -2,6 +2,27 @@
  * method and other keys. See spec_table.h. */
 #include "jobs/spec/spec_table.h"
 
+#include <string.h>
+
+static const char *const kinds[] = {
+    [SPEC_CV] = "cv", [SPEC_COMMAND] = "command", [SPEC_LLM] = "llm"};
+enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+const char *spec_kind_word(enum spec_kind kind)
+{
+    return kinds[kind];
+}
+
+bool spec_kind_of(const char *word, size_t len, enum spec_kind *ret)
+{
+    for (int i = 0; i < N_KINDS; i++)
+        if (strlen(kinds[i]) == len && memcmp(kinds[i], word, len) == 0) {
+            *ret = (enum spec_kind)i;
+            return true;
+        }
+    return false;
+}
+
 enum { CV = 1 << SPEC_CV, COMMAND = 1 << SPEC_COMMAND, LLM = 1 << SPEC_LLM };
 
 unsigned spec_kinds(int when)

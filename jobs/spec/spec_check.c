@@ -121,14 +121,13 @@ static const char *needs(int when)
 /* "cv and llm" */
 static const char *kinds_of(int when, char out[40])
 {
-    static const char *const names[] = {
-        [SPEC_CV] = "cv", [SPEC_COMMAND] = "command", [SPEC_LLM] = "llm"};
     size_t len = 0;
     out[0] = '\0';
-    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (unsigned i = 0; i <= SPEC_LLM; i++)
         if (spec_kinds(when) & 1u << i)
             len += (size_t)snprintf(out + len, 40 - len, "%s%s",
-                                    len ? " and " : "", names[i]);
+                                    len ? " and " : "",
+                                    spec_kind_word((enum spec_kind)i));
     return out;
 }
 

@@ -79,7 +79,7 @@ struct job {
 
     char user[32];
     char name[JOB_NAME_CAP];
-    const char *kind;            /* static: "cv", "command" */
+    const char *kind;            /* static; spec_kind_word() */
     const char *spec;            /* resolved JSON; owned by the engine */
     const char *key;             /* idempotency key; owned by the engine */
     char digest[JOB_DIGEST_CAP]; /* engine_submit.digest; "": unknown, or a

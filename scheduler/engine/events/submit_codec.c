@@ -362,16 +362,15 @@ static int take_texts(const struct members *m, struct job *ret,
 {
     static const char *const names[N_TEXTS] = {
         [USER] = "user", [KEY] = "key", [NAME] = "name", [KIND] = "kind"};
-    static const char command[] = "command";
+    enum spec_kind kind = SPEC_CV; /* which events of old versions mean */
     struct member text[N_TEXTS];
 
     if (take_all(m, MEMBER_TEXT, names, N_TEXTS, text) < 0)
         return -1;
     text_take(ret->user, sizeof(ret->user), &text[USER]);
     text_take(ret->name, sizeof(ret->name), &text[NAME]);
-    bool is_command = text[KIND].len == sizeof(command) - 1 &&
-                      memcmp(text[KIND].text, command, text[KIND].len) == 0;
-    ret->kind = is_command ? "command" : "cv";
+    (void)spec_kind_of(text[KIND].text, text[KIND].len, &kind);
+    ret->kind = spec_kind_word(kind);
     own->key = dup_text(&text[KEY]);
     return 0;
 }

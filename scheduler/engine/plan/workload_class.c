@@ -8,8 +8,12 @@
  *
  *   cv/mobilenet_v2-1/c10/mnist-32/fp32/b64/ddp-ds/sgd/pin-auto/cuda
  *   command/python3-2f0c9e51a4b7d803
+ *   llm/Llama-3-8B/lora-r8-qvo-mlp/bf16/s2048-packed/b2x8/ddp/ac-on/cuda
  *
- * For a command the digits are a hash of its argv.
+ * For a command the digits are a hash of its argv. The shape of a language
+ * model is in files that only the job's user can read: the name of their
+ * directory stands for it. Rows that are not packed are as long as their file
+ * has them, so the name of that file is part of the class.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -25,17 +29,18 @@ static const char *pick(const char *const *names, size_t n, unsigned i)
 #define PICK(names, i) \
     pick(names, sizeof(names) / sizeof((names)[0]), (unsigned)(i))
 
+static const char *const precisions[] = {"fp64", "fp32", "tf32", "fp16",
+                                         "bf16"};
+static const char *const devices[] = {"auto", "cuda", "host"};
+
 static int class_cv(const struct job_spec *s, struct buf *b, struct error *err)
 {
     static const char *const archs[] = {"mobilenet_v2"};
     static const char *const sources[] = {"mnist", "synthetic", "image_folder"};
-    static const char *const precisions[] = {"fp64", "fp32", "tf32", "fp16",
-                                             "bf16"};
     static const char *const distributions[] = {"ddp-ds", "ddp-rr", "ddp",
                                                 "dp"};
     static const char *const optimizers[] = {"sgd", "adamw", "rmsprop"};
     static const char *const pins[] = {"auto", "no", "yes"};
-    static const char *const devices[] = {"auto", "cuda", "host"};
 
     return buf_addf(
         b, err,
@@ -48,6 +53,70 @@ static int class_cv(const struct job_spec *s, struct buf *b, struct error *err)
         PICK(optimizers, s->train.optimizer.name),
         PICK(pins, s->train.pin_memory), PICK(devices, s->train.device),
         s->dataset.data_path == DATA_PATH_PAPER ? "/paper" : "");
+}
+
+/* The last name of a path, which may end in slashes. */
+static void last_name(const char *path, char out[SPEC_NAME_CAP])
+{
+    size_t end = path ? strlen(path) : 0;
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    size_t start = end;
+    while (start > 0 && path[start - 1] != '/')
+        start--;
+    size_t len = end - start < SPEC_NAME_CAP ? end - start : SPEC_NAME_CAP - 1;
+    memcpy(out, path ? path + start : "", len);
+    out[len] = '\0';
+}
+
+/* "lora-r8-qvo-mlp", "full" */
+static int add_method(const struct job_spec *s, struct buf *b,
+                      struct error *err)
+{
+    static const struct {
+        uint32_t bits;
+        const char *word;
+    } parts[] = {{1, "q"}, {2, "k"}, {4, "v"}, {8, "o"}};
+    uint32_t targets = spec_lora_targets(s);
+    if (s->method != METHOD_LORA)
+        return buf_addstr(b, "full", err);
+    int rc = buf_addf(b, err, "lora-r%" PRId32 "%s", s->train.model.lora_rank,
+                      targets & 15 ? "-" : "");
+    for (size_t i = 0; rc == 0 && i < sizeof(parts) / sizeof(parts[0]); i++)
+        if (targets & parts[i].bits)
+            rc = buf_addstr(b, parts[i].word, err);
+    return rc < 0 ? -1
+                  : buf_addf(b, err, "%s%s%s", targets & 16 ? "-mlp" : "",
+                             targets & 128 ? "-out" : "",
+                             s->train.model.lora_dropout > 0 ? "-drop" : "");
+}
+
+/* "s2048-packed", "s2048-alpaca.json"; "s0": rows as long as they are */
+static int add_rows(const struct job_spec *s, struct buf *b, struct error *err)
+{
+    char file[SPEC_NAME_CAP];
+    last_name(s->train.dataset.path, file);
+    return buf_addf(b, err, "/s%" PRId32 "-%s", s->train.tokenizer.max_seq_len,
+                    s->train.dataset.packed ? "packed" : file);
+}
+
+static int class_llm(const struct job_spec *s, struct buf *b, struct error *err)
+{
+    bool is_16bit = s->train.precision == PRECISION_FP16 ||
+                    s->train.precision == PRECISION_BF16;
+    char model[SPEC_NAME_CAP];
+    last_name(s->train.checkpointer.dir, model);
+    if (buf_addf(b, err, "llm/%s/", model) < 0 || add_method(s, b, err) < 0 ||
+        buf_addf(b, err, "%s/%s%s",
+                 s->train.optimizer.name == OPTIM_SGD ? "-sgd" : "",
+                 PICK(precisions, s->train.precision),
+                 is_16bit && !s->train.mixed ? "-pure" : "") < 0 ||
+        add_rows(s, b, err) < 0)
+        return -1;
+    return buf_addf(b, err, "/b%" PRId32 "x%" PRId32 "/ddp/ac-%s/%s",
+                    s->train.batch_size, s->train.gradient_accumulation_steps,
+                    s->train.activation_checkpointing ? "on" : "off",
+                    PICK(devices, s->train.device));
 }
 
 static int class_command(const struct job_spec *s, struct buf *b,
@@ -70,8 +139,9 @@ static int class_command(const struct job_spec *s, struct buf *b,
 int eng_class(const struct job_spec *spec, char **ret, struct error *err)
 {
     struct buf b = BUF_INIT;
-    int rc = spec->kind == SPEC_CV ? class_cv(spec, &b, err)
-                                   : class_command(spec, &b, err);
+    int rc = spec->kind == SPEC_CV    ? class_cv(spec, &b, err)
+             : spec->kind == SPEC_LLM ? class_llm(spec, &b, err)
+                                      : class_command(spec, &b, err);
     char *text = rc == 0 ? buf_detach(&b) : NULL;
     buf_clear(&b);
     if (!text)

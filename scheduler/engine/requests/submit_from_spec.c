@@ -26,7 +26,7 @@ static void take(const struct job_spec *s, const struct engine_conf *conf,
                  struct job *ret)
 {
     text_copy(ret->name, sizeof(ret->name), s->name);
-    ret->kind = s->kind == SPEC_COMMAND ? "command" : "cv";
+    ret->kind = spec_kind_word(s->kind);
     ret->priority = s->policy.priority;
     ret->gpus_min = s->resources.gpus.min;
     ret->gpus_max = s->resources.gpus.max;

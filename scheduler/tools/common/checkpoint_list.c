@@ -69,7 +69,7 @@ void checkpoint_find(const json_t *job, char newest[CHECKPOINT_PATH_CAP],
     struct stat st;
     long long last = -1;
     newest[0] = best[0] = '\0';
-    if (strcmp(field_str(job, "kind"), "cv") != 0 ||
+    if (strcmp(field_str(job, "kind"), "command") == 0 ||
         !place_of(job, place, sizeof(place)))
         return;
     DIR *dir = opendir(place);

@@ -283,7 +283,7 @@ static const struct field fields[] = {
     LEFT(account, "ACCOUNT", NULL, "account", "account that is charged"),
     LEFT(partition, "PARTITION", NULL, "partition", "partition that it is for"),
     LEFT(labels, "LABELS", NULL, "labels", "its labels"),
-    LEFT(kind, "KIND", NULL, "kind", "cv or command"),
+    LEFT(kind, "KIND", NULL, "kind", "cv, command or llm"),
     STATE(st, "ST", "its state in one or two letters"),
     STATE(state, "STATE", "its state"),
     RIGHT(gpus, "GPUS", "gpus", "gpus,gpus_min,gpus_max",

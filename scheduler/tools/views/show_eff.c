@@ -269,7 +269,7 @@ static int warning_of(const json_t *reply)
                 (int)field_int(json_object_get(e, "detail"), "signal", signo);
     }
     /* Training writes a checkpoint on USR1, and continues. */
-    return strcmp(field_str(job, "kind"), "cv") == 0 && signo == SIGUSR1
+    return strcmp(field_str(job, "kind"), "command") != 0 && signo == SIGUSR1
                ? 0
                : signo;
 }
@@ -280,7 +280,7 @@ static void note_warning(FILE *out, const json_t *job, int signo,
 {
     const char *name = sigabbrev_np(signo);
     bool is_heeded =
-        strcmp(field_str(job, "kind"), "cv") == 0 && signo == SIGTERM;
+        strcmp(field_str(job, "kind"), "command") != 0 && signo == SIGTERM;
     (void)fprintf(out,
                   "  * It ended at SIG%s, which warned of its time limit of "
                   "%s:\n    %s.\n",

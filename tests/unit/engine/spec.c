@@ -51,6 +51,45 @@ static void test_class(void)
              "command/ech-f3085c353e755b0c", "where a word ends does");
 }
 
+/* A language model. */
+static void test_class_llm(void)
+{
+#define MODEL "  checkpointer: {checkpoint_dir: /models/Llama-3-8B/}\n"
+#define PACKED                                                         \
+    "  dataset: {template: alpaca, path: /d/rows.json, packed: yes}\n" \
+    "  tokenizer: {max_seq_len: 2048}\n"
+#define OPEN "  dataset: {template: alpaca, path: /d/rows.json}\n"
+#define LORA "name: a\nkind: llm\nmethod: lora\ntrain:\n" MODEL
+#define FULL "name: a\nkind: llm\nmethod: full\ntrain:\n" MODEL
+    is_class(LORA PACKED "  enable_activation_checkpointing: true\n"
+                         "  device: cuda\n",
+             "llm/Llama-3-8B/lora-r8-qvo-mlp/bf16/s2048-packed/b2x8/ddp/"
+             "ac-on/cuda",
+             "a language model");
+    is_class(LORA "  dataset: {template: alpaca, path: /d/rows.json, packed: "
+                  "yes, samples: 7}\n  tokenizer: {max_seq_len: 2048}\n"
+                  "  optimizer: {lr: 1}\n  seed: 3\n  epochs: 9\n",
+             "llm/Llama-3-8B/lora-r8-qvo-mlp/bf16/s2048-packed/b2x8/ddp/"
+             "ac-off/auto",
+             "rows, rate, seed and epochs do not count");
+    is_class(LORA OPEN "  precision: fp32\n"
+                       "  model: {lora_attn_modules: [k_proj, o_proj, q_proj],"
+                       " apply_lora_to_mlp: no, apply_lora_to_output: yes,"
+                       " lora_rank: 64, lora_dropout: 0.1}\n",
+             "llm/Llama-3-8B/lora-r64-qko-out-drop/fp32/s0-rows.json/b2x8/"
+             "ddp/ac-off/auto",
+             "other adapters, and rows of their own length");
+    is_class(LORA PACKED "  model: {lora_attn_modules: []}\n",
+             "llm/Llama-3-8B/lora-r8-mlp/bf16/s2048-packed/b2x8/ddp/ac-off/"
+             "auto",
+             "none in attention");
+    is_class(FULL PACKED "  optimizer: {name: sgd}\n  mixed: false\n"
+                         "  batch_size: 4\n",
+             "llm/Llama-3-8B/full-sgd/bf16-pure/s2048-packed/b4x1/ddp/ac-on/"
+             "auto",
+             "all weights, in 16 bits alone");
+}
+
 static void test_fields(void)
 {
     struct job job = {0}, again = {0};
@@ -137,6 +176,7 @@ static void test_where(void)
 int main(void)
 {
     test_class();
+    test_class_llm();
     test_where();
     test_fields();
     return tap_done();
