@@ -80,6 +80,15 @@ static void test_submit_codec(void)
        "and when it is another");
     texts_clear(&own);
     free(text);
+    text = NULL;
+
+    in.kind = "llm";
+    ok(submit_encode(&in, NULL, &text, &err) == 0 &&
+           submit_decode(text, NULL, &out, &own, &err) == 0,
+       "one of another kind");
+    is_str(out.kind, "llm", "which it keeps");
+    texts_clear(&own);
+    free(text);
 }
 
 /* An event from before there was a "where" has none, either. */

@@ -22,9 +22,9 @@ static bool parses(const struct buf *text, const struct spec_options *opt,
 
 int main(void)
 {
-    static const char *const names[] = {"mnist-mobilenet", "image-folder",
-                                        "cv-synthetic", "command-hello",
-                                        "command-secret"};
+    static const char *const names[] = {
+        "mnist-mobilenet", "image-folder", "cv-synthetic", "command-hello",
+        "command-secret",  "llama-lora",   "llama-full"};
     const char *src = getenv("MGPU_SRC");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char path[400];
@@ -53,6 +53,22 @@ int main(void)
                    s.dataset.augment == AUGMENT_CROP &&
                    s.dataset.on_bad_row == BAD_ROW_SKIP,
                "a folder's keys");
+        if (i == 5) {
+            ok(strstr(s.train.checkpointer.dir, "/jobs/examples/stories260K"),
+               "its model is found from any directory");
+            is_int(spec_lora_targets(&s), 127, "all matrices of a layer");
+            is_int(s.train.epochs * s.train.max_steps_per_epoch, 56, "updates");
+            is_int(s.train.batch_size * s.train.gradient_accumulation_steps *
+                       s.resources.gpus.min,
+                   2, "packs per update");
+            ok(strstr(s.train.sample.prompts.items[0], "\n\n### Response:\n") !=
+                   NULL,
+               "its prompt has lines");
+        }
+        if (i == 6)
+            ok(s.method == METHOD_FULL && s.train.mixed &&
+                   s.train.activation_checkpointing,
+               "the defaults of all weights");
         spec_clear(&s);
         buf_clear(&text);
     }
