@@ -35,7 +35,7 @@ const struct view views[VIEW_N] = {
                     .of_attempts = true,
                     .columns = {"job", "attempt", "epoch", "seconds",
                                 "train_loss", "eval_loss", "eval_accuracy",
-                                "samples_per_s"}},
+                                "samples_per_s", "tokens_per_s"}},
     [VIEW_METRIC] = {.name = "v_metric",
                      .of_jobs = true,
                      .of_attempts = true,
@@ -52,7 +52,7 @@ const struct view views[VIEW_N] = {
                       .columns = {"class", "gpus", "nodes", "t_iter",
                                   "samples_per_s", "speedup", "efficiency", "n",
                                   "basis", "t_iter_sd", "runs",
-                                  "gpu_hours_per_million"}},
+                                  "gpu_hours_per_million", "tokens_per_s"}},
 };
 
 const char *store_view_name(enum store_view v)

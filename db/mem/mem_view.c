@@ -118,6 +118,7 @@ static void fill_epoch(struct mem_cells *c, const struct metric_epoch *m)
     put_real(c, m->eval_loss);
     put_real(c, m->eval_accuracy);
     put_real(c, m->samples_per_s);
+    put_real(c, m->tokens_per_s);
 }
 
 static void fill_profile(struct mem_cells *c, const struct metric_profile *m)
@@ -184,6 +185,7 @@ struct group {
     double t_sum;              /* over the n steps */
     double off_sum;            /* sum of squared deviations from their mean */
     double samples, t_sampled; /* over the steps that report samples */
+    double tokens, t_tokens;   /* likewise */
 };
 
 struct groups {
@@ -230,8 +232,8 @@ static struct group *group_of(struct groups *gs, const struct store_attempt *a,
 static size_t step_add(const struct mem_table *t, size_t at, struct group *g)
 {
     const struct mem_key *k = &t->items[at]->key;
-    double slowest = NAN, samples = 0;
-    bool sampled = false;
+    double slowest = NAN, samples = 0, tokens = 0;
+    bool sampled = false, has_tokens = false;
 
     for (; at < t->n; at++) {
         const struct mem_item *it = t->items[at];
@@ -245,6 +247,10 @@ static size_t step_add(const struct mem_table *t, size_t at, struct group *g)
             samples += (double)it->iteration.samples;
             sampled = true;
         }
+        if (it->iteration.tokens >= 0) {
+            tokens += (double)it->iteration.tokens;
+            has_tokens = true;
+        }
     }
     if (g && !isnan(slowest)) {
         double before = g->n ? g->t_sum / (double)g->n : slowest;
@@ -253,6 +259,8 @@ static size_t step_add(const struct mem_table *t, size_t at, struct group *g)
         g->off_sum += (slowest - before) * (slowest - g->t_sum / (double)g->n);
         g->samples += samples;
         g->t_sampled += sampled ? slowest : 0;
+        g->tokens += tokens;
+        g->t_tokens += has_tokens ? slowest : 0;
     }
     return at;
 }
@@ -312,6 +320,7 @@ static void fill_scaling(struct mem_cells *c, const struct group *g,
     put_real(c, sqrt(g->off_sum / (double)(g->n - 1))); /* NaN if n is 1 */
     put_int(c, g->runs);
     put_real(c, g->gpus * 1e6 / rate / 3600);
+    put_real(c, g->tokens / g->t_tokens); /* NaN without tokens */
 }
 
 static bool ran_as(const struct mem_table *attempts, uint64_t job,

@@ -28,8 +28,8 @@ static const char insert_iteration[] =
 
 static const char insert_epoch[] =
     "INSERT INTO main.epoch (job, attempt, epoch, seconds, train_loss,"
-    " eval_loss, eval_accuracy, samples_per_s)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
+    " eval_loss, eval_accuracy, samples_per_s, tokens_per_s)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
 
 static const char insert_profile[] =
     "INSERT INTO main.profile (job, attempt, epoch, rank, metric, calls,"
@@ -71,6 +71,7 @@ static int put_epoch(struct rows *r, struct db_row row,
     db_put_real(&row, m->eval_loss);
     db_put_real(&row, m->eval_accuracy);
     db_put_real(&row, m->samples_per_s);
+    db_put_real(&row, m->tokens_per_s);
     return db_run(&r->db, &row, "store an epoch", err);
 }
 

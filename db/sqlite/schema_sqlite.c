@@ -24,6 +24,7 @@ EMBED(schema_state_007, "007-state.sql");
 EMBED(schema_metrics_001, "001-metrics.sql");
 EMBED(schema_metrics_002, "002-metrics.sql");
 EMBED(schema_metrics_003, "003-metrics.sql");
+EMBED(schema_metrics_004, "004-metrics.sql");
 
 enum { STEPS_MAX = 16 };
 
@@ -47,7 +48,8 @@ const struct schema schema_state = {
 const struct schema schema_metrics = {
     .application_id = 0x6d67706d,
     .check_max_bytes = 512 << 20,
-    .steps = {schema_metrics_001, schema_metrics_002, schema_metrics_003},
+    .steps = {schema_metrics_001, schema_metrics_002, schema_metrics_003,
+              schema_metrics_004},
 };
 
 static int64_t newest(const struct schema *s)

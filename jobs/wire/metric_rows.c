@@ -53,6 +53,7 @@ static const struct column epoch_columns[] = {
     DOUBLE(metric_epoch, eval_loss),
     DOUBLE(metric_epoch, eval_accuracy),
     DOUBLE(metric_epoch, samples_per_s),
+    DOUBLE(metric_epoch, tokens_per_s),
 };
 
 static const struct column profile_columns[] = {

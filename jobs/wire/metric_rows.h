@@ -41,6 +41,7 @@ struct metric_iteration {
 struct metric_epoch {
     int32_t epoch;
     double seconds, train_loss, eval_loss, eval_accuracy, samples_per_s;
+    double tokens_per_s;
 };
 
 enum { METRIC_NAME_CAP = 65 };

@@ -165,7 +165,8 @@ static inline struct metric_row epoch(int32_t e, double accuracy)
                                          .train_loss = 0.5,
                                          .eval_loss = NAN,
                                          .eval_accuracy = accuracy,
-                                         .samples_per_s = 1000}};
+                                         .samples_per_s = 1000,
+                                         .tokens_per_s = NAN}};
 }
 
 static inline struct metric_row value(int32_t rank, int64_t i, const char *name,

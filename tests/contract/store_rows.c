@@ -8,18 +8,20 @@ static void test_rows(struct fixture *fx)
 {
     struct error err = ERROR_INIT;
     size_t added = 99;
-    struct metric_row rows[] = {iteration(0, 1, 1.5), epoch(1, 0.75),
-                                value(0, 1, "grad", 2), iteration(0, 1, 9),
-                                value(0, -1, "f1", NAN)};
+    struct metric_row rows[] = {iteration(0, 1, 1.5),    epoch(1, 0.75),
+                                value(0, 1, "grad", 2),  iteration(0, 1, 9),
+                                value(0, -1, "f1", NAN), epoch(2, NAN)};
+
+    rows[5].epoch.tokens_per_s = 51200;
 
     fx_begin(fx);
-    ok(fx->s->ops->rows(fx->s, 5, 1, rows, 5, &added, &err) == 0,
+    ok(fx->s->ops->rows(fx->s, 5, 1, rows, 6, &added, &err) == 0,
        "stores rows");
-    is_int((long long)added, 4, "counts the new ones");
+    is_int((long long)added, 5, "counts the new ones");
     rows[0].iteration.t_iter = 77;
     rows[1].epoch.eval_accuracy = 77;
     rows[2].value.value = 77;
-    ok(fx->s->ops->rows(fx->s, 5, 1, rows, 5, &added, &err) == 0,
+    ok(fx->s->ops->rows(fx->s, 5, 1, rows, 6, &added, &err) == 0,
        "the same rows again are fine");
     is_int((long long)added, 0, "and none of them is new");
     ok(fx->s->ops->rows(fx->s, 5, 2, rows, 1, NULL, &err) == 0,
@@ -34,8 +36,10 @@ static void test_rows(struct fixture *fx)
            "5 2 0 1 1 1763712002r 77r 0.25r - 0.5r - 0r 0.125r - 0.1r 64 "
            "- -\n",
            "v_iteration: the first row stays; not reported is NULL");
-    is_str(view(fx->s, VIEW_EPOCH), "5 1 1 9.5r 0.5r - 0.75r 1000r\n",
-           "v_epoch");
+    is_str(view(fx->s, VIEW_EPOCH),
+           "5 1 1 9.5r 0.5r - 0.75r 1000r -\n"
+           "5 1 2 9.5r 0.5r - - 1000r 51200r\n",
+           "v_epoch: of images, and of text");
     is_str(view(fx->s, VIEW_METRIC),
            "5 1 0 - 'f1' -\n"
            "5 1 0 1 'grad' 2r\n",
@@ -192,10 +196,10 @@ static void test_scaling_runs(struct fixture *fx)
     is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING,
                                                .job = 1,
                                                .limit = 1}),
-           "'a' 1 1 1r 64r 1r 1r 3 'measured' 0.25r 2 4.340277778r\n",
+           "'a' 1 1 1r 64r 1r 1r 3 'measured' 0.25r 2 4.340277778r -\n",
            "v_scaling: two runs of a size");
     is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING, .job = 9}),
-           "'c' 2 1 1r 64r 2r 1r 1 'measured' - 1 8.680555556r\n",
+           "'c' 2 1 1r 64r 2r 1r 1 'measured' - 1 8.680555556r -\n",
            "v_scaling: one iteration has no deviation");
 }
 
@@ -219,21 +223,24 @@ static void test_scaling(struct fixture *fx)
                                          iteration(1, i, warm ? 1.25 : 50)};
             if (j == 3)
                 rows[0].iteration.samples = rows[1].iteration.samples = -1;
+            if (j == 3 && i != 104)
+                rows[0].iteration.tokens = rows[1].iteration.tokens = 500;
             (void)fx->s->ops->rows(fx->s, j, 1, rows, wide ? 2 : 1, NULL, &err);
         }
     is_str(view(fx->s, VIEW_SCALING),
-           "'a' 1 1 1r 64r 1r 1r 2 'measured' 0.3535533906r 1 4.340277778r\n"
-           "'a' 2 1 1.25r 102.4r 1.6r 0.8r 2 'measured' 0r 1 5.425347222r\n"
-           "'b' 2 1 1.25r - - - 2 'measured' 0r 1 -\n",
+           "'a' 1 1 1r 64r 1r 1r 2 'measured' 0.3535533906r 1 4.340277778r -\n"
+           "'a' 2 1 1.25r 102.4r 1.6r 0.8r 2 'measured' 0r 1 5.425347222r -\n"
+           "'b' 2 1 1.25r - - - 2 'measured' 0r 1 - 800r\n",
            "v_scaling: the slowest rank, without the warm-up");
-    is_str(
-        queried(fx->s,
-                (struct store_query){
-                    .view = VIEW_SCALING, .after = 1, .limit = 1, .last = 1}),
-        "'b' 2 1 1.25r - - - 2 'measured' 0r 1 -\n", "v_scaling: the last row");
+    is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING,
+                                               .after = 1,
+                                               .limit = 1,
+                                               .last = 1}),
+           "'b' 2 1 1.25r - - - 2 'measured' 0r 1 - 800r\n",
+           "v_scaling: the last row");
     is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING, .job = 2}),
-           "'a' 1 1 1r 64r 1r 1r 2 'measured' 0.3535533906r 1 4.340277778r\n"
-           "'a' 2 1 1.25r 102.4r 1.6r 0.8r 2 'measured' 0r 1 5.425347222r\n",
+           "'a' 1 1 1r 64r 1r 1r 2 'measured' 0.3535533906r 1 4.340277778r -\n"
+           "'a' 2 1 1.25r 102.4r 1.6r 0.8r 2 'measured' 0r 1 5.425347222r -\n",
            "v_scaling: the class of a job, at all its sizes");
     test_scaling_runs(fx);
     fx_end(fx);

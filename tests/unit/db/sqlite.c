@@ -100,7 +100,7 @@ static void test_versions(void)
     sql(&t, "state.db", "PRAGMA user_version = 7");
     sql(&t, "metrics.db", "PRAGMA user_version = 98");
     refused(&t, ERR_CONFIG, "metrics.db", "schema version 98");
-    sql(&t, "metrics.db", "PRAGMA user_version = 3");
+    sql(&t, "metrics.db", "PRAGMA user_version = 4");
     sql(&t, "state.db", "PRAGMA application_id = 7");
     refused(&t, ERR_CONFIG, "state.db", "another program's");
     tmp_clear(&t);
@@ -153,7 +153,8 @@ static void make_old(struct tmp *t)
 {
     make_first(t, "metrics.db", "001-metrics.sql");
     sql(t, "metrics.db",
-        "INSERT INTO profile VALUES (7, 1, 2, 0, 'cudaLaunchKernel', 9, 0.5)");
+        "INSERT INTO profile VALUES (7, 1, 2, 0, 'cudaLaunchKernel', 9, 0.5);"
+        "INSERT INTO epoch VALUES (7, 1, 2, 9.5, 0.5, NULL, 0.75, 1000)");
 }
 
 static bool has_grown(struct tmp *t)
@@ -170,6 +171,29 @@ static bool has_grown(struct tmp *t)
     return is;
 }
 
+static int show_epoch(void *arg, const struct store_cell *c, size_t n,
+                      struct error *err)
+{
+    (void)err;
+    (void)snprintf(arg, 200, "%zu: %lld %g %g %s %d", n, (long long)c[0].i,
+                   c[3].r, c[7].r, c[8].name, c[8].kind == CELL_NULL);
+    return 0;
+}
+
+static bool keeps_epoch(struct tmp *t)
+{
+    struct error err = ERROR_INIT;
+    struct store_query q = {.view = VIEW_EPOCH, .rank = -1};
+    char got[200] = "";
+    struct store *s = must_open(t);
+    bool is = s->ops->query(s, &q, show_epoch, got, &err) == 0 &&
+              strcmp(got, "9: 7 9.5 1000 tokens_per_s 1") == 0;
+    if (!is)
+        tap_diag("%s %s", got, err.msg);
+    s->ops->destroy(s);
+    return is;
+}
+
 static void test_upgrade_metrics(void)
 {
     struct tmp t;
@@ -178,6 +202,7 @@ static void test_upgrade_metrics(void)
     make(&t);
     make_old(&t);
     ok(has_grown(&t), "it keeps its rows, without what nobody recorded");
+    ok(keeps_epoch(&t), "it keeps its epochs, which read no tokens");
     tmp_end(&t);
 }
 
@@ -354,7 +379,7 @@ static void test_put_aside_log(void)
 static void damage_in_use(struct tmp *t)
 {
     lose_page(t, "metrics.db");
-    sql(t, "metrics.db", "PRAGMA user_version = 3");
+    sql(t, "metrics.db", "PRAGMA user_version = 4");
 }
 
 /* Found by a call: that fails, all else goes on, and the next open puts it

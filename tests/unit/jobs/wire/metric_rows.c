@@ -207,17 +207,19 @@ static void test_round_trip(void)
     ok(line.len > 0 && line.data[line.len - 1] == '\n', "a line ends in \\n");
 
     row.kind = METRIC_EPOCH;
-    row.epoch = (struct metric_epoch){3, 9.5, 0.25, NAN, 0.97, 1234.5};
+    row.epoch = (struct metric_epoch){3, 9.5, 0.25, NAN, 0.97, 1234.5, 51200};
     buf_reset(&line);
     ok(metric_row_encode(&row, &line, &err) == 0 &&
            metric_line_decode(line.data, line.len, 0, back, 2, &n, &err) == 0,
        "an epoch row");
     is_str(buf_str(&line),
            "{\"epoch\":3,\"seconds\":9.5,\"train_loss\":0.25,\"eval_loss\":"
-           "null,\"eval_accuracy\":0.97,\"samples_per_s\":1234.5}\n",
+           "null,\"eval_accuracy\":0.97,\"samples_per_s\":1234.5,"
+           "\"tokens_per_s\":51200}\n",
            "is written in the columns' order");
     ok(n == 1 && back[0].kind == METRIC_EPOCH && back[0].epoch.epoch == 3 &&
-           back[0].epoch.samples_per_s == 1234.5,
+           back[0].epoch.samples_per_s == 1234.5 &&
+           back[0].epoch.tokens_per_s == 51200,
        "and comes back");
 
     row.kind = METRIC_PROFILE;
