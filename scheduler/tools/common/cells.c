@@ -28,6 +28,19 @@ double show_cell(const json_t *row, int column)
     return json_is_number(v) ? json_number_value(v) : NAN;
 }
 
+bool show_has(const json_t *reply, const char *name)
+{
+    int column = show_column(reply, name);
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(reply, "rows"), i, row)
+    {
+        if (isfinite(show_cell(row, column)))
+            return true;
+    }
+    return false;
+}
+
 bool show_removed(FILE *out, const json_t *reply)
 {
     bool has_some = json_array_size(json_object_get(reply, "rows")) > 0;

@@ -34,6 +34,7 @@ static const struct {
     {"eval_loss", "Test loss", "nats", true, false},
     {"eval_accuracy", "Test accuracy", "accuracy, 0 to 1", true, false},
     {"samples_per_s", "Throughput", "samples/s", true, true},
+    {"tokens_per_s", "Throughput", "tokens/s", true, true},
 };
 enum { VALUE_CAP = 42 }; /* of the values that distinguish a task */
 enum { N_KNOWN = sizeof(known) / sizeof(known[0]) };

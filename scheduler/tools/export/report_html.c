@@ -250,7 +250,9 @@ static void add_charts(struct page *p, const json_t *iterations,
     static const char *const loss[] = {"loss", NULL};
     static const char *const losses[] = {"train_loss", "eval_loss", NULL};
     static const char *const accuracy[] = {"eval_accuracy", NULL};
-    static const char *const rate[] = {"samples_per_s", NULL};
+    static const char *const rates[][2] = {{"samples_per_s", NULL},
+                                           {"tokens_per_s", NULL}};
+    bool is_text = show_has(epochs, "tokens_per_s");
     if (json_array_size(json_object_get(iterations, "rows")) == 0)
         return;
     add(p, "<h2>Curves</h2>");
@@ -269,9 +271,9 @@ static void add_charts(struct page *p, const json_t *iterations,
                  (struct chart){.title = "Test accuracy",
                                 .y_title = "accuracy, 0 to 1",
                                 .categories = true});
-    draw_columns(p, epochs, "epoch", rate,
+    draw_columns(p, epochs, "epoch", rates[is_text],
                  (struct chart){.title = "Throughput",
-                                .y_title = "samples/s",
+                                .y_title = is_text ? "tokens/s" : "samples/s",
                                 .from_zero = true,
                                 .categories = true});
     add(p, "</div>\n");
@@ -354,15 +356,24 @@ static void number(struct page *p, const json_t *row, int column,
 
 static void add_epochs(struct page *p, const json_t *epochs)
 {
-    static const char *const titles[] = {
-        "Epoch",     "Attempt",       "Seconds",   "Training loss",
-        "Test loss", "Test accuracy", "Samples/s", NULL};
-    static const struct {
+    bool is_text = show_has(epochs, "tokens_per_s");
+    const char *const titles[] = {"Epoch",
+                                  "Attempt",
+                                  "Seconds",
+                                  "Training loss",
+                                  "Test loss",
+                                  "Test accuracy",
+                                  is_text ? "Tokens/s" : "Samples/s",
+                                  NULL};
+    const struct {
         const char *column, *fmt;
-    } cells[] = {{"epoch", "%.0f"},        {"attempt", "%.0f"},
-                 {"seconds", "%.4g"},      {"train_loss", "%.4g"},
-                 {"eval_loss", "%.4g"},    {"eval_accuracy", "%.2f %%"},
-                 {"samples_per_s", "%.0f"}};
+    } cells[] = {{"epoch", "%.0f"},
+                 {"attempt", "%.0f"},
+                 {"seconds", "%.4g"},
+                 {"train_loss", "%.4g"},
+                 {"eval_loss", "%.4g"},
+                 {"eval_accuracy", "%.2f %%"},
+                 {is_text ? "tokens_per_s" : "samples_per_s", "%.0f"}};
     size_t i;
     json_t *row;
     if (json_array_size(json_object_get(epochs, "rows")) == 0)

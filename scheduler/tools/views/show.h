@@ -136,5 +136,7 @@ enum render_paint show_state_paint(const char *state);
 int show_column(const json_t *reply, const char *name);
 /* NAN when absent or null. */
 double show_cell(const json_t *row, int column);
+/* Whether any row has a number there. */
+bool show_has(const json_t *reply, const char *name);
 
 #endif

@@ -189,6 +189,54 @@ static void put_word(const char *word, bool is_first, FILE *out)
 }
 
 /* One line with what determines speed and result. */
+/* The last name of a path. */
+static const char *last_name(const char *path, char out[TEXT_CAP])
+{
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    size_t start = end;
+    while (start > 0 && path[start - 1] != '/')
+        start--;
+    char name[TEXT_CAP];
+    (void)snprintf(name, sizeof(name), "%.*s", (int)(end - start),
+                   path + start);
+    return safe(name, out);
+}
+
+static void print_llm(const struct show_conf *s, const json_t *spec)
+{
+    const json_t *train = json_object_get(spec, "train");
+    const json_t *model = json_object_get(train, "model");
+    const json_t *data = json_object_get(train, "dataset");
+    const json_t *opt = json_object_get(train, "optimizer");
+    int64_t length =
+        field_int(json_object_get(train, "tokenizer"), "max_seq_len", 0);
+    char word[TEXT_CAP];
+    (void)fprintf(s->out, " workload   %s, %s",
+                  last_name(field_str(json_object_get(train, "checkpointer"),
+                                      "checkpoint_dir"),
+                            word),
+                  field_str(spec, "method"));
+    if (model)
+        (void)fprintf(s->out, " of rank %" PRId64,
+                      field_int(model, "lora_rank", 0));
+    (void)fprintf(s->out, ", %s%s",
+                  json_is_true(json_object_get(data, "packed")) ? "packed "
+                                                                : "",
+                  field_str(data, "template"));
+    if (length > 0)
+        (void)fprintf(s->out, " of %" PRId64 " tokens", length);
+    (void)fprintf(s->out,
+                  ", %" PRId64 " epochs, batch %" PRId64 " x %" PRId64
+                  "/GPU, %s, %s lr %g, seed %" PRId64 "\n",
+                  field_int(train, "epochs", 0),
+                  field_int(train, "batch_size", 0),
+                  field_int(train, "gradient_accumulation_steps", 1),
+                  field_str(train, "precision"), field_str(opt, "name"),
+                  field_real(opt, "lr"), field_int(train, "seed", -1));
+}
+
 static void print_workload(const struct show_conf *s, const json_t *job)
 {
     char word[TEXT_CAP];
@@ -205,6 +253,10 @@ static void print_workload(const struct show_conf *s, const json_t *job)
             before = " ";
         }
         (void)fputs(i == 0 ? " command    -\n" : "\n", s->out);
+        return;
+    }
+    if (strcmp(field_str(job, "kind"), "llm") == 0) {
+        print_llm(s, spec);
         return;
     }
     const json_t *model = json_object_get(spec, "model");
@@ -229,19 +281,23 @@ static void print_workload(const struct show_conf *s, const json_t *job)
 static void print_result(const struct show_conf *s, const json_t *epochs)
 {
     int c_epoch = show_column(epochs, "epoch");
-    int c_acc = show_column(epochs, "eval_accuracy");
-    double best = -1, at = 0;
+    bool is_loss = !show_has(epochs, "eval_accuracy");
+    int c_best = show_column(epochs, is_loss ? "eval_loss" : "eval_accuracy");
+    double best = NAN, at = 0;
     size_t i;
     json_t *row;
     json_array_foreach(json_object_get(epochs, "rows"), i, row)
     {
-        double acc = show_cell(row, c_acc);
-        if (acc > best) { /* false for NAN */
-            best = acc;
+        double v = show_cell(row, c_best);
+        if (isnan(best) || (is_loss ? v < best : v > best)) {
+            best = v;
             at = show_cell(row, c_epoch);
         }
     }
-    if (best >= 0)
+    if (is_loss && isfinite(best))
+        (void)fprintf(s->out, " result     test loss %.4f (best, epoch %.0f)\n",
+                      best, at);
+    else if (isfinite(best))
         (void)fprintf(s->out,
                       " result     test accuracy %.2f %% (best, epoch "
                       "%.0f)\n",

@@ -165,14 +165,15 @@ static int rank_lines(const struct show_conf *s, const json_t *reply,
 {
     const json_t *rows = json_object_get(reply, "rows");
     int c_rank = show_column(reply, "rank"), n = ranks_of(reply);
+    const char *what = show_has(reply, "tokens") ? "tokens" : "samples";
     double all = 0;
     for (int r = 0; r < n; r++) {
         struct numbers t = {.n = 0}, samples = {.n = 0}, comm = {.n = 0};
         char mean[32];
         if (gather(rows, show_column(reply, "t_iter"), c_rank, r, &t, err) <
                 0 ||
-            gather(rows, show_column(reply, "samples"), c_rank, r, &samples,
-                   err) < 0 ||
+            gather(rows, show_column(reply, what), c_rank, r, &samples, err) <
+                0 ||
             gather(rows, show_column(reply, "t_comm"), c_rank, r, &comm, err) <
                 0) {
             free(t.v);
@@ -188,7 +189,7 @@ static int rank_lines(const struct show_conf *s, const json_t *reply,
                           render_time(t.sum / (double)t.n, mean, sizeof(mean)),
                           t.sum > 0 ? 100 * comm.sum / t.sum : 0);
             if (samples.n && t.sum > 0)
-                (void)fprintf(s->out, ", %.0f samples/s", samples.sum / t.sum);
+                (void)fprintf(s->out, ", %.0f %s/s", samples.sum / t.sum, what);
             (void)fputc('\n', s->out);
             all += t.sum > 0 ? samples.sum / t.sum : 0;
         }
@@ -197,7 +198,7 @@ static int rank_lines(const struct show_conf *s, const json_t *reply,
         free(comm.v);
     }
     if (n > 1 && all > 0)
-        (void)fprintf(s->out, " together  %.0f samples/s\n", all);
+        (void)fprintf(s->out, " together  %.0f %s/s\n", all, what);
     return 0;
 }
 

@@ -44,31 +44,48 @@ static int add_number(struct render_table *t, double v, const char *kind,
     }
 }
 
+/* A language model has tokens, and no accuracy. */
 int show_epochs(const struct show_conf *s, const json_t *epochs,
                 struct error *err)
 {
-    static const struct render_column columns[] = {
-        {"EPOCH", RENDER_RIGHT},      {"SECONDS", RENDER_RIGHT},
-        {"TRAIN LOSS", RENDER_RIGHT}, {"TEST LOSS", RENDER_RIGHT},
-        {"TEST ACC", RENDER_RIGHT},   {"SAMPLES/S", RENDER_RIGHT},
+    enum { N = 6 };
+    struct epoch_column {
+        struct render_column head;
+        const char *name, *kind;
     };
-    static const struct {
-        const char *column, *kind;
-    } cells[] = {
-        {"epoch", "i"},     {"seconds", "s"},       {"train_loss", "f"},
-        {"eval_loss", "f"}, {"eval_accuracy", "%"}, {"samples_per_s", "i"},
+    static const struct epoch_column images[N] = {
+        {{"EPOCH", RENDER_RIGHT}, "epoch", "i"},
+        {{"SECONDS", RENDER_RIGHT}, "seconds", "s"},
+        {{"TRAIN LOSS", RENDER_RIGHT}, "train_loss", "f"},
+        {{"TEST LOSS", RENDER_RIGHT}, "eval_loss", "f"},
+        {{"TEST ACC", RENDER_RIGHT}, "eval_accuracy", "%"},
+        {{"SAMPLES/S", RENDER_RIGHT}, "samples_per_s", "i"},
     };
-    enum { N = sizeof(cells) / sizeof(*cells) };
+    static const struct epoch_column tokens = {
+        {"TOKENS/S", RENDER_RIGHT}, "tokens_per_s", "i"};
+    struct render_column heads[N];
+    const struct epoch_column *used[N];
+    bool is_text = show_has(epochs, tokens.name);
+    size_t n = 0, i;
+    for (i = 0; i < N; i++) {
+        const struct epoch_column *c = &images[i];
+        if (is_text && strcmp(c->name, "eval_accuracy") == 0 &&
+            !show_has(epochs, c->name))
+            continue;
+        used[n] =
+            is_text && strcmp(c->name, "samples_per_s") == 0 ? &tokens : c;
+        heads[n] = used[n]->head;
+        n++;
+    }
     struct render_table *t = NULL;
-    int rc = render_table_create(columns, N, &t, err);
-    size_t i;
+    int rc = render_table_create(heads, n, &t, err);
     json_t *row;
     json_array_foreach(json_object_get(epochs, "rows"), i, row)
     {
-        for (size_t c = 0; rc == 0 && c < N; c++)
-            rc = add_number(
-                t, show_cell(row, show_column(epochs, cells[c].column)),
-                cells[c].kind, err);
+        for (size_t c = 0; rc == 0 && c < n; c++)
+            rc = add_number(t,
+                            show_cell(row, show_column(epochs, used[c]->name)),
+                            used[c]->kind, err);
     }
     if (rc == 0) {
         render_table_print(t, &s->style, s->header, s->out);

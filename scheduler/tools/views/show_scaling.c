@@ -49,7 +49,7 @@ static int add_time(struct render_table *t, const struct render_style *style,
                             units[u].unit);
 }
 
-/* GPU-hours per million samples. */
+/* GPU-hours per million samples, or tokens. */
 static int add_hours(struct render_table *t, double hours, struct error *err)
 {
     if (!isfinite(hours))
@@ -57,8 +57,8 @@ static int add_hours(struct render_table *t, double hours, struct error *err)
     return render_table_add(t, err, "%.*f", hours < 10 ? 3 : 1, hours);
 }
 
-/* The gain over the size before: samples per second for each GPU that was
- * added. */
+/* The gain over the size before: samples, or tokens, per second for each GPU
+ * that was added. */
 static int add_gain(struct render_table *t, double gain, double gpus,
                     struct error *err)
 {
@@ -93,13 +93,30 @@ static const char *common_basis(const json_t *reply, const char *class)
     return common;
 }
 
+/* Whether a row of the class has a number there. */
+static bool class_has(const json_t *reply, const char *class,
+                      const char *column)
+{
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(reply, "rows"), i, row)
+    {
+        if (strcmp(text_of(reply, row, "class"), class) == 0 &&
+            isfinite(cell(reply, row, column)))
+            return true;
+    }
+    return false;
+}
+
 /* *io_gpus and *io_rate are those of the size before. */
 static int add_size(struct render_table *t, const struct render_style *style,
-                    const json_t *reply, const json_t *row, double *io_gpus,
-                    double *io_rate, struct error *err)
+                    const json_t *reply, const json_t *row, bool is_text,
+                    double *io_gpus, double *io_rate, struct error *err)
 {
     double g = cell(reply, row, "gpus");
-    double r = cell(reply, row, "samples_per_s");
+    double r = cell(reply, row, is_text ? "tokens_per_s" : "samples_per_s");
+    double hours = is_text ? g * 1e6 / r / 3600
+                           : cell(reply, row, "gpu_hours_per_million");
     if (add(t, "n", g, err) < 0 ||
         add(t, "n", cell(reply, row, "nodes"), err) < 0 ||
         add_time(t, style, cell(reply, row, "t_iter"),
@@ -107,7 +124,7 @@ static int add_size(struct render_table *t, const struct render_style *style,
         add(t, "n", r, err) < 0 ||
         add(t, "x", cell(reply, row, "speedup"), err) < 0 ||
         add(t, "%", cell(reply, row, "efficiency"), err) < 0 ||
-        add_hours(t, cell(reply, row, "gpu_hours_per_million"), err) < 0 ||
+        add_hours(t, hours, err) < 0 ||
         add_gain(t, r - *io_rate, g - *io_gpus, err) < 0 ||
         add(t, "n", cell(reply, row, "runs"), err) < 0 ||
         add(t, "n", cell(reply, row, "n"), err) < 0)
@@ -122,12 +139,18 @@ static int add_size(struct render_table *t, const struct render_style *style,
 static int print_class(const struct show_conf *s, const json_t *reply,
                        const char *class, struct error *err)
 {
-    static const struct render_column columns[] = {
-        {"GPUS", RENDER_RIGHT},     {"NODES", RENDER_RIGHT},
-        {"IT TIME", RENDER_RIGHT},  {"SAMPLES/S", RENDER_RIGHT},
-        {"SPEED-UP", RENDER_RIGHT}, {"EFF", RENDER_RIGHT},
-        {"GPU-H", RENDER_RIGHT},    {"+1 GPU", RENDER_RIGHT},
-        {"RUNS", RENDER_RIGHT},     {"N", RENDER_RIGHT},
+    bool is_text = class_has(reply, class, "tokens_per_s");
+    const struct render_column columns[] = {
+        {"GPUS", RENDER_RIGHT},
+        {"NODES", RENDER_RIGHT},
+        {"IT TIME", RENDER_RIGHT},
+        {is_text ? "TOKENS/S" : "SAMPLES/S", RENDER_RIGHT},
+        {"SPEED-UP", RENDER_RIGHT},
+        {"EFF", RENDER_RIGHT},
+        {"GPU-H", RENDER_RIGHT},
+        {"+1 GPU", RENDER_RIGHT},
+        {"RUNS", RENDER_RIGHT},
+        {"N", RENDER_RIGHT},
         {"BASIS", RENDER_LEFT},
     };
     const char *common = common_basis(reply, class);
@@ -142,7 +165,7 @@ static int print_class(const struct show_conf *s, const json_t *reply,
     {
         if (rc < 0 || strcmp(text_of(reply, row, "class"), class) != 0)
             continue;
-        rc = add_size(t, &s->style, reply, row, &gpus, &rate, err);
+        rc = add_size(t, &s->style, reply, row, is_text, &gpus, &rate, err);
         if (rc == 0 && !common)
             rc = render_table_put(t, text_of(reply, row, "basis"), err);
     }
@@ -163,6 +186,7 @@ int show_scaling(const struct show_conf *s, const json_t *reply,
                  struct error *err)
 {
     const json_t *rows = json_object_get(reply, "rows");
+    const char *what = show_has(reply, "tokens_per_s") ? "tokens" : "samples";
     int c_class = show_column(reply, "class");
     const char *last = "";
     size_t i;
@@ -183,9 +207,11 @@ int show_scaling(const struct show_conf *s, const json_t *reply,
             return -1;
     }
     if (*last && s->header)
-        (void)fputs("\nIT TIME is the mean of N iterations and their standard "
-                    "deviation, GPU-H the\nGPU-hours of a million samples, +1 "
-                    "GPU what each further GPU adds in samples/s.\n",
-                    s->out);
+        (void)fprintf(
+            s->out,
+            "\nIT TIME is the mean of N iterations and their standard "
+            "deviation, GPU-H the\nGPU-hours of a million %s, +1 "
+            "GPU what each further GPU adds in %s/s.\n",
+            what, what);
     return 0;
 }

@@ -419,6 +419,41 @@ static void test_scaling(void)
     ok(strncmp(shown, want, strlen(want)) == 0, "a table for each class");
     if (strncmp(shown, want, strlen(want)) != 0)
         tap_diag("%s", shown);
+    ok(strstr(shown, "adds in samples/s.\n") != NULL, "in samples");
+    json_decref(o);
+}
+
+static void test_scaling_text(void)
+{
+    struct error err = ERROR_INIT;
+    size_t len = 0;
+    struct show_conf conf = {.header = true, .style = {.ascii = true}};
+    json_t *o =
+        load("{\"columns\":[\"class\",\"gpus\",\"nodes\",\"t_iter\","
+             "\"samples_per_s\",\"speedup\",\"efficiency\",\"n\",\"basis\","
+             "\"t_iter_sd\",\"runs\",\"gpu_hours_per_million\","
+             "\"tokens_per_s\"],\"rows\":["
+             "[\"llm/x\",1,1,0.2,10,1.0,1.0,90,\"measured\",0,3,27.7,5120],"
+             "[\"llm/x\",2,1,0.2,20,2.0,1.0,90,\"measured\",0,3,27.7,"
+             "10240]]}");
+    free(shown);
+    shown = NULL;
+    conf.out = open_memstream(&shown, &len);
+    is_int(show_scaling(&conf, o, &err), 0, "sizes of a language model");
+    (void)fclose(conf.out);
+    static const char want[] =
+        "llm/x  measured\n"
+        "GPUS  NODES          IT TIME  TOKENS/S  SPEED-UP    EFF  GPU-H  +1 GPU"
+        "  RUNS   N\n"
+        "   1      1  200.0 +- 0.0 ms      5120      1.00  100 %  0.054       -"
+        "     3  90\n"
+        "   2      1  200.0 +- 0.0 ms     10240      2.00  100 %  0.054   +5120"
+        "     3  90\n";
+    if (!ok(strncmp(shown, want, strlen(want)) == 0, "in tokens"))
+        tap_diag("%s", shown);
+    ok(strstr(shown, "hours of a million tokens, +1 GPU what each further GPU "
+                     "adds in tokens/s.\n") != NULL,
+       "which the note says");
     json_decref(o);
 }
 
@@ -431,6 +466,7 @@ int main(void)
     test_warm_up();
     test_nothing();
     test_scaling();
+    test_scaling_text();
     test_rows();
     test_used();
     free(shown);
