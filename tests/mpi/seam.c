@@ -154,13 +154,13 @@ static bool near(double a, double b)
 }
 
 /* The rows that the rank has in its spool. */
-static int32_t read_rows(const struct world *w, struct metric_row *ret,
-                         int32_t cap, struct error *err)
+static int32_t read_rows(const char *dir, struct metric_row *ret, int32_t cap,
+                         struct error *err)
 {
     struct buf b = BUF_INIT;
     char path[128];
     int32_t rows = 0;
-    (void)snprintf(path, sizeof(path), "%s/spool.%d", w->rig.dir, mpi_rank);
+    (void)snprintf(path, sizeof(path), "%s/spool.%d", dir, mpi_rank);
     int rc = buf_read_file(&b, path, 1 << 20, err);
     for (const char *at = buf_str(&b); rc == 0 && *at != '\0' && rows < cap;) {
         size_t len = strcspn(at, "\n"), n = 0;
@@ -177,7 +177,7 @@ static void test_rows(const struct world *w, const struct agreed *a)
     enum { ROWS = 16 };
     static struct metric_row row[ROWS];
     struct error err = ERROR_INIT;
-    int32_t n = read_rows(w, row, ROWS, &err), named = 0;
+    int32_t n = read_rows(w->rig.dir, row, ROWS, &err), named = 0;
     int64_t tokens = -1;
     for (int32_t i = 0; i < n; i++) {
         const struct metric_value *v = &row[i].value;
@@ -212,6 +212,8 @@ static double *train(struct comm *c, const struct job_spec *spec, double said,
                      "the loss is the mean over the weight of all ranks");
         (void)mpi_ok(a.samples == 8 * mpi_size && w.t.at.samples == a.samples,
                      NULL, "samples are counted as samples");
+        (void)mpi_ok(w.t.at.tokens == 10 * w.t.at.samples, NULL,
+                     "tokens of all ranks as tokens");
         (void)mpi_ok(near(a.values[0], mean / 2) && near(a.values[1], 1), NULL,
                      "extra values are averaged as the loss is");
         test_rows(&w, &a);
@@ -258,6 +260,21 @@ static void test_weights(struct comm *c, struct job_spec spec)
     free(a);
 }
 
+/* Rank 0's rows of epochs: ten tokens for each sample. */
+static void test_epochs(const char *dir, int32_t epochs)
+{
+    enum { ROWS = 128 };
+    static struct metric_row row[ROWS];
+    struct error err = ERROR_INIT;
+    int32_t n = read_rows(dir, row, ROWS, &err), seen = 0;
+    for (int32_t i = 0; i < n; i++)
+        seen +=
+            row[i].kind == METRIC_EPOCH &&
+            near(row[i].epoch.tokens_per_s, 10 * row[i].epoch.samples_per_s);
+    (void)mpi_ok(n > 0 && n < ROWS && seen == (mpi_rank == 0 ? epochs : 0),
+                 &err, "an epoch has the tokens of all ranks per second");
+}
+
 /* From the data to the last checkpoint, and on from there. */
 static void test_whole(struct comm *c, struct job_spec spec)
 {
@@ -274,6 +291,7 @@ static void test_whole(struct comm *c, struct job_spec spec)
     rc = rc < 0 ? rc : trainer_run(&rig.env, &r, &err);
     (void)mpi_ok(rc == 0 && r.end == TRAIN_DONE && isfinite(r.eval_accuracy),
                  &err, "a model without a state trains");
+    test_epochs(rig.dir, spec.train.epochs);
     int64_t iteration = r.iteration;
     spec.train.epochs++;
     rc = rc < 0 ? rc : trainer_run(&rig.env, &r, &err);

@@ -39,6 +39,7 @@ struct checkpoint_state {
     double epoch_s, loss_sum;
     int64_t samples, counted; /* trained on; whose loss is in loss_sum: not
                                  those of a loss that was no number */
+    int64_t tokens;           /* trained on; 0: its samples are no text */
     double best;              /* the metric of <dir>/best; NAN: there is none */
     struct loss_scale loss_scale;
 };

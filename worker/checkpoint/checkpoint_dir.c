@@ -110,6 +110,8 @@ int checkpoint_encode(const struct checkpoint_state *s,
         rc = buf_addf(out, err, ",\"%s\":\"%016" PRIx64 "\"",
                       checkpoint_files[CKPT_EMA], crc[CKPT_EMA]);
     rc = rc < 0 ? rc : buf_addstr(out, "}", err);
+    if (rc == 0 && s->tokens > 0)
+        rc = buf_addf(out, err, ",\"tokens\":%" PRId64, s->tokens);
     if (rc == 0 && isfinite(s->best))
         rc = buf_addf(out, err, ",\"best\":%.17g", s->best);
     if (rc == 0 && s->loss_scale.scale > 0 && s->loss_scale.scale != 1)
@@ -169,6 +171,8 @@ static int get_state(const json_t *o, struct checkpoint_state *s,
          get_int(o, "batch_size", 0, INT32_MAX, &batch_size, err)) ||
         get_int(o, "samples", 0, INT64_MAX, &s->samples, err) ||
         get_int(o, counted, 0, s->samples, &s->counted, err) ||
+        (json_object_get(o, "tokens") != NULL &&
+         get_int(o, "tokens", 0, INT64_MAX, &s->tokens, err)) ||
         get_crc(files, model, &crc[CKPT_MODEL], err) ||
         get_crc(files, optim, &crc[CKPT_OPTIM], err) ||
         (json_object_get(files, ema) != NULL &&

@@ -102,7 +102,10 @@ static int end_epoch(struct trainer *t, struct agreed *ret, struct error *err)
     if (ret->stop || ret->fenced)
         return 0;
     e->eval_loss = v.loss;
-    e->eval_accuracy = v.accuracy;
+    /* A language model has no accuracy. */
+    e->eval_accuracy = t->spec->kind == SPEC_LLM ? (double)NAN : v.accuracy;
+    e->tokens_per_s =
+        t->at.tokens > 0 ? (double)t->at.tokens / t->at.epoch_s : (double)NAN;
     t->eval_accuracy = e->eval_accuracy;
     if (t->env->comm->rank == 0)
         reporter_row(t->env->reporter, &row);
@@ -123,7 +126,7 @@ static int end_epoch(struct trainer *t, struct agreed *ret, struct error *err)
     t->at.epoch++;
     t->at.batch = 0;
     t->at.epoch_s = t->at.loss_sum = 0;
-    t->at.samples = t->at.counted = 0;
+    t->at.samples = t->at.counted = t->at.tokens = 0;
     save_best(t, &v);
     if (t->at.epoch > t->spec->train.epochs)
         return save(t, err);

@@ -166,7 +166,7 @@ int trainer_pass(struct trainer *t, struct metric_iteration *m,
 /* What the ranks agreed on after a step, or a batch of an evaluation. */
 struct agreed {
     double loss; /* mean over the weight of all samples; of a step */
-    double loss_sum, weight, samples;
+    double loss_sum, weight, samples, tokens;
     double values[MODEL_VALUES]; /* as loss */
     bool stop, fenced, save;
 };

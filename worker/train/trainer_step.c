@@ -53,14 +53,16 @@ static int agree(struct trainer *t, struct metric_iteration *m, double loss_sum,
     range_begin("agree");
     bool fenced = reporter_is_fenced(t->env->reporter, NULL);
     int32_t values = n_values(t);
-    double v[6 + MODEL_VALUES] = {loss_sum,
-                                  t->weight,
-                                  *t->env->stop != 0 ? 1 : 0,
-                                  fenced ? 1 : 0,
-                                  wants_save(t) ? 1 : 0,
-                                  t->valid};
-    memcpy(v + 6, t->values, (size_t)values * sizeof(*v));
-    if (comm_all_reduce_now(t->env->comm, v, 6 + (size_t)values, COMM_F64,
+    enum { OWN = 7 };
+    double v[OWN + MODEL_VALUES] = {loss_sum,
+                                    t->weight,
+                                    *t->env->stop != 0 ? 1 : 0,
+                                    fenced ? 1 : 0,
+                                    wants_save(t) ? 1 : 0,
+                                    t->valid,
+                                    m->tokens > 0 ? (double)m->tokens : 0};
+    memcpy(v + OWN, t->values, (size_t)values * sizeof(*v));
+    if (comm_all_reduce_now(t->env->comm, v, OWN + (size_t)values, COMM_F64,
                             COMM_SUM, TRAIN_DEADLINE_S, err) < 0)
         return -1;
     m->t_comm += now_s(t) - start_s;
@@ -73,11 +75,12 @@ static int agree(struct trainer *t, struct metric_iteration *m, double loss_sum,
                            .loss_sum = v[0],
                            .weight = v[1],
                            .samples = nearbyint(v[5]),
+                           .tokens = v[6],
                            .stop = v[2] > 0,
                            .fenced = v[3] > 0,
                            .save = v[4] > 0};
     for (int32_t i = 0; i < values; i++)
-        ret->values[i] = v[6 + i] / v[1];
+        ret->values[i] = v[OWN + i] / v[1];
     return 0;
 }
 
@@ -255,6 +258,7 @@ static int finish(struct trainer *t, struct metric_iteration *m,
         return -1;
     /* The time went by whatever came of them. */
     t->at.samples += (int64_t)a->samples / trainer_copies(t);
+    t->at.tokens += (int64_t)a->tokens / trainer_copies(t);
     if (skip)
         return 0;
     if (isfinite(a->loss)) {

@@ -91,6 +91,7 @@ static const struct checkpoint_state state = {.iteration = 7,
                                               .loss_sum = 1.0 / 3,
                                               .samples = 192,
                                               .counted = 128,
+                                              .tokens = 98304,
                                               .best = NAN,
                                               .loss_scale = {0x1p15, 12}};
 
