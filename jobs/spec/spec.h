@@ -174,8 +174,8 @@ struct job_spec {
             int32_t max_seq_len; /* 0: as long as rows are */
         } tokenizer;
         struct spec_text dataset, dataset_val;
-        int32_t batch_size_val;       /* 0: batch_size */
-        int32_t run_val_every;        /* iterations; 0: after each epoch */
+        int32_t batch_size_val; /* 0: batch_size */
+        int32_t run_val_every;  /* iterations; 0: after each epoch */
         bool activation_checkpointing;
         struct {
             struct spec_list prompts; /* none: no samples */

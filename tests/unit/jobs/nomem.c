@@ -107,6 +107,19 @@ static int try_bad(struct error *err)
     return parse_spec(bad, &opt, ERR_INVAL, err);
 }
 
+/* Other defaults, and keys of torchtune. */
+static int try_llm(struct error *err)
+{
+    static const char text[] =
+        "version: 1\nkind: llm\nmethod: lora\ntrain:\n  dtype: fp32\n"
+        "  compile: no\n"
+        "  checkpointer: {checkpoint_dir: /m, checkpoint_files: [a, b]}\n"
+        "  model: {lora_attn_modules: [q_proj]}\n"
+        "  dataset: {_component_: torchtune.datasets.alpaca_dataset, path: d}\n"
+        "  dataset_val: {path: e}\n  sample: {prompts: [x]}\n";
+    return parse_spec(text, &opt, ERR_NONE, err);
+}
+
 static int try_sets(struct error *err)
 {
     struct spec_options o = opt;
@@ -212,6 +225,7 @@ int main(void)
 {
     sweep("a good specification", try_good);
     sweep("a bad specification", try_bad);
+    sweep("a language model", try_llm);
     sweep("--set", try_sets);
     sweep("--show", try_show);
     sweep("--template with a file", try_base);
