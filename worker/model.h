@@ -29,14 +29,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "jobs/base/buf.h"
 #include "kernels/device.h"
 #include "worker/batch.h"
 
 struct model_plan {
     int64_t params; /* elements of T; as many gradients */
     int64_t state;  /* elements of A, see model_ops.state; may be 0 */
+    int64_t bytes_base; /* of weights that are not trained */
     int64_t bytes_params, bytes_grads, bytes_activations, bytes_work;
-    int64_t bytes_total; /* of the four: what create() takes */
+    int64_t bytes_total; /* of the five: what create() takes */
     /* Beside it, on a GPU: what the widest layer's op has in the device's
      * scratch, between two of its kernels. */
     int64_t bytes_scratch;
@@ -76,6 +78,10 @@ struct model_ops {
      * trainer reports the mean of each over all that an iteration's loss is
      * averaged over, with the iteration. At most MODEL_VALUES. */
     const char *const *values;
+
+    /* A pass over a batch of the planned size enqueues the same calls every
+     * time: it can be captured and repeated. */
+    bool can_repeat;
 
     void (*destroy)(struct model *m);
 
@@ -149,6 +155,20 @@ struct model_ops {
     /* One line about itself, without an end of line: "MobileNetV2: 3504872
      * parameters, 1000 classes". */
     void (*describe)(const struct model *m, char *ret, size_t cap);
+
+    /* Optional: writes what the job is for into dir, which exists, for
+     * others to use: an adapter, a model. Without it the checkpoint is all
+     * that there is.
+     * in   weights  [plan.params] of type dt, device: the parameters, or
+     *               those in fp32 behind them */
+    int (*save)(struct model *m, const char *dir, const void *weights,
+                enum dtype dt, struct error *err);
+
+    /* Optional: appends the model's answer to a prompt, of at most max_new
+     * tokens. Between two passes; the result of the last one is lost.
+     * err  ERR_INVAL the prompt is too long, or has no token */
+    int (*sample)(struct model *m, const char *prompt, int32_t max_new,
+                  struct buf *out, struct error *err);
 };
 
 /* First member of every implementation's own struct. */

@@ -11,6 +11,10 @@ struct model_kind {
     const char *name; /* "cv" */
     /* Prefix of the error when the plan does not fit: the keys to lower. */
     const char *too_large;
+    /* Optional: in its place, what the plan consists of, and which values
+     * would save how much. Plain text without an end of line. */
+    void (*advise)(const struct job_spec *spec, enum dtype dt,
+                   const struct batch_info *data, char *ret, size_t cap);
 
     /* Opens the data of training and evaluation.
      * err  ERR_INVAL the data does not fit the specification */

@@ -83,8 +83,8 @@ static inline int run(struct comm *c, const struct job_spec *spec,
         return -1;
     }
     struct train_env env = {.spec = spec,
-                            .kind = &mobilenet_kind,
                             .ckpt_dir = ckpt,
+                            .out_dir = dir,
                             .comm = c,
                             .reporter = reporter,
                             .clock = &counting,
@@ -94,7 +94,8 @@ static inline int run(struct comm *c, const struct job_spec *spec,
     n_steps = 0;
     stop_at = at;
     stop_rank = at % c->size;
-    int rc = trainer_run(&env, r, &err);
+    int rc = model_kind_find(spec, &env.kind, &err);
+    rc = rc < 0 ? rc : trainer_run(&env, r, &err);
     if (rc < 0)
         tap_diag("%s", err.msg);
     (void)reporter_flush(reporter, 0);

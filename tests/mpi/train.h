@@ -10,6 +10,7 @@
 
 #include "tests/mpi/mpi_tap.h"
 #include "worker/cv/mobilenet.h"
+#include "worker/model_kind.h"
 #include "worker/train/trainer_internal.h"
 
 static const char train_yaml[] =
@@ -51,12 +52,21 @@ static inline void train_dir(char ret[64])
 static inline void train_remove(const char *dir)
 {
     static const char *const sub[] = {"ckpt"};
+    /* What a language model leaves. */
+    static const char *const results[] = {
+        "samples.jsonl",     "adapter_config.json",
+        "config.json",       "adapter_model.safetensors",
+        "model.safetensors", "tokenizer.model"};
     (void)MPI_Barrier(MPI_COMM_WORLD);
     if (mpi_rank != 0)
         return;
     char path[200];
     for (int i = 0; i < 4; i++) {
         (void)snprintf(path, sizeof(path), "%s/spool.%d", dir, i);
+        (void)unlink(path);
+    }
+    for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", dir, results[i]);
         (void)unlink(path);
     }
     for (int i = 0; i < 100; i++) {
@@ -97,13 +107,13 @@ static inline int train_rig_open(struct train_rig *r, struct comm *c,
         .url = "", .token = "", .dir = r->dir, .rank = mpi_rank};
     int rc = reporter_create(&conf, &r->reporter, err);
     r->env = (struct train_env){.spec = spec,
-                                .kind = &mobilenet_kind,
                                 .ckpt_dir = r->dir,
                                 .comm = c,
                                 .reporter = r->reporter,
                                 .clock = &clock_real,
                                 .stop = stop,
                                 .save = save};
+    rc = rc < 0 ? rc : model_kind_find(spec, &r->env.kind, err);
     return rc;
 }
 

@@ -170,7 +170,7 @@ static int get_state(const json_t *o, struct checkpoint_state *s,
         (json_object_get(o, "batch_size") != NULL &&
          get_int(o, "batch_size", 0, INT32_MAX, &batch_size, err)) ||
         get_int(o, "samples", 0, INT64_MAX, &s->samples, err) ||
-        get_int(o, counted, 0, s->samples, &s->counted, err) ||
+        get_int(o, counted, 0, INT64_MAX, &s->counted, err) ||
         (json_object_get(o, "tokens") != NULL &&
          get_int(o, "tokens", 0, INT64_MAX, &s->tokens, err)) ||
         get_crc(files, model, &crc[CKPT_MODEL], err) ||

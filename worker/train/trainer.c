@@ -22,6 +22,18 @@ static const char *loss_text(double loss, char ret[LOSS_CAP])
     return isnan(loss) ? "not a number" : ret;
 }
 
+/* "512 samples/s", or of a language model "8190 tokens/s". */
+enum { SPEED_CAP = 40 };
+static const char *speed_text(double samples, double tokens, double seconds,
+                              char ret[SPEED_CAP])
+{
+    const bool reads = tokens > 0;
+    (void)snprintf(ret, SPEED_CAP, "%.0f %s/s",
+                   (reads ? tokens : samples) / seconds,
+                   reads ? "tokens" : "samples");
+    return ret;
+}
+
 static void say_progress(struct trainer *t, double loss)
 {
     int32_t tenth = (t->batches + 9) / 10;
@@ -29,10 +41,12 @@ static void say_progress(struct trainer *t, double loss)
     if (t->at.batch % tenth != 0 || now_s - t->said_s < say_each_s)
         return;
     t->said_s = now_s;
-    char text[LOSS_CAP];
-    trainer_say(t, "epoch %d/%d: iteration %d/%d, loss %s, %.0f samples/s",
-                t->at.epoch, t->spec->train.epochs, t->at.batch, t->batches,
-                loss_text(loss, text), (double)t->at.samples / t->at.epoch_s);
+    char text[LOSS_CAP], speed[SPEED_CAP];
+    trainer_say(t, "epoch %d/%d: iteration %d/%d, loss %s, %s", t->at.epoch,
+                t->spec->train.epochs, t->at.batch, t->batches,
+                loss_text(loss, text),
+                speed_text((double)t->at.samples, (double)t->at.tokens,
+                           t->at.epoch_s, speed));
 }
 
 static int save(struct trainer *t, struct error *err)
@@ -81,6 +95,62 @@ static void save_best(struct trainer *t, const struct evaluation *v)
                  why.msg);
 }
 
+/* Without data for it there is nothing to say. */
+static void say_epoch(const struct trainer *t, const struct metric_epoch *e)
+{
+    char train[LOSS_CAP], eval[LOSS_CAP], evaluated[60] = "", hits[40] = "";
+    char speed[SPEED_CAP];
+    if (t->eval_batches > 0)
+        (void)snprintf(evaluated, sizeof(evaluated), ", evaluation loss %s",
+                       loss_text(e->eval_loss, eval));
+    if (t->spec->kind != SPEC_LLM)
+        (void)snprintf(hits, sizeof(hits), ", accuracy %.4f",
+                       e->eval_accuracy);
+    trainer_say(t, "epoch %d/%d: %.1f s, training loss %s%s%s, %s", e->epoch,
+                t->spec->train.epochs, e->seconds,
+                loss_text(e->train_loss, train), evaluated, hits,
+                speed_text(e->samples_per_s,
+                           isnan(e->tokens_per_s) ? 0 : e->tokens_per_s, 1,
+                           speed));
+}
+
+/* With its loss as a value of the iteration, for a language model. */
+static int evaluate(struct trainer *t, struct evaluation *ret,
+                    struct agreed *ret_agreed, struct error *err)
+{
+    if (t->eval_batches == 0) {
+        *ret = (struct evaluation){.loss = NAN, .accuracy = NAN, .bad = t->bad};
+        *ret_agreed = (struct agreed){.stop = false};
+        t->bad = 0;
+        return 0;
+    }
+    if (trainer_evaluate(t, ret, ret_agreed, err) < 0)
+        return -1;
+    if (t->spec->kind == SPEC_LLM && t->env->comm->rank == 0 &&
+        !ret_agreed->stop && !ret_agreed->fenced)
+        trainer_report_value(t, "val_loss", t->at.iteration, ret->loss);
+    return 0;
+}
+
+/* train.run_val_every_n_steps; the end of an epoch has its own. */
+static int evaluate_between(struct trainer *t, struct agreed *ret,
+                            struct error *err)
+{
+    const int32_t every = t->spec->train.run_val_every;
+    struct evaluation v;
+    char text[LOSS_CAP];
+    if (every <= 0 || t->eval_batches == 0 || t->at.iteration % every != 0 ||
+        t->at.batch == t->batches)
+        return 0;
+    if (evaluate(t, &v, ret, err) < 0)
+        return -1;
+    if (!ret->stop && !ret->fenced)
+        trainer_say(t, "epoch %d/%d: iteration %d/%d, evaluation loss %s",
+                    t->at.epoch, t->spec->train.epochs, t->at.batch,
+                    t->batches, loss_text(v.loss, text));
+    return 0;
+}
+
 /* With stop or fenced in *ret, the epoch has not ended: a run that is
  * resumed here begins with its evaluation. */
 static int end_epoch(struct trainer *t, struct agreed *ret, struct error *err)
@@ -94,10 +164,9 @@ static int end_epoch(struct trainer *t, struct agreed *ret, struct error *err)
                                         : (double)NAN,
         .samples_per_s = (double)t->at.samples / t->at.epoch_s};
     struct evaluation v;
-    char train[LOSS_CAP], eval[LOSS_CAP];
     if (trainer_profile_epoch(t, err) < 0)
         return -1;
-    if (trainer_evaluate(t, &v, ret, err) < 0)
+    if (evaluate(t, &v, ret, err) < 0)
         return -1;
     if (ret->stop || ret->fenced)
         return 0;
@@ -111,12 +180,7 @@ static int end_epoch(struct trainer *t, struct agreed *ret, struct error *err)
         reporter_row(t->env->reporter, &row);
     t->progress.eval_accuracy = e->eval_accuracy;
     reporter_progress(t->env->reporter, &t->progress);
-    trainer_say(t,
-                "epoch %d/%d: %.1f s, training loss %s, evaluation loss "
-                "%s, accuracy %.4f, %.0f samples/s",
-                e->epoch, t->spec->train.epochs, e->seconds,
-                loss_text(e->train_loss, train), loss_text(e->eval_loss, eval),
-                e->eval_accuracy, e->samples_per_s);
+    say_epoch(t, e);
     if (v.bad != t->bad_said)
         trainer_say(
             t,
@@ -184,6 +248,10 @@ static int train_epoch(struct trainer *t, struct agreed *ret, struct error *err)
                             t->at.iteration);
         }
         say_progress(t, ret->loss);
+        if (evaluate_between(t, ret, err) < 0)
+            return -1;
+        if (ret->fenced || ret->stop)
+            return 0;
     }
     return end_epoch(t, ret, err);
 }
@@ -225,7 +293,13 @@ int trainer_run(const struct train_env *env, struct train_result *ret,
     struct train_result r = {.end = TRAIN_DONE};
     int rc = trainer_open(&t, env, err);
     t.saved_s = env->clock->now_s(env->clock);
+    if (rc == 0 && t.at.iteration == 0)
+        trainer_sample(&t);
     rc = rc < 0 ? rc : train(&t, &r, err);
+    if (rc == 0 && r.end == TRAIN_DONE) {
+        trainer_sample(&t);
+        rc = trainer_save_result(&t, err);
+    }
     if (rc == 0) {
         r.iteration = t.at.iteration;
         r.eval_accuracy = t.eval_accuracy;

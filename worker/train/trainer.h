@@ -39,6 +39,7 @@ struct train_env {
     const struct job_spec *spec;
     const struct model_kind *kind; /* what spec trains */
     const char *ckpt_dir;
+    const char *out_dir; /* exists; for what others can use */
     struct comm *comm; /* host memory */
     struct reporter *reporter;
     const struct clock *clock;

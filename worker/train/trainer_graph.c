@@ -252,7 +252,8 @@ static bool fits(const struct trainer *t, const struct pass *p,
     for (int32_t i = 0; i < BATCH_ARRAYS && p->replay.is_kept; i++)
         same = same && p->arrays[i].data == b->arrays[i].data &&
                p->arrays[i].bytes == b->arrays[i].bytes;
-    return p->replay.dev != NULL && same && b->n == t->spec->train.batch_size;
+    return p->replay.dev != NULL && t->model->ops->can_repeat && same &&
+           b->n == t->spec->train.batch_size;
 }
 
 /* Nor one with an update in it a batch whose gradient has to be scaled. */

@@ -78,6 +78,7 @@ struct trainer {
      * real, which backward() divides by; and of this rank's, what there is. */
     double asked, weight, valid;
     double values[MODEL_VALUES]; /* sums over this rank's weight */
+    double grad_norm;            /* before clipping */
     int32_t skips, warnings;     /* iterations left out in a row; log lines */
     int64_t total;               /* iterations of the job */
     struct checkpoint_state at;
@@ -170,6 +171,9 @@ struct agreed {
     double values[MODEL_VALUES]; /* as loss */
     bool stop, fenced, save;
 };
+/* A value of an iteration, from rank 0. */
+void trainer_report_value(struct trainer *t, const char *name,
+                          int64_t iteration, double value);
 /* The learning rate of the iteration under way. */
 double trainer_lr(const struct trainer *t);
 int trainer_step(struct trainer *t, struct agreed *ret,
@@ -183,6 +187,15 @@ struct evaluation {
  * returned, when *ret_agreed comes back with stop or fenced. */
 int trainer_evaluate(struct trainer *t, struct evaluation *ret,
                      struct agreed *ret_agreed, struct error *err) MUST_CHECK;
+
+/* ---- trainer_results.c ----------------------------------------------------
+ */
+
+/* Rank 0: the model's answers to train.sample.prompts, to the log and to
+ * samples.jsonl. What fails is a line of the log: a run is not lost for it. */
+void trainer_sample(struct trainer *t);
+/* Rank 0: what others can use, into the output directory. */
+int trainer_save_result(struct trainer *t, struct error *err) MUST_CHECK;
 
 /* ---- trainer_profile.c ----------------------------------------------------
  */

@@ -238,13 +238,17 @@ static int plan_memory(struct trainer *t, struct error *err)
     if (!t->dev->host_memory)
         work += p.bytes_scratch + GPU_BYTES;
     int64_t total = p.bytes_total - p.bytes_work + work + optim + batches;
+    char base[40] = ""; /* of weights that are not trained */
+    if (p.bytes_base > 0)
+        (void)snprintf(base, sizeof(base), "base %.1f, ", mib(p.bytes_base));
     t->bytes = total;
     trainer_say(t,
-                "memory per rank: %.1f MiB (parameters %.1f, gradients %.1f, "
+                "memory per rank: %.1f MiB (%sparameters %.1f, gradients %.1f, "
                 "optimizer %.1f, activations %.1f, work %.1f, batches %.1f), "
                 "and %.1f MiB of the host's for batches to come",
-                mib(total), mib(p.bytes_params), mib(p.bytes_grads), mib(optim),
-                mib(p.bytes_activations), mib(work), mib(batches), mib(host));
+                mib(total), base, mib(p.bytes_params), mib(p.bytes_grads),
+                mib(optim), mib(p.bytes_activations), mib(work), mib(batches),
+                mib(host));
     say_host_memory(t, host + (t->dev->host_memory ? total : 0));
     return check_memory(t, total, host, err);
 }
@@ -284,11 +288,15 @@ static int take_memory(struct trainer *t, struct error *err)
 /* What is free may be gone a moment later, and not every GPU says. */
 static int open_model(struct trainer *t, struct error *err)
 {
+    const struct model_kind *kind = t->env->kind;
+    char advice[300] = "";
     if (take_memory(t, err) == 0)
         return 0;
-    if (err != NULL && err->code == ERR_NOMEM && t->model == NULL)
-        return error_wrap(err, "%s", t->env->kind->too_large);
-    return -1;
+    if (err == NULL || err->code != ERR_NOMEM || t->model != NULL)
+        return -1;
+    if (kind->advise != NULL)
+        kind->advise(t->spec, t->dt, &t->data, advice, sizeof(advice));
+    return error_wrap(err, "%s", advice[0] != '\0' ? advice : kind->too_large);
 }
 
 /* ---- the position ---------------------------------------------------------

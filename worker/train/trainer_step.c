@@ -173,8 +173,8 @@ static bool is_scaled(const struct trainer *t)
     return t->mixed.dev != NULL && t->dt == DT_F16;
 }
 
-static void report_value(struct trainer *t, const char *name, int64_t iteration,
-                         double value)
+void trainer_report_value(struct trainer *t, const char *name,
+                          int64_t iteration, double value)
 {
     struct metric_row row = {
         .kind = METRIC_VALUE,
@@ -188,7 +188,7 @@ static void say_scale(struct trainer *t, bool is_overflow)
 {
     if (t->env->comm->rank != 0)
         return;
-    report_value(t, "loss_scale", t->at.iteration + 1, t->at.loss_scale.scale);
+    trainer_report_value(t, "loss_scale", t->at.iteration + 1, t->at.loss_scale.scale);
     if (is_overflow)
         trainer_say(t,
                     "iteration %lld left out, its gradient is no number: loss "
@@ -221,7 +221,7 @@ static int find_norm(struct trainer *t, double *ret, struct error *err)
     if (mixed && !t->has_updated && mixed_take_grads(&t->mixed, err) < 0)
         return -1;
     if (s->train.clip_grad_norm <= 0 && s->train.on_nan == ON_NAN_FAIL &&
-        !is_scaled(t))
+        !is_scaled(t) && s->kind != SPEC_LLM)
         return 0;
     if (optimizer_grad_norm(&t->optimizer,
                             mixed ? t->mixed.grads : model_grads(t->model), ret,
@@ -252,6 +252,7 @@ static int finish(struct trainer *t, struct metric_iteration *m,
             return -1;
     }
     norm *= scale;
+    t->grad_norm = norm;
     scale *= optimizer_clip(norm, s->train.clip_grad_norm);
     m->t_optimizer = now_s(t) - start_s;
     if (guard(t, a, norm, &skip, err) < 0)
@@ -268,13 +269,25 @@ static int finish(struct trainer *t, struct metric_iteration *m,
     return overflow ? 0 : update(t, m, scale, err);
 }
 
+/* What is asked of a language model beside its loss. */
+static void report_text(struct trainer *t, const struct metric_iteration *m,
+                        const struct agreed *a)
+{
+    if (t->spec->kind != SPEC_LLM || t->env->comm->rank != 0)
+        return;
+    trainer_report_value(t, "grad_norm", m->iteration, t->grad_norm);
+    trainer_report_value(t, "label_tokens", m->iteration, a->weight);
+}
+
 static void report(struct trainer *t, const struct metric_iteration *m,
                    const struct agreed *a)
 {
     struct metric_row row = {.kind = METRIC_ITERATION, .iteration = *m};
     reporter_row(t->env->reporter, &row);
     for (int32_t i = 0; t->env->comm->rank == 0 && i < n_values(t); i++)
-        report_value(t, t->model->ops->values[i], m->iteration, a->values[i]);
+        trainer_report_value(t, t->model->ops->values[i], m->iteration,
+                             a->values[i]);
+    report_text(t, m, a);
     t->progress =
         (struct report_progress){.iteration = t->at.iteration,
                                  .iterations_total = t->total,

@@ -226,7 +226,7 @@ static void print_llm(const struct show_conf *s, const json_t *spec)
                                                                 : "",
                   field_str(data, "template"));
     if (length > 0)
-        (void)fprintf(s->out, " of %" PRId64 " tokens", length);
+        (void)fprintf(s->out, ", up to %" PRId64 " tokens a row", length);
     (void)fprintf(s->out,
                   ", %" PRId64 " epochs, batch %" PRId64 " x %" PRId64
                   "/GPU, %s, %s lr %g, seed %" PRId64 "\n",

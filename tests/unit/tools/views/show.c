@@ -305,9 +305,9 @@ static void test_text(void)
     begin();
     is_int(show_job(&conf, job, epochs, NULL, &err), 0, "a language model");
     (void)end();
-    ok(has(" workload   Llama\\x1b, lora of rank 8, packed alpaca of 512 "
-           "tokens, 2 epochs, batch 1 x 8/GPU, bf16, adamw lr 0.0003, seed "
-           "7\n"),
+    ok(has(" workload   Llama\\x1b, lora of rank 8, packed alpaca, up to 512 "
+           "tokens a row, 2 epochs, batch 1 x 8/GPU, bf16, adamw lr 0.0003, "
+           "seed 7\n"),
        "its workload");
     ok(has(" result     test loss 0.2500 (best, epoch 1)\n"), "its least loss");
     ok(has("TOKENS/S") && has("6144") && !has("SAMPLES/S") && !has("TEST ACC"),

@@ -1,0 +1,98 @@
+/* trainer_results.c - what a run leaves for people: answers to prompts, and
+ * the files that others can use.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/base/log.h"
+#include "worker/train/trainer_internal.h"
+
+/* ---- samples -------------------------------------------------------------
+ */
+
+/* A line of JSON, from malloc. */
+static char *line_of(const struct trainer *t, const char *prompt,
+                     const struct buf *answer)
+{
+    json_t *o = json_pack("{s:I, s:s, s:s}", "iteration",
+                          (json_int_t)t->at.iteration, "prompt", prompt,
+                          "answer", buf_str(answer));
+    char *text = json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    json_decref(o);
+    return text;
+}
+
+static int append_line(const char *path, const char *text, struct error *err)
+{
+    const size_t n = strlen(text);
+    int rc = 0;
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return error_sys(err, errno, "open '%s'", path);
+    if (write(fd, text, n) != (ssize_t)n || write(fd, "\n", 1) != 1)
+        rc = error_sys(err, errno, "write '%s'", path);
+    if (close(fd) < 0 && rc == 0)
+        rc = error_sys(err, errno, "close '%s'", path);
+    return rc;
+}
+
+static int one_sample(struct trainer *t, const char *path, const char *prompt,
+                      struct error *err)
+{
+    struct buf answer = BUF_INIT;
+    int rc = t->model->ops->sample(t->model, prompt,
+                                   t->spec->train.sample.max_new_tokens,
+                                   &answer, err);
+    char *text = rc == 0 ? line_of(t, prompt, &answer) : NULL;
+    if (rc == 0 && text == NULL)
+        rc = error_set(err, ERR_INVAL, "the answer is not UTF-8");
+    if (rc == 0) {
+        trainer_say(t, "sample: %s", text);
+        rc = append_line(path, text, err);
+    }
+    free(text);
+    buf_clear(&answer);
+    return rc;
+}
+
+void trainer_sample(struct trainer *t)
+{
+    const struct spec_list *prompts = &t->spec->train.sample.prompts;
+    struct buf path = BUF_INIT;
+    struct error err = ERROR_INIT;
+    if (prompts->n == 0 || t->env->comm->rank != 0 ||
+        t->model->ops->sample == NULL)
+        return;
+    int rc = buf_addf(&path, &err, "%s/samples.jsonl", t->env->out_dir);
+    for (size_t i = 0; i < prompts->n && rc == 0; i++) {
+        rc = one_sample(t, buf_str(&path), prompts->items[i], &err);
+        reporter_alive(t->env->reporter);
+    }
+    buf_clear(&path);
+    if (rc < 0)
+        log_warn("worker", "no sample, training goes on why=\"%s\"", err.msg);
+}
+
+/* ---- files ---------------------------------------------------------------
+ */
+
+int trainer_save_result(struct trainer *t, struct error *err)
+{
+    const struct model_ops *ops = t->model->ops;
+    const bool mixed = t->mixed.dev != NULL;
+    if (ops->save == NULL || t->env->comm->rank != 0)
+        return 0;
+    reporter_saving(t->env->reporter, true);
+    int rc = ops->save(t->model, t->env->out_dir,
+                       mixed ? t->mixed.weights : model_params(t->model),
+                       mixed ? DT_F32 : t->dt, err);
+    reporter_saving(t->env->reporter, false);
+    if (rc < 0)
+        return error_wrap(err, "train.output_dir");
+    trainer_say(t, "saved in %s", t->env->out_dir);
+    return 0;
+}
