@@ -6,6 +6,7 @@
  */
 #include "worker/model.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include "worker/model_call.h"
 #include "worker/model_kind.h"
 
+/* '@' stands for the tree. */
 static const struct model_case {
     const char *name, *yaml;
 } cases[] = {
@@ -30,6 +32,30 @@ static const struct model_case {
      "train: {device: host, batch_size: 4, precision: fp64, seed: 3,\n"
      "        label_smoothing: 0.1}\n"
      "resources: {gpus: 0}\n"},
+#define LLAMA(method, model, more)                                            \
+    "version: 1\n"                                                            \
+    "kind: llm\n"                                                             \
+    "name: t\n"                                                               \
+    "method: " method "\n"                                                    \
+    "train:\n"                                                                \
+    "  checkpointer: {checkpoint_dir: @/tests/data/" model "}\n"           \
+    "  dataset: {template: tokens,\n"                                         \
+    "            path: @/tests/data/" model "/rows.jsonl, samples: 12}\n"  \
+    "  dataset_val: {template: tokens,\n"                                     \
+    "            path: @/tests/data/" model "/rows.jsonl, samples: 7}\n"   \
+    "  device: host\n"                                                        \
+    "  batch_size: 4\n"                                                       \
+    "  precision: fp64\n"                                                     \
+    "  seed: 3\n" more "resources: {gpus: 0}\n"
+    {"llama, lora with dropout",
+     LLAMA("lora", "llama-tied", "  model: {lora_rank: 3, lora_dropout: 0.2}\n")},
+    {"llama, lora on all with checkpointing",
+     LLAMA("lora", "llama-untied",
+           "  enable_activation_checkpointing: true\n"
+           "  model: {lora_attn_modules: [q_proj, k_proj, v_proj, o_proj],\n"
+           "          apply_lora_to_output: true, lora_dropout: 0.1}\n")},
+    {"llama, full, tied", LLAMA("full", "llama-tied", "")},
+    {"llama, full, untied", LLAMA("full", "llama-untied", "")},
 };
 
 enum { SEED = 9, TENSORS = 1024, EACH = 2 };
@@ -87,13 +113,29 @@ static struct model *create(struct rig *r, uint32_t seed)
     return m;
 }
 
+static void write_yaml(const char *yaml, struct buf *ret)
+{
+    char here[PATH_MAX];
+    const char *src = getenv("MGPU_SRC");
+    struct error err = ERROR_INIT;
+    if (realpath(src != NULL ? src : ".", here) == NULL)
+        exit(1);
+    for (const char *at = yaml; *at != '\0'; at++)
+        must(*at == '@' ? buf_addstr(ret, here, &err)
+                        : buf_addf(ret, &err, "%c", *at),
+             &err);
+}
+
 static void open_spec(struct rig *r)
 {
     struct error err = ERROR_INIT;
     struct spec_options opt = {.file = NULL};
     struct spec_report report;
-    int rc = spec_parse(r->c->yaml, strlen(r->c->yaml), &opt, &r->spec, &report,
+    struct buf text = BUF_INIT;
+    write_yaml(r->c->yaml, &text);
+    int rc = spec_parse(buf_str(&text), text.len, &opt, &r->spec, &report,
                         &err);
+    buf_clear(&text);
     if (rc < 0 && report.n > 0)
         tap_diag("%s: %s", report.findings[0].path, report.findings[0].message);
     spec_report_clear(&report);
@@ -182,7 +224,8 @@ static void test_memory(struct rig *r)
     must(r->kind->plan(&r->spec, DT_F64, r->info, &p, &err), &err);
     is_int(before, device + p.bytes_total,
            "planned memory is taken memory, with the batches'");
-    is_int(p.bytes_params + p.bytes_grads + p.bytes_activations + p.bytes_work,
+    is_int(p.bytes_base + p.bytes_params + p.bytes_grads +
+               p.bytes_activations + p.bytes_work,
            p.bytes_total, "the parts are the whole");
     ok(memcmp(&p, model_planned(r->m), sizeof(p)) == 0,
        "the model has the same plan");

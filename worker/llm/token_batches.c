@@ -36,6 +36,7 @@ struct token_batches {
     struct batch_source source;
     struct batch_env env;
     struct batch_info info;
+    int32_t eos; /* ends an answer; -1: the tokenizer's */
     struct token_feed feeds[BATCH_PARTS];
     int32_t *counts; /* [classes]; owned */
     int32_t *index;  /* [batch], the larger of the parts; owned */
@@ -72,7 +73,7 @@ static int open_part(const struct token_batches *s, struct token_feed *f,
 {
     const int32_t max = s->env.spec->train.tokenizer.max_seq_len;
     const struct token_conf conf = {
-        .text = f->text, .tokenizer = tokenizer, .eos = -1, .max_seq_len = max};
+        .text = f->text, .tokenizer = tokenizer, .eos = s->eos, .max_seq_len = max};
     const bool packed = f->text->packed;
     if (token_data_open(&conf, &f->data, err) < 0 ||
         packing_of(&f->data, packed ? max : 0, &f->packs, err) < 0)
@@ -415,14 +416,15 @@ static const struct batch_source_ops ops = {
     .describe = describe,
 };
 
-int token_batches_open(const struct batch_env *env, struct batch_source **ret,
-                       struct error *err)
+int token_batches_open(const struct batch_env *env, int32_t eos,
+                       struct batch_source **ret, struct error *err)
 {
     struct token_batches *s = calloc(1, sizeof(*s));
     if (s == NULL)
         return error_set(err, ERR_NOMEM, "data");
     s->source.ops = &ops;
     s->env = *env;
+    s->eos = eos;
     if (open_all(s, err) < 0) {
         destroy(&s->source);
         return -1;

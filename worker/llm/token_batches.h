@@ -39,11 +39,12 @@ struct token_rows {
 /* Opens train.dataset and train.dataset_val; without the latter there are no
  * batches of evaluation. The source's info has in `classes` the highest id + 1.
  * in   env  shares 1: each rank reads for itself
+ *      eos  the id that ends an answer; -1: that of the tokenizer
  * err  ERR_INVAL the data does not fit the specification, or the ranks do not
  *      read the same rows; ERR_LIMIT a batch of too many tokens; ERR_NOTFOUND,
  *      ERR_IO, ERR_NOMEM */
-int token_batches_open(const struct batch_env *env, struct batch_source **ret,
-                       struct error *err) MUST_CHECK;
+int token_batches_open(const struct batch_env *env, int32_t eos,
+                       struct batch_source **ret, struct error *err) MUST_CHECK;
 
 /* The model has all ids of the data.
  * in   s  of token_batches_open()

@@ -74,5 +74,7 @@ void token_rows_fill(struct token_rows *r, const struct token_pick *p,
     for (int32_t i = 0; i < p->n; i++)
         if (p->index[i] != SAMPLER_NONE)
             put_sample(r, p, p->index[i], i * r->S);
+    for (size_t i = (size_t)r->judges; i < n; i++)
+        r->judged[i] = r->label[i] = -1;
     sort_by_id(r, counts, classes);
 }

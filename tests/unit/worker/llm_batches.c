@@ -270,7 +270,7 @@ static void test_memory(bool sends, bool packed)
     with_files(&r, sends);
     r.spec.train.dataset.packed = packed;
     r.spec.train.tokenizer.max_seq_len = packed ? 8 : 0;
-    text_must(token_batches_open(&r.env, &r.source, &err), &err);
+    text_must(token_batches_open(&r.env, -1, &r.source, &err), &err);
     is_int(rig_dev.bytes, 0, "to open takes no memory of the device");
     r.source->ops->plan(r.source, &device, &host);
     text_must(r.source->ops->start(r.source, &err), &err);
@@ -357,7 +357,7 @@ static void test_words(void)
 static void refuses(struct rig *r, enum err_code code, const char *part)
 {
     struct error err = ERROR_INIT;
-    ok(token_batches_open(&r->env, &r->source, &err) < 0 && err.code == code &&
+    ok(token_batches_open(&r->env, -1, &r->source, &err) < 0 && err.code == code &&
            strstr(err.msg, part) != NULL,
        "%s", err.msg);
     rig_close(r);

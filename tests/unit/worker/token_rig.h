@@ -208,7 +208,7 @@ static inline void rig_rank(struct rig *r, int32_t rank, int32_t size,
 static inline void rig_open(struct rig *r)
 {
     struct error err = ERROR_INIT;
-    text_must(token_batches_open(&r->env, &r->source, &err), &err);
+    text_must(token_batches_open(&r->env, -1, &r->source, &err), &err);
     text_must(r->source->ops->start(r->source, &err), &err);
 }
 

@@ -1,0 +1,143 @@
+/* llm_step.c - what must not change a step of a Llama: packing, padding,
+ * activation checkpointing, and how many rows of logits there are at a time.
+ *
+ * On the model that is shipped, in fp64: packed and unpacked rows agree to
+ * 1e-12, chunks too; activation checkpointing gives the same bits, in fp32
+ * and bf16 as well.
+ */
+#include <math.h>
+
+#include "tests/unit/worker/llm_rig.h"
+
+static char stories[4096], untied[4096];
+
+static const int32_t docs[3][9] = {
+    {1, 43, 77, 61, 38, 66, 40, 30, 5},
+    {1, 77, 9, 29, 31},
+    {1, 41, 63, 37, 67, 28, 19},
+};
+static const int32_t lengths[3] = {9, 5, 7}, answers[3] = {4, 1, 3};
+
+static struct llama_conf conf_of(bool is_full, enum dtype dt)
+{
+    return (struct llama_conf){.dt = dt,
+                               .is_full = is_full,
+                               .rank = 4,
+                               .alpha = 8,
+                               .targets = 255 - LORA_OUTPUT,
+                               .batch = 3,
+                               .batch_eval = 3,
+                               .row_tokens = 24,
+                               .dir = stories};
+}
+
+/* Three rows with padding, or one pack with padding. */
+static void write_rows(struct llm_rows *r, bool packed)
+{
+    llm_begin(r, packed ? 1 : 3, packed ? 24 : 10);
+    for (int i = 0; i < 3; i++) {
+        llm_add(r, docs[i], lengths[i], answers[i]);
+        if (!packed)
+            llm_fill(r);
+    }
+    llm_fill(r);
+}
+
+struct outcome {
+    double loss, *grads;
+    int64_t n;
+};
+
+static struct outcome run(const struct llama_conf *conf, bool packed)
+{
+    static struct llm_rows rows;
+    struct llm_rig g;
+    struct outcome o;
+    llm_rig_open(&g, conf, 7);
+    llm_shake(&g, 3);
+    write_rows(&rows, packed);
+    llm_rig_rows(&g, &rows);
+    o.loss = llm_pass(&g, 0.25);
+    o.grads = llm_grads(&g);
+    o.n = model_planned(g.m)->params;
+    llm_rig_close(&g);
+    return o;
+}
+
+static double apart(const struct outcome *a, const struct outcome *b)
+{
+    double off = fabs(a->loss - b->loss) / fabs(b->loss), most = 0, d = 0;
+    for (int64_t i = 0; i < b->n; i++) {
+        most = fmax(most, fabs(b->grads[i]));
+        d = fmax(d, fabs(a->grads[i] - b->grads[i]));
+    }
+    return a->n == b->n && most > 0 ? fmax(off, d / most) : (double)INFINITY;
+}
+
+static void near(const struct llama_conf *a, bool a_packed,
+                 const struct llama_conf *b, bool b_packed, double most,
+                 const char *what)
+{
+    struct outcome x = run(a, a_packed), y = run(b, b_packed);
+    const double off = apart(&x, &y);
+    ok(off <= most, "%s, %s, %s: %.2g apart", what,
+       a->is_full ? "full" : "lora", dtype_name(a->dt), off);
+    free(x.grads);
+    free(y.grads);
+}
+
+static void test_method(bool is_full)
+{
+    const struct llama_conf plain = conf_of(is_full, DT_F64);
+    struct llama_conf other = plain;
+    near(&plain, true, &plain, false, 1e-12, "packed and unpacked");
+    other.head_rows = 3;
+    near(&other, false, &plain, false, 1e-12, "three rows of logits at a time");
+    other.dir = untied;
+    other.targets = is_full ? 0 : 255;
+    struct llama_conf whole = other;
+    whole.head_rows = 0;
+    near(&other, true, &whole, true, 1e-12, "the same, output layer trained");
+    static const enum dtype types[] = {DT_F64, DT_F32, DT_BF16};
+    for (int i = 0; i < 3; i++) {
+        struct llama_conf keeps = conf_of(is_full, types[i]), again;
+        again = keeps;
+        again.recomputes = true;
+        near(&again, true, &keeps, true, 0, "activation checkpointing");
+        keeps.dropout = again.dropout = is_full ? 0 : 0.2;
+        near(&again, false, &keeps, false, 0, "the same, with dropout");
+    }
+}
+
+/* A batch with no judged token has gradients, of zero. */
+static void test_nothing_judged(bool is_full)
+{
+    static struct llm_rows rows;
+    const struct llama_conf conf = conf_of(is_full, DT_F64);
+    struct llm_rig g;
+    double most = 0;
+    llm_rig_open(&g, &conf, 7);
+    write_rows(&rows, false);
+    llm_rig_rows(&g, &rows);
+    (void)llm_pass(&g, 1);
+    rows.judges = 0;
+    llm_rig_rows(&g, &rows);
+    const double loss = llm_pass(&g, 1);
+    double *v = llm_grads(&g);
+    for (int64_t i = 0; i < model_planned(g.m)->params; i++)
+        most = fmax(most, fabs(v[i]));
+    ok(loss == 0 && most == 0, "no judged token: no loss and no gradient");
+    free(v);
+    llm_rig_close(&g);
+}
+
+int main(void)
+{
+    (void)llm_path("jobs/examples/stories260K", stories);
+    (void)llm_path("tests/data/llama-untied", untied);
+    for (int full = 0; full < 2; full++) {
+        test_method(full != 0);
+        test_nothing_judged(full != 0);
+    }
+    return tap_done();
+}

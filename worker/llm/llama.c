@@ -1,0 +1,363 @@
+/* llama.c - memory: the plan, the arena, and what outlives a step.
+ *
+ * lay_out() gives every array its place. It runs with base 0 for the plan
+ * and with the real base afterwards, so the plan cannot differ from what is
+ * used. The arena is one allocation: either a job fits or it is refused
+ * before its first step.
+ */
+#include "worker/llm/llama.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "worker/data/text/tokenizer.h"
+#include "worker/llm/llama_internal.h"
+
+enum { ALIGN = 256 };
+
+/* Of logits, which a chunk holds: as many as keep a GPU busy, in not more
+ * than this. */
+enum { HEAD_ROWS_MOST = 2048, HEAD_BYTES = 256 << 20 };
+
+struct cursor {
+    char *base; /* NULL: only count */
+    size_t at;
+};
+
+static void *take(struct cursor *c, int64_t n, size_t size)
+{
+    void *p = c->base ? c->base + c->at : NULL;
+    c->at += ((size_t)n * size + ALIGN - 1) / ALIGN * ALIGN;
+    return p;
+}
+
+static int64_t most_tokens(const struct llama_conf *c)
+{
+    int32_t rows = c->batch > c->batch_eval ? c->batch : c->batch_eval;
+    return (int64_t)rows * c->row_tokens;
+}
+
+static int32_t head_rows(const struct llama_conf *c)
+{
+    const int64_t bytes = c->shape.vocab * (int64_t)dtype_bytes(c->dt);
+    int64_t rows = c->head_rows > 0 ? c->head_rows : HEAD_BYTES / bytes;
+    if (c->head_rows == 0 && rows > HEAD_ROWS_MOST)
+        rows = HEAD_ROWS_MOST;
+    if (rows > most_tokens(c))
+        rows = most_tokens(c);
+    return rows > 0 ? (int32_t)rows : 1;
+}
+
+/* ---- the arena ------------------------------------------------------------
+ */
+
+static void lay_acts(struct cursor *c, const struct llama_conf *conf,
+                     const struct llama_shape *s, int64_t m,
+                     struct llama_acts *ret)
+{
+    const size_t t = dtype_bytes(conf->dt), acc = dtype_acc_bytes(conf->dt);
+    ret->rstd1 = take(c, m, acc);
+    ret->rstd2 = take(c, m, acc);
+    ret->qkv = take(c, m * s->linear[PRODUCT_QKV].out, t);
+    ret->attended = take(c, m * s->linear[PRODUCT_O].in, t);
+    ret->lse = take(c, m * s->c.heads, acc);
+    ret->mid = take(c, m * s->c.hidden, t);
+    ret->gate_up = take(c, m * s->linear[PRODUCT_GATE_UP].out, t);
+    for (int p = 0; p < PRODUCT_HEAD; p++)
+        ret->low[p] = take(c, m * s->linear[p].parts * s->rank, t);
+}
+
+/* Of all layers: with activation checkpointing they share all but x.
+ * in   acts  [layers], or NULL: only count */
+static void lay_layers(struct cursor *c, const struct llama_conf *conf,
+                       const struct llama_shape *s, int64_t m,
+                       struct llama_acts *acts)
+{
+    struct llama_acts one = {.x = NULL};
+    for (int32_t l = 0; l < s->c.layers; l++) {
+        if (l == 0 || !conf->recomputes)
+            lay_acts(c, conf, s, m, &one);
+        one.x = take(c, m * s->c.hidden, dtype_bytes(conf->dt));
+        if (acts != NULL)
+            acts[l] = one;
+    }
+}
+
+static void lay_work(struct cursor *c, const struct llama_conf *conf,
+                     const struct llama_shape *s, int64_t m,
+                     struct llama_arena *ret)
+{
+    const size_t t = dtype_bytes(conf->dt);
+    const int32_t d = s->c.hidden, widest = llama_widest(s);
+    const int32_t chunk = head_rows(conf);
+    ret->normed = take(c, m * d, t);
+    ret->delta = take(c, m * d, t);
+    ret->wide = take(c, m * widest, t);
+    ret->wide_grad = take(c, m * widest, t);
+    ret->qkv_grad = take(c, m * s->linear[PRODUCT_QKV].out, t);
+    ret->dres = take(c, m * d, t);
+    ret->dnorm = take(c, m * d, t);
+    ret->dlow = take(c, s->is_full ? 0 : m * 3 * s->rank, t);
+    ret->dropped = take(c, conf->dropout > 0 ? m * widest : 0, t);
+    ret->chunk = take(c, (int64_t)chunk * d, t);
+    ret->logits = take(c, (int64_t)chunk * s->c.vocab, t);
+}
+
+static void lay_out(const struct llama_conf *conf, const struct llama_shape *s,
+                    void *base, struct llama_arena *ret,
+                    struct model_plan *plan)
+{
+    const size_t t = dtype_bytes(conf->dt), acc = dtype_acc_bytes(conf->dt);
+    const int64_t m = most_tokens(conf);
+    struct cursor c = {.base = base};
+    size_t mark;
+
+    ret->base = take(&c, s->is_full ? 0 : s->weights, t);
+    plan->bytes_base = (int64_t)(mark = c.at);
+    ret->params = take(&c, s->params, t);
+    plan->bytes_params = (int64_t)(c.at - mark);
+    mark = c.at;
+    ret->grads = take(&c, s->params, t);
+    plan->bytes_grads = (int64_t)(c.at - mark);
+    mark = c.at;
+
+    lay_layers(&c, conf, s, m, ret->acts);
+    ret->last = take(&c, m * s->c.hidden, t);
+    ret->last_rstd = take(&c, m, acc);
+    ret->judged = take(&c, m * s->c.hidden, t);
+    ret->loss = take(&c, m, acc);
+    ret->hit = take(&c, m, sizeof(*ret->hit));
+    ret->head_low = take(&c,
+                         (int64_t)head_rows(conf) *
+                             s->linear[PRODUCT_HEAD].parts * s->rank,
+                         t);
+    ret->seed = take(&c, 1, sizeof(*ret->seed));
+    ret->scale = take(&c, 1, sizeof(*ret->scale));
+    ret->rotation =
+        take(&c, (int64_t)conf->row_tokens * s->c.head_dim, acc);
+    ret->ids = take(&c, conf->row_tokens, sizeof(*ret->ids));
+    ret->pos = take(&c, conf->row_tokens, sizeof(*ret->pos));
+    plan->bytes_activations = (int64_t)(c.at - mark);
+    mark = c.at;
+
+    lay_work(&c, conf, s, m, ret);
+    plan->bytes_work = (int64_t)(c.at - mark);
+    plan->bytes_total = (int64_t)c.at;
+    plan->params = s->params;
+}
+
+static int shape_of(const struct llama_conf *conf, struct llama_shape *ret,
+                    struct error *err)
+{
+    if (conf->batch < 1 || conf->batch_eval < 1 || conf->row_tokens < 1)
+        return error_set(err, ERR_INVAL,
+                         "model: batches of %d and %d rows of %d tokens",
+                         conf->batch, conf->batch_eval, conf->row_tokens);
+    if (most_tokens(conf) > INT32_MAX)
+        return error_set(err, ERR_INVAL,
+                         "train.batch_size: %" PRId64
+                         " tokens in a pass, 2147483647 are possible",
+                         most_tokens(conf));
+    return llama_shape_init(ret, &conf->shape, conf->is_full, conf->rank,
+                            conf->alpha, conf->targets, err);
+}
+
+int llama_plan(const struct llama_conf *conf, struct model_plan *ret,
+               struct error *err)
+{
+    struct llama_shape s;
+    struct llama_arena unused = {.acts = NULL};
+    struct model_plan p = {.params = 0};
+    if (shape_of(conf, &s, err) < 0)
+        return -1;
+    lay_out(conf, &s, NULL, &unused, &p);
+    *ret = p;
+    return 0;
+}
+
+/* ---- small members -------------------------------------------------------
+ */
+
+static void destroy(struct model *model)
+{
+    struct llama *m = llama_of(model);
+    m->d->ops->release(m->d, m->memory);
+    tokenizer_close(m->tokenizer);
+    free(m->mem.acts);
+    free(m->host);
+    free(m);
+}
+
+static void *params(struct model *model)
+{
+    return llama_of(model)->mem.params;
+}
+
+static void *grads(struct model *model)
+{
+    return llama_of(model)->mem.grads;
+}
+
+static void *state(struct model *model)
+{
+    (void)model;
+    return NULL;
+}
+
+static const struct model_plan *planned(const struct model *model)
+{
+    return &((const struct llama *)model)->plan;
+}
+
+/* A tensor each, or if these are too many, neighbours of a kind together. */
+static int32_t ranges(const struct model *model,
+                      struct model_range ret[MODEL_RANGES])
+{
+    const struct llama_shape *s = &((const struct llama *)model)->shape;
+    const int32_t tensors = llama_trained_count(s);
+    int32_t n = 0;
+    for (int32_t i = 0; i < tensors; i++) {
+        struct llama_tensor t;
+        llama_trained(s, i, &t);
+        if (n > 0 && tensors > MODEL_RANGES &&
+            ret[n - 1].is_norm_bias == t.is_norm) {
+            ret[n - 1].count += t.n;
+            continue;
+        }
+        assert(n < MODEL_RANGES); /* layers are limited: llama_config.c */
+        ret[n++] = (struct model_range){t.at, t.n, t.is_norm};
+    }
+    return n;
+}
+
+static int result(struct model *model, const struct batch *b,
+                  struct model_result *ret, struct error *err)
+{
+    struct llama *m = llama_of(model);
+    const enum dtype acc = dtype_acc(m->conf.dt);
+    if (m->n == 0 || b->n != m->n)
+        return error_set(err, ERR_STATE,
+                         "model: the last forward pass had %d rows, not %d",
+                         m->n, b->n);
+    /* Both at once: each copy waits for the device. */
+    const size_t apart = (size_t)((char *)m->mem.hit - (char *)m->mem.loss);
+    if (m->d->ops->to_host(m->d, m->host, m->mem.loss,
+                           apart + (size_t)m->judges * sizeof(*m->mem.hit),
+                           err) < 0)
+        return -1;
+    const int32_t *hit = (const void *)((const char *)m->host + apart);
+    struct model_result sum = {.loss_sum = 0};
+    for (int32_t i = 0; i < m->judges; i++) {
+        sum.loss_sum += dtype_get(acc, m->host, i);
+        sum.hits += hit[i];
+    }
+    *ret = sum;
+    return 0;
+}
+
+static void describe(const struct model *model, char *ret, size_t cap)
+{
+    const struct llama *m = (const struct llama *)model;
+    if (m->shape.is_full)
+        (void)snprintf(ret, cap, "Llama: %" PRId64 " parameters, all trained",
+                       m->shape.weights);
+    else
+        (void)snprintf(ret, cap,
+                       "Llama: %" PRId64 " parameters and %" PRId64
+                       " of adapters of rank %d",
+                       m->shape.weights, m->shape.adapters, m->shape.rank);
+}
+
+static const struct model_ops ops = {
+    .destroy = destroy,
+    .init = llama_init,
+    .put = llama_put,
+    .forward = llama_forward,
+    .backward = llama_backward,
+    .repeat = llama_repeat,
+    .result = result,
+    .params = params,
+    .grads = grads,
+    .state = state,
+    .planned = planned,
+    .ranges = ranges,
+    .export = llama_export,
+    .import = llama_import,
+    .describe = describe,
+    .save = llama_save,
+    .sample = llama_sample,
+};
+
+/* ---- create --------------------------------------------------------------
+ */
+
+/* cos and sin of every position and pair, from doubles. */
+static int fill_rotation(struct llama *m, struct error *err)
+{
+    const struct llama_config *c = &m->shape.c;
+    const enum dtype acc = dtype_acc(m->conf.dt);
+    const int32_t half = c->head_dim / 2;
+    const int64_t n = (int64_t)m->conf.row_tokens * c->head_dim;
+    double *freq = malloc((size_t)half * sizeof(*freq));
+    void *table = malloc((size_t)n * dtype_bytes(acc));
+    int rc = -1;
+    if (freq == NULL || table == NULL) {
+        (void)error_set(err, ERR_NOMEM, "model: table of rotations");
+        goto out;
+    }
+    llama_frequencies(c, freq);
+    for (int32_t p = 0; p < m->conf.row_tokens; p++)
+        for (int32_t i = 0; i < half; i++) {
+            const int64_t at = (int64_t)p * c->head_dim + 2 * i;
+            dtype_set(acc, table, at, cos(p * freq[i]));
+            dtype_set(acc, table, at + 1, sin(p * freq[i]));
+        }
+    if (m->d->ops->to_device(m->d, m->mem.rotation, table,
+                             (size_t)n * dtype_bytes(acc), err) == 0)
+        rc = m->d->ops->sync(m->d, err);
+out:
+    free(freq);
+    free(table);
+    return rc;
+}
+
+static int take_memory(struct llama *m, struct error *err)
+{
+    const struct device_ops *dev = m->d->ops;
+    m->most = most_tokens(&m->conf);
+    m->head_rows = head_rows(&m->conf);
+    m->attention_scale = 1 / sqrt(m->shape.c.head_dim);
+    m->mem.acts = calloc((size_t)m->shape.c.layers, sizeof(*m->mem.acts));
+    lay_out(&m->conf, &m->shape, NULL, &m->mem, &m->plan);
+    /* Losses and hits, as they lie in the arena, or a row of logits. */
+    const size_t results = (size_t)m->most * (sizeof(double) + 4) + 2 * ALIGN;
+    const size_t row = (size_t)m->shape.c.vocab * sizeof(double);
+    m->host = malloc(results > row ? results : row);
+    if (m->mem.acts == NULL || m->host == NULL)
+        return error_set(err, ERR_NOMEM, "model: host memory for the results");
+    if (dev->alloc(m->d, (size_t)m->plan.bytes_total, &m->memory, err) < 0)
+        return error_wrap(err, "model of %" PRId64 " bytes",
+                          m->plan.bytes_total);
+    lay_out(&m->conf, &m->shape, m->memory, &m->mem, &m->plan);
+    return fill_rotation(m, err);
+}
+
+int llama_create(struct device *d, const struct llama_conf *conf,
+                 struct model **ret, struct error *err)
+{
+    struct llama *m = calloc(1, sizeof(*m));
+    if (m == NULL)
+        return error_set(err, ERR_NOMEM, "model");
+    m->model.ops = &ops;
+    m->d = d;
+    m->conf = *conf;
+    if (shape_of(conf, &m->shape, err) < 0 || take_memory(m, err) < 0) {
+        destroy(&m->model);
+        return -1;
+    }
+    *ret = &m->model;
+    return 0;
+}

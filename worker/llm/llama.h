@@ -1,0 +1,70 @@
+/* llama.h - a Llama as a model of the trainer: kind llm, methods lora and
+ * full.
+ *
+ * Three arrays hold it: the frozen base (lora alone), in the run's type; what
+ * is trained, with its gradients; activations and work. A pass keeps per
+ * layer what the backward pass needs, or with activation checkpointing the
+ * layer's input alone, and makes the rest again. Logits exist of judged
+ * tokens alone, some rows at a time.
+ *
+ *   llama.c           memory: the plan and the arena
+ *   llama_shape.c     where tensors lie, and their names
+ *   llama_linear.c    a product with its adapters, and its gradients
+ *   llama_forward.c   embedding and layers
+ *   llama_head.c      output layer and loss, in chunks
+ *   llama_backward.c  the gradients
+ *   llama_state.c     export and import
+ *   llama_load.c      from a model directory
+ *   llama_save.c      to an adapter's, or a model's, directory
+ *   llama_sample.c    greedy answers
+ *   llama_kind.c      from a job's specification
+ */
+#ifndef MGPU_WORKER_LLM_LLAMA_H
+#define MGPU_WORKER_LLM_LLAMA_H
+
+#include "jobs/base/buf.h"
+#include "worker/llm/llama_config.h"
+#include "worker/llm/token_batches.h"
+#include "worker/model.h"
+#include "worker/model_kind.h"
+
+struct llama_conf {
+    struct llama_config shape;
+    enum dtype dt;
+    bool is_full; /* method full; else lora with the four below */
+    int32_t rank;
+    double alpha, dropout;
+    uint32_t targets; /* bits of enum lora_target */
+    int32_t batch, batch_eval; /* rows of a pass, at most */
+    int32_t row_tokens;        /* tokens of a row, at most */
+    bool recomputes;           /* activation checkpointing */
+    int32_t head_rows;         /* rows of logits at a time; 0: chosen */
+    /* Where init() finds the base. Borrowed; outlive the model. */
+    const char *dir;
+    const struct spec_list *files; /* NULL: all */
+    const char *adapter;           /* NULL: a new one */
+    const char *tokenizer;         /* NULL: in dir */
+};
+
+/* err  ERR_INVAL a value is out of range; it is named */
+int llama_plan(const struct llama_conf *conf, struct model_plan *ret,
+               struct error *err) MUST_CHECK;
+/* The device is borrowed and outlives the model.
+ * err  as llama_plan(); ERR_NOMEM */
+int llama_create(struct device *d, const struct llama_conf *conf,
+                 struct model **ret, struct error *err) MUST_CHECK;
+
+/* For tests and samples: logits [vocab] of the token at `row` of the list of
+ * n tokens, which are one document. */
+int llama_logits(struct model *m, const int32_t *ids, int32_t n, int32_t row,
+                 double *ret, struct error *err) MUST_CHECK;
+
+/* Greedy: the likeliest tokens behind the n in ids, up to `most` in all, or
+ * to the token `end`, which is not among them.
+ * inout ids  room for `most` */
+int llama_answer(struct model *m, int32_t *ids, int32_t n, int32_t most,
+                 int32_t end, int32_t *ret_n, struct error *err) MUST_CHECK;
+
+extern const struct model_kind llama_kind;
+
+#endif

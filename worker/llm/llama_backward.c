@@ -1,0 +1,202 @@
+/* llama_backward.c - the gradients, from the output layer to the embedding.
+ *
+ * mem.dres is the gradient of the residual stream, all the way down. What
+ * the forward pass did not keep is made again: norms and the MLP's product
+ * always, a whole layer with activation checkpointing.
+ */
+#include "worker/llm/llama_internal.h"
+
+struct way {
+    struct llama *m;
+    const struct batch *b;
+    int (*on_ready)(void *arg, int64_t first, int64_t count,
+                    struct error *err);
+    void *arg;
+};
+
+static int ready(const struct way *w, int64_t first, int64_t count,
+                 struct error *err)
+{
+    if (w->on_ready == NULL || count == 0)
+        return 0;
+    return w->on_ready(w->arg, first, count, err);
+}
+
+/* dres of a norm's input h: through the norm of dnorm, beside `extra`. */
+static int norm_back(struct llama *m, int64_t weight, const void *dy,
+                     const void *h, const void *rstd, const void *extra,
+                     struct error *err)
+{
+    void *dw =
+        m->shape.is_full ? llama_at(m, m->mem.grads, weight) : NULL;
+    return m->d->ops->llm.rmsnorm_bwd(
+        m->d, m->conf.dt, m->mem.dres, dw, dy, h, rstd,
+        llama_weight_at(m, weight), extra, m->tokens, m->shape.c.hidden, err);
+}
+
+/* The gradient of an output layer that saw no judged token. */
+static int zero_head(struct llama *m, struct error *err)
+{
+    const struct llama_linear *l = &m->shape.linear[PRODUCT_HEAD];
+    const int64_t first = m->shape.is_full ? l->weight : l->a;
+    const int64_t n = m->shape.is_full ? (int64_t)l->out * l->in
+                                       : m->shape.adapters - l->a;
+    return m->d->ops->zero(m->d, llama_at(m, m->mem.grads, first),
+                           (size_t)n * dtype_bytes(m->conf.dt), err);
+}
+
+static int head_back(const struct way *w, struct error *err)
+{
+    struct llama *m = w->m;
+    const struct llama_shape *s = &m->shape;
+    const struct llama_linear *l = &s->linear[PRODUCT_HEAD];
+    if (llama_trains_head(m)) {
+        if (m->d->ops->llm.rmsnorm_fwd(
+                m->d, m->conf.dt, m->mem.normed, NULL, NULL, m->mem.last, NULL,
+                llama_weight_at(m, s->norm), m->tokens, s->c.hidden,
+                s->c.norm_eps, err) < 0 ||
+            (m->judges == 0 && zero_head(m, err) < 0) ||
+            llama_head(m, w->b, true, true, err) < 0)
+            return -1;
+        if (!s->is_full && ready(w, l->a, s->adapters - l->a, err) < 0)
+            return -1;
+        if (s->is_full && !s->c.tied &&
+            ready(w, l->weight, (int64_t)l->out * l->in, err) < 0)
+            return -1;
+    }
+    if (m->d->ops->llm.put_rows(m->d, m->conf.dt, m->mem.dnorm, m->mem.judged,
+                                w->b->arrays[TOKENS_JUDGED].data, m->judges,
+                                s->c.hidden, m->tokens, err) < 0 ||
+        norm_back(m, s->norm, m->mem.dnorm, m->mem.last, m->mem.last_rstd,
+                  NULL, err) < 0)
+        return -1;
+    return s->is_full ? ready(w, s->norm, s->c.hidden, err) : 0;
+}
+
+/* From dres, of the layer's output, to that of mid. */
+static int feed_back(struct llama *m, int32_t l, struct error *err)
+{
+    const struct llama_shape *s = &m->shape;
+    const struct llama_acts *a = &m->mem.acts[l];
+    struct llama_call call = {.product = PRODUCT_DOWN,
+                              .layer = l,
+                              .rows = m->tokens,
+                              .train = true,
+                              .x = m->mem.wide,
+                              .low = a->low[PRODUCT_DOWN]};
+    if (m->d->ops->llm.swiglu_fwd(m->d, m->conf.dt, m->mem.wide, a->gate_up,
+                                  m->tokens, s->c.ffn, err) < 0 ||
+        llama_linear_back(m, &call, m->mem.dres, m->mem.wide_grad, err) < 0 ||
+        m->d->ops->llm.swiglu_bwd(m->d, m->conf.dt, a->gate_up, NULL,
+                                  m->mem.wide_grad, a->gate_up, m->tokens,
+                                  s->c.ffn, err) < 0 ||
+        llama_norm_again(m, l, true, err) < 0)
+        return -1;
+    call.product = PRODUCT_GATE_UP;
+    call.x = m->mem.normed;
+    call.low = a->low[PRODUCT_GATE_UP];
+    if (llama_linear_back(m, &call, a->gate_up, m->mem.dnorm, err) < 0)
+        return -1;
+    return norm_back(m, s->norm2 + l * s->layer_weights, m->mem.dnorm, a->mid,
+                     a->rstd2, m->mem.dres, err);
+}
+
+/* From the gradient of `attended`, in wide_grad, to that of q, k and v. */
+static int attend_back(struct llama *m, int32_t l, const int32_t *pos,
+                       struct error *err)
+{
+    const struct llama_config *c = &m->shape.c;
+    const struct llama_acts *a = &m->mem.acts[l];
+    const int32_t width = m->shape.linear[PRODUCT_QKV].out;
+    const int32_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+    const struct attention s = {.rows = m->tokens,
+                                .heads = c->heads,
+                                .kv_heads = c->kv_heads,
+                                .head_dim = c->head_dim,
+                                .scale = m->attention_scale};
+    void *d = m->mem.qkv_grad;
+    if (m->d->ops->llm.attention_bwd(
+            m->d, m->conf.dt, d, llama_at(m, d, q), llama_at(m, d, q + kv),
+            width, m->mem.wide_grad, a->attended, q, a->lse, a->qkv,
+            llama_at(m, a->qkv, q), llama_at(m, a->qkv, q + kv), width, pos,
+            &s, err) < 0)
+        return -1;
+    return m->d->ops->llm.rope(m->d, m->conf.dt, d, width, pos,
+                               m->mem.rotation, m->conf.row_tokens, m->tokens,
+                               c->heads + c->kv_heads, c->head_dim, true, err);
+}
+
+/* Below the first layer lora has nothing to train. */
+static int layer_back(const struct way *w, int32_t l, struct error *err)
+{
+    struct llama *m = w->m;
+    const struct llama_shape *s = &m->shape;
+    const struct llama_acts *a = &m->mem.acts[l];
+    const int32_t *pos = w->b->arrays[TOKENS_POS].data;
+    const bool goes_on = s->is_full || l > 0;
+    struct llama_call call = {.product = PRODUCT_O,
+                              .layer = l,
+                              .rows = m->tokens,
+                              .train = true,
+                              .x = a->attended,
+                              .low = a->low[PRODUCT_O]};
+    if ((m->conf.recomputes && l < s->c.layers - 1 &&
+         llama_layer(m, l, pos, true, true, err) < 0) ||
+        feed_back(m, l, err) < 0 ||
+        llama_linear_back(m, &call, m->mem.dres, m->mem.wide_grad, err) < 0 ||
+        attend_back(m, l, pos, err) < 0 ||
+        llama_norm_again(m, l, false, err) < 0)
+        return -1;
+    call.product = PRODUCT_QKV;
+    call.x = m->mem.normed;
+    call.low = a->low[PRODUCT_QKV];
+    if (llama_linear_back(m, &call, m->mem.qkv_grad,
+                          goes_on ? m->mem.dnorm : NULL, err) < 0 ||
+        (goes_on && norm_back(m, s->norm1 + l * s->layer_weights, m->mem.dnorm,
+                              a->x, a->rstd1, m->mem.dres, err) < 0))
+        return -1;
+    return s->is_full ? ready(w, s->layers + l * s->layer_weights,
+                              s->layer_weights, err)
+                      : ready(w, l * s->layer_adapters, s->layer_adapters,
+                              err);
+}
+
+static int embed_back(const struct way *w, struct error *err)
+{
+    struct llama *m = w->m;
+    const struct llama_shape *s = &m->shape;
+    const int64_t n = (int64_t)s->c.vocab * s->c.hidden;
+    void *grad = llama_at(m, m->mem.grads, s->embed);
+    if (!s->is_full)
+        return 0;
+    /* Tied, the output layer's gradient is there already. */
+    if ((!s->c.tied &&
+         m->d->ops->zero(m->d, grad, (size_t)n * dtype_bytes(m->conf.dt),
+                         err) < 0) ||
+        m->d->ops->llm.add_rows(m->d, m->conf.dt, grad, m->mem.dres,
+                                w->b->arrays[TOKENS_ID].data,
+                                w->b->arrays[TOKENS_ORDER].data, m->tokens,
+                                s->c.hidden, s->c.vocab, err) < 0)
+        return -1;
+    return ready(w, s->embed, n, err);
+}
+
+int llama_backward(struct model *model, const struct batch *b,
+                   int (*on_ready)(void *arg, int64_t first, int64_t count,
+                                   struct error *err),
+                   void *arg, struct error *err)
+{
+    struct llama *m = llama_of(model);
+    const struct way w = {m, b, on_ready, arg};
+    if (!m->train || m->n != b->n)
+        return error_set(err, ERR_STATE,
+                         "model: no forward pass in training over %d rows came "
+                         "before",
+                         b->n);
+    int rc = head_back(&w, err);
+    for (int32_t l = m->shape.c.layers - 1; l >= 0 && rc == 0; l--)
+        rc = layer_back(&w, l, err);
+    rc = rc < 0 ? rc : embed_back(&w, err);
+    m->train = false; /* activations are used up */
+    return rc;
+}

@@ -1,0 +1,182 @@
+/* llama_forward.c - embedding and layers.
+ *
+ *   x = embed(ids)
+ *   each layer:  mid = x + o(attention(rope(qkv(norm(x)))))
+ *                x   = mid + down(swiglu(gate_up(norm(mid))))
+ *   norm, output layer
+ *
+ * The sums of the residual stream belong to the norm that reads them: a layer
+ * leaves mid and, in mem.delta, what is to be added.
+ */
+#include "worker/llm/llama_internal.h"
+
+int llama_put(struct model *model, uint64_t seed, double scale,
+              struct error *err)
+{
+    struct llama *m = llama_of(model);
+    if (m->d->ops->put(m->d, m->mem.seed, &seed, sizeof(seed), err) < 0)
+        return -1;
+    return m->d->ops->put(m->d, m->mem.scale, &scale, sizeof(scale), err);
+}
+
+static int norm(struct llama *m, int64_t weight, void *rstd, void *h,
+                const void *x, const void *delta, struct error *err)
+{
+    return m->d->ops->llm.rmsnorm_fwd(
+        m->d, m->conf.dt, m->mem.normed, rstd, h, x, delta,
+        llama_weight_at(m, weight), m->tokens, m->shape.c.hidden,
+        m->shape.c.norm_eps, err);
+}
+
+int llama_norm_again(struct llama *m, int32_t l, bool is_second,
+                     struct error *err)
+{
+    const struct llama_shape *s = &m->shape;
+    const struct llama_acts *a = &m->mem.acts[l];
+    return norm(m, (is_second ? s->norm2 : s->norm1) + l * s->layer_weights,
+                NULL, NULL, is_second ? a->mid : a->x, NULL, err);
+}
+
+/* attended = attention of normed, which is the norm of a->x. */
+static int attend(struct llama *m, int32_t l, const int32_t *pos, bool train,
+                  struct error *err)
+{
+    const struct llama_config *c = &m->shape.c;
+    const struct llama_acts *a = &m->mem.acts[l];
+    const int32_t width = m->shape.linear[PRODUCT_QKV].out;
+    const int32_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+    const struct attention s = {.rows = m->tokens,
+                                .heads = c->heads,
+                                .kv_heads = c->kv_heads,
+                                .head_dim = c->head_dim,
+                                .scale = m->attention_scale};
+    const struct llama_call call = {.product = PRODUCT_QKV,
+                                    .layer = l,
+                                    .rows = m->tokens,
+                                    .train = train,
+                                    .x = m->mem.normed,
+                                    .low = a->low[PRODUCT_QKV]};
+    if (llama_linear(m, &call, a->qkv, err) < 0 ||
+        m->d->ops->llm.rope(m->d, m->conf.dt, a->qkv, width, pos,
+                            m->mem.rotation, m->conf.row_tokens, m->tokens,
+                            c->heads + c->kv_heads, c->head_dim, false,
+                            err) < 0)
+        return -1;
+    return m->d->ops->llm.attention_fwd(
+        m->d, m->conf.dt, a->attended, q, a->lse, a->qkv,
+        llama_at(m, a->qkv, q), llama_at(m, a->qkv, q + kv), width, pos, &s,
+        err);
+}
+
+/* delta = the MLP of normed, which is the norm of a->mid. */
+static int feed(struct llama *m, int32_t l, bool train, struct error *err)
+{
+    const struct llama_acts *a = &m->mem.acts[l];
+    struct llama_call call = {.product = PRODUCT_GATE_UP,
+                              .layer = l,
+                              .rows = m->tokens,
+                              .train = train,
+                              .x = m->mem.normed,
+                              .low = a->low[PRODUCT_GATE_UP]};
+    if (llama_linear(m, &call, a->gate_up, err) < 0 ||
+        m->d->ops->llm.swiglu_fwd(m->d, m->conf.dt, m->mem.wide, a->gate_up,
+                                  m->tokens, m->shape.c.ffn, err) < 0)
+        return -1;
+    call.product = PRODUCT_DOWN;
+    call.x = m->mem.wide;
+    call.low = a->low[PRODUCT_DOWN];
+    return llama_linear(m, &call, m->mem.delta, err);
+}
+
+/* normed = the norm of a->x. */
+static int enter(struct llama *m, int32_t l, bool again, struct error *err)
+{
+    const struct llama_shape *s = &m->shape;
+    const struct llama_acts *a = &m->mem.acts[l];
+    const int64_t weight = s->norm1 + l * s->layer_weights;
+    if (again || l == 0)
+        return norm(m, weight, a->rstd1, NULL, a->x, NULL, err);
+    return norm(m, weight, a->rstd1, a->x, m->mem.acts[l - 1].mid,
+                m->mem.delta, err);
+}
+
+int llama_layer(struct llama *m, int32_t l, const int32_t *pos, bool train,
+                bool again, struct error *err)
+{
+    const struct llama_shape *s = &m->shape;
+    const struct llama_acts *a = &m->mem.acts[l];
+    const struct llama_call call = {.product = PRODUCT_O,
+                                    .layer = l,
+                                    .rows = m->tokens,
+                                    .train = train,
+                                    .x = a->attended,
+                                    .low = a->low[PRODUCT_O]};
+    if (enter(m, l, again, err) < 0 ||
+        attend(m, l, pos, train, err) < 0 ||
+        llama_linear(m, &call, m->mem.delta, err) < 0 ||
+        norm(m, s->norm2 + l * s->layer_weights, a->rstd2, a->mid, a->x,
+             m->mem.delta, err) < 0)
+        return -1;
+    return feed(m, l, train, err);
+}
+
+int llama_layers(struct llama *m, const int32_t *ids, const int32_t *pos,
+                 bool train, struct error *err)
+{
+    const struct llama_shape *s = &m->shape;
+    const int32_t last = s->c.layers - 1;
+    if (m->d->ops->llm.take_rows(m->d, m->conf.dt, m->mem.acts[0].x,
+                                 llama_weight_at(m, s->embed), ids, m->tokens,
+                                 s->c.hidden, s->c.vocab, err) < 0)
+        return -1;
+    for (int32_t l = 0; l <= last; l++)
+        if (llama_layer(m, l, pos, train, false, err) < 0)
+            return -1;
+    return norm(m, s->norm, m->mem.last_rstd, m->mem.last,
+                m->mem.acts[last].mid, m->mem.delta, err);
+}
+
+static int check(const struct llama *m, const struct batch *b, bool train,
+                 struct error *err)
+{
+    const int32_t most = train ? m->conf.batch : m->conf.batch_eval;
+    const int64_t row = (int64_t)(b->arrays[TOKENS_ID].bytes / sizeof(int32_t));
+    if (b->n < 1 || b->n > most || row < 1 || row > m->conf.row_tokens)
+        return error_set(err, ERR_INVAL,
+                         "model: %d rows of %lld tokens, expected 1..%d of "
+                         "1..%d",
+                         b->n, (long long)row, most, m->conf.row_tokens);
+    if (!(b->weight >= 0) || b->weight > (double)(b->n * row))
+        return error_set(err, ERR_INVAL,
+                         "model: %.0f judged tokens of %lld", b->weight,
+                         (long long)(b->n * row));
+    return 0;
+}
+
+void llama_repeat(struct model *model, const struct batch *b, bool train)
+{
+    struct llama *m = llama_of(model);
+    m->n = b->n;
+    m->tokens = b->n * (int64_t)(b->arrays[TOKENS_ID].bytes / sizeof(int32_t));
+    m->judges = (int32_t)b->weight;
+    m->train = false; /* the backward pass was in it */
+    (void)train;
+}
+
+int llama_forward(struct model *model, const struct batch *b, bool train,
+                  struct error *err)
+{
+    struct llama *m = llama_of(model);
+    m->n = 0;
+    if (check(m, b, train, err) < 0)
+        return -1;
+    llama_repeat(model, b, train);
+    if (llama_layers(m, b->arrays[TOKENS_ID].data, b->arrays[TOKENS_POS].data,
+                     train, err) < 0 ||
+        llama_head(m, b, train, train && !llama_trains_head(m), err) < 0) {
+        m->n = 0;
+        return -1;
+    }
+    m->train = train;
+    return 0;
+}

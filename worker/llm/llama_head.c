@@ -1,0 +1,61 @@
+/* llama_head.c - output layer and loss, some judged tokens at a time.
+ *
+ * Logits are the largest array of a Llama: 128,256 for each token. They exist
+ * for one chunk of judged tokens; the loss turns them into their gradient in
+ * place. Where the output layer is frozen, the forward pass does both, and
+ * leaves the gradient of its input. Where it is trained, its gradient belongs
+ * to the backward pass, which makes the logits again.
+ */
+#include "worker/llm/llama_internal.h"
+
+bool llama_trains_head(const struct llama *m)
+{
+    return m->shape.is_full || m->shape.linear[PRODUCT_HEAD].parts > 0;
+}
+
+static int one_chunk(struct llama *m, const struct batch *b, int32_t first,
+                     int32_t rows, bool train, bool grads, struct error *err)
+{
+    const struct device_ops *ops = m->d->ops;
+    const struct llama_config *c = &m->shape.c;
+    const enum dtype dt = m->conf.dt;
+    const int32_t *judged = b->arrays[TOKENS_JUDGED].data;
+    const int32_t *label = b->arrays[TOKENS_LABEL].data;
+    const struct llama_call call = {.product = PRODUCT_HEAD,
+                                    .rows = rows,
+                                    .first = first,
+                                    .train = train,
+                                    .adds = first > 0,
+                                    .x = m->mem.chunk,
+                                    .low = m->mem.head_low};
+    void *loss = (char *)m->mem.loss + (size_t)first * dtype_acc_bytes(dt);
+    void *dx = llama_at(m, m->mem.judged, (int64_t)first * c->hidden);
+    if (ops->llm.take_rows(m->d, dt, m->mem.chunk, m->mem.normed,
+                           judged + first, rows, c->hidden, m->tokens,
+                           err) < 0 ||
+        llama_linear(m, &call, m->mem.logits, err) < 0 ||
+        ops->xent(m->d, dt, loss, m->mem.hit + first, m->mem.logits,
+                  label + first, rows, c->vocab, m->mem.scale, 0, grads,
+                  err) < 0)
+        return -1;
+    if (!grads)
+        return 0;
+    if (llama_trains_head(m))
+        return llama_linear_back(m, &call, m->mem.logits, dx, err);
+    return ops->gemm(m->d, dt, false, false, rows, c->hidden, c->vocab, 1,
+                     m->mem.logits, c->vocab,
+                     llama_weight_at(m, m->shape.linear[PRODUCT_HEAD].weight),
+                     c->hidden, 0, dx, c->hidden, err);
+}
+
+int llama_head(struct llama *m, const struct batch *b, bool train, bool grads,
+               struct error *err)
+{
+    for (int32_t i = 0; i < m->judges; i += m->head_rows) {
+        const int32_t left = m->judges - i;
+        const int32_t rows = left < m->head_rows ? left : m->head_rows;
+        if (one_chunk(m, b, i, rows, train, grads, err) < 0)
+            return -1;
+    }
+    return 0;
+}

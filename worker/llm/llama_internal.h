@@ -1,0 +1,174 @@
+/* llama_internal.h - the shared declarations of llama*.c. */
+#ifndef MGPU_WORKER_LLM_LLAMA_INTERNAL_H
+#define MGPU_WORKER_LLM_LLAMA_INTERNAL_H
+
+#include "worker/llm/llama.h"
+#include "worker/llm/llama_shape.h"
+
+/* What a layer keeps from the forward for the backward pass. All T but where
+ * it says A. */
+struct llama_acts {
+    void *x;              /* [M, hidden]: its input */
+    void *rstd1, *rstd2;  /* [M] A */
+    void *qkv;            /* [M, (heads + 2 kv_heads) * head_dim], rotated */
+    void *attended;       /* [M, heads * head_dim] */
+    void *lse;            /* [M, heads] A */
+    void *mid;            /* [M, hidden]: between attention and MLP */
+    void *gate_up;        /* [M, 2 ffn] */
+    void *low[PRODUCTS];  /* [M, parts * rank]: of adapters, x A^T */
+};
+
+/* Where everything lies; llama.c sets all of it twice, first from address 0
+ * to learn the sizes. M is the tokens of the largest batch. */
+struct llama_arena {
+    void *base;           /* [shape.weights] T; lora alone */
+    void *params, *grads; /* [shape.params] T */
+
+    struct llama_acts *acts; /* [layers] host */
+    void *last;              /* [M, hidden]: what the last norm reads */
+    void *last_rstd;         /* [M] A */
+    void *judged;            /* [M, hidden]: gradient of judged tokens */
+    void *loss;              /* [M] A */
+    int32_t *hit;            /* [M]; behind loss, to be fetched with it */
+    void *head_low;          /* [chunk, rank]: low of the output layer */
+    uint64_t *seed;          /* [1] of dropout */
+    double *scale;           /* [1] of the gradient */
+    void *rotation;          /* [row_tokens, head_dim / 2, 2] A */
+    int32_t *ids, *pos;      /* [row_tokens]: of a sample */
+
+    void *normed;      /* [M, hidden] */
+    void *delta;       /* [M, hidden] */
+    void *wide;         /* [M, llama_widest()]: the MLP's product */
+    void *wide_grad;    /* its gradient; then that of `attended` */
+    void *qkv_grad;     /* as qkv */
+    void *dres, *dnorm; /* [M, hidden] */
+    void *dlow;         /* [M, 3 rank]; lora alone */
+    void *dropped;      /* [M, llama_widest()]; lora_dropout alone */
+    void *chunk;       /* [head_rows, hidden] */
+    void *logits;      /* [head_rows, vocab] */
+};
+
+struct llama {
+    struct model model;
+    struct device *d;
+    struct llama_conf conf;
+    struct llama_shape shape;
+    struct model_plan plan;
+    struct llama_arena mem;
+    int32_t head_rows;
+    double attention_scale;
+    int64_t most;    /* M */
+    void *memory;    /* of the arena; owned */
+    void *host;      /* staging for results; owned */
+    int64_t digest;  /* of the frozen base's values; 0: not loaded */
+    struct tokenizer *tokenizer; /* of samples; opened when needed; owned */
+
+    /* Of the last forward(). */
+    int32_t n;      /* 0: there was none */
+    int64_t tokens; /* rows of the list */
+    int32_t judges;
+    bool train;
+};
+
+static inline struct llama *llama_of(struct model *m)
+{
+    return (struct llama *)m; /* its first member */
+}
+
+/* The most values per token that a product reads. */
+static inline int32_t llama_widest(const struct llama_shape *s)
+{
+    int32_t most = s->c.hidden > s->c.ffn ? s->c.hidden : s->c.ffn;
+    int32_t heads = s->c.heads * s->c.head_dim;
+    return most > heads ? most : heads;
+}
+
+/* The element at an offset of an array of T. */
+static inline void *llama_at(const struct llama *m, void *p, int64_t offset)
+{
+    return (char *)p + (size_t)offset * dtype_bytes(m->conf.dt);
+}
+/* A tensor of the weights: the base's, or what is trained. */
+static inline void *llama_weight_at(const struct llama *m, int64_t offset)
+{
+    return llama_at(m, m->shape.is_full ? m->mem.params : m->mem.base, offset);
+}
+
+/* ---- llama_linear.c ------------------------------------------------------
+ */
+
+/* A product over the tokens x, with what belongs to its layer added to its
+ * offsets. */
+struct llama_call {
+    enum llama_product product;
+    int32_t layer; /* 0 for PRODUCT_HEAD */
+    int64_t rows;
+    int64_t first;   /* of the rows, in the batch; for dropout */
+    bool train;      /* with dropout */
+    bool adds;       /* gradients of weights are added, not written */
+    const void *x;   /* [rows, in] */
+    void *low;       /* [rows, parts * rank], of adapters */
+};
+
+/* y [rows, out] = x W^T + alpha / rank * (x A^T) B^T. Fills in low. */
+int llama_linear(struct llama *m, const struct llama_call *c, void *y,
+                 struct error *err) MUST_CHECK;
+/* From dy [rows, out]: the gradients of W, or of A and B, and dx [rows, in];
+ * dx NULL: not wanted. dx is neither x nor dy. */
+int llama_linear_back(struct llama *m, const struct llama_call *c,
+                      const void *dy, void *dx, struct error *err) MUST_CHECK;
+
+/* ---- llama_forward.c -----------------------------------------------------
+ */
+
+int llama_put(struct model *model, uint64_t seed, double scale,
+              struct error *err) MUST_CHECK;
+int llama_forward(struct model *model, const struct batch *b, bool train,
+                  struct error *err) MUST_CHECK;
+void llama_repeat(struct model *model, const struct batch *b, bool train);
+/* Layer l; leaves its output as the sum of acts[l].mid and mem.delta.
+ * in   again  from acts[l].x; else from what the layer before left */
+int llama_layer(struct llama *m, int32_t l, const int32_t *pos, bool train,
+                bool again, struct error *err) MUST_CHECK;
+/* All layers over m->tokens tokens, and the last norm: leaves normed. */
+int llama_layers(struct llama *m, const int32_t *ids, const int32_t *pos,
+                 bool train, struct error *err) MUST_CHECK;
+/* normed = the norm of acts[l].x, or of acts[l].mid, again. */
+int llama_norm_again(struct llama *m, int32_t l, bool is_second,
+                     struct error *err) MUST_CHECK;
+
+/* ---- llama_head.c --------------------------------------------------------
+ */
+
+/* Whether the output layer has gradients of its own. */
+bool llama_trains_head(const struct llama *m);
+/* Loss and hits of the judged tokens of normed. With `grads` also their
+ * gradient, in mem.judged, and that of an output layer that is trained. */
+int llama_head(struct llama *m, const struct batch *b, bool train, bool grads,
+               struct error *err) MUST_CHECK;
+
+/* ---- llama_backward.c ----------------------------------------------------
+ */
+
+int llama_backward(struct model *model, const struct batch *b,
+                   int (*on_ready)(void *arg, int64_t first, int64_t count,
+                                   struct error *err),
+                   void *arg, struct error *err) MUST_CHECK;
+
+/* ---- llama_load.c, llama_state.c, llama_save.c, llama_sample.c ------------
+ */
+
+int llama_init(struct model *model, uint32_t seed,
+               struct error *err) MUST_CHECK;
+int llama_export(struct model *model,
+                 int (*each)(void *arg, const struct model_tensor *t,
+                             struct error *err),
+                 void *arg, struct error *err) MUST_CHECK;
+int llama_import(struct model *model, const struct model_tensor *t,
+                 struct error *err) MUST_CHECK;
+int llama_save(struct model *model, const char *dir, const void *weights,
+               enum dtype dt, struct error *err) MUST_CHECK;
+int llama_sample(struct model *model, const char *prompt, int32_t max_new,
+                 struct buf *out, struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,126 @@
+/* llama_kind.c - a Llama from a job's specification. */
+#include <stdio.h>
+
+#include "worker/llm/llama.h"
+
+static int conf_of(const struct job_spec *spec, enum dtype dt,
+                   const struct batch_info *data, struct llama_conf *ret,
+                   struct error *err)
+{
+    const bool is_full = spec->method == METHOD_FULL;
+    struct llama_conf c = {
+        .dt = dt,
+        .is_full = is_full,
+        .rank = spec->train.model.lora_rank,
+        .alpha = spec->train.model.lora_alpha,
+        .dropout = is_full ? 0 : spec->train.model.lora_dropout,
+        .targets = is_full ? 0 : spec_lora_targets(spec),
+        .batch = spec->train.batch_size,
+        .batch_eval = spec->train.batch_size_val > 0
+                          ? spec->train.batch_size_val
+                          : spec->train.batch_size,
+        .row_tokens = data->row_tokens,
+        .recomputes = spec->train.activation_checkpointing,
+        .dir = spec->train.checkpointer.dir,
+        .files = &spec->train.checkpointer.files,
+        .adapter = is_full ? NULL : spec->train.checkpointer.adapter,
+        .tokenizer = spec->train.tokenizer.path,
+    };
+    if (llama_config_read(c.dir, &c.shape, err) < 0)
+        return error_wrap(err, "train.checkpointer.checkpoint_dir");
+    if (data->row_tokens > c.shape.max_positions)
+        return error_set(err, ERR_INVAL,
+                         "train.tokenizer.max_seq_len: rows have up to %d "
+                         "tokens, the model in %s has %d positions",
+                         data->row_tokens, c.dir, c.shape.max_positions);
+    *ret = c;
+    return 0;
+}
+
+/* The model's end of text ends an answer, and it has all ids of the data. */
+static int open_data(const struct batch_env *env, struct batch_source **ret,
+                     struct error *err)
+{
+    const char *dir = env->spec->train.checkpointer.dir;
+    struct llama_config c;
+    struct batch_source *s = NULL;
+    if (llama_config_read(dir, &c, err) < 0)
+        return error_wrap(err, "train.checkpointer.checkpoint_dir");
+    if (token_batches_open(env, c.eos_id, &s, err) < 0)
+        return -1;
+    if (token_batches_check(s, c.vocab, err) < 0) {
+        s->ops->destroy(s);
+        return -1;
+    }
+    *ret = s;
+    return 0;
+}
+
+static int plan_of_job(const struct job_spec *spec, enum dtype dt,
+                       const struct batch_info *data, struct model_plan *ret,
+                       struct error *err)
+{
+    struct llama_conf c;
+    if (conf_of(spec, dt, data, &c, err) < 0)
+        return -1;
+    return llama_plan(&c, ret, err);
+}
+
+static int create_of_job(struct device *d, const struct job_spec *spec,
+                         enum dtype dt, const struct batch_info *data,
+                         struct model **ret, struct error *err)
+{
+    struct llama_conf c;
+    if (conf_of(spec, dt, data, &c, err) < 0)
+        return -1;
+    return llama_create(d, &c, ret, err);
+}
+
+static double gib(int64_t bytes)
+{
+    return (double)bytes / (1 << 30);
+}
+
+/* ", KEY saves 5.4 GiB" where it does. */
+static void add_saving(const struct llama_conf *c, int64_t now,
+                       const char *key, char *ret, size_t cap, size_t *at)
+{
+    struct model_plan p;
+    if (*at >= cap || llama_plan(c, &p, NULL) < 0 || p.bytes_total >= now)
+        return;
+    *at += (size_t)snprintf(ret + *at, cap - *at, "; %s saves %.2f GiB", key,
+                            gib(now - p.bytes_total));
+}
+
+static void advise(const struct job_spec *spec, enum dtype dt,
+                   const struct batch_info *data, char *ret, size_t cap)
+{
+    struct llama_conf c;
+    struct model_plan p;
+    ret[0] = '\0';
+    if (conf_of(spec, dt, data, &c, NULL) < 0 || llama_plan(&c, &p, NULL) < 0)
+        return;
+    size_t at = (size_t)snprintf(
+        ret, cap,
+        "the model needs %.2f GiB (base %.2f, trained %.2f, activations %.2f, "
+        "work %.2f)",
+        gib(p.bytes_total), gib(p.bytes_base),
+        gib(p.bytes_params + p.bytes_grads), gib(p.bytes_activations),
+        gib(p.bytes_work));
+    struct llama_conf less = c;
+    less.recomputes = true;
+    add_saving(&less, p.bytes_total,
+               "train.enable_activation_checkpointing: true", ret, cap, &at);
+    less = c;
+    less.batch = less.batch_eval = 1;
+    add_saving(&less, p.bytes_total, "train.batch_size: 1", ret, cap, &at);
+}
+
+const struct model_kind llama_kind = {
+    .name = "llm",
+    .too_large = "lower train.batch_size or train.tokenizer.max_seq_len",
+    .advise = advise,
+    .open_data = open_data,
+    .plan = plan_of_job,
+    .create = create_of_job,
+};

@@ -1,0 +1,165 @@
+/* llama_linear.c - a product with its adapters, and its gradients.
+ *
+ *   y  = x W^T + s t B^T,  t = drop(x) A^T,  s = alpha / rank
+ *   dB = s dy^T t,  dt = s dy B,  dA = dt^T drop(x),  dx = dy W + drop(dt A)
+ *
+ * drop() takes the same values away each time: its stream begins at a place
+ * of its own for every layer and product.
+ *
+ * src  Hu et al. 2021, arXiv:2106.09685
+ */
+#include "worker/llm/llama_internal.h"
+
+/* Where a product's tensors lie. */
+struct place {
+    const struct llama_linear *l;
+    int64_t weight, adapter; /* what the layer adds to offsets */
+    int32_t lows;            /* parts * rank */
+    double scale;
+};
+
+static struct place place_of(const struct llama *m, const struct llama_call *c)
+{
+    const struct llama_shape *s = &m->shape;
+    const struct llama_linear *l = &s->linear[c->product];
+    const bool is_head = c->product == PRODUCT_HEAD;
+    return (struct place){
+        .l = l,
+        .weight = l->weight + (is_head ? 0 : c->layer * s->layer_weights),
+        .adapter = is_head ? 0 : c->layer * s->layer_adapters,
+        .lows = l->parts * s->rank,
+        .scale = s->rank > 0 ? s->alpha / s->rank : 0,
+    };
+}
+
+static int gemm(struct llama *m, bool ta, bool tb, int64_t rows, int64_t cols,
+                int64_t depth, double alpha, const void *A, int64_t lda,
+                const void *B, int64_t ldb, double beta, void *C, int64_t ldc,
+                struct error *err)
+{
+    return m->d->ops->gemm(m->d, m->conf.dt, ta, tb, (int32_t)rows,
+                           (int32_t)cols, (int32_t)depth, alpha, A,
+                           (int32_t)lda, B, (int32_t)ldb, beta, C,
+                           (int32_t)ldc, err);
+}
+
+/* Takes the same values of y [rows, in] away as of x; y may be x. */
+static int drop(struct llama *m, const struct llama_call *c,
+                const struct place *p, void *y, const void *x,
+                struct error *err)
+{
+    const int32_t stream = c->layer * PRODUCTS + (int32_t)c->product;
+    const int64_t first =
+        (int64_t)stream * m->most * llama_widest(&m->shape) +
+        c->first * p->l->in;
+    return m->d->ops->dropout(m->d, m->conf.dt, y, x, c->rows * p->l->in,
+                              m->conf.dropout, m->mem.seed, (uint64_t)first,
+                              err);
+}
+
+/* What A reads: x, or with dropout a copy. */
+static int input_of(struct llama *m, const struct llama_call *c,
+                    const struct place *p, const void **ret, struct error *err)
+{
+    *ret = c->x;
+    if (!c->train || !(m->conf.dropout > 0))
+        return 0;
+    *ret = m->mem.dropped;
+    return drop(m, c, p, m->mem.dropped, c->x, err);
+}
+
+int llama_linear(struct llama *m, const struct llama_call *c, void *y,
+                 struct error *err)
+{
+    const struct place p = place_of(m, c);
+    const struct llama_linear *l = p.l;
+    const int32_t r = m->shape.rank;
+    const void *x;
+    if (gemm(m, false, true, c->rows, l->out, l->in, 1, c->x, l->in,
+             llama_weight_at(m, p.weight), l->in, 0, y, l->out, err) < 0)
+        return -1;
+    if (l->parts == 0)
+        return 0;
+    if (input_of(m, c, &p, &x, err) < 0 ||
+        gemm(m, false, true, c->rows, p.lows, l->in, 1, x, l->in,
+             llama_at(m, m->mem.params, l->a + p.adapter), l->in, 0, c->low,
+             p.lows, err) < 0)
+        return -1;
+    for (int32_t i = 0; i < l->parts; i++) {
+        const struct llama_part *part = &l->part[i];
+        if (gemm(m, false, true, c->rows, part->width, r, p.scale,
+                 llama_at(m, c->low, (int64_t)i * r), p.lows,
+                 llama_at(m, m->mem.params, part->b + p.adapter), r, 1,
+                 llama_at(m, y, part->col), l->out, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* dB of each part, and dlow [rows, parts * rank]. */
+static int back_up(struct llama *m, const struct llama_call *c,
+                   const struct place *p, const void *dy, struct error *err)
+{
+    const struct llama_linear *l = p->l;
+    const int32_t r = m->shape.rank;
+    for (int32_t i = 0; i < l->parts; i++) {
+        const struct llama_part *part = &l->part[i];
+        const int64_t b = part->b + p->adapter, low = (int64_t)i * r;
+        const void *own = (const char *)dy + (size_t)part->col *
+                                                 dtype_bytes(m->conf.dt);
+        if (gemm(m, true, false, part->width, r, c->rows, p->scale, own,
+                 l->out, llama_at(m, c->low, low), p->lows, c->adds ? 1 : 0,
+                 llama_at(m, m->mem.grads, b), r, err) < 0 ||
+            gemm(m, false, false, c->rows, r, part->width, p->scale, own,
+                 l->out, llama_at(m, m->mem.params, b), r, 0,
+                 llama_at(m, m->mem.dlow, low), p->lows, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* dx += drop(dlow A); without dropout in one call. */
+static int back_down(struct llama *m, const struct llama_call *c,
+                     const struct place *p, void *dx, struct error *err)
+{
+    const struct llama_linear *l = p->l;
+    const bool drops = c->train && m->conf.dropout > 0;
+    void *to = drops ? m->mem.dropped : dx;
+    if (dx == NULL)
+        return 0;
+    if (gemm(m, false, false, c->rows, l->in, p->lows, 1, m->mem.dlow, p->lows,
+             llama_at(m, m->mem.params, l->a + p->adapter), l->in,
+             drops ? 0 : 1, to, l->in, err) < 0)
+        return -1;
+    if (!drops)
+        return 0;
+    if (drop(m, c, p, to, to, err) < 0)
+        return -1;
+    return m->d->ops->add(m->d, m->conf.dt, dx, to, c->rows * l->in, err);
+}
+
+int llama_linear_back(struct llama *m, const struct llama_call *c,
+                      const void *dy, void *dx, struct error *err)
+{
+    const struct place p = place_of(m, c);
+    const struct llama_linear *l = p.l;
+    const double keep = c->adds ? 1 : 0;
+    const void *x;
+    if (dx != NULL && gemm(m, false, false, c->rows, l->in, l->out, 1, dy,
+                           l->out, llama_weight_at(m, p.weight), l->in, 0, dx,
+                           l->in, err) < 0)
+        return -1;
+    if (m->shape.is_full)
+        return gemm(m, true, false, l->out, l->in, c->rows, 1, dy, l->out,
+                    c->x, l->in, keep,
+                    llama_at(m, m->mem.grads, p.weight), l->in, err);
+    if (l->parts == 0)
+        return 0;
+    if (back_up(m, c, &p, dy, err) < 0 ||
+        input_of(m, c, &p, &x, err) < 0 ||
+        gemm(m, true, false, p.lows, l->in, c->rows, 1, m->mem.dlow, p.lows, x,
+             l->in, keep, llama_at(m, m->mem.grads, l->a + p.adapter), l->in,
+             err) < 0)
+        return -1;
+    return back_down(m, c, &p, dx, err);
+}

@@ -1,0 +1,235 @@
+/* llama_load.c - the values that training starts from.
+ *
+ * The weights come from a directory of Hugging Face, tensor by tensor and
+ * piece by piece: no more than a piece is held beside the device's copy. An
+ * adapter's A is drawn as PEFT draws it, kaiming_uniform(sqrt 5), its B is
+ * zero; or both come from an adapter's directory.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/rng.h"
+#include "worker/llm/hf_dir.h"
+#include "worker/llm/llama_internal.h"
+
+enum { PIECE = 4 << 20 }; /* values */
+
+/* ---- pieces to the device ------------------------------------------------
+ */
+
+static uint64_t mix(uint64_t h, const void *data, size_t bytes)
+{
+    const char *p = data;
+    uint64_t word = 0;
+    for (; bytes >= sizeof(word); p += sizeof(word), bytes -= sizeof(word)) {
+        memcpy(&word, p, sizeof(word));
+        h = (h ^ word) * 0x9e3779b97f4a7c15u;
+        h ^= h >> 32;
+    }
+    word = 0;
+    memcpy(&word, p, bytes);
+    h = (h ^ word ^ bytes) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 32;
+}
+
+/* One tensor of a file to `to`, in the model's type.
+ * inout digest  of all values, as they are on the device */
+static int load_tensor(struct llama *m, const struct st_tensor *from,
+                       int64_t n, void *to, void *piece, uint64_t *digest,
+                       struct error *err)
+{
+    const enum dtype dt = m->conf.dt;
+    for (int64_t first = 0; first < n; first += PIECE) {
+        const int64_t count = n - first < PIECE ? n - first : PIECE;
+        const size_t bytes = (size_t)count * dtype_bytes(dt);
+        hf_copy(from, first, count, dt, piece);
+        *digest = mix(*digest, piece, bytes);
+        if (m->d->ops->to_device(m->d, llama_at(m, to, first), piece, bytes,
+                                 err) < 0 ||
+            m->d->ops->sync(m->d, err) < 0)
+            return error_wrap(err, "%s", from->name);
+    }
+    return 0;
+}
+
+/* ---- the weights ---------------------------------------------------------
+ */
+
+/* The names stay where the tensors are. */
+static int check_all(const struct hf_dir *h, const struct llama_shape *s,
+                     struct error *err)
+{
+    const int32_t n = llama_weight_count(s);
+    struct llama_tensor *t = calloc((size_t)n, sizeof(*t));
+    struct hf_want *want = calloc((size_t)n, sizeof(*want));
+    int rc = -1;
+    if (t == NULL || want == NULL) {
+        (void)error_set(err, ERR_NOMEM, "names of the tensors");
+        goto out;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        llama_weight(s, i, &t[i]);
+        want[i] = (struct hf_want){.name = t[i].name,
+                                   .dims = t[i].dims,
+                                   .shape = {t[i].shape[0], t[i].shape[1]}};
+    }
+    rc = hf_check(h, want, n, s->c.tied, err);
+out:
+    free(t);
+    free(want);
+    return rc;
+}
+
+static int load_weights(struct llama *m, void *piece, struct error *err)
+{
+    static const struct spec_list all = {.n = 0};
+    const struct llama_shape *s = &m->shape;
+    void *weights = s->is_full ? m->mem.params : m->mem.base;
+    const struct spec_list *files = m->conf.files ? m->conf.files : &all;
+    struct hf_dir *h = NULL;
+    uint64_t digest = 1;
+    if (hf_open(m->conf.dir, files, &h, err) < 0)
+        return -1;
+    int rc = check_all(h, s, err);
+    for (int32_t i = 0; i < llama_weight_count(s) && rc == 0; i++) {
+        struct llama_tensor t;
+        llama_weight(s, i, &t);
+        rc = load_tensor(m, hf_find(h, t.name), t.n,
+                         llama_at(m, weights, t.at), piece, &digest, err);
+    }
+    hf_close(h);
+    if (rc < 0)
+        return error_wrap(err, "%s", m->conf.dir);
+    m->digest = (int64_t)(digest >> 1) + (digest < 2);
+    return 0;
+}
+
+/* ---- the adapters --------------------------------------------------------
+ */
+
+static int draw(struct llama *m, uint32_t seed, void *piece, struct error *err)
+{
+    const struct llama_shape *s = &m->shape;
+    const enum dtype dt = m->conf.dt;
+    struct rng rng;
+    rng_seed(&rng, seed);
+    if (m->d->ops->zero(m->d, m->mem.params,
+                        (size_t)s->params * dtype_bytes(dt), err) < 0)
+        return -1;
+    for (int32_t i = 0; i < llama_adapter_count(s); i++) {
+        struct llama_tensor t;
+        llama_adapter(s, i, &t);
+        if (t.fan_in == 0)
+            continue;
+        const double bound = 1 / sqrt(t.fan_in);
+        for (int64_t first = 0; first < t.n; first += PIECE) {
+            const int64_t n = t.n - first < PIECE ? t.n - first : PIECE;
+            for (int64_t j = 0; j < n; j++)
+                dtype_set(dt, piece, j, bound * (2 * rng_uniform(&rng) - 1));
+            if (m->d->ops->to_device(
+                    m->d, llama_at(m, m->mem.params, t.at + first), piece,
+                    (size_t)n * dtype_bytes(dt), err) < 0 ||
+                m->d->ops->sync(m->d, err) < 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+static void words_of(uint32_t targets, char *ret, size_t cap)
+{
+    size_t at = 0;
+    ret[0] = '\0';
+    for (int i = 0; i < LORA_TARGETS && at < cap; i++)
+        if (targets & 1u << i)
+            at += (size_t)snprintf(
+                ret + at, cap - at, "%s%s", at > 0 ? ", " : "",
+                lora_target_word((enum lora_target)(1u << i)));
+}
+
+static int check_adapter(const struct llama *m, const struct adapter_config *c,
+                         struct error *err)
+{
+    const struct llama_shape *s = &m->shape;
+    char has[120], wants[120];
+    if (c->rank != s->rank)
+        return error_set(err, ERR_INVAL,
+                         "its rank is %d, train.model.lora_rank is %d", c->rank,
+                         s->rank);
+    if (c->alpha != s->alpha)
+        return error_set(err, ERR_INVAL,
+                         "its alpha is %g, train.model.lora_alpha is %g",
+                         c->alpha, s->alpha);
+    if (c->targets == s->targets)
+        return 0;
+    words_of(c->targets, has, sizeof(has));
+    words_of(s->targets, wants, sizeof(wants));
+    return error_set(err, ERR_INVAL,
+                     "it is for %s; the job's adapters are for %s "
+                     "(train.model.lora_attn_modules, apply_lora_to_mlp, "
+                     "apply_lora_to_output)",
+                     has, wants);
+}
+
+/* PEFT copies the frozen weights of the output layer beside its adapter. */
+static size_t count_adapters(const struct safetensors *f)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->n; i++)
+        n += strstr(f->tensors[i].name, ".base_layer.") == NULL;
+    return n;
+}
+
+static int load_adapter(struct llama *m, void *piece, struct error *err)
+{
+    const struct llama_shape *s = &m->shape;
+    struct adapter_config c;
+    struct safetensors f;
+    uint64_t unused = 0;
+    if (adapter_config_read(m->conf.adapter, &c, err) < 0 ||
+        check_adapter(m, &c, err) < 0 ||
+        adapter_open(m->conf.adapter, &f, err) < 0)
+        return -1;
+    int rc = 0;
+    int32_t n = llama_adapter_count(s);
+    for (int32_t i = 0; i < n && rc == 0; i++) {
+        struct llama_tensor t;
+        llama_adapter(s, i, &t);
+        const struct st_tensor *from = st_find(&f, t.name);
+        if (from == NULL || from->type > ST_BF16 || from->dims != 2 ||
+            from->shape[0] != t.shape[0] || from->shape[1] != t.shape[1])
+            rc = error_set(err, ERR_INVAL,
+                           "%s: expected a tensor [%d, %d] of floating point "
+                           "numbers%s",
+                           t.name, t.shape[0], t.shape[1],
+                           from == NULL ? ", there is none" : "");
+        else
+            rc = load_tensor(m, from, t.n, llama_at(m, m->mem.params, t.at),
+                             piece, &unused, err);
+    }
+    if (rc == 0 && count_adapters(&f) != (size_t)n)
+        rc = error_set(err, ERR_INVAL,
+                       "%zu tensors of adapters, the job's are %d",
+                       count_adapters(&f), n);
+    st_close(&f);
+    return rc;
+}
+
+int llama_init(struct model *model, uint32_t seed, struct error *err)
+{
+    struct llama *m = llama_of(model);
+    void *piece = malloc((size_t)PIECE * sizeof(double));
+    if (piece == NULL)
+        return error_set(err, ERR_NOMEM, "model: initial values");
+    int rc = load_weights(m, piece, err);
+    if (rc == 0 && !m->shape.is_full)
+        rc = m->conf.adapter != NULL ? load_adapter(m, piece, err)
+                                     : draw(m, seed, piece, err);
+    if (rc < 0 && m->conf.adapter != NULL)
+        (void)error_wrap(err, "train.checkpointer.adapter_checkpoint");
+    free(piece);
+    return rc;
+}

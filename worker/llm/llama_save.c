@@ -1,0 +1,94 @@
+/* llama_save.c - what a job is for: PEFT's adapter, or a model directory. */
+#include <stdlib.h>
+
+#include "worker/llm/hf_write.h"
+#include "worker/llm/llama_internal.h"
+
+static enum st_type type_of(enum dtype dt)
+{
+    static const enum st_type types[DT_N] = {[DT_F64] = ST_F64,
+                                             [DT_F32] = ST_F32,
+                                             [DT_F16] = ST_F16,
+                                             [DT_BF16] = ST_BF16};
+    return types[dt];
+}
+
+/* What the files are written from. */
+struct source {
+    struct llama *m;
+    const char *weights; /* device */
+    enum dtype dt;
+    void *host; /* one tensor */
+};
+
+static int fetch(const struct source *s, const struct llama_tensor *t,
+                 struct error *err)
+{
+    const size_t size = dtype_bytes(s->dt);
+    return s->m->d->ops->to_host(s->m->d, s->host,
+                                 s->weights + (size_t)t->at * size,
+                                 (size_t)t->n * size, err);
+}
+
+static int each_adapter(void *arg,
+                        int (*take)(void *to, const struct adapter_tensor *t,
+                                    struct error *err),
+                        void *to, struct error *err)
+{
+    const struct source *s = arg;
+    for (int32_t i = 0; i < llama_adapter_count(&s->m->shape); i++) {
+        struct llama_tensor t;
+        llama_adapter(&s->m->shape, i, &t);
+        const struct adapter_tensor out = {.name = t.name,
+                                           .type = type_of(s->dt),
+                                           .shape = {t.shape[0], t.shape[1]},
+                                           .data = s->host};
+        if (fetch(s, &t, err) < 0 || take(to, &out, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int each_weight(void *arg,
+                       int (*take)(void *to, const struct hf_tensor *t,
+                                   struct error *err),
+                       void *to, struct error *err)
+{
+    const struct source *s = arg;
+    for (int32_t i = 0; i < llama_weight_count(&s->m->shape); i++) {
+        struct llama_tensor t;
+        llama_weight(&s->m->shape, i, &t);
+        const struct hf_tensor out = {.name = t.name,
+                                      .type = type_of(s->dt),
+                                      .dims = t.dims,
+                                      .shape = {t.shape[0], t.shape[1]},
+                                      .data = s->host};
+        if (fetch(s, &t, err) < 0 || take(to, &out, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* An adapter is kept as exact as it is; a model in the run's type. */
+int llama_save(struct model *model, const char *dir, const void *weights,
+               enum dtype dt, struct error *err)
+{
+    struct llama *m = llama_of(model);
+    const struct llama_shape *s = &m->shape;
+    struct source from = {.m = m,
+                          .weights = s->is_full ? m->mem.params : weights,
+                          .dt = s->is_full ? m->conf.dt : dt};
+    const struct adapter_config c = {.rank = s->rank,
+                                     .alpha = s->alpha,
+                                     .dropout = m->conf.dropout,
+                                     .targets = s->targets};
+    from.host = malloc((size_t)llama_largest(s) * dtype_bytes(from.dt));
+    if (from.host == NULL)
+        return error_set(err, ERR_NOMEM, "model: a tensor on the host");
+    int rc = s->is_full
+                 ? hf_write(dir, m->conf.dir, 0, each_weight, &from, err)
+                 : adapter_write(dir, &c, m->conf.dir, each_adapter, &from,
+                                 err);
+    free(from.host);
+    return rc;
+}

@@ -1,0 +1,279 @@
+/* llama_shape.c - see llama_shape.h. */
+#include "worker/llm/llama_shape.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { WEIGHTS_PER_LAYER = 9 };
+
+static int64_t place(int64_t *at, int64_t n)
+{
+    int64_t here = *at;
+    *at += n;
+    return here;
+}
+
+static void place_linear(struct llama_linear *l, int64_t *at, int32_t in,
+                         int32_t out)
+{
+    l->in = in;
+    l->out = out;
+    l->weight = place(at, (int64_t)in * out);
+}
+
+static void place_weights(struct llama_shape *s)
+{
+    const struct llama_config *c = &s->c;
+    const int32_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+    int64_t at = 0;
+    s->embed = place(&at, (int64_t)c->vocab * c->hidden);
+    s->layers = at;
+    s->norm1 = place(&at, c->hidden);
+    place_linear(&s->linear[PRODUCT_QKV], &at, c->hidden, q + 2 * kv);
+    place_linear(&s->linear[PRODUCT_O], &at, q, c->hidden);
+    s->norm2 = place(&at, c->hidden);
+    place_linear(&s->linear[PRODUCT_GATE_UP], &at, c->hidden, 2 * c->ffn);
+    place_linear(&s->linear[PRODUCT_DOWN], &at, c->ffn, c->hidden);
+    s->layer_weights = at - s->layers;
+    at = s->layers + s->layer_weights * c->layers;
+    s->norm = place(&at, c->hidden);
+    if (c->tied) {
+        s->linear[PRODUCT_HEAD] = (struct llama_linear){
+            .in = c->hidden, .out = c->vocab, .weight = s->embed};
+    } else {
+        place_linear(&s->linear[PRODUCT_HEAD], &at, c->hidden, c->vocab);
+    }
+    s->weights = at;
+}
+
+static void add_part(struct llama_shape *s, enum llama_product p,
+                     uint32_t target, int32_t col, int32_t width)
+{
+    struct llama_linear *l = &s->linear[p];
+    if (s->targets & target)
+        l->part[l->parts++] = (struct llama_part){target, col, width, 0};
+}
+
+static void place_product(struct llama_shape *s, enum llama_product p,
+                          int64_t *at)
+{
+    struct llama_linear *l = &s->linear[p];
+    l->a = place(at, (int64_t)l->parts * s->rank * l->in);
+    for (int32_t i = 0; i < l->parts; i++)
+        l->part[i].b = place(at, (int64_t)l->part[i].width * s->rank);
+}
+
+static void place_adapters(struct llama_shape *s)
+{
+    const struct llama_config *c = &s->c;
+    const int32_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+    int64_t at = 0;
+    add_part(s, PRODUCT_QKV, LORA_Q, 0, q);
+    add_part(s, PRODUCT_QKV, LORA_K, q, kv);
+    add_part(s, PRODUCT_QKV, LORA_V, q + kv, kv);
+    add_part(s, PRODUCT_O, LORA_O, 0, c->hidden);
+    add_part(s, PRODUCT_GATE_UP, LORA_GATE, 0, c->ffn);
+    add_part(s, PRODUCT_GATE_UP, LORA_UP, c->ffn, c->ffn);
+    add_part(s, PRODUCT_DOWN, LORA_DOWN, 0, c->hidden);
+    add_part(s, PRODUCT_HEAD, LORA_OUTPUT, 0, c->vocab);
+    for (int p = 0; p < PRODUCT_HEAD; p++)
+        place_product(s, (enum llama_product)p, &at);
+    s->layer_adapters = at;
+    at *= c->layers;
+    place_product(s, PRODUCT_HEAD, &at);
+    s->adapters = at;
+}
+
+int llama_shape_init(struct llama_shape *ret, const struct llama_config *c,
+                     bool is_full, int32_t rank, double alpha,
+                     uint32_t targets, struct error *err)
+{
+    struct llama_shape s = {.c = *c,
+                            .is_full = is_full,
+                            .rank = is_full ? 0 : rank,
+                            .alpha = alpha,
+                            .targets = is_full ? 0 : targets};
+    if (!is_full && (rank < 1 || targets == 0))
+        return error_set(err, ERR_INVAL, "lora: rank %d, %s", rank,
+                         targets == 0 ? "no linear has an adapter"
+                                      : "expected 1 or more");
+    place_weights(&s);
+    place_adapters(&s);
+    s.params = is_full ? s.weights : s.adapters;
+    *ret = s;
+    return 0;
+}
+
+/* ---- names ---------------------------------------------------------------
+ */
+
+static void set(struct llama_tensor *t, int64_t at, int32_t rows, int32_t cols)
+{
+    t->at = at;
+    t->dims = cols > 0 ? 2 : 1;
+    t->shape[0] = rows;
+    t->shape[1] = cols;
+    t->n = (int64_t)rows * (cols > 0 ? cols : 1);
+    t->is_norm = cols == 0;
+}
+
+int32_t llama_weight_count(const struct llama_shape *s)
+{
+    return WEIGHTS_PER_LAYER * s->c.layers + (s->c.tied ? 2 : 3);
+}
+
+/* Tensor k of a layer, of layer 0. */
+static const char *weight_of_layer(const struct llama_shape *s, int32_t k,
+                                   struct llama_tensor *t)
+{
+    static const char *const names[WEIGHTS_PER_LAYER] = {
+        "input_layernorm",  "self_attn.q_proj",         "self_attn.k_proj",
+        "self_attn.v_proj", "self_attn.o_proj",         "post_attention_layernorm",
+        "mlp.gate_proj",    "mlp.up_proj",              "mlp.down_proj",
+    };
+    const struct llama_config *c = &s->c;
+    const int32_t d = c->hidden, q = c->heads * c->head_dim,
+                  kv = c->kv_heads * c->head_dim;
+    const int64_t qkv = s->linear[PRODUCT_QKV].weight,
+                  gate = s->linear[PRODUCT_GATE_UP].weight;
+    switch (k) {
+    case 0:
+        set(t, s->norm1, d, 0);
+        break;
+    case 1:
+        set(t, qkv, q, d);
+        break;
+    case 2:
+        set(t, qkv + (int64_t)q * d, kv, d);
+        break;
+    case 3:
+        set(t, qkv + (int64_t)(q + kv) * d, kv, d);
+        break;
+    case 4:
+        set(t, s->linear[PRODUCT_O].weight, d, q);
+        break;
+    case 5:
+        set(t, s->norm2, d, 0);
+        break;
+    case 6:
+        set(t, gate, c->ffn, d);
+        break;
+    case 7:
+        set(t, gate + (int64_t)c->ffn * d, c->ffn, d);
+        break;
+    default:
+        set(t, s->linear[PRODUCT_DOWN].weight, d, c->ffn);
+        break;
+    }
+    return names[k];
+}
+
+void llama_weight(const struct llama_shape *s, int32_t i,
+                  struct llama_tensor *ret)
+{
+    const struct llama_config *c = &s->c;
+    const int32_t inner = WEIGHTS_PER_LAYER * c->layers;
+    struct llama_tensor t = {.name = "model.embed_tokens.weight"};
+    if (i == 0) {
+        set(&t, s->embed, c->vocab, c->hidden);
+    } else if (i <= inner) {
+        const int32_t layer = (i - 1) / WEIGHTS_PER_LAYER;
+        const char *name = weight_of_layer(s, (i - 1) % WEIGHTS_PER_LAYER, &t);
+        t.at += layer * s->layer_weights;
+        (void)snprintf(t.name, sizeof(t.name), "model.layers.%d.%s.weight",
+                       layer, name);
+    } else if (i == inner + 1) {
+        memcpy(t.name, "model.norm.weight", sizeof("model.norm.weight"));
+        set(&t, s->norm, c->hidden, 0);
+    } else {
+        memcpy(t.name, "lm_head.weight", sizeof("lm_head.weight"));
+        set(&t, s->linear[PRODUCT_HEAD].weight, c->vocab, c->hidden);
+    }
+    *ret = t;
+}
+
+/* Tensors of an adapter's layer. */
+static int32_t adapters_per_layer(const struct llama_shape *s)
+{
+    int32_t n = 0;
+    for (int p = 0; p < PRODUCT_HEAD; p++)
+        n += 2 * s->linear[p].parts;
+    return n;
+}
+
+int32_t llama_adapter_count(const struct llama_shape *s)
+{
+    return adapters_per_layer(s) * s->c.layers +
+           2 * s->linear[PRODUCT_HEAD].parts;
+}
+
+/* The A's of a product come first, then its B's. */
+static void adapter_of(const struct llama_shape *s,
+                       const struct llama_linear *l, int32_t k,
+                       struct llama_tensor *t)
+{
+    const bool is_a = k < l->parts;
+    const struct llama_part *p = &l->part[k % l->parts];
+    if (is_a)
+        set(t, l->a + (int64_t)k * s->rank * l->in, s->rank, l->in);
+    else
+        set(t, p->b, p->width, s->rank);
+    t->fan_in = is_a ? l->in : 0;
+}
+
+static void name_adapter(struct llama_tensor *t, int32_t layer,
+                         uint32_t target)
+{
+    const char *word = lora_target_word((enum lora_target)target);
+    const char *part = t->fan_in > 0 ? "lora_A" : "lora_B";
+    if (target == LORA_OUTPUT)
+        (void)snprintf(t->name, sizeof(t->name),
+                       "base_model.model.%s.%s.weight", word, part);
+    else
+        (void)snprintf(t->name, sizeof(t->name),
+                       "base_model.model.model.layers.%d.%s.%s.%s.weight",
+                       layer, target < LORA_GATE ? "self_attn" : "mlp", word,
+                       part);
+}
+
+void llama_adapter(const struct llama_shape *s, int32_t i,
+                   struct llama_tensor *ret)
+{
+    const int32_t each = adapters_per_layer(s), inner = each * s->c.layers;
+    const int32_t layer = i < inner ? i / each : 0;
+    int32_t k = i < inner ? i % each : i - inner;
+    int p = i < inner ? 0 : PRODUCT_HEAD;
+    while (k >= 2 * s->linear[p].parts)
+        k -= 2 * s->linear[p++].parts;
+    const struct llama_linear *l = &s->linear[p];
+    struct llama_tensor t = {.name = ""};
+    adapter_of(s, l, k, &t);
+    t.at += p < PRODUCT_HEAD ? layer * s->layer_adapters : 0;
+    name_adapter(&t, layer, l->part[k % l->parts].target);
+    *ret = t;
+}
+
+int32_t llama_trained_count(const struct llama_shape *s)
+{
+    return s->is_full ? llama_weight_count(s) : llama_adapter_count(s);
+}
+
+void llama_trained(const struct llama_shape *s, int32_t i,
+                   struct llama_tensor *ret)
+{
+    if (s->is_full)
+        llama_weight(s, i, ret);
+    else
+        llama_adapter(s, i, ret);
+}
+
+int64_t llama_largest(const struct llama_shape *s)
+{
+    int64_t most = 1;
+    for (int32_t i = 0; i < llama_trained_count(s); i++) {
+        struct llama_tensor t;
+        llama_trained(s, i, &t);
+        most = t.n > most ? t.n : most;
+    }
+    return most;
+}

@@ -1,0 +1,93 @@
+/* llama_shape.h - where every tensor of a Llama lies, and its name.
+ *
+ * The weights are one array: embedding, layers, norm, output layer. Linears
+ * that read the same input lie one behind the other and are one product: q,
+ * k, v, and gate, up. Adapters are another array, layer after layer, the
+ * output layer's last. The array that is trained (model.h) is the weights
+ * with method full, the adapters with lora.
+ *
+ * The adapters of linears that read the same input have their A one behind
+ * the other, too: [parts * rank, in], and then a B [width, rank] each.
+ */
+#ifndef MGPU_WORKER_LLM_LLAMA_SHAPE_H
+#define MGPU_WORKER_LLM_LLAMA_SHAPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "worker/llm/adapter_file.h"
+#include "worker/llm/llama_config.h"
+
+/* The products of a layer, and that with the output layer. */
+enum llama_product {
+    PRODUCT_QKV,
+    PRODUCT_O,
+    PRODUCT_GATE_UP,
+    PRODUCT_DOWN,
+    PRODUCT_HEAD,
+    PRODUCTS
+};
+
+/* A linear of a product that has an adapter. */
+struct llama_part {
+    uint32_t target;    /* enum lora_target */
+    int32_t col, width; /* its columns in the product's output */
+    int64_t b;          /* offset of its B [width, rank] */
+};
+
+struct llama_linear {
+    int32_t in, out;
+    int64_t weight; /* offset of [out, in] */
+    int32_t parts;  /* that have an adapter */
+    struct llama_part part[3];
+    int64_t a; /* offset of A [parts * rank, in] */
+};
+
+struct llama_shape {
+    struct llama_config c;
+    bool is_full;
+    int32_t rank;
+    uint32_t targets; /* of lora */
+    double alpha;
+    /* Offsets of the four of layer 0; those of layer l are l strides behind.
+     * PRODUCT_HEAD: the output layer's. */
+    struct llama_linear linear[PRODUCTS];
+    int64_t embed, norm1, norm2, norm; /* norm1, norm2: of layer 0 */
+    int64_t layer_weights, layer_adapters; /* the strides */
+    int64_t layers;                        /* where layer 0 begins */
+    int64_t weights, adapters;             /* elements in all */
+    int64_t params;                        /* that are trained */
+};
+
+/* in   targets  bits of enum lora_target; 0 with is_full
+ * err  ERR_INVAL no adapter at all */
+int llama_shape_init(struct llama_shape *ret, const struct llama_config *c,
+                     bool is_full, int32_t rank, double alpha,
+                     uint32_t targets, struct error *err) MUST_CHECK;
+
+/* One tensor under the name that it has in a file. */
+enum { LLAMA_NAME_CAP = 112 };
+struct llama_tensor {
+    char name[LLAMA_NAME_CAP];
+    int32_t dims, shape[2];
+    int64_t at, n; /* in its array, elements */
+    bool is_norm;
+    int32_t fan_in; /* of an A: its in; 0: any other tensor */
+};
+
+/* Tensor i of the weights, under its name of Hugging Face, or of the
+ * adapters, under PEFT's, in the order of the array. */
+int32_t llama_weight_count(const struct llama_shape *s);
+void llama_weight(const struct llama_shape *s, int32_t i,
+                  struct llama_tensor *ret);
+int32_t llama_adapter_count(const struct llama_shape *s);
+void llama_adapter(const struct llama_shape *s, int32_t i,
+                   struct llama_tensor *ret);
+/* Of those that are trained. */
+int32_t llama_trained_count(const struct llama_shape *s);
+void llama_trained(const struct llama_shape *s, int32_t i,
+                   struct llama_tensor *ret);
+/* Elements of the largest of them. */
+int64_t llama_largest(const struct llama_shape *s);
+
+#endif

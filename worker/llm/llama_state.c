@@ -1,0 +1,119 @@
+/* llama_state.c - export and import of what is trained, under the names of
+ * Hugging Face and PEFT.
+ *
+ * A frozen base is not in a checkpoint. A digest of its values is, so that
+ * an adapter is not trained on with another base.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/llm/llama_internal.h"
+
+static const char digest_name[] = "base_model.digest";
+
+int llama_export(struct model *model,
+                 int (*each)(void *arg, const struct model_tensor *t,
+                             struct error *err),
+                 void *arg, struct error *err)
+{
+    struct llama *m = llama_of(model);
+    const struct llama_shape *s = &m->shape;
+    const size_t size = dtype_bytes(m->conf.dt);
+    void *host = malloc((size_t)llama_largest(s) * size);
+    int rc = 0;
+    if (host == NULL)
+        return error_set(err, ERR_NOMEM, "model: export");
+    for (int32_t i = 0; i < llama_trained_count(s) && rc == 0; i++) {
+        struct llama_tensor t;
+        llama_trained(s, i, &t);
+        const struct model_tensor out = {.name = t.name,
+                                         .dt = m->conf.dt,
+                                         .dims = t.dims,
+                                         .shape = {t.shape[0], t.shape[1]},
+                                         .data = host,
+                                         .bytes = (size_t)t.n * size};
+        rc = m->d->ops->to_host(m->d, host, llama_at(m, m->mem.params, t.at),
+                                out.bytes, err);
+        rc = rc < 0 ? rc : each(arg, &out, err);
+    }
+    free(host);
+    if (rc < 0 || s->is_full)
+        return rc;
+    const struct model_tensor digest = {.name = digest_name,
+                                        .dt = DT_N,
+                                        .data = &m->digest,
+                                        .bytes = sizeof(m->digest)};
+    return each(arg, &digest, err);
+}
+
+static int find(const struct llama_shape *s, const char *name,
+                struct llama_tensor *ret, struct error *err)
+{
+    for (int32_t i = 0; i < llama_trained_count(s); i++) {
+        llama_trained(s, i, ret);
+        if (strcmp(ret->name, name) == 0)
+            return 0;
+    }
+    return error_set(err, ERR_NOTFOUND, "the model trains no tensor '%.100s'",
+                     name);
+}
+
+static int check(const struct llama_tensor *want, const struct model_tensor *t,
+                 struct error *err)
+{
+    bool same = t->dims == want->dims;
+    for (int32_t i = 0; same && i < want->dims; i++)
+        same = t->shape[i] == want->shape[i];
+    if (!same && want->dims == 1)
+        return error_set(err, ERR_INVAL, "%s: the shape must be [%d]", t->name,
+                         want->shape[0]);
+    if (!same)
+        return error_set(err, ERR_INVAL, "%s: the shape must be [%d, %d]",
+                         t->name, want->shape[0], want->shape[1]);
+    if ((int)t->dt < 0 || t->dt >= DT_N)
+        return error_set(err, ERR_INVAL,
+                         "%s: the type must be f64, f32, f16 or bf16",
+                         t->name);
+    if (t->bytes != (size_t)want->n * dtype_bytes(t->dt))
+        return error_set(err, ERR_INVAL, "%s: %zu bytes for %" PRId64
+                         " elements",
+                         t->name, t->bytes, want->n);
+    return 0;
+}
+
+static int check_digest(const struct llama *m, const struct model_tensor *t,
+                        struct error *err)
+{
+    if (t->dt != DT_N || t->dims != 0 || t->bytes != sizeof(m->digest))
+        return error_set(err, ERR_INVAL, "%s: the type must be int64",
+                         t->name);
+    if (memcmp(t->data, &m->digest, sizeof(m->digest)) != 0)
+        return error_set(err, ERR_INVAL,
+                         "it was trained with other base weights than those "
+                         "in %s, or in another train.precision",
+                         m->conf.dir);
+    return 0;
+}
+
+int llama_import(struct model *model, const struct model_tensor *t,
+                 struct error *err)
+{
+    struct llama *m = llama_of(model);
+    const enum dtype dt = m->conf.dt;
+    struct llama_tensor want;
+    if (!m->shape.is_full && strcmp(t->name, digest_name) == 0)
+        return check_digest(m, t, err);
+    if (find(&m->shape, t->name, &want, err) < 0 || check(&want, t, err) < 0)
+        return -1;
+    void *host = malloc((size_t)want.n * dtype_bytes(dt));
+    if (host == NULL)
+        return error_set(err, ERR_NOMEM, "model: import of %s", t->name);
+    for (int64_t j = 0; j < want.n; j++)
+        dtype_set(dt, host, j, dtype_get(t->dt, t->data, j));
+    int rc = m->d->ops->to_device(m->d, llama_at(m, m->mem.params, want.at),
+                                  host, (size_t)want.n * dtype_bytes(dt), err);
+    rc = rc < 0 ? rc : m->d->ops->sync(m->d, err);
+    free(host);
+    return rc < 0 ? error_wrap(err, "%s", t->name) : 0;
+}
