@@ -32,7 +32,8 @@ trap stop EXIT
 
 # The answer in line $1 of the samples.
 answer() {
-    sed -n "$1s/.*\"answer\":\"\(.*\)\"}\$/\1/p" "$out/samples.jsonl"
+    sed -n "$1s/.*\"answer\":\"\(.*\)\"}\$/\1/p" "$out/samples.jsonl" |
+        sed 's/\\"/"/g; s/\\n/ /g'
 }
 
 printf 'Starting a private daemon in %s\n' "$dir"
