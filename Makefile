@@ -122,7 +122,7 @@ rooms_ctld    := $(call under,scheduler/ctld,loop startup request notify \
 rooms_tools   := $(call under,scheduler/tools,common admin cancel views \
                    export stat submit)
 rooms_worker  := $(call under,worker,comm report process profile \
-                   checkpoint data/image data/text data cv llm train) worker
+                   checkpoint data/image data/text data cv llm/files llm train) worker
 
 below_jobs    := base
 below_kernels := base

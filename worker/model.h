@@ -34,8 +34,8 @@
 #include "worker/batch.h"
 
 struct model_plan {
-    int64_t params; /* elements of T; as many gradients */
-    int64_t state;  /* elements of A, see model_ops.state; may be 0 */
+    int64_t params;     /* elements of T; as many gradients */
+    int64_t state;      /* elements of A, see model_ops.state; may be 0 */
     int64_t bytes_base; /* of weights that are not trained */
     int64_t bytes_params, bytes_grads, bytes_activations, bytes_work;
     int64_t bytes_total; /* of the five: what create() takes */

@@ -15,8 +15,7 @@ static const struct {
     enum spec_kind kind;
     const struct model_kind *model;
 } kinds[] = {
-    {SPEC_CV, &mobilenet_kind},
-    {SPEC_LLM, &llama_kind},
+    {SPEC_CV, &mobilenet_kind}, {SPEC_LLM, &llama_kind},
     /* kind: command runs a program of the user, which trains by itself */
 };
 

@@ -32,23 +32,24 @@ static const struct model_case {
      "train: {device: host, batch_size: 4, precision: fp64, seed: 3,\n"
      "        label_smoothing: 0.1}\n"
      "resources: {gpus: 0}\n"},
-#define LLAMA(method, model, more)                                            \
-    "version: 1\n"                                                            \
-    "kind: llm\n"                                                             \
-    "name: t\n"                                                               \
-    "method: " method "\n"                                                    \
-    "train:\n"                                                                \
-    "  checkpointer: {checkpoint_dir: @/tests/data/" model "}\n"           \
-    "  dataset: {template: tokens,\n"                                         \
-    "            path: @/tests/data/" model "/rows.jsonl, samples: 12}\n"  \
-    "  dataset_val: {template: tokens,\n"                                     \
-    "            path: @/tests/data/" model "/rows.jsonl, samples: 7}\n"   \
-    "  device: host\n"                                                        \
-    "  batch_size: 4\n"                                                       \
-    "  precision: fp64\n"                                                     \
+#define LLAMA(method, model, more)                                        \
+    "version: 1\n"                                                        \
+    "kind: llm\n"                                                         \
+    "name: t\n"                                                           \
+    "method: " method "\n"                                                \
+    "train:\n"                                                            \
+    "  checkpointer: {checkpoint_dir: @/tests/data/" model "}\n"          \
+    "  dataset: {template: tokens,\n"                                     \
+    "            path: @/tests/data/" model "/rows.jsonl, samples: 12}\n" \
+    "  dataset_val: {template: tokens,\n"                                 \
+    "            path: @/tests/data/" model "/rows.jsonl, samples: 7}\n"  \
+    "  device: host\n"                                                    \
+    "  batch_size: 4\n"                                                   \
+    "  precision: fp64\n"                                                 \
     "  seed: 3\n" more "resources: {gpus: 0}\n"
     {"llama, lora with dropout",
-     LLAMA("lora", "llama-tied", "  model: {lora_rank: 3, lora_dropout: 0.2}\n")},
+     LLAMA("lora", "llama-tied",
+           "  model: {lora_rank: 3, lora_dropout: 0.2}\n")},
     {"llama, lora on all with checkpointing",
      LLAMA("lora", "llama-untied",
            "  enable_activation_checkpointing: true\n"
@@ -133,8 +134,8 @@ static void open_spec(struct rig *r)
     struct spec_report report;
     struct buf text = BUF_INIT;
     write_yaml(r->c->yaml, &text);
-    int rc = spec_parse(buf_str(&text), text.len, &opt, &r->spec, &report,
-                        &err);
+    int rc =
+        spec_parse(buf_str(&text), text.len, &opt, &r->spec, &report, &err);
     buf_clear(&text);
     if (rc < 0 && report.n > 0)
         tap_diag("%s: %s", report.findings[0].path, report.findings[0].message);
@@ -224,8 +225,8 @@ static void test_memory(struct rig *r)
     must(r->kind->plan(&r->spec, DT_F64, r->info, &p, &err), &err);
     is_int(before, device + p.bytes_total,
            "planned memory is taken memory, with the batches'");
-    is_int(p.bytes_base + p.bytes_params + p.bytes_grads +
-               p.bytes_activations + p.bytes_work,
+    is_int(p.bytes_base + p.bytes_params + p.bytes_grads + p.bytes_activations +
+               p.bytes_work,
            p.bytes_total, "the parts are the whole");
     ok(memcmp(&p, model_planned(r->m), sizeof(p)) == 0,
        "the model has the same plan");

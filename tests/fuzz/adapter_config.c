@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "worker/llm/adapter_file.h"
+#include "worker/llm/files/adapter_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

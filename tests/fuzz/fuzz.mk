@@ -12,9 +12,9 @@ build/fuzz/helper_wire: $(call fuzz_obj,slurm/protocol/helper_wire.c \
 build/fuzz/files_wire: $(call fuzz_obj,slurm/as_user/files_wire.c)
 build/fuzz/safetensors: $(call fuzz_obj,worker/checkpoint/safetensors.c)
 build/fuzz/llama_config: $(call fuzz_obj,worker/llm/llama_config.c)
-build/fuzz/hf_index: $(call fuzz_obj,worker/llm/hf_index.c)
-build/fuzz/adapter_config: $(call fuzz_obj,worker/llm/adapter_file.c \
-    worker/llm/staged_file.c \
+build/fuzz/hf_index: $(call fuzz_obj,worker/llm/files/hf_index.c)
+build/fuzz/adapter_config: $(call fuzz_obj,worker/llm/files/adapter_file.c \
+    worker/llm/files/staged_file.c \
     worker/checkpoint/crc64.c \
     worker/checkpoint/safetensors.c \
     worker/checkpoint/safetensors_write.c)

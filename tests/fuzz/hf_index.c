@@ -1,7 +1,7 @@
 /* hf_index.c - libFuzzer: any text as the index of a model's shards. Files that
  * are accepted are in the directory itself, and an index is read as the same
  * again when it is written. */
-#include "worker/llm/hf_index.h"
+#include "worker/llm/files/hf_index.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -103,11 +103,11 @@ static void test_ranks(struct job_spec *spec, const char *what)
     struct train_result r = {.end = TRAIN_STOPPED};
     char dir[64], line[120];
     train_dir(dir);
-    (void)mpi_ok(run_on(1, spec, dir, 0, &r, &one) == 0 &&
-                     (mpi_rank > 0 ||
-                      (one.n == 6 && one.loss[6] < one.loss[1] &&
-                       isfinite(one.eval_loss[3]))),
-                 NULL, what);
+    (void)mpi_ok(
+        run_on(1, spec, dir, 0, &r, &one) == 0 &&
+            (mpi_rank > 0 || (one.n == 6 && one.loss[6] < one.loss[1] &&
+                              isfinite(one.eval_loss[3]))),
+        NULL, what);
     train_remove(dir);
     for (int ranks = 2; ranks <= mpi_size && ranks <= PARTS; ranks *= 2) {
         struct trace t = {.n = 0};
@@ -150,8 +150,8 @@ int main(int argc, char **argv)
     for (int k = 0; k < 4; k++) {
         struct job_spec spec = {.version = 0};
         char what[40];
-        (void)snprintf(what, sizeof(what), "%s, %s",
-                       k & 1 ? "full" : "lora", k & 2 ? "packed" : "padded");
+        (void)snprintf(what, sizeof(what), "%s, %s", k & 1 ? "full" : "lora",
+                       k & 2 ? "packed" : "padded");
         if (!open_spec(&spec, k & 1, k & 2))
             continue;
         test_ranks(&spec, what);

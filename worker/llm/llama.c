@@ -130,14 +130,12 @@ static void lay_out(const struct llama_conf *conf, const struct llama_shape *s,
     ret->judged = take(&c, m * s->c.hidden, t);
     ret->loss = take(&c, m, acc);
     ret->hit = take(&c, m, sizeof(*ret->hit));
-    ret->head_low = take(&c,
-                         (int64_t)head_rows(conf) *
-                             s->linear[PRODUCT_HEAD].parts * s->rank,
-                         t);
+    ret->head_low = take(
+        &c, (int64_t)head_rows(conf) * s->linear[PRODUCT_HEAD].parts * s->rank,
+        t);
     ret->seed = take(&c, 1, sizeof(*ret->seed));
     ret->scale = take(&c, 1, sizeof(*ret->scale));
-    ret->rotation =
-        take(&c, (int64_t)conf->row_tokens * s->c.head_dim, acc);
+    ret->rotation = take(&c, (int64_t)conf->row_tokens * s->c.head_dim, acc);
     ret->ids = take(&c, conf->row_tokens, sizeof(*ret->ids));
     ret->pos = take(&c, conf->row_tokens, sizeof(*ret->pos));
     plan->bytes_activations = (int64_t)(c.at - mark);

@@ -34,7 +34,7 @@ struct llama_conf {
     bool is_full; /* method full; else lora with the four below */
     int32_t rank;
     double alpha, dropout;
-    uint32_t targets; /* bits of enum lora_target */
+    uint32_t targets;          /* bits of enum lora_target */
     int32_t batch, batch_eval; /* rows of a pass, at most */
     int32_t row_tokens;        /* tokens of a row, at most */
     bool recomputes;           /* activation checkpointing */

@@ -9,8 +9,7 @@
 struct way {
     struct llama *m;
     const struct batch *b;
-    int (*on_ready)(void *arg, int64_t first, int64_t count,
-                    struct error *err);
+    int (*on_ready)(void *arg, int64_t first, int64_t count, struct error *err);
     void *arg;
 };
 
@@ -27,11 +26,10 @@ static int norm_back(struct llama *m, int64_t weight, const void *dy,
                      const void *h, const void *rstd, const void *extra,
                      struct error *err)
 {
-    void *dw =
-        m->shape.is_full ? llama_at(m, m->mem.grads, weight) : NULL;
-    return m->d->ops->llm.rmsnorm_bwd(
-        m->d, m->conf.dt, m->mem.dres, dw, dy, h, rstd,
-        llama_weight_at(m, weight), extra, m->tokens, m->shape.c.hidden, err);
+    void *dw = m->shape.is_full ? llama_at(m, m->mem.grads, weight) : NULL;
+    return m->d->ops->llm.rmsnorm_bwd(m->d, m->conf.dt, m->mem.dres, dw, dy, h,
+                                      rstd, llama_weight_at(m, weight), extra,
+                                      m->tokens, m->shape.c.hidden, err);
 }
 
 /* The gradient of an output layer that saw no judged token. */
@@ -39,8 +37,8 @@ static int zero_head(struct llama *m, struct error *err)
 {
     const struct llama_linear *l = &m->shape.linear[PRODUCT_HEAD];
     const int64_t first = m->shape.is_full ? l->weight : l->a;
-    const int64_t n = m->shape.is_full ? (int64_t)l->out * l->in
-                                       : m->shape.adapters - l->a;
+    const int64_t n =
+        m->shape.is_full ? (int64_t)l->out * l->in : m->shape.adapters - l->a;
     return m->d->ops->zero(m->d, llama_at(m, m->mem.grads, first),
                            (size_t)n * dtype_bytes(m->conf.dt), err);
 }
@@ -51,10 +49,10 @@ static int head_back(const struct way *w, struct error *err)
     const struct llama_shape *s = &m->shape;
     const struct llama_linear *l = &s->linear[PRODUCT_HEAD];
     if (llama_trains_head(m)) {
-        if (m->d->ops->llm.rmsnorm_fwd(
-                m->d, m->conf.dt, m->mem.normed, NULL, NULL, m->mem.last, NULL,
-                llama_weight_at(m, s->norm), m->tokens, s->c.hidden,
-                s->c.norm_eps, err) < 0 ||
+        if (m->d->ops->llm.rmsnorm_fwd(m->d, m->conf.dt, m->mem.normed, NULL,
+                                       NULL, m->mem.last, NULL,
+                                       llama_weight_at(m, s->norm), m->tokens,
+                                       s->c.hidden, s->c.norm_eps, err) < 0 ||
             (m->judges == 0 && zero_head(m, err) < 0) ||
             llama_head(m, w->b, true, true, err) < 0)
             return -1;
@@ -67,8 +65,8 @@ static int head_back(const struct way *w, struct error *err)
     if (m->d->ops->llm.put_rows(m->d, m->conf.dt, m->mem.dnorm, m->mem.judged,
                                 w->b->arrays[TOKENS_JUDGED].data, m->judges,
                                 s->c.hidden, m->tokens, err) < 0 ||
-        norm_back(m, s->norm, m->mem.dnorm, m->mem.last, m->mem.last_rstd,
-                  NULL, err) < 0)
+        norm_back(m, s->norm, m->mem.dnorm, m->mem.last, m->mem.last_rstd, NULL,
+                  err) < 0)
         return -1;
     return s->is_full ? ready(w, s->norm, s->c.hidden, err) : 0;
 }
@@ -118,11 +116,11 @@ static int attend_back(struct llama *m, int32_t l, const int32_t *pos,
     if (m->d->ops->llm.attention_bwd(
             m->d, m->conf.dt, d, llama_at(m, d, q), llama_at(m, d, q + kv),
             width, m->mem.wide_grad, a->attended, q, a->lse, a->qkv,
-            llama_at(m, a->qkv, q), llama_at(m, a->qkv, q + kv), width, pos,
-            &s, err) < 0)
+            llama_at(m, a->qkv, q), llama_at(m, a->qkv, q + kv), width, pos, &s,
+            err) < 0)
         return -1;
-    return m->d->ops->llm.rope(m->d, m->conf.dt, d, width, pos,
-                               m->mem.rotation, m->conf.row_tokens, m->tokens,
+    return m->d->ops->llm.rope(m->d, m->conf.dt, d, width, pos, m->mem.rotation,
+                               m->conf.row_tokens, m->tokens,
                                c->heads + c->kv_heads, c->head_dim, true, err);
 }
 
@@ -157,8 +155,7 @@ static int layer_back(const struct way *w, int32_t l, struct error *err)
         return -1;
     return s->is_full ? ready(w, s->layers + l * s->layer_weights,
                               s->layer_weights, err)
-                      : ready(w, l * s->layer_adapters, s->layer_adapters,
-                              err);
+                      : ready(w, l * s->layer_adapters, s->layer_adapters, err);
 }
 
 static int embed_back(const struct way *w, struct error *err)
@@ -171,8 +168,8 @@ static int embed_back(const struct way *w, struct error *err)
         return 0;
     /* Tied, the output layer's gradient is there already. */
     if ((!s->c.tied &&
-         m->d->ops->zero(m->d, grad, (size_t)n * dtype_bytes(m->conf.dt),
-                         err) < 0) ||
+         m->d->ops->zero(m->d, grad, (size_t)n * dtype_bytes(m->conf.dt), err) <
+             0) ||
         m->d->ops->llm.add_rows(m->d, m->conf.dt, grad, m->mem.dres,
                                 w->b->arrays[TOKENS_ID].data,
                                 w->b->arrays[TOKENS_ORDER].data, m->tokens,

@@ -22,10 +22,10 @@ int llama_put(struct model *model, uint64_t seed, double scale,
 static int norm(struct llama *m, int64_t weight, void *rstd, void *h,
                 const void *x, const void *delta, struct error *err)
 {
-    return m->d->ops->llm.rmsnorm_fwd(
-        m->d, m->conf.dt, m->mem.normed, rstd, h, x, delta,
-        llama_weight_at(m, weight), m->tokens, m->shape.c.hidden,
-        m->shape.c.norm_eps, err);
+    return m->d->ops->llm.rmsnorm_fwd(m->d, m->conf.dt, m->mem.normed, rstd, h,
+                                      x, delta, llama_weight_at(m, weight),
+                                      m->tokens, m->shape.c.hidden,
+                                      m->shape.c.norm_eps, err);
 }
 
 int llama_norm_again(struct llama *m, int32_t l, bool is_second,
@@ -62,10 +62,10 @@ static int attend(struct llama *m, int32_t l, const int32_t *pos, bool train,
                             c->heads + c->kv_heads, c->head_dim, false,
                             err) < 0)
         return -1;
-    return m->d->ops->llm.attention_fwd(
-        m->d, m->conf.dt, a->attended, q, a->lse, a->qkv,
-        llama_at(m, a->qkv, q), llama_at(m, a->qkv, q + kv), width, pos, &s,
-        err);
+    return m->d->ops->llm.attention_fwd(m->d, m->conf.dt, a->attended, q,
+                                        a->lse, a->qkv, llama_at(m, a->qkv, q),
+                                        llama_at(m, a->qkv, q + kv), width, pos,
+                                        &s, err);
 }
 
 /* delta = the MLP of normed, which is the norm of a->mid. */
@@ -96,8 +96,8 @@ static int enter(struct llama *m, int32_t l, bool again, struct error *err)
     const int64_t weight = s->norm1 + l * s->layer_weights;
     if (again || l == 0)
         return norm(m, weight, a->rstd1, NULL, a->x, NULL, err);
-    return norm(m, weight, a->rstd1, a->x, m->mem.acts[l - 1].mid,
-                m->mem.delta, err);
+    return norm(m, weight, a->rstd1, a->x, m->mem.acts[l - 1].mid, m->mem.delta,
+                err);
 }
 
 int llama_layer(struct llama *m, int32_t l, const int32_t *pos, bool train,
@@ -111,8 +111,7 @@ int llama_layer(struct llama *m, int32_t l, const int32_t *pos, bool train,
                                     .train = train,
                                     .x = a->attended,
                                     .low = a->low[PRODUCT_O]};
-    if (enter(m, l, again, err) < 0 ||
-        attend(m, l, pos, train, err) < 0 ||
+    if (enter(m, l, again, err) < 0 || attend(m, l, pos, train, err) < 0 ||
         llama_linear(m, &call, m->mem.delta, err) < 0 ||
         norm(m, s->norm2 + l * s->layer_weights, a->rstd2, a->mid, a->x,
              m->mem.delta, err) < 0)
@@ -147,9 +146,8 @@ static int check(const struct llama *m, const struct batch *b, bool train,
                          "1..%d",
                          b->n, (long long)row, most, m->conf.row_tokens);
     if (!(b->weight >= 0) || b->weight > (double)(b->n * row))
-        return error_set(err, ERR_INVAL,
-                         "model: %.0f judged tokens of %lld", b->weight,
-                         (long long)(b->n * row));
+        return error_set(err, ERR_INVAL, "model: %.0f judged tokens of %lld",
+                         b->weight, (long long)(b->n * row));
     return 0;
 }
 

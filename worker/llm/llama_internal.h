@@ -8,14 +8,14 @@
 /* What a layer keeps from the forward for the backward pass. All T but where
  * it says A. */
 struct llama_acts {
-    void *x;              /* [M, hidden]: its input */
-    void *rstd1, *rstd2;  /* [M] A */
-    void *qkv;            /* [M, (heads + 2 kv_heads) * head_dim], rotated */
-    void *attended;       /* [M, heads * head_dim] */
-    void *lse;            /* [M, heads] A */
-    void *mid;            /* [M, hidden]: between attention and MLP */
-    void *gate_up;        /* [M, 2 ffn] */
-    void *low[PRODUCTS];  /* [M, parts * rank]: of adapters, x A^T */
+    void *x;             /* [M, hidden]: its input */
+    void *rstd1, *rstd2; /* [M] A */
+    void *qkv;           /* [M, (heads + 2 kv_heads) * head_dim], rotated */
+    void *attended;      /* [M, heads * head_dim] */
+    void *lse;           /* [M, heads] A */
+    void *mid;           /* [M, hidden]: between attention and MLP */
+    void *gate_up;       /* [M, 2 ffn] */
+    void *low[PRODUCTS]; /* [M, parts * rank]: of adapters, x A^T */
 };
 
 /* Where everything lies; llama.c sets all of it twice, first from address 0
@@ -36,16 +36,16 @@ struct llama_arena {
     void *rotation;          /* [row_tokens, head_dim / 2, 2] A */
     int32_t *ids, *pos;      /* [row_tokens]: of a sample */
 
-    void *normed;      /* [M, hidden] */
-    void *delta;       /* [M, hidden] */
+    void *normed;       /* [M, hidden] */
+    void *delta;        /* [M, hidden] */
     void *wide;         /* [M, llama_widest()]: the MLP's product */
     void *wide_grad;    /* its gradient; then that of `attended` */
     void *qkv_grad;     /* as qkv */
     void *dres, *dnorm; /* [M, hidden] */
     void *dlow;         /* [M, 3 rank]; lora alone */
     void *dropped;      /* [M, llama_widest()]; lora_dropout alone */
-    void *chunk;       /* [head_rows, hidden] */
-    void *logits;      /* [head_rows, vocab] */
+    void *chunk;        /* [head_rows, hidden] */
+    void *logits;       /* [head_rows, vocab] */
 };
 
 struct llama {
@@ -57,10 +57,10 @@ struct llama {
     struct llama_arena mem;
     int32_t head_rows;
     double attention_scale;
-    int64_t most;    /* M */
-    void *memory;    /* of the arena; owned */
-    void *host;      /* staging for results; owned */
-    int64_t digest;  /* of the frozen base's values; 0: not loaded */
+    int64_t most;   /* M */
+    void *memory;   /* of the arena; owned */
+    void *host;     /* staging for results; owned */
+    int64_t digest; /* of the frozen base's values; 0: not loaded */
     struct tokenizer *tokenizer; /* of samples; opened when needed; owned */
 
     /* Of the last forward(). */
@@ -103,11 +103,11 @@ struct llama_call {
     enum llama_product product;
     int32_t layer; /* 0 for PRODUCT_HEAD */
     int64_t rows;
-    int64_t first;   /* of the rows, in the batch; for dropout */
-    bool train;      /* with dropout */
-    bool adds;       /* gradients of weights are added, not written */
-    const void *x;   /* [rows, in] */
-    void *low;       /* [rows, parts * rank], of adapters */
+    int64_t first; /* of the rows, in the batch; for dropout */
+    bool train;    /* with dropout */
+    bool adds;     /* gradients of weights are added, not written */
+    const void *x; /* [rows, in] */
+    void *low;     /* [rows, parts * rank], of adapters */
 };
 
 /* y [rows, out] = x W^T + alpha / rank * (x A^T) B^T. Fills in low. */

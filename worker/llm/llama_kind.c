@@ -82,8 +82,8 @@ static double gib(int64_t bytes)
 }
 
 /* ", KEY saves 5.4 GiB" where it does. */
-static void add_saving(const struct llama_conf *c, int64_t now,
-                       const char *key, char *ret, size_t cap, size_t *at)
+static void add_saving(const struct llama_conf *c, int64_t now, const char *key,
+                       char *ret, size_t cap, size_t *at)
 {
     struct model_plan p;
     if (*at >= cap || llama_plan(c, &p, NULL) < 0 || p.bytes_total >= now)

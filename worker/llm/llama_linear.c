@@ -37,10 +37,9 @@ static int gemm(struct llama *m, bool ta, bool tb, int64_t rows, int64_t cols,
                 const void *B, int64_t ldb, double beta, void *C, int64_t ldc,
                 struct error *err)
 {
-    return m->d->ops->gemm(m->d, m->conf.dt, ta, tb, (int32_t)rows,
-                           (int32_t)cols, (int32_t)depth, alpha, A,
-                           (int32_t)lda, B, (int32_t)ldb, beta, C,
-                           (int32_t)ldc, err);
+    return m->d->ops->gemm(
+        m->d, m->conf.dt, ta, tb, (int32_t)rows, (int32_t)cols, (int32_t)depth,
+        alpha, A, (int32_t)lda, B, (int32_t)ldb, beta, C, (int32_t)ldc, err);
 }
 
 /* Takes the same values of y [rows, in] away as of x; y may be x. */
@@ -49,9 +48,8 @@ static int drop(struct llama *m, const struct llama_call *c,
                 struct error *err)
 {
     const int32_t stream = c->layer * PRODUCTS + (int32_t)c->product;
-    const int64_t first =
-        (int64_t)stream * m->most * llama_widest(&m->shape) +
-        c->first * p->l->in;
+    const int64_t first = (int64_t)stream * m->most * llama_widest(&m->shape) +
+                          c->first * p->l->in;
     return m->d->ops->dropout(m->d, m->conf.dt, y, x, c->rows * p->l->in,
                               m->conf.dropout, m->mem.seed, (uint64_t)first,
                               err);
@@ -105,10 +103,10 @@ static int back_up(struct llama *m, const struct llama_call *c,
     for (int32_t i = 0; i < l->parts; i++) {
         const struct llama_part *part = &l->part[i];
         const int64_t b = part->b + p->adapter, low = (int64_t)i * r;
-        const void *own = (const char *)dy + (size_t)part->col *
-                                                 dtype_bytes(m->conf.dt);
-        if (gemm(m, true, false, part->width, r, c->rows, p->scale, own,
-                 l->out, llama_at(m, c->low, low), p->lows, c->adds ? 1 : 0,
+        const void *own =
+            (const char *)dy + (size_t)part->col * dtype_bytes(m->conf.dt);
+        if (gemm(m, true, false, part->width, r, c->rows, p->scale, own, l->out,
+                 llama_at(m, c->low, low), p->lows, c->adds ? 1 : 0,
                  llama_at(m, m->mem.grads, b), r, err) < 0 ||
             gemm(m, false, false, c->rows, r, part->width, p->scale, own,
                  l->out, llama_at(m, m->mem.params, b), r, 0,
@@ -145,18 +143,17 @@ int llama_linear_back(struct llama *m, const struct llama_call *c,
     const struct llama_linear *l = p.l;
     const double keep = c->adds ? 1 : 0;
     const void *x;
-    if (dx != NULL && gemm(m, false, false, c->rows, l->in, l->out, 1, dy,
-                           l->out, llama_weight_at(m, p.weight), l->in, 0, dx,
-                           l->in, err) < 0)
+    if (dx != NULL &&
+        gemm(m, false, false, c->rows, l->in, l->out, 1, dy, l->out,
+             llama_weight_at(m, p.weight), l->in, 0, dx, l->in, err) < 0)
         return -1;
     if (m->shape.is_full)
-        return gemm(m, true, false, l->out, l->in, c->rows, 1, dy, l->out,
-                    c->x, l->in, keep,
-                    llama_at(m, m->mem.grads, p.weight), l->in, err);
+        return gemm(m, true, false, l->out, l->in, c->rows, 1, dy, l->out, c->x,
+                    l->in, keep, llama_at(m, m->mem.grads, p.weight), l->in,
+                    err);
     if (l->parts == 0)
         return 0;
-    if (back_up(m, c, &p, dy, err) < 0 ||
-        input_of(m, c, &p, &x, err) < 0 ||
+    if (back_up(m, c, &p, dy, err) < 0 || input_of(m, c, &p, &x, err) < 0 ||
         gemm(m, true, false, p.lows, l->in, c->rows, 1, m->mem.dlow, p.lows, x,
              l->in, keep, llama_at(m, m->mem.grads, l->a + p.adapter), l->in,
              err) < 0)

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "jobs/base/rng.h"
-#include "worker/llm/hf_dir.h"
+#include "worker/llm/files/hf_dir.h"
 #include "worker/llm/llama_internal.h"
 
 enum { PIECE = 4 << 20 }; /* values */
@@ -37,8 +37,8 @@ static uint64_t mix(uint64_t h, const void *data, size_t bytes)
 
 /* One tensor of a file to `to`, in the model's type.
  * inout digest  of all values, as they are on the device */
-static int load_tensor(struct llama *m, const struct st_tensor *from,
-                       int64_t n, void *to, void *piece, uint64_t *digest,
+static int load_tensor(struct llama *m, const struct st_tensor *from, int64_t n,
+                       void *to, void *piece, uint64_t *digest,
                        struct error *err)
 {
     const enum dtype dt = m->conf.dt;
@@ -97,8 +97,8 @@ static int load_weights(struct llama *m, void *piece, struct error *err)
     for (int32_t i = 0; i < llama_weight_count(s) && rc == 0; i++) {
         struct llama_tensor t;
         llama_weight(s, i, &t);
-        rc = load_tensor(m, hf_find(h, t.name), t.n,
-                         llama_at(m, weights, t.at), piece, &digest, err);
+        rc = load_tensor(m, hf_find(h, t.name), t.n, llama_at(m, weights, t.at),
+                         piece, &digest, err);
     }
     hf_close(h);
     if (rc < 0)
@@ -145,9 +145,9 @@ static void words_of(uint32_t targets, char *ret, size_t cap)
     ret[0] = '\0';
     for (int i = 0; i < LORA_TARGETS && at < cap; i++)
         if (targets & 1u << i)
-            at += (size_t)snprintf(
-                ret + at, cap - at, "%s%s", at > 0 ? ", " : "",
-                lora_target_word((enum lora_target)(1u << i)));
+            at +=
+                (size_t)snprintf(ret + at, cap - at, "%s%s", at > 0 ? ", " : "",
+                                 lora_target_word((enum lora_target)(1u << i)));
 }
 
 static int check_adapter(const struct llama *m, const struct adapter_config *c,

@@ -12,12 +12,11 @@ static int last_logits(struct llama *m, const int32_t *ids, int32_t n,
                        int32_t row, struct error *err)
 {
     const struct device_ops *ops = m->d->ops;
-    const struct llama_call call = {.product = PRODUCT_HEAD,
-                                    .rows = 1,
-                                    .x = llama_at(m, m->mem.normed,
-                                                  (int64_t)row *
-                                                      m->shape.c.hidden),
-                                    .low = m->mem.head_low};
+    const struct llama_call call = {
+        .product = PRODUCT_HEAD,
+        .rows = 1,
+        .x = llama_at(m, m->mem.normed, (int64_t)row * m->shape.c.hidden),
+        .low = m->mem.head_low};
     int32_t *pos = m->host; /* room for a token's result is more */
     for (int32_t i = 0; i < n; i++)
         pos[i] = i;
@@ -47,8 +46,8 @@ static int check_ids(const struct llama *m, const int32_t *ids, int32_t n,
     for (int32_t i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= m->shape.c.vocab)
             return error_set(err, ERR_INVAL,
-                             "token %d is %d, the vocabulary has %d", i,
-                             ids[i], m->shape.c.vocab);
+                             "token %d is %d, the vocabulary has %d", i, ids[i],
+                             m->shape.c.vocab);
     return 0;
 }
 
@@ -56,8 +55,7 @@ int llama_logits(struct model *model, const int32_t *ids, int32_t n,
                  int32_t row, double *ret, struct error *err)
 {
     struct llama *m = llama_of(model);
-    if (check_ids(m, ids, n, err) < 0 ||
-        last_logits(m, ids, n, row, err) < 0)
+    if (check_ids(m, ids, n, err) < 0 || last_logits(m, ids, n, row, err) < 0)
         return -1;
     for (int32_t i = 0; i < m->shape.c.vocab; i++)
         ret[i] = dtype_get(m->conf.dt, m->host, i);

@@ -1,7 +1,7 @@
 /* llama_save.c - what a job is for: PEFT's adapter, or a model directory. */
 #include <stdlib.h>
 
-#include "worker/llm/hf_write.h"
+#include "worker/llm/files/hf_write.h"
 #include "worker/llm/llama_internal.h"
 
 static enum st_type type_of(enum dtype dt)
@@ -85,10 +85,9 @@ int llama_save(struct model *model, const char *dir, const void *weights,
     from.host = malloc((size_t)llama_largest(s) * dtype_bytes(from.dt));
     if (from.host == NULL)
         return error_set(err, ERR_NOMEM, "model: a tensor on the host");
-    int rc = s->is_full
-                 ? hf_write(dir, m->conf.dir, 0, each_weight, &from, err)
-                 : adapter_write(dir, &c, m->conf.dir, each_adapter, &from,
-                                 err);
+    int rc = s->is_full ? hf_write(dir, m->conf.dir, 0, each_weight, &from, err)
+                        : adapter_write(dir, &c, m->conf.dir, each_adapter,
+                                        &from, err);
     free(from.host);
     return rc;
 }

@@ -85,8 +85,8 @@ static void place_adapters(struct llama_shape *s)
 }
 
 int llama_shape_init(struct llama_shape *ret, const struct llama_config *c,
-                     bool is_full, int32_t rank, double alpha,
-                     uint32_t targets, struct error *err)
+                     bool is_full, int32_t rank, double alpha, uint32_t targets,
+                     struct error *err)
 {
     struct llama_shape s = {.c = *c,
                             .is_full = is_full,
@@ -127,9 +127,9 @@ static const char *weight_of_layer(const struct llama_shape *s, int32_t k,
                                    struct llama_tensor *t)
 {
     static const char *const names[WEIGHTS_PER_LAYER] = {
-        "input_layernorm",  "self_attn.q_proj",         "self_attn.k_proj",
-        "self_attn.v_proj", "self_attn.o_proj",         "post_attention_layernorm",
-        "mlp.gate_proj",    "mlp.up_proj",              "mlp.down_proj",
+        "input_layernorm",  "self_attn.q_proj", "self_attn.k_proj",
+        "self_attn.v_proj", "self_attn.o_proj", "post_attention_layernorm",
+        "mlp.gate_proj",    "mlp.up_proj",      "mlp.down_proj",
     };
     const struct llama_config *c = &s->c;
     const int32_t d = c->hidden, q = c->heads * c->head_dim,
@@ -221,8 +221,7 @@ static void adapter_of(const struct llama_shape *s,
     t->fan_in = is_a ? l->in : 0;
 }
 
-static void name_adapter(struct llama_tensor *t, int32_t layer,
-                         uint32_t target)
+static void name_adapter(struct llama_tensor *t, int32_t layer, uint32_t target)
 {
     const char *word = lora_target_word((enum lora_target)target);
     const char *part = t->fan_in > 0 ? "lora_A" : "lora_B";

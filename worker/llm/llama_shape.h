@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "worker/llm/adapter_file.h"
+#include "worker/llm/files/adapter_file.h"
 #include "worker/llm/llama_config.h"
 
 /* The products of a layer, and that with the output layer. */
@@ -52,7 +52,7 @@ struct llama_shape {
     /* Offsets of the four of layer 0; those of layer l are l strides behind.
      * PRODUCT_HEAD: the output layer's. */
     struct llama_linear linear[PRODUCTS];
-    int64_t embed, norm1, norm2, norm; /* norm1, norm2: of layer 0 */
+    int64_t embed, norm1, norm2, norm;     /* norm1, norm2: of layer 0 */
     int64_t layer_weights, layer_adapters; /* the strides */
     int64_t layers;                        /* where layer 0 begins */
     int64_t weights, adapters;             /* elements in all */
@@ -62,8 +62,8 @@ struct llama_shape {
 /* in   targets  bits of enum lora_target; 0 with is_full
  * err  ERR_INVAL no adapter at all */
 int llama_shape_init(struct llama_shape *ret, const struct llama_config *c,
-                     bool is_full, int32_t rank, double alpha,
-                     uint32_t targets, struct error *err) MUST_CHECK;
+                     bool is_full, int32_t rank, double alpha, uint32_t targets,
+                     struct error *err) MUST_CHECK;
 
 /* One tensor under the name that it has in a file. */
 enum { LLAMA_NAME_CAP = 112 };

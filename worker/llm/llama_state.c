@@ -73,12 +73,11 @@ static int check(const struct llama_tensor *want, const struct model_tensor *t,
                          t->name, want->shape[0], want->shape[1]);
     if ((int)t->dt < 0 || t->dt >= DT_N)
         return error_set(err, ERR_INVAL,
-                         "%s: the type must be f64, f32, f16 or bf16",
-                         t->name);
+                         "%s: the type must be f64, f32, f16 or bf16", t->name);
     if (t->bytes != (size_t)want->n * dtype_bytes(t->dt))
-        return error_set(err, ERR_INVAL, "%s: %zu bytes for %" PRId64
-                         " elements",
-                         t->name, t->bytes, want->n);
+        return error_set(err, ERR_INVAL,
+                         "%s: %zu bytes for %" PRId64 " elements", t->name,
+                         t->bytes, want->n);
     return 0;
 }
 
@@ -86,8 +85,7 @@ static int check_digest(const struct llama *m, const struct model_tensor *t,
                         struct error *err)
 {
     if (t->dt != DT_N || t->dims != 0 || t->bytes != sizeof(m->digest))
-        return error_set(err, ERR_INVAL, "%s: the type must be int64",
-                         t->name);
+        return error_set(err, ERR_INVAL, "%s: the type must be int64", t->name);
     if (memcmp(t->data, &m->digest, sizeof(m->digest)) != 0)
         return error_set(err, ERR_INVAL,
                          "it was trained with other base weights than those "

@@ -72,8 +72,10 @@ static int open_part(const struct token_batches *s, struct token_feed *f,
                      const struct tokenizer *tokenizer, struct error *err)
 {
     const int32_t max = s->env.spec->train.tokenizer.max_seq_len;
-    const struct token_conf conf = {
-        .text = f->text, .tokenizer = tokenizer, .eos = s->eos, .max_seq_len = max};
+    const struct token_conf conf = {.text = f->text,
+                                    .tokenizer = tokenizer,
+                                    .eos = s->eos,
+                                    .max_seq_len = max};
     const bool packed = f->text->packed;
     if (token_data_open(&conf, &f->data, err) < 0 ||
         packing_of(&f->data, packed ? max : 0, &f->packs, err) < 0)

@@ -8,6 +8,7 @@
 #include "jobs/base/log.h"
 #include "worker/process/host_memory.h"
 #include "worker/train/trainer_internal.h"
+#include "worker/train/trainer_results.h"
 
 /* About ten lines of progress per epoch, but not more than one in two
  * seconds: a log is for people. */
@@ -104,8 +105,7 @@ static void say_epoch(const struct trainer *t, const struct metric_epoch *e)
         (void)snprintf(evaluated, sizeof(evaluated), ", evaluation loss %s",
                        loss_text(e->eval_loss, eval));
     if (t->spec->kind != SPEC_LLM)
-        (void)snprintf(hits, sizeof(hits), ", accuracy %.4f",
-                       e->eval_accuracy);
+        (void)snprintf(hits, sizeof(hits), ", accuracy %.4f", e->eval_accuracy);
     trainer_say(t, "epoch %d/%d: %.1f s, training loss %s%s%s, %s", e->epoch,
                 t->spec->train.epochs, e->seconds,
                 loss_text(e->train_loss, train), evaluated, hits,
@@ -146,8 +146,8 @@ static int evaluate_between(struct trainer *t, struct agreed *ret,
         return -1;
     if (!ret->stop && !ret->fenced)
         trainer_say(t, "epoch %d/%d: iteration %d/%d, evaluation loss %s",
-                    t->at.epoch, t->spec->train.epochs, t->at.batch,
-                    t->batches, loss_text(v.loss, text));
+                    t->at.epoch, t->spec->train.epochs, t->at.batch, t->batches,
+                    loss_text(v.loss, text));
     return 0;
 }
 

@@ -40,7 +40,7 @@ struct train_env {
     const struct model_kind *kind; /* what spec trains */
     const char *ckpt_dir;
     const char *out_dir; /* exists; for what others can use */
-    struct comm *comm; /* host memory */
+    struct comm *comm;   /* host memory */
     struct reporter *reporter;
     const struct clock *clock;
     int32_t gpus_per_node;             /* 0: none are ours */

@@ -103,8 +103,7 @@ void trainer_close(struct trainer *t);
 /* What a checkpoint holds beside the position. */
 struct checkpoint_parts trainer_parts(struct trainer *t);
 
-/* ---- trainer_share.c ------------------------------------------------------
- */
+/* ---- trainer_share.c ---------------------------------------------------- */
 
 /* dp, on more than one rank: rank 0 has data, sums and optimizer. */
 bool trainer_is_dp(const struct trainer *t);
@@ -131,8 +130,7 @@ int trainer_share_state(struct trainer *t, struct error *err) MUST_CHECK;
 int trainer_share_batch(struct trainer *t, int32_t part, struct batch *ret,
                         struct error *err) MUST_CHECK;
 
-/* ---- trainer_graph.c ------------------------------------------------------
- */
+/* ---- trainer_graph.c ---------------------------------------------------- */
 
 void trainer_open_replays(struct trainer *t);
 void trainer_close_replays(struct trainer *t);
@@ -153,16 +151,14 @@ int trainer_update(struct trainer *t, double lr, double grad_scale,
 int trainer_run_eval(struct trainer *t, const struct batch *b,
                      struct error *err) MUST_CHECK;
 
-/* ---- trainer_pass.c -------------------------------------------------------
- */
+/* ---- trainer_pass.c ----------------------------------------------------- */
 
 /* Leaves the gradient of an iteration, summed over the ranks, and fills in
  * the phases up to there and t->asked. */
 int trainer_pass(struct trainer *t, struct metric_iteration *m,
                  double *ret_loss_sum, struct error *err) MUST_CHECK;
 
-/* ---- trainer_step.c -------------------------------------------------------
- */
+/* ---- trainer_step.c ----------------------------------------------------- */
 
 /* What the ranks agreed on after a step, or a batch of an evaluation. */
 struct agreed {
@@ -188,17 +184,7 @@ struct evaluation {
 int trainer_evaluate(struct trainer *t, struct evaluation *ret,
                      struct agreed *ret_agreed, struct error *err) MUST_CHECK;
 
-/* ---- trainer_results.c ----------------------------------------------------
- */
-
-/* Rank 0: the model's answers to train.sample.prompts, to the log and to
- * samples.jsonl. What fails is a line of the log: a run is not lost for it. */
-void trainer_sample(struct trainer *t);
-/* Rank 0: what others can use, into the output directory. */
-int trainer_save_result(struct trainer *t, struct error *err) MUST_CHECK;
-
-/* ---- trainer_profile.c ----------------------------------------------------
- */
+/* ---- trainer_profile.c -------------------------------------------------- */
 
 /* Behind the device and its communicator. */
 void trainer_profile_open(struct trainer *t);

@@ -1,6 +1,6 @@
-/* trainer_results.c - what a run leaves for people: answers to prompts, and
- * the files that others can use.
- */
+/* trainer_results.c - see trainer_results.h. */
+#include "worker/train/trainer_results.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -18,9 +18,9 @@
 static char *line_of(const struct trainer *t, const char *prompt,
                      const struct buf *answer)
 {
-    json_t *o = json_pack("{s:I, s:s, s:s}", "iteration",
-                          (json_int_t)t->at.iteration, "prompt", prompt,
-                          "answer", buf_str(answer));
+    json_t *o =
+        json_pack("{s:I, s:s, s:s}", "iteration", (json_int_t)t->at.iteration,
+                  "prompt", prompt, "answer", buf_str(answer));
     char *text = json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER);
     json_decref(o);
     return text;
@@ -44,9 +44,8 @@ static int one_sample(struct trainer *t, const char *path, const char *prompt,
                       struct error *err)
 {
     struct buf answer = BUF_INIT;
-    int rc = t->model->ops->sample(t->model, prompt,
-                                   t->spec->train.sample.max_new_tokens,
-                                   &answer, err);
+    int rc = t->model->ops->sample(
+        t->model, prompt, t->spec->train.sample.max_new_tokens, &answer, err);
     char *text = rc == 0 ? line_of(t, prompt, &answer) : NULL;
     if (rc == 0 && text == NULL)
         rc = error_set(err, ERR_INVAL, "the answer is not UTF-8");

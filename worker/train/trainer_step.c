@@ -188,7 +188,8 @@ static void say_scale(struct trainer *t, bool is_overflow)
 {
     if (t->env->comm->rank != 0)
         return;
-    trainer_report_value(t, "loss_scale", t->at.iteration + 1, t->at.loss_scale.scale);
+    trainer_report_value(t, "loss_scale", t->at.iteration + 1,
+                         t->at.loss_scale.scale);
     if (is_overflow)
         trainer_say(t,
                     "iteration %lld left out, its gradient is no number: loss "

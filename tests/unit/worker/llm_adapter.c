@@ -1,6 +1,6 @@
 /* llm_adapter.c - LoRA adapters in PEFT's files: written and read back, files
  * of PEFT itself, and those that are refused. */
-#include "worker/llm/adapter_file.h"
+#include "worker/llm/files/adapter_file.h"
 
 #include <signal.h>
 #include <sys/resource.h>

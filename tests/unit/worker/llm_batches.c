@@ -357,8 +357,8 @@ static void test_words(void)
 static void refuses(struct rig *r, enum err_code code, const char *part)
 {
     struct error err = ERROR_INIT;
-    ok(token_batches_open(&r->env, -1, &r->source, &err) < 0 && err.code == code &&
-           strstr(err.msg, part) != NULL,
+    ok(token_batches_open(&r->env, -1, &r->source, &err) < 0 &&
+           err.code == code && strstr(err.msg, part) != NULL,
        "%s", err.msg);
     rig_close(r);
 }

@@ -179,10 +179,10 @@ static void zero_b(struct run *r)
         llama_adapter(&r->shape, i, &t);
         const size_t size = dtype_bytes(r->rig.conf.dt);
         if (t.fan_in == 0)
-            must(r->rig.d->ops->zero(
-                     r->rig.d,
-                     (char *)model_params(r->rig.m) + (size_t)t.at * size,
-                     (size_t)t.n * size, &err),
+            must(r->rig.d->ops->zero(r->rig.d,
+                                     (char *)model_params(r->rig.m) +
+                                         (size_t)t.at * size,
+                                     (size_t)t.n * size, &err),
                  &err);
     }
 }
@@ -204,9 +204,9 @@ static void add_other(struct run *r, int b, double *ret_loss)
     const size_t bytes = (size_t)n * dtype_bytes(r->rig.conf.dt);
     void *kept = NULL;
     must(r->rig.d->ops->alloc(r->rig.d, bytes, &kept, &err), &err);
-    must(r->rig.d->ops->copy(r->rig.d, kept, model_grads(r->rig.m), bytes,
-                             &err),
-         &err);
+    must(
+        r->rig.d->ops->copy(r->rig.d, kept, model_grads(r->rig.m), bytes, &err),
+        &err);
     *ret_loss += pass(r, b, 1);
     must(r->rig.d->ops->add(r->rig.d, r->rig.conf.dt, model_grads(r->rig.m),
                             kept, n, &err),

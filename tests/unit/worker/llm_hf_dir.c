@@ -1,6 +1,6 @@
 /* llm_hf_dir.c - model directories that are right, and those that are not; what
  * a model needs of one; and values in each type. */
-#include "worker/llm/hf_dir.h"
+#include "worker/llm/files/hf_dir.h"
 
 #include <math.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 /* llm_hf_write.c - what is written is read back, in one file or in shards, and
  * a write that fails leaves the directory as it was. */
-#include "worker/llm/hf_write.h"
+#include "worker/llm/files/hf_write.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -8,7 +8,7 @@
 
 #include "tests/tap.h"
 #include "tests/unit/worker/llm_files.h"
-#include "worker/llm/hf_dir.h"
+#include "worker/llm/files/hf_dir.h"
 
 enum { TENSORS = 7 };
 static const char index_name[] = "model.safetensors.index.json";

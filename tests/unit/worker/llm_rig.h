@@ -14,7 +14,7 @@
 #include "jobs/base/rng.h"
 #include "tests/device.h"
 #include "tests/tap.h"
-#include "worker/llm/adapter_file.h"
+#include "worker/llm/files/adapter_file.h"
 #include "worker/llm/llama.h"
 #include "worker/model_call.h"
 
@@ -100,15 +100,13 @@ static inline void llm_rig_rows(struct llm_rig *g, struct llm_rows *r)
                               [TOKENS_JUDGED] = r->judged,
                               [TOKENS_LABEL] = r->label};
     llm_order(r, g->conf.shape.vocab);
-    g->b = (struct batch){.n = r->n,
-                          .valid = r->n,
-                          .weight = r->judges,
-                          .tokens = r->at};
+    g->b = (struct batch){
+        .n = r->n, .valid = r->n, .weight = r->judges, .tokens = r->at};
     for (int k = 0; k < 5; k++) {
         must(g->d->ops->to_device(g->d, g->arrays[k], from[k], bytes, &err),
              &err);
-        g->b.arrays[k] = (struct batch_array){
-            g->arrays[k], (size_t)r->S * sizeof(int32_t)};
+        g->b.arrays[k] =
+            (struct batch_array){g->arrays[k], (size_t)r->S * sizeof(int32_t)};
     }
     must(g->d->ops->sync(g->d, &err), &err);
 }

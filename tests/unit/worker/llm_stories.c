@@ -24,8 +24,8 @@ static struct llama_conf conf_of(enum dtype dt, int32_t row_tokens)
                                .dir = dir};
 }
 
-static int32_t *ints(const struct golden *g, const char *name,
-                     const char *part, int32_t *ret_n)
+static int32_t *ints(const struct golden *g, const char *name, const char *part,
+                     int32_t *ret_n)
 {
     char line[80];
     size_t n;
@@ -39,8 +39,7 @@ static int32_t *ints(const struct golden *g, const char *name,
     return ret;
 }
 
-static void test_greedy(const struct golden *g, const char *name,
-                        enum dtype dt)
+static void test_greedy(const struct golden *g, const char *name, enum dtype dt)
 {
     struct error err = ERROR_INIT;
     const struct llama_conf conf = conf_of(dt, 400);
@@ -80,8 +79,7 @@ static void test_text(const struct golden *g, const char *name)
         sum += nll[i];
     const double loss = llm_pass(&rig, 1);
     ok(n_nll == (size_t)rows.judges && fabs(loss - sum) <= 1e-9 * sum,
-       "%s: a loss of %.12g, %.2g off", name,
-       loss, loss - sum);
+       "%s: a loss of %.12g, %.2g off", name, loss, loss - sum);
     free(nll);
     free(ids);
     llm_rig_close(&rig);

@@ -4,7 +4,7 @@
  * tensor that does not fit into the last shard begins the next one, as
  * huggingface_hub does it. The second pass writes one shard after the other,
  * so that no tensor is held twice. */
-#include "worker/llm/hf_write.h"
+#include "worker/llm/files/hf_write.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "jobs/base/buf.h"
-#include "worker/llm/hf_index.h"
-#include "worker/llm/staged_file.h"
+#include "worker/llm/files/hf_index.h"
+#include "worker/llm/files/staged_file.h"
 
 static const char single[] = "model.safetensors";
 static const char index_name[] = "model.safetensors.index.json";

@@ -3,8 +3,8 @@
  * It is written as "NAME.tmp" beside its place, synced and renamed, so that a
  * reader never meets half of it, and one of that name stays until then.
  */
-#ifndef MGPU_WORKER_LLM_STAGED_FILE_H
-#define MGPU_WORKER_LLM_STAGED_FILE_H
+#ifndef MGPU_WORKER_LLM_FILES_STAGED_FILE_H
+#define MGPU_WORKER_LLM_FILES_STAGED_FILE_H
 
 #include <stddef.h>
 

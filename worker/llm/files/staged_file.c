@@ -1,5 +1,5 @@
 /* staged_file.c - see staged_file.h. */
-#include "worker/llm/staged_file.h"
+#include "worker/llm/files/staged_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

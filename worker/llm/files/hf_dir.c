@@ -1,5 +1,5 @@
 /* hf_dir.c - open the shards of a model directory; see hf_dir.h. */
-#include "worker/llm/hf_dir.h"
+#include "worker/llm/files/hf_dir.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "jobs/base/buf.h"
-#include "worker/llm/hf_index.h"
-#include "worker/llm/hf_internal.h"
+#include "worker/llm/files/hf_index.h"
+#include "worker/llm/files/hf_internal.h"
 
 static const char single[] = "model.safetensors";
 static const char index_name[] = "model.safetensors.index.json";

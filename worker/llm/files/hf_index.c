@@ -1,5 +1,5 @@
 /* hf_index.c - see hf_index.h. */
-#include "worker/llm/hf_index.h"
+#include "worker/llm/files/hf_index.h"
 
 #include <jansson.h>
 #include <stdlib.h>

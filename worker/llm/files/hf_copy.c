@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "kernels/exec/half.h"
-#include "worker/llm/hf_internal.h"
+#include "worker/llm/files/hf_internal.h"
 
 enum { BLOCK = 256 };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "jobs/base/buf.h"
-#include "worker/llm/hf_internal.h"
+#include "worker/llm/files/hf_internal.h"
 
 enum { LISTED = 10, LIST_BYTES = 160 };
 

@@ -1,8 +1,8 @@
 /* hf_internal.h - what the files of hf_dir.h share. */
-#ifndef MGPU_WORKER_LLM_HF_INTERNAL_H
-#define MGPU_WORKER_LLM_HF_INTERNAL_H
+#ifndef MGPU_WORKER_LLM_FILES_HF_INTERNAL_H
+#define MGPU_WORKER_LLM_FILES_HF_INTERNAL_H
 
-#include "worker/llm/hf_dir.h"
+#include "worker/llm/files/hf_dir.h"
 
 struct hf_file {
     char *name;

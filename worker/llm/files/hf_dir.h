@@ -3,8 +3,8 @@
  *
  * Files are mapped, not read: a tensor costs memory when it is copied out.
  */
-#ifndef MGPU_WORKER_LLM_HF_DIR_H
-#define MGPU_WORKER_LLM_HF_DIR_H
+#ifndef MGPU_WORKER_LLM_FILES_HF_DIR_H
+#define MGPU_WORKER_LLM_FILES_HF_DIR_H
 
 #include <stdint.h>
 

@@ -5,8 +5,8 @@
  * weight" [rank, in] and "...lora_B.weight" [out, rank]; of the output layer
  * "base_model.model.lm_head.lora_A.weight".
  */
-#ifndef MGPU_WORKER_LLM_ADAPTER_FILE_H
-#define MGPU_WORKER_LLM_ADAPTER_FILE_H
+#ifndef MGPU_WORKER_LLM_FILES_ADAPTER_FILE_H
+#define MGPU_WORKER_LLM_FILES_ADAPTER_FILE_H
 
 #include <stddef.h>
 #include <stdint.h>

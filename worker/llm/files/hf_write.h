@@ -2,8 +2,8 @@
  * at most 5 GB and an index, or model.safetensors where one shard is enough;
  * config.json and the tokenizer's files are copied.
  */
-#ifndef MGPU_WORKER_LLM_HF_WRITE_H
-#define MGPU_WORKER_LLM_HF_WRITE_H
+#ifndef MGPU_WORKER_LLM_FILES_HF_WRITE_H
+#define MGPU_WORKER_LLM_FILES_HF_WRITE_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* hf_index.h - model.safetensors.index.json: which tensor is in which shard. */
-#ifndef MGPU_WORKER_LLM_HF_INDEX_H
-#define MGPU_WORKER_LLM_HF_INDEX_H
+#ifndef MGPU_WORKER_LLM_FILES_HF_INDEX_H
+#define MGPU_WORKER_LLM_FILES_HF_INDEX_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* adapter_file.c - see adapter_file.h. The fields of adapter_config.json are
  * those of peft.LoraConfig, with the values that PEFT itself writes. */
-#include "worker/llm/adapter_file.h"
+#include "worker/llm/files/adapter_file.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "jobs/base/buf.h"
-#include "worker/llm/staged_file.h"
+#include "worker/llm/files/staged_file.h"
 
 static const char config_name[] = "adapter_config.json";
 static const char tensors_name[] = "adapter_model.safetensors";
