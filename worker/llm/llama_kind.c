@@ -1,5 +1,6 @@
 /* llama_kind.c - a Llama from a job's specification. */
 #include <stdio.h>
+#include <strings.h>
 
 #include "worker/llm/llama.h"
 
@@ -8,6 +9,7 @@ static int conf_of(const struct job_spec *spec, enum dtype dt,
                    struct error *err)
 {
     const bool is_full = spec->method == METHOD_FULL;
+    const char *type = spec->train.checkpointer.model_type;
     struct llama_conf c = {
         .dt = dt,
         .is_full = is_full,
@@ -28,6 +30,11 @@ static int conf_of(const struct job_spec *spec, enum dtype dt,
     };
     if (llama_config_read(c.dir, &c.shape, err) < 0)
         return error_wrap(err, "train.checkpointer.checkpoint_dir");
+    if (type != NULL && strncasecmp(type, "llama", 5) != 0)
+        return error_set(err, ERR_INVAL,
+                         "train.checkpointer.model_type: %s: this version "
+                         "trains LLAMA2, LLAMA3 and LLAMA3_2",
+                         type);
     if (data->row_tokens > c.shape.max_positions)
         return error_set(err, ERR_INVAL,
                          "train.tokenizer.max_seq_len: rows have up to %d "
