@@ -147,8 +147,10 @@ static void refuse_stray(const struct check *c, const struct schema_key *k,
                    "'%s' is not read when dataset.source is synthetic",
                    k->path);
     else
-        report_add(c->report, "E017", at, k->path, NULL, "'%s' is only for %s",
-                   k->path, needs(k->when));
+        report_add(c->report, "E017", at, k->path,
+                   k->when == WHEN_LORA ? "remove it, or set method: lora"
+                                        : NULL,
+                   "'%s' is only for %s", k->path, needs(k->when));
 }
 
 static void check_rows(const struct check *c)

@@ -73,7 +73,7 @@ static void check_shared(const struct check *c)
     const struct job_spec *s = c->s;
     if (is_set(c, dist) && s->train.distribution != DIST_DDP_DS)
         report_add(c->report, "E018", place_of(c, dist), dist,
-                   "ddp-ds; a later version has fsdp",
+                   "set distribution: ddp-ds; a later version has fsdp",
                    "'%s: %s' is only for kind: cv", dist,
                    from_of(c, dist)->node->text);
     if (is_set(c, optim) && s->train.optimizer.name == OPTIM_RMSPROP)

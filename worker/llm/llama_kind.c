@@ -38,8 +38,10 @@ static int conf_of(const struct job_spec *spec, enum dtype dt,
     if (data->row_tokens > c.shape.max_positions)
         return error_set(err, ERR_INVAL,
                          "train.tokenizer.max_seq_len: rows have up to %d "
-                         "tokens, the model in %s has %d positions",
-                         data->row_tokens, c.dir, c.shape.max_positions);
+                         "tokens, the model in %s has %d positions: set %d or "
+                         "less",
+                         data->row_tokens, c.dir, c.shape.max_positions,
+                         c.shape.max_positions);
     *ret = c;
     return 0;
 }
@@ -83,44 +85,73 @@ static int create_of_job(struct device *d, const struct job_spec *spec,
     return llama_create(d, &c, ret, err);
 }
 
-static double gib(int64_t bytes)
+/* The unit in which the numbers of a plan are short. */
+struct unit {
+    const char *word;
+    double bytes;
+};
+
+static struct unit unit_of(int64_t bytes)
 {
-    return (double)bytes / (1 << 30);
+    return bytes < 1 << 30 ? (struct unit){"MiB", 1 << 20}
+                           : (struct unit){"GiB", 1 << 30};
 }
 
-/* ", KEY saves 5.4 GiB" where it does. */
-static void add_saving(const struct llama_conf *c, int64_t now, const char *key,
-                       char *ret, size_t cap, size_t *at)
+/* A message that grows, as far as it fits. */
+struct text {
+    char *at;
+    size_t cap, len;
+    struct unit unit;
+};
+
+/* ", activations 6.9", where that is not 0.0 */
+static void add_part(struct text *t, const char *before, const char *name,
+                     int64_t bytes)
+{
+    const double n = (double)bytes / t->unit.bytes;
+    if (t->len < t->cap && n >= 0.05)
+        t->len += (size_t)snprintf(t->at + t->len, t->cap - t->len, "%s%s %.1f",
+                                   before, name, n);
+}
+
+static void add_saving(struct text *t, const struct llama_conf *c, int64_t now,
+                       const char *key, bool *is_first)
 {
     struct model_plan p;
-    if (*at >= cap || llama_plan(c, &p, NULL) < 0 || p.bytes_total >= now)
-        return;
-    *at += (size_t)snprintf(ret + *at, cap - *at, "; %s saves %.2f GiB", key,
-                            gib(now - p.bytes_total));
+    const size_t before = t->len;
+    char word[80];
+    (void)snprintf(word, sizeof(word), "%s saves", key);
+    if (llama_plan(c, &p, NULL) == 0)
+        add_part(t, *is_first ? "; " : ", ", word, now - p.bytes_total);
+    *is_first = *is_first && t->len == before;
 }
 
+/* "needs 23.1 GiB: base 15.0, activations 6.9; batch_size 1 saves 3.4" */
 static void advise(const struct job_spec *spec, enum dtype dt,
                    const struct batch_info *data, char *ret, size_t cap)
 {
     struct llama_conf c;
     struct model_plan p;
+    bool is_first = true;
     ret[0] = '\0';
     if (conf_of(spec, dt, data, &c, NULL) < 0 || llama_plan(&c, &p, NULL) < 0)
         return;
-    size_t at = (size_t)snprintf(
-        ret, cap,
-        "the model needs %.2f GiB (base %.2f, trained %.2f, activations %.2f, "
-        "work %.2f)",
-        gib(p.bytes_total), gib(p.bytes_base),
-        gib(p.bytes_params + p.bytes_grads), gib(p.bytes_activations),
-        gib(p.bytes_work));
+    struct text t = {.at = ret, .cap = cap, .unit = unit_of(p.bytes_total)};
+    t.len = (size_t)snprintf(ret, cap, "the model needs %.1f %s",
+                             (double)p.bytes_total / t.unit.bytes, t.unit.word);
+    add_part(&t, ": ", "base", p.bytes_base);
+    add_part(&t, ", ", "trained", p.bytes_params + p.bytes_grads);
+    add_part(&t, ", ", "activations", p.bytes_activations);
+    add_part(&t, ", ", "work", p.bytes_work);
     struct llama_conf less = c;
     less.recomputes = true;
-    add_saving(&less, p.bytes_total,
-               "train.enable_activation_checkpointing: true", ret, cap, &at);
+    add_saving(&t, &less, p.bytes_total, "enable_activation_checkpointing",
+               &is_first);
     less = c;
-    less.batch = less.batch_eval = 1;
-    add_saving(&less, p.bytes_total, "train.batch_size: 1", ret, cap, &at);
+    less.batch = 1;
+    if (spec->train.batch_size_val == 0)
+        less.batch_eval = 1;
+    add_saving(&t, &less, p.bytes_total, "batch_size 1", &is_first);
 }
 
 const struct model_kind llama_kind = {

@@ -102,7 +102,7 @@ static int load_weights(struct llama *m, void *piece, struct error *err)
     }
     hf_close(h);
     if (rc < 0)
-        return error_wrap(err, "%s", m->conf.dir);
+        return -1;
     m->digest = (int64_t)(digest >> 1) + (digest < 2);
     return 0;
 }
@@ -157,20 +157,20 @@ static int check_adapter(const struct llama *m, const struct adapter_config *c,
     char has[120], wants[120];
     if (c->rank != s->rank)
         return error_set(err, ERR_INVAL,
-                         "its rank is %d, train.model.lora_rank is %d", c->rank,
-                         s->rank);
+                         "its rank is %d, the job's is %d: set lora_rank: %d",
+                         c->rank, s->rank, c->rank);
     if (c->alpha != s->alpha)
         return error_set(err, ERR_INVAL,
-                         "its alpha is %g, train.model.lora_alpha is %g",
-                         c->alpha, s->alpha);
+                         "its alpha is %g, the job's is %g: set lora_alpha: %g",
+                         c->alpha, s->alpha, c->alpha);
     if (c->targets == s->targets)
         return 0;
     words_of(c->targets, has, sizeof(has));
     words_of(s->targets, wants, sizeof(wants));
     return error_set(err, ERR_INVAL,
-                     "it is for %s; the job's adapters are for %s "
-                     "(train.model.lora_attn_modules, apply_lora_to_mlp, "
-                     "apply_lora_to_output)",
+                     "it is for %s, the job's are for %s: set "
+                     "lora_attn_modules, apply_lora_to_mlp and "
+                     "apply_lora_to_output",
                      has, wants);
 }
 
@@ -225,11 +225,12 @@ int llama_init(struct model *model, uint32_t seed, struct error *err)
     if (piece == NULL)
         return error_set(err, ERR_NOMEM, "model: initial values");
     int rc = load_weights(m, piece, err);
-    if (rc == 0 && !m->shape.is_full)
-        rc = m->conf.adapter != NULL ? load_adapter(m, piece, err)
-                                     : draw(m, seed, piece, err);
-    if (rc < 0 && m->conf.adapter != NULL)
-        (void)error_wrap(err, "train.checkpointer.adapter_checkpoint");
+    if (rc < 0)
+        (void)error_wrap(err, "train.checkpointer.checkpoint_dir");
+    else if (m->conf.adapter != NULL && load_adapter(m, piece, err) < 0)
+        rc = error_wrap(err, "train.checkpointer.adapter_checkpoint");
+    else if (m->conf.adapter == NULL && !m->shape.is_full)
+        rc = draw(m, seed, piece, err);
     free(piece);
     return rc;
 }

@@ -68,9 +68,16 @@ static void say(const struct token_batches *s, const char *fmt, ...)
 
 /* ---- opening ------------------------------------------------------------- */
 
-static int open_part(const struct token_batches *s, struct token_feed *f,
+static const char *key_of(int part)
+{
+    return part == BATCH_TRAIN ? "train.dataset.path"
+                               : "train.dataset_val.path";
+}
+
+static int open_part(struct token_batches *s, int part,
                      const struct tokenizer *tokenizer, struct error *err)
 {
+    struct token_feed *f = &s->feeds[part];
     const int32_t max = s->env.spec->train.tokenizer.max_seq_len;
     const struct token_conf conf = {.text = f->text,
                                     .tokenizer = tokenizer,
@@ -79,12 +86,12 @@ static int open_part(const struct token_batches *s, struct token_feed *f,
     const bool packed = f->text->packed;
     if (token_data_open(&conf, &f->data, err) < 0 ||
         packing_of(&f->data, packed ? max : 0, &f->packs, err) < 0)
-        return error_wrap(err, "data");
+        return error_wrap(err, "%s", key_of(part));
     f->longest = packed ? max : f->data.longest;
     if ((int64_t)f->batch * f->longest > INT32_MAX / 2)
         return error_set(err, ERR_LIMIT,
-                         "data: a batch of %d rows of %d tokens, at most %d "
-                         "tokens fit",
+                         "train.batch_size: a batch of %d rows of %d tokens, "
+                         "at most %d tokens fit",
                          f->batch, f->longest, INT32_MAX / 2);
     const struct json_skipped *out = &f->data.skipped;
     if (out->n > 0)
@@ -109,10 +116,10 @@ static int open_parts(struct token_batches *s, struct error *err)
         path = spec->train.checkpointer.dir;
     if ((needs_tokenizer(train) || needs_tokenizer(eval)) &&
         tokenizer_open(path, &tokenizer, err) < 0)
-        return -1;
-    int rc = open_part(s, train, tokenizer, err);
+        return error_wrap(err, "train.tokenizer.path");
+    int rc = open_part(s, BATCH_TRAIN, tokenizer, err);
     if (rc == 0 && eval->text->path != NULL)
-        rc = open_part(s, eval, tokenizer, err);
+        rc = open_part(s, BATCH_EVAL, tokenizer, err);
     tokenizer_close(tokenizer);
     return rc;
 }
@@ -200,7 +207,7 @@ int token_batches_check(const struct batch_source *source, int32_t vocab,
     for (int i = 0; i < BATCH_PARTS; i++)
         if (token_data_check(&s->feeds[i].data, s->feeds[i].text->path, vocab,
                              err) < 0)
-            return error_wrap(err, "data");
+            return error_wrap(err, "%s", key_of(i));
     return 0;
 }
 

@@ -238,23 +238,26 @@ static void test_refused(void)
     const struct spec_text three = {.template = TEMPLATE_TOKENS, .samples = 3};
     static const char good[] = "{\"input_ids\": [1, 2]}\n";
     refuses(&packed, 0, good, "packed rows need train.tokenizer.max_seq_len");
-    refuses(&packed, 2, "{\"input_ids\": [1, 2]}\n{\"input_ids\": [1, 2, 3]}",
-            ": row 2: line 2: 3 tokens, train.tokenizer.max_seq_len is 2");
+    refuses(
+        &packed, 2, "{\"input_ids\": [1, 2]}\n{\"input_ids\": [1, 2, 3]}",
+        ": row 2: line 2: its 3 tokens do not fit into a pack of "
+        "train.tokenizer.max_seq_len 2: change it, or set on_bad_row: skip");
     refuses(&packed_words, 20, "[{\"instruction\": \"a\", \"output\": \"b\"}]",
-            "tokens, train.tokenizer.max_seq_len is 20");
+            "tokens do not fit into a pack of train.tokenizer.max_seq_len 20");
     refuses(&words, 20, "[{\"instruction\": \"a\", \"output\": \"b\"}]",
-            ": row 1: line 1: none of its 20 tokens is judged");
-    refuses(&tokens, 0, "", ": no rows");
-    refuses(&tokens, 0, "[]", ": no rows");
+            ": row 1: line 1: none of its 20 tokens counts in the loss: change "
+            "it, or set on_bad_row: skip");
+    refuses(&tokens, 0, "", ": no rows, it needs one");
+    refuses(&tokens, 0, "[]", ": no rows, it needs one");
     refuses(&three, 0, good, ": 1 rows, samples is 3");
     refuses(&tokens, 0, "{\"input_ids\": []}",
-            ": row 1: line 1: none of its 0 tokens is judged");
+            ": row 1: line 1: none of its 0 tokens counts in the loss");
     refuses(&tokens, 0, "{\"input_ids\": [7]}",
-            "none of its 1 tokens is judged");
+            "none of its 1 tokens counts in the loss");
     refuses(&tokens, 0, "{\"input_ids\": [1, 2], \"labels\": [1, -100]}",
-            "none of its 2 tokens is judged");
+            "none of its 2 tokens counts in the loss");
     refuses(&tokens, 2, "{\"input_ids\": [1, 2, 3], \"labels\": [-1, -1, 3]}",
-            "none of its 2 tokens is judged");
+            "none of its 2 tokens counts in the loss");
     refuses(&tokens, 0, "{\"input_ids\": [1, 2], \"labels\": [1]}",
             "2 input_ids and 1 labels");
     refuses(&tokens, 0, "{\"input_ids\": [1, -2]}",
@@ -307,8 +310,10 @@ static void test_skipped(void)
     is_int(token_data_check(&d, "PATH", 8, &err), 0, "a vocabulary of 8");
     ok(token_data_check(&d, "PATH", 7, &err) < 0 && err.code == ERR_INVAL,
        "not one of 7");
-    is_str(err.msg, "PATH: row 5: token id 7, the model has a vocabulary of 7",
-           "the row has the number of its file");
+    is_str(
+        err.msg,
+        "PATH: row 5: token id 7, the model has 0 to 6: use its own tokenizer",
+        "the row has the number of its file");
     token_data_clear(&d);
     token_file(path, "{\"input_ids\": [1]}\n");
     ok(open_rows(&text, NULL, 3, &d, &err) < 0 && err.code == ERR_INVAL &&

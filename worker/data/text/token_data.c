@@ -144,11 +144,14 @@ static int finish(struct opening *o, size_t first, int32_t number,
     const size_t n = tokens_of(&d->ids) - first;
     struct token_row row = {.first = first, .n = (int32_t)n, .number = number};
     int32_t most = d->most;
+    const char *hint = c->text->on_bad_row == BAD_ROW_SKIP
+                           ? ""
+                           : ": change it, or set on_bad_row: skip";
     if (c->text->packed && n > (size_t)c->max_seq_len)
         return error_set(err, ERR_INVAL,
-                         "%zu tokens, train.tokenizer.max_seq_len is %d; a row "
-                         "that is packed is not cut",
-                         n, c->max_seq_len);
+                         "its %zu tokens do not fit into a pack of "
+                         "train.tokenizer.max_seq_len %d%s",
+                         n, c->max_seq_len, hint);
     for (size_t i = first; i < first + n; i++) {
         const int32_t id = ints(&d->ids)[i], label = ints(&d->labels)[i];
         row.judged += i > first && label >= 0;
@@ -156,7 +159,9 @@ static int finish(struct opening *o, size_t first, int32_t number,
         most = label > most ? label : most;
     }
     if (row.judged == 0)
-        return error_set(err, ERR_INVAL, "none of its %zu tokens is judged", n);
+        return error_set(err, ERR_INVAL,
+                         "none of its %zu tokens counts in the loss%s", n,
+                         hint);
     if (buf_add(&d->list, &row, sizeof(row), err) < 0)
         return -1;
     d->n++;
@@ -224,7 +229,7 @@ static int check(const struct opening *o, struct error *err)
     if (d->skipped.n > 0)
         return error_set(err, ERR_INVAL, "all %d rows are left out: %s",
                          d->skipped.n, d->skipped.first.msg);
-    return error_set(err, ERR_INVAL, "%s: no rows", text->path);
+    return error_set(err, ERR_INVAL, "%s: no rows, it needs one", text->path);
 }
 
 int token_data_open(const struct token_conf *conf, struct token_data *ret,
@@ -286,10 +291,10 @@ int token_data_check(const struct token_data *d, const char *path,
             const int32_t id = ints(&d->ids)[k], label = ints(&d->labels)[k];
             if (id >= vocab || label >= vocab)
                 return error_set(err, ERR_INVAL,
-                                 "%s: row %d: token id %d, the model has a "
-                                 "vocabulary of %d",
+                                 "%s: row %d: token id %d, the model has 0 to "
+                                 "%d: use its own tokenizer",
                                  path, rows[i].number, id >= vocab ? id : label,
-                                 vocab);
+                                 vocab - 1);
         }
     return 0;
 }

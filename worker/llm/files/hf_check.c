@@ -10,7 +10,7 @@
 #include "jobs/base/buf.h"
 #include "worker/llm/files/hf_internal.h"
 
-enum { LISTED = 10, LIST_BYTES = 160 };
+enum { LISTED = 10, LIST_BYTES = 150 };
 
 struct problems {
     int32_t n, listed;
