@@ -102,56 +102,56 @@ struct text {
     char *at;
     size_t cap, len;
     struct unit unit;
+    const char *before; /* the next part */
 };
 
 /* ", activations 6.9", where that is not 0.0 */
-static void add_part(struct text *t, const char *before, const char *name,
-                     int64_t bytes)
+static void add_part(struct text *t, const char *name, int64_t bytes)
 {
     const double n = (double)bytes / t->unit.bytes;
-    if (t->len < t->cap && n >= 0.05)
-        t->len += (size_t)snprintf(t->at + t->len, t->cap - t->len, "%s%s %.1f",
-                                   before, name, n);
+    if (t->len >= t->cap || n < 0.05)
+        return;
+    t->len += (size_t)snprintf(t->at + t->len, t->cap - t->len, "%s%s %.1f",
+                               t->before, name, n);
+    t->before = ", ";
 }
 
 static void add_saving(struct text *t, const struct llama_conf *c, int64_t now,
-                       const char *key, bool *is_first)
+                       const char *name)
 {
     struct model_plan p;
-    const size_t before = t->len;
-    char word[80];
-    (void)snprintf(word, sizeof(word), "%s saves", key);
     if (llama_plan(c, &p, NULL) == 0)
-        add_part(t, *is_first ? "; " : ", ", word, now - p.bytes_total);
-    *is_first = *is_first && t->len == before;
+        add_part(t, name, now - p.bytes_total);
 }
 
-/* "needs 23.1 GiB: base 15.0, activations 6.9; batch_size 1 saves 3.4" */
+/* "the model needs 23.1 GiB: base 15.0, activations 6.9, work 1.2; batch_size
+ * 1 saves 3.4" */
 static void advise(const struct job_spec *spec, enum dtype dt,
                    const struct batch_info *data, char *ret, size_t cap)
 {
     struct llama_conf c;
     struct model_plan p;
-    bool is_first = true;
     ret[0] = '\0';
     if (conf_of(spec, dt, data, &c, NULL) < 0 || llama_plan(&c, &p, NULL) < 0)
         return;
-    struct text t = {.at = ret, .cap = cap, .unit = unit_of(p.bytes_total)};
+    struct text t = {
+        .at = ret, .cap = cap, .unit = unit_of(p.bytes_total), .before = ": "};
     t.len = (size_t)snprintf(ret, cap, "the model needs %.1f %s",
                              (double)p.bytes_total / t.unit.bytes, t.unit.word);
-    add_part(&t, ": ", "base", p.bytes_base);
-    add_part(&t, ", ", "trained", p.bytes_params + p.bytes_grads);
-    add_part(&t, ", ", "activations", p.bytes_activations);
-    add_part(&t, ", ", "work", p.bytes_work);
+    add_part(&t, "base", p.bytes_base);
+    add_part(&t, "trained", p.bytes_params + p.bytes_grads);
+    add_part(&t, "activations", p.bytes_activations);
+    add_part(&t, "work", p.bytes_work);
+    t.before = "; ";
     struct llama_conf less = c;
     less.recomputes = true;
-    add_saving(&t, &less, p.bytes_total, "enable_activation_checkpointing",
-               &is_first);
+    add_saving(&t, &less, p.bytes_total,
+               "enable_activation_checkpointing saves");
     less = c;
     less.batch = 1;
     if (spec->train.batch_size_val == 0)
         less.batch_eval = 1;
-    add_saving(&t, &less, p.bytes_total, "batch_size 1", &is_first);
+    add_saving(&t, &less, p.bytes_total, "batch_size 1 saves");
 }
 
 const struct model_kind llama_kind = {

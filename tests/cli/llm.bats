@@ -1,0 +1,208 @@
+#!/usr/bin/env bats
+# llm.bats - jobs of kind llm as a user meets them: what is refused and how,
+# that an interrupted job goes on with the same bits, what is left at the end.
+
+bats_require_minimum_version 1.5.0
+load helpers
+load llm
+
+dir=
+setup() {
+    dir=$BATS_TEST_TMPDIR/run
+    export OMP_NUM_THREADS=1 GOMP_SPINCOUNT=2000
+}
+
+# Whatever a failed test left behind.
+teardown() {
+    local pid
+    ctld_stop
+    for pid in $(worker_pids); do kill -KILL "$pid" 2>/dev/null || true; done
+}
+
+# ---- what is refused --------------------------------------------------------
+
+@test "a model that is none of ours is refused by its config.json" {
+    local key="train.checkpointer.checkpoint_dir: "
+    other_model '.architectures = ["Qwen2ForCausalLM"]'
+    llm_spec lora fp32 1
+    refused 65 "$key" "config.json: Qwen2ForCausalLM: this version trains LlamaForCausalLM"
+    other_model '.num_key_value_heads = 3'
+    refused 65 "$key" "num_attention_heads 4 must be a multiple of num_key_value_heads 3"
+    other_model 'del(.head_dim) | .hidden_size = 30'
+    refused 65 "$key" "hidden_size 30 must be a multiple of num_attention_heads 4"
+    rm "$model/config.json"
+    refused 66 "$key" "open '$model/config.json': No such file or directory"
+}
+
+@test "tensors that are missing, left over or misshapen are listed" {
+    local key="train.checkpointer.checkpoint_dir: " names
+    other_model '.num_hidden_layers = 3'
+    llm_spec lora fp32 1
+    refused 65 "$key" \
+        "9 tensors do not fit config.json: no 'model.layers.2.input_layernorm.weight', no 'model.layers.2." " and 6 more"
+    other_model '.num_hidden_layers = 1'
+    refused 65 "$key" "9 tensors do not fit config.json: left over 'model.layers.1." " more"
+    other_model '.vocab_size = 81'
+    refused 65 "$key" "1 tensor does not fit config.json: 'model.embed_tokens.weight' is 96x32, not 81x32"
+    other_model '.num_hidden_layers = 40'
+    refused 65 "342 tensors do not fit config.json: no " " more"
+    names=$(grep -o "'model[^']*'" <<<"$output" | wc -l)
+    [ "$names" -ge 1 ] && [ "$names" -le 10 ]
+    [[ $output == *" and $((342 - names)) more"* ]]
+    rm "$model/model.safetensors"
+    refused 66 "$key" "no model.safetensors and no model.safetensors.index.json in '$model'"
+}
+
+@test "rows that cannot be packed or teach nothing are refused, or skipped" {
+    local key="train.dataset.path: "
+    llm_spec lora fp32 1
+    change 's/rows.jsonl/rows.jsonl, packed: true/'
+    refused 65 "'train.dataset.packed' needs train.tokenizer.max_seq_len" \
+        "hint: as in tokenizer: {max_seq_len: 2048}"
+    own_rows '{"input_ids": [1, 2, 3]}' '{"input_ids": [1, 2, 3, 4, 5]}'
+    llm_spec lora fp32 1 "tokenizer: {max_seq_len: 4}"
+    change 's/rows.jsonl/rows.jsonl, packed: true/'
+    refused 65 "$key" "rows.jsonl: row 2: line 2: its 5 tokens do not fit into a pack of train.tokenizer.max_seq_len 4: change it, or set on_bad_row: skip"
+    change 's/packed: true/packed: true, on_bad_row: skip/; s/batch_size: 2/batch_size: 1/'
+    run -0 worker 1
+    [[ $output == *"left out 1 row: "*"row 2: line 2: its 5 tokens do not fit into a pack of train.tokenizer.max_seq_len 4"* ]]
+    [[ $output != *"or set on_bad_row"* ]]
+    [[ $output == *"data: 1 rows (1 packs of 4 tokens, 75 % of them filled)"* ]]
+
+    own_rows '{"input_ids": [1, 2]}' '{"input_ids": [1, 2], "labels": [1, -100]}'
+    llm_spec lora fp32 1
+    refused 65 "$key" "row 2: line 2: none of its 2 tokens counts in the loss: change it, or set on_bad_row: skip"
+    change 's/rows.jsonl/rows.jsonl, on_bad_row: skip/; s/batch_size: 2/batch_size: 1/'
+    rm -rf "$dir"
+    run -0 worker 1
+    [[ $output == *"left out 1 row: "*"row 2: line 2: none of its 2 tokens counts in the loss"* ]]
+}
+
+@test "data that is empty, foreign or of another vocabulary is refused" {
+    local key="train.dataset.path: "
+    own_rows '{"input_ids": [1, 2]}' '{"input_ids": [1, 2, 96]}'
+    llm_spec lora fp32 1
+    refused 65 "$key" "rows.jsonl: row 2: token id 96, the model has 0 to 95: use its own tokenizer"
+    : >"$rows"
+    refused 65 "$key$rows: no rows, it needs one"
+    own_rows '{"text": "Once"}'
+    refused 65 "$key" "row 1: line 1: 'input_ids' is missing"
+    rm "$rows"
+    refused 66 "$key" "open '$rows': No such file or directory"
+    llm_spec lora fp32 1 "dataset_val: {path: /nonexistent}"
+    rows=$data/llama-tied/rows.jsonl
+    change "s|path: .*/rows.jsonl|path: $rows|"
+    refused 66 "train.dataset_val.path: open '/nonexistent'"
+    llm_spec lora fp32 1
+    change 's/template: tokens/template: alpaca/'
+    refused 66 "train.tokenizer.path: " "$data/llama-tied has no tokenizer.model"
+    llm_spec lora fp32 1 "tokenizer: {max_seq_len: 4000}"
+    change 's/rows.jsonl/rows.jsonl, packed: true/'
+    refused 65 "train.tokenizer.max_seq_len: rows have up to 4000 tokens, the model in $data/llama-tied has 2048 positions: set 2048 or less"
+}
+
+@test "keys that another method or kind has are refused, with a hint" {
+    llm_spec full fp32 1 "model: {lora_rank: 4}"
+    refused 65 "'train.model.lora_rank' is only for method: lora" \
+        "hint: remove it, or set method: lora"
+    llm_spec lora fp32 1 "optimizer: {name: rmsprop}"
+    refused 65 "'train.optimizer.name: rmsprop' is only for kind: cv" \
+        "hint: one of: adamw, sgd"
+    llm_spec lora fp32 1 "optimizer: {name: lion}"
+    refused 65 "'train.optimizer.name' must be one of: sgd, adamw" "'lion'"
+    for word in ddp ddp-rr dp; do
+        llm_spec lora fp32 1 "distribution: $word"
+        refused 65 "'train.distribution: $word' is only for kind: cv" \
+            "hint: set distribution: ddp-ds; a later version has fsdp"
+    done
+    llm_spec lora fp32 1 "model: {lora_attn_modules: [w_proj]}"
+    refused 65 "'w_proj' is not a matrix of attention" \
+        "hint: one of: q_proj, k_proj, v_proj, output_proj"
+}
+
+@test "what does not fit in the memory is refused, with what each key saves" {
+    llm_spec lora fp32 1 "tokenizer: {max_seq_len: 2048}"
+    change 's/rows.jsonl/rows.jsonl, packed: true/; s/batch_size: 2/batch_size: 65536/'
+    refused 71 "the model needs 499.5 GiB: activations 343.5, work 156.0; enable_activation_checkpointing saves 139.0, batch_size 1 saves 499.5: 1 rank of " \
+        " MiB do not fit in the " " has left"
+    llm_spec full fp32 1 "tokenizer: {max_seq_len: 2048}" "enable_activation_checkpointing: true"
+    change 's/rows.jsonl/rows.jsonl, packed: true/; s/batch_size: 2/batch_size: 65536/'
+    refused 71 "; batch_size 1 saves " " has left"
+    [[ $output != *"checkpointing saves"* ]]
+}
+
+@test "an adapter of another rank, alpha or target is refused" {
+    local key="train.checkpointer.adapter_checkpoint: "
+    adapter_spec() { # KEY: VALUE... of train.model
+        llm_spec lora fp32 1 "model: {$1}"
+        change "s|llama-tied}|llama-tied, adapter_checkpoint: $data/llama-tied/adapter}|"
+    }
+    local all="lora_attn_modules: [q_proj, k_proj, v_proj, output_proj]"
+    adapter_spec "lora_rank: 3, lora_alpha: 8, $all"
+    refused 65 "${key}its rank is 4, the job's is 3: set lora_rank: 4"
+    adapter_spec "lora_rank: 4, lora_alpha: 2.5, $all"
+    refused 65 "${key}its alpha is 8, the job's is 2.5: set lora_alpha: 8"
+    adapter_spec "lora_rank: 4, lora_alpha: 8, lora_attn_modules: [q_proj]"
+    refused 65 "${key}it is for q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, the job's are for q_proj, gate_proj, up_proj, down_proj: set lora_attn_modules"
+    adapter_spec "lora_rank: 4, lora_alpha: 8, $all"
+    run -0 worker 1
+    # A model that does not fit is not said to be the adapter's fault.
+    other_model '.vocab_size = 81'
+    change "s|checkpoint_dir: [^,]*|checkpoint_dir: $model|"
+    refused 65 "train.checkpointer.checkpoint_dir: 1 tensor does not fit"
+    [[ $output != *"$key"* ]]
+}
+
+# ---- interrupted jobs -------------------------------------------------------
+
+# same_curve RANKS FILE...: a run to the end that nobody disturbs has the
+# losses of these spools.
+same_curve() {
+    local ranks=$1 file to
+    shift
+    rm -rf "$dir"
+    worker "$ranks" >/dev/null
+    losses "$dir/spool.0" | sort >"$BATS_TEST_TMPDIR/want"
+    to=$(wc -l <"$BATS_TEST_TMPDIR/want")
+    for file; do
+        losses "$file" "$to" | sort >"$BATS_TEST_TMPDIR/got"
+        [ -s "$BATS_TEST_TMPDIR/got" ]
+        [ -z "$(comm -23 "$BATS_TEST_TMPDIR/got" "$BATS_TEST_TMPDIR/want")" ]
+    done
+}
+
+# interrupt SIGNAL STATUS RANKS METHOD PRECISION: in mid run, then resumed.
+interrupt() {
+    local extra=("gradient_accumulation_steps: 2") pid n first=$BATS_TEST_TMPDIR/first
+    local per_epoch=$((6 - $3)) # updates: of 10 or 5 batches, the last alone
+    [ "$4" = full ] || extra+=("model: {lora_dropout: 0.1}")
+    rm -rf "$dir"
+    llm_spec "$4" "$5" 10000 "${extra[@]}"
+    change '/^  gradient_accumulation_steps: 1$/d'
+    worker "$3" >"$BATS_TEST_TMPDIR/log" 2>&1 &
+    pid=$!
+    has_begun() { [ "$(newest "$dir/out")" -ge 14 ] || ! kill -0 "$pid"; }
+    wait_for 60 has_begun
+    kill -0 "$pid" || { cat "$BATS_TEST_TMPDIR/log"; return 1; }
+    # shellcheck disable=SC2046
+    kill "-$1" $(worker_pids)
+    ends_with "$2" "$pid"
+    gone() { [ -z "$(worker_pids)" ]; }
+    wait_for 30 gone
+    n=$(newest "$dir/out")
+    mv "$dir/spool.0" "$first"
+    llm_spec "$4" "$5" $((n / 2 + 5)) "${extra[@]}"
+    change '/^  gradient_accumulation_steps: 1$/d'
+    run -0 worker "$3"
+    [[ $output == *"resumed at iteration $n of"* ]]
+    [ "$(losses "$dir/spool.0" | head -n 1 | cut -d' ' -f1)" -eq $((n + 1)) ]
+    mv "$dir/spool.0" "$BATS_TEST_TMPDIR/second"
+    same_curve "$3" "$first" "$BATS_TEST_TMPDIR/second"
+}
+
+@test "ranks that are killed: the next run has the same losses to the last bit" {
+    interrupt KILL 137 2 lora fp32
+    interrupt KILL 137 1 lora bf16
+    interrupt KILL 137 1 full fp32
+    interrupt KILL 137 2 full bf16
+}
