@@ -206,3 +206,214 @@ interrupt() {
     interrupt KILL 137 1 full fp32
     interrupt KILL 137 2 full bf16
 }
+
+@test "SIGTERM: checkpoint, 143, and the same losses afterwards" {
+    interrupt TERM 143 2 lora bf16
+    grep -q "^stopped by signal, checkpoint at iteration $(sed -n 's/^resumed at iteration \([0-9]*\) .*/\1/p' <<<"$output")" "$BATS_TEST_TMPDIR/log"
+    interrupt TERM 143 1 full bf16
+}
+
+@test "SIGTERM without checkpoint.on_signal: no checkpoint" {
+    llm_spec lora fp32 10000
+    change 's/every: 7steps/every: 10000epoch, on_signal: false/'
+    worker 1 >"$BATS_TEST_TMPDIR/log" 2>&1 &
+    local pid=$!
+    wait_for 60 grep -qs '"iteration":5,' "$dir/spool.0"
+    # shellcheck disable=SC2046
+    kill -TERM $(worker_pids)
+    ends_with 143 "$pid"
+    [ "$(newest "$dir/out")" -eq 0 ]
+    grep -q '^stopped by signal, no checkpoint at iteration' "$BATS_TEST_TMPDIR/log"
+}
+
+# daemon_spec: to be given to a daemon, on one slot.
+daemon_spec() {
+    llm_spec "$@" "output_dir: $dir/out"
+    change 's/gpus: 0/gpus: 1/'
+}
+
+sql() { sqlite3 -readonly "$ctld_dir/state/${2:-metrics}.db" "$1"; }
+
+@test "a job of the daemon that is killed goes on; one that is cancelled stops" {
+    local id log at calm
+    ctld_start
+    daemon_spec lora bf16 10000 "model: {lora_dropout: 0.1}"
+    change 's/resume: latest/max: 1, on: [signal], backoff: 1s, resume: latest/'
+    id=$("$MGPU_BIN/mgpu-submit" --parsable "$BATS_TEST_TMPDIR/spec.yaml")
+    log=$ctld_dir/state/jobs/$id
+    has_begun() { [ "$(newest "$dir/out")" -ge 14 ]; }
+    wait_for 60 has_begun
+    # shellcheck disable=SC2046
+    kill -KILL $(worker_pids)
+    wait_for 60 grep -qs 'resumed at iteration' "$log/2/log"
+    at=$(sed -n 's/.*resumed at iteration \([0-9]*\) .*/\1/p' "$log/2/log")
+    has_gone_on() { [ "$(newest "$dir/out")" -ge $((at + 14)) ]; }
+    wait_for 60 has_gone_on
+    "$MGPU_BIN/mgpu-cancel" --quiet "$id"
+    wait_for 60 job_is "$id" CANCELLED
+    grep -q "stopped by signal, checkpoint at iteration $(newest "$dir/out")" "$log/2/log"
+    # What was computed twice is the same, as is what nobody disturbs.
+    [ "$(sql "SELECT count(*) FROM (SELECT iteration FROM v_iteration WHERE job = $id
+        GROUP BY iteration HAVING min(loss) != max(loss))")" -eq 0 ]
+    daemon_spec lora bf16 $((at / 10 + 2)) "model: {lora_dropout: 0.1}"
+    change "s|$dir/out|$dir/calm|"
+    calm=$("$MGPU_BIN/mgpu-submit" --parsable "$BATS_TEST_TMPDIR/spec.yaml")
+    "$MGPU_BIN/mgpu-stat" --wait "$calm"
+    [ "$(sql "SELECT count(*) > $at AND count(*) = sum(hurt.loss = calm.loss)
+        FROM v_iteration AS calm JOIN v_iteration AS hurt USING (iteration)
+        WHERE hurt.job = $id AND calm.job = $calm")" -eq 1 ]
+}
+
+# ---- what is left -----------------------------------------------------------
+
+# In a list of mgpu-worker's output, the last evaluation loss.
+eval_loss() { sed -n 's/.*evaluation loss \([0-9.]*\).*/\1/p' | tail -n 1; }
+
+@test "LoRA leaves an adapter as PEFT writes it, and a job goes on from it" {
+    local val="dataset_val: {path: $data/llama-tied/rows.jsonl}" last
+    llm_spec lora fp32 2 "$val" "optimizer: {lr: 1e-2}" \
+        "model: {lora_rank: 4, lora_alpha: 6, lora_dropout: 0.25, lora_attn_modules: [q_proj, output_proj]}"
+    run -0 worker 1
+    last=$(eval_loss <<<"$output")
+    [[ $output == *"saved in $dir/out"* ]]
+    jq -e --arg base "$data/llama-tied" '.peft_type == "LORA" and .r == 4
+        and .task_type == "CAUSAL_LM" and .lora_alpha == 6
+        and .lora_dropout == 0.25 and .bias == "none"
+        and .base_model_name_or_path == $base
+        and .target_modules == ["q_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]' \
+        "$dir/out/adapter_config.json"
+    # A file of safetensors: the length of a JSON text, which names tensors.
+    tail -c +9 "$dir/out/adapter_model.safetensors" |
+        head -c "$(od -An -t u8 -N 8 "$dir/out/adapter_model.safetensors" | tr -d ' ')" |
+        jq -e 'del(.__metadata__) | length == 20 and
+            .["base_model.model.model.layers.1.self_attn.o_proj.lora_B.weight"].shape == [32, 4]
+            and .["base_model.model.model.layers.0.mlp.down_proj.lora_A.weight"].shape == [4, 48]'
+    [ ! -e "$dir/out/model.safetensors" ]
+    # Its first evaluation, behind an update that is too small to be seen.
+    mv "$dir" "$dir.first"
+    llm_spec lora fp32 1 "$val" "optimizer: {lr: 1e-30, weight_decay: 0}" \
+        "model: {lora_rank: 4, lora_alpha: 6, lora_attn_modules: [q_proj, output_proj]}"
+    change "s|llama-tied}|llama-tied, adapter_checkpoint: $dir.first/out}|"
+    run -0 worker 1
+    [ -n "$last" ]
+    [ "$(eval_loss <<<"$output")" = "$last" ]
+}
+
+@test "full leaves a model that a job can start from" {
+    local val="dataset_val: {path: $data/llama-tied/rows.jsonl, template: tokens}" last
+    model=$stories
+    rows=$data/llama-tied/rows.jsonl
+    llm_spec full fp32 2 "$val" "optimizer: {lr: 1e-3}"
+    run -0 worker 1
+    last=$(eval_loss <<<"$output")
+    [ -n "$last" ]
+    cmp "$stories/config.json" "$dir/out/config.json" ||
+        jq -e '.architectures == ["LlamaForCausalLM"]' "$dir/out/config.json"
+    cmp "$stories/tokenizer.model" "$dir/out/tokenizer.model"
+    [ -s "$dir/out/model.safetensors" ]
+    [ ! -e "$dir/out/adapter_config.json" ]
+    mv "$dir" "$dir.first"
+    model=$dir.first/out
+    llm_spec full fp32 1 "$val" "optimizer: {lr: 1e-30, weight_decay: 0}"
+    run -0 worker 1
+    [ "$(eval_loss <<<"$output")" = "$last" ]
+}
+
+@test "answers before and after, with the iteration of each" {
+    model=$stories
+    llm_spec lora fp32 1 "optimizer: {lr: 1e-2}" \
+        'sample: {prompts: ["Once upon a time", "A \"red\" ball"], max_new_tokens: 8}'
+    run -0 worker 1
+    jq -se 'map(.iteration) == [0, 0, 10, 10]
+        and (map(.prompt) == ["Once upon a time", "A \"red\" ball",
+                              "Once upon a time", "A \"red\" ball"])
+        and all(.answer | type == "string")
+        and .[0].answer != .[2].answer' "$dir/out/samples.jsonl"
+}
+
+# Keys of torchtune's recipe lora_finetune_single_device.
+torchtune_spec() {
+    cat >"$BATS_TEST_TMPDIR/spec.yaml" <<END
+version: 1
+kind: llm
+name: t
+method: lora
+train:
+  model:
+    _component_: torchtune.models.llama2.lora_llama2_7b
+    lora_attn_modules: ['q_proj', 'v_proj']
+    apply_lora_to_mlp: False
+    lora_rank: 4
+    lora_alpha: 8
+  tokenizer:
+    _component_: torchtune.models.llama2.llama2_tokenizer
+    path: $stories/tokenizer.model
+    max_seq_len: 512
+  checkpointer:
+    _component_: torchtune.training.FullModelHFCheckpointer
+    checkpoint_dir: $stories
+    checkpoint_files: [model.safetensors]
+    model_type: LLAMA2
+  dataset:
+    _component_: torchtune.datasets.alpaca_dataset
+    path: $BATS_TEST_TMPDIR/alpaca.json
+  seed: 1
+  batch_size: 1
+  optimizer:
+    _component_: torch.optim.AdamW
+    fused: True
+    lr: 3e-4
+  lr_scheduler:
+    _component_: torchtune.training.lr_schedulers.get_cosine_schedule_with_warmup
+    num_warmup_steps: 1
+  loss:
+    _component_: torchtune.modules.loss.LinearCrossEntropyLoss
+  epochs: 1
+  gradient_accumulation_steps: 1
+  compile: False
+  dtype: fp32
+  metric_logger:
+    _component_: torchtune.training.metric_logging.DiskLogger
+    log_dir: /tmp/logs
+resources: {gpus: 0}
+END
+    cat >"$BATS_TEST_TMPDIR/alpaca.json" <<'END'
+[{"instruction": "Who is it?", "input": "Tom ran.", "output": "Tom."},
+ {"instruction": "Say yes.", "output": "Yes."}]
+END
+}
+
+@test "a configuration of torchtune runs, and says what it ignores" {
+    torchtune_spec
+    run -0 worker 1
+    for key in optimizer.fused compile metric_logger; do
+        [[ $output == *"warning[W113]: 'train.$key' has no effect here"* ]]
+    done
+    [[ $output != *_component_* ]]
+    [[ $output == *"data: 2 rows of up to "*", none for evaluation, 2 iterations per epoch"* ]]
+    jq -e '.target_modules == ["q_proj", "v_proj"]' "$dir/out/adapter_config.json"
+}
+
+@test "evaluations of a job are rows; without data for them there is none" {
+    local id
+    ctld_start
+    daemon_spec lora fp32 2 "dataset_val: {path: $data/llama-tied/rows.jsonl}" \
+        "run_val_every_n_steps: 4"
+    id=$("$MGPU_BIN/mgpu-submit" --parsable "$BATS_TEST_TMPDIR/spec.yaml")
+    "$MGPU_BIN/mgpu-stat" --wait "$id"
+    [ "$(sql "SELECT group_concat(iteration) FROM (SELECT iteration FROM v_metric
+        WHERE job = $id AND name = 'val_loss' AND value > 0 ORDER BY iteration)")" = 4,8,10,12,16,20 ]
+    [ "$(sql "SELECT count(*) FROM v_epoch WHERE job = $id AND eval_loss > 0
+        AND eval_accuracy IS NULL")" -eq 2 ]
+    run -0 "$MGPU_BIN/mgpu-stat" --metrics "$id"
+    [[ $output == *tokens/s* || $output == *TOKENS/S* ]]
+    [[ $(sql "SELECT class FROM v_attempt WHERE job = $id" state) == llm/llama-tied/lora-r8-*/fp32/* ]]
+    rm -rf "$dir"
+    daemon_spec lora fp32 2
+    id=$("$MGPU_BIN/mgpu-submit" --parsable "$BATS_TEST_TMPDIR/spec.yaml")
+    "$MGPU_BIN/mgpu-stat" --wait "$id"
+    not grep -q 'evaluation loss' "$ctld_dir/state/jobs/$id/1/log"
+    [ "$(sql "SELECT count(*) FROM v_epoch WHERE job = $id AND eval_loss IS NULL
+        AND tokens_per_s > 0")" -eq 2 ]
+    [ "$(sql "SELECT count(*) FROM v_metric WHERE job = $id AND name = 'val_loss'")" -eq 0 ]
+}
