@@ -2,7 +2,7 @@
 #
 # The models are tests/data/llama-{tied,untied}, of 20,000 random weights, and
 # the stories260K of the examples, which has a tokenizer.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2154 # what both files share
 
 data=$MGPU_SRC/tests/data
 stories=$MGPU_SRC/jobs/examples/stories260K

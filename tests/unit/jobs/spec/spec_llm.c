@@ -211,7 +211,7 @@ static const struct {
      HEAD "method: full\ntrain:\n"
           "  checkpointer: {checkpoint_dir: /m, adapter_checkpoint: /a}\n"
           "  dataset: {template: tokens, path: /d}\n",
-     "E017 5:38", "is only for method: lora"},
+     "E017 5:38", "remove it, or set method: lora"},
     {"an unknown matrix",
      LORA "  model: {lora_attn_modules: [q_proj, w_proj]}\n", "E012 7:39",
      "one of: q_proj, k_proj, v_proj, output_proj"},
@@ -239,7 +239,7 @@ static const struct {
     {"rmsprop", LORA "  optimizer: {name: rmsprop}\n", "E018 7:21",
      "one of: adamw, sgd"},
     {"the data of all", LORA "  distribution: ddp\n", "E018 7:17",
-     "ddp-ds; a later version has fsdp"},
+     "set distribution: ddp-ds; a later version has fsdp"},
     {"by turns", LORA "  distribution: ddp-rr\n", "E018 7:17", "ddp-rr"},
     {"by the first rank", LORA "  distribution: dp\n", "E018 7:17", "'"},
     {"sharded", LORA "  distribution: fsdp\n", "E018 7:17", "supported"},
