@@ -131,6 +131,18 @@ teardown() {
     [[ $output != *"checkpointing saves"* ]]
 }
 
+@test "a model that would be overwritten is refused" {
+    other_model .
+    ln -s model "$BATS_TEST_TMPDIR/link"
+    llm_spec full fp32 1 "output_dir: $BATS_TEST_TMPDIR/link"
+    refused 65 "train.output_dir: '$BATS_TEST_TMPDIR/link' is train.checkpointer.checkpoint_dir, whose model method: full would overwrite: name another directory"
+    cmp "$data/llama-tied/model.safetensors" "$model/model.safetensors"
+    # An adapter takes nobody's place.
+    llm_spec lora fp32 1 "output_dir: $BATS_TEST_TMPDIR/link"
+    run -0 worker 1
+    [ -s "$model/adapter_model.safetensors" ]
+}
+
 @test "an adapter of another rank, alpha or target is refused" {
     local key="train.checkpointer.adapter_checkpoint: "
     adapter_spec() { # KEY: VALUE... of train.model

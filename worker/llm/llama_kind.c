@@ -1,6 +1,7 @@
 /* llama_kind.c - a Llama from a job's specification. */
 #include <stdio.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "worker/llm/llama.h"
 
@@ -46,6 +47,23 @@ static int conf_of(const struct job_spec *spec, enum dtype dt,
     return 0;
 }
 
+/* The trained model would take the place of that which it is made from, and
+ * the next run would begin with it. */
+static int check_output(const struct job_spec *spec, struct error *err)
+{
+    const char *to = spec->train.output_dir;
+    struct stat a, b;
+    if (spec->method != METHOD_FULL || to == NULL || stat(to, &a) < 0 ||
+        stat(spec->train.checkpointer.dir, &b) < 0 || a.st_dev != b.st_dev ||
+        a.st_ino != b.st_ino)
+        return 0;
+    return error_set(err, ERR_INVAL,
+                     "train.output_dir: '%s' is train.checkpointer."
+                     "checkpoint_dir, whose model method: full would "
+                     "overwrite: name another directory",
+                     to);
+}
+
 /* The model's end of text ends an answer, and it has all ids of the data. */
 static int open_data(const struct batch_env *env, struct batch_source **ret,
                      struct error *err)
@@ -53,6 +71,8 @@ static int open_data(const struct batch_env *env, struct batch_source **ret,
     const char *dir = env->spec->train.checkpointer.dir;
     struct llama_config c;
     struct batch_source *s = NULL;
+    if (check_output(env->spec, err) < 0)
+        return -1;
     if (llama_config_read(dir, &c, err) < 0)
         return error_wrap(err, "train.checkpointer.checkpoint_dir");
     if (token_batches_open(env, c.eos_id, &s, err) < 0)
