@@ -227,10 +227,10 @@ int llama_init(struct model *model, uint32_t seed, struct error *err)
     int rc = load_weights(m, piece, err);
     if (rc < 0)
         (void)error_wrap(err, "train.checkpointer.checkpoint_dir");
-    else if (m->conf.adapter != NULL && load_adapter(m, piece, err) < 0)
-        rc = error_wrap(err, "train.checkpointer.adapter_checkpoint");
-    else if (m->conf.adapter == NULL && !m->shape.is_full)
+    else if (!m->shape.is_full && m->conf.adapter == NULL)
         rc = draw(m, seed, piece, err);
+    else if (!m->shape.is_full && load_adapter(m, piece, err) < 0)
+        rc = error_wrap(err, "train.checkpointer.adapter_checkpoint");
     free(piece);
     return rc;
 }
