@@ -128,6 +128,7 @@ KEEP_STRUCT(sgd_args)
 KEEP_STRUCT(adamw_args)
 KEEP_STRUCT(rmsprop_args)
 KEEP_STRUCT(image_norm)
+KEEP_STRUCT(attention)
 /* The caller's struct error is gone by then. */
 template <> struct keep<struct error *> {
     keep(struct error *)
@@ -139,28 +140,43 @@ template <> struct keep<struct error *> {
     }
 };
 
-template <class... A> struct op {
+/* The host's own table, and that of a transformer in it. */
+template <class T> const T &host_table();
+template <> const device_ops &host_table()
+{
+    return *host;
+}
+template <> const llm_ops &host_table()
+{
+    return host->llm;
+}
+
+template <class T, class... A> struct op {
     typedef int (*type)(struct device *, A...);
-    template <type device_ops::*M> static int call(struct device *d, A... a)
+    template <type T::*M> static int call(struct device *d, A... a)
     {
         if (is_inside)
-            return (host->*M)(d, a...);
+            return (host_table<T>().*M)(d, a...);
         fake.calls += !capture;
         std::tuple<keep<A>...> kept(a...);
         return enqueue([kept](struct device *dev) mutable {
             return std::apply(
-                [dev](auto &...k) { return (host->*M)(dev, k.get()...); },
+                [dev](auto &...k) {
+                    return (host_table<T>().*M)(dev, k.get()...);
+                },
                 kept);
         });
     }
 };
-template <auto M, class... A>
-constexpr auto wrapped(int (*device_ops::*)(struct device *, A...))
+template <auto M, class T, class... A>
+constexpr auto wrapped(int (*T::*)(struct device *, A...))
 {
-    return &op<A...>::template call<M>;
+    return &op<T, A...>::template call<M>;
 }
 #define WRAP(name) \
     table.name = wrapped<&device_ops::name>(&device_ops::name)
+#define WRAP_LLM(name) \
+    table.llm.name = wrapped<&llm_ops::name>(&llm_ops::name)
 
 /* ---- memory --------------------------------------------------------------
  */
@@ -430,6 +446,16 @@ void fill_table()
     WRAP(rmsprop);
     WRAP(sum_squares);
     WRAP(ema);
+    WRAP_LLM(rmsnorm_fwd);
+    WRAP_LLM(rmsnorm_bwd);
+    WRAP_LLM(rope);
+    WRAP_LLM(attention_fwd);
+    WRAP_LLM(attention_bwd);
+    WRAP_LLM(swiglu_fwd);
+    WRAP_LLM(swiglu_bwd);
+    WRAP_LLM(take_rows);
+    WRAP_LLM(put_rows);
+    WRAP_LLM(add_rows);
     table.name = "cuda";
     table.destroy = destroy;
     table.alloc = alloc;
