@@ -229,12 +229,13 @@ coverage-run: $(counted) $(addprefix $(B)/bin/,mgpu-shepherd mgpu-gpuwatch \
 	$(Q)$(test_env) $(prove) $(counted)
 	$(Q)sh tests/lint/coverage.sh $(B)
 
-gpu_bench := $(B)/tests/bench/kernels $(B)/tests/bench/gpu_step
+gpu_bench := $(addprefix $(B)/tests/bench/,kernels gpu_step llm_step)
 # On a machine with a GPU, one command each. gpu-check fails where there is
 # none: a skipped check is no check. DEVICE=host shows that the scripts work.
 DEVICE ?= cuda
 gpu_units := $(patsubst %,$(B)/tests/unit/%,kernels/cuda kernels/determinism \
-               worker/cv_golden worker/cv_precision)
+               worker/cv_golden worker/cv_precision worker/llm_golden \
+               worker/llm_step worker/llm_stories)
 gpu-check: all $(gpu_units) $(B)/tests/mpi/nccl
 	$(Q)$(test_env) DEVICE=$(DEVICE) $(foreach v,PARTS LIMIT, \
 	    $(if $($(v)),$(v)='$($(v))')) MGPU_TESTS=$(abspath $(B)/tests) \
@@ -245,7 +246,7 @@ gpu-bundle: all $(gpu_units) $(B)/tests/mpi/nccl $(gpu_bench)
 	    tests/gpu/bundle.sh $(or $(BUNDLE),$(abspath $(B))/gpu-bundle)
 gpu-bench: all $(gpu_bench)
 	$(Q)$(if $(plugin),MGPU_CUDA_PLUGIN=$(abspath $(plugin))) \
-	    DEVICE=$(DEVICE) $(foreach v,SIZES BATCHES PRECISIONS ROUNDS RESULTS \
+	    DEVICE=$(DEVICE) $(foreach v,SIZES BATCHES PRECISIONS LLM ROUNDS RESULTS \
 	    BUDGET RESUME,$(if $($(v)),$(v)='$($(v))')) \
 	    MGPU_BENCH=$(abspath $(B)/tests/bench) tests/gpu/bench.sh
 

@@ -25,7 +25,8 @@ $(B)/tests/bench/preload/%.so: tests/bench/preload/%.c $(B)/flags
 	$(call say,LD,$@)
 	$(Q)$(CC) $(cppflags) -std=c11 $(CFLAGS) $(warn) -shared -fPIC -o $@ $< -lm
 $(B)/tests/bench/metrics: $(B)/obj/tests/tap.o
-$(addprefix $(B)/tests/bench/,cv_step decode gpu_step layers metrics report): \
+$(addprefix $(B)/tests/bench/,cv_step decode gpu_step layers llm_step metrics \
+    report): \
     $(B)/tests/bench/%: \
     $(B)/obj/tests/bench/%.o $(call libs,worker)
 	@mkdir -p $(@D)

@@ -5,6 +5,8 @@
 #   DEVICE=cuda|host SIZES= PRECISIONS= BATCHES= ROUNDS= RESULTS= bench.sh
 #                    "224 100 300 500" "bf16 fp16 fp32" "256 64" 3
 #                    docs/gpu/DATE-CARD; that folder is made
+#   LLM="SHAPE ROWS TOKENS TYPE"   of the step of LoRA, see llm_step.c; an 8B
+#                    Llama, 2 x 2048, bf16; on the host a small one; LLM=: none
 #   BUDGET=SECONDS   begin nothing that may not be over by then
 #   RESUME=FILE      take what FILE, the .tsv of an earlier run, has already
 #
@@ -12,8 +14,9 @@
 # neighbour that changes meets both; medians over the rounds are compared.
 # PyTorch is the better of eager and torch.compile, channels last, with AMP in
 # 16 bits. Where it cannot run its columns are empty and the file says why.
-# What each is given is said in gpu_step.c and torch_step.py. Not a test:
-# figures are printed, none is expected.
+# What each is given is said in gpu_step.c and torch_step.py, and for LoRA in
+# llm_step.c and torch_llm.py. Not a test: figures are printed, none is
+# expected.
 #
 # A machine that is lent for half an hour in calls of ten minutes gets the
 # whole of it with BUDGET and RESUME: what matters most comes first, and each
@@ -21,7 +24,7 @@
 set -eu
 trap '' PIPE # a process that has ended is noticed by what it does not say
 
-bench=${MGPU_BENCH:?set MGPU_BENCH to the folder of gpu_step and kernels}
+bench=${MGPU_BENCH:?set MGPU_BENCH to the folder of gpu_step, llm_step and kernels}
 here=$(cd "$(dirname "$0")" && pwd)
 device=${DEVICE:-cuda} sizes=${SIZES:-224 100 300 500} batches=${BATCHES:-256 64}
 precisions=${PRECISIONS:-bf16 fp16 fp32} rounds=${ROUNDS:-3}
@@ -32,12 +35,12 @@ unset OPENBLAS_CORETYPE
 
 case $device in
 cuda)
-    torch=cuda
+    torch=cuda llm='4096,14336,32,32,8,128256 2 2048 bf16'
     name=$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0 2>/dev/null |
         head -n 1) || true
     ;;
 host)
-    torch=cpu
+    torch=cpu llm='512,1376,4,8,4,4096 2 128 fp32'
     name=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
     ;;
 *)
@@ -45,7 +48,7 @@ host)
     exit 64
     ;;
 esac
-name=${name:-unknown}
+llm=${LLM-$llm} name=${name:-unknown}
 slug=$(printf '%s' "$name" | tr '[:upper:]' '[:lower:]' | tr -cs '[:alnum:]' '-' | sed 's/^-//; s/-$//')
 [ "$device" = cuda ] || slug=host
 commit=${MGPU_COMMIT:-$(git -C "$here" describe --always --dirty 2>/dev/null || echo unknown)}
@@ -169,7 +172,55 @@ roof() { # size batch precision
     took "$start"
 }
 
+# A step of LoRA. PyTorch keeps of the forward pass what ours keeps.
+lora() { # shape rows tokens precision
+    local -a a=() e=()
+    local bad='' no='' start=$SECONDS gib='' how='' rest
+    end theirs # its memory
+    begin ours "$bench/llm_step" "$device" "$@" auto
+    for _ in $(seq "$rounds"); do
+        if [ -z "$bad" ]; then
+            if turn ours go; then
+                read -r answer gib how rest <<<"$answer"
+                a+=("$answer")
+            else
+                bad=$why
+            fi
+        fi
+        [ -z "$no" ] || continue
+        [ -n "${in[theirs]:-}" ] ||
+            begin theirs "$python" "$here/torch_llm.py" "$torch" "$@" "${how:-keep}"
+        if turn theirs go; then e+=("$answer"); else no=$why; fi
+    done
+    end ours
+    end theirs
+    [ -z "$bad" ] || keep llm-bad "$@" "$bad"
+    [ -z "$no" ] || keep llm-no "$@" "$no"
+    keep llm "$@" "$(median "${a[@]}")" "$(median "${e[@]}")" "$gib" "$how"
+    took "$start"
+    echo "$SECONDS s: LoRA, $*: ours ${a[*]:--}, PyTorch ${e[*]:--}" >&2
+}
+
 # ---- the file ---------------------------------------------------------------------
+write_lora() {
+    echo
+    echo "## A step of LoRA"
+    echo
+    echo "Rank 8 at q, v, o and the MLP, AdamW; tokens per second, and GiB that"
+    echo "are planned. A shape is hidden, ffn, layers, heads, kv_heads,"
+    echo "vocabulary. PyTorch: transformers and PEFT, eager, SDPA."
+    echo
+    echo "| shape | rows | precision | activations | GiB | mgpu | PyTorch | ratio |"
+    echo "|---|---|---|---|---|---|---|---|"
+    awk -F '\t' '$1 == "llm" {
+        printf "| %s | %s x %s | %s | %s | %s | %s | %s | %s |\n", $2, $3, $4,
+            $5, $9 == "again" ? "made again" : $9 == "" ? "-" : "kept",
+            $8 == "" ? "-" : $8, $6 == "" ? "-" : $6, $7 == "" ? "-" : $7,
+            $6 == "" || $7 == "" ? "-" : sprintf("%.2f", $6 / $7)
+    }' "$raw"
+    awk -F '\t' '$1 == "llm-no" { printf "\nPyTorch is missing: %s\n", $6 }
+        $1 == "llm-bad" { printf "\nmgpu is missing: %s\n", $6 }' "$raw"
+}
 write() {
     echo "# A training step on $name, $(date -u +%Y-%m-%d)"
     echo
@@ -192,6 +243,7 @@ write() {
         awk -F '\t' -v w="${what%%:*}" '$1 == w {
             printf "- %s, %s, %s, %s: %s\n", $2, $3, $4, $5, $6 }' "$raw"
     done
+    ! grep -q '^llm'$'\t' "$raw" || write_lora
     [ "$left" -eq 0 ] || printf '\nNot measured, for want of time: %s.\n' "$left"
     echo
     echo "## Each kernel and its limit"
@@ -221,6 +273,8 @@ for size in $sizes; do
             roof "$size" "${batches%% *}" "$precision"
     done
 done
+# shellcheck disable=SC2086 # four words
+[ -z "$llm" ] || known llm $llm || ! may_begin || lora $llm
 end theirs
 write | tee "$out"
 [ "$left" -eq 0 ] || echo "bench.sh: $left not measured; RESUME=$raw goes on" >&2

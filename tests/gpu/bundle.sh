@@ -7,9 +7,10 @@
 #
 # FOLDER gets `run` (tests/gpu/run.sh) and `payload.tar.gz`: programs without
 # debug information, the libraries that they open, Open MPI with what it needs
-# to start ranks on one machine, goldens, scripts and the papers' jobs. Not in
-# it: the C library, whose version is remembered, and CUDA, which is far larger
-# than the rest and has to fit the driver.
+# to start ranks on one machine, goldens, scripts, the papers' jobs and the
+# examples with their model. Not in it: the C library, whose version is
+# remembered, and CUDA, which is far larger than the rest and has to fit the
+# driver.
 set -eu
 
 build=${MGPU_BUILD:?} src=${MGPU_SRC:?} to=${1:?usage: bundle.sh FOLDER}
@@ -27,7 +28,9 @@ add() { # file folder: without debug information
 }
 for f in "$build"/bin/mgpu-*; do add "$f" bin; done
 for f in unit/kernels/cuda unit/kernels/determinism unit/worker/cv_golden \
-    unit/worker/cv_precision mpi/nccl bench/gpu_step bench/kernels; do
+    unit/worker/cv_precision unit/worker/llm_golden unit/worker/llm_step \
+    unit/worker/llm_stories mpi/nccl bench/gpu_step bench/kernels \
+    bench/llm_step; do
     add "$build/tests/$f" "tests/${f%/*}"
 done
 if [ -f "$build/lib/libmgpu-cuda.so" ]; then
@@ -37,7 +40,7 @@ else
 fi
 cp -r "$src/tests/golden" "$src/tests/data" "$src/tests/gpu" "$root/tests"
 mkdir "$root/jobs"
-cp -r "$src/jobs/paper" "$root/jobs"
+cp -r "$src/jobs/paper" "$src/jobs/examples" "$root/jobs"
 git -C "$src" describe --always --dirty >"$root/VERSION" 2>/dev/null ||
     echo unknown >"$root/VERSION"
 getconf GNU_LIBC_VERSION | cut -d' ' -f2 >"$root/GLIBC"

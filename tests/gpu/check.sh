@@ -1,8 +1,8 @@
 #!/bin/bash
 # check.sh - everything that has to be true on a GPU, in TAP.
 #
-#   DEVICE=cuda|host PARTS="kernels jobs faults nccl profile memcheck racecheck
-#   initcheck synccheck" LIMIT=1800 check.sh
+#   DEVICE=cuda|host PARTS="kernels jobs llm faults nccl profile memcheck
+#   racecheck initcheck synccheck" LIMIT=1800 check.sh
 #
 # Needs MGPU_BIN, MGPU_SRC and MGPU_TESTS, which make gpu-check sets. With
 # DEVICE=host the same script runs what there is of it on the host, so that it
@@ -12,9 +12,9 @@
 set -u
 
 device=${DEVICE:-cuda} limit=${LIMIT:-1800}
-all='kernels jobs faults nccl profile memcheck racecheck initcheck synccheck'
+all='kernels jobs llm faults nccl profile memcheck racecheck initcheck synccheck'
 parts=${PARTS:-$all}
-bin=${MGPU_BIN:?} tests=${MGPU_TESTS:?}
+bin=${MGPU_BIN:?} tests=${MGPU_TESTS:?} src=${MGPU_SRC:?}
 case $device in cuda | host) ;; *)
     echo "check.sh: DEVICE is cuda or host, not '$device'" >&2
     exit 64
@@ -67,10 +67,10 @@ suite() { # text program...
 }
 
 # ---- kernels, the whole model ------------------------------------------------
+if [ "$device" = cuda ] && { has kernels || has llm; }; then
+    suite 'every kernel keeps the contract' "$tests/unit/kernels/cuda"
+fi
 if has kernels; then
-    if [ "$device" = cuda ]; then
-        suite 'every kernel keeps the contract' "$tests/unit/kernels/cuda"
-    fi
     suite 'the same calls give the same bits' "$tests/unit/kernels/determinism"
     suite 'the model has the golden values' "$tests/unit/worker/cv_golden"
     suite 'fp16 and bf16 are as near as they can be' "$tests/unit/worker/cv_precision"
@@ -103,9 +103,10 @@ worker() { # ranks directory; the job is standard input
         CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0}
         export NCCL_HOSTID NCCL_NET NCCL_SOCKET_IFNAME NCCL_P2P_DISABLE \
             NCCL_SHM_DISABLE CUDA_VISIBLE_DEVICES
-        exec "$@"' sh "$bin/mgpu-worker" --standalone "$dir/job.yaml" --dir "$2"
+        exec "$@"' sh "$bin/mgpu-worker" --standalone "$dir/job.yaml" --dir "$2" \
+        --device "$device"
 }
-weights() { find "$1" -name model.safetensors -exec sha256sum {} + | cut -d' ' -f1 | sort; }
+weights() { find "$1" -name '*model.safetensors' -exec sha256sum {} + | cut -d' ' -f1 | sort; }
 
 # The same job twice; the second time as MGPU_CUDA_GRAPHS says.
 twice() { # precision, further keys, ranks, graphs, text
@@ -132,6 +133,35 @@ if has jobs; then
 fi
 if has nccl; then
     twice fp32 '' 2 1 'two ranks, twice, end with the same weights'
+fi
+
+# ---- a Llama ---------------------------------------------------------------------
+# The example as it is, twice. Its loss starts at 3.1.
+lora() { # ranks
+    local i rc=0 on="fp32 on $device ("
+    [ "$device$1" != cuda2 ] || on+='nccl)'
+    for i in 1 2; do
+        (worker "$1" "$dir/lora$i" <"$src/jobs/examples/llama-lora.yaml") \
+            >"$dir/log" 2>&1 || rc=1
+        [ "$rc" -ne 0 ] || awk '/evaluation loss/ { sub(/.*evaluation loss /, "")
+            last = $0 + 0 } END { exit !(last > 0 && last < 1) }' "$dir/log" || rc=1
+        grep -qF "$on" "$dir/log" || rc=1
+        tail -n 1 "$dir/lora$i/out/samples.jsonl" 2>>"$dir/log" |
+            grep -qF '"answer":"The story is about ' || rc=1
+        [ -s "$dir/lora$i/out/adapter_model.safetensors" ] || rc=1
+    done
+    [ "$rc" -ne 0 ] || [ "$(weights "$dir/lora1")" = "$(weights "$dir/lora2")" ] || rc=1
+    result "$rc" "llama-lora.yaml learns, ranks: $1, and twice ends with the same bits"
+    rm -rf "${dir:?}/lora1" "${dir:?}/lora2"
+}
+if has llm; then
+    suite 'a Llama has the golden logits, gradients and losses' \
+        "$tests/unit/worker/llm_golden"
+    suite 'packing, checkpointing and chunks change nothing' "$tests/unit/worker/llm_step"
+    suite 'a trained Llama says what it is known to say' "$tests/unit/worker/llm_stories"
+    cp -r "$src/jobs/examples/stories260K" "$src/jobs/examples/story-names" "$dir"
+    lora 1
+    lora 2
 fi
 
 used_mib() { nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits -i 0; }

@@ -1,0 +1,354 @@
+/* llm_step.c - tokens per second of a training step: LoRA of a Llama.
+ *
+ *   llm_step cuda|host [SHAPE [ROWS [TOKENS [TYPE [auto|keep|again]]]]]
+ *                  512,1376,4,8,4,4096 2 128 fp32 auto
+ *
+ * SHAPE is hidden, ffn, layers, heads, kv_heads, vocabulary. Adapters of rank
+ * 8 at q, v, o and the MLP; forward and backward pass and AdamW; fp16 and bf16
+ * keep the adapters in fp32, too (mixed). A batch is ROWS packs of TOKENS, four
+ * documents each; each token but a document's last has a label. The weights
+ * are drawn in place: a million values, repeated.
+ *
+ * `again` is activation checkpointing, `keep` is without, `auto` is without
+ * where the memory of the device allows it. For each line of its input it works
+ * for half a second at least, waits for the device and prints tokens/s, GiB
+ * planned, and keep or again. A loss that is no number ends it.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/clock.h"
+#include "jobs/base/rng.h"
+#include "worker/llm/llama_internal.h"
+#include "worker/model_call.h"
+#include "worker/train/mixed_precision.h"
+#include "worker/train/optimizer.h"
+
+enum { DRAWN = 1 << 20, DOCUMENTS = 4, ARRAYS = 5, LINE = 16 };
+static const double turn_s = 0.5;
+/* For BLAS, its context and the kernels' scratch. */
+static const int64_t spare_bytes = (int64_t)2 << 30;
+
+struct bench {
+    struct device *d;
+    struct llama_conf conf;
+    struct model *m;
+    struct job_spec spec;
+    struct optimizer optimizer;
+    struct mixed mixed;
+    int32_t *arrays[ARRAYS]; /* device */
+    struct batch batch;
+    int64_t bytes; /* planned: model, optimizer, batch */
+    int64_t steps;
+};
+
+static void must(int rc, const struct error *err)
+{
+    if (rc < 0) {
+        (void)fprintf(stderr, "llm_step: %s\n", err->msg);
+        exit(error_exit_status(err->code));
+    }
+}
+
+static bool is_mixed(const struct bench *b)
+{
+    return b->conf.dt == DT_F16 || b->conf.dt == DT_BF16;
+}
+
+/* ---- the weights, in place ----------------------------------------------- */
+
+/* A device array of DRAWN values: in -most..most, or `one` where most is 0. */
+static void *drawn(struct bench *b, double most, double one)
+{
+    struct error err = ERROR_INIT;
+    const size_t bytes = (size_t)DRAWN * dtype_bytes(b->conf.dt);
+    void *host = malloc(bytes), *ret = NULL;
+    struct rng rng;
+    rng_seed(&rng, 1);
+    if (host == NULL)
+        exit(1);
+    for (int64_t i = 0; i < DRAWN; i++)
+        dtype_set(b->conf.dt, host, i,
+                  one + most * (2 * rng_uniform(&rng) - 1));
+    must(b->d->ops->alloc(b->d, bytes, &ret, &err), &err);
+    must(b->d->ops->to_device(b->d, ret, host, bytes, &err), &err);
+    must(b->d->ops->sync(b->d, &err), &err);
+    free(host);
+    return ret;
+}
+
+static void repeat(struct bench *b, void *to, const void *from, int64_t n)
+{
+    struct error err = ERROR_INIT;
+    for (int64_t at = 0; at < n; at += DRAWN) {
+        const int64_t count = n - at < DRAWN ? n - at : DRAWN;
+        must(b->d->ops->copy(b->d, llama_at(llama_of(b->m), to, at), from,
+                             (size_t)count * dtype_bytes(b->conf.dt), &err),
+             &err);
+    }
+}
+
+/* The B of an adapter is zero. */
+static void fill(struct bench *b)
+{
+    struct error err = ERROR_INIT;
+    struct llama *m = llama_of(b->m);
+    const struct llama_shape *s = &m->shape;
+    void *values = drawn(b, 0.035, 0), *ones = drawn(b, 0, 1);
+    struct llama_tensor t;
+    for (int32_t i = 0; i < llama_weight_count(s); i++) {
+        llama_weight(s, i, &t);
+        repeat(b, llama_weight_at(m, t.at), t.is_norm ? ones : values, t.n);
+    }
+    must(b->d->ops->zero(b->d, m->mem.params,
+                         (size_t)s->params * dtype_bytes(b->conf.dt), &err),
+         &err);
+    for (int32_t i = 0; i < llama_adapter_count(s); i++) {
+        llama_adapter(s, i, &t);
+        if (t.fan_in != 0)
+            repeat(b, llama_at(m, m->mem.params, t.at), values, t.n);
+    }
+    must(b->d->ops->sync(b->d, &err), &err);
+    b->d->ops->release(b->d, values);
+    b->d->ops->release(b->d, ones);
+}
+
+/* ---- the batch ----------------------------------------------------------- */
+
+/* The host's arrays, [rows * tokens] each: ids by counting in `order`. */
+static void write_rows(struct bench *b, int32_t *host[ARRAYS])
+{
+    const int32_t n = b->conf.batch * b->conf.row_tokens;
+    const int32_t document = b->conf.row_tokens / DOCUMENTS;
+    const int32_t vocab = b->conf.shape.vocab;
+    int32_t *first = calloc((size_t)vocab + 1, sizeof(*first));
+    struct rng rng;
+    int32_t judges = 0;
+    if (first == NULL)
+        exit(1);
+    rng_seed(&rng, 2);
+    for (int32_t i = 0; i < n; i++) {
+        host[TOKENS_ID][i] = (int32_t)(rng_uniform(&rng) * vocab);
+        host[TOKENS_POS][i] = i % b->conf.row_tokens % document;
+        first[host[TOKENS_ID][i] + 1]++;
+    }
+    for (int32_t i = 0; i < vocab; i++)
+        first[i + 1] += first[i];
+    for (int32_t i = 0; i < n; i++) {
+        host[TOKENS_ORDER][first[host[TOKENS_ID][i]]++] = i;
+        if (i + 1 == n || host[TOKENS_POS][i + 1] == 0)
+            continue;
+        host[TOKENS_JUDGED][judges] = i;
+        host[TOKENS_LABEL][judges++] = host[TOKENS_ID][i + 1];
+    }
+    b->batch.weight = judges;
+    free(first);
+}
+
+static void make_batch(struct bench *b)
+{
+    struct error err = ERROR_INIT;
+    const int32_t n = b->conf.batch * b->conf.row_tokens;
+    const size_t bytes = (size_t)n * sizeof(int32_t);
+    int32_t *host[ARRAYS];
+    b->batch =
+        (struct batch){.n = b->conf.batch, .valid = b->conf.batch, .tokens = n};
+    for (int k = 0; k < ARRAYS; k++)
+        if ((host[k] = calloc(1, bytes)) == NULL)
+            exit(1);
+    write_rows(b, host);
+    for (int k = 0; k < ARRAYS; k++) {
+        void *p = NULL;
+        must(b->d->ops->alloc(b->d, bytes, &p, &err), &err);
+        must(b->d->ops->to_device(b->d, p, host[k], bytes, &err), &err);
+        b->arrays[k] = p;
+        b->batch.arrays[k] = (struct batch_array){
+            p, (size_t)b->conf.row_tokens * sizeof(int32_t)};
+    }
+    must(b->d->ops->sync(b->d, &err), &err);
+    for (int k = 0; k < ARRAYS; k++)
+        free(host[k]);
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+/* Of the whole step, as the trainer plans it. */
+static int64_t planned(const struct bench *b)
+{
+    struct error err = ERROR_INIT;
+    struct model_plan p;
+    must(llama_plan(&b->conf, &p, &err), &err);
+    const int64_t tokens = (int64_t)b->conf.batch * b->conf.row_tokens;
+    return p.bytes_total + (is_mixed(b) ? mixed_bytes(&p) : 0) +
+           optimizer_bytes(&b->spec, is_mixed(b) ? DT_F32 : b->conf.dt,
+                           p.params) +
+           ARRAYS * tokens * (int64_t)sizeof(int32_t);
+}
+
+/* What is kept of the forward pass: as asked, or as the memory allows. */
+static void choose(struct bench *b, const char *how)
+{
+    struct error err = ERROR_INIT;
+    size_t left = 0, all = 0;
+    b->conf.recomputes = strcmp(how, "again") == 0;
+    b->bytes = planned(b);
+    if (strcmp(how, "auto") != 0 || b->d->ops->memory == NULL)
+        return;
+    must(b->d->ops->memory(b->d, &left, &all, &err), &err);
+    b->conf.recomputes = b->bytes + spare_bytes > (int64_t)left;
+    b->bytes = planned(b);
+}
+
+/* ---- steps --------------------------------------------------------------- */
+
+static void step(struct bench *b)
+{
+    struct error err = ERROR_INIT;
+    const bool mixed = is_mixed(b);
+    must(model_put(b->m, (uint64_t)b->steps, 1, &err), &err);
+    must(model_forward(b->m, &b->batch, true, &err), &err);
+    must(model_backward(b->m, &b->batch, NULL, NULL, &err), &err);
+    if (mixed)
+        must(mixed_take_grads(&b->mixed, &err), &err);
+    must(optimizer_step(&b->optimizer,
+                        mixed ? b->mixed.weights : model_params(b->m),
+                        mixed ? b->mixed.grads : model_grads(b->m), ++b->steps,
+                        1e-4, 1 / b->batch.weight, &err),
+         &err);
+    if (mixed)
+        must(mixed_give_weights(&b->mixed, &err), &err);
+}
+
+static double run(struct bench *b, int32_t steps)
+{
+    struct error err = ERROR_INIT;
+    struct model_result x;
+    const double start_s = clock_real.now_s(&clock_real);
+    for (int32_t i = 0; i < steps; i++)
+        step(b);
+    must(model_result(b->m, &b->batch, &x, &err), &err);
+    must(b->d->ops->sync(b->d, &err), &err);
+    const double took_s = clock_real.now_s(&clock_real) - start_s;
+    if (!isfinite(x.loss_sum)) {
+        (void)fprintf(stderr, "llm_step: a loss of %g after %lld steps\n",
+                      x.loss_sum, (long long)b->steps);
+        exit(1);
+    }
+    return took_s;
+}
+
+static void take_turns(struct bench *b)
+{
+    char line[LINE];
+    (void)run(b, 2);
+    const double once_s = run(b, 1);
+    const int32_t steps = once_s < turn_s ? (int32_t)(turn_s / once_s) + 1 : 1;
+    while (fgets(line, sizeof(line), stdin) != NULL) {
+        const double s = run(b, steps) / steps;
+        (void)printf("%.1f %.2f %s\n", (double)b->batch.tokens / s,
+                     (double)b->bytes / (1 << 30),
+                     b->conf.recomputes ? "again" : "keep");
+        (void)fflush(stdout);
+    }
+}
+
+/* ---- begin and end ------------------------------------------------------- */
+
+static void open_all(struct bench *b)
+{
+    struct error err = ERROR_INIT;
+    must(llama_create(b->d, &b->conf, &b->m, &err), &err);
+    fill(b);
+    make_batch(b);
+    if (is_mixed(b)) {
+        must(mixed_init(&b->mixed, b->d, b->m, b->conf.dt, &err), &err);
+        must(mixed_begin(&b->mixed, &err), &err);
+    }
+    const int64_t n = model_planned(b->m)->params;
+    const struct optimizer_range all = {0, n, false};
+    must(optimizer_init(&b->optimizer, b->d, &b->spec,
+                        is_mixed(b) ? DT_F32 : b->conf.dt, n, &all, 1, &err),
+         &err);
+    if (b->d->ops->tune)
+        must(b->d->ops->tune(b->d, true, &err), &err);
+}
+
+static void close_all(struct bench *b)
+{
+    optimizer_clear(&b->optimizer);
+    mixed_clear(&b->mixed);
+    for (int k = 0; k < ARRAYS; k++)
+        b->d->ops->release(b->d, b->arrays[k]);
+    model_destroy(b->m);
+    b->d->ops->destroy(b->d);
+}
+
+static int32_t number(int argc, char **argv, int i, int32_t otherwise)
+{
+    return argc > i ? (int32_t)strtol(argv[i], NULL, 10) : otherwise;
+}
+
+static bool read_shape(const char *text, struct llama_config *ret)
+{
+    char rest;
+    struct llama_config c = {
+        .norm_eps = 1e-5, .rope_theta = 500000, .bos_id = -1, .eos_id = -1};
+    if (sscanf(text, "%d,%d,%d,%d,%d,%d%c", &c.hidden, &c.ffn, &c.layers,
+               &c.heads, &c.kv_heads, &c.vocab, &rest) != 6 ||
+        c.hidden < 1 || c.ffn < 1 || c.layers < 1 || c.heads < 1 ||
+        c.kv_heads < 1 || c.vocab < 1 || c.hidden % (2 * c.heads) != 0 ||
+        c.heads % c.kv_heads != 0)
+        return false;
+    c.head_dim = c.hidden / c.heads;
+    *ret = c;
+    return true;
+}
+
+static bool read_args(int argc, char **argv, struct bench *ret)
+{
+    const char *how = argc > 6 ? argv[6] : "auto";
+    ret->conf = (struct llama_conf){
+        .dt = argc > 5 ? dtype_named(argv[5]) : DT_F32,
+        .rank = 8,
+        .alpha = 16,
+        .targets = LORA_Q | LORA_V | LORA_O | LORA_GATE | LORA_UP | LORA_DOWN,
+        .batch = number(argc, argv, 3, 2),
+        .batch_eval = 1,
+        .row_tokens = number(argc, argv, 4, 128)};
+    ret->spec.train.optimizer.name = OPTIM_ADAMW;
+    ret->spec.train.optimizer.betas =
+        (struct spec_numbers){.n = 2, .v = {0.9, 0.999}};
+    ret->spec.train.optimizer.eps = 1e-8;
+    return argc > 1 && argc < 8 &&
+           (strcmp(argv[1], "cuda") == 0 || strcmp(argv[1], "host") == 0) &&
+           read_shape(argc > 2 ? argv[2] : "512,1376,4,8,4,4096",
+                      &ret->conf.shape) &&
+           ret->conf.dt != DT_N && ret->conf.batch > 0 &&
+           ret->conf.row_tokens >= 2 * DOCUMENTS &&
+           ret->conf.row_tokens % DOCUMENTS == 0 &&
+           (strcmp(how, "auto") == 0 || strcmp(how, "keep") == 0 ||
+            strcmp(how, "again") == 0);
+}
+
+int main(int argc, char **argv)
+{
+    static struct bench b;
+    struct error err = ERROR_INIT;
+    if (!read_args(argc, argv, &b)) {
+        (void)fprintf(stderr,
+                      "usage: llm_step cuda|host [HIDDEN,FFN,LAYERS,HEADS,"
+                      "KV_HEADS,VOCAB [ROWS [TOKENS [TYPE "
+                      "[auto|keep|again]]]]]\n");
+        return 2;
+    }
+    must(strcmp(argv[1], "cuda") == 0 ? device_cuda_create(0, &b.d, &err)
+                                      : device_host_create(0, &b.d, &err),
+         &err);
+    choose(&b, argc > 6 ? argv[6] : "auto");
+    open_all(&b);
+    take_turns(&b);
+    close_all(&b);
+    return 0;
+}
