@@ -14,6 +14,7 @@
 #   make debian13-check    half of check, and the demos, on Debian 13
 #   make systemd-check     that package under a systemd, in a virtual machine
 #   make bench-slurm       a large cluster     make bench-cv     against PyTorch
+#   make bench-llm         LoRA, against PyTorch
 #   make bench-ctld        what it carries     make crash ROUNDS=N    kill it
 #   make bench-soak        for long: SECONDS=, N=jobs, HOLD= a reader's seconds,
 #                          FAST= times as fast as our clock is the daemon's

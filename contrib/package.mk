@@ -5,6 +5,9 @@ sysconfdir ?= /etc
 unitdir    ?= $(prefix)/lib/systemd
 # Where Debian's zsh looks: vendor-completions for what is in a package.
 zshdir     ?= $(datadir)/zsh/$(if $(filter /usr,$(prefix)),vendor-completions,site-functions)
+# Jobs, and the model and the rows that those of kind llm name.
+examples   = $(wildcard jobs/examples/*.yaml jobs/examples/stories260K/* \
+               jobs/examples/story-names/*)
 install: $(if $(NOBUILD),,all)
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir)/mgpu
 	install -m 755 $(bins) $(DESTDIR)$(bindir)
@@ -13,8 +16,8 @@ install: $(if $(NOBUILD),,all)
 	    scheduler/tools/completion.bash \
 	    $(DESTDIR)$(datadir)/bash-completion/completions/mgpu-$$t || exit 1; done
 	install -D -m 644 scheduler/tools/completion.zsh $(DESTDIR)$(zshdir)/_mgpu
-	for e in jobs/examples/*.yaml; do install -D -m 644 $$e \
-	    $(DESTDIR)$(datadir)/doc/mgpu/examples/$${e##*/} || exit 1; done
+	for e in $(examples); do install -D -m 644 $$e \
+	    $(DESTDIR)$(datadir)/doc/mgpu/examples/$${e#jobs/examples/} || exit 1; done
 	for e in jobs/paper/*; do install -D -m 644 $$e \
 	    $(DESTDIR)$(datadir)/doc/mgpu/paper/$${e##*/} || exit 1; done
 	install -D -m 644 scheduler/schema/mgpu.schema.json \

@@ -1,5 +1,5 @@
 # bench.mk - programs and scripts that measure; none is part of check.
-.PHONY: bench-cv bench-slurm bench-ctld bench-soak bench-short bench-history \
+.PHONY: bench-cv bench-llm bench-slurm bench-ctld bench-soak bench-short bench-history \
         bench-retention
 
 $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(call libs,kernels)
@@ -37,6 +37,10 @@ $(addprefix $(B)/tests/bench/,cv_step decode gpu_step layers llm_step metrics \
 bench-cv: $(B)/tests/bench/cv_step $(B)/tests/bench/metrics
 	$(Q)MGPU_BENCH=$(abspath $(B)/tests/bench) tests/bench/cv.sh
 	$(Q)GOMP_SPINCOUNT=2000 $(B)/tests/bench/metrics $(shell nproc) # as ranks
+
+# A step of LoRA, against transformers and PEFT.
+bench-llm: $(B)/tests/bench/llm_step
+	$(Q)MGPU_BENCH=$(abspath $(B)/tests/bench) tests/bench/llm.sh
 
 # 64 nodes of 8 GPUs in name, 1000 jobs in the queue.
 bench-slurm: all

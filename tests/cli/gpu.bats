@@ -15,15 +15,16 @@ setup() {
     run timeout 280 env DEVICE=host "$MGPU_SRC/tests/gpu/check.sh"
     echo "$output"
     [ "$status" -eq 0 ]
-    [ "$(grep -c '^ok' <<<"$output")" -eq 9 ]
+    [ "$(grep -c '^ok' <<<"$output")" -eq 14 ]
     not grep -q '^not ok' <<<"$output"
-    grep -qx '1..9' <<<"$output"
+    grep -qx '1..14' <<<"$output"
 }
 
 @test "gpu-check: a check that fails is told, and fails" {
     mkdir "$BATS_TEST_TMPDIR/unit" "$BATS_TEST_TMPDIR/unit/kernels" \
         "$BATS_TEST_TMPDIR/unit/worker" "$BATS_TEST_TMPDIR/bin"
-    for t in kernels/determinism worker/cv_golden worker/cv_precision; do
+    for t in kernels/determinism worker/cv_golden worker/cv_precision worker/llm_golden \
+        worker/llm_step worker/llm_stories; do
         printf '#!/bin/sh\necho "1..1"\necho "ok 1 # SKIP no GPU"\n' \
             >"$BATS_TEST_TMPDIR/unit/$t"
         chmod +x "$BATS_TEST_TMPDIR/unit/$t"
@@ -35,8 +36,8 @@ setup() {
         "$MGPU_SRC/tests/gpu/check.sh"
     echo "$output"
     [ "$status" -eq 1 ]
-    [ "$(grep -c '^not ok' <<<"$output")" -eq 9 ]
-    grep -q 'gpu-check: 9 of 9 failed on host' <<<"$output"
+    [ "$(grep -c '^not ok' <<<"$output")" -eq 14 ]
+    grep -q 'gpu-check: 14 of 14 failed on host' <<<"$output"
     printf '#!/bin/sh\nexit 0\n' >"$BATS_TEST_TMPDIR/unit/worker/cv_golden"
     run env DEVICE=host PARTS='kernels racecheck' MGPU_TESTS="$BATS_TEST_TMPDIR" \
         "$MGPU_SRC/tests/gpu/check.sh"
@@ -52,12 +53,13 @@ setup() {
     echo "$output"
     [ "$status" -eq 0 ]
     [ "$(ls "$BATS_TEST_TMPDIR/bundle" | paste -sd ' ')" = 'payload.tar.gz run' ]
-    in=(env -i PATH=/usr/bin:/bin DEVICE=host PARTS=profile
+    in=(env -i PATH=/usr/bin:/bin DEVICE=host PARTS='llm profile'
         MGPU_ROOT="$BATS_TEST_TMPDIR/root" "$BATS_TEST_TMPDIR/bundle/run")
     run timeout 120 "${in[@]}" check
     echo "$output"
     [ "$status" -eq 0 ]
-    grep -qx 'ok 1 - what an epoch consists of is recorded, and what looking costs' <<<"$output"
+    grep -qx 'ok 5 - llama-lora.yaml learns, ranks: 2, and twice ends with the same bits' <<<"$output"
+    grep -qx 'ok 6 - what an epoch consists of is recorded, and what looking costs' <<<"$output"
     # Nothing but the C library, and the compiler's, is the machine's.
     run "${in[@]}" exec sh -c 'ldd "$MGPU_BIN"/mgpu-* "$MGPU_BIN/mpirun" \
         "$MGPU_TESTS"/*/*/c* "$MGPU_ROOT"/mpi/*/*.so'
@@ -84,7 +86,7 @@ fake() {
 # bench VARIABLE=VALUE...
 bench() {
     run --separate-stderr timeout 280 env DEVICE=host SIZES=28 BATCHES=4 \
-        PRECISIONS=fp32 ROUNDS=1 RESULTS="$BATS_TEST_TMPDIR/results" \
+        PRECISIONS=fp32 LLM='64,128,2,4,2,100 1 16 fp32' ROUNDS=1 RESULTS="$BATS_TEST_TMPDIR/results" \
         PYTHON="$BATS_TEST_TMPDIR/python" "$@" "$MGPU_SRC/tests/gpu/bench.sh"
     echo "$output" "$stderr"
 }
@@ -101,15 +103,19 @@ bench() {
     grep -qE '^\| 28 \| 4 \| fp32 \| included \| [0-9.]+ \| - \| - \| - \|$' <<<"$output"
     grep -q '^- 28, 4, fp32, data: eager: no torch here' <<<"$output"
     grep -qE '^\| dw_bwd \|.* % \|$' <<<"$output"
+    grep -qE '^\| 64,128,2,4,2,100 \| 1 x 16 \| fp32 \| kept \| [0-9.]+ \| [0-9.]+ \| - \| - \|$' <<<"$output"
+    grep -qx 'PyTorch is missing: no torch here' <<<"$output"
 }
 
 @test "gpu-bench: the faster of PyTorch's two is compared, in turns" {
-    fake python <<<'*compile) echo 2.0 ;; *) echo 1.0 ;;'
+    fake python <<<'*torch_llm*again\ go) echo 3.0 ;; *compile) echo 2.0 ;; *) echo 1.0 ;;'
     mkdir "$BATS_TEST_TMPDIR/bench"
     fake bench/gpu_step <<<"*) echo 5.0; echo turn >>$BATS_TEST_TMPDIR/turns ;;"
     fake bench/kernels <<<'*) ;;'
+    fake bench/llm_step <<<'*auto\ go) echo 6.0 1.50 again ;;'
     bench BATCHES='8 4' PRECISIONS=bf16 ROUNDS=2 MGPU_BENCH="$BATS_TEST_TMPDIR/bench"
     [ "$status" -eq 0 ]
+    grep -qxF '| 64,128,2,4,2,100 | 1 x 16 | fp32 | made again | 1.50 | 6.0 | 3.0 | 2.00 |' <<<"$output"
     grep -qxF '| 28 | 8 | bf16 | included | 5.0 | 1.0 | 2.0 | 2.50 |' <<<"$output"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/turns")" -eq 8 ]
 }
@@ -120,6 +126,7 @@ bench() {
     fake bench/gpu_step <<<'*"8 fp32 data"*) echo boom >&2; exit 1 ;; *) echo 5.0 ;;'
     printf '#!/bin/sh\nexit 1\n' >"$BATS_TEST_TMPDIR/bench/kernels"
     chmod +x "$BATS_TEST_TMPDIR/bench/kernels"
+    fake bench/llm_step <<<'*) echo no room >&2; exit 1 ;;'
     bench BATCHES='8 4' ROUNDS=2 MGPU_BENCH="$BATS_TEST_TMPDIR/bench"
     [ "$status" -eq 0 ]
     grep -qxF '| 28 | 8 | fp32 | included | - | 2.0 | - | - |' <<<"$output"
@@ -127,6 +134,8 @@ bench() {
     grep -qxF -- '- 28, 8, fp32, data: compile: out of memory' <<<"$output"
     grep -qxF -- '- 28, 8, fp32, data: boom' <<<"$output"
     grep -qxF '(it does not run)' <<<"$output"
+    grep -qxF '| 64,128,2,4,2,100 | 1 x 16 | fp32 | - | - | - | 2.0 | - |' <<<"$output"
+    grep -qxF 'mgpu is missing: no room' <<<"$output"
 }
 
 @test "gpu-bench: a budget ends it, and another run goes on from there" {
@@ -134,10 +143,11 @@ bench() {
     mkdir "$BATS_TEST_TMPDIR/bench"
     fake bench/gpu_step <<<"*) echo 5.0; echo turn >>$BATS_TEST_TMPDIR/turns ;;"
     fake bench/kernels <<<'*) ;;'
+    fake bench/llm_step <<<'*) echo 6.0 1.50 keep ;;'
     export MGPU_BENCH=$BATS_TEST_TMPDIR/bench MGPU_COMMIT=abc
     bench BUDGET=0
     [ "$status" -eq 0 ]
-    grep -q '^Not measured, for want of time: 3\.' <<<"$output"
+    grep -q '^Not measured, for want of time: 4\.' <<<"$output"
     grep -q 'RESUME=.*-gpu-bench.tsv goes on' <<<"$stderr"
     [ ! -e "$BATS_TEST_TMPDIR/turns" ]
     raw=$BATS_TEST_TMPDIR/results/host-gpu-bench.tsv

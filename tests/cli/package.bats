@@ -40,6 +40,15 @@ cuda() { if [ -e "$MGPU_BIN/../lib/libmgpu-cuda.so" ]; then echo 1; else echo 0;
             "$root/usr/lib/systemd/$unit/mgpu-ctld.service"
     done
     grep -qx /etc/logrotate.d/mgpu <(dpkg-deb --info "$deb" conffiles)
+    # An example of kind llm finds its model and rows, whose licences are said.
+    doc=$root/usr/share/doc/mgpu
+    "$root/usr/bin/mgpu-submit" --dry-run "$doc/examples/llama-lora.yaml" >/dev/null
+    for f in stories260K/model.safetensors stories260K/LICENSE story-names/train.jsonl; do
+        cmp "$MGPU_SRC/jobs/examples/$f" "$doc/examples/$f"
+    done
+    grep -A2 'examples/stories260K/\*$' "$doc/copyright" | grep -qx 'License: Expat'
+    grep -qF 'THE SOFTWARE IS PROVIDED "AS IS"' "$doc/copyright"
+    grep -A2 'examples/story-names/\*$' "$doc/copyright" | grep -qx 'License: CDLA-Sharing-1.0'
     zcat "$root/usr/share/doc/mgpu/changelog.gz" | head -1 | grep -q '^mgpu ('
     if command -v lintian >/dev/null; then
         run lintian --fail-on error "$deb"
