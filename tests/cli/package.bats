@@ -40,9 +40,11 @@ cuda() { if [ -e "$MGPU_BIN/../lib/libmgpu-cuda.so" ]; then echo 1; else echo 0;
             "$root/usr/lib/systemd/$unit/mgpu-ctld.service"
     done
     grep -qx /etc/logrotate.d/mgpu <(dpkg-deb --info "$deb" conffiles)
-    # An example of kind llm finds its model and rows, whose licences are said.
+    # The model and the rows of kind llm are beside their job; licences are said.
     doc=$root/usr/share/doc/mgpu
-    "$root/usr/bin/mgpu-submit" --dry-run "$doc/examples/llama-lora.yaml" >/dev/null
+    "$root/usr/bin/mgpu-worker" --standalone "$doc/examples/llama-lora.yaml" \
+        --alone --device host --dir "$BATS_TEST_TMPDIR/lora" >/dev/null
+    [ -s "$BATS_TEST_TMPDIR/lora/out/adapter_model.safetensors" ]
     for f in stories260K/model.safetensors stories260K/LICENSE story-names/train.jsonl; do
         cmp "$MGPU_SRC/jobs/examples/$f" "$doc/examples/$f"
     done
