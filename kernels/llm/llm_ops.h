@@ -44,9 +44,8 @@ struct llm_ops {
      *      rstd   [rows] A; NULL: not wanted
      * err  ERR_INVAL C < 1, delta without h */
     int (*rmsnorm_fwd)(struct device *d, enum dtype dt, void *y, void *rstd,
-                       void *h, const void *x, const void *delta,
-                       const void *w, int64_t rows, int32_t C, double eps,
-                       struct error *err);
+                       void *h, const void *x, const void *delta, const void *w,
+                       int64_t rows, int32_t C, double eps, struct error *err);
     /* dx = rstd * (w * dy - hat * mean(w * dy * hat)) + extra, hat = h * rstd;
      * dw [C] T = the sum over rows of dy * hat.
      * in   extra  [rows, C], or NULL
@@ -76,20 +75,21 @@ struct llm_ops {
      * err  ERR_INVAL heads no multiple of kv_heads; head_dim not in 1..256; a
      *      stride below heads * D */
     int (*attention_fwd)(struct device *d, enum dtype dt, void *o, int32_t ldo,
-                         void *lse, const void *q, const void *k,
-                         const void *v, int32_t ld, const int32_t *pos,
+                         void *lse, const void *q, const void *k, const void *v,
+                         int32_t ld, const int32_t *pos,
                          const struct attention *s, struct error *err);
     /* From do, with row stride ldo as o, the gradients of q, k, v, with row
      * stride ldd; dk and dv are sums over the query heads of a group. dq, dk
      * and dv are not q, k, v; lse is required. */
     int (*attention_bwd)(struct device *d, enum dtype dt, void *dq, void *dk,
-                         void *dv, int32_t ldd, const void *dout,
-                         const void *o, int32_t ldo, const void *lse,
-                         const void *q, const void *k, const void *v,
-                         int32_t ld, const int32_t *pos,
-                         const struct attention *s, struct error *err);
+                         void *dv, int32_t ldd, const void *dout, const void *o,
+                         int32_t ldo, const void *lse, const void *q,
+                         const void *k, const void *v, int32_t ld,
+                         const int32_t *pos, const struct attention *s,
+                         struct error *err);
 
-    /* y [rows, F] = silu(g) * u, x [rows, 2 F] = (g, u);  silu(g) = g / (1 + exp(-g)). */
+    /* y [rows, F] = silu(g) * u, x [rows, 2 F] = (g, u);  silu(g) = g / (1 +
+     * exp(-g)). */
     int (*swiglu_fwd)(struct device *d, enum dtype dt, void *y, const void *x,
                       int64_t rows, int32_t F, struct error *err);
     /* dx [rows, 2 F] = (dg, du), may be x;  y [rows, F]: the forward pass's

@@ -7,7 +7,8 @@ tidy_files := $(filter-out tests/%,$(filter %.c,$(c_files)))
 tidy_files := $(filter-out $(absent),$(tidy_files))
 # Headers that are C++, or parts of one file.
 not_alone := tests/simt/% kernels/exec/exec%.h kernels/exec/simd%.h \
-             kernels/cv/%_rows.h $(if $(filter 0,$(CUPTI)),%_cupti.h)
+             kernels/cv/%_rows.h kernels/llm/attention_%.h \
+             $(if $(filter 0,$(CUPTI)),%_cupti.h)
 # How many states of a function the analyzer goes through: as it does itself. A
 # third of them takes a third of the time.
 LINT_NODES ?= 225000
@@ -44,7 +45,7 @@ lint: all
 	$(Q)! grep -rnE 'error_sys\([^"]*"[a-z_0-9]+"\)' --include=*.c \
 	    jobs db slurm scheduler kernels | grep -vE '"(sync|open)"' || \
 	    { echo 'a call is no reason: say what failed'; exit 1; }
-	$(Q)codespell -q 3 -L inout,nd,trian,nmae,comand,gird,runing \
+	$(Q)codespell -q 3 -L inout,nd,trian,nmae,comand,gird,runing,dout \
 	    --skip '*.txt,*.jsonl,*.gz,./build,./tests/fuzz/seeds,./LICENSE,./.git' .
 	$(Q)for m in $(pages); do groff -mdoc -ww -z $$m || exit 1; \
 	    mandoc -T lint -W warning $$m || exit 1; done
