@@ -309,7 +309,7 @@ static int fill_rotation(struct llama *m, struct error *err)
     llama_frequencies(c, freq);
     for (int32_t p = 0; p < m->conf.row_tokens; p++)
         for (int32_t i = 0; i < half; i++) {
-            const int64_t at = (int64_t)p * c->head_dim + 2 * i;
+            const int64_t at = (int64_t)p * c->head_dim + 2 * (int64_t)i;
             dtype_set(acc, table, at, cos(p * freq[i]));
             dtype_set(acc, table, at + 1, sin(p * freq[i]));
         }
@@ -331,7 +331,8 @@ static int take_memory(struct llama *m, struct error *err)
     m->mem.acts = calloc((size_t)m->shape.c.layers, sizeof(*m->mem.acts));
     lay_out(&m->conf, &m->shape, NULL, &m->mem, &m->plan);
     /* Losses and hits, as they lie in the arena, or a row of logits. */
-    const size_t results = (size_t)m->most * (sizeof(double) + 4) + 2 * ALIGN;
+    const size_t results =
+        (size_t)m->most * (sizeof(double) + 4) + 2 * (size_t)ALIGN;
     const size_t row = (size_t)m->shape.c.vocab * sizeof(double);
     m->host = malloc(results > row ? results : row);
     if (m->mem.acts == NULL || m->host == NULL)

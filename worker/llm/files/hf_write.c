@@ -6,6 +6,7 @@
  * so that no tensor is held twice. */
 #include "worker/llm/files/hf_write.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -86,6 +87,9 @@ static int add_shard(struct output *o, struct error *err)
 {
     struct shard s = {.file = STAGED_FILE_INIT};
     st_writer_init(&s.writer, -1);
+    if (buf_reserve(&o->shards, sizeof(s), err) < 0)
+        return -1;
+    assert(o->shards.data != NULL);
     if (buf_add(&o->shards, &s, sizeof(s), err) < 0)
         return -1;
     o->n_shards++;

@@ -157,8 +157,9 @@ static void expect_query(const struct attend_case *c, struct expected *e,
         p[j] = c->s.scale * attend_dot(q, k + j * c->ld, D);
         top = fmax(top, p[j]);
     }
-    for (int64_t j = first; j <= i; j++)
+    for (int64_t j = first; j < i; j++)
         sum += exp(p[j] - top);
+    sum += exp(p[i] - top); /* a token sees itself at least */
     e->lse[i * c->s.heads + h] = top + log(sum);
     for (int64_t j = first; j <= i; j++) {
         p[j] = exp(p[j] - top) / sum;
