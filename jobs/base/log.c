@@ -249,10 +249,10 @@ int log_to_journal(const char *path)
 
 /* ---- standard error -------------------------------------------------------
  * Its reader may have stopped: a pager, a terminal after ^S, a journald that
- * hangs. The process waits PATIENCE_MS for such a reader, and not again before
+ * hangs. The process waits PATIENCE_S for such a reader, and not again before
  * AGAIN_S; lines that cannot be written are dropped and counted. */
-enum { PATIENCE_MS = 20, CHILD_MS = 100, PIECE = 64 };
-static const double AGAIN_S = 10;
+enum { CHILD_MS = 100, PIECE = 64 };
+static const double PATIENCE_S = 0.02, AGAIN_S = 10;
 static pthread_mutex_t taking_turns = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic double patient_from_s = -INFINITY;
 static _Atomic unsigned long long n_lost;
@@ -263,7 +263,7 @@ static bool becomes_ready(void)
     struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};
     double now_s = clock_real.now_s(&clock_real);
     bool is_patient = now_s >= patient_from_s;
-    double until_s = now_s + (is_patient ? PATIENCE_MS * 1e-3 : 0);
+    double until_s = now_s + (is_patient ? PATIENCE_S : 0);
     int n;
     do {
         n = poll(&fd, 1, (int)ceil(fmax(0, until_s - now_s) * 1e3));

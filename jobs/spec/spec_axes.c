@@ -352,12 +352,12 @@ static void count_tasks(struct expansion *x)
         refuse(x, x->sweep->key_at, "sweep",
                "name keys under grid, zip or list, or numbers under array",
                "varies nothing");
-    else if (n > SPEC_TASKS_MAX) {
+    else if (n > (double)SPEC_TASKS_MAX) {
         (void)snprintf(what, sizeof(what), "makes %.15g jobs; at most %d", n,
                        SPEC_TASKS_MAX);
         refuse(x, x->sweep->key_at, "sweep", NULL, what);
     }
-    x->n_tasks = n > SPEC_TASKS_MAX ? 0 : (size_t)n;
+    x->n_tasks = n > (double)SPEC_TASKS_MAX ? 0 : (size_t)n;
 }
 
 bool axes_check_size(struct expansion *x, size_t len)

@@ -8,7 +8,7 @@
 
 #include "jobs/text/scalar.h"
 
-enum { AFTER_MAX_S = 366 * 86400 };
+static const double AFTER_MAX_S = 366 * 86400;
 
 static const char as_in[] = "as in 2026-12-01T08:00:00Z, with +01:00 in place "
                             "of Z, or +2h from now on";

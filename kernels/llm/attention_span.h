@@ -98,7 +98,7 @@ FN vec<A, W> where_pairs(const pairs<A> &p, int64_t x, int64_t y, vec<A, W> a,
     const vec<U, W> lo = vec<U, W>::load(p.lo + x),
                     hi = vec<U, W>::load(p.hi + x);
 
-    return {(lo.v <= (U)y) & (hi.v > (U)y) ? a.v : b.v};
+    return {((lo.v <= (U)y) & (hi.v > (U)y)) ? a.v : b.v};
 }
 
 /* Calls f(y, n, pairs) for each tile of y that the spans reach. */

@@ -78,13 +78,11 @@ struct policy_preempt {
     double min_runtime_s; /* minimum run time of an attempt before it can be
                              preempted */
 };
-enum {
-    POLICY_PREEMPT_AGAIN_S = 600, /* minimum time between two preemptions of
-                                     a job */
-    /* A victim that is still there so long after its grace time is overdue. Its
-     * GPUs are not counted on any more, and its reservation ends. */
-    POLICY_PREEMPT_SLACK_S = 60,
-};
+/* Minimum time between two preemptions of a job. */
+#define POLICY_PREEMPT_AGAIN_S 600.0
+/* A victim that is still there so long after its grace time is overdue. Its
+ * GPUs are not counted on any more, and its reservation ends. */
+#define POLICY_PREEMPT_SLACK_S 60.0
 
 struct policy_view {
     double now_s;

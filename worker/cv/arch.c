@@ -139,13 +139,14 @@ int arch_build(const struct mobilenet_conf *conf, struct arch *ret,
     struct builder b = {.a = ret,
                         .channels = conf->in_channels ? conf->in_channels : 3,
                         .side = conf->image_size};
-    name(add(&b, LAYER_STEM, arch_channels(STEM * w), 2, 6), "features.0");
+    name(add(&b, LAYER_STEM, arch_channels((double)STEM * w), 2, 6),
+         "features.0");
     for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++)
         for (int32_t k = 0; k < stages[i].n; k++)
             add_block(&b, ++feature, stages[i].t,
                       arch_channels(stages[i].c * w), k ? 1 : stages[i].s);
     assert(feature + 1 == LAST_FEATURE);
-    ret->features = arch_channels(LAST * (w > 1 ? w : 1));
+    ret->features = arch_channels((double)LAST * (w > 1 ? w : 1));
     name(add(&b, LAYER_POINTWISE, ret->features, 1, 6), "features.18");
     assert(b.n == ARCH_LAYERS);
     ret->fc_weight = ret->params;

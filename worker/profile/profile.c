@@ -139,7 +139,7 @@ static bool is_wanted(const struct profile *p, int32_t batch, int32_t batches)
     if (p->mode == PROFILE_EPOCH && p->share >= 1)
         return n < 0 || n >= 2LL * PROFILE_BLOCK * PROFILE_PAIRS ||
                n / PROFILE_BLOCK % 2 == 1;
-    double period_f = ceil(PROFILE_BLOCK / p->share);
+    double period_f = ceil((double)PROFILE_BLOCK / p->share);
     int32_t period = period_f < batches ? (int32_t)period_f : batches;
     int32_t first = period > PROFILE_BLOCK ? (period - PROFILE_BLOCK) / 2 : 0;
     int32_t at = batch % period;

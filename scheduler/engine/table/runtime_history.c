@@ -68,7 +68,7 @@ static double left_s(const struct entry *en, double share)
 double eng_expect_s(const struct engine *e, const struct entry *en,
                     int32_t gpus, double for_s, double share)
 {
-    enum { STRETCH = 4 }; /* an overdue job: for_s / STRETCH more */
+    const double stretch = 4; /* an overdue job: for_s / stretch more */
     double left = left_s(en, share);
     uint64_t kind = kind_of(&en->job, gpus);
     const struct eng_runs *r = &e->runs[kind % RUNS_N];
@@ -79,6 +79,6 @@ double eng_expect_s(const struct engine *e, const struct entry *en,
         return NAN;
     double took_s = r->fast_s + share * (r->slow_s - r->fast_s);
     if (took_s < for_s)
-        took_s = for_s + for_s / STRETCH;
+        took_s = for_s + for_s / stretch;
     return fmin(took_s, en->job.limit_s);
 }

@@ -132,7 +132,7 @@ static struct scale scale_of(const struct chart *c, bool is_y)
         s.lo -= is_y && c->from_zero ? 0 : by;
         s.hi += by;
     }
-    s.step = nice((s.hi - s.lo) / TICKS);
+    s.step = nice((s.hi - s.lo) / (double)TICKS);
     if (s.is_log)
         s.step = s.step < 1 ? 1 : ceil(s.step);
     if (!is_y && c->categories)
@@ -149,13 +149,18 @@ static struct scale scale_of(const struct chart *c, bool is_y)
 
 static double at_x(const struct scale *s, double v)
 {
-    return LEFT + PLOT_W * (v - s->lo) / (s->hi - s->lo);
+    return (double)LEFT + (double)PLOT_W * (v - s->lo) / (s->hi - s->lo);
+}
+
+/* v: as on the axis, the logarithm where that is logarithmic. */
+static double axis_y(const struct scale *s, double v)
+{
+    return (double)TOP + (double)PLOT_H * (1 - (v - s->lo) / (s->hi - s->lo));
 }
 
 static double at_y(const struct scale *s, double v)
 {
-    v = s->is_log ? log10(v) : v;
-    return TOP + PLOT_H * (1 - (v - s->lo) / (s->hi - s->lo));
+    return axis_y(s, s->is_log ? log10(v) : v);
 }
 
 static void tick_text(const struct scale *s, double v, char *out, size_t cap)
@@ -185,8 +190,7 @@ static int add_ticks(const struct scale *s, bool is_y, struct buf *out,
         if (v > s->hi + s->step * 1e-9)
             break;
         tick_text(s, v, text, sizeof(text));
-        double x = at_x(s, v),
-               y = TOP + PLOT_H * (1 - (v - s->lo) / (s->hi - s->lo));
+        double x = at_x(s, v), y = axis_y(s, v);
         int rc = is_y ? buf_addf(out, err,
                                  "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" "
                                  "y2=\"%.1f\" class=\"c-grid\"/>",
@@ -242,14 +246,15 @@ static double text_width(const char *text)
 static int add_legend(const struct chart *c, struct buf *out, int *ret_more,
                       struct error *err)
 {
-    enum { ROW = 18, KEY = 26, GAP = 18 };
-    double x = LEFT;
+    enum { ROW = 18 };
+    const double left = LEFT, key = 26, gap = 18;
+    double x = left;
     *ret_more = 0;
     for (size_t i = 0; c->n > 1 && i < c->n; i++) {
         const struct chart_series *s = &c->series[i];
-        double w = KEY + text_width(s->name);
-        if (x > LEFT && x + w > WIDTH - RIGHT) {
-            x = LEFT;
+        double w = key + text_width(s->name);
+        if (x > left && x + w > WIDTH - RIGHT) {
+            x = left;
             *ret_more += ROW;
         }
         if (out &&
@@ -258,10 +263,10 @@ static int add_legend(const struct chart *c, struct buf *out, int *ret_more,
                       "class=\"c-line c-s%zu%s\"/>",
                       x, x + 20, 40 + *ret_more, 40 + *ret_more, i,
                       s->dashed ? " c-dash" : "") < 0 ||
-             add_text(out, x + KEY, 44 + *ret_more, "c-ink c-t", "start",
+             add_text(out, x + key, 44 + *ret_more, "c-ink c-t", "start",
                       s->name, err) < 0))
             return -1;
-        x += w + GAP;
+        x += w + gap;
     }
     return 0;
 }
@@ -329,7 +334,7 @@ static bool has_room(const struct chart_series *s, const struct scale *xs)
         return true;
     double apart =
         (at_x(xs, s->x[s->n - 1]) - at_x(xs, s->x[0])) / (double)(s->n - 1);
-    return fabs(apart) >= MARKS_APART;
+    return fabs(apart) >= (double)MARKS_APART;
 }
 
 static int add_series(const struct chart *c, size_t i, const struct scale *xs,

@@ -105,8 +105,8 @@ static double to_x(const struct scale *s, double gpus)
 
 static double to_y(const struct scale *s, double v)
 {
-    return TOP + log(s->y_max / v) / log(s->y_max / s->y_min) *
-                     (HEIGHT - TOP - BOTTOM);
+    return (double)TOP + log(s->y_max / v) / log(s->y_max / s->y_min) *
+                             (HEIGHT - TOP - BOTTOM);
 }
 
 static void widen(struct scale *s, double gpus, double v)
@@ -337,8 +337,7 @@ static int draw_times(const struct report *r, const char *about, struct buf *b,
     struct scale s = scale_of(r);
     int rc = add_head(r, HEIGHT, about, b, err);
     if (rc == 0 && s.y_max == 0)
-        rc = add_label(b, WIDTH / 2.0, HEIGHT / 2.0, "mid dim", "no run yet",
-                       err);
+        rc = add_label(b, WIDTH / 2, HEIGHT / 2, "mid dim", "no run yet", err);
     else if (rc == 0) {
         rc = add_grid(&s, b, err);
         if (rc == 0)

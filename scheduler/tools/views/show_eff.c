@@ -55,9 +55,9 @@ static void gather(const json_t *reply, struct figures *f)
         first = isnan(first) || of != attempt ? at : first;
         attempt = of;
         double iter = cell_of(reply, row, "t_iter");
-        if (at < first + WARM_UP)
+        if (at < first + (double)WARM_UP)
             f->warm_up += iter;
-        if (at < first + WARM_UP || rank < 0 || rank >= RANKS_MAX)
+        if (at < first + (double)WARM_UP || rank < 0 || rank >= RANKS_MAX)
             continue;
         double comm = cell_of(reply, row, "t_comm");
         f->iter += iter;
@@ -125,7 +125,7 @@ static void bar(const struct show_conf *s, const char *name, double share)
     if (!isfinite(share))
         return;
     double at = share < 0 ? 0 : share > 1 ? 1 : share;
-    int full = (int)lround(at * BAR);
+    int full = (int)lround(at * (double)BAR);
     (void)fprintf(s->out, " %-20s [", name);
     for (int i = 0; i < BAR; i++)
         (void)fputs(i >= full ? " " : s->style.ascii ? "#" : "█", s->out);

@@ -155,7 +155,7 @@ static int ranks_of(const json_t *reply)
     json_array_foreach(json_object_get(reply, "rows"), i, row)
     {
         double r = show_cell(row, column);
-        most = r > most && r < MAX_RANKS ? (int)r : most;
+        most = r > most && r < (double)MAX_RANKS ? (int)r : most;
     }
     return most + 1;
 }

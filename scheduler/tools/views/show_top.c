@@ -26,7 +26,7 @@ static void draw_bar(double share, bool ascii, char *out, size_t cap)
     }
     share = fmin(fmax(share, 0), 1);
     for (int i = 0; i < BAR; i++) {
-        bool is_full = i < (int)(share * BAR + 0.5);
+        bool is_full = i < (int)(share * (double)BAR + 0.5);
         const char *mark =
             ascii ? (is_full ? "#" : ".") : (is_full ? "█" : "·");
         len += (size_t)snprintf(out + len, cap - len, "%s", mark);
