@@ -66,8 +66,8 @@ static void draw_script(struct world_script *s)
         "},\"retry\":{\"max\":1}}",
         "},\"retry\":{\"max\":5}}",
         ",\"time_limit\":\"20s\"},\"retry\":{\"max\":1}}",
-        ",\"nodes\":\"1..2\",\"time_limit\":\"40s\"},\"policy\":{\"priority\":"
-        "\"high\"}}",
+        (",\"nodes\":\"1..2\",\"time_limit\":\"40s\"},"
+         "\"policy\":{\"priority\":\"high\"}}"),
     };
     static const char *const after[] = {"afterok", "afternotok", "afterany",
                                         "after"};

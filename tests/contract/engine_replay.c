@@ -13,9 +13,9 @@ enum {
     PROGRAMS = 5,
     SAMPLES = 20000,
     SEEDS = 12,
-    BEAT_S = 30, /* between two looks at the world */
-    ASK_S = 600,
 };
+static const double BEAT_S = 30; /* between two looks at the world */
+static const double ASK_S = 600;
 
 /* What was said of a job, and what came of it; on the engine's clock. NAN:
  * nothing was said. */
@@ -65,7 +65,7 @@ static void make_trace(uint64_t seed)
         };
     }
     for (int i = 0; i < WORLD_JOBS; i++) {
-        int32_t k = (int32_t)(PROGRAMS * uniform());
+        int32_t k = (int32_t)((double)PROGRAMS * uniform());
         program_of[i] = k;
         submit_s[i] = at_s;
         asked_s[i] = -INFINITY;

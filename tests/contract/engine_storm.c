@@ -12,7 +12,8 @@
 #include "jobs/base/rng.h"
 #include "tests/contract/engine_slow.h"
 
-enum { GRACE_S = 60, SLACK_S = 5, AGAIN_S = 600, N_SEEDS = 40 };
+enum { GRACE_S = 60, SLACK_S = 5, N_SEEDS = 40 };
+static const double AGAIN_S = 600;
 
 static struct rng rng;
 
@@ -162,7 +163,7 @@ static void weather(double *ret_late_s)
         if (die_at > 0 && i % die_at == die_at - 1 && i < 4 * die_at) {
             double away_s = draw(0, 3) ? 0 : draw(1, 50);
             w.clock.t_s += away_s;
-            *ret_late_s += away_s + GRACE_S;
+            *ret_late_s += away_s + (double)GRACE_S;
             world_die(&w);
         }
     }

@@ -210,7 +210,8 @@ static double *train(struct comm *c, const struct job_spec *spec, double said,
     if (looks) {
         (void)mpi_ok(rc == 0 && near(a.loss, mean) && near(a.weight, all), &err,
                      "the loss is the mean over the weight of all ranks");
-        (void)mpi_ok(a.samples == 8 * mpi_size && w.t.at.samples == a.samples,
+        (void)mpi_ok(a.samples == 8 * mpi_size &&
+                         (double)w.t.at.samples == a.samples,
                      NULL, "samples are counted as samples");
         (void)mpi_ok(w.t.at.tokens == 10 * w.t.at.samples, NULL,
                      "tokens of all ranks as tokens");

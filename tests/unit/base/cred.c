@@ -25,7 +25,7 @@ static void make_with(munge_opt_t opt, int value, const void *data, int len,
     char *cred = NULL;
     buf_reset(out);
     if (munge_ctx_set(ctx, MUNGE_OPT_SOCKET, one.socket) != EMUNGE_SUCCESS ||
-        munge_ctx_set(ctx, opt, value) != EMUNGE_SUCCESS ||
+        munge_ctx_set(ctx, (int)opt, value) != EMUNGE_SUCCESS ||
         munge_encode(&cred, ctx, data, len) != EMUNGE_SUCCESS ||
         buf_addstr(out, cred, NULL) < 0)
         exit(1);

@@ -51,11 +51,11 @@ static void test_permutation(void)
  * of a normal within +- 5 / sqrt(n): five standard deviations. */
 static void test_moments(void)
 {
-    enum { N = 100000 };
+    const int n = 100000;
     double sum = 0, squares = 0, normal = 0;
     int outside = 0;
     rng_seed(&r, 1);
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < n; i++) {
         double u = rng_uniform(&r);
         double z = rng_normal(&r);
         outside += u < 0 || u >= 1;
@@ -64,9 +64,9 @@ static void test_moments(void)
         squares += z * z;
     }
     is_int(outside, 0, "uniform is in [0, 1)");
-    ok(fabs(sum / N - 0.5) < 5 / sqrt(12.0 * N), "mean %g", sum / N);
-    ok(fabs(normal / N) < 5 / sqrt((double)N), "normal mean %g", normal / N);
-    ok(fabs(squares / N - 1) < 5 * sqrt(2.0 / N), "variance %g", squares / N);
+    ok(fabs(sum / n - 0.5) < 5 / sqrt(12.0 * n), "mean %g", sum / n);
+    ok(fabs(normal / n) < 5 / sqrt((double)n), "normal mean %g", normal / n);
+    ok(fabs(squares / n - 1) < 5 * sqrt(2.0 / n), "variance %g", squares / n);
 }
 
 static void test_secrets(void)

@@ -359,7 +359,7 @@ static double train(enum dtype dt, uint32_t seed, double *ret_first,
              &err);
         *ret_first = i == 0 ? loss : *ret_first;
         *ret_last = loss;
-        mean += loss / STEPS;
+        mean += loss / (double)STEPS;
     }
     r.d->ops->release(r.d, momentum);
     rig_clear(&r);
@@ -377,9 +377,9 @@ static void test_training(void)
         double begin = 0, end = 0;
         for (uint32_t seed = 1; seed <= RUNS; seed++) {
             double first, last;
-            mean[k] += train(types[k], seed, &first, &last) / RUNS;
-            begin += first / RUNS;
-            end += last / RUNS;
+            mean[k] += train(types[k], seed, &first, &last) / (double)RUNS;
+            begin += first / (double)RUNS;
+            end += last / (double)RUNS;
         }
         ok(end < 0.4 * begin, "%s learns: a loss of %.3f from %.3f",
            dtype_name(types[k]), end, begin);

@@ -150,8 +150,8 @@ static void test_learns(void)
         if (!ok(o.first > 0.8 && o.last < 0.2 * o.first,
                 "60 steps: the loss falls"))
             tap_diag("from %.3f to %.3f", o.first, o.last);
-        accuracy += o.eval_accuracy / RUNS;
-        loss += o.eval_loss / RUNS;
+        accuracy += o.eval_accuracy / (double)RUNS;
+        loss += o.eval_loss / (double)RUNS;
         free(o.params);
     }
     ok(accuracy > 0.85 && loss < 0.5,

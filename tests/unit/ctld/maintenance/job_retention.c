@@ -11,7 +11,7 @@ static struct rig r;
 
 static void keep_ten_days(struct ctld_conf *conf)
 {
-    conf->jobs_retention_s = 10.0 * DAY_S;
+    conf->jobs_retention_s = 10 * DAY_S;
     conf->max_ended = 1;
 }
 
@@ -168,7 +168,7 @@ static const struct store_ops *with_lost_clock(const struct store_ops *of)
 
 static void keep_for_long(struct ctld_conf *conf)
 {
-    conf->jobs_retention_s = 400.0 * DAY_S;
+    conf->jobs_retention_s = 400 * DAY_S;
     conf->max_ended = 1;
 }
 

@@ -10,7 +10,7 @@ static struct rig r;
 
 static void keep_ten_days(struct ctld_conf *conf)
 {
-    conf->metrics_retention_s = 10.0 * DAY_S;
+    conf->metrics_retention_s = 10 * DAY_S;
 }
 
 /* ---- a job with rows ------------------------------------------------------
@@ -97,7 +97,7 @@ static void purge_some(void)
 {
     struct store *s = NULL;
     struct error err = ERROR_INIT;
-    struct store_purge p = {.before_s = set_wall_s(&clock_set) - 10.0 * DAY_S,
+    struct store_purge p = {.before_s = set_wall_s(&clock_set) - 10 * DAY_S,
                             .max = 700};
     struct store_query q = {.view = VIEW_ITERATION, .job = 1, .rank = -1};
     int n = 0;

@@ -84,8 +84,7 @@ static void test_words(void)
 {
     lab();
     is_int(e.classes.n, 5, "nodes that are alike are one class");
-    uses(W(NULL), 1, "123/1235",
-         "the default partition, less what is reserved");
+    uses(W(0), 1, "123/1235", "the default partition, less what is reserved");
     uses(W(.partition = "urgent"), 1, "124/124", "another partition");
     uses(W(.partition = "batch"), 1, "123/1235", "the default one by its name");
     uses(W(.partition = "cpu,urgent"), 1, "1246/1246", "one of two");
@@ -129,9 +128,9 @@ static void test_unknown(void)
     node("h100", "a", "", "");
     node("h100", "b", "", "");
     end();
-    uses(W(NULL), 1, "12/12", "the default is not known");
+    uses(W(0), 1, "12/12", "the default is not known");
     conf.where.partition = "b";
-    uses(W(NULL), 1, "2/2", "unless it is configured");
+    uses(W(0), 1, "2/2", "unless it is configured");
     uses(W(.partition = "a"), 1, "1/1", "a job has its own");
 
     memset(cut, 'x', sizeof(cut));
@@ -184,12 +183,12 @@ static void fits(struct alloc_where w, int32_t gpus, int32_t n_nodes,
 static void test_never(void)
 {
     lab();
-    fits(W(NULL), 4, 1, "fits", "a node's worth");
-    fits(W(NULL), 16, 4, "fits", "also of nodes that are reserved now");
+    fits(W(0), 4, 1, "fits", "a node's worth");
+    fits(W(0), 16, 4, "fits", "also of nodes that are reserved now");
     fits(W(.reservation = "later"), 4, 1, "fits",
          "and in a reservation that may come");
     nodes[0].is_up = 0;
-    fits(W(NULL), 16, 4, "fits", "or down");
+    fits(W(0), 16, 4, "fits", "or down");
     fits(W(.partition = "nope"), 1, 1,
          "can never fit: no node is in partition nope; --force-queue keeps it "
          "pending [E201]",
@@ -230,7 +229,7 @@ static void test_never(void)
     node("", "a*", "", "");
     e.n_nodes = 1;
     end();
-    fits(W(NULL), 0, 1, "fits", "no default is known");
+    fits(W(0), 0, 1, "fits", "no default is known");
 }
 
 static void same_node(size_t i)
@@ -247,9 +246,9 @@ static void test_parts(void)
     same_node(1);
     node("a100", "p*", "", "");
     end();
-    uses(W(NULL), 1, "123/123", "GPUs of any type");
+    uses(W(0), 1, "123/123", "GPUs of any type");
     uses(W(.gpu_type = "a100"), 1, "23/23", "of one");
-    uses(W(NULL), 0, "13/13", "without GPUs a node is one node");
+    uses(W(0), 0, "13/13", "without GPUs a node is one node");
     const struct alloc_where away = {.exclude = "n1"};
     ok(!eng_node_fits(&e, 0, &away, true, true) &&
            !eng_node_fits(&e, 1, &away, true, true) &&
@@ -267,18 +266,18 @@ static void test_parts(void)
            "as well as an older log says it");
     is_int((int64_t)eng_part_at(&e, "n3:0", 2, "a100"), 2, "on another node");
     is_int((int64_t)eng_part_at(&e, "n9", 2, NULL), 3, "nowhere");
-    fits(W(NULL), 8, 2, "fits", "8 of one type on 2 nodes");
-    fits(W(NULL), 5, 1,
+    fits(W(0), 8, 2, "fits", "8 of one type on 2 nodes");
+    fits(W(0), 5, 1,
          "can never fit: needs 5 GPUs of one type on 1 node; the largest node "
          "has 4, all 2 together have 8; raise resources.nodes; --force-queue "
          "keeps it pending [E201]",
          "no 5 of one type on a node");
-    fits(W(NULL), 12, 3,
+    fits(W(0), 12, 3,
          "can never fit: needs 12 GPUs of one type on 3 nodes; the largest "
          "node has 4, all 2 together have 8; lower resources.gpus; "
          "--force-queue keeps it pending [E201]",
          "two types are not two nodes");
-    fits(W(NULL), 0, 3,
+    fits(W(0), 0, 3,
          "can never fit: needs 0 GPUs on 3 nodes; the largest node has 4, all "
          "2 together have 8; raise resources.nodes; --force-queue keeps it "
          "pending [E201]",
@@ -289,7 +288,7 @@ static void test_parts(void)
     node("a100", "p*", "", "");
     end();
     ok(!eng_wants_type(&e, &job), "nodes of one type each need no choice");
-    fits(W(NULL), 8, 2, "fits", "and may be had together");
+    fits(W(0), 8, 2, "fits", "and may be had together");
 }
 
 #define GIB ((int64_t)1 << 30)
@@ -320,7 +319,7 @@ static void test_memory(void)
     ok(eng_wants_type(&e, &job), "an attempt names a type");
     job.where.gpu_type = "h100";
     ok(!eng_wants_type(&e, &job), "unless its spec does");
-    job.where = W(NULL);
+    job.where = W(0);
     ok(!eng_wants_type(&e, &job), "or it asks for no memory");
     fits(W(.gpu_min_bytes = 40 * GIB), 4, 1, "fits", "a node's worth");
     fits(W(.gpu_min_bytes = 40 * GIB), 8, 2,

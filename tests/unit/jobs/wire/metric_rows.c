@@ -282,7 +282,7 @@ static void test_speed(void)
                                    NULL) == 0;
     double s = core_s() - start;
     is_int((long long)good, ROWS, "decodes them all");
-    ok(s < 2.0, "%.0f rows per second", ROWS / s);
+    ok(s < 2.0, "%.0f rows per second", (double)ROWS / s);
 }
 
 int main(void)

@@ -147,8 +147,9 @@ static double worst_of(const struct tensor *t, const double *want, double tol,
     return worst;
 }
 
-static void compare(struct tensor *t, const double *want, double tol,
-                    const char *fmt, va_list ap)
+static void __attribute__((format(printf, 4, 0)))
+compare(struct tensor *t, const double *want, double tol, const char *fmt,
+        va_list ap)
 {
     char what[160];
     double scale;

@@ -179,7 +179,8 @@ static void test_lengths(struct bed *b, enum dtype from)
         tensor_pull(&y);
         for (int64_t i = 0; i <= MOST; i++) {
             bool mine = i >= at && i < at + n;
-            wrong += y.v[i] != (mine ? rounded(b->dt, in.v[i - at]) : GUARD);
+            wrong +=
+                y.v[i] != (mine ? rounded(b->dt, in.v[i - at]) : (double)GUARD);
         }
     }
     ok(wrong == 0, "%s: %s to %s, lengths 0 to %d, and nothing beside", b->name,

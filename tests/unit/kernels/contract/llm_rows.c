@@ -141,7 +141,7 @@ static void add_rounds_once(struct bed *b)
     enum { N = 64 };
     const double part = ldexp(1, b->dt == DT_BF16 ? -9 : -12);
     struct rows k;
-    double want[2] = {1, 1 + N * part};
+    double want[2] = {1, 1 + (double)N * part};
 
     rows_make(&k, b, N, 1, 2, false);
     for (int i = 0; i < N; i++) {

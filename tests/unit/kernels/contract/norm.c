@@ -10,7 +10,7 @@
 #include "tests/unit/kernels/contract/bed.h"
 
 enum { EPS_INV = 1000 };
-static const double eps = 1.0 / EPS_INV, momentum = 0.1;
+static const double eps = 1.0 / (double)EPS_INV, momentum = 0.1;
 
 struct norm_case {
     int64_t rows;

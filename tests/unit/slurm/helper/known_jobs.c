@@ -73,7 +73,7 @@ static int ask(struct seen *s, const char *tag, uid_t uid, uint32_t *ret_id)
 {
     enum seen_answer a;
     ok(seen_ask(s, tag, uid, &a, ret_id, NULL) == 0, "ask");
-    return a;
+    return (int)a;
 }
 
 static void test_ask(struct seen *s)

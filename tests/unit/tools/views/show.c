@@ -487,8 +487,8 @@ static void test_allocator(void)
 {
     static const char *const states[] = {
         "{\"name\":\"slurm\",\"is_ok\":true}",
-        "{\"name\":\"slurm\",\"is_ok\":false,\"since\":\"SINCE\","
-        "\"why\":\"no answer\"}",
+        ("{\"name\":\"slurm\",\"is_ok\":false,\"since\":\"SINCE\","
+         "\"why\":\"no answer\"}"),
         "{\"name\":\"local\",\"is_ok\":true}"};
     static const char *const want[] = {"| policy fifo | slurm ok\n",
                                        "| slurm unavailable since SINCE\n",

@@ -73,7 +73,7 @@ static void test_weights(void)
                            plan.params, &a, &err),
              &err);
     double now = value(&r, x.weights, DT_F32, 5);
-    ok(fabs(now / first - (1 - TIMES * 0x1p-16)) < 1e-5,
+    ok(fabs(now / first - (1 - (double)TIMES * 0x1p-16)) < 1e-5,
        "%d small changes: %g of %g", TIMES, now, first);
     for (int i = 0; i < TIMES; i++)
         must(r.d->ops->sgd(r.d, DT_BF16, pure, momentum, model_grads(r.m),
