@@ -107,7 +107,7 @@ static struct limits limits_measure(int32_t threads)
                                      .c = f + 2 * n,
                                      .lo = n * i / threads,
                                      .hi = n * (i + 1) / threads};
-    ret.flops = 2.0 * LIMIT_CHAINS * 16 * (double)times * threads /
+    ret.flops = (double)(2 * LIMIT_CHAINS * 16) * (double)times * threads /
                 limit_time(limit_flops_job, jobs, threads);
     ret.bytes = (double)bytes / limit_time(limit_bytes_job, jobs, threads);
     free(p);

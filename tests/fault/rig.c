@@ -44,7 +44,7 @@ bool rig_waits(double *io_until_s)
 {
     double now_s = clock_real.now_s(&clock_real);
     if (*io_until_s == 0)
-        *io_until_s = now_s + RIG_DEADLINE_S;
+        *io_until_s = now_s + (double)RIG_DEADLINE_S;
     (void)poll(NULL, 0, 4);
     return now_s < *io_until_s;
 }
