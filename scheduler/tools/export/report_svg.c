@@ -337,7 +337,8 @@ static int draw_times(const struct report *r, const char *about, struct buf *b,
     struct scale s = scale_of(r);
     int rc = add_head(r, HEIGHT, about, b, err);
     if (rc == 0 && s.y_max == 0)
-        rc = add_label(b, WIDTH / 2, HEIGHT / 2, "mid dim", "no run yet", err);
+        rc = add_label(b, (double)WIDTH / 2, (double)HEIGHT / 2, "mid dim",
+                       "no run yet", err);
     else if (rc == 0) {
         rc = add_grid(&s, b, err);
         if (rc == 0)
