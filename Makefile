@@ -186,7 +186,7 @@ ldlibs_engine  := -lsqlite3 $(ldlibs_jobs)
 ldlibs_ctld    := -lsqlite3 $(ldlibs_jobs)
 ldlibs_tools   := $(ldlibs_jobs)
 ldlibs_worker   = $(mpi_libs) $(ldlibs_kernels) -ljpeg -lpng -lz \
-                  -lsentencepiece -lstdc++ $(ldlibs_jobs)
+                  -lsentencepiece -lpcre2-8 -lstdc++ $(ldlibs_jobs)
 
 # ---- programs and tests ----------------------------------------------------
 bins := $(patsubst %,$(B)/bin/mgpu-%,batch ctld shepherd gpuwatch worker \

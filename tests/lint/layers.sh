@@ -70,6 +70,7 @@ door() {
     jpeglib.h | jerror.h) echo '_jpeg' ;;
     png.h)          echo '_png' ;;
     sentencepiece*) echo '_spm' ;;
+    pcre2.h)        echo 'pretokenize' ;;
     esac
 }
 

@@ -1,8 +1,10 @@
-/* tokenizer.h - text to token ids and back, by a sentencepiece model.
+/* tokenizer.h - text to token ids and back.
  *
- * The file is that of Llama 2: tokenizer.model, with its own normaliser and
- * its own prefix of a space. A tokenizer does not change after it is opened.
- */
+ * What the file is decides: a sentencepiece model (Llama 2), a list of ranks as
+ * tiktoken has it (tokenizer.model of Llama 3), or HF's tokenizer.json with a
+ * BPE of bytes. Sentencepiece has its own normaliser and its own prefix of a
+ * space. The others change nothing in a text: the text of its ids is the text,
+ * byte for byte. A tokenizer does not change after it is opened. */
 #ifndef MGPU_WORKER_DATA_TEXT_TOKENIZER_H
 #define MGPU_WORKER_DATA_TEXT_TOKENIZER_H
 
@@ -32,8 +34,9 @@ enum tokenizer_flag {
     TOKENIZER_GOES_ON = 4
 };
 
-/* in   path  a file, or a directory with a tokenizer.model
- * err  ERR_NOTFOUND no such file; ERR_INVAL not a sentencepiece model; ERR_IO,
+/* in   path  a file, or a directory: of tokenizer.model, tokenizer.json and
+ *            original/tokenizer.model the first that is there
+ * err  ERR_NOTFOUND no such file; ERR_INVAL a file of another kind; ERR_IO,
  *      ERR_NOMEM */
 int tokenizer_open(const char *path, struct tokenizer **ret,
                    struct error *err) MUST_CHECK;
@@ -42,15 +45,21 @@ void tokenizer_close(struct tokenizer *t); /* NULL is fine */
 /* Valid until tokenizer_close(). */
 const struct tokenizer_ids *tokenizer_ids(const struct tokenizer *t);
 
-/* Appends the ids of the text, int32_t each, to ret. Ids such as bos are never
- * made of text.
+/* The id of a special token, such as <|eot_id|>, by its name; -1: it has none.
+ * The names are those of the file. Ranks alone have those of Llama 3.1. */
+int32_t tokenizer_special(const struct tokenizer *t, const char *name);
+
+/* Appends the ids of the text, int32_t each, to ret. Special ids such as bos
+ * are never made of text.
  * in   text   UTF-8
- *      flags  any of enum tokenizer_flag */
+ *      flags  any of enum tokenizer_flag
+ * err  ERR_INVAL a byte without a token, which ranks never have; ERR_NOMEM
+ * cost n log n for n bytes, whatever they are, but for sentencepiece */
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t len,
                      uint32_t flags, struct buf *ret,
                      struct error *err) MUST_CHECK;
 
-/* Appends the text of the ids to ret. bos and eos have no text; the prefix of
+/* Appends the text of the ids to ret. Special ids have no text; the prefix of
  * a space is removed.
  * err  ERR_INVAL an id that the tokenizer does not have; ERR_NOMEM */
 int tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n,

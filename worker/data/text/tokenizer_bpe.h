@@ -1,0 +1,64 @@
+/* tokenizer_bpe.h - a tokenizer that merges bytes: its parts, which the readers
+ * of files fill, and how it is made of them. */
+#ifndef MGPU_WORKER_DATA_TEXT_TOKENIZER_BPE_H
+#define MGPU_WORKER_DATA_TEXT_TOKENIZER_BPE_H
+
+#include <stdbool.h>
+
+#include "worker/data/text/bpe_vocab.h"
+#include "worker/data/text/tokenizer.h"
+
+struct bpe_special {
+    char *name; /* owned */
+    int32_t id;
+    bool shown; /* it has its name as text */
+};
+
+/* Zeroed: empty. */
+struct bpe_parts {
+    struct bpe_vocab vocab;
+    char *pattern;      /* cuts the text into pieces; owned */
+    bool whole;         /* a piece that is a token is not merged */
+    struct buf special; /* struct bpe_special, by rising ids */
+};
+
+void bpe_parts_clear(struct bpe_parts *p);
+
+/* in   id  at most BPE_IDS_MAX - 1
+ * err  ERR_INVAL another special token has the id or the name; ERR_NOMEM */
+int bpe_parts_add_special(struct bpe_parts *p, const char *name, int32_t id,
+                          bool shown, struct error *err) MUST_CHECK;
+const struct bpe_special *bpe_parts_special(const struct bpe_parts *p,
+                                            int32_t id); /* NULL: none */
+
+/* Takes the parts, which are empty afterwards, unless it fails.
+ * err  ERR_INVAL the pattern is not read; ERR_NOMEM */
+int tokenizer_bpe_open(struct bpe_parts *parts, struct tokenizer **ret,
+                       struct error *err) MUST_CHECK;
+
+/* ---- readers of files -----------------------------------------------------
+ */
+
+/* Whether the file is a list of ranks: by its first line. */
+bool tokenizer_is_ranks(const struct buf *file);
+
+/* Lines of a token in base64 and its rank, which is its id: tokenizer.model of
+ * Llama 3. The parts have no special tokens after it.
+ * err  ERR_INVAL with the line */
+int tokenizer_ranks_read(const struct buf *file, struct bpe_parts *ret,
+                         struct error *err) MUST_CHECK;
+/* The special tokens of Llama 3, whose ids follow the ranks. */
+int tokenizer_ranks_special(struct bpe_parts *p, struct error *err) MUST_CHECK;
+
+/* Whether the file is JSON: by its first character. */
+bool tokenizer_is_json(const struct buf *file);
+
+/* tokenizer.json of HF tokenizers.
+ * err  ERR_INVAL what is not read, and what is */
+int tokenizer_json_read(const struct buf *file, struct bpe_parts *ret,
+                        struct error *err) MUST_CHECK;
+/* Only the special tokens that it names. */
+int tokenizer_json_special(const struct buf *file, struct bpe_parts *ret,
+                           struct error *err) MUST_CHECK;
+
+#endif

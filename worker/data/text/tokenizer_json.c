@@ -1,0 +1,392 @@
+/* tokenizer_json.c - read tokenizer.json; see tokenizer_bpe.h.
+ *
+ * Of what HF tokenizers can do this reads byte-level BPE, as Llama 3 has it:
+ * no normalizer, one expression, bytes as characters, merges. All else would
+ * give other ids, and is refused by name. Post-processors add ids around the
+ * text, which templates do here. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/text/text.h"
+#include "worker/data/text/pretokenize.h"
+#include "worker/data/text/tokenizer_bpe.h"
+
+bool tokenizer_is_json(const struct buf *file)
+{
+    const char *p = buf_str(file);
+    p += strspn(p, " \t\r\n");
+    return *p == '{';
+}
+
+/* ---- values ---------------------------------------------------------------
+ */
+
+/* NULL: absent, or null. */
+static const json_t *value_of(const json_t *o, const char *key)
+{
+    const json_t *v = json_object_get(o, key);
+    return json_is_null(v) ? NULL : v;
+}
+
+/* "" if there is none. */
+static const char *text_of(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s == NULL ? "" : s;
+}
+
+static bool is_type(const json_t *o, const char *type)
+{
+    return strcmp(text_of(o, "type"), type) == 0;
+}
+
+/* Absent, null, false or "". */
+static bool is_off(const json_t *o, const char *key)
+{
+    const json_t *v = value_of(o, key);
+    return v == NULL || json_is_false(v) ||
+           (json_is_string(v) && json_string_length(v) == 0);
+}
+
+/* What a value is, for a message. */
+static const char *shown(const json_t *o, const char *key)
+{
+    const json_t *v = value_of(o, key);
+    if (json_is_object(v))
+        return text_of(v, "type");
+    return v == NULL           ? "null"
+           : json_is_string(v) ? json_string_value(v)
+                               : "set";
+}
+
+/* ---- what is refused ------------------------------------------------------
+ */
+
+static int check_model(const json_t *model, struct error *err)
+{
+    static const char *const keys[] = {"dropout", "continuing_subword_prefix",
+                                       "end_of_word_suffix", "byte_fallback"};
+    if (value_of(model, "type") != NULL && !is_type(model, "BPE"))
+        return error_set(err, ERR_INVAL,
+                         "model.type is '%.40s', only BPE is read",
+                         text_of(model, "type"));
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (!is_off(model, keys[i]))
+            return error_set(err, ERR_INVAL,
+                             "model.%s is '%.40s', only a BPE without it is "
+                             "read",
+                             keys[i], shown(model, keys[i]));
+    if (json_object_size(json_object_get(model, "vocab")) == 0 ||
+        !json_is_array(json_object_get(model, "merges")))
+        return error_set(err, ERR_INVAL,
+                         "model has no vocab (an object) or no merges (a "
+                         "list), which BPE needs");
+    return 0;
+}
+
+static int check_rest(const json_t *root, struct error *err)
+{
+    if (value_of(root, "normalizer") != NULL)
+        return error_set(err, ERR_INVAL,
+                         "normalizer is '%.40s', only null is read",
+                         shown(root, "normalizer"));
+    if (value_of(root, "decoder") != NULL &&
+        !is_type(value_of(root, "decoder"), "ByteLevel"))
+        return error_set(err, ERR_INVAL,
+                         "decoder is '%.40s', only ByteLevel is read",
+                         shown(root, "decoder"));
+    return 0;
+}
+
+/* ---- the expression -------------------------------------------------------
+ */
+
+static int refuse_pieces(struct error *err)
+{
+    return error_set(err, ERR_INVAL,
+                     "pre_tokenizer is not read: allowed are ByteLevel, and a "
+                     "Sequence of one Split by a Regex (Isolated, not "
+                     "inverted) and ByteLevel without use_regex; "
+                     "add_prefix_space must be false");
+}
+
+/* Absent is true. */
+static bool is_false(const json_t *o, const char *key)
+{
+    return json_is_false(json_object_get(o, key));
+}
+
+static const char *split_pattern(const json_t *split)
+{
+    const json_t *pattern = value_of(split, "pattern");
+    const char *regex = json_string_value(json_object_get(pattern, "Regex"));
+    if (!is_type(split, "Split") || !is_off(split, "invert") ||
+        strcmp(text_of(split, "behavior"), "Isolated") != 0)
+        return NULL;
+    return regex;
+}
+
+/* NULL: another kind than those that are read. */
+static const char *pattern_of(const json_t *pre)
+{
+    const json_t *list = value_of(pre, "pretokenizers");
+    const json_t *bytes = pre;
+    const char *pattern = pretokenize_gpt2;
+    if (is_type(pre, "Sequence")) {
+        if (json_array_size(list) != 2)
+            return NULL;
+        bytes = json_array_get(list, 1);
+        pattern = split_pattern(json_array_get(list, 0));
+        if (!is_false(bytes, "use_regex"))
+            return NULL;
+    } else if (is_false(bytes, "use_regex")) {
+        return NULL;
+    }
+    return is_type(bytes, "ByteLevel") && is_false(bytes, "add_prefix_space")
+               ? pattern
+               : NULL;
+}
+
+static int read_pattern(const json_t *root, struct bpe_parts *p,
+                        struct error *err)
+{
+    const char *pattern = pattern_of(value_of(root, "pre_tokenizer"));
+    if (pattern == NULL)
+        return refuse_pieces(err);
+    p->pattern = strdup(pattern);
+    return p->pattern != NULL ? 0 : error_set(err, ERR_NOMEM, "an expression");
+}
+
+/* ---- tokens ---------------------------------------------------------------
+ */
+
+/* in   v  an id of a token; what is none gives -1 */
+static int32_t id_of(const json_t *v)
+{
+    const json_int_t n = json_is_integer(v) ? json_integer_value(v) : -1;
+    return n >= 0 && n < BPE_IDS_MAX ? (int32_t)n : -1;
+}
+
+static int read_special(const json_t *root, struct bpe_parts *p,
+                        struct error *err)
+{
+    const json_t *list = json_object_get(root, "added_tokens"), *v;
+    size_t i;
+    json_array_foreach(list, i, v)
+    {
+        const char *name = text_of(v, "content");
+        const int32_t id = id_of(json_object_get(v, "id"));
+        if (id < 0 || name[0] == '\0')
+            return error_set(err, ERR_INVAL,
+                             "added_tokens: number %zu needs a content and an "
+                             "id from 0 to %d",
+                             i + 1, BPE_IDS_MAX - 1);
+        if (bpe_parts_add_special(p, name, id,
+                                  json_is_false(json_object_get(v, "special")),
+                                  err) < 0)
+            return error_wrap(err, "added_tokens");
+    }
+    return 0;
+}
+
+/* GPT-2's alphabet: a byte that is printed is itself, and the others are the
+ * characters from U+0100 on, in their order. */
+static void make_alphabet(unsigned char ret[512], bool ret_has[512])
+{
+    int more = 256;
+    memset(ret_has, 0, 512 * sizeof(*ret_has));
+    for (int b = 0; b < 256; b++) {
+        const bool printed = (b >= '!' && b <= '~') || (b >= 0xa1 && b != 0xad);
+        const int c = printed ? b : more++;
+        ret[c] = (unsigned char)b;
+        ret_has[c] = true;
+    }
+}
+
+struct alphabet {
+    unsigned char byte[512];
+    bool has[512];
+};
+
+/* Replaces the content of ret. */
+static int bytes_of(const struct alphabet *a, const char *p, size_t len,
+                    struct buf *ret, struct error *err)
+{
+    const char *end = p + len;
+    buf_reset(ret);
+    while (p < end) {
+        const int32_t c = text_next(&p, end);
+        if (c < 0 || c >= 512 || !a->has[c])
+            return error_set(err, ERR_INVAL,
+                             "a token with U+%04X, which is no byte of "
+                             "ByteLevel's alphabet",
+                             c < 0 ? 0xfffdU : (unsigned)c);
+        const char byte = (char)a->byte[c];
+        if (buf_add(ret, &byte, 1, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int32_t highest_id(json_t *vocab)
+{
+    int32_t most = 0;
+    const char *key;
+    json_t *v;
+    json_object_foreach(vocab, key, v)
+    {
+        const int32_t id = id_of(v);
+        most = id > most ? id : most;
+    }
+    return most;
+}
+
+/* A special token may be in the vocabulary as well: no text becomes it. */
+static int read_vocab(json_t *vocab, const struct alphabet *a,
+                      struct bpe_parts *p, struct error *err)
+{
+    struct buf bytes = BUF_INIT;
+    const char *key;
+    json_t *v;
+    int rc = bpe_vocab_init(&p->vocab, highest_id(vocab) + 1, err);
+    json_object_foreach(vocab, key, v)
+    {
+        const int32_t id = id_of(v);
+        if (rc < 0)
+            break;
+        if (id < 0)
+            rc = error_set(err, ERR_INVAL, "'%.40s' has no id from 0 to %d",
+                           key, BPE_IDS_MAX - 1);
+        else if (bpe_parts_special(p, id) == NULL)
+            rc = bytes_of(a, key, strlen(key), &bytes, err) < 0
+                     ? -1
+                     : bpe_vocab_add(&p->vocab, id, buf_str(&bytes), bytes.len,
+                                     err);
+    }
+    buf_clear(&bytes);
+    return rc < 0 ? error_wrap(err, "model.vocab") : 0;
+}
+
+/* A merge is "left right", or since 2024 ["left", "right"]. */
+struct sides {
+    const char *at[2];
+    size_t len[2];
+};
+
+static bool sides_of(const json_t *v, struct sides *ret)
+{
+    if (json_is_string(v)) {
+        const char *gap = strchr(json_string_value(v), ' ');
+        if (gap == NULL)
+            return false;
+        ret->at[0] = json_string_value(v);
+        ret->len[0] = (size_t)(gap - ret->at[0]);
+        ret->at[1] = gap + 1;
+        ret->len[1] = json_string_length(v) - ret->len[0] - 1;
+        return true;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *side = json_array_get(v, i);
+        ret->at[i] = json_string_value(side);
+        ret->len[i] = json_string_length(side);
+    }
+    return json_array_size(v) == 2 && ret->at[0] != NULL && ret->at[1] != NULL;
+}
+
+static int read_merge(const json_t *v, int32_t rank, const struct alphabet *a,
+                      struct bpe_vocab *vocab, struct buf *bytes,
+                      struct error *err)
+{
+    struct sides s;
+    int32_t id[2];
+    if (!sides_of(v, &s))
+        return error_set(err, ERR_INVAL, "not two tokens");
+    for (int i = 0; i < 2; i++) {
+        if (bytes_of(a, s.at[i], s.len[i], bytes, err) < 0)
+            return -1;
+        id[i] = bytes->len == 0
+                    ? -1
+                    : bpe_vocab_find(vocab, bytes->data, bytes->len);
+        if (id[i] < 0)
+            return error_set(err, ERR_INVAL, "'%.40s' is not in model.vocab",
+                             s.at[i]);
+    }
+    return bpe_vocab_merge(vocab, id[0], id[1], rank, err);
+}
+
+static int read_merges(const json_t *merges, const struct alphabet *a,
+                       struct bpe_vocab *vocab, struct error *err)
+{
+    struct buf bytes = BUF_INIT;
+    const json_t *v;
+    size_t i;
+    int rc = 0;
+    if (json_array_size(merges) > INT32_MAX / 2)
+        return error_set(err, ERR_INVAL, "too many merges");
+    json_array_foreach(merges, i, v)
+    {
+        rc = read_merge(v, (int32_t)i, a, vocab, &bytes, err);
+        if (rc < 0) {
+            rc = error_wrap(err, "model.merges: number %zu", i + 1);
+            break;
+        }
+    }
+    buf_clear(&bytes);
+    return rc;
+}
+
+/* ---- the file -------------------------------------------------------------
+ */
+
+static int read_root(const json_t *root, struct bpe_parts *p, struct error *err)
+{
+    const json_t *model = value_of(root, "model");
+    struct alphabet a;
+    make_alphabet(a.byte, a.has);
+    if (check_model(model, err) < 0 || check_rest(root, err) < 0 ||
+        read_pattern(root, p, err) < 0 || read_special(root, p, err) < 0)
+        return -1;
+    p->whole = json_is_true(json_object_get(model, "ignore_merges"));
+    if (read_vocab(json_object_get(model, "vocab"), &a, p, err) < 0)
+        return -1;
+    return read_merges(json_object_get(model, "merges"), &a, &p->vocab, err);
+}
+
+static int load(const struct buf *file, json_t **ret, struct error *err)
+{
+    json_error_t why;
+    json_t *root =
+        json_loadb(buf_str(file), file->len, JSON_REJECT_DUPLICATES, &why);
+    if (root == NULL)
+        return error_set(err, ERR_INVAL, "line %d: %.100s", why.line, why.text);
+    *ret = root;
+    return 0;
+}
+
+int tokenizer_json_read(const struct buf *file, struct bpe_parts *ret,
+                        struct error *err)
+{
+    struct bpe_parts p = {.pattern = NULL};
+    json_t *root;
+    if (load(file, &root, err) < 0)
+        return -1;
+    const int rc = read_root(root, &p, err);
+    json_decref(root);
+    if (rc == 0)
+        *ret = p;
+    else
+        bpe_parts_clear(&p);
+    return rc;
+}
+
+int tokenizer_json_special(const struct buf *file, struct bpe_parts *ret,
+                           struct error *err)
+{
+    json_t *root;
+    if (load(file, &root, err) < 0)
+        return -1;
+    const int rc = read_special(root, ret, err);
+    json_decref(root);
+    return rc;
+}
