@@ -41,7 +41,7 @@ longest_first = $(foreach t,$(longest),$(filter $(t),$(1))) \
                 $(filter-out $(longest),$(1))
 .PHONY: check check-build check-run check-slurm asan tsan cov coverage \
         coverage-run gpu-check gpu-bench gpu-bundle cuda-parts cuda12-check \
-        crash fault debian13-check debian13-half
+        crash fault debian13-check debian13-half check-tokenizers
 
 # ---- programs --------------------------------------------------------------
 # The contract of kernels/device.h: one body for the host, the emulator and
@@ -152,6 +152,12 @@ $(B)/tests/mpi/gpu $(B)/tests/mpi/nccl: LDFLAGS += -Wl,--wrap=dlopen,--wrap=dlsy
   -Wl,--wrap=device_cuda_create,--wrap=device_cuda_count
 $(B)/tests/mpi/%: $(B)/obj/tests/mpi/%.o $(B)/obj/tests/tap.o \
                   $(call libs,worker)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_worker) $(LDLIBS)
+
+$(B)/tests/tokenizers/%: $(B)/obj/tests/tokenizers/%.o $(B)/obj/tests/tap.o \
+                         $(call libs,worker)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(link) $(ldlibs_worker) $(LDLIBS)
@@ -272,3 +278,11 @@ crash: all $(B)/tests/crash/crash
 fault: all $(fault_progs)
 	$(Q)$(test_env) MGPU_FAULT=all prove --timer -j$(JOBS) --comments \
 	    --exec tests/run $(fault_progs)
+
+# Meta's tokenizers, which may not be shipped: DIR has llama2-tokenizer and
+# llama3-tokenizer, each with files and golden ids (tests/tokenizers/meta.c).
+check-tokenizers: $(B)/tests/tokenizers/meta
+	$(Q)test -n '$(DIR)' || { echo 'check-tokenizers needs DIR=' >&2; exit 64; }
+	$(Q)gzip -dc '$(DIR)/llama3-tokenizer/tokenizer.llama3.json.gz' \
+	    >$(B)/tests/tokenizers/tokenizer.json
+	$(Q)$(B)/tests/tokenizers/meta '$(DIR)' $(B)/tests/tokenizers/tokenizer.json

@@ -1,6 +1,6 @@
 # bench.mk - programs and scripts that measure; none is part of check.
 .PHONY: bench-cv bench-llm bench-slurm bench-ctld bench-soak bench-short bench-history \
-        bench-retention
+        bench-retention bench-text
 
 $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(call libs,kernels)
 	@mkdir -p $(@D)
@@ -26,7 +26,7 @@ $(B)/tests/bench/preload/%.so: tests/bench/preload/%.c $(B)/flags
 	$(Q)$(CC) $(cppflags) -std=c11 $(CFLAGS) $(warn) -shared -fPIC -o $@ $< -lm
 $(B)/tests/bench/metrics: $(B)/obj/tests/tap.o
 $(addprefix $(B)/tests/bench/,cv_step decode gpu_step layers llm_step metrics \
-    report): \
+    report text): \
     $(B)/tests/bench/%: \
     $(B)/obj/tests/bench/%.o $(call libs,worker)
 	@mkdir -p $(@D)
@@ -66,3 +66,14 @@ bench-history: all $(addprefix $(B)/tests/bench/,fill load)
 bench-retention: all $(addprefix $(B)/tests/bench/,fill load)
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_BENCH=$(abspath $(B)/tests/bench) \
 	    tests/bench/retention.sh $(or $(ROWS),10000000) $(or $(SECONDS),20)
+
+# Tokens/s of one thread against tiktoken's and HF's, which PYTHON has. MODEL is
+# a list of ranks, JSON a tokenizer.json, TEXT any text.
+TEXT  ?= docs/reliability.md
+MODEL ?= tests/data/torchtune/small/tokenizer.model
+JSON  ?= tests/data/torchtune/small/tokenizer.json
+bench-text: $(B)/tests/bench/text
+	$(Q)$(B)/tests/bench/text '$(TEXT)' '$(MODEL)' '$(JSON)'
+	$(Q)OMP_NUM_THREADS=1 RAYON_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false \
+	    $(or $(PYTHON),python3) tests/golden/token_ids.py --bench '$(TEXT)' \
+	    '$(MODEL)' '$(JSON)'

@@ -142,17 +142,11 @@ static void test_files(void)
     if (mkdtemp(dir) == NULL)
         exit(1);
     refused("/nowhere/tokenizer.model", ERR_NOTFOUND, "/nowhere");
-    refused(dir, ERR_NOTFOUND, "has no tokenizer.model");
-    (void)snprintf(path, sizeof(path), "%s/tokenizer.json", dir);
-    FILE *f = fopen(path, "w");
-    if (f == NULL || fclose(f) != 0)
-        exit(1);
-    refused(dir, ERR_NOTFOUND, "tokenizer.json is not read");
-    (void)unlink(path);
-    refused_text("", 0, "not a sentencepiece model");
-    refused_text("{\"model\": 1}\n", 13, "not a sentencepiece model");
-    refused_text("\xff\xfe\0\0\0", 5, "not a sentencepiece model");
-    refused_text("IQ== 0\nIg== 1\n", 14, "a list of ranks, as of Llama 3");
+    refused(dir, ERR_NOTFOUND,
+            "has no tokenizer.model, tokenizer.json or original/");
+    refused_text("", 0, "neither a sentencepiece model, nor ranks");
+    refused_text("[\"model\", 1]\n", 13, "neither a sentencepiece model");
+    refused_text("\xff\xfe\0\0\0", 5, "neither a sentencepiece model");
     (void)rmdir(dir);
 }
 

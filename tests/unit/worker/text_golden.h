@@ -38,20 +38,20 @@ static inline struct tokenizer *text_tokenizer(const char *model)
 }
 
 /* Calls use() for the lines of a kind; returns how many there are. */
-static inline int text_each(const char *kind,
-                            void (*use)(const json_t *line, void *arg),
-                            void *arg)
+static inline int text_each_of(const char *file, const char *kind,
+                               void (*use)(const json_t *line, void *arg),
+                               void *arg)
 {
     char path[4096], *line = NULL;
     size_t cap = 0;
     ssize_t len;
     int n = 0;
-    FILE *f = fopen(golden_path("tests/golden/text.jsonl", path), "r");
+    FILE *f = fopen(golden_path(file, path), "r");
     while (f != NULL && (len = getline(&line, &cap, f)) > 0) {
         json_t *v = json_loadb(line, (size_t)len, JSON_ALLOW_NUL, NULL);
         const char *is = json_string_value(json_object_get(v, "kind"));
         if (is == NULL) {
-            tap_diag("text.jsonl: a line without a kind");
+            tap_diag("%s: a line without a kind", file);
             exit(1);
         }
         if (strcmp(is, kind) == 0) {
@@ -64,6 +64,13 @@ static inline int text_each(const char *kind,
     if (f != NULL)
         (void)fclose(f);
     return n;
+}
+
+static inline int text_each(const char *kind,
+                            void (*use)(const json_t *line, void *arg),
+                            void *arg)
+{
+    return text_each_of("tests/golden/text.jsonl", kind, use, arg);
 }
 
 /* How many of n ids differ from a list; other lengths count as well. */

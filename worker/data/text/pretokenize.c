@@ -39,8 +39,7 @@ struct pretokenizer {
  * for example, do not. */
 static bool is_common(char c)
 {
-    return c != '\0' && (strchr("pPdDnrtfx", c) != NULL ||
-                         strchr("^$\\.*+?()[]{}|-/'\"#&~ ", c) != NULL);
+    return strchr("pPdDnrtfx^$\\.*+?()[]{}|-/'\"#&~ ", c) != NULL;
 }
 
 static int add_escape(char c, bool in_class, struct buf *ret, struct error *err)
@@ -49,6 +48,8 @@ static int add_escape(char c, bool in_class, struct buf *ret, struct error *err)
         return buf_addstr(ret, in_class ? SPACES : "[" SPACES "]", err);
     if (c == 'S' && !in_class)
         return buf_addstr(ret, "[^" SPACES "]", err);
+    if (c == '\0')
+        return error_set(err, ERR_INVAL, "the expression ends in a backslash");
     if (is_common(c))
         return buf_addf(ret, err, "\\%c", c);
     return error_set(err, ERR_INVAL,

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Write tests/golden/tokenizers.jsonl: ids of our own strings.
+"""Write tests/golden/token_ids.jsonl: ids of our own strings.
 
 Needs tiktoken 0.14 and tokenizers 0.22. Names: ranks is tiktoken_small.model
 with Meta's expression and cuts, json is tiny_bpe, ranks_json is the ranks as a
 tokenizer.json with their merges, as Llama 3.x has both. A string that tiny_bpe
 has no bytes for has null there: HF drops such bytes, mgpu refuses them.
 
-With --bench TEXT... MODEL [JSON] it prints tokens/s of both instead, of one
-thread: MODEL is a list of ranks, JSON a tokenizer.json of HF.
+With --json it writes that tokenizer.json, with some names of Llama 3.0; with
+--bench it prints tokens/s of one thread: MODEL is a list of ranks, JSON a
+tokenizer.json of HF.
 
-usage: tokenizers.py > tokenizers.jsonl
-       tokenizers.py --bench TEXT MODEL [JSON]
+usage: token_ids.py > token_ids.jsonl
+       token_ids.py --json > ../data/torchtune/small/tokenizer.json
+       token_ids.py --bench TEXT MODEL [JSON]
 """
 import base64
 import json
@@ -25,7 +27,7 @@ PATTERN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-RANKS = "tests/data/torchtune/tiktoken_small.model"
+RANKS = "tests/data/torchtune/small/tokenizer.model"
 JSON = "tests/data/torchtune/tiny_bpe/tokenizer.json"
 STRINGS = [
     "", "a", " ", "  ", "\n", "\r\n", "\t", "\0", "hello", "Hello world", " hello  world ",
@@ -44,6 +46,7 @@ STRINGS = [
 LONG = [
     ("a", 25001), ("ab", 40000), (" ", 60001), ("a ", 210000), ("é", 50001), ("\n", 25002), ("\u3000", 25001), ("x\n", 200001),
     ("the ", 100001), ("!", 26000), ("12", 30000),
+    ("ing", 20000), ("tionent", 5000),
 ]
 
 
@@ -52,11 +55,17 @@ def load_ranks(path):
         return {base64.b64decode(t): int(r) for t, r in (line.split() for line in f)}
 
 
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
 def random_strings():
     """Strings of characters from many classes."""
     rng = random.Random(27)
     parts = list("aAzZ019 \n\r\t'.,!_-/<|>") + ["  ", "'s", "'LL", "é", "ß", "ж", "中", "の", "\u0301", "😀", "\u00a0", "٣", "\u3000"]
-    return ["".join(rng.choices(parts, k=rng.randint(1, 40))) for _ in range(150)]
+    plain = [p for p in parts if p.isascii() and p not in "\r\t"] + ["the", "ing", "tion", "ent"]
+    return ["".join(rng.choices(p, k=rng.randint(1, 40))) for p in (parts, plain) for _ in range(100)]
 
 
 def as_json(ranks):
@@ -72,12 +81,15 @@ def as_json(ranks):
     ]
     split = {"type": "Split", "pattern": {"Regex": PATTERN}, "behavior": "Isolated", "invert": False}
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    names = {0: "<|begin_of_text|>", 1: "<|end_of_text|>", 4: "<|reserved_special_token_2|>", 9: "<|eot_id|>"}
+    added = [{"id": len(ranks) + i, "content": name, "single_word": False, "lstrip": False, "rstrip": False,
+              "normalized": False, "special": True} for i, name in names.items()]
     return json.dumps({
-        "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": added, "normalizer": None,
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, level]}, "post_processor": None, "decoder": level,
         "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
                   "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": True,
-                  "vocab": {write(t): r for t, r in ranks.items()}, "merges": merges}})
+                  "vocab": {write(t): r for t, r in ranks.items()}, "merges": merges}}, separators=(",", ":"))
 
 
 def cut(text, run=25000):
@@ -106,10 +118,9 @@ def encoding_of(path):
     return tiktoken.Encoding("ranks", pat_str=PATTERN, mergeable_ranks=load_ranks(path), special_tokens={})
 
 
-def without_special(path):
+def without_special(text):
     """Text never becomes a special token here."""
-    with open(path, encoding="utf-8") as f:
-        root = json.load(f)
+    root = json.loads(text)
     root["added_tokens"] = []
     return tokenizers.Tokenizer.from_str(json.dumps(root))
 
@@ -122,8 +133,8 @@ def fnv(ids):
 
 
 def golden():
-    ranks, tiny = encoding_of(RANKS), without_special(JSON)
-    hf = tokenizers.Tokenizer.from_str(as_json(load_ranks(RANKS)))
+    ranks, tiny = encoding_of(RANKS), without_special(read(JSON))
+    hf = without_special(as_json(load_ranks(RANKS)))
     put = lambda **v: print(json.dumps(v, ensure_ascii=True, separators=(",", ":")))
     for text in STRINGS + random_strings():
         ids = ranks.encode_ordinary(text)
@@ -138,11 +149,10 @@ def golden():
 
 
 def bench(text, model, *more):
-    with open(text, encoding="utf-8") as f:
-        lines = f.read().split("\n\n")
+    lines = read(text).split("\n\n")
     engines = {"tiktoken": encoding_of(model).encode_ordinary}
     if more:
-        hf = without_special(more[0])
+        hf = without_special(read(more[0]))
         engines["tokenizers"] = lambda s: hf.encode(s, add_special_tokens=False).ids
     for name, encode in engines.items():
         best = 0
@@ -156,5 +166,7 @@ def bench(text, model, *more):
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--bench"]:
         bench(*sys.argv[2:])
+    elif sys.argv[1:] == ["--json"]:
+        print(as_json(load_ranks(RANKS)))
     else:
         golden()
