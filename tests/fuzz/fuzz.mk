@@ -34,6 +34,10 @@ build/fuzz/token_rows: $(call fuzz_obj,worker/data/text/alpaca.c \
     worker/data/text/token_data.c \
     worker/checkpoint/crc64.c \
     worker/llm/token_rows.c)
+build/fuzz/tokenizer: $(call fuzz_obj,$(addprefix worker/data/text/, \
+    bpe_merge.c bpe_vocab.c pretokenize.c text_cut.c tokenizer.c \
+    tokenizer_bpe.c tokenizer_json.c tokenizer_ranks.c))
+build/fuzz/tokenizer: fuzz_libs := -lpcre2-8
 build/fuzz/checkpoint: $(call fuzz_obj,worker/checkpoint/checkpoint_dir.c \
     worker/checkpoint/crc64.c)
 build/fuzz/attempt: $(call fuzz_obj,slurm/launch/attempt_dir.c \
