@@ -132,8 +132,10 @@ static void add_case(const struct tokenizer *t, const json_t *c,
     } else {
         add_special(t, "<|begin_of_text|>", ids);
         json_array_foreach(json_object_get(c, "messages"), i, m)
+        {
             add_message(t, json_string_value(json_array_get(m, 0)),
                         json_string_value(json_array_get(m, 1)), ids);
+        }
         add_header(t, "assistant", ids);
     }
 }

@@ -27,8 +27,7 @@ static const int32_t *ids_of(const struct buf *b)
     return (const int32_t *)(const void *)b->data;
 }
 
-/* ---- golden ids -----------------------------------------------------------
- */
+/* ---- golden ids --------------------------------------------------------- */
 
 struct golden_ids {
     struct tokenizer *ranks, *same, *tiny;
@@ -130,8 +129,7 @@ static void test_golden(void)
     tokenizer_close(g.tiny);
 }
 
-/* ---- any bytes ------------------------------------------------------------
- */
+/* ---- any bytes ---------------------------------------------------------- */
 
 static uint32_t below(struct rng *r, size_t n)
 {
@@ -187,8 +185,7 @@ static void test_bytes(const char *file)
     tokenizer_close(t);
 }
 
-/* ---- pieces ---------------------------------------------------------------
- */
+/* ---- pieces ------------------------------------------------------------- */
 
 static int note_piece(void *arg, const char *piece, size_t n, struct error *err)
 {
@@ -250,8 +247,7 @@ static void test_patterns(void)
     refuses_pattern("a\\", "ends in a backslash");
 }
 
-/* ---- special tokens -------------------------------------------------------
- */
+/* ---- special tokens ----------------------------------------------------- */
 
 static char dir[] = "/tmp/tokenizerXXXXXX";
 
@@ -357,8 +353,7 @@ static void test_original(void)
     buf_clear(&ranks);
 }
 
-/* ---- refusals -------------------------------------------------------------
- */
+/* ---- refusals ----------------------------------------------------------- */
 
 static void refused(const char *name, const char *text, size_t len,
                     const char *part)

@@ -10,12 +10,11 @@
 #include <stdlib.h>
 
 enum {
-    SHORT_MAX = 64, /* bytes; measured: the heap wins above some 100 */
+    SHORT_MAX = 64, /* bytes; all words are shorter */
     NO_RANK = INT_MAX
 };
 
-/* ---- short pieces ---------------------------------------------------------
- */
+/* ---- short pieces ------------------------------------------------------- */
 
 struct pair {
     int32_t rank, id; /* what this token and the next one become */
@@ -56,8 +55,7 @@ static int merge_short(const struct bpe_vocab *v, int32_t *id, int n,
     return buf_add(ret, id, (size_t)n * sizeof(*id), err);
 }
 
-/* ---- long pieces ----------------------------------------------------------
- */
+/* ---- long pieces -------------------------------------------------------- */
 
 struct node {
     int32_t id; /* -1: merged into the node before it */

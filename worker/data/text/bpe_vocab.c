@@ -114,8 +114,7 @@ int bpe_vocab_add(struct bpe_vocab *v, int32_t id, const char *bytes,
     return 0;
 }
 
-/* ---- pairs ----------------------------------------------------------------
- */
+/* ---- pairs -------------------------------------------------------------- */
 
 static void put(struct bpe_merge *list, uint32_t n, struct bpe_merge m)
 {

@@ -40,8 +40,8 @@ struct bpe_vocab {
     int32_t byte[256];     /* the token of each byte; -1: none */
 };
 
-/* in   size  ids are 0..size-1; 1..BPE_IDS_MAX
- *      bytes of all tokens, at most, or fewer if it may grow */
+/* No tokens and no pairs.
+ * in   size  ids are 0..size-1; 1..BPE_IDS_MAX */
 int bpe_vocab_init(struct bpe_vocab *v, int32_t size,
                    struct error *err) MUST_CHECK;
 void bpe_vocab_clear(struct bpe_vocab *v); /* a zeroed one is fine */
@@ -73,13 +73,15 @@ int bpe_vocab_merge(struct bpe_vocab *v, int32_t left, int32_t right,
  * the rank: tiktoken's rule. */
 int bpe_vocab_merge_all(struct bpe_vocab *v, struct error *err) MUST_CHECK;
 
-/* What a pair becomes; NULL: it does not merge. Multiplication spreads the
- * ids; slots are then looked at one after the other. */
+/* Multiplication spreads the ids; slots are then looked at one after the
+ * other. */
 static inline uint32_t bpe_pair_slot(uint64_t pair, uint32_t slots)
 {
     return (uint32_t)((pair * 0x9e3779b97f4a7c15U) >> 32) & (slots - 1);
 }
 
+/* What a pair becomes; NULL: it does not merge. Inline, because it is most of
+ * the time of an encoding. */
 static inline const struct bpe_merge *bpe_vocab_pair(const struct bpe_vocab *v,
                                                      int32_t left,
                                                      int32_t right)

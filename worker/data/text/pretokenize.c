@@ -32,8 +32,7 @@ struct pretokenizer {
     bool jit;
 };
 
-/* ---- the expression -------------------------------------------------------
- */
+/* ---- the expression ----------------------------------------------------- */
 
 /* Escapes that mean the same in PCRE2, Oniguruma and Rust's regex. \w and \h,
  * for example, do not. */
@@ -142,8 +141,7 @@ void pretokenizer_close(struct pretokenizer *p)
     free(p);
 }
 
-/* ---- pieces ---------------------------------------------------------------
- */
+/* ---- pieces ------------------------------------------------------------- */
 
 static int match(const struct pretokenizer *p, const char *text, size_t len,
                  size_t at, pcre2_match_data *m)
@@ -201,7 +199,9 @@ int pretokenize(const struct pretokenizer *p, const char *text, size_t len,
         return error_set(err, ERR_NOMEM, "a regular expression");
     while (rc == 0 && at < len) {
         rc = find(p, text, len, at, m, found, err);
-        if (rc == 0 && found[0] > at)
+        if (rc < 0)
+            break;
+        if (found[0] > at)
             rc = use(arg, text + at, found[0] - at, err);
         if (rc == 0 && found[1] > found[0])
             rc = use(arg, text + found[0], found[1] - found[0], err);

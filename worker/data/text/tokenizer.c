@@ -13,8 +13,7 @@
 
 enum { FILE_MAX = 64 << 20 }; /* Gemma's tokenizer.json has 34 MB */
 
-/* ---- files ----------------------------------------------------------------
- */
+/* ---- files -------------------------------------------------------------- */
 
 /* The file that path means.
  * out  ret_is_dir  path is a directory, and the file is in it */
@@ -40,8 +39,8 @@ static int find(const char *path, struct buf *ret, bool *ret_is_dir,
                      path, names[0], names[1], names[2]);
 }
 
-/* Releases of Llama 3 name their special tokens in different ways. Of a
- * directory with tokenizer.json beside the ranks, that file names them.
+/* Releases of Llama 3 name their special tokens in different ways. A
+ * tokenizer.json in the directory of the ranks has the names.
  * in   dir  NULL: there is no directory */
 static int add_special(const char *dir, struct bpe_parts *p, struct error *err)
 {
@@ -103,8 +102,7 @@ int tokenizer_open(const char *path, struct tokenizer **ret, struct error *err)
     return rc;
 }
 
-/* ---- calls ----------------------------------------------------------------
- */
+/* ---- calls -------------------------------------------------------------- */
 
 void tokenizer_close(struct tokenizer *t)
 {

@@ -14,8 +14,7 @@
 #include "worker/data/text/text_cut.h"
 #include "worker/data/text/tokenizer_internal.h"
 
-/* ---- its parts ------------------------------------------------------------
- */
+/* ---- its parts ---------------------------------------------------------- */
 
 static struct bpe_special *specials(const struct bpe_parts *p, size_t *ret_n)
 {
@@ -92,8 +91,7 @@ int bpe_parts_add_special(struct bpe_parts *p, const char *name, int32_t id,
     return 0;
 }
 
-/* ---- the tokenizer --------------------------------------------------------
- */
+/* ---- the tokenizer ------------------------------------------------------ */
 
 struct bpe {
     struct tokenizer tokenizer; /* first */

@@ -36,8 +36,7 @@ const struct bpe_special *bpe_parts_special(const struct bpe_parts *p,
 int tokenizer_bpe_open(struct bpe_parts *parts, struct tokenizer **ret,
                        struct error *err) MUST_CHECK;
 
-/* ---- readers of files -----------------------------------------------------
- */
+/* ---- readers of files --------------------------------------------------- */
 
 /* Whether the file is a list of ranks: by its first line. */
 bool tokenizer_is_ranks(const struct buf *file);

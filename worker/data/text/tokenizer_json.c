@@ -1,7 +1,7 @@
 /* tokenizer_json.c - read tokenizer.json; see tokenizer_bpe.h.
  *
- * Of what HF tokenizers can do this reads byte-level BPE, as Llama 3 has it:
- * no normalizer, one expression, bytes as characters, merges. All else would
+ * HF tokenizers can do more than what is read here, which is byte-level BPE as
+ * Llama 3 has it: no normalizer, one expression, merges. All else would
  * give other ids, and is refused by name. Post-processors add ids around the
  * text, which templates do here. */
 #include <jansson.h>
@@ -19,8 +19,7 @@ bool tokenizer_is_json(const struct buf *file)
     return *p == '{';
 }
 
-/* ---- values ---------------------------------------------------------------
- */
+/* ---- values ------------------------------------------------------------- */
 
 /* NULL: absent, or null. */
 static const json_t *value_of(const json_t *o, const char *key)
@@ -60,8 +59,7 @@ static const char *shown(const json_t *o, const char *key)
                                : "set";
 }
 
-/* ---- what is refused ------------------------------------------------------
- */
+/* ---- what is refused ---------------------------------------------------- */
 
 static int check_model(const json_t *model, struct error *err)
 {
@@ -99,8 +97,7 @@ static int check_rest(const json_t *root, struct error *err)
     return 0;
 }
 
-/* ---- the expression -------------------------------------------------------
- */
+/* ---- the expression ----------------------------------------------------- */
 
 static int refuse_pieces(struct error *err)
 {
@@ -158,8 +155,7 @@ static int read_pattern(const json_t *root, struct bpe_parts *p,
     return p->pattern != NULL ? 0 : error_set(err, ERR_NOMEM, "an expression");
 }
 
-/* ---- tokens ---------------------------------------------------------------
- */
+/* ---- tokens ------------------------------------------------------------- */
 
 /* in   v  an id of a token; what is none gives -1 */
 static int32_t id_of(const json_t *v)
@@ -336,8 +332,7 @@ static int read_merges(const json_t *merges, const struct alphabet *a,
     return rc;
 }
 
-/* ---- the file -------------------------------------------------------------
- */
+/* ---- the file ----------------------------------------------------------- */
 
 static int read_root(const json_t *root, struct bpe_parts *p, struct error *err)
 {

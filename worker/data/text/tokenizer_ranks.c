@@ -135,7 +135,7 @@ int tokenizer_ranks_read(const struct buf *file, struct bpe_parts *ret,
     return 0;
 }
 
-/* src  Meta, llama-models, models/llama3/tokenizer.py: 256 tokens, of which
+/* src  Meta, llama-models, models/llama3/tokenizer.py: 256 tokens;
  *      those without a name are reserved, counted on from the first two */
 int tokenizer_ranks_special(struct bpe_parts *p, struct error *err)
 {
