@@ -125,6 +125,11 @@ static struct fake_attempt *accept(struct alloc_fake_world *w,
     f->is_asked = true;
     f->is_watched = !outcome->unknown;
     f->ready_s = fake_now(w) + w->conf.grant_delay_s + outcome->wait_s;
+    f->at = calloc((size_t)req->nodes, sizeof(*f->at));
+    if (!f->at) {
+        fake_free(f);
+        return NULL;
+    }
     name(w, f->real_id);
     memcpy(f->native_id, f->real_id, sizeof(f->native_id));
     if (outcome->twice)
@@ -252,6 +257,8 @@ static int fake_poll(struct alloc *base, struct alloc_note *notes, size_t cap,
     struct alloc_fake *a = (struct alloc_fake *)base;
     fake_play(a->world);
     *ret_n = notes_take(&a->queue, notes, cap);
+    if (a->queue.at == a->queue.n)
+        fake_forget(a->world);
     return 0;
 }
 

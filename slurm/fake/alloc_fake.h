@@ -1,7 +1,8 @@
 /* alloc_fake.h - an allocator in virtual time, with scripted failures.
  *
  * It starts no process. A grant takes grant_delay_s; an attempt runs for the
- * time that outcome() sets and ends with its exit code. The world outlives the
+ * time that outcome() sets and ends with its exit code, or when the caller of
+ * alloc_fake_end() says so. The world outlives the
  * allocator, as slurmctld outlives a daemon: create one world, attach any
  * number of allocators to it one after the other. */
 #ifndef MGPU_SLURM_FAKE_ALLOC_FAKE_H
@@ -20,6 +21,7 @@ struct alloc_fake_outcome {
     int32_t unknown; /* 1: request() fails with ERR_BUSY, yet it was accepted */
     int32_t twice;   /* 1: started twice; until claimed() corrects it, the
                       * notes name the copy without a worker */
+    double stop_s;   /* from a signal to the end of the ranks; 0: 0.1 s */
     double wait_s;   /* held for this time, with WAITING; other requests
                       * overtake it */
     enum alloc_ended_by ended_by;
@@ -34,6 +36,12 @@ struct alloc_fake_conf {
      * GPUs at a time; nodes is a multiple of parts. 0, 1: all GPUs are "fake".
      * Otherwise a request for GPUs without a type is refused. */
     int32_t parts, shared;
+    /* [nodes] GPUs of each node, at most gpus_per_node; NULL: all of them.
+     * Borrowed. */
+    const int32_t *gpus;
+    /* An attempt that has ended is forgotten once two polls have passed. Only
+     * for a world with one allocator that repeats no request. */
+    bool forgets;
     double grant_delay_s;
     const struct clock *clock; /* borrowed */
     /* Sets what happens to an attempt; NULL: runs 1 s, exits 0. */
@@ -67,6 +75,11 @@ int32_t alloc_fake_signals(const struct alloc_fake_world *w, uint64_t job,
 /* Where its worker really runs, whatever the notes say; NULL: not started. */
 const char *alloc_fake_native_id(const struct alloc_fake_world *w, uint64_t job,
                                  int32_t attempt);
+/* Ends a running attempt now, as `how` says: exit_code, signal, lose, ended_by
+ * and why. err  ERR_NOTFOUND it does not run */
+int alloc_fake_end(struct alloc_fake_world *w, uint64_t job, int32_t attempt,
+                   const struct alloc_fake_outcome *how,
+                   struct error *err) MUST_CHECK;
 /* Time of the next event, on the world's clock; INFINITY: none. */
 double alloc_fake_next_s(const struct alloc_fake_world *w);
 

@@ -1,4 +1,4 @@
-/* fake.h - internals shared by alloc_fake.c and fake_world.c.
+/* fake.h - internals shared by alloc_fake.c, fake_world.c and fake_attempts.c.
  *
  * The world simulates the cluster: it has the attempts, the GPUs and the time.
  * The allocator is the side that a controller calls; it only receives notes
@@ -19,6 +19,8 @@ struct fake_attempt {
     enum fake_state state;
     int32_t nodes, gpus_per_node;
     bool is_exclusive;
+    int32_t *at;    /* owned; [nodes] where it runs; NULL: it never ran */
+    bool is_over;   /* ENDED, and a poll has passed */
     bool *may_use;  /* owned; by node, its own part of a machine; NULL: any */
     double ready_s; /* PENDING: earliest time of the grant */
     double end_s;   /* RUNNING: time of the end */
@@ -46,6 +48,8 @@ struct alloc_fake_world {
     size_t n_all, cap_all;
     struct fake_attempt *first, *last; /* the live ones */
     size_t n_live;
+    size_t n_ended;              /* of all */
+    int32_t *n_free;             /* [nodes] GPUs that no attempt has */
     struct fake_attempt **owner; /* [nodes * gpus_per_node]; NULL: free */
     struct alloc_fake *attached;
 };
@@ -64,6 +68,10 @@ struct fake_attempt *fake_find(const struct alloc_fake_world *w, uint64_t job,
 int fake_add(struct alloc_fake_world *w, struct fake_attempt *f,
              struct error *err) MUST_CHECK;
 void fake_free(struct fake_attempt *f); /* NULL is fine */
+/* Removes it from the list of live attempts. */
+void fake_live_remove(struct alloc_fake_world *w, struct fake_attempt *f);
+/* With conf.forgets: drops the attempts that ended before the last call. */
+void fake_forget(struct alloc_fake_world *w);
 /* Signo ends the attempt in a moment, unless it ends by itself before. */
 void fake_hit(struct alloc_fake_world *w, struct fake_attempt *f, int signo);
 /* How many nodes belong to a machine. */

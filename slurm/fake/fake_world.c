@@ -8,7 +8,8 @@
  *
  * Time only advances in calls: every call that reads the world first plays the
  * events that are due, in the order of their time, up to the clock's now. The
- * world never forgets an attempt, so that a key is started at most once. */
+ * world never forgets an attempt, so that a key is started at most once; a
+ * simulation of many jobs has it forget (conf.forgets). */
 #include "slurm/fake/fake.h"
 
 #include <assert.h>
@@ -89,93 +90,16 @@ void fake_push_state(struct alloc_fake *a, const struct fake_attempt *f)
     }
 }
 
-/* ---- the attempts ---------------------------------------------------------
- */
-/* The index of (job, attempt), or the index to insert it at. */
-static size_t position(const struct alloc_fake_world *w, uint64_t job,
-                       int32_t attempt)
-{
-    size_t lo = 0;
-    size_t hi = w->n_all;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        const struct fake_attempt *f = w->all[mid];
-        if (f->job < job || (f->job == job && f->attempt < attempt))
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
-struct fake_attempt *fake_find(const struct alloc_fake_world *w, uint64_t job,
-                               int32_t attempt)
-{
-    size_t i = position(w, job, attempt);
-    if (i < w->n_all && w->all[i]->job == job && w->all[i]->attempt == attempt)
-        return w->all[i];
-    return NULL;
-}
-
-static void live_remove(struct alloc_fake_world *w, struct fake_attempt *f)
-{
-    if (f->prev)
-        f->prev->next = f->next;
-    else
-        w->first = f->next;
-    if (f->next)
-        f->next->prev = f->prev;
-    else
-        w->last = f->prev;
-    f->prev = f->next = NULL;
-    w->n_live--;
-}
-
-int fake_add(struct alloc_fake_world *w, struct fake_attempt *f,
-             struct error *err)
-{
-    if (w->n_all == w->cap_all) {
-        size_t cap = w->cap_all ? 2 * w->cap_all : 64;
-        struct fake_attempt **p = calloc(cap, sizeof(struct fake_attempt *));
-        if (!p)
-            return error_set(err, ERR_NOMEM, "table of %zu attempts", cap);
-        if (w->n_all > 0)
-            memcpy(p, w->all, w->n_all * sizeof(struct fake_attempt *));
-        free(w->all);
-        w->all = p;
-        w->cap_all = cap;
-    }
-    size_t i = position(w, f->job, f->attempt);
-    memmove(w->all + i + 1, w->all + i,
-            (w->n_all - i) * sizeof(struct fake_attempt *));
-    w->all[i] = f;
-    w->n_all++;
-    f->prev = w->last;
-    if (w->last)
-        w->last->next = f;
-    else
-        w->first = f;
-    w->last = f;
-    w->n_live++;
-    return 0;
-}
-
-void fake_free(struct fake_attempt *f)
-{
-    if (!f)
-        return;
-    free(f->may_use);
-    free(f);
-}
-
 /* ---- the cluster ----------------------------------------------------------
  */
 static int32_t free_on(const struct alloc_fake_world *w, int32_t node)
 {
-    int32_t n = 0;
-    for (int32_t g = 0; g < w->conf.gpus_per_node; g++)
-        n += !w->owner[node * w->conf.gpus_per_node + g];
-    return n;
+    return w->n_free[node];
+}
+
+static int32_t gpus_of(const struct alloc_fake_world *w, int32_t node)
+{
+    return w->conf.gpus ? w->conf.gpus[node] : w->conf.gpus_per_node;
 }
 
 /* An attempt that is alone on its machine has all of its GPUs. */
@@ -183,7 +107,7 @@ static int32_t shared_free(const struct alloc_fake_world *w, int32_t node)
 {
     int32_t parts = fake_parts(w), n = w->conf.shared;
     for (int32_t i = node - node % parts, k = 0; k < parts; k++)
-        n -= w->conf.gpus_per_node - free_on(w, i + k);
+        n -= gpus_of(w, i + k) - free_on(w, i + k);
     return n > 0 ? n : 0;
 }
 
@@ -192,7 +116,7 @@ void fake_node(const struct alloc_fake_world *w, int32_t i,
 {
     int32_t parts = fake_parts(w);
     *ret = (struct alloc_node){.gpu_type = "fake",
-                               .gpus_total = w->conf.gpus_per_node,
+                               .gpus_total = gpus_of(w, i),
                                .gpus_free = free_on(w, i),
                                .is_up = 1};
     (void)snprintf(ret->name, sizeof(ret->name), "n%d", i / parts + 1);
@@ -217,11 +141,13 @@ static bool has_room(const struct alloc_fake_world *w, int32_t i,
     if (f->may_use && !f->may_use[i])
         return false;
     for (int32_t k = 0; f->is_exclusive && k < parts; k++)
-        if (free_on(w, i - i % parts + k) < w->conf.gpus_per_node)
+        if (free_on(w, i - i % parts + k) < gpus_of(w, i - i % parts + k))
             return false;
+    int32_t want =
+        f->is_exclusive && parts == 1 ? gpus_of(w, i) : f->gpus_per_node;
+    if (free_on(w, i) < want)
+        return false;
     fake_node(w, i, &node);
-    int32_t want = f->is_exclusive && parts == 1 ? w->conf.gpus_per_node
-                                                 : f->gpus_per_node;
     return node.is_up && node.gpus_free >= want;
 }
 
@@ -244,6 +170,7 @@ static void book_on(struct alloc_fake_world *w, struct fake_attempt *f,
         if (*slot)
             continue;
         *slot = f;
+        w->n_free[(i - i % parts) + g / per_node]--;
         want--;
         place_text_index(text, g);
     }
@@ -290,8 +217,11 @@ static void book(struct alloc_fake_world *w, struct fake_attempt *f)
         i = next_node(w, f, i);
         (void)snprintf(name, sizeof(name), "n%d", i / parts + 1);
         place_text_node(&text, name);
+        f->at[k] = i;
         if (f->is_exclusive)
-            book_on(w, f, i - i % parts, parts * w->conf.gpus_per_node, &text);
+            book_on(w, f, i - i % parts,
+                    parts > 1 ? parts * w->conf.gpus_per_node : gpus_of(w, i),
+                    &text);
         else
             book_on(w, f, i, f->gpus_per_node, &text);
     }
@@ -307,13 +237,28 @@ static void start(struct alloc_fake_world *w, struct fake_attempt *f)
     fake_push_state(w->attached, f);
 }
 
+/* Frees its GPUs of the machine of node i. */
+static void leave(struct alloc_fake_world *w, const struct fake_attempt *f,
+                  int32_t i)
+{
+    int32_t per_node = w->conf.gpus_per_node, parts = fake_parts(w);
+    int32_t first = (i - i % parts) * per_node;
+
+    for (int32_t g = first; g < first + parts * per_node; g++) {
+        if (w->owner[g] != f)
+            continue;
+        w->owner[g] = NULL;
+        w->n_free[g / per_node]++;
+    }
+}
+
 static void end(struct alloc_fake_world *w, struct fake_attempt *f)
 {
-    for (int32_t i = 0; i < w->conf.nodes * w->conf.gpus_per_node; i++)
-        if (w->owner[i] == f)
-            w->owner[i] = NULL;
+    for (int32_t k = 0; f->state == FAKE_RUNNING && k < f->nodes; k++)
+        leave(w, f, f->at[k]);
     f->state = FAKE_ENDED;
-    live_remove(w, f);
+    w->n_ended++;
+    fake_live_remove(w, f);
     fake_push_state(w->attached, f);
 }
 
@@ -363,7 +308,8 @@ void fake_play(struct alloc_fake_world *w)
 
 void fake_hit(struct alloc_fake_world *w, struct fake_attempt *f, int signo)
 {
-    double end_s = fake_now(w) + MOMENT_S;
+    double stop_s = f->outcome.stop_s > 0 ? f->outcome.stop_s : MOMENT_S;
+    double end_s = fake_now(w) + stop_s;
     if (f->state == FAKE_PENDING) {
         f->outcome.signal = signo;
         f->outcome.exit_code = 0;
@@ -377,6 +323,19 @@ void fake_hit(struct alloc_fake_world *w, struct fake_attempt *f, int signo)
         f->outcome.lose = 0;
         f->outcome.ended_by = ALLOC_BY_ITSELF;
     }
+}
+
+int alloc_fake_end(struct alloc_fake_world *w, uint64_t job, int32_t attempt,
+                   const struct alloc_fake_outcome *how, struct error *err)
+{
+    struct fake_attempt *f = fake_find(w, job, attempt);
+
+    if (!f || f->state != FAKE_RUNNING)
+        return error_set(err, ERR_NOTFOUND, "attempt %d of job %llu", attempt,
+                         (unsigned long long)job);
+    f->outcome = *how;
+    f->end_s = fake_now(w);
+    return 0;
 }
 
 int alloc_fake_world_create(const struct alloc_fake_conf *conf,
@@ -395,10 +354,15 @@ int alloc_fake_world_create(const struct alloc_fake_conf *conf,
     w->conf = *conf;
     size_t n = (size_t)conf->nodes * (size_t)conf->gpus_per_node;
     w->owner = calloc(n + 1, sizeof(struct fake_attempt *));
-    if (!w->owner) {
+    w->n_free = calloc((size_t)conf->nodes, sizeof(*w->n_free));
+    if (!w->owner || !w->n_free) {
+        free(w->owner);
+        free(w->n_free);
         free(w);
         return error_set(err, ERR_NOMEM, "fake world of %zu GPUs", n);
     }
+    for (int32_t i = 0; i < conf->nodes; i++)
+        w->n_free[i] = gpus_of(w, i);
     w->t_s = fake_now(w);
     *ret = w;
     return 0;
@@ -413,6 +377,7 @@ void alloc_fake_world_destroy(struct alloc_fake_world *w)
         fake_free(w->all[i]);
     free(w->all);
     free(w->owner);
+    free(w->n_free);
     free(w);
 }
 

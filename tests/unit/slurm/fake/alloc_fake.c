@@ -281,9 +281,52 @@ static void test_world(void)
     close_world();
 }
 
+/* A caller that decides itself when an attempt ends, on nodes of two sizes. */
+static void test_driven(void)
+{
+    static const int32_t gpus[] = {2, 4};
+    struct error err = ERROR_INIT;
+    struct alloc_fake_conf conf = {.nodes = 2,
+                                   .gpus_per_node = 4,
+                                   .gpus = gpus,
+                                   .forgets = true,
+                                   .clock = &clk.base,
+                                   .outcome = outcome,
+                                   .arg = &script};
+    struct alloc_fake_outcome how = {.exit_code = 3};
+    struct alloc_node nodes[2];
+    size_t n;
+
+    clock_virtual_init(&clk, 1000, 0);
+    script = (struct script){.next = {.run_s = INFINITY, .stop_s = 7}};
+    ok(alloc_fake_world_create(&conf, &world, &err) == 0 &&
+           alloc_fake_create(world, &a, &err) == 0,
+       "a world of two sizes of nodes");
+    ok(a->ops->inventory(a, nodes, 2, &n, &err) == 0 &&
+           nodes[0].gpus_total == 2 && nodes[0].gpus_free == 2 &&
+           nodes[1].gpus_total == 4 && nodes[1].gpus_free == 4,
+       "the inventory has both");
+    is_int(ask(1, 1, 3), 0, "three GPUs");
+    is_str(next().place, "n2:0-2", "fit on the larger one only");
+    ok(alloc_fake_end(world, 2, 1, &how, &err) < 0 && err.code == ERR_NOTFOUND,
+       "an unknown attempt cannot end");
+    is_int(alloc_fake_end(world, 1, 1, &how, &err), 0, "it ends now");
+    struct alloc_note note = next();
+    ok(note.kind == ALLOC_EXITED && note.exit_code == 3, "with that code");
+    is_int(alloc_fake_starts(world, 1, 1), 1, "known for one more poll");
+    is_int(ask(2, 1, 4), 0, "its GPUs");
+    is_str(next().place, "n2:0-3", "are free again");
+    is_int(a->ops->release(a, 2, 1, 5, &err), 0, "a release");
+    is_int((int)(alloc_fake_next_s(world) - clk.t_s), 7, "takes stop_s");
+    ok(next().job == 0, "it goes on");
+    is_int(alloc_fake_starts(world, 1, 1), 0, "then it is forgotten");
+    close_world();
+}
+
 int main(void)
 {
     test_time();
+    test_driven();
     test_script();
     test_waiting();
     test_ends();
