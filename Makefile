@@ -103,7 +103,7 @@ nvflags  = $(ccbin) -O3 -g -std=c++17 \
            -gencode arch=compute_$(lastword $(CUDA_ARCH)),code=compute_$(lastword $(CUDA_ARCH))
 
 # ---- layers: name, folder, and the layers below it, nearest first ---------
-layers := base jobs kernels db slurm policy engine ctld tools worker
+layers := base jobs kernels db slurm policy engine ctld tools sim worker
 
 # The folders of a layer, lowest first: each may call those before it and the
 # layers below. Each is an archive, and must link with no more than that
@@ -122,6 +122,7 @@ rooms_ctld    := $(call under,scheduler/ctld,loop startup request notify \
                    maintenance ingest api) scheduler/ctld
 rooms_tools   := $(call under,scheduler/tools,common admin cancel views \
                    export stat submit)
+rooms_sim     := $(call under,scheduler/sim,trace run output) scheduler/sim
 rooms_worker  := $(call under,worker,comm report process profile \
                    checkpoint data/image data/text data cv llm/files llm train) worker
 
@@ -133,13 +134,14 @@ below_policy  := jobs base
 below_engine  := policy slurm db jobs base
 below_ctld    := engine policy slurm db jobs base
 below_tools   := jobs base
+below_sim     := tools engine policy slurm db jobs base
 below_worker  := kernels jobs base
 
 # Composition roots: one program each, in no archive.
 mains := scheduler/ctld/main.c scheduler/tools/submit/submit.c \
          scheduler/tools/stat/stat.c scheduler/tools/cancel/cancel.c \
          scheduler/tools/admin/admin.c \
-         slurm/batch/batch.c slurm/local/shepherd.c \
+         scheduler/sim/main.c slurm/batch/batch.c slurm/local/shepherd.c \
          slurm/local/gpuwatch.c slurm/helper/helper.c \
          worker/main.c
 
@@ -185,15 +187,17 @@ ldlibs_policy  := $(ldlibs_jobs)
 ldlibs_engine  := -lsqlite3 $(ldlibs_jobs)
 ldlibs_ctld    := -lsqlite3 $(ldlibs_jobs)
 ldlibs_tools   := $(ldlibs_jobs)
+ldlibs_sim     := -lz $(ldlibs_engine)
 ldlibs_worker   = $(mpi_libs) $(ldlibs_kernels) -ljpeg -lpng -lz \
                   -lsentencepiece -lpcre2-8 -lstdc++ $(ldlibs_jobs)
 
 # ---- programs and tests ----------------------------------------------------
 bins := $(patsubst %,$(B)/bin/mgpu-%,batch ctld shepherd gpuwatch worker \
-          submit stat cancel admin)
+          submit stat cancel admin sim)
 bins := $(foreach b,$(bins),$(if $(wildcard $(filter \
           %/$(patsubst mgpu-%,%,$(notdir $(b))).c \
           $(if $(filter %ctld,$(b)),%ctld/main.c) \
+          $(if $(filter %sim,$(b)),scheduler/sim/main.c) \
           $(if $(filter %worker,$(b)),worker/main.c),$(mains))),$(b)))
 bins += $(if $(filter 1,$(SLURM)),$(B)/bin/mgpu-slurm-helper)
 plugin := $(if $(filter 1,$(CUDA)),$(B)/lib/libmgpu-cuda.so)
@@ -297,6 +301,7 @@ $(B)/bin/$(1): $(B)/obj/$(2:.c=.o) $(call libs,$(3))
 	$$(link) $$(ldlibs_$(or $(4),$(3))) $$(LDLIBS)
 endef
 $(eval $(call program,mgpu-ctld,scheduler/ctld/main.c,ctld))
+$(eval $(call program,mgpu-sim,scheduler/sim/main.c,sim))
 $(eval $(call program,mgpu-batch,slurm/batch/batch.c,slurm))
 $(eval $(call program,mgpu-shepherd,slurm/local/shepherd.c,slurm))
 $(eval $(call program,mgpu-gpuwatch,slurm/local/gpuwatch.c,slurm))

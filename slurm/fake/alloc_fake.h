@@ -80,6 +80,9 @@ const char *alloc_fake_native_id(const struct alloc_fake_world *w, uint64_t job,
 int alloc_fake_end(struct alloc_fake_world *w, uint64_t job, int32_t attempt,
                    const struct alloc_fake_outcome *how,
                    struct error *err) MUST_CHECK;
+/* Tells the allocator that nodes went down or came back (conf.node). */
+int alloc_fake_changed(struct alloc_fake_world *w,
+                       struct error *err) MUST_CHECK;
 /* Time of the next event, on the world's clock; INFINITY: none. */
 double alloc_fake_next_s(const struct alloc_fake_world *w);
 

@@ -338,6 +338,19 @@ int alloc_fake_end(struct alloc_fake_world *w, uint64_t job, int32_t attempt,
     return 0;
 }
 
+int alloc_fake_changed(struct alloc_fake_world *w, struct error *err)
+{
+    static const struct fake_attempt nobody = {.is_watched = true};
+
+    if (!w->attached)
+        return 0;
+    if (fake_reserve(w->attached, 1, err) < 0)
+        return -1;
+    fake_push(w->attached, &nobody,
+              (struct alloc_note){.kind = ALLOC_INVENTORY});
+    return 0;
+}
+
 int alloc_fake_world_create(const struct alloc_fake_conf *conf,
                             struct alloc_fake_world **ret, struct error *err)
 {

@@ -26,6 +26,8 @@ allowed() { # LAYER
     worker)             echo "worker kernels jobs jobs/base" ;;
     scheduler/policy)   echo "scheduler/policy jobs jobs/base" ;;
     scheduler/engine)   echo "scheduler/engine scheduler/policy db slurm jobs jobs/base" ;;
+    # The simulator drives the engine; its command line is that of the tools.
+    scheduler/sim)      echo "$1 scheduler/tools scheduler/engine scheduler/policy db slurm jobs jobs/base" ;;
     scheduler/tools)    echo "scheduler/tools jobs jobs/base" ;;
     scheduler/*)        echo "$1 scheduler/engine scheduler/policy db slurm jobs jobs/base" ;;
     *)                  echo "" ;;

@@ -1,0 +1,42 @@
+/* args.h - the command line of mgpu-sim(1). */
+#ifndef MGPU_SCHEDULER_SIM_ARGS_H
+#define MGPU_SCHEDULER_SIM_ARGS_H
+
+#include "scheduler/sim/run/sim_run.h"
+#include "scheduler/tools/common/options.h"
+
+enum { SIM_POLICIES_MAX = 8 };
+
+struct sim_args {
+    const char *policies[SIM_POLICIES_MAX]; /* NAME[:KEY=VALUE,...] */
+    size_t n_policies;
+    const char *config, *cluster, *trace, *tables, *from_db;
+    const char *json, *jobs, *events, *gantt, *cdf, *bench;
+    double since_s, until_s; /* since 1970; NAN: not given */
+    bool is_adaptive, check, has_request, has_restart;
+    int32_t seeds;
+    struct sim_conf conf; /* what options set of it */
+};
+
+extern const struct tool sim_tool;
+
+void sim_args_init(struct sim_args *a);
+/* For tool_main.on_option. err  ERR_USAGE */
+int sim_args_option(void *arg, const struct opt *o, const char *value,
+                    struct error *err) MUST_CHECK;
+/* What must come together, and what excludes each other. err  ERR_USAGE */
+int sim_args_check(const struct sim_args *a, int n_operands,
+                   struct error *err) MUST_CHECK;
+
+/* "csv:FILE". out  ret_file  borrowed. err  ERR_USAGE lists the formats */
+int sim_args_trace(const char *text, enum trace_format *ret,
+                   const char **ret_file, struct error *err) MUST_CHECK;
+/* The keys of a policy on top of the configuration file.
+ * in   word  NAME[:KEY=VALUE,...]
+ *      policy  NULL: the file's own
+ * err  ERR_USAGE an unknown policy or key; ERR_CONFIG the file */
+struct conf;
+int sim_args_policy(const char *config, const char *word, struct conf *ret,
+                    struct error *err) MUST_CHECK;
+
+#endif

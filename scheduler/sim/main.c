@@ -1,0 +1,283 @@
+/* main.c - mgpu-sim(1): the scheduler of the daemon in virtual time. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/conf/conf.h"
+#include "scheduler/sim/args.h"
+#include "scheduler/sim/output/run_figures.h"
+#include "scheduler/tools/common/client.h"
+
+/* All that the runs share. */
+struct simulation {
+    struct sim_args *args;
+    struct sim_cluster cluster;
+    struct sim_trace trace;
+    struct speed *speed;
+    struct sim_named runs[SIM_POLICIES_MAX];
+    size_t n_runs;
+};
+
+/* ---- input ----------------------------------------------------------------
+ */
+static int open_gavel(const char *file, struct speed **ret, struct error *err)
+{
+    struct lines l;
+
+    if (lines_open(&l, file, err) < 0)
+        return -1;
+    int rc = gavel_table_read(file, buf_str(&l.text), l.text.len, ret, err);
+    lines_clear(&l);
+    return rc;
+}
+
+static int open_sizes(const char *file, struct speed **ret, struct error *err)
+{
+    struct lines l;
+
+    if (lines_open(&l, file, err) < 0)
+        return -1;
+    int rc = size_table_read(&l, ret, err);
+    lines_clear(&l);
+    return rc;
+}
+
+static int open_tables(struct simulation *s, enum trace_format f,
+                       struct error *err)
+{
+    const struct sim_args *a = s->args;
+    enum trace_format tables = TRACE_CSV;
+    const char *path = NULL;
+
+    if (a->tables && sim_args_trace(a->tables, &tables, &path, err) < 0)
+        return error_wrap(err, "--tables");
+    if (tables != f)
+        return error_set(err, ERR_USAGE, "a trace of %s needs --tables %s:PATH",
+                         trace_format_name(f), trace_format_name(f));
+    switch (f) {
+    case TRACE_CSV:
+        return speed_constant(&s->speed, err);
+    case TRACE_MGPU:
+        return open_sizes(path, &s->speed, err);
+    case TRACE_POLLUX:
+        return pollux_table_open(path, a->is_adaptive, &s->speed, err);
+    case TRACE_GAVEL:
+        return open_gavel(path, &s->speed, err);
+    }
+    return 0;
+}
+
+static int read_trace(struct simulation *s, struct error *err)
+{
+    enum trace_format f;
+    const char *file;
+
+    if (sim_args_trace(s->args->trace, &f, &file, err) < 0)
+        return error_wrap(err, "--trace");
+    if (sim_cluster_parse(s->args->cluster, &s->cluster, err) < 0 ||
+        open_tables(s, f, err) < 0 ||
+        sim_trace_load(f, file, &s->trace, err) < 0)
+        return -1;
+    for (size_t i = 0; i < s->trace.n; i++)
+        if (s->speed->ops->prepare(s->speed, &s->trace.jobs[i], err) < 0)
+            return error_wrap(err, "%s", file);
+    return 0;
+}
+
+/* ---- runs -----------------------------------------------------------------
+ */
+/* The keys of the policy, as they are in force. */
+static void add_parameter(void *arg, const struct conf_value *v)
+{
+    static const char prefix[] = "scheduler.";
+    struct sim_named *run = arg;
+
+    if (v->key == CONF_POLICY &&
+        strncmp(v->path, prefix, strlen(prefix)) == 0 &&
+        strcmp(v->path, "scheduler.policy") != 0)
+        (void)json_object_set_new(run->parameters, v->path + strlen(prefix),
+                                  json_string(v->value));
+}
+
+static int run_policy(struct simulation *s, const char *word, struct error *err)
+{
+    struct sim_named *run = &s->runs[s->n_runs];
+    struct sim_policy policy = {.policy = NULL};
+    struct conf conf;
+
+    if (sim_args_policy(s->args->config, word, &conf, err) < 0)
+        return -1;
+    policy.policy = policy_find(conf.scheduler.policy);
+    policy.preempt = (struct policy_preempt){
+        .is_on = conf.scheduler.preempt.enabled,
+        .grace_s = conf.scheduler.preempt.grace_s,
+        .min_runtime_s = conf.scheduler.preempt.min_runtime_s};
+    policy.limits = (struct engine_limits){
+        .gpus_per_user = conf.limits.max_gpus_per_user,
+        .gpus_per_account = conf.limits.max_gpus_per_account,
+        .running_per_user = conf.limits.max_running_per_user,
+        .running_per_account = conf.limits.max_running_per_account};
+    (void)snprintf(run->name, sizeof(run->name), "%s", conf.scheduler.policy);
+    run->parameters = json_object();
+    s->n_runs++;
+    int rc = run->parameters ? conf_each_value(&conf, add_parameter, run, err)
+                             : error_set(err, ERR_NOMEM, "parameters");
+    conf_clear(&conf);
+    if (rc == 0)
+        rc = sim_run(&s->args->conf, &policy, &run->out, err);
+    if (rc == 0)
+        rc = run_figures(&s->args->conf, &run->out, &run->figures, err);
+    return rc;
+}
+
+static int run_all(struct simulation *s, struct error *err)
+{
+    const struct sim_args *a = s->args;
+
+    s->args->conf.cluster = &s->cluster;
+    s->args->conf.trace = &s->trace;
+    s->args->conf.speed = s->speed;
+    if (a->n_policies == 0)
+        return run_policy(s, NULL, err);
+    for (size_t i = 0; i < a->n_policies; i++)
+        if (run_policy(s, a->policies[i], err) < 0)
+            return error_wrap(err, "%s", a->policies[i]);
+    return 0;
+}
+
+/* ---- output ---------------------------------------------------------------
+ */
+/* "a.svg" of the second of several runs is "a.2.svg", "a.csv.gz" "a.2.csv.gz".
+ */
+static void numbered(const char *path, size_t i, size_t n, char *ret,
+                     size_t cap)
+{
+    const char *slash = strrchr(path, '/');
+    const char *dot = strchr(slash ? slash + 1 : path, '.');
+    int stem = dot ? (int)(dot - path) : (int)strlen(path);
+
+    if (n == 1 || strcmp(path, "-") == 0)
+        (void)snprintf(ret, cap, "%s", path);
+    else
+        (void)snprintf(ret, cap, "%.*s.%zu%s", stem, path, i + 1,
+                       dot ? dot : "");
+}
+
+static int write_text(struct simulation *s, const char *path,
+                      int (*make)(const struct sim_conf *conf,
+                                  const struct sim_output *o, struct buf *out,
+                                  struct error *err),
+                      struct error *err)
+{
+    char name[4096];
+
+    for (size_t i = 0; path && i < s->n_runs; i++) {
+        struct buf text = BUF_INIT;
+        numbered(path, i, s->n_runs, name, sizeof(name));
+        int rc = make(&s->args->conf, &s->runs[i].out, &text, err);
+        if (rc == 0)
+            rc = sim_file_write(name, &text, err);
+        buf_clear(&text);
+        if (rc < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int write_json(struct simulation *s, const char *note, struct error *err)
+{
+    struct buf text = BUF_INIT;
+    json_t *o = run_json(&s->args->conf, s->runs, s->n_runs, note);
+    char *dump = o ? json_dumps(o, JSON_REAL_PRECISION(12)) : NULL;
+    int rc = dump ? buf_addf(&text, err, "%s\n", dump)
+                  : error_set(err, ERR_NOMEM, "figures");
+
+    if (rc == 0)
+        rc = sim_file_write(s->args->json, &text, err);
+    free(dump);
+    json_decref(o);
+    buf_clear(&text);
+    return rc;
+}
+
+static int write_all(struct simulation *s, struct error *err)
+{
+    const struct sim_args *a = s->args;
+    struct buf note = BUF_INIT;
+    int rc = 0;
+
+    if (s->speed->ops->guessed)
+        rc = s->speed->ops->guessed(s->speed, &note, err);
+    if (rc == 0 && a->json)
+        rc = write_json(s, buf_str(&note), err);
+    if (rc == 0 && (!a->json || strcmp(a->json, "-") != 0)) {
+        rc = run_table(s->runs, s->n_runs, stdout, err);
+        if (note.len > 0)
+            (void)printf("sizes without a measurement: %s\n", buf_str(&note));
+    }
+    buf_clear(&note);
+    if (rc < 0 || write_text(s, a->jobs, jobs_csv, err) < 0 ||
+        write_text(s, a->events, events_csv, err) < 0)
+        return -1;
+    return 0;
+}
+
+/* Names what did not end. Returns whether there is any. */
+static bool warn_unfinished(const struct simulation *s)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < s->n_runs; i++) {
+        const struct sim_output *o = &s->runs[i].out;
+        if (o->n_unfinished == 0)
+            continue;
+        any = true;
+        (void)fprintf(stderr, "mgpu-sim: %s: %zu jobs did not complete\n%s",
+                      s->runs[i].name, o->n_unfinished,
+                      buf_str(&o->unfinished));
+    }
+    return any;
+}
+
+static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
+{
+    struct simulation s = {.args = arg};
+
+    (void)words;
+    if (sim_args_check(s.args, n, err) < 0)
+        return -1;
+    int rc = read_trace(&s, err);
+    if (rc == 0)
+        rc = run_all(&s, err);
+    if (rc == 0)
+        rc = write_all(&s, err);
+    if (rc == 0)
+        *ret_exit = warn_unfinished(&s) ? 1 : 0;
+    for (size_t i = 0; i < s.n_runs; i++) {
+        sim_output_clear(&s.runs[i].out);
+        json_decref(s.runs[i].parameters);
+    }
+    if (s.speed)
+        s.speed->ops->destroy(s.speed);
+    sim_trace_clear(&s.trace);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    enum { EXIT_USAGE = 2 };
+    struct sim_args a;
+    bool json = false;
+    const struct tool_main m = {.tool = &sim_tool,
+                                .on_option = sim_args_option,
+                                .run = run,
+                                .arg = &a,
+                                .json = &json};
+
+    sim_args_init(&a);
+    int status = tool_run(&m, argc, argv);
+    return status == error_exit_status(ERR_USAGE) ? EXIT_USAGE : status;
+}

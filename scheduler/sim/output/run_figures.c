@@ -1,0 +1,103 @@
+/* run_figures.c - see run_figures.h. */
+#include "scheduler/sim/output/run_figures.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The value below which a share of p lies, between the nearest two. */
+static double quantile(const double *sorted, size_t n, double p)
+{
+    double at = p * (double)(n - 1);
+    size_t i = (size_t)at;
+    double next = i + 1 < n ? sorted[i + 1] : sorted[i];
+
+    return sorted[i] + (at - (double)i) * (next - sorted[i]);
+}
+
+struct spread spread_of(double *values, size_t n)
+{
+    double sum = 0;
+
+    if (n == 0)
+        return (struct spread){NAN, NAN, NAN, NAN, NAN};
+    qsort(values, n, sizeof(*values), by_value);
+    for (size_t i = 0; i < n; i++)
+        sum += values[i];
+    return (struct spread){sum / (double)n, quantile(values, n, 0.5),
+                           quantile(values, n, 0.9), quantile(values, n, 0.99),
+                           values[n - 1]};
+}
+
+static void of_jobs(const struct sim_conf *conf, const struct sim_output *o,
+                    double *v, struct run_figures *r)
+{
+    size_t n = 0, above = 0, fair = 0;
+    double restarts = 0, gpu_s = 0, worst = NAN;
+
+    for (size_t i = 0; i < o->n; i++) {
+        const struct sim_result *job = &o->results[i];
+        restarts += job->restarts;
+        gpu_s += job->gpu_s;
+        if (!job->is_completed)
+            continue;
+        v[n++] = job->end_s - conf->trace->jobs[i].submit_s;
+        if (isnan(job->fairness))
+            continue;
+        fair++;
+        above += job->fairness > 1;
+        worst = fmax(worst, job->fairness);
+    }
+    r->completed = n;
+    r->jct_s = spread_of(v, n);
+    n = 0;
+    for (size_t i = 0; i < o->n; i++)
+        if (o->results[i].is_completed)
+            v[n++] = o->results[i].start_s - conf->trace->jobs[i].submit_s;
+    r->wait_s = spread_of(v, n);
+    n = 0;
+    for (size_t i = 0; i < o->n; i++)
+        if (o->results[i].is_completed && !isnan(o->results[i].slowdown))
+            v[n++] = o->results[i].slowdown;
+    r->slowdown = spread_of(v, n);
+    r->worst_fairness = worst;
+    r->share_above_1 = fair > 0 ? (double)above / (double)fair : (double)NAN;
+    if (o->n > 0) {
+        r->gpu_hours_per_job = gpu_s / 3600 / (double)o->n;
+        r->restarts_per_job = restarts / (double)o->n;
+    }
+}
+
+int run_figures(const struct sim_conf *conf, const struct sim_output *o,
+                struct run_figures *ret, struct error *err)
+{
+    struct run_figures r = {.jobs = o->n};
+    double *v =
+        calloc((o->n > o->n_decisions ? o->n : o->n_decisions) + 1, sizeof(*v));
+
+    if (!v)
+        return error_set(err, ERR_NOMEM, "figures of %zu jobs", o->n);
+    of_jobs(conf, o, v, &r);
+    for (size_t i = 0; i < o->n_decisions; i++)
+        v[i] = 1e3 * o->decision_s[i];
+    r.decision_ms = spread_of(v, o->n_decisions);
+    r.n_decisions = o->n_decisions;
+    free(v);
+    r.makespan_s = fmax(0, o->last_s - o->first_s);
+    r.total_gpu_s = r.makespan_s * conf->cluster->gpus_total;
+    r.used_gpu_s = o->used_gpu_s;
+    r.restarting_gpu_s = o->restarting_gpu_s;
+    r.idle_queued_gpu_s = o->idle_queued_gpu_s;
+    r.utilisation =
+        r.total_gpu_s > 0 ? r.used_gpu_s / r.total_gpu_s : (double)NAN;
+    r.steps = o->n_steps;
+    r.events = o->n_log;
+    r.wall_s = o->wall_s;
+    *ret = r;
+    return 0;
+}

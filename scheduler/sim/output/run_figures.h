@@ -1,0 +1,62 @@
+/* run_figures.h - what a simulation comes to: the figures of mgpu.sim/1. */
+#ifndef MGPU_SCHEDULER_SIM_OUTPUT_RUN_FIGURES_H
+#define MGPU_SCHEDULER_SIM_OUTPUT_RUN_FIGURES_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "scheduler/sim/run/sim_run.h"
+
+/* Of completed jobs; NAN without any. */
+struct spread {
+    double avg, p50, p90, p99, max;
+};
+
+struct run_figures {
+    size_t jobs, completed;
+    struct spread jct_s, wait_s, slowdown;
+    double makespan_s; /* from the first submit to the last end */
+    double total_gpu_s, used_gpu_s, restarting_gpu_s, idle_queued_gpu_s;
+    double utilisation, gpu_hours_per_job, restarts_per_job;
+    double worst_fairness, share_above_1;
+    struct spread decision_ms;
+    size_t n_decisions;
+    uint64_t steps, events;
+    double wall_s;
+};
+
+/* The values are sorted. */
+struct spread spread_of(double *values, size_t n);
+int run_figures(const struct sim_conf *conf, const struct sim_output *o,
+                struct run_figures *ret, struct error *err) MUST_CHECK;
+
+/* One run of several on the same trace. */
+struct sim_named {
+    char name[64];      /* the policy */
+    json_t *parameters; /* its keys */
+    struct sim_output out;
+    struct run_figures figures;
+};
+
+/* The document mgpu.sim/1; NULL: memory is short. own  json_decref()
+ * in  note  what the sizes without a measurement are; "": none */
+json_t *run_json(const struct sim_conf *conf, const struct sim_named *runs,
+                 size_t n, const char *note);
+/* A line for each figure, a column for each policy; of several the last column
+ * is relative to the first. */
+int run_table(const struct sim_named *runs, size_t n, FILE *out,
+              struct error *err) MUST_CHECK;
+
+/* name,class,user,submit_s,... with a header; a line for each job. */
+int jobs_csv(const struct sim_conf *conf, const struct sim_output *o,
+             struct buf *out, struct error *err) MUST_CHECK;
+/* t_s,job,event,place */
+int events_csv(const struct sim_conf *conf, const struct sim_output *o,
+               struct buf *out, struct error *err) MUST_CHECK;
+/* Writes a text to a file, compressed if its name ends in ".gz", "-" is
+ * standard output.
+ * err  ERR_IO and others of the file */
+int sim_file_write(const char *path, const struct buf *text,
+                   struct error *err) MUST_CHECK;
+
+#endif

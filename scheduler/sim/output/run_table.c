@@ -1,0 +1,126 @@
+/* run_table.c - the figures of one or more policies for a terminal. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "scheduler/sim/output/run_figures.h"
+
+enum { COLUMN = 13, LABEL = 26 };
+
+enum unit { AS_COUNT, AS_TIME, AS_RATIO, AS_PERCENT, AS_MS };
+
+struct row {
+    const char *label;
+    enum unit unit;
+    double (*of)(const struct run_figures *f);
+    bool has_ratio; /* worth comparing */
+};
+
+#define GETTER(name, expr)                          \
+    static double name(const struct run_figures *f) \
+    {                                               \
+        return (double)(expr);                      \
+    }
+GETTER(get_jobs, f->jobs)
+GETTER(get_completed, f->completed)
+GETTER(get_jct_avg, f->jct_s.avg)
+GETTER(get_jct_p50, f->jct_s.p50)
+GETTER(get_jct_p90, f->jct_s.p90)
+GETTER(get_jct_p99, f->jct_s.p99)
+GETTER(get_wait_avg, f->wait_s.avg)
+GETTER(get_wait_p99, f->wait_s.p99)
+GETTER(get_slow_avg, f->slowdown.avg)
+GETTER(get_slow_p99, f->slowdown.p99)
+GETTER(get_makespan, f->makespan_s)
+GETTER(get_used, f->utilisation)
+GETTER(get_idle, f->idle_queued_gpu_s / f->total_gpu_s)
+GETTER(get_restarting, f->restarting_gpu_s / f->used_gpu_s)
+GETTER(get_gpu_hours, f->gpu_hours_per_job)
+GETTER(get_restarts, f->restarts_per_job)
+GETTER(get_fair_worst, f->worst_fairness)
+GETTER(get_fair_share, f->share_above_1)
+GETTER(get_ms_p50, f->decision_ms.p50)
+GETTER(get_ms_p99, f->decision_ms.p99)
+GETTER(get_rate, (double)f->steps / f->wall_s)
+GETTER(get_wall, f->wall_s)
+
+static const struct row rows[] = {
+    {"jobs", AS_COUNT, get_jobs, false},
+    {"completed", AS_COUNT, get_completed, false},
+    {"JCT average", AS_TIME, get_jct_avg, true},
+    {"JCT p50", AS_TIME, get_jct_p50, true},
+    {"JCT p90", AS_TIME, get_jct_p90, true},
+    {"JCT p99", AS_TIME, get_jct_p99, true},
+    {"wait average", AS_TIME, get_wait_avg, true},
+    {"wait p99", AS_TIME, get_wait_p99, true},
+    {"slowdown average", AS_RATIO, get_slow_avg, true},
+    {"slowdown p99", AS_RATIO, get_slow_p99, true},
+    {"makespan", AS_TIME, get_makespan, true},
+    {"GPUs in use", AS_PERCENT, get_used, true},
+    {"idle while jobs wait", AS_PERCENT, get_idle, true},
+    {"restarting", AS_PERCENT, get_restarting, true},
+    {"GPU hours per job", AS_RATIO, get_gpu_hours, true},
+    {"restarts per job", AS_RATIO, get_restarts, true},
+    {"fairness, worst", AS_RATIO, get_fair_worst, true},
+    {"fairness, above 1", AS_PERCENT, get_fair_share, true},
+    {"decision p50", AS_MS, get_ms_p50, false},
+    {"decision p99", AS_MS, get_ms_p99, false},
+    {"steps per second", AS_COUNT, get_rate, false},
+    {"simulated in", AS_TIME, get_wall, false},
+};
+
+static const char *show(char out[32], enum unit unit, double x)
+{
+    if (!isfinite(x))
+        (void)snprintf(out, 32, "-");
+    else if (unit == AS_COUNT)
+        (void)snprintf(out, 32, "%.0f", x);
+    else if (unit == AS_PERCENT)
+        (void)snprintf(out, 32, "%.1f %%", 100 * x);
+    else if (unit == AS_MS)
+        (void)snprintf(out, 32, "%.2f ms", x);
+    else if (unit == AS_RATIO)
+        (void)snprintf(out, 32, "%.2f", x);
+    else if (x >= 3600)
+        (void)snprintf(out, 32, "%.2f h", x / 3600);
+    else if (x >= 120)
+        (void)snprintf(out, 32, "%.1f min", x / 60);
+    else
+        (void)snprintf(out, 32, "%.1f s", x);
+    return out;
+}
+
+static const char *ratio(char out[32], const struct row *r,
+                         const struct sim_named *runs, size_t n)
+{
+    double first = r->of(&runs[0].figures), last = r->of(&runs[n - 1].figures);
+
+    out[0] = '\0';
+    if (r->has_ratio && isfinite(first) && isfinite(last) && first > 0)
+        (void)snprintf(out, 32, "%+.1f %%", 100 * (last / first - 1));
+    return out;
+}
+
+int run_table(const struct sim_named *runs, size_t n, FILE *out,
+              struct error *err)
+{
+    char text[32];
+
+    (void)fprintf(out, "%-*s", LABEL, "");
+    for (size_t i = 0; i < n; i++)
+        (void)fprintf(out, " %*s", COLUMN, runs[i].name);
+    if (n > 1)
+        (void)fprintf(out, " %*s", COLUMN, "last/first");
+    (void)fprintf(out, "\n");
+    for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+        (void)fprintf(out, "%-*s", LABEL, rows[k].label);
+        for (size_t i = 0; i < n; i++)
+            (void)fprintf(
+                out, " %*s", COLUMN,
+                show(text, rows[k].unit, rows[k].of(&runs[i].figures)));
+        if (n > 1)
+            (void)fprintf(out, " %*s", COLUMN, ratio(text, &rows[k], runs, n));
+        (void)fprintf(out, "\n");
+    }
+    return ferror(out) ? error_set(err, ERR_IO, "standard output") : 0;
+}

@@ -1,0 +1,178 @@
+/* sim_users.c - the users of a simulation: they submit the jobs of the trace,
+ * and repeat what people did. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/text/text.h"
+#include "scheduler/sim/run/sim_world.h"
+
+static const double LIMIT_MAX_S = 365.0 * 86400;
+enum { UID_FIRST = 1000, UIDS = 1 << 20 };
+
+struct range {
+    int32_t min, max;
+};
+
+/* The GPUs that the job asks for. */
+static struct range range_of(const struct sim_conf *conf,
+                             const struct sim_job *job)
+{
+    int32_t max = conf->cluster->gpus_total;
+
+    if (conf->request == REQUEST_FIXED)
+        return (struct range){conf->request_gpus, conf->request_gpus};
+    if (conf->request == REQUEST_TRACE || job->most_gpus == 0)
+        return (struct range){job->gpus_min, job->gpus_max};
+    return (struct range){1, job->most_gpus < max ? job->most_gpus : max};
+}
+
+/* What the job takes on its smallest size, with its start. */
+static double longest(const struct sim_world *w, const struct sim_job *job,
+                      int32_t gpus)
+{
+    struct speed_place p = sim_cluster_fit(w->conf->cluster, gpus);
+    double run_s = speed_time(w->conf->speed, job, &p, 0, job->work);
+    double factor = sim_class_value(&w->conf->slowdowns, job->class, 1);
+
+    return run_s * factor + sim_restart_s(w->conf, job, 1);
+}
+
+/* 0: none. One second more than the exact time, so that a job that takes just
+ * as long has reported its end when the limit passes. */
+static double limit_of(const struct sim_world *w, const struct sim_job *job,
+                       int32_t gpus)
+{
+    double exact_s = longest(w, job, gpus);
+    double factor = w->conf->limit_factor > 0 ? w->conf->limit_factor : 1;
+
+    if (job->limit_s > 0)
+        return job->limit_s;
+    double limit_s = ceil(exact_s * factor) + 1;
+    return limit_s <= LIMIT_MAX_S ? limit_s : 0;
+}
+
+/* The fewest nodes: a job whose GPUs fit on a node is not spread. */
+static struct range nodes_of(const struct sim_conf *conf, struct range gpus)
+{
+    struct speed_place least = sim_cluster_fit(conf->cluster, gpus.min);
+    struct speed_place most = sim_cluster_fit(conf->cluster, gpus.max);
+    struct range r = {least.nodes > 0 ? least.nodes : 1,
+                      most.nodes > 0 ? most.nodes : conf->cluster->nodes};
+
+    r.max = r.max < r.min ? r.min : r.max;
+    return r;
+}
+
+static int make_spec(const struct sim_world *w, const struct sim_job *job,
+                     struct buf *out, struct error *err)
+{
+    struct range r = range_of(w->conf, job);
+    struct range nodes = nodes_of(w->conf, r);
+    double limit_s = limit_of(w, job, r.min);
+    char limit[40] = "null";
+
+    if (limit_s > 0)
+        (void)snprintf(limit, sizeof(limit), "\"%.0fs\"", ceil(limit_s));
+    return buf_addstr(out, "{\"version\":1,\"name\":", err) < 0 ||
+                   text_add_json(out, job->name, err) < 0 ||
+                   buf_addstr(out, ",\"kind\":\"command\",\"command\":[", err) <
+                       0 ||
+                   text_add_json(out, job->class, err) < 0 ||
+                   buf_addf(out, err,
+                            "],\"resources\":{\"gpus\":\"%" PRId32 "..%" PRId32
+                            "\",\"nodes\":\"%" PRId32 "..%" PRId32
+                            "\",\"time_limit\":%s},\"policy\":{\"priority\":"
+                            "%" PRId32 "},\"retry\":{\"max\":100,"
+                            "\"exclude_node\":false}}",
+                            r.min, r.max, nodes.min, nodes.max, limit,
+                            job->priority) < 0
+               ? -1
+               : 0;
+}
+
+/* A user's number follows from the name. */
+static int64_t uid_of(const char *user)
+{
+    uint32_t h = 2166136261u;
+    for (const char *p = user; *p; p++)
+        h = (h ^ (unsigned char)*p) * 16777619u;
+    return UID_FIRST + h % UIDS;
+}
+
+static void never_ran(struct sim_world *w, size_t i, const char *why)
+{
+    struct sim_result *r = &w->out->results[i];
+
+    w->jobs[i].is_over = true;
+    w->n_over++;
+    r->state = JOB_NEW;
+    (void)snprintf(r->reason, sizeof(r->reason), "%.159s", why);
+}
+
+int sim_submit(struct sim_world *w, struct error *err)
+{
+    size_t i = w->n_submitted++;
+    const struct sim_job *job = &w->conf->trace->jobs[i];
+    struct sim_state *s = &w->jobs[i];
+    struct buf spec = BUF_INIT;
+    struct error why = ERROR_INIT;
+    char key[32];
+
+    (void)snprintf(key, sizeof(key), "k%zu", i);
+    if (!job->spec && make_spec(w, job, &spec, err) < 0) {
+        buf_clear(&spec);
+        return -1;
+    }
+    struct engine_submit req = {.uid = job->spec ? job->uid : uid_of(job->user),
+                                .user = job->user,
+                                .key = key,
+                                .spec = job->spec ? job->spec : buf_str(&spec)};
+    s->crowd = w->crowd;
+    int rc = engine_submit(w->engine, &req, &s->id, NULL, &why);
+    buf_clear(&spec);
+    if (rc < 0 && why.code == ERR_NOMEM)
+        return error_set(err, ERR_NOMEM, "%s", why.msg);
+    if (rc < 0) {
+        s->id = 0;
+        never_ran(w, i, why.msg);
+        return 0;
+    }
+    if (s->id > w->conf->trace->n)
+        return error_set(err, ERR_INTERNAL, "job %" PRIu64 " of %zu", s->id,
+                         w->conf->trace->n);
+    w->of_id[s->id] = (int32_t)i;
+    return 0;
+}
+
+/* What does not apply here, a cancel of a job that has ended meanwhile, is
+ * left out. */
+int sim_act(struct sim_world *w, struct error *err)
+{
+    const struct sim_action *a = &w->conf->actions[w->n_action++];
+    uint64_t id = w->jobs[a->job].id;
+    int rc = 0;
+
+    if (id == 0 || w->jobs[a->job].is_over)
+        return 0;
+    struct error why = ERROR_INIT;
+    switch (a->act) {
+    case ACT_CANCEL:
+        rc = engine_cancel(w->engine, id, 0, &why);
+        break;
+    case ACT_HOLD:
+    case ACT_RELEASE:
+        rc = engine_hold(w->engine, id, 0, a->act == ACT_HOLD, &why);
+        break;
+    case ACT_PRIORITY:
+        rc = engine_prioritise(w->engine, id, 0, a->priority, &why);
+        break;
+    case ACT_REQUEUE:
+        rc = engine_requeue(w->engine, id, 0, &why);
+        break;
+    }
+    return rc < 0 && why.code == ERR_NOMEM
+               ? error_set(err, ERR_NOMEM, "%s", why.msg)
+               : 0;
+}
