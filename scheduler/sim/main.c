@@ -9,6 +9,7 @@
 #include "jobs/conf/conf.h"
 #include "scheduler/sim/args.h"
 #include "scheduler/sim/output/run_figures.h"
+#include "scheduler/sim/self_checks.h"
 #include "scheduler/tools/common/client.h"
 
 /* All that the runs share. */
@@ -85,6 +86,13 @@ static int read_trace(struct simulation *s, struct error *err)
         if (s->speed->ops->prepare(s->speed, &s->trace.jobs[i], err) < 0)
             return error_wrap(err, "%s", file);
     return 0;
+}
+
+static int bench_trace(struct simulation *s, struct error *err)
+{
+    if (speed_constant(&s->speed, err) < 0)
+        return -1;
+    return self_bench(s->args, &s->cluster, &s->trace, err);
 }
 
 /* ---- runs -----------------------------------------------------------------
@@ -249,7 +257,9 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
     (void)words;
     if (sim_args_check(s.args, n, err) < 0)
         return -1;
-    int rc = read_trace(&s, err);
+    if (s.args->check)
+        return self_check(s.args, err);
+    int rc = s.args->bench ? bench_trace(&s, err) : read_trace(&s, err);
     if (rc == 0)
         rc = run_all(&s, err);
     if (rc == 0)

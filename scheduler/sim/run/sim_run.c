@@ -274,7 +274,9 @@ static int play(struct sim_world *w, struct error *err)
 
     while (w->n_over < w->conf->trace->n) {
         double t = next_s(w);
-        if (is_stuck(w, t, moved_s))
+        size_t most = w->conf->decisions_max;
+        if (is_stuck(w, t, moved_s) ||
+            (most > 0 && w->out->n_decisions >= most))
             return 0;
         if (t > sim_now(w)) {
             w->clock.t_s = t;
@@ -341,7 +343,7 @@ int sim_run(const struct sim_conf *conf, const struct sim_policy *policy,
         rc = create(&w, err);
     if (rc == 0 && (rc = play(&w, err)) == 0)
         rc = sim_account_check(&w, err);
-    if (rc == 0)
+    if (rc == 0 && conf->decisions_max == 0)
         rc = name_unfinished(&w, err);
     out.first_s = conf->trace->n > 0 ? conf->trace->jobs[0].submit_s : 0;
     out.wall_s = clock_real.now_s(&clock_real) - began_s;

@@ -60,6 +60,7 @@ struct sim_conf {
     double speed_noise;  /* sigma, of each attempt */
     double failures_per_node_day;
     uint32_t seed;
+    size_t decisions_max; /* stop after so many; 0: at the end of all jobs */
     const struct sim_action *actions; /* in the order of t_s */
     size_t n_actions;
 };
@@ -119,5 +120,15 @@ void sim_output_clear(struct sim_output *o); /* a zeroed one is fine */
  * err  ERR_INTERNAL an invariant does not hold; from the engine */
 int sim_run(const struct sim_conf *conf, const struct sim_policy *policy,
             struct sim_output *ret, struct error *err) MUST_CHECK;
+
+/* ---- random_world.c ------------------------------------------------------ */
+/* Runs a random world twice: all invariants hold, each job ends or is refused,
+ * and both runs are alike to the last event.
+ * err  ERR_INTERNAL what does not hold */
+int random_world_check(uint32_t seed, struct error *err) MUST_CHECK;
+/* Jobs of 1 to 64 GPUs that are all there at once, on nodes of 8 GPUs.
+ * own  sim_trace_clear() */
+int random_queue(uint32_t seed, int32_t jobs, struct sim_trace *ret,
+                 struct error *err) MUST_CHECK;
 
 #endif

@@ -1,0 +1,45 @@
+/* self_checks.c - see self_checks.h. */
+#include "scheduler/sim/self_checks.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum {
+    BENCH_JOBS_MAX = 200000,
+    BENCH_GPUS_MAX = 200000,
+    NODE_GPUS = 8,
+    DECISIONS = 1000 /* enough for a p99 of ten */
+};
+
+int self_check(const struct sim_args *a, struct error *err)
+{
+    double began_s = clock_real.now_s(&clock_real);
+
+    for (int32_t i = 0; i < a->seeds; i++)
+        if (random_world_check(a->conf.seed + (uint32_t)i, err) < 0)
+            return -1;
+    (void)printf("%" PRId32 " random worlds, every invariant holds, %.1f s\n",
+                 a->seeds, clock_real.now_s(&clock_real) - began_s);
+    return 0;
+}
+
+int self_bench(struct sim_args *a, struct sim_cluster *ret_cluster,
+               struct sim_trace *ret_trace, struct error *err)
+{
+    char text[32];
+    int jobs = 0, gpus = 0, end = 0;
+
+    if (sscanf(a->bench, "%6dx%6d%n", &jobs, &gpus, &end) != 2 ||
+        a->bench[end] != '\0' || jobs < 1 || jobs > BENCH_JOBS_MAX ||
+        gpus < 1 || gpus > BENCH_GPUS_MAX)
+        return error_set(err, ERR_USAGE,
+                         "--bench: '%.40s' is not JOBSxGPUS of 1..%d each, "
+                         "such as 10000x10000",
+                         a->bench, BENCH_JOBS_MAX);
+    (void)snprintf(text, sizeof(text), "%dx%d",
+                   (gpus + NODE_GPUS - 1) / NODE_GPUS, NODE_GPUS);
+    a->conf.decisions_max = DECISIONS;
+    if (sim_cluster_parse(text, ret_cluster, err) < 0)
+        return -1;
+    return random_queue(a->conf.seed, jobs, ret_trace, err);
+}
