@@ -8,6 +8,7 @@
 
 #include "jobs/conf/conf.h"
 #include "scheduler/sim/args.h"
+#include "scheduler/sim/output/gantt_svg.h"
 #include "scheduler/sim/output/run_figures.h"
 #include "scheduler/sim/self_checks.h"
 #include "scheduler/tools/common/client.h"
@@ -211,6 +212,17 @@ static int write_json(struct simulation *s, const char *note, struct error *err)
     return rc;
 }
 
+static int write_cdf(struct simulation *s, struct error *err)
+{
+    struct buf text = BUF_INIT;
+    int rc = cdf_svg(&s->args->conf, s->runs, s->n_runs, &text, err);
+
+    if (rc == 0)
+        rc = sim_file_write(s->args->cdf, &text, err);
+    buf_clear(&text);
+    return rc;
+}
+
 static int write_all(struct simulation *s, struct error *err)
 {
     const struct sim_args *a = s->args;
@@ -228,9 +240,10 @@ static int write_all(struct simulation *s, struct error *err)
     }
     buf_clear(&note);
     if (rc < 0 || write_text(s, a->jobs, jobs_csv, err) < 0 ||
-        write_text(s, a->events, events_csv, err) < 0)
+        write_text(s, a->events, events_csv, err) < 0 ||
+        write_text(s, a->gantt, gantt_svg, err) < 0)
         return -1;
-    return 0;
+    return a->cdf ? write_cdf(s, err) : 0;
 }
 
 /* Names what did not end. Returns whether there is any. */

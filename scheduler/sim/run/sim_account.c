@@ -58,7 +58,7 @@ struct booking {
     struct buf place;
 };
 
-static void book_node(void *arg, int32_t node, int32_t gpus, int32_t first)
+static void book_node(void *arg, int32_t node, int32_t gpus, uint64_t mask)
 {
     struct booking *b = arg;
     struct sim_world *w = b->w;
@@ -82,8 +82,8 @@ static void book_node(void *arg, int32_t node, int32_t gpus, int32_t first)
         return;
     }
     o->spans = p;
-    o->spans[o->n_spans++] =
-        (struct sim_span){sim_now(w), NAN, b->i, node, gpus, first};
+    o->spans[o->n_spans++] = (struct sim_span){
+        sim_now(w) - SIM_BEGIN_S, NAN, b->i, node, gpus, mask};
     w->jobs[b->i].n_spans++;
 }
 
@@ -141,7 +141,7 @@ void sim_unbook(struct sim_world *w, int32_t i, const struct job *job)
     (void)job;
     for (size_t k = s->span; k < s->span + s->n_spans; k++) {
         struct sim_span *p = &w->out->spans[k];
-        p->to_s = sim_now(w);
+        p->to_s = sim_now(w) - SIM_BEGIN_S;
         w->used[p->node] -= p->gpus;
         if (buf_addf(&place, NULL, "%sn%" PRId32 ":%" PRId32,
                      place.len ? " " : "", p->node + 1, p->gpus) < 0)

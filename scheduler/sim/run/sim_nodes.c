@@ -33,21 +33,21 @@ double sim_normal(uint64_t seed, uint64_t a, uint64_t b)
 
 /* ---- places ---------------------------------------------------------------
  */
-/* "0-3,5": the number of indexes. out  ret_first  the first one */
-static int32_t count(const char *p, int32_t *ret_first)
+/* "0-3,5": the number of indexes. out  ret_mask  those below 64 */
+static int32_t count(const char *p, uint64_t *ret_mask)
 {
     int32_t n = 0;
     char *end;
 
-    *ret_first = -1;
+    *ret_mask = 0;
     while (*p && *p != ' ') {
         long a = strtol(p, &end, 10), b = a;
         if (end == p)
             break;
         if (*end == '-')
             b = strtol(end + 1, &end, 10);
-        if (*ret_first < 0)
-            *ret_first = (int32_t)a;
+        for (long i = a; i >= 0 && i <= b && i < 64; i++)
+            *ret_mask |= UINT64_C(1) << (unsigned)i;
         n += (int32_t)(b - a) + 1;
         p = *end == ',' ? end + 1 : end;
     }
@@ -56,10 +56,11 @@ static int32_t count(const char *p, int32_t *ret_first)
 
 int32_t sim_place_each(const char *place,
                        void (*each)(void *arg, int32_t node, int32_t gpus,
-                                    int32_t first),
+                                    uint64_t mask),
                        void *arg)
 {
-    int32_t n = 0, first;
+    int32_t n = 0;
+    uint64_t mask;
 
     for (const char *p = place; *p;) {
         p += strspn(p, " ");
@@ -69,8 +70,8 @@ int32_t sim_place_each(const char *place,
         if (*p != 'n' || !colon)
             break;
         int32_t node = (int32_t)strtol(p + 1, NULL, 10) - 1;
-        int32_t gpus = count(colon + 1, &first);
-        each(arg, node, gpus, first);
+        int32_t gpus = count(colon + 1, &mask);
+        each(arg, node, gpus, mask);
         n++;
         p += strcspn(p, " ");
     }

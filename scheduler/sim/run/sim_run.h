@@ -86,7 +86,8 @@ struct sim_result {
 
 struct sim_span { /* a job on a node */
     double from_s, to_s;
-    int32_t job, node, gpus, first_gpu;
+    int32_t job, node, gpus;
+    uint64_t mask; /* of the first 64 GPUs of the node */
 };
 
 struct sim_event {

@@ -126,7 +126,7 @@ int sim_node_repair(struct sim_world *w, int32_t node,
  * nodes, or -1 if the place is cut. */
 int32_t sim_place_each(const char *place,
                        void (*each)(void *arg, int32_t node, int32_t gpus,
-                                    int32_t first),
+                                    uint64_t mask),
                        void *arg);
 
 /* ---- sim_account.c ------------------------------------------------------- */
