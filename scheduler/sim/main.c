@@ -11,11 +11,14 @@
 #include "scheduler/sim/output/gantt_svg.h"
 #include "scheduler/sim/output/run_figures.h"
 #include "scheduler/sim/self_checks.h"
+#include "scheduler/sim/trace/from_db.h"
 #include "scheduler/tools/common/client.h"
 
 /* All that the runs share. */
 struct simulation {
     struct sim_args *args;
+    struct past past; /* of --from-db; its trace and speed are the ones below */
+    struct sim_action *actions;
     struct sim_cluster cluster;
     struct sim_trace trace;
     struct speed *speed;
@@ -87,6 +90,46 @@ static int read_trace(struct simulation *s, struct error *err)
         if (s->speed->ops->prepare(s->speed, &s->trace.jobs[i], err) < 0)
             return error_wrap(err, "%s", file);
     return 0;
+}
+
+/* The actions by the index of their jobs; those on other jobs are left out. */
+static int take_actions(struct simulation *s, struct error *err)
+{
+    size_t n = 0;
+
+    s->actions = calloc(s->past.n_actions + 1, sizeof(*s->actions));
+    if (!s->actions)
+        return error_set(err, ERR_NOMEM, "actions");
+    for (size_t k = 0; k < s->past.n_actions; k++) {
+        const struct past_action *a = &s->past.actions[k];
+        for (size_t i = 0; i < s->trace.n; i++)
+            if (s->trace.jobs[i].id == a->job)
+                s->actions[n++] =
+                    (struct sim_action){a->t_s, a->act, i, a->priority};
+    }
+    s->args->conf.actions = s->actions;
+    s->args->conf.n_actions = n;
+    return 0;
+}
+
+static int read_past(struct simulation *s, struct error *err)
+{
+    const struct sim_args *a = s->args;
+
+    if (past_open(a->from_db, a->since_s, a->until_s, &s->past, err) < 0)
+        return -1;
+    s->trace = s->past.trace;
+    s->speed = s->past.speed;
+    s->past.trace = (struct sim_trace){.n = 0};
+    s->past.speed = NULL;
+    const char *cluster = a->cluster ? a->cluster : s->past.cluster;
+    if (cluster[0] == '\0')
+        return error_set(err, ERR_USAGE,
+                         "no job in '%s' has run: expected --cluster",
+                         a->from_db);
+    if (sim_cluster_parse(cluster, &s->cluster, err) < 0)
+        return -1;
+    return take_actions(s, err);
 }
 
 static int bench_trace(struct simulation *s, struct error *err)
@@ -235,6 +278,8 @@ static int write_all(struct simulation *s, struct error *err)
         rc = write_json(s, buf_str(&note), err);
     if (rc == 0 && (!a->json || strcmp(a->json, "-") != 0)) {
         rc = run_table(s->runs, s->n_runs, stdout, err);
+        if (s->trace.recorded_s > 0)
+            (void)printf("recorded makespan: %.1f s\n", s->trace.recorded_s);
         if (note.len > 0)
             (void)printf("sizes without a measurement: %s\n", buf_str(&note));
     }
@@ -246,7 +291,7 @@ static int write_all(struct simulation *s, struct error *err)
     return a->cdf ? write_cdf(s, err) : 0;
 }
 
-/* Names what did not end. Returns whether there is any. */
+/* Names the jobs that did not complete. Returns whether one did not end. */
 static bool warn_unfinished(const struct simulation *s)
 {
     bool any = false;
@@ -255,7 +300,7 @@ static bool warn_unfinished(const struct simulation *s)
         const struct sim_output *o = &s->runs[i].out;
         if (o->n_unfinished == 0)
             continue;
-        any = true;
+        any = any || o->n_unended > 0;
         (void)fprintf(stderr, "mgpu-sim: %s: %zu jobs did not complete\n%s",
                       s->runs[i].name, o->n_unfinished,
                       buf_str(&o->unfinished));
@@ -272,7 +317,9 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
         return -1;
     if (s.args->check)
         return self_check(s.args, err);
-    int rc = s.args->bench ? bench_trace(&s, err) : read_trace(&s, err);
+    int rc = s.args->bench     ? bench_trace(&s, err)
+             : s.args->from_db ? read_past(&s, err)
+                               : read_trace(&s, err);
     if (rc == 0)
         rc = run_all(&s, err);
     if (rc == 0)
@@ -286,6 +333,8 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
     if (s.speed)
         s.speed->ops->destroy(s.speed);
     sim_trace_clear(&s.trace);
+    past_clear(&s.past);
+    free(s.actions);
     return rc;
 }
 

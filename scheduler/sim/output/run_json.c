@@ -54,6 +54,9 @@ json_t *run_json(const struct sim_conf *conf, const struct sim_named *runs,
         json_pack("{s:s,s:s,s:s,s:I,s:o}", "schema", "mgpu.sim/1", "trace",
                   conf->trace->name, "cluster", conf->cluster->text, "seed",
                   (json_int_t)conf->seed, "runs", list);
+    if (o && conf->trace->recorded_s > 0)
+        (void)json_object_set_new(o, "recorded_makespan_s",
+                                  real(conf->trace->recorded_s));
     if (o && note[0])
         (void)json_object_set_new(o, "sizes_without_measurement",
                                   json_string(note));

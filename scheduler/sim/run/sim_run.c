@@ -70,7 +70,8 @@ static int create_tables(struct sim_world *w, struct error *err)
     struct sim_output *o = w->out;
 
     w->jobs = calloc(n + 1, sizeof(*w->jobs));
-    w->of_id = calloc(n + 2, sizeof(*w->of_id));
+    w->last_id = n + w->conf->trace->last_id;
+    w->of_id = calloc(w->last_id + 1, sizeof(*w->of_id));
     w->granted = calloc(n + 1, sizeof(*w->granted));
     w->live = calloc(n + 1, sizeof(*w->live));
     w->gpus = calloc(nodes, sizeof(*w->gpus));
@@ -308,6 +309,7 @@ static int name_unfinished(struct sim_world *w, struct error *err)
         if (r->is_completed)
             continue;
         o->n_unfinished++;
+        o->n_unended += !job || !job_state_is_final(job->state);
         if (buf_addf(&o->unfinished, err, "job '%s': %s: %s\n",
                      w->conf->trace->jobs[i].name,
                      job ? job_state_name(job->state) : "not accepted",
@@ -336,7 +338,9 @@ int sim_run(const struct sim_conf *conf, const struct sim_policy *policy,
                                          .kill_grace_s = 30,
                                          .limits = policy->limits,
                                          .preempt = policy->preempt};
-    clock_virtual_init(&w.clock, SIM_BEGIN_S, SIM_EPOCH_S);
+    double epoch_s = conf->trace->epoch_s;
+    clock_virtual_init(&w.clock, SIM_BEGIN_S,
+                       (epoch_s > 0 ? epoch_s : SIM_EPOCH_S) - SIM_BEGIN_S);
     rng_seed(&w.rng, conf->seed);
     int rc = create_tables(&w, err);
     if (rc == 0)

@@ -31,14 +31,6 @@ struct sim_classes {
 double sim_class_value(const struct sim_classes *c, const char *class,
                        double absent);
 
-/* Something that a person did, replayed at its time. */
-enum sim_act {
-    ACT_CANCEL,
-    ACT_HOLD,
-    ACT_RELEASE,
-    ACT_PRIORITY,
-    ACT_REQUEUE,
-};
 struct sim_action {
     double t_s; /* since the first second of the trace */
     enum sim_act act;
@@ -111,7 +103,8 @@ struct sim_output {
     uint64_t n_steps, n_log;
     double wall_s;
     struct buf unfinished; /* a line for each job that did not end */
-    size_t n_unfinished;
+    size_t n_unfinished;   /* ended otherwise than COMPLETED, or did not */
+    size_t n_unended;      /* did not end, or were not accepted */
 };
 
 void sim_output_clear(struct sim_output *o); /* a zeroed one is fine */

@@ -130,6 +130,8 @@ int sim_submit(struct sim_world *w, struct error *err)
                                 .key = key,
                                 .spec = job->spec ? job->spec : buf_str(&spec)};
     s->crowd = w->crowd;
+    if (job->id > 0)
+        engine_skip_to(w->engine, job->id);
     int rc = engine_submit(w->engine, &req, &s->id, NULL, &why);
     buf_clear(&spec);
     if (rc < 0 && why.code == ERR_NOMEM)
@@ -139,9 +141,9 @@ int sim_submit(struct sim_world *w, struct error *err)
         never_ran(w, i, why.msg);
         return 0;
     }
-    if (s->id > w->conf->trace->n)
-        return error_set(err, ERR_INTERNAL, "job %" PRIu64 " of %zu", s->id,
-                         w->conf->trace->n);
+    if (s->id > w->last_id)
+        return error_set(err, ERR_INTERNAL, "job %" PRIu64 " of %" PRIu64,
+                         s->id, w->last_id);
     w->of_id[s->id] = (int32_t)i;
     return 0;
 }

@@ -111,7 +111,7 @@ static void stopped(struct sim_world *w, int32_t i, const struct job *job)
     stopping(w, i);
     sim_unbook(w, i, job);
     s->runs = false;
-    if (job_of(w, i)->loses)
+    if (job_of(w, i)->spec && !job->saves)
         s->done = s->saved = 0;
     w->live[s->live] = w->live[--w->n_live];
     w->jobs[w->live[s->live]].live = s->live;

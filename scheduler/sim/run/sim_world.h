@@ -54,7 +54,8 @@ struct sim_world {
     struct engine *engine;
 
     struct sim_state *jobs; /* [trace->n] */
-    int32_t *of_id;         /* [trace->n + 1] job of the engine's id */
+    int32_t *of_id;         /* [last_id + 1] job of the engine's id */
+    uint64_t last_id;
     struct sim_timer *heap; /* by time */
     size_t n_heap, cap_heap;
     uint64_t serial;

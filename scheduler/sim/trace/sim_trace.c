@@ -9,6 +9,8 @@ enum { JOBS_MAX = 10 << 20 };
 
 void sim_trace_clear(struct sim_trace *t)
 {
+    for (size_t i = 0; i < t->n; i++)
+        free(t->jobs[i].spec);
     free(t->jobs);
     *t = (struct sim_trace){.n = 0};
 }

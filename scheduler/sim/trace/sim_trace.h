@@ -21,19 +21,31 @@ struct sim_job {
     int32_t batch;     /* global batch of the trace; 0: it has none */
     int32_t kind;      /* index in the tables, set by the speed model */
     int32_t most_gpus; /* that its tables allow; 0: any number */
-    const char *spec;  /* resolved JSON; NULL: one is made. Borrowed */
-    int64_t uid;       /* with a spec */
-    bool loses;        /* it restarts from the beginning after a requeue */
+    char *spec;  /* resolved JSON; NULL: one is made. Owned by the trace */
+    int64_t uid; /* with a spec */
+    uint64_t id; /* number of the job; 0: any */
+};
+
+/* Something that a person did, replayed at its time. */
+enum sim_act {
+    ACT_CANCEL,
+    ACT_HOLD,
+    ACT_RELEASE,
+    ACT_PRIORITY,
+    ACT_REQUEUE,
 };
 
 struct sim_trace {
     char name[128];       /* the file's name without its folders */
     struct sim_job *jobs; /* owned; in the order of submit_s */
     size_t n, cap;
+    double epoch_s;    /* seconds since 1970 of its first second; 0: unknown */
+    double recorded_s; /* makespan of the past; 0: a trace has none */
+    uint64_t last_id;
 };
 
 void sim_trace_clear(struct sim_trace *t); /* a zeroed one is fine */
-/* Appends a copy. */
+/* Appends a copy, which owns job->spec. */
 int sim_trace_add(struct sim_trace *t, const struct sim_job *job,
                   struct error *err) MUST_CHECK;
 /* Sorts by time; jobs of one moment keep their order. */

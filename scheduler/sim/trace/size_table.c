@@ -199,6 +199,21 @@ int size_table_add(struct speed *s, const char *class, const char *gpu_type,
     return 0;
 }
 
+int size_table_restart(struct speed *s, const char *class, double restart_s,
+                       struct error *err)
+{
+    struct size_table *t = (struct size_table *)s;
+    bool has = false;
+
+    for (size_t i = 0; i < t->n; i++)
+        if (strcmp(t->rows[i].class, class) == 0) {
+            t->rows[i].restart_s = restart_s;
+            has = true;
+        }
+    return has ? 0
+               : error_set(err, ERR_NOTFOUND, "no row of class '%s'", class);
+}
+
 static const char columns[] =
     "class,gpu_type,nodes,gpus_per_node,t_iter_s,restart_s";
 

@@ -70,6 +70,9 @@ int size_table_create(struct speed **ret, struct error *err) MUST_CHECK;
 int size_table_add(struct speed *s, const char *class, const char *gpu_type,
                    int32_t nodes, int32_t per_node, double t_iter_s,
                    double restart_s, struct error *err) MUST_CHECK;
+/* The cost of a start of all sizes of a class that has rows. */
+int size_table_restart(struct speed *s, const char *class, double restart_s,
+                       struct error *err) MUST_CHECK;
 /* The throughputs of Gavel, JSON. in  text[len] */
 int gavel_table_read(const char *file, const char *text, size_t len,
                      struct speed **ret, struct error *err) MUST_CHECK;

@@ -1,0 +1,56 @@
+/* from_db.h - the past of a daemon as a trace: --from-db.
+ *
+ * Jobs, ranges, limits and priorities are those of state.db; speeds are those
+ * of v_scaling in metrics.db. A job without iterations takes as long as it
+ * took. Nothing is written, and a daemon may be running. */
+#ifndef MGPU_SCHEDULER_SIM_TRACE_FROM_DB_H
+#define MGPU_SCHEDULER_SIM_TRACE_FROM_DB_H
+
+#include "scheduler/sim/trace/speed.h"
+
+/* What a person did to a job. */
+struct past_action {
+    double t_s; /* since the first submit */
+    enum sim_act act;
+    uint64_t job;
+    int32_t priority;
+};
+
+struct past {
+    struct sim_trace trace;
+    struct speed *speed;         /* owned */
+    struct past_action *actions; /* owned; in the order of time */
+    size_t n_actions, cap_actions;
+    char cluster[128]; /* as --cluster: from the places of the attempts */
+};
+
+/* in   since_s, until_s  of the submits, seconds since 1970; NAN: no bound
+ * out  ret  past_clear()
+ * err  ERR_NOTFOUND, ERR_DENIED the files; ERR_INVAL they have no job, or are
+ *      no databases of mgpu */
+int past_open(const char *state_dir, double since_s, double until_s,
+              struct past *ret, struct error *err) MUST_CHECK;
+void past_clear(struct past *p); /* a zeroed one is fine */
+
+/* ---- past_spec.c --------------------------------------------------------- */
+/* The specification for a simulated cluster: without partition, reservation,
+ * node features, GPU types, memory and CPUs, and without dependencies on jobs
+ * that the trace does not have.
+ * own  *ret: the caller frees
+ * err  ERR_INVAL it is no JSON object */
+int past_spec(const char *spec, bool (*has_job)(void *arg, uint64_t id),
+              void *arg, char **ret, struct error *err) MUST_CHECK;
+/* Adds the nodes of a place, "vm:0,1 n2:0-3", to a list of nodes. */
+enum { PAST_NODES_MAX = 4096 };
+struct past_nodes {
+    struct {
+        char name[64];
+        int32_t gpus; /* the highest index + 1 */
+    } at[PAST_NODES_MAX];
+    size_t n;
+};
+void past_nodes_add(struct past_nodes *n, const char *place);
+/* "2x8,1x4"; nodes with the same number of GPUs are a group. */
+void past_nodes_text(const struct past_nodes *n, char *ret, size_t cap);
+
+#endif
