@@ -93,8 +93,7 @@ static const struct opt opts[] = {
 
 const struct tool sim_tool = {
     .name = "mgpu-sim",
-    .synopsis = "[--policy NAME]... --cluster NxG (--trace FORMAT:FILE "
-                "[--tables FORMAT:PATH] | --from-db STATE_DIR) [options]",
+    .synopsis = "[options] --trace FORMAT:FILE|--from-db STATE_DIR",
     .summary = "Runs the scheduler of mgpu-ctld on a trace or on a cluster's "
                "own past, in virtual time.",
     .opts = opts,

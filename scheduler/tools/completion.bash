@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# completion.bash - bash completion for mgpu-submit, mgpu-stat, mgpu-cancel
-# and mgpu-admin.
+# completion.bash - bash completion for mgpu-submit, mgpu-stat, mgpu-cancel,
+# mgpu-admin and mgpu-sim.
 #
 # The options come from the tool's own --help, which is printed from the
 # table that its parser reads, and columns from -o help: nothing to keep in
@@ -66,6 +66,9 @@ _mgpu() {
                 sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
                 $(_mgpu_jobs --user all)" -- "$cur")
             ;;
+        mgpu-sim)
+            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+            ;;
         mgpu-stat)
             mapfile -t COMPREPLY < <(compgen -W \
                 "$(_mgpu_jobs --user me -t all -c 500)" -- "$cur")
@@ -77,5 +80,5 @@ _mgpu() {
         ;;
     esac
 }
-complete -o filenames -F _mgpu mgpu-submit
+complete -o filenames -F _mgpu mgpu-submit mgpu-sim
 complete -F _mgpu mgpu-stat mgpu-cancel mgpu-admin

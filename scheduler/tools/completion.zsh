@@ -1,4 +1,4 @@
-#compdef mgpu-submit mgpu-stat mgpu-cancel mgpu-admin
+#compdef mgpu-submit mgpu-stat mgpu-cancel mgpu-admin mgpu-sim
 # completion.zsh - zsh completion; installed as _mgpu, read by compinit.
 #
 # As completion.bash: options from --help, columns from -o help.
@@ -55,6 +55,9 @@ _mgpu() {
     case ${tool:t} in
     mgpu-submit)
         _files -g '*.(yaml|yml)'
+        ;;
+    mgpu-sim)
+        _files
         ;;
     mgpu-admin)
         compadd -- $("$tool" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p') \

@@ -35,6 +35,7 @@ same_options() {
 @test "mgpu-stat: help and page" { same_options mgpu-stat mgpu-stat.1; }
 @test "mgpu-cancel: help and page" { same_options mgpu-cancel mgpu-cancel.1; }
 @test "mgpu-admin: help and page" { same_options mgpu-admin mgpu-admin.8; }
+@test "mgpu-sim: help and page" { same_options mgpu-sim mgpu-sim.1; }
 @test "mgpu-ctld: help and page" { same_options mgpu-ctld mgpu-ctld.8; }
 @test "mgpu-worker: help and page" { same_options mgpu-worker mgpu-worker.8; }
 
@@ -75,7 +76,7 @@ same_options() {
 }
 
 @test "each --help fits a terminal of 80 columns" {
-    for tool in submit stat cancel admin ctld worker; do
+    for tool in submit stat cancel admin sim ctld worker; do
         "$bin/mgpu-$tool" --help >"$BATS_TEST_TMPDIR/help"
         [ "$(wc -L <"$BATS_TEST_TMPDIR/help")" -lt 80 ] ||
             { echo "mgpu-$tool" && false; }
@@ -95,7 +96,7 @@ same_options() {
 @test "completion offers the options of --help" {
     # shellcheck source=/dev/null
     source "$src/scheduler/tools/completion.bash"
-    for tool in mgpu-submit mgpu-stat mgpu-cancel mgpu-admin; do
+    for tool in mgpu-submit mgpu-stat mgpu-cancel mgpu-admin mgpu-sim; do
         COMP_WORDS=("$bin/$tool" --)
         COMP_CWORD=1
         _mgpu
@@ -118,7 +119,7 @@ complete_zsh() {
 @test "completion for zsh offers the same as that for bash" {
     # shellcheck source=/dev/null
     source "$src/scheduler/tools/completion.bash"
-    for tool in mgpu-submit mgpu-stat mgpu-cancel mgpu-admin; do
+    for tool in mgpu-submit mgpu-stat mgpu-cancel mgpu-admin mgpu-sim; do
         complete_zsh "$bin/$tool" -- | sort -u >"$BATS_TEST_TMPDIR/offered"
         help_options "$tool" | diff -u - "$BATS_TEST_TMPDIR/offered"
     done

@@ -192,7 +192,8 @@ static int beat(struct sim_world *w, int32_t i, struct error *err)
 
     if (!w->conf->speed->ops->beats)
         b = (struct engine_beat){.iteration = 1, .loss = NAN, .work = 1};
-    s->saved = done;
+    s->saved = s->done = done;
+    s->from_s = sim_now(w);
     return engine_beat(w->engine, s->id, s->attempt, &b, err);
 }
 

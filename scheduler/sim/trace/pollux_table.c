@@ -17,6 +17,7 @@
 #include "scheduler/sim/trace/speed.h"
 
 enum { APPS_MAX = 32, BATCHES = 50, PATH_CAP = 1024 };
+enum { MEMO_NODES = 64, MEMO_GPUS = 16 };
 static const double EPSILON = 1e-8;
 
 struct pollux_table {
@@ -24,6 +25,9 @@ struct pollux_table {
     char dir[PATH_CAP];
     bool is_adaptive;
     struct pollux_app *apps; /* owned; [APPS_MAX] */
+    /* Owned; [APPS_MAX] best_unit() of each application, by epoch and place;
+     * 0: not known yet. */
+    double *best[APPS_MAX];
     size_t n;
 };
 
@@ -62,6 +66,20 @@ static double best_unit(const struct pollux_app *a, const struct speed_place *p,
     return best;
 }
 
+/* The same, computed once. */
+static double known_best(const struct pollux_table *t, int32_t app,
+                         const struct speed_place *p, int32_t epoch)
+{
+    if (p->nodes > MEMO_NODES || p->per_node > MEMO_GPUS)
+        return best_unit(&t->apps[app], p, epoch);
+    double *memo =
+        &t->best[app][(epoch * MEMO_NODES + p->nodes - 1) * MEMO_GPUS +
+                      p->per_node - 1];
+    if (!(*memo > 0))
+        *memo = best_unit(&t->apps[app], p, epoch);
+    return *memo;
+}
+
 static double pollux_unit_s(const struct speed *s, const struct sim_job *job,
                             const struct speed_place *p, double done,
                             double *ret_until)
@@ -84,7 +102,7 @@ static double pollux_unit_s(const struct speed *s, const struct sim_job *job,
     else if (is_ncf && p->nodes * p->per_node == 1)
         unit_s = unit_of(a, a->last_batch, p, epoch);
     else
-        unit_s = best_unit(a, p, epoch);
+        unit_s = known_best(t, job->kind, p, epoch);
     return isfinite(unit_s) ? unit_s : (double)NAN;
 }
 
@@ -165,6 +183,11 @@ static int open_app(struct pollux_table *t, const char *name, struct error *err)
         return error_set(err, ERR_LIMIT, "over %d applications", APPS_MAX);
     if (strchr(name, '/') || name[0] == '.')
         return error_set(err, ERR_INVAL, "no application '%s'", name);
+    free(t->best[t->n]);
+    t->best[t->n] = calloc((size_t)POLLUX_EPOCHS_MAX * MEMO_NODES * MEMO_GPUS,
+                           sizeof(*t->best[0]));
+    if (!t->best[t->n])
+        return error_set(err, ERR_NOMEM, "application '%s'", name);
     *a = (struct pollux_app){.n_steps = 0};
     (void)snprintf(a->name, sizeof(a->name), "%s", name);
     (void)snprintf(dir, sizeof(dir), "%s/%s", t->dir, name);
@@ -210,6 +233,8 @@ static void pollux_destroy(struct speed *s)
         return;
     for (size_t i = 0; i < t->n; i++)
         pollux_app_clear(&t->apps[i]);
+    for (size_t i = 0; i < APPS_MAX; i++)
+        free(t->best[i]);
     free(t->apps);
     free(t);
 }

@@ -1,0 +1,179 @@
+#!/usr/bin/env bats
+# sim.bats - mgpu-sim as an administrator meets it.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+sim=$MGPU_BIN/mgpu-sim
+traces=$MGPU_SRC/tests/data/traces
+pollux=$traces/pollux-osdi21
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || return 1
+    printf '0,100,1\n5,50,2\n6,20,4\n7,30,8\n' >four.csv
+}
+
+teardown() { ctld_stop; }
+
+# figure PATH: of the first run in out.json
+figure() { json "$1" <out.json; }
+
+# near WANT PERCENT GOT
+near() {
+    awk -v a="$1" -v p="$2" -v b="$3" \
+        'BEGIN { d = (b - a) / a * 100; print b, "is", d "% off"
+                 exit !(d <= p && d >= -p) }'
+}
+
+@test "four jobs run as their trace says" {
+    "$sim" --policy fifo --cluster 2x4 --trace csv:four.csv --jobs jobs.csv \
+        --events events.csv --json out.json >table
+    [ "$(figure '$.schema')" = mgpu.sim/1 ]
+    [ "$(figure '$.runs[0].completed')" = 4 ]
+    # The widest needs both nodes whole, so it waits for the longest.
+    grep '^job-4,gpus-8,trace,7.000,100.000,130.000,8,240.000,0,' jobs.csv
+    [ "$(grep -c ',start,' events.csv)" = 4 ]
+    grep '^100.000,job-4,start,n1:4 n2:4$' events.csv
+    near 520 0.001 "$(figure '$.runs[0].gpu_s.used')"
+    near 130 0.001 "$(figure '$.runs[0].makespan_s')"
+    grep -E '^JCT average +' table
+}
+
+@test "the same seed gives the same jobs, another one does not" {
+    run_it() {
+        "$sim" --cluster 16x4 --trace "pollux:$pollux/workloads/workload-3.csv.gz" \
+            --tables "pollux:$pollux/models" --speed-noise 0.1 \
+            --node-failures 2 --seed "$1" --jobs "$2" >/dev/null || [ $? = 1 ]
+    }
+    run_it 1 a.csv
+    run_it 1 b.csv
+    run_it 2 c.csv
+    cmp a.csv b.csv
+    not cmp -s a.csv c.csv
+}
+
+@test "several policies are side by side, with a file each" {
+    "$sim" --policy fifo --policy backfill --cluster 2x4 --trace csv:four.csv \
+        --jobs jobs.csv.gz --gantt g.svg --cdf c.svg >table
+    grep -E 'fifo +backfill +last/first' table
+    zcat jobs.1.csv.gz | grep -c . | grep -x 5
+    [ -s jobs.2.csv.gz ]
+    grep -q prefers-color-scheme:dark g.1.svg
+    [ "$(grep -c '<title>' g.2.svg)" -ge 4 ]
+    grep -q prefers-color-scheme c.svg
+}
+
+@test "random worlds keep all invariants" {
+    run -0 "$sim" --check --seeds 50
+    [[ $output == '50 random worlds, every invariant holds'* ]]
+}
+
+@test "bad input has a place and a status of its own" {
+    printf '0,100,1\n5,fast,2\n' >bad.csv
+    run -65 "$sim" --cluster 1x1 --trace csv:bad.csv
+    [[ $output == *"bad.csv:2:3: duration_s: 'fast' is not a number"* ]]
+    printf '0,1,1\n\n3,4\n' >bad.csv
+    run -65 "$sim" --cluster 1x1 --trace csv:bad.csv
+    [[ $output == *"bad.csv:3:1: 2 fields, expected 't_s,duration_s,gpus'"* ]]
+    printf '{"t":0,"name":"a","class":"c","iterations":5,"gpus":"4..1"}\n' >b.jsonl
+    printf 'c,,1,1,2,\n' >t.csv
+    run -65 "$sim" --cluster 1x1 --trace mgpu:b.jsonl --tables mgpu:t.csv
+    [[ $output == *'b.jsonl:1:1: "gpus" is not a number or a range'* ]]
+    printf 'c,,0,1,2,\n' >t.csv
+    run -65 "$sim" --cluster 1x1 --trace mgpu:b.jsonl --tables mgpu:t.csv
+    [[ $output == *'t.csv:1:4: nodes: '* ]]
+    head -c 100 /dev/urandom >noise.gz
+    printf '\037\213\010' | cat - noise.gz >cut.csv.gz
+    run -65 "$sim" --cluster 1x1 --trace csv:cut.csv.gz
+    : >empty.csv
+    run -65 "$sim" --cluster 1x1 --trace csv:empty.csv
+    [[ $output == *'no job'* ]]
+}
+
+@test "a wrong command line is refused" {
+    run -2 "$sim"
+    run -2 "$sim" --cluster 4y4 --trace csv:four.csv
+    [[ $output == *"'4y4' is not NODESxGPUS"* ]]
+    run -2 "$sim" --cluster 4x4 --trace four.csv
+    run -2 "$sim" --cluster 4x4 --trace csv:four.csv --policy nobody
+    [[ $output == *"no policy 'nobody'"* ]]
+    run -2 "$sim" --cluster 4x4 --trace csv:four.csv --policy fifo:depth=3
+    [[ $output == *"no key 'scheduler.depth'"* ]]
+    run -2 "$sim" --cluster 4x4 --trace mgpu:four.csv
+    [[ $output == *'needs --tables mgpu:PATH'* ]]
+}
+
+@test "a job that cannot run is named" {
+    printf '0,10,1\n0,10,9\n' >wide.csv
+    run -1 "$sim" --cluster 2x4 --trace csv:wide.csv
+    [[ $output == *"job 'job-2': not accepted: "* ]]
+}
+
+@test "keys of a policy take effect" {
+    printf '%s\n' '{"t":0,"name":"a","class":"c","iterations":600,"gpus":1}' \
+        '{"t":100,"name":"b","class":"c","iterations":60,"gpus":1,"priority":9}' \
+        >two.jsonl
+    printf 'class,gpu_type,nodes,gpus_per_node,t_iter_s,restart_s\nc,,1,1,1,5\n' \
+        >t.csv
+    "$sim" --cluster 1x1 --trace mgpu:two.jsonl --tables mgpu:t.csv \
+        --policy backfill --jobs plain.csv >/dev/null
+    grep '^b,c,trace,100.000,605.000,670.000,' plain.csv
+    "$sim" --cluster 1x1 --trace mgpu:two.jsonl --tables mgpu:t.csv \
+        --policy backfill:preempt.enabled=true,preempt.min_runtime=0s \
+        --jobs preempt.csv >/dev/null
+    # It starts when the other has stopped, which resumes and pays its start.
+    grep -E '^b,c,trace,100.000,100.[0-9]+,' preempt.csv
+    grep -E '^a,c,trace,0.000,0.000,67[05].[0-9]+,1,.*,1,' preempt.csv
+}
+
+@test "Pollux' workloads give the figures of its simulator" {
+    for p in fifo backfill; do
+        jct=0 makespan=0
+        for w in 1 2 3 4; do
+            "$sim" --policy "$p" --cluster 16x4 --request trace --limits exact \
+                --trace "pollux:$pollux/workloads/workload-$w.csv.gz" \
+                --tables "pollux:$pollux/models" --json out.json >/dev/null
+            [ "$(figure '$.runs[0].completed')" = 160 ]
+            jct=$(echo "$jct + $(figure '$.runs[0].jct_s.avg')" | bc)
+            makespan=$(echo "$makespan + $(figure '$.runs[0].makespan_s')" | bc)
+        done
+        case $p in
+        fifo)
+            near $((4 * 20160)) 8 "$jct" # 5.6 h
+            near $((4 * 78840)) 4 "$makespan" # 21.9 h
+            ;;
+        backfill)
+            near $((4 * 9000)) 8 "$jct" # 2.5 h
+            near $((4 * 76320)) 4 "$makespan" # 21.2 h
+            ;;
+        esac
+    done
+}
+
+@test "Gavel's throughputs and a type of GPU" {
+    "$sim" --cluster 4x4:v100 --trace "gavel:$traces/gavel/20.trace" \
+        --tables "gavel:$traces/gavel/throughputs.json" --json out.json >/dev/null
+    [ "$(figure '$.runs[0].completed')" = 20 ]
+    fast=$(figure '$.runs[0].gpu_s.used')
+    "$sim" --cluster 4x4:k80 --trace "gavel:$traces/gavel/20.trace" \
+        --tables "gavel:$traces/gavel/throughputs.json" --json out.json >/dev/null
+    slow=$(figure '$.runs[0].gpu_s.used')
+    [ "$(echo "$slow > 1.5 * $fast" | bc)" = 1 ]
+}
+
+@test "a daemon's own past is met" {
+    ctld_start
+    printf 'version: 1\nname: s\nkind: command\ncommand: [sleep, "5"]\n' >s.yaml
+    for i in 1 2 3; do
+        "$MGPU_BIN/mgpu-submit" --quiet --gpus 2 s.yaml >"submit.$i"
+    done
+    "$MGPU_BIN/mgpu-stat" --wait 3
+    "$MGPU_BIN/mgpu-stat" --wait 1 && "$MGPU_BIN/mgpu-stat" --wait 2
+    "$sim" --from-db "$ctld_dir/state" --json out.json >/dev/null
+    [ "$(figure '$.cluster')" = 1x2 ]
+    [ "$(figure '$.runs[0].completed')" = 3 ]
+    near "$(figure '$.recorded_makespan_s')" 10 \
+        "$(figure '$.runs[0].makespan_s')"
+    run -66 "$sim" --from-db "$BATS_TEST_TMPDIR"
+    [[ $output == *'the state directory of a daemon?'* ]]
+}
