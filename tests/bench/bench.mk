@@ -1,6 +1,6 @@
 # bench.mk - programs and scripts that measure; none is part of check.
 .PHONY: bench-cv bench-llm bench-slurm bench-ctld bench-soak bench-short bench-history \
-        bench-retention bench-text
+        bench-retention bench-text sim-bench
 
 $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(call libs,kernels)
 	@mkdir -p $(@D)
@@ -41,6 +41,9 @@ bench-cv: $(B)/tests/bench/cv_step $(B)/tests/bench/metrics
 # A step of LoRA, against transformers and PEFT.
 bench-llm: $(B)/tests/bench/llm_step
 	$(Q)MGPU_BENCH=$(abspath $(B)/tests/bench) tests/bench/llm.sh
+# The scheduler on published traces; PHILLY=1: October 2017 as well.
+sim-bench: $(B)/bin/mgpu-sim
+	$(Q)MGPU_BIN=$(abspath $(B)/bin) PHILLY=$(PHILLY) tests/bench/sim.sh
 
 # 64 nodes of 8 GPUs in name, 1000 jobs in the queue.
 bench-slurm: all
