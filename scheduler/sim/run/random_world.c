@@ -45,7 +45,7 @@ static int make_speeds(struct random_world *w, struct error *err)
     if (size_table_create(&w->speed, err) < 0)
         return -1;
     for (int32_t c = 0; c < CLASSES; c++) {
-        char class[8];
+        char class[16];
         double t_s = draw(&w->rng, 1, 100) / 10.0;
         (void)snprintf(class, sizeof(class), "c%" PRId32, c);
         for (int32_t gpus = 1; gpus <= 4; gpus *= 2)
