@@ -178,7 +178,6 @@ static int request(struct sim_args *a, const char *value, struct error *err)
 {
     int64_t n;
 
-    a->has_request = true;
     if (strcmp(value, "elastic") == 0) {
         a->conf.request = REQUEST_ELASTIC;
     } else if (strcmp(value, "trace") == 0) {

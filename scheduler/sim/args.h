@@ -13,7 +13,7 @@ struct sim_args {
     const char *config, *cluster, *trace, *tables, *from_db;
     const char *json, *jobs, *events, *gantt, *cdf, *bench;
     double since_s, until_s; /* since 1970; NAN: not given */
-    bool is_adaptive, check, has_request, has_restart;
+    bool is_adaptive, check;
     int32_t seeds;
     struct sim_conf conf; /* what options set of it */
 };

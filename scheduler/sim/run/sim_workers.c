@@ -142,8 +142,10 @@ void sim_on_event(void *arg, const struct store_event *event,
     w->out->n_log++;
     sim_account(w);
     switch (event->ev) {
-    case EV_GRANT:
-        granted(w, i, job);
+    case EV_GRANT: /* it may have ended in the same batch, with no time between
+                    */
+        if (event->attempt == job->attempt && job->place[0])
+            granted(w, i, job);
         break;
     case EV_PREEMPT:
     case EV_LIMIT:
