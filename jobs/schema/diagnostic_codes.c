@@ -206,8 +206,8 @@ static const struct code_note notes[] = {
      "mgpu-job(5), SECRETS"},
     {"W111", "it may have to begin anew",
      "The job may be told to make room for one of higher priority, and then "
-     "begins from its start: of a command nobody knows whether it saves its "
-     "work, and a training job without checkpoints does not.",
+     "begins from its start: a command without 'saves: true' does not say "
+     "that it saves its work, and training without checkpoints saves none.",
      "kind: command\nversion: 1\ncommand: [train]\n"
      "policy: {preemptible: true}\n",
      "kind: command\nversion: 1\ncommand: [train]\n"

@@ -470,6 +470,7 @@ bool spec_saves(const struct job_spec *s)
     bool moves =
         fill_has(dir, "attempt") || (fill_has(dir, "output_dir") &&
                                      fill_has(s->train.output_dir, "attempt"));
-    return s->kind != SPEC_COMMAND && s->checkpoint.on_signal &&
-           s->retry.resume && !moves;
+    if (s->kind == SPEC_COMMAND)
+        return s->saves;
+    return s->checkpoint.on_signal && s->retry.resume && !moves;
 }

@@ -186,6 +186,7 @@ struct job_spec {
     struct spec_list command; /* kind: command; argv */
     char *workdir; /* NULL: spec without a file; the attempt's directory */
 
+    bool saves;    /* told to stop, it saves its work and exits */
     struct {
         struct spec_range gpus;  /* total; 0..0: CPU only */
         struct spec_range nodes; /* default 1..1 */

@@ -456,7 +456,7 @@ static void check_preemptible(const struct check *c)
     report_add(c->report, "W111", place_of(c, keys[i]), keys[i],
                "policy.preemptible: false prevents that",
                "when preempted it restarts from the beginning%s",
-               is_command ? ", unless it saves its work on SIGTERM" : "");
+               is_command ? ", unless it saves its work: saves: true" : "");
 }
 
 void spec_check(const struct job_spec *s, const struct node *root,

@@ -470,6 +470,7 @@ static void test_show(void)
         "labels: {}                              # default\n"
         "command: [\"ls\"]                         # file:3\n"
         "workdir: \"/data/jobs\"                   # the file's directory\n"
+        "saves: false                            # default\n"
         "resources:\n"
         "  gpus: {\"min\":1,\"max\":1}               # default\n"
         "  nodes: {\"min\":1,\"max\":1}              # default\n"
