@@ -122,9 +122,10 @@ struct job_spec {
     struct {
         char *output_dir; /* NULL: <attempt's job directory>/out */
         enum spec_device device;
-        int32_t epochs, batch_size; /* per GPU */
-        int32_t gradient_accumulation_steps;
-        int32_t max_steps_per_epoch; /* 0: all */
+        int32_t epochs, batch_size;          /* per GPU */
+        int32_t global_batch_size;           /* 0: as many as the GPUs make */
+        int32_t gradient_accumulation_steps; /* without a global_batch_size */
+        int32_t max_steps_per_epoch;         /* 0: all */
         enum spec_precision precision;
         bool mixed; /* weights in fp32 */
         enum spec_tristate pin_memory;
@@ -185,8 +186,8 @@ struct job_spec {
 
     struct spec_list command; /* kind: command; argv */
     char *workdir; /* NULL: spec without a file; the attempt's directory */
-
     bool saves;    /* told to stop, it saves its work and exits */
+
     struct {
         struct spec_range gpus;  /* total; 0..0: CPU only */
         struct spec_range nodes; /* default 1..1 */

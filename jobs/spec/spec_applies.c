@@ -73,6 +73,8 @@ static bool applies_to_training(enum spec_when when, const struct job_spec *s)
         return l == SCHEDULE_MULTISTEP;
     case WHEN_BEST:
         return s->checkpoint.keep_best;
+    case WHEN_NO_GLOBAL:
+        return s->train.global_batch_size == 0;
     case WHEN_GAMMA:
         return l == SCHEDULE_STEP || l == SCHEDULE_MULTISTEP;
     default:

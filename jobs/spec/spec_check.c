@@ -46,6 +46,8 @@ static const char *decides(int when)
         return "train.lr_scheduler.name";
     case WHEN_BEST:
         return "checkpoint.keep_best";
+    case WHEN_NO_GLOBAL:
+        return "train.global_batch_size";
     case WHEN_LORA:
         return "method";
     case WHEN_ALPACA:
@@ -99,6 +101,8 @@ static const char *needs(int when)
         return "train.lr_scheduler.name: multistep";
     case WHEN_BEST:
         return "checkpoint.keep_best: true";
+    case WHEN_NO_GLOBAL:
+        return "jobs without train.global_batch_size";
     case WHEN_GAMMA:
         return "train.lr_scheduler.name: step and multistep";
     case WHEN_LORA:
@@ -489,5 +493,6 @@ void spec_check(const struct job_spec *s, const struct node *root,
     check_command(&c);
     if (s->kind == SPEC_LLM)
         spec_check_llm(&c);
+    spec_check_elastic(&c);
     spec_check_env(&c);
 }

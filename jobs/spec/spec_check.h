@@ -46,6 +46,9 @@ static inline struct mark place_of(const struct check *c, const char *path)
 /* Keys of kind llm that go together. */
 void spec_check_llm(const struct check *c);
 
+/* train.global_batch_size, and the numbers of GPUs that go with it. */
+void spec_check_elastic(const struct check *c);
+
 /* Labels, and the names of variables in env, env_passthrough and secrets. */
 void spec_check_env(const struct check *c);
 

@@ -10,9 +10,10 @@ enum spec_when {
     WHEN_ALWAYS,
     WHEN_CV,
     WHEN_COMMAND,
-    WHEN_FILES,  /* a cv job whose dataset has a path */
-    WHEN_FOLDER, /* one whose images are separate files */
-    WHEN_TRAIN,  /* cv and llm; so are those of an optimizer or schedule */
+    WHEN_FILES,     /* a cv job whose dataset has a path */
+    WHEN_FOLDER,    /* one whose images are separate files */
+    WHEN_TRAIN,     /* cv and llm; so are those of an optimizer or schedule */
+    WHEN_NO_GLOBAL, /* one without train.global_batch_size */
     WHEN_SGD,
     WHEN_ADAMW,
     WHEN_RMSPROP,

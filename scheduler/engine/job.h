@@ -49,6 +49,7 @@ struct job {
     char reason[JOB_REASON_CAP]; /* why it is pending, or why it ended */
     int32_t gpus_min, gpus_max, nodes_min, nodes_max;
     int32_t per_node; /* GPUs on each; 0: any number */
+    int32_t parts;    /* the number of GPUs divides it (gpu_sizes.h); 0: any */
     double submit_s;
     double limit_s; /* INFINITY: none */
     double begin_s; /* begin time since 1970; 0: at once. Below 0, of a job

@@ -8,6 +8,8 @@
 
 #include <assert.h>
 
+#include "jobs/spec/gpu_sizes.h"
+
 /* Which GPUs of a node count for a job. */
 struct look {
     uint64_t classes;
@@ -82,6 +84,7 @@ static bool search_set(const struct policy_node *nodes, size_t n,
         int64_t k = most > 0 ? (g + most - 1) / most : 1;
         for (k = k > job->nodes_min ? k : job->nodes_min; k <= nodes_max; k++) {
             if (g % k != 0 || (job->per_node > 0 && g / k != job->per_node) ||
+                !gpu_sizes_divide(job->parts, g, k) ||
                 !has_nodes(nodes, n, l, k, g / k))
                 continue;
             *ret = place_of(job, (int32_t)k, (int32_t)(g / k));

@@ -23,7 +23,8 @@ enum {
 /* What the plan knows about all jobs with the same request. */
 struct plan_shape {
     bool is_used;
-    int32_t gpus_min, gpus_max, nodes_min, nodes_max, per_node, is_exclusive;
+    int32_t gpus_min, gpus_max, nodes_min, nodes_max, per_node, parts;
+    int32_t is_exclusive;
     uint64_t classes, classes_ever;
     const uint64_t *sets; /* borrowed from the view, which uses one array for
                              all jobs */
@@ -128,7 +129,7 @@ static size_t hash(const struct policy_job *job)
         job->classes,
         job->classes_ever ^ (uint64_t)job->is_exclusive,
         (uint64_t)(uintptr_t)job->sets + job->n_sets,
-        (uint64_t)job->per_node};
+        (uint64_t)(uint32_t)job->per_node << 32 | (uint32_t)job->parts};
     uint64_t h = 0;
 
     /* Fibonacci hashing; the high bits depend on all bits below them. */
@@ -142,9 +143,9 @@ static bool has_shape(const struct plan_shape *s, const struct policy_job *job)
     return s->is_used && s->gpus_min == job->gpus_min &&
            s->gpus_max == job->gpus_max && s->nodes_min == job->nodes_min &&
            s->nodes_max == job->nodes_max && s->per_node == job->per_node &&
-           s->is_exclusive == job->is_exclusive && s->classes == job->classes &&
-           s->classes_ever == job->classes_ever && s->sets == job->sets &&
-           s->n_sets == job->n_sets;
+           s->parts == job->parts && s->is_exclusive == job->is_exclusive &&
+           s->classes == job->classes && s->classes_ever == job->classes_ever &&
+           s->sets == job->sets && s->n_sets == job->n_sets;
 }
 
 static struct plan_shape *shape_of(struct plan *p, const struct policy_job *job)
@@ -161,6 +162,7 @@ static struct plan_shape *shape_of(struct plan *p, const struct policy_job *job)
                                  .nodes_min = job->nodes_min,
                                  .nodes_max = job->nodes_max,
                                  .per_node = job->per_node,
+                                 .parts = job->parts,
                                  .is_exclusive = job->is_exclusive,
                                  .classes = job->classes,
                                  .classes_ever = job->classes_ever,

@@ -37,8 +37,9 @@ struct policy_job {
     int32_t priority;           /* higher goes first */
     int32_t gpus_min, gpus_max; /* total that the job accepts */
     int32_t nodes_min, nodes_max;
-    int32_t per_node;      /* GPUs on each node; 0: any number */
-    uint64_t classes;      /* that it may use now */
+    int32_t per_node; /* GPUs on each node; 0: any number */
+    int32_t parts;    /* the number of GPUs divides it (gpu_sizes.h); 0: any */
+    uint64_t classes; /* that it may use now */
     uint64_t classes_ever; /* and those that are closed to it for a while,
                               for example by a reservation */
     /* All of its nodes must be in one of these sets of classes, tried in this

@@ -50,8 +50,7 @@ void trainer_open_replays(struct trainer *t)
     replay_init(&t->update, t->dev);
     replay_init(&t->eval_pass.replay, t->dev);
     t->can_fuse = t->update.dev != NULL && t->env->comm->size == 1 &&
-                  s->train.gradient_accumulation_steps == 1 &&
-                  s->train.clip_grad_norm <= 0 &&
+                  t->parts == 1 && s->train.clip_grad_norm <= 0 &&
                   s->train.on_nan == ON_NAN_FAIL &&
                   !(t->mixed.dev != NULL && t->dt == DT_F16);
 }

@@ -1,10 +1,11 @@
 /* trainer_pass.c - from the data to the gradient of one iteration.
  *
- * An iteration is train.gradient_accumulation_steps batches per rank, one
- * after the other. Rank r of R with k of them stands for ranks r * k to
- * r * k + k - 1 of R * k: it takes their samples and their streams of
- * dropout. The gradient is the mean over all samples of all of them, so that
- * any R and k of the same product give the same one, to rounding.
+ * An iteration is train.gradient_accumulation_steps batches per rank, or the
+ * rank's share of train.global_batch_size, one after the other. Rank r of R
+ * with k of them stands for ranks r * k to r * k + k - 1 of R * k: it takes
+ * their samples and their streams of dropout. The gradient is the mean over all
+ * samples of all of them, so that any R and k of the same product give the same
+ * one, to rounding.
  *
  * The gradients of a batch overwrite those of the batch before, which are
  * kept in t->partial and added when the last one's are ready, piece by piece

@@ -182,7 +182,7 @@ static int64_t extra_bytes(const struct trainer *t, const struct model_plan *p)
 {
     const struct job_spec *s = t->spec;
     int64_t bytes = 0;
-    if (s->train.gradient_accumulation_steps > 1)
+    if (t->parts > 1)
         bytes += p->params * (int64_t)dtype_bytes(t->dt);
     if (s->train.on_nan == ON_NAN_SKIP)
         bytes += p->state * (int64_t)dtype_acc_bytes(t->dt);
@@ -195,7 +195,7 @@ static int open_extra(struct trainer *t, struct error *err)
 {
     const struct job_spec *s = t->spec;
     const struct model_plan *p = model_planned(t->model);
-    if (s->train.gradient_accumulation_steps > 1 &&
+    if (t->parts > 1 &&
         t->dev->ops->alloc(t->dev, (size_t)p->params * dtype_bytes(t->dt),
                            &t->partial, err) < 0)
         return -1;

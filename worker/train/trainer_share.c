@@ -10,6 +10,7 @@
  * DataParallel cuts its batch into consecutive parts.)
  */
 #include "jobs/base/log.h"
+#include "jobs/spec/gpu_sizes.h"
 #include "worker/train/trainer_internal.h"
 
 enum { NAMED_BAD = 3 };
@@ -49,7 +50,14 @@ static int deal(struct trainer *t, struct error *err)
 {
     const struct comm *c = t->env->comm;
     bool is_all = t->spec->train.distribution == DIST_DDP;
-    t->parts = t->spec->train.gradient_accumulation_steps;
+    int32_t whole = spec_parts(t->spec);
+    if (whole % c->size != 0)
+        return error_set(err, ERR_INVAL,
+                         "train.global_batch_size: %d ranks cannot divide %d "
+                         "batches of %d equally among them",
+                         c->size, whole, t->spec->train.batch_size);
+    t->parts = whole > 0 ? whole / c->size
+                         : t->spec->train.gradient_accumulation_steps;
     if ((int64_t)t->parts * c->size > INT32_MAX)
         return error_set(err, ERR_LIMIT,
                          "%d batches on each of %d ranks are too many",

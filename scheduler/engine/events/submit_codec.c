@@ -219,6 +219,8 @@ static char *describe(const struct job *job, const char *class)
         (void)json_object_set_new(o, "saves", json_true());
     if (job->per_node > 0 && o)
         (void)json_object_set_new(o, "per_node", json_integer(job->per_node));
+    if (job->parts > 0 && o)
+        (void)json_object_set_new(o, "parts", json_integer(job->parts));
     if (job->begin_s > 0 && o)
         (void)json_object_set_new(o, "begin_s", json_real(job->begin_s));
     if (job->log_fails && o)
@@ -441,6 +443,7 @@ static int take(const struct members *m, struct job *ret, struct texts *own)
     ret->log_fails = members_has(m, "log_fails", MEMBER_TRUE);
     ret->log_is_plain = members_has(m, "log_is_plain", MEMBER_TRUE);
     ret->per_node = (int32_t)members_get(m, "per_node").n;
+    ret->parts = (int32_t)members_get(m, "parts").n;
     ret->begin_s = members_get(m, "begin_s").x;
     text_take(ret->digest, sizeof(ret->digest), &digest);
     return 0;

@@ -229,6 +229,7 @@ int eng_check_fits(const struct engine *e, const struct job *job,
                             .nodes_min = job->nodes_min,
                             .nodes_max = job->nodes_max,
                             .per_node = job->per_node,
+                            .parts = job->parts,
                             .classes_ever = 1};
 
     if (e->n_nodes == 0)
@@ -256,7 +257,7 @@ static bool wants_same(const struct job *a, const struct job *b)
 {
     return a->gpus_min == b->gpus_min && a->gpus_max == b->gpus_max &&
            a->nodes_min == b->nodes_min && a->nodes_max == b->nodes_max &&
-           a->per_node == b->per_node &&
+           a->per_node == b->per_node && a->parts == b->parts &&
            a->where.exclusive == b->where.exclusive &&
            eng_same_where(&a->where, &b->where);
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/spec/gpu_sizes.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
 #include "scheduler/policy/placement.h"
@@ -49,7 +50,8 @@ static int check_start(struct checking *c, const struct policy_job *job,
 
     if (p.nodes < job->nodes_min || p.nodes > job->nodes_max ||
         p.per_node < 0 || (job->per_node > 0 && p.per_node != job->per_node) ||
-        gpus < job->gpus_min || gpus > job->gpus_max)
+        gpus < job->gpus_min || gpus > job->gpus_max ||
+        !gpu_sizes_divide(job->parts, gpus, p.nodes))
         return error_set(err, ERR_INTERNAL,
                          "job %" PRIu64 " may not have %" PRId32
                          " nodes with %" PRId32 " GPUs",

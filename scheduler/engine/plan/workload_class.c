@@ -16,6 +16,7 @@
  * has them, so the name of that file is part of the class.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,18 @@ static const char *const precisions[] = {"fp64", "fp32", "tf32", "fp16",
                                          "bf16"};
 static const char *const devices[] = {"auto", "cuda", "host"};
 
+/* "-g96": with a constant global batch an iteration has the same samples on
+ * any number of GPUs, so its speed is not that of a job without. */
+enum { WHOLE_CAP = 16 };
+static const char *global_batch(const struct job_spec *s, char out[WHOLE_CAP])
+{
+    out[0] = '\0';
+    if (s->train.global_batch_size > 0)
+        (void)snprintf(out, WHOLE_CAP, "-g%" PRId32,
+                       s->train.global_batch_size);
+    return out;
+}
+
 static int class_cv(const struct job_spec *s, struct buf *b, struct error *err)
 {
     static const char *const archs[] = {"mobilenet_v2"};
@@ -41,15 +54,17 @@ static int class_cv(const struct job_spec *s, struct buf *b, struct error *err)
                                                 "dp"};
     static const char *const optimizers[] = {"sgd", "adamw", "rmsprop"};
     static const char *const pins[] = {"auto", "no", "yes"};
+    char whole[WHOLE_CAP];
 
     return buf_addf(
         b, err,
         "cv/%s-%g/c%" PRId32 "/%s-%" PRId32 "/%s%s/b%" PRId32
-        "/%s/%s/pin-%s/%s%s",
+        "%s/%s/%s/pin-%s/%s%s",
         PICK(archs, s->model.arch), s->model.width_mult, s->model.num_classes,
         PICK(sources, s->dataset.source), s->dataset.image_size,
         PICK(precisions, s->train.precision), s->train.mixed ? "-mixed" : "",
-        s->train.batch_size, PICK(distributions, s->train.distribution),
+        s->train.batch_size, global_batch(s, whole),
+        PICK(distributions, s->train.distribution),
         PICK(optimizers, s->train.optimizer.name),
         PICK(pins, s->train.pin_memory), PICK(devices, s->train.device),
         s->dataset.data_path == DATA_PATH_PAPER ? "/paper" : "");
@@ -113,8 +128,12 @@ static int class_llm(const struct job_spec *s, struct buf *b, struct error *err)
                  is_16bit && !s->train.mixed ? "-pure" : "") < 0 ||
         add_rows(s, b, err) < 0)
         return -1;
-    return buf_addf(b, err, "/b%" PRId32 "x%" PRId32 "/ddp/ac-%s/%s",
-                    s->train.batch_size, s->train.gradient_accumulation_steps,
+    char whole[WHOLE_CAP], steps[WHOLE_CAP];
+    (void)snprintf(steps, sizeof(steps), "x%" PRId32,
+                   s->train.gradient_accumulation_steps);
+    return buf_addf(b, err, "/b%" PRId32 "%s/ddp/ac-%s/%s", s->train.batch_size,
+                    s->train.global_batch_size > 0 ? global_batch(s, whole)
+                                                   : steps,
                     s->train.activation_checkpointing ? "on" : "off",
                     PICK(devices, s->train.device));
 }

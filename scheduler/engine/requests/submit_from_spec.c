@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "jobs/base/buf.h"
+#include "jobs/spec/gpu_sizes.h"
 #include "jobs/spec/timestamp.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/requests/requests.h"
@@ -31,6 +32,7 @@ static void take(const struct job_spec *s, const struct engine_conf *conf,
     ret->gpus_min = s->resources.gpus.min;
     ret->gpus_max = s->resources.gpus.max;
     ret->per_node = s->resources.gpus_per_node;
+    ret->parts = spec_parts(s);
     ret->nodes_min = s->resources.nodes.min;
     ret->nodes_max = s->resources.nodes.max;
     ret->limit_s = s->resources.time_limit_s;

@@ -197,6 +197,7 @@ static void copy_in(struct waiting *w, const struct entry *en)
     w->nodes_min = job->nodes_min;
     w->nodes_max = job->nodes_max;
     w->per_node = job->per_node;
+    w->parts = job->parts;
     w->is_exclusive = job->where.exclusive;
     w->is_dropping = en->dropped > 0;
     w->has_cap = job->max_parallel > 0;

@@ -204,6 +204,25 @@ static const char *last_name(const char *path, char out[TEXT_CAP])
     return safe(name, out);
 }
 
+/* "32/GPU", "2 x 8/GPU", or "96 in all, by 8" of a constant global batch. */
+enum { BATCH_CAP = 64 };
+static const char *batch_of(const json_t *train, bool has_steps,
+                            char out[BATCH_CAP])
+{
+    int64_t all = field_int(train, "global_batch_size", 0);
+    int64_t one = field_int(train, "batch_size", 0);
+    int64_t steps = field_int(train, "gradient_accumulation_steps", 1);
+    if (all > 0)
+        (void)snprintf(out, BATCH_CAP, "%" PRId64 " in all, by %" PRId64, all,
+                       one);
+    else if (has_steps)
+        (void)snprintf(out, BATCH_CAP, "%" PRId64 " x %" PRId64 "/GPU", one,
+                       steps);
+    else
+        (void)snprintf(out, BATCH_CAP, "%" PRId64 "/GPU", one);
+    return out;
+}
+
 static void print_llm(const struct show_conf *s, const json_t *spec)
 {
     const json_t *train = json_object_get(spec, "train");
@@ -212,7 +231,7 @@ static void print_llm(const struct show_conf *s, const json_t *spec)
     const json_t *opt = json_object_get(train, "optimizer");
     int64_t length =
         field_int(json_object_get(train, "tokenizer"), "max_seq_len", 0);
-    char word[TEXT_CAP];
+    char word[TEXT_CAP], batch[BATCH_CAP];
     (void)fprintf(s->out, " workload   %s, %s",
                   last_name(field_str(json_object_get(train, "checkpointer"),
                                       "checkpoint_dir"),
@@ -228,11 +247,9 @@ static void print_llm(const struct show_conf *s, const json_t *spec)
     if (length > 0)
         (void)fprintf(s->out, ", up to %" PRId64 " tokens a row", length);
     (void)fprintf(s->out,
-                  ", %" PRId64 " epochs, batch %" PRId64 " x %" PRId64
-                  "/GPU, %s, %s lr %g, seed %" PRId64 "\n",
-                  field_int(train, "epochs", 0),
-                  field_int(train, "batch_size", 0),
-                  field_int(train, "gradient_accumulation_steps", 1),
+                  ", %" PRId64 " epochs, batch %s, %s, %s lr %g, seed %" PRId64
+                  "\n",
+                  field_int(train, "epochs", 0), batch_of(train, true, batch),
                   field_str(train, "precision"), field_str(opt, "name"),
                   field_real(opt, "lr"), field_int(train, "seed", -1));
 }
@@ -264,18 +281,19 @@ static void print_workload(const struct show_conf *s, const json_t *job)
     const json_t *train = json_object_get(spec, "train");
     const json_t *opt = json_object_get(train, "optimizer");
     int64_t size = field_int(data, "image_size", 0);
+    char batch[BATCH_CAP];
     if (!train)
         return;
-    (void)fprintf(
-        s->out,
-        " workload   %s x%g, %s %" PRId64 "x%" PRId64 ", %" PRId64
-        " epochs, batch %" PRId64 "/GPU, %s, %s, "
-        "%s lr %g, seed %" PRId64 "\n",
-        safe(field_str(model, "arch"), word), field_real(model, "width_mult"),
-        field_str(data, "source"), size, size, field_int(train, "epochs", 0),
-        field_int(train, "batch_size", 0), field_str(train, "precision"),
-        field_str(train, "distribution"), field_str(opt, "name"),
-        field_real(opt, "lr"), field_int(train, "seed", -1));
+    (void)fprintf(s->out,
+                  " workload   %s x%g, %s %" PRId64 "x%" PRId64 ", %" PRId64
+                  " epochs, batch %s, %s, %s, "
+                  "%s lr %g, seed %" PRId64 "\n",
+                  safe(field_str(model, "arch"), word),
+                  field_real(model, "width_mult"), field_str(data, "source"),
+                  size, size, field_int(train, "epochs", 0),
+                  batch_of(train, false, batch), field_str(train, "precision"),
+                  field_str(train, "distribution"), field_str(opt, "name"),
+                  field_real(opt, "lr"), field_int(train, "seed", -1));
 }
 
 static void print_result(const struct show_conf *s, const json_t *epochs)

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "jobs/spec/gpu_sizes.h"
 #include "jobs/state.h"
 #include "scheduler/tools/common/client.h"
 #include "scheduler/tools/views/show.h"
@@ -330,6 +331,43 @@ static void print_start(const struct show_conf *s, const json_t *start)
     }
 }
 
+static struct spec_range range_of(const json_t *resources, const char *key)
+{
+    const json_t *o = json_object_get(resources, key);
+    return (struct spec_range){(int32_t)field_int(o, "min", 1),
+                               (int32_t)field_int(o, "max", 1)};
+}
+
+/* Of training on a range of GPUs: which numbers it may have, and whether its
+ * losses depend on the number. */
+static void print_sizes(const struct show_conf *s, const json_t *reply)
+{
+    const json_t *spec = json_object_get(reply, "spec");
+    const json_t *train = json_object_get(spec, "train");
+    const json_t *resources = json_object_get(spec, "resources");
+    int64_t all = field_int(train, "global_batch_size", 0);
+    int64_t one = field_int(train, "batch_size", 1);
+    const struct gpu_sizes sizes = {
+        .gpus = range_of(resources, "gpus"),
+        .nodes = range_of(resources, "nodes"),
+        .per_node = (int32_t)field_int(resources, "gpus_per_node", 0),
+        .parts = all > 0 && one > 0 ? (int32_t)(all / one) : 0};
+    char text[GPU_SIZES_CAP];
+
+    if (!train || sizes.gpus.min == sizes.gpus.max)
+        return;
+    (void)fprintf(s->out, " sizes      %s GPUs; ",
+                  gpu_sizes_text(&sizes, text));
+    if (all > 0)
+        (void)fprintf(s->out, "the global batch is %" PRId64 " with each\n",
+                      all);
+    else
+        (void)fputs("the global batch, and the curve of the losses,\n"
+                    "            change with the number "
+                    "(train.global_batch_size keeps them)\n",
+                    s->out);
+}
+
 static void print_sweep(const struct show_conf *s, const json_t *reply)
 {
     int64_t n = field_int(reply, "n_tasks", 1),
@@ -381,6 +419,7 @@ int show_dry_run(const struct show_conf *s, const json_t *reply,
                       : "fits");
     print_sweep(s, reply);
     print_needs(s, reply, job);
+    print_sizes(s, reply);
     if (json_is_object(start))
         print_start(s, start);
     if (field_int(reply, "n_start", 0) < n)

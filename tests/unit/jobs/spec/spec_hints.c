@@ -138,6 +138,15 @@ static const struct {
     {cv, 13, "  batch_size: [64]",
      "13:15 E011 train.batch_size | 'train.batch_size' must be a single value, "
      "not a list"},
+    {cv, 13, "  global_batch_size: 100",
+     "13:22 E017 train.global_batch_size | as in global_batch_size: 64, or "
+     "128"},
+    {cv, 13,
+     "  global_batch_size: 77\n  batch_size: 7\n"
+     "  gradient_accumulation_steps: 2",
+     "15:3 E017 train.gradient_accumulation_steps | "
+     "'train.gradient_accumulation_steps' is only for jobs without "
+     "train.global_batch_size"},
     {cv, 13, "  batch_size:",
      "13:14 E011 train.batch_size | leave the key out for its default"},
     {cv, 10, "  image_size: 224px", "10:15 E013 dataset.image_size | 28..1024"},
