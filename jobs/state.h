@@ -49,7 +49,8 @@ enum job_event {
     EV_CLAIM,    /* a worker proved that it is the attempt */
     EV_RUN,      /* the first iteration was reported */
     EV_STALL,    /* no heartbeat or no progress */
-    EV_PREEMPT,  /* asked to checkpoint and release its GPUs */
+    EV_PREEMPT,  /* asked to checkpoint and release its GPUs; with a size:
+                  * the next attempt has it */
     EV_REPORT,   /* the worker's final report; the state stays */
     EV_CANCEL,   /* requested by a user; final for a pending job */
     EV_LIMIT,    /* the time limit passed; the state stays until the exit */

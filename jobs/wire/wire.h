@@ -28,6 +28,9 @@
  *                             these three apply a sweep's id to all of its
  *                             tasks, and 123_0 to its first task alone
  *   POST /v1/jobs/:id/requeue its attempt ends, and it is queued again
+ *   POST /v1/jobs/:id/resize  {"gpus":4}, and {"nodes":2} or not: so many in
+ *                             its next attempt; {"gpus":"any"}: as the policy
+ *                             chooses
  *   POST /v1/jobs/:id/priority {"priority":7} or {"top":true}
  *   GET  /v1/jobs/:id/events  ?after=
  *   GET  /v1/jobs/:id/iterations ?attempt=&rank=&after=&last=&limit=

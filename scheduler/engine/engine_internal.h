@@ -15,6 +15,7 @@
 #include "scheduler/engine/plan/inventory.h"
 #include "scheduler/engine/store/stage.h"
 #include "scheduler/engine/table/job_table.h"
+#include "scheduler/engine/table/resize_costs.h"
 #include "scheduler/engine/table/runtime_history.h"
 
 struct engine {
@@ -71,19 +72,20 @@ struct engine {
     double listens_s;           /* since when no event was missed; likewise */
     bool wants_plan;            /* something changed since the last one */
     uint64_t n_plans;
-    struct eng_buffers buffers;   /* of the last view */
-    struct eng_runs runs[RUNS_N]; /* see runtime_history.h */
-    bool takes_back;              /* with the next plan: attempts pending in the
-                                     allocator */
-    bool wants_depends;           /* a dependency may have been satisfied */
-    uint64_t fates_round;         /* see dependencies.c */
-    bool wants_stop;    /* a task whose failure ends its sweep may have
-                           failed */
-    double begin_at_s;  /* when to check the begin times; INFINITY: none */
-    double retry_at_s;  /* after a failure: step again at this time */
-    double look_at_s;   /* plan at this time: a preemption may become
-                           possible */
-    double plan_from_s; /* no plan before this time */
+    struct eng_buffers buffers;      /* of the last view */
+    struct eng_runs runs[RUNS_N];    /* see runtime_history.h */
+    struct eng_costs costs[COSTS_N]; /* see resize_costs.h */
+    bool takes_back;      /* with the next plan: attempts pending in the
+                             allocator */
+    bool wants_depends;   /* a dependency may have been satisfied */
+    uint64_t fates_round; /* see dependencies.c */
+    bool wants_stop;      /* a task whose failure ends its sweep may have
+                             failed */
+    double begin_at_s;    /* when to check the begin times; INFINITY: none */
+    double retry_at_s;    /* after a failure: step again at this time */
+    double look_at_s;     /* plan at this time: a preemption may become
+                             possible */
+    double plan_from_s;   /* no plan before this time */
 
     void (*on_event)(void *arg, const struct store_event *event,
                      const struct job *job);

@@ -37,6 +37,23 @@ enum { JOB_DISPLAY_CAP = 40 };
 /* "12", or "123_4" of task 4 of sweep 123; returns out. */
 const char *job_display_id(const struct job *job, char out[JOB_DISPLAY_CAP]);
 
+/* A resize: from the request on until the attempt with the new size runs. */
+struct job_resize {
+    int32_t gpus, nodes; /* size of the next attempt; gpus 0: as the policy
+                            chooses; nodes 0: any number */
+    int32_t from;        /* GPUs that the job had; 0: it had none yet */
+    /* Size that was asked for, of a planned attempt that nobody has claimed
+     * yet: if it does not start, the next one gets it. */
+    int32_t planned_gpus, planned_nodes;
+    /* When the attempt before was told to stop, and when it had ended; NAN: no
+     * live attempt was resized. */
+    double told_s, ended_s;
+    /* Of the attempt that runs: from the word to stop to its end (a
+     * checkpoint), from there to new devices (the allocator), and from there to
+     * the first iteration; NAN: it is not of a resize. */
+    double checkpoint_s, allocator_s, start_s;
+};
+
 /* A job as the fold knows it. Times: seconds since 1970, NAN for not yet.
  *
  * The fields that a plan sets on each pending job come first and together: a
@@ -75,6 +92,7 @@ struct job {
     size_t n_depends;
     int32_t attempt, retries; /* the attempt is the current or last one */
     int32_t gpus, nodes;      /* of the attempt */
+    struct job_resize resize;
     struct alloc_where where; /* as in the spec; texts owned by the engine */
     char exclude[JOB_EXCLUDE_CAP]; /* "n1,n2": nodes to avoid */
 

@@ -82,8 +82,11 @@ static void add_running(struct backfill *b, const struct policy_job *job)
 
     if ((job->gpus < 1 && !job->is_exclusive) || job->nodes < 1)
         return;
+    double end_s = start_s + job->limit_s;
+    if (policy_is_resizing(job) && job->leaves_s < end_s)
+        end_s = job->leaves_s;
     b->ends[b->n_ends++] = (struct ending){
-        .end_s = fmax(start_s + job->limit_s, v->now_s),
+        .end_s = fmax(end_s, v->now_s),
         .job = job,
         .place = place_of(job, job->nodes, job->gpus / job->nodes),
         .at = job->at           ? job->at
@@ -341,6 +344,22 @@ static int consider(struct backfill *b, const struct policy_job *job,
     return 0;
 }
 
+/* A job that leaves for another size goes before the jobs behind it: the GPUs
+ * of that size are set aside, or it is a head. */
+static int consider_resizing(struct backfill *b, const struct policy_job *job,
+                             struct error *err)
+{
+    struct plan *p = &b->plan;
+    const struct head *head;
+
+    if (plan_hold(p, job) || (b->waited_for & plan_reach(p, job)) != 0)
+        return 0;
+    if (reserve(b, job, &head, err) < 0)
+        return -1;
+    b->waited_for |= plan_reach(p, job);
+    return 0;
+}
+
 static int prepare(struct backfill *b, struct error *err)
 {
     const struct policy_view *v = b->plan.view;
@@ -372,6 +391,8 @@ static int backfill_plan(const struct policy_view *view,
     for (size_t i = 0; rc == 0 && i < view->n_jobs; i++) {
         if (view->jobs[i].state == JOB_QUEUED)
             rc = consider(&b, &view->jobs[i], err);
+        else if (policy_is_resizing(&view->jobs[i]))
+            rc = consider_resizing(&b, &view->jobs[i], err);
     }
     if (rc == 0)
         *ret_n = b.plan.n;

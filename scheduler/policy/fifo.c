@@ -99,6 +99,8 @@ static int fifo_plan(const struct policy_view *view, struct policy_wish *wishes,
         const struct plan_owed *owed = NULL;
         const struct policy_job *head;
         int32_t n_ahead;
+        if (policy_is_resizing(job) && !plan_hold(&p, job))
+            join(&lines, job, plan_reach(&p, job));
         if (job->state != JOB_QUEUED)
             continue;
         if (!plan_ever(&p, job, true)) {

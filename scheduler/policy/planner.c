@@ -228,6 +228,50 @@ const struct plan_owed *plan_start(struct plan *p, const struct policy_job *job,
     return NULL;
 }
 
+/* Its own GPUs are not free yet: they only make room. */
+static void not_yet(struct plan *p, const struct policy_job *job,
+                    const struct policy_node *before)
+{
+    for (int32_t k = 0; k < job->nodes; k++) {
+        struct policy_node *node = &p->nodes[job->at[k]];
+        struct policy_node *first = node - node->part;
+        int32_t n = node->n_parts > 1 ? node->n_parts : 1;
+        for (int32_t i = 0; i < n; i++) {
+            const struct policy_node *was = &before[&first[i] - p->nodes];
+            if (first[i].gpus_free > was->gpus_free)
+                first[i].gpus_free = was->gpus_free;
+            if (first[i].shared_free > was->shared_free)
+                first[i].shared_free = was->shared_free;
+        }
+    }
+}
+
+bool plan_hold(struct plan *p, const struct policy_job *job)
+{
+    size_t n = p->view->n_nodes;
+    struct policy_node *before = malloc((n + 1) * sizeof(*before));
+    struct place place;
+
+    if (!before || !job->at || job->nodes < 1) {
+        free(before);
+        return false;
+    }
+    if (n > 0)
+        memcpy(before, p->nodes, n * sizeof(*before));
+    place_add(p->nodes, job->at,
+              place_of(job, job->nodes, job->gpus / job->nodes), 1);
+    bool fits = place_find(p->nodes, n, job, &place);
+    if (fits) {
+        place_take(p->nodes, n, place, p->at);
+        not_yet(p, job, before);
+        p->state = ++p->last_state;
+    } else if (n > 0) {
+        memcpy(p->nodes, before, n * sizeof(*before));
+    }
+    free(before);
+    return fits;
+}
+
 void plan_unstart(struct plan *p, struct place place)
 {
     place_add(p->nodes, p->at, place, 1);

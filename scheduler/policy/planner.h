@@ -118,6 +118,10 @@ uint64_t plan_reach(const struct plan *p, const struct policy_job *job);
  * is started. */
 const struct plan_owed *plan_start(struct plan *p, const struct policy_job *job,
                                    struct place place);
+/* A live job that leaves for another size: sets the GPUs of that size aside, so
+ * that no later job of the plan takes them. False: not so many are free, its
+ * own included. */
+bool plan_hold(struct plan *p, const struct policy_job *job);
 /* Undoes the last plan_start(), which had this place. */
 void plan_unstart(struct plan *p, struct place place);
 

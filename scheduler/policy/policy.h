@@ -61,6 +61,15 @@ struct policy_job {
     int32_t is_owed; /* queued: other jobs were preempted for it, and it has
                         not started since. Such jobs go before all others */
 
+    /* A resize under way, of a live job that leaves or a queued one: the size
+     * of the next attempt. The ranges above have no other then. to_gpus 0:
+     * none; to_nodes 0: any number. */
+    int32_t to_gpus, to_nodes;
+    int32_t may_resize; /* live: it saves its work when it is told to stop, and
+                           may have another number of GPUs */
+    double cost_s;      /* live: what a resize of such a job took lately, from
+                           the word to stop to the next iteration; NAN */
+
     /* For a live job; see preempt.h. */
     int32_t may_go;      /* preemptible: kind and state allow preemption (the
                             limits are checked separately) */
@@ -95,6 +104,13 @@ struct policy_view {
     size_t n_jobs;
     struct policy_preempt preempt;
 };
+
+/* Whether the job was told to stop and starts again with another size. Like a
+ * queued job, it goes before all jobs behind it. */
+static inline bool policy_is_resizing(const struct policy_job *job)
+{
+    return job_state_is_live(job->state) && job->is_leaving && job->to_gpus > 0;
+}
 
 /* Whether a goes before b: jobs with a preemption reservation first, then by
  * (priority desc, submit_s, id). */

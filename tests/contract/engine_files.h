@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "jobs/spec/gpu_sizes.h"
 #include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
@@ -52,10 +53,12 @@ static inline bool files_is_copy(const struct waiting *x)
 {
     const struct entry *en = x->entry;
     const struct job *job = &en->job;
+    const struct gpu_sizes sizes = eng_sizes(job);
     return x->id == job->id && x->priority == job->priority &&
-           x->gpus_min == job->gpus_min && x->gpus_max == job->gpus_max &&
-           x->nodes_min == job->nodes_min && x->nodes_max == job->nodes_max &&
-           x->per_node == job->per_node &&
+           x->gpus_min == sizes.gpus.min && x->gpus_max == sizes.gpus.max &&
+           x->nodes_min == sizes.nodes.min && x->nodes_max == sizes.nodes.max &&
+           x->per_node == job->per_node && x->parts == job->parts &&
+           x->to_gpus == job->resize.gpus && x->to_nodes == job->resize.nodes &&
            memcmp(&x->submit_s, &job->submit_s, sizeof(double)) == 0 &&
            memcmp(&x->limit_s, &job->limit_s, sizeof(double)) == 0 &&
            memcmp(&x->not_before_s, &en->not_before_s, sizeof(double)) == 0 &&

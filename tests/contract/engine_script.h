@@ -37,6 +37,7 @@ struct world_attempt {
 struct world_job {
     const char *spec_more; /* more members of the spec, or NULL */
     int32_t gpus;
+    int32_t gpus_max;  /* above gpus: it has a range, and saves its work */
     const char *after; /* "afterok", ...: it waits for after_job; or NULL */
     int32_t after_job; /* an earlier one */
     struct world_attempt attempts[WORLD_ATTEMPTS];
@@ -48,14 +49,16 @@ enum world_verb {
     W_HOLD,
     W_RELEASE,
     W_REQUEUE,
+    W_RESIZE,
     W_TOP /* by an administrator */
 };
 struct world_act {
     double at_s;
     enum world_verb verb;
-    int32_t job; /* index; its key is "k<index>" */
-    int64_t uid; /* 0: the job's own user, 1000 */
-    bool hold;   /* SUBMIT */
+    int32_t job;         /* index; its key is "k<index>" */
+    int64_t uid;         /* 0: the job's own user, 1000 */
+    bool hold;           /* SUBMIT */
+    int32_t gpus, nodes; /* RESIZE; gpus 0: any */
 };
 
 struct world_script {

@@ -9,6 +9,7 @@
 #ifndef MGPU_TESTS_ENGINE_WORLD_H
 #define MGPU_TESTS_ENGINE_WORLD_H
 
+#include "scheduler/engine/resize.h"
 #include "tests/contract/engine_checks.h"
 #include "tests/contract/engine_files.h"
 #include "tests/contract/engine_script.h"
@@ -260,19 +261,22 @@ static inline int world_submit(struct world *w, const struct world_act *act,
                                uint64_t *ret_id, struct error *err)
 {
     const struct world_job *job = &w->script->jobs[act->job];
-    char key[16], spec[512], after[64] = "";
+    char key[16], spec[512], after[64] = "", gpus[32];
 
     (void)snprintf(key, sizeof(key), "k%d", act->job);
     if (job->after)
         (void)snprintf(after, sizeof(after),
                        "\"depends_on\":[\"%s:%" PRIu64 "\"],", job->after,
                        w->ids[job->after_job]);
-    (void)snprintf(spec, sizeof(spec),
-                   "{\"version\":1,\"name\":\"j%d\",\"kind\":\"command\","
-                   "\"command\":[\"true\"],%s\"resources\":{\"gpus\":%d%s",
-                   act->job, after, job->gpus,
-                   job->spec_more ? job->spec_more
-                                  : "},\"retry\":{\"max\":0}}");
+    (void)snprintf(gpus, sizeof(gpus),
+                   job->gpus_max > job->gpus ? "\"%d..%d\"" : "%d", job->gpus,
+                   job->gpus_max);
+    (void)snprintf(
+        spec, sizeof(spec),
+        "{\"version\":1,\"name\":\"j%d\",\"kind\":\"command\","
+        "\"command\":[\"true\"],%s%s\"resources\":{\"gpus\":%s%s",
+        act->job, after, job->gpus_max > job->gpus ? "\"saves\":true," : "",
+        gpus, job->spec_more ? job->spec_more : "},\"retry\":{\"max\":0}}");
     struct engine_submit req = {.uid = 1000,
                                 .user = "anna",
                                 .key = key,
@@ -299,6 +303,14 @@ static inline void world_ask(struct world *w, size_t i)
         break;
     case W_REQUEUE:
         rc = engine_requeue(w->engine, id, uid, &err);
+        break;
+    case W_RESIZE:
+        rc = engine_resize(
+            w->engine, id, uid, "anna",
+            &(struct engine_size){.gpus = act->gpus, .nodes = act->nodes},
+            &err);
+        if (rc < 0 && err.code == ERR_INVAL)
+            err.code = ERR_STATE; /* a size that it may not have */
         break;
     case W_TOP:
         rc = engine_top(w->engine, id, 0, &err);

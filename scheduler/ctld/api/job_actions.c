@@ -1,4 +1,4 @@
-/* job_actions.c - cancel, hold, release, requeue and prioritise jobs.
+/* job_actions.c - cancel, hold, release, requeue, resize and prioritise jobs.
  *
  * A submit is in job_submit.c. The engine decides who may do what.
  */
@@ -10,6 +10,8 @@
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/request/auth.h"
 #include "scheduler/ctld/request/reply.h"
+#include "scheduler/ctld/request/user_names.h"
+#include "scheduler/engine/resize.h"
 
 /* Cancels or signals a job, or all tasks of a sweep. */
 static int cancel_target(struct ctld *c, const struct target *t, int64_t uid,
@@ -80,6 +82,52 @@ void serve_requeue(void *arg, struct http_exchange *x)
     if (!ctld_admit(c, x) || !ctld_param_one(c, x, &id))
         return;
     if (engine_requeue(c->engine, id, http_uid(x), &err) < 0)
+        http_reply_err(x, &err);
+    else
+        held_replies_add(c, x, 200, id);
+}
+
+/* {"gpus":4} or {"gpus":"any"}, and {"nodes":2} */
+static int size_of(const json_t *body, struct engine_size *ret,
+                   struct error *err)
+{
+    const json_t *gpus = json_object_get(body, "gpus");
+    const json_t *nodes = json_object_get(body, "nodes");
+    const char *word = json_string_value(gpus);
+    json_int_t n = json_integer_value(gpus), k = json_integer_value(nodes);
+
+    *ret = (struct engine_size){.gpus = 0};
+    if (nodes && !json_is_null(nodes) &&
+        (!json_is_integer(nodes) || k < 1 || k > INT32_MAX))
+        return error_set(err, ERR_INVAL, "nodes: expected 1 or more");
+    if (word && strcmp(word, "any") == 0 && k == 0)
+        return 0;
+    if (!json_is_integer(gpus) || n < 1 || n > INT32_MAX)
+        return error_set(err, ERR_INVAL,
+                         "expected {\"gpus\":N}, with {\"nodes\":N} or not, "
+                         "or {\"gpus\":\"any\"}");
+    *ret = (struct engine_size){.gpus = (int32_t)n, .nodes = (int32_t)k};
+    return 0;
+}
+
+void serve_resize(void *arg, struct http_exchange *x)
+{
+    struct ctld *c = arg;
+    struct error err = ERROR_INIT;
+    struct engine_size to;
+    char who[USER_NAME_CAP];
+    uint64_t id = 0;
+    json_t *body = ctld_admit(c, x) && ctld_param_one(c, x, &id) &&
+                           user_names_of_caller(c, x, who)
+                       ? ctld_body(x)
+                       : NULL;
+    if (!body)
+        return;
+    int rc = size_of(body, &to, &err);
+    if (rc == 0)
+        rc = engine_resize(c->engine, id, http_uid(x), who, &to, &err);
+    json_decref(body);
+    if (rc < 0)
         http_reply_err(x, &err);
     else
         held_replies_add(c, x, 200, id);

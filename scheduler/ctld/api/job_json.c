@@ -178,6 +178,12 @@ static int64_t position(const struct view *v)
     return engine_position(v->c->engine, v->j->id);
 }
 
+/* Of a resize under way: what it had. */
+static int64_t resized_from(const struct view *v)
+{
+    return v->j->resize.gpus > 0 ? v->j->resize.from : 0;
+}
+
 static int64_t task(const struct view *v)
 {
     return v->j->sweep > 0 ? v->j->number : -1;
@@ -200,6 +206,9 @@ MEMBER(priority, add_int, v->j->priority)
 MEMBER(gpus_min, add_int, v->j->gpus_min)
 MEMBER(gpus_max, add_int, v->j->gpus_max)
 MEMBER(gpus, add_int, v->j->gpus)
+MEMBER(to_gpus, add_progress, (int64_t)v->j->resize.gpus)
+MEMBER(to_nodes, add_progress, (int64_t)v->j->resize.nodes)
+MEMBER(from_gpus, add_progress, resized_from(v))
 MEMBER(attempt, add_int, v->j->attempt)
 MEMBER(exit_code, add_count, v->j->exit_code)
 MEMBER(place, add_text, v->j->place)
@@ -277,7 +286,8 @@ static const struct member {
     ROW(labels),     ROW(iteration),      ROW(iterations_total),
     ROW(epoch),      ROW(epochs_total),   ROW(loss),
     ROW(t_iter_s),   ROW(eta_s),          ROW(eval_accuracy),
-    ROW(begin),
+    ROW(begin),      ROW(to_gpus),        ROW(to_nodes),
+    ROW(from_gpus),
 };
 enum { N_MEMBERS = sizeof(members) / sizeof(members[0]) };
 _Static_assert((int)N_MEMBERS < 64, "a set of members is 64 bits");

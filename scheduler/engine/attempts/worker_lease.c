@@ -205,11 +205,30 @@ static struct engine_beat without_negatives(const struct engine_beat *beat)
     return b;
 }
 
+/* Of a resize, for people who read the events; fold.c computes the same. */
+static void say_cost(const struct engine *e, const struct entry *en,
+                     struct detail *d)
+{
+    const struct job *job = &en->job;
+    const struct job_resize *r = &job->resize;
+
+    if (isnan(r->told_s) || isnan(r->ended_s) || !isnan(job->run_s))
+        return;
+    (void)snprintf(d->why, sizeof(d->why),
+                   "resized from %" PRId32 " to %" PRId32
+                   " GPUs in %.1f s: checkpoint %.1f, allocator %.1f, start "
+                   "%.1f",
+                   r->from, job->gpus, eng_wall(e) - r->told_s,
+                   r->ended_s - r->told_s, job->start_s - r->ended_s,
+                   eng_wall(e) - job->start_s);
+}
+
 int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
                 const struct engine_beat *told, struct error *err)
 {
     struct entry *en = attempt_of(e, id, attempt, err);
     const struct engine_beat known = without_negatives(told), *beat = &known;
+    struct detail d = DETAIL_INIT;
 
     if (!en)
         return -1;
@@ -229,7 +248,8 @@ int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
     job->eval_accuracy = beat->eval_accuracy;
     if (en->give_up || !runs_now(en, beat, moves))
         return 0;
-    if (eng_stage(e, en, EV_RUN, -1, NULL, err) < 0)
+    say_cost(e, en, &d);
+    if (eng_stage(e, en, EV_RUN, -1, &d, err) < 0)
         return -1;
     en->is_stuck = false;
     return 0;

@@ -116,6 +116,8 @@ static const struct {
     FIELD(FIELD_TEXT, fault_node, 0),
     FIELD(FIELD_INT64, for_job, 1),
     NUMBER(grace_ms),
+    NUMBER(to_gpus),
+    NUMBER(to_nodes),
     FIELD(FIELD_INT64, cpu_ms, 0),
     FIELD(FIELD_INT64, cores_ms, 1),
     FIELD(FIELD_INT64, ended_ms, 1),

@@ -27,8 +27,10 @@ struct detail {
     int64_t for_job;  /* PREEMPT: the job that gets the devices; 0: a person
                          requested it */
     int32_t grace_ms; /* PREEMPT: grace time of the attempt */
-    int64_t cpu_ms, cores_ms; /* REPORT: see struct engine_report_extra; an
-                                 end: as the allocator measured */
+    int32_t to_gpus, to_nodes; /* PREEMPT: size of the next attempt. GPUs 0: as
+                                  the policy chooses; nodes 0: any number */
+    int64_t cpu_ms, cores_ms;  /* REPORT: see struct engine_report_extra; an
+                                  end: as the allocator measured */
     int64_t ended_ms; /* an end, REQUEUE: since 1970, if it was long before
                          the event */
     char fault_node[ALLOC_NODE_NAME_CAP]; /* REPORT: node of the failed
@@ -48,8 +50,8 @@ struct detail {
     {                                                                        \
         .nodes = -1, .gpus = -1, .exit_code = -1, .signal = -1, .retry = -1, \
         .stopped = -1, .wait_ms = -1, .priority = INT32_MIN, .grace_ms = -1, \
-        .cpu_ms = -1, .cores_ms = -1, .ended_ms = -1, .loss = NAN,           \
-        .t_iter = NAN, .eval_accuracy = NAN                                  \
+        .to_gpus = -1, .to_nodes = -1, .cpu_ms = -1, .cores_ms = -1,         \
+        .ended_ms = -1, .loss = NAN, .t_iter = NAN, .eval_accuracy = NAN     \
     }
 
 /* own  *ret_text: the caller frees; NULL if no field of d is set */

@@ -86,6 +86,15 @@ static void fold_release(struct job *job, const struct store_event *ev)
     because(job, why);
 }
 
+/* The attempt that is planned has the size that was asked for. */
+static void take_target(struct job_resize *r)
+{
+    r->planned_gpus = r->gpus;
+    r->planned_nodes = r->nodes;
+    r->gpus = r->nodes = 0;
+    r->checkpoint_s = r->allocator_s = r->start_s = NAN;
+}
+
 static void fold_intent(struct entry *en, const struct store_event *ev,
                         const struct detail *d)
 {
@@ -116,6 +125,7 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     en->attempt_exit = -1;
     en->attempt_signal = 0;
     en->attempt_end_s = NAN;
+    take_target(&job->resize);
     because(job, "");
 }
 
@@ -157,12 +167,29 @@ static void fold_claim(struct job *job, const struct store_event *ev,
         job->claim_names_id = true;
     }
     job->claim_s = ev->at_s;
+    job->resize.planned_gpus = job->resize.planned_nodes = 0;
     job->has_begun = true;
     if (isnan(job->start_s))
         job->start_s = ev->at_s;
     if (d->stopped > 0)
         job->stopped_for_s = fmax(0, ev->at_s - job->start_s);
     because(job, "");
+}
+
+static void fold_run(struct job *job, double at_s)
+{
+    struct job_resize *r = &job->resize;
+
+    because(job, "");
+    if (!isnan(job->run_s))
+        return; /* it runs again */
+    job->run_s = at_s;
+    if (isnan(r->told_s) || isnan(r->ended_s))
+        return;
+    r->checkpoint_s = r->ended_s - r->told_s;
+    r->allocator_s = fmax(0, job->start_s - r->ended_s);
+    r->start_s = fmax(0, at_s - fmax(job->start_s, r->ended_s));
+    r->told_s = r->ended_s = NAN;
 }
 
 /* A detail says that the engine cancelled it, and why. */
@@ -185,10 +212,42 @@ static void fold_cancel(struct entry *en, const struct store_event *ev,
                                        : EXIT_CANCELLED_BY_ADMIN;
 }
 
+/* The first word to stop counts: the attempt may have to go for another job
+ * already. */
+static void fold_target(struct job *job, const struct store_event *ev,
+                        const struct detail *d, bool is_live)
+{
+    struct job_resize *r = &job->resize;
+
+    r->gpus = d->to_gpus;
+    r->nodes = d->to_nodes > 0 ? d->to_nodes : 0;
+    r->planned_gpus = r->planned_nodes = 0;
+    if (r->gpus == 0) {
+        r->told_s = r->ended_s = NAN;
+        because(job, d->why);
+        return;
+    }
+    if (is_live) {
+        r->from = job->gpus;
+        r->told_s =
+            job->requeue_asked && !isnan(r->told_s) ? r->told_s : ev->at_s;
+        r->ended_s = NAN;
+    }
+    because(job, d->why);
+}
+
 static void fold_preempt(struct job *job, const struct store_event *ev,
                          const struct detail *d)
 {
+    bool is_live = job_state_is_live(job->state);
+
+    if (d->to_gpus >= 0)
+        fold_target(job, ev, d, is_live);
+    if (!is_live || d->to_gpus == 0)
+        return; /* only the next size has changed */
     job->requeue_asked = true;
+    if (d->to_gpus > 0)
+        return;
     if (d->for_job > 0) {
         job->is_preempted = true;
         job->preempted_for = (uint64_t)d->for_job;
@@ -217,6 +276,20 @@ static double ended_s(const struct store_event *ev, const struct detail *d)
     return d->ended_ms > 0 ? (double)d->ended_ms / 1000 : ev->at_s;
 }
 
+/* An attempt that nobody has claimed leaves its size to the next one. */
+static void keep_target(struct job *job, double ended_s)
+{
+    struct job_resize *r = &job->resize;
+
+    if (isnan(job->claim_s) && r->gpus == 0) {
+        r->gpus = r->planned_gpus;
+        r->nodes = r->planned_nodes;
+    }
+    r->planned_gpus = r->planned_nodes = 0;
+    if (!isnan(r->told_s) && isnan(r->ended_s))
+        r->ended_s = fmax(r->told_s, ended_s);
+}
+
 static void fold_requeue(struct entry *en, const struct store_event *ev,
                          const struct detail *d)
 {
@@ -225,6 +298,7 @@ static void fold_requeue(struct entry *en, const struct store_event *ev,
     en->attempt_end_s = ended_s(ev, d);
     en->attempt_exit = d->exit_code;
     en->attempt_signal = d->signal > 0 ? d->signal : 0;
+    keep_target(job, en->attempt_end_s);
     job->retries += d->retry > 0;
     job->requeue_s = ev->at_s;
     if (d->exclude[0])
@@ -307,9 +381,7 @@ static void apply(struct entry *en, const struct store_event *ev,
         fold_claim(job, ev, d);
         break;
     case EV_RUN:
-        if (isnan(job->run_s))
-            job->run_s = ev->at_s;
-        because(job, "");
+        fold_run(job, ev->at_s);
         break;
     case EV_REPORT:
         job->reported = true;

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "jobs/spec/gpu_sizes.h"
 #include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
@@ -135,7 +136,11 @@ static void pause_all(struct engine *e, const char *why)
 static void say_chosen(const struct engine *e, const struct job *job,
                        struct detail *d)
 {
-    if (job->gpus_min < job->gpus_max)
+    struct gpu_sizes asked;
+
+    if (eng_target(job, &asked))
+        text_copy(d->why, sizeof(d->why), "size that was asked for");
+    else if (job->gpus_min < job->gpus_max)
         (void)snprintf(d->why, sizeof(d->why),
                        "smallest number of its range%s, chosen by policy %s",
                        d->gpus > job->gpus_min ? " that fit its nodes" : "",
@@ -179,6 +184,8 @@ static int carry_over(struct engine *e, const struct eng_view *t, size_t n,
             fetch(e, t->wishes[i + FETCH_AHEAD].id);
         if (w->act == POLICY_PREEMPT)
             rc = eng_preempt(e, t->wishes, n, w, err);
+        else if (w->act == POLICY_RESIZE)
+            rc = eng_resize(e, en, w, err);
         else if (job_state_is_live(en->job.state))
             rc = eng_ahead_wish(e, en, w, err);
         else if (w->act == POLICY_WAIT)
@@ -346,7 +353,8 @@ int engine_explain(struct engine *e,
         x.n = n;
         explain_others(&x, true);
         for (size_t i = 0; i < n; i++)
-            if (t.wishes[i].act != POLICY_PREEMPT)
+            if (t.wishes[i].act == POLICY_START ||
+                t.wishes[i].act == POLICY_WAIT)
                 explain_wish(&x, &t.wishes[i]);
         explain_others(&x, false);
     }

@@ -149,6 +149,19 @@ int eng_ahead(struct engine *e, const struct policy_view *view,
 int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
                uint64_t classes, struct error *err) MUST_CHECK;
 
+/* ---- resizing.c ----------------------------------------------------------
+ */
+/* Sets the members that tell the policy about a live job that may be resized,
+ * or that leaves for another size. */
+void eng_view_resize(const struct engine *e, const struct entry *en,
+                     struct policy_job *io);
+/* Stages the resize that a policy wishes. err ERR_NOMEM */
+int eng_resize(struct engine *e, struct entry *en, const struct policy_wish *w,
+               struct error *err) MUST_CHECK;
+/* Whether an attempt of the job could be told to stop, and would save its
+ * work. */
+bool eng_may_resize(const struct entry *en);
+
 /* ---- preemption.c -------------------------------------------------------- */
 /* Finds the jobs with a preemption reservation, if preemption is on. */
 void eng_find_owed(struct engine *e);

@@ -142,6 +142,41 @@ static int check_owed(struct checking *c, struct error *err)
     return 0;
 }
 
+/* ---- who changes its size --------------------------------------------------
+ */
+/* The size must be another one that the nodes that are up could hold. What is
+ * free then is not checked: the job waits in the queue like any other. */
+static int check_resize(const struct checking *c, const struct policy_job *job,
+                        const struct policy_wish *w, struct error *err)
+{
+    const struct policy_view *v = c->v;
+    int64_t gpus = (int64_t)w->nodes * w->gpus_per_node;
+    struct policy_job then = *job;
+    const char *why = NULL;
+    struct place p;
+
+    then.gpus_min = then.gpus_max = (int32_t)gpus;
+    then.nodes_min = then.nodes_max = w->nodes;
+    if (!job->may_resize || job->is_leaving)
+        why = "it cannot be resized";
+    else if (v->now_s - job->start_s < v->preempt.min_runtime_s - 1e-6)
+        why = "it is below its minimum run time";
+    else if (w->nodes < job->nodes_min || w->nodes > job->nodes_max ||
+             gpus < job->gpus_min || gpus > job->gpus_max ||
+             (job->per_node > 0 && w->gpus_per_node != job->per_node) ||
+             !gpu_sizes_divide(job->parts, gpus, w->nodes))
+        why = "it may not have them";
+    else if (gpus == job->gpus && w->nodes == job->nodes)
+        why = "it has them";
+    else if (!place_empty(v->nodes, v->n_nodes, &then, &p))
+        why = "the nodes that are up have fewer";
+    return why ? error_set(err, ERR_INTERNAL,
+                           "job %" PRIu64 " cannot be resized to %" PRId32
+                           " nodes with %" PRId32 " GPUs: %s",
+                           job->id, w->nodes, w->gpus_per_node, why)
+               : 0;
+}
+
 /* ---- the plan --------------------------------------------------------------
  */
 static int check_one(struct checking *c, const struct policy_wish *w, size_t *k,
@@ -149,12 +184,14 @@ static int check_one(struct checking *c, const struct policy_wish *w, size_t *k,
 {
     const struct policy_job *job = find(c->v, w->id, k);
     bool is_queued = job && job->state == JOB_QUEUED;
-    bool goes = w->act == POLICY_PREEMPT;
+    bool goes = w->act == POLICY_PREEMPT || w->act == POLICY_RESIZE;
 
     if (!job || c->seen[*k] || is_queued == goes)
         return error_set(err, ERR_INTERNAL, "a %s wish for job %" PRIu64,
                          job && c->seen[*k] ? "second" : "stray", w->id);
     c->seen[*k] = true;
+    if (w->act == POLICY_RESIZE)
+        return check_resize(c, job, w, err);
     if (goes)
         return check_preempt(c, job, w, err);
     if (w->act != POLICY_START && w->act != POLICY_WAIT)
@@ -170,13 +207,17 @@ static int check(struct checking *c, struct error *err)
     for (size_t i = 0; i < c->v->n_jobs; i++)
         n_queued += c->v->jobs[i].state == JOB_QUEUED;
     for (size_t i = 0; i < c->n; i++)
-        n_wishes += c->wishes[i].act != POLICY_PREEMPT;
+        n_wishes +=
+            c->wishes[i].act == POLICY_START || c->wishes[i].act == POLICY_WAIT;
     if (n_wishes != n_queued)
         return error_set(err, ERR_INTERNAL, "%zu wishes for %zu queued jobs",
                          n_wishes, n_queued);
     for (size_t i = 0; i < c->n; i++)
         if (check_one(c, &c->wishes[i],
-                      c->wishes[i].act == POLICY_PREEMPT ? &k_goes : &k,
+                      c->wishes[i].act == POLICY_PREEMPT ||
+                              c->wishes[i].act == POLICY_RESIZE
+                          ? &k_goes
+                          : &k,
                       err) < 0)
             return -1;
     return check_owed(c, err);

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/spec/gpu_sizes.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/pending_order.h"
 #include "scheduler/engine/plan/plan.h"
@@ -269,6 +270,9 @@ static void view_waiting(const struct engine *e, struct eng_view *t,
         .nodes_max = w->nodes_max,
         .per_node = w->per_node,
         .parts = w->parts,
+        .to_gpus = w->to_gpus,
+        .to_nodes = w->to_nodes,
+        .cost_s = NAN,
         .classes = masks.now,
         .classes_ever = masks.ever,
         .is_exclusive = w->is_exclusive || e->parts.conf->where.exclusive,
@@ -285,6 +289,7 @@ static void view_live(const struct engine *e, struct eng_view *t,
 {
     const struct entry *en = o->entry;
     const struct job *job = &en->job;
+    const struct gpu_sizes sizes = eng_sizes(job);
     struct class_masks masks = eng_masks(e, job, memo);
     struct policy_job *pj = &t->jobs[t->v.n_jobs++];
 
@@ -292,10 +297,10 @@ static void view_live(const struct engine *e, struct eng_view *t,
         .id = job->id,
         .state = job->state,
         .priority = job->priority,
-        .gpus_min = job->gpus_min,
-        .gpus_max = job->gpus_max,
-        .nodes_min = job->nodes_min,
-        .nodes_max = job->nodes_max,
+        .gpus_min = sizes.gpus.min,
+        .gpus_max = sizes.gpus.max,
+        .nodes_min = sizes.nodes.min,
+        .nodes_max = sizes.nodes.max,
         .per_node = job->per_node,
         .parts = job->parts,
         .classes = masks.now,
@@ -309,6 +314,7 @@ static void view_live(const struct engine *e, struct eng_view *t,
         .left_s = NAN,
         .is_owed = o->is_owed,
     };
+    eng_view_resize(e, en, pj);
     eng_view_preempt(e, en, t->v.now_s, pj);
 }
 

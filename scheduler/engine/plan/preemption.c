@@ -72,11 +72,11 @@ void eng_view_preempt(const struct engine *e, const struct entry *en,
     const struct policy_preempt *conf = &e->parts.conf->preempt;
     const struct job *job = &en->job;
 
+    io->is_leaving = eng_is_ending(en);
+    io->leaves_s = (isnan(en->told_s) ? now_s : en->told_s) + eng_grace(en);
     if (!conf->is_on)
         return;
     io->may_go = may_go(en);
-    io->is_leaving = eng_is_ending(en);
-    io->leaves_s = (isnan(en->told_s) ? now_s : en->told_s) + eng_grace(en);
     io->leaves_for = job->is_preempted ? job->preempted_for : 0;
     io->grace_s = fmin(job->grace_s, conf->grace_s);
     io->preempted_s = en->preempted_s;

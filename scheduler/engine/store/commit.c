@@ -229,10 +229,12 @@ void eng_arrive(struct engine *e)
     drop_handled(&e->inbox);
     eng_compact(e);
     eng_archived(e, f.archived, f.batch.n_archived);
-    for (size_t i = 0; e->on_event && i < f.batch.n_events; i++) {
+    for (size_t i = 0; i < f.batch.n_events; i++) {
         const struct entry *en = eng_find(e, f.batch.events[i].job);
         assert(en);
-        e->on_event(e->event_arg, &f.batch.events[i], &en->job);
+        eng_costs_note(e, en, &f.batch.events[i]);
+        if (e->on_event)
+            e->on_event(e->event_arg, &f.batch.events[i], &en->job);
     }
     flight_clear(&f);
 }

@@ -73,7 +73,8 @@ static void set_clocks(const struct engine *e, struct entry *en,
         en->granted_s = en->job.native_id[0] ? now_s : (double)NAN;
         en->is_from_claim = en->is_from_claim && en->job.native_id[0];
         en->ask_at_s = INFINITY;
-    } else if (ev == EV_CANCEL || ev == EV_LIMIT || ev == EV_PREEMPT) {
+    } else if (ev == EV_CANCEL || ev == EV_LIMIT ||
+               (ev == EV_PREEMPT && en->job.requeue_asked)) {
         en->release_at_s = now_s;
         en->told_s = isnan(en->told_s) ? now_s : en->told_s;
         if (en->job.is_preempted)
@@ -154,7 +155,8 @@ static int push(struct engine *e, struct entry *en, struct store_event ev,
         e->begin_at_s = -INFINITY;
     e->wants_depends = e->wants_depends || en->job.n_depends > 0 ||
                        ev.ev == EV_CLAIM || job_state_is_final(en->job.state);
-    e->wants_plan = e->wants_plan || moves_devices(ev.ev);
+    e->wants_plan = e->wants_plan || moves_devices(ev.ev) ||
+                    (ev.ev == EV_PREEMPT && en->job.state == JOB_QUEUED);
     return 0;
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "jobs/base/buf.h"
+#include "jobs/spec/gpu_sizes.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
 #include "scheduler/engine/store/archive_list.h"
@@ -33,6 +34,9 @@ void eng_entry_init(struct entry *en, uint64_t id)
     en->ask_at_s = en->release_at_s = en->tell_at_s = INFINITY;
     en->warn_at_s = INFINITY;
     en->told_s = en->job.preempt_s = NAN;
+    en->job.resize.told_s = en->job.resize.ended_s = NAN;
+    en->job.resize.checkpoint_s = en->job.resize.allocator_s = NAN;
+    en->job.resize.start_s = NAN;
     en->preempted_s = -INFINITY;
     en->not_before_s = -INFINITY;
 }
@@ -135,6 +139,33 @@ bool eng_wants_release(const struct entry *en)
 bool eng_waits(const struct entry *en)
 {
     return en->is_waiting || en->is_early;
+}
+
+bool eng_target(const struct job *job, struct gpu_sizes *ret)
+{
+    const struct job_resize *r = &job->resize;
+    int32_t gpus = r->gpus > 0 ? r->gpus : r->planned_gpus;
+    int32_t nodes = r->gpus > 0 ? r->nodes : r->planned_nodes;
+
+    if (gpus == 0)
+        return false;
+    *ret = (struct gpu_sizes){.gpus = {gpus, gpus},
+                              .nodes = {nodes, nodes},
+                              .per_node = job->per_node,
+                              .parts = job->parts};
+    if (nodes == 0)
+        ret->nodes = (struct spec_range){job->nodes_min, job->nodes_max};
+    return true;
+}
+
+struct gpu_sizes eng_sizes(const struct job *job)
+{
+    struct gpu_sizes s = {.gpus = {job->gpus_min, job->gpus_max},
+                          .nodes = {job->nodes_min, job->nodes_max},
+                          .per_node = job->per_node,
+                          .parts = job->parts};
+    (void)eng_target(job, &s);
+    return s;
 }
 
 double eng_grace(const struct entry *en)

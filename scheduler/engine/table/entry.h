@@ -136,6 +136,12 @@ bool eng_wants_release(const struct entry *en);
 /* Whether a QUEUED job is not to be planned yet: a dependency is open, or its
  * begin time is to come. */
 bool eng_waits(const struct entry *en);
+/* The numbers of GPUs that the job may have: those of its spec, or those that
+ * were asked for its next attempt. */
+struct gpu_sizes;
+struct gpu_sizes eng_sizes(const struct job *job);
+/* The same of a resize that is under way; false: there is none. */
+bool eng_target(const struct job *job, struct gpu_sizes *ret);
 /* The placement of the job's allocation request: its own values, else those of
  * the configuration. Strings are borrowed.
  * in   gpus_per_node  for the memory; 0 counts as 1 */

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/spec/gpu_sizes.h"
 #include "scheduler/engine/engine_internal.h"
 
 enum { ROOM_PLACES = 256 };
@@ -186,18 +187,21 @@ int32_t engine_position(struct engine *e, uint64_t id)
 static void copy_in(struct waiting *w, const struct entry *en)
 {
     const struct job *job = &en->job;
+    const struct gpu_sizes sizes = eng_sizes(job);
 
     w->id = job->id;
     w->submit_s = job->submit_s;
     w->limit_s = job->limit_s;
     w->not_before_s = en->not_before_s;
     w->priority = job->priority;
-    w->gpus_min = job->gpus_min;
-    w->gpus_max = job->gpus_max;
-    w->nodes_min = job->nodes_min;
-    w->nodes_max = job->nodes_max;
+    w->gpus_min = sizes.gpus.min;
+    w->gpus_max = sizes.gpus.max;
+    w->nodes_min = sizes.nodes.min;
+    w->nodes_max = sizes.nodes.max;
     w->per_node = job->per_node;
     w->parts = job->parts;
+    w->to_gpus = job->resize.gpus;
+    w->to_nodes = job->resize.nodes;
     w->is_exclusive = job->where.exclusive;
     w->is_dropping = en->dropped > 0;
     w->has_cap = job->max_parallel > 0;

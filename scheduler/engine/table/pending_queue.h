@@ -21,12 +21,12 @@ struct waiting {
     double submit_s, limit_s;
     double not_before_s; /* on the engine's clock */
     int32_t priority, gpus_min, gpus_max, nodes_min, nodes_max, per_node;
-    int32_t parts;
-    int32_t kind;      /* 0..QUEUE_KINDS-1; -1: none */
-    bool is_exclusive; /* its spec asks for it */
-    bool is_dropping;  /* an earlier attempt has to be released first */
-    bool has_cap;      /* task of a sweep with max_parallel */
-    bool is_owed;      /* within one view */
+    int32_t parts, to_gpus, to_nodes; /* the last two of a resize */
+    int32_t kind;                     /* 0..QUEUE_KINDS-1; -1: none */
+    bool is_exclusive;                /* its spec asks for it */
+    bool is_dropping; /* an earlier attempt has to be released first */
+    bool has_cap;     /* task of a sweep with max_parallel */
+    bool is_owed;     /* within one view */
 };
 
 struct waiting_room;

@@ -16,13 +16,14 @@
 #include "scheduler/tools/admin/admin_log.h"
 #include "scheduler/tools/admin/admin_nodes.h"
 #include "scheduler/tools/admin/admin_policy.h"
+#include "scheduler/tools/admin/admin_resize.h"
 #include "scheduler/tools/admin/admin_status.h"
 #include "scheduler/tools/admin/admin_users.h"
 #include "scheduler/tools/common/client.h"
 #include "scheduler/tools/common/options.h"
 #include "scheduler/tools/common/render.h"
 
-enum { OPT_REASON = 1, OPT_WAIT, OPT_TIMEOUT, OPT_LAST, OPT_FOR };
+enum { OPT_REASON = 1, OPT_WAIT, OPT_TIMEOUT, OPT_LAST, OPT_FOR, OPT_NODES };
 
 static const struct opt opts[] = {
     {OPT_REASON, 0, "reason", "TEXT",
@@ -32,6 +33,7 @@ static const struct opt opts[] = {
      "with pause --wait: give up after this long"},
     {OPT_LAST, 0, "last", "N", "with log: only the last N entries"},
     {OPT_FOR, 0, "for", "DURATION", "with policy set: expire after this long"},
+    {OPT_NODES, 0, "nodes", "N", "with resize: on so many nodes"},
     OPTION_ROW_JSON,
     OPTION_ROW_QUIET,
     OPTION_ROW_URL,
@@ -42,7 +44,7 @@ struct args {
     struct option_common common;
     const char *reason;
     double timeout_s, for_s; /* 0: none */
-    int64_t last;
+    int64_t last, nodes;     /* 0: none */
     bool waits;
 };
 
@@ -61,6 +63,8 @@ static const struct tool tool = {
         "  hold JOB...      keep these from starting\n"
         "  release JOB...   let held jobs start\n"
         "  requeue JOB...   end their attempts, and queue them again\n"
+        "  resize JOB GPUS  continue the job on so many GPUs; any: as the "
+        "policy chooses\n"
         "  top JOB...       move to the front of the queue\n"
         "  priority N JOB... set the priority, -1000..1000\n"
         "  policy show      the settings of scheduling\n"
@@ -95,6 +99,12 @@ static int on_option(void *arg, const struct opt *o, const char *value,
         a->last = strtol(value, &end, 10);
         if (*end || a->last < 1 || a->last > 10000)
             return error_set(err, ERR_USAGE, "--last '%s': expected 1..10000",
+                             value);
+        break;
+    case OPT_NODES:
+        a->nodes = strtol(value, &end, 10);
+        if (*end || a->nodes < 1 || a->nodes > 1024)
+            return error_set(err, ERR_USAGE, "--nodes '%s': expected 1..1024",
                              value);
         break;
     default:
@@ -415,6 +425,13 @@ static int on_resume(struct call *k, struct error *err)
                     : set_paused(k->c, k->a, false, err);
 }
 
+static int on_resize(struct call *k, struct error *err)
+{
+    const struct admin_resize conf = {k->a->nodes, k->a->common.json,
+                                      k->a->common.quiet};
+    return admin_resize(k->c, &conf, k->words + 1, err);
+}
+
 static int on_backup(struct call *k, struct error *err)
 {
     return backup(k->c, k->a, k->words[1], err);
@@ -470,6 +487,8 @@ static const struct command {
      NULL, on_drain},
     {"resume", 0, INT_MAX, NULL, NULL, on_resume},
     {"unpause", 0, 0, NULL, NULL, on_resume},
+    {"resize", 2, 2, "which job, and how many GPUs?",
+     "it resizes one job at a time", on_resize},
     {"policy", 0, INT_MAX, NULL, NULL, on_policy},
     {"backup", 1, 1, "into which directory?", NULL, on_backup},
     {"fsck", 0, 0, NULL,
@@ -521,6 +540,8 @@ static int check_options(const struct args *a, const char *name, int n,
     if (a->reason && !is_one_of(name, keep_reason))
         return error_set(err, ERR_USAGE,
                          "--reason goes with pause, drain and resume");
+    if (a->nodes > 0 && strcmp(name, "resize") != 0)
+        return error_set(err, ERR_USAGE, "--nodes goes with resize alone");
     if (a->last > 0 && strcmp(name, "log") != 0)
         return error_set(err, ERR_USAGE, "--last goes with log alone");
     return check_reason(a, is_of_nodes, err);

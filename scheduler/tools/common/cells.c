@@ -58,7 +58,8 @@ const char *show_asked(const json_t *event)
     const json_t *detail = json_object_get(event, "detail");
     bool is = strcmp(field_str(event, "event"), "preempt") == 0 &&
               field_int(event, "uid", -1) >= 0 &&
-              !json_object_get(detail, "for_job");
+              !json_object_get(detail, "for_job") &&
+              !json_object_get(detail, "to_gpus");
     return is ? "asked to be queued again" : NULL;
 }
 

@@ -165,7 +165,12 @@ static void gpus_text(const struct members *job, char *out, size_t cap)
     int64_t held = int_of(job, "gpus", 0);
     int64_t lo = int_of(job, "gpus_min", 0);
     int64_t hi = int_of(job, "gpus_max", lo);
-    if (held > 0 || lo == hi)
+    int64_t to = int_of(job, "to_gpus", 0), from = int_of(job, "from_gpus", 0);
+    if (to > 0 && from > 0)
+        (void)snprintf(out, cap, "%" PRId64 ">%" PRId64, from, to);
+    else if (to > 0)
+        put_number(out, cap, to);
+    else if (held > 0 || lo == hi)
         put_number(out, cap, held > 0 ? held : lo);
     else
         (void)snprintf(out, cap, "%" PRId64 "..%" PRId64, lo, hi);
@@ -286,8 +291,8 @@ static const struct field fields[] = {
     LEFT(kind, "KIND", NULL, "kind", "cv, command or llm"),
     STATE(st, "ST", "its state in one or two letters"),
     STATE(state, "STATE", "its state"),
-    RIGHT(gpus, "GPUS", "gpus", "gpus,gpus_min,gpus_max",
-          "GPUs allocated, or requested"),
+    RIGHT(gpus, "GPUS", "gpus", "gpus,gpus_min,gpus_max,to_gpus,from_gpus",
+          "GPUs allocated, or requested; 2>4 while it is resized"),
     NUMBER(priority, "PRIO", "priority", "priority", "its priority"),
     NUMBER(position, "POS", "position", "position",
            "its position in the queue"),

@@ -21,8 +21,8 @@ static const struct {
      *uoennrlutreaieiaixorai
      *blltkaanaepnmqnilpsirm */
     {"q.....................", JOB_NEW},
-    {".h.d.......X...F...=..", JOB_QUEUED},
-    {".=q........X...F...=..", JOB_HELD},
+    {".h.d.....=.X...F...=..", JOB_QUEUED},
+    {".=q......=.X...F...=..", JOB_HELD},
     {"....u=s..=.==q.FXTN=..", JOB_DISPATCHING},
     {".....=s..=.==q.FXTN=..", JOB_UNKNOWN},
     {".....=.rpk===qCFXTN=.=", JOB_STARTING},

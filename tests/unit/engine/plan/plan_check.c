@@ -67,6 +67,58 @@ static void reset_full(void)
     jobs[2].preempted_s = -INFINITY;
 }
 
+/* Job 3, which runs with two GPUs on a node, changes its size. */
+static void resizes(int32_t n, int32_t per, const char *why, const char *what)
+{
+    const struct policy_wish wishes[] = {
+        {.act = POLICY_RESIZE, .id = 3, .nodes = n, .gpus_per_node = per},
+        wait(1),
+        wait(2)};
+    struct error err = ERROR_INIT;
+    int rc = eng_check_plan(&view, wishes, 3, &err);
+    const char *got = rc == 0 ? "good" : strrchr(err.msg, ':');
+    is_str(rc == 0 ? got : got ? got + 2 : err.msg, why, what);
+}
+
+static void reset_running(void)
+{
+    reset();
+    view.preempt = (struct policy_preempt){.min_runtime_s = 600};
+    view.now_s = 5000;
+    jobs[2].gpus = 2;
+    jobs[2].nodes = jobs[2].may_resize = 1;
+    jobs[2].start_s = 4000;
+}
+
+static void test_resize(void)
+{
+    reset_running();
+    resizes(1, 4, "good", "four on a node");
+    resizes(2, 2, "good", "on two nodes");
+    resizes(2, 1, "good", "as many, on two nodes");
+    resizes(1, 2, "it has them", "what it has");
+    resizes(1, 1, "it may not have them", "less than its range");
+    resizes(2, 3, "it may not have them", "more than its range");
+    resizes(3, 1, "it may not have them", "more nodes than it may have");
+    jobs[2].parts = 3;
+    resizes(1, 4, "it may not have them", "four of three micro-batches");
+    resizes(1, 3, "good", "  three");
+    nodes[1].is_up = 0;
+    jobs[2].parts = 0;
+    resizes(2, 2, "the nodes that are up have fewer", "a node is down");
+    nodes[0].gpus_free = 0;
+    resizes(1, 4, "good", "what is free now does not count");
+    jobs[2].start_s = 4500;
+    resizes(1, 4, "it is below its minimum run time", "too early");
+    reset_running();
+    jobs[2].is_leaving = 1;
+    resizes(1, 4, "it cannot be resized", "one that leaves");
+    reset_running();
+    jobs[2].may_resize = 0;
+    resizes(1, 4, "it cannot be resized", "one that does not save");
+    reset();
+}
+
 static void goes(int32_t gpus, const char *why, const char *what)
 {
     struct policy_wish wishes[] = {
@@ -145,7 +197,7 @@ int main(void)
     verdict(start(1, 2, -1), wait(2), 2,
             "job 1 may not have 2 nodes with -1 GPUs", "less than none");
     verdict((struct policy_wish){.act = POLICY_RESIZE, .id = 1}, wait(2), 2,
-            "job 1 can only start or wait", "no resizing yet");
+            "1 wishes for 2 queued jobs", "a pending job is not resized");
     nodes[1].is_up = 0;
     verdict(start(1, 1, 4), start(2, 1, 2), 2,
             "no room for 1 nodes with 2 GPUs of job 2", "a node is down");
@@ -171,5 +223,6 @@ int main(void)
     verdict(start(1, 1, 4), start(2, 1, 4), 2,
             "no room for 1 nodes with 4 GPUs of job 2", "given out twice");
     is_int(nodes[0].gpus_free, 3, "the view is left as it was");
+    test_resize();
     return tap_done();
 }

@@ -1,0 +1,60 @@
+/* resizing.c - tell the policy about jobs that may be resized, and carry out
+ * its resizes.
+ *
+ * A resize is a requeue with a size: EV_PREEMPT has the number of GPUs of the
+ * next attempt, and of its nodes. The attempt is told to stop, writes a
+ * checkpoint and ends; the job is QUEUED at its old position, and the policies
+ * see the size as its whole range. The INTENT of the next attempt takes the
+ * size over (fold.c); the attempt after that may have any size of the range.
+ * A person's resize is in requests/resize.c.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "jobs/spec/gpu_sizes.h"
+#include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/plan.h"
+#include "scheduler/engine/table/resize_costs.h"
+
+bool eng_may_resize(const struct entry *en)
+{
+    const struct job *job = &en->job;
+
+    return job_state_is_live(job->state) && job->saves && !job->reported &&
+           !en->is_suspended && !eng_is_ending(en);
+}
+
+/* What a policy chooses: an attempt that has begun, of a range. */
+static bool is_elastic(const struct entry *en)
+{
+    const struct gpu_sizes sizes = eng_sizes(&en->job);
+    enum job_state s = en->job.state;
+
+    return (s == JOB_STARTING || s == JOB_RUNNING || s == JOB_STALLED) &&
+           eng_may_resize(en) && gpu_sizes_several(&sizes);
+}
+
+void eng_view_resize(const struct engine *e, const struct entry *en,
+                     struct policy_job *io)
+{
+    const struct job_resize *r = &en->job.resize;
+
+    io->to_gpus = r->gpus > 0 ? r->gpus : r->planned_gpus;
+    io->to_nodes = r->gpus > 0 ? r->nodes : r->planned_nodes;
+    io->may_resize = is_elastic(en);
+    io->cost_s = eng_costs_mean_s(e, en);
+}
+
+int eng_resize(struct engine *e, struct entry *en, const struct policy_wish *w,
+               struct error *err)
+{
+    struct detail d = DETAIL_INIT;
+
+    d.to_nodes = w->nodes;
+    d.to_gpus = w->nodes * w->gpus_per_node;
+    (void)snprintf(d.why, sizeof(d.why),
+                   "Resizing: from %" PRId32 " to %" PRId32
+                   " GPUs, chosen by policy %s",
+                   en->job.gpus, d.to_gpus, e->policy->name);
+    return eng_stage(e, en, EV_PREEMPT, -1, &d, err);
+}

@@ -1,0 +1,209 @@
+/* resize.c - a person changes the number of GPUs of a job; see resize.h and
+ * plan/resizing.c.
+ */
+#include "scheduler/engine/resize.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/spec/gpu_sizes.h"
+#include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/plan.h"
+#include "scheduler/engine/requests/requests.h"
+#include "scheduler/engine/store/corrupt_jobs.h"
+#include "scheduler/policy/placement.h"
+
+/* Returns -1, with "job 31_1 <fmt>". */
+static int refuse(const struct job *job, struct error *err, enum err_code code,
+                  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+static int refuse(const struct job *job, struct error *err, enum err_code code,
+                  const char *fmt, ...)
+{
+    char why[240], display[JOB_DISPLAY_CAP];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(why, sizeof(why), fmt, ap);
+    va_end(ap);
+    return error_set(err, code, "job %s %s", job_display_id(job, display), why);
+}
+
+/* Whether its state allows a resize at all. */
+static int check_state(const struct entry *en, struct error *err)
+{
+    const struct job *job = &en->job;
+
+    if (job_state_is_final(job->state))
+        return refuse(job, err, ERR_STATE, "has ended: %s",
+                      job_state_name(job->state));
+    if (eng_check_whole(en, err) < 0)
+        return -1;
+    if (job->cancel_asked || job->limit_hit || en->give_up)
+        return refuse(job, err, ERR_STATE, "is being ended");
+    if (job->reported)
+        return refuse(job, err, ERR_STATE,
+                      "has completed its work and is ending");
+    if (job->saves)
+        return 0;
+    return refuse(job, err, ERR_STATE,
+                  "does not save its work when it is told to stop: it needs %s",
+                  strcmp(job->kind, "command") == 0
+                      ? "saves: true"
+                      : "checkpoint.on_signal: true, retry.resume: true, and a "
+                        "directory that all attempts share");
+}
+
+/* Against the job's own range, whatever was asked for before. */
+static int check_size(const struct job *job, const struct engine_size *to,
+                      struct error *err)
+{
+    const struct gpu_sizes own = {
+        .gpus = {job->gpus_min, job->gpus_max},
+        .nodes = {job->nodes_min, job->nodes_max},
+        .per_node = job->per_node,
+        .parts = job->parts,
+    };
+    char sizes[GPU_SIZES_CAP];
+
+    if (!gpu_sizes_have(&own, to->gpus, 0))
+        return refuse(job, err, ERR_INVAL,
+                      "cannot have %" PRId32 " GPU%s; it may have: %s",
+                      to->gpus, to->gpus == 1 ? "" : "s",
+                      gpu_sizes_text(&own, sizes));
+    if (to->nodes > 0 && to->gpus % to->nodes != 0)
+        return refuse(job, err, ERR_INVAL,
+                      "cannot divide %" PRId32 " GPUs equally among %" PRId32
+                      " nodes",
+                      to->gpus, to->nodes);
+    if (to->nodes > 0 && !gpu_sizes_have(&own, to->gpus, to->nodes))
+        return refuse(job, err, ERR_INVAL,
+                      "cannot have %" PRId32 " GPUs on %" PRId32
+                      " nodes: its nodes are %" PRId32 "..%" PRId32,
+                      to->gpus, to->nodes, job->nodes_min, job->nodes_max);
+    return 0;
+}
+
+/* Whether the nodes that are up, all idle, hold the size. */
+static bool fits(const struct engine *e, const struct job *job,
+                 const struct policy_node *nodes)
+{
+    const struct gpu_sizes sizes = eng_sizes(job);
+    struct mask_memo memo = {.next = 0};
+    struct class_masks masks = eng_masks(e, job, &memo);
+    struct policy_job pj = {.gpus_min = sizes.gpus.min,
+                            .gpus_max = sizes.gpus.max,
+                            .nodes_min = sizes.nodes.min,
+                            .nodes_max = sizes.nodes.max,
+                            .per_node = sizes.per_node,
+                            .parts = sizes.parts};
+    size_t n_types = eng_wants_type(e, job) ? e->classes.n_types : 0;
+    struct place p;
+    bool is = false;
+
+    for (size_t k = 0; !is && k < (n_types > 0 ? n_types : 1); k++) {
+        pj.classes = masks.now;
+        if (n_types > 0)
+            pj.classes &=
+                eng_type_classes(e, e->nodes[e->classes.of_type[k]].gpu_type);
+        is = place_empty(nodes, e->n_nodes, &pj, &p);
+    }
+    return is;
+}
+
+/* `job` is a copy that has the size as its target. */
+static int check_room(const struct engine *e, const struct job *job,
+                      struct error *err)
+{
+    struct policy_node *nodes = calloc(e->n_nodes + 1, sizeof(*nodes));
+    struct job limited = *job;
+
+    limited.gpus_min = limited.gpus_max = job->resize.gpus;
+    if (!nodes)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    for (size_t i = 0; i < e->n_nodes; i++)
+        nodes[i] = (struct policy_node){.gpus_total = e->nodes[i].gpus_total -
+                                                      e->nodes[i].gpus_out,
+                                        .is_up = e->nodes[i].is_up,
+                                        .class_id = e->classes.of[i]};
+    bool is = e->n_nodes == 0 || fits(e, job, nodes);
+    free(nodes);
+    if (!is)
+        return refuse(job, err, ERR_INVAL,
+                      "cannot have %" PRId32
+                      " GPUs: the nodes that are up could not hold them",
+                      job->resize.gpus);
+    return eng_check_limits(e, &limited, err);
+}
+
+/* Whether the job has the size already, or will have it without another word.
+ */
+static bool is_asked(const struct job *job, const struct engine_size *to)
+{
+    const struct job_resize *r = &job->resize;
+
+    return (r->gpus == to->gpus && r->nodes == to->nodes) ||
+           (r->gpus == 0 && r->planned_gpus == to->gpus &&
+            r->planned_nodes == to->nodes);
+}
+
+static bool has_it(const struct job *job, const struct engine_size *to)
+{
+    return job_state_is_live(job->state) && !job->requeue_asked &&
+           job->gpus == to->gpus && (to->nodes == 0 || to->nodes == job->nodes);
+}
+
+/* "Resizing: from 1 to 4 GPUs on 2 nodes, asked by anna" */
+static void say(const struct job *job, const struct engine_size *to,
+                const char *who, struct detail *d)
+{
+    char from[24] = "", on[32] = "";
+
+    if (job_state_is_live(job->state))
+        (void)snprintf(from, sizeof(from), "from %" PRId32 " ", job->gpus);
+    if (to->nodes > 0)
+        (void)snprintf(on, sizeof(on), " on %" PRId32 " node%s", to->nodes,
+                       to->nodes == 1 ? "" : "s");
+    if (to->gpus == 0)
+        (void)snprintf(d->why, sizeof(d->why),
+                       "Resizing: any size of its range, asked by %.60s", who);
+    else
+        (void)snprintf(d->why, sizeof(d->why),
+                       "Resizing: %sto %" PRId32 " GPU%s%s, asked by %.60s",
+                       from, to->gpus, to->gpus == 1 ? "" : "s", on, who);
+}
+
+int engine_resize(struct engine *e, uint64_t id, int64_t uid, const char *who,
+                  const struct engine_size *to, struct error *err)
+{
+    struct detail d = DETAIL_INIT;
+    struct entry *en = eng_mine(e, id, uid, err);
+    struct gpu_sizes target;
+
+    if (!en || check_state(en, err) < 0)
+        return -1;
+    if (to->gpus == 0 && !eng_target(&en->job, &target))
+        return 0; /* nothing was asked for */
+    if (to->gpus > 0) {
+        struct job then = en->job;
+        then.resize.gpus = to->gpus;
+        then.resize.nodes = to->nodes;
+        if (check_size(&en->job, to, err) < 0)
+            return -1;
+        if (is_asked(&en->job, to))
+            return 0;
+        if (has_it(&en->job, to))
+            return refuse(&en->job, err, ERR_STATE,
+                          "has %" PRId32 " GPU%s already", to->gpus,
+                          to->gpus == 1 ? "" : "s");
+        if (check_room(e, &then, err) < 0)
+            return -1;
+    }
+    d.to_gpus = to->gpus;
+    d.to_nodes = to->nodes;
+    say(&en->job, to, who, &d);
+    return eng_stage(e, en, EV_PREEMPT, uid, &d, err);
+}
