@@ -76,6 +76,10 @@ static void fill_attempt(struct mem_cells *c, const struct store_attempt *a)
     put_real(c, a->claim_s);
     put_real(c, a->run_s);
     put_real(c, a->end_s);
+    put_count(c, a->resized_from > 0 ? a->resized_from : -1);
+    put_real(c, a->resized_from > 0 ? a->checkpoint_s : (double)NAN);
+    put_real(c, a->resized_from > 0 ? a->allocator_s : (double)NAN);
+    put_real(c, a->resized_from > 0 ? a->start_s : (double)NAN);
 }
 
 static void fill_event(struct mem_cells *c, const struct store_event *e)

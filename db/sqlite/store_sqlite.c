@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -49,8 +50,9 @@ static const char replace_job[] =
 static const char replace_attempt[] =
     "INSERT OR REPLACE INTO attempt (job, attempt, state, reason, native_id,"
     " place, class, gpus, nodes, exit_code, signal, intent_at, claimed_at,"
-    " running_at, ended_at, sum)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    " running_at, ended_at, sum, resized_from, checkpoint_s, allocator_s,"
+    " start_s)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 static const char insert_archived[] =
     "INSERT INTO archived (job, uid, key, state, ended_at, sum)"
@@ -131,6 +133,10 @@ static int put_attempt(struct store_sqlite *s, const struct store_attempt *a,
     db_put_real(&r, a->run_s);
     db_put_real(&r, a->end_s);
     db_put_sum(&r);
+    db_put_count(&r, a->resized_from > 0 ? a->resized_from : -1);
+    db_put_real(&r, a->resized_from > 0 ? a->checkpoint_s : (double)NAN);
+    db_put_real(&r, a->resized_from > 0 ? a->allocator_s : (double)NAN);
+    db_put_real(&r, a->resized_from > 0 ? a->start_s : (double)NAN);
     return db_run(&s->state, &r, "store an attempt", err);
 }
 

@@ -77,11 +77,24 @@ static void on_wait(void *arg, const struct job *job)
     job_watch_changed(arg, job->id);
 }
 
+static void count_resize(struct ctld_stats *s, const struct store_event *event,
+                         const struct job *job)
+{
+    if (!job || event->ev != EV_RUN || event->at_s != job->run_s ||
+        isnan(job->resize.checkpoint_s))
+        return;
+    s->resizes++;
+    s->resize_s[0] += job->resize.checkpoint_s;
+    s->resize_s[1] += job->resize.allocator_s;
+    s->resize_s[2] += job->resize.start_s;
+}
+
 static void on_event(void *arg, const struct store_event *event,
                      const struct job *job)
 {
     struct ctld *c = arg;
     c->stats.events++;
+    count_resize(&c->stats, event, job);
     if (job && event->ev == EV_INTENT) /* durable, and not yet asked for */
         make_job_dir(c, job);
     if (job && (job_state_is_final(job->state) || event->ev == EV_REQUEUE))

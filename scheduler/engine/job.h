@@ -52,6 +52,7 @@ struct job_resize {
      * checkpoint), from there to new devices (the allocator), and from there to
      * the first iteration; NAN: it is not of a resize. */
     double checkpoint_s, allocator_s, start_s;
+    int32_t cost_from; /* GPUs before it */
 };
 
 /* A job as the fold knows it. Times: seconds since 1970, NAN for not yet.

@@ -217,6 +217,19 @@ static int add_admin(struct buf *b, const struct ctld *c)
                     reload_config_has_failed(c));
 }
 
+static int add_resizes(struct buf *b, const struct ctld_stats *s)
+{
+    static const char *const parts[] = {"checkpoint", "allocator", "start"};
+    int rc = one(b, "mgpu_resizes", "counter",
+                 "Jobs that continued on another number of GPUs.", s->resizes);
+    rc |= family(b, "mgpu_resize_seconds", "counter",
+                 "Time from the word to stop to the next iteration.");
+    for (int i = 0; i < 3; i++)
+        rc |= buf_addf(b, NULL, "mgpu_resize_seconds_total{part=\"%s\"} %.9g\n",
+                       parts[i], s->resize_s[i]);
+    return rc;
+}
+
 static int add_all(struct ctld *c, struct buf *b)
 {
     struct counts n;
@@ -265,6 +278,7 @@ static int add_all(struct ctld *c, struct buf *b)
             "Metric rows removed by store.metrics_retention.", s->rows_removed);
     rc |= one(b, "mgpu_jobs_removed", "counter",
               "Jobs removed by store.jobs_retention.", s->jobs_removed);
+    rc |= add_resizes(b, s);
     rc |= add_notices(b, ctld_notice_counts(c));
     rc |= add_admin(b, c);
     rc |= add_backups(b, backup_schedule_counts(c));

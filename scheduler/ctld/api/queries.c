@@ -104,6 +104,13 @@ static json_t *cell_int(const struct store_cell *c)
     return c->kind == CELL_INT ? json_integer(c->i) : json_null();
 }
 
+static json_t *cell_real(const struct store_cell *c)
+{
+    if (c->kind == CELL_INT) /* a whole number, as a store may keep it */
+        return json_real((double)c->i);
+    return c->kind == CELL_REAL ? json_real(c->r) : json_null();
+}
+
 static json_t *cell_text(const struct store_cell *c)
 {
     return c->kind == CELL_TEXT ? ctld_text(c->s) : json_null();
@@ -158,7 +165,7 @@ static int row_attempt(void *arg, const struct store_cell *cells, size_t n,
     return add_row(
         arg,
         json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                  "s:o}",
+                  "s:o, s:o, s:o, s:o, s:o}",
                   "attempt", cell_int(cell_of(cells, n, "attempt")), "state",
                   cell_text(cell_of(cells, n, "state")), "native_id",
                   cell_text(cell_of(cells, n, "native_id")), "place",
@@ -170,7 +177,11 @@ static int row_attempt(void *arg, const struct store_cell *cells, size_t n,
                   cell_time(cell_of(cells, n, "intent_at")), "claimed",
                   cell_time(cell_of(cells, n, "claimed_at")), "running",
                   cell_time(cell_of(cells, n, "running_at")), "ended",
-                  cell_time(cell_of(cells, n, "ended_at"))),
+                  cell_time(cell_of(cells, n, "ended_at")), "resized_from",
+                  cell_int(cell_of(cells, n, "resized_from")), "checkpoint_s",
+                  cell_real(cell_of(cells, n, "checkpoint_s")), "allocator_s",
+                  cell_real(cell_of(cells, n, "allocator_s")), "start_s",
+                  cell_real(cell_of(cells, n, "start_s"))),
         err);
 }
 

@@ -186,6 +186,7 @@ static void fold_run(struct job *job, double at_s)
     job->run_s = at_s;
     if (isnan(r->told_s) || isnan(r->ended_s))
         return;
+    r->cost_from = r->from;
     r->checkpoint_s = r->ended_s - r->told_s;
     r->allocator_s = fmax(0, job->start_s - r->ended_s);
     r->start_s = fmax(0, at_s - fmax(job->start_s, r->ended_s));

@@ -78,6 +78,11 @@ static struct store_attempt attempt_row(const struct entry *en)
         .claim_s = job->claim_s,
         .run_s = job->run_s,
         .end_s = en->attempt_end_s,
+        .resized_from =
+            isnan(job->resize.checkpoint_s) ? 0 : job->resize.cost_from,
+        .checkpoint_s = job->resize.checkpoint_s,
+        .allocator_s = job->resize.allocator_s,
+        .start_s = job->resize.start_s,
     };
 }
 

@@ -77,6 +77,30 @@ static void print_gpus(const struct show_conf *s, const json_t *job, bool has)
     (void)fprintf(s->out, "%s", n > 0 ? ")" : "");
 }
 
+/* For each attempt that began with a resize, what the resize cost. */
+static void print_resizes(const struct show_conf *s, const json_t *attempts)
+{
+    size_t i;
+    json_t *a;
+
+    json_array_foreach(attempts, i, a)
+    {
+        double parts[] = {field_real(a, "checkpoint_s"),
+                          field_real(a, "allocator_s"),
+                          field_real(a, "start_s")};
+        int64_t from = field_int(a, "resized_from", 0);
+        if (from > 0)
+            (void)fprintf(
+                s->out,
+                " resized    from %" PRId64 " to %" PRId64
+                " GPUs in attempt %" PRId64
+                ", %.1f s: checkpoint %.1f, allocator %.1f, start "
+                "%.1f\n",
+                from, field_int(a, "gpus", 0), field_int(a, "attempt", 0),
+                parts[0] + parts[1] + parts[2], parts[0], parts[1], parts[2]);
+    }
+}
+
 static void print_times(const struct show_conf *s, const json_t *reply)
 {
     const json_t *job = json_object_get(reply, "job");
@@ -403,6 +427,7 @@ int show_job(const struct show_conf *s, const json_t *reply,
     print_vary(s, job);
     print_workload(s, job);
     print_times(s, reply);
+    print_resizes(s, attempts);
     if (epochs)
         print_result(s, epochs);
     print_files(s, reply, status);

@@ -1,0 +1,209 @@
+#!/usr/bin/env bats
+# resize.bats - a running job changes its number of slots, and goes on where it
+# was: MNIST with the losses of an undisturbed run, commands that save; what is
+# refused, and what comes in the middle.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || exit 1
+    export OMP_NUM_THREADS=1
+}
+teardown() {
+    rm -f hold # or a job that is cancelled waits for it
+    ctld_stop
+}
+
+admin() { "$MGPU_BIN/mgpu-admin" "$@"; }
+stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
+submit() { "$MGPU_BIN/mgpu-submit" --parsable "$@"; }
+field() { api GET "/v1/jobs/$1" | json "\$.job.$2"; }
+field_is() { [ "$(field "$1" "$2")" = "$3" ]; }
+runs_on() { job_is "$1" RUNNING && field_is "$1" gpus "$2"; }
+sql() { sqlite3 -readonly "$ctld_dir/state/$1.db" "$2"; }
+
+# mnist NAME SLOTS: 12 micro-batches of 8 in each iteration. At a higher rate,
+# the norm of so few values makes a difference of 1 in 20 iterations of one in
+# the last bit.
+mnist() {
+    cat >"$1.yaml" <<END
+version: 1
+kind: cv
+name: $1
+model: {width_mult: 0.25}
+dataset: {source: mnist, path: $MGPU_SRC/tests/data/mnist, image_size: 64,
+          train_samples: 192, eval_samples: 8}
+train: {device: host, epochs: 12, batch_size: 8, global_batch_size: 96,
+        precision: fp64, seed: 3, optimizer: {name: sgd, lr: 1e-4}}
+resources: {gpus: $2}
+checkpoint: {every: 10000epoch}
+retry: {max: 0}
+END
+}
+
+# saver SLOTS [more]: a command that counts its attempts in its directory, and
+# ends when `done` is there; while `hold` is there it does not stop.
+saver() {
+    cat >saver.sh <<'END'
+trap 'echo "$MGPU_ATTEMPT on $MGPU_WORLD_SIZE" >>"$MGPU_OUTPUT_DIR/saved"
+      while [ -e hold ]; do sleep 0.05; done; exit 0' TERM
+while [ ! -e done ]; do sleep 0.05; done
+END
+    cat >saver.yaml <<END
+version: 1
+kind: command
+name: saver
+command: [sh, saver.sh]
+saves: true
+resources: {gpus: $1}
+retry: {max: 0}
+$2
+END
+}
+
+@test "MNIST grows and shrinks, and its losses do not notice" {
+    ctld_start
+    mnist whole 2
+    mnist elastic 1..2
+    whole=$(submit whole.yaml)
+    wait_for 240 job_is "$whole" COMPLETED
+    id=$(submit elastic.yaml)
+    wait_for 90 runs_on "$id" 1
+    run -0 admin resize "$id" 2
+    [[ $output == "job $id: "*"Resizing: from 1 to 2 GPUs, asked by $(id -un)" ]]
+    wait_for 90 runs_on "$id" 2
+    admin --quiet resize "$id" 1
+    wait_for 90 runs_on "$id" 1
+    field_is "$id" attempt 3
+    wait_for 240 job_is "$id" COMPLETED
+    # Each iteration is there once, with the loss of the undisturbed run.
+    [ "$(sql metrics "SELECT count(DISTINCT iteration), max(iteration) FROM v_iteration
+        WHERE job = $id AND rank = 0")" = "24|24" ]
+    sql metrics "SELECT printf('%.3g apart', max(abs(a.loss - b.loss) / b.loss))
+        FROM v_iteration a JOIN v_iteration b USING (iteration)
+        WHERE a.job = $id AND b.job = $whole AND a.rank = 0 AND b.rank = 0"
+    [ "$(sql metrics "SELECT count(*) FROM v_iteration a JOIN v_iteration b USING (iteration)
+        WHERE a.job = $id AND b.job = $whole AND a.rank = 0 AND b.rank = 0
+        AND abs(a.loss - b.loss) > 1e-10 * b.loss")" = 0 ]
+    # What it cost, in rows, for people, and as metrics.
+    [ "$(sql state "SELECT group_concat(resized_from) FROM v_attempt WHERE job = $id")" = "1,2" ]
+    [ "$(sql state "SELECT count(*) FROM v_attempt WHERE job = $id AND
+        checkpoint_s >= 0 AND allocator_s >= 0 AND start_s > 0")" = 2 ]
+    stat --events "$id" | grep -q 'resized from 1 to 2 GPUs in .* s: checkpoint'
+    stat --events "$id" | grep -q "uid $(id -u) .*Resizing: from 1 to 2 GPUs"
+    stat "$id" | grep -q 'resized .*from 1 to 2 GPUs'
+    api GET /metrics | grep -q '^mgpu_resizes_total 2$'
+    api GET /metrics | grep -q '^mgpu_resize_seconds_total{part="start"}'
+}
+
+@test "while others wait: they get what it leaves, and not its place" {
+    ctld_launch --local --slots 4
+    saver 1..4
+    touch hold
+    id=$(submit saver.yaml)
+    wait_for 60 runs_on "$id" 1
+    admin --quiet resize "$id" 3
+    wait_for 30 job_is "$id" CHECKPOINTING
+    [ "$(stat --no-header --format gpus -t all)" = "1>3" ]
+    field_is "$id" to_gpus 3
+    late=$(submit_command late sleep 600)
+    two=$(submit --set resources.gpus=2 --set name=two saver.yaml)
+    sleep 1 # long enough for a plan
+    job_is "$two" QUEUED
+    rm hold
+    wait_for 60 runs_on "$id" 3
+    wait_for 60 job_is "$late" RUNNING
+    job_is "$two" QUEUED
+    field_is "$id" to_gpus ""
+    admin --quiet resize "$id" 1
+    wait_for 60 runs_on "$id" 1
+    wait_for 60 runs_on "$two" 2
+    [ "$(tr '\n' , <"$(find "$ctld_dir/state/jobs/$id" -name saved)")" = "1 on 1,2 on 3,2 on 3,2 on 3," ]
+    touch done
+    wait_for 60 job_is "$id" COMPLETED
+    field_is "$id" attempt 3
+}
+
+@test "what is refused leaves the job as it was" {
+    ctld_launch --local --slots 4
+    mnist m 1..4
+    sed -i 's/epochs: 12/epochs: 10000/' m.yaml
+    id=$(submit --set train.global_batch_size=48 m.yaml)
+    wait_for 90 runs_on "$id" 1
+    refused() { # STATUS TEXT WORDS...
+        run admin "${@:3}"
+        [ "$status" -eq "$1" ]
+        [[ $output == *"$2"* ]]
+    }
+    refused 64 "expected a number of GPUs" resize "$id" four
+    refused 64 "which job, and how many" resize "$id"
+    refused 64 "one job at a time" resize "$id" 2 3
+    refused 64 "--nodes goes with resize" --nodes 2 requeue "$id"
+    refused 64 "--nodes goes with a number" --nodes 2 resize "$id" any
+    refused 66 "no job 99" resize 99 2
+    refused 65 "it may have: 1, 2, 3" resize "$id" 4
+    refused 65 "equally among 2 nodes" --nodes 2 resize "$id" 3
+    refused 65 "its nodes are 1..1" --nodes 2 resize "$id" 2
+    refused 73 "has 1 GPU already" resize "$id" 1
+    runs_on "$id" 1
+    field_is "$id" attempt 1
+    plain=$(submit_command plain sleep 600)
+    wait_for 60 job_is "$plain" RUNNING
+    refused 73 "saves: true" resize "$plain" 1
+    sweep=$(submit --set 'sweep={grid: {labels.a: [1, 2]}}' --hold m.yaml)
+    run admin resize "$sweep" 2
+    [ "$status" -ne 0 ]
+    admin --quiet resize "${sweep}_1" 2
+    field_is "${sweep}_1" to_gpus 2
+    field_is "${sweep}_0" to_gpus ""
+    admin --quiet resize "${sweep}_1" any
+    field_is "${sweep}_1" to_gpus ""
+}
+
+@test "twice in a row, undone, cancelled and killed in the middle" {
+    ctld_launch --local --slots 4
+    saver 1..4
+    touch hold
+    id=$(submit saver.yaml)
+    wait_for 60 runs_on "$id" 1
+    admin --quiet resize "$id" 2
+    wait_for 30 job_is "$id" CHECKPOINTING
+    admin --quiet resize "$id" 4
+    field_is "$id" to_gpus 4
+    ctld_kill
+    ctld_launch --local --slots 4
+    wait_for 30 field_is "$id" to_gpus 4
+    rm hold
+    wait_for 60 runs_on "$id" 4
+    field_is "$id" attempt 2
+    touch hold
+    admin --quiet resize "$id" 3
+    wait_for 30 job_is "$id" CHECKPOINTING
+    admin --quiet resize "$id" any
+    rm hold
+    wait_for 60 runs_on "$id" 1
+    touch hold
+    admin --quiet resize "$id" 4
+    wait_for 30 job_is "$id" CHECKPOINTING
+    "$MGPU_BIN/mgpu-cancel" "$id"
+    rm hold
+    wait_for 60 job_is "$id" CANCELLED
+}
+
+@test "its time limit passes in the middle" {
+    ctld_launch --local --slots 2
+    saver 1..2 'checkpoint: {grace: 60s}'
+    touch hold
+    id=$(submit --set resources.time_limit=5s saver.yaml)
+    wait_for 60 runs_on "$id" 1
+    admin --quiet resize "$id" 2
+    wait_for 30 job_is "$id" CHECKPOINTING
+    sleep 5
+    # The attempt has its grace, and the next one a limit of its own.
+    job_is "$id" CHECKPOINTING
+    rm hold
+    wait_for 60 job_is "$id" TIMEOUT
+    field_is "$id" attempt 2
+    field_is "$id" gpus 2
+}
