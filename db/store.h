@@ -61,7 +61,7 @@ struct store_attempt {
     int32_t gpus, nodes;       /* nodes 0: unknown */
     int32_t exit_code, signal; /* exit_code -1: not ended */
     double intent_s, claim_s, run_s, end_s;
-    /* Of a resize; resized_from 0: it is of none. */
+    /* What a resize cost; resized_from 0: there was none. */
     int32_t resized_from; /* GPUs that the job had before */
     double checkpoint_s, allocator_s, start_s; /* what it cost */
 };

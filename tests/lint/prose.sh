@@ -22,7 +22,7 @@ link lint list load lock log look lower make map mark match measure mention
 merge migrate move name note number omit open order pack parse pass pin place
 plan prefer prepare preserve print promote prove provide publish put query quote
 raise read rebuild recognize record recover reduce refactor refuse register
-reject release reload remove rename reorder repeat replace replay report require
+reject release reload remove rename resize reorder repeat replace replay report require
 reserve reset resolve restart restore resume retry return reuse revert rewrite
 round run save scale schedule search select send separate serve set share
 shorten show shrink simplify skip sort specify split start state stop store

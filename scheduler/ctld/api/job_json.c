@@ -178,7 +178,7 @@ static int64_t position(const struct view *v)
     return engine_position(v->c->engine, v->j->id);
 }
 
-/* Of a resize under way: what it had. */
+/* GPUs that a job had whose resize is under way. */
 static int64_t resized_from(const struct view *v)
 {
     return v->j->resize.gpus > 0 ? v->j->resize.from : 0;

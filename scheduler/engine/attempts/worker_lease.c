@@ -205,7 +205,8 @@ static struct engine_beat without_negatives(const struct engine_beat *beat)
     return b;
 }
 
-/* Of a resize, for people who read the events; fold.c computes the same. */
+/* Say what a resize cost, for people who read the events; fold.c computes the
+ * same. */
 static void say_cost(const struct engine *e, const struct entry *en,
                      struct detail *d)
 {
