@@ -1,6 +1,7 @@
 #!/bin/bash
 # short.sh - what starting costs: jobs that do nothing, one alone and many at a
-# time, of one rank, which the shepherd starts itself, and of two under mpirun.
+# time, of one rank, which the shepherd starts itself, and of two under mpirun;
+# and what a resize costs, from the word to stop to the next iteration.
 #
 #   short.sh [JOBS [SLOTS]]                    400 16
 #
@@ -68,6 +69,30 @@ one_by_one() { # RANKS JOBS: from submit to end
             t[int((NR + 1) / 2)], t[NR] }'
 }
 
+# resize: the MNIST example, from one slot to two
+resize() {
+    local id
+    id=$("$bin/mgpu-submit" --parsable --url "unix:$socket" \
+        --set resources.gpus=1..2 --set train.global_batch_size=64 \
+        --set train.epochs=100 "${0%/*}/../../jobs/examples/mnist-mobilenet.yaml")
+    until_runs "$id" 1
+    "$bin/mgpu-admin" --quiet --url "unix:$socket" resize "$id" 2
+    until_runs "$id" 2
+    sql "SELECT printf('%.2f s: checkpoint %.2f, allocator %.2f, start %.2f',
+        checkpoint_s + allocator_s + start_s, checkpoint_s, allocator_s, start_s)
+        FROM v_attempt WHERE job = $id AND resized_from = 1"
+    "$bin/mgpu-cancel" --quiet --url "unix:$socket" "$id"
+}
+until_runs() { # JOB SLOTS
+    for _ in $(seq 1200); do
+        [ -z "$(sql "SELECT 1 FROM v_attempt WHERE job = $1 AND gpus = $2
+            AND running_at > 0 AND ended_at IS NULL")" ] || return 0
+        read -rt 0.05 <>"$dir/never" || :
+    done
+    echo "${0##*/}: job $1 does not run on $2 slots" >&2
+    exit 1
+}
+
 cat >"$dir/mgpu.yaml" <<YAML
 version: 1
 limits: {max_jobs_per_user: 1000000}
@@ -82,3 +107,4 @@ say '' 'one alone, two ranks' '' "$(one_by_one 2 "$alone")"
 say '' "$jobs jobs of one rank, $slots slots" '>= 60/s' "$(many 1 "$jobs")"
 say '' "$((jobs / 10)) jobs of two ranks, $slots slots" '' \
     "$(many 2 "$((jobs / 10))")"
+say '' 'MNIST resized from 1 to 2 slots' '<= 2 s' "$(resize)"
