@@ -318,7 +318,7 @@ bool job_json_members_are_brief(uint64_t set)
         "started,ended,elapsed_s,limit_s,left_s,start_estimate,start_forecast,"
         "start_in_s,iteration,iterations_total,epoch,epochs_total,loss,t_iter_"
         "s,"
-        "eta_s,eval_accuracy";
+        "eta_s,eval_accuracy,to_gpus,to_nodes,from_gpus";
     uint64_t of;
     return job_json_members(brief, &of, NULL) == 0 && (set & ~of) == 0;
 }

@@ -444,6 +444,8 @@ static void move(struct entry *en, const struct store_event *ev,
 
     if (to != from || ev->ev == EV_INTENT)
         en->job.state_s = ev->at_s;
+    if (job_state_is_final(to)) /* there is no next attempt */
+        en->job.resize.gpus = en->job.resize.nodes = 0;
     en->job.state = to;
     /* The attempt's row keeps the state in which the attempt ended. */
     if ((en->job.attempt > 0 && isnan(en->attempt_end_s)) ||

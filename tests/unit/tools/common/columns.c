@@ -46,6 +46,7 @@ int main(void)
         "{\"display_id\":\"12\",\"id\":12,\"name\":\"m\",\"user\":\"anna\","
         "\"kind\":\"cv\",\"state\":\"RUNNING\",\"reason\":\"Preempted\","
         "\"priority\":3,\"gpus_min\":1,\"gpus_max\":4,\"gpus\":3,"
+        "\"to_gpus\":null,\"from_gpus\":null,"
         "\"attempt\":2,\"exit_code\":7,\"place\":\"n1:0\","
         "\"native_id\":\"4711\",\"position\":5,\"account\":\"a\","
         "\"partition\":\"p\",\"labels\":{\"k\":\"v\"},\"submitted\":\"s\","
@@ -97,7 +98,13 @@ int main(void)
            columns_members(&c, "-id", &members, &err) == 0,
        "of several, and an order");
     is_str(buf_str(&members),
-           "display_id,gpus,gpus_min,gpus_max,state,t_iter_s,id", "each once");
+           "display_id,gpus,gpus_min,gpus_max,to_gpus,from_gpus,state,"
+           "t_iter_s,id",
+           "each once");
+    json_t *job = load("{\"gpus\":2,\"to_gpus\":4,\"from_gpus\":2}");
+    text_of(c.at[1], job, got);
+    is_str(got, "2>4", "a job that is resized");
+    json_decref(job);
     buf_clear(&members);
     return tap_done();
 }
