@@ -13,6 +13,7 @@
 #include "jobs/wire/wire.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/events/fold.h"
+#include "scheduler/engine/events/fold_resize.h"
 
 static void because(struct job *job, const char *why)
 {
@@ -86,15 +87,6 @@ static void fold_release(struct job *job, const struct store_event *ev)
     because(job, why);
 }
 
-/* The attempt that is planned has the size that was asked for. */
-static void take_target(struct job_resize *r)
-{
-    r->planned_gpus = r->gpus;
-    r->planned_nodes = r->nodes;
-    r->gpus = r->nodes = 0;
-    r->checkpoint_s = r->allocator_s = r->start_s = NAN;
-}
-
 static void fold_intent(struct entry *en, const struct store_event *ev,
                         const struct detail *d)
 {
@@ -125,7 +117,7 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     en->attempt_exit = -1;
     en->attempt_signal = 0;
     en->attempt_end_s = NAN;
-    take_target(&job->resize);
+    resize_planned(&job->resize);
     because(job, "");
 }
 
@@ -178,19 +170,11 @@ static void fold_claim(struct job *job, const struct store_event *ev,
 
 static void fold_run(struct job *job, double at_s)
 {
-    struct job_resize *r = &job->resize;
-
     because(job, "");
     if (!isnan(job->run_s))
         return; /* it runs again */
     job->run_s = at_s;
-    if (isnan(r->told_s) || isnan(r->ended_s))
-        return;
-    r->cost_from = r->from;
-    r->checkpoint_s = r->ended_s - r->told_s;
-    r->allocator_s = fmax(0, job->start_s - r->ended_s);
-    r->start_s = fmax(0, at_s - fmax(job->start_s, r->ended_s));
-    r->told_s = r->ended_s = NAN;
+    resize_ran(job);
 }
 
 /* A detail says that the engine cancelled it, and why. */
@@ -213,37 +197,15 @@ static void fold_cancel(struct entry *en, const struct store_event *ev,
                                        : EXIT_CANCELLED_BY_ADMIN;
 }
 
-/* The first word to stop counts: the attempt may have to go for another job
- * already. */
-static void fold_target(struct job *job, const struct store_event *ev,
-                        const struct detail *d, bool is_live)
-{
-    struct job_resize *r = &job->resize;
-
-    r->gpus = d->to_gpus;
-    r->nodes = d->to_nodes > 0 ? d->to_nodes : 0;
-    r->planned_gpus = r->planned_nodes = 0;
-    if (r->gpus == 0) {
-        r->told_s = r->ended_s = NAN;
-        because(job, d->why);
-        return;
-    }
-    if (is_live) {
-        r->from = job->gpus;
-        r->told_s =
-            job->requeue_asked && !isnan(r->told_s) ? r->told_s : ev->at_s;
-        r->ended_s = NAN;
-    }
-    because(job, d->why);
-}
-
 static void fold_preempt(struct job *job, const struct store_event *ev,
                          const struct detail *d)
 {
     bool is_live = job_state_is_live(job->state);
 
-    if (d->to_gpus >= 0)
-        fold_target(job, ev, d, is_live);
+    if (d->to_gpus >= 0) {
+        resize_asked(job, ev->at_s, d, is_live);
+        because(job, d->why);
+    }
     if (!is_live || d->to_gpus == 0)
         return; /* only the next size has changed */
     job->requeue_asked = true;
@@ -277,20 +239,6 @@ static double ended_s(const struct store_event *ev, const struct detail *d)
     return d->ended_ms > 0 ? (double)d->ended_ms / 1000 : ev->at_s;
 }
 
-/* An attempt that nobody has claimed leaves its size to the next one. */
-static void keep_target(struct job *job, double ended_s)
-{
-    struct job_resize *r = &job->resize;
-
-    if (isnan(job->claim_s) && r->gpus == 0) {
-        r->gpus = r->planned_gpus;
-        r->nodes = r->planned_nodes;
-    }
-    r->planned_gpus = r->planned_nodes = 0;
-    if (!isnan(r->told_s) && isnan(r->ended_s))
-        r->ended_s = fmax(r->told_s, ended_s);
-}
-
 static void fold_requeue(struct entry *en, const struct store_event *ev,
                          const struct detail *d)
 {
@@ -299,7 +247,7 @@ static void fold_requeue(struct entry *en, const struct store_event *ev,
     en->attempt_end_s = ended_s(ev, d);
     en->attempt_exit = d->exit_code;
     en->attempt_signal = d->signal > 0 ? d->signal : 0;
-    keep_target(job, en->attempt_end_s);
+    resize_requeued(job, en->attempt_end_s);
     job->retries += d->retry > 0;
     job->requeue_s = ev->at_s;
     if (d->exclude[0])
@@ -445,7 +393,7 @@ static void move(struct entry *en, const struct store_event *ev,
     if (to != from || ev->ev == EV_INTENT)
         en->job.state_s = ev->at_s;
     if (job_state_is_final(to)) /* there is no next attempt */
-        en->job.resize.gpus = en->job.resize.nodes = 0;
+        resize_over(&en->job.resize);
     en->job.state = to;
     /* The attempt's row keeps the state in which the attempt ended. */
     if ((en->job.attempt > 0 && isnan(en->attempt_end_s)) ||
