@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "scheduler/sim/trace/digits.h"
+
 enum {
     BENCH_JOBS_MAX = 200000,
     BENCH_GPUS_MAX = 200000,
@@ -27,11 +29,12 @@ int self_bench(struct sim_args *a, struct sim_cluster *ret_cluster,
                struct sim_trace *ret_trace, struct error *err)
 {
     char text[32];
-    int jobs = 0, gpus = 0, end = 0;
+    const char *at = a->bench;
+    int32_t jobs = 0, gpus = 0;
 
-    if (sscanf(a->bench, "%6dx%6d%n", &jobs, &gpus, &end) != 2 ||
-        a->bench[end] != '\0' || jobs < 1 || jobs > BENCH_JOBS_MAX ||
-        gpus < 1 || gpus > BENCH_GPUS_MAX)
+    if (!digits_take(&at, BENCH_JOBS_MAX, &jobs) || *at++ != 'x' ||
+        !digits_take(&at, BENCH_GPUS_MAX, &gpus) || *at != '\0' || jobs < 1 ||
+        gpus < 1)
         return error_set(err, ERR_USAGE,
                          "--bench: '%.40s' is not JOBSxGPUS of 1..%d each, "
                          "such as 10000x10000",

@@ -11,8 +11,8 @@ enum unit { AS_COUNT, AS_TIME, AS_RATIO, AS_PERCENT, AS_MS };
 
 struct row {
     const char *label;
-    enum unit unit;
     double (*of)(const struct run_figures *f);
+    enum unit unit;
     bool has_ratio; /* worth comparing */
 };
 
@@ -45,28 +45,28 @@ GETTER(get_rate, (double)f->steps / f->wall_s)
 GETTER(get_wall, f->wall_s)
 
 static const struct row rows[] = {
-    {"jobs", AS_COUNT, get_jobs, false},
-    {"completed", AS_COUNT, get_completed, false},
-    {"JCT average", AS_TIME, get_jct_avg, true},
-    {"JCT p50", AS_TIME, get_jct_p50, true},
-    {"JCT p90", AS_TIME, get_jct_p90, true},
-    {"JCT p99", AS_TIME, get_jct_p99, true},
-    {"wait average", AS_TIME, get_wait_avg, true},
-    {"wait p99", AS_TIME, get_wait_p99, true},
-    {"slowdown average", AS_RATIO, get_slow_avg, true},
-    {"slowdown p99", AS_RATIO, get_slow_p99, true},
-    {"makespan", AS_TIME, get_makespan, true},
-    {"GPUs in use", AS_PERCENT, get_used, true},
-    {"idle while jobs wait", AS_PERCENT, get_idle, true},
-    {"restarting", AS_PERCENT, get_restarting, true},
-    {"GPU hours per job", AS_RATIO, get_gpu_hours, true},
-    {"restarts per job", AS_RATIO, get_restarts, true},
-    {"fairness, worst", AS_RATIO, get_fair_worst, true},
-    {"fairness, above 1", AS_PERCENT, get_fair_share, true},
-    {"decision p50", AS_MS, get_ms_p50, false},
-    {"decision p99", AS_MS, get_ms_p99, false},
-    {"steps per second", AS_COUNT, get_rate, false},
-    {"simulated in", AS_TIME, get_wall, false},
+    {"jobs", get_jobs, AS_COUNT, false},
+    {"completed", get_completed, AS_COUNT, false},
+    {"JCT average", get_jct_avg, AS_TIME, true},
+    {"JCT p50", get_jct_p50, AS_TIME, true},
+    {"JCT p90", get_jct_p90, AS_TIME, true},
+    {"JCT p99", get_jct_p99, AS_TIME, true},
+    {"wait average", get_wait_avg, AS_TIME, true},
+    {"wait p99", get_wait_p99, AS_TIME, true},
+    {"slowdown average", get_slow_avg, AS_RATIO, true},
+    {"slowdown p99", get_slow_p99, AS_RATIO, true},
+    {"makespan", get_makespan, AS_TIME, true},
+    {"GPUs in use", get_used, AS_PERCENT, true},
+    {"idle while jobs wait", get_idle, AS_PERCENT, true},
+    {"restarting", get_restarting, AS_PERCENT, true},
+    {"GPU hours per job", get_gpu_hours, AS_RATIO, true},
+    {"restarts per job", get_restarts, AS_RATIO, true},
+    {"fairness, worst", get_fair_worst, AS_RATIO, true},
+    {"fairness, above 1", get_fair_share, AS_PERCENT, true},
+    {"decision p50", get_ms_p50, AS_MS, false},
+    {"decision p99", get_ms_p99, AS_MS, false},
+    {"steps per second", get_rate, AS_COUNT, false},
+    {"simulated in", get_wall, AS_TIME, false},
 };
 
 static const char *show(char out[32], enum unit unit, double x)

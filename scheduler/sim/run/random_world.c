@@ -1,5 +1,6 @@
 /* random_world.c - random clusters, jobs, failures and policies, for
  * mgpu-sim --check; and a synthetic queue, for --bench. */
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@ struct random_world {
 
 static int32_t draw(struct rng *r, int32_t from, int32_t to)
 {
+    assert(from <= to);
     return from + (int32_t)(rng_u32(r) % (uint32_t)(to - from + 1));
 }
 
@@ -171,8 +173,8 @@ static int are_alike(const struct sim_output *a, const struct sim_output *b,
 
     for (size_t i = 0; is_alike && i < a->n_events; i++) {
         const struct sim_event *x = &a->events[i], *y = &b->events[i];
-        is_alike = memcmp(&x->t_s, &y->t_s, sizeof(x->t_s)) == 0 &&
-                   x->job == y->job && x->is_start == y->is_start &&
+        is_alike = x->t_s == y->t_s && x->job == y->job &&
+                   x->is_start == y->is_start &&
                    strcmp(x->place, y->place) == 0;
     }
     return is_alike ? 0

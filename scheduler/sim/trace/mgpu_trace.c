@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "scheduler/sim/trace/digits.h"
 #include "scheduler/sim/trace/sim_trace.h"
 
 static const double TIME_MAX_S = 1e10, WORK_MAX = 1e15;
@@ -52,15 +53,18 @@ static int member_gpus(const struct lines *l, const json_t *o,
 {
     const json_t *v = json_object_get(o, "gpus");
     const char *s = json_string_value(v);
-    int min = 0, max = 0, end = 0;
+    int32_t min = 0, max = 0;
 
     if (json_is_integer(v) && json_integer_value(v) >= 1 &&
         json_integer_value(v) <= GPUS_MAX)
-        min = max = (int)json_integer_value(v);
-    else if (s && strlen(s) <= 12) {
-        if (sscanf(s, "%5d%n..%5d%n", &min, &end, &max, &end) == 1)
-            max = min;
-        if (s[end] != '\0')
+        min = max = (int32_t)json_integer_value(v);
+    else if (s && digits_take(&s, GPUS_MAX, &min)) {
+        max = min;
+        if (strncmp(s, "..", 2) == 0) {
+            s += 2;
+            min = digits_take(&s, GPUS_MAX, &max) ? min : 0;
+        }
+        if (*s != '\0')
             min = 0;
     }
     if (min < 1 || max < min || max > GPUS_MAX)
@@ -76,7 +80,7 @@ static int member_gpus(const struct lines *l, const json_t *o,
 static int from_object(const struct lines *l, const json_t *o,
                        struct sim_job *job, struct error *err)
 {
-    double priority;
+    double priority = 0;
 
     if (member_number(l, o, "t", 0, TIME_MAX_S, NAN, &job->submit_s, err) < 0 ||
         member_text(l, o, "name", NULL, job->name, sizeof(job->name), err) <

@@ -13,10 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/sim/trace/digits.h"
 #include "scheduler/sim/trace/pollux_app.h"
 #include "scheduler/sim/trace/speed.h"
 
 enum { APPS_MAX = 32, BATCHES = 50, PATH_CAP = 1024 };
+enum { BATCH_MAX = 99999999 };
 enum { MEMO_NODES = 64, MEMO_GPUS = 16 };
 static const double EPSILON = 1e-8;
 
@@ -125,10 +127,13 @@ static int read_file(struct pollux_app *a, const char *path,
 /* "validation-128.csv" or ".csv.gz"; 0: another file. */
 static int32_t batch_of(const char *name)
 {
-    int end = 0, batch = 0;
+    static const char head[] = "validation-";
+    const size_t n = sizeof(head) - 1;
+    const char *at = name + n;
+    int32_t batch = 0;
 
-    if (sscanf(name, "validation-%8d.csv%n", &batch, &end) != 1 || end == 0 ||
-        batch < 1 || (name[end] != '\0' && strcmp(name + end, ".gz") != 0))
+    if (strncmp(name, head, n) != 0 || !digits_take(&at, BATCH_MAX, &batch) ||
+        (strcmp(at, ".csv") != 0 && strcmp(at, ".csv.gz") != 0))
         return 0;
     return batch;
 }
