@@ -15,9 +15,9 @@
 #include "jobs/schema/interpolate.h"
 #include "jobs/spec/secrets_file.h"
 #include "jobs/spec/spec_read.h"
-#include "jobs/spec/timestamp.h"
 #include "jobs/text/scalar.h"
 #include "jobs/text/text.h"
+#include "jobs/text/timestamp.h"
 
 void reading_clear(struct reading *r)
 {

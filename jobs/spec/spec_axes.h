@@ -2,8 +2,8 @@
 #ifndef MGPU_JOBS_SPEC_SPEC_AXES_H
 #define MGPU_JOBS_SPEC_SPEC_AXES_H
 
-#include "jobs/spec/array.h"
 #include "jobs/spec/spec_read.h"
+#include "jobs/text/array.h"
 
 enum { AXES_MAX = 16, VARIED_MAX = 32 };
 

@@ -12,8 +12,8 @@
 #include "jobs/spec/dependency.h"
 #include "jobs/spec/notify_target.h"
 #include "jobs/spec/retry_rule.h"
-#include "jobs/spec/timestamp.h"
 #include "jobs/text/text.h"
+#include "jobs/text/timestamp.h"
 
 /* The position for a missing key: its section's name, or the top. */
 static struct mark place_of_section(const struct check *c, const char *path)

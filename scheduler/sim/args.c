@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/spec/timestamp.h"
 #include "jobs/text/scalar.h"
 #include "jobs/text/text.h"
+#include "jobs/text/timestamp.h"
 
 enum {
     OPT_POLICY = 1,

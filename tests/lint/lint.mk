@@ -46,6 +46,6 @@ lint: all
 	    jobs db slurm scheduler kernels | grep -vE '"(sync|open)"' || \
 	    { echo 'a call is no reason: say what failed'; exit 1; }
 	$(Q)codespell -q 3 -L inout,nd,trian,nmae,comand,gird,runing,dout \
-	    --skip '*.txt,*.jsonl,*.gz,./build,./tests/fuzz/seeds,./LICENSE,./.git' .
+	    --skip '*.txt,*.jsonl,*.gz,*/tokenizer.json,./build,./tests/fuzz/seeds,./LICENSE,./.git' .
 	$(Q)for m in $(pages); do groff -mdoc -ww -z $$m || exit 1; \
 	    mandoc -T lint -W warning $$m || exit 1; done

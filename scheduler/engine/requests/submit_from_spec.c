@@ -10,7 +10,7 @@
 
 #include "jobs/base/buf.h"
 #include "jobs/spec/gpu_sizes.h"
-#include "jobs/spec/timestamp.h"
+#include "jobs/text/timestamp.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/requests/requests.h"
 

@@ -1,5 +1,5 @@
 /* array.c - a parser for ranges, steps and the limit; see array.h. */
-#include "jobs/spec/array.h"
+#include "jobs/text/array.h"
 
 #include <stdbool.h>
 #include <string.h>

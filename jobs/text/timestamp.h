@@ -2,8 +2,8 @@
  *
  * "2026-12-01T08:00:00Z", "2026-12-01 08:00:00+01:00": RFC 3339, with its zone;
  * or "+2h": relative to the submission. */
-#ifndef MGPU_JOBS_SPEC_TIMESTAMP_H
-#define MGPU_JOBS_SPEC_TIMESTAMP_H
+#ifndef MGPU_JOBS_TEXT_TIMESTAMP_H
+#define MGPU_JOBS_TEXT_TIMESTAMP_H
 
 #include <stdbool.h>
 

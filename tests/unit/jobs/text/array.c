@@ -1,5 +1,5 @@
 /* array.c - the numbers of --array, and where one that cannot be is wrong. */
-#include "jobs/spec/array.h"
+#include "jobs/text/array.h"
 
 #include <stdio.h>
 #include <string.h>

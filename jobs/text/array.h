@@ -1,7 +1,7 @@
 /* array.h - parse the task numbers of a job array, in the syntax of sbatch
  * --array: "0-15%4", "1,3,7-9", "0-30:10". */
-#ifndef MGPU_JOBS_SPEC_ARRAY_H
-#define MGPU_JOBS_SPEC_ARRAY_H
+#ifndef MGPU_JOBS_TEXT_ARRAY_H
+#define MGPU_JOBS_TEXT_ARRAY_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* timestamp.c - parse RFC 3339 times and durations; see timestamp.h. */
-#include "jobs/spec/timestamp.h"
+#include "jobs/text/timestamp.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* timestamp.c - points in time as policy.begin has them. */
-#include "jobs/spec/timestamp.h"
+#include "jobs/text/timestamp.h"
 
 #include <stdio.h>
 #include <string.h>
