@@ -21,6 +21,17 @@ submit() { "$MGPU_BIN/mgpu-submit" --parsable "$@"; }
 field() { api GET "/v1/jobs/$1" | json "\$.job.$2"; }
 field_is() { [ "$(field "$1" "$2")" = "$3" ]; }
 runs_on() { job_is "$1" RUNNING && field_is "$1" gpus "$2"; }
+# The daemon has considered it, and says what it waits for.
+is_planned() {
+    local why
+    why=$(stat --why "$1")
+    [[ $why == *"$1"* && $why != *PendingEvaluation* ]]
+}
+# limit_has_passed JOB SECONDS: since its attempt began.
+limit_has_passed() {
+    [ "$(sql state "SELECT strftime('%s', 'now') - claimed_at > $2 FROM v_attempt
+        WHERE job = $1")" = 1 ]
+}
 sql() { sqlite3 -readonly "$ctld_dir/state/$1.db" "$2"; }
 
 # mnist NAME SLOTS: 12 micro-batches of 8 in each iteration. At a higher rate,
@@ -109,7 +120,7 @@ END
     field_is "$id" to_gpus 3
     late=$(submit_command late sleep 600)
     two=$(submit --set resources.gpus=2 --set name=two saver.yaml)
-    sleep 1 # long enough for a plan
+    wait_for 30 is_planned "$two"
     job_is "$two" QUEUED
     rm hold
     wait_for 60 runs_on "$id" 3
@@ -199,7 +210,7 @@ END
     wait_for 60 runs_on "$id" 1
     admin --quiet resize "$id" 2
     wait_for 30 job_is "$id" CHECKPOINTING
-    sleep 5
+    wait_for 30 limit_has_passed "$id" 5
     # The attempt has its grace, and the next one a limit of its own.
     job_is "$id" CHECKPOINTING
     rm hold
