@@ -9,8 +9,10 @@
 #ifndef MGPU_WORKER_BATCH_H
 #define MGPU_WORKER_BATCH_H
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "jobs/base/clock.h"
 #include "jobs/base/error.h"
@@ -78,6 +80,19 @@ struct batch_env {
     void (*say)(void *arg, const char *line);
     void *arg;
 };
+
+/* A line for people. */
+__attribute__((format(printf, 2, 3))) static inline void batch_say(
+    const struct batch_env *env, const char *fmt, ...)
+{
+    char line[400];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    if (n >= 0 && env->say != NULL)
+        env->say(env->arg, line);
+}
 
 /* An epoch of training. */
 struct batch_epoch {

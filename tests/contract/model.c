@@ -14,50 +14,10 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/base/rng.h"
+#include "tests/contract/model_cases.h"
 #include "tests/tap.h"
 #include "worker/model_call.h"
 #include "worker/model_kind.h"
-
-/* '@' stands for the tree. */
-static const struct model_case {
-    const char *name, *yaml;
-} cases[] = {
-    {"mobilenet",
-     "version: 1\n"
-     "kind: cv\n"
-     "name: t\n"
-     "model: {width_mult: 0.25, dropout: 0.3, num_classes: 5}\n"
-     "dataset: {source: synthetic, image_size: 32, train_samples: 12,\n"
-     "          eval_samples: 7}\n"
-     "train: {device: host, batch_size: 4, precision: fp64, seed: 3,\n"
-     "        label_smoothing: 0.1}\n"
-     "resources: {gpus: 0}\n"},
-#define LLAMA(method, model, more)                                        \
-    "version: 1\n"                                                        \
-    "kind: llm\n"                                                         \
-    "name: t\n"                                                           \
-    "method: " method "\n"                                                \
-    "train:\n"                                                            \
-    "  checkpointer: {checkpoint_dir: @/tests/data/" model "}\n"          \
-    "  dataset: {template: tokens,\n"                                     \
-    "            path: @/tests/data/" model "/rows.jsonl, samples: 12}\n" \
-    "  dataset_val: {template: tokens,\n"                                 \
-    "            path: @/tests/data/" model "/rows.jsonl, samples: 7}\n"  \
-    "  device: host\n"                                                    \
-    "  batch_size: 4\n"                                                   \
-    "  precision: fp64\n"                                                 \
-    "  seed: 3\n" more "resources: {gpus: 0}\n"
-    {"llama, lora with dropout",
-     LLAMA("lora", "llama-tied",
-           "  model: {lora_rank: 3, lora_dropout: 0.2}\n")},
-    {"llama, lora on all with checkpointing",
-     LLAMA("lora", "llama-untied",
-           "  enable_activation_checkpointing: true\n"
-           "  model: {lora_attn_modules: [q_proj, k_proj, v_proj, o_proj],\n"
-           "          apply_lora_to_output: true, lora_dropout: 0.1}\n")},
-    {"llama, full, tied", LLAMA("full", "llama-tied", "")},
-    {"llama, full, untied", LLAMA("full", "llama-untied", "")},
-};
 
 enum { SEED = 9, TENSORS = 1024, EACH = 2 };
 

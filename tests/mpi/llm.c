@@ -57,30 +57,12 @@ static bool open_spec(struct job_spec *ret, bool is_full, bool packed)
     return mpi_ok(rc == 0, &err, "specification");
 }
 
-static int run_on(int ranks, struct job_spec *spec, const char *dir, int at,
-                  struct train_result *r, struct trace *t)
+/* With as many micro-batches on each rank as make PARTS together. */
+static int run_parts(int ranks, struct job_spec *spec, const char *dir, int at,
+                     struct train_result *r, struct trace *t)
 {
-    struct error err = ERROR_INIT;
-    struct comm *c = NULL;
-    int rc = comm_mpi_use(ranks, &err);
-    if (rc == 0 && mpi_rank < ranks)
-        rc = comm_mpi_create(NULL, &c, &err);
     spec->train.gradient_accumulation_steps = PARTS / ranks;
-    rc = rc < 0 ? rc : run(c, spec, dir, at, r, t);
-    if (c != NULL)
-        c->ops->destroy(c);
-    return rc;
-}
-
-/* Of the iterations up to `last`. */
-static double apart(const struct trace *a, const struct trace *b, int last)
-{
-    double most = a->n == b->n && a->n >= last ? 0 : INFINITY;
-    for (int i = 1; i <= last && isfinite(most); i++) {
-        const double d = fabs(a->loss[i] - b->loss[i]) / fabs(b->loss[i]);
-        most = d > most || isnan(d) ? d : most;
-    }
-    return most;
+    return run_on(ranks, spec, dir, at, r, t);
 }
 
 /* Other ranks than the first have nothing to compare. */
@@ -88,8 +70,8 @@ static void near(const struct trace *t, const struct trace *want,
                  const char *what)
 {
     char line[160];
-    const double first = mpi_rank == 0 ? apart(t, want, 2) : 0;
-    const double all = mpi_rank == 0 ? apart(t, want, 6) : 0;
+    const double first = mpi_rank == 0 ? trace_apart(t, want, 2) : 0;
+    const double all = mpi_rank == 0 ? trace_apart(t, want, 6) : 0;
     const double eval =
         mpi_rank == 0 ? fabs(t->eval_loss[3] / want->eval_loss[3] - 1) : 0;
     (void)snprintf(line, sizeof(line), "%s: %.2g, %.2g apart, evaluation %.2g",
@@ -104,7 +86,7 @@ static void test_ranks(struct job_spec *spec, const char *what)
     char dir[64], line[120];
     train_dir(dir);
     (void)mpi_ok(
-        run_on(1, spec, dir, 0, &r, &one) == 0 &&
+        run_parts(1, spec, dir, 0, &r, &one) == 0 &&
             (mpi_rank > 0 || (one.n == 6 && one.loss[6] < one.loss[1] &&
                               isfinite(one.eval_loss[3]))),
         NULL, what);
@@ -112,7 +94,7 @@ static void test_ranks(struct job_spec *spec, const char *what)
     for (int ranks = 2; ranks <= mpi_size && ranks <= PARTS; ranks *= 2) {
         struct trace t = {.n = 0};
         train_dir(dir);
-        int rc = run_on(ranks, spec, dir, 0, &r, &t);
+        int rc = run_parts(ranks, spec, dir, 0, &r, &t);
         (void)snprintf(line, sizeof(line), "%s, %d ranks and one", what, ranks);
         (void)mpi_ok(rc == 0, NULL, line);
         near(&t, &one, line);
@@ -127,12 +109,12 @@ static void test_moved(struct job_spec *spec, int from, int to)
     struct train_result r = {.iteration = -1};
     char dir[64], line[80];
     train_dir(dir);
-    (void)mpi_ok(run_on(from, spec, dir, 0, &r, &whole) == 0, NULL, "whole");
+    (void)mpi_ok(run_parts(from, spec, dir, 0, &r, &whole) == 0, NULL, "whole");
     train_remove(dir);
     train_dir(dir);
     (void)snprintf(line, sizeof(line), "from %d ranks to %d", from, to);
-    (void)mpi_ok(run_on(from, spec, dir, 3, &r, &t) == 0 &&
-                     run_on(to, spec, dir, 0, &r, &t) == 0 &&
+    (void)mpi_ok(run_parts(from, spec, dir, 3, &r, &t) == 0 &&
+                     run_parts(to, spec, dir, 0, &r, &t) == 0 &&
                      (mpi_rank > 0 || (r.iteration == 6 && t.n == 6)),
                  NULL, line);
     near(&t, &whole, line);

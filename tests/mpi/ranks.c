@@ -15,30 +15,12 @@ enum { PARTS = 12 };
 
 static const double EVAL_APART = 0.02; /* seen: 0.005 */
 
-static double most_apart(const struct trace *a, const struct trace *b)
+/* With as many batches on each rank as make PARTS together. */
+static int run_parts(int ranks, struct job_spec *spec, const char *dir, int at,
+                     struct train_result *r, struct trace *t)
 {
-    double apart = a->n == b->n ? 0 : INFINITY;
-    for (int i = 1; i <= a->n && a->n == b->n; i++) {
-        double d = fabs(a->loss[i] - b->loss[i]) / fabs(b->loss[i]);
-        apart = d > apart || isnan(d) ? d : apart;
-    }
-    return apart;
-}
-
-/* On the first `ranks` ranks alone. */
-static int run_on(int ranks, struct job_spec *spec, const char *dir, int at,
-                  struct train_result *r, struct trace *t)
-{
-    struct error err = ERROR_INIT;
-    struct comm *c = NULL;
-    int rc = comm_mpi_use(ranks, &err);
-    if (rc == 0 && mpi_rank < ranks)
-        rc = comm_mpi_create(NULL, &c, &err);
     spec->train.gradient_accumulation_steps = PARTS / ranks;
-    rc = rc < 0 ? rc : run(c, spec, dir, at, r, t);
-    if (c != NULL)
-        c->ops->destroy(c);
-    return rc;
+    return run_on(ranks, spec, dir, at, r, t);
 }
 
 /* Other ranks than the first have nothing to compare. */
@@ -46,7 +28,7 @@ static void near(const struct trace *t, const struct trace *want,
                  const char *what)
 {
     char line[120];
-    double apart = mpi_rank == 0 ? most_apart(t, want) : 0;
+    double apart = mpi_rank == 0 ? trace_apart(t, want, want->n) : 0;
     (void)snprintf(line, sizeof(line), "%s: %.2g apart", what, apart);
     (void)mpi_ok(apart <= 1e-10, NULL, line);
 }
@@ -58,14 +40,14 @@ static void test_ranks(struct job_spec *spec, const char *what)
     char dir[64], line[120];
     train_dir(dir);
     (void)mpi_ok(
-        run_on(1, spec, dir, 0, &r, &one) == 0 &&
+        run_parts(1, spec, dir, 0, &r, &one) == 0 &&
             (mpi_rank > 0 || (one.n == 6 && isfinite(one.eval_loss[3]))),
         NULL, what);
     train_remove(dir);
     for (int ranks = 2; ranks <= mpi_size && ranks <= 4; ranks++) {
         struct trace t = {.n = 0};
         train_dir(dir);
-        int rc = run_on(ranks, spec, dir, 0, &r, &t);
+        int rc = run_parts(ranks, spec, dir, 0, &r, &t);
         (void)snprintf(line, sizeof(line), "%s, %d ranks and one", what, ranks);
         (void)mpi_ok(rc == 0, NULL, line);
         near(&t, &one, line);
@@ -84,12 +66,12 @@ static void test_moved(struct job_spec *spec, int from, int to)
     struct train_result r = {.iteration = -1};
     char dir[64], line[80];
     train_dir(dir);
-    (void)mpi_ok(run_on(from, spec, dir, 0, &r, &whole) == 0, NULL, "whole");
+    (void)mpi_ok(run_parts(from, spec, dir, 0, &r, &whole) == 0, NULL, "whole");
     train_remove(dir);
     train_dir(dir);
     (void)snprintf(line, sizeof(line), "from %d ranks to %d", from, to);
-    (void)mpi_ok(run_on(from, spec, dir, 2, &r, &t) == 0 &&
-                     run_on(to, spec, dir, 0, &r, &t) == 0 &&
+    (void)mpi_ok(run_parts(from, spec, dir, 2, &r, &t) == 0 &&
+                     run_parts(to, spec, dir, 0, &r, &t) == 0 &&
                      (mpi_rank > 0 || (r.iteration == 6 && t.n == 6)),
                  NULL, line);
     near(&t, &whole, line);

@@ -18,30 +18,6 @@ enum { PARTS = 12, ITERATIONS = 8, STEPS = 5 };
  * with gradients in bf16 0.01 and 0.004. */
 static const double FP64 = 1e-10, CV_FP32 = 0.02, LLM_FP32 = 1e-4, MIXED = 0.1;
 
-static int run_on(int ranks, struct job_spec *spec, const char *dir, int at,
-                  struct train_result *r, struct trace *t)
-{
-    struct error err = ERROR_INIT;
-    struct comm *c = NULL;
-    int rc = comm_mpi_use(ranks, &err);
-    if (rc == 0 && mpi_rank < ranks)
-        rc = comm_mpi_create(NULL, &c, &err);
-    rc = rc < 0 ? rc : run(c, spec, dir, at, r, t);
-    if (c != NULL)
-        c->ops->destroy(c);
-    return rc;
-}
-
-static double most_apart(const struct trace *a, const struct trace *b)
-{
-    double apart = a->n == ITERATIONS && b->n == ITERATIONS ? 0 : INFINITY;
-    for (int i = 1; i <= ITERATIONS && isfinite(apart); i++) {
-        double d = fabs(a->loss[i] - b->loss[i]) / fabs(b->loss[i]);
-        apart = d > apart || isnan(d) ? d : apart;
-    }
-    return apart;
-}
-
 /* Other ranks than the first have nothing to compare. */
 static void test_way(struct job_spec *spec, const char *what, double bound)
 {
@@ -68,7 +44,9 @@ static void test_way(struct job_spec *spec, const char *what, double bound)
                           : r.end == TRAIN_DONE && r.iteration == ITERATIONS);
         (void)mpi_ok(rc == 0 && ended, NULL, line);
     }
-    double apart = mpi_rank == 0 ? most_apart(&t, &whole) : 0;
+    double apart = mpi_rank > 0        ? 0
+                   : t.n == ITERATIONS ? trace_apart(&t, &whole, ITERATIONS)
+                                       : INFINITY;
     (void)snprintf(line, sizeof(line), "%s: %.2g apart", what, apart);
     (void)mpi_ok(apart <= bound, NULL, line);
     train_remove(dir);

@@ -2,6 +2,8 @@
 #ifndef MGPU_TESTS_MPI_TRACE_H
 #define MGPU_TESTS_MPI_TRACE_H
 
+#include <math.h>
+
 #include "tests/mpi/train.h"
 
 enum { ROWS = 64 };
@@ -114,6 +116,35 @@ static inline bool same_trace(const struct trace *a, const struct trace *b)
     return a->n == b->n && memcmp(a->loss, b->loss, sizeof(a->loss)) == 0 &&
            memcmp(a->epoch_loss, b->epoch_loss, sizeof(a->epoch_loss)) == 0 &&
            memcmp(a->eval_loss, b->eval_loss, sizeof(a->eval_loss)) == 0;
+}
+
+/* As run(), on the first `ranks` ranks alone. */
+static inline int run_on(int ranks, const struct job_spec *spec,
+                         const char *dir, int at, struct train_result *r,
+                         struct trace *t)
+{
+    struct error err = ERROR_INIT;
+    struct comm *c = NULL;
+    int rc = comm_mpi_use(ranks, &err);
+    if (rc == 0 && mpi_rank < ranks)
+        rc = comm_mpi_create(NULL, &c, &err);
+    rc = rc < 0 ? rc : run(c, spec, dir, at, r, t);
+    if (c != NULL)
+        c->ops->destroy(c);
+    return rc;
+}
+
+/* The largest relative difference of the losses of iterations 1 to last, which
+ * both have and end with as many; infinite where they have not. */
+static inline double trace_apart(const struct trace *a, const struct trace *b,
+                                 int last)
+{
+    double most = a->n == b->n && a->n >= last ? 0 : INFINITY;
+    for (int i = 1; i <= last && isfinite(most); i++) {
+        const double d = fabs(a->loss[i] - b->loss[i]) / fabs(b->loss[i]);
+        most = d > most || isnan(d) ? d : most;
+    }
+    return most;
 }
 
 #endif

@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -46,20 +45,6 @@ static const struct image_batches *images_at(const struct batch_source *s)
     return (const struct image_batches *)s;
 }
 
-static void say(const struct image_batches *s, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void say(const struct image_batches *s, const char *fmt, ...)
-{
-    char line[400];
-    va_list ap;
-    va_start(ap, fmt);
-    int n = vsnprintf(line, sizeof(line), fmt, ap);
-    va_end(ap);
-    if (n >= 0 && s->env.say != NULL)
-        s->env.say(s->env.arg, line);
-}
-
 /* ---- opening ------------------------------------------------------------- */
 
 static int open_part(const struct image_batches *s, enum dataset_part part,
@@ -79,8 +64,9 @@ static int open_part(const struct image_batches *s, enum dataset_part part,
         return error_wrap(err, "data");
     int32_t n = ret->folder.strays;
     if (n > 0)
-        say(s, "%s: passed over %d file%s: %s%s", spec->dataset.path, n,
-            n > 1 ? "s" : "", ret->folder.first_strays, n > 3 ? ", ..." : "");
+        batch_say(&s->env, "%s: passed over %d file%s: %s%s",
+                  spec->dataset.path, n, n > 1 ? "s" : "",
+                  ret->folder.first_strays, n > 3 ? ", ..." : "");
     return 0;
 }
 
@@ -176,9 +162,10 @@ static int count(struct batch_source *source, int32_t *ret_train,
         batches = share / batch;
     } else if (last == 1 && spec->dataset.image_size <= 32 && batches > 1) {
         batches--;
-        say(s, "the last batch of each epoch is left out: it has 1 "
-               "sample per rank, and batch norm cannot train on one "
-               "value per channel");
+        batch_say(&s->env,
+                  "the last batch of each epoch is left out: it has 1 "
+                  "sample per rank, and batch norm cannot train on one "
+                  "value per channel");
     }
     *ret_train = batches;
     *ret_eval = s->feeds[BATCH_EVAL].end;

@@ -7,7 +7,6 @@
 #include "worker/llm/token_batches.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -52,20 +51,6 @@ static const struct token_batches *tokens_at(const struct batch_source *s)
     return (const struct token_batches *)s;
 }
 
-static void say(const struct token_batches *s, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void say(const struct token_batches *s, const char *fmt, ...)
-{
-    char line[400];
-    va_list ap;
-    va_start(ap, fmt);
-    int n = vsnprintf(line, sizeof(line), fmt, ap);
-    va_end(ap);
-    if (n >= 0 && s->env.say != NULL)
-        s->env.say(s->env.arg, line);
-}
-
 /* ---- opening ------------------------------------------------------------- */
 
 static const char *key_of(int part)
@@ -95,8 +80,8 @@ static int open_part(struct token_batches *s, int part,
                          f->batch, f->longest, INT32_MAX / 2);
     const struct json_skipped *out = &f->data.skipped;
     if (out->n > 0)
-        say(s, "%s: left out %d row%s: %s", f->text->path, out->n,
-            out->n > 1 ? "s" : "", out->first.msg);
+        batch_say(&s->env, "%s: left out %d row%s: %s", f->text->path, out->n,
+                  out->n > 1 ? "s" : "", out->first.msg);
     return 0;
 }
 

@@ -13,20 +13,7 @@
 
 #include "tests/tap.h"
 #include "tests/unit/jobs/findings.h"
-
-#define HEAD "version: 1\nkind: cv\n"
-#define SYN "dataset: {source: synthetic}\n"
-#define CMD "version: 1\nkind: command\n"
-#define OK_CV HEAD SYN
-#define OK_CMD CMD "command: [ls]\n"
-
-#define ELASTIC(all, one, resources)                               \
-    "train: {global_batch_size: " #all ", batch_size: " #one "}\n" \
-    "resources: {" resources "}\n"
-
-struct row {
-    const char *name, *text, *want;
-};
+#include "tests/unit/jobs/spec/spec_bad_rows.h"
 
 static const struct row file_rows[] = {
     {"B01 empty", "", "E001 1:1"},
@@ -295,34 +282,6 @@ static const struct row value_rows[] = {
      HEAD "dataset: {source: synthetic, image_size: 28}\n"
           "train: {batch_size: 2}\n",
      ""},
-    {"a constant global batch", OK_CV ELASTIC(96, 8, "gpus: 1..4"), ""},
-    {"of a micro-batch by default", OK_CV "train: {global_batch_size: 128}\n",
-     ""},
-    {"E017 no multiple", OK_CV ELASTIC(100, 8, "gpus: 1"), "E017 4:28"},
-    {"E017 less than one", OK_CV ELASTIC(4, 8, "gpus: 1"), "E017 4:28"},
-    {"E013 none", OK_CV ELASTIC(0, 8, "gpus: 1"), "E013 4:28"},
-    {"E017 with steps",
-     OK_CV "train: {batch_size: 8, global_batch_size: 16,\n"
-           "        gradient_accumulation_steps: 2}\n",
-     "E017 5:9"},
-    {"E021 no number divides", OK_CV ELASTIC(96, 8, "gpus: 7..11"),
-     "E021 5:19"},
-    {"E021 not on so many nodes", OK_CV ELASTIC(96, 8, "gpus: 5..8, nodes: 4"),
-     "E021 5:19"},
-    {"one of them does", OK_CV ELASTIC(96, 8, "gpus: 5..8, nodes: 1..2"), ""},
-    {"E021 nodes of five",
-     OK_CV ELASTIC(96, 8, "nodes: 1..3, gpus_per_node: 5"), "E021 5:20"},
-    {"E017 all have all data",
-     OK_CV "train: {global_batch_size: 128, distribution: ddp}\n", "E017 4:47"},
-    {"E017 rank 0 has it",
-     OK_CV "train: {global_batch_size: 128, distribution: dp}\n", "E017 4:47"},
-    {"each reads all, and uses its own",
-     OK_CV "train: {global_batch_size: 128, distribution: ddp-rr}\n", ""},
-    {"E018 of a command", OK_CMD "train: {global_batch_size: 128}\n",
-     "E018 4:9"},
-    {"a command that saves", OK_CMD "saves: true\npolicy: {preemptible: yes}\n",
-     ""},
-    {"E018 training saves", OK_CV "saves: true\n", "E018 4:1"},
     {"E017 nesterov without momentum",
      OK_CV "train:\n  optimizer: {name: sgd, momentum: 0, nesterov: on}\n",
      "E017 5:49"},
@@ -626,6 +585,8 @@ int main(void)
     }
     for (size_t i = 0; i < sizeof(value_rows) / sizeof(value_rows[0]); i++)
         check(&value_rows[i], strlen(value_rows[i].text));
+    for (size_t i = 0; i < sizeof(elastic_rows) / sizeof(elastic_rows[0]); i++)
+        check(&elastic_rows[i], strlen(elastic_rows[i].text));
     test_limits();
     test_said();
     test_fifty();

@@ -8,42 +8,7 @@
 #include "scheduler/tools/common/columns.h"
 #include "scheduler/tools/views/wait.h"
 #include "tests/tap.h"
-
-static json_t *load(const char *text)
-{
-    json_error_t why;
-    json_t *o = json_loads(text, 0, &why);
-    if (!o)
-        tap_diag("fixture: line %d: %s", why.line, why.text);
-    return o;
-}
-
-static struct show_conf conf;
-static char *shown;
-static size_t shown_len;
-
-static void begin(void)
-{
-    free(shown);
-    shown = NULL;
-    conf = (struct show_conf){.header = true,
-                              .style = {.ascii = true},
-                              .out = open_memstream(&shown, &shown_len)};
-}
-
-static const char *end(void)
-{
-    (void)fclose(conf.out);
-    return shown;
-}
-
-static bool has(const char *needle)
-{
-    bool yes = strstr(shown, needle) != NULL;
-    if (!yes)
-        tap_diag("'%s' is not in:\n%s", needle, shown);
-    return yes;
-}
+#include "tests/unit/tools/views/shown.h"
 
 static const char queue_text[] =
     "{\"schema\":\"mgpu.queue/1\",\"cluster\":\"lo\\u001bcal\","
@@ -281,39 +246,6 @@ static void test_job(void)
     json_decref(job);
     json_decref(epochs);
     json_decref(status);
-}
-
-/* A language model: tokens, and no accuracy. */
-static void test_text(void)
-{
-    json_t *job = load(
-        "{\"job\":{\"id\":5,\"display_id\":\"5\",\"name\":\"m\",\"user\":"
-        "\"anna\",\"kind\":\"llm\",\"state\":\"COMPLETED\",\"attempt\":1,"
-        "\"gpus\":2,\"gpus_min\":2,\"gpus_max\":2,\"spec\":{\"method\":"
-        "\"lora\",\"train\":{\"epochs\":2,\"batch_size\":1,"
-        "\"gradient_accumulation_steps\":8,\"precision\":\"bf16\",\"seed\":7,"
-        "\"optimizer\":{\"name\":\"adamw\",\"lr\":0.0003},\"checkpointer\":"
-        "{\"checkpoint_dir\":\"/models/Llama\\u001b/\"},\"model\":"
-        "{\"lora_rank\":8},\"tokenizer\":{\"max_seq_len\":512},\"dataset\":"
-        "{\"template\":\"alpaca\",\"packed\":true}}}},\"attempts\":[]}");
-    json_t *epochs = load(
-        "{\"columns\":[\"attempt\",\"epoch\",\"seconds\","
-        "\"train_loss\",\"eval_loss\",\"eval_accuracy\","
-        "\"samples_per_s\",\"tokens_per_s\"],\"rows\":["
-        "[1,1,9.5,0.7,0.25,null,12,6144],[1,2,9.4,0.1,0.5,null,12,6200]]}");
-    struct error err = ERROR_INIT;
-    begin();
-    is_int(show_job(&conf, job, epochs, NULL, &err), 0, "a language model");
-    (void)end();
-    ok(has(" workload   Llama\\x1b, lora of rank 8, packed alpaca, up to 512 "
-           "tokens a row, 2 epochs, batch 1 x 8/GPU, bf16, adamw lr 0.0003, "
-           "seed 7\n"),
-       "its workload");
-    ok(has(" result     test loss 0.2500 (best, epoch 1)\n"), "its least loss");
-    ok(has("TOKENS/S") && has("6144") && !has("SAMPLES/S") && !has("TEST ACC"),
-       "tokens, and no accuracy");
-    json_decref(job);
-    json_decref(epochs);
 }
 
 static void test_pending(void)
@@ -657,7 +589,6 @@ int main(void)
     test_metrics();
     test_command();
     test_job();
-    test_text();
     test_pending();
     test_nodes();
     test_why();
