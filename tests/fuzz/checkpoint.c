@@ -26,7 +26,8 @@ static void check(const char *text, size_t len)
         return;
     }
     if (s.iteration < 0 || s.updates < 0 || s.epoch < 1 || s.batch < 0 ||
-        s.ranks < 1 || s.global_batch < 1 || s.counted > s.samples ||
+        s.ranks < 1 || s.global_batch < 1 || s.tokens < 0 ||
+        s.counted > (s.tokens > 0 ? s.tokens : s.samples) ||
         !(s.loss_scale.scale > 0))
         abort();
     if (checkpoint_encode(&s, crc, &one, &err) < 0 ||

@@ -37,10 +37,11 @@ struct checkpoint_state {
     int32_t batch_size; /* of one rank's pass; 0: an older file, not known */
     /* Of the epoch under way, for its row. */
     double epoch_s, loss_sum;
-    int64_t samples, counted; /* trained on; whose loss is in loss_sum: not
-                                 those of a loss that was no number */
-    int64_t tokens;           /* trained on; 0: its samples are no text */
-    double best;              /* the metric of <dir>/best; NAN: there is none */
+    int64_t samples; /* trained on */
+    int64_t counted; /* samples, or label tokens of a text, whose loss is in
+                        loss_sum: not those of a loss that was no number */
+    int64_t tokens;  /* trained on; 0: its samples are no text */
+    double best;     /* the metric of <dir>/best; NAN: there is none */
     struct loss_scale loss_scale;
 };
 

@@ -180,6 +180,11 @@ static int get_state(const json_t *o, struct checkpoint_state *s,
         (scale != NULL && get_int(o, "good_steps", 0, INT64_MAX,
                                   &s->loss_scale.good_steps, err)))
         return -1;
+    /* A loss is averaged over samples or, of a text, over some of its tokens.
+     */
+    if (s->counted > (s->tokens > 0 ? s->tokens : s->samples))
+        return error_set(err, ERR_INVAL, "'%s' is more than was trained on",
+                         counted);
     s->epoch = (int32_t)epoch;
     s->batch = (int32_t)batch;
     s->ranks = (int32_t)ranks;

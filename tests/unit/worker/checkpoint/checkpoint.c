@@ -388,6 +388,29 @@ static void test_other(struct world *w)
     destroy(&wide);
 }
 
+static void counts(int64_t counted, int64_t tokens, int want, const char *what)
+{
+    struct error err = ERROR_INIT;
+    struct checkpoint_state s = state, back;
+    uint64_t crc[CKPT_STATE] = {0};
+    struct buf text = BUF_INIT;
+    s.counted = counted;
+    s.tokens = tokens;
+    is_int(checkpoint_encode(&s, crc, &text, &err), 0, "encode");
+    ok(checkpoint_decode(text.data, text.len, &back, crc, &err) == want,
+       "%s: %s", what, err.msg);
+    buf_clear(&text);
+}
+
+/* The loss of images is averaged over samples, that of a text over tokens. */
+static void test_counted(void)
+{
+    counts(state.samples, 0, 0, "the loss of each image");
+    counts(state.samples + 1, 0, -1, "of more images than there were");
+    counts(state.samples + 1, state.samples + 1, 0, "of each token");
+    counts(state.samples + 2, state.samples + 1, -1, "of more tokens");
+}
+
 static void test_no_space(struct world *w)
 {
     struct error err = ERROR_INIT;
@@ -404,6 +427,7 @@ int main(void)
     struct world w;
     if (mkdtemp(dir) == NULL)
         return 1;
+    test_counted();
     if (create(&w, 0.25)) {
         test_round_trip(&w);
         test_damage(&w);
