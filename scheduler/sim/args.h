@@ -33,10 +33,16 @@ int sim_args_trace(const char *text, enum trace_format *ret,
                    const char **ret_file, struct error *err) MUST_CHECK;
 /* The keys of a policy on top of the configuration file.
  * in   word  NAME[:KEY=VALUE,...]
- *      policy  NULL: the file's own
+ *            NULL: the file's own policy
+ *      past  its keys apply where `word` does not name them, and its policy, if
+ *            it has one, in place of that of `word`; NULL: none
  * err  ERR_USAGE an unknown policy or key; ERR_CONFIG the file */
 struct conf;
-int sim_args_policy(const char *config, const char *word, struct conf *ret,
+struct past_settings;
+int sim_args_policy(const char *config, const char *word,
+                    const struct past_settings *past, struct conf *ret,
                     struct error *err) MUST_CHECK;
+/* What a simulation takes of a configuration. */
+struct sim_policy sim_args_policy_of(const struct conf *conf);
 
 #endif

@@ -10,15 +10,15 @@
 #include "scheduler/sim/args.h"
 #include "scheduler/sim/output/gantt_svg.h"
 #include "scheduler/sim/output/run_figures.h"
+#include "scheduler/sim/replay.h"
 #include "scheduler/sim/self_checks.h"
-#include "scheduler/sim/trace/from_db.h"
 #include "scheduler/tools/common/client.h"
 
 /* All that the runs share. */
 struct simulation {
     struct sim_args *args;
     struct past past; /* of --from-db; its trace and speed are the ones below */
-    struct sim_action *actions;
+    struct replay replays[SIM_POLICIES_MAX];
     struct sim_cluster cluster;
     struct sim_trace trace;
     struct speed *speed;
@@ -92,26 +92,6 @@ static int read_trace(struct simulation *s, struct error *err)
     return 0;
 }
 
-/* The actions by the index of their jobs; those on other jobs are left out. */
-static int take_actions(struct simulation *s, struct error *err)
-{
-    size_t n = 0;
-
-    s->actions = calloc(s->past.n_actions + 1, sizeof(*s->actions));
-    if (!s->actions)
-        return error_set(err, ERR_NOMEM, "actions");
-    for (size_t k = 0; k < s->past.n_actions; k++) {
-        const struct past_action *a = &s->past.actions[k];
-        for (size_t i = 0; i < s->trace.n; i++)
-            if (s->trace.jobs[i].id == a->job)
-                s->actions[n++] =
-                    (struct sim_action){a->t_s, a->act, i, a->priority};
-    }
-    s->args->conf.actions = s->actions;
-    s->args->conf.n_actions = n;
-    return 0;
-}
-
 static int read_past(struct simulation *s, struct error *err)
 {
     const struct sim_args *a = s->args;
@@ -127,9 +107,7 @@ static int read_past(struct simulation *s, struct error *err)
         return error_set(err, ERR_USAGE,
                          "no job in '%s' has run: expected --cluster",
                          a->from_db);
-    if (sim_cluster_parse(cluster, &s->cluster, err) < 0)
-        return -1;
-    return take_actions(s, err);
+    return sim_cluster_parse(cluster, &s->cluster, err);
 }
 
 static int bench_trace(struct simulation *s, struct error *err)
@@ -154,24 +132,33 @@ static void add_parameter(void *arg, const struct conf_value *v)
                                   json_string(v->value));
 }
 
+/* The actions of people in the past, and the settings of the first moment. */
+static int replay_past(struct simulation *s, const char *word,
+                       struct past_settings *ret, struct error *err)
+{
+    const char *config = s->args->config;
+    struct replay *r = &s->replays[s->n_runs];
+    bool is_past;
+
+    if (replay_is_past(&s->past, config, word, &is_past, err) < 0 ||
+        replay_make(&s->past, &s->trace, config, word, is_past, r, err) < 0)
+        return -1;
+    s->args->conf.actions = r->actions;
+    s->args->conf.n_actions = r->n;
+    *ret = replay_begin(&s->past, is_past);
+    return 0;
+}
+
 static int run_policy(struct simulation *s, const char *word, struct error *err)
 {
     struct sim_named *run = &s->runs[s->n_runs];
-    struct sim_policy policy = {.policy = NULL};
+    struct past_settings past = {.n = 0};
     struct conf conf;
 
-    if (sim_args_policy(s->args->config, word, &conf, err) < 0)
+    if ((s->args->from_db && replay_past(s, word, &past, err) < 0) ||
+        sim_args_policy(s->args->config, word, &past, &conf, err) < 0)
         return -1;
-    policy.policy = policy_find(conf.scheduler.policy);
-    policy.preempt = (struct policy_preempt){
-        .is_on = conf.scheduler.preempt.enabled,
-        .grace_s = conf.scheduler.preempt.grace_s,
-        .min_runtime_s = conf.scheduler.preempt.min_runtime_s};
-    policy.limits = (struct engine_limits){
-        .gpus_per_user = conf.limits.max_gpus_per_user,
-        .gpus_per_account = conf.limits.max_gpus_per_account,
-        .running_per_user = conf.limits.max_running_per_user,
-        .running_per_account = conf.limits.max_running_per_account};
+    struct sim_policy policy = sim_args_policy_of(&conf);
     (void)snprintf(run->name, sizeof(run->name), "%s", conf.scheduler.policy);
     run->parameters = json_object();
     s->n_runs++;
@@ -239,10 +226,13 @@ static int write_text(struct simulation *s, const char *path,
     return 0;
 }
 
-static int write_json(struct simulation *s, const char *note, struct error *err)
+static int write_json(struct simulation *s, const char *note,
+                      const char *missing, struct error *err)
 {
     struct buf text = BUF_INIT;
     json_t *o = run_json(&s->args->conf, s->runs, s->n_runs, note);
+    if (o && missing[0])
+        (void)json_object_set_new(o, "not_replayed", json_string(missing));
     char *dump = o ? json_dumps(o, JSON_REAL_PRECISION(12)) : NULL;
     int rc = dump ? buf_addf(&text, err, "%s\n", dump)
                   : error_set(err, ERR_NOMEM, "figures");
@@ -269,21 +259,24 @@ static int write_cdf(struct simulation *s, struct error *err)
 static int write_all(struct simulation *s, struct error *err)
 {
     const struct sim_args *a = s->args;
-    struct buf note = BUF_INIT;
-    int rc = 0;
+    struct buf note = BUF_INIT, missing = BUF_INIT;
+    int rc = a->from_db ? past_not_replayed(&s->past, &missing, err) : 0;
 
-    if (s->speed->ops->guessed)
+    if (rc == 0 && s->speed->ops->guessed)
         rc = s->speed->ops->guessed(s->speed, &note, err);
     if (rc == 0 && a->json)
-        rc = write_json(s, buf_str(&note), err);
+        rc = write_json(s, buf_str(&note), buf_str(&missing), err);
     if (rc == 0 && (!a->json || strcmp(a->json, "-") != 0)) {
         rc = run_table(s->runs, s->n_runs, stdout, err);
         if (s->trace.recorded_s > 0)
             (void)printf("recorded makespan: %.1f s\n", s->trace.recorded_s);
         if (note.len > 0)
             (void)printf("sizes without a measurement: %s\n", buf_str(&note));
+        if (missing.len > 0)
+            (void)printf("not repeated: %s\n", buf_str(&missing));
     }
     buf_clear(&note);
+    buf_clear(&missing);
     if (rc < 0 || write_text(s, a->jobs, jobs_csv, err) < 0 ||
         write_text(s, a->events, events_csv, err) < 0 ||
         write_text(s, a->gantt, gantt_svg, err) < 0)
@@ -334,7 +327,8 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
         s.speed->ops->destroy(s.speed);
     sim_trace_clear(&s.trace);
     past_clear(&s.past);
-    free(s.actions);
+    for (size_t i = 0; i < SIM_POLICIES_MAX; i++)
+        replay_clear(&s.replays[i]);
     return rc;
 }
 

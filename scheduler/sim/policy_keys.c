@@ -6,11 +6,12 @@
 
 #include "jobs/conf/conf.h"
 #include "scheduler/sim/args.h"
+#include "scheduler/sim/trace/from_db.h"
 
 enum { KEYS_MAX = 16, KEY_CAP = 96 };
 struct keys {
     char key[KEYS_MAX][KEY_CAP], value[KEYS_MAX][KEY_CAP];
-    struct spec_set sets[KEYS_MAX + 1];
+    struct spec_set sets[KEYS_MAX + 1 + PAST_KEYS_MAX];
     size_t n;
 };
 
@@ -80,9 +81,42 @@ static int load(const char *config, const struct keys *k, size_t n_sets,
     return rc;
 }
 
-int sim_args_policy(const char *config, const char *word, struct conf *ret,
+/* Keys that an administrator had set, after the n sets of --policy. Returns how
+ * many there are now. */
+static size_t add_past(struct keys *k, size_t n,
+                       const struct past_settings *past)
+{
+    for (size_t i = 0; i < past->n; i++) {
+        bool is_given = false;
+        for (size_t j = 0; j < k->n; j++)
+            is_given = is_given || strcmp(k->key[j], past->at[i].key) == 0;
+        if (!is_given)
+            k->sets[n++] = (struct spec_set){.key = past->at[i].key,
+                                             .value = past->at[i].value,
+                                             .option = "admin.log"};
+    }
+    return n;
+}
+
+struct sim_policy sim_args_policy_of(const struct conf *conf)
+{
+    return (struct sim_policy){
+        .policy = policy_find(conf->scheduler.policy),
+        .preempt = {.is_on = conf->scheduler.preempt.enabled,
+                    .grace_s = conf->scheduler.preempt.grace_s,
+                    .min_runtime_s = conf->scheduler.preempt.min_runtime_s},
+        .limits = {.gpus_per_user = conf->limits.max_gpus_per_user,
+                   .gpus_per_account = conf->limits.max_gpus_per_account,
+                   .running_per_user = conf->limits.max_running_per_user,
+                   .running_per_account =
+                       conf->limits.max_running_per_account}};
+}
+
+int sim_args_policy(const char *config, const char *word,
+                    const struct past_settings *past, struct conf *ret,
                     struct error *err)
 {
+    const char *name = past && past->policy[0] ? past->policy : NULL;
     struct keys *k = calloc(1, sizeof(*k));
     char text[512], *colon;
     size_t n = 0;
@@ -94,15 +128,19 @@ int sim_args_policy(const char *config, const char *word, struct conf *ret,
     colon = strchr(text, ':');
     if (colon)
         *colon = '\0';
+    if (word || name)
+        k->sets[n++] = (struct spec_set){.key = "scheduler.policy",
+                                         .value = name ? name : text,
+                                         .option = "--policy"};
     if (word) {
-        k->sets[n++] = (struct spec_set){
-            .key = "scheduler.policy", .value = text, .option = "--policy"};
         if (!policy_find(text))
             rc = error_set(err, ERR_USAGE, "--policy: no policy '%.60s'", text);
         if (rc == 0 && colon)
             rc = split_keys(k, text, colon + 1, err);
         n += k->n;
     }
+    if (past)
+        n = add_past(k, n, past);
     if (rc == 0)
         rc = load(config, k, n, ret, err);
     free(k);

@@ -177,3 +177,94 @@ near() {
     run -66 "$sim" --from-db "$BATS_TEST_TMPDIR"
     [[ $output == *'the state directory of a daemon?'* ]]
 }
+
+@test "the past of a sweep keeps its max_parallel" {
+    ctld_start
+    cat >sweep.yaml <<'END'
+version: 1
+kind: command
+name: w
+command: [sleep, "1"]
+resources: {gpus: 1}
+sweep:
+  grid: {env.I: ["1", "2", "3"]}
+  max_parallel: 1
+END
+    "$MGPU_BIN/mgpu-submit" --quiet --wait sweep.yaml
+    # Two GPUs are free, and still one task runs after the other.
+    "$sim" --policy fifo --from-db "$ctld_dir/state" --cluster 1x2 \
+        --jobs jobs.csv --json out.json >/dev/null
+    [ "$(figure '$.runs[0].completed')" = 3 ]
+    tail -n +2 jobs.csv | sort -t, -k5n | awk -F, '
+        $5 < end { print $0, "starts before", end; bad = 1 }
+        { end = $6 } END { exit bad || NR != 3 }'
+}
+
+# saver GPUS: a command that saves when it is told to stop, and ends when `done`
+# is there.
+saver() {
+    cat >saver.sh <<'END'
+trap 'exit 0' TERM
+while [ ! -e done ]; do sleep 0.05; done
+END
+    cat >saver.yaml <<END
+version: 1
+kind: command
+name: saver
+command: [sh, saver.sh]
+saves: true
+resources: {gpus: $1}
+END
+    "$MGPU_BIN/mgpu-submit" --parsable saver.yaml
+}
+runs_on() { # JOB GPUS
+    job_is "$1" RUNNING &&
+        [ "$(api GET "/v1/jobs/$1" | json '$.job.gpus')" = "$2" ]
+}
+
+@test "a resize is repeated for the policy that ran, and for no other" {
+    ctld_start
+    id=$(saver 1..2)
+    wait_for 30 runs_on "$id" 1
+    "$MGPU_BIN/mgpu-admin" --quiet resize "$id" 2
+    wait_for 30 runs_on "$id" 2
+    touch done
+    wait_for 30 job_is "$id" COMPLETED
+    "$sim" --policy backfill --policy fifo --from-db "$ctld_dir/state" \
+        --cluster 1x2 --events events.csv --json out.json >/dev/null
+    [ "$(figure '$.runs[0].completed')" = 1 ]
+    [ "$(figure '$.runs[1].completed')" = 1 ]
+    grep -E '^[0-9.]+,saver,start,n1:2$' events.1.csv
+    [ "$(figure '$.runs[0].restarts_per_job')" != 0.0 ]
+    [ "$(grep -c start events.2.csv)" = 1 ]
+}
+
+@test "a change of the policy is repeated at its time" {
+    ctld_start
+    first=$(saver 1)
+    wait_for 30 runs_on "$first" 1
+    "$MGPU_BIN/mgpu-admin" --quiet policy set limits.max_running_per_user=1
+    second=$(saver 1)
+    is_limited() {
+        [[ $("$MGPU_BIN/mgpu-stat" --why "$second") == *LimitUserJobs* ]]
+    }
+    wait_for 30 is_limited
+    "$MGPU_BIN/mgpu-admin" --quiet policy reset limits.max_running_per_user
+    wait_for 30 runs_on "$second" 1
+    touch done
+    wait_for 30 job_is "$first" COMPLETED
+    wait_for 30 job_is "$second" COMPLETED
+    at=$(tail -n 1 "$ctld_dir/state/admin.log" | json '$.at')
+    at=$(sqlite3 -readonly "$ctld_dir/state/state.db" "SELECT
+        (julianday('$at') - 2440587.5) * 86400 - min(submitted_at) FROM job")
+    "$sim" --policy backfill --policy fifo --from-db "$ctld_dir/state" \
+        --cluster 1x2 --jobs jobs.csv >table
+    # Both begin when the limit ends, while the first job runs.
+    for i in 1 2; do
+        awk -F, -v at="$at" 'NR == 2 { end = $6 } NR == 3 { start = $5 }
+            END { print start, "for", at, "before", end
+                  exit !(start - at < 0.05 && at - start < 0.05 &&
+                         start < end) }' "jobs.$i.csv"
+    done
+    grep '^not repeated: changes of mgpu.yaml and lost nodes' table
+}

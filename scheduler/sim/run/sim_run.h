@@ -31,11 +31,14 @@ struct sim_classes {
 double sim_class_value(const struct sim_classes *c, const char *class,
                        double absent);
 
+struct sim_policy;
 struct sim_action {
     double t_s; /* since the first second of the trace */
     enum sim_act act;
     size_t job; /* index in the trace */
     int32_t priority;
+    int32_t gpus, nodes;             /* of a resize; 0: any */
+    const struct sim_policy *policy; /* borrowed; in force from now on */
 };
 
 struct sim_conf {

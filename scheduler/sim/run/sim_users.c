@@ -3,9 +3,11 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/text/text.h"
+#include "scheduler/engine/resize.h"
 #include "scheduler/sim/run/sim_world.h"
 
 static const double LIMIT_MAX_S = 365.0 * 86400;
@@ -111,14 +113,39 @@ static void never_ran(struct sim_world *w, size_t i, const char *why)
     (void)snprintf(r->reason, sizeof(r->reason), "%.159s", why);
 }
 
+/* All tasks of a sweep. out  ret_id  of the first one */
+static int submit_sweep(struct sim_world *w, const struct engine_submit *req,
+                        const struct sim_job *first, uint64_t *ret_id,
+                        struct error *err)
+{
+    size_t n = (size_t)first->n_tasks;
+    struct engine_task *tasks = calloc(n, sizeof(*tasks));
+    struct engine_sweep sweep = {.tasks = tasks,
+                                 .n = n,
+                                 .max_parallel = first->max_parallel,
+                                 .stop_on_fail = first->stop_on_fail};
+
+    if (!tasks)
+        return error_set(err, ERR_NOMEM, "sweep of %zu tasks", n);
+    for (size_t k = 0; k < n; k++)
+        tasks[k] =
+            (struct engine_task){.spec = first[k].spec, .vary = first[k].vary};
+    int rc = engine_submit_sweep(w->engine, req, &sweep, ret_id, NULL, err);
+    free(tasks);
+    return rc;
+}
+
 int sim_submit(struct sim_world *w, struct error *err)
 {
-    size_t i = w->n_submitted++;
+    size_t i = w->n_submitted;
     const struct sim_job *job = &w->conf->trace->jobs[i];
-    struct sim_state *s = &w->jobs[i];
+    size_t n = job->n_tasks > 0 ? (size_t)job->n_tasks : 1;
     struct buf spec = BUF_INIT;
     struct error why = ERROR_INIT;
+    uint64_t id = 0;
     char key[32];
+
+    w->n_submitted += n;
 
     (void)snprintf(key, sizeof(key), "k%zu", i);
     if (!job->spec && make_spec(w, job, &spec, err) < 0) {
@@ -129,22 +156,25 @@ int sim_submit(struct sim_world *w, struct error *err)
                                 .user = job->user,
                                 .key = key,
                                 .spec = job->spec ? job->spec : buf_str(&spec)};
-    s->crowd = w->crowd;
     if (job->id > 0)
         engine_skip_to(w->engine, job->id);
-    int rc = engine_submit(w->engine, &req, &s->id, NULL, &why);
+    int rc = job->n_tasks > 0 ? submit_sweep(w, &req, job, &id, &why)
+                              : engine_submit(w->engine, &req, &id, NULL, &why);
     buf_clear(&spec);
     if (rc < 0 && why.code == ERR_NOMEM)
         return error_set(err, ERR_NOMEM, "%s", why.msg);
-    if (rc < 0) {
-        s->id = 0;
-        never_ran(w, i, why.msg);
-        return 0;
+    if (rc == 0 && id + n - 1 > w->last_id)
+        return error_set(err, ERR_INTERNAL, "job %" PRIu64 " of %" PRIu64, id,
+                         w->last_id);
+    for (size_t k = 0; k < n; k++) {
+        w->jobs[i + k].crowd = w->crowd;
+        if (rc < 0) {
+            never_ran(w, i + k, why.msg);
+            continue;
+        }
+        w->jobs[i + k].id = id + k;
+        w->of_id[id + k] = (int32_t)(i + k);
     }
-    if (s->id > w->last_id)
-        return error_set(err, ERR_INTERNAL, "job %" PRIu64 " of %" PRIu64,
-                         s->id, w->last_id);
-    w->of_id[s->id] = (int32_t)i;
     return 0;
 }
 
@@ -153,9 +183,14 @@ int sim_submit(struct sim_world *w, struct error *err)
 int sim_act(struct sim_world *w, struct error *err)
 {
     const struct sim_action *a = &w->conf->actions[w->n_action++];
-    uint64_t id = w->jobs[a->job].id;
     int rc = 0;
 
+    if (a->act == ACT_POLICY) {
+        w->engine_conf.limits = a->policy->limits;
+        w->engine_conf.preempt = a->policy->preempt;
+        return engine_set_policy(w->engine, a->policy->policy, err);
+    }
+    uint64_t id = w->jobs[a->job].id;
     if (id == 0 || w->jobs[a->job].is_over)
         return 0;
     struct error why = ERROR_INIT;
@@ -173,6 +208,14 @@ int sim_act(struct sim_world *w, struct error *err)
     case ACT_REQUEUE:
         rc = engine_requeue(w->engine, id, 0, &why);
         break;
+    case ACT_POLICY: /* above */
+        break;
+    case ACT_RESIZE: {
+        const struct engine_size to = {.gpus = a->gpus, .nodes = a->nodes};
+        const char *user = w->conf->trace->jobs[a->job].user;
+        rc = engine_resize(w->engine, id, 0, user, &to, &why);
+        break;
+    }
     }
     return rc < 0 && why.code == ERR_NOMEM
                ? error_set(err, ERR_NOMEM, "%s", why.msg)

@@ -14,6 +14,18 @@ struct past_action {
     enum sim_act act;
     uint64_t job;
     int32_t priority;
+    int32_t gpus, nodes; /* of a resize; 0: any */
+};
+
+/* The keys of the policy that administrators have set, from some time on. */
+enum { PAST_KEYS_MAX = 32 };
+struct past_settings {
+    double t_s;      /* since the first submit */
+    char policy[64]; /* scheduler.policy; "": not known */
+    struct {
+        char key[64], value[64];
+    } at[PAST_KEYS_MAX];
+    size_t n;
 };
 
 struct past {
@@ -22,6 +34,14 @@ struct past {
     struct past_action *actions; /* owned; in the order of time */
     size_t n_actions, cap_actions;
     char cluster[128]; /* as --cluster: from the places of the attempts */
+    struct past_settings *settings; /* owned; in the order of time, the first
+                                       one in force at the first submit */
+    size_t n_settings;
+    /* What a simulation does not repeat: */
+    size_t n_admin;        /* actions in admin.log, such as pause and drain */
+    size_t n_unknown_keys; /* settings of keys that are no more */
+    size_t n_cut; /* tasks of sweeps that have other tasks outside of the time,
+                     or purged: they run without max_parallel */
 };
 
 /* in   since_s, until_s  of the submits, seconds since 1970; NAN: no bound
@@ -31,6 +51,18 @@ struct past {
 int past_open(const char *state_dir, double since_s, double until_s,
               struct past *ret, struct error *err) MUST_CHECK;
 void past_clear(struct past *p); /* a zeroed one is fine */
+
+/* ---- past_settings.c ----------------------------------------------------- */
+/* Reads the lines of admin.log to their end.
+ * in   first_s, last_s  of the past, seconds since 1970
+ * out  p  its settings, n_admin and n_unknown_keys; past_clear() also on
+ *      failure
+ * err  ERR_INVAL a finding */
+int past_settings_read(struct lines *l, double first_s, double last_s,
+                       struct past *p, struct error *err) MUST_CHECK;
+/* Names what is not repeated. */
+int past_not_replayed(const struct past *p, struct buf *out,
+                      struct error *err) MUST_CHECK;
 
 /* ---- past_spec.c --------------------------------------------------------- */
 /* The specification for a simulated cluster: without partition, reservation,

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/spec/spec.h"
 #include "scheduler/sim/trace/from_db.h"
 
 enum { PATH_CAP = 4096, BUSY_MS = 5000 };
@@ -96,11 +97,12 @@ static int scaling_row(void *arg, sqlite3_stmt *s, struct error *err)
 
 /* ---- jobs -----------------------------------------------------------------
  */
-/* A job that took a time and no iterations. */
+/* A job that took a time and no iterations. Of one that saves its work all
+ * attempts count, and scale perfectly. */
 static int add_timed(struct past *p, struct sim_job *job, sqlite3_stmt *s,
                      struct error *err)
 {
-    double run_s = real(s, 9) - real(s, 8);
+    double run_s = real(s, 22) > 0 ? real(s, 22) : real(s, 9) - real(s, 8);
     int32_t gpus = sqlite3_column_int(s, 5), nodes = sqlite3_column_int(s, 10);
 
     (void)snprintf(job->class, sizeof(job->class), "job-%" PRIu64, job->id);
@@ -122,6 +124,23 @@ static int add_measured(struct past *p, struct sim_job *job, sqlite3_stmt *s,
                : 0;
 }
 
+/* Its place in a sweep, as the submit event has it. */
+static int add_task(struct sim_job *job, sqlite3_stmt *s, struct error *err)
+{
+    int32_t n = sqlite3_column_int(s, 18);
+
+    if (n < 1 || n > SPEC_TASKS_MAX)
+        return 0;
+    job->vary = strdup(text(s, 21));
+    if (!job->vary)
+        return error_set(err, ERR_NOMEM, "sweep");
+    job->task = sqlite3_column_int(s, 17);
+    job->n_tasks = n;
+    job->max_parallel = sqlite3_column_int(s, 19);
+    job->stop_on_fail = sqlite3_column_int(s, 20) != 0;
+    return 0;
+}
+
 static int job_row(void *arg, sqlite3_stmt *s, struct error *err)
 {
     struct reading *r = arg;
@@ -140,16 +159,22 @@ static int job_row(void *arg, sqlite3_stmt *s, struct error *err)
     job.spec = strdup(text(s, 6));
     if (!job.spec)
         return error_set(err, ERR_NOMEM, "specification");
+    if (add_task(&job, s, err) < 0) {
+        free(job.spec);
+        return -1;
+    }
     past_nodes_add(&r->nodes, text(s, 15));
     int rc = real(s, 12) > 0 && sqlite3_column_int(s, 16)
                  ? add_measured(r->p, &job, s, err)
                  : add_timed(r->p, &job, s, err);
     if (rc == 0)
         rc = sim_trace_add(&r->p->trace, &job, err);
-    if (rc < 0)
+    if (rc < 0) {
         free(job.spec);
-    else if (job.id > r->p->trace.last_id)
+        free(job.vary);
+    } else if (job.id > r->p->trace.last_id) {
         r->p->trace.last_id = job.id;
+    }
     return rc;
 }
 
@@ -169,12 +194,51 @@ static const char jobs_sql[] =
     " j.gpus_min, j.gpus_max,"
     " (SELECT group_concat(b.place, ' ') FROM attempt AS b"
     "   WHERE b.job = j.job AND b.place IS NOT NULL),"
-    " EXISTS (SELECT 1 FROM measured AS m WHERE m.class = a.class)"
+    " EXISTS (SELECT 1 FROM measured AS m WHERE m.class = a.class),"
+    " json_extract(u.detail, '$.sweep.task'),"
+    " json_extract(u.detail, '$.sweep.tasks'),"
+    " json_extract(u.detail, '$.sweep.max_parallel'),"
+    " json_extract(u.detail, '$.sweep.stop_on_fail'),"
+    " json_extract(u.detail, '$.sweep.vary'),"
+    " CASE WHEN json_extract(j.spec, '$.saves') THEN"
+    "  (SELECT sum((b.ended_at - b.running_at) * b.gpus) / a.gpus"
+    "    FROM attempt AS b WHERE b.job = j.job) END"
     " FROM job AS j"
     " LEFT JOIN attempt AS a ON a.job = j.job AND a.attempt = j.attempt"
+    " LEFT JOIN event AS u ON u.job = j.job AND u.event = 'submit'"
     " WHERE j.submitted_at >= ?1 AND j.submitted_at < ?2"
     "  AND j.spec IS NOT NULL"
     " ORDER BY j.submitted_at, j.job";
+
+/* The simulation submits a sweep as one if all of its tasks are there; other
+ * tasks are jobs of their own. */
+static bool is_whole(const struct sim_trace *t, size_t i)
+{
+    size_t n = (size_t)t->jobs[i].n_tasks;
+
+    for (size_t k = 0; k < n; k++)
+        if (i + k >= t->n || t->jobs[i + k].task != (int32_t)k ||
+            t->jobs[i + k].n_tasks != t->jobs[i].n_tasks ||
+            t->jobs[i + k].id != t->jobs[i].id + k)
+            return false;
+    return true;
+}
+
+static void find_sweeps(struct past *p)
+{
+    struct sim_trace *t = &p->trace;
+
+    for (size_t i = 0; i < t->n;) {
+        struct sim_job *job = &t->jobs[i];
+        if (job->n_tasks > 0 && is_whole(t, i)) {
+            i += (size_t)job->n_tasks;
+            continue;
+        }
+        p->n_cut += job->n_tasks > 0;
+        job->n_tasks = 0;
+        i++;
+    }
+}
 
 /* ---- people ---------------------------------------------------------------
  */
@@ -209,8 +273,14 @@ static int action_row(void *arg, sqlite3_stmt *s, struct error *err)
     struct reading *r = arg;
     struct past_action a = {.t_s = real(s, 1) - r->first_s,
                             .job = (uint64_t)sqlite3_column_int64(s, 0),
-                            .priority = sqlite3_column_int(s, 3)};
+                            .priority = sqlite3_column_int(s, 3),
+                            .gpus = sqlite3_column_int(s, 4),
+                            .nodes = sqlite3_column_int(s, 5)};
 
+    if (sqlite3_column_type(s, 4) != SQLITE_NULL) {
+        a.act = ACT_RESIZE;
+        return add_action(r->p, &a, err);
+    }
     for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++)
         if (strcmp(acts[i].event, text(s, 2)) == 0) {
             a.act = acts[i].act;
@@ -219,10 +289,13 @@ static int action_row(void *arg, sqlite3_stmt *s, struct error *err)
     return 0;
 }
 
-/* A preemption for no job is a requeue that a person asked for. */
+/* A preemption for no job is a requeue that a person asked for, or, with a
+ * size, a resize. */
 static const char actions_sql[] =
     "SELECT e.job, e.at, e.event,"
-    " coalesce(json_extract(e.detail, '$.priority'), 0)"
+    " coalesce(json_extract(e.detail, '$.priority'), 0),"
+    " json_extract(e.detail, '$.to_gpus'),"
+    " json_extract(e.detail, '$.to_nodes')"
     " FROM event AS e JOIN job AS j ON j.job = e.job"
     " WHERE j.submitted_at >= ?1 AND j.submitted_at < ?2 AND e.uid >= 0"
     "  AND (e.event IN ('cancel', 'hold', 'release', 'priority')"
@@ -302,11 +375,28 @@ static int read_past(struct reading *r, const char *dir, double since_s,
                       err);
     if (rc == 0 && r->p->trace.n == 0)
         rc = error_set(err, ERR_INVAL, "'%s' has no job in this time", path);
+    find_sweeps(r->p);
     if (rc == 0)
         rc = each_row(r->state, path, actions_sql, since_s, until_s, action_row,
                       r, err);
     (void)sqlite3_close(r->state);
     return rc == 0 ? adapt_specs(&r->p->trace, err) : rc;
+}
+
+/* A state directory without admin.log has never had an administrator. */
+static int read_settings(struct reading *r, const char *dir, struct error *err)
+{
+    char path[PATH_CAP];
+    struct lines l;
+
+    (void)snprintf(path, sizeof(path), "%s/admin.log", dir);
+    int rc = access(path, F_OK) == 0 ? lines_open(&l, path, err)
+                                     : lines_text(&l, path, "", 0, err);
+    if (rc < 0)
+        return -1;
+    rc = past_settings_read(&l, r->first_s, r->last_s, r->p, err);
+    lines_clear(&l);
+    return rc;
 }
 
 int past_open(const char *state_dir, double since_s, double until_s,
@@ -321,6 +411,8 @@ int past_open(const char *state_dir, double since_s, double until_s,
     r->first_s = NAN;
     r->last_s = -INFINITY;
     int rc = read_past(r, state_dir, since_s, until_s, err);
+    if (rc == 0)
+        rc = read_settings(r, state_dir, err);
     if (rc == 0) {
         (void)snprintf(p.trace.name, sizeof(p.trace.name), "%.120s", state_dir);
         p.trace.epoch_s = r->first_s;
@@ -341,5 +433,6 @@ void past_clear(struct past *p)
     if (p->speed)
         p->speed->ops->destroy(p->speed);
     free(p->actions);
+    free(p->settings);
     *p = (struct past){.n_actions = 0};
 }

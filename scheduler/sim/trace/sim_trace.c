@@ -9,8 +9,10 @@ enum { JOBS_MAX = 10 << 20 };
 
 void sim_trace_clear(struct sim_trace *t)
 {
-    for (size_t i = 0; i < t->n; i++)
+    for (size_t i = 0; i < t->n; i++) {
         free(t->jobs[i].spec);
+        free(t->jobs[i].vary);
+    }
     free(t->jobs);
     *t = (struct sim_trace){.n = 0};
 }

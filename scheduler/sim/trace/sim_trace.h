@@ -21,7 +21,12 @@ struct sim_job {
     int32_t batch;     /* global batch of the trace; 0: it has none */
     int32_t kind;      /* index in the tables, set by the speed model */
     int32_t most_gpus; /* that its tables allow; 0: any number */
-    char *spec;  /* resolved JSON; NULL: one is made. Owned by the trace */
+    char *spec; /* resolved JSON; NULL: one is made. Owned by the trace */
+    /* A task of a sweep; all tasks of one follow each other in the trace. */
+    int32_t task, n_tasks; /* n_tasks 0: no task */
+    int32_t max_parallel;  /* 0: unlimited */
+    bool stop_on_fail;
+    char *vary;  /* a JSON object; owned by the trace */
     int64_t uid; /* with a spec */
     uint64_t id; /* number of the job; 0: any */
 };
@@ -33,6 +38,8 @@ enum sim_act {
     ACT_RELEASE,
     ACT_PRIORITY,
     ACT_REQUEUE,
+    ACT_RESIZE,
+    ACT_POLICY, /* on no job */
 };
 
 struct sim_trace {
@@ -45,7 +52,7 @@ struct sim_trace {
 };
 
 void sim_trace_clear(struct sim_trace *t); /* a zeroed one is fine */
-/* Appends a copy, which owns job->spec. */
+/* Appends a copy, which owns job->spec and job->vary. */
 int sim_trace_add(struct sim_trace *t, const struct sim_job *job,
                   struct error *err) MUST_CHECK;
 /* Sorts by time; jobs of one moment keep their order. */

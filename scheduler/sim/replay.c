@@ -1,0 +1,107 @@
+/* replay.c - see replay.h. */
+#include "scheduler/sim/replay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/conf/conf.h"
+#include "scheduler/sim/args.h"
+
+int replay_is_past(const struct past *p, const char *config, const char *word,
+                   bool *ret, struct error *err)
+{
+    struct past_settings first = replay_begin(p, true);
+    struct conf conf;
+
+    *ret = true;
+    if (!word)
+        return 0;
+    if (sim_args_policy(config, NULL, &first, &conf, err) < 0)
+        return -1;
+    const char *name = conf.scheduler.policy;
+    size_t n = strlen(name);
+    *ret = strncmp(word, name, n) == 0 && (word[n] == '\0' || word[n] == ':');
+    conf_clear(&conf);
+    return 0;
+}
+
+static struct past_settings settings_for(const struct past_settings *s,
+                                         bool is_past)
+{
+    struct past_settings own = *s;
+
+    if (!is_past)
+        own.policy[0] = '\0';
+    return own;
+}
+
+struct past_settings replay_begin(const struct past *p, bool is_past)
+{
+    static const struct past_settings none = {.n = 0};
+    return settings_for(p->n_settings > 0 ? &p->settings[0] : &none, is_past);
+}
+
+static int add_change(const struct past_settings *s, const char *config,
+                      const char *word, bool is_past, struct replay *r,
+                      size_t i, struct error *err)
+{
+    struct past_settings own = settings_for(s, is_past);
+    struct conf conf;
+
+    if (sim_args_policy(config, word, &own, &conf, err) < 0)
+        return error_wrap(err, "the settings of %.0f s", s->t_s);
+    r->changes[i] = sim_args_policy_of(&conf);
+    conf_clear(&conf);
+    r->actions[r->n++] = (struct sim_action){
+        .t_s = s->t_s, .act = ACT_POLICY, .policy = &r->changes[i]};
+    return 0;
+}
+
+/* Actions on jobs that the trace does not have are left out. */
+static void add_job_action(const struct past_action *a,
+                           const struct sim_trace *t, bool is_past,
+                           struct replay *r)
+{
+    if (a->act == ACT_RESIZE && !is_past)
+        return;
+    for (size_t i = 0; i < t->n; i++)
+        if (t->jobs[i].id == a->job)
+            r->actions[r->n++] = (struct sim_action){.t_s = a->t_s,
+                                                     .act = a->act,
+                                                     .job = i,
+                                                     .priority = a->priority,
+                                                     .gpus = a->gpus,
+                                                     .nodes = a->nodes};
+}
+
+int replay_make(const struct past *p, const struct sim_trace *t,
+                const char *config, const char *word, bool is_past,
+                struct replay *ret, struct error *err)
+{
+    size_t n = p->n_actions + p->n_settings;
+    size_t k = 1; /* the first settings are those of the beginning */
+
+    *ret = (struct replay){
+        .actions = calloc(n + 1, sizeof(*ret->actions)),
+        .changes = calloc(p->n_settings + 1, sizeof(*ret->changes))};
+    if (!ret->actions || !ret->changes)
+        return error_set(err, ERR_NOMEM, "actions");
+    for (size_t i = 0; i <= p->n_actions; i++) {
+        for (; k < p->n_settings &&
+               (i == p->n_actions || p->settings[k].t_s <= p->actions[i].t_s);
+             k++)
+            if (add_change(&p->settings[k], config, word, is_past, ret, k,
+                           err) < 0)
+                return -1;
+        if (i < p->n_actions)
+            add_job_action(&p->actions[i], t, is_past, ret);
+    }
+    return 0;
+}
+
+void replay_clear(struct replay *r)
+{
+    free(r->actions);
+    free(r->changes);
+    *r = (struct replay){.n = 0};
+}

@@ -1,0 +1,32 @@
+/* replay.h - what people did in the past, for one run of --from-db. */
+#ifndef MGPU_SCHEDULER_SIM_REPLAY_H
+#define MGPU_SCHEDULER_SIM_REPLAY_H
+
+#include "scheduler/sim/run/sim_run.h"
+#include "scheduler/sim/trace/from_db.h"
+
+struct replay {
+    struct sim_action *actions; /* owned; in the order of time */
+    size_t n;
+    struct sim_policy *changes; /* owned; the actions point to them */
+};
+
+/* Whether a --policy is the one that ran: it has the name of the policy at the
+ * first submit. in  word  NULL: it is
+ * err  as sim_args_policy() */
+int replay_is_past(const struct past *p, const char *config, const char *word,
+                   bool *ret, struct error *err) MUST_CHECK;
+/* The settings with which the run begins.
+ * in   is_past  false: the run keeps its own policy */
+struct past_settings replay_begin(const struct past *p, bool is_past);
+/* All actions on jobs of the trace and all changes of the policy. A run of
+ * another policy than that which ran has no resize, and keeps its own policy;
+ * keys that --policy names keep their values.
+ * own  replay_clear(), also on failure
+ * err  as sim_args_policy() */
+int replay_make(const struct past *p, const struct sim_trace *t,
+                const char *config, const char *word, bool is_past,
+                struct replay *ret, struct error *err) MUST_CHECK;
+void replay_clear(struct replay *r); /* a zeroed one is fine */
+
+#endif
