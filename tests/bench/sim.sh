@@ -1,7 +1,7 @@
 #!/bin/sh
 # sim.sh - mgpu-sim on the published traces, beside the figures of others.
 #
-# MGPU_BIN: the folder of the programs. PHILLY=1: October 2017 as well, two
+# MGPU_BIN: the folder of the programs. PHILLY=1: all of October 2017 as well, two
 # minutes. Averages over Pollux' workloads 1 to 4; hours. The figures of others
 # are constants: FIFO and EASY of an event simulator of 80 lines on the same
 # files, the rest as published, with elastic jobs.
@@ -11,7 +11,7 @@ sim=${MGPU_BIN:?set MGPU_BIN to the folder of the mgpu programs}/mgpu-sim
 traces=$(cd "$(dirname "$0")/../data/traces" && pwd)
 pollux=$traces/pollux-osdi21
 out=$(mktemp)
-trap 'rm -f "$out"' EXIT
+trap 'rm -f "$out" "$out.csv"' EXIT
 
 # figure PATH: of the first run
 figure() {
@@ -58,14 +58,23 @@ printf '\n%-22s' 'decisions'
 printf ' 10000 jobs x 10000 GPUs: p50 %.1f ms, p99 %.1f ms\n' \
     "$(figure decision_ms.p50)" "$(figure decision_ms.p99)"
 
+# philly NAME TRACE: one line for each policy
+philly() {
+    name=$1 trace=$2
+    for policy in fifo backfill; do
+        "$sim" --policy "$policy" --cluster 64x8 --limits exact --json "$out" \
+            --trace "csv:$trace" >/dev/null
+        awk -v name="$name" -v p="$policy" -v jct="$(figure jct_s.avg)" \
+            -v wall="$(figure wall_s)" -v steps="$(figure steps)" \
+            -v n="$(figure completed)" 'BEGIN {
+                printf "%-22s %-9s JCT %5.2f h, %d jobs in %.1f s, %.0f steps/s\n",
+                name, p, jct / 3600, n, wall, steps / wall }'
+    done
+}
+
+october=$traces/philly/philly_oct2017.t_duration_gpus.csv.gz
+zcat "$october" | head -n 11000 >"$out.csv"
+philly '11,000 jobs of Philly' "$out.csv"
 [ -n "${PHILLY:-}" ] || exit 0
-for policy in fifo backfill; do
-    "$sim" --policy "$policy" --cluster 64x8 --limits exact --json "$out" \
-        --trace "csv:$traces/philly/philly_oct2017.t_duration_gpus.csv.gz" \
-        >/dev/null
-    awk -v p="$policy" -v jct="$(figure jct_s.avg)" -v wall="$(figure wall_s)" \
-        -v steps="$(figure steps)" -v n="$(figure completed)" 'BEGIN {
-            printf "%-22s %-9s JCT %5.2f h, %d jobs in %.1f s, %.0f steps/s\n",
-            "Philly, October 2017", p, jct / 3600, n, wall, steps / wall }'
-done
+philly 'Philly, October 2017' "$october"
 other FIFO '27.85 h, EASY 6.01 h (event simulator)'
