@@ -293,7 +293,9 @@ static int slurm_release(struct alloc *base, uint64_t job, int32_t attempt,
     struct cluster_attempt *a = known(base, job, attempt, err);
     if (!a)
         return -1;
-    double kill_s = cluster_now(c) + fmax(grace_s, 0);
+    grace_s = fmax(grace_s, 0);
+    double kill_s = cluster_now(c) + grace_s;
+    a->grace_s = a->is_released ? fmin(a->grace_s, grace_s) : grace_s;
     a->kill_s = a->is_released ? fmin(a->kill_s, kill_s) : kill_s;
     if (!a->is_released)
         a->act_s = -INFINITY;

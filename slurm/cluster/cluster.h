@@ -137,6 +137,7 @@ struct cluster_attempt {
     bool is_released;
     bool is_told_once, is_told, is_hit; /* SIGTERM sent, delivered; SIGKILL
                                          * sent */
+    double grace_s;                     /* from SIGTERM to SIGKILL */
     double kill_s;                      /* time of the SIGKILL */
     double act_s;     /* earliest time of the next step of the release */
     uint64_t signals; /* bit n - 1: signal n has to be sent */

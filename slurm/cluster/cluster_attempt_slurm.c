@@ -245,6 +245,16 @@ static void submitted(struct cluster *c, struct cluster_attempt *a,
     }
 }
 
+/* A SIGTERM that slurmctld did not answer may have reached no rank. */
+static void not_sent(struct cluster *c, struct cluster_attempt *a,
+                     const struct error *why)
+{
+    bool is_away = why->code == ERR_UNAVAIL || why->code == ERR_TIMEOUT;
+    a->act_s = a->stray_s = cluster_now(c) + AGAIN_S;
+    if (is_away && !a->is_told)
+        a->is_told_once = false;
+}
+
 void cluster_reply(struct cluster *c, struct cluster_attempt *a,
                    const struct helper_news *n)
 {
@@ -259,7 +269,7 @@ void cluster_reply(struct cluster *c, struct cluster_attempt *a,
     else if (is_awaited && op == HELPER_RECALL)
         cluster_recalled(c, a, n);
     else if (is_awaited && !n->is_ok && cluster_may_pass(&n->why))
-        a->act_s = a->stray_s = cluster_now(c) + AGAIN_S;
+        not_sent(c, a, &n->why);
     else if (is_awaited && op == HELPER_SIGNAL && n->is_ok)
         a->is_told = a->is_told || (a->is_released && a->signo == SIGTERM);
 }

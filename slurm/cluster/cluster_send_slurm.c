@@ -3,7 +3,8 @@
  * A release takes several steps, each repeated until Slurm shows that the job
  * has ended: SIGTERM to the ranks; after the grace period SIGKILL to the ranks,
  * so that the batch step sees and writes how they ended; a little later scancel
- * of the whole job. A pending job is just cancelled. */
+ * of the whole job. A pending job is just cancelled. While slurmctld does not
+ * answer nothing is sent, and the grace period does not begin. */
 #include <math.h>
 #include <signal.h>
 #include <string.h>
@@ -54,6 +55,9 @@ static void end_ranks(struct cluster *c, struct cluster_attempt *a,
         if (a->is_told && a->is_claimed) {
             a->act_s = a->kill_s;
         } else if (send_signal(c, a, SIGTERM)) {
+            /* slurmctld may have been away since the release. */
+            if (!a->is_told_once)
+                a->kill_s = fmax(a->kill_s, now_s + a->grace_s);
             a->is_told_once = true;
             a->act_s = fmin(now_s + TERM_AGAIN_S, a->kill_s);
         }
@@ -65,13 +69,21 @@ static void end_ranks(struct cluster *c, struct cluster_attempt *a,
     }
 }
 
+/* A worker's claim is newer than a scan that shows its job pending. */
+static bool has_ranks(const struct cluster_attempt *a)
+{
+    return a->phase == CLUSTER_SEEN &&
+           (a->is == CLUSTER_RUNNING ||
+            (a->is == CLUSTER_PENDING && a->is_claimed));
+}
+
 /* Whether there is a job to end: in sight, or just accepted. A job that may
- * have run for long is not killed unseen: its ranks have their grace period. */
+ * have run is not killed unseen: its ranks have their grace period. */
 static bool is_releasing(const struct cluster_attempt *a)
 {
     if (!a->is_released || a->slurm_id == 0)
         return false;
-    return (a->phase == CLUSTER_UNSURE && !a->may_have_run) ||
+    return (a->phase == CLUSTER_UNSURE && !a->may_have_run && !a->is_claimed) ||
            (a->phase == CLUSTER_SEEN &&
             (a->is == CLUSTER_PENDING || a->is == CLUSTER_RUNNING));
 }
@@ -79,7 +91,7 @@ static bool is_releasing(const struct cluster_attempt *a)
 static void go_on_releasing(struct cluster *c, struct cluster_attempt *a,
                             double now_s)
 {
-    if (a->phase == CLUSTER_SEEN && a->is == CLUSTER_RUNNING)
+    if (has_ranks(a))
         end_ranks(c, a, now_s);
     else if (send_kill(c, a, a->slurm_id))
         a->act_s = now_s + KILL_AGAIN_S;

@@ -238,6 +238,45 @@ static void test_release(void)
     end();
 }
 
+/* The grace period is the ranks', not slurmctld's. */
+static void test_release_away(void)
+{
+    run_one();
+    ok(claim(1, "20"), "claimed");
+    is_int(release(1, 60), 0, "release");
+    ok(!next_note() && hears_signal(20, SIGTERM), "SIGTERM");
+    fails("UNAVAIL", "no answer", false);
+    says("{'ev':'down','why':'x','since':1795000000}");
+    ok(is_quiet() && passes(100), "no rank may have heard it");
+    says("{'ev':'up'}");
+    ok(!next_note() || !next_note(), "slurmctld is up");
+    ok(hears_signal(20, SIGTERM), "SIGTERM again, though the grace is over");
+    answers(0);
+    ok(passes(59), "the ranks have all of their grace");
+    h.clk.t_s += 1;
+    ok(!next_note() && hears_signal(20, SIGKILL), "then SIGKILL");
+    end();
+}
+
+/* The worker's claim overtook Slurm's news: its ranks have their grace. */
+static void test_release_claimed(void)
+{
+    begin();
+    hello(1);
+    ok(is_quiet() && ask(ALLOC_NEW, 1) && hears(HELPER_SUBMIT), "submitted");
+    answers(20);
+    ok(waits(1, "Slurm(Submitted)") && claim(1, "20"),
+       "claimed before a scan shows it");
+    is_int(release(1, 60), 0, "and released");
+    ok(passes(1), "it is not killed unseen");
+    SHOWS(.state = "PENDING", .reason = "Priority");
+    ok(waits(1, "Slurm(Priority)") && hears_signal(20, SIGTERM),
+       "shown pending, it gets SIGTERM, and no kill");
+    answers(0);
+    ok(passes(58), "and its grace");
+    end();
+}
+
 static void test_release_pending(void)
 {
     begin();
@@ -524,6 +563,8 @@ int main(void)
     test_when();
     test_cancelled();
     test_release();
+    test_release_away();
+    test_release_claimed();
     test_release_pending();
     test_signal();
     test_refused();
