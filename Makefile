@@ -16,6 +16,7 @@
 #   make bench-slurm       a large cluster     make bench-cv     against PyTorch
 #   make bench-llm         LoRA, against PyTorch
 #   make bench-ctld        what it carries     make crash ROUNDS=N    kill it
+#   make resizes           random schedules of resizes: ROUNDS=N, SEED=
 #   make bench-soak        for long: SECONDS=, N=jobs, HOLD= a reader's seconds,
 #                          FAST= times as fast as our clock is the daemon's
 #   make bench-short       what a start costs: N=jobs, SLOTS=

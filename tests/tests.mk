@@ -41,7 +41,7 @@ longest_first = $(foreach t,$(longest),$(filter $(t),$(1))) \
                 $(filter-out $(longest),$(1))
 .PHONY: check check-build check-run check-slurm asan tsan cov coverage \
         coverage-run gpu-check gpu-bench gpu-bundle cuda-parts cuda12-check \
-        crash fault debian13-check debian13-half check-tokenizers
+        crash fault resizes debian13-check debian13-half check-tokenizers
 
 # ---- programs --------------------------------------------------------------
 # The contract of kernels/device.h: one body for the host, the emulator and
@@ -273,6 +273,11 @@ cuda12-check:
 crash: all $(B)/tests/crash/crash
 	$(Q)$(B)/tests/crash/crash $(or $(ROUNDS),1000) \
 	    $(or $(SEED),$(shell date +%s)) $(abspath $(B)/bin)
+
+# Random schedules of resizes, with a daemon that dies at any moment: ROUNDS
+# worlds from SEED on. check has the same 1,000 each time.
+resizes: $(B)/tests/contract/engine_resize_random
+	$(Q)$< $(or $(SEED),$(shell date +%Y%m%d)) $(or $(ROUNDS),1000)
 
 # Fails each call of a daemon and of the tools, of each kind in each way.
 fault: all $(fault_progs)
