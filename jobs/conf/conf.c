@@ -141,8 +141,8 @@ static const struct schema_key keys[] = {
 
     {"scheduler.policy", KEY_NAME, AT(scheduler.policy), .def = "backfill",
      .code = "E012",
-     .words = WORDS(WORD("fifo", 0), WORD("backfill", 1), LATER("profile"),
-                    LATER("srtf"), LATER("las"), LATER("goodput")),
+     .words = WORDS(WORD("fifo", 0), WORD("backfill", 1), WORD("goodput", 2),
+                    LATER("profile"), LATER("srtf"), LATER("las")),
      .live = true, .doc = "which job is next"},
     {"scheduler.interval", KEY_DURATION, AT(scheduler.interval_s), .def = "1s",
      RANGE(1, 3600), .code = "E023", .live = true,

@@ -204,6 +204,7 @@ void engine_destroy(struct engine *e)
     free(e->inbox.handled);
     free(e->nodes);
     free(e->classes.of);
+    eng_models_clear(&e->models);
     eng_index_clear(e);
     free(e);
 }

@@ -68,8 +68,7 @@ struct engine_conf { /* borrowed strings outlive the engine */
      * queued jobs follow a change; `exclusive` adds to the spec's. */
     struct alloc_where where;
     int64_t memory_per_gpu_bytes; /* 0: where.memory_bytes applies */
-    /* GPU memory by type, "h100" to "80G", for nodes that do not report it.
-     * NULL: none. Borrowed. */
+    /* GPU memory by type, "h100" to "80G", if nodes do not report it; NULL */
     const struct spec_map *gpu_memory;
     int32_t max_jobs_per_user; /* queued or live; 0: no limit */
     int32_t max_ended;         /* ended jobs in memory; 0: all;
@@ -78,7 +77,8 @@ struct engine_conf { /* borrowed strings outlive the engine */
      * submit_ahead.c; 0: none. For an allocator that other users share. */
     int32_t submit_ahead;
     struct engine_limits limits;
-    struct policy_preempt preempt; /* grace_s is an upper bound for each job */
+    struct policy_preempt preempt; /* grace_s: upper bound for each job */
+    struct policy_goodput goodput;
     /* [n_drained] nodes on which no new attempt may start. */
     const struct engine_drained *drained;
     size_t n_drained;

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-static const struct policy *const all[] = {&policy_backfill, &policy_fifo};
+static const struct policy *const all[] = {&policy_backfill, &policy_fifo,
+                                           &policy_goodput};
 
 const struct policy *policy_at(size_t i)
 {

@@ -14,6 +14,7 @@
 
 #include "jobs/base/error.h"
 #include "jobs/state.h"
+#include "scheduler/policy/goodput.h"
 
 /* Nodes that differ in nothing but their size are of one class. A mask says
  * which classes a job may use, bit i for class i. */
@@ -69,6 +70,7 @@ struct policy_job {
                            may have another number of GPUs */
     double cost_s;      /* live: what a resize of such a job took lately, from
                            the word to stop to the next iteration; NAN */
+    struct policy_job_goodput goodput;
 
     /* For a live job; see preempt.h. */
     int32_t may_go;      /* preemptible: kind and state allow preemption (the
@@ -103,6 +105,7 @@ struct policy_view {
                                       and live jobs together */
     size_t n_jobs;
     struct policy_preempt preempt;
+    struct policy_goodput goodput; /* interval_s 0: the defaults */
 };
 
 /* Whether the job was told to stop and starts again with another size. Like a
@@ -161,5 +164,6 @@ const struct policy *policy_at(size_t i);
 
 extern const struct policy policy_fifo;
 extern const struct policy policy_backfill;
+extern const struct policy policy_goodput;
 
 #endif

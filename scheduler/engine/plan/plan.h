@@ -158,9 +158,19 @@ void eng_view_resize(const struct engine *e, const struct entry *en,
 /* Stages the resize that a policy wishes. err ERR_NOMEM */
 int eng_resize(struct engine *e, struct entry *en, const struct policy_wish *w,
                struct error *err) MUST_CHECK;
+/* Before this time the policy is not to resize the job: it was resized as often
+ * in the last hour as the configuration allows. On the engine's clock; 0: at
+ * any time; INFINITY: never. */
+double eng_resizable_s(const struct engine *e, const struct entry *en);
 /* Whether an attempt of the job could be told to stop, and would save its
  * work. */
 bool eng_may_resize(const struct entry *en);
+
+/* ---- job_curves.c ---------------------------------------------------------
+ */
+/* Sets io->goodput, after all else of *io. */
+void eng_view_goodput(struct engine *e, struct eng_view *t,
+                      const struct entry *en, struct policy_job *io);
 
 /* ---- preemption.c -------------------------------------------------------- */
 /* Finds the jobs with a preemption reservation, if preemption is on. */

@@ -7,6 +7,7 @@
  * other such jobs, on what is free then.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,6 +145,14 @@ static int check_owed(struct checking *c, struct error *err)
 
 /* ---- who changes its size --------------------------------------------------
  */
+static double resize_min_runtime_s(const struct policy_view *v)
+{
+    return v->goodput.interval_s > 0
+               ? v->goodput.min_runtime_s
+               : fmin(policy_goodput_default.min_runtime_s,
+                      v->preempt.min_runtime_s);
+}
+
 /* The size must be another one that the nodes that are up could hold. What is
  * free then is not checked: the job waits in the queue like any other. */
 static int check_resize(const struct checking *c, const struct policy_job *job,
@@ -159,8 +168,10 @@ static int check_resize(const struct checking *c, const struct policy_job *job,
     then.nodes_min = then.nodes_max = w->nodes;
     if (!job->may_resize || job->is_leaving)
         why = "it cannot be resized";
-    else if (v->now_s - job->start_s < v->preempt.min_runtime_s - 1e-6)
+    else if (v->now_s - job->start_s < resize_min_runtime_s(v) - 1e-6)
         why = "it is below its minimum run time";
+    else if (v->now_s < job->goodput.resizable_s - 1e-6)
+        why = "it was resized too often";
     else if (w->nodes < job->nodes_min || w->nodes > job->nodes_max ||
              gpus < job->gpus_min || gpus > job->gpus_max ||
              (job->per_node > 0 && w->gpus_per_node != job->per_node) ||

@@ -366,7 +366,9 @@ int eng_view_build(struct engine *e, struct eng_view *t, struct error *err)
                                 .nodes = t->nodes,
                                 .n_nodes = e->n_nodes,
                                 .jobs = t->jobs,
-                                .preempt = e->parts.conf->preempt};
+                                .preempt = e->parts.conf->preempt,
+                                .goodput = e->parts.conf->goodput};
+    e->models.n_views++;
     view_nodes(e, t->nodes);
     for (size_t i = 0; i < n; i++) {
         if (order[i].waits)
@@ -379,5 +381,7 @@ int eng_view_build(struct engine *e, struct eng_view *t, struct error *err)
         t->v.n_jobs = eng_cap_sweeps(e, t->jobs, t->v.n_jobs);
     view_places(e, t);
     eng_part_jobs(e, t);
+    for (size_t i = 0; i < t->v.n_jobs && e->policy == &policy_goodput; i++)
+        eng_view_goodput(e, t, eng_find(e, t->jobs[i].id), &t->jobs[i]);
     return 0;
 }

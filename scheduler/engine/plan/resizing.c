@@ -9,6 +9,7 @@
  * A person's resize is in requests/resize.c.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "jobs/spec/gpu_sizes.h"
@@ -45,6 +46,23 @@ void eng_view_resize(const struct engine *e, const struct entry *en,
     io->cost_s = eng_costs_mean_s(e, en);
 }
 
+double eng_resizable_s(const struct engine *e, const struct entry *en)
+{
+    const struct policy_goodput *p = &e->parts.conf->goodput;
+    static const double HOUR_S = 3600;
+
+    if (!(p->interval_s > 0))
+        p = &policy_goodput_default;
+    uint32_t most = p->max_resizes_per_hour < ENG_RESIZES
+                        ? (uint32_t)p->max_resizes_per_hour
+                        : ENG_RESIZES;
+    if (most == 0)
+        return INFINITY;
+    return en->n_resizes < most
+               ? 0
+               : en->resized_s[(en->n_resizes - most) % ENG_RESIZES] + HOUR_S;
+}
+
 int eng_resize(struct engine *e, struct entry *en, const struct policy_wish *w,
                struct error *err)
 {
@@ -56,5 +74,8 @@ int eng_resize(struct engine *e, struct entry *en, const struct policy_wish *w,
                    "Resizing: from %" PRId32 " to %" PRId32
                    " GPUs, chosen by policy %s",
                    en->job.gpus, d.to_gpus, e->policy->name);
-    return eng_stage(e, en, EV_PREEMPT, -1, &d, err);
+    if (eng_stage(e, en, EV_PREEMPT, -1, &d, err) < 0)
+        return -1;
+    en->resized_s[en->n_resizes++ % ENG_RESIZES] = eng_now(e);
+    return 0;
 }

@@ -23,6 +23,9 @@ enum {
 /* How many step times an entry keeps. */
 enum { ENG_STEPS = 9 };
 
+/* How many resizes by the policy an entry keeps: the most of an hour. */
+enum { ENG_RESIZES = 20 };
+
 /* The fate of a whole sweep, kept in its first task; see dependencies.c. */
 struct fates {
     uint64_t round; /* the pass that found it; 0: not known */
@@ -79,6 +82,16 @@ struct entry {
     int64_t pace_iteration;
     double pace_s;
     /* Its progress, from its heartbeats. */
+    /* As teach.h has them. taught_from: the iteration before the first of
+     * attempt taught_of. */
+    int32_t taught_of;
+    int64_t taught_from;
+    int64_t iterations_expected; /* 0: not told */
+    double share;                /* 0: not told */
+    /* When the policy last resized it, the newest at [(n_resizes - 1) %
+     * ENG_RESIZES]; on the engine's clock. */
+    double resized_s[ENG_RESIZES];
+    uint32_t n_resizes;
     int64_t work;   /* as engine_beat.work */
     bool saves;     /* as engine_beat.saves */
     double moved_s; /* its last progress; NAN: none yet */

@@ -1,0 +1,108 @@
+/* job_curves.c - tell the policy how fast a job would be on each size, and what
+ * it has left to do.
+ *
+ * All jobs of a class and a type of GPU share one curve. A view computes it
+ * once.
+ */
+#include <math.h>
+
+#include "jobs/spec/gpu_sizes.h"
+#include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/plan.h"
+#include "scheduler/engine/teach.h"
+
+static void add(struct eng_model *m, int64_t nodes, int32_t per_node)
+{
+    if (m->curve.n_rates == CURVE_MAX || nodes * per_node > INT32_MAX)
+        return;
+    struct throughput_rate r = throughput_rate(&m->m, (int32_t)nodes, per_node);
+    m->rates[m->curve.n_rates++] = (struct policy_rate){
+        .nodes = (int32_t)nodes,
+        .per_node = per_node,
+        .per_s = r.per_s,
+        .hoped_per_s = r.hoped_per_s,
+        .basis = r.basis,
+        .n = r.n,
+    };
+}
+
+/* Up to this number of nodes each one is a size; above, a quarter more. */
+enum { NODES_EACH = 16 };
+
+static void build(struct eng_model *m, const struct eng_view *t)
+{
+    int32_t most = 0;
+    int64_t nodes = 0;
+
+    for (size_t i = 0; i < t->v.n_nodes; i++)
+        if (t->nodes[i].is_up && t->nodes[i].gpus_total > most)
+            most = t->nodes[i].gpus_total;
+    for (size_t i = 0; i < t->v.n_nodes; i++)
+        nodes += t->nodes[i].is_up && t->nodes[i].gpus_total == most;
+    m->curve = (struct policy_curve){.rates = m->rates};
+    for (int32_t g = 1; g <= most; g++)
+        add(m, 1, g);
+    for (int64_t k = 2; most > 0 && k <= nodes; k += k < NODES_EACH ? 1 : k / 4)
+        add(m, k, most);
+    m->curve.one_per_s = throughput_rate(&m->m, 1, 1).per_s;
+    m->curve.largest = throughput_largest(&m->m);
+}
+
+/* Iterations of the whole job; 0: unknown. */
+static int64_t total_of(const struct entry *en)
+{
+    return en->job.iterations_total > 0 ? en->job.iterations_total
+                                        : en->iterations_expected;
+}
+
+/* Units of work of the whole job, and of what is left of it; NAN: unknown. */
+struct work {
+    double all, left;
+};
+static struct work work_of(const struct entry *en, const struct eng_model *m)
+{
+    const struct job *job = &en->job;
+    int32_t gpus = job->gpus > 0 ? job->gpus : 1;
+    double unit = m->m.is_weak ? gpus : 1;
+    double done = (double)job->iteration, all = (double)total_of(en);
+
+    if (!(all > 0) && m->n_done > 0)
+        return (struct work){m->done_units,
+                             fmax(m->done_units - done * unit, unit)};
+    if (!(all > 0))
+        return (struct work){NAN, NAN};
+    return (struct work){all * unit, fmax(all - done, 0) * unit};
+}
+
+void eng_view_goodput(struct engine *e, struct eng_view *t,
+                      const struct entry *en, struct policy_job *io)
+{
+    const struct gpu_sizes sizes = {
+        .gpus = {io->gpus_min, io->gpus_max},
+        .nodes = {io->nodes_min, io->nodes_max},
+        .per_node = io->per_node,
+        .parts = io->parts,
+    };
+    struct policy_job_goodput *g = &io->goodput;
+    struct eng_model *m = NULL;
+
+    g->share = en->share;
+    if (!en->own.class ||
+        (!(m = eng_model_of(e, en)) &&
+         eng_models_get(&e->models, en->own.class, eng_model_type(e, en),
+                        engine_is_weak(&en->job), &m, NULL) < 0))
+        return;
+    if (m->curve_of != e->models.n_views) {
+        build(m, t);
+        m->curve_of = e->models.n_views;
+    }
+    struct work work = work_of(en, m);
+    g->left_one_s = work.left / m->curve.one_per_s;
+    g->one_s = work.all / m->curve.one_per_s;
+    g->resizable_s = eng_resizable_s(e, en);
+    bool is_open = io->state == JOB_QUEUED
+                       ? io->to_gpus == 0
+                       : io->may_resize != 0 || en->job.iteration == 0;
+    if (is_open && gpu_sizes_several(&sizes))
+        g->curve = &m->curve;
+}

@@ -1,0 +1,235 @@
+/* class_models.c - see class_models.h, and teach.h for who tells what. */
+#include "scheduler/engine/table/class_models.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/teach.h"
+
+static size_t bucket_of(const char *class, const char *gpu_type)
+{
+    uint64_t h = 14695981039346656037u; /* FNV-1a */
+
+    for (const char *p = class; *p; p++)
+        h = (h ^ (unsigned char)*p) * 1099511628211u;
+    for (const char *p = gpu_type; *p; p++)
+        h = (h ^ (unsigned char)*p) * 1099511628211u;
+    return (size_t)(h ^ h >> 32) % MODEL_BUCKETS;
+}
+
+void eng_models_clear(struct eng_models *t)
+{
+    for (size_t i = 0; i < MODEL_BUCKETS; i++) {
+        struct eng_model *next;
+        for (struct eng_model *m = t->buckets[i]; m; m = next) {
+            next = m->next;
+            free(m->class);
+            free(m);
+        }
+    }
+    *t = (struct eng_models){.n = 0};
+}
+
+struct eng_model *eng_models_find(const struct eng_models *t, const char *class,
+                                  const char *gpu_type)
+{
+    struct eng_model *m = t->buckets[bucket_of(class, gpu_type)];
+
+    while (m &&
+           (strcmp(m->class, class) != 0 || strcmp(m->gpu_type, gpu_type) != 0))
+        m = m->next;
+    return m;
+}
+
+int eng_models_get(struct eng_models *t, const char *class,
+                   const char *gpu_type, bool is_weak, struct eng_model **ret,
+                   struct error *err)
+{
+    char type[sizeof((*ret)->gpu_type)];
+
+    text_copy(type, sizeof(type), gpu_type);
+    struct eng_model *m = eng_models_find(t, class, type);
+    if (!m && t->n == MODELS_MAX)
+        return error_set(err, ERR_LIMIT, "over %d classes of jobs", MODELS_MAX);
+    if (!m) {
+        struct eng_model **at = &t->buckets[bucket_of(class, type)];
+        m = calloc(1, sizeof(*m));
+        if (!m || !(m->class = strdup(class))) {
+            free(m);
+            return error_set(err, ERR_NOMEM, "out of memory");
+        }
+        memcpy(m->gpu_type, type, sizeof(type));
+        m->m.is_weak = is_weak;
+        m->next = *at;
+        *at = m;
+        t->n++;
+    }
+    *ret = m;
+    return 0;
+}
+
+/* ---- of a job -------------------------------------------------------------
+ */
+/* The node that the first word of its place names. */
+static const char *type_at(const struct engine *e, const char *place)
+{
+    size_t len = strcspn(place, ": ");
+
+    for (size_t i = 0; len > 0 && i < e->n_nodes; i++)
+        if (strncmp(e->nodes[i].name, place, len) == 0 &&
+            e->nodes[i].name[len] == '\0')
+            return e->nodes[i].gpu_type;
+    return NULL;
+}
+
+/* The first type of the inventory that has GPUs. */
+static const char *first_type(const struct engine *e)
+{
+    for (size_t i = 0; i < e->n_nodes; i++)
+        if (e->nodes[i].gpus_total > 0)
+            return e->nodes[i].gpu_type;
+    return "";
+}
+
+const char *eng_model_type(const struct engine *e, const struct entry *en)
+{
+    const struct job *job = &en->job;
+    const char *asked = eng_where(e->parts.conf, job, 1).gpu_type;
+    const char *type = NULL;
+
+    if (asked && asked[0])
+        return asked;
+    if (job_state_is_live(job->state))
+        type = type_at(e, job->place);
+    return type ? type : first_type(e);
+}
+
+struct eng_model *eng_model_of(const struct engine *e, const struct entry *en)
+{
+    return en->own.class ? eng_models_find(&e->models, en->own.class,
+                                           eng_model_type(e, en))
+                         : NULL;
+}
+
+bool engine_is_weak(const struct job *job)
+{
+    return job->parts == 0 && strcmp(job->kind, "command") != 0;
+}
+
+const struct throughput *engine_throughput(const struct engine *e,
+                                           const struct job *job)
+{
+    const struct entry *en = eng_find(e, job->id);
+    const struct eng_model *m = en ? eng_model_of(e, en) : NULL;
+
+    return m ? &m->m : NULL;
+}
+
+/* ---- teaching -------------------------------------------------------------
+ */
+int engine_teach(struct engine *e, const char *class, const char *gpu_type,
+                 bool is_weak, const struct throughput_row *row,
+                 struct error *err)
+{
+    struct eng_model *m;
+    struct throughput one = {.n = 0};
+
+    if (!throughput_set(&one, row))
+        return error_set(err, ERR_INVAL,
+                         "class '%.100s': no iteration time of a size", class);
+    if (eng_models_get(&e->models, class, gpu_type, is_weak, &m, err) < 0)
+        return -1;
+    return throughput_set(&m->m, row)
+               ? 0
+               : error_set(err, ERR_LIMIT, "class '%.100s': over %d sizes",
+                           class, THROUGHPUT_SIZES);
+}
+
+/* The first iteration that the attempt reported, or the first that is told:
+ * warm-up counts from there. */
+static int64_t first_of(struct entry *en, int64_t from)
+{
+    bool is_known = en->pace_of == en->job.attempt;
+
+    return is_known && en->pace_iteration - 1 < from ? en->pace_iteration - 1
+                                                     : from;
+}
+
+int engine_teach_iterations(struct engine *e, uint64_t id, int32_t attempt,
+                            int64_t from, int64_t n, double t_iter_s,
+                            struct error *err)
+{
+    struct entry *en = eng_find(e, id);
+    struct eng_model *m;
+
+    if (!en || en->job.attempt != attempt || en->job.gpus < 1 ||
+        en->job.nodes < 1 || !en->own.class ||
+        !job_state_is_live(en->job.state))
+        return 0;
+    if (en->taught_of != attempt) {
+        en->taught_of = attempt;
+        en->taught_from = first_of(en, from);
+    }
+    int64_t cold = en->taught_from + THROUGHPUT_WARM_UP - from;
+    n -= cold > 0 ? cold : 0;
+    if (n < 1)
+        return 0;
+    if (eng_models_get(&e->models, en->own.class, eng_model_type(e, en),
+                       engine_is_weak(&en->job), &m, err) < 0)
+        return -1;
+    throughput_add(&m->m, en->job.nodes, en->job.gpus / en->job.nodes, t_iter_s,
+                   n);
+    return 0;
+}
+
+void engine_teach_length(struct engine *e, uint64_t id, int64_t iterations)
+{
+    struct entry *en = eng_find(e, id);
+
+    if (en && iterations > 0)
+        en->iterations_expected = iterations;
+}
+
+void engine_teach_share(struct engine *e, uint64_t id, double share)
+{
+    struct entry *en = eng_find(e, id);
+
+    if (en && share > 0)
+        en->share = fmin(fmax(share, 1.0 / 8), 1);
+}
+
+static void note_done(struct eng_model *m, int32_t gpus, int64_t iterations)
+{
+    double units = (double)iterations * (m->m.is_weak ? gpus : 1);
+
+    m->n_done++;
+    m->done_units += (units - m->done_units) / (double)m->n_done;
+}
+
+int engine_teach_completed(struct engine *e, const char *class,
+                           const char *gpu_type, bool is_weak, int32_t gpus,
+                           int64_t iterations, struct error *err)
+{
+    struct eng_model *m;
+
+    if (gpus < 1 || iterations < 1)
+        return error_set(err, ERR_INVAL,
+                         "class '%.100s': a run without iterations", class);
+    if (eng_models_get(&e->models, class, gpu_type, is_weak, &m, err) < 0)
+        return -1;
+    note_done(m, gpus, iterations);
+    return 0;
+}
+
+void eng_models_note(struct engine *e, const struct entry *en,
+                     const struct store_event *ev)
+{
+    if (ev->ev != EV_FINISH || en->job.state != JOB_COMPLETED ||
+        en->job.iteration < 1)
+        return;
+    struct eng_model *m = eng_model_of(e, en);
+    if (m)
+        note_done(m, en->job.gpus, en->job.iteration);
+}

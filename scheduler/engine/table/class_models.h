@@ -1,0 +1,58 @@
+/* class_models.h - a throughput model for each class of jobs and type of GPU.
+ */
+#ifndef MGPU_SCHEDULER_ENGINE_TABLE_CLASS_MODELS_H
+#define MGPU_SCHEDULER_ENGINE_TABLE_CLASS_MODELS_H
+
+#include "jobs/base/error.h"
+#include "scheduler/policy/policy.h"
+
+struct engine;
+struct entry;
+struct store_event;
+
+/* 16 MB at most. A class that comes later is never measured. */
+enum { MODELS_MAX = 8192 };
+/* Sizes of a curve: one node's, then whole nodes. */
+enum { CURVE_MAX = 96 };
+
+struct eng_model {
+    struct eng_model *next; /* in its bucket */
+    char *class;            /* owned */
+    char gpu_type[32];
+    struct throughput m;
+    /* Finished runs: their number and the mean of their work, in the model's
+     * units. */
+    int64_t n_done;
+    double done_units;
+    /* The curve of the last view that asked for it. */
+    uint64_t curve_of;
+    struct policy_curve curve;
+    struct policy_rate rates[CURVE_MAX];
+};
+
+enum { MODEL_BUCKETS = 1024 };
+struct eng_models { /* all zero: empty */
+    struct eng_model *buckets[MODEL_BUCKETS];
+    size_t n;
+    uint64_t n_views;
+};
+
+void eng_models_clear(struct eng_models *t);
+/* NULL: there is none. */
+struct eng_model *eng_models_find(const struct eng_models *t, const char *class,
+                                  const char *gpu_type);
+/* The model, new if there was none. err  ERR_LIMIT, ERR_NOMEM */
+int eng_models_get(struct eng_models *t, const char *class,
+                   const char *gpu_type, bool is_weak, struct eng_model **ret,
+                   struct error *err) MUST_CHECK;
+
+/* The type of the GPUs that the job has; before, that it would get; "": not
+ * known. */
+const char *eng_model_type(const struct engine *e, const struct entry *en);
+/* NULL: there is none. */
+struct eng_model *eng_model_of(const struct engine *e, const struct entry *en);
+/* A job that has completed adds its length to the mean of its class. */
+void eng_models_note(struct engine *e, const struct entry *en,
+                     const struct store_event *ev);
+
+#endif

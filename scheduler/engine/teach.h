@@ -1,0 +1,60 @@
+/* teach.h - callers tell the engine the speed and the length of jobs.
+ *
+ * These are facts in memory, never events: they are lost in a restart, and the
+ * daemon tells them again from its metrics. The engine holds one model
+ * (policy/throughput.h) for each class of jobs and type of GPU; the policy
+ * `goodput` sees them as curves. The simulator teaches by the beats of its own
+ * workers.
+ */
+#ifndef MGPU_SCHEDULER_ENGINE_TEACH_H
+#define MGPU_SCHEDULER_ENGINE_TEACH_H
+
+#include "scheduler/engine/engine.h"
+#include "scheduler/policy/throughput.h"
+
+/* At the start: a size of a class, as it was stored. The model does not know
+ * the size yet, or the row replaces what it knows.
+ * in   class     as the store has it of the run
+ *      gpu_type  "": unknown
+ *      is_weak   as engine_is_weak() of a job of the class
+ * err  ERR_INVAL the row is not valid; ERR_LIMIT too many classes or sizes;
+ *      ERR_NOMEM */
+int engine_teach(struct engine *e, const char *class, const char *gpu_type,
+                 bool is_weak, const struct throughput_row *row,
+                 struct error *err) MUST_CHECK;
+
+/* While a job runs: iterations of its current attempt, each told once. Leaves
+ * out the first THROUGHPUT_WARM_UP of the attempt. Does nothing if the attempt
+ * is not the job's current one, is not live, or was granted no GPU.
+ * in   from      iteration before the first of them, as heartbeats count
+ *      n         how many iterations
+ *      t_iter_s  their mean
+ * err  ERR_LIMIT, ERR_NOMEM */
+int engine_teach_iterations(struct engine *e, uint64_t id, int32_t attempt,
+                            int64_t from, int64_t n, double t_iter_s,
+                            struct error *err) MUST_CHECK;
+
+/* The iterations of the whole job, as its spec has them: they count until its
+ * first heartbeat reports the number. Does nothing for an unknown job. */
+void engine_teach_length(struct engine *e, uint64_t id, int64_t iterations);
+
+/* At the start: a job of the class completed after so many iterations, on so
+ * many GPUs at its end. The mean stands for jobs that tell no length.
+ * err  as engine_teach() */
+int engine_teach_completed(struct engine *e, const char *class,
+                           const char *gpu_type, bool is_weak, int32_t gpus,
+                           int64_t iterations, struct error *err) MUST_CHECK;
+
+/* ---- reading --------------------------------------------------------------
+ */
+/* The samples of an iteration grow with the number of GPUs. */
+bool engine_is_weak(const struct job *job);
+/* The model of the job's class on the GPUs that it has, or would get; NULL: the
+ * engine knows of no run. Valid until the next call that changes e. */
+const struct throughput *engine_throughput(const struct engine *e,
+                                           const struct job *job);
+/* The decayed use of the job's user, told by the caller: the factor by which
+ * goodput weighs the job, 1/8..1; 1 until it is told. */
+void engine_teach_share(struct engine *e, uint64_t id, double share);
+
+#endif

@@ -1,0 +1,79 @@
+/* goodput.h - what the policy `goodput` knows of a job, and its parameters.
+ *
+ * docs/policy.md has the formula and its reasons. The engine fills these in
+ * (engine/plan/job_curves.c); the policies fifo and backfill do not look at
+ * them.
+ */
+#ifndef MGPU_SCHEDULER_POLICY_GOODPUT_H
+#define MGPU_SCHEDULER_POLICY_GOODPUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "scheduler/policy/throughput.h"
+
+/* A size and its rate, as throughput.h has it. */
+struct policy_rate {
+    int32_t nodes, per_node;
+    double per_s, hoped_per_s;
+    enum rate_basis basis;
+    int64_t n; /* iterations that were measured */
+};
+
+/* All sizes that the cluster has for jobs of a class: 1 to all GPUs of the
+ * largest node, and whole nodes above. A job uses those within its bounds. */
+struct policy_curve {
+    const struct policy_rate *rates; /* borrowed; [n_rates], by GPUs */
+    size_t n_rates;
+    double one_per_s; /* rate of one GPU; NAN: the class has never run */
+    int32_t largest;  /* GPUs of the largest measured size; 0: likewise */
+};
+
+enum policy_goal {
+    POLICY_GOAL_NONE,       /* the administrator's floors apply */
+    POLICY_GOAL_EFFICIENCY, /* GPUs are not to be wasted: at least 0.7 */
+    POLICY_GOAL_SPEED,      /* the administrator's floors apply, and each GPU
+                               counts in full: speedup_exponent 1 */
+    POLICY_GOAL_FIT,        /* the smallest size that holds it, always */
+};
+#define POLICY_GOAL_EFFICIENCY_FLOOR 0.7
+
+/* The part of a job in the view that only goodput looks at. All zero: a job
+ * that tells nothing, of the average user. */
+struct policy_job_goodput {
+    const struct policy_curve *curve; /* borrowed; NULL: not elastic, it has one
+                                         size */
+    double left_one_s; /* what is left to do, in seconds of one GPU; 0 or NAN:
+                          unknown */
+    double min_efficiency; /* of the job; 0: none. The administrator's floor
+                              applies if it is higher */
+    double share;          /* fair share factor, 1/8..1; 0: 1 */
+    double resizable_s;    /* not to be resized before; 0: at any time. So
+                              the engine keeps to max_resizes_per_hour */
+    double one_s;          /* what the whole job takes on one GPU, for the
+                              slowdown; 0 or NAN: unknown */
+    enum policy_goal goal;
+};
+
+/* scheduler.goodput of mgpu.yaml(5). */
+struct policy_goodput {
+    double length_weight;         /* 0..3 */
+    double speedup_exponent;      /* 0.3..1 */
+    double efficiency_floor;      /* 0..1 */
+    double idle_floor;            /* 0..efficiency_floor */
+    double hysteresis_s;          /* 0..3600 */
+    double horizon_s;             /* 60..86400 */
+    double interval_s;            /* 5..600; 0: the struct is not set, and
+                                     policy_goodput_default applies */
+    double min_runtime_s;         /* of an attempt, before a resize */
+    int32_t max_resizes_per_hour; /* 0..20; 0: sizes are chosen at starts
+                                     alone */
+    int32_t explore; /* 1..16: so many times the largest measured size */
+    double aging;    /* 0: off; else w x (1 + (slowdown / aging)^2) */
+};
+extern const struct policy_goodput policy_goodput_default;
+
+/* What a resize of a job is assumed to cost before one was measured. */
+#define POLICY_COST_S 30.0
+
+#endif
