@@ -1,10 +1,20 @@
-/* goodput.c - the number of GPUs of each job from measured scaling and from
- * what is left to do; see docs/policy.md. */
-#include "scheduler/policy/policy.h"
+/* goodput.c - the number of GPUs of each job, from measured scaling and from
+ * what is left to do; see docs/policy.md.
+ *
+ * The plan has four parts: the value of each size of each job
+ * (goodput_value.c), the sizes (goodput_hull.c), what fits on the nodes
+ * (goodput_place.c), and the wishes. Without a job of several sizes, the plan
+ * is that of backfill. Preemption for strictly higher priorities works as under
+ * backfill (preempt.h).
+ */
+#include <math.h>
 
+#include "scheduler/policy/goodput_plan.h"
+#include "scheduler/policy/preempt.h"
+
+/* The good parameters form a plateau: these are not tuned to the last per
+ * cent. */
 const struct policy_goodput policy_goodput_default = {
-    /* The good parameters form a plateau: these are not tuned to the last per
-     * cent. */
     .length_weight = 0.6,
     .speedup_exponent = 0.85,
     .efficiency_floor = 0.4,
@@ -18,15 +28,106 @@ const struct policy_goodput policy_goodput_default = {
     .aging = 0,
 };
 
-/* Jobs without a range are planned as under backfill.
- * in   view, cap
- * out  wishes, *ret_n, as policy.h has them
- * err  as policy_backfill */
+static bool any_elastic(const struct policy_view *v)
+{
+    for (size_t i = 0; i < v->n_jobs; i++)
+        if (v->jobs[i].goodput.curve || policy_is_resizing(&v->jobs[i]) ||
+            (v->jobs[i].state == JOB_QUEUED && v->jobs[i].to_gpus > 0))
+            return true;
+    return false;
+}
+
+/* ---- the wishes -----------------------------------------------------------
+ */
+static void wait(struct gp *g, const struct policy_job *job, bool *io_is_first)
+{
+    struct plan *p = g->p;
+
+    if (!plan_ever(p, job, true)) {
+        plan_never_fits(p, job);
+        return;
+    }
+    bool can = plan_ever(p, job, false);
+    if (can && *io_is_first) {
+        *io_is_first = false;
+        if (preempt_for(p, job, NULL, NAN))
+            return;
+    }
+    plan_lacks_gpus(p, job, NAN);
+}
+
+/* The job starts if the node picture of the plan agrees with ours. */
+static bool start(struct gp *g, const struct gp_job *j)
+{
+    struct policy_job as = gp_as(j, j->chosen);
+    struct place place;
+
+    if (!plan_find(g->p, &as, &place))
+        return false;
+    return plan_start(g->p, j->job, place) == NULL;
+}
+
+static void wish_resize(struct gp *g, const struct gp_job *j)
+{
+    const struct gp_size *to = &j->sizes[j->chosen];
+
+    if (g->p->n == g->p->cap)
+        return;
+    g->p->wishes[g->p->n++] = (struct policy_wish){
+        .act = POLICY_RESIZE,
+        .id = j->job->id,
+        .nodes = to->nodes,
+        .gpus_per_node = to->per_node,
+        .classes = j->job->classes,
+        .start_s = NAN,
+    };
+}
+
+static void make_wishes(struct gp *g)
+{
+    const struct policy_view *v = g->p->view;
+    bool is_first = true;
+    size_t k = 0;
+
+    for (size_t i = 0; i < g->n; i++)
+        if (g->jobs[i].starts)
+            g->jobs[i].starts = start(g, &g->jobs[i]);
+    for (size_t i = 0; i < v->n_jobs; i++) {
+        const struct gp_job *j =
+            k < g->n && g->jobs[k].order == i ? &g->jobs[k++] : NULL;
+        if (v->jobs[i].state == JOB_QUEUED) {
+            if (!j || !j->starts)
+                wait(g, &v->jobs[i], &is_first);
+        }
+    }
+    for (size_t i = 0; i < g->n; i++)
+        if (g->jobs[i].now >= 0 && g->jobs[i].chosen != g->jobs[i].now)
+            wish_resize(g, &g->jobs[i]);
+}
+
 static int goodput_plan(const struct policy_view *view,
                         struct policy_wish *wishes, size_t cap, size_t *ret_n,
                         struct error *err)
 {
-    return policy_backfill.plan(view, wishes, cap, ret_n, err);
+    struct plan p;
+    struct gp g;
+
+    if (!any_elastic(view))
+        return policy_backfill.plan(view, wishes, cap, ret_n, err);
+    if (plan_begin(&p, view, wishes, cap, err) < 0)
+        return -1;
+    int rc = gp_collect(&g, &p, err);
+    if (rc == 0)
+        rc = gp_choose(&g, err);
+    if (rc == 0)
+        rc = gp_place(&g, err);
+    if (rc == 0) {
+        make_wishes(&g);
+        *ret_n = p.n;
+    }
+    gp_clear(&g);
+    plan_end(&p);
+    return rc;
 }
 
 const struct policy policy_goodput = {

@@ -48,6 +48,16 @@ static void build(struct eng_model *m, const struct eng_view *t)
     m->curve.largest = throughput_largest(&m->m);
 }
 
+double eng_goodput_next(const struct engine *e)
+{
+    double interval_s = e->parts.conf->goodput.interval_s;
+
+    if (e->policy != &policy_goodput || e->n_active == 0)
+        return INFINITY;
+    return eng_now(e) +
+           (interval_s > 0 ? interval_s : policy_goodput_default.interval_s);
+}
+
 /* Iterations of the whole job; 0: unknown. */
 static int64_t total_of(const struct entry *en)
 {

@@ -268,7 +268,7 @@ int eng_plan(struct engine *e, struct error *err)
     if (rc == 0 && t.v.n_jobs > 0)
         rc = eng_make_plan(e, &t, TELLS_ALL, &n, err);
     if (rc == 0)
-        e->look_at_s = eng_preempt_next(e, &t.v);
+        e->look_at_s = fmin(eng_preempt_next(e, &t.v), eng_goodput_next(e));
     if (rc == 0 && (rc = carry_over(e, &t, n, err)) < 0)
         e->retry_at_s = eng_now(e) + 1;
     eng_view_clear(&t);

@@ -168,6 +168,8 @@ bool eng_may_resize(const struct entry *en);
 
 /* ---- job_curves.c ---------------------------------------------------------
  */
+/* When the policy is to choose the sizes anew; INFINITY: it does not. */
+double eng_goodput_next(const struct engine *e);
 /* Sets io->goodput, after all else of *io. */
 void eng_view_goodput(struct engine *e, struct eng_view *t,
                       const struct entry *en, struct policy_job *io);

@@ -337,7 +337,8 @@ int sim_run(const struct sim_conf *conf, const struct sim_policy *policy,
                                          .reconcile_s = 5,
                                          .kill_grace_s = 30,
                                          .limits = policy->limits,
-                                         .preempt = policy->preempt};
+                                         .preempt = policy->preempt,
+                                         .goodput = policy->goodput};
     double epoch_s = conf->trace->epoch_s;
     clock_virtual_init(&w.clock, SIM_BEGIN_S,
                        (epoch_s > 0 ? epoch_s : SIM_EPOCH_S) - SIM_BEGIN_S);

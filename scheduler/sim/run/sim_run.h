@@ -64,6 +64,7 @@ struct sim_conf {
 struct sim_policy {
     const struct policy *policy;
     struct policy_preempt preempt;
+    struct policy_goodput goodput; /* interval_s 0: the defaults */
     struct engine_limits limits;
 };
 

@@ -8,6 +8,7 @@
 
 #include "jobs/text/text.h"
 #include "scheduler/engine/resize.h"
+#include "scheduler/engine/teach.h"
 #include "scheduler/sim/run/sim_world.h"
 
 static const double LIMIT_MAX_S = 365.0 * 86400;
@@ -82,14 +83,17 @@ static int make_spec(const struct sim_world *w, const struct sim_job *job,
                    buf_addstr(out, ",\"kind\":\"command\",\"command\":[", err) <
                        0 ||
                    text_add_json(out, job->class, err) < 0 ||
-                   buf_addf(out, err,
-                            "],\"resources\":{\"gpus\":\"%" PRId32 "..%" PRId32
-                            "\",\"nodes\":\"%" PRId32 "..%" PRId32
-                            "\",\"time_limit\":%s},\"policy\":{\"priority\":"
-                            "%" PRId32 "},\"retry\":{\"max\":100,"
-                            "\"exclude_node\":false}}",
-                            r.min, r.max, nodes.min, nodes.max, limit,
-                            job->priority) < 0
+                   (job->of_batch > 0 && buf_addf(out, err, ",\"%" PRId32 "\"",
+                                                  job->of_batch) < 0) ||
+                   buf_addf(
+                       out, err,
+                       "],\"saves\":true,\"resources\":{\"gpus\":\"%" PRId32
+                       "..%" PRId32 "\",\"nodes\":\"%" PRId32 "..%" PRId32
+                       "\",\"time_limit\":%s},\"policy\":{\"priority\":"
+                       "%" PRId32 "},\"retry\":{\"max\":100,"
+                       "\"exclude_node\":false}}",
+                       r.min, r.max, nodes.min, nodes.max, limit,
+                       job->priority) < 0
                ? -1
                : 0;
 }
@@ -174,6 +178,9 @@ int sim_submit(struct sim_world *w, struct error *err)
         }
         w->jobs[i + k].id = id + k;
         w->of_id[id + k] = (int32_t)(i + k);
+        if (w->conf->speed->ops->beats)
+            engine_teach_length(w->engine, id + k,
+                                1 + (int64_t)w->jobs[i + k].reported);
     }
     return 0;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "jobs/text/text.h"
+#include "scheduler/engine/teach.h"
 #include "scheduler/sim/run/sim_world.h"
 
 static const double WORST_NOISE = 8; /* standard deviations */
@@ -174,6 +175,25 @@ void sim_on_event(void *arg, const struct store_event *event,
 
 /* ---- the worker -----------------------------------------------------------
  */
+/* The engine learns the time of the iterations since it was last told, as the
+ * daemon does from the metrics of a worker. A wrong length is no wrong time. */
+static int teach(struct sim_world *w, int32_t i, double done, struct error *err)
+{
+    struct sim_state *s = &w->jobs[i];
+    const struct sim_job *job = job_of(w, i);
+    struct speed_place p = sim_place(s);
+    double from = s->told, until;
+    double unit_s =
+        w->conf->speed->ops->unit_s(w->conf->speed, job, &p, from, &until);
+    int64_t n = (int64_t)done - (int64_t)from;
+
+    if (n < 1 || isnan(unit_s))
+        return 0;
+    s->told = done;
+    return engine_teach_iterations(w->engine, s->id, s->attempt, (int64_t)from,
+                                   n, unit_s * s->factor, err);
+}
+
 static int beat(struct sim_world *w, int32_t i, struct error *err)
 {
     struct sim_state *s = &w->jobs[i];
@@ -192,6 +212,8 @@ static int beat(struct sim_world *w, int32_t i, struct error *err)
                                       fmax(s->reported, 1),
                             .work = 1 + (int64_t)(part * s->reported)};
 
+    if (w->conf->speed->ops->beats && teach(w, i, done, err) < 0)
+        return -1;
     if (!w->conf->speed->ops->beats)
         b = (struct engine_beat){.iteration = 1, .loss = NAN, .work = 1};
     s->saved = s->done = done;
@@ -263,6 +285,7 @@ int sim_first_beat(struct sim_world *w, int32_t i, struct error *err)
         return 0;
     double run_s = speed_time(w->conf->speed, job, &p, s->done, job->work);
     s->from_s = sim_now(w);
+    s->told = s->done;
     s->is_claimed = true;
     double start_gpu_s =
         (s->from_s - s->grant_s) * (double)s->nodes * s->per_node;
@@ -292,6 +315,8 @@ int sim_end(struct sim_world *w, int32_t i, struct error *err)
     s->done = job_of(w, i)->work;
     s->from_s = INFINITY;
     s->is_stopping = true;
+    if (w->conf->speed->ops->beats && teach(w, i, s->done, err) < 0)
+        return -1;
     if (engine_report(w->engine, s->id, s->attempt, 0, "", NULL, NULL, &why) <
             0 &&
         why.code != ERR_FENCED)

@@ -26,6 +26,7 @@ struct sim_state {
     double grant_s;    /* when this attempt got its GPUs */
     double factor;     /* seconds of this attempt per second of the model */
     double reported;   /* the work in all, as its worker reports it */
+    double told;       /* work up to which the engine was taught */
     double crowd;      /* integral of the number of jobs at its submit */
     char gpu_type[32]; /* of its nodes */
     int32_t nodes, per_node;

@@ -1,10 +1,11 @@
 /* pollux_table.c - the speed of Pollux' applications.
  *
- * A unit of work is one unit of progress: what one step of the first batch
- * gains. A job of batch B on n GPUs takes local batches of B / n; if they
- * exceed the memory of a GPU it accumulates. One GPU accumulates at least once
- * above the first batch, to measure the noise of its gradients. An adaptive job
- * takes the best of 50 geometric batches, in each epoch. */
+ * A unit of work is an iteration of a job with a fixed batch; of an adaptive
+ * one it is a unit of progress: what one step of the first batch gains. A job
+ * of batch B on n GPUs takes local batches of B / n; if they exceed the memory
+ * of a GPU it accumulates. One GPU accumulates at least once above the first
+ * batch, to measure the noise of its gradients. An adaptive job takes the best
+ * of 50 geometric batches, in each epoch. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -82,6 +83,23 @@ static double known_best(const struct pollux_table *t, int32_t app,
     return *memo;
 }
 
+/* Units of progress that a unit of work gains in this epoch. */
+static double progress_of(const struct pollux_table *t,
+                          const struct pollux_app *a, const struct sim_job *job,
+                          int32_t epoch)
+{
+    return t->is_adaptive ? 1 : pollux_app_gain(a, job->batch, epoch);
+}
+
+/* The work of an epoch. */
+static double epoch_work(const struct pollux_table *t,
+                         const struct pollux_app *a, const struct sim_job *job,
+                         int32_t epoch)
+{
+    return (pollux_app_progress(a, epoch + 1) - pollux_app_progress(a, epoch)) /
+           progress_of(t, a, job, epoch);
+}
+
 static double pollux_unit_s(const struct speed *s, const struct sim_job *job,
                             const struct speed_place *p, double done,
                             double *ret_until)
@@ -89,18 +107,18 @@ static double pollux_unit_s(const struct speed *s, const struct sim_job *job,
     const struct pollux_table *t = (const struct pollux_table *)s;
     const struct pollux_app *a = &t->apps[job->kind];
     int32_t epoch = 0;
+    double until = epoch_work(t, a, job, 0);
 
-    while (epoch + 1 < a->epochs && pollux_app_progress(a, epoch + 1) <= done)
-        epoch++;
-    *ret_until = pollux_app_progress(a, epoch + 1);
-    if (*ret_until <= done)
-        *ret_until = INFINITY;
+    while (epoch + 1 < a->epochs && until <= done)
+        until += epoch_work(t, a, job, ++epoch);
+    *ret_until = until > done ? until : (double)INFINITY;
     if (p->nodes < 1 || p->per_node < 1)
         return NAN;
     bool is_ncf = strcmp(a->name, "ncf") == 0;
     double unit_s = INFINITY;
     if (!t->is_adaptive)
-        unit_s = unit_of(a, job->batch, p, epoch);
+        unit_s =
+            unit_of(a, job->batch, p, epoch) * progress_of(t, a, job, epoch);
     else if (is_ncf && p->nodes * p->per_node == 1)
         unit_s = unit_of(a, a->last_batch, p, epoch);
     else
@@ -225,7 +243,10 @@ static int pollux_prepare(struct speed *s, struct sim_job *job,
     if (i == t->n && open_app(t, job->class, err) < 0)
         return -1;
     job->kind = (int32_t)i;
-    job->work = pollux_app_progress(&t->apps[i], t->apps[i].epochs);
+    job->of_batch = t->is_adaptive ? 0 : job->batch;
+    job->work = 0;
+    for (int32_t e = 0; e < t->apps[i].epochs; e++)
+        job->work += epoch_work(t, &t->apps[i], job, e);
     job->most_gpus = most_gpus(t, &t->apps[i], job);
     return 0;
 }

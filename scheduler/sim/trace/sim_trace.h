@@ -20,6 +20,8 @@ struct sim_job {
     int32_t priority;
     int32_t batch;     /* global batch of the trace; 0: it has none */
     int32_t kind;      /* index in the tables, set by the speed model */
+    int32_t of_batch;  /* likewise: jobs of the class differ in speed by this
+                          batch; 0: they do not */
     int32_t most_gpus; /* that its tables allow; 0: any number */
     char *spec; /* resolved JSON; NULL: one is made. Owned by the trace */
     /* A task of a sweep; all tasks of one follow each other in the trace. */

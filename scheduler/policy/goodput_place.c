@@ -1,0 +1,253 @@
+/* goodput_place.c - what of the chosen sizes fits on the nodes, and when.
+ *
+ * A policy names sizes, and the allocator names the nodes, best fit. So this
+ * plays what the allocator will do: first the starts that fit on what is free
+ * now, then, once the jobs that were told to stop have gone, the sizes that
+ * they come back with and the jobs that wait for their GPUs, large ones first.
+ * A size that does not fit becomes the next smaller one. A job that comes back
+ * to its present size is not told to stop at all, and keeps its place.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/policy/goodput_plan.h"
+
+static bool is_live(const struct gp_job *j)
+{
+    return j->now >= 0;
+}
+
+static bool moves(const struct gp_job *j)
+{
+    return is_live(j) && j->chosen != j->now;
+}
+
+static void copy_nodes(const struct gp *g, struct policy_node *to,
+                       const struct policy_node *from)
+{
+    if (g->p->view->n_nodes > 0)
+        memcpy(to, from, g->p->view->n_nodes * sizeof(*to));
+}
+
+/* Takes the job's GPUs, of this size only. */
+static bool take(const struct gp *g, struct policy_node *nodes,
+                 const struct policy_job *as)
+{
+    size_t n = g->p->view->n_nodes;
+    struct place place;
+
+    if (!place_find(nodes, n, as, &place))
+        return false;
+    place_take(nodes, n, place, g->at);
+    return true;
+}
+
+static void give_back(struct policy_node *nodes, const struct policy_job *job)
+{
+    if (job->at && job->nodes > 0)
+        place_add(nodes, job->at,
+                  place_of(job, job->nodes, job->gpus / job->nodes), 1);
+}
+
+/* ---- what leaves, and comes back ------------------------------------------
+ */
+/* The sizes of the jobs that were told to resize by earlier plans. False: they
+ * do not fit all together. */
+static bool take_told(const struct gp *g, struct policy_node *nodes)
+{
+    const struct policy_view *v = g->p->view;
+    bool fits = true;
+
+    for (size_t i = 0; i < v->n_jobs; i++)
+        if (policy_is_resizing(&v->jobs[i]))
+            give_back(nodes, &v->jobs[i]);
+    for (size_t i = 0; i < v->n_jobs; i++)
+        if (policy_is_resizing(&v->jobs[i]))
+            fits = take(g, nodes, &v->jobs[i]) && fits;
+    return fits;
+}
+
+static bool any_told(const struct policy_view *v)
+{
+    for (size_t i = 0; i < v->n_jobs; i++)
+        if (policy_is_resizing(&v->jobs[i]))
+            return true;
+    return false;
+}
+
+/* ---- one round ------------------------------------------------------------
+ */
+/* Promised sizes first, then large ones, then the order of the view. */
+static bool goes_before(const struct gp *g, size_t a, size_t b)
+{
+    const struct gp_job *x = &g->jobs[a], *y = &g->jobs[b];
+    int32_t m = x->chosen < 0 ? 0 : x->sizes[x->chosen].gpus;
+    int32_t n = y->chosen < 0 ? 0 : y->sizes[y->chosen].gpus;
+
+    if (x->is_forced != y->is_forced)
+        return x->is_forced;
+    return m != n ? m > n : a < b;
+}
+
+static void sift(const struct gp *g, size_t *line, size_t n, size_t k)
+{
+    size_t top = line[k];
+
+    for (size_t c = 2 * k + 1; c < n; c = 2 * k + 1) {
+        if (c + 1 < n && goes_before(g, line[c], line[c + 1]))
+            c++;
+        if (!goes_before(g, top, line[c]))
+            break;
+        line[k] = line[c];
+        k = c;
+    }
+    line[k] = top;
+}
+
+/* The jobs that get another size or start. */
+static size_t line_up(struct gp *g)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < g->n; i++)
+        if (moves(&g->jobs[i]) ||
+            (!is_live(&g->jobs[i]) && g->jobs[i].chosen >= 0))
+            g->line[n++] = i;
+    for (size_t k = n / 2; k-- > 0;)
+        sift(g, g->line, n, k);
+    for (size_t k = n; k > 1; k--) {
+        size_t last = g->line[0];
+        g->line[0] = g->line[k - 1];
+        g->line[k - 1] = last;
+        sift(g, g->line, k - 1, 0);
+    }
+    return n;
+}
+
+/* Of equal requests the second cannot fit if the first did not, until nodes
+ * change: long queues have few sizes. */
+struct failed {
+    int32_t nodes, per_node;
+    uint64_t classes;
+    bool is_whole;
+};
+static bool has_failed(const struct failed *f, const struct policy_job *as,
+                       const struct gp_size *s)
+{
+    return f->nodes == s->nodes && f->per_node == s->per_node &&
+           f->classes == as->classes && as->n_sets == 0 &&
+           f->is_whole == (as->is_exclusive != 0);
+}
+
+/* Starts on what is free now. */
+static void start_now(struct gp *g, size_t n, bool told)
+{
+    struct failed f = {.nodes = 0};
+
+    for (size_t k = 0; k < n; k++) {
+        struct gp_job *j = &g->jobs[g->line[k]];
+        j->starts = false;
+        if (is_live(j) || j->chosen < 0)
+            continue;
+        struct policy_job as = gp_as(j, j->chosen);
+        const struct gp_size *s = &j->sizes[j->chosen];
+        if (has_failed(&f, &as, s))
+            continue;
+        if (!take(g, g->free, &as)) {
+            f = (struct failed){s->nodes, s->per_node, as.classes,
+                                as.is_exclusive != 0};
+            continue;
+        }
+        struct place place = place_of(&as, s->nodes, s->per_node);
+        copy_nodes(g, g->soon, g->free);
+        j->starts = !told || take_told(g, g->soon);
+        if (!j->starts)
+            place_add(g->free, g->at, place, 1);
+    }
+}
+
+/* Finds room for the job once the others have left, on fewer GPUs if need be.
+ * A live job stops at its present size. */
+static void fit_later(struct gp *g, struct gp_job *j)
+{
+    int32_t size = j->chosen;
+
+    for (; size > j->least; size--) {
+        if (size == j->now)
+            break;
+        if (!j->sizes[size].is_idle_use)
+            continue;
+        struct policy_job as = gp_as(j, size);
+        if (take(g, g->soon, &as))
+            break;
+    }
+    if (size == j->least && is_live(j) && size != j->now) {
+        struct policy_job as = gp_as(j, size);
+        if (!take(g, g->soon, &as))
+            size = j->now;
+    }
+    j->chosen = size;
+}
+
+/* False: a job keeps its present size, so the round is played again. */
+static bool play(struct gp *g, bool told)
+{
+    size_t n = line_up(g);
+
+    copy_nodes(g, g->free, g->p->nodes);
+    start_now(g, n, told);
+    copy_nodes(g, g->soon, g->free);
+    (void)take_told(g, g->soon);
+    for (size_t k = 0; k < n; k++)
+        if (is_live(&g->jobs[g->line[k]]))
+            give_back(g->soon, g->jobs[g->line[k]].job);
+    for (size_t k = 0; k < n; k++) {
+        struct gp_job *j = &g->jobs[g->line[k]];
+        if (j->starts)
+            continue;
+        fit_later(g, j);
+        if (is_live(j) && !moves(j))
+            return false;
+    }
+    return true;
+}
+
+/* ---- who need not go ------------------------------------------------------
+ */
+static int32_t free_soon(const struct gp *g)
+{
+    int32_t n = 0;
+
+    for (size_t i = 0; i < g->p->view->n_nodes; i++)
+        n += g->soon[i].is_up ? place_free(&g->soon[i]) : 0;
+    return n;
+}
+
+/* A job that was to become smaller stays if nobody gets what it gives up. */
+static bool keep_one(struct gp *g)
+{
+    int32_t free = free_soon(g);
+
+    for (size_t i = 0; i < g->n; i++) {
+        struct gp_job *j = &g->jobs[i];
+        if (!moves(j) || j->chosen > j->now ||
+            j->sizes[j->now].gpus - j->sizes[j->chosen].gpus > free)
+            continue;
+        j->chosen = j->now;
+        return true;
+    }
+    return false;
+}
+
+int gp_place(struct gp *g, struct error *err)
+{
+    bool told = any_told(g->p->view);
+
+    (void)err;
+    /* Each further round has one resize less. */
+    do {
+        while (!play(g, told))
+            ;
+    } while (keep_one(g));
+    return 0;
+}

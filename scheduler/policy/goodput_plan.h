@@ -1,0 +1,78 @@
+/* goodput_plan.h - a plan of the policy goodput in progress.
+ *
+ * goodput_value.c lists the jobs that get or change GPUs, with the value of
+ * each of their sizes; goodput_hull.c chooses the sizes; goodput_place.c finds
+ * out what fits on the nodes, and when; goodput.c makes the wishes.
+ */
+#ifndef MGPU_SCHEDULER_POLICY_GOODPUT_PLAN_H
+#define MGPU_SCHEDULER_POLICY_GOODPUT_PLAN_H
+
+#include "scheduler/policy/planner.h"
+#include "scheduler/policy/policy.h"
+
+/* A size that a job may have now. */
+struct gp_size {
+    int32_t nodes, per_node, gpus;
+    bool is_efficient; /* it may be chosen while others want the GPUs */
+    bool is_idle_use;  /* it may be chosen for GPUs that would idle */
+    double value;      /* w s^speedup_exponent rho */
+    double hoped;      /* the same without a fitted curve; >= value */
+};
+
+struct gp_job {
+    const struct policy_job *job;
+    size_t order; /* in the view */
+    double left_one_s, weight;
+    struct gp_size *sizes; /* borrowed; [n], by GPUs */
+    int32_t n;
+    int32_t now;    /* its present size; -1: it has no GPUs */
+    int32_t least;  /* the size that it keeps: 0 of a live job, else -1 */
+    int32_t chosen; /* -1: it waits */
+    bool is_forced; /* a size was promised to it: before all others */
+    bool starts;    /* within this plan */
+};
+
+struct gp {
+    struct plan *p;
+    struct policy_goodput conf;
+    struct gp_job *jobs; /* owned; [n], in the order of the view */
+    size_t n;
+    struct gp_size *sizes; /* owned */
+    size_t n_sizes;
+    int32_t gpus;             /* that the jobs can share */
+    struct policy_node *soon; /* owned; [n_nodes], picture of goodput_place.c */
+    struct policy_node *free; /* owned; likewise */
+    int32_t *at;              /* owned; [n_nodes] */
+    size_t *line;             /* owned; [n], scratch */
+};
+
+/* ---- goodput_value.c ----------------------------------------------------- */
+/* err  ERR_NOMEM; call gp_clear() in any case */
+int gp_collect(struct gp *g, struct plan *p, struct error *err) MUST_CHECK;
+void gp_clear(struct gp *g);
+
+/* ---- goodput_hull.c ------------------------------------------------------ */
+/* Sets `chosen` of each job so that the GPUs of all are at most g->gpus.
+ * err  ERR_NOMEM */
+int gp_choose(struct gp *g, struct error *err) MUST_CHECK;
+/* Marks the sizes that lie on the upper hull from size `from` on: their value
+ * per further GPU falls. in from -1: from nothing. out on[job->n] */
+void gp_hull(const struct gp_job *job, int32_t from, bool *on);
+
+/* ---- goodput_place.c ----------------------------------------------------- */
+/* Goes to smaller sizes where nodes x GPUs do not fit, takes back resizes that
+ * nobody needs, and says which queued jobs start now.
+ * err  ERR_NOMEM */
+int gp_place(struct gp *g, struct error *err) MUST_CHECK;
+
+/* The job as one that accepts this size only. */
+static inline struct policy_job gp_as(const struct gp_job *j, int32_t size)
+{
+    struct policy_job as = *j->job;
+
+    as.gpus_min = as.gpus_max = j->sizes[size].gpus;
+    as.nodes_min = as.nodes_max = j->sizes[size].nodes;
+    return as;
+}
+
+#endif
