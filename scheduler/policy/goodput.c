@@ -69,7 +69,8 @@ static bool start(struct gp *g, const struct gp_job *j)
 
 static void wish_resize(struct gp *g, const struct gp_job *j)
 {
-    const struct gp_size *to = &j->sizes[j->chosen];
+    static const struct gp_size none = {.gpus = 0};
+    const struct gp_size *to = j->chosen < 0 ? &none : &j->sizes[j->chosen];
 
     if (g->p->n == g->p->cap)
         return;

@@ -119,16 +119,14 @@ static int32_t next_repair(const struct gp_job *j, int32_t left,
     return best;
 }
 
-/* What was promised, and what the live jobs keep. */
+/* What was promised, and jobs that need no GPU. */
 static int32_t give_least(struct gp *g)
 {
     int32_t left = g->gpus;
 
     for (size_t i = 0; i < g->n; i++) {
         struct gp_job *j = &g->jobs[i];
-        bool is_free = j->now < 0 && j->sizes[0].gpus == 0;
-        j->chosen = is_free ? 0 : j->least;
-        left -= gpus_at(j, j->chosen);
+        j->chosen = j->now < 0 && j->sizes[0].gpus == 0 ? 0 : -1;
     }
     for (size_t i = 0; i < g->n; i++) {
         struct gp_job *j = &g->jobs[i];

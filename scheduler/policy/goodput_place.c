@@ -59,7 +59,7 @@ static bool take_told(const struct gp *g, struct policy_node *nodes)
     bool fits = true;
 
     for (size_t i = 0; i < v->n_jobs; i++)
-        if (policy_is_resizing(&v->jobs[i]))
+        if (gp_leaves(&v->jobs[i]))
             give_back(nodes, &v->jobs[i]);
     for (size_t i = 0; i < v->n_jobs; i++)
         if (policy_is_resizing(&v->jobs[i]))
@@ -172,21 +172,16 @@ static void fit_later(struct gp *g, struct gp_job *j)
 {
     int32_t size = j->chosen;
 
-    for (; size > j->least; size--) {
-        if (size == j->now)
-            break;
+    if (size < 0)
+        return; /* it is to wait */
+    for (; size >= 0 && size != j->now; size--) {
         if (!j->sizes[size].is_idle_use)
             continue;
         struct policy_job as = gp_as(j, size);
         if (take(g, g->soon, &as))
             break;
     }
-    if (size == j->least && is_live(j) && size != j->now) {
-        struct policy_job as = gp_as(j, size);
-        if (!take(g, g->soon, &as))
-            size = j->now;
-    }
-    j->chosen = size;
+    j->chosen = size < 0 ? j->now : size;
 }
 
 /* False: a job keeps its present size, so the round is played again. */
@@ -230,8 +225,9 @@ static bool keep_one(struct gp *g)
 
     for (size_t i = 0; i < g->n; i++) {
         struct gp_job *j = &g->jobs[i];
+        int32_t least = j->chosen < 0 ? 0 : j->sizes[j->chosen].gpus;
         if (!moves(j) || j->chosen > j->now ||
-            j->sizes[j->now].gpus - j->sizes[j->chosen].gpus > free)
+            j->sizes[j->now].gpus - least > free)
             continue;
         j->chosen = j->now;
         return true;

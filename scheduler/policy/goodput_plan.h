@@ -26,8 +26,7 @@ struct gp_job {
     struct gp_size *sizes; /* borrowed; [n], by GPUs */
     int32_t n;
     int32_t now;    /* its present size; -1: it has no GPUs */
-    int32_t least;  /* the size that it keeps: 0 of a live job, else -1 */
-    int32_t chosen; /* -1: it waits */
+    int32_t chosen; /* -1: it waits, or is told to */
     bool is_forced; /* a size was promised to it: before all others */
     bool starts;    /* within this plan */
 };
@@ -64,6 +63,13 @@ void gp_hull(const struct gp_job *job, int32_t from, bool *on);
  * nobody needs, and says which queued jobs start now.
  * err  ERR_NOMEM */
 int gp_place(struct gp *g, struct error *err) MUST_CHECK;
+
+/* A live job whose GPUs are about to be free. */
+static inline bool gp_leaves(const struct policy_job *job)
+{
+    return job_state_is_live(job->state) && job->is_leaving && job->at &&
+           job->nodes > 0;
+}
 
 /* The job as one that accepts this size only. */
 static inline struct policy_job gp_as(const struct gp_job *j, int32_t size)

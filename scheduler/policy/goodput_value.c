@@ -299,11 +299,9 @@ static bool takes_part(struct gp *g, const struct policy_view *v, size_t i,
 {
     const struct policy_job *job = &v->jobs[i];
 
-    *ret = (struct gp_job){.job = job, .order = i, .least = -1, .chosen = -1};
-    if (job->state != JOB_QUEUED) {
-        ret->least = 0;
+    *ret = (struct gp_job){.job = job, .order = i, .chosen = -1};
+    if (job->state != JOB_QUEUED)
         return may_change(g, v, job) && list_sizes(g, ret);
-    }
     ret->is_forced = job->to_gpus > 0 || job->is_owed;
     return (!ret->is_forced && job->goodput.curve && list_sizes(g, ret)) ||
            list_one(g, ret);
@@ -344,7 +342,7 @@ int gp_collect(struct gp *g, struct plan *p, struct error *err)
         const struct policy_job *job = &v->jobs[i];
         if (takes_part(g, v, i, &g->jobs[g->n]))
             g->gpus += g->jobs[g->n++].job->gpus;
-        else if (policy_is_resizing(job)) /* it comes back with its new size */
+        else if (gp_leaves(job)) /* it may come back with a new size */
             g->gpus += job->gpus - job->to_gpus;
     }
     g->gpus = g->gpus > 0 ? g->gpus : 0;

@@ -172,6 +172,8 @@ static int check_resize(const struct checking *c, const struct policy_job *job,
         why = "it is below its minimum run time";
     else if (v->now_s < job->goodput.resizable_s - 1e-6)
         why = "it was resized too often";
+    else if (w->nodes == 0)
+        return 0; /* it makes room, and waits */
     else if (w->nodes < job->nodes_min || w->nodes > job->nodes_max ||
              gpus < job->gpus_min || gpus > job->gpus_max ||
              (job->per_node > 0 && w->gpus_per_node != job->per_node) ||

@@ -63,17 +63,31 @@ double eng_resizable_s(const struct engine *e, const struct entry *en)
                : en->resized_s[(en->n_resizes - most) % ENG_RESIZES] + HOUR_S;
 }
 
+/* No GPUs: the job makes room, and waits for any size. */
+static void say_resize(const struct engine *e, const struct entry *en,
+                       const struct policy_wish *w, struct detail *d)
+{
+    if (w->nodes == 0) {
+        (void)snprintf(d->why, sizeof(d->why),
+                       "Resizing: makes room for other jobs and waits, chosen "
+                       "by policy %s",
+                       e->policy->name);
+        return;
+    }
+    d->to_nodes = w->nodes;
+    d->to_gpus = w->nodes * w->gpus_per_node;
+    (void)snprintf(d->why, sizeof(d->why),
+                   "Resizing: from %" PRId32 " to %" PRId32
+                   " GPUs, chosen by policy %s",
+                   en->job.gpus, d->to_gpus, e->policy->name);
+}
+
 int eng_resize(struct engine *e, struct entry *en, const struct policy_wish *w,
                struct error *err)
 {
     struct detail d = DETAIL_INIT;
 
-    d.to_nodes = w->nodes;
-    d.to_gpus = w->nodes * w->gpus_per_node;
-    (void)snprintf(d.why, sizeof(d.why),
-                   "Resizing: from %" PRId32 " to %" PRId32
-                   " GPUs, chosen by policy %s",
-                   en->job.gpus, d.to_gpus, e->policy->name);
+    say_resize(e, en, w, &d);
     if (eng_stage(e, en, EV_PREEMPT, -1, &d, err) < 0)
         return -1;
     en->resized_s[en->n_resizes++ % ENG_RESIZES] = eng_now(e);
