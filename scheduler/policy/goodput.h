@@ -50,6 +50,8 @@ struct policy_job_goodput {
     double share;          /* fair share factor, 1/8..1; 0: 1 */
     double resizable_s;    /* not to be resized before; 0: at any time. So
                               the engine keeps to max_resizes_per_hour */
+    double growable_s;     /* not to grow before: its last resize of the hour
+                              is for the GPUs that others need */
     double one_s;          /* what the whole job takes on one GPU, for the
                               slowdown; 0 or NAN: unknown */
     enum policy_goal goal;

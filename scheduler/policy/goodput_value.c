@@ -110,13 +110,18 @@ static void value_size(const struct gp *g, const struct gp_job *j,
 }
 
 /* No size above `explore` times the largest that the class has run on: such a
- * guess could be far off. */
-static bool is_explored(const struct gp *g, const struct policy_job *job,
-                        const struct policy_rate *r)
+ * guess could be far off. Nor a larger one while the job must not grow. */
+static bool may_choose(const struct gp *g, const struct policy_job *job,
+                       const struct policy_rate *r)
 {
     int64_t most = (int64_t)g->conf.explore * job->goodput.curve->largest;
 
-    return (int64_t)r->nodes * r->per_node <= most || has_now(job, r);
+    int64_t gpus = (int64_t)r->nodes * r->per_node;
+
+    if (has_now(job, r))
+        return true;
+    return gpus <= most && (job->gpus == 0 || gpus < job->gpus ||
+                            g->p->view->now_s >= job->goodput.growable_s);
 }
 
 static const struct policy_rate *next_rate(const struct gp *g,
@@ -126,7 +131,7 @@ static const struct policy_rate *next_rate(const struct gp *g,
 
     for (; *i < c->n_rates; (*i)++)
         if (allows(j->job, &c->rates[*i]) &&
-            (j->n == 0 || is_explored(g, j->job, &c->rates[*i])))
+            (j->n == 0 || may_choose(g, j->job, &c->rates[*i])))
             return &c->rates[(*i)++];
     return NULL;
 }

@@ -159,9 +159,11 @@ void eng_view_resize(const struct engine *e, const struct entry *en,
 int eng_resize(struct engine *e, struct entry *en, const struct policy_wish *w,
                struct error *err) MUST_CHECK;
 /* Before this time the policy is not to resize the job: it was resized as often
- * in the last hour as the configuration allows. On the engine's clock; 0: at
+ * in the last hour as the configuration allows. To grow, it needs two resizes,
+ * so that it can still make room. On the engine's clock; 0: at
  * any time; INFINITY: never. */
-double eng_resizable_s(const struct engine *e, const struct entry *en);
+double eng_resizable_s(const struct engine *e, const struct entry *en,
+                       bool grows);
 /* Whether an attempt of the job could be told to stop, and would save its
  * work. */
 bool eng_may_resize(const struct entry *en);

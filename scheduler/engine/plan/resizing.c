@@ -46,7 +46,8 @@ void eng_view_resize(const struct engine *e, const struct entry *en,
     io->cost_s = eng_costs_mean_s(e, en);
 }
 
-double eng_resizable_s(const struct engine *e, const struct entry *en)
+double eng_resizable_s(const struct engine *e, const struct entry *en,
+                       bool grows)
 {
     const struct policy_goodput *p = &e->parts.conf->goodput;
     static const double HOUR_S = 3600;
@@ -58,6 +59,7 @@ double eng_resizable_s(const struct engine *e, const struct entry *en)
                         : ENG_RESIZES;
     if (most == 0)
         return INFINITY;
+    most -= grows && most > 1;
     return en->n_resizes < most
                ? 0
                : en->resized_s[(en->n_resizes - most) % ENG_RESIZES] + HOUR_S;
