@@ -72,7 +72,8 @@ static void wish_resize(struct gp *g, const struct gp_job *j)
     static const struct gp_size none = {.gpus = 0};
     const struct gp_size *to = j->chosen < 0 ? &none : &j->sizes[j->chosen];
 
-    if (g->p->n == g->p->cap)
+    bool goes = g->p->leaves && g->p->leaves[j->order]; /* a victim */
+    if (goes || g->p->n == g->p->cap)
         return;
     g->p->wishes[g->p->n++] = (struct policy_wish){
         .act = POLICY_RESIZE,

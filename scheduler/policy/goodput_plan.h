@@ -28,6 +28,7 @@ struct gp_job {
     int32_t now;    /* its present size; -1: it has no GPUs */
     int32_t chosen; /* -1: it waits, or is told to */
     bool is_forced; /* a size was promised to it: before all others */
+    bool is_single; /* it has one size, without a rate */
     bool starts;    /* within this plan */
 };
 

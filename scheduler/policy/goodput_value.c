@@ -163,15 +163,12 @@ static bool list_sizes(struct gp *g, struct gp_job *j)
 
 static void value_job(struct gp *g, struct gp_job *j)
 {
-    const struct policy_curve *c = j->job->goodput.curve;
     const struct policy_rate *r, *first = NULL;
     size_t i = 0;
 
-    if (!c || j->is_forced) {
-        for (int32_t k = 0; k < j->n; k++) {
-            j->sizes[k].value = j->sizes[k].hoped = j->weight;
-            j->sizes[k].is_efficient = j->sizes[k].is_idle_use = true;
-        }
+    if (j->is_single) {
+        j->sizes[0].value = j->sizes[0].hoped = j->weight;
+        j->sizes[0].is_efficient = j->sizes[0].is_idle_use = true;
         return;
     }
     int32_t n = j->n, k = 0;
@@ -296,6 +293,7 @@ static bool list_one(struct gp *g, struct gp_job *j)
                                    .gpus = place.nodes * place.per_node};
     j->n = 1;
     j->now = -1;
+    j->is_single = true;
     return true;
 }
 
