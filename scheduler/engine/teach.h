@@ -34,6 +34,14 @@ int engine_teach_iterations(struct engine *e, uint64_t id, int32_t attempt,
                             int64_t from, int64_t n, double t_iter_s,
                             struct error *err) MUST_CHECK;
 
+/* A job that changes its speed while it trains, because it adapts its batch,
+ * tells its own rates: until it ends they count instead of those of its class.
+ * in   rows[n]  replace what it told before; row.n counts as measured
+ * err  ERR_INVAL a row is not valid; ERR_LIMIT, ERR_NOMEM */
+int engine_teach_job(struct engine *e, uint64_t id,
+                     const struct throughput_row *rows, size_t n,
+                     struct error *err) MUST_CHECK;
+
 /* The iterations of the whole job, as its spec has them: they count until its
  * first heartbeat reports the number. Does nothing for an unknown job. */
 void engine_teach_length(struct engine *e, uint64_t id, int64_t iterations);

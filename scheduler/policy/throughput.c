@@ -111,9 +111,7 @@ bool throughput_set(struct throughput *m, const struct throughput_row *row)
     struct throughput_row *to = row_for(m, row->nodes, row->per_node);
     if (!to)
         return false;
-    bool is_new = to->n == 0;
     *to = *row;
-    look_at_curve(m, to, is_new);
     return true;
 }
 

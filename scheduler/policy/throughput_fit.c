@@ -137,11 +137,13 @@ void throughput_fit(struct throughput *m)
 {
     double theta[N], guess[N], h[N][N], v[N], x[N], to[N], damp = 1e-2;
 
+    bool was_fitted = m->is_fitted;
+
     m->is_fitted = m->n >= THROUGHPUT_FIT_SIZES;
     if (!m->is_fitted)
         return;
     first_guess(m, guess);
-    memcpy(theta, guess, sizeof(theta));
+    memcpy(theta, was_fitted ? m->theta : guess, sizeof(theta));
     double best = squares(m, theta, guess, h, v);
     for (int step = 0; step < STEPS && damp < 1e8; step++) {
         solve(h, v, damp, x);

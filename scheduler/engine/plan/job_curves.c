@@ -97,10 +97,10 @@ void eng_view_goodput(struct engine *e, struct eng_view *t,
     struct eng_model *m = NULL;
 
     g->share = en->share;
-    if (!en->own.class ||
-        (!(m = eng_model_of(e, en)) &&
-         eng_models_get(&e->models, en->own.class, eng_model_type(e, en),
-                        engine_is_weak(&en->job), &m, NULL) < 0))
+    m = eng_model_of(e, en);
+    if (!m && (!en->own.class ||
+               eng_models_get(&e->models, en->own.class, eng_model_type(e, en),
+                              engine_is_weak(&en->job), &m, NULL) < 0))
         return;
     if (m->curve_of != e->models.n_views) {
         build(m, t);

@@ -1,7 +1,9 @@
 /* class_models.c - see class_models.h, and teach.h for who tells what. */
 #include "scheduler/engine/table/class_models.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +72,21 @@ int eng_models_get(struct eng_models *t, const char *class,
     return 0;
 }
 
+static void drop(struct eng_models *t, const char *class)
+{
+    struct eng_model **at = &t->buckets[bucket_of(class, "")];
+
+    while (*at && (strcmp((*at)->class, class) != 0 || (*at)->gpu_type[0]))
+        at = &(*at)->next;
+    struct eng_model *m = *at;
+    if (!m)
+        return;
+    *at = m->next;
+    t->n--;
+    free(m->class);
+    free(m);
+}
+
 /* ---- of a job -------------------------------------------------------------
  */
 /* The node that the first word of its place names. */
@@ -106,11 +123,29 @@ const char *eng_model_type(const struct engine *e, const struct entry *en)
     return type ? type : first_type(e);
 }
 
-struct eng_model *eng_model_of(const struct engine *e, const struct entry *en)
+static struct eng_model *class_model(const struct engine *e,
+                                     const struct entry *en)
 {
     return en->own.class ? eng_models_find(&e->models, en->own.class,
                                            eng_model_type(e, en))
                          : NULL;
+}
+
+/* "job/12": no class is named so. */
+enum { OWN_CAP = 32 };
+static const char *own_name(const struct entry *en, char ret[OWN_CAP])
+{
+    (void)snprintf(ret, OWN_CAP, "job/%" PRIu64, en->job.id);
+    return ret;
+}
+
+struct eng_model *eng_model_of(const struct engine *e, const struct entry *en)
+{
+    char name[OWN_CAP];
+
+    return en->has_own_rates
+               ? eng_models_find(&e->models, own_name(en, name), "")
+               : class_model(e, en);
 }
 
 bool engine_is_weak(const struct job *job)
@@ -122,7 +157,7 @@ const struct throughput *engine_throughput(const struct engine *e,
                                            const struct job *job)
 {
     const struct entry *en = eng_find(e, job->id);
-    const struct eng_model *m = en ? eng_model_of(e, en) : NULL;
+    const struct eng_model *m = en ? class_model(e, en) : NULL;
 
     return m ? &m->m : NULL;
 }
@@ -136,15 +171,16 @@ int engine_teach(struct engine *e, const char *class, const char *gpu_type,
     struct eng_model *m;
     struct throughput one = {.n = 0};
 
-    if (!throughput_set(&one, row))
+    if (strncmp(class, "job/", 4) == 0 || !throughput_set(&one, row))
         return error_set(err, ERR_INVAL,
                          "class '%.100s': no iteration time of a size", class);
     if (eng_models_get(&e->models, class, gpu_type, is_weak, &m, err) < 0)
         return -1;
-    return throughput_set(&m->m, row)
-               ? 0
-               : error_set(err, ERR_LIMIT, "class '%.100s': over %d sizes",
-                           class, THROUGHPUT_SIZES);
+    if (!throughput_set(&m->m, row))
+        return error_set(err, ERR_LIMIT, "class '%.100s': over %d sizes", class,
+                         THROUGHPUT_SIZES);
+    throughput_fit(&m->m);
+    return 0;
 }
 
 /* The first iteration that the attempt reported, or the first that is told:
@@ -181,6 +217,30 @@ int engine_teach_iterations(struct engine *e, uint64_t id, int32_t attempt,
         return -1;
     throughput_add(&m->m, en->job.nodes, en->job.gpus / en->job.nodes, t_iter_s,
                    n);
+    return 0;
+}
+
+int engine_teach_job(struct engine *e, uint64_t id,
+                     const struct throughput_row *rows, size_t n,
+                     struct error *err)
+{
+    struct entry *en = eng_find(e, id);
+    struct eng_model *m;
+    char name[OWN_CAP];
+
+    if (!en || job_state_is_final(en->job.state))
+        return 0;
+    if (eng_models_get(&e->models, own_name(en, name), "",
+                       engine_is_weak(&en->job), &m, err) < 0)
+        return -1;
+    en->has_own_rates = true;
+    m->m.n = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!throughput_set(&m->m, &rows[i]))
+            return error_set(err, ERR_INVAL,
+                             "job %" PRIu64 ": no iteration time of a size",
+                             id);
+    throughput_fit(&m->m);
     return 0;
 }
 
@@ -226,10 +286,15 @@ int engine_teach_completed(struct engine *e, const char *class,
 void eng_models_note(struct engine *e, const struct entry *en,
                      const struct store_event *ev)
 {
-    if (ev->ev != EV_FINISH || en->job.state != JOB_COMPLETED ||
-        en->job.iteration < 1)
+    char name[OWN_CAP];
+
+    if (!job_state_is_final(en->job.state))
         return;
-    struct eng_model *m = eng_model_of(e, en);
+    if (en->has_own_rates)
+        drop(&e->models, own_name(en, name));
+    if (ev->ev != EV_FINISH || en->job.iteration < 1)
+        return;
+    struct eng_model *m = class_model(e, en);
     if (m)
         note_done(m, en->job.gpus, en->job.iteration);
 }

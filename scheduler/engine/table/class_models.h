@@ -49,7 +49,7 @@ int eng_models_get(struct eng_models *t, const char *class,
 /* The type of the GPUs that the job has; before, that it would get; "": not
  * known. */
 const char *eng_model_type(const struct engine *e, const struct entry *en);
-/* NULL: there is none. */
+/* That of the job itself, or of its class; NULL: there is none. */
 struct eng_model *eng_model_of(const struct engine *e, const struct entry *en);
 /* A job that has completed adds its length to the mean of its class. */
 void eng_models_note(struct engine *e, const struct entry *en,

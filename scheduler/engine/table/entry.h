@@ -85,6 +85,7 @@ struct entry {
     /* As teach.h has them. taught_from: the iteration before the first of
      * attempt taught_of. */
     int32_t taught_of;
+    bool has_own_rates; /* as engine_teach_job() has told */
     int64_t taught_from;
     int64_t iterations_expected; /* 0: not told */
     double share;                /* 0: not told */

@@ -181,6 +181,8 @@ int sim_submit(struct sim_world *w, struct error *err)
         if (w->conf->speed->ops->beats)
             engine_teach_length(w->engine, id + k,
                                 1 + (int64_t)w->jobs[i + k].reported);
+        if (sim_adapt(w, (int32_t)(i + k), err) < 0)
+            return -1;
     }
     return 0;
 }

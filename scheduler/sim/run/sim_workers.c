@@ -325,9 +325,37 @@ int sim_end(struct sim_world *w, int32_t i, struct error *err)
     return alloc_fake_end(w->cluster, s->id, s->attempt, &how, err);
 }
 
+int sim_adapt(struct sim_world *w, int32_t i, struct error *err)
+{
+    const struct speed *speed = w->conf->speed;
+    const struct sim_state *s = &w->jobs[i];
+    struct throughput_row rows[THROUGHPUT_SIZES];
+    size_t n = 0;
+
+    if (!speed->ops->adapts || !speed->ops->adapts(speed) || s->id == 0 ||
+        s->is_over)
+        return 0;
+    const struct throughput *m =
+        engine_throughput(w->engine, engine_job(w->engine, s->id));
+    for (int32_t k = 0; m && k < m->n; k++) {
+        double until;
+        struct speed_place p = {"", m->rows[k].nodes, m->rows[k].per_node};
+        struct throughput_row row = m->rows[k];
+        row.mean_s =
+            speed->ops->unit_s(speed, job_of(w, i), &p, s->done, &until);
+        if (row.mean_s > 0)
+            rows[n++] = row;
+    }
+    return n > 0 ? engine_teach_job(w->engine, s->id, rows, n, err) : 0;
+}
+
 int sim_round(struct sim_world *w, struct error *err)
 {
     size_t n = 0;
+
+    for (size_t i = 0; i < w->n_submitted; i++)
+        if (sim_adapt(w, (int32_t)i, err) < 0)
+            return -1;
 
     for (size_t k = 0; k < w->n_live; k++) {
         struct sim_state *s = &w->jobs[w->live[k]];

@@ -106,6 +106,9 @@ int sim_first_beat(struct sim_world *w, int32_t i,
                    struct error *err) MUST_CHECK;
 /* All work is done: reports, and exits. */
 int sim_end(struct sim_world *w, int32_t i, struct error *err) MUST_CHECK;
+/* A job that adapts its batch tells its speed on the sizes that its class has
+ * run on. */
+int sim_adapt(struct sim_world *w, int32_t i, struct error *err) MUST_CHECK;
 /* A heartbeat of every worker that has begun. */
 int sim_round(struct sim_world *w, struct error *err) MUST_CHECK;
 /* The cost of a start. */

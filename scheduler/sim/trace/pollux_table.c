@@ -265,11 +265,17 @@ static void pollux_destroy(struct speed *s)
     free(t);
 }
 
+static bool pollux_adapts(const struct speed *s)
+{
+    return ((const struct pollux_table *)s)->is_adaptive;
+}
+
 static const struct speed_ops pollux_ops = {
     .name = "pollux",
     .prepare = pollux_prepare,
     .unit_s = pollux_unit_s,
     .beats = true,
+    .adapts = pollux_adapts,
     .destroy = pollux_destroy,
 };
 

@@ -37,6 +37,9 @@ struct speed_ops {
                         int32_t attempt);
     /* Its workers report iterations, once a round. */
     bool beats;
+    /* The speed of a job changes while it trains, and it tells so. NULL: it
+     * does not. */
+    bool (*adapts)(const struct speed *s);
     /* The job has run there; NULL: of no interest. */
     void (*ran)(struct speed *s, const struct sim_job *job,
                 const struct speed_place *p);
