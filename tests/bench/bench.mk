@@ -43,6 +43,8 @@ bench-llm: $(B)/tests/bench/llm_step
 	$(Q)MGPU_BENCH=$(abspath $(B)/tests/bench) tests/bench/llm.sh
 # The scheduler on published traces; PHILLY=1: October 2017 as well.
 sim-bench: $(B)/bin/mgpu-sim
+	$(Q)MGPU_BIN=$(abspath $(B)/bin) SUITES="$(SUITES)" \
+	    tests/bench/sim/goodput.sh
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) PHILLY=$(PHILLY) tests/bench/sim.sh
 
 # 64 nodes of 8 GPUs in name, 1000 jobs in the queue.
