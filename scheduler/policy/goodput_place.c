@@ -184,7 +184,8 @@ static void fit_later(struct gp *g, struct gp_job *j)
     j->chosen = size < 0 ? j->now : size;
 }
 
-/* False: a job keeps its present size, so the round is played again. */
+/* False: a job has a smaller size, which may fit now, or keeps its present one.
+ * So the round is played again. */
 static bool play(struct gp *g, bool told)
 {
     size_t n = line_up(g);
@@ -200,8 +201,9 @@ static bool play(struct gp *g, bool told)
         struct gp_job *j = &g->jobs[g->line[k]];
         if (j->starts)
             continue;
+        int32_t wanted = j->chosen;
         fit_later(g, j);
-        if (is_live(j) && !moves(j))
+        if (j->chosen != wanted && j->chosen >= 0)
             return false;
     }
     return true;

@@ -12,7 +12,7 @@ static void test_list(void)
     for (; policy_at(n); n++)
         ok(policy_find(policy_at(n)->name) == policy_at(n), "%s is listed",
            policy_at(n)->name);
-    is_int((long long)n, 2, "two policies");
+    is_int((long long)n, 3, "three policies");
 }
 
 static void test_order(void)

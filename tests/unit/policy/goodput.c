@@ -1,0 +1,436 @@
+/* goodput.c - hull, repair, floors, ties, weights and placement of goodput; and
+ * random views against all choices that there are. */
+#include <stdlib.h>
+
+#include "jobs/base/rng.h"
+#include "scheduler/policy/goodput_plan.h"
+#include "tests/unit/policy/view.h"
+
+enum { CURVES = 8, GPUS_MAX = 8, RANDOM_VIEWS = 1000 };
+
+static const struct policy *const goodput = &policy_goodput;
+
+struct curves {
+    struct policy_rate rates[CURVES][GPUS_MAX];
+    struct policy_curve curve[CURVES];
+};
+
+/* Speed-ups on 1..n GPUs of one node, all measured. */
+static void set_curve(struct curves *c, int k, const double *speed, int n)
+{
+    for (int g = 0; g < n; g++)
+        c->rates[k][g] = (struct policy_rate){.nodes = 1,
+                                              .per_node = g + 1,
+                                              .per_s = speed[g],
+                                              .hoped_per_s = speed[g],
+                                              .basis = RATE_MEASURED,
+                                              .n = 100};
+    c->curve[k] = (struct policy_curve){.rates = c->rates[k],
+                                        .n_rates = (size_t)n,
+                                        .one_per_s = speed[0],
+                                        .largest = n};
+}
+
+static const double good[] = {1, 1.9, 2.7, 3.4};
+static const double poor[] = {1, 1.3, 1.4, 1.45};
+
+static void setup(struct view *t, struct curves *c, int nodes)
+{
+    view_init(t, nodes, 4);
+    t->v.goodput = policy_goodput_default;
+    set_curve(c, 0, good, 4);
+    set_curve(c, 1, poor, 4);
+}
+
+static struct policy_job *elastic(struct view *t, const struct curves *c, int k,
+                                  double left_s)
+{
+    struct policy_job *job = view_job(t, 1, 4, INFINITY);
+    job->cost_s = NAN;
+    job->goodput.curve = &c->curve[k];
+    job->goodput.left_one_s = job->goodput.one_s = left_s;
+    return job;
+}
+
+static struct policy_job *running(struct view *t, const struct curves *c, int k,
+                                  double left_s, int32_t node, int32_t gpus,
+                                  double ran_s)
+{
+    struct policy_job *job = view_run(t, node, gpus, ran_s, INFINITY);
+    job->gpus_min = 1;
+    job->gpus_max = 4;
+    job->may_resize = 1;
+    job->cost_s = 20;
+    job->goodput.curve = &c->curve[k];
+    job->goodput.left_one_s = job->goodput.one_s = left_s;
+    return job;
+}
+
+/* As is_plan(), with "3=2" for a job that becomes 2 GPUs. */
+static void is_text(struct view *t, const char *want, const char *what)
+{
+    struct error err = ERROR_INIT;
+    char got[512] = "";
+    size_t len = 0;
+
+    if (view_plan(t, goodput, &err) < 0) {
+        ok(false, "%s: %s", what, err.msg);
+        return;
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        const struct policy_wish *w = &t->wishes[i];
+        char size[16] = "-";
+        if (w->act != POLICY_WAIT)
+            (void)snprintf(size, sizeof(size), "%c%d",
+                           w->act == POLICY_START ? ':' : '=',
+                           w->nodes * w->gpus_per_node);
+        len += (size_t)snprintf(
+            got + len, sizeof(got) - len, "%s%s%d%s", len ? " " : "",
+            w->act == POLICY_START ? "+" : "", (int)w->id, size);
+    }
+    is_str(got, want, what);
+}
+
+static void test_sizes(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    setup(&t, &c, 1);
+    elastic(&t, &c, 0, 1000);
+    is_text(&t, "+1:4", "a job alone takes all");
+    elastic(&t, &c, 0, 900);
+    is_text(&t, "+1:1 +2:3", "the one with less work gets more");
+    t.jobs[1].goodput.curve = &c.curve[1];
+    is_text(&t, "+1:3 +2:1", "the one that scales gets more");
+    setup(&t, &c, 1);
+    elastic(&t, &c, 1, 1000);
+    is_text(&t, "+1:4", "idle GPUs are used below the efficiency floor");
+    t.v.goodput.idle_floor = 0.4;
+    is_text(&t, "+1:3", "but not below the idle floor");
+
+    setup(&t, &c, 1);
+    for (int i = 0; i < 6; i++)
+        elastic(&t, &c, 0, 1000 * (i + 1));
+    is_text(&t, "+1:2 +2:1 +3:1 4- 5- 6-", "those with least work first");
+    t.v.goodput.length_weight = 0;
+    for (int i = 0; i < 6; i++)
+        t.jobs[i].goodput.left_one_s = 1000 * (6 - i);
+    is_text(&t, "+1:1 +2:1 +3:1 +4:1 5- 6-", "weight 0: arrival alone");
+}
+
+static void test_bounds(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    setup(&t, &c, 1);
+    elastic(&t, &c, 0, 1000)->goodput.goal = POLICY_GOAL_FIT;
+    is_text(&t, "+1:1", "goal fit: the smallest");
+    t.jobs[0].goodput.goal = POLICY_GOAL_NONE;
+    t.jobs[0].goodput.min_efficiency = 0.91;
+    is_text(&t, "+1:2", "a floor of the job's own");
+    t.jobs[0].goodput.min_efficiency = 0;
+    c.curve[0].largest = 1;
+    is_text(&t, "+1:2", "twice the largest measured size");
+    c.curve[0].largest = 0;
+    is_text(&t, "+1:1", "a class that never ran: the smallest");
+    c.curve[0].largest = 4;
+    t.jobs[0].parts = 6;
+    is_text(&t, "+1:3", "sizes that divide its parts");
+    t.jobs[0].parts = 0;
+    for (int g = 1; g < 4; g++) {
+        c.rates[0][g].basis = RATE_FITTED;
+        c.rates[0][g].per_s = 1.01;
+    }
+    is_text(&t, "+1:4", "a pessimistic guess keeps no GPU idle");
+}
+
+static void test_changes(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    setup(&t, &c, 1);
+    running(&t, &c, 0, 1e5, 0, 2, 600);
+    is_text(&t, "1=4", "it grows onto idle GPUs");
+    t.jobs[0].start_s = t.v.now_s - 30;
+    is_text(&t, "", "not within its minimum run time");
+    t.jobs[0].start_s = t.v.now_s - 600;
+    t.jobs[0].goodput.growable_s = t.v.now_s + 1;
+    is_text(&t, "", "not if it may not grow");
+    t.jobs[0].goodput.growable_s = 0;
+    t.jobs[0].goodput.left_one_s = 200;
+    is_text(&t, "", "not if it is about to end");
+
+    setup(&t, &c, 1);
+    running(&t, &c, 0, 1e5, 0, 4, 600);
+    elastic(&t, &c, 0, 500);
+    is_text(&t, "2- 1=1", "it makes room, and the other waits for it");
+    t.jobs[0].goodput.resizable_s = t.v.now_s + 1;
+    is_text(&t, "2-", "not if it was resized too often");
+    t.jobs[0].goodput.resizable_s = 0;
+    t.v.goodput.max_resizes_per_hour = 0;
+    is_text(&t, "2-", "0 an hour: sizes are chosen at starts alone");
+    t.v.goodput.max_resizes_per_hour = 6;
+    t.jobs[0].may_resize = 0;
+    is_text(&t, "2-", "nor a job that saves nothing");
+
+    setup(&t, &c, 1);
+    for (int i = 0; i < 4; i++)
+        running(&t, &c, 1, 1e6, 0, 1, 600);
+    elastic(&t, &c, 0, 500);
+    is_text(&t, "5- 4=0", "one of four waits for a short job");
+}
+
+static void test_nodes(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    setup(&t, &c, 2);
+    view_run(&t, 0, 2, 10, 100);
+    view_run(&t, 1, 2, 10, 100);
+    elastic(&t, &c, 0, 1000);
+    is_text(&t, "+3:2", "4 are free, but no node has more than 2");
+
+    setup(&t, &c, 1);
+    struct policy_job *job = running(&t, &c, 0, 1e5, 0, 3, 600);
+    job->state = JOB_CHECKPOINTING;
+    job->is_leaving = 1;
+    job->to_gpus = job->gpus_min = job->gpus_max = 4;
+    elastic(&t, &c, 0, 100);
+    is_text(&t, "2-", "GPUs that a resize was promised are not given away");
+
+    setup(&t, &c, 1);
+    view_job(&t, 2, 2, 100);
+    view_job(&t, 4, 4, 100);
+    view_job(&t, 2, 2, 50);
+    is_plan(&t, goodput, "+1:1x2 2:WaitingForGpus +3:1x2",
+            "jobs of one size are planned as under backfill");
+}
+
+/* ---- the hull -------------------------------------------------------------
+ */
+static void test_hull(void)
+{
+    static const double values[] = {1, 1.2, 2.6, 2.7, 4.0, 3.9};
+    static const bool want[] = {true, false, true, false, true, false};
+    struct gp_size sizes[6];
+    struct gp_job job = {.sizes = sizes, .n = 6};
+    bool on[6], is_equal = true;
+
+    for (int i = 0; i < 6; i++)
+        sizes[i] = (struct gp_size){
+            .gpus = i + 1, .value = values[i], .is_efficient = true};
+    gp_hull(&job, -1, on);
+    for (int i = 0; i < 6; i++)
+        is_equal = is_equal && on[i] == want[i];
+    ok(is_equal, "the upper hull");
+    sizes[4].is_efficient = false;
+    gp_hull(&job, 0, on);
+    ok(on[0] && on[2] && !on[4] && on[5], "of the efficient sizes");
+}
+
+/* ---- random views ---------------------------------------------------------
+ */
+
+static int32_t draw(struct rng *r, int32_t from, int32_t to)
+{
+    return from + (int32_t)(rng_u32(r) % (uint32_t)(to - from + 1));
+}
+
+static void random_curve(struct rng *r, struct curves *c, int k)
+{
+    double speed[GPUS_MAX] = {1};
+
+    for (int g = 1; g < GPUS_MAX; g++)
+        speed[g] = speed[g - 1] + draw(r, 0, 100) / 100.0;
+    set_curve(c, k, speed, GPUS_MAX);
+}
+
+static void random_view(struct rng *r, struct view *t, struct curves *c)
+{
+    int n = draw(r, 1, 5), left = GPUS_MAX;
+
+    view_init(t, 1, GPUS_MAX);
+    t->v.goodput = policy_goodput_default;
+    t->v.goodput.efficiency_floor = t->v.goodput.idle_floor =
+        draw(r, 0, 6) / 10.0;
+    for (int k = 0; k < n; k++)
+        random_curve(r, c, k);
+    for (int k = 0; k < n; k++) {
+        int32_t gpus = draw(r, 0, 1) ? draw(r, 1, 4) : 0;
+        struct policy_job *job = gpus > 0 && gpus <= left
+                                     ? running(t, c, k, draw(r, 100, 100000), 0,
+                                               gpus, draw(r, 0, 200))
+                                     : elastic(t, c, k, draw(r, 100, 100000));
+        left -= job->gpus;
+        job->gpus_max = draw(r, 4, GPUS_MAX);
+        job->priority = 0;
+    }
+}
+
+static double total(const struct gp *g)
+{
+    double v = 0;
+
+    for (size_t i = 0; i < g->n; i++)
+        v += g->jobs[i].chosen < 0 ? 0
+                                   : g->jobs[i].sizes[g->jobs[i].chosen].value;
+    return v;
+}
+
+/* The best of all choices of the jobs from `i` on. */
+static double best_of(const struct gp *g, size_t i, int32_t left)
+{
+    if (i == g->n)
+        return 0;
+    double best = best_of(g, i + 1, left);
+    for (int32_t k = 0; k < g->jobs[i].n; k++) {
+        const struct gp_size *s = &g->jobs[i].sizes[k];
+        if (s->gpus > left || !s->is_efficient)
+            continue;
+        double v = s->value + best_of(g, i + 1, left - s->gpus);
+        best = v > best ? v : best;
+    }
+    return best;
+}
+
+/* The most that one step of a hull gains. */
+static double largest_step(const struct gp *g)
+{
+    double most = 0;
+    bool on[GPUS_MAX];
+
+    for (size_t i = 0; i < g->n; i++) {
+        double before = 0;
+        gp_hull(&g->jobs[i], -1, on);
+        for (int32_t k = 0; k < g->jobs[i].n; k++) {
+            if (!on[k])
+                continue;
+            double gain = g->jobs[i].sizes[k].value - before;
+            most = gain > most ? gain : most;
+            before = g->jobs[i].sizes[k].value;
+        }
+    }
+    return most;
+}
+
+static bool is_near_best(struct view *t, double *io_worst)
+{
+    struct plan p;
+    struct gp g;
+    bool is = false;
+
+    if (plan_begin(&p, &t->v, t->wishes, VIEW_JOBS, NULL) < 0)
+        return false;
+    if (gp_collect(&g, &p, NULL) == 0 && gp_choose(&g, NULL) == 0) {
+        double best = best_of(&g, 0, g.gpus), got = total(&g);
+        int32_t used = 0;
+        for (size_t i = 0; i < g.n; i++)
+            used += g.jobs[i].chosen < 0
+                        ? 0
+                        : g.jobs[i].sizes[g.jobs[i].chosen].gpus;
+        is = used <= g.gpus && got <= best + 1e-9 &&
+             best - got <= largest_step(&g) + 1e-9;
+        if (best > 0 && 1 - got / best > *io_worst)
+            *io_worst = 1 - got / best;
+    }
+    gp_clear(&g);
+    plan_end(&p);
+    return is;
+}
+
+/* No resize within the minimum run time, none twice, and all of them and the
+ * starts fit once those that go have gone. */
+static bool is_allowed(const struct view *t)
+{
+    int32_t free = t->nodes[0].gpus_free, later = free;
+
+    for (size_t i = 0; i < t->n; i++) {
+        const struct policy_wish *w = &t->wishes[i];
+        const struct policy_job *job = &t->jobs[w->id - 1];
+        int32_t gpus = w->nodes * w->gpus_per_node;
+        if (w->act == POLICY_START) {
+            free -= gpus;
+            later -= gpus;
+        }
+        if (w->act != POLICY_RESIZE)
+            continue;
+        later += job->gpus - gpus;
+        if (job->start_s + t->v.goodput.min_runtime_s > t->v.now_s ||
+            gpus == job->gpus || gpus > job->gpus_max)
+            return false;
+    }
+    return free >= 0 && later >= 0;
+}
+
+static bool is_same_plan(const struct view *a, const struct view *b)
+{
+    bool is = a->n == b->n;
+
+    for (size_t i = 0; is && i < a->n; i++)
+        is = a->wishes[i].id == b->wishes[i].id &&
+             a->wishes[i].act == b->wishes[i].act &&
+             a->wishes[i].nodes == b->wishes[i].nodes &&
+             a->wishes[i].gpus_per_node == b->wishes[i].gpus_per_node;
+    return is;
+}
+
+/* The ids in reverse: the order of arrival alone counts. */
+static bool is_same_renamed(const struct view *a, struct view *b)
+{
+    size_t n = b->v.n_jobs;
+    bool is;
+
+    for (size_t i = 0; i < n; i++)
+        b->jobs[i].id = n - i;
+    if (view_plan(b, goodput, NULL) < 0)
+        return false;
+    is = a->n == b->n;
+    for (size_t i = 0; is && i < a->n; i++)
+        is = a->wishes[i].id == n + 1 - b->wishes[i].id &&
+             a->wishes[i].act == b->wishes[i].act &&
+             a->wishes[i].gpus_per_node == b->wishes[i].gpus_per_node;
+    return is;
+}
+
+static void test_random(void)
+{
+    static struct view a, b;
+    static struct curves c;
+    struct rng rng;
+    int n_near = 0, n_allowed = 0, n_same = 0, n_renamed = 0;
+    double worst = 0;
+
+    rng_seed(&rng, 26);
+    for (int i = 0; i < RANDOM_VIEWS; i++) {
+        struct rng again = rng;
+        random_view(&rng, &a, &c);
+        n_near += is_near_best(&a, &worst);
+        bool has = view_plan(&a, goodput, NULL) == 0;
+        n_allowed += has && is_allowed(&a);
+        random_view(&again, &b, &c);
+        n_same +=
+            has && view_plan(&b, goodput, NULL) == 0 && is_same_plan(&a, &b);
+        n_renamed += has && is_same_renamed(&a, &b);
+    }
+    tap_diag("the worst choice is %.1f %% below the best", 100 * worst);
+    is_int(n_near, RANDOM_VIEWS, "choices within a step of the best");
+    is_int(n_allowed, RANDOM_VIEWS, "plans that change only what they may");
+    is_int(n_same, RANDOM_VIEWS, "equal views, equal plans");
+    is_int(n_renamed, RANDOM_VIEWS, "jobs of other names, the same plan");
+}
+
+int main(void)
+{
+    ok(policy_find("goodput") == goodput, "goodput is known by name");
+    test_sizes();
+    test_bounds();
+    test_changes();
+    test_nodes();
+    test_hull();
+    test_random();
+    return tap_done();
+}
