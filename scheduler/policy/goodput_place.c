@@ -237,6 +237,93 @@ static bool keep_one(struct gp *g)
     return false;
 }
 
+/* ---- what is left on the nodes --------------------------------------------
+ */
+/* The best gain per GPU that a further size of a job brings which waits, or
+ * keeps its present size. out ret_size */
+static size_t best_left(const struct gp *g, int32_t left, int32_t *ret_size)
+{
+    size_t best = g->n;
+    double most = 0;
+
+    for (size_t i = 0; i < g->n; i++) {
+        const struct gp_job *j = &g->jobs[i];
+        bool is_open =
+            !j->is_forced && (is_live(j) ? !moves(j) : j->chosen < 0);
+        int32_t has = is_open && is_live(j) ? j->sizes[j->now].gpus : 0;
+        double value = is_open && is_live(j) ? j->sizes[j->now].hoped : 0;
+        for (int32_t k = j->chosen + 1; is_open && k < j->n; k++) {
+            int32_t more = j->sizes[k].gpus - has;
+            if (!j->sizes[k].is_idle_use || more <= 0 || more > left)
+                continue;
+            double gain = (j->sizes[k].hoped - value) / more;
+            if (gain > most) {
+                most = gain;
+                best = i;
+                *ret_size = k;
+            }
+        }
+    }
+    return best;
+}
+
+/* On the nodes that are free now and stay so. */
+static bool start_on_left(struct gp *g, const struct policy_job *as)
+{
+    size_t n = g->p->view->n_nodes;
+    struct place place;
+
+    if (!place_find(g->free, n, as, &place))
+        return false;
+    place_take(g->free, n, place, g->at);
+    for (int32_t k = 0; k < place.nodes; k++)
+        if (place_free(&g->soon[g->at[k]]) < place.per_node) {
+            place_add(g->free, g->at, place, 1);
+            return false;
+        }
+    place_add(g->soon, g->at, place, -1);
+    return true;
+}
+
+static bool grow_on_left(struct gp *g, const struct gp_job *j,
+                         const struct policy_job *as)
+{
+    struct place own =
+        place_of(j->job, j->job->nodes, j->job->gpus / j->job->nodes);
+
+    give_back(g->soon, j->job);
+    if (take(g, g->soon, as))
+        return true;
+    place_add(g->soon, j->job->at, own, -1);
+    return false;
+}
+
+/* Jobs that became smaller, or wait, because nodes x GPUs did not fit, leave
+ * GPUs to others. */
+enum { FAILURES_MAX = 64 };
+static void fill(struct gp *g)
+{
+    int32_t left = free_soon(g), size = 0, n_failed = 0;
+    size_t i;
+
+    while (left > 0 && n_failed < FAILURES_MAX &&
+           (i = best_left(g, left, &size)) < g->n) {
+        struct gp_job *j = &g->jobs[i];
+        struct policy_job as = gp_as(j, size);
+        bool fits =
+            is_live(j) ? grow_on_left(g, j, &as) : start_on_left(g, &as);
+        if (!fits) {
+            /* Try its smaller sizes, if there are any. */
+            n_failed++;
+            j->sizes[size].is_idle_use = false;
+            continue;
+        }
+        left -= j->sizes[size].gpus - (is_live(j) ? j->sizes[j->now].gpus : 0);
+        j->chosen = size;
+        j->starts = !is_live(j);
+    }
+}
+
 int gp_place(struct gp *g, struct error *err)
 {
     bool told = any_told(g->p->view);
@@ -247,5 +334,6 @@ int gp_place(struct gp *g, struct error *err)
         while (!play(g, told))
             ;
     } while (keep_one(g));
+    fill(g);
     return 0;
 }
