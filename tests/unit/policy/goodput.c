@@ -180,7 +180,7 @@ static void test_changes(void)
     for (int i = 0; i < 4; i++)
         running(&t, &c, 1, 1e6, 0, 1, 600);
     elastic(&t, &c, 0, 500);
-    is_text(&t, "5- 4=0", "one of four waits for a short job");
+    is_text(&t, "5- 3=0 4=0", "two of four wait for a short job");
 }
 
 static void test_nodes(void)
