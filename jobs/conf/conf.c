@@ -157,6 +157,7 @@ static const struct schema_key keys[] = {
      AT(scheduler.preempt.min_runtime_s), .def = "10m", RANGE(0, 30.0 * 86400),
      .code = "E023", .live = true,
      .doc = "so long an attempt runs before it has to"},
+#include "jobs/conf/conf_table_goodput.def"
 
     {"limits.max_jobs_per_user", KEY_INT, AT(limits.max_jobs_per_user),
      .def = "1000", RANGE(1, 1000000), .code = "E013", .live = true,

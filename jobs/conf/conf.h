@@ -15,6 +15,7 @@
 #include "jobs/base/buf.h"
 #include "jobs/base/error.h"
 #include "jobs/base/log.h"
+#include "jobs/conf/conf_goodput.h"
 #include "jobs/spec/spec.h"
 
 enum conf_allocator { ALLOCATOR_AUTO, ALLOCATOR_LOCAL, ALLOCATOR_SLURM };
@@ -83,6 +84,8 @@ struct conf {
             bool enabled;
             double grace_s, min_runtime_s;
         } preempt;
+        struct conf_goodput goodput;
+        struct conf_fair_share fair_share;
     } scheduler;
     struct {
         int32_t max_jobs_per_user;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "jobs/conf/conf_table.h"
+#include "jobs/text/scalar.h"
 
 static const struct schema_from *from_of(const struct schema_from *from,
                                          const char *path)
@@ -152,6 +153,45 @@ static void check_gpu_memory(const struct schema_from *from,
     }
 }
 
+/* GPUs that would idle are worth no more than those that somebody waits for. */
+static void check_floors(const struct conf *c, const struct schema_from *from,
+                         struct spec_report *report)
+{
+    static const char path[] = "scheduler.goodput.idle_floor";
+    const struct schema_from *idle = from_of(from, path);
+    const struct schema_from *busy =
+        from_of(from, "scheduler.goodput.efficiency_floor");
+    if (!idle->bad && !busy->bad && (idle->node || busy->node) &&
+        c->scheduler.goodput.idle_floor > c->scheduler.goodput.efficiency_floor)
+        report_add(report, "E023", (idle->node ? idle : busy)->node->at, path,
+                   "a size that may idle GPUs may have is no better than one "
+                   "that others wait for",
+                   "'%s' must be 0..%g, at most "
+                   "scheduler.goodput.efficiency_floor",
+                   path, c->scheduler.goodput.efficiency_floor);
+}
+
+static void check_weights(const struct schema_from *from,
+                          struct spec_report *report)
+{
+    static const char path[] = "scheduler.fair_share.weights";
+    const struct schema_from *f = from_of(from, path);
+    for (const struct node *n = f->node && !f->bad ? f->node->first : NULL; n;
+         n = n->next) {
+        double w = 0;
+        bool is_number = n->text && scalar_float(n->text, &w) == 0;
+        if (!*n->key || strpbrk(n->key, " \t\n\r:/"))
+            report_add(report, "E014", n->key_at, path, NULL,
+                       "each key of '%s' must be the name of a user or of an "
+                       "account",
+                       path);
+        else if (!is_number || !(w > 0 && w <= 1e6))
+            report_add(report, "E023", n->at, path, "as in {vision: 2}",
+                       "%s: the share of '%s' must be above 0, at most 1000000",
+                       path, n->key);
+    }
+}
+
 void conf_check(const struct conf *c, const struct schema_from *from,
                 struct spec_report *report)
 {
@@ -176,4 +216,6 @@ void conf_check(const struct conf *c, const struct schema_from *from,
     check_admins(c, from, report);
     check_notify(from, report);
     check_gpu_memory(from, report);
+    check_floors(c, from, report);
+    check_weights(from, report);
 }

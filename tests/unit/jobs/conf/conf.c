@@ -110,6 +110,45 @@ static const struct {
      "E014 2:28"},
     {"no grace", V "scheduler: {preempt: {grace: 0s}}\n", "E023 2:30"},
     {"preempt is a section", V "scheduler: {preempt: yes}\n", "E011 2:22"},
+    {"length_weight", V "scheduler: {goodput: {length_weight: 3.1}}\n",
+     "E013 2:38"},
+    {"speedup_exponent", V "scheduler: {goodput: {speedup_exponent: 0.2}}\n",
+     "E013 2:41"},
+    {"floor", V "scheduler: {goodput: {efficiency_floor: 1.1}}\n", "E013 2:41"},
+    {"idle floor above the other",
+     V "scheduler: {goodput: {efficiency_floor: 0.2, idle_floor: 0.3}}\n",
+     "E023 2:58"},
+    {"idle floor above the default",
+     V "scheduler: {goodput: {idle_floor: 0.5}}\n", "E023 2:35"},
+    {"floor below the default of the other",
+     V "scheduler: {goodput: {efficiency_floor: 0.2}}\n", "E023 2:41"},
+    {"equal floors",
+     V "scheduler: {goodput: {efficiency_floor: 0, idle_floor: 0}}\n", ""},
+    {"horizon", V "scheduler: {goodput: {horizon: 30s}}\n", "E023 2:32"},
+    {"hysteresis none", V "scheduler: {goodput: {hysteresis: 0s}}\n", ""},
+    {"hysteresis", V "scheduler: {goodput: {hysteresis: 2h}}\n", "E023 2:35"},
+    {"goodput interval", V "scheduler: {goodput: {interval: 4s}}\n",
+     "E023 2:33"},
+    {"resizes", V "scheduler: {goodput: {max_resizes_per_hour: -1}}\n",
+     "E013 2:45"},
+    {"aging", V "scheduler: {goodput: {aging: 0}}\n", "E013 2:30"},
+    {"aging off", V "scheduler: {goodput: {aging: null}}\n", ""},
+    {"explore", V "scheduler: {goodput: {explore: 17}}\n", "E013 2:32"},
+    {"no key of goodput", V "scheduler: {goodput: {idle_flor: 0}}\n",
+     "E010 2:23"},
+    {"fair share", V "scheduler: {fair_share: {half_life: 7d}}\n", ""},
+    {"half life", V "scheduler: {fair_share: {half_life: 1s}}\n", "E023 2:37"},
+    {"weights", V "scheduler: {fair_share: {weights: {a: 2, b: 0.5}}}\n", ""},
+    {"no weight", V "scheduler: {fair_share: {weights: {a: 2, b: 0}}}\n",
+     "E023 2:45"},
+    {"weight below 0", V "scheduler: {fair_share: {weights: {a: -1}}}\n",
+     "E023 2:39"},
+    {"weight not a number", V "scheduler: {fair_share: {weights: {a: x}}}\n",
+     "E023 2:39"},
+    {"weight nan", V "scheduler: {fair_share: {weights: {a: nan}}}\n",
+     "E023 2:39"},
+    {"weight of nobody", V "scheduler: {fair_share: {weights: {'a b': 1}}}\n",
+     "E014 2:36"},
     {"later key", V "scheduler: {weights: {age: 1}}\n", "E018 2:13"},
     {"later policy", V "scheduler: {policy: profile}\n", "E018 2:21"},
     {"policy", V "scheduler: {policy: fifi}\n", "E012 2:21"},
@@ -177,7 +216,10 @@ static void test_values(void)
           " submit_ahead: 3}\n"
           "local: {gpus: auto, cpu_slots: 3, mpirun: /opt/mpirun}\n"
           "scheduler: {policy: fifo, interval: 2s,\n"
-          " preempt: {enabled: yes, grace: 30s, min_runtime: 1h}}\n"
+          " preempt: {enabled: yes, grace: 30s, min_runtime: 1h},\n"
+          " goodput: {length_weight: 1, aging: 1.5, explore: 4,\n"
+          "  max_resizes_per_hour: 0, horizon: 1h},\n"
+          " fair_share: {half_life: 7d, weights: {vision: 2.5}}}\n"
           "limits: {max_jobs_per_user: 5, max_log_bytes: 2G}\n"
           "watchdog: {heartbeat: 5s, node_lost_after: 1m}\n"
           "log: {level: debug}\n";
@@ -228,6 +270,15 @@ static void test_values(void)
     ok(c.scheduler.preempt.enabled && c.scheduler.preempt.grace_s == 30 &&
            c.scheduler.preempt.min_runtime_s == 3600,
        "preempt");
+    ok(c.scheduler.goodput.length_weight == 1 &&
+           c.scheduler.goodput.aging == 1.5 &&
+           c.scheduler.goodput.horizon_s == 3600 &&
+           c.scheduler.goodput.idle_floor == 0.25,
+       "goodput");
+    is_int(c.scheduler.goodput.explore, 4, "explore");
+    is_int(c.scheduler.goodput.max_resizes_per_hour, 0, "resizes");
+    ok(c.scheduler.fair_share.half_life_s == 7 * 86400, "half life");
+    is_str(c.scheduler.fair_share.weights.pairs[0].value, "2.5", "weight");
     is_int(c.limits.max_jobs_per_user, 5, "jobs per user");
     is_int(c.limits.max_log_bytes, 2LL << 30, "log bytes");
     is_int(c.limits.max_spec_bytes, 1 << 20, "spec bytes, the default");
@@ -239,7 +290,8 @@ static void test_values(void)
     spec_report_clear(&r);
 }
 
-static const char golden[] =
+/* In two pieces: a string of C99 may be no longer than 4095 bytes. */
+static const char golden_head[] =
     "version: 1                              # restart\n"
     "cluster: \"local\"                        # restart\n"
     "controller:\n"
@@ -291,6 +343,22 @@ static const char golden[] =
     "    enabled: false                      # live\n"
     "    grace: 2m                           # live\n"
     "    min_runtime: 10m                    # live\n"
+    "  goodput:\n"
+    "    length_weight: 0.6                  # live\n"
+    "    speedup_exponent: 0.85              # live\n"
+    "    efficiency_floor: 0.4               # live\n"
+    "    idle_floor: 0.25                    # live\n"
+    "    hysteresis: 2m                      # live\n"
+    "    horizon: 30m                        # live\n"
+    "    interval: 1m                        # live\n"
+    "    min_runtime: 1m                     # live\n"
+    "    max_resizes_per_hour: 6             # live\n"
+    "    aging: null                         # live\n"
+    "    explore: 2                          # live\n"
+    "  fair_share:\n"
+    "    half_life: null                     # live\n"
+    "    weights: {}                         # live\n";
+static const char golden_tail[] =
     "limits:\n"
     "  max_jobs_per_user: 1000               # live\n"
     "  max_gpus_per_user: null               # live\n"
@@ -324,6 +392,13 @@ static const char golden[] =
     "  format: text                          # live\n"
     "  target: auto                          # restart\n";
 
+static void is_golden(const struct buf *out, const char *name)
+{
+    char text[sizeof(golden_head) + sizeof(golden_tail)];
+    (void)snprintf(text, sizeof(text), "%s%s", golden_head, golden_tail);
+    is_str(buf_str(out), text, name);
+}
+
 static void test_print(void)
 {
     struct conf c, again;
@@ -332,12 +407,12 @@ static void test_print(void)
     struct buf out = BUF_INIT;
     is_int(conf_default(&c, &err), 0, "the defaults are legal");
     is_int(conf_print(&c, &out, &err), 0, "prints");
-    is_str(buf_str(&out), golden, "every value, and when it is read");
+    is_golden(&out, "every value, and when it is read");
     is_int(conf_parse(out.data, out.len, NULL, &again, &r, &err), 0,
            "what is printed can be read");
     struct buf twice = BUF_INIT;
     is_int(conf_print(&again, &twice, &err), 0, "and printed");
-    is_str(buf_str(&twice), golden, "to the same");
+    is_golden(&twice, "to the same");
     conf_clear(&c);
     conf_clear(&again);
     spec_report_clear(&r);
