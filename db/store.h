@@ -64,6 +64,9 @@ struct store_attempt {
     /* What a resize cost; resized_from 0: there was none. */
     int32_t resized_from; /* GPUs that the job had before */
     double checkpoint_s, allocator_s, start_s; /* what it cost */
+    /* "memory", "host_memory": a rank refused its plan; NULL: none did */
+    const char *cause;
+    int64_t needed_bytes, available_bytes;
 };
 
 /* An ended job that the daemon has evicted from memory. Archiving moves no

@@ -149,24 +149,27 @@ struct run {
     struct reporter *reporter;
     struct used used; /* by this rank */
     struct used_since since;
-    bool has_begun;   /* since is set */
+    struct train_refusal refusal; /* of its plan, for memory */
+    bool has_begun;               /* since is set */
     bool is_fenced;   /* this rank knows; its exit code is no verdict */
     bool was_stopped; /* this rank was told to stop before its work ended */
     int exit_code;
     char why[240];
 };
 
-/* What the others used nobody can ask any more; one that has none knows all.
- * NULL: it is not known. */
-static const struct report_extra *used_alone(const struct run *r,
-                                             struct report_extra *room)
+/* What the others used nobody can ask any more; one that has none knows all. */
+static struct report_extra known_alone(const struct run *r)
 {
-    if (r->comm->size > 1 || !r->has_begun)
-        return NULL;
-    struct used u = used_end(&r->since, r->comm->local_size);
-    *room = (struct report_extra){
-        .cpu_ms = u.cpu_ms, .cores_ms = u.cores_ms, .stopped = -1};
-    return room;
+    struct report_extra extra = {.stopped = -1,
+                                 .needed_bytes = r->refusal.needed_bytes,
+                                 .available_bytes = r->refusal.available_bytes,
+                                 .refused_by_host = r->refusal.is_host};
+    if (r->comm->size == 1 && r->has_begun) {
+        struct used u = used_end(&r->since, r->comm->local_size);
+        extra.cpu_ms = u.cpu_ms;
+        extra.cores_ms = u.cores_ms;
+    }
+    return extra;
 }
 
 /* As Slurm calls this node, or else as it calls itself. */
@@ -197,9 +200,9 @@ fail_at(struct run *r, int exit_code, const char *why, const char *fault_node)
     if (r->reporter != NULL && !r->is_fenced) {
         (void)reporter_flush(r->reporter, failing_flush_s);
         struct error err = ERROR_INIT;
-        struct report_extra extra;
-        if (report_final(&r->conf, exit_code, why, fault_node,
-                         used_alone(r, &extra), failing_word_s, &err) < 0)
+        const struct report_extra extra = known_alone(r);
+        if (report_final(&r->conf, exit_code, why, fault_node, &extra,
+                         failing_word_s, &err) < 0)
             log_warn("worker", "no final report rank=%d why=\"%s\"",
                      r->comm->rank, err.msg);
     }
@@ -299,7 +302,8 @@ static void run_training(struct run *r)
                             .clock = &clock_real,
                             .gpus_per_node = r->job.launch.gpus_per_node,
                             .stop = &stop_signal,
-                            .save = &save_asked};
+                            .save = &save_asked,
+                            .refusal = &r->refusal};
     struct train_result t;
     struct error err = ERROR_INIT;
     if (model_kind_find(env.spec, &env.kind, &err) < 0 ||

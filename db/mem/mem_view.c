@@ -80,6 +80,9 @@ static void fill_attempt(struct mem_cells *c, const struct store_attempt *a)
     put_real(c, a->resized_from > 0 ? a->checkpoint_s : (double)NAN);
     put_real(c, a->resized_from > 0 ? a->allocator_s : (double)NAN);
     put_real(c, a->resized_from > 0 ? a->start_s : (double)NAN);
+    put_text(c, a->cause);
+    put_count(c, a->cause ? a->needed_bytes : -1);
+    put_count(c, a->cause ? a->available_bytes : -1);
 }
 
 static void fill_event(struct mem_cells *c, const struct store_event *e)

@@ -51,8 +51,9 @@ static const char replace_attempt[] =
     "INSERT OR REPLACE INTO attempt (job, attempt, state, reason, native_id,"
     " place, class, gpus, nodes, exit_code, signal, intent_at, claimed_at,"
     " running_at, ended_at, sum, resized_from, checkpoint_s, allocator_s,"
-    " start_s)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    " start_s, cause, needed_bytes, available_bytes)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+    " ?, ?, ?)";
 
 static const char insert_archived[] =
     "INSERT INTO archived (job, uid, key, state, ended_at, sum)"
@@ -137,6 +138,9 @@ static int put_attempt(struct store_sqlite *s, const struct store_attempt *a,
     db_put_real(&r, a->resized_from > 0 ? a->checkpoint_s : (double)NAN);
     db_put_real(&r, a->resized_from > 0 ? a->allocator_s : (double)NAN);
     db_put_real(&r, a->resized_from > 0 ? a->start_s : (double)NAN);
+    db_put_text(&r, a->cause);
+    db_put_count(&r, a->cause ? a->needed_bytes : -1);
+    db_put_count(&r, a->cause ? a->available_bytes : -1);
     return db_run(&s->state, &r, "store an attempt", err);
 }
 

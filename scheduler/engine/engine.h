@@ -415,6 +415,10 @@ struct engine_report_extra {
     int64_t cores_ms; /* CPU time of all cores that it was allowed to use */
     int32_t stopped;  /* 1: a rank was told to stop before its work was done;
                          0: none was */
+    /* "memory", "host_memory": a rank refused its plan, which needs so many
+     * bytes of a GPU, or of its share of the machine; NULL, "": none did */
+    const char *cause;
+    int64_t needed_bytes, available_bytes;
 };
 
 /* The worker's final report, before it exits: its exit code and one line.

@@ -17,7 +17,8 @@ enum {
     JOB_NAME_CAP = 64,
     JOB_REASON_CAP = 160,
     JOB_EXCLUDE_CAP = 256,
-    JOB_DIGEST_CAP = 33
+    JOB_DIGEST_CAP = 33,
+    JOB_CAUSE_CAP = 16
 };
 
 /* The kind of a hold: it decides what ends the hold, and who may end it. */
@@ -150,6 +151,10 @@ struct job {
     bool ended_untold; /* reported: no rank had been told to stop */
     char fault_node[ALLOC_NODE_NAME_CAP]; /* where a device failed, as
                                              reported; "" */
+    /* Reported: why a rank refused its plan, "memory" of its GPU or
+     * "host_memory" of its machine, and the bytes; "": none did. */
+    char cause[JOB_CAUSE_CAP];
+    int64_t needed_bytes, available_bytes;
 
     /* Volatile: lost in a restart and known again soon after. */
     char pending_id[ALLOC_NATIVE_ID_CAP]; /* the allocator's id of a pending

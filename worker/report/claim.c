@@ -236,6 +236,15 @@ int report_final(const struct report_conf *conf, int exit_code, const char *why,
     if (body != NULL && extra != NULL && extra->stopped >= 0)
         (void)json_object_set_new(body, "stopped",
                                   json_boolean(extra->stopped));
+    if (body != NULL && extra != NULL && extra->needed_bytes > 0) {
+        (void)json_object_set_new(
+            body, "cause",
+            json_string(extra->refused_by_host ? "host_memory" : "memory"));
+        (void)json_object_set_new(body, "needed_bytes",
+                                  json_integer(extra->needed_bytes));
+        (void)json_object_set_new(body, "available_bytes",
+                                  json_integer(extra->available_bytes));
+    }
     if (body != NULL && fault_node != NULL)
         (void)json_object_set_new(body, "fault_node", json_string(fault_node));
     char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;

@@ -35,6 +35,13 @@
 #include "worker/model_kind.h"
 #include "worker/report/reporter.h"
 
+/* A plan that was refused because it does not fit the memory, of one rank. */
+struct train_refusal {
+    int64_t needed_bytes, available_bytes; /* needed 0: none was */
+    bool is_host; /* memory of the machine, which its ranks share; else the
+                     memory of a GPU */
+};
+
 struct train_env {
     const struct job_spec *spec;
     const struct model_kind *kind; /* what spec trains */
@@ -46,6 +53,7 @@ struct train_env {
     int32_t gpus_per_node;             /* 0: none are ours */
     const volatile sig_atomic_t *stop; /* not 0: the number of a signal */
     volatile sig_atomic_t *save;       /* not 0: a checkpoint, and go on */
+    struct train_refusal *refusal;     /* set with ERR_NOMEM; NULL: not said */
 };
 
 enum train_end { TRAIN_DONE, TRAIN_STOPPED, TRAIN_FENCED };

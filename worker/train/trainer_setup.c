@@ -147,6 +147,15 @@ static double mib(int64_t bytes)
 /* Of a GPU: partial sums of an op, at most, and cuBLAS's workspace. */
 enum { GPU_BYTES = 64 << 20 };
 
+static void note_refusal(const struct trainer *t, int64_t needed,
+                         int64_t available, bool is_host)
+{
+    if (t->env->refusal != NULL)
+        *t->env->refusal = (struct train_refusal){.needed_bytes = needed,
+                                                  .available_bytes = available,
+                                                  .is_host = is_host};
+}
+
 /* What is left is asked for by all before one of them takes anything. */
 static int check_memory(const struct trainer *t, int64_t total, int64_t host,
                         struct error *err)
@@ -160,20 +169,24 @@ static int check_memory(const struct trainer *t, int64_t total, int64_t host,
         return -1;
     if (c->ops->barrier(c, TRAIN_DEADLINE_S, err) < 0)
         return -1;
-    if (gpu && (size_t)total > left)
+    if (gpu && (size_t)total > left) {
+        note_refusal(t, total, (int64_t)left, false);
         return error_set(
             err, ERR_NOMEM,
             "%.1f MiB do not fit in the %.1f MiB that this GPU has "
             "left",
             mib(total), mib((int64_t)left));
+    }
     host += gpu ? 0 : total;
-    if (m.bytes >= 0 && host > m.bytes / c->local_size)
+    if (m.bytes >= 0 && host > m.bytes / c->local_size) {
+        note_refusal(t, host, m.bytes / c->local_size, true);
         return error_set(err, ERR_NOMEM,
                          "%d rank%s of %.1f MiB do not fit in the %.1f MiB "
                          "that this %s has left",
                          c->local_size, c->local_size == 1 ? "" : "s",
                          mib(host), mib(m.bytes),
                          m.is_share ? "job's share of the machine" : "machine");
+    }
     return 0;
 }
 

@@ -165,7 +165,7 @@ static int row_attempt(void *arg, const struct store_cell *cells, size_t n,
     return add_row(
         arg,
         json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                  "s:o, s:o, s:o, s:o, s:o}",
+                  "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
                   "attempt", cell_int(cell_of(cells, n, "attempt")), "state",
                   cell_text(cell_of(cells, n, "state")), "native_id",
                   cell_text(cell_of(cells, n, "native_id")), "place",
@@ -181,7 +181,11 @@ static int row_attempt(void *arg, const struct store_cell *cells, size_t n,
                   cell_int(cell_of(cells, n, "resized_from")), "checkpoint_s",
                   cell_real(cell_of(cells, n, "checkpoint_s")), "allocator_s",
                   cell_real(cell_of(cells, n, "allocator_s")), "start_s",
-                  cell_real(cell_of(cells, n, "start_s"))),
+                  cell_real(cell_of(cells, n, "start_s")), "cause",
+                  cell_text(cell_of(cells, n, "cause")), "needed_bytes",
+                  cell_int(cell_of(cells, n, "needed_bytes")),
+                  "available_bytes",
+                  cell_int(cell_of(cells, n, "available_bytes"))),
         err);
 }
 

@@ -30,7 +30,10 @@ int worker_report_parse(const json_t *o, struct worker_report *ret,
     ret->extra = (struct engine_report_extra){
         .cpu_ms = int_of(o, "cpu_ms", INT64_MAX),
         .cores_ms = int_of(o, "cores_ms", INT64_MAX),
-        .stopped = json_is_boolean(stopped) ? json_is_true(stopped) : -1};
+        .stopped = json_is_boolean(stopped) ? json_is_true(stopped) : -1,
+        .needed_bytes = int_of(o, "needed_bytes", INT64_MAX),
+        .available_bytes = int_of(o, "available_bytes", INT64_MAX)};
+    take_text(o, "cause", ret->cause, sizeof(ret->cause));
     take_text(o, "why", ret->why, sizeof(ret->why));
     take_text(o, "fault_node", ret->fault_node, sizeof(ret->fault_node));
     return 0;
@@ -39,6 +42,8 @@ int worker_report_parse(const json_t *o, struct worker_report *ret,
 int worker_report_use(struct engine *e, uint64_t job, int32_t attempt,
                       const struct worker_report *r, struct error *err)
 {
+    struct engine_report_extra extra = r->extra;
+    extra.cause = r->cause;
     return engine_report(e, job, attempt, r->exit_code, r->why, r->fault_node,
-                         &r->extra, err);
+                         &extra, err);
 }

@@ -11,7 +11,8 @@
 struct worker_report {
     int32_t exit_code;
     char why[JOB_REASON_CAP], fault_node[ALLOC_NODE_NAME_CAP];
-    struct engine_report_extra extra;
+    char cause[JOB_CAUSE_CAP];
+    struct engine_report_extra extra; /* but its cause */
 };
 /* err  ERR_INVAL it has no exit code; *ret is untouched */
 int worker_report_parse(const json_t *o, struct worker_report *ret,

@@ -298,6 +298,11 @@ int engine_report(struct engine *e, uint64_t id, int32_t attempt,
     d.cores_ms = extra ? extra->cores_ms : -1;
     d.stopped = extra ? extra->stopped : -1;
     text_copy(d.why, sizeof(d.why), why ? why : "");
+    if (exit_code != 0 && extra && extra->cause && extra->cause[0]) {
+        text_copy(d.cause, sizeof(d.cause), extra->cause);
+        d.needed_bytes = extra->needed_bytes;
+        d.available_bytes = extra->available_bytes;
+    }
     if (exit_code != 0)
         text_copy(d.fault_node, sizeof(d.fault_node),
                   fault_node ? fault_node : "");

@@ -35,7 +35,9 @@ struct detail {
                          the event */
     char fault_node[ALLOC_NODE_NAME_CAP]; /* REPORT: node of the failed
                                              device */
-    char exclude[128];                    /* REQUEUE: further nodes to avoid */
+    char cause[JOB_CAUSE_CAP]; /* REPORT: see struct engine_report_extra */
+    int64_t needed_bytes, available_bytes; /* REPORT: with a cause */
+    char exclude[128];                     /* REQUEUE: further nodes to avoid */
     char gpu_type[32]; /* INTENT: type of its GPUs, if the spec leaves it
                           open and the nodes have several */
     char held[16]; /* HOLD: "dependency"; "": the uid of the event says it */
@@ -51,7 +53,8 @@ struct detail {
         .nodes = -1, .gpus = -1, .exit_code = -1, .signal = -1, .retry = -1, \
         .stopped = -1, .wait_ms = -1, .priority = INT32_MIN, .grace_ms = -1, \
         .to_gpus = -1, .to_nodes = -1, .cpu_ms = -1, .cores_ms = -1,         \
-        .ended_ms = -1, .loss = NAN, .t_iter = NAN, .eval_accuracy = NAN     \
+        .ended_ms = -1, .needed_bytes = -1, .available_bytes = -1,           \
+        .loss = NAN, .t_iter = NAN, .eval_accuracy = NAN                     \
     }
 
 /* own  *ret_text: the caller frees; NULL if no field of d is set */

@@ -108,7 +108,8 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     job->is_time_80 = false;
     job->report_code = 0;
     job->ended_untold = false;
-    job->fault_node[0] = '\0';
+    job->fault_node[0] = job->cause[0] = '\0';
+    job->needed_bytes = job->available_bytes = 0;
     job->iteration = job->iterations_total = 0;
     job->epoch = job->epochs_total = 0;
     job->loss = job->t_iter = job->eval_accuracy = job->beat_s = NAN;
@@ -337,6 +338,9 @@ static void apply(struct entry *en, const struct store_event *ev,
         job->report_code = d->exit_code;
         job->ended_untold = d->stopped == 0;
         text_copy(job->fault_node, sizeof(job->fault_node), d->fault_node);
+        text_copy(job->cause, sizeof(job->cause), d->cause);
+        job->needed_bytes = d->needed_bytes;
+        job->available_bytes = d->available_bytes;
         /* The report of a preempted worker says how it died, not why it had to
          * stop. */
         if (!job->requeue_asked || job->limit_hit)

@@ -83,6 +83,9 @@ static struct store_attempt attempt_row(const struct entry *en)
         .checkpoint_s = job->resize.checkpoint_s,
         .allocator_s = job->resize.allocator_s,
         .start_s = job->resize.start_s,
+        .cause = or_null(job->cause),
+        .needed_bytes = job->needed_bytes,
+        .available_bytes = job->available_bytes,
     };
 }
 

@@ -406,6 +406,8 @@ static void test_final(struct daemon *d)
     const char *want =
         "{\"exit_code\":143,\"why\":\"stopped by signal: \\\"x\\\"\","
         "\"cpu_ms\":90,\"cores_ms\":400,\"stopped\":true,"
+        "\"cause\":\"memory\",\"needed_bytes\":3145728,"
+        "\"available_bytes\":2097152,"
         "\"fault_node\":\"n2\"}";
     char path[128];
     struct buf file = BUF_INIT;
@@ -414,8 +416,11 @@ static void test_final(struct daemon *d)
     (void)snprintf(path, sizeof(path), "%s/.report.json.new", d->dir);
     ok(stat(path, &kept) == 0 && kept.st_blocks > 0,
        "takes the room for a report");
-    const struct report_extra used = {
-        .cpu_ms = 90, .cores_ms = 400, .stopped = 1};
+    const struct report_extra used = {.cpu_ms = 90,
+                                      .cores_ms = 400,
+                                      .stopped = 1,
+                                      .needed_bytes = 3 << 20,
+                                      .available_bytes = 2 << 20};
     is_int(report_final(&conf, 143, "stopped by signal: \"x\"", "n2", &used, 60,
                         &err),
            0, "final report");
