@@ -63,8 +63,10 @@ static int replay(void *arg, const struct store_event *ev, struct error *err)
         rc = error_set(&why, ERR_IO, "its submit is missing");
     else
         rc = eng_fold(en, ev, &why);
-    if (rc == 0 && en)
+    if (rc == 0 && en) {
         eng_costs_note(e, en, ev);
+        eng_refusals_note(e, en, ev);
+    }
     if (rc == 0 && e->parts.replayed && (en = eng_find(e, ev->job)))
         e->parts.replayed(e->parts.replayed_arg, ev, &en->job);
     if (rc == 0)

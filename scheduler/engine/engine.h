@@ -409,18 +409,6 @@ int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
 void engine_last_figures(struct engine *e, uint64_t id, int32_t attempt,
                          const struct engine_beat *last);
 
-/* Sums over all ranks; -1: unknown. */
-struct engine_report_extra {
-    int64_t cpu_ms;   /* CPU time that the job used */
-    int64_t cores_ms; /* CPU time of all cores that it was allowed to use */
-    int32_t stopped;  /* 1: a rank was told to stop before its work was done;
-                         0: none was */
-    /* "memory", "host_memory": a rank refused its plan, which needs so many
-     * bytes of a GPU, or of its share of the machine; NULL, "": none did */
-    const char *cause;
-    int64_t needed_bytes, available_bytes;
-};
-
 /* The worker's final report, before it exits: its exit code and one line.
  * in   fault_node  the node on which a device failed, if the worker reports
  *      that as the cause; NULL, "": not reported

@@ -16,6 +16,7 @@
 #include "scheduler/engine/store/stage.h"
 #include "scheduler/engine/table/class_models.h"
 #include "scheduler/engine/table/job_table.h"
+#include "scheduler/engine/table/memory_refusals.h"
 #include "scheduler/engine/table/resize_costs.h"
 #include "scheduler/engine/table/runtime_history.h"
 
@@ -76,6 +77,7 @@ struct engine {
     struct eng_buffers buffers;      /* of the last view */
     struct eng_runs runs[RUNS_N];    /* see runtime_history.h */
     struct eng_costs costs[COSTS_N]; /* see resize_costs.h */
+    struct eng_refusals refusals;    /* see memory_refusals.h */
     struct eng_models models;        /* see class_models.h */
     bool takes_back;      /* with the next plan: attempts pending in the
                              allocator */

@@ -56,6 +56,19 @@ struct job_resize {
     int32_t cost_from; /* GPUs before it */
 };
 
+/* What a worker's final report says beside its exit code: sums over all ranks;
+ * -1: unknown. */
+struct engine_report_extra {
+    int64_t cpu_ms;   /* CPU time that the job used */
+    int64_t cores_ms; /* CPU time of all cores that it was allowed to use */
+    int32_t stopped;  /* 1: a rank was told to stop before its work was done;
+                         0: none was */
+    /* "memory", "host_memory": a rank refused its plan, which needs so many
+     * bytes of a GPU, or of its share of the machine; NULL, "": none did */
+    const char *cause;
+    int64_t needed_bytes, available_bytes;
+};
+
 /* A job as the fold knows it. Times: seconds since 1970, NAN for not yet.
  *
  * The fields that a plan sets on each pending job come first and together: a

@@ -25,6 +25,7 @@ struct world_attempt {
     int32_t lose; /* 1: before its worker reports; 2: after that; 3: before,
                      4: after, by the cluster's scheduler itself */
     const char *fault_node;              /* its worker reports it */
+    int64_t needed_bytes;                /* its worker refuses its plan */
     int32_t no_claim, no_report, silent; /* silent: no beat after the claim */
     int32_t no_figures;                  /* its beats tell of no iteration */
     int32_t twice;

@@ -25,6 +25,8 @@
  *   exited with 0              COMPLETED, 0, if its worker reported 0;
  *                              FAILED with the code that was reported;
  *                              FAILED, 125, without a report
+ *   its plan does not fit      another attempt on more GPUs, without a retry,
+ *   the memory of a GPU        if its range has more
  *   exited with a code         FAILED with the code reported, else its own
  *
  * If retry.on of the job names such an end and the job has retries left, the
@@ -128,8 +130,10 @@ static const char not_the_one[] =
     "its worker was fenced: another worker has the attempt, or the daemon does "
     "not know the attempt any more";
 
-static struct verdict exited(const struct job *job, const struct ending *end)
+static struct verdict exited(const struct engine *e, const struct entry *en,
+                             const struct ending *end)
 {
+    const struct job *job = &en->job;
     const char *said = job->reported && job->reason[0] ? job->reason : NULL;
     char why[JOB_REASON_CAP];
 
@@ -148,6 +152,9 @@ static struct verdict exited(const struct job *job, const struct ending *end)
                    ? or_again(job, RETRY_NODE_FAIL, v)
                    : v;
     }
+    if (job->reported && strcmp(job->cause, "memory") == 0 &&
+        eng_has_larger(e, en))
+        return make(EV_REQUEUE, job->report_code, 0, said ? said : "memory");
     if (job->reported && job->report_code != 0)
         return or_again(job, RETRY_EXIT,
                         make(EV_FAIL, job->report_code, 0,
@@ -306,7 +313,7 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
     bool is_limit = job->limit_hit ||
                     (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_LIMIT);
     if (is_limit && is_success(job) && job->ended_untold)
-        return exited(job, &by_itself);
+        return exited(e, en, &by_itself);
     if (is_limit)
         return expired(job, end);
     if (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_OTHER)
@@ -318,7 +325,7 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
     /* It was done: if anything ended it afterwards, it was the engine's own
      * kill. */
     if (end->kind == ALLOC_EXITED && en->give_up == eng_was_done)
-        return exited(job, &by_itself);
+        return exited(e, en, &by_itself);
     if (was_warned(e, en, end) || heeded_warning(job, end))
         return expired(job, end);
     if (is_fault(job, end) && !is_success(job)) {
@@ -332,7 +339,7 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
         return v;
     }
     if (end->kind == ALLOC_LOST && ended_by_itself(job, end))
-        return exited(job, end);
+        return exited(e, en, end);
     if (end->kind == ALLOC_LOST) {
         v = make(end->is_forgotten ? EV_REQUEUE : EV_LOST, EXIT_NEVER_RAN, 0,
                  "");
@@ -355,7 +362,7 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
                  end->signal, why);
         return or_again(job, RETRY_SIGNAL, v);
     }
-    return exited(job, end);
+    return exited(e, en, end);
 }
 
 /* ---- where it is not to run again ------------------------------------------

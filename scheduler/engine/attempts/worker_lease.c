@@ -250,6 +250,8 @@ int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
     if (en->give_up || !runs_now(en, beat, moves))
         return 0;
     say_cost(e, en, &d);
+    if (eng_refusal_of(e, en, eng_model_type(e, en)))
+        text_copy(d.gpu_type, sizeof(d.gpu_type), eng_model_type(e, en));
     if (eng_stage(e, en, EV_RUN, -1, &d, err) < 0)
         return -1;
     en->is_stuck = false;
@@ -302,6 +304,7 @@ int engine_report(struct engine *e, uint64_t id, int32_t attempt,
         text_copy(d.cause, sizeof(d.cause), extra->cause);
         d.needed_bytes = extra->needed_bytes;
         d.available_bytes = extra->available_bytes;
+        text_copy(d.gpu_type, sizeof(d.gpu_type), eng_model_type(e, en));
     }
     if (exit_code != 0)
         text_copy(d.fault_node, sizeof(d.fault_node),

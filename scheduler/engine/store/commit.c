@@ -241,6 +241,7 @@ void eng_arrive(struct engine *e)
         const struct entry *en = eng_find(e, f.batch.events[i].job);
         assert(en);
         eng_costs_note(e, en, &f.batch.events[i]);
+        eng_refusals_note(e, en, &f.batch.events[i]);
         eng_models_note(e, en, &f.batch.events[i]);
         if (e->on_event)
             e->on_event(e->event_arg, &f.batch.events[i], &en->job);

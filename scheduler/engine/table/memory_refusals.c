@@ -1,0 +1,74 @@
+/* memory_refusals.c - see memory_refusals.h. */
+#include "scheduler/engine/table/memory_refusals.h"
+
+#include <string.h>
+
+#include "scheduler/engine/engine_internal.h"
+
+static uint64_t hash_of(const char *class)
+{
+    uint64_t h = 14695981039346656037u; /* FNV-1a */
+
+    for (const char *p = class; p && *p; p++)
+        h = (h ^ (unsigned char)*p) * 1099511628211u;
+    return h;
+}
+
+static struct eng_refusal *find(struct eng_refusals *t, const char *class,
+                                const char *gpu_type)
+{
+    uint64_t h = hash_of(class);
+    size_t n = t->n < REFUSALS_N ? t->n : REFUSALS_N;
+
+    for (size_t i = 0; class && i < n; i++)
+        if (t->at[i].class_hash == h &&
+            strcmp(t->at[i].gpu_type, gpu_type) == 0)
+            return &t->at[i];
+    return NULL;
+}
+
+const struct eng_refusal *eng_refusal_of(const struct engine *e,
+                                         const struct entry *en,
+                                         const char *gpu_type)
+{
+    const struct eng_refusal *r =
+        find((struct eng_refusals *)&e->refusals, en->own.class, gpu_type);
+    return r && r->gpus > 0 ? r : NULL;
+}
+
+static void refuse(struct eng_refusals *t, const struct entry *en,
+                   const char *gpu_type)
+{
+    const struct job *job = &en->job;
+    struct eng_refusal *r = find(t, en->own.class, gpu_type);
+
+    if (!r) {
+        r = &t->at[t->n++ % REFUSALS_N];
+        *r = (struct eng_refusal){.class_hash = hash_of(en->own.class)};
+        text_copy(r->gpu_type, sizeof(r->gpu_type), gpu_type);
+    }
+    if (r->gpus == 0 || job->needed_bytes < r->needed_bytes) {
+        r->needed_bytes = job->needed_bytes;
+        r->available_bytes = job->available_bytes;
+    }
+    if (job->gpus > r->gpus)
+        r->gpus = job->gpus;
+}
+
+void eng_refusals_note(struct engine *e, const struct entry *en,
+                       const struct store_event *ev)
+{
+    bool is_refused = ev->ev == EV_REPORT && ev->attempt == en->job.attempt &&
+                      strcmp(en->job.cause, "memory") == 0;
+    struct detail d;
+
+    if (!en->own.class || en->job.gpus < 1 ||
+        (!is_refused && (ev->ev != EV_RUN || e->refusals.n == 0)) ||
+        detail_decode(ev->detail, &d, NULL) < 0 || d.gpu_type[0] == '\0')
+        return;
+    struct eng_refusal *r = find(&e->refusals, en->own.class, d.gpu_type);
+    if (is_refused)
+        refuse(&e->refusals, en, d.gpu_type);
+    else if (r && r->gpus >= en->job.gpus)
+        r->gpus = en->job.gpus - 1;
+}
