@@ -67,6 +67,7 @@ struct store_attempt {
     /* "memory", "host_memory": a rank refused its plan; NULL: none did */
     const char *cause;
     int64_t needed_bytes, available_bytes;
+    const char *gpu_type; /* of its first node; NULL: unknown */
 };
 
 /* An ended job that the daemon has evicted from memory. Archiving moves no

@@ -83,6 +83,7 @@ static void fill_attempt(struct mem_cells *c, const struct store_attempt *a)
     put_text(c, a->cause);
     put_count(c, a->cause ? a->needed_bytes : -1);
     put_count(c, a->cause ? a->available_bytes : -1);
+    put_text(c, a->gpu_type);
 }
 
 static void fill_event(struct mem_cells *c, const struct store_event *e)
@@ -186,7 +187,8 @@ void mem_cells_fill(struct mem_cells *c, enum store_view view,
 /* ---- scaling ------------------------------------------------------------- */
 
 struct group {
-    const char *class; /* borrowed from the attempts */
+    const char *class;    /* borrowed from the attempts */
+    const char *gpu_type; /* likewise; NULL: unknown */
     int32_t gpus, nodes;
     int64_t n, runs;
     double t_sum;              /* over the n steps */
@@ -200,6 +202,12 @@ struct groups {
     size_t n, cap;
 };
 
+/* NULL is before all, as in SQL. */
+static int type_cmp(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) : (a != NULL) - (b != NULL);
+}
+
 static int group_cmp(const void *pa, const void *pb)
 {
     const struct group *a = pa, *b = pb;
@@ -209,13 +217,16 @@ static int group_cmp(const void *pa, const void *pb)
         c = a->gpus < b->gpus ? -1 : 1;
     if (c == 0 && a->nodes != b->nodes)
         c = a->nodes < b->nodes ? -1 : 1;
-    return c;
+    return c == 0 ? type_cmp(a->gpu_type, b->gpu_type) : c;
 }
 
 static struct group *group_of(struct groups *gs, const struct store_attempt *a,
                               struct error *err)
 {
-    struct group g = {.class = a->class, .gpus = a->gpus, .nodes = a->nodes};
+    struct group g = {.class = a->class,
+                      .gpu_type = a->gpu_type,
+                      .gpus = a->gpus,
+                      .nodes = a->nodes};
 
     for (size_t i = 0; i < gs->n; i++)
         if (group_cmp(&gs->at[i], &g) == 0)
@@ -328,6 +339,18 @@ static void fill_scaling(struct mem_cells *c, const struct group *g,
     put_int(c, g->runs);
     put_real(c, g->gpus * 1e6 / rate / 3600);
     put_real(c, g->tokens / g->t_tokens); /* NaN without tokens */
+    put_text(c, g->gpu_type);
+}
+
+/* The fewest devices of its class and type. */
+static const struct group *base_of(const struct groups *gs,
+                                   const struct group *g)
+{
+    const struct group *base = gs->at;
+    while (base->n == 0 || strcmp(base->class, g->class) != 0 ||
+           type_cmp(base->gpu_type, g->gpu_type) != 0)
+        base++;
+    return base;
 }
 
 static bool ran_as(const struct mem_table *attempts, uint64_t job,
@@ -359,17 +382,14 @@ int mem_scaling(const struct mem_table *attempts,
     for (size_t i = 0; i < gs.n; i++)
         left += gs.at[i].n > 0 && (q->after == 0 || gs.at[i].gpus > q->after);
     size_t skip = q->last && left > limit ? left - limit : 0, n = 0;
-    const struct group *base = NULL;
     for (size_t i = 0; rc == 0 && i < gs.n && n < limit; i++) {
         const struct group *g = &gs.at[i];
         struct mem_cells cells;
         if (g->n == 0)
             continue;
-        if (!base || strcmp(base->class, g->class) != 0)
-            base = g; /* the fewest devices of its class */
         if ((q->after && g->gpus <= q->after) || (skip > 0 && skip--))
             continue;
-        fill_scaling(&cells, g, base);
+        fill_scaling(&cells, g, base_of(&gs, g));
         n++;
         rc = row(arg, cells.at, cells.n, err);
     }

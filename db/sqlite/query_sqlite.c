@@ -27,7 +27,9 @@ static const struct source {
     [VIEW_PROFILE] = {"profile",
                       "epoch",
                       {"job", "attempt", "epoch", "rank", "metric"}},
-    [VIEW_SCALING] = {"v_scaling", "gpus", {"class", "gpus", "nodes"}},
+    [VIEW_SCALING] = {"v_scaling",
+                      "gpus",
+                      {"class", "gpus", "nodes", "gpu_type"}},
 };
 
 static int add_columns(struct buf *sql, enum store_view view, struct error *err)

@@ -15,8 +15,9 @@
 static const double SYNC_EVERY_S = 1.0;
 
 static const char insert_run[] =
-    "INSERT OR IGNORE INTO main.run (job, attempt, class, gpus, nodes)"
-    " SELECT job, attempt, class, gpus, nodes FROM state.attempt"
+    "INSERT OR IGNORE INTO main.run (job, attempt, class, gpus, nodes,"
+    " gpu_type)"
+    " SELECT job, attempt, class, gpus, nodes, gpu_type FROM state.attempt"
     " WHERE job = ? AND attempt = ? AND class IS NOT NULL AND gpus > 0";
 
 static const char insert_iteration[] =

@@ -27,6 +27,7 @@ EMBED(schema_metrics_001, "001-metrics.sql");
 EMBED(schema_metrics_002, "002-metrics.sql");
 EMBED(schema_metrics_003, "003-metrics.sql");
 EMBED(schema_metrics_004, "004-metrics.sql");
+EMBED(schema_metrics_005, "005-metrics.sql");
 
 enum { STEPS_MAX = 16 };
 
@@ -51,7 +52,7 @@ const struct schema schema_metrics = {
     .application_id = 0x6d67706d,
     .check_max_bytes = 512 << 20,
     .steps = {schema_metrics_001, schema_metrics_002, schema_metrics_003,
-              schema_metrics_004},
+              schema_metrics_004, schema_metrics_005},
 };
 
 static int64_t newest(const struct schema *s)

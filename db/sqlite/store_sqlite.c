@@ -51,9 +51,9 @@ static const char replace_attempt[] =
     "INSERT OR REPLACE INTO attempt (job, attempt, state, reason, native_id,"
     " place, class, gpus, nodes, exit_code, signal, intent_at, claimed_at,"
     " running_at, ended_at, sum, resized_from, checkpoint_s, allocator_s,"
-    " start_s, cause, needed_bytes, available_bytes)"
+    " start_s, cause, needed_bytes, available_bytes, gpu_type)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-    " ?, ?, ?)";
+    " ?, ?, ?, ?)";
 
 static const char insert_archived[] =
     "INSERT INTO archived (job, uid, key, state, ended_at, sum)"
@@ -141,6 +141,7 @@ static int put_attempt(struct store_sqlite *s, const struct store_attempt *a,
     db_put_text(&r, a->cause);
     db_put_count(&r, a->cause ? a->needed_bytes : -1);
     db_put_count(&r, a->cause ? a->available_bytes : -1);
+    db_put_text(&r, a->gpu_type);
     return db_run(&s->state, &r, "store an attempt", err);
 }
 

@@ -155,6 +155,7 @@ struct job {
     char holder[128];    /* the claiming process: "host pid starttime" */
     bool claim_names_id; /* the claim named native_id */
     char gpu_type[32];   /* that the engine chose; "": the spec's, or any */
+    char on_type[32];    /* type of the GPUs that were granted; "": unknown */
     double intent_s, run_s;
     double stopped_s;     /* since when it is suspended; NAN: it is not */
     double stopped_for_s; /* total suspended before that, or not claimable

@@ -100,6 +100,7 @@ static void test_upsert(struct fixture *fx)
     attempts[1].start_s = 2;
     attempts[1].cause = "memory";
     attempts[1].needed_bytes = 90;
+    attempts[1].gpu_type = "h100";
     attempts[1].available_bytes = 80;
     b = (struct store_batch){.jobs = &jobs[1],
                              .n_jobs = 1,
@@ -117,11 +118,12 @@ static void test_upsert(struct fixture *fx)
            "2 'mnist' 'ada' 1000 'cv' 'QUEUED' - 0 1 4 0 0 - 1763712000r "
            "- - - '{}' '/jobs/1'\n",
            "v_job: by id, the latest values, -1 and NAN and NULL as NULL");
-    is_str(view(fx->s, VIEW_ATTEMPT),
-           "1 1 'DISPATCHING' - - - - 2 1 - 0 1763712001r - - - - - - - - - -\n"
-           "1 2 'DISPATCHING' - 'slurm:17' - 'cv/28' 2 1 - 9 1763712001r "
-           "- - - 1 0.5r 0.25r 2r 'memory' 90 80\n",
-           "v_attempt: by job and attempt, the latest values");
+    is_str(
+        view(fx->s, VIEW_ATTEMPT),
+        "1 1 'DISPATCHING' - - - - 2 1 - 0 1763712001r - - - - - - - - - - -\n"
+        "1 2 'DISPATCHING' - 'slurm:17' - 'cv/28' 2 1 - 9 1763712001r "
+        "- - - 1 0.5r 0.25r 2r 'memory' 90 80 'h100'\n",
+        "v_attempt: by job and attempt, the latest values");
     is_str(queried(fx->s, (struct store_query){.view = VIEW_JOB, .job = 2}),
            "2 'mnist' 'ada' 1000 'cv' 'QUEUED' - 0 1 4 0 0 - 1763712000r "
            "- - - '{}' '/jobs/1'\n",

@@ -186,6 +186,7 @@ static void test_scaling_runs(struct fixture *fx)
 
     at[0].class = "a";
     at[0].gpus = 1;
+    at[0].gpu_type = "h100";
     at[1].class = "c";
     ok(fx->s->ops->append(fx->s, &b, &err) == 0, "stores a second attempt");
     for (int64_t i = 1; i <= 4; i++) {
@@ -196,10 +197,10 @@ static void test_scaling_runs(struct fixture *fx)
     is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING,
                                                .job = 1,
                                                .limit = 1}),
-           "'a' 1 1 1r 64r 1r 1r 3 'measured' 0.25r 2 4.340277778r -\n",
+           "'a' 1 1 1r 64r 1r 1r 3 'measured' 0.25r 2 4.340277778r - 'h100'\n",
            "v_scaling: two runs of a size");
     is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING, .job = 9}),
-           "'c' 2 1 1r 64r 2r 1r 1 'measured' - 1 8.680555556r -\n",
+           "'c' 2 1 1r 64r 2r 1r 1 'measured' - 1 8.680555556r - -\n",
            "v_scaling: one iteration has no deviation");
 }
 
@@ -212,6 +213,7 @@ static void test_scaling(struct fixture *fx)
 
     at[0].class = at[1].class = "a";
     at[0].gpus = 1;
+    at[0].gpu_type = at[1].gpu_type = "h100";
     at[2].class = "b";
     fx_begin(fx);
     ok(fx->s->ops->append(fx->s, &b, &err) == 0, "stores attempts");
@@ -228,19 +230,23 @@ static void test_scaling(struct fixture *fx)
             (void)fx->s->ops->rows(fx->s, j, 1, rows, wide ? 2 : 1, NULL, &err);
         }
     is_str(view(fx->s, VIEW_SCALING),
-           "'a' 1 1 1r 64r 1r 1r 2 'measured' 0.3535533906r 1 4.340277778r -\n"
-           "'a' 2 1 1.25r 102.4r 1.6r 0.8r 2 'measured' 0r 1 5.425347222r -\n"
-           "'b' 2 1 1.25r - - - 2 'measured' 0r 1 - 800r\n",
+           "'a' 1 1 1r 64r 1r 1r 2 'measured' 0.3535533906r 1 4.340277778r - "
+           "'h100'\n"
+           "'a' 2 1 1.25r 102.4r 1.6r 0.8r 2 'measured' 0r 1 5.425347222r - "
+           "'h100'\n"
+           "'b' 2 1 1.25r - - - 2 'measured' 0r 1 - 800r -\n",
            "v_scaling: the slowest rank, without the warm-up");
     is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING,
                                                .after = 1,
                                                .limit = 1,
                                                .last = 1}),
-           "'b' 2 1 1.25r - - - 2 'measured' 0r 1 - 800r\n",
+           "'b' 2 1 1.25r - - - 2 'measured' 0r 1 - 800r -\n",
            "v_scaling: the last row");
     is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING, .job = 2}),
-           "'a' 1 1 1r 64r 1r 1r 2 'measured' 0.3535533906r 1 4.340277778r -\n"
-           "'a' 2 1 1.25r 102.4r 1.6r 0.8r 2 'measured' 0r 1 5.425347222r -\n",
+           "'a' 1 1 1r 64r 1r 1r 2 'measured' 0.3535533906r 1 4.340277778r - "
+           "'h100'\n"
+           "'a' 2 1 1.25r 102.4r 1.6r 0.8r 2 'measured' 0r 1 5.425347222r - "
+           "'h100'\n",
            "v_scaling: the class of a job, at all its sizes");
     test_scaling_runs(fx);
     fx_end(fx);

@@ -39,8 +39,9 @@ struct detail {
     int64_t needed_bytes, available_bytes; /* REPORT: with a cause */
     char exclude[128];                     /* REQUEUE: further nodes to avoid */
     char gpu_type[32]; /* INTENT: type of its GPUs, if the spec leaves it
-                          open and the nodes have several; REPORT, RUN: of a
-                          refusal for memory, or of its end */
+                          open and the nodes have several; GRANT: the type that
+                          was granted; REPORT, RUN: of a refusal for memory, or
+                          of its end */
     char held[16]; /* HOLD: "dependency"; "": the uid of the event says it */
     /* Progress of the last attempt, in the event of an end: from its
      * heartbeats. 0 and NAN: not reported. */

@@ -98,6 +98,7 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     job->gpus = d->gpus;
     copy(job->gpu_type, d->gpu_type, sizeof(job->gpu_type));
     job->native_id[0] = job->place[0] = job->holder[0] = '\0';
+    job->on_type[0] = '\0';
     job->pending_id[0] = '\0';
     job->claim_names_id = false;
     job->intent_s = ev->at_s;
@@ -137,6 +138,7 @@ static void fold_grant(struct job *job, const struct store_event *ev,
         fold_stopped(job, ev->at_s, d->stopped > 0);
     copy(job->native_id, d->native_id, sizeof(job->native_id));
     copy(job->place, d->place, sizeof(job->place));
+    copy(job->on_type, d->gpu_type, sizeof(job->on_type));
     if (d->native_id[0] == '\0')
         job->start_s = NAN; /* the attempt is pending again */
     else if (isnan(job->start_s))

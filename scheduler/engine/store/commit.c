@@ -86,6 +86,7 @@ static struct store_attempt attempt_row(const struct entry *en)
         .cause = or_null(job->cause),
         .needed_bytes = job->needed_bytes,
         .available_bytes = job->available_bytes,
+        .gpu_type = or_null(job->on_type),
     };
 }
 

@@ -89,8 +89,7 @@ static void drop(struct eng_models *t, const char *class)
 
 /* ---- of a job -------------------------------------------------------------
  */
-/* The node that the first word of its place names. */
-static const char *type_at(const struct engine *e, const char *place)
+const char *eng_type_at(const struct engine *e, const char *place)
 {
     size_t len = strcspn(place, ": ");
 
@@ -98,7 +97,7 @@ static const char *type_at(const struct engine *e, const char *place)
         if (strncmp(e->nodes[i].name, place, len) == 0 &&
             e->nodes[i].name[len] == '\0')
             return e->nodes[i].gpu_type;
-    return NULL;
+    return "";
 }
 
 /* The first type of the inventory that has GPUs. */
@@ -114,13 +113,13 @@ const char *eng_model_type(const struct engine *e, const struct entry *en)
 {
     const struct job *job = &en->job;
     const char *asked = eng_where(e->parts.conf, job, 1).gpu_type;
-    const char *type = NULL;
+    const char *type = "";
 
     if (asked && asked[0])
         return asked;
     if (job_state_is_live(job->state))
-        type = type_at(e, job->place);
-    return type ? type : first_type(e);
+        type = eng_type_at(e, job->place);
+    return type[0] ? type : first_type(e);
 }
 
 static struct eng_model *class_model(const struct engine *e,

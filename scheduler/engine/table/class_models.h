@@ -46,6 +46,9 @@ int eng_models_get(struct eng_models *t, const char *class,
                    const char *gpu_type, bool is_weak, struct eng_model **ret,
                    struct error *err) MUST_CHECK;
 
+/* The type of the GPUs of the first node of a place, "n1:0,1 n2:0"; "": not
+ * known. */
+const char *eng_type_at(const struct engine *e, const char *place);
 /* The type of the GPUs that the job has; before, that it would get; "": not
  * known. */
 const char *eng_model_type(const struct engine *e, const struct entry *en);

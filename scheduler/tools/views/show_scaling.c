@@ -75,8 +75,19 @@ static const char *text_of(const json_t *reply, const json_t *row,
     return text ? text : "";
 }
 
-/* The basis of all rows of a class; NULL: they differ. */
-static const char *common_basis(const json_t *reply, const char *class)
+/* Rows of one class and one type of GPUs, "" if the type is unknown. */
+struct part {
+    const char *class, *type;
+};
+
+static bool is_of(const json_t *reply, const json_t *row, const struct part *p)
+{
+    return strcmp(text_of(reply, row, "class"), p->class) == 0 &&
+           strcmp(text_of(reply, row, "gpu_type"), p->type) == 0;
+}
+
+/* The basis of all of its rows; NULL: they differ. */
+static const char *common_basis(const json_t *reply, const struct part *p)
 {
     const char *common = NULL;
     size_t i;
@@ -84,7 +95,7 @@ static const char *common_basis(const json_t *reply, const char *class)
     json_array_foreach(json_object_get(reply, "rows"), i, row)
     {
         const char *basis = text_of(reply, row, "basis");
-        if (strcmp(text_of(reply, row, "class"), class) != 0)
+        if (!is_of(reply, row, p))
             continue;
         if (common && strcmp(common, basis) != 0)
             return NULL;
@@ -93,16 +104,15 @@ static const char *common_basis(const json_t *reply, const char *class)
     return common;
 }
 
-/* Whether a row of the class has a number there. */
-static bool class_has(const json_t *reply, const char *class,
-                      const char *column)
+/* Whether one of its rows has a number there. */
+static bool part_has(const json_t *reply, const struct part *p,
+                     const char *column)
 {
     size_t i;
     json_t *row;
     json_array_foreach(json_object_get(reply, "rows"), i, row)
     {
-        if (strcmp(text_of(reply, row, "class"), class) == 0 &&
-            isfinite(cell(reply, row, column)))
+        if (is_of(reply, row, p) && isfinite(cell(reply, row, column)))
             return true;
     }
     return false;
@@ -136,10 +146,10 @@ static int add_size(struct render_table *t, const struct render_style *style,
 
 /* Prints what all rows have in common above them, so that 80 columns are
  * enough. */
-static int print_class(const struct show_conf *s, const json_t *reply,
-                       const char *class, struct error *err)
+static int print_part(const struct show_conf *s, const json_t *reply,
+                      const struct part *p, struct error *err)
 {
-    bool is_text = class_has(reply, class, "tokens_per_s");
+    bool is_text = part_has(reply, p, "tokens_per_s");
     const struct render_column columns[] = {
         {"GPUS", RENDER_RIGHT},
         {"NODES", RENDER_RIGHT},
@@ -153,7 +163,7 @@ static int print_class(const struct show_conf *s, const json_t *reply,
         {"N", RENDER_RIGHT},
         {"BASIS", RENDER_LEFT},
     };
-    const char *common = common_basis(reply, class);
+    const char *common = common_basis(reply, p);
     struct render_table *t = NULL;
     double gpus = NAN, rate = NAN;
     size_t i;
@@ -163,17 +173,19 @@ static int print_class(const struct show_conf *s, const json_t *reply,
         err);
     json_array_foreach(json_object_get(reply, "rows"), i, row)
     {
-        if (rc < 0 || strcmp(text_of(reply, row, "class"), class) != 0)
+        if (rc < 0 || !is_of(reply, row, p))
             continue;
         rc = add_size(t, &s->style, reply, row, is_text, &gpus, &rate, err);
         if (rc == 0 && !common)
             rc = render_table_put(t, text_of(reply, row, "basis"), err);
     }
     if (rc == 0) {
-        char name[400], basis[32];
+        char name[400], type[100], basis[32];
         if (s->header)
-            (void)fprintf(s->out, "%s%s%s\n",
-                          render_escape(class, name, sizeof(name)),
+            (void)fprintf(s->out, "%s%s%s%s%s\n",
+                          render_escape(p->class, name, sizeof(name)),
+                          p->type[0] ? "  " : "",
+                          render_escape(p->type, type, sizeof(type)),
                           common ? "  " : "",
                           render_escape(common, basis, sizeof(basis)));
         render_table_print(t, &s->style, s->header, s->out);
@@ -182,13 +194,21 @@ static int print_class(const struct show_conf *s, const json_t *reply,
     return rc;
 }
 
+/* Whether a row before the i-th is of the same part. */
+static bool was_printed(const json_t *reply, size_t i, const struct part *p)
+{
+    for (size_t k = 0; k < i; k++)
+        if (is_of(reply, json_array_get(json_object_get(reply, "rows"), k), p))
+            return true;
+    return false;
+}
+
 int show_scaling(const struct show_conf *s, const json_t *reply,
                  struct error *err)
 {
     const json_t *rows = json_object_get(reply, "rows");
     const char *what = show_has(reply, "tokens_per_s") ? "tokens" : "samples";
-    int c_class = show_column(reply, "class");
-    const char *last = "";
+    bool is_first = true;
     size_t i;
     json_t *row;
     if (json_array_size(rows) == 0)
@@ -196,17 +216,17 @@ int show_scaling(const struct show_conf *s, const json_t *reply,
                               "three iterations\n");
     json_array_foreach(rows, i, row)
     {
-        const char *class =
-            json_string_value(json_array_get(row, (size_t)c_class));
-        if (!class || strcmp(class, last) == 0)
+        const struct part p = {text_of(reply, row, "class"),
+                               text_of(reply, row, "gpu_type")};
+        if (!p.class[0] || was_printed(reply, i, &p))
             continue;
-        if (*last)
+        if (!is_first)
             (void)fputc('\n', s->out);
-        last = class;
-        if (print_class(s, reply, class, err) < 0)
+        is_first = false;
+        if (print_part(s, reply, &p, err) < 0)
             return -1;
     }
-    if (*last && s->header)
+    if (!is_first && s->header)
         (void)fprintf(
             s->out,
             "\nIT TIME is the mean of N iterations and their standard "

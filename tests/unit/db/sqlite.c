@@ -100,7 +100,7 @@ static void test_versions(void)
     sql(&t, "state.db", "PRAGMA user_version = 9");
     sql(&t, "metrics.db", "PRAGMA user_version = 98");
     refused(&t, ERR_CONFIG, "metrics.db", "schema version 98");
-    sql(&t, "metrics.db", "PRAGMA user_version = 4");
+    sql(&t, "metrics.db", "PRAGMA user_version = 5");
     sql(&t, "state.db", "PRAGMA application_id = 7");
     refused(&t, ERR_CONFIG, "state.db", "another program's");
     tmp_clear(&t);
@@ -379,7 +379,7 @@ static void test_put_aside_log(void)
 static void damage_in_use(struct tmp *t)
 {
     lose_page(t, "metrics.db");
-    sql(t, "metrics.db", "PRAGMA user_version = 4");
+    sql(t, "metrics.db", "PRAGMA user_version = 5");
 }
 
 /* Found by a call: that fails, all else goes on, and the next open puts it

@@ -230,6 +230,7 @@ static void test_upgrade_archive(void)
         "ALTER TABLE attempt DROP COLUMN cause;"
         "ALTER TABLE attempt DROP COLUMN needed_bytes;"
         "ALTER TABLE attempt DROP COLUMN available_bytes;"
+        "ALTER TABLE attempt DROP COLUMN gpu_type;"
         "CREATE VIEW v_attempt AS SELECT job FROM attempt;"
         "PRAGMA user_version = 6");
     finds(&t, 0, "", "a file of version 6 is sound as it is");

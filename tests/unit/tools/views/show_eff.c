@@ -423,6 +423,30 @@ static void test_scaling(void)
     json_decref(o);
 }
 
+/* Sizes of two types stand in one reply in the order of their GPUs. */
+static void test_scaling_types(void)
+{
+    struct error err = ERROR_INIT;
+    size_t len = 0;
+    struct show_conf conf = {.header = true, .style = {.ascii = true}};
+    json_t *o = load("{\"columns\":[\"class\",\"gpus\",\"nodes\",\"basis\","
+                     "\"gpu_type\"],\"rows\":["
+                     "[\"cv\",1,1,\"measured\",\"a100\"],"
+                     "[\"cv\",1,1,\"measured\",\"h100\"],"
+                     "[\"cv\",2,1,\"measured\",\"a100\"]]}");
+    free(shown);
+    shown = NULL;
+    conf.out = open_memstream(&shown, &len);
+    is_int(show_scaling(&conf, o, &err), 0, "sizes of two types");
+    (void)fclose(conf.out);
+    const char *a = strstr(shown, "cv  a100  measured\n");
+    const char *h = strstr(shown, "\ncv  h100  measured\n");
+    ok(a == shown && h && h > a, "a table for each type");
+    ok(a && strstr(a, "\n   2      1") && strstr(a, "\n   2      1") < h,
+       "  with all of its sizes");
+    json_decref(o);
+}
+
 static void test_scaling_text(void)
 {
     struct error err = ERROR_INIT;
@@ -466,6 +490,7 @@ int main(void)
     test_warm_up();
     test_nothing();
     test_scaling();
+    test_scaling_types();
     test_scaling_text();
     test_rows();
     test_used();
