@@ -37,6 +37,7 @@
 #include "scheduler/ctld/ingest/metric_ingest.h"
 #include "scheduler/ctld/ingest/spool_drain.h"
 #include "scheduler/ctld/ingest/stragglers.h"
+#include "scheduler/ctld/ingest/teach_speed.h"
 #include "scheduler/ctld/loop/step_request.h"
 #include "scheduler/ctld/maintenance/audit_log.h"
 #include "scheduler/ctld/maintenance/backup_schedule.h"
@@ -95,6 +96,8 @@ static void on_event(void *arg, const struct store_event *event,
     struct ctld *c = arg;
     c->stats.events++;
     count_resize(&c->stats, event, job);
+    if (job && event->ev == EV_SUBMIT)
+        teach_length(c, job);
     if (job && event->ev == EV_INTENT) /* durable, and not yet asked for */
         make_job_dir(c, job);
     if (job && (job_state_is_final(job->state) || event->ev == EV_REQUEUE))
@@ -381,7 +384,8 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         policy_settings_init(c, err) < 0 || admin_actions_init(c, err) < 0 ||
         policy_settings_start(c, err) < 0 || make_http(c, err) < 0 ||
         backup_schedule_init(c, err) < 0 || job_retention_init(c, err) < 0 ||
-        metrics_retention_init(c, err) < 0 || malloc_trim_init(c, err) < 0) {
+        metrics_retention_init(c, err) < 0 || malloc_trim_init(c, err) < 0 ||
+        teach_begin(c, err) < 0) {
         ctld_destroy(c);
         return -1;
     }

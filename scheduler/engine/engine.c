@@ -66,6 +66,7 @@ static int replay(void *arg, const struct store_event *ev, struct error *err)
     if (rc == 0 && en) {
         eng_costs_note(e, en, ev);
         eng_refusals_note(e, en, ev);
+        eng_models_note(e, en, ev);
     }
     if (rc == 0 && e->parts.replayed && (en = eng_find(e, ev->job)))
         e->parts.replayed(e->parts.replayed_arg, ev, &en->job);

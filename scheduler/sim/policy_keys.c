@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "jobs/conf/conf.h"
+#include "scheduler/policy/goodput_conf.h"
 #include "scheduler/sim/args.h"
 #include "scheduler/sim/trace/from_db.h"
 
@@ -105,6 +106,7 @@ struct sim_policy sim_args_policy_of(const struct conf *conf)
         .preempt = {.is_on = conf->scheduler.preempt.enabled,
                     .grace_s = conf->scheduler.preempt.grace_s,
                     .min_runtime_s = conf->scheduler.preempt.min_runtime_s},
+        .goodput = policy_goodput_of_conf(&conf->scheduler.goodput),
         .limits = {.gpus_per_user = conf->limits.max_gpus_per_user,
                    .gpus_per_account = conf->limits.max_gpus_per_account,
                    .running_per_user = conf->limits.max_running_per_user,

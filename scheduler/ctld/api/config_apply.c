@@ -30,6 +30,7 @@ void config_apply_engine(struct ctld *c)
         .max_ended = conf->max_ended,
         .limits = conf->limits,
         .preempt = conf->preempt,
+        .goodput = conf->goodput,
         .admins = conf->admins,
         .n_admins = conf->n_admins,
         .serves_one = !conf->serves_all,
@@ -61,6 +62,7 @@ void config_apply_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->max_ended = f->conf.max_ended;
     conf->limits = f->conf.limits;
     conf->preempt = f->conf.preempt;
+    conf->goodput = f->conf.goodput;
     conf->rpc_rate = f->conf.rpc_rate;
     conf->rpc_burst = f->conf.rpc_burst;
     conf->max_clients_per_uid = f->conf.max_clients_per_uid;

@@ -48,6 +48,7 @@ struct attempt_metrics {
     int64_t *acked;                  /* by rank; -1: nothing known */
     struct rank_seen *seen;          /* by rank, for stragglers.c */
     int32_t n_ranks;
+    int64_t taught; /* the last iteration whose time the engine was told */
     struct drain_at at;
 };
 

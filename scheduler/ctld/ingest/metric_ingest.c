@@ -27,6 +27,7 @@
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/ingest/attempt_metrics.h"
 #include "scheduler/ctld/ingest/metric_name_limit.h"
+#include "scheduler/ctld/ingest/teach_speed.h"
 #include "scheduler/ctld/request/auth.h"
 #include "scheduler/ctld/request/reply.h"
 
@@ -201,6 +202,8 @@ int metric_ingest_store(struct store *s, uint64_t job, int32_t attempt,
                                         ROWS_PER_LINE, &got, NULL) < 0)
             count.dropped += hole == 0;
         count.iteration = highest(r->row + r->n, got, count.iteration);
+        for (size_t i = 0; io->times && i < got; i++)
+            iteration_times_add(io->times, &r->row[r->n + i]);
         size_t kept = keep_wanted(names, r->row + r->n, got);
         count.unwanted += got - kept;
         r->n += kept;
@@ -233,6 +236,7 @@ struct batch {
     char *text;                      /* owned */
     struct metric_name_limit *names; /* a reference */
     struct ingest_count count;
+    struct iteration_times times;
     int rc;
     struct error err;
 };
@@ -240,6 +244,7 @@ struct batch {
 static void batch_run(struct task *t)
 {
     struct batch *b = (struct batch *)t;
+    b->count.times = b->rank == 0 ? &b->times : NULL;
     b->rc = metric_ingest_store(b->c->parts.store, b->job, b->attempt, b->rank,
                                 b->names, b->text, b->len, &b->count, &b->err);
 }
@@ -306,6 +311,8 @@ static void batch_done(struct task *t)
             *acked = end;
         if (acked && i->seen[b->rank].iteration < b->count.iteration)
             i->seen[b->rank].iteration = b->count.iteration;
+        if (i)
+            teach_times(c, b->job, b->attempt, &b->times, &i->taught);
         reply_acked(b->x, acked ? *acked : end, b->count.dropped);
     }
     batch_free(b);

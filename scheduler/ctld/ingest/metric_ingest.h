@@ -8,6 +8,7 @@
 #include "jobs/base/error.h"
 
 struct ctld;
+struct iteration_times;
 struct metric_name_limit;
 struct store;
 
@@ -18,9 +19,11 @@ void metric_ingest_forget(struct ctld *c, uint64_t job, int32_t attempt);
 
 struct ingest_count {
     uint64_t stored, repeated;
-    uint64_t dropped;  /* malformed lines */
-    uint64_t unwanted; /* rows over the limit of metric names */
-    int64_t iteration; /* the highest; 0: there is none */
+    uint64_t dropped;              /* malformed lines */
+    uint64_t unwanted;             /* rows over the limit of metric names */
+    int64_t iteration;             /* the highest; 0: there is none */
+    struct iteration_times *times; /* for the rows of rank 0; NULL: not
+                                      wanted */
 };
 /* Stores one batch of lines as rows, and adds to *io. Called on the writer's
  * thread. */

@@ -11,6 +11,7 @@
 #include "jobs/http/cred_munge.h"
 #include "jobs/wire/wire.h"
 #include "scheduler/ctld/startup/paths.h"
+#include "scheduler/policy/goodput_conf.h"
 #include "scheduler/policy/policy.h"
 
 enum { CLIENTS_PER_UID = 64, CLIENTS_PER_NET = 1024, RPC_RATE = 20 };
@@ -444,6 +445,7 @@ void setup_ctld(const struct conf *conf, const struct setup *s,
         .preempt = {.is_on = conf->scheduler.preempt.enabled,
                     .grace_s = conf->scheduler.preempt.grace_s,
                     .min_runtime_s = conf->scheduler.preempt.min_runtime_s},
+        .goodput = policy_goodput_of_conf(&conf->scheduler.goodput),
         .max_clients = clients,
         .max_clients_per_net = at_most(CLIENTS_PER_NET, clients),
         .max_sweep = conf->limits.max_sweep,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/teach.h"
@@ -109,17 +110,23 @@ static const char *first_type(const struct engine *e)
     return "";
 }
 
+/* The type as the inventory spells it. */
+static const char *as_known(const struct engine *e, const char *type)
+{
+    for (size_t i = 0; i < e->n_nodes; i++)
+        if (strcasecmp(e->nodes[i].gpu_type, type) == 0)
+            return e->nodes[i].gpu_type;
+    return type;
+}
+
 const char *eng_model_type(const struct engine *e, const struct entry *en)
 {
     const struct job *job = &en->job;
     const char *asked = eng_where(e->parts.conf, job, 1).gpu_type;
-    const char *type = "";
 
-    if (asked && asked[0])
-        return asked;
-    if (job_state_is_live(job->state))
-        type = eng_type_at(e, job->place);
-    return type[0] ? type : first_type(e);
+    if (job->on_type[0] && job->state != JOB_QUEUED && job->state != JOB_HELD)
+        return job->on_type;
+    return asked && asked[0] ? as_known(e, asked) : first_type(e);
 }
 
 static struct eng_model *class_model(const struct engine *e,
@@ -291,9 +298,10 @@ void eng_models_note(struct engine *e, const struct entry *en,
         return;
     if (en->has_own_rates)
         drop(&e->models, own_name(en, name));
-    if (ev->ev != EV_FINISH || en->job.iteration < 1)
+    if (ev->ev != EV_FINISH || en->job.iteration < 1 || !en->own.class)
         return;
-    struct eng_model *m = class_model(e, en);
-    if (m)
+    struct eng_model *m;
+    if (eng_models_get(&e->models, en->own.class, eng_model_type(e, en),
+                       engine_is_weak(&en->job), &m, NULL) == 0)
         note_done(m, en->job.gpus, en->job.iteration);
 }

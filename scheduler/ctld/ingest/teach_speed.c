@@ -1,0 +1,223 @@
+/* teach_speed.c - see teach_speed.h.
+ *
+ * The engine's models are in memory only. While jobs run, each batch of metric
+ * rows adds to them; at the start one query of v_scaling(5) gives back what the
+ * daemon before knew. The query reads all iterations, so it runs on the
+ * reader's thread, and the daemon plans meanwhile with what it has.
+ */
+#include "scheduler/ctld/ingest/teach_speed.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/log.h"
+#include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/engine/teach.h"
+
+/* ---- while jobs run --------------------------------------------------------
+ */
+void iteration_times_add(struct iteration_times *t, const struct metric_row *m)
+{
+    if (m->kind != METRIC_ITERATION || m->iteration.rank != 0 ||
+        m->iteration.iteration < 1 || !(m->iteration.t_iter > 0) ||
+        t->n == TIMES_MAX)
+        return;
+    t->at[t->n].iteration = m->iteration.iteration;
+    t->at[t->n++].t_iter_s = m->iteration.t_iter;
+}
+
+void teach_times(struct ctld *c, uint64_t job, int32_t attempt,
+                 const struct iteration_times *t, int64_t *io_taught)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        struct error err = ERROR_INIT;
+        int64_t iteration = t->at[i].iteration;
+        if (iteration <= *io_taught)
+            continue;
+        *io_taught = iteration;
+        if (engine_teach_iterations(c->engine, job, attempt, iteration - 1, 1,
+                                    t->at[i].t_iter_s, &err) < 0) {
+            log_warn("metrics", "speed not noted job=%llu why=\"%s\"",
+                     (unsigned long long)job, err.msg);
+            return;
+        }
+    }
+}
+
+/* ---- lengths ---------------------------------------------------------------
+ */
+static int64_t int_at(const json_t *o, const char *section, const char *key)
+{
+    return json_integer_value(
+        json_object_get(json_object_get(o, section), key));
+}
+
+/* Images of MNIST's training files. */
+enum { MNIST_SAMPLES = 60000 };
+static int64_t samples_of(const json_t *spec)
+{
+    const json_t *train = json_object_get(spec, "train");
+    const json_t *dataset = json_object_get(spec, "dataset");
+    const char *source = json_string_value(json_object_get(dataset, "source"));
+    int64_t n = int_at(train, "dataset", "samples");
+
+    if (n <= 0)
+        n = int_at(spec, "dataset", "train_samples");
+    return n <= 0 && source && strcmp(source, "mnist") == 0 ? MNIST_SAMPLES : n;
+}
+
+int64_t teach_iterations_of(const char *spec)
+{
+    json_t *o = json_loads(spec ? spec : "", 0, NULL);
+    int64_t epochs = int_at(o, "train", "epochs");
+    int64_t most = int_at(o, "train", "max_steps_per_epoch");
+    int64_t batch = int_at(o, "train", "global_batch_size");
+    int64_t parts = int_at(o, "train", "gradient_accumulation_steps");
+    int64_t samples = samples_of(o);
+
+    if (batch <= 0)
+        batch = int_at(o, "train", "batch_size") * (parts > 0 ? parts : 1);
+    int64_t steps =
+        samples > 0 && batch > 0 ? (samples + batch - 1) / batch : 0;
+    if (most > 0 && (steps == 0 || most < steps))
+        steps = most;
+    json_decref(o);
+    return epochs > 0 && steps < INT64_MAX / epochs ? epochs * steps : 0;
+}
+
+void teach_length(struct ctld *c, const struct job *job)
+{
+    if (strcmp(job->kind, "command") != 0)
+        engine_teach_length(c->engine, job->id, teach_iterations_of(job->spec));
+}
+
+/* ---- at the start ----------------------------------------------------------
+ */
+struct size {
+    char *class; /* owned */
+    char gpu_type[32];
+    struct throughput_row row;
+};
+
+struct recall {
+    struct task task;
+    struct ctld *c;
+    struct size *sizes; /* owned */
+    size_t n, cap;
+    struct error err;
+    int rc;
+};
+
+static double number(const struct store_cell *c)
+{
+    return c->kind == CELL_REAL  ? c->r
+           : c->kind == CELL_INT ? (double)c->i
+                                 : (double)NAN;
+}
+
+static int size_row(void *arg, const struct store_cell *cells, size_t n,
+                    struct error *err)
+{
+    struct recall *r = arg;
+    struct size s = {.class = NULL};
+    double gpus = 0, nodes = 0, count = 0, sd = NAN;
+
+    if (r->n == r->cap) {
+        size_t cap = r->cap ? 2 * r->cap : 64;
+        struct size *p = realloc(r->sizes, cap * sizeof(*p));
+        if (!p)
+            return error_set(err, ERR_NOMEM, "speeds");
+        r->sizes = p;
+        r->cap = cap;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct store_cell *c = &cells[i];
+        bool is_text = c->kind == CELL_TEXT;
+        if (strcmp(c->name, "class") == 0 && is_text) {
+            free(s.class);
+            s.class = strdup(c->s);
+        } else if (strcmp(c->name, "gpu_type") == 0 && is_text)
+            (void)snprintf(s.gpu_type, sizeof(s.gpu_type), "%s", c->s);
+        else if (strcmp(c->name, "gpus") == 0)
+            gpus = number(c);
+        else if (strcmp(c->name, "nodes") == 0)
+            nodes = number(c);
+        else if (strcmp(c->name, "n") == 0)
+            count = number(c);
+        else if (strcmp(c->name, "t_iter") == 0)
+            s.row.mean_s = number(c);
+        else if (strcmp(c->name, "t_iter_sd") == 0)
+            sd = number(c);
+    }
+    if (!s.class)
+        return error_set(err, ERR_NOMEM, "speeds");
+    s.row.n = (int64_t)count;
+    s.row.var_s2 = isfinite(sd) ? sd * sd : 0;
+    s.row.nodes = (int32_t)nodes;
+    s.row.per_node = nodes > 0 ? (int32_t)(gpus / nodes) : 0;
+    r->sizes[r->n++] = s;
+    return 0;
+}
+
+static void recall_run(struct task *t)
+{
+    struct recall *r = (struct recall *)t;
+    struct store *s = r->c->parts.store;
+    const struct store_query q = {.view = VIEW_SCALING};
+
+    r->rc = s->ops->query(s, &q, size_row, r, &r->err);
+}
+
+bool teach_class_is_weak(const char *class)
+{
+    if (strncmp(class, "command/", 8) == 0)
+        return false;
+    for (const char *p = class; (p = strstr(p, "/b")) != NULL; p += 2) {
+        size_t n = strspn(p + 2, "0123456789");
+        if (n > 0)
+            return strncmp(p + 2 + n, "-g", 2) != 0;
+    }
+    return true;
+}
+
+static void recall_done(struct task *t)
+{
+    struct recall *r = (struct recall *)t;
+    size_t n_taught = 0;
+
+    if (r->rc < 0)
+        log_warn("metrics", "speeds of earlier jobs are unknown why=\"%s\"",
+                 r->err.msg);
+    for (size_t i = 0; i < r->n; i++) {
+        const struct size *s = &r->sizes[i];
+        struct error err = ERROR_INIT;
+        /* A size of unequal nodes, or without a time, is none of a model. */
+        n_taught +=
+            engine_teach(r->c->engine, s->class, s->gpu_type,
+                         teach_class_is_weak(s->class), &s->row, &err) == 0;
+        free(s->class);
+    }
+    if (n_taught > 0)
+        log_info("metrics", "speeds of earlier jobs sizes=%zu", n_taught);
+    free(r->sizes);
+    free(r);
+}
+
+int teach_begin(struct ctld *c, struct error *err)
+{
+    struct recall *r = calloc(1, sizeof(*r));
+
+    if (!r)
+        return error_set(err, ERR_NOMEM, "speeds");
+    for (const struct job *job = engine_next_since(c->engine, 0, INFINITY); job;
+         job = engine_next_since(c->engine, job->id, INFINITY))
+        if (!job_state_is_final(job->state))
+            teach_length(c, job);
+    r->task = (struct task){.run = recall_run, .done = recall_done};
+    r->c = c;
+    if (thread_post(c->reader, &r->task, err) == 0)
+        return 0;
+    free(r);
+    return -1;
+}

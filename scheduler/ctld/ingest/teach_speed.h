@@ -1,0 +1,49 @@
+/* teach_speed.h - tell the engine how fast jobs are, and how long. */
+#ifndef MGPU_SCHEDULER_CTLD_INGEST_TEACH_SPEED_H
+#define MGPU_SCHEDULER_CTLD_INGEST_TEACH_SPEED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jobs/base/error.h"
+#include "jobs/wire/metric_rows.h"
+
+struct ctld;
+struct job;
+
+/* Iteration times of rank 0 in one batch of rows. All ranks wait for each
+ * other in an iteration, so one of them is enough. A longer batch than
+ * TIMES_MAX tells no more of a size than that. */
+enum { TIMES_MAX = 256 };
+struct iteration_times {
+    size_t n;
+    struct {
+        int64_t iteration;
+        double t_iter_s;
+    } at[TIMES_MAX];
+};
+
+/* Notes the row if it has an iteration time of rank 0. */
+void iteration_times_add(struct iteration_times *t, const struct metric_row *m);
+
+/* On the loop. Iterations up to *io_taught were told before; each is told
+ * once. */
+void teach_times(struct ctld *c, uint64_t job, int32_t attempt,
+                 const struct iteration_times *t, int64_t *io_taught);
+/* The iterations that the spec of a new job asks for, if it says so. */
+void teach_length(struct ctld *c, const struct job *job);
+
+/* At the start: queries the speed of all classes on the reader's thread, and
+ * the lengths of the jobs that have not ended.
+ * err  ERR_BUSY the thread has too much to do; ERR_NOMEM */
+int teach_begin(struct ctld *c, struct error *err) MUST_CHECK;
+
+/* Whether the samples of an iteration of jobs of this class grow with the
+ * number of GPUs: not of a command, and not with a constant global batch
+ * ("b8-g96"). As engine_is_weak() of such a job. */
+bool teach_class_is_weak(const char *class);
+/* Iterations on one GPU of a job with this resolved spec; 0: not known. */
+int64_t teach_iterations_of(const char *spec);
+
+#endif
