@@ -42,6 +42,7 @@
 #include "scheduler/ctld/maintenance/audit_log.h"
 #include "scheduler/ctld/maintenance/backup_schedule.h"
 #include "scheduler/ctld/maintenance/disk_space.h"
+#include "scheduler/ctld/maintenance/fair_share.h"
 #include "scheduler/ctld/maintenance/job_retention.h"
 #include "scheduler/ctld/maintenance/malloc_trim.h"
 #include "scheduler/ctld/maintenance/metrics_damage.h"
@@ -96,6 +97,8 @@ static void on_event(void *arg, const struct store_event *event,
     struct ctld *c = arg;
     c->stats.events++;
     count_resize(&c->stats, event, job);
+    if (job)
+        fair_share_note(c, event, job);
     if (job && event->ev == EV_SUBMIT)
         teach_length(c, job);
     if (job && event->ev == EV_INTENT) /* durable, and not yet asked for */
@@ -149,6 +152,13 @@ static void log_corrupt(const struct engine *e)
                     (unsigned long long)j->id, j->reason);
 }
 
+static void on_replayed(void *arg, const struct store_event *event,
+                        const struct job *job)
+{
+    fair_share_note(arg, event, job);
+    ctld_notice_again(arg, event, job);
+}
+
 static int make_engine(struct ctld *c, struct error *err)
 {
     const struct ctld_conf *conf = c->parts.conf;
@@ -161,7 +171,7 @@ static int make_engine(struct ctld *c, struct error *err)
         .conf = &c->engine_conf,
         .secret_of = secret_of,
         .secret_arg = &c->secret,
-        .replayed = ctld_notice_again,
+        .replayed = on_replayed,
         .replayed_arg = c,
         .may_leave = may_leave,
         .leave_arg = c,
@@ -380,16 +390,17 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         engine_loop_init(c, on_engine_stopped, err) < 0 ||
         metric_ingest_init(c, err) < 0 || job_watch_init(c, err) < 0 ||
         job_cursor_init(c, err) < 0 || log_follow_init(c, err) < 0 ||
-        start_estimates_init(c, err) < 0 || make_engine(c, err) < 0 ||
-        policy_settings_init(c, err) < 0 || admin_actions_init(c, err) < 0 ||
-        policy_settings_start(c, err) < 0 || make_http(c, err) < 0 ||
-        backup_schedule_init(c, err) < 0 || job_retention_init(c, err) < 0 ||
-        metrics_retention_init(c, err) < 0 || malloc_trim_init(c, err) < 0 ||
-        teach_begin(c, err) < 0) {
+        start_estimates_init(c, err) < 0 || fair_share_init(c, err) < 0 ||
+        make_engine(c, err) < 0 || policy_settings_init(c, err) < 0 ||
+        admin_actions_init(c, err) < 0 || policy_settings_start(c, err) < 0 ||
+        make_http(c, err) < 0 || backup_schedule_init(c, err) < 0 ||
+        job_retention_init(c, err) < 0 || metrics_retention_init(c, err) < 0 ||
+        malloc_trim_init(c, err) < 0 || teach_begin(c, err) < 0) {
         ctld_destroy(c);
         return -1;
     }
     (void)metrics_damage_look(c);
+    fair_share_restart(c);
     ctld_want_step(c);
     *ret = c;
     return 0;
@@ -467,6 +478,7 @@ void ctld_destroy(struct ctld *c)
     metrics_retention_clear(c);
     job_retention_clear(c);
     malloc_trim_clear(c);
+    fair_share_clear(c);
     rate_limit_clear(c);
     auth_clear(c);
     metrics_damage_clear(c);

@@ -84,6 +84,7 @@ struct ctld {
     struct metrics_retention *metrics_retention;
     struct job_retention *job_retention;
     struct malloc_trim *malloc_trim;
+    struct fair_share *fair_share;
     struct audit_log *audit_log;
     struct admin_actions *admin_actions;
     struct reload_config *reload_config;

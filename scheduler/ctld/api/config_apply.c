@@ -7,6 +7,7 @@
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/loop/step_request.h"
 #include "scheduler/ctld/maintenance/backup_schedule.h"
+#include "scheduler/ctld/maintenance/fair_share.h"
 #include "scheduler/ctld/maintenance/metrics_retention.h"
 
 void config_apply_engine(struct ctld *c)
@@ -63,6 +64,7 @@ void config_apply_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->limits = f->conf.limits;
     conf->preempt = f->conf.preempt;
     conf->goodput = f->conf.goodput;
+    conf->fair_share = f->conf.fair_share;
     conf->rpc_rate = f->conf.rpc_rate;
     conf->rpc_burst = f->conf.rpc_burst;
     conf->max_clients_per_uid = f->conf.max_clients_per_uid;
@@ -84,6 +86,7 @@ void config_apply_fresh(struct ctld *c, const struct ctld_fresh *f)
     config_apply_engine(c);
     backup_schedule_restart(c);
     metrics_retention_restart(c);
+    fair_share_restart(c);
     log_set_level(f->level);
     log_set_format(f->format);
     ctld_want_step(c);

@@ -1,0 +1,68 @@
+/* fair_share.h - how much each user or account has used lately, and what that
+ * makes of the weight of its jobs. */
+#ifndef MGPU_SCHEDULER_CTLD_MAINTENANCE_FAIR_SHARE_H
+#define MGPU_SCHEDULER_CTLD_MAINTENANCE_FAIR_SHARE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "db/store.h"
+#include "jobs/base/error.h"
+
+struct conf_fair_share;
+struct ctld;
+struct job;
+
+enum { SHARE_NAME_CAP = 64 };
+/* GPUs that a name had for a while; seconds since 1970. */
+struct use_interval {
+    char name[SHARE_NAME_CAP];
+    uint64_t job; /* live: whose it is; 0: it is over */
+    int32_t gpus;
+    double from_s, to_s;
+};
+
+/* The newest USES_MAX intervals that are over, and all that are live. */
+enum { USES_MAX = 65536 };
+struct uses_log {
+    struct use_interval *past; /* owned; [n_past], a ring from USES_MAX on */
+    size_t n_past, cap_past, next;
+    struct use_interval *live; /* owned; [n_live] */
+    size_t n_live, cap_live;
+};
+void uses_log_clear(struct uses_log *u);
+/* Notes a grant, and the end of an attempt. Without memory it notes nothing. */
+void uses_log_note(struct uses_log *u, const struct store_event *ev,
+                   const struct job *job);
+/* Who is charged: the account of the job's spec, or else its user. */
+void fair_share_name(const struct job *job, char ret[SHARE_NAME_CAP]);
+/* GPU seconds, of which those half_life_s ago count half. */
+double use_decayed(const struct use_interval *i, double now_s,
+                   double half_life_s);
+
+/* The shares of all names that have used GPUs or have a job. */
+struct share {
+    char name[SHARE_NAME_CAP];
+    double used, weight;
+};
+struct shares {
+    struct share *v; /* owned */
+    size_t n, cap;
+    double used, weight; /* sums */
+};
+void shares_clear(struct shares *s);
+/* err  ERR_NOMEM */
+int shares_add(struct shares *s, const struct conf_fair_share *conf,
+               const char *name, double used, struct error *err) MUST_CHECK;
+/* 2^(-share of the use / own share), 1/8..1; 1 for an unknown name. */
+double shares_factor(const struct shares *s, const char *name);
+
+int fair_share_init(struct ctld *c, struct error *err) MUST_CHECK;
+void fair_share_clear(struct ctld *c);
+/* Of each event, also of those that are replayed before there is an engine. */
+void fair_share_note(struct ctld *c, const struct store_event *ev,
+                     const struct job *job);
+/* Tells the engine the factor of each job, and again after a while. */
+void fair_share_restart(struct ctld *c);
+
+#endif
