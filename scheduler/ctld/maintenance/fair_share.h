@@ -36,7 +36,7 @@ void uses_log_note(struct uses_log *u, const struct store_event *ev,
                    const struct job *job);
 /* Who is charged: the account of the job's spec, or else its user. */
 void fair_share_name(const struct job *job, char ret[SHARE_NAME_CAP]);
-/* GPU seconds, of which those half_life_s ago count half. */
+/* GPU seconds; those half_life_s ago count half. */
 double use_decayed(const struct use_interval *i, double now_s,
                    double half_life_s);
 
@@ -59,7 +59,7 @@ double shares_factor(const struct shares *s, const char *name);
 
 int fair_share_init(struct ctld *c, struct error *err) MUST_CHECK;
 void fair_share_clear(struct ctld *c);
-/* Of each event, also of those that are replayed before there is an engine. */
+/* Called for each event, also for those that are replayed before there is an engine. */
 void fair_share_note(struct ctld *c, const struct store_event *ev,
                      const struct job *job);
 /* Tells the engine the factor of each job, and again after a while. */
