@@ -7,7 +7,6 @@
  * other such jobs, on what is free then.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,10 +146,8 @@ static int check_owed(struct checking *c, struct error *err)
  */
 static double resize_min_runtime_s(const struct policy_view *v)
 {
-    return v->goodput.interval_s > 0
-               ? v->goodput.min_runtime_s
-               : fmin(policy_goodput_default.min_runtime_s,
-                      v->preempt.min_runtime_s);
+    return v->goodput.interval_s > 0 ? v->goodput.min_runtime_s
+                                     : v->preempt.min_runtime_s;
 }
 
 /* The size must be another one that the nodes that are up could hold. What is
