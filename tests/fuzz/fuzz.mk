@@ -74,8 +74,8 @@ build/fuzz/codec: $(call fuzz_obj,scheduler/ctld/maintenance/audit_log.c \
     scheduler/engine/events/submit_codec.c \
     scheduler/engine/events/json_nomem.c)
 build/fuzz/traces: $(call fuzz_obj,$(addprefix scheduler/sim/trace/,csv_trace.c \
-    gavel_table.c gz_text.c lines.c mgpu_trace.c past_spec.c pollux_app.c \
-    pollux_math.c sim_trace.c size_table.c speed.c))
+    gavel_table.c gz_text.c lines.c mgpu_trace.c past_settings.c past_spec.c \
+    pollux_app.c pollux_math.c sim_trace.c size_table.c speed.c))
 build/fuzz/traces: fuzz_libs := -lz
 build/fuzz/ctld: $(fuzz_ctld) $(call fuzz_obj,tests/tap.c \
     scheduler/ctld/ingest/spool_drain.c)

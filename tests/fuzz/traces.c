@@ -1,10 +1,14 @@
-/* traces.c - every reader of mgpu-sim: traces and tables. The first byte names
- * the reader. */
+/* traces.c - every reader of mgpu-sim: traces, tables, compressed files, and
+ * what a state directory has. The first byte names the reader. */
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "scheduler/sim/trace/from_db.h"
+#include "scheduler/sim/trace/gz_text.h"
 #include "scheduler/sim/trace/pollux_app.h"
 #include "scheduler/sim/trace/speed.h"
 
@@ -75,13 +79,49 @@ static void read_past(char *text)
         free(spec);
 }
 
+static void read_settings(struct lines *l)
+{
+    struct past p = {.n_actions = 0};
+    struct buf text = BUF_INIT;
+    struct error err = ERROR_INIT;
+
+    if (past_settings_read(l, 1.79e9, 1.8e9, &p, &err) == 0 &&
+        (p.n_settings == 0 || past_not_replayed(&p, &text, &err) < 0))
+        abort(); /* there is always a first one */
+    buf_clear(&text);
+    free(p.settings);
+}
+
+/* As a file, because zlib reads a descriptor. */
+static void read_file(const uint8_t *data, size_t n)
+{
+    static int fd = -1;
+    char path[40];
+    struct lines l;
+    struct error err = ERROR_INIT;
+
+    if (fd < 0)
+        fd = memfd_create("traces", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, 0) < 0 || pwrite(fd, data, n, 0) != (ssize_t)n)
+        abort();
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    if (lines_open(&l, path, &err) < 0)
+        return;
+    read_trace(0, &l);
+    lines_clear(&l);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct error err = ERROR_INIT;
     struct speed *s = NULL;
     struct lines l;
-    int kind = n > 0 ? data[0] % 10 : 0;
+    int kind = n > 0 ? data[0] % 12 : 0;
 
+    if (kind == 11) {
+        read_file(data + 1, n - 1);
+        return 0;
+    }
     if (n == 0 || lines_text(&l, "f", (const char *)data + 1, n - 1, &err) < 0)
         return 0;
     if (kind < 4)
@@ -92,6 +132,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         read_app(kind - 5, &l);
     else if (kind == 8 && l.text.len > 0)
         read_past(l.text.data);
+    else if (kind == 10)
+        read_settings(&l);
     else if (gavel_table_read("f", buf_str(&l.text), l.text.len, &s, &err) == 0)
         s->ops->destroy(s);
     lines_clear(&l);
