@@ -13,8 +13,9 @@
 #include "scheduler/tools/export/chart.h"
 
 enum { COLOURS = 8, LEFT = 48, TOP = 34, PLOT_WIDTH = 1140, MARGIN = 12 };
-enum { TICKS = 8, ROWS_HEIGHT = 640, CLASSES_MAX = 512 };
+enum { TICKS_MAX = 10, ROWS_HEIGHT = 640, CLASSES_MAX = 512 };
 static const double ROW_MIN = 2, ROW_MAX = 14;
+static const double WIDTH_MIN = 1.4; /* a short job is still seen */
 
 static const char style[] =
     "<style>"
@@ -25,7 +26,8 @@ static const char style[] =
     ".c4{fill:#66ccee}.c5{fill:#aa3377}.c6{fill:#dd8833}.c7{fill:#6655aa}"
     ".c8{fill:#999}"
     "@media(prefers-color-scheme:dark){svg{background:#181818}"
-    ".t{fill:#ddd}.g{stroke:#333}.n{stroke:#555}rect{stroke:#181818}}"
+    ".t{fill:#ddd}.g{stroke:#333}.n{stroke:#555}rect{stroke:#181818}"
+    ".c0{fill:#6699cc}.c2{fill:#44aa55}.c5{fill:#dd66aa}.c7{fill:#9988dd}}"
     "</style>\n";
 
 struct class_use {
@@ -100,8 +102,8 @@ static int bars(const struct gantt *g, const struct sim_span *s,
                      "<rect class=\"c%d\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" "
                      "height=\"%.1f\"><title>",
                      colour(g, job->class), x,
-                     TOP + g->row * (g->first[s->node] + i), fmax(width, 0.3),
-                     g->row * n) < 0 ||
+                     TOP + g->row * (g->first[s->node] + i),
+                     fmax(width, WIDTH_MIN), g->row * n) < 0 ||
             chart_escape(job->name, g->out, err) < 0 ||
             buf_addstr(g->out, "</title></rect>\n", err) < 0)
             return -1;
@@ -133,18 +135,39 @@ static int nodes(const struct gantt *g, struct error *err)
     return 0;
 }
 
+/* The shortest round time that gives the axis at most TICKS_MAX ticks. */
+static double tick_of(double span_s)
+{
+    static const double round_s[] = {1,     2,     5,     10,   30,   60,
+                                     120,   300,   600,   1800, 3600, 7200,
+                                     14400, 21600, 43200, 86400};
+    const size_t n = sizeof(round_s) / sizeof(round_s[0]);
+    size_t i = 0;
+
+    while (i + 1 < n && span_s / round_s[i] > TICKS_MAX)
+        i++;
+    return round_s[i] * fmax(1, ceil(span_s / round_s[i] / TICKS_MAX));
+}
+
 static int axis(const struct gantt *g, double bottom, struct error *err)
 {
-    double span_s = g->to_s - g->from_s;
-    double unit_s = span_s >= 4 * 3600 ? 3600 : span_s >= 240 ? 60 : 1;
-    const char *unit = unit_s > 60 ? "h" : unit_s > 1 ? "min" : "s";
+    double tick_s = tick_of(g->to_s - g->from_s);
+    double unit_s = tick_s >= 86400  ? 86400
+                    : tick_s >= 1800 ? 3600
+                    : tick_s >= 60   ? 60
+                                     : 1;
+    const char *unit = tick_s >= 86400  ? "d"
+                       : tick_s >= 1800 ? "h"
+                       : tick_s >= 60   ? "min"
+                                        : "s";
 
-    for (int i = 0; i <= TICKS; i++) {
-        double t_s = g->from_s + span_s * i / TICKS, x = x_of(g, t_s);
+    for (double t_s = ceil(g->from_s / tick_s) * tick_s; t_s <= g->to_s;
+         t_s += tick_s) {
+        double x = x_of(g, t_s);
         if (buf_addf(g->out, err,
                      "<line class=\"g\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" "
                      "y2=\"%.1f\"/><text class=\"t\" x=\"%.1f\" y=\"%.1f\" "
-                     "text-anchor=\"middle\">%.1f %s</text>\n",
+                     "text-anchor=\"middle\">%g %s</text>\n",
                      x, x, TOP, bottom, x, bottom + 14, t_s / unit_s, unit) < 0)
             return -1;
     }
@@ -200,8 +223,9 @@ int gantt_svg(const struct sim_conf *conf, const struct sim_output *o,
     g->conf = conf;
     g->o = o;
     g->out = out;
-    g->from_s = o->first_s;
-    g->to_s = fmax(o->last_s, g->from_s + 1);
+    g->to_s = fmax(o->last_s, o->first_s + 1);
+    double tick_s = tick_of(g->to_s - o->first_s);
+    g->from_s = floor(o->first_s / tick_s) * tick_s;
     for (int32_t i = 0; i < conf->cluster->nodes; i++) {
         g->first[i] = rows;
         rows += sim_cluster_group(conf->cluster, i)->gpus;
