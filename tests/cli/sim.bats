@@ -126,6 +126,54 @@ near() {
     grep -E '^a,c,trace,0.000,0.000,67[05].[0-9]+,1,.*,1,' preempt.csv
 }
 
+@test "each option changes what it says" {
+    echo '{"t":0,"name":"a","class":"c","iterations":600,"gpus":1}' >one.jsonl
+    printf 'class,gpu_type,nodes,gpus_per_node,t_iter_s,restart_s\nc,,1,1,1,5\n' \
+        >t.csv
+    # times START,END OPTION...
+    times() {
+        local want=$1
+        shift
+        "$sim" --cluster 1x1 --trace mgpu:one.jsonl --tables mgpu:t.csv \
+            --jobs jobs.csv "$@" >/dev/null
+        grep "^a,c,trace,0.000,$want," jobs.csv
+    }
+    times 0.000,605.000
+    times 0.000,605.000 --round 7s
+    times 0.000,1205.000 --slowdown c=2
+    times 0.000,605.000 --slowdown d=2
+    times 0.000,620.000 --restart-cost 20s
+    times 0.000,630.000 --restart-cost d=20s,c=30s
+    times 7.000,612.000 --grant-delay 7s
+    # The last of an option counts.
+    times 9.000,614.000 --grant-delay 7s --grant-delay 9s
+    # A worker that reports a wrong length works as long.
+    times 0.000,605.000 --length-error 1
+    run -1 times 0.000,605.000 --speed-noise 0.5
+}
+
+@test "a batch that adapts is faster, and the request can be a number" {
+    app() {
+        "$sim" --cluster 16x4 --trace "pollux:$pollux/workloads/workload-1.csv.gz" \
+            --tables "pollux:$pollux/models" --json out.json "$@" >/dev/null
+        [ "$(figure '$.runs[0].completed')" = 160 ]
+    }
+    app --request 4
+    near 160 0 "$(figure '$.runs[0].jobs')"
+    fixed=$(figure '$.runs[0].jct_s.avg')
+    app --request 4 --batch adaptive --jobs jobs.csv
+    [ "$(echo "$(figure '$.runs[0].jct_s.avg') < $fixed" | bc)" = 1 ]
+    [ "$(tail -n +2 jobs.csv | cut -d, -f7 | sort -u)" = 4 ]
+}
+
+@test "decisions are timed" {
+    "$sim" --policy backfill --bench 300x64 --json out.json >/dev/null
+    [ "$(figure '$.runs[0].decision_ms.n')" -gt 0 ]
+    [ "$(echo "0 < $(figure '$.runs[0].decision_ms.p50') &&
+        $(figure '$.runs[0].decision_ms.p50') <= $(figure '$.runs[0].decision_ms.p99')" |
+        bc)" = 1 ]
+}
+
 @test "Pollux' workloads give the figures of its simulator" {
     for p in fifo backfill; do
         jct=0 makespan=0
@@ -174,6 +222,11 @@ near() {
     [ "$(figure '$.runs[0].completed')" = 3 ]
     near "$(figure '$.recorded_makespan_s')" 10 \
         "$(figure '$.runs[0].makespan_s')"
+    "$sim" --from-db "$ctld_dir/state" --since 2020-01-01T00:00:00Z \
+        --json out.json >/dev/null
+    [ "$(figure '$.runs[0].completed')" = 3 ]
+    run -65 "$sim" --from-db "$ctld_dir/state" --until 2020-01-01T00:00:00Z
+    [[ $output == *'has no job in this time'* ]]
     run -66 "$sim" --from-db "$BATS_TEST_TMPDIR"
     [[ $output == *'the state directory of a daemon?'* ]]
 }

@@ -42,7 +42,7 @@ static void *more(void *old, size_t n, size_t *cap, size_t size)
     return p;
 }
 
-static void broken(struct sim_world *w, const char *what, int32_t i)
+void sim_account_broken(struct sim_world *w, const char *what, int32_t i)
 {
     if (w->broken.code != ERR_NONE)
         return;
@@ -65,20 +65,20 @@ static void book_node(void *arg, int32_t node, int32_t gpus, uint64_t mask)
     struct sim_output *o = w->out;
 
     if (node < 0 || node >= w->conf->cluster->nodes) {
-        broken(w, "a place names no node", b->i);
+        sim_account_broken(w, "a place names no node", b->i);
         return;
     }
     w->used[node] += gpus;
     if (w->used[node] > w->gpus[node])
-        broken(w, "a node has more GPUs in use than it has", b->i);
+        sim_account_broken(w, "a node has more GPUs in use than it has", b->i);
     b->gpus += gpus;
     if (buf_addf(&b->place, NULL, "%sn%" PRId32 ":%" PRId32,
                  b->place.len ? " " : "", node + 1, gpus) < 0)
-        broken(w, "out of memory", b->i);
+        sim_account_broken(w, "out of memory", b->i);
     struct sim_span *p =
         more(o->spans, o->n_spans, &o->cap_spans, sizeof(*o->spans));
     if (!p) {
-        broken(w, "out of memory", b->i);
+        sim_account_broken(w, "out of memory", b->i);
         return;
     }
     o->spans = p;
@@ -98,7 +98,7 @@ static void add_event(struct sim_world *w, int32_t i, bool is_start,
     if (p)
         o->events = p;
     if (!copy) {
-        broken(w, "out of memory", i);
+        sim_account_broken(w, "out of memory", i);
         return;
     }
     o->events[o->n_events++] =
@@ -115,10 +115,10 @@ void sim_book(struct sim_world *w, int32_t i, const struct job *job)
     s->n_spans = 0;
     int32_t n = sim_place_each(job->place, book_node, &b);
     if (n >= 0 && b.gpus != job->gpus)
-        broken(w, "the place of an attempt has not its GPUs", i);
+        sim_account_broken(w, "the place of an attempt has not its GPUs", i);
     w->used_total += job->gpus;
     if (w->used_total > w->conf->cluster->gpus_total)
-        broken(w, "more GPUs are in use than there are", i);
+        sim_account_broken(w, "more GPUs are in use than there are", i);
     const struct sim_span *first = &w->out->spans[s->span];
     const struct sim_group *g =
         sim_cluster_group(w->conf->cluster, s->n_spans > 0 ? first->node : 0);
@@ -145,7 +145,7 @@ void sim_unbook(struct sim_world *w, int32_t i, const struct job *job)
         w->used[p->node] -= p->gpus;
         if (buf_addf(&place, NULL, "%sn%" PRId32 ":%" PRId32,
                      place.len ? " " : "", p->node + 1, p->gpus) < 0)
-            broken(w, "out of memory", i);
+            sim_account_broken(w, "out of memory", i);
     }
     w->used_total -= gpus;
     w->out->results[i].gpu_s += held_gpu_s;

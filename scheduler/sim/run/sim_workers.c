@@ -71,8 +71,11 @@ static void granted(struct sim_world *w, int32_t i, const struct job *job)
     const struct sim_conf *c = w->conf;
     double z = sim_normal(c->seed, (uint64_t)i + 1, (uint64_t)job->attempt);
 
-    if (s->runs)
-        return; /* granted once more */
+    if (s->runs) { /* granted once more, or a second attempt */
+        if (s->attempt != job->attempt)
+            sim_account_broken(w, "two attempts at a time", i);
+        return;
+    }
     s->runs = true;
     s->is_claimed = s->is_stopping = false;
     s->attempt = job->attempt;

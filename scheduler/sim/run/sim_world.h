@@ -143,6 +143,8 @@ void sim_book(struct sim_world *w, int32_t i, const struct job *job);
 void sim_unbook(struct sim_world *w, int32_t i, const struct job *job);
 /* The figures of a job that has ended. */
 void sim_account_end(struct sim_world *w, int32_t i, const struct job *job);
+/* An invariant does not hold: the run fails after this step. */
+void sim_account_broken(struct sim_world *w, const char *what, int32_t i);
 /* After the last job. err  ERR_INTERNAL the sums contradict each other */
 int sim_account_check(const struct sim_world *w, struct error *err) MUST_CHECK;
 
