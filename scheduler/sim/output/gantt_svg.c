@@ -161,9 +161,11 @@ static int axis(const struct gantt *g, double bottom, struct error *err)
                        : tick_s >= 60   ? "min"
                                         : "s";
 
-    for (double t_s = ceil(g->from_s / tick_s) * tick_s; t_s <= g->to_s;
-         t_s += tick_s) {
-        double x = x_of(g, t_s);
+    int64_t first = (int64_t)ceil(g->from_s / tick_s);
+    int64_t last = (int64_t)floor(g->to_s / tick_s);
+
+    for (int64_t i = first; i <= last; i++) {
+        double t_s = (double)i * tick_s, x = x_of(g, t_s);
         if (buf_addf(g->out, err,
                      "<line class=\"g\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" "
                      "y2=\"%.1f\"/><text class=\"t\" x=\"%.1f\" y=\"%.1f\" "
