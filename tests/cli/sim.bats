@@ -251,6 +251,14 @@ END
     tail -n +2 jobs.csv | sort -t, -k5n | awk -F, '
         $5 < end { print $0, "starts before", end; bad = 1 }
         { end = $6 } END { exit bad || NR != 3 }'
+    # The sweep of a purged task is not whole, which is named.
+    mkdir cut
+    for db in state metrics; do
+        sqlite3 -readonly "$ctld_dir/state/$db.db" ".backup cut/$db.db"
+    done
+    sqlite3 cut/state.db 'DELETE FROM job WHERE job = 2'
+    run -0 "$sim" --from-db cut --cluster 1x2
+    [[ $output == *'max_parallel for 2 tasks of sweeps that are not whole'* ]]
 }
 
 # saver GPUS: a command that saves when it is told to stop, and ends when `done`
