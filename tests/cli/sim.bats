@@ -289,7 +289,7 @@ runs_on() { # JOB GPUS
     wait_for 30 runs_on "$id" 1
     "$MGPU_BIN/mgpu-admin" --quiet resize "$id" 2
     wait_for 30 runs_on "$id" 2
-    touch done
+    : >done
     wait_for 30 job_is "$id" COMPLETED
     "$sim" --policy backfill --policy fifo --from-db "$ctld_dir/state" \
         --cluster 1x2 --events events.csv --json out.json >/dev/null
@@ -312,7 +312,7 @@ runs_on() { # JOB GPUS
     wait_for 30 is_limited
     "$MGPU_BIN/mgpu-admin" --quiet policy reset limits.max_running_per_user
     wait_for 30 runs_on "$second" 1
-    touch done
+    : >done
     wait_for 30 job_is "$first" COMPLETED
     wait_for 30 job_is "$second" COMPLETED
     at=$(tail -n 1 "$ctld_dir/state/admin.log" | json '$.at')
