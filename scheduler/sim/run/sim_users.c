@@ -117,6 +117,17 @@ static void never_ran(struct sim_world *w, size_t i, const char *why)
     (void)snprintf(r->reason, sizeof(r->reason), "%.159s", why);
 }
 
+static int entered(struct sim_world *w, size_t i, uint64_t id,
+                   struct error *err)
+{
+    w->jobs[i].id = id;
+    w->jobs[i].crowd = w->crowd;
+    w->of_id[id] = (int32_t)i;
+    if (w->conf->speed->ops->beats)
+        engine_teach_length(w->engine, id, 1 + (int64_t)w->jobs[i].reported);
+    return sim_adapt(w, (int32_t)i, err);
+}
+
 /* All tasks of a sweep. out  ret_id  of the first one */
 static int submit_sweep(struct sim_world *w, const struct engine_submit *req,
                         const struct sim_job *first, uint64_t *ret_id,
@@ -150,7 +161,6 @@ int sim_submit(struct sim_world *w, struct error *err)
     char key[32];
 
     w->n_submitted += n;
-
     (void)snprintf(key, sizeof(key), "k%zu", i);
     if (!job->spec && make_spec(w, job, &spec, err) < 0) {
         buf_clear(&spec);
@@ -170,20 +180,11 @@ int sim_submit(struct sim_world *w, struct error *err)
     if (rc == 0 && id + n - 1 > w->last_id)
         return error_set(err, ERR_INTERNAL, "job %" PRIu64 " of %" PRIu64, id,
                          w->last_id);
-    for (size_t k = 0; k < n; k++) {
-        w->jobs[i + k].crowd = w->crowd;
-        if (rc < 0) {
+    for (size_t k = 0; k < n; k++)
+        if (rc < 0)
             never_ran(w, i + k, why.msg);
-            continue;
-        }
-        w->jobs[i + k].id = id + k;
-        w->of_id[id + k] = (int32_t)(i + k);
-        if (w->conf->speed->ops->beats)
-            engine_teach_length(w->engine, id + k,
-                                1 + (int64_t)w->jobs[i + k].reported);
-        if (sim_adapt(w, (int32_t)(i + k), err) < 0)
+        else if (entered(w, i + k, id + k, err) < 0)
             return -1;
-    }
     return 0;
 }
 
