@@ -8,7 +8,8 @@
 #
 # Raises a private Slurm whose nodes exist in name only, lets a stranger hold
 # all but four of them, queues JOBS jobs of one GPU, and measures for SECONDS
-# while they are started, run and end. The stall is measured twice: by the
+# while they are started, run and end; before that, on the empty cluster, what it
+# costs to resize the MNIST example. The stall is measured twice: by the
 # loop itself (mgpu_loop_stall_longest_seconds; ..._own_... is what is left of
 # it without waiting for a core), and from outside as the longest answer to
 # /livez. The nodes and their jobs would be other machines: they run in a
@@ -120,6 +121,36 @@ t=$(now)
 daemon=$!
 until_free $((nodes * gpus)) 2>/dev/null
 echo "the daemon knows all $((nodes * gpus)) GPUs after $(since "$t") s"
+
+# As in short.sh: from the word to stop to the next iteration.
+sql() { sqlite3 -readonly -cmd '.timeout 5000' "$run/state/state.db" "$1"; }
+until_runs() { # JOB GPUS
+    for _ in $(seq 2400); do
+        [ -z "$(sql "SELECT 1 FROM v_attempt WHERE job = $1 AND gpus = $2
+            AND running_at > 0 AND ended_at IS NULL")" ] || return 0
+        sleep 0.05
+    done
+    echo "slurm.sh: job $1 does not run on $2 GPUs" >&2
+    return 1
+}
+if [ "$gpus" -ge 2 ]; then
+    # What a job itself takes counts here: it gets its share of the cores.
+    [ -z "$group" ] || echo 0 >"$group/cpu.idle"
+    id=$(as_owner "$bin/mgpu-submit" --parsable --url "unix:$sock" \
+        --set resources.gpus=1..2 --set train.global_batch_size=64 \
+        --set train.epochs=100 \
+        "$here/../../jobs/examples/mnist-mobilenet.yaml")
+    until_runs "$id" 1
+    as_owner "$bin/mgpu-admin" --quiet --url "unix:$sock" resize "$id" 2
+    until_runs "$id" 2
+    [ -z "$group" ] || echo 1 >"$group/cpu.idle"
+    sql "SELECT printf('MNIST resized from 1 to 2 GPUs (<= 15 s): %.2f s: '
+        || 'checkpoint %.2f, allocator %.2f, start %.2f',
+        checkpoint_s + allocator_s + start_s, checkpoint_s, allocator_s, start_s)
+        FROM v_attempt WHERE job = $id AND resized_from = 1"
+    as_owner "$bin/mgpu-cancel" --quiet --url "unix:$sock" "$id"
+    until_free $((nodes * gpus))
+fi
 
 held=$((nodes > 4 ? nodes - 4 : 0))
 if [ "$held" -gt 0 ]; then
