@@ -72,7 +72,7 @@ job=
 # The same job once more, on one slot. Half way it grows to two: with a constant
 # global batch its losses are those of the job that nobody disturbed.
 state_of() { "$bin/mgpu-stat" --no-header --format "$1" "$job" 2>/dev/null; }
-printf '\n$ mgpu-submit --set train.global_batch_size=64 --set resources.gpus=1..2 %s\n' "$spec"
+printf '\n$ mgpu-submit --set name=mnist-elastic --set train.global_batch_size=64 --set resources.gpus=1..2 %s\n' "$spec"
 job=$("$bin/mgpu-submit" --parsable --set name=mnist-elastic \
     --set train.global_batch_size=64 --set resources.gpus=1..2 "$spec")
 half() {
