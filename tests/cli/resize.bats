@@ -222,6 +222,8 @@ grows_and_shrinks() { # JOB
     plain=$(submit_command plain sleep 600)
     wait_for 60 job_is "$plain" RUNNING
     refused 73 "saves: true" resize "$plain" 1
+    blunt=$(submit --hold --set checkpoint.on_signal=false m.yaml)
+    refused 73 "checkpoint.on_signal: true" resize "$blunt" 2
     sweep=$(submit --set 'sweep={grid: {labels.a: [1, 2]}}' --hold m.yaml)
     run admin resize "$sweep" 2
     [ "$status" -ne 0 ]
@@ -230,6 +232,19 @@ grows_and_shrinks() { # JOB
     field_is "${sweep}_0" to_gpus ""
     admin --quiet resize "${sweep}_1" any
     field_is "${sweep}_1" to_gpus ""
+}
+
+@test "a dry run says which sizes there are, and whether the losses depend on them" {
+    ctld_launch --local --slots 4
+    mnist m 1..4
+    run -0 "$MGPU_BIN/mgpu-submit" --dry-run m.yaml
+    [[ $output == *"sizes      1..4 GPUs; the global batch is 96 with each"* ]]
+    run -0 "$MGPU_BIN/mgpu-submit" --dry-run --set train.global_batch_size=16 m.yaml
+    [[ $output == *"sizes      1, 2 GPUs; the global batch is 16 with each"* ]]
+    sed -i 's/global_batch_size: 96,//' m.yaml
+    run -0 "$MGPU_BIN/mgpu-submit" --dry-run m.yaml
+    [[ $output == *"sizes      1..4 GPUs; the global batch, and the curve of the losses,"* ]]
+    [[ $output == *"change with the number (train.global_batch_size keeps them)"* ]]
 }
 
 @test "twice in a row, undone, cancelled and killed in the middle" {

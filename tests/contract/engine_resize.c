@@ -217,6 +217,9 @@ static void test_refused(void)
     is_int(job_of(0)->resize.gpus, 0, "  undoes it");
     is_int(resize(2, 0, 0), 0, "any size of one that has no other");
     is_int(job_of(2)->state, JOB_RUNNING, "  changes nothing");
+    is_int(engine_report(w.engine, w.ids[2], 1, 0, "", NULL, NULL, &err), 0,
+           "one that has reported");
+    refused(2, 2, 0, ERR_STATE, "has completed its work");
     play(15);
     is_int(job_of(0)->gpus, 1, "it has the least again");
     is_int(engine_cancel(w.engine, w.ids[0], 1000, &err), 0, "it ends");
