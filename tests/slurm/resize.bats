@@ -83,7 +83,7 @@ resize() { "$MGPU_BIN/mgpu-admin" --quiet resize "$@"; }
 @test "slurmctld is restarted before it is told, while it leaves, before it starts" {
     ctld_start
     hold=$BATS_TEST_TMPDIR/hold
-    id=$(saver elastic 1..8)
+    id=$(saver restarts 1..8)
     wait_for 60 has_run "$id.1.0"
     # Before: the daemon cannot reach the attempt.
     slurmctld stop
@@ -113,7 +113,7 @@ resize() { "$MGPU_BIN/mgpu-admin" --quiet resize "$@"; }
     wait_for 120 runs_on "$id" 8 2
     touch "$go"
     wait_for 60 job_is "$id" COMPLETED
-    [ "$(job_field "$id" attempt) $(n_slurm_jobs elastic)" = '4 4' ]
+    [ "$(job_field "$id" attempt) $(n_slurm_jobs restarts)" = '4 4' ]
     [ -z "$(sort "$ran" | uniq -d)" ]
     [ "$(wc -l <"$ran")" = 12 ]
     not grep 'retry [0-9]* of' <("$MGPU_BIN/mgpu-stat" --events "$id")
