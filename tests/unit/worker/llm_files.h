@@ -14,7 +14,7 @@
 #include "worker/checkpoint/safetensors.h"
 
 struct model_dir {
-    char path[32];
+    char path[80];
 };
 
 static inline void model_dir_init(struct model_dir *d)
@@ -80,13 +80,14 @@ static inline int model_dir_count(const struct model_dir *d)
     return n;
 }
 
-/* Removes all that is in it. */
+/* Removes all that is in it, and in its original/. */
 static inline void model_dir_empty(const struct model_dir *d)
 {
     char path[512];
     DIR *dir = opendir(d->path);
     if (dir == NULL)
         abort();
+    (void)remove(model_dir_file(d, "original/tokenizer.model", path));
     for (struct dirent *e = readdir(dir); e != NULL; e = readdir(dir))
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
             (void)remove(model_dir_file(d, e->d_name, path));

@@ -185,7 +185,7 @@ static void test_copies(const struct model_dir *d, const struct model_dir *base)
         "config.json",           "generation_config.json",
         "tokenizer.model",       "tokenizer.json",
         "tokenizer_config.json", "special_tokens_map.json",
-        "chat_template.jinja",
+        "chat_template.jinja",   "original/tokenizer.model",
     };
     enum { NAMES = sizeof(names) / sizeof(names[0]) };
     struct error err = ERROR_INIT;
@@ -194,6 +194,7 @@ static void test_copies(const struct model_dir *d, const struct model_dir *base)
     int same = 0;
     model_dir_empty(d);
     fill(&m, 1);
+    (void)mkdir(model_dir_file(base, "original", path), 0700);
     for (int i = 0; i < NAMES; i++)
         model_dir_text(base, names[i], names[i]);
     model_dir_text(base, "pytorch_model.bin", "not copied");

@@ -267,3 +267,18 @@ const struct st_tensor *hf_find(const struct hf_dir *h, const char *name)
     const struct hf_slot *s = hf_slot_find(h, name);
     return s != NULL ? s->tensor : NULL;
 }
+
+size_t hf_file_count(const struct hf_dir *h)
+{
+    return h->n_files;
+}
+
+const char *hf_file_name(const struct hf_dir *h, size_t i)
+{
+    return h->files[i].name;
+}
+
+const struct safetensors *hf_file_tensors(const struct hf_dir *h, size_t i)
+{
+    return &h->files[i].st;
+}

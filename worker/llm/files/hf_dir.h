@@ -35,6 +35,12 @@ void hf_close(struct hf_dir *h); /* NULL is fine */
 /* NULL: no such tensor. Valid until hf_close(). */
 const struct st_tensor *hf_find(const struct hf_dir *h, const char *name);
 
+/* Its files, as the index names them, and their tensors. Valid until
+ * hf_close(). */
+size_t hf_file_count(const struct hf_dir *h);
+const char *hf_file_name(const struct hf_dir *h, size_t i);
+const struct safetensors *hf_file_tensors(const struct hf_dir *h, size_t i);
+
 /* All that is wanted is there in its shape, as floating point numbers, and
  * nothing else is: but buffers (".rotary_emb.inv_freq"), and with tied
  * embeddings a "lm_head.weight".
@@ -43,6 +49,9 @@ const struct st_tensor *hf_find(const struct hf_dir *h, const char *name);
  *      more" */
 int hf_check(const struct hf_dir *h, const struct hf_want *want, int32_t n,
              bool tied, struct error *err) MUST_CHECK;
+
+/* DT_N: it holds no floating point numbers. */
+enum dtype hf_dtype(enum st_type type);
 
 /* Values [first, first + count) of a tensor, converted to dt (rounded to the
  * nearest, ties to even) in `to`. */

@@ -24,7 +24,4 @@ struct hf_dir {
 /* NULL: no such tensor. */
 const struct hf_slot *hf_slot_find(const struct hf_dir *h, const char *name);
 
-/* DT_N: it holds no floating point numbers. */
-enum dtype hf_dtype(enum st_type type);
-
 #endif

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "jobs/base/buf.h"
@@ -23,7 +24,7 @@ static const char index_name[] = "model.safetensors.index.json";
 static const char *const copied[] = {
     "config.json",       "generation_config.json", "tokenizer.model",
     "tokenizer.json",    "tokenizer_config.json",  "special_tokens_map.json",
-    "added_tokens.json", "chat_template.jinja",
+    "added_tokens.json", "chat_template.jinja",    "original/tokenizer.model",
 };
 enum { COPIED = sizeof(copied) / sizeof(copied[0]) };
 static const int64_t default_shard_bytes = 5000000000;
@@ -45,6 +46,7 @@ struct output {
     int64_t total;
     size_t at; /* the second pass: how many tensors are written */
     struct staged_file copies[COPIED], index;
+    struct buf original; /* its directory of that name; empty: not made */
 };
 
 static struct shard *shard_at(const struct output *o, size_t i)
@@ -55,6 +57,12 @@ static struct shard *shard_at(const struct output *o, size_t i)
 static struct hf_index_entry *entry_at(const struct output *o, size_t i)
 {
     return (struct hf_index_entry *)(void *)o->entries.data + i;
+}
+
+/* One shard of the usual name needs none. */
+static bool has_index(const struct output *o)
+{
+    return o->n_shards > 1 || strcmp(shard_at(o, 0)->name, single) != 0;
 }
 
 static void clear(struct output *o)
@@ -68,6 +76,9 @@ static void clear(struct output *o)
     for (int i = 0; i < COPIED; i++)
         staged_file_clear(&o->copies[i]);
     staged_file_clear(&o->index);
+    if (o->original.len > 0) /* stays when it has a file */
+        (void)rmdir(buf_str(&o->original));
+    buf_clear(&o->original);
     buf_clear(&o->shards);
     buf_clear(&o->entries);
 }
@@ -83,9 +94,15 @@ static int64_t bytes_of(const struct hf_tensor *t)
     return bytes;
 }
 
-static int add_shard(struct output *o, struct error *err)
+/* in  name  NULL: name_shards() gives it one */
+static int add_shard(struct output *o, const char *name, struct error *err)
 {
     struct shard s = {.file = STAGED_FILE_INIT};
+    if (name != NULL && hf_index_check_file(name, err) < 0)
+        return -1;
+    if (name != NULL && strlen(name) >= sizeof(s.name))
+        return error_set(err, ERR_INVAL, "'%.80s' is too long a name", name);
+    (void)snprintf(s.name, sizeof(s.name), "%s", name != NULL ? name : "");
     st_writer_init(&s.writer, -1);
     if (buf_reserve(&o->shards, sizeof(s), err) < 0)
         return -1;
@@ -96,13 +113,24 @@ static int add_shard(struct output *o, struct error *err)
     return st_declare_format(&shard_at(o, o->n_shards - 1)->writer, "pt", err);
 }
 
+/* s  NULL: there is none yet */
+static bool fits(const struct output *o, const struct shard *s,
+                 const struct hf_tensor *t)
+{
+    if (s == NULL)
+        return false;
+    if (t->file != NULL)
+        return strcmp(s->name, t->file) == 0;
+    return s->bytes == 0 || bytes_of(t) <= o->shard_bytes - s->bytes;
+}
+
 static int declare_one(void *to, const struct hf_tensor *t, struct error *err)
 {
     struct output *o = to;
     const int64_t bytes = bytes_of(t);
     struct shard *s = o->n_shards > 0 ? shard_at(o, o->n_shards - 1) : NULL;
-    if (s == NULL || (s->bytes > 0 && bytes > o->shard_bytes - s->bytes)) {
-        if (add_shard(o, err) < 0)
+    if (!fits(o, s, t)) {
+        if (add_shard(o, t->file, err) < 0)
             return -1;
         s = shard_at(o, o->n_shards - 1);
     }
@@ -123,6 +151,8 @@ static void name_shards(struct output *o)
 {
     for (size_t i = 0; i < o->n_shards; i++) {
         struct shard *s = shard_at(o, i);
+        if (s->name[0] != '\0')
+            continue;
         if (o->n_shards == 1)
             (void)snprintf(s->name, sizeof(s->name), "%s", single);
         else
@@ -182,6 +212,16 @@ static int stage_text(struct staged_file *f, const char *dir, const char *name,
     return staged_file_close(f, err);
 }
 
+/* The directory of copied[i] in ours. */
+static int make_original(struct output *o, struct error *err)
+{
+    if (buf_addf(&o->original, err, "%s/original", o->dir) < 0)
+        return -1;
+    if (mkdir(buf_str(&o->original), 0777) == 0 || errno == EEXIST)
+        return 0;
+    return error_sys(err, errno, "create '%s'", buf_str(&o->original));
+}
+
 /* A file that is not there is not copied. */
 static int stage_copy(struct output *o, int i, const char *base,
                       struct error *err)
@@ -190,6 +230,8 @@ static int stage_copy(struct output *o, int i, const char *base,
     int rc = buf_addf(&path, err, "%s/%s", base, copied[i]);
     if (rc == 0 && (access(buf_str(&path), F_OK) == 0 || errno != ENOENT)) {
         rc = buf_read_plain_file(&text, buf_str(&path), COPIED_MAX_BYTES, err);
+        if (rc == 0 && strchr(copied[i], '/') != NULL)
+            rc = make_original(o, err);
         rc = rc < 0 ? rc
                     : stage_text(&o->copies[i], o->dir, copied[i], &text, err);
     }
@@ -233,7 +275,7 @@ static int remove_old(const struct output *o, const char *name,
 static int rename_all(struct output *o, struct error *err)
 {
     if (remove_old(o, index_name, err) < 0 ||
-        (o->n_shards > 1 && remove_old(o, single, err) < 0))
+        (has_index(o) && remove_old(o, single, err) < 0))
         return -1;
     for (int i = 0; i < COPIED; i++)
         if (o->copies[i].tmp.len > 0 &&
@@ -242,9 +284,12 @@ static int rename_all(struct output *o, struct error *err)
     for (size_t i = 0; i < o->n_shards; i++)
         if (staged_file_rename(&shard_at(o, i)->file, err) < 0)
             return -1;
+    if (o->original.len > 0 &&
+        staged_file_sync_dir(buf_str(&o->original), err) < 0)
+        return -1;
     if (staged_file_sync_dir(o->dir, err) < 0)
         return -1;
-    if (o->n_shards == 1)
+    if (!has_index(o))
         return 0;
     if (staged_file_rename(&o->index, err) < 0)
         return -1;
@@ -274,7 +319,7 @@ static int write_all(struct output *o, const char *base,
     for (int i = 0; i < COPIED; i++)
         if (stage_copy(o, i, base, err) < 0)
             return -1;
-    if (o->n_shards > 1 && stage_index(o, err) < 0)
+    if (has_index(o) && stage_index(o, err) < 0)
         return -1;
     return rename_all(o, err);
 }

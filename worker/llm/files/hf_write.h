@@ -1,6 +1,7 @@
 /* hf_write.h - write a model directory as Hugging Face lays it out: shards of
  * at most 5 GB and an index, or model.safetensors where one shard is enough;
- * config.json and the tokenizer's files are copied.
+ * config.json and the tokenizer's files are copied, also those of Meta in
+ * original/.
  */
 #ifndef MGPU_WORKER_LLM_FILES_HF_WRITE_H
 #define MGPU_WORKER_LLM_FILES_HF_WRITE_H
@@ -16,6 +17,9 @@ struct hf_tensor {
     int32_t dims;
     int64_t shape[4];
     const void *data; /* host */
+    /* The shard that it is in; NULL: as many bytes a shard as below. Of all
+     * tensors or of none; those of a shard follow each other. */
+    const char *file;
 };
 
 /* Each file is written under a temporary name and synced; when all are there
