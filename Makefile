@@ -105,7 +105,7 @@ nvflags  = $(ccbin) -O3 -g -std=c++17 \
            -gencode arch=compute_$(lastword $(CUDA_ARCH)),code=compute_$(lastword $(CUDA_ARCH))
 
 # ---- layers: name, folder, and the layers below it, nearest first ---------
-layers := base jobs kernels db slurm policy engine ctld tools sim worker
+layers := base jobs kernels db slurm policy engine ctld tools sim worker model
 
 # The folders of a layer, lowest first: each may call those before it and the
 # layers below. Each is an archive, and must link with no more than that
@@ -128,6 +128,8 @@ rooms_sim     := $(call under,scheduler/sim,trace run output) scheduler/sim
 rooms_worker  := $(call under,worker,comm report process profile \
                    checkpoint data/image data/text data cv llm/files llm train) worker
 
+rooms_model   := worker/model_tool
+
 below_jobs    := base
 below_kernels := base
 below_db      := jobs base
@@ -138,6 +140,7 @@ below_ctld    := engine policy slurm db jobs base
 below_tools   := jobs base
 below_sim     := tools engine policy slurm db jobs base
 below_worker  := kernels jobs base
+below_model   := worker tools kernels jobs base
 
 # Composition roots: one program each, in no archive.
 mains := scheduler/ctld/main.c scheduler/tools/submit/submit.c \
@@ -145,7 +148,7 @@ mains := scheduler/ctld/main.c scheduler/tools/submit/submit.c \
          scheduler/tools/admin/admin.c \
          scheduler/sim/main.c slurm/batch/batch.c slurm/local/shepherd.c \
          slurm/local/gpuwatch.c slurm/helper/helper.c \
-         worker/main.c
+         worker/main.c worker/model_tool/main.c
 
 # A file named *_cuda.cu, *_nccl.c, *_slurm.c ... is the only kind that may
 # include that library; leaving the library out leaves the file out. CUDA
@@ -190,17 +193,19 @@ ldlibs_engine  := -lsqlite3 $(ldlibs_jobs)
 ldlibs_ctld    := -lsqlite3 $(ldlibs_jobs)
 ldlibs_tools   := $(ldlibs_jobs)
 ldlibs_sim     := -lz $(ldlibs_engine)
+ldlibs_model    = $(ldlibs_worker)
 ldlibs_worker   = $(mpi_libs) $(ldlibs_kernels) -ljpeg -lpng -lz \
                   -lsentencepiece -lpcre2-8 -lstdc++ $(ldlibs_jobs)
 
 # ---- programs and tests ----------------------------------------------------
 bins := $(patsubst %,$(B)/bin/mgpu-%,batch ctld shepherd gpuwatch worker \
-          submit stat cancel admin sim)
+          submit stat cancel admin sim model)
 bins := $(foreach b,$(bins),$(if $(wildcard $(filter \
           %/$(patsubst mgpu-%,%,$(notdir $(b))).c \
           $(if $(filter %ctld,$(b)),%ctld/main.c) \
           $(if $(filter %sim,$(b)),scheduler/sim/main.c) \
-          $(if $(filter %worker,$(b)),worker/main.c),$(mains))),$(b)))
+          $(if $(filter %worker,$(b)),worker/main.c) \
+          $(if $(filter %model,$(b)),worker/model_tool/main.c),$(mains))),$(b)))
 bins += $(if $(filter 1,$(SLURM)),$(B)/bin/mgpu-slurm-helper)
 plugin := $(if $(filter 1,$(CUDA)),$(B)/lib/libmgpu-cuda.so)
 
@@ -309,6 +314,7 @@ $(eval $(call program,mgpu-shepherd,slurm/local/shepherd.c,slurm))
 $(eval $(call program,mgpu-gpuwatch,slurm/local/gpuwatch.c,slurm))
 $(eval $(call program,mgpu-slurm-helper,slurm/helper/helper.c,slurm,helper))
 $(eval $(call program,mgpu-worker,worker/main.c,worker))
+$(eval $(call program,mgpu-model,worker/model_tool/main.c,model))
 $(foreach t,submit stat cancel admin,$(eval \
   $(call program,mgpu-$(t),$(filter %/$(t).c,$(mains)),tools)))
 

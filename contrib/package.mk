@@ -12,7 +12,7 @@ install: $(if $(NOBUILD),,all)
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir)/mgpu
 	install -m 755 $(bins) $(DESTDIR)$(bindir)
 	$(if $(plugin),install -m 755 $(plugin) $(DESTDIR)$(libdir)/mgpu)
-	for t in submit stat cancel admin sim; do install -D -m 644 \
+	for t in submit stat cancel admin sim model; do install -D -m 644 \
 	    scheduler/tools/completion.bash \
 	    $(DESTDIR)$(datadir)/bash-completion/completions/mgpu-$$t || exit 1; done
 	install -D -m 644 scheduler/tools/completion.zsh $(DESTDIR)$(zshdir)/_mgpu
@@ -42,7 +42,8 @@ uninstall:
 	rm -rf $(DESTDIR)$(libdir)/mgpu $(DESTDIR)$(datadir)/doc/mgpu \
 	    $(DESTDIR)$(datadir)/mgpu
 	cd $(DESTDIR)$(datadir)/bash-completion/completions && \
-	    rm -f mgpu-submit mgpu-stat mgpu-cancel mgpu-admin mgpu-sim
+	    rm -f mgpu-submit mgpu-stat mgpu-cancel mgpu-admin mgpu-sim \
+	    mgpu-model
 	rm -f $(DESTDIR)$(zshdir)/_mgpu
 	for m in $(pages); do rm -f \
 	    $(DESTDIR)$(mandir)/man$${m##*.}/$${m##*/}; done

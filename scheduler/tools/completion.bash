@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # completion.bash - bash completion for mgpu-submit, mgpu-stat, mgpu-cancel,
-# mgpu-admin and mgpu-sim.
+# mgpu-admin, mgpu-sim and mgpu-model.
 #
 # The options come from the tool's own --help, which is printed from the
 # table that its parser reads, and columns from -o help: nothing to keep in
@@ -44,7 +44,7 @@ _mgpu() {
     local tool=${COMP_WORDS[0]} done='' words
     COMPREPLY=()
     case $tool in */*) ;; *) tool=$(command -v "$tool") || return ;; esac
-    if words=$(_mgpu_values "$prev"); then
+    if [[ ${tool##*/} != mgpu-model ]] && words=$(_mgpu_values "$prev"); then
         # Of a list, the last word; what stands before it stays.
         case $cur in *,*) done=${cur%,*}, ;; esac
         mapfile -t COMPREPLY < <(compgen -P "$done" -W "$words" -- "${cur##*,}")
@@ -66,6 +66,11 @@ _mgpu() {
                 sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
                 $(_mgpu_jobs --user all)" -- "$cur")
             ;;
+        mgpu-model)
+            mapfile -t COMPREPLY < <(compgen -f -- "$cur"
+                [[ $prev == -* ]] || compgen -W "$("$tool" --help |
+                    sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')" -- "$cur")
+            ;;
         mgpu-sim)
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             ;;
@@ -80,5 +85,5 @@ _mgpu() {
         ;;
     esac
 }
-complete -o filenames -F _mgpu mgpu-submit mgpu-sim
+complete -o filenames -F _mgpu mgpu-submit mgpu-sim mgpu-model
 complete -F _mgpu mgpu-stat mgpu-cancel mgpu-admin

@@ -1,4 +1,4 @@
-#compdef mgpu-submit mgpu-stat mgpu-cancel mgpu-admin mgpu-sim
+#compdef mgpu-submit mgpu-stat mgpu-cancel mgpu-admin mgpu-sim mgpu-model
 # completion.zsh - zsh completion; installed as _mgpu, read by compinit.
 #
 # As completion.bash: options from --help, columns from -o help.
@@ -7,6 +7,7 @@ _mgpu() {
     local tool=${words[1]} prev=${words[CURRENT - 1]} cur=${words[CURRENT]}
     [[ $tool == */* ]] || tool=$(command -v "$tool") || return 1
     local stat=${tool:h}/mgpu-stat
+    [[ ${tool:t} != mgpu-model ]] || prev=
     case $prev in
     -S | --sort)
         compadd -- $("$stat" -o help 2>/dev/null |
@@ -55,6 +56,10 @@ _mgpu() {
     case ${tool:t} in
     mgpu-submit)
         _files -g '*.(yaml|yml)'
+        ;;
+    mgpu-model)
+        compadd -- $("$tool" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
+        _files
         ;;
     mgpu-sim)
         _files

@@ -36,6 +36,7 @@ same_options() {
 @test "mgpu-cancel: help and page" { same_options mgpu-cancel mgpu-cancel.1; }
 @test "mgpu-admin: help and page" { same_options mgpu-admin mgpu-admin.8; }
 @test "mgpu-sim: help and page" { same_options mgpu-sim mgpu-sim.1; }
+@test "mgpu-model: help and page" { same_options mgpu-model mgpu-model.1; }
 @test "mgpu-ctld: help and page" { same_options mgpu-ctld mgpu-ctld.8; }
 @test "mgpu-worker: help and page" { same_options mgpu-worker mgpu-worker.8; }
 
@@ -76,7 +77,7 @@ same_options() {
 }
 
 @test "each --help fits a terminal of 80 columns" {
-    for tool in submit stat cancel admin sim ctld worker; do
+    for tool in submit stat cancel admin sim model ctld worker; do
         "$bin/mgpu-$tool" --help >"$BATS_TEST_TMPDIR/help"
         [ "$(wc -L <"$BATS_TEST_TMPDIR/help")" -lt 80 ] ||
             { echo "mgpu-$tool" && false; }
@@ -93,10 +94,20 @@ same_options() {
     diff -u "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/page"
 }
 
+@test "mgpu-model: the commands of --help are those of the page" {
+    "$bin/mgpu-model" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' |
+        sort >"$BATS_TEST_TMPDIR/help"
+    sed -n 's/^\.It Cm \([a-z]*\).*/\1/p' "$src/man/mgpu-model.1" |
+        sort >"$BATS_TEST_TMPDIR/page"
+    [ -s "$BATS_TEST_TMPDIR/help" ]
+    diff -u "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/page"
+}
+
 @test "completion offers the options of --help" {
     # shellcheck source=/dev/null
     source "$src/scheduler/tools/completion.bash"
-    for tool in mgpu-submit mgpu-stat mgpu-cancel mgpu-admin mgpu-sim; do
+    for tool in mgpu-submit mgpu-stat mgpu-cancel mgpu-admin mgpu-sim \
+        mgpu-model; do
         COMP_WORDS=("$bin/$tool" --)
         COMP_CWORD=1
         _mgpu
@@ -119,7 +130,8 @@ complete_zsh() {
 @test "completion for zsh offers the same as that for bash" {
     # shellcheck source=/dev/null
     source "$src/scheduler/tools/completion.bash"
-    for tool in mgpu-submit mgpu-stat mgpu-cancel mgpu-admin mgpu-sim; do
+    for tool in mgpu-submit mgpu-stat mgpu-cancel mgpu-admin mgpu-sim \
+        mgpu-model; do
         complete_zsh "$bin/$tool" -- | sort -u >"$BATS_TEST_TMPDIR/offered"
         help_options "$tool" | diff -u - "$BATS_TEST_TMPDIR/offered"
     done

@@ -11,7 +11,7 @@ layer() { # FOLDER
     case $1 in
     jobs/base | jobs/http) echo jobs/base ;;
     scheduler/*/*)         layer "${1%/*}" ;;
-    scheduler/*)           echo "$1" ;;
+    scheduler/* | worker/model_tool) echo "$1" ;;
     *)                     echo "${1%%/*}" ;;
     esac
 }
@@ -24,6 +24,8 @@ allowed() { # LAYER
     db)                 echo "db jobs jobs/base" ;;
     slurm)              echo "slurm jobs jobs/base" ;;
     worker)             echo "worker kernels jobs jobs/base" ;;
+    # The models of the worker behind the command line of the tools.
+    worker/model_tool)  echo "$1 worker scheduler/tools kernels jobs jobs/base" ;;
     scheduler/policy)   echo "scheduler/policy jobs jobs/base" ;;
     scheduler/engine)   echo "scheduler/engine scheduler/policy db slurm jobs jobs/base" ;;
     # The simulator drives the engine; its command line is that of the tools.

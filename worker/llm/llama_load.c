@@ -13,6 +13,7 @@
 
 #include "jobs/base/rng.h"
 #include "worker/llm/files/hf_dir.h"
+#include "worker/llm/llama_check.h"
 #include "worker/llm/llama_internal.h"
 
 enum { PIECE = 4 << 20 }; /* values */
@@ -58,31 +59,6 @@ static int load_tensor(struct llama *m, const struct st_tensor *from, int64_t n,
 /* ---- the weights ---------------------------------------------------------
  */
 
-/* The names stay where the tensors are. */
-static int check_all(const struct hf_dir *h, const struct llama_shape *s,
-                     struct error *err)
-{
-    const int32_t n = llama_weight_count(s);
-    struct llama_tensor *t = calloc((size_t)n, sizeof(*t));
-    struct hf_want *want = calloc((size_t)n, sizeof(*want));
-    int rc = -1;
-    if (t == NULL || want == NULL) {
-        (void)error_set(err, ERR_NOMEM, "names of the tensors");
-        goto out;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        llama_weight(s, i, &t[i]);
-        want[i] = (struct hf_want){.name = t[i].name,
-                                   .dims = t[i].dims,
-                                   .shape = {t[i].shape[0], t[i].shape[1]}};
-    }
-    rc = hf_check(h, want, n, s->c.tied, err);
-out:
-    free(t);
-    free(want);
-    return rc;
-}
-
 static int load_weights(struct llama *m, void *piece, struct error *err)
 {
     static const struct spec_list all = {.n = 0};
@@ -93,7 +69,7 @@ static int load_weights(struct llama *m, void *piece, struct error *err)
     uint64_t digest = 1;
     if (hf_open(m->conf.dir, files, &h, err) < 0)
         return -1;
-    int rc = check_all(h, s, err);
+    int rc = llama_check_weights(h, s, err);
     for (int32_t i = 0; i < llama_weight_count(s) && rc == 0; i++) {
         struct llama_tensor t;
         llama_weight(s, i, &t);
@@ -174,15 +150,6 @@ static int check_adapter(const struct llama *m, const struct adapter_config *c,
                      has, wants);
 }
 
-/* PEFT copies the frozen weights of the output layer beside its adapter. */
-static size_t count_adapters(const struct safetensors *f)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < f->n; i++)
-        n += strstr(f->tensors[i].name, ".base_layer.") == NULL;
-    return n;
-}
-
 static int load_adapter(struct llama *m, void *piece, struct error *err)
 {
     const struct llama_shape *s = &m->shape;
@@ -193,27 +160,13 @@ static int load_adapter(struct llama *m, void *piece, struct error *err)
         check_adapter(m, &c, err) < 0 ||
         adapter_open(m->conf.adapter, &f, err) < 0)
         return -1;
-    int rc = 0;
-    int32_t n = llama_adapter_count(s);
-    for (int32_t i = 0; i < n && rc == 0; i++) {
+    int rc = llama_check_adapters(&f, s, err);
+    for (int32_t i = 0; i < llama_adapter_count(s) && rc == 0; i++) {
         struct llama_tensor t;
         llama_adapter(s, i, &t);
-        const struct st_tensor *from = st_find(&f, t.name);
-        if (from == NULL || from->type > ST_BF16 || from->dims != 2 ||
-            from->shape[0] != t.shape[0] || from->shape[1] != t.shape[1])
-            rc = error_set(err, ERR_INVAL,
-                           "%s: expected a tensor [%d, %d] of floating point "
-                           "numbers%s",
-                           t.name, t.shape[0], t.shape[1],
-                           from == NULL ? ", there is none" : "");
-        else
-            rc = load_tensor(m, from, t.n, llama_at(m, m->mem.params, t.at),
-                             piece, &unused, err);
+        rc = load_tensor(m, st_find(&f, t.name), t.n,
+                         llama_at(m, m->mem.params, t.at), piece, &unused, err);
     }
-    if (rc == 0 && count_adapters(&f) != (size_t)n)
-        rc = error_set(err, ERR_INVAL,
-                       "%zu tensors of adapters, the job's are %d",
-                       count_adapters(&f), n);
     st_close(&f);
     return rc;
 }

@@ -1,0 +1,58 @@
+#!/usr/bin/env bats
+# model.bats - mgpu-model as somebody who fine-tunes a model meets it.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+model=$MGPU_BIN/mgpu-model
+data=$MGPU_SRC/tests/data
+
+setup() { cd "$BATS_TEST_TMPDIR" || return 1; }
+
+# refused STATUS TEXT WORD...: mgpu-model with these words is.
+refused() {
+    local want=$1 text=$2
+    shift 2
+    run --separate-stderr "$model" "$@"
+    echo "$stderr"
+    [ "$status" -eq "$want" ] && [ -z "$output" ]
+    [[ $stderr == "mgpu-model: "*"$text"* ]]
+}
+
+@test "a command, its operand and its options are checked" {
+    refused 64 "expected a command"
+    refused 64 "no command 'mix'" mix DIR
+    refused 64 "expected merge DIR" merge
+    refused 64 "merge needs --adapter OUT and --output MERGED" merge DIR
+}
+
+@test "merge: a model directory that says what it is" {
+    "$model" merge "$data/llama-tied" --adapter "$data/llama-tied/adapter" \
+        -o merged >said
+    grep -qx '14 linears merged, 1 file of weights in merged' said
+    cmp merged/config.json "$data/llama-tied/config.json"
+    "$model" --json merge "$data/llama-tied" -o untied \
+        --adapter "$data/llama-tied/adapter-output" >said
+    [ "$(json '$.untied' <said)" = 1 ]
+    [ "$(json '$.linears' <said)" = 15 ]
+    grep -q '"tie_word_embeddings": false' untied/config.json
+    grep -q lm_head.weight untied/model.safetensors
+}
+
+@test "merge: nothing is left of what is refused" {
+    refused 65 "expected a tensor" merge "$data/llama-tied" -o merged \
+        --adapter "$data/llama-untied/adapter"
+    refused 66 "nowhere" merge nowhere --adapter a -o merged
+    mkdir full && touch full/file
+    refused 73 "name a new directory" merge "$data/llama-tied" -o full \
+        --adapter "$data/llama-tied/adapter"
+    [ ! -e merged ] && [ ! -e merged.partial ] && [ ! -e full.partial ]
+}
+
+@test "merge: a full disk leaves nothing" {
+    run bash -c "ulimit -f 40; trap '' XFSZ; '$model' merge '$data/llama-tied' \
+        --adapter '$data/llama-tied/adapter' -o merged"
+    echo "$output"
+    [ "$status" -eq 74 ]
+    [ ! -e merged ] && [ ! -e merged.partial ]
+}

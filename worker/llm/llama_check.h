@@ -1,0 +1,22 @@
+/* llama_check.h - whether files have the tensors that a Llama needs, and no
+ * others. */
+#ifndef MGPU_WORKER_LLM_LLAMA_CHECK_H
+#define MGPU_WORKER_LLM_LLAMA_CHECK_H
+
+#include "worker/llm/files/hf_dir.h"
+#include "worker/llm/llama_shape.h"
+
+/* err  as hf_check() */
+int llama_check_weights(const struct hf_dir *h, const struct llama_shape *s,
+                        struct error *err) MUST_CHECK;
+
+/* Each adapter of the shape is there, and each tensor of the file is one. PEFT
+ * copies the frozen weights of the output layer beside its adapter; these are
+ * ignored.
+ * err  ERR_INVAL one is missing, has another shape or type, or has no linear;
+ *      it is named */
+int llama_check_adapters(const struct safetensors *f,
+                         const struct llama_shape *s,
+                         struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,37 @@
+/* args.h - the command line of mgpu-model(1). */
+#ifndef MGPU_WORKER_MODEL_TOOL_ARGS_H
+#define MGPU_WORKER_MODEL_TOOL_ARGS_H
+
+#include <stdint.h>
+
+#include "scheduler/tools/common/options.h"
+
+struct model_args {
+    struct option_common common;
+    const char *adapter, *output; /* borrowed; NULL: not given */
+    uint64_t given;               /* a bit for each option's id */
+};
+
+/* What a command is, for the table in main.c. */
+struct model_command {
+    const char *name;
+    const char *operand; /* its one word, for messages */
+    uint64_t options;    /* bits of those that it takes */
+    int (*run)(const struct model_args *a, const char *operand, int *ret_exit,
+               struct error *err);
+};
+
+/* Ids of options. */
+enum { MODEL_ADAPTER = 1, MODEL_OUTPUT, MODEL_OPTIONS };
+#define MODEL_BIT(id) ((uint64_t)1 << (id))
+
+extern const struct tool model_tool;
+
+/* For tool_main.on_option. err  ERR_USAGE */
+int model_args_option(void *arg, const struct opt *o, const char *value,
+                      struct error *err) MUST_CHECK;
+/* One operand, and only options of the command. err  ERR_USAGE */
+int model_args_check(const struct model_args *a, const struct model_command *c,
+                     int operands, struct error *err) MUST_CHECK;
+
+#endif

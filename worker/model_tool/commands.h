@@ -1,0 +1,13 @@
+/* commands.h - the commands of mgpu-model, a file each. */
+#ifndef MGPU_WORKER_MODEL_TOOL_COMMANDS_H
+#define MGPU_WORKER_MODEL_TOOL_COMMANDS_H
+
+#include "worker/model_tool/args.h"
+
+/* The options are allowed for the command; what it needs it checks.
+ * in   operand  the one word behind the command
+ * err  ERR_USAGE an option is missing; that of the work otherwise */
+int merge_command(const struct model_args *a, const char *operand,
+                  int *ret_exit, struct error *err) MUST_CHECK;
+
+#endif

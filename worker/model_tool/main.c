@@ -1,0 +1,39 @@
+/* main.c - mgpu-model(1): language models and their data, without a daemon. */
+#include <string.h>
+
+#include "scheduler/tools/common/client.h"
+#include "worker/model_tool/commands.h"
+
+static const struct model_command commands[] = {
+    {"merge", "DIR", MODEL_BIT(MODEL_ADAPTER) | MODEL_BIT(MODEL_OUTPUT),
+     merge_command},
+};
+enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+/* in  words  [n]: the command, then its operand */
+static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
+{
+    const struct model_args *a = arg;
+
+    if (n == 0)
+        return error_set(err, ERR_USAGE, "expected a command; try --help");
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(words[0], commands[i].name) == 0)
+            return model_args_check(a, &commands[i], n - 1, err) < 0
+                       ? -1
+                       : commands[i].run(a, words[1], ret_exit, err);
+    return error_set(err, ERR_USAGE, "no command '%.40s'; try --help",
+                     words[0]);
+}
+
+int main(int argc, char **argv)
+{
+    struct model_args a = {.given = 0};
+    const struct tool_main m = {.tool = &model_tool,
+                                .on_option = model_args_option,
+                                .run = run,
+                                .arg = &a,
+                                .json = &a.common.json};
+
+    return tool_run(&m, argc, argv);
+}
