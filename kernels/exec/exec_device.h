@@ -58,6 +58,7 @@ static inline void exec_end(struct exec_device *d, enum device_work work,
 
 #define KERNEL_FAMILIES(X, build) \
     X(build, attention)           \
+    X(build, attention_step)      \
     X(build, batchnorm)           \
     X(build, cast)                \
     X(build, depthwise)           \

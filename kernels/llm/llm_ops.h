@@ -88,6 +88,16 @@ struct llm_ops {
                          const int32_t *pos, const struct attention *s,
                          struct error *err);
 
+    /* One more token of a document: o [heads, D] = softmax(scale * q k^T over
+     * all s->rows tokens) v. The keys and values of all are there, its own at
+     * the end.
+     * in   q [heads, D];  k, v [s->rows, kv_heads, D]: row stride ld
+     * err  ERR_INVAL as attention_fwd(); no tokens */
+    int (*attention_step)(struct device *d, enum dtype dt, void *o,
+                          const void *q, const void *k, const void *v,
+                          int32_t ld, const struct attention *s,
+                          struct error *err);
+
     /* y [rows, F] = silu(g) * u, x [rows, 2 F] = (g, u);  silu(g) = g / (1 +
      * exp(-g)). */
     int (*swiglu_fwd)(struct device *d, enum dtype dt, void *y, const void *x,

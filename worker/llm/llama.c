@@ -70,7 +70,8 @@ static void lay_acts(struct cursor *c, const struct llama_conf *conf,
         ret->low[p] = take(c, m * s->linear[p].parts * s->rank, t);
 }
 
-/* Of all layers: with activation checkpointing they share all but x.
+/* Of all layers: with activation checkpointing they share all but x, where
+ * only answers are made all but qkv.
  * in   acts  [layers], or NULL: only count */
 static void lay_layers(struct cursor *c, const struct llama_conf *conf,
                        const struct llama_shape *s, int64_t m,
@@ -78,9 +79,13 @@ static void lay_layers(struct cursor *c, const struct llama_conf *conf,
 {
     struct llama_acts one = {.x = NULL};
     for (int32_t l = 0; l < s->c.layers; l++) {
-        if (l == 0 || !conf->recomputes)
+        if (l == 0 || !(conf->recomputes || conf->generates))
             lay_acts(c, conf, s, m, &one);
-        one.x = take(c, m * s->c.hidden, dtype_bytes(conf->dt));
+        else if (conf->generates)
+            one.qkv =
+                take(c, m * s->linear[PRODUCT_QKV].out, dtype_bytes(conf->dt));
+        if (l == 0 || !conf->generates)
+            one.x = take(c, m * s->c.hidden, dtype_bytes(conf->dt));
         if (acts != NULL)
             acts[l] = one;
     }
@@ -92,15 +97,16 @@ static void lay_work(struct cursor *c, const struct llama_conf *conf,
 {
     const size_t t = dtype_bytes(conf->dt);
     const int32_t d = s->c.hidden, widest = llama_widest(s);
-    const int32_t chunk = head_rows(conf);
+    const int32_t chunk = conf->generates ? 1 : head_rows(conf);
+    const int64_t back = conf->generates ? 0 : m; /* rows with gradients */
     ret->normed = take(c, m * d, t);
     ret->delta = take(c, m * d, t);
     ret->wide = take(c, m * widest, t);
-    ret->wide_grad = take(c, m * widest, t);
-    ret->qkv_grad = take(c, m * s->linear[PRODUCT_QKV].out, t);
-    ret->dres = take(c, m * d, t);
-    ret->dnorm = take(c, m * d, t);
-    ret->dlow = take(c, s->is_full ? 0 : m * 3 * s->rank, t);
+    ret->wide_grad = take(c, back * widest, t);
+    ret->qkv_grad = take(c, back * s->linear[PRODUCT_QKV].out, t);
+    ret->dres = take(c, back * d, t);
+    ret->dnorm = take(c, back * d, t);
+    ret->dlow = take(c, s->is_full ? 0 : back * 3 * s->rank, t);
     ret->dropped = take(c, conf->dropout > 0 ? m * widest : 0, t);
     ret->chunk = take(c, (int64_t)chunk * d, t);
     ret->logits = take(c, (int64_t)chunk * s->c.vocab, t);
@@ -120,14 +126,14 @@ static void lay_out(const struct llama_conf *conf, const struct llama_shape *s,
     ret->params = take(&c, s->params, t);
     plan->bytes_params = (int64_t)(c.at - mark);
     mark = c.at;
-    ret->grads = take(&c, s->params, t);
+    ret->grads = take(&c, conf->generates ? 0 : s->params, t);
     plan->bytes_grads = (int64_t)(c.at - mark);
     mark = c.at;
 
     lay_layers(&c, conf, s, m, ret->acts);
     ret->last = take(&c, m * s->c.hidden, t);
     ret->last_rstd = take(&c, m, acc);
-    ret->judged = take(&c, m * s->c.hidden, t);
+    ret->judged = take(&c, conf->generates ? 0 : m * s->c.hidden, t);
     ret->loss = take(&c, m, acc);
     ret->hit = take(&c, m, sizeof(*ret->hit));
     ret->head_low = take(

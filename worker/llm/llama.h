@@ -16,7 +16,7 @@
  *   llama_state.c     export and import
  *   llama_load.c      from a model directory
  *   llama_save.c      to an adapter's, or a model's, directory
- *   llama_sample.c    greedy answers
+ *   llama_sample.c    answers
  *   llama_kind.c      from a job's specification
  */
 #ifndef MGPU_WORKER_LLM_LLAMA_H
@@ -38,6 +38,7 @@ struct llama_conf {
     int32_t batch, batch_eval; /* rows of a pass, at most */
     int32_t row_tokens;        /* tokens of a row, at most */
     bool recomputes;           /* activation checkpointing */
+    bool generates;            /* only llama_generate(): no gradients */
     int32_t head_rows;         /* rows of logits at a time; 0: chosen */
     /* Where init() finds the base. Borrowed; outlive the model. */
     const char *dir;
@@ -59,11 +60,26 @@ int llama_create(struct device *d, const struct llama_conf *conf,
 int llama_logits(struct model *m, const int32_t *ids, int32_t n, int32_t row,
                  double *ret, struct error *err) MUST_CHECK;
 
-/* Greedy: the likeliest tokens behind the n in ids, up to `most` in all, or
- * to the token `end`, which is not among them.
+/* How an answer is made. Zeroed: greedy. */
+struct llama_choice {
+    double temperature; /* 0: the likeliest token */
+    int32_t top_k;      /* of so many; 0: of all */
+    double top_p;       /* of the likeliest with this probability; 0: all */
+    uint32_t seed;
+    const int32_t *ends; /* tokens that end it, and are not in it */
+    int32_t n_ends;
+    bool no_cache; /* compute all tokens again for each */
+    /* Each token, as soon as it is known; may be NULL. A failure ends it. */
+    int (*each)(void *arg, int32_t id, struct error *err);
+    void *arg;
+};
+
+/* Tokens behind the n in ids, up to `most` in all. Keys and values are kept,
+ * unless activation checkpointing leaves no room for them.
  * inout ids  room for `most` */
-int llama_answer(struct model *m, int32_t *ids, int32_t n, int32_t most,
-                 int32_t end, int32_t *ret_n, struct error *err) MUST_CHECK;
+int llama_generate(struct model *m, const struct llama_choice *c, int32_t *ids,
+                   int32_t n, int32_t most, int32_t *ret_n,
+                   struct error *err) MUST_CHECK;
 
 extern const struct model_kind llama_kind;
 

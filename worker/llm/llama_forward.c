@@ -37,6 +37,26 @@ int llama_norm_again(struct llama *m, int32_t l, bool is_second,
                 NULL, NULL, is_second ? a->mid : a->x, NULL, err);
 }
 
+/* Of the tokens in qkv, or of one with those before it. */
+static int attend_to(struct llama *m, const struct llama_acts *a,
+                     const void *qkv, const int32_t *pos, struct error *err)
+{
+    const struct llama_config *c = &m->shape.c;
+    const int32_t width = m->shape.linear[PRODUCT_QKV].out;
+    const int32_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+    const struct attention s = {.rows = m->first + m->tokens,
+                                .heads = c->heads,
+                                .kv_heads = c->kv_heads,
+                                .head_dim = c->head_dim,
+                                .scale = m->attention_scale};
+    const void *k = llama_at(m, a->qkv, q), *v = llama_at(m, a->qkv, q + kv);
+    if (m->first > 0)
+        return m->d->ops->llm.attention_step(m->d, m->conf.dt, a->attended, qkv,
+                                             k, v, width, &s, err);
+    return m->d->ops->llm.attention_fwd(m->d, m->conf.dt, a->attended, q,
+                                        a->lse, qkv, k, v, width, pos, &s, err);
+}
+
 /* attended = attention of normed, which is the norm of a->x. */
 static int attend(struct llama *m, int32_t l, const int32_t *pos, bool train,
                   struct error *err)
@@ -44,28 +64,20 @@ static int attend(struct llama *m, int32_t l, const int32_t *pos, bool train,
     const struct llama_config *c = &m->shape.c;
     const struct llama_acts *a = &m->mem.acts[l];
     const int32_t width = m->shape.linear[PRODUCT_QKV].out;
-    const int32_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
-    const struct attention s = {.rows = m->tokens,
-                                .heads = c->heads,
-                                .kv_heads = c->kv_heads,
-                                .head_dim = c->head_dim,
-                                .scale = m->attention_scale};
+    void *qkv = llama_at(m, a->qkv, m->first * width);
     const struct llama_call call = {.product = PRODUCT_QKV,
                                     .layer = l,
                                     .rows = m->tokens,
                                     .train = train,
                                     .x = m->mem.normed,
                                     .low = a->low[PRODUCT_QKV]};
-    if (llama_linear(m, &call, a->qkv, err) < 0 ||
-        m->d->ops->llm.rope(m->d, m->conf.dt, a->qkv, width, pos,
-                            m->mem.rotation, m->conf.row_tokens, m->tokens,
+    if (llama_linear(m, &call, qkv, err) < 0 ||
+        m->d->ops->llm.rope(m->d, m->conf.dt, qkv, width, pos, m->mem.rotation,
+                            m->conf.row_tokens, m->tokens,
                             c->heads + c->kv_heads, c->head_dim, false,
                             err) < 0)
         return -1;
-    return m->d->ops->llm.attention_fwd(m->d, m->conf.dt, a->attended, q,
-                                        a->lse, a->qkv, llama_at(m, a->qkv, q),
-                                        llama_at(m, a->qkv, q + kv), width, pos,
-                                        &s, err);
+    return attend_to(m, a, qkv, pos, err);
 }
 
 /* delta = the MLP of normed, which is the norm of a->mid. */

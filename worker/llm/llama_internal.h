@@ -3,6 +3,7 @@
 #define MGPU_WORKER_LLM_LLAMA_INTERNAL_H
 
 #include "worker/llm/llama.h"
+#include "worker/llm/llama_ends.h"
 #include "worker/llm/llama_shape.h"
 
 /* What a layer keeps from the forward for the backward pass. All T but where
@@ -62,10 +63,12 @@ struct llama {
     void *host;     /* staging for results; owned */
     int64_t digest; /* of the frozen base's values; 0: not loaded */
     struct tokenizer *tokenizer; /* of samples; opened when needed; owned */
+    struct llama_ends ends;      /* read with it */
 
     /* Of the last forward(). */
     int32_t n;      /* 0: there was none */
     int64_t tokens; /* rows of the list */
+    int64_t first;  /* of a sample: tokens before them whose qkv is kept */
     int32_t judges;
     bool train;
 };

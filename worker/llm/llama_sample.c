@@ -1,39 +1,51 @@
-/* llama_sample.c - greedy answers: the likeliest token each time, one prompt,
- * no cache of keys and values.
+/* llama_sample.c - answers to one prompt: the likeliest token each time, or one
+ * that is drawn.
+ *
+ * The first pass is over the prompt. What it leaves in qkv of each layer is
+ * kept, and each pass behind it is over one token (attention_step). With
+ * activation checkpointing the layers share qkv, and each pass is over all.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/rng.h"
 #include "worker/data/text/tokenizer.h"
 #include "worker/llm/llama_internal.h"
+#include "worker/llm/token_choice.h"
 
-/* Logits of the last of n tokens, which are one document, to m->host in T. */
-static int last_logits(struct llama *m, const int32_t *ids, int32_t n,
-                       int32_t row, struct error *err)
+/* Logits of token `row` of ids [first, n), which are of one document, to
+ * m->host in T. The first of them have been seen; of the rest one is new, or
+ * all. */
+static int last_logits(struct llama *m, const int32_t *ids, int32_t first,
+                       int32_t n, int32_t row, struct error *err)
 {
     const struct device_ops *ops = m->d->ops;
     const struct llama_call call = {
         .product = PRODUCT_HEAD,
         .rows = 1,
-        .x = llama_at(m, m->mem.normed, (int64_t)row * m->shape.c.hidden),
+        .x = llama_at(m, m->mem.normed,
+                      (int64_t)(row - first) * m->shape.c.hidden),
         .low = m->mem.head_low};
+    const size_t bytes = (size_t)(n - first) * sizeof(*ids);
     int32_t *pos = m->host; /* room for a token's result is more */
-    for (int32_t i = 0; i < n; i++)
-        pos[i] = i;
+    for (int32_t i = first; i < n; i++)
+        pos[i - first] = i;
     m->n = 0;
     m->train = false;
-    m->tokens = n;
-    if (ops->to_device(m->d, m->mem.pos, pos, (size_t)n * sizeof(*pos), err) <
-            0 ||
-        ops->to_device(m->d, m->mem.ids, ids, (size_t)n * sizeof(*ids), err) <
-            0 ||
-        ops->sync(m->d, err) < 0 ||
-        llama_layers(m, m->mem.ids, m->mem.pos, false, err) < 0 ||
-        llama_linear(m, &call, m->mem.logits, err) < 0)
-        return -1;
-    return ops->to_host(m->d, m->host, m->mem.logits,
-                        (size_t)m->shape.c.vocab * dtype_bytes(m->conf.dt),
-                        err);
+    m->tokens = n - first;
+    m->first = first;
+    int rc = -1;
+    if (ops->to_device(m->d, m->mem.pos, pos, bytes, err) == 0 &&
+        ops->to_device(m->d, m->mem.ids, ids + first, bytes, err) == 0 &&
+        ops->sync(m->d, err) == 0 &&
+        llama_layers(m, m->mem.ids, m->mem.pos, false, err) == 0 &&
+        llama_linear(m, &call, m->mem.logits, err) == 0)
+        rc = ops->to_host(m->d, m->host, m->mem.logits,
+                          (size_t)m->shape.c.vocab * dtype_bytes(m->conf.dt),
+                          err);
+    m->first = 0;
+    return rc;
 }
 
 static int check_ids(const struct llama *m, const int32_t *ids, int32_t n,
@@ -55,60 +67,92 @@ int llama_logits(struct model *model, const int32_t *ids, int32_t n,
                  int32_t row, double *ret, struct error *err)
 {
     struct llama *m = llama_of(model);
-    if (check_ids(m, ids, n, err) < 0 || last_logits(m, ids, n, row, err) < 0)
+    if (check_ids(m, ids, n, err) < 0 ||
+        last_logits(m, ids, 0, n, row, err) < 0)
         return -1;
     for (int32_t i = 0; i < m->shape.c.vocab; i++)
         ret[i] = dtype_get(m->conf.dt, m->host, i);
     return 0;
 }
 
-/* Of equal ones the first. */
-static int32_t likeliest(const struct llama *m)
+static bool is_end(const struct llama_choice *c, int32_t id)
 {
-    int32_t best = 0;
-    double most = dtype_get(m->conf.dt, m->host, 0);
-    for (int32_t i = 1; i < m->shape.c.vocab; i++) {
-        const double v = dtype_get(m->conf.dt, m->host, i);
-        if (v > most) {
-            most = v;
-            best = i;
-        }
-    }
-    return best;
+    for (int32_t i = 0; i < c->n_ends; i++)
+        if (c->ends[i] == id)
+            return true;
+    return false;
 }
 
-int llama_answer(struct model *model, int32_t *ids, int32_t n, int32_t most,
-                 int32_t end, int32_t *ret_n, struct error *err)
+static int generate(struct llama *m, const struct llama_choice *c,
+                    struct token_choice *choice, int32_t *ids, int32_t *n,
+                    int32_t most, struct error *err)
+{
+    const bool keeps =
+        !c->no_cache && (m->conf.generates || !m->conf.recomputes);
+    int32_t first = 0;
+    while (*n < most && *n < m->conf.row_tokens) {
+        if (last_logits(m, ids, first, *n, *n - 1, err) < 0)
+            return -1;
+        for (int32_t i = 0; i < m->shape.c.vocab; i++)
+            choice->logits[i] = dtype_get(m->conf.dt, m->host, i);
+        const int32_t next = token_choice_next(choice);
+        if (is_end(c, next))
+            break;
+        first = keeps ? *n : 0;
+        ids[(*n)++] = next;
+        if (c->each != NULL && c->each(c->arg, next, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int llama_generate(struct model *model, const struct llama_choice *c,
+                   int32_t *ids, int32_t n, int32_t most, int32_t *ret_n,
+                   struct error *err)
 {
     struct llama *m = llama_of(model);
-    if (check_ids(m, ids, n, err) < 0)
+    struct token_choice choice;
+    int32_t all = n;
+    if (check_ids(m, ids, n, err) < 0 ||
+        token_choice_init(&choice, m->shape.c.vocab, c->temperature, c->top_k,
+                          c->top_p, c->seed, err) < 0)
         return -1;
-    while (n < most && n < m->conf.row_tokens) {
-        if (last_logits(m, ids, n, n - 1, err) < 0)
-            return -1;
-        const int32_t next = likeliest(m);
-        if (next == end)
-            break;
-        ids[n++] = next;
-    }
-    *ret_n = n;
-    return 0;
+    int rc = generate(m, c, &choice, ids, &all, most, err);
+    token_choice_clear(&choice);
+    if (rc == 0)
+        *ret_n = all;
+    return rc;
 }
 
 static int ask(struct llama *m, struct buf *ids, int32_t max_new,
                struct buf *out, struct error *err)
 {
-    const struct tokenizer_ids *t = tokenizer_ids(m->tokenizer);
     const int32_t n = (int32_t)(ids->len / sizeof(int32_t));
-    const int32_t end = m->shape.c.eos_id >= 0 ? m->shape.c.eos_id : t->eos;
+    const struct llama_choice c = {.ends = m->ends.id, .n_ends = m->ends.n};
     int32_t all = n;
     if (buf_reserve(ids, ids->len + (size_t)max_new * sizeof(int32_t), err) < 0)
         return -1;
     int32_t *list = (void *)ids->data;
-    if (llama_answer(&m->model, list, n, n + max_new, end, &all, err) < 0)
+    if (llama_generate(&m->model, &c, list, n, n + max_new, &all, err) < 0)
         return -1;
     return tokenizer_decode(m->tokenizer, list + n, (size_t)(all - n), out,
                             err);
+}
+
+/* The tokenizer, and what ends an answer. */
+static int open_text(struct llama *m, struct error *err)
+{
+    const char *path =
+        m->conf.tokenizer != NULL ? m->conf.tokenizer : m->conf.dir;
+    if (m->tokenizer != NULL)
+        return 0;
+    if (llama_ends_read(m->conf.dir, m->shape.c.vocab, &m->ends, err) < 0 ||
+        tokenizer_open(path, &m->tokenizer, err) < 0)
+        return -1;
+    const int32_t eos = tokenizer_ids(m->tokenizer)->eos;
+    if (m->ends.n == 0 && eos >= 0)
+        m->ends.id[m->ends.n++] = eos;
+    return 0;
 }
 
 int llama_sample(struct model *model, const char *prompt, int32_t max_new,
@@ -116,9 +160,7 @@ int llama_sample(struct model *model, const char *prompt, int32_t max_new,
 {
     struct llama *m = llama_of(model);
     struct buf ids = BUF_INIT;
-    const char *path =
-        m->conf.tokenizer != NULL ? m->conf.tokenizer : m->conf.dir;
-    if (m->tokenizer == NULL && tokenizer_open(path, &m->tokenizer, err) < 0)
+    if (open_text(m, err) < 0)
         return -1;
     int rc = tokenizer_encode(m->tokenizer, prompt, strlen(prompt),
                               TOKENIZER_BOS, &ids, err);

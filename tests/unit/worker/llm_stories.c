@@ -39,22 +39,27 @@ static int32_t *ints(const struct golden *g, const char *name, const char *part,
     return ret;
 }
 
-static void test_greedy(const struct golden *g, const char *name, enum dtype dt)
+static void test_greedy(const struct golden *g, const char *name, enum dtype dt,
+                        bool keeps)
 {
     struct error err = ERROR_INIT;
-    const struct llama_conf conf = conf_of(dt, 400);
+    struct llama_conf conf = conf_of(dt, 400);
+    const int32_t end = 1;
     struct llm_rig rig;
     int32_t n, more, all = 0, list[512];
     int32_t *prompt = ints(g, name, "prompt", &n);
     int32_t *want = ints(g, name, "greedy", &more);
     const bool ends = want[more - 1] == 1;
+    const struct llama_choice choice = {
+        .ends = &end, .n_ends = ends ? 1 : 0, .no_cache = !keeps};
+    conf.generates = dt == DT_F64; /* else as in training */
     llm_rig_open(&rig, &conf, 1);
     memcpy(list, prompt, (size_t)n * sizeof(*list));
-    must(llama_answer(rig.m, list, n, n + more, ends ? 1 : -1, &all, &err),
-         &err);
+    must(llama_generate(rig.m, &choice, list, n, n + more, &all, &err), &err);
     ok(all == n + more - (ends ? 1 : 0) &&
            memcmp(list + n, want, (size_t)(all - n) * sizeof(*list)) == 0,
-       "%s: %d greedy tokens, %s", name, more, dtype_name(dt));
+       "%s: %d greedy tokens, %s, keys and values %s", name, more,
+       dtype_name(dt), keeps ? "kept" : "computed again");
     llm_rig_close(&rig);
     free(prompt);
     free(want);
@@ -114,8 +119,9 @@ int main(void)
     (void)llm_path("jobs/examples/stories260K", dir);
     golden_open(&g, "tests/golden/stories260K.txt");
     for (int i = 0; i < 3; i++) {
-        test_greedy(&g, prompts[i], DT_F64);
-        test_greedy(&g, prompts[i], DT_F32);
+        test_greedy(&g, prompts[i], DT_F64, true);
+        test_greedy(&g, prompts[i], DT_F32, true);
+        test_greedy(&g, prompts[i], DT_F32, false);
     }
     test_text(&g, "doc0");
     test_text(&g, "doc1");

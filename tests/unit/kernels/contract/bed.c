@@ -239,6 +239,7 @@ void contract_device(struct device *d, const char *name, bool small)
         contract_refusals(&b);
         contract_cast(&b);
         contract_llm_attention(&b);
+        contract_llm_attention_step(&b);
         bed_drop(&b);
     }
 }

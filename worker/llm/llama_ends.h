@@ -1,0 +1,22 @@
+/* llama_ends.h - the tokens that end an answer. */
+#ifndef MGPU_WORKER_LLM_LLAMA_ENDS_H
+#define MGPU_WORKER_LLM_LLAMA_ENDS_H
+
+#include <stdint.h>
+
+#include "jobs/base/error.h"
+
+enum { LLAMA_ENDS_MAX = 16 };
+struct llama_ends {
+    int32_t n; /* 0: the files name none */
+    int32_t id[LLAMA_ENDS_MAX];
+};
+
+/* eos_token_id of generation_config.json, or without it, or without that file,
+ * of config.json.
+ * err  ERR_INVAL a file that is no JSON, an id outside 0..vocab-1, too many;
+ *      ERR_NOTFOUND no config.json; ERR_IO, ERR_NOMEM */
+int llama_ends_read(const char *dir, int32_t vocab, struct llama_ends *ret,
+                    struct error *err) MUST_CHECK;
+
+#endif
