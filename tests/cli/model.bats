@@ -56,3 +56,44 @@ refused() {
     [ "$status" -eq 74 ]
     [ ! -e merged ] && [ ! -e merged.partial ]
 }
+
+# A base of 260,000 weights that was trained on stories.
+stories=$MGPU_SRC/jobs/examples/stories260K
+
+@test "generate: the same text with and without a cache, and as it is made" {
+    "$model" generate "$stories" --prompt "One day, a boy named" \
+        --precision fp32 --max-new-tokens 40 >text
+    grep -q '^Tim went to the park with his mom\.' text
+    "$model" generate "$stories" --prompt "One day, a boy named" --no-cache \
+        --precision fp32 --max-new-tokens 40 | cmp - text
+    "$model" --json generate "$stories" --prompt "One day, a boy named" \
+        --precision fp32 --max-new-tokens 40 >json
+    [ "$(json '$.text' <json)" = "$(cat text)" ]
+    [ "$(json '$.end' <json)" = length ]
+    [ "$(json '$.ids[39]' <json)" -ge 0 ]
+}
+
+@test "generate: what is drawn depends on the seed" {
+    for seed in 1 1 2; do
+        "$model" generate "$stories" --prompt "One day" --temperature 0.9 \
+            --top-k 50 --top-p 0.95 --seed "$seed" --max-new-tokens 30 \
+            --precision bf16 >>texts
+        echo "--" >>texts
+    done
+    [ "$(awk 'BEGIN { RS = "--\n" } NR == 1 { a = $0 } NR == 2 { print a == $0 }
+        NR == 3 { print a == $0 }' texts | tr '\n' ' ')" = "1 0 " ]
+}
+
+@test "generate: a row of a job, and the answer that it has" {
+    run --separate-stderr "$model" generate "$stories" --row 3 \
+        --data "$MGPU_SRC/jobs/examples/llama-lora.yaml" --max-new-tokens 8
+    [ "$status" -eq 0 ]
+    [ "$stderr" = "expected: The story is about Fin." ]
+    refused 65 "the data has" generate "$stories" --row 100000 \
+        --data "$MGPU_SRC/jobs/examples/llama-lora.yaml"
+    refused 64 "either --prompt TEXT, or --row N and --data FILE" \
+        generate "$stories" --row 3
+    refused 64 "--device: 'gpu' is not auto, cuda or host" generate "$stories" \
+        --prompt x --device gpu
+    refused 64 "merge takes no --prompt" merge "$stories" --prompt x
+}

@@ -1,10 +1,41 @@
 /* args.c - see args.h. */
 #include "worker/model_tool/args.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/spec/spec.h"
+#include "jobs/text/scalar.h"
+#include "jobs/text/text.h"
+#include "kernels/dtype.h"
+
+/* A word that an option takes. */
+struct model_word {
+    const char *name;
+    int value;
+};
+
 static const struct opt opts[] = {
     {MODEL_ADAPTER, 0, "adapter", "DIR", "the output of a LoRA job"},
     {MODEL_OUTPUT, 'o', "output", "DIR",
      "merge: the new directory, which is absent or empty"},
+    {MODEL_PROMPT, 0, "prompt", "TEXT", "generate: go on with TEXT"},
+    {MODEL_DATA, 0, "data", "FILE", "generate: a job whose rows are meant"},
+    {MODEL_ROW, 0, "row", "N", "generate: answer row N of the data"},
+    {MODEL_MAX_NEW, 0, "max-new-tokens", "N",
+     "generate: at most N tokens (256)"},
+    {MODEL_TEMPERATURE, 0, "temperature", "T",
+     "generate: draw tokens at T; 0: take the likeliest (0)"},
+    {MODEL_TOP_K, 0, "top-k", "N", "generate: draw from the N likeliest"},
+    {MODEL_TOP_P, 0, "top-p", "P",
+     "generate: draw from the likeliest of probability P"},
+    {MODEL_SEED, 0, "seed", "N", "generate: of what is drawn (1)"},
+    {MODEL_DEVICE, 0, "device", "DEVICE",
+     "generate: auto, cuda or host (auto)"},
+    {MODEL_PRECISION, 0, "precision", "TYPE",
+     "generate: fp32 or bf16 (bf16 on a GPU)"},
+    {MODEL_NO_CACHE, 0, "no-cache", NULL, "generate: keep no keys and values"},
     OPTION_ROW_JSON,
     OPTION_ROW_QUIET,
     {0, 0, NULL, NULL, NULL},
@@ -14,30 +45,149 @@ const struct tool model_tool = {
     .name = "mgpu-model",
     .synopsis = "[options] COMMAND OPERAND",
     .summary = "Looks at a language model and its data. The commands:\n\n"
+               "  generate DIR     let the model in DIR answer\n"
                "  merge DIR        write the model in DIR with its adapter "
                "merged\n\n"
                "Needs no daemon and no MPI.",
     .opts = opts,
 };
 
+void model_args_init(struct model_args *a)
+{
+    *a = (struct model_args){.seed = 1,
+                             .max_new_tokens = 256,
+                             .device = DEVICE_AUTO,
+                             .precision = -1};
+}
+
+static int bad(const struct opt *o, const char *value, const char *allowed,
+               struct error *err)
+{
+    char quoted[TEXT_QUOTE_CAP];
+    return error_set(err, ERR_USAGE, "--%s: '%s' is not %s", o->name,
+                     text_quote(quoted, sizeof(quoted), value), allowed);
+}
+
+static int whole(const struct opt *o, const char *value, int64_t min,
+                 int64_t max, int64_t *ret, struct error *err)
+{
+    char allowed[80];
+    int64_t n;
+
+    if (scalar_int(value, &n) == 0 && n >= min && n <= max) {
+        *ret = n;
+        return 0;
+    }
+    (void)snprintf(allowed, sizeof(allowed),
+                   "a whole number in %" PRId64 "..%" PRId64, min, max);
+    return bad(o, value, allowed, err);
+}
+
+static int real(const struct opt *o, const char *value, double max, double *ret,
+                struct error *err)
+{
+    char allowed[64];
+    double x;
+
+    if (scalar_float(value, &x) == 0 && x >= 0 && x <= max) {
+        *ret = x;
+        return 0;
+    }
+    (void)snprintf(allowed, sizeof(allowed), "a number in 0..%g", max);
+    return bad(o, value, allowed, err);
+}
+
+static int word(const struct opt *o, const char *value,
+                const struct model_word *words, int *ret, struct error *err)
+{
+    char allowed[80] = "";
+
+    for (const struct model_word *w = words; w->name != NULL; w++) {
+        if (strcmp(value, w->name) == 0) {
+            *ret = w->value;
+            return 0;
+        }
+        const size_t n = strlen(allowed);
+        (void)snprintf(allowed + n, sizeof(allowed) - n, "%s%s",
+                       w == words          ? ""
+                       : w[1].name == NULL ? " or "
+                                           : ", ",
+                       w->name);
+    }
+    return bad(o, value, allowed, err);
+}
+
+/* Options whose value is kept as it is; NULL: another one. */
+static const char **text_of(struct model_args *a, int id)
+{
+    switch (id) {
+    case MODEL_ADAPTER:
+        return &a->adapter;
+    case MODEL_OUTPUT:
+        return &a->output;
+    case MODEL_PROMPT:
+        return &a->prompt;
+    case MODEL_DATA:
+        return &a->data;
+    default:
+        return NULL;
+    }
+}
+
+static int number(struct model_args *a, const struct opt *o, const char *value,
+                  struct error *err)
+{
+    int64_t n = 0;
+    int rc =
+        whole(o, value, o->id == MODEL_SEED || o->id == MODEL_TOP_K ? 0 : 1,
+              o->id == MODEL_SEED ? UINT32_MAX : INT32_MAX / 2, &n, err);
+
+    if (rc < 0)
+        return -1;
+    if (o->id == MODEL_ROW)
+        a->row = n;
+    else if (o->id == MODEL_TOP_K)
+        a->top_k = (int32_t)n;
+    else if (o->id == MODEL_SEED)
+        a->seed = (uint32_t)n;
+    else
+        a->max_new_tokens = (int32_t)n;
+    return 0;
+}
+
 int model_args_option(void *arg, const struct opt *o, const char *value,
                       struct error *err)
 {
+    static const struct model_word devices[] = {{"auto", DEVICE_AUTO},
+                                                {"cuda", DEVICE_CUDA},
+                                                {"host", DEVICE_HOST},
+                                                {NULL, 0}};
+    static const struct model_word types[] = {
+        {"fp32", DT_F32}, {"bf16", DT_BF16}, {NULL, 0}};
     struct model_args *a = arg;
+    const char **text = text_of(a, o->id);
 
-    (void)err;
     if (options_common(&a->common, o->id, value))
         return 0;
     a->given |= MODEL_BIT(o->id);
-    switch (o->id) {
-    case MODEL_ADAPTER:
-        a->adapter = value;
+    if (text != NULL) {
+        *text = value;
         return 0;
-    case MODEL_OUTPUT:
-        a->output = value;
+    }
+    switch (o->id) {
+    case MODEL_TEMPERATURE:
+        return real(o, value, 100, &a->temperature, err);
+    case MODEL_TOP_P:
+        return real(o, value, 1, &a->top_p, err);
+    case MODEL_DEVICE:
+        return word(o, value, devices, &a->device, err);
+    case MODEL_PRECISION:
+        return word(o, value, types, &a->precision, err);
+    case MODEL_NO_CACHE:
+        a->no_cache = true;
         return 0;
     default:
-        return 0;
+        return number(a, o, value, err);
     }
 }
 

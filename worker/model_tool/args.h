@@ -8,8 +8,15 @@
 
 struct model_args {
     struct option_common common;
-    const char *adapter, *output; /* borrowed; NULL: not given */
-    uint64_t given;               /* a bit for each option's id */
+    /* Borrowed; NULL: not given. */
+    const char *adapter, *output, *prompt, *data;
+    int64_t row; /* from 1 on */
+    double temperature, top_p;
+    int32_t top_k, max_new_tokens;
+    uint32_t seed;
+    int device, precision; /* enum spec_device; enum dtype; -1: not given */
+    bool no_cache;
+    uint64_t given; /* a bit for each option's id */
 };
 
 /* What a command is, for the table in main.c. */
@@ -22,11 +29,27 @@ struct model_command {
 };
 
 /* Ids of options. */
-enum { MODEL_ADAPTER = 1, MODEL_OUTPUT, MODEL_OPTIONS };
+enum {
+    MODEL_ADAPTER = 1,
+    MODEL_OUTPUT,
+    MODEL_PROMPT,
+    MODEL_ROW,
+    MODEL_DATA,
+    MODEL_MAX_NEW,
+    MODEL_TEMPERATURE,
+    MODEL_TOP_K,
+    MODEL_TOP_P,
+    MODEL_SEED,
+    MODEL_DEVICE,
+    MODEL_PRECISION,
+    MODEL_NO_CACHE,
+    MODEL_OPTIONS
+};
 #define MODEL_BIT(id) ((uint64_t)1 << (id))
 
 extern const struct tool model_tool;
 
+void model_args_init(struct model_args *a);
 /* For tool_main.on_option. err  ERR_USAGE */
 int model_args_option(void *arg, const struct opt *o, const char *value,
                       struct error *err) MUST_CHECK;

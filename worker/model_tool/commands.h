@@ -7,6 +7,8 @@
 /* The options are allowed for the command; what it needs it checks.
  * in   operand  the one word behind the command
  * err  ERR_USAGE an option is missing; that of the work otherwise */
+int generate_command(const struct model_args *a, const char *operand,
+                     int *ret_exit, struct error *err) MUST_CHECK;
 int merge_command(const struct model_args *a, const char *operand,
                   int *ret_exit, struct error *err) MUST_CHECK;
 

@@ -5,6 +5,14 @@
 #include "worker/model_tool/commands.h"
 
 static const struct model_command commands[] = {
+    {"generate", "DIR",
+     MODEL_BIT(MODEL_ADAPTER) | MODEL_BIT(MODEL_PROMPT) | MODEL_BIT(MODEL_ROW) |
+         MODEL_BIT(MODEL_DATA) | MODEL_BIT(MODEL_MAX_NEW) |
+         MODEL_BIT(MODEL_TEMPERATURE) | MODEL_BIT(MODEL_TOP_K) |
+         MODEL_BIT(MODEL_TOP_P) | MODEL_BIT(MODEL_SEED) |
+         MODEL_BIT(MODEL_DEVICE) | MODEL_BIT(MODEL_PRECISION) |
+         MODEL_BIT(MODEL_NO_CACHE),
+     generate_command},
     {"merge", "DIR", MODEL_BIT(MODEL_ADAPTER) | MODEL_BIT(MODEL_OUTPUT),
      merge_command},
 };
@@ -28,12 +36,13 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
 
 int main(int argc, char **argv)
 {
-    struct model_args a = {.given = 0};
+    struct model_args a;
     const struct tool_main m = {.tool = &model_tool,
                                 .on_option = model_args_option,
                                 .run = run,
                                 .arg = &a,
                                 .json = &a.common.json};
 
+    model_args_init(&a);
     return tool_run(&m, argc, argv);
 }

@@ -1,0 +1,241 @@
+/* generate_command.c - mgpu-model generate DIR [--adapter OUT] --prompt TEXT.
+ */
+#include <jansson.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/spec/spec.h"
+#include "scheduler/tools/common/client.h"
+#include "worker/llm/files/adapter_file.h"
+#include "worker/llm/llama.h"
+#include "worker/llm/llama_ends.h"
+#include "worker/model_call.h"
+#include "worker/model_tool/commands.h"
+#include "worker/model_tool/prompt.h"
+
+struct answer {
+    const struct model_args *args;
+    struct llama_conf conf;
+    struct prompt prompt;
+    struct llama_ends ends;
+    struct device *dev;
+    struct model *model;
+    struct buf ids;  /* of the answer */
+    struct buf text; /* of these */
+    size_t printed;  /* bytes of it */
+    bool is_ended;   /* by a token, not by its length */
+};
+
+/* ---- the model ----------------------------------------------------------- */
+
+/* The cores that we may use; 0: as OMP_NUM_THREADS says. */
+static int32_t host_threads(void)
+{
+    cpu_set_t set;
+    if (getenv("OMP_NUM_THREADS") != NULL)
+        return 0;
+    if (sched_getaffinity(0, sizeof(set), &set) < 0)
+        return 1;
+    return CPU_COUNT(&set) > 1 ? CPU_COUNT(&set) : 1;
+}
+
+/* The first GPU, or with auto the host where there is none. */
+static int open_device(int want, struct device **ret, struct error *err)
+{
+    struct error why = ERROR_INIT;
+    int32_t visible = 0;
+    if (want != DEVICE_HOST) {
+        if (device_cuda_count(&visible, &why) == 0 &&
+            device_cuda_create(0, ret, &why) == 0)
+            return 0;
+        if (want == DEVICE_CUDA || why.code == ERR_DEVICE)
+            return error_set(err, why.code, "device cuda: %s", why.msg);
+    }
+    return device_host_create(host_threads(), ret, err);
+}
+
+static int read_model(struct answer *a, const char *dir, struct error *err)
+{
+    struct llama_conf *c = &a->conf;
+    struct adapter_config adapter = {.rank = 0};
+    *c = (struct llama_conf){.is_full = a->args->adapter == NULL,
+                             .batch = 1,
+                             .batch_eval = 1,
+                             .generates = true,
+                             .dir = dir,
+                             .adapter = a->args->adapter};
+    if (llama_config_read(dir, &c->shape, err) < 0)
+        return -1;
+    if (a->args->adapter != NULL &&
+        adapter_config_read(a->args->adapter, &adapter, err) < 0)
+        return -1;
+    c->rank = adapter.rank;
+    c->alpha = adapter.alpha;
+    c->targets = adapter.targets;
+    return llama_ends_read(dir, c->shape.vocab, &a->ends, err);
+}
+
+static int open_model(struct answer *a, struct error *err)
+{
+    struct llama_conf *c = &a->conf;
+    const int64_t tokens = a->prompt.n + (int64_t)a->args->max_new_tokens;
+    if (a->prompt.n >= c->shape.max_positions)
+        return error_set(err, ERR_INVAL,
+                         "the prompt has %d tokens, the model %d positions",
+                         a->prompt.n, c->shape.max_positions);
+    c->row_tokens = tokens < c->shape.max_positions ? (int32_t)tokens
+                                                    : c->shape.max_positions;
+    if (open_device(a->args->device, &a->dev, err) < 0)
+        return -1;
+    c->dt = a->args->precision >= 0 ? (enum dtype)a->args->precision
+            : a->dev->host_memory   ? DT_F32
+                                    : DT_BF16;
+    if (llama_create(a->dev, c, &a->model, err) < 0)
+        return -1;
+    return model_init(a->model, 1, err);
+}
+
+/* ---- the answer ---------------------------------------------------------- */
+
+/* Bytes of the character that begins so; 0: none does. */
+static size_t length_of(unsigned char c)
+{
+    if (c < 0x80)
+        return 1;
+    if (c >= 0xc2 && c <= 0xdf)
+        return 2;
+    if (c >= 0xe0 && c <= 0xef)
+        return 3;
+    return c >= 0xf0 && c <= 0xf4 ? 4 : 0;
+}
+
+static int goes_on(unsigned char c)
+{
+    return c >= 0x80 && c <= 0xbf;
+}
+
+/* How many bytes are complete characters: a token may end within one. A
+ * beginning that can become no character is complete. */
+static size_t complete(const char *text, size_t len)
+{
+    size_t tail = 0; /* bytes at the end that go on */
+    while (tail < len && tail < 3 &&
+           goes_on((unsigned char)text[len - tail - 1]))
+        tail++;
+    if (tail == len)
+        return len;
+    const size_t has = tail + 1;
+    const size_t wants = length_of((unsigned char)text[len - has]);
+    return wants > has ? len - has : len;
+}
+
+/* The text of all tokens so far: that of one depends on those before it. */
+static int each(void *arg, int32_t id, struct error *err)
+{
+    struct answer *a = arg;
+    buf_reset(&a->text);
+    if (buf_add(&a->ids, &id, sizeof(id), err) < 0 ||
+        tokenizer_decode(a->prompt.tokenizer,
+                         (const int32_t *)(const void *)a->ids.data,
+                         a->ids.len / sizeof(id), &a->text, err) < 0)
+        return -1;
+    if (a->args->common.json)
+        return 0;
+    const size_t n = complete(buf_str(&a->text), a->text.len);
+    if (n > a->printed) {
+        (void)fwrite(a->text.data + a->printed, 1, n - a->printed, stdout);
+        (void)fflush(stdout);
+        a->printed = n;
+    }
+    return 0;
+}
+
+static int generate(struct answer *a, struct error *err)
+{
+    const struct model_args *args = a->args;
+    const int32_t eos = tokenizer_ids(a->prompt.tokenizer)->eos;
+    if (a->ends.n == 0 && eos >= 0)
+        a->ends.id[a->ends.n++] = eos;
+    const struct llama_choice c = {.temperature = args->temperature,
+                                   .top_k = args->top_k,
+                                   .top_p = args->top_p,
+                                   .seed = args->seed,
+                                   .ends = a->ends.id,
+                                   .n_ends = a->ends.n,
+                                   .no_cache = args->no_cache,
+                                   .each = each,
+                                   .arg = a};
+    const int32_t most = a->conf.row_tokens;
+    int32_t *ids = calloc((size_t)most, sizeof(*ids)), n = 0;
+    if (ids == NULL)
+        return error_set(err, ERR_NOMEM, "tokens");
+    memcpy(ids, a->prompt.ids.data, (size_t)a->prompt.n * sizeof(*ids));
+    int rc = llama_generate(a->model, &c, ids, a->prompt.n, most, &n, err);
+    a->is_ended = n < most;
+    free(ids);
+    return rc;
+}
+
+static int print_json(const struct answer *a, struct error *err)
+{
+    const int32_t *ids = (const void *)a->ids.data;
+    json_t *list = json_array();
+    for (size_t i = 0; i < a->ids.len / sizeof(*ids); i++)
+        (void)json_array_append_new(list, json_integer(ids[i]));
+    /* Of bytes that are no UTF-8 there is no string. */
+    json_t *text = json_string(buf_str(&a->text));
+    json_t *o =
+        json_pack("{s:i, s:o, s:o, s:s}", "prompt_tokens", (int)a->prompt.n,
+                  "ids", list, "text", text != NULL ? text : json_null(), "end",
+                  a->is_ended ? "token" : "length");
+    if (o != NULL && a->prompt.expected.len > 0)
+        (void)json_object_set_new(o, "expected",
+                                  json_string(buf_str(&a->prompt.expected)));
+    int rc = client_print(o, err);
+    json_decref(o);
+    return rc;
+}
+
+static int print_rest(const struct answer *a, struct error *err)
+{
+    if (a->args->common.json)
+        return print_json(a, err);
+    if (a->text.len > a->printed)
+        (void)fwrite(a->text.data + a->printed, 1, a->text.len - a->printed,
+                     stdout);
+    (void)fputs("\n", stdout);
+    if (a->prompt.expected.len > 0 && !a->args->common.quiet)
+        (void)fprintf(stderr, "expected: %s\n", buf_str(&a->prompt.expected));
+    return 0;
+}
+
+int generate_command(const struct model_args *args, const char *operand,
+                     int *ret_exit, struct error *err)
+{
+    struct answer a = {.args = args};
+
+    (void)ret_exit;
+    if ((args->prompt == NULL) == (args->row == 0) ||
+        (args->row > 0) != (args->data != NULL))
+        return error_set(err, ERR_USAGE,
+                         "generate needs either --prompt TEXT, "
+                         "or --row N and --data FILE");
+    int rc = read_model(&a, operand, err);
+    if (rc == 0)
+        rc = args->prompt != NULL
+                 ? prompt_of_text(operand, args->prompt, &a.prompt, err)
+                 : prompt_of_row(operand, args->data, args->row,
+                                 a.conf.shape.eos_id, &a.prompt, err);
+    rc = rc < 0 ? rc : open_model(&a, err);
+    rc = rc < 0 ? rc : generate(&a, err);
+    rc = rc < 0 ? rc : print_rest(&a, err);
+    model_destroy(a.model);
+    if (a.dev != NULL)
+        a.dev->ops->destroy(a.dev);
+    prompt_clear(&a.prompt);
+    buf_clear(&a.ids);
+    buf_clear(&a.text);
+    return rc;
+}

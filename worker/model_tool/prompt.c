@@ -1,0 +1,83 @@
+/* prompt.c - see prompt.h. */
+#include "worker/model_tool/prompt.h"
+
+#include <string.h>
+
+#include "worker/data/text/token_data.h"
+#include "worker/model_tool/job_file.h"
+
+int prompt_of_text(const char *dir, const char *text, struct prompt *ret,
+                   struct error *err)
+{
+    if (tokenizer_open(dir, &ret->tokenizer, err) < 0 ||
+        tokenizer_encode(ret->tokenizer, text, strlen(text), TOKENIZER_BOS,
+                         &ret->ids, err) < 0)
+        return -1;
+    ret->n = (int32_t)(ret->ids.len / sizeof(int32_t));
+    if (ret->n == 0)
+        return error_set(err, ERR_INVAL, "--prompt: the text has no token");
+    return 0;
+}
+
+/* The row's tokens up to the first that is judged, and the text of the rest. */
+static int take_row(const struct token_data *d, int64_t row, struct prompt *ret,
+                    struct error *err)
+{
+    if (row > d->n)
+        return error_set(err, ERR_INVAL, "--row: the data has %d rows", d->n);
+    const struct token_row *r = &token_data_rows(d)[row - 1];
+    const int32_t *ids = token_data_ids(d) + r->first;
+    const int32_t *labels = token_data_labels(d) + r->first;
+    int32_t n = 0;
+    while (n < r->n && labels[n] < 0)
+        n++;
+    if (n <= 1 && r->n > 1)
+        return error_set(err, ERR_INVAL,
+                         "--row: row %lld has no prompt: all of its tokens are "
+                         "judged",
+                         (long long)row);
+    ret->n = n;
+    if (buf_add(&ret->ids, ids, (size_t)n * sizeof(*ids), err) < 0)
+        return -1;
+    return tokenizer_decode(ret->tokenizer, ids + n, (size_t)(r->n - n),
+                            &ret->expected, err);
+}
+
+static int read_rows(const char *dir, struct job_spec *s, int64_t row,
+                     int32_t eos, struct prompt *ret, struct error *err)
+{
+    struct token_data d = {.n = 0};
+    const char *path =
+        s->train.tokenizer.path != NULL ? s->train.tokenizer.path : dir;
+    if (tokenizer_open(path, &ret->tokenizer, err) < 0)
+        return -1;
+    s->train.dataset.train_on_input = false;
+    const struct token_conf conf = {.text = &s->train.dataset,
+                                    .tokenizer = ret->tokenizer,
+                                    .eos = eos,
+                                    .max_seq_len =
+                                        s->train.tokenizer.max_seq_len};
+    if (token_data_open(&conf, &d, err) < 0)
+        return error_wrap(err, "train.dataset");
+    int rc = take_row(&d, row, ret, err);
+    token_data_clear(&d);
+    return rc;
+}
+
+int prompt_of_row(const char *dir, const char *file, int64_t row, int32_t eos,
+                  struct prompt *ret, struct error *err)
+{
+    struct job_spec s;
+    if (job_file_read(file, &s, err) < 0)
+        return -1;
+    int rc = read_rows(dir, &s, row, eos, ret, err);
+    spec_clear(&s);
+    return rc;
+}
+
+void prompt_clear(struct prompt *p)
+{
+    tokenizer_close(p->tokenizer);
+    buf_clear(&p->ids);
+    buf_clear(&p->expected);
+}
