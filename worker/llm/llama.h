@@ -47,6 +47,15 @@ struct llama_conf {
     const char *tokenizer;         /* NULL: in dir */
 };
 
+/* The model that a job trains on such data.
+ * in   shape  NULL: that of config.json in checkpoint_dir
+ * err  ERR_INVAL rows longer than the model's positions, another model_type;
+ *      those of llama_config_read() */
+int llama_conf_of_job(const struct job_spec *spec, enum dtype dt,
+                      const struct batch_info *data,
+                      const struct llama_config *shape, struct llama_conf *ret,
+                      struct error *err) MUST_CHECK;
+
 /* err  ERR_INVAL a value is out of range; it is named */
 int llama_plan(const struct llama_conf *conf, struct model_plan *ret,
                struct error *err) MUST_CHECK;

@@ -5,9 +5,10 @@
 
 #include "worker/llm/llama.h"
 
-static int conf_of(const struct job_spec *spec, enum dtype dt,
-                   const struct batch_info *data, struct llama_conf *ret,
-                   struct error *err)
+int llama_conf_of_job(const struct job_spec *spec, enum dtype dt,
+                      const struct batch_info *data,
+                      const struct llama_config *shape, struct llama_conf *ret,
+                      struct error *err)
 {
     const bool is_full = spec->method == METHOD_FULL;
     const char *type = spec->train.checkpointer.model_type;
@@ -29,7 +30,9 @@ static int conf_of(const struct job_spec *spec, enum dtype dt,
         .adapter = is_full ? NULL : spec->train.checkpointer.adapter,
         .tokenizer = spec->train.tokenizer.path,
     };
-    if (llama_config_read(c.dir, &c.shape, err) < 0)
+    if (shape != NULL)
+        c.shape = *shape;
+    else if (llama_config_read(c.dir, &c.shape, err) < 0)
         return error_wrap(err, "train.checkpointer.checkpoint_dir");
     if (type != NULL && strncasecmp(type, "llama", 5) != 0)
         return error_set(err, ERR_INVAL,
@@ -45,6 +48,13 @@ static int conf_of(const struct job_spec *spec, enum dtype dt,
                          c.shape.max_positions);
     *ret = c;
     return 0;
+}
+
+static int conf_of(const struct job_spec *spec, enum dtype dt,
+                   const struct batch_info *data, struct llama_conf *ret,
+                   struct error *err)
+{
+    return llama_conf_of_job(spec, dt, data, NULL, ret, err);
 }
 
 /* The trained model would take the place of that which it is made from, and

@@ -13,7 +13,7 @@
 
 #include "jobs/base/log.h"
 #include "worker/process/gpu_select.h"
-#include "worker/process/host_memory.h"
+#include "worker/train/memory_plan.h"
 #include "worker/train/trainer_internal.h"
 
 void trainer_say(const struct trainer *t, const char *fmt, ...)
@@ -139,69 +139,22 @@ static int open_comm(struct trainer *t, struct error *err)
 /* ---- memory ---------------------------------------------------------------
  */
 
-static double mib(int64_t bytes)
-{
-    return (double)bytes / (1 << 20);
-}
-
-/* Of a GPU: partial sums of an op, at most, and cuBLAS's workspace. */
-enum { GPU_BYTES = 64 << 20 };
-
-static void note_refusal(const struct trainer *t, int64_t needed,
-                         int64_t available, bool is_host)
-{
-    if (t->env->refusal != NULL)
-        *t->env->refusal = (struct train_refusal){.needed_bytes = needed,
-                                                  .available_bytes = available,
-                                                  .is_host = is_host};
-}
-
 /* What is left is asked for by all before one of them takes anything. */
-static int check_memory(const struct trainer *t, int64_t total, int64_t host,
+static int check_memory(const struct trainer *t, const struct memory_plan *p,
                         struct error *err)
 {
     struct comm *c = t->env->comm;
-    const bool gpu = !t->dev->host_memory;
-    size_t left = SIZE_MAX, all = 0;
-    const struct memory_left m = memory_left("");
-    if (gpu && t->dev->ops->memory != NULL &&
-        t->dev->ops->memory(t->dev, &left, &all, err) < 0)
-        return -1;
+    struct memory_room room = {
+        .gpu = -1, .host = memory_left(""), .ranks = c->local_size};
+    size_t left, all;
+    if (p->is_gpu && t->dev->ops->memory != NULL) {
+        if (t->dev->ops->memory(t->dev, &left, &all, err) < 0)
+            return -1;
+        room.gpu = (int64_t)left;
+    }
     if (c->ops->barrier(c, TRAIN_DEADLINE_S, err) < 0)
         return -1;
-    if (gpu && (size_t)total > left) {
-        note_refusal(t, total, (int64_t)left, false);
-        return error_set(
-            err, ERR_NOMEM,
-            "%.1f MiB do not fit in the %.1f MiB that this GPU has "
-            "left",
-            mib(total), mib((int64_t)left));
-    }
-    host += gpu ? 0 : total;
-    if (m.bytes >= 0 && host > m.bytes / c->local_size) {
-        note_refusal(t, host, m.bytes / c->local_size, true);
-        return error_set(err, ERR_NOMEM,
-                         "%d rank%s of %.1f MiB do not fit in the %.1f MiB "
-                         "that this %s has left",
-                         c->local_size, c->local_size == 1 ? "" : "s",
-                         mib(host), mib(m.bytes),
-                         m.is_share ? "job's share of the machine" : "machine");
-    }
-    return 0;
-}
-
-/* Gradients so far, state before an iteration. */
-static int64_t extra_bytes(const struct trainer *t, const struct model_plan *p)
-{
-    const struct job_spec *s = t->spec;
-    int64_t bytes = 0;
-    if (t->parts > 1)
-        bytes += p->params * (int64_t)dtype_bytes(t->dt);
-    if (s->train.on_nan == ON_NAN_SKIP)
-        bytes += p->state * (int64_t)dtype_acc_bytes(t->dt);
-    if (s->train.mixed)
-        bytes += mixed_bytes(p);
-    return bytes;
+    return memory_plan_check(p, &room, t->env->refusal, err);
 }
 
 static int open_extra(struct trainer *t, struct error *err)
@@ -228,42 +181,35 @@ static int open_extra(struct trainer *t, struct error *err)
  * checkpoint is written from come later; trainer.c prints what it came to. */
 static void say_host_memory(const struct trainer *t, int64_t planned)
 {
+    const double mib = 1 << 20;
     int64_t used = memory_used("").bytes;
     if (used >= 0)
         trainer_say(t,
                     "host memory per rank: %.1f MiB (planned %.1f; program, "
                     "MPI, libraries and data: %.1f MiB)",
-                    mib(planned + used), mib(planned), mib(used));
+                    (double)(planned + used) / mib, (double)planned / mib,
+                    (double)used / mib);
 }
 
 /* Printed before anything is allocated, and refused if it cannot fit. */
 static int plan_memory(struct trainer *t, struct error *err)
 {
-    struct model_plan p;
-    int64_t batches = 0, host = 0;
-    if (t->env->kind->plan(t->spec, t->dt, &t->data, &p, err) < 0)
+    struct memory_ask ask = {.spec = t->spec,
+                             .dt = t->dt,
+                             .parts = t->parts,
+                             .is_gpu = !t->dev->host_memory,
+                             .shared = trainer_share_bytes(t)};
+    struct memory_plan p;
+    char line[MEMORY_LINE_CAP];
+    if (t->env->kind->plan(t->spec, t->dt, &t->data, &ask.model, err) < 0)
         return -1;
-    int64_t optim = optimizer_bytes(t->spec, t->dt, p.params) +
-                    ema_bytes(&p, t->dt, t->spec->train.ema.decay) +
-                    extra_bytes(t, &p) + trainer_share_bytes(t);
-    t->source->ops->plan(t->source, &batches, &host);
-    int64_t work = p.bytes_work;
-    if (!t->dev->host_memory)
-        work += p.bytes_scratch + GPU_BYTES;
-    int64_t total = p.bytes_total - p.bytes_work + work + optim + batches;
-    char base[40] = ""; /* of weights that are not trained */
-    if (p.bytes_base > 0)
-        (void)snprintf(base, sizeof(base), "base %.1f, ", mib(p.bytes_base));
-    t->bytes = total;
-    trainer_say(t,
-                "memory per rank: %.1f MiB (%sparameters %.1f, gradients %.1f, "
-                "optimizer %.1f, activations %.1f, work %.1f, batches %.1f), "
-                "and %.1f MiB of the host's for batches to come",
-                mib(total), base, mib(p.bytes_params), mib(p.bytes_grads),
-                mib(optim), mib(p.bytes_activations), mib(work), mib(batches),
-                mib(host));
-    say_host_memory(t, host + (t->dev->host_memory ? total : 0));
-    return check_memory(t, total, host, err);
+    t->source->ops->plan(t->source, &ask.batches, &ask.host);
+    memory_plan_make(&ask, &p);
+    t->bytes = p.total;
+    memory_plan_line(&p, line, sizeof(line));
+    trainer_say(t, "%s", line);
+    say_host_memory(t, p.host + (p.is_gpu ? 0 : p.total));
+    return check_memory(t, &p, err);
 }
 
 static int open_optimizer(struct trainer *t, int64_t n, struct error *err)
@@ -485,17 +431,6 @@ struct checkpoint_parts trainer_parts(struct trainer *t)
     return p;
 }
 
-/* Of TF32 only the products know. */
-static enum dtype dtype_of(const struct job_spec *s)
-{
-    static const enum dtype types[] = {
-        [PRECISION_FP64] = DT_F64,  [PRECISION_FP32] = DT_F32,
-        [PRECISION_TF32] = DT_F32,  [PRECISION_FP16] = DT_F16,
-        [PRECISION_BF16] = DT_BF16,
-    };
-    return types[s->train.precision];
-}
-
 static void warn_of_mean(const struct trainer *t)
 {
     double rest = ema_rest(t->spec->train.ema.decay, t->total);
@@ -523,7 +458,7 @@ int trainer_open(struct trainer *t, const struct train_env *env,
                                            .loss = NAN,
                                            .t_iter = NAN,
                                            .eval_accuracy = NAN};
-    t->dt = dtype_of(env->spec);
+    t->dt = memory_plan_dtype(env->spec);
     if (spec_every(env->spec->checkpoint.every, &t->every, err) < 0)
         return error_wrap(err, "checkpoint.every");
     if (open_device(t, err) < 0 || open_comm(t, err) < 0)

@@ -1,0 +1,54 @@
+/* memory_plan.h - the memory of a rank by part, and whether it fits: what a
+ * rank prints before it allocates anything, and refuses by. */
+#ifndef MGPU_WORKER_TRAIN_MEMORY_PLAN_H
+#define MGPU_WORKER_TRAIN_MEMORY_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jobs/spec/spec.h"
+#include "worker/model.h"
+#include "worker/process/host_memory.h"
+
+struct memory_ask {
+    const struct job_spec *spec;
+    enum dtype dt;
+    struct model_plan model;
+    int32_t parts; /* batches of an iteration that this rank computes */
+    bool is_gpu;
+    int64_t shared;        /* of a batch that another rank reads */
+    int64_t batches, host; /* batch_source_ops.plan */
+};
+
+/* Bytes. */
+struct memory_plan {
+    bool is_gpu;
+    int64_t base, params, grads, optimizer, activations, work, batches;
+    int64_t total; /* of these: on the device */
+    int64_t host;  /* beside it */
+};
+
+/* The type of a job's weights; tf32 is a way to multiply fp32. */
+enum dtype memory_plan_dtype(const struct job_spec *s);
+
+void memory_plan_make(const struct memory_ask *ask, struct memory_plan *ret);
+
+/* "memory per rank: 812.4 MiB (base ...)", without an end of line. */
+enum { MEMORY_LINE_CAP = 400 };
+void memory_plan_line(const struct memory_plan *p, char *ret, size_t cap);
+
+struct memory_room {
+    int64_t gpu;             /* bytes left on it; -1: not known */
+    struct memory_left host; /* of this machine */
+    int32_t ranks;           /* that share the host's */
+};
+struct train_refusal;
+/* out  ret_refusal  only with ERR_NOMEM; NULL: not wanted
+ * err  ERR_NOMEM it does not fit, with both figures */
+int memory_plan_check(const struct memory_plan *p,
+                      const struct memory_room *room,
+                      struct train_refusal *ret_refusal,
+                      struct error *err) MUST_CHECK;
+
+#endif
