@@ -97,3 +97,48 @@ stories=$MGPU_SRC/jobs/examples/stories260K
         --prompt x --device gpu
     refused 64 "merge takes no --prompt" merge "$stories" --prompt x
 }
+
+@test "plan: what the worker prints before it takes memory" {
+    job=$MGPU_SRC/jobs/examples/llama-lora.yaml
+    "$model" plan "$job" >plan
+    grep '^memory per rank: ' plan >said
+    [ "$(tail -n 1 plan)" = fits ]
+    timeout 100 "$MGPU_BIN/mgpu-worker" --standalone "$job" --dir run --alone \
+        --device host >log
+    grep -m 1 '^memory per rank: ' log | cmp - said
+}
+
+# big_job KEY: VALUE...: a job whose model and data are not here.
+big_job() {
+    {
+        printf 'version: 1\nname: big\nkind: llm\nmethod: lora\ntrain:\n'
+        printf '  checkpointer: {checkpoint_dir: %s}\n' "$PWD/model"
+        printf '  dataset: {template: alpaca, path: %s}\n' "$PWD/rows.json"
+        printf '  %s\n' "$@"
+        printf 'resources: {gpus: 1}\n'
+    } >big.yaml
+}
+
+@test "plan: a card and a model that are not here, and what would fit" {
+    big_job 'tokenizer: {max_seq_len: 2048}' 'batch_size: 16' 'precision: bf16'
+    run -71 "$model" plan big.yaml --for llama3-8b --device 80G
+    grep -q 'does not fit: .* 81920.0 MiB that this GPU has left' <<<"$output"
+    grep -q 'enable_activation_checkpointing: true .*, fits$' <<<"$output"
+    batch=$(sed -n 's/^  train.batch_size: \([0-9]*\) .*, fits$/\1/p' <<<"$output")
+    # That batch fits, and one more does not.
+    big_job 'tokenizer: {max_seq_len: 2048}' "batch_size: $batch" 'precision: bf16'
+    "$model" plan big.yaml --for llama3-8b --device 80G | grep -qx fits
+    big_job 'tokenizer: {max_seq_len: 2048}' "batch_size: $((batch + 1))" 'precision: bf16'
+    run -71 "$model" --json plan big.yaml --for llama3-8b --device 80G
+    [ "$(json '$.fits' <<<"$output")" = 0 ]
+    [ "$(json '$.changes[1].change' <<<"$output")" = "train.batch_size: $batch" ]
+
+    # config.json is enough.
+    mkdir model
+    cp "$data/llama-tied/config.json" model
+    "$model" plan big.yaml --device 80G | grep -qx fits
+    big_job 'batch_size: 16'
+    refused 65 "set train.tokenizer.max_seq_len" plan big.yaml --device 80G
+    refused 64 "none of llama2-7b, " plan big.yaml --for gpt2
+    refused 64 "such as 80G" plan big.yaml --device host
+}

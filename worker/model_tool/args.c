@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/spec/spec.h"
 #include "jobs/text/scalar.h"
 #include "jobs/text/text.h"
 #include "kernels/dtype.h"
@@ -32,7 +31,10 @@ static const struct opt opts[] = {
      "generate: draw from the likeliest of probability P"},
     {MODEL_SEED, 0, "seed", "N", "generate: of what is drawn (1)"},
     {MODEL_DEVICE, 0, "device", "DEVICE",
-     "generate: auto, cuda or host (auto)"},
+     "generate: auto, cuda or host (auto); plan: the memory of a GPU, such as "
+     "80G"},
+    {MODEL_FOR, 0, "for", "MODEL",
+     "plan: a model that is not here, such as llama3-8b"},
     {MODEL_PRECISION, 0, "precision", "TYPE",
      "generate: fp32 or bf16 (bf16 on a GPU)"},
     {MODEL_NO_CACHE, 0, "no-cache", NULL, "generate: keep no keys and values"},
@@ -47,17 +49,16 @@ const struct tool model_tool = {
     .summary = "Looks at a language model and its data. The commands:\n\n"
                "  generate DIR     let the model in DIR answer\n"
                "  merge DIR        write the model in DIR with its adapter "
-               "merged\n\n"
+               "merged\n"
+               "  plan JOB.YAML    print the memory that a job takes, and "
+               "whether it fits\n\n"
                "Needs no daemon and no MPI.",
     .opts = opts,
 };
 
 void model_args_init(struct model_args *a)
 {
-    *a = (struct model_args){.seed = 1,
-                             .max_new_tokens = 256,
-                             .device = DEVICE_AUTO,
-                             .precision = -1};
+    *a = (struct model_args){.seed = 1, .max_new_tokens = 256, .precision = -1};
 }
 
 static int bad(const struct opt *o, const char *value, const char *allowed,
@@ -129,6 +130,10 @@ static const char **text_of(struct model_args *a, int id)
         return &a->prompt;
     case MODEL_DATA:
         return &a->data;
+    case MODEL_DEVICE:
+        return &a->device;
+    case MODEL_FOR:
+        return &a->model;
     default:
         return NULL;
     }
@@ -158,10 +163,6 @@ static int number(struct model_args *a, const struct opt *o, const char *value,
 int model_args_option(void *arg, const struct opt *o, const char *value,
                       struct error *err)
 {
-    static const struct model_word devices[] = {{"auto", DEVICE_AUTO},
-                                                {"cuda", DEVICE_CUDA},
-                                                {"host", DEVICE_HOST},
-                                                {NULL, 0}};
     static const struct model_word types[] = {
         {"fp32", DT_F32}, {"bf16", DT_BF16}, {NULL, 0}};
     struct model_args *a = arg;
@@ -179,8 +180,6 @@ int model_args_option(void *arg, const struct opt *o, const char *value,
         return real(o, value, 100, &a->temperature, err);
     case MODEL_TOP_P:
         return real(o, value, 1, &a->top_p, err);
-    case MODEL_DEVICE:
-        return word(o, value, devices, &a->device, err);
     case MODEL_PRECISION:
         return word(o, value, types, &a->precision, err);
     case MODEL_NO_CACHE:

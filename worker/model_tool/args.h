@@ -9,12 +9,12 @@
 struct model_args {
     struct option_common common;
     /* Borrowed; NULL: not given. */
-    const char *adapter, *output, *prompt, *data;
+    const char *adapter, *output, *prompt, *data, *device, *model;
     int64_t row; /* from 1 on */
     double temperature, top_p;
     int32_t top_k, max_new_tokens;
     uint32_t seed;
-    int device, precision; /* enum spec_device; enum dtype; -1: not given */
+    int precision; /* enum dtype; -1: not given */
     bool no_cache;
     uint64_t given; /* a bit for each option's id */
 };
@@ -43,6 +43,7 @@ enum {
     MODEL_DEVICE,
     MODEL_PRECISION,
     MODEL_NO_CACHE,
+    MODEL_FOR,
     MODEL_OPTIONS
 };
 #define MODEL_BIT(id) ((uint64_t)1 << (id))

@@ -11,5 +11,7 @@ int generate_command(const struct model_args *a, const char *operand,
                      int *ret_exit, struct error *err) MUST_CHECK;
 int merge_command(const struct model_args *a, const char *operand,
                   int *ret_exit, struct error *err) MUST_CHECK;
+int plan_command(const struct model_args *a, const char *operand, int *ret_exit,
+                 struct error *err) MUST_CHECK;
 
 #endif

@@ -41,6 +41,20 @@ static int32_t host_threads(void)
     return CPU_COUNT(&set) > 1 ? CPU_COUNT(&set) : 1;
 }
 
+/* *ret: an enum spec_device */
+static int device_word(const char *word, int *ret, struct error *err)
+{
+    static const char *const words[] = {
+        [DEVICE_AUTO] = "auto", [DEVICE_CUDA] = "cuda", [DEVICE_HOST] = "host"};
+    for (int i = 0; i < (int)(sizeof(words) / sizeof(words[0])); i++)
+        if (word == NULL || strcmp(word, words[i]) == 0) {
+            *ret = word == NULL ? DEVICE_AUTO : i;
+            return 0;
+        }
+    return error_set(err, ERR_USAGE,
+                     "--device: '%.40s' is not auto, cuda or host", word);
+}
+
 /* The first GPU, or with auto the host where there is none. */
 static int open_device(int want, struct device **ret, struct error *err)
 {
@@ -87,7 +101,9 @@ static int open_model(struct answer *a, struct error *err)
                          a->prompt.n, c->shape.max_positions);
     c->row_tokens = tokens < c->shape.max_positions ? (int32_t)tokens
                                                     : c->shape.max_positions;
-    if (open_device(a->args->device, &a->dev, err) < 0)
+    int device;
+    if (device_word(a->args->device, &device, err) < 0 ||
+        open_device(device, &a->dev, err) < 0)
         return -1;
     c->dt = a->args->precision >= 0 ? (enum dtype)a->args->precision
             : a->dev->host_memory   ? DT_F32
