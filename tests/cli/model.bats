@@ -142,3 +142,44 @@ big_job() {
     refused 64 "none of llama2-7b, " plan big.yaml --for gpt2
     refused 64 "such as 80G" plan big.yaml --device host
 }
+
+# alpaca_job KEY: VALUE...: a job over rows.jsonl with the model of stories.
+alpaca_job() {
+    {
+        printf 'version: 1\nkind: llm\nname: t\nmethod: lora\ntrain:\n'
+        printf '  checkpointer: {checkpoint_dir: %s}\n' "$stories"
+        printf '  dataset: {template: alpaca, path: rows.jsonl, %s}\n' "$1"
+        shift
+        printf '  %s\n' "$@"
+        printf 'resources: {gpus: 0}\n'
+    } >job.yaml
+    printf '%s\n' '{"instruction": "Say it.", "output": "It, \u00e4\u20ac."}' \
+        '{"instruction": "More.", "input": "Words.", "output": "So it is."}' \
+        >rows.jsonl
+}
+
+@test "tokenize: what is judged, and characters of several tokens" {
+    alpaca_job 'train_on_input: false' 'batch_size: 1'
+    "$model" tokenize job.yaml --rows 1 >text
+    grep -qxF '[[It, ä€.<|1|>]]' text
+    grep -q '^row 1: [0-9]* tokens, [0-9]* judged$' text
+    grep -q '^<|1|> \{0,1\}Below is an instruction' text
+    grep -q '^ids: 1 .* \[\[[0-9 ]* 1\]\]$' text
+    [ "$(grep -c '^row ' text)" -eq 1 ]
+    grep -q '^2 rows, .*, 0 cut at max_seq_len$' text
+    "$model" --json tokenize job.yaml >json
+    [ "$(json '$.rows' <json)" = 2 ]
+    [ "$(json '$.first[1].row' <json)" = 2 ]
+    [ "$(json '$.first[0].tokens[0].judged' <json)" = 0 ]
+    [ "$(json '$.first[0].tokens[#-1].judged' <json)" = 1 ]
+    [ "$(json '$.first[0].tokens[#-1].id' <json)" = 1 ]
+}
+
+@test "tokenize: rows that are cut, and what the job would refuse" {
+    alpaca_job 'train_on_input: true' 'batch_size: 1' 'tokenizer: {max_seq_len: 60}'
+    "$model" tokenize job.yaml --rows 0 >text
+    grep -q 'the longest has 60, 2 cut at max_seq_len$' text
+    [ "$(wc -l <text)" -eq 1 ]
+    printf '%s\n' '{"instruction": "Say it."}' >>rows.jsonl
+    refused 65 "row 3: line 3: " tokenize job.yaml
+}

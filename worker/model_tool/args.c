@@ -38,6 +38,7 @@ static const struct opt opts[] = {
     {MODEL_PRECISION, 0, "precision", "TYPE",
      "generate: fp32 or bf16 (bf16 on a GPU)"},
     {MODEL_NO_CACHE, 0, "no-cache", NULL, "generate: keep no keys and values"},
+    {MODEL_ROWS, 0, "rows", "N", "tokenize: print the first N rows (3)"},
     OPTION_ROW_JSON,
     OPTION_ROW_QUIET,
     {0, 0, NULL, NULL, NULL},
@@ -51,14 +52,16 @@ const struct tool model_tool = {
                "  merge DIR        write the model in DIR with its adapter "
                "merged\n"
                "  plan JOB.YAML    print the memory that a job takes, and "
-               "whether it fits\n\n"
+               "whether it fits\n"
+               "  tokenize JOB.YAML print rows as the model gets them\n\n"
                "Needs no daemon and no MPI.",
     .opts = opts,
 };
 
 void model_args_init(struct model_args *a)
 {
-    *a = (struct model_args){.seed = 1, .max_new_tokens = 256, .precision = -1};
+    *a = (struct model_args){
+        .seed = 1, .rows = 3, .max_new_tokens = 256, .precision = -1};
 }
 
 static int bad(const struct opt *o, const char *value, const char *allowed,
@@ -143,14 +146,18 @@ static int number(struct model_args *a, const struct opt *o, const char *value,
                   struct error *err)
 {
     int64_t n = 0;
-    int rc =
-        whole(o, value, o->id == MODEL_SEED || o->id == MODEL_TOP_K ? 0 : 1,
-              o->id == MODEL_SEED ? UINT32_MAX : INT32_MAX / 2, &n, err);
+    int rc = whole(
+        o, value,
+        o->id == MODEL_SEED || o->id == MODEL_TOP_K || o->id == MODEL_ROWS ? 0
+                                                                           : 1,
+        o->id == MODEL_SEED ? UINT32_MAX : INT32_MAX / 2, &n, err);
 
     if (rc < 0)
         return -1;
     if (o->id == MODEL_ROW)
         a->row = n;
+    else if (o->id == MODEL_ROWS)
+        a->rows = n;
     else if (o->id == MODEL_TOP_K)
         a->top_k = (int32_t)n;
     else if (o->id == MODEL_SEED)

@@ -10,7 +10,7 @@ struct model_args {
     struct option_common common;
     /* Borrowed; NULL: not given. */
     const char *adapter, *output, *prompt, *data, *device, *model;
-    int64_t row; /* from 1 on */
+    int64_t row, rows; /* row: from 1 on */
     double temperature, top_p;
     int32_t top_k, max_new_tokens;
     uint32_t seed;
@@ -44,6 +44,7 @@ enum {
     MODEL_PRECISION,
     MODEL_NO_CACHE,
     MODEL_FOR,
+    MODEL_ROWS,
     MODEL_OPTIONS
 };
 #define MODEL_BIT(id) ((uint64_t)1 << (id))

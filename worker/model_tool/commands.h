@@ -13,5 +13,7 @@ int merge_command(const struct model_args *a, const char *operand,
                   int *ret_exit, struct error *err) MUST_CHECK;
 int plan_command(const struct model_args *a, const char *operand, int *ret_exit,
                  struct error *err) MUST_CHECK;
+int tokenize_command(const struct model_args *a, const char *operand,
+                     int *ret_exit, struct error *err) MUST_CHECK;
 
 #endif

@@ -14,6 +14,7 @@
 #include "worker/model_call.h"
 #include "worker/model_tool/commands.h"
 #include "worker/model_tool/prompt.h"
+#include "worker/model_tool/token_text.h"
 
 struct answer {
     const struct model_args *args;
@@ -22,10 +23,8 @@ struct answer {
     struct llama_ends ends;
     struct device *dev;
     struct model *model;
-    struct buf ids;  /* of the answer */
-    struct buf text; /* of these */
-    size_t printed;  /* bytes of it */
-    bool is_ended;   /* by a token, not by its length */
+    struct token_text text;
+    bool is_ended; /* by a token, not by its length */
 };
 
 /* ---- the model ----------------------------------------------------------- */
@@ -115,56 +114,17 @@ static int open_model(struct answer *a, struct error *err)
 
 /* ---- the answer ---------------------------------------------------------- */
 
-/* Bytes of the character that begins so; 0: none does. */
-static size_t length_of(unsigned char c)
-{
-    if (c < 0x80)
-        return 1;
-    if (c >= 0xc2 && c <= 0xdf)
-        return 2;
-    if (c >= 0xe0 && c <= 0xef)
-        return 3;
-    return c >= 0xf0 && c <= 0xf4 ? 4 : 0;
-}
-
-static int goes_on(unsigned char c)
-{
-    return c >= 0x80 && c <= 0xbf;
-}
-
-/* How many bytes are complete characters: a token may end within one. A
- * beginning that can become no character is complete. */
-static size_t complete(const char *text, size_t len)
-{
-    size_t tail = 0; /* bytes at the end that go on */
-    while (tail < len && tail < 3 &&
-           goes_on((unsigned char)text[len - tail - 1]))
-        tail++;
-    if (tail == len)
-        return len;
-    const size_t has = tail + 1;
-    const size_t wants = length_of((unsigned char)text[len - has]);
-    return wants > has ? len - has : len;
-}
-
-/* The text of all tokens so far: that of one depends on those before it. */
 static int each(void *arg, int32_t id, struct error *err)
 {
     struct answer *a = arg;
-    buf_reset(&a->text);
-    if (buf_add(&a->ids, &id, sizeof(id), err) < 0 ||
-        tokenizer_decode(a->prompt.tokenizer,
-                         (const int32_t *)(const void *)a->ids.data,
-                         a->ids.len / sizeof(id), &a->text, err) < 0)
+    const char *text;
+    size_t n;
+    if (token_text_add(&a->text, id, &text, &n, err) < 0)
         return -1;
-    if (a->args->common.json)
+    if (a->args->common.json || n == 0)
         return 0;
-    const size_t n = complete(buf_str(&a->text), a->text.len);
-    if (n > a->printed) {
-        (void)fwrite(a->text.data + a->printed, 1, n - a->printed, stdout);
-        (void)fflush(stdout);
-        a->printed = n;
-    }
+    (void)fwrite(text, 1, n, stdout);
+    (void)fflush(stdout);
     return 0;
 }
 
@@ -174,6 +134,7 @@ static int generate(struct answer *a, struct error *err)
     const int32_t eos = tokenizer_ids(a->prompt.tokenizer)->eos;
     if (a->ends.n == 0 && eos >= 0)
         a->ends.id[a->ends.n++] = eos;
+    a->text = token_text_of(a->prompt.tokenizer);
     const struct llama_choice c = {.temperature = args->temperature,
                                    .top_k = args->top_k,
                                    .top_p = args->top_p,
@@ -196,12 +157,12 @@ static int generate(struct answer *a, struct error *err)
 
 static int print_json(const struct answer *a, struct error *err)
 {
-    const int32_t *ids = (const void *)a->ids.data;
+    const int32_t *ids = (const void *)a->text.ids.data;
     json_t *list = json_array();
-    for (size_t i = 0; i < a->ids.len / sizeof(*ids); i++)
+    for (size_t i = 0; i < a->text.ids.len / sizeof(*ids); i++)
         (void)json_array_append_new(list, json_integer(ids[i]));
     /* Of bytes that are no UTF-8 there is no string. */
-    json_t *text = json_string(buf_str(&a->text));
+    json_t *text = json_string(buf_str(&a->text.text));
     json_t *o =
         json_pack("{s:i, s:o, s:o, s:s}", "prompt_tokens", (int)a->prompt.n,
                   "ids", list, "text", text != NULL ? text : json_null(), "end",
@@ -218,10 +179,7 @@ static int print_rest(const struct answer *a, struct error *err)
 {
     if (a->args->common.json)
         return print_json(a, err);
-    if (a->text.len > a->printed)
-        (void)fwrite(a->text.data + a->printed, 1, a->text.len - a->printed,
-                     stdout);
-    (void)fputs("\n", stdout);
+    (void)printf("%s\n", token_text_rest(&a->text));
     if (a->prompt.expected.len > 0 && !a->args->common.quiet)
         (void)fprintf(stderr, "expected: %s\n", buf_str(&a->prompt.expected));
     return 0;
@@ -251,7 +209,6 @@ int generate_command(const struct model_args *args, const char *operand,
     if (a.dev != NULL)
         a.dev->ops->destroy(a.dev);
     prompt_clear(&a.prompt);
-    buf_clear(&a.ids);
-    buf_clear(&a.text);
+    token_text_clear(&a.text);
     return rc;
 }

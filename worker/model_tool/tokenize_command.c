@@ -1,0 +1,248 @@
+/* tokenize_command.c - mgpu-model tokenize JOB.YAML: the first rows as the
+ * model gets them, with what is judged.
+ *
+ * Judged text is green on a terminal, and in [[ ]] elsewhere. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "scheduler/tools/common/client.h"
+#include "worker/data/text/token_data.h"
+#include "worker/llm/llama_config.h"
+#include "worker/model_tool/commands.h"
+#include "worker/model_tool/job_file.h"
+#include "worker/model_tool/token_text.h"
+
+struct rows {
+    const struct model_args *args;
+    struct job_spec spec;
+    struct tokenizer *tokenizer; /* NULL: there is none, and none is needed */
+    struct token_data data;
+    int32_t cut; /* rows that were longer than max_seq_len */
+};
+
+/* ---- reading ------------------------------------------------------------- */
+
+static int open_tokenizer(struct rows *r, struct error *err)
+{
+    const struct job_spec *s = &r->spec;
+    const char *path = s->train.tokenizer.path != NULL
+                           ? s->train.tokenizer.path
+                           : s->train.checkpointer.dir;
+    struct error why = ERROR_INIT;
+    if (tokenizer_open(path, &r->tokenizer, &why) == 0)
+        return 0;
+    r->tokenizer = NULL;
+    if (s->train.dataset.template == TEMPLATE_TOKENS &&
+        why.code == ERR_NOTFOUND)
+        return 0;
+    if (err != NULL)
+        *err = why;
+    return error_wrap(err, "train.tokenizer.path");
+}
+
+/* Rows that are longer without the limit. */
+static int count_cut(struct rows *r, struct token_conf conf, struct error *err)
+{
+    struct token_data whole = {.n = 0};
+    const int32_t max = conf.max_seq_len;
+    if (max == 0 || r->spec.train.dataset.packed || r->data.longest < max)
+        return 0; /* a pack has no row that is too long */
+    conf.max_seq_len = 0;
+    if (token_data_open(&conf, &whole, err) < 0)
+        return -1;
+    for (int32_t i = 0; i < whole.n; i++)
+        r->cut += token_data_rows(&whole)[i].n > max;
+    token_data_clear(&whole);
+    return 0;
+}
+
+static int read_rows(struct rows *r, struct error *err)
+{
+    const struct job_spec *s = &r->spec;
+    struct llama_config c;
+    if (llama_config_read(s->train.checkpointer.dir, &c, err) < 0)
+        return error_wrap(err, "train.checkpointer.checkpoint_dir");
+    if (open_tokenizer(r, err) < 0)
+        return -1;
+    const struct token_conf conf = {.text = &s->train.dataset,
+                                    .tokenizer = r->tokenizer,
+                                    .eos = c.eos_id,
+                                    .max_seq_len =
+                                        s->train.tokenizer.max_seq_len};
+    if (token_data_open(&conf, &r->data, err) < 0 ||
+        token_data_check(&r->data, s->train.dataset.path, c.vocab, err) < 0 ||
+        count_cut(r, conf, err) < 0)
+        return error_wrap(err, "train.dataset");
+    return 0;
+}
+
+/* ---- for people ---------------------------------------------------------- */
+
+/* Control characters would move the cursor. */
+static void print_piece(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        if (c == '\n' || c == '\t' || (c >= 0x20 && c != 0x7f))
+            (void)putchar(c);
+        else
+            (void)printf("\\x%02x", c);
+    }
+}
+
+static const char *mark(bool on)
+{
+    if (isatty(STDOUT_FILENO))
+        return on ? "\033[32m" : "\033[0m";
+    return on ? "[[" : "]]";
+}
+
+/* Special tokens have no text: <|2|>. */
+static int print_token(const struct rows *r, struct token_text *t, int32_t id,
+                       struct error *err)
+{
+    const char *piece;
+    size_t n;
+    bool is_special = false;
+    if (token_text_is_special(r->tokenizer, id, &is_special, err) < 0 ||
+        token_text_add(t, id, &piece, &n, err) < 0)
+        return -1;
+    if (is_special)
+        (void)printf("<|%d|>", id);
+    print_piece(piece, n);
+    return 0;
+}
+
+static int print_text(const struct rows *r, const int32_t *ids,
+                      const int32_t *labels, int32_t n, struct error *err)
+{
+    struct token_text t = token_text_of(r->tokenizer);
+    bool is_on = false;
+    int rc = 0;
+    for (int32_t i = 0; i < n && rc == 0; i++) {
+        if ((labels[i] >= 0) != is_on)
+            (void)fputs(mark(is_on = !is_on), stdout);
+        rc = print_token(r, &t, ids[i], err);
+    }
+    const char *rest = token_text_rest(&t);
+    print_piece(rest, strlen(rest));
+    (void)printf("%s\n", is_on ? mark(false) : "");
+    token_text_clear(&t);
+    return rc;
+}
+
+static void print_ids(const int32_t *ids, const int32_t *labels, int32_t n)
+{
+    (void)fputs("ids:", stdout);
+    for (int32_t i = 0; i < n; i++) {
+        const bool is = labels[i] >= 0;
+        (void)printf(" %s%d",
+                     is && (i == 0 || labels[i - 1] < 0) ? mark(true) : "",
+                     ids[i]);
+        if (is && (i + 1 == n || labels[i + 1] < 0))
+            (void)fputs(mark(false), stdout);
+    }
+    (void)fputs("\n\n", stdout);
+}
+
+static void print_counts(const struct rows *r)
+{
+    const struct token_data *d = &r->data;
+    const double tokens = (double)(d->ids.len / sizeof(int32_t));
+    (void)printf("%d rows, %.0f tokens, %.0f %% of them judged; the longest "
+                 "has %d, %d cut at max_seq_len\n",
+                 d->n, tokens, 100 * (double)d->judged / tokens, d->longest,
+                 r->cut);
+    if (d->skipped.n > 0)
+        (void)printf("%d row%s left out: %s\n", d->skipped.n,
+                     d->skipped.n == 1 ? "" : "s", d->skipped.first.msg);
+}
+
+static int print_rows(const struct rows *r, struct error *err)
+{
+    for (int32_t i = 0; i < r->data.n && i < r->args->rows; i++) {
+        const struct token_row *t = &token_data_rows(&r->data)[i];
+        const int32_t *ids = token_data_ids(&r->data) + t->first;
+        const int32_t *labels = token_data_labels(&r->data) + t->first;
+        (void)printf("row %d: %d tokens, %d judged\n", t->number, t->n,
+                     t->judged);
+        if (r->tokenizer != NULL && print_text(r, ids, labels, t->n, err) < 0)
+            return -1;
+        print_ids(ids, labels, t->n);
+    }
+    print_counts(r);
+    return 0;
+}
+
+/* ---- JSON ---------------------------------------------------------------- */
+
+/* NULL: no memory, or why. */
+static json_t *json_of_row(const struct rows *r, const struct token_row *row,
+                           struct error *err)
+{
+    const int32_t *ids = token_data_ids(&r->data) + row->first;
+    const int32_t *labels = token_data_labels(&r->data) + row->first;
+    struct token_text t = token_text_of(r->tokenizer);
+    json_t *list = json_array();
+    int rc = 0;
+    for (int32_t i = 0; i < row->n && rc == 0; i++) {
+        const char *piece = "";
+        size_t n = 0;
+        if (r->tokenizer != NULL)
+            rc = token_text_add(&t, ids[i], &piece, &n, err);
+        /* Bytes that are no UTF-8 are no string. */
+        json_t *text = json_stringn(piece, n);
+        (void)json_array_append_new(
+            list, json_pack("{s:i, s:o, s:b}", "id", (int)ids[i], "text",
+                            text != NULL ? text : json_null(), "judged",
+                            labels[i] >= 0));
+    }
+    token_text_clear(&t);
+    if (rc == 0)
+        return json_pack("{s:i, s:i, s:o}", "row", (int)row->number, "judged",
+                         (int)row->judged, "tokens", list);
+    json_decref(list);
+    return NULL;
+}
+
+static int print_json(const struct rows *r, struct error *err)
+{
+    const struct token_data *d = &r->data;
+    json_t *rows = json_array();
+    for (int32_t i = 0; i < d->n && i < r->args->rows; i++) {
+        json_t *row = json_of_row(r, &token_data_rows(d)[i], err);
+        if (row == NULL) {
+            json_decref(rows);
+            return -1;
+        }
+        (void)json_array_append_new(rows, row);
+    }
+    json_t *o = json_pack(
+        "{s:i, s:I, s:I, s:i, s:i, s:i, s:o}", "rows", (int)d->n, "tokens",
+        (json_int_t)(d->ids.len / sizeof(int32_t)), "judged",
+        (json_int_t)d->judged, "longest", (int)d->longest, "cut", (int)r->cut,
+        "skipped", (int)d->skipped.n, "first", rows);
+    int rc = client_print(o, err);
+    json_decref(o);
+    return rc;
+}
+
+int tokenize_command(const struct model_args *a, const char *operand,
+                     int *ret_exit, struct error *err)
+{
+    struct rows r = {.args = a};
+
+    (void)ret_exit;
+    if (job_file_read(operand, &r.spec, err) < 0)
+        return -1;
+    int rc = read_rows(&r, err);
+    if (rc == 0)
+        rc = a->common.json ? print_json(&r, err) : print_rows(&r, err);
+    token_data_clear(&r.data);
+    tokenizer_close(r.tokenizer);
+    spec_clear(&r.spec);
+    return rc;
+}
