@@ -71,6 +71,15 @@ struct model_result {
     double values[MODEL_VALUES];
 };
 
+/* How an answer to a prompt is made. */
+struct model_choice {
+    int32_t max_new;    /* tokens at most */
+    double temperature; /* 0: the likeliest token */
+    int32_t top_k;      /* of so many; 0: of all */
+    double top_p;       /* of the likeliest with this probability; 0, 1: all */
+    uint32_t seed;
+};
+
 struct model;
 
 struct model_ops {
@@ -164,11 +173,12 @@ struct model_ops {
     int (*save)(struct model *m, const char *dir, const void *weights,
                 enum dtype dt, struct error *err);
 
-    /* Optional: appends the model's answer to a prompt, of at most max_new
-     * tokens. Between two passes; the result of the last one is lost.
+    /* Optional: appends the model's answer to a prompt. Between two passes; the
+     * result of the last one is lost.
      * err  ERR_INVAL the prompt is too long, or has no token */
-    int (*sample)(struct model *m, const char *prompt, int32_t max_new,
-                  struct buf *out, struct error *err);
+    int (*sample)(struct model *m, const char *prompt,
+                  const struct model_choice *c, struct buf *out,
+                  struct error *err);
 };
 
 /* First member of every implementation's own struct. */

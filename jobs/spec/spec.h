@@ -159,10 +159,9 @@ struct job_spec {
 
         /* kind: llm */
         struct {
-            char *dir;              /* checkpoint_dir; absolute */
-            struct spec_list files; /* checkpoint_files; none: all */
-            char *adapter;          /* adapter_checkpoint; NULL: a new one */
-            char *model_type;       /* NULL: as config.json says */
+            char *dir;                  /* checkpoint_dir; absolute */
+            struct spec_list files;     /* checkpoint_files; none: all */
+            char *adapter, *model_type; /* NULL: a new one, config.json's */
         } checkpointer;
         struct {
             int32_t lora_rank;
@@ -175,12 +174,13 @@ struct job_spec {
             int32_t max_seq_len; /* 0: as long as rows are */
         } tokenizer;
         struct spec_text dataset, dataset_val;
-        int32_t batch_size_val; /* 0: batch_size */
-        int32_t run_val_every;  /* iterations; 0: after each epoch */
+        int32_t batch_size_val, run_val_every; /* 0: batch_size, an epoch */
         bool activation_checkpointing;
         struct {
-            struct spec_list prompts; /* none: no samples */
-            int32_t max_new_tokens;
+            struct spec_list prompts;      /* none: no samples */
+            int32_t max_new_tokens, top_k; /* top_k 0: all */
+            double temperature, top_p;
+            char *every; /* never, or as checkpoint.every */
         } sample;
     } train;
 

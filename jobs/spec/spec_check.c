@@ -253,15 +253,15 @@ static void check_milestones(const struct check *c)
                    path);
 }
 
-static void check_every(const struct check *c)
+static void check_every(const struct check *c, const char *path,
+                        const char *value)
 {
     struct spec_every every;
     struct error why = ERROR_INIT;
-    if (is_set(c, "checkpoint.every") &&
-        spec_every(c->s->checkpoint.every, &every, &why) < 0)
-        report_add(c->report, "E024", place_of(c, "checkpoint.every"),
-                   "checkpoint.every", "write 500steps, 10m or 1epoch",
-                   "checkpoint.every: %.160s", why.msg);
+    if (is_set(c, path) && spec_every(value, &every, &why) < 0)
+        report_add(c->report, "E024", place_of(c, path), path,
+                   "write 500steps, 10m or 1epoch", "%s: %.160s", path,
+                   why.msg);
 }
 
 static void check_begin(const struct check *c)
@@ -469,7 +469,6 @@ void spec_check(const struct job_spec *s, const struct node *root,
 {
     struct check c = {s, root, from, report, is_stored};
     struct mark top = {.line = 1, .column = 1, .width = 1};
-
     if (!from_of(&c, "version")->node)
         report_add(report, "W001", top, "version", "begin with version: 1",
                    "'version' is missing; 1 is assumed");
@@ -480,7 +479,10 @@ void spec_check(const struct job_spec *s, const struct node *root,
     check_mixed(&c);
     check_betas(&c);
     check_milestones(&c);
-    check_every(&c);
+    check_every(&c, "checkpoint.every", s->checkpoint.every);
+    if (is_set(&c, "train.sample.every") &&
+        strcmp(s->train.sample.every, "never") != 0)
+        check_every(&c, "train.sample.every", s->train.sample.every);
     check_begin(&c);
     check_per_node(&c);
     check_resources(&c);

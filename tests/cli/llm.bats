@@ -344,6 +344,21 @@ eval_loss() { sed -n 's/.*evaluation loss \([0-9.]*\).*/\1/p' | tail -n 1; }
         and .[0].answer != .[2].answer' "$dir/out/samples.jsonl"
 }
 
+@test "answers during training take little of its time" {
+    model=$stories
+    llm_spec lora fp32 3 "optimizer: {lr: 1e-3}" \
+        'sample: {prompts: [A ball], max_new_tokens: 8, every: 2steps, temperature: 0.7, top_k: 40}'
+    run -0 worker 1
+    jq -se 'map(.iteration) | .[0:2] == [0, 2] and .[-1] == 30
+        and all(. % 2 == 0) and . == unique' "$dir/out/samples.jsonl"
+    n=$(wc -l <"$dir/out/samples.jsonl")
+    # 16 are asked for. The log says when some are left out, and only then.
+    said=$(grep -c 'train.sample.every would take more than 5 %' <<<"$output" || :)
+    [ "$said" -eq $((n < 16 ? 1 : 0)) ]
+    change 's/every: 2steps/every: 2parsecs/'
+    refused 65 "train.sample.every"
+}
+
 # Keys of torchtune's recipe lora_finetune_single_device.
 torchtune_spec() {
     cat >"$BATS_TEST_TMPDIR/spec.yaml" <<END

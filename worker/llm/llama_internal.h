@@ -171,7 +171,8 @@ int llama_import(struct model *model, const struct model_tensor *t,
                  struct error *err) MUST_CHECK;
 int llama_save(struct model *model, const char *dir, const void *weights,
                enum dtype dt, struct error *err) MUST_CHECK;
-int llama_sample(struct model *model, const char *prompt, int32_t max_new,
-                 struct buf *out, struct error *err) MUST_CHECK;
+int llama_sample(struct model *model, const char *prompt,
+                 const struct model_choice *c, struct buf *out,
+                 struct error *err) MUST_CHECK;
 
 #endif

@@ -124,16 +124,22 @@ int llama_generate(struct model *model, const struct llama_choice *c,
     return rc;
 }
 
-static int ask(struct llama *m, struct buf *ids, int32_t max_new,
+static int ask(struct llama *m, struct buf *ids, const struct model_choice *by,
                struct buf *out, struct error *err)
 {
     const int32_t n = (int32_t)(ids->len / sizeof(int32_t));
-    const struct llama_choice c = {.ends = m->ends.id, .n_ends = m->ends.n};
+    const struct llama_choice c = {.temperature = by->temperature,
+                                   .top_k = by->top_k,
+                                   .top_p = by->top_p,
+                                   .seed = by->seed,
+                                   .ends = m->ends.id,
+                                   .n_ends = m->ends.n};
     int32_t all = n;
-    if (buf_reserve(ids, ids->len + (size_t)max_new * sizeof(int32_t), err) < 0)
+    if (buf_reserve(ids, ids->len + (size_t)by->max_new * sizeof(int32_t),
+                    err) < 0)
         return -1;
     int32_t *list = (void *)ids->data;
-    if (llama_generate(&m->model, &c, list, n, n + max_new, &all, err) < 0)
+    if (llama_generate(&m->model, &c, list, n, n + by->max_new, &all, err) < 0)
         return -1;
     return tokenizer_decode(m->tokenizer, list + n, (size_t)(all - n), out,
                             err);
@@ -155,8 +161,9 @@ static int open_text(struct llama *m, struct error *err)
     return 0;
 }
 
-int llama_sample(struct model *model, const char *prompt, int32_t max_new,
-                 struct buf *out, struct error *err)
+int llama_sample(struct model *model, const char *prompt,
+                 const struct model_choice *c, struct buf *out,
+                 struct error *err)
 {
     struct llama *m = llama_of(model);
     struct buf ids = BUF_INIT;
@@ -164,7 +171,7 @@ int llama_sample(struct model *model, const char *prompt, int32_t max_new,
         return -1;
     int rc = tokenizer_encode(m->tokenizer, prompt, strlen(prompt),
                               TOKENIZER_BOS, &ids, err);
-    rc = rc < 0 ? rc : ask(m, &ids, max_new, out, err);
+    rc = rc < 0 ? rc : ask(m, &ids, c, out, err);
     buf_clear(&ids);
     return rc;
 }

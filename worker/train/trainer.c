@@ -248,6 +248,7 @@ static int train_epoch(struct trainer *t, struct agreed *ret, struct error *err)
                             t->at.iteration);
         }
         say_progress(t, ret->loss);
+        trainer_sample_between(t);
         if (evaluate_between(t, ret, err) < 0)
             return -1;
         if (ret->fenced || ret->stop)
@@ -295,6 +296,7 @@ int trainer_run(const struct train_env *env, struct train_result *ret,
     t.saved_s = env->clock->now_s(env->clock);
     if (rc == 0 && t.at.iteration == 0)
         trainer_sample(&t);
+    sample_times_begin(&t.samples, env->clock->now_s(env->clock));
     rc = rc < 0 ? rc : train(&t, &r, err);
     if (rc == 0 && r.end == TRAIN_DONE) {
         trainer_sample(&t);

@@ -12,6 +12,7 @@
 #include "worker/train/device_graph.h"
 #include "worker/train/ema.h"
 #include "worker/train/optimizer.h"
+#include "worker/train/sample_times.h"
 #include "worker/train/trainer.h"
 
 /* A rank that is alive answers within this: others wait for rank 0 while it
@@ -84,10 +85,10 @@ struct trainer {
     struct checkpoint_state at;
     double eval_accuracy;
     struct spec_every every; /* checkpoints */
-    double saved_s;          /* when rank 0 last wrote one */
+    double saved_s, said_s;  /* when rank 0 wrote one, printed a line */
     int64_t bad_said;        /* samples left out of the last whole epoch */
     struct report_progress progress; /* as last reported */
-    double said_s;                   /* when rank 0 last printed */
+    struct sample_times samples;     /* rank 0 */
 
     struct profile *profile;       /* NULL: nobody looks */
     struct comm *counted;          /* around the one of env; NULL */

@@ -44,8 +44,13 @@ static int one_sample(struct trainer *t, const char *path, const char *prompt,
                       struct error *err)
 {
     struct buf answer = BUF_INIT;
-    int rc = t->model->ops->sample(
-        t->model, prompt, t->spec->train.sample.max_new_tokens, &answer, err);
+    const struct model_choice c = {
+        .max_new = t->spec->train.sample.max_new_tokens,
+        .temperature = t->spec->train.sample.temperature,
+        .top_k = t->spec->train.sample.top_k,
+        .top_p = t->spec->train.sample.top_p,
+        .seed = (uint32_t)t->spec->train.seed};
+    int rc = t->model->ops->sample(t->model, prompt, &c, &answer, err);
     char *text = rc == 0 ? line_of(t, prompt, &answer) : NULL;
     if (rc == 0 && text == NULL)
         rc = error_set(err, ERR_INVAL, "the answer is not UTF-8");
@@ -74,6 +79,40 @@ void trainer_sample(struct trainer *t)
     buf_clear(&path);
     if (rc < 0)
         log_warn("worker", "no sample, training goes on why=\"%s\"", err.msg);
+}
+
+static bool is_due(const struct trainer *t, double now_s)
+{
+    const struct spec_every *e = &t->samples.every;
+    switch (e->unit) {
+    case EVERY_STEPS:
+        return t->at.iteration % (int64_t)e->n == 0;
+    case EVERY_SECONDS:
+        return now_s - t->samples.last_s >= e->n;
+    case EVERY_EPOCHS:
+        return t->at.batch == t->batches && t->at.epoch % (int64_t)e->n == 0;
+    }
+    return false;
+}
+
+void trainer_sample_between(struct trainer *t)
+{
+    const struct clock *clock = t->env->clock;
+    double begin_s = clock->now_s(clock);
+    if (!t->samples.is_on || t->env->comm->rank != 0 ||
+        t->at.iteration == t->total || !is_due(t, begin_s))
+        return;
+    if (!sample_times_allow(&t->samples, begin_s)) {
+        if (!t->samples.has_said)
+            trainer_say(t,
+                        "samples as often as train.sample.every would take "
+                        "more than %.0f %% of the time: some are left out",
+                        100 * SAMPLE_SHARE);
+        t->samples.has_said = true;
+        return;
+    }
+    trainer_sample(t);
+    sample_times_add(&t->samples, begin_s, clock->now_s(clock));
 }
 
 /* ---- files ---------------------------------------------------------------

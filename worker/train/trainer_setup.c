@@ -461,6 +461,11 @@ int trainer_open(struct trainer *t, const struct train_env *env,
     t->dt = memory_plan_dtype(env->spec);
     if (spec_every(env->spec->checkpoint.every, &t->every, err) < 0)
         return error_wrap(err, "checkpoint.every");
+    const char *samples = env->spec->train.sample.every;
+    t->samples.is_on = env->spec->train.sample.prompts.n > 0 &&
+                       samples != NULL && strcmp(samples, "never") != 0;
+    if (t->samples.is_on && spec_every(samples, &t->samples.every, err) < 0)
+        return error_wrap(err, "train.sample.every");
     if (open_device(t, err) < 0 || open_comm(t, err) < 0)
         return -1;
     trainer_profile_open(t); /* may count the communicators from here on */

@@ -98,13 +98,16 @@ static void test_answer(void)
     struct buf text = BUF_INIT, same = BUF_INIT;
     char prompt[400];
     llm_rig_open(&rig, &conf, 1);
-    must(rig.m->ops->sample(rig.m, "Once upon a time", 12, &text, &err), &err);
-    must(rig.m->ops->sample(rig.m, "Once upon a time", 12, &same, &err), &err);
+    const struct model_choice choice = {.max_new = 12};
+    must(rig.m->ops->sample(rig.m, "Once upon a time", &choice, &text, &err),
+         &err);
+    must(rig.m->ops->sample(rig.m, "Once upon a time", &choice, &same, &err),
+         &err);
     ok(text.len > 10 && strcmp(buf_str(&text), buf_str(&same)) == 0,
        "an answer: '%s'", buf_str(&text));
     memset(prompt, 'x', sizeof(prompt));
     prompt[sizeof(prompt) - 1] = '\0';
-    ok(rig.m->ops->sample(rig.m, prompt, 12, &text, &err) < 0 &&
+    ok(rig.m->ops->sample(rig.m, prompt, &choice, &text, &err) < 0 &&
            err.code == ERR_INVAL,
        "a prompt that is too long: %s", err.msg);
     buf_clear(&text);

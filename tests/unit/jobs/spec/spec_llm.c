@@ -96,7 +96,8 @@ static const struct {
      LORA "  dataset_val: {path: /v}\ncheckpoint: {keep_best: true}\n",
      "\"metric\":\"eval_loss\""},
     {"texts to continue", LORA "  sample: {prompts: [\"a\\nb\"]}\n",
-     "\"sample\":{\"prompts\":[\"a\\nb\"],\"max_new_tokens\":64}"},
+     "\"sample\":{\"prompts\":[\"a\\nb\"],\"max_new_tokens\":64,"
+     "\"every\":\"never\",\"temperature\":0,\"top_k\":0,\"top_p\":1}"},
     {"cv has its own", "version: 1\nkind: cv\ndataset: {source: synthetic}\n",
      "\"epochs\":20,\"batch_size\":64,\"gradient_accumulation_steps\":1|"
      "\"precision\":\"fp32\",\"mixed\":false|\"lr\":0.001|"
@@ -236,6 +237,8 @@ static const struct {
      "E017 7:17 E017 8:3 E017 9:3", "is only for train.dataset_val.path"},
     {"length of no text", LORA "  sample: {max_new_tokens: 5}\n", "E017 7:12",
      "is only for train.sample.prompts"},
+    {"samples in between", LORA "  sample: {prompts: [a], every: 2parsecs}\n",
+     "E024 7:33", "write 500steps, 10m or 1epoch"},
     {"rmsprop", LORA "  optimizer: {name: rmsprop}\n", "E018 7:21",
      "one of: adamw, sgd"},
     {"the data of all", LORA "  distribution: ddp\n", "E018 7:17",
