@@ -11,6 +11,15 @@ here=$(cd "$(dirname "$0")" && pwd)
 spec=$here/llama-lora.yaml
 dir=$(mktemp -d "${TMPDIR:-/tmp}/mgpu-demo-llm.XXXXXX")
 out=$dir/out
+model=$here/stories260K
+prompt='### Instruction:
+Who is the story about?
+
+### Input:
+One day, a boy named Tom saw a big red ball.
+
+### Response:
+'
 MGPU_URL=unix:$dir/ctld.sock
 export MGPU_URL
 daemon=
@@ -30,10 +39,10 @@ stop() {
 trap 'stop; exit 130' INT TERM HUP
 trap stop EXIT
 
-# The answer in line $1 of the samples.
+# The answer of the model to the prompt; options are added.
 answer() {
-    sed -n "$1s/.*\"answer\":\"\(.*\)\"}\$/\1/p" "$out/samples.jsonl" |
-        sed 's/\\"/"/g; s/\\n/ /g'
+    "$bin/mgpu-model" generate "$model" "$@" --prompt "$prompt" \
+        --max-new-tokens 32
 }
 
 printf 'Starting a private daemon in %s\n' "$dir"
@@ -70,10 +79,13 @@ query="SELECT iteration, value FROM v_metric WHERE job = $finished
        AND name = 'val_loss' ORDER BY iteration"
 losses=$(sqlite3 -readonly -separator ' ' "$dir/state/metrics.db" "$query")
 printf '\nValidation loss by iteration:\n%s\n' "$losses"
-before=$(answer 1)
-after=$(answer '$')
 printf '\nOne day, a boy named Tom saw a big red ball.\nWho is the story about?\n'
-printf '  before: %.300s\n  after:  %.300s\n' "$before" "$after"
+printf '\n$ mgpu-model generate %s --prompt ...\n' "$model"
+before=$(answer)
+printf '%s\n' "$before"
+printf '\n$ mgpu-model generate %s --adapter %s --prompt ...\n' "$model" "$out"
+after=$(answer --adapter "$out")
+printf '%s\n' "$after"
 printf '\nAdapter, for PEFT and others: %s\n' "$out/adapter_model.safetensors"
 printf 'Remove everything with: rm -r %s\n' "$dir"
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # model.bats - mgpu-model as somebody who fine-tunes a model meets it.
+# shellcheck disable=SC2094,SC2154 # json is a function and a file; run sets stderr
 
 bats_require_minimum_version 1.5.0
 load helpers
