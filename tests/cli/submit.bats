@@ -244,6 +244,12 @@ teardown() {
     [[ $output == *"gpus: "*"# --set"* ]]
     [[ $output == *"time_limit: "*"# default"* ]]
     submit --template mnist-mobilenet --validate
+    run submit --template llama3-8b-lora --show \
+        --set train.checkpointer.checkpoint_dir=/models/mine \
+        --set "train.dataset.path=$PWD/alpaca_cleaned.json"
+    [ "$status" -eq 0 ]
+    [[ $output == *'checkpoint_dir: "/models/mine" '*"# --set"* ]]
+    [[ $output == *"path: \"$PWD/alpaca_cleaned.json\" "*"# --set"* ]]
     submit --template cv-synthetic --show | grep -q '^kind: command'
     run submit --template mnist-mobile
     [ "$status" -eq 66 ]

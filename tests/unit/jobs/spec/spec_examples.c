@@ -24,7 +24,7 @@ int main(void)
 {
     static const char *const names[] = {
         "mnist-mobilenet", "image-folder", "cv-synthetic", "command-hello",
-        "command-secret",  "llama-lora",   "llama-full"};
+        "command-secret",  "llama-lora",   "llama-full",   "llama3-8b-lora"};
     const char *src = getenv("MGPU_SRC");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char path[400];
