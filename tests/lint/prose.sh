@@ -11,12 +11,12 @@ set -eu
 allow=tests/lint/prose.allow
 riddles='\bWho [a-z]+ .*,|is told of|nobody ever|\ba deed\b|this life|goes by|of which|(^|[.:] |^[ /]*\* )Of (a|what)\b'
 verbs='accept add allow announce answer apply ask avoid backfill bench block
-bound build cancel cap carry change check clamp clean clear close collect
+bound build cancel cap carry change check choose clamp clean clear close collect
 compare compile compute copy correct count cover cut decide declare decode
 define delete demote derive describe detect disable distinguish divide do
 document draw drop embed enable encode end enforce ensure exclude expect explain
 export expose extract fail fill find fix fold follow forbid format free generate
-give group guard handle hash hide hold identify ignore implement import improve
+give group guard hand handle hash hide hold identify ignore implement import improve
 include inline install introduce join keep kill launch learn leave let limit
 link lint list load lock log look lower make map mark match measure mention
 merge migrate move name note number omit open order pack parse pass pin place

@@ -158,18 +158,16 @@ void eng_view_resize(const struct engine *e, const struct entry *en,
 /* Stages the resize that a policy wishes. err ERR_NOMEM */
 int eng_resize(struct engine *e, struct entry *en, const struct policy_wish *w,
                struct error *err) MUST_CHECK;
-/* Before this time the policy is not to resize the job: it was resized as often
- * in the last hour as the configuration allows. To grow, it needs two resizes,
- * so that it can still make room. On the engine's clock; 0: at
- * any time; INFINITY: never. */
+/* When the policy may resize the job again, after max_resizes_per_hour. To
+ * grow, it needs two resizes, so that it can still make room. INFINITY: never.
+ */
 double eng_resizable_s(const struct engine *e, const struct entry *en,
                        bool grows);
 /* Whether an attempt of the job could be told to stop, and would save its
  * work. */
 bool eng_may_resize(const struct entry *en);
 
-/* ---- job_curves.c ---------------------------------------------------------
- */
+/* ---- job_curves.c -------------------------------------------------------- */
 /* When the policy is to choose the sizes anew; INFINITY: it does not. */
 double eng_goodput_next(const struct engine *e);
 /* Sets io->goodput, after all else of *io. */

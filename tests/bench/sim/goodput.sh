@@ -54,7 +54,7 @@ mean() { cut -d' ' -f"$2" "$tmp/$(echo "$1" | tr ' /' '__')"; }
 goal() { # WHAT FIGURE MOST
     awk -v what="$1" -v x="$2" -v most="$3" 'BEGIN {
         printf "    %-26s %8.3f, goal %s: %s\n", what, x, most,
-               x <= most ? "met" : sprintf("MISSED by %.1f %%", 100 * (x / most - 1)) }'
+               x <= most ? "met" : sprintf("MISSED by %.2f %%", 100 * (x / most - 1)) }'
 }
 
 other() { printf '  %-24s %s\n' "$1" "$2"; }
