@@ -89,6 +89,9 @@ int eng_resize(struct engine *e, struct entry *en, const struct policy_wish *w,
 {
     struct detail d = DETAIL_INIT;
 
+    if (w->nodes == en->job.nodes &&
+        w->nodes * w->gpus_per_node == en->job.gpus)
+        return 0; /* a limit of its user keeps it from growing */
     say_resize(e, en, w, &d);
     if (eng_stage(e, en, EV_PREEMPT, -1, &d, err) < 0)
         return -1;

@@ -158,8 +158,10 @@ int eng_limit_view(struct engine *e, struct policy_view *v,
             }
             continue;
         }
-        if (is_new && jobs[i].gpus_max > 0) {
+        bool may_grow = is_new || jobs[i].may_resize;
+        if (may_grow && jobs[i].gpus_max > 0) {
             int32_t most = most_gpus(e, &t, &en->job);
+            most = is_new ? most : jobs[i].gpus + (most > 0 ? most : 0);
             if (jobs[i].gpus_max > most)
                 jobs[i].gpus_max = most;
         }
@@ -193,6 +195,26 @@ static void drop_limited(struct engine *e, struct uses *t,
     v->n_jobs = n;
 }
 
+/* Several jobs of a user may grow in one plan, each within what is left of the
+ * limit. One that exceeds it with the others keeps its size. */
+static void limit_growth(const struct engine *e, struct uses *t,
+                         struct policy_wish *w, const struct job *job)
+{
+    const char *account = account_of(e, job);
+    int32_t more = w->nodes * w->gpus_per_node - job->gpus;
+
+    if (more <= 0)
+        return;
+    if (more > most_gpus(e, t, job)) {
+        w->nodes = job->nodes;
+        w->gpus_per_node = job->gpus / job->nodes;
+        return;
+    }
+    find(t, job->uid, NULL)->gpus += more;
+    if (account)
+        find(t, 0, account)->gpus += more;
+}
+
 int eng_limit_wishes(struct engine *e, struct policy_view *v,
                      struct policy_job *jobs, struct policy_wish *wishes,
                      size_t n, uint64_t tells, bool *ret_again,
@@ -209,6 +231,8 @@ int eng_limit_wishes(struct engine *e, struct policy_view *v,
         int32_t gpus = w->nodes * w->gpus_per_node;
         char why[JOB_REASON_CAP];
         en->is_planned = false;
+        if (w->act == POLICY_RESIZE)
+            limit_growth(e, &t, w, &en->job);
         if ((w->act != POLICY_START && !w->is_owed) ||
             en->job.state != JOB_QUEUED)
             continue;

@@ -118,6 +118,13 @@ static void make_policy(struct random_world *w)
         .preempt = {.is_on = draw(&w->rng, 0, 1),
                     .grace_s = draw(&w->rng, 1, 60),
                     .min_runtime_s = draw(&w->rng, 0, 120)}};
+    w->policy.goodput = policy_goodput_default;
+    w->policy.goodput.min_runtime_s = draw(&w->rng, 0, 2) * 40;
+    w->policy.goodput.max_resizes_per_hour = draw(&w->rng, 0, 6);
+    w->policy.goodput.hysteresis_s = draw(&w->rng, 0, 1) * 60;
+    w->policy.goodput.aging = draw(&w->rng, 0, 1);
+    if (draw(&w->rng, 0, 3) == 0)
+        w->policy.limits.gpus_per_user = draw(&w->rng, 1, 16);
 }
 
 static int make(struct random_world *w, uint32_t seed, struct error *err)

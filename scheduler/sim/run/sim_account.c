@@ -157,6 +157,25 @@ void sim_unbook(struct sim_world *w, int32_t i, const struct job *job)
     buf_clear(&place);
 }
 
+void sim_check_resize(struct sim_world *w, int32_t i)
+{
+    static const double HOUR_S = 3600, TOLERANCE_S = 1e-6;
+    struct sim_state *s = &w->jobs[i];
+    const struct policy_goodput *p = w->policy->goodput.interval_s > 0
+                                         ? &w->policy->goodput
+                                         : &policy_goodput_default;
+    size_t most = (size_t)p->max_resizes_per_hour;
+
+    if (sim_now(w) < s->grant_s + p->min_runtime_s - TOLERANCE_S)
+        sim_account_broken(w, "a resize within the minimum run time", i);
+    if (most == 0 ||
+        (s->n_resizes >= most &&
+         sim_now(w) - s->resized_s[(s->n_resizes - most) % SIM_RESIZES] <
+             HOUR_S - TOLERANCE_S))
+        sim_account_broken(w, "more resizes in an hour than a job may have", i);
+    s->resized_s[s->n_resizes++ % SIM_RESIZES] = sim_now(w);
+}
+
 /* The time alone with `share` GPUs; below the smallest size in proportion. */
 static double alone(const struct sim_world *w, const struct sim_job *job,
                     double share)

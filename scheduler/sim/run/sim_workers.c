@@ -152,6 +152,10 @@ void sim_on_event(void *arg, const struct store_event *event,
             granted(w, i, job);
         break;
     case EV_PREEMPT:
+        if (event->detail && strstr(event->detail, "chosen by policy"))
+            sim_check_resize(w, i);
+        stopping(w, i);
+        break;
     case EV_LIMIT:
         stopping(w, i);
         break;

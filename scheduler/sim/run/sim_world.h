@@ -12,22 +12,27 @@
 #define SIM_BEGIN_S 1000.0
 #define SIM_EPOCH_S 1.7e9
 
+/* How many resizes of a job are remembered: the most of an hour. */
+enum { SIM_RESIZES = 20 };
+
 /* A job of the trace in the simulation. Times on the virtual clock. */
 struct sim_state {
     uint64_t id; /* the engine's; 0: not submitted */
     int32_t attempt;
-    bool runs;         /* it has GPUs */
-    bool is_claimed;   /* its worker has sent its first heartbeat */
-    bool is_stopping;  /* its ranks were told to stop */
-    bool is_over;      /* in a final state */
-    double done;       /* work, at from_s */
-    double saved;      /* work that a lost node does not lose */
-    double from_s;     /* since when it advances in this attempt */
-    double grant_s;    /* when this attempt got its GPUs */
-    double factor;     /* seconds of this attempt per second of the model */
-    double reported;   /* the work in all, as its worker reports it */
-    double told;       /* work up to which the engine was taught */
-    double crowd;      /* integral of the number of jobs at its submit */
+    bool runs;        /* it has GPUs */
+    bool is_claimed;  /* its worker has sent its first heartbeat */
+    bool is_stopping; /* its ranks were told to stop */
+    bool is_over;     /* in a final state */
+    double done;      /* work, at from_s */
+    double saved;     /* work that a lost node does not lose */
+    double from_s;    /* since when it advances in this attempt */
+    double grant_s;   /* when this attempt got its GPUs */
+    double factor;    /* seconds of this attempt per second of the model */
+    double reported;  /* the work in all, as its worker reports it */
+    double told;      /* work up to which the engine was taught */
+    double crowd;     /* integral of the number of jobs at its submit */
+    double resized_s[SIM_RESIZES]; /* by the policy, see sim_account.c */
+    size_t n_resizes;
     char gpu_type[32]; /* of its nodes */
     int32_t nodes, per_node;
     int32_t live;         /* index in the live ones */
@@ -141,6 +146,9 @@ void sim_account(struct sim_world *w);
  * more than it has. */
 void sim_book(struct sim_world *w, int32_t i, const struct job *job);
 void sim_unbook(struct sim_world *w, int32_t i, const struct job *job);
+/* The policy resizes the job: not within its minimum run time, nor more often
+ * than it may. */
+void sim_check_resize(struct sim_world *w, int32_t i);
 /* The figures of a job that has ended. */
 void sim_account_end(struct sim_world *w, int32_t i, const struct job *job);
 /* An invariant does not hold: the run fails after this step. */
