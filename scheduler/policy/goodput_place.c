@@ -34,9 +34,13 @@ static bool take(const struct gp *g, struct policy_node *nodes,
                  const struct policy_job *as)
 {
     size_t n = g->p->view->n_nodes;
-    struct place place;
+    bool is_one = as->nodes_min == as->nodes_max &&
+                  as->gpus_min == as->gpus_max && as->n_sets == 0;
+    struct place place =
+        place_of(as, as->nodes_min, as->gpus_min / as->nodes_min);
 
-    if (!place_find(nodes, n, as, &place))
+    if (is_one ? !place_fits(nodes, n, place)
+               : !place_find(nodes, n, as, &place))
         return false;
     place_take(nodes, n, place, g->at);
     return true;

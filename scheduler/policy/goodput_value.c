@@ -96,6 +96,7 @@ static void value_size(const struct gp *g, const struct gp_job *j,
     double part = (double)(first->nodes * first->per_node) / gpus;
     bool is_now = j->now >= 0 && &j->sizes[j->now] == ret;
 
+    double value = worth(g, j, s, one_s / r->per_s, is_now);
     *ret = (struct gp_size){
         .nodes = r->nodes,
         .per_node = r->per_node,
@@ -104,8 +105,9 @@ static void value_size(const struct gp *g, const struct gp_job *j,
                         s * part >= floor_of(j->job, g->conf.efficiency_floor),
         .is_idle_use =
             r == first || hoped * part >= floor_of(j->job, g->conf.idle_floor),
-        .value = worth(g, j, s, one_s / r->per_s, is_now),
-        .hoped = worth(g, j, hoped, one_s / r->hoped_per_s, is_now),
+        .value = value,
+        .hoped = hoped > s ? worth(g, j, hoped, one_s / r->hoped_per_s, is_now)
+                           : value,
     };
 }
 

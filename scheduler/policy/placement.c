@@ -142,13 +142,15 @@ static bool choose(const struct policy_node *nodes, size_t n, struct place p,
 {
     for (; k < p.nodes; k++) {
         size_t best = n;
-        for (size_t i = 0; i < n; i++) {
+        bool is_exact = false; /* no node fits better */
+        for (size_t i = 0; i < n && !is_exact; i++) {
             bool taken = false;
             for (int32_t j = 0; j < k; j++)
                 taken = taken || at[j] == (int32_t)i;
             if (!taken && has_room(&nodes[i], &p) &&
                 (best == n || place_free(&nodes[i]) < place_free(&nodes[best])))
                 best = i;
+            is_exact = best == i && place_free(&nodes[i]) == p.per_node;
         }
         if (best == n)
             return false;

@@ -10,7 +10,7 @@ $(B)/tests/bench/store: $(B)/obj/tests/bench/store.o $(call libs,db)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(link) $(ldlibs_db) $(LDLIBS)
-$(addprefix $(B)/tests/bench/,plan fill load): $(B)/tests/bench/%: \
+$(addprefix $(B)/tests/bench/,plan fill load goodput): $(B)/tests/bench/%: \
     $(B)/obj/tests/bench/%.o $(call libs,engine)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
@@ -42,9 +42,10 @@ bench-cv: $(B)/tests/bench/cv_step $(B)/tests/bench/metrics
 bench-llm: $(B)/tests/bench/llm_step
 	$(Q)MGPU_BENCH=$(abspath $(B)/tests/bench) tests/bench/llm.sh
 # The scheduler on published traces; PHILLY=1: October 2017 as well.
-sim-bench: $(B)/bin/mgpu-sim
+sim-bench: $(B)/bin/mgpu-sim $(B)/tests/bench/goodput
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) SUITES="$(SUITES)" \
 	    tests/bench/sim/goodput.sh
+	$(Q)$(B)/tests/bench/goodput
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) PHILLY=$(PHILLY) tests/bench/sim.sh
 
 # 64 nodes of 8 GPUs in name, 1000 jobs in the queue.

@@ -1,0 +1,173 @@
+/* goodput.c - how long goodput takes to plan 10,000 jobs on 10,000 GPUs.
+ *
+ * usage: goodput [JOBS [NODES [PLANS]]]
+ *
+ * Nodes of 8 GPUs, fifty classes of jobs of 1 to 64 GPUs. All nodes are in use;
+ * three quarters of the jobs wait. From one plan to the next the jobs have less
+ * left to do, and one of them has ended. The times are of the CPU, so that
+ * other load does not count. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "jobs/base/rng.h"
+#include "scheduler/policy/policy.h"
+
+enum { GPUS = 8, CLASSES = 50, SIZES = GPUS + 7 };
+
+struct bench {
+    struct rng rng;
+    struct policy_view v;
+    struct policy_node *nodes; /* owned, like all that follows */
+    struct policy_job *jobs;
+    int32_t *at;
+    struct policy_wish *wishes;
+    double *took_s;
+    struct policy_rate rates[CLASSES][SIZES];
+    struct policy_curve curves[CLASSES];
+};
+
+static int32_t draw(struct bench *b, int32_t from, int32_t to)
+{
+    return from + (int32_t)(rng_u32(&b->rng) % (uint32_t)(to - from + 1));
+}
+
+static void make_curves(struct bench *b)
+{
+    for (int c = 0; c < CLASSES; c++) {
+        double serial = draw(b, 1, 40) / 100.0;
+        for (int k = 0; k < SIZES; k++) {
+            int32_t nodes = k < GPUS ? 1 : k - GPUS + 2;
+            int32_t each = k < GPUS ? k + 1 : GPUS;
+            double per_s = 1 / (serial + (1 - serial) / (nodes * each));
+            b->rates[c][k] = (struct policy_rate){.nodes = nodes,
+                                                  .per_node = each,
+                                                  .per_s = per_s,
+                                                  .hoped_per_s = per_s,
+                                                  .basis = RATE_MEASURED,
+                                                  .n = 100};
+        }
+        b->curves[c] = (struct policy_curve){.rates = b->rates[c],
+                                             .n_rates = SIZES,
+                                             .one_per_s = 1,
+                                             .largest = GPUS * 8};
+    }
+}
+
+/* A quarter of the jobs runs, on as many GPUs as there are. */
+static void make_jobs(struct bench *b, size_t n)
+{
+    size_t node = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        struct policy_job *job = &b->jobs[i];
+        int32_t gpus = draw(b, 1, GPUS);
+        *job = (struct policy_job){
+            .id = i + 1,
+            .state = JOB_QUEUED,
+            .gpus_min = 1,
+            .gpus_max = GPUS * 8,
+            .nodes_min = 1,
+            .nodes_max = 8,
+            .classes = POLICY_ANY_CLASS,
+            .classes_ever = POLICY_ANY_CLASS,
+            .submit_s = (double)i,
+            .start_s = NAN,
+            .limit_s = INFINITY,
+            .left_s = NAN,
+            .cost_s = 30,
+            .goodput = {.curve = &b->curves[draw(b, 0, CLASSES - 1)]}};
+        job->goodput.left_one_s = job->goodput.one_s = draw(b, 100, 200000);
+        if (node == b->v.n_nodes || i % 4 > 0)
+            continue;
+        gpus =
+            gpus < b->nodes[node].gpus_free ? gpus : b->nodes[node].gpus_free;
+        b->at[i] = (int32_t)node;
+        job->state = JOB_RUNNING;
+        job->at = &b->at[i];
+        job->gpus = gpus;
+        job->nodes = 1;
+        job->start_s = b->v.now_s - draw(b, 0, 7200);
+        job->may_resize = 1;
+        b->nodes[node].gpus_free -= gpus;
+        node += b->nodes[node].gpus_free == 0;
+    }
+}
+
+static int by_time(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static int measure(struct bench *b, size_t n_plans, struct error *err)
+{
+    for (size_t k = 0; k < n_plans; k++) {
+        size_t n;
+        clock_t began = clock();
+        if (policy_goodput.plan(&b->v, b->wishes, b->v.n_jobs, &n, err) < 0)
+            return -1;
+        b->took_s[k] = (double)(clock() - began) / CLOCKS_PER_SEC;
+        b->v.now_s += 1;
+        for (size_t i = 0; i < b->v.n_jobs; i++)
+            b->jobs[i].goodput.left_one_s *= 0.999;
+        size_t out = (size_t)draw(b, 0, (int32_t)b->v.n_jobs - 1);
+        b->jobs[out].goodput.left_one_s = draw(b, 100, 200000);
+    }
+    qsort(b->took_s, n_plans, sizeof(*b->took_s), by_time);
+    (void)printf("%zu jobs x %zu GPUs: plan p50 %.1f ms, p99 %.1f ms of "
+                 "CPU, goal p99 50\n",
+                 b->v.n_jobs, b->v.n_nodes * GPUS, 1e3 * b->took_s[n_plans / 2],
+                 1e3 * b->took_s[n_plans * 99 / 100]);
+    return 0;
+}
+
+static size_t number(int argc, char **argv, int i, size_t otherwise)
+{
+    return argc > i ? strtoul(argv[i], NULL, 10) : otherwise;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench *b = calloc(1, sizeof(*b));
+    struct error err = ERROR_INIT;
+    size_t n_jobs = number(argc, argv, 1, 10000);
+    size_t n_nodes = number(argc, argv, 2, 1250);
+    size_t n_plans = number(argc, argv, 3, 200);
+    int rc = -1;
+
+    if (!b)
+        return EXIT_FAILURE;
+    rng_seed(&b->rng, 1);
+    b->nodes = calloc(n_nodes + 1, sizeof(*b->nodes));
+    b->jobs = calloc(n_jobs + 1, sizeof(*b->jobs));
+    b->at = calloc(n_jobs + 1, sizeof(*b->at));
+    b->wishes = calloc(n_jobs + 1, sizeof(*b->wishes));
+    b->took_s = calloc(n_plans + 1, sizeof(*b->took_s));
+    if (b->nodes && b->jobs && b->at && b->wishes && b->took_s && n_plans > 0 &&
+        n_jobs > 0) {
+        b->v = (struct policy_view){.now_s = 1e6,
+                                    .nodes = b->nodes,
+                                    .n_nodes = n_nodes,
+                                    .jobs = b->jobs,
+                                    .n_jobs = n_jobs,
+                                    .goodput = policy_goodput_default};
+        for (size_t i = 0; i < n_nodes; i++)
+            b->nodes[i] = (struct policy_node){
+                .gpus_total = GPUS, .gpus_free = GPUS, .is_up = 1};
+        make_curves(b);
+        make_jobs(b, n_jobs);
+        rc = measure(b, n_plans, &err);
+    }
+    if (rc < 0)
+        (void)fprintf(stderr, "goodput: %s\n", err.msg);
+    free(b->nodes);
+    free(b->jobs);
+    free(b->at);
+    free(b->wishes);
+    free(b->took_s);
+    free(b);
+    return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
