@@ -39,7 +39,8 @@ static bool any_elastic(const struct policy_view *v)
 
 /* ---- the wishes -----------------------------------------------------------
  */
-static void wait(struct gp *g, const struct policy_job *job, bool *io_is_first)
+static void wait(struct gp *g, const struct policy_job *job, double start_s,
+                 bool *io_is_first)
 {
     struct plan *p = g->p;
 
@@ -53,7 +54,7 @@ static void wait(struct gp *g, const struct policy_job *job, bool *io_is_first)
         if (preempt_for(p, job, NULL, NAN))
             return;
     }
-    plan_lacks_gpus(p, job, NAN);
+    plan_lacks_gpus(p, job, start_s);
 }
 
 /* The job starts if the node picture of the plan agrees with ours. */
@@ -99,7 +100,8 @@ static void make_wishes(struct gp *g)
             k < g->n && g->jobs[k].order == i ? &g->jobs[k++] : NULL;
         if (v->jobs[i].state == JOB_QUEUED) {
             if (!j || !j->starts)
-                wait(g, &v->jobs[i], &is_first);
+                wait(g, &v->jobs[i],
+                     j && j->is_barred ? j->waits_s : (double)NAN, &is_first);
         }
     }
     for (size_t i = 0; i < g->n; i++)
@@ -119,6 +121,8 @@ static int goodput_plan(const struct policy_view *view,
     if (plan_begin(&p, view, wishes, cap, err) < 0)
         return -1;
     int rc = gp_collect(&g, &p, err);
+    if (rc == 0)
+        rc = gp_rigid(&g, err);
     if (rc == 0)
         rc = gp_choose(&g, err);
     if (rc == 0)

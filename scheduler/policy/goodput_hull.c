@@ -128,6 +128,8 @@ static int32_t give_least(struct gp *g)
         struct gp_job *j = &g->jobs[i];
         j->chosen = j->now < 0 && j->sizes[0].gpus == 0 ? 0 : -1;
     }
+    if (g->head && gp_head_fits(g, left))
+        g->head->is_forced = true;
     for (size_t i = 0; i < g->n; i++) {
         struct gp_job *j = &g->jobs[i];
         if (!j->is_forced || j->sizes[0].gpus > left)
@@ -144,7 +146,7 @@ static int32_t greedy(struct gp *g, struct heap *h, int32_t left)
     int32_t to;
 
     for (size_t i = 0; i < g->n; i++)
-        if (!g->jobs[i].is_forced &&
+        if (!g->jobs[i].is_forced && !g->jobs[i].is_barred &&
             (to = next_on_hull(&g->jobs[i], g->jobs[i].chosen, &gain)) >= 0)
             push(h, (struct step){gain, i, to});
     while (h->n > 0 && left > 0) {
@@ -170,7 +172,7 @@ static void repair(struct gp *g, struct heap *h, int32_t left)
     int32_t to;
 
     for (size_t i = 0; left > 0 && i < g->n; i++)
-        if (!g->jobs[i].is_forced &&
+        if (!g->jobs[i].is_forced && !g->jobs[i].is_barred &&
             (to = next_repair(&g->jobs[i], left, &gain)) >= 0)
             push(h, (struct step){gain, i, to});
     while (h->n > 0 && left > 0) {

@@ -232,7 +232,7 @@ static bool keep_one(struct gp *g)
     for (size_t i = 0; i < g->n; i++) {
         struct gp_job *j = &g->jobs[i];
         int32_t least = j->chosen < 0 ? 0 : j->sizes[j->chosen].gpus;
-        if (!moves(j) || j->chosen > j->now ||
+        if (!moves(j) || j->yields || j->chosen > j->now ||
             j->sizes[j->now].gpus - least > free)
             continue;
         j->chosen = j->now;
@@ -252,8 +252,8 @@ static size_t best_left(const struct gp *g, int32_t left, int32_t *ret_size)
 
     for (size_t i = 0; i < g->n; i++) {
         const struct gp_job *j = &g->jobs[i];
-        bool is_open =
-            !j->is_forced && (is_live(j) ? !moves(j) : j->chosen < 0);
+        bool is_open = !j->is_forced && !j->is_barred &&
+                       (is_live(j) ? !moves(j) : j->chosen < 0);
         int32_t has = is_open && is_live(j) ? j->sizes[j->now].gpus : 0;
         double value = is_open && is_live(j) ? j->sizes[j->now].hoped : 0;
         for (int32_t k = j->chosen + 1; is_open && k < j->n; k++) {
@@ -331,12 +331,19 @@ static void fill(struct gp *g)
 int gp_place(struct gp *g, struct error *err)
 {
     bool told = any_told(g->p->view);
+    bool wants_head = g->head && g->head->is_forced;
 
     (void)err;
     /* Each further round has one resize less. */
     do {
         while (!play(g, told))
             ;
+        if (wants_head && g->head->chosen < 0 && gp_make_room(g)) {
+            g->head->chosen = 0;
+            while (!play(g, told))
+                ;
+        }
+        wants_head = false;
     } while (keep_one(g));
     fill(g);
     return 0;

@@ -29,6 +29,9 @@ struct gp_job {
     int32_t chosen; /* -1: it waits, or is told to */
     bool is_forced; /* a size was promised to it: before all others */
     bool is_single; /* it has one size, without a rate */
+    bool yields;    /* it makes room for the head */
+    bool is_barred; /* backfill lets it wait */
+    double waits_s; /* until then, as backfill has it */
     bool starts;    /* within this plan */
 };
 
@@ -39,6 +42,7 @@ struct gp {
     size_t n;
     struct gp_size *sizes; /* owned */
     size_t n_sizes;
+    struct gp_job *head;      /* of goodput_rigid.c; NULL: none */
     int32_t gpus;             /* that the jobs can share */
     struct policy_node *soon; /* owned; [n_nodes], picture of goodput_place.c */
     struct policy_node *free; /* owned; likewise */
@@ -50,6 +54,16 @@ struct gp {
 /* err  ERR_NOMEM; call gp_clear() in any case */
 int gp_collect(struct gp *g, struct plan *p, struct error *err) MUST_CHECK;
 void gp_clear(struct gp *g);
+
+/* ---- goodput_rigid.c ----------------------------------------------------- */
+/* Decides which jobs of one size start, and which is the head.
+ * err  ERR_NOMEM */
+int gp_rigid(struct gp *g, struct error *err) MUST_CHECK;
+/* Whether the head gets its GPUs. in left for it and all live jobs */
+bool gp_head_fits(const struct gp *g, int32_t left);
+/* The head has its GPUs, but not on as few nodes as it needs: pauses jobs on
+ * the nodes that are nearest to it. False: no nodes will do. */
+bool gp_make_room(struct gp *g);
 
 /* ---- goodput_hull.c ------------------------------------------------------ */
 /* Sets `chosen` of each job so that the GPUs of all are at most g->gpus.

@@ -210,6 +210,36 @@ static void test_nodes(void)
             "jobs of one size are planned as under backfill");
 }
 
+/* Jobs of one size beside those with a range. */
+static void test_rigid(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    setup(&t, &c, 1);
+    running(&t, &c, 0, 1e5, 0, 4, 600);
+    view_job(&t, 2, 2, 100)->submit_s = 500;
+    is_text(&t, "2- 1=2", "it gets what a job with a range can give up");
+    t.jobs[1].gpus_min = t.jobs[1].gpus_max = 4;
+    is_text(&t, "2-", "but not the smallest size of an older job");
+    t.jobs[1].submit_s = 300;
+    is_text(&t, "2- 1=0", "a job that began later makes room altogether");
+    elastic(&t, &c, 0, 10)->submit_s = 600;
+    is_text(&t, "2- 3- 1=0", "and none that came later takes it");
+
+    setup(&t, &c, 2);
+    view_job(&t, 8, 8, 100)->nodes_min = 2;
+    t.jobs[0].nodes_max = 2;
+    running(&t, &c, 0, 1e5, 0, 1, 600);
+    running(&t, &c, 0, 1e5, 1, 1, 600);
+    is_text(&t, "1- 2=0 3=0", "nodes are cleared for a wide one");
+    t.jobs[0].gpus_min = t.jobs[0].gpus_max = 4;
+    t.jobs[0].nodes_min = t.jobs[0].nodes_max = 1;
+    is_text(&t, "1- 2=3", "or the others share what is left");
+    t.jobs[1].goodput.left_one_s = t.jobs[2].goodput.left_one_s = 100;
+    is_text(&t, "1- 2=0", "a job about to end is moved only if it must be");
+}
+
 /* ---- the hull -------------------------------------------------------------
  */
 static void test_hull(void)
@@ -430,6 +460,7 @@ int main(void)
     test_bounds();
     test_changes();
     test_nodes();
+    test_rigid();
     test_hull();
     test_random();
     return tap_done();

@@ -1,0 +1,172 @@
+/* goodput_rigid.c - jobs of one size keep their place as under backfill.
+ *
+ * Backfill plans them on what is free, with its reservations on named nodes, as
+ * if no job with a range waited. Those that it starts go first. The first that
+ * it does not start is the head: it gets its GPUs as soon as jobs with a range
+ * can give them up. A job that began before the head was submitted keeps its
+ * smallest size; one that began later took GPUs that the head waits for, and
+ * makes room altogether.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/policy/goodput_plan.h"
+
+static bool is_rigid(const struct gp_job *j)
+{
+    return j->is_single && !j->is_forced && j->sizes[0].gpus > 0;
+}
+
+static bool any_rigid(const struct gp *g)
+{
+    for (size_t i = 0; i < g->n; i++)
+        if (is_rigid(&g->jobs[i]))
+            return true;
+    return false;
+}
+
+/* Live jobs, and the queued ones of one size. */
+static size_t view_rigid(const struct gp *g, struct policy_job *jobs)
+{
+    const struct policy_view *v = g->p->view;
+    size_t n = 0, k = 0;
+
+    for (size_t i = 0; i < v->n_jobs; i++) {
+        const struct gp_job *j =
+            k < g->n && g->jobs[k].order == i ? &g->jobs[k++] : NULL;
+        if (v->jobs[i].state != JOB_QUEUED || (j && j->is_single))
+            jobs[n++] = v->jobs[i];
+    }
+    return n;
+}
+
+static void take_wish(struct gp *g, const struct policy_wish *w)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        struct gp_job *j = &g->jobs[i];
+        if (j->job->id != w->id || !is_rigid(j))
+            continue;
+        if (w->act == POLICY_START) {
+            j->is_forced = true;
+            return;
+        }
+        j->waits_s = w->start_s;
+        j->is_barred = true;
+        if (!g->head)
+            g->head = j;
+        return;
+    }
+}
+
+int gp_rigid(struct gp *g, struct error *err)
+{
+    struct policy_view v = *g->p->view;
+    struct policy_job *jobs = NULL;
+    struct policy_wish *wishes = NULL;
+    size_t n = 0;
+    int rc = 0;
+
+    if (!any_rigid(g))
+        return 0;
+    jobs = malloc((v.n_jobs + 1) * sizeof(*jobs));
+    wishes = malloc((v.n_jobs + 1) * sizeof(*wishes));
+    if (!jobs || !wishes)
+        rc = error_set(err, ERR_NOMEM, "out of memory");
+    if (rc == 0) {
+        v.n_jobs = view_rigid(g, jobs);
+        v.jobs = jobs;
+        v.preempt.is_on = 0; /* that is goodput's own */
+        rc = policy_backfill.plan(&v, wishes, v.n_jobs, &n, err);
+    }
+    for (size_t i = 0; i < n; i++)
+        take_wish(g, &wishes[i]);
+    free(jobs);
+    free(wishes);
+    return rc;
+}
+
+/* ---- the head -------------------------------------------------------------
+ */
+static bool is_older(const struct gp *g, const struct gp_job *j)
+{
+    return j->job->start_s < g->head->job->submit_s;
+}
+
+bool gp_head_fits(const struct gp *g, int32_t left)
+{
+    for (size_t i = 0; i < g->n; i++)
+        if (g->jobs[i].now >= 0 && is_older(g, &g->jobs[i]))
+            left -= g->jobs[i].sizes[0].gpus;
+    return g->head->sizes[0].gpus <= left;
+}
+
+static bool is_at(const struct policy_job *job, size_t node)
+{
+    for (int32_t k = 0; k < job->nodes; k++)
+        if ((size_t)job->at[k] == node)
+            return true;
+    return false;
+}
+
+static bool may_yield(const struct gp *g, const struct gp_job *j, size_t node)
+{
+    return j->now >= 0 && j->chosen >= 0 && !is_older(g, j) &&
+           is_at(j->job, node);
+}
+
+/* GPUs of the node once all young jobs there have gone; what a job that goes
+ * anyway has there is free already. */
+static int32_t could_have(const struct gp *g, size_t node)
+{
+    int32_t n = place_free(&g->soon[node]);
+
+    for (size_t i = 0; i < g->n; i++)
+        if (may_yield(g, &g->jobs[i], node) &&
+            g->jobs[i].chosen == g->jobs[i].now)
+            n += g->jobs[i].job->gpus / g->jobs[i].job->nodes;
+    return n;
+}
+
+/* The node that the fewest GPUs have to leave; n_nodes: none. */
+static size_t next_node(const struct gp *g, const bool *is_taken)
+{
+    const struct policy_view *v = g->p->view;
+    size_t best = v->n_nodes;
+
+    for (size_t i = 0; i < v->n_nodes; i++) {
+        const struct policy_node *node = &g->soon[i];
+        if (is_taken[i] || !node->is_up ||
+            !place_may_use(g->head->job->classes, node) ||
+            could_have(g, i) < g->head->sizes[0].per_node)
+            continue;
+        if (best == v->n_nodes || place_free(node) > place_free(&g->soon[best]))
+            best = i;
+    }
+    return best;
+}
+
+bool gp_make_room(struct gp *g)
+{
+    const struct policy_view *v = g->p->view;
+    const struct gp_size *size = &g->head->sizes[0];
+    bool *is_taken = calloc(v->n_nodes + 1, sizeof(*is_taken));
+    bool is = is_taken != NULL;
+
+    for (int32_t k = 0; is && k < size->nodes; k++) {
+        size_t node = next_node(g, is_taken);
+        is = node < v->n_nodes;
+        int32_t free = is ? place_free(&g->soon[node]) : 0;
+        if (is)
+            is_taken[node] = true;
+        for (size_t i = 0; is && i < g->n && free < size->per_node; i++) {
+            struct gp_job *j = &g->jobs[i];
+            if (!may_yield(g, j, node))
+                continue;
+            free += j->job->gpus / j->job->nodes;
+            j->chosen = -1;
+            j->yields = true;
+        }
+    }
+    free(is_taken);
+    return is;
+}
