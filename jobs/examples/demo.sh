@@ -100,8 +100,10 @@ printf '\n$ sqlite3 -readonly %s "%s"\n' "$db" "$query"
 accuracy=$(sqlite3 -readonly "$db" "$query")
 rows=$(sqlite3 -readonly "$db" \
     "SELECT count(*) FROM v_iteration WHERE job = $finished")
-printf '%s\n\n' "$accuracy"
-printf 'Recorded %s iteration rows. Databases: %s/state/{state,metrics}.db\n' \
+printf '%s\n' "$accuracy"
+show sim --policy fifo --policy backfill --from-db "$dir/state" \
+    --json "$dir/sim.json"
+printf '\nRecorded %s iteration rows. Databases: %s/state/{state,metrics}.db\n' \
     "$rows" "$dir"
 printf 'Remove everything with: rm -r %s\n' "$dir"
 
@@ -115,6 +117,14 @@ grew=$(sqlite3 -readonly "$dir/state/state.db" \
 printf 'Training losses of an epoch are at most %s apart.\n' "$apart"
 if [ "$grew" != 1 ] || ! awk -v a="$apart" 'BEGIN { exit !(a <= 0.1) }'; then
     echo "demo: the job that grew has other losses, or did not grow" >&2
+    exit 1
+fi
+# The replay of what the daemon did, with its policy, takes as long as that took.
+if ! sqlite3 :memory: "SELECT json_extract(d, '$.recorded_makespan_s'),
+        json_extract(d, '$.runs[1].makespan_s')
+        FROM (SELECT CAST(readfile('$dir/sim.json') AS TEXT) AS d)" |
+    awk -F'|' '{ d = $2 / $1 - 1; exit !(d <= 0.1 && d >= -0.1) }'; then
+    echo "demo: mgpu-sim is over 10 % away from the recorded makespan" >&2
     exit 1
 fi
 # 95 % is what the README promises.
