@@ -1,9 +1,12 @@
-/* llama_config.c - libFuzzer: any text as a config.json. What is accepted is a
- * network that can be built, with frequencies that are numbers. */
+/* llama_config.c - libFuzzer: any text as a config.json, and as a
+ * generation_config.json. What is accepted is a network that can be built, with
+ * frequencies that are numbers, and ids of its vocabulary. */
 #include "worker/llm/llama_config.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+#include "worker/llm/llama_ends.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -30,8 +33,25 @@ static void check(const struct llama_config *c)
     free(f);
 }
 
+static void check_ends(const char *text, size_t size)
+{
+    enum { VOCAB = 1000 };
+    struct llama_ends e = {.n = -7};
+    struct error err = ERROR_INIT;
+    if (llama_ends_parse(text, size, VOCAB, &e, &err) < 0) {
+        if (err.code == ERR_NONE || err.msg[0] == '\0' || e.n != -7)
+            abort();
+        return;
+    }
+    for (int32_t i = 0; i < e.n; i++)
+        if (!is_id(e.id[i], VOCAB) || e.id[i] < 0)
+            abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    check_ends((const char *)data, size);
+
     struct llama_config c = {.hidden = -7};
     struct error err = ERROR_INIT;
     if (llama_config_parse((const char *)data, size, &c, &err) == 0)

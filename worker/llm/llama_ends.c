@@ -21,21 +21,24 @@ static int add(const json_t *v, int32_t vocab, struct llama_ends *ret,
     return 0;
 }
 
-static int read_text(const struct buf *text, int32_t vocab,
+int llama_ends_parse(const char *text, size_t len, int32_t vocab,
                      struct llama_ends *ret, struct error *err)
 {
     json_error_t why;
-    json_t *o = json_loadb(buf_str(text), text->len, 0, &why);
+    struct llama_ends ends = {.n = 0};
+    json_t *o = json_loadb(text, len, 0, &why);
     int rc = 0;
     if (o == NULL)
         return error_set(err, ERR_INVAL, "line %d: %.100s", why.line, why.text);
     const json_t *ids = json_object_get(o, "eos_token_id");
     if (json_is_array(ids))
         for (size_t i = 0; i < json_array_size(ids) && rc == 0; i++)
-            rc = add(json_array_get(ids, i), vocab, ret, err);
+            rc = add(json_array_get(ids, i), vocab, &ends, err);
     else if (ids != NULL && !json_is_null(ids))
-        rc = add(ids, vocab, ret, err);
+        rc = add(ids, vocab, &ends, err);
     json_decref(o);
+    if (rc == 0)
+        *ret = ends;
     return rc;
 }
 
@@ -46,7 +49,8 @@ static int read_file(const char *dir, const char *name, int32_t vocab,
     int rc = buf_addf(&path, err, "%s/%s", dir, name);
     rc = rc < 0 ? rc
                 : buf_read_file(&text, buf_str(&path), CONFIG_MAX_BYTES, err);
-    if (rc == 0 && read_text(&text, vocab, ret, err) < 0)
+    if (rc == 0 &&
+        llama_ends_parse(buf_str(&text), text.len, vocab, ret, err) < 0)
         rc = error_wrap(err, "%s", buf_str(&path));
     buf_clear(&path);
     buf_clear(&text);

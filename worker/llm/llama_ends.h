@@ -2,6 +2,7 @@
 #ifndef MGPU_WORKER_LLM_LLAMA_ENDS_H
 #define MGPU_WORKER_LLM_LLAMA_ENDS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "jobs/base/error.h"
@@ -11,6 +12,11 @@ struct llama_ends {
     int32_t n; /* 0: the files name none */
     int32_t id[LLAMA_ENDS_MAX];
 };
+
+/* eos_token_id of a text: a number, a list, null or absent.
+ * err  ERR_INVAL as below; ERR_NOMEM */
+int llama_ends_parse(const char *text, size_t len, int32_t vocab,
+                     struct llama_ends *ret, struct error *err) MUST_CHECK;
 
 /* eos_token_id of generation_config.json, or without it, or without that file,
  * of config.json.

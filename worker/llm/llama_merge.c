@@ -167,7 +167,7 @@ static int each_part(const struct merge *m, const struct part *p,
                           .file = file};
     for (int32_t i = 0; i < t.dims && i < 4; i++)
         t.shape[i] = p->from->shape[i];
-    if (p->a != NULL && m->writes) {
+    if (p->a != NULL && p->b != NULL && m->writes) {
         if (merge_part(m, p, err) < 0)
             return -1;
         t.data = m->out;
@@ -212,27 +212,25 @@ static int each(void *arg,
 
 static int take_memory(struct merge *m, struct error *err)
 {
-    int64_t out = 1, in = 1, a = 1, b = 1;
+    size_t out = 1, in = 1, a = 1, b = 1;
     for (int32_t i = 0; i < llama_adapter_count(&m->shape); i++) {
         struct llama_tensor t;
         llama_adapter(&m->shape, i, &t);
-        if (t.fan_in > 0 && t.n > a)
-            a = t.n;
-        if (t.fan_in == 0 && t.n > b)
-            b = t.n;
-        in = t.fan_in > in ? t.fan_in : in;
+        size_t *most = t.fan_in > 0 ? &a : &b;
+        *most = (size_t)t.n > *most ? (size_t)t.n : *most;
+        in = (size_t)t.fan_in > in ? (size_t)t.fan_in : in;
     }
     for (int32_t i = 0; i < llama_weight_count(&m->shape); i++) {
         struct llama_tensor t;
         llama_weight(&m->shape, i, &t);
         const struct st_tensor *from = hf_find(m->base, t.name);
-        out = (int64_t)from->bytes > out ? (int64_t)from->bytes : out;
+        out = from != NULL && from->bytes > out ? from->bytes : out;
     }
-    m->out = malloc((size_t)out);
-    m->a = malloc((size_t)a * sizeof(*m->a));
-    m->b = malloc((size_t)b * sizeof(*m->b));
-    m->row = malloc((size_t)in * sizeof(*m->row));
-    m->wa = malloc((size_t)in * sizeof(*m->wa));
+    m->out = malloc(out);
+    m->a = calloc(a, sizeof(*m->a));
+    m->b = calloc(b, sizeof(*m->b));
+    m->row = calloc(in, sizeof(*m->row));
+    m->wa = calloc(in, sizeof(*m->wa));
     if (m->out == NULL || m->a == NULL || m->b == NULL || m->row == NULL ||
         m->wa == NULL)
         return error_set(err, ERR_NOMEM, "the largest tensor of the model");

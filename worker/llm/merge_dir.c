@@ -137,18 +137,16 @@ int merge_dir_untie(struct merge_dir *d, struct error *err)
     struct staged_file f = STAGED_FILE_INIT;
     struct buf path = BUF_INIT, text = BUF_INIT;
     const char *dir = buf_str(&d->partial);
-    char *changed = NULL;
     int rc = buf_addf(&path, err, "%s/%s", dir, config_name);
     rc = rc < 0 ? rc
                 : buf_read_file(&text, buf_str(&path), CONFIG_MAX_BYTES, err);
-    if (rc == 0 && (changed = untied_text(&text, err)) == NULL)
+    char *changed = rc < 0 ? NULL : untied_text(&text, err);
+    if (changed == NULL || staged_file_create(&f, dir, config_name, err) < 0 ||
+        staged_file_write(&f, changed, strlen(changed), err) < 0 ||
+        staged_file_write(&f, "\n", 1, err) < 0 ||
+        staged_file_close(&f, err) < 0 || staged_file_rename(&f, err) < 0 ||
+        staged_file_sync_dir(dir, err) < 0)
         rc = -1;
-    rc = rc < 0 ? rc : staged_file_create(&f, dir, config_name, err);
-    rc = rc < 0 ? rc : staged_file_write(&f, changed, strlen(changed), err);
-    rc = rc < 0 ? rc : staged_file_write(&f, "\n", 1, err);
-    rc = rc < 0 ? rc : staged_file_close(&f, err);
-    rc = rc < 0 ? rc : staged_file_rename(&f, err);
-    rc = rc < 0 ? rc : staged_file_sync_dir(dir, err);
     staged_file_clear(&f);
     free(changed);
     buf_clear(&path);

@@ -24,7 +24,7 @@ struct model_command {
     const char *name;
     const char *operand; /* its one word, for messages */
     uint64_t options;    /* bits of those that it takes */
-    int (*run)(const struct model_args *a, const char *operand, int *ret_exit,
+    int (*run)(const struct model_args *a, const char *operand,
                struct error *err);
 };
 

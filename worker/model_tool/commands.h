@@ -6,14 +6,15 @@
 
 /* The options are allowed for the command; what it needs it checks.
  * in   operand  the one word behind the command
+ * returns 0, or an exit status, or -1
  * err  ERR_USAGE an option is missing; that of the work otherwise */
 int generate_command(const struct model_args *a, const char *operand,
-                     int *ret_exit, struct error *err) MUST_CHECK;
+                     struct error *err) MUST_CHECK;
 int merge_command(const struct model_args *a, const char *operand,
-                  int *ret_exit, struct error *err) MUST_CHECK;
-int plan_command(const struct model_args *a, const char *operand, int *ret_exit,
+                  struct error *err) MUST_CHECK;
+int plan_command(const struct model_args *a, const char *operand,
                  struct error *err) MUST_CHECK;
 int tokenize_command(const struct model_args *a, const char *operand,
-                     int *ret_exit, struct error *err) MUST_CHECK;
+                     struct error *err) MUST_CHECK;
 
 #endif

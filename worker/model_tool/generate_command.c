@@ -186,11 +186,10 @@ static int print_rest(const struct answer *a, struct error *err)
 }
 
 int generate_command(const struct model_args *args, const char *operand,
-                     int *ret_exit, struct error *err)
+                     struct error *err)
 {
     struct answer a = {.args = args};
 
-    (void)ret_exit;
     if ((args->prompt == NULL) == (args->row == 0) ||
         (args->row > 0) != (args->data != NULL))
         return error_set(err, ERR_USAGE,

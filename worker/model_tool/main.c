@@ -21,6 +21,18 @@ static const struct model_command commands[] = {
 };
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
+static int run_command(const struct model_args *a,
+                       const struct model_command *c, int operands,
+                       const char *operand, int *ret_exit, struct error *err)
+{
+    if (model_args_check(a, c, operands, err) < 0)
+        return -1;
+    int rc = c->run(a, operand, err);
+    if (rc > 0)
+        *ret_exit = rc;
+    return rc < 0 ? -1 : 0;
+}
+
 /* in  words  [n]: the command, then its operand */
 static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
 {
@@ -30,9 +42,7 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
         return error_set(err, ERR_USAGE, "expected a command; try --help");
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(words[0], commands[i].name) == 0)
-            return model_args_check(a, &commands[i], n - 1, err) < 0
-                       ? -1
-                       : commands[i].run(a, words[1], ret_exit, err);
+            return run_command(a, &commands[i], n - 1, words[1], ret_exit, err);
     return error_set(err, ERR_USAGE, "no command '%.40s'; try --help",
                      words[0]);
 }

@@ -18,13 +18,12 @@ static int print_json(const struct llama_merged *m, const char *out,
 }
 
 int merge_command(const struct model_args *a, const char *operand,
-                  int *ret_exit, struct error *err)
+                  struct error *err)
 {
     const struct llama_merge conf = {
         .dir = operand, .adapter = a->adapter, .out = a->output};
     struct llama_merged m;
 
-    (void)ret_exit;
     if (a->adapter == NULL || a->output == NULL)
         return error_set(err, ERR_USAGE,
                          "merge needs --adapter OUT and --output MERGED");

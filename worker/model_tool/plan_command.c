@@ -289,7 +289,7 @@ static int make_plan(struct plan *p, struct error *err)
     return 0;
 }
 
-int plan_command(const struct model_args *a, const char *operand, int *ret_exit,
+int plan_command(const struct model_args *a, const char *operand,
                  struct error *err)
 {
     struct plan p = {.args = a};
@@ -302,7 +302,7 @@ int plan_command(const struct model_args *a, const char *operand, int *ret_exit,
     else if (rc == 0)
         print_text(&p);
     if (rc == 0 && p.why.code != ERR_NONE)
-        *ret_exit = error_exit_status(p.why.code);
+        rc = error_exit_status(p.why.code);
     spec_clear(&p.spec);
     return rc;
 }

@@ -151,11 +151,11 @@ static void print_ids(const int32_t *ids, const int32_t *labels, int32_t n)
 static void print_counts(const struct rows *r)
 {
     const struct token_data *d = &r->data;
-    const double tokens = (double)(d->ids.len / sizeof(int32_t));
-    (void)printf("%d rows, %.0f tokens, %.0f %% of them judged; the longest "
+    const size_t tokens = d->ids.len / sizeof(int32_t);
+    (void)printf("%d rows, %zu tokens, %.0f %% of them judged; the longest "
                  "has %d, %d cut at max_seq_len\n",
-                 d->n, tokens, 100 * (double)d->judged / tokens, d->longest,
-                 r->cut);
+                 d->n, tokens, 100 * (double)d->judged / (double)tokens,
+                 d->longest, r->cut);
     if (d->skipped.n > 0)
         (void)printf("%d row%s left out: %s\n", d->skipped.n,
                      d->skipped.n == 1 ? "" : "s", d->skipped.first.msg);
@@ -231,11 +231,10 @@ static int print_json(const struct rows *r, struct error *err)
 }
 
 int tokenize_command(const struct model_args *a, const char *operand,
-                     int *ret_exit, struct error *err)
+                     struct error *err)
 {
     struct rows r = {.args = a};
 
-    (void)ret_exit;
     if (job_file_read(operand, &r.spec, err) < 0)
         return -1;
     int rc = read_rows(&r, err);
