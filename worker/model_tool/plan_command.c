@@ -107,7 +107,9 @@ static void count_ranks(struct plan *p)
     const int32_t whole = spec_parts(s);
     p->ranks = s->resources.gpus_per_node > 0 ? s->resources.gpus_per_node
                                               : (all + nodes - 1) / nodes;
-    p->parts = whole > all ? whole / all : s->train.gradient_accumulation_steps;
+    p->parts = s->train.gradient_accumulation_steps;
+    if (whole > 0)
+        p->parts = whole > all ? whole / all : 1;
     p->room.ranks = p->ranks;
 }
 
@@ -120,7 +122,7 @@ static int read_shape(struct plan *p, struct error *err)
     return 0;
 }
 
-/* in  batches  bytes of the job's own batch size, for `batch` rows */
+/* in  s  the job, or the job with another value */
 static int make(const struct plan *p, const struct job_spec *s,
                 const struct plan_rows *rows, struct memory_plan *ret,
                 struct error *err)
