@@ -36,7 +36,7 @@ FN void weigh(blk b, acc<T> *weight, const T *q, const T *k, int64_t ld,
     sum = b.sum(sum);
     for (int64_t j : b.lanes(keys))
         weight[j] /= sum;
-    b.sync();
+    b.sync(); /* the weights are there */
 }
 
 /* o [D] = the values, weighted. */
@@ -58,13 +58,13 @@ FN void mix(blk b, T *o, const acc<T> *weight, const T *v, int64_t ld,
         for (int64_t j = lay.row; works && j < keys; j += lay.down)
             sum += V::load(v + j * ld + t * W) * weight[j];
         sum.store(part + b.lane() * W);
-        b.sync();
+        b.sync(); /* the partial sums are there */
         if (works && lay.row == 0) {
             for (int64_t r = 1; r < lay.down; r++)
                 sum += V::load(part + (r * lay.across + lay.col) * W);
             sum.store(o + t * W);
         }
-        b.sync();
+        b.sync(); /* part is free */
     }
 }
 
