@@ -247,9 +247,9 @@ static double weight(const struct gp *g, const struct policy_view *v,
 static int rank_all(struct gp *g, const struct policy_view *v,
                     struct error *err)
 {
-    struct ranked *r = malloc((v->n_jobs + 1) * sizeof(*r));
-    double *scratch = malloc((v->n_jobs + 1) * sizeof(*scratch));
-    double *weights = malloc((v->n_jobs + 1) * sizeof(*weights));
+    struct ranked *r = calloc(v->n_jobs + 1, sizeof(*r));
+    double *scratch = calloc(v->n_jobs + 1, sizeof(*scratch));
+    double *weights = calloc(v->n_jobs + 1, sizeof(*weights));
     int rc = r && scratch && weights
                  ? 0
                  : error_set(err, ERR_NOMEM, "out of memory");
@@ -320,7 +320,7 @@ static int allocate(struct gp *g, const struct policy_view *v,
     for (size_t i = 0; i < v->n_jobs; i++)
         if (v->jobs[i].goodput.curve)
             n_sizes += v->jobs[i].goodput.curve->n_rates;
-    g->jobs = malloc((v->n_jobs + 1) * sizeof(*g->jobs));
+    g->jobs = calloc(v->n_jobs + 1, sizeof(*g->jobs));
     g->sizes = malloc(n_sizes * sizeof(*g->sizes));
     g->soon = malloc((v->n_nodes + 1) * sizeof(*g->soon));
     g->free = malloc((v->n_nodes + 1) * sizeof(*g->free));

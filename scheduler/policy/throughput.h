@@ -69,7 +69,8 @@ struct throughput {
 void throughput_add(struct throughput *m, int32_t nodes, int32_t per_node,
                     double t_iter_s, int64_t n);
 /* Sets a row, as it was stored; the model is m->rows[0..m->n) again after one
- * call for each, and throughput_fit(). False: the row is not valid, or there is no room for it. */
+ * call for each, and throughput_fit(). False: the row is not valid, or there is
+ * no room for it. */
 bool throughput_set(struct throughput *m, const struct throughput_row *row);
 
 struct throughput_rate {

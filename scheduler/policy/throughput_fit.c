@@ -87,7 +87,7 @@ static void first_guess(const struct throughput *m, double theta[N])
 static double squares(const struct throughput *m, const double theta[N],
                       const double guess[N], double (*h)[N], double *v)
 {
-    double sum = 0, d[N];
+    double sum = 0, d[N] = {0};
 
     for (int i = 0; h && i < N; i++) {
         memset(h[i], 0, sizeof(h[i]));

@@ -81,7 +81,8 @@ static struct work work_of(const struct entry *en, const struct eng_model *m)
                              fmax(m->done_units - done * unit, unit)};
     if (!(all > 0))
         return (struct work){NAN, NAN};
-    return (struct work){all * unit, fmax(all - done, 0) * unit};
+    double left = all > done ? all - done : 0;
+    return (struct work){all * unit, left * unit};
 }
 
 void eng_view_goodput(struct engine *e, struct eng_view *t,

@@ -1,0 +1,107 @@
+/* engine_teach.c - what the engine makes of the speeds that it is told: a class
+ * learns from its attempts without their first iterations, a job may have
+ * speeds of its own, and goodput then plans with them.
+ */
+#include "scheduler/engine/teach.h"
+#include "tests/contract/engine_cluster.h"
+
+static struct error err;
+
+static int64_t measured(uint64_t id, int32_t gpus)
+{
+    const struct throughput *m =
+        engine_throughput(w.engine, engine_job(w.engine, id));
+    const struct throughput_row *row = m ? throughput_row(m, 1, gpus) : NULL;
+
+    return row ? row->n : 0;
+}
+
+static void test_iterations(void)
+{
+    static struct world_script s;
+
+    s = one((struct world_attempt){.run_s = 20000});
+    world_init(&w, &s);
+    ok(world_start(&w), "---- iterations of an attempt");
+    play(1);
+    const struct job *job = engine_job(w.engine, 1);
+    ok(job_state_is_live(job->state), "it runs on %d", (int)job->gpus);
+    ok(!engine_throughput(w.engine, job), "its class is not known");
+    is_int(engine_teach_iterations(w.engine, 1, 1, 0, 2, 9, &err), 0,
+           "two iterations");
+    is_int(measured(1, job->gpus), 0, "  are warm-up");
+    is_int(engine_teach_iterations(w.engine, 1, 1, 2, 5, 0.5, &err), 0,
+           "five more");
+    is_int(measured(1, job->gpus), 4, "  of which one is");
+    is_int(engine_teach_iterations(w.engine, 1, 7, 9, 5, 0.5, &err), 0,
+           "of another attempt");
+    is_int(engine_teach_iterations(w.engine, 99, 1, 9, 5, 0.5, &err), 0,
+           "of no job");
+    is_int(measured(1, job->gpus), 4, "  nothing is learnt");
+    world_clear(&w);
+}
+
+static void test_rows(void)
+{
+    struct throughput_row row = {
+        .nodes = 1, .per_node = 2, .n = 50, .mean_s = 0.25};
+    static struct world_script s;
+
+    s = one((struct world_attempt){.run_s = 20000});
+    world_init(&w, &s);
+    ok(world_start(&w), "---- rows at the start");
+    is_int(engine_teach(w.engine, "cv/x", "fake", false, &row, &err), 0,
+           "a row");
+    is_int(
+        engine_teach_completed(w.engine, "cv/x", "fake", false, 2, 100, &err),
+        0, "a run that completed");
+    is_int(
+        engine_teach_completed(w.engine, "cv/x", "fake", false, 0, 100, &err),
+        -1, "on no GPU: refused");
+    row.mean_s = 0;
+    is_int(engine_teach(w.engine, "cv/x", "fake", false, &row, &err), -1,
+           "no time: refused");
+    is_int((long long)err.code, ERR_INVAL, "  as invalid");
+    row.mean_s = 1;
+    is_int(engine_teach(w.engine, "job/1", "fake", false, &row, &err), -1,
+           "a class that is named like a job: refused");
+    for (int32_t g = 1; g <= THROUGHPUT_SIZES; g++) {
+        row.per_node = g;
+        if (engine_teach(w.engine, "cv/y", "fake", false, &row, &err) < 0)
+            ok(false, "size %d: %s", (int)g, err.msg);
+    }
+    row.per_node++;
+    is_int(engine_teach(w.engine, "cv/y", "fake", false, &row, &err), -1,
+           "a size too many");
+    is_int((long long)err.code, ERR_LIMIT, "  is a limit");
+    world_clear(&w);
+}
+
+static void test_own(void)
+{
+    struct throughput_row rows[2] = {
+        {.nodes = 1, .per_node = 1, .n = 9, .mean_s = 1},
+        {.nodes = 1, .per_node = 2, .n = 9, .mean_s = 0.6}};
+    static struct world_script s;
+
+    s = one((struct world_attempt){.run_s = 20000});
+    world_init(&w, &s);
+    ok(world_start(&w), "---- a job with speeds of its own");
+    play(1);
+    is_int(engine_teach_job(w.engine, 1, rows, 2, &err), 0, "it tells two");
+    ok(!engine_throughput(w.engine, engine_job(w.engine, 1)),
+       "  its class learns nothing");
+    rows[1].mean_s = -1;
+    is_int(engine_teach_job(w.engine, 1, rows, 2, &err), -1,
+           "a wrong one is refused");
+    is_int(engine_teach_job(w.engine, 99, rows, 2, &err), 0, "of no job");
+    world_clear(&w);
+}
+
+int main(void)
+{
+    test_iterations();
+    test_rows();
+    test_own();
+    return tap_done();
+}
