@@ -147,6 +147,8 @@ static int add_value(const struct schema_key *k, const void *obj, bool mask,
                           err);
     case KEY_ENUM:
         memcpy(&word, member, sizeof(word));
+        if (k->null_ok && word == (int32_t)k->none_value)
+            return buf_addstr(out, "null", err);
         return text_add_json(out, word_of(k, word), err);
     case KEY_NAME:
         return text_add_json(out, member, err);

@@ -67,6 +67,11 @@ static void store_number(struct setter *t, double v)
     case KEY_SIZE:
         *(int64_t *)t->member = (int64_t)v;
         break;
+    case KEY_ENUM: {
+        const int word = (int)v;
+        memcpy(t->member, &word, sizeof(word));
+        break;
+    }
     default:
         *(double *)t->member = v;
         break;

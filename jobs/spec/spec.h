@@ -17,6 +17,7 @@
 
 #include "jobs/base/buf.h"
 #include "jobs/base/error.h"
+#include "jobs/spec/spec_policy.h"
 
 enum spec_kind { SPEC_CV, SPEC_COMMAND, SPEC_LLM };
 enum spec_method { METHOD_LORA, METHOD_FULL };
@@ -203,13 +204,7 @@ struct job_spec {
         int32_t cpus_per_gpu;
         int64_t memory_bytes; /* per node */
     } resources;
-    struct {
-        int32_t priority;    /* -50..50; low -50, normal 0, high 50 */
-        char *account, *qos; /* NULL: mgpu.yaml's default */
-        bool preemptible;    /* a job of higher priority may preempt it */
-        bool force_queue;    /* accept it although no present node fits */
-        char *begin;         /* timestamp.h; NULL: at once */
-    } policy;
+    struct spec_policy policy;
     struct spec_list depends_on; /* dependency.h */
     struct {
         char *dir;   /* NULL: <output_dir>/ckpt */

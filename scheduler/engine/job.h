@@ -128,10 +128,12 @@ struct job {
     double stall_factor, stall_min_s; /* 0: engine_conf's */
     bool stall_ends;                  /* a stalled attempt is ended */
     double backoff_s, backoff_max_s;
-    bool exclude_node;   /* avoid the node where it was lost */
-    bool is_preemptible; /* jobs of higher priority may preempt it */
-    bool saves;          /* it writes checkpoints, and keeps its work then */
-    bool force_queue;    /* stays pending though no node can ever hold it */
+    bool exclude_node;     /* avoid the node where it was lost */
+    bool is_preemptible;   /* jobs of higher priority may preempt it */
+    bool saves;            /* it writes checkpoints, and keeps its work then */
+    uint8_t goal;          /* enum spec_goal */
+    double min_efficiency; /* 0: the administrator's */
+    bool force_queue;      /* stays pending though no node can ever hold it */
     /* retry_rule.h, one per line; or NULL; owned by the engine */
     const char *rules;
     int64_t log_max_bytes;

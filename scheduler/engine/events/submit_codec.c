@@ -227,6 +227,11 @@ static char *describe(const struct job *job, const char *class)
         (void)json_object_set_new(o, "log_fails", json_true());
     if (job->log_is_plain && o)
         (void)json_object_set_new(o, "log_is_plain", json_true());
+    if (job->goal > 0 && o)
+        (void)json_object_set_new(o, "goal", json_integer(job->goal));
+    if (job->min_efficiency > 0 && o)
+        (void)json_object_set_new(o, "min_efficiency",
+                                  json_real(job->min_efficiency));
     if (job->force_queue && o)
         (void)json_object_set_new(o, "force_queue", json_true());
     char *text = NULL;
@@ -439,6 +444,8 @@ static int take(const struct members *m, struct job *ret, struct texts *own)
     ret->exclude_node = members_has(m, "exclude_node", MEMBER_TRUE);
     ret->is_preemptible = !members_has(m, "preemptible", MEMBER_FALSE);
     ret->saves = members_has(m, "saves", MEMBER_TRUE);
+    ret->goal = (uint8_t)members_get(m, "goal").n;
+    ret->min_efficiency = members_get(m, "min_efficiency").x;
     ret->force_queue = members_has(m, "force_queue", MEMBER_TRUE);
     ret->log_fails = members_has(m, "log_fails", MEMBER_TRUE);
     ret->log_is_plain = members_has(m, "log_is_plain", MEMBER_TRUE);

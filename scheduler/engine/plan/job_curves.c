@@ -85,6 +85,14 @@ static struct work work_of(const struct entry *en, const struct eng_model *m)
     return (struct work){all * unit, left * unit};
 }
 
+static enum policy_goal goal_of(const struct job *job)
+{
+    return job->goal == GOAL_EFFICIENCY ? POLICY_GOAL_EFFICIENCY
+           : job->goal == GOAL_SPEED    ? POLICY_GOAL_SPEED
+           : job->goal == GOAL_FIT      ? POLICY_GOAL_FIT
+                                        : POLICY_GOAL_NONE;
+}
+
 void eng_view_goodput(struct engine *e, struct eng_view *t,
                       const struct entry *en, struct policy_job *io)
 {
@@ -98,6 +106,8 @@ void eng_view_goodput(struct engine *e, struct eng_view *t,
     struct eng_model *m = NULL;
 
     g->share = en->share;
+    g->goal = goal_of(&en->job);
+    g->min_efficiency = en->job.min_efficiency;
     m = eng_model_of(e, en);
     if (!m && (!en->own.class ||
                eng_models_get(&e->models, en->own.class, eng_model_type(e, en),

@@ -158,9 +158,8 @@ void eng_view_resize(const struct engine *e, const struct entry *en,
 /* Stages the resize that a policy wishes. err ERR_NOMEM */
 int eng_resize(struct engine *e, struct entry *en, const struct policy_wish *w,
                struct error *err) MUST_CHECK;
-/* When the policy may resize the job again, after max_resizes_per_hour. To
- * grow, it needs two resizes, so that it can still make room. INFINITY: never.
- */
+/* When the policy may resize the job again, by the configuration's limit for an
+ * hour; to grow, it needs two resizes. 0: any time; INFINITY: never. */
 double eng_resizable_s(const struct engine *e, const struct entry *en,
                        bool grows);
 /* Whether an attempt of the job could be told to stop, and would save its

@@ -55,6 +55,8 @@ static void take(const struct job_spec *s, const struct engine_conf *conf,
     ret->backoff_max_s = s->retry.backoff_max_s;
     ret->exclude_node = s->retry.exclude_node;
     ret->is_preemptible = s->policy.preemptible;
+    ret->goal = (uint8_t)s->policy.goal;
+    ret->min_efficiency = s->policy.min_efficiency;
     ret->saves = spec_saves(s);
     ret->force_queue = s->policy.force_queue;
     ret->log_max_bytes = s->logs.max_bytes;

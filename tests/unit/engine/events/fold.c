@@ -28,6 +28,8 @@ static struct job template(void)
         .backoff_s = 1.5,
         .backoff_max_s = 60,
         .log_max_bytes = 5000000000,
+        .goal = GOAL_SPEED,
+        .min_efficiency = 0.625,
     };
 }
 
@@ -54,7 +56,8 @@ static void test_submit_codec(void)
     is_str(out.kind, "command", "the kind");
     ok(out.priority == -50 && out.gpus_min == 1 && out.gpus_max == 4 &&
            out.nodes_min == 1 && out.nodes_max == 2 && out.retry_max == 3 &&
-           out.log_max_bytes == 5000000000,
+           out.log_max_bytes == 5000000000 && out.goal == GOAL_SPEED &&
+           fabs(out.min_efficiency - 0.625) < 1e-9,
        "the numbers");
     ok(out.retry_on == 24 && fabs(out.backoff_s - 1.5) < 1e-9 &&
            fabs(out.backoff_max_s - 60) < 1e-9,
