@@ -125,9 +125,8 @@ static int goodput_plan(const struct policy_view *view,
         rc = gp_rigid(&g, err);
     if (rc == 0)
         rc = gp_choose(&g, err);
-    if (rc == 0)
-        rc = gp_place(&g, err);
     if (rc == 0) {
+        gp_place(&g);
         make_wishes(&g);
         *ret_n = p.n;
     }

@@ -328,12 +328,11 @@ static void fill(struct gp *g)
     }
 }
 
-int gp_place(struct gp *g, struct error *err)
+void gp_place(struct gp *g)
 {
     bool told = any_told(g->p->view);
     bool wants_head = g->head && g->head->is_forced;
 
-    (void)err;
     /* Each further round has one resize less. */
     do {
         while (!play(g, told))
@@ -346,5 +345,4 @@ int gp_place(struct gp *g, struct error *err)
         wants_head = false;
     } while (keep_one(g));
     fill(g);
-    return 0;
 }

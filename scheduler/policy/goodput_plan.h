@@ -75,9 +75,8 @@ void gp_hull(const struct gp_job *job, int32_t from, bool *on);
 
 /* ---- goodput_place.c ----------------------------------------------------- */
 /* Goes to smaller sizes where nodes x GPUs do not fit, takes back resizes that
- * nobody needs, and says which queued jobs start now.
- * err  ERR_NOMEM */
-int gp_place(struct gp *g, struct error *err) MUST_CHECK;
+ * nobody needs, and says which queued jobs start now. */
+void gp_place(struct gp *g);
 
 /* A live job whose GPUs are about to be free. */
 static inline bool gp_leaves(const struct policy_job *job)
