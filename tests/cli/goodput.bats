@@ -46,3 +46,54 @@ row() { admin policy show | grep "^$1 "; }
     [[ $output == *"mgpu.yaml:3:23"*"5s..10m"* ]]
     [[ $(row scheduler.goodput.interval) == *" 1m "* ]]
 }
+
+# A training of a range, on CPU slots: of so many epochs.
+training() { # NAME EPOCHS
+    cat >"$1.yaml" <<EOT
+version: 1
+kind: cv
+name: $1
+model: {width_mult: 0.35}
+dataset: {source: synthetic, image_size: 32, train_samples: 2048, eval_samples: 64}
+train: {epochs: $2, batch_size: 16, global_batch_size: 64, device: host, precision: fp32}
+resources: {gpus: 1..2}
+EOT
+    "$MGPU_BIN/mgpu-submit" --quiet "$1.yaml"
+}
+goodput_start() {
+    printf '%s\n' 'version: 1' 'local: {cpu_slots: 2}' 'watchdog: {heartbeat: 1s}' \
+        'scheduler: {policy: goodput, goodput: {interval: 5s, min_runtime: 2s, hysteresis: 0s}}' \
+        >mgpu.yaml
+    ctld_start --config mgpu.yaml
+}
+sql() { sqlite3 -readonly "$ctld_dir/state/$1.db" "$2"; }
+gpus_of() { api GET "/v1/jobs/$1" | json '$.job.gpus'; }
+has_gpus() { [ "$(gpus_of "$1")" = "$2" ]; }
+is_in() { [ "$(api GET "/v1/jobs/$1" | json '$.job.state')" = "$2" ]; }
+
+@test "a job grows onto idle slots; explain and --why have the measured sizes" {
+    goodput_start
+    training long 500
+    # Its class has never run: two is twice the largest measured, once that is.
+    wait_for 120 has_gpus 1 2
+    wait_for 60 is_in 1 RUNNING
+    [ "$(sql state "SELECT group_concat(resized_from) FROM v_attempt WHERE job = 1")" = 1 ]
+    [ "$(sql state "SELECT DISTINCT gpu_type FROM v_attempt WHERE job = 1")" = slot ]
+    is_measured() {
+        [ "$(admin policy explain --json | json '$.sizes[1].basis')" = measured ]
+    }
+    wait_for 120 is_measured
+    admin policy explain --json >plan.json
+    [ "$(json '$.sizes[0].basis' <plan.json)" = measured ]
+    [ "$(json '$.sizes[0].gpus' <plan.json)" = 1 ]
+    [ "$(json '$.sizes[1].is_now' <plan.json)" = 1 ]
+    run admin policy explain
+    [[ $output == *"+1 GPU"*"measured ("*"has chosen"* ]]
+    run "$MGPU_BIN/mgpu-stat" --why 1
+    [[ $output == *" size       2 GPUs, the most that pays for it; "*" measured efficiency at 2 ("* ]]
+    # What a daemon knew, the next one knows again.
+    ctld_kill
+    ctld_start --config mgpu.yaml
+    wait_for 60 is_measured
+    "$MGPU_BIN/mgpu-cancel" 1
+}

@@ -24,11 +24,11 @@ plan prefer prepare preserve print promote prove provide publish put query quote
 raise read rebuild recognize record recover reduce refactor refuse register
 reject release reload remove rename resize reorder repeat replace replay report require
 reserve reset resolve restart restore resume retry return reuse revert rewrite
-round run save scale schedule search select send separate serve set share
+round run save say scale schedule search select send separate serve set share
 shorten show shrink simplify skip sort specify split start state stop store
 stream strip submit support switch sync take teach tell test tidy time tolerate
 trace track train translate trim try turn unify update use validate verify wait
-warn widen wrap write'
+warn weigh widen wrap write'
 
 count_riddles() { # FILE...
     grep -cE "$riddles" "$@" /dev/null | sed -n 's/^\(.*\):\([1-9][0-9]*\)$/\2 \1/p'

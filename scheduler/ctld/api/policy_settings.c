@@ -24,6 +24,7 @@
 #include "scheduler/ctld/request/free_slots.h"
 #include "scheduler/ctld/request/job_lookup.h"
 #include "scheduler/ctld/request/reply.h"
+#include "scheduler/ctld/request/size_choice.h"
 
 enum { PLAN_ROWS_MAX = 1000 };
 static const double FOR_MAX_S = 366 * 86400.0;
@@ -546,14 +547,25 @@ void serve_plan(void *arg, struct http_exchange *x)
         http_reply_err(x, &err);
         return;
     }
+    struct size_table sizes = {.rows = NULL};
+    if (size_table_read(c, &sizes, &err) < 0) {
+        json_decref(p.rows);
+        http_reply_err(x, &err);
+        return;
+    }
+    json_t *size_rows = size_table_json(&sizes, p.job);
     const struct policy *policy = engine_policy(c->engine);
     free_slots_count(c, &total, &n_free);
     ctld_reply(x, 200,
-               json_pack("{s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:o}",
+               json_pack("{s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:o, s:o, "
+                         "s:o}",
                          "schema", "mgpu.plan/1", "policy", policy->name,
                          "summary", policy->summary, "generated",
                          ctld_time(c->parts.clock->wall_s(c->parts.clock)),
                          "paused", admin_actions_pause_json(c), "gpus_total",
                          (json_int_t)total, "gpus_free", (json_int_t)n_free,
-                         "n_more", (json_int_t)p.n_more, "jobs", p.rows));
+                         "n_more", (json_int_t)p.n_more, "jobs", p.rows,
+                         "gpu_price", ctld_num(sizes.price), "sizes",
+                         size_rows));
+    size_table_clear(&sizes);
 }

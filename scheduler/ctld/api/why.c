@@ -8,6 +8,7 @@
  */
 #include "scheduler/ctld/api/why.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@
 #include "scheduler/ctld/request/free_slots.h"
 #include "scheduler/ctld/request/job_lookup.h"
 #include "scheduler/ctld/request/reply.h"
+#include "scheduler/ctld/request/size_choice.h"
 
 enum { HOLDERS_MAX = 200, TEXT_CAP = 400 };
 
@@ -512,6 +514,27 @@ json_t *why_json(const struct ctld *c, const struct job *job, struct error *err)
     return o;
 }
 
+/* Why it has, or would get, so many GPUs; null: its number is fixed. */
+static json_t *size_of(const struct ctld *c, const struct job *job)
+{
+    struct size_table t = {.rows = NULL};
+    struct buf text = BUF_INIT;
+    const struct job_resize *r = &job->resize;
+    int rc = 0;
+
+    if (r->gpus > 0 && job->gpus > 0)
+        rc = buf_addf(&text, NULL, "%s: from %" PRId32 " to %" PRId32 " GPUs; ",
+                      r->gpus < job->gpus ? "Shrinking" : "Growing", job->gpus,
+                      r->gpus);
+    if (rc == 0 && size_table_read(c, &t, NULL) == 0)
+        rc = size_table_say(&t, job->id, &text, NULL);
+    json_t *o =
+        rc == 0 && text.len > 0 ? ctld_text(buf_str(&text)) : json_null();
+    size_table_clear(&t);
+    buf_clear(&text);
+    return o;
+}
+
 void serve_why(void *arg, struct http_exchange *x)
 {
     struct ctld *c = arg;
@@ -522,6 +545,8 @@ void serve_why(void *arg, struct http_exchange *x)
     for (size_t i = 0; i < job->n_depends; i++)
         (void)ctld_find_or_log(c, job->depends[i].job);
     json_t *o = why_json(c, job, &err);
+    if (o)
+        (void)json_object_set_new(o, "size", size_of(c, job));
     if (o)
         ctld_reply(x, 200, o);
     else

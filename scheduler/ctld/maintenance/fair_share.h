@@ -34,7 +34,8 @@ void uses_log_clear(struct uses_log *u);
 /* Notes a grant, and the end of an attempt. Without memory it notes nothing. */
 void uses_log_note(struct uses_log *u, const struct store_event *ev,
                    const struct job *job);
-/* Who is charged: the account of the job's spec, or else its user. */
+/* The name that a job is charged to: the account of its spec, or else its
+ * user. */
 void fair_share_name(const struct job *job, char ret[SHARE_NAME_CAP]);
 /* GPU seconds; those half_life_s ago count half. */
 double use_decayed(const struct use_interval *i, double now_s,
@@ -59,7 +60,7 @@ double shares_factor(const struct shares *s, const char *name);
 
 int fair_share_init(struct ctld *c, struct error *err) MUST_CHECK;
 void fair_share_clear(struct ctld *c);
-/* Called for each event, also for those that are replayed before there is an engine. */
+/* Called for each event, also while the engine replays them. */
 void fair_share_note(struct ctld *c, const struct store_event *ev,
                      const struct job *job);
 /* Tells the engine the factor of each job, and again after a while. */

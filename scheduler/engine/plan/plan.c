@@ -14,6 +14,7 @@
 #include "jobs/spec/gpu_sizes.h"
 #include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/explain_sizes.h"
 #include "scheduler/engine/plan/plan.h"
 
 enum { NODES_MAX = 65536 };
@@ -361,5 +362,28 @@ int engine_explain(struct engine *e,
     for (size_t i = 0; i < e->n_active; i++)
         e->active[i]->is_planned = false;
     eng_view_clear(&t);
+    return rc;
+}
+
+int engine_explain_sizes(struct engine *e,
+                         void (*each)(void *arg, const struct goodput_row *row),
+                         void *arg, double *ret_price, struct error *err)
+{
+    struct eng_view t;
+    bool *ahead = NULL;
+
+    if (e->policy != &policy_goodput) {
+        *ret_price = NAN;
+        return 0;
+    }
+    if (eng_ahead_save(e, &ahead, err) < 0)
+        return -1;
+    int rc = eng_view_build(e, &t, err);
+    if (rc == 0 && eng_has_limits(e))
+        rc = eng_limit_view(e, &t.v, t.jobs, TELLS_NONE, err);
+    if (rc == 0)
+        rc = goodput_explain(&t.v, each, arg, ret_price, err);
+    eng_view_clear(&t);
+    eng_ahead_restore(e, ahead);
     return rc;
 }

@@ -273,6 +273,72 @@ static int print_plan(const json_t *reply, struct error *err)
     return rc;
 }
 
+/* A rate, a value or an efficiency; "-" if it is unknown. */
+static int add_figure(struct render_table *t, const json_t *row,
+                      const char *key, int digits, struct error *err)
+{
+    double v = field_real(row, key);
+    return isfinite(v) ? render_table_add(t, err, "%.*f", digits, v)
+                       : render_table_add(t, err, "-");
+}
+
+static int add_size(struct render_table *t, const json_t *row,
+                    struct error *err)
+{
+    const char *basis = field_str(row, "basis");
+    int64_t n = field_int(row, "iterations", 0);
+
+    if (render_table_add(t, err, "%" PRId64, field_int(row, "id", 0)) < 0 ||
+        render_table_add(t, err, "%" PRId64, field_int(row, "gpus", 0)) < 0 ||
+        render_table_add(t, err, "%" PRId64, field_int(row, "nodes", 0)) < 0 ||
+        add_figure(t, row, "rate", 2, err) < 0 ||
+        add_figure(t, row, "efficiency", 2, err) < 0 ||
+        (n > 0 ? render_table_add(t, err, "%s (%" PRId64 ")", basis, n)
+               : render_table_add(t, err, "%s", *basis ? basis : "-")) < 0 ||
+        add_figure(t, row, "value", 3, err) < 0 ||
+        add_figure(t, row, "gain", 3, err) < 0)
+        return -1;
+    return render_table_add(t, err, "%s%s%s",
+                            field_yes(row, "is_now") ? "has " : "",
+                            field_yes(row, "is_chosen") ? "chosen" : "",
+                            field_yes(row, "is_next") ? "next best" : "");
+}
+
+/* Of the policy goodput: what each size of each job is worth. */
+static int print_sizes(const json_t *reply, struct error *err)
+{
+    static const struct render_column columns[] = {
+        {"JOB", RENDER_RIGHT},   {"GPUS", RENDER_RIGHT},
+        {"NODES", RENDER_RIGHT}, {"RATE", RENDER_RIGHT},
+        {"EFF", RENDER_RIGHT},   {"BASIS", RENDER_LEFT},
+        {"VALUE", RENDER_RIGHT}, {"+1 GPU", RENDER_RIGHT},
+        {"", RENDER_LEFT},
+    };
+    const json_t *sizes = json_object_get(reply, "sizes");
+    double price = field_real(reply, "gpu_price");
+    struct render_table *t = NULL;
+    size_t i;
+    json_t *row;
+
+    if (json_array_size(sizes) == 0)
+        return 0;
+    printf("\nsizes: RATE is work per second, BASIS has the iterations "
+           "measured%s",
+           isfinite(price) ? "" : "\n");
+    if (isfinite(price))
+        printf("; one more GPU would be worth %.3f\n", price);
+    int rc = render_table_create(columns, 9, &t, err);
+    json_array_foreach(sizes, i, row)
+    {
+        if (rc == 0)
+            rc = add_size(t, row, err);
+    }
+    if (rc == 0)
+        rc = print_table(t);
+    render_table_destroy(t);
+    return rc;
+}
+
 /* "GPUs 3 of 8"; a limit of 0 means none. */
 static void print_use(const json_t *use, const char *who, const char *what,
                       const char *have, const char *max)
@@ -323,6 +389,8 @@ static int explain(struct client *c, const struct admin_policy *a,
         rc = client_print(reply, err);
     else if (rc == 0)
         rc = print_plan(reply, err);
+    if (rc == 0 && !a->json)
+        rc = print_sizes(reply, err);
     if (rc == 0 && !a->json && word)
         print_limits(json_array_get(json_object_get(reply, "jobs"), 0));
     json_decref(reply);

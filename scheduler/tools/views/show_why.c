@@ -276,6 +276,16 @@ static int print_holders(const struct show_conf *s, const json_t *holders,
     return rc;
 }
 
+/* Why the policy goodput chose its number of GPUs. */
+static void print_size(const struct show_conf *s, const json_t *reply)
+{
+    char text[TEXT_CAP];
+    const char *size = field_str(reply, "size");
+
+    if (*size)
+        (void)fprintf(s->out, " size       %s\n", safe(size, text));
+}
+
 int show_why(const struct show_conf *s, const json_t *reply, const json_t *full,
              struct error *err)
 {
@@ -291,6 +301,7 @@ int show_why(const struct show_conf *s, const json_t *reply, const json_t *full,
     print_depends(s, reply);
     print_needs(s, reply, job);
     print_queue(s, reply, job);
+    print_size(s, reply);
     if (state != JOB_QUEUED && state != JOB_DISPATCHING && state != JOB_UNKNOWN)
         return 0;
     (void)fputc('\n', s->out);
