@@ -97,3 +97,32 @@ is_in() { [ "$(api GET "/v1/jobs/$1" | json '$.job.state')" = "$2" ]; }
     wait_for 60 is_measured
     "$MGPU_BIN/mgpu-cancel" 1
 }
+
+@test "policy try: the recorded jobs with other settings, side by side" {
+    ctld_start
+    printf '%s\n' 'version: 1' 'kind: command' 'command: [sleep, "0.1"]' >c.yaml
+    "$MGPU_BIN/mgpu-submit" --quiet --wait c.yaml
+    "$MGPU_BIN/mgpu-submit" --quiet --wait c.yaml
+    run --separate-stderr admin policy try scheduler.policy=goodput \
+        scheduler.goodput.idle_floor=0.1 --since 7d
+    [ "$status" -eq 0 ]
+    [ "${lines[0]}" = "now    backfill" ]
+    [ "${lines[1]}" = "then   goodput:goodput.idle_floor=0.1" ]
+    [[ $output == *"backfill"*"goodput"*"last/first"*"JCT average"* ]]
+    [[ $output == *"completed "*" 2 "*" 2 "* ]]
+    # Nothing is set, and the copy is gone.
+    [[ $(admin policy show) == "policy backfill: "* ]]
+    dir=$(admin log --json --last 1 | json '$.deeds[0].detail.dir')
+    [[ $dir == /tmp/mgpu-try.* ]]
+    [ ! -e "$dir" ]
+
+    run admin policy try
+    [ "$status" -eq 64 ]
+    run admin policy try limits.max_gpus_per_user=1
+    [[ $output == *"expected KEY=VALUE with a key of scheduler"* ]]
+    run admin policy try scheduler.goodput.idle_floor=7
+    [ "$status" -ne 0 ]
+    [[ $output == *"error[E013]"*"idle_floor"* ]]
+    run admin status --since 1h
+    [ "$status" -eq 64 ]
+}

@@ -23,16 +23,24 @@
 #include "scheduler/tools/common/options.h"
 #include "scheduler/tools/common/render.h"
 
-enum { OPT_REASON = 1, OPT_WAIT, OPT_TIMEOUT, OPT_LAST, OPT_FOR, OPT_NODES };
+enum {
+    OPT_REASON = 1,
+    OPT_WAIT,
+    OPT_TIMEOUT,
+    OPT_LAST,
+    OPT_FOR,
+    OPT_NODES,
+    OPT_SINCE
+};
 
 static const struct opt opts[] = {
     {OPT_REASON, 0, "reason", "TEXT",
      "with pause, drain, resume: reason, kept in the log"},
     {OPT_WAIT, 'w', "wait", NULL, "with pause: wait until no job runs"},
-    {OPT_TIMEOUT, 0, "timeout", "DURATION",
-     "with pause --wait: give up after this long"},
+    {OPT_TIMEOUT, 0, "timeout", "DURATION", "with --wait: give up after it"},
     {OPT_LAST, 0, "last", "N", "with log: only the last N entries"},
     {OPT_FOR, 0, "for", "DURATION", "with policy set: expire after this long"},
+    {OPT_SINCE, 0, "since", "DURATION", "with policy try: jobs of this time"},
     {OPT_NODES, 0, "nodes", "N", "with resize: on so many nodes"},
     OPTION_ROW_JSON,
     OPTION_ROW_QUIET,
@@ -43,8 +51,8 @@ static const struct opt opts[] = {
 struct args {
     struct option_common common;
     const char *reason;
-    double timeout_s, for_s; /* 0: none */
-    int64_t last, nodes;     /* 0: none */
+    double timeout_s, for_s, since_s; /* 0: none */
+    int64_t last, nodes;              /* 0: none */
     bool waits;
 };
 
@@ -71,6 +79,7 @@ static const struct tool tool = {
         "  policy set KEY=VALUE... change settings at once\n"
         "  policy reset [KEY...] return to the values of mgpu.yaml\n"
         "  policy explain [JOB] what the next plan does, and why\n"
+        "  policy try KEY=VALUE... simulate the past with these settings\n"
         "  backup DIR       copy the databases into this new directory\n"
         "  fsck             check the databases\n"
         "  reload           read mgpu.yaml again\n"
@@ -95,6 +104,8 @@ static int on_option(void *arg, const struct opt *o, const char *value,
         return options_duration(o->name, value, &a->timeout_s, err);
     case OPT_FOR:
         return options_duration(o->name, value, &a->for_s, err);
+    case OPT_SINCE:
+        return options_duration(o->name, value, &a->since_s, err);
     case OPT_LAST:
         a->last = strtol(value, &end, 10);
         if (*end || a->last < 1 || a->last > 10000)
@@ -439,8 +450,8 @@ static int on_backup(struct call *k, struct error *err)
 
 static int on_policy(struct call *k, struct error *err)
 {
-    const struct admin_policy policy = {k->a->for_s, k->a->common.json,
-                                        k->a->common.quiet};
+    const struct admin_policy policy = {k->a->for_s, k->a->since_s,
+                                        k->a->common.json, k->a->common.quiet};
     return admin_policy(k->c, &policy, k->words + 1, k->n - 1, err);
 }
 
@@ -530,8 +541,8 @@ static int check_options(const struct args *a, const char *name, int n,
 {
     bool is_of_nodes =
         strcmp(name, "drain") == 0 || (strcmp(name, "resume") == 0 && n > 1);
-    if (a->for_s > 0 && strcmp(name, "policy") != 0)
-        return error_set(err, ERR_USAGE, "--for goes with policy set alone");
+    if ((a->for_s > 0 || a->since_s > 0) && strcmp(name, "policy") != 0)
+        return error_set(err, ERR_USAGE, "--for and --since go with policy");
     if (a->waits && strcmp(name, "pause") != 0)
         return error_set(err, ERR_USAGE, "--wait goes with pause alone");
     if (a->timeout_s > 0 && !a->waits)

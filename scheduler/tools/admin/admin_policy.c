@@ -2,6 +2,7 @@
  * order of the queue; see admin_policy.h.
  */
 #include "scheduler/tools/admin/admin_policy.h"
+#include "scheduler/tools/admin/admin_try.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -405,6 +406,10 @@ int admin_policy(struct client *c, const struct admin_policy *a, char **words,
         return set(c, a, words + 1, n - 1, err);
     if (a->for_s > 0)
         return error_set(err, ERR_USAGE, "--for goes with policy set alone");
+    if (strcmp(verb, "try") == 0)
+        return admin_try(c, words + 1, n - 1, a->since_s, a->json, err);
+    if (a->since_s > 0)
+        return error_set(err, ERR_USAGE, "--since goes with policy try alone");
     if (strcmp(verb, "reset") == 0)
         return reset(c, a, words + 1, n - 1, err);
     if (strcmp(verb, "show") == 0 && n <= 1)
@@ -412,6 +417,6 @@ int admin_policy(struct client *c, const struct admin_policy *a, char **words,
     if (strcmp(verb, "explain") == 0 && n <= 2)
         return explain(c, a, n == 2 ? words[1] : NULL, err);
     return error_set(err, ERR_USAGE,
-                     "policy: expected show, set KEY=VALUE..., reset [KEY...] "
-                     "or explain [JOB]");
+                     "policy: expected show, set KEY=VALUE..., reset [KEY...], "
+                     "explain [JOB] or try KEY=VALUE...");
 }

@@ -8,10 +8,11 @@
 
 struct admin_policy {
     double for_s; /* for `set`: lifetime of the setting; 0: until it is reset */
+    double since_s; /* for `try`: jobs submitted so long ago; 0: all */
     bool json, quiet;
 };
 
-/* in   words  [n] what follows `policy`: show, set, reset, explain
+/* in   words  [n] what follows `policy`: show, set, reset, explain, try
  * err  ERR_USAGE; ERR_INVAL or ERR_CONFIG for values that mgpu.yaml may not
  *      have either */
 int admin_policy(struct client *c, const struct admin_policy *a, char **words,
