@@ -36,8 +36,9 @@ struct ctld_durations {
 struct ctld_stats {
     uint64_t events, rows_stored, rows_repeated, lines_dropped, values_dropped,
         spools_undrained, steps_failed, refused, limited, rows_removed,
-        jobs_removed, resizes;
-    double resize_s[3]; /* of them: checkpoint, allocator, start */
+        jobs_removed, resizes, predictions;
+    double prediction_error; /* sum over predictions: off by this share */
+    double resize_s[3];      /* of them: checkpoint, allocator, start */
     struct ctld_durations steps, commits; /* commits: the time of the store */
 };
 extern const double ctld_step_bounds_s[CTLD_STEP_BUCKETS - 1];

@@ -91,6 +91,11 @@ is_in() { [ "$(api GET "/v1/jobs/$1" | json '$.job.state')" = "$2" ]; }
     [[ $output == *"+1 GPU"*"measured ("*"has chosen"* ]]
     run "$MGPU_BIN/mgpu-stat" --why 1
     [[ $output == *" size       2 GPUs, the most that pays for it; "*" measured efficiency at 2 ("* ]]
+    # Two slots had been assumed to be twice as fast as one.
+    api GET /metrics >metrics
+    grep -qx 'mgpu_rate_predictions_total 1' metrics
+    [ "$(awk '$1 == "mgpu_rate_prediction_error_total" { print ($2 > 0) }' metrics)" = 1 ]
+    grep -qx 'mgpu_resizes_total 1' metrics
     # What a daemon knew, the next one knows again.
     ctld_kill
     ctld_start --config mgpu.yaml

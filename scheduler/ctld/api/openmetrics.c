@@ -227,6 +227,14 @@ static int add_resizes(struct buf *b, const struct ctld_stats *s)
     for (int i = 0; i < 3; i++)
         rc |= buf_addf(b, NULL, "mgpu_resize_seconds_total{part=\"%s\"} %.9g\n",
                        parts[i], s->resize_s[i]);
+    rc |= one(b, "mgpu_rate_predictions", "counter",
+              "Sizes of a class that ran for the first time, and whose speed "
+              "had been predicted.",
+              s->predictions);
+    rc |= family(b, "mgpu_rate_prediction_error", "counter",
+                 "Sum over these: the share by which the prediction was off.");
+    rc |= buf_addf(b, NULL, "mgpu_rate_prediction_error_total %.9g\n",
+                   s->prediction_error);
     return rc;
 }
 

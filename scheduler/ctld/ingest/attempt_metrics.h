@@ -48,7 +48,9 @@ struct attempt_metrics {
     int64_t *acked;                  /* by rank; -1: nothing known */
     struct rank_seen *seen;          /* by rank, for stragglers.c */
     int32_t n_ranks;
-    int64_t taught; /* the last iteration whose time the engine was told */
+    int64_t taught;   /* the last iteration whose time the engine was told */
+    bool is_compared; /* predicted_per_s is set, or was compared */
+    double predicted_per_s; /* rate of a size that had not run; NAN: none */
     struct drain_at at;
 };
 

@@ -312,7 +312,7 @@ static void batch_done(struct task *t)
         if (acked && i->seen[b->rank].iteration < b->count.iteration)
             i->seen[b->rank].iteration = b->count.iteration;
         if (i)
-            teach_times(c, b->job, b->attempt, &b->times, &i->taught);
+            teach_times(c, i, &b->times);
         reply_acked(b->x, acked ? *acked : end, b->count.dropped);
     }
     batch_free(b);

@@ -13,6 +13,7 @@
 
 #include "jobs/base/log.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/ingest/attempt_metrics.h"
 #include "scheduler/engine/teach.h"
 
 /* ---- while jobs run --------------------------------------------------------
@@ -27,22 +28,66 @@ void iteration_times_add(struct iteration_times *t, const struct metric_row *m)
     t->at[t->n++].t_iter_s = m->iteration.t_iter;
 }
 
-void teach_times(struct ctld *c, uint64_t job, int32_t attempt,
-                 const struct iteration_times *t, int64_t *io_taught)
+static struct throughput_rate rate_of(const struct ctld *c,
+                                      const struct job *job)
 {
-    for (size_t i = 0; i < t->n; i++) {
+    const struct throughput *m = engine_throughput(c->engine, job);
+    const struct throughput_rate none = {.per_s = NAN};
+
+    return m && job->nodes > 0
+               ? throughput_rate(m, job->nodes, job->gpus / job->nodes)
+               : none;
+}
+
+/* Before the first iteration of the attempt is told. */
+static void predict(const struct ctld *c, struct attempt_metrics *i,
+                    const struct job *job)
+{
+    struct throughput_rate r = rate_of(c, job);
+
+    i->is_compared = true;
+    i->predicted_per_s = r.basis == RATE_MEASURED ? (double)NAN : r.per_s;
+}
+
+/* So many iterations tell the rate well enough. */
+enum { COMPARE_N = 10 };
+static void compare(struct ctld *c, struct attempt_metrics *i,
+                    const struct job *job)
+{
+    struct throughput_rate r = rate_of(c, job);
+
+    if (!isfinite(i->predicted_per_s) || r.basis != RATE_MEASURED ||
+        r.n < COMPARE_N)
+        return;
+    c->stats.predictions++;
+    c->stats.prediction_error += fabs(i->predicted_per_s / r.per_s - 1);
+    i->predicted_per_s = NAN;
+}
+
+void teach_times(struct ctld *c, struct attempt_metrics *i,
+                 const struct iteration_times *t)
+{
+    const struct job *job = engine_job(c->engine, i->job);
+
+    if (!job || t->n == 0 || job->attempt != i->attempt)
+        return;
+    if (!i->is_compared)
+        predict(c, i, job);
+    for (size_t k = 0; k < t->n; k++) {
         struct error err = ERROR_INIT;
-        int64_t iteration = t->at[i].iteration;
-        if (iteration <= *io_taught)
+        int64_t iteration = t->at[k].iteration;
+        if (iteration <= i->taught)
             continue;
-        *io_taught = iteration;
-        if (engine_teach_iterations(c->engine, job, attempt, iteration - 1, 1,
-                                    t->at[i].t_iter_s, &err) < 0) {
+        i->taught = iteration;
+        if (engine_teach_iterations(c->engine, i->job, i->attempt,
+                                    iteration - 1, 1, t->at[k].t_iter_s,
+                                    &err) < 0) {
             log_warn("metrics", "speed not noted job=%llu why=\"%s\"",
-                     (unsigned long long)job, err.msg);
+                     (unsigned long long)i->job, err.msg);
             return;
         }
     }
+    compare(c, i, job);
 }
 
 /* ---- lengths ---------------------------------------------------------------

@@ -27,10 +27,11 @@ struct iteration_times {
 /* Notes the row if it has an iteration time of rank 0. */
 void iteration_times_add(struct iteration_times *t, const struct metric_row *m);
 
-/* On the loop. Iterations up to *io_taught were told before; each is told
- * once. */
-void teach_times(struct ctld *c, uint64_t job, int32_t attempt,
-                 const struct iteration_times *t, int64_t *io_taught);
+/* On the loop. Each iteration is told once. The first iterations of a size that
+ * had not run are compared with the rate that was predicted for it. */
+struct attempt_metrics;
+void teach_times(struct ctld *c, struct attempt_metrics *i,
+                 const struct iteration_times *t);
 /* The iterations that the spec of a new job asks for, if it says so. */
 void teach_length(struct ctld *c, const struct job *job);
 
