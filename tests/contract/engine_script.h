@@ -35,6 +35,20 @@ struct world_attempt {
     enum alloc_ended_by ended_by;
 };
 
+/* What its worker reports of its plan; NULL: it has not refused it. */
+static inline const struct engine_report_extra *world_refusal(
+    const struct world_attempt *a, struct engine_report_extra *room)
+{
+    *room =
+        (struct engine_report_extra){.cpu_ms = -1,
+                                     .cores_ms = -1,
+                                     .stopped = -1,
+                                     .cause = "memory",
+                                     .needed_bytes = a->needed_bytes,
+                                     .available_bytes = a->needed_bytes / 2};
+    return a->needed_bytes > 0 ? room : NULL;
+}
+
 struct world_job {
     const char *spec_more; /* more members of the spec, or NULL */
     int32_t gpus;

@@ -78,6 +78,7 @@ static inline int world_exit(void *arg, const struct job *job,
 {
     struct world *w = arg;
     const struct world_attempt *a = world_plan(w, job, job->attempt);
+    struct engine_report_extra refusal;
 
     w->n_exit_hooks++;
     if (w->exit_hook_fails > 0) {
@@ -85,18 +86,10 @@ static inline int world_exit(void *arg, const struct job *job,
         return error_set(err, ERR_IO, "the spool cannot be read");
     }
     if (job->holder[0] && !a->no_report && a->signal == 0 &&
-        (a->lose == 0 || a->lose == 2 || a->lose == 4)) {
-        const struct engine_report_extra refused = {
-            .cpu_ms = -1,
-            .cores_ms = -1,
-            .stopped = -1,
-            .cause = "memory",
-            .needed_bytes = a->needed_bytes,
-            .available_bytes = a->needed_bytes / 2};
+        (a->lose == 0 || a->lose == 2 || a->lose == 4))
         return engine_report(w->engine, job->id, job->attempt, a->exit_code,
                              a->exit_code ? "as scripted" : "", a->fault_node,
-                             a->needed_bytes > 0 ? &refused : NULL, err);
-    }
+                             world_refusal(a, &refusal), err);
     return 0;
 }
 

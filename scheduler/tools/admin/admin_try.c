@@ -134,7 +134,7 @@ static void __attribute__((noreturn)) become_sim(char *const argv[])
         slash = strrchr(path, '/');
     }
     if (slash) {
-        (void)strcpy(slash + 1, "mgpu-sim");
+        memcpy(slash + 1, "mgpu-sim", sizeof("mgpu-sim"));
         (void)execv(path, argv);
     }
     (void)execvp("mgpu-sim", argv);
