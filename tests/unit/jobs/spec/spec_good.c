@@ -412,7 +412,7 @@ static const char *const dumps[] = {
     "  warn_signal: HUP, warn_before: 90s,\n"
     " partition: p, constraint: 'a|b', reservation: r, gpu_type: h100,\n"
     " exclusive: on, cpus_per_gpu: 8, memory: 64G, gpu_memory: 40G..80G}\n"
-    "policy: {priority: -50, account: acc, qos: q, goal: fit}\n"
+    "policy: {priority: -50, account: a, qos: q, preemptible: no, goal: fit}\n"
     "retry: {on: [exit, time_limit], backoff: 0s, backoff_max: 90s,\n"
     "  exclude_node: false, rules: ['exit:75 retry', 'signal:BUS fail']}\n"
     "depends_on: [afterok:1, 2, afterany:3:4, 'afternotok:5', after:6_1]\n"
