@@ -18,15 +18,14 @@
 #include "jobs/base/buf.h"
 #include "jobs/base/error.h"
 #include "jobs/spec/spec_policy.h"
+#include "jobs/spec/spec_text.h"
 
 enum spec_kind { SPEC_CV, SPEC_COMMAND, SPEC_LLM };
 enum spec_method { METHOD_LORA, METHOD_FULL };
-enum spec_template { TEMPLATE_ALPACA, TEMPLATE_TOKENS };
 enum spec_arch { ARCH_MOBILENET_V2 };
 enum spec_source { SOURCE_MNIST, SOURCE_SYNTHETIC, SOURCE_IMAGE_FOLDER };
 enum spec_augment { AUGMENT_NONE, AUGMENT_FLIP, AUGMENT_CROP };
 enum spec_data_path { DATA_PATH_FAST, DATA_PATH_PAPER };
-enum spec_bad_row { BAD_ROW_FAIL, BAD_ROW_SKIP };
 enum spec_on_limit { ON_LIMIT_TRUNCATE, ON_LIMIT_FAIL };
 enum spec_precision {
     PRECISION_FP64,
@@ -59,17 +58,6 @@ struct spec_sizes { /* bytes; 0: that side is open, both: any */
     int64_t min, max;
 };
 
-struct spec_pair { /* labels, env */
-    char *key, *value;
-};
-struct spec_map {
-    struct spec_pair *pairs;
-    size_t n;
-};
-struct spec_list {
-    char **items;
-    size_t n;
-};
 enum { SPEC_NUMBERS_CAP = 16 };
 struct spec_numbers {
     int32_t n;
@@ -83,16 +71,6 @@ enum spec_stall {
     STALL_AUTO, /* spec_stall_ends() */
     STALL_END,
     STALL_ALERT
-};
-
-/* train.dataset, train.dataset_val */
-struct spec_text {
-    enum spec_template template;
-    char *path; /* absolute; NULL: none, of dataset_val alone */
-    bool packed;
-    bool train_on_input;
-    int32_t samples; /* 0: all; the first n rows */
-    enum spec_bad_row on_bad_row;
 };
 
 struct job_spec {

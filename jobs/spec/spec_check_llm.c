@@ -15,6 +15,28 @@ static const struct {
 enum { N_ATTENTION = sizeof(attention) / sizeof(attention[0]) };
 enum { OF_MLP = 16 | 32 | 64, OF_OUTPUT = 128 };
 
+static const char *const columns[] = {
+    [TEMPLATE_ALPACA] = "instruction, input, output",
+    [TEMPLATE_TOKENS] = "input_ids, labels",
+};
+
+const char *spec_template_columns(enum spec_template t)
+{
+    return columns[t];
+}
+
+bool spec_template_has(enum spec_template t, const char *column)
+{
+    const size_t n = strlen(column);
+    for (const char *p = columns[t]; *p; p += strspn(p, ", ")) {
+        const size_t len = strcspn(p, ",");
+        if (len == n && memcmp(p, column, n) == 0)
+            return true;
+        p += len;
+    }
+    return false;
+}
+
 static uint32_t bit_of(const char *word)
 {
     for (size_t i = 0; i < N_ATTENTION; i++)
@@ -96,6 +118,23 @@ static void check_packed(const struct check *c, const char *path, bool packed)
                    path, length);
 }
 
+/* Columns that the template has, each with a name in the file. */
+static void check_columns(const struct check *c)
+{
+    static const char path[] = "train.dataset.column_map";
+    const enum spec_template t = c->s->train.dataset.template;
+    char q[TEXT_QUOTE_CAP];
+    if (!is_set(c, path) || !is_set(c, "train.dataset.template"))
+        return;
+    for (const struct node *n = from_of(c, path)->node->first; n; n = n->next) {
+        if (!spec_template_has(t, n->key))
+            report_add(c->report, "E012", n->key_at, path,
+                       spec_template_columns(t),
+                       "'%s' is not a column of the template",
+                       text_quote(q, sizeof(q), n->key));
+    }
+}
+
 /* The best evaluation of a job that has none. */
 static void check_best(const struct check *c)
 {
@@ -112,5 +151,6 @@ void spec_check_llm(const struct check *c)
     check_shared(c);
     check_packed(c, "train.dataset.packed", c->s->train.dataset.packed);
     check_packed(c, "train.dataset_val.packed", c->s->train.dataset_val.packed);
+    check_columns(c);
     check_best(c);
 }

@@ -29,12 +29,17 @@ build/fuzz/image: $(call fuzz_obj,kernels/cv/image_u8.c \
     worker/data/image/exif.c \
     worker/data/image/augment.c)
 build/fuzz/image: fuzz_libs := -ljpeg -lpng
-build/fuzz/token_rows: $(call fuzz_obj,worker/data/text/alpaca.c \
-    worker/data/text/json_rows.c \
+row_readers := $(addprefix worker/data/rows/, \
+    data_rows.c gz_stream.c json_rows.c row.c table_rows.c)
+build/fuzz/token_rows: $(call fuzz_obj,$(row_readers) \
+    worker/data/text/alpaca.c \
     worker/data/text/packing.c \
     worker/data/text/token_data.c \
     worker/checkpoint/crc64.c \
     worker/llm/token_rows.c)
+build/fuzz/token_rows: fuzz_libs := -lz
+build/fuzz/data_rows: $(call fuzz_obj,$(row_readers))
+build/fuzz/data_rows: fuzz_libs := -lz
 build/fuzz/tokenizer: $(call fuzz_obj,$(addprefix worker/data/text/, \
     bpe_merge.c bpe_vocab.c pretokenize.c text_cut.c tokenizer.c \
     tokenizer_bpe.c tokenizer_json.c tokenizer_ranks.c))

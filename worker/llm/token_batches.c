@@ -59,6 +59,17 @@ static const char *key_of(int part)
                                : "train.dataset_val.path";
 }
 
+static void say_skipped(const struct token_batches *s,
+                        const struct token_feed *f)
+{
+    const struct rows_skipped *out = &f->data.skipped;
+    if (out->n > 0)
+        batch_say(&s->env, "%s: left out %d row%s: %s", f->text->path, out->n,
+                  out->n > 1 ? "s" : "", out->why[0].msg);
+    for (int32_t i = 1; i < out->n && i < ROWS_NAMED; i++)
+        batch_say(&s->env, "left out as well: %s", out->why[i].msg);
+}
+
 static int open_part(struct token_batches *s, int part,
                      const struct tokenizer *tokenizer, struct error *err)
 {
@@ -78,10 +89,7 @@ static int open_part(struct token_batches *s, int part,
                          "train.batch_size: a batch of %d rows of %d tokens, "
                          "at most %d tokens fit",
                          f->batch, f->longest, INT32_MAX / 2);
-    const struct json_skipped *out = &f->data.skipped;
-    if (out->n > 0)
-        batch_say(&s->env, "%s: left out %d row%s: %s", f->text->path, out->n,
-                  out->n > 1 ? "s" : "", out->first.msg);
+    say_skipped(s, f);
     return 0;
 }
 
@@ -190,8 +198,7 @@ int token_batches_check(const struct batch_source *source, int32_t vocab,
 {
     const struct token_batches *s = tokens_at(source);
     for (int i = 0; i < BATCH_PARTS; i++)
-        if (token_data_check(&s->feeds[i].data, s->feeds[i].text->path, vocab,
-                             err) < 0)
+        if (token_data_check(&s->feeds[i].data, vocab, err) < 0)
             return error_wrap(err, "%s", key_of(i));
     return 0;
 }

@@ -274,15 +274,17 @@ static void test_refused(void)
     refuses(&tokens, 0, "{\"input_ids\": [1, 2], \"labels\": null}",
             "'labels' is not an array");
     refuses(&tokens, 0, "[[1, 2]]", ": row 1: line 1: not an object");
-    refuses(&words, 0, "[{\"output\": \"b\"}]", "'instruction' is missing");
-    refuses(&words, 0, "[{\"instruction\": \"a\"}]", "'output' is missing");
+    refuses(&words, 0, "[{\"output\": \"b\"}]",
+            "column 'instruction' is missing");
+    refuses(&words, 0, "[{\"instruction\": \"a\"}]",
+            "column 'output' is missing");
     refuses(&words, 0, "[{\"instruction\": \"a\", \"output\": null}]",
-            "'output' is missing");
+            "column 'output' is missing");
     refuses(&words, 0, "[{\"instruction\": \"a\", \"output\": 7}]",
-            "'output' is not a string");
+            "column 'output' is no text");
     refuses(&words, 0,
             "[{\"instruction\": \"a\", \"input\": [], \"output\": \"b\"}]",
-            "'input' is not a string");
+            "column 'input' is no text");
 }
 
 static void test_skipped(void)
@@ -295,30 +297,35 @@ static void test_skipped(void)
     char got[100];
     token_file(path, "{\"input_ids\": [1, 2]}\n{\"input_ids\": [9]}\n"
                      "{\"input_ids\": [1, 2, 3, 4]}\n{\"input_ids\": [3, -4]}\n"
-                     "{\"input_ids\": [5, 6, 7], \"labels\": [-1, 6, -1]}\n");
+                     "{\"input_ids\": [5, 6, 7], \"labels\": [-1, 6, -1]}\n"
+                     "{\"input_ids\": [1, 3]}\n");
     text_must(open_rows(&text, NULL, 3, &d, &err), &err);
     token_text(&d, false, got, sizeof(got));
-    is_str(got, "1 2|5 6 7", "bad rows are left out");
+    is_str(got, "1 2|5 6 7|1 3", "bad rows are left out");
     token_text(&d, true, got, sizeof(got));
-    is_str(got, "1 2|- 6 -", "and their labels");
-    is_int((long long)(d.ids.len / sizeof(int32_t)), 5,
+    is_str(got, "1 2|- 6 -|1 3", "and their labels");
+    is_int((long long)(d.ids.len / sizeof(int32_t)), 7,
            "nothing of them stays");
     is_int(d.skipped.n, 3, "they are counted");
-    ok(strstr(d.skipped.first.msg, ": row 2: line 2: none of its 1") != NULL,
-       "the first: %s", d.skipped.first.msg);
+    ok(strstr(d.skipped.why[0].msg, ": row 2: line 2: none of its 1") != NULL,
+       "the first: %s", d.skipped.why[0].msg);
     is_int(d.most, 7, "their ids do not count");
-    is_int(token_data_check(&d, "PATH", 8, &err), 0, "a vocabulary of 8");
-    ok(token_data_check(&d, "PATH", 7, &err) < 0 && err.code == ERR_INVAL,
+    is_int(token_data_check(&d, 8, &err), 0, "a vocabulary of 8");
+    ok(token_data_check(&d, 7, &err) < 0 && err.code == ERR_INVAL,
        "not one of 7");
-    is_str(
-        err.msg,
-        "PATH: row 5: token id 7, the model has 0 to 6: use its own tokenizer",
-        "the row has the number of its file");
+    ok(strncmp(err.msg, path, strlen(path)) == 0, "the file is named");
+    is_str(err.msg + strlen(path),
+           ": row 5: token id 7, the model has 0 to 6: use its own tokenizer",
+           "the row has the number of its file");
     token_data_clear(&d);
     token_file(path, "{\"input_ids\": [1]}\n");
     ok(open_rows(&text, NULL, 3, &d, &err) < 0 && err.code == ERR_INVAL &&
-           strstr(err.msg, "all 1 rows are left out") != NULL,
+           strstr(err.msg, "1 of 1 rows are bad, more than half: ") != NULL,
        "none is left: %s", err.msg);
+    token_file(path, "{\"input_ids\": [1, 2]}\n{}\n{}\n");
+    ok(open_rows(&text, NULL, 3, &d, &err) < 0 && err.code == ERR_INVAL &&
+           strstr(err.msg, "2 of 3 rows are bad, more than half: ") != NULL,
+       "nor is half: %s", err.msg);
 }
 
 /* ---- packs --------------------------------------------------------------- */

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "worker/data/rows/row.h"
+
 static const char with_input[] =
     "Below is an instruction that describes a task, paired with an input that "
     "provides further context. Write a response that appropriately completes "
@@ -12,33 +14,14 @@ static const char without_input[] =
     "Below is an instruction that describes a task. Write a response that "
     "appropriately completes the request.\n\n### Instruction:\n";
 
-/* The text of a member; *ret NULL: there is none. */
-static int text_of(const json_t *row, const char *key, const char **ret,
-                   struct error *err)
-{
-    const json_t *v = json_object_get(row, key);
-    if (v != NULL && !json_is_null(v) && !json_is_string(v))
-        return error_set(err, ERR_INVAL, "'%s' is not a string", key);
-    *ret = json_string_value(v);
-    return 0;
-}
-
-static int need_text(const json_t *row, const char *key, const char **ret,
-                     struct error *err)
-{
-    if (text_of(row, key, ret, err) < 0)
-        return -1;
-    if (*ret == NULL)
-        return error_set(err, ERR_INVAL, "'%s' is missing", key);
-    return 0;
-}
-
-int alpaca_row(const json_t *row, struct alpaca_row *ret, struct error *err)
+int alpaca_row(const json_t *row, const struct spec_map *map,
+               struct alpaca_row *ret, struct error *err)
 {
     struct alpaca_row r;
-    if (need_text(row, "instruction", &r.instruction, err) < 0 ||
-        text_of(row, "input", &r.input, err) < 0 ||
-        need_text(row, "output", &r.output, err) < 0)
+    if (row_column_text(row, map, "instruction", true, &r.instruction, err) <
+            0 ||
+        row_column_text(row, map, "input", false, &r.input, err) < 0 ||
+        row_column_text(row, map, "output", true, &r.output, err) < 0)
         return -1;
     r.output_len = strlen(r.output);
     while (r.output_len > 0 && r.output[r.output_len - 1] == ' ')

@@ -12,6 +12,7 @@
 
 #include "jobs/base/buf.h"
 #include "jobs/base/error.h"
+#include "jobs/spec/spec.h"
 
 /* Borrowed of the JSON. */
 struct alpaca_row {
@@ -21,9 +22,10 @@ struct alpaca_row {
     size_t output_len; /* without the spaces at its end */
 };
 
-/* err  ERR_INVAL a member is missing, or not a string */
-int alpaca_row(const json_t *row, struct alpaca_row *ret,
-               struct error *err) MUST_CHECK;
+/* in   map  other names of the columns
+ * err  ERR_INVAL a column is missing, or no text */
+int alpaca_row(const json_t *row, const struct spec_map *map,
+               struct alpaca_row *ret, struct error *err) MUST_CHECK;
 
 /* Appends the prompt, up to and with "### Response:\n"; the answer follows. */
 int alpaca_prompt(const struct alpaca_row *row, struct buf *ret,

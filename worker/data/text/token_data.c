@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "worker/checkpoint/crc64.h"
+#include "worker/data/rows/row.h"
 #include "worker/data/text/alpaca.h"
 
 enum { ID_MAX = INT32_MAX - 1 }; /* so that a vocabulary has a size */
@@ -68,7 +69,7 @@ static int add_alpaca(struct opening *o, const json_t *row, struct error *err)
     struct token_data *d = o->data;
     const size_t first = tokens_of(&d->ids);
     struct alpaca_row r;
-    if (alpaca_row(row, &r, err) < 0)
+    if (alpaca_row(row, &c->text->column_map, &r, err) < 0)
         return -1;
     buf_reset(&o->prompt);
     if (alpaca_prompt(&r, &o->prompt, err) < 0 ||
@@ -111,16 +112,19 @@ static int add_tokens(struct opening *o, const json_t *row, struct error *err)
 {
     struct token_data *d = o->data;
     const size_t first = tokens_of(&d->ids);
-    const json_t *ids = json_object_get(row, "input_ids");
-    const json_t *labels = json_object_get(row, "labels");
+    const struct spec_map *map = &o->conf->text->column_map;
+    const json_t *ids = row_column(row, map, "input_ids");
+    const json_t *labels = json_object_get(row, row_column_name(map, "labels"));
     const size_t n = json_array_size(ids);
     const size_t most =
         o->conf->text->packed ? 0 : (size_t)o->conf->max_seq_len;
     if (!json_is_array(ids))
-        return error_set(err, ERR_INVAL, "'input_ids' is %s",
+        return error_set(err, ERR_INVAL, "'%s' is %s",
+                         row_column_name(map, "input_ids"),
                          ids == NULL ? "missing" : "not an array");
     if (labels != NULL && !json_is_array(labels))
-        return error_set(err, ERR_INVAL, "'labels' is not an array");
+        return error_set(err, ERR_INVAL, "'%s' is not an array",
+                         row_column_name(map, "labels"));
     if (labels != NULL && json_array_size(labels) != n)
         return error_set(err, ERR_INVAL, "%zu input_ids and %zu labels", n,
                          json_array_size(labels));
@@ -136,13 +140,13 @@ static int add_tokens(struct opening *o, const json_t *row, struct error *err)
 }
 
 /* Counts what was appended from `first` on as a row. */
-static int finish(struct opening *o, size_t first, int32_t number,
+static int finish(struct opening *o, size_t first, struct row_place place,
                   struct error *err)
 {
     const struct token_conf *c = o->conf;
     struct token_data *d = o->data;
     const size_t n = tokens_of(&d->ids) - first;
-    struct token_row row = {.first = first, .n = (int32_t)n, .number = number};
+    struct token_row row = {.first = first, .n = (int32_t)n, .place = place};
     int32_t most = d->most;
     const char *hint = c->text->on_bad_row == BAD_ROW_SKIP
                            ? ""
@@ -171,7 +175,7 @@ static int finish(struct opening *o, size_t first, int32_t number,
     return 0;
 }
 
-static int take_row(void *arg, const json_t *row, int32_t number,
+static int take_row(void *arg, const json_t *row, struct row_place place,
                     struct error *err)
 {
     struct opening *o = arg;
@@ -188,7 +192,7 @@ static int take_row(void *arg, const json_t *row, int32_t number,
         rc = add_tokens(o, row, err);
     if (rc == 0 && tokens_of(&o->data->ids) - first > INT32_MAX / 4)
         rc = error_set(err, ERR_INVAL, "more than %d tokens", INT32_MAX / 4);
-    if (rc == 0 && finish(o, first, number, err) == 0)
+    if (rc == 0 && finish(o, first, place, err) == 0)
         return 0;
     cut(&o->data->ids, first); /* the row is left out, or all of it ends */
     cut(&o->data->labels, first);
@@ -220,16 +224,32 @@ static int check(const struct opening *o, struct error *err)
 {
     const struct spec_text *text = o->conf->text;
     const struct token_data *d = o->data;
-    const int32_t rows = d->n + d->skipped.n;
-    if (rows < text->samples)
+    const int32_t out = d->skipped.n;
+    if (d->n + out < text->samples)
         return error_set(err, ERR_INVAL, "%s: %d rows, samples is %d",
-                         text->path, rows, text->samples);
+                         text->path, d->n + out, text->samples);
+    if (out > d->n)
+        return error_set(err, ERR_INVAL,
+                         "%d of %d rows are bad, more than half: %s", out,
+                         d->n + out, d->skipped.why[0].msg);
     if (d->n > 0)
         return 0;
-    if (d->skipped.n > 0)
-        return error_set(err, ERR_INVAL, "all %d rows are left out: %s",
-                         d->skipped.n, d->skipped.first.msg);
     return error_set(err, ERR_INVAL, "%s: no rows, it needs one", text->path);
+}
+
+static int read_rows(struct opening *o, struct error *err)
+{
+    const struct spec_text *text = o->conf->text;
+    struct token_data *d = o->data;
+    struct row_sink to = {.take = take_row,
+                          .arg = o,
+                          .skip_bad = text->on_bad_row == BAD_ROW_SKIP,
+                          .most = text->samples};
+    if (data_files_find(text->path, &text->data_files, &d->files, err) < 0)
+        return -1;
+    int rc = data_rows_read(&d->files, &to, err);
+    d->skipped = to.skipped;
+    return rc;
 }
 
 int token_data_open(const struct token_conf *conf, struct token_data *ret,
@@ -237,15 +257,9 @@ int token_data_open(const struct token_conf *conf, struct token_data *ret,
 {
     struct token_data d = {.n = 0};
     struct opening o = {.conf = conf, .data = &d, .bos = -1, .eos = -1};
-    const struct json_ask ask = {.path = conf->text->path,
-                                 .most = conf->text->samples,
-                                 .skip_bad =
-                                     conf->text->on_bad_row == BAD_ROW_SKIP,
-                                 .take = take_row,
-                                 .arg = &o};
     int rc = prepare(&o, err);
     if (rc == 0)
-        rc = json_rows_read(&ask, &d.skipped, err);
+        rc = read_rows(&o, err);
     if (rc == 0)
         rc = check(&o, err);
     buf_clear(&o.prompt);
@@ -263,6 +277,7 @@ void token_data_clear(struct token_data *d)
     buf_clear(&d->ids);
     buf_clear(&d->labels);
     buf_clear(&d->list);
+    data_files_clear(&d->files);
     memset(d, 0, sizeof(*d));
 }
 
@@ -281,8 +296,8 @@ const int32_t *token_data_labels(const struct token_data *d)
     return ints(&d->labels);
 }
 
-int token_data_check(const struct token_data *d, const char *path,
-                     int32_t vocab, struct error *err)
+int token_data_check(const struct token_data *d, int32_t vocab,
+                     struct error *err)
 {
     const struct token_row *rows = token_data_rows(d);
     for (int32_t i = 0; i < d->n && d->most >= vocab; i++)
@@ -293,7 +308,8 @@ int token_data_check(const struct token_data *d, const char *path,
                 return error_set(err, ERR_INVAL,
                                  "%s: row %d: token id %d, the model has 0 to "
                                  "%d: use its own tokenizer",
-                                 path, rows[i].number, id >= vocab ? id : label,
+                                 d->files.path[rows[i].place.file],
+                                 rows[i].place.number, id >= vocab ? id : label,
                                  vocab - 1);
         }
     return 0;

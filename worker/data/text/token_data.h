@@ -12,6 +12,9 @@
  *
  * The first token of a row is never judged: nothing stands before it that
  * could predict it.
+ *
+ * column_map gives the columns of a template the names that they have in the
+ * files.
  */
 #ifndef MGPU_WORKER_DATA_TEXT_TOKEN_DATA_H
 #define MGPU_WORKER_DATA_TEXT_TOKEN_DATA_H
@@ -21,14 +24,14 @@
 #include "jobs/base/buf.h"
 #include "jobs/base/error.h"
 #include "jobs/spec/spec.h"
-#include "worker/data/text/json_rows.h"
+#include "worker/data/rows/data_rows.h"
 #include "worker/data/text/tokenizer.h"
 
 struct token_row {
     size_t first; /* of its tokens */
     int32_t n;
     int32_t judged;
-    int32_t number; /* in its file, from 1 */
+    struct row_place place;
 };
 
 struct token_data {
@@ -39,7 +42,8 @@ struct token_data {
     int32_t longest;   /* tokens of a row */
     int32_t most;      /* the highest id, of labels as well */
     int64_t judged;    /* tokens of all rows */
-    struct json_skipped skipped;
+    struct data_files files;
+    struct rows_skipped skipped;
 };
 
 struct token_conf {
@@ -52,9 +56,10 @@ struct token_conf {
 /* out  ret  end it with token_data_clear()
  * err  ERR_INVAL "file: row 17: line 20: what is wrong": not such a row, one
  *      that has no judged token, one that is longer than max_seq_len where
- *      rows are packed; on_bad_row skip leaves such a row out. No rows, fewer
- *      than `samples`; packed without max_seq_len; a tokenizer without an end
- *      of text. ERR_LIMIT 2 GiB or more; ERR_NOTFOUND, ERR_IO, ERR_NOMEM */
+ *      rows are packed; on_bad_row skip leaves such a row out, but not more
+ *      than half of all. No rows, fewer than `samples`; packed without
+ * max_seq_len; a tokenizer without an end of text. ERR_LIMIT 2 GiB or more;
+ * ERR_NOTFOUND, ERR_IO, ERR_NOMEM */
 int token_data_open(const struct token_conf *conf, struct token_data *ret,
                     struct error *err) MUST_CHECK;
 void token_data_clear(struct token_data *d); /* NULL and zeroed are fine */
@@ -65,10 +70,9 @@ const int32_t *token_data_ids(const struct token_data *d);
 const int32_t *token_data_labels(const struct token_data *d);
 
 /* All ids and labels are below vocab.
- * in   path  of the data, for the message
  * err  ERR_INVAL "path: row 17: ..." of the first row that has another */
-int token_data_check(const struct token_data *d, const char *path,
-                     int32_t vocab, struct error *err) MUST_CHECK;
+int token_data_check(const struct token_data *d, int32_t vocab,
+                     struct error *err) MUST_CHECK;
 
 /* The same for the same tokens, labels and rows. */
 uint64_t token_data_digest(const struct token_data *d);

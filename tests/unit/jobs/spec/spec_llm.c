@@ -55,7 +55,7 @@ static const struct {
      "\"checkpoint_files\":[],\"adapter_checkpoint\":null,"
      "\"model_type\":null|\"tokenizer\":{\"path\":null,\"max_seq_len\":null}|"
      "\"dataset\":{\"template\":\"alpaca\",\"path\":\"/data/jobs/d\","
-     "\"packed\":false,\"train_on_input\":true,\"samples\":0,"
+     "\"data_files\":[],\"column_map\":{},\"packed\":false,\"train_on_input\":true,\"samples\":0,"
      "\"on_bad_row\":\"fail\"},\"dataset_val\":{\"path\":null}|"
      "\"enable_activation_checkpointing\":false|\"sample\":{\"prompts\":[]}|"
      "\"distribution\":\"ddp-ds\",\"seed\":null,\"shuffle\":true,"
@@ -85,12 +85,14 @@ static const struct {
           "  dataset: {template: alpaca, path: /d, packed: true,\n"
           "    train_on_input: false, samples: 9, on_bad_row: skip}\n"
           "  dataset_val: {path: /v}\n",
-     "\"dataset_val\":{\"path\":\"/v\",\"template\":\"alpaca\",\"packed\":true,"
+     "\"dataset_val\":{\"path\":\"/v\",\"data_files\":[],"
+     "\"template\":\"alpaca\",\"packed\":true,"
      "\"train_on_input\":false,\"samples\":0,\"on_bad_row\":\"skip\"}|"
      "\"batch_size_val\":null,\"run_val_every_n_steps\":null"},
     {"unless that is written",
      LORA "  dataset_val: {path: /v, template: tokens, packed: false}\n",
-     "\"dataset_val\":{\"path\":\"/v\",\"template\":\"tokens\","
+     "\"dataset_val\":{\"path\":\"/v\",\"data_files\":[],"
+     "\"template\":\"tokens\","
      "\"packed\":false,\"samples\":0"},
     {"the best is that of the least loss",
      LORA "  dataset_val: {path: /v}\ncheckpoint: {keep_best: true}\n",
@@ -203,6 +205,11 @@ static const struct {
 } bad[] = {
     {"nothing but the kind", HEAD, "E012 1:1 E015 1:1 E012 1:1 E015 1:1",
      "one of: lora, full"},
+    {"a column that the template does not have",
+     HEAD "method: lora\ntrain:\n  checkpointer: {checkpoint_dir: /m}\n"
+          "  dataset: {template: alpaca, path: /d,\n"
+          "    column_map: {input: question, answer: reply}}\n",
+     "E012 7:35", "instruction, input, output"},
     {"another method", HEAD "method: rank\ntrain:\n" DATA, "E012 3:9",
      "'method' must be one of: lora, full, not 'rank'"},
     {"keys of an adapter",

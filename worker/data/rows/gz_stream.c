@@ -1,0 +1,108 @@
+/* gz_stream.c - see gz_stream.h. */
+#include "worker/data/rows/gz_stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+enum { WINDOW = 256 * 1024 };
+
+static gzFile open_file(const char *path, struct error *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        (void)error_sys(err, errno, "%s", path);
+    } else if (!S_ISREG(st.st_mode)) {
+        (void)error_set(err, ERR_INVAL, "%s: not a regular file", path);
+    } else {
+        gzFile f = gzdopen(fd, "rb");
+        if (f != NULL)
+            return f;
+        (void)error_set(err, ERR_NOMEM, "%s", path);
+    }
+    if (fd >= 0)
+        (void)close(fd);
+    return NULL;
+}
+
+/* What a read says that gave nothing, or less than nothing. */
+static int read_ended(const struct gz_stream *s, int got, struct error *err)
+{
+    int code = Z_OK;
+    const char *text = gzerror(s->file, &code);
+    if (got == 0 && code != Z_BUF_ERROR)
+        return 0;
+    if (code == Z_ERRNO)
+        return error_sys(err, errno, "%s", s->path);
+    if (code == Z_BUF_ERROR)
+        return error_set(err, ERR_INVAL,
+                         "%s: line %lld: the gzip data end too early", s->path,
+                         (long long)s->line);
+    return error_set(err, ERR_INVAL, "%s: line %lld: damaged gzip data: %s",
+                     s->path, (long long)s->line, text);
+}
+
+int gz_stream_fill(struct gz_stream *s, struct error *err)
+{
+    if (s->at < s->len)
+        return 1;
+    s->at = s->len = 0;
+    int got = gzread(s->file, s->data, WINDOW);
+    if (got <= 0)
+        return read_ended(s, got, err);
+    s->len = (size_t)got;
+    return 1;
+}
+
+int gz_stream_open(struct gz_stream *s, const char *path, struct error *err)
+{
+    struct gz_stream r = {.path = path, .line = 1};
+    r.file = open_file(path, err);
+    if (r.file == NULL)
+        return -1;
+    r.data = malloc(WINDOW);
+    int rc = r.data != NULL ? gz_stream_fill(&r, err)
+                            : error_set(err, ERR_NOMEM, "%s", path);
+    if (rc < 0) {
+        gz_stream_close(&r);
+        return -1;
+    }
+    if (r.len >= 3 && memcmp(r.data, "\xef\xbb\xbf", 3) == 0)
+        r.at = 3;
+    *s = r;
+    return 0;
+}
+
+void gz_stream_close(struct gz_stream *s)
+{
+    if (s->file != NULL)
+        (void)gzclose_r(s->file); /* only read; reads reported what failed */
+    free(s->data);
+    *s = (struct gz_stream){.path = NULL};
+}
+
+void gz_stream_take(struct gz_stream *s, size_t to)
+{
+    for (; s->at < to; s->at++)
+        s->line += s->data[s->at] == '\n';
+}
+
+int gz_stream_skip_blank(struct gz_stream *s, struct error *err)
+{
+    int rc;
+    while ((rc = gz_stream_fill(s, err)) > 0) {
+        size_t to = s->at;
+        while (to < s->len && strchr(" \t\r\n", s->data[to]) != NULL &&
+               s->data[to] != '\0')
+            to++;
+        gz_stream_take(s, to);
+        if (to < s->len)
+            return 1;
+    }
+    return rc;
+}

@@ -1,0 +1,77 @@
+/* row.h - a row of data: its columns, where the readers of files put it, and
+ * what becomes of a bad one. */
+#ifndef MGPU_WORKER_DATA_ROWS_ROW_H
+#define MGPU_WORKER_DATA_ROWS_ROW_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "jobs/base/error.h"
+#include "jobs/spec/spec_text.h"
+
+/* ---- columns ------------------------------------------------------------- */
+
+/* A template names the columns, and a map says what they are called in the
+ * file. A column that the map lacks has the same name there. */
+
+/* The name in the file; borrowed. */
+const char *row_column_name(const struct spec_map *map, const char *column);
+
+/* Borrowed of the row; NULL: it has no such column, or null in it. */
+const json_t *row_column(const json_t *row, const struct spec_map *map,
+                         const char *column);
+
+/* out  ret  borrowed of the row; NULL: no such column, where it need not be
+ * err  ERR_INVAL the column is missing, or no text */
+int row_column_text(const json_t *row, const struct spec_map *map,
+                    const char *column, bool needed, const char **ret,
+                    struct error *err) MUST_CHECK;
+
+/* ---- where rows go ------------------------------------------------------- */
+
+enum { ROWS_NAMED = 3, ROW_BYTES_MAX = 32 << 20 };
+
+/* Rows that are left out. */
+struct rows_skipped {
+    int32_t n;
+    struct error why[ROWS_NAMED]; /* of the first of them */
+};
+
+/* The place of a row: its file, and its number there from 1 on. */
+struct row_place {
+    int32_t file, number;
+};
+
+/* in   row  borrowed until it returns
+ * err  ERR_INVAL the row is bad */
+typedef int row_take(void *arg, const json_t *row, struct row_place place,
+                     struct error *err);
+
+struct row_sink {
+    row_take *take;
+    void *arg;
+    /* Leaves out a row for which take() fails with ERR_INVAL, and a line that
+     * cannot be read. */
+    bool skip_bad;
+    int32_t most; /* so many rows from the beginning; 0: all */
+    int32_t rows; /* that were read, bad ones as well */
+    struct rows_skipped skipped;
+    /* The file that is read: */
+    const char *path;
+    struct row_place place; /* of the next row */
+};
+
+/* There is no place for more rows. */
+bool row_sink_is_full(const struct row_sink *s);
+
+/* Gives a row away that begins at the line.
+ * own  row
+ * err  "PATH: row 17: line 20: what is wrong" */
+int row_sink_give(struct row_sink *s, json_t *row, int64_t line,
+                  struct error *err) MUST_CHECK;
+/* Counts a row that cannot be read, whose message is in err, which is not NULL.
+ * err  it may not be left out, and stays as it is */
+int row_sink_leave_out(struct row_sink *s, struct error *err) MUST_CHECK;
+
+#endif
