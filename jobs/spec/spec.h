@@ -148,10 +148,7 @@ struct job_spec {
             struct spec_list lora_attn_modules; /* spec_lora_targets() */
             bool apply_lora_to_mlp, apply_lora_to_output;
         } model;
-        struct {
-            char *path;          /* NULL: in checkpointer.dir */
-            int32_t max_seq_len; /* 0: as long as rows are */
-        } tokenizer;
+        struct spec_tokenizer tokenizer;
         struct spec_text dataset, dataset_val;
         int32_t batch_size_val, run_val_every; /* 0: batch_size, an epoch */
         bool activation_checkpointing;

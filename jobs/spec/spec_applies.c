@@ -41,9 +41,12 @@ unsigned spec_kinds(int when)
         return COMMAND;
     case WHEN_LLM:
     case WHEN_LORA:
-    case WHEN_ALPACA:
+    case WHEN_PROMPTED:
+    case WHEN_MESSAGES:
+    case WHEN_PACKED:
     case WHEN_VAL:
-    case WHEN_VAL_ALPACA:
+    case WHEN_VAL_PROMPTED:
+    case WHEN_VAL_PACKED:
     case WHEN_SAMPLE:
         return LLM;
     default:
@@ -82,6 +85,17 @@ static bool applies_to_training(enum spec_when when, const struct job_spec *s)
     }
 }
 
+/* Keys of rows that are conversations, and of rows that share packs. */
+static bool applies_to_rows(enum spec_when when, const struct spec_text *t)
+{
+    const bool prompted =
+        t->template != TEMPLATE_TOKENS && t->template != TEMPLATE_COMPLETION;
+    if (when == WHEN_PACKED)
+        return t->packed;
+    return prompted &&
+           (when == WHEN_PROMPTED || t->template != TEMPLATE_ALPACA);
+}
+
 bool spec_applies(const struct schema_key *k, const void *spec)
 {
     const struct job_spec *s = spec;
@@ -94,13 +108,18 @@ bool spec_applies(const struct schema_key *k, const void *spec)
         return s->dataset.source == SOURCE_IMAGE_FOLDER;
     case WHEN_LORA:
         return s->method == METHOD_LORA;
-    case WHEN_ALPACA:
-        return s->train.dataset.template == TEMPLATE_ALPACA;
+    case WHEN_PROMPTED:
+    case WHEN_MESSAGES:
+    case WHEN_PACKED:
+        return applies_to_rows((enum spec_when)k->when, &s->train.dataset);
     case WHEN_VAL:
         return s->train.dataset_val.path;
-    case WHEN_VAL_ALPACA:
+    case WHEN_VAL_PROMPTED:
         return s->train.dataset_val.path &&
-               s->train.dataset_val.template == TEMPLATE_ALPACA;
+               applies_to_rows(WHEN_PROMPTED, &s->train.dataset_val);
+    case WHEN_VAL_PACKED:
+        return s->train.dataset_val.path &&
+               applies_to_rows(WHEN_PACKED, &s->train.dataset_val);
     case WHEN_SAMPLE:
         return s->train.sample.prompts.n > 0;
     case WHEN_NOTIFY:
@@ -115,6 +134,7 @@ const char *const spec_case_names[] = {
     [CASE_LORA] = "lora",
     [CASE_FULL] = "full",
     [CASE_LORA_COSINE] = "lora with cosine",
+    [CASE_ALPACA] = "template alpaca",
     [CASE_LLM_16BIT] = "llm in 16 bits",
 };
 
@@ -131,10 +151,58 @@ bool spec_case_holds(int when, const void *spec)
     case CASE_LORA_COSINE:
         return s->method == METHOD_LORA &&
                s->train.lr_scheduler.name == SCHEDULE_COSINE;
+    case CASE_ALPACA:
+        return s->train.dataset.template == TEMPLATE_ALPACA;
     case CASE_LLM_16BIT:
         return s->train.precision == PRECISION_BF16 ||
                s->train.precision == PRECISION_FP16;
     default:
         return true;
+    }
+}
+
+const char *spec_needs(int when)
+{
+    switch ((enum spec_when)when) {
+    case WHEN_FOLDER:
+        return "dataset.source: image_folder";
+    case WHEN_ADAMW:
+        return "train.optimizer.name: adamw";
+    case WHEN_RMSPROP:
+        return "train.optimizer.name: rmsprop";
+    case WHEN_MOMENTUM:
+        return "train.optimizer.name: sgd and rmsprop";
+    case WHEN_EPS:
+        return "train.optimizer.name: adamw and rmsprop";
+    case WHEN_STEP:
+        return "train.lr_scheduler.name: step";
+    case WHEN_MULTISTEP:
+        return "train.lr_scheduler.name: multistep";
+    case WHEN_BEST:
+        return "checkpoint.keep_best: true";
+    case WHEN_NO_GLOBAL:
+        return "jobs without train.global_batch_size";
+    case WHEN_GAMMA:
+        return "train.lr_scheduler.name: step and multistep";
+    case WHEN_LORA:
+        return "method: lora";
+    case WHEN_PROMPTED:
+        return "templates with a prompt";
+    case WHEN_MESSAGES:
+        return "templates with a prompt of their own words";
+    case WHEN_PACKED:
+        return "train.dataset.packed: true";
+    case WHEN_VAL:
+        return "train.dataset_val.path";
+    case WHEN_VAL_PROMPTED:
+        return "train.dataset_val.path and templates with a prompt";
+    case WHEN_VAL_PACKED:
+        return "train.dataset_val.path and packed: true";
+    case WHEN_SAMPLE:
+        return "train.sample.prompts";
+    case WHEN_NOTIFY:
+        return "notify.email or notify.webhook";
+    default:
+        return "train.optimizer.name: sgd";
     }
 }

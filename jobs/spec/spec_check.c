@@ -50,10 +50,14 @@ static const char *decides(int when)
         return "train.global_batch_size";
     case WHEN_LORA:
         return "method";
-    case WHEN_ALPACA:
+    case WHEN_PROMPTED:
+    case WHEN_MESSAGES:
         return "train.dataset.template";
+    case WHEN_PACKED:
+        return "train.dataset.packed";
     case WHEN_VAL:
-    case WHEN_VAL_ALPACA:
+    case WHEN_VAL_PROMPTED:
+    case WHEN_VAL_PACKED:
         return "train.dataset_val.path";
     case WHEN_SAMPLE:
         return "train.sample.prompts";
@@ -75,51 +79,10 @@ static bool can_judge(const struct check *c, int when)
         return false;
     if (!key || !(spec_kinds(when) & 1u << c->s->kind))
         return true;
-    if (when == WHEN_VAL_ALPACA && is_bad(c, "train.dataset_val.template"))
+    if (when == WHEN_VAL_PROMPTED && is_bad(c, "train.dataset_val.template"))
         return false;
     return schema_find(&spec_schema, key)->required ? is_set(c, key)
                                                     : !is_bad(c, key);
-}
-
-/* The condition under which a key applies, within its kinds. */
-static const char *needs(int when)
-{
-    switch ((enum spec_when)when) {
-    case WHEN_FOLDER:
-        return "dataset.source: image_folder";
-    case WHEN_ADAMW:
-        return "train.optimizer.name: adamw";
-    case WHEN_RMSPROP:
-        return "train.optimizer.name: rmsprop";
-    case WHEN_MOMENTUM:
-        return "train.optimizer.name: sgd and rmsprop";
-    case WHEN_EPS:
-        return "train.optimizer.name: adamw and rmsprop";
-    case WHEN_STEP:
-        return "train.lr_scheduler.name: step";
-    case WHEN_MULTISTEP:
-        return "train.lr_scheduler.name: multistep";
-    case WHEN_BEST:
-        return "checkpoint.keep_best: true";
-    case WHEN_NO_GLOBAL:
-        return "jobs without train.global_batch_size";
-    case WHEN_GAMMA:
-        return "train.lr_scheduler.name: step and multistep";
-    case WHEN_LORA:
-        return "method: lora";
-    case WHEN_ALPACA:
-        return "train.dataset.template: alpaca";
-    case WHEN_VAL:
-        return "train.dataset_val.path";
-    case WHEN_VAL_ALPACA:
-        return "train.dataset_val.path and template: alpaca";
-    case WHEN_SAMPLE:
-        return "train.sample.prompts";
-    case WHEN_NOTIFY:
-        return "notify.email or notify.webhook";
-    default:
-        return "train.optimizer.name: sgd";
-    }
 }
 
 /* "cv and llm" */
@@ -154,7 +117,7 @@ static void refuse_stray(const struct check *c, const struct schema_key *k,
         report_add(c->report, "E017", at, k->path,
                    k->when == WHEN_LORA ? "remove it, or set method: lora"
                                         : NULL,
-                   "'%s' is only for %s", k->path, needs(k->when));
+                   "'%s' is only for %s", k->path, spec_needs(k->when));
 }
 
 static void check_rows(const struct check *c)

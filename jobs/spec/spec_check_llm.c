@@ -2,6 +2,7 @@
  * linears with an adapter. */
 #include "jobs/spec/spec_check.h"
 
+#include "jobs/text/row_split.h"
 #include "jobs/text/text.h"
 
 static const struct {
@@ -17,6 +18,12 @@ enum { OF_MLP = 16 | 32 | 64, OF_OUTPUT = 128 };
 
 static const char *const columns[] = {
     [TEMPLATE_ALPACA] = "instruction, input, output",
+    [TEMPLATE_GRAMMAR] = "input, output",
+    [TEMPLATE_SAMSUM] = "input, output",
+    [TEMPLATE_SLIMORCA] = "conversations",
+    [TEMPLATE_CHAT] = "messages, conversations",
+    [TEMPLATE_COMPLETION] = "text",
+    [TEMPLATE_PREFERENCE] = "chosen, rejected, prompt",
     [TEMPLATE_TOKENS] = "input_ids, labels",
 };
 
@@ -135,6 +142,40 @@ static void check_columns(const struct check *c)
     }
 }
 
+/* As torchtune: both names of a pair, or neither. */
+static void check_pair(const struct check *c)
+{
+    static const char path[] = "train.dataset.column_map";
+    const enum spec_template t = c->s->train.dataset.template;
+    const struct spec_map *map = &c->s->train.dataset.column_map;
+    if (is_set(c, path) && is_set(c, "train.dataset.template") && map->n == 1 &&
+        t == TEMPLATE_SAMSUM)
+        report_add(c->report, "E017", place_of(c, path), path,
+                   "as in column_map: {input: dialogue, output: summary}",
+                   "'%s' names one column of two", path);
+}
+
+static void check_split(const struct check *c, const char *path,
+                        const char *split)
+{
+    struct error why = ERROR_INIT;
+    struct row_split s;
+    if (is_set(c, path) && row_split_parse(split, &s, &why) < 0)
+        report_add(c->report, "E012", place_of(c, path), path,
+                   "as in train[:95%] or train[1000:2000]", "'%s': %s", path,
+                   why.msg);
+}
+
+/* Packs of pairs would need a mask for each. */
+static void check_preference(const struct check *c, const char *path,
+                             const struct spec_text *t)
+{
+    if (is_set(c, path) && t->packed && t->template == TEMPLATE_PREFERENCE)
+        report_add(c->report, "E017", place_of(c, path), path,
+                   "set packed: false", "'%s' is not for template: preference",
+                   path);
+}
+
 /* The best evaluation of a job that has none. */
 static void check_best(const struct check *c)
 {
@@ -152,5 +193,10 @@ void spec_check_llm(const struct check *c)
     check_packed(c, "train.dataset.packed", c->s->train.dataset.packed);
     check_packed(c, "train.dataset_val.packed", c->s->train.dataset_val.packed);
     check_columns(c);
+    check_pair(c);
+    check_split(c, "train.dataset.split", c->s->train.dataset.split);
+    check_split(c, "train.dataset_val.split", c->s->train.dataset_val.split);
+    check_preference(c, "train.dataset.packed", &c->s->train.dataset);
+    check_preference(c, "train.dataset_val.packed", &c->s->train.dataset_val);
     check_best(c);
 }

@@ -14,6 +14,17 @@
 
 #define AT(m) AT_IN(struct job_spec, m)
 
+#define TEMPLATES                                                             \
+    WORDS(WORD("alpaca", TEMPLATE_ALPACA), WORD("grammar", TEMPLATE_GRAMMAR), \
+          WORD("samsum", TEMPLATE_SAMSUM),                                    \
+          WORD("slimorca", TEMPLATE_SLIMORCA), WORD("chat", TEMPLATE_CHAT),   \
+          WORD("completion", TEMPLATE_COMPLETION),                            \
+          WORD("preference", TEMPLATE_PREFERENCE),                            \
+          WORD("tokens", TEMPLATE_TOKENS))
+#define PACKINGS                              \
+    WORDS(WORD("in_order", PACKING_IN_ORDER), \
+          WORD("best_fit", PACKING_BEST_FIT))
+
 static const struct schema_key keys[] = {
     {"version", KEY_INT, AT(version), .def = "1", RANGE(1, 1), .code = "E011",
      .doc = "version of this format"},

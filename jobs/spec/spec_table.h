@@ -24,14 +24,17 @@ enum spec_when {
     WHEN_GAMMA, /* step and multistep */
     WHEN_BEST,  /* checkpoint.keep_best: true */
     WHEN_LLM,
-    WHEN_LORA,       /* method: lora */
-    WHEN_ALPACA,     /* train.dataset.template: alpaca */
-    WHEN_VAL,        /* train.dataset_val.path */
-    WHEN_VAL_ALPACA, /* and train.dataset_val.template: alpaca */
-    WHEN_SAMPLE,     /* train.sample.prompts */
-    WHEN_NOTIFY,     /* notify.email or notify.webhook */
-    WHEN_SWEEP,      /* keys that make several jobs of a text; not keys of a
-                      * single one */
+    WHEN_LORA,         /* method: lora */
+    WHEN_PROMPTED,     /* a template of messages: all but completion, tokens */
+    WHEN_MESSAGES,     /* the same without alpaca */
+    WHEN_PACKED,       /* train.dataset.packed */
+    WHEN_VAL,          /* train.dataset_val.path */
+    WHEN_VAL_PROMPTED, /* and a template of messages */
+    WHEN_VAL_PACKED,   /* and train.dataset_val.packed */
+    WHEN_SAMPLE,       /* train.sample.prompts */
+    WHEN_NOTIFY,       /* notify.email or notify.webhook */
+    WHEN_SWEEP,        /* keys that make several jobs of a text; not keys of a
+                        * single one */
 };
 
 /* Jobs with defaults of their own; all are of kind llm. */
@@ -40,6 +43,7 @@ enum spec_case {
     CASE_LORA,
     CASE_FULL,
     CASE_LORA_COSINE, /* method: lora, lr_scheduler.name: cosine */
+    CASE_ALPACA,      /* train.dataset.template: alpaca */
     CASE_LLM_16BIT,   /* precision: bf16 or fp16 */
 };
 extern const char *const spec_case_names[];
@@ -52,6 +56,8 @@ extern const struct schema spec_schema;
 /* Whether the key applies to this job; otherwise it is omitted from the dump
  * and refused in a file. */
 bool spec_applies(const struct schema_key *k, const void *spec);
+/* The condition under which a key applies, within its kinds. */
+const char *spec_needs(int when);
 /* The kinds that have keys of an enum spec_when: bits, 1 << SPEC_CV. */
 unsigned spec_kinds(int when);
 

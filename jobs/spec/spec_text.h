@@ -18,8 +18,35 @@ struct spec_list {
     char **items;
     size_t n;
 };
-enum spec_template { TEMPLATE_ALPACA, TEMPLATE_TOKENS };
+enum spec_template {
+    TEMPLATE_ALPACA,
+    TEMPLATE_GRAMMAR,
+    TEMPLATE_SAMSUM,
+    TEMPLATE_SLIMORCA,
+    TEMPLATE_CHAT,
+    TEMPLATE_COMPLETION,
+    TEMPLATE_PREFERENCE,
+    TEMPLATE_TOKENS
+};
+/* train.tokenizer.prompt_template: words around the messages. */
+enum spec_prompt {
+    PROMPT_NONE,
+    PROMPT_LLAMA2_CHAT,
+    PROMPT_CHATML,
+    PROMPT_GRAMMAR,
+    PROMPT_SUMMARIZE,
+    PROMPT_QUESTION_ANSWER
+};
+enum spec_packing { PACKING_IN_ORDER, PACKING_BEST_FIT };
 enum spec_bad_row { BAD_ROW_FAIL, BAD_ROW_SKIP };
+
+/* train.tokenizer */
+struct spec_tokenizer {
+    char *path;          /* NULL: in checkpointer.dir */
+    int32_t max_seq_len; /* 0: as long as rows are */
+    enum spec_prompt prompt_template;
+    int32_t pad_id; /* -1: the tokenizer's, or 0 */
+};
 
 /* train.dataset, train.dataset_val */
 struct spec_text {
@@ -27,9 +54,13 @@ struct spec_text {
     char *path; /* absolute; NULL: none, of dataset_val alone */
     struct spec_list data_files; /* below path; none: path is the file */
     struct spec_map column_map;  /* of dataset, for dataset_val as well */
+    char *new_system_prompt;     /* likewise; NULL: that of the row */
+    char *split;                 /* spec_split() reads it */
     bool packed;
+    enum spec_packing packing;
+    bool split_across_pack;
     bool train_on_input;
-    int32_t samples; /* 0: all; the first n rows */
+    int32_t samples; /* 0: all; the first n rows of the split */
     enum spec_bad_row on_bad_row;
 };
 

@@ -32,7 +32,9 @@ build/fuzz/image: fuzz_libs := -ljpeg -lpng
 row_readers := $(addprefix worker/data/rows/, \
     data_rows.c gz_stream.c json_rows.c row.c table_rows.c)
 build/fuzz/token_rows: $(call fuzz_obj,$(row_readers) \
-    worker/data/text/alpaca.c \
+    jobs/text/row_split.c \
+    worker/data/text/chat_format.c \
+    worker/data/text/messages.c \
     worker/data/text/packing.c \
     worker/data/text/token_data.c \
     worker/checkpoint/crc64.c \

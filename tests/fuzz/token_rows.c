@@ -1,8 +1,9 @@
 /* token_rows.c - any bytes as a data set: what is read can be packed and put
  * into a batch whose numbers are those that the model relies on.
  *
- * The first two bytes choose template, flags and max_seq_len. The tokenizer is
- * a double, a token for each byte: libsentencepiece is not what is tested. */
+ * The first three bytes choose flags, max_seq_len, template and format. The
+ * tokenizer is a double, a token for each byte: libsentencepiece is not what is
+ * tested. */
 #include "worker/llm/token_rows.h"
 
 #include <stdio.h>
@@ -19,6 +20,16 @@ const struct tokenizer_ids *tokenizer_ids(const struct tokenizer *t)
 {
     (void)t;
     return &ids;
+}
+
+/* A header as of Llama 3, if the input says so. */
+static bool has_headers;
+
+int32_t tokenizer_special(const struct tokenizer *t, const char *name)
+{
+    (void)t;
+    (void)name;
+    return has_headers ? 0 : -1;
 }
 
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t len,
@@ -45,11 +56,11 @@ static void check_rows(const struct token_data *d, int32_t most)
     const struct token_row *rows = token_data_rows(d);
     size_t at = 0;
     for (int32_t i = 0; i < d->n; i++) {
-        need(rows[i].first == at && rows[i].n > 1 && rows[i].judged > 0);
+        need(rows[i].first >= at && rows[i].n > 1 && rows[i].judged > 0);
         need(rows[i].n <= d->longest && (most == 0 || rows[i].n <= most));
-        at += (size_t)rows[i].n;
+        at = rows[i].first + (size_t)rows[i].n;
     }
-    need(d->n > 0 && at * sizeof(int32_t) == d->ids.len);
+    need(d->n > 0 && at * sizeof(int32_t) <= d->ids.len);
     need(d->labels.len == d->ids.len);
     for (size_t i = 0; i < at; i++) {
         need(token_data_ids(d)[i] >= 0 && token_data_ids(d)[i] <= d->most);
@@ -88,9 +99,10 @@ static void check_fill(const struct token_data *d, const struct packing *p,
     need(index != NULL);
     for (int32_t i = 0; i < p->n; i++) {
         index[i] = i;
-        need(most == 0 || packing_tokens(p, d, i) <= most);
+        need(most == 0 || packing_tokens(p, i) <= most);
     }
-    const struct token_pick pick = {d, p, index, p->n};
+    const struct token_pick pick = {
+        .data = d, .packs = p, .index = index, .n = p->n};
     struct token_rows r = {.n = p->n + 1, .S = token_rows_longest(&pick)};
     const size_t n = (size_t)r.n * (size_t)r.S;
     if (n <= TOKENS && d->most < CLASSES) {
@@ -109,12 +121,17 @@ static void check_fill(const struct token_data *d, const struct packing *p,
     free(index);
 }
 
-static void check(const struct token_data *d, int32_t max_seq_len, bool packed)
+static void check(const struct token_data *d, const struct spec_text *text,
+                  int32_t max_seq_len)
 {
+    const bool packed = text->packed;
     struct error err = ERROR_INIT;
     struct packing p = {.n = 0};
-    check_rows(d, max_seq_len);
-    if (packing_of(d, packed ? max_seq_len : 0, &p, &err) < 0)
+    check_rows(d, text->split_across_pack ? 0 : max_seq_len);
+    const struct packing_conf conf = {.max_seq_len = packed ? max_seq_len : 0,
+                                      .order = text->packing,
+                                      .split = text->split_across_pack};
+    if (packing_of(d, &conf, &p, &err) < 0)
         abort();
     check_fill(d, &p, packed ? max_seq_len : 0);
     packing_clear(&p);
@@ -125,25 +142,31 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
     struct error err = ERROR_INIT;
     struct token_data d = {.n = 0};
     char path[64];
-    if (size < 2)
+    if (size < 3)
         return 0;
-    const bool packed = data[0] & 1;
     const int32_t max_seq_len = data[1] < 'a' ? 0 : 4 * (data[1] - 'a');
     int fd = memfd_create("rows", MFD_CLOEXEC);
-    if (fd < 0 || write(fd, data + 2, size - 2) != (ssize_t)(size - 2))
+    if (fd < 0 || write(fd, data + 3, size - 3) != (ssize_t)(size - 3))
         abort();
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     struct spec_text text = {
-        .template = data[0] & 2 ? TEMPLATE_ALPACA : TEMPLATE_TOKENS,
+        .template = (enum spec_template)(data[2] % 8),
         .path = path,
-        .packed = packed,
+        .packed = data[0] & 1,
+        .packing = data[0] & 2 ? PACKING_BEST_FIT : PACKING_IN_ORDER,
         .train_on_input = data[0] & 4,
         .samples = data[0] & 8 ? 2 : 0,
-        .on_bad_row = data[0] & 16 ? BAD_ROW_SKIP : BAD_ROW_FAIL};
+        .on_bad_row = data[0] & 16 ? BAD_ROW_SKIP : BAD_ROW_FAIL,
+        .split_across_pack = data[0] & 32};
+    has_headers = data[2] & 8;
     const struct token_conf conf = {
-        .text = &text, .eos = -1, .max_seq_len = max_seq_len};
+        .text = &text,
+        .system_prompt = data[2] & 16 ? "Be kind." : NULL,
+        .prompt = (enum spec_prompt)((data[2] >> 5) % 6),
+        .eos = -1,
+        .max_seq_len = max_seq_len};
     if (token_data_open(&conf, &d, &err) == 0)
-        check(&d, max_seq_len, packed);
+        check(&d, &text, max_seq_len);
     else if (err.code == ERR_NONE || err.msg[0] == '\0' || d.ids.data != NULL)
         abort();
     token_data_clear(&d);

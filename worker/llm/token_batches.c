@@ -25,6 +25,7 @@ struct token_feed {
     struct token_stage stage;
     int32_t batch;       /* samples */
     int32_t longest;     /* tokens of a sample at most */
+    int32_t packs_other; /* samples that the other order would make */
     int32_t parts;       /* batches of an iteration: so many samplers */
     int32_t next, end;   /* batches of the epoch: to be taken, all */
     struct batch on_way; /* made and sent; without its arrays */
@@ -37,6 +38,7 @@ struct token_batches {
     struct batch_info info;
     int32_t eos; /* ends an answer; -1: the tokenizer's */
     struct token_feed feeds[BATCH_PARTS];
+    int32_t pad;     /* the id of padding */
     int32_t *counts; /* [classes]; owned */
     int32_t *index;  /* [batch], the larger of the parts; owned */
 };
@@ -70,20 +72,53 @@ static void say_skipped(const struct token_batches *s,
         batch_say(&s->env, "left out as well: %s", out->why[i].msg);
 }
 
+/* Another order than the job's, to say what it would leave empty. */
+static int count_other(struct token_feed *f, const struct packing_conf *conf,
+                       struct error *err)
+{
+    struct packing other = {.n = 0};
+    struct packing_conf c = *conf;
+    c.order = c.order == PACKING_BEST_FIT ? PACKING_IN_ORDER : PACKING_BEST_FIT;
+    if (packing_of(&f->data, &c, &other, err) < 0)
+        return -1;
+    f->packs_other = other.n;
+    packing_clear(&other);
+    return 0;
+}
+
+static int pack_part(const struct token_batches *s, struct token_feed *f,
+                     struct error *err)
+{
+    const int32_t max = s->env.spec->train.tokenizer.max_seq_len;
+    const struct packing_conf conf = {.max_seq_len = f->text->packed ? max : 0,
+                                      .order = f->text->packing,
+                                      .split = f->text->split_across_pack};
+    if (packing_of(&f->data, &conf, &f->packs, err) < 0)
+        return -1;
+    f->longest = f->text->packed ? max : f->data.longest;
+    return f->text->packed ? count_other(f, &conf, err) : 0;
+}
+
 static int open_part(struct token_batches *s, int part,
                      const struct tokenizer *tokenizer, struct error *err)
 {
     struct token_feed *f = &s->feeds[part];
-    const int32_t max = s->env.spec->train.tokenizer.max_seq_len;
-    const struct token_conf conf = {.text = f->text,
-                                    .tokenizer = tokenizer,
-                                    .eos = s->eos,
-                                    .max_seq_len = max};
-    const bool packed = f->text->packed;
-    if (token_data_open(&conf, &f->data, err) < 0 ||
-        packing_of(&f->data, packed ? max : 0, &f->packs, err) < 0)
+    const struct job_spec *spec = s->env.spec;
+    const struct token_conf conf = {
+        .text = f->text,
+        .columns = &spec->train.dataset.column_map,
+        .system_prompt = spec->train.dataset.new_system_prompt,
+        .tokenizer = tokenizer,
+        .prompt = spec->train.tokenizer.prompt_template,
+        .eos = s->eos,
+        .max_seq_len = spec->train.tokenizer.max_seq_len};
+    if (f->text->template == TEMPLATE_PREFERENCE)
+        return error_set(err, ERR_INVAL,
+                         "%s: template preference needs method dpo, which a "
+                         "later version has",
+                         key_of(part));
+    if (token_data_open(&conf, &f->data, err) < 0 || pack_part(s, f, err) < 0)
         return error_wrap(err, "%s", key_of(part));
-    f->longest = packed ? max : f->data.longest;
     if ((int64_t)f->batch * f->longest > INT32_MAX / 2)
         return error_set(err, ERR_LIMIT,
                          "train.batch_size: a batch of %d rows of %d tokens, "
@@ -95,7 +130,17 @@ static int open_part(struct token_batches *s, int part,
 
 static bool needs_tokenizer(const struct token_feed *f)
 {
-    return f->text->path != NULL && f->text->template == TEMPLATE_ALPACA;
+    return f->text->path != NULL && f->text->template != TEMPLATE_TOKENS;
+}
+
+/* The tokenizer's own id of padding; v0.1.1 of torchtune and Llama 2: 0. */
+static int32_t pad_of(const struct token_batches *s,
+                      const struct tokenizer *tokenizer)
+{
+    int32_t pad = s->env.spec->train.tokenizer.pad_id;
+    if (pad < 0 && tokenizer != NULL)
+        pad = tokenizer_special(tokenizer, "<|finetune_right_pad_id|>");
+    return pad > 0 ? pad : 0;
 }
 
 static int open_parts(struct token_batches *s, struct error *err)
@@ -113,6 +158,7 @@ static int open_parts(struct token_batches *s, struct error *err)
     int rc = open_part(s, BATCH_TRAIN, tokenizer, err);
     if (rc == 0 && eval->text->path != NULL)
         rc = open_part(s, BATCH_EVAL, tokenizer, err);
+    s->pad = pad_of(s, tokenizer);
     tokenizer_close(tokenizer);
     return rc;
 }
@@ -165,7 +211,8 @@ static void set_info(struct token_batches *s)
     const struct token_feed *train = &s->feeds[BATCH_TRAIN];
     const struct token_feed *eval = &s->feeds[BATCH_EVAL];
     s->info = (struct batch_info){
-        .classes = larger(train->data.most, eval->data.most) + 1,
+        .classes =
+            larger(larger(train->data.most, eval->data.most), s->pad) + 1,
         .row_tokens = larger(train->longest, eval->longest),
         .sample_weight = (double)train->data.judged / train->packs.n};
     for (int i = 0; i < BATCH_ARRAYS; i++)
@@ -200,6 +247,11 @@ int token_batches_check(const struct batch_source *source, int32_t vocab,
     for (int i = 0; i < BATCH_PARTS; i++)
         if (token_data_check(&s->feeds[i].data, vocab, err) < 0)
             return error_wrap(err, "%s", key_of(i));
+    if (s->pad >= vocab)
+        return error_set(err, ERR_INVAL,
+                         "train.tokenizer.pad_id: token id %d, the model has "
+                         "0 to %d",
+                         s->pad, vocab - 1);
     return 0;
 }
 
@@ -221,14 +273,23 @@ static int count(struct batch_source *source, int32_t *ret_train,
     return 0;
 }
 
+/* Percent of so many packs that are padding. */
+static double padding(const struct token_feed *f, int32_t packs)
+{
+    const double room = (double)packs * f->longest;
+    return 100 * (room - (double)f->data.tokens) / room;
+}
+
 static void describe_part(const struct token_feed *f, char *ret, size_t cap)
 {
-    const int64_t tokens = (int64_t)(f->data.ids.len / sizeof(int32_t));
+    const bool best = f->text->packing == PACKING_BEST_FIT;
     if (f->text->packed)
-        (void)snprintf(
-            ret, cap, "%d rows (%d packs of %d tokens, %.0f %% of them filled)",
-            f->data.n, f->packs.n, f->longest,
-            100 * (double)tokens / ((double)f->packs.n * f->longest));
+        (void)snprintf(ret, cap,
+                       "%d rows (%d packs of %d tokens, %.1f %% padding; %s: "
+                       "%.1f %%)",
+                       f->data.n, f->packs.n, f->longest,
+                       padding(f, f->packs.n), best ? "in_order" : "best_fit",
+                       padding(f, f->packs_other));
     else
         (void)snprintf(ret, cap, "%d rows of up to %d tokens", f->data.n,
                        f->longest);
@@ -240,7 +301,7 @@ static void describe(const struct batch_source *source, int32_t batches,
     const struct token_batches *s = tokens_at(source);
     const struct token_feed *f = &s->feeds[BATCH_TRAIN];
     const int64_t used = (int64_t)batches * f->batch * s->env.streams;
-    char train[120], part[80] = "", eval[24] = "none";
+    char train[160], part[80] = "", eval[24] = "none";
     describe_part(f, train, sizeof(train));
     if (used < f->packs.n)
         (void)snprintf(part, sizeof(part), ", %" PRId64 " %s in each epoch",
@@ -333,6 +394,7 @@ static int make(struct token_batches *s, struct token_feed *f,
         .data = &f->data,
         .packs = &f->packs,
         .index = s->index,
+        .pad = s->pad,
         .n = sampler_batch(&one, i / f->parts, f->batch, s->index)};
     if (pick.n == 0)
         return error_set(err, ERR_INVAL, "data: there is no batch %d", i);

@@ -11,37 +11,39 @@ int32_t token_rows_longest(const struct token_pick *p)
     for (int32_t i = 0; i < p->n; i++) {
         if (p->index[i] == SAMPLER_NONE)
             continue;
-        const int32_t n = packing_tokens(p->packs, p->data, p->index[i]);
+        const int32_t n = packing_tokens(p->packs, p->index[i]);
         longest = n > longest ? n : longest;
     }
     return longest;
 }
 
-/* A document whose first token is token `at` of the batch. */
+/* A document whose first token is token `at` of the batch. A piece of a row
+ * is one: its last token predicts the first of the next piece. */
 static void put_document(struct token_rows *r, const struct token_data *d,
-                         const struct token_row *doc, int32_t at)
+                         const struct pack_piece *piece, int32_t at)
 {
-    const int32_t *ids = token_data_ids(d) + doc->first;
-    const int32_t *labels = token_data_labels(d) + doc->first;
-    memcpy(r->id + at, ids, (size_t)doc->n * sizeof(*ids));
-    for (int32_t i = 0; i < doc->n; i++) {
+    const struct token_row *row = &token_data_rows(d)[piece->row];
+    const size_t first = row->first + (size_t)piece->at;
+    const int32_t *ids = token_data_ids(d) + first;
+    const int32_t *labels = token_data_labels(d) + first;
+    memcpy(r->id + at, ids, (size_t)piece->n * sizeof(*ids));
+    for (int32_t i = 0; i < piece->n; i++) {
         r->pos[at + i] = i;
-        if (i + 1 == doc->n || labels[i + 1] < 0)
+        if (piece->at + i + 1 == row->n || labels[i + 1] < 0)
             continue;
         r->judged[r->judges] = at + i;
         r->label[r->judges++] = labels[i + 1];
     }
-    r->tokens += doc->n;
+    r->tokens += piece->n;
 }
 
 static void put_sample(struct token_rows *r, const struct token_pick *p,
                        int32_t sample, int32_t at)
 {
-    const struct token_row *rows = token_data_rows(p->data);
-    for (int32_t k = p->packs->first[sample]; k < p->packs->first[sample + 1];
-         k++) {
-        put_document(r, p->data, &rows[k], at);
-        at += rows[k].n;
+    const struct packing *packs = p->packs;
+    for (int32_t k = packs->first[sample]; k < packs->first[sample + 1]; k++) {
+        put_document(r, p->data, &packs->piece[k], at);
+        at += packs->piece[k].n;
     }
 }
 
@@ -69,7 +71,7 @@ void token_rows_fill(struct token_rows *r, const struct token_pick *p,
     r->judges = 0;
     r->tokens = 0;
     for (size_t i = 0; i < n; i++)
-        r->id[i] = TOKEN_PAD;
+        r->id[i] = p->pad;
     memset(r->pos, 0, n * sizeof(*r->pos));
     for (int32_t i = 0; i < p->n; i++)
         if (p->index[i] != SAMPLER_NONE)

@@ -7,14 +7,13 @@
 #include "worker/data/text/packing.h"
 #include "worker/llm/token_batches.h"
 
-enum { TOKEN_PAD = 0 }; /* the id of padding, as torchtune's Llama 2 */
-
 /* What a batch is made of. */
 struct token_pick {
     const struct token_data *data;
     const struct packing *packs;
     const int32_t *index; /* [n] samples; SAMPLER_NONE: a row of padding */
     int32_t n;
+    int32_t pad; /* the id of padding */
 };
 
 /* Tokens of the longest sample; 1 where none is a sample. */

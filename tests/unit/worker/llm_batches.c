@@ -347,7 +347,8 @@ static void test_words(void)
     is_int(train, 4, "3 2 | 5 | 4 2 | 3 | 6 2 | 2 3 | 4, two a batch");
     is_int(eval, 0, "no evaluation");
     describes(&r, 4,
-              "11 rows (7 packs of 8 tokens, 64 % of them filled), none for "
+              "11 rows (7 packs of 8 tokens, 35.7 % padding; "
+              "best_fit: 10.0 %), none for "
               "evaluation, 4 iterations per epoch");
     rig_close(&r);
 }

@@ -128,7 +128,8 @@ int data_rows_read(const struct data_files *files, struct row_sink *to,
     err = err != NULL ? err : &own;
     for (int32_t i = 0; i < files->n && !row_sink_is_full(to); i++) {
         to->path = files->path[i];
-        to->place = (struct row_place){.file = i, .number = 1};
+        to->place =
+            (struct row_place){.file = i, .number = 1, .index = to->rows};
         if (read_file(files->path[i], to, err) < 0)
             return -1;
     }

@@ -5,7 +5,7 @@
 
 const char *row_column_name(const struct spec_map *map, const char *column)
 {
-    for (size_t i = 0; i < map->n; i++)
+    for (size_t i = 0; map != NULL && i < map->n; i++)
         if (strcmp(map->pairs[i].key, column) == 0)
             return map->pairs[i].value;
     return column;
@@ -41,6 +41,7 @@ static void count(struct row_sink *s)
 {
     s->rows++;
     s->place.number++;
+    s->place.index++;
 }
 
 int row_sink_leave_out(struct row_sink *s, struct error *err)

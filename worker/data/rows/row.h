@@ -13,7 +13,8 @@
 /* ---- columns ------------------------------------------------------------- */
 
 /* A template names the columns, and a map says what they are called in the
- * file. A column that the map lacks has the same name there. */
+ * file. A column that the map lacks has the same name there; NULL is an empty
+ * map. */
 
 /* The name in the file; borrowed. */
 const char *row_column_name(const struct spec_map *map, const char *column);
@@ -38,9 +39,10 @@ struct rows_skipped {
     struct error why[ROWS_NAMED]; /* of the first of them */
 };
 
-/* The place of a row: its file, and its number there from 1 on. */
+/* The place of a row: its file, its number there from 1 on, and its index
+ * among the rows of all files. */
 struct row_place {
-    int32_t file, number;
+    int32_t file, number, index;
 };
 
 /* in   row  borrowed until it returns

@@ -1,11 +1,13 @@
 /* token_data.c - see token_data.h. */
 #include "worker/data/text/token_data.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "jobs/text/row_split.h"
 #include "worker/checkpoint/crc64.h"
 #include "worker/data/rows/row.h"
-#include "worker/data/text/alpaca.h"
+#include "worker/data/text/chat_format.h"
 
 enum { ID_MAX = INT32_MAX - 1 }; /* so that a vocabulary has a size */
 
@@ -13,8 +15,9 @@ enum { ID_MAX = INT32_MAX - 1 }; /* so that a vocabulary has a size */
 struct opening {
     const struct token_conf *conf;
     struct token_data *data;
-    struct buf prompt;
-    int32_t bos, eos;
+    struct chat_format format;
+    struct messages messages;
+    struct row_split split;
 };
 
 /* ---- one row ------------------------------------------------------------- */
@@ -41,52 +44,37 @@ static int add_int(struct buf *b, int32_t v, struct error *err)
     return buf_add(b, &v, sizeof(v), err);
 }
 
-/* The tokens from `from` on are judged. */
-static int label_from(struct token_data *d, size_t from, struct error *err)
+/* All tokens that have no label are judged. */
+static int label_all(struct token_data *d, struct error *err)
 {
-    for (size_t i = tokens_of(&d->labels); i < tokens_of(&d->ids); i++)
-        if (add_int(&d->labels, i >= from ? ints(&d->ids)[i] : -1, err) < 0)
-            return -1;
-    return 0;
+    const size_t at = d->labels.len;
+    if (at == d->ids.len)
+        return 0;
+    return buf_add(&d->labels, d->ids.data + at, d->ids.len - at, err);
 }
 
-/* As torchtune's truncate(): also a row that is exactly as long as allowed,
- * but whose answer did not begin, ends in eos. The prompt's last token is not
- * judged where the prompt is not. */
-static void end_in_eos(const struct opening *o, size_t first, bool judged)
-{
-    struct token_data *d = o->data;
-    const size_t last = first + (size_t)o->conf->max_seq_len - 1;
-    cut(&d->ids, last + 1);
-    cut(&d->labels, last + 1);
-    ints(&d->ids)[last] = o->eos;
-    ints(&d->labels)[last] = judged ? o->eos : -1;
-}
-
-static int add_alpaca(struct opening *o, const json_t *row, struct error *err)
+static int add_messages(struct opening *o, const json_t *row,
+                        enum messages_side side, struct error *err)
 {
     const struct token_conf *c = o->conf;
-    struct token_data *d = o->data;
-    const size_t first = tokens_of(&d->ids);
-    struct alpaca_row r;
-    if (alpaca_row(row, &c->text->column_map, &r, err) < 0)
+    const struct messages_conf conf = {.template = c->text->template,
+                                       .columns = c->columns,
+                                       .system_prompt = c->system_prompt,
+                                       .train_on_input =
+                                           c->text->train_on_input};
+    if (messages_of_row(&conf, row, side, &o->messages, err) < 0)
         return -1;
-    buf_reset(&o->prompt);
-    if (alpaca_prompt(&r, &o->prompt, err) < 0 ||
-        (o->bos >= 0 && add_int(&d->ids, o->bos, err) < 0) ||
-        tokenizer_encode(c->tokenizer, o->prompt.data, o->prompt.len, 0,
-                         &d->ids, err) < 0)
+    return chat_format_encode(&o->format, &o->messages, &o->data->ids,
+                              &o->data->labels, err);
+}
+
+static int add_text(struct opening *o, const json_t *row, struct error *err)
+{
+    const char *text;
+    if (row_column_text(row, o->conf->columns, "text", true, &text, err) < 0)
         return -1;
-    const size_t answer = tokens_of(&d->ids);
-    const size_t most = c->text->packed ? 0 : (size_t)c->max_seq_len;
-    if (tokenizer_encode(c->tokenizer, r.output, r.output_len,
-                         TOKENIZER_GOES_ON, &d->ids, err) < 0 ||
-        add_int(&d->ids, o->eos, err) < 0 ||
-        label_from(d, c->text->train_on_input ? first : answer, err) < 0)
-        return -1;
-    if (most > 0 && tokens_of(&d->ids) - first > most)
-        end_in_eos(o, first, c->text->train_on_input || answer - first < most);
-    return 0;
+    return chat_format_text(&o->format, text, &o->data->ids, &o->data->labels,
+                            err);
 }
 
 /* in   may_be_less  negative numbers become -1; else they are refused */
@@ -112,7 +100,7 @@ static int add_tokens(struct opening *o, const json_t *row, struct error *err)
 {
     struct token_data *d = o->data;
     const size_t first = tokens_of(&d->ids);
-    const struct spec_map *map = &o->conf->text->column_map;
+    const struct spec_map *map = o->conf->columns;
     const json_t *ids = row_column(row, map, "input_ids");
     const json_t *labels = json_object_get(row, row_column_name(map, "labels"));
     const size_t n = json_array_size(ids);
@@ -130,7 +118,7 @@ static int add_tokens(struct opening *o, const json_t *row, struct error *err)
                          json_array_size(labels));
     if (add_numbers(ids, "input_ids", false, &d->ids, err) < 0 ||
         (labels != NULL ? add_numbers(labels, "labels", true, &d->labels, err)
-                        : label_from(d, first, err)) < 0)
+                        : label_all(d, err)) < 0)
         return -1;
     if (most > 0 && n > most) {
         cut(&d->ids, first + most);
@@ -151,7 +139,8 @@ static int finish(struct opening *o, size_t first, struct row_place place,
     const char *hint = c->text->on_bad_row == BAD_ROW_SKIP
                            ? ""
                            : ": change it, or set on_bad_row: skip";
-    if (c->text->packed && n > (size_t)c->max_seq_len)
+    if (c->text->packed && !c->text->split_across_pack &&
+        n > (size_t)c->max_seq_len)
         return error_set(err, ERR_INVAL,
                          "its %zu tokens do not fit into a pack of "
                          "train.tokenizer.max_seq_len %d%s",
@@ -170,32 +159,50 @@ static int finish(struct opening *o, size_t first, struct row_place place,
         return -1;
     d->n++;
     d->most = most;
-    d->judged += row.judged;
-    d->longest = row.n > d->longest ? row.n : d->longest;
     return 0;
+}
+
+static int add_row(struct opening *o, const json_t *row,
+                   enum messages_side side, struct row_place place,
+                   struct error *err)
+{
+    const size_t first = tokens_of(&o->data->ids);
+    int rc;
+    switch (o->conf->text->template) {
+    case TEMPLATE_TOKENS:
+        rc = add_tokens(o, row, err);
+        break;
+    case TEMPLATE_COMPLETION:
+        rc = add_text(o, row, err);
+        break;
+    default:
+        rc = add_messages(o, row, side, err);
+        break;
+    }
+    if (rc == 0 && tokens_of(&o->data->ids) - first > INT32_MAX / 4)
+        rc = error_set(err, ERR_INVAL, "more than %d tokens", INT32_MAX / 4);
+    return rc == 0 ? finish(o, first, place, err) : -1;
 }
 
 static int take_row(void *arg, const json_t *row, struct row_place place,
                     struct error *err)
 {
     struct opening *o = arg;
-    const size_t first = tokens_of(&o->data->ids);
-    int rc;
-    if (!json_is_object(row))
-        return error_set(err, ERR_INVAL, "not an object, as {%s}",
-                         o->conf->text->template == TEMPLATE_ALPACA
-                             ? "\"instruction\": ..., \"output\": ..."
-                             : "\"input_ids\": [...]");
-    if (o->conf->text->template == TEMPLATE_ALPACA)
-        rc = add_alpaca(o, row, err);
-    else
-        rc = add_tokens(o, row, err);
-    if (rc == 0 && tokens_of(&o->data->ids) - first > INT32_MAX / 4)
-        rc = error_set(err, ERR_INVAL, "more than %d tokens", INT32_MAX / 4);
-    if (rc == 0 && finish(o, first, place, err) == 0)
+    struct token_data *d = o->data;
+    const size_t tokens = tokens_of(&d->ids), list = d->list.len;
+    const int32_t n = d->n, most = d->most;
+    int rc = json_is_object(row)
+                 ? add_row(o, row, SIDE_CHOSEN, place, err)
+                 : error_set(err, ERR_INVAL, "not an object of columns");
+    if (rc == 0 && o->conf->text->template == TEMPLATE_PREFERENCE)
+        rc = add_row(o, row, SIDE_REJECTED, place, err);
+    if (rc == 0)
         return 0;
-    cut(&o->data->ids, first); /* the row is left out, or all of it ends */
-    cut(&o->data->labels, first);
+    cut(&d->ids, tokens); /* the row is left out, or all of it ends */
+    cut(&d->labels, tokens);
+    d->list.len = list;
+    d->n = n;
+    d->most = most;
     return -1;
 }
 
@@ -204,37 +211,72 @@ static int take_row(void *arg, const json_t *row, struct row_place place,
 static int prepare(struct opening *o, struct error *err)
 {
     const struct token_conf *c = o->conf;
+    if (row_split_parse(c->text->split, &o->split, err) < 0)
+        return error_wrap(err, "split");
     if (c->text->packed && c->max_seq_len == 0)
         return error_set(err, ERR_INVAL,
                          "packed rows need train.tokenizer.max_seq_len, the "
                          "length of a pack");
-    if (c->text->template != TEMPLATE_ALPACA)
+    if (c->text->template == TEMPLATE_TOKENS)
         return 0;
-    const struct tokenizer_ids *ids = tokenizer_ids(c->tokenizer);
-    o->bos = ids->bos;
-    o->eos = c->eos >= 0 ? c->eos : ids->eos;
-    if (o->eos < 0)
-        return error_set(err, ERR_INVAL,
-                         "the tokenizer has no end of text, which ends the "
-                         "answers of template alpaca");
-    return 0;
+    return chat_format_init(&o->format, c->tokenizer, c->prompt, c->eos,
+                            c->text->packed ? 0 : c->max_seq_len, err);
 }
 
-static int check(const struct opening *o, struct error *err)
+/* Rows that have to be read: those behind a bound that is known are not. */
+static int32_t rows_needed(const struct opening *o)
+{
+    const struct row_bound *from = &o->split.from, *to = &o->split.to;
+    const int32_t samples = o->conf->text->samples;
+    int64_t most = to->at >= 0 && !to->percent ? to->at : INT32_MAX;
+    if (samples > 0 && !from->percent) {
+        const int64_t end = (int64_t)samples + (from->at > 0 ? from->at : 0);
+        most = end < most ? end : most;
+    }
+    if (to->at >= 0 && to->percent)
+        most = INT32_MAX; /* it is a share of all */
+    return most < INT32_MAX ? (int32_t)most : 0;
+}
+
+/* Drops the rows outside the split, and counts the tokens of the others.
+ * *ret: how many there are within it, bad ones as well. */
+static void keep_split(const struct opening *o, int32_t rows, int64_t *ret)
+{
+    struct token_data *d = o->data;
+    struct token_row *list = (struct token_row *)(void *)d->list.data;
+    const int32_t samples = o->conf->text->samples, n = d->n;
+    int64_t from, to;
+    row_split_of(&o->split, rows, &from, &to);
+    *ret = to - from;
+    to = samples > 0 && to - from > samples ? from + samples : to;
+    d->n = 0;
+    for (int32_t i = 0; i < n; i++) {
+        if (list[i].place.index < from || list[i].place.index >= to)
+            continue;
+        d->longest = list[i].n > d->longest ? list[i].n : d->longest;
+        d->tokens += list[i].n;
+        d->judged += list[i].judged;
+        list[d->n++] = list[i];
+    }
+    d->list.len = (size_t)d->n * sizeof(*list);
+}
+
+static int check(const struct opening *o, int32_t rows, int64_t within,
+                 struct error *err)
 {
     const struct spec_text *text = o->conf->text;
     const struct token_data *d = o->data;
-    const int32_t out = d->skipped.n;
-    if (d->n + out < text->samples)
-        return error_set(err, ERR_INVAL, "%s: %d rows, samples is %d",
-                         text->path, d->n + out, text->samples);
-    if (out > d->n)
+    if (within < text->samples)
+        return error_set(err, ERR_INVAL, "%s: %lld rows, samples is %d",
+                         text->path, (long long)within, text->samples);
+    if (d->skipped.n > rows - d->skipped.n)
         return error_set(err, ERR_INVAL,
-                         "%d of %d rows are bad, more than half: %s", out,
-                         d->n + out, d->skipped.why[0].msg);
+                         "%d of %d rows are bad, more than half: %s",
+                         d->skipped.n, rows, d->skipped.why[0].msg);
     if (d->n > 0)
         return 0;
-    return error_set(err, ERR_INVAL, "%s: no rows, it needs one", text->path);
+    return error_set(err, ERR_INVAL, "%s: no rows%s, it needs one", text->path,
+                     rows > 0 ? " within the split" : "");
 }
 
 static int read_rows(struct opening *o, struct error *err)
@@ -244,25 +286,32 @@ static int read_rows(struct opening *o, struct error *err)
     struct row_sink to = {.take = take_row,
                           .arg = o,
                           .skip_bad = text->on_bad_row == BAD_ROW_SKIP,
-                          .most = text->samples};
+                          .most = rows_needed(o)};
+    int64_t within = 0;
     if (data_files_find(text->path, &text->data_files, &d->files, err) < 0)
         return -1;
     int rc = data_rows_read(&d->files, &to, err);
     d->skipped = to.skipped;
-    return rc;
+    if (rc < 0)
+        return -1;
+    keep_split(o, to.rows, &within);
+    return check(o, to.rows, within, err);
 }
 
 int token_data_open(const struct token_conf *conf, struct token_data *ret,
                     struct error *err)
 {
     struct token_data d = {.n = 0};
-    struct opening o = {.conf = conf, .data = &d, .bos = -1, .eos = -1};
-    int rc = prepare(&o, err);
+    struct opening *o = calloc(1, sizeof(*o));
+    if (o == NULL)
+        return error_set(err, ERR_NOMEM, "%s", conf->text->path);
+    o->conf = conf;
+    o->data = &d;
+    int rc = prepare(o, err);
     if (rc == 0)
-        rc = read_rows(&o, err);
-    if (rc == 0)
-        rc = check(&o, err);
-    buf_clear(&o.prompt);
+        rc = read_rows(o, err);
+    messages_clear(&o->messages);
+    free(o);
     if (rc == 0)
         *ret = d;
     else
@@ -318,9 +367,12 @@ int token_data_check(const struct token_data *d, int32_t vocab,
 uint64_t token_data_digest(const struct token_data *d)
 {
     const struct token_row *rows = token_data_rows(d);
-    uint64_t sum = crc64(0, d->ids.data, d->ids.len);
-    sum = crc64(sum, d->labels.data, d->labels.len);
-    for (int32_t i = 0; i < d->n; i++)
+    uint64_t sum = 0;
+    for (int32_t i = 0; i < d->n; i++) {
+        const size_t bytes = (size_t)rows[i].n * sizeof(int32_t);
+        sum = crc64(sum, ints(&d->ids) + rows[i].first, bytes);
+        sum = crc64(sum, ints(&d->labels) + rows[i].first, bytes);
         sum = crc64(sum, &rows[i].n, sizeof(rows[i].n));
+    }
     return sum;
 }

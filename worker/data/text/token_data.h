@@ -1,10 +1,10 @@
 /* token_data.h - the rows of a data set as token ids and labels, in memory.
  *
- * Template alpaca: {"instruction", "input", "output"} become a prompt and an
- * answer, as torchtune 0.6.1 does with a sentencepiece tokenizer and no prompt
- * template of its own: bos, prompt, answer without the spaces at its end, eos.
- * With train_on_input false neither bos nor prompt is judged. A row longer
- * than max_seq_len is cut, and its last token becomes eos.
+ * Templates of messages (messages.h): a row becomes tokens as chat_format.h
+ * says. A row longer than max_seq_len is cut. Template preference makes two
+ * rows of each: with the answer that was chosen, and with the other.
+ *
+ * Template completion: {"text"}; all of its tokens count.
  *
  * Template tokens: {"input_ids", "labels"} as they are, labels as Hugging Face
  * has them: label i belongs to id i, a negative one is not judged. Without
@@ -13,8 +13,8 @@
  * The first token of a row is never judged: nothing stands before it that
  * could predict it.
  *
- * column_map gives the columns of a template the names that they have in the
- * files.
+ * A row that is read but not within `split` has tokens and no place in the
+ * list.
  */
 #ifndef MGPU_WORKER_DATA_TEXT_TOKEN_DATA_H
 #define MGPU_WORKER_DATA_TEXT_TOKEN_DATA_H
@@ -38,17 +38,21 @@ struct token_data {
     struct buf ids;    /* int32_t */
     struct buf labels; /* int32_t, of the same tokens; < 0: not judged */
     struct buf list;   /* of struct token_row */
-    int32_t n;         /* rows, 1 or more */
+    int32_t n;         /* rows, 1 or more; template preference: 2 of each */
     int32_t longest;   /* tokens of a row */
     int32_t most;      /* the highest id, of labels as well */
-    int64_t judged;    /* tokens of all rows */
+    int64_t tokens;    /* of all rows */
+    int64_t judged;    /* of these */
     struct data_files files;
     struct rows_skipped skipped;
 };
 
 struct token_conf {
     const struct spec_text *text;
-    const struct tokenizer *tokenizer; /* template alpaca; else NULL */
+    const struct spec_map *columns;    /* NULL: none has another name */
+    const char *system_prompt;         /* NULL: that of the row */
+    const struct tokenizer *tokenizer; /* template tokens: NULL */
+    enum spec_prompt prompt;
     int32_t eos;         /* ends an answer; -1: that of the tokenizer */
     int32_t max_seq_len; /* 0: as long as rows are */
 };

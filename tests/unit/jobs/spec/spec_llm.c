@@ -18,6 +18,9 @@
     "  dataset: {template: alpaca, path: d}\n"
 #define LORA HEAD "method: lora\ntrain:\n" DATA
 #define FULL HEAD "method: full\ntrain:\n" DATA
+#define LORA_WITH(key)                                                  \
+    HEAD "method: lora\ntrain:\n  checkpointer: {checkpoint_dir: /m}\n" \
+         "  dataset: {template: alpaca, path: d, " key "}\n"
 /* The lines of DATA are 5 and 6: what is added is line 7. */
 
 static const struct spec_options here = {.file = "/data/jobs/a.yaml",
@@ -53,9 +56,11 @@ static const struct {
      "\"lora_attn_modules\":[\"q_proj\",\"v_proj\",\"output_proj\"],"
      "\"apply_lora_to_mlp\":true,\"apply_lora_to_output\":false|"
      "\"checkpoint_files\":[],\"adapter_checkpoint\":null,"
-     "\"model_type\":null|\"tokenizer\":{\"path\":null,\"max_seq_len\":null}|"
+     "\"model_type\":null|\"tokenizer\":{\"path\":null,\"max_seq_len\":null,"
+     "\"prompt_template\":null,\"pad_id\":null}|"
      "\"dataset\":{\"template\":\"alpaca\",\"path\":\"/data/jobs/d\","
-     "\"data_files\":[],\"column_map\":{},\"packed\":false,\"train_on_input\":true,\"samples\":0,"
+     "\"data_files\":[],\"column_map\":{},\"split\":\"train\",\"packed\":false,"
+     "\"train_on_input\":true,\"samples\":0,"
      "\"on_bad_row\":\"fail\"},\"dataset_val\":{\"path\":null}|"
      "\"enable_activation_checkpointing\":false|\"sample\":{\"prompts\":[]}|"
      "\"distribution\":\"ddp-ds\",\"seed\":null,\"shuffle\":true,"
@@ -86,12 +91,15 @@ static const struct {
           "    train_on_input: false, samples: 9, on_bad_row: skip}\n"
           "  dataset_val: {path: /v}\n",
      "\"dataset_val\":{\"path\":\"/v\",\"data_files\":[],"
+     "\"split\":\"train\","
      "\"template\":\"alpaca\",\"packed\":true,"
+     "\"packing\":\"in_order\",\"split_across_pack\":false,"
      "\"train_on_input\":false,\"samples\":0,\"on_bad_row\":\"skip\"}|"
      "\"batch_size_val\":null,\"run_val_every_n_steps\":null"},
     {"unless that is written",
      LORA "  dataset_val: {path: /v, template: tokens, packed: false}\n",
      "\"dataset_val\":{\"path\":\"/v\",\"data_files\":[],"
+     "\"split\":\"train\","
      "\"template\":\"tokens\","
      "\"packed\":false,\"samples\":0"},
     {"the best is that of the least loss",
@@ -210,6 +218,20 @@ static const struct {
           "  dataset: {template: alpaca, path: /d,\n"
           "    column_map: {input: question, answer: reply}}\n",
      "E012 7:35", "instruction, input, output"},
+    {"a bound that is no bound", LORA_WITH("split: 'train[:120%]'"),
+     "E012 6:47", "a bound is above 100%"},
+    {"a bound that is not closed", LORA_WITH("split: 'train[3:'"), "E012 6:47",
+     "expected ']'"},
+    {"a split of another name", LORA_WITH("split: test"), "E012 6:47",
+     "as in train[:95%]"},
+    {"bounds without a row", LORA_WITH("split: 'train[9:9]'"), "E012 6:47",
+     "no row is between the bounds"},
+    {"an order of rows that are not packed", LORA_WITH("packing: best_fit"),
+     "E017 6:40", "is only for train.dataset.packed: true"},
+    {"a system of Stanford's words", LORA_WITH("new_system_prompt: x"),
+     "E017 6:40", "is only for templates with a prompt of their own words"},
+    {"another prompt template", LORA "  tokenizer: {prompt_template: alpaca}\n",
+     "E012 7:32", "llama2_chat"},
     {"another method", HEAD "method: rank\ntrain:\n" DATA, "E012 3:9",
      "'method' must be one of: lora, full, not 'rank'"},
     {"keys of an adapter",
@@ -237,7 +259,7 @@ static const struct {
     {"a prompt of tokens",
      HEAD "method: lora\ntrain:\n  checkpointer: {checkpoint_dir: /m}\n"
           "  dataset: {template: tokens, path: /d, train_on_input: false}\n",
-     "E017 6:41", "is only for train.dataset.template: alpaca"},
+     "E017 6:41", "is only for templates with a prompt"},
     {"an evaluation without rows",
      LORA "  dataset_val: {samples: 3}\n  run_val_every_n_steps: 5\n"
           "  batch_size_val: 1\n",

@@ -1,0 +1,305 @@
+/* chat_format.c - see chat_format.h. */
+#include "worker/data/text/chat_format.h"
+
+#include <string.h>
+
+#include "jobs/text/text.h"
+
+/* ---- words around a text ------------------------------------------------- */
+
+enum { PARTS = 6 };
+
+struct parts {
+    const char *text[PARTS];
+    int32_t n;
+};
+
+struct words {
+    const char *before, *after; /* "": none */
+};
+
+/* Of the roles system, user, assistant and ipython. */
+static const struct words words[][4] = {
+    [PROMPT_NONE] = {{"", ""}, {"", ""}, {"", ""}, {"", ""}},
+    [PROMPT_LLAMA2_CHAT] = {{"<<SYS>>\n", "\n<</SYS>>\n\n"},
+                            {"[INST] ", " [/INST] "},
+                            {"", ""},
+                            {"", ""}},
+    [PROMPT_CHATML] = {{"<|im_start|>system\n", "<|im_end|>\n"},
+                       {"<|im_start|>user\n", "<|im_end|>\n"},
+                       {"<|im_start|>assistant\n", "<|im_end|>\n"},
+                       {"", ""}},
+    [PROMPT_GRAMMAR] = {{"", ""},
+                        {"Correct this to standard English: ",
+                         "\n---\nCorrected: "},
+                        {"", ""},
+                        {"", ""}},
+    [PROMPT_SUMMARIZE] = {{"", ""},
+                          {"Summarize this dialogue:\n", "\n---\nSummary:\n"},
+                          {"", ""},
+                          {"", ""}},
+    [PROMPT_QUESTION_ANSWER] = {{"", ""},
+                                {"Question: ", "\n\nAnswer: "},
+                                {"", ""},
+                                {"", ""}},
+};
+
+static void put(struct parts *p, const char *text)
+{
+    if (text[0] != '\0')
+        p->text[p->n++] = text;
+}
+
+/* in  system  the text of the system that goes into a message of the user;
+ *             NULL: none */
+static struct parts parts_of(const struct chat_format *f,
+                             const struct message *m, const char *system,
+                             bool is_last)
+{
+    const struct words *w = &words[f->prompt][m->role];
+    const struct words *sys = &words[f->prompt][ROLE_SYSTEM];
+    struct parts p = {.n = 0};
+    put(&p, w->before);
+    if (system != NULL && m->role == ROLE_USER) {
+        put(&p, sys->before);
+        p.text[p.n++] = system;
+        put(&p, sys->after);
+    }
+    p.text[p.n++] = m->text;
+    /* The model is to go on behind an empty answer at the end. */
+    if (f->prompt != PROMPT_CHATML || m->role != ROLE_ASSISTANT || !is_last ||
+        m->text[0] != '\0')
+        put(&p, w->after);
+    return p;
+}
+
+/* ---- ids ----------------------------------------------------------------- */
+
+struct output {
+    const struct chat_format *f;
+    struct buf *ids, *labels;
+    size_t first; /* ids that were there before */
+    struct error *err;
+};
+
+static size_t ids_of(const struct output *o)
+{
+    return o->ids->len / sizeof(int32_t) - o->first;
+}
+
+static int put_id(const struct output *o, int32_t id)
+{
+    return buf_add(o->ids, &id, sizeof(id), o->err);
+}
+
+/* Ids that have no label yet get one. */
+static int put_labels(const struct output *o, bool judged)
+{
+    static const int32_t none = -1;
+    while (o->labels->len < o->ids->len)
+        if (buf_add(o->labels,
+                    judged ? o->ids->data + o->labels->len
+                           : (const char *)&none,
+                    sizeof(none), o->err) < 0)
+            return -1;
+    return 0;
+}
+
+static void cut(struct buf *b, size_t values)
+{
+    const size_t len = values * sizeof(int32_t);
+    if (b->len > len) {
+        b->len = len;
+        b->data[len] = '\0';
+    }
+}
+
+static void set(struct buf *b, size_t i, int32_t v)
+{
+    memcpy(b->data + i * sizeof(v), &v, sizeof(v));
+}
+
+/* Cuts what is too long; the last id becomes eos, unless it is. */
+static void end_in_eos(const struct output *o, bool judged)
+{
+    const size_t most = (size_t)o->f->max_seq_len;
+    if (most == 0 || ids_of(o) == 0)
+        return;
+    cut(o->ids, o->first + most);
+    cut(o->labels, o->first + most);
+    const size_t last = o->first + ids_of(o) - 1;
+    set(o->ids, last, o->f->eos);
+    set(o->labels, last, judged ? o->f->eos : -1);
+}
+
+static bool is_full(const struct output *o)
+{
+    return o->f->max_seq_len > 0 && ids_of(o) >= (size_t)o->f->max_seq_len;
+}
+
+/* ---- Llama 3 ------------------------------------------------------------- */
+
+/* White space as Python has it. */
+static bool is_space(int32_t c)
+{
+    return (c >= 0x09 && c <= 0x0d) || (c >= 0x1c && c <= 0x20) || c == 0x85 ||
+           c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
+           c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f ||
+           c == 0x3000;
+}
+
+/* The text without white space around it. */
+static const char *strip(const char *text, size_t *ret_len)
+{
+    const char *p = text, *end = text + strlen(text);
+    const char *first = NULL, *last = text;
+    while (p < end) {
+        const char *at = p;
+        if (is_space(text_next(&p, end)))
+            continue;
+        first = first != NULL ? first : at;
+        last = p;
+    }
+    *ret_len = first != NULL ? (size_t)(last - first) : 0;
+    return first != NULL ? first : text;
+}
+
+static int put_text3(const struct output *o, const char *text)
+{
+    size_t len;
+    text = strip(text, &len);
+    return tokenizer_encode(o->f->tokenizer, text, len, 0, o->ids, o->err);
+}
+
+static int put_message3(const struct output *o, const struct message *m,
+                        const struct parts *p)
+{
+    const struct chat_format *f = o->f;
+    const char *role = message_role_name(m->role);
+    if (put_id(o, f->start_header) < 0 ||
+        tokenizer_encode(f->tokenizer, role, strlen(role), 0, o->ids, o->err) <
+            0 ||
+        put_id(o, f->end_header) < 0 ||
+        tokenizer_encode(f->tokenizer, "\n\n", 2, 0, o->ids, o->err) < 0)
+        return -1;
+    for (int32_t i = 0; i < p->n; i++)
+        if (put_text3(o, p->text[i]) < 0)
+            return -1;
+    if (put_id(o, f->eot) < 0)
+        return -1;
+    return put_labels(o, m->judged);
+}
+
+/* ---- Llama 2 ------------------------------------------------------------- */
+
+struct turn {
+    bool begins;          /* the next message does */
+    bool ends_with_space; /* the last text did */
+};
+
+static int put_message2(const struct output *o, const struct message *m,
+                        const struct parts *p, struct turn *turn)
+{
+    const struct chat_format *f = o->f;
+    const uint32_t flags =
+        turn->begins || turn->ends_with_space ? 0 : TOKENIZER_GOES_ON;
+    if (turn->begins && f->bos >= 0 && put_id(o, f->bos) < 0)
+        return -1;
+    for (int32_t i = 0; i < p->n; i++) {
+        size_t len = strlen(p->text[i]);
+        turn->ends_with_space = len > 0 && p->text[i][len - 1] == ' ';
+        while (len > 0 && p->text[i][len - 1] == ' ')
+            len--;
+        if (tokenizer_encode(f->tokenizer, p->text[i], len, flags, o->ids,
+                             o->err) < 0)
+            return -1;
+    }
+    turn->begins = m->role == ROLE_ASSISTANT;
+    if (turn->begins && put_id(o, f->eos) < 0)
+        return -1;
+    return put_labels(o, m->judged);
+}
+
+/* ---- all ----------------------------------------------------------------- */
+
+int chat_format_init(struct chat_format *f, const struct tokenizer *t,
+                     enum spec_prompt prompt, int32_t eos, int32_t max_seq_len,
+                     struct error *err)
+{
+    const struct tokenizer_ids *ids = tokenizer_ids(t);
+    const int32_t end = tokenizer_special(t, "<|end_of_text|>");
+    *f = (struct chat_format){
+        .tokenizer = t,
+        .prompt = prompt,
+        .bos = ids->bos,
+        .eos = eos >= 0 ? eos : ids->eos,
+        .start_header = tokenizer_special(t, "<|start_header_id|>"),
+        .end_header = tokenizer_special(t, "<|end_header_id|>"),
+        .eot = tokenizer_special(t, "<|eot_id|>"),
+        .max_seq_len = max_seq_len};
+    if (f->start_header < 0 || f->end_header < 0 || f->eot < 0)
+        f->start_header = -1;
+    else if (end >= 0)
+        f->eos = end;
+    if (f->eos < 0)
+        return error_set(err, ERR_INVAL,
+                         "the tokenizer has no end of text, which ends the "
+                         "answers of a template");
+    return 0;
+}
+
+int chat_format_encode(const struct chat_format *f, const struct messages *m,
+                       struct buf *ids, struct buf *labels, struct error *err)
+{
+    const struct output o = {.f = f,
+                             .ids = ids,
+                             .labels = labels,
+                             .first = ids->len / sizeof(int32_t),
+                             .err = err};
+    const bool llama3 = f->start_header >= 0;
+    const char *system = NULL;
+    struct turn turn = {.begins = true};
+    bool judged = false;
+    if (llama3 && f->bos >= 0 &&
+        (put_id(&o, f->bos) < 0 || put_labels(&o, false) < 0))
+        return -1;
+    for (int32_t i = 0; i < m->n; i++) {
+        const struct message *one = &m->list[i];
+        if (one->role == ROLE_SYSTEM && f->prompt == PROMPT_LLAMA2_CHAT) {
+            system = one->text;
+            continue;
+        }
+        const struct parts p = parts_of(f, one, system, i + 1 == m->n);
+        judged = one->judged && !llama3;
+        if (llama3 ? put_message3(&o, one, &p) < 0
+                   : put_message2(&o, one, &p, &turn) < 0)
+            return -1;
+        if (is_full(&o))
+            break;
+    }
+    if (llama3 && (put_id(&o, f->eos) < 0 || put_labels(&o, false) < 0))
+        return -1;
+    end_in_eos(&o, judged);
+    return 0;
+}
+
+int chat_format_text(const struct chat_format *f, const char *text,
+                     struct buf *ids, struct buf *labels, struct error *err)
+{
+    const struct output o = {.f = f,
+                             .ids = ids,
+                             .labels = labels,
+                             .first = ids->len / sizeof(int32_t),
+                             .err = err};
+    if (text[0] == '\0')
+        return error_set(err, ERR_INVAL, "the text is empty");
+    if ((f->bos >= 0 && put_id(&o, f->bos) < 0) ||
+        tokenizer_encode(f->tokenizer, text, strlen(text), 0, ids, err) < 0 ||
+        put_id(&o, f->eos) < 0 || put_labels(&o, true) < 0)
+        return -1;
+    if (f->max_seq_len > 0) {
+        cut(ids, o.first + (size_t)f->max_seq_len - 1);
+        cut(labels, o.first + (size_t)f->max_seq_len - 1);
+    }
+    return 0;
+}

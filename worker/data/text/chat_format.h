@@ -1,0 +1,57 @@
+/* chat_format.h - messages as tokens, in the format of Llama 3 or of Llama 2.
+ *
+ * A tokenizer that has the ids of a header has Llama 3's format:
+ *
+ *     bos (start_header ROLE end_header "\n\n" TEXT eot)... eos
+ *
+ * Spaces around a text are left out. bos and eos never count in the loss; what
+ * stands around a text counts as the text does.
+ *
+ * Others have Llama 2's: bos before each turn, the texts one behind the other,
+ * without the spaces at their ends, and eos after each answer. bos counts as
+ * the first text of its turn, eos as the answer.
+ *
+ * A prompt template puts words around the texts. They are texts of their own:
+ * spaces around them are left out as well.
+ *
+ * src  torchtune 0.6.1, models/llama3/_tokenizer.py,
+ *      modules/transforms/tokenizers/_utils.py, data/_prompt_templates.py,
+ *      models/llama2/_prompt_template.py
+ */
+#ifndef MGPU_WORKER_DATA_TEXT_CHAT_FORMAT_H
+#define MGPU_WORKER_DATA_TEXT_CHAT_FORMAT_H
+
+#include "worker/data/text/messages.h"
+#include "worker/data/text/tokenizer.h"
+
+struct chat_format {
+    const struct tokenizer *tokenizer;
+    enum spec_prompt prompt;
+    int32_t bos, eos;                      /* bos -1: there is none */
+    int32_t start_header, end_header, eot; /* -1: Llama 2's format */
+    int32_t max_seq_len;                   /* 0: texts are not cut */
+};
+
+/* in   eos  the id that ends an answer in Llama 2's format; -1: the
+ *           tokenizer's
+ * err  ERR_INVAL the tokenizer has no id for the end of a text */
+int chat_format_init(struct chat_format *f, const struct tokenizer *t,
+                     enum spec_prompt prompt, int32_t eos, int32_t max_seq_len,
+                     struct error *err) MUST_CHECK;
+
+/* Appends the ids of the messages, and as many labels: the id, or -1 where it
+ * does not count. What is longer than max_seq_len is cut, and its last id
+ * becomes eos.
+ * err  ERR_INVAL a byte without a token; ERR_NOMEM. Both lists may have grown
+ *      then */
+int chat_format_encode(const struct chat_format *f, const struct messages *m,
+                       struct buf *ids, struct buf *labels,
+                       struct error *err) MUST_CHECK;
+
+/* The same of a text alone: bos, the text, eos; all counts. It is cut to
+ * max_seq_len - 1 ids, without eos, as torchtune does. */
+int chat_format_text(const struct chat_format *f, const char *text,
+                     struct buf *ids, struct buf *labels,
+                     struct error *err) MUST_CHECK;
+
+#endif
