@@ -16,7 +16,7 @@ static gzFile open_file(const char *path, struct error *err)
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 || fstat(fd, &st) < 0) {
-        (void)error_sys(err, errno, "%s", path);
+        (void)error_sys(err, errno, "open '%s'", path);
     } else if (!S_ISREG(st.st_mode)) {
         (void)error_set(err, ERR_INVAL, "%s: not a regular file", path);
     } else {
