@@ -2,7 +2,7 @@
  *
  * A default is a text like a user's value. One that depends on other values is
  * set when those are known, where the user wrote none. */
-#include "jobs/schema/schema.h"
+#include "jobs/schema/schema_doc.h"
 
 #include <assert.h>
 #include <string.h>
@@ -34,14 +34,15 @@ int schema_defaults(const struct schema *s, void *obj, struct error *err)
     return rc;
 }
 
-static const char *default_of(const struct schema *s,
-                              const struct schema_key *k, const void *obj)
+const struct schema_def *schema_default_in_case(const struct schema *s,
+                                                const struct schema_key *k,
+                                                const void *obj)
 {
-    const char *def = NULL;
+    const struct schema_def *last = NULL;
     for (const struct schema_def *d = k->defs; d && d->def; d++)
         if (s->holds(d->when, obj))
-            def = d->def;
-    return def;
+            last = d;
+    return last;
 }
 
 int schema_defaults_by_case(const struct schema *s,
@@ -56,9 +57,9 @@ int schema_defaults_by_case(const struct schema *s,
         const struct schema_key *k = &s->keys[i];
         if (from[i].node)
             continue;
-        const char *def = default_of(s, k, obj);
-        if (def)
-            rc = set_default(k, def, obj, &report, err);
+        const struct schema_def *d = schema_default_in_case(s, k, obj);
+        if (d)
+            rc = set_default(k, d->def, obj, &report, err);
         if (rc == 0 && k->like)
             memcpy((char *)obj + k->at,
                    (char *)obj + schema_find(s, k->like)->at, k->size);

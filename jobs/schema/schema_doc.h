@@ -16,4 +16,9 @@ void schema_each(const struct schema *s,
                               const char *doc),
                  void *arg);
 
+/* The row of .defs that holds; NULL: .def, or .like. */
+const struct schema_def *schema_default_in_case(const struct schema *s,
+                                                const struct schema_key *k,
+                                                const void *obj);
+
 #endif

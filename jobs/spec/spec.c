@@ -13,6 +13,7 @@
 
 #include "jobs/base/rng.h"
 #include "jobs/schema/interpolate.h"
+#include "jobs/schema/schema_doc.h"
 #include "jobs/spec/secrets_file.h"
 #include "jobs/spec/spec_read.h"
 #include "jobs/text/scalar.h"
@@ -290,6 +291,16 @@ static const struct node *other_origin(const struct node *n)
     return NULL;
 }
 
+/* "default", or the preset that it is of. */
+static void note_default(const struct job_spec *s, const struct schema_key *k,
+                         char *out, size_t cap)
+{
+    const struct schema_def *d = schema_default_in_case(&spec_schema, k, s);
+    (void)snprintf(out, cap, "%s",
+                   d && spec_case_is_preset(d->when) ? spec_case_names[d->when]
+                                                     : "default");
+}
+
 static void note_origin(void *arg, size_t row, char *out, size_t cap)
 {
     const struct shown *s = arg;
@@ -306,7 +317,7 @@ static void note_origin(void *arg, size_t row, char *out, size_t cap)
               strcmp(path, "resources.nodes") == 0))
         (void)snprintf(out, cap, "from gpus_per_node");
     else if (!n)
-        (void)snprintf(out, cap, "default");
+        note_default(&s->r->spec, &spec_schema.keys[row], out, cap);
     else
         show_place(n->at, out, cap);
     const struct node *other = n ? other_origin(n) : NULL;

@@ -79,6 +79,7 @@ struct job_spec {
     enum spec_kind kind;
     struct spec_map labels;
     enum spec_method method; /* kind: llm */
+    enum spec_preset preset; /* likewise */
 
     struct { /* kind: cv */
         enum spec_arch arch;
@@ -137,11 +138,7 @@ struct job_spec {
         } lr_scheduler;
 
         /* kind: llm */
-        struct {
-            char *dir;                  /* checkpoint_dir; absolute */
-            struct spec_list files;     /* checkpoint_files; none: all */
-            char *adapter, *model_type; /* NULL: a new one, config.json's */
-        } checkpointer;
+        struct spec_checkpointer checkpointer;
         struct {
             int32_t lora_rank;
             double lora_alpha, lora_dropout;
@@ -149,6 +146,7 @@ struct job_spec {
             bool apply_lora_to_mlp, apply_lora_to_output;
         } model;
         struct spec_tokenizer tokenizer;
+        struct spec_loss loss;
         struct spec_text dataset, dataset_val;
         int32_t batch_size_val, run_val_every; /* 0: batch_size, an epoch */
         bool activation_checkpointing;

@@ -134,15 +134,51 @@ const char *const spec_case_names[] = {
     [CASE_LORA] = "lora",
     [CASE_FULL] = "full",
     [CASE_LORA_COSINE] = "lora with cosine",
+    [CASE_PAPER] = "paper-2503",
+    [CASE_PAPER_ALONE] = "paper-2503 on one GPU",
+    [CASE_PAPER_ALPACA] = "paper-2503 with alpaca",
+    [CASE_PAPER_GRAMMAR] = "paper-2503 with grammar",
+    [CASE_PAPER_SAMSUM] = "paper-2503 with samsum",
+    [CASE_PAPER_SLIMORCA] = "paper-2503 with slimorca",
     [CASE_ALPACA] = "template alpaca",
     [CASE_LLM_16BIT] = "llm in 16 bits",
 };
+
+/* The cases of a paper's preset. */
+static bool paper_holds(enum spec_case when, const struct job_spec *s)
+{
+    const enum spec_template t = s->train.dataset.template;
+    if (s->preset != PRESET_PAPER_2503 || s->method != METHOD_LORA)
+        return false;
+    switch (when) {
+    case CASE_PAPER_ALONE:
+        return s->resources.gpus.max <= 1 && s->resources.nodes.max <= 1 &&
+               s->resources.gpus_per_node <= 1;
+    case CASE_PAPER_ALPACA:
+        return t == TEMPLATE_ALPACA;
+    case CASE_PAPER_GRAMMAR:
+        return t == TEMPLATE_GRAMMAR;
+    case CASE_PAPER_SAMSUM:
+        return t == TEMPLATE_SAMSUM;
+    case CASE_PAPER_SLIMORCA:
+        return t == TEMPLATE_SLIMORCA;
+    default:
+        return true;
+    }
+}
+
+bool spec_case_is_preset(int when)
+{
+    return when >= CASE_PAPER && when <= CASE_PAPER_SLIMORCA;
+}
 
 bool spec_case_holds(int when, const void *spec)
 {
     const struct job_spec *s = spec;
     if (s->kind != SPEC_LLM)
         return false;
+    if (spec_case_is_preset(when))
+        return paper_holds((enum spec_case)when, s);
     switch ((enum spec_case)when) {
     case CASE_LORA:
         return s->method == METHOD_LORA;

@@ -42,12 +42,20 @@ enum spec_case {
     CASE_LLM,
     CASE_LORA,
     CASE_FULL,
-    CASE_LORA_COSINE, /* method: lora, lr_scheduler.name: cosine */
-    CASE_ALPACA,      /* train.dataset.template: alpaca */
-    CASE_LLM_16BIT,   /* precision: bf16 or fp16 */
+    CASE_LORA_COSINE,  /* method: lora, lr_scheduler.name: cosine */
+    CASE_PAPER,        /* preset: paper-2503, with method: lora */
+    CASE_PAPER_ALONE,  /* on one GPU */
+    CASE_PAPER_ALPACA, /* and the data sets of its tables */
+    CASE_PAPER_GRAMMAR,
+    CASE_PAPER_SAMSUM,
+    CASE_PAPER_SLIMORCA,
+    CASE_ALPACA,    /* train.dataset.template: alpaca */
+    CASE_LLM_16BIT, /* precision: bf16 or fp16 */
 };
 extern const char *const spec_case_names[];
 bool spec_case_holds(int when, const void *spec);
+/* Whether it belongs to a preset, whose name its name begins with. */
+bool spec_case_is_preset(int when);
 
 enum { SPEC_KEYS_CAP = 192 }; /* maximum number of rows; a test counts them */
 

@@ -37,6 +37,8 @@ enum spec_prompt {
     PROMPT_SUMMARIZE,
     PROMPT_QUESTION_ANSWER
 };
+enum spec_preset { PRESET_TORCHTUNE_06, PRESET_PAPER_2503 };
+enum spec_normalize { NORMALIZE_TOKENS, NORMALIZE_MICRO_BATCH };
 enum spec_packing { PACKING_IN_ORDER, PACKING_BEST_FIT };
 enum spec_bad_row { BAD_ROW_FAIL, BAD_ROW_SKIP };
 
@@ -46,6 +48,19 @@ struct spec_tokenizer {
     int32_t max_seq_len; /* 0: as long as rows are */
     enum spec_prompt prompt_template;
     int32_t pad_id; /* -1: the tokenizer's, or 0 */
+};
+
+/* train.checkpointer */
+struct spec_checkpointer {
+    char *dir;              /* checkpoint_dir; absolute */
+    struct spec_list files; /* checkpoint_files; none: all */
+    char *adapter;          /* adapter_checkpoint; NULL: a new one */
+    char *model_type;       /* NULL: as config.json says */
+};
+
+/* train.loss */
+struct spec_loss {
+    enum spec_normalize normalize;
 };
 
 /* train.dataset, train.dataset_val */

@@ -79,7 +79,8 @@ static void near(const struct trace *t, const struct trace *want,
     (void)mpi_ok(first <= 1e-12 && all <= 1e-10 && eval <= 1e-10, NULL, line);
 }
 
-static void test_ranks(struct job_spec *spec, const char *what)
+/* Returns the last loss of one rank. */
+static double test_ranks(struct job_spec *spec, const char *what)
 {
     struct trace one = {.n = 0};
     struct train_result r = {.end = TRAIN_STOPPED};
@@ -100,6 +101,20 @@ static void test_ranks(struct job_spec *spec, const char *what)
         near(&t, &one, line);
         train_remove(dir);
     }
+    return one.loss[6];
+}
+
+/* The mean of the batches' means is the same on any number of ranks, and is
+ * not the mean over the tokens. */
+static void test_normalize(struct job_spec *spec)
+{
+    const double tokens = test_ranks(spec, "the mean over tokens");
+    spec->train.loss.normalize = NORMALIZE_MICRO_BATCH;
+    const double means = test_ranks(spec, "the mean of batches");
+    spec->train.loss.normalize = NORMALIZE_TOKENS;
+    (void)mpi_ok(mpi_rank > 0 || (fabs(means / tokens - 1) > 1e-6 &&
+                                  fabs(means / tokens - 1) < 0.2),
+                 NULL, "which differ a little");
 }
 
 /* Stopped in mid-epoch on one number of ranks, resumed on another. */
@@ -136,7 +151,9 @@ int main(int argc, char **argv)
                        k & 2 ? "packed" : "padded");
         if (!open_spec(&spec, k & 1, k & 2))
             continue;
-        test_ranks(&spec, what);
+        (void)test_ranks(&spec, what);
+        if (k == 0)
+            test_normalize(&spec);
         if (k == 0 || k == 3) {
             const int most = mpi_size >= 4 ? 4 : mpi_size >= 2 ? 2 : 1;
             test_moved(&spec, most, most);

@@ -108,6 +108,7 @@ struct checkpoint_parts trainer_parts(struct trainer *t);
 
 /* dp, on more than one rank: rank 0 has data, sums and optimizer. */
 bool trainer_is_dp(const struct trainer *t);
+bool trainer_by_batch(const struct trainer *t); /* a mean of means */
 /* How many ranks have the same samples. */
 int32_t trainer_copies(const struct trainer *t);
 /* How many ranks' samples this one reads. */

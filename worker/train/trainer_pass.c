@@ -50,6 +50,12 @@ static int take_times(struct trainer *t, struct metric_iteration *m,
     return 0;
 }
 
+bool trainer_by_batch(const struct trainer *t)
+{
+    return t->spec->kind == SPEC_LLM &&
+           t->spec->train.loss.normalize == NORMALIZE_MICRO_BATCH;
+}
+
 static int one_batch(struct trainer *t, int32_t part,
                      struct metric_iteration *m, double *loss_sum,
                      struct error *err)
@@ -66,6 +72,8 @@ static int one_batch(struct trainer *t, int32_t part,
     if (b.tokens >= 0)
         m->tokens = b.tokens + (m->tokens > 0 ? m->tokens : 0);
     double weight = b.n * t->data.sample_weight; /* if nothing is left out */
+    if (trainer_by_batch(t)) /* without a judged token there is no gradient */
+        weight = b.weight > 0 ? b.weight : 1;
     t->asked += weight * t->env->comm->size;
     m->t_data += b.data_s;
     double scatter_s =

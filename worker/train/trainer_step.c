@@ -241,7 +241,8 @@ static int finish(struct trainer *t, struct metric_iteration *m,
 {
     const struct job_spec *s = t->spec;
     /* 1, but for what could not be read. */
-    double scale = t->asked / a->weight / t->at.loss_scale.scale;
+    double scale = (trainer_by_batch(t) ? 1 : t->asked / a->weight) /
+                   t->at.loss_scale.scale;
     double norm = 0, start_s = now_s(t);
     bool skip = false, overflow = false;
     if (find_norm(t, &norm, err) < 0)

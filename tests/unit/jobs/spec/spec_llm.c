@@ -48,7 +48,8 @@ static const struct {
     const char *name, *text, *want; /* parts of the dump, separated by '|' */
 } defaults[] = {
     {"lora", LORA,
-     "\"kind\":\"llm\",\"method\":\"lora\"|\"epochs\":1,\"batch_size\":2,"
+     "\"kind\":\"llm\",\"method\":\"lora\","
+     "\"preset\":\"torchtune-0.6\"|\"epochs\":1,\"batch_size\":2,"
      "\"gradient_accumulation_steps\":8|\"precision\":\"bf16\",\"mixed\":true|"
      "\"name\":\"adamw\",\"lr\":0.0003,\"weight_decay\":0.01|"
      "\"name\":\"cosine\",\"num_warmup_steps\":100|"
@@ -65,6 +66,30 @@ static const struct {
      "\"enable_activation_checkpointing\":false|\"sample\":{\"prompts\":[]}|"
      "\"distribution\":\"ddp-ds\",\"seed\":null,\"shuffle\":true,"
      "\"clip_grad_norm\":null|\"on_signal\":true"},
+    {"the paper on one GPU", "preset: paper-2503\n" LORA,
+     "\"preset\":\"paper-2503\"|\"gradient_accumulation_steps\":64|"
+     "\"precision\":\"fp32\",\"mixed\":false|\"pin_memory\":false|"
+     "\"lora_attn_modules\":[\"q_proj\",\"v_proj\"],"
+     "\"apply_lora_to_mlp\":false|\"max_seq_len\":512,"
+     "\"prompt_template\":null,\"pad_id\":0|\"train_on_input\":true|"
+     "\"loss\":{\"normalize\":\"micro_batch\"}|"
+     "\"enable_activation_checkpointing\":true"},
+    {"the paper on four", "preset: paper-2503\nresources: {gpus: 4}\n" LORA,
+     "\"gradient_accumulation_steps\":32|"
+     "\"enable_activation_checkpointing\":false"},
+    {"the paper with SlimOrca",
+     HEAD "method: lora\npreset: paper-2503\ntrain:\n"
+          "  checkpointer: {checkpoint_dir: /m}\n"
+          "  dataset: {template: slimorca, path: /d}\n",
+     "\"max_seq_len\":1024,\"prompt_template\":\"llama2_chat\"|"
+     "\"train_on_input\":false"},
+    {"what the file says wins",
+     "preset: paper-2503\n" LORA
+     "  precision: bf16\n  tokenizer: {max_seq_len: null}\n",
+     "\"precision\":\"bf16\",\"mixed\":true|\"max_seq_len\":null"},
+    {"torchtune has its own", "preset: torchtune-0.6\n" LORA,
+     "\"preset\":\"torchtune-0.6\"|\"gradient_accumulation_steps\":8|"
+     "\"loss\":{\"normalize\":\"tokens\"}"},
     {"full", FULL,
      "\"gradient_accumulation_steps\":1|\"lr\":2e-05|"
      "\"name\":\"constant\",\"num_warmup_steps\":0|"
@@ -179,7 +204,7 @@ static void test_show(void)
        "by the name of torchtune");
     ok(shown_line(s, "    template: alpaca                    # default\n"),
        "a default like another value");
-    ok(!strstr(s, "pin_memory") && !strstr(s, "model:\n  arch"),
+    ok(!strstr(s, "label_smoothing") && !strstr(s, "model:\n  arch"),
        "no key of kind cv");
     buf_clear(&out);
 }
@@ -282,8 +307,8 @@ static const struct {
           "checkpoint: {keep_best: true, metric: eval_accuracy}\n",
      "E018 8:39", "set metric: eval_loss"},
     {"keys of cv",
-     LORA "  pin_memory: true\n  label_smoothing: 0.1\nmodel: {dropout: 0}\n",
-     "E018 7:3 E018 8:3 E018 9:9", "'train.pin_memory' is only for kind: cv"},
+     LORA "  ema: {decay: 0.9}\n  label_smoothing: 0.1\nmodel: {dropout: 0}\n",
+     "E018 7:9 E018 8:3 E018 9:9", "'train.ema.decay' is only for kind: cv"},
     {"keys of a command", LORA "command: [ls]\n", "E018 7:1",
      "'command' is only for kind: command"},
     {"keys of training in a command",
