@@ -10,27 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "worker/data/sampler.h"
-#include "worker/data/text/packing.h"
-#include "worker/data/text/token_data.h"
+#include "worker/llm/token_feed.h"
 #include "worker/llm/token_rows.h"
-#include "worker/llm/token_stage.h"
-
-/* One part's samples, and its batches in turn. */
-struct token_feed {
-    const struct spec_text *text;
-    struct token_data data; /* n 0: the part has no data */
-    struct packing packs;
-    struct sampler sampler;
-    struct token_stage stage;
-    int32_t batch;       /* samples */
-    int32_t longest;     /* tokens of a sample at most */
-    int32_t packs_other; /* samples that the other order would make */
-    int32_t parts;       /* batches of an iteration: so many samplers */
-    int32_t next, end;   /* batches of the epoch: to be taken, all */
-    struct batch on_way; /* made and sent; without its arrays */
-    size_t on_way_bytes; /* of a sample in each array; 0: none is */
-};
 
 struct token_batches {
     struct batch_source source;
@@ -61,70 +42,17 @@ static const char *key_of(int part)
                                : "train.dataset_val.path";
 }
 
-static void say_skipped(const struct token_batches *s,
-                        const struct token_feed *f)
-{
-    const struct rows_skipped *out = &f->data.skipped;
-    if (out->n > 0)
-        batch_say(&s->env, "%s: left out %d row%s: %s", f->text->path, out->n,
-                  out->n > 1 ? "s" : "", out->why[0].msg);
-    for (int32_t i = 1; i < out->n && i < ROWS_NAMED; i++)
-        batch_say(&s->env, "left out as well: %s", out->why[i].msg);
-}
-
-/* Another order than the job's, to say what it would leave empty. */
-static int count_other(struct token_feed *f, const struct packing_conf *conf,
-                       struct error *err)
-{
-    struct packing other = {.n = 0};
-    struct packing_conf c = *conf;
-    c.order = c.order == PACKING_BEST_FIT ? PACKING_IN_ORDER : PACKING_BEST_FIT;
-    if (packing_of(&f->data, &c, &other, err) < 0)
-        return -1;
-    f->packs_other = other.n;
-    packing_clear(&other);
-    return 0;
-}
-
-static int pack_part(const struct token_batches *s, struct token_feed *f,
-                     struct error *err)
-{
-    const int32_t max = s->env.spec->train.tokenizer.max_seq_len;
-    const struct packing_conf conf = {.max_seq_len = f->text->packed ? max : 0,
-                                      .order = f->text->packing,
-                                      .split = f->text->split_across_pack};
-    if (packing_of(&f->data, &conf, &f->packs, err) < 0)
-        return -1;
-    f->longest = f->text->packed ? max : f->data.longest;
-    return f->text->packed ? count_other(f, &conf, err) : 0;
-}
-
 static int open_part(struct token_batches *s, int part,
                      const struct tokenizer *tokenizer, struct error *err)
 {
     struct token_feed *f = &s->feeds[part];
-    const struct job_spec *spec = s->env.spec;
-    const struct token_conf conf = {
-        .text = f->text,
-        .columns = &spec->train.dataset.column_map,
-        .system_prompt = spec->train.dataset.new_system_prompt,
-        .tokenizer = tokenizer,
-        .prompt = spec->train.tokenizer.prompt_template,
-        .eos = s->eos,
-        .max_seq_len = spec->train.tokenizer.max_seq_len};
-    if (f->text->template == TEMPLATE_PREFERENCE)
-        return error_set(err, ERR_INVAL,
-                         "%s: template preference needs method dpo, which a "
-                         "later version has",
-                         key_of(part));
-    if (token_data_open(&conf, &f->data, err) < 0 || pack_part(s, f, err) < 0)
+    if (token_feed_open(f, &s->env, tokenizer, s->eos, err) < 0)
         return error_wrap(err, "%s", key_of(part));
     if ((int64_t)f->batch * f->longest > INT32_MAX / 2)
         return error_set(err, ERR_LIMIT,
                          "train.batch_size: a batch of %d rows of %d tokens, "
                          "at most %d tokens fit",
                          f->batch, f->longest, INT32_MAX / 2);
-    say_skipped(s, f);
     return 0;
 }
 
@@ -273,28 +201,6 @@ static int count(struct batch_source *source, int32_t *ret_train,
     return 0;
 }
 
-/* Percent of so many packs that are padding. */
-static double padding(const struct token_feed *f, int32_t packs)
-{
-    const double room = (double)packs * f->longest;
-    return 100 * (room - (double)f->data.tokens) / room;
-}
-
-static void describe_part(const struct token_feed *f, char *ret, size_t cap)
-{
-    const bool best = f->text->packing == PACKING_BEST_FIT;
-    if (f->text->packed)
-        (void)snprintf(ret, cap,
-                       "%d rows (%d packs of %d tokens, %.1f %% padding; %s: "
-                       "%.1f %%)",
-                       f->data.n, f->packs.n, f->longest,
-                       padding(f, f->packs.n), best ? "in_order" : "best_fit",
-                       padding(f, f->packs_other));
-    else
-        (void)snprintf(ret, cap, "%d rows of up to %d tokens", f->data.n,
-                       f->longest);
-}
-
 static void describe(const struct batch_source *source, int32_t batches,
                      char *ret, size_t cap)
 {
@@ -302,7 +208,7 @@ static void describe(const struct batch_source *source, int32_t batches,
     const struct token_feed *f = &s->feeds[BATCH_TRAIN];
     const int64_t used = (int64_t)batches * f->batch * s->env.streams;
     char train[160], part[80] = "", eval[24] = "none";
-    describe_part(f, train, sizeof(train));
+    token_feed_describe(f, train, sizeof(train));
     if (used < f->packs.n)
         (void)snprintf(part, sizeof(part), ", %" PRId64 " %s in each epoch",
                        used, f->text->packed ? "packs" : "rows");
@@ -455,12 +361,8 @@ static int ahead(struct batch_source *source, enum batch_part part,
 static void destroy(struct batch_source *source)
 {
     struct token_batches *s = tokens_of(source);
-    for (int i = 0; i < BATCH_PARTS; i++) {
-        token_stage_clear(&s->feeds[i].stage);
-        sampler_clear(&s->feeds[i].sampler);
-        packing_clear(&s->feeds[i].packs);
-        token_data_clear(&s->feeds[i].data);
-    }
+    for (int i = 0; i < BATCH_PARTS; i++)
+        token_feed_close(&s->feeds[i]);
     free(s->counts);
     free(s->index);
     free(s);

@@ -115,6 +115,8 @@ static int read_file(const char *path, struct row_sink *to, struct error *err)
     const char separator = separator_of(path);
     if (gz_stream_open(&s, path, err) < 0)
         return -1;
+    to->bytes += s.offset;
+    s.read = &to->bytes;
     int rc = separator != '\0' ? table_rows_read(&s, separator, to, err)
                                : json_rows_read(&s, to, err);
     gz_stream_close(&s);

@@ -56,6 +56,10 @@ int gz_stream_fill(struct gz_stream *s, struct error *err)
     if (got <= 0)
         return read_ended(s, got, err);
     s->len = (size_t)got;
+    const int64_t offset = gzoffset(s->file);
+    if (s->read != NULL)
+        *s->read += offset - s->offset;
+    s->offset = offset;
     return 1;
 }
 

@@ -14,6 +14,9 @@ struct gz_stream {
     char *data;       /* what was read; at..len is not taken yet */
     size_t at, len;
     int64_t line; /* of data[at], from 1 on */
+    /* Grows by the bytes of the file that are read; NULL: no one asks. */
+    int64_t *read;
+    int64_t offset; /* in the file */
 };
 
 /* in   path  a regular file; outlives the stream

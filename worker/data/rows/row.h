@@ -56,8 +56,9 @@ struct row_sink {
     /* Leaves out a row for which take() fails with ERR_INVAL, and a line that
      * cannot be read. */
     bool skip_bad;
-    int32_t most; /* so many rows from the beginning; 0: all */
-    int32_t rows; /* that were read, bad ones as well */
+    int32_t most;  /* so many rows from the beginning; 0: all */
+    int32_t rows;  /* that were read, bad ones as well */
+    int64_t bytes; /* of the files, packed if they are, that were read */
     struct rows_skipped skipped;
     /* The file that is read: */
     const char *path;

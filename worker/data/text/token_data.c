@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "jobs/text/row_split.h"
 #include "worker/checkpoint/crc64.h"
@@ -18,6 +19,7 @@ struct opening {
     struct chat_format format;
     struct messages messages;
     struct row_split split;
+    const struct row_sink *sink;
 };
 
 /* ---- one row ------------------------------------------------------------- */
@@ -191,6 +193,8 @@ static int take_row(void *arg, const json_t *row, struct row_place place,
     struct token_data *d = o->data;
     const size_t tokens = tokens_of(&d->ids), list = d->list.len;
     const int32_t n = d->n, most = d->most;
+    if (o->conf->progress != NULL)
+        o->conf->progress(o->conf->arg, o->sink->bytes, place.index);
     int rc = json_is_object(row)
                  ? add_row(o, row, SIDE_CHOSEN, place, err)
                  : error_set(err, ERR_INVAL, "not an object of columns");
@@ -288,6 +292,7 @@ static int read_rows(struct opening *o, struct error *err)
                           .skip_bad = text->on_bad_row == BAD_ROW_SKIP,
                           .most = rows_needed(o)};
     int64_t within = 0;
+    o->sink = &to;
     if (data_files_find(text->path, &text->data_files, &d->files, err) < 0)
         return -1;
     int rc = data_rows_read(&d->files, &to, err);
@@ -327,22 +332,26 @@ void token_data_clear(struct token_data *d)
     buf_clear(&d->labels);
     buf_clear(&d->list);
     data_files_clear(&d->files);
+    if (d->map != NULL)
+        (void)munmap(d->map, d->map_bytes);
     memset(d, 0, sizeof(*d));
 }
 
 const struct token_row *token_data_rows(const struct token_data *d)
 {
-    return (const struct token_row *)(const void *)d->list.data;
+    return d->map != NULL
+               ? d->map_rows
+               : (const struct token_row *)(const void *)d->list.data;
 }
 
 const int32_t *token_data_ids(const struct token_data *d)
 {
-    return ints(&d->ids);
+    return d->map != NULL ? d->map_ids : ints(&d->ids);
 }
 
 const int32_t *token_data_labels(const struct token_data *d)
 {
-    return ints(&d->labels);
+    return d->map != NULL ? d->map_labels : ints(&d->labels);
 }
 
 int token_data_check(const struct token_data *d, int32_t vocab,
@@ -352,7 +361,8 @@ int token_data_check(const struct token_data *d, int32_t vocab,
     for (int32_t i = 0; i < d->n && d->most >= vocab; i++)
         for (size_t k = rows[i].first; k < rows[i].first + (size_t)rows[i].n;
              k++) {
-            const int32_t id = ints(&d->ids)[k], label = ints(&d->labels)[k];
+            const int32_t id = token_data_ids(d)[k],
+                          label = token_data_labels(d)[k];
             if (id >= vocab || label >= vocab)
                 return error_set(err, ERR_INVAL,
                                  "%s: row %d: token id %d, the model has 0 to "
@@ -370,8 +380,8 @@ uint64_t token_data_digest(const struct token_data *d)
     uint64_t sum = 0;
     for (int32_t i = 0; i < d->n; i++) {
         const size_t bytes = (size_t)rows[i].n * sizeof(int32_t);
-        sum = crc64(sum, ints(&d->ids) + rows[i].first, bytes);
-        sum = crc64(sum, ints(&d->labels) + rows[i].first, bytes);
+        sum = crc64(sum, token_data_ids(d) + rows[i].first, bytes);
+        sum = crc64(sum, token_data_labels(d) + rows[i].first, bytes);
         sum = crc64(sum, &rows[i].n, sizeof(rows[i].n));
     }
     return sum;

@@ -45,6 +45,11 @@ struct token_data {
     int64_t judged;    /* of these */
     struct data_files files;
     struct rows_skipped skipped;
+    /* In place of the three lists: of a file that is mapped (token_file.h). */
+    void *map;
+    size_t map_bytes;
+    const int32_t *map_ids, *map_labels;
+    const struct token_row *map_rows;
 };
 
 struct token_conf {
@@ -55,6 +60,10 @@ struct token_conf {
     enum spec_prompt prompt;
     int32_t eos;         /* ends an answer; -1: that of the tokenizer */
     int32_t max_seq_len; /* 0: as long as rows are */
+    /* After each row that is read; NULL: no one asks.
+     * in  bytes  of the files, packed if they are, that have been read */
+    void (*progress)(void *arg, int64_t bytes, int64_t rows);
+    void *arg;
 };
 
 /* out  ret  end it with token_data_clear()

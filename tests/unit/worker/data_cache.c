@@ -1,0 +1,391 @@
+/* data_cache.c - tokenised rows that are kept in a file: what another run gets
+ * of it, what is made again, and what happens where it cannot be written. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "tests/unit/worker/token_files.h"
+#include "worker/data/text/token_cache.h"
+#include "worker/data/text/token_file.h"
+
+static char dir[] = "/tmp/data_cacheXXXXXX";
+static char data[64], model[64];
+static struct tokenizer *t;
+
+struct run {
+    struct spec_text text;
+    struct token_conf tokens;
+    struct token_cache_conf conf;
+    char said[1000];
+    int rows; /* that were tokenised */
+};
+
+static void say(void *arg, const char *line)
+{
+    struct run *r = arg;
+    const size_t n = strlen(r->said);
+    (void)snprintf(r->said + n, sizeof(r->said) - n, "%s|", line);
+}
+
+static void begin(struct run *r)
+{
+    *r = (struct run){.text = {.template = TEMPLATE_ALPACA, .path = data}};
+    r->tokens =
+        (struct token_conf){.text = &r->text, .tokenizer = t, .eos = -1};
+    r->conf = (struct token_cache_conf){.tokens = &r->tokens,
+                                        .tokenizer_path = model,
+                                        .dir = dir,
+                                        .clock = &clock_real,
+                                        .say = say,
+                                        .arg = r};
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    struct error err = ERROR_INIT;
+    struct buf b = BUF_INIT;
+    text_must(buf_read_file(&b, from, 1 << 24, &err), &err);
+    FILE *f = fopen(to, "w");
+    if (f == NULL || fwrite(b.data, 1, b.len, f) != b.len || fclose(f) != 0)
+        exit(1);
+    buf_clear(&b);
+}
+
+static void open_cache(struct run *r, struct token_data *d)
+{
+    struct error err = ERROR_INIT;
+    text_must(token_cache_open(&r->conf, d, &err), &err);
+}
+
+/* Files in the directory whose names end so; *ret: the last of them. */
+static int files_of(const char *end, char *ret, size_t cap)
+{
+    DIR *list = opendir(dir);
+    int n = 0;
+    for (struct dirent *e; list != NULL && (e = readdir(list)) != NULL;) {
+        const size_t len = strlen(e->d_name);
+        if (len < strlen(end) ||
+            strcmp(e->d_name + len - strlen(end), end) != 0)
+            continue;
+        n++;
+        (void)snprintf(ret, cap, "%s/%s", dir, e->d_name);
+    }
+    if (list != NULL)
+        (void)closedir(list);
+    return n;
+}
+
+static void empty_dir(void)
+{
+    char path[400];
+    while (files_of(".tokens", path, sizeof(path)) > 0 ||
+           files_of(".lock", path, sizeof(path)) > 0 ||
+           files_of(".tmp", path, sizeof(path)) > 0)
+        (void)unlink(path);
+}
+
+static bool same(const struct token_data *a, const struct token_data *b)
+{
+    return a->n == b->n && a->longest == b->longest && a->most == b->most &&
+           a->tokens == b->tokens && a->judged == b->judged &&
+           a->files.n == b->files.n && a->skipped.n == b->skipped.n &&
+           token_data_digest(a) == token_data_digest(b);
+}
+
+static void test_kept(void)
+{
+    struct run r;
+    struct token_data plain, first, second;
+    struct error err = ERROR_INIT;
+    char path[400];
+    begin(&r);
+    text_must(token_data_open(&r.tokens, &plain, &err), &err);
+    open_cache(&r, &first);
+    ok(first.map == NULL && same(&plain, &first), "the first makes the rows");
+    is_int(files_of(".tokens", path, sizeof(path)), 1, "and keeps them");
+    is_int(files_of(".tmp", path, sizeof(path)), 0, "under their name alone");
+    open_cache(&r, &second);
+    ok(second.map != NULL && same(&plain, &second), "the second maps them");
+    is_str(second.files.path[0], data, "with the names of the data");
+    is_int(token_data_check(&second, 512, &err), 0, "which can be checked");
+    token_data_clear(&plain);
+    token_data_clear(&first);
+    token_data_clear(&second);
+    r.conf.min_bytes = 1 << 20;
+    open_cache(&r, &first);
+    ok(first.map == NULL, "small data are not looked up");
+    token_data_clear(&first);
+}
+
+static void test_keys(void)
+{
+    struct run r;
+    char first[TOKEN_CACHE_KEY_CAP], other[TOKEN_CACHE_KEY_CAP];
+    struct error err = ERROR_INIT;
+    struct data_files files;
+    struct spec_pair pair = {(char *)(uintptr_t) "input",
+                             (char *)(uintptr_t) "question"};
+    const struct spec_map columns = {&pair, 1};
+    begin(&r);
+    text_must(data_files_find(data, NULL, &files, &err), &err);
+    text_must(token_cache_key(&r.conf, &files, first, &err), &err);
+    for (int i = 0; i < 10; i++) {
+        begin(&r);
+        r.text.train_on_input = i == 0;
+        r.text.samples = i == 1;
+        r.text.split = i == 2 ? (char *)(uintptr_t) "train[:1]" : NULL;
+        r.tokens.max_seq_len = i == 3 ? 8 : 0;
+        r.tokens.prompt = i == 4 ? PROMPT_CHATML : PROMPT_NONE;
+        r.tokens.system_prompt = i == 5 ? "" : NULL;
+        r.tokens.columns = i == 6 ? &columns : NULL;
+        r.tokens.eos = i == 7 ? 1 : -1;
+        r.text.on_bad_row = i == 8 ? BAD_ROW_SKIP : BAD_ROW_FAIL;
+        text_must(token_cache_key(&r.conf, &files, other, &err), &err);
+        ok((strcmp(first, other) != 0) == (i < 9),
+           i < 9 ? "another key %d has another name" : "%d: the same", i);
+    }
+    data_files_clear(&files);
+}
+
+/* A byte more at the end of the file changes what it is. */
+static void touch_byte(const char *path, long at)
+{
+    FILE *f = fopen(path, "r+");
+    if (f == NULL || fseek(f, at, SEEK_SET) != 0)
+        exit(1);
+    const int c = fgetc(f);
+    if (fseek(f, at, SEEK_SET) != 0 || fputc(c ^ 1, f) == EOF || fclose(f) != 0)
+        exit(1);
+}
+
+static void test_changed(void)
+{
+    struct run r;
+    struct token_data d;
+    char path[400];
+    empty_dir();
+    begin(&r);
+    open_cache(&r, &d);
+    token_data_clear(&d);
+    touch_byte(model, 100); /* the piece of a token that no row has */
+    open_cache(&r, &d);
+    ok(d.map == NULL, "another tokenizer: made again");
+    token_data_clear(&d);
+    is_int(files_of(".tokens", path, sizeof(path)), 2, "beside the other");
+    token_file(data, "[{\"instruction\": \"a\", \"output\": \"c\"}]");
+    open_cache(&r, &d);
+    ok(d.map == NULL && d.n == 1, "other rows: made again");
+    token_data_clear(&d);
+}
+
+static void test_damaged(void)
+{
+    struct run r;
+    struct token_data d, again;
+    struct stat st;
+    char path[400];
+    empty_dir();
+    begin(&r);
+    open_cache(&r, &d);
+    if (files_of(".tokens", path, sizeof(path)) != 1 || stat(path, &st) < 0)
+        exit(1);
+    for (int i = 0; i < 5; i++) {
+        begin(&r);
+        if (i == 4 ? truncate(path, 0) < 0
+                   : i == 3 && truncate(path, st.st_size - 4) < 0)
+            exit(1);
+        if (i < 3)
+            touch_byte(path, i == 0 ? 3 : i == 1 ? 40 : (long)st.st_size - 30);
+        open_cache(&r, &again);
+        ok(again.map == NULL && same(&d, &again) &&
+               strstr(r.said, "made again") != NULL,
+           "%s", r.said);
+        token_data_clear(&again);
+        open_cache(&r, &again);
+        ok(again.map != NULL && same(&d, &again), "and whole again");
+        token_data_clear(&again);
+    }
+    token_data_clear(&d);
+}
+
+/* A file that another process was writing when it was killed. */
+static void test_killed(void)
+{
+    struct run r;
+    struct token_data d;
+    char path[400], temp[420];
+    empty_dir();
+    begin(&r);
+    open_cache(&r, &d);
+    token_data_clear(&d);
+    if (files_of(".tokens", path, sizeof(path)) != 1)
+        exit(1);
+    (void)snprintf(temp, sizeof(temp), "%s.tmp", path);
+    if (rename(path, temp) < 0 || truncate(temp, 100) < 0)
+        exit(1);
+    open_cache(&r, &d);
+    ok(d.map == NULL, "half a file is no file");
+    token_data_clear(&d);
+    is_int(files_of(".tmp", path, sizeof(path)), 0, "and makes way");
+    open_cache(&r, &d);
+    ok(d.map != NULL, "for a whole one");
+    token_data_clear(&d);
+}
+
+static void test_no_room(void)
+{
+    struct run r;
+    struct token_data d;
+    char path[400];
+    struct rlimit was, small;
+    empty_dir();
+    begin(&r);
+    if (getrlimit(RLIMIT_FSIZE, &was) < 0)
+        exit(1);
+    small = was;
+    small.rlim_cur = 200;
+    (void)signal(SIGXFSZ, SIG_IGN);
+    if (setrlimit(RLIMIT_FSIZE, &small) < 0)
+        exit(1);
+    open_cache(&r, &d);
+    (void)setrlimit(RLIMIT_FSIZE, &was);
+    ok(d.map == NULL && d.n > 0 && strstr(r.said, "are not kept") != NULL,
+       "no room: %s", r.said);
+    is_int(files_of(".tmp", path, sizeof(path)) +
+               files_of(".tokens", path, sizeof(path)),
+           0, "nothing is left there");
+    token_data_clear(&d);
+    begin(&r);
+    r.conf.dir = "/nowhere/cache";
+    open_cache(&r, &d);
+    ok(d.n > 0 && strstr(r.said, "are not kept") != NULL, "no directory: %s",
+       r.said);
+    token_data_clear(&d);
+    r.conf.dir = NULL;
+    open_cache(&r, &d);
+    ok(d.n > 0, "no cache at all");
+    token_data_clear(&d);
+}
+
+/* Many processes at once: one makes the file, the others map it. Each says by
+ * its exit status what it did. */
+static void test_at_once(void)
+{
+    enum { PROCESSES = 6 };
+    pid_t pid[PROCESSES];
+    int made = 0, mapped = 0;
+    empty_dir();
+    for (int i = 0; i < PROCESSES; i++)
+        if ((pid[i] = fork()) == 0) {
+            struct run r;
+            struct token_data d;
+            struct error err = ERROR_INIT;
+            begin(&r);
+            r.conf.yields = i > 0;
+            _exit(token_cache_open(&r.conf, &d, &err) < 0 ? 2
+                  : d.map != NULL                         ? 1
+                                                          : 0);
+        }
+    for (int i = 0; i < PROCESSES; i++) {
+        int status = -1;
+        if (pid[i] < 0 || waitpid(pid[i], &status, 0) < 0)
+            exit(1);
+        made += WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        mapped += WIFEXITED(status) && WEXITSTATUS(status) == 1;
+    }
+    is_int(made, 1, "one makes it");
+    is_int(mapped, PROCESSES - 1, "the others map it");
+}
+
+/* One that holds the lock and is killed: the next takes over. */
+static void test_taken_over(void)
+{
+    struct run r;
+    struct token_data d;
+    char path[400], held;
+    int ready[2];
+    empty_dir();
+    begin(&r);
+    open_cache(&r, &d);
+    token_data_clear(&d);
+    if (files_of(".tokens", path, sizeof(path)) != 1 || unlink(path) < 0 ||
+        files_of(".lock", path, sizeof(path)) != 1 || pipe(ready) < 0)
+        exit(1);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        int fd = open(path, O_RDWR);
+        if (fd < 0 || flock(fd, LOCK_EX) < 0 || write(ready[1], "x", 1) != 1)
+            _exit(1);
+        (void)pause();
+    }
+    if (read(ready[0], &held, 1) != 1)
+        exit(1);
+    const pid_t waiter = fork();
+    if (waiter == 0) {
+        struct error err = ERROR_INIT;
+        _exit(token_cache_open(&r.conf, &d, &err) < 0 || d.map != NULL);
+    }
+    (void)kill(pid, SIGKILL);
+    int status = -1;
+    if (waitpid(pid, NULL, 0) < 0 || waitpid(waiter, &status, 0) < 0)
+        exit(1);
+    is_int(status, 0, "who waited makes it when the first is killed");
+    is_int(files_of(".tokens", path, sizeof(path)), 1, "and keeps it");
+    (void)close(ready[0]);
+    (void)close(ready[1]);
+}
+
+static void test_dir(void)
+{
+    char cache[100], want[120];
+    struct stat st;
+    (void)snprintf(cache, sizeof(cache), "%s/xdg", dir);
+    (void)snprintf(want, sizeof(want), "%s/mgpu", cache);
+    (void)setenv("XDG_CACHE_HOME", cache, 1);
+    char *got = token_cache_dir();
+    is_str(got != NULL ? got : "", want, "$XDG_CACHE_HOME/mgpu");
+    ok(stat(want, &st) == 0 && S_ISDIR(st.st_mode), "is made");
+    free(got);
+    (void)unsetenv("XDG_CACHE_HOME");
+    (void)setenv("HOME", cache, 1);
+    got = token_cache_dir();
+    (void)snprintf(want, sizeof(want), "%s/.cache/mgpu", cache);
+    is_str(got != NULL ? got : "", want, "$HOME/.cache/mgpu");
+    free(got);
+    (void)unsetenv("HOME");
+    got = token_cache_dir();
+    ok(got == NULL, "neither: none");
+    free(got);
+}
+
+int main(void)
+{
+    char command[64], from[4096];
+    struct error err = ERROR_INIT;
+    if (mkdtemp(dir) == NULL)
+        return 1;
+    (void)snprintf(data, sizeof(data), "%s/rows.json", dir);
+    (void)snprintf(model, sizeof(model), "%s/t.model", dir);
+    copy_file(golden_path(text_model_files[0], from), model);
+    token_file(data, "[{\"instruction\": \"a\", \"output\": \"b\"},"
+                     " {\"instruction\": \"c\", \"output\": \"d e f\"}]");
+    text_must(tokenizer_open(model, &t, &err), &err);
+    test_kept();
+    test_keys();
+    test_changed();
+    test_damaged();
+    test_killed();
+    test_no_room();
+    test_at_once();
+    test_taken_over();
+    test_dir();
+    tokenizer_close(t);
+    (void)snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+    if (system(command) != 0) /* NOLINT(cert-env33-c) */
+        return 1;
+    return tap_done();
+}

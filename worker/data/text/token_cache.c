@@ -1,0 +1,282 @@
+/* token_cache.c - see token_cache.h. */
+#include "worker/data/text/token_cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "jobs/http/digest_ssl.h"
+#include "worker/data/text/token_file.h"
+
+enum {
+    CACHE_VERSION = 1,
+    PIECE = 1 << 22,        /* bytes of a file that are hashed at once */
+    POLL_NS = 50 * 1000000, /* a build takes seconds at least */
+    SAY_S = 10,
+    ROWS_BETWEEN = 256 /* two looks at the clock; a row takes some 5 us */
+};
+
+struct cache {
+    const struct token_cache_conf *conf;
+    char *path, *lock; /* of the tokens; of who makes them */
+    int64_t bytes;     /* of all files */
+    double start_s, said_s;
+};
+
+/* ---- the name ------------------------------------------------------------ */
+
+/* The file's pieces as one digest after the other: each is over the piece and
+ * the digest before it. */
+static int add_file(const char *path, char *piece, char sum[DIGEST_HEX_CAP],
+                    struct error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = -1;
+    if (fd < 0)
+        return error_sys(err, errno, "open '%s'", path);
+    do {
+        got = read(fd, piece, PIECE);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            break;
+        const struct digest_part parts[] = {{sum, strlen(sum)},
+                                            {piece, (size_t)got}};
+        if (digest_parts(parts, 2, sum, err) < 0) {
+            (void)close(fd);
+            return -1;
+        }
+    } while (got != 0);
+    int rc = got < 0 ? error_sys(err, errno, "read '%s'", path) : 0;
+    (void)close(fd);
+    return rc;
+}
+
+/* The tokenizer's file, if it is a directory that of those that there are. */
+static int add_tokenizer(const char *path, char *piece,
+                         char sum[DIGEST_HEX_CAP], struct error *err)
+{
+    static const char *const names[] = {"tokenizer.model", "tokenizer.json",
+                                        "original/tokenizer.model"};
+    struct stat st;
+    if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+        return add_file(path, piece, sum, err);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char *file = NULL;
+        if (asprintf(&file, "%s/%s", path, names[i]) < 0)
+            return error_set(err, ERR_NOMEM, "%s", path);
+        int rc = access(file, R_OK) == 0 ? add_file(file, piece, sum, err) : 0;
+        free(file);
+        if (rc < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* All keys that the tokens follow from, each with its length. */
+static int add_keys(const struct token_conf *c, char sum[DIGEST_HEX_CAP],
+                    struct error *err)
+{
+    const struct spec_text *t = c->text;
+    struct buf b = BUF_INIT;
+    int rc = buf_addf(&b, err, "%d %d %d %d %d %d %d %d %d %d", CACHE_VERSION,
+                      t->template, t->packed, t->split_across_pack,
+                      t->train_on_input, t->samples, t->on_bad_row, c->prompt,
+                      c->eos, c->max_seq_len);
+    const char *const texts[] = {c->system_prompt, t->split};
+    for (size_t i = 0; i < 2 && rc == 0; i++)
+        rc = buf_addf(&b, err, " %zd:%s",
+                      texts[i] != NULL ? (ssize_t)strlen(texts[i]) : -1,
+                      texts[i] != NULL ? texts[i] : "");
+    for (size_t i = 0; c->columns != NULL && i < c->columns->n && rc == 0; i++)
+        rc = buf_addf(
+            &b, err, " %zu:%s%zu:%s", strlen(c->columns->pairs[i].key),
+            c->columns->pairs[i].key, strlen(c->columns->pairs[i].value),
+            c->columns->pairs[i].value);
+    const struct digest_part parts[] = {{sum, strlen(sum)}, {b.data, b.len}};
+    if (rc == 0)
+        rc = digest_parts(parts, 2, sum, err);
+    buf_clear(&b);
+    return rc;
+}
+
+int token_cache_key(const struct token_cache_conf *conf,
+                    const struct data_files *files,
+                    char ret[TOKEN_CACHE_KEY_CAP], struct error *err)
+{
+    char sum[DIGEST_HEX_CAP] = "";
+    char *piece = malloc(PIECE);
+    if (piece == NULL)
+        return error_set(err, ERR_NOMEM, "%s", conf->tokens->text->path);
+    int rc = add_keys(conf->tokens, sum, err);
+    for (int32_t i = 0; i < files->n && rc == 0; i++)
+        rc = add_file(files->path[i], piece, sum, err);
+    if (rc == 0 && conf->tokenizer_path != NULL)
+        rc = add_tokenizer(conf->tokenizer_path, piece, sum, err);
+    free(piece);
+    if (rc == 0)
+        memcpy(ret, sum, sizeof(sum));
+    return rc;
+}
+
+char *token_cache_dir(void)
+{
+    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char *dir = NULL;
+    int rc = -1;
+    if (xdg != NULL && xdg[0] == '/')
+        rc = asprintf(&dir, "%s/mgpu", xdg);
+    else if (home != NULL && home[0] == '/')
+        rc = asprintf(&dir, "%s/.cache/mgpu", home);
+    if (rc < 0)
+        return NULL;
+    for (char *p = dir + 1; (p = strchr(p, '/')) != NULL; p++) {
+        *p = '\0';
+        (void)mkdir(dir, 0700);
+        *p = '/';
+    }
+    if (mkdir(dir, 0700) < 0 && errno != EEXIST) {
+        free(dir);
+        return NULL;
+    }
+    return dir;
+}
+
+/* ---- making it ----------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3))) static void say(
+    const struct token_cache_conf *conf, const char *fmt, ...)
+{
+    char line[400];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    if (conf->say != NULL)
+        conf->say(conf->arg, line);
+}
+
+static void progress(void *arg, int64_t bytes, int64_t rows)
+{
+    struct cache *c = arg;
+    if (rows % ROWS_BETWEEN != 0)
+        return;
+    const double now_s = c->conf->clock->now_s(c->conf->clock);
+    if (now_s - c->said_s < SAY_S)
+        return;
+    c->said_s = now_s;
+    say(c->conf, "%s: tokenising %.0f %%, %.0f rows/s",
+        c->conf->tokens->text->path,
+        c->bytes > 0 ? 100 * (double)bytes / (double)c->bytes : 0,
+        (double)rows / (now_s - c->start_s));
+}
+
+static int tokenise(struct cache *c, struct token_data *ret, struct error *err)
+{
+    struct token_conf conf = *c->conf->tokens;
+    conf.progress = progress;
+    conf.arg = c;
+    c->start_s = c->said_s = c->conf->clock->now_s(c->conf->clock);
+    return token_data_open(&conf, ret, err);
+}
+
+/* A file that is there and whole, with the names of its data. */
+static bool found(const struct cache *c, struct token_data *ret)
+{
+    struct error why = ERROR_INIT, err = ERROR_INIT;
+    const struct spec_text *text = c->conf->tokens->text;
+    if (token_file_read(c->path, ret, &why) < 0) {
+        if (why.code != ERR_NOTFOUND)
+            say(c->conf, "tokenised rows are made again: %s", why.msg);
+        return false;
+    }
+    if (data_files_find(text->path, &text->data_files, &ret->files, &err) == 0)
+        return true;
+    token_data_clear(ret);
+    return false;
+}
+
+/* Under the lock: another may have made it meanwhile. */
+static int make(struct cache *c, struct token_data *ret, struct error *err)
+{
+    struct error why = ERROR_INIT;
+    if (found(c, ret))
+        return 0;
+    if (tokenise(c, ret, err) < 0)
+        return -1;
+    if (token_file_write(c->path, ret, &why) < 0)
+        say(c->conf, "tokenised rows are not kept: %s", why.msg);
+    return 0;
+}
+
+/* Waits for the lock, and looks for the file meanwhile. */
+static int make_or_wait(struct cache *c, struct token_data *ret,
+                        struct error *err)
+{
+    const struct timespec poll = {.tv_nsec = POLL_NS};
+    bool said = false;
+    int fd = open(c->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        say(c->conf, "tokenised rows are not kept: '%s': %s", c->lock,
+            strerror(errno));
+        return tokenise(c, ret, err);
+    }
+    if (c->conf->yields)
+        (void)nanosleep(&poll, NULL);
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) {
+            (void)close(fd);
+            return tokenise(c, ret, err); /* no locks: writers would mix */
+        }
+        if (!said)
+            say(c->conf, "%s: waiting for rows that are tokenised by another",
+                c->conf->tokens->text->path);
+        said = true;
+        (void)nanosleep(&poll, NULL);
+    }
+    int rc = make(c, ret, err);
+    (void)close(fd);
+    return rc;
+}
+
+static int64_t bytes_of(const struct data_files *files)
+{
+    struct stat st;
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < files->n; i++)
+        bytes += stat(files->path[i], &st) == 0 ? st.st_size : 0;
+    return bytes;
+}
+
+int token_cache_open(const struct token_cache_conf *conf,
+                     struct token_data *ret, struct error *err)
+{
+    const struct spec_text *text = conf->tokens->text;
+    struct data_files files = {.n = 0};
+    struct cache c = {.conf = conf};
+    char key[TOKEN_CACHE_KEY_CAP];
+    if (data_files_find(text->path, &text->data_files, &files, err) < 0)
+        return -1;
+    c.bytes = bytes_of(&files);
+    int rc = 0;
+    if (conf->dir == NULL || c.bytes < conf->min_bytes) {
+        rc = tokenise(&c, ret, err);
+    } else if ((rc = token_cache_key(conf, &files, key, err)) == 0) {
+        rc = asprintf(&c.path, "%s/%s.tokens", conf->dir, key) < 0 ||
+                     asprintf(&c.lock, "%s/%s.lock", conf->dir, key) < 0
+                 ? error_set(err, ERR_NOMEM, "%s", text->path)
+                 : 0;
+        if (rc == 0 && !found(&c, ret))
+            rc = make_or_wait(&c, ret, err);
+    }
+    free(c.path);
+    free(c.lock);
+    data_files_clear(&files);
+    return rc;
+}

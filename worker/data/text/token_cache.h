@@ -1,0 +1,49 @@
+/* token_cache.h - tokenised rows kept in a file, so that they are made once per
+ * content: by one process of all that want them, in this job and in others.
+ *
+ * The file's name is the SHA-256 of all that the tokens follow from: the bytes
+ * of the data and of the tokenizer, the keys of the specification, and a
+ * version. It is written under another name, renamed, and mapped by all. Who
+ * writes it holds a lock on a file beside it; others wait for that lock, in no
+ * collective, and take over if the writer dies. A file that is damaged is made
+ * again. Where there is no room, or no directory, rows are tokenised as without
+ * a cache.
+ */
+#ifndef MGPU_WORKER_DATA_TEXT_TOKEN_CACHE_H
+#define MGPU_WORKER_DATA_TEXT_TOKEN_CACHE_H
+
+#include "jobs/base/clock.h"
+#include "worker/data/text/token_data.h"
+
+/* Less is tokenised sooner than it is hashed and waited for. */
+enum { TOKEN_CACHE_MIN_BYTES = 4 << 20 };
+
+struct token_cache_conf {
+    const struct token_conf *tokens;
+    const char *tokenizer_path; /* template tokens: NULL */
+    const char *dir;            /* NULL: no cache */
+    int64_t min_bytes;          /* of all files together */
+    bool yields; /* another is to make it, if both can: one that is heard */
+    const struct clock *clock;
+    /* A line for people; NULL: none. */
+    void (*say)(void *arg, const char *line);
+    void *arg;
+};
+
+/* As token_data_open(). */
+int token_cache_open(const struct token_cache_conf *conf,
+                     struct token_data *ret, struct error *err) MUST_CHECK;
+
+/* $XDG_CACHE_HOME/mgpu, or $HOME/.cache/mgpu, which is made; the caller frees
+ * it. NULL: there is none. */
+char *token_cache_dir(void);
+
+/* The name that the rows have in the directory, without its ending.
+ * err  ERR_NOTFOUND, ERR_IO, ERR_NOMEM, ERR_EXTERN libcrypto refused */
+enum { TOKEN_CACHE_KEY_CAP = 65 };
+int token_cache_key(const struct token_cache_conf *conf,
+                    const struct data_files *files,
+                    char ret[TOKEN_CACHE_KEY_CAP],
+                    struct error *err) MUST_CHECK;
+
+#endif

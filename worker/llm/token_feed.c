@@ -1,0 +1,119 @@
+/* token_feed.c - see token_feed.h. */
+#include "worker/llm/token_feed.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "worker/data/text/token_cache.h"
+
+static void say_skipped(const struct token_feed *f, const struct batch_env *env)
+{
+    const struct rows_skipped *out = &f->data.skipped;
+    if (out->n > 0)
+        batch_say(env, "%s: left out %d row%s: %s", f->text->path, out->n,
+                  out->n > 1 ? "s" : "", out->why[0].msg);
+    for (int32_t i = 1; i < out->n && i < ROWS_NAMED; i++)
+        batch_say(env, "left out as well: %s", out->why[i].msg);
+}
+
+/* Another order than the job's, to say what it would leave empty. */
+static int count_other(struct token_feed *f, const struct packing_conf *conf,
+                       struct error *err)
+{
+    struct packing other = {.n = 0};
+    struct packing_conf c = *conf;
+    c.order = c.order == PACKING_BEST_FIT ? PACKING_IN_ORDER : PACKING_BEST_FIT;
+    if (packing_of(&f->data, &c, &other, err) < 0)
+        return -1;
+    f->packs_other = other.n;
+    packing_clear(&other);
+    return 0;
+}
+
+static int pack(struct token_feed *f, const struct job_spec *spec,
+                struct error *err)
+{
+    const int32_t max = spec->train.tokenizer.max_seq_len;
+    const struct packing_conf conf = {.max_seq_len = f->text->packed ? max : 0,
+                                      .order = f->text->packing,
+                                      .split = f->text->split_across_pack};
+    if (packing_of(&f->data, &conf, &f->packs, err) < 0)
+        return -1;
+    f->longest = f->text->packed ? max : f->data.longest;
+    return f->text->packed ? count_other(f, &conf, err) : 0;
+}
+
+static int open_rows(struct token_feed *f, const struct batch_env *env,
+                     const struct token_conf *tokens, struct error *err)
+{
+    const struct job_spec *spec = env->spec;
+    const char *tokenizer = spec->train.tokenizer.path;
+    char *dir = token_cache_dir();
+    if (tokenizer == NULL)
+        tokenizer = spec->train.checkpointer.dir;
+    const struct token_cache_conf conf = {
+        .tokens = tokens,
+        .tokenizer_path = tokens->tokenizer != NULL ? tokenizer : NULL,
+        .dir = dir,
+        .min_bytes = TOKEN_CACHE_MIN_BYTES,
+        .yields = env->comm->rank > 0,
+        .clock = env->clock,
+        .say = env->say,
+        .arg = env->arg};
+    int rc = token_cache_open(&conf, &f->data, err);
+    free(dir);
+    return rc;
+}
+
+int token_feed_open(struct token_feed *f, const struct batch_env *env,
+                    const struct tokenizer *tokenizer, int32_t eos,
+                    struct error *err)
+{
+    const struct job_spec *spec = env->spec;
+    const struct token_conf conf = {
+        .text = f->text,
+        .columns = &spec->train.dataset.column_map,
+        .system_prompt = spec->train.dataset.new_system_prompt,
+        .tokenizer = tokenizer,
+        .prompt = spec->train.tokenizer.prompt_template,
+        .eos = eos,
+        .max_seq_len = spec->train.tokenizer.max_seq_len};
+    if (f->text->template == TEMPLATE_PREFERENCE)
+        return error_set(err, ERR_INVAL,
+                         "template preference needs method dpo, which a later "
+                         "version has");
+    if (open_rows(f, env, &conf, err) < 0 || pack(f, spec, err) < 0)
+        return -1;
+    say_skipped(f, env);
+    return 0;
+}
+
+void token_feed_close(struct token_feed *f)
+{
+    token_stage_clear(&f->stage);
+    sampler_clear(&f->sampler);
+    packing_clear(&f->packs);
+    token_data_clear(&f->data);
+}
+
+/* Percent of so many packs that are padding. */
+static double padding(const struct token_feed *f, int32_t packs)
+{
+    const double room = (double)packs * f->longest;
+    return 100 * (room - (double)f->data.tokens) / room;
+}
+
+void token_feed_describe(const struct token_feed *f, char *ret, size_t cap)
+{
+    const bool best = f->text->packing == PACKING_BEST_FIT;
+    if (f->text->packed)
+        (void)snprintf(ret, cap,
+                       "%d rows (%d packs of %d tokens, %.1f %% padding; %s: "
+                       "%.1f %%)",
+                       f->data.n, f->packs.n, f->longest,
+                       padding(f, f->packs.n), best ? "in_order" : "best_fit",
+                       padding(f, f->packs_other));
+    else
+        (void)snprintf(ret, cap, "%d rows of up to %d tokens", f->data.n,
+                       f->longest);
+}
