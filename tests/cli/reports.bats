@@ -22,7 +22,8 @@ paper() {
 }
 
 @test "the sweeps of the papers are valid, and say how many jobs they are" {
-    for row in table2:12 table3:8 fig1:16 fig2:20 fig3:8; do
+    for row in table2:12 table3:8 fig1:16 fig2:20 fig3:8 \
+        table5:8 fig4:16 fig5:8 fig6:8; do
         run -0 "$MGPU_BIN/mgpu-submit" --validate \
             "$MGPU_SRC/jobs/paper/${row%:*}.yaml"
         [[ "$output" == *": valid, ${row#*:} jobs" ]]
@@ -105,10 +106,55 @@ paper() {
 
 @test "what goes with a report, and what does not" {
     run -64 "$MGPU_BIN/mgpu-stat" --report table9
-    [[ "$output" == *"there are table2, table3, fig1, fig2, fig3"* ]]
+    [[ "$output" == *"there are table2, table3, fig1, fig2, fig3, table5, fig4, fig5, fig6"* ]]
     run -64 "$MGPU_BIN/mgpu-stat" --csv x
     run -64 "$MGPU_BIN/mgpu-stat" --report table2 --nodes
     run -66 "$MGPU_BIN/mgpu-stat" --report table2 77
     run ! "$MGPU_BIN/mgpu-stat" --report table2 --svg /nonexistent/x.svg
     [[ "$output" == *"'/nonexistent/x.svg'"* ]]
+}
+
+llm=(--set train.checkpointer.checkpoint_dir="$MGPU_SRC/jobs/examples/stories260K"
+    --set train.dataset.samples=8 --set train.gradient_accumulation_steps=1)
+
+# paper_llm NAME SWEEP [options...]: as paper, of a language model.
+paper_llm() {
+    local name=$1 sweep=$2
+    shift 2
+    timeout 170 "$MGPU_BIN/mgpu-submit" -q --wait "${llm[@]}" \
+        --set "sweep=$sweep" "$@" "$MGPU_SRC/jobs/paper/$name.yaml"
+}
+
+@test "table5: stories260K on rows of GSM8K, seconds of an iteration" {
+    run -0 paper_llm table5 '{grid: {train.pin_memory: [false],
+        resources.gpus: [1, 2]}}' \
+        --set train.dataset.path="$MGPU_SRC/tests/data/rows/gsm8k.json.gz"
+    run -0 "$MGPU_BIN/mgpu-stat" --report table5
+    [[ "$output" == *" s/IT  PAPER s/IT "* ]]
+    [[ "$output" == *"not like for like: "*"train.dataset.samples is 8, not 0"* ]]
+    [[ "$output" == *"missing: 6 of 8"* ]]
+    [ "$(awk '$1 == "false" && $2 <= 2 && $6 > 0 { n++ } END { print n }' <<<"$output")" = 2 ]
+    run -0 "$MGPU_BIN/mgpu-stat" --json --report table5
+    [ "$(json '$.rows[1].paper_s_per_it' <<<"$output")" = 0.93 ]
+    [ "$(sqlite3 :memory: "SELECT json_extract('$output', '$.rows[1].s_per_it') > 0")" = 1 ]
+}
+
+@test "fig4 to fig6: data sets of the paper, and shares of calls" {
+    rows="$MGPU_SRC/tests/data/rows"
+    run -0 paper_llm fig4 "{list: [
+        {train.dataset.template: samsum, train.dataset.path: $rows/talk.jsonl.gz, resources.gpus: 1},
+        {train.dataset.template: slimorca, train.dataset.path: $rows/openorca.jsonl.gz, resources.gpus: 1}]}" \
+        --set train.tokenizer.max_seq_len=512 \
+        --set train.dataset.on_bad_row=skip
+    run -0 "$MGPU_BIN/mgpu-stat" --report fig4
+    [[ "$output" == *"missing: 14 of 16"* ]]
+    for fig in fig5:2 fig6:4; do
+        run -0 paper_llm "${fig%:*}" "{list: [
+            {train.dataset.template: alpaca, train.dataset.path: $rows/gsm8k.json.gz,
+             train.pin_memory: false, resources.gpus: ${fig#*:}}]}"
+        run -0 "$MGPU_BIN/mgpu-stat" --report "${fig%:*}"
+        [[ "$output" == *"missing: 7 of 8"* ]]
+        row=$(grep "^ *alpaca *false *${fig#*:} .*%" <<<"$output")
+        [[ "$row" == *" % "* ]]
+    done
 }

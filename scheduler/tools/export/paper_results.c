@@ -22,12 +22,19 @@ EMBED(paper_table3, "table3.csv");
 EMBED(paper_fig1, "fig1.csv");
 EMBED(paper_fig2, "fig2.csv");
 EMBED(paper_fig3, "fig3.csv");
+EMBED(paper_table5, "table5.csv");
+EMBED(paper_fig4, "fig4.csv");
+EMBED(paper_fig5, "fig5.csv");
+EMBED(paper_fig6, "fig6.csv");
 
 static const struct {
     const char *name, *text;
 } papers[] = {
-    {"table2", paper_table2}, {"table3", paper_table3}, {"fig1", paper_fig1},
-    {"fig2", paper_fig2},     {"fig3", paper_fig3},
+    {"table2", paper_table2}, {"table3", paper_table3},
+    {"fig1", paper_fig1},     {"fig2", paper_fig2},
+    {"fig3", paper_fig3},     {"table5", paper_table5},
+    {"fig4", paper_fig4},     {"fig5", paper_fig5},
+    {"fig6", paper_fig6},
 };
 enum { N_PAPERS = sizeof(papers) / sizeof(papers[0]) };
 
@@ -127,7 +134,7 @@ static bool has_key(const struct paper *p, const char *key)
 }
 
 /* "train.precision,resources.gpus,time_s,accuracy,h2d": keys contain a dot, the
- * accuracy is optional, metrics follow in their order. */
+ * accuracy, or s_per_it, is optional, metrics follow in their order. */
 static int take_header(struct paper *p, char *line, struct error *err)
 {
     size_t n_metrics = 0;
@@ -138,8 +145,11 @@ static int take_header(struct paper *p, char *line, struct error *err)
         else if (strcmp(part, "time_s") == 0 && !has_time)
             has_time = true;
         else if (strcmp(part, "accuracy") == 0 && has_time &&
-                 !p->has_accuracy && n_metrics == 0)
+                 !p->has_accuracy && !p->has_s_per_it && n_metrics == 0)
             p->has_accuracy = true;
+        else if (strcmp(part, "s_per_it") == 0 && has_time &&
+                 !p->has_accuracy && !p->has_s_per_it && n_metrics == 0)
+            p->has_s_per_it = true;
         else if (has_time && n_metrics < p->n_metrics &&
                  strcmp(p->metrics[n_metrics].name, part) == 0)
             n_metrics++;
@@ -170,7 +180,9 @@ static double *number_at(const struct paper *p, struct paper_row *r, size_t i)
         return &r->time_s;
     if (p->has_accuracy && i == 1)
         return &r->accuracy;
-    return &r->metrics[i - 1 - p->has_accuracy];
+    if (p->has_s_per_it && i == 1)
+        return &r->s_per_it;
+    return &r->metrics[i - 1 - p->has_accuracy - p->has_s_per_it];
 }
 
 static int take_row(struct paper *p, char *line, struct error *err)
@@ -178,8 +190,9 @@ static int take_row(struct paper *p, char *line, struct error *err)
     if (p->n_rows == PAPER_ROWS)
         return damaged(p, "too many rows", err);
     struct paper_row *r = &p->rows[p->n_rows++];
-    const size_t n_numbers = 1 + p->has_accuracy + p->n_metrics;
-    r->accuracy = NAN;
+    const size_t n_numbers =
+        1u + p->has_accuracy + p->has_s_per_it + p->n_metrics;
+    r->accuracy = r->s_per_it = NAN;
     for (size_t i = 0; i < p->n_keys + n_numbers; i++) {
         const char *part = cut(&line, ',');
         if (!part)

@@ -28,7 +28,7 @@ struct paper_metric {
 struct paper_row {
     const char *keys[PAPER_KEYS];
     /* NAN: not printed. accuracy is in percent. */
-    double time_s, accuracy, metrics[PAPER_METRICS];
+    double time_s, accuracy, s_per_it, metrics[PAPER_METRICS];
 };
 
 struct paper {
@@ -41,7 +41,7 @@ struct paper {
     /* Times are compared with those of the rows that have this value of this
      * key; NULL: no comparison. */
     const char *compare_key, *compare_value;
-    bool has_accuracy;
+    bool has_accuracy, has_s_per_it; /* at most one of them */
     const char *keys[PAPER_KEYS];
     struct paper_metric metrics[PAPER_METRICS];
     struct paper_row rows[PAPER_ROWS];

@@ -67,6 +67,8 @@ static void clear_row(struct report_row *row)
     *row = (struct report_row){.time_s = NAN,
                                .train_s = NAN,
                                .accuracy = NAN,
+                               .s_per_it = NAN,
+                               .paper_s_per_it = NAN,
                                .paper_s = NAN,
                                .speedup = NAN,
                                .efficiency = NAN,
@@ -94,6 +96,7 @@ void report_begin(struct report *r)
         }
         row->paper_s = p->rows[i].time_s;
         row->paper_accuracy = p->rows[i].accuracy / 100;
+        row->paper_s_per_it = p->rows[i].s_per_it;
         for (size_t m = 0; m < p->n_metrics; m++)
             row->paper_metrics[m] = p->rows[i].metrics[m];
     }
@@ -139,13 +142,19 @@ static double attempts_s(const json_t *attempts)
 }
 
 /* An epoch that was repeated counts as it ended. */
-static void take_epochs(struct report_row *row, const json_t *epochs)
+static void take_epochs(struct report_row *row, const json_t *job,
+                        const json_t *epochs)
 {
+    char batch[REPORT_VALUE_CAP];
     const json_t *rows = json_object_get(epochs, "rows");
     int c_epoch = show_column(epochs, "epoch");
     int c_s = show_column(epochs, "seconds");
     int c_acc = show_column(epochs, "eval_accuracy");
+    int c_rate = show_column(epochs, "samples_per_s");
     double last = 0;
+    value_of(job, "train.batch_size", batch, sizeof(batch));
+    const double samples =
+        strtod(batch, NULL) * (double)field_int(job, "gpus", 0);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *e = json_array_get(rows, i);
         double epoch = show_cell(e, c_epoch), s = show_cell(e, c_s);
@@ -160,6 +169,7 @@ static void take_epochs(struct report_row *row, const json_t *epochs)
         if (epoch >= last) {
             last = epoch;
             row->accuracy = show_cell(e, c_acc);
+            row->s_per_it = samples / show_cell(e, c_rate);
         }
     }
 }
@@ -251,7 +261,7 @@ int report_add_run(struct report *r, const json_t *job_reply,
     (void)snprintf(row->started, sizeof(row->started), "%s",
                    field_str(job, "started"));
     row->time_s = attempts_s(json_object_get(job_reply, "attempts"));
-    take_epochs(row, epochs);
+    take_epochs(row, job, epochs);
     if (profile)
         take_profile(row, &r->paper, profile);
     return check_like(r, row, job, err);

@@ -22,11 +22,13 @@ struct report_row {
     double time_s;   /* from its worker's claim to its end, over all attempts */
     double train_s;  /* of that, the training part of the epochs */
     double accuracy; /* 0..1, of the last epoch */
+    double s_per_it; /* of a batch of each GPU, of the last epoch */
     double metrics[PAPER_METRICS]; /* share of train_s, 0..1 */
     bool is_like; /* as far as known it is the same task as the paper's */
 
     double paper_s, paper_metrics[PAPER_METRICS];
     double paper_accuracy; /* 0..1 */
+    double paper_s_per_it;
     /* Relative to one GPU with the same other keys; NAN without such a row. */
     double speedup, efficiency, paper_speedup, paper_efficiency;
     /* The time of the row that the paper compares this one with (compare_key of

@@ -43,13 +43,16 @@ static const struct time_column {
     const char *title;
     size_t at;
     char fmt;
-    enum { ALWAYS, WITH_ACCURACY, WITH_COMPARE } when;
+    enum { ALWAYS, WITH_ACCURACY, WITH_S_PER_IT, WITH_COMPARE } when;
 } times[] = {
     {"TIME s", offsetof(struct report_row, time_s), 's', ALWAYS},
     {"TRAIN s", offsetof(struct report_row, train_s), 's', ALWAYS},
     {"TEST ACC", offsetof(struct report_row, accuracy), 'a', ALWAYS},
     {"PAPER ACC", offsetof(struct report_row, paper_accuracy), 'a',
      WITH_ACCURACY},
+    {"s/IT", offsetof(struct report_row, s_per_it), 'i', WITH_S_PER_IT},
+    {"PAPER s/IT", offsetof(struct report_row, paper_s_per_it), 'i',
+     WITH_S_PER_IT},
     {"SPEED-UP", offsetof(struct report_row, speedup), 'x', ALWAYS},
     {"EFFICIENCY", offsetof(struct report_row, efficiency), '%', ALWAYS},
     {"VS %s", offsetof(struct report_row, compared), '%', WITH_COMPARE},
@@ -65,6 +68,7 @@ enum { N_TIMES = sizeof(times) / sizeof(*times) };
 static bool is_shown(const struct paper *p, const struct time_column *c)
 {
     return c->when == ALWAYS || (c->when == WITH_ACCURACY && p->has_accuracy) ||
+           (c->when == WITH_S_PER_IT && p->has_s_per_it) ||
            (c->when == WITH_COMPARE && p->compare_key);
 }
 
@@ -122,6 +126,8 @@ static int add_number(struct render_table *t, double v, char fmt,
         (void)snprintf(text, sizeof(text), "%.2f %%", 100 * v);
     else if (isfinite(v) && fmt == '%')
         (void)snprintf(text, sizeof(text), "%.1f %%", 100 * v);
+    else if (isfinite(v) && fmt == 'i')
+        (void)snprintf(text, sizeof(text), "%.3g", v);
     else if (isfinite(v) && fmt == 'x')
         (void)snprintf(text, sizeof(text), "%.2f x", v);
     else if (isfinite(v))
@@ -279,6 +285,8 @@ static const struct {
     {"paper_accuracy", offsetof(struct report_row, paper_accuracy)},
     {"compared", offsetof(struct report_row, compared)},
     {"paper_compared", offsetof(struct report_row, paper_compared)},
+    {"s_per_it", offsetof(struct report_row, s_per_it)},
+    {"paper_s_per_it", offsetof(struct report_row, paper_s_per_it)},
 };
 enum { N_NUMBERS = sizeof(numbers) / sizeof(*numbers) };
 

@@ -46,7 +46,7 @@ static const struct opt opts[] = {
     {OPT_OF, 0, "of", "COLUMN", "column that --plot draws, e.g. eval_accuracy"},
     {OPT_REPORT, 0, "report", "FILE|NAME",
      "HTML report of the job; or own runs compared with a paper's: table2, "
-     "table3, fig1, fig2, fig3"},
+     "table3, table5, fig1 to fig6"},
     {OPT_EXPORT, 0, "export", "FORMAT",
      "export the rows of --metrics, --epochs or --profile as csv, jsonl or "
      "tensorboard; without a job, the queue as csv"},

@@ -63,7 +63,9 @@ static void test_papers(void)
     }
     is_int(paper_load("table9", &p, &err), -1, "no other");
     ok(err.code == ERR_USAGE &&
-           strstr(err.msg, "there are table2, table3, fig1, fig2, fig3"),
+           strstr(err.msg,
+                  "there are table2, table3, fig1, fig2, fig3, table5, "
+                  "fig4, fig5, fig6"),
        "  and which there are");
 }
 
@@ -230,12 +232,13 @@ static void test_print(void)
     is_int(report_csv(&r, out, &err), 0, "CSV");
     end();
     ok(has("report,train.precision,resources.gpus,time_s,train_s,accuracy,") &&
-           has(",times_paper,paper_accuracy,compared,paper_compared,like_"),
+           has(",times_paper,paper_accuracy,compared,paper_compared,"
+               "s_per_it,paper_s_per_it,like_"),
        "names");
-    ok(has("x,fp64,2,25,5,0.75,1.6,0.8,625,1.6,0.8,25,,,,true,9_1,\"n1:0,1 "
+    ok(has("x,fp64,2,25,5,0.75,1.6,0.8,625,1.6,0.8,25,,,,,,true,9_1,\"n1:0,1 "
            "n2:0\",2026-11-21T10:00:00.000Z\n"),
        "a row, quoted where it must be");
-    ok(has("x,fp32,2,,,,,,,,,,,,,,,,\n"), "a row of nothing");
+    ok(has("x,fp32,2,,,,,,,,,,,,,,,,,,\n"), "a row of nothing");
     json_t *o = report_json(&r);
     ok(json_array_size(json_object_get(o, "rows")) == 5 &&
            strcmp(
@@ -271,7 +274,7 @@ static void test_compared(void)
     begin();
     is_int(report_csv(&r, out, &err), 0, "CSV");
     end();
-    ok(has("x,fp32,1,40,5,0.75,1,1,400,1,1,10,0.98,1.25,2.5,true,9_1,"),
+    ok(has("x,fp32,1,40,5,0.75,1,1,400,1,1,10,0.98,1.25,2.5,,,true,9_1,"),
        "  a row");
     report_clear(&r);
 }
