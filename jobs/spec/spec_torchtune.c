@@ -47,10 +47,37 @@ static const struct component {
      "alpaca"},
     {"train.dataset", "torchtune.datasets.alpaca_cleaned_dataset", "template",
      "alpaca"},
+    {"train.dataset", "torchtune.datasets.grammar_dataset", "template",
+     "grammar"},
+    {"train.dataset", "torchtune.datasets.instruct_dataset", "template",
+     "grammar"},
+    {"train.dataset", "torchtune.datasets.samsum_dataset", "template",
+     "samsum"},
+    {"train.dataset", "torchtune.datasets.slimorca_dataset", "template",
+     "slimorca"},
+    {"train.dataset", "torchtune.datasets.chat_dataset", "template", "chat"},
+    {"train.dataset", "torchtune.datasets.text_completion_dataset", "template",
+     "completion"},
+    {"train.dataset", "torchtune.datasets.preference_dataset", "template",
+     "preference"},
     {"train.dataset_val", "torchtune.datasets.alpaca_dataset", "template",
      "alpaca"},
     {"train.dataset_val", "torchtune.datasets.alpaca_cleaned_dataset",
      "template", "alpaca"},
+    {"train.dataset_val", "torchtune.datasets.grammar_dataset", "template",
+     "grammar"},
+    {"train.dataset_val", "torchtune.datasets.instruct_dataset", "template",
+     "grammar"},
+    {"train.dataset_val", "torchtune.datasets.samsum_dataset", "template",
+     "samsum"},
+    {"train.dataset_val", "torchtune.datasets.slimorca_dataset", "template",
+     "slimorca"},
+    {"train.dataset_val", "torchtune.datasets.chat_dataset", "template",
+     "chat"},
+    {"train.dataset_val", "torchtune.datasets.text_completion_dataset",
+     "template", "completion"},
+    {"train.dataset_val", "torchtune.datasets.preference_dataset", "template",
+     "preference"},
     {"train.loss", "torchtune.modules.loss.LinearCrossEntropyLoss", NULL, NULL},
     {"train.loss", "torchtune.modules.loss.CEWithChunkedOutputLoss", NULL,
      NULL},
@@ -165,6 +192,13 @@ static void list_allowed(const char *section, char *out, size_t cap)
                        "such as torchtune.models.llama3.lora_llama3_8b; "
                        "families: llama2, llama3, llama3_1, llama3_2, "
                        "llama3_3");
+    if (strncmp(section, "train.dataset", strlen("train.dataset")) == 0) {
+        (void)snprintf(out, cap,
+                       "such as torchtune.datasets.alpaca_dataset; others: "
+                       "alpaca_cleaned, grammar, instruct, samsum, slimorca, "
+                       "chat, text_completion, preference");
+        return;
+    }
     for (size_t i = 0; i < N_COMPONENTS && len < cap; i++)
         if (strcmp(components[i].section, section) == 0) {
             len += (size_t)snprintf(out + len, cap - len, "%s%s", comma,
