@@ -41,7 +41,8 @@ longest_first = $(foreach t,$(longest),$(filter $(t),$(1))) \
                 $(filter-out $(longest),$(1))
 .PHONY: check check-build check-run check-slurm asan tsan cov coverage \
         coverage-run gpu-check gpu-bench gpu-bundle cuda-parts cuda12-check \
-        crash fault resizes debian13-check debian13-half check-tokenizers
+        crash fault resizes debian13-check debian13-half check-tokenizers \
+        check-datasets
 
 # ---- programs --------------------------------------------------------------
 # The contract of kernels/device.h: one body for the host, the emulator and
@@ -291,3 +292,9 @@ check-tokenizers: $(B)/tests/tokenizers/meta
 	$(Q)gzip -dc '$(DIR)/llama3-tokenizer/tokenizer.llama3.json.gz' \
 	    >$(B)/tests/tokenizers/tokenizer.json
 	$(Q)$(B)/tests/tokenizers/meta '$(DIR)' $(B)/tests/tokenizers/tokenizer.json
+
+# Rows that may not be shipped, with Meta's tokenizers: DIR has alpaca, samsum
+# and the two directories above (tests/tokenizers/datasets.c).
+check-datasets: $(B)/tests/tokenizers/datasets
+	$(Q)test -n '$(DIR)' || { echo 'check-datasets needs DIR=' >&2; exit 64; }
+	$(Q)$(test_env) $(B)/tests/tokenizers/datasets '$(DIR)'
