@@ -54,6 +54,7 @@ struct batch_info {
      * of a pass is divided by it, and corrected by the batches' weights
      * before the update. */
     double sample_weight;
+    int64_t left_out; /* training samples that could not be read at opening */
 };
 
 enum batch_part { BATCH_TRAIN, BATCH_EVAL, BATCH_PARTS };

@@ -68,6 +68,7 @@ teardown() {
     [[ $output == *"left out 1 row: "*"row 2: line 2: its 5 tokens do not fit into a pack of train.tokenizer.max_seq_len 4"* ]]
     [[ $output != *"or set on_bad_row"* ]]
     [[ $output == *"data: 1 rows (1 packs of 4 tokens, 25.0 % padding; best_fit: 25.0 %)"* ]]
+    grep -q '"exit_code":0,"why":"left out of the last epoch.*: 1 rows"' "$dir/report.json"
 
     own_rows '{"input_ids": [1, 2]}' '{"input_ids": [1, 2], "labels": [1, -100]}'
     llm_spec lora fp32 1

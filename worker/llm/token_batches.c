@@ -141,6 +141,7 @@ static void set_info(struct token_batches *s)
     s->info = (struct batch_info){
         .classes =
             larger(larger(train->data.most, eval->data.most), s->pad) + 1,
+        .left_out = train->data.skipped.n,
         .row_tokens = larger(train->longest, eval->longest),
         .sample_weight = (double)train->data.judged / train->packs.n};
     for (int i = 0; i < BATCH_ARRAYS; i++)

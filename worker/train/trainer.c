@@ -305,11 +305,12 @@ int trainer_run(const struct train_env *env, struct train_result *ret,
     if (rc == 0) {
         r.iteration = t.at.iteration;
         r.eval_accuracy = t.eval_accuracy;
-        if (r.end == TRAIN_DONE && t.bad_said > 0)
+        const int64_t bad = t.bad_said + t.data.left_out;
+        if (r.end == TRAIN_DONE && bad > 0)
             (void)snprintf(r.why, sizeof(r.why),
                            "left out of the last epoch, for they could not be "
                            "read: %" PRId64 " %s",
-                           t.bad_said, t.source->ops->noun);
+                           bad, t.source->ops->noun);
         *ret = r;
     }
     trainer_close(&t);
