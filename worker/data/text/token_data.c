@@ -19,7 +19,7 @@ struct opening {
     struct chat_format format;
     struct messages messages;
     struct row_split split;
-    const struct row_sink *sink;
+    struct row_sink sink;
 };
 
 /* ---- one row ------------------------------------------------------------- */
@@ -194,7 +194,7 @@ static int take_row(void *arg, const json_t *row, struct row_place place,
     const size_t tokens = tokens_of(&d->ids), list = d->list.len;
     const int32_t n = d->n, most = d->most;
     if (o->conf->progress != NULL)
-        o->conf->progress(o->conf->arg, o->sink->bytes, place.index);
+        o->conf->progress(o->conf->arg, o->sink.bytes, place.index);
     int rc = json_is_object(row)
                  ? add_row(o, row, SIDE_CHOSEN, place, err)
                  : error_set(err, ERR_INVAL, "not an object of columns");
@@ -287,20 +287,19 @@ static int read_rows(struct opening *o, struct error *err)
 {
     const struct spec_text *text = o->conf->text;
     struct token_data *d = o->data;
-    struct row_sink to = {.take = take_row,
-                          .arg = o,
-                          .skip_bad = text->on_bad_row == BAD_ROW_SKIP,
-                          .most = rows_needed(o)};
+    o->sink = (struct row_sink){.take = take_row,
+                                .arg = o,
+                                .skip_bad = text->on_bad_row == BAD_ROW_SKIP,
+                                .most = rows_needed(o)};
     int64_t within = 0;
-    o->sink = &to;
     if (data_files_find(text->path, &text->data_files, &d->files, err) < 0)
         return -1;
-    int rc = data_rows_read(&d->files, &to, err);
-    d->skipped = to.skipped;
+    int rc = data_rows_read(&d->files, &o->sink, err);
+    d->skipped = o->sink.skipped;
     if (rc < 0)
         return -1;
-    keep_split(o, to.rows, &within);
-    return check(o, to.rows, within, err);
+    keep_split(o, o->sink.rows, &within);
+    return check(o, o->sink.rows, within, err);
 }
 
 int token_data_open(const struct token_conf *conf, struct token_data *ret,
