@@ -460,11 +460,12 @@ static void test_split(void)
         int32_t samples;
         const char *want;
     } parts[] = {
-        {NULL, 0, "1 2|3 4|5 6|7 8|9 10"}, {"train", 2, "1 2|3 4"},
-        {"train[:40%]", 0, "1 2|3 4"},     {"train[40%:]", 0, "5 6|7 8|9 10"},
-        {"train[40%:]", 1, "5 6"},         {"train[1:3]", 0, "3 4|5 6"},
-        {"train[3:]", 0, "7 8|9 10"},      {"train[20%:4]", 0, "3 4|5 6|7 8"},
-        {"train[1:80%]", 2, "3 4|5 6"},    {"train[2:900]", 0, "5 6|7 8|9 10"},
+        {NULL, 0, "1 2|3 4|5 6|7 8|9 10"},   {"train", 2, "1 2|3 4"},
+        {"train[:40%]", 0, "1 2|3 4"},       {"train[40%:]", 0, "5 6|7 8|9 10"},
+        {"train[40%:]", 1, "5 6"},           {"train[1:3]", 0, "3 4|5 6"},
+        {"train[3:]", 0, "7 8|9 10"},        {"train[20%:4]", 0, "3 4|5 6|7 8"},
+        {"train[60%:4]", 0, "7 8"},          {"train[1:80%]", 2, "3 4|5 6"},
+        {"train[2:900]", 0, "5 6|7 8|9 10"},
     };
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         struct spec_text text = {.split = (char *)(uintptr_t)parts[i].split,

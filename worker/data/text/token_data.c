@@ -232,13 +232,13 @@ static int32_t rows_needed(const struct opening *o)
 {
     const struct row_bound *from = &o->split.from, *to = &o->split.to;
     const int32_t samples = o->conf->text->samples;
-    int64_t most = to->at >= 0 && !to->percent ? to->at : INT32_MAX;
-    if (samples > 0 && !from->percent) {
+    int64_t most = to->at >= 0 ? to->at : INT32_MAX;
+    if (from->percent || to->percent)
+        return 0; /* a bound is a share of all */
+    if (samples > 0) {
         const int64_t end = (int64_t)samples + (from->at > 0 ? from->at : 0);
         most = end < most ? end : most;
     }
-    if (to->at >= 0 && to->percent)
-        most = INT32_MAX; /* it is a share of all */
     return most < INT32_MAX ? (int32_t)most : 0;
 }
 
