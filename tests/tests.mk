@@ -42,7 +42,7 @@ longest_first = $(foreach t,$(longest),$(filter $(t),$(1))) \
 .PHONY: check check-build check-run check-slurm asan tsan cov coverage \
         coverage-run gpu-check gpu-bench gpu-bundle cuda-parts cuda12-check \
         crash fault resizes debian13-check debian13-half check-tokenizers \
-        check-datasets
+        check-datasets check-long-rows
 
 # ---- programs --------------------------------------------------------------
 # The contract of kernels/device.h: one body for the host, the emulator and
@@ -298,3 +298,7 @@ check-tokenizers: $(B)/tests/tokenizers/meta
 check-datasets: $(B)/tests/tokenizers/datasets
 	$(Q)test -n '$(DIR)' || { echo 'check-datasets needs DIR=' >&2; exit 64; }
 	$(Q)$(test_env) $(B)/tests/tokenizers/datasets '$(DIR)'
+
+# Files of 4 GiB, which take a minute each.
+check-long-rows: $(B)/tests/tokenizers/long_rows
+	$(Q)$(B)/tests/tokenizers/long_rows $(or $(MIB),4096)
