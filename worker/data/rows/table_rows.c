@@ -102,7 +102,7 @@ static int read_fields(struct reader *r, struct error *err)
     struct gz_stream *s = r->s;
     enum state state = PLAIN;
     bool over = false, any = false;
-    int rc;
+    int rc = 0;
     buf_reset(&r->text);
     buf_reset(&r->ends);
     while (!over && (rc = gz_stream_fill(s, err)) > 0) {
