@@ -70,14 +70,7 @@ int token_feed_open(struct token_feed *f, const struct batch_env *env,
                     struct error *err)
 {
     const struct job_spec *spec = env->spec;
-    const struct token_conf conf = {
-        .text = f->text,
-        .columns = &spec->train.dataset.column_map,
-        .system_prompt = spec->train.dataset.new_system_prompt,
-        .tokenizer = tokenizer,
-        .prompt = spec->train.tokenizer.prompt_template,
-        .eos = eos,
-        .max_seq_len = spec->train.tokenizer.max_seq_len};
+    const struct token_conf conf = token_conf_of(spec, f->text, tokenizer, eos);
     if (f->text->template == TEMPLATE_PREFERENCE)
         return error_set(err, ERR_INVAL,
                          "template preference needs method dpo, which a later "

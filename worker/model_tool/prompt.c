@@ -19,13 +19,15 @@ int prompt_of_text(const char *dir, const char *text, struct prompt *ret,
     return 0;
 }
 
-/* The row's tokens up to the first that is judged, and the text of the rest. */
-static int take_row(const struct token_data *d, int64_t row, struct prompt *ret,
-                    struct error *err)
+/* The row's tokens up to the first that is judged, and the text of the rest.
+ * `each` rows of tokens are made of a row. */
+static int take_row(const struct token_data *d, int32_t each, int64_t row,
+                    struct prompt *ret, struct error *err)
 {
-    if (row > d->n)
-        return error_set(err, ERR_INVAL, "--row: the data has %d rows", d->n);
-    const struct token_row *r = &token_data_rows(d)[row - 1];
+    if (row > d->n / each)
+        return error_set(err, ERR_INVAL, "--row: the data has %d rows",
+                         d->n / each);
+    const struct token_row *r = &token_data_rows(d)[(row - 1) * each];
     const int32_t *ids = token_data_ids(d) + r->first;
     const int32_t *labels = token_data_labels(d) + r->first;
     int32_t n = 0;
@@ -52,14 +54,13 @@ static int read_rows(const char *dir, struct job_spec *s, int64_t row,
     if (tokenizer_open(path, &ret->tokenizer, err) < 0)
         return -1;
     s->train.dataset.train_on_input = false;
-    const struct token_conf conf = {.text = &s->train.dataset,
-                                    .tokenizer = ret->tokenizer,
-                                    .eos = eos,
-                                    .max_seq_len =
-                                        s->train.tokenizer.max_seq_len};
+    const struct token_conf conf =
+        token_conf_of(s, &s->train.dataset, ret->tokenizer, eos);
     if (token_data_open(&conf, &d, err) < 0)
         return error_wrap(err, "train.dataset");
-    int rc = take_row(&d, row, ret, err);
+    const int32_t each =
+        s->train.dataset.template == TEMPLATE_PREFERENCE ? 2 : 1;
+    int rc = take_row(&d, each, row, ret, err);
     token_data_clear(&d);
     return rc;
 }

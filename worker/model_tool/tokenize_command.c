@@ -2,6 +2,7 @@
  * model gets them, with what is judged.
  *
  * Judged text is green on a terminal, and in [[ ]] elsewhere. */
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,13 +68,10 @@ static int read_rows(struct rows *r, struct error *err)
         return error_wrap(err, "train.checkpointer.checkpoint_dir");
     if (open_tokenizer(r, err) < 0)
         return -1;
-    const struct token_conf conf = {.text = &s->train.dataset,
-                                    .tokenizer = r->tokenizer,
-                                    .eos = c.eos_id,
-                                    .max_seq_len =
-                                        s->train.tokenizer.max_seq_len};
+    const struct token_conf conf =
+        token_conf_of(s, &s->train.dataset, r->tokenizer, c.eos_id);
     if (token_data_open(&conf, &r->data, err) < 0 ||
-        token_data_check(&r->data, s->train.dataset.path, c.vocab, err) < 0 ||
+        token_data_check(&r->data, c.vocab, err) < 0 ||
         count_cut(r, conf, err) < 0)
         return error_wrap(err, "train.dataset");
     return 0;
@@ -151,24 +149,45 @@ static void print_ids(const int32_t *ids, const int32_t *labels, int32_t n)
 static void print_counts(const struct rows *r)
 {
     const struct token_data *d = &r->data;
-    const size_t tokens = d->ids.len / sizeof(int32_t);
-    (void)printf("%d rows, %zu tokens, %.0f %% of them judged; the longest "
+    (void)printf("%d rows, %" PRId64
+                 " tokens, %.0f %% of them judged; the longest "
                  "has %d, %d cut at max_seq_len\n",
-                 d->n, tokens, 100 * (double)d->judged / (double)tokens,
+                 d->n, d->tokens, 100 * (double)d->judged / (double)d->tokens,
                  d->longest, r->cut);
     if (d->skipped.n > 0)
         (void)printf("%d row%s left out: %s\n", d->skipped.n,
-                     d->skipped.n == 1 ? "" : "s", d->skipped.first.msg);
+                     d->skipped.n == 1 ? "" : "s", d->skipped.why[0].msg);
+}
+
+/* Template preference makes two rows of each. */
+static bool is_pairs(const struct rows *r)
+{
+    return r->spec.train.dataset.template == TEMPLATE_PREFERENCE;
+}
+
+static const char *answer_of(const struct rows *r, int32_t i)
+{
+    if (!is_pairs(r))
+        return "";
+    return i % 2 == 0 ? ", chosen" : ", rejected";
+}
+
+/* Of the rows that are shown. */
+static int32_t shown(const struct rows *r)
+{
+    const int32_t each = is_pairs(r) ? 2 : 1;
+    const int64_t n = r->args->rows;
+    return n < r->data.n / each ? (int32_t)n * each : r->data.n;
 }
 
 static int print_rows(const struct rows *r, struct error *err)
 {
-    for (int32_t i = 0; i < r->data.n && i < r->args->rows; i++) {
+    for (int32_t i = 0; i < shown(r); i++) {
         const struct token_row *t = &token_data_rows(&r->data)[i];
         const int32_t *ids = token_data_ids(&r->data) + t->first;
         const int32_t *labels = token_data_labels(&r->data) + t->first;
-        (void)printf("row %d: %d tokens, %d judged\n", t->number, t->n,
-                     t->judged);
+        (void)printf("row %d%s: %d tokens, %d judged\n", t->place.number,
+                     answer_of(r, i), t->n, t->judged);
         if (r->tokenizer != NULL && print_text(r, ids, labels, t->n, err) < 0)
             return -1;
         print_ids(ids, labels, t->n);
@@ -202,8 +221,8 @@ static json_t *json_of_row(const struct rows *r, const struct token_row *row,
     }
     token_text_clear(&t);
     if (rc == 0)
-        return json_pack("{s:i, s:i, s:o}", "row", (int)row->number, "judged",
-                         (int)row->judged, "tokens", list);
+        return json_pack("{s:i, s:i, s:o}", "row", (int)row->place.number,
+                         "judged", (int)row->judged, "tokens", list);
     json_decref(list);
     return NULL;
 }
@@ -212,7 +231,7 @@ static int print_json(const struct rows *r, struct error *err)
 {
     const struct token_data *d = &r->data;
     json_t *rows = json_array();
-    for (int32_t i = 0; i < d->n && i < r->args->rows; i++) {
+    for (int32_t i = 0; i < shown(r); i++) {
         json_t *row = json_of_row(r, &token_data_rows(d)[i], err);
         if (row == NULL) {
             json_decref(rows);
@@ -220,11 +239,11 @@ static int print_json(const struct rows *r, struct error *err)
         }
         (void)json_array_append_new(rows, row);
     }
-    json_t *o = json_pack(
-        "{s:i, s:I, s:I, s:i, s:i, s:i, s:o}", "rows", (int)d->n, "tokens",
-        (json_int_t)(d->ids.len / sizeof(int32_t)), "judged",
-        (json_int_t)d->judged, "longest", (int)d->longest, "cut", (int)r->cut,
-        "skipped", (int)d->skipped.n, "first", rows);
+    json_t *o =
+        json_pack("{s:i, s:I, s:I, s:i, s:i, s:i, s:o}", "rows", (int)d->n,
+                  "tokens", (json_int_t)d->tokens, "judged",
+                  (json_int_t)d->judged, "longest", (int)d->longest, "cut",
+                  (int)r->cut, "skipped", (int)d->skipped.n, "first", rows);
     int rc = client_print(o, err);
     json_decref(o);
     return rc;

@@ -336,6 +336,20 @@ void token_data_clear(struct token_data *d)
     memset(d, 0, sizeof(*d));
 }
 
+struct token_conf token_conf_of(const struct job_spec *s,
+                                const struct spec_text *text,
+                                const struct tokenizer *tokenizer, int32_t eos)
+{
+    return (struct token_conf){.text = text,
+                               .columns = &s->train.dataset.column_map,
+                               .system_prompt =
+                                   s->train.dataset.new_system_prompt,
+                               .tokenizer = tokenizer,
+                               .prompt = s->train.tokenizer.prompt_template,
+                               .eos = eos,
+                               .max_seq_len = s->train.tokenizer.max_seq_len};
+}
+
 const struct token_row *token_data_rows(const struct token_data *d)
 {
     return d->map != NULL

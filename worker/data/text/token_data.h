@@ -66,6 +66,13 @@ struct token_conf {
     void *arg;
 };
 
+/* As the keys of the job say, without progress; all is borrowed.
+ * in  text       train.dataset or train.dataset_val
+ *     tokenizer  template tokens: NULL */
+struct token_conf token_conf_of(const struct job_spec *s,
+                                const struct spec_text *text,
+                                const struct tokenizer *tokenizer, int32_t eos);
+
 /* out  ret  end it with token_data_clear()
  * err  ERR_INVAL "file: row 17: line 20: what is wrong": not such a row, one
  *      that has no judged token, one that is longer than max_seq_len where
