@@ -38,7 +38,7 @@ build/fuzz/token_rows: $(call fuzz_obj,$(row_readers) \
     worker/data/text/packing.c \
     worker/data/text/token_data.c \
     worker/checkpoint/crc64.c \
-    worker/llm/token_rows.c)
+    worker/llm/batches/token_rows.c)
 build/fuzz/token_rows: fuzz_libs := -lz
 build/fuzz/data_rows: $(call fuzz_obj,$(row_readers))
 build/fuzz/data_rows: fuzz_libs := -lz

@@ -4,7 +4,7 @@
  * The first three bytes choose flags, max_seq_len, template and format. The
  * tokenizer is a double, a token for each byte: libsentencepiece is not what is
  * tested. */
-#include "worker/llm/token_rows.h"
+#include "worker/llm/batches/token_rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -24,7 +24,7 @@
 
 #include "jobs/base/buf.h"
 #include "worker/llm/llama_config.h"
-#include "worker/llm/token_batches.h"
+#include "worker/llm/batches/token_batches.h"
 #include "worker/model.h"
 #include "worker/model_kind.h"
 

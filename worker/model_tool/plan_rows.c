@@ -2,7 +2,7 @@
 #include "worker/model_tool/plan_rows.h"
 
 #include "worker/llm/llama.h"
-#include "worker/llm/token_stage.h"
+#include "worker/llm/batches/token_stage.h"
 
 static const double deadline_s = 60; /* nobody else takes part */
 

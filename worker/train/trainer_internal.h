@@ -17,9 +17,8 @@
 
 /* A rank that is alive answers within this: others wait for rank 0 while it
  * writes a checkpoint, for which the daemon gives it an hour, too (12 times
- * watchdog.stall_min). One that hangs otherwise the daemon ends much sooner,
- * for it knows what an iteration takes; one that died makes mpirun end the job
- * at once. */
+ * watchdog.stall_min). The daemon ends one that hangs otherwise much sooner;
+ * one that died makes mpirun end the job at once. */
 #define TRAIN_DEADLINE_S 3600.0
 
 /* Moments of an iteration. */

@@ -5,7 +5,7 @@
 
 #include "jobs/base/clock.h"
 #include "tests/unit/worker/token_files.h"
-#include "worker/llm/token_batches.h"
+#include "worker/llm/batches/token_batches.h"
 
 /* ---- a device that counts, and copies beside its work -------------------- */
 

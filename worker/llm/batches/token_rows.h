@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "worker/data/text/packing.h"
-#include "worker/llm/token_batches.h"
+#include "worker/llm/batches/token_batches.h"
 
 /* What a batch is made of. */
 struct token_pick {

@@ -4,14 +4,14 @@
  * All rows are in memory as ids when the source is open, on every rank. To
  * make a batch is then to copy a few thousand numbers, so that no thread reads
  * ahead: ahead() makes the next batch while the device works. */
-#include "worker/llm/token_batches.h"
+#include "worker/llm/batches/token_batches.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "worker/llm/token_feed.h"
-#include "worker/llm/token_rows.h"
+#include "worker/llm/batches/token_feed.h"
+#include "worker/llm/batches/token_rows.h"
 
 struct token_batches {
     struct batch_source source;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "kernels/device.h"
-#include "worker/llm/token_batches.h"
+#include "worker/llm/batches/token_batches.h"
 
 struct token_stage {
     struct device *d;

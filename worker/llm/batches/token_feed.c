@@ -1,5 +1,5 @@
 /* token_feed.c - see token_feed.h. */
-#include "worker/llm/token_feed.h"
+#include "worker/llm/batches/token_feed.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* token_stage.c - see token_stage.h. */
-#include "worker/llm/token_stage.h"
+#include "worker/llm/batches/token_stage.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* token_rows.c - see token_rows.h. */
-#include "worker/llm/token_rows.h"
+#include "worker/llm/batches/token_rows.h"
 
 #include <string.h>
 

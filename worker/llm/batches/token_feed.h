@@ -8,7 +8,7 @@
 #include "worker/batch.h"
 #include "worker/data/sampler.h"
 #include "worker/data/text/packing.h"
-#include "worker/llm/token_stage.h"
+#include "worker/llm/batches/token_stage.h"
 
 /* One part's samples, and its batches in turn. */
 struct token_feed {
