@@ -1,8 +1,8 @@
 /* plan_rows.c - see plan_rows.h. */
 #include "worker/model_tool/plan_rows.h"
 
-#include "worker/llm/llama.h"
 #include "worker/llm/batches/token_stage.h"
+#include "worker/llm/llama.h"
 
 static const double deadline_s = 60; /* nobody else takes part */
 
