@@ -23,8 +23,8 @@
 #define MGPU_WORKER_LLM_LLAMA_H
 
 #include "jobs/base/buf.h"
-#include "worker/llm/llama_config.h"
 #include "worker/llm/batches/token_batches.h"
+#include "worker/llm/llama_config.h"
 #include "worker/model.h"
 #include "worker/model_kind.h"
 

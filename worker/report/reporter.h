@@ -87,7 +87,8 @@ struct report_extra {
     int64_t cores_ms; /* and that of all cores which it might use */
     int stopped; /* 1: one was told to stop before its work ended; 0: none was
                   */
-    /* A plan of a rank that does not fit the memory; needed 0: there is none. */
+    /* A plan of a rank that does not fit the memory; needed 0: there is none.
+     */
     int64_t needed_bytes, available_bytes;
     int refused_by_host; /* 1: the memory of the machine, 0: of a GPU */
 };

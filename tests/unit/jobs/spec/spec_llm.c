@@ -475,7 +475,8 @@ static const struct {
     {"no loss of ours", "loss: {_component_: torch.nn.MSELoss}", "E012 7:23",
      "CrossEntropyLoss"},
     {"data of another kind",
-     "dataset_val: {path: /v, _component_: torchtune.datasets.wikitext_dataset}",
+     "dataset_val: {path: /v, _component_: "
+     "torchtune.datasets.wikitext_dataset}",
      "E012 7:40", "torchtune.datasets.alpaca_dataset"},
 };
 
