@@ -106,13 +106,13 @@ static int64_t values_of(const struct st_tensor *t)
 static const struct st_tensor *adapter_of(const struct merge *m,
                                           const char *name, const char *which)
 {
-    static const char ending[] = ".weight";
     char full[2 * LLAMA_NAME_CAP];
-    const size_t n = strlen(name), k = sizeof(ending) - 1;
-    if (n <= k || n > LLAMA_NAME_CAP || strcmp(name + n - k, ending) != 0)
+    const char *end = strrchr(name, '.');
+    if (end == NULL || end - name > LLAMA_NAME_CAP ||
+        strcmp(end, ".weight") != 0)
         return NULL;
     (void)snprintf(full, sizeof(full), "base_model.model.%.*s.%s.weight",
-                   (int)(n - k), name, which);
+                   (int)(end - name), name, which);
     return st_find(&m->adapter, full);
 }
 

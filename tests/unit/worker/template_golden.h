@@ -59,7 +59,7 @@ static inline int template_take(void *arg, const json_t *row,
         template_compare(c);
         return 0;
     }
-    for (int side = 0; side <= two; side++) {
+    for (int side = 0; side < (two ? 2 : 1); side++) {
         text_must(messages_of_row(&c->conf, row, (enum messages_side)side,
                                   &c->messages, err),
                   err);
