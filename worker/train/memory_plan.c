@@ -90,7 +90,9 @@ int memory_plan_check(const struct memory_plan *p,
     const int64_t host = p->host + (p->is_gpu ? 0 : p->total);
     const struct memory_left *m = &room->host;
     if (p->is_gpu && room->gpu >= 0 && p->total > room->gpu) {
-        note_refusal(ret_refusal, p->total, room->gpu, false);
+        /* What other programs have now is no reason never to try again. */
+        if (room->gpu_all >= 0 && p->total > room->gpu_all)
+            note_refusal(ret_refusal, p->total, room->gpu_all, false);
         return error_set(
             err, ERR_NOMEM,
             "%.1f MiB do not fit in the %.1f MiB that this GPU has "

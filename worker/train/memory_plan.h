@@ -39,12 +39,14 @@ enum { MEMORY_LINE_CAP = 400 };
 void memory_plan_line(const struct memory_plan *p, char *ret, size_t cap);
 
 struct memory_room {
-    int64_t gpu;             /* bytes left on it; -1: not known */
+    int64_t gpu, gpu_all;    /* bytes left on it, and of all of it; -1: not
+                                known */
     struct memory_left host; /* of this machine */
     int32_t ranks;           /* that share the host's */
 };
 struct train_refusal;
-/* out  ret_refusal  only with ERR_NOMEM; NULL: not wanted
+/* out  ret_refusal  only with ERR_NOMEM, and of a GPU only if it would not do
+ *                   empty; NULL: not wanted
  * err  ERR_NOMEM it does not fit, with both figures */
 int memory_plan_check(const struct memory_plan *p,
                       const struct memory_room *room,

@@ -144,13 +144,16 @@ static int check_memory(const struct trainer *t, const struct memory_plan *p,
                         struct error *err)
 {
     struct comm *c = t->env->comm;
-    struct memory_room room = {
-        .gpu = -1, .host = memory_left(""), .ranks = c->local_size};
+    struct memory_room room = {.gpu = -1,
+                               .gpu_all = -1,
+                               .host = memory_left(""),
+                               .ranks = c->local_size};
     size_t left, all;
     if (p->is_gpu && t->dev->ops->memory != NULL) {
         if (t->dev->ops->memory(t->dev, &left, &all, err) < 0)
             return -1;
         room.gpu = (int64_t)left;
+        room.gpu_all = (int64_t)all;
     }
     if (c->ops->barrier(c, TRAIN_DEADLINE_S, err) < 0)
         return -1;

@@ -9,6 +9,7 @@
 
 #include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/plan.h"
 
 enum { CHUNK = 64 };
 
@@ -81,7 +82,8 @@ static int granted(struct engine *e, struct entry *en,
     en->is_heard = true;
     text_copy(d.native_id, sizeof(d.native_id), note->native_id);
     text_copy(d.place, sizeof(d.place), note->place);
-    text_copy(d.gpu_type, sizeof(d.gpu_type), eng_type_at(e, note->place));
+    text_copy(d.gpu_type, sizeof(d.gpu_type),
+              eng_type_at(e, &en->job, note->place));
     if (is_change) {
         d.stopped = note->is_suspended;
         text_copy(d.why, sizeof(d.why),

@@ -152,9 +152,10 @@ static struct verdict exited(const struct engine *e, const struct entry *en,
                    ? or_again(job, RETRY_NODE_FAIL, v)
                    : v;
     }
-    if (job->reported && strcmp(job->cause, "memory") == 0 &&
-        eng_has_larger(e, en))
-        return make(EV_REQUEUE, job->report_code, 0, said ? said : "memory");
+    /* The same size would be refused again. */
+    if (job->reported && strcmp(job->cause, "memory") == 0)
+        return make(eng_has_larger(e, en) ? EV_REQUEUE : EV_FAIL,
+                    job->report_code, 0, said ? said : "memory");
     if (job->reported && job->report_code != 0)
         return or_again(job, RETRY_EXIT,
                         make(EV_FAIL, job->report_code, 0,

@@ -81,7 +81,7 @@ static struct work work_of(const struct entry *en, const struct eng_model *m)
                              fmax(m->done_units - done * unit, unit)};
     if (!(all > 0))
         return (struct work){NAN, NAN};
-    double left = all > done ? all - done : 0;
+    double left = fmax(all - done, 1); /* it ends soon */
     return (struct work){all * unit, left * unit};
 }
 

@@ -159,3 +159,14 @@ size_t eng_part_at(const struct engine *e, const char *name, size_t len,
             return k;
     return i;
 }
+
+const char *eng_type_at(const struct engine *e, const struct job *job,
+                        const char *place)
+{
+    size_t len = strcspn(place, ": ");
+    size_t i = len > 0 ? eng_part_at(e, place, len,
+                                     eng_where(e->parts.conf, job, 1).gpu_type)
+                       : e->n_nodes;
+
+    return i < e->n_nodes ? e->nodes[i].gpu_type : "";
+}

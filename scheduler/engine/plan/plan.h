@@ -11,12 +11,10 @@
 struct eng_view {
     struct policy_view v;
     struct engine *of;
-    struct eng_buffers buffers;    /* owned; jobs and wishes below are part
-                                      of it */
+    struct eng_buffers buffers;    /* owned; has the jobs and wishes below */
     struct policy_node *nodes;     /* owned, like ats */
     struct policy_job *jobs;       /* [e->n_active] */
-    int32_t *ats;                  /* the nodes of the live jobs, job after
-                                      job */
+    int32_t *ats;                  /* nodes of the live jobs, job after job */
     struct policy_wish *wishes;    /* [e->n_active] */
     uint64_t sets[POLICY_CLASSES]; /* by GPU type; the policy_jobs point here */
 };
@@ -111,6 +109,9 @@ void eng_part_jobs(const struct engine *e, struct eng_view *t);
  * node. */
 size_t eng_part_at(const struct engine *e, const char *name, size_t len,
                    const char *type);
+/* Of the job's GPUs on the first node of a place, "n1:0 n2:0"; "": unknown. */
+const char *eng_type_at(const struct engine *e, const struct job *job,
+                        const char *place);
 
 /* ---- user_limits.c --------------------------------------------------------
  */

@@ -377,10 +377,11 @@ int eng_view_build(struct engine *e, struct eng_view *t, struct error *err)
             view_live(e, t, &order[i], &memo.others);
     }
     free(order);
-    if (has_caps)
-        t->v.n_jobs = eng_cap_sweeps(e, t->jobs, t->v.n_jobs);
+    /* First: what is refused takes no place of its sweep. */
     if (e->refusals.n > 0)
         t->v.n_jobs = eng_drop_refused(e, t->jobs, t->v.n_jobs);
+    if (has_caps)
+        t->v.n_jobs = eng_cap_sweeps(e, t->jobs, t->v.n_jobs);
     view_places(e, t);
     eng_part_jobs(e, t);
     for (size_t i = 0; i < t->v.n_jobs && e->policy == &policy_goodput; i++)

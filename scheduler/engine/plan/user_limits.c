@@ -161,7 +161,8 @@ int eng_limit_view(struct engine *e, struct policy_view *v,
         bool may_grow = is_new || jobs[i].may_resize;
         if (may_grow && jobs[i].gpus_max > 0) {
             int32_t most = most_gpus(e, &t, &en->job);
-            most = is_new ? most : jobs[i].gpus + (most > 0 ? most : 0);
+            if (!is_new && most < INT32_MAX - jobs[i].gpus)
+                most = jobs[i].gpus + (most > 0 ? most : 0);
             if (jobs[i].gpus_max > most)
                 jobs[i].gpus_max = most;
         }

@@ -90,17 +90,6 @@ static void drop(struct eng_models *t, const char *class)
 
 /* ---- of a job -------------------------------------------------------------
  */
-const char *eng_type_at(const struct engine *e, const char *place)
-{
-    size_t len = strcspn(place, ": ");
-
-    for (size_t i = 0; len > 0 && i < e->n_nodes; i++)
-        if (strncmp(e->nodes[i].name, place, len) == 0 &&
-            e->nodes[i].name[len] == '\0')
-            return e->nodes[i].gpu_type;
-    return "";
-}
-
 /* The first type of the inventory that has GPUs. */
 static const char *first_type(const struct engine *e)
 {

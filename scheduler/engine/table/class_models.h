@@ -10,7 +10,7 @@ struct engine;
 struct entry;
 struct store_event;
 
-/* 16 MB at most. A class that comes later is never measured. */
+/* 44 MB at most. A class that comes later is never measured. */
 enum { MODELS_MAX = 8192 };
 /* Sizes of a curve: one node's, then whole nodes. */
 enum { CURVE_MAX = 96 };
@@ -46,9 +46,6 @@ int eng_models_get(struct eng_models *t, const char *class,
                    const char *gpu_type, bool is_weak, struct eng_model **ret,
                    struct error *err) MUST_CHECK;
 
-/* The type of the GPUs of the first node of a place, "n1:0,1 n2:0"; "": not
- * known. */
-const char *eng_type_at(const struct engine *e, const char *place);
 /* The type of the GPUs that the job has; before, that it would get; "": not
  * known. */
 const char *eng_model_type(const struct engine *e, const struct entry *en);

@@ -5,22 +5,25 @@
 
 #include "scheduler/engine/engine_internal.h"
 
-static uint64_t hash_of(const char *class)
+/* Of the class and the user: nobody's jobs wait for what another's worker
+ * says. */
+static uint64_t hash_of(const struct entry *en)
 {
-    uint64_t h = 14695981039346656037u; /* FNV-1a */
+    static const uint64_t prime = 1099511628211u;
+    uint64_t h = (14695981039346656037u ^ (uint64_t)en->job.uid) * prime;
 
-    for (const char *p = class; p && *p; p++)
-        h = (h ^ (unsigned char)*p) * 1099511628211u;
+    for (const char *p = en->own.class; p && *p; p++) /* FNV-1a */
+        h = (h ^ (unsigned char)*p) * prime;
     return h;
 }
 
-static struct eng_refusal *find(struct eng_refusals *t, const char *class,
+static struct eng_refusal *find(struct eng_refusals *t, const struct entry *en,
                                 const char *gpu_type)
 {
-    uint64_t h = hash_of(class);
+    uint64_t h = hash_of(en);
     size_t n = t->n < REFUSALS_N ? t->n : REFUSALS_N;
 
-    for (size_t i = 0; class && i < n; i++)
+    for (size_t i = 0; en->own.class && i < n; i++)
         if (t->at[i].class_hash == h &&
             strcmp(t->at[i].gpu_type, gpu_type) == 0)
             return &t->at[i];
@@ -32,7 +35,7 @@ const struct eng_refusal *eng_refusal_of(const struct engine *e,
                                          const char *gpu_type)
 {
     const struct eng_refusal *r =
-        find((struct eng_refusals *)&e->refusals, en->own.class, gpu_type);
+        find((struct eng_refusals *)&e->refusals, en, gpu_type);
     return r && r->gpus > 0 ? r : NULL;
 }
 
@@ -40,11 +43,11 @@ static void refuse(struct eng_refusals *t, const struct entry *en,
                    const char *gpu_type)
 {
     const struct job *job = &en->job;
-    struct eng_refusal *r = find(t, en->own.class, gpu_type);
+    struct eng_refusal *r = find(t, en, gpu_type);
 
     if (!r) {
         r = &t->at[t->n++ % REFUSALS_N];
-        *r = (struct eng_refusal){.class_hash = hash_of(en->own.class)};
+        *r = (struct eng_refusal){.class_hash = hash_of(en)};
         text_copy(r->gpu_type, sizeof(r->gpu_type), gpu_type);
     }
     if (r->gpus == 0 || job->needed_bytes < r->needed_bytes) {
@@ -66,7 +69,7 @@ void eng_refusals_note(struct engine *e, const struct entry *en,
         (!is_refused && (ev->ev != EV_RUN || e->refusals.n == 0)) ||
         detail_decode(ev->detail, &d, NULL) < 0 || d.gpu_type[0] == '\0')
         return;
-    struct eng_refusal *r = find(&e->refusals, en->own.class, d.gpu_type);
+    struct eng_refusal *r = find(&e->refusals, en, d.gpu_type);
     if (is_refused)
         refuse(&e->refusals, en, d.gpu_type);
     else if (r && r->gpus >= en->job.gpus)
