@@ -88,6 +88,8 @@ int goodput_explain(const struct policy_view *view,
     }
     int rc = gp_collect(&g, &p, err);
     if (rc == 0)
+        rc = gp_rigid(&g, err);
+    if (rc == 0)
         rc = gp_choose(&g, err);
     if (rc == 0)
         gp_place(&g);
