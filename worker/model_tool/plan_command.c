@@ -20,7 +20,7 @@ enum { CHANGES = 5 };
 
 /* What a job would take with another value. */
 struct change {
-    char text[80];
+    char text[120];
     int64_t total;
     bool fits;
 };
@@ -168,22 +168,27 @@ static void add_change(struct plan *p, const struct job_spec *s,
 /* The largest batch that fits, or 1. */
 static void add_batch(struct plan *p, struct job_spec s, const char *with)
 {
-    char text[80];
+    char text[120];
+    const int32_t val = s.train.batch_size_val; /* 0: batch_size */
     int32_t low = 1, high = p->spec.train.batch_size;
     struct change c;
     while (low < high) {
         const int32_t at = low + (high - low) / 2;
         s.train.batch_size = at;
-        s.train.batch_size_val = at;
+        s.train.batch_size_val = val < at ? val : at;
         if (!try(p, &s, &c) || !c.fits)
             high = at;
         else
             low = at + 1;
     }
     s.train.batch_size = low > 1 ? low - 1 : 1;
-    s.train.batch_size_val = s.train.batch_size;
-    (void)snprintf(text, sizeof(text), "%strain.batch_size: %d", with,
-                   s.train.batch_size);
+    s.train.batch_size_val =
+        val < s.train.batch_size ? val : s.train.batch_size;
+    int n = snprintf(text, sizeof(text), "%strain.batch_size: %d", with,
+                     s.train.batch_size);
+    if (s.train.batch_size_val < val)
+        (void)snprintf(text + n, sizeof(text) - (size_t)n,
+                       ", train.batch_size_val: %d", s.train.batch_size_val);
     add_change(p, &s, text);
 }
 
