@@ -4,7 +4,6 @@
 #   make                  programs            make check       all tests
 #   make demo             the README's demo   make lint        static checks
 #   make demo-llm          LoRA of a Llama
-#   make demo-elastic      jobs that change their number of GPUs
 #   make check-slurm      part of check         make demo-slurm  on a cluster
 #   make asan|tsan|cov    checked variants    make fuzz        SECONDS= each
 #   make install          DESTDIR= prefix=    make deps        Debian packages
@@ -211,8 +210,7 @@ bins := $(foreach b,$(bins),$(if $(wildcard $(filter \
 bins += $(if $(filter 1,$(SLURM)),$(B)/bin/mgpu-slurm-helper)
 plugin := $(if $(filter 1,$(CUDA)),$(B)/lib/libmgpu-cuda.so)
 
-.PHONY: all demo demo-run demo-llm demo-llm-run demo-elastic \
-        demo-elastic-run demo-slurm demo-slurm-run deps \
+.PHONY: all demo demo-run demo-llm demo-llm-run demo-slurm demo-slurm-run deps \
         clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -358,12 +356,6 @@ demo-llm: deps
 	$(Q)$(MAKE) --no-print-directory demo-llm-run
 demo-llm-run: all
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) sh jobs/examples/demo-llm.sh
-# A long training makes room for short ones: the policy goodput.
-demo-elastic: deps
-	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all
-	$(Q)$(MAKE) --no-print-directory demo-elastic-run
-demo-elastic-run: all
-	$(Q)MGPU_BIN=$(abspath $(B)/bin) sh jobs/examples/demo-elastic.sh
 # On a private Slurm of this machine.
 demo-slurm: deps
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all
