@@ -19,7 +19,9 @@ state=$dir/state
 
 # Of the daemon and of all its children that have ended, theirs included.
 tree_ms() { awk '{ print ($14 + $15 + $16 + $17) * 10 }' "/proc/$daemon/stat"; }
-sql() { sqlite3 -readonly "$state/state.db" "$1"; }
+state_db=$state/state.db
+# shellcheck source=tests/bench/resize.bash
+. "${0%/*}/resize.bash"
 submit() { # RANKS JOBS
     "$bin/mgpu-submit" --quiet --url "unix:$socket" --array "1-$2" - <<YAML
 version: 1
@@ -78,19 +80,8 @@ resize() {
     until_runs "$id" 1
     "$bin/mgpu-admin" --quiet --url "unix:$socket" resize "$id" 2
     until_runs "$id" 2
-    sql "SELECT printf('%.2f s: checkpoint %.2f, allocator %.2f, start %.2f',
-        checkpoint_s + allocator_s + start_s, checkpoint_s, allocator_s, start_s)
-        FROM v_attempt WHERE job = $id AND resized_from = 1"
+    resize_cost "$id"
     "$bin/mgpu-cancel" --quiet --url "unix:$socket" "$id"
-}
-until_runs() { # JOB SLOTS
-    for _ in $(seq 1200); do
-        [ -z "$(sql "SELECT 1 FROM v_attempt WHERE job = $1 AND gpus = $2
-            AND running_at > 0 AND ended_at IS NULL")" ] || return 0
-        read -rt 0.05 <>"$dir/never" || :
-    done
-    echo "${0##*/}: job $1 does not run on $2 slots" >&2
-    exit 1
 }
 
 cat >"$dir/mgpu.yaml" <<YAML

@@ -122,17 +122,9 @@ daemon=$!
 until_free $((nodes * gpus)) 2>/dev/null
 echo "the daemon knows all $((nodes * gpus)) GPUs after $(since "$t") s"
 
-# As in short.sh: from the word to stop to the next iteration.
-sql() { sqlite3 -readonly -cmd '.timeout 5000' "$run/state/state.db" "$1"; }
-until_runs() { # JOB GPUS
-    for _ in $(seq 2400); do
-        [ -z "$(sql "SELECT 1 FROM v_attempt WHERE job = $1 AND gpus = $2
-            AND running_at > 0 AND ended_at IS NULL")" ] || return 0
-        sleep 0.05
-    done
-    echo "slurm.sh: job $1 does not run on $2 GPUs" >&2
-    return 1
-}
+state_db=$run/state/state.db
+# shellcheck source=tests/bench/resize.bash
+. "$here/resize.bash"
 if [ "$gpus" -ge 2 ]; then
     # What a job itself takes counts here: it gets its share of the cores.
     [ -z "$group" ] || echo 0 >"$group/cpu.idle"
@@ -144,10 +136,7 @@ if [ "$gpus" -ge 2 ]; then
     as_owner "$bin/mgpu-admin" --quiet --url "unix:$sock" resize "$id" 2
     until_runs "$id" 2
     [ -z "$group" ] || echo 1 >"$group/cpu.idle"
-    sql "SELECT printf('MNIST resized from 1 to 2 GPUs (<= 15 s): %.2f s: '
-        || 'checkpoint %.2f, allocator %.2f, start %.2f',
-        checkpoint_s + allocator_s + start_s, checkpoint_s, allocator_s, start_s)
-        FROM v_attempt WHERE job = $id AND resized_from = 1"
+    echo "MNIST resized from 1 to 2 GPUs (<= 15 s): $(resize_cost "$id")"
     as_owner "$bin/mgpu-cancel" --quiet --url "unix:$sock" "$id"
     until_free $((nodes * gpus))
 fi
