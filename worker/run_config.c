@@ -99,8 +99,8 @@ int job_from_launch(const char *file, struct comm *c, struct worker_job *ret,
     return 0;
 }
 
-/* The specification as canonical JSON, its seed drawn. */
-static int read_spec(const char *file, struct buf *out, struct error *err)
+int run_config_read_job(const char *file, struct job_spec *ret,
+                        struct error *err)
 {
     struct buf text = BUF_INIT, findings = BUF_INIT;
     char user[FILL_USER_CAP];
@@ -109,22 +109,28 @@ static int read_spec(const char *file, struct buf *out, struct error *err)
                                .user = fill_own_user(user),
                                .draw_seed = true};
     struct spec_report report = {.n = 0};
-    struct job_spec s;
     if (buf_read_file(&text, file, FILE_MAX_BYTES, err) < 0) {
         buf_clear(&text);
         return -1;
     }
-    int rc = spec_parse(buf_str(&text), text.len, &opt, &s, &report, err);
+    int rc = spec_parse(buf_str(&text), text.len, &opt, ret, &report, err);
     if (report.n > 0 && spec_report_print(&report, file, buf_str(&text),
                                           text.len, &findings, NULL) == 0)
         (void)fputs(buf_str(&findings), stderr);
-    if (rc == 0) {
-        rc = spec_dump(&s, out, err);
-        spec_clear(&s);
-    }
     spec_report_clear(&report);
     buf_clear(&findings);
     buf_clear(&text);
+    return rc;
+}
+
+/* The specification as canonical JSON, its seed drawn. */
+static int read_spec(const char *file, struct buf *out, struct error *err)
+{
+    struct job_spec s;
+    if (run_config_read_job(file, &s, err) < 0)
+        return -1;
+    int rc = spec_dump(&s, out, err);
+    spec_clear(&s);
     return rc;
 }
 

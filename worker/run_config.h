@@ -2,6 +2,7 @@
 #ifndef MGPU_WORKER_RUN_CONFIG_H
 #define MGPU_WORKER_RUN_CONFIG_H
 
+#include "jobs/spec/spec.h"
 #include "jobs/wire/wire.h"
 #include "worker/comm/comm.h"
 #include "worker/report/reporter.h"
@@ -11,6 +12,11 @@ struct worker_job {
     char out_dir[1024], ckpt_dir[1024];
 };
 
+/* A specification, its seed drawn. Findings go to standard error.
+ * out  ret  end it with spec_clear()
+ * err  ERR_INVAL it is none; ERR_NOTFOUND, ERR_IO, ERR_NOMEM */
+int run_config_read_job(const char *file, struct job_spec *ret,
+                        struct error *err) MUST_CHECK;
 /* From launch.json. */
 int job_from_launch(const char *file, struct comm *c, struct worker_job *ret,
                     struct error *err) MUST_CHECK;

@@ -8,6 +8,7 @@
 #include "jobs/text/scalar.h"
 #include "jobs/text/text.h"
 #include "kernels/dtype.h"
+#include "worker/run_config.h"
 
 /* A word that an option takes. */
 struct model_word {
@@ -207,5 +208,18 @@ int model_args_check(const struct model_args *a, const struct model_command *c,
             !(c->options & MODEL_BIT(o->id)))
             return error_set(err, ERR_USAGE, "%s takes no --%s", c->name,
                              o->name);
+    return 0;
+}
+
+int model_args_job(const char *file, struct job_spec *ret, struct error *err)
+{
+    struct job_spec s;
+    if (run_config_read_job(file, &s, err) < 0)
+        return error_wrap(err, "%s", file);
+    if (s.kind != SPEC_LLM) {
+        spec_clear(&s);
+        return error_set(err, ERR_INVAL, "%s: not a job of kind: llm", file);
+    }
+    *ret = s;
     return 0;
 }

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "jobs/spec/spec.h"
 #include "scheduler/tools/common/options.h"
 
 struct model_args {
@@ -58,5 +59,12 @@ int model_args_option(void *arg, const struct opt *o, const char *value,
 /* One operand, and only options of the command. err  ERR_USAGE */
 int model_args_check(const struct model_args *a, const struct model_command *c,
                      int operands, struct error *err) MUST_CHECK;
+
+/* A job of kind llm, of the file that is an operand or a value. Findings are
+ * printed on standard error, with their lines.
+ * out  ret  end it with spec_clear()
+ * err  ERR_INVAL it is no such job; ERR_NOTFOUND, ERR_IO */
+int model_args_job(const char *file, struct job_spec *ret,
+                   struct error *err) MUST_CHECK;
 
 #endif

@@ -11,7 +11,6 @@
 #include "scheduler/tools/common/client.h"
 #include "worker/llm/llama.h"
 #include "worker/model_tool/commands.h"
-#include "worker/model_tool/job_file.h"
 #include "worker/model_tool/known_models.h"
 #include "worker/model_tool/plan_rows.h"
 #include "worker/train/memory_plan.h"
@@ -301,7 +300,7 @@ int plan_command(const struct model_args *a, const char *operand,
 {
     struct plan p = {.args = a};
 
-    if (job_file_read(operand, &p.spec, err) < 0)
+    if (model_args_job(operand, &p.spec, err) < 0)
         return -1;
     int rc = make_plan(&p, err);
     if (rc == 0 && a->common.json)

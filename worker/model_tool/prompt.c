@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "worker/data/text/token_data.h"
-#include "worker/model_tool/job_file.h"
+#include "worker/model_tool/args.h"
 
 int prompt_of_text(const char *dir, const char *text, struct prompt *ret,
                    struct error *err)
@@ -69,7 +69,7 @@ int prompt_of_row(const char *dir, const char *file, int64_t row, int32_t eos,
                   struct prompt *ret, struct error *err)
 {
     struct job_spec s;
-    if (job_file_read(file, &s, err) < 0)
+    if (model_args_job(file, &s, err) < 0)
         return -1;
     int rc = read_rows(dir, &s, row, eos, ret, err);
     spec_clear(&s);

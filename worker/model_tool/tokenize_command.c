@@ -13,7 +13,6 @@
 #include "worker/data/text/token_data.h"
 #include "worker/llm/llama_config.h"
 #include "worker/model_tool/commands.h"
-#include "worker/model_tool/job_file.h"
 #include "worker/model_tool/token_text.h"
 
 struct rows {
@@ -254,7 +253,7 @@ int tokenize_command(const struct model_args *a, const char *operand,
 {
     struct rows r = {.args = a};
 
-    if (job_file_read(operand, &r.spec, err) < 0)
+    if (model_args_job(operand, &r.spec, err) < 0)
         return -1;
     int rc = read_rows(&r, err);
     if (rc == 0)
