@@ -21,6 +21,11 @@ submit() { "$MGPU_BIN/mgpu-submit" --parsable "$@"; }
 field() { api GET "/v1/jobs/$1" | json "\$.job.$2"; }
 field_is() { [ "$(field "$1" "$2")" = "$3" ]; }
 runs_on() { job_is "$1" RUNNING && field_is "$1" gpus "$2"; }
+# ran_on JOB ATTEMPT GPUS: it has run so, and may have ended meanwhile.
+ran_on() {
+    [ -n "$(sql state "SELECT 1 FROM v_attempt WHERE job = $1 AND attempt = $2
+        AND gpus = $3 AND running_at > 0")" ]
+}
 # The daemon has considered it, and says what it waits for.
 is_planned() {
     local why
@@ -127,8 +132,8 @@ same_losses() {
     [[ $output == "job $id: "*"Resizing: from 1 to 2 GPUs, asked by $(id -un)" ]]
     wait_for 90 runs_on "$id" 2
     admin --quiet resize "$id" 1
-    wait_for 90 runs_on "$id" 1
     wait_for 240 job_is "$id" COMPLETED
+    ran_on "$id" 3 1
     field_is "$id" attempt 3
     same_losses "$id" "$whole"
     # What it cost, in rows, for people, and as metrics.
@@ -147,8 +152,8 @@ grows_and_shrinks() { # JOB
     admin --quiet resize "$1" 2
     wait_for 90 runs_on "$1" 2
     admin --quiet resize "$1" 1
-    wait_for 90 runs_on "$1" 1
     wait_for 240 job_is "$1" COMPLETED
+    ran_on "$1" 3 1
     field_is "$1" attempt 3
 }
 
