@@ -7,9 +7,6 @@
  * A size that does not fit becomes the next smaller one. A job that comes back
  * to its present size is not told to stop at all, and keeps its place.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "scheduler/policy/goodput_plan.h"
 
 static bool is_live(const struct gp_job *j)
@@ -22,42 +19,31 @@ static bool moves(const struct gp_job *j)
     return is_live(j) && j->chosen != j->now;
 }
 
-static void copy_nodes(const struct gp *g, struct policy_node *to,
-                       const struct policy_node *from)
-{
-    if (g->p->view->n_nodes > 0)
-        memcpy(to, from, g->p->view->n_nodes * sizeof(*to));
-}
-
 /* Takes the job's GPUs, of this size only. */
-static bool take(const struct gp *g, struct policy_node *nodes,
+static bool take(const struct gp *g, struct node_picture *nodes,
                  const struct policy_job *as)
 {
-    size_t n = g->p->view->n_nodes;
     bool is_one = as->nodes_min == as->nodes_max &&
                   as->gpus_min == as->gpus_max && as->n_sets == 0;
     struct place place =
         place_of(as, as->nodes_min, as->gpus_min / as->nodes_min);
 
-    if (is_one ? !place_fits(nodes, n, place)
-               : !place_find(nodes, n, as, &place))
-        return false;
-    place_take(nodes, n, place, g->at);
-    return true;
+    return (is_one || place_find(nodes->nodes, nodes->n, as, &place)) &&
+           picture_take(nodes, place, g->at);
 }
 
-static void give_back(struct policy_node *nodes, const struct policy_job *job)
+static void give_back(struct node_picture *nodes, const struct policy_job *job)
 {
     if (job->at && job->nodes > 0)
-        place_add(nodes, job->at,
-                  place_of(job, job->nodes, job->gpus / job->nodes), 1);
+        picture_add(nodes, job->at,
+                    place_of(job, job->nodes, job->gpus / job->nodes), 1);
 }
 
 /* ---- what leaves, and comes back ------------------------------------------
  */
 /* The sizes of the jobs that were told to resize by earlier plans. False: they
  * do not fit all together. */
-static bool take_told(const struct gp *g, struct policy_node *nodes)
+static bool take_told(const struct gp *g, struct node_picture *nodes)
 {
     const struct policy_view *v = g->p->view;
     bool fits = true;
@@ -157,16 +143,16 @@ static void start_now(struct gp *g, size_t n, bool told)
         const struct gp_size *s = &j->sizes[j->chosen];
         if (has_failed(&f, &as, s))
             continue;
-        if (!take(g, g->free, &as)) {
+        if (!take(g, &g->free, &as)) {
             f = (struct failed){s->nodes, s->per_node, as.classes,
                                 as.is_exclusive != 0};
             continue;
         }
         struct place place = place_of(&as, s->nodes, s->per_node);
-        copy_nodes(g, g->soon, g->free);
-        j->starts = !told || take_told(g, g->soon);
+        picture_copy(&g->soon, &g->free);
+        j->starts = !told || take_told(g, &g->soon);
         if (!j->starts)
-            place_add(g->free, g->at, place, 1);
+            picture_add(&g->free, g->at, place, 1);
     }
 }
 
@@ -182,7 +168,7 @@ static void fit_later(struct gp *g, struct gp_job *j)
         if (!j->sizes[size].is_idle_use)
             continue;
         struct policy_job as = gp_as(j, size);
-        if (take(g, g->soon, &as))
+        if (take(g, &g->soon, &as))
             break;
     }
     j->chosen = size < 0 ? j->now : size;
@@ -194,13 +180,13 @@ static bool play(struct gp *g, bool told)
 {
     size_t n = line_up(g);
 
-    copy_nodes(g, g->free, g->p->nodes);
+    picture_copy(&g->free, &g->now);
     start_now(g, n, told);
-    copy_nodes(g, g->soon, g->free);
-    (void)take_told(g, g->soon);
+    picture_copy(&g->soon, &g->free);
+    (void)take_told(g, &g->soon);
     for (size_t k = 0; k < n; k++)
         if (is_live(&g->jobs[g->line[k]]))
-            give_back(g->soon, g->jobs[g->line[k]].job);
+            give_back(&g->soon, g->jobs[g->line[k]].job);
     for (size_t k = 0; k < n; k++) {
         struct gp_job *j = &g->jobs[g->line[k]];
         if (j->starts)
@@ -220,7 +206,7 @@ static int32_t free_soon(const struct gp *g)
     int32_t n = 0;
 
     for (size_t i = 0; i < g->p->view->n_nodes; i++)
-        n += g->soon[i].is_up ? place_free(&g->soon[i]) : 0;
+        n += g->soon.nodes[i].is_up ? place_free(&g->soon.nodes[i]) : 0;
     return n;
 }
 
@@ -274,18 +260,17 @@ static size_t best_left(const struct gp *g, int32_t left, int32_t *ret_size)
 /* On the nodes that are free now and stay so. */
 static bool start_on_left(struct gp *g, const struct policy_job *as)
 {
-    size_t n = g->p->view->n_nodes;
     struct place place;
 
-    if (!place_find(g->free, n, as, &place))
+    if (!place_find(g->free.nodes, g->free.n, as, &place) ||
+        !picture_take(&g->free, place, g->at))
         return false;
-    place_take(g->free, n, place, g->at);
     for (int32_t k = 0; k < place.nodes; k++)
-        if (place_free(&g->soon[g->at[k]]) < place.per_node) {
-            place_add(g->free, g->at, place, 1);
+        if (place_free(&g->soon.nodes[g->at[k]]) < place.per_node) {
+            picture_add(&g->free, g->at, place, 1);
             return false;
         }
-    place_add(g->soon, g->at, place, -1);
+    picture_add(&g->soon, g->at, place, -1);
     return true;
 }
 
@@ -295,10 +280,10 @@ static bool grow_on_left(struct gp *g, const struct gp_job *j,
     struct place own =
         place_of(j->job, j->job->nodes, j->job->gpus / j->job->nodes);
 
-    give_back(g->soon, j->job);
-    if (take(g, g->soon, as))
+    give_back(&g->soon, j->job);
+    if (take(g, &g->soon, as))
         return true;
-    place_add(g->soon, j->job->at, own, -1);
+    picture_add(&g->soon, j->job->at, own, -1);
     return false;
 }
 

@@ -7,6 +7,7 @@
 #ifndef MGPU_SCHEDULER_POLICY_GOODPUT_PLAN_H
 #define MGPU_SCHEDULER_POLICY_GOODPUT_PLAN_H
 
+#include "scheduler/policy/node_picture.h"
 #include "scheduler/policy/planner.h"
 #include "scheduler/policy/policy.h"
 
@@ -44,10 +45,11 @@ struct gp {
     size_t n_sizes;
     struct gp_job *head;      /* of goodput_rigid.c; NULL: none */
     int32_t gpus;             /* that the jobs can share */
-    struct policy_node *soon; /* owned; [n_nodes], picture of goodput_place.c */
-    struct policy_node *free; /* owned; likewise */
-    int32_t *at;              /* owned; [n_nodes] */
-    size_t *line;             /* owned; [n], scratch */
+    struct node_picture now;  /* owned; what is free when the plan begins */
+    struct node_picture soon; /* owned; pictures of goodput_place.c */
+    struct node_picture free;
+    int32_t *at;  /* owned; [n_nodes] */
+    size_t *line; /* owned; [n], scratch */
 };
 
 /* ---- goodput_value.c ----------------------------------------------------- */

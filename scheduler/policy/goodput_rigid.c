@@ -118,7 +118,7 @@ static bool may_yield(const struct gp *g, const struct gp_job *j, size_t node)
  * anyway has there is free already. */
 static int32_t could_have(const struct gp *g, size_t node)
 {
-    int32_t n = place_free(&g->soon[node]);
+    int32_t n = place_free(&g->soon.nodes[node]);
 
     for (size_t i = 0; i < g->n; i++)
         if (may_yield(g, &g->jobs[i], node) &&
@@ -134,12 +134,13 @@ static size_t next_node(const struct gp *g, const bool *is_taken)
     size_t best = v->n_nodes;
 
     for (size_t i = 0; i < v->n_nodes; i++) {
-        const struct policy_node *node = &g->soon[i];
+        const struct policy_node *node = &g->soon.nodes[i];
         if (is_taken[i] || !node->is_up ||
             !place_may_use(g->head->job->classes, node) ||
             could_have(g, i) < g->head->sizes[0].per_node)
             continue;
-        if (best == v->n_nodes || place_free(node) > place_free(&g->soon[best]))
+        if (best == v->n_nodes ||
+            place_free(node) > place_free(&g->soon.nodes[best]))
             best = i;
     }
     return best;
@@ -155,7 +156,7 @@ bool gp_make_room(struct gp *g)
     for (int32_t k = 0; is && k < size->nodes; k++) {
         size_t node = next_node(g, is_taken);
         is = node < v->n_nodes;
-        int32_t free = is ? place_free(&g->soon[node]) : 0;
+        int32_t free = is ? place_free(&g->soon.nodes[node]) : 0;
         if (is)
             is_taken[node] = true;
         for (size_t i = 0; is && i < g->n && free < size->per_node; i++) {

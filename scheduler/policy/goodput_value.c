@@ -322,13 +322,14 @@ static int allocate(struct gp *g, const struct policy_view *v,
             n_sizes += v->jobs[i].goodput.curve->n_rates;
     g->jobs = calloc(v->n_jobs + 1, sizeof(*g->jobs));
     g->sizes = malloc(n_sizes * sizeof(*g->sizes));
-    g->soon = malloc((v->n_nodes + 1) * sizeof(*g->soon));
-    g->free = malloc((v->n_nodes + 1) * sizeof(*g->free));
     g->at = malloc((v->n_nodes + 1) * sizeof(*g->at));
     g->line = malloc((v->n_jobs + 1) * sizeof(*g->line));
-    return g->jobs && g->sizes && g->soon && g->free && g->at && g->line
-               ? 0
-               : error_set(err, ERR_NOMEM, "out of memory");
+    if (!g->jobs || !g->sizes || !g->at || !g->line)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    return picture_init(&g->now, v->nodes, v->n_nodes, err) < 0 ||
+                   picture_init(&g->soon, v->nodes, v->n_nodes, err) < 0
+               ? -1
+               : picture_init(&g->free, v->nodes, v->n_nodes, err);
 }
 
 int gp_collect(struct gp *g, struct plan *p, struct error *err)
@@ -362,8 +363,9 @@ void gp_clear(struct gp *g)
 {
     free(g->jobs);
     free(g->sizes);
-    free(g->soon);
-    free(g->free);
+    picture_clear(&g->now);
+    picture_clear(&g->soon);
+    picture_clear(&g->free);
     free(g->at);
     free(g->line);
 }
