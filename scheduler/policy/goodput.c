@@ -57,15 +57,28 @@ static void wait(struct gp *g, const struct policy_job *job, double start_s,
     plan_lacks_gpus(p, job, start_s);
 }
 
-/* The job starts if the node picture of the plan agrees with ours. */
+/* The place of a size on what is free now, as plan_find() finds it. */
+static bool find_now(struct gp *g, const struct policy_job *as,
+                     struct place *ret)
+{
+    if (as->n_sets > 0)
+        return plan_find(g->p, as, ret) && picture_take(&g->now, *ret, g->at);
+    *ret = place_of(as, as->nodes_min, as->gpus_min / as->nodes_min);
+    return picture_take(&g->now, *ret, g->at);
+}
+
+/* The job starts unless that would take the GPUs of a reservation. */
 static bool start(struct gp *g, const struct gp_job *j)
 {
     struct policy_job as = gp_as(j, j->chosen);
     struct place place;
 
-    if (!plan_find(g->p, &as, &place))
+    if (!find_now(g, &as, &place))
         return false;
-    return plan_start(g->p, j->job, place) == NULL;
+    if (plan_start(g->p, j->job, place) == NULL)
+        return true;
+    picture_add(&g->now, g->at, place, 1);
+    return false;
 }
 
 static void wish_resize(struct gp *g, const struct gp_job *j)

@@ -9,14 +9,9 @@
 
 static struct policy_rate rate_of(const struct gp_job *j, int32_t i)
 {
-    const struct policy_curve *c = j->job->goodput.curve;
-    struct policy_rate none = {.per_s = NAN, .hoped_per_s = NAN};
+    static const struct policy_rate none = {.per_s = NAN, .hoped_per_s = NAN};
 
-    for (size_t k = 0; c && k < c->n_rates; k++)
-        if (c->rates[k].nodes == j->sizes[i].nodes &&
-            c->rates[k].per_node == j->sizes[i].per_node)
-            return c->rates[k];
-    return none;
+    return j->sizes[i].rate ? *j->sizes[i].rate : none;
 }
 
 /* Value of each GPU that size `to` has more than size `from`; from -1: none. */
@@ -25,7 +20,8 @@ static double gain(const struct gp_job *j, int32_t from, int32_t to)
     double value = from < 0 ? 0 : j->sizes[from].value;
     int32_t gpus = from < 0 ? 0 : j->sizes[from].gpus;
 
-    return (j->sizes[to].value - value) / (j->sizes[to].gpus - gpus);
+    return j->weight * (j->sizes[to].value - value) /
+           (j->sizes[to].gpus - gpus);
 }
 
 /* The size above the chosen one that is worth most for each further GPU; -1:
@@ -57,7 +53,7 @@ static void tell(const struct gp_job *j,
                                   .nodes = j->sizes[i].nodes,
                                   .per_node = j->sizes[i].per_node,
                                   .rate = rate_of(j, i),
-                                  .value = j->sizes[i].value,
+                                  .value = j->weight * j->sizes[i].value,
                                   .gain = gain(j, i - 1, i),
                                   .is_now = i == j->now,
                                   .is_chosen = i == j->chosen,

@@ -6,6 +6,7 @@
  * the repair then looks at all sizes, also those below the hull, and at those
  * below the efficiency floor.
  */
+#include <math.h>
 #include <stdlib.h>
 
 #include "scheduler/policy/goodput_plan.h"
@@ -29,63 +30,70 @@ static bool is_before(const struct step *a, const struct step *b)
     return a->i < b->i;
 }
 
-static void push(struct heap *h, struct step s)
+static void sift(struct heap *h, size_t k)
 {
-    size_t k = h->n++;
+    struct step s = h->at[k];
 
-    while (k > 0 && is_before(&s, &h->at[(k - 1) / 2])) {
-        h->at[k] = h->at[(k - 1) / 2];
-        k = (k - 1) / 2;
-    }
-    h->at[k] = s;
-}
-
-static struct step pop(struct heap *h)
-{
-    struct step top = h->at[0], last = h->at[--h->n];
-    size_t k = 0;
-
-    for (size_t c = 1; c < h->n; c = 2 * k + 1) {
+    for (size_t c = 2 * k + 1; c < h->n; c = 2 * k + 1) {
         if (c + 1 < h->n && is_before(&h->at[c + 1], &h->at[c]))
             c++;
-        if (!is_before(&h->at[c], &last))
+        if (!is_before(&h->at[c], &s))
             break;
         h->at[k] = h->at[c];
         k = c;
     }
-    h->at[k] = last;
-    return top;
+    h->at[k] = s;
 }
 
-static int32_t gpus_at(const struct gp_job *j, int32_t size)
+static void make_heap(struct heap *h)
 {
-    return size < 0 ? 0 : j->sizes[size].gpus;
+    for (size_t k = h->n / 2; k-- > 0;)
+        sift(h, k);
 }
 
-static double value_at(const struct gp_job *j, int32_t size)
+/* The top becomes the next step of its job; to -1: it has none. */
+static void replace_top(struct heap *h, double gain, int32_t to)
 {
-    return size < 0 ? 0 : j->sizes[size].value;
+    if (to < 0)
+        h->at[0] = h->at[--h->n];
+    else
+        h->at[0] = (struct step){gain, h->at[0].i, to};
+    if (h->n > 0)
+        sift(h, 0);
 }
 
 /* The next size of the upper hull from `from` on: the best gain per GPU, of
- * equal ones the largest. -1: none is worth more. out ret_gain */
-static int32_t next_on_hull(const struct gp_job *j, int32_t from,
-                            double *ret_gain)
+ * equal ones the largest. -1: none is worth more. out ret_gain of weight 1 */
+static int32_t search_hull(const struct gp_job *j, int32_t from,
+                           double *ret_gain)
 {
     int32_t best = -1;
 
     *ret_gain = 0;
     for (int32_t k = from + 1; k < j->n; k++) {
-        int32_t more = j->sizes[k].gpus - gpus_at(j, from);
+        int32_t more = j->sizes[k].gpus - j->sizes[from].gpus;
         if (!j->sizes[k].is_efficient || more <= 0)
             continue;
-        double gain = (j->sizes[k].value - value_at(j, from)) / more;
+        double gain = (j->sizes[k].value - j->sizes[from].value) / more;
         if (gain > 0 && gain >= *ret_gain) {
             *ret_gain = gain;
             best = k;
         }
     }
     return best;
+}
+
+static int32_t next_on_hull(const struct gp_job *j, int32_t from,
+                            double *ret_gain)
+{
+    struct gp_size *note = &j->sizes[from];
+
+    if (!note->has_next) {
+        note->next = search_hull(j, from, &note->next_gain);
+        note->has_next = true;
+    }
+    *ret_gain = j->weight * note->next_gain;
+    return note->next;
 }
 
 void gp_hull(const struct gp_job *job, int32_t from, bool *on)
@@ -102,21 +110,28 @@ void gp_hull(const struct gp_job *job, int32_t from, bool *on)
 static int32_t next_repair(const struct gp_job *j, int32_t left,
                            double *ret_gain)
 {
-    int32_t best = -1, has = gpus_at(j, j->chosen);
-    double now = j->chosen < 0 ? 0 : j->sizes[j->chosen].hoped;
+    int32_t best = -1, has = j->sizes[j->chosen].gpus;
+    double now = j->sizes[j->chosen].hoped;
 
     *ret_gain = 0;
     for (int32_t k = j->chosen + 1; k < j->n; k++) {
         int32_t more = j->sizes[k].gpus - has;
-        if (!j->sizes[k].is_idle_use || more <= 0 || more > left)
+        if (more > left)
+            break; /* so are all that follow */
+        if (!j->sizes[k].is_idle_use || more <= 0)
             continue;
-        double gain = (j->sizes[k].hoped - now) / more;
+        double gain = j->weight * (j->sizes[k].hoped - now) / more;
         if (gain > *ret_gain) {
             *ret_gain = gain;
             best = k;
         }
     }
     return best;
+}
+
+static int32_t least_of(const struct gp_job *j)
+{
+    return j->now < 0 && j->sizes[0].gpus == 0 ? 0 : -1;
 }
 
 /* What was promised, and jobs that need no GPU. */
@@ -126,7 +141,7 @@ static int32_t give_least(struct gp *g)
 
     for (size_t i = 0; i < g->n; i++) {
         struct gp_job *j = &g->jobs[i];
-        j->chosen = j->now < 0 && j->sizes[0].gpus == 0 ? 0 : -1;
+        j->chosen = least_of(j);
     }
     if (g->head && gp_head_fits(g, left))
         g->head->is_forced = true;
@@ -140,25 +155,112 @@ static int32_t give_least(struct gp *g)
     return left;
 }
 
-static int32_t greedy(struct gp *g, struct heap *h, int32_t left)
+static bool is_open(const struct gp_job *j)
+{
+    return !j->is_forced && !j->is_barred;
+}
+
+/* Until no step gains `least`. */
+static int32_t take_steps(struct gp *g, struct heap *h, int32_t left,
+                          double least, double *ret_last)
+{
+    make_heap(h);
+    while (h->n > 0 && left > 0 && h->at[0].gain >= least) {
+        struct step s = h->at[0];
+        struct gp_job *j = &g->jobs[s.i];
+        int32_t more = j->sizes[s.to].gpus - j->sizes[j->chosen].gpus, to = -1;
+        double gain = 0;
+        if (more <= left) {
+            j->chosen = s.to;
+            left -= more;
+            *ret_last = s.gain;
+            to = next_on_hull(j, j->chosen, &gain);
+        }
+        replace_top(h, gain, to);
+    }
+    return left;
+}
+
+/* ---- a shortcut -----------------------------------------------------------
+ *
+ * All steps above the price of the last one are taken in the end, in whatever
+ * order. So with many jobs a sample tells roughly what the price will be, and
+ * the steps well above it are taken without a heap. The result is the same: if
+ * they are more than the GPUs, the shortcut is not taken.
+ */
+enum { SAMPLE = 16, MANY = 32 * SAMPLE };
+static const double MARGIN = 1.15;
+
+/* 0: not known */
+static double sample_price(struct gp *g, struct heap *h, int32_t left)
+{
+    double gain, last = 0;
+    int32_t to;
+
+    if (g->n < MANY || g->is_plain)
+        return 0;
+    for (size_t i = 0; i < g->n; i += SAMPLE)
+        if (is_open(&g->jobs[i]) &&
+            (to = next_on_hull(&g->jobs[i], g->jobs[i].chosen, &gain)) >= 0)
+            h->at[h->n++] = (struct step){gain, i, to};
+    bool is_scarce = take_steps(g, h, left / SAMPLE, 0, &last) == 0;
+    h->n = 0;
+    for (size_t i = 0; i < g->n; i += SAMPLE)
+        if (is_open(&g->jobs[i]))
+            g->jobs[i].chosen = least_of(&g->jobs[i]);
+    return is_scarce ? last : 0;
+}
+
+/* Takes all steps that gain more. Negative: there are not so many GPUs. */
+static int32_t take_above(struct gp *g, double price, int32_t left)
+{
+    double gain;
+    int32_t to;
+
+    for (size_t i = 0; i < g->n && left >= 0; i++) {
+        struct gp_job *j = &g->jobs[i];
+        while (is_open(j) && (to = next_on_hull(j, j->chosen, &gain)) >= 0 &&
+               gain > price) {
+            left -= j->sizes[to].gpus - j->sizes[j->chosen].gpus;
+            j->chosen = to;
+        }
+    }
+    return left;
+}
+
+/* The next steps of all jobs that gain less than `below` and at least `from`.
+ */
+static void push_steps(const struct gp *g, struct heap *h, double from,
+                       double below)
 {
     double gain;
     int32_t to;
 
     for (size_t i = 0; i < g->n; i++)
-        if (!g->jobs[i].is_forced && !g->jobs[i].is_barred &&
-            (to = next_on_hull(&g->jobs[i], g->jobs[i].chosen, &gain)) >= 0)
-            push(h, (struct step){gain, i, to});
-    while (h->n > 0 && left > 0) {
-        struct step s = pop(h);
-        struct gp_job *j = &g->jobs[s.i];
-        int32_t more = j->sizes[s.to].gpus - gpus_at(j, j->chosen);
-        if (more > left)
-            continue;
-        j->chosen = s.to;
-        left -= more;
-        if ((to = next_on_hull(j, j->chosen, &gain)) >= 0)
-            push(h, (struct step){gain, s.i, to});
+        if (is_open(&g->jobs[i]) &&
+            (to = next_on_hull(&g->jobs[i], g->jobs[i].chosen, &gain)) >= 0 &&
+            gain >= from && gain < below)
+            h->at[h->n++] = (struct step){gain, i, to};
+}
+
+static int32_t greedy(struct gp *g, struct heap *h, int32_t left)
+{
+    double price = sample_price(g, h, left), last = 0;
+    int32_t most = left;
+
+    if (price > 0 && (left = take_above(g, price * MARGIN, most)) < 0) {
+        for (size_t i = 0; i < g->n; i++)
+            if (is_open(&g->jobs[i]))
+                g->jobs[i].chosen = least_of(&g->jobs[i]);
+        left = most;
+        price = 0;
+    }
+    push_steps(g, h, price / MARGIN, INFINITY);
+    left = take_steps(g, h, left, price / MARGIN, &last);
+    h->n = 0;
+    if (left > 0 && price > 0) {
+        push_steps(g, h, 0, price / MARGIN);
+        left = take_steps(g, h, left, 0, &last);
     }
     h->n = 0;
     return left;
@@ -172,19 +274,20 @@ static void repair(struct gp *g, struct heap *h, int32_t left)
     int32_t to;
 
     for (size_t i = 0; left > 0 && i < g->n; i++)
-        if (!g->jobs[i].is_forced && !g->jobs[i].is_barred &&
+        if (is_open(&g->jobs[i]) &&
             (to = next_repair(&g->jobs[i], left, &gain)) >= 0)
-            push(h, (struct step){gain, i, to});
+            h->at[h->n++] = (struct step){gain, i, to};
+    make_heap(h);
     while (h->n > 0 && left > 0) {
-        struct step s = pop(h);
+        struct step s = h->at[0];
         struct gp_job *j = &g->jobs[s.i];
-        int32_t more = j->sizes[s.to].gpus - gpus_at(j, j->chosen);
+        int32_t more = j->sizes[s.to].gpus - j->sizes[j->chosen].gpus;
         if (more <= left) {
             j->chosen = s.to;
             left -= more;
         }
-        if ((to = next_repair(j, left, &gain)) >= 0)
-            push(h, (struct step){gain, s.i, to});
+        to = next_repair(j, left, &gain);
+        replace_top(h, gain, to);
     }
     h->n = 0;
 }

@@ -7,6 +7,8 @@
  * A size that does not fit becomes the next smaller one. A job that comes back
  * to its present size is not told to stop at all, and keeps its place.
  */
+#include <string.h>
+
 #include "scheduler/policy/goodput_plan.h"
 
 static bool is_live(const struct gp_job *j)
@@ -19,17 +21,24 @@ static bool moves(const struct gp_job *j)
     return is_live(j) && j->chosen != j->now;
 }
 
-/* Takes the job's GPUs, of this size only. */
-static bool take(const struct gp *g, struct node_picture *nodes,
-                 const struct policy_job *as)
+/* Takes the job's GPUs, of this size only. out ret if true */
+static bool take_place(const struct gp *g, struct node_picture *nodes,
+                       const struct policy_job *as, struct place *ret)
 {
     bool is_one = as->nodes_min == as->nodes_max &&
                   as->gpus_min == as->gpus_max && as->n_sets == 0;
-    struct place place =
-        place_of(as, as->nodes_min, as->gpus_min / as->nodes_min);
 
-    return (is_one || place_find(nodes->nodes, nodes->n, as, &place)) &&
-           picture_take(nodes, place, g->at);
+    *ret = place_of(as, as->nodes_min, as->gpus_min / as->nodes_min);
+    return (is_one || place_find(nodes->nodes, nodes->n, as, ret)) &&
+           picture_take(nodes, *ret, g->at);
+}
+
+static bool take(const struct gp *g, struct node_picture *nodes,
+                 const struct policy_job *as)
+{
+    struct place place;
+
+    return take_place(g, nodes, as, &place);
 }
 
 static void give_back(struct node_picture *nodes, const struct policy_job *job)
@@ -68,48 +77,72 @@ static bool any_told(const struct policy_view *v)
 /* ---- one round ------------------------------------------------------------
  */
 /* Promised sizes first, then large ones, then the order of the view. */
-static bool goes_before(const struct gp *g, size_t a, size_t b)
+static int32_t turn_of(const struct gp *g, size_t i)
 {
-    const struct gp_job *x = &g->jobs[a], *y = &g->jobs[b];
-    int32_t m = x->chosen < 0 ? 0 : x->sizes[x->chosen].gpus;
-    int32_t n = y->chosen < 0 ? 0 : y->sizes[y->chosen].gpus;
+    const struct gp_job *j = &g->jobs[i];
+    int32_t gpus = j->chosen < 0 ? 0 : j->sizes[j->chosen].gpus;
 
-    if (x->is_forced != y->is_forced)
-        return x->is_forced;
-    return m != n ? m > n : a < b;
+    gpus = gpus < g->gpus ? gpus : g->gpus;
+    return j->is_forced ? g->gpus - gpus : 2 * g->gpus + 1 - gpus;
 }
 
-static void sift(const struct gp *g, size_t *line, size_t n, size_t k)
+static bool is_in_line(const struct gp_job *j)
 {
-    size_t top = line[k];
+    return moves(j) || (!is_live(j) && j->chosen >= 0);
+}
 
-    for (size_t c = 2 * k + 1; c < n; c = 2 * k + 1) {
-        if (c + 1 < n && goes_before(g, line[c], line[c + 1]))
-            c++;
-        if (!goes_before(g, top, line[c]))
-            break;
-        line[k] = line[c];
-        k = c;
+/* The jobs that get another size or start. A round only takes jobs away. */
+static void find_movers(struct gp *g)
+{
+    g->n_movers = 0;
+    for (size_t i = 0; i < g->n; i++)
+        if (is_in_line(&g->jobs[i]))
+            g->movers[g->n_movers++] = i;
+}
+
+/* By insertion, for a settled cluster changes few sizes at a time. */
+enum { FEW = 32 };
+static void sort_few(struct gp *g, size_t n)
+{
+    for (size_t k = 1; k < n; k++) {
+        size_t i = g->line[k], at = k;
+        int32_t turn = turn_of(g, i);
+        for (; at > 0 && turn_of(g, g->line[at - 1]) > turn; at--)
+            g->line[at] = g->line[at - 1];
+        g->line[at] = i;
     }
-    line[k] = top;
 }
 
-/* The jobs that get another size or start. */
+/* A counting sort. */
+static void sort_many(struct gp *g, size_t n)
+{
+    size_t *at = g->turns, n_turns = ((size_t)g->gpus + 1) * 2, sum = 0;
+
+    memset(at, 0, n_turns * sizeof(*at));
+    for (size_t k = 0; k < n; k++)
+        at[turn_of(g, g->movers[k])]++;
+    for (size_t k = 0; k < n_turns; k++) {
+        size_t here = at[k];
+        at[k] = sum;
+        sum += here;
+    }
+    for (size_t k = 0; k < n; k++)
+        g->line[at[turn_of(g, g->movers[k])]++] = g->movers[k];
+}
+
 static size_t line_up(struct gp *g)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < g->n; i++)
-        if (moves(&g->jobs[i]) ||
-            (!is_live(&g->jobs[i]) && g->jobs[i].chosen >= 0))
-            g->line[n++] = i;
-    for (size_t k = n / 2; k-- > 0;)
-        sift(g, g->line, n, k);
-    for (size_t k = n; k > 1; k--) {
-        size_t last = g->line[0];
-        g->line[0] = g->line[k - 1];
-        g->line[k - 1] = last;
-        sift(g, g->line, k - 1, 0);
+    for (size_t k = 0; k < g->n_movers; k++)
+        if (is_in_line(&g->jobs[g->movers[k]]))
+            g->movers[n++] = g->movers[k];
+    g->n_movers = n;
+    if (n <= FEW) {
+        memcpy(g->line, g->movers, n * sizeof(*g->line));
+        sort_few(g, n);
+    } else {
+        sort_many(g, n);
     }
     return n;
 }
@@ -215,8 +248,8 @@ static bool keep_one(struct gp *g)
 {
     int32_t free = free_soon(g);
 
-    for (size_t i = 0; i < g->n; i++) {
-        struct gp_job *j = &g->jobs[i];
+    for (size_t i = 0; i < g->n_movers; i++) {
+        struct gp_job *j = &g->jobs[g->movers[i]];
         int32_t least = j->chosen < 0 ? 0 : j->sizes[j->chosen].gpus;
         if (!moves(j) || j->yields || j->chosen > j->now ||
             j->sizes[j->now].gpus - least > free)
@@ -229,32 +262,46 @@ static bool keep_one(struct gp *g)
 
 /* ---- what is left on the nodes --------------------------------------------
  */
-/* The best gain per GPU that a further size of a job brings which waits, or
- * keeps its present size. out ret_size */
-static size_t best_left(const struct gp *g, int32_t left, int32_t *ret_size)
+/* The best gain per GPU that a further size of the job brings, if it waits or
+ * keeps its present size; 0: none. out ret_size */
+static double best_step(const struct gp_job *j, int32_t left, int32_t *ret_size)
 {
-    size_t best = g->n;
-    double most = 0;
+    double best = 0, value = is_live(j) ? j->sizes[j->now].hoped : 0;
+    int32_t has = is_live(j) ? j->sizes[j->now].gpus : 0;
 
-    for (size_t i = 0; i < g->n; i++) {
-        const struct gp_job *j = &g->jobs[i];
-        bool is_open = !j->is_forced && !j->is_barred &&
-                       (is_live(j) ? !moves(j) : j->chosen < 0);
-        int32_t has = is_open && is_live(j) ? j->sizes[j->now].gpus : 0;
-        double value = is_open && is_live(j) ? j->sizes[j->now].hoped : 0;
-        for (int32_t k = j->chosen + 1; is_open && k < j->n; k++) {
-            int32_t more = j->sizes[k].gpus - has;
-            if (!j->sizes[k].is_idle_use || more <= 0 || more > left)
-                continue;
-            double gain = (j->sizes[k].hoped - value) / more;
-            if (gain > most) {
-                most = gain;
-                best = i;
-                *ret_size = k;
-            }
+    if (j->is_forced || j->is_barred ||
+        (is_live(j) ? moves(j) : j->chosen >= 0))
+        return 0;
+    for (int32_t k = j->chosen + 1; k < j->n; k++) {
+        int32_t more = j->sizes[k].gpus - has;
+        if (more > left)
+            break; /* so are all that follow */
+        if (!j->sizes[k].is_idle_use || more <= 0)
+            continue;
+        double gain = j->weight * (j->sizes[k].hoped - value) / more;
+        if (gain > best) {
+            best = gain;
+            *ret_size = k;
         }
     }
     return best;
+}
+
+/* The job with the best step; g->n: none. A gain never grows while GPUs become
+ * fewer, so only that of the best job is looked at again. */
+static size_t best_left(const struct gp *g, int32_t left, int32_t *ret_size)
+{
+    for (;;) {
+        size_t best = 0;
+        for (size_t i = 1; i < g->n; i++)
+            best = g->gains[i] > g->gains[best] ? i : best;
+        if (g->n == 0 || g->gains[best] <= 0)
+            return g->n;
+        double gain = best_step(&g->jobs[best], left, ret_size);
+        if (gain >= g->gains[best])
+            return best;
+        g->gains[best] = gain;
+    }
 }
 
 /* On the nodes that are free now and stay so. */
@@ -262,8 +309,7 @@ static bool start_on_left(struct gp *g, const struct policy_job *as)
 {
     struct place place;
 
-    if (!place_find(g->free.nodes, g->free.n, as, &place) ||
-        !picture_take(&g->free, place, g->at))
+    if (!take_place(g, &g->free, as, &place))
         return false;
     for (int32_t k = 0; k < place.nodes; k++)
         if (place_free(&g->soon.nodes[g->at[k]]) < place.per_node) {
@@ -295,6 +341,8 @@ static void fill(struct gp *g)
     int32_t left = free_soon(g), size = 0, n_failed = 0;
     size_t i;
 
+    for (i = 0; left > 0 && i < g->n; i++)
+        g->gains[i] = best_step(&g->jobs[i], left, &size);
     while (left > 0 && n_failed < FAILURES_MAX &&
            (i = best_left(g, left, &size)) < g->n) {
         struct gp_job *j = &g->jobs[i];
@@ -304,7 +352,7 @@ static void fill(struct gp *g)
         if (!fits) {
             /* Try its smaller sizes, if there are any. */
             n_failed++;
-            j->sizes[size].is_idle_use = false;
+            gp_rule_out(g, j, size);
             continue;
         }
         left -= j->sizes[size].gpus - (is_live(j) ? j->sizes[j->now].gpus : 0);
@@ -318,12 +366,14 @@ void gp_place(struct gp *g)
     bool told = any_told(g->p->view);
     bool wants_head = g->head && g->head->is_forced;
 
+    find_movers(g);
     /* Each further round has one resize less. */
     do {
         while (!play(g, told))
             ;
         if (wants_head && g->head->chosen < 0 && gp_make_room(g)) {
             g->head->chosen = 0;
+            find_movers(g);
             while (!play(g, told))
                 ;
         }

@@ -1,8 +1,9 @@
 /* goodput_plan.h - a plan of the policy goodput in progress.
  *
- * goodput_value.c lists the jobs that get or change GPUs, with the value of
- * each of their sizes; goodput_hull.c chooses the sizes; goodput_place.c finds
- * out what fits on the nodes, and when; goodput.c makes the wishes.
+ * goodput_value.c lists the jobs that get or change GPUs, with their weights;
+ * goodput_sizes.c has the sizes of each, with their values; goodput_hull.c
+ * chooses the sizes; goodput_place.c finds out what fits on the nodes, and
+ * when; goodput.c makes the wishes.
  */
 #ifndef MGPU_SCHEDULER_POLICY_GOODPUT_PLAN_H
 #define MGPU_SCHEDULER_POLICY_GOODPUT_PLAN_H
@@ -11,21 +12,39 @@
 #include "scheduler/policy/planner.h"
 #include "scheduler/policy/policy.h"
 
-/* A size that a job may have now. */
+/* A size that a job may have now. The values are those of a job of weight 1:
+ * jobs that wait for GPUs with equal bounds share their sizes. In an array of
+ * them, the one before the first has no GPUs and no value. */
 struct gp_size {
     int32_t nodes, per_node, gpus;
     bool is_efficient; /* it may be chosen while others want the GPUs */
     bool is_idle_use;  /* it may be chosen for GPUs that would idle */
-    double value;      /* w s^speedup_exponent rho */
+    double value;      /* s^speedup_exponent rho */
     double hoped;      /* the same without a fitted curve; >= value */
+    const struct policy_rate *rate; /* borrowed; NULL: of a job of one size */
+    /* goodput_hull.c: the next size on the hull, once it is known */
+    bool has_next;
+    int32_t next; /* -1: none */
+    double next_gain;
+};
+
+/* The sizes of all jobs with the same curve and bounds, as of jobs that wait
+ * (goodput_sizes.c). */
+struct gp_ladder {
+    bool is_used;
+    const struct policy_job *like; /* borrowed; the first of them */
+    struct gp_size *sizes; /* borrowed; [-1..n_all), all that it accepts */
+    int32_t n_all;
+    int32_t n; /* that a job may choose which waits: the first ones */
 };
 
 struct gp_job {
     const struct policy_job *job;
     size_t order; /* in the view */
     double left_one_s, weight;
-    struct gp_size *sizes; /* borrowed; [n], by GPUs */
+    struct gp_size *sizes; /* borrowed; [-1..n), by GPUs; [-1] is no GPU */
     int32_t n;
+    bool is_shared; /* these are the sizes of a ladder */
     int32_t now;    /* its present size; -1: it has no GPUs */
     int32_t chosen; /* -1: it waits, or is told to */
     bool is_forced; /* a size was promised to it: before all others */
@@ -36,26 +55,47 @@ struct gp_job {
     bool starts;    /* within this plan */
 };
 
+enum { GP_LADDERS = 512 }; /* a collision only costs time */
+
 struct gp {
     struct plan *p;
     struct policy_goodput conf;
     struct gp_job *jobs; /* owned; [n], in the order of the view */
     size_t n;
-    struct gp_size *sizes; /* owned */
-    size_t n_sizes;
-    struct gp_job *head;      /* of goodput_rigid.c; NULL: none */
-    int32_t gpus;             /* that the jobs can share */
-    struct node_picture now;  /* owned; what is free when the plan begins */
-    struct node_picture soon; /* owned; pictures of goodput_place.c */
+    struct gp_size *sizes; /* owned; [cap_sizes], those of all jobs */
+    size_t n_sizes, cap_sizes;
+    bool is_plain;             /* in tests: gp_choose() takes no shortcut */
+    struct gp_ladder *ladders; /* owned; hash table, [GP_LADDERS] */
+    struct gp_job *head;       /* of goodput_rigid.c; NULL: none */
+    int32_t gpus;              /* that the jobs can share */
+    struct node_picture now;   /* owned; what is free now; the wishes take
+                                 their starts from it */
+    struct node_picture soon;  /* owned; pictures of goodput_place.c */
     struct node_picture free;
-    int32_t *at;  /* owned; [n_nodes] */
-    size_t *line; /* owned; [n], scratch */
+    int32_t *at;    /* owned; [n_nodes] */
+    size_t *movers; /* owned; [n_movers], of goodput_place.c */
+    size_t n_movers;
+    double *gains; /* owned; [n], likewise */
+    size_t *line;  /* owned; [n], scratch */
+    size_t *turns; /* owned; [2 (gpus + 1)], likewise */
 };
 
 /* ---- goodput_value.c ----------------------------------------------------- */
 /* err  ERR_NOMEM; call gp_clear() in any case */
 int gp_collect(struct gp *g, struct plan *p, struct error *err) MUST_CHECK;
 void gp_clear(struct gp *g);
+
+/* ---- goodput_sizes.c ----------------------------------------------------- */
+/* Room for n further sizes after an empty one. */
+struct gp_size *gp_new_sizes(struct gp *g, size_t n);
+/* Lists the sizes of a job with a curve. False: the curve has none for the job,
+ * or not its present one. */
+bool gp_list_sizes(struct gp *g, struct gp_job *j);
+/* For a live job, once its weight and what it has left to do are known: takes
+ * the cost of a change from the values. */
+void gp_value_changes(const struct gp *g, struct gp_job *j);
+/* The size may not be chosen. */
+void gp_rule_out(struct gp *g, struct gp_job *j, int32_t size);
 
 /* ---- goodput_rigid.c ----------------------------------------------------- */
 /* Decides which jobs of one size start, and which is the head.

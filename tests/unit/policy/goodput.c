@@ -246,7 +246,7 @@ static void test_hull(void)
 {
     static const double values[] = {1, 1.2, 2.6, 2.7, 4.0, 3.9};
     static const bool want[] = {true, false, true, false, true, false};
-    struct gp_size sizes[6];
+    struct gp_size all[7] = {{.gpus = 0}}, *sizes = &all[1];
     struct gp_job job = {.sizes = sizes, .n = 6};
     bool on[6], is_equal = true;
 
@@ -258,6 +258,8 @@ static void test_hull(void)
         is_equal = is_equal && on[i] == want[i];
     ok(is_equal, "the upper hull");
     sizes[4].is_efficient = false;
+    for (int i = 0; i < 7; i++)
+        all[i].has_next = false;
     gp_hull(&job, 0, on);
     ok(on[0] && on[2] && !on[4] && on[5], "of the efficient sizes");
 }
@@ -306,8 +308,10 @@ static double total(const struct gp *g)
     double v = 0;
 
     for (size_t i = 0; i < g->n; i++)
-        v += g->jobs[i].chosen < 0 ? 0
-                                   : g->jobs[i].sizes[g->jobs[i].chosen].value;
+        v +=
+            g->jobs[i].chosen < 0
+                ? 0
+                : g->jobs[i].weight * g->jobs[i].sizes[g->jobs[i].chosen].value;
     return v;
 }
 
@@ -321,7 +325,8 @@ static double best_of(const struct gp *g, size_t i, int32_t left)
         const struct gp_size *s = &g->jobs[i].sizes[k];
         if (s->gpus > left || !s->is_efficient)
             continue;
-        double v = s->value + best_of(g, i + 1, left - s->gpus);
+        double v =
+            g->jobs[i].weight * s->value + best_of(g, i + 1, left - s->gpus);
         best = v > best ? v : best;
     }
     return best;
@@ -339,7 +344,8 @@ static double largest_step(const struct gp *g)
         for (int32_t k = 0; k < g->jobs[i].n; k++) {
             if (!on[k])
                 continue;
-            double gain = g->jobs[i].sizes[k].value - before;
+            double gain =
+                g->jobs[i].weight * (g->jobs[i].sizes[k].value - before);
             most = gain > most ? gain : most;
             before = g->jobs[i].sizes[k].value;
         }
