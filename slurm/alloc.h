@@ -151,6 +151,8 @@ struct alloc_node {
     int32_t is_busy;    /* any user's job is on it, including jobs without
                          * GPUs, suspended jobs, and ended jobs that still
                          * hold resources */
+    int32_t is_wanted;  /* a job that is not ours is pending for GPUs in a
+                         * partition of the node */
     char why[96];
     /* How many of gpus_total have failed and are not allocated again, how many
      * of those are no longer in use, and their indexes, "0,3"; `why` has the
@@ -169,6 +171,8 @@ struct alloc; /* opaque; the first member of every implementation's struct */
 
 struct alloc_ops {
     const char *name;
+    bool is_shared; /* others get GPUs from the same scheduler: what an attempt
+                     * gives up may be theirs at once */
     /* Returns the last known state; never blocks.
      * out  nodes[cap], *ret_n
      * err  ERR_LIMIT more than cap nodes; ERR_UNAVAIL the scheduler does not

@@ -62,15 +62,25 @@ static void replace_top(struct heap *h, double gain, int32_t to)
         sift(h, 0);
 }
 
+/* By how many GPUs the job becomes larger than it is now. */
+static int32_t growth(const struct gp_job *j, int32_t from, int32_t to)
+{
+    if (!j->is_bound || to <= j->now)
+        return 0;
+    return j->sizes[to].gpus - j->sizes[from > j->now ? from : j->now].gpus;
+}
+
 /* The next size of the upper hull from `from` on: the best gain per GPU, of
  * equal ones the largest. -1: none is worth more. out ret_gain of weight 1 */
 static int32_t search_hull(const struct gp_job *j, int32_t from,
                            double *ret_gain)
 {
     int32_t best = -1;
+    /* A job that must not grow is not to shrink because of that. */
+    int32_t end = j->is_bound && from < j->now ? j->now + 1 : j->n;
 
     *ret_gain = 0;
-    for (int32_t k = from + 1; k < j->n; k++) {
+    for (int32_t k = from + 1; k < end; k++) {
         int32_t more = j->sizes[k].gpus - j->sizes[from].gpus;
         if (!j->sizes[k].is_efficient || more <= 0)
             continue;
@@ -107,8 +117,8 @@ void gp_hull(const struct gp_job *job, int32_t from, bool *on)
 }
 
 /* The best gain among all sizes that `left` GPUs are enough for. */
-static int32_t next_repair(const struct gp_job *j, int32_t left,
-                           double *ret_gain)
+static int32_t next_repair(const struct gp *g, const struct gp_job *j,
+                           int32_t left, double *ret_gain)
 {
     int32_t best = -1, has = j->sizes[j->chosen].gpus;
     double now = j->sizes[j->chosen].hoped;
@@ -118,7 +128,8 @@ static int32_t next_repair(const struct gp_job *j, int32_t left,
         int32_t more = j->sizes[k].gpus - has;
         if (more > left)
             break; /* so are all that follow */
-        if (!j->sizes[k].is_idle_use || more <= 0)
+        if (!j->sizes[k].is_idle_use || more <= 0 ||
+            growth(j, j->chosen, k) > g->grow_gpus)
             continue;
         double gain = j->weight * (j->sizes[k].hoped - now) / more;
         if (gain > *ret_gain) {
@@ -169,10 +180,12 @@ static int32_t take_steps(struct gp *g, struct heap *h, int32_t left,
         struct step s = h->at[0];
         struct gp_job *j = &g->jobs[s.i];
         int32_t more = j->sizes[s.to].gpus - j->sizes[j->chosen].gpus, to = -1;
+        int32_t grows = growth(j, j->chosen, s.to);
         double gain = 0;
-        if (more <= left) {
+        if (more <= left && grows <= g->grow_gpus) {
             j->chosen = s.to;
             left -= more;
+            g->grow_gpus -= grows;
             *ret_last = s.gain;
             to = next_on_hull(j, j->chosen, &gain);
         }
@@ -197,7 +210,7 @@ static double sample_price(struct gp *g, struct heap *h, int32_t left)
     double gain, last = 0;
     int32_t to;
 
-    if (g->n < MANY || g->is_plain)
+    if (g->n < MANY || g->is_plain || g->p->view->is_shared)
         return 0;
     for (size_t i = 0; i < g->n; i += SAMPLE)
         if (is_open(&g->jobs[i]) &&
@@ -275,18 +288,20 @@ static void repair(struct gp *g, struct heap *h, int32_t left)
 
     for (size_t i = 0; left > 0 && i < g->n; i++)
         if (is_open(&g->jobs[i]) &&
-            (to = next_repair(&g->jobs[i], left, &gain)) >= 0)
+            (to = next_repair(g, &g->jobs[i], left, &gain)) >= 0)
             h->at[h->n++] = (struct step){gain, i, to};
     make_heap(h);
     while (h->n > 0 && left > 0) {
         struct step s = h->at[0];
         struct gp_job *j = &g->jobs[s.i];
         int32_t more = j->sizes[s.to].gpus - j->sizes[j->chosen].gpus;
-        if (more <= left) {
+        int32_t grows = growth(j, j->chosen, s.to);
+        if (more <= left && grows <= g->grow_gpus) {
             j->chosen = s.to;
             left -= more;
+            g->grow_gpus -= grows;
         }
-        to = next_repair(j, left, &gain);
+        to = next_repair(g, j, left, &gain);
         replace_top(h, gain, to);
     }
     h->n = 0;

@@ -57,19 +57,19 @@ static bool take_told(const struct gp *g, struct node_picture *nodes)
     const struct policy_view *v = g->p->view;
     bool fits = true;
 
-    for (size_t i = 0; i < v->n_jobs; i++)
-        if (gp_leaves(&v->jobs[i]))
-            give_back(nodes, &v->jobs[i]);
-    for (size_t i = 0; i < v->n_jobs; i++)
-        if (policy_is_resizing(&v->jobs[i]))
-            fits = take(g, nodes, &v->jobs[i]) && fits;
+    for (size_t i = 0; i < g->n_told; i++)
+        if (gp_leaves(&v->jobs[g->told[i]]))
+            give_back(nodes, &v->jobs[g->told[i]]);
+    for (size_t i = 0; i < g->n_told; i++)
+        if (policy_is_resizing(&v->jobs[g->told[i]]))
+            fits = take(g, nodes, &v->jobs[g->told[i]]) && fits;
     return fits;
 }
 
-static bool any_told(const struct policy_view *v)
+static bool any_told(const struct gp *g)
 {
-    for (size_t i = 0; i < v->n_jobs; i++)
-        if (policy_is_resizing(&v->jobs[i]))
+    for (size_t i = 0; i < g->n_told; i++)
+        if (policy_is_resizing(&g->p->view->jobs[g->told[i]]))
             return true;
     return false;
 }
@@ -189,6 +189,81 @@ static void start_now(struct gp *g, size_t n, bool told)
     }
 }
 
+/* ---- on a shared cluster --------------------------------------------------
+ */
+/* Takes what is free on the nodes that others wait for out of the picture (sign
+ * -1), or puts it back. */
+static void close_wanted(struct gp *g, int32_t sign)
+{
+    const struct policy_view *v = g->p->view;
+
+    for (size_t i = 0; i < v->n_nodes; i++) {
+        int32_t at = (int32_t)i;
+        if (!v->nodes[i].is_wanted)
+            continue;
+        if (sign < 0)
+            g->closed[i] = place_free(&g->free.nodes[i]);
+        picture_add(&g->free, &at,
+                    (struct place){.nodes = 1, .per_node = g->closed[i]}, sign);
+    }
+}
+
+/* Which of its own GPUs the job does not use again are not free yet. */
+static void not_yet(struct gp *g, const struct policy_job *job,
+                    struct place place)
+{
+    int32_t own = job->gpus / job->nodes;
+
+    for (int32_t k = 0; k < job->nodes; k++) {
+        int32_t kept = 0;
+        for (int32_t i = 0; i < place.nodes; i++)
+            kept = g->at[i] == job->at[k] ? place.per_node : kept;
+        struct place left = place_of(job, 1, own - kept);
+        if (job->is_exclusive ? kept == 0 : own > kept)
+            picture_add(&g->free, &job->at[k], left, -1);
+    }
+}
+
+/* Gives the job its own GPUs and what is free now. If that is too little, it
+ * keeps its size. */
+static bool grow_now(struct gp *g, struct gp_job *j, bool told)
+{
+    const struct policy_job *job = j->job;
+    struct policy_job as = gp_as(j, j->chosen);
+    struct place own = place_of(job, job->nodes, job->gpus / job->nodes), place;
+
+    give_back(&g->free, job);
+    bool fits = take_place(g, &g->free, &as, &place);
+    if (fits && told) {
+        memcpy(g->kept_at, g->at, (size_t)place.nodes * sizeof(*g->at));
+        picture_copy(&g->soon, &g->free);
+        fits = take_told(g, &g->soon);
+        memcpy(g->at, g->kept_at, (size_t)place.nodes * sizeof(*g->at));
+        if (!fits)
+            picture_add(&g->free, g->at, place, 1);
+    }
+    if (fits) {
+        not_yet(g, job, place);
+    } else {
+        picture_add(&g->free, job->at, own, -1);
+        j->chosen = j->now;
+    }
+    return fits;
+}
+
+static void grow_bound(struct gp *g, size_t n, bool told)
+{
+    if (!g->p->view->is_shared)
+        return;
+    close_wanted(g, -1);
+    for (size_t k = 0; k < n; k++) {
+        struct gp_job *j = &g->jobs[g->line[k]];
+        j->has_grown =
+            j->is_bound && j->chosen > j->now && grow_now(g, j, told);
+    }
+    close_wanted(g, 1);
+}
+
 /* Finds room for the job once the others have left, on fewer GPUs if need be.
  * A live job stops at its present size. */
 static void fit_later(struct gp *g, struct gp_job *j)
@@ -215,14 +290,15 @@ static bool play(struct gp *g, bool told)
 
     picture_copy(&g->free, &g->now);
     start_now(g, n, told);
+    grow_bound(g, n, told);
     picture_copy(&g->soon, &g->free);
     (void)take_told(g, &g->soon);
     for (size_t k = 0; k < n; k++)
-        if (is_live(&g->jobs[g->line[k]]))
+        if (moves(&g->jobs[g->line[k]]) && !g->jobs[g->line[k]].has_grown)
             give_back(&g->soon, g->jobs[g->line[k]].job);
     for (size_t k = 0; k < n; k++) {
         struct gp_job *j = &g->jobs[g->line[k]];
-        if (j->starts)
+        if (j->starts || j->has_grown || (is_live(j) && !moves(j)))
             continue;
         int32_t wanted = j->chosen;
         fit_later(g, j);
@@ -269,7 +345,7 @@ static double best_step(const struct gp_job *j, int32_t left, int32_t *ret_size)
     double best = 0, value = is_live(j) ? j->sizes[j->now].hoped : 0;
     int32_t has = is_live(j) ? j->sizes[j->now].gpus : 0;
 
-    if (j->is_forced || j->is_barred ||
+    if (j->is_forced || j->is_barred || j->is_bound ||
         (is_live(j) ? moves(j) : j->chosen >= 0))
         return 0;
     for (int32_t k = j->chosen + 1; k < j->n; k++) {
@@ -363,7 +439,7 @@ static void fill(struct gp *g)
 
 void gp_place(struct gp *g)
 {
-    bool told = any_told(g->p->view);
+    bool told = any_told(g);
     bool wants_head = g->head && g->head->is_forced;
 
     find_movers(g);

@@ -49,6 +49,9 @@ struct gp_job {
     int32_t chosen; /* -1: it waits, or is told to */
     bool is_forced; /* a size was promised to it: before all others */
     bool is_single; /* it has one size, without a rate */
+    bool is_bound;  /* on a shared cluster: what it becomes larger by is free
+                       now, or it keeps its size */
+    bool has_grown; /* it has the GPUs for its larger size */
     bool yields;    /* it makes room for the head */
     bool is_barred; /* backfill lets it wait */
     double waits_s; /* until then, as backfill has it */
@@ -66,13 +69,17 @@ struct gp {
     size_t n_sizes, cap_sizes;
     bool is_plain;             /* in tests: gp_choose() takes no shortcut */
     struct gp_ladder *ladders; /* owned; hash table, [GP_LADDERS] */
-    struct gp_job *head;       /* of goodput_rigid.c; NULL: none */
-    int32_t gpus;              /* that the jobs can share */
-    struct node_picture now;   /* owned; what is free now; the wishes take
-                                 their starts from it */
-    struct node_picture soon;  /* owned; pictures of goodput_place.c */
+    int32_t grow_gpus; /* by so many GPUs may live jobs become larger in all */
+    struct gp_job *head;      /* of goodput_rigid.c; NULL: none */
+    int32_t gpus;             /* that the jobs can share */
+    struct node_picture now;  /* owned; what is free now; the wishes take
+                                their starts from it */
+    struct node_picture soon; /* owned; pictures of goodput_place.c */
     struct node_picture free;
-    int32_t *at;    /* owned; [n_nodes] */
+    int32_t *at;               /* owned; [n_nodes] */
+    int32_t *closed, *kept_at; /* owned; [n_nodes], of goodput_place.c */
+    size_t *told; /* owned; [n_told], jobs of the view that leave */
+    size_t n_told;
     size_t *movers; /* owned; [n_movers], of goodput_place.c */
     size_t n_movers;
     double *gains; /* owned; [n], likewise */

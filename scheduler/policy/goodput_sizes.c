@@ -136,6 +136,18 @@ static struct gp_ladder *ladder_of(struct gp *g, const struct policy_job *job)
 
 /* ---- the sizes of a job ---------------------------------------------------
  */
+/* On a shared cluster what the job gives up may be somebody else's before it
+ * starts again. */
+static bool is_wanted(const struct gp *g, const struct policy_job *job)
+{
+    const struct policy_view *v = g->p->view;
+
+    for (int32_t k = 0; v->is_shared && k < job->nodes; k++)
+        if (v->nodes[job->at[k]].is_wanted)
+            return true;
+    return false;
+}
+
 static bool has_now(const struct policy_job *job, const struct gp_size *s)
 {
     return job->gpus == s->gpus && job->nodes == s->nodes;
@@ -153,15 +165,19 @@ static bool may_become(const struct gp *g, const struct policy_job *job,
 static bool list_live(struct gp *g, struct gp_job *j, const struct gp_ladder *l)
 {
     size_t before = g->n_sizes;
+    bool stays = is_wanted(g, j->job);
 
     j->sizes = gp_new_sizes(g, (size_t)l->n_all);
     for (int32_t k = 0; k < l->n_all; k++) {
         if (k > 0 && !may_become(g, j->job, &l->sizes[k]))
             continue;
+        if (stays && l->sizes[k].gpus > j->job->gpus)
+            break;
         if (has_now(j->job, &l->sizes[k]))
             j->now = j->n;
         j->sizes[j->n++] = l->sizes[k];
     }
+    j->is_bound = g->p->view->is_shared;
     g->n_sizes = j->now < 0 ? before : before + (size_t)j->n + 1;
     return j->now >= 0;
 }

@@ -220,12 +220,15 @@ static int allocate(struct gp *g, const struct policy_view *v,
     g->jobs = malloc((v->n_jobs + 1) * sizeof(*g->jobs));
     g->sizes = malloc(g->cap_sizes * sizeof(*g->sizes));
     g->ladders = calloc(GP_LADDERS, sizeof(*g->ladders));
+    g->closed = malloc((v->n_nodes + 1) * sizeof(*g->closed));
+    g->kept_at = malloc((v->n_nodes + 1) * sizeof(*g->kept_at));
+    g->told = malloc((v->n_jobs + 1) * sizeof(*g->told));
     g->at = malloc((v->n_nodes + 1) * sizeof(*g->at));
     g->movers = malloc((v->n_jobs + 1) * sizeof(*g->movers));
     g->gains = malloc((v->n_jobs + 1) * sizeof(*g->gains));
     g->line = malloc((v->n_jobs + 1) * sizeof(*g->line));
-    if (!g->jobs || !g->sizes || !g->ladders || !g->at || !g->movers ||
-        !g->gains || !g->line)
+    if (!g->jobs || !g->sizes || !g->ladders || !g->at || !g->closed ||
+        !g->kept_at || !g->told || !g->movers || !g->gains || !g->line)
         return error_set(err, ERR_NOMEM, "out of memory");
     return picture_init(&g->now, v->nodes, v->n_nodes, err) < 0 ||
                    picture_init(&g->soon, v->nodes, v->n_nodes, err) < 0
@@ -243,10 +246,15 @@ int gp_collect(struct gp *g, struct plan *p, struct error *err)
                                                       : policy_goodput_default};
     if (allocate(g, v, err) < 0)
         return -1;
-    for (size_t i = 0; i < v->n_nodes; i++)
-        g->gpus += v->nodes[i].is_up ? place_free(&v->nodes[i]) : 0;
+    for (size_t i = 0; i < v->n_nodes; i++) {
+        const struct policy_node *node = &v->nodes[i];
+        g->gpus += node->is_up ? place_free(node) : 0;
+        g->grow_gpus += node->is_up && !node->is_wanted ? place_free(node) : 0;
+    }
     for (size_t i = 0; i < v->n_jobs; i++) {
         const struct policy_job *job = &v->jobs[i];
+        if (gp_leaves(job) || policy_is_resizing(job))
+            g->told[g->n_told++] = i;
         if (takes_part(g, v, i, &g->jobs[g->n]))
             g->gpus += g->jobs[g->n++].job->gpus;
         else if (gp_leaves(job)) /* it may come back with a new size */
@@ -273,6 +281,9 @@ void gp_clear(struct gp *g)
     picture_clear(&g->soon);
     picture_clear(&g->free);
     free(g->at);
+    free(g->closed);
+    free(g->kept_at);
+    free(g->told);
     free(g->movers);
     free(g->gains);
     free(g->line);

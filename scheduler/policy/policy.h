@@ -24,7 +24,8 @@ enum { POLICY_CLASSES = 64 };
 struct policy_node {
     int32_t gpus_total, gpus_free;
     int32_t is_up;
-    int32_t class_id; /* 0..63 */
+    int32_t class_id;  /* 0..63 */
+    int32_t is_wanted; /* on a shared cluster: others wait for its GPUs */
     /* A machine with GPUs of several types is n_parts nodes in a row; this one
      * is the part-th from 0. Else 0. The parts share the CPUs and memory of the
      * machine: shared_total of part 0 is the number of GPUs, of any type, that
@@ -104,6 +105,10 @@ struct policy_view {
     const struct policy_job *jobs; /* borrowed; in policy_in_order(), queued
                                       and live jobs together */
     size_t n_jobs;
+    /* Others get GPUs from the same cluster. What a job gives up may be theirs
+     * at once, so no job grows onto GPUs that are not free yet, nor gives up
+     * GPUs that others wait for in order to grow. */
+    bool is_shared;
     struct policy_preempt preempt;
     struct policy_goodput goodput; /* interval_s 0: the defaults */
 };

@@ -363,6 +363,7 @@ static void slurm_destroy(struct alloc *base)
 
 static const struct alloc_ops slurm_ops = {
     .name = "slurm",
+    .is_shared = true,
     .inventory = slurm_inventory,
     .request = slurm_request,
     .release = slurm_release,

@@ -304,6 +304,63 @@ static void set_holders(struct list *l)
     }
 }
 
+/* ---- GPUs that others wait for -------------------------------------------
+ */
+static bool has_gpus(const char *tres)
+{
+    return tres && (strstr(tres, "gres:gpu") || strstr(tres, "gres/gpu"));
+}
+
+/* Whether it is pending for GPUs now. A job that is held, depends on another,
+ * or has a begin time takes none before a person or a clock changes that. */
+static bool wants_gpus(const slurm_job_info_t *j)
+{
+    return (j->job_state & JOB_STATE_BASE) == JOB_PENDING && j->priority > 0 &&
+           j->state_reason != WAIT_DEPENDENCY && j->state_reason != WAIT_TIME &&
+           (has_gpus(j->tres_per_job) || has_gpus(j->tres_per_node) ||
+            has_gpus(j->tres_per_socket) || has_gpus(j->tres_per_task) ||
+            has_gpus(j->tres_req_str));
+}
+
+static void want(struct list *l, size_t i, void *arg)
+{
+    (void)arg;
+    for (size_t k = l->from[i]; k < l->from[i + 1]; k++)
+        l->nodes[k].is_wanted = 1;
+}
+
+/* A pending job may name several partitions, "batch,urgent". */
+static bool names_part(const char *names, const char *part)
+{
+    size_t len = part ? strlen(part) : 0;
+
+    for (const char *p = names; len > 0 && p && *p;) {
+        size_t n = strcspn(p, ",");
+        if (n == len && memcmp(p, part, n) == 0)
+            return true;
+        p += n + (p[n] == ',');
+    }
+    return false;
+}
+
+static void set_wanted(struct list *l)
+{
+    const job_info_msg_t *m = l->s->jobs;
+    const partition_info_msg_t *parts = l->s->parts;
+
+    for (uint32_t i = 0; i < m->record_count; i++) {
+        const slurm_job_info_t *j = &m->job_array[i];
+        unsigned long long job;
+        unsigned attempt;
+        if (!wants_gpus(j) ||
+            rpc_scan_tag(l->s->conf, j->comment, &job, &attempt))
+            continue;
+        for (uint32_t k = 0; k < parts->record_count; k++)
+            if (names_part(j->partition, parts->partition_array[k].name))
+                each_node(l, parts->partition_array[k].node_inx, NULL, want);
+    }
+}
+
 /* ---- the message to the daemon ------------------------------------------- */
 static int send_if_new(struct list *l, struct buf *news, struct error *err)
 {
@@ -353,6 +410,7 @@ int rpc_scan_nodes(struct rpc_scan *s, struct buf *news, struct error *err)
     if (rc == 0) {
         set_lists(&l);
         set_holders(&l);
+        set_wanted(&l);
         rc = send_if_new(&l, news, err);
     }
     free(l.nodes);

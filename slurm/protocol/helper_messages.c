@@ -267,6 +267,7 @@ static const struct field node_fields[] = {
     NODE_INT(is_up, 1),
     NODE_INT(is_drained, 1),
     NODE_LATER(is_busy, 1),
+    NODE_LATER(is_wanted, 1),
     NODE_TEXT(why, 0),
     NODE_TEXT(used, 0),
     NODE_TEXT(partitions, 0),

@@ -374,6 +374,41 @@ static void test_drained(struct world *w)
     WAIT(w, node(w, "node1")->reservation[0] == '\0');
 }
 
+/* A job that is not ours, on both nodes. */
+static int stranger(const struct world *w, const char *gpus, const char *begin)
+{
+    char words[512];
+
+    (void)snprintf(words, sizeof(words),
+                   "env SLURM_CONF=%s sbatch -J stranger -D /tmp -o /dev/null "
+                   "--nodes=2 %s %s --wrap=true",
+                   w->c->conf, gpus, begin);
+    return run_words(words);
+}
+
+static void test_wanted(struct world *w)
+{
+    static const char cpus[] = "--ntasks-per-node=1",
+                      gpus[] = "--gpus-per-node=4";
+    static const char now[] = "--begin=now", later[] = "--begin=now+1hour";
+    char words[512];
+
+    (void)scontrol(w, "update nodename=node2 state=drain reason=stranger");
+    WAIT(w, !node(w, "node2")->is_up);
+    is_int(stranger(w, cpus, now), 0, "a stranger waits for nodes");
+    is_int(stranger(w, gpus, later), 0, "and one for GPUs, in an hour");
+    uint64_t before = w->n_scans;
+    /* Slurm sees the begin time when it first schedules the job. */
+    WAIT(w, w->n_scans > before + 1 && !node(w, "node1")->is_wanted);
+    is_int(stranger(w, gpus, now), 0, "a stranger does");
+    WAIT(w, node(w, "node1")->is_wanted && node(w, "node2")->is_wanted);
+    (void)snprintf(words, sizeof(words),
+                   "env SLURM_CONF=%s scancel -n stranger", w->c->conf);
+    (void)run_words(words);
+    WAIT(w, !node(w, "node1")->is_wanted && !node(w, "node2")->is_wanted);
+    (void)scontrol(w, "update nodename=node2 state=resume");
+}
+
 int main(void)
 {
     struct cluster c;
@@ -390,6 +425,7 @@ int main(void)
     test_signals(&w);
     test_waiting(&w);
     test_drained(&w);
+    test_wanted(&w);
     stop(&w);
     cluster_down(&c);
     return tap_done();

@@ -330,6 +330,7 @@ static void view_nodes(const struct engine *e, struct policy_node *ret)
                          : free > total ? total
                                         : free,
             .is_up = e->nodes[i].is_up,
+            .is_wanted = e->nodes[i].is_wanted,
             .class_id = e->classes.of[i],
         };
     }
@@ -366,6 +367,7 @@ int eng_view_build(struct engine *e, struct eng_view *t, struct error *err)
                                 .nodes = t->nodes,
                                 .n_nodes = e->n_nodes,
                                 .jobs = t->jobs,
+                                .is_shared = e->parts.alloc->ops->is_shared,
                                 .preempt = e->parts.conf->preempt,
                                 .goodput = e->parts.conf->goodput};
     e->models.n_views++;

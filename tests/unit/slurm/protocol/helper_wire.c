@@ -426,6 +426,7 @@ static void test_nodes(void)
                                  .shared_free = 7,
                                  .is_up = 1,
                                  .is_busy = 1,
+                                 .is_wanted = 1,
                                  .used = "0,1 mgpu 12.1; 2 anna 4711",
                                  .partitions = "batch,urgent",
                                  .features = "ib",
