@@ -1,5 +1,6 @@
 /* engine_forecast.c - when a job may start that has others before it: what is
  * said comes true when all run as long as they may. */
+#include "scheduler/engine/teach.h"
 #include "tests/contract/engine_queue.h"
 
 static struct world w;
@@ -161,6 +162,50 @@ static void test_expected(void)
     world_clear(&w);
 }
 
+/* A job with a range, which tells how fast it is, and how long. */
+static uint64_t elastic(const char *gpus)
+{
+    static const struct throughput_row rows[2] = {
+        {.nodes = 1, .per_node = 2, .n = 99, .mean_s = 1},
+        {.nodes = 1, .per_node = 4, .n = 99, .mean_s = 0.6}};
+    char spec[200];
+    uint64_t id = 0;
+
+    (void)snprintf(spec, sizeof(spec),
+                   "{\"name\":\"e\",\"kind\":\"command\",\"command\":[\"a\"],"
+                   "\"saves\":true,\"resources\":{\"gpus\":\"%s\"}}",
+                   gpus);
+    struct engine_submit req = {
+        .uid = 1, .user = "anna", .key = "e", .spec = spec};
+    is_int(engine_submit(w.engine, &req, &id, NULL, &err), 0, "one with range");
+    world_settle(&w);
+    is_int(engine_teach_job(w.engine, id, rows, 2, &err), 0, "  tells speeds");
+    engine_teach_length(w.engine, id, 500);
+    return id;
+}
+
+/* Nobody has a limit: the speeds on the sizes of now tell the ends. */
+static void test_sizes(void)
+{
+    static const struct world_script goodput = {
+        .nodes = 1,
+        .gpus_per_node = 4,
+        .policy = &policy_goodput,
+        .jobs = {{.gpus = 4, .attempts = {{.run_s = 100000}}}},
+    };
+
+    begin(&goodput, "predicted ends");
+    uint64_t first = elastic("2..4"), next = world_command(&w, 4, 0);
+    is_int(engine_job(w.engine, first)->gpus, 2, "it runs on two of four");
+    double in_s = expected(next);
+    ok(in_s > 480 && in_s < 501, "what is left of 500 iterations of 1 s: %g",
+       in_s);
+    w.clock.t_s += 100;
+    double later_s = expected(next);
+    ok(fabs(later_s - in_s) < 1, "its beats count, not the clock: %g", later_s);
+    world_clear(&w);
+}
+
 int main(void)
 {
     test_line(&backfill, "a line");
@@ -168,5 +213,6 @@ int main(void)
     test_hole();
     test_unknown();
     test_expected();
+    test_sizes();
     return tap_done();
 }

@@ -58,33 +58,6 @@ double eng_goodput_next(const struct engine *e)
            (interval_s > 0 ? interval_s : policy_goodput_default.interval_s);
 }
 
-/* Iterations of the whole job; 0: unknown. */
-static int64_t total_of(const struct entry *en)
-{
-    return en->job.iterations_total > 0 ? en->job.iterations_total
-                                        : en->iterations_expected;
-}
-
-/* Units of work of the whole job, and of what is left of it; NAN: unknown. */
-struct work {
-    double all, left;
-};
-static struct work work_of(const struct entry *en, const struct eng_model *m)
-{
-    const struct job *job = &en->job;
-    int32_t gpus = job->gpus > 0 ? job->gpus : 1;
-    double unit = m->m.is_weak ? gpus : 1;
-    double done = (double)job->iteration, all = (double)total_of(en);
-
-    if (!(all > 0) && m->n_done > 0)
-        return (struct work){m->done_units,
-                             fmax(m->done_units - done * unit, unit)};
-    if (!(all > 0))
-        return (struct work){NAN, NAN};
-    double left = fmax(all - done, 1); /* it ends soon */
-    return (struct work){all * unit, left * unit};
-}
-
 static enum policy_goal goal_of(const struct job *job)
 {
     return job->goal == GOAL_EFFICIENCY ? POLICY_GOAL_EFFICIENCY
@@ -117,7 +90,7 @@ void eng_view_goodput(struct engine *e, struct eng_view *t,
         build(m, t);
         m->curve_of = e->models.n_views;
     }
-    struct work work = work_of(en, m);
+    struct eng_work work = eng_work_of(en, m);
     g->left_one_s = work.left / m->curve.one_per_s;
     g->one_s = work.all / m->curve.one_per_s;
     g->resizable_s = eng_resizable_s(e, en, false);

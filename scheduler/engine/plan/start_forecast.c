@@ -9,6 +9,9 @@
  * A second simulation uses the expected run times (runtime_history.h), because
  * most jobs end long before their limits. The policy still sees the limits.
  *
+ * All jobs keep the sizes that they have, or start with: the policy goodput may
+ * change them later, but a forecast of its changes would be a guess.
+ *
  * The engine computes it on request, never for a plan, once for all jobs, and
  * only as far as it is cheap and known. There is no estimate behind
  * ENGINE_FORECASTS other jobs, in a queue of more than QUEUE_MAX, behind a job
@@ -85,7 +88,7 @@ static double takes_s(struct forecast *f, const struct policy_job *job,
                       double for_s)
 {
     double s = f->is_expected ? eng_expect_s(f->e, eng_find(f->e, job->id),
-                                             job->gpus, for_s, 0.5)
+                                             job->nodes, job->gpus, for_s, 0.5)
                               : (double)NAN;
     f->n_measured += s < job->limit_s;
     return isnan(s) ? job->limit_s : s;
@@ -217,9 +220,10 @@ static int prepare(struct forecast *f, struct error *err)
         return error_set(err, ERR_NOMEM, "out of memory");
     for (size_t i = 0; i < f->t.v.n_jobs; i++) {
         const struct policy_job *job = &f->t.jobs[i];
-        if (job_state_is_live(job->state))
-            f->takes_s[i] =
-                takes_s(f, job, fmax(0, f->t.v.now_s - job->start_s));
+        if (!job_state_is_live(job->state))
+            continue;
+        f->takes_s[i] = takes_s(f, job, fmax(0, f->t.v.now_s - job->start_s));
+        f->t.jobs[i].may_resize = 0;
     }
     return 0;
 }

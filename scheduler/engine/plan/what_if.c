@@ -237,7 +237,7 @@ static double planned_s(struct suppose *s, bool is_slow,
         if (!job_state_is_live(pj->state))
             continue;
         double limit_s =
-            eng_expect_s(s->e, eng_find(s->e, pj->id), pj->gpus,
+            eng_expect_s(s->e, eng_find(s->e, pj->id), pj->nodes, pj->gpus,
                          fmax(0, now_s - pj->start_s), is_slow ? 1 : 0);
         ret->n_running++;
         if (limit_s < pj->limit_s) {
@@ -263,8 +263,8 @@ static bool has_spread(const struct suppose *s)
         if (!job_state_is_live(pj->state))
             continue;
         if (eng_average_s(en) > 0 ||
-            eng_expect_s(s->e, en, pj->gpus, for_s, 1) >
-                eng_expect_s(s->e, en, pj->gpus, for_s, 0))
+            eng_expect_s(s->e, en, pj->nodes, pj->gpus, for_s, 1) >
+                eng_expect_s(s->e, en, pj->nodes, pj->gpus, for_s, 0))
             return true;
     }
     return false;

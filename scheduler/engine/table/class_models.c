@@ -143,6 +143,42 @@ struct eng_model *eng_model_of(const struct engine *e, const struct entry *en)
                : class_model(e, en);
 }
 
+/* Iterations of the whole job; 0: unknown. */
+static int64_t total_of(const struct entry *en)
+{
+    return en->job.iterations_total > 0 ? en->job.iterations_total
+                                        : en->iterations_expected;
+}
+
+struct eng_work eng_work_of(const struct entry *en, const struct eng_model *m)
+{
+    const struct job *job = &en->job;
+    int32_t gpus = job->gpus > 0 ? job->gpus : 1;
+    double unit = m->m.is_weak ? gpus : 1;
+    double done = (double)job->iteration, all = (double)total_of(en);
+
+    if (!(all > 0) && m->n_done > 0)
+        return (struct eng_work){m->done_units,
+                                 fmax(m->done_units - done * unit, unit)};
+    if (!(all > 0))
+        return (struct eng_work){NAN, NAN};
+    double left = fmax(all - done, 1); /* it ends soon */
+    return (struct eng_work){all * unit, left * unit};
+}
+
+double eng_left_s(const struct engine *e, const struct entry *en, int32_t nodes,
+                  int32_t gpus)
+{
+    const struct eng_model *m = eng_model_of(e, en);
+
+    if (!m || nodes < 1 || gpus < 1 || gpus % nodes != 0)
+        return NAN;
+    struct throughput_rate r = throughput_rate(&m->m, nodes, gpus / nodes);
+    return r.basis == RATE_ASSUMED || !(r.per_s > 0)
+               ? (double)NAN
+               : eng_work_of(en, m).left / r.per_s;
+}
+
 bool engine_is_weak(const struct job *job)
 {
     return job->parts == 0 && strcmp(job->kind, "command") != 0;

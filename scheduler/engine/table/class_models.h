@@ -51,6 +51,16 @@ int eng_models_get(struct eng_models *t, const char *class,
 const char *eng_model_type(const struct engine *e, const struct entry *en);
 /* That of the job itself, or of its class; NULL: there is none. */
 struct eng_model *eng_model_of(const struct engine *e, const struct entry *en);
+/* Units of work of the whole job, and of what is left of it; NAN: unknown. */
+struct eng_work {
+    double all, left;
+};
+struct eng_work eng_work_of(const struct entry *en, const struct eng_model *m);
+/* Seconds that the rest of the job takes on this size, by the speed of its
+ * class; NAN: the speed or the length is not known. An assumed speed is none.
+ */
+double eng_left_s(const struct engine *e, const struct entry *en, int32_t nodes,
+                  int32_t gpus);
 /* A job that has completed adds its length to the mean of its class. */
 void eng_models_note(struct engine *e, const struct entry *en,
                      const struct store_event *ev);

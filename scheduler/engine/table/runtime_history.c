@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/table/class_models.h"
 
 static uint64_t fnv(uint64_t h, const void *data, size_t n)
 {
@@ -66,15 +67,17 @@ static double left_s(const struct entry *en, double share)
 }
 
 double eng_expect_s(const struct engine *e, const struct entry *en,
-                    int32_t gpus, double for_s, double share)
+                    int32_t nodes, int32_t gpus, double for_s, double share)
 {
     const double stretch = 4; /* an overdue job: for_s / stretch more */
-    double left = left_s(en, share);
+    double left = left_s(en, share), of_class = NAN;
     uint64_t kind = kind_of(&en->job, gpus);
     const struct eng_runs *r = &e->runs[kind % RUNS_N];
 
     if (left >= 0)
         return fmin(for_s + left, en->job.limit_s);
+    if ((of_class = eng_left_s(e, en, nodes, gpus)) >= 0)
+        return fmin(for_s + of_class, en->job.limit_s);
     if (r->kind != kind)
         return NAN;
     double took_s = r->fast_s + share * (r->slow_s - r->fast_s);

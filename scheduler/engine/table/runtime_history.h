@@ -1,5 +1,5 @@
-/* runtime_history.h - expected run times, from the measured speed of a job and
- * from earlier jobs of its name.
+/* runtime_history.h - expected run times, from the measured speed of a job,
+ * from that of its class, and from earlier jobs of its name.
  *
  * A time limit says how long a job may run, and most jobs end long before.
  * These estimates are no promise and no plan uses them: they answer when a job
@@ -25,14 +25,15 @@ struct eng_runs {
 /* Notes the run time of a job that completed in its first attempt. */
 void eng_runs_note(struct engine *e, const struct entry *en);
 
-/* Seconds from its start to its end if it keeps its speed, or takes as long as
- * the jobs before it; never more than its limit. NAN: unknown.
+/* Seconds from its start to its end on this size, if it keeps its speed, is as
+ * fast as its class, or takes as long as the jobs before it; never more than
+ * its limit. NAN: unknown.
  *
- * in   gpus    that it has, or would have
+ * in   nodes, gpus  that it has, or would have
  *      for_s   since its start
  *      share   0 the fastest run time known of it, 1 the slowest */
 double eng_expect_s(const struct engine *e, const struct entry *en,
-                    int32_t gpus, double for_s, double share);
+                    int32_t nodes, int32_t gpus, double for_s, double share);
 
 /* The average step time, from its heartbeats; NAN: unknown. */
 double eng_average_s(const struct entry *en);
