@@ -99,15 +99,27 @@ static void wish_resize(struct gp *g, const struct gp_job *j)
     };
 }
 
+/* In the order in which goodput_place.c has put them on the nodes: in another
+ * one, the last may find no room. */
+static void start_all(struct gp *g)
+{
+    for (size_t k = 0; k < g->n_movers; k++) {
+        struct gp_job *j = &g->jobs[g->line[k]];
+        j->is_tried = true;
+        j->starts = j->starts && start(g, j);
+    }
+    for (size_t i = 0; i < g->n; i++)
+        if (g->jobs[i].starts && !g->jobs[i].is_tried)
+            g->jobs[i].starts = start(g, &g->jobs[i]);
+}
+
 static void make_wishes(struct gp *g)
 {
     const struct policy_view *v = g->p->view;
     bool is_first = true;
     size_t k = 0;
 
-    for (size_t i = 0; i < g->n; i++)
-        if (g->jobs[i].starts)
-            g->jobs[i].starts = start(g, &g->jobs[i]);
+    start_all(g);
     for (size_t i = 0; i < v->n_jobs; i++) {
         const struct gp_job *j =
             k < g->n && g->jobs[k].order == i ? &g->jobs[k++] : NULL;

@@ -154,14 +154,17 @@ static int32_t give_least(struct gp *g)
         struct gp_job *j = &g->jobs[i];
         j->chosen = least_of(j);
     }
-    if (g->head && gp_head_fits(g, left))
-        g->head->is_forced = true;
     for (size_t i = 0; i < g->n; i++) {
         struct gp_job *j = &g->jobs[i];
         if (!j->is_forced || j->sizes[0].gpus > left)
             continue;
         j->chosen = 0;
         left -= j->sizes[0].gpus;
+    }
+    if (g->head && gp_head_fits(g, left)) {
+        g->head->is_forced = true;
+        g->head->chosen = 0;
+        left -= g->head->sizes[0].gpus;
     }
     return left;
 }

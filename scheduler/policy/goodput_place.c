@@ -76,14 +76,18 @@ static bool any_told(const struct gp *g)
 
 /* ---- one round ------------------------------------------------------------
  */
-/* Promised sizes first, then large ones, then the order of the view. */
+/* Promised sizes first, then what backfill starts, in its order, for other jobs
+ * may leave no room for it otherwise; then the head; then the others. Large
+ * ones first, then the order of the view. */
 static int32_t turn_of(const struct gp *g, size_t i)
 {
     const struct gp_job *j = &g->jobs[i];
     int32_t gpus = j->chosen < 0 ? 0 : j->sizes[j->chosen].gpus;
 
     gpus = gpus < g->gpus ? gpus : g->gpus;
-    return j->is_forced ? g->gpus - gpus : 2 * g->gpus + 1 - gpus;
+    if (j->is_backfilled || j == g->head)
+        return g->gpus + (j == g->head ? 2 : 1);
+    return (j->is_forced ? g->gpus : gp_n_turns(g) - 1) - gpus;
 }
 
 static bool is_in_line(const struct gp_job *j)
@@ -116,7 +120,7 @@ static void sort_few(struct gp *g, size_t n)
 /* A counting sort. */
 static void sort_many(struct gp *g, size_t n)
 {
-    size_t *at = g->turns, n_turns = ((size_t)g->gpus + 1) * 2, sum = 0;
+    size_t *at = g->turns, n_turns = (size_t)gp_n_turns(g), sum = 0;
 
     memset(at, 0, n_turns * sizeof(*at));
     for (size_t k = 0; k < n; k++)

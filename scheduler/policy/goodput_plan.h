@@ -44,11 +44,12 @@ struct gp_job {
     double left_one_s, weight;
     struct gp_size *sizes; /* borrowed; [-1..n), by GPUs; [-1] is no GPU */
     int32_t n;
-    bool is_shared; /* these are the sizes of a ladder */
-    int32_t now;    /* its present size; -1: it has no GPUs */
-    int32_t chosen; /* -1: it waits, or is told to */
-    bool is_forced; /* a size was promised to it: before all others */
-    bool is_single; /* it has one size, without a rate */
+    bool is_shared;     /* these are the sizes of a ladder */
+    int32_t now;        /* its present size; -1: it has no GPUs */
+    int32_t chosen;     /* -1: it waits, or is told to */
+    bool is_forced;     /* a size was promised to it: before all others */
+    bool is_backfilled; /* likewise: backfill starts it */
+    bool is_single;     /* it has one size, without a rate */
     bool is_bound;  /* on a shared cluster: what it becomes larger by is free
                        now, or it keeps its size */
     bool has_grown; /* it has the GPUs for its larger size */
@@ -56,6 +57,7 @@ struct gp_job {
     bool is_barred; /* backfill lets it wait */
     double waits_s; /* until then, as backfill has it */
     bool starts;    /* within this plan */
+    bool is_tried;  /* likewise: goodput.c has seen whether it can */
 };
 
 enum { GP_LADDERS = 512 }; /* a collision only costs time */
@@ -84,8 +86,14 @@ struct gp {
     size_t n_movers;
     double *gains; /* owned; [n], likewise */
     size_t *line;  /* owned; [n], scratch */
-    size_t *turns; /* owned; [2 (gpus + 1)], likewise */
+    size_t *turns; /* owned; [gp_n_turns()], likewise */
 };
+
+/* By size, twice, and two between. */
+static inline int32_t gp_n_turns(const struct gp *g)
+{
+    return 2 * (g->gpus + 1) + 2;
+}
 
 /* ---- goodput_value.c ----------------------------------------------------- */
 /* err  ERR_NOMEM; call gp_clear() in any case */

@@ -40,22 +40,35 @@ static size_t view_rigid(const struct gp *g, struct policy_job *jobs)
     return n;
 }
 
-static void take_wish(struct gp *g, const struct policy_wish *w)
+/* The job of a wish; NULL: none of ours. Wishes mostly come in the order of the
+ * jobs, so the search goes on behind the last one. */
+static struct gp_job *job_of(struct gp *g, uint64_t id, size_t *io_next)
 {
-    for (size_t i = 0; i < g->n; i++) {
-        struct gp_job *j = &g->jobs[i];
-        if (j->job->id != w->id || !is_rigid(j))
+    for (size_t k = 0; k < g->n; k++) {
+        size_t i = (*io_next + k) % g->n;
+        if (g->jobs[i].job->id != id)
             continue;
-        if (w->act == POLICY_START) {
-            j->is_forced = true;
-            return;
-        }
-        j->waits_s = w->start_s;
-        j->is_barred = true;
-        if (!g->head)
-            g->head = j;
+        *io_next = i + 1;
+        return &g->jobs[i];
+    }
+    return NULL;
+}
+
+static void take_wish(struct gp *g, const struct policy_wish *w,
+                      size_t *io_next)
+{
+    struct gp_job *j = job_of(g, w->id, io_next);
+
+    if (!j || !is_rigid(j))
+        return;
+    if (w->act == POLICY_START) {
+        j->is_forced = j->is_backfilled = true;
         return;
     }
+    j->waits_s = w->start_s;
+    j->is_barred = true;
+    if (!g->head)
+        g->head = j;
 }
 
 int gp_rigid(struct gp *g, struct error *err)
@@ -63,7 +76,7 @@ int gp_rigid(struct gp *g, struct error *err)
     struct policy_view v = *g->p->view;
     struct policy_job *jobs = NULL;
     struct policy_wish *wishes = NULL;
-    size_t n = 0;
+    size_t n = 0, next = 0;
     int rc = 0;
 
     if (!any_rigid(g))
@@ -79,7 +92,7 @@ int gp_rigid(struct gp *g, struct error *err)
         rc = policy_backfill.plan(&v, wishes, v.n_jobs, &n, err);
     }
     for (size_t i = 0; i < n; i++)
-        take_wish(g, &wishes[i]);
+        take_wish(g, &wishes[i], &next);
     free(jobs);
     free(wishes);
     return rc;

@@ -261,7 +261,7 @@ int gp_collect(struct gp *g, struct plan *p, struct error *err)
             g->gpus += job->gpus - job->to_gpus;
     }
     g->gpus = g->gpus > 0 ? g->gpus : 0;
-    g->turns = malloc(((size_t)g->gpus + 1) * 2 * sizeof(*g->turns));
+    g->turns = malloc((size_t)gp_n_turns(g) * sizeof(*g->turns));
     if (!g->turns)
         return error_set(err, ERR_NOMEM, "out of memory");
     if (rank_all(g, v, err) < 0)

@@ -100,7 +100,7 @@ static void test_sizes(void)
     elastic(&t, &c, 0, 1000);
     is_text(&t, "+1:4", "a job alone takes all");
     elastic(&t, &c, 0, 900);
-    is_text(&t, "+1:1 +2:3", "the one with less work gets more");
+    is_text(&t, "+2:3 +1:1", "the one with less work gets more");
     t.jobs[1].goodput.curve = &c.curve[1];
     is_text(&t, "+1:3 +2:1", "the one that scales gets more");
     setup(&t, &c, 1);
