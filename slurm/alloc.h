@@ -222,6 +222,7 @@ struct alloc {
 struct alloc_local_conf {
     int32_t slots;        /* declared CPU slots in place of GPUs; 0: real
                            * GPUs only */
+    bool bind;            /* each of these slots has cores of its own */
     const char *mpirun;   /* program for several ranks; searched on PATH if
                            * its name has no slash */
     const char *shepherd; /* mgpu-shepherd, absolute */

@@ -71,6 +71,8 @@ static const struct schema_key keys[] = {
     {"local.cpu_slots", KEY_INT, AT(local.cpu_slots), .def = "auto",
      RANGE(1, 1024), .code = "E013", .words = WORDS(WORD("auto", CONF_AUTO)),
      .doc = "ranks at a time without GPUs; auto: one per core"},
+    {"local.bind", KEY_BOOL, AT(local.bind), .def = "false", .code = "E012",
+     .doc = "ranks without GPUs run on the cores of their slots alone"},
     {"local.mpirun", KEY_STRING, AT(local.mpirun), .def = "mpirun",
      .code = "E014",
      .doc = "program that starts ranks, where there are several"},

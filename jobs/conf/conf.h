@@ -59,6 +59,7 @@ struct conf {
     struct {
         int32_t gpus;      /* CONF_AUTO: those that are there; 0: none */
         int32_t cpu_slots; /* CONF_AUTO: one per core */
+        bool bind;         /* a CPU slot has cores of its own */
         char *mpirun;      /* a path, or a name for $PATH */
     } local;
     struct {

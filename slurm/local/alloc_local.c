@@ -35,6 +35,7 @@
 
 #include "slurm/launch/attempt_dir.h"
 #include "slurm/local/local.h"
+#include "slurm/local/slot_cores.h"
 
 enum { LOOK_AGAIN_NS = 50 * 1000000 }; /* while a state is not settled */
 
@@ -409,6 +410,12 @@ static int count_slots(struct alloc_local *l, const struct alloc_local_conf *c,
         return error_set(err, ERR_CONFIG, "%d slots, expected 0..%d", c->slots,
                          (int)SLOTS_CAP);
     l->n_slots = c->slots;
+    l->binds = c->bind && c->slots > 0;
+    if (l->binds && c->slots > slot_cores_all(NULL))
+        return error_set(err, ERR_CONFIG,
+                         "local.bind: %d slots need as many cores, and %d are "
+                         "allowed here",
+                         c->slots, slot_cores_all(NULL));
     if (c->slots > 0)
         return 0;
     struct nvml_gpu gpus[GPUS_CAP];

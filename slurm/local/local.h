@@ -83,6 +83,7 @@ struct alloc_local {
                                       * declared */
     struct gpu_watch watch;
     bool has_gpus;
+    bool binds;                     /* the cores of a slot are its own */
     void (*tell)(const char *what); /* NULL: no messages */
     int32_t n_lost; /* lost GPUs: always booked, and not counted as existing;
                      * see local_n_there() */

@@ -24,6 +24,7 @@
 #include "slurm/launch/attempt_dir.h"
 #include "slurm/launch/proc.h"
 #include "slurm/local/shepherd_spawn.h"
+#include "slurm/local/slot_cores.h"
 #include "slurm/place_text.h"
 
 /* ---- the list of attempts -------------------------------------------------
@@ -368,15 +369,6 @@ int local_look(struct alloc_local *l, struct local_attempt *a,
 
 /* ---- starting -------------------------------------------------------------
  */
-static int32_t cores(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof(set), &set) == 0)
-        return CPU_COUNT(&set);
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (int32_t)n : 1;
-}
-
 /* CUDA_VISIBLE_DEVICES for the chosen slots; "" if slots are not GPUs. */
 static int cuda_devices(const struct alloc_local *l,
                         const struct local_attempt *a, struct buf *ret,
@@ -400,7 +392,8 @@ int local_start(struct alloc_local *l, struct local_attempt *a,
     pid_t pid = -1;
     choose_slots(l, a, &text);
     place_text_end(&text, place, sizeof(place));
-    int32_t share = cores() / a->ranks;
+    cpu_set_t cores;
+    int32_t share = slot_cores(l, a, &cores) / a->ranks;
     struct shepherd_spawn s = {.program = l->shepherd,
                                .mpirun = l->mpirun,
                                .dir = a->dir,
@@ -410,7 +403,8 @@ int local_start(struct alloc_local *l, struct local_attempt *a,
                                .log_max_bytes = a->log_max_bytes,
                                .log_fails = a->log_fails,
                                .log_is_plain = a->log_is_plain,
-                               .max_fds = l->max_fds};
+                               .max_fds = l->max_fds,
+                               .cores = l->binds ? &cores : NULL};
     int rc = cuda_devices(l, a, &cuda, err);
     /* Needed only while the attempt runs, so not after a reboot. */
     if (rc == 0)

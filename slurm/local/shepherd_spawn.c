@@ -115,6 +115,14 @@ static int limit_fds(pid_t pid, int64_t max, struct error *err)
     return 0;
 }
 
+/* Everything that it starts inherits them. */
+static int limit_cores(pid_t pid, const cpu_set_t *cores, struct error *err)
+{
+    if (cores && sched_setaffinity(pid, sizeof(*cores), cores) < 0)
+        return error_sys(err, errno, "limit the cores of a shepherd");
+    return 0;
+}
+
 static void close_all(const int *fds, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -144,7 +152,8 @@ int shepherd_spawn(const struct shepherd_spawn *s, pid_t *ret_pid,
         (void)error_sys(err, rc, "run '%s'", s->program);
         goto fail;
     }
-    if (limit_fds(pid, s->max_fds, err) < 0)
+    if (limit_fds(pid, s->max_fds, err) < 0 ||
+        limit_cores(pid, s->cores, err) < 0)
         goto fail;
     pidfd = pidfd_open(pid, 0);
     if (pidfd < 0) {

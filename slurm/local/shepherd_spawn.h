@@ -2,6 +2,7 @@
 #ifndef MGPU_SLURM_LOCAL_SHEPHERD_SPAWN_H
 #define MGPU_SLURM_LOCAL_SHEPHERD_SPAWN_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -14,9 +15,10 @@ struct shepherd_spawn {
     int32_t ranks, threads;
     int64_t log_max_bytes;
     bool log_fails, log_is_plain;
-    int64_t max_fds;  /* its soft RLIMIT_NOFILE; 0: the caller's */
-    const char *cuda; /* CUDA_VISIBLE_DEVICES */
-    int lock_fd;      /* the locked lock file; the caller keeps it */
+    int64_t max_fds;        /* its soft RLIMIT_NOFILE; 0: the caller's */
+    const char *cuda;       /* CUDA_VISIBLE_DEVICES */
+    const cpu_set_t *cores; /* that it may use; NULL: the caller's */
+    int lock_fd;            /* the locked lock file; the caller keeps it */
 };
 
 /* Starts the program and lets it go. If this returns 0 the attempt runs, even

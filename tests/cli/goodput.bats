@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # goodput.bats - the policy goodput as administrators and users meet it: its
-# keys, memory that a job has not got, and the speed of each size.
+# keys, memory that a job has not got, the speed of each size, and slots with
+# cores of their own.
 
 bats_require_minimum_version 1.5.0
 load helpers
@@ -130,4 +131,31 @@ is_in() { [ "$(api GET "/v1/jobs/$1" | json '$.job.state')" = "$2" ]; }
     [[ $output == *"error[E013]"*"idle_floor"* ]]
     run admin status --since 1h
     [ "$status" -eq 64 ]
+}
+
+@test "local.bind: a job runs on the cores of its slots, and on no others" {
+    [ "$(nproc)" -ge 2 ] || skip "one core"
+    printf '%s\n' 'version: 1' 'local: {cpu_slots: 2, bind: true}' >mgpu.yaml
+    ctld_start --config mgpu.yaml
+    for gpus in 1 1; do
+        printf '%s\n' 'version: 1' 'kind: command' "resources: {gpus: $gpus}" \
+            "command: [sh, -c, 'grep Cpus_allowed_list: /proc/self/status; echo threads: \$OMP_NUM_THREADS; while [ ! -e $PWD/go ]; do sleep 0.05; done']" >c.yaml
+        "$MGPU_BIN/mgpu-submit" --quiet c.yaml
+    done
+    has_said() { "$MGPU_BIN/mgpu-stat" --logs "$1" 2>/dev/null | grep -q threads; }
+    # Both run at a time.
+    wait_for 60 has_said 1
+    wait_for 60 has_said 2
+    touch go
+    cores() { "$MGPU_BIN/mgpu-stat" --logs "$1" | sed -n 's/.*Cpus_allowed_list:[[:space:]]*//p'; }
+    first=$(cores 1) second=$(cores 2)
+    [ -n "$first" ] && [ -n "$second" ]
+    [ "$first" != "$second" ]
+    [ "$("$MGPU_BIN/mgpu-stat" --logs 1 | sed -n 's/.*threads: //p')" = $(($(nproc) / 2)) ]
+    ctld_stop
+    printf '%s\n' 'version: 1' 'local: {gpus: 0, cpu_slots: 256, bind: true}' >mgpu.yaml
+    [ "$(nproc)" -lt 256 ] || return 0
+    run "$MGPU_BIN/mgpu-ctld" --config mgpu.yaml --state-dir d/other --socket d/sock
+    [ "$status" -ne 0 ]
+    [[ $output == *"local.bind: 256 slots need as many cores, and "* ]]
 }

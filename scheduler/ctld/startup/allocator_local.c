@@ -87,6 +87,7 @@ int compose_local(const struct conf *conf, int32_t slots, int64_t max_fds,
     struct alloc_local_conf local = {.mpirun = conf->local.mpirun,
                                      .shepherd = shepherd,
                                      .gpuwatch = gpuwatch,
+                                     .bind = conf->local.bind,
                                      .tell = tell,
                                      .max_fds = max_fds};
     if (paths_program("mgpu-shepherd", shepherd, sizeof(shepherd), err) < 0 ||

@@ -214,7 +214,7 @@ static void test_values(void)
           " mpirun: /opt/ompi/mpirun, mpi: pmix_v4, poll_interval: 2s,\n"
           " call_timeout: 9s, reconcile_after: 1m, limit_margin: 5m,\n"
           " submit_ahead: 3}\n"
-          "local: {gpus: auto, cpu_slots: 3, mpirun: /opt/mpirun}\n"
+          "local: {gpus: auto, cpu_slots: 3, bind: yes, mpirun: /opt/mpirun}\n"
           "scheduler: {policy: fifo, interval: 2s,\n"
           " preempt: {enabled: yes, grace: 30s, min_runtime: 1h},\n"
           " goodput: {length_weight: 1, aging: 1.5, explore: 4,\n"
@@ -236,6 +236,7 @@ static void test_values(void)
     is_int(c.allocator, ALLOCATOR_LOCAL, "allocator");
     is_int(c.local.gpus, CONF_AUTO, "gpus");
     is_int(c.local.cpu_slots, 3, "slots");
+    ok(c.local.bind, "slots with cores of their own");
     is_str(c.local.mpirun, "/opt/mpirun", "mpirun");
     is_str(c.controller.listen, "10.0.0.5:7431", "listen");
     is_str(c.controller.url, "http://a:7431", "url");
@@ -313,6 +314,7 @@ static const char golden_head[] =
     "local:\n"
     "  gpus: \"auto\"                          # restart\n"
     "  cpu_slots: \"auto\"                     # restart\n"
+    "  bind: false                           # restart\n"
     "  mpirun: \"mpirun\"                      # restart\n"
     "slurm:\n"
     "  conf: null                            # restart\n"
