@@ -15,7 +15,8 @@
 /* At the start: a size of a class, as it was stored. The model does not know
  * the size yet, or the row replaces what it knows.
  * in   class     as the store has it of the run
- *      gpu_type  "": unknown
+ *      gpu_type  "": unknown, of a run that was recorded before runs had one:
+ *                counts for every type, on sizes that were not measured there
  *      is_weak   as engine_is_weak() of a job of the class
  * err  ERR_INVAL the row is not valid; ERR_LIMIT too many classes or sizes;
  *      ERR_NOMEM */

@@ -77,6 +77,50 @@ static void test_rows(void)
     world_clear(&w);
 }
 
+static int class_row(void *arg, const struct store_cell *cells, size_t n,
+                     struct error *e)
+{
+    (void)e;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(cells[i].name, "class") == 0 && cells[i].s)
+            (void)snprintf(arg, 200, "%s", cells[i].s);
+    return 0;
+}
+
+/* Recorded by a daemon that did not note the type of GPU yet. */
+static void test_untyped(void)
+{
+    const struct store_query q = {.view = VIEW_ATTEMPT, .rank = -1};
+    struct throughput_row row = {.nodes = 1, .n = 50, .mean_s = 0.25};
+    static struct world_script s;
+    char class[200] = "";
+
+    s = one((struct world_attempt){.run_s = 20000});
+    world_init(&w, &s);
+    ok(world_start(&w), "---- sizes without a type of GPU");
+    play(1);
+    ok(w.store->ops->query(w.store, &q, class_row, class, &err) == 0 &&
+           class[0],
+       "its class is known");
+    const struct job *job = engine_job(w.engine, 1);
+    row.per_node = job->gpus;
+    is_int(engine_teach(w.engine, class, "", false, &row, &err), 0, "its size");
+    is_int(measured(1, job->gpus), 50, "  counts for its type");
+    is_int(engine_teach_iterations(w.engine, 1, 1, 0, 7, 0.5, &err), 0,
+           "seven iterations");
+    is_int(measured(1, job->gpus), 54, "  are added to it");
+    row.mean_s = 9;
+    is_int(engine_teach(w.engine, class, "", false, &row, &err), 0,
+           "the same without a type");
+    is_int(measured(1, job->gpus), 54, "  replaces none of a type");
+    row.per_node = job->gpus + 1;
+    is_int(engine_teach(w.engine, class, "", false, &row, &err), 0,
+           "another size");
+    is_int(measured(1, job->gpus + 1), 50, "  is added to the type");
+    is_int(measured(1, job->gpus), 54, "  beside what was measured");
+    world_clear(&w);
+}
+
 static void test_own(void)
 {
     struct throughput_row rows[2] = {
@@ -102,6 +146,7 @@ int main(void)
 {
     test_iterations();
     test_rows();
+    test_untyped();
     test_own();
     return tap_done();
 }

@@ -46,6 +46,24 @@ struct eng_model *eng_models_find(const struct eng_models *t, const char *class,
     return m;
 }
 
+static void add_untyped(const struct eng_models *t, struct eng_model *m)
+{
+    const struct eng_model *u = NULL;
+
+    if (m->untyped_of == t->n_untyped || m->gpu_type[0] == '\0')
+        return;
+    m->untyped_of = t->n_untyped;
+    u = eng_models_find(t, m->class, "");
+    if (!u)
+        return;
+    for (int32_t i = 0; i < u->m.n; i++) {
+        const struct throughput_row *row = &u->m.rows[i];
+        if (!throughput_row(&m->m, row->nodes, row->per_node))
+            (void)throughput_set(&m->m, row);
+    }
+    throughput_fit(&m->m);
+}
+
 int eng_models_get(struct eng_models *t, const char *class,
                    const char *gpu_type, bool is_weak, struct eng_model **ret,
                    struct error *err)
@@ -69,6 +87,7 @@ int eng_models_get(struct eng_models *t, const char *class,
         *at = m;
         t->n++;
     }
+    add_untyped(t, m);
     *ret = m;
     return 0;
 }
@@ -121,9 +140,15 @@ const char *eng_model_type(const struct engine *e, const struct entry *en)
 static struct eng_model *class_model(const struct engine *e,
                                      const struct entry *en)
 {
-    return en->own.class ? eng_models_find(&e->models, en->own.class,
-                                           eng_model_type(e, en))
-                         : NULL;
+    struct eng_model *m = NULL;
+
+    if (!en->own.class)
+        return NULL;
+    m = eng_models_find(&e->models, en->own.class, eng_model_type(e, en));
+    if (!m) /* it has run before runs had a type, or not at all */
+        return eng_models_find(&e->models, en->own.class, "");
+    add_untyped(&e->models, m);
+    return m;
 }
 
 /* "job/12": no class is named so. */
@@ -211,6 +236,7 @@ int engine_teach(struct engine *e, const char *class, const char *gpu_type,
         return error_set(err, ERR_LIMIT, "class '%.100s': over %d sizes", class,
                          THROUGHPUT_SIZES);
     throughput_fit(&m->m);
+    e->models.n_untyped += gpu_type[0] == '\0';
     return 0;
 }
 

@@ -20,6 +20,7 @@ struct eng_model {
     char *class;            /* owned */
     char gpu_type[32];
     struct throughput m;
+    uint64_t untyped_of; /* eng_models.n_untyped of the last look */
     /* Finished runs: their number and the mean of their work, in the model's
      * units. */
     int64_t n_done;
@@ -35,13 +36,16 @@ struct eng_models { /* all zero: empty */
     struct eng_model *buckets[MODEL_BUCKETS];
     size_t n;
     uint64_t n_views;
+    uint64_t n_untyped; /* sizes taught of classes without a type of GPU */
 };
 
 void eng_models_clear(struct eng_models *t);
 /* NULL: there is none. */
 struct eng_model *eng_models_find(const struct eng_models *t, const char *class,
                                   const char *gpu_type);
-/* The model, new if there was none. err  ERR_LIMIT, ERR_NOMEM */
+/* The model, new if there was none. Runs that were recorded before they had a
+ * type of GPU count for each type, on the sizes that it has not been measured
+ * on. err  ERR_LIMIT, ERR_NOMEM */
 int eng_models_get(struct eng_models *t, const char *class,
                    const char *gpu_type, bool is_weak, struct eng_model **ret,
                    struct error *err) MUST_CHECK;
