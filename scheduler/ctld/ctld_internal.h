@@ -53,6 +53,7 @@ struct ctld {
     double started_wall_s, started_s;
     uint64_t first_seq;   /* the last event before this start */
     int port;             /* of TCP; 0: none */
+    bool has_recalled;    /* the speeds of earlier jobs: teach_policy() */
     bool stopping;        /* the daemon accepts no requests any more */
     _Atomic bool closing; /* the same, for the threads */
     struct error fatal;   /* why it stops; none if it was asked to */

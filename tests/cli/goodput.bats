@@ -93,14 +93,31 @@ is_in() { [ "$(api GET "/v1/jobs/$1" | json '$.job.state')" = "$2" ]; }
     run "$MGPU_BIN/mgpu-stat" --why 1
     [[ $output == *" size       2 GPUs, the most that pays for it; "*" measured efficiency at 2 ("* ]]
     # Two slots had been assumed to be twice as fast as one.
-    api GET /metrics >metrics
-    grep -qx 'mgpu_rate_predictions_total 1' metrics
+    # It is compared after some iterations.
+    is_compared() {
+        api GET /metrics >metrics
+        grep -qx 'mgpu_rate_predictions_total 1' metrics
+    }
+    wait_for 120 is_compared
     [ "$(awk '$1 == "mgpu_rate_prediction_error_total" { print ($2 > 0) }' metrics)" = 1 ]
     grep -qx 'mgpu_resizes_total 1' metrics
-    # What a daemon knew, the next one knows again.
+    # What a daemon knew, the next one knows again, once its policy asks for it.
     ctld_kill
+    : >d/ctld.log
     ctld_start --config mgpu.yaml
     wait_for 60 is_measured
+    ctld_kill
+    : >d/ctld.log
+    sed -i 's/policy: goodput/policy: backfill/' mgpu.yaml
+    ctld_start --config mgpu.yaml
+    admin policy set scheduler.goodput.interval=6s
+    admin policy set scheduler.policy=goodput
+    smaller_is_measured() {
+        [ "$(admin policy explain --json | json '$.sizes[0].basis')" = measured ]
+    }
+    wait_for 60 smaller_is_measured
+    admin policy set scheduler.goodput.interval=7s
+    [ "$(grep -c 'speeds of earlier jobs' d/ctld.log)" = 1 ]
     "$MGPU_BIN/mgpu-cancel" 1
 }
 

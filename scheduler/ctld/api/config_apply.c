@@ -5,6 +5,7 @@
 #include "jobs/base/log.h"
 #include "scheduler/ctld/api/drain_nodes.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/ingest/teach_speed.h"
 #include "scheduler/ctld/loop/step_request.h"
 #include "scheduler/ctld/maintenance/backup_schedule.h"
 #include "scheduler/ctld/maintenance/fair_share.h"
@@ -84,6 +85,9 @@ void config_apply_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->memory_per_gpu_bytes = f->conf.memory_per_gpu_bytes;
     conf->gpu_memory = f->conf.gpu_memory;
     config_apply_engine(c);
+    if (teach_policy(c, &err) < 0)
+        log_warn("metrics", "speeds of earlier jobs are unknown why=\"%s\"",
+                 err.msg);
     backup_schedule_restart(c);
     metrics_retention_restart(c);
     fair_share_restart(c);

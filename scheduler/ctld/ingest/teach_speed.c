@@ -3,7 +3,9 @@
  * The engine's models are in memory only. While jobs run, each batch of metric
  * rows adds to them; at the start one query of v_scaling(5) gives back what the
  * daemon before knew. The query reads all iterations, so it runs on the
- * reader's thread, and the daemon plans meanwhile with what it has.
+ * reader's thread, and the daemon plans meanwhile with what it has. Queries of
+ * users wait for it, so it is left out until the policy is one that uses the
+ * speeds.
  */
 #include "scheduler/ctld/ingest/teach_speed.h"
 
@@ -15,6 +17,7 @@
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/ingest/attempt_metrics.h"
 #include "scheduler/engine/teach.h"
+#include "scheduler/policy/policy.h"
 
 /* ---- while jobs run --------------------------------------------------------
  */
@@ -249,20 +252,28 @@ static void recall_done(struct task *t)
     free(r);
 }
 
-int teach_begin(struct ctld *c, struct error *err)
+int teach_policy(struct ctld *c, struct error *err)
 {
+    if (c->has_recalled || engine_policy(c->engine) != &policy_goodput)
+        return 0;
     struct recall *r = calloc(1, sizeof(*r));
-
     if (!r)
         return error_set(err, ERR_NOMEM, "speeds");
+    r->task = (struct task){.run = recall_run, .done = recall_done};
+    r->c = c;
+    if (thread_post(c->reader, &r->task, err) < 0) {
+        free(r);
+        return -1;
+    }
+    c->has_recalled = true;
+    return 0;
+}
+
+int teach_begin(struct ctld *c, struct error *err)
+{
     for (const struct job *job = engine_next_since(c->engine, 0, INFINITY); job;
          job = engine_next_since(c->engine, job->id, INFINITY))
         if (!job_state_is_final(job->state))
             teach_length(c, job);
-    r->task = (struct task){.run = recall_run, .done = recall_done};
-    r->c = c;
-    if (thread_post(c->reader, &r->task, err) == 0)
-        return 0;
-    free(r);
-    return -1;
+    return teach_policy(c, err);
 }

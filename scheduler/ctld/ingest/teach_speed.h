@@ -35,10 +35,13 @@ void teach_times(struct ctld *c, struct attempt_metrics *i,
 /* The iterations that the spec of a new job asks for, if it says so. */
 void teach_length(struct ctld *c, const struct job *job);
 
-/* At the start: queries the speed of all classes on the reader's thread, and
- * the lengths of the jobs that have not ended.
- * err  ERR_BUSY the thread has too much to do; ERR_NOMEM */
+/* At the start: the lengths of the jobs that have not ended, and
+ * teach_policy(). */
 int teach_begin(struct ctld *c, struct error *err) MUST_CHECK;
+/* After each change of the policy: the first time that it is goodput, queries
+ * the speed of all classes on the reader's thread.
+ * err  ERR_BUSY the thread has too much to do; ERR_NOMEM */
+int teach_policy(struct ctld *c, struct error *err) MUST_CHECK;
 
 /* Whether the samples of an iteration of jobs of this class grow with the
  * number of GPUs: not of a command, and not with a constant global batch
