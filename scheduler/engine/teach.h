@@ -62,6 +62,8 @@ bool engine_is_weak(const struct job *job);
  * engine knows of no run. Valid until the next call that changes e. */
 const struct throughput *engine_throughput(const struct engine *e,
                                            const struct job *job);
+/* The type of these GPUs; "": unknown. Valid until the next step. */
+const char *engine_model_type(const struct engine *e, const struct job *job);
 /* The decayed use of the job's user, told by the caller: the factor by which
  * goodput weighs the job, 1/8..1; 1 until it is told. */
 void engine_teach_share(struct engine *e, uint64_t id, double share);

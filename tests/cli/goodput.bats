@@ -121,6 +121,32 @@ is_in() { [ "$(api GET "/v1/jobs/$1" | json '$.job.state')" = "$2" ]; }
     "$MGPU_BIN/mgpu-cancel" 1
 }
 
+@test "--scaling: measured sizes, and what the policy assumes of others" {
+    # A size is chosen at the start alone, so this class runs on one slot.
+    printf '%s\n' 'version: 1' 'local: {gpus: 0, cpu_slots: 4}' 'watchdog: {heartbeat: 1s}' \
+        'scheduler: {policy: goodput, goodput: {max_resizes_per_hour: 0}}' >mgpu.yaml
+    ctld_launch --local --config mgpu.yaml
+    training one 500
+    sed -i 's/1..2/1..4/' one.yaml
+    "$MGPU_BIN/mgpu-submit" --quiet one.yaml
+    shown() {
+        run "$MGPU_BIN/mgpu-stat" --scaling 2
+        [[ $output == *" assumed"* ]]
+    }
+    wait_for 120 shown
+    [[ ${lines[1]} == *"GPUS "*" BASIS" ]]
+    [[ ${lines[2]} =~ ^\ +1\ .*\ 1.00\ +100\ %.*\ measured$ ]]
+    [[ ${lines[3]} =~ ^\ +2\ .*\ 2.00\ +100\ %.*\ 0\ +0\ +assumed$ ]]
+    # Four would be more than twice the largest measured.
+    [[ $output != *$'\n'*" 4 "*"assumed"*"assumed"* ]]
+    "$MGPU_BIN/mgpu-stat" --json --scaling 2 >reply
+    [ "$(json '$.rows[1][8]' <reply)" = assumed ]
+    [ "$(json '$.columns[8]' <reply)" = basis ]
+    # Who asks for measurements gets no others.
+    [ "$(api GET /v1/jobs/2/scaling | json '$.rows[1]')" = "" ]
+    "$MGPU_BIN/mgpu-cancel" 1 2
+}
+
 @test "policy try: the recorded jobs with other settings, side by side" {
     ctld_start
     printf '%s\n' 'version: 1' 'kind: command' 'command: [sleep, "0.1"]' >c.yaml

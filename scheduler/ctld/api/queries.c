@@ -19,6 +19,7 @@
 #include "scheduler/ctld/request/auth.h"
 #include "scheduler/ctld/request/job_lookup.h"
 #include "scheduler/ctld/request/reply.h"
+#include "scheduler/ctld/request/scaling_guess.h"
 
 /* About 20 MiB of JSON. Whoever wants more asks again with after=, or asks
  * SQLite itself. */
@@ -35,6 +36,7 @@ struct query {
     bool is_job; /* the reply is mgpu.job/1 with attempts */
     bool has_removed,
         rows_removed; /* it says so; see metrics_retention_has_removed() */
+    struct scaling_guess guess; /* of a query that asks for it; else empty */
     struct buf out;
     size_t n_rows;
     int rc;
@@ -87,6 +89,15 @@ static int row_array(void *arg, const struct store_cell *cells, size_t n,
         first = false;
     }
     return buf_addstr(&q->out, "]", err);
+}
+
+static int row_scaling(void *arg, const struct store_cell *cells, size_t n,
+                       struct error *err)
+{
+    struct query *q = arg;
+    return scaling_guess_note(&q->guess, cells, n, err) < 0
+               ? -1
+               : row_array(arg, cells, n, err);
 }
 
 static const struct store_cell *cell_of(const struct store_cell *cells,
@@ -222,6 +233,9 @@ static void query_run(struct task *t)
         q->rc = open_rows(q, &q->err);
     if (q->rc == 0)
         q->rc = s->ops->query(s, &q->q, q->row, q, &q->err);
+    if (q->rc == 0)
+        q->rc = scaling_guess_rows(&q->guess, row_array, q, &q->err);
+    scaling_guess_clear(&q->guess);
     if (q->rc == 0 && !q->is_job)
         q->rc = buf_addstr(&q->out, "]}", &q->err);
 }
@@ -354,13 +368,14 @@ static void rows(struct ctld *c, struct http_exchange *x, enum store_view view,
 {
     const struct job *job = NULL;
     struct query q = {.schema = schema, .row = row_array, .q = {.view = view}};
-    int64_t attempt = 0, rank = 0, last = 0;
+    int64_t attempt = 0, rank = 0, last = 0, guess = 0;
     if (!ctld_admit(c, x) || !ctld_param_job(c, x, &job) ||
         !ctld_query_int(x, "attempt", 1, INT32_MAX, 0, &attempt) ||
         !ctld_query_int(x, "rank", 0, INT32_MAX, -1, &rank) ||
         !ctld_query_int(x, "after", INT64_MIN, INT64_MAX, INT64_MIN,
                         &q.q.after) ||
         !ctld_query_int(x, "last", 0, 1, 0, &last) ||
+        !ctld_query_int(x, "guess", 0, 1, 0, &guess) ||
         !ctld_query_int(x, "limit", 1, ROWS_MAX, ROWS_MAX, &q.q.limit))
         return;
     q.q.job = job->id;
@@ -369,6 +384,10 @@ static void rows(struct ctld *c, struct http_exchange *x, enum store_view view,
     q.q.last = (int32_t)last;
     if (view == VIEW_EVENT)
         q.row = row_event;
+    if (view == VIEW_SCALING && guess) {
+        q.row = row_scaling;
+        scaling_guess_take(c, job, &q.guess);
+    }
     q.has_removed = view != VIEW_SCALING; /* which is of others' rows, too */
     q.rows_removed = metrics_retention_has_removed(c, job);
     ask(c, x, &q);

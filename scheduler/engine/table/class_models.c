@@ -218,6 +218,13 @@ const struct throughput *engine_throughput(const struct engine *e,
     return m ? &m->m : NULL;
 }
 
+const char *engine_model_type(const struct engine *e, const struct job *job)
+{
+    const struct entry *en = eng_find(e, job->id);
+
+    return en ? eng_model_type(e, en) : "";
+}
+
 /* ---- teaching -------------------------------------------------------------
  */
 int engine_teach(struct engine *e, const char *class, const char *gpu_type,

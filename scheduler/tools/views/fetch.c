@@ -300,7 +300,7 @@ int fetch_scaling(struct client *c, const struct fetch *f, const char *word,
     bool is_id = options_job_word(word, NULL) == 0;
     if (!is_id && newest_of(c, word, id, sizeof(id), err) < 0)
         return -1;
-    (void)snprintf(path, sizeof(path), "/v1/jobs/%s/scaling",
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%s/scaling?guess=1",
                    is_id ? word : id);
     return fetch_simple(c, f, path, show_scaling, err);
 }

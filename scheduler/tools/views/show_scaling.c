@@ -144,6 +144,29 @@ static int add_size(struct render_table *t, const struct render_style *style,
     return 0;
 }
 
+static double devices_of(const json_t *reply, const json_t *row)
+{
+    return cell(reply, row, "gpus") + cell(reply, row, "nodes") / 1e6;
+}
+
+/* The next row of the part, by GPUs and nodes, after `last`; NULL: there is
+ * none. Measured rows and guesses come one behind the other. */
+static const json_t *next_row(const json_t *reply, const struct part *p,
+                              const json_t *last)
+{
+    const json_t *next = NULL;
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(reply, "rows"), i, row)
+    {
+        if (is_of(reply, row, p) &&
+            (!last || devices_of(reply, row) > devices_of(reply, last)) &&
+            (!next || devices_of(reply, row) < devices_of(reply, next)))
+            next = row;
+    }
+    return next;
+}
+
 /* Prints what all rows have in common above them, so that 80 columns are
  * enough. */
 static int print_part(const struct show_conf *s, const json_t *reply,
@@ -166,15 +189,11 @@ static int print_part(const struct show_conf *s, const json_t *reply,
     const char *common = common_basis(reply, p);
     struct render_table *t = NULL;
     double gpus = NAN, rate = NAN;
-    size_t i;
-    json_t *row;
     int rc = render_table_create(
         columns, sizeof(columns) / sizeof(columns[0]) - (common ? 1 : 0), &t,
         err);
-    json_array_foreach(json_object_get(reply, "rows"), i, row)
-    {
-        if (rc < 0 || !is_of(reply, row, p))
-            continue;
+    for (const json_t *row = next_row(reply, p, NULL); row && rc == 0;
+         row = next_row(reply, p, row)) {
         rc = add_size(t, &s->style, reply, row, is_text, &gpus, &rate, err);
         if (rc == 0 && !common)
             rc = render_table_put(t, text_of(reply, row, "basis"), err);
