@@ -60,8 +60,8 @@ static void check_rows(const struct token_data *d, int32_t most)
         need(rows[i].n <= d->longest && (most == 0 || rows[i].n <= most));
         at = rows[i].first + (size_t)rows[i].n;
     }
-    need(d->n > 0 && at * sizeof(int32_t) <= d->ids.len);
-    need(d->labels.len == d->ids.len);
+    need(d->n > 0 && at <= token_list_values(&d->ids));
+    need(token_list_values(&d->labels) == token_list_values(&d->ids));
     for (size_t i = 0; i < at; i++) {
         need(token_data_ids(d)[i] >= 0 && token_data_ids(d)[i] <= d->most);
         need(token_data_labels(d)[i] >= -1 &&
@@ -167,7 +167,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
         .max_seq_len = max_seq_len};
     if (token_data_open(&conf, &d, &err) == 0)
         check(&d, &text, max_seq_len);
-    else if (err.code == ERR_NONE || err.msg[0] == '\0' || d.ids.data != NULL)
+    else if (err.code == ERR_NONE || err.msg[0] == '\0' ||
+             token_list_values(&d.ids) > 0)
         abort();
     token_data_clear(&d);
     (void)close(fd);

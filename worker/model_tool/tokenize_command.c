@@ -20,7 +20,6 @@ struct rows {
     struct job_spec spec;
     struct tokenizer *tokenizer; /* NULL: there is none, and none is needed */
     struct token_data data;
-    int32_t cut; /* rows that were longer than max_seq_len */
 };
 
 /* ---- reading ------------------------------------------------------------- */
@@ -43,22 +42,6 @@ static int open_tokenizer(struct rows *r, struct error *err)
     return error_wrap(err, "train.tokenizer.path");
 }
 
-/* Rows that are longer without the limit. */
-static int count_cut(struct rows *r, struct token_conf conf, struct error *err)
-{
-    struct token_data whole = {.n = 0};
-    const int32_t max = conf.max_seq_len;
-    if (max == 0 || r->spec.train.dataset.packed || r->data.longest < max)
-        return 0; /* a pack has no row that is too long */
-    conf.max_seq_len = 0;
-    if (token_data_open(&conf, &whole, err) < 0)
-        return -1;
-    for (int32_t i = 0; i < whole.n; i++)
-        r->cut += token_data_rows(&whole)[i].n > max;
-    token_data_clear(&whole);
-    return 0;
-}
-
 static int read_rows(struct rows *r, struct error *err)
 {
     const struct job_spec *s = &r->spec;
@@ -70,8 +53,7 @@ static int read_rows(struct rows *r, struct error *err)
     const struct token_conf conf =
         token_conf_of(s, &s->train.dataset, r->tokenizer, c.eos_id);
     if (token_data_open(&conf, &r->data, err) < 0 ||
-        token_data_check(&r->data, c.vocab, err) < 0 ||
-        count_cut(r, conf, err) < 0)
+        token_data_check(&r->data, c.vocab, err) < 0)
         return error_wrap(err, "train.dataset");
     return 0;
 }
@@ -152,7 +134,7 @@ static void print_counts(const struct rows *r)
                  " tokens, %.0f %% of them judged; the longest "
                  "has %d, %d cut at max_seq_len\n",
                  d->n, d->tokens, 100 * (double)d->judged / (double)d->tokens,
-                 d->longest, r->cut);
+                 d->longest, d->cut);
     if (d->skipped.n > 0)
         (void)printf("%d row%s left out: %s\n", d->skipped.n,
                      d->skipped.n == 1 ? "" : "s", d->skipped.why[0].msg);
@@ -242,7 +224,7 @@ static int print_json(const struct rows *r, struct error *err)
         json_pack("{s:i, s:I, s:I, s:i, s:i, s:i, s:o}", "rows", (int)d->n,
                   "tokens", (json_int_t)d->tokens, "judged",
                   (json_int_t)d->judged, "longest", (int)d->longest, "cut",
-                  (int)r->cut, "skipped", (int)d->skipped.n, "first", rows);
+                  (int)d->cut, "skipped", (int)d->skipped.n, "first", rows);
     int rc = client_print(o, err);
     json_decref(o);
     return rc;

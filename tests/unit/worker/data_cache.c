@@ -339,6 +339,55 @@ static void test_taken_over(void)
     (void)close(ready[1]);
 }
 
+static int heard; /* where a waiter says that it waits */
+
+static void say_once(void *arg, const char *line)
+{
+    (void)arg;
+    if (strstr(line, "waiting") != NULL && write(heard, "x", 1) != 1)
+        _exit(1);
+}
+
+/* The one that makes the rows has no room for them, and takes its lock away:
+ * who waited does not try the same, but tokenises for itself. */
+static void test_given_up(void)
+{
+    struct run r;
+    struct token_data d;
+    char path[400], said;
+    int waits[2];
+    empty_dir();
+    begin(&r);
+    open_cache(&r, &d);
+    token_data_clear(&d);
+    if (files_of(".tokens", path, sizeof(path)) != 1 || unlink(path) < 0 ||
+        files_of(".lock", path, sizeof(path)) != 1 || pipe(waits) < 0)
+        exit(1);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0 || flock(fd, LOCK_EX) < 0)
+        exit(1);
+    const pid_t waiter = fork();
+    if (waiter == 0) {
+        struct error err = ERROR_INIT;
+        (void)close(fd);
+        heard = waits[1];
+        r.conf.say = say_once;
+        _exit(token_cache_open(&r.conf, &d, &err) < 0 || d.map != NULL);
+    }
+    if (read(waits[0], &said, 1) != 1 || unlink(path) < 0)
+        exit(1);
+    /* The lock goes with its last descriptor, and the waiter closed its. */
+    (void)flock(fd, LOCK_UN);
+    int status = -1;
+    if (waitpid(waiter, &status, 0) < 0)
+        exit(1);
+    is_int(status, 0, "who waited in vain has the rows");
+    is_int(files_of(".tokens", path, sizeof(path)), 0, "and keeps none");
+    (void)close(fd);
+    (void)close(waits[0]);
+    (void)close(waits[1]);
+}
+
 static void test_dir(void)
 {
     char cache[100], want[120];
@@ -382,6 +431,7 @@ int main(void)
     test_no_room();
     test_at_once();
     test_taken_over();
+    test_given_up();
     test_dir();
     tokenizer_close(t);
     (void)snprintf(command, sizeof(command), "rm -rf '%s'", dir);

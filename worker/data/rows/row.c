@@ -44,20 +44,33 @@ static void count(struct row_sink *s)
     s->place.index++;
 }
 
+void rows_skipped_add(struct rows_skipped *s, const struct error *why)
+{
+    if (s->n < ROWS_NAMED)
+        s->why[s->n] = *why;
+    s->n++;
+}
+
 int row_sink_leave_out(struct row_sink *s, struct error *err)
 {
     if (!s->skip_bad || err->code != ERR_INVAL)
         return -1;
-    if (s->skipped.n < ROWS_NAMED)
-        s->skipped.why[s->skipped.n] = *err;
-    s->skipped.n++;
+    if (s->left_out != NULL) {
+        const struct error why = *err;
+        if (s->left_out(s->arg, &why, err) < 0)
+            return -1;
+    } else {
+        rows_skipped_add(&s->skipped, err);
+    }
     count(s);
     return 0;
 }
 
-int row_sink_give(struct row_sink *s, json_t *row, int64_t line,
+int row_sink_give(struct row_sink *s, json_t *row, int64_t line, size_t bytes,
                   struct error *err)
 {
+    s->line = line;
+    s->row_bytes = bytes;
     int rc = s->take(s->arg, row, s->place, err);
     json_decref(row);
     if (rc == 0) {

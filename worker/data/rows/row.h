@@ -39,6 +39,8 @@ struct rows_skipped {
     struct error why[ROWS_NAMED]; /* of the first of them */
 };
 
+void rows_skipped_add(struct rows_skipped *s, const struct error *why);
+
 /* The place of a row: its file, its number there from 1 on, and its index
  * among the rows of all files. */
 struct row_place {
@@ -50,8 +52,14 @@ struct row_place {
 typedef int row_take(void *arg, const json_t *row, struct row_place place,
                      struct error *err);
 
+/* in   why  of a row that is left out since it cannot be read
+ * err  the rest is not read */
+typedef int row_left_out(void *arg, const struct error *why, struct error *err);
+
 struct row_sink {
     row_take *take;
+    /* NULL: such rows are counted in `skipped` as well. */
+    row_left_out *left_out;
     void *arg;
     /* Leaves out a row for which take() fails with ERR_INVAL, and a line that
      * cannot be read. */
@@ -63,15 +71,17 @@ struct row_sink {
     /* The file that is read: */
     const char *path;
     struct row_place place; /* of the next row */
+    int64_t line;           /* where it begins */
+    size_t row_bytes;       /* of its text */
 };
 
 /* There is no place for more rows. */
 bool row_sink_is_full(const struct row_sink *s);
 
-/* Gives a row away that begins at the line.
+/* Gives a row away that begins at the line and has so many bytes of text.
  * own  row
  * err  "PATH: row 17: line 20: what is wrong" */
-int row_sink_give(struct row_sink *s, json_t *row, int64_t line,
+int row_sink_give(struct row_sink *s, json_t *row, int64_t line, size_t bytes,
                   struct error *err) MUST_CHECK;
 /* Counts a row that cannot be read, whose message is in err, which is not NULL.
  * err  it may not be left out, and stays as it is */

@@ -203,8 +203,9 @@ static int read_rows(struct reader *r, struct error *err)
     while (rc > 0 && !row_sink_is_full(r->to) &&
            (rc = read_fields(r, err)) > 0) {
         json_t *row = row_of(r, err);
-        if (row != NULL ? row_sink_give(r->to, row, r->line, err) < 0
-                        : row_sink_leave_out(r->to, err) < 0)
+        if (row != NULL
+                ? row_sink_give(r->to, row, r->line, r->text.len, err) < 0
+                : row_sink_leave_out(r->to, err) < 0)
             return -1;
     }
     return rc < 0 ? -1 : 0;

@@ -120,11 +120,12 @@ static void set(struct buf *b, size_t i, int32_t v)
 }
 
 /* Cuts what is too long; the last id becomes eos, unless it is. */
-static void end_in_eos(const struct output *o, bool judged)
+static void end_in_eos(const struct output *o, bool judged, bool *ret_cut)
 {
     const size_t most = (size_t)o->f->max_seq_len;
     if (most == 0 || ids_of(o) == 0)
         return;
+    *ret_cut = *ret_cut || ids_of(o) > most;
     cut(o->ids, o->first + most);
     cut(o->labels, o->first + most);
     const size_t last = o->first + ids_of(o) - 1;
@@ -249,7 +250,8 @@ int chat_format_init(struct chat_format *f, const struct tokenizer *t,
 }
 
 int chat_format_encode(const struct chat_format *f, const struct messages *m,
-                       struct buf *ids, struct buf *labels, struct error *err)
+                       struct buf *ids, struct buf *labels, bool *ret_cut,
+                       struct error *err)
 {
     const struct output o = {.f = f,
                              .ids = ids,
@@ -259,7 +261,7 @@ int chat_format_encode(const struct chat_format *f, const struct messages *m,
     const bool llama3 = f->start_header >= 0;
     const char *system = NULL;
     struct turn turn = {.begins = true};
-    bool judged = false;
+    bool judged = false, is_cut = false;
     if (llama3 && f->bos >= 0 &&
         (put_id(&o, f->bos) < 0 || put_labels(&o, false) < 0))
         return -1;
@@ -274,17 +276,20 @@ int chat_format_encode(const struct chat_format *f, const struct messages *m,
         if (llama3 ? put_message3(&o, one, &p) < 0
                    : put_message2(&o, one, &p, &turn) < 0)
             return -1;
+        is_cut = is_full(&o) && i + 1 < m->n;
         if (is_full(&o))
             break;
     }
     if (llama3 && (put_id(&o, f->eos) < 0 || put_labels(&o, false) < 0))
         return -1;
-    end_in_eos(&o, judged);
+    end_in_eos(&o, judged, &is_cut);
+    *ret_cut = is_cut;
     return 0;
 }
 
 int chat_format_text(const struct chat_format *f, const char *text,
-                     struct buf *ids, struct buf *labels, struct error *err)
+                     struct buf *ids, struct buf *labels, bool *ret_cut,
+                     struct error *err)
 {
     const struct output o = {.f = f,
                              .ids = ids,
@@ -297,7 +302,8 @@ int chat_format_text(const struct chat_format *f, const char *text,
         tokenizer_encode(f->tokenizer, text, strlen(text), 0, ids, err) < 0 ||
         put_id(&o, f->eos) < 0 || put_labels(&o, true) < 0)
         return -1;
-    if (f->max_seq_len > 0) {
+    *ret_cut = f->max_seq_len > 0 && ids_of(&o) >= (size_t)f->max_seq_len;
+    if (*ret_cut) {
         cut(ids, o.first + (size_t)f->max_seq_len - 1);
         cut(labels, o.first + (size_t)f->max_seq_len - 1);
     }

@@ -42,16 +42,17 @@ int chat_format_init(struct chat_format *f, const struct tokenizer *t,
 /* Appends the ids of the messages, and as many labels: the id, or -1 where it
  * does not count. What is longer than max_seq_len is cut, and its last id
  * becomes eos.
+ * out  ret_cut  it was longer
  * err  ERR_INVAL a byte without a token; ERR_NOMEM. Both lists may have grown
  *      then */
 int chat_format_encode(const struct chat_format *f, const struct messages *m,
-                       struct buf *ids, struct buf *labels,
+                       struct buf *ids, struct buf *labels, bool *ret_cut,
                        struct error *err) MUST_CHECK;
 
 /* The same of a text alone: bos, the text, eos; all counts. It is cut to
  * max_seq_len - 1 ids, without eos, as torchtune does. */
 int chat_format_text(const struct chat_format *f, const char *text,
-                     struct buf *ids, struct buf *labels,
+                     struct buf *ids, struct buf *labels, bool *ret_cut,
                      struct error *err) MUST_CHECK;
 
 #endif

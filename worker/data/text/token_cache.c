@@ -15,17 +15,19 @@
 #include "worker/data/text/token_file.h"
 
 enum {
-    CACHE_VERSION = 1,
+    CACHE_VERSION = 2,
     PIECE = 1 << 22,        /* bytes of a file that are hashed at once */
     POLL_NS = 50 * 1000000, /* a build takes seconds at least */
     SAY_S = 10,
-    ROWS_BETWEEN = 256 /* two looks at the clock; a row takes some 5 us */
+    ROWS_BETWEEN = 256,   /* two looks at the clock; a row takes some 5 us */
+    SPILL_BYTES = 4 << 20 /* of ids in memory, and as many of labels */
 };
 
 struct cache {
     const struct token_cache_conf *conf;
-    char *path, *lock; /* of the tokens; of who makes them */
-    int64_t bytes;     /* of all files */
+    char *path, *temp, *lock; /* of the tokens; of who makes them */
+    int fd;                   /* of the lock; -1: it is not held */
+    int64_t bytes;            /* of all files */
     double start_s, said_s;
 };
 
@@ -177,13 +179,25 @@ static void progress(void *arg, int64_t bytes, int64_t rows)
         (double)rows / (now_s - c->start_s));
 }
 
-static int tokenise(struct cache *c, struct token_data *ret, struct error *err)
+/* in   spill  NULL: into memory */
+static int tokenise(struct cache *c, int32_t threads,
+                    const struct token_spill *spill, struct token_data *ret,
+                    struct error *err)
 {
     struct token_conf conf = *c->conf->tokens;
     conf.progress = progress;
     conf.arg = c;
+    conf.threads = threads;
+    conf.spill = spill;
     c->start_s = c->said_s = c->conf->clock->now_s(c->conf->clock);
     return token_data_open(&conf, ret, err);
+}
+
+/* Others do the same at this time. */
+static int tokenise_alone(struct cache *c, struct token_data *ret,
+                          struct error *err)
+{
+    return tokenise(c, c->conf->threads_alone, NULL, ret, err);
 }
 
 /* A file that is there and whole, with the names of its data. */
@@ -202,16 +216,57 @@ static bool found(const struct cache *c, struct token_data *ret)
     return false;
 }
 
+/* Those that wait for the rows tokenise for themselves from now on, all at
+ * once: the lock that they get has no name any more. */
+static void give_up(struct cache *c, const struct error *why)
+{
+    say(c->conf, "tokenised rows are not kept: %s", why->msg);
+    (void)unlink(c->temp);
+    (void)unlink(c->lock);
+    (void)close(c->fd);
+    c->fd = -1;
+}
+
+static void no_room(void *arg, const struct error *why)
+{
+    give_up(arg, why);
+}
+
+/* The rows are in the file, and not in memory any more.
+ * inout  ret  with lists in files */
+static int use_file(struct cache *c, struct token_data *ret, struct error *err)
+{
+    token_data_clear(ret);
+    return found(c, ret) ? 0 : tokenise_alone(c, ret, err);
+}
+
 /* Under the lock: another may have made it meanwhile. */
 static int make(struct cache *c, struct token_data *ret, struct error *err)
 {
     struct error why = ERROR_INIT;
+    struct token_data d;
+    const struct token_spill spill = {.path = c->temp,
+                                      .base = token_file_base(),
+                                      .bytes = SPILL_BYTES,
+                                      .no_room = no_room,
+                                      .arg = c};
     if (found(c, ret))
         return 0;
-    if (tokenise(c, ret, err) < 0)
+    if (tokenise(c, 0, &spill, &d, err) < 0) {
+        (void)unlink(c->temp);
         return -1;
-    if (token_file_write(c->path, ret, &why) < 0)
-        say(c->conf, "tokenised rows are not kept: %s", why.msg);
+    }
+    const bool is_long = d.ids.has_file;
+    if (!d.no_room && token_file_write(c->path, &d, &why) < 0) {
+        give_up(c, &why);
+        if (token_data_recall(&d, err) < 0) {
+            token_data_clear(&d);
+            return -1;
+        }
+    } else if (is_long && use_file(c, &d, err) < 0) {
+        return -1;
+    }
+    *ret = d;
     return 0;
 }
 
@@ -220,29 +275,30 @@ static int make_or_wait(struct cache *c, struct token_data *ret,
                         struct error *err)
 {
     const struct timespec poll = {.tv_nsec = POLL_NS};
+    struct stat st;
     bool said = false;
-    int fd = open(c->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) {
+    c->fd = open(c->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (c->fd < 0) {
         say(c->conf, "tokenised rows are not kept: '%s': %s", c->lock,
             strerror(errno));
-        return tokenise(c, ret, err);
+        return tokenise_alone(c, ret, err);
     }
     if (c->conf->yields)
         (void)nanosleep(&poll, NULL);
-    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR) {
-            (void)close(fd);
-            return tokenise(c, ret, err); /* no locks: writers would mix */
-        }
+    while (flock(c->fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return tokenise_alone(c, ret, err); /* writers would mix */
         if (!said)
             say(c->conf, "%s: waiting for rows that are tokenised by another",
                 c->conf->tokens->text->path);
         said = true;
         (void)nanosleep(&poll, NULL);
     }
-    int rc = make(c, ret, err);
-    (void)close(fd);
-    return rc;
+    if (fstat(c->fd, &st) < 0 || st.st_nlink > 0)
+        return make(c, ret, err);
+    (void)close(c->fd);
+    c->fd = -1;
+    return tokenise_alone(c, ret, err);
 }
 
 static int64_t bytes_of(const struct data_files *files)
@@ -259,23 +315,27 @@ int token_cache_open(const struct token_cache_conf *conf,
 {
     const struct spec_text *text = conf->tokens->text;
     struct data_files files = {.n = 0};
-    struct cache c = {.conf = conf};
+    struct cache c = {.conf = conf, .fd = -1};
     char key[TOKEN_CACHE_KEY_CAP];
     if (data_files_find(text->path, &text->data_files, &files, err) < 0)
         return -1;
     c.bytes = bytes_of(&files);
     int rc = 0;
     if (conf->dir == NULL || c.bytes < conf->min_bytes) {
-        rc = tokenise(&c, ret, err);
+        rc = tokenise_alone(&c, ret, err);
     } else if ((rc = token_cache_key(conf, &files, key, err)) == 0) {
         rc = asprintf(&c.path, "%s/%s.tokens", conf->dir, key) < 0 ||
+                     asprintf(&c.temp, "%s.tmp", c.path) < 0 ||
                      asprintf(&c.lock, "%s/%s.lock", conf->dir, key) < 0
                  ? error_set(err, ERR_NOMEM, "%s", text->path)
                  : 0;
         if (rc == 0 && !found(&c, ret))
             rc = make_or_wait(&c, ret, err);
     }
+    if (c.fd >= 0)
+        (void)close(c.fd);
     free(c.path);
+    free(c.temp);
     free(c.lock);
     data_files_clear(&files);
     return rc;

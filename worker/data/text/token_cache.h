@@ -6,8 +6,11 @@
  * version. It is written under another name, renamed, and mapped by all. Who
  * writes it holds a lock on a file beside it; others wait for that lock, in no
  * collective, and take over if the writer dies. A file that is damaged is made
- * again. Where there is no room, or no directory, rows are tokenised as without
- * a cache.
+ * again.
+ *
+ * The process that makes it uses all processors that it may run on, and little
+ * memory: tokens go to the file as they come. Where there is no directory, or no more room, each process
+ * tokenises the rows into its own memory, all of them at once.
  */
 #ifndef MGPU_WORKER_DATA_TEXT_TOKEN_CACHE_H
 #define MGPU_WORKER_DATA_TEXT_TOKEN_CACHE_H
@@ -24,6 +27,8 @@ struct token_cache_conf {
     const char *dir;            /* NULL: no cache */
     int64_t min_bytes;          /* of all files together */
     bool yields; /* another is to make it, if both can: one that is heard */
+    int32_t threads_alone; /* of this process, where each tokenises; 0: one
+                            * for each processor */
     const struct clock *clock;
     /* A line for people; NULL: none. */
     void (*say)(void *arg, const char *line);

@@ -1,4 +1,4 @@
-/* token_data.h - the rows of a data set as token ids and labels, in memory.
+/* token_data.h - the rows of a data set as token ids and labels.
  *
  * Templates of messages (messages.h): a row becomes tokens as chat_format.h
  * says. A row longer than max_seq_len is cut. Template preference makes two
@@ -25,6 +25,7 @@
 #include "jobs/base/error.h"
 #include "jobs/spec/spec.h"
 #include "worker/data/rows/data_rows.h"
+#include "worker/data/text/token_list.h"
 #include "worker/data/text/tokenizer.h"
 
 struct token_row {
@@ -32,17 +33,20 @@ struct token_row {
     int32_t n;
     int32_t judged;
     struct row_place place;
+    int32_t cut; /* 1: it was longer than max_seq_len; 0 */
 };
 
 struct token_data {
-    struct buf ids;    /* int32_t */
-    struct buf labels; /* int32_t, of the same tokens; < 0: not judged */
-    struct buf list;   /* of struct token_row */
-    int32_t n;         /* rows, 1 or more; template preference: 2 of each */
-    int32_t longest;   /* tokens of a row */
-    int32_t most;      /* the highest id, of labels as well */
-    int64_t tokens;    /* of all rows */
-    int64_t judged;    /* of these */
+    struct token_list ids;
+    struct token_list labels; /* of the same tokens; < 0: not judged */
+    struct buf list;          /* of struct token_row */
+    int32_t n;       /* rows, 1 or more; template preference: 2 of each */
+    int32_t longest; /* tokens of a row */
+    int32_t most;    /* the highest id, of labels as well */
+    int32_t cut;     /* rows that were longer than max_seq_len */
+    int64_t tokens;  /* of all rows */
+    int64_t judged;  /* of these */
+    bool no_room;    /* for the tokens, in the files they were to go to */
     struct data_files files;
     struct rows_skipped skipped;
     /* In place of the three lists: of a file that is mapped (token_file.h). */
@@ -50,6 +54,18 @@ struct token_data {
     size_t map_bytes;
     const int32_t *map_ids, *map_labels;
     const struct token_row *map_rows;
+};
+
+/* Files that tokens go to while rows are read, so that memory holds few of
+ * them: ids to `path`, and labels beside it. */
+struct token_spill {
+    const char *path;
+    int64_t base; /* of the first id in the file */
+    size_t bytes; /* of ids, and as many of labels, that memory may hold */
+    /* There is no room for them, or no file: all tokens are in memory, and
+     * stay there. */
+    void (*no_room)(void *arg, const struct error *why);
+    void *arg;
 };
 
 struct token_conf {
@@ -60,6 +76,8 @@ struct token_conf {
     enum spec_prompt prompt;
     int32_t eos;         /* ends an answer; -1: that of the tokenizer */
     int32_t max_seq_len; /* 0: as long as rows are */
+    int32_t threads;     /* that tokenise; 0: one for each processor */
+    const struct token_spill *spill; /* NULL: all tokens are in memory */
     /* After each row that is read; NULL: no one asks.
      * in  bytes  of the files, packed if they are, that have been read */
     void (*progress)(void *arg, int64_t bytes, int64_t rows);
@@ -83,6 +101,11 @@ struct token_conf token_conf_of(const struct job_spec *s,
 int token_data_open(const struct token_conf *conf, struct token_data *ret,
                     struct error *err) MUST_CHECK;
 void token_data_clear(struct token_data *d); /* NULL and zeroed are fine */
+
+/* Ids and labels that are in files are in memory again, where the functions
+ * below find them.
+ * err  ERR_NOMEM, ERR_IO */
+int token_data_recall(struct token_data *d, struct error *err) MUST_CHECK;
 
 /* Valid until token_data_clear(). */
 const struct token_row *token_data_rows(const struct token_data *d); /* [n] */

@@ -12,87 +12,95 @@
 
 #include "worker/checkpoint/crc64.h"
 
-static const char magic[8] = "mgputok1";
+static const char magic[8] = "mgputok2";
 
 struct header {
     char magic[8];
-    uint64_t sum;    /* CRC-64 of all that follows this member */
+    uint64_t sum[4]; /* CRC-64 of ids, labels, rows, what follows here */
     uint64_t values; /* ids, and as many labels */
     int64_t tokens, judged;
-    int32_t n, longest, most;
+    int32_t n, longest, most, cut;
     struct rows_skipped skipped;
 };
 
-/* From the member behind the sum on. */
-static uint64_t sum_of(const struct header *h, const void *ids,
-                       const void *labels, const void *rows)
+int64_t token_file_base(void)
+{
+    return (int64_t)sizeof(struct header);
+}
+
+static uint64_t sum_of(const struct header *h)
 {
     const size_t from = offsetof(struct header, values);
-    const size_t bytes = (size_t)h->values * sizeof(int32_t);
-    uint64_t sum = crc64(0, (const char *)h + from, sizeof(*h) - from);
-    sum = crc64(sum, ids, bytes);
-    sum = crc64(sum, labels, bytes);
-    return crc64(sum, rows, (size_t)h->n * sizeof(struct token_row));
+    return crc64(0, (const char *)h + from, sizeof(*h) - from);
 }
 
 /* ---- writing ------------------------------------------------------------- */
 
-static int write_all(int fd, const void *p, size_t n)
+/* The file ends behind the ids. */
+static int write_ids(int fd, struct token_data *d, uint64_t *ret_sum,
+                     struct error *err)
 {
-    const char *at = p;
-    while (n > 0) {
-        ssize_t got = write(fd, at, n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return -1;
-        at += got;
-        n -= (size_t)got;
-    }
-    return 0;
+    if (lseek(fd, token_file_base(), SEEK_SET) < 0)
+        return error_sys(err, errno, "seek");
+    if (!d->ids.has_file)
+        return token_list_write(&d->ids, fd, ret_sum, err);
+    if (token_list_flush(&d->ids, err) < 0)
+        return -1;
+    *ret_sum = d->ids.sum;
+    return lseek(fd, (off_t)d->ids.bytes, SEEK_CUR) < 0
+               ? error_sys(err, errno, "seek")
+               : 0;
 }
 
-static int write_file(int fd, const struct token_data *d)
+static int write_file(int fd, struct token_data *d, struct error *err)
 {
     struct header h;
     memset(&h, 0, sizeof(h)); /* with what is between its members */
     memcpy(h.magic, magic, sizeof(magic));
-    h.values = d->ids.len / sizeof(int32_t);
+    h.values = token_list_values(&d->ids);
     h.tokens = d->tokens;
     h.judged = d->judged;
     h.n = d->n;
     h.longest = d->longest;
     h.most = d->most;
+    h.cut = d->cut;
     h.skipped = d->skipped;
-    h.sum = sum_of(&h, d->ids.data, d->labels.data, d->list.data);
-    if (write_all(fd, &h, sizeof(h)) < 0 ||
-        write_all(fd, d->ids.data, d->ids.len) < 0 ||
-        write_all(fd, d->labels.data, d->labels.len) < 0 ||
-        write_all(fd, d->list.data, d->list.len) < 0)
+    if (write_ids(fd, d, &h.sum[0], err) < 0 ||
+        token_list_write(&d->labels, fd, &h.sum[1], err) < 0)
         return -1;
-    return fsync(fd);
+    h.sum[2] = crc64(0, d->list.data, d->list.len);
+    h.sum[3] = sum_of(&h);
+    if (token_list_write_all(fd, d->list.data, d->list.len, -1) < 0 ||
+        token_list_write_all(fd, &h, sizeof(h), 0) < 0 || fsync(fd) < 0)
+        return error_sys(err, errno, "write rows");
+    return 0;
 }
 
-int token_file_write(const char *path, const struct token_data *d,
+/* The file that has the ids of a list with a file; a new one otherwise. */
+static int open_temp(const char *temp, const struct token_data *d,
                      struct error *err)
+{
+    int fd =
+        d->ids.has_file
+            ? fcntl(d->ids.fd, F_DUPFD_CLOEXEC, 0)
+            : open(temp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                   0600);
+    return fd < 0 ? error_sys(err, errno, "open") : fd;
+}
+
+int token_file_write(const char *path, struct token_data *d, struct error *err)
 {
     char *temp = NULL;
     if (asprintf(&temp, "%s.tmp", path) < 0)
         return error_set(err, ERR_NOMEM, "%s", path);
-    int fd =
-        open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int rc = fd >= 0 ? write_file(fd, d) : -1;
-    int why = errno;
-    if (fd >= 0 && close(fd) < 0 && rc == 0) {
-        rc = -1;
-        why = errno;
-    }
-    if (rc == 0 && rename(temp, path) < 0) {
-        rc = -1;
-        why = errno;
-    }
+    int fd = open_temp(temp, d, err);
+    int rc = fd >= 0 ? write_file(fd, d, err) : -1;
+    if (fd >= 0 && close(fd) < 0 && rc == 0)
+        rc = error_sys(err, errno, "close");
+    if (rc == 0 && rename(temp, path) < 0)
+        rc = error_sys(err, errno, "rename");
     if (rc < 0) {
-        (void)error_sys(err, why, "write '%s'", temp);
+        (void)error_wrap(err, "'%s'", temp);
         (void)unlink(temp);
     }
     free(temp);
@@ -132,13 +140,16 @@ static int use_map(const char *path, char *map, size_t size,
         return damaged(path, "another size than its header says", err);
     const size_t bytes = (size_t)h.values * sizeof(int32_t);
     char *ids = map + sizeof(h), *labels = ids + bytes, *rows = labels + bytes;
-    if (sum_of(&h, ids, labels, rows) != h.sum ||
+    if (sum_of(&h) != h.sum[3] || crc64(0, ids, bytes) != h.sum[0] ||
+        crc64(0, labels, bytes) != h.sum[1] ||
+        crc64(0, rows, (size_t)h.n * sizeof(struct token_row)) != h.sum[2] ||
         !rows_fit(&h, (const struct token_row *)(const void *)rows))
         return damaged(path, "damaged", err);
     *ret = (struct token_data){
         .n = h.n,
         .longest = h.longest,
         .most = h.most,
+        .cut = h.cut,
         .tokens = h.tokens,
         .judged = h.judged,
         .skipped = h.skipped,

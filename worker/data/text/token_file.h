@@ -6,9 +6,13 @@
 #include "worker/data/text/token_data.h"
 
 /* Writes PATH.tmp, syncs and renames it; no part of a file is ever at path.
- * err  ERR_IO; PATH.tmp is removed */
-int token_file_write(const char *path, const struct token_data *d,
+ * Ids that are in a file are in PATH.tmp already, from token_file_base() on.
+ * err  ERR_IO, ERR_LIMIT, ERR_NOMEM; PATH.tmp is removed, d is as it was */
+int token_file_write(const char *path, struct token_data *d,
                      struct error *err) MUST_CHECK;
+
+/* Where ids begin in a file. */
+int64_t token_file_base(void);
 
 /* Maps the file.
  * out  ret  as of token_data_open(), but for its files

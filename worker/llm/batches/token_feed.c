@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "worker/data/text/ordered_work.h"
 #include "worker/data/text/token_cache.h"
 
 static void say_skipped(const struct token_feed *f, const struct batch_env *env)
@@ -43,6 +44,14 @@ static int pack(struct token_feed *f, const struct job_spec *spec,
     return f->text->packed ? count_other(f, &conf, err) : 0;
 }
 
+/* Of this rank, if all ranks of the node tokenise. */
+static int32_t threads_of(const struct comm *c)
+{
+    const int32_t n =
+        ordered_work_cpus() / (c->local_size > 0 ? c->local_size : 1);
+    return n > 0 ? n : 1;
+}
+
 static int open_rows(struct token_feed *f, const struct batch_env *env,
                      const struct token_conf *tokens, struct error *err)
 {
@@ -57,6 +66,7 @@ static int open_rows(struct token_feed *f, const struct batch_env *env,
         .dir = dir,
         .min_bytes = TOKEN_CACHE_MIN_BYTES,
         .yields = env->comm->rank > 0,
+        .threads_alone = threads_of(env->comm),
         .clock = env->clock,
         .say = env->say,
         .arg = env->arg};
