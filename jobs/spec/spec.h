@@ -114,7 +114,7 @@ struct job_spec {
         int64_t seed; /* -1 until drawn; the dump always has an actual one */
         bool shuffle;
         double label_smoothing;
-        double clip_grad_norm; /* 0: none */
+        double clip_grad_norm, profile_first_s; /* 0: none; all of it */
         enum spec_on_nan on_nan;
         enum spec_profile profile;
         struct {

@@ -155,6 +155,15 @@ static void check_optimizer(const struct check *c)
                    "nesterov needs a momentum above 0");
 }
 
+static void check_profile(const struct check *c)
+{
+    static const char path[] = "train.profile_first";
+    if (c->s->train.profile_first_s > 0 && c->s->train.profile == PROFILE_OFF &&
+        !is_bad(c, "train.profile"))
+        report_add(c->report, "E017", place_of(c, path), path,
+                   "set train.profile: epoch", "profile_first needs a profile");
+}
+
 static void check_channels(const struct check *c)
 {
     static const char path[] = "model.in_channels";
@@ -437,6 +446,7 @@ void spec_check(const struct job_spec *s, const struct node *root,
                    "'version' is missing; 1 is assumed");
     check_rows(&c);
     check_optimizer(&c);
+    check_profile(&c);
     check_channels(&c);
     check_batch(&c);
     check_mixed(&c);

@@ -139,6 +139,29 @@ paper_llm() {
     [ "$(sqlite3 :memory: "SELECT json_extract('$output', '$.rows[1].s_per_it') > 0")" = 1 ]
 }
 
+# The profile of the last job as of a GPU: in place of the host's rows those
+# whose names the fake CUPTI's test found, each a tenth of the profiled part.
+profiled_on_a_gpu() {
+    local cupti=$MGPU_BIN/../tests/unit/worker/profile/profile_cupti names
+    local db=$ctld_dir/state/metrics.db
+    names=$("$cupti" | sed -n \
+        "s/^ok [0-9]* - \\(.*\\): [0-9]* calls, .*/('\\1'),/p" | sort -u)
+    if [ -z "$names" ]; then # CUPTI=0
+        names=$(sed -n "s/^# metric: [^=]*= \\([^|]*[^| ]\\).*/('\\1'),/p" \
+            "$MGPU_SRC/jobs/paper/fig5.csv")
+        names+="('cudaGraphLaunch'),"
+    fi
+    sqlite3 -cmd '.timeout 20000' "$db" "
+        DELETE FROM profile WHERE job = (SELECT max(job) FROM profile)
+            AND (metric LIKE 'host %' OR metric LIKE 'MPI%');
+        INSERT INTO profile (job, attempt, epoch, rank, metric, calls, total_s)
+            SELECT p.job, p.attempt, p.epoch, p.rank, n.column1, 1,
+                   p.total_s / 10
+            FROM profile AS p, (VALUES ${names%,}) AS n
+            WHERE p.metric = 'profiled part'
+              AND p.job = (SELECT max(job) FROM profile);"
+}
+
 @test "fig4 to fig6: data sets of the paper, and shares of calls" {
     rows="$MGPU_SRC/tests/data/rows"
     run -0 paper_llm fig4 "{list: [
@@ -156,5 +179,10 @@ paper_llm() {
         [[ "$output" == *"missing: 7 of 8"* ]]
         row=$(grep "^ *alpaca *false *${fig#*:} .*%" <<<"$output")
         [[ "$row" == *" % "* ]]
+        profiled_on_a_gpu
+        run -0 "$MGPU_BIN/mgpu-stat" --report "${fig%:*}"
+        # Two names launch: a tenth of the part for each name.
+        grep "^ *alpaca *false *${fig#*:} .* 20\.0 % *10\.0 % *10\.0 % *10\.0 %" \
+            <<<"$output"
     done
 }

@@ -17,6 +17,7 @@ struct block {
 struct profile {
     struct profile_source *source; /* NULL: it failed */
     enum spec_profile mode;
+    double first_s, ran_s;     /* looks until ran_s reaches it; 0: always */
     double share;              /* of the iterations, once the cost is known */
     bool is_on;                /* the source counts */
     int64_t n;                 /* iterations since the start */
@@ -24,8 +25,8 @@ struct profile {
     int32_t pairs;             /* that were compared */
     double sum, squares, base; /* of their differences; of the times before */
 
-    int32_t seen, iterations; /* of the epoch */
-    double seen_s, taking_s;  /* of the epoch: iterations looked at, work */
+    int32_t seen, iterations;    /* of the epoch */
+    double seen_s, iterations_s; /* what these took */
 };
 
 /* ---- rows ----------------------------------------------------------------
@@ -169,23 +170,31 @@ static void turn(struct profile *p, bool on)
         p->is_on = on;
 }
 
+/* The part of the run that is looked at is over. */
+static bool is_over(const struct profile *p)
+{
+    return p->first_s > 0 && p->ran_s >= p->first_s;
+}
+
 void profile_begin(struct profile *p, int32_t batch, int32_t batches)
 {
     if (p == NULL || p->source == NULL)
         return;
-    bool on = is_wanted(p, batch, batches);
+    bool on = !is_over(p) && is_wanted(p, batch, batches);
     if (on != p->is_on)
         turn(p, on);
 }
 
 void profile_end(struct profile *p, double t_iter)
 {
-    if (p == NULL || p->source == NULL)
+    if (p == NULL || p->source == NULL || is_over(p))
         return;
     if (p->n >= PROFILE_WARM)
         block_add(p->is_on ? &p->now : &p->before, t_iter);
     p->n++;
+    p->ran_s += t_iter;
     p->iterations++;
+    p->iterations_s += t_iter;
     if (p->is_on) {
         p->seen++;
         p->seen_s += t_iter;
@@ -216,7 +225,9 @@ bool profile_take(struct profile *p, struct profile_epoch *ret)
     if (p->is_on)
         turn(p, false); /* an evaluation is no training */
     p->now.n = p->before.n = 0;
-    *ret = (struct profile_epoch){.seen = p->seen, .iterations = p->iterations};
+    *ret = (struct profile_epoch){.seen = p->seen,
+                                  .iterations = p->iterations,
+                                  .iterations_s = p->iterations_s};
     if (p->source == NULL)
         return false;
     if (p->source->ops->take(p->source, &ret->rows, &why) < 0) {
@@ -229,7 +240,7 @@ bool profile_take(struct profile *p, struct profile_epoch *ret)
     ret->cost_s = (is_known ? cost / (1 + cost) * p->seen_s : 0) +
                   clock_real.now_s(&clock_real) - begin_s;
     p->seen = p->iterations = 0;
-    p->seen_s = 0;
+    p->seen_s = p->iterations_s = 0;
     if (ret->seen == 0)
         return false;
     ret->sampled = (double)ret->seen / ret->iterations;
@@ -238,7 +249,7 @@ bool profile_take(struct profile *p, struct profile_epoch *ret)
 }
 
 int profile_create(struct profile_source *source, enum spec_profile mode,
-                   struct profile **ret, struct error *err)
+                   double first_s, struct profile **ret, struct error *err)
 {
     struct profile *p = calloc(1, sizeof(*p));
     if (p == NULL) {
@@ -247,6 +258,7 @@ int profile_create(struct profile_source *source, enum spec_profile mode,
     }
     p->source = source;
     p->mode = mode;
+    p->first_s = first_s;
     p->share = mode == PROFILE_SAMPLED ? PROFILE_SHARE : 1;
     *ret = p;
     return 0;

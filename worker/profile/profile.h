@@ -80,9 +80,12 @@ int profile_cupti_create(const char *library, struct profile_source **ret,
 
 struct profile; /* NULL: nobody looks; every function takes it */
 
-/* The source is owned, also on failure. */
+/* in   first_s  seconds of iterations, from the first one on, after which
+ *               nobody looks any more; 0: all
+ * own  source   also on failure */
 int profile_create(struct profile_source *source, enum spec_profile mode,
-                   struct profile **ret, struct error *err) MUST_CHECK;
+                   double first_s, struct profile **ret,
+                   struct error *err) MUST_CHECK;
 void profile_destroy(struct profile *p);
 
 /* Around iteration `batch` of `batches` of an epoch, from 0. */
@@ -92,6 +95,7 @@ void profile_end(struct profile *p, double t_iter);
 struct profile_epoch {
     struct profile_rows rows; /* scaled up */
     int32_t seen, iterations; /* of those that this rank did */
+    double iterations_s;      /* what these took */
     double sampled;           /* seen / iterations */
     double cost_s;            /* what looking took, as far as it is known */
 };

@@ -50,7 +50,8 @@ void trainer_profile_open(struct trainer *t)
     bool is_host = t->dev->ops->count != NULL;
     if ((is_host ? open_host(t, &source, &why)
                  : profile_cupti_create(NULL, &source, &why)) < 0 ||
-        profile_create(source, mode, &t->profile, &why) < 0)
+        profile_create(source, mode, t->spec->train.profile_first_s,
+                       &t->profile, &why) < 0)
         log_warn("worker", "profiling is off, training goes on why=\"%s\"",
                  why.msg);
     open_memory(t);
@@ -129,6 +130,8 @@ int trainer_profile_epoch(struct trainer *t, struct error *err)
             put(t, e.rows.at[i].metric, e.rows.at[i].calls,
                 e.rows.at[i].total_s, e.rows.at[i].bytes, e.sampled);
         put(t, "profiler", e.seen, e.cost_s, -1, NAN);
+        if (t->spec->train.profile_first_s > 0)
+            put(t, "profiled part", e.iterations, e.iterations_s, -1, NAN);
         say(t, &e);
     }
     put_memory(t);

@@ -189,6 +189,7 @@ static bool is_of(const char *name, const char *prefixes)
     return false;
 }
 
+/* Shares are of the part of the run that was profiled: train.profile_first. */
 static void take_profile(struct report_row *row, const struct paper *p,
                          const json_t *profile)
 {
@@ -196,7 +197,7 @@ static void take_profile(struct report_row *row, const struct paper *p,
     int c_name = show_column(profile, "metric");
     int c_s = show_column(profile, "total_s");
     int c_rank = show_column(profile, "rank");
-    double sums[PAPER_METRICS] = {0}, ranks = 0;
+    double sums[PAPER_METRICS] = {0}, ranks = 0, part_s = 0;
     if (c_name < 0 || json_array_size(rows) == 0 || !(row->train_s > 0))
         return;
     for (size_t i = 0; i < json_array_size(rows); i++) {
@@ -205,12 +206,15 @@ static void take_profile(struct report_row *row, const struct paper *p,
             json_string_value(json_array_get(one, (size_t)c_name));
         double s = show_cell(one, c_s), rank = show_cell(one, c_rank);
         ranks = rank + 1 > ranks ? rank + 1 : ranks;
+        if (name && strcmp(name, "profiled part") == 0)
+            part_s += s;
         for (size_t m = 0; name && isfinite(s) && m < p->n_metrics; m++)
             if (is_of(name, p->metrics[m].prefixes))
                 sums[m] += s;
     }
     for (size_t m = 0; m < p->n_metrics; m++)
-        row->metrics[m] = sums[m] / ranks / row->train_s;
+        row->metrics[m] =
+            sums[m] / (part_s > 0 ? part_s : ranks * row->train_s);
 }
 
 static int add_once(struct buf *b, const char *text, const char *sep,

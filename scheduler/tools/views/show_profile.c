@@ -24,6 +24,7 @@ struct part { /* one epoch of one attempt */
     size_t n;
     int64_t ranks;
     double sampled, cost_s, epoch_s;
+    double part_s; /* of it that was profiled, of all ranks; 0: all of it */
 };
 
 struct columns {
@@ -72,6 +73,10 @@ static void add_row(struct part *p, const json_t *row, const struct columns *c)
         p->cost_s = cost > p->cost_s || isnan(p->cost_s) ? cost : p->cost_s;
         return;
     }
+    if (strcmp(json_string_value(name), "profiled part") == 0) {
+        p->part_s += show_cell(row, c->total_s);
+        return;
+    }
     struct sum *s = sum_of(p, json_string_value(name));
     add(&s->calls, show_cell(row, c->calls));
     add(&s->seconds, show_cell(row, c->total_s));
@@ -90,6 +95,12 @@ static double epoch_seconds(const json_t *epochs, const struct part *p)
             return show_cell(row, show_column(epochs, "seconds"));
     }
     return NAN;
+}
+
+/* What shares are of. */
+static double profiled_seconds(const struct part *p)
+{
+    return p->part_s > 0 ? p->part_s / (double)p->ranks : p->epoch_s;
 }
 
 /* The longest first; memory, which has no seconds, last in its own order. */
@@ -111,9 +122,9 @@ static int add_sum(struct render_table *t, const struct part *p,
         render_count((long long)s->calls, calls, sizeof(calls));
     if (isfinite(per_rank))
         (void)snprintf(seconds, sizeof(seconds), "%.3f", per_rank);
-    if (isfinite(per_rank) && p->epoch_s > 0)
+    if (isfinite(per_rank) && profiled_seconds(p) > 0)
         (void)snprintf(share, sizeof(share), "%.1f %%",
-                       100 * per_rank / p->epoch_s);
+                       100 * per_rank / profiled_seconds(p));
     if (s->calls > 0 && isfinite(s->seconds))
         render_time(s->seconds / s->calls, each, sizeof(each));
     (void)render_bytes(s->bytes, bytes, sizeof(bytes));
@@ -135,6 +146,9 @@ static void head_line(const struct show_conf *s, const struct part *p)
         (void)fprintf(s->out, ": %.2f s", p->epoch_s);
     (void)fprintf(s->out, ", %" PRId64 " rank%s", p->ranks,
                   p->ranks == 1 ? "" : "s");
+    if (p->part_s > 0)
+        (void)fprintf(s->out, ", the first %.2f s profiled",
+                      p->part_s / (double)p->ranks);
     if (p->sampled < 1)
         (void)fprintf(s->out, ", scaled up from %.0f %% of the iterations",
                       100 * p->sampled);

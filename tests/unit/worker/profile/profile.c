@@ -62,13 +62,19 @@ static const struct profile_source_ops src_ops = {.name = "test",
                                                   .take = src_take,
                                                   .destroy = src_destroy};
 
-static struct profile *begin(enum spec_profile mode, int fails_at)
+static struct profile *begin_first(enum spec_profile mode, double first_s,
+                                   int fails_at)
 {
     struct error err = ERROR_INIT;
     struct profile *p = NULL;
     src = (struct source){.base.ops = &src_ops, .fails_at = fails_at};
-    ok(profile_create(&src.base, mode, &p, &err) == 0, "a profile");
+    ok(profile_create(&src.base, mode, first_s, &p, &err) == 0, "a profile");
     return p;
+}
+
+static struct profile *begin(enum spec_profile mode, int fails_at)
+{
+    return begin_first(mode, 0, fails_at);
 }
 
 /* An epoch whose iterations take longer while somebody looks; *ret_seen is a
@@ -118,6 +124,28 @@ static void test_cheap(void)
     ok(!profile_take(p, &e), "an epoch of nothing");
     profile_destroy(p);
     ok(src.is_gone, "the source ends with it");
+}
+
+/* Iterations of a tenth of a second; the first two seconds are meant. */
+static void test_first(void)
+{
+    struct profile *p = begin_first(PROFILE_EPOCH, 2.0, 0);
+    struct profile_epoch e;
+    char seen[400];
+    epoch(p, 12, 0, seen);
+    is_str(seen, "###....####.", "the first epoch is looked at");
+    ok(profile_take(p, &e) && e.iterations == 12 && e.sampled < 1 &&
+           fabs(e.iterations_s - 1.25) < 1e-2,
+       "as a whole: %g s", e.iterations_s);
+    epoch(p, 12, 0, seen);
+    is_str(seen, "...####.....", "the second until two seconds are over");
+    ok(profile_take(p, &e) && e.iterations == 7 && e.seen == 4 &&
+           e.rows.at[0].calls == 70,
+       "and scaled to this part: %d of %d", e.seen, e.iterations);
+    epoch(p, 12, 0, seen);
+    is_str(seen, "............", "the third is not");
+    ok(!profile_take(p, &e), "and has no rows");
+    profile_destroy(p);
 }
 
 static void test_dear(void)
@@ -219,6 +247,7 @@ static void test_rows(void)
 int main(void)
 {
     test_cheap();
+    test_first();
     test_dear();
     test_sampled();
     test_faults();
