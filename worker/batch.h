@@ -79,6 +79,9 @@ struct batch_env {
     int32_t shares;
     /* For people: a line of the log of rank 0. */
     void (*say)(void *arg, const char *line);
+    /* The share of the data that this rank has tokenised; NAN: it is done.
+     * NULL: no one asks. */
+    void (*tokenised)(void *arg, double share);
     void *arg;
 };
 

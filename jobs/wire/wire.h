@@ -70,6 +70,7 @@
  *        "eval_accuracy":..,"work":..,"lease_s":..} -> 200 {} or 403 FENCED:
  *        the worker must stop
  *        "saving":true  in the middle of a checkpoint; else absent
+ *        "tokenised":.41  share of the data, while it is tokenised; else absent
  *        work: changes if the worker has made any progress
  *        lease_s: time since its claim, by the worker's monotonic clock
  *   POST /v1/attempts/:job/:attempt/report     {"exit_code":0,"why":"",
@@ -86,7 +87,7 @@
  *     "position","start_estimate","start_forecast","start_in_s","iteration",
  *     "iterations_total","epoch","epochs_total","loss","t_iter_s","eta_s","eval_accuracy","cancel_asked",
  *     "held_by","display_id","sweep","task","vary","account","partition",
- *     "labels","begin"}
+ *     "labels","begin","tokenised"}
  *     begin: policy.begin, or null
  *     elapsed_s, left_s: by the wall clock, never negative: 0 if that was set
  * to before the start, or past the limit, which uses the monotonic clock

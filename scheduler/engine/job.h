@@ -180,6 +180,8 @@ struct job {
     int64_t iteration, iterations_total;
     int32_t epoch, epochs_total;
     double loss, t_iter, eval_accuracy;
+    double tokenised; /* share of the data, before the first iteration; 0 or
+                         NAN: not reported */
 };
 
 #endif

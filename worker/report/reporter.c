@@ -42,6 +42,7 @@ struct reporter {
     int64_t n_saves; /* that have ended */
     double flush_until_s;
     struct report_progress progress;
+    double tokenised; /* NAN: not said */
     int64_t n_news;   /* how often it was set */
     struct error why; /* of the fence */
 
@@ -147,7 +148,8 @@ static int add_count(struct buf *b, const char *key, int64_t v,
 }
 
 static int send_beat(struct reporter *r, const struct report_progress *p,
-                     bool is_saving, int64_t work, struct error *err)
+                     double tokenised, bool is_saving, int64_t work,
+                     struct error *err)
 {
     struct buf b = BUF_INIT;
     int rc = -1;
@@ -160,6 +162,8 @@ static int send_beat(struct reporter *r, const struct report_progress *p,
         add_number(&b, "t_iter", p->t_iter, err) == 0 &&
         add_number(&b, "eval_accuracy", p->eval_accuracy, err) == 0 &&
         add_count(&b, "work", work, err) == 0 &&
+        (isnan(tokenised) ||
+         add_number(&b, "tokenised", tokenised, err) == 0) &&
         (!is_saving || buf_addstr(&b, ",\"saving\":true", err) == 0) &&
         buf_addf(&b, err, ",\"lease_s\":%.3f", now_s() - r->since_s) == 0 &&
         buf_addstr(&b, "}", err) == 0)
@@ -177,6 +181,7 @@ static void beat_if_due(struct reporter *r, bool is_last)
     pthread_mutex_lock(&r->lock);
     struct report_progress p = r->progress;
     bool is_saving = r->is_saving;
+    const double tokenised = r->tokenised;
     int64_t n_news = r->n_news;
     pthread_mutex_unlock(&r->lock);
     double past_s = now_s() - r->beat_at_s;
@@ -185,7 +190,7 @@ static void beat_if_due(struct reporter *r, bool is_last)
     bool is_due = past_s >= r->heartbeat_s - r->period_s / 2 ||
                   (has_news && past_s >= live_s - r->period_s / 2) ||
                   (has_news && is_last);
-    if (is_due && send_beat(r, &p, is_saving, n_news, &err) == 0) {
+    if (is_due && send_beat(r, &p, tokenised, is_saving, n_news, &err) == 0) {
         r->beat_at_s = now_s();
         r->n_told = n_news;
     }
@@ -282,6 +287,7 @@ static int copy_conf(struct reporter *r, const struct report_conf *conf,
                                            .loss = NAN,
                                            .t_iter = NAN,
                                            .eval_accuracy = NAN};
+    r->tokenised = NAN;
     r->beat_at_s = r->rows_at_s = -INFINITY;
     r->since_s = now_s();
     return 0;
@@ -349,6 +355,14 @@ void reporter_progress(struct reporter *r, const struct report_progress *p)
 {
     pthread_mutex_lock(&r->lock);
     r->progress = *p;
+    r->n_news++;
+    pthread_mutex_unlock(&r->lock);
+}
+
+void reporter_tokenised(struct reporter *r, double share)
+{
+    pthread_mutex_lock(&r->lock);
+    r->tokenised = share;
     r->n_news++;
     pthread_mutex_unlock(&r->lock);
 }

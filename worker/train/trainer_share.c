@@ -67,6 +67,12 @@ static int deal(struct trainer *t, struct error *err)
     return 0;
 }
 
+static void tokenised(void *arg, double share)
+{
+    const struct trainer *t = arg;
+    reporter_tokenised(t->env->reporter, share);
+}
+
 int trainer_share_data(struct trainer *t, struct error *err)
 {
     if (deal(t, err) < 0)
@@ -82,6 +88,7 @@ int trainer_share_data(struct trainer *t, struct error *err)
                                   .streams = t->streams,
                                   .shares = trainer_shares(t),
                                   .say = say,
+                                  .tokenised = tokenised,
                                   .arg = t};
     if (t->env->kind->open_data(&env, &t->source, err) < 0)
         return -1;

@@ -73,6 +73,7 @@ void serve_heartbeat(void *arg, struct http_exchange *x)
         .loss = real_of(w.body, "loss"),
         .t_iter = real_of(w.body, "t_iter"),
         .eval_accuracy = real_of(w.body, "eval_accuracy"),
+        .tokenised = real_of(w.body, "tokenised"),
         .lease_s = real_of(w.body, "lease_s"),
         .work = int_of(w.body, "work", INT64_MAX),
         .saves = json_is_true(json_object_get(w.body, "saving")),

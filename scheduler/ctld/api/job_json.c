@@ -115,6 +115,12 @@ static double elapsed(const struct view *v)
     return lasted((isfinite(j->end_s) ? j->end_s : wall_s(v)) - j->start_s);
 }
 
+/* While the data are tokenised. */
+static double tokenised(const struct view *v)
+{
+    return v->p->tokenised > 0 ? v->p->tokenised : (double)NAN;
+}
+
 static double left(const struct view *v)
 {
     return job_state_is_live(v->j->state) ? lasted(v->j->limit_s - elapsed(v))
@@ -238,6 +244,7 @@ MEMBER(loss, add_num, v->p->loss)
 MEMBER(t_iter_s, add_num, v->p->t_iter)
 MEMBER(eta_s, add_num, eta(v))
 MEMBER(eval_accuracy, add_num, v->p->eval_accuracy)
+MEMBER(tokenised, add_num, tokenised(v))
 
 static int display_id_member(const struct view *v, struct buf *out,
                              struct error *err)
@@ -287,7 +294,7 @@ static const struct member {
     ROW(epoch),      ROW(epochs_total),   ROW(loss),
     ROW(t_iter_s),   ROW(eta_s),          ROW(eval_accuracy),
     ROW(begin),      ROW(to_gpus),        ROW(to_nodes),
-    ROW(from_gpus),
+    ROW(from_gpus),  ROW(tokenised),
 };
 enum { N_MEMBERS = sizeof(members) / sizeof(members[0]) };
 _Static_assert((int)N_MEMBERS < 64, "a set of members is 64 bits");
@@ -318,7 +325,7 @@ bool job_json_members_are_brief(uint64_t set)
         "started,ended,elapsed_s,limit_s,left_s,start_estimate,start_forecast,"
         "start_in_s,iteration,iterations_total,epoch,epochs_total,loss,t_iter_"
         "s,"
-        "eta_s,eval_accuracy,to_gpus,to_nodes,from_gpus";
+        "eta_s,eval_accuracy,to_gpus,to_nodes,from_gpus,tokenised";
     uint64_t of;
     return job_json_members(brief, &of, NULL) == 0 && (set & ~of) == 0;
 }

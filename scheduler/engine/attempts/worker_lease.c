@@ -247,6 +247,7 @@ int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
     job->loss = beat->loss;
     job->t_iter = beat->t_iter;
     job->eval_accuracy = beat->eval_accuracy;
+    job->tokenised = beat->tokenised;
     if (en->give_up || !runs_now(en, beat, moves))
         return 0;
     say_cost(e, en, &d);

@@ -114,6 +114,7 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     job->iteration = job->iterations_total = 0;
     job->epoch = job->epochs_total = 0;
     job->loss = job->t_iter = job->eval_accuracy = job->beat_s = NAN;
+    job->tokenised = NAN;
     en->is_taken_back = false;
     en->is_told = false;
     en->attempt_exit = -1;

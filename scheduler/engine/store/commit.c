@@ -263,6 +263,7 @@ static void keep_figures(struct job *to, const struct job *from)
     to->loss = from->loss;
     to->t_iter = from->t_iter;
     to->eval_accuracy = from->eval_accuracy;
+    to->tokenised = from->tokenised;
 }
 
 /* Nor is its progress: the store may have taken long to fail. */

@@ -76,10 +76,9 @@ static void put_int(const struct members *job, const char *key, char *out,
                     size_t cap)
 {
     const struct member m = members_get(job, key);
+    put(out, cap, "");
     if (m.kind == MEMBER_INT)
         put_number(out, cap, m.n);
-    else
-        put(out, cap, "");
 }
 
 #define TEXT_OF(name, key)                                                    \
@@ -176,13 +175,22 @@ static void gpus_text(const struct members *job, char *out, size_t cap)
         (void)snprintf(out, cap, "%" PRId64 "..%" PRId64, lo, hi);
 }
 
+/* What there is before the first iteration. */
+static void start_text(const struct members *job, char *out, size_t cap)
+{
+    const double share = real_of(job, "tokenised");
+    put(out, cap, "");
+    if (share > 0 && is_live(job))
+        (void)snprintf(out, cap, "tokenising %.0f %%", 100 * share);
+}
+
 static void step_text(const struct members *job, char *out, size_t cap)
 {
     char it[32], total[32];
     int64_t n = int_of(job, "iteration", 0);
     int64_t of = int_of(job, "iterations_total", 0);
     if (n <= 0)
-        put(out, cap, "");
+        start_text(job, out, cap);
     else if (of > 0)
         (void)snprintf(out, cap, "%s/%s", render_count(n, it, sizeof(it)),
                        render_count(of, total, sizeof(total)));
@@ -193,38 +201,30 @@ static void step_text(const struct members *job, char *out, size_t cap)
 static void rate_text(const struct members *job, char *out, size_t cap)
 {
     double t = real_of(job, "t_iter_s");
+    put(out, cap, "");
     if (t > 0 && is_live(job))
         (void)snprintf(out, cap, 1 / t < 10 ? "%.2f" : "%.1f", 1 / t);
-    else
-        put(out, cap, "");
 }
 
-static void loss_text(const struct members *job, char *out, size_t cap)
-{
-    double v = real_of(job, "loss");
-    if (isfinite(v))
-        (void)snprintf(out, cap, "%.4g", v);
-    else
-        put(out, cap, "");
-}
-
-static void accuracy_text(const struct members *job, char *out, size_t cap)
-{
-    double v = real_of(job, "eval_accuracy");
-    if (isfinite(v))
-        (void)snprintf(out, cap, "%.2f %%", 100 * v);
-    else
-        put(out, cap, "");
-}
+/* With v, the value. */
+#define REAL_OF(name, key, form, shown)                                       \
+    static void name##_text(const struct members *job, char *out, size_t cap) \
+    {                                                                         \
+        const double v = real_of(job, key);                                   \
+        put(out, cap, "");                                                    \
+        if (isfinite(v))                                                      \
+            (void)snprintf(out, cap, form, shown);                            \
+    }
+REAL_OF(loss, "loss", "%.4g", v)
+REAL_OF(accuracy, "eval_accuracy", "%.2f %%", 100 * v)
 
 static void progress_text(const struct members *job, char *out, size_t cap)
 {
     double n = (double)int_of(job, "iteration", 0);
     double of = (double)int_of(job, "iterations_total", 0);
+    put(out, cap, "");
     if (n > 0 && of > 0)
         (void)snprintf(out, cap, "%.0f %%", 100 * n / of);
-    else
-        put(out, cap, "");
 }
 
 static void left_text(const struct members *job, char *out, size_t cap)
@@ -297,8 +297,9 @@ static const struct field fields[] = {
     NUMBER(position, "POS", "position", "position",
            "its position in the queue"),
     NUMBER(attempt, "TRY", "attempt", "attempt", "number of attempts"),
-    NUMBER(step, "STEP", "iteration", "iteration,iterations_total",
-           "iterations done / total"),
+    NUMBER(step, "STEP", "iteration",
+           "state,iteration,iterations_total,tokenised",
+           "iterations done / total, or the share of data tokenised"),
     RIGHT(progress, "DONE", "iteration", "iteration,iterations_total",
           "iterations done, as a share"),
     NUMBER(iteration, "ITER", "iteration", "iteration",

@@ -62,6 +62,7 @@ void wait_progress_text(const json_t *job, char *out, size_t cap)
     double loss = field_real(job, "loss"), t = field_real(job, "t_iter_s");
     double acc = field_real(job, "eval_accuracy");
     double eta = field_real(job, "eta_s");
+    double tokenised = field_real(job, "tokenised");
     char word[32];
     struct buf b = BUF_INIT;
     int bad = 0;
@@ -71,6 +72,8 @@ void wait_progress_text(const json_t *job, char *out, size_t cap)
                         field_int(job, "epochs_total", epoch));
     if (it > 0)
         bad |= buf_addf(&b, NULL, "  iteration %" PRId64, it);
+    else if (tokenised > 0)
+        bad |= buf_addf(&b, NULL, "  tokenising %.0f %%", 100 * tokenised);
     if (it > 0 && total > 0)
         bad |= buf_addf(&b, NULL, "/%" PRId64, total);
     if (isfinite(loss))

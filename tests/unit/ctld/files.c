@@ -313,6 +313,10 @@ static void test_beats_more(struct rig *r)
     uint64_t id = start_job(r, "beats", path);
     (void)snprintf(beat, sizeof(beat), "%llu/1/heartbeat",
                    (unsigned long long)id);
+    is_int(as_worker(r, beat, "{\"tokenised\":0.25,\"work\":1}"), 200,
+           "a beat before the first iteration");
+    is_int(get(r, path), 200, "the job");
+    ok(has(r, "\"tokenised\":0.25"), "has the share that is tokenised");
     is_int(as_worker(r, beat,
                      "{\"iteration\":9,\"iterations_total\":10,\"loss\":3}"),
            200, "a beat");

@@ -121,6 +121,40 @@ static void test_kept(void)
     token_data_clear(&first);
 }
 
+static double told; /* the share that was told last */
+
+static void tell(void *arg, double share)
+{
+    (void)arg;
+    told = share;
+}
+
+static double tick(const struct clock *c)
+{
+    static double now_s;
+    (void)c;
+    return now_s += 1;
+}
+
+static void test_told(void)
+{
+    static const struct clock clock = {.now_s = tick};
+    struct run r;
+    struct token_data d;
+    empty_dir();
+    begin(&r);
+    r.conf.clock = &clock;
+    r.conf.tokenised = tell;
+    told = -1;
+    open_cache(&r, &d);
+    ok(told > 0 && told <= 1, "the share that is tokenised is told: %g", told);
+    token_data_clear(&d);
+    told = -1;
+    open_cache(&r, &d);
+    ok(told < 0, "none where the rows are there already");
+    token_data_clear(&d);
+}
+
 static void test_keys(void)
 {
     struct run r;
@@ -424,6 +458,7 @@ int main(void)
                      " {\"instruction\": \"c\", \"output\": \"d e f\"}]");
     text_must(tokenizer_open(model, &t, &err), &err);
     test_kept();
+    test_told();
     test_keys();
     test_changed();
     test_damaged();

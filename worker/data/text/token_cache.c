@@ -19,6 +19,7 @@ enum {
     PIECE = 1 << 22,        /* bytes of a file that are hashed at once */
     POLL_NS = 50 * 1000000, /* a build takes seconds at least */
     SAY_S = 10,
+    TELL_S = 1,
     ROWS_BETWEEN = 256,   /* two looks at the clock; a row takes some 5 us */
     SPILL_BYTES = 4 << 20 /* of ids in memory, and as many of labels */
 };
@@ -28,7 +29,7 @@ struct cache {
     char *path, *temp, *lock; /* of the tokens; of who makes them */
     int fd;                   /* of the lock; -1: it is not held */
     int64_t bytes;            /* of all files */
-    double start_s, said_s;
+    double start_s, said_s, told_s;
 };
 
 /* ---- the name ------------------------------------------------------------ */
@@ -167,16 +168,20 @@ __attribute__((format(printf, 2, 3))) static void say(
 static void progress(void *arg, int64_t bytes, int64_t rows)
 {
     struct cache *c = arg;
+    const struct token_cache_conf *conf = c->conf;
     if (rows % ROWS_BETWEEN != 0)
         return;
-    const double now_s = c->conf->clock->now_s(c->conf->clock);
+    const double now_s = conf->clock->now_s(conf->clock);
+    const double share = c->bytes > 0 ? (double)bytes / (double)c->bytes : 0;
+    if (conf->tokenised != NULL && now_s - c->told_s >= TELL_S) {
+        c->told_s = now_s;
+        conf->tokenised(conf->arg, share);
+    }
     if (now_s - c->said_s < SAY_S)
         return;
     c->said_s = now_s;
-    say(c->conf, "%s: tokenising %.0f %%, %.0f rows/s",
-        c->conf->tokens->text->path,
-        c->bytes > 0 ? 100 * (double)bytes / (double)c->bytes : 0,
-        (double)rows / (now_s - c->start_s));
+    say(conf, "%s: tokenising %.0f %%, %.0f rows/s", conf->tokens->text->path,
+        100 * share, (double)rows / (now_s - c->start_s));
 }
 
 /* in   spill  NULL: into memory */
@@ -189,7 +194,7 @@ static int tokenise(struct cache *c, int32_t threads,
     conf.arg = c;
     conf.threads = threads;
     conf.spill = spill;
-    c->start_s = c->said_s = c->conf->clock->now_s(c->conf->clock);
+    c->start_s = c->said_s = c->told_s = c->conf->clock->now_s(c->conf->clock);
     return token_data_open(&conf, ret, err);
 }
 

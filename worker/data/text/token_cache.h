@@ -32,6 +32,9 @@ struct token_cache_conf {
     const struct clock *clock;
     /* A line for people; NULL: none. */
     void (*say)(void *arg, const char *line);
+    /* The share that this process has tokenised, once a second; NULL: no one
+     * asks. */
+    void (*tokenised)(void *arg, double share);
     void *arg;
 };
 

@@ -1,6 +1,7 @@
 /* token_feed.c - see token_feed.h. */
 #include "worker/llm/batches/token_feed.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -69,8 +70,11 @@ static int open_rows(struct token_feed *f, const struct batch_env *env,
         .threads_alone = threads_of(env->comm),
         .clock = env->clock,
         .say = env->say,
+        .tokenised = env->tokenised,
         .arg = env->arg};
     int rc = token_cache_open(&conf, &f->data, err);
+    if (env->tokenised != NULL)
+        env->tokenised(env->arg, NAN);
     free(dir);
     return rc;
 }

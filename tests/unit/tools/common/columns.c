@@ -53,6 +53,7 @@ int main(void)
         "\"started\":\"b\",\"ended\":\"e\",\"elapsed_s\":61.0,"
         "\"limit_s\":600.0,\"left_s\":539.0,\"start_estimate\":\"f\","
         "\"iteration\":10,\"iterations_total\":20,\"epoch\":1,"
+        "\"tokenised\":null,"
         "\"start_in_s\":120.0,\"loss\":0.5,\"t_iter_s\":0.1,\"eta_s\":1.0,"
         "\"eval_accuracy\":0.9}";
     struct error err = ERROR_INIT;
@@ -106,5 +107,14 @@ int main(void)
     is_str(got, "2>4", "a job that is resized");
     json_decref(job);
     buf_clear(&members);
+    job = load("{\"state\":\"STARTING\",\"tokenised\":0.41,"
+               "\"iteration\":null}");
+    ok(columns_parse("step", &c, &err) == 0, "the column of iterations");
+    text_of(c.at[0], job, got);
+    is_str(got, "tokenising 41 %", "before the first of them");
+    (void)json_object_set_new(job, "state", json_string("FAILED"));
+    text_of(c.at[0], job, got);
+    is_str(got, "-", "not of a job that has ended");
+    json_decref(job);
     return tap_done();
 }

@@ -217,6 +217,11 @@ static void test_beats(struct daemon *d)
            "\"t_iter\":null,\"eval_accuracy\":null,\"work\":0}",
            "before the first iteration");
     pthread_mutex_unlock(&d->lock);
+    reporter_tokenised(r, 0.41);
+    wait_until(beat_has(d, "\"work\":1,\"tokenised\":0.41}"));
+    ok(beat_has(d, "\"work\":1,\"tokenised\":0.41}"),
+       "while rows are tokenised");
+    reporter_tokenised(r, NAN);
     struct report_progress p = {.iteration = 7,
                                 .iterations_total = 100,
                                 .epoch = 1,
@@ -232,18 +237,18 @@ static void test_beats(struct daemon *d)
     is_str(buf_str(&d->beat),
            "{\"rank\":0,\"iteration\":7,\"iterations_total\":100,"
            "\"epoch\":1,\"epochs_total\":3,\"loss\":0.5,"
-           "\"t_iter\":0.25,\"eval_accuracy\":null,\"work\":1}",
+           "\"t_iter\":0.25,\"eval_accuracy\":null,\"work\":3}",
            "and in mid-epoch");
     pthread_mutex_unlock(&d->lock);
     reporter_saving(r, true);
-    wait_until(beat_has(d, "\"work\":2,\"saving\":true}"));
-    ok(beat_has(d, "\"work\":2,\"saving\":true}"), "and in a checkpoint");
+    wait_until(beat_has(d, "\"work\":4,\"saving\":true}"));
+    ok(beat_has(d, "\"work\":4,\"saving\":true}"), "and in a checkpoint");
     n = daemon_count(d, &d->n_beats);
     wait_until(daemon_count(d, &d->n_beats) >= n + 2);
-    ok(beat_has(d, "\"work\":2,\"saving\":true}"), "  however long it takes");
+    ok(beat_has(d, "\"work\":4,\"saving\":true}"), "  however long it takes");
     reporter_saving(r, false);
-    wait_until(beat_has(d, "\"work\":3}"));
-    ok(beat_has(d, "\"work\":3}"), "  and no longer");
+    wait_until(beat_has(d, "\"work\":5}"));
+    ok(beat_has(d, "\"work\":5}"), "  and no longer");
     reporter_destroy(r);
 
     /* Progress is worth a beat each second, whatever the interval. */
