@@ -72,8 +72,10 @@ struct alloc_req {
     const char *worker; /* the program, absolute */
     const char *launch; /* JSON text; holds the token: never on argv */
     int64_t log_max_bytes;
-    bool log_fails;    /* exceeding the limit ends it: ALLOC_EXIT_LOG */
-    bool log_is_plain; /* lines have no rank labels */
+    bool log_fails;     /* exceeding the limit ends it: ALLOC_EXIT_LOG */
+    bool log_is_plain;  /* lines have no rank labels */
+    bool rank_per_node; /* one rank per node, which sees all of its GPUs;
+                         * otherwise each GPU has a rank of its own */
 };
 
 /* Exit codes of an attempt whose log exceeded its limit, and of one whose

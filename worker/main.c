@@ -26,6 +26,7 @@
 #include "worker/args.h"
 #include "worker/process/command.h"
 #include "worker/process/cpu_usage.h"
+#include "worker/process/rendezvous.h"
 #include "worker/run_config.h"
 #include "worker/train/trainer.h"
 
@@ -172,17 +173,6 @@ static struct report_extra known_alone(const struct run *r)
     return extra;
 }
 
-/* As Slurm calls this node, or else as it calls itself. */
-static void node_name(char ret[HOST_NAME_MAX + 1])
-{
-    const char *name = getenv("SLURMD_NODENAME");
-    if (name != NULL && name[0] != '\0')
-        (void)snprintf(ret, HOST_NAME_MAX + 1, "%s", name);
-    else if (gethostname(ret, HOST_NAME_MAX) < 0)
-        ret[0] = '\0';
-    ret[HOST_NAME_MAX] = '\0';
-}
-
 /* This rank cannot go on, and so the job cannot.
  * in  fault_node  NULL: no device has failed */
 static void __attribute__((noreturn))
@@ -221,7 +211,7 @@ static void __attribute__((noreturn))
 fail_device(struct run *r, const struct error *err)
 {
     char node[HOST_NAME_MAX + 1] = "", why[sizeof(err->msg)];
-    node_name(node);
+    rendezvous_node(node);
     (void)snprintf(why, sizeof(why), "GPU of rank %d on %.64s: %.140s",
                    r->comm->rank, node, err->msg);
     fail_at(r, error_exit_status(err->code), why, node);

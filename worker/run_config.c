@@ -164,6 +164,8 @@ static int set_launch(struct wire_launch *l, const char *dir,
     l->attempt = 1;
     l->nodes = 1;
     l->gpus_per_node = l->spec.resources.gpus.max > 0 ? c->local_size : 0;
+    if (l->spec.launch == LAUNCH_NODE)
+        l->gpus_per_node = l->spec.resources.gpus.max / c->size;
     l->heartbeat_s = 10;
     return checkpoint_make_dirs(path, err);
 }

@@ -18,6 +18,7 @@
 #include "jobs/base/buf.h"
 #include "jobs/base/error.h"
 #include "jobs/spec/spec_policy.h"
+#include "jobs/spec/spec_run.h"
 #include "jobs/spec/spec_text.h"
 
 enum spec_kind { SPEC_CV, SPEC_COMMAND, SPEC_LLM };
@@ -26,7 +27,6 @@ enum spec_arch { ARCH_MOBILENET_V2 };
 enum spec_source { SOURCE_MNIST, SOURCE_SYNTHETIC, SOURCE_IMAGE_FOLDER };
 enum spec_augment { AUGMENT_NONE, AUGMENT_FLIP, AUGMENT_CROP };
 enum spec_data_path { DATA_PATH_FAST, DATA_PATH_PAPER };
-enum spec_on_limit { ON_LIMIT_TRUNCATE, ON_LIMIT_FAIL };
 enum spec_precision {
     PRECISION_FP64,
     PRECISION_FP32,
@@ -161,6 +161,7 @@ struct job_spec {
     struct spec_list command; /* kind: command; argv */
     char *workdir; /* NULL: spec without a file; the attempt's directory */
     bool saves;    /* told to stop, it saves its work and exits */
+    enum spec_launch launch;
 
     struct {
         struct spec_range gpus;  /* total; 0..0: CPU only */
@@ -393,8 +394,7 @@ enum spec_retry {
     RETRY_EXIT = 8,       /* a nonzero code */
     RETRY_TIME_LIMIT = 16 /* of the job, or its partition's */
 };
-/* 0: unknown word */
-enum spec_retry spec_retry(const char *word);
+enum spec_retry spec_retry(const char *word); /* 0: unknown word */
 
 /* notify.on: which events cause a notification; a bit set. */
 enum spec_notify {

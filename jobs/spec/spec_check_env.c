@@ -49,6 +49,22 @@ static bool is_denied(const char *name)
     return strncmp(name, "LD_", 3) == 0 || strncmp(name, "MGPU_", 5) == 0;
 }
 
+/* Of these the program reads where it is, and mgpu alone knows. */
+static bool is_of_launch(const struct check *c, const char *name)
+{
+    static const char *const names[] = {
+        "MASTER_ADDR", "MASTER_PORT", /* the rest: of torch alone */
+        "RANK",        "WORLD_SIZE",      "LOCAL_RANK",
+        "GROUP_RANK",  "LOCAL_WORLD_SIZE"};
+    size_t n = c->s->launch == LAUNCH_TORCH  ? sizeof(names) / sizeof(*names)
+               : c->s->launch == LAUNCH_NODE ? 2
+                                             : 0;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
 static bool check_variable(const struct check *c, const char *name,
                            struct mark at, const char *path)
 {
@@ -63,6 +79,13 @@ static bool check_variable(const struct check *c, const char *name,
     if (is_denied(name)) {
         report_add(c->report, "E019", at, path, NULL,
                    "a job may not set the variable '%s'", q);
+        return false;
+    }
+    if (is_of_launch(c, name)) {
+        report_add(c->report, "E019", at, path,
+                   "mgpu sets it; or leave 'launch' out, and set all of them",
+                   "with launch: %s a job may not set the variable '%s'",
+                   c->s->launch == LAUNCH_TORCH ? "torch" : "node", q);
         return false;
     }
     return true;

@@ -257,6 +257,11 @@ static const struct schema_key keys[] = {
     {"saves", KEY_BOOL, AT(saves), .def = "false", .code = "E011",
      .when = WHEN_COMMAND,
      .doc = "on SIGTERM it saves what the next attempt begins from"},
+    {"launch", KEY_ENUM, AT(launch), .def = "ranks", .code = "E012",
+     .when = WHEN_COMMAND,
+     .words = WORDS(WORD("ranks", LAUNCH_RANKS), WORD("torch", LAUNCH_TORCH),
+                    WORD("node", LAUNCH_NODE)),
+     .doc = "its processes: one per GPU, or one per node; see LAUNCH"},
 
     {"resources.gpus", KEY_RANGE, AT(resources.gpus), .def = "1",
      RANGE(0, 1024), .code = "E021",

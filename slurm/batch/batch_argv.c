@@ -89,10 +89,19 @@ char **batch_argv(const struct batch_conf *c, enum mpirun_kind kind,
     return words_take(&b, err);
 }
 
+/* A rank that has several GPUs starts a process for each: they share its
+ * cores. */
+static int32_t threads_each(const struct batch_conf *c)
+{
+    int32_t gpus = c->gpus_per_node / c->ranks_per_node;
+    int32_t share = gpus > 1 ? c->cpus_per_rank / gpus : c->cpus_per_rank;
+    return share > 0 ? share : 1;
+}
+
 int batch_env(const struct batch_conf *c, const char *ran, struct error *err)
 {
     char threads[16], home[PATH_MAX];
-    (void)snprintf(threads, sizeof(threads), "%d", c->cpus_per_rank);
+    (void)snprintf(threads, sizeof(threads), "%d", threads_each(c));
     const struct {
         const char *name, *value;
         bool may_differ; /* keep a value that an administrator's prolog has

@@ -78,7 +78,8 @@ int local_new(struct alloc_local *l, const struct alloc_req *req,
     a->attempt = req->attempt;
     a->n_slots = req->gpus_per_node;
     a->is_to_end = req->ask == ALLOC_FIND;
-    a->ranks = req->gpus_per_node > 0 ? req->gpus_per_node : 1;
+    a->ranks =
+        req->gpus_per_node > 0 && !req->rank_per_node ? req->gpus_per_node : 1;
     a->log_max_bytes = req->log_max_bytes > 0 ? req->log_max_bytes : 1;
     a->log_fails = req->log_fails;
     a->log_is_plain = req->log_is_plain;
@@ -393,7 +394,9 @@ int local_start(struct alloc_local *l, struct local_attempt *a,
     choose_slots(l, a, &text);
     place_text_end(&text, place, sizeof(place));
     cpu_set_t cores;
-    int32_t share = slot_cores(l, a, &cores) / a->ranks;
+    /* A rank that has all GPUs starts a process for each of them. */
+    int32_t share =
+        slot_cores(l, a, &cores) / (a->n_slots > 1 ? a->n_slots : 1);
     struct shepherd_spawn s = {.program = l->shepherd,
                                .mpirun = l->mpirun,
                                .dir = a->dir,

@@ -46,10 +46,11 @@ static int check(const struct batch_conf *c, struct error *err)
         range("cpus_per_rank", c->cpus_per_rank, 1, BATCH_RANKS_MAX, err) < 0 ||
         range("log_max_bytes", c->log_max_bytes, 1, INT64_MAX, err) < 0)
         return -1;
-    if (c->gpus_per_node > 0 && c->gpus_per_node != c->ranks_per_node)
+    if (c->gpus_per_node > 0 && c->ranks_per_node > 1 &&
+        c->gpus_per_node != c->ranks_per_node)
         return error_set(err, ERR_INVAL,
                          "'ranks_per_node' is %d, 'gpus_per_node' %d: each "
-                         "rank has one GPU, or none has",
+                         "rank has one GPU, none has, or one has all",
                          c->ranks_per_node, c->gpus_per_node);
     return 0;
 }

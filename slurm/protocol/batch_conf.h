@@ -36,7 +36,8 @@ struct batch_conf {
     char worker[BATCH_PATH_CAP];  /* mgpu-worker, absolute */
     int32_t nodes;                /* >= 1 */
     int32_t ranks_per_node;       /* >= 1 */
-    int32_t gpus_per_node;        /* 0, or as many as ranks */
+    int32_t gpus_per_node;        /* 0; as many as ranks; or any number, all
+                                   * of them for one rank */
     char gpu_type[BATCH_MPI_CAP]; /* same characters as mpi; "": any, and the
                                    * key is omitted */
     int32_t cpus_per_rank;        /* >= 1 */

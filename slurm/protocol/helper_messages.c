@@ -132,6 +132,7 @@ static const struct field submit_fields[] = {
     {"log_max_bytes", KIND_I64, 0, REQ(log_max_bytes), 0, BYTES_MAX, NULL},
     {"log_fails", KIND_BOOL, 0, REQ(log_fails), 0, 0, NULL},
     {"log_is_plain", KIND_BOOL, 0, REQ(log_is_plain), 0, 0, NULL},
+    {"rank_per_node", KIND_BOOL, 0, REQ(rank_per_node), 0, 0, NULL},
     WHERE(partition, is_list),
     WHERE(account, is_word),
     WHERE(qos, is_word),

@@ -23,6 +23,7 @@
 #include "jobs/base/signals.h"
 #include "worker/process/env_list.h"
 #include "worker/process/gpu_select.h"
+#include "worker/process/launch_env.h"
 #include "worker/process/metrics_tail.h"
 #include "worker/process/orphans.h"
 
@@ -42,12 +43,14 @@ struct child {
 /* ---- its environment ------------------------------------------------------
  */
 
-/* Of the GPUs that the ranks of this node share, this rank's. */
+/* Of the GPUs that the ranks of this node share, this rank's; all of them if
+ * the program is told which one is its own, or has all of them. */
 static int env_gpu(struct env_list *e, const struct command_env *env,
                    struct error *err)
 {
     char own[128];
-    if (env->job->launch.gpus_per_node < 1)
+    const struct wire_launch *l = &env->job->launch;
+    if (l->gpus_per_node < 1 || launch_meets(l->spec.launch))
         return 0;
     if (gpu_own(getenv("CUDA_VISIBLE_DEVICES"), env->comm->local_rank, own,
                 sizeof(own), err) < 0)
@@ -70,7 +73,8 @@ static int env_task(struct env_list *e, const struct wire_launch *l,
 
 /* What has priority is added first. */
 static int env_fill(struct env_list *e, const struct command_env *env,
-                    const char *metrics, struct error *err)
+                    const char *metrics, const struct rendezvous *meet,
+                    struct error *err)
 {
     static const char *const passed[] = {
         "PATH",
@@ -83,7 +87,7 @@ static int env_fill(struct env_list *e, const struct command_env *env,
         "OMP_NUM_THREADS",
         "OPENBLAS_NUM_THREADS",
         "CUDA_DEVICE_ORDER",
-        "CUDA_VISIBLE_DEVICES", /* of a job without a GPU */
+        "CUDA_VISIBLE_DEVICES", /* unless env_gpu() has set it */
         "MGPU_ATTEMPT_DIR",     /* by which the allocator finds strays */
     };
     const struct comm *c = env->comm;
@@ -95,6 +99,7 @@ static int env_fill(struct env_list *e, const struct command_env *env,
         env_number(e, "MGPU_JOB_ID", (int64_t)l->job, err) < 0 ||
         env_number(e, "MGPU_ATTEMPT", l->attempt, err) < 0 ||
         env_task(e, l, err) < 0 ||
+        launch_env(s->launch, c, l->gpus_per_node, meet, e, err) < 0 ||
         env_add(e, "MGPU_OUTPUT_DIR", env->job->out_dir, err) < 0 ||
         env_add(e, "MGPU_METRICS", metrics, err) < 0)
         return -1;
@@ -279,6 +284,20 @@ static void take_rest(const struct command_env *env, struct tail *tail)
     tail_end(tail, env->reporter);
 }
 
+/* A program that cannot listen where the others look for it often says so in
+ * a way that nobody understands. It is over: whoever listens is another. */
+static void explain_port(const struct command_env *env,
+                         const struct rendezvous *meet,
+                         struct command_result *r)
+{
+    size_t len = strlen(r->why);
+    if (len > 0 && env->comm->rank == 0 && meet->port > 0 && !r->was_stopped &&
+        rendezvous_in_use(meet->port))
+        (void)snprintf(r->why + len, sizeof(r->why) - len,
+                       "; another program listens on MASTER_PORT %d",
+                       meet->port);
+}
+
 static void explain(const struct command_env *env, int status,
                     struct command_result *r)
 {
@@ -307,14 +326,19 @@ int command_run(const struct command_env *env, struct command_result *ret,
     struct env_list e = {.array = NULL};
     struct child c = {.pid = -1, .pidfd = -1};
     struct tail tail = {.fd = -1};
+    struct rendezvous meet = {.port = 0};
     int status = 0, rc = -1;
+    if (launch_check(l->spec.launch, env->comm, err) < 0 ||
+        (launch_meets(l->spec.launch) &&
+         rendezvous_agree(env->comm, &meet, err) < 0))
+        return -1;
     char **argv = calloc(l->spec.command.n + 1, sizeof(*argv));
     if (argv == NULL)
         return error_set(err, ERR_NOMEM, "command");
     for (size_t i = 0; i < l->spec.command.n; i++)
         argv[i] = l->spec.command.items[i];
     if (tail_open(&tail, l->dir, env->comm->rank, err) == 0 &&
-        env_fill(&e, env, buf_str(&tail.path), err) == 0 &&
+        env_fill(&e, env, buf_str(&tail.path), &meet, err) == 0 &&
         env_finish(&e, err) == 0 &&
         child_start(&c, argv, e.array,
                     l->spec.workdir ? l->spec.workdir : l->dir, err) == 0) {
@@ -322,6 +346,7 @@ int command_run(const struct command_env *env, struct command_result *ret,
         child_wait(&c, env, &tail, &status, &r);
         take_rest(env, &tail);
         explain(env, status, &r);
+        explain_port(env, &meet, &r);
         r.bad_lines = tail.bad;
         *ret = r;
         rc = 0;

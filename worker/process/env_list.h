@@ -23,7 +23,7 @@ int env_number(struct env_list *e, const char *key, int64_t value,
 int env_pass(struct env_list *e, const char *key, struct error *err) MUST_CHECK;
 /* Sets e->array; nothing may be added afterwards. */
 int env_finish(struct env_list *e, struct error *err) MUST_CHECK;
-/* Erases the values, some of which are secrets, and frees them. */
+/* Erases the values, which may be secrets, and frees them. */
 void env_clear(struct env_list *e);
 
 #endif

@@ -132,6 +132,7 @@ static int prepare(const struct engine *e, const struct entry *en,
         .log_max_bytes = job->log_max_bytes,
         .log_fails = job->log_fails,
         .log_is_plain = job->log_is_plain,
+        .rank_per_node = job->rank_per_node,
     };
     a->req.where.exclude = a->exclude[0] ? a->exclude : NULL;
     if (job->gpu_type[0])

@@ -1,5 +1,4 @@
-/* spec_good.c - what a specification may be: values, defaults, --set, the
- * dump that is read back, and what people are shown. */
+/* spec_good.c - values, defaults, --set, the dump and --show of a job. */
 #include "jobs/spec/spec.h"
 
 #include <math.h>
@@ -470,6 +469,7 @@ static void test_show(void)
         "command: [\"ls\"]                         # file:3\n"
         "workdir: \"/data/jobs\"                   # the file's directory\n"
         "saves: false                            # default\n"
+        "launch: ranks                           # default\n"
         "resources:\n"
         "  gpus: {\"min\":1,\"max\":1}               # default\n"
         "  nodes: {\"min\":1,\"max\":1}              # default\n"

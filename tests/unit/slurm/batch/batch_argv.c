@@ -64,6 +64,13 @@ static void test_srun(void)
     memcpy(c.gpu_type, "a100", 5);
     all_there(&c, MPIRUN_OMPI_4, typed, 1);
 
+    static const char *const one[] = {"--ntasks=3", "--ntasks-per-node=1",
+                                      "--cpus-per-task=8",
+                                      "--gpus-per-node=a100:2"};
+    c.ranks_per_node = 1;
+    c.cpus_per_rank = 8;
+    all_there(&c, MPIRUN_OMPI_4, one, 4);
+
     c.gpus_per_node = 0;
     memcpy(c.mpi, "none", 5);
     c.nodes = BATCH_NODES_MAX;
@@ -132,6 +139,11 @@ static void test_env(void)
     is_env("SLURM_PMIX_FENCE", "tree");
     is_env("HOME", "/home/who");
     is_env("HWLOC_COMPONENTS", "all");
+    c = conf(BATCH_SRUN);
+    c.ranks_per_node = 1;
+    c.cpus_per_rank = 16;
+    is_int(batch_env(&c, "/j/ran", &err), 0, "one rank with two GPUs");
+    is_env("OMP_NUM_THREADS", "8");
     is_env("OMPI_ALLOW_RUN_AS_ROOT", geteuid() == 0 ? "1" : "(not set)");
 }
 

@@ -66,6 +66,14 @@ static void both_ways(void)
     ok(batch_conf_parse(buf_str(&b), b.len, &c, &err) == 0 &&
            memcmp(&c, &other, sizeof(c)) == 0,
        "comes back %s", err.msg);
+    buf_reset(&b);
+
+    other = two_by_two;
+    other.ranks_per_node = 1;
+    ok(batch_conf_encode(&other, &b, &err) == 0 &&
+           batch_conf_parse(buf_str(&b), b.len, &c, &err) == 0 &&
+           c.ranks_per_node == 1 && c.gpus_per_node == 2,
+       "one rank that has both GPUs %s", err.msg);
     buf_clear(&b);
 }
 

@@ -1,0 +1,16 @@
+/* spec_run.h - how the processes of a job are started and logged: see
+ * mgpu-job(5). */
+#ifndef MGPU_JOBS_SPEC_SPEC_RUN_H
+#define MGPU_JOBS_SPEC_SPEC_RUN_H
+
+/* The processes of a command, and what they are told of each other. */
+enum spec_launch {
+    LAUNCH_RANKS, /* one per GPU, told its number as MGPU_RANK */
+    LAUNCH_TORCH, /* one per GPU, with the variables of PyTorch's env:// */
+    LAUNCH_NODE   /* one per node, which sees all of its GPUs */
+};
+
+/* What becomes of a job that prints more than logs.max_bytes. */
+enum spec_on_limit { ON_LIMIT_TRUNCATE, ON_LIMIT_FAIL };
+
+#endif

@@ -1,0 +1,55 @@
+/* launch_env.c - what a process is told of the others. */
+#include "worker/process/launch_env.h"
+
+#include <string.h>
+
+#include "tests/tap.h"
+
+static const struct rendezvous meet = {.host = "node1", .port = 4711};
+/* The second rank on the second of two nodes. */
+static const struct comm second = {
+    .rank = 3, .size = 4, .local_rank = 1, .local_size = 2};
+
+static void is_env(enum spec_launch launch, const struct comm *c,
+                   const char *want)
+{
+    struct env_list e = {.array = NULL};
+    struct buf got = BUF_INIT;
+    struct error err = ERROR_INIT;
+    ok(launch_env(launch, c, 8, &meet, &e, &err) == 0 &&
+           env_finish(&e, &err) == 0,
+       "made %s", err.msg);
+    int rc = 0;
+    for (char **v = e.array; rc == 0 && v && *v; v++)
+        rc = buf_addf(&got, &err, "%s ", *v);
+    is_str(rc == 0 ? buf_str(&got) : err.msg, want, "its variables");
+    buf_clear(&got);
+    env_clear(&e);
+}
+
+static void test_check(void)
+{
+    const struct comm alone = {.size = 2, .local_size = 1};
+    struct error err = ERROR_INIT;
+    ok(launch_check(LAUNCH_RANKS, &second, &err) == 0 &&
+           launch_check(LAUNCH_TORCH, &second, &err) == 0,
+       "several ranks on a node");
+    is_int(launch_check(LAUNCH_NODE, &alone, &err), 0, "one on each");
+    is_int(launch_check(LAUNCH_NODE, &second, &err), -1, "two on each");
+    is_int(err.code, ERR_CONFIG, "is a mistake of who started them");
+    ok(strstr(err.msg, "one process per node"), "%s", err.msg);
+}
+
+int main(void)
+{
+    const struct comm node = {.rank = 1, .size = 2, .local_size = 1};
+    is_env(LAUNCH_RANKS, &second, "");
+    is_env(LAUNCH_TORCH, &second,
+           "RANK=3 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 GROUP_RANK=1 "
+           "MASTER_ADDR=node1 MASTER_PORT=4711 ");
+    is_env(LAUNCH_NODE, &node,
+           "MGPU_NODES=2 MGPU_NODE_RANK=1 MGPU_GPUS_PER_NODE=8 "
+           "MASTER_ADDR=node1 MASTER_PORT=4711 ");
+    test_check();
+    return tap_done();
+}

@@ -1,0 +1,24 @@
+/* launch_env.h - how a process of a command learns of the others: the
+ * variables of `launch` in mgpu-job(5). */
+#ifndef MGPU_WORKER_PROCESS_LAUNCH_ENV_H
+#define MGPU_WORKER_PROCESS_LAUNCH_ENV_H
+
+#include "jobs/spec/spec_run.h"
+#include "worker/comm/comm.h"
+#include "worker/process/env_list.h"
+#include "worker/process/rendezvous.h"
+
+/* Whether the processes are told where they find each other. */
+bool launch_meets(enum spec_launch launch);
+
+/* What this launch needs of the ranks.
+ * err  ERR_CONFIG several ranks on a node of launch: node */
+int launch_check(enum spec_launch launch, const struct comm *c,
+                 struct error *err) MUST_CHECK;
+
+/* in  r  read only if launch_meets() */
+int launch_env(enum spec_launch launch, const struct comm *c,
+               int32_t gpus_per_node, const struct rendezvous *r,
+               struct env_list *e, struct error *err) MUST_CHECK;
+
+#endif
