@@ -30,6 +30,10 @@ _mgpu() {
         compadd -- low normal high
         return
         ;;
+    --launch)
+        compadd -- ranks torch node
+        return
+        ;;
     --explain)
         compadd -- $("${tool:h}/mgpu-submit" --explain 2>/dev/null |
             sed -n 's/^\([EW][0-9]*\)  .*/\1/p')

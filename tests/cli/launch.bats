@@ -124,3 +124,19 @@ ok' ]
     # It has four slots, not one.
     [ "$(api GET "/v1/jobs/$id" | json '$.job.gpus')" = 4 ]
 }
+
+@test "one line: the program runs here, with the caller's PATH" {
+    ctld_start
+    mkdir bin work
+    printf '#!/bin/sh\necho "said $RANK of $WORLD_SIZE, $1, in $(pwd)"\n' >bin/mine
+    chmod +x bin/mine
+    cd work
+    run env PATH="$BATS_TEST_TMPDIR/bin:$PATH" "$MGPU_BIN/mgpu-submit" --follow \
+        --gpus 2 --launch torch -- mine '${x} *'
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"said 0 of 2, \${x} *, in $BATS_TEST_TMPDIR/work"* ]]
+    [[ $output == *"said 1 of 2, \${x} *, in $BATS_TEST_TMPDIR/work"* ]]
+    run "$MGPU_BIN/mgpu-submit" --wait --quiet -- sh -c 'exit 9'
+    [ "$status" -eq 9 ]
+}

@@ -428,3 +428,42 @@ END
     [ "$status" -eq 64 ]
     [[ $output == *"each of 2 jobs has a log"* ]]
 }
+
+@test "everything behind -- is the command, word by word" {
+    run submit --show --gpus 4 --nodes 1..2 --launch torch --name ddp --account a1 \
+        --partition p1 --qos q1 -- python3 train.py --gpus 9 'a b' '${X} $${Y} $Z' -- é
+    [ "$status" -eq 0 ]
+    [[ $output == *'command: ["python3","train.py","--gpus","9","a b","$${X} $$${Y} $Z","--","é"] '* ]]
+    [[ $output == *"kind: command "* ]]
+    [[ $output == *"workdir: \"$PWD\" "* ]]
+    [[ $output == *'gpus: {"min":4,"max":4} '*"# --gpus"* ]]
+    [[ $output == *'nodes: {"min":1,"max":2} '*"# --nodes"* ]]
+    [[ $output == *'launch: torch '*"# --launch"* ]]
+    [[ $output == *'name: "ddp" '*"# --name"* ]]
+    [[ $output == *'account: "a1" '*"# --account"* ]]
+    [[ $output == *'partition: "p1" '*"# --partition"* ]]
+    [[ $output == *'qos: "q1" '*"# --qos"* ]]
+    run submit --show -- ./my-tool.sh
+    [[ $output == *'name: "my-tool" '* ]]
+    mkdir odd '${x} "q"'
+    cd '${x} "q"'
+    run submit --show -- ls
+    [[ $output == *'/$${x} \"q\"" '* ]]
+    run submit --show --set workdir=/srv --template command-hello -- ls -l
+    [ "$status" -eq 0 ]
+    [[ $output == *'command: ["ls","-l"] '* ]]
+    [[ $output == *'workdir: "/srv" '* ]]
+    [[ $output == *'"GREETING":"hello"'* ]]
+    run submit --validate --launch troch -- ls
+    [ "$status" -eq 65 ]
+    [[ $output == *"--launch: error[E012]"*"did you mean 'torch'?"* ]]
+    run submit --
+    [ "$status" -eq 64 ]
+    [[ $output == *"no program follows --"* ]]
+    run submit good.yaml -- ls
+    [ "$status" -eq 64 ]
+    [[ $output == *"either FILE or a program"* ]]
+    run submit --validate -- $'a\xffb'
+    [ "$status" -eq 65 ]
+    [[ $output == *"is not UTF-8"* ]]
+}

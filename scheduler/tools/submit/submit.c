@@ -18,6 +18,7 @@
 #include "scheduler/tools/common/client.h"
 #include "scheduler/tools/common/render.h"
 #include "scheduler/tools/submit/explain.h"
+#include "scheduler/tools/submit/one_line.h"
 #include "scheduler/tools/submit/submit_args.h"
 #include "scheduler/tools/submit/templates.h"
 #include "scheduler/tools/views/fetch.h"
@@ -45,7 +46,7 @@ static int read_stdin(struct buf *text, struct error *err)
     }
 }
 
-static int read_spec(const char *file, struct buf *text, struct error *err)
+static int read_file(const char *file, struct buf *text, struct error *err)
 {
     if (strcmp(file, "-") == 0)
         return read_stdin(text, err);
@@ -54,6 +55,13 @@ static int read_spec(const char *file, struct buf *text, struct error *err)
         return error_set(err, ERR_INVAL, "'%s' is longer than 1 MiB (E002)",
                          file);
     return rc;
+}
+
+static int read_spec(const struct submit_args *a, struct buf *text,
+                     struct error *err)
+{
+    return a->command ? one_line_spec(a->command, text, err)
+                      : read_file(a->file, text, err);
 }
 
 /* The tasks of a sweep; n 0: not a sweep. */
@@ -121,7 +129,9 @@ static struct spec_options spec_options(const struct submit_args *a)
     static char user[FILL_USER_CAP];
     return (struct spec_options){
         .base = a->base,
-        .file = strcmp(a->file, "-") == 0 ? "stdin" : a->file,
+        .file = a->command && *a->command   ? one_line_program(a->command)
+                : strcmp(a->file, "-") == 0 ? "stdin"
+                                            : a->file,
         .home = getenv("HOME"),
         .user = fill_own_user(user),
         .sets = a->sets,
@@ -454,14 +464,20 @@ static int explain_codes(const struct submit_args *a, int n, char **operands,
 static int choose_file(struct submit_args *a, int n, char **operands,
                        struct error *err)
 {
-    if (n > 1 || (n == 0 && !a->template_name))
+    if (a->command && n > 0)
+        return error_set(err, ERR_USAGE,
+                         "either FILE or a program after --, not both; a "
+                         "--template goes with either");
+    if (n > 1 || (n == 0 && !a->template_name && !a->command))
         return error_set(err, ERR_USAGE, "%s see %s --help",
                          n == 0 ? "which file?" : "expected one FILE;",
                          submit_tool.name);
     if (a->template_name &&
         templates_find(a->template_name, &a->template_path, err) < 0)
         return -1;
-    a->file = n > 0 ? operands[0] : buf_str(&a->template_path);
+    a->file = n > 0        ? operands[0]
+              : a->command ? "command line"
+                           : buf_str(&a->template_path);
     return 0;
 }
 
@@ -505,10 +521,10 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
     struct tasks tasks = {.n = 0};
     bool found = false; /* the findings have been printed: print no further
                            error */
-    int rc = read_spec(a->file, &text, err);
-    bool has_base = a->template_name && n > 0;
+    int rc = read_spec(a, &text, err);
+    bool has_base = a->template_name && (n > 0 || a->command);
     if (rc == 0 && has_base)
-        rc = read_spec(buf_str(&a->template_path), &below, err);
+        rc = read_file(buf_str(&a->template_path), &below, err);
     if (rc == 0) {
         rc = has_base ? open_base(a, &below, err) : 0;
         if (rc == 0)
@@ -551,6 +567,7 @@ int main(int argc, char **argv)
         .arg = &a,
         .json = &a.common.json,
     };
+    argc = one_line_split(argc, argv, &a.command);
     int status = tool_run(&m, argc, argv);
     submit_args_clear(&a);
     return status;

@@ -19,6 +19,12 @@ enum {
     OPT_SET,
     OPT_UNSET,
     OPT_GPUS,
+    OPT_NODES,
+    OPT_LAUNCH,
+    OPT_NAME,
+    OPT_ACCOUNT,
+    OPT_PARTITION,
+    OPT_QOS,
     OPT_TIME,
     OPT_PRIORITY,
     OPT_BEGIN,
@@ -51,6 +57,14 @@ static const struct opt opts[] = {
     {OPT_SET, 's', "set", "KEY=VALUE", "replace or add a value of the file"},
     {OPT_UNSET, 0, "unset", "KEY", "remove a key of the file"},
     {OPT_GPUS, 'G', "gpus", "N|MIN..MAX", "short for --set resources.gpus="},
+    {OPT_NODES, 'N', "nodes", "N|MIN..MAX", "short for --set resources.nodes="},
+    {OPT_LAUNCH, 0, "launch", "HOW",
+     "short for --set launch=: ranks, torch or node"},
+    {OPT_NAME, 0, "name", "NAME", "short for --set name="},
+    {OPT_ACCOUNT, 0, "account", "NAME", "short for --set policy.account="},
+    {OPT_PARTITION, 0, "partition", "NAME",
+     "short for --set resources.partition="},
+    {OPT_QOS, 0, "qos", "NAME", "short for --set policy.qos="},
     {OPT_TIME, 0, "time", "DURATION", "short for --set resources.time_limit="},
     {OPT_PRIORITY, 0, "priority", "P", "short for --set policy.priority="},
     {OPT_BEGIN, 'b', "begin", "TIME",
@@ -80,9 +94,10 @@ static const struct opt opts[] = {
 
 const struct tool submit_tool = {
     .name = "mgpu-submit",
-    .synopsis = "[options] FILE|--template NAME [FILE]",
+    .synopsis = "[options] FILE|--template NAME [FILE]\n"
+                "       mgpu-submit [options] -- PROGRAM [ARGUMENT]...",
     .summary = "Checks a job specification (mgpu-job(5); - is standard input) "
-               "and submits it.",
+               "and submits it; or runs PROGRAM, in this directory.",
     .opts = opts,
 };
 
@@ -179,6 +194,12 @@ static const struct {
     const char *option, *key, *value; /* value NULL: the value of the option */
 } shorts[] = {
     {OPT_GPUS, "--gpus", "resources.gpus", NULL},
+    {OPT_NODES, "--nodes", "resources.nodes", NULL},
+    {OPT_LAUNCH, "--launch", "launch", NULL},
+    {OPT_NAME, "--name", "name", NULL},
+    {OPT_ACCOUNT, "--account", "policy.account", NULL},
+    {OPT_PARTITION, "--partition", "resources.partition", NULL},
+    {OPT_QOS, "--qos", "policy.qos", NULL},
     {OPT_TIME, "--time", "resources.time_limit", NULL},
     {OPT_PRIORITY, "--priority", "policy.priority", NULL},
     {OPT_ARRAY, "--array", "sweep.array", NULL},
@@ -235,6 +256,12 @@ int submit_on_option(void *arg, const struct opt *o, const char *value,
     case OPT_ARRAY:
     case OPT_BEGIN:
     case OPT_GPUS:
+    case OPT_NODES:
+    case OPT_LAUNCH:
+    case OPT_NAME:
+    case OPT_ACCOUNT:
+    case OPT_PARTITION:
+    case OPT_QOS:
     case OPT_TIME:
     case OPT_PRIORITY:
     case OPT_FORCE_QUEUE:

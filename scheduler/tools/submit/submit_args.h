@@ -20,6 +20,7 @@ struct submit_args {
     double timeout_s;
     bool list_templates, explain, werror, follow;
     const char *key, *file, *template_name;
+    char **command;   /* the words behind --; NULL: there is none */
     const char *code; /* of --explain=CODE; NULL: the operands */
     /* Idempotency key of the request if the daemon may have accepted the job
      * without a reply; else "". */
