@@ -76,6 +76,9 @@ struct alloc_req {
     bool log_is_plain;  /* lines have no rank labels */
     bool rank_per_node; /* one rank per node, which sees all of its GPUs;
                          * otherwise each GPU has a rank of its own */
+    /* Each rank runs `worker --launch <dir>/launch.json --program-mpi`, and its
+     * program is the MPI process. */
+    bool program_mpi;
 };
 
 /* Exit codes of an attempt whose log exceeded its limit, and of one whose

@@ -20,6 +20,7 @@ static const struct {
     {"standalone", "SPEC", 's', "run the job of SPEC without a daemon"},
     {"dir", "DIR", 'd', "with --standalone: put its files there"},
     {"alone", NULL, 'a', "be the only rank, without MPI"},
+    {"program-mpi", NULL, 'm', "leave MPI to the program that is run"},
     {"device", "DEVICE", 'D',
      "train on auto, cuda or host, not as the job says"},
     {"help", NULL, 'h', "print this and exit"},
@@ -29,9 +30,11 @@ enum { N_OPTIONS = sizeof(options) / sizeof(options[0]) };
 
 static void print_help(void)
 {
-    (void)puts("usage: mgpu-worker --launch FILE [--alone]\n"
+    (void)puts("usage: mgpu-worker --launch FILE [--alone | --program-mpi]\n"
                "       mpirun -n RANKS mgpu-worker --standalone SPEC "
                "[--dir DIR]\n"
+               "       mpirun -n RANKS mgpu-worker --standalone SPEC "
+               "--dir DIR --program-mpi\n"
                "       mgpu-worker --standalone SPEC [--dir DIR] --alone\n\n"
                "Runs one rank of a job. mgpu-ctld starts it, several under "
                "mpirun or srun.\n");
@@ -73,6 +76,9 @@ static int set_option(struct args *a, int id, const char *value)
     switch (id) {
     case 'a':
         a->is_alone = true;
+        return 0;
+    case 'm':
+        a->program_mpi = true;
         return 0;
     case 'D':
         return set_device(a, value);
@@ -116,13 +122,15 @@ int args_parse(int argc, char **argv, struct args *ret)
     }
     bool has_one = (a.launch != NULL) != (a.standalone != NULL);
     if (bad == 0 && optind == argc && has_one &&
-        (a.dir == NULL || a.standalone != NULL)) {
+        (a.dir == NULL || a.standalone != NULL) &&
+        (!a.program_mpi || a.launch != NULL || a.dir != NULL)) {
         *ret = a;
         return -1;
     }
     if (bad == 0)
         (void)fprintf(stderr, "mgpu-worker: expected either --launch FILE or "
                               "--standalone SPEC [--dir DIR], and perhaps "
-                              "--alone and --device; try --help\n");
+                              "--alone and --device; --program-mpi with "
+                              "--standalone needs --dir; try --help\n");
     return error_exit_status(ERR_USAGE);
 }

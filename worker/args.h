@@ -6,8 +6,9 @@
 
 struct args {
     const char *launch, *standalone, *dir; /* borrowed; NULL: not there */
-    bool is_alone; /* no launcher has started other ranks */
-    int device;    /* an enum spec_device, or -1: as the job says */
+    bool is_alone;    /* no launcher has started other ranks */
+    bool program_mpi; /* the program is the MPI process, and not this one */
+    int device;       /* an enum spec_device, or -1: as the job says */
 };
 
 /* Says what is wrong, or what was asked for.

@@ -188,7 +188,10 @@ fail_at(struct run *r, int exit_code, const char *why, const char *fault_node)
         log_err("worker", "rank %d of %d: %s", r->comm->rank, r->comm->size,
                 why);
     if (r->reporter != NULL && !r->is_fenced) {
-        (void)reporter_flush(r->reporter, failing_flush_s);
+        /* The launcher of an MPI program has noticed, too, and kills us; the
+         * daemon reads the rows that are left. */
+        if (r->job.launch.spec.launch != LAUNCH_MPI)
+            (void)reporter_flush(r->reporter, failing_flush_s);
         struct error err = ERROR_INIT;
         const struct report_extra extra = known_alone(r);
         if (report_final(&r->conf, exit_code, why, fault_node, &extra,
@@ -428,8 +431,25 @@ static void run_job(struct run *r, const struct args *a)
     last_word(r);
 }
 
+/* Beside launch.json, in the attempt's directory. */
+static int join_by_files(const struct args *a, struct run *r, struct error *err)
+{
+    char dir[PATH_MAX];
+    const char *slash = a->launch ? strrchr(a->launch, '/') : NULL;
+    const char *at = a->launch ? a->launch : a->dir;
+    int len = slash ? (int)(slash - a->launch) : (int)strlen(at);
+    int n = snprintf(dir, sizeof(dir), "%.*s", a->launch && !slash ? 1 : len,
+                     a->launch && !slash ? "." : at);
+    if (n < 0 || (size_t)n >= sizeof(dir))
+        return error_set(err, ERR_LIMIT, "'%.60s...' is too long", at);
+    comm_mpi_lend();
+    return comm_files_create(dir, &r->comm, err);
+}
+
 static int join_ranks(const struct args *a, struct run *r, struct error *err)
 {
+    if (a->program_mpi)
+        return join_by_files(a, r, err);
     if (a->is_alone)
         return comm_alone_create(NULL, &r->comm, err);
     return comm_mpi_start(err) < 0 ? -1 : comm_mpi_create(NULL, &r->comm, err);
@@ -462,7 +482,9 @@ int main(int argc, char **argv)
     /* A launcher makes a failure of 0 from who has not left MPI; the daemon
      * knows what was reported, and takes a signal's code for none. */
     bool is_known = a.launch != NULL && r.exit_code == 0;
-    if (!a.is_alone)
+    if (a.program_mpi)
+        comm_mpi_take_back();
+    else if (!a.is_alone)
         comm_mpi_end(is_known ? 128 + SIGSEGV : r.exit_code);
     return r.exit_code;
 }

@@ -7,6 +7,7 @@
 enum spec_launch {
     LAUNCH_RANKS, /* one per GPU, told its number as MGPU_RANK */
     LAUNCH_TORCH, /* one per GPU, with the variables of PyTorch's env:// */
+    LAUNCH_MPI,   /* one per GPU, each an MPI process of one world */
     LAUNCH_NODE   /* one per node, which sees all of its GPUs */
 };
 

@@ -260,7 +260,7 @@ static const struct schema_key keys[] = {
     {"launch", KEY_ENUM, AT(launch), .def = "ranks", .code = "E012",
      .when = WHEN_COMMAND,
      .words = WORDS(WORD("ranks", LAUNCH_RANKS), WORD("torch", LAUNCH_TORCH),
-                    WORD("node", LAUNCH_NODE)),
+                    WORD("mpi", LAUNCH_MPI), WORD("node", LAUNCH_NODE)),
      .doc = "its processes: one per GPU, or one per node; see LAUNCH"},
 
     {"resources.gpus", KEY_RANGE, AT(resources.gpus), .def = "1",

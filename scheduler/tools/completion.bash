@@ -22,7 +22,7 @@ _mgpu_values() {
             COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL all
         ;;
     --priority) echo low normal high ;;
-    --launch) echo ranks torch node ;;
+    --launch) echo ranks torch mpi node ;;
     --export) echo csv jsonl tensorboard ;;
     --explain)
         "${tool%/*}/mgpu-submit" --explain 2>/dev/null |

@@ -31,7 +31,7 @@ _mgpu() {
         return
         ;;
     --launch)
-        compadd -- ranks torch node
+        compadd -- ranks torch mpi node
         return
         ;;
     --explain)

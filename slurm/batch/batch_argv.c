@@ -26,7 +26,9 @@ bool batch_has_labels(const struct batch_conf *c)
 static int add_srun(const struct batch_conf *c, struct buf *b,
                     struct error *err)
 {
-    bool has_pmix = strncmp(c->mpi, "pmix", 4) == 0;
+    /* A rank that fails calls MPI_Abort; where the program is the MPI process,
+     * its worker cannot, and exits. */
+    bool aborts = strncmp(c->mpi, "pmix", 4) == 0 && !c->program_mpi;
     /* --quiet: no long explanations; errors are still printed. */
     static const char *const fixed[] = {
         "--quiet",      "--input=none",
@@ -43,8 +45,7 @@ static int add_srun(const struct batch_conf *c, struct buf *b,
         buf_addf(b, err, "--ntasks-per-node=%d%c", c->ranks_per_node, '\0') <
             0 ||
         buf_addf(b, err, "--cpus-per-task=%d%c", c->cpus_per_rank, '\0') < 0 ||
-        buf_addf(b, err, "--kill-on-bad-exit=%d%c", has_pmix ? 0 : 1, '\0') <
-            0 ||
+        buf_addf(b, err, "--kill-on-bad-exit=%d%c", aborts ? 0 : 1, '\0') < 0 ||
         buf_addf(b, err, "--wait=%d%c", WAIT_S, '\0') < 0)
         return -1;
     if (batch_has_labels(c) && words_add(b, "--label", err) < 0)
@@ -82,7 +83,8 @@ char **batch_argv(const struct batch_conf *c, enum mpirun_kind kind,
                                        : add_mpirun(c, kind, &b, err);
     if (rc < 0 || words_add(&b, c->worker, err) < 0 ||
         words_add(&b, "--launch", err) < 0 ||
-        buf_addf(&b, err, "%s/launch.json%c", dir, '\0') < 0) {
+        buf_addf(&b, err, "%s/launch.json%c", dir, '\0') < 0 ||
+        (c->program_mpi && words_add(&b, "--program-mpi", err) < 0)) {
         buf_clear(&b);
         return NULL;
     }

@@ -93,6 +93,7 @@ static int submit(struct helper *h, const struct alloc_req *req,
                                r.where.cpus_per_gpu, r.log_max_bytes, &bc, err);
     bc.log_fails = r.log_fails;
     bc.log_is_plain = r.log_is_plain;
+    bc.program_mpi = r.program_mpi;
     if (r.rank_per_node) {
         bc.cpus_per_rank *= bc.ranks_per_node;
         bc.ranks_per_node = 1;

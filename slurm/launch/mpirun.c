@@ -48,7 +48,8 @@ int mpirun_add_common(struct buf *b, enum mpirun_kind kind, struct error *err)
 }
 
 char **mpirun_argv(const char *mpirun, enum mpirun_kind kind, int32_t ranks,
-                   const char *worker, const char *dir, struct error *err)
+                   const char *worker, const char *dir, bool program_mpi,
+                   struct error *err)
 {
     /* --bind-to none: two attempts would bind to the same first cores.
      * --oversubscribe: slots may be more than cores; without effect when
@@ -76,7 +77,8 @@ char **mpirun_argv(const char *mpirun, enum mpirun_kind kind, int32_t ranks,
         rc = add_all(&b, kind == MPIRUN_OMPI_4 ? of_4 : of_5, err);
     if (rc < 0 || words_add(&b, "-np", err) < 0 ||
         buf_addf(&b, err, "%d%c", ranks, '\0') < 0 ||
-        add_rank(&b, worker, dir, err) < 0) {
+        add_rank(&b, worker, dir, err) < 0 ||
+        (program_mpi && words_add(&b, "--program-mpi", err) < 0)) {
         buf_clear(&b);
         return NULL;
     }

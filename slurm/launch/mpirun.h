@@ -11,6 +11,7 @@
 #ifndef MGPU_SLURM_LAUNCH_MPIRUN_H
 #define MGPU_SLURM_LAUNCH_MPIRUN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,10 +24,11 @@ int mpirun_add_common(struct buf *b, enum mpirun_kind kind,
 
 /* mpirun's arguments for `ranks` ranks of `worker --launch <dir>/launch.json`
  *
+ * in   program_mpi  as in alloc_req
  * own  argv is a NULL-terminated array; the caller frees it and its strings
  *      with one free() */
 char **mpirun_argv(const char *mpirun, enum mpirun_kind kind, int32_t ranks,
-                   const char *worker, const char *dir,
+                   const char *worker, const char *dir, bool program_mpi,
                    struct error *err) MUST_CHECK;
 
 /* The arguments of one rank without a launcher.

@@ -39,7 +39,7 @@ struct local_attempt {
     char *dir, *worker;     /* owned */
     int32_t ranks, n_slots; /* n_slots 0: needs none */
     int64_t log_max_bytes;
-    bool log_fails, log_is_plain;
+    bool log_fails, log_is_plain, program_mpi;
     int pidfd;
     bool is_ours;     /* started by this daemon */
     bool is_released; /* released while UNSURE */

@@ -83,6 +83,7 @@ int local_new(struct alloc_local *l, const struct alloc_req *req,
     a->log_max_bytes = req->log_max_bytes > 0 ? req->log_max_bytes : 1;
     a->log_fails = req->log_fails;
     a->log_is_plain = req->log_is_plain;
+    a->program_mpi = req->program_mpi;
     a->pidfd = -1;
     a->dir = strdup(req->dir);
     a->worker = strdup(req->worker);
@@ -406,6 +407,7 @@ int local_start(struct alloc_local *l, struct local_attempt *a,
                                .log_max_bytes = a->log_max_bytes,
                                .log_fails = a->log_fails,
                                .log_is_plain = a->log_is_plain,
+                               .program_mpi = a->program_mpi,
                                .max_fds = l->max_fds,
                                .cores = l->binds ? &cores : NULL};
     int rc = cuda_devices(l, a, &cuda, err);

@@ -65,7 +65,7 @@ struct shepherd {
     const char *dir, *program, *worker;
     int32_t ranks;
     int64_t log_max_bytes;
-    bool log_fails, log_is_plain;
+    bool log_fails, log_is_plain, program_mpi;
     struct outputs *out;
     sigset_t signals;
     int signal_fd;
@@ -114,6 +114,7 @@ static int parse(struct shepherd *s, int argc, char **argv, struct error *err)
     s->log_max_bytes = max;
     s->log_fails = has_how && strncmp(argv[4], "fail,", 5) == 0;
     s->log_is_plain = has_how && strstr(argv[4], ",plain") != NULL;
+    s->program_mpi = has_how && strstr(argv[4], ",mpi") != NULL;
     s->program = argv[argc - 2];
     s->worker = argv[argc - 1];
     s->kill_at_s = INFINITY;
@@ -165,7 +166,8 @@ static char **first_argv(const struct shepherd *s, struct error *err)
         return mpirun_argv_alone(s->worker, s->dir, err);
     if (mpirun_version_ask(s->program, &kind, err) < 0)
         return NULL;
-    return mpirun_argv(s->program, kind, s->ranks, s->worker, s->dir, err);
+    return mpirun_argv(s->program, kind, s->ranks, s->worker, s->dir,
+                       s->program_mpi, err);
 }
 
 /* End the attempt because mpirun cannot start ranks; the log says why. */

@@ -14,7 +14,7 @@ struct shepherd_spawn {
     const char *dir, *worker;
     int32_t ranks, threads;
     int64_t log_max_bytes;
-    bool log_fails, log_is_plain;
+    bool log_fails, log_is_plain, program_mpi;
     int64_t max_fds;        /* its soft RLIMIT_NOFILE; 0: the caller's */
     const char *cuda;       /* CUDA_VISIBLE_DEVICES */
     const cpu_set_t *cores; /* that it may use; NULL: the caller's */

@@ -139,7 +139,8 @@ static int get_all(const json_t *o, struct batch_conf *c, struct error *err)
         (has_type &&
          get_text(o, "gpu_type", c->gpu_type, sizeof(c->gpu_type), err) < 0) ||
         get_flag(o, "log_fails", &c->log_fails, &n_keys, err) < 0 ||
-        get_flag(o, "log_is_plain", &c->log_is_plain, &n_keys, err) < 0)
+        get_flag(o, "log_is_plain", &c->log_is_plain, &n_keys, err) < 0 ||
+        get_flag(o, "program_mpi", &c->program_mpi, &n_keys, err) < 0)
         return -1;
     /* All keys are present and none is duplicate. */
     if (json_object_size(o) != n_keys)
@@ -176,7 +177,7 @@ int batch_conf_encode(const struct batch_conf *c, struct buf *out,
     if (check(c, err) < 0)
         return error_wrap(err, "batch.json");
     json_t *o =
-        json_pack("{s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:I,s:s*,s:o*,s:o*}",
+        json_pack("{s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:I,s:s*,s:o*,s:o*,s:o*}",
                   "launcher", launchers[c->launcher], "program", c->program,
                   "mpi", c->mpi, "worker", c->worker, "nodes", (int)c->nodes,
                   "ranks_per_node", (int)c->ranks_per_node, "gpus_per_node",
@@ -184,7 +185,8 @@ int batch_conf_encode(const struct batch_conf *c, struct buf *out,
                   "log_max_bytes", (json_int_t)c->log_max_bytes, "gpu_type",
                   c->gpu_type[0] ? c->gpu_type : NULL, "log_fails",
                   c->log_fails ? json_true() : NULL, "log_is_plain",
-                  c->log_is_plain ? json_true() : NULL);
+                  c->log_is_plain ? json_true() : NULL, "program_mpi",
+                  c->program_mpi ? json_true() : NULL);
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     if (!text) /* out of memory, or a path that is not UTF-8 */

@@ -3,7 +3,7 @@
  *   {"launcher":"srun","program":"srun","mpi":"pmix","worker":"/../mgpu-worker",
  *    "nodes":2,"ranks_per_node":2,"gpus_per_node":2,"cpus_per_rank":4,
  *    "log_max_bytes":67108864,"gpu_type":"h100","log_fails":true,
- *    "log_is_plain":true}
+ *    "log_is_plain":true,"program_mpi":true}
  *
  * It is in the attempt's directory next to launch.json, so that the batch
  * script can be one constant text: a shell never evaluates a value of a job.
@@ -42,8 +42,8 @@ struct batch_conf {
                                    * key is omitted */
     int32_t cpus_per_rank;        /* >= 1 */
     int64_t log_max_bytes;        /* >= 1 */
-    bool log_fails, log_is_plain; /* as in alloc_req; false: the key is
-                                   * omitted */
+    /* As in alloc_req; false: the key is omitted. */
+    bool log_fails, log_is_plain, program_mpi;
 };
 
 /* err  ERR_INVAL not exactly this format: a key is missing, unknown or

@@ -133,6 +133,7 @@ static const struct field submit_fields[] = {
     {"log_fails", KIND_BOOL, 0, REQ(log_fails), 0, 0, NULL},
     {"log_is_plain", KIND_BOOL, 0, REQ(log_is_plain), 0, 0, NULL},
     {"rank_per_node", KIND_BOOL, 0, REQ(rank_per_node), 0, 0, NULL},
+    {"program_mpi", KIND_BOOL, 0, REQ(program_mpi), 0, 0, NULL},
     WHERE(partition, is_list),
     WHERE(account, is_word),
     WHERE(qos, is_word),

@@ -6,6 +6,9 @@
 bats_require_minimum_version 1.5.0
 load helpers
 
+setup_file() {
+    mpicc -o "$BATS_FILE_TMPDIR/mpi_program" "$MGPU_SRC/tests/cli/mpi_program.c"
+}
 setup() {
     cd "$BATS_TEST_TMPDIR" || exit 1
     export OMP_NUM_THREADS=1
@@ -123,6 +126,40 @@ RANK= WORLD_SIZE= LOCAL_RANK=
 ok' ]
     # It has four slots, not one.
     [ "$(api GET "/v1/jobs/$id" | json '$.job.gpus')" = 4 ]
+}
+
+@test "mpi: the program's own MPI_Init finds its world" {
+    ctld_start --slots 4
+    for n in 1 2 4; do
+        id=$("$MGPU_BIN/mgpu-submit" --parsable --gpus "$n" --launch mpi -- \
+            "$BATS_FILE_TMPDIR/mpi_program")
+        wait_for 60 job_has_ended "$id"
+        log_of "$id"
+        job_is "$id" COMPLETED
+        [ "$(said "$id" | grep -v sum)" = "$(for ((r = 0; r < n; r++)); do
+            echo "$r of $n, MGPU_RANK $r, GPU "
+        done)" ]
+        [ "$(said "$id" | grep sum)" = "sum $((n * (n - 1) / 2))" ]
+        # Nothing is left but the last answer.
+        [ "$(find "$ctld_dir/state/jobs/$id/1" -path '*/ranks.*/*' | wc -l)" -le 1 ]
+    done
+}
+
+@test "mpi: the end of one rank ends the job" {
+    ctld_start
+    while IFS='|' read -r what code; do
+        id=$("$MGPU_BIN/mgpu-submit" --parsable --gpus 2 --launch mpi \
+            --set retry.max=0 -- "$BATS_FILE_TMPDIR/mpi_program" $what)
+        wait_for 60 job_has_ended "$id"
+        log_of "$id"
+        job_is "$id" FAILED
+        api GET "/v1/jobs/$id" | json '$.job.reason'
+        [ "$(api GET "/v1/jobs/$id" | json '$.job.exit_code')" = "$code" ]
+    done <<'END'
+exit 7|7
+abort 8|8
+kill 11|139
+END
 }
 
 @test "one line: the program runs here, with the caller's PATH" {

@@ -9,6 +9,7 @@ load helpers
 setup_file() {
     [ "$(id -u)" = 0 ] || skip "host names of its own need root"
     slurm_up --nodes 2 --gpus 4 --uts
+    mpicc -o "$TB/tmp/mpi_program" "$MGPU_SRC/tests/cli/mpi_program.c"
 }
 teardown_file() { [ -z "${TB:-}" ] || slurm_down; }
 teardown() {
@@ -75,6 +76,42 @@ echo \$MGPU_NODE_RANK of \$MGPU_NODES x \$MGPU_GPUS_PER_NODE \$MASTER_ADDR \
 sum 1' ]
         ctld_stop
         rm "$ran"
+    done
+}
+
+@test "mpi: the program's own MPI_Init finds its world, 2 nodes x 2 GPUs" {
+    for launcher in srun mpirun; do
+        conf_slurm="  launcher: $launcher"
+        ctld_start
+        id=$(submit_sh mpi 2 4 "exec $TB/tmp/mpi_program >>$ran.\$MGPU_RANK" \
+            launch=mpi)
+        wait_for 60 job_has_ended "$id"
+        "$MGPU_BIN/mgpu-stat" --logs "$id"
+        job_is "$id" COMPLETED
+        [ "$(cat "$ran".* | sort)" = 'said 0 of 4, MGPU_RANK 0, GPU 0
+said 1 of 4, MGPU_RANK 1, GPU 1
+said 2 of 4, MGPU_RANK 2, GPU 0
+said 3 of 4, MGPU_RANK 3, GPU 1
+said sum 6' ]
+        rm "$ran".*
+        # One rank that fails ends them all, however it does.
+        while IFS='|' read -r what code; do
+            id=$(submit_sh mpi 2 4 "exec $TB/tmp/mpi_program $what" launch=mpi \
+                retry.max=0)
+            wait_for 60 job_has_ended "$id"
+            "$MGPU_BIN/mgpu-stat" --logs "$id"
+            "$MGPU_BIN/mgpu-stat" "$id"
+            job_is "$id" FAILED
+            # Slurm kills the step when PMIx misses a rank, and may be faster
+            # than the rank's report.
+            [[ " $code 137 " == *" $(job_field "$id" exit_code) "* ]]
+            wait_for 60 no_ranks "$id/1"
+        done <<'END'
+exit 7|7
+abort 8|8
+kill 11|139
+END
+        ctld_stop
     done
 }
 

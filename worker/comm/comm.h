@@ -92,6 +92,10 @@ int comm_scatter_now(struct comm *c, void *out, const void *in, size_t bytes,
  * the latter crashes, the process ends with this code. */
 int comm_mpi_start(struct error *err) MUST_CHECK;
 void comm_mpi_end(int exit_code);
+/* In place of both, for a program that is the MPI process: where its shared
+ * memory is, so that it is removed even if the program is killed. */
+void comm_mpi_lend(void);
+void comm_mpi_take_back(void);
 
 /* Communicators made after it are of the first `ranks` ranks, and of the
  * others, by themselves; 0: of all. Every rank calls it. For tests: a run on
@@ -105,6 +109,13 @@ int comm_mpi_create(struct device *dev, struct comm **ret,
 
 /* Of this rank and no other; needs no MPI. `dev` as above. */
 int comm_alone_create(struct device *dev, struct comm **ret,
+                      struct error *err) MUST_CHECK;
+
+/* Of ranks that leave MPI to the program that each of them runs; a launcher
+ * started them, and says who they are. They use files below `dir`, which all of
+ * them see and which is made. It has broadcast from rank 0, all_reduce of I64,
+ * one of them at a time, and barrier. */
+int comm_files_create(const char *dir, struct comm **ret,
                       struct error *err) MUST_CHECK;
 
 /* The unique id travels over MPI. err ERR_UNAVAIL built without NCCL. */

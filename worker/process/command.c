@@ -118,7 +118,7 @@ static int env_fill(struct env_list *e, const struct command_env *env,
     for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
         if (env_pass(e, passed[i], err) < 0)
             return -1;
-    return 0;
+    return launch_env_below(s->launch, e, err);
 }
 
 /* ---- the child ------------------------------------------------------------
@@ -246,13 +246,15 @@ static void child_wait(struct child *c, const struct command_env *env,
         if (now_s() >= c->killed_at_s)
             (void)kill(-c->pid, SIGKILL);
     }
-    /* The signal may have reached both, and ended the program first. */
-    r->was_stopped = r->was_stopped || *env->stop != 0;
     /* Not reaped yet, so its number is still its group's. */
     *env->group = 0;
     (void)kill(-c->pid, SIGKILL);
     while (waitpid(c->pid, ret_status, 0) < 0 && errno == EINTR)
         continue;
+    /* The signal may have reached both, and ended the program first. But the
+     * launcher of an MPI program sends it because the program has failed. */
+    if (env->job->launch.spec.launch != LAUNCH_MPI || *ret_status == 0)
+        r->was_stopped = r->was_stopped || *env->stop != 0;
     (void)close(c->pidfd);
     strays_kill(&c->strays, strays_s);
     /* Who kills one rank of a job kills the others at the same moment: this

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool env_has(const struct env_list *e, const char *key)
 {
@@ -40,6 +41,23 @@ int env_number(struct env_list *e, const char *key, int64_t value,
     char text[32];
     (void)snprintf(text, sizeof(text), "%lld", (long long)value);
     return env_add(e, key, text, err);
+}
+
+int env_pass_all(struct env_list *e, const char *beginning, struct error *err)
+{
+    size_t len = strlen(beginning);
+    for (char **v = environ; *v; v++) {
+        const char *equals = strchr(*v, '=');
+        if (strncmp(*v, beginning, len) != 0 || equals == NULL)
+            continue;
+        char *key = strndup(*v, (size_t)(equals - *v));
+        int rc = key ? env_add(e, key, equals + 1, err)
+                     : error_set(err, ERR_NOMEM, "environment");
+        free(key);
+        if (rc < 0)
+            return -1;
+    }
+    return 0;
 }
 
 int env_finish(struct env_list *e, struct error *err)

@@ -21,6 +21,9 @@ int env_number(struct env_list *e, const char *key, int64_t value,
                struct error *err) MUST_CHECK;
 /* Adds a variable of our own environment; one that is not set is left out. */
 int env_pass(struct env_list *e, const char *key, struct error *err) MUST_CHECK;
+/* All of them whose names begin so. */
+int env_pass_all(struct env_list *e, const char *beginning,
+                 struct error *err) MUST_CHECK;
 /* Sets e->array; nothing may be added afterwards. */
 int env_finish(struct env_list *e, struct error *err) MUST_CHECK;
 /* Erases the values, which may be secrets, and frees them. */

@@ -33,6 +33,16 @@ int comm_mpi_start(struct error *err)
     return 0;
 }
 
+void comm_mpi_lend(void)
+{
+    choose_shared();
+}
+
+void comm_mpi_take_back(void)
+{
+    shm_dir_remove(&shared);
+}
+
 static volatile sig_atomic_t code_after_crash;
 
 static void on_crash(int signo)

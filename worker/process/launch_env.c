@@ -1,6 +1,8 @@
 /* launch_env.c - see launch_env.h. */
 #include "worker/process/launch_env.h"
 
+#include <string.h>
+
 bool launch_meets(enum spec_launch launch)
 {
     return launch == LAUNCH_TORCH || launch == LAUNCH_NODE;
@@ -14,6 +16,9 @@ int launch_check(enum spec_launch launch, const struct comm *c,
                          "launch: node has one process per node, and %d were "
                          "started here",
                          c->local_size);
+    if (launch == LAUNCH_MPI && strcmp(c->ops->name, "mpi") == 0)
+        return error_set(err, ERR_CONFIG,
+                         "launch: mpi: start mgpu-worker with --program-mpi");
     return 0;
 }
 
@@ -52,4 +57,15 @@ int launch_env(enum spec_launch launch, const struct comm *c,
     if (rc < 0 || env_add(e, "MASTER_ADDR", r->host, err) < 0)
         return -1;
     return env_number(e, "MASTER_PORT", r->port, err);
+}
+
+int launch_env_below(enum spec_launch launch, struct env_list *e,
+                     struct error *err)
+{
+    static const char *const passed[] = {"PMIX_", "PMI_",  "PMI2_",  "OMPI_",
+                                         "ORTE_", "PRTE_", "SLURM_", NULL};
+    for (int i = 0; launch == LAUNCH_MPI && passed[i]; i++)
+        if (env_pass_all(e, passed[i], err) < 0)
+            return -1;
+    return 0;
 }

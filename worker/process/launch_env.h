@@ -12,13 +12,20 @@
 bool launch_meets(enum spec_launch launch);
 
 /* What this launch needs of the ranks.
- * err  ERR_CONFIG several ranks on a node of launch: node */
+ * err  ERR_CONFIG several ranks on a node of launch: node; a program that
+ *      wants to be an MPI process of ranks that are ones */
 int launch_check(enum spec_launch launch, const struct comm *c,
                  struct error *err) MUST_CHECK;
 
-/* in  r  read only if launch_meets() */
+/* The variables that have priority over the job's own.
+ * in  r  read only if launch_meets() */
 int launch_env(enum spec_launch launch, const struct comm *c,
                int32_t gpus_per_node, const struct rendezvous *r,
                struct env_list *e, struct error *err) MUST_CHECK;
+
+/* Those over which the job's own have priority: with launch: mpi, what the
+ * launcher told this process, from which MPI_Init finds its world. */
+int launch_env_below(enum spec_launch launch, struct env_list *e,
+                     struct error *err) MUST_CHECK;
 
 #endif

@@ -292,11 +292,27 @@ static bool is_fault(const struct job *job, const struct ending *end)
            (end->by == ALLOC_BY_FAULT || job->fault_node[0] != '\0');
 }
 
+/* The launcher of an MPI program kills all ranks when one has failed; the
+ * worker of that one reports how. */
+static struct ending without_the_kill(const struct job *job,
+                                      const struct ending *end)
+{
+    struct ending e = *end;
+    if (e.signal != SIGKILL || !job->program_mpi || !job->reported ||
+        job->report_code <= 0)
+        return e;
+    e.exit_code = job->report_code;
+    e.signal = 0;
+    e.signal = signal_of(&e);
+    return e;
+}
+
 static struct verdict decide(const struct engine *e, const struct entry *en,
-                             const struct ending *end)
+                             const struct ending *from)
 {
     static const struct ending by_itself = {.kind = ALLOC_EXITED};
     const struct job *job = &en->job;
+    const struct ending seen = without_the_kill(job, from), *end = &seen;
     struct verdict v;
     char why[JOB_REASON_CAP];
 

@@ -133,6 +133,7 @@ static int prepare(const struct engine *e, const struct entry *en,
         .log_fails = job->log_fails,
         .log_is_plain = job->log_is_plain,
         .rank_per_node = job->rank_per_node,
+        .program_mpi = job->program_mpi,
     };
     a->req.where.exclude = a->exclude[0] ? a->exclude : NULL;
     if (job->gpu_type[0])

@@ -229,6 +229,8 @@ static char *describe(const struct job *job, const char *class)
         (void)json_object_set_new(o, "log_is_plain", json_true());
     if (job->rank_per_node && o)
         (void)json_object_set_new(o, "rank_per_node", json_true());
+    if (job->program_mpi && o)
+        (void)json_object_set_new(o, "program_mpi", json_true());
     if (job->goal > 0 && o)
         (void)json_object_set_new(o, "goal", json_integer(job->goal));
     if (job->min_efficiency > 0 && o)
@@ -452,6 +454,7 @@ static int take(const struct members *m, struct job *ret, struct texts *own)
     ret->log_fails = members_has(m, "log_fails", MEMBER_TRUE);
     ret->log_is_plain = members_has(m, "log_is_plain", MEMBER_TRUE);
     ret->rank_per_node = members_has(m, "rank_per_node", MEMBER_TRUE);
+    ret->program_mpi = members_has(m, "program_mpi", MEMBER_TRUE);
     ret->per_node = (int32_t)members_get(m, "per_node").n;
     ret->parts = (int32_t)members_get(m, "parts").n;
     ret->begin_s = members_get(m, "begin_s").x;

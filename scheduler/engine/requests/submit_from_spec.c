@@ -63,6 +63,7 @@ static void take(const struct job_spec *s, const struct engine_conf *conf,
     ret->log_fails = s->logs.on_limit == ON_LIMIT_FAIL;
     ret->log_is_plain = !s->logs.per_rank;
     ret->rank_per_node = s->launch == LAUNCH_NODE;
+    ret->program_mpi = s->launch == LAUNCH_MPI;
 }
 
 /* The retry rules, one per line; NULL: none. */

@@ -59,7 +59,7 @@ static const struct opt opts[] = {
     {OPT_GPUS, 'G', "gpus", "N|MIN..MAX", "short for --set resources.gpus="},
     {OPT_NODES, 'N', "nodes", "N|MIN..MAX", "short for --set resources.nodes="},
     {OPT_LAUNCH, 0, "launch", "HOW",
-     "short for --set launch=: ranks, torch or node"},
+     "short for --set launch=: ranks, torch, mpi or node"},
     {OPT_NAME, 0, "name", "NAME", "short for --set name="},
     {OPT_ACCOUNT, 0, "account", "NAME", "short for --set policy.account="},
     {OPT_PARTITION, 0, "partition", "NAME",

@@ -112,7 +112,8 @@ static void test_where_codec(void)
     free(text);
     text = NULL;
 
-    in.log_fails = in.log_is_plain = in.rank_per_node = true;
+    in.log_fails = in.log_is_plain = true;
+    in.rank_per_node = in.program_mpi = true;
     in.where = (struct alloc_where){.partition = "p",
                                     .account = "a",
                                     .qos = "q",
@@ -137,7 +138,7 @@ static void test_where_codec(void)
            out.where.exclusive,
        "  numbers");
     ok(out.log_fails && out.log_is_plain, "  what becomes of its log");
-    ok(out.rank_per_node, "  which ranks it has");
+    ok(out.rank_per_node && out.program_mpi, "  which ranks it has");
     texts_clear(&own);
     free(text);
 }

@@ -19,6 +19,7 @@ static void test_words(void)
     } rows[] = {{"", LAUNCH_RANKS},
                 {"launch: ranks\n", LAUNCH_RANKS},
                 {"launch: torch\n", LAUNCH_TORCH},
+                {"launch: mpi\n", LAUNCH_MPI},
                 {"launch: node\n", LAUNCH_NODE}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char text[200];

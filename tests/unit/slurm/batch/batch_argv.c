@@ -64,6 +64,13 @@ static void test_srun(void)
     memcpy(c.gpu_type, "a100", 5);
     all_there(&c, MPIRUN_OMPI_4, typed, 1);
 
+    c.program_mpi = true;
+    char **mpi = batch_argv(&c, MPIRUN_OMPI_4, "/j", &err);
+    ok(mpi && has(mpi, "--program-mpi") && has(mpi, "--kill-on-bad-exit=1"),
+       "the program is the MPI process, and srun ends its step");
+    free(mpi);
+    c.program_mpi = false;
+
     static const char *const one[] = {"--ntasks=3", "--ntasks-per-node=1",
                                       "--cpus-per-task=8",
                                       "--gpus-per-node=a100:2"};

@@ -55,7 +55,7 @@ static void test_words(void)
 {
     struct error err = ERROR_INIT;
     char **argv = mpirun_argv("mpirun", MPIRUN_OMPI_4, 3, "/opt/a worker",
-                              "/jobs/1/2", &err);
+                              "/jobs/1/2", false, &err);
     if (!ok(argv && strcmp(argv[0], "mpirun") == 0, "arguments"))
         return;
     size_t n = 0;
@@ -65,6 +65,9 @@ static void test_words(void)
     is_str(argv[n - 1], "/jobs/1/2/launch.json", "the launch file comes last");
     is_str(argv[n - 3], "/opt/a worker", "a blank splits nothing");
     is_str(argv[n - 4], "3", "three ranks");
+    free(argv);
+    argv = mpirun_argv("mpirun", MPIRUN_OMPI_4, 3, "/w", "/j", true, &err);
+    ok(argv && has(argv, "--program-mpi"), "MPI is left to the program");
     free(argv);
 
     (void)setenv("MGPU_SECRET", "x", 1);
@@ -102,7 +105,7 @@ static void test_words(void)
 /* All words of a start of two ranks, in one line. */
 static const char *line_of(enum mpirun_kind kind, char ret[512])
 {
-    char **argv = mpirun_argv("mpirun", kind, 2, "/w", "/j", NULL);
+    char **argv = mpirun_argv("mpirun", kind, 2, "/w", "/j", false, NULL);
     ret[0] = '\0';
     for (char **p = argv; p && *p; p++) {
         size_t n = strlen(ret);

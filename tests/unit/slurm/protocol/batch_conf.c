@@ -59,9 +59,10 @@ static void both_ways(void)
     buf_reset(&b);
 
     other = two_by_two;
-    other.log_fails = other.log_is_plain = true;
+    other.log_fails = other.log_is_plain = other.program_mpi = true;
     ok(batch_conf_encode(&other, &b, &err) == 0 &&
-           strstr(buf_str(&b), ",\"log_fails\":true,\"log_is_plain\":true}\n"),
+           strstr(buf_str(&b), ",\"log_fails\":true,\"log_is_plain\":true,"
+                               "\"program_mpi\":true}\n"),
        "a log without labels, and not more of it %s", err.msg);
     ok(batch_conf_parse(buf_str(&b), b.len, &c, &err) == 0 &&
            memcmp(&c, &other, sizeof(c)) == 0,

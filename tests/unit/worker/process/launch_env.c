@@ -1,14 +1,16 @@
 /* launch_env.c - what a process is told of the others. */
 #include "worker/process/launch_env.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/tap.h"
 
 static const struct rendezvous meet = {.host = "node1", .port = 4711};
 /* The second rank on the second of two nodes. */
+static const struct comm_ops ops = {.name = "mpi"};
 static const struct comm second = {
-    .rank = 3, .size = 4, .local_rank = 1, .local_size = 2};
+    .ops = &ops, .rank = 3, .size = 4, .local_rank = 1, .local_size = 2};
 
 static void is_env(enum spec_launch launch, const struct comm *c,
                    const char *want)
@@ -38,6 +40,41 @@ static void test_check(void)
     is_int(launch_check(LAUNCH_NODE, &second, &err), -1, "two on each");
     is_int(err.code, ERR_CONFIG, "is a mistake of who started them");
     ok(strstr(err.msg, "one process per node"), "%s", err.msg);
+    is_int(launch_check(LAUNCH_MPI, &second, &err), -1,
+           "a rank of MPI, and so its program is none");
+    const struct comm_ops files = {.name = "files"};
+    const struct comm other = {.ops = &files, .size = 2, .local_size = 2};
+    is_int(launch_check(LAUNCH_MPI, &other, &err), 0, "a rank that is not");
+}
+
+static bool has(char *const *list, const char *word)
+{
+    for (; list && *list; list++)
+        if (strcmp(*list, word) == 0)
+            return true;
+    return false;
+}
+
+static void test_mpi(void)
+{
+    struct env_list e = {.array = NULL};
+    struct error err = ERROR_INIT;
+    (void)setenv("PMIX_RANK", "3", 1);
+    (void)setenv("OMPI_MCA_btl", "self,tcp", 1);
+    (void)setenv("SLURM_PROCID", "3", 1);
+    (void)setenv("PMIXED", "x", 1);
+    ok(env_add(&e, "OMPI_MCA_btl", "self", &err) == 0 &&
+           launch_env_below(LAUNCH_MPI, &e, &err) == 0 &&
+           env_finish(&e, &err) == 0,
+       "what the launcher said %s", err.msg);
+    ok(has(e.array, "PMIX_RANK=3") && has(e.array, "SLURM_PROCID=3"),
+       "is passed on");
+    ok(has(e.array, "OMPI_MCA_btl=self") && !has(e.array, "PMIXED=x"),
+       "the job's own value stays, and nothing else is passed");
+    env_clear(&e);
+    ok(launch_env_below(LAUNCH_TORCH, &e, &err) == 0 && e.text.len == 0,
+       "nothing of it without MPI");
+    env_clear(&e);
 }
 
 int main(void)
@@ -51,5 +88,6 @@ int main(void)
            "MGPU_NODES=2 MGPU_NODE_RANK=1 MGPU_GPUS_PER_NODE=8 "
            "MASTER_ADDR=node1 MASTER_PORT=4711 ");
     test_check();
+    test_mpi();
     return tap_done();
 }
