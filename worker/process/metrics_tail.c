@@ -8,7 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jobs/base/clock.h"
 #include "jobs/base/log.h"
+
+/* A shorter time is too inexact for a step time: lines are read twice a
+ * second. */
+static const double pace_least_s = 2.0;
 
 /* A row of v_iteration and 60 values of one's own. */
 enum { LINE_MAX_BYTES = 65536, ROWS_MAX = 64, READ_MAX_BYTES = 1 << 20 };
@@ -46,15 +51,53 @@ void tail_close(struct tail *t)
     buf_clear(&t->rest);
 }
 
+/* How many iterations, or epochs, the whole job has. It is no metric: nobody
+ * needs a curve of it. Returns whether the row was one. */
+static bool take_total(struct report_progress *p, const struct metric_row *row)
+{
+    const double most = 9007199254740992.0; /* 2^53: a double is exact */
+    if (row->kind != METRIC_VALUE)
+        return false;
+    bool is_epochs = strcmp(row->value.name, "epochs_total") == 0;
+    if (!is_epochs && strcmp(row->value.name, "iterations_total") != 0)
+        return false;
+    double n = row->value.value;
+    bool is_known = n >= 1 && n <= (is_epochs ? (double)INT32_MAX : most);
+    if (is_epochs)
+        p->epochs_total = is_known ? (int32_t)n : -1;
+    else
+        p->iterations_total = is_known ? (int64_t)n : -1;
+    return true;
+}
+
+/* The mean step time since this worker first read an iteration, for programs
+ * that do not report t_iter; NAN: too early to say. */
+static double pace_of(struct tail *t, int64_t iteration)
+{
+    double now_s = clock_real.now_s(&clock_real);
+    if (t->pace_iteration < 1 || iteration < t->pace_iteration) {
+        t->pace_iteration = iteration;
+        t->pace_s = now_s;
+    }
+    double n = (double)(iteration - t->pace_iteration);
+    double took_s = now_s - t->pace_s;
+    return n > 0 && took_s >= pace_least_s ? took_s / n : (double)NAN;
+}
+
 static void note_progress(struct tail *t, const struct metric_row *row)
 {
     struct report_progress *p = &t->progress;
     if (row->kind == METRIC_ITERATION) {
+        double pace = pace_of(t, row->iteration.iteration);
         p->iteration = row->iteration.iteration;
         p->loss = row->iteration.loss;
-        p->t_iter = row->iteration.t_iter;
+        p->t_iter = row->iteration.t_iter > 0 ? row->iteration.t_iter : pace;
         if (row->iteration.epoch > 0)
             p->epoch = row->iteration.epoch;
+    } else if (row->kind == METRIC_VALUE &&
+               row->value.iteration > p->iteration) {
+        p->iteration = row->value.iteration;
+        p->t_iter = pace_of(t, p->iteration);
     } else if (row->kind == METRIC_EPOCH) {
         p->epoch = row->epoch.epoch;
         p->eval_accuracy = row->epoch.eval_accuracy;
@@ -84,7 +127,8 @@ static void take_line(struct tail *t, const char *text, size_t len,
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        reporter_row(r, &rows[i]);
+        if (!take_total(&t->progress, &rows[i]))
+            reporter_row(r, &rows[i]);
         note_progress(t, &rows[i]);
     }
     reporter_progress(r, &t->progress);

@@ -4,6 +4,9 @@
  * Lines go to the reporter as they are complete. A line that is no row is
  * skipped and counted, and the first is named in the log: a program's own
  * mistake in a metric is no reason to stop it.
+ *
+ * "iterations_total" and "epochs_total" are progress, not metrics. Without
+ * "t_iter" the step time of the progress is measured here.
  */
 #ifndef MGPU_WORKER_PROCESS_METRICS_TAIL_H
 #define MGPU_WORKER_PROCESS_METRICS_TAIL_H
@@ -22,6 +25,10 @@ struct tail {
     int64_t bad, lines;
     bool is_skipping; /* in a line that is too long */
     struct report_progress progress;
+    /* The first iteration that was read, and when: since then the step time is
+     * measured. */
+    int64_t pace_iteration;
+    double pace_s;
 };
 
 /* Creates <dir>/metrics.<rank>.jsonl, 0600, empty. */

@@ -70,6 +70,46 @@ static void test_lines(struct world *w)
     is_int(w->tail.bad, 0, "nothing was bad");
 }
 
+/* What the whole job has is progress, and no metric. */
+static void test_totals(struct world *w)
+{
+    long long n = rows(w);
+    const struct report_progress *p = &w->tail.progress;
+    ok(p->iterations_total == -1 && p->epochs_total == -1,
+       "the totals are unknown");
+    say(w, "{\"iterations_total\":20000,\"epochs_total\":15}\n");
+    is_int(rows(w), n, "the totals are no rows");
+    ok(p->iterations_total == 20000 && p->epochs_total == 15, "but progress");
+    say(w, "{\"iteration\":4,\"iterations_total\":21000,\"acc\":1}\n");
+    is_int(rows(w), n + 1, "a value");
+    ok(p->iterations_total == 21000 && p->epochs_total == 15,
+       "a total may change");
+    is_int(p->iteration, 4, "a value of an iteration is progress");
+    say(w, "{\"iteration\":5,\"iterations_total\":21000}\n");
+    is_int(p->iteration, 5, "and so is a total's");
+    say(w, "{\"iterations_total\":-1,\"epochs_total\":1e300}\n");
+    ok(p->iterations_total == -1 && p->epochs_total == -1,
+       "a total that cannot be is unknown");
+    is_int(w->tail.bad, 0, "nothing was bad");
+}
+
+/* A program that reports no step time has the one that is measured. */
+static void test_pace(struct world *w)
+{
+    const struct report_progress *p = &w->tail.progress;
+    say(w, "{\"iteration\":5}\n");
+    ok(isnan(p->t_iter), "too early for a step time");
+    w->tail.pace_s -= 1000;
+    say(w, "{\"iteration\":103}\n");
+    is_int(w->tail.pace_iteration, 1, "since the first one");
+    ok(fabs(p->t_iter - 1000.0 / 102) < 1, "the mean: %g s", p->t_iter);
+    say(w, "{\"iteration\":104,\"t_iter\":0.25}\n");
+    ok(p->t_iter == 0.25, "a reported one goes before");
+    say(w, "{\"iteration\":0}\n");
+    say(w, "{\"iteration\":1}\n");
+    ok(isnan(p->t_iter), "a program that begins anew is measured anew");
+}
+
 static void test_bad(struct world *w)
 {
     long long n = rows(w);
@@ -131,6 +171,8 @@ int main(void)
     log_set_level(LOG_ERR); /* the warnings are wanted here */
     if (start(&w)) {
         test_lines(&w);
+        test_totals(&w);
+        test_pace(&w);
         test_bad(&w);
         test_fast(&w);
         stop(&w);
