@@ -206,17 +206,21 @@ static void rate_text(const struct members *job, char *out, size_t cap)
         (void)snprintf(out, cap, 1 / t < 10 ? "%.2f" : "%.1f", 1 / t);
 }
 
-/* With v, the value. */
-#define REAL_OF(name, key, form, shown)                                       \
-    static void name##_text(const struct members *job, char *out, size_t cap) \
-    {                                                                         \
-        const double v = real_of(job, key);                                   \
-        put(out, cap, "");                                                    \
-        if (isfinite(v))                                                      \
-            (void)snprintf(out, cap, form, shown);                            \
-    }
-REAL_OF(loss, "loss", "%.4g", v)
-REAL_OF(accuracy, "eval_accuracy", "%.2f %%", 100 * v)
+static void loss_text(const struct members *job, char *out, size_t cap)
+{
+    const double v = real_of(job, "loss");
+    put(out, cap, "");
+    if (isfinite(v))
+        (void)snprintf(out, cap, "%.4g", v);
+}
+
+static void accuracy_text(const struct members *job, char *out, size_t cap)
+{
+    const double v = real_of(job, "eval_accuracy");
+    put(out, cap, "");
+    if (isfinite(v))
+        (void)render_accuracy(v, out, cap);
+}
 
 static void progress_text(const struct members *job, char *out, size_t cap)
 {

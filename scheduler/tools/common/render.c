@@ -305,6 +305,17 @@ static double bucket_mean(const double *v, size_t lo, size_t hi)
     return n ? sum / (double)n : NAN;
 }
 
+char *render_accuracy(double v, char *out, size_t cap)
+{
+    if (!isfinite(v))
+        (void)snprintf(out, cap, "-");
+    else if (v >= 0 && v <= 1)
+        (void)snprintf(out, cap, "%.2f %%", 100 * v);
+    else
+        (void)snprintf(out, cap, "%.4g", v);
+    return out;
+}
+
 char *render_spark(const double *v, size_t n, size_t width, bool ascii,
                    char *out, size_t cap)
 {
@@ -319,10 +330,12 @@ char *render_spark(const double *v, size_t n, size_t width, bool ascii,
         lo = m < lo ? m : lo; /* false for NAN */
         hi = m > hi ? m : hi;
     }
+    /* A constant's means differ by rounding. */
+    bool is_flat = !(hi - lo > 1e-9 * fmax(fabs(lo), fabs(hi)));
     out[0] = '\0';
     for (size_t b = 0; b < buckets; b++) {
         double m = bucket_mean(v, b * n / buckets, (b + 1) * n / buckets);
-        int level = hi > lo ? (int)((m - lo) / (hi - lo) * 7.0 + 0.5) : 0;
+        int level = !is_flat ? (int)((m - lo) / (hi - lo) * 7.0 + 0.5) : 0;
         const char *bar = isfinite(m) ? bars[level] : " ";
         size_t k = strlen(bar);
         if (len + k >= cap)

@@ -75,6 +75,9 @@ void render_wrapped(const char *text, int columns, FILE *out);
 char *render_duration(double s, char *out, size_t cap);
 /* "12.3 ms", "1.20 s", "45 us"; "-" for NAN. */
 char *render_time(double s, char *out, size_t cap);
+/* An accuracy of 0 to 1 as "95.50 %"; a program may report another scale, which
+ * is shown as it is: "95.5"; "-" for NAN. */
+char *render_accuracy(double v, char *out, size_t cap);
 /* "312 B", "37.6 MiB"; "-" for NAN. */
 char *render_bytes(double n, char *out, size_t cap);
 /* 1234567 -> "1,234,567". */

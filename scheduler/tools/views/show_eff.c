@@ -40,6 +40,20 @@ static double cell_of(const json_t *reply, const json_t *row, const char *name)
     return isfinite(v) ? v : 0;
 }
 
+/* Sums of phases that no row has are unknown. */
+static void drop_unknown(const json_t *reply, struct figures *f)
+{
+    if (!show_has(reply, "t_data"))
+        f->data = NAN;
+    if (!show_has(reply, "t_h2d"))
+        f->copy = NAN;
+    if (!show_has(reply, "t_comm"))
+        f->comm = NAN;
+    if (!show_has(reply, "t_forward") && !show_has(reply, "t_backward") &&
+        !show_has(reply, "t_optimizer"))
+        f->compute = NAN;
+}
+
 static void gather(const json_t *reply, struct figures *f)
 {
     const json_t *rows = json_object_get(reply, "rows");
@@ -71,6 +85,7 @@ static void gather(const json_t *reply, struct figures *f)
         f->ranks = rank + 1 > f->ranks ? rank + 1 : f->ranks;
         f->n++;
     }
+    drop_unknown(reply, f);
 }
 
 /* The memory use of the fullest GPU at the end of an epoch, among the GPUs that
@@ -170,7 +185,7 @@ static const json_t *spec_of(const json_t *job, const char *section,
 
 static int note_data(FILE *out, const json_t *job, const struct figures *f)
 {
-    if (f->data < data_most * f->iter)
+    if (!(f->data >= data_most * f->iter))
         return 0;
     const json_t *workers = spec_of(job, "dataset", "workers");
     const json_t *cpus = spec_of(job, "resources", "cpus_per_gpu");
@@ -194,7 +209,7 @@ static int note_data(FILE *out, const json_t *job, const struct figures *f)
 static int note_copy(FILE *out, const json_t *job, const struct figures *f)
 {
     const json_t *pin = spec_of(job, "train", "pin_memory");
-    if (f->copy < copy_most * f->iter)
+    if (!(f->copy >= copy_most * f->iter))
         return 0;
     (void)fprintf(
         out, "  * Copies from the host took %.0f %% of the time: %s.\n",
@@ -206,7 +221,7 @@ static int note_copy(FILE *out, const json_t *job, const struct figures *f)
 
 static int note_comm(FILE *out, int64_t gpus, const struct figures *f)
 {
-    if (f->ranks < 2 || f->comm < comm_most * f->iter)
+    if (f->ranks < 2 || !(f->comm >= comm_most * f->iter))
         return 0;
     (void)fprintf(out,
                   "  * Ranks waited for each other for %.0f %% of the time: a "
@@ -520,10 +535,10 @@ int show_eff(const struct show_conf *s, const json_t *reply,
                         : "its iterations came without their times\n",
                     s->out);
     } else {
-        bar(s, "computing", f->compute / f->iter);
-        bar(s, "waiting for data", f->data / f->iter);
-        bar(s, "copying", f->copy / f->iter);
-        bar(s, "waiting for ranks", f->comm / f->iter);
+        known_bar(s, "computing", f->compute / f->iter);
+        known_bar(s, "waiting for data", f->data / f->iter);
+        known_bar(s, "copying", f->copy / f->iter);
+        known_bar(s, "waiting for ranks", f->comm / f->iter);
     }
     bar(s, "parallel efficiency", gpus > 1 ? efficiency : NAN);
     known_bar(s, "GPU memory", gpu_memory_of(reply));

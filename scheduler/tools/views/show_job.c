@@ -326,6 +326,7 @@ static void print_result(const struct show_conf *s, const json_t *epochs)
     bool is_loss = !show_has(epochs, "eval_accuracy");
     int c_best = show_column(epochs, is_loss ? "eval_loss" : "eval_accuracy");
     double best = NAN, at = 0;
+    char text[32];
     size_t i;
     json_t *row;
     json_array_foreach(json_object_get(epochs, "rows"), i, row)
@@ -341,9 +342,8 @@ static void print_result(const struct show_conf *s, const json_t *epochs)
                       best, at);
     else if (isfinite(best))
         (void)fprintf(s->out,
-                      " result     test accuracy %.2f %% (best, epoch "
-                      "%.0f)\n",
-                      100 * best, at);
+                      " result     test accuracy %s (best, epoch %.0f)\n",
+                      render_accuracy(best, text, sizeof(text)), at);
 }
 
 static void print_files(const struct show_conf *s, const json_t *reply,

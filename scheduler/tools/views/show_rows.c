@@ -30,6 +30,7 @@ enum render_paint show_state_paint(const char *state)
 static int add_number(struct render_table *t, double v, const char *kind,
                       struct error *err)
 {
+    char text[32];
     if (!isfinite(v))
         return render_table_add(t, err, "-");
     switch (*kind) {
@@ -38,7 +39,7 @@ static int add_number(struct render_table *t, double v, const char *kind,
     case 's':
         return render_table_add(t, err, "%.1f", v);
     case '%':
-        return render_table_add(t, err, "%.2f %%", 100 * v);
+        return render_table_put(t, render_accuracy(v, text, sizeof(text)), err);
     default:
         return render_table_add(t, err, "%.4f", v);
     }

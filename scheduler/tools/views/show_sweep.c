@@ -80,9 +80,10 @@ static int add_number(struct render_table *t, double v, const char *fmt,
                       struct error *err)
 {
     char text[48] = "-";
-    if (isfinite(v))
-        (void)snprintf(text, sizeof(text),
-                       strcmp(fmt, "%") == 0 ? "%.2f %%" : "%.4g", v);
+    if (strcmp(fmt, "%") == 0)
+        (void)render_accuracy(v, text, sizeof(text));
+    else if (isfinite(v))
+        (void)snprintf(text, sizeof(text), "%.4g", v);
     return render_table_add(t, err, "%s", text);
 }
 
@@ -105,7 +106,7 @@ static int add_task(struct render_table *t, const struct keys *k,
                          render_duration(field_real(job, "elapsed_s"), took,
                                          sizeof(took))) < 0 ||
         add_number(t, field_real(job, "loss"), "g", err) < 0 ||
-        add_number(t, 100 * field_real(job, "eval_accuracy"), "%", err) < 0)
+        add_number(t, field_real(job, "eval_accuracy"), "%", err) < 0)
         return -1;
     return render_table_add(t, err, "%s", *reason ? reason : place);
 }

@@ -59,6 +59,7 @@ void wait_progress_text(const json_t *job, char *out, size_t cap)
     int64_t it = field_int(job, "iteration", 0);
     int64_t total = field_int(job, "iterations_total", 0);
     int64_t epoch = field_int(job, "epoch", 0);
+    int64_t epochs = field_int(job, "epochs_total", 0);
     double loss = field_real(job, "loss"), t = field_real(job, "t_iter_s");
     double acc = field_real(job, "eval_accuracy");
     double eta = field_real(job, "eta_s");
@@ -68,8 +69,9 @@ void wait_progress_text(const json_t *job, char *out, size_t cap)
     int bad = 0;
 
     if (epoch > 0)
-        bad |= buf_addf(&b, NULL, "  epoch %" PRId64 "/%" PRId64, epoch,
-                        field_int(job, "epochs_total", epoch));
+        bad |= buf_addf(&b, NULL, "  epoch %" PRId64, epoch);
+    if (epoch > 0 && epochs > 0)
+        bad |= buf_addf(&b, NULL, "/%" PRId64, epochs);
     if (it > 0)
         bad |= buf_addf(&b, NULL, "  iteration %" PRId64, it);
     else if (tokenised > 0)
@@ -84,7 +86,8 @@ void wait_progress_text(const json_t *job, char *out, size_t cap)
         bad |= buf_addf(&b, NULL, "  left %s",
                         render_duration(eta, word, sizeof(word)));
     if (isfinite(acc))
-        bad |= buf_addf(&b, NULL, "  test accuracy %.2f %%", 100 * acc);
+        bad |= buf_addf(&b, NULL, "  test accuracy %s",
+                        render_accuracy(acc, word, sizeof(word)));
     (void)snprintf(out, cap, "%s", bad ? "" : buf_str(&b));
     buf_clear(&b);
 }

@@ -83,6 +83,11 @@ static void test_spark(void)
            "buckets show their means");
     is_str(render_spark(flat, 3, 8, true, b, sizeof(b)), "___",
            "a flat course is low");
+    double constant[160];
+    for (size_t i = 0; i < 160; i++)
+        constant[i] = 0.1;
+    is_str(render_spark(constant, 160, 12, true, b, sizeof(b)), "____________",
+           "means of a constant that differ by rounding");
     is_str(render_spark(gap, 3, 8, true, b, sizeof(b)), "_ #", "NAN is a gap");
     is_str(render_spark(rise, 8, 8, false, b, sizeof(b)), "▁▂▃▄▅▆▇█",
            "blocks in UTF-8");

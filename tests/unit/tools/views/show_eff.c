@@ -326,6 +326,40 @@ static void test_rows(void)
     json_decref(scaling);
 }
 
+/* A program reports how long an iteration takes, and no phases. */
+static void test_unknown(void)
+{
+    struct error err = ERROR_INIT;
+    size_t len = 0;
+    struct show_conf conf = {.header = true, .style = {.ascii = true}};
+    json_t *rows = json_array(), *row = NULL;
+    for (int i = 1; i <= 9; i++)
+        (void)json_array_append_new(rows,
+                                    json_pack("[i,i,i,f,n,n]", 1, i, 0, 1.0));
+    json_t *its =
+        json_pack("{s:[s,s,s,s,s,s], s:o}", "columns", "attempt", "iteration",
+                  "rank", "t_iter", "t_data", "t_forward", "rows", rows);
+    json_t *none = load("{\"columns\":[],\"rows\":[]}");
+    json_t *job =
+        load("{\"job\":{\"id\":7,\"state\":\"COMPLETED\",\"gpus\":1}}");
+    is_int(show_eff_row(job, its, none, &row, &err), 0, "without phases");
+    ok(json_is_null(json_object_get(row, "computing")) &&
+           json_is_null(json_object_get(row, "waiting_for_data")),
+       "an unknown share is null");
+    free(shown);
+    shown = NULL;
+    conf.out = open_memstream(&shown, &len);
+    is_int(show_eff(&conf, job, its, none, &err), 0, "for people");
+    (void)fclose(conf.out);
+    ok(strstr(shown, " computing            -\n") != NULL &&
+           strstr(shown, "0 %") == NULL,
+       "and -, not 0 %%");
+    json_decref(row);
+    json_decref(its);
+    json_decref(job);
+    json_decref(none);
+}
+
 /* Bars of the fullest GPU and of the cores of the last attempt. */
 static void test_used(void)
 {
@@ -493,6 +527,7 @@ int main(void)
     test_scaling_types();
     test_scaling_text();
     test_rows();
+    test_unknown();
     test_used();
     free(shown);
     return tap_done();
