@@ -355,6 +355,59 @@ waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
     [[ $output == *'"schema":"mgpu.iterations/1"'* ]]
 }
 
+@test "metrics of a command's own: a curve each, a chart each, progress" {
+    cat >own.sh <<'END'
+printf '{"iterations_total": 400, "epochs_total": 3}\n' >>"$MGPU_METRICS"
+for i in $(seq 1 200); do
+    printf '{"iteration": %d, "epoch": 1, "loss": 0.5, "lr": 0.1, "gnorm": %d, "acc": 0.5}\n' \
+        "$i" "$((300 - i))"
+done >>"$MGPU_METRICS"
+until [ -e go ]; do sleep 0.1; done
+END
+    printf 'version: 1\nkind: command\nname: own\ncommand: [sh, own.sh]\n' >own.yaml
+    submit --quiet own.yaml
+    at_200() { [ "$(stat --no-header -o step 1)" = 200/400 ]; }
+    wait_for 60 at_200
+    api GET /v1/jobs/1 >told
+    [ "$(json '$.job.iterations_total' <told)" = 400 ]
+    [ "$(json '$.job.epochs_total' <told)" = 3 ]
+    touch go
+    submit_ended() { job_has_ended 1; }
+    wait_for 60 submit_ended
+    stat --metrics 1 >shown
+    [ "$(wc -l <shown)" -eq 4 ] || { cat shown; false; }
+    [ "$(grep -c gnorm shown)" -eq 1 ]
+    grep -q 'gnorm .*299 .* 100 .*lowest 100  highest 299' shown
+    grep -q 'lr .* 0.1  \(.\)\1*  0.1 ' shown
+    ! grep -q '_total' shown || false
+    stat --plot g.svg --of gnorm 1
+    grep -q '>gnorm, job 1 own<' g.svg
+    run stat --plot none.svg --of gain 1
+    [ "$status" -eq 64 ]
+    [[ $output == *"of the job's own "*"gnorm"* ]]
+    stat --report own.html 1
+    grep -q '>gnorm<' own.html
+    ! grep -q -e 'Time per phase' -e Throughput -e '0 us' own.html || false
+    stat --export csv 1 | tr -d '\r' >own.csv
+    head -n 1 own.csv | grep -q ',acc,gnorm$'
+    [ "$(wc -l <own.csv)" -eq 201 ]
+    sed -n 201p own.csv | grep -q '^1,1,0,200,.*,0.5,100$'
+    stat --export jsonl 1 | sed -n 200p | grep -q '"acc":0.5,"gnorm":100}$'
+    ! stat --export csv --epochs 1 | grep -q gnorm || false
+}
+
+@test "values without a row of iterations are exported, too" {
+    spec alone 'echo {\\\"final\\\":7} >>$MGPU_METRICS; echo {\\\"iteration\\\":1,\\\"loss\\\":0.25} >>$MGPU_METRICS; echo {\\\"iteration\\\":9,\\\"bleu\\\":31.5} >>$MGPU_METRICS'
+    submit --quiet --wait alone.yaml
+    stat --export csv 1 | tr -d '\r' >alone.csv
+    [ "$(wc -l <alone.csv)" -eq 4 ] || { cat alone.csv; false; }
+    head -n 1 alone.csv | grep -q ',final,bleu$'
+    sed -n 2p alone.csv | grep -q '^1,1,0,,.*,7,$'
+    sed -n 3p alone.csv | grep -q '^1,1,0,1,.*0.25,.*,,$'
+    sed -n 4p alone.csv | grep -q '^1,1,0,9,.*,,31.5$'
+    [ "$(stat --no-header -o step 1)" = 9 ]
+}
+
 @test "--json everywhere is one valid document, errors too" {
     spec quick 'exit 0'
     submit --wait --quiet quick.yaml

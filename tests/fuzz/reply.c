@@ -68,7 +68,13 @@ static int sweep(const struct show_conf *s, struct error *err)
 
 static int metrics(const struct show_conf *s, struct error *err)
 {
-    return show_metrics(s, docs[0], docs[1], err);
+    struct metric_set own = {.n = 0};
+    int rc = metric_set_take(
+        &own, docs[1], json_array_size(json_object_get(docs[1], "rows")), err);
+    if (rc == 0)
+        rc = show_metrics(s, docs[0], &own, err);
+    metric_set_clear(&own);
+    return rc;
 }
 
 static int epochs(const struct show_conf *s, struct error *err)

@@ -48,6 +48,33 @@ int curve_of(const json_t *reply, const char *x, const char *y, int rank,
     return 0;
 }
 
+int curve_of_metric(const struct metric_curve *m, struct curve *ret,
+                    struct error *err)
+{
+    struct curve c = {.x = calloc(m->n + 1, sizeof(double)),
+                      .y = calloc(m->n + 1, sizeof(double)),
+                      .n = m->n};
+    if (!c.x || !c.y) {
+        curve_clear(&c);
+        return error_set(err, ERR_NOMEM, "%zu points", m->n);
+    }
+    for (size_t i = 0; i < m->n; i++) {
+        c.x[i] = m->x[i];
+        c.y[i] = m->y[i];
+    }
+    (void)snprintf(c.name, sizeof(c.name), "%s", m->name);
+    *ret = c;
+    return 0;
+}
+
+size_t curve_points(const struct curve *c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->n; i++)
+        n += isfinite(c->y[i]) != 0;
+    return n;
+}
+
 void curve_clear(struct curve *c)
 {
     free(c->x);

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "scheduler/tools/common/metric_set.h"
 #include "scheduler/tools/export/chart.h"
 
 struct curve {
@@ -17,6 +18,11 @@ struct curve {
  * err  ERR_NOTFOUND no such column;  ERR_NOMEM */
 int curve_of(const json_t *reply, const char *x, const char *y, int rank,
              struct curve *ret, struct error *err) MUST_CHECK;
+/* A metric that the job named itself. err ERR_NOMEM */
+int curve_of_metric(const struct metric_curve *m, struct curve *ret,
+                    struct error *err) MUST_CHECK;
+/* Points that can be drawn: an unknown value is none. */
+size_t curve_points(const struct curve *c);
 void curve_clear(struct curve *c); /* zeroed is fine */
 
 /* The curve as a line of a chart, which borrows it. */

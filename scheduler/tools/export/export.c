@@ -1,9 +1,4 @@
-/* export.c - export the rows of a job as CSV and JSON Lines; see export.h.
- *
- * The daemon returns at most 100,000 rows per reply. Rows are ordered by
- * iteration, then rank, so a full page may end within an iteration: its last
- * iteration is left to the next page.
- */
+/* export.c - export the rows of a job as CSV and JSON Lines; see export.h. */
 #include "scheduler/tools/export/export.h"
 
 #include <errno.h>
@@ -13,10 +8,10 @@
 #include <string.h>
 
 #include "jobs/text/text.h"
+#include "scheduler/tools/common/row_pages.h"
 #include "scheduler/tools/export/export_internal.h"
+#include "scheduler/tools/export/own_values.h"
 #include "scheduler/tools/views/show.h"
-
-enum { PAGE = 100000 };
 
 int export_format_of(const char *word, enum export_format *ret,
                      struct error *err)
@@ -35,33 +30,6 @@ int export_format_of(const char *word, enum export_format *ret,
 /* ---- pages ---------------------------------------------------------------
  */
 
-static const char *key_of(const char *view)
-{
-    return strcmp(view, "epochs") == 0 || strcmp(view, "profile") == 0
-               ? "epoch"
-               : "iteration";
-}
-
-/* How many rows of a page are complete iterations, and where the next page
- * begins. */
-static size_t whole_rows(const json_t *reply, const char *key,
-                         int64_t *io_after)
-{
-    const json_t *rows = json_object_get(reply, "rows");
-    size_t n = json_array_size(rows);
-    int column = show_column(reply, key);
-    if (n < PAGE)
-        return n;
-    double last = show_cell(json_array_get(rows, n - 1), column);
-    size_t whole = n;
-    while (whole > 0 &&
-           show_cell(json_array_get(rows, whole - 1), column) == last)
-        whole--;
-    /* An iteration with more ranks than a page has rows does not exist. */
-    *io_after = whole > 0 ? (int64_t)last - 1 : (int64_t)last;
-    return whole > 0 ? whole : n;
-}
-
 struct each {
     export_head_f head; /* NULL: already called, or not wanted */
     export_row_f row;
@@ -69,11 +37,13 @@ struct each {
     bool said;
 };
 
-static int each_row(struct each *e, const json_t *reply, size_t n,
-                    struct error *err)
+static int each_page(void *arg, const json_t *reply, size_t n,
+                     struct error *err)
 {
+    struct each *e = arg;
     const json_t *rows = json_object_get(reply, "rows");
     int rc = 0;
+    e->said = e->said || show_removed(stderr, reply);
     if (e->head)
         rc = e->head(e->arg, json_object_get(reply, "columns"), err);
     e->head = NULL;
@@ -82,44 +52,12 @@ static int each_row(struct each *e, const json_t *reply, size_t n,
     return rc;
 }
 
-static int each_page(struct client *c, const char *word, const char *view,
-                     int64_t attempt, struct each *e, struct error *err)
-{
-    int64_t after = -2; /* below all keys: values without an iteration have
-                           -1 */
-    for (;;) {
-        json_t *reply = NULL;
-        if (client_get(c, &reply, err,
-                       "/v1/jobs/%s/%s?attempt=%" PRId64 "&after=%" PRId64,
-                       word, view, attempt, after) < 0)
-            return -1;
-        const json_t *rows = json_object_get(reply, "rows");
-        bool is_last = json_array_size(rows) < PAGE;
-        e->said = e->said || show_removed(stderr, reply);
-        size_t n = whole_rows(reply, key_of(view), &after);
-        int rc = each_row(e, reply, n, err);
-        json_decref(reply);
-        if (rc < 0 || is_last)
-            return rc;
-    }
-}
-
 int export_each(struct client *c, const char *word, const char *view,
                 int64_t *ret_job, export_head_f head, export_row_f row,
                 void *arg, struct error *err)
 {
     struct each e = {.head = head, .row = row, .arg = arg};
-    json_t *job = NULL;
-    if (client_get(c, &job, err, "/v1/jobs/%s", word) < 0)
-        return -1;
-    const json_t *o = json_object_get(job, "job");
-    int64_t attempts = field_int(o, "attempt", 0);
-    *ret_job = field_int(o, "id", 0);
-    int rc = 0;
-    for (int64_t k = 1; rc == 0 && (k <= attempts || e.head); k++)
-        rc = each_page(c, word, view, k, &e, err);
-    json_decref(job);
-    return rc;
+    return row_pages(c, word, view, ret_job, each_page, &e, err);
 }
 
 /* ---- text ----------------------------------------------------------------
@@ -130,6 +68,8 @@ struct text {
     enum export_format format;
     int64_t job; /* set before the first row */
     struct buf line;
+    struct own_values own; /* of the view "iterations"; else empty */
+    double *values;        /* owned: of a row, by name */
 };
 
 static int add_field(struct text *t, const json_t *v, struct error *err)
@@ -157,6 +97,20 @@ static int put_line(struct text *t, struct error *err)
     return 0;
 }
 
+/* Whether a name is a column of the view, too: a program may report a loss
+ * without an iteration. */
+static bool is_column(const json_t *columns, const char *name)
+{
+    size_t i;
+    json_t *column;
+    json_array_foreach(columns, i, column)
+    {
+        if (strcmp(json_string_value(column), name) == 0)
+            return true;
+    }
+    return false;
+}
+
 static int put_head(void *arg, const json_t *columns, struct error *err)
 {
     struct text *t = arg;
@@ -169,14 +123,43 @@ static int put_head(void *arg, const json_t *columns, struct error *err)
         if (buf_addf(&t->line, err, ",%s", json_string_value(name)) < 0)
             return -1;
     }
+    for (i = 0; i < t->own.n_names; i++)
+        if (!is_column(columns, t->own.names[i]) &&
+            (buf_addstr(&t->line, ",", err) < 0 ||
+             export_add_csv(&t->line, t->own.names[i], err) < 0))
+            return -1;
     return put_line(t, err);
 }
 
-static int put_row(void *arg, const json_t *reply, const json_t *row,
+static int begin_field(struct text *t, const char *name, struct error *err)
+{
+    if (t->format == EXPORT_CSV)
+        return buf_addstr(&t->line, ",", err);
+    return buf_addstr(&t->line, ",", err) < 0 ||
+                   text_add_json(&t->line, name, err) < 0
+               ? -1
+               : buf_addstr(&t->line, ":", err);
+}
+
+/* JSON Lines leave out what a row has not. */
+static int add_own(struct text *t, const json_t *columns, bool has_values,
                    struct error *err)
 {
-    struct text *t = arg;
-    const json_t *columns = json_object_get(reply, "columns");
+    bool is_csv = t->format == EXPORT_CSV;
+    for (size_t i = 0; i < t->own.n_names; i++) {
+        double v = has_values ? t->values[i] : (double)NAN;
+        if (is_column(columns, t->own.names[i]) || (!is_csv && !isfinite(v)))
+            continue;
+        if (begin_field(t, t->own.names[i], err) < 0 ||
+            (isfinite(v) && buf_addf(&t->line, err, "%.17g", v) < 0))
+            return -1;
+    }
+    return 0;
+}
+
+static int put_cells(struct text *t, const json_t *columns, const json_t *row,
+                     bool has_values, struct error *err)
+{
     bool is_csv = t->format == EXPORT_CSV;
     size_t i;
     json_t *v;
@@ -185,16 +168,84 @@ static int put_row(void *arg, const json_t *reply, const json_t *row,
         return -1;
     json_array_foreach(row, i, v)
     {
-        int rc = is_csv
-                     ? buf_addstr(&t->line, ",", err)
-                     : buf_addf(&t->line, err, ",\"%s\":",
-                                json_string_value(json_array_get(columns, i)));
-        if (rc < 0 || add_field(t, v, err) < 0)
+        if (begin_field(t, json_string_value(json_array_get(columns, i)), err) <
+                0 ||
+            add_field(t, v, err) < 0)
             return -1;
     }
-    if (!is_csv && buf_addstr(&t->line, "}", err) < 0)
+    if (add_own(t, columns, has_values, err) < 0 ||
+        (!is_csv && buf_addstr(&t->line, "}", err) < 0))
         return -1;
     return put_line(t, err);
+}
+
+/* A row for values of an iteration that reported nothing else. */
+static int put_own_row(struct text *t, const json_t *columns, struct error *err)
+{
+    const struct own_value *own = own_values_take(&t->own, t->values);
+    json_t *row = json_array(), *column;
+    size_t i;
+    int bad = row && own ? 0 : -1;
+    json_array_foreach(columns, i, column)
+    {
+        const char *name = json_string_value(column);
+        json_t *v = NULL;
+        if (!bad && strcmp(name, "attempt") == 0)
+            v = json_integer(own->attempt);
+        else if (!bad && strcmp(name, "rank") == 0)
+            v = json_integer(own->rank);
+        else if (!bad && strcmp(name, "iteration") == 0 && own->iteration >= 0)
+            v = json_integer(own->iteration);
+        for (size_t k = 0; !bad && !v && k < t->own.n_names; k++)
+            if (strcmp(name, t->own.names[k]) == 0 && isfinite(t->values[k]))
+                v = json_real(t->values[k]);
+        bad |= json_array_append_new(row, v ? v : json_null());
+    }
+    int rc = bad ? error_set(err, ERR_NOMEM, "a row")
+                 : put_cells(t, columns, row, true, err);
+    json_decref(row);
+    return rc;
+}
+
+static int64_t whole(const json_t *reply, const json_t *row, const char *name)
+{
+    double v = show_cell(row, show_column(reply, name));
+    return isfinite(v) ? (int64_t)v : -1;
+}
+
+static int put_row(void *arg, const json_t *reply, const json_t *row,
+                   struct error *err)
+{
+    struct text *t = arg;
+    const json_t *columns = json_object_get(reply, "columns");
+    bool has_values = false;
+    int rc = 0;
+    if (t->own.n > 0) {
+        int64_t attempt = whole(reply, row, "attempt");
+        int64_t iteration = whole(reply, row, "iteration");
+        int64_t rank = whole(reply, row, "rank");
+        while (rc == 0 &&
+               own_values_order(&t->own, attempt, iteration, rank) < 0)
+            rc = put_own_row(t, columns, err);
+        has_values = rc == 0 &&
+                     own_values_order(&t->own, attempt, iteration, rank) == 0 &&
+                     own_values_take(&t->own, t->values);
+    }
+    return rc < 0 ? rc : put_cells(t, columns, row, has_values, err);
+}
+
+/* What comes after the last row of iterations. */
+static int put_rest(struct text *t, struct client *c, const char *word,
+                    struct error *err)
+{
+    json_t *reply = NULL;
+    if (t->own.at >= t->own.n)
+        return 0;
+    int rc = client_get(c, &reply, err, "/v1/jobs/%s/iterations?limit=1", word);
+    while (rc == 0 && t->own.at < t->own.n)
+        rc = put_own_row(t, json_object_get(reply, "columns"), err);
+    json_decref(reply);
+    return rc;
 }
 
 int export_rows(struct client *c, const char *word, const char *view,
@@ -202,9 +253,20 @@ int export_rows(struct client *c, const char *word, const char *view,
 {
     struct text t = {.out = out, .format = format};
     buf_init(&t.line);
-    int rc =
-        export_each(c, word, view, &t.job,
-                    format == EXPORT_CSV ? put_head : NULL, put_row, &t, err);
+    int rc = strcmp(view, "iterations") == 0
+                 ? own_values_read(c, word, &t.own, err)
+                 : 0;
+    t.values = calloc(t.own.n_names + 1, sizeof(*t.values));
+    if (rc == 0 && !t.values)
+        rc = error_set(err, ERR_NOMEM, "%zu names", t.own.n_names);
+    if (rc == 0)
+        rc = export_each(c, word, view, &t.job,
+                         format == EXPORT_CSV ? put_head : NULL, put_row, &t,
+                         err);
+    if (rc == 0)
+        rc = put_rest(&t, c, word, err);
+    own_values_clear(&t.own);
+    free(t.values);
     buf_clear(&t.line);
     return rc;
 }

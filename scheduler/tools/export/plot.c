@@ -12,6 +12,7 @@
 
 #include "jobs/text/text.h"
 #include "scheduler/tools/common/render.h"
+#include "scheduler/tools/common/row_pages.h"
 #include "scheduler/tools/export/curves.h"
 #include "scheduler/tools/views/show.h"
 
@@ -39,21 +40,38 @@ static const struct {
 enum { VALUE_CAP = 42 }; /* of the values that distinguish a task */
 enum { N_KNOWN = sizeof(known) / sizeof(known[0]) };
 
-static int find(const char *column, size_t *ret, struct error *err)
+/* N_KNOWN: perhaps a metric that the job named itself. */
+static size_t find(const char *column)
 {
-    char names[400] = "";
-    for (size_t i = 0; i < N_KNOWN; i++) {
-        if (strcmp(known[i].name, column) == 0) {
-            *ret = i;
-            return 0;
-        }
-        size_t len = strlen(names);
-        (void)snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "",
-                       known[i].name);
-    }
+    size_t i = 0;
+    while (i < N_KNOWN && strcmp(known[i].name, column) != 0)
+        i++;
+    return i;
+}
+
+/* Adds a word to a list of names, unless it is too long. */
+static void add_name(char *list, size_t cap, const char *name)
+{
     char q[TEXT_QUOTE_CAP];
-    return error_set(err, ERR_USAGE, "no column '%s'; there are %s",
-                     text_quote(q, sizeof(q), column), names);
+    size_t len = strlen(list);
+    (void)text_quote(q, sizeof(q), name);
+    if (len + strlen(q) + 3 < cap)
+        (void)snprintf(list + len, cap - len, "%s%s", len ? ", " : "", q);
+}
+
+/* No job has such a column: name those that there are. */
+static int no_column(const char *column, const struct metric_set *own,
+                     struct error *err)
+{
+    char names[320] = "", owns[120] = "", q[TEXT_QUOTE_CAP];
+    for (size_t i = 0; i < N_KNOWN; i++)
+        add_name(names, sizeof(names), known[i].name);
+    for (size_t i = 0; i < own->n; i++)
+        if (metric_set_is_first(own, &own->curves[i]))
+            add_name(owns, sizeof(owns), own->curves[i].name);
+    return error_set(err, ERR_USAGE, "no column '%s'; there are %s%s%s",
+                     text_quote(q, sizeof(q), column), names,
+                     *owns ? ", and of the job's own " : "", owns);
 }
 
 int plot_write(const char *path, const struct buf *text, struct error *err)
@@ -108,18 +126,47 @@ static int name_curve(const char *word, const json_t *job, char *out,
     return rc;
 }
 
-static int read_curve(struct client *c, const char *word, size_t which,
-                      struct curve *ret, struct error *err)
+static int take_page(void *arg, const json_t *reply, size_t n,
+                     struct error *err)
+{
+    return metric_set_take(arg, reply, n, err);
+}
+
+/* The curve of a metric that the job named itself; without one it has no
+ * points. `own` collects the names of all jobs. */
+static int own_curve(struct client *c, const char *word, const char *name,
+                     struct metric_set *own, struct curve *ret,
+                     struct error *err)
+{
+    struct metric_set set = {.n = 0};
+    int64_t job = 0;
+    int rc = row_pages(c, word, "values", &job, take_page, &set, err);
+    for (size_t i = 0; rc == 0 && i < set.n; i++)
+        rc = metric_set_add(own, set.curves[i].name, set.curves[i].rank, 1, 1,
+                            err);
+    const struct metric_curve *found = metric_set_find(&set, name);
+    if (rc == 0 && found)
+        rc = curve_of_metric(found, ret, err);
+    metric_set_clear(&set);
+    return rc;
+}
+
+static int read_curve(struct client *c, const char *word, const char *column,
+                      struct metric_set *own, struct curve *ret,
+                      struct error *err)
 {
     json_t *rows = NULL, *job = NULL;
-    bool is_epoch = known[which].is_epoch;
-    int rc = client_get(c, &rows, err, "/v1/jobs/%s/%s", word,
-                        is_epoch ? "epochs" : "iterations?rank=0");
+    size_t which = find(column);
+    bool is_own = which == N_KNOWN;
+    bool is_epoch = !is_own && known[which].is_epoch;
+    int rc = is_own ? own_curve(c, word, column, own, ret, err)
+                    : client_get(c, &rows, err, "/v1/jobs/%s/%s", word,
+                                 is_epoch ? "epochs" : "iterations?rank=0");
+    if (rc == 0 && !is_own)
+        rc = curve_of(rows, is_epoch ? "epoch" : "iteration", column,
+                      is_epoch ? -1 : 0, ret, err);
     if (rc == 0)
         rc = client_get(c, &job, err, "/v1/jobs/%s", word);
-    if (rc == 0)
-        rc = curve_of(rows, is_epoch ? "epoch" : "iteration", known[which].name,
-                      is_epoch ? -1 : 0, ret, err);
     if (rc == 0)
         rc = name_curve(word, json_object_get(job, "job"), ret->name,
                         sizeof(ret->name), err);
@@ -128,43 +175,58 @@ static int read_curve(struct client *c, const char *word, size_t which,
     return rc;
 }
 
+static int draw(const char *column, const struct curve *curves, size_t n,
+                const char *path, struct error *err)
+{
+    struct chart_series series[CHART_SERIES_MAX];
+    struct buf out = BUF_INIT;
+    char title[192], name[METRIC_NAME_CAP];
+    size_t which = find(column), points = 0;
+    bool is_own = which == N_KNOWN;
+    bool is_epoch = !is_own && known[which].is_epoch;
+    for (size_t i = 0; i < n; i++) {
+        series[i] = curve_series(&curves[i]);
+        points += curve_points(&curves[i]);
+    }
+    if (points == 0)
+        return error_set(err, ERR_NOTFOUND,
+                         "nothing to draw: no such rows were recorded, or "
+                         "store.metrics_retention has removed them");
+    (void)snprintf(name, sizeof(name), "%s",
+                   is_own ? column : known[which].title);
+    (void)snprintf(title, sizeof(title), "%s%s%s", name, n == 1 ? ", job " : "",
+                   n == 1 ? curves[0].name : "");
+    struct chart chart = {.title = title,
+                          .x_title = is_epoch ? "epoch" : "iteration",
+                          .y_title = is_own ? "" : known[which].unit,
+                          .series = series,
+                          .n = n,
+                          .from_zero = !is_own && known[which].from_zero,
+                          .categories = is_epoch};
+    int rc = chart_svg(&chart, true, &out, err);
+    if (rc == 0)
+        rc = plot_write(path, &out, err);
+    buf_clear(&out);
+    return rc;
+}
+
 int plot_jobs(struct client *c, char *const *words, size_t n,
               const char *column, const char *path, struct error *err)
 {
     struct curve curves[CHART_SERIES_MAX] = {{.n = 0}};
-    struct chart_series series[CHART_SERIES_MAX];
-    struct buf out = BUF_INIT;
-    size_t which = 0, points = 0;
+    struct metric_set own = {.n = 0};
+    int rc = 0;
     if (n > CHART_SERIES_MAX)
         return error_set(err, ERR_USAGE, "at most %d jobs in a chart",
                          (int)CHART_SERIES_MAX);
-    int rc = find(column, &which, err);
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        rc = read_curve(c, words[i], which, &curves[i], err);
-        series[i] = curve_series(&curves[i]);
-        points += curves[i].n;
-    }
-    char title[160];
-    (void)snprintf(title, sizeof(title), "%s%s%s", known[which].title,
-                   n == 1 ? ", job " : "", n == 1 ? curves[0].name : "");
-    struct chart chart = {.title = title,
-                          .x_title =
-                              known[which].is_epoch ? "epoch" : "iteration",
-                          .y_title = known[which].unit,
-                          .series = series,
-                          .n = n,
-                          .from_zero = known[which].from_zero,
-                          .categories = known[which].is_epoch};
-    if (rc == 0 && points == 0)
-        rc = error_set(err, ERR_NOTFOUND,
-                       "nothing to draw: no such rows were recorded, or "
-                       "store.metrics_retention has removed them");
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = read_curve(c, words[i], column, &own, &curves[i], err);
+    if (rc == 0 && find(column) == N_KNOWN && !metric_set_find(&own, column))
+        rc = no_column(column, &own, err);
     if (rc == 0)
-        rc = chart_svg(&chart, true, &out, err);
-    if (rc == 0)
-        rc = plot_write(path, &out, err);
+        rc = draw(column, curves, n, path, err);
     for (size_t i = 0; i < n && i < CHART_SERIES_MAX; i++)
         curve_clear(&curves[i]);
-    buf_clear(&out);
+    metric_set_clear(&own);
     return rc;
 }

@@ -1,11 +1,7 @@
 /* report_html.c - write the HTML report of a job: its specification, curves,
  * time per phase, attempts and events.
  *
- * The file has no script, and its policy forbids the browser to load anything;
- * text from outside is escaped.
- *
- * Writing into memory fails only when memory runs out. So each part only
- * records a failure (`bad`), and the end reports it.
+ * The file has no script, and its policy forbids the browser to load anything.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -15,100 +11,19 @@
 
 #include "jobs/state.h"
 #include "scheduler/tools/common/render.h"
+#include "scheduler/tools/common/row_pages.h"
 #include "scheduler/tools/export/curves.h"
+#include "scheduler/tools/export/html_page.h"
 #include "scheduler/tools/export/plot.h"
 #include "scheduler/tools/views/show.h"
-
-static const char head[] =
-    "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
-    "'none'; style-src 'unsafe-inline'\">\n"
-    "<meta name=\"viewport\" content=\"width=device-width\">\n"
-    "<meta name=\"color-scheme\" content=\"light dark\">\n"
-    "<style>:root{--bg:#f4f5f7;--card:#fff;--ink:#1c1f24;--dim:#5b626d;"
-    "--rule:#e3e6ea;--bar:#1f6fd0;--ok:#14805e;--no:#c2293f;--on:#1f6fd0}\n"
-    "@media(prefers-color-scheme:dark){:root{--bg:#0d1014;--card:#15181d;"
-    "--ink:#e8eaed;--dim:#a3abb7;--rule:#2a2f37;--bar:#6fb1ff;--ok:#4fd1a1;"
-    "--no:#ff7b88;--on:#6fb1ff}}\n"
-    "body{margin:0;background:var(--bg);color:var(--ink);font:15px/1.5 "
-    "system-ui,sans-serif}main{max-width:1100px;margin:0 auto;padding:24px "
-    "16px 64px}h1{font-size:26px;margin:0 0 4px}h2{font-size:18px;margin:32px "
-    "0 10px}section,.card{background:var(--card);border:1px solid var(--rule);"
-    "border-radius:10px;padding:14px 16px}\n"
-    ".state{font-weight:600}.ok{color:var(--ok)}.no{color:var(--no)}"
-    ".on{color:var(--on)}.dim{color:var(--dim)}\n"
-    "dl{display:grid;grid-template-columns:repeat(auto-fit,minmax(210px,1fr));"
-    "gap:10px 24px;margin:0}dt{color:var(--dim);font-size:13px}dd{margin:0;"
-    "overflow-wrap:anywhere}\n"
-    ".charts{display:grid;gap:14px;grid-template-columns:"
-    "repeat(auto-fit,minmax(min(480px,100%),1fr))}.charts svg{display:block;"
-    "width:100%;height:auto}.charts .card{padding:6px}\n"
-    ".scroll{overflow-x:auto}table{border-collapse:collapse;width:100%}"
-    "th,td{text-align:right;padding:5px 12px 5px 0;border-bottom:1px solid "
-    "var(--rule);white-space:nowrap;font-variant-numeric:tabular-nums}"
-    "th{color:var(--dim);font-weight:500;font-size:13px}"
-    "th.l,td.l{text-align:left}td.w{white-space:normal;min-width:18em;text-"
-    "align:left;"
-    "overflow-wrap:anywhere}td{vertical-align:top}tr:last-child "
-    "td{border-bottom:0}\n"
-    ".bar{height:8px;border-radius:4px;background:var(--bar);min-width:1px}"
-    "td.b{width:45%;vertical-align:middle}pre{margin:0;overflow-x:auto;font:"
-    "13px/1.5 "
-    "ui-monospace,monospace}</style>\n";
 
 /* The maximum of the daemon; more points would not be visible. */
 enum { ROWS_SHOWN = 100000 };
 
-struct page {
-    struct buf out;
-    int bad;
-};
-
-static void add(struct page *p, const char *raw)
-{
-    p->bad |= buf_addstr(&p->out, raw, NULL);
-}
-
-static void say(struct page *p, const char *text)
-{
-    p->bad |= chart_escape(text, &p->out, NULL);
-}
-
-static void cell(struct page *p, const char *class, const char *text)
-{
-    p->bad |= buf_addf(&p->out, NULL, "<td class=\"%s\">", class);
-    say(p, text);
-    add(p, "</td>");
-}
-
-/* A title, or "<attempt" for a left-aligned column of text. */
-static void heads(struct page *p, const char *const *titles)
-{
-    add(p, "<div class=\"scroll\"><table><tr>");
-    for (; *titles; titles++) {
-        bool is_left = **titles == '<';
-        add(p, is_left ? "<th class=\"l\">" : "<th>");
-        say(p, *titles + is_left);
-        add(p, "</th>");
-    }
-    add(p, "</tr>\n");
-}
-
-static void fact(struct page *p, const char *name, const char *value)
-{
-    if (!*value || strcmp(value, "-") == 0)
-        return;
-    add(p, "<div><dt>");
-    say(p, name);
-    add(p, "</dt><dd>");
-    say(p, value);
-    add(p, "</dd></div>\n");
-}
-
 static void fact_pairs(struct page *p, const char *name, const json_t *o)
 {
     char *text = json_object_size(o) ? field_pairs(o, NULL) : NULL;
-    fact(p, name, text ? text : "");
+    page_fact(p, name, text ? text : "");
     free(text);
 }
 
@@ -127,58 +42,56 @@ static void add_head(struct page *p, const json_t *job)
 {
     char text[64];
     const char *state = field_str(job, "state");
-    add(p, head);
-    add(p, "<title>Job ");
-    say(p, field_str(job, "display_id"));
-    add(p, " ");
-    say(p, field_str(job, "name"));
-    add(p, "</title>\n");
+    page_add(p, "<title>Job ");
+    page_say(p, field_str(job, "display_id"));
+    page_add(p, " ");
+    page_say(p, field_str(job, "name"));
+    page_add(p, "</title>\n");
     p->bad |= chart_style(&p->out, NULL);
-    add(p, "</head><body><main>\n<h1>Job ");
-    say(p, field_str(job, "display_id"));
-    add(p, " ");
-    say(p, field_str(job, "name"));
+    page_add(p, "</head><body><main>\n<h1>Job ");
+    page_say(p, field_str(job, "display_id"));
+    page_add(p, " ");
+    page_say(p, field_str(job, "name"));
     p->bad |= buf_addf(&p->out, NULL, "</h1><p><span class=\"state %s\">",
                        class_of(state));
-    say(p, state);
-    add(p, "</span> <span class=\"dim\">");
-    say(p, field_str(job, "reason"));
-    add(p, "</span></p>\n<section><dl>\n");
-    fact(p, "User", field_str(job, "user"));
-    fact(p, "Submitted", field_str(job, "submitted"));
-    fact(p, "Started", field_str(job, "started"));
-    fact(p, "Ended", field_str(job, "ended"));
-    fact(p, "Ran",
-         render_duration(field_real(job, "elapsed_s"), text, sizeof(text)));
-    fact(p, "Time limit",
-         render_duration(field_real(job, "limit_s"), text, sizeof(text)));
+    page_say(p, state);
+    page_add(p, "</span> <span class=\"dim\">");
+    page_say(p, field_str(job, "reason"));
+    page_add(p, "</span></p>\n<section><dl>\n");
+    page_fact(p, "User", field_str(job, "user"));
+    page_fact(p, "Submitted", field_str(job, "submitted"));
+    page_fact(p, "Started", field_str(job, "started"));
+    page_fact(p, "Ended", field_str(job, "ended"));
+    page_fact(
+        p, "Ran",
+        render_duration(field_real(job, "elapsed_s"), text, sizeof(text)));
+    page_fact(p, "Time limit",
+              render_duration(field_real(job, "limit_s"), text, sizeof(text)));
     int64_t lo = field_int(job, "gpus_min", 0);
     int64_t hi = field_int(job, "gpus_max", lo);
     int n = snprintf(text, sizeof(text), "%" PRId64 " of %" PRId64,
                      field_int(job, "gpus", 0), lo);
     if (hi != lo)
         (void)snprintf(text + n, sizeof(text) - (size_t)n, "..%" PRId64, hi);
-    fact(p, "GPUs (allocated of requested)", text);
-    fact(p, "Account", field_str(job, "account"));
-    fact(p, "Partition", field_str(job, "partition"));
+    page_fact(p, "GPUs (allocated of requested)", text);
+    page_fact(p, "Account", field_str(job, "account"));
+    page_fact(p, "Partition", field_str(job, "partition"));
     fact_pairs(p, "Labels", json_object_get(job, "labels"));
     fact_pairs(p, "Sweep values", json_object_get(job, "vary"));
-    fact(p, "Place", field_str(job, "place"));
+    page_fact(p, "Place", field_str(job, "place"));
     (void)snprintf(text, sizeof(text), "%" PRId64,
                    field_int(job, "attempt", 0));
-    fact(p, "Attempt", text);
+    page_fact(p, "Attempt", text);
     if (field_int(job, "exit_code", -1) >= 0) {
         (void)snprintf(text, sizeof(text), "%" PRId64,
                        field_int(job, "exit_code", 0));
-        fact(p, "Exit code", text);
+        page_fact(p, "Exit code", text);
     }
-    if (isfinite(field_real(job, "eval_accuracy"))) {
-        (void)snprintf(text, sizeof(text), "%.2f %%",
-                       100 * field_real(job, "eval_accuracy"));
-        fact(p, "Test accuracy, last", text);
-    }
-    fact(p, "Directory", field_str(job, "dir"));
-    add(p, "</dl></section>\n");
+    page_fact(
+        p, "Test accuracy, last",
+        render_accuracy(field_real(job, "eval_accuracy"), text, sizeof(text)));
+    page_fact(p, "Directory", field_str(job, "dir"));
+    page_add(p, "</dl></section>\n");
 }
 
 /* ---- charts --------------------------------------------------------------
@@ -186,14 +99,15 @@ static void add_head(struct page *p, const json_t *job)
 
 static void draw(struct page *p, const struct chart *c)
 {
-    size_t points = 0;
+    bool has_points = false;
     for (size_t i = 0; i < c->n; i++)
-        points += c->series[i].n;
-    if (points == 0)
+        for (size_t k = 0; k < c->series[i].n; k++)
+            has_points = has_points || isfinite(c->series[i].y[k]);
+    if (!has_points)
         return;
-    add(p, "<div class=\"card\">");
+    page_add(p, "<div class=\"card\">");
     p->bad |= chart_svg(c, false, &p->out, NULL);
-    add(p, "</div>\n");
+    page_add(p, "</div>\n");
 }
 
 /* Draws columns of one view as the lines of one chart. */
@@ -244,8 +158,40 @@ static void draw_ranks(struct page *p, const json_t *reply)
         curve_clear(&curves[i]);
 }
 
+/* A chart for each metric that the job named itself, with a line for each of
+ * the first eight ranks that report it. */
+static void draw_own(struct page *p, const struct metric_set *own)
+{
+    for (size_t i = 0; i < own->n; i++) {
+        const struct metric_curve *m = &own->curves[i];
+        struct curve curves[CHART_SERIES_MAX] = {{.n = 0}};
+        struct chart_series series[CHART_SERIES_MAX];
+        size_t n = 0;
+        for (size_t k = 0;
+             metric_set_is_first(own, m) && k < own->n && n < CHART_SERIES_MAX;
+             k++) {
+            if (strcmp(own->curves[k].name, m->name) != 0)
+                continue;
+            p->bad |= curve_of_metric(&own->curves[k], &curves[n], NULL);
+            (void)snprintf(curves[n].name, sizeof(curves[n].name), "rank %d",
+                           own->curves[k].rank);
+            series[n] = curve_series(&curves[n]);
+            n++;
+        }
+        struct chart chart = {.title = m->name,
+                              .x_title = "iteration",
+                              .y_title = "",
+                              .series = series,
+                              .n = n};
+        if (n > 0)
+            draw(p, &chart);
+        for (size_t k = 0; k < n; k++)
+            curve_clear(&curves[k]);
+    }
+}
+
 static void add_charts(struct page *p, const json_t *iterations,
-                       const json_t *epochs)
+                       const json_t *epochs, const struct metric_set *own)
 {
     static const char *const loss[] = {"loss", NULL};
     static const char *const losses[] = {"train_loss", "eval_loss", NULL};
@@ -253,13 +199,15 @@ static void add_charts(struct page *p, const json_t *iterations,
     static const char *const rates[][2] = {{"samples_per_s", NULL},
                                            {"tokens_per_s", NULL}};
     bool is_text = show_has(epochs, "tokens_per_s");
-    if (json_array_size(json_object_get(iterations, "rows")) == 0)
+    if (json_array_size(json_object_get(iterations, "rows")) == 0 &&
+        own->n == 0)
         return;
-    add(p, "<h2>Curves</h2>");
+    page_add(p, "<h2>Curves</h2>");
     if (json_array_size(json_object_get(iterations, "rows")) >= ROWS_SHOWN)
-        add(p,
+        page_add(
+            p,
             "<p class=\"dim\">Only the first 100,000 rows of iterations.</p>");
-    add(p, "<div class=\"charts\">\n");
+    page_add(p, "<div class=\"charts\">\n");
     draw_columns(p, iterations, "iteration", loss,
                  (struct chart){.title = "Loss", .y_title = "nats"});
     draw_ranks(p, iterations);
@@ -276,16 +224,20 @@ static void add_charts(struct page *p, const json_t *iterations,
                                 .y_title = is_text ? "tokens/s" : "samples/s",
                                 .from_zero = true,
                                 .categories = true});
-    add(p, "</div>\n");
+    draw_own(p, own);
+    page_add(p, "</div>\n");
 }
 
 /* ---- where its time went -------------------------------------------------
  */
 
+/* NAN: no row has a value. */
 static double sum_of(const json_t *reply, const char *column)
 {
     int c = show_column(reply, column);
     double sum = 0;
+    if (!show_has(reply, column))
+        return NAN;
     size_t i;
     json_t *row;
     json_array_foreach(json_object_get(reply, "rows"), i, row)
@@ -300,12 +252,12 @@ static void add_phase(struct page *p, const char *name, double sum,
                       double whole, size_t n)
 {
     char text[32];
-    double share = whole > 0 ? 100 * sum / whole : 0;
-    add(p, "<tr>");
-    cell(p, "l", name);
-    cell(p, "", render_time(sum / (double)n, text, sizeof(text)));
+    double share = isfinite(sum) ? 100 * sum / whole : 0;
+    page_add(p, "<tr>");
+    page_cell(p, "l", name);
+    page_cell(p, "", render_time(sum / (double)n, text, sizeof(text)));
     (void)snprintf(text, sizeof(text), "%.1f %%", share);
-    cell(p, "", text);
+    page_cell(p, "", isfinite(sum) ? text : "-");
     p->bad |= buf_addf(&p->out, NULL,
                        "<td class=\"b\"><div class=\"bar\" "
                        "style=\"width:%.1f%%\"></div></td></tr>\n",
@@ -324,34 +276,37 @@ static void add_phases(struct page *p, const json_t *iterations)
     };
     size_t n = json_array_size(json_object_get(iterations, "rows"));
     double whole = sum_of(iterations, "t_iter"), rest = whole;
-    if (n == 0 || whole <= 0)
+    bool is_known = false;
+    for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++)
+        is_known = is_known || show_has(iterations, phases[i].column);
+    if (n == 0 || !(whole > 0) || !is_known)
         return;
-    add(p, "<h2>Time per phase of an iteration</h2><section>");
-    heads(p, titles);
+    page_add(p, "<h2>Time per phase of an iteration</h2><section>");
+    page_heads(p, titles);
     for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
         double sum = sum_of(iterations, phases[i].column);
-        rest -= sum;
+        rest -= isfinite(sum) ? sum : 0;
         add_phase(p, phases[i].name, sum, whole, n);
     }
     add_phase(p, "other", rest > 0 ? rest : 0, whole, n);
-    add(p, "</table></div></section>\n");
+    page_add(p, "</table></div></section>\n");
 }
 
 /* ---- tables --------------------------------------------------------------
  */
 
 static void number(struct page *p, const json_t *row, int column,
-                   const char *fmt, double by)
+                   const char *fmt)
 {
     char text[40] = "-";
     double v = show_cell(row, column);
     if (isfinite(v) && strcmp(fmt, "%.0f") == 0)
         (void)snprintf(text, sizeof(text), "%.0f", v);
-    else if (isfinite(v) && strcmp(fmt, "%.2f %%") == 0)
-        (void)snprintf(text, sizeof(text), "%.2f %%", v * by);
+    else if (strcmp(fmt, "%") == 0)
+        (void)render_accuracy(v, text, sizeof(text));
     else if (isfinite(v))
         (void)snprintf(text, sizeof(text), "%.4g", v);
-    cell(p, "", text);
+    page_cell(p, "", text);
 }
 
 static void add_epochs(struct page *p, const json_t *epochs)
@@ -372,23 +327,22 @@ static void add_epochs(struct page *p, const json_t *epochs)
                  {"seconds", "%.4g"},
                  {"train_loss", "%.4g"},
                  {"eval_loss", "%.4g"},
-                 {"eval_accuracy", "%.2f %%"},
+                 {"eval_accuracy", "%"},
                  {is_text ? "tokens_per_s" : "samples_per_s", "%.0f"}};
     size_t i;
     json_t *row;
     if (json_array_size(json_object_get(epochs, "rows")) == 0)
         return;
-    add(p, "<h2>Epochs</h2><section>");
-    heads(p, titles);
+    page_add(p, "<h2>Epochs</h2><section>");
+    page_heads(p, titles);
     json_array_foreach(json_object_get(epochs, "rows"), i, row)
     {
-        add(p, "<tr>");
+        page_add(p, "<tr>");
         for (size_t c = 0; c < sizeof(cells) / sizeof(cells[0]); c++)
-            number(p, row, show_column(epochs, cells[c].column), cells[c].fmt,
-                   100);
-        add(p, "</tr>\n");
+            number(p, row, show_column(epochs, cells[c].column), cells[c].fmt);
+        page_add(p, "</tr>\n");
     }
-    add(p, "</table></div></section>\n");
+    page_add(p, "</table></div></section>\n");
 }
 
 /* A table of text: `fields` of each object. */
@@ -400,13 +354,13 @@ static void add_objects(struct page *p, const char *title,
     json_t *o;
     if (json_array_size(list) == 0)
         return;
-    add(p, "<h2>");
-    say(p, title);
-    add(p, "</h2><section>");
-    heads(p, titles);
+    page_add(p, "<h2>");
+    page_say(p, title);
+    page_add(p, "</h2><section>");
+    page_heads(p, titles);
     json_array_foreach(list, i, o)
     {
-        add(p, "<tr>");
+        page_add(p, "<tr>");
         for (const char *const *f = fields; *f; f++) {
             const json_t *v = json_object_get(o, *f);
             char *text = json_is_string(v) || json_is_null(v) || !v ? NULL
@@ -415,16 +369,16 @@ static void add_objects(struct page *p, const char *title,
                                                         idempotency key */
                              : json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
             /* Only the last column is running text. */
-            cell(p,
-                 json_is_number(v) ? ""
-                 : f[1]            ? "l"
-                                   : "w",
-                 text ? text : field_str(o, *f));
+            page_cell(p,
+                      json_is_number(v) ? ""
+                      : f[1]            ? "l"
+                                        : "w",
+                      text ? text : field_str(o, *f));
             free(text);
         }
-        add(p, "</tr>\n");
+        page_add(p, "</tr>\n");
     }
-    add(p, "</table></div></section>\n");
+    page_add(p, "</table></div></section>\n");
 }
 
 /* The profile of the last epoch and its first rank; mgpu-stat --profile has the
@@ -444,7 +398,7 @@ static void add_profile(struct page *p, const json_t *reply)
     p->bad |=
         buf_addf(&p->out, NULL,
                  "<h2>Profile of epoch %.0f, rank 0</h2><section>", epoch);
-    heads(p, titles);
+    page_heads(p, titles);
     json_array_foreach(rows, i, row)
     {
         const json_t *name =
@@ -452,22 +406,22 @@ static void add_profile(struct page *p, const json_t *reply)
         if (show_cell(row, c_epoch) != epoch || !json_is_string(name) ||
             show_cell(row, show_column(reply, "rank")) != 0)
             continue;
-        add(p, "<tr>");
-        cell(p, "l", json_string_value(name));
+        page_add(p, "<tr>");
+        page_cell(p, "l", json_string_value(name));
         double calls = show_cell(row, show_column(reply, "calls"));
-        cell(p, "",
-             isfinite(calls)
-                 ? render_count((long long)calls, text, sizeof(text))
-                 : "-");
-        cell(p, "",
-             render_time(show_cell(row, show_column(reply, "total_s")), text,
-                         sizeof(text)));
-        cell(p, "",
-             render_bytes(show_cell(row, show_column(reply, "bytes")), text,
-                          sizeof(text)));
-        add(p, "</tr>\n");
+        page_cell(p, "",
+                  isfinite(calls)
+                      ? render_count((long long)calls, text, sizeof(text))
+                      : "-");
+        page_cell(p, "",
+                  render_time(show_cell(row, show_column(reply, "total_s")),
+                              text, sizeof(text)));
+        page_cell(p, "",
+                  render_bytes(show_cell(row, show_column(reply, "bytes")),
+                               text, sizeof(text)));
+        page_add(p, "</tr>\n");
     }
-    add(p, "</table></div></section>\n");
+    page_add(p, "</table></div></section>\n");
 }
 
 static void add_spec(struct page *p, const json_t *job)
@@ -475,15 +429,15 @@ static void add_spec(struct page *p, const json_t *job)
     char *text = json_dumps(json_object_get(job, "spec"), JSON_INDENT(2));
     if (!text)
         return;
-    add(p, "<h2>Specification</h2><section><pre>");
-    say(p, text);
-    add(p, "</pre></section>\n");
+    page_add(p, "<h2>Specification</h2><section><pre>");
+    page_say(p, text);
+    page_add(p, "</pre></section>\n");
     free(text);
 }
 
 static void add_all(struct page *p, const json_t *job, const json_t *iterations,
-                    const json_t *epochs, const json_t *profile,
-                    const json_t *events)
+                    const json_t *epochs, const struct metric_set *own,
+                    const json_t *profile, const json_t *events)
 {
     static const char *const attempt_heads[] = {"Attempt", "<State",   "<Place",
                                                 "GPUs",    "<Started", "<Ended",
@@ -511,34 +465,44 @@ static void add_all(struct page *p, const json_t *job, const json_t *iterations,
                 json_object_set_new(e, "detail", json_string(show_asked(e)));
     }
     add_head(p, o);
-    add_charts(p, iterations, epochs);
+    add_charts(p, iterations, epochs, own);
     add_phases(p, iterations);
     add_epochs(p, epochs);
     add_profile(p, profile);
     add_objects(p, "Attempts", attempt_heads, attempt_keys, attempts);
     add_objects(p, "Events", event_heads, event_keys, list);
     add_spec(p, o);
-    add(p, "</main></body></html>\n");
+    page_add(p, "</main></body></html>\n");
+}
+
+static int take_page(void *arg, const json_t *reply, size_t n,
+                     struct error *err)
+{
+    return metric_set_take(arg, reply, n, err);
 }
 
 int report_job(struct client *c, const char *word, const char *path,
                struct error *err)
 {
-    struct page p = {.bad = 0};
+    struct page p;
     json_t *job = NULL, *iterations = NULL, *epochs = NULL, *events = NULL;
     json_t *profile = NULL;
-    buf_init(&p.out);
+    struct metric_set own = {.n = 0};
+    int64_t id = 0;
+    page_begin(&p);
     int rc = client_get(c, &job, err, "/v1/jobs/%s", word);
     if (rc == 0)
         rc = client_get(c, &iterations, err, "/v1/jobs/%s/iterations", word);
     if (rc == 0)
         rc = client_get(c, &epochs, err, "/v1/jobs/%s/epochs", word);
     if (rc == 0)
+        rc = row_pages(c, word, "values", &id, take_page, &own, err);
+    if (rc == 0)
         rc = client_get(c, &profile, err, "/v1/jobs/%s/profile", word);
     if (rc == 0)
         rc = client_get(c, &events, err, "/v1/jobs/%s/events", word);
     if (rc == 0) {
-        add_all(&p, job, iterations, epochs, profile, events);
+        add_all(&p, job, iterations, epochs, &own, profile, events);
         rc = p.bad ? error_set(err, ERR_NOMEM, "report")
                    : plot_write(path, &p.out, err);
     }
@@ -547,6 +511,7 @@ int report_job(struct client *c, const char *word, const char *path,
     json_decref(epochs);
     json_decref(events);
     json_decref(profile);
+    metric_set_clear(&own);
     buf_clear(&p.out);
     return rc;
 }

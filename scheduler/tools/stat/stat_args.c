@@ -43,7 +43,7 @@ static const struct opt opts[] = {
      "largest of their codes"},
     {OPT_PLOT, 0, "plot", "FILE.svg",
      "draw a chart of the jobs' loss, or of the column --of"},
-    {OPT_OF, 0, "of", "COLUMN", "column that --plot draws, e.g. eval_accuracy"},
+    {OPT_OF, 0, "of", "COLUMN", "column or own metric that --plot draws"},
     {OPT_REPORT, 0, "report", "FILE|NAME",
      "HTML report of the job; or own runs compared with a paper's: table2, "
      "table3, table5, fig1 to fig6"},

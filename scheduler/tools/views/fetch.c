@@ -11,6 +11,7 @@
 #include "scheduler/tools/common/job_lines.h"
 #include "scheduler/tools/common/job_query.h"
 #include "scheduler/tools/common/options.h"
+#include "scheduler/tools/common/row_pages.h"
 
 enum { DETAIL_EVENTS = 64 };
 
@@ -101,24 +102,60 @@ int fetch_detail(struct client *c, const struct fetch *f, const char *word,
     return rc;
 }
 
+static int take_page(void *arg, const json_t *reply, size_t n,
+                     struct error *err)
+{
+    return metric_set_take(arg, reply, n, err);
+}
+
+/* All values, or with -n the last ones. */
+static int fetch_own(struct client *c, const char *word, const char *limit,
+                     struct metric_set *ret, struct error *err)
+{
+    json_t *values = NULL;
+    int64_t job = 0;
+    if (!*limit)
+        return row_pages(c, word, "values", &job, take_page, ret, err);
+    int rc = client_get(c, &values, err, "/v1/jobs/%s/values%s", word, limit);
+    if (rc == 0)
+        rc = metric_set_take(
+            ret, values, json_array_size(json_object_get(values, "rows")), err);
+    json_decref(values);
+    return rc;
+}
+
+static int metrics_json(struct client *c, const struct fetch *f,
+                        const char *word, const char *limit, json_t *rows,
+                        struct error *err)
+{
+    json_t *values = NULL;
+    int rc = client_get(c, &values, err, "/v1/jobs/%s/values%s", word, limit);
+    if (rc == 0)
+        rc = json_object_set(rows, "values", values) == 0
+                 ? fetch_print(f, rows, err)
+                 : error_set(err, ERR_NOMEM, "reply");
+    json_decref(values);
+    return rc;
+}
+
 int fetch_metrics(struct client *c, const struct fetch *f, const char *word,
                   struct error *err)
 {
-    json_t *rows = NULL, *values = NULL;
+    json_t *rows = NULL;
+    struct metric_set own = {.n = 0};
     char limit[48] = "";
     if (f->count)
         (void)snprintf(limit, sizeof(limit), "?last=1&limit=%llu", f->count);
     int rc = client_get(c, &rows, err, "/v1/jobs/%s/iterations%s", word, limit);
-    if (rc == 0)
-        rc = client_get(c, &values, err, "/v1/jobs/%s/values%s", word, limit);
     if (rc == 0 && f->json)
-        rc = json_object_set(rows, "values", values) == 0
-                 ? fetch_print(f, rows, err)
-                 : error_set(err, ERR_NOMEM, "reply");
-    else if (rc == 0)
-        rc = show_metrics(&f->show, rows, values, err);
+        rc = metrics_json(c, f, word, limit, rows, err);
+    else if (rc == 0) {
+        rc = fetch_own(c, word, limit, &own, err);
+        if (rc == 0)
+            rc = show_metrics(&f->show, rows, &own, err);
+    }
+    metric_set_clear(&own);
     json_decref(rows);
-    json_decref(values);
     return rc;
 }
 

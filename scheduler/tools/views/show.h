@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "scheduler/tools/common/metric_set.h"
 #include "scheduler/tools/common/render.h"
 
 struct show_conf {
@@ -56,9 +57,10 @@ int show_sweep(const struct show_conf *s, const json_t *sweep,
 /* Prints a remark if rows of a reply were removed; returns whether they
  * were. */
 bool show_removed(FILE *out, const json_t *reply);
-/* mgpu.iterations/1: the curves as bars, then the step time by phase. */
+/* mgpu.iterations/1: the curves as bars, those of the job's own metrics among
+ * them (may be NULL), then the step time by phase. */
 int show_metrics(const struct show_conf *s, const json_t *iterations,
-                 const json_t *values, struct error *err) MUST_CHECK;
+                 const struct metric_set *own, struct error *err) MUST_CHECK;
 int show_epochs(const struct show_conf *s, const json_t *epochs,
                 struct error *err) MUST_CHECK;
 /* mgpu.profile/1 with its mgpu.epochs/1 (may be NULL), a table per epoch. */

@@ -65,35 +65,79 @@ static const char *figure(double v, bool is_time, char *out, size_t cap)
     return out;
 }
 
-/* "loss 2.31 ▇▅▃▂▁ 0.05 lowest 0.04" of rank 0, in the order of iterations. A
- * loss that is NaN has no bar, but is mentioned. */
-static int course(const struct show_conf *s, const json_t *reply,
-                  const char *column, bool is_time, struct error *err)
+/* "loss 2.31 ▇▅▃▂▁ 0.05 lowest 0.04", values in the order of iterations; `wide`
+ * is the width of the names. A value that is NaN has no bar, but is
+ * mentioned. */
+static void print_curve(const struct show_conf *s, const char *name, int wide,
+                        const struct numbers *x, bool is_time, bool has_highest)
+{
+    char bars[4 * BARS + 1], first[32], last[32], low[32], high[32];
+    const int of_others = 43 + (has_highest ? 19 : 0);
+    if (x->n > 0) {
+        double lo = x->v[0], hi = x->v[0];
+        for (size_t i = 1; i < x->n; i++) {
+            lo = x->v[i] < lo ? x->v[i] : lo;
+            hi = x->v[i] > hi ? x->v[i] : hi;
+        }
+        int room =
+            s->style.columns ? s->style.columns - of_others - wide : BARS;
+        room = room < 8 ? 8 : room > BARS ? BARS : room;
+        render_spark(x->v, x->n, (size_t)room, s->style.ascii, bars,
+                     sizeof(bars));
+        (void)fprintf(s->out, " %-*s %9s  %s  %-9s lowest %s", wide, name,
+                      figure(x->v[0], is_time, first, sizeof(first)), bars,
+                      figure(x->last, is_time, last, sizeof(last)),
+                      figure(lo, is_time, low, sizeof(low)));
+        if (has_highest)
+            (void)fprintf(s->out, "  highest %s",
+                          figure(hi, is_time, high, sizeof(high)));
+        (void)fputc('\n', s->out);
+    }
+    if (x->n_missing > 0)
+        (void)fprintf(s->out,
+                      " %-*s %9s  not a number in %zu of %zu iterations\n",
+                      wide, x->n > 0 ? "" : name, x->n > 0 ? "" : "-",
+                      x->n_missing, x->n + x->n_missing);
+}
+
+/* A column of rank 0. Only a loss is mentioned without any value: other columns
+ * may not be reported at all. */
+static int column_curve(const struct show_conf *s, const json_t *reply,
+                        const char *column, int wide, bool is_time,
+                        struct error *err)
 {
     struct numbers x;
-    char bars[4 * BARS + 1], first[32], last[32], low[32];
     if (gather(json_object_get(reply, "rows"), show_column(reply, column),
                show_column(reply, "rank"), 0, &x, err) < 0)
         return -1;
-    if (x.n > 0) {
-        double lo = x.v[0];
-        for (size_t i = 1; i < x.n; i++)
-            lo = x.v[i] < lo ? x.v[i] : lo;
-        int room = s->style.columns ? s->style.columns - 50 : BARS;
-        room = room < 8 ? 8 : room > BARS ? BARS : room;
-        render_spark(x.v, x.n, (size_t)room, s->style.ascii, bars,
-                     sizeof(bars));
-        (void)fprintf(s->out, " %-7s %9s  %s  %-9s lowest %s\n", column,
-                      figure(x.v[0], is_time, first, sizeof(first)), bars,
-                      figure(x.last, is_time, last, sizeof(last)),
-                      figure(lo, is_time, low, sizeof(low)));
-    }
-    if (x.n_missing > 0 && (x.n > 0 || strcmp(column, "loss") == 0))
-        (void)fprintf(s->out,
-                      " %-7s %9s  not a number in %zu of %zu iterations\n",
-                      x.n > 0 ? "" : column, x.n > 0 ? "" : "-", x.n_missing,
-                      x.n + x.n_missing);
+    if (x.n > 0 || (strcmp(column, "loss") == 0))
+        print_curve(s, column, wide, &x, is_time, false);
     free(x.v);
+    return 0;
+}
+
+/* One line per metric that the program named itself, of its lowest rank. */
+static int own_curves(const struct show_conf *s, const struct metric_set *own,
+                      int wide, struct error *err)
+{
+    for (size_t i = 0; i < own->n; i++) {
+        const struct metric_curve *c = &own->curves[i];
+        char name[4 * METRIC_NAME_CAP];
+        struct numbers x = {.v = calloc(c->n + 1, sizeof(double)), .last = NAN};
+        if (!x.v)
+            return error_set(err, ERR_NOMEM, "%zu values", c->n);
+        for (size_t k = 0; k < c->n; k++) {
+            x.last = c->y[k];
+            if (isfinite(c->y[k]))
+                x.v[x.n++] = c->y[k];
+            else
+                x.n_missing++;
+        }
+        if (metric_set_is_first(own, c))
+            print_curve(s, render_escape(c->name, name, sizeof(name)), wide, &x,
+                        false, true);
+        free(x.v);
+    }
     return 0;
 }
 
@@ -126,6 +170,7 @@ static int phase_rows(struct render_table *t, const json_t *reply,
     if (gather(rows, show_column(reply, "t_iter"), -1, -1, &whole, err) < 0)
         return -1;
     double rest = whole.sum;
+    bool is_known = false;
     int rc = 0;
     for (size_t p = 0; rc == 0 && p < N_PHASES; p++) {
         rc =
@@ -133,10 +178,11 @@ static int phase_rows(struct render_table *t, const json_t *reply,
         if (rc < 0)
             break;
         rest -= x.sum;
+        is_known = is_known || x.n > 0;
         rc = add_phase(t, phases[p].label, &x, whole.sum, err);
         free(x.v);
     }
-    if (rc == 0 && whole.n) {
+    if (rc == 0 && whole.n && is_known) {
         double mean = rest > 0 ? rest / (double)whole.n : 0;
         x = (struct numbers){.v = &mean, .n = 1, .sum = mean};
         rc = add_phase(t, "other", &x, whole.sum / (double)whole.n, err);
@@ -182,12 +228,11 @@ static int rank_lines(const struct show_conf *s, const json_t *reply,
             return -1;
         }
         if (t.n > 0) {
-            (void)fprintf(s->out,
-                          " rank %-4d %zu iterations of %s, %.1f %% of it "
-                          "waiting for the others",
-                          r, t.n,
-                          render_time(t.sum / (double)t.n, mean, sizeof(mean)),
-                          t.sum > 0 ? 100 * comm.sum / t.sum : 0);
+            (void)fprintf(s->out, " rank %-4d %zu iterations of %s", r, t.n,
+                          render_time(t.sum / (double)t.n, mean, sizeof(mean)));
+            if (comm.n && t.sum > 0)
+                (void)fprintf(s->out, ", %.1f %% of it waiting for the others",
+                              100 * comm.sum / t.sum);
             if (samples.n && t.sum > 0)
                 (void)fprintf(s->out, ", %.0f %s/s", samples.sum / t.sum, what);
             (void)fputc('\n', s->out);
@@ -202,46 +247,20 @@ static int rank_lines(const struct show_conf *s, const json_t *reply,
     return 0;
 }
 
-static int print_values(const struct show_conf *s, const json_t *values,
-                        struct error *err)
+/* The width of the names; a few long ones may stand out. */
+static int width_of(const struct metric_set *own)
 {
-    static const struct render_column columns[] = {
-        {"METRIC", RENDER_LEFT},
-        {"RANK", RENDER_RIGHT},
-        {"ITERATION", RENDER_RIGHT},
-        {"VALUE", RENDER_RIGHT},
-    };
-    struct render_table *t = NULL;
-    int c_name = show_column(values, "name");
-    size_t i;
-    json_t *row;
-    int rc = render_table_create(columns, 4, &t, err);
-    json_array_foreach(json_object_get(values, "rows"), i, row)
-    {
-        const char *name =
-            json_string_value(json_array_get(row, (size_t)c_name));
-        double it = show_cell(row, show_column(values, "iteration"));
-        if (rc == 0 &&
-            (render_table_add(t, err, "%s", name ? name : "") < 0 ||
-             render_table_add(t, err, "%.0f",
-                              show_cell(row, show_column(values, "rank"))) <
-                 0 ||
-             render_table_add(t, err, it < 0 ? "-" : "%.0f", it) < 0 ||
-             render_table_add(t, err, "%.6g",
-                              show_cell(row, show_column(values, "value"))) <
-                 0))
-            rc = -1;
+    enum { LEAST = 7, MOST = 24 };
+    int wide = LEAST;
+    for (size_t i = 0; own && i < own->n; i++) {
+        int n = (int)strlen(own->curves[i].name);
+        wide = n > wide && n <= MOST ? n : wide;
     }
-    if (rc == 0) {
-        (void)fputc('\n', s->out);
-        render_table_print(t, &s->style, s->header, s->out);
-    }
-    render_table_destroy(t);
-    return rc;
+    return wide;
 }
 
 int show_metrics(const struct show_conf *s, const json_t *iterations,
-                 const json_t *values, struct error *err)
+                 const struct metric_set *own, struct error *err)
 {
     static const struct render_column columns[] = {
         {"PHASE", RENDER_LEFT}, {"MEAN", RENDER_RIGHT},  {"P50", RENDER_RIGHT},
@@ -249,19 +268,23 @@ int show_metrics(const struct show_conf *s, const json_t *iterations,
     };
     struct render_table *t = NULL;
     size_t n = json_array_size(json_object_get(iterations, "rows"));
-    int rc = 0;
+    int rc = 0, wide = width_of(own);
 
     bool is_removed = show_removed(s->out, iterations);
-    if (n == 0 && !is_removed)
+    if (n == 0 && (!own || own->n == 0) && !is_removed)
         (void)fprintf(s->out, "no iterations recorded yet\n");
-    if (n > 0 && (course(s, iterations, "loss", false, err) < 0 ||
-                  course(s, iterations, "lr", false, err) < 0 ||
-                  course(s, iterations, "t_iter", true, err) < 0 ||
-                  render_table_create(columns, 5, &t, err) < 0))
+    if (n > 0 && (column_curve(s, iterations, "loss", wide, false, err) < 0 ||
+                  column_curve(s, iterations, "lr", wide, false, err) < 0 ||
+                  column_curve(s, iterations, "t_iter", wide, true, err) < 0))
         rc = -1;
-    if (rc == 0 && n > 0) {
+    if (rc == 0 && own)
+        rc = own_curves(s, own, wide, err);
+    /* A program that reports no times has no phases. */
+    if (rc == 0 && show_has(iterations, "t_iter")) {
         (void)fputc('\n', s->out);
-        rc = phase_rows(t, iterations, err);
+        rc = render_table_create(columns, 5, &t, err);
+        if (rc == 0)
+            rc = phase_rows(t, iterations, err);
         if (rc == 0) {
             render_table_print(t, &s->style, s->header, s->out);
             (void)fputc('\n', s->out);
@@ -269,8 +292,5 @@ int show_metrics(const struct show_conf *s, const json_t *iterations,
         }
     }
     render_table_destroy(t);
-    if (rc == 0 && values &&
-        json_array_size(json_object_get(values, "rows")) > 0)
-        rc = print_values(s, values, err);
     return rc;
 }

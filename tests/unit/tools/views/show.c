@@ -74,92 +74,6 @@ static void test_eta(void)
     }
 }
 
-/* Two ranks, two iterations. Of 10 + 20 + 10 + 20 ms the forward passes take
- * 30, waiting 6; what no phase names is the rest: 24 = 40 %. */
-static const char rows_text[] =
-    "{\"columns\":[\"attempt\",\"rank\",\"iteration\",\"t_iter\",\"t_data\","
-    "\"t_h2d\",\"t_forward\",\"t_backward\",\"t_comm\",\"t_optimizer\","
-    "\"loss\",\"lr\",\"samples\"],\"rows\":["
-    "[1,0,1,0.010,0,0,0.005,0,0.001,0,2.5,0.1,32],"
-    "[1,1,1,0.010,0,0,0.005,0,0.001,0,2.4,0.1,32],"
-    "[1,0,2,0.020,0,0,0.010,0,0.002,0,0.5,0.1,32],"
-    "[1,1,2,0.020,0,0,0.010,0,0.002,0,null,0.1,32]]}";
-
-/* A loss that is no number is null. */
-static void test_diverged(void)
-{
-    json_t *o =
-        load("{\"columns\":[\"rank\",\"iteration\",\"t_iter\",\"loss\"],"
-             "\"rows\":[[0,1,0.5,2.5],[0,2,0.5,null],[0,3,0.5,null]]}");
-    json_t *all =
-        load("{\"columns\":[\"rank\",\"iteration\",\"t_iter\",\"loss\"],"
-             "\"rows\":[[0,1,0.5,null]]}");
-    struct error err = ERROR_INIT;
-    begin();
-    is_int(show_metrics(&conf, o, NULL, &err), 0, "a loss that is no number");
-    (void)end();
-    ok(has("loss          2.5  _  -         lowest 2.5\n"), "is no last one");
-    ok(has("not a number in 2 of 3 iterations\n"), "and is told of");
-    ok(!has(" lr "), "what is recorded of none is not");
-    begin();
-    is_int(show_metrics(&conf, all, NULL, &err), 0, "from the first on");
-    (void)end();
-    ok(has(" loss            -  not a number in 1 of 1 iterations\n"), "too");
-    json_decref(o);
-    json_decref(all);
-}
-
-static void test_metrics(void)
-{
-    json_t *o = load(rows_text);
-    json_t *v = load("{\"columns\":[\"attempt\",\"rank\",\"iteration\","
-                     "\"name\",\"value\"],\"rows\":[[1,0,7,\"bleu\",31.5]]}");
-    json_t *none = load("{\"columns\":[\"rank\"],\"rows\":[]}");
-    struct error err = ERROR_INIT;
-    begin();
-    is_int(show_metrics(&conf, o, v, &err), 0, "metrics");
-    (void)end();
-    ok(has("forward          7.5 ms   7.5 ms  10.0 ms   50.0 %"),
-       "a phase: mean, median, p99, share");
-    ok(has("communication    1.5 ms") && has("10.0 %"), "waiting is a phase");
-    ok(has("other            6.0 ms") && has("40.0 %"),
-       "the rest is named, not hidden");
-    ok(has("iteration       15.0 ms  15.0 ms  20.0 ms  100.0 %"), "the whole");
-    ok(has("loss          2.5  #_  0.5"), "rank 0's course of the loss");
-    ok(has("rank 1    2 iterations of 15.0 ms, 10.0 % of it waiting for the "
-           "others, 2133 samples/s"),
-       "each rank");
-    ok(has("together  4267 samples/s"), "all ranks");
-    ok(has("bleu       0          7   31.5"), "values of a job's own");
-    test_diverged();
-    begin();
-    is_int(show_metrics(&conf, none, NULL, &err), 0, "no rows");
-    (void)end();
-    ok(has("no iterations recorded yet"), "says that there are none");
-    (void)json_object_set_new(none, "rows_removed", json_true());
-    (void)json_object_set_new(o, "rows_removed", json_true());
-    begin();
-    is_int(show_metrics(&conf, none, NULL, &err), 0, "rows that were removed");
-    (void)end();
-    ok(has("its rows were removed") && !has("recorded yet"), "it says so");
-    begin();
-    is_int(show_metrics(&conf, o, NULL, &err), 0, "and of some");
-    (void)end();
-    ok(has("its rows are being removed") && has("together  4267"), "too");
-    begin();
-    is_int(show_epochs(&conf, none, &err), 0, "of epochs");
-    (void)end();
-    ok(has("its rows were removed"), "it is said");
-    begin();
-    is_int(show_profile(&conf, none, NULL, &err), 0, "of a profile");
-    (void)end();
-    ok(has("its rows were removed") && !has("it needs train.profile"),
-       "it is said, too");
-    json_decref(o);
-    json_decref(v);
-    json_decref(none);
-}
-
 /* A job's command, as a shell takes it. */
 static void commanded(const char *words, const char *want)
 {
@@ -467,6 +381,11 @@ static void test_progress(void)
     wait_progress_text(o, text, sizeof(text));
     is_str(text, "", "nothing known, nothing said");
     json_decref(o);
+    o = load("{\"epoch\":14,\"epochs_total\":null,\"eval_accuracy\":95.5}");
+    wait_progress_text(o, text, sizeof(text));
+    is_str(text, "  epoch 14  test accuracy 95.5",
+           "a total that is unknown is not the epoch it is in");
+    json_decref(o);
 }
 
 /* Which columns, and which row comes first. */
@@ -586,7 +505,6 @@ int main(void)
     test_eta();
     test_profile();
     test_columns();
-    test_metrics();
     test_command();
     test_job();
     test_pending();
