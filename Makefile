@@ -231,10 +231,13 @@ $(B)/obj/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(cppflags) $(cflags) -MMD -MP -c -o $@ $<
-# The schemas, and the papers' numbers, are in these by .incbin, which -MMD
-# does not see.
+# The schemas, the papers' numbers, and the style and script of reports are in
+# these by .incbin, which -MMD does not see.
 $(B)/obj/db/sqlite/schema_sqlite.o: $(wildcard db/schema/*.sql)
 $(B)/obj/scheduler/tools/export/paper_results.o: $(wildcard jobs/paper/*.csv)
+$(B)/obj/scheduler/tools/export/html_page.o: \
+	$(wildcard scheduler/tools/export/report.css \
+	  scheduler/tools/export/report.js)
 $(B)/obj/%_mpi.o $(B)/obj/tests/mpi/%.o $(B)/obj/worker/main.o: \
 	cppflags += $(mpi_cflags)
 $(B)/obj/%_nccl.o $(B)/obj/%_cupti.o $(B)/obj/%_nvtx.o: \

@@ -754,6 +754,67 @@ END
     [ "$(grep -c '"id":3,' lines)" -lt 20 ]
 }
 
+# page_data FILE: the data of a report. page_is_sound FILE: its only script is
+# the one that its policy allows, and short.
+page_data() {
+    sed -n 's/.*<script type="application\/json" id="mgpu-data">\(.*\)<\/script>$/\1/p' "$1"
+}
+page_is_sound() {
+    local sum
+    [ "$(grep -o '<script' "$1" | wc -l)" -eq 2 ]
+    sed -n '/^<script>/,/^<\/script>/p' "$1" | sed '1s/<script>//; /^<\/script>/d' >own.js
+    [ "$(wc -l <own.js)" -lt 300 ] && [ "$(wc -l <own.js)" -gt 100 ]
+    sum=$(openssl dgst -sha256 -binary own.js | base64)
+    grep -qF "script-src 'sha256-$sum'" "$1"
+    is_json "$(page_data "$1")"
+}
+
+@test "--plot and --report of a sweep: a line per task, a table of all" {
+    cat >varied.yaml <<'END'
+version: 1
+kind: command
+name: varied
+command: [sh, varied.sh]
+retry: {max: 0}
+sweep: {grid: {env.RATE: ["1", "2", "</script>"]}}
+END
+    cat >varied.sh <<'END'
+echo "the rate is $RATE"
+[ "$RATE" != "</script>" ] || exit 3
+for i in 1 2 3 4; do
+    echo "{\"iteration\": $i, \"loss\": $((9 - i * RATE)), \"gnorm\": $((i * RATE))}"
+done >>"$MGPU_METRICS"
+echo '{"epoch": 1, "eval_accuracy": 0.5}
+{"epoch": 2, "eval_accuracy": 0.25}' >>"$MGPU_METRICS"
+END
+    submit --quiet --wait varied.yaml || true
+    stat --plot all.svg 1
+    grep -q '>1_0 RATE=1<' all.svg
+    grep -q '>1_1 RATE=2<' all.svg
+    [ "$(grep -o '<path' all.svg | wc -l)" -eq 2 ]
+    stat --plot - --of gnorm 1 | grep -q '>1_1 RATE=2<'
+    stat --report sweep.html 1
+    page_is_sound sweep.html
+    for part in 'Sweep 1 varied' '2 COMPLETED' '1 FAILED' '>env.RATE<' \
+        '>Loss, final<' '>Loss, best<' '>gnorm, highest<' '>1_2<' 'exited with 3' \
+        '<table class="sort">' '>&lt;/script&gt;<'; do
+        grep -qF "$part" sweep.html || { echo "no $part"; false; }
+    done
+    page_data sweep.html >data.json
+    [ "$(json '$.tasks[1].metrics.loss.final' <data.json)" = 1.0 ]
+    [ "$(json '$.tasks[1].metrics.gnorm.highest' <data.json)" = 8.0 ]
+    [ "$(json '$.tasks[0].metrics.eval_accuracy.final' <data.json)" = 0.25 ]
+    [ "$(json '$.tasks[0].metrics.eval_accuracy.highest' <data.json)" = 0.5 ]
+    [ "$(json '$.tasks[2].metrics.loss.final' <data.json)" = "" ]
+    [ "$(json '$.tasks[2].vary."env.RATE"' <data.json)" = "</script>" ]
+    [ "$(json '$.charts[0].series[1].name' <data.json)" = "1_1 RATE=2" ]
+    [ "$(json '$.charts[0].series[1].y' <data.json)" = "[7,5,3,1]" ]
+    # The page of the task that failed says why.
+    stat --report task.html 1_2
+    grep -q 'the rate is &lt;/script&gt;' task.html
+    page_is_sound task.html
+}
+
 gone_from() { [ "$(tail -n 2 "$1" | grep -c long)" -eq 0 ]; }
 
 @test "--plot and --report: files that fetch nothing, and no half ones" {
@@ -774,13 +835,21 @@ END
     grep -q '>2 a.b<' loss.svg
     stat --plot - --of eval_accuracy 1 | grep -q 'Test accuracy, job 1 drawn'
     stat --report page.html 1
-    [ "$(grep -c '<svg' page.html)" -eq 5 ]
+    [ "$(grep -c '<svg' page.html)" -eq 6 ]
     for part in 'Job 1 drawn' 'Time per phase' 'host GEMM' 'COMPLETED' \
-        'image_size' '>submit<'; do
+        'image_size' '>submit<' 'Efficiency' '>computing<' 'Learning rate' \
+        'End of its log' 'epoch 2'; do
         grep -q "$part" page.html || { echo "no $part"; false; }
     done
-    run grep -E '<script|(src|href)=|url\(|@import' page.html loss.svg
+    run grep -E '(src|href)=|url\(|@import|fetch\(|XMLHttp|import\(' \
+        page.html loss.svg
     [ "$status" -eq 1 ]
+    ! grep -q '<script' loss.svg || false
+    page_is_sound page.html
+    page_data page.html >data.json
+    [ "$(json '$.charts[0].title' <data.json)" = Loss ]
+    [ "$(json '$.charts[0].series[0].x[7]' <data.json)" = 8 ]
+    [ "$(json '$.job.name' <data.json)" = drawn ]
     run stat --plot nothing.svg --of gain 1
     [ "$status" -eq 64 ]
     [[ $output == *"there are loss, lr"* ]]

@@ -44,7 +44,10 @@ static const char style[] =
     ".c-s6{stroke:#a79dff;fill:#a79dff}.c-s7{stroke:#7cc4e0;fill:#7cc4e0}}"
     ".c-line{fill:none;stroke-width:2;"
     "stroke-linejoin:round;stroke-linecap:round}"
-    ".c-dash{stroke-dasharray:6 5}.c-dot{stroke:none}"
+    ".c-dash,.c-d1{stroke-dasharray:6 5}.c-d2{stroke-dasharray:2 5}"
+    ".c-d3{stroke-dasharray:10 5 2 5}.c-d4{stroke-dasharray:14 4}"
+    ".c-d5{stroke-dasharray:6 4 2 4 2 4}.c-d6{stroke-dasharray:1 3}"
+    ".c-d7{stroke-dasharray:18 4 6 4}.c-dot{stroke:none}"
     ".c-t{font:13px system-ui,sans-serif}.c-h{font:600 15px "
     "system-ui,sans-serif}"
     "</style>";
@@ -232,13 +235,30 @@ static int add_titles(const struct chart *c, struct buf *out, struct error *err)
                     err);
 }
 
-/* The number of characters, as an estimate of the width. */
+/* An estimate of the width of a text of 13 px, rather too wide than too
+ * narrow. */
 static double text_width(const char *text)
 {
-    size_t n = 0;
-    for (; *text; text++)
-        n += ((unsigned char)*text & 0xc0) != 0x80;
-    return 7.2 * (double)n;
+    double width = 0;
+    for (; *text; text++) {
+        bool is_rest = ((unsigned char)*text & 0xc0) == 0x80; /* UTF-8 */
+        width += is_rest                            ? 0
+                 : strchr("mwMW@%", *text)          ? 12
+                 : strchr("fijlrt.,:;'|!()", *text) ? 5
+                 : *text >= 'A' && *text <= 'Z'     ? 9.2
+                                                    : 7.6;
+    }
+    return width;
+}
+
+int chart_class(size_t i, bool dashed, struct buf *out, struct error *err)
+{
+    size_t pattern = i / CHART_COLOURS;
+    if (buf_addf(out, err, "c-line c-s%zu", i % CHART_COLOURS) < 0)
+        return -1;
+    if (dashed)
+        return buf_addstr(out, " c-dash", err);
+    return pattern > 0 ? buf_addf(out, err, " c-d%zu", pattern) : 0;
 }
 
 /* Draws the legend in rows under the title. `out` NULL: only computes its
@@ -260,9 +280,10 @@ static int add_legend(const struct chart *c, struct buf *out, int *ret_more,
         if (out &&
             (buf_addf(out, err,
                       "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" "
-                      "class=\"c-line c-s%zu%s\"/>",
-                      x, x + 20, 40 + *ret_more, 40 + *ret_more, i,
-                      s->dashed ? " c-dash" : "") < 0 ||
+                      "class=\"",
+                      x, x + 20, 40 + *ret_more, 40 + *ret_more) < 0 ||
+             chart_class(i, s->dashed, out, err) < 0 ||
+             buf_addstr(out, "\"/>", err) < 0 ||
              add_text(out, x + key, 44 + *ret_more, "c-ink c-t", "start",
                       s->name, err) < 0))
             return -1;
@@ -342,10 +363,12 @@ static int add_series(const struct chart *c, size_t i, const struct scale *xs,
                       struct error *err)
 {
     const struct chart_series *s = &c->series[i];
-    if (buf_addf(out, err, "<g class=\"c-s%zu\"><title>", i) < 0 ||
+    if (buf_addf(out, err, "<g class=\"c-s%zu\"><title>", i % CHART_COLOURS) <
+            0 ||
         chart_escape(s->name, out, err) < 0 ||
-        buf_addf(out, err, "</title><path class=\"c-line%s\" d=\"",
-                 s->dashed ? " c-dash" : "") < 0 ||
+        buf_addstr(out, "</title><path class=\"", err) < 0 ||
+        chart_class(i, s->dashed, out, err) < 0 ||
+        buf_addstr(out, "\" d=\"", err) < 0 ||
         add_path(s, xs, ys, out, err) < 0 || buf_addstr(out, "\"/>", err) < 0)
         return -1;
     bool marks = s->marks && has_room(s, xs);
@@ -370,13 +393,19 @@ int chart_svg(const struct chart *c, bool is_file, struct buf *out,
         return error_set(err, ERR_INVAL, "a chart of %zu lines, expected 1..%d",
                          c->n, (int)CHART_SERIES_MAX);
     struct scale x = scale_of(c, false), y = scale_of(c, true);
-    char size[64] = "";
+    char size[256] = "";
     int more = 0;
     if (add_legend(c, NULL, &more, err) < 0)
         return -1;
     if (is_file)
         (void)snprintf(size, sizeof(size), " width=\"%d\" height=\"%d\"", WIDTH,
                        HEIGHT + more);
+    else
+        (void)snprintf(size, sizeof(size),
+                       " data-x=\"%.9g %.9g\" data-y=\"%.9g %.9g\" "
+                       "data-log=\"%d\" data-plot=\"%d %d %d %d\"",
+                       x.lo, x.hi, y.lo, y.hi, y.is_log, LEFT, TOP + more,
+                       PLOT_W, PLOT_H);
     if (buf_addf(out, err,
                  "%s<svg xmlns=\"http://www.w3.org/2000/svg\" "
                  "viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"",

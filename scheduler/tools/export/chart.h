@@ -13,7 +13,8 @@
 #include "jobs/base/buf.h"
 #include "jobs/base/error.h"
 
-enum { CHART_SERIES_MAX = 8 };
+/* Eight colours; further lines have them again, in other patterns. */
+enum { CHART_COLOURS = 8, CHART_SERIES_MAX = 64 };
 
 struct chart_series {
     const char *name;
@@ -32,13 +33,18 @@ struct chart {
     bool categories; /* x are whole numbers, each with a tick */
 };
 
-/* Appends an <svg> element; is_file: as a complete file.
+/* Appends an <svg> element; is_file: as a complete file, else with its scales
+ * as data-x, data-y, data-log and data-plot, for the script of a page.
  * err  ERR_INVAL no series, or too many;  ERR_NOMEM */
 int chart_svg(const struct chart *c, bool is_file, struct buf *out,
               struct error *err) MUST_CHECK;
 
 /* Appends the colours; once per document with several charts. */
 int chart_style(struct buf *out, struct error *err) MUST_CHECK;
+
+/* Appends the classes of line i: its colour and pattern. */
+int chart_class(size_t i, bool dashed, struct buf *out,
+                struct error *err) MUST_CHECK;
 
 /* Escapes text for XML and HTML; an invalid character becomes '?'. */
 int chart_escape(const char *text, struct buf *out,

@@ -2,46 +2,33 @@
  */
 #include "scheduler/tools/export/html_page.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/tools/export/chart.h"
+#include "jobs/text/text.h"
+
+/* The assembler includes the files unchanged. */
+#define EMBED(symbol, file)                                          \
+    __asm__(".section .rodata\n" #symbol ":\n"                       \
+            ".incbin \"scheduler/tools/export/" file "\"\n.byte 0\n" \
+            ".previous\n");                                          \
+    extern const char symbol[]
+
+EMBED(report_css, "report.css");
+EMBED(report_js, "report.js");
+
+/* The SHA-256 of report.js: a browser runs no other script. After a change:
+ * openssl dgst -sha256 -binary report.js | base64 */
+#define REPORT_JS_SHA256 "MS5SduywzGPFkdEm7U2f4E0fSTRVFv+P/eAlTGTjPoE="
 
 static const char head[] =
     "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
-    "'none'; style-src 'unsafe-inline'\">\n"
+    "'none'; style-src 'unsafe-inline'; script-src 'sha256-" REPORT_JS_SHA256
+    "'\">\n"
     "<meta name=\"viewport\" content=\"width=device-width\">\n"
-    "<meta name=\"color-scheme\" content=\"light dark\">\n"
-    "<style>:root{--bg:#f4f5f7;--card:#fff;--ink:#1c1f24;--dim:#5b626d;"
-    "--rule:#e3e6ea;--bar:#1f6fd0;--ok:#14805e;--no:#c2293f;--on:#1f6fd0}\n"
-    "@media(prefers-color-scheme:dark){:root{--bg:#0d1014;--card:#15181d;"
-    "--ink:#e8eaed;--dim:#a3abb7;--rule:#2a2f37;--bar:#6fb1ff;--ok:#4fd1a1;"
-    "--no:#ff7b88;--on:#6fb1ff}}\n"
-    "body{margin:0;background:var(--bg);color:var(--ink);font:15px/1.5 "
-    "system-ui,sans-serif}main{max-width:1100px;margin:0 auto;padding:24px "
-    "16px 64px}h1{font-size:26px;margin:0 0 4px}h2{font-size:18px;margin:32px "
-    "0 10px}section,.card{background:var(--card);border:1px solid var(--rule);"
-    "border-radius:10px;padding:14px 16px}\n"
-    ".state{font-weight:600}.ok{color:var(--ok)}.no{color:var(--no)}"
-    ".on{color:var(--on)}.dim{color:var(--dim)}\n"
-    "dl{display:grid;grid-template-columns:repeat(auto-fit,minmax(210px,1fr));"
-    "gap:10px 24px;margin:0}dt{color:var(--dim);font-size:13px}dd{margin:0;"
-    "overflow-wrap:anywhere}\n"
-    ".charts{display:grid;gap:14px;grid-template-columns:"
-    "repeat(auto-fit,minmax(min(480px,100%),1fr))}.charts svg{display:block;"
-    "width:100%;height:auto}.charts .card{padding:6px}\n"
-    ".scroll{overflow-x:auto}table{border-collapse:collapse;width:100%}"
-    "th,td{text-align:right;padding:5px 12px 5px 0;border-bottom:1px solid "
-    "var(--rule);white-space:nowrap;font-variant-numeric:tabular-nums}"
-    "th{color:var(--dim);font-weight:500;font-size:13px}"
-    "th.l,td.l{text-align:left}td.w{white-space:normal;min-width:18em;text-"
-    "align:left;"
-    "overflow-wrap:anywhere}td{vertical-align:top}tr:last-child "
-    "td{border-bottom:0}\n"
-    ".bar{height:8px;border-radius:4px;background:var(--bar);min-width:1px}"
-    "td.b{width:45%;vertical-align:middle}pre{margin:0;overflow-x:auto;font:"
-    "13px/1.5 "
-    "ui-monospace,monospace}</style>\n";
+    "<meta name=\"color-scheme\" content=\"light dark\">\n<style>";
 
 void page_add(struct page *p, const char *raw)
 {
@@ -62,7 +49,7 @@ void page_cell(struct page *p, const char *class, const char *text)
 
 void page_heads(struct page *p, const char *const *titles)
 {
-    page_add(p, "<div class=\"scroll\"><table><tr>");
+    page_add(p, "<div class=\"scroll\"><table><tr class=\"h\">");
     for (; *titles; titles++) {
         bool is_left = **titles == '<';
         page_add(p, is_left ? "<th class=\"l\">" : "<th>");
@@ -85,7 +72,177 @@ void page_fact(struct page *p, const char *name, const char *value)
 
 void page_begin(struct page *p)
 {
+    *p = (struct page){.bad = 0};
     buf_init(&p->out);
-    p->bad = 0;
+    buf_init(&p->data);
     page_add(p, head);
+    page_add(p, report_css);
+    page_add(p, "</style>\n");
+    p->bad |= chart_style(&p->out, NULL);
+    p->bad |= buf_addstr(&p->data, "{\"schema\":\"mgpu.report/1\",\"charts\":[",
+                         NULL);
+}
+
+void page_clear(struct page *p)
+{
+    buf_clear(&p->out);
+    buf_clear(&p->data);
+}
+
+/* ---- charts ----------------------------------------------------------------
+ */
+
+/* More points than this per line are thinned to the lowest and the highest of
+ * each part, as in the picture. */
+enum { POINTS_MAX = 2000 };
+
+/* The points of a part of a line, in order; *ret_n: 0 to 2. */
+static void extremes(const struct chart_series *s, size_t from, size_t to,
+                     size_t ret[2], size_t *ret_n)
+{
+    size_t lo = to, hi = to;
+    for (size_t k = from; k < to; k++) {
+        if (!isfinite(s->y[k]))
+            continue;
+        lo = lo == to || s->y[k] < s->y[lo] ? k : lo;
+        hi = hi == to || s->y[k] > s->y[hi] ? k : hi;
+    }
+    *ret_n = lo == to ? 0 : lo == hi ? 1 : 2;
+    ret[0] = lo < hi ? lo : hi;
+    ret[1] = lo < hi ? hi : lo;
+}
+
+static size_t kept(const struct chart_series *s, size_t *ret)
+{
+    size_t n = 0, parts = POINTS_MAX / 2;
+    if (s->n <= POINTS_MAX) {
+        for (; n < s->n; n++)
+            ret[n] = n;
+        return n;
+    }
+    for (size_t i = 0; i < parts; i++) {
+        size_t two[2], k = 0;
+        extremes(s, i * s->n / parts, (i + 1) * s->n / parts, two, &k);
+        for (size_t j = 0; j < k; j++)
+            ret[n++] = two[j];
+    }
+    return n;
+}
+
+static int add_numbers(struct buf *b, const char *key, const double *v,
+                       const size_t *at, size_t n)
+{
+    int bad = buf_addf(b, NULL, ",\"%s\":[", key);
+    for (size_t i = 0; i < n; i++) {
+        double x = v[at[i]];
+        bad |= isfinite(x) ? buf_addf(b, NULL, "%s%.9g", i ? "," : "", x)
+                           : buf_addf(b, NULL, "%snull", i ? "," : "");
+    }
+    return bad | buf_addstr(b, "]", NULL);
+}
+
+/* A text in a script element must not end it. */
+static int add_text(struct buf *b, const char *text)
+{
+    struct buf quoted = BUF_INIT;
+    int bad = text_add_json(&quoted, text, NULL);
+    for (const char *p = buf_str(&quoted); !bad && *p; p++)
+        bad |=
+            *p == '<' ? buf_addstr(b, "\\u003c", NULL) : buf_add(b, p, 1, NULL);
+    buf_clear(&quoted);
+    return bad;
+}
+
+static void add_data(struct page *p, const struct chart *c)
+{
+    struct buf *b = &p->data;
+    size_t at[POINTS_MAX];
+    p->bad |= buf_addstr(b, p->n_charts ? ",{\"title\":" : "{\"title\":", NULL);
+    p->bad |= add_text(b, c->title);
+    p->bad |= buf_addstr(b, ",\"x\":", NULL);
+    p->bad |= add_text(b, c->x_title);
+    p->bad |= buf_addstr(b, ",\"unit\":", NULL);
+    p->bad |= add_text(b, c->y_title);
+    p->bad |= buf_addstr(b, ",\"series\":[", NULL);
+    for (size_t i = 0; i < c->n; i++) {
+        const struct chart_series *s = &c->series[i];
+        size_t n = kept(s, at);
+        p->bad |= buf_addstr(b, i ? ",{\"name\":" : "{\"name\":", NULL);
+        p->bad |= add_text(b, s->name);
+        p->bad |= buf_addstr(b, ",\"class\":\"", NULL);
+        p->bad |= chart_class(i, s->dashed, b, NULL);
+        p->bad |= buf_addstr(b, "\"", NULL);
+        p->bad |= add_numbers(b, "x", s->x, at, n);
+        p->bad |= add_numbers(b, "y", s->y, at, n);
+        p->bad |= buf_addstr(b, "}", NULL);
+    }
+    p->bad |= buf_addstr(b, "]}", NULL);
+    p->n_charts++;
+}
+
+static void number_cell(struct page *p, double v)
+{
+    char text[32] = "-";
+    if (isfinite(v))
+        (void)snprintf(text, sizeof(text), "%.6g", v);
+    page_cell(p, "", text);
+}
+
+/* First, last, lowest and highest of each line: what a pointer shows is between
+ * them. */
+static void add_summary(struct page *p, const struct chart *c)
+{
+    static const char *const titles[] = {"<Line",  "First",   "Last",
+                                         "Lowest", "Highest", NULL};
+    page_add(p, "<details><summary>Values</summary>");
+    page_heads(p, titles);
+    for (size_t i = 0; i < c->n; i++) {
+        const struct chart_series *s = &c->series[i];
+        size_t two[2], n = 0;
+        extremes(s, 0, s->n, two, &n);
+        double a = n ? s->y[two[0]] : (double)NAN;
+        double b = n ? s->y[two[n - 1]] : (double)NAN;
+        page_add(p, "<tr>");
+        page_cell(p, "l", s->name);
+        number_cell(p, s->n ? s->y[0] : (double)NAN);
+        number_cell(p, s->n ? s->y[s->n - 1] : (double)NAN);
+        number_cell(p, fmin(a, b));
+        number_cell(p, fmax(a, b));
+        page_add(p, "</tr>\n");
+    }
+    page_add(p, "</table></div></details>");
+}
+
+void page_chart(struct page *p, const struct chart *c)
+{
+    bool has_points = false;
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t k = 0; k < c->series[i].n; k++)
+            has_points = has_points || isfinite(c->series[i].y[k]);
+    if (!has_points)
+        return;
+    page_add(p, "<figure class=\"card\" tabindex=\"0\">");
+    p->bad |= chart_svg(c, false, &p->out, NULL);
+    add_summary(p, c);
+    page_add(p, "</figure>\n");
+    add_data(p, c);
+}
+
+void page_end(struct page *p, const char *name, const json_t *more)
+{
+    char *text = more ? json_dumps(more, JSON_COMPACT) : NULL;
+    p->bad |= more && !text;
+    p->bad |= buf_addstr(&p->data, "]", NULL);
+    if (text) {
+        p->bad |= buf_addf(&p->data, NULL, ",\"%s\":", name);
+        for (const char *c = text; *c; c++)
+            p->bad |= *c == '<' ? buf_addstr(&p->data, "\\u003c", NULL)
+                                : buf_add(&p->data, c, 1, NULL);
+    }
+    free(text);
+    page_add(p, "<script type=\"application/json\" id=\"mgpu-data\">");
+    page_add(p, buf_str(&p->data));
+    page_add(p, "}</script>\n<script>");
+    page_add(p, report_js);
+    page_add(p, "</script>\n</main></body></html>\n");
 }

@@ -14,39 +14,41 @@
 #include "scheduler/tools/common/render.h"
 #include "scheduler/tools/common/row_pages.h"
 #include "scheduler/tools/export/curves.h"
+#include "scheduler/tools/views/fetch.h"
 #include "scheduler/tools/views/show.h"
 
-static const struct {
-    const char *name, *title, *unit;
-    bool is_epoch, from_zero;
-} known[] = {
-    {"loss", "Loss", "nats", false, false},
-    {"lr", "Learning rate", "", false, true},
-    {"t_iter", "Step time", "seconds", false, true},
-    {"t_data", "Waiting for data", "seconds", false, true},
-    {"t_h2d", "Host to device", "seconds", false, true},
-    {"t_forward", "Forward pass", "seconds", false, true},
-    {"t_backward", "Backward pass", "seconds", false, true},
-    {"t_comm", "Communication", "seconds", false, true},
-    {"t_optimizer", "Optimizer", "seconds", false, true},
-    {"gpu_mem_bytes", "Device memory", "bytes", false, true},
-    {"seconds", "Epoch time", "seconds", true, true},
-    {"train_loss", "Training loss", "nats", true, false},
-    {"eval_loss", "Test loss", "nats", true, false},
-    {"eval_accuracy", "Test accuracy", "accuracy, 0 to 1", true, false},
-    {"samples_per_s", "Throughput", "samples/s", true, true},
-    {"tokens_per_s", "Throughput", "tokens/s", true, true},
+static const struct plot_column known[] = {
+    {"loss", "Loss", "nats", false, false, -1},
+    {"lr", "Learning rate", "", false, true, 0},
+    {"t_iter", "Step time", "seconds", false, true, 0},
+    {"t_data", "Waiting for data", "seconds", false, true, 0},
+    {"t_h2d", "Host to device", "seconds", false, true, 0},
+    {"t_forward", "Forward pass", "seconds", false, true, 0},
+    {"t_backward", "Backward pass", "seconds", false, true, 0},
+    {"t_comm", "Communication", "seconds", false, true, 0},
+    {"t_optimizer", "Optimizer", "seconds", false, true, 0},
+    {"gpu_mem_bytes", "Device memory", "bytes", false, true, 0},
+    {"seconds", "Epoch time", "seconds", true, true, 0},
+    {"train_loss", "Training loss", "nats", true, false, -1},
+    {"eval_loss", "Test loss", "nats", true, false, -1},
+    {"eval_accuracy", "Test accuracy", "accuracy, 0 to 1", true, false, 1},
+    {"samples_per_s", "Throughput", "samples/s", true, true, 0},
+    {"tokens_per_s", "Throughput", "tokens/s", true, true, 0},
 };
 enum { VALUE_CAP = 42 }; /* of the values that distinguish a task */
 enum { N_KNOWN = sizeof(known) / sizeof(known[0]) };
 
-/* N_KNOWN: perhaps a metric that the job named itself. */
-static size_t find(const char *column)
+const struct plot_column *plot_column_at(size_t i)
+{
+    return i < N_KNOWN ? &known[i] : NULL;
+}
+
+const struct plot_column *plot_column_of(const char *name)
 {
     size_t i = 0;
-    while (i < N_KNOWN && strcmp(known[i].name, column) != 0)
+    while (i < N_KNOWN && strcmp(known[i].name, name) != 0)
         i++;
-    return i;
+    return plot_column_at(i);
 }
 
 /* Adds a word to a list of names, unless it is too long. */
@@ -98,8 +100,8 @@ int plot_write(const char *path, const struct buf *text, struct error *err)
 }
 
 /* "3_1 lr=0.1 precision=fp16": all tasks of a sweep have the same name. */
-static int name_curve(const char *word, const json_t *job, char *out,
-                      size_t cap, struct error *err)
+int plot_name(const char *word, const json_t *job, char *out, size_t cap,
+              struct error *err)
 {
     json_t *vary = json_object_get(job, "vary"), *value;
     const char *key;
@@ -151,27 +153,78 @@ static int own_curve(struct client *c, const char *word, const char *name,
     return rc;
 }
 
+/* Lines of a chart, and where they come from. */
+struct lines {
+    struct curve curves[CHART_SERIES_MAX];
+    size_t n;
+    struct metric_set own; /* the names of all jobs */
+};
+
 static int read_curve(struct client *c, const char *word, const char *column,
-                      struct metric_set *own, struct curve *ret,
-                      struct error *err)
+                      const json_t *job, struct lines *to, struct error *err)
 {
-    json_t *rows = NULL, *job = NULL;
-    size_t which = find(column);
-    bool is_own = which == N_KNOWN;
-    bool is_epoch = !is_own && known[which].is_epoch;
-    int rc = is_own ? own_curve(c, word, column, own, ret, err)
-                    : client_get(c, &rows, err, "/v1/jobs/%s/%s", word,
-                                 is_epoch ? "epochs" : "iterations?rank=0");
-    if (rc == 0 && !is_own)
+    json_t *rows = NULL;
+    const struct plot_column *known_as = plot_column_of(column);
+    bool is_epoch = known_as && known_as->is_epoch;
+    struct curve *ret = &to->curves[to->n];
+    int rc = !known_as ? own_curve(c, word, column, &to->own, ret, err)
+                       : client_get(c, &rows, err, "/v1/jobs/%s/%s", word,
+                                    is_epoch ? "epochs" : "iterations?rank=0");
+    if (rc == 0 && known_as)
         rc = curve_of(rows, is_epoch ? "epoch" : "iteration", column,
                       is_epoch ? -1 : 0, ret, err);
     if (rc == 0)
-        rc = client_get(c, &job, err, "/v1/jobs/%s", word);
-    if (rc == 0)
-        rc = name_curve(word, json_object_get(job, "job"), ret->name,
-                        sizeof(ret->name), err);
+        rc = plot_name(word, job, ret->name, sizeof(ret->name), err);
+    to->n += rc == 0;
     json_decref(rows);
-    json_decref(job);
+    return rc;
+}
+
+static int has_room(const struct lines *to, struct error *err)
+{
+    if (to->n < CHART_SERIES_MAX)
+        return 0;
+    return error_set(err, ERR_USAGE,
+                     "at most %d jobs in a chart; name some of them, as 12_3",
+                     (int)CHART_SERIES_MAX);
+}
+
+/* The tasks of a sweep that have values; one that has not begun has none. */
+static int read_tasks(struct client *c, const json_t *tasks, const char *column,
+                      struct lines *to, struct error *err)
+{
+    size_t i;
+    json_t *job;
+    json_array_foreach(json_object_get(tasks, "jobs"), i, job)
+    {
+        if (field_int(job, "attempt", 0) < 1)
+            continue;
+        if (has_room(to, err) < 0 || read_curve(c, field_str(job, "display_id"),
+                                                column, job, to, err) < 0)
+            return -1;
+        struct curve *last = &to->curves[to->n - 1];
+        if (curve_points(last) == 0) {
+            curve_clear(last);
+            to->n--;
+        }
+    }
+    return 0;
+}
+
+static int read_word(struct client *c, const char *word, const char *column,
+                     struct lines *to, struct error *err)
+{
+    json_t *reply = NULL, *tasks = NULL;
+    int rc = client_get(c, &reply, err, "/v1/jobs/%s", word);
+    if (rc == 0)
+        rc = fetch_tasks(c, word, reply, &tasks, err);
+    if (rc == 0 && tasks)
+        rc = read_tasks(c, tasks, column, to, err);
+    else if (rc == 0 && (rc = has_room(to, err)) == 0)
+        rc =
+            read_curve(c, word, column, json_object_get(reply, "job"), to, err);
+    json_decref(reply);
+    json_decref(tasks);
     return rc;
 }
 
@@ -180,10 +233,10 @@ static int draw(const char *column, const struct curve *curves, size_t n,
 {
     struct chart_series series[CHART_SERIES_MAX];
     struct buf out = BUF_INIT;
-    char title[192], name[METRIC_NAME_CAP];
-    size_t which = find(column), points = 0;
-    bool is_own = which == N_KNOWN;
-    bool is_epoch = !is_own && known[which].is_epoch;
+    char title[192];
+    const struct plot_column *known_as = plot_column_of(column);
+    bool is_epoch = known_as && known_as->is_epoch;
+    size_t points = 0;
     for (size_t i = 0; i < n; i++) {
         series[i] = curve_series(&curves[i]);
         points += curve_points(&curves[i]);
@@ -192,16 +245,15 @@ static int draw(const char *column, const struct curve *curves, size_t n,
         return error_set(err, ERR_NOTFOUND,
                          "nothing to draw: no such rows were recorded, or "
                          "store.metrics_retention has removed them");
-    (void)snprintf(name, sizeof(name), "%s",
-                   is_own ? column : known[which].title);
-    (void)snprintf(title, sizeof(title), "%s%s%s", name, n == 1 ? ", job " : "",
+    (void)snprintf(title, sizeof(title), "%.*s%s%s", METRIC_NAME_CAP,
+                   known_as ? known_as->title : column, n == 1 ? ", job " : "",
                    n == 1 ? curves[0].name : "");
     struct chart chart = {.title = title,
                           .x_title = is_epoch ? "epoch" : "iteration",
-                          .y_title = is_own ? "" : known[which].unit,
+                          .y_title = known_as ? known_as->unit : "",
                           .series = series,
                           .n = n,
-                          .from_zero = !is_own && known[which].from_zero,
+                          .from_zero = known_as && known_as->from_zero,
                           .categories = is_epoch};
     int rc = chart_svg(&chart, true, &out, err);
     if (rc == 0)
@@ -213,20 +265,17 @@ static int draw(const char *column, const struct curve *curves, size_t n,
 int plot_jobs(struct client *c, char *const *words, size_t n,
               const char *column, const char *path, struct error *err)
 {
-    struct curve curves[CHART_SERIES_MAX] = {{.n = 0}};
-    struct metric_set own = {.n = 0};
+    struct lines lines = {.n = 0};
     int rc = 0;
-    if (n > CHART_SERIES_MAX)
-        return error_set(err, ERR_USAGE, "at most %d jobs in a chart",
-                         (int)CHART_SERIES_MAX);
     for (size_t i = 0; rc == 0 && i < n; i++)
-        rc = read_curve(c, words[i], column, &own, &curves[i], err);
-    if (rc == 0 && find(column) == N_KNOWN && !metric_set_find(&own, column))
-        rc = no_column(column, &own, err);
+        rc = read_word(c, words[i], column, &lines, err);
+    if (rc == 0 && !plot_column_of(column) &&
+        !metric_set_find(&lines.own, column))
+        rc = no_column(column, &lines.own, err);
     if (rc == 0)
-        rc = draw(column, curves, n, path, err);
-    for (size_t i = 0; i < n && i < CHART_SERIES_MAX; i++)
-        curve_clear(&curves[i]);
-    metric_set_clear(&own);
+        rc = draw(column, lines.curves, lines.n, path, err);
+    for (size_t i = 0; i < CHART_SERIES_MAX; i++)
+        curve_clear(&lines.curves[i]);
+    metric_set_clear(&lines.own);
     return rc;
 }

@@ -2,12 +2,30 @@
 #ifndef MGPU_SCHEDULER_TOOLS_EXPORT_PLOT_H
 #define MGPU_SCHEDULER_TOOLS_EXPORT_PLOT_H
 
+#include <jansson.h>
+#include <stdbool.h>
+
 #include "jobs/base/buf.h"
 #include "scheduler/tools/common/client.h"
 
-/* Draws a chart of one column, a line per job, as an SVG file.
- * in   words   jobs, as "12" or "12_3"
- *      column  of v_iteration or v_epoch: "loss", "eval_accuracy"
+/* What is known of a column of v_iteration or v_epoch. */
+struct plot_column {
+    const char *name, *title, *unit;
+    bool is_epoch, from_zero;
+    int best; /* -1: the lowest value is the best, 1: the highest, 0: neither */
+};
+/* NULL: perhaps a metric that a job named itself, or i is past the last. */
+const struct plot_column *plot_column_of(const char *name);
+const struct plot_column *plot_column_at(size_t i);
+/* "3_1 lr=0.1 precision=fp16" of a task, "3 mnist" of a job. */
+int plot_name(const char *word, const json_t *job, char *out, size_t cap,
+              struct error *err) MUST_CHECK;
+
+/* Draws a chart of one column, a line per job and per task of a sweep that has
+ * started, as an SVG file.
+ * in   words   jobs and sweeps, as "12" or "12_3"
+ *      column  of v_iteration or v_epoch: "loss", "eval_accuracy"; or a metric
+ *              that the jobs named themselves
  *      path    "-": standard output
  * err  ERR_NOTFOUND no such column, with the existing ones, or no data;
  *      ERR_IO */
@@ -15,9 +33,14 @@ int plot_jobs(struct client *c, char *const *words, size_t n,
               const char *column, const char *path,
               struct error *err) MUST_CHECK;
 
-/* Writes the HTML report of one job or task as one file that loads nothing. */
+/* Writes the HTML report of one job or task, or of a sweep as a whole, as one
+ * file that loads nothing. */
 int report_job(struct client *c, const char *word, const char *path,
                struct error *err) MUST_CHECK;
+
+/* The part of it for a sweep, of its mgpu.job/1. */
+int report_sweep(struct client *c, const char *word, const json_t *reply,
+                 const char *path, struct error *err) MUST_CHECK;
 
 /* Writes the whole text, or leaves no file. err ERR_IO */
 int plot_write(const char *path, const struct buf *text,

@@ -1,7 +1,5 @@
-/* report_html.c - write the HTML report of a job: its specification, curves,
- * time per phase, attempts and events.
- *
- * The file has no script, and its policy forbids the browser to load anything.
+/* report_html.c - write the HTML report of a job: curves, efficiency, time per
+ * phase, epochs, attempts, the end of its log, events, its specification.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -14,11 +12,11 @@
 #include "scheduler/tools/common/row_pages.h"
 #include "scheduler/tools/export/curves.h"
 #include "scheduler/tools/export/html_page.h"
+#include "scheduler/tools/export/job_charts.h"
 #include "scheduler/tools/export/plot.h"
 #include "scheduler/tools/views/show.h"
 
-/* The maximum of the daemon; more points would not be visible. */
-enum { ROWS_SHOWN = 100000 };
+enum { LOG_LINES = 60, LOG_LINE_CAP = 1000 };
 
 static void fact_pairs(struct page *p, const char *name, const json_t *o)
 {
@@ -47,7 +45,6 @@ static void add_head(struct page *p, const json_t *job)
     page_add(p, " ");
     page_say(p, field_str(job, "name"));
     page_add(p, "</title>\n");
-    p->bad |= chart_style(&p->out, NULL);
     page_add(p, "</head><body><main>\n<h1>Job ");
     page_say(p, field_str(job, "display_id"));
     page_add(p, " ");
@@ -92,204 +89,6 @@ static void add_head(struct page *p, const json_t *job)
         render_accuracy(field_real(job, "eval_accuracy"), text, sizeof(text)));
     page_fact(p, "Directory", field_str(job, "dir"));
     page_add(p, "</dl></section>\n");
-}
-
-/* ---- charts --------------------------------------------------------------
- */
-
-static void draw(struct page *p, const struct chart *c)
-{
-    bool has_points = false;
-    for (size_t i = 0; i < c->n; i++)
-        for (size_t k = 0; k < c->series[i].n; k++)
-            has_points = has_points || isfinite(c->series[i].y[k]);
-    if (!has_points)
-        return;
-    page_add(p, "<div class=\"card\">");
-    p->bad |= chart_svg(c, false, &p->out, NULL);
-    page_add(p, "</div>\n");
-}
-
-/* Draws columns of one view as the lines of one chart. */
-static void draw_columns(struct page *p, const json_t *reply, const char *x,
-                         const char *const *columns, struct chart chart)
-{
-    struct curve curves[CHART_SERIES_MAX] = {{.n = 0}};
-    struct chart_series series[CHART_SERIES_MAX];
-    size_t n = 0;
-    for (; n < CHART_SERIES_MAX && columns[n]; n++) {
-        if (curve_of(reply, x, columns[n], 0, &curves[n], NULL) < 0)
-            curves[n] = (struct curve){.n = 0};
-        for (char *u = curves[n].name; (u = strchr(u, '_')) != NULL;)
-            *u = ' ';
-        series[n] = curve_series(&curves[n]);
-    }
-    chart.x_title = x;
-    chart.series = series;
-    chart.n = n;
-    draw(p, &chart);
-    for (size_t i = 0; i < n; i++)
-        curve_clear(&curves[i]);
-}
-
-/* Draws a line for each of the first eight ranks. */
-static void draw_ranks(struct page *p, const json_t *reply)
-{
-    struct curve curves[CHART_SERIES_MAX] = {{.n = 0}};
-    struct chart_series series[CHART_SERIES_MAX];
-    size_t n = 0;
-    for (; n < CHART_SERIES_MAX; n++) {
-        if (curve_of(reply, "iteration", "t_iter", (int)n, &curves[n], NULL) <
-                0 ||
-            curves[n].n == 0)
-            break;
-        (void)snprintf(curves[n].name, sizeof(curves[n].name), "rank %zu", n);
-        series[n] = curve_series(&curves[n]);
-    }
-    struct chart chart = {.title = "Step time",
-                          .x_title = "iteration",
-                          .y_title = "seconds",
-                          .series = series,
-                          .n = n,
-                          .from_zero = true};
-    if (n > 0)
-        draw(p, &chart);
-    for (size_t i = 0; i < CHART_SERIES_MAX; i++)
-        curve_clear(&curves[i]);
-}
-
-/* A chart for each metric that the job named itself, with a line for each of
- * the first eight ranks that report it. */
-static void draw_own(struct page *p, const struct metric_set *own)
-{
-    for (size_t i = 0; i < own->n; i++) {
-        const struct metric_curve *m = &own->curves[i];
-        struct curve curves[CHART_SERIES_MAX] = {{.n = 0}};
-        struct chart_series series[CHART_SERIES_MAX];
-        size_t n = 0;
-        for (size_t k = 0;
-             metric_set_is_first(own, m) && k < own->n && n < CHART_SERIES_MAX;
-             k++) {
-            if (strcmp(own->curves[k].name, m->name) != 0)
-                continue;
-            p->bad |= curve_of_metric(&own->curves[k], &curves[n], NULL);
-            (void)snprintf(curves[n].name, sizeof(curves[n].name), "rank %d",
-                           own->curves[k].rank);
-            series[n] = curve_series(&curves[n]);
-            n++;
-        }
-        struct chart chart = {.title = m->name,
-                              .x_title = "iteration",
-                              .y_title = "",
-                              .series = series,
-                              .n = n};
-        if (n > 0)
-            draw(p, &chart);
-        for (size_t k = 0; k < n; k++)
-            curve_clear(&curves[k]);
-    }
-}
-
-static void add_charts(struct page *p, const json_t *iterations,
-                       const json_t *epochs, const struct metric_set *own)
-{
-    static const char *const loss[] = {"loss", NULL};
-    static const char *const losses[] = {"train_loss", "eval_loss", NULL};
-    static const char *const accuracy[] = {"eval_accuracy", NULL};
-    static const char *const rates[][2] = {{"samples_per_s", NULL},
-                                           {"tokens_per_s", NULL}};
-    bool is_text = show_has(epochs, "tokens_per_s");
-    if (json_array_size(json_object_get(iterations, "rows")) == 0 &&
-        own->n == 0)
-        return;
-    page_add(p, "<h2>Curves</h2>");
-    if (json_array_size(json_object_get(iterations, "rows")) >= ROWS_SHOWN)
-        page_add(
-            p,
-            "<p class=\"dim\">Only the first 100,000 rows of iterations.</p>");
-    page_add(p, "<div class=\"charts\">\n");
-    draw_columns(p, iterations, "iteration", loss,
-                 (struct chart){.title = "Loss", .y_title = "nats"});
-    draw_ranks(p, iterations);
-    draw_columns(p, epochs, "epoch", losses,
-                 (struct chart){.title = "Loss by epoch",
-                                .y_title = "nats",
-                                .categories = true});
-    draw_columns(p, epochs, "epoch", accuracy,
-                 (struct chart){.title = "Test accuracy",
-                                .y_title = "accuracy, 0 to 1",
-                                .categories = true});
-    draw_columns(p, epochs, "epoch", rates[is_text],
-                 (struct chart){.title = "Throughput",
-                                .y_title = is_text ? "tokens/s" : "samples/s",
-                                .from_zero = true,
-                                .categories = true});
-    draw_own(p, own);
-    page_add(p, "</div>\n");
-}
-
-/* ---- where its time went -------------------------------------------------
- */
-
-/* NAN: no row has a value. */
-static double sum_of(const json_t *reply, const char *column)
-{
-    int c = show_column(reply, column);
-    double sum = 0;
-    if (!show_has(reply, column))
-        return NAN;
-    size_t i;
-    json_t *row;
-    json_array_foreach(json_object_get(reply, "rows"), i, row)
-    {
-        double v = show_cell(row, c);
-        sum += isfinite(v) ? v : 0;
-    }
-    return sum;
-}
-
-static void add_phase(struct page *p, const char *name, double sum,
-                      double whole, size_t n)
-{
-    char text[32];
-    double share = isfinite(sum) ? 100 * sum / whole : 0;
-    page_add(p, "<tr>");
-    page_cell(p, "l", name);
-    page_cell(p, "", render_time(sum / (double)n, text, sizeof(text)));
-    (void)snprintf(text, sizeof(text), "%.1f %%", share);
-    page_cell(p, "", isfinite(sum) ? text : "-");
-    p->bad |= buf_addf(&p->out, NULL,
-                       "<td class=\"b\"><div class=\"bar\" "
-                       "style=\"width:%.1f%%\"></div></td></tr>\n",
-                       share > 100 ? 100 : share);
-}
-
-static void add_phases(struct page *p, const json_t *iterations)
-{
-    static const char *const titles[] = {"<Phase", "Mean", "Share", "", NULL};
-    static const struct {
-        const char *column, *name;
-    } phases[] = {
-        {"t_data", "data"},          {"t_h2d", "host to device"},
-        {"t_forward", "forward"},    {"t_backward", "backward"},
-        {"t_comm", "communication"}, {"t_optimizer", "optimizer"},
-    };
-    size_t n = json_array_size(json_object_get(iterations, "rows"));
-    double whole = sum_of(iterations, "t_iter"), rest = whole;
-    bool is_known = false;
-    for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++)
-        is_known = is_known || show_has(iterations, phases[i].column);
-    if (n == 0 || !(whole > 0) || !is_known)
-        return;
-    page_add(p, "<h2>Time per phase of an iteration</h2><section>");
-    page_heads(p, titles);
-    for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
-        double sum = sum_of(iterations, phases[i].column);
-        rest -= isfinite(sum) ? sum : 0;
-        add_phase(p, phases[i].name, sum, whole, n);
-    }
-    add_phase(p, "other", rest > 0 ? rest : 0, whole, n);
-    page_add(p, "</table></div></section>\n");
 }
 
 /* ---- tables --------------------------------------------------------------
@@ -356,7 +155,7 @@ static void add_objects(struct page *p, const char *title,
         return;
     page_add(p, "<h2>");
     page_say(p, title);
-    page_add(p, "</h2><section>");
+    page_add(p, "</h2><section class=\"text\">");
     page_heads(p, titles);
     json_array_foreach(list, i, o)
     {
@@ -424,6 +223,124 @@ static void add_profile(struct page *p, const json_t *reply)
     page_add(p, "</table></div></section>\n");
 }
 
+/* ---- efficiency ------------------------------------------------------------
+ */
+
+static void add_share(struct page *p, const char *name, double share)
+{
+    char text[32];
+    double width = share < 0 ? 0 : share > 1 ? 1 : share;
+    page_add(p, "<tr>");
+    page_cell(p, "l", name);
+    if (isfinite(share)) {
+        (void)snprintf(text, sizeof(text), "%.0f %%", 100 * share);
+        page_cell(p, "", text);
+        p->bad |= buf_addf(&p->out, NULL,
+                           "<td class=\"b\"><div class=\"bar\" "
+                           "style=\"width:%.1f%%\"></div></td></tr>\n",
+                           100 * width);
+    } else
+        page_add(p, "<td>-</td><td class=\"b\"></td></tr>\n");
+}
+
+/* A row of mgpu.eff/1, with its advice. */
+static void add_efficiency(struct page *p, const json_t *eff)
+{
+    static const char *const titles[] = {"<Share of its time or resource", "",
+                                         "", NULL};
+    static const struct {
+        const char *key, *name;
+    } shares[] = {
+        {"computing", "computing"},
+        {"waiting_for_data", "waiting for data"},
+        {"copying", "copying"},
+        {"waiting_for_ranks", "waiting for ranks"},
+        {"efficiency", "parallel efficiency"},
+        {"gpu_memory", "GPU memory"},
+        {"cpu", "CPU"},
+        {"limit_used", "time limit used"},
+    };
+    const json_t *notes = json_object_get(eff, "notes"), *note;
+    size_t i;
+    page_add(p, "<h2>Efficiency</h2><section>");
+    page_heads(p, titles);
+    for (i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
+        add_share(p, shares[i].name, field_real(eff, shares[i].key));
+    page_add(p, "</table></div>");
+    if (json_array_size(notes) == 0)
+        page_add(p, "<p class=\"dim\">Nothing stands out.</p>");
+    else
+        page_add(p, "<ul>");
+    json_array_foreach(notes, i, note)
+    {
+        page_add(p, "<li>");
+        page_say(p, json_string_value(note));
+        page_add(p, "</li>\n");
+    }
+    page_add(p, json_array_size(notes) ? "</ul></section>\n" : "</section>\n");
+}
+
+/* ---- the end of its log ----------------------------------------------------
+ */
+
+struct log_tail {
+    char lines[LOG_LINES][LOG_LINE_CAP];
+    size_t n; /* of the whole log */
+    int64_t attempt;
+    struct error why; /* it cannot be read */
+};
+
+static int take_line(void *arg, const char *text, size_t len, struct error *err)
+{
+    struct log_tail *t = arg;
+    (void)err;
+    (void)snprintf(t->lines[t->n++ % LOG_LINES], LOG_LINE_CAP, "%.*s",
+                   len < LOG_LINE_CAP ? (int)len : LOG_LINE_CAP - 1, text);
+    return 0;
+}
+
+/* A log that cannot be read leaves the report as it is, and is told there. */
+static void read_log(struct client *c, const char *word, int64_t attempt,
+                     struct log_tail *t)
+{
+    char path[160];
+    *t = (struct log_tail){.attempt = attempt, .why = ERROR_INIT};
+    (void)snprintf(path, sizeof(path),
+                   "/v1/jobs/%s/logs?follow=0&attempt=%" PRId64, word, attempt);
+    if (attempt > 0 && client_stream(c, path, 30, take_line, t, &t->why) < 0 &&
+        t->why.code == ERR_NONE)
+        t->why.code = ERR_IO;
+}
+
+static void add_log(struct page *p, const struct log_tail *t)
+{
+    size_t first = t->n > LOG_LINES ? t->n - LOG_LINES : 0;
+    if (t->attempt < 1)
+        return;
+    page_add(p, "<h2>End of its log</h2><section>");
+    p->bad |= buf_addf(&p->out, NULL,
+                       "<p class=\"dim\">Lines %zu to %zu of attempt %" PRId64
+                       "; the others by mgpu-stat --logs.</p><pre>",
+                       t->n ? first + 1 : 0, t->n, t->attempt);
+    for (size_t i = first; i < t->n; i++) {
+        char safe[4 * LOG_LINE_CAP];
+        char *line = strdup(t->lines[i % LOG_LINES]);
+        p->bad |= !line;
+        for (char *c = line; c && (c = strchr(c, '\t')) != NULL;)
+            *c = ' ';
+        page_say(p, line ? render_escape(line, safe, sizeof(safe)) : "");
+        page_add(p, "\n");
+        free(line);
+    }
+    page_add(p, "</pre>");
+    if (t->why.code) {
+        page_add(p, "<p class=\"dim\">It cannot be read: ");
+        page_say(p, t->why.msg);
+        page_add(p, "</p>");
+    }
+    page_add(p, "</section>\n");
+}
+
 static void add_spec(struct page *p, const json_t *job)
 {
     char *text = json_dumps(json_object_get(job, "spec"), JSON_INDENT(2));
@@ -437,7 +354,8 @@ static void add_spec(struct page *p, const json_t *job)
 
 static void add_all(struct page *p, const json_t *job, const json_t *iterations,
                     const json_t *epochs, const struct metric_set *own,
-                    const json_t *profile, const json_t *events)
+                    const json_t *profile, const json_t *eff,
+                    const struct log_tail *log, const json_t *events)
 {
     static const char *const attempt_heads[] = {"Attempt", "<State",   "<Place",
                                                 "GPUs",    "<Started", "<Ended",
@@ -463,16 +381,21 @@ static void add_all(struct page *p, const json_t *job, const json_t *iterations,
         if (show_asked(e))
             p->bad |=
                 json_object_set_new(e, "detail", json_string(show_asked(e)));
+        else if (strcmp(field_str(e, "event"), "submit") == 0)
+            p->bad |= json_object_set_new(
+                e, "detail", json_string("as in the specification below"));
     }
     add_head(p, o);
-    add_charts(p, iterations, epochs, own);
-    add_phases(p, iterations);
+    job_charts_add(p, iterations, epochs, own);
+    add_efficiency(p, eff);
+    job_charts_phases(p, iterations);
     add_epochs(p, epochs);
     add_profile(p, profile);
     add_objects(p, "Attempts", attempt_heads, attempt_keys, attempts);
+    add_log(p, log);
     add_objects(p, "Events", event_heads, event_keys, list);
     add_spec(p, o);
-    page_add(p, "</main></body></html>\n");
+    page_end(p, "job", o);
 }
 
 static int take_page(void *arg, const json_t *reply, size_t n,
@@ -481,16 +404,34 @@ static int take_page(void *arg, const json_t *reply, size_t n,
     return metric_set_take(arg, reply, n, err);
 }
 
-int report_job(struct client *c, const char *word, const char *path,
-               struct error *err)
+/* The figures and the advice of --eff. */
+static int read_eff(struct client *c, const char *word, json_t *job,
+                    const json_t *iterations, json_t *profile,
+                    const json_t *events, json_t **ret, struct error *err)
+{
+    json_t *scaling = NULL;
+    int rc = client_get(c, &scaling, err, "/v1/jobs/%s/scaling", word);
+    if (rc == 0 && (json_object_set(job, "events",
+                                    json_object_get(events, "events")) < 0 ||
+                    json_object_set(job, "profile", profile) < 0))
+        rc = error_set(err, ERR_NOMEM, "report");
+    if (rc == 0)
+        rc = show_eff_row(job, iterations, scaling, ret, err);
+    json_decref(scaling);
+    return rc;
+}
+
+static int report_one(struct client *c, const char *word, json_t *job,
+                      const char *path, struct error *err)
 {
     struct page p;
-    json_t *job = NULL, *iterations = NULL, *epochs = NULL, *events = NULL;
-    json_t *profile = NULL;
+    json_t *iterations = NULL, *epochs = NULL, *events = NULL;
+    json_t *profile = NULL, *eff = NULL;
     struct metric_set own = {.n = 0};
+    struct log_tail *log = calloc(1, sizeof(*log));
     int64_t id = 0;
     page_begin(&p);
-    int rc = client_get(c, &job, err, "/v1/jobs/%s", word);
+    int rc = log ? 0 : error_set(err, ERR_NOMEM, "report");
     if (rc == 0)
         rc = client_get(c, &iterations, err, "/v1/jobs/%s/iterations", word);
     if (rc == 0)
@@ -501,17 +442,36 @@ int report_job(struct client *c, const char *word, const char *path,
         rc = client_get(c, &profile, err, "/v1/jobs/%s/profile", word);
     if (rc == 0)
         rc = client_get(c, &events, err, "/v1/jobs/%s/events", word);
+    if (rc == 0)
+        rc = read_eff(c, word, job, iterations, profile, events, &eff, err);
     if (rc == 0) {
-        add_all(&p, job, iterations, epochs, &own, profile, events);
+        read_log(c, word, field_int(json_object_get(job, "job"), "attempt", 0),
+                 log);
+        add_all(&p, job, iterations, epochs, &own, profile, eff, log, events);
         rc = p.bad ? error_set(err, ERR_NOMEM, "report")
                    : plot_write(path, &p.out, err);
     }
-    json_decref(job);
     json_decref(iterations);
     json_decref(epochs);
     json_decref(events);
     json_decref(profile);
+    json_decref(eff);
     metric_set_clear(&own);
-    buf_clear(&p.out);
+    free(log);
+    page_clear(&p);
+    return rc;
+}
+
+int report_job(struct client *c, const char *word, const char *path,
+               struct error *err)
+{
+    json_t *job = NULL;
+    if (client_get(c, &job, err, "/v1/jobs/%s", word) < 0)
+        return -1;
+    bool is_sweep = json_is_object(json_object_get(job, "sweep")) &&
+                    strchr(word, '_') == NULL;
+    int rc = is_sweep ? report_sweep(c, word, job, path, err)
+                      : report_one(c, word, job, path, err);
+    json_decref(job);
     return rc;
 }

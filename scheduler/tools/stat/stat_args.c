@@ -45,7 +45,8 @@ static const struct opt opts[] = {
      "draw a chart of the jobs' loss, or of the column --of"},
     {OPT_OF, 0, "of", "COLUMN", "column or own metric that --plot draws"},
     {OPT_REPORT, 0, "report", "FILE|NAME",
-     "HTML report of the job; or own runs compared with a paper's: table2, "
+     "HTML report of a job or sweep; or own runs compared with a paper's: "
+     "table2, "
      "table3, table5, fig1 to fig6"},
     {OPT_EXPORT, 0, "export", "FORMAT",
      "export the rows of --metrics, --epochs or --profile as csv, jsonl or "

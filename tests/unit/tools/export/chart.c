@@ -80,15 +80,15 @@ static void test_lines(void)
 static void test_legend(void)
 {
     const double x[] = {1, 2}, y[] = {1, 2};
-    struct chart_series s[CHART_SERIES_MAX];
-    for (size_t i = 0; i < CHART_SERIES_MAX; i++)
+    struct chart_series s[CHART_COLOURS];
+    for (size_t i = 0; i < CHART_COLOURS; i++)
         s[i] = (struct chart_series){
             .name = "3_1 lr=0.001 precision=fp16", .x = x, .y = y, .n = 2};
     struct chart c = {.title = "T",
                       .x_title = "x",
                       .y_title = "y",
                       .series = s,
-                      .n = CHART_SERIES_MAX};
+                      .n = CHART_COLOURS};
     draw(&c, true);
     is_int(count("height=\"374\""), 2, "three rows more, of a picture higher");
     is_int(count("viewBox=\"0 0 720 374\""), 1, "  seen whole");
@@ -98,6 +98,41 @@ static void test_legend(void)
     c.n = 2;
     draw(&c, true);
     is_int(count("height=\"320\""), 2, "two fit in one");
+    s[0].name = "name=mmmmmmwwww"; /* ten of 12, and five others */
+    draw(&c, true);
+    const char *next = strstr(buf_str(&out), "c-line c-s0\"/>");
+    next = next ? strstr(next, "<line x1=\"") : NULL;
+    ok(next && atof(next + strlen("<line x1=\"")) >= 64 + 26 + 10 * 12 + 5 * 7,
+       "wide letters have room");
+}
+
+/* More lines than colours: each looks different from all others. */
+static void test_colours(void)
+{
+    const double x[] = {1, 2}, y[] = {1, 2};
+    struct chart_series s[CHART_SERIES_MAX];
+    for (size_t i = 0; i < CHART_SERIES_MAX; i++)
+        s[i] = (struct chart_series){.name = "a", .x = x, .y = y, .n = 2};
+    struct chart c = {.title = "T",
+                      .x_title = "x",
+                      .y_title = "y",
+                      .series = s,
+                      .n = CHART_SERIES_MAX};
+    draw(&c, true);
+    is_int(count("<path class=\"c-line c-s0\""), 1, "a plain line");
+    for (int i = 1; i < CHART_SERIES_MAX / CHART_COLOURS; i++) {
+        char want[60];
+        (void)snprintf(want, sizeof(want), "<path class=\"c-line c-s7 c-d%d\"",
+                       i);
+        ok(count(want) == 1, "pattern %d of the last colour", i);
+        (void)snprintf(want, sizeof(want), ".c-d%d{stroke-dasharray", i);
+        ok(count(want) == 1 || i == 1, "which is a pattern");
+    }
+    draw(&c, false);
+    is_int(count("data-plot=\"64 "), 1, "a page's script finds the scales");
+    c.n = CHART_SERIES_MAX + 1;
+    struct error err = ERROR_INIT;
+    is_int(chart_svg(&c, true, &out, &err), -1, "more are refused");
 }
 
 /* 100,000 points: as large as the picture is wide, and the peak is there. */
@@ -191,6 +226,7 @@ int main(void)
     buf_init(&out);
     test_lines();
     test_legend();
+    test_colours();
     test_many();
     test_marks();
     test_odd();

@@ -1,0 +1,206 @@
+/* job_charts.c - draw the curves of a job for its HTML report, and how its step
+ * time divides into phases; see job_charts.h.
+ */
+#include "scheduler/tools/export/job_charts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "scheduler/tools/common/render.h"
+#include "scheduler/tools/export/curves.h"
+#include "scheduler/tools/views/show.h"
+
+/* The maximum of the daemon; more points would not be visible. */
+enum { ROWS_SHOWN = 100000, RANKS_SHOWN = CHART_COLOURS };
+
+/* Draws columns of one view as the lines of one chart. */
+static void draw_columns(struct page *p, const json_t *reply, const char *x,
+                         const char *const *columns, struct chart chart)
+{
+    struct curve curves[RANKS_SHOWN] = {{.n = 0}};
+    struct chart_series series[RANKS_SHOWN];
+    size_t n = 0;
+    for (size_t i = 0; n < RANKS_SHOWN && columns[i]; i++) {
+        if (curve_of(reply, x, columns[i], 0, &curves[n], NULL) < 0 ||
+            curve_points(&curves[n]) == 0) {
+            curve_clear(&curves[n]);
+            continue;
+        }
+        for (char *u = curves[n].name; (u = strchr(u, '_')) != NULL;)
+            *u = ' ';
+        series[n] = curve_series(&curves[n]);
+        n++;
+    }
+    chart.x_title = x;
+    chart.series = series;
+    chart.n = n;
+    page_chart(p, &chart);
+    for (size_t i = 0; i < n; i++)
+        curve_clear(&curves[i]);
+}
+
+/* Draws a line for each of the first eight ranks. */
+static void draw_ranks(struct page *p, const json_t *reply)
+{
+    struct curve curves[RANKS_SHOWN] = {{.n = 0}};
+    struct chart_series series[RANKS_SHOWN];
+    size_t n = 0;
+    for (; n < RANKS_SHOWN; n++) {
+        if (curve_of(reply, "iteration", "t_iter", (int)n, &curves[n], NULL) <
+                0 ||
+            curves[n].n == 0)
+            break;
+        (void)snprintf(curves[n].name, sizeof(curves[n].name), "rank %zu", n);
+        series[n] = curve_series(&curves[n]);
+    }
+    struct chart chart = {.title = "Step time",
+                          .x_title = "iteration",
+                          .y_title = "seconds",
+                          .series = series,
+                          .n = n,
+                          .from_zero = true};
+    if (n > 0)
+        page_chart(p, &chart);
+    for (size_t i = 0; i < RANKS_SHOWN; i++)
+        curve_clear(&curves[i]);
+}
+
+/* A chart for each metric that the job named itself, with a line for each of
+ * the first eight ranks that report it. */
+static void draw_own(struct page *p, const struct metric_set *own)
+{
+    for (size_t i = 0; i < own->n; i++) {
+        const struct metric_curve *m = &own->curves[i];
+        struct curve curves[RANKS_SHOWN] = {{.n = 0}};
+        struct chart_series series[RANKS_SHOWN];
+        size_t n = 0;
+        for (size_t k = 0;
+             metric_set_is_first(own, m) && k < own->n && n < RANKS_SHOWN;
+             k++) {
+            if (strcmp(own->curves[k].name, m->name) != 0)
+                continue;
+            p->bad |= curve_of_metric(&own->curves[k], &curves[n], NULL);
+            (void)snprintf(curves[n].name, sizeof(curves[n].name), "rank %d",
+                           own->curves[k].rank);
+            series[n] = curve_series(&curves[n]);
+            n++;
+        }
+        struct chart chart = {.title = m->name,
+                              .x_title = "iteration",
+                              .y_title = "",
+                              .series = series,
+                              .n = n};
+        if (n > 0)
+            page_chart(p, &chart);
+        for (size_t k = 0; k < n; k++)
+            curve_clear(&curves[k]);
+    }
+}
+
+void job_charts_add(struct page *p, const json_t *iterations,
+                    const json_t *epochs, const struct metric_set *own)
+{
+    static const char *const loss[] = {"loss", NULL};
+    static const char *const rate[] = {"lr", NULL};
+    static const char *const losses[] = {"train_loss", "eval_loss", NULL};
+    static const char *const accuracy[] = {"eval_accuracy", NULL};
+    static const char *const rates[][2] = {{"samples_per_s", NULL},
+                                           {"tokens_per_s", NULL}};
+    bool is_text = show_has(epochs, "tokens_per_s");
+    if (json_array_size(json_object_get(iterations, "rows")) == 0 &&
+        own->n == 0)
+        return;
+    page_add(p, "<h2>Curves</h2>");
+    if (json_array_size(json_object_get(iterations, "rows")) >= ROWS_SHOWN)
+        page_add(
+            p,
+            "<p class=\"dim\">Only the first 100,000 rows of iterations.</p>");
+    page_add(p, "<div class=\"charts\">\n");
+    draw_columns(p, iterations, "iteration", loss,
+                 (struct chart){.title = "Loss", .y_title = "nats"});
+    draw_columns(p, iterations, "iteration", rate,
+                 (struct chart){.title = "Learning rate",
+                                .y_title = "",
+                                .from_zero = true});
+    draw_ranks(p, iterations);
+    draw_columns(p, epochs, "epoch", losses,
+                 (struct chart){.title = "Loss by epoch",
+                                .y_title = "nats",
+                                .categories = true});
+    draw_columns(p, epochs, "epoch", accuracy,
+                 (struct chart){.title = "Test accuracy",
+                                .y_title = "accuracy, 0 to 1",
+                                .categories = true});
+    draw_columns(p, epochs, "epoch", rates[is_text],
+                 (struct chart){.title = "Throughput",
+                                .y_title = is_text ? "tokens/s" : "samples/s",
+                                .from_zero = true,
+                                .categories = true});
+    draw_own(p, own);
+    page_add(p, "</div>\n");
+}
+
+/* ---- where its time went -------------------------------------------------
+ */
+
+/* NAN: no row has a value. */
+static double sum_of(const json_t *reply, const char *column)
+{
+    int c = show_column(reply, column);
+    double sum = 0;
+    if (!show_has(reply, column))
+        return NAN;
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(reply, "rows"), i, row)
+    {
+        double v = show_cell(row, c);
+        sum += isfinite(v) ? v : 0;
+    }
+    return sum;
+}
+
+static void add_phase(struct page *p, const char *name, double sum,
+                      double whole, size_t n)
+{
+    char text[32];
+    double share = isfinite(sum) ? 100 * sum / whole : 0;
+    page_add(p, "<tr>");
+    page_cell(p, "l", name);
+    page_cell(p, "", render_time(sum / (double)n, text, sizeof(text)));
+    (void)snprintf(text, sizeof(text), "%.1f %%", share);
+    page_cell(p, "", isfinite(sum) ? text : "-");
+    p->bad |= buf_addf(&p->out, NULL,
+                       "<td class=\"b\"><div class=\"bar\" "
+                       "style=\"width:%.1f%%\"></div></td></tr>\n",
+                       share > 100 ? 100 : share);
+}
+
+void job_charts_phases(struct page *p, const json_t *iterations)
+{
+    static const char *const titles[] = {"<Phase", "Mean", "Share", "", NULL};
+    static const struct {
+        const char *column, *name;
+    } phases[] = {
+        {"t_data", "data"},          {"t_h2d", "host to device"},
+        {"t_forward", "forward"},    {"t_backward", "backward"},
+        {"t_comm", "communication"}, {"t_optimizer", "optimizer"},
+    };
+    size_t n = json_array_size(json_object_get(iterations, "rows"));
+    double whole = sum_of(iterations, "t_iter"), rest = whole;
+    bool is_known = false;
+    for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++)
+        is_known = is_known || show_has(iterations, phases[i].column);
+    if (n == 0 || !(whole > 0) || !is_known)
+        return;
+    page_add(p, "<h2>Time per phase of an iteration</h2><section>");
+    page_heads(p, titles);
+    for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
+        double sum = sum_of(iterations, phases[i].column);
+        rest -= isfinite(sum) ? sum : 0;
+        add_phase(p, phases[i].name, sum, whole, n);
+    }
+    add_phase(p, "other", rest > 0 ? rest : 0, whole, n);
+    page_add(p, "</table></div></section>\n");
+}
