@@ -106,6 +106,16 @@ mgpu-worker --version
 END
     # A job that was accepted is there, though its number could not be told.
     [ "$("$MGPU_BIN/mgpu-stat" --no-header -t HELD -o id | wc -l)" = 6 ]
+    for how in full closed; do
+        for json in '' --json; do
+            into "$how" "mgpu-submit --hold $json job.yaml"
+            id=$("$MGPU_BIN/mgpu-stat" --no-header -t HELD -o id | tail -n 1)
+            grep -qx "mgpu-submit: job ${id// /} was submitted, but its number could not be written to standard output" err || {
+                cat err
+                false
+            }
+        done
+    done
     # What is wrong counts more than that nobody could be told.
     into full 'mgpu-submit --validate bad.yaml'
     [ "$status" -eq 65 ]

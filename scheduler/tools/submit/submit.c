@@ -275,23 +275,32 @@ static void print_submitted(const struct submit_args *a, uint64_t id,
                id, t->n, id, t->first, id, t->last);
     else if (!a->common.quiet)
         printf("submitted job %" PRIu64 "\n", id);
-    (void)fflush(stdout);
 }
 
-/* The job was submitted, even if printing its id fails. */
+/* The job was submitted, even if printing its id fails: then standard error has
+ * the id, and the status is that of the failure. */
 static int tell(const struct submit_args *a, const json_t *reply,
                 const struct tasks *t, uint64_t *ret_id, struct error *err)
 {
     json_t *warnings = json_object_get(reply, "warnings");
     uint64_t id = (uint64_t)field_int(reply, "id", 0);
 
+    bool is_json = a->common.json && !a->parsable;
+    int rc = 0;
+
     *ret_id = id;
-    if (a->common.json && !a->parsable)
-        return print_json(id, t, warnings, err);
-    if (!a->common.quiet)
+    if (!is_json && !a->common.quiet)
         print_warnings(a, warnings);
-    print_submitted(a, id, t);
-    return 0;
+    if (is_json)
+        rc = print_json(id, t, warnings, err);
+    else
+        print_submitted(a, id, t);
+    if (fflush(stdout) != 0 || ferror(stdout) || rc < 0)
+        (void)fprintf(stderr,
+                      "%s: %s %" PRIu64 " was submitted, but its number could "
+                      "not be written to standard output\n",
+                      submit_tool.name, t->n > 0 ? "sweep" : "job", id);
+    return rc;
 }
 
 /* The ids of a sweep's tasks are consecutive from the id of the sweep. */
