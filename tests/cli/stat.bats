@@ -522,6 +522,22 @@ END
         [ "$status" -eq 64 ] || { echo "$bad: $status"; false; }
     done
     stat --since 2028-02-29 --no-header
+    run stat --url ftp://x 1
+    [ "$status" -eq 64 ]
+    spec quick 'exit 0'
+    submit --quiet --wait quick.yaml
+    run stat -t all 1
+    [ "$status" -eq 0 ]
+    [[ $output == "Job 1"* ]]
+    run stat --export csv --output /nonexistent/x.csv 1
+    [ "$status" -eq 74 ]
+    run stat --report /nonexistent/x.html 1
+    [ "$status" -eq 74 ]
+    run "$MGPU_BIN/mgpu-admin" priority -5 1
+    [ "$status" -eq 64 ]
+    [[ $output == *"after '--'"* ]]
+    run "$MGPU_BIN/mgpu-admin" priority -- -5 1
+    [ "$status" -ne 64 ]
     run stat --evnts 1
     [ "$status" -eq 64 ]
     [[ $output == *"did you mean '--events'?"* ]]

@@ -82,6 +82,9 @@ int client_create(const char *url, double timeout_s, struct client **ret,
     };
     if (make_http(c, &conf, &c->http, err) < 0) {
         free(c);
+        /* A wrong address is a wrong command line. */
+        if (from && err && err->code == ERR_INVAL)
+            err->code = ERR_USAGE;
         return from ? error_wrap(err, "%s", from) : -1;
     }
     *ret = c;

@@ -103,6 +103,11 @@ static size_t distance(const char *a, const char *b)
 
 static int unknown(const struct tool *t, const char *word, struct error *err)
 {
+    if (word[0] == '-' && word[1] >= '0' && word[1] <= '9')
+        return error_set(err, ERR_USAGE,
+                         "unknown option '%s'; a value below zero comes after "
+                         "'--', which ends the options",
+                         word);
     if (word[0] != '-' || word[1] != '-')
         return error_set(err, ERR_USAGE, "unknown option '%s'; see %s --help",
                          word, t->name);

@@ -22,6 +22,7 @@
 
 #include "scheduler/tools/export/export.h"
 #include "scheduler/tools/export/export_internal.h"
+#include "scheduler/tools/export/plot.h"
 #include "scheduler/tools/views/show.h"
 
 /* Bit by bit, because it is fast enough: a row costs some thousand steps, and a
@@ -242,15 +243,15 @@ int export_tensorboard(struct client *c, const char *word, const char *dir,
         (size_t)m >= sizeof(temp))
         return error_set(err, ERR_USAGE, "'%.60s...' is too long", dir);
     if (mkdir(dir, 0777) < 0 && errno != EEXIST)
-        return error_sys(err, errno, "make '%s'", dir);
+        return plot_file_error(err, errno, "make", dir);
     b.out = fopen(temp, "we");
     if (!b.out)
-        return error_sys(err, errno, "create '%s'", temp);
+        return plot_file_error(err, errno, "create", temp);
     int rc = put_all(&b, c, word, err);
     if (fclose(b.out) != 0 && rc == 0)
-        rc = error_sys(err, errno, "write '%s'", temp);
+        rc = plot_file_error(err, errno, "write", temp);
     if (rc == 0 && rename(temp, path) < 0)
-        rc = error_sys(err, errno, "write '%s'", path);
+        rc = plot_file_error(err, errno, "write", path);
     if (rc < 0)
         (void)unlink(temp);
     buf_clear(&b.event);

@@ -76,6 +76,12 @@ static int no_column(const char *column, const struct metric_set *own,
                      *owns ? ", and of the job's own " : "", owns);
 }
 
+int plot_file_error(struct error *err, int why, const char *what,
+                    const char *path)
+{
+    return error_set(err, ERR_IO, "%s '%s': %s", what, path, strerror(why));
+}
+
 int plot_write(const char *path, const struct buf *text, struct error *err)
 {
     char temp[1024];
@@ -89,14 +95,14 @@ int plot_write(const char *path, const struct buf *text, struct error *err)
         return error_set(err, ERR_USAGE, "'%.60s...' is too long", path);
     FILE *f = fopen(temp, "we");
     if (!f)
-        return error_sys(err, errno, "create '%s'", temp);
+        return plot_file_error(err, errno, "create", path);
     bool is_bad = fwrite(text->data, 1, text->len, f) != text->len;
     is_bad = fclose(f) != 0 || is_bad;
     if (!is_bad && rename(temp, path) == 0)
         return 0;
     int why = errno;
     (void)unlink(temp);
-    return error_sys(err, why, "write '%s'", path);
+    return plot_file_error(err, why, "write", path);
 }
 
 /* "3_1 lr=0.1 precision=fp16": all tasks of a sweep have the same name. */

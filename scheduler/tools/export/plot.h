@@ -42,6 +42,10 @@ int report_job(struct client *c, const char *word, const char *path,
 int report_sweep(struct client *c, const char *word, const json_t *reply,
                  const char *path, struct error *err) MUST_CHECK;
 
+/* "create 'loss.svg': No such file or directory": of a file that the user
+ * named, which is no missing job. Returns -1 with ERR_IO. */
+int plot_file_error(struct error *err, int why, const char *what,
+                    const char *path);
 /* Writes the whole text, or leaves no file. err ERR_IO */
 int plot_write(const char *path, const struct buf *text,
                struct error *err) MUST_CHECK;

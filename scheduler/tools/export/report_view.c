@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/tools/export/plot.h"
 #include "scheduler/tools/export/report.h"
 
 typedef int write_f(const struct report *r, FILE *out, struct error *err);
@@ -15,11 +16,11 @@ static int to_file(const struct report *r, const char *path, write_f *write,
 {
     FILE *f = fopen(path, "we");
     if (!f)
-        return error_sys(err, errno, "open '%s'", path);
+        return plot_file_error(err, errno, "open", path);
     int rc = write(r, f, err);
     bool is_bad = ferror(f) != 0;
     if (fclose(f) != 0 || is_bad)
-        return rc < 0 ? -1 : error_sys(err, errno, "write '%s'", path);
+        return rc < 0 ? -1 : plot_file_error(err, errno, "write", path);
     return rc;
 }
 

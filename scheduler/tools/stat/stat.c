@@ -297,11 +297,11 @@ static int export(struct client *c, const struct stat_args *a, const char *word,
         return export_tensorboard(c, word, a->output, err);
     FILE *out = a->output ? fopen(a->output, "we") : stdout;
     if (!out)
-        return error_sys(err, errno, "create '%s'", a->output);
+        return plot_file_error(err, errno, "create", a->output);
     int rc = word ? export_rows(c, word, view, a->format, out, err)
                   : queue(c, a, out, err);
     if (a->output && fclose(out) != 0 && rc == 0)
-        rc = error_sys(err, errno, "write '%s'", a->output);
+        rc = plot_file_error(err, errno, "write", a->output);
     return rc;
 }
 

@@ -358,7 +358,11 @@ static const char *chooser_of(const struct filter *f)
 /* An option that the view would ignore is an error. */
 static int check_uses(const struct stat_args *a, int n, struct error *err)
 {
-    const char *chooser = chooser_of(&a->filter);
+    struct filter filter = a->filter;
+    /* A job that is named is shown in any state. */
+    if (!a->view && n > 0)
+        filter.states = 0;
+    const char *chooser = chooser_of(&filter);
     const struct {
         unsigned use;
         bool is_given;
