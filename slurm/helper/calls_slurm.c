@@ -91,8 +91,7 @@ static const char *hint(int errnum)
     switch (errnum) {
     case ESLURM_INVALID_ACCOUNT:
     case ESLURM_INVALID_QOS:
-        return "; those that are yours: sacctmgr show associations "
-               "user=$USER format=account,partition,qos";
+        return "; see sacctmgr show assoc user=$USER";
     case ESLURM_USER_ID_MISSING:
     case ESLURM_JOB_MISSING_REQUIRED_PARTITION_GROUP:
     case ESLURM_PARTITION_ASSOC:

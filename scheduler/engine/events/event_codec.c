@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "jobs/wire/json_scan.h"
@@ -79,8 +80,17 @@ void text_take(char *dst, size_t cap, const struct member *m)
 void detail_because(struct detail *d, const char *what, const char *why)
 {
     text_copy(d->why, sizeof(d->why), what);
-    size_t len = strlen(d->why);
-    text_copy(d->why + len, sizeof(d->why) - len, why);
+    size_t len = strlen(d->why), cap = sizeof(d->why);
+    text_copy(d->why + len, cap - len, why);
+    if (len + strlen(why) < cap)
+        return;
+    /* Cut between words, and show that it is cut. */
+    size_t end = strlen(d->why), most = cap - sizeof(" ...");
+    end = end < most ? end : most;
+    while (end > len && d->why[end] != ' ')
+        end--;
+    if (end > len)
+        (void)snprintf(d->why + end, cap - end, " ...");
 }
 
 /* ---- the small details -----------------------------------------------------

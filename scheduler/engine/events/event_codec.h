@@ -108,7 +108,8 @@ int where_copy(const struct alloc_where *from, struct alloc_where *ret,
 /* Prefix of the reason of an attempt that the engine cancelled while it was
  * pending in the allocator. */
 extern const char eng_taken_back[];
-/* Sets d->why to both texts, one after the other. */
+/* Sets d->why to both texts, one after the other; without room for all, it is
+ * cut between words and ends in "...". */
 void detail_because(struct detail *d, const char *what, const char *why);
 
 /* Copies src, cut at cap - 1 bytes between characters; every byte that is not

@@ -241,6 +241,28 @@ static void test_longest_texts(void)
     free(text);
 }
 
+/* A reason that is too long is cut between two words. What Slurm says of a
+ * wrong account is not, so that the user sees what to do. */
+static void test_because(void)
+{
+    struct detail d = DETAIL_INIT;
+    char text[400] = "";
+    while (strlen(text) < 350)
+        (void)strcat(text, "word ");
+    detail_because(&d, "could not be started: ", text);
+    size_t n = strlen(d.why);
+    ok(n > sizeof(d.why) - 12 && strcmp(d.why + n - 9, " word ...") == 0,
+       "cut between words: %s", d.why);
+    detail_because(&d, "could not be started: ",
+                   "Slurm: Invalid account or account/partition combination "
+                   "specified (2045); see sacctmgr show assoc user=$USER");
+    ok(strstr(d.why, "assoc user=$USER") != NULL, "whole: %s", d.why);
+    memset(text, 'x', 399);
+    detail_because(&d, "a: ", text);
+    is_int((long long)strlen(d.why), (long long)sizeof(d.why) - 1,
+           "a word that is too long is cut");
+}
+
 static void test_text_copy(void)
 {
     char dst[8];
@@ -431,6 +453,7 @@ int main(void)
     test_detail_codec();
     test_longest_texts();
     test_text_copy();
+    test_because();
     test_life();
     test_cancel();
     test_every_pair();
