@@ -39,7 +39,8 @@ struct http_conn {
         HTTP_HEAD_LINE,
         HTTP_HEAD_OVER
     } head;
-    bool doomed; /* answered and shut down; evhttp has yet to notice */
+    size_t head_bytes; /* of the headers of this request */
+    bool doomed;       /* answered and shut down; evhttp has yet to notice */
 };
 
 enum { HTTP_LISTENERS_MAX = 2 };

@@ -30,6 +30,8 @@ enum {
     IDLE_S = 600,
     WRITE_S = 60, /* a client that does not read; no stream's */
     HEADERS_MAX_BYTES = 16384,
+    /* evhttp's own limit, whose answer is HTML: we answer before it does. */
+    HEADERS_HTML_BYTES = 4 * HEADERS_MAX_BYTES,
     WRITE_BYTES = 256 << 10, /* at once: what a socket takes, in 50 us */
     TCP_LEAVES = 8           /* one of so many connections is none of TCP's */
 };
@@ -100,12 +102,14 @@ static void arm(struct http_conn *c)
     const struct timeval tv = tv_of(c->s->conf.request_timeout_s);
     (void)evtimer_add(c->deadline, &tv);
     c->head = HTTP_HEAD_NONE;
+    c->head_bytes = 0;
 }
 
 /* Looks for the empty line in these bytes, which follow those before. */
 static void scan_head(struct http_conn *c, const char *bytes, size_t n)
 {
     for (size_t i = 0; i < n && c->head != HTTP_HEAD_OVER; i++) {
+        c->head_bytes++;
         if (bytes[i] == '\n' && c->head == HTTP_HEAD_LINE)
             c->head = HTTP_HEAD_OVER;
         else if (bytes[i] == '\n')
@@ -114,6 +118,9 @@ static void scan_head(struct http_conn *c, const char *bytes, size_t n)
             c->head = HTTP_HEAD_WORD;
     }
 }
+
+static void refuse(struct http_conn *c, int status, const char *reason,
+                   const char *code, const char *why);
 
 /* The last n bytes of what has arrived are new. */
 static void take_head(struct http_conn *c, struct evbuffer *in, size_t n)
@@ -139,6 +146,9 @@ static void take_head(struct http_conn *c, struct evbuffer *in, size_t n)
     }
     if (c->head == HTTP_HEAD_OVER)
         (void)evtimer_del(c->head_deadline);
+    if (c->head_bytes > HEADERS_MAX_BYTES)
+        refuse(c, 431, "Request Header Fields Too Large", "LIMIT",
+               "the headers of the request are longer than 16 KiB");
 }
 
 /* Nothing was looked at, so who is told to come later may. */
@@ -475,10 +485,11 @@ int http_server_create(struct event_base *base,
     evhttp_set_gencb(s->http, on_request, s);
     const struct timeval idle = idle_of(s);
     evhttp_set_timeout_tv(s->http, &idle);
-    evhttp_set_max_headers_size(s->http, HEADERS_MAX_BYTES);
+    evhttp_set_max_headers_size(s->http, HEADERS_HTML_BYTES);
     evhttp_set_max_body_size(s->http, (ev_ssize_t)conf->max_body_bytes);
-    /* Every method reaches http_dispatch(), which knows what to say. */
-    evhttp_set_allowed_methods(s->http, 0x1ff);
+    /* Every method, also one that evhttp does not know, reaches
+     * http_dispatch(), which knows what to say. */
+    evhttp_set_allowed_methods(s->http, 0xffff);
     /* Takes the rest of a body that is too long before it says so: a client
      * that is still writing would lose the answer to a reset. The request's
      * deadline bounds it. */

@@ -85,6 +85,15 @@ same_options() {
     done
 }
 
+@test "mgpu-ctld: the page has each path of the interface for tools" {
+    sed -n 's/^    {"\([A-Z]*\)", "\(\/v1[^"]*\)".*/\1 \2/p' \
+        "$src/scheduler/ctld/api/routes.c" | sort >"$BATS_TEST_TMPDIR/routes"
+    sed -n 's/^\.It Li \([A-Z]* \/v1.*\)/\1/p' "$src/man/mgpu-ctld.8" |
+        sort >"$BATS_TEST_TMPDIR/page"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/routes")" -ge 30 ]
+    diff -u "$BATS_TEST_TMPDIR/routes" "$BATS_TEST_TMPDIR/page"
+}
+
 @test "mgpu-admin: the commands of --help are those of the page" {
     "$bin/mgpu-admin" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' |
         sort >"$BATS_TEST_TMPDIR/help"

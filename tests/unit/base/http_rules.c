@@ -61,8 +61,16 @@ static void test_rules(void)
     say(fd, big);
     say(fd, "\r\n\r\n");
     text = hear(fd, NULL); /* it ends the connection */
-    ok(strstr(text, "HTTP/1.1 4") == text,
-       "S02: headers too long: 4xx, and no handler sees it: %.12s", text);
+    ok(strstr(text, "HTTP/1.1 431") == text && strstr(text, "mgpu.error/1") &&
+           !strstr(text, "late") && !strstr(text, "<HTML>"),
+       "S02: headers too long: JSON, and no handler sees it: %.12s", text);
+    (void)close(fd);
+
+    fd = dial_unix(sock);
+    say(fd, "FROB /v1/fail HTTP/1.1\r\nHost: x\r\n\r\n");
+    text = hear(fd, "}}");
+    ok(strncmp(text, "HTTP/1.1 405", 12) == 0 && strstr(text, "mgpu.error/1"),
+       "an unknown method: JSON: %.12s", text);
     (void)close(fd);
 }
 
