@@ -453,8 +453,8 @@ static int syntax_error(struct reader *r)
     hint_of(what, opened, hint);
     report_add(r->report, is_utf ? "E008" : "E000",
                is_before ? opened : place(r, &y->problem_mark, NULL), NULL,
-               hint, "not valid YAML: %s%s%s", what, y->context ? ", " : "",
-               y->context ? y->context : "");
+               hint, "not YAML that mgpu reads: %s%s%s", what,
+               y->context ? ", " : "", y->context ? y->context : "");
     r->stop = true;
     return 0;
 }
