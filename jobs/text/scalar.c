@@ -154,7 +154,10 @@ static int ambiguous(const char *s, const int64_t f[4], int n, bool days,
                          s, a, b, a, b);
     }
     if (n == 1) {
-        (void)snprintf(hint, SCALAR_HINT_CAP, "write %llds or %lldm", a, a);
+        if (a > 0) /* 0s is out of range of most keys */
+            (void)snprintf(hint, SCALAR_HINT_CAP, "write %llds or %lldm", a, a);
+        else
+            (void)snprintf(hint, SCALAR_HINT_CAP, "write 90s, 15m or 8h");
         return error_set(err, ERR_INVAL,
                          "'%s' has no unit (%lld seconds or %lld minutes)", s,
                          a, a);

@@ -70,8 +70,9 @@ static int check_config(const char *path)
     int rc = conf_load(path, &conf, &text, &err);
     (void)fputs(buf_str(&text), stderr); /* findings, warnings among them */
     if (rc < 0) {
+        if (text.len == 0) /* else the findings end with their number */
+            (void)fprintf(stderr, "mgpu-ctld: %s\n", err.msg);
         buf_clear(&text);
-        (void)fprintf(stderr, "mgpu-ctld: %s\n", err.msg);
         return error_exit_status(err.code);
     }
     int n = setup_check(&conf, print_wrong, &path);

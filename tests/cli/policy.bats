@@ -116,6 +116,18 @@ second_is_over() {
     [ "$(date +%s)" -gt "${until_s%.*}" ]
 }
 
+@test "a setting that does not exist: its nearest name, and one name of the tool" {
+    run admin policy set limits.max_gpus_per_usr=1
+    [ "$status" -ne 0 ]
+    [[ $output == "mgpu-admin: policy set: error[E010]: unknown key 'limits.max_gpus_per_usr'; did you mean 'limits.max_gpus_per_user'?" ]]
+    run admin policy set scheduler.interval=0
+    [[ $output == *"has no unit"*"; write 90s, 15m or 8h" ]]
+    printf '%s\n' 'version: 1' 'limits: {max_sweeps: 1}' >bad.yaml
+    run "$MGPU_BIN/mgpu-ctld" --check-config bad.yaml
+    [ "$status" -eq 78 ]
+    [ "$(grep -c '1 error' <<<"$output")" -eq 1 ]
+}
+
 @test "what does not go with a new file any more is dropped, and said" {
     admin --quiet policy set watchdog.node_lost_after=11s
     # Something else is over at the same start.
@@ -134,7 +146,7 @@ second_is_over() {
     printf '%s\n' 'version: 1' 'watchdog: {heartbeat: 7s}' >mgpu.yaml
     run admin reload
     [ "$status" -ne 0 ]
-    [[ $output == *"mgpu-admin policy set: error[E023]"*node_lost_after* ]]
+    [[ $output == *"policy set: error[E023]"*node_lost_after* ]]
     [[ $(row watchdog.heartbeat) == *" 6s "* ]]
 }
 

@@ -80,7 +80,7 @@ static size_t sets_of(const struct settings *p,
     for (size_t i = 0; i < p->n; i++)
         ret[i] = (struct spec_set){.key = p->v[i].key,
                                    .value = p->v[i].value,
-                                   .option = "mgpu-admin policy set"};
+                                   .option = "policy set"};
     return p->n;
 }
 

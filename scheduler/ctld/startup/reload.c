@@ -58,15 +58,39 @@ void reload_destroy(struct reload *r)
     free(r);
 }
 
-/* The first finding, which names its line; `text` may have more. */
+/* What to write instead, of the finding that begins `text`: it ends its quoted
+ * line, or has a line of its own. "": none. */
+static const char *hint_of(const char *text, size_t *ret_len)
+{
+    static const char *const marks[] = {"^ did you mean", "~ did you mean",
+                                        "      hint: "};
+    const char *next = strchr(text, '\n'), *hint = "";
+    while (next && next[1] == ' ' && !*hint) { /* the finding's other lines */
+        const char *line = next + 1;
+        next = strchr(line, '\n');
+        for (size_t i = 0; i < 3 && !*hint; i++) {
+            const char *at = strstr(line, marks[i]);
+            if (at && (!next || at < next))
+                hint = at + (i < 2 ? 2 : strlen(marks[i]));
+        }
+    }
+    *ret_len = strcspn(hint, "\n");
+    return hint;
+}
+
+/* The first finding, which names its line, with its hint; `text` may have
+ * more. */
 static int refuse(const char *text, struct error *err)
 {
     char first[200];
-    size_t len = strcspn(text, "\n");
+    size_t len = strcspn(text, "\n"), hint_len = 0;
+    const char *hint = hint_of(text, &hint_len);
     if (len == 0)
         return -1; /* err is the file's own */
     (void)snprintf(first, sizeof(first), "%.*s", (int)len, text);
-    return error_set(err, ERR_CONFIG, "%s", first);
+    return hint_len > 0 ? error_set(err, ERR_CONFIG, "%s; %.*s", first,
+                                    (int)hint_len, hint)
+                        : error_set(err, ERR_CONFIG, "%s", first);
 }
 
 static const struct conf *in_force(const struct reload *r)
