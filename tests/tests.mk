@@ -7,7 +7,7 @@ unit_layers := $(layers)
 not_here  := $(if $(filter tsan,$(VARIANT)),tests/unit/kernels/% \
                tests/simt/% tests/contract/model.c tests/unit/worker/cv_% \
                tests/unit/worker/data_loader%) \
-             $(if $(san),tests/simt/mutants.c) \
+             $(if $(san),tests/simt/mutants.c tests/race/%) \
              $(if $(filter 0,$(SLURM)),tests/unit/slurm/cluster/alloc_slurm%)
 # Those of a folder of a layer are in one of its name. The contract of the
 # kernels is no program of its own.
@@ -19,8 +19,9 @@ contracts := $(patsubst %.c,$(B)/%,$(filter-out $(not_here), \
 # MPI_SKIP: names of those that are left out.
 mpi_tests := $(patsubst %.c,$(B)/%,$(filter-out $(MPI_SKIP:%=tests/mpi/%.c), \
                $(wildcard tests/mpi/*.c)))
-simt_tests := $(patsubst %.c,$(B)/%,$(filter-out $(not_here), \
-               $(wildcard tests/simt/*.c)))
+# whole.c takes a minute, most of it to compile: make check-races.
+simt_tests := $(patsubst %.c,$(B)/%,$(filter-out $(not_here) \
+               tests/race/whole.c,$(wildcard tests/simt/*.c tests/race/*.c)))
 bats_tests := $(wildcard tests/cli/*.bats)
 slurm_tests := $(if $(filter 1,$(SLURM)),$(wildcard tests/slurm/*.bats))
 slurm_progs := $(if $(filter 1,$(SLURM)),$(patsubst %.c,$(B)/%, \
@@ -42,7 +43,7 @@ longest_first = $(foreach t,$(longest),$(filter $(t),$(1))) \
 .PHONY: check check-build check-run check-slurm asan tsan cov coverage \
         coverage-run gpu-check gpu-bench gpu-bundle cuda-parts cuda12-check \
         crash fault resizes debian13-check debian13-half check-tokenizers \
-        check-datasets check-long-rows
+        check-datasets check-long-rows check-races
 
 # ---- programs --------------------------------------------------------------
 # The contract of kernels/device.h: one body for the host, the emulator and
@@ -66,15 +67,47 @@ $(B)/tests/simt/%: $(B)/obj/tests/simt/%.o $(B)/obj/tests/tap.o \
 # no sanitizer in its place: they are built without.
 $(B)/mutants/%.o: san :=
 mutants := $(shell sed -n 's/^MUTANT.\([0-9]*\),.*/\1/p' tests/simt/mutants.def)
-$(B)/mutants/%.o: tests/simt/mutants.def tests/simt/mutate tests/simt/simt.h \
+$(B)/mutants/%.o $(B)/race_mutants/%.o: \
+                  tests/simt/mutants.def tests/simt/mutate tests/simt/simt.h \
                   $(wildcard $(rooms_kernels:=/*.cu) $(rooms_kernels:=/*.h)) \
                   $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,BUG,$*)
 	$(Q)kernel=$$(tests/simt/mutate $* $(@:.o=.src)) && \
 	    $(CXX) -I$(@:.o=.src) $(cppflags) -DMGPU_SIMT \
-	    -include tests/simt/simt.h $(kflags) -O1 -g0 -c -o $@ $$kernel
+	    -include tests/simt/simt.h $(kflags) -O1 -g1 -c -o $@ $$kernel
 $(B)/tests/simt/mutants: $(patsubst %,$(B)/mutants/%.o,$(mutants))
+
+# The same with a race checker (tests/race/race.h), on the kernels of a
+# convolutional network or on all of them. The compiler instruments for TSan,
+# whose runtime is not linked; the emulator and the tests are as elsewhere.
+$(B)/race/%.o: %.cu $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,RACE,$<)
+	$(Q)$(CXX) $(cppflags) -DMGPU_SIMT -include tests/simt/simt.h $(kflags) \
+	    -O1 -g1 -fsanitize=thread -MMD -MP -c -o $@ $<
+race_all    := $(patsubst $(B)/simt/%,$(B)/race/%, \
+                 $(filter $(B)/simt/kernels/%,$(simt_objs)))
+race_layers := $(filter %/batchnorm.o %/depthwise.o %/pointwise.o,$(race_all))
+race_layers += $(filter-out $(race_layers:$(B)/race/%=$(B)/simt/%), \
+                 $(race_all:$(B)/race/%=$(B)/simt/%))
+race_checker := $(patsubst %,$(B)/simt/tests/%.o,race/race simt/simt \
+                 simt/device_simt)
+race_mutants := $(patsubst %,$(B)/race_mutants/%.o,$(shell sed -n \
+                 's/^MUTANT.\([0-9]*\),.*/\1/p' tests/race/mutants.def))
+$(B)/race_mutants/%.o: san := -fsanitize=thread
+# At fixed addresses, which addr2line knows.
+define race
+$(B)/tests/race/$(1): $(B)/obj/tests/race/$(1).o $(B)/obj/tests/tap.o \
+                      $(contract_objs) $(race_checker) $(2) $(call libs,kernels)
+	@mkdir -p $$(@D)
+	$$(call say,LD,$$@)
+	$$(link) -no-pie $$(ldlibs_kernels) $$(LDLIBS)
+endef
+$(eval $(call race,layers,$(race_layers)))
+$(eval $(call race,whole,$(race_all)))
+$(eval $(call race,checker,$(race_layers) $(race_mutants) \
+    $(B)/race/tests/race/faulty.o))
 
 # A unit test links its own layer and what lies below, nothing else: code
 # that reaches upwards does not link. A contract test links every layer.
@@ -269,6 +302,10 @@ cuda-parts: $(plugin) $(B)/bin/mgpu-worker $(cuda_units) $(B)/tests/mpi/nccl
 # The same with CUDA 12.4 of Debian 13, in a chroot: as root, by hand.
 cuda12-check:
 	$(Q)JOBS=$(JOBS) sh tests/portability/cuda12.sh build/cuda12
+
+# Every kernel in the emulator, watched for races.
+check-races: $(B)/tests/race/whole
+	$(Q)$(test_env) prove --timer --exec tests/run $<
 
 # Kills a daemon at ROUNDS random moments; a failure names its SEED.
 crash: all $(B)/tests/crash/crash

@@ -19,6 +19,8 @@ static void __sanitizer_finish_switch_fiber(void *, const void **, size_t *)
 
 simt_dim threadIdx, blockIdx, blockDim, gridDim;
 bool simt_reverse;
+simt_clock simt_now;
+void (*simt_on_shared)(const void *p, size_t bytes);
 
 namespace
 {
@@ -59,7 +61,9 @@ void resume(unsigned i)
 {
     threadIdx.x = i;
     __sanitizer_start_switch_fiber(&home_fake, stack_of(i), STACK_BYTES);
+    simt_now.in_lane = true;
     swapcontext(&home, &lanes[i].context);
+    simt_now.in_lane = false;
     __sanitizer_finish_switch_fiber(home_fake, nullptr, nullptr);
 }
 
@@ -125,6 +129,7 @@ int run_warp(unsigned lo, unsigned hi)
 int run_block(unsigned n)
 {
     n_shared = 0;
+    simt_now.block = ++simt_now.moment;
     for (unsigned i = 0; i < n; i++) {
         lanes[i].at = READY;
         lanes[i].shuffles = 0;
@@ -140,6 +145,7 @@ int run_block(unsigned n)
             return SIMT_OK;
         if (count(0, n, AT_BARRIER) < n)
             return SIMT_MISSED_BARRIER;
+        simt_now.moment++;
         for (unsigned i = 0; i < n; i++)
             lanes[i].at = READY;
     }
@@ -172,6 +178,8 @@ void simt_shared(void *p, size_t bytes)
     if (n_shared == MAX_SHARED)
         abort();
     shared[n_shared++] = p;
+    if (simt_on_shared)
+        simt_on_shared(p, bytes);
     memset(p, 0xff, bytes);
 }
 
@@ -190,6 +198,9 @@ int simt_run(unsigned grid, unsigned n, void (*lane)(void *), void *arg)
     job_arg = arg;
     gridDim.x = grid;
     blockDim.x = n;
+    simt_now.launch = simt_now.moment + 1;
+    simt_now.stacks = stacks;
+    simt_now.stack_bytes = (size_t)STACK_BYTES * MAX_LANES;
     int fault = SIMT_OK;
     for (unsigned i = 0; i < grid && !fault; i++) {
         blockIdx.x = i;

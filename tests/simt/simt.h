@@ -13,13 +13,15 @@
  *            shared memory that is read before it is written (it starts as
  *            NaN in every block), misaligned and out of bounds accesses
  *            (with UBSan and ASan), a dependence on the number of lanes.
- * Not found: races within a warp between two shuffles, the memory model,
- *            the alignment of a shared array, and anything about speed.
+ * Not found: the memory model, the alignment of a shared array, and anything
+ *            about speed. Races that neither order of the lanes shows are for
+ *            tests/race, which watches every access.
  */
 #ifndef MGPU_TESTS_SIMT_H
 #define MGPU_TESTS_SIMT_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #define __device__
@@ -39,6 +41,18 @@ void __syncthreads();
 const void *simt_exchange(const void *mine, size_t bytes, unsigned from);
 /* Fill a shared array with NaN when the block comes to it first. */
 void simt_shared(void *p, size_t bytes);
+/* When an access happens, for who watches them (tests/race). A moment is what
+ * a block does between two barriers; moments are numbered through all blocks
+ * of all launches, from 1 on. */
+struct simt_clock {
+    uint64_t moment, block, launch; /* now, and the first of both */
+    bool in_lane;       /* a lane runs, not the code that launches */
+    const char *stacks; /* of all lanes, which only they use */
+    size_t stack_bytes;
+};
+extern simt_clock simt_now;
+/* Called when a block comes to a shared array first; may be NULL. */
+extern void (*simt_on_shared)(const void *p, size_t bytes);
 /* SIMT_OK, or what was wrong with the kernel. */
 int simt_run(unsigned grid, unsigned lanes, void (*lane)(void *arg), void *arg);
 
