@@ -1,6 +1,4 @@
-/* columns.c - the table of columns of the queue, and the parser of -o; see
- * columns.h.
- */
+/* columns.c - the columns of the queue, and the parser of -o. */
 #include "scheduler/tools/common/columns.h"
 
 #include <inttypes.h>
@@ -14,8 +12,7 @@
 #include "scheduler/tools/common/client.h"
 #include "scheduler/tools/common/job_query.h"
 
-/* ---- what a field shows --------------------------------------------------
- */
+/* ---- what a field shows -------------------------------------------------- */
 
 static void put_some(char *out, size_t cap, const char *text, size_t n)
 {
@@ -191,11 +188,10 @@ static void step_text(const struct members *job, char *out, size_t cap)
     int64_t of = int_of(job, "iterations_total", 0);
     if (n <= 0)
         start_text(job, out, cap);
-    else if (of > 0)
-        (void)snprintf(out, cap, "%s/%s", render_count(n, it, sizeof(it)),
-                       render_count(of, total, sizeof(total)));
     else
-        (void)snprintf(out, cap, "%s", render_count(n, it, sizeof(it)));
+        (void)snprintf(out, cap, "%s%s%s", render_count(n, it, sizeof(it)),
+                       of > 0 ? "/" : "",
+                       of > 0 ? render_count(of, total, sizeof(total)) : "");
 }
 
 static void rate_text(const struct members *job, char *out, size_t cap)
