@@ -102,10 +102,44 @@ static void test_types(void)
              "k3:COMPLETED/0/1[1] k4:COMPLETED/0/1[1]");
 }
 
+/* One type of GPUs was refused with few, and the other one is busy. */
+static void test_busy_type(void)
+{
+    static const char open[] = NO_RETRY;
+    static const char of_1[] =
+        ",\"gpu_type\":\"fake1\"},\"retry\":{\"max\":0}}";
+    const struct world_attempt refused = {
+        .run_s = 5, .exit_code = 71, .silent = 1, .needed_bytes = 9 * GIB};
+    const struct world_script s = {
+        .nodes = 2,
+        .parts = 2,
+        .shared = 8,
+        .gpus_per_node = 4,
+        .policy = &policy_backfill,
+        .jobs = {{.gpus = 2, .spec_more = open, .attempts = {refused}},
+                 {.gpus = 4, .spec_more = of_1, .attempts = {{.run_s = 200}}},
+                 {.gpus = 1,
+                  .gpus_max = 4,
+                  .spec_more = open,
+                  .attempts = {{.run_s = 30}}}},
+        .acts = {{.job = 0}, {.at_s = 20, .job = 1}, {.at_s = 25, .job = 2}},
+        .n_acts = 3,
+    };
+    begin(&s, "a type of GPUs is refused, the other is busy");
+    play(40);
+    is_int(job_of(1)->state, JOB_RUNNING, "it is");
+    is_int(job_of(2)->state, JOB_RUNNING, "a job with a range need not wait");
+    is_str(engine_where(w.engine, job_of(2)).gpu_type, "fake0",
+           "  it has the refused type");
+    is_int(job_of(2)->gpus, 3, "  and more of them");
+    play_out("k0:FAILED/71/1[1] k1:COMPLETED/0/1[1] k2:COMPLETED/0/1[1]");
+}
+
 int main(void)
 {
     test_sizes(&policy_fifo);
     test_sizes(&policy_backfill);
     test_types();
+    test_busy_type();
     return tap_done();
 }

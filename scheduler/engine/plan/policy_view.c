@@ -381,7 +381,7 @@ int eng_view_build(struct engine *e, struct eng_view *t, struct error *err)
     free(order);
     /* First: what is refused takes no place of its sweep. */
     if (e->refusals.n > 0)
-        t->v.n_jobs = eng_drop_refused(e, t->jobs, t->v.n_jobs);
+        t->v.n_jobs = eng_drop_refused(e, &t->v, t->jobs);
     if (has_caps)
         t->v.n_jobs = eng_cap_sweeps(e, t->jobs, t->v.n_jobs);
     view_places(e, t);

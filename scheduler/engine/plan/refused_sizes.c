@@ -11,6 +11,7 @@
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
 #include "scheduler/engine/table/memory_refusals.h"
+#include "scheduler/policy/placement.h"
 
 static const char *type_of(const struct engine *e, int32_t class_id)
 {
@@ -36,34 +37,82 @@ static bool has_size(const struct policy_job *job, int32_t least)
     return least <= job->gpus_max && gpu_sizes_any(&sizes);
 }
 
-/* Leaves the classes of nodes on which the fewest sizes were refused, and only
- * the sizes that were not. False: there is none. */
-static bool narrow(const struct engine *e, const struct entry *en,
-                   struct policy_job *io)
+/* The job with at least so many GPUs, on the classes that did not refuse them.
+ */
+static struct policy_job with_least(const struct policy_job *job,
+                                    const int32_t *leasts, int32_t n_classes,
+                                    int32_t least)
 {
-    int32_t best = INT32_MAX;
+    struct policy_job as = *job;
     uint64_t mask = 0;
 
-    for (int32_t k = 0; k < e->classes.n; k++) {
-        uint64_t bit = UINT64_C(1) << (unsigned)k;
-        if ((io->classes_ever & bit) == 0)
-            continue;
-        int32_t least = least_on(e, en, io, k);
-        mask = least < best ? bit : least == best ? mask | bit : mask;
-        best = least < best ? least : best;
+    for (int32_t k = 0; k < n_classes; k++)
+        if (leasts[k] <= least)
+            mask |= UINT64_C(1) << (unsigned)k;
+    as.gpus_min = least;
+    as.classes &= mask;
+    as.classes_ever &= mask;
+    return as;
+}
+
+/* The next larger of the leasts of the job's classes; INT32_MAX: none. */
+static int32_t next_least(const struct policy_job *job, const int32_t *leasts,
+                          int32_t n_classes, int32_t than)
+{
+    int32_t next = INT32_MAX;
+
+    for (int32_t k = 0; k < n_classes; k++)
+        if ((job->classes_ever >> (unsigned)k & 1) != 0 && leasts[k] > than &&
+            leasts[k] < next)
+            next = leasts[k];
+    return next;
+}
+
+/* Leaves only sizes and classes of nodes that were not refused. A job has one
+ * range for all of its classes, so it is the smallest range that fits now, or
+ * else the smallest that these nodes could hold: a type that takes few GPUs is
+ * no good while its nodes are busy, and none at all if they are too small.
+ * False: there is none. */
+static bool narrow(const struct engine *e, const struct entry *en,
+                   const struct policy_view *v, struct policy_job *io)
+{
+    int32_t leasts[POLICY_CLASSES], n = e->classes.n, least = 0;
+    struct policy_job best = *io;
+    bool has_best = false, is_refused = false;
+    struct place place;
+
+    for (int32_t k = 0; k < n; k++) {
+        leasts[k] = least_on(e, en, io, k);
+        is_refused = is_refused || leasts[k] > io->gpus_min;
     }
-    if (best == INT32_MAX || best == io->gpus_min) {
-        /* Nothing was refused on some nodes: the others are left out. */
-        io->classes &= mask ? mask : io->classes;
-        io->classes_ever &= mask ? mask : io->classes_ever;
+    if (!is_refused)
         return true;
+    while ((least = next_least(io, leasts, n, least)) < INT32_MAX) {
+        struct policy_job as = with_least(io, leasts, n, least);
+        if (!has_size(&as, least) ||
+            !place_ever(v->nodes, v->n_nodes, &as, true))
+            continue;
+        if (place_find(v->nodes, v->n_nodes, &as, &place)) {
+            *io = as;
+            return true;
+        }
+        if (!has_best)
+            best = as;
+        has_best = true;
     }
-    if (!has_size(io, best))
-        return false;
-    io->classes &= mask;
-    io->classes_ever &= mask;
-    io->gpus_min = best;
-    return true;
+    *io = best;
+    return has_best;
+}
+
+/* A live job has its size already, and stays on its type. */
+static void narrow_live(const struct engine *e, const struct entry *en,
+                        struct policy_job *io)
+{
+    const struct eng_refusal *r =
+        io->may_resize ? eng_refusal_of(e, en, en->job.on_type) : NULL;
+
+    if (r && r->gpus >= io->gpus_min && r->gpus < io->gpus)
+        io->gpus_min = r->gpus + 1;
 }
 
 /* "Memory: needs 82.1 GiB on each GPU, h100 has 79.2 GiB; up to 4 GPUs were
@@ -90,25 +139,20 @@ static void say(const struct engine *e, struct entry *en,
     }
 }
 
-size_t eng_drop_refused(struct engine *e, struct policy_job *jobs, size_t n)
+size_t eng_drop_refused(struct engine *e, const struct policy_view *v,
+                        struct policy_job *jobs)
 {
-    size_t kept = 0;
+    size_t kept = 0, n = v->n_jobs;
 
     for (size_t i = 0; i < n; i++) {
         struct entry *en = eng_find(e, jobs[i].id);
         struct policy_job was = jobs[i];
-        bool is_live = job_state_is_live(was.state);
-        if (was.gpus_max > 0 && !narrow(e, en, &jobs[i]) && !is_live) {
+        if (job_state_is_live(was.state)) {
+            narrow_live(e, en, &jobs[i]);
+        } else if (was.gpus_max > 0 && !narrow(e, en, v, &jobs[i])) {
             en->job.start_estimate_s = (double)__builtin_nan("");
             say(e, en, &was);
             continue;
-        }
-        /* A live job has its size already. */
-        if (is_live) {
-            int32_t least = jobs[i].gpus_min;
-            jobs[i] = was;
-            if (least <= was.gpus && was.may_resize)
-                jobs[i].gpus_min = least;
         }
         jobs[kept++] = jobs[i];
     }
