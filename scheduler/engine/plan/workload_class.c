@@ -1,10 +1,11 @@
 /* workload_class.c - name the class of jobs that have the same speed on the
  * same devices.
  *
- * v_scaling(5) compares iteration times within a class, so the name of a class
- * contains everything that changes them and nothing else: not the seed, the
- * learning rate or the number of epochs, not the number of GPUs. It is
- * readable, because people group by it:
+ * v_scaling(5) compares iteration times within a class, and a size on which a
+ * job of the class lacked memory is refused to all of it. So the name contains
+ * everything that changes either and nothing else: not the seed, the learning
+ * rate or the number of epochs, not the number of GPUs. It is readable, because
+ * people group by it:
  *
  *   cv/mobilenet_v2-1/c10/mnist-32/fp32/b64/ddp-ds/sgd/pin-auto/cuda
  *   command/python3-2f0c9e51a4b7d803
@@ -46,6 +47,19 @@ static const char *global_batch(const struct job_spec *s, char out[WHOLE_CAP])
     return out;
 }
 
+/* "-ema-skip": a copy of the weights each, and steps that no graph replays. ""
+ * by default. */
+enum { EXTRAS_CAP = 16 };
+static const char *extras(const struct job_spec *s, char out[EXTRAS_CAP])
+{
+    static const char *const on_nan[] = {"", "-skip", "-warn"};
+
+    (void)snprintf(out, EXTRAS_CAP, "%s%s",
+                   s->train.ema.decay > 0 ? "-ema" : "",
+                   PICK(on_nan, s->train.on_nan));
+    return out;
+}
+
 static int class_cv(const struct job_spec *s, struct buf *b, struct error *err)
 {
     static const char *const archs[] = {"mobilenet_v2"};
@@ -54,18 +68,18 @@ static int class_cv(const struct job_spec *s, struct buf *b, struct error *err)
                                                 "dp"};
     static const char *const optimizers[] = {"sgd", "adamw", "rmsprop"};
     static const char *const pins[] = {"auto", "no", "yes"};
-    char whole[WHOLE_CAP];
+    char whole[WHOLE_CAP], more[EXTRAS_CAP];
 
     return buf_addf(
         b, err,
         "cv/%s-%g/c%" PRId32 "/%s-%" PRId32 "/%s%s/b%" PRId32
-        "%s/%s/%s/pin-%s/%s%s",
+        "%s/%s/%s%s/pin-%s/%s%s",
         PICK(archs, s->model.arch), s->model.width_mult, s->model.num_classes,
         PICK(sources, s->dataset.source), s->dataset.image_size,
         PICK(precisions, s->train.precision), s->train.mixed ? "-mixed" : "",
         s->train.batch_size, global_batch(s, whole),
         PICK(distributions, s->train.distribution),
-        PICK(optimizers, s->train.optimizer.name),
+        PICK(optimizers, s->train.optimizer.name), extras(s, more),
         PICK(pins, s->train.pin_memory), PICK(devices, s->train.device),
         s->dataset.data_path == DATA_PATH_PAPER ? "/paper" : "");
 }
@@ -119,12 +133,12 @@ static int class_llm(const struct job_spec *s, struct buf *b, struct error *err)
 {
     bool is_16bit = s->train.precision == PRECISION_FP16 ||
                     s->train.precision == PRECISION_BF16;
-    char model[SPEC_NAME_CAP];
+    char model[SPEC_NAME_CAP], more[EXTRAS_CAP];
     last_name(s->train.checkpointer.dir, model);
     if (buf_addf(b, err, "llm/%s/", model) < 0 || add_method(s, b, err) < 0 ||
-        buf_addf(b, err, "%s/%s%s",
+        buf_addf(b, err, "%s%s/%s%s",
                  s->train.optimizer.name == OPTIM_SGD ? "-sgd" : "",
-                 PICK(precisions, s->train.precision),
+                 extras(s, more), PICK(precisions, s->train.precision),
                  is_16bit && !s->train.mixed ? "-pure" : "") < 0 ||
         add_rows(s, b, err) < 0)
         return -1;

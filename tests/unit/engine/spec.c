@@ -43,6 +43,14 @@ static void test_class(void)
              "cv/mobilenet_v2-1/c0/synthetic-64/bf16-mixed/b8/ddp-ds/adamw/"
              "pin-auto/auto",
              "another one with master weights in fp32");
+    is_class(CV "train: {ema: {decay: 0.999}, on_nan: skip}\n",
+             "cv/mobilenet_v2-1/c0/synthetic-64/fp32/b64/ddp-ds/adamw-ema-skip/"
+             "pin-auto/auto",
+             "copies of the weights take memory and time");
+    is_class(CV "train: {on_nan: warn}\n",
+             "cv/mobilenet_v2-1/c0/synthetic-64/fp32/b64/ddp-ds/adamw-warn/"
+             "pin-auto/auto",
+             "no graph replays steps that look for NaN");
     is_class("name: a\nkind: command\ncommand: [/bin/echo, a]\n",
              "command/echo-916b1cbaf27457c6", "a command");
     is_class("name: b\nkind: command\ncommand: [/bin/echo, a]\n",
