@@ -19,6 +19,27 @@ int prompt_of_text(const char *dir, const char *text, struct prompt *ret,
     return 0;
 }
 
+/* Where the answer begins whose first judged token is token n: with Llama 3 the
+ * header of the message is judged as well, and "\n\n" behind it. */
+static int skip_header(const struct tokenizer *t, const int32_t *ids,
+                       int32_t most, int32_t *io, struct error *err)
+{
+    const int32_t end = tokenizer_special(t, "<|end_header_id|>");
+    struct buf gap = BUF_INIT;
+    int32_t n = *io;
+    if (end < 0 || ids[n] != tokenizer_special(t, "<|start_header_id|>"))
+        return 0;
+    while (n < most && ids[n] != end)
+        n++;
+    if (tokenizer_encode(t, "\n\n", 2, 0, &gap, err) < 0)
+        return -1;
+    n += 1 + (int32_t)(gap.len / sizeof(int32_t));
+    buf_clear(&gap);
+    if (n < most)
+        *io = n;
+    return 0;
+}
+
 /* The row's tokens up to the first that is judged, and the text of the rest.
  * `each` rows of tokens are made of a row. */
 static int take_row(const struct token_data *d, int32_t each, int64_t row,
@@ -38,6 +59,8 @@ static int take_row(const struct token_data *d, int32_t each, int64_t row,
                          "--row: row %lld has no prompt: all of its tokens are "
                          "judged",
                          (long long)row);
+    if (n < r->n && skip_header(ret->tokenizer, ids, r->n, &n, err) < 0)
+        return -1;
     ret->n = n;
     if (buf_add(&ret->ids, ids, (size_t)n * sizeof(*ids), err) < 0)
         return -1;
