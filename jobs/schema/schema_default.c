@@ -60,7 +60,7 @@ int schema_defaults_by_case(const struct schema *s,
         const struct schema_def *d = schema_default_in_case(s, k, obj);
         if (d)
             rc = set_default(k, d->def, obj, &report, err);
-        if (rc == 0 && k->like)
+        else if (k->like)
             memcpy((char *)obj + k->at,
                    (char *)obj + schema_find(s, k->like)->at, k->size);
     }

@@ -141,6 +141,8 @@ const char *const spec_case_names[] = {
     [CASE_PAPER_SAMSUM] = "paper-2503 with samsum",
     [CASE_PAPER_SLIMORCA] = "paper-2503 with slimorca",
     [CASE_ALPACA] = "template alpaca",
+    [CASE_VAL_OTHER] = "with another template",
+    [CASE_VAL_ALPACA] = "with alpaca as another template",
     [CASE_LLM_16BIT] = "llm in 16 bits",
 };
 
@@ -189,6 +191,11 @@ bool spec_case_holds(int when, const void *spec)
                s->train.lr_scheduler.name == SCHEDULE_COSINE;
     case CASE_ALPACA:
         return s->train.dataset.template == TEMPLATE_ALPACA;
+    case CASE_VAL_OTHER:
+        return s->train.dataset_val.template != s->train.dataset.template;
+    case CASE_VAL_ALPACA:
+        return s->train.dataset_val.template == TEMPLATE_ALPACA &&
+               s->train.dataset.template != TEMPLATE_ALPACA;
     case CASE_LLM_16BIT:
         return s->train.precision == PRECISION_BF16 ||
                s->train.precision == PRECISION_FP16;

@@ -49,8 +49,10 @@ enum spec_case {
     CASE_PAPER_GRAMMAR,
     CASE_PAPER_SAMSUM,
     CASE_PAPER_SLIMORCA,
-    CASE_ALPACA,    /* train.dataset.template: alpaca */
-    CASE_LLM_16BIT, /* precision: bf16 or fp16 */
+    CASE_ALPACA,     /* train.dataset.template: alpaca */
+    CASE_VAL_OTHER,  /* train.dataset_val has another template */
+    CASE_VAL_ALPACA, /* which is alpaca */
+    CASE_LLM_16BIT,  /* precision: bf16 or fp16 */
 };
 extern const char *const spec_case_names[];
 bool spec_case_holds(int when, const void *spec);

@@ -93,6 +93,14 @@ static const struct {
      "\"split\":\"train\","
      "\"template\":\"tokens\","
      "\"packed\":false,\"samples\":0"},
+    {"whose other template judges as it does by itself",
+     LORA "  dataset_val: {path: /v, template: chat}\n",
+     "\"template\":\"chat\",\"packed\":false,\"train_on_input\":false"},
+    {"alpaca as well",
+     HEAD "method: lora\ntrain:\n  checkpointer: {checkpoint_dir: /m}\n"
+          "  dataset: {template: chat, path: /d}\n"
+          "  dataset_val: {path: /v, template: alpaca}\n",
+     "\"template\":\"alpaca\",\"packed\":false,\"train_on_input\":true"},
     {"the best is that of the least loss",
      LORA "  dataset_val: {path: /v}\ncheckpoint: {keep_best: true}\n",
      "\"metric\":\"eval_loss\""},
