@@ -179,8 +179,20 @@ static void test_skipping(void)
     is_str(buf_str(&g.rows), "1 ", "whose first 2 rows are 1");
     is_int(g.skipped.n, 1, "and a bad one");
     buf_clear(&g.rows);
-    read_rows(&g, "[{\"n\": 1}, broken]", 18, 0, true);
-    ok(g.rc < 0, "an array that is none is an error: %s", g.err.msg);
+    static const char broken[] =
+        "[{\"n\": 1}, broken,\n {\"n\" 3}, {\"n\": 2}, {\"n\": \"\x01\"}]";
+    read_rows(&g, broken, strlen(broken), 0, true);
+    ok(g.rc == 0, "elements that are no JSON: %s", g.err.msg);
+    is_str(buf_str(&g.rows), "1 2 ", "are left out");
+    is_int(g.skipped.n, 3, "and counted");
+    ok(strstr(g.skipped.why[1].msg, ": row 3: line 2: ") != NULL,
+       "with their place: %s", g.skipped.why[1].msg);
+    buf_clear(&g.rows);
+    read_rows(&g, "[{\"n\": 1}, {\"n\": \"2}]", 22, 0, true);
+    ok(g.rc < 0, "a quote that does not end is an error: %s", g.err.msg);
+    buf_clear(&g.rows);
+    read_rows(&g, "[{\"n\": 1} broken]", 17, 0, true);
+    ok(g.rc < 0, "so is what is between elements: %s", g.err.msg);
     buf_clear(&g.rows);
     read_rows(&g, "[{\"n\": 99}]", 11, 0, true);
     ok(g.rc < 0 && g.err.code == ERR_NOMEM, "so is a lack of memory");

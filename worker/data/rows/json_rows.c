@@ -191,9 +191,11 @@ static int read_elements(struct reader *r, struct error *err)
         if (look(r, &c, err) < 0 || read_value(r, err) < 0)
             return -1;
         json_t *row = parse(r, err);
-        if (row == NULL ||
-            row_sink_give(r->to, row, r->line, r->text.len, err) < 0 ||
-            look(r, &c, err) < 0)
+        if (row != NULL
+                ? row_sink_give(r->to, row, r->line, r->text.len, err) < 0
+                : row_sink_leave_out(r->to, err) < 0)
+            return -1;
+        if (look(r, &c, err) < 0)
             return -1;
         if (c != ',' && c != ']')
             return unexpected(r, "',' or ']'", err);

@@ -11,8 +11,8 @@
 #include "worker/data/rows/gz_stream.h"
 #include "worker/data/rows/row.h"
 
-/* An array that is no JSON is an error also where bad rows are left out: no one
- * knows where its next row begins.
+/* An element that cannot be parsed can be left out, if its brackets and quotes
+ * say where it ends. What is between elements is an error also then.
  * err  not NULL. ERR_INVAL with row and line, which count from 1; ERR_LIMIT a
  *      row of more than ROW_BYTES_MAX; ERR_IO, ERR_NOMEM */
 int json_rows_read(struct gz_stream *s, struct row_sink *to,
