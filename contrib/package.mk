@@ -7,7 +7,7 @@ unitdir    ?= $(prefix)/lib/systemd
 zshdir     ?= $(datadir)/zsh/$(if $(filter /usr,$(prefix)),vendor-completions,site-functions)
 # Jobs, and the model and the rows that those of kind llm name.
 examples   = $(wildcard jobs/examples/*.yaml jobs/examples/stories260K/* \
-               jobs/examples/story-names/*)
+               jobs/examples/story-names/* jobs/examples/torch-ddp.py)
 install: $(if $(NOBUILD),,all)
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir)/mgpu
 	install -m 755 $(bins) $(DESTDIR)$(bindir)

@@ -118,7 +118,7 @@ static int env_fill(struct env_list *e, const struct command_env *env,
     for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
         if (env_pass(e, passed[i], err) < 0)
             return -1;
-    return launch_env_below(s->launch, e, err);
+    return launch_env_below(s->launch, c, l->gpus_per_node, meet, e, err);
 }
 
 /* ---- the child ------------------------------------------------------------

@@ -59,9 +59,26 @@ int launch_env(enum spec_launch launch, const struct comm *c,
     return env_number(e, "MASTER_PORT", r->port, err);
 }
 
-int launch_env_below(enum spec_launch launch, struct env_list *e,
-                     struct error *err)
+static int add_torchrun(const struct comm *c, int32_t gpus_per_node,
+                        const struct rendezvous *r, struct env_list *e,
+                        struct error *err)
 {
+    int32_t processes = gpus_per_node > 0 ? gpus_per_node : 1;
+    return env_number(e, "PET_NNODES", c->size, err) < 0 ||
+                   env_number(e, "PET_NODE_RANK", c->rank, err) < 0 ||
+                   env_number(e, "PET_NPROC_PER_NODE", processes, err) < 0 ||
+                   env_add(e, "PET_MASTER_ADDR", r->host, err) < 0 ||
+                   env_number(e, "PET_MASTER_PORT", r->port, err) < 0
+               ? -1
+               : 0;
+}
+
+int launch_env_below(enum spec_launch launch, const struct comm *c,
+                     int32_t gpus_per_node, const struct rendezvous *r,
+                     struct env_list *e, struct error *err)
+{
+    if (launch == LAUNCH_NODE)
+        return add_torchrun(c, gpus_per_node, r, e, err);
     static const char *const passed[] = {"PMIX_", "PMI_",  "PMI2_",  "OMPI_",
                                          "ORTE_", "PRTE_", "SLURM_", NULL};
     for (int i = 0; launch == LAUNCH_MPI && passed[i]; i++)

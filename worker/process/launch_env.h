@@ -23,9 +23,11 @@ int launch_env(enum spec_launch launch, const struct comm *c,
                int32_t gpus_per_node, const struct rendezvous *r,
                struct env_list *e, struct error *err) MUST_CHECK;
 
-/* Those over which the job's own have priority: with launch: mpi, what the
- * launcher told this process, from which MPI_Init finds its world. */
-int launch_env_below(enum spec_launch launch, struct env_list *e,
-                     struct error *err) MUST_CHECK;
+/* Those over which the job's own have priority. With launch: mpi, what the
+ * launcher told this process, from which MPI_Init finds its world. With launch:
+ * node, the defaults of torchrun's options, which it reads from PET_*. */
+int launch_env_below(enum spec_launch launch, const struct comm *c,
+                     int32_t gpus_per_node, const struct rendezvous *r,
+                     struct env_list *e, struct error *err) MUST_CHECK;
 
 #endif

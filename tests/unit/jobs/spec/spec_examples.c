@@ -23,8 +23,10 @@ static bool parses(const struct buf *text, const struct spec_options *opt,
 int main(void)
 {
     static const char *const names[] = {
-        "mnist-mobilenet", "image-folder", "cv-synthetic", "command-hello",
-        "command-secret",  "llama-lora",   "llama-full",   "llama3-8b-lora"};
+        "mnist-mobilenet", "image-folder",  "cv-synthetic", "command-hello",
+        "command-secret",  "llama-lora",    "llama-full",   "llama3-8b-lora",
+        "torch-ddp",       "torch-elastic", "torchrun",     "accelerate",
+        "mpi-program"};
     const char *src = getenv("MGPU_SRC");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char path[400];
@@ -69,6 +71,16 @@ int main(void)
             ok(s.method == METHOD_FULL && s.train.mixed &&
                    s.train.activation_checkpointing,
                "the defaults of all weights");
+        if (i == 8)
+            ok(s.launch == LAUNCH_TORCH && !s.saves, "a process per GPU");
+        if (i == 9)
+            ok(s.launch == LAUNCH_TORCH && s.saves &&
+                   s.resources.gpus.min < s.resources.gpus.max,
+               "it can be resized");
+        if (i == 10 || i == 11)
+            is_int((int)s.launch, LAUNCH_NODE, "a process per node");
+        if (i == 12)
+            is_int((int)s.launch, LAUNCH_MPI, "MPI is the program's");
         spec_clear(&s);
         buf_clear(&text);
     }

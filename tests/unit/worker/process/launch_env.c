@@ -64,7 +64,7 @@ static void test_mpi(void)
     (void)setenv("SLURM_PROCID", "3", 1);
     (void)setenv("PMIXED", "x", 1);
     ok(env_add(&e, "OMPI_MCA_btl", "self", &err) == 0 &&
-           launch_env_below(LAUNCH_MPI, &e, &err) == 0 &&
+           launch_env_below(LAUNCH_MPI, &second, 2, &meet, &e, &err) == 0 &&
            env_finish(&e, &err) == 0,
        "what the launcher said %s", err.msg);
     ok(has(e.array, "PMIX_RANK=3") && has(e.array, "SLURM_PROCID=3"),
@@ -72,8 +72,28 @@ static void test_mpi(void)
     ok(has(e.array, "OMPI_MCA_btl=self") && !has(e.array, "PMIXED=x"),
        "the job's own value stays, and nothing else is passed");
     env_clear(&e);
-    ok(launch_env_below(LAUNCH_TORCH, &e, &err) == 0 && e.text.len == 0,
+    ok(launch_env_below(LAUNCH_TORCH, &second, 2, &meet, &e, &err) == 0 &&
+           e.text.len == 0,
        "nothing of it without MPI");
+    env_clear(&e);
+}
+
+/* A job may say --nproc_per_node with PET_NPROC_PER_NODE itself. */
+static void test_torchrun(void)
+{
+    const struct comm one = {
+        .ops = &ops, .rank = 1, .size = 2, .local_size = 1};
+    struct env_list e = {.array = NULL};
+    struct error err = ERROR_INIT;
+    ok(env_add(&e, "PET_NNODES", "1", &err) == 0 &&
+           launch_env_below(LAUNCH_NODE, &one, 0, &meet, &e, &err) == 0 &&
+           env_finish(&e, &err) == 0,
+       "for torchrun %s", err.msg);
+    ok(has(e.array, "PET_NNODES=1") && has(e.array, "PET_NODE_RANK=1") &&
+           has(e.array, "PET_NPROC_PER_NODE=1") &&
+           has(e.array, "PET_MASTER_ADDR=node1") &&
+           has(e.array, "PET_MASTER_PORT=4711"),
+       "its options, below the job's own; one process without GPUs");
     env_clear(&e);
 }
 
@@ -89,5 +109,6 @@ int main(void)
            "MASTER_ADDR=node1 MASTER_PORT=4711 ");
     test_check();
     test_mpi();
+    test_torchrun();
     return tap_done();
 }
