@@ -3,7 +3,7 @@
 #
 #   make                  programs            make check       all tests
 #   make demo             the README's demo   make lint        static checks
-#   make demo-llm          LoRA of a Llama
+#   make demo-llm          LoRA of a Llama      make demo-torch  PyTorch, resized
 #   make check-slurm      part of check         make demo-slurm  on a cluster
 #   make asan|tsan|cov    checked variants    make fuzz        SECONDS= each
 #   make install          DESTDIR= prefix=    make deps        Debian packages
@@ -211,8 +211,8 @@ bins := $(foreach b,$(bins),$(if $(wildcard $(filter \
 bins += $(if $(filter 1,$(SLURM)),$(B)/bin/mgpu-slurm-helper)
 plugin := $(if $(filter 1,$(CUDA)),$(B)/lib/libmgpu-cuda.so)
 
-.PHONY: all demo demo-run demo-llm demo-llm-run demo-slurm demo-slurm-run deps \
-        clean FORCE
+.PHONY: all demo demo-run demo-llm demo-llm-run demo-torch demo-torch-run \
+        demo-slurm demo-slurm-run deps clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -360,6 +360,13 @@ demo-llm: deps
 	$(Q)$(MAKE) --no-print-directory demo-llm-run
 demo-llm-run: all
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) sh jobs/examples/demo-llm.sh
+# A program of PyTorch, which is the one thing here that needs Python.
+demo-torch: deps
+	$(Q)sh .ci/deps packages-torch
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all
+	$(Q)$(MAKE) --no-print-directory demo-torch-run
+demo-torch-run: all
+	$(Q)MGPU_BIN=$(abspath $(B)/bin) sh jobs/examples/demo-torch.sh
 # On a private Slurm of this machine.
 demo-slurm: deps
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all
