@@ -58,8 +58,7 @@ struct schema_key {
     size_t at, size;               /* offset and size of the member */
     const char *def;               /* NULL: none; the member stays zero */
     const struct schema_def *defs; /* NULL, or others; the last that holds */
-    const char *like; /* default: the value of this key, above, of this type;
-                       * defs come first */
+    const char *like; /* default, after defs: the value of this key above */
     double min, max;  /* of a number; both 0: any */
     bool above_min;   /* min itself is excluded */
     bool null_ok;     /* null sets none_value, or a NULL pointer */
