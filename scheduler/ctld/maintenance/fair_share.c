@@ -16,6 +16,8 @@
 
 struct fair_share {
     struct uses_log uses;
+    struct past_use past;
+    struct shares told; /* the factors that the engine knows */
     struct loop_source *timer;
     bool is_told; /* factors other than 1 may be with the engine */
 };
@@ -29,13 +31,12 @@ static int gather(struct ctld *c, const struct conf_fair_share *conf,
                   struct shares *ret, struct error *err)
 {
     const struct uses_log *u = &c->fair_share->uses;
+    struct past_use *p = &c->fair_share->past;
     double now_s = c->parts.clock->wall_s(c->parts.clock);
-    int rc = 0;
+    int rc = past_use_update(p, u, conf, now_s, err);
 
-    for (size_t i = 0; rc == 0 && i < u->n_past; i++)
-        rc =
-            shares_add(ret, conf, u->past[i].name,
-                       use_decayed(&u->past[i], now_s, conf->half_life_s), err);
+    for (size_t i = 0; rc == 0 && i < p->sums.n; i++)
+        rc = shares_add(ret, conf, p->sums.v[i].name, p->sums.v[i].used, err);
     for (size_t i = 0; rc == 0 && i < u->n_live; i++)
         rc =
             shares_add(ret, conf, u->live[i].name,
@@ -77,6 +78,7 @@ static void look(void *arg)
         if (f->is_told)
             tell(c, NULL);
         f->is_told = false;
+        shares_clear(&f->told);
         return;
     }
     if (gather(c, conf, &shares, &err) < 0)
@@ -84,7 +86,8 @@ static void look(void *arg)
     else
         tell(c, &shares);
     f->is_told = true;
-    shares_clear(&shares);
+    shares_clear(&f->told);
+    f->told = shares;
     loop_timer_set(f->timer, fmax(c->conf.goodput.interval_s, 1));
 }
 
@@ -94,8 +97,16 @@ void fair_share_note(struct ctld *c, const struct store_event *ev,
     const struct conf_fair_share *conf = c->conf.fair_share;
 
     uses_log_note(&c->fair_share->uses, ev, job);
-    if (ev->ev == EV_SUBMIT && c->engine && conf && conf->half_life_s > 0 &&
-        !c->stopping)
+    if (ev->ev != EV_SUBMIT || !c->engine || !conf ||
+        !(conf->half_life_s > 0) || c->stopping)
+        return;
+    /* The others wait for the timer: a new job changes their shares little. A
+     * name without a share has used nothing. */
+    char name[SHARE_NAME_CAP];
+    fair_share_name(job, name);
+    engine_teach_share(c->engine, job->id,
+                       shares_factor(&c->fair_share->told, name));
+    if (!c->fair_share->is_told)
         loop_timer_set(c->fair_share->timer, 0.01);
 }
 
@@ -123,6 +134,8 @@ void fair_share_clear(struct ctld *c)
         return;
     loop_source_destroy(c->fair_share->timer);
     uses_log_clear(&c->fair_share->uses);
+    past_use_clear(&c->fair_share->past);
+    shares_clear(&c->fair_share->told);
     free(c->fair_share);
     c->fair_share = NULL;
 }

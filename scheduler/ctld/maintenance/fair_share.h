@@ -27,6 +27,7 @@ enum { USES_MAX = 65536 };
 struct uses_log {
     struct use_interval *past; /* owned; [n_past], a ring from USES_MAX on */
     size_t n_past, cap_past, next;
+    uint64_t n_ended; /* so many were noted, also those that the ring lost */
     struct use_interval *live; /* owned; [n_live] */
     size_t n_live, cap_live;
 };
@@ -57,6 +58,20 @@ int shares_add(struct shares *s, const struct conf_fair_share *conf,
                const char *name, double used, struct error *err) MUST_CHECK;
 /* 2^(-share of the use / own share), 1/8..1; 1 for an unknown name. */
 double shares_factor(const struct shares *s, const char *name);
+
+/* The decayed use of all intervals that are over, by name, at one moment. It
+ * decays as a whole, so only the intervals that ended since are looked at, and
+ * those that the ring has lost still count. All zero: empty. */
+struct past_use {
+    struct shares sums;
+    double at_s, half_life_s;
+    uint64_t n_ended; /* of the log, so many are in the sums */
+};
+void past_use_clear(struct past_use *p);
+/* Brings the sums to now. err ERR_NOMEM; the next call starts anew */
+int past_use_update(struct past_use *p, const struct uses_log *u,
+                    const struct conf_fair_share *conf, double now_s,
+                    struct error *err) MUST_CHECK;
 
 int fair_share_init(struct ctld *c, struct error *err) MUST_CHECK;
 void fair_share_clear(struct ctld *c);

@@ -41,6 +41,7 @@ static void keep_past(struct uses_log *u, const struct use_interval *i)
 {
     struct use_interval *at;
 
+    u->n_ended++;
     if (u->n_past == USES_MAX) {
         u->past[u->next++ % USES_MAX] = *i;
     } else if ((at = grow(&u->past, u->n_past, &u->cap_past)) != NULL) {
@@ -158,4 +159,47 @@ double shares_factor(const struct shares *s, const char *name)
         return 1;
     return fmax(exp2(-(at->used / s->used) / (at->weight / s->weight)),
                 1.0 / 8);
+}
+
+/* ---- what is over ---------------------------------------------------------
+ */
+void past_use_clear(struct past_use *p)
+{
+    shares_clear(&p->sums);
+    *p = (struct past_use){.n_ended = 0};
+}
+
+/* The k-th of those that the log has, the oldest first. */
+static const struct use_interval *past_at(const struct uses_log *u, size_t k)
+{
+    return &u->past[u->n_past < USES_MAX ? k : (u->next + k) % USES_MAX];
+}
+
+int past_use_update(struct past_use *p, const struct uses_log *u,
+                    const struct conf_fair_share *conf, double now_s,
+                    struct error *err)
+{
+    bool is_same = p->half_life_s >= conf->half_life_s &&
+                   p->half_life_s <= conf->half_life_s &&
+                   p->n_ended <= u->n_ended;
+
+    if (!is_same)
+        past_use_clear(p);
+    double decay = exp2((p->at_s - now_s) / conf->half_life_s);
+    for (size_t i = 0; i < p->sums.n; i++)
+        p->sums.v[i].used *= decay;
+    p->at_s = now_s;
+    p->half_life_s = conf->half_life_s;
+    uint64_t n_new = u->n_ended - p->n_ended;
+    size_t first = n_new < u->n_past ? u->n_past - (size_t)n_new : 0;
+    for (size_t k = first; k < u->n_past; k++) {
+        const struct use_interval *i = past_at(u, k);
+        double used = use_decayed(i, now_s, conf->half_life_s);
+        if (shares_add(&p->sums, conf, i->name, used, err) < 0) {
+            past_use_clear(p);
+            return -1;
+        }
+    }
+    p->n_ended = u->n_ended;
+    return 0;
 }

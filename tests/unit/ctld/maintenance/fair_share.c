@@ -3,6 +3,7 @@
 #include "scheduler/ctld/maintenance/fair_share.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "jobs/conf/conf_goodput.h"
@@ -96,10 +97,59 @@ static void test_factor(void)
     shares_clear(&s);
 }
 
+/* The use of a name by a walk over all that the log has. */
+static double walked(const struct uses_log *u, const char *name, double now_s,
+                     double half_life_s)
+{
+    double used = 0;
+
+    for (size_t i = 0; i < u->n_past; i++)
+        if (strcmp(u->past[i].name, name) == 0)
+            used += use_decayed(&u->past[i], now_s, half_life_s);
+    return used;
+}
+
+static double summed(const struct past_use *p, const char *name)
+{
+    for (size_t i = 0; i < p->sums.n; i++)
+        if (strcmp(p->sums.v[i].name, name) == 0)
+            return p->sums.v[i].used;
+    return 0;
+}
+
+static void test_past(void)
+{
+    struct conf_fair_share conf = {.half_life_s = 500};
+    struct uses_log u = {.past = NULL};
+    struct past_use p = {.n_ended = 0};
+    struct job job = {.gpus = 2, .native_id = "x"};
+    int n_equal = 0;
+    double now_s = 0;
+
+    for (int i = 0; i < 100; i++) {
+        for (int k = 0; k <= i % 3; k++) {
+            job.id++;
+            (void)snprintf(job.user, sizeof(job.user), "u%d", (i + k) % 4);
+            note(&u, &job, EV_GRANT, JOB_STARTING, now_s);
+            note(&u, &job, EV_FINISH, JOB_COMPLETED, now_s += 7);
+        }
+        conf.half_life_s = i < 50 ? 500 : 900; /* a change starts anew */
+        n_equal += past_use_update(&p, &u, &conf, now_s, NULL) == 0 &&
+                   is_near(summed(&p, "u1"),
+                           walked(&u, "u1", now_s, conf.half_life_s)) &&
+                   is_near(summed(&p, "u3"),
+                           walked(&u, "u3", now_s, conf.half_life_s));
+    }
+    is_int(n_equal, 100, "sums that decay, as a walk over all intervals");
+    past_use_clear(&p);
+    uses_log_clear(&u);
+}
+
 int main(void)
 {
     test_log();
     test_decay();
     test_factor();
+    test_past();
     return tap_done();
 }
