@@ -336,6 +336,19 @@ static void view_nodes(const struct engine *e, struct policy_node *ret)
     }
 }
 
+/* Whether goodput has a size to choose. If not it plans as backfill does, and
+ * the speeds, which a long queue would take long to look up, are not needed. */
+static bool any_sizes(const struct policy_view *v)
+{
+    for (size_t i = 0; i < v->n_jobs; i++) {
+        const struct policy_job *job = &v->jobs[i];
+        if (job->gpus_min < job->gpus_max || job->nodes_min < job->nodes_max ||
+            job->to_gpus > 0)
+            return true;
+    }
+    return false;
+}
+
 int eng_view_build(struct engine *e, struct eng_view *t, struct error *err)
 {
     struct kinds_memo memo = {.known = 0};
@@ -386,7 +399,8 @@ int eng_view_build(struct engine *e, struct eng_view *t, struct error *err)
         t->v.n_jobs = eng_cap_sweeps(e, t->jobs, t->v.n_jobs);
     view_places(e, t);
     eng_part_jobs(e, t);
-    for (size_t i = 0; i < t->v.n_jobs && e->policy == &policy_goodput; i++)
+    bool has_sizes = e->policy == &policy_goodput && any_sizes(&t->v);
+    for (size_t i = 0; i < t->v.n_jobs && has_sizes; i++)
         eng_view_goodput(e, t, eng_find(e, t->jobs[i].id), &t->jobs[i]);
     return 0;
 }
