@@ -17,6 +17,7 @@ struct eng_view {
     int32_t *ats;                  /* nodes of the live jobs, job after job */
     struct policy_wish *wishes;    /* [e->n_active] */
     uint64_t sets[POLICY_CLASSES]; /* by GPU type; the policy_jobs point here */
+    int64_t free_gpus[POLICY_CLASSES]; /* by class, for job_curves.c */
 };
 /* Builds the view from the last inventory. Marks the entries that are pending
  * in the allocator's queue. Call eng_view_clear() after an error, too. */
@@ -170,7 +171,10 @@ bool eng_may_resize(const struct entry *en);
 /* ---- job_curves.c -------------------------------------------------------- */
 /* When the policy is to choose the sizes anew; INFINITY: it does not. */
 double eng_goodput_next(const struct engine *e);
-/* Sets io->goodput, after all else of *io. */
+/* After the nodes of the view; before eng_view_goodput(). */
+void eng_view_free_gpus(struct eng_view *t);
+/* Sets io->goodput, after all else of *io. A queued job with a range that may
+ * have GPUs of several types is left those of one. */
 void eng_view_goodput(struct engine *e, struct eng_view *t,
                       const struct entry *en, struct policy_job *io);
 
