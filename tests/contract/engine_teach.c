@@ -2,6 +2,7 @@
  * learns from its attempts without their first iterations, a job may have
  * speeds of its own, and goodput then plans with them.
  */
+#include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/teach.h"
 #include "tests/contract/engine_cluster.h"
 
@@ -121,6 +122,31 @@ static void test_untyped(void)
     world_clear(&w);
 }
 
+static void test_fit(void)
+{
+    static struct world_script s;
+
+    s = one((struct world_attempt){.run_s = 20000});
+    world_init(&w, &s);
+    ok(world_start(&w), "---- a curve through what was told");
+    play(1);
+    is_int(engine_teach_iterations(w.engine, 1, 1, 0, 60, 1, &err), 0,
+           "its class has run");
+    const char *class = eng_find(w.engine, 1)->own.class;
+    for (int32_t g = 1; g <= 4; g *= 2) {
+        const struct throughput_row row = {
+            .nodes = 1, .per_node = g, .n = 50, .mean_s = 0.1 + 1.0 / g};
+        is_int(engine_teach(w.engine, class, "fake", false, &row, &err), 0,
+               "a size is told");
+    }
+    const struct throughput *m =
+        engine_throughput(w.engine, engine_job(w.engine, 1));
+    ok(m && m->is_fitted, "who asks for the speed gets the curve");
+    ok(m && throughput_rate(m, 1, 3).basis == RATE_FITTED,
+       "  also of a size that was not told");
+    world_clear(&w);
+}
+
 static void test_own(void)
 {
     struct throughput_row rows[2] = {
@@ -194,6 +220,7 @@ int main(void)
     test_iterations();
     test_rows();
     test_untyped();
+    test_fit();
     test_own();
     test_types();
     return tap_done();

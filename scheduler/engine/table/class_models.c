@@ -35,14 +35,26 @@ void eng_models_clear(struct eng_models *t)
     *t = (struct eng_models){.n = 0};
 }
 
-struct eng_model *eng_models_find(const struct eng_models *t, const char *class,
-                                  const char *gpu_type)
+static struct eng_model *look_up(const struct eng_models *t, const char *class,
+                                 const char *gpu_type)
 {
     struct eng_model *m = t->buckets[bucket_of(class, gpu_type)];
 
     while (m &&
            (strcmp(m->class, class) != 0 || strcmp(m->gpu_type, gpu_type) != 0))
         m = m->next;
+    return m;
+}
+
+struct eng_model *eng_models_find(const struct eng_models *t, const char *class,
+                                  const char *gpu_type)
+{
+    struct eng_model *m = look_up(t, class, gpu_type);
+
+    if (m && m->needs_fit) {
+        throughput_fit(&m->m);
+        m->needs_fit = false;
+    }
     return m;
 }
 
@@ -53,7 +65,7 @@ static void add_untyped(const struct eng_models *t, struct eng_model *m)
     if (m->untyped_of == t->n_untyped || m->gpu_type[0] == '\0')
         return;
     m->untyped_of = t->n_untyped;
-    u = eng_models_find(t, m->class, "");
+    u = look_up(t, m->class, "");
     if (!u)
         return;
     for (int32_t i = 0; i < u->m.n; i++) {
@@ -61,7 +73,7 @@ static void add_untyped(const struct eng_models *t, struct eng_model *m)
         if (!throughput_row(&m->m, row->nodes, row->per_node))
             (void)throughput_set(&m->m, row);
     }
-    throughput_fit(&m->m);
+    m->needs_fit = true;
 }
 
 int eng_models_get(struct eng_models *t, const char *class,
@@ -71,7 +83,7 @@ int eng_models_get(struct eng_models *t, const char *class,
     char type[sizeof((*ret)->gpu_type)];
 
     text_copy(type, sizeof(type), gpu_type);
-    struct eng_model *m = eng_models_find(t, class, type);
+    struct eng_model *m = look_up(t, class, type);
     if (!m && t->n == MODELS_MAX)
         return error_set(err, ERR_LIMIT, "over %d classes of jobs", MODELS_MAX);
     if (!m) {
@@ -242,7 +254,7 @@ int engine_teach(struct engine *e, const char *class, const char *gpu_type,
     if (!throughput_set(&m->m, row))
         return error_set(err, ERR_LIMIT, "class '%.100s': over %d sizes", class,
                          THROUGHPUT_SIZES);
-    throughput_fit(&m->m);
+    m->needs_fit = true;
     e->models.n_untyped += gpu_type[0] == '\0';
     return 0;
 }

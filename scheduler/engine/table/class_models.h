@@ -21,6 +21,7 @@ struct eng_model {
     char gpu_type[32];
     struct throughput m;
     uint64_t untyped_of; /* eng_models.n_untyped of the last look */
+    bool needs_fit;      /* rows were told since the last fit */
     /* Finished runs: their number and the mean of their work, in the model's
      * units. */
     int64_t n_done;
@@ -40,7 +41,8 @@ struct eng_models { /* all zero: empty */
 };
 
 void eng_models_clear(struct eng_models *t);
-/* NULL: there is none. */
+/* NULL: there is none. Fits its curve if rows were told: at a start thousands
+ * are, of classes that no job may ever have again. */
 struct eng_model *eng_models_find(const struct eng_models *t, const char *class,
                                   const char *gpu_type);
 /* The model, new if there was none. Runs that were recorded before they had a
