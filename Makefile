@@ -4,6 +4,7 @@
 #   make                  programs            make check       all tests
 #   make demo             the README's demo   make lint        static checks
 #   make demo-llm          LoRA of a Llama      make demo-torch  PyTorch, resized
+#   make demo-elastic      a long job makes room for short ones, and grows back
 #   make check-slurm      part of check         make demo-slurm  on a cluster
 #   make asan|tsan|cov    checked variants    make fuzz        SECONDS= each
 #   make install          DESTDIR= prefix=    make deps        Debian packages
@@ -212,7 +213,7 @@ bins += $(if $(filter 1,$(SLURM)),$(B)/bin/mgpu-slurm-helper)
 plugin := $(if $(filter 1,$(CUDA)),$(B)/lib/libmgpu-cuda.so)
 
 .PHONY: all demo demo-run demo-llm demo-llm-run demo-torch demo-torch-run \
-        demo-slurm demo-slurm-run deps clean FORCE
+        demo-elastic demo-elastic-run demo-slurm demo-slurm-run deps clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -367,6 +368,12 @@ demo-torch: deps
 	$(Q)$(MAKE) --no-print-directory demo-torch-run
 demo-torch-run: all
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) sh jobs/examples/demo-torch.sh
+# A long training makes room for short ones: the policy goodput.
+demo-elastic: deps
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all
+	$(Q)$(MAKE) --no-print-directory demo-elastic-run
+demo-elastic-run: all
+	$(Q)MGPU_BIN=$(abspath $(B)/bin) sh jobs/examples/demo-elastic.sh
 # On a private Slurm of this machine.
 demo-slurm: deps
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all
