@@ -144,6 +144,9 @@ is_in() { [ "$(api GET "/v1/jobs/$1" | json '$.job.state')" = "$2" ]; }
     [ "$(json '$.columns[8]' <reply)" = basis ]
     # Who asks for measurements gets no others.
     [ "$(api GET /v1/jobs/2/scaling | json '$.rows[1]')" = "" ]
+    # A dry run tells the size that a further job would get.
+    run "$MGPU_BIN/mgpu-submit" --dry-run one.yaml
+    [[ $output == *" starts     now, with 2 GPUs"* ]]
     "$MGPU_BIN/mgpu-cancel" 1 2
 }
 
