@@ -168,6 +168,57 @@ static void test_judged(struct messages *m)
     json_decref(row);
 }
 
+/* A message of the user that is `text`, and an answer, as ids. */
+static void encode(const struct tokenizer *t, enum spec_prompt prompt,
+                   bool is_whole, const char *text, struct buf *ret)
+{
+    struct messages *m = calloc(1, sizeof(*m));
+    struct chat_format f;
+    struct error err = ERROR_INIT;
+    struct buf labels = BUF_INIT;
+    bool is_cut;
+    if (m == NULL)
+        exit(1);
+    m->list[0] = (struct message){.role = ROLE_USER, .text = text};
+    m->list[1] =
+        (struct message){.role = ROLE_ASSISTANT, .judged = true, .text = "b"};
+    m->n = 2;
+    buf_reset(ret);
+    text_must(chat_format_init(&f, t, prompt, -1, 0, &err), &err);
+    f.is_whole = is_whole;
+    text_must(chat_format_encode(&f, m, ret, &labels, &is_cut, &err), &err);
+    is_int((long long)labels.len, (long long)ret->len, "as many labels");
+    buf_clear(&labels);
+    free(m);
+}
+
+/* torchtune 0.1.1 put the words around a text first, and stripped the whole. */
+static void test_whole(void)
+{
+    for (int i = 0; i < MODELS; i++) {
+        struct tokenizer *t = NULL;
+        struct error err = ERROR_INIT;
+        struct buf want = BUF_INIT, got = BUF_INIT;
+        char path[4096];
+        text_must(tokenizer_open(golden_path(model_files[i], path), &t, &err),
+                  &err);
+        encode(
+            t, PROMPT_NONE, false,
+            "Correct this to standard English:  a\n \n---\nCorrected: ", &want);
+        encode(t, PROMPT_GRAMMAR, true, " a\n ", &got);
+        ok(want.len == got.len && memcmp(want.data, got.data, got.len) == 0,
+           "%s: a prompt that is stripped as a whole", models[i]);
+        encode(t, PROMPT_GRAMMAR, false, " a\n ", &got);
+        /* Llama 2's tokenizers make one space of several. */
+        ok(i + 1 < MODELS || want.len != got.len ||
+               memcmp(want.data, got.data, got.len) != 0,
+           "and not part by part");
+        buf_clear(&want);
+        buf_clear(&got);
+        tokenizer_close(t);
+    }
+}
+
 static void test_refused(struct messages *m)
 {
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
@@ -190,6 +241,7 @@ int main(void)
     test_goldens();
     test_messages(m);
     test_judged(m);
+    test_whole();
     test_refused(m);
     messages_clear(m);
     free(m);

@@ -223,6 +223,26 @@ static int put_message2(const struct output *o, const struct message *m,
 
 /* ---- all ----------------------------------------------------------------- */
 
+/* The parts as one; *whole has its text. */
+static int join(struct parts *p, struct buf *whole, struct error *err)
+{
+    buf_reset(whole);
+    for (int32_t i = 0; i < p->n; i++)
+        if (buf_addstr(whole, p->text[i], err) < 0)
+            return -1;
+    *p = (struct parts){.text = {buf_str(whole)}, .n = 1};
+    return 0;
+}
+
+static int put_message(const struct output *o, const struct message *m,
+                       struct parts *p, struct turn *turn, struct buf *whole)
+{
+    if (o->f->is_whole && join(p, whole, o->err) < 0)
+        return -1;
+    return o->f->start_header >= 0 ? put_message3(o, m, p)
+                                   : put_message2(o, m, p, turn);
+}
+
 int chat_format_init(struct chat_format *f, const struct tokenizer *t,
                      enum spec_prompt prompt, int32_t eos, int32_t max_seq_len,
                      struct error *err)
@@ -261,6 +281,7 @@ int chat_format_encode(const struct chat_format *f, const struct messages *m,
     const bool llama3 = f->start_header >= 0;
     const char *system = NULL;
     struct turn turn = {.begins = true};
+    struct buf whole = BUF_INIT;
     bool judged = false, is_cut = false;
     if (llama3 && f->bos >= 0 &&
         (put_id(&o, f->bos) < 0 || put_labels(&o, false) < 0))
@@ -271,15 +292,18 @@ int chat_format_encode(const struct chat_format *f, const struct messages *m,
             system = one->text;
             continue;
         }
-        const struct parts p = parts_of(f, one, system, i + 1 == m->n);
+        struct parts p = parts_of(f, one, system, i + 1 == m->n);
         judged = one->judged && !llama3;
-        if (llama3 ? put_message3(&o, one, &p) < 0
-                   : put_message2(&o, one, &p, &turn) < 0)
+        int rc = put_message(&o, one, &p, &turn, &whole);
+        if (rc < 0) {
+            buf_clear(&whole);
             return -1;
+        }
         is_cut = is_full(&o) && i + 1 < m->n;
         if (is_full(&o))
             break;
     }
+    buf_clear(&whole);
     if (llama3 && (put_id(&o, f->eos) < 0 || put_labels(&o, false) < 0))
         return -1;
     end_in_eos(&o, judged, &is_cut);

@@ -30,6 +30,10 @@ struct chat_format {
     int32_t bos, eos;                      /* bos -1: there is none */
     int32_t start_header, end_header, eot; /* -1: Llama 2's format */
     int32_t max_seq_len;                   /* 0: texts are not cut */
+    /* A message and the words around it are one text, which is stripped and
+     * tokenised as a whole, as by torchtune 0.1.1; otherwise each part is. Set
+     * it after chat_format_init(). */
+    bool is_whole;
 };
 
 /* in   eos  the id that ends an answer in Llama 2's format; -1: the

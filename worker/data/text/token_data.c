@@ -219,6 +219,7 @@ struct token_conf token_conf_of(const struct job_spec *s,
                                    s->train.dataset.new_system_prompt,
                                .tokenizer = tokenizer,
                                .prompt = s->train.tokenizer.prompt_template,
+                               .is_whole = s->preset == PRESET_PAPER_2503,
                                .eos = eos,
                                .max_seq_len = s->train.tokenizer.max_seq_len};
 }

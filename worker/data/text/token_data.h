@@ -74,6 +74,7 @@ struct token_conf {
     const char *system_prompt;         /* NULL: that of the row */
     const struct tokenizer *tokenizer; /* template tokens: NULL */
     enum spec_prompt prompt;
+    bool is_whole;       /* see struct chat_format */
     int32_t eos;         /* ends an answer; -1: that of the tokenizer */
     int32_t max_seq_len; /* 0: as long as rows are */
     int32_t threads;     /* that tokenise; 0: one for each processor */

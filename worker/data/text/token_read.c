@@ -250,6 +250,7 @@ int token_read(const struct token_reading *conf, struct token_read *ret,
         chat_format_init(&r.format, c->tokenizer, c->prompt, c->eos,
                          c->text->packed ? 0 : c->max_seq_len, err) < 0)
         return -1;
+    r.format.is_whole = c->is_whole;
     int rc = read_all(&r, err);
     ordered_work_end(r.work);
     free_batch(r.batch);
