@@ -184,3 +184,43 @@ alpaca_job() {
     printf '%s\n' '{"instruction": "Say it."}' >>rows.jsonl
     refused 65 "row 3: line 3: " tokenize job.yaml
 }
+
+@test "tokenize --cache: a job maps what was tokenised ahead" {
+    alpaca_job 'train_on_input: false' 'batch_size: 1' \
+        'dataset_val: {path: rows.jsonl, split: "train[:1]"}'
+    refused 64 "--beside needs --cache" tokenize job.yaml --beside
+    export XDG_CACHE_HOME=$PWD/xdg
+    mkdir xdg
+    "$model" tokenize job.yaml --rows 0 --cache >text 2>said
+    grep -q '^2 rows, ' text
+    [ "$(grep -c "tokenised rows are kept in '$PWD/xdg/mgpu/" said)" -eq 2 ]
+    [ "$(find xdg -name '*.tokens' | wc -l)" -eq 2 ]
+    "$model" tokenize job.yaml --rows 0 --cache >again 2>said
+    cmp text again
+    [ ! -s said ]
+    "$model" -q tokenize job.yaml --rows 0 --cache --beside >again 2>said
+    cmp text again
+    [ ! -s said ]
+    [ "$(find .mgpu -name '*.tokens' | wc -l)" -eq 2 ]
+    # The ranks of a job with that data, which is large enough, have the name.
+    "$BASH" -c 'for ((i = 0; i < 60; i++)); do
+        printf "{\"input_ids\": ["
+        printf "%s, " {100..400} {100..400} {100..400} {100..400} {100..400} \
+            {100..400} {100..400} {100..400} {100..400} {100..400} \
+            {100..400} {100..400} {100..400} {100..400} {100..400}
+        printf "7]}\n"
+    done' >long.jsonl
+    cat long.jsonl long.jsonl long.jsonl long.jsonl >rows.jsonl
+    [ "$(stat -c %s rows.jsonl)" -ge 4194304 ]
+    sed -i 's/alpaca/tokens/; s/, train_on_input: false//; /dataset_val/d' job.yaml
+    printf '  tokenizer: {max_seq_len: 8}\n  max_steps_per_epoch: 1\n' >more
+    sed -i '/batch_size/r more' job.yaml
+    rm -r .mgpu
+    "$model" -q tokenize job.yaml --rows 0 --cache
+    [ "$(find xdg -name '*.tokens' | wc -l)" -eq 3 ]
+    timeout 100 "$MGPU_BIN/mgpu-worker" --standalone job.yaml --dir run \
+        --alone >log 2>&1
+    cat log
+    not grep -q 'tokenised rows are kept' log
+    [ "$(find xdg -name '*.tokens' | wc -l)" -eq 3 ]
+}

@@ -39,6 +39,9 @@ static const struct opt opts[] = {
     {MODEL_PRECISION, 0, "precision", "TYPE",
      "generate: fp32 or bf16 (bf16 on a GPU)"},
     {MODEL_NO_CACHE, 0, "no-cache", NULL, "generate: keep no keys and values"},
+    {MODEL_CACHE, 0, "cache", NULL, "tokenize: keep the tokens for jobs"},
+    {MODEL_BESIDE, 0, "beside", NULL,
+     "tokenize --cache: keep them in .mgpu beside the data"},
     {MODEL_ROWS, 0, "rows", "N", "tokenize: print the first N rows (3)"},
     OPTION_ROW_JSON,
     OPTION_ROW_QUIET,
@@ -192,6 +195,12 @@ int model_args_option(void *arg, const struct opt *o, const char *value,
         return word(o, value, types, &a->precision, err);
     case MODEL_NO_CACHE:
         a->no_cache = true;
+        return 0;
+    case MODEL_CACHE:
+        a->cache = true;
+        return 0;
+    case MODEL_BESIDE:
+        a->beside = true;
         return 0;
     default:
         return number(a, o, value, err);

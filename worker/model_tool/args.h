@@ -16,7 +16,7 @@ struct model_args {
     int32_t top_k, max_new_tokens;
     uint32_t seed;
     int precision; /* enum dtype; -1: not given */
-    bool no_cache;
+    bool no_cache, cache, beside;
     uint64_t given; /* a bit for each option's id */
 };
 
@@ -46,6 +46,8 @@ enum {
     MODEL_NO_CACHE,
     MODEL_FOR,
     MODEL_ROWS,
+    MODEL_CACHE,
+    MODEL_BESIDE,
     MODEL_OPTIONS
 };
 #define MODEL_BIT(id) ((uint64_t)1 << (id))

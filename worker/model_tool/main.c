@@ -17,7 +17,9 @@ static const struct model_command commands[] = {
      merge_command},
     {"plan", "JOB.YAML", MODEL_BIT(MODEL_DEVICE) | MODEL_BIT(MODEL_FOR),
      plan_command},
-    {"tokenize", "JOB.YAML", MODEL_BIT(MODEL_ROWS), tokenize_command},
+    {"tokenize", "JOB.YAML",
+     MODEL_BIT(MODEL_ROWS) | MODEL_BIT(MODEL_CACHE) | MODEL_BIT(MODEL_BESIDE),
+     tokenize_command},
 };
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 

@@ -13,6 +13,7 @@
 #include "worker/data/text/token_data.h"
 #include "worker/llm/llama_config.h"
 #include "worker/model_tool/commands.h"
+#include "worker/model_tool/keep_tokens.h"
 #include "worker/model_tool/token_text.h"
 
 struct rows {
@@ -45,6 +46,8 @@ static int open_tokenizer(struct rows *r, struct error *err)
 static int read_rows(struct rows *r, struct error *err)
 {
     const struct job_spec *s = &r->spec;
+    const struct keep_conf keep = {
+        .spec = s, .beside = r->args->beside, .quiet = r->args->common.quiet};
     struct llama_config c;
     if (llama_config_read(s->train.checkpointer.dir, &c, err) < 0)
         return error_wrap(err, "train.checkpointer.checkpoint_dir");
@@ -52,10 +55,18 @@ static int read_rows(struct rows *r, struct error *err)
         return -1;
     const struct token_conf conf =
         token_conf_of(s, &s->train.dataset, r->tokenizer, c.eos_id);
-    if (token_data_open(&conf, &r->data, err) < 0 ||
+    if ((r->args->cache ? keep_tokens(&keep, &conf, &r->data, err)
+                        : token_data_open(&conf, &r->data, err)) < 0 ||
         token_data_check(&r->data, c.vocab, err) < 0)
         return error_wrap(err, "train.dataset");
-    return 0;
+    if (!r->args->cache || s->train.dataset_val.path == NULL)
+        return 0;
+    const struct token_conf val =
+        token_conf_of(s, &s->train.dataset_val, r->tokenizer, c.eos_id);
+    struct token_data d = {.n = 0};
+    int rc = keep_tokens(&keep, &val, &d, err);
+    token_data_clear(&d);
+    return rc < 0 ? error_wrap(err, "train.dataset_val") : 0;
 }
 
 /* ---- for people ---------------------------------------------------------- */
@@ -235,6 +246,8 @@ int tokenize_command(const struct model_args *a, const char *operand,
 {
     struct rows r = {.args = a};
 
+    if (a->beside && !a->cache)
+        return error_set(err, ERR_USAGE, "--beside needs --cache");
     if (model_args_job(operand, &r.spec, err) < 0)
         return -1;
     int rc = read_rows(&r, err);

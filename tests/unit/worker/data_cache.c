@@ -186,6 +186,92 @@ static void test_keys(void)
     data_files_clear(&files);
 }
 
+/* The same bytes in a file of another form are other rows. */
+static void test_form(void)
+{
+    static const char *const forms[] = {"x.json", "x.csv", "x.tsv", "x.jsonl"};
+    char path[100], key[4][TOKEN_CACHE_KEY_CAP];
+    struct error err = ERROR_INIT;
+    struct run r;
+    for (int i = 0; i < 4; i++) {
+        struct data_files files;
+        (void)snprintf(path, sizeof(path), "%s/%s", dir, forms[i]);
+        token_file(path, "a,b\tc\n1,2\t3\n");
+        begin(&r);
+        text_must(data_files_find(path, NULL, &files, &err), &err);
+        text_must(token_cache_key(&r.conf, &files, key[i], &err), &err);
+        data_files_clear(&files);
+        (void)unlink(path);
+    }
+    ok(strcmp(key[0], key[1]) != 0 && strcmp(key[1], key[2]) != 0 &&
+           strcmp(key[0], key[2]) != 0,
+       "commas, tabs and JSON have names of their own");
+    is_str(key[3], key[0], "JSON has one");
+}
+
+/* Rows that are replaced while they are read are not kept under a name that is
+ * made of what was there before. */
+static void replace_data(void *arg, double share)
+{
+    char other[80];
+    (void)arg;
+    (void)share;
+    (void)snprintf(other, sizeof(other), "%s.new", data);
+    token_file(other, "[{\"instruction\": \"a\", \"output\": \"b\"},"
+                      " {\"instruction\": \"c\", \"output\": \"d e f\"}]");
+    if (rename(other, data) < 0)
+        exit(1);
+}
+
+static void test_replaced(void)
+{
+    static const struct clock clock = {.now_s = tick};
+    struct run r;
+    struct token_data d;
+    char path[400];
+    empty_dir();
+    begin(&r);
+    r.conf.clock = &clock;
+    r.conf.tokenised = replace_data;
+    open_cache(&r, &d);
+    ok(d.n == 2 && strstr(r.said, "it changed while it was read") != NULL,
+       "a file that is replaced: %s", r.said);
+    is_int(files_of(".tokens", path, sizeof(path)), 0, "is not kept");
+    token_data_clear(&d);
+}
+
+/* A directory beside the data goes first; what may not be written there goes
+ * to the user's. */
+static void test_beside(void)
+{
+    char beside[80], path[400], command[500];
+    struct run r;
+    struct token_data d;
+    struct stat st;
+    empty_dir();
+    begin(&r);
+    (void)snprintf(beside, sizeof(beside), "%s/.mgpu", dir);
+    if (mkdir(beside, 0755) < 0 || chmod(data, 0644) < 0)
+        exit(1);
+    open_cache(&r, &d);
+    token_data_clear(&d);
+    is_int(files_of(".tokens", path, sizeof(path)), 0, "not in the user's");
+    r.conf.dir = NULL;
+    open_cache(&r, &d);
+    ok(d.map != NULL, "but beside the data, for those without one as well");
+    token_data_clear(&d);
+    (void)snprintf(command, sizeof(command), "mv %s/*.tokens %s/x", beside,
+                   dir);
+    if (system(command) != 0) /* NOLINT(cert-env33-c) */
+        exit(1);
+    (void)snprintf(path, sizeof(path), "%s/x", dir);
+    ok(stat(path, &st) == 0 && (st.st_mode & 0777) == 0644,
+       "and who may read the data may read them");
+    (void)snprintf(command, sizeof(command), "rm -r %s", beside);
+    if (system(command) != 0) /* NOLINT(cert-env33-c) */
+        exit(1);
+}
+
 /* A byte more at the end of the file changes what it is. */
 static void touch_byte(const char *path, long at)
 {
@@ -461,6 +547,9 @@ int main(void)
     test_kept();
     test_told();
     test_keys();
+    test_form();
+    test_replaced();
+    test_beside();
     test_changed();
     test_damaged();
     test_killed();

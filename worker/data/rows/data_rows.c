@@ -98,8 +98,7 @@ static bool ends_in(const char *path, size_t len, const char *end)
     return len >= n && memcmp(path + len - n, end, n) == 0;
 }
 
-/* '\0': no table. */
-static char separator_of(const char *path)
+char data_rows_separator(const char *path)
 {
     size_t len = strlen(path);
     if (ends_in(path, len, ".gz"))
@@ -112,7 +111,7 @@ static char separator_of(const char *path)
 static int read_file(const char *path, struct row_sink *to, struct error *err)
 {
     struct gz_stream s;
-    const char separator = separator_of(path);
+    const char separator = data_rows_separator(path);
     if (gz_stream_open(&s, path, err) < 0)
         return -1;
     to->bytes += s.offset;

@@ -26,9 +26,12 @@ enum {
 
 struct cache {
     const struct token_cache_conf *conf;
+    const struct data_files *files;
+    struct buf stamp;         /* of the files, before they were hashed */
     char *path, *temp, *lock; /* of the tokens; of who makes them */
     int fd;                   /* of the lock; -1: it is not held */
     int64_t bytes;            /* of all files */
+    bool is_beside;           /* in the directory beside the data */
     double start_s, said_s, told_s;
 };
 
@@ -59,6 +62,15 @@ static int add_file(const char *path, char *piece, char sum[DIGEST_HEX_CAP],
     int rc = got < 0 ? error_sys(err, errno, "read '%s'", path) : 0;
     (void)close(fd);
     return rc;
+}
+
+/* How the file is read, which its name says. */
+static int add_form(const char *path, char sum[DIGEST_HEX_CAP],
+                    struct error *err)
+{
+    const char separator = data_rows_separator(path);
+    const struct digest_part parts[] = {{sum, strlen(sum)}, {&separator, 1}};
+    return digest_parts(parts, 2, sum, err);
 }
 
 /* The tokenizer's file, if it is a directory that of those that there are. */
@@ -118,14 +130,37 @@ int token_cache_key(const struct token_cache_conf *conf,
     if (piece == NULL)
         return error_set(err, ERR_NOMEM, "%s", conf->tokens->text->path);
     int rc = add_keys(conf->tokens, sum, err);
-    for (int32_t i = 0; i < files->n && rc == 0; i++)
-        rc = add_file(files->path[i], piece, sum, err);
+    for (int32_t i = 0; i < files->n && rc == 0; i++) {
+        rc = add_form(files->path[i], sum, err);
+        if (rc == 0)
+            rc = add_file(files->path[i], piece, sum, err);
+    }
     if (rc == 0 && conf->tokenizer_path != NULL)
         rc = add_tokenizer(conf->tokenizer_path, piece, sum, err);
     free(piece);
     if (rc == 0)
         memcpy(ret, sum, sizeof(sum));
     return rc;
+}
+
+const char *token_cache_tokenizer(const struct job_spec *s,
+                                  const struct spec_text *text)
+{
+    if (text->template == TEMPLATE_TOKENS)
+        return NULL;
+    return s->train.tokenizer.path != NULL ? s->train.tokenizer.path
+                                           : s->train.checkpointer.dir;
+}
+
+char *token_cache_beside(const struct data_files *files)
+{
+    const char *slash = strrchr(files->path[0], '/');
+    const int n = slash != NULL ? (int)(slash - files->path[0]) : 1;
+    char *dir = NULL;
+    return asprintf(&dir, "%.*s/.mgpu", n,
+                    slash != NULL ? files->path[0] : ".") < 0
+               ? NULL
+               : dir;
 }
 
 char *token_cache_dir(void)
@@ -149,6 +184,24 @@ char *token_cache_dir(void)
         return NULL;
     }
     return dir;
+}
+
+/* Changes when one of the files is written to, or replaced by another. */
+static int stamp_of(const struct data_files *files, struct buf *ret,
+                    struct error *err)
+{
+    for (int32_t i = 0; i < files->n; i++) {
+        struct stat st;
+        if (stat(files->path[i], &st) < 0)
+            return error_sys(err, errno, "'%s'", files->path[i]);
+        const int64_t v[] = {(int64_t)st.st_dev,  (int64_t)st.st_ino,
+                             (int64_t)st.st_size, (int64_t)st.st_mtim.tv_sec,
+                             st.st_mtim.tv_nsec,  (int64_t)st.st_ctim.tv_sec,
+                             st.st_ctim.tv_nsec};
+        if (buf_add(ret, v, sizeof(v), err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* ---- making it ----------------------------------------------------------- */
@@ -245,6 +298,27 @@ static int use_file(struct cache *c, struct token_data *ret, struct error *err)
     return found(c, ret) ? 0 : tokenise_alone(c, ret, err);
 }
 
+/* The rows are of the files that were hashed, for the name is made of these. */
+static int check_stamp(const struct cache *c, struct error *err)
+{
+    struct buf now = BUF_INIT;
+    int rc = stamp_of(c->files, &now, err);
+    if (rc == 0 && (now.len != c->stamp.len ||
+                    memcmp(now.data, c->stamp.data, now.len) != 0))
+        rc = error_set(err, ERR_STATE, "%s: it changed while it was read",
+                       c->conf->tokens->text->path);
+    buf_clear(&now);
+    return rc;
+}
+
+/* Beside the data, those that may read the data may read its tokens. */
+static void share(const struct cache *c)
+{
+    struct stat st;
+    if (c->is_beside && stat(c->files->path[0], &st) == 0)
+        (void)chmod(c->path, (st.st_mode & 0444) | 0600);
+}
+
 /* Under the lock: another may have made it meanwhile. */
 static int make(struct cache *c, struct token_data *ret, struct error *err)
 {
@@ -262,14 +336,19 @@ static int make(struct cache *c, struct token_data *ret, struct error *err)
         return -1;
     }
     const bool is_long = d.ids.has_file;
-    if (!d.no_room && token_file_write(c->path, &d, &why) < 0) {
+    if (!d.no_room &&
+        (check_stamp(c, &why) < 0 || token_file_write(c->path, &d, &why) < 0)) {
         give_up(c, &why);
         if (token_data_recall(&d, err) < 0) {
             token_data_clear(&d);
             return -1;
         }
-    } else if (is_long && use_file(c, &d, err) < 0) {
-        return -1;
+    } else if (!d.no_room) {
+        share(c);
+        say(c->conf, "%s: tokenised rows are kept in '%s'",
+            c->conf->tokens->text->path, c->path);
+        if (is_long && use_file(c, &d, err) < 0)
+            return -1;
     }
     *ret = d;
     return 0;
@@ -315,30 +394,70 @@ static int64_t bytes_of(const struct data_files *files)
     return bytes;
 }
 
+/* The files of the cache in a directory. */
+static int name_files(struct cache *c, const char *dir, const char *key,
+                      struct error *err)
+{
+    free(c->path);
+    free(c->temp);
+    free(c->lock);
+    c->path = c->temp = c->lock = NULL;
+    if (asprintf(&c->path, "%s/%s.tokens", dir, key) < 0 ||
+        asprintf(&c->temp, "%s/%s.tokens.tmp", dir, key) < 0 ||
+        asprintf(&c->lock, "%s/%s.lock", dir, key) < 0)
+        return error_set(err, ERR_NOMEM, "%s", c->conf->tokens->text->path);
+    return 0;
+}
+
+/* Looks in the directory beside the data, where there is one, and then in the
+ * user's, unless the first may be written to. */
+static int find_or_make(struct cache *c, const char *beside,
+                        struct token_data *ret, struct error *err)
+{
+    const bool is_ours = beside != NULL && access(beside, W_OK) == 0;
+    const char *const dirs[] = {beside, is_ours ? NULL : c->conf->dir};
+    char key[TOKEN_CACHE_KEY_CAP];
+    c->is_beside = is_ours;
+    if (stamp_of(c->files, &c->stamp, err) < 0 ||
+        token_cache_key(c->conf, c->files, key, err) < 0)
+        return -1;
+    for (int i = 0; i < 2; i++) {
+        if (dirs[i] == NULL)
+            continue;
+        if (name_files(c, dirs[i], key, err) < 0)
+            return -1;
+        if (found(c, ret))
+            return 0;
+    }
+    return is_ours || dirs[1] != NULL ? make_or_wait(c, ret, err)
+                                      : tokenise_alone(c, ret, err);
+}
+
+static int look_up(struct cache *c, struct token_data *ret, struct error *err)
+{
+    char *beside = token_cache_beside(c->files);
+    const bool is_there = beside != NULL && access(beside, R_OK | X_OK) == 0;
+    int rc = is_there || c->conf->dir != NULL
+                 ? find_or_make(c, is_there ? beside : NULL, ret, err)
+                 : tokenise_alone(c, ret, err);
+    free(beside);
+    return rc;
+}
+
 int token_cache_open(const struct token_cache_conf *conf,
                      struct token_data *ret, struct error *err)
 {
     const struct spec_text *text = conf->tokens->text;
     struct data_files files = {.n = 0};
-    struct cache c = {.conf = conf, .fd = -1};
-    char key[TOKEN_CACHE_KEY_CAP];
+    struct cache c = {.conf = conf, .files = &files, .fd = -1};
     if (data_files_find(text->path, &text->data_files, &files, err) < 0)
         return -1;
     c.bytes = bytes_of(&files);
-    int rc = 0;
-    if (conf->dir == NULL || c.bytes < conf->min_bytes) {
-        rc = tokenise_alone(&c, ret, err);
-    } else if ((rc = token_cache_key(conf, &files, key, err)) == 0) {
-        rc = asprintf(&c.path, "%s/%s.tokens", conf->dir, key) < 0 ||
-                     asprintf(&c.temp, "%s.tmp", c.path) < 0 ||
-                     asprintf(&c.lock, "%s/%s.lock", conf->dir, key) < 0
-                 ? error_set(err, ERR_NOMEM, "%s", text->path)
-                 : 0;
-        if (rc == 0 && !found(&c, ret))
-            rc = make_or_wait(&c, ret, err);
-    }
+    int rc = c.bytes < conf->min_bytes ? tokenise_alone(&c, ret, err)
+                                       : look_up(&c, ret, err);
     if (c.fd >= 0)
         (void)close(c.fd);
+    buf_clear(&c.stamp);
     free(c.path);
     free(c.temp);
     free(c.lock);

@@ -9,8 +9,9 @@
  * again.
  *
  * The process that makes it uses all processors that it may run on, and little
- * memory: tokens go to the file as they come. Where there is no directory, or no more room, each process
- * tokenises the rows into its own memory, all of them at once.
+ * memory: tokens go to the file as they come. Where there is no directory, or
+ * no more room, each process tokenises the rows into its own memory, all of
+ * them at once.
  */
 #ifndef MGPU_WORKER_DATA_TEXT_TOKEN_CACHE_H
 #define MGPU_WORKER_DATA_TEXT_TOKEN_CACHE_H
@@ -24,7 +25,7 @@ enum { TOKEN_CACHE_MIN_BYTES = 4 << 20 };
 struct token_cache_conf {
     const struct token_conf *tokens;
     const char *tokenizer_path; /* template tokens: NULL */
-    const char *dir;            /* NULL: no cache */
+    const char *dir;            /* NULL: none but the one beside the data */
     int64_t min_bytes;          /* of all files together */
     bool yields; /* another is to make it, if both can: one that is heard */
     int32_t threads_alone; /* of this process, where each tokenises; 0: one
@@ -38,9 +39,18 @@ struct token_cache_conf {
     void *arg;
 };
 
+/* The tokenizer's file, or directory, of the job; borrowed. NULL: template
+ * tokens, which has none. */
+const char *token_cache_tokenizer(const struct job_spec *s,
+                                  const struct spec_text *text);
+
 /* As token_data_open(). */
 int token_cache_open(const struct token_cache_conf *conf,
                      struct token_data *ret, struct error *err) MUST_CHECK;
+
+/* ".mgpu" beside the first of the files, which is the cache where there is such
+ * a directory; the caller frees it. NULL: no memory. */
+char *token_cache_beside(const struct data_files *files);
 
 /* $XDG_CACHE_HOME/mgpu, or $HOME/.cache/mgpu, which is made; the caller frees
  * it. NULL: there is none. */

@@ -56,14 +56,10 @@ static int32_t threads_of(const struct comm *c)
 static int open_rows(struct token_feed *f, const struct batch_env *env,
                      const struct token_conf *tokens, struct error *err)
 {
-    const struct job_spec *spec = env->spec;
-    const char *tokenizer = spec->train.tokenizer.path;
     char *dir = token_cache_dir();
-    if (tokenizer == NULL)
-        tokenizer = spec->train.checkpointer.dir;
     const struct token_cache_conf conf = {
         .tokens = tokens,
-        .tokenizer_path = tokens->tokenizer != NULL ? tokenizer : NULL,
+        .tokenizer_path = token_cache_tokenizer(env->spec, f->text),
         .dir = dir,
         .min_bytes = TOKEN_CACHE_MIN_BYTES,
         .yields = env->comm->rank > 0,

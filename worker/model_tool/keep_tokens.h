@@ -1,0 +1,21 @@
+/* keep_tokens.h - tokenise rows ahead of a job, into the cache that its ranks
+ * look into. */
+#ifndef MGPU_WORKER_MODEL_TOOL_KEEP_TOKENS_H
+#define MGPU_WORKER_MODEL_TOOL_KEEP_TOKENS_H
+
+#include <stdbool.h>
+
+#include "worker/data/text/token_cache.h"
+
+struct keep_conf {
+    const struct job_spec *spec;
+    bool beside; /* makes the directory beside the data, and keeps them there */
+    bool quiet;
+};
+
+/* out  ret  mapped from the cache
+ * err  ERR_IO they cannot be kept; as token_cache_open() */
+int keep_tokens(const struct keep_conf *keep, const struct token_conf *tokens,
+                struct token_data *ret, struct error *err) MUST_CHECK;
+
+#endif
