@@ -119,7 +119,7 @@ second_is_over() {
 @test "a setting that does not exist: its nearest name, and one name of the tool" {
     run admin policy set limits.max_gpus_per_usr=1
     [ "$status" -ne 0 ]
-    [[ $output == "mgpu-admin: policy set: error[E010]: unknown key 'limits.max_gpus_per_usr'; did you mean 'limits.max_gpus_per_user'?" ]]
+    [[ $output == "mgpu-admin: policy set: error[E010]: unknown key 'limits.max_gpus_per_usr'; did you mean 'max_gpus_per_user'?" ]]
     run admin policy set scheduler.interval=0
     [[ $output == *"has no unit"*"; write 90s, 15m or 8h" ]]
     printf '%s\n' 'version: 1' 'limits: {max_sweeps: 1}' >bad.yaml

@@ -204,7 +204,7 @@ static int take_row(void *arg, const json_t *row, struct row_place place,
     const struct token_conf *conf = r->conf->conf;
     if (conf->progress != NULL)
         conf->progress(conf->arg, r->sink.bytes, place.index);
-    if (add_item(r, (json_t *)(uintptr_t)row, NULL) == 0)
+    if (add_item(r, (json_t *)row, NULL) == 0)
         return 0;
     *err = r->err;
     return -1;

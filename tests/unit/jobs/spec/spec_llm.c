@@ -253,6 +253,8 @@ static const struct {
      HEAD "method: lora\ntrain:\n  checkpointer: {checkpoint_dir: /m}\n"
           "  dataset: {template: alpaca, path: /d, packed: true}\n",
      "E017 6:49", "as in tokenizer: {max_seq_len: 2048}"},
+    {"a part of no profile", LORA "  profile_first: 720s\n", "E017 7:18",
+     "profile_first needs a profile"},
     {"packs of an evaluation", LORA "  dataset_val: {path: /v, packed: true}\n",
      "E017 7:35", "needs train.tokenizer.max_seq_len"},
     {"a prompt of tokens",
