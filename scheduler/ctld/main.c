@@ -271,6 +271,26 @@ static int compose(const struct args *a, const struct conf *conf,
 }
 #endif
 
+/* A start that a damaged database prevents: what to do. The words are SQLite's
+ * and of db/sqlite/schema_sqlite.c. */
+static void advise_damage(const char *dir, const char *backup,
+                          const struct error *err)
+{
+    static const char *const words[] = {"damaged", "malformed",
+                                        "not a database"};
+    bool is_damage = false;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        is_damage = is_damage || strstr(err->msg, words[i]) != NULL;
+    if (!is_damage)
+        return;
+    (void)fprintf(stderr,
+                  "mgpu-ctld: 'mgpu-ctld --fsck %s' lists the damage; "
+                  "RESTORING in mgpu-admin(8) tells how to start from a "
+                  "backup%s%s\n",
+                  dir, backup ? ", newest first in " : "",
+                  backup ? backup : "");
+}
+
 static int live(const struct args *a, const struct conf *conf,
                 const struct setup *s, struct slurm_helper *h,
                 struct error *err)
@@ -282,6 +302,8 @@ static int live(const struct args *a, const struct conf *conf,
     setup_ctld(conf, s, &ctld);
     int64_t max_fds = raise_max_fds(ctld.max_clients);
     int rc = store_sqlite_open(s->state_dir, &store, err);
+    if (rc < 0)
+        advise_damage(s->state_dir, conf->store.backup.dir, err);
     if (rc == 0)
         rc = add_fault(&store, err);
     if (rc == 0)

@@ -757,3 +757,13 @@ END
     breaks '/^mgpu_step_seconds_bucket{le="+Inf"}/d'
     breaks 's/state="QUEUED"/state="QUE"UED"/'
 }
+
+@test "a state.db that is damaged: what lists the damage, and what restores it" {
+    cd "$BATS_TEST_TMPDIR" || exit 1
+    mkdir -m 700 broken
+    head -c 8192 /dev/urandom >broken/state.db
+    run timeout 60 "$MGPU_BIN/mgpu-ctld" --local --state-dir "$PWD/broken" \
+        --socket "$PWD/x"
+    [ "$status" -eq 74 ]
+    [[ $output == *"'mgpu-ctld --fsck $PWD/broken' lists the damage; RESTORING in mgpu-admin(8)"* ]]
+}
