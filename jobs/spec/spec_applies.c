@@ -2,7 +2,11 @@
  * method and other keys. See spec_table.h. */
 #include "jobs/spec/spec_table.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "jobs/schema/json_schema.h"
+#include "jobs/spec/spec_editor.h"
 
 static const char *const kinds[] = {
     [SPEC_CV] = "cv", [SPEC_COMMAND] = "command", [SPEC_LLM] = "llm"};
@@ -248,4 +252,30 @@ const char *spec_needs(int when)
     default:
         return "train.optimizer.name: sgd";
     }
+}
+
+/* "kind: cv, llm with train.optimizer.name: adamw" */
+static void only_for(int when, char *out, size_t cap)
+{
+    unsigned bits = spec_kinds(when);
+    bool is_whole = when == WHEN_CV || when == WHEN_COMMAND ||
+                    when == WHEN_FILES || when == WHEN_TRAIN ||
+                    when == WHEN_LLM;
+    size_t len = 0;
+    out[0] = '\0';
+    if (when == WHEN_ALWAYS || when == WHEN_SWEEP)
+        return;
+    for (int i = 0; bits != (CV | COMMAND | LLM) && i < N_KINDS; i++)
+        if (bits & 1u << i && len < cap)
+            len += (size_t)snprintf(out + len, cap - len, "%s%s",
+                                    len > 0 ? ", " : "kind: ", kinds[i]);
+    if (!is_whole && len < cap)
+        (void)snprintf(out + len, cap - len, "%s%s", len > 0 ? " with " : "",
+                       spec_needs(when));
+}
+
+int spec_json_schema(struct buf *out, struct error *err)
+{
+    return json_schema(&spec_schema, "mgpu job specification", only_for, out,
+                       err);
 }

@@ -467,3 +467,19 @@ END
     [ "$status" -eq 65 ]
     [[ $output == *"is not UTF-8"* ]]
 }
+
+@test "--schema: a JSON Schema that has the keys which --show prints" {
+    submit --schema >schema.json
+    [ "$(jq -r '."$schema"' schema.json)" = https://json-schema.org/draft/2020-12/schema ]
+    jq -e '.properties.launch.enum | index("torch")' schema.json
+    jq -e '.properties.train.properties.epochs | .minimum == 1 and .default == 20' schema.json
+    jq -e '.required == ["kind"]' schema.json
+    for f in "$MGPU_SRC"/jobs/examples/*.yaml; do
+        submit --show "$f" | sed -n 's/^\([a-z_]*\):.*/\1/p' | while read -r key; do
+            jq -e --arg key "$key" '.properties | has($key)' schema.json >/dev/null ||
+                { echo "$f: $key"; exit 1; }
+        done
+    done
+    run submit --schema good.yaml extra
+    [ "$status" -eq 64 ]
+}

@@ -15,6 +15,7 @@
 #include "jobs/base/rng.h"
 #include "jobs/schema/interpolate.h"
 #include "jobs/spec/spec.h"
+#include "jobs/spec/spec_editor.h"
 #include "scheduler/tools/common/client.h"
 #include "scheduler/tools/common/render.h"
 #include "scheduler/tools/submit/explain.h"
@@ -440,14 +441,10 @@ static void print_valid(const struct submit_args *a, size_t n_tasks)
         printf("%s: valid\n", a->file);
 }
 
-static int list_templates(bool is_json, struct error *err)
+static int print_schema(struct error *err)
 {
     struct buf text = BUF_INIT;
-    json_t *o = NULL;
-    int rc = is_json ? templates_json(&o, err) : templates_list(&text, err);
-    if (rc == 0 && is_json)
-        rc = client_print(o, err);
-    json_decref(o);
+    int rc = spec_json_schema(&text, err);
     if (rc == 0)
         (void)fputs(buf_str(&text), stdout);
     buf_clear(&text);
@@ -518,7 +515,11 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
 {
     struct submit_args *a = arg;
     if (a->list_templates)
-        return list_templates(a->common.json, err);
+        return templates_print(a->common.json, err);
+    if (a->schema && n > 0)
+        return error_set(err, ERR_USAGE, "--schema takes no FILE");
+    if (a->schema)
+        return print_schema(err);
     if (a->explain)
         return explain_codes(a, n, operands, err);
     if (choose_file(a, n, operands, err) < 0)

@@ -15,6 +15,7 @@ enum {
     OPT_TEMPLATE,
     OPT_TEMPLATES,
     OPT_EXPLAIN,
+    OPT_SCHEMA,
     OPT_WERROR,
     OPT_SET,
     OPT_UNSET,
@@ -53,6 +54,8 @@ static const struct opt opts[] = {
     {OPT_EXPLAIN, 0, "explain", "[=CODE]",
      "explain the codes of findings, e.g. --explain E024; alone: list all "
      "codes"},
+    {OPT_SCHEMA, 0, "schema", NULL,
+     "print the JSON Schema of a specification, for editors, and exit"},
     {OPT_WERROR, 0, "werror", NULL, "treat warnings as errors"},
     {OPT_SET, 's', "set", "KEY=VALUE", "replace or add a value of the file"},
     {OPT_UNSET, 0, "unset", "KEY", "remove a key of the file"},
@@ -242,6 +245,9 @@ int submit_on_option(void *arg, const struct opt *o, const char *value,
     case OPT_EXPLAIN:
         a->explain = true;
         a->code = value;
+        break;
+    case OPT_SCHEMA:
+        a->schema = true;
         break;
     case OPT_WERROR:
         a->werror = true;

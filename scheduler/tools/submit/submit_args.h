@@ -18,7 +18,7 @@ struct submit_args {
     bool validate, show, dry_run, hold, wait, parsable;
     uint32_t wait_states;
     double timeout_s;
-    bool list_templates, explain, werror, follow;
+    bool list_templates, explain, schema, werror, follow;
     const char *key, *file, *template_name;
     char **command;   /* the words behind --; NULL: there is none */
     const char *code; /* of --explain=CODE; NULL: the operands */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "scheduler/tools/common/client.h"
 #include "scheduler/tools/common/render.h"
 
 enum { DIRS_MAX = 16, NAME_MAX_BYTES = 63, LINE_CAP = 160 };
@@ -186,7 +187,7 @@ static int add_lines(const struct dirs *d, const struct list *l,
     return rc;
 }
 
-int templates_list(struct buf *ret, struct error *err)
+static int list_text(struct buf *ret, struct error *err)
 {
     struct dirs *d = calloc(1, sizeof(*d));
     struct list l = {.n = 0};
@@ -215,7 +216,7 @@ static json_t *template_json(const struct dirs *d, const struct found *f)
     return o;
 }
 
-int templates_json(json_t **ret, struct error *err)
+static int list_json(json_t **ret, struct error *err)
 {
     struct dirs *d = calloc(1, sizeof(*d));
     struct list l = {.n = 0};
@@ -236,6 +237,20 @@ int templates_json(json_t **ret, struct error *err)
     json_decref(all);
     free(l.at);
     free(d);
+    return rc;
+}
+
+int templates_print(bool is_json, struct error *err)
+{
+    struct buf text = BUF_INIT;
+    json_t *o = NULL;
+    int rc = is_json ? list_json(&o, err) : list_text(&text, err);
+    if (rc == 0 && is_json)
+        rc = client_print(o, err);
+    json_decref(o);
+    if (rc == 0)
+        (void)fputs(buf_str(&text), stdout);
+    buf_clear(&text);
     return rc;
 }
 

@@ -4,7 +4,7 @@
 #ifndef MGPU_SCHEDULER_TOOLS_SUBMIT_TEMPLATES_H
 #define MGPU_SCHEDULER_TOOLS_SUBMIT_TEMPLATES_H
 
-#include <jansson.h>
+#include <stdbool.h>
 
 #include "jobs/base/buf.h"
 #include "jobs/base/error.h"
@@ -18,12 +18,9 @@
 int templates_find(const char *name, struct buf *ret,
                    struct error *err) MUST_CHECK;
 
-/* Lists all templates by name, one line each, with the first line of the file.
+/* Prints all templates by name, one line each, with the first line of the file;
+ * or, with the path of each file, as mgpu.templates/1.
  * err  ERR_NOMEM */
-int templates_list(struct buf *ret, struct error *err) MUST_CHECK;
-/* The same as mgpu.templates/1, with the path of each file.
- * err  ERR_NOMEM
- * own  json_decref(*ret) */
-int templates_json(json_t **ret, struct error *err) MUST_CHECK;
+int templates_print(bool is_json, struct error *err) MUST_CHECK;
 
 #endif
