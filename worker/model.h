@@ -39,6 +39,8 @@ struct model_plan {
     int64_t bytes_base; /* of weights that are not trained */
     int64_t bytes_params, bytes_grads, bytes_activations, bytes_work;
     int64_t bytes_total; /* of the five: what create() takes */
+    /* Values of the base in fewer bits than T has, and what they take. */
+    int64_t quantised, bytes_quantised;
     /* Beside it, on a GPU: what the widest layer's op has in the device's
      * scratch, between two of its kernels. */
     int64_t bytes_scratch;

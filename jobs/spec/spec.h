@@ -22,7 +22,7 @@
 #include "jobs/spec/spec_text.h"
 
 enum spec_kind { SPEC_CV, SPEC_COMMAND, SPEC_LLM };
-enum spec_method { METHOD_LORA, METHOD_FULL };
+enum spec_method { METHOD_LORA, METHOD_FULL, METHOD_QLORA };
 enum spec_arch { ARCH_MOBILENET_V2 };
 enum spec_source { SOURCE_MNIST, SOURCE_SYNTHETIC, SOURCE_IMAGE_FOLDER };
 enum spec_augment { AUGMENT_NONE, AUGMENT_FLIP, AUGMENT_CROP };
@@ -145,6 +145,7 @@ struct job_spec {
             struct spec_list lora_attn_modules; /* spec_lora_targets() */
             bool apply_lora_to_mlp, apply_lora_to_output;
         } model;
+        struct spec_quantizing quantizer;
         struct spec_tokenizer tokenizer;
         struct spec_loss loss;
         struct spec_text dataset, dataset_val;
@@ -420,9 +421,8 @@ bool spec_stall_ends(const struct job_spec *s);
 /* Whether it saves its progress when it is stopped, and resumes from there. */
 bool spec_saves(const struct job_spec *s);
 
-/* kind: llm, method: lora: the linears with an adapter, as bits: q 1, k 2, v 4,
- * output 8 of attention, gate 16, up 32 and down 64 of the MLP, 128 of the
- * output layer. */
+/* kind: llm: the linears with an adapter, as bits: q 1, k 2, v 4, output 8,
+ * gate 16, up 32 and down 64 of a layer, 128 the output layer; 0: none has. */
 uint32_t spec_lora_targets(const struct job_spec *s);
 
 /* Parsers of scalars for other files; err has the allowed syntax. */

@@ -45,6 +45,7 @@ unsigned spec_kinds(int when)
         return COMMAND;
     case WHEN_LLM:
     case WHEN_LORA:
+    case WHEN_QUANTIZER:
     case WHEN_PROMPTED:
     case WHEN_MESSAGES:
     case WHEN_PACKED:
@@ -111,7 +112,9 @@ bool spec_applies(const struct schema_key *k, const void *spec)
     case WHEN_FOLDER:
         return s->dataset.source == SOURCE_IMAGE_FOLDER;
     case WHEN_LORA:
-        return s->method == METHOD_LORA;
+        return spec_has_adapter(s);
+    case WHEN_QUANTIZER:
+        return s->method == METHOD_QLORA;
     case WHEN_PROMPTED:
     case WHEN_MESSAGES:
     case WHEN_PACKED:
@@ -187,11 +190,11 @@ bool spec_case_holds(int when, const void *spec)
         return paper_holds((enum spec_case)when, s);
     switch ((enum spec_case)when) {
     case CASE_LORA:
-        return s->method == METHOD_LORA;
+        return s->method == METHOD_LORA || s->method == METHOD_QLORA;
     case CASE_FULL:
         return s->method == METHOD_FULL;
     case CASE_LORA_COSINE:
-        return s->method == METHOD_LORA &&
+        return spec_case_holds(CASE_LORA, s) &&
                s->train.lr_scheduler.name == SCHEDULE_COSINE;
     case CASE_ALPACA:
         return s->train.dataset.template == TEMPLATE_ALPACA;
@@ -232,7 +235,9 @@ const char *spec_needs(int when)
     case WHEN_GAMMA:
         return "train.lr_scheduler.name: step and multistep";
     case WHEN_LORA:
-        return "method: lora";
+        return "methods with adapters";
+    case WHEN_QUANTIZER:
+        return "method: qlora";
     case WHEN_PROMPTED:
         return "templates with a prompt";
     case WHEN_MESSAGES:

@@ -49,6 +49,7 @@ static const char *decides(int when)
     case WHEN_NO_GLOBAL:
         return "train.global_batch_size";
     case WHEN_LORA:
+    case WHEN_QUANTIZER:
         return "method";
     case WHEN_PROMPTED:
     case WHEN_MESSAGES:

@@ -52,11 +52,24 @@ static uint32_t bit_of(const char *word)
     return 0;
 }
 
+bool spec_has_adapter(const struct job_spec *s)
+{
+    return s->kind == SPEC_LLM &&
+           (s->method == METHOD_LORA || s->method == METHOD_QLORA);
+}
+
+enum spec_quantizer spec_base_quantizer(const struct job_spec *s)
+{
+    return s->kind == SPEC_LLM && s->method == METHOD_QLORA
+               ? s->train.quantizer.name
+               : QUANTIZER_NONE;
+}
+
 uint32_t spec_lora_targets(const struct job_spec *s)
 {
     const struct spec_list *l = &s->train.model.lora_attn_modules;
     uint32_t bits = 0;
-    if (s->kind != SPEC_LLM || s->method != METHOD_LORA)
+    if (!spec_has_adapter(s))
         return 0;
     for (size_t i = 0; i < l->n; i++)
         bits |= bit_of(l->items[i]);
@@ -71,7 +84,7 @@ static void check_targets(const struct check *c)
 {
     static const char path[] = "train.model.lora_attn_modules";
     char q[TEXT_QUOTE_CAP];
-    if (c->s->method != METHOD_LORA || !is_set(c, path))
+    if (!spec_has_adapter(c->s) || !is_set(c, path))
         return;
     for (const struct node *n = from_of(c, path)->node->first; n; n = n->next) {
         bool is_mlp = strcmp(n->text, "gate_proj") == 0 ||
@@ -90,7 +103,8 @@ static void check_targets(const struct check *c)
         !is_bad(c, "train.model.apply_lora_to_output"))
         report_add(c->report, "E017", place_of(c, path), path,
                    "as in lora_attn_modules: [q_proj, v_proj]",
-                   "method: lora, and no matrix has an adapter");
+                   "method: %s, and no matrix has an adapter",
+                   c->s->method == METHOD_QLORA ? "qlora" : "lora");
 }
 
 /* Other values of keys that kind cv has, too. */

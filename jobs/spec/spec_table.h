@@ -24,7 +24,8 @@ enum spec_when {
     WHEN_GAMMA, /* step and multistep */
     WHEN_BEST,  /* checkpoint.keep_best: true */
     WHEN_LLM,
-    WHEN_LORA,         /* method: lora */
+    WHEN_LORA,         /* spec_has_adapter() */
+    WHEN_QUANTIZER,    /* method: qlora */
     WHEN_PROMPTED,     /* a template of messages: all but completion, tokens */
     WHEN_MESSAGES,     /* the same without alpaca */
     WHEN_PACKED,       /* train.dataset.packed */
@@ -40,9 +41,9 @@ enum spec_when {
 /* Jobs with defaults of their own; all are of kind llm. */
 enum spec_case {
     CASE_LLM,
-    CASE_LORA,
+    CASE_LORA, /* and qlora */
     CASE_FULL,
-    CASE_LORA_COSINE,  /* method: lora, lr_scheduler.name: cosine */
+    CASE_LORA_COSINE,  /* CASE_LORA, lr_scheduler.name: cosine */
     CASE_PAPER,        /* preset: paper-2503, with method: lora */
     CASE_PAPER_ALONE,  /* on one GPU */
     CASE_PAPER_ALPACA, /* and the data sets of its tables */

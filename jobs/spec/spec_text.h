@@ -58,6 +58,17 @@ struct spec_checkpointer {
     char *model_type;       /* NULL: as config.json says */
 };
 
+/* train.quantizer */
+enum spec_quantizer { QUANTIZER_NONE, QUANTIZER_NF4, QUANTIZER_NF4_SINGLE };
+struct spec_quantizing {
+    enum spec_quantizer name;
+};
+struct job_spec;
+/* How the frozen base is stored; QUANTIZER_NONE: in the type of the run. */
+enum spec_quantizer spec_base_quantizer(const struct job_spec *s);
+/* kind: llm: whether adapters are trained, and not the weights. */
+bool spec_has_adapter(const struct job_spec *s);
+
 /* train.loss */
 struct spec_loss {
     enum spec_normalize normalize;

@@ -156,12 +156,17 @@ static int become(struct translation *t, struct node *map, struct node *n,
 
 /* ---- components ---------------------------------------------------------- */
 
+/* The beginning of a model's name. */
+enum adapters { NO_LORA, LORA, QLORA };
+static const char *const words[] = {
+    [NO_LORA] = "", [LORA] = "lora_", [QLORA] = "qlora_"};
+
 /* "torchtune.models.llama3.lora_llama3_8b", and the like. */
-static bool is_model(const char *name, bool *ret_is_lora)
+static bool is_model(const char *name, enum adapters *ret)
 {
     static const char *const families[] = {"llama2", "llama3", "llama3_1",
                                            "llama3_2", "llama3_3"};
-    static const char head[] = "torchtune.models.", lora[] = "lora_";
+    static const char head[] = "torchtune.models.";
     char want[40];
     if (strncmp(name, head, sizeof(head) - 1) != 0)
         return false;
@@ -171,8 +176,11 @@ static bool is_model(const char *name, bool *ret_is_lora)
         if (strncmp(name, want, len) != 0)
             continue;
         const char *p = name + len;
-        *ret_is_lora = strncmp(p, lora, sizeof(lora) - 1) == 0;
-        p += *ret_is_lora ? sizeof(lora) - 1 : 0;
+        *ret = NO_LORA;
+        for (int a = LORA; a <= QLORA; a++)
+            if (strncmp(p, words[a], strlen(words[a])) == 0)
+                *ret = (enum adapters)a;
+        p += strlen(words[*ret]);
         len = (size_t)snprintf(want, sizeof(want), "%s_", families[i]);
         if (strncmp(p, want, len) != 0 || !isdigit((unsigned char)p[len]))
             return false;
@@ -220,14 +228,23 @@ static void refuse_component(struct translation *t, const struct node *n,
 static void check_model(struct translation *t, const struct node *n,
                         const char *path)
 {
-    bool is_lora = false;
-    if (!is_model(n->text, &is_lora))
+    static const char *const methods[] = {
+        [NO_LORA] = "full", [LORA] = "lora", [QLORA] = "qlora"};
+    static const char *const kinds[] = {[NO_LORA] = "without LoRA",
+                                        [LORA] = "with LoRA",
+                                        [QLORA] = "with QLoRA"};
+    enum adapters has = NO_LORA;
+    char hint[24];
+    if (!is_model(n->text, &has)) {
         refuse_component(t, n, "train.model", path);
-    else if (*t->method && is_lora != (strcmp(t->method, "lora") == 0))
-        report_add(t->report, "E017", n->at, path,
-                   is_lora ? "set method: lora" : "set method: full",
-                   "'%s' is a model %s LoRA, and method is %.20s", path,
-                   is_lora ? "with" : "without", t->method);
+        return;
+    }
+    if (!*t->method || strcmp(t->method, methods[has]) == 0)
+        return;
+    (void)snprintf(hint, sizeof(hint), "set method: %s", methods[has]);
+    report_add(t->report, "E017", n->at, path, hint,
+               "'%s' is a model %s, and method is %.20s", path, kinds[has],
+               t->method);
 }
 
 static int translate_component(struct translation *t, struct node *map,

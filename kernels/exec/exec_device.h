@@ -65,6 +65,7 @@ static inline void exec_end(struct exec_device *d, enum device_work work,
     X(build, elementwise)         \
     X(build, image)               \
     X(build, loss)                \
+    X(build, nf4)                 \
     X(build, optim)               \
     X(build, pointwise)           \
     X(build, pool)                \

@@ -36,6 +36,22 @@ struct attention {
     double scale; /* of the scores: 1 / sqrt(head_dim) */
 };
 
+/* n values in four bits each. Q, the type of what is beside the codes, is bf16
+ * for bf16 and f32 for all others. */
+enum { NF4_BLOCK = 64, NF4_GROUP = 256 };
+struct nf4 {
+    int64_t n;       /* a multiple of NF4_BLOCK */
+    uint8_t *codes;  /* [n / 2]: value 2 i in the high half of byte i */
+    int8_t *scalers; /* [n / 64] of blocks; NULL: not quantised themselves */
+    void *factors;   /* [scalers / 256, rounded up] Q, with scalers */
+    void *mean;      /* [1] Q: of what the scalers stand for */
+    void *absmax;    /* [n / 64] Q, without scalers */
+};
+static inline enum dtype nf4_dtype(enum dtype dt) /* Q */
+{
+    return dt == DT_BF16 ? DT_BF16 : DT_F32;
+}
+
 struct llm_ops {
     /* h = x + delta (h = x without delta);  rstd = 1 / sqrt(mean(h^2) + eps);
      * y = h * rstd * w. rows x C; w [C] T.
@@ -127,6 +143,19 @@ struct llm_ops {
     int (*add_rows)(struct device *d, enum dtype dt, void *y, const void *x,
                     const int32_t *index, const int32_t *order, int64_t n,
                     int32_t C, int64_t limit, struct error *err);
+
+    /* NormalFloat: code c of a block of 64 with the largest magnitude a stands
+     * for book[c] * s. Of the 16 values of the book, in -1..1, c is the nearest
+     * to w / a, the lower one of two. s is a, or with scalers
+     * (int8 / factor) + mean:  int8 = round((a - mean) * factor), cut to
+     * -128..127, factor = 128 / max |a - mean| of 256 blocks. Each operation
+     * is rounded to Q. As torchao 0.9; 64 zeros stay zeros.
+     * err  ERR_INVAL n no multiple of 64 */
+    int (*nf4_quantise)(struct device *d, enum dtype dt, const struct nf4 *q,
+                        const void *w, struct error *err);
+    /* w [n] T; writes what nf4_quantise() left in q. */
+    int (*nf4_expand)(struct device *d, enum dtype dt, void *w,
+                      const struct nf4 *q, struct error *err);
 };
 
 #ifdef __cplusplus

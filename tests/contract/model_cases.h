@@ -40,6 +40,14 @@ static const struct model_case {
            "  enable_activation_checkpointing: true\n"
            "  model: {lora_attn_modules: [q_proj, k_proj, v_proj, o_proj],\n"
            "          apply_lora_to_output: true, lora_dropout: 0.1}\n")},
+    {"llama, qlora", LLAMA("qlora", "llama-tied",
+                           "  model: {lora_rank: 3, lora_dropout: 0.2}\n")},
+    {"llama, qlora on all with checkpointing",
+     LLAMA("qlora", "llama-untied",
+           "  enable_activation_checkpointing: true\n"
+           "  quantizer: {name: nf4_single}\n"
+           "  model: {lora_attn_modules: [q_proj, k_proj, v_proj, o_proj],\n"
+           "          apply_lora_to_output: true, lora_alpha: 256}\n")},
     {"llama, full, tied", LLAMA("full", "llama-tied", "")},
     {"llama, full, untied", LLAMA("full", "llama-untied", "")},
 };

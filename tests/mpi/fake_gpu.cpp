@@ -129,6 +129,7 @@ KEEP_STRUCT(adamw_args)
 KEEP_STRUCT(rmsprop_args)
 KEEP_STRUCT(image_norm)
 KEEP_STRUCT(attention)
+KEEP_STRUCT(nf4)
 /* The caller's struct error is gone by then. */
 template <> struct keep<struct error *> {
     keep(struct error *)
@@ -456,6 +457,8 @@ void fill_table()
     WRAP_LLM(take_rows);
     WRAP_LLM(put_rows);
     WRAP_LLM(add_rows);
+    WRAP_LLM(nf4_quantise);
+    WRAP_LLM(nf4_expand);
     table.name = "cuda";
     table.destroy = destroy;
     table.alloc = alloc;

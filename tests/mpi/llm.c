@@ -2,9 +2,9 @@
  *
  * So many ranks with so many micro-batches each as make 4 together: in fp64
  * the first loss and the step after it agree to 1e-12, six steps to 1e-10,
- * for lora and full, packed and not, with clipping. A run that was stopped
- * and goes on has the same bits on as many ranks, and 1e-10 on others. The
- * loss is over judged tokens, whose number differs from rank to rank.
+ * for lora, qlora and full, packed and not, with clipping. A run that was
+ * stopped and goes on has the same bits on as many ranks, and 1e-10 on others.
+ * The loss is over judged tokens, whose number differs from rank to rank.
  */
 #include <limits.h>
 #include <math.h>
@@ -38,7 +38,7 @@ static const char yaml[] =
     "retry: {resume: latest}\n"
     "resources: {gpus: 0}\n";
 
-static bool open_spec(struct job_spec *ret, bool is_full, bool packed)
+static bool open_spec(struct job_spec *ret, const char *method, bool packed)
 {
     char here[PATH_MAX], text[4 * PATH_MAX];
     const char *src = getenv("MGPU_SRC");
@@ -47,7 +47,8 @@ static bool open_spec(struct job_spec *ret, bool is_full, bool packed)
     struct spec_report report;
     if (realpath(src != NULL ? src : ".", here) == NULL)
         return mpi_ok(false, NULL, "where the tree is");
-    int n = snprintf(text, sizeof(text), yaml, is_full ? "full" : "lora", here,
+    const bool is_full = strcmp(method, "full") == 0;
+    int n = snprintf(text, sizeof(text), yaml, method, here,
                      packed ? "true" : "false", here, here, 3, packed ? 1 : 2,
                      is_full ? "1e-4" : "1e-2");
     int rc = spec_parse(text, (size_t)n, &opt, ret, &report, &err);
@@ -144,17 +145,18 @@ int main(int argc, char **argv)
 {
     mpi_tap_start(&argc, &argv);
     struct error err = ERROR_INIT;
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 5; k++) {
         struct job_spec spec = {.version = 0};
         char what[40];
-        (void)snprintf(what, sizeof(what), "%s, %s", k & 1 ? "full" : "lora",
+        const char *method = k == 4 ? "qlora" : k & 1 ? "full" : "lora";
+        (void)snprintf(what, sizeof(what), "%s, %s", method,
                        k & 2 ? "packed" : "padded");
-        if (!open_spec(&spec, k & 1, k & 2))
+        if (!open_spec(&spec, method, k & 2))
             continue;
         (void)test_ranks(&spec, what);
         if (k == 0)
             test_normalize(&spec);
-        if (k == 0 || k == 3) {
+        if (k == 0 || k >= 3) {
             const int most = mpi_size >= 4 ? 4 : mpi_size >= 2 ? 2 : 1;
             test_moved(&spec, most, most);
             test_moved(&spec, most, 1);

@@ -91,9 +91,33 @@ static void lay_layers(struct cursor *c, const struct llama_conf *conf,
     }
 }
 
+/* What the base takes: the weights, or those that stay and four bits. */
+static void lay_base(struct cursor *c, const struct llama_conf *conf,
+                     const struct llama_shape *s, const struct llama_base *b,
+                     struct llama_arena *ret, struct model_plan *plan)
+{
+    const size_t t = dtype_bytes(conf->dt),
+                 q = dtype_bytes(nf4_dtype(conf->dt));
+    const int64_t layers = s->c.layers, n = layers * b->quantised;
+    const bool twice = b->quantizer == QUANTIZER_NF4;
+    if (n == 0) {
+        ret->base = take(c, s->is_full ? 0 : s->weights, t);
+        return;
+    }
+    ret->base = take(c, b->outside + layers * b->stays, t);
+    const size_t mark = c->at;
+    ret->packed.codes = take(c, n / 2, 1);
+    ret->packed.scalers = twice ? take(c, n / NF4_BLOCK, 1) : NULL;
+    ret->packed.factors = take(c, twice ? layers * b->groups : 0, q);
+    ret->packed.mean = take(c, twice ? layers * b->means : 0, q);
+    ret->packed.absmax = take(c, twice ? 0 : n / NF4_BLOCK, q);
+    plan->quantised = n;
+    plan->bytes_quantised = (int64_t)(c->at - mark);
+}
+
 static void lay_work(struct cursor *c, const struct llama_conf *conf,
-                     const struct llama_shape *s, int64_t m,
-                     struct llama_arena *ret)
+                     const struct llama_shape *s, const struct llama_base *b,
+                     int64_t m, struct llama_arena *ret)
 {
     const size_t t = dtype_bytes(conf->dt);
     const int32_t d = s->c.hidden, widest = llama_widest(s);
@@ -108,20 +132,21 @@ static void lay_work(struct cursor *c, const struct llama_conf *conf,
     ret->dnorm = take(c, back * d, t);
     ret->dlow = take(c, s->is_full ? 0 : back * 3 * s->rank, t);
     ret->dropped = take(c, conf->dropout > 0 ? m * widest : 0, t);
+    ret->opened = take(c, b->quantised > 0 ? s->layer_weights : 0, t);
     ret->chunk = take(c, (int64_t)chunk * d, t);
     ret->logits = take(c, (int64_t)chunk * s->c.vocab, t);
 }
 
 static void lay_out(const struct llama_conf *conf, const struct llama_shape *s,
-                    void *base, struct llama_arena *ret,
-                    struct model_plan *plan)
+                    const struct llama_base *b, void *base,
+                    struct llama_arena *ret, struct model_plan *plan)
 {
     const size_t t = dtype_bytes(conf->dt), acc = dtype_acc_bytes(conf->dt);
     const int64_t m = most_tokens(conf);
     struct cursor c = {.base = base};
     size_t mark;
 
-    ret->base = take(&c, s->is_full ? 0 : s->weights, t);
+    lay_base(&c, conf, s, b, ret, plan);
     plan->bytes_base = (int64_t)(mark = c.at);
     ret->params = take(&c, s->params, t);
     plan->bytes_params = (int64_t)(c.at - mark);
@@ -147,14 +172,14 @@ static void lay_out(const struct llama_conf *conf, const struct llama_shape *s,
     plan->bytes_activations = (int64_t)(c.at - mark);
     mark = c.at;
 
-    lay_work(&c, conf, s, m, ret);
+    lay_work(&c, conf, s, b, m, ret);
     plan->bytes_work = (int64_t)(c.at - mark);
     plan->bytes_total = (int64_t)c.at;
     plan->params = s->params;
 }
 
 static int shape_of(const struct llama_conf *conf, struct llama_shape *ret,
-                    struct error *err)
+                    struct llama_base *ret_base, struct error *err)
 {
     if (conf->batch < 1 || conf->batch_eval < 1 || conf->row_tokens < 1)
         return error_set(err, ERR_INVAL,
@@ -165,19 +190,22 @@ static int shape_of(const struct llama_conf *conf, struct llama_shape *ret,
                          "train.batch_size: %" PRId64
                          " tokens in a pass, 2147483647 are possible",
                          most_tokens(conf));
-    return llama_shape_init(ret, &conf->shape, conf->is_full, conf->rank,
-                            conf->alpha, conf->targets, err);
+    if (llama_shape_init(ret, &conf->shape, conf->is_full, conf->rank,
+                         conf->alpha, conf->targets, err) < 0)
+        return -1;
+    return llama_base_init(ret_base, ret, conf->quantizer, err);
 }
 
 int llama_plan(const struct llama_conf *conf, struct model_plan *ret,
                struct error *err)
 {
     struct llama_shape s;
+    struct llama_base b;
     struct llama_arena unused = {.acts = NULL};
     struct model_plan p = {.params = 0};
-    if (shape_of(conf, &s, err) < 0)
+    if (shape_of(conf, &s, &b, err) < 0)
         return -1;
-    lay_out(conf, &s, NULL, &unused, &p);
+    lay_out(conf, &s, &b, NULL, &unused, &p);
     *ret = p;
     return 0;
 }
@@ -265,14 +293,25 @@ static int result(struct model *model, const struct batch *b,
 static void describe(const struct model *model, char *ret, size_t cap)
 {
     const struct llama *m = (const struct llama *)model;
-    if (m->shape.is_full)
+    char stays[120];
+    if (m->shape.is_full) {
         (void)snprintf(ret, cap, "Llama: %" PRId64 " parameters, all trained",
                        m->shape.weights);
-    else
-        (void)snprintf(ret, cap,
-                       "Llama: %" PRId64 " parameters and %" PRId64
-                       " of adapters of rank %d",
-                       m->shape.weights, m->shape.adapters, m->shape.rank);
+        return;
+    }
+    const int n = snprintf(ret, cap,
+                           "Llama: %" PRId64 " parameters and %" PRId64
+                           " of adapters of rank %d",
+                           m->shape.weights, m->shape.adapters, m->shape.rank);
+    if (m->base.quantised == 0 || n < 0 || (size_t)n >= cap)
+        return;
+    llama_base_stays(&m->shape, &m->base, stays, sizeof(stays));
+    (void)snprintf(
+        ret + n, cap - (size_t)n,
+        "; linears of the layers in NF4, %.2f bits a value%s%s%s",
+        8 * (double)m->plan.bytes_quantised / (double)m->plan.quantised,
+        stays[0] != '\0' ? ", but not " : "", stays,
+        stays[0] != '\0' ? ", whose values are no multiple of 64" : "");
 }
 
 static const struct model_ops ops = {
@@ -335,7 +374,7 @@ static int take_memory(struct llama *m, struct error *err)
     m->head_rows = head_rows(&m->conf);
     m->attention_scale = 1 / sqrt(m->shape.c.head_dim);
     m->mem.acts = calloc((size_t)m->shape.c.layers, sizeof(*m->mem.acts));
-    lay_out(&m->conf, &m->shape, NULL, &m->mem, &m->plan);
+    lay_out(&m->conf, &m->shape, &m->base, NULL, &m->mem, &m->plan);
     /* Losses and hits, as they lie in the arena, or a row of logits. */
     const size_t results =
         (size_t)m->most * (sizeof(double) + 4) + 2 * (size_t)ALIGN;
@@ -346,7 +385,7 @@ static int take_memory(struct llama *m, struct error *err)
     if (dev->alloc(m->d, (size_t)m->plan.bytes_total, &m->memory, err) < 0)
         return error_wrap(err, "model of %" PRId64 " bytes",
                           m->plan.bytes_total);
-    lay_out(&m->conf, &m->shape, m->memory, &m->mem, &m->plan);
+    lay_out(&m->conf, &m->shape, &m->base, m->memory, &m->mem, &m->plan);
     return fill_rotation(m, err);
 }
 
@@ -359,7 +398,8 @@ int llama_create(struct device *d, const struct llama_conf *conf,
     m->model.ops = &ops;
     m->d = d;
     m->conf = *conf;
-    if (shape_of(conf, &m->shape, err) < 0 || take_memory(m, err) < 0) {
+    if (shape_of(conf, &m->shape, &m->base, err) < 0 ||
+        take_memory(m, err) < 0) {
         destroy(&m->model);
         return -1;
     }

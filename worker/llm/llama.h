@@ -1,7 +1,7 @@
-/* llama.h - a Llama as a model of the trainer: kind llm, methods lora and
- * full.
+/* llama.h - a Llama as a model of the trainer: kind llm, methods lora, qlora
+ * and full.
  *
- * Three arrays hold it: the frozen base (lora alone), in the run's type; what
+ * Three arrays hold it: the frozen base (without full), in the run's type; what
  * is trained, with its gradients; activations and work. A pass keeps per
  * layer what the backward pass needs, or with activation checkpointing the
  * layer's input alone, and makes the rest again. Logits exist of judged
@@ -9,6 +9,7 @@
  *
  *   llama.c           memory: the plan and the arena
  *   llama_shape.c     where tensors lie, and their names
+ *   llama_base.c      the weights of a layer, as they are or from four bits
  *   llama_linear.c    a product with its adapters, and its gradients
  *   llama_forward.c   embedding and layers
  *   llama_head.c      output layer and loss, in chunks
@@ -34,12 +35,13 @@ struct llama_conf {
     bool is_full; /* method full; else lora with the four below */
     int32_t rank;
     double alpha, dropout;
-    uint32_t targets;          /* bits of enum lora_target */
-    int32_t batch, batch_eval; /* rows of a pass, at most */
-    int32_t row_tokens;        /* tokens of a row, at most */
-    bool recomputes;           /* activation checkpointing */
-    bool generates;            /* only llama_generate(): no gradients */
-    int32_t head_rows;         /* rows of logits at a time; 0: chosen */
+    uint32_t targets;              /* bits of enum lora_target */
+    enum spec_quantizer quantizer; /* of the frozen base */
+    int32_t batch, batch_eval;     /* rows of a pass, at most */
+    int32_t row_tokens;            /* tokens of a row, at most */
+    bool recomputes;               /* activation checkpointing */
+    bool generates;                /* only llama_generate(): no gradients */
+    int32_t head_rows;             /* rows of logits at a time; 0: chosen */
     /* Where init() finds the base. Borrowed; outlive the model. */
     const char *dir;
     const struct spec_list *files; /* NULL: all */

@@ -21,14 +21,15 @@ static int ready(const struct way *w, int64_t first, int64_t count,
     return w->on_ready(w->arg, first, count, err);
 }
 
-/* dres of a norm's input h: through the norm of dnorm, beside `extra`. */
-static int norm_back(struct llama *m, int64_t weight, const void *dy,
+/* dres of a norm's input h: through the norm of dnorm, beside `extra`.
+ * in   w, weight  its weights, and their offset among the gradients */
+static int norm_back(struct llama *m, const void *w, int64_t weight,
                      const void *h, const void *rstd, const void *extra,
                      struct error *err)
 {
     void *dw = m->shape.is_full ? llama_at(m, m->mem.grads, weight) : NULL;
-    return m->d->ops->llm.rmsnorm_bwd(m->d, m->conf.dt, m->mem.dres, dw, dy, h,
-                                      rstd, llama_weight_at(m, weight), extra,
+    return m->d->ops->llm.rmsnorm_bwd(m->d, m->conf.dt, m->mem.dres, dw,
+                                      m->mem.dnorm, h, rstd, w, extra,
                                       m->tokens, m->shape.c.hidden, err);
 }
 
@@ -65,8 +66,8 @@ static int head_back(const struct way *w, struct error *err)
     if (m->d->ops->llm.put_rows(m->d, m->conf.dt, m->mem.dnorm, m->mem.judged,
                                 w->b->arrays[TOKENS_JUDGED].data, m->judges,
                                 s->c.hidden, m->tokens, err) < 0 ||
-        norm_back(m, s->norm, m->mem.dnorm, m->mem.last, m->mem.last_rstd, NULL,
-                  err) < 0)
+        norm_back(m, llama_weight_at(m, s->norm), s->norm, m->mem.last,
+                  m->mem.last_rstd, NULL, err) < 0)
         return -1;
     return s->is_full ? ready(w, s->norm, s->c.hidden, err) : 0;
 }
@@ -95,8 +96,9 @@ static int feed_back(struct llama *m, int32_t l, struct error *err)
     call.low = a->low[PRODUCT_GATE_UP];
     if (llama_linear_back(m, &call, a->gate_up, m->mem.dnorm, err) < 0)
         return -1;
-    return norm_back(m, s->norm2 + l * s->layer_weights, m->mem.dnorm, a->mid,
-                     a->rstd2, m->mem.dres, err);
+    return norm_back(m, llama_layer_weight(m, s->norm2),
+                     s->norm2 + l * s->layer_weights, a->mid, a->rstd2,
+                     m->mem.dres, err);
 }
 
 /* From the gradient of `attended`, in wide_grad, to that of q, k and v. */
@@ -140,7 +142,7 @@ static int layer_back(const struct way *w, int32_t l, struct error *err)
                               .low = a->low[PRODUCT_O]};
     if ((m->conf.recomputes && l < s->c.layers - 1 &&
          llama_layer(m, l, pos, true, true, err) < 0) ||
-        feed_back(m, l, err) < 0 ||
+        llama_open_layer(m, l, err) < 0 || feed_back(m, l, err) < 0 ||
         llama_linear_back(m, &call, m->mem.dres, m->mem.wide_grad, err) < 0 ||
         attend_back(m, l, pos, err) < 0 ||
         llama_norm_again(m, l, false, err) < 0)
@@ -150,8 +152,9 @@ static int layer_back(const struct way *w, int32_t l, struct error *err)
     call.low = a->low[PRODUCT_QKV];
     if (llama_linear_back(m, &call, m->mem.qkv_grad,
                           goes_on ? m->mem.dnorm : NULL, err) < 0 ||
-        (goes_on && norm_back(m, s->norm1 + l * s->layer_weights, m->mem.dnorm,
-                              a->x, a->rstd1, m->mem.dres, err) < 0))
+        (goes_on && norm_back(m, llama_layer_weight(m, s->norm1),
+                              s->norm1 + l * s->layer_weights, a->x, a->rstd1,
+                              m->mem.dres, err) < 0))
         return -1;
     return s->is_full ? ready(w, s->layers + l * s->layer_weights,
                               s->layer_weights, err)

@@ -19,12 +19,11 @@ int llama_put(struct model *model, uint64_t seed, double scale,
     return m->d->ops->put(m->d, m->mem.scale, &scale, sizeof(scale), err);
 }
 
-static int norm(struct llama *m, int64_t weight, void *rstd, void *h,
+static int norm(struct llama *m, const void *w, void *rstd, void *h,
                 const void *x, const void *delta, struct error *err)
 {
     return m->d->ops->llm.rmsnorm_fwd(m->d, m->conf.dt, m->mem.normed, rstd, h,
-                                      x, delta, llama_weight_at(m, weight),
-                                      m->tokens, m->shape.c.hidden,
+                                      x, delta, w, m->tokens, m->shape.c.hidden,
                                       m->shape.c.norm_eps, err);
 }
 
@@ -33,8 +32,8 @@ int llama_norm_again(struct llama *m, int32_t l, bool is_second,
 {
     const struct llama_shape *s = &m->shape;
     const struct llama_acts *a = &m->mem.acts[l];
-    return norm(m, (is_second ? s->norm2 : s->norm1) + l * s->layer_weights,
-                NULL, NULL, is_second ? a->mid : a->x, NULL, err);
+    return norm(m, llama_layer_weight(m, is_second ? s->norm2 : s->norm1), NULL,
+                NULL, is_second ? a->mid : a->x, NULL, err);
 }
 
 /* Of the tokens in qkv, or of one with those before it. */
@@ -105,10 +104,10 @@ static int enter(struct llama *m, int32_t l, bool again, struct error *err)
 {
     const struct llama_shape *s = &m->shape;
     const struct llama_acts *a = &m->mem.acts[l];
-    const int64_t weight = s->norm1 + l * s->layer_weights;
+    const void *w = llama_layer_weight(m, s->norm1);
     if (again || l == 0)
-        return norm(m, weight, a->rstd1, NULL, a->x, NULL, err);
-    return norm(m, weight, a->rstd1, a->x, m->mem.acts[l - 1].mid, m->mem.delta,
+        return norm(m, w, a->rstd1, NULL, a->x, NULL, err);
+    return norm(m, w, a->rstd1, a->x, m->mem.acts[l - 1].mid, m->mem.delta,
                 err);
 }
 
@@ -123,9 +122,10 @@ int llama_layer(struct llama *m, int32_t l, const int32_t *pos, bool train,
                                     .train = train,
                                     .x = a->attended,
                                     .low = a->low[PRODUCT_O]};
-    if (enter(m, l, again, err) < 0 || attend(m, l, pos, train, err) < 0 ||
+    if (llama_open_layer(m, l, err) < 0 || enter(m, l, again, err) < 0 ||
+        attend(m, l, pos, train, err) < 0 ||
         llama_linear(m, &call, m->mem.delta, err) < 0 ||
-        norm(m, s->norm2 + l * s->layer_weights, a->rstd2, a->mid, a->x,
+        norm(m, llama_layer_weight(m, s->norm2), a->rstd2, a->mid, a->x,
              m->mem.delta, err) < 0)
         return -1;
     return feed(m, l, train, err);
@@ -136,6 +136,7 @@ int llama_layers(struct llama *m, const int32_t *ids, const int32_t *pos,
 {
     const struct llama_shape *s = &m->shape;
     const int32_t last = s->c.layers - 1;
+    llama_close_layers(m);
     if (m->d->ops->llm.take_rows(m->d, m->conf.dt, m->mem.acts[0].x,
                                  llama_weight_at(m, s->embed), ids, m->tokens,
                                  s->c.hidden, s->c.vocab, err) < 0)
@@ -143,7 +144,7 @@ int llama_layers(struct llama *m, const int32_t *ids, const int32_t *pos,
     for (int32_t l = 0; l <= last; l++)
         if (llama_layer(m, l, pos, train, false, err) < 0)
             return -1;
-    return norm(m, s->norm, m->mem.last_rstd, m->mem.last,
+    return norm(m, llama_weight_at(m, s->norm), m->mem.last_rstd, m->mem.last,
                 m->mem.acts[last].mid, m->mem.delta, err);
 }
 

@@ -2,7 +2,9 @@
 #ifndef MGPU_WORKER_LLM_LLAMA_INTERNAL_H
 #define MGPU_WORKER_LLM_LLAMA_INTERNAL_H
 
+#include "kernels/device.h"
 #include "worker/llm/llama.h"
+#include "worker/llm/llama_base.h"
 #include "worker/llm/llama_ends.h"
 #include "worker/llm/llama_shape.h"
 
@@ -22,7 +24,9 @@ struct llama_acts {
 /* Where everything lies; llama.c sets all of it twice, first from address 0
  * to learn the sizes. M is the tokens of the largest batch. */
 struct llama_arena {
-    void *base;           /* [shape.weights] T; lora alone */
+    void *base;           /* [shape.weights] T; adapters alone. Of a base in
+                           * four bits what stays: llama_base.c */
+    struct nf4 packed;    /* of the layers' other tensors */
     void *params, *grads; /* [shape.params] T */
 
     struct llama_acts *acts; /* [layers] host */
@@ -45,6 +49,7 @@ struct llama_arena {
     void *dres, *dnorm; /* [M, hidden] */
     void *dlow;         /* [M, 3 rank]; lora alone */
     void *dropped;      /* [M, llama_widest()]; lora_dropout alone */
+    void *opened;       /* [shape.layer_weights]: of a base in four bits */
     void *chunk;        /* [head_rows, hidden] */
     void *logits;       /* [head_rows, vocab] */
 };
@@ -57,6 +62,9 @@ struct llama {
     struct model_plan plan;
     struct llama_arena mem;
     int32_t head_rows;
+    struct llama_base base;
+    const void *layer; /* the weights of the open layer; NULL: none is */
+    int32_t open;
     double attention_scale;
     int64_t most;   /* M */
     void *memory;   /* of the arena; owned */
@@ -91,11 +99,34 @@ static inline void *llama_at(const struct llama *m, void *p, int64_t offset)
 {
     return (char *)p + (size_t)offset * dtype_bytes(m->conf.dt);
 }
-/* A tensor of the weights: the base's, or what is trained. */
+/* A tensor beside the layers: the base's, or one that is trained. */
 static inline void *llama_weight_at(const struct llama *m, int64_t offset)
 {
-    return llama_at(m, m->shape.is_full ? m->mem.params : m->mem.base, offset);
+    const struct llama_shape *s = &m->shape;
+    if (m->base.quantised > 0 && offset > s->layers)
+        offset -= s->c.layers * s->layer_weights; /* they are elsewhere */
+    return llama_at(m, s->is_full ? m->mem.params : m->mem.base, offset);
 }
+/* A tensor of the open layer.
+ * in   offset  in layer 0 */
+static inline const void *llama_layer_weight(const struct llama *m,
+                                             int64_t offset)
+{
+    return (const char *)m->layer +
+           (size_t)(offset - m->shape.layers) * dtype_bytes(m->conf.dt);
+}
+
+/* ---- llama_base.c --------------------------------------------------------
+ */
+
+/* Puts the weights of layer l where llama_layer_weight() finds them, until
+ * another layer is opened. Only enqueues. */
+int llama_open_layer(struct llama *m, int32_t l, struct error *err) MUST_CHECK;
+/* Before a pass: no layer is open. */
+void llama_close_layers(struct llama *m);
+/* Where tensor i of the weights is loaded to, and what becomes of it then. */
+void *llama_base_room(struct llama *m, int32_t i);
+int llama_base_keep(struct llama *m, int32_t i, struct error *err) MUST_CHECK;
 
 /* ---- llama_linear.c ------------------------------------------------------
  */

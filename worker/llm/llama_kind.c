@@ -10,7 +10,7 @@ int llama_conf_of_job(const struct job_spec *spec, enum dtype dt,
                       const struct llama_config *shape, struct llama_conf *ret,
                       struct error *err)
 {
-    const bool is_full = spec->method == METHOD_FULL;
+    const bool is_full = !spec_has_adapter(spec);
     const char *type = spec->train.checkpointer.model_type;
     struct llama_conf c = {
         .dt = dt,
@@ -19,6 +19,7 @@ int llama_conf_of_job(const struct job_spec *spec, enum dtype dt,
         .alpha = spec->train.model.lora_alpha,
         .dropout = is_full ? 0 : spec->train.model.lora_dropout,
         .targets = is_full ? 0 : spec_lora_targets(spec),
+        .quantizer = spec_base_quantizer(spec),
         .batch = spec->train.batch_size,
         .batch_eval = spec->train.batch_size_val > 0
                           ? spec->train.batch_size_val
@@ -63,7 +64,7 @@ static int check_output(const struct job_spec *spec, struct error *err)
 {
     const char *to = spec->train.output_dir;
     struct stat a, b;
-    if (spec->method != METHOD_FULL || to == NULL || stat(to, &a) < 0 ||
+    if (spec_has_adapter(spec) || to == NULL || stat(to, &a) < 0 ||
         stat(spec->train.checkpointer.dir, &b) < 0 || a.st_dev != b.st_dev ||
         a.st_ino != b.st_ino)
         return 0;

@@ -13,7 +13,8 @@
 /* Where a product's tensors lie. */
 struct place {
     const struct llama_linear *l;
-    int64_t weight, adapter; /* what the layer adds to offsets */
+    const void *w;           /* [out, in] */
+    int64_t weight, adapter; /* offsets, and what the layer adds to them */
     int32_t lows;            /* parts * rank */
     double scale;
 };
@@ -25,6 +26,8 @@ static struct place place_of(const struct llama *m, const struct llama_call *c)
     const bool is_head = c->product == PRODUCT_HEAD;
     return (struct place){
         .l = l,
+        .w = is_head ? llama_weight_at(m, l->weight)
+                     : llama_layer_weight(m, l->weight),
         .weight = l->weight + (is_head ? 0 : c->layer * s->layer_weights),
         .adapter = is_head ? 0 : c->layer * s->layer_adapters,
         .lows = l->parts * s->rank,
@@ -73,8 +76,8 @@ int llama_linear(struct llama *m, const struct llama_call *c, void *y,
     const struct llama_linear *l = p.l;
     const int32_t r = m->shape.rank;
     const void *x;
-    if (gemm(m, false, true, c->rows, l->out, l->in, 1, c->x, l->in,
-             llama_weight_at(m, p.weight), l->in, 0, y, l->out, err) < 0)
+    if (gemm(m, false, true, c->rows, l->out, l->in, 1, c->x, l->in, p.w, l->in,
+             0, y, l->out, err) < 0)
         return -1;
     if (l->parts == 0)
         return 0;
@@ -143,9 +146,8 @@ int llama_linear_back(struct llama *m, const struct llama_call *c,
     const struct llama_linear *l = p.l;
     const double keep = c->adds ? 1 : 0;
     const void *x;
-    if (dx != NULL &&
-        gemm(m, false, false, c->rows, l->in, l->out, 1, dy, l->out,
-             llama_weight_at(m, p.weight), l->in, 0, dx, l->in, err) < 0)
+    if (dx != NULL && gemm(m, false, false, c->rows, l->in, l->out, 1, dy,
+                           l->out, p.w, l->in, 0, dx, l->in, err) < 0)
         return -1;
     if (m->shape.is_full)
         return gemm(m, true, false, l->out, l->in, c->rows, 1, dy, l->out, c->x,

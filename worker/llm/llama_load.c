@@ -63,18 +63,18 @@ static int load_weights(struct llama *m, void *piece, struct error *err)
 {
     static const struct spec_list all = {.n = 0};
     const struct llama_shape *s = &m->shape;
-    void *weights = s->is_full ? m->mem.params : m->mem.base;
     const struct spec_list *files = m->conf.files ? m->conf.files : &all;
     struct hf_dir *h = NULL;
-    uint64_t digest = 1;
+    uint64_t digest = 1 + (uint64_t)m->conf.quantizer;
     if (hf_open(m->conf.dir, files, &h, err) < 0)
         return -1;
     int rc = llama_check_weights(h, s, err);
     for (int32_t i = 0; i < llama_weight_count(s) && rc == 0; i++) {
         struct llama_tensor t;
         llama_weight(s, i, &t);
-        rc = load_tensor(m, hf_find(h, t.name), t.n, llama_at(m, weights, t.at),
+        rc = load_tensor(m, hf_find(h, t.name), t.n, llama_base_room(m, i),
                          piece, &digest, err);
+        rc = rc < 0 ? rc : llama_base_keep(m, i, err);
     }
     hf_close(h);
     if (rc < 0)

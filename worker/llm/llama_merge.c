@@ -24,6 +24,7 @@ struct merge {
     struct hf_dir *base;
     struct safetensors adapter;
     bool unties;
+    char quantizer[ADAPTER_QUANTIZER_CAP];
     bool writes;      /* the second pass over the tensors */
     void *out;        /* [largest tensor]: a merged one */
     double *a, *b;    /* of one linear */
@@ -51,6 +52,7 @@ static int open_files(struct merge *m, struct error *err)
                          adapter.targets, err) < 0 ||
         adapter_open(c->adapter, &m->adapter, err) < 0)
         return -1;
+    memcpy(m->quantizer, adapter.quantizer, sizeof(m->quantizer));
     m->unties = config.tied && (adapter.targets & LORA_OUTPUT) != 0;
     if (llama_check_adapters(&m->adapter, &m->shape, err) < 0)
         return error_wrap(err, "%s", c->adapter);
@@ -258,11 +260,14 @@ int llama_merge(const struct llama_merge *conf, struct llama_merged *ret,
     rc = rc < 0 ? rc : check_values(&m, err);
     rc = rc < 0 ? rc : take_memory(&m, err);
     rc = rc < 0 ? rc : write_all(&m, err);
-    if (rc == 0)
+    if (rc == 0) {
         *ret =
             (struct llama_merged){.linears = llama_adapter_count(&m.shape) / 2,
                                   .files = hf_file_count(m.base),
                                   .is_untied = m.unties};
+        (void)snprintf(ret->quantizer, sizeof(ret->quantizer), "%s",
+                       m.quantizer);
+    }
     st_close(&m.adapter);
     hf_close(m.base);
     free(m.out);

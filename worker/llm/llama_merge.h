@@ -1,6 +1,9 @@
 /* llama_merge.h - a model directory of a base and an adapter:
  * W + (alpha / rank) B A.
  *
+ * W is as it is in the base, also where the adapter was trained beside what
+ * four bits leave of it.
+ *
  * Products and sums are double, rounded once to the type that W has in the
  * base. Files and the tensors in them are those of the base. An adapter of the
  * output layer unties it from the embedding: the merged model has a
@@ -25,6 +28,7 @@ struct llama_merged {
     int32_t linears; /* with an adapter */
     size_t files;    /* of weights */
     bool is_untied;
+    char quantizer[16]; /* adapter_config.quantizer */
 };
 
 /* Writes into "OUT.partial", which becomes OUT when it is complete. A failure

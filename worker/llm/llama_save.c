@@ -1,4 +1,5 @@
 /* llama_save.c - what a job is for: PEFT's adapter, or a model directory. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "worker/llm/files/hf_write.h"
@@ -83,10 +84,12 @@ int llama_save(struct model *model, const char *dir, const void *weights,
     struct source from = {.m = m,
                           .weights = s->is_full ? m->mem.params : weights,
                           .dt = s->is_full ? m->conf.dt : dt};
-    const struct adapter_config c = {.rank = s->rank,
-                                     .alpha = s->alpha,
-                                     .dropout = m->conf.dropout,
-                                     .targets = s->targets};
+    struct adapter_config c = {.rank = s->rank,
+                               .alpha = s->alpha,
+                               .dropout = m->conf.dropout,
+                               .targets = s->targets};
+    (void)snprintf(c.quantizer, sizeof(c.quantizer), "%s",
+                   llama_base_word(m->base.quantizer));
     from.host = malloc((size_t)llama_largest(s) * dtype_bytes(from.dt));
     if (from.host == NULL)
         return error_set(err, ERR_NOMEM, "model: a tensor on the host");

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WEIGHTS_PER_LAYER = 9 };
+enum { WEIGHTS_PER_LAYER = LLAMA_LAYER_TENSORS };
 
 static int64_t place(int64_t *at, int64_t n)
 {

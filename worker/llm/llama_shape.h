@@ -66,7 +66,7 @@ int llama_shape_init(struct llama_shape *ret, const struct llama_config *c,
                      struct error *err) MUST_CHECK;
 
 /* One tensor under the name that it has in a file. */
-enum { LLAMA_NAME_CAP = 112 };
+enum { LLAMA_NAME_CAP = 112, LLAMA_LAYER_TENSORS = 9 };
 struct llama_tensor {
     char name[LLAMA_NAME_CAP];
     int32_t dims, shape[2];

@@ -9,9 +9,9 @@
 static int print_json(const struct llama_merged *m, const char *out,
                       struct error *err)
 {
-    json_t *o = json_pack("{s:s, s:i, s:i, s:b}", "output", out, "linears",
+    json_t *o = json_pack("{s:s, s:i, s:i, s:b, s:s}", "output", out, "linears",
                           (int)m->linears, "files", (int)m->files, "untied",
-                          (int)m->is_untied);
+                          (int)m->is_untied, "base_quantizer", m->quantizer);
     int rc = client_print(o, err);
     json_decref(o);
     return rc;
@@ -37,6 +37,11 @@ int merge_command(const struct model_args *a, const char *operand,
         (void)printf("The adapter has the output layer, which the base ties to "
                      "its embedding:\n%s has a lm_head.weight of its own.\n",
                      a->output);
+    if (m.quantizer[0] != '\0')
+        (void)printf(
+            "The adapter was trained on %s in %s; it is merged into the "
+            "weights as they are there.\n",
+            operand, m.quantizer);
     (void)printf("%d linears merged, %zu file%s of weights in %s\n", m.linears,
                  m.files, m.files == 1 ? "" : "s", a->output);
     return 0;

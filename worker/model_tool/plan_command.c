@@ -34,6 +34,7 @@ struct plan {
     struct memory_room room;
     char device[80];
     struct memory_plan memory;
+    double base_bits; /* of a quantised value of the base; 0: none is */
     struct error why; /* why it does not fit */
     struct change changes[CHANGES];
     int n_changes;
@@ -124,7 +125,7 @@ static int read_shape(struct plan *p, struct error *err)
 /* in  s  the job, or the job with another value */
 static int make(const struct plan *p, const struct job_spec *s,
                 const struct plan_rows *rows, struct memory_plan *ret,
-                struct error *err)
+                double *ret_bits, struct error *err)
 {
     struct llama_conf c;
     struct memory_ask ask = {.spec = s,
@@ -137,6 +138,10 @@ static int make(const struct plan *p, const struct job_spec *s,
         llama_plan(&c, &ask.model, err) < 0)
         return -1;
     memory_plan_make(&ask, ret);
+    *ret_bits = ask.model.quantised > 0
+                    ? 8 * (double)ask.model.bytes_quantised /
+                          (double)ask.model.quantised
+                    : 0;
     return 0;
 }
 
@@ -148,7 +153,8 @@ static bool try(struct plan *p, const struct job_spec *s, struct change *ret)
     struct memory_plan m;
     rows.batches =
         rows.batches * s->train.batch_size / p->spec.train.batch_size;
-    if (make(p, s, &rows, &m, NULL) < 0 || m.total >= p->memory.total)
+    double bits;
+    if (make(p, s, &rows, &m, &bits, NULL) < 0 || m.total >= p->memory.total)
         return false;
     ret->total = m.total;
     ret->fits = memory_plan_check(&m, &p->room, NULL, NULL) == 0;
@@ -213,6 +219,12 @@ static void add_changes(struct plan *p)
         s.train.model.lora_alpha = 16;
         add_change(p, &s, "method: lora, of rank 8");
     }
+    if (p->spec.method == METHOD_LORA) {
+        s = p->spec;
+        s.method = METHOD_QLORA;
+        s.train.quantizer.name = QUANTIZER_NF4;
+        add_change(p, &s, "method: qlora");
+    }
 }
 
 /* ---- printing ------------------------------------------------------------ */
@@ -225,6 +237,9 @@ static void print_text(const struct plan *p)
     (void)printf("%d rank%s on %s, rows of %s%d tokens\n", p->ranks,
                  p->ranks == 1 ? "" : "s", p->device,
                  p->rows.is_read ? "up to " : "", p->rows.info.row_tokens);
+    if (p->base_bits > 0)
+        (void)printf("base: %.3f bits a value of the quantised linears\n",
+                     p->base_bits);
     if (p->room.gpu >= 0 && p->memory.is_gpu)
         (void)printf("left on the GPU: %.1f MiB\n", mib(p->room.gpu));
     else if (p->room.host.bytes >= 0)
@@ -252,7 +267,7 @@ static int print_json(const struct plan *p, struct error *err)
                                (int)p->changes[i].fits));
     json_t *o = json_pack(
         "{s:s, s:i, s:i, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-        "s:b, s:s, s:o}",
+        "s:b, s:s, s:o, s:f}",
         "device", p->device, "ranks", (int)p->ranks, "row_tokens",
         (int)p->rows.info.row_tokens, "rows_read", (int)p->rows.is_read, "base",
         (json_int_t)m->base, "parameters", (json_int_t)m->params, "gradients",
@@ -260,7 +275,7 @@ static int print_json(const struct plan *p, struct error *err)
         "activations", (json_int_t)m->activations, "work", (json_int_t)m->work,
         "batches", (json_int_t)m->batches, "total", (json_int_t)m->total,
         "host", (json_int_t)m->host, "fits", p->why.code == ERR_NONE, "why",
-        p->why.msg, "changes", changes);
+        p->why.msg, "changes", changes, "base_bits", p->base_bits);
     int rc = client_print(o, err);
     json_decref(o);
     return rc;
@@ -287,7 +302,7 @@ static int make_plan(struct plan *p, struct error *err)
                                       .vocab = p->shape.vocab,
                                       .skips_data = p->args->model != NULL};
     if (plan_rows_read(&ask, &p->rows, err) < 0 ||
-        make(p, &p->spec, &p->rows, &p->memory, err) < 0)
+        make(p, &p->spec, &p->rows, &p->memory, &p->base_bits, err) < 0)
         return -1;
     p->why = (struct error)ERROR_INIT;
     if (memory_plan_check(&p->memory, &p->room, NULL, &p->why) < 0)

@@ -98,7 +98,7 @@ static void last_name(const char *path, char out[SPEC_NAME_CAP])
     out[len] = '\0';
 }
 
-/* "lora-r8-qvo-mlp", "full" */
+/* "lora-r8-qvo-mlp", "qlora-r8-q", "full" */
 static int add_method(const struct job_spec *s, struct buf *b,
                       struct error *err)
 {
@@ -107,10 +107,11 @@ static int add_method(const struct job_spec *s, struct buf *b,
         const char *word;
     } parts[] = {{1, "q"}, {2, "k"}, {4, "v"}, {8, "o"}};
     uint32_t targets = spec_lora_targets(s);
-    if (s->method != METHOD_LORA)
+    if (!spec_has_adapter(s))
         return buf_addstr(b, "full", err);
-    int rc = buf_addf(b, err, "lora-r%" PRId32 "%s", s->train.model.lora_rank,
-                      targets & 15 ? "-" : "");
+    int rc = buf_addf(b, err, "%s-r%" PRId32 "%s",
+                      s->method == METHOD_QLORA ? "qlora" : "lora",
+                      s->train.model.lora_rank, targets & 15 ? "-" : "");
     for (size_t i = 0; rc == 0 && i < sizeof(parts) / sizeof(parts[0]); i++)
         if (targets & parts[i].bits)
             rc = buf_addstr(b, parts[i].word, err);

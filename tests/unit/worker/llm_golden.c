@@ -21,20 +21,37 @@ enum { BATCHES = 4, UPDATES = 20, ELEMENTS = 12, LINE = 160 };
 static const struct golden_case {
     const char *model, *set; /* set "full": no adapter */
     uint32_t targets;
+    enum spec_quantizer quantizer;
 } cases[] = {
-    {"tied", "full", 0},
-    {"tied", "adapter", 127},
-    {"tied", "adapter-some", 127 - LORA_K},
-    {"tied", "adapter-output", 255},
-    {"untied", "full", 0},
-    {"untied", "adapter", 127},
-    {"untied", "adapter-some", 127 - LORA_K},
-    {"untied", "adapter-output", 255},
+    {"tied", "full", 0, QUANTIZER_NONE},
+    {"tied", "adapter", 127, QUANTIZER_NONE},
+    {"tied", "adapter-some", 127 - LORA_K, QUANTIZER_NONE},
+    {"tied", "adapter-output", 255, QUANTIZER_NONE},
+    {"untied", "full", 0, QUANTIZER_NONE},
+    {"untied", "adapter", 127, QUANTIZER_NONE},
+    {"untied", "adapter-some", 127 - LORA_K, QUANTIZER_NONE},
+    {"untied", "adapter-output", 255, QUANTIZER_NONE},
 };
+
+/* tests/golden/qlora.py: the same adapters beside linears in four bits. */
+static const struct golden_case quantised[] = {
+    {"tied", "adapter", 127, QUANTIZER_NF4},
+    {"tied", "adapter-some", 127 - LORA_K, QUANTIZER_NF4},
+    {"tied", "adapter-output", 255, QUANTIZER_NF4},
+    {"tied", "adapter", 127, QUANTIZER_NF4_SINGLE},
+    {"untied", "adapter", 127, QUANTIZER_NF4},
+    {"untied", "adapter-some", 127 - LORA_K, QUANTIZER_NF4},
+    {"untied", "adapter-output", 255, QUANTIZER_NF4},
+    {"untied", "adapter", 127, QUANTIZER_NF4_SINGLE},
+};
+static const char *const quantizers[] = {[QUANTIZER_NONE] = "",
+                                         [QUANTIZER_NF4] = " nf4",
+                                         [QUANTIZER_NF4_SINGLE] =
+                                             " nf4_single"};
 
 struct run {
     const struct golden_case *c;
-    const struct golden *g;
+    const struct golden *g, *want; /* the batches, the results */
     struct llm_rig rig;
     struct llama_shape shape;
     char dir[4096], adapter[4200];
@@ -77,12 +94,13 @@ static void read_rows(struct run *r, int b)
 }
 
 static void open_run(struct run *r, const struct golden_case *c,
-                     const struct golden *g, enum dtype dt)
+                     const struct golden *g, const struct golden *want,
+                     enum dtype dt)
 {
     struct error err = ERROR_INIT;
     char path[64];
     const bool is_full = c->targets == 0;
-    *r = (struct run){.c = c, .g = g};
+    *r = (struct run){.c = c, .g = g, .want = want};
     (void)snprintf(path, sizeof(path), "tests/data/llama-%s", c->model);
     (void)llm_path(path, r->dir);
     (void)snprintf(r->adapter, sizeof(r->adapter), "%s/%s", r->dir, c->set);
@@ -91,6 +109,7 @@ static void open_run(struct run *r, const struct golden_case *c,
                                     .rank = 4,
                                     .alpha = 8,
                                     .targets = c->targets,
+                                    .quantizer = c->quantizer,
                                     .batch = 3,
                                     .batch_eval = 3,
                                     .row_tokens = 11,
@@ -115,9 +134,9 @@ static void check(const struct run *r, const char *what, const double *v,
                   size_t n, double tolerance)
 {
     char line[LINE];
-    (void)snprintf(line, sizeof(line), "%s %s %s", r->c->model, r->c->set,
-                   what);
-    golden_is(r->g, line, v, n, tolerance);
+    (void)snprintf(line, sizeof(line), "%s %s%s %s", r->c->model, r->c->set,
+                   quantizers[r->c->quantizer], what);
+    golden_is(r->want, line, v, n, tolerance);
 }
 
 static void check_grad(const struct run *r, const struct llama_tensor *t,
@@ -215,14 +234,15 @@ static void add_other(struct run *r, int b, double *ret_loss)
 }
 
 static void test_curve(const struct golden_case *c, const struct golden *g,
-                       enum dtype dt, int batches, double tolerance)
+                       const struct golden *want, enum dtype dt, int batches,
+                       double tolerance)
 {
     struct error err = ERROR_INIT;
     static struct run r;
     struct optimizer o;
     double losses[UPDATES];
     struct job_spec spec = {.version = 1};
-    open_run(&r, c, g, dt);
+    open_run(&r, c, g, want, dt);
     if (c->targets != 0)
         zero_b(&r);
     const struct optimizer_range all = {0, model_planned(r.rig.m)->params,
@@ -251,10 +271,11 @@ static void test_curve(const struct golden_case *c, const struct golden *g,
 }
 
 static void test_rounded(const struct golden_case *c, const struct golden *g,
-                         enum dtype dt, double tolerance)
+                         const struct golden *want, enum dtype dt,
+                         double tolerance)
 {
     static struct run r;
-    open_run(&r, c, g, dt);
+    open_run(&r, c, g, want, dt);
     const double judges = r.rows[0].judges;
     double loss[2] = {pass(&r, 0, 1 / judges)};
     loss[1] = loss[0] / judges;
@@ -265,10 +286,10 @@ static void test_rounded(const struct golden_case *c, const struct golden *g,
 static void test_frequencies(const struct golden *g, const char *model)
 {
     static struct run r;
-    const struct golden_case c = {model, "full", 0};
+    const struct golden_case c = {model, "full", 0, QUANTIZER_NONE};
     double v[8];
     size_t n;
-    open_run(&r, &c, g, DT_F64);
+    open_run(&r, &c, g, g, DT_F64);
     double *want = line_of(&r, &n, "frequencies");
     llama_frequencies(&r.rig.conf.shape, v);
     ok(n == 4 && golden_error(v, want, 4) < 1e-14, "%s: frequencies", model);
@@ -276,25 +297,72 @@ static void test_frequencies(const struct golden *g, const char *model)
     llm_rig_close(&r.rig);
 }
 
+/* Sums over the tensors, in the order of their names. */
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct llama_tensor *)a)->name,
+                  ((const struct llama_tensor *)b)->name);
+}
+
+static void test_quantised(const struct golden_case *c, const struct golden *g,
+                           const struct golden *want)
+{
+    static struct run r;
+    char line[LINE];
+    open_run(&r, c, g, want, DT_F64);
+    const int32_t n = llama_trained_count(&r.shape);
+    struct llama_tensor *t = calloc((size_t)n, sizeof(*t));
+    double *sums = calloc(2 * (size_t)n, sizeof(*sums));
+    const double judges = r.rows[0].judges;
+    double loss[2] = {pass(&r, 0, 1 / judges)};
+    loss[1] = loss[0] / judges;
+    check(&r, "loss", loss, 2, 1e-9);
+    double *grads = llm_grads(&r.rig);
+    for (int32_t i = 0; i < n; i++)
+        llama_trained(&r.shape, i, &t[i]);
+    qsort(t, (size_t)n, sizeof(*t), by_name);
+    for (int32_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < t[i].n; k++) {
+            const double v = grads[t[i].at + k];
+            sums[2 * (ptrdiff_t)i] += v;
+            sums[2 * (ptrdiff_t)i + 1] += v * v;
+        }
+    (void)snprintf(line, sizeof(line), "%s %s%s grad", c->model, c->set,
+                   quantizers[c->quantizer]);
+    golden_is_sums(want, line, sums, 2 * (size_t)n, 1e-9);
+    free(grads);
+    free(t);
+    free(sums);
+    llm_rig_close(&r.rig);
+    test_curve(c, g, want, DT_F64, 1, 1e-9);
+    test_curve(c, g, want, DT_F32, 1, 1e-4);
+    test_rounded(c, g, want, DT_F32, 1e-6);
+    test_rounded(c, g, want, DT_BF16, 3e-2);
+}
+
 int main(void)
 {
     static struct run r;
-    struct golden g;
+    struct golden g, q;
     golden_open(&g, "tests/golden/llama.txt");
     test_frequencies(&g, "tied");
     test_frequencies(&g, "untied");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        open_run(&r, &cases[i], &g, DT_F64);
+        open_run(&r, &cases[i], &g, &g, DT_F64);
         test_logits(&r);
         test_first(&r);
         llm_rig_close(&r.rig);
-        test_curve(&cases[i], &g, DT_F64, 1, 1e-9);
-        test_curve(&cases[i], &g, DT_F64, 2, 1e-9);
-        test_curve(&cases[i], &g, DT_F32, 1, 1e-4);
-        test_rounded(&cases[i], &g, DT_F32, 1e-6);
-        test_rounded(&cases[i], &g, DT_BF16, 1e-2);
-        test_rounded(&cases[i], &g, DT_F16, 2e-3);
+        test_curve(&cases[i], &g, &g, DT_F64, 1, 1e-9);
+        test_curve(&cases[i], &g, &g, DT_F64, 2, 1e-9);
+        test_curve(&cases[i], &g, &g, DT_F32, 1, 1e-4);
+        test_rounded(&cases[i], &g, &g, DT_F32, 1e-6);
+        test_rounded(&cases[i], &g, &g, DT_BF16, 1e-2);
+        test_rounded(&cases[i], &g, &g, DT_F16, 2e-3);
     }
+    golden_open(&q, "tests/golden/qlora.txt");
+    for (size_t i = 0; i < sizeof(quantised) / sizeof(quantised[0]); i++)
+        test_quantised(&quantised[i], &g, &q);
+    golden_close(&q);
     golden_close(&g);
     return tap_done();
 }

@@ -109,6 +109,24 @@ static void test_method(bool is_full)
     }
 }
 
+/* A layer is written out from four bits again for each of its passes. */
+static void test_quantised(enum spec_quantizer quantizer)
+{
+    static const enum dtype types[] = {DT_F64, DT_F32, DT_F16, DT_BF16};
+    for (int i = 0; i < 4; i++) {
+        struct llama_conf keeps = conf_of(false, types[i]), again;
+        keeps.quantizer = quantizer;
+        again = keeps;
+        again.recomputes = true;
+        near(&again, true, &keeps, true, 0,
+             "four bits, activation checkpointing");
+        if (i > 0)
+            continue;
+        near(&keeps, true, &keeps, false, 1e-12,
+             "four bits, packed and unpacked");
+    }
+}
+
 /* A batch with no judged token has gradients, of zero. */
 static void test_nothing_judged(bool is_full)
 {
@@ -139,5 +157,7 @@ int main(void)
         test_method(full != 0);
         test_nothing_judged(full != 0);
     }
+    test_quantised(QUANTIZER_NF4);
+    test_quantised(QUANTIZER_NF4_SINGLE);
     return tap_done();
 }

@@ -17,6 +17,7 @@
 
 static const char config_name[] = "adapter_config.json";
 static const char tensors_name[] = "adapter_model.safetensors";
+static const char quantizer_key[] = "mgpu_base_quantizer";
 enum { CONFIG_MAX_BYTES = 1 << 20, RANK_MAX = 65536 };
 static const size_t max_bytes = (size_t)1 << 46;
 
@@ -115,6 +116,21 @@ static int check_kind(const json_t *o, struct error *err)
     return check_off(o, err) < 0 ? -1 : check_init(o, err);
 }
 
+static int read_quantizer(const json_t *o, char ret[ADAPTER_QUANTIZER_CAP],
+                          struct error *err)
+{
+    const json_t *v = value_of(o, quantizer_key);
+    const char *word = json_is_string(v) ? json_string_value(v) : "";
+    const size_t len = strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    if (v != NULL &&
+        (len == 0 || word[len] != '\0' || len >= ADAPTER_QUANTIZER_CAP))
+        return error_set(err, ERR_INVAL,
+                         "%s must be a word of at most %d small letters",
+                         quantizer_key, ADAPTER_QUANTIZER_CAP - 1);
+    (void)snprintf(ret, ADAPTER_QUANTIZER_CAP, "%s", word);
+    return 0;
+}
+
 static int read_number(const json_t *o, const char *key, double absent,
                        double *ret, struct error *err)
 {
@@ -176,6 +192,8 @@ static int read_config(const json_t *o, struct adapter_config *ret,
         return error_set(err, ERR_INVAL,
                          "lora_dropout must be from 0 to below 1, not %g",
                          ret->dropout);
+    if (read_quantizer(o, ret->quantizer, err) < 0)
+        return -1;
     return read_targets(o, &ret->targets, err);
 }
 
@@ -274,7 +292,9 @@ static char *config_text(const struct adapter_config *c, const json_t *base)
     size_t alpha = digits_of(c->alpha), dropout = digits_of(c->dropout);
     size_t digits = alpha > dropout ? alpha : dropout;
     char *text = NULL;
-    if (o != NULL)
+    if (o != NULL &&
+        (c->quantizer[0] == '\0' ||
+         json_object_set_new(o, quantizer_key, json_string(c->quantizer)) == 0))
         text = json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(digits));
     json_decref(o);
     return text;

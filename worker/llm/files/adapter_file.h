@@ -29,10 +29,14 @@ enum { LORA_TARGETS = 8 };
 /* PEFT's word of a bit: "q_proj" ... "down_proj", "lm_head". */
 const char *lora_target_word(enum lora_target t);
 
+enum { ADAPTER_QUANTIZER_CAP = 16 };
 struct adapter_config {
     int32_t rank;
     double alpha, dropout;
     uint32_t targets; /* bits of enum lora_target */
+    /* How the base was stored that it was trained beside: "nf4"; "": as it is.
+     * A key of ours, "mgpu_base_quantizer"; PEFT warns of it. */
+    char quantizer[ADAPTER_QUANTIZER_CAP];
 };
 
 /* The text of an adapter_config.json.

@@ -26,7 +26,7 @@ int main(void)
         "mnist-mobilenet", "image-folder",  "cv-synthetic", "command-hello",
         "command-secret",  "llama-lora",    "llama-full",   "llama3-8b-lora",
         "torch-ddp",       "torch-elastic", "torchrun",     "accelerate",
-        "mpi-program"};
+        "mpi-program",     "llama-qlora"};
     const char *src = getenv("MGPU_SRC");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char path[400];

@@ -56,6 +56,11 @@ static const struct {
     {"torchtune has its own", "preset: torchtune-0.6\n" LORA,
      "\"preset\":\"torchtune-0.6\"|\"gradient_accumulation_steps\":8|"
      "\"loss\":{\"normalize\":\"tokens\"}"},
+    {"qlora", HEAD "method: qlora\ntrain:\n" DATA,
+     "\"method\":\"qlora\"|\"gradient_accumulation_steps\":8|"
+     "\"name\":\"adamw\",\"lr\":0.0003|"
+     "\"name\":\"cosine\",\"num_warmup_steps\":100|\"lora_rank\":8|"
+     "\"quantizer\":{\"name\":\"nf4\"}"},
     {"full", FULL,
      "\"gradient_accumulation_steps\":1|\"lr\":2e-05|"
      "\"name\":\"constant\",\"num_warmup_steps\":0|"
@@ -211,7 +216,7 @@ static const struct {
     const char *name, *text, *want, *says; /* of the first: message or hint */
 } bad[] = {
     {"nothing but the kind", HEAD, "E012 1:1 E015 1:1 E012 1:1 E015 1:1",
-     "one of: lora, full"},
+     "one of: lora, full, qlora"},
     {"a column that the template does not have",
      HEAD "method: lora\ntrain:\n  checkpointer: {checkpoint_dir: /m}\n"
           "  dataset: {template: alpaca, path: /d,\n"
@@ -232,10 +237,16 @@ static const struct {
     {"another prompt template", LORA "  tokenizer: {prompt_template: alpaca}\n",
      "E012 7:32", "llama2_chat"},
     {"another method", HEAD "method: rank\ntrain:\n" DATA, "E012 3:9",
-     "'method' must be one of: lora, full, not 'rank'"},
+     "'method' must be one of: lora, full, qlora, not 'rank'"},
     {"keys of an adapter",
      FULL "  model: {lora_rank: 4, apply_lora_to_mlp: true}\n",
-     "E017 7:11 E017 7:25", "'train.model.lora_rank' is only for method: lora"},
+     "E017 7:11 E017 7:25",
+     "'train.model.lora_rank' is only for methods with adapters"},
+    {"a base in four bits without qlora", LORA "  quantizer: {name: nf4}\n",
+     "E017 7:15", "'train.quantizer.name' is only for method: qlora"},
+    {"another quantizer",
+     HEAD "method: qlora\ntrain:\n" DATA "  quantizer: {name: int4}\n",
+     "E012 7:21", "nf4, nf4_single"},
     {"an adapter to go on with",
      HEAD "method: full\ntrain:\n"
           "  checkpointer: {checkpoint_dir: /m, adapter_checkpoint: /a}\n"

@@ -109,7 +109,7 @@ static const struct {
      "E012 7:24", "families: llama2, llama3, llama3_1"},
     {"in 4 bits",
      "model: {_component_: torchtune.models.llama3.qlora_llama3_8b}",
-     "E012 7:24", "is not a component that is known here"},
+     "E017 7:24", "set method: qlora"},
     {"without adapters",
      "model: {_component_: torchtune.models.llama3.llama3_8b}", "E017 7:24",
      "is a model without LoRA, and method is lora"},

@@ -1,0 +1,200 @@
+/* llama_base.c - hands out the weights, layer by layer; see llama_base.h.
+ *
+ * Whoever reads the weights of a layer opens it first. That is a pointer where
+ * all layers lie in the type of the run. Of a base in four bits the layer is
+ * written out into one buffer, in both passes; the buffer also takes each
+ * tensor while the model is loaded.
+ */
+#include "worker/llm/llama_base.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "worker/llm/llama_internal.h"
+
+/* ---- where it lies ------------------------------------------------------- */
+
+static int64_t scalers_of(int64_t values)
+{
+    return values / NF4_BLOCK;
+}
+
+static void place(struct llama_base *b, struct llama_base_tensor *t,
+                  bool is_norm)
+{
+    t->is_packed = !is_norm && t->n % NF4_BLOCK == 0;
+    t->values = b->quantised;
+    t->groups = b->groups;
+    t->means = b->means;
+    t->stays = b->stays;
+    if (!t->is_packed) {
+        b->stays += t->n;
+        return;
+    }
+    b->quantised += t->n;
+    b->groups += (scalers_of(t->n) + NF4_GROUP - 1) / NF4_GROUP;
+    b->means++;
+}
+
+int llama_base_init(struct llama_base *ret, const struct llama_shape *s,
+                    enum spec_quantizer quantizer, struct error *err)
+{
+    struct llama_base b = {.quantizer = quantizer};
+    *ret = (struct llama_base){.quantizer = QUANTIZER_NONE};
+    if (quantizer != QUANTIZER_NF4 && quantizer != QUANTIZER_NF4_SINGLE)
+        return 0;
+    for (int32_t k = 0; k < LLAMA_LAYER_TENSORS; k++) {
+        struct llama_tensor t;
+        llama_weight(s, 1 + k, &t);
+        b.tensor[k].at = t.at - s->layers;
+        b.tensor[k].n = t.n;
+        place(&b, &b.tensor[k], t.is_norm);
+    }
+    b.outside = s->weights - s->c.layers * s->layer_weights;
+    if (b.quantised == 0)
+        return error_set(err, ERR_INVAL,
+                         "method: qlora: no linear has a multiple of %d "
+                         "values: set method: lora",
+                         NF4_BLOCK);
+    *ret = b;
+    return 0;
+}
+
+const char *llama_base_word(enum spec_quantizer quantizer)
+{
+    switch (quantizer) {
+    case QUANTIZER_NF4:
+        return "nf4";
+    case QUANTIZER_NF4_SINGLE:
+        return "nf4_single";
+    default:
+        return "";
+    }
+}
+
+void llama_base_stays(const struct llama_shape *s, const struct llama_base *b,
+                      char *ret, size_t cap)
+{
+    size_t len = 0;
+    ret[0] = '\0';
+    for (int32_t k = 0; b->quantised > 0 && k < LLAMA_LAYER_TENSORS; k++) {
+        struct llama_tensor t;
+        llama_weight(s, 1 + k, &t);
+        if (b->tensor[k].is_packed || t.is_norm || len >= cap)
+            continue;
+        char *end = strrchr(t.name, '.'); /* "....q_proj.weight" */
+        *end = '\0';
+        len += (size_t)snprintf(ret + len, cap - len, "%s%s",
+                                len > 0 ? ", " : "", strrchr(t.name, '.') + 1);
+    }
+}
+
+/* The packed tensor k of layer l. */
+static struct nf4 packed_at(const struct llama *m, int32_t l, int32_t k)
+{
+    const struct llama_base *b = &m->base;
+    const struct llama_base_tensor *t = &b->tensor[k];
+    const struct nf4 *all = &m->mem.packed;
+    const size_t size = dtype_bytes(nf4_dtype(m->conf.dt));
+    const int64_t values = l * b->quantised + t->values;
+    struct nf4 q = {.n = t->n, .codes = all->codes + values / 2};
+    if (b->quantizer == QUANTIZER_NF4_SINGLE) {
+        q.absmax = (char *)all->absmax + (size_t)scalers_of(values) * size;
+        return q;
+    }
+    q.scalers = all->scalers + scalers_of(values);
+    q.factors =
+        (char *)all->factors + (size_t)(l * b->groups + t->groups) * size;
+    q.mean =
+        (char *)all->mean + (size_t)(l * (int64_t)b->means + t->means) * size;
+    return q;
+}
+
+/* Tensor k of layer l, which stays as it is. */
+static void *kept_at(const struct llama *m, int32_t l, int32_t k)
+{
+    const struct llama_base *b = &m->base;
+    return llama_at(m, m->mem.base,
+                    b->outside + l * b->stays + b->tensor[k].stays);
+}
+
+/* ---- loading ------------------------------------------------------------- */
+
+/* Whether tensor i of the weights is one of a layer; which, then. */
+static bool is_inner(const struct llama *m, int32_t i, int32_t *ret_layer,
+                     int32_t *ret_k)
+{
+    if (i < 1 || i > m->shape.c.layers * LLAMA_LAYER_TENSORS)
+        return false;
+    *ret_layer = (i - 1) / LLAMA_LAYER_TENSORS;
+    *ret_k = (i - 1) % LLAMA_LAYER_TENSORS;
+    return true;
+}
+
+void *llama_base_room(struct llama *m, int32_t i)
+{
+    struct llama_tensor t;
+    int32_t l, k;
+    llama_weight(&m->shape, i, &t);
+    if (m->base.quantised == 0)
+        return llama_at(m, m->shape.is_full ? m->mem.params : m->mem.base,
+                        t.at);
+    if (!is_inner(m, i, &l, &k))
+        return llama_weight_at(m, t.at);
+    if (m->base.tensor[k].is_packed)
+        return llama_at(m, m->mem.opened, m->base.tensor[k].at);
+    return kept_at(m, l, k);
+}
+
+int llama_base_keep(struct llama *m, int32_t i, struct error *err)
+{
+    int32_t l, k;
+    m->layer = NULL;
+    if (m->base.quantised == 0 || !is_inner(m, i, &l, &k) ||
+        !m->base.tensor[k].is_packed)
+        return 0;
+    const struct nf4 q = packed_at(m, l, k);
+    return m->d->ops->llm.nf4_quantise(m->d, m->conf.dt, &q,
+                                       llama_base_room(m, i), err);
+}
+
+/* ---- one layer ----------------------------------------------------------- */
+
+static int write_out(struct llama *m, int32_t l, struct error *err)
+{
+    const struct device_ops *ops = m->d->ops;
+    for (int32_t k = 0; k < LLAMA_LAYER_TENSORS; k++) {
+        const struct llama_base_tensor *t = &m->base.tensor[k];
+        void *to = llama_at(m, m->mem.opened, t->at);
+        const size_t bytes = (size_t)t->n * dtype_bytes(m->conf.dt);
+        const struct nf4 q =
+            t->is_packed ? packed_at(m, l, k) : (struct nf4){.n = 0};
+        if (t->is_packed &&
+            ops->llm.nf4_expand(m->d, m->conf.dt, to, &q, err) < 0)
+            return -1;
+        if (!t->is_packed &&
+            ops->copy(m->d, to, kept_at(m, l, k), bytes, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+void llama_close_layers(struct llama *m)
+{
+    m->layer = NULL;
+}
+
+int llama_open_layer(struct llama *m, int32_t l, struct error *err)
+{
+    const struct llama_shape *s = &m->shape;
+    if (m->layer != NULL && m->open == l)
+        return 0;
+    m->layer = NULL;
+    if (m->base.quantised > 0 && write_out(m, l, err) < 0)
+        return -1;
+    m->layer = m->base.quantised > 0
+                   ? m->mem.opened
+                   : llama_weight_at(m, s->layers + l * s->layer_weights);
+    m->open = l;
+    return 0;
+}

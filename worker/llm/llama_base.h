@@ -1,0 +1,50 @@
+/* llama_base.h - how the tensors of a layer lie in a frozen base of four bits.
+ *
+ * A linear whose values are a multiple of 64 is quantised; norms stay, and so
+ * do other linears. All layers are alike. What stays of the model lies in one
+ * array: what is before the layers, what is behind them, and then layer by
+ * layer. The codes of all layers are one array, too, and so are their scalers,
+ * factors and means: each tensor has scalers, groups and a mean of its own.
+ */
+#ifndef MGPU_WORKER_LLM_LLAMA_BASE_H
+#define MGPU_WORKER_LLM_LLAMA_BASE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "jobs/spec/spec.h"
+#include "worker/llm/llama_shape.h"
+
+/* A tensor of a layer. */
+struct llama_base_tensor {
+    int64_t at, n; /* in the weights of its layer, in elements */
+    bool is_packed;
+    /* Before it in its layer: packed values, their groups of scalers and
+     * their means; or elements that stay. */
+    int64_t values, groups, stays;
+    int32_t means;
+};
+
+struct llama_base {
+    enum spec_quantizer quantizer;
+    struct llama_base_tensor tensor[LLAMA_LAYER_TENSORS];
+    /* Of a layer. */
+    int64_t quantised, groups, stays;
+    int32_t means;
+    int64_t outside; /* elements beside the layers */
+};
+
+/* Zeroed without a quantizer of the base.
+ * err  ERR_INVAL no linear has a multiple of 64 values */
+int llama_base_init(struct llama_base *ret, const struct llama_shape *s,
+                    enum spec_quantizer quantizer,
+                    struct error *err) MUST_CHECK;
+
+/* "nf4"; "" without a quantizer of the base. */
+const char *llama_base_word(enum spec_quantizer quantizer);
+
+/* "q_proj, down_proj": the linears that stay; "" if none does. */
+void llama_base_stays(const struct llama_shape *s, const struct llama_base *b,
+                      char *ret, size_t cap);
+
+#endif
