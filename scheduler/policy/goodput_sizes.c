@@ -109,8 +109,8 @@ static bool is_like(const struct gp_ladder *l, const struct policy_job *job)
 
     return l->is_used && a->goodput.curve == job->goodput.curve &&
            a->goodput.goal == job->goodput.goal &&
-           memcmp(&a->goodput.min_efficiency, &job->goodput.min_efficiency,
-                  sizeof(double)) == 0 &&
+           a->goodput.min_efficiency >= job->goodput.min_efficiency &&
+           a->goodput.min_efficiency <= job->goodput.min_efficiency &&
            a->gpus_min == job->gpus_min && a->gpus_max == job->gpus_max &&
            a->nodes_min == job->nodes_min && a->nodes_max == job->nodes_max &&
            a->per_node == job->per_node && a->parts == job->parts;
