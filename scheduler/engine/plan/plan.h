@@ -168,16 +168,6 @@ double eng_resizable_s(const struct engine *e, const struct entry *en,
  * work. */
 bool eng_may_resize(const struct entry *en);
 
-/* ---- job_curves.c -------------------------------------------------------- */
-/* When the policy is to choose the sizes anew; INFINITY: it does not. */
-double eng_goodput_next(const struct engine *e);
-/* After the nodes of the view; before eng_view_goodput(). */
-void eng_view_free_gpus(struct eng_view *t);
-/* Sets io->goodput, after all else of *io. A queued job with a range that may
- * have GPUs of several types is left those of one. */
-void eng_view_goodput(struct engine *e, struct eng_view *t,
-                      const struct entry *en, struct policy_job *io);
-
 /* ---- preemption.c -------------------------------------------------------- */
 /* Finds the jobs with a preemption reservation, if preemption is on. */
 void eng_find_owed(struct engine *e);
