@@ -141,7 +141,7 @@ static const struct schema_key keys[] = {
      RANGE(0, 64), .code = "E013",
      .doc = "jobs that wait in Slurm's queue for GPUs that others have"},
 
-    {"scheduler.policy", KEY_NAME, AT(scheduler.policy), .def = "backfill",
+    {"scheduler.policy", KEY_NAME, AT(scheduler.policy), .def = "goodput",
      .code = "E012",
      .words = WORDS(WORD("fifo", 0), WORD("backfill", 1), WORD("goodput", 2),
                     LATER("profile"), LATER("srtf"), LATER("las")),

@@ -37,9 +37,11 @@ show() {
 }
 
 printf 'Starting a private daemon in %s\n' "$dir"
+# The default policy may grow the second job by itself. Here a person does.
+printf '%s\n' 'version: 1' 'scheduler: {policy: backfill}' >"$dir/mgpu.yaml"
 # In a session of its own: Ctrl-C is for this script, which still needs the
 # daemon to end the job.
-setsid "$bin/mgpu-ctld" --local --state-dir "$dir/state" --socket "$dir/ctld.sock" \
+setsid "$bin/mgpu-ctld" --local --config "$dir/mgpu.yaml" --state-dir "$dir/state" --socket "$dir/ctld.sock" \
     --slots 2 2>"$dir/ctld.log" &
 daemon=$!
 tries=100

@@ -151,7 +151,8 @@ is_in() { [ "$(api GET "/v1/jobs/$1" | json '$.job.state')" = "$2" ]; }
 }
 
 @test "policy try: the recorded jobs with other settings, side by side" {
-    ctld_start
+    printf '%s\n' 'version: 1' 'scheduler: {policy: backfill}' >mgpu.yaml
+    ctld_start --config mgpu.yaml
     printf '%s\n' 'version: 1' 'kind: command' 'command: [sleep, "0.1"]' >c.yaml
     "$MGPU_BIN/mgpu-submit" --quiet --wait c.yaml
     "$MGPU_BIN/mgpu-submit" --quiet --wait c.yaml

@@ -20,7 +20,7 @@ row() { admin policy show | grep "^$1 "; }
 @test "show: each key with its value, its type and where it comes from" {
     run admin policy show
     [ "$status" -eq 0 ]
-    [[ ${lines[0]} == "policy backfill: "* ]]
+    [[ ${lines[0]} == "policy goodput: "* ]]
     [[ $(row limits.max_gpus_per_user) == *" 2 "*" now "*"mgpu.yaml:2 "*int ]]
     [[ $(row watchdog.heartbeat) == *" 5s "*"mgpu.yaml:3 "*" 10s "*duration ]]
     [[ $(row scheduler.interval) == *" 1s "*" now "*" default "* ]]
@@ -98,7 +98,7 @@ submit_gpus() {
     admin --quiet policy set limits.max_gpus_per_user=1 --for 1h
     [[ $(row limits.max_gpus_per_user) == *", until 20"* ]]
     admin --quiet policy set scheduler.policy=fifo --for 1s
-    wait_for 60 policy_is backfill
+    wait_for 60 policy_is goodput
     [[ $(admin log --last 1) == *policy*"its time is over"* ]]
     # One whose time is over while no daemon is there.
     admin --quiet policy set limits.max_running_per_user=5 --for 1s

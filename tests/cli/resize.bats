@@ -9,6 +9,8 @@ load helpers
 setup() {
     cd "$BATS_TEST_TMPDIR" || exit 1
     export OMP_NUM_THREADS=1
+    # People resize jobs here: the default policy would, too.
+    printf '%s\n' 'version: 1' 'scheduler: {policy: backfill}' >mgpu.yaml
 }
 teardown() {
     rm -f hold # or a job that is cancelled waits for it
@@ -121,7 +123,7 @@ same_losses() {
 }
 
 @test "MNIST grows and shrinks, and its losses do not notice" {
-    ctld_start
+    ctld_start --config mgpu.yaml
     mnist whole 2
     mnist elastic 1..2
     whole=$(submit whole.yaml)
@@ -159,7 +161,7 @@ grows_and_shrinks() { # JOB
 
 @test "a Llama grows and shrinks, packed and not, and its losses do not notice" {
     local kind whole id
-    ctld_start
+    ctld_start --config mgpu.yaml
     for kind in "false 128 8" "true 256 14"; do
         # shellcheck disable=SC2086 # words
         llm whole 2 $kind

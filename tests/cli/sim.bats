@@ -291,7 +291,7 @@ runs_on() { # JOB GPUS
     wait_for 30 runs_on "$id" 2
     : >done
     wait_for 30 job_is "$id" COMPLETED
-    "$sim" --policy backfill --policy fifo --from-db "$ctld_dir/state" \
+    "$sim" --policy goodput --policy fifo --from-db "$ctld_dir/state" \
         --cluster 1x2 --events events.csv --json out.json >/dev/null
     [ "$(figure '$.runs[0].completed')" = 1 ]
     [ "$(figure '$.runs[1].completed')" = 1 ]

@@ -6,6 +6,8 @@ bats_require_minimum_version 1.5.0
 load helpers
 
 setup_file() { slurm_up --nodes 2 --gpus 4; }
+# People resize jobs here: the default policy would, too.
+conf_more='scheduler: {policy: backfill}'
 teardown_file() { slurm_down; }
 teardown() { slurm_calm; }
 

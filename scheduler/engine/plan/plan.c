@@ -133,8 +133,8 @@ static void pause_all(struct engine *e, const char *why)
     }
 }
 
-/* For a job with a range: policies start with the smallest number that fits,
- * see placement.c. */
+/* For a job with a range: goodput chooses the size by its value, the other
+ * policies start with the smallest number that fits, see placement.c. */
 static void say_chosen(const struct engine *e, const struct job *job,
                        struct detail *d)
 {
@@ -142,6 +142,11 @@ static void say_chosen(const struct engine *e, const struct job *job,
 
     if (eng_target(job, &asked))
         text_copy(d->why, sizeof(d->why), "size that was asked for");
+    else if (e->policy == &policy_goodput && d->gpus > job->gpus_min &&
+             job->gpus_min < job->gpus_max)
+        (void)snprintf(d->why, sizeof(d->why),
+                       "number of its range that is worth most, chosen by "
+                       "policy goodput");
     else if (job->gpus_min < job->gpus_max)
         (void)snprintf(d->why, sizeof(d->why),
                        "smallest number of its range%s, chosen by policy %s",

@@ -339,7 +339,7 @@ static const char golden_head[] =
     "  limit_margin: 2m                      # restart\n"
     "  submit_ahead: 1                       # restart\n"
     "scheduler:\n"
-    "  policy: backfill                      # live\n"
+    "  policy: goodput                       # live\n"
     "  interval: 1s                          # live\n"
     "  preempt:\n"
     "    enabled: false                      # live\n"
@@ -531,7 +531,7 @@ static void test_with(void)
            "a base");
     spec_report_clear(&report);
     is_from(&base, "limits.max_gpus_per_user", "4", 3);
-    is_from(&base, "scheduler.policy", "backfill", CONF_BUILT_IN);
+    is_from(&base, "scheduler.policy", "goodput", CONF_BUILT_IN);
     is_int(conf_with(&base, good, 3, &c, &out, &err), 0, "three keys on top");
     is_from(&c, "limits.max_gpus_per_user", "null", CONF_SET);
     is_from(&c, "watchdog.heartbeat", "90s", CONF_SET);
