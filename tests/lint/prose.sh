@@ -15,7 +15,7 @@ bound build cancel cap carry change check choose clamp clean clear close collect
 compare compile compute copy correct count cover cut decide declare decode
 define delete demote derive describe detect disable distinguish divide do
 document draw drop embed enable encode end enforce ensure exclude expect explain
-export expose extract fail fill find fix fold follow forbid format free generate
+export expose extract fail fill find fit fix fold follow forbid format free generate
 give group grow guard hand handle hash hide hold identify ignore implement import improve
 include inline install introduce join keep kill launch learn leave let limit
 link lint list load lock log look lower make map mark match measure mention
