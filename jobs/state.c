@@ -123,6 +123,11 @@ bool job_state_is_live(enum job_state s)
     return (unsigned)s < JOB_STATE_N && (LIVE & BIT(s)) != 0;
 }
 
+bool job_state_is_pending(enum job_state s)
+{
+    return s == JOB_QUEUED || s == JOB_DISPATCHING;
+}
+
 int job_state_next(enum job_state from, enum job_event ev,
                    enum job_state *ret_to, struct error *err)
 {

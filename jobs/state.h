@@ -75,6 +75,9 @@ int job_state_next(enum job_state from, enum job_event ev,
 
 bool job_state_is_final(enum job_state s);
 bool job_state_is_live(enum job_state s); /* holds GPUs, or may */
+/* Pending: in the queue of the daemon, or handed to the allocator, which has
+ * not started it: for Slurm it may wait for hours. */
+bool job_state_is_pending(enum job_state s);
 
 const char *job_state_name(enum job_state s);  /* "QUEUED", ... */
 const char *job_event_name(enum job_event ev); /* "submit", ... */

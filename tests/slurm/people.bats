@@ -104,6 +104,12 @@ pend() { # NAME; sets id, other
     pend waiting
     wait_for 60 reason_like "$id" 'Slurm(Resources)'
     job_is "$id" DISPATCHING
+    # It is pending for everybody who counts.
+    [ "$(api GET /v1/jobs | json '$.running')" = 0 ]
+    [ "$(api GET /v1/jobs | json '$.queued')" = 1 ]
+    [[ $("$MGPU_BIN/mgpu-stat" --no-header -o st -t PD) == *PD* ]]
+    [ "$("$MGPU_BIN/mgpu-admin" --json who | json '$.users[0].gpus')" = 0 ]
+    "$MGPU_BIN/mgpu-admin" policy explain "$id" | grep -q submitted
     scancel "$other"
     wait_for 60 job_is "$id" COMPLETED
     [ "$(n_slurm_jobs waiting)" = 1 ]

@@ -78,9 +78,8 @@ static size_t sets_of(const struct settings *p,
                       struct spec_set ret[POLICY_SETTINGS_MAX])
 {
     for (size_t i = 0; i < p->n; i++)
-        ret[i] = (struct spec_set){.key = p->v[i].key,
-                                   .value = p->v[i].value,
-                                   .option = "policy set"};
+        ret[i] = (struct spec_set){
+            .key = p->v[i].key, .value = p->v[i].value, .option = "policy set"};
     return p->n;
 }
 
@@ -486,6 +485,7 @@ static json_t *use_json(const struct ctld *c, const struct job *job)
 static const char *act_of(const struct engine_wish *w)
 {
     return w->job->state == JOB_HELD          ? "held"
+           : w->job->state == JOB_DISPATCHING ? "submitted"
            : job_state_is_live(w->job->state) ? "runs"
            : w->nodes > 0                     ? "start"
            : w->is_shown                      ? "wait"

@@ -32,9 +32,10 @@ static int count(json_t *users, const json_t *job, struct error *err)
             return error_set(err, ERR_NOMEM, "users");
     }
     (void)job_state_from_name(field_str(job, "state"), &s);
-    add(o, "running", job_state_is_live(s));
-    add(o, "gpus", job_state_is_live(s) ? field_int(job, "gpus", 0) : 0);
-    add(o, "queued", s == JOB_QUEUED);
+    bool runs = job_state_is_live(s) && !job_state_is_pending(s);
+    add(o, "running", runs);
+    add(o, "gpus", runs ? field_int(job, "gpus", 0) : 0);
+    add(o, "queued", job_state_is_pending(s));
     add(o, "held", s == JOB_HELD);
     return 0;
 }

@@ -21,7 +21,7 @@
 /* The letters of squeue(1), and our own for other states. */
 static const char *const letters[JOB_STATE_N] = {
     [JOB_NEW] = "N",      [JOB_QUEUED] = "PD",
-    [JOB_HELD] = "H",     [JOB_DISPATCHING] = "DS",
+    [JOB_HELD] = "H",     [JOB_DISPATCHING] = "PD",
     [JOB_UNKNOWN] = "UN", [JOB_STARTING] = "ST",
     [JOB_RUNNING] = "R",  [JOB_CHECKPOINTING] = "CP",
     [JOB_STALLED] = "SL", [JOB_COMPLETED] = "CD",
@@ -43,11 +43,14 @@ static uint32_t bits_of(const char *word, size_t n)
 {
     if (is_word(word, n, "all"))
         return FILTER_ALL;
+    uint32_t bits = 0;
+    if (is_word(word, n, "DS")) /* of earlier versions */
+        bits = 1u << JOB_DISPATCHING;
     for (int s = 0; s < JOB_STATE_N; s++)
         if (is_word(word, n, job_state_name((enum job_state)s)) ||
             is_word(word, n, letters[s]))
-            return 1u << s;
-    return 0;
+            bits |= 1u << s;
+    return bits;
 }
 
 int filter_states(const char *option, const char *text, uint32_t *ret,

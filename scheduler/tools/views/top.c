@@ -134,7 +134,7 @@ static int add_jobs(const json_t *queue, json_t *o, struct error *err)
     {
         enum job_state s = JOB_NEW;
         (void)job_state_from_name(field_str(job, "state"), &s);
-        if (job_state_is_live(s))
+        if (job_state_is_live(s) && !job_state_is_pending(s))
             (void)json_array_append(runs, job);
         else if (v && !job_state_is_final(s))
             v[n++] = job;

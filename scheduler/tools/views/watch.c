@@ -250,8 +250,8 @@ static void count(const struct watch *w, json_t *o)
     {
         enum job_state s = JOB_NEW;
         (void)job_state_from_name(field_str(job, "state"), &s);
-        running += job_state_is_live(s);
-        queued += s == JOB_QUEUED;
+        running += job_state_is_live(s) && !job_state_is_pending(s);
+        queued += job_state_is_pending(s);
         held += s == JOB_HELD;
         busy += job_state_is_live(s) ? field_int(job, "gpus", 0) : 0;
     }
