@@ -182,9 +182,10 @@ static void add_part(struct list *l, size_t i, void *arg)
 {
     const partition_info_t *p = arg;
     char name[sizeof(l->nodes->partitions)];
-    if (p->state_up != PARTITION_UP)
-        return;
-    l->is_in_up_part[i] = true;
+    /* A partition that is down takes jobs, and starts none: its jobs wait, and
+     * can be met. */
+    if (p->state_up == PARTITION_UP)
+        l->is_in_up_part[i] = true;
     (void)snprintf(name, sizeof(name), "%.120s%s", p->name ? p->name : "",
                    p->flags & PART_FLAG_DEFAULT ? "*" : "");
     for (size_t k = l->from[i]; k < l->from[i + 1]; k++)
@@ -219,7 +220,11 @@ static void set_lists(struct list *l)
             if (!node->is_up || l->is_in_up_part[i])
                 continue;
             node->is_up = 0;
-            copy(node->why, sizeof(node->why), "in no partition that is up");
+            if (node->partitions[0])
+                (void)snprintf(node->why, sizeof(node->why),
+                               "partition %.60s is not up", node->partitions);
+            else
+                copy(node->why, sizeof(node->why), "in no partition");
         }
 }
 

@@ -193,6 +193,31 @@ pend() { # NAME; sets id, other
     scontrol delete partitionname=lab
 }
 
+@test "a partition that is down takes jobs, and its jobs say so" {
+    ctld_start
+    scontrol create partitionname=lab nodes=ALL state=down
+    in_lab() { [[ $("$MGPU_BIN/mgpu-stat" --nodes) == *lab* ]]; }
+    wait_for 60 in_lab
+    printf '%s\n' 'version: 1' 'kind: command' 'command: ["true"]' \
+        'resources: {gpus: 1, partition: lab}' >"$BATS_TEST_TMPDIR/lab.yaml"
+    id=$("$MGPU_BIN/mgpu-submit" --parsable "$BATS_TEST_TMPDIR/lab.yaml")
+    wait_for 60 reason_like "$id" '*PartitionDown*'
+    scontrol update partitionname=lab state=up
+    wait_for 90 job_is "$id" COMPLETED
+    # Nodes that are in no other partition are named with it.
+    scontrol update partitionname=batch state=down
+    scontrol update partitionname=urgent state=down
+    scontrol update partitionname=lab state=down
+    not_up() { [[ $("$MGPU_BIN/mgpu-stat" --nodes) == *"partition "*lab*" is not up"* ]]; }
+    wait_for 60 not_up
+    id=$("$MGPU_BIN/mgpu-submit" --parsable "$BATS_TEST_TMPDIR/lab.yaml")
+    for p in batch urgent lab; do
+        scontrol update partitionname=$p state=up
+    done
+    wait_for 90 job_is "$id" COMPLETED
+    scontrol delete partitionname=lab
+}
+
 @test "a hidden partition runs jobs" {
     scontrol create partitionname=unseen nodes=ALL hidden=yes
     ctld_start
