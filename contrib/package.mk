@@ -1,7 +1,8 @@
 # package.mk - install, uninstall, and the Debian package.
 .PHONY: install uninstall deb systemd-check
 
-sysconfdir ?= /etc
+# Below a prefix of one's own there is an etc of one's own.
+sysconfdir ?= $(if $(filter /usr /usr/local,$(prefix:/=)),/etc,$(prefix)/etc)
 unitdir    ?= $(prefix)/lib/systemd
 # Where Debian's zsh looks: vendor-completions for what is in a package.
 zshdir     ?= $(datadir)/zsh/$(if $(filter /usr,$(prefix)),vendor-completions,site-functions)

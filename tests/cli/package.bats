@@ -131,3 +131,22 @@ cuda() { if [ -e "$MGPU_BIN/../lib/libmgpu-cuda.so" ]; then echo 1; else echo 0;
         "SELECT json_valid(readfile('$MGPU_SRC/contrib/grafana/mgpu.json'))")
     [ "$valid" = 1 ]
 }
+
+@test "a prefix of one's own has all files, and nothing is written outside" {
+    home=$BATS_TEST_TMPDIR/home
+    env -u MAKEFLAGS -u MAKELEVEL make -s -C "$MGPU_SRC" NOBUILD=1 \
+        VARIANT="$(basename "$(dirname "$MGPU_BIN")")" CUDA="$(cuda)" \
+        prefix="$home" install >/dev/null
+    [ -e "$home/etc/logrotate.d/mgpu" ]
+    [ -e "$home/share/mgpu/grafana/mgpu.json" ]
+    # A dry run names each file that it writes: none is outside.
+    env -u MAKEFLAGS -u MAKELEVEL make -n -C "$MGPU_SRC" NOBUILD=1 \
+        VARIANT="$(basename "$(dirname "$MGPU_BIN")")" CUDA="$(cuda)" \
+        prefix="$home" install >"$BATS_TEST_TMPDIR/steps"
+    [ "$(grep -c '/etc/' "$BATS_TEST_TMPDIR/steps")" -ge 1 ]
+    [ "$(grep '/etc/' "$BATS_TEST_TMPDIR/steps" | grep -vc "$home/etc/")" -eq 0 ]
+    run env -u MAKEFLAGS -u MAKELEVEL make -n -C "$MGPU_SRC" NOBUILD=1 \
+        VARIANT="$(basename "$(dirname "$MGPU_BIN")")" CUDA="$(cuda)" \
+        prefix=/usr/local install
+    [[ $output == *" /etc/logrotate.d/mgpu"* ]]
+}
