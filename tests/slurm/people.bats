@@ -158,6 +158,8 @@ pend() { # NAME; sets id, other
     native=$(native_id "$id")
     scontrol suspend "$native"
     wait_for 30 reason_like "$id" 'Slurm(Suspended)'
+    # The row says so, too, and has no rate.
+    "$MGPU_BIN/mgpu-stat" --no-header -o st,rate,where | grep -qx 'S  *-  Slurm(Suspended)'
     "$MGPU_BIN/mgpu-admin" --quiet policy set watchdog.node_lost_after=3s
     # Longer than it takes to give up ranks that say nothing.
     since=$SECONDS

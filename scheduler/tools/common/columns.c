@@ -150,10 +150,19 @@ static bool is_live(const struct members *job)
     return state_of(job, &s) == 0 && job_state_is_live(s);
 }
 
+/* Its ranks do not work; the state remains RUNNING. */
+static bool is_suspended(const struct members *job)
+{
+    static const char word[] = "Slurm(Suspended)";
+    const struct member m = text_of(job, "reason");
+    return m.len == sizeof(word) - 1 && memcmp(m.text, word, m.len) == 0;
+}
+
 static void st_text(const struct members *job, char *out, size_t cap)
 {
     enum job_state s;
-    put(out, cap, state_of(job, &s) == 0 ? filter_letters(s) : "?");
+    const char *word = state_of(job, &s) == 0 ? filter_letters(s) : "?";
+    put(out, cap, is_live(job) && is_suspended(job) ? "S" : word);
 }
 
 static void gpus_text(const struct members *job, char *out, size_t cap)
@@ -198,7 +207,7 @@ static void rate_text(const struct members *job, char *out, size_t cap)
 {
     double t = real_of(job, "t_iter_s");
     put(out, cap, "");
-    if (t > 0 && is_live(job))
+    if (t > 0 && is_live(job) && !is_suspended(job))
         (void)snprintf(out, cap, 1 / t < 10 ? "%.2f" : "%.1f", 1 / t);
 }
 
@@ -233,26 +242,12 @@ static void left_text(const struct members *job, char *out, size_t cap)
     (void)render_duration(isfinite(s) && is_live(job) ? s : NAN, out, cap);
 }
 
-/* "~2m", "~1h", "~3d": rounded, because the estimate changes constantly. */
-static void about(double s, char *out, size_t cap)
-{
-    static const struct {
-        double up_to_s, unit_s;
-        char letter;
-    } steps[] = {{90, 1, 's'}, {90 * 60, 60, 'm'}, {36 * 3600, 3600, 'h'}};
-    size_t i = 0;
-    while (i < 3 && s >= steps[i].up_to_s)
-        i++;
-    (void)snprintf(out, cap, "~%.0f%c", s / (i < 3 ? steps[i].unit_s : 86400),
-                   i < 3 ? steps[i].letter : 'd');
-}
-
 /* Time to its end; for a pending job, the estimated time to its start. */
 static void eta_text(const struct members *job, char *out, size_t cap)
 {
     double in_s = real_of(job, "start_in_s");
     if (isfinite(in_s) && in_s >= 0 && in_s < 1e9)
-        about(in_s, out, cap);
+        (void)render_about(in_s, out, cap);
     else
         left_text(job, out, cap);
 }
@@ -262,7 +257,8 @@ static void where_text(const struct members *job, char *out, size_t cap)
 {
     const struct member place = text_of(job, "place");
     const struct member reason = text_of(job, "reason");
-    bool has_place = place.len > 0 && (reason.len == 0 || is_live(job));
+    bool has_place = place.len > 0 &&
+                     (reason.len == 0 || (is_live(job) && !is_suspended(job)));
     const struct member *m = has_place ? &place : &reason;
     put_some(out, cap, m->text, m->len);
 }
@@ -278,7 +274,8 @@ static void where_text(const struct members *job, char *out, size_t cap)
 #define NUMBER(name, title, key, reads, doc) \
     {#name, title, RENDER_RIGHT, doc, key, reads, true, name##_text, false}
 #define STATE(name, title, doc)                                              \
-    {#name, title, RENDER_LEFT, doc, NULL, "state", false, name##_text, true}
+    {#name, title, RENDER_LEFT, doc, NULL, "state,reason", false, name##_text, \
+     true}
 /* clang-format on */
 
 static const struct field fields[] = {
@@ -305,7 +302,8 @@ static const struct field fields[] = {
     NUMBER(iteration, "ITER", "iteration", "iteration",
            "the iteration it is in"),
     NUMBER(epoch, "EPOCH", "epoch", "epoch", "the epoch it is in"),
-    RIGHT(rate, "IT/S", "t_iter_s", "state,t_iter_s", "iterations per second"),
+    RIGHT(rate, "IT/S", "t_iter_s", "state,t_iter_s,reason",
+          "iterations per second"),
     NUMBER(loss, "LOSS", "loss", "loss", "the loss last reported"),
     NUMBER(accuracy, "TEST ACC", "eval_accuracy", "eval_accuracy",
            "of the last evaluation"),

@@ -305,6 +305,20 @@ static double bucket_mean(const double *v, size_t lo, size_t hi)
     return n ? sum / (double)n : NAN;
 }
 
+char *render_about(double s, char *out, size_t cap)
+{
+    static const struct {
+        double up_to_s, unit_s;
+        char letter;
+    } steps[] = {{90, 1, 's'}, {90 * 60, 60, 'm'}, {36 * 3600, 3600, 'h'}};
+    size_t i = 0;
+    while (i < 3 && s >= steps[i].up_to_s)
+        i++;
+    (void)snprintf(out, cap, "~%.0f%c", s / (i < 3 ? steps[i].unit_s : 86400),
+                   i < 3 ? steps[i].letter : 'd');
+    return out;
+}
+
 char *render_accuracy(double v, char *out, size_t cap)
 {
     if (!isfinite(v))

@@ -75,6 +75,8 @@ void render_wrapped(const char *text, int columns, FILE *out);
 char *render_duration(double s, char *out, size_t cap);
 /* "12.3 ms", "1.20 s", "45 us"; "-" for NAN. */
 char *render_time(double s, char *out, size_t cap);
+/* "~2m", "~1h", "~3d": rounded, because the estimate changes constantly. */
+char *render_about(double s, char *out, size_t cap);
 /* An accuracy of 0 to 1 as "95.50 %"; a program may report another scale, which
  * is shown as it is: "95.5"; "-" for NAN. */
 char *render_accuracy(double v, char *out, size_t cap);

@@ -100,7 +100,7 @@ int main(void)
        "of several, and an order");
     is_str(buf_str(&members),
            "display_id,gpus,gpus_min,gpus_max,to_gpus,from_gpus,state,"
-           "t_iter_s,id",
+           "t_iter_s,reason,id",
            "each once");
     json_t *job = load("{\"gpus\":2,\"to_gpus\":4,\"from_gpus\":2}");
     text_of(c.at[1], job, got);

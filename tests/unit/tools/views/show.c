@@ -162,6 +162,22 @@ static void test_job(void)
     json_decref(status);
 }
 
+/* Suspended in Slurm: it has no rate, and the row says so. */
+static void test_suspended(void)
+{
+    json_t *o = load("{\"jobs\":[{\"id\":1,\"state\":\"RUNNING\",\"t_iter_s\":"
+                     "0.1,\"place\":\"n1:0\",\"reason\":\"Slurm(Suspended)\"},"
+                     "{\"id\":2,\"state\":\"RUNNING\",\"t_iter_s\":0.1,"
+                     "\"place\":\"n1:1\",\"reason\":\"other\"}]}");
+    struct error err = ERROR_INIT;
+    begin();
+    conf.header = false;
+    conf.format = "st,rate,where";
+    is_int(show_queue(&conf, o, &err), 0, "a suspended job");
+    is_str(end(), "S     -  Slurm(Suspended)\nR  10.0  n1:1\n", "says so");
+    json_decref(o);
+}
+
 static void test_pending(void)
 {
     json_t *job =
@@ -508,6 +524,7 @@ int main(void)
     test_command();
     test_job();
     test_pending();
+    test_suspended();
     test_nodes();
     test_why();
     test_allocator();
