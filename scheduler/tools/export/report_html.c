@@ -324,13 +324,12 @@ static void add_log(struct page *p, const struct log_tail *t)
                        t->n ? first + 1 : 0, t->n, t->attempt);
     for (size_t i = first; i < t->n; i++) {
         char safe[4 * LOG_LINE_CAP];
-        char *line = strdup(t->lines[i % LOG_LINES]);
-        p->bad |= !line;
-        for (char *c = line; c && (c = strchr(c, '\t')) != NULL;)
-            *c = ' ';
-        page_say(p, line ? render_escape(line, safe, sizeof(safe)) : "");
+        char line[LOG_LINE_CAP];
+        (void)snprintf(line, sizeof(line), "%s", t->lines[i % LOG_LINES]);
+        for (char *c = line; *c; c++)
+            *c = *c == '\t' ? ' ' : *c;
+        page_say(p, render_escape(line, safe, sizeof(safe)));
         page_add(p, "\n");
-        free(line);
     }
     page_add(p, "</pre>");
     if (t->why.code) {
