@@ -100,7 +100,7 @@ static void on_event(void *arg, const struct store_event *event,
     if (job)
         fair_share_note(c, event, job);
     if (job && event->ev == EV_SUBMIT)
-        teach_length(c, job);
+        teach_submit(c, job);
     if (job && event->ev == EV_INTENT) /* durable, and not yet asked for */
         make_job_dir(c, job);
     if (job && (job_state_is_final(job->state) || event->ev == EV_REQUEUE))

@@ -119,6 +119,21 @@ is_in() { [ "$(api GET "/v1/jobs/$1" | json '$.job.state')" = "$2" ]; }
     admin policy set scheduler.goodput.interval=7s
     [ "$(grep -c 'speeds of earlier jobs' d/ctld.log)" = 1 ]
     "$MGPU_BIN/mgpu-cancel" 1
+    wait_for 60 is_in 1 CANCELLED
+    # Only a job with a range needs them.
+    ctld_kill
+    : >d/ctld.log
+    ctld_start --config mgpu.yaml
+    [[ $(admin policy show) == "policy goodput: "* ]]
+    sed -i 's/1..2/1/' long.yaml
+    "$MGPU_BIN/mgpu-submit" --quiet long.yaml
+    wait_for 60 is_in 2 RUNNING
+    not grep -q 'speeds of earlier jobs' d/ctld.log
+    "$MGPU_BIN/mgpu-cancel" 2
+    training long 500
+    has_recalled() { [ "$(grep -c 'speeds of earlier jobs' d/ctld.log)" = 1 ]; }
+    wait_for 60 has_recalled
+    "$MGPU_BIN/mgpu-cancel" 3
 }
 
 @test "--scaling: measured sizes, and what the policy assumes of others" {

@@ -4,8 +4,8 @@
  * rows adds to them; at the start one query of v_scaling(5) gives back what the
  * daemon before knew. The query reads all iterations, so it runs on the
  * reader's thread, and the daemon plans meanwhile with what it has. Queries of
- * users wait for it, so it is left out until the policy is one that uses the
- * speeds.
+ * users wait for it, so it is left out until somebody needs the speeds: a job
+ * with a range of GPUs, under goodput.
  */
 #include "scheduler/ctld/ingest/teach_speed.h"
 
@@ -134,7 +134,7 @@ int64_t teach_iterations_of(const char *spec)
     return epochs > 0 && steps < INT64_MAX / epochs ? epochs * steps : 0;
 }
 
-void teach_length(struct ctld *c, const struct job *job)
+static void teach_length(struct ctld *c, const struct job *job)
 {
     if (strcmp(job->kind, "command") != 0)
         engine_teach_length(c->engine, job->id, teach_iterations_of(job->spec));
@@ -252,10 +252,8 @@ static void recall_done(struct task *t)
     free(r);
 }
 
-int teach_policy(struct ctld *c, struct error *err)
+static int recall(struct ctld *c, struct error *err)
 {
-    if (c->has_recalled || engine_policy(c->engine) != &policy_goodput)
-        return 0;
     struct recall *r = calloc(1, sizeof(*r));
     if (!r)
         return error_set(err, ERR_NOMEM, "speeds");
@@ -269,11 +267,49 @@ int teach_policy(struct ctld *c, struct error *err)
     return 0;
 }
 
+static bool needs_speeds(const struct ctld *c, const struct job *job)
+{
+    bool has_range =
+        job->gpus_min < job->gpus_max || job->nodes_min < job->nodes_max;
+
+    return has_range && !c->has_recalled &&
+           engine_policy(c->engine) == &policy_goodput;
+}
+
+/* NULL: after the last. */
+static const struct job *next_active(const struct ctld *c, uint64_t after)
+{
+    const struct job *job = engine_next_since(c->engine, after, INFINITY);
+
+    while (job && job_state_is_final(job->state))
+        job = engine_next_since(c->engine, job->id, INFINITY);
+    return job;
+}
+
+int teach_policy(struct ctld *c, struct error *err)
+{
+    const struct job *job = next_active(c, 0);
+
+    while (job && !needs_speeds(c, job))
+        job = next_active(c, job->id);
+    return job ? recall(c, err) : 0;
+}
+
+void teach_submit(struct ctld *c, const struct job *job)
+{
+    struct error err = ERROR_INIT;
+
+    teach_length(c, job);
+    /* The reader has too much to do: the next job tries again. */
+    if (needs_speeds(c, job) && recall(c, &err) < 0)
+        log_warn("metrics", "speeds of earlier jobs are unknown why=\"%s\"",
+                 err.msg);
+}
+
 int teach_begin(struct ctld *c, struct error *err)
 {
-    for (const struct job *job = engine_next_since(c->engine, 0, INFINITY); job;
-         job = engine_next_since(c->engine, job->id, INFINITY))
-        if (!job_state_is_final(job->state))
-            teach_length(c, job);
+    for (const struct job *job = next_active(c, 0); job;
+         job = next_active(c, job->id))
+        teach_length(c, job);
     return teach_policy(c, err);
 }

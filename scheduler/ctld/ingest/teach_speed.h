@@ -32,14 +32,16 @@ void iteration_times_add(struct iteration_times *t, const struct metric_row *m);
 struct attempt_metrics;
 void teach_times(struct ctld *c, struct attempt_metrics *i,
                  const struct iteration_times *t);
-/* The iterations that the spec of a new job asks for, if it says so. */
-void teach_length(struct ctld *c, const struct job *job);
+/* On the loop, for a new job: the iterations that its spec asks for, if it says
+ * so; and what teach_policy() does. */
+void teach_submit(struct ctld *c, const struct job *job);
 
 /* At the start: the lengths of the jobs that have not ended, and
  * teach_policy(). */
 int teach_begin(struct ctld *c, struct error *err) MUST_CHECK;
-/* After each change of the policy: the first time that it is goodput, queries
- * the speed of all classes on the reader's thread.
+/* After each change of the policy: the first time that it is goodput and a job
+ * with a range of GPUs has not ended, queries the speed of all classes on the
+ * reader's thread.
  * err  ERR_BUSY the thread has too much to do; ERR_NOMEM */
 int teach_policy(struct ctld *c, struct error *err) MUST_CHECK;
 
