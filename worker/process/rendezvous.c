@@ -63,7 +63,7 @@ static int port_of(int fd, int32_t *ret, struct error *err)
         struct sockaddr any;
         struct sockaddr_in four;
         struct sockaddr_in6 six;
-    } at;
+    } at = {.six = {.sin6_family = AF_INET6}};
     socklen_t len = sizeof(at);
     if (getsockname(fd, &at.any, &len) < 0)
         return error_sys(err, errno, "the port of a socket");
