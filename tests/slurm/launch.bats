@@ -133,6 +133,7 @@ exec sleep 1000" launch=node retry.max=0)
     id=$(submit_sh lost 2 2 "$say_ran" launch=torch retry.max=0)
     wait_for 60 job_has_ended "$id"
     job_is "$id" FAILED
-    reason_like "$id" "*rank 1 on node2 cannot resolve 'node1'*"
+    "$MGPU_BIN/mgpu-stat" --logs "$id" |
+        grep "rank 1 on node2 cannot resolve 'node1'"
     [ ! -e "$ran" ] # nothing was started
 }
