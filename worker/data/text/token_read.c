@@ -172,10 +172,16 @@ static struct batch *batch_of(struct reader *r, struct error *err)
     return r->batch;
 }
 
-/* What goes wrong here is of an earlier row, or of all. */
+/* A batch is handed out when the next row comes: its last row belongs to it
+ * alone only when the reader of the file has let go of it. What goes wrong here
+ * is of an earlier row, or of all. */
 static int add_item(struct reader *r, json_t *row, const struct error *why)
 {
     struct row_sink *s = &r->sink;
+    if (r->batch != NULL &&
+        (r->batch->n == BATCH_ROWS || r->batch->bytes >= BATCH_BYTES) &&
+        hand_out(r, threads_of(r), &r->err) < 0)
+        return -1;
     struct batch *b = batch_of(r, &r->err);
     struct item *i = b != NULL ? &b->items[b->n] : NULL;
     if (b == NULL)
@@ -190,9 +196,7 @@ static int add_item(struct reader *r, json_t *row, const struct error *why)
             return error_set(&r->err, ERR_NOMEM, "tokenising");
         *i->why = *why;
     }
-    if (b->n < BATCH_ROWS && b->bytes < BATCH_BYTES)
-        return 0;
-    return hand_out(r, threads_of(r), &r->err);
+    return 0;
 }
 
 /* ---- rows ---------------------------------------------------------------- */
