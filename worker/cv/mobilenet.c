@@ -36,7 +36,7 @@ static void lay_out(const struct mobilenet_conf *conf, const struct arch *a,
 
     ret->params = take(&c, a->params, t);
     ret->running = take(&c, a->running, acc);
-    plan->bytes_base = 0;
+    plan->bytes_base = plan->quantised = plan->bytes_quantised = 0;
     plan->bytes_params = (int64_t)(mark = c.at);
     ret->grads = take(&c, a->params, t);
     plan->bytes_grads = (int64_t)(c.at - mark);
