@@ -1,9 +1,9 @@
 /* llama_base.c - hands out the weights, layer by layer; see llama_base.h.
  *
- * Whoever reads the weights of a layer opens it first. That is a pointer where
- * all layers lie in the type of the run. Of a base in four bits the layer is
- * written out into one buffer, in both passes; the buffer also takes each
- * tensor while the model is loaded.
+ * A pass opens a layer before it reads the layer's weights. Where all layers
+ * lie in the type of the run, that is a pointer. With a base in four bits the
+ * layer is written out into one buffer, in both passes; the buffer also takes
+ * each tensor while the model is loaded.
  */
 #include "worker/llm/llama_base.h"
 
@@ -177,6 +177,12 @@ static int write_out(struct llama *m, int32_t l, struct error *err)
             return -1;
     }
     return 0;
+}
+
+const void *llama_layer_weight(const struct llama *m, int64_t offset)
+{
+    return (const char *)m->layer +
+           (size_t)(offset - m->shape.layers) * dtype_bytes(m->conf.dt);
 }
 
 void llama_close_layers(struct llama *m)

@@ -28,7 +28,7 @@ struct llama_base_tensor {
 struct llama_base {
     enum spec_quantizer quantizer;
     struct llama_base_tensor tensor[LLAMA_LAYER_TENSORS];
-    /* Of a layer. */
+    /* The sums over a layer. */
     int64_t quantised, groups, stays;
     int32_t means;
     int64_t outside; /* elements beside the layers */
@@ -39,6 +39,20 @@ struct llama_base {
 int llama_base_init(struct llama_base *ret, const struct llama_shape *s,
                     enum spec_quantizer quantizer,
                     struct error *err) MUST_CHECK;
+
+struct llama;
+
+/* Puts the weights of layer l where llama_layer_weight() finds them, until
+ * another layer is opened. Only enqueues. */
+int llama_open_layer(struct llama *m, int32_t l, struct error *err) MUST_CHECK;
+/* A tensor of the open layer.
+ * in   offset  in layer 0 */
+const void *llama_layer_weight(const struct llama *m, int64_t offset);
+/* Before a pass: no layer is open. */
+void llama_close_layers(struct llama *m);
+/* Where tensor i of the weights is loaded to, and what becomes of it then. */
+void *llama_base_room(struct llama *m, int32_t i);
+int llama_base_keep(struct llama *m, int32_t i, struct error *err) MUST_CHECK;
 
 /* "nf4"; "" without a quantizer of the base. */
 const char *llama_base_word(enum spec_quantizer quantizer);

@@ -24,8 +24,8 @@ struct llama_acts {
 /* Where everything lies; llama.c sets all of it twice, first from address 0
  * to learn the sizes. M is the tokens of the largest batch. */
 struct llama_arena {
-    void *base;           /* [shape.weights] T; adapters alone. Of a base in
-                           * four bits what stays: llama_base.c */
+    void *base;           /* [shape.weights] T; adapters alone. In
+                           * four bits, what stays: llama_base.h */
     struct nf4 packed;    /* of the layers' other tensors */
     void *params, *grads; /* [shape.params] T */
 
@@ -107,27 +107,6 @@ static inline void *llama_weight_at(const struct llama *m, int64_t offset)
         offset -= s->c.layers * s->layer_weights; /* they are elsewhere */
     return llama_at(m, s->is_full ? m->mem.params : m->mem.base, offset);
 }
-/* A tensor of the open layer.
- * in   offset  in layer 0 */
-static inline const void *llama_layer_weight(const struct llama *m,
-                                             int64_t offset)
-{
-    return (const char *)m->layer +
-           (size_t)(offset - m->shape.layers) * dtype_bytes(m->conf.dt);
-}
-
-/* ---- llama_base.c --------------------------------------------------------
- */
-
-/* Puts the weights of layer l where llama_layer_weight() finds them, until
- * another layer is opened. Only enqueues. */
-int llama_open_layer(struct llama *m, int32_t l, struct error *err) MUST_CHECK;
-/* Before a pass: no layer is open. */
-void llama_close_layers(struct llama *m);
-/* Where tensor i of the weights is loaded to, and what becomes of it then. */
-void *llama_base_room(struct llama *m, int32_t i);
-int llama_base_keep(struct llama *m, int32_t i, struct error *err) MUST_CHECK;
-
 /* ---- llama_linear.c ------------------------------------------------------
  */
 
