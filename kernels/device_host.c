@@ -122,12 +122,12 @@ static void host_destroy(struct device *d)
     free(exec);
 }
 
+#if HAVE_WIDE
 /* The wide build requires a CPU with all of x86-64-v4. $MGPU_HOST_SIMD=256
  * disables it: for comparisons, and for bit-identical results with a machine
  * that lacks it. */
 static bool is_wide(void)
 {
-#if HAVE_WIDE
     const char *bits = getenv("MGPU_HOST_SIMD");
     if (bits && strcmp(bits, "256") == 0)
         return false;
@@ -136,10 +136,8 @@ static bool is_wide(void)
            __builtin_cpu_supports("avx512cd") &&
            __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vl");
-#else
-    return false;
-#endif
 }
+#endif
 
 static void install(struct exec_device *exec)
 {
