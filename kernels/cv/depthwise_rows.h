@@ -176,10 +176,10 @@ FN void dw_row_dx(const dw_back<T> &a, double *part, int64_t row, int64_t c,
     }
     norm_cols<T, W> p(a.in, c);
     for (int64_t iw = 0; iw < a.s.W; iw++) {
-        V h = p.hat(V::load(a.x + at + iw * C));
-        V d = p.gate(grad(iw), h);
+        V here = V::load(a.x + at + iw * C);
+        V d = p.gate(grad(iw), here);
         d.store(a.dx + at + iw * C);
-        with += d * h;
+        with += d * p.hat(here);
         alone += d;
     }
     add_to<T, W>(part + c, with);

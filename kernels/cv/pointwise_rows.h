@@ -126,10 +126,10 @@ template <class T, bool EXTRA, bool GATES> struct put_dx {
         V with = V::load(sums + c), alone = V::load(sums + n + c);
         UNROLL for (int i = 0; i < M; i++)
         {
-            const V h = p.hat(V::load(x + at + i * n));
-            const V d = p.gate(col[i], h);
+            const V here = V::load(x + at + i * n);
+            const V d = p.gate(col[i], here);
             d.store(dx + at + i * n);
-            with += d * h;
+            with += d * p.hat(here);
             alone += d;
         }
         with.store(sums + c);

@@ -31,13 +31,14 @@
 #define EXEC_CUDA 1
 #define FN __device__ __forceinline__
 #define KERNEL static __global__ void
-/* A block of MAX_LANES lanes, with registers for two blocks per multiprocessor,
- * which hide each other's latency: at most 128. */
+/* A block of MAX_LANES lanes, with registers for n blocks per multiprocessor.
+ * Two hide each other's latency: a lane has at most 128 then. */
 #ifdef MGPU_SIMT
-#define KERNEL_OF_TWO KERNEL
+#define KERNEL_OF(n) KERNEL
 #else
-#define KERNEL_OF_TWO static __global__ void __launch_bounds__(256, 2)
+#define KERNEL_OF(n) static __global__ void __launch_bounds__(256, n)
 #endif
+#define KERNEL_OF_TWO KERNEL_OF(2)
 /* The alignment is required: without it a 16-byte store to a shared array of
  * floats faults, depending on what precedes the array. */
 #define SHARED(type, name, n) alignas(16) __shared__ type name[n]

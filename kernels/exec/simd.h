@@ -26,6 +26,8 @@ template <> struct acc_of<double> {
 };
 template <class T> using acc = typename acc_of<T>::type;
 
+#include "kernels/exec/simd_ptx.h"
+
 #define EACH UNROLL for (int k = 0; k < W; k++)
 #ifdef EXEC_CUDA
 #define VEC_OP2(name, expr)           \
@@ -68,18 +70,29 @@ template <class A, int W> struct vec {
     template <class T> static FN vec open(const raw<T> &m)
     {
         vec r;
-        EACH r.v[k] = (A)m.e[k];
+        widen_all<W>(r.v, m.e);
         return r;
     }
     template <class T> static FN vec load(const T *p)
     {
         return open(hold(p));
     }
-    template <class T> FN void store(T *p) const
+    /* A store in two steps: what put() writes, open() reads. */
+    template <class T> FN raw<T> round() const
     {
         raw<T> m;
         EACH m.e[k] = (T)v[k];
+        return m;
+    }
+    template <class T> static FN void put(T *p, const raw<T> &m)
+    {
+        if constexpr (sizeof(T) == 2)
+            return store_raw(p, m);
         *reinterpret_cast<raw<T> *>(p) = m;
+    }
+    template <class T> FN void store(T *p) const
+    {
+        put(p, round<T>());
     }
     friend FN vec vgate(vec a, vec z, A cap)
     {
@@ -123,8 +136,8 @@ template <class A, int W> struct vec {
     VEC_OP2(operator*, x *y)
     VEC_OP2(operator/, x / y)
     /* A NaN on the left stays a NaN: a clamp must not hide it. */
-    VEC_OP2(vmax, x < y ? y : x)
-    VEC_OP2(vmin, x > y ? y : x)
+    VEC_OP2(vmax, larger_of(x, y))
+    VEC_OP2(vmin, smaller_of(x, y))
     friend FN vec vsqrt(vec a)
     {
         EACH a.v[k] = sqrt((A)a.v[k]);

@@ -411,6 +411,10 @@ void contract_fused(struct bed *b)
         dw_both(b, 1, 1, 1, 8, stride, true);
         dw_both(b, 1, 2, 1, 5, stride, true);
         dw_both(b, 3, 9, 6, 12, stride, false);
+        /* Narrow, and wider than what is summed at once. */
+        dw_both(b, 1, 3, 2, 16, stride, true);
+        dw_both(b, 2, 4, 3, 8, stride, true);
+        dw_both(b, 1, 3, 70, 8, stride, true);
         if (b->small)
             continue;
         dw_both(b, 2, 15, 14, 32, stride, true);
