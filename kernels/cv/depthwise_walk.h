@@ -2,7 +2,7 @@
  *
  * Nine multiplications per value are few, so what is done beside them decides
  * how fast a kernel is: some 40 instructions per value take as long as its
- * memory does. A lane therefore walks along a line of the
+ * memory does (kernels/README.md). A lane therefore walks along a line of the
  * image with all that it needs in registers. Each column of the window is
  * loaded, widened and normalised once, and added to the three results that it
  * is part of; no tap asks whether it lies inside the image. For a line beyond

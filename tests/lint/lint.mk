@@ -14,6 +14,11 @@ not_alone := tests/simt/% kernels/exec/exec%.h kernels/exec/simd%.h \
 LINT_NODES ?= 225000
 tidy_args := $(foreach a,-analyzer-config max-nodes=$(LINT_NODES),\
                --extra-arg=-Xclang --extra-arg=$(a))
+# The machine code of every kernel, where this machine has nvcc and a
+# disassembler; else it says which is missing.
+lint_sass = sh tests/lint/sass.sh --self-test && sh tests/lint/sass.sh \
+    $(patsubst %.cu,$(B)/cuda/%.o,$(filter-out %_cuda.cu, \
+    $(filter %.cu,$(plugin_src)))) || [ $$? -eq 77 ]
 lint: all
 	$(Q)sh tests/lint/layers.sh
 	$(Q)sh tests/lint/size.sh
@@ -27,6 +32,7 @@ lint: all
 	$(Q)sh tests/lint/checked.sh
 	$(Q)sh tests/lint/tables.sh --self-test
 	$(Q)sh tests/lint/tables.sh
+	$(if $(plugin),$(Q)$(lint_sass))
 	$(Q)printf '%s\n' $(filter-out $(not_alone),$(filter %.h,$(c_files))) | \
 	    xargs -P $(JOBS) -I FILE $(CC) $(cppflags) $(mpi_cflags) \
 	    $(cuda_cflags) -std=c11 -fsyntax-only -x c FILE

@@ -1,0 +1,177 @@
+#!/bin/sh
+# sass.sh - what nvcc made of the kernels, read from their machine code: no GPU
+# is needed.
+#
+# usage: sass.sh OBJECT...       objects of nvcc
+#        sass.sh --self-test     needs nvcc
+#
+# The tables "Instructions per value" and "Local memory" of kernels/README.md
+# say what is allowed:
+#
+#   loop    the hot loop of a kernel, the innermost one with the most
+#           instructions, has at most so many per value that it stores (or
+#           loads, if it stores none)
+#   local   no kernel spills registers to local memory, nor has arrays there
+#   narrow  a kernel of width W >= 4 has fewer than W stores of two bytes: the
+#           tail of a flat array
+#
+# cuobjdump is in PATH, beside nvcc, or where `sh .ci/deps sass` puts it. Exits
+# with 77 and one line where there is none.
+set -eu
+table=${SASS_TABLE:-kernels/README.md}
+nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
+PATH=$PATH:${nvcc%/*}:$PWD/build/sass/nvidia/cu13/bin
+
+# Of a listing, a line per function: its name, instructions of local memory,
+# stores of two bytes; of its hot loop instructions, bytes stored and loaded.
+facts() {
+    awk '
+        function pad(x) {
+            sub(/^0x/, "", x)
+            return substr("00000000" x, length(x) + 1)
+        }
+        function bytes(op) {
+            return op ~ /\.128/ ? 16 : op ~ /\.64/ ? 8 : \
+                op ~ /\.[US]16/ ? 2 : op ~ /\.[US]8/ ? 1 : 4
+        }
+        function flush(    i, j, k, n, st, ld, best, b_st, b_ld, inner) {
+            if (f == "")
+                return
+            for (i = 1; i <= loops; i++) {
+                inner = 1
+                for (j = 1; j <= loops; j++)
+                    if (j != i && lo[j] >= lo[i] && hi[j] <= hi[i])
+                        inner = 0
+                n = st = ld = 0
+                for (k = lo[i]; inner && k <= hi[i]; k++) {
+                    n++
+                    if (op[k] ~ /^STG?\./) st += bytes(op[k])
+                    if (op[k] ~ /^LDG?\./) ld += bytes(op[k])
+                }
+                if (n > best && st + ld > 0) {
+                    best = n; b_st = st; b_ld = ld
+                }
+            }
+            print f, loc + 0, u16 + 0, best + 0, b_st + 0, b_ld + 0
+        }
+        /Function :/ {
+            flush()
+            f = $3; loops = n_op = loc = u16 = 0
+            split("", at)
+            next
+        }
+        $1 ~ /^\/\*[0-9a-f]+\*\/$/ && $2 !~ /^\/\*/ {
+            a = substr($1, 3, length($1) - 4)
+            name = $2 ~ /^@/ ? $3 : $2
+            op[++n_op] = name
+            at[pad(a)] = n_op
+            if (name ~ /^(LDL|STL)/) loc++
+            if (name ~ /^STG?\..*[US]16/) u16++
+            if (name ~ /^BRA/ && match($0, /0x[0-9a-f]+/)) {
+                to = pad(substr($0, RSTART, RLENGTH))
+                if ((to in at) && at[to] < n_op) {
+                    lo[++loops] = at[to]; hi[loops] = n_op
+                }
+            }
+        }
+        END { flush() }'
+}
+
+# Facts against the tables; prints each row of the first with what is reached.
+judge() { # FACTS
+    awk -v table="$table" '
+        function fail(why) { print "sass: " name ": " why; bad = 1 }
+        function bare(s) { gsub(/[` ]/, "", s); return s }
+        BEGIN {
+            while ((getline line < table) > 0) {
+                if (line ~ /^\| kernel, as compiled/) part = "loop"
+                else if (line ~ /^\| kernel with local/) part = "local"
+                else if (line !~ /^\|/) part = ""
+                n = split(line, col, "|")
+                if (part == "" || line !~ /^\| `/) continue
+                if (part == "loop") limit[bare(col[2])] = col[3] + 0
+                else may[bare(col[2])] = 1
+            }
+        }
+        {
+            n = NF
+            name = $0
+            sub(/( [0-9]+)+$/, "", name)
+            sub(/^void /, "", name)
+            gsub(/\(anonymous namespace\)::/, "", name)
+            sub(/\(.*/, "", name)
+            gsub(/__nv_bfloat16/, "bf16", name)
+            gsub(/__half/, "f16", name)
+            gsub(/ /, "", name)
+            family = name
+            sub(/<.*/, "", family)
+            args = name
+            sub(/^[^<]*</, "", args)
+            sub(/>$/, "", args)
+            split(args, arg, ",")
+            size = arg[1] ~ /16$/ ? 2 : arg[1] == "double" ? 8 : 4
+            if ($(n - 4) > 0 && !(family in may))
+                fail($(n - 4) " instructions use local memory")
+            if (arg[2] ~ /^[0-9]+$/ && arg[2] >= 4 && $(n - 3) >= arg[2])
+                fail($(n - 3) " stores of two bytes")
+            if (!(name in limit))
+                next
+            seen[name] = 1
+            values = ($(n - 1) > 0 ? $(n - 1) : $n) / size
+            per = values > 0 ? $(n - 2) / values : 1e9
+            printf "%s: %.1f per value, of %s\n", name, per, limit[name]
+            if (per > limit[name])
+                fail(sprintf("%.1f instructions per value, more than %s", per,
+                             limit[name]))
+        }
+        END {
+            for (name in limit)
+                if (!(name in seen)) fail("no kernel of that name")
+            exit bad
+        }' "$1"
+}
+
+check() { # OBJECT...
+    tmp=$(mktemp -d)
+    trap 'rm -rf "$tmp"' EXIT
+    for o; do
+        cuobjdump -sass "$o" >"$tmp/listing" || exit 1
+        facts <"$tmp/listing"
+    done | c++filt >"$tmp/facts"
+    [ -s "$tmp/facts" ] || { echo "sass: no machine code in $*" >&2; exit 1; }
+    judge "$tmp/facts"
+}
+
+# Kernels with one fault each are refused for it, and a good one is not.
+self_test() {
+    command -v "$nvcc" >/dev/null || {
+        echo 'sass: not run: no nvcc' >&2
+        exit 77
+    }
+    dir=$(mktemp -d)
+    "$nvcc" -arch=sm_90 -cubin -o "$dir/o" tests/lint/sass_faults.cu
+    sed -n 's/^\/\/ //p' tests/lint/sass_faults.cu >"$dir/table"
+    if SASS_TABLE=$dir/table sh "$0" "$dir/o" >"$dir/out"; then
+        echo 'sass: a kernel with a fault passes' >&2
+        exit 1
+    fi
+    sed -n 's/^sass: \([a-z]*\).*: \(.*\)/\1: \2/p' "$dir/out" |
+        sed 's/[0-9.]* instructions/N instructions/; s/^\(narrow: \)[0-9]*/\1N/' |
+        sort >"$dir/found"
+    printf '%s\n' 'gone: no kernel of that name' \
+        'local: N instructions use local memory' \
+        'narrow: N stores of two bytes' \
+        'slow: N instructions per value, more than 12' >"$dir/want"
+    diff "$dir/want" "$dir/found" || { cat "$dir/out"; exit 1; }
+    rm -rf "$dir"
+}
+
+if ! command -v cuobjdump >/dev/null || ! command -v nvdisasm >/dev/null; then
+    echo 'sass: not run: no cuobjdump and nvdisasm (sh .ci/deps sass)' >&2
+    exit 77
+fi
+if [ "${1-}" = --self-test ]; then
+    self_test
+else
+    check "$@"
+fi
