@@ -20,7 +20,7 @@
 #include "kernels/device.h"
 #include "worker/comm/comm.h"
 
-enum { BATCH_ARRAYS = 5 };
+enum { BATCH_ARRAYS = 6 };
 
 /* [n, bytes], device, dense: sample i begins at data + i * bytes. */
 struct batch_array {
@@ -33,10 +33,11 @@ struct batch {
     int32_t n;     /* samples, with those that are no samples (padding) */
     int32_t valid; /* real samples */
     /* What losses are averaged over: the real samples for CV, the tokens
-     * with a label for an LLM. The host knows it when it makes the batch, so
-     * no model has to fetch it from the device. */
+     * with a label for an LLM, or its pairs of answers. The host knows it when
+     * it makes the batch, so no model has to fetch it from the device. */
     double weight;
     int64_t tokens;         /* read by the model; -1: it reads none */
+    int32_t judged;         /* tokens with a label */
     int32_t bad;            /* samples that cannot be read and are left out */
     struct error first_bad; /* why, of the first of these */
     double data_s;          /* host: making the batch, or waiting for it */
@@ -48,6 +49,7 @@ struct batch_info {
     int32_t classes;    /* of labels, and of tokens: all are below it; 0:
                          * labels are no classes */
     int32_t row_tokens; /* of the longest row; 0: rows are no tokens */
+    int32_t positions;  /* of the longest document in a row */
     size_t sample_bytes[BATCH_ARRAYS]; /* at most; 0: no such array */
     /* The weight of a sample that is complete: 1 for CV. Where weights
      * differ from sample to sample, any number of their size. The gradient

@@ -100,6 +100,11 @@ struct model_ops {
      * job says. The same bits for a given seed everywhere. */
     int (*init)(struct model *m, uint32_t seed, struct error *err);
 
+    /* Optional: training begins with the values that init() left, and not with
+     * those of a checkpoint. The first pass may check what holds then: its
+     * result() fails. */
+    void (*begin)(struct model *m);
+
     /* in  seed   of the next passes' dropout
      *     scale  gradients are scale * d(sum of losses)/dp */
     int (*put)(struct model *m, uint64_t seed, double scale, struct error *err);

@@ -19,6 +19,12 @@ static inline int MUST_CHECK model_init(struct model *m, uint32_t seed,
     return m->ops->init(m, seed, err);
 }
 
+static inline void model_begin(struct model *m)
+{
+    if (m->ops->begin != NULL)
+        m->ops->begin(m);
+}
+
 static inline int MUST_CHECK model_put(struct model *m, uint64_t seed,
                                        double scale, struct error *err)
 {

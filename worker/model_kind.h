@@ -27,6 +27,12 @@ struct model_kind {
                 const struct batch_info *data, struct model_plan *ret,
                 struct error *err);
 
+    /* Optional: gives the data what it needs of the model, which is as init()
+     * left it, before the first iteration and before a checkpoint is read.
+     * Every rank calls it. */
+    int (*prepare)(const struct batch_env *env, struct batch_source *source,
+                   struct model *m, struct error *err);
+
     /* The device is borrowed and outlives the model, as does spec.
      * err  as plan(); ERR_NOMEM */
     int (*create)(struct device *d, const struct job_spec *spec, enum dtype dt,

@@ -53,6 +53,7 @@ unsigned spec_kinds(int when)
     case WHEN_VAL_PROMPTED:
     case WHEN_VAL_PACKED:
     case WHEN_SAMPLE:
+    case WHEN_DPO:
         return LLM;
     default:
         return CV | LLM;
@@ -115,6 +116,8 @@ bool spec_applies(const struct schema_key *k, const void *spec)
         return spec_has_adapter(s);
     case WHEN_QUANTIZER:
         return s->method == METHOD_QLORA;
+    case WHEN_DPO:
+        return s->method == METHOD_DPO;
     case WHEN_PROMPTED:
     case WHEN_MESSAGES:
     case WHEN_PACKED:
@@ -190,7 +193,7 @@ bool spec_case_holds(int when, const void *spec)
         return paper_holds((enum spec_case)when, s);
     switch ((enum spec_case)when) {
     case CASE_LORA:
-        return s->method == METHOD_LORA || s->method == METHOD_QLORA;
+        return spec_has_adapter(s);
     case CASE_FULL:
         return s->method == METHOD_FULL;
     case CASE_LORA_COSINE:
@@ -238,6 +241,8 @@ const char *spec_needs(int when)
         return "methods with adapters";
     case WHEN_QUANTIZER:
         return "method: qlora";
+    case WHEN_DPO:
+        return "method: dpo";
     case WHEN_PROMPTED:
         return "templates with a prompt";
     case WHEN_MESSAGES:

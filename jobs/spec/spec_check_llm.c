@@ -16,6 +16,10 @@ static const struct {
 enum { N_ATTENTION = sizeof(attention) / sizeof(attention[0]) };
 enum { OF_MLP = 16 | 32 | 64, OF_OUTPUT = 128 };
 
+static const char of_tokens[] =
+    "input_ids, labels, chosen_input_ids, chosen_labels, rejected_input_ids, "
+    "rejected_labels";
+
 static const char *const columns[] = {
     [TEMPLATE_ALPACA] = "instruction, input, output",
     [TEMPLATE_GRAMMAR] = "input, output",
@@ -23,8 +27,8 @@ static const char *const columns[] = {
     [TEMPLATE_SLIMORCA] = "conversations",
     [TEMPLATE_CHAT] = "messages, conversations",
     [TEMPLATE_COMPLETION] = "text",
-    [TEMPLATE_PREFERENCE] = "chosen, rejected, prompt",
-    [TEMPLATE_TOKENS] = "input_ids, labels",
+    [TEMPLATE_PREFERENCE] = "chosen, rejected, prompt, conversations, messages",
+    [TEMPLATE_TOKENS] = of_tokens,
 };
 
 const char *spec_template_columns(enum spec_template t)
@@ -54,8 +58,12 @@ static uint32_t bit_of(const char *word)
 
 bool spec_has_adapter(const struct job_spec *s)
 {
-    return s->kind == SPEC_LLM &&
-           (s->method == METHOD_LORA || s->method == METHOD_QLORA);
+    return s->kind == SPEC_LLM && s->method != METHOD_FULL;
+}
+
+bool spec_trains_all(const struct job_spec *s)
+{
+    return !spec_has_adapter(s) || s->train.model.lora_rank == 0;
 }
 
 enum spec_quantizer spec_base_quantizer(const struct job_spec *s)
@@ -69,7 +77,7 @@ uint32_t spec_lora_targets(const struct job_spec *s)
 {
     const struct spec_list *l = &s->train.model.lora_attn_modules;
     uint32_t bits = 0;
-    if (!spec_has_adapter(s))
+    if (spec_trains_all(s))
         return 0;
     for (size_t i = 0; i < l->n; i++)
         bits |= bit_of(l->items[i]);
@@ -84,7 +92,7 @@ static void check_targets(const struct check *c)
 {
     static const char path[] = "train.model.lora_attn_modules";
     char q[TEXT_QUOTE_CAP];
-    if (!spec_has_adapter(c->s) || !is_set(c, path))
+    if (spec_trains_all(c->s) || !is_set(c, path))
         return;
     for (const struct node *n = from_of(c, path)->node->first; n; n = n->next) {
         bool is_mlp = strcmp(n->text, "gate_proj") == 0 ||
@@ -105,6 +113,42 @@ static void check_targets(const struct check *c)
                    "as in lora_attn_modules: [q_proj, v_proj]",
                    "method: %s, and no matrix has an adapter",
                    c->s->method == METHOD_QLORA ? "qlora" : "lora");
+}
+
+/* Without adapters the reference is a second copy of the weights. */
+static void check_rank(const struct check *c)
+{
+    static const char rank[] = "train.model.lora_rank",
+                      adapter[] = "train.checkpointer.adapter_checkpoint";
+    const struct job_spec *s = c->s;
+    if (!spec_has_adapter(s) || s->train.model.lora_rank > 0 || is_bad(c, rank))
+        return;
+    if (s->method != METHOD_DPO)
+        report_add(c->report, "E013", place_of(c, rank), rank,
+                   "1 or more; method: full trains without adapters",
+                   "'%s' is 0: this method trains adapters alone", rank);
+    else if (is_set(c, adapter) && s->train.checkpointer.adapter != NULL)
+        report_add(c->report, "E017", place_of(c, adapter), adapter,
+                   "set lora_rank to that of the adapter",
+                   "'%s' needs %s of 1 or more", adapter, rank);
+}
+
+/* Method dpo reads pairs, in words or in tokens. */
+static void check_pairs(const struct check *c, const char *path,
+                        const char *packed, const struct spec_text *t)
+{
+    if (c->s->method != METHOD_DPO || is_bad(c, path))
+        return;
+    if (t->template != TEMPLATE_PREFERENCE && t->template != TEMPLATE_TOKENS)
+        report_add(c->report, "E017", place_of(c, path), path,
+                   "preference or tokens",
+                   "method: dpo needs pairs of answers, which '%s' does not "
+                   "read",
+                   path);
+    else if (t->packed && t->template == TEMPLATE_TOKENS && is_set(c, packed))
+        report_add(c->report, "E017", place_of(c, packed), packed,
+                   "set packed: false; a batch of pairs has no padding",
+                   "'%s' is not for method: dpo", packed);
 }
 
 /* Other values of keys that kind cv has, too. */
@@ -203,6 +247,7 @@ static void check_best(const struct check *c)
 void spec_check_llm(const struct check *c)
 {
     check_targets(c);
+    check_rank(c);
     check_shared(c);
     check_packed(c, "train.dataset.packed", c->s->train.dataset.packed);
     check_packed(c, "train.dataset_val.packed", c->s->train.dataset_val.packed);
@@ -212,5 +257,10 @@ void spec_check_llm(const struct check *c)
     check_split(c, "train.dataset_val.split", c->s->train.dataset_val.split);
     check_preference(c, "train.dataset.packed", &c->s->train.dataset);
     check_preference(c, "train.dataset_val.packed", &c->s->train.dataset_val);
+    check_pairs(c, "train.dataset.template", "train.dataset.packed",
+                &c->s->train.dataset);
+    if (c->s->train.dataset_val.path != NULL)
+        check_pairs(c, "train.dataset_val.template", "train.dataset_val.packed",
+                    &c->s->train.dataset_val);
     check_best(c);
 }

@@ -33,6 +33,7 @@ enum spec_when {
     WHEN_VAL_PROMPTED, /* and a template of messages */
     WHEN_VAL_PACKED,   /* and train.dataset_val.packed */
     WHEN_SAMPLE,       /* train.sample.prompts */
+    WHEN_DPO,          /* method: dpo */
     WHEN_NOTIFY,       /* notify.email or notify.webhook */
     WHEN_SWEEP,        /* keys that make several jobs of a text; not keys of a
                         * single one */

@@ -66,12 +66,17 @@ struct spec_quantizing {
 struct job_spec;
 /* How the frozen base is stored; QUANTIZER_NONE: in the type of the run. */
 enum spec_quantizer spec_base_quantizer(const struct job_spec *s);
-/* kind: llm: whether adapters are trained, and not the weights. */
+/* kind: llm: its method may train adapters. */
 bool spec_has_adapter(const struct job_spec *s);
+/* Its weights are all trained, and there are no adapters: also method dpo with
+ * lora_rank 0. */
+bool spec_trains_all(const struct job_spec *s);
 
 /* train.loss */
 struct spec_loss {
     enum spec_normalize normalize;
+    double beta, label_smoothing; /* method: dpo */
+    bool precompute_reference;    /* likewise */
 };
 
 /* train.dataset, train.dataset_val */

@@ -67,6 +67,7 @@ static inline void exec_end(struct exec_device *d, enum device_work work,
     X(build, loss)                \
     X(build, nf4)                 \
     X(build, optim)               \
+    X(build, pairs)               \
     X(build, pointwise)           \
     X(build, pool)                \
     X(build, rmsnorm)             \

@@ -51,6 +51,12 @@ static inline enum dtype nf4_dtype(enum dtype dt) /* Q */
 {
     return dt == DT_BF16 ? DT_BF16 : DT_F32;
 }
+/* One of the two answers of a preference pair: its judged tokens, neighbours in
+ * the lists of these, and its log p by the reference. */
+struct pair_answer {
+    int32_t first, n; /* n 0: there is none */
+    double reference; /* nats */
+};
 
 struct llm_ops {
     /* h = x + delta (h = x without delta);  rstd = 1 / sqrt(mean(h^2) + eps);
@@ -156,6 +162,33 @@ struct llm_ops {
     /* w [n] T; writes what nf4_quantise() left in q. */
     int (*nf4_expand)(struct device *d, enum dtype dt, void *w,
                       const struct nf4 *q, struct error *err);
+    /* mean [rows] A = the mean of each row of x [rows, C]. */
+    int (*row_means)(struct device *d, enum dtype dt, void *mean, const void *x,
+                     int64_t rows, int32_t C, struct error *err);
+    /* Row i of y [rows, C] *= by[i]; by [rows] A. */
+    int (*scale_rows)(struct device *d, enum dtype dt, void *y, const void *by,
+                      int64_t rows, int32_t C, struct error *err);
+    /* log_p [n] A = minus the sum of an answer's losses; mean [n] A = the mean
+     * over its tokens of `logits`. An answer without tokens has 0 in both.
+     * in   loss, logits  A, of tokens: those of the answers are read
+     *      answers       [n]
+     * out  mean          NULL: not wanted, logits is not read
+     * err  ERR_INVAL mean without logits */
+    int (*answer_sums)(struct device *d, enum dtype dt, void *log_p, void *mean,
+                       const void *loss, const void *logits,
+                       const struct pair_answer *answers, int64_t n,
+                       struct error *err);
+    /* by [tokens] A: *scale * the derivative of each pair's loss with respect
+     * to the loss of a token, for the tokens of its answers (pairs.cu).
+     * in   log_p      [2 pairs] A: chosen, rejected, chosen ...
+     *      reference  likewise; NULL: those in answers
+     *      answers    [2 pairs]
+     * err  ERR_INVAL beta not above 0, smooth not in 0..0.5 */
+    int (*pair_factors)(struct device *d, enum dtype dt, void *by,
+                        const void *log_p, const void *reference,
+                        const struct pair_answer *answers, int64_t pairs,
+                        const double *scale, double beta, double smooth,
+                        struct error *err);
 };
 
 #ifdef __cplusplus

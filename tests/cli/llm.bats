@@ -446,3 +446,36 @@ END
         AND tokens_per_s > 0")" -eq 2 ]
     [ "$(sql "SELECT count(*) FROM v_metric WHERE job = $id AND name = 'val_loss'")" -eq 0 ]
 }
+
+@test "the example of DPO ends COMPLETED on two ranks, and tells its rewards" {
+    local job
+    ctld_start
+    job=$("$MGPU_BIN/mgpu-submit" --parsable "$MGPU_SRC/jobs/examples/llama-dpo.yaml")
+    run -0 "$MGPU_BIN/mgpu-stat" --wait --timeout 60s "$job"
+    [ "$(sql "SELECT count(DISTINCT iteration) FROM v_metric
+        WHERE job = $job AND name = 'rewards/margins'")" -eq 24 ]
+    [ "$(sql "SELECT value > 1 FROM v_metric
+        WHERE job = $job AND name = 'rewards/margins' AND iteration = 24")" -eq 1 ]
+}
+
+@test "pairs: accuracies and margins rise, another run reads the reference" {
+    export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
+    mkdir "$XDG_CACHE_HOME"
+    model=$data/llama-tied rows=$data/pairs.jsonl
+    llm_spec dpo fp64 6 "loss: {precompute_reference: true, beta: 0.5}" "optimizer: {lr: 1e-2}"
+    run -0 worker 1
+    [[ $output == *"log p of the reference: 24 pairs, computed"* ]]
+    [[ $output == *"data: 24 pairs of up to "*" 12 iterations per epoch"* ]]
+    local name
+    for name in rewards/chosen rewards/rejected rewards/accuracies rewards/margins \
+        log_probs/chosen log_probs/rejected logits/chosen logits/rejected; do
+        [ "$(grep -c "\"$name\"" "$dir/spool.0")" -ge 72 ] || { echo "$name"; return 1; }
+    done
+    rm -rf "$dir"
+    run -0 worker 1
+    [[ $output == *"log p of the reference: 24 pairs, of the cache"* ]]
+    printf x >>"$(ls "$XDG_CACHE_HOME"/mgpu/*.reference)"
+    rm -rf "$dir"
+    run -0 worker 1
+    [[ $output == *"computed again: "*".reference: damaged"* ]]
+}

@@ -131,12 +131,14 @@ static void open_rig(struct rig *r, const struct model_case *c)
     must(r->kind->open_data(&env, &r->source, &err), &err);
     r->info = r->source->ops->info(r->source);
     must(r->source->ops->start(r->source, &err), &err);
+    r->m = create(r, 1);
+    r->params = model_planned(r->m)->params;
+    if (r->kind->prepare != NULL)
+        must(r->kind->prepare(&env, r->source, r->m, &err), &err);
     must(r->source->ops->begin(r->source, &first, &err), &err);
     must(r->source->ops->take(r->source, BATCH_TRAIN, 0, &r->train, &err),
          &err);
     must(r->source->ops->take(r->source, BATCH_EVAL, 0, &r->eval, &err), &err);
-    r->m = create(r, 1);
-    r->params = model_planned(r->m)->params;
 }
 
 static void close_rig(struct rig *r)
@@ -572,6 +574,8 @@ static void test_lines(struct rig *r)
 
 int main(void)
 {
+    (void)unsetenv("XDG_CACHE_HOME"); /* nothing is kept */
+    (void)unsetenv("HOME");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct rig r;
         tap_diag("%s", cases[i].name);

@@ -50,7 +50,31 @@ static const struct model_case {
            "          apply_lora_to_output: true, lora_alpha: 256}\n")},
     {"llama, full, tied", LLAMA("full", "llama-tied", "")},
     {"llama, full, untied", LLAMA("full", "llama-untied", "")},
+#define PAIRS(model, more)                                            \
+    "version: 1\n"                                                    \
+    "kind: llm\n"                                                     \
+    "name: t\n"                                                       \
+    "method: dpo\n"                                                   \
+    "train:\n"                                                        \
+    "  checkpointer: {checkpoint_dir: @/tests/data/" model "}\n"      \
+    "  dataset: {template: tokens, path: @/tests/data/pairs.jsonl,\n" \
+    "            samples: 11}\n"                                      \
+    "  dataset_val: {path: @/tests/data/pairs.jsonl, samples: 7}\n"   \
+    "  device: host\n"                                                \
+    "  batch_size: 4\n"                                               \
+    "  precision: fp64\n"                                             \
+    "  seed: 3\n" more "resources: {gpus: 0}\n"
+    {"llama, dpo with dropout",
+     PAIRS("llama-tied", "  model: {lora_rank: 3, lora_dropout: 0.2}\n")},
+    {"llama, dpo, precomputed, output layer trained",
+     PAIRS("llama-untied", "  enable_activation_checkpointing: true\n"
+                           "  loss: {precompute_reference: true}\n"
+                           "  model: {apply_lora_to_output: true}\n")},
+    {"llama, dpo of all weights",
+     PAIRS("llama-tied", "  model: {lora_rank: 0}\n"
+                         "  loss: {label_smoothing: 0.1}\n")},
 };
 
+#undef PAIRS
 #undef LLAMA
 #endif

@@ -163,6 +163,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
         .text = &text,
         .system_prompt = data[2] & 16 ? "Be kind." : NULL,
         .prompt = (enum spec_prompt)((data[2] >> 5) % 6),
+        .pairs = text.template == TEMPLATE_PREFERENCE,
         .eos = -1,
         .max_seq_len = max_seq_len};
     if (token_data_open(&conf, &d, &err) == 0)

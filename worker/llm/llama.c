@@ -15,6 +15,7 @@
 
 #include "worker/data/text/tokenizer.h"
 #include "worker/llm/llama_internal.h"
+#include "worker/llm/llama_pairs.h"
 
 enum { ALIGN = 256 };
 
@@ -34,10 +35,14 @@ static void *take(struct cursor *c, int64_t n, size_t size)
     return p;
 }
 
+static int32_t most_rows(const struct llama_conf *c)
+{
+    return c->batch > c->batch_eval ? c->batch : c->batch_eval;
+}
+
 static int64_t most_tokens(const struct llama_conf *c)
 {
-    int32_t rows = c->batch > c->batch_eval ? c->batch : c->batch_eval;
-    return (int64_t)rows * c->row_tokens;
+    return (int64_t)most_rows(c) * c->row_tokens;
 }
 
 static int32_t head_rows(const struct llama_conf *c)
@@ -101,7 +106,7 @@ static void lay_base(struct cursor *c, const struct llama_conf *conf,
     const int64_t layers = s->c.layers, n = layers * b->quantised;
     const bool twice = b->quantizer == QUANTIZER_NF4;
     if (n == 0) {
-        ret->base = take(c, s->is_full ? 0 : s->weights, t);
+        ret->base = take(c, llama_has_base(conf) ? s->weights : 0, t);
         return;
     }
     ret->base = take(c, b->outside + layers * b->stays, t);
@@ -137,6 +142,19 @@ static void lay_work(struct cursor *c, const struct llama_conf *conf,
     ret->logits = take(c, (int64_t)chunk * s->c.vocab, t);
 }
 
+static void lay_pairs(struct cursor *c, const struct llama_conf *conf,
+                      int64_t m, struct llama_arena *ret)
+{
+    const size_t acc = dtype_acc_bytes(conf->dt);
+    const int64_t answers = conf->pairs ? 2 * (int64_t)most_rows(conf) : 0;
+    const int64_t tokens = conf->pairs && !conf->generates ? m : 0;
+    ret->log_p = take(c, answers, acc);
+    ret->logit = take(c, answers, acc);
+    ret->reference = take(c, answers, acc);
+    ret->logits_mean = take(c, tokens, acc);
+    ret->factor = take(c, tokens, acc);
+}
+
 static void lay_out(const struct llama_conf *conf, const struct llama_shape *s,
                     const struct llama_base *b, void *base,
                     struct llama_arena *ret, struct model_plan *plan)
@@ -165,10 +183,11 @@ static void lay_out(const struct llama_conf *conf, const struct llama_shape *s,
         &c, (int64_t)head_rows(conf) * s->linear[PRODUCT_HEAD].parts * s->rank,
         t);
     ret->seed = take(&c, 1, sizeof(*ret->seed));
-    ret->scale = take(&c, 1, sizeof(*ret->scale));
+    ret->scale = take(&c, 2, sizeof(*ret->scale));
     ret->rotation = take(&c, (int64_t)conf->row_tokens * s->c.head_dim, acc);
     ret->ids = take(&c, conf->row_tokens, sizeof(*ret->ids));
     ret->pos = take(&c, conf->row_tokens, sizeof(*ret->pos));
+    lay_pairs(&c, conf, m, ret);
     plan->bytes_activations = (int64_t)(c.at - mark);
     mark = c.at;
 
@@ -237,6 +256,11 @@ static void *state(struct model *model)
 {
     (void)model;
     return NULL;
+}
+
+int64_t llama_digest(const struct model *model)
+{
+    return ((const struct llama *)model)->digest;
 }
 
 static const struct model_plan *planned(const struct model *model)
@@ -314,25 +338,18 @@ static void describe(const struct model *model, char *ret, size_t cap)
         stays[0] != '\0' ? ", whose values are no multiple of 64" : "");
 }
 
-static const struct model_ops ops = {
-    .destroy = destroy,
-    .init = llama_init,
-    .put = llama_put,
-    .forward = llama_forward,
-    .backward = llama_backward,
-    .repeat = llama_repeat,
-    .result = result,
-    .params = params,
-    .grads = grads,
-    .state = state,
-    .planned = planned,
-    .ranges = ranges,
-    .export = llama_export,
-    .import = llama_import,
-    .describe = describe,
-    .save = llama_save,
-    .sample = llama_sample,
-};
+#define MEMBERS                                                               \
+    .destroy = destroy, .init = llama_init, .put = llama_put,                 \
+    .forward = llama_forward, .backward = llama_backward,                     \
+    .repeat = llama_repeat, .params = params, .grads = grads, .state = state, \
+    .planned = planned, .ranges = ranges, .export = llama_export,             \
+    .import = llama_import, .describe = describe, .save = llama_save,         \
+    .sample = llama_sample
+
+static const struct model_ops ops = {MEMBERS, .result = result};
+static const struct model_ops ops_of_pairs = {
+    MEMBERS, .result = llama_pairs_result, .begin = llama_pairs_begin,
+    .values = llama_pair_values};
 
 /* ---- create --------------------------------------------------------------
  */
@@ -379,7 +396,9 @@ static int take_memory(struct llama *m, struct error *err)
     const size_t results =
         (size_t)m->most * (sizeof(double) + 4) + 2 * (size_t)ALIGN;
     const size_t row = (size_t)m->shape.c.vocab * sizeof(double);
-    m->host = malloc(results > row ? results : row);
+    const size_t pairs = llama_pairs_host(&m->conf);
+    size_t most = results > row ? results : row;
+    m->host = malloc(most > pairs ? most : pairs);
     if (m->mem.acts == NULL || m->host == NULL)
         return error_set(err, ERR_NOMEM, "model: host memory for the results");
     if (dev->alloc(m->d, (size_t)m->plan.bytes_total, &m->memory, err) < 0)
@@ -395,7 +414,7 @@ int llama_create(struct device *d, const struct llama_conf *conf,
     struct llama *m = calloc(1, sizeof(*m));
     if (m == NULL)
         return error_set(err, ERR_NOMEM, "model");
-    m->model.ops = &ops;
+    m->model.ops = conf->pairs ? &ops_of_pairs : &ops;
     m->d = d;
     m->conf = *conf;
     if (shape_of(conf, &m->shape, &m->base, err) < 0 ||

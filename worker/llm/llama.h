@@ -1,11 +1,12 @@
-/* llama.h - a Llama as a model of the trainer: kind llm, methods lora, qlora
- * and full.
+/* llama.h - a Llama as a model of the trainer: kind llm, methods lora, qlora,
+ * full and dpo.
  *
- * Three arrays hold it: the frozen base (without full), in the run's type; what
- * is trained, with its gradients; activations and work. A pass keeps per
- * layer what the backward pass needs, or with activation checkpointing the
- * layer's input alone, and makes the rest again. Logits exist of judged
- * tokens alone, some rows at a time.
+ * Three arrays hold it: the frozen base (where adapters are trained, or where
+ * it is the reference of dpo), in the run's type; what is trained, with its
+ * gradients; activations and work. A pass keeps per layer what the backward
+ * pass needs, or with activation checkpointing the layer's input alone, and
+ * makes the rest again. Logits exist of judged tokens alone, some rows at a
+ * time.
  *
  *   llama.c           memory: the plan and the arena
  *   llama_shape.c     where tensors lie, and their names
@@ -13,11 +14,13 @@
  *   llama_linear.c    a product with its adapters, and its gradients
  *   llama_forward.c   embedding and layers
  *   llama_head.c      output layer and loss, in chunks
+ *   llama_pairs.c     the loss of preference pairs
  *   llama_backward.c  the gradients
  *   llama_state.c     export and import
  *   llama_load.c      from a model directory
  *   llama_save.c      to an adapter's, or a model's, directory
  *   llama_sample.c    answers
+ *   pair_reference.c  the reference's log p of all pairs, once
  *   llama_kind.c      from a job's specification
  */
 #ifndef MGPU_WORKER_LLM_LLAMA_H
@@ -32,7 +35,7 @@
 struct llama_conf {
     struct llama_config shape;
     enum dtype dt;
-    bool is_full; /* method full; else lora with the four below */
+    bool is_full; /* all weights; else adapters with the four below */
     int32_t rank;
     double alpha, dropout;
     uint32_t targets;              /* bits of enum lora_target */
@@ -40,8 +43,12 @@ struct llama_conf {
     int32_t batch, batch_eval;     /* rows of a pass, at most */
     int32_t row_tokens;            /* tokens of a row, at most */
     bool recomputes;               /* activation checkpointing */
-    bool generates;                /* only llama_generate(): no gradients */
-    int32_t head_rows;             /* rows of logits at a time; 0: chosen */
+    /* Method dpo: samples are pairs, with the three below. */
+    bool pairs;
+    double beta, label_smoothing;
+    bool is_precomputed; /* batches have log p of the reference */
+    bool generates;      /* only llama_generate(): no gradients */
+    int32_t head_rows;   /* rows of logits at a time; 0: chosen */
     /* Where init() finds the base. Borrowed; outlive the model. */
     const char *dir;
     const struct spec_list *files; /* NULL: all */
@@ -65,6 +72,13 @@ int llama_plan(const struct llama_conf *conf, struct model_plan *ret,
  * err  as llama_plan(); ERR_NOMEM */
 int llama_create(struct device *d, const struct llama_conf *conf,
                  struct model **ret, struct error *err) MUST_CHECK;
+
+/* Of pairs: log p [2 b->n] of each answer by the reference, as the weights are
+ * now. The last pass has no result any more. */
+int llama_reference(struct model *m, const struct batch *b, double *ret,
+                    struct error *err) MUST_CHECK;
+/* Of the base's values, in the run's type; 0: not loaded. */
+int64_t llama_digest(const struct model *m);
 
 /* For tests and samples: logits [vocab] of the token at `row` of the list of
  * n tokens, which are one document. */

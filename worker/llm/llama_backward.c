@@ -5,6 +5,7 @@
  * always, a whole layer with activation checkpointing.
  */
 #include "worker/llm/llama_internal.h"
+#include "worker/llm/llama_linear.h"
 
 struct way {
     struct llama *m;

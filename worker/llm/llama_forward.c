@@ -9,14 +9,17 @@
  * leaves mid and, in mem.delta, what is to be added.
  */
 #include "worker/llm/llama_internal.h"
+#include "worker/llm/llama_linear.h"
+#include "worker/llm/llama_pairs.h"
 
 int llama_put(struct model *model, uint64_t seed, double scale,
               struct error *err)
 {
     struct llama *m = llama_of(model);
+    const double scales[2] = {scale, 1};
     if (m->d->ops->put(m->d, m->mem.seed, &seed, sizeof(seed), err) < 0)
         return -1;
-    return m->d->ops->put(m->d, m->mem.scale, &scale, sizeof(scale), err);
+    return m->d->ops->put(m->d, m->mem.scale, scales, sizeof(scales), err);
 }
 
 static int norm(struct llama *m, const void *w, void *rstd, void *h,
@@ -148,8 +151,8 @@ int llama_layers(struct llama *m, const int32_t *ids, const int32_t *pos,
                 m->mem.acts[last].mid, m->mem.delta, err);
 }
 
-static int check(const struct llama *m, const struct batch *b, bool train,
-                 struct error *err)
+int llama_check_batch(const struct llama *m, const struct batch *b, bool train,
+                      struct error *err)
 {
     const int32_t most = train ? m->conf.batch : m->conf.batch_eval;
     const int64_t row = (int64_t)(b->arrays[TOKENS_ID].bytes / sizeof(int32_t));
@@ -158,9 +161,12 @@ static int check(const struct llama *m, const struct batch *b, bool train,
                          "model: %d rows of %lld tokens, expected 1..%d of "
                          "1..%d",
                          b->n, (long long)row, most, m->conf.row_tokens);
-    if (!(b->weight >= 0) || b->weight > (double)(b->n * row))
+    const double judged = m->conf.pairs ? b->judged : b->weight;
+    if (!(judged >= 0) || judged > (double)(b->n * row))
         return error_set(err, ERR_INVAL, "model: %.0f judged tokens of %lld",
-                         b->weight, (long long)(b->n * row));
+                         judged, (long long)(b->n * row));
+    if (m->conf.pairs && b->arrays[TOKENS_PAIR].data == NULL)
+        return error_set(err, ERR_INVAL, "model: a batch without pairs");
     return 0;
 }
 
@@ -169,9 +175,9 @@ void llama_repeat(struct model *model, const struct batch *b, bool train)
     struct llama *m = llama_of(model);
     m->n = b->n;
     m->tokens = b->n * (int64_t)(b->arrays[TOKENS_ID].bytes / sizeof(int32_t));
-    m->judges = (int32_t)b->weight;
+    m->judges = m->conf.pairs ? b->judged : (int32_t)b->weight;
     m->train = false; /* the backward pass was in it */
-    (void)train;
+    m->trained = train;
 }
 
 int llama_forward(struct model *model, const struct batch *b, bool train,
@@ -179,12 +185,15 @@ int llama_forward(struct model *model, const struct batch *b, bool train,
 {
     struct llama *m = llama_of(model);
     m->n = 0;
-    if (check(m, b, train, err) < 0)
+    if (llama_check_batch(m, b, train, err) < 0)
         return -1;
     llama_repeat(model, b, train);
-    if (llama_layers(m, b->arrays[TOKENS_ID].data, b->arrays[TOKENS_POS].data,
+    if ((m->conf.pairs && !m->conf.is_precomputed &&
+         llama_pairs_reference(m, b, err) < 0) ||
+        llama_layers(m, b->arrays[TOKENS_ID].data, b->arrays[TOKENS_POS].data,
                      train, err) < 0 ||
-        llama_head(m, b, train, train && !llama_trains_head(m), err) < 0) {
+        llama_head(m, b, train, train && !llama_trains_head(m), err) < 0 ||
+        (m->conf.pairs && llama_pairs_forward(m, b, train, err) < 0)) {
         m->n = 0;
         return -1;
     }

@@ -5,8 +5,13 @@
  * place. Where the output layer is frozen, the forward pass does both, and
  * leaves the gradient of its input. Where it is trained, its gradient belongs
  * to the backward pass, which makes the logits again.
+ *
+ * Of pairs, how much a token counts is known when all tokens have their loss.
+ * So the gradients of the forward pass are those of the losses themselves, and
+ * are multiplied by the factors behind it; those of the backward pass at once.
  */
 #include "worker/llm/llama_internal.h"
+#include "worker/llm/llama_linear.h"
 
 bool llama_trains_head(const struct llama *m)
 {
@@ -28,18 +33,28 @@ static int one_chunk(struct llama *m, const struct batch *b, int32_t first,
                                     .adds = first > 0,
                                     .x = m->mem.chunk,
                                     .low = m->mem.head_low};
-    void *loss = (char *)m->mem.loss + (size_t)first * dtype_acc_bytes(dt);
+    const size_t ahead = (size_t)first * dtype_acc_bytes(dt);
+    const bool pairs = m->conf.pairs;
+    void *loss = (char *)m->mem.loss + ahead;
     void *dx = llama_at(m, m->mem.judged, (int64_t)first * c->hidden);
     if (ops->llm.take_rows(m->d, dt, m->mem.chunk, m->mem.normed,
                            judged + first, rows, c->hidden, m->tokens,
                            err) < 0 ||
         llama_linear(m, &call, m->mem.logits, err) < 0 ||
+        (pairs &&
+         ops->llm.row_means(m->d, dt, (char *)m->mem.logits_mean + ahead,
+                            m->mem.logits, rows, c->vocab, err) < 0) ||
         ops->xent(m->d, dt, loss, m->mem.hit + first, m->mem.logits,
-                  label + first, rows, c->vocab, m->mem.scale, 0, grads,
+                  label + first, rows, c->vocab, m->mem.scale + pairs, 0, grads,
                   err) < 0)
         return -1;
     if (!grads)
         return 0;
+    if (pairs && llama_trains_head(m) &&
+        ops->llm.scale_rows(m->d, dt, m->mem.logits,
+                            (const char *)m->mem.factor + ahead, rows, c->vocab,
+                            err) < 0)
+        return -1;
     if (llama_trains_head(m))
         return llama_linear_back(m, &call, m->mem.logits, dx, err);
     return ops->gemm(m->d, dt, false, false, rows, c->hidden, c->vocab, 1,

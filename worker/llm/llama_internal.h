@@ -24,7 +24,7 @@ struct llama_acts {
 /* Where everything lies; llama.c sets all of it twice, first from address 0
  * to learn the sizes. M is the tokens of the largest batch. */
 struct llama_arena {
-    void *base;           /* [shape.weights] T; adapters alone. In
+    void *base;           /* [shape.weights] T; see llama_has_base(). In
                            * four bits, what stays: llama_base.h */
     struct nf4 packed;    /* of the layers' other tensors */
     void *params, *grads; /* [shape.params] T */
@@ -37,9 +37,13 @@ struct llama_arena {
     int32_t *hit;            /* [M]; behind loss, to be fetched with it */
     void *head_low;          /* [chunk, rank]: low of the output layer */
     uint64_t *seed;          /* [1] of dropout */
-    double *scale;           /* [1] of the gradient */
-    void *rotation;          /* [row_tokens, head_dim / 2, 2] A */
-    int32_t *ids, *pos;      /* [row_tokens]: of a sample */
+    double *scale;           /* [2] of the gradient; 1 */
+    /* Of pairs: of each answer its log p by the model and by the reference, and
+     * its mean logit [2 pairs] A, one behind the other; of each judged token
+     * its mean logit, and its factor in the gradient [M] A. */
+    void *log_p, *logit, *reference, *logits_mean, *factor;
+    void *rotation;     /* [row_tokens, head_dim / 2, 2] A */
+    int32_t *ids, *pos; /* [row_tokens]: of a sample */
 
     void *normed;       /* [M, hidden] */
     void *delta;        /* [M, hidden] */
@@ -79,6 +83,9 @@ struct llama {
     int64_t first;  /* of a sample: tokens before them whose qkv is kept */
     int32_t judges;
     bool train;
+    bool trained;      /* train, as it was */
+    bool is_reference; /* pairs: the pass is the reference's */
+    bool is_fresh;     /* nothing has been learned: pairs have loss log 2 */
 };
 
 static inline struct llama *llama_of(struct model *m)
@@ -99,37 +106,22 @@ static inline void *llama_at(const struct llama *m, void *p, int64_t offset)
 {
     return (char *)p + (size_t)offset * dtype_bytes(m->conf.dt);
 }
+/* Weights that are not trained: the base of adapters, or the reference of pairs
+ * beside weights that are. */
+static inline bool llama_has_base(const struct llama_conf *c)
+{
+    return !c->is_full || (c->pairs && !c->is_precomputed);
+}
 /* A tensor beside the layers: the base's, or one that is trained. */
 static inline void *llama_weight_at(const struct llama *m, int64_t offset)
 {
     const struct llama_shape *s = &m->shape;
+    const bool of_base =
+        llama_has_base(&m->conf) && (!s->is_full || m->is_reference);
     if (m->base.quantised > 0 && offset > s->layers)
         offset -= s->c.layers * s->layer_weights; /* they are elsewhere */
-    return llama_at(m, s->is_full ? m->mem.params : m->mem.base, offset);
+    return llama_at(m, of_base ? m->mem.base : m->mem.params, offset);
 }
-/* ---- llama_linear.c ------------------------------------------------------
- */
-
-/* A product over the tokens x, with what belongs to its layer added to its
- * offsets. */
-struct llama_call {
-    enum llama_product product;
-    int32_t layer; /* 0 for PRODUCT_HEAD */
-    int64_t rows;
-    int64_t first; /* of the rows, in the batch; for dropout */
-    bool train;    /* with dropout */
-    bool adds;     /* gradients of weights are added, not written */
-    const void *x; /* [rows, in] */
-    void *low;     /* [rows, parts * rank], of adapters */
-};
-
-/* y [rows, out] = x W^T + alpha / rank * (x A^T) B^T. Fills in low. */
-int llama_linear(struct llama *m, const struct llama_call *c, void *y,
-                 struct error *err) MUST_CHECK;
-/* From dy [rows, out]: the gradients of W, or of A and B, and dx [rows, in];
- * dx NULL: not wanted. dx is neither x nor dy. */
-int llama_linear_back(struct llama *m, const struct llama_call *c,
-                      const void *dy, void *dx, struct error *err) MUST_CHECK;
 
 /* ---- llama_forward.c -----------------------------------------------------
  */

@@ -4,13 +4,15 @@
 #include <sys/stat.h>
 
 #include "worker/llm/llama.h"
+#include "worker/llm/pair_reference.h"
 
 int llama_conf_of_job(const struct job_spec *spec, enum dtype dt,
                       const struct batch_info *data,
                       const struct llama_config *shape, struct llama_conf *ret,
                       struct error *err)
 {
-    const bool is_full = !spec_has_adapter(spec);
+    const bool is_full = spec_trains_all(spec);
+    const bool pairs = spec->method == METHOD_DPO;
     const char *type = spec->train.checkpointer.model_type;
     struct llama_conf c = {
         .dt = dt,
@@ -26,6 +28,10 @@ int llama_conf_of_job(const struct job_spec *spec, enum dtype dt,
                           : spec->train.batch_size,
         .row_tokens = data->row_tokens,
         .recomputes = spec->train.activation_checkpointing,
+        .pairs = pairs,
+        .beta = spec->train.loss.beta,
+        .label_smoothing = spec->train.loss.label_smoothing,
+        .is_precomputed = pairs && spec->train.loss.precompute_reference,
         .dir = spec->train.checkpointer.dir,
         .files = &spec->train.checkpointer.files,
         .adapter = is_full ? NULL : spec->train.checkpointer.adapter,
@@ -40,12 +46,12 @@ int llama_conf_of_job(const struct job_spec *spec, enum dtype dt,
                          "train.checkpointer.model_type: %s: this version "
                          "trains LLAMA2, LLAMA3 and LLAMA3_2",
                          type);
-    if (data->row_tokens > c.shape.max_positions)
+    if (data->positions > c.shape.max_positions)
         return error_set(err, ERR_INVAL,
                          "train.tokenizer.max_seq_len: rows have up to %d "
                          "tokens, the model in %s has %d positions: set %d or "
                          "less",
-                         data->row_tokens, c.dir, c.shape.max_positions,
+                         data->positions, c.dir, c.shape.max_positions,
                          c.shape.max_positions);
     *ret = c;
     return 0;
@@ -64,13 +70,13 @@ static int check_output(const struct job_spec *spec, struct error *err)
 {
     const char *to = spec->train.output_dir;
     struct stat a, b;
-    if (spec_has_adapter(spec) || to == NULL || stat(to, &a) < 0 ||
+    if (!spec_trains_all(spec) || to == NULL || stat(to, &a) < 0 ||
         stat(spec->train.checkpointer.dir, &b) < 0 || a.st_dev != b.st_dev ||
         a.st_ino != b.st_ino)
         return 0;
     return error_set(err, ERR_INVAL,
                      "train.output_dir: '%s' is train.checkpointer."
-                     "checkpoint_dir, whose model method: full would "
+                     "checkpoint_dir, whose model this job would "
                      "overwrite: name another directory",
                      to);
 }
@@ -191,5 +197,6 @@ const struct model_kind llama_kind = {
     .advise = advise,
     .open_data = open_data,
     .plan = plan_of_job,
+    .prepare = pair_reference_prepare,
     .create = create_of_job,
 };

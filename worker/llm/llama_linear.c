@@ -8,6 +8,7 @@
  *
  * src  Hu et al. 2021, arXiv:2106.09685
  */
+#include "worker/llm/llama_linear.h"
 #include "worker/llm/llama_internal.h"
 
 /* Where a product's tensors lie. */
@@ -79,7 +80,7 @@ int llama_linear(struct llama *m, const struct llama_call *c, void *y,
     if (gemm(m, false, true, c->rows, l->out, l->in, 1, c->x, l->in, p.w, l->in,
              0, y, l->out, err) < 0)
         return -1;
-    if (l->parts == 0)
+    if (l->parts == 0 || m->is_reference)
         return 0;
     if (input_of(m, c, &p, &x, err) < 0 ||
         gemm(m, false, true, c->rows, p.lows, l->in, 1, x, l->in,

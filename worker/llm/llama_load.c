@@ -77,6 +77,9 @@ static int load_weights(struct llama *m, void *piece, struct error *err)
         rc = rc < 0 ? rc : llama_base_keep(m, i, err);
     }
     hf_close(h);
+    if (rc == 0 && s->is_full && llama_has_base(&m->conf))
+        rc = m->d->ops->copy(m->d, m->mem.base, m->mem.params,
+                             (size_t)s->weights * dtype_bytes(m->conf.dt), err);
     if (rc < 0)
         return -1;
     m->digest = (int64_t)(digest >> 1) + (digest < 2);

@@ -12,6 +12,7 @@
 #include "jobs/base/rng.h"
 #include "worker/data/text/tokenizer.h"
 #include "worker/llm/llama_internal.h"
+#include "worker/llm/llama_linear.h"
 #include "worker/llm/token_choice.h"
 
 /* Logits of token `row` of ids [first, n), which are of one document, to

@@ -212,12 +212,14 @@ static void add_changes(struct plan *p)
         s.train.precision = PRECISION_BF16;
         add_change(p, &s, "train.precision: bf16");
     }
-    if (p->spec.method == METHOD_FULL) {
+    if (spec_trains_all(&p->spec)) {
         s = p->spec;
-        s.method = METHOD_LORA;
+        s.method = p->spec.method == METHOD_DPO ? METHOD_DPO : METHOD_LORA;
         s.train.model.lora_rank = 8;
         s.train.model.lora_alpha = 16;
-        add_change(p, &s, "method: lora, of rank 8");
+        add_change(p, &s,
+                   s.method == METHOD_DPO ? "train.model.lora_rank: 8"
+                                          : "method: lora, of rank 8");
     }
     if (p->spec.method == METHOD_LORA) {
         s = p->spec;

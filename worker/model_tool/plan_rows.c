@@ -54,6 +54,8 @@ static int assume(const struct plan_rows_ask *ask, struct device *dev,
 {
     const struct job_spec *s = ask->spec;
     const int32_t tokens = s->train.tokenizer.max_seq_len;
+    const bool pairs = s->method == METHOD_DPO;
+    const int32_t each = pairs ? 2 : 1; /* rows of a sample */
     const int32_t train = s->train.batch_size;
     const int32_t eval =
         s->train.batch_size_val > 0 ? s->train.batch_size_val : train;
@@ -63,15 +65,17 @@ static int assume(const struct plan_rows_ask *ask, struct device *dev,
         return error_set(err, ERR_INVAL,
                          "the rows are not here, and may be of any length: set "
                          "train.tokenizer.max_seq_len");
-    ret->info =
-        (struct batch_info){.classes = ask->vocab, .row_tokens = tokens};
+    ret->info = (struct batch_info){.classes = ask->vocab,
+                                    .row_tokens = each * tokens,
+                                    .positions = tokens};
     ret->host = (int64_t)sizeof(int32_t) *
                 ((rows[1] > train ? rows[1] : train) + (int64_t)ask->vocab);
     for (int i = 0; i < 2; i++) {
-        const struct token_stage stage = {.d = dev,
-                                          .tokens = (int64_t)rows[i] * tokens,
-                                          .pin =
-                                              s->train.pin_memory != TRI_FALSE};
+        const struct token_stage stage = {
+            .d = dev,
+            .tokens = (int64_t)rows[i] * each * tokens,
+            .pairs = pairs ? rows[i] : 0,
+            .pin = s->train.pin_memory != TRI_FALSE};
         ret->batches += token_stage_device_bytes(&stage);
         ret->host += token_stage_host_bytes(&stage);
     }

@@ -81,9 +81,7 @@ static int read_rows(const char *dir, struct job_spec *s, int64_t row,
         token_conf_of(s, &s->train.dataset, ret->tokenizer, eos);
     if (token_data_open(&conf, &d, err) < 0)
         return error_wrap(err, "train.dataset");
-    const int32_t each =
-        s->train.dataset.template == TEMPLATE_PREFERENCE ? 2 : 1;
-    int rc = take_row(&d, each, row, ret, err);
+    int rc = take_row(&d, conf.pairs ? 2 : 1, row, ret, err);
     token_data_clear(&d);
     return rc;
 }

@@ -43,6 +43,15 @@ static int open_tokenizer(struct rows *r, struct error *err)
     return error_wrap(err, "train.tokenizer.path");
 }
 
+/* Both answers are shown, whatever the method reads; the cache has what it
+ * reads. */
+static bool is_pairs(const struct rows *r)
+{
+    return r->spec.method == METHOD_DPO ||
+           (r->spec.train.dataset.template == TEMPLATE_PREFERENCE &&
+            !r->args->cache);
+}
+
 static int read_rows(struct rows *r, struct error *err)
 {
     const struct job_spec *s = &r->spec;
@@ -53,8 +62,9 @@ static int read_rows(struct rows *r, struct error *err)
         return error_wrap(err, "train.checkpointer.checkpoint_dir");
     if (open_tokenizer(r, err) < 0)
         return -1;
-    const struct token_conf conf =
+    struct token_conf conf =
         token_conf_of(s, &s->train.dataset, r->tokenizer, c.eos_id);
+    conf.pairs = is_pairs(r);
     if ((r->args->cache ? keep_tokens(&keep, &conf, &r->data, err)
                         : token_data_open(&conf, &r->data, err)) < 0 ||
         token_data_check(&r->data, c.vocab, err) < 0)
@@ -149,12 +159,6 @@ static void print_counts(const struct rows *r)
     if (d->skipped.n > 0)
         (void)printf("%d row%s left out: %s\n", d->skipped.n,
                      d->skipped.n == 1 ? "" : "s", d->skipped.why[0].msg);
-}
-
-/* Template preference makes two rows of each. */
-static bool is_pairs(const struct rows *r)
-{
-    return r->spec.train.dataset.template == TEMPLATE_PREFERENCE;
 }
 
 static const char *answer_of(const struct rows *r, int32_t i)

@@ -114,7 +114,7 @@ int32_t trainer_copies(const struct trainer *t);
 int32_t trainer_shares(const struct trainer *t);
 /* Opens the data and finds out what each rank has of it. */
 int trainer_share_data(struct trainer *t, struct error *err) MUST_CHECK;
-/* Counts the batches of an epoch. */
+int trainer_share_prepare(struct trainer *t, struct error *err) MUST_CHECK;
 int trainer_share_count(struct trainer *t, struct error *err) MUST_CHECK;
 /* Bytes of device memory that trainer_share_open() will take. */
 int64_t trainer_share_bytes(const struct trainer *t);

@@ -388,12 +388,15 @@ static int find_position(struct trainer *t, struct error *err)
         .batch_size = s->train.batch_size,
         .best = NAN,
         .loss_scale = loss_scale_first(t->dt, s->train.mixed)};
-    if (model_init(t->model, (uint32_t)s->train.seed, err) < 0)
+    if (model_init(t->model, (uint32_t)s->train.seed, err) < 0 ||
+        trainer_share_prepare(t, err) < 0)
         return -1;
     if (c->rank == 0 && s->retry.resume && load_position(t, err) < 0)
         return -1;
     if (broadcast_all(t, err) < 0)
         return -1;
+    if (t->at.iteration == 0)
+        model_begin(t->model);
     if (t->mixed.dev != NULL && t->at.iteration == 0 &&
         mixed_begin(&t->mixed, err) < 0)
         return -1;

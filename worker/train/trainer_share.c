@@ -73,23 +73,36 @@ static void tokenised(void *arg, double share)
     reporter_tokenised(t->env->reporter, share);
 }
 
+static struct batch_env env_of(struct trainer *t)
+{
+    return (struct batch_env){.spec = t->spec,
+                              .dev = t->dev,
+                              .dt = t->dt,
+                              .comm = t->env->comm,
+                              .deadline_s = TRAIN_DEADLINE_S,
+                              .clock = t->env->clock,
+                              .first = t->first,
+                              .parts = t->parts,
+                              .streams = t->streams,
+                              .shares = trainer_shares(t),
+                              .say = say,
+                              .tokenised = tokenised,
+                              .arg = t};
+}
+
+int trainer_share_prepare(struct trainer *t, struct error *err)
+{
+    const struct batch_env env = env_of(t);
+    if (t->env->kind->prepare == NULL)
+        return 0;
+    return t->env->kind->prepare(&env, t->source, t->model, err);
+}
+
 int trainer_share_data(struct trainer *t, struct error *err)
 {
     if (deal(t, err) < 0)
         return -1;
-    const struct batch_env env = {.spec = t->spec,
-                                  .dev = t->dev,
-                                  .dt = t->dt,
-                                  .comm = t->env->comm,
-                                  .deadline_s = TRAIN_DEADLINE_S,
-                                  .clock = t->env->clock,
-                                  .first = t->first,
-                                  .parts = t->parts,
-                                  .streams = t->streams,
-                                  .shares = trainer_shares(t),
-                                  .say = say,
-                                  .tokenised = tokenised,
-                                  .arg = t};
+    const struct batch_env env = env_of(t);
     if (t->env->kind->open_data(&env, &t->source, err) < 0)
         return -1;
     t->data = *t->source->ops->info(t->source);

@@ -107,11 +107,14 @@ static int add_method(const struct job_spec *s, struct buf *b,
         const char *word;
     } parts[] = {{1, "q"}, {2, "k"}, {4, "v"}, {8, "o"}};
     uint32_t targets = spec_lora_targets(s);
-    if (!spec_has_adapter(s))
+    const char *word = s->method == METHOD_QLORA ? "qlora" : "lora";
+    int rc = s->method == METHOD_DPO ? buf_addstr(b, "dpo-", err) : 0;
+    if (rc < 0)
+        return -1;
+    if (spec_trains_all(s))
         return buf_addstr(b, "full", err);
-    int rc = buf_addf(b, err, "%s-r%" PRId32 "%s",
-                      s->method == METHOD_QLORA ? "qlora" : "lora",
-                      s->train.model.lora_rank, targets & 15 ? "-" : "");
+    rc = buf_addf(b, err, "%s-r%" PRId32 "%s", word, s->train.model.lora_rank,
+                  targets & 15 ? "-" : "");
     for (size_t i = 0; rc == 0 && i < sizeof(parts) / sizeof(parts[0]); i++)
         if (targets & parts[i].bits)
             rc = buf_addstr(b, parts[i].word, err);

@@ -154,6 +154,36 @@ static void test_messages(struct messages *m)
     }
 }
 
+/* The answers of a pair, in the forms of several data sets. */
+static void test_sides(struct messages *m)
+{
+    static const char *const rows[] = {
+        "{'prompt': 'q', 'chosen': 'good', 'rejected': 'bad'}",
+        "{'question': 'q', 'response_j': 'good', 'response_k': 'bad'}",
+        "{'chosen': [{'role': 'user', 'content': 'q'},"
+        " {'role': 'assistant', 'content': 'good'}],"
+        " 'rejected': [{'role': 'user', 'content': 'q'},"
+        " {'role': 'assistant', 'content': 'bad'}]}",
+        "{'conversations': [{'from': 'human', 'value': 'q'}],"
+        " 'chosen': {'from': 'gpt', 'value': 'good'},"
+        " 'rejected': {'from': 'gpt', 'value': 'bad'}}"};
+    const struct messages_conf conf = {.template = TEMPLATE_PREFERENCE};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct error err = ERROR_INIT;
+        json_t *row = row_of(rows[i]);
+        text_must(messages_of_row(&conf, row, SIDE_CHOSEN, m, &err), &err);
+        ok(m->n == 2 && strcmp(m->list[0].text, "q") == 0 &&
+               !m->list[0].judged && strcmp(m->list[1].text, "good") == 0 &&
+               m->list[1].judged,
+           "pair %zu: chosen", i);
+        text_must(messages_of_row(&conf, row, SIDE_REJECTED, m, &err), &err);
+        ok(m->n == 2 && strcmp(m->list[0].text, "q") == 0 &&
+               strcmp(m->list[1].text, "bad") == 0 && m->list[1].judged,
+           "pair %zu: rejected", i);
+        json_decref(row);
+    }
+}
+
 static void test_judged(struct messages *m)
 {
     const struct messages_conf conf = {.template = TEMPLATE_CHAT,
@@ -240,6 +270,7 @@ int main(void)
         return 1;
     test_goldens();
     test_messages(m);
+    test_sides(m);
     test_judged(m);
     test_whole();
     test_refused(m);

@@ -18,7 +18,7 @@
 #include "worker/llm/llama.h"
 #include "worker/model_call.h"
 
-enum { LLM_TOKENS = 4096 }; /* of a batch, at most */
+enum { LLM_TOKENS = 4096, LLM_PAIRS = 16 }; /* of a batch, at most */
 
 static inline void must(int rc, const struct error *err)
 {
@@ -42,6 +42,9 @@ struct llm_rows {
     int32_t judges;
     int32_t id[LLM_TOKENS], pos[LLM_TOKENS], order[LLM_TOKENS];
     int32_t judged[LLM_TOKENS], label[LLM_TOKENS];
+    /* Of pairs, which have n of them: S is found out. */
+    struct pair_answer answer[2 * LLM_PAIRS];
+    int32_t answers;
 };
 
 static inline void llm_begin(struct llm_rows *r, int32_t n, int32_t S)
@@ -76,7 +79,7 @@ struct llm_rig {
     struct device *d;
     struct model *m;
     struct llama_conf conf;
-    int32_t *arrays[5]; /* device */
+    int32_t *arrays[BATCH_ARRAYS]; /* device */
     struct batch b;
 };
 
@@ -94,15 +97,23 @@ static inline void llm_rig_rows(struct llm_rig *g, struct llm_rows *r)
 {
     struct error err = ERROR_INIT;
     const size_t bytes = (size_t)(r->n * r->S) * sizeof(int32_t);
-    const int32_t *from[5] = {[TOKENS_ID] = r->id,
-                              [TOKENS_POS] = r->pos,
-                              [TOKENS_ORDER] = r->order,
-                              [TOKENS_JUDGED] = r->judged,
-                              [TOKENS_LABEL] = r->label};
+    const int32_t *from[TOKENS_LISTS] = {[TOKENS_ID] = r->id,
+                                         [TOKENS_POS] = r->pos,
+                                         [TOKENS_ORDER] = r->order,
+                                         [TOKENS_JUDGED] = r->judged,
+                                         [TOKENS_LABEL] = r->label};
     llm_order(r, g->conf.shape.vocab);
-    g->b = (struct batch){
-        .n = r->n, .valid = r->n, .weight = r->judges, .tokens = r->at};
-    for (int k = 0; k < 5; k++) {
+    g->b = (struct batch){.n = r->n,
+                          .valid = r->n,
+                          .weight = r->answers > 0 ? r->n : r->judges,
+                          .tokens = r->at,
+                          .judged = r->judges};
+    g->b.arrays[TOKENS_PAIR] = (struct batch_array){
+        g->arrays[TOKENS_PAIR], 2 * sizeof(struct pair_answer)};
+    must(g->d->ops->to_device(g->d, g->arrays[TOKENS_PAIR], r->answer,
+                              sizeof(r->answer), &err),
+         &err);
+    for (int k = 0; k < TOKENS_LISTS; k++) {
         must(g->d->ops->to_device(g->d, g->arrays[k], from[k], bytes, &err),
              &err);
         g->b.arrays[k] =
@@ -120,7 +131,7 @@ static inline void llm_rig_open(struct llm_rig *g,
     g->conf = *conf;
     must(llama_config_read(conf->dir, &g->conf.shape, &err), &err);
     must(test_device(1, &g->d, &err), &err);
-    for (int k = 0; k < 5; k++) {
+    for (int k = 0; k < BATCH_ARRAYS; k++) {
         void *p = NULL;
         must(g->d->ops->alloc(g->d, LLM_TOKENS * sizeof(int32_t), &p, &err),
              &err);
@@ -133,7 +144,7 @@ static inline void llm_rig_open(struct llm_rig *g,
 static inline void llm_rig_close(struct llm_rig *g)
 {
     model_destroy(g->m);
-    for (int k = 0; k < 5; k++)
+    for (int k = 0; k < BATCH_ARRAYS; k++)
         g->d->ops->release(g->d, g->arrays[k]);
     g->d->ops->destroy(g->d);
 }

@@ -153,15 +153,35 @@ static int add_chat(const struct messages_conf *c, const json_t *row,
     return add_list(c, row, sharegpt ? "conversations" : "messages", m, err);
 }
 
-/* Two lists of messages, or two answers to a prompt. */
+/* The names that the pairs of Stack Exchange have, unless a map gives others.
+ */
+static bool is_stack_exchange(const struct messages_conf *c, const json_t *row)
+{
+    return (c->columns == NULL || c->columns->n == 0) &&
+           json_object_get(row, "chosen") == NULL &&
+           json_object_get(row, "response_j") != NULL;
+}
+
+/* Two lists of messages, two messages behind a conversation, or two answers to
+ * a prompt. */
 static int add_preference(const struct messages_conf *c, const json_t *row,
                           enum messages_side side, struct messages *m,
                           struct error *err)
 {
     const char *column = side == SIDE_CHOSEN ? "chosen" : "rejected";
-    if (json_is_string(row_column(row, c->columns, column)))
+    if (is_stack_exchange(c, row))
+        return add_pair(c, row, "question",
+                        side == SIDE_CHOSEN ? "response_j" : "response_k", m,
+                        err);
+    const json_t *answer = row_column(row, c->columns, column);
+    if (json_is_string(answer))
         return add_pair(c, row, "prompt", column, m, err);
-    return add_list(c, row, column, m, err);
+    if (!json_is_object(answer))
+        return add_list(c, row, column, m, err);
+    if (add_chat(c, row, m, err) < 0)
+        return -1;
+    return add_listed(c, row_column_name(c->columns, column), 0, answer, m,
+                      err);
 }
 
 /* ---- all templates ------------------------------------------------------- */

@@ -50,6 +50,17 @@ static int pack_in_order(struct maker *m, int32_t n)
     return 0;
 }
 
+/* ---- pairs --------------------------------------------------------------- */
+
+static int pack_pairs(struct maker *m, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++)
+        if ((i % 2 == 0 && begin_pack(m) < 0) ||
+            add_piece(m, (struct pack_piece){i, 0, m->rows[i].n}) < 0)
+            return -1;
+    return 0;
+}
+
 /* ---- best fit ------------------------------------------------------------ */
 
 struct placed {
@@ -211,15 +222,19 @@ static int pack_best_fit(struct maker *m, int32_t rows)
     return rc;
 }
 
-/* ---- both ---------------------------------------------------------------- */
+/* ---- all ----------------------------------------------------------------- */
 
 int packing_of(const struct token_data *d, const struct packing_conf *conf,
                struct packing *ret, struct error *err)
 {
     struct maker m = {.conf = conf, .rows = token_data_rows(d), .err = err};
-    int rc = conf->max_seq_len > 0 && conf->order == PACKING_BEST_FIT
-                 ? pack_best_fit(&m, d->n)
-                 : pack_in_order(&m, d->n);
+    int rc;
+    if (conf->pairs)
+        rc = pack_pairs(&m, d->n);
+    else if (conf->max_seq_len > 0 && conf->order == PACKING_BEST_FIT)
+        rc = pack_best_fit(&m, d->n);
+    else
+        rc = pack_in_order(&m, d->n);
     const int32_t packs = m.packs;
     if (rc == 0)
         rc = begin_pack(&m); /* the end of the last */

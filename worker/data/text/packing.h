@@ -36,6 +36,7 @@ struct packing_conf {
     int32_t max_seq_len; /* 0: a sample is a row */
     enum spec_packing order;
     bool split; /* otherwise no row is longer */
+    bool pairs; /* a sample is two rows, without a limit */
 };
 
 /* out  ret  end it with packing_clear()

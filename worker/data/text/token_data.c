@@ -221,6 +221,7 @@ struct token_conf token_conf_of(const struct job_spec *s,
                                .prompt = s->train.tokenizer.prompt_template,
                                .is_whole = s->preset == PRESET_PAPER_2503,
                                .eos = eos,
+                               .pairs = s->method == METHOD_DPO,
                                .max_seq_len = s->train.tokenizer.max_seq_len};
 }
 
@@ -272,4 +273,23 @@ uint64_t token_data_digest(const struct token_data *d)
         sum = crc64(sum, &rows[i].n, sizeof(rows[i].n));
     }
     return sum;
+}
+
+int token_data_sha256(const struct token_data *d, char ret[DIGEST_HEX_CAP],
+                      struct error *err)
+{
+    const struct token_row *rows = token_data_rows(d);
+    char sum[DIGEST_HEX_CAP] = "";
+    for (int32_t i = 0; i < d->n; i++) {
+        const size_t bytes = (size_t)rows[i].n * sizeof(int32_t);
+        const struct digest_part parts[] = {
+            {sum, strlen(sum)},
+            {&rows[i].n, sizeof(rows[i].n)},
+            {token_data_ids(d) + rows[i].first, bytes},
+            {token_data_labels(d) + rows[i].first, bytes}};
+        if (digest_parts(parts, sizeof(parts) / sizeof(parts[0]), sum, err) < 0)
+            return -1;
+    }
+    memcpy(ret, sum, sizeof(sum));
+    return 0;
 }

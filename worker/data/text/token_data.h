@@ -23,6 +23,7 @@
 
 #include "jobs/base/buf.h"
 #include "jobs/base/error.h"
+#include "jobs/http/digest_ssl.h"
 #include "jobs/spec/spec.h"
 #include "worker/data/rows/data_rows.h"
 #include "worker/data/text/token_list.h"
@@ -40,13 +41,13 @@ struct token_data {
     struct token_list ids;
     struct token_list labels; /* of the same tokens; < 0: not judged */
     struct buf list;          /* of struct token_row */
-    int32_t n;       /* rows, 1 or more; template preference: 2 of each */
-    int32_t longest; /* tokens of a row */
-    int32_t most;    /* the highest id, of labels as well */
-    int32_t cut;     /* rows that were longer than max_seq_len */
-    int64_t tokens;  /* of all rows */
-    int64_t judged;  /* of these */
-    bool no_room;    /* for the tokens, in the files they were to go to */
+    int32_t n;                /* rows, 1 or more; of pairs: 2 of each */
+    int32_t longest;          /* tokens of a row */
+    int32_t most;             /* the highest id, of labels as well */
+    int32_t cut;              /* rows that were longer than max_seq_len */
+    int64_t tokens;           /* of all rows */
+    int64_t judged;           /* of these */
+    bool no_room; /* for the tokens, in the files they were to go to */
     struct data_files files;
     struct rows_skipped skipped;
     /* In place of the three lists: of a file that is mapped (token_file.h). */
@@ -79,6 +80,9 @@ struct token_conf {
     int32_t max_seq_len; /* 0: as long as rows are */
     int32_t threads;     /* that tokenise; 0: one for each processor */
     const struct token_spill *spill; /* NULL: all tokens are in memory */
+    /* Two rows of each: its chosen answer, and then its rejected one. Otherwise
+     * template preference makes a row of the chosen one. */
+    bool pairs;
     /* After each row that is read; NULL: no one asks.
      * in  bytes  of the files, packed if they are, that have been read */
     void (*progress)(void *arg, int64_t bytes, int64_t rows);
@@ -120,5 +124,9 @@ int token_data_check(const struct token_data *d, int32_t vocab,
 
 /* The same for the same tokens, labels and rows. */
 uint64_t token_data_digest(const struct token_data *d);
+/* Likewise, where data is told apart by it alone.
+ * err  ERR_EXTERN */
+int token_data_sha256(const struct token_data *d, char ret[DIGEST_HEX_CAP],
+                      struct error *err) MUST_CHECK;
 
 #endif

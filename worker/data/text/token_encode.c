@@ -88,29 +88,43 @@ static int add_numbers(const json_t *list, const char *key, bool may_be_less,
     return 0;
 }
 
-static int add_tokens(struct encoding *o, const json_t *row, struct error *err)
+/* The columns of ids and labels: of a row, or of an answer of a pair. */
+static void name_columns(const struct token_conf *c, enum messages_side side,
+                         const char **ret_ids, const char **ret_labels)
+{
+    static const char *const names[3][2] = {
+        {"input_ids", "labels"},
+        {"chosen_input_ids", "chosen_labels"},
+        {"rejected_input_ids", "rejected_labels"}};
+    const int k = !c->pairs ? 0 : side == SIDE_CHOSEN ? 1 : 2;
+    *ret_ids = row_column_name(c->columns, names[k][0]);
+    *ret_labels = row_column_name(c->columns, names[k][1]);
+}
+
+static int add_tokens(struct encoding *o, const json_t *row,
+                      enum messages_side side, struct error *err)
 {
     struct token_part *p = o->to;
     const size_t first = tokens_of(&p->ids);
-    const struct spec_map *map = o->e->conf->columns;
-    const json_t *ids = row_column(row, map, "input_ids");
-    const json_t *labels = json_object_get(row, row_column_name(map, "labels"));
+    const char *ids_name, *labels_name;
+    name_columns(o->e->conf, side, &ids_name, &labels_name);
+    const json_t *ids = json_object_get(row, ids_name);
+    const json_t *labels = json_object_get(row, labels_name);
     const size_t n = json_array_size(ids);
     const size_t most =
         o->e->conf->text->packed ? 0 : (size_t)o->e->conf->max_seq_len;
     if (!json_is_array(ids))
-        return error_set(err, ERR_INVAL, "'%s' is %s",
-                         row_column_name(map, "input_ids"),
+        return error_set(err, ERR_INVAL, "'%s' is %s", ids_name,
                          ids == NULL ? "missing" : "not an array");
     if (labels != NULL && !json_is_array(labels))
-        return error_set(err, ERR_INVAL, "'%s' is not an array",
-                         row_column_name(map, "labels"));
+        return error_set(err, ERR_INVAL, "'%s' is not an array", labels_name);
     if (labels != NULL && json_array_size(labels) != n)
-        return error_set(err, ERR_INVAL, "%zu input_ids and %zu labels", n,
-                         json_array_size(labels));
-    if (add_numbers(ids, "input_ids", false, &p->ids, err) < 0 ||
-        (labels != NULL ? add_numbers(labels, "labels", true, &p->labels, err)
-                        : label_all(p, err)) < 0)
+        return error_set(err, ERR_INVAL, "%zu %s and %zu %s", n, ids_name,
+                         json_array_size(labels), labels_name);
+    if (add_numbers(ids, ids_name, false, &p->ids, err) < 0 ||
+        (labels != NULL
+             ? add_numbers(labels, labels_name, true, &p->labels, err)
+             : label_all(p, err)) < 0)
         return -1;
     o->cut = most > 0 && n > most;
     if (o->cut) {
@@ -164,7 +178,7 @@ static int add_row(struct encoding *o, const json_t *row,
     o->cut = false;
     switch (o->e->conf->text->template) {
     case TEMPLATE_TOKENS:
-        rc = add_tokens(o, row, err);
+        rc = add_tokens(o, row, side, err);
         break;
     case TEMPLATE_COMPLETION:
         rc = add_text(o, row, err);
@@ -195,7 +209,7 @@ int token_encode(struct token_encoder *e, const json_t *row,
     int rc = json_is_object(row)
                  ? add_row(&o, row, SIDE_CHOSEN, place, err)
                  : error_set(err, ERR_INVAL, "not an object of columns");
-    if (rc == 0 && e->conf->text->template == TEMPLATE_PREFERENCE)
+    if (rc == 0 && e->conf->pairs)
         rc = add_row(&o, row, SIDE_REJECTED, place, err);
     if (rc == 0)
         return 0;

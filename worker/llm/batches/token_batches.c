@@ -134,6 +134,12 @@ static int32_t larger(int32_t a, int32_t b)
     return a > b ? a : b;
 }
 
+/* Bytes of a sample in the array of pairs. */
+static size_t pair_bytes(const struct token_feed *f)
+{
+    return f->pairs ? 2 * sizeof(struct pair_answer) : 0;
+}
+
 static void set_info(struct token_batches *s)
 {
     const struct token_feed *train = &s->feeds[BATCH_TRAIN];
@@ -143,9 +149,14 @@ static void set_info(struct token_batches *s)
             larger(larger(train->data.most, eval->data.most), s->pad) + 1,
         .left_out = train->data.skipped.n,
         .row_tokens = larger(train->longest, eval->longest),
-        .sample_weight = (double)train->data.judged / train->packs.n};
-    for (int i = 0; i < BATCH_ARRAYS; i++)
+        .positions = train->pairs
+                         ? larger(train->data.longest, eval->data.longest)
+                         : larger(train->longest, eval->longest),
+        .sample_weight =
+            train->pairs ? 1 : (double)train->data.judged / train->packs.n};
+    for (int i = 0; i < TOKENS_LISTS; i++)
         s->info.sample_bytes[i] = (size_t)s->info.row_tokens * sizeof(int32_t);
+    s->info.sample_bytes[TOKENS_PAIR] = pair_bytes(train);
 }
 
 static int open_all(struct token_batches *s, struct error *err)
@@ -212,9 +223,14 @@ static void describe(const struct batch_source *source, int32_t batches,
     token_feed_describe(f, train, sizeof(train));
     if (used < f->packs.n)
         (void)snprintf(part, sizeof(part), ", %" PRId64 " %s in each epoch",
-                       used, f->text->packed ? "packs" : "rows");
+                       used,
+                       f->pairs          ? "pairs"
+                       : f->text->packed ? "packs"
+                                         : "rows");
     if (s->feeds[BATCH_EVAL].data.n > 0)
-        (void)snprintf(eval, sizeof(eval), "%d", s->feeds[BATCH_EVAL].data.n);
+        (void)snprintf(eval, sizeof(eval), "%d",
+                       f->pairs ? s->feeds[BATCH_EVAL].packs.n
+                                : s->feeds[BATCH_EVAL].data.n);
     (void)snprintf(ret, cap, "%s%s, %s for evaluation, %d iterations per epoch",
                    train, part, eval, batches);
 }
@@ -226,6 +242,7 @@ static struct token_stage stage_of(const struct token_batches *s, int part)
     const struct token_feed *f = &s->feeds[part];
     return (struct token_stage){.d = s->env.dev,
                                 .tokens = (int64_t)f->batch * f->longest,
+                                .pairs = f->pairs ? f->batch : 0,
                                 .slot = 2 * part,
                                 .pin =
                                     s->env.spec->train.pin_memory != TRI_FALSE};
@@ -252,6 +269,9 @@ static void plan(const struct batch_source *source, int64_t *ret_device,
         const struct token_stage stage = stage_of(s, i); /* 0 without data */
         device += token_stage_device_bytes(&stage);
         host += token_stage_host_bytes(&stage);
+        if (s->env.spec->train.loss.precompute_reference)
+            host += 2 * (int64_t)sizeof(double) *
+                    token_batches_pairs(source, (enum batch_part)i);
     }
     *ret_device = device;
     *ret_host = host;
@@ -289,33 +309,63 @@ static int begin(struct batch_source *source, const struct batch_epoch *e,
     return 0;
 }
 
+/* Makes a batch of the n samples in s->index, and sends it. */
+static int make_of(struct token_batches *s, struct token_feed *f, int32_t n,
+                   struct error *err)
+{
+    struct token_rows rows;
+    const struct token_pick pick = {.data = &f->data,
+                                    .packs = &f->packs,
+                                    .index = s->index,
+                                    .pad = s->pad,
+                                    .reference = f->reference,
+                                    .n = n};
+    int32_t S = f->text->packed ? f->longest : token_rows_longest(&pick);
+    if (f->pairs)
+        S = token_rows_dense(&pick, f->batch);
+    if (token_stage_open(&f->stage, f->batch, S, &rows, err) < 0)
+        return error_wrap(err, "batch");
+    token_rows_fill(&rows, &pick, s->counts, s->info.classes);
+    f->on_way = (struct batch){.n = f->batch,
+                               .weight = rows.judges,
+                               .tokens = rows.tokens,
+                               .judged = rows.judges};
+    for (int32_t k = 0; k < n; k++)
+        f->on_way.valid += s->index[k] != SAMPLER_NONE;
+    if (f->pairs)
+        f->on_way.weight = f->on_way.valid;
+    if (token_stage_send(&f->stage, err) < 0)
+        return error_wrap(err, "batch");
+    f->on_way_bytes = (size_t)S * sizeof(int32_t);
+    return 0;
+}
+
 /* Makes batch f->next and sends it. */
 static int make(struct token_batches *s, struct token_feed *f,
                 struct error *err)
 {
     struct sampler one = f->sampler;
-    struct token_rows rows;
     const int32_t i = f->next;
     one.rank += i % f->parts;
-    const struct token_pick pick = {
-        .data = &f->data,
-        .packs = &f->packs,
-        .index = s->index,
-        .pad = s->pad,
-        .n = sampler_batch(&one, i / f->parts, f->batch, s->index)};
-    if (pick.n == 0)
+    const int32_t n = sampler_batch(&one, i / f->parts, f->batch, s->index);
+    if (n == 0)
         return error_set(err, ERR_INVAL, "data: there is no batch %d", i);
-    const int32_t S = f->text->packed ? f->longest : token_rows_longest(&pick);
-    if (token_stage_open(&f->stage, f->batch, S, &rows, err) < 0)
+    return make_of(s, f, n, err);
+}
+
+/* The batch on its way is there. */
+static int receive(struct token_feed *f, struct batch *ret, struct error *err)
+{
+    void *arrays[BATCH_ARRAYS];
+    if (token_stage_receive(&f->stage, arrays, err) < 0)
         return error_wrap(err, "batch");
-    token_rows_fill(&rows, &pick, s->counts, s->info.classes);
-    f->on_way = (struct batch){
-        .n = f->batch, .weight = rows.judges, .tokens = rows.tokens};
-    for (int32_t k = 0; k < pick.n; k++)
-        f->on_way.valid += s->index[k] != SAMPLER_NONE;
-    if (token_stage_send(&f->stage, err) < 0)
-        return error_wrap(err, "batch");
-    f->on_way_bytes = (size_t)S * sizeof(int32_t);
+    struct batch b = f->on_way;
+    for (int k = 0; k < TOKENS_LISTS; k++)
+        b.arrays[k] = (struct batch_array){arrays[k], f->on_way_bytes};
+    b.arrays[TOKENS_PAIR] =
+        (struct batch_array){arrays[TOKENS_PAIR], pair_bytes(f)};
+    f->on_way_bytes = 0;
+    *ret = b;
     return 0;
 }
 
@@ -326,19 +376,15 @@ static int take(struct batch_source *source, enum batch_part part, int32_t i,
     struct token_feed *f = &s->feeds[part];
     const struct clock *clock = s->env.clock;
     const double t0 = clock->now_s(clock);
-    int32_t *arrays[BATCH_ARRAYS];
+    struct batch b;
     if (i != f->next)
         f->on_way_bytes = 0;
     f->next = i;
     if (f->on_way_bytes == 0 && make(s, f, err) < 0)
         return -1;
     const double t1 = clock->now_s(clock);
-    if (token_stage_receive(&f->stage, arrays, err) < 0)
-        return error_wrap(err, "batch");
-    struct batch b = f->on_way;
-    for (int k = 0; k < BATCH_ARRAYS; k++)
-        b.arrays[k] = (struct batch_array){arrays[k], f->on_way_bytes};
-    f->on_way_bytes = 0;
+    if (receive(f, &b, err) < 0)
+        return -1;
     f->next++;
     b.data_s = t1 - t0;
     b.h2d_s = clock->now_s(clock) - t1;
@@ -357,6 +403,46 @@ static int ahead(struct batch_source *source, enum batch_part part,
         !token_stage_is_ahead(&f->stage))
         return 0;
     return make(s, f, err);
+}
+
+/* ---- pairs --------------------------------------------------------------- */
+
+int32_t token_batches_pairs(const struct batch_source *source,
+                            enum batch_part part)
+{
+    const struct token_feed *f = &tokens_at(source)->feeds[part];
+    return f->pairs ? f->packs.n : 0;
+}
+
+int token_batches_take_pairs(struct batch_source *source, enum batch_part part,
+                             int32_t first, struct batch *ret,
+                             struct error *err)
+{
+    struct token_batches *s = tokens_of(source);
+    struct token_feed *f = &s->feeds[part];
+    int32_t n = 0;
+    while (n < f->batch && first + n < f->packs.n) {
+        s->index[n] = first + n;
+        n++;
+    }
+    return make_of(s, f, n, err) < 0 ? -1 : receive(f, ret, err);
+}
+
+int token_batches_pairs_digest(const struct batch_source *source,
+                               enum batch_part part, char ret[DIGEST_HEX_CAP],
+                               struct error *err)
+{
+    const struct token_data *d = &tokens_at(source)->feeds[part].data;
+    return token_data_sha256(d, ret, err);
+}
+
+void token_batches_set_reference(struct batch_source *source,
+                                 enum batch_part part, double *reference)
+{
+    struct token_feed *f = &tokens_of(source)->feeds[part];
+    free(f->reference);
+    f->reference = reference;
+    f->on_way_bytes = 0; /* it was made without */
 }
 
 static void destroy(struct batch_source *source)

@@ -6,10 +6,15 @@
  * are filled up with padding, and so are rows that are missing. The tokens of
  * the batch are one list of n * S; token i's label is token i + 1 of its
  * document where that one is judged.
+ *
+ * With method dpo a sample is a pair: two documents, its chosen answer and its
+ * rejected one. Pairs lie one behind the other, wherever a row ends, and S is
+ * as small as n * S can hold them all: less than n tokens are padding.
  */
 #ifndef MGPU_WORKER_LLM_TOKEN_BATCHES_H
 #define MGPU_WORKER_LLM_TOKEN_BATCHES_H
 
+#include "jobs/http/digest_ssl.h"
 #include "worker/batch.h"
 
 /* The arrays of a batch, [n, S] i32 each; bytes of a sample: 4 S. */
@@ -25,6 +30,10 @@ enum token_array {
      * them (batch.h); what follows in the arrays is not read. */
     TOKENS_JUDGED,
     TOKENS_LABEL,
+    TOKENS_LISTS, /* so many are lists of tokens */
+    /* Of pairs: [n, 2] struct pair_answer, of the chosen answer and the
+     * rejected one. */
+    TOKENS_PAIR = TOKENS_LISTS,
 };
 
 /* What the arrays of a batch hold, in host memory; for batches and tests.
@@ -32,8 +41,9 @@ enum token_array {
 struct token_rows {
     int32_t n, S;
     int32_t *id, *pos, *order, *judged, *label;
-    int32_t judges; /* how many have a label */
-    int64_t tokens; /* without padding */
+    struct pair_answer *answers; /* [2 n]; NULL: samples are no pairs */
+    int32_t judges;              /* how many have a label */
+    int64_t tokens;              /* without padding */
 };
 
 /* Opens train.dataset and train.dataset_val; without the latter there are no
@@ -51,5 +61,23 @@ int token_batches_open(const struct batch_env *env, int32_t eos,
  * err  ERR_INVAL "data: PATH: row 17: token id 600, ..." */
 int token_batches_check(const struct batch_source *s, int32_t vocab,
                         struct error *err) MUST_CHECK;
+
+/* ---- of pairs ------------------------------------------------------------ */
+
+/* How many are trained on, or evaluated; 0 where samples are no pairs. */
+int32_t token_batches_pairs(const struct batch_source *s, enum batch_part part);
+/* Pairs [first, first + ret->valid) of the part, at most a batch of them; the
+ * arrays are valid until the next call. Not between a take() and its pass. */
+int token_batches_take_pairs(struct batch_source *s, enum batch_part part,
+                             int32_t first, struct batch *ret,
+                             struct error *err) MUST_CHECK;
+/* The SHA-256 of their tokens and labels. */
+int token_batches_pairs_digest(const struct batch_source *s,
+                               enum batch_part part, char ret[DIGEST_HEX_CAP],
+                               struct error *err) MUST_CHECK;
+/* Log p [2 pairs] of the answers, from malloc(), for all batches to come.
+ * own  reference: the source's */
+void token_batches_set_reference(struct batch_source *s, enum batch_part part,
+                                 double *reference);
 
 #endif

@@ -36,13 +36,19 @@ static int pack(struct token_feed *f, const struct job_spec *spec,
                 struct error *err)
 {
     const int32_t max = spec->train.tokenizer.max_seq_len;
-    const struct packing_conf conf = {.max_seq_len = f->text->packed ? max : 0,
+    const bool packed = f->text->packed && !f->pairs;
+    const struct packing_conf conf = {.max_seq_len = packed ? max : 0,
                                       .order = f->text->packing,
-                                      .split = f->text->split_across_pack};
+                                      .split = f->text->split_across_pack,
+                                      .pairs = f->pairs};
     if (packing_of(&f->data, &conf, &f->packs, err) < 0)
         return -1;
-    f->longest = f->text->packed ? max : f->data.longest;
-    return f->text->packed ? count_other(f, &conf, err) : 0;
+    f->longest = packed ? max : f->data.longest;
+    for (int32_t i = 0; i < f->packs.n && f->pairs; i++) {
+        const int32_t n = packing_tokens(&f->packs, i);
+        f->longest = n > f->longest ? n : f->longest;
+    }
+    return packed ? count_other(f, &conf, err) : 0;
 }
 
 /* Of this rank, if all ranks of the node tokenise. */
@@ -81,10 +87,7 @@ int token_feed_open(struct token_feed *f, const struct batch_env *env,
 {
     const struct job_spec *spec = env->spec;
     const struct token_conf conf = token_conf_of(spec, f->text, tokenizer, eos);
-    if (f->text->template == TEMPLATE_PREFERENCE)
-        return error_set(err, ERR_INVAL,
-                         "template preference needs method dpo, which a later "
-                         "version has");
+    f->pairs = conf.pairs;
     if (open_rows(f, env, &conf, err) < 0 || pack(f, spec, err) < 0)
         return -1;
     say_skipped(f, env);
@@ -96,6 +99,7 @@ void token_feed_close(struct token_feed *f)
     token_stage_clear(&f->stage);
     sampler_clear(&f->sampler);
     packing_clear(&f->packs);
+    free(f->reference);
     token_data_clear(&f->data);
 }
 
@@ -109,7 +113,10 @@ static double padding(const struct token_feed *f, int32_t packs)
 void token_feed_describe(const struct token_feed *f, char *ret, size_t cap)
 {
     const bool best = f->text->packing == PACKING_BEST_FIT;
-    if (f->text->packed)
+    if (f->pairs)
+        (void)snprintf(ret, cap, "%d pairs of up to %d tokens", f->packs.n,
+                       f->longest);
+    else if (f->text->packed)
         (void)snprintf(ret, cap,
                        "%d rows (%d packs of %d tokens, %.1f %% padding; %s: "
                        "%.1f %%)",

@@ -22,6 +22,8 @@ struct token_feed {
     int32_t packs_other; /* samples that the other order would make */
     int32_t parts;       /* batches of an iteration: so many samplers */
     int32_t next, end;   /* batches of the epoch: to be taken, all */
+    bool pairs;          /* a sample is two answers */
+    double *reference;   /* [2 packs.n] of pairs; NULL: not known; owned */
     struct batch on_way; /* made and sent; without its arrays */
     size_t on_way_bytes; /* of a sample in each array; 0: none is */
 };

@@ -17,6 +17,15 @@ int32_t token_rows_longest(const struct token_pick *p)
     return longest;
 }
 
+int32_t token_rows_dense(const struct token_pick *p, int32_t n)
+{
+    int64_t tokens = 0;
+    for (int32_t i = 0; i < p->n; i++)
+        if (p->index[i] != SAMPLER_NONE)
+            tokens += packing_tokens(p->packs, p->index[i]);
+    return tokens > n ? (int32_t)((tokens + n - 1) / n) : 1;
+}
+
 /* A document whose first token is token `at` of the batch. A piece of a row
  * is one: its last token predicts the first of the next piece. */
 static void put_document(struct token_rows *r, const struct token_data *d,
@@ -47,6 +56,27 @@ static void put_sample(struct token_rows *r, const struct token_pick *p,
     }
 }
 
+/* Both answers of each pair. */
+static void put_pairs(struct token_rows *r, const struct token_pick *p)
+{
+    int32_t at = 0;
+    memset(r->answers, 0, 2 * (size_t)r->n * sizeof(*r->answers));
+    for (int32_t i = 0; i < p->n; i++) {
+        const int32_t pair = p->index[i];
+        for (int32_t side = 0; pair != SAMPLER_NONE && side < 2; side++) {
+            const struct pack_piece *piece =
+                &p->packs->piece[p->packs->first[pair] + side];
+            struct pair_answer *a = &r->answers[2 * i + side];
+            a->first = r->judges;
+            put_document(r, p->data, piece, at);
+            a->n = r->judges - a->first;
+            a->reference =
+                p->reference != NULL ? p->reference[2 * pair + side] : 0;
+            at += piece->n;
+        }
+    }
+}
+
 /* A counting sort. */
 static void sort_by_id(struct token_rows *r, int32_t *counts, int32_t classes)
 {
@@ -73,9 +103,11 @@ void token_rows_fill(struct token_rows *r, const struct token_pick *p,
     for (size_t i = 0; i < n; i++)
         r->id[i] = p->pad;
     memset(r->pos, 0, n * sizeof(*r->pos));
-    for (int32_t i = 0; i < p->n; i++)
+    for (int32_t i = 0; i < p->n && r->answers == NULL; i++)
         if (p->index[i] != SAMPLER_NONE)
             put_sample(r, p, p->index[i], i * r->S);
+    if (r->answers != NULL)
+        put_pairs(r, p);
     for (size_t i = (size_t)r->judges; i < n; i++)
         r->judged[i] = r->label[i] = -1;
     sort_by_id(r, counts, classes);

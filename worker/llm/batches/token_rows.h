@@ -14,12 +14,18 @@ struct token_pick {
     const int32_t *index; /* [n] samples; SAMPLER_NONE: a row of padding */
     int32_t n;
     int32_t pad; /* the id of padding */
+    /* Of pairs: their answers' log p, [2 packs.n]; NULL: not known. */
+    const double *reference;
 };
 
 /* Tokens of the longest sample; 1 where none is a sample. */
 int32_t token_rows_longest(const struct token_pick *p);
+/* The fewest tokens of a row with which n rows hold all samples, which need
+ * not begin with a row. */
+int32_t token_rows_dense(const struct token_pick *p, int32_t n);
 
-/* in     counts  [classes] of the data; overwritten
+/* With r->answers the samples are pairs.
+ * in     counts  [classes] of the data; overwritten
  * inout  r       n >= p->n, S >= the longest and the arrays are given; the
  *                rest is filled in, and what the arrays point to */
 void token_rows_fill(struct token_rows *r, const struct token_pick *p,

@@ -11,9 +11,10 @@ static size_t stride_of(int64_t tokens)
     return ((size_t)tokens + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-static size_t bytes_of(int64_t tokens)
+static size_t bytes_of(const struct token_stage *s, int64_t tokens)
 {
-    return BATCH_ARRAYS * stride_of(tokens) * sizeof(int32_t);
+    return TOKENS_LISTS * stride_of(tokens) * sizeof(int32_t) +
+           2 * (size_t)s->pairs * sizeof(struct pair_answer);
 }
 
 bool token_stage_is_ahead(const struct token_stage *s)
@@ -28,18 +29,18 @@ static int32_t stages(const struct token_stage *s)
 
 int64_t token_stage_device_bytes(const struct token_stage *s)
 {
-    return (token_stage_is_ahead(s) ? 3 : 1) * (int64_t)bytes_of(s->tokens);
+    return (token_stage_is_ahead(s) ? 3 : 1) * (int64_t)bytes_of(s, s->tokens);
 }
 
 int64_t token_stage_host_bytes(const struct token_stage *s)
 {
-    return stages(s) * (int64_t)bytes_of(s->tokens);
+    return stages(s) * (int64_t)bytes_of(s, s->tokens);
 }
 
 static int alloc_ints(struct token_stage *s, int32_t **ret, struct error *err)
 {
     void *p = NULL;
-    if (s->d->ops->alloc(s->d, bytes_of(s->tokens), &p, err) < 0)
+    if (s->d->ops->alloc(s->d, bytes_of(s, s->tokens), &p, err) < 0)
         return -1;
     *ret = p;
     return 0;
@@ -47,7 +48,7 @@ static int alloc_ints(struct token_stage *s, int32_t **ret, struct error *err)
 
 static int start_stage(struct token_stage *s, int32_t i, struct error *err)
 {
-    const size_t bytes = bytes_of(s->tokens);
+    const size_t bytes = bytes_of(s, s->tokens);
     s->host[i] = calloc(1, bytes);
     if (s->host[i] == NULL)
         return error_set(err, ERR_NOMEM, "batch of %zu bytes", bytes);
@@ -102,6 +103,7 @@ int token_stage_open(struct token_stage *s, int32_t n, int32_t S,
     int32_t *p = s->host[s->turn];
     if (settle(s, s->turn, err) < 0)
         return -1;
+    void *pairs = p + TOKENS_LISTS * stride;
     s->filled = tokens;
     *ret = (struct token_rows){.n = n,
                                .S = S,
@@ -109,7 +111,8 @@ int token_stage_open(struct token_stage *s, int32_t n, int32_t S,
                                .pos = p + TOKENS_POS * stride,
                                .order = p + TOKENS_ORDER * stride,
                                .judged = p + TOKENS_JUDGED * stride,
-                               .label = p + TOKENS_LABEL * stride};
+                               .label = p + TOKENS_LABEL * stride,
+                               .answers = s->pairs > 0 ? pairs : NULL};
     return 0;
 }
 
@@ -117,7 +120,7 @@ int token_stage_send(struct token_stage *s, struct error *err)
 {
     const struct device_ops *ops = s->d->ops;
     const int32_t i = s->turn;
-    const size_t bytes = bytes_of(s->filled);
+    const size_t bytes = bytes_of(s, s->filled);
     if (!token_stage_is_ahead(s))
         return ops->to_device(s->d, s->x, s->host[0], bytes, err);
     if (ops->send(s->d, s->slot + i, s->twin[i], s->host[i], bytes, err) < 0)
@@ -128,17 +131,19 @@ int token_stage_send(struct token_stage *s, struct error *err)
 }
 
 /* The arrays that are used keep their place, for work that is captured. */
-int token_stage_receive(struct token_stage *s, int32_t *ret[BATCH_ARRAYS],
+int token_stage_receive(struct token_stage *s, void *ret[BATCH_ARRAYS],
                         struct error *err)
 {
     const struct device_ops *ops = s->d->ops;
     const int32_t i = s->turn ^ 1;
     if (token_stage_is_ahead(s) &&
         (ops->receive(s->d, s->slot + i, err) < 0 ||
-         ops->copy(s->d, s->x, s->twin[i], bytes_of(s->filled), err) < 0 ||
+         ops->copy(s->d, s->x, s->twin[i], bytes_of(s, s->filled), err) < 0 ||
          ops->reuse(s->d, s->slot + i, err) < 0))
         return -1;
     for (int32_t k = 0; k < BATCH_ARRAYS; k++)
         ret[k] = s->x + (size_t)k * stride_of(s->filled);
+    if (s->pairs == 0)
+        ret[TOKENS_PAIR] = NULL;
     return 0;
 }

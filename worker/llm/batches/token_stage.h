@@ -16,6 +16,7 @@
 struct token_stage {
     struct device *d;
     int64_t tokens; /* of the largest batch */
+    int32_t pairs;  /* of a batch; 0: samples are no pairs */
     int32_t slot;   /* of the device: this one and the next */
     bool pin;
     int32_t *host[2], *twin[2]; /* the second ones where the device sends */
@@ -31,7 +32,7 @@ bool token_stage_is_ahead(const struct token_stage *s);
 int64_t token_stage_device_bytes(const struct token_stage *s);
 int64_t token_stage_host_bytes(const struct token_stage *s);
 
-/* in   d, tokens, slot and pin are set, all else is zero */
+/* in   d, tokens, pairs, slot and pin are set, all else is zero */
 int token_stage_start(struct token_stage *s, struct error *err) MUST_CHECK;
 /* Zeroed and half started are fine. */
 void token_stage_clear(struct token_stage *s);
@@ -41,8 +42,9 @@ void token_stage_clear(struct token_stage *s);
 int token_stage_open(struct token_stage *s, int32_t n, int32_t S,
                      struct token_rows *ret, struct error *err) MUST_CHECK;
 int token_stage_send(struct token_stage *s, struct error *err) MUST_CHECK;
-/* The batch sent last is in the arrays ret from now on, until the next call. */
-int token_stage_receive(struct token_stage *s, int32_t *ret[BATCH_ARRAYS],
+/* The batch sent last is in the arrays ret from now on, until the next call.
+ * out  ret  TOKENS_PAIR: NULL where samples are no pairs */
+int token_stage_receive(struct token_stage *s, void *ret[BATCH_ARRAYS],
                         struct error *err) MUST_CHECK;
 
 #endif

@@ -15,6 +15,9 @@
     "  dataset: {template: alpaca, path: d}\n"
 #define LORA HEAD "method: lora\ntrain:\n" DATA
 #define FULL HEAD "method: full\ntrain:\n" DATA
+#define DPO                                                            \
+    HEAD "method: dpo\ntrain:\n  checkpointer: {checkpoint_dir: /m}\n" \
+         "  dataset: {template: preference, path: /d}\n"
 #define LORA_WITH(key)                                                  \
     HEAD "method: lora\ntrain:\n  checkpointer: {checkpoint_dir: /m}\n" \
          "  dataset: {template: alpaca, path: d, " key "}\n"

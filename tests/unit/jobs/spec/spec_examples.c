@@ -26,7 +26,7 @@ int main(void)
         "mnist-mobilenet", "image-folder",  "cv-synthetic", "command-hello",
         "command-secret",  "llama-lora",    "llama-full",   "llama3-8b-lora",
         "torch-ddp",       "torch-elastic", "torchrun",     "accelerate",
-        "mpi-program",     "llama-qlora"};
+        "mpi-program",     "llama-qlora",   "llama-dpo"};
     const char *src = getenv("MGPU_SRC");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char path[400];
@@ -81,6 +81,12 @@ int main(void)
             is_int((int)s.launch, LAUNCH_NODE, "a process per node");
         if (i == 12)
             is_int((int)s.launch, LAUNCH_MPI, "MPI is the program's");
+        if (i == 14)
+            ok(s.method == METHOD_DPO && spec_lora_targets(&s) == 127 &&
+                   s.train.dataset.template == TEMPLATE_PREFERENCE &&
+                   s.train.loss.precompute_reference &&
+                   s.resources.gpus.min == 2,
+               "pairs, on two ranks");
         spec_clear(&s);
         buf_clear(&text);
     }

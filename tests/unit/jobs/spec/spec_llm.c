@@ -32,6 +32,12 @@ static const struct {
      "\"enable_activation_checkpointing\":false|\"sample\":{\"prompts\":[]}|"
      "\"distribution\":\"ddp-ds\",\"seed\":null,\"shuffle\":true,"
      "\"clip_grad_norm\":null|\"on_signal\":true"},
+    {"dpo", DPO,
+     "\"method\":\"dpo\"|\"gradient_accumulation_steps\":8|\"lr\":0.0003|"
+     "\"lora_rank\":8,\"lora_alpha\":16|\"loss\":{\"normalize\":\"tokens\","
+     "\"beta\":0.1,\"label_smoothing\":0,\"precompute_reference\":false}"},
+    {"dpo of all weights", DPO "  model: {lora_rank: 0}\n",
+     "\"method\":\"dpo\"|\"lora_rank\":0"},
     {"the paper on one GPU", "preset: paper-2503\n" LORA,
      "\"preset\":\"paper-2503\"|\"gradient_accumulation_steps\":64|"
      "\"precision\":\"fp32\",\"mixed\":false|\"pin_memory\":false|"
@@ -216,7 +222,7 @@ static const struct {
     const char *name, *text, *want, *says; /* of the first: message or hint */
 } bad[] = {
     {"nothing but the kind", HEAD, "E012 1:1 E015 1:1 E012 1:1 E015 1:1",
-     "one of: lora, full, qlora"},
+     "one of: lora, full, qlora, dpo"},
     {"a column that the template does not have",
      HEAD "method: lora\ntrain:\n  checkpointer: {checkpoint_dir: /m}\n"
           "  dataset: {template: alpaca, path: /d,\n"
@@ -237,7 +243,7 @@ static const struct {
     {"another prompt template", LORA "  tokenizer: {prompt_template: alpaca}\n",
      "E012 7:32", "llama2_chat"},
     {"another method", HEAD "method: rank\ntrain:\n" DATA, "E012 3:9",
-     "'method' must be one of: lora, full, qlora, not 'rank'"},
+     "'method' must be one of: lora, full, qlora, dpo, not 'rank'"},
     {"keys of an adapter",
      FULL "  model: {lora_rank: 4, apply_lora_to_mlp: true}\n",
      "E017 7:11 E017 7:25",
@@ -307,7 +313,28 @@ static const struct {
      "E018 3:1 E018 5:17 E018 5:32", "'method' is only for kind: llm"},
     {"mixed in 32 bits", LORA "  precision: fp32\n  mixed: true\n", "E017 8:10",
      "set precision: bf16"},
-    {"a rank of 0", LORA "  model: {lora_rank: 0}\n", "E013 7:22", "1..1024"},
+    {"a rank of 0", LORA "  model: {lora_rank: 0}\n", "E013 7:22", "1 or more"},
+    {"rows without a pair",
+     HEAD "method: dpo\ntrain:\n  checkpointer: {checkpoint_dir: /m}\n"
+          "  dataset: {template: alpaca, path: /d}\n",
+     "E017 6:23", "needs pairs of answers"},
+    {"pairs in a pack",
+     HEAD "method: dpo\ntrain:\n  checkpointer: {checkpoint_dir: /m}\n"
+          "  tokenizer: {max_seq_len: 64}\n"
+          "  dataset: {template: tokens, path: /d, packed: true}\n",
+     "E017 7:49", "is not for method: dpo"},
+    {"a preference of other methods", LORA "  loss: {beta: 0.2}\n", "E017 7:10",
+     "is only for method: dpo"},
+    {"a preference of nothing", DPO "  loss: {beta: 0}\n", "E013 7:16",
+     "above 0"},
+    {"labels that say nothing", DPO "  loss: {label_smoothing: 0.6}\n",
+     "E013 7:27", "0..0.5"},
+    {"an adapter of no rank",
+     HEAD "method: dpo\ntrain:\n"
+          "  checkpointer: {checkpoint_dir: /m, adapter_checkpoint: /a}\n"
+          "  dataset: {template: preference, path: /d}\n"
+          "  model: {lora_rank: 0}\n",
+     "E017 5:58", "set lora_rank to that of the adapter"},
     {"a value that is read by another check only",
      LORA "  model: {lora_attn_modules: q_proj}\n", "E011 7:30", "a list"},
 };

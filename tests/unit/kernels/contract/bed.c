@@ -235,6 +235,7 @@ void contract_device(struct device *d, const char *name, bool small)
         contract_llm_norm(&b);
         contract_llm_rope(&b);
         contract_llm_rows(&b);
+        contract_llm_pairs(&b);
         contract_llm_swiglu(&b);
         contract_llm_nf4(&b);
         contract_refusals(&b);

@@ -117,6 +117,7 @@ void contract_refusals(struct bed *b);
 void contract_llm_norm(struct bed *b);
 void contract_llm_rope(struct bed *b);
 void contract_llm_rows(struct bed *b);
+void contract_llm_pairs(struct bed *b);
 void contract_llm_swiglu(struct bed *b);
 void contract_llm_nf4(struct bed *b);
 void contract_llm_attention(struct bed *b);

@@ -1,0 +1,71 @@
+/* reference_file.c - see reference_file.h. */
+#include "worker/llm/files/reference_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/checkpoint/crc64.h"
+#include "worker/llm/files/staged_file.h"
+
+static const char magic[8] = "mgpuref1";
+
+struct header {
+    char magic[8];
+    uint64_t sum; /* CRC-64 of the values */
+    int64_t n;
+};
+
+static int read_values(FILE *f, double *ret, int64_t n, struct error *err)
+{
+    struct header h;
+    if (fread(&h, sizeof(h), 1, f) != 1 ||
+        memcmp(h.magic, magic, sizeof(magic)) != 0)
+        return error_set(err, ERR_INVAL, "no log p of this version");
+    if (h.n != n)
+        return error_set(err, ERR_INVAL, "%lld values, expected %lld",
+                         (long long)h.n, (long long)n);
+    if (fread(ret, sizeof(*ret), (size_t)n, f) != (size_t)n ||
+        fgetc(f) != EOF || crc64(0, ret, (size_t)n * sizeof(*ret)) != h.sum)
+        return error_set(err, ERR_INVAL, "damaged");
+    return 0;
+}
+
+int reference_file_read(const char *dir, const char *name, double *ret,
+                        int64_t n, struct error *err)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s", dir, name) < 0)
+        return error_set(err, ERR_NOMEM, "%s", name);
+    FILE *f = fopen(path, "re");
+    int rc = f == NULL ? error_sys(err, errno, "open '%s'", path) : 0;
+    if (f != NULL && read_values(f, ret, n, err) < 0)
+        rc = error_wrap(err, "%s", path);
+    if (f != NULL)
+        (void)fclose(f);
+    free(path);
+    return rc;
+}
+
+int reference_file_write(const char *dir, const char *name, const double *v,
+                         int64_t n, struct error *err)
+{
+    struct staged_file f = STAGED_FILE_INIT;
+    const size_t bytes = (size_t)n * sizeof(*v);
+    struct header h = {.sum = crc64(0, v, bytes), .n = n};
+    memcpy(h.magic, magic, sizeof(magic));
+    int rc = staged_file_create(&f, dir, name, err);
+    if (rc == 0)
+        rc = staged_file_write(&f, &h, sizeof(h), err);
+    if (rc == 0)
+        rc = staged_file_write(&f, v, bytes, err);
+    if (rc == 0)
+        rc = staged_file_close(&f, err);
+    if (rc == 0)
+        rc = staged_file_rename(&f, err);
+    if (rc == 0)
+        rc = staged_file_sync_dir(dir, err);
+    staged_file_clear(&f);
+    return rc;
+}

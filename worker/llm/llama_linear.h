@@ -1,0 +1,28 @@
+/* llama_linear.h - a product with its adapters, for the other llama*.c. */
+#ifndef MGPU_WORKER_LLM_LLAMA_LINEAR_H
+#define MGPU_WORKER_LLM_LLAMA_LINEAR_H
+
+#include "worker/llm/llama_internal.h"
+
+/* A product over the tokens x, with what belongs to its layer added to its
+ * offsets. */
+struct llama_call {
+    enum llama_product product;
+    int32_t layer; /* 0 for PRODUCT_HEAD */
+    int64_t rows;
+    int64_t first; /* of the rows, in the batch; for dropout */
+    bool train;    /* with dropout */
+    bool adds;     /* gradients of weights are added, not written */
+    const void *x; /* [rows, in] */
+    void *low;     /* [rows, parts * rank], of adapters */
+};
+
+/* y [rows, out] = x W^T + alpha / rank * (x A^T) B^T. Fills in low. */
+int llama_linear(struct llama *m, const struct llama_call *c, void *y,
+                 struct error *err) MUST_CHECK;
+/* From dy [rows, out]: the gradients of W, or of A and B, and dx [rows, in];
+ * dx NULL: not wanted. dx is neither x nor dy. */
+int llama_linear_back(struct llama *m, const struct llama_call *c,
+                      const void *dy, void *dx, struct error *err) MUST_CHECK;
+
+#endif
