@@ -186,3 +186,22 @@ profiled_on_a_gpu() {
             <<<"$output"
     done
 }
+
+@test "methods: lora beside dpo on pairs, their figures and the paper's order" {
+    run -0 paper_llm methods '{grid: {method: [lora, dpo], resources.gpus: [1, 2]}}' \
+        --set train.dataset.path="$MGPU_SRC/jobs/examples/story-pairs/train.jsonl" \
+        --set train.precision=fp32 --set train.tokenizer.max_seq_len=128
+    cd "$BATS_TEST_TMPDIR"
+    run -0 "$MGPU_BIN/mgpu-stat" --report methods --csv m.csv
+    [[ "$output" == *" s/IT "*" /LORA "*" TOKENS/S "*" MEMORY "*" H2D/IT "*" COLLECTIVES/IT "* ]]
+    echo "$output"
+    [ "$(grep -c '  lora  .* 1.00 x .* 1.00 x .* 1.00 x ' <<<"$output")" = 2 ]
+    [[ "$output" == *"LoRA is faster than DPO: "*"hold"* ]]
+    [[ "$output" == *"LoRA is smaller than DPO: holds"* ]]
+    [[ "$output" == *"QAT is the slowest: not known, a run is missing"* ]]
+    [ "$(sqlite3 :memory: '.mode csv' '.import m.csv t' '.mode list' \
+        "SELECT count(*) FROM t WHERE s_per_it > 0 AND tokens_per_s > 0
+         AND memory_bytes > 1e6 AND memory_is_planned = 'true'
+         AND h2d_bytes_per_it > 0")" = 4 ]
+    run -64 "$MGPU_BIN/mgpu-stat" --report methods --json
+}

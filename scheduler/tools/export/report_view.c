@@ -7,6 +7,7 @@
 
 #include "scheduler/tools/export/plot.h"
 #include "scheduler/tools/export/report.h"
+#include "scheduler/tools/export/report_methods.h"
 
 typedef int write_f(const struct report *r, FILE *out, struct error *err);
 
@@ -41,6 +42,8 @@ static int print_json(const struct report *r, FILE *out, struct error *err)
 int report_view(struct client *c, const struct report_conf *conf, char **words,
                 size_t n, FILE *out, struct error *err)
 {
+    if (strcmp(conf->name, "methods") == 0)
+        return methods_view(c, conf, words, n, out, err);
     struct report *r = malloc(sizeof(*r));
     if (!r)
         return error_set(err, ERR_NOMEM, "report");
