@@ -8,10 +8,6 @@ void buckets_init(struct buckets *ret, struct comm *comm,
                   const struct clock *clock, void *grads, int64_t n,
                   enum dtype dt, double deadline_s)
 {
-    static const enum comm_type types[DT_N] = {[DT_F64] = COMM_F64,
-                                               [DT_F32] = COMM_F32,
-                                               [DT_F16] = COMM_F16,
-                                               [DT_BF16] = COMM_BF16};
     size_t size = dtype_bytes(dt);
     *ret = (struct buckets){
         .comm = comm->size > 1 ? comm : NULL,
@@ -19,7 +15,7 @@ void buckets_init(struct buckets *ret, struct comm *comm,
         .grads = grads,
         .n = n,
         .size = size,
-        .type = types[dt],
+        .type = comm_type_of(dt),
         .deadline_s = deadline_s,
         .first_elems = BUCKET_FIRST_BYTES / (int64_t)size,
         .elems = BUCKET_BYTES / (int64_t)size,

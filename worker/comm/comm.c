@@ -18,6 +18,15 @@ size_t comm_type_bytes(enum comm_type type)
     return 0;
 }
 
+enum comm_type comm_type_of(enum dtype dt)
+{
+    static const enum comm_type types[DT_N] = {[DT_F64] = COMM_F64,
+                                               [DT_F32] = COMM_F32,
+                                               [DT_F16] = COMM_F16,
+                                               [DT_BF16] = COMM_BF16};
+    return types[dt];
+}
+
 int comm_check_root(const struct comm *c, int32_t root, const char *what,
                     struct error *err)
 {

@@ -69,6 +69,7 @@ struct comm {
 };
 
 size_t comm_type_bytes(enum comm_type type);
+enum comm_type comm_type_of(enum dtype dt);
 
 /* For implementations. err ERR_INVAL root is no rank; says `what` it was for */
 int comm_check_root(const struct comm *c, int32_t root, const char *what,
