@@ -235,7 +235,7 @@ check-run: check-build
 	$(if $(MPI_MORE),$(Q)$(test_env) $(mpi_env) $(tally) \
 	    prove -j$(JOBS) --failures --exec \
 	    "tests/run mpirun -n $(MPI_MORE) --oversubscribe --bind-to none" \
-	    $(filter %/ranks %/strategies,$(mpi_tests)))
+	    $(filter %/ranks %/strategies %/llm_shared,$(mpi_tests)))
 	$(Q)$(tally)
 # Each file has a cluster of its own (tests/slurm/testbed).
 check-slurm: all $(slurm_progs)

@@ -38,11 +38,10 @@ struct model_plan {
     int64_t state;      /* elements of A, see model_ops.state; may be 0 */
     int64_t bytes_base; /* of weights that are not trained */
     int64_t bytes_params, bytes_grads, bytes_activations, bytes_work;
-    int64_t bytes_total; /* of the five: what create() takes */
-    /* Values of the base in fewer bits than T has, and what they take. */
-    int64_t quantised, bytes_quantised;
-    /* Beside it, on a GPU: what the widest layer's op has in the device's
-     * scratch, between two of its kernels. */
+    int64_t bytes_gathered; /* of shared-out ones, the units that are whole */
+    int64_t bytes_total;    /* of the six: what create() takes */
+    int64_t quantised, bytes_quantised; /* of the base, in fewer bits than T */
+    /* Beside it, on a GPU: the device's scratch of the widest layer's op. */
     int64_t bytes_scratch;
 };
 
@@ -83,6 +82,7 @@ struct model_choice {
 };
 
 struct model;
+struct shard_exchange; /* worker/comm/shard_exchange.h */
 
 struct model_ops {
     /* Extra values of an iteration, names ended by NULL; NULL: none. The
@@ -94,15 +94,19 @@ struct model_ops {
      * time: it can be captured and repeated. */
     bool can_repeat;
 
+    bool is_shared_out; /* passes and sample() are collectives of all ranks */
+    /* Optional: rank 0's way to parameters that are shared out, array 0 of it.
+     * params() is this rank's share, and backward() sums that of grads(). */
+    struct shard_exchange *(*exchange)(struct model *m);
+
     void (*destroy)(struct model *m);
 
     /* Parameters and state to start training from: drawn, or read where the
      * job says. The same bits for a given seed everywhere. */
     int (*init)(struct model *m, uint32_t seed, struct error *err);
 
-    /* Optional: training begins with the values that init() left, and not with
-     * those of a checkpoint. The first pass may check what holds then: its
-     * result() fails. */
+    /* Optional: training begins with init()'s values, not with those of a
+     * checkpoint: result() of the first pass may fail by what holds then. */
     void (*begin)(struct model *m);
 
     /* in  seed   of the next passes' dropout
@@ -121,8 +125,8 @@ struct model_ops {
      * in   on_ready  NULL, or called whenever the calls that make the
      *                gradients [first, first + count) final are enqueued:
      *                each gradient once, from the last to the first, so that
-     *                an all-reduce can overlap the rest. When it fails,
-     *                backward() does, with its error.
+     *                an all-reduce can overlap the rest; a share at the end,
+     *                whole. When it fails, backward() does, with its error.
      * err  ERR_STATE no such forward pass */
     int (*backward)(struct model *m, const struct batch *b,
                     int (*on_ready)(void *arg, int64_t first, int64_t count,
@@ -154,9 +158,9 @@ struct model_ops {
     int32_t (*ranges)(const struct model *m,
                       struct model_range ret[MODEL_RANGES]);
 
-    /* Calls each() for every tensor that a checkpoint holds, in the order of
-     * the file: name, shape, and values as the file has them. t is valid
-     * during the call. */
+    /* Calls each() for every tensor of a checkpoint, in the order of the file:
+     * name, shape and values. t is valid during the call. With exchange(),
+     * rank 0 alone calls it, import() and save(); the others serve it. */
     int (*export)(struct model *m,
                   int (*each)(void *arg, const struct model_tensor *t,
                               struct error *err),

@@ -86,6 +86,12 @@ static inline int32_t model_ranges(const struct model *m,
     return m->ops->ranges(m, ret);
 }
 
+/* NULL: the parameters are the same on every rank. */
+static inline struct shard_exchange *model_exchange(struct model *m)
+{
+    return m->ops->exchange != NULL ? m->ops->exchange(m) : NULL;
+}
+
 static inline int MUST_CHECK model_export(
     struct model *m,
     int (*each)(void *arg, const struct model_tensor *t, struct error *err),

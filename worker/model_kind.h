@@ -3,6 +3,7 @@
 #define MGPU_WORKER_MODEL_KIND_H
 
 #include "jobs/spec/spec.h"
+#include "worker/comm/comm.h"
 #include "worker/model.h"
 
 /* A kind makes its own configuration from the specification, the data type
@@ -14,18 +15,19 @@ struct model_kind {
     /* Optional: in its place, what the plan consists of, and which values
      * would save how much. Plain text without an end of line. */
     void (*advise)(const struct job_spec *spec, enum dtype dt,
-                   const struct batch_info *data, char *ret, size_t cap);
+                   const struct batch_info *data, int32_t ranks, char *ret,
+                   size_t cap);
 
     /* Opens the data of training and evaluation.
      * err  ERR_INVAL the data does not fit the specification */
     int (*open_data)(const struct batch_env *env, struct batch_source **ret,
                      struct error *err);
 
-    /* What create() will take; nothing is allocated.
+    /* What create() will take on each of so many ranks; nothing is allocated.
      * err  ERR_INVAL a value is out of range; it is named */
     int (*plan)(const struct job_spec *spec, enum dtype dt,
-                const struct batch_info *data, struct model_plan *ret,
-                struct error *err);
+                const struct batch_info *data, int32_t ranks,
+                struct model_plan *ret, struct error *err);
 
     /* Optional: gives the data what it needs of the model, which is as init()
      * left it, before the first iteration and before a checkpoint is read.
@@ -33,9 +35,11 @@ struct model_kind {
     int (*prepare)(const struct batch_env *env, struct batch_source *source,
                    struct model *m, struct error *err);
 
-    /* The device is borrowed and outlives the model, as does spec.
+    /* The device and the communicator over its memory are borrowed and outlive
+     * the model, as does spec.
      * err  as plan(); ERR_NOMEM */
-    int (*create)(struct device *d, const struct job_spec *spec, enum dtype dt,
+    int (*create)(struct device *d, struct comm *comm,
+                  const struct job_spec *spec, enum dtype dt,
                   const struct batch_info *data, struct model **ret,
                   struct error *err);
 };

@@ -34,7 +34,13 @@ enum spec_precision {
     PRECISION_FP16,
     PRECISION_BF16
 };
-enum spec_distribution { DIST_DDP_DS, DIST_DDP_RR, DIST_DDP, DIST_DP };
+enum spec_distribution {
+    DIST_DDP_DS,
+    DIST_DDP_RR,
+    DIST_DDP,
+    DIST_DP,
+    DIST_FSDP
+};
 enum spec_optimizer { OPTIM_SGD, OPTIM_ADAMW, OPTIM_RMSPROP };
 enum spec_metric { METRIC_EVAL_ACCURACY, METRIC_EVAL_LOSS };
 enum spec_mode { MODE_AUTO, MODE_MAX, MODE_MIN };

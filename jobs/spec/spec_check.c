@@ -189,6 +189,17 @@ static void check_batch(const struct check *c)
                    side, side);
 }
 
+/* All weights of an image network fit on one GPU. */
+static void check_shared_out(const struct check *c)
+{
+    static const char path[] = "train.distribution";
+    if (is_set(c, path) && c->s->train.distribution == DIST_FSDP &&
+        c->s->kind == SPEC_CV)
+        report_add(c->report, "E018", place_of(c, path), path,
+                   "one of: ddp-ds, ddp-rr, ddp, dp",
+                   "'%s: fsdp' is only for kind: llm", path);
+}
+
 static void check_mixed(const struct check *c)
 {
     enum spec_precision p = c->s->train.precision;
@@ -450,6 +461,7 @@ void spec_check(const struct job_spec *s, const struct node *root,
     check_profile(&c);
     check_channels(&c);
     check_batch(&c);
+    check_shared_out(&c);
     check_mixed(&c);
     check_betas(&c);
     check_milestones(&c);

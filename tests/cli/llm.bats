@@ -114,7 +114,7 @@ teardown() {
     for word in ddp ddp-rr dp; do
         llm_spec lora fp32 1 "distribution: $word"
         refused 65 "'train.distribution: $word' is only for kind: cv" \
-            "hint: set distribution: ddp-ds; a later version has fsdp"
+            "hint: one of: ddp-ds, fsdp"
     done
     llm_spec lora fp32 1 "model: {lora_attn_modules: [w_proj]}"
     refused 65 "'w_proj' is not a matrix of attention" \
@@ -478,4 +478,46 @@ END
     rm -rf "$dir"
     run -0 worker 1
     [[ $output == *"computed again: "*".reference: damaged"* ]]
+}
+
+@test "the example with shared-out weights ends on two ranks, and can be resumed on one" {
+    local id spec=$MGPU_SRC/jobs/examples/llama-full-fsdp.yaml shares
+    ctld_start
+    id=$("$MGPU_BIN/mgpu-submit" --parsable "$spec")
+    "$MGPU_BIN/mgpu-stat" --wait "$id"
+    grep -q 'Llama: 260032 parameters, all trained, shared out over 2 ranks' \
+        "$ctld_dir/state/jobs/$id/1/log"
+    cmp <(jq -S 'del(.torch_dtype)' "$stories/config.json") \
+        <(jq -S 'del(.torch_dtype)' "$ctld_dir/state/jobs/$id/out/config.json")
+    shares=$("$MGPU_BIN/mgpu-model" --json plan "$spec" |
+        jq -c '[.distributions[] | [.distribution, .parameters]]')
+    [ "$shares" = '[["ddp-ds",1040128],["fsdp",521728]]' ]
+    # The same checkpoint goes on with whole weights on one rank.
+    sed "s|checkpoint_dir: .*|checkpoint_dir: $stories|
+        s|path: story|path: $MGPU_SRC/jobs/examples/story|
+        s/distribution: fsdp/distribution: ddp-ds/; s/epochs: 2/epochs: 3/
+        s/gpus: 2 .*/gpus: 0/; s/^resources/retry: {resume: latest}\nresources/" \
+        "$spec" >"$BATS_TEST_TMPDIR/spec.yaml"
+    mkdir -p "$dir/out"
+    cp -r "$ctld_dir/state/jobs/$id/out/ckpt" "$dir/out/"
+    run -0 worker 1
+    [[ $output == *"resumed at iteration "*" of "*", epoch 3"* ]]
+}
+
+@test "killed in the middle of a save, shared-out weights go on from the checkpoint before" {
+    local gate=$BATS_TEST_TMPDIR/gate pid i ckpt=$dir/out/ckpt
+    model=$data/llama-tied llm_spec full fp64 40 "distribution: fsdp"
+    LD_PRELOAD=$MGPU_BIN/../tests/contract/preload/slow_sync.so \
+        MGPU_SYNC_GATE=$gate worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
+    pid=$!
+    wait_for 60 compgen -G "$ckpt/step-*[0-9]"
+    : >"$gate" # from here on a save does not end
+    wait_for 60 compgen -G "$ckpt/step-*.tmp/model.safetensors"
+    for i in $(worker_pids); do kill -KILL "$i" 2>/dev/null || true; done
+    wait "$pid" || true
+    rm "$gate"
+    compgen -G "$ckpt/step-*.tmp" >/dev/null
+    run -0 worker 4
+    [[ $output == *"resumed at iteration "* ]]
+    [[ $output != *"is damaged"* ]]
 }

@@ -69,7 +69,8 @@ static struct model *create(struct rig *r, uint32_t seed)
 {
     struct error err = ERROR_INIT;
     struct model *m = NULL;
-    must(r->kind->create(r->d, &r->spec, DT_F64, r->info, &m, &err), &err);
+    must(r->kind->create(r->d, r->comm, &r->spec, DT_F64, r->info, &m, &err),
+         &err);
     must(model_init(m, seed, &err), &err);
     return m;
 }
@@ -184,11 +185,11 @@ static void test_memory(struct rig *r)
     struct model_result x;
     int64_t device = 0, host = 0, before = n_bytes;
     r->source->ops->plan(r->source, &device, &host);
-    must(r->kind->plan(&r->spec, DT_F64, r->info, &p, &err), &err);
+    must(r->kind->plan(&r->spec, DT_F64, r->info, 1, &p, &err), &err);
     is_int(before, device + p.bytes_total,
            "planned memory is taken memory, with the batches'");
     is_int(p.bytes_base + p.bytes_params + p.bytes_grads + p.bytes_activations +
-               p.bytes_work,
+               p.bytes_gathered + p.bytes_work,
            p.bytes_total, "the parts are the whole");
     ok(memcmp(&p, model_planned(r->m), sizeof(p)) == 0,
        "the model has the same plan");

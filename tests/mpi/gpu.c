@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "tests/mpi/fake_gpu.h"
+#include "tests/mpi/llm_small.h"
 #include "tests/mpi/trace.h"
 
 static void train(struct comm *c, const struct job_spec *spec,
@@ -179,6 +180,24 @@ static void test_none(struct comm *c, const struct job_spec *spec)
                  &err, "no GPU: it says so");
 }
 
+/* Gathered ahead, and summed behind the backward pass, by NCCL. */
+static void test_shared_out(struct comm *c)
+{
+    struct job_spec spec = {.version = 0};
+    if (mpi_size > 1 && llm_small(&spec, "full", &llm_tied,
+                                  "distribution: fsdp\n  pin_memory: false"))
+        compare(c, &spec, "fsdp, tied");
+    spec_clear(&spec);
+    if (mpi_size > 1 && llm_small(&spec, "full", &llm_untied,
+                                  "distribution: fsdp\n  pin_memory: false"))
+        compare(c, &spec, "fsdp, untied");
+    spec_clear(&spec);
+    if (mpi_size > 1 && llm_small(&spec, "lora", &llm_untied,
+                                  "distribution: fsdp\n  pin_memory: false"))
+        compare(c, &spec, "fsdp, lora");
+    spec_clear(&spec);
+}
+
 int main(int argc, char **argv)
 {
     struct error err = ERROR_INIT;
@@ -189,6 +208,7 @@ int main(int argc, char **argv)
     if (train_spec(&spec) &&
         mpi_ok(comm_mpi_create(NULL, &c, &err) == 0, &err, "ranks")) {
         variants(c, &spec);
+        test_shared_out(c);
         if (mpi_size == 1) {
             count_alone(c, &spec);
             test_copies(c, &spec);

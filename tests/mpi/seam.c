@@ -83,20 +83,21 @@ static int open_data(const struct batch_env *env, struct batch_source **ret,
 }
 
 static int plan_of(const struct job_spec *spec, enum dtype dt,
-                   const struct batch_info *data, struct model_plan *ret,
-                   struct error *err)
+                   const struct batch_info *data, int32_t ranks,
+                   struct model_plan *ret, struct error *err)
 {
-    if (mobilenet_kind.plan(spec, dt, data, ret, err) < 0)
+    if (mobilenet_kind.plan(spec, dt, data, ranks, ret, err) < 0)
         return -1;
     ret->state = 0;
     return 0;
 }
 
-static int create(struct device *d, const struct job_spec *spec, enum dtype dt,
+static int create(struct device *d, struct comm *comm,
+                  const struct job_spec *spec, enum dtype dt,
                   const struct batch_info *data, struct model **ret,
                   struct error *err)
 {
-    if (mobilenet_kind.create(d, spec, dt, data, ret, err) < 0)
+    if (mobilenet_kind.create(d, comm, spec, dt, data, ret, err) < 0)
         return -1;
     model_real = (*ret)->ops;
     model_ops = *model_real;
@@ -233,7 +234,7 @@ static double most_apart(const struct job_spec *spec, const double *a,
     struct model_plan all = {.params = 0};
     struct error err = ERROR_INIT;
     double apart = 0, most = 0;
-    (void)mpi_ok(mobilenet_kind.plan(spec, DT_F64, &data, &all, &err) == 0,
+    (void)mpi_ok(mobilenet_kind.plan(spec, DT_F64, &data, 1, &all, &err) == 0,
                  &err, "plan");
     for (int64_t i = 0; i < all.params; i++) {
         apart = fmax(apart, fabs(a[i] - b[i]));

@@ -12,7 +12,8 @@
  * newest whose checksums hold; one that is damaged is passed over, one that
  * cannot be read is an error.
  *
- * Only rank 0 calls these functions.
+ * Only rank 0 calls these functions; where the parameters are shared out, the
+ * others serve it meanwhile (shard_exchange.h).
  */
 #ifndef MGPU_WORKER_CHECKPOINT_CHECKPOINT_H
 #define MGPU_WORKER_CHECKPOINT_CHECKPOINT_H
@@ -23,6 +24,7 @@
 #include "jobs/base/buf.h"
 #include "jobs/base/error.h"
 #include "kernels/device.h"
+#include "worker/comm/shard_exchange.h"
 #include "worker/model_call.h"
 #include "worker/train/mixed_precision.h"
 
@@ -64,6 +66,9 @@ struct checkpoint_parts {
      * own back; NULL: there is no mean. */
     int (*show)(void *arg, bool on, struct error *err);
     void *arg;
+    /* The model's parameters, and array i as number i + 1 of it, are shared
+     * out; in the files they are whole. NULL: they are not. */
+    struct shard_exchange *exchange;
 };
 
 /* err  ERR_IO; the checkpoints that were there still are */

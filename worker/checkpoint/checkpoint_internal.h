@@ -30,6 +30,14 @@ int checkpoint_decode(const char *text, size_t len,
                       uint64_t ret_crc[CKPT_STATE],
                       struct error *err) MUST_CHECK;
 
+/* Elements of array i in a file. */
+static inline int64_t checkpoint_whole(const struct checkpoint_parts *p,
+                                       int32_t i)
+{
+    return p->exchange != NULL ? shards_whole(p->exchange->shards)
+                               : p->arrays[i].n;
+}
+
 /* The iterations of the step-N in dir, descending; the caller frees *ret.
  * With `tmp`, those of step-N.tmp. No directory: none. */
 int checkpoint_list(const char *dir, bool tmp, int64_t **ret, size_t *ret_n,

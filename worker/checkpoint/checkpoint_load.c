@@ -164,6 +164,17 @@ static int give_model(struct safetensors *f, struct model *m, struct error *err)
     return 0;
 }
 
+static int give_array(const struct checkpoint_parts *parts, int32_t i,
+                      int64_t n, const struct st_tensor *t, struct error *err)
+{
+    if (parts->exchange != NULL)
+        return shard_store(parts->exchange, i + 1, 0, n, t->data, err);
+    if (parts->dev->ops->to_device(parts->dev, parts->arrays[i].data, t->data,
+                                   t->bytes, err) < 0)
+        return -1;
+    return parts->dev->ops->sync(parts->dev, err);
+}
+
 static int give_optim(const struct safetensors *f,
                       const struct checkpoint_parts *parts, struct error *err)
 {
@@ -171,7 +182,7 @@ static int give_optim(const struct safetensors *f,
     enum st_type type = size == sizeof(double) ? ST_F64 : ST_F32;
     for (int32_t i = 0; i < parts->n; i++) {
         const char *name = parts->arrays[i].name;
-        const int64_t n = parts->arrays[i].n;
+        const int64_t n = checkpoint_whole(parts, i);
         const struct st_tensor *t = st_find(f, name);
         if (t == NULL)
             return error_set(err, ERR_INVAL,
@@ -184,9 +195,7 @@ static int give_optim(const struct safetensors *f,
                              "%s",
                              name, t->bytes, st_types[t->type].word,
                              (size_t)n * size, st_types[type].word);
-        if (parts->dev->ops->to_device(parts->dev, parts->arrays[i].data,
-                                       t->data, t->bytes, err) < 0 ||
-            parts->dev->ops->sync(parts->dev, err) < 0)
+        if (give_array(parts, i, n, t, err) < 0)
             return -1;
     }
     return 0;

@@ -75,6 +75,34 @@ static int write_model(struct st_writer *w,
     return model_export(parts->model, write_one, w, err);
 }
 
+/* One that is shared out, unit by unit. */
+static int write_shared(struct st_writer *w,
+                        const struct checkpoint_parts *parts, int32_t i,
+                        void *host, struct error *err)
+{
+    const struct shards *s = parts->exchange->shards;
+    const size_t size = dtype_acc_bytes(parts->dt);
+    for (int32_t k = 0; k < s->n; k++)
+        if (shard_fetch(parts->exchange, i + 1, s->units[k].first,
+                        s->units[k].count, host, err) < 0 ||
+            st_write(w, host, (size_t)s->units[k].count * size, err) < 0)
+            return -1;
+    return 0;
+}
+
+static int write_array(struct st_writer *w,
+                       const struct checkpoint_parts *parts, int32_t i,
+                       void *host, struct error *err)
+{
+    const struct checkpoint_array *a = &parts->arrays[i];
+    const size_t bytes = (size_t)a->n * dtype_acc_bytes(parts->dt);
+    if (parts->exchange != NULL)
+        return write_shared(w, parts, i, host, err);
+    if (parts->dev->ops->to_host(parts->dev, host, a->data, bytes, err) < 0)
+        return -1;
+    return st_write(w, host, bytes, err);
+}
+
 static int write_optim(struct st_writer *w,
                        const struct checkpoint_parts *parts, struct error *err)
 {
@@ -82,21 +110,18 @@ static int write_optim(struct st_writer *w,
     enum st_type type = size == sizeof(double) ? ST_F64 : ST_F32;
     int rc = 0;
     for (int32_t i = 0; i < parts->n && rc == 0; i++) {
-        size_t bytes = (size_t)parts->arrays[i].n * size;
-        most = bytes > most ? bytes : most;
-        rc = st_declare(w, parts->arrays[i].name, type, &parts->arrays[i].n, 1,
-                        err);
+        const int64_t n = checkpoint_whole(parts, i);
+        const int64_t piece =
+            parts->exchange != NULL ? parts->exchange->shards->largest : n;
+        most = (size_t)piece * size > most ? (size_t)piece * size : most;
+        rc = st_declare(w, parts->arrays[i].name, type, &n, 1, err);
     }
     void *host = malloc(most);
     if (host == NULL)
         return error_set(err, ERR_NOMEM, "%zu bytes", most);
     rc = rc < 0 ? rc : st_begin(w, err);
-    for (int32_t i = 0; i < parts->n && rc == 0; i++) {
-        size_t bytes = (size_t)parts->arrays[i].n * size;
-        rc = parts->dev->ops->to_host(parts->dev, host, parts->arrays[i].data,
-                                      bytes, err);
-        rc = rc < 0 ? rc : st_write(w, host, bytes, err);
-    }
+    for (int32_t i = 0; i < parts->n && rc == 0; i++)
+        rc = write_array(w, parts, i, host, err);
     free(host);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* shards.h - an array of which each rank keeps a share.
+/* shards.h - an array that the ranks share out: each keeps a part.
  *
  * The whole array is a row of units, such as the layers of a model. Every unit
  * is cut into as many chunks of one size as there are ranks, and zeros fill

@@ -36,7 +36,7 @@ static void lay_out(const struct mobilenet_conf *conf, const struct arch *a,
 
     ret->params = take(&c, a->params, t);
     ret->running = take(&c, a->running, acc);
-    plan->bytes_base = plan->quantised = plan->bytes_quantised = 0;
+    *plan = (struct model_plan){.bytes_base = 0};
     plan->bytes_params = (int64_t)(mark = c.at);
     ret->grads = take(&c, a->params, t);
     plan->bytes_grads = (int64_t)(c.at - mark);
@@ -260,18 +260,21 @@ static struct mobilenet_conf conf_of(const struct job_spec *spec, enum dtype dt,
 }
 
 static int plan_of_job(const struct job_spec *spec, enum dtype dt,
-                       const struct batch_info *data, struct model_plan *ret,
-                       struct error *err)
+                       const struct batch_info *data, int32_t ranks,
+                       struct model_plan *ret, struct error *err)
 {
     const struct mobilenet_conf conf = conf_of(spec, dt, data);
+    (void)ranks;
     return mobilenet_plan(&conf, ret, err);
 }
 
-static int create_of_job(struct device *d, const struct job_spec *spec,
-                         enum dtype dt, const struct batch_info *data,
-                         struct model **ret, struct error *err)
+static int create_of_job(struct device *d, struct comm *comm,
+                         const struct job_spec *spec, enum dtype dt,
+                         const struct batch_info *data, struct model **ret,
+                         struct error *err)
 {
     const struct mobilenet_conf conf = conf_of(spec, dt, data);
+    (void)comm;
     return mobilenet_create(d, &conf, ret, err);
 }
 

@@ -96,17 +96,19 @@ static void lay_layers(struct cursor *c, const struct llama_conf *conf,
     }
 }
 
-/* What the base takes: the weights, or those that stay and four bits. */
+/* What the base takes: the weights, or those that stay and four bits.
+ * in   weights  elements that this rank keeps */
 static void lay_base(struct cursor *c, const struct llama_conf *conf,
                      const struct llama_shape *s, const struct llama_base *b,
-                     struct llama_arena *ret, struct model_plan *plan)
+                     int64_t weights, struct llama_arena *ret,
+                     struct model_plan *plan)
 {
     const size_t t = dtype_bytes(conf->dt),
                  q = dtype_bytes(nf4_dtype(conf->dt));
     const int64_t layers = s->c.layers, n = layers * b->quantised;
     const bool twice = b->quantizer == QUANTIZER_NF4;
     if (n == 0) {
-        ret->base = take(c, llama_has_base(conf) ? s->weights : 0, t);
+        ret->base = take(c, llama_has_base(conf) ? weights : 0, t);
         return;
     }
     ret->base = take(c, b->outside + layers * b->stays, t);
@@ -155,22 +157,30 @@ static void lay_pairs(struct cursor *c, const struct llama_conf *conf,
     ret->factor = take(c, tokens, acc);
 }
 
+/* in   shards  of the weights */
 static void lay_out(const struct llama_conf *conf, const struct llama_shape *s,
-                    const struct llama_base *b, void *base,
-                    struct llama_arena *ret, struct model_plan *plan)
+                    const struct llama_base *b, const struct shards *shards,
+                    void *base, struct llama_arena *ret,
+                    struct model_plan *plan)
 {
     const size_t t = dtype_bytes(conf->dt), acc = dtype_acc_bytes(conf->dt);
     const int64_t m = most_tokens(conf);
+    const int64_t weights = shards->n > 0 ? shards->elements : s->weights;
     struct cursor c = {.base = base};
     size_t mark;
 
-    lay_base(&c, conf, s, b, ret, plan);
+    plan->params = s->is_full ? weights : s->params;
+    lay_base(&c, conf, s, b, weights, ret, plan);
     plan->bytes_base = (int64_t)(mark = c.at);
-    ret->params = take(&c, s->params, t);
+    ret->params = take(&c, plan->params, t);
     plan->bytes_params = (int64_t)(c.at - mark);
     mark = c.at;
-    ret->grads = take(&c, conf->generates ? 0 : s->params, t);
+    ret->grads = take(&c, conf->generates ? 0 : plan->params, t);
     plan->bytes_grads = (int64_t)(c.at - mark);
+    mark = c.at;
+    ret->gathered = take(&c, 2 * shards->largest, t);
+    ret->gathered_grads = take(&c, s->is_full ? 2 * shards->largest : 0, t);
+    plan->bytes_gathered = (int64_t)(c.at - mark);
     mark = c.at;
 
     lay_layers(&c, conf, s, m, ret->acts);
@@ -194,7 +204,6 @@ static void lay_out(const struct llama_conf *conf, const struct llama_shape *s,
     lay_work(&c, conf, s, b, m, ret);
     plan->bytes_work = (int64_t)(c.at - mark);
     plan->bytes_total = (int64_t)c.at;
-    plan->params = s->params;
 }
 
 static int shape_of(const struct llama_conf *conf, struct llama_shape *ret,
@@ -222,9 +231,12 @@ int llama_plan(const struct llama_conf *conf, struct model_plan *ret,
     struct llama_base b;
     struct llama_arena unused = {.acts = NULL};
     struct model_plan p = {.params = 0};
-    if (shape_of(conf, &s, &b, err) < 0)
+    struct shards shards;
+    if (shape_of(conf, &s, &b, err) < 0 ||
+        llama_shards_of(conf, &s, 0, &shards, err) < 0)
         return -1;
-    lay_out(conf, &s, &b, NULL, &unused, &p);
+    lay_out(conf, &s, &b, &shards, NULL, &unused, &p);
+    shards_clear(&shards);
     *ret = p;
     return 0;
 }
@@ -237,6 +249,7 @@ static void destroy(struct model *model)
     struct llama *m = llama_of(model);
     m->d->ops->release(m->d, m->memory);
     tokenizer_close(m->tokenizer);
+    shards_clear(&m->shards);
     free(m->mem.acts);
     free(m->host);
     free(m);
@@ -268,6 +281,12 @@ static const struct model_plan *planned(const struct model *model)
     return &((const struct llama *)model)->plan;
 }
 
+/* What is trained is this rank's share of the weights. */
+static bool is_share(const struct llama *m)
+{
+    return m->shards.n > 0 && m->shape.is_full;
+}
+
 /* A tensor each, or if these are too many, neighbours of a kind together. */
 static int32_t ranges(const struct model *model,
                       struct model_range ret[MODEL_RANGES])
@@ -275,6 +294,8 @@ static int32_t ranges(const struct model *model,
     const struct llama_shape *s = &((const struct llama *)model)->shape;
     const int32_t tensors = llama_trained_count(s);
     int32_t n = 0;
+    if (is_share((const struct llama *)model))
+        return llama_share_ranges((const struct llama *)model, ret);
     for (int32_t i = 0; i < tensors; i++) {
         struct llama_tensor t;
         llama_trained(s, i, &t);
@@ -317,16 +338,20 @@ static int result(struct model *model, const struct batch *b,
 static void describe(const struct model *model, char *ret, size_t cap)
 {
     const struct llama *m = (const struct llama *)model;
-    char stays[120];
+    char stays[120], shared[40] = "";
+    if (m->shards.n > 0)
+        (void)snprintf(shared, sizeof(shared), ", shared out over %d ranks",
+                       m->shards.ranks);
     if (m->shape.is_full) {
-        (void)snprintf(ret, cap, "Llama: %" PRId64 " parameters, all trained",
-                       m->shape.weights);
+        (void)snprintf(ret, cap, "Llama: %" PRId64 " parameters, all trained%s",
+                       m->shape.weights, shared);
         return;
     }
-    const int n = snprintf(ret, cap,
-                           "Llama: %" PRId64 " parameters and %" PRId64
-                           " of adapters of rank %d",
-                           m->shape.weights, m->shape.adapters, m->shape.rank);
+    const int n =
+        snprintf(ret, cap,
+                 "Llama: %" PRId64 " parameters%s and %" PRId64
+                 " of adapters of rank %d",
+                 m->shape.weights, shared, m->shape.adapters, m->shape.rank);
     if (m->base.quantised == 0 || n < 0 || (size_t)n >= cap)
         return;
     llama_base_stays(&m->shape, &m->base, stays, sizeof(stays));
@@ -350,6 +375,10 @@ static const struct model_ops ops = {MEMBERS, .result = result};
 static const struct model_ops ops_of_pairs = {
     MEMBERS, .result = llama_pairs_result, .begin = llama_pairs_begin,
     .values = llama_pair_values};
+/* Collectives are started by the host: a pass cannot be captured. */
+static const struct model_ops ops_shared_out = {MEMBERS, .result = result,
+                                                .is_shared_out = true,
+                                                .exchange = llama_exchange};
 
 /* ---- create --------------------------------------------------------------
  */
@@ -391,7 +420,7 @@ static int take_memory(struct llama *m, struct error *err)
     m->head_rows = head_rows(&m->conf);
     m->attention_scale = 1 / sqrt(m->shape.c.head_dim);
     m->mem.acts = calloc((size_t)m->shape.c.layers, sizeof(*m->mem.acts));
-    lay_out(&m->conf, &m->shape, &m->base, NULL, &m->mem, &m->plan);
+    lay_out(&m->conf, &m->shape, &m->base, &m->shards, NULL, &m->mem, &m->plan);
     /* Losses and hits, as they lie in the arena, or a row of logits. */
     const size_t results =
         (size_t)m->most * (sizeof(double) + 4) + 2 * (size_t)ALIGN;
@@ -404,7 +433,10 @@ static int take_memory(struct llama *m, struct error *err)
     if (dev->alloc(m->d, (size_t)m->plan.bytes_total, &m->memory, err) < 0)
         return error_wrap(err, "model of %" PRId64 " bytes",
                           m->plan.bytes_total);
-    lay_out(&m->conf, &m->shape, &m->base, m->memory, &m->mem, &m->plan);
+    lay_out(&m->conf, &m->shape, &m->base, &m->shards, m->memory, &m->mem,
+            &m->plan);
+    if (m->shards.n > 0)
+        llama_shard_open(m);
     return fill_rotation(m, err);
 }
 
@@ -414,10 +446,15 @@ int llama_create(struct device *d, const struct llama_conf *conf,
     struct llama *m = calloc(1, sizeof(*m));
     if (m == NULL)
         return error_set(err, ERR_NOMEM, "model");
-    m->model.ops = conf->pairs ? &ops_of_pairs : &ops;
+    m->model.ops = conf->shared_by > 1 ? &ops_shared_out
+                   : conf->pairs       ? &ops_of_pairs
+                                       : &ops;
     m->d = d;
     m->conf = *conf;
     if (shape_of(conf, &m->shape, &m->base, err) < 0 ||
+        llama_shards_of(conf, &m->shape,
+                        conf->comm != NULL ? conf->comm->rank : 0, &m->shards,
+                        err) < 0 ||
         take_memory(m, err) < 0) {
         destroy(&m->model);
         return -1;

@@ -16,6 +16,7 @@
  *   llama_head.c      output layer and loss, in chunks
  *   llama_pairs.c     the loss of preference pairs
  *   llama_backward.c  the gradients
+ *   llama_shard.c     weights and gradients that the ranks share out
  *   llama_state.c     export and import
  *   llama_load.c      from a model directory
  *   llama_save.c      to an adapter's, or a model's, directory
@@ -27,6 +28,7 @@
 #define MGPU_WORKER_LLM_LLAMA_H
 
 #include "jobs/base/buf.h"
+#include "worker/comm/comm.h"
 #include "worker/llm/batches/token_batches.h"
 #include "worker/llm/llama_config.h"
 #include "worker/model.h"
@@ -48,6 +50,8 @@ struct llama_conf {
     double beta, label_smoothing;
     bool is_precomputed; /* batches have log p of the reference */
     bool generates;      /* only llama_generate(): no gradients */
+    int32_t shared_by;   /* ranks that share the weights out; 0, 1: none */
+    struct comm *comm;   /* of these, over the device's memory; borrowed */
     int32_t head_rows;   /* rows of logits at a time; 0: chosen */
     /* Where init() finds the base. Borrowed; outlive the model. */
     const char *dir;
@@ -68,7 +72,8 @@ int llama_conf_of_job(const struct job_spec *spec, enum dtype dt,
 /* err  ERR_INVAL a value is out of range; it is named */
 int llama_plan(const struct llama_conf *conf, struct model_plan *ret,
                struct error *err) MUST_CHECK;
-/* The device is borrowed and outlives the model.
+/* The device is borrowed and outlives the model. With shared_by every rank
+ * calls it.
  * err  as llama_plan(); ERR_NOMEM */
 int llama_create(struct device *d, const struct llama_conf *conf,
                  struct model **ret, struct error *err) MUST_CHECK;

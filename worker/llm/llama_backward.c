@@ -17,9 +17,19 @@ struct way {
 static int ready(const struct way *w, int64_t first, int64_t count,
                  struct error *err)
 {
-    if (w->on_ready == NULL || count == 0)
+    if (w->on_ready == NULL || count == 0 ||
+        (w->m->shards.n > 0 && w->m->shape.is_full))
         return 0;
     return w->on_ready(w->arg, first, count, err);
+}
+
+/* A share is ready as a whole. */
+static int share_ready(const struct way *w, struct error *err)
+{
+    if (llama_grads_finish(w->m, err) < 0)
+        return -1;
+    return w->on_ready != NULL ? w->on_ready(w->arg, 0, w->m->plan.params, err)
+                               : 0;
 }
 
 /* dres of a norm's input h: through the norm of dnorm, beside `extra`.
@@ -28,7 +38,7 @@ static int norm_back(struct llama *m, const void *w, int64_t weight,
                      const void *h, const void *rstd, const void *extra,
                      struct error *err)
 {
-    void *dw = m->shape.is_full ? llama_at(m, m->mem.grads, weight) : NULL;
+    void *dw = m->shape.is_full ? llama_grad_at(m, weight) : NULL;
     return m->d->ops->llm.rmsnorm_bwd(m->d, m->conf.dt, m->mem.dres, dw,
                                       m->mem.dnorm, h, rstd, w, extra,
                                       m->tokens, m->shape.c.hidden, err);
@@ -41,7 +51,7 @@ static int zero_head(struct llama *m, struct error *err)
     const int64_t first = m->shape.is_full ? l->weight : l->a;
     const int64_t n =
         m->shape.is_full ? (int64_t)l->out * l->in : m->shape.adapters - l->a;
-    return m->d->ops->zero(m->d, llama_at(m, m->mem.grads, first),
+    return m->d->ops->zero(m->d, llama_grad_at(m, first),
                            (size_t)n * dtype_bytes(m->conf.dt), err);
 }
 
@@ -50,6 +60,11 @@ static int head_back(const struct way *w, struct error *err)
     struct llama *m = w->m;
     const struct llama_shape *s = &m->shape;
     const struct llama_linear *l = &s->linear[PRODUCT_HEAD];
+    const int32_t norm = llama_unit_of_norm(m), head = llama_unit_of_head(m);
+    if (llama_need(m, norm, err) < 0 || llama_need(m, head, err) < 0 ||
+        llama_grads_begin(m, norm, err) < 0 ||
+        (head != norm && llama_grads_begin(m, head, err) < 0))
+        return -1;
     if (llama_trains_head(m)) {
         if (m->d->ops->llm.rmsnorm_fwd(m->d, m->conf.dt, m->mem.normed, NULL,
                                        NULL, m->mem.last, NULL,
@@ -57,6 +72,8 @@ static int head_back(const struct way *w, struct error *err)
                                        s->c.hidden, s->c.norm_eps, err) < 0 ||
             (m->judges == 0 && zero_head(m, err) < 0) ||
             llama_head(m, w->b, true, true, err) < 0)
+            return -1;
+        if (head != norm && llama_grads_end(m, head, err) < 0)
             return -1;
         if (!s->is_full && ready(w, l->a, s->adapters - l->a, err) < 0)
             return -1;
@@ -68,7 +85,8 @@ static int head_back(const struct way *w, struct error *err)
                                 w->b->arrays[TOKENS_JUDGED].data, m->judges,
                                 s->c.hidden, m->tokens, err) < 0 ||
         norm_back(m, llama_weight_at(m, s->norm), s->norm, m->mem.last,
-                  m->mem.last_rstd, NULL, err) < 0)
+                  m->mem.last_rstd, NULL, err) < 0 ||
+        llama_grads_end(m, norm, err) < 0)
         return -1;
     return s->is_full ? ready(w, s->norm, s->c.hidden, err) : 0;
 }
@@ -135,13 +153,17 @@ static int layer_back(const struct way *w, int32_t l, struct error *err)
     const struct llama_acts *a = &m->mem.acts[l];
     const int32_t *pos = w->b->arrays[TOKENS_POS].data;
     const bool goes_on = s->is_full || l > 0;
+    const int32_t unit = llama_unit_of_layer(l);
     struct llama_call call = {.product = PRODUCT_O,
                               .layer = l,
                               .rows = m->tokens,
                               .train = true,
                               .x = a->attended,
                               .low = a->low[PRODUCT_O]};
-    if ((m->conf.recomputes && l < s->c.layers - 1 &&
+    if (llama_need(m, unit, err) < 0 ||
+        (l > 0 && llama_ahead(m, unit - 1, err) < 0) ||
+        llama_grads_begin(m, unit, err) < 0 ||
+        (m->conf.recomputes && l < s->c.layers - 1 &&
          llama_layer(m, l, pos, true, true, err) < 0) ||
         llama_open_layer(m, l, err) < 0 || feed_back(m, l, err) < 0 ||
         llama_linear_back(m, &call, m->mem.dres, m->mem.wide_grad, err) < 0 ||
@@ -155,7 +177,8 @@ static int layer_back(const struct way *w, int32_t l, struct error *err)
                           goes_on ? m->mem.dnorm : NULL, err) < 0 ||
         (goes_on && norm_back(m, llama_layer_weight(m, s->norm1),
                               s->norm1 + l * s->layer_weights, a->x, a->rstd1,
-                              m->mem.dres, err) < 0))
+                              m->mem.dres, err) < 0) ||
+        llama_grads_end(m, unit, err) < 0)
         return -1;
     return s->is_full ? ready(w, s->layers + l * s->layer_weights,
                               s->layer_weights, err)
@@ -167,17 +190,22 @@ static int embed_back(const struct way *w, struct error *err)
     struct llama *m = w->m;
     const struct llama_shape *s = &m->shape;
     const int64_t n = (int64_t)s->c.vocab * s->c.hidden;
-    void *grad = llama_at(m, m->mem.grads, s->embed);
+    /* Tied, the output layer's gradient is there already, or handed out. */
+    const bool adds = s->c.tied && m->shards.n == 0;
     if (!s->is_full)
         return 0;
-    /* Tied, the output layer's gradient is there already. */
-    if ((!s->c.tied &&
+    if (llama_grads_begin(m, LLAMA_UNIT_EMBED, err) < 0)
+        return -1;
+    void *grad = llama_grad_at(m, s->embed);
+    if ((!adds &&
          m->d->ops->zero(m->d, grad, (size_t)n * dtype_bytes(m->conf.dt), err) <
              0) ||
         m->d->ops->llm.add_rows(m->d, m->conf.dt, grad, m->mem.dres,
                                 w->b->arrays[TOKENS_ID].data,
                                 w->b->arrays[TOKENS_ORDER].data, m->tokens,
-                                s->c.hidden, s->c.vocab, err) < 0)
+                                s->c.hidden, s->c.vocab, err) < 0 ||
+        (s->c.tied ? llama_grads_add(m, LLAMA_UNIT_EMBED, err)
+                   : llama_grads_end(m, LLAMA_UNIT_EMBED, err)) < 0)
         return -1;
     return ready(w, s->embed, n, err);
 }
@@ -198,6 +226,8 @@ int llama_backward(struct model *model, const struct batch *b,
     for (int32_t l = m->shape.c.layers - 1; l >= 0 && rc == 0; l--)
         rc = layer_back(&w, l, err);
     rc = rc < 0 ? rc : embed_back(&w, err);
+    if (rc == 0 && m->shards.n > 0 && m->shape.is_full)
+        rc = share_ready(&w, err);
     m->train = false; /* activations are used up */
     return rc;
 }

@@ -214,7 +214,8 @@ static int read_sizes(const json_t *o, struct llama_config *c,
 {
     if (read_int(o, "hidden_size", 1, 1 << 20, -1, &c->hidden, err) < 0 ||
         read_int(o, "intermediate_size", 1, 1 << 24, -1, &c->ffn, err) < 0 ||
-        read_int(o, "num_hidden_layers", 1, 4096, -1, &c->layers, err) < 0 ||
+        read_int(o, "num_hidden_layers", 1, LLAMA_LAYERS_MOST, -1, &c->layers,
+                 err) < 0 ||
         read_int(o, "vocab_size", 1, 1 << 24, -1, &c->vocab, err) < 0 ||
         read_int(o, "num_attention_heads", 1, 65536, -1, &c->heads, err) < 0 ||
         read_int(o, "num_key_value_heads", 1, 65536, c->heads, &c->kv_heads,

@@ -8,6 +8,8 @@
 
 #include "jobs/base/error.h"
 
+enum { LLAMA_LAYERS_MOST = 4096 };
+
 struct llama_config {
     int32_t hidden, ffn, layers, vocab;
     int32_t heads, kv_heads, head_dim; /* head_dim: or hidden / heads */

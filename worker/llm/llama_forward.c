@@ -140,15 +140,25 @@ int llama_layers(struct llama *m, const int32_t *ids, const int32_t *pos,
     const struct llama_shape *s = &m->shape;
     const int32_t last = s->c.layers - 1;
     llama_close_layers(m);
-    if (m->d->ops->llm.take_rows(m->d, m->conf.dt, m->mem.acts[0].x,
+    llama_forget(m);
+    if (llama_need(m, LLAMA_UNIT_EMBED, err) < 0 ||
+        llama_ahead(m, llama_unit_of_layer(0), err) < 0 ||
+        m->d->ops->llm.take_rows(m->d, m->conf.dt, m->mem.acts[0].x,
                                  llama_weight_at(m, s->embed), ids, m->tokens,
                                  s->c.hidden, s->c.vocab, err) < 0)
         return -1;
-    for (int32_t l = 0; l <= last; l++)
-        if (llama_layer(m, l, pos, train, false, err) < 0)
+    for (int32_t l = 0; l <= last; l++) {
+        const int32_t unit = llama_unit_of_layer(l);
+        if (llama_need(m, unit, err) < 0 || llama_ahead(m, unit + 1, err) < 0 ||
+            llama_layer(m, l, pos, train, false, err) < 0)
             return -1;
-    return norm(m, llama_weight_at(m, s->norm), m->mem.last_rstd, m->mem.last,
-                m->mem.acts[last].mid, m->mem.delta, err);
+    }
+    if (llama_need(m, llama_unit_of_norm(m), err) < 0 ||
+        llama_ahead(m, llama_unit_of_head(m), err) < 0 ||
+        norm(m, llama_weight_at(m, s->norm), m->mem.last_rstd, m->mem.last,
+             m->mem.acts[last].mid, m->mem.delta, err) < 0)
+        return -1;
+    return llama_need(m, llama_unit_of_head(m), err);
 }
 
 int llama_check_batch(const struct llama *m, const struct batch *b, bool train,

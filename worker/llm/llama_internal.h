@@ -7,6 +7,7 @@
 #include "worker/llm/llama_base.h"
 #include "worker/llm/llama_ends.h"
 #include "worker/llm/llama_shape.h"
+#include "worker/llm/llama_shard.h"
 
 /* What a layer keeps from the forward for the backward pass. All T but where
  * it says A. */
@@ -24,10 +25,12 @@ struct llama_acts {
 /* Where everything lies; llama.c sets all of it twice, first from address 0
  * to learn the sizes. M is the tokens of the largest batch. */
 struct llama_arena {
-    void *base;           /* [shape.weights] T; see llama_has_base(). In
-                           * four bits, what stays: llama_base.h */
+    void *base; /* [shape.weights] T, or a share; see llama_has_base(). In
+                 * four bits, what stays: llama_base.h */
     struct nf4 packed;    /* of the layers' other tensors */
-    void *params, *grads; /* [shape.params] T */
+    void *params, *grads; /* [plan.params] T */
+    /* [2, shards.largest] T: units that are whole; with shards alone */
+    void *gathered, *gathered_grads;
 
     struct llama_acts *acts; /* [layers] host */
     void *last;              /* [M, hidden]: what the last norm reads */
@@ -77,6 +80,11 @@ struct llama {
     struct tokenizer *tokenizer; /* of samples; opened when needed; owned */
     struct llama_ends ends;      /* read with it */
 
+    struct shards shards; /* of the weights; n 0: they are whole */
+    struct shard_exchange exchange;
+    struct llama_slot weights[2], grads[2];
+    int32_t slot, grad_slot; /* those that are computed with */
+
     /* Of the last forward(). */
     int32_t n;      /* 0: there was none */
     int64_t tokens; /* rows of the list */
@@ -111,16 +119,6 @@ static inline void *llama_at(const struct llama *m, void *p, int64_t offset)
 static inline bool llama_has_base(const struct llama_conf *c)
 {
     return !c->is_full || (c->pairs && !c->is_precomputed);
-}
-/* A tensor beside the layers: the base's, or one that is trained. */
-static inline void *llama_weight_at(const struct llama *m, int64_t offset)
-{
-    const struct llama_shape *s = &m->shape;
-    const bool of_base =
-        llama_has_base(&m->conf) && (!s->is_full || m->is_reference);
-    if (m->base.quantised > 0 && offset > s->layers)
-        offset -= s->c.layers * s->layer_weights; /* they are elsewhere */
-    return llama_at(m, of_base ? m->mem.base : m->mem.params, offset);
 }
 
 /* ---- llama_forward.c -----------------------------------------------------

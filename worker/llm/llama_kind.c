@@ -58,10 +58,13 @@ int llama_conf_of_job(const struct job_spec *spec, enum dtype dt,
 }
 
 static int conf_of(const struct job_spec *spec, enum dtype dt,
-                   const struct batch_info *data, struct llama_conf *ret,
-                   struct error *err)
+                   const struct batch_info *data, int32_t ranks,
+                   struct llama_conf *ret, struct error *err)
 {
-    return llama_conf_of_job(spec, dt, data, NULL, ret, err);
+    if (llama_conf_of_job(spec, dt, data, NULL, ret, err) < 0)
+        return -1;
+    ret->shared_by = spec->train.distribution == DIST_FSDP ? ranks : 0;
+    return 0;
 }
 
 /* The trained model would take the place of that which it is made from, and
@@ -103,22 +106,24 @@ static int open_data(const struct batch_env *env, struct batch_source **ret,
 }
 
 static int plan_of_job(const struct job_spec *spec, enum dtype dt,
-                       const struct batch_info *data, struct model_plan *ret,
-                       struct error *err)
+                       const struct batch_info *data, int32_t ranks,
+                       struct model_plan *ret, struct error *err)
 {
     struct llama_conf c;
-    if (conf_of(spec, dt, data, &c, err) < 0)
+    if (conf_of(spec, dt, data, ranks, &c, err) < 0)
         return -1;
     return llama_plan(&c, ret, err);
 }
 
-static int create_of_job(struct device *d, const struct job_spec *spec,
-                         enum dtype dt, const struct batch_info *data,
-                         struct model **ret, struct error *err)
+static int create_of_job(struct device *d, struct comm *comm,
+                         const struct job_spec *spec, enum dtype dt,
+                         const struct batch_info *data, struct model **ret,
+                         struct error *err)
 {
     struct llama_conf c;
-    if (conf_of(spec, dt, data, &c, err) < 0)
+    if (conf_of(spec, dt, data, comm->size, &c, err) < 0)
         return -1;
+    c.comm = comm;
     return llama_create(d, &c, ret, err);
 }
 
@@ -164,12 +169,14 @@ static void add_saving(struct text *t, const struct llama_conf *c, int64_t now,
 /* "the model needs 23.1 GiB: base 15.0, activations 6.9, work 1.2; batch_size
  * 1 saves 3.4" */
 static void advise(const struct job_spec *spec, enum dtype dt,
-                   const struct batch_info *data, char *ret, size_t cap)
+                   const struct batch_info *data, int32_t ranks, char *ret,
+                   size_t cap)
 {
     struct llama_conf c;
     struct model_plan p;
     ret[0] = '\0';
-    if (conf_of(spec, dt, data, &c, NULL) < 0 || llama_plan(&c, &p, NULL) < 0)
+    if (conf_of(spec, dt, data, ranks, &c, NULL) < 0 ||
+        llama_plan(&c, &p, NULL) < 0)
         return;
     struct text t = {
         .at = ret, .cap = cap, .unit = unit_of(p.bytes_total), .before = ": "};
@@ -177,6 +184,7 @@ static void advise(const struct job_spec *spec, enum dtype dt,
                              (double)p.bytes_total / t.unit.bytes, t.unit.word);
     add_part(&t, "base", p.bytes_base);
     add_part(&t, "trained", p.bytes_params + p.bytes_grads);
+    add_part(&t, "gathered", p.bytes_gathered);
     add_part(&t, "activations", p.bytes_activations);
     add_part(&t, "work", p.bytes_work);
     t.before = "; ";

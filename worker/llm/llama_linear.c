@@ -152,8 +152,7 @@ int llama_linear_back(struct llama *m, const struct llama_call *c,
         return -1;
     if (m->shape.is_full)
         return gemm(m, true, false, l->out, l->in, c->rows, 1, dy, l->out, c->x,
-                    l->in, keep, llama_at(m, m->mem.grads, p.weight), l->in,
-                    err);
+                    l->in, keep, llama_grad_at(m, p.weight), l->in, err);
     if (l->parts == 0)
         return 0;
     if (back_up(m, c, &p, dy, err) < 0 || input_of(m, c, &p, &x, err) < 0 ||

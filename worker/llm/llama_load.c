@@ -36,10 +36,12 @@ static uint64_t mix(uint64_t h, const void *data, size_t bytes)
     return h ^ h >> 32;
 }
 
-/* One tensor of a file to `to`, in the model's type.
+/* One tensor of a file, in the model's type.
+ * in    at      its place among the weights, if `to` is NULL: of weights that
+ *               are shared out this rank keeps its part
  * inout digest  of all values, as they are on the device */
 static int load_tensor(struct llama *m, const struct st_tensor *from, int64_t n,
-                       void *to, void *piece, uint64_t *digest,
+                       int64_t at, void *to, void *piece, uint64_t *digest,
                        struct error *err)
 {
     const enum dtype dt = m->conf.dt;
@@ -48,16 +50,30 @@ static int load_tensor(struct llama *m, const struct st_tensor *from, int64_t n,
         const size_t bytes = (size_t)count * dtype_bytes(dt);
         hf_copy(from, first, count, dt, piece);
         *digest = mix(*digest, piece, bytes);
-        if (m->d->ops->to_device(m->d, llama_at(m, to, first), piece, bytes,
-                                 err) < 0 ||
-            m->d->ops->sync(m->d, err) < 0)
+        if (to == NULL) {
+            if (llama_put_weights(m, at + first, count, piece, err) < 0)
+                return error_wrap(err, "%s", from->name);
+        } else if (m->d->ops->to_device(m->d, llama_at(m, to, first), piece,
+                                        bytes, err) < 0 ||
+                   m->d->ops->sync(m->d, err) < 0) {
             return error_wrap(err, "%s", from->name);
+        }
     }
     return 0;
 }
 
 /* ---- the weights ---------------------------------------------------------
  */
+
+/* The zeros that fill chunks up. */
+static int zero_share(struct llama *m, struct error *err)
+{
+    if (m->shards.n == 0)
+        return 0;
+    return m->d->ops->zero(m->d, m->shape.is_full ? m->mem.params : m->mem.base,
+                           (size_t)m->shards.elements * dtype_bytes(m->conf.dt),
+                           err);
+}
 
 static int load_weights(struct llama *m, void *piece, struct error *err)
 {
@@ -69,11 +85,13 @@ static int load_weights(struct llama *m, void *piece, struct error *err)
     if (hf_open(m->conf.dir, files, &h, err) < 0)
         return -1;
     int rc = llama_check_weights(h, s, err);
+    rc = rc < 0 ? rc : zero_share(m, err);
     for (int32_t i = 0; i < llama_weight_count(s) && rc == 0; i++) {
         struct llama_tensor t;
         llama_weight(s, i, &t);
-        rc = load_tensor(m, hf_find(h, t.name), t.n, llama_base_room(m, i),
-                         piece, &digest, err);
+        rc = load_tensor(m, hf_find(h, t.name), t.n, t.at,
+                         m->shards.n > 0 ? NULL : llama_base_room(m, i), piece,
+                         &digest, err);
         rc = rc < 0 ? rc : llama_base_keep(m, i, err);
     }
     hf_close(h);
@@ -167,7 +185,7 @@ static int load_adapter(struct llama *m, void *piece, struct error *err)
     for (int32_t i = 0; i < llama_adapter_count(s) && rc == 0; i++) {
         struct llama_tensor t;
         llama_adapter(s, i, &t);
-        rc = load_tensor(m, st_find(&f, t.name), t.n,
+        rc = load_tensor(m, st_find(&f, t.name), t.n, t.at,
                          llama_at(m, m->mem.params, t.at), piece, &unused, err);
     }
     st_close(&f);

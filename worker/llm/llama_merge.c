@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "worker/llm/files/hf_write.h"
+#include "worker/llm/files/merge_dir.h"
 #include "worker/llm/llama_check.h"
-#include "worker/llm/merge_dir.h"
 
 enum { BLOCK = 4096 };
 

@@ -29,6 +29,8 @@ static int fetch(const struct source *s, const struct llama_tensor *t,
     const size_t size = dtype_bytes(s->dt);
     if (s->calls < 2)
         return 0;
+    if (s->m->shape.is_full)
+        return llama_fetch_params(s->m, t->at, t->n, s->host, err);
     return s->m->d->ops->to_host(s->m->d, s->host,
                                  s->weights + (size_t)t->at * size,
                                  (size_t)t->n * size, err);
@@ -81,9 +83,8 @@ int llama_save(struct model *model, const char *dir, const void *weights,
 {
     struct llama *m = llama_of(model);
     const struct llama_shape *s = &m->shape;
-    struct source from = {.m = m,
-                          .weights = s->is_full ? m->mem.params : weights,
-                          .dt = s->is_full ? m->conf.dt : dt};
+    struct source from = {
+        .m = m, .weights = weights, .dt = s->is_full ? m->conf.dt : dt};
     struct adapter_config c = {.rank = s->rank,
                                .alpha = s->alpha,
                                .dropout = m->conf.dropout,

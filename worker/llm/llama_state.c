@@ -33,8 +33,7 @@ int llama_export(struct model *model,
                                          .shape = {t.shape[0], t.shape[1]},
                                          .data = host,
                                          .bytes = (size_t)t.n * size};
-        rc = m->d->ops->to_host(m->d, host, llama_at(m, m->mem.params, t.at),
-                                out.bytes, err);
+        rc = llama_fetch_params(m, t.at, t.n, host, err);
         rc = rc < 0 ? rc : each(arg, &out, err);
     }
     free(host);
@@ -109,9 +108,7 @@ int llama_import(struct model *model, const struct model_tensor *t,
         return error_set(err, ERR_NOMEM, "model: import of %s", t->name);
     for (int64_t j = 0; j < want.n; j++)
         dtype_set(dt, host, j, dtype_get(t->dt, t->data, j));
-    int rc = m->d->ops->to_device(m->d, llama_at(m, m->mem.params, want.at),
-                                  host, (size_t)want.n * dtype_bytes(dt), err);
-    rc = rc < 0 ? rc : m->d->ops->sync(m->d, err);
+    int rc = llama_store_params(m, want.at, want.n, host, err);
     free(host);
     return rc < 0 ? error_wrap(err, "%s", t->name) : 0;
 }

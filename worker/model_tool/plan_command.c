@@ -15,7 +15,11 @@
 #include "worker/model_tool/plan_rows.h"
 #include "worker/train/memory_plan.h"
 
-enum { CHANGES = 5 };
+enum { CHANGES = 6 };
+
+/* The weights on each rank, or shared out. */
+enum { BOTH = 2 };
+static const char *const both_words[BOTH] = {"ddp-ds", "fsdp"};
 
 /* What a job would take with another value. */
 struct change {
@@ -30,11 +34,14 @@ struct plan {
     struct llama_config shape;
     struct plan_rows rows;
     enum dtype dt;
+    int32_t gpus;         /* ranks of the job */
     int32_t ranks, parts; /* ranks: on this machine */
     struct memory_room room;
     char device[80];
     struct memory_plan memory;
     double base_bits; /* of a quantised value of the base; 0: none is */
+    struct memory_plan both[BOTH];
+    bool has_both;    /* on two GPUs and more */
     struct error why; /* why it does not fit */
     struct change changes[CHANGES];
     int n_changes;
@@ -105,6 +112,7 @@ static void count_ranks(struct plan *p)
     const int32_t nodes =
         s->resources.nodes.max > 0 ? s->resources.nodes.max : 1;
     const int32_t whole = spec_parts(s);
+    p->gpus = all;
     p->ranks = s->resources.gpus_per_node > 0 ? s->resources.gpus_per_node
                                               : (all + nodes - 1) / nodes;
     p->parts = s->train.gradient_accumulation_steps;
@@ -134,8 +142,10 @@ static int make(const struct plan *p, const struct job_spec *s,
                              .is_gpu = p->memory.is_gpu,
                              .batches = rows->batches,
                              .host = rows->host};
-    if (llama_conf_of_job(s, ask.dt, &rows->info, &p->shape, &c, err) < 0 ||
-        llama_plan(&c, &ask.model, err) < 0)
+    if (llama_conf_of_job(s, ask.dt, &rows->info, &p->shape, &c, err) < 0)
+        return -1;
+    c.shared_by = s->train.distribution == DIST_FSDP ? p->gpus : 0;
+    if (llama_plan(&c, &ask.model, err) < 0)
         return -1;
     memory_plan_make(&ask, ret);
     *ret_bits = ask.model.quantised > 0
@@ -212,6 +222,11 @@ static void add_changes(struct plan *p)
         s.train.precision = PRECISION_BF16;
         add_change(p, &s, "train.precision: bf16");
     }
+    if (p->gpus > 1 && p->spec.train.distribution != DIST_FSDP) {
+        s = p->spec;
+        s.train.distribution = DIST_FSDP;
+        add_change(p, &s, "train.distribution: fsdp");
+    }
     if (spec_trains_all(&p->spec)) {
         s = p->spec;
         s.method = p->spec.method == METHOD_DPO ? METHOD_DPO : METHOD_LORA;
@@ -227,6 +242,56 @@ static void add_changes(struct plan *p)
         s.train.quantizer.name = QUANTIZER_NF4;
         add_change(p, &s, "method: qlora");
     }
+}
+
+/* ---- ddp-ds and fsdp side by side -----------------------------------------
+ */
+
+static int compare(struct plan *p, struct error *err)
+{
+    static const enum spec_distribution both[BOTH] = {DIST_DDP_DS, DIST_FSDP};
+    p->has_both = p->gpus > 1 && p->spec.method != METHOD_QLORA &&
+                  p->spec.method != METHOD_DPO;
+    if (!p->has_both)
+        return 0;
+    for (int i = 0; i < BOTH; i++) {
+        struct job_spec s = p->spec;
+        s.train.distribution = both[i];
+        double unused;
+        if (make(p, &s, &p->rows, &p->both[i], &unused, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void print_both(const struct plan *p)
+{
+    if (!p->has_both)
+        return;
+    (void)printf("%-12s %12s %12s %12s %12s %12s\n", "MiB PER RANK", "WEIGHTS",
+                 "GRADIENTS", "OPTIMIZER", "GATHERED", "TOTAL");
+    for (int i = 0; i < BOTH; i++) {
+        const struct memory_plan *m = &p->both[i];
+        (void)printf("%-12s %12.1f %12.1f %12.1f %12.1f %12.1f\n",
+                     both_words[i], mib(m->base + m->params), mib(m->grads),
+                     mib(m->optimizer), mib(m->gathered), mib(m->total));
+    }
+}
+
+static json_t *json_both(const struct plan *p)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < BOTH && p->has_both; i++) {
+        const struct memory_plan *m = &p->both[i];
+        (void)json_array_append_new(
+            list,
+            json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "distribution",
+                      both_words[i], "base", (json_int_t)m->base, "parameters",
+                      (json_int_t)m->params, "gradients", (json_int_t)m->grads,
+                      "optimizer", (json_int_t)m->optimizer, "gathered",
+                      (json_int_t)m->gathered, "total", (json_int_t)m->total));
+    }
+    return list;
 }
 
 /* ---- printing ------------------------------------------------------------ */
@@ -247,6 +312,7 @@ static void print_text(const struct plan *p)
     else if (p->room.host.bytes >= 0)
         (void)printf("left on this machine: %.1f MiB\n",
                      mib(p->room.host.bytes));
+    print_both(p);
     if (p->why.code == ERR_NONE) {
         (void)printf("fits\n");
         return;
@@ -269,15 +335,16 @@ static int print_json(const struct plan *p, struct error *err)
                                (int)p->changes[i].fits));
     json_t *o = json_pack(
         "{s:s, s:i, s:i, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-        "s:b, s:s, s:o, s:f}",
+        "s:I, s:b, s:s, s:o, s:o, s:f}",
         "device", p->device, "ranks", (int)p->ranks, "row_tokens",
         (int)p->rows.info.row_tokens, "rows_read", (int)p->rows.is_read, "base",
         (json_int_t)m->base, "parameters", (json_int_t)m->params, "gradients",
-        (json_int_t)m->grads, "optimizer", (json_int_t)m->optimizer,
-        "activations", (json_int_t)m->activations, "work", (json_int_t)m->work,
-        "batches", (json_int_t)m->batches, "total", (json_int_t)m->total,
-        "host", (json_int_t)m->host, "fits", p->why.code == ERR_NONE, "why",
-        p->why.msg, "changes", changes, "base_bits", p->base_bits);
+        (json_int_t)m->grads, "optimizer", (json_int_t)m->optimizer, "gathered",
+        (json_int_t)m->gathered, "activations", (json_int_t)m->activations,
+        "work", (json_int_t)m->work, "batches", (json_int_t)m->batches, "total",
+        (json_int_t)m->total, "host", (json_int_t)m->host, "fits",
+        p->why.code == ERR_NONE, "why", p->why.msg, "changes", changes,
+        "distributions", json_both(p), "base_bits", p->base_bits);
     int rc = client_print(o, err);
     json_decref(o);
     return rc;
@@ -304,7 +371,8 @@ static int make_plan(struct plan *p, struct error *err)
                                       .vocab = p->shape.vocab,
                                       .skips_data = p->args->model != NULL};
     if (plan_rows_read(&ask, &p->rows, err) < 0 ||
-        make(p, &p->spec, &p->rows, &p->memory, &p->base_bits, err) < 0)
+        make(p, &p->spec, &p->rows, &p->memory, &p->base_bits, err) < 0 ||
+        compare(p, err) < 0)
         return -1;
     p->why = (struct error)ERROR_INIT;
     if (memory_plan_check(&p->memory, &p->room, NULL, &p->why) < 0)

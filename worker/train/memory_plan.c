@@ -43,6 +43,7 @@ void memory_plan_make(const struct memory_ask *a, struct memory_plan *ret)
                             .params = m->bytes_params,
                             .grads = m->bytes_grads,
                             .activations = m->bytes_activations,
+                            .gathered = m->bytes_gathered,
                             .work = m->bytes_work,
                             .batches = a->batches,
                             .host = a->host};
@@ -62,16 +63,21 @@ static double mib(int64_t bytes)
 
 void memory_plan_line(const struct memory_plan *p, char *ret, size_t cap)
 {
-    char base[40] = ""; /* of weights that are not trained */
+    char base[40] = "";     /* of weights that are not trained */
+    char gathered[40] = ""; /* of units that are whole */
     if (p->base > 0)
         (void)snprintf(base, sizeof(base), "base %.1f, ", mib(p->base));
+    if (p->gathered > 0)
+        (void)snprintf(gathered, sizeof(gathered), "gathered %.1f, ",
+                       mib(p->gathered));
     (void)snprintf(
         ret, cap,
         "memory per rank: %.1f MiB (%sparameters %.1f, gradients %.1f, "
-        "optimizer %.1f, activations %.1f, work %.1f, batches %.1f), "
+        "optimizer %.1f, %sactivations %.1f, work %.1f, batches %.1f), "
         "and %.1f MiB of the host's for batches to come",
         mib(p->total), base, mib(p->params), mib(p->grads), mib(p->optimizer),
-        mib(p->activations), mib(p->work), mib(p->batches), mib(p->host));
+        gathered, mib(p->activations), mib(p->work), mib(p->batches),
+        mib(p->host));
 }
 
 static void note_refusal(struct train_refusal *ret, int64_t needed,

@@ -25,6 +25,8 @@ struct memory_ask {
 struct memory_plan {
     bool is_gpu;
     int64_t base, params, grads, optimizer, activations, work, batches;
+    int64_t
+        gathered;  /* of weights that ranks share out: units that are whole */
     int64_t total; /* of these: on the device */
     int64_t host;  /* beside it */
 };

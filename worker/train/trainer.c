@@ -50,17 +50,28 @@ static void say_progress(struct trainer *t, double loss)
                            t->at.epoch_s, speed));
 }
 
+/* As the newest checkpoint, or the best. Rank 0 writes; the others have a part
+ * in it where the parameters are shared out. */
+static int write_checkpoint(struct trainer *t, bool is_best, struct error *err)
+{
+    if (t->env->comm->rank != 0)
+        return t->exchange != NULL ? shard_serve(t->exchange, err) : 0;
+    struct checkpoint_parts parts = trainer_parts(t);
+    reporter_saving(t->env->reporter, true);
+    int rc = is_best
+                 ? checkpoint_save_best(t->env->ckpt_dir, &t->at, &parts, err)
+                 : checkpoint_save(t->env->ckpt_dir, &t->at, &parts,
+                                   t->spec->checkpoint.keep_last, err);
+    if (t->exchange != NULL && shard_end(t->exchange, rc < 0 ? NULL : err) < 0)
+        rc = -1;
+    reporter_saving(t->env->reporter, false);
+    return rc;
+}
+
 static int save(struct trainer *t, struct error *err)
 {
     t->saved_s = t->env->clock->now_s(t->env->clock);
-    if (t->env->comm->rank != 0)
-        return 0;
-    struct checkpoint_parts parts = trainer_parts(t);
-    reporter_saving(t->env->reporter, true);
-    int rc = checkpoint_save(t->env->ckpt_dir, &t->at, &parts,
-                             t->spec->checkpoint.keep_last, err);
-    reporter_saving(t->env->reporter, false);
-    return rc;
+    return write_checkpoint(t, false, err);
 }
 
 /* A checkpoint on the way; a run with a full disk still trains. */
@@ -85,13 +96,7 @@ static void save_best(struct trainer *t, const struct evaluation *v)
         (isfinite(was) && (up ? x <= was : x >= was)))
         return;
     t->at.best = x;
-    if (t->env->comm->rank != 0)
-        return;
-    struct checkpoint_parts parts = trainer_parts(t);
-    reporter_saving(t->env->reporter, true);
-    int rc = checkpoint_save_best(t->env->ckpt_dir, &t->at, &parts, &why);
-    reporter_saving(t->env->reporter, false);
-    if (rc < 0)
+    if (write_checkpoint(t, true, &why) < 0)
         log_warn("worker", "the best is not kept, training goes on why=\"%s\"",
                  why.msg);
 }
@@ -248,8 +253,8 @@ static int train_epoch(struct trainer *t, struct agreed *ret, struct error *err)
                             t->at.iteration);
         }
         say_progress(t, ret->loss);
-        trainer_sample_between(t);
-        if (evaluate_between(t, ret, err) < 0)
+        if (trainer_sample_between(t, err) < 0 ||
+            evaluate_between(t, ret, err) < 0)
             return -1;
         if (ret->fenced || ret->stop)
             return 0;

@@ -32,9 +32,8 @@ enum phase {
     PHASES
 };
 
-/* Forward and backward pass of one batch. Of the batches whose gradients are
- * added up, the first, the last and those between differ in what they do with
- * them. */
+/* Both passes of one batch. The first, the last and the other batches of an
+ * iteration differ in what they do with the gradients. */
 enum { PASS_KINDS = 3 };
 struct pass {
     struct replay replay;
@@ -55,6 +54,7 @@ struct trainer {
     int64_t bad; /* samples left out since the last evaluation */
     int32_t bad_named, bad_epoch;
     struct model *model;
+    struct shard_exchange *exchange; /* NULL: each rank has all parameters */
     struct optimizer optimizer;
     struct ema ema;
     struct mixed mixed;

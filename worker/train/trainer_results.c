@@ -40,44 +40,61 @@ static int append_line(const char *path, const char *text, struct error *err)
     return rc;
 }
 
-static int one_sample(struct trainer *t, const char *path, const char *prompt,
+/* Rank 0's answer, in its log and file. */
+static int note_sample(struct trainer *t, const char *prompt,
+                       const struct buf *answer, struct error *err)
+{
+    struct buf path = BUF_INIT;
+    char *text = line_of(t, prompt, answer);
+    int rc =
+        text != NULL ? 0 : error_set(err, ERR_INVAL, "the answer is not UTF-8");
+    if (rc == 0)
+        trainer_say(t, "sample: %s", text);
+    rc =
+        rc < 0 ? rc : buf_addf(&path, err, "%s/samples.jsonl", t->env->out_dir);
+    rc = rc < 0 ? rc : append_line(buf_str(&path), text, err);
+    free(text);
+    buf_clear(&path);
+    return rc;
+}
+
+static int one_sample(struct trainer *t, const char *prompt, struct buf *answer,
                       struct error *err)
 {
-    struct buf answer = BUF_INIT;
     const struct model_choice c = {
         .max_new = t->spec->train.sample.max_new_tokens,
         .temperature = t->spec->train.sample.temperature,
         .top_k = t->spec->train.sample.top_k,
         .top_p = t->spec->train.sample.top_p,
         .seed = (uint32_t)t->spec->train.seed};
-    int rc = t->model->ops->sample(t->model, prompt, &c, &answer, err);
-    char *text = rc == 0 ? line_of(t, prompt, &answer) : NULL;
-    if (rc == 0 && text == NULL)
-        rc = error_set(err, ERR_INVAL, "the answer is not UTF-8");
-    if (rc == 0) {
-        trainer_say(t, "sample: %s", text);
-        rc = append_line(path, text, err);
-    }
-    free(text);
-    buf_clear(&answer);
-    return rc;
+    buf_reset(answer);
+    return t->model->ops->sample(t->model, prompt, &c, answer, err);
+}
+
+/* Rank 0 makes samples, or all do where it takes all of them; then each makes
+ * the same ones, whatever becomes of rank 0's file. */
+static bool has_part(const struct trainer *t)
+{
+    return t->env->comm->rank == 0 || t->model->ops->is_shared_out;
 }
 
 void trainer_sample(struct trainer *t)
 {
     const struct spec_list *prompts = &t->spec->train.sample.prompts;
-    struct buf path = BUF_INIT;
+    struct buf answer = BUF_INIT;
     struct error err = ERROR_INIT;
-    if (prompts->n == 0 || t->env->comm->rank != 0 ||
-        t->model->ops->sample == NULL)
+    int rc = 0, noted = 0;
+    if (prompts->n == 0 || !has_part(t) || t->model->ops->sample == NULL)
         return;
-    int rc = buf_addf(&path, &err, "%s/samples.jsonl", t->env->out_dir);
     for (size_t i = 0; i < prompts->n && rc == 0; i++) {
-        rc = one_sample(t, buf_str(&path), prompts->items[i], &err);
+        const char *prompt = prompts->items[i];
+        rc = one_sample(t, prompt, &answer, &err);
+        if (rc == 0 && noted == 0 && t->env->comm->rank == 0)
+            noted = note_sample(t, prompt, &answer, &err);
         reporter_alive(t->env->reporter);
     }
-    buf_clear(&path);
-    if (rc < 0)
+    buf_clear(&answer);
+    if (rc < 0 || noted < 0)
         log_warn("worker", "no sample, training goes on why=\"%s\"", err.msg);
 }
 
@@ -95,24 +112,38 @@ static bool is_due(const struct trainer *t, double now_s)
     return false;
 }
 
-void trainer_sample_between(struct trainer *t)
+/* By rank 0's clock. */
+static bool allows(struct trainer *t, double now_s)
+{
+    if (!is_due(t, now_s))
+        return false;
+    if (sample_times_allow(&t->samples, now_s))
+        return true;
+    if (!t->samples.has_said)
+        trainer_say(t,
+                    "samples as often as train.sample.every would take "
+                    "more than %.0f %% of the time: some are left out",
+                    100 * SAMPLE_SHARE);
+    t->samples.has_said = true;
+    return false;
+}
+
+int trainer_sample_between(struct trainer *t, struct error *err)
 {
     const struct clock *clock = t->env->clock;
     double begin_s = clock->now_s(clock);
-    if (!t->samples.is_on || t->env->comm->rank != 0 ||
-        t->at.iteration == t->total || !is_due(t, begin_s))
-        return;
-    if (!sample_times_allow(&t->samples, begin_s)) {
-        if (!t->samples.has_said)
-            trainer_say(t,
-                        "samples as often as train.sample.every would take "
-                        "more than %.0f %% of the time: some are left out",
-                        100 * SAMPLE_SHARE);
-        t->samples.has_said = true;
-        return;
-    }
+    if (!t->samples.is_on || !has_part(t) || t->at.iteration == t->total)
+        return 0;
+    int64_t now = t->env->comm->rank == 0 && allows(t, begin_s);
+    if (t->model->ops->is_shared_out &&
+        comm_broadcast_now(t->env->comm, &now, sizeof(now), 0, TRAIN_DEADLINE_S,
+                           err) < 0)
+        return error_wrap(err, "sample");
+    if (!now)
+        return 0;
     trainer_sample(t);
     sample_times_add(&t->samples, begin_s, clock->now_s(clock));
+    return 0;
 }
 
 /* ---- files ---------------------------------------------------------------
@@ -122,12 +153,16 @@ int trainer_save_result(struct trainer *t, struct error *err)
 {
     const struct model_ops *ops = t->model->ops;
     const bool mixed = t->mixed.dev != NULL;
-    if (ops->save == NULL || t->env->comm->rank != 0)
+    if (ops->save == NULL)
         return 0;
+    if (t->env->comm->rank != 0)
+        return t->exchange != NULL ? shard_serve(t->exchange, err) : 0;
     reporter_saving(t->env->reporter, true);
     int rc = ops->save(t->model, t->env->out_dir,
                        mixed ? t->mixed.weights : model_params(t->model),
                        mixed ? DT_F32 : t->dt, err);
+    if (t->exchange != NULL && shard_end(t->exchange, rc < 0 ? NULL : err) < 0)
+        rc = -1;
     reporter_saving(t->env->reporter, false);
     if (rc < 0)
         return error_wrap(err, "train.output_dir");

@@ -7,13 +7,14 @@
 
 struct trainer;
 
-/* Rank 0: the model's answers to train.sample.prompts, to the log and to
- * samples.jsonl. What fails is a line of the log: a run is not lost for it. */
+/* The model's answers to train.sample.prompts, to rank 0's log and to
+ * samples.jsonl. What fails is a line of the log: a run is not lost for it.
+ * Every rank calls these functions. */
 void trainer_sample(struct trainer *t);
 /* The same behind an iteration, if train.sample.every says so and the time
  * allows it. */
-void trainer_sample_between(struct trainer *t);
-/* Rank 0: what others can use, into the output directory. */
+int trainer_sample_between(struct trainer *t, struct error *err) MUST_CHECK;
+/* What others can use, into the output directory. */
 int trainer_save_result(struct trainer *t, struct error *err) MUST_CHECK;
 
 #endif

@@ -204,7 +204,8 @@ static int plan_memory(struct trainer *t, struct error *err)
                              .shared = trainer_share_bytes(t)};
     struct memory_plan p;
     char line[MEMORY_LINE_CAP];
-    if (t->env->kind->plan(t->spec, t->dt, &t->data, &ask.model, err) < 0)
+    if (t->env->kind->plan(t->spec, t->dt, &t->data, t->comm->size, &ask.model,
+                           err) < 0)
         return -1;
     t->source->ops->plan(t->source, &ask.batches, &ask.host);
     memory_plan_make(&ask, &p);
@@ -228,11 +229,26 @@ static int open_optimizer(struct trainer *t, int64_t n, struct error *err)
                           err);
 }
 
+/* The arrays are those of a checkpoint, in its order. */
+static void open_exchange(struct trainer *t)
+{
+    struct shard_exchange *x = t->exchange = model_exchange(t->model);
+    if (x == NULL)
+        return;
+    const struct checkpoint_parts parts = trainer_parts(t);
+    for (int32_t i = 0; i < parts.n; i++)
+        x->arrays[x->n++] =
+            (struct shard_array){parts.arrays[i].data, dtype_acc(t->dt)};
+    x->host = t->env->comm;
+    t->buckets.comm = NULL; /* the model sums them */
+}
+
 static int take_memory(struct trainer *t, struct error *err)
 {
     const struct job_spec *s = t->spec;
     if (plan_memory(t, err) < 0 ||
-        t->env->kind->create(t->dev, s, t->dt, &t->data, &t->model, err) < 0 ||
+        t->env->kind->create(t->dev, t->comm, s, t->dt, &t->data, &t->model,
+                             err) < 0 ||
         t->source->ops->start(t->source, err) < 0)
         return -1;
     int64_t n = model_planned(t->model)->params;
@@ -244,6 +260,7 @@ static int take_memory(struct trainer *t, struct error *err)
                  t->dt, TRAIN_DEADLINE_S);
     if (trainer_is_dp(t))
         t->buckets.comm = NULL; /* rank 0 gathers them */
+    open_exchange(t);
     return 0;
 }
 
@@ -257,7 +274,8 @@ static int open_model(struct trainer *t, struct error *err)
     if (err == NULL || err->code != ERR_NOMEM || t->model != NULL)
         return -1;
     if (kind->advise != NULL)
-        kind->advise(t->spec, t->dt, &t->data, advice, sizeof(advice));
+        kind->advise(t->spec, t->dt, &t->data, t->comm->size, advice,
+                     sizeof(advice));
     return error_wrap(err, "%s", advice[0] != '\0' ? advice : kind->too_large);
 }
 
@@ -355,6 +373,16 @@ static int load_position(struct trainer *t, struct error *err)
     return 0;
 }
 
+static int find_newest(struct trainer *t, struct error *err)
+{
+    if (t->env->comm->rank == 0 && load_position(t, err) < 0)
+        return -1;
+    if (t->exchange == NULL)
+        return 0;
+    return t->env->comm->rank == 0 ? shard_end(t->exchange, err)
+                                   : shard_serve(t->exchange, err);
+}
+
 /* Everything that must be the same on every rank, from rank 0. */
 static int broadcast_all(struct trainer *t, struct error *err)
 {
@@ -362,8 +390,11 @@ static int broadcast_all(struct trainer *t, struct error *err)
     struct checkpoint_parts parts = trainer_parts(t);
     size_t acc = dtype_acc_bytes(t->dt);
     if (comm_broadcast_now(t->env->comm, &t->at, sizeof(t->at), 0,
-                           TRAIN_DEADLINE_S, err) < 0 ||
-        comm_broadcast_now(t->comm, model_params(t->model),
+                           TRAIN_DEADLINE_S, err) < 0)
+        return error_wrap(err, "start");
+    if (t->exchange != NULL) /* each rank has its share already */
+        return 0;
+    if (comm_broadcast_now(t->comm, model_params(t->model),
                            (size_t)p->params * dtype_bytes(t->dt), 0,
                            TRAIN_DEADLINE_S, err) < 0 ||
         trainer_share_state(t, err) < 0)
@@ -391,7 +422,7 @@ static int find_position(struct trainer *t, struct error *err)
     if (model_init(t->model, (uint32_t)s->train.seed, err) < 0 ||
         trainer_share_prepare(t, err) < 0)
         return -1;
-    if (c->rank == 0 && s->retry.resume && load_position(t, err) < 0)
+    if (s->retry.resume && find_newest(t, err) < 0)
         return -1;
     if (broadcast_all(t, err) < 0)
         return -1;
@@ -415,7 +446,8 @@ static int show_mean(void *arg, bool on, struct error *err)
 struct checkpoint_parts trainer_parts(struct trainer *t)
 {
     const struct optimizer *o = &t->optimizer;
-    struct checkpoint_parts p = {.dev = t->dev, .model = t->model, .dt = t->dt};
+    struct checkpoint_parts p = {
+        .dev = t->dev, .model = t->model, .dt = t->dt, .exchange = t->exchange};
     for (int32_t i = 0; i < o->n_state; i++)
         p.arrays[p.n++] = (struct checkpoint_array){
             .name = o->state[i].name, .data = o->state[i].data, .n = o->n};

@@ -1,6 +1,6 @@
 /* trainer_share.c - how the samples of a batch reach the ranks.
  *
- *   ddp-ds  each rank reads its own
+ *   ddp-ds  each rank reads its own; fsdp, too
  *   ddp-rr  each reads those of all ranks, to its device, and uses its own
  *   ddp     each reads and uses the same
  *   dp      rank 0 reads those of all and scatters them
@@ -35,6 +35,7 @@ int32_t trainer_shares(const struct trainer *t)
         return c->rank == 0 ? c->size : 0;
     case DIST_DDP:
     case DIST_DDP_DS:
+    case DIST_FSDP:
         break;
     }
     return 1;
@@ -135,7 +136,8 @@ static void note_bad(struct trainer *t, enum batch_part part,
 {
     /* What all ranks read is counted once. */
     if (part == BATCH_EVAL || t->env->comm->rank == 0 ||
-        t->spec->train.distribution == DIST_DDP_DS)
+        t->spec->train.distribution == DIST_DDP_DS ||
+        t->spec->train.distribution == DIST_FSDP)
         t->bad += b->bad;
     if (b->bad > 0 && t->bad_named == 0)
         t->bad_epoch = t->at.epoch;

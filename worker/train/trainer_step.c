@@ -213,6 +213,17 @@ static int follow_scale(struct trainer *t, bool is_finite, struct error *err)
     return 0;
 }
 
+/* inout norm  of this rank's share; of the whole */
+static int norm_of_shares(struct trainer *t, double *norm, struct error *err)
+{
+    double square = *norm * *norm;
+    if (comm_all_reduce_now(t->env->comm, &square, 1, COMM_F64, COMM_SUM,
+                            TRAIN_DEADLINE_S, err) < 0)
+        return -1;
+    *norm = sqrt(square);
+    return 0;
+}
+
 /* The gradient's norm, where somebody wants to know: 0 elsewhere. */
 static int find_norm(struct trainer *t, double *ret, struct error *err)
 {
@@ -228,6 +239,8 @@ static int find_norm(struct trainer *t, double *ret, struct error *err)
                             mixed ? t->mixed.grads : model_grads(t->model), ret,
                             err) < 0)
         return -1;
+    if (t->exchange != NULL)
+        return norm_of_shares(t, ret, err);
     /* dp: only rank 0 has the sum. */
     return trainer_is_dp(t)
                ? comm_broadcast_now(t->env->comm, ret, sizeof(*ret), 0,

@@ -240,8 +240,7 @@ static const struct {
     {"train: {optimizer: {qq: 1}}", "one of: name, lr, "},
     {"train: {precision: fp3}", "did you mean 'fp32'?"},
     {"train: {precision: double}", ""},
-    {"train: {distribution: fsdpp}", ""}, /* not a word of another version */
-    {"train: {distribution: fsdp}", "supported: ddp-ds, ddp-rr, ddp, dp"},
+    {"train: {distribution: fsdpp}", "did you mean 'fsdp'?"},
     {"train: {epochs: ten}", "1..10000"},
 };
 

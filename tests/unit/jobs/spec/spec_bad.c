@@ -367,7 +367,8 @@ static const struct row value_rows[] = {
     {"E012 dtype is precision", OK_CV "train: {dtype: fp31}\n", "E012 4:16"},
     {"E017 dtype beside precision",
      OK_CV "train: {precision: fp32, dtype: fp32}\n", "E017 4:26"},
-    {"E018 later strategy", OK_CV "train: {distribution: fsdp}\n", "E018 4:23"},
+    {"E018 strategy of kind llm", OK_CV "train: {distribution: fsdp}\n",
+     "E018 4:23"},
     {"E018 later method",
      "version: 1\nkind: llm\nmethod: qat\n"
      "train:\n  checkpointer: {checkpoint_dir: /m}\n"

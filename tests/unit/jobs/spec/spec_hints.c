@@ -122,7 +122,7 @@ static const struct {
     {cv, 15, "  distribution: ddp_ds",
      "15:17 E012 train.distribution | did you mean 'ddp-ds'?"},
     {cv, 15, "  distribution: fsdp",
-     "15:17 E018 train.distribution | supported: ddp-ds, ddp-rr, ddp, dp"},
+     "15:17 E018 train.distribution | one of: ddp-ds, ddp-rr, ddp, dp"},
     {cv, 17, "    name: adam",
      "17:11 E012 train.optimizer.name | did you mean 'adamw'?"},
     {cv, 8, "  source: minst",

@@ -289,10 +289,14 @@ static const struct {
     {"rmsprop", LORA "  optimizer: {name: rmsprop}\n", "E018 7:21",
      "one of: adamw, sgd"},
     {"the data of all", LORA "  distribution: ddp\n", "E018 7:17",
-     "set distribution: ddp-ds; a later version has fsdp"},
+     "one of: ddp-ds, fsdp"},
+    {"a quantised base that is shared out",
+     "version: 1\nkind: llm\nmethod: qlora\n"
+     "train:\n  checkpointer: {checkpoint_dir: /m}\n"
+     "  dataset: {template: tokens, path: /d}\n  distribution: fsdp\n",
+     "E017 7:17", "set distribution: ddp-ds"},
     {"by turns", LORA "  distribution: ddp-rr\n", "E018 7:17", "ddp-rr"},
     {"by the first rank", LORA "  distribution: dp\n", "E018 7:17", "'"},
-    {"sharded", LORA "  distribution: fsdp\n", "E018 7:17", "supported"},
     {"the best of no evaluation", LORA "checkpoint: {keep_best: true}\n",
      "E017 7:25", "needs train.dataset_val"},
     {"the best accuracy",

@@ -1,5 +1,5 @@
 /* merge_dir.c - see merge_dir.h. */
-#include "worker/llm/merge_dir.h"
+#include "worker/llm/files/merge_dir.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* merge_dir.h - a directory that gets its name when all of it is written. */
-#ifndef MGPU_WORKER_LLM_MERGE_DIR_H
-#define MGPU_WORKER_LLM_MERGE_DIR_H
+#ifndef MGPU_WORKER_LLM_FILES_MERGE_DIR_H
+#define MGPU_WORKER_LLM_FILES_MERGE_DIR_H
 
 #include <stdbool.h>
 

@@ -1,0 +1,216 @@
+/* llm_shared.c - train.distribution: fsdp beside ddp-ds and one rank.
+ *
+ * In fp64, with as many micro-batches on each rank as make 4 together: the
+ * first loss and the step after it agree to 1e-12, six steps to 1e-10, for
+ * full, tied and not, and for lora. Evaluation, checkpoints, the mean of the
+ * weights and samples are those of whole weights; a run that was stopped goes
+ * on on other numbers of ranks, shared out or not.
+ */
+#include <math.h>
+
+#include "tests/mpi/llm_small.h"
+#include "tests/mpi/trace.h"
+
+enum { PARTS = 4, STEPS = 6 };
+
+static int run_parts(int ranks, enum spec_distribution how,
+                     struct job_spec *spec, const char *dir, int at,
+                     struct trace *t)
+{
+    struct train_result r = {.iteration = -1};
+    spec->train.distribution = how;
+    spec->train.gradient_accumulation_steps = PARTS / ranks;
+    return run_on(ranks, spec, dir, at, &r, t);
+}
+
+static int whole(int ranks, enum spec_distribution how, struct job_spec *spec,
+                 struct trace *t)
+{
+    char dir[64];
+    train_dir(dir);
+    int rc = run_parts(ranks, how, spec, dir, 0, t);
+    train_remove(dir);
+    return rc;
+}
+
+/* Other ranks than the first have nothing to compare. */
+static void near(const struct trace *t, const struct trace *want, double first,
+                 double all, const char *what)
+{
+    char line[200];
+    if (mpi_rank > 0) {
+        (void)mpi_ok(true, NULL, what);
+        return;
+    }
+    const double step = trace_apart(t, want, 2);
+    const double last = trace_apart(t, want, STEPS);
+    const double eval = fabs(t->eval_loss[3] / want->eval_loss[3] - 1);
+    (void)snprintf(line, sizeof(line), "%s: %.2g, %.2g apart, evaluation %.2g",
+                   what, step, last, eval);
+    (void)mpi_ok(step <= first && last <= all && eval <= all, NULL, line);
+}
+
+static int most_ranks(void)
+{
+    return mpi_size >= 4 ? 4 : mpi_size >= 2 ? 2 : 1;
+}
+
+/* fsdp on R ranks, ddp-ds on R ranks, and one rank. */
+static void test_equal(struct job_spec *spec, double first, double all,
+                       const char *what)
+{
+    struct trace one = {.n = 0};
+    char line[120];
+    (void)mpi_ok(whole(1, DIST_DDP_DS, spec, &one) == 0 &&
+                     (mpi_rank > 0 ||
+                      (one.n == STEPS && one.loss[STEPS] != one.loss[1])),
+                 NULL, what);
+    for (int ranks = mpi_size > 1 ? 2 : 1; ranks <= most_ranks(); ranks *= 2) {
+        struct trace ddp = {.n = 0}, fsdp = {.n = 0};
+        (void)snprintf(line, sizeof(line), "%s on %d", what, ranks);
+        (void)mpi_ok(whole(ranks, DIST_DDP_DS, spec, &ddp) == 0 &&
+                         whole(ranks, DIST_FSDP, spec, &fsdp) == 0,
+                     NULL, line);
+        near(&fsdp, &one, first, all, line);
+        (void)snprintf(line, sizeof(line), "%s on %d, beside ddp-ds", what,
+                       ranks);
+        near(&fsdp, &ddp, first, all, line);
+    }
+}
+
+/* Stopped in mid-epoch and resumed, each on so many ranks. */
+static void test_moved(struct job_spec *spec, int from,
+                       enum spec_distribution from_how, int to,
+                       enum spec_distribution to_how)
+{
+    struct trace want = {.n = 0}, t = {.n = 0};
+    char dir[64], line[120];
+    (void)snprintf(line, sizeof(line), "from %d ranks%s to %d%s", from,
+                   from_how == DIST_FSDP ? " with fsdp" : "", to,
+                   to_how == DIST_FSDP ? " with fsdp" : "");
+    (void)mpi_ok(whole(from, from_how, spec, &want) == 0, NULL, "whole");
+    train_dir(dir);
+    (void)mpi_ok(run_parts(from, from_how, spec, dir, 3, &t) == 0 &&
+                     run_parts(to, to_how, spec, dir, 0, &t) == 0 &&
+                     (mpi_rank > 0 || t.n == STEPS),
+                 NULL, line);
+    near(&t, &want, 1e-12, 1e-10, line);
+    if (from == to && from_how == to_how)
+        (void)mpi_ok(mpi_rank > 0 ||
+                         memcmp(t.loss, want.loss, sizeof(t.loss)) == 0,
+                     NULL, "the same bits");
+    train_remove(dir);
+}
+
+/* What rank 0 left: the values of the model, and an answer. */
+static bool read_results(const char *dir, struct buf *model, struct buf *sample)
+{
+    char path[128];
+    uint64_t header = 0;
+    (void)snprintf(path, sizeof(path), "%s/samples.jsonl", dir);
+    if (buf_read_file(sample, path, 1 << 20, NULL) < 0)
+        return false;
+    (void)snprintf(path, sizeof(path), "%s/model.safetensors", dir);
+    if (buf_read_file(model, path, 16 << 20, NULL) < 0 ||
+        model->len < sizeof(header))
+        return false;
+    memcpy(&header, buf_str(model), sizeof(header));
+    buf_drop(model, sizeof(header) + header);
+    return true;
+}
+
+static double values_apart(const struct buf *a, const struct buf *b)
+{
+    double most = a->len == b->len && a->len > 0 ? 0 : INFINITY;
+    for (size_t i = 0; i + sizeof(double) <= a->len && isfinite(most);
+         i += sizeof(double)) {
+        double x, y;
+        memcpy(&x, buf_str(a) + i, sizeof(x));
+        memcpy(&y, buf_str(b) + i, sizeof(y));
+        most = fmax(most, fabs(x - y));
+    }
+    return most;
+}
+
+static void test_results(void)
+{
+    struct buf model[2] = {BUF_INIT, BUF_INIT};
+    struct buf sample[2] = {BUF_INIT, BUF_INIT};
+    struct job_spec spec = {.version = 0};
+    char line[80];
+    if (!llm_small(&spec, "full", &llm_stories,
+                   "sample: {prompts: [One day], max_new_tokens: 8}"))
+        return;
+    for (int i = 0; i < 2; i++) {
+        struct trace t = {.n = 0};
+        char dir[64];
+        train_dir(dir);
+        (void)mpi_ok(run_parts(most_ranks(), i ? DIST_FSDP : DIST_DDP_DS, &spec,
+                               dir, 0, &t) == 0,
+                     NULL, i ? "fsdp" : "ddp-ds");
+        (void)mpi_ok(mpi_rank > 0 || read_results(dir, &model[i], &sample[i]),
+                     NULL, "a model and a sample");
+        train_remove(dir);
+    }
+    const double apart = mpi_rank > 0 ? 0 : values_apart(&model[0], &model[1]);
+    (void)snprintf(line, sizeof(line), "the models are %.2g apart", apart);
+    (void)mpi_ok(apart <= 1e-10, NULL, line);
+    (void)mpi_ok(mpi_rank > 0 ||
+                     (sample[0].len > 10 &&
+                      strcmp(buf_str(&sample[0]), buf_str(&sample[1])) == 0),
+                 NULL, "the same samples");
+    for (int i = 0; i < 2; i++) {
+        buf_clear(&model[i]);
+        buf_clear(&sample[i]);
+    }
+    spec_clear(&spec);
+}
+
+static void test_full(const struct llm_material *m)
+{
+    struct job_spec spec = {.version = 0};
+    if (!llm_small(&spec, "full", m, "clip_grad_norm: 1"))
+        return;
+    test_equal(&spec, 1e-12, 1e-10, m->model);
+    const int most = most_ranks();
+    test_moved(&spec, most, DIST_FSDP, most, DIST_FSDP);
+    test_moved(&spec, most, DIST_FSDP, 1, DIST_DDP_DS);
+    test_moved(&spec, 1, DIST_DDP_DS, most, DIST_FSDP);
+    spec_clear(&spec);
+}
+
+static void test_more(void)
+{
+    struct job_spec spec = {.version = 0};
+    if (llm_small(&spec, "full", &llm_tied,
+                  "enable_activation_checkpointing: true"))
+        test_equal(&spec, 1e-12, 1e-10, "recomputed");
+    spec_clear(&spec);
+    if (llm_small(&spec, "full", &llm_untied, "shuffle: true")) {
+        spec.train.precision = PRECISION_BF16;
+        spec.train.mixed = true;
+        test_equal(&spec, 1e-2, 1e-2, "bf16, weights in fp32");
+        test_moved(&spec, most_ranks(), DIST_FSDP, most_ranks(), DIST_FSDP);
+    }
+    spec_clear(&spec);
+    if (llm_small(&spec, "lora", &llm_untied,
+                  "model: {lora_rank: 2, apply_lora_to_output: true}"))
+        test_equal(&spec, 1e-12, 1e-10, "lora");
+    spec_clear(&spec);
+    if (llm_small(&spec, "lora", &llm_tied,
+                  "model: {lora_rank: 2, lora_dropout: 0.1}"))
+        test_equal(&spec, 1e-12, 1e-10, "lora on tied weights");
+    spec_clear(&spec);
+}
+
+int main(int argc, char **argv)
+{
+    mpi_tap_start(&argc, &argv);
+    struct error err = ERROR_INIT;
+    test_full(&llm_untied);
+    test_full(&llm_tied);
+    test_more();
+    test_results();
+    (void)mpi_ok(comm_mpi_use(0, &err) == 0, &err, "all again");
+    return mpi_tap_done();
+}

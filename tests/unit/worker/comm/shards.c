@@ -1,0 +1,141 @@
+/* shards.c - how an array is shared out, and what a Llama's shares take. */
+#include "worker/comm/shards.h"
+
+#include <stdlib.h>
+
+#include "jobs/base/rng.h"
+#include "tests/tap.h"
+#include "worker/llm/llama.h"
+
+enum { UNITS = 5 };
+static const int64_t counts[UNITS] = {1000, 1, 384, 12345, 128};
+
+/* Each element of the whole is on one rank, at a place of its own. */
+static void test_parts(int32_t ranks)
+{
+    struct error err = ERROR_INIT;
+    int64_t whole = 0, seen = 0;
+    bool fits = true;
+    for (int i = 0; i < UNITS; i++)
+        whole += counts[i];
+    char *taken = calloc((size_t)whole, 1);
+    for (int32_t r = 0; r < ranks && taken != NULL; r++) {
+        struct shards s;
+        if (!ok(shards_init(&s, r, ranks, counts, UNITS, &err) == 0, "rank %d",
+                r))
+            continue;
+        fits = fits && shards_whole(&s) == whole &&
+               s.elements % SHARD_ALIGN == 0 &&
+               s.elements - (whole + ranks - 1) / ranks <=
+                   UNITS * (int64_t)SHARD_ALIGN;
+        int64_t end = 0; /* of what is used of the shard */
+        for (int32_t u = 0; u < UNITS; u++) {
+            const struct shard_unit *unit = &s.units[u];
+            const struct shard_part p =
+                shards_part(&s, unit->first, unit->count);
+            fits = fits && unit->at == end && p.at >= end &&
+                   p.at + p.count <= end + unit->chunk &&
+                   unit->chunk * ranks >= unit->count &&
+                   unit->chunk * ranks <= s.largest;
+            end += unit->chunk;
+            for (int64_t i = p.first; i < p.first + p.count; i++) {
+                fits = fits && taken[i] == 0 && shards_find(&s, i) == u;
+                taken[i] = 1;
+                seen++;
+            }
+        }
+        fits = fits && end == s.elements;
+        shards_clear(&s);
+    }
+    ok(fits && seen == whole, "%d ranks: %lld of %lld elements, each once",
+       ranks, (long long)seen, (long long)whole);
+    free(taken);
+}
+
+/* A part of a unit lies in the shard as it lies in the unit. */
+static void test_pieces(void)
+{
+    struct error err = ERROR_INIT;
+    struct shards s;
+    struct rng rng;
+    int wrong = 0;
+    rng_seed(&rng, 7);
+    if (!ok(shards_init(&s, 1, 3, counts, UNITS, &err) == 0, "rank 1 of 3"))
+        return;
+    for (int i = 0; i < 1000; i++) {
+        const struct shard_unit *u = &s.units[i % UNITS];
+        const int64_t first =
+            u->first + (int64_t)(rng_uniform(&rng) * (double)u->count);
+        const int64_t most = u->first + u->count - first;
+        const int64_t n = 1 + (int64_t)(rng_uniform(&rng) * (double)(most - 1));
+        const struct shard_part p = shards_part(&s, first, n);
+        const int64_t own = u->first + u->chunk;
+        for (int64_t at = first; at < first + n; at++) {
+            const bool mine = at >= own && at < own + u->chunk;
+            const bool has = at >= p.first && at < p.first + p.count;
+            if (mine != has ||
+                (mine && u->at + at - own != p.at + at - p.first))
+                wrong++;
+        }
+    }
+    ok(wrong == 0, "1000 pieces: %d elements elsewhere", wrong);
+    shards_clear(&s);
+}
+
+/* Weights and gradients are an R-th of the whole, but for what fills chunks
+ * up; four units are whole. */
+static void test_plan(bool is_tied)
+{
+    struct llama_conf c = {.shape = {.hidden = 64,
+                                     .ffn = 172,
+                                     .layers = 5,
+                                     .vocab = 512,
+                                     .heads = 8,
+                                     .kv_heads = 4,
+                                     .head_dim = 8,
+                                     .max_positions = 512,
+                                     .norm_eps = 1e-5,
+                                     .rope_theta = 1e4,
+                                     .tied = is_tied},
+                           .dt = DT_F32,
+                           .is_full = true,
+                           .batch = 1,
+                           .batch_eval = 1,
+                           .row_tokens = 64};
+    const int64_t fill = (5 + 2) * (int64_t)SHARD_ALIGN * 4;
+    struct error err = ERROR_INIT;
+    struct model_plan whole;
+    if (!ok(llama_plan(&c, &whole, &err) == 0, "whole: %s", err.msg))
+        return;
+    ok(whole.bytes_gathered == 0, "nothing is gathered");
+    for (int32_t ranks = 2; ranks <= 8; ranks *= 2) {
+        struct model_plan p;
+        c.shared_by = ranks;
+        if (!ok(llama_plan(&c, &p, &err) == 0, "%d ranks: %s", ranks, err.msg))
+            continue;
+        const int64_t share = whole.bytes_params / ranks;
+        ok(p.params * 4 == p.bytes_params && p.bytes_params >= share &&
+               p.bytes_params <= share + fill &&
+               p.bytes_grads == p.bytes_params,
+           "%d ranks: %lld of %lld bytes of weights", ranks,
+           (long long)p.bytes_params, (long long)whole.bytes_params);
+        /* The largest unit is a layer, or an embedding of its own. */
+        const int64_t layer = 64 * (64 + 64 + 64) + 3 * 64 * 172 + 2 * 64;
+        ok(p.bytes_gathered >= 4 * layer * 4 &&
+               p.bytes_gathered <= 4 * (layer + ranks * SHARD_ALIGN) * 4,
+           "and %lld of four units", (long long)p.bytes_gathered);
+        ok(p.bytes_total - p.bytes_params - p.bytes_grads - p.bytes_gathered ==
+               whole.bytes_total - whole.bytes_params - whole.bytes_grads,
+           "all else is as it is");
+    }
+}
+
+int main(void)
+{
+    for (int32_t ranks = 1; ranks <= 8; ranks++)
+        test_parts(ranks);
+    test_pieces();
+    test_plan(true);
+    test_plan(false);
+    return tap_done();
+}

@@ -1,0 +1,320 @@
+/* llama_shard.c - see llama_shard.h.
+ *
+ * Units are the embedding, each layer, and what is behind the layers: the
+ * norm, and an output layer of its own. Two units are whole at a time, in
+ * two slots: the one that is computed with, and the next, which an all-gather
+ * fills meanwhile. Of gradients there are two slots, too: the backward pass
+ * writes one while a reduce-scatter hands out the other's sum.
+ *
+ * A collective reads and writes its slot behind all calls that the device was
+ * given before; the calls behind llama_need() come after it is done.
+ *
+ * src  Zhao et al. 2023, arXiv:2304.11277 (fully sharded data parallel)
+ */
+#include <assert.h>
+
+#include "worker/llm/llama_internal.h"
+
+/* As long as ranks wait for one that reads or evaluates. */
+static const double deadline_s = 3600;
+
+int llama_shards_of(const struct llama_conf *conf, const struct llama_shape *s,
+                    int32_t rank, struct shards *ret, struct error *err)
+{
+    int64_t counts[LLAMA_LAYERS_MOST + 2];
+    const int32_t layers = s->c.layers;
+    *ret = (struct shards){.n = 0};
+    if (conf->shared_by <= 1)
+        return 0;
+    if (conf->pairs || conf->quantizer == QUANTIZER_NF4 ||
+        conf->quantizer == QUANTIZER_NF4_SINGLE)
+        return error_set(err, ERR_INVAL,
+                         "train.distribution: fsdp: with method %s the weights "
+                         "are not shared out: set ddp-ds",
+                         conf->pairs ? "dpo" : "qlora");
+    if (layers > LLAMA_LAYERS_MOST)
+        return error_set(err, ERR_LIMIT, "%d layers, %d can be shared out",
+                         layers, LLAMA_LAYERS_MOST);
+    counts[0] = s->layers;
+    for (int32_t l = 0; l < layers; l++)
+        counts[1 + l] = s->layer_weights;
+    counts[1 + layers] = s->weights - s->layers - layers * s->layer_weights;
+    return shards_init(ret, rank, conf->shared_by, counts, layers + 2, err);
+}
+
+int32_t llama_unit_of_layer(int32_t l)
+{
+    return 1 + l;
+}
+
+int32_t llama_unit_of_norm(const struct llama *m)
+{
+    return 1 + m->shape.c.layers;
+}
+
+int32_t llama_unit_of_head(const struct llama *m)
+{
+    return m->shape.c.tied ? LLAMA_UNIT_EMBED : llama_unit_of_norm(m);
+}
+
+static const struct shard_unit *unit_at(const struct llama *m, int32_t unit)
+{
+    return &m->shards.units[unit];
+}
+
+/* Which slot holds the unit; -1: none. */
+static int32_t slot_of(const struct llama_slot slots[2], int32_t unit)
+{
+    for (int32_t i = 0; i < 2; i++)
+        if (slots[i].unit == unit)
+            return i;
+    return -1;
+}
+
+static void *in_slot(const struct llama *m, const struct llama_slot slots[2],
+                     int64_t offset)
+{
+    const int32_t unit = shards_find(&m->shards, offset);
+    const int32_t slot = slot_of(slots, unit);
+    assert(slot >= 0); /* llama_need(), llama_grads_begin() were called */
+    return llama_at(m, slots[slot].data, offset - unit_at(m, unit)->first);
+}
+
+void *llama_weight_at(const struct llama *m, int64_t offset)
+{
+    const struct llama_shape *s = &m->shape;
+    const bool of_base =
+        llama_has_base(&m->conf) && (!s->is_full || m->is_reference);
+    if (m->shards.n > 0)
+        return in_slot(m, m->weights, offset);
+    if (m->base.quantised > 0 && offset > s->layers)
+        offset -= s->c.layers * s->layer_weights; /* they are elsewhere */
+    return llama_at(m, of_base ? m->mem.base : m->mem.params, offset);
+}
+
+void *llama_grad_at(const struct llama *m, int64_t offset)
+{
+    if (m->shards.n > 0 && m->shape.is_full)
+        return in_slot(m, m->grads, offset);
+    return llama_at(m, m->mem.grads, offset);
+}
+
+static int finish(struct llama *m, struct llama_slot *s, struct error *err)
+{
+    if (s->ticket < 0)
+        return 0;
+    const int ticket = s->ticket;
+    s->ticket = -1;
+    return m->conf.comm->ops->wait(m->conf.comm, ticket, deadline_s, err);
+}
+
+/* ---- weights --------------------------------------------------------------
+ */
+
+void llama_forget(struct llama *m)
+{
+    for (int32_t i = 0; i < 2; i++)
+        m->weights[i].unit = m->grads[i].unit = -1;
+}
+
+static int gather(struct llama *m, int32_t unit, struct llama_slot *to,
+                  struct error *err)
+{
+    const struct shard_unit *u = unit_at(m, unit);
+    const void *own =
+        llama_at(m, m->shape.is_full ? m->mem.params : m->mem.base, u->at);
+    if (finish(m, to, err) < 0)
+        return -1;
+    to->unit = unit;
+    return m->conf.comm->ops->all_gather(
+        m->conf.comm, to->data, own, (size_t)u->chunk, comm_type_of(m->conf.dt),
+        &to->ticket, err);
+}
+
+/* The slot that is not computed with. */
+int llama_ahead(struct llama *m, int32_t unit, struct error *err)
+{
+    if (m->shards.n == 0 || slot_of(m->weights, unit) >= 0)
+        return 0;
+    return gather(m, unit, &m->weights[1 - m->slot], err);
+}
+
+int llama_need(struct llama *m, int32_t unit, struct error *err)
+{
+    if (m->shards.n == 0)
+        return 0;
+    if (llama_ahead(m, unit, err) < 0)
+        return -1;
+    llama_close_layers(m); /* its slot may have another unit now */
+    m->slot = slot_of(m->weights, unit);
+    return finish(m, &m->weights[m->slot], err);
+}
+
+/* ---- gradients ------------------------------------------------------------
+ */
+
+static bool shares_grads(const struct llama *m)
+{
+    return m->shards.n > 0 && m->shape.is_full;
+}
+
+int llama_grads_begin(struct llama *m, int32_t unit, struct error *err)
+{
+    if (!shares_grads(m))
+        return 0;
+    m->grad_slot = 1 - m->grad_slot;
+    m->grads[m->grad_slot].unit = unit;
+    return finish(m, &m->grads[m->grad_slot], err);
+}
+
+/* Zeros fill the unit up, so that none of what was there before is summed. */
+static int fill_up(struct llama *m, struct llama_slot *from,
+                   const struct shard_unit *u, struct error *err)
+{
+    const int64_t rest = u->chunk * m->shards.ranks - u->count;
+    return m->d->ops->zero(m->d, llama_at(m, from->data, u->count),
+                           (size_t)rest * dtype_bytes(m->conf.dt), err);
+}
+
+static int reduce(struct llama *m, struct llama_slot *from, void *to,
+                  struct error *err)
+{
+    const struct shard_unit *u = unit_at(m, from->unit);
+    if (fill_up(m, from, u, err) < 0)
+        return -1;
+    from->unit = -1;
+    return m->conf.comm->ops->reduce_scatter(
+        m->conf.comm, to, from->data, (size_t)u->chunk,
+        comm_type_of(m->conf.dt), &from->ticket, err);
+}
+
+int llama_grads_end(struct llama *m, int32_t unit, struct error *err)
+{
+    if (!shares_grads(m))
+        return 0;
+    struct llama_slot *from = &m->grads[slot_of(m->grads, unit)];
+    return reduce(m, from, llama_at(m, m->mem.grads, unit_at(m, unit)->at),
+                  err);
+}
+
+int llama_grads_add(struct llama *m, int32_t unit, struct error *err)
+{
+    if (!shares_grads(m))
+        return 0;
+    const struct shard_unit *u = unit_at(m, unit);
+    const int32_t at = slot_of(m->grads, unit);
+    struct llama_slot *from = &m->grads[at], *spare = &m->grads[1 - at];
+    if (finish(m, spare, err) < 0)
+        return -1;
+    spare->unit = -1;
+    if (reduce(m, from, spare->data, err) < 0 || finish(m, from, err) < 0)
+        return -1;
+    return m->d->ops->add(m->d, m->conf.dt, llama_at(m, m->mem.grads, u->at),
+                          spare->data, u->chunk, err);
+}
+
+int llama_grads_finish(struct llama *m, struct error *err)
+{
+    return finish(m, &m->grads[0], err) < 0 || finish(m, &m->grads[1], err) < 0
+               ? -1
+               : 0;
+}
+
+/* ---- this rank's share ----------------------------------------------------
+ */
+
+int llama_put_weights(struct llama *m, int64_t first, int64_t count,
+                      const void *host, struct error *err)
+{
+    void *to = m->shape.is_full ? m->mem.params : m->mem.base;
+    const size_t size = dtype_bytes(m->conf.dt);
+    struct shard_part part = {.first = first, .at = first, .count = count};
+    if (m->shards.n > 0)
+        part = shards_part(&m->shards, first, count);
+    if (part.count == 0)
+        return 0;
+    if (m->d->ops->to_device(m->d, llama_at(m, to, part.at),
+                             (const char *)host +
+                                 (size_t)(part.first - first) * size,
+                             (size_t)part.count * size, err) < 0)
+        return -1;
+    return m->d->ops->sync(m->d, err);
+}
+
+int llama_fetch_params(struct llama *m, int64_t first, int64_t count,
+                       void *host, struct error *err)
+{
+    if (shares_grads(m))
+        return shard_fetch(&m->exchange, 0, first, count, host, err);
+    return m->d->ops->to_host(m->d, host, llama_at(m, m->mem.params, first),
+                              (size_t)count * dtype_bytes(m->conf.dt), err);
+}
+
+int llama_store_params(struct llama *m, int64_t first, int64_t count,
+                       const void *host, struct error *err)
+{
+    if (shares_grads(m))
+        return shard_store(&m->exchange, 0, first, count, host, err);
+    if (m->d->ops->to_device(m->d, llama_at(m, m->mem.params, first), host,
+                             (size_t)count * dtype_bytes(m->conf.dt), err) < 0)
+        return -1;
+    return m->d->ops->sync(m->d, err);
+}
+
+/* ---- what the trainer sees ------------------------------------------------
+ */
+
+int32_t llama_share_ranges(const struct llama *m,
+                           struct model_range ret[MODEL_RANGES])
+{
+    const struct llama_shape *s = &m->shape;
+    const int32_t tensors = llama_trained_count(s);
+    const bool merges = tensors > MODEL_RANGES;
+    int64_t at = 0;
+    int32_t n = 0;
+    for (int32_t i = 0; i < tensors; i++) {
+        struct llama_tensor t;
+        llama_trained(s, i, &t);
+        const struct shard_part p = shards_part(&m->shards, t.at, t.n);
+        if (p.count == 0)
+            continue;
+        /* With the zeros that fill up the chunk before. */
+        const int64_t count = p.at + p.count - at;
+        if (n > 0 && merges && ret[n - 1].is_norm_bias == t.is_norm)
+            ret[n - 1].count += count;
+        else
+            ret[n++] = (struct model_range){at, count, t.is_norm};
+        at += count;
+    }
+    if (n == 0)
+        ret[n++] = (struct model_range){.first = 0};
+    ret[n - 1].count += m->shards.elements - at;
+    return n;
+}
+
+struct shard_exchange *llama_exchange(struct model *model)
+{
+    struct llama *m = llama_of(model);
+    return shares_grads(m) ? &m->exchange : NULL;
+}
+
+void llama_shard_open(struct llama *m)
+{
+    char *const data[2] = {m->mem.gathered, m->mem.gathered_grads};
+    for (int32_t i = 0; i < 2; i++) {
+        const int64_t at = i * m->shards.largest;
+        m->weights[i] = (struct llama_slot){
+            .data = llama_at(m, data[0], at), .unit = -1, .ticket = -1};
+        m->grads[i] = (struct llama_slot){
+            .data = llama_at(m, data[1], at), .unit = -1, .ticket = -1};
+    }
+    /* Two units in the run's type have room for one in fp32. */
+    m->exchange = (struct shard_exchange){.dev = m->d,
+                                          .comm = m->conf.comm,
+                                          .shards = &m->shards,
+                                          .room = m->mem.gathered,
+                                          .deadline_s = deadline_s,
+                                          .unit = -1};
+    m->exchange.arrays[m->exchange.n++] =
+        (struct shard_array){m->mem.params, m->conf.dt};
+}

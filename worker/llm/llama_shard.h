@@ -1,0 +1,72 @@
+/* llama_shard.h - weights that the ranks share out, and their gradients.
+ *
+ * Where the weights are whole, the functions about units do nothing.
+ */
+#ifndef MGPU_WORKER_LLM_LLAMA_SHARD_H
+#define MGPU_WORKER_LLM_LLAMA_SHARD_H
+
+#include "worker/comm/shard_exchange.h"
+#include "worker/llm/llama.h"
+#include "worker/llm/llama_shape.h"
+
+struct llama;
+
+/* A unit that is whole, of weights or gradients. */
+struct llama_slot {
+    void *data;
+    int32_t unit; /* -1: none */
+    int ticket;   /* of the collective under way; -1: none */
+};
+
+/* A tensor of the weights: the base's, or what is trained. Its unit was
+ * needed. */
+void *llama_weight_at(const struct llama *m, int64_t offset);
+/* The same of its gradient; with method full, where the unit was begun. */
+void *llama_grad_at(const struct llama *m, int64_t offset);
+
+/* The embedding; each layer; the last norm with an output layer that is not the
+ * embedding. */
+enum { LLAMA_UNIT_EMBED };
+int32_t llama_unit_of_layer(int32_t l);
+int32_t llama_unit_of_norm(const struct llama *m);
+int32_t llama_unit_of_head(const struct llama *m);
+
+/* Makes a unit whole; it stays so until another unit but the next one is
+ * needed. */
+int llama_need(struct llama *m, int32_t unit, struct error *err) MUST_CHECK;
+/* Begins to: the unit is the next that is needed. */
+int llama_ahead(struct llama *m, int32_t unit, struct error *err) MUST_CHECK;
+/* The weights have changed. */
+void llama_forget(struct llama *m);
+/* All of the unit's gradient is written between the two; end() begins to hand
+ * out its sum over the ranks, add() adds it to what was handed out. */
+int llama_grads_begin(struct llama *m, int32_t unit,
+                      struct error *err) MUST_CHECK;
+int llama_grads_end(struct llama *m, int32_t unit,
+                    struct error *err) MUST_CHECK;
+int llama_grads_add(struct llama *m, int32_t unit,
+                    struct error *err) MUST_CHECK;
+/* All sums are there when it returns. */
+int llama_grads_finish(struct llama *m, struct error *err) MUST_CHECK;
+
+/* Values of the weights; a rank keeps its share. */
+int llama_put_weights(struct llama *m, int64_t first, int64_t count,
+                      const void *host, struct error *err) MUST_CHECK;
+/* Values of the parameters. Where they are shared out, rank 0 alone calls both
+ * functions (shard_exchange.h). */
+int llama_fetch_params(struct llama *m, int64_t first, int64_t count,
+                       void *host, struct error *err) MUST_CHECK;
+int llama_store_params(struct llama *m, int64_t first, int64_t count,
+                       const void *host, struct error *err) MUST_CHECK;
+
+/* out  ret  n 0: the weights are whole; the caller clears it */
+int llama_shards_of(const struct llama_conf *conf, const struct llama_shape *s,
+                    int32_t rank, struct shards *ret,
+                    struct error *err) MUST_CHECK;
+/* Behind the arena. */
+void llama_shard_open(struct llama *m);
+int32_t llama_share_ranges(const struct llama *m,
+                           struct model_range ret[MODEL_RANGES]);
+struct shard_exchange *llama_exchange(struct model *model);
+
+#endif
