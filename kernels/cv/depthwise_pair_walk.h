@@ -62,17 +62,17 @@ FN void back_pair(const back_of<T> &a, const back_cols<T, W, CLAMPS> &k,
         const V g = k.q.dz(V::open(m.d[0]), V::open(m.z[0]));
         V h = k.q.dz(V::open(m.d[1]), V::open(m.z[1]));
         h = has_next ? h : V::of(0);
-        V ue[3] = {u[0], even.u(k.p, k.has_norm, V::open(m.even[0])),
-                   even.u(k.p, k.has_norm, V::open(m.even[1]))};
-        V uo[3] = {u[1], odd.u(k.p, k.has_norm, V::open(m.odd[0])),
-                   odd.u(k.p, k.has_norm, V::open(m.odd[1]))};
+        V u_even[3] = {u[0], even.u(k.p, k.has_norm, V::open(m.even[0])),
+                       even.u(k.p, k.has_norm, V::open(m.even[1]))};
+        V u_odd[3] = {u[1], odd.u(k.p, k.has_norm, V::open(m.odd[0])),
+                      odd.u(k.p, k.has_norm, V::open(m.odd[1]))};
         if (!has_right)
-            ue[2] = uo[2] = V::of(0);
+            u_even[2] = u_odd[2] = V::of(0);
         UNROLL for (int kw = 0; kw < 3; kw++)
         {
-            sums[2 + kw] += h * uo[kw];
-            sums[2 + 3 + kw] += g * ue[kw];
-            sums[2 + 6 + kw] += g * uo[kw];
+            sums[2 + kw] += h * u_odd[kw];
+            sums[2 + 3 + kw] += g * u_even[kw];
+            sums[2 + 6 + kw] += g * u_odd[kw];
         }
         if (!is_first)
             finish(2 * i - C1, dx[0] + g * k.f[3],
@@ -80,8 +80,8 @@ FN void back_pair(const back_of<T> &a, const back_cols<T, W, CLAMPS> &k,
         finish(2 * i, g * k.f[4], g * k.f[7] + h * k.f[1], m.even[0], m.odd[0]);
         dx[0] = g * k.f[5];
         dx[1] = g * k.f[8] + h * k.f[2];
-        u[0] = ue[2];
-        u[1] = uo[2];
+        u[0] = u_even[2];
+        u[1] = u_odd[2];
         x[0] = m.even[1];
         x[1] = m.odd[1];
     };
