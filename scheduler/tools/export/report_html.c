@@ -326,8 +326,8 @@ static void add_log(struct page *p, const struct log_tail *t)
         char safe[4 * LOG_LINE_CAP];
         char line[LOG_LINE_CAP];
         (void)snprintf(line, sizeof(line), "%s", t->lines[i % LOG_LINES]);
-        for (char *c = line; *c; c++)
-            *c = *c == '\t' ? ' ' : *c;
+        for (char *c = line; (c = strchr(c, '\t')) != NULL;)
+            *c = ' ';
         page_say(p, render_escape(line, safe, sizeof(safe)));
         page_add(p, "\n");
     }
