@@ -47,7 +47,7 @@ template <class Q> codebook codes_of()
 }
 
 /* A NaN stays. */
-FN float larger_of(float most, float v)
+FN float keep_larger(float most, float v)
 {
     return v > most || v != v ? v : most;
 }
@@ -62,7 +62,7 @@ template <class T> FN float block_absmax(const T *w)
     float most = 0;
 
     for (int i = 0; i < BLOCK; i++)
-        most = larger_of(most, fabsf(value_of(w, i)));
+        most = keep_larger(most, fabsf(value_of(w, i)));
     return most;
 }
 
@@ -105,7 +105,7 @@ KERNEL quantise_scalers(blk b, int8_t *scalers, Q *factors, const Q *mean,
         const int64_t lo = g * GROUP, hi = lo + GROUP < n ? lo + GROUP : n;
         float most = 0;
         for (int64_t i = lo; i < hi; i++)
-            most = larger_of(most, fabsf(in<Q>((float)absmax[i] - m)));
+            most = keep_larger(most, fabsf(in<Q>((float)absmax[i] - m)));
         const float factor = in<Q>(256.0f / (2.0f * most));
         factors[g] = (Q)factor;
         for (int64_t i = lo; i < hi; i++) {
