@@ -104,7 +104,7 @@ teardown() {
 
 @test "keys that another method or kind has are refused, with a hint" {
     llm_spec full fp32 1 "model: {lora_rank: 4}"
-    refused 65 "'train.model.lora_rank' is only for method: lora" \
+    refused 65 "'train.model.lora_rank' is only for methods with adapters" \
         "hint: remove it, or set method: lora"
     llm_spec lora fp32 1 "optimizer: {name: rmsprop}"
     refused 65 "'train.optimizer.name: rmsprop' is only for kind: cv" \
