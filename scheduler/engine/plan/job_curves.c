@@ -3,20 +3,13 @@
  *
  * All jobs of a class and a type of GPU share one curve. A view computes it
  * once.
- *
- * A job with a range that may have GPUs of several types gets those of one: of
- * the types that have GPUs free for it, the one on which a GPU is fastest for
- * its class. A type that the class has never run on comes after those; else no
- * job would find out about it.
  */
 #include <math.h>
-#include <string.h>
 
 #include "jobs/spec/gpu_sizes.h"
 #include "scheduler/engine/engine_internal.h"
-#include "scheduler/engine/plan/job_curves.h"
+#include "scheduler/engine/plan/plan.h"
 #include "scheduler/engine/teach.h"
-#include "scheduler/policy/placement.h"
 
 static void add(struct eng_model *m, int64_t nodes, int32_t per_node)
 {
@@ -73,81 +66,6 @@ static enum policy_goal goal_of(const struct job *job)
                                         : POLICY_GOAL_NONE;
 }
 
-/* ---- the type of GPUs -----------------------------------------------------
- */
-void eng_view_free_gpus(struct eng_view *t)
-{
-    for (size_t i = 0; i < t->v.n_nodes; i++)
-        if (t->nodes[i].is_up)
-            t->free_gpus[t->nodes[i].class_id] += place_free(&t->nodes[i]);
-}
-
-/* A type of GPUs that a job may have. */
-struct type_choice {
-    const char *type; /* borrowed */
-    uint64_t classes;
-    int64_t free;
-    double one_per_s; /* of a GPU; 0: not known */
-};
-
-/* Those of the nodes that the job may use. out ret [POLICY_CLASSES] */
-static int list_types(const struct engine *e, const struct eng_view *t,
-                      const struct entry *en, const struct policy_job *job,
-                      struct type_choice *ret)
-{
-    int n = 0;
-
-    for (int32_t k = 0; k < e->classes.n; k++) {
-        const char *type = e->nodes[e->classes.first[k]].gpu_type;
-        int i = 0;
-        if ((job->classes >> (unsigned)k & 1) == 0 || type[0] == '\0')
-            continue;
-        while (i < n && strcmp(ret[i].type, type) != 0)
-            i++;
-        if (i == n) {
-            const struct eng_model *m =
-                eng_models_find(&e->models, en->own.class, type);
-            double per_s = m ? throughput_rate(&m->m, 1, 1).per_s : 0;
-            ret[n++] = (struct type_choice){.type = type,
-                                            .one_per_s = per_s > 0 ? per_s : 0};
-        }
-        ret[i].classes |= UINT64_C(1) << (unsigned)k;
-        ret[i].free += t->free_gpus[k];
-    }
-    return n;
-}
-
-static bool is_better(const struct type_choice *a, const struct type_choice *b,
-                      int32_t needs)
-{
-    if ((a->free >= needs) != (b->free >= needs))
-        return a->free >= needs;
-    return a->one_per_s > b->one_per_s;
-}
-
-/* Leaves the queued job the nodes of one type. NULL: there is no choice, or
- * nothing to choose by. */
-static const char *choose_type(const struct engine *e, const struct eng_view *t,
-                               const struct entry *en, struct policy_job *io)
-{
-    struct type_choice types[POLICY_CLASSES];
-    int n = en->own.class && io->state == JOB_QUEUED && !en->has_own_rates
-                ? list_types(e, t, en, io, types)
-                : 0;
-    const struct type_choice *best = types;
-    bool is_known = false;
-
-    for (int i = 0; i < n; i++) {
-        is_known = is_known || types[i].one_per_s > 0;
-        if (is_better(&types[i], best, io->gpus_min))
-            best = &types[i];
-    }
-    if (n < 2 || !is_known)
-        return NULL;
-    io->classes &= best->classes;
-    return best->type;
-}
-
 void eng_view_goodput(struct engine *e, struct eng_view *t,
                       const struct entry *en, struct policy_job *io)
 {
@@ -159,20 +77,13 @@ void eng_view_goodput(struct engine *e, struct eng_view *t,
     };
     struct policy_job_goodput *g = &io->goodput;
     struct eng_model *m = NULL;
-    bool is_open = io->state == JOB_QUEUED
-                       ? io->to_gpus == 0
-                       : io->may_resize != 0 || en->job.iteration == 0;
-    bool is_elastic = is_open && gpu_sizes_several(&sizes);
-    const char *type = is_elastic ? choose_type(e, t, en, io) : NULL;
 
     g->share = en->share;
     g->goal = goal_of(&en->job);
     g->min_efficiency = en->job.min_efficiency;
-    m = type ? eng_models_find(&e->models, en->own.class, type)
-             : eng_model_of(e, en);
+    m = eng_model_of(e, en);
     if (!m && (!en->own.class ||
-               eng_models_get(&e->models, en->own.class,
-                              type ? type : eng_model_type(e, en),
+               eng_models_get(&e->models, en->own.class, eng_model_type(e, en),
                               engine_is_weak(&en->job), &m, NULL) < 0))
         return;
     if (m->curve_of != e->models.n_views) {
@@ -184,6 +95,9 @@ void eng_view_goodput(struct engine *e, struct eng_view *t,
     g->one_s = work.all / m->curve.one_per_s;
     g->resizable_s = eng_resizable_s(e, en, false);
     g->growable_s = eng_resizable_s(e, en, true);
-    if (is_elastic)
+    bool is_open = io->state == JOB_QUEUED
+                       ? io->to_gpus == 0
+                       : io->may_resize != 0 || en->job.iteration == 0;
+    if (is_open && gpu_sizes_several(&sizes))
         g->curve = &m->curve;
 }

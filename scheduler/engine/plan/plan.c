@@ -15,7 +15,6 @@
 #include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/explain_sizes.h"
-#include "scheduler/engine/plan/job_curves.h"
 #include "scheduler/engine/plan/plan.h"
 
 enum { NODES_MAX = 65536 };

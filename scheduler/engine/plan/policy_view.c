@@ -23,7 +23,6 @@
 
 #include "jobs/spec/gpu_sizes.h"
 #include "scheduler/engine/engine_internal.h"
-#include "scheduler/engine/plan/job_curves.h"
 #include "scheduler/engine/plan/pending_order.h"
 #include "scheduler/engine/plan/plan.h"
 #include "scheduler/policy/placement.h"
@@ -401,8 +400,6 @@ int eng_view_build(struct engine *e, struct eng_view *t, struct error *err)
     view_places(e, t);
     eng_part_jobs(e, t);
     bool has_sizes = e->policy == &policy_goodput && any_sizes(&t->v);
-    if (has_sizes)
-        eng_view_free_gpus(t);
     for (size_t i = 0; i < t->v.n_jobs && has_sizes; i++)
         eng_view_goodput(e, t, eng_find(e, t->jobs[i].id), &t->jobs[i]);
     return 0;
