@@ -67,15 +67,20 @@ $(B)/tests/simt/%: $(B)/obj/tests/simt/%.o $(B)/obj/tests/tap.o \
 # no sanitizer in its place: they are built without.
 $(B)/mutants/%.o: san :=
 mutants := $(shell sed -n 's/^MUTANT.\([0-9]*\),.*/\1/p' tests/simt/mutants.def)
-$(B)/mutants/%.o $(B)/race_mutants/%.o: \
-                  tests/simt/mutants.def tests/simt/mutate tests/simt/simt.h \
-                  $(wildcard $(rooms_kernels:=/*.cu) $(rooms_kernels:=/*.h)) \
-                  $(B)/flags
-	@mkdir -p $(@D)
-	$(call say,BUG,$*)
-	$(Q)kernel=$$(tests/simt/mutate $* $(@:.o=.src)) && \
-	    $(CXX) -I$(@:.o=.src) $(cppflags) -DMGPU_SIMT \
-	    -include tests/simt/simt.h $(kflags) -O1 -g1 -c -o $@ $$kernel
+# A rule each: make takes two patterns of one rule for two files that it makes
+# at once.
+define mutant
+$(B)/$(1)/%.o: tests/simt/mutants.def tests/simt/mutate tests/simt/simt.h \
+               $(wildcard $(rooms_kernels:=/*.cu) $(rooms_kernels:=/*.h)) \
+               $(B)/flags
+	@mkdir -p $$(@D)
+	$$(call say,BUG,$$*)
+	$$(Q)kernel=$$$$(tests/simt/mutate $$* $$(@:.o=.src)) && \
+	    $$(CXX) -I$$(@:.o=.src) $$(cppflags) -DMGPU_SIMT \
+	    -include tests/simt/simt.h $$(kflags) -O1 -g1 -c -o $$@ $$$$kernel
+endef
+$(eval $(call mutant,mutants))
+$(eval $(call mutant,race_mutants))
 $(B)/tests/simt/mutants: $(patsubst %,$(B)/mutants/%.o,$(mutants))
 
 # The same with a race checker (tests/race/race.h), on the kernels of a
