@@ -136,7 +136,7 @@ teardown() {
     other_model .
     ln -s model "$BATS_TEST_TMPDIR/link"
     llm_spec full fp32 1 "output_dir: $BATS_TEST_TMPDIR/link"
-    refused 65 "train.output_dir: '$BATS_TEST_TMPDIR/link' is train.checkpointer.checkpoint_dir, whose model method: full would overwrite: name another directory"
+    refused 65 "train.output_dir: '$BATS_TEST_TMPDIR/link' is train.checkpointer.checkpoint_dir, whose model this job would overwrite: name another directory"
     cmp "$data/llama-tied/model.safetensors" "$model/model.safetensors"
     # An adapter takes nobody's place.
     llm_spec lora fp32 1 "output_dir: $BATS_TEST_TMPDIR/link"

@@ -357,10 +357,12 @@ static void test_drained(struct world *w)
     WAIT(w, node(w, "node2")->is_up);
     is_int(scontrol(w, "update partitionname=urgent state=down"), 0,
            "a partition down");
-    WAIT(w, strcmp(node(w, "node1")->partitions, "batch*") == 0);
     is_int(scontrol(w, "update partitionname=batch state=down"), 0,
            "and the other");
     WAIT(w, !node(w, "node1")->is_up);
+    is_str(node(w, "node1")->partitions, "batch*,urgent",
+           "jobs can wait for both");
+    is_str(node(w, "node1")->why, "partition batch*,urgent is not up", "why");
     (void)scontrol(w, "update partitionname=batch state=up");
     (void)scontrol(w, "update partitionname=urgent state=up");
     WAIT(w, node(w, "node1")->is_up &&
