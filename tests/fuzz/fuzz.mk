@@ -35,8 +35,13 @@ build/fuzz/token_rows: $(call fuzz_obj,$(row_readers) \
     jobs/text/row_split.c \
     worker/data/text/chat_format.c \
     worker/data/text/messages.c \
+    worker/data/text/ordered_work.c \
     worker/data/text/packing.c \
     worker/data/text/token_data.c \
+    worker/data/text/token_encode.c \
+    worker/data/text/token_file.c \
+    worker/data/text/token_list.c \
+    worker/data/text/token_read.c \
     worker/checkpoint/crc64.c \
     worker/llm/batches/token_rows.c)
 build/fuzz/token_rows: fuzz_libs := -lz

@@ -138,7 +138,7 @@ static int add_figure(struct render_table *t, const struct methods_row *row,
                       struct error *err)
 {
     char text[40] = "-", ratio[24] = "-";
-    if (f >= MEMORY)
+    if (f == MEMORY || f == H2D || f == COLLECTIVES)
         (void)render_bytes(row->v[f], text, sizeof(text));
     else if (isfinite(row->v[f]))
         (void)snprintf(text, sizeof(text), f == TOKENS ? "%.0f" : "%.3g",
