@@ -250,13 +250,15 @@ check-slurm: all $(slurm_progs)
 # The same tree on Debian 13, in a chroot that .ci/debian13 makes: the unit and
 # contract tests, those under MPI on two ranks, those on Slurm, both demos. The
 # other half, which .ci/nightly runs, is what these variables leave out; of
-# those on Slurm the one that waits longest for nodes to be given up.
+# those on Slurm the one that waits longest for nodes to be given up, and the
+# one whose nodes have host names of their own.
 debian13-check:
 	$(Q)sh .ci/debian13 make JOBS=$(JOBS) debian13-half
 debian13-half:
 	$(Q)$(MAKE) --no-print-directory MPI_RANKS=2 MPI_MORE= simt_tests= \
 	    fault_progs= bats_tests= benches= closed= \
-	    slurm_tests='$(filter-out %/nodes.bats,$(slurm_tests))' check
+	    slurm_tests='$(filter-out %/nodes.bats %/launch.bats,$(slurm_tests))' \
+	    check
 	$(Q)$(MAKE) --no-print-directory demo-run
 	$(Q)$(MAKE) --no-print-directory demo-slurm-run
 
