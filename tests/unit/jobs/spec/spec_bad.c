@@ -3,8 +3,7 @@
  *
  * A want is "CODE line:column" for each finding, in order. Names begin with
  * the id of the requirement (B01 ...) where there is one. HEAD takes two
- * lines, so that the third is the row's own.
- */
+ * lines, so that the third is the row's own. */
 #include "jobs/spec/spec.h"
 
 #include <stdio.h>
