@@ -291,13 +291,9 @@ ended_before() { [ "$(($(date +%s) - $(wrote_exit "$2")))" -ge "$1" ]; }
 }
 
 # Held until the nodes have killed what Slurm has forgotten: a second job with
-# the same id on a node would make Slurm drain it.
-no_steps() {
-    local pid
-    for pid in $(pgrep slurmstepd); do
-        ! grep -szqxF "MGPU_TESTBED=$TB" "/proc/$pid/environ" || return 1
-    done
-}
+# the same id on a node would make Slurm drain it. slurmd knows a step by its
+# socket.
+no_steps() { [ -z "$(find "$TB/spool" -type s)" ]; }
 held_stranger() { stranger --hold --gpus-per-node=1; }
 check_untouched() {
     slurm_is "$1" PENDING
