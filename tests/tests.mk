@@ -31,10 +31,12 @@ fault_progs := $(if $(filter release,$(VARIANT)),$(patsubst %, \
                $(B)/tests/fault/%,serve start tools))
 # The longest first, so that none runs alone at the end. prove --timer has the
 # figures.
-longest   := $(patsubst %,tests/%.bats,cli/worker slurm/slurmctld slurm/daemon \
-               cli/gpu cli/stat slurm/batch cli/sweeps slurm/people slurm/nodes \
+longest   := $(B)/tests/simt/device \
+             $(patsubst %,tests/%.bats,cli/worker cli/sweeps slurm/slurmctld \
+               slurm/daemon slurm/forgotten cli/gpu cli/package cli/stat \
+               slurm/batch slurm/people slurm/nodes \
                cli/crash cli/admin slurm/run cli/ctld slurm/system) \
-             $(patsubst %,$(B)/tests/%,unit/kernels/device simt/device \
+             $(patsubst %,$(B)/tests/%,unit/kernels/device \
                slurm/helper_faults unit/slurm/as_user/as_user contract/alloc \
                unit/worker/cv_precision \
                mpi/train mpi/gpu mpi/ranks mpi/strategies)

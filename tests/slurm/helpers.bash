@@ -218,3 +218,37 @@ ranks() {
     pgrep -f "^[^ ]*mgpu-worker .*$BATS_TEST_TMPDIR/.*/$1/launch.json"
 }
 no_ranks() { ! ranks "$1" >/dev/null; }
+
+# The batch step runs, and starts no rank before the test makes the file gate.
+gate_srun() {
+    gate=$BATS_TEST_TMPDIR/gate
+    cat >"$BATS_TEST_TMPDIR/srun" <<SH
+#!/bin/sh
+until [ -e "$gate" ]; do sleep 0.05; done
+exec srun "\$@"
+SH
+    chmod +x "$BATS_TEST_TMPDIR/srun"
+    conf_slurm="  srun: $BATS_TEST_TMPDIR/srun"
+}
+batch_began() { [ -e "$ctld_dir/state/jobs/$1/1/started" ]; } # JOB
+attempt_is_over() { # JOB: its first, which has a Slurm job
+    job_has_ended "$1" || job_is "$1" QUEUED ||
+        [ "$(job_field "$1" attempt)" -gt 1 ]
+}
+
+# --events says what happened, and that the job is not to blame. For another
+# loss it may be: where Slurm gives an id again whose old ranks are still being
+# killed, the next attempt cannot be launched.
+costs_no_retry() { # JOB WORDS
+    "$MGPU_BIN/mgpu-stat" --events "$1" >"$BATS_TEST_TMPDIR/events"
+    cat "$BATS_TEST_TMPDIR/events"
+    grep "requeue.*$2" "$BATS_TEST_TMPDIR/events"
+    not grep "retry 1 of.*$2" "$BATS_TEST_TMPDIR/events"
+}
+ran_once_at_no_cost() { # JOB
+    wait_for 120 job_has_ended "$1"
+    costs_no_retry "$1" 'slurmctld lost the attempt'
+    not grep 'retry [0-9]* of' "$BATS_TEST_TMPDIR/events"
+    job_is "$1" COMPLETED
+    [ "$(ran_lines)" = "$1.2.0 " ]
+}
