@@ -81,8 +81,8 @@ struct batch_env {
     int32_t shares;
     /* For people: a line of the log of rank 0. */
     void (*say)(void *arg, const char *line);
-    /* The share of the data that this rank has tokenised; NAN: it is done.
-     * NULL: no one asks. */
+    /* The share of the data that this rank has tokenised, or that the process
+     * has for which it waits; NAN: it is done. NULL: no one asks. */
     void (*tokenised)(void *arg, double share);
     void *arg;
 };

@@ -67,8 +67,9 @@ int reporter_create(const struct report_conf *conf, struct reporter **ret,
 void reporter_row(struct reporter *r, const struct metric_row *row);
 /* For the next heartbeat. */
 void reporter_progress(struct reporter *r, const struct report_progress *p);
-/* Share of the data that is tokenised, before the first iteration; NAN: all of
- * it, or nobody says. Rank 0's goes into its heartbeats. */
+/* Share of the data that is tokenised, by this job or by another for whose rows
+ * it waits, before the first iteration; NAN: all of it, or nobody says. Rank
+ * 0's goes into its heartbeats. */
 void reporter_tokenised(struct reporter *r, double share);
 /* It works, though no iteration comes of it: for the next heartbeat, too. */
 void reporter_alive(struct reporter *r);

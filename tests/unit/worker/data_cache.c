@@ -1,92 +1,10 @@
 /* data_cache.c - tokenised rows that are kept in a file: what another run gets
  * of it, what is made again, and what happens where it cannot be written. */
-#include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
-#include "tests/unit/worker/token_files.h"
-#include "worker/data/text/token_cache.h"
-#include "worker/data/text/token_file.h"
-
-static char dir[] = "/tmp/data_cacheXXXXXX";
-static char data[64], model[64];
-static struct tokenizer *t;
-
-struct run {
-    struct spec_text text;
-    struct token_conf tokens;
-    struct token_cache_conf conf;
-    char said[1000];
-    int rows; /* that were tokenised */
-};
-
-static void say(void *arg, const char *line)
-{
-    struct run *r = arg;
-    const size_t n = strlen(r->said);
-    (void)snprintf(r->said + n, sizeof(r->said) - n, "%s|", line);
-}
-
-static void begin(struct run *r)
-{
-    *r = (struct run){.text = {.template = TEMPLATE_ALPACA, .path = data}};
-    r->tokens =
-        (struct token_conf){.text = &r->text, .tokenizer = t, .eos = -1};
-    r->conf = (struct token_cache_conf){.tokens = &r->tokens,
-                                        .tokenizer_path = model,
-                                        .dir = dir,
-                                        .clock = &clock_real,
-                                        .say = say,
-                                        .arg = r};
-}
-
-static void copy_file(const char *from, const char *to)
-{
-    struct error err = ERROR_INIT;
-    struct buf b = BUF_INIT;
-    text_must(buf_read_file(&b, from, 1 << 24, &err), &err);
-    FILE *f = fopen(to, "w");
-    if (f == NULL || fwrite(b.data, 1, b.len, f) != b.len || fclose(f) != 0)
-        exit(1);
-    buf_clear(&b);
-}
-
-static void open_cache(struct run *r, struct token_data *d)
-{
-    struct error err = ERROR_INIT;
-    text_must(token_cache_open(&r->conf, d, &err), &err);
-}
-
-/* Files in the directory whose names end so; *ret: the last of them. */
-static int files_of(const char *end, char *ret, size_t cap)
-{
-    DIR *list = opendir(dir);
-    int n = 0;
-    for (struct dirent *e; list != NULL && (e = readdir(list)) != NULL;) {
-        const size_t len = strlen(e->d_name);
-        if (len < strlen(end) ||
-            strcmp(e->d_name + len - strlen(end), end) != 0)
-            continue;
-        n++;
-        (void)snprintf(ret, cap, "%s/%s", dir, e->d_name);
-    }
-    if (list != NULL)
-        (void)closedir(list);
-    return n;
-}
-
-static void empty_dir(void)
-{
-    char path[400];
-    while (files_of(".tokens", path, sizeof(path)) > 0 ||
-           files_of(".lock", path, sizeof(path)) > 0 ||
-           files_of(".tmp", path, sizeof(path)) > 0)
-        (void)unlink(path);
-}
+#include "tests/unit/worker/cache_rig.h"
 
 static bool same(const struct token_data *a, const struct token_data *b)
 {
@@ -127,13 +45,6 @@ static void tell(void *arg, double share)
 {
     (void)arg;
     told = share;
-}
-
-static double tick(const struct clock *c)
-{
-    static double now_s;
-    (void)c;
-    return now_s += 1;
 }
 
 static void test_told(void)
@@ -392,123 +303,6 @@ static void test_no_room(void)
     token_data_clear(&d);
 }
 
-/* Many processes at once: one makes the file, the others map it. Each says by
- * its exit status what it did. */
-static void test_at_once(void)
-{
-    enum { PROCESSES = 6 };
-    pid_t pid[PROCESSES];
-    int made = 0, mapped = 0;
-    empty_dir();
-    for (int i = 0; i < PROCESSES; i++)
-        if ((pid[i] = fork()) == 0) {
-            struct run r;
-            struct token_data d;
-            struct error err = ERROR_INIT;
-            begin(&r);
-            r.conf.yields = i > 0;
-            _exit(token_cache_open(&r.conf, &d, &err) < 0 ? 2
-                  : d.map != NULL                         ? 1
-                                                          : 0);
-        }
-    for (int i = 0; i < PROCESSES; i++) {
-        int status = -1;
-        if (pid[i] < 0 || waitpid(pid[i], &status, 0) < 0)
-            exit(1);
-        made += WIFEXITED(status) && WEXITSTATUS(status) == 0;
-        mapped += WIFEXITED(status) && WEXITSTATUS(status) == 1;
-    }
-    is_int(made, 1, "one makes it");
-    is_int(mapped, PROCESSES - 1, "the others map it");
-}
-
-/* One that holds the lock and is killed: the next takes over. */
-static void test_taken_over(void)
-{
-    struct run r;
-    struct token_data d;
-    char path[400], held;
-    int ready[2];
-    empty_dir();
-    begin(&r);
-    open_cache(&r, &d);
-    token_data_clear(&d);
-    if (files_of(".tokens", path, sizeof(path)) != 1 || unlink(path) < 0 ||
-        files_of(".lock", path, sizeof(path)) != 1 || pipe(ready) < 0)
-        exit(1);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        int fd = open(path, O_RDWR);
-        if (fd < 0 || flock(fd, LOCK_EX) < 0 || write(ready[1], "x", 1) != 1)
-            _exit(1);
-        (void)pause();
-    }
-    if (read(ready[0], &held, 1) != 1)
-        exit(1);
-    const pid_t waiter = fork();
-    if (waiter == 0) {
-        struct error err = ERROR_INIT;
-        _exit(token_cache_open(&r.conf, &d, &err) < 0 || d.map != NULL);
-    }
-    (void)kill(pid, SIGKILL);
-    int status = -1;
-    if (waitpid(pid, NULL, 0) < 0 || waitpid(waiter, &status, 0) < 0)
-        exit(1);
-    is_int(status, 0, "who waited makes it when the first is killed");
-    is_int(files_of(".tokens", path, sizeof(path)), 1, "and keeps it");
-    (void)close(ready[0]);
-    (void)close(ready[1]);
-}
-
-static int heard; /* where a waiter says that it waits */
-
-static void say_once(void *arg, const char *line)
-{
-    (void)arg;
-    if (strstr(line, "waiting") != NULL && write(heard, "x", 1) != 1)
-        _exit(1);
-}
-
-/* The one that makes the rows has no room for them, and takes its lock away:
- * who waited does not try the same, but tokenises for itself. */
-static void test_given_up(void)
-{
-    struct run r;
-    struct token_data d;
-    char path[400], said;
-    int waits[2];
-    empty_dir();
-    begin(&r);
-    open_cache(&r, &d);
-    token_data_clear(&d);
-    if (files_of(".tokens", path, sizeof(path)) != 1 || unlink(path) < 0 ||
-        files_of(".lock", path, sizeof(path)) != 1 || pipe(waits) < 0)
-        exit(1);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd < 0 || flock(fd, LOCK_EX) < 0)
-        exit(1);
-    const pid_t waiter = fork();
-    if (waiter == 0) {
-        struct error err = ERROR_INIT;
-        (void)close(fd);
-        heard = waits[1];
-        r.conf.say = say_once;
-        _exit(token_cache_open(&r.conf, &d, &err) < 0 || d.map != NULL);
-    }
-    if (read(waits[0], &said, 1) != 1 || unlink(path) < 0)
-        exit(1);
-    /* The lock goes with its last descriptor, and the waiter closed its. */
-    (void)flock(fd, LOCK_UN);
-    int status = -1;
-    if (waitpid(waiter, &status, 0) < 0)
-        exit(1);
-    is_int(status, 0, "who waited in vain has the rows");
-    is_int(files_of(".tokens", path, sizeof(path)), 0, "and keeps none");
-    (void)close(fd);
-    (void)close(waits[0]);
-    (void)close(waits[1]);
-}
-
 static void test_dir(void)
 {
     char cache[100], want[120];
@@ -534,16 +328,7 @@ static void test_dir(void)
 
 int main(void)
 {
-    char command[64], from[4096];
-    struct error err = ERROR_INIT;
-    if (mkdtemp(dir) == NULL)
-        return 1;
-    (void)snprintf(data, sizeof(data), "%s/rows.json", dir);
-    (void)snprintf(model, sizeof(model), "%s/t.model", dir);
-    copy_file(golden_path(text_model_files[0], from), model);
-    token_file(data, "[{\"instruction\": \"a\", \"output\": \"b\"},"
-                     " {\"instruction\": \"c\", \"output\": \"d e f\"}]");
-    text_must(tokenizer_open(model, &t, &err), &err);
+    rig_open();
     test_kept();
     test_told();
     test_keys();
@@ -554,13 +339,7 @@ int main(void)
     test_damaged();
     test_killed();
     test_no_room();
-    test_at_once();
-    test_taken_over();
-    test_given_up();
     test_dir();
-    tokenizer_close(t);
-    (void)snprintf(command, sizeof(command), "rm -rf '%s'", dir);
-    if (system(command) != 0) /* NOLINT(cert-env33-c) */
-        return 1;
+    rig_close();
     return tap_done();
 }

@@ -3,16 +3,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "jobs/http/digest_ssl.h"
 #include "worker/data/text/token_file.h"
+#include "worker/data/text/token_lock.h"
 
 enum {
     CACHE_VERSION = 2,
@@ -33,6 +34,7 @@ struct cache {
     int64_t bytes;            /* of all files */
     bool is_beside;           /* in the directory beside the data */
     double start_s, said_s, told_s;
+    double told; /* by the one that is waited for; NAN: nothing yet */
 };
 
 /* ---- the name ------------------------------------------------------------ */
@@ -227,9 +229,12 @@ static void progress(void *arg, int64_t bytes, int64_t rows)
         return;
     const double now_s = conf->clock->now_s(conf->clock);
     const double share = c->bytes > 0 ? (double)bytes / (double)c->bytes : 0;
-    if (conf->tokenised != NULL && now_s - c->told_s >= TELL_S) {
+    if (now_s - c->told_s >= TELL_S) {
         c->told_s = now_s;
-        conf->tokenised(conf->arg, share);
+        if (c->fd >= 0)
+            token_lock_tell(c->fd, share);
+        if (conf->tokenised != NULL)
+            conf->tokenised(conf->arg, share);
     }
     if (now_s - c->said_s < SAY_S)
         return;
@@ -249,6 +254,8 @@ static int tokenise(struct cache *c, int32_t threads,
     conf.threads = threads;
     conf.spill = spill;
     c->start_s = c->said_s = c->told_s = c->conf->clock->now_s(c->conf->clock);
+    if (c->fd >= 0)
+        token_lock_tell(c->fd, 0); /* an older process told another */
     return token_data_open(&conf, ret, err);
 }
 
@@ -355,33 +362,53 @@ static int make(struct cache *c, struct token_data *ret, struct error *err)
     return 0;
 }
 
-/* Waits for the lock, and looks for the file meanwhile. */
+/* Tells the share of the process that has the lock, as if it were our own. One
+ * that stands still is told once, so that nobody takes this process for one
+ * that works. */
+static void follow(struct cache *c)
+{
+    const struct token_cache_conf *conf = c->conf;
+    const double now_s = conf->clock->now_s(conf->clock);
+    const double share = token_lock_told(c->fd);
+    if (conf->tokenised == NULL || isnan(share) || share == c->told ||
+        now_s - c->told_s < TELL_S)
+        return;
+    c->told_s = now_s;
+    c->told = share;
+    conf->tokenised(conf->arg, share);
+}
+
+/* Returns 0: the lock is held; -1: it cannot be had. */
+static int wait_turn(struct cache *c)
+{
+    const struct timespec poll = {.tv_nsec = POLL_NS};
+    if (c->conf->yields)
+        (void)nanosleep(&poll, NULL);
+    int rc = token_lock_try(c->fd);
+    if (rc > 0)
+        say(c->conf, "%s: waiting for rows that another process tokenises",
+            c->conf->tokens->text->path);
+    c->told_s = -INFINITY;
+    c->told = (double)NAN;
+    for (; rc > 0; rc = token_lock_try(c->fd)) {
+        follow(c);
+        (void)nanosleep(&poll, NULL);
+    }
+    return rc;
+}
+
 static int make_or_wait(struct cache *c, struct token_data *ret,
                         struct error *err)
 {
-    const struct timespec poll = {.tv_nsec = POLL_NS};
-    struct stat st;
-    bool said = false;
-    c->fd = open(c->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    c->fd = token_lock_open(c->lock);
     if (c->fd < 0) {
         say(c->conf, "tokenised rows are not kept: '%s': %s", c->lock,
             strerror(errno));
         return tokenise_alone(c, ret, err);
     }
-    if (c->conf->yields)
-        (void)nanosleep(&poll, NULL);
-    while (flock(c->fd, LOCK_EX | LOCK_NB) < 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            return tokenise_alone(c, ret, err); /* writers would mix */
-        if (!said)
-            say(c->conf, "%s: waiting for rows that are tokenised by another",
-                c->conf->tokens->text->path);
-        said = true;
-        (void)nanosleep(&poll, NULL);
-    }
-    if (fstat(c->fd, &st) < 0 || st.st_nlink > 0)
+    if (wait_turn(c) == 0 && !token_lock_is_gone(c->fd))
         return make(c, ret, err);
-    (void)close(c->fd);
+    (void)close(c->fd); /* writers would mix */
     c->fd = -1;
     return tokenise_alone(c, ret, err);
 }

@@ -4,9 +4,9 @@
  * The file's name is the SHA-256 of all that the tokens follow from: the bytes
  * of the data and of the tokenizer, the keys of the specification, and a
  * version. It is written under another name, renamed, and mapped by all. Who
- * writes it holds a lock on a file beside it; others wait for that lock, in no
- * collective, and take over if the writer dies. A file that is damaged is made
- * again.
+ * writes it holds a lock on a file beside it (token_lock.h); others wait for
+ * that lock, in no collective, and take over if the writer dies. A file that is
+ * damaged is made again.
  *
  * The process that makes it uses all processors that it may run on, and little
  * memory: tokens go to the file as they come. Where there is no directory, or
@@ -33,8 +33,8 @@ struct token_cache_conf {
     const struct clock *clock;
     /* A line for people; NULL: none. */
     void (*say)(void *arg, const char *line);
-    /* The share that this process has tokenised, once a second; NULL: no one
-     * asks. */
+    /* The share that this process has tokenised, or the one that it waits for;
+     * at most once a second, and when it changes. NULL: no one asks. */
     void (*tokenised)(void *arg, double share);
     void *arg;
 };

@@ -1,0 +1,28 @@
+/* token_lock.h - the lock of the process that tokenises rows for others, and
+ * how far it is.
+ *
+ * The lock is of the whole file, so that it ends with the process that holds
+ * it. The holder writes into the file what share it has done; those that wait
+ * for the lock read it there. */
+#ifndef MGPU_WORKER_DATA_TEXT_TOKEN_LOCK_H
+#define MGPU_WORKER_DATA_TEXT_TOKEN_LOCK_H
+
+#include <stdbool.h>
+
+/* Makes the file if there is none.
+ * Returns a descriptor; -1: errno says why. */
+int token_lock_open(const char *path);
+
+/* Returns 0: held; 1: another holds it; -1: errno says why. Never waits. */
+int token_lock_try(int fd);
+
+/* Removed meanwhile: the holder of the lock wants nobody to follow it. */
+bool token_lock_is_gone(int fd);
+
+/* The holder's share, from 0 to 1. Nobody depends on it: a share that cannot
+ * be written is left out. */
+void token_lock_tell(int fd, double share);
+/* What the holder has told; NAN: nothing. */
+double token_lock_told(int fd);
+
+#endif
