@@ -101,6 +101,41 @@ static void test_alone(void)
     }
 }
 
+/* Ranks that are bound to a processor each, as many as there are, know those of
+ * all of them. */
+static void test_bound(void)
+{
+    struct error err = ERROR_INIT;
+    struct comm *c = NULL;
+    cpu_set_t was, own, want;
+    size_t at = 0;
+    int nth = 0;
+    CPU_ZERO(&want);
+    (void)mpi_ok(sched_getaffinity(0, sizeof(was), &was) == 0, NULL, "set");
+    const int n = CPU_COUNT(&was);
+    for (size_t i = 0; i < CPU_SETSIZE && nth < n; i++) {
+        if (!CPU_ISSET(i, &was))
+            continue;
+        at = nth == mpi_rank % n ? i : at;
+        if (nth++ < mpi_size)
+            CPU_SET(i, &want);
+    }
+    CPU_ZERO(&own);
+    CPU_SET(at, &own);
+    (void)mpi_ok(sched_setaffinity(0, sizeof(own), &own) == 0, NULL, "bound");
+    if (mpi_ok(comm_mpi_create(NULL, &c, &err) == 0, &err, "bound ranks")) {
+        (void)mpi_ok(CPU_EQUAL(&c->local_cpus, &want), NULL,
+                     "know the processors of all of them");
+        c->ops->destroy(c);
+    }
+    if (mpi_size == 1 &&
+        mpi_ok(comm_alone_create(NULL, &c, &err) == 0, &err, "alone")) {
+        (void)mpi_ok(CPU_EQUAL(&c->local_cpus, &own), NULL, "its own");
+        c->ops->destroy(c);
+    }
+    (void)mpi_ok(sched_setaffinity(0, sizeof(was), &was) == 0, NULL, "free");
+}
+
 int main(int argc, char **argv)
 {
     mpi_tap_start(&argc, &argv);
@@ -120,6 +155,7 @@ int main(int argc, char **argv)
     int rc = comm_nccl_create(&far_device, &c, &err);
     (void)mpi_ok(rc < 0 && err.code == ERR_UNAVAIL, &err,
                  "no NCCL on a device without a stream");
+    test_bound();
     test_deadline();
     if (mpi_size == 1)
         test_alone();

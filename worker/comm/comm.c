@@ -27,6 +27,14 @@ enum comm_type comm_type_of(enum dtype dt)
     return types[dt];
 }
 
+cpu_set_t comm_own_cpus(void)
+{
+    cpu_set_t cpus;
+    if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0)
+        CPU_ZERO(&cpus);
+    return cpus;
+}
+
 int comm_check_root(const struct comm *c, int32_t root, const char *what,
                     struct error *err)
 {

@@ -12,6 +12,7 @@
 #ifndef MGPU_WORKER_COMM_COMM_H
 #define MGPU_WORKER_COMM_COMM_H
 
+#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -66,10 +67,17 @@ struct comm {
     const struct comm_ops *ops;
     int32_t rank, size;
     int32_t local_rank, local_size; /* among the ranks of this node */
+    /* Processors that any rank of this node may run on, however the launcher
+     * binds each of them; empty: not known. */
+    cpu_set_t local_cpus;
 };
 
 size_t comm_type_bytes(enum comm_type type);
 enum comm_type comm_type_of(enum dtype dt);
+
+/* For implementations: the processors that this thread may run on; empty where
+ * the kernel has more than the set. */
+cpu_set_t comm_own_cpus(void);
 
 /* For implementations. err ERR_INVAL root is no rank; says `what` it was for */
 int comm_check_root(const struct comm *c, int32_t root, const char *what,

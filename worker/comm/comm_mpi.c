@@ -492,6 +492,7 @@ static int find_place(struct comm_mpi *m, struct error *err)
 {
     int rank = 0, size = 0, local_rank = 0, local_size = 0;
     MPI_Comm node = MPI_COMM_NULL;
+    cpu_set_t cpus = comm_own_cpus();
     int code = MPI_Comm_dup(is_among ? among : MPI_COMM_WORLD, &m->mpi);
     if (code == MPI_SUCCESS)
         code = MPI_Comm_set_errhandler(m->mpi, MPI_ERRORS_RETURN);
@@ -506,12 +507,16 @@ static int find_place(struct comm_mpi *m, struct error *err)
         code = MPI_Comm_rank(node, &local_rank);
     if (code == MPI_SUCCESS)
         code = MPI_Comm_size(node, &local_size);
+    if (code == MPI_SUCCESS)
+        code = MPI_Allreduce(MPI_IN_PLACE, &cpus, sizeof(cpus), MPI_BYTE,
+                             MPI_BOR, node);
     if (node != MPI_COMM_NULL)
         (void)MPI_Comm_free(&node);
     m->base.rank = rank;
     m->base.size = size;
     m->base.local_rank = local_rank;
     m->base.local_size = local_size;
+    m->base.local_cpus = cpus;
     if (code != MPI_SUCCESS)
         return fail_mpi(m, err, "communicator", code);
     return 0;

@@ -506,6 +506,7 @@ int comm_nccl_create(struct device *dev, struct comm **ret, struct error *err)
     m->base.size = m->boot->size;
     m->base.local_rank = m->boot->local_rank;
     m->base.local_size = m->boot->local_size;
+    m->base.local_cpus = m->boot->local_cpus;
     if (load_all(m, err) < 0 || open_device(m, err) < 0 || join(m, err) < 0)
         goto fail;
     *ret = &m->base;

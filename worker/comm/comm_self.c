@@ -158,7 +158,10 @@ int comm_alone_create(struct device *dev, struct comm **ret, struct error *err)
     struct comm_alone *m = calloc(1, sizeof(*m));
     if (m == NULL)
         return error_set(err, ERR_NOMEM, "communicator");
-    m->base = (struct comm){.ops = &alone_ops, .size = 1, .local_size = 1};
+    m->base = (struct comm){.ops = &alone_ops,
+                            .size = 1,
+                            .local_size = 1,
+                            .local_cpus = comm_own_cpus()};
     m->dev = dev;
     *ret = &m->base;
     return 0;

@@ -1,12 +1,14 @@
 /* data_spill.c - tokens that go to a file while rows are read, on one thread
  * and on several: the same bytes, in little memory, and without room all of
  * them in memory. */
+#include <dirent.h>
 #include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "tests/unit/worker/token_files.h"
+#include "worker/data/text/ordered_work.h"
 #include "worker/data/text/token_cache.h"
 #include "worker/data/text/token_file.h"
 
@@ -132,6 +134,95 @@ static void test_memory(void)
     token_data_clear(&d);
     token_data_clear(&read);
     token_data_clear(&plain);
+}
+
+/* ---- on which processors ------------------------------------------------- */
+
+struct threads {
+    cpu_set_t want;
+    pid_t others[8]; /* the caller's, and what a sanitizer has */
+    int n_others;
+    int n, wrong; /* beside these; that may run elsewhere */
+};
+
+static bool is_other(const struct threads *w, pid_t id)
+{
+    for (int i = 0; i < w->n_others; i++)
+        if (w->others[i] == id)
+            return true;
+    return false;
+}
+
+/* Each thread has its processors when it begins. Before the first of them rows
+ * is -1. */
+static void look_at_threads(void *arg, int64_t bytes, int64_t rows)
+{
+    struct threads *w = arg;
+    struct dirent *e;
+    DIR *list = opendir("/proc/self/task");
+    (void)bytes;
+    w->n = w->wrong = 0;
+    while (list != NULL && (e = readdir(list)) != NULL) {
+        const pid_t id = (pid_t)strtol(e->d_name, NULL, 10);
+        cpu_set_t set;
+        if (id <= 0 || is_other(w, id) ||
+            sched_getaffinity(id, sizeof(set), &set) < 0)
+            continue;
+        if (rows < 0 && w->n_others < 8)
+            w->others[w->n_others++] = id;
+        w->n++;
+        w->wrong += !CPU_EQUAL(&set, &w->want);
+    }
+    if (list != NULL)
+        (void)closedir(list);
+}
+
+/* The caller is bound to one processor, as a launcher binds a rank. */
+static void test_processors(void)
+{
+    struct error err = ERROR_INIT;
+    struct spec_text text = {.template = TEMPLATE_TOKENS, .path = data};
+    struct threads w = {.n = 0};
+    struct token_conf conf = {.text = &text,
+                              .eos = -1,
+                              .progress = look_at_threads,
+                              .arg = &w,
+                              .cpus = &w.want};
+    struct token_data d;
+    cpu_set_t all, one, now;
+    size_t first = 0;
+    look_at_threads(&w, 0, -1);
+    if (sched_getaffinity(0, sizeof(all), &all) < 0)
+        exit(1);
+    while (!CPU_ISSET(first, &all))
+        first++;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    if (sched_setaffinity(0, sizeof(one), &one) < 0)
+        exit(1);
+    write_long();
+    w.want = all;
+    text_must(token_data_open(&conf, &d, &err), &err);
+    const int most = ordered_work_cpus(&all);
+    is_int(w.n, most > 1 ? most : 0, "a thread for each processor of the set");
+    is_int(w.wrong, 0, "which may run on all of them");
+    ok(sched_getaffinity(0, sizeof(now), &now) == 0 && CPU_EQUAL(&now, &one),
+       "the caller stays where it is");
+    token_data_clear(&d);
+    /* Beyond all that there are. */
+    CPU_ZERO(&w.want);
+    CPU_SET(CPU_SETSIZE - 1, &w.want);
+    CPU_SET(CPU_SETSIZE - 2, &w.want);
+    text_must(token_data_open(&conf, &d, &err), &err);
+    is_int(d.n, LONG_ROWS, "processors that nobody may have: all rows");
+    is_int(w.n, 2, "by threads");
+    is_int(w.wrong, 2, "that run where the caller does");
+    token_data_clear(&d);
+    if (sched_setaffinity(0, sizeof(all), &all) < 0)
+        exit(1);
+    is_int(ordered_work_cpus(NULL), most, "no set: those of the process");
+    CPU_ZERO(&one);
+    is_int(ordered_work_cpus(&one), most, "nor one that is not known");
 }
 
 static void say(void *arg, const char *line)
@@ -281,6 +372,7 @@ int main(void)
               &err);
     test_list();
     test_memory();
+    test_processors();
     test_cache();
     test_threads();
     test_no_room();

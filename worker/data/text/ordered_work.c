@@ -32,12 +32,17 @@ struct ordered_work {
     int32_t n; /* threads */
 };
 
-int32_t ordered_work_cpus(void)
+static bool has_cpus(const cpu_set_t *cpus)
 {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof(set), &set) < 0)
+    return cpus != NULL && CPU_COUNT(cpus) > 0;
+}
+
+int32_t ordered_work_cpus(const cpu_set_t *cpus)
+{
+    cpu_set_t own;
+    if (!has_cpus(cpus) && sched_getaffinity(0, sizeof(own), &own) < 0)
         return 1;
-    const int n = CPU_COUNT(&set);
+    const int n = CPU_COUNT(has_cpus(cpus) ? cpus : &own);
     return n < ORDERED_WORK_THREADS ? n : ORDERED_WORK_THREADS;
 }
 
@@ -62,25 +67,37 @@ static void *run(void *arg)
     return NULL;
 }
 
+static bool start_thread(struct worker *next, const cpu_set_t *cpus)
+{
+    pthread_attr_t attr;
+    if (pthread_attr_init(&attr) != 0)
+        return false;
+    (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
+    bool is_started = (cpus == NULL || pthread_attr_setaffinity_np(
+                                           &attr, sizeof(*cpus), cpus) == 0) &&
+                      pthread_create(&next->id, &attr, run, next) == 0;
+    (void)pthread_attr_destroy(&attr);
+    return is_started;
+}
+
 /* Signals are for the thread that has handlers for them. */
 static void start_threads(struct ordered_work *w)
 {
-    pthread_attr_t attr;
+    const cpu_set_t *cpus = has_cpus(w->conf.cpus) ? w->conf.cpus : NULL;
     sigset_t all, was;
-    if (w->conf.threads == 0 || pthread_attr_init(&attr) != 0)
-        return;
-    (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &was);
     while (w->n < w->conf.threads) {
         struct worker *next = &w->workers[w->n];
         next->w = w;
-        if (pthread_create(&next->id, &attr, run, next) != 0)
+        if (start_thread(next, cpus))
+            w->n++;
+        else if (cpus == NULL)
             break;
-        w->n++;
+        else
+            cpus = NULL; /* the kernel allows none of them */
     }
     (void)pthread_sigmask(SIG_SETMASK, &was, NULL);
-    (void)pthread_attr_destroy(&attr);
 }
 
 int ordered_work_start(const struct ordered_work_conf *conf,

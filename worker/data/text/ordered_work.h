@@ -5,6 +5,7 @@
 #ifndef MGPU_WORKER_DATA_TEXT_ORDERED_WORK_H
 #define MGPU_WORKER_DATA_TEXT_ORDERED_WORK_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -16,14 +17,18 @@ enum { ORDERED_WORK_THREADS = 64 };
 
 struct ordered_work_conf {
     int32_t threads; /* 0: the owner works on an item when it puts it in */
+    /* Where the threads run, if the kernel allows it; NULL or empty: where the
+     * owner does. */
+    const cpu_set_t *cpus;
     /* in   thread  its number, below `threads`; 0 for the owner */
     void (*work)(void *arg, int32_t thread, void *item);
     void (*drop)(void *item); /* one that nobody takes out */
     void *arg;
 };
 
-/* Processors that this process may run on; at most ORDERED_WORK_THREADS. */
-int32_t ordered_work_cpus(void);
+/* Processors of the set, or if it is NULL or empty those that this process may
+ * run on; at most ORDERED_WORK_THREADS. */
+int32_t ordered_work_cpus(const cpu_set_t *cpus);
 
 /* Where threads cannot be had there are fewer, or none.
  * out  ret  end it with ordered_work_end()

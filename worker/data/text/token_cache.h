@@ -8,8 +8,8 @@
  * that lock, in no collective, and take over if the writer dies. A file that is
  * damaged is made again.
  *
- * The process that makes it uses all processors that it may run on, and little
- * memory: tokens go to the file as they come. Where there is no directory, or
+ * The process that makes it uses all processors that the ranks of its node may
+ * run on, and little memory: tokens go to the file as they come. Where there is no directory, or
  * no more room, each process tokenises the rows into its own memory, all of
  * them at once.
  */

@@ -19,6 +19,7 @@
 #ifndef MGPU_WORKER_DATA_TEXT_TOKEN_DATA_H
 #define MGPU_WORKER_DATA_TEXT_TOKEN_DATA_H
 
+#include <sched.h>
 #include <stdint.h>
 
 #include "jobs/base/buf.h"
@@ -75,10 +76,11 @@ struct token_conf {
     const char *system_prompt;         /* NULL: that of the row */
     const struct tokenizer *tokenizer; /* template tokens: NULL */
     enum spec_prompt prompt;
-    bool is_whole;       /* see struct chat_format */
-    int32_t eos;         /* ends an answer; -1: that of the tokenizer */
-    int32_t max_seq_len; /* 0: as long as rows are */
-    int32_t threads;     /* that tokenise; 0: one for each processor */
+    bool is_whole;         /* see struct chat_format */
+    int32_t eos;           /* ends an answer; -1: that of the tokenizer */
+    int32_t max_seq_len;   /* 0: as long as rows are */
+    int32_t threads;       /* that tokenise; 0: one for each processor */
+    const cpu_set_t *cpus; /* these run on; NULL: those of this process */
     const struct token_spill *spill; /* NULL: all tokens are in memory */
     /* Two rows of each: its chosen answer, and then its rejected one. Otherwise
      * template preference makes a row of the chosen one. */

@@ -129,6 +129,7 @@ static int collect(struct reader *r, bool all, struct error *err)
 static int start(struct reader *r, int32_t threads, struct error *err)
 {
     const struct ordered_work_conf conf = {.threads = threads > 1 ? threads : 0,
+                                           .cpus = r->conf->conf->cpus,
                                            .work = encode_batch,
                                            .drop = free_batch,
                                            .arg = r};
@@ -145,8 +146,10 @@ static int start(struct reader *r, int32_t threads, struct error *err)
 
 static int32_t threads_of(const struct reader *r)
 {
-    const int32_t n = r->conf->conf->threads;
-    return n > 0 && n < ORDERED_WORK_THREADS ? n : ordered_work_cpus();
+    const struct token_conf *c = r->conf->conf;
+    return c->threads > 0 && c->threads < ORDERED_WORK_THREADS
+               ? c->threads
+               : ordered_work_cpus(c->cpus);
 }
 
 static int hand_out(struct reader *r, int32_t threads, struct error *err)

@@ -54,8 +54,8 @@ static int pack(struct token_feed *f, const struct job_spec *spec,
 /* Of this rank, if all ranks of the node tokenise. */
 static int32_t threads_of(const struct comm *c)
 {
-    const int32_t n =
-        ordered_work_cpus() / (c->local_size > 0 ? c->local_size : 1);
+    const int32_t n = ordered_work_cpus(&c->local_cpus) /
+                      (c->local_size > 0 ? c->local_size : 1);
     return n > 0 ? n : 1;
 }
 
@@ -86,7 +86,8 @@ int token_feed_open(struct token_feed *f, const struct batch_env *env,
                     struct error *err)
 {
     const struct job_spec *spec = env->spec;
-    const struct token_conf conf = token_conf_of(spec, f->text, tokenizer, eos);
+    struct token_conf conf = token_conf_of(spec, f->text, tokenizer, eos);
+    conf.cpus = &env->comm->local_cpus;
     f->pairs = conf.pairs;
     if (open_rows(f, env, &conf, err) < 0 || pack(f, spec, err) < 0)
         return -1;
