@@ -459,6 +459,11 @@ void fill_table()
     WRAP_LLM(add_rows);
     WRAP_LLM(nf4_quantise);
     WRAP_LLM(nf4_expand);
+    WRAP_LLM(attention_step);
+    WRAP_LLM(row_means);
+    WRAP_LLM(scale_rows);
+    WRAP_LLM(answer_sums);
+    WRAP_LLM(pair_factors);
     table.name = "cuda";
     table.destroy = destroy;
     table.alloc = alloc;
