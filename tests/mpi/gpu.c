@@ -196,6 +196,15 @@ static void test_shared_out(struct comm *c)
                                   "distribution: fsdp\n  pin_memory: false"))
         compare(c, &spec, "fsdp, lora");
     spec_clear(&spec);
+    if (mpi_size > 1 && llm_small(&spec, "qlora", &llm_untied,
+                                  "distribution: fsdp\n  pin_memory: false"))
+        compare(c, &spec, "fsdp, qlora");
+    spec_clear(&spec);
+    if (mpi_size > 1 && llm_small(&spec, "dpo", &llm_pairs,
+                                  "distribution: fsdp\n  pin_memory: false\n"
+                                  "  model: {lora_rank: 0}"))
+        compare(c, &spec, "fsdp, dpo");
+    spec_clear(&spec);
 }
 
 int main(int argc, char **argv)

@@ -2,9 +2,9 @@
  *
  * In fp64, with as many micro-batches on each rank as make 4 together: the
  * first loss and the step after it agree to 1e-12, six steps to 1e-10, for
- * full, tied and not, and for lora. Evaluation, checkpoints, the mean of the
- * weights and samples are those of whole weights; a run that was stopped goes
- * on on other numbers of ranks, shared out or not.
+ * full, tied and not, and for lora, qlora and dpo. Evaluation, checkpoints, the
+ * mean of the weights and samples are those of whole weights; a run that was
+ * stopped goes on on other numbers of ranks, shared out or not.
  */
 #include <math.h>
 
@@ -203,13 +203,49 @@ static void test_more(void)
     spec_clear(&spec);
 }
 
+/* A base in four bits, and its values beside what stays. */
+static void test_qlora(void)
+{
+    struct job_spec spec = {.version = 0};
+    const int most = most_ranks();
+    if (llm_small(&spec, "qlora", &llm_untied, "model: {lora_rank: 2}")) {
+        test_equal(&spec, 1e-12, 1e-10, "qlora");
+        test_moved(&spec, most, DIST_FSDP, most, DIST_FSDP);
+        test_moved(&spec, most, DIST_FSDP, 1, DIST_DDP_DS);
+        spec.train.quantizer.name = QUANTIZER_NF4_SINGLE;
+        spec.train.activation_checkpointing = true;
+        test_equal(&spec, 1e-12, 1e-10, "qlora, quantised once");
+    }
+    spec_clear(&spec);
+}
+
+/* The reference is the base of adapters, or all weights as they were. */
+static void test_dpo(const char *model)
+{
+    struct job_spec spec = {.version = 0};
+    const int most = most_ranks();
+    if (llm_small(&spec, "dpo", &llm_pairs, model)) {
+        test_equal(&spec, 1e-12, 1e-10, model);
+        test_moved(&spec, 1, DIST_DDP_DS, most, DIST_FSDP);
+        spec.train.loss.precompute_reference = true;
+        test_equal(&spec, 1e-12, 1e-10, "computed once");
+        test_moved(&spec, most, DIST_FSDP, 1, DIST_DDP_DS);
+    }
+    spec_clear(&spec);
+}
+
 int main(int argc, char **argv)
 {
     mpi_tap_start(&argc, &argv);
     struct error err = ERROR_INIT;
+    /* What is computed once is not kept for the next run. */
+    (void)setenv("XDG_CACHE_HOME", "/proc/none", 1);
     test_full(&llm_untied);
     test_full(&llm_tied);
     test_more();
+    test_qlora();
+    test_dpo("model: {lora_rank: 2}");
+    test_dpo("model: {lora_rank: 0}");
     test_results();
     (void)mpi_ok(comm_mpi_use(0, &err) == 0, &err, "all again");
     return mpi_tap_done();

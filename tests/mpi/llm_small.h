@@ -38,6 +38,8 @@ static const struct llm_material llm_tied = {
     "tests/data/llama-tied", "tests/data/llama-tied/rows.jsonl"};
 static const struct llm_material llm_untied = {
     "tests/data/llama-untied", "tests/data/llama-untied/rows.jsonl"};
+__attribute__((unused)) static const struct llm_material llm_pairs = {
+    "tests/data/llama-untied", "tests/data/pairs.jsonl"};
 __attribute__((unused)) static const struct llm_material llm_stories = {
     "jobs/examples/stories260K", "jobs/examples/story-names/train.jsonl"};
 

@@ -107,8 +107,11 @@ static void lay_base(struct cursor *c, const struct llama_conf *conf,
                  q = dtype_bytes(nf4_dtype(conf->dt));
     const int64_t layers = s->c.layers, n = layers * b->quantised;
     const bool twice = b->quantizer == QUANTIZER_NF4;
-    if (n == 0) {
-        ret->base = take(c, llama_has_base(conf) ? weights : 0, t);
+    plan->quantised = n;
+    if (n == 0 || conf->shared_by > 1) {
+        ret->base = take(c, llama_has_base(conf) ? weights : 0,
+                         llama_share_size(b, conf->dt));
+        plan->bytes_quantised = layers * llama_base_piece(b, conf->dt).packed;
         return;
     }
     ret->base = take(c, b->outside + layers * b->stays, t);
@@ -118,7 +121,6 @@ static void lay_base(struct cursor *c, const struct llama_conf *conf,
     ret->packed.factors = take(c, twice ? layers * b->groups : 0, q);
     ret->packed.mean = take(c, twice ? layers * b->means : 0, q);
     ret->packed.absmax = take(c, twice ? 0 : n / NF4_BLOCK, q);
-    plan->quantised = n;
     plan->bytes_quantised = (int64_t)(c->at - mark);
 }
 
@@ -178,7 +180,8 @@ static void lay_out(const struct llama_conf *conf, const struct llama_shape *s,
     ret->grads = take(&c, conf->generates ? 0 : plan->params, t);
     plan->bytes_grads = (int64_t)(c.at - mark);
     mark = c.at;
-    ret->gathered = take(&c, 2 * shards->largest, t);
+    ret->gathered =
+        take(&c, 2 * shards->largest, llama_share_size(b, conf->dt));
     ret->gathered_grads = take(&c, s->is_full ? 2 * shards->largest : 0, t);
     plan->bytes_gathered = (int64_t)(c.at - mark);
     mark = c.at;
@@ -233,7 +236,7 @@ int llama_plan(const struct llama_conf *conf, struct model_plan *ret,
     struct model_plan p = {.params = 0};
     struct shards shards;
     if (shape_of(conf, &s, &b, err) < 0 ||
-        llama_shards_of(conf, &s, 0, &shards, err) < 0)
+        llama_shards_of(conf, &s, &b, 0, &shards, err) < 0)
         return -1;
     lay_out(conf, &s, &b, &shards, NULL, &unused, &p);
     shards_clear(&shards);
@@ -379,6 +382,20 @@ static const struct model_ops ops_of_pairs = {
 static const struct model_ops ops_shared_out = {MEMBERS, .result = result,
                                                 .is_shared_out = true,
                                                 .exchange = llama_exchange};
+static const struct model_ops ops_shared_out_pairs = {
+    MEMBERS,
+    .result = llama_pairs_result,
+    .begin = llama_pairs_begin,
+    .values = llama_pair_values,
+    .is_shared_out = true,
+    .exchange = llama_exchange};
+
+static const struct model_ops *ops_of(const struct llama_conf *c)
+{
+    if (c->shared_by > 1)
+        return c->pairs ? &ops_shared_out_pairs : &ops_shared_out;
+    return c->pairs ? &ops_of_pairs : &ops;
+}
 
 /* ---- create --------------------------------------------------------------
  */
@@ -446,13 +463,11 @@ int llama_create(struct device *d, const struct llama_conf *conf,
     struct llama *m = calloc(1, sizeof(*m));
     if (m == NULL)
         return error_set(err, ERR_NOMEM, "model");
-    m->model.ops = conf->shared_by > 1 ? &ops_shared_out
-                   : conf->pairs       ? &ops_of_pairs
-                                       : &ops;
+    m->model.ops = ops_of(conf);
     m->d = d;
     m->conf = *conf;
     if (shape_of(conf, &m->shape, &m->base, err) < 0 ||
-        llama_shards_of(conf, &m->shape,
+        llama_shards_of(conf, &m->shape, &m->base,
                         conf->comm != NULL ? conf->comm->rank : 0, &m->shards,
                         err) < 0 ||
         take_memory(m, err) < 0) {

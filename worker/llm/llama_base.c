@@ -36,6 +36,34 @@ static void place(struct llama_base *b, struct llama_base_tensor *t,
     b->means++;
 }
 
+static int64_t put_behind(int64_t *at, int64_t bytes)
+{
+    enum { ALIGN = 256 };
+    const int64_t was = *at;
+    *at += (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    return was;
+}
+
+struct llama_base_piece llama_base_piece(const struct llama_base *b,
+                                         enum dtype dt)
+{
+    const int64_t q = (int64_t)dtype_bytes(nf4_dtype(dt));
+    const int64_t scalers = scalers_of(b->quantised);
+    struct llama_base_piece p = {.bytes = 0};
+    p.codes = put_behind(&p.bytes, b->quantised / 2);
+    if (b->quantizer == QUANTIZER_NF4) {
+        p.scalers = put_behind(&p.bytes, scalers);
+        p.factors = put_behind(&p.bytes, b->groups * q);
+        p.mean = put_behind(&p.bytes, b->means * q);
+        p.packed = b->quantised / 2 + scalers + (b->groups + b->means) * q;
+    } else {
+        p.absmax = put_behind(&p.bytes, scalers * q);
+        p.packed = b->quantised / 2 + scalers * q;
+    }
+    p.stays = put_behind(&p.bytes, b->stays * (int64_t)dtype_bytes(dt));
+    return p;
+}
+
 int llama_base_init(struct llama_base *ret, const struct llama_shape *s,
                     enum spec_quantizer quantizer, struct error *err)
 {
@@ -89,14 +117,38 @@ void llama_base_stays(const struct llama_shape *s, const struct llama_base *b,
     }
 }
 
+/* The arrays that layer l lies in. */
+struct layer {
+    struct nf4 packed;
+    void *stays;
+    int64_t l; /* layers before it in these arrays */
+};
+
+static struct layer layer_at(const struct llama *m, int32_t l)
+{
+    const struct llama_base *b = &m->base;
+    if (m->shards.n == 0)
+        return (struct layer){m->mem.packed,
+                              llama_at(m, m->mem.base, b->outside), l};
+    const struct llama_base_piece p = llama_base_piece(b, m->conf.dt);
+    char *at = llama_unit_whole(m, llama_unit_of_layer(l));
+    return (struct layer){.packed = {.codes = (uint8_t *)at + p.codes,
+                                     .scalers = (int8_t *)at + p.scalers,
+                                     .factors = at + p.factors,
+                                     .mean = at + p.mean,
+                                     .absmax = at + p.absmax},
+                          .stays = at + p.stays};
+}
+
 /* The packed tensor k of layer l. */
 static struct nf4 packed_at(const struct llama *m, int32_t l, int32_t k)
 {
     const struct llama_base *b = &m->base;
     const struct llama_base_tensor *t = &b->tensor[k];
-    const struct nf4 *all = &m->mem.packed;
+    const struct layer in = layer_at(m, l);
+    const struct nf4 *all = &in.packed;
     const size_t size = dtype_bytes(nf4_dtype(m->conf.dt));
-    const int64_t values = l * b->quantised + t->values;
+    const int64_t values = in.l * b->quantised + t->values;
     struct nf4 q = {.n = t->n, .codes = all->codes + values / 2};
     if (b->quantizer == QUANTIZER_NF4_SINGLE) {
         q.absmax = (char *)all->absmax + (size_t)scalers_of(values) * size;
@@ -104,9 +156,8 @@ static struct nf4 packed_at(const struct llama *m, int32_t l, int32_t k)
     }
     q.scalers = all->scalers + scalers_of(values);
     q.factors =
-        (char *)all->factors + (size_t)(l * b->groups + t->groups) * size;
-    q.mean =
-        (char *)all->mean + (size_t)(l * (int64_t)b->means + t->means) * size;
+        (char *)all->factors + (size_t)(in.l * b->groups + t->groups) * size;
+    q.mean = (char *)all->mean + (size_t)(in.l * b->means + t->means) * size;
     return q;
 }
 
@@ -114,8 +165,8 @@ static struct nf4 packed_at(const struct llama *m, int32_t l, int32_t k)
 static void *kept_at(const struct llama *m, int32_t l, int32_t k)
 {
     const struct llama_base *b = &m->base;
-    return llama_at(m, m->mem.base,
-                    b->outside + l * b->stays + b->tensor[k].stays);
+    const struct layer in = layer_at(m, l);
+    return llama_at(m, in.stays, in.l * b->stays + b->tensor[k].stays);
 }
 
 /* ---- loading ------------------------------------------------------------- */
@@ -131,31 +182,44 @@ static bool is_inner(const struct llama *m, int32_t i, int32_t *ret_layer,
     return true;
 }
 
-void *llama_base_room(struct llama *m, int32_t i)
+static void *room_of_inner(const struct llama *m, int32_t l, int32_t k)
+{
+    return m->base.tensor[k].is_packed
+               ? llama_at(m, m->mem.opened, m->base.tensor[k].at)
+               : kept_at(m, l, k);
+}
+
+int llama_base_room(struct llama *m, int32_t i, void **ret, struct error *err)
 {
     struct llama_tensor t;
     int32_t l, k;
     llama_weight(&m->shape, i, &t);
-    if (m->base.quantised == 0)
-        return llama_at(m, m->shape.is_full ? m->mem.params : m->mem.base,
-                        t.at);
-    if (!is_inner(m, i, &l, &k))
-        return llama_weight_at(m, t.at);
-    if (m->base.tensor[k].is_packed)
-        return llama_at(m, m->mem.opened, m->base.tensor[k].at);
-    return kept_at(m, l, k);
+    const bool is_packed = m->base.quantised > 0 && is_inner(m, i, &l, &k);
+    if (is_packed && k == 0 &&
+        llama_unit_begin(m, llama_unit_of_layer(l), err) < 0)
+        return -1;
+    *ret = is_packed          ? room_of_inner(m, l, k)
+           : m->shards.n > 0  ? NULL
+           : m->shape.is_full ? llama_at(m, m->mem.params, t.at)
+                              : llama_weight_at(m, t.at);
+    return 0;
 }
 
 int llama_base_keep(struct llama *m, int32_t i, struct error *err)
 {
     int32_t l, k;
     m->layer = NULL;
-    if (m->base.quantised == 0 || !is_inner(m, i, &l, &k) ||
-        !m->base.tensor[k].is_packed)
+    if (m->base.quantised == 0 || !is_inner(m, i, &l, &k))
         return 0;
-    const struct nf4 q = packed_at(m, l, k);
-    return m->d->ops->llm.nf4_quantise(m->d, m->conf.dt, &q,
-                                       llama_base_room(m, i), err);
+    if (m->base.tensor[k].is_packed) {
+        const struct nf4 q = packed_at(m, l, k);
+        if (m->d->ops->llm.nf4_quantise(m->d, m->conf.dt, &q,
+                                        room_of_inner(m, l, k), err) < 0)
+            return -1;
+    }
+    return k == LLAMA_LAYER_TENSORS - 1
+               ? llama_unit_keep(m, llama_unit_of_layer(l), err)
+               : 0;
 }
 
 /* ---- one layer ----------------------------------------------------------- */

@@ -5,6 +5,10 @@
  * array: what is before the layers, what is behind them, and then layer by
  * layer. The codes of all layers are one array, too, and so are their scalers,
  * factors and means: each tensor has scalers, groups and a mean of its own.
+ *
+ * Where the ranks share the base out (llama_shard.h), each layer is one piece
+ * of memory instead, with codes, scalers, factors, means and what stays one
+ * behind the other.
  */
 #ifndef MGPU_WORKER_LLM_LLAMA_BASE_H
 #define MGPU_WORKER_LLM_LLAMA_BASE_H
@@ -13,6 +17,7 @@
 #include <stdint.h>
 
 #include "jobs/spec/spec.h"
+#include "kernels/dtype.h"
 #include "worker/llm/llama_shape.h"
 
 /* A tensor of a layer. */
@@ -34,6 +39,16 @@ struct llama_base {
     int64_t outside; /* elements beside the layers */
 };
 
+/* Where the arrays of a layer lie in its piece of memory. All are bytes. */
+struct llama_base_piece {
+    int64_t codes, scalers, factors, mean; /* with double quantisation */
+    int64_t absmax;                        /* without */
+    int64_t stays;
+    int64_t packed, bytes; /* of what is quantised, of all */
+};
+struct llama_base_piece llama_base_piece(const struct llama_base *b,
+                                         enum dtype dt);
+
 /* Zeroed without a quantizer of the base.
  * err  ERR_INVAL no linear has a multiple of 64 values */
 int llama_base_init(struct llama_base *ret, const struct llama_shape *s,
@@ -50,8 +65,11 @@ int llama_open_layer(struct llama *m, int32_t l, struct error *err) MUST_CHECK;
 const void *llama_layer_weight(const struct llama *m, int64_t offset);
 /* Before a pass: no layer is open. */
 void llama_close_layers(struct llama *m);
-/* Where tensor i of the weights is loaded to, and what becomes of it then. */
-void *llama_base_room(struct llama *m, int32_t i);
+/* Where tensor i of the weights is loaded to, and what becomes of it then. The
+ * tensors are loaded in their order.
+ * out  ret  NULL: it goes to llama_put_weights() */
+int llama_base_room(struct llama *m, int32_t i, void **ret,
+                    struct error *err) MUST_CHECK;
 int llama_base_keep(struct llama *m, int32_t i, struct error *err) MUST_CHECK;
 
 /* "nf4"; "" without a quantizer of the base. */

@@ -81,6 +81,7 @@ struct llama {
     struct llama_ends ends;      /* read with it */
 
     struct shards shards; /* of the weights; n 0: they are whole */
+    size_t share_size;    /* bytes of one of their elements */
     struct shard_exchange exchange;
     struct llama_slot weights[2], grads[2];
     int32_t slot, grad_slot; /* those that are computed with */

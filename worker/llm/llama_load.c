@@ -71,8 +71,7 @@ static int zero_share(struct llama *m, struct error *err)
     if (m->shards.n == 0)
         return 0;
     return m->d->ops->zero(m->d, m->shape.is_full ? m->mem.params : m->mem.base,
-                           (size_t)m->shards.elements * dtype_bytes(m->conf.dt),
-                           err);
+                           (size_t)m->shards.elements * m->share_size, err);
 }
 
 static int load_weights(struct llama *m, void *piece, struct error *err)
@@ -88,16 +87,19 @@ static int load_weights(struct llama *m, void *piece, struct error *err)
     rc = rc < 0 ? rc : zero_share(m, err);
     for (int32_t i = 0; i < llama_weight_count(s) && rc == 0; i++) {
         struct llama_tensor t;
+        void *to = NULL;
         llama_weight(s, i, &t);
-        rc = load_tensor(m, hf_find(h, t.name), t.n, t.at,
-                         m->shards.n > 0 ? NULL : llama_base_room(m, i), piece,
-                         &digest, err);
+        rc = llama_base_room(m, i, &to, err);
+        rc = rc < 0 ? rc
+                    : load_tensor(m, hf_find(h, t.name), t.n, t.at, to, piece,
+                                  &digest, err);
         rc = rc < 0 ? rc : llama_base_keep(m, i, err);
     }
     hf_close(h);
     if (rc == 0 && s->is_full && llama_has_base(&m->conf))
         rc = m->d->ops->copy(m->d, m->mem.base, m->mem.params,
-                             (size_t)s->weights * dtype_bytes(m->conf.dt), err);
+                             (size_t)m->plan.params * dtype_bytes(m->conf.dt),
+                             err);
     if (rc < 0)
         return -1;
     m->digest = (int64_t)(digest >> 1) + (digest < 2);

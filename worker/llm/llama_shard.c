@@ -18,27 +18,32 @@
 /* As long as ranks wait for one that reads or evaluates. */
 static const double deadline_s = 3600;
 
+size_t llama_share_size(const struct llama_base *b, enum dtype dt)
+{
+    return b->quantised > 0 ? 1 : dtype_bytes(dt);
+}
+
 int llama_shards_of(const struct llama_conf *conf, const struct llama_shape *s,
-                    int32_t rank, struct shards *ret, struct error *err)
+                    const struct llama_base *b, int32_t rank,
+                    struct shards *ret, struct error *err)
 {
     int64_t counts[LLAMA_LAYERS_MOST + 2];
     const int32_t layers = s->c.layers;
+    /* Elements of a weight. */
+    const int64_t each =
+        (int64_t)(dtype_bytes(conf->dt) / llama_share_size(b, conf->dt));
     *ret = (struct shards){.n = 0};
     if (conf->shared_by <= 1)
         return 0;
-    if (conf->pairs || conf->quantizer == QUANTIZER_NF4 ||
-        conf->quantizer == QUANTIZER_NF4_SINGLE)
-        return error_set(err, ERR_INVAL,
-                         "train.distribution: fsdp: with method %s the weights "
-                         "are not shared out: set ddp-ds",
-                         conf->pairs ? "dpo" : "qlora");
     if (layers > LLAMA_LAYERS_MOST)
         return error_set(err, ERR_LIMIT, "%d layers, %d can be shared out",
                          layers, LLAMA_LAYERS_MOST);
-    counts[0] = s->layers;
+    counts[0] = s->layers * each;
     for (int32_t l = 0; l < layers; l++)
-        counts[1 + l] = s->layer_weights;
-    counts[1 + layers] = s->weights - s->layers - layers * s->layer_weights;
+        counts[1 + l] = b->quantised > 0 ? llama_base_piece(b, conf->dt).bytes
+                                         : s->layer_weights;
+    counts[1 + layers] =
+        (s->weights - s->layers - layers * s->layer_weights) * each;
     return shards_init(ret, rank, conf->shared_by, counts, layers + 2, err);
 }
 
@@ -62,6 +67,30 @@ static const struct shard_unit *unit_at(const struct llama *m, int32_t unit)
     return &m->shards.units[unit];
 }
 
+/* The unit that a weight is in, and the first weight of a unit. */
+static int32_t unit_of(const struct llama *m, int64_t offset)
+{
+    const struct llama_shape *s = &m->shape;
+    const int64_t layer = (offset - s->layers) / s->layer_weights;
+    if (offset < s->layers)
+        return LLAMA_UNIT_EMBED;
+    return layer < s->c.layers ? llama_unit_of_layer((int32_t)layer)
+                               : llama_unit_of_norm(m);
+}
+
+static int64_t first_of(const struct llama *m, int32_t unit)
+{
+    const struct llama_shape *s = &m->shape;
+    return unit == LLAMA_UNIT_EMBED ? 0
+                                    : s->layers + (unit - 1) * s->layer_weights;
+}
+
+/* Element i of a share, or of a unit. */
+static void *share_at(const struct llama *m, void *p, int64_t i)
+{
+    return (char *)p + (size_t)i * m->share_size;
+}
+
 /* Which slot holds the unit; -1: none. */
 static int32_t slot_of(const struct llama_slot slots[2], int32_t unit)
 {
@@ -74,10 +103,17 @@ static int32_t slot_of(const struct llama_slot slots[2], int32_t unit)
 static void *in_slot(const struct llama *m, const struct llama_slot slots[2],
                      int64_t offset)
 {
-    const int32_t unit = shards_find(&m->shards, offset);
+    const int32_t unit = unit_of(m, offset);
     const int32_t slot = slot_of(slots, unit);
     assert(slot >= 0); /* llama_need(), llama_grads_begin() were called */
-    return llama_at(m, slots[slot].data, offset - unit_at(m, unit)->first);
+    return llama_at(m, slots[slot].data, offset - first_of(m, unit));
+}
+
+void *llama_unit_whole(const struct llama *m, int32_t unit)
+{
+    const int32_t slot = slot_of(m->weights, unit);
+    assert(slot >= 0); /* llama_need(), llama_unit_begin() were called */
+    return m->weights[slot].data;
 }
 
 void *llama_weight_at(const struct llama *m, int64_t offset)
@@ -117,18 +153,26 @@ void llama_forget(struct llama *m)
         m->weights[i].unit = m->grads[i].unit = -1;
 }
 
+/* This rank's share of the weights that the pass is with. */
+static void *share_of(const struct llama *m)
+{
+    const bool of_base =
+        llama_has_base(&m->conf) && (!m->shape.is_full || m->is_reference);
+    return of_base ? m->mem.base : m->mem.params;
+}
+
+/* Bytes go from rank to rank, whatever they are: a chunk is a multiple of 8. */
 static int gather(struct llama *m, int32_t unit, struct llama_slot *to,
                   struct error *err)
 {
     const struct shard_unit *u = unit_at(m, unit);
-    const void *own =
-        llama_at(m, m->shape.is_full ? m->mem.params : m->mem.base, u->at);
+    const size_t bytes = (size_t)u->chunk * m->share_size;
     if (finish(m, to, err) < 0)
         return -1;
     to->unit = unit;
     return m->conf.comm->ops->all_gather(
-        m->conf.comm, to->data, own, (size_t)u->chunk, comm_type_of(m->conf.dt),
-        &to->ticket, err);
+        m->conf.comm, to->data, share_at(m, share_of(m), u->at),
+        bytes / sizeof(int64_t), COMM_I64, &to->ticket, err);
 }
 
 /* The slot that is not computed with. */
@@ -223,20 +267,42 @@ int llama_grads_finish(struct llama *m, struct error *err)
 /* ---- this rank's share ----------------------------------------------------
  */
 
+int llama_unit_begin(struct llama *m, int32_t unit, struct error *err)
+{
+    if (m->shards.n == 0)
+        return 0;
+    m->weights[0].unit = unit;
+    return m->d->ops->zero(m->d, m->weights[0].data,
+                           (size_t)m->shards.largest * m->share_size, err);
+}
+
+int llama_unit_keep(struct llama *m, int32_t unit, struct error *err)
+{
+    if (m->shards.n == 0)
+        return 0;
+    const struct shard_unit *u = unit_at(m, unit);
+    const void *own =
+        share_at(m, llama_unit_whole(m, unit), m->shards.rank * u->chunk);
+    m->weights[0].unit = -1;
+    return m->d->ops->copy(m->d, share_at(m, m->mem.base, u->at), own,
+                           (size_t)u->chunk * m->share_size, err);
+}
+
 int llama_put_weights(struct llama *m, int64_t first, int64_t count,
                       const void *host, struct error *err)
 {
     void *to = m->shape.is_full ? m->mem.params : m->mem.base;
-    const size_t size = dtype_bytes(m->conf.dt);
-    struct shard_part part = {.first = first, .at = first, .count = count};
-    if (m->shards.n > 0)
-        part = shards_part(&m->shards, first, count);
+    const int32_t unit = unit_of(m, first);
+    const int64_t each = (int64_t)(dtype_bytes(m->conf.dt) / m->share_size);
+    const int64_t at =
+        unit_at(m, unit)->first + (first - first_of(m, unit)) * each;
+    const struct shard_part part = shards_part(&m->shards, at, count * each);
     if (part.count == 0)
         return 0;
-    if (m->d->ops->to_device(m->d, llama_at(m, to, part.at),
+    if (m->d->ops->to_device(m->d, share_at(m, to, part.at),
                              (const char *)host +
-                                 (size_t)(part.first - first) * size,
-                             (size_t)part.count * size, err) < 0)
+                                 (size_t)(part.first - at) * m->share_size,
+                             (size_t)part.count * m->share_size, err) < 0)
         return -1;
     return m->d->ops->sync(m->d, err);
 }
@@ -301,12 +367,13 @@ struct shard_exchange *llama_exchange(struct model *model)
 void llama_shard_open(struct llama *m)
 {
     char *const data[2] = {m->mem.gathered, m->mem.gathered_grads};
+    m->share_size = llama_share_size(&m->base, m->conf.dt);
     for (int32_t i = 0; i < 2; i++) {
         const int64_t at = i * m->shards.largest;
         m->weights[i] = (struct llama_slot){
-            .data = llama_at(m, data[0], at), .unit = -1, .ticket = -1};
+            .data = share_at(m, data[0], at), .unit = -1, .ticket = -1};
         m->grads[i] = (struct llama_slot){
-            .data = llama_at(m, data[1], at), .unit = -1, .ticket = -1};
+            .data = share_at(m, data[1], at), .unit = -1, .ticket = -1};
     }
     /* Two units in the run's type have room for one in fp32. */
     m->exchange = (struct shard_exchange){.dev = m->d,

@@ -1,6 +1,6 @@
 /* llama_shard.h - weights that the ranks share out, and their gradients.
- *
- * Where the weights are whole, the functions about units do nothing.
+ * Where the weights are whole, the functions about units do nothing. A base in
+ * four bits travels as it is, and each rank expands it (llama_base.h).
  */
 #ifndef MGPU_WORKER_LLM_LLAMA_SHARD_H
 #define MGPU_WORKER_LLM_LLAMA_SHARD_H
@@ -10,6 +10,7 @@
 #include "worker/llm/llama_shape.h"
 
 struct llama;
+struct llama_base;
 
 /* A unit that is whole, of weights or gradients. */
 struct llama_slot {
@@ -30,6 +31,15 @@ enum { LLAMA_UNIT_EMBED };
 int32_t llama_unit_of_layer(int32_t l);
 int32_t llama_unit_of_norm(const struct llama *m);
 int32_t llama_unit_of_head(const struct llama *m);
+
+/* A unit that is whole. */
+void *llama_unit_whole(const struct llama *m, int32_t unit);
+/* Loading: begin() gives the unit a slot full of zeros, keep() takes this
+ * rank's chunk of it. */
+int llama_unit_begin(struct llama *m, int32_t unit,
+                     struct error *err) MUST_CHECK;
+int llama_unit_keep(struct llama *m, int32_t unit,
+                    struct error *err) MUST_CHECK;
 
 /* Makes a unit whole; it stays so until another unit but the next one is
  * needed. */
@@ -59,10 +69,12 @@ int llama_fetch_params(struct llama *m, int64_t first, int64_t count,
 int llama_store_params(struct llama *m, int64_t first, int64_t count,
                        const void *host, struct error *err) MUST_CHECK;
 
-/* out  ret  n 0: the weights are whole; the caller clears it */
+/* out  ret  n 0: the weights are whole; the caller clears it. Its elements are
+ *           the weights, or bytes of a base in four bits */
 int llama_shards_of(const struct llama_conf *conf, const struct llama_shape *s,
-                    int32_t rank, struct shards *ret,
-                    struct error *err) MUST_CHECK;
+                    const struct llama_base *b, int32_t rank,
+                    struct shards *ret, struct error *err) MUST_CHECK;
+size_t llama_share_size(const struct llama_base *b, enum dtype dt);
 /* Behind the arena. */
 void llama_shard_open(struct llama *m);
 int32_t llama_share_ranges(const struct llama *m,

@@ -38,7 +38,23 @@ static int name_of(const struct work *w, char ret[NAME_CAP], struct error *err)
     return 0;
 }
 
-/* This rank's batches: every size-th. The others' values stay 0. */
+/* The pairs of one batch; is_own: their log p is wanted. */
+static int compute_batch(const struct work *w, int64_t first, bool is_own,
+                         double *two, struct error *err)
+{
+    struct batch b;
+    if (token_batches_take_pairs(w->source, w->part, (int32_t)first, &b, err) <
+            0 ||
+        llama_reference(w->m, &b, two, err) < 0)
+        return -1;
+    if (is_own)
+        memcpy(w->ret + 2 * first, two, 2 * (size_t)b.valid * sizeof(*two));
+    return 0;
+}
+
+/* This rank's batches: every size-th. The others' values stay 0. Where a pass
+ * is a collective of all ranks, each makes as many: those that have no batch
+ * left take the first one again. */
 static int compute(const struct work *w, int32_t batch, struct error *err)
 {
     const struct batch_env *env = w->env;
@@ -47,21 +63,16 @@ static int compute(const struct work *w, int32_t batch, struct error *err)
     double said_s = clock->now_s(clock);
     double *two = malloc(2 * (size_t)batch * sizeof(*two));
     int rc = two == NULL ? error_set(err, ERR_NOMEM, "reference") : 0;
-    for (int64_t i = (int64_t)batch * env->comm->rank; i < w->pairs && rc == 0;
-         i += each) {
-        struct batch b;
-        if (token_batches_take_pairs(w->source, w->part, (int32_t)i, &b, err) <
-                0 ||
-            llama_reference(w->m, &b, two, err) < 0) {
-            rc = -1;
-            break;
-        }
-        memcpy(w->ret + 2 * i, two, 2 * (size_t)b.valid * sizeof(*two));
+    for (int64_t first = 0; first < w->pairs && rc == 0; first += each) {
+        const int64_t i = first + (int64_t)batch * env->comm->rank;
+        const bool is_own = i < w->pairs;
+        if (is_own || w->m->ops->is_shared_out)
+            rc = compute_batch(w, is_own ? i : 0, is_own, two, err);
         if (clock->now_s(clock) - said_s < say_each_s)
             continue;
         said_s = clock->now_s(clock);
         batch_say(env, "log p of the reference: %.0f %% of %d pairs",
-                  100 * (double)i / w->pairs, w->pairs);
+                  100 * (double)first / w->pairs, w->pairs);
     }
     free(two);
     if (rc < 0)

@@ -484,7 +484,7 @@ static void warn_of_mean(const struct trainer *t)
 int trainer_open(struct trainer *t, const struct train_env *env,
                  struct error *err)
 {
-    char model[120], data[200];
+    char model[240], data[200];
     *t = (struct trainer){.env = env,
                           .spec = env->spec,
                           .eval_accuracy = NAN,

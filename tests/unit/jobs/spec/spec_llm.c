@@ -290,11 +290,6 @@ static const struct {
      "one of: adamw, sgd"},
     {"the data of all", LORA "  distribution: ddp\n", "E018 7:17",
      "one of: ddp-ds, fsdp"},
-    {"a quantised base that is shared out",
-     "version: 1\nkind: llm\nmethod: qlora\n"
-     "train:\n  checkpointer: {checkpoint_dir: /m}\n"
-     "  dataset: {template: tokens, path: /d}\n  distribution: fsdp\n",
-     "E017 7:17", "set distribution: ddp-ds"},
     {"by turns", LORA "  distribution: ddp-rr\n", "E018 7:17", "ddp-rr"},
     {"by the first rank", LORA "  distribution: dp\n", "E018 7:17", "'"},
     {"the best of no evaluation", LORA "checkpoint: {keep_best: true}\n",
