@@ -68,6 +68,7 @@ struct store_attempt {
     const char *cause;
     int64_t needed_bytes, available_bytes;
     const char *gpu_type; /* of its first node; NULL: unknown */
+    const char *account;  /* that it was charged to; NULL: none */
 };
 
 /* An ended job that the daemon has evicted from memory. Archiving moves no
@@ -140,6 +141,7 @@ enum store_view {
     VIEW_JOB,
     VIEW_ATTEMPT,
     VIEW_EVENT,
+    VIEW_USAGE, /* attempts, of removed jobs as well */
     VIEW_ITERATION,
     VIEW_EPOCH,
     VIEW_METRIC,
@@ -157,7 +159,8 @@ struct store_query {
     int32_t attempt; /* 0: all; VIEW_JOB has no attempts to choose from */
     int32_t rank;    /* -1: all; ignored if the view has no ranks */
     int64_t after;   /* rows whose key is > this; 0: all. The key: job, attempt,
-                      * seq, iteration, epoch, iteration, epoch, gpus */
+                      * seq, ended_at (an attempt that has not ended is after
+                      * any), iteration, epoch, iteration, epoch, gpus */
     int64_t limit;   /* 0: no limit */
     int32_t last;    /* 1: the last `limit` rows, still in key order */
 };
@@ -237,7 +240,8 @@ struct store_ops {
     int (*purge_rows)(struct store *s, struct store_purge *io,
                       struct error *err);
     /* Deletes archived jobs, with their events, attempts and job rows, all or
-     * none; only from the thread that calls append(). Metric rows stay. The
+     * none; only from the thread that calls append(). Metric rows stay, and
+     * the rows of VIEW_USAGE. The
      * numbers of the jobs and of their events are not reused.
      * err  ERR_STATE one of them is not archived; as append() */
     int (*remove_jobs)(struct store *s, const uint64_t *jobs, size_t n,

@@ -10,7 +10,7 @@
 
 #include "db/store.h"
 
-enum { VIEW_COLUMNS_MAX = 24 };
+enum { VIEW_COLUMNS_MAX = 28 };
 
 struct view {
     const char *name;

@@ -39,9 +39,13 @@ struct mem_cells {
     const struct view *view;
 };
 
-/* Fill in one row of `view`, which is not scaling. */
+/* Fill in one row of `view`, which is neither scaling nor usage. */
 void mem_cells_fill(struct mem_cells *c, enum store_view view,
                     const struct mem_item *item);
+
+/* Fill in one row of v_usage. */
+void mem_cells_usage(struct mem_cells *c, const struct store_attempt *a,
+                     const struct store_job *j);
 
 /* The rows of v_scaling, equal to the SQL in db/schema/003-metrics.sql. */
 int mem_scaling(const struct mem_table *attempts,
@@ -62,6 +66,7 @@ int mem_table_reserve(struct mem_table *t, size_t more,
 void mem_table_insert(struct mem_table *t, size_t at, struct mem_item *it);
 /* Inserts it where its key belongs, or replaces the item with that key. */
 void mem_table_put(struct mem_table *t, struct mem_item *it);
+void mem_table_clear(struct mem_table *t);
 
 /* ---- mem_purge.c -------------------------------------------------------- */
 /* Implements purge_rows(); tables[VIEW_N]. */
@@ -74,7 +79,15 @@ struct mem_archive {
     struct store_removed *removed; /* owned */
     size_t n_removed;
     uint64_t last_removed;
+    /* Rows of removed jobs, for v_usage; sorted by key. */
+    struct mem_table gone_jobs, gone_attempts;
 };
+/* The rows of v_usage; tables[VIEW_N]. */
+int mem_usage(const struct mem_archive *a, const struct mem_table *tables,
+              const struct store_query *q,
+              int (*row)(void *arg, const struct store_cell *cells, size_t n,
+                         struct error *err),
+              void *arg, struct error *err) MUST_CHECK;
 /* Implement remove_jobs() and removed(); tables[VIEW_N]. */
 int mem_remove(struct mem_archive *a, struct mem_table *tables,
                const uint64_t *jobs, size_t n, double at_s,

@@ -78,3 +78,11 @@ void mem_table_put(struct mem_table *t, struct mem_item *it)
         mem_table_insert(t, at, it);
     }
 }
+
+void mem_table_clear(struct mem_table *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        free(t->items[i]);
+    free(t->items);
+    *t = (struct mem_table){.items = NULL};
+}

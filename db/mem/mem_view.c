@@ -84,6 +84,28 @@ static void fill_attempt(struct mem_cells *c, const struct store_attempt *a)
     put_count(c, a->cause ? a->needed_bytes : -1);
     put_count(c, a->cause ? a->available_bytes : -1);
     put_text(c, a->gpu_type);
+    put_text(c, a->account);
+}
+
+void mem_cells_usage(struct mem_cells *c, const struct store_attempt *a,
+                     const struct store_job *j)
+{
+    c->n = 0;
+    c->view = &views[VIEW_USAGE];
+    put_int(c, (int64_t)a->job);
+    put_int(c, a->attempt);
+    put_text(c, j->user);
+    put_count(c, j->uid);
+    put_text(c, a->account);
+    put_text(c, a->class);
+    put_text(c, a->gpu_type);
+    put_text(c, a->place);
+    put_int(c, a->gpus);
+    put_text(c, a->state);
+    put_real(c, j->submit_s);
+    put_real(c, a->claim_s);
+    put_real(c, a->run_s);
+    put_real(c, a->end_s);
 }
 
 static void fill_event(struct mem_cells *c, const struct store_event *e)

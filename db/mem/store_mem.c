@@ -49,6 +49,9 @@ static size_t texts_of(struct mem_item *it, enum store_view view,
         ret[n++] = &it->attempt.place;
         ret[n++] = &it->attempt.reason;
         ret[n++] = &it->attempt.class;
+        ret[n++] = &it->attempt.cause;
+        ret[n++] = &it->attempt.gpu_type;
+        ret[n++] = &it->attempt.account;
     }
     if (view == VIEW_JOB) {
         ret[n++] = &it->job.name;
@@ -441,6 +444,8 @@ static int query_locked(struct store_mem_world *w, const struct store_query *q,
     const struct mem_table *t = &w->tables[q->view];
     size_t n = 0, skip = 0, limit = q->limit ? (size_t)q->limit : SIZE_MAX;
 
+    if (q->view == VIEW_USAGE)
+        return mem_usage(&w->archive, w->tables, q, row, arg, err);
     if (q->view == VIEW_SCALING)
         return mem_scaling(&w->tables[VIEW_ATTEMPT], &w->tables[VIEW_ITERATION],
                            q, row, arg, err);
@@ -517,11 +522,10 @@ void store_mem_world_destroy(struct store_mem_world *w)
 {
     if (!w)
         return;
-    for (int v = 0; v < VIEW_N; v++) {
-        for (size_t i = 0; i < w->tables[v].n; i++)
-            free(w->tables[v].items[i]);
-        free(w->tables[v].items);
-    }
+    for (int v = 0; v < VIEW_N; v++)
+        mem_table_clear(&w->tables[v]);
+    mem_table_clear(&w->archive.gone_jobs);
+    mem_table_clear(&w->archive.gone_attempts);
     mem_archive_free(w->archive.jobs, w->archive.n);
     free(w->archive.removed);
     pthread_mutex_destroy(&w->lock);

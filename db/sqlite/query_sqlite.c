@@ -17,6 +17,7 @@ static const struct source {
     [VIEW_JOB] = {"job", "job", {"job"}},
     [VIEW_ATTEMPT] = {"attempt", "attempt", {"job", "attempt"}},
     [VIEW_EVENT] = {"event", "seq", {"seq"}},
+    [VIEW_USAGE] = {"v_usage", "ended_at", {"job", "attempt"}},
     [VIEW_ITERATION] = {"iteration",
                         "iteration",
                         {"job", "attempt", "iteration", "rank"}},
@@ -81,7 +82,9 @@ static int build(struct buf *sql, const struct store_query *q,
          buf_addstr(sql,
                     " AND t.class IN (SELECT class FROM run WHERE job = ?1)",
                     err) < 0) ||
-        (q->after != 0 && buf_addf(sql, err, " AND t.%s > ?4", src->key) < 0))
+        (q->after != 0 &&
+         buf_addf(sql, err, " AND (t.%s > ?4%s)", src->key,
+                  q->view == VIEW_USAGE ? " OR t.ended_at IS NULL" : "") < 0))
         return -1;
     if (add_order(sql, src, backwards, err) < 0 ||
         (q->limit > 0 && buf_addstr(sql, " LIMIT ?5", err) < 0))

@@ -2,10 +2,10 @@
  *
  * One transaction deletes all rows of a job and adds a row to `removed`, which
  * accounts for the missing numbers in the log, and keeps them from being
- * assigned again. */
+ * assigned again. What its attempts used stays in `usage`. */
 #include "db/sqlite/store_sqlite.h"
 
-enum { KEEP = 0, EVENTS, JOB, ATTEMPTS, ARCHIVED, LINE, STEPS };
+enum { KEEP = 0, USAGE, EVENTS, JOB, ATTEMPTS, ARCHIVED, LINE, STEPS };
 
 static const char insert[] =
     "INSERT INTO removed (job, uid, state, ended_at, removed_at, events, seqs,"
@@ -16,7 +16,8 @@ static const char what[] =
     " FROM archived AS a JOIN event AS e ON e.job = a.job WHERE a.job = ?1"
     " GROUP BY a.job";
 
-static const char *const deletes[STEPS] = {
+static const char *const steps[STEPS] = {
+    [USAGE] = "INSERT INTO usage SELECT * FROM v_usage WHERE job = ?1",
     [EVENTS] = "DELETE FROM event WHERE job = ?1",
     [JOB] = "DELETE FROM job WHERE job = ?1",
     [ATTEMPTS] = "DELETE FROM attempt WHERE job = ?1",
@@ -59,11 +60,11 @@ static int remove_all(const struct db *d, const uint64_t *jobs, size_t n,
     int rc = db_prepare(d, what, &of, err);
     if (rc == 0)
         rc = db_prepare(d, insert, &to, err);
-    for (int i = EVENTS; rc == 0 && i < STEPS; i++)
-        rc = db_prepare(d, deletes[i], &gone[i], err);
+    for (int i = USAGE; rc == 0 && i < STEPS; i++)
+        rc = db_prepare(d, steps[i], &gone[i], err);
     for (size_t k = 0; rc == 0 && k < n; k++) {
         rc = note(d, of, to, jobs[k], at_s, err);
-        for (int i = EVENTS; rc == 0 && i < STEPS; i++) {
+        for (int i = USAGE; rc == 0 && i < STEPS; i++) {
             struct db_row r = db_row(gone[i]);
             db_put_int(&r, (int64_t)jobs[k]);
             rc = db_run(d, &r, "remove a job", err);
@@ -71,7 +72,7 @@ static int remove_all(const struct db *d, const uint64_t *jobs, size_t n,
     }
     sqlite3_finalize(of);
     sqlite3_finalize(to);
-    for (int i = EVENTS; i < STEPS; i++)
+    for (int i = USAGE; i < STEPS; i++)
         sqlite3_finalize(gone[i]);
     return rc;
 }

@@ -51,9 +51,9 @@ static const char replace_attempt[] =
     "INSERT OR REPLACE INTO attempt (job, attempt, state, reason, native_id,"
     " place, class, gpus, nodes, exit_code, signal, intent_at, claimed_at,"
     " running_at, ended_at, sum, resized_from, checkpoint_s, allocator_s,"
-    " start_s, cause, needed_bytes, available_bytes, gpu_type)"
+    " start_s, cause, needed_bytes, available_bytes, gpu_type, account)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-    " ?, ?, ?, ?)";
+    " ?, ?, ?, ?, ?)";
 
 static const char insert_archived[] =
     "INSERT INTO archived (job, uid, key, state, ended_at, sum)"
@@ -142,6 +142,7 @@ static int put_attempt(struct store_sqlite *s, const struct store_attempt *a,
     db_put_count(&r, a->cause ? a->needed_bytes : -1);
     db_put_count(&r, a->cause ? a->available_bytes : -1);
     db_put_text(&r, a->gpu_type);
+    db_put_text(&r, a->account);
     return db_run(&s->state, &r, "store an attempt", err);
 }
 
@@ -374,7 +375,7 @@ static int sqlite_query(struct store *base, const struct store_query *q,
 
     if (view_check_query(q, err) < 0)
         return -1;
-    if (q->view <= VIEW_EVENT)
+    if (q->view <= VIEW_USAGE)
         return reader_query(&s->state_reader, q, row, arg, err);
     return marked(s, reader_query(&s->metrics_reader, q, row, arg, err));
 }

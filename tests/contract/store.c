@@ -101,6 +101,7 @@ static void test_upsert(struct fixture *fx)
     attempts[1].cause = "memory";
     attempts[1].needed_bytes = 90;
     attempts[1].gpu_type = "h100";
+    attempts[1].account = "vision";
     attempts[1].available_bytes = 80;
     b = (struct store_batch){.jobs = &jobs[1],
                              .n_jobs = 1,
@@ -118,12 +119,22 @@ static void test_upsert(struct fixture *fx)
            "2 'mnist' 'ada' 1000 'cv' 'QUEUED' - 0 1 4 0 0 - 1763712000r "
            "- - - '{}' '/jobs/1'\n",
            "v_job: by id, the latest values, -1 and NAN and NULL as NULL");
-    is_str(
-        view(fx->s, VIEW_ATTEMPT),
-        "1 1 'DISPATCHING' - - - - 2 1 - 0 1763712001r - - - - - - - - - - -\n"
-        "1 2 'DISPATCHING' - 'slurm:17' - 'cv/28' 2 1 - 9 1763712001r "
-        "- - - 1 0.5r 0.25r 2r 'memory' 90 80 'h100'\n",
-        "v_attempt: by job and attempt, the latest values");
+    is_str(view(fx->s, VIEW_ATTEMPT),
+           "1 1 'DISPATCHING' - - - - 2 1 - 0 1763712001r - - - - - - - - - - "
+           "- -\n"
+           "1 2 'DISPATCHING' - 'slurm:17' - 'cv/28' 2 1 - 9 1763712001r "
+           "- - - 1 0.5r 0.25r 2r 'memory' 90 80 'h100' 'vision'\n",
+           "v_attempt: by job and attempt, the latest values");
+    is_str(view(fx->s, VIEW_USAGE),
+           "1 1 'ada' 1000 - - - - 2 'DISPATCHING' 1763712000r - - -\n"
+           "1 2 'ada' 1000 'vision' 'cv/28' 'h100' - 2 'DISPATCHING' "
+           "1763712000r - - -\n",
+           "v_usage: attempts with the user of their job");
+    is_str(queried(fx->s, (struct store_query){.view = VIEW_USAGE,
+                                               .after = 4000000000,
+                                               .limit = 1}),
+           "1 1 'ada' 1000 - - - - 2 'DISPATCHING' 1763712000r - - -\n",
+           "an attempt that has not ended is after any time");
     is_str(queried(fx->s, (struct store_query){.view = VIEW_JOB, .job = 2}),
            "2 'mnist' 'ada' 1000 'cv' 'QUEUED' - 0 1 4 0 0 - 1763712000r "
            "- - - '{}' '/jobs/1'\n",

@@ -90,6 +90,7 @@ static void test_gone(struct fixture *fx)
     ok(fx->s->ops->removed(fx->s, 2, &r, &err) == 0 && r.job == 2 &&
            r.end_s == 200 && r.removed_s == 5000,
        "but that it was, and when");
+    is_int(n_of(fx->s, VIEW_USAGE, 2), 1, "what its attempt used is kept");
     is_int(n_of(fx->s, VIEW_EVENT, 0), 6, "of the others all is there");
     is_int(n_of(fx->s, VIEW_JOB, 0), 3, "their rows, too");
     ok(fx->s->ops->past(fx->s, &past, &err) == 0 &&

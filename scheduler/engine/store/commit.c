@@ -59,7 +59,8 @@ static struct store_job job_row(const struct entry *en)
     };
 }
 
-static struct store_attempt attempt_row(const struct entry *en)
+static struct store_attempt attempt_row(const struct engine *e,
+                                        const struct entry *en)
 {
     const struct job *job = &en->job;
     return (struct store_attempt){
@@ -87,6 +88,7 @@ static struct store_attempt attempt_row(const struct entry *en)
         .needed_bytes = job->needed_bytes,
         .available_bytes = job->available_bytes,
         .gpu_type = or_null(job->on_type),
+        .account = eng_where(e->parts.conf, job, 1).account,
     };
 }
 
@@ -174,7 +176,7 @@ static void add_rows(struct engine *e, struct entry **picked, size_t n)
         *copy = *en;
         f->jobs[i] = job_row(copy);
         if (has_attempt(copy, saved))
-            f->attempts[f->batch.n_attempts++] = attempt_row(copy);
+            f->attempts[f->batch.n_attempts++] = attempt_row(e, copy);
         en->is_saved = false;
         eng_clear_dirty(e, en);
     }

@@ -223,6 +223,7 @@ static void test_upgrade_archive(void)
     s->ops->destroy(s);
     sql(&t, "state.db",
         "DROP TABLE line; DROP VIEW v_attempt;"
+        "DROP VIEW v_usage; DROP TABLE usage;"
         "ALTER TABLE attempt DROP COLUMN resized_from;"
         "ALTER TABLE attempt DROP COLUMN checkpoint_s;"
         "ALTER TABLE attempt DROP COLUMN allocator_s;"
@@ -231,6 +232,7 @@ static void test_upgrade_archive(void)
         "ALTER TABLE attempt DROP COLUMN needed_bytes;"
         "ALTER TABLE attempt DROP COLUMN available_bytes;"
         "ALTER TABLE attempt DROP COLUMN gpu_type;"
+        "ALTER TABLE attempt DROP COLUMN account;"
         "CREATE VIEW v_attempt AS SELECT job FROM attempt;"
         "PRAGMA user_version = 6");
     finds(&t, 0, "", "a file of version 6 is sound as it is");

@@ -11,7 +11,7 @@
 static sqlite3 *reader(struct tmp *t, enum store_view v)
 {
     sqlite3 *h = NULL;
-    const char *name = v <= VIEW_EVENT ? "state.db" : "metrics.db";
+    const char *name = v <= VIEW_USAGE ? "state.db" : "metrics.db";
 
     if (sqlite3_open_v2(tmp_path(t, name), &h, SQLITE_OPEN_READONLY, NULL) !=
         SQLITE_OK)
