@@ -47,6 +47,8 @@
  *   GET  /v1/nodes            -> inventory
  *   GET  /v1/gpus             use of GPUs over time: since=, default an hour
  *                             ago, and the filters of /v1/jobs
+ *   GET  /v1/usage            GPU-hours: by=user (or account, class, node),
+ *                             since=, default 30 days ago
  *   GET  /v1/status           -> version, pid, policy, counts
  *   POST /v1/admin/pause {"why":".."}, /v1/admin/resume   administrators'
  *   POST /v1/admin/drain {"node":"n1","why":".."}, and resume with a node
@@ -154,6 +156,10 @@
  *     a hold is an attempt on a node; to: null while it has them; computing:
  *     share of the time of its last iterations, 0 to 1; null if unknown, or
  *     another user's
+ *   mgpu.usage/1  {"cluster","by","since","until","rows":[{"name","jobs",
+ *     "failed","gpu_hours","measured_gpu_hours","busy_gpu_hours",
+ *     "mean_wait_s"}]}, the largest first; measured: of attempts that tell how
+ *     much of their time they computed, of the caller's jobs
  *   mgpu.status/1 {"version","pid","cluster","allocator","policy","started",
  *     "state_dir","state_db","metrics_db","slots_total","slots_free",
  *     "spools_undrained","jobs":{"QUEUED":3,..},"allocator_state":STATE,

@@ -1173,6 +1173,26 @@ END
     [ "$status" -eq 64 ]
     run stat --gpus --since yesterday
     [ "$status" -eq 64 ]
+    # And how much: a job that waits for its worker has used nothing yet.
+    wait_for 60 job_is 2 RUNNING
+    run stat --usage
+    [ "$status" -eq 0 ]
+    [[ ${lines[1]} == "USER "*" JOBS  FAILED  GPU-HOURS  BUSY-HOURS  BUSY  MEAN-WAIT" ]]
+    [[ ${lines[2]} =~ ^$(id -un)\ +2\ +0\ +0.0[0-9]\ +-\ +-\ +0:0[0-9]$ ]]
+    stat --usage --json --by class --since 1h >usage.json
+    [ "$(json '$.rows[1].jobs' <usage.json)" = 1 ]
+    [ "$(json '$.rows[0].gpu_hours > $.rows[1].gpu_hours' <usage.json)" != 0 ]
+    stat --usage --by account --export csv --output usage.csv
+    [[ $(head -n 1 usage.csv) == account,jobs,failed,gpu_hours,* ]]
+    [[ $(tail -n 1 usage.csv) =~ ^,2,0,[0-9.e-]+,0,,0\.[0-9]+ ]]
+    stat --usage --by node --since 2020-01-01 --no-header >node
+    [ "$(wc -l <node)" = 1 ]
+    for bad in "--usage 1" "--usage --by week" "--by user" "--usage -u me" \
+        "--usage --export jsonl"; do
+        # shellcheck disable=SC2086 # several words
+        run stat $bad
+        [ "$status" -eq 64 ]
+    done
 }
 
 # records FILE: each record of an event file as its length and its step; the

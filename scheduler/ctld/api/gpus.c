@@ -2,8 +2,7 @@
  *
  * A cursor (job_cursor.h) yields the jobs of that time. The store has their
  * attempts, with places and times, and the reader's thread reads them. The last
- * iterations of an attempt tell which part of its time it computed: 64 rows are
- * enough, however many there are. */
+ * iterations of an attempt tell which part of its time it computed. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +14,13 @@
 #include "scheduler/ctld/api/status.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/request/auth.h"
+#include "scheduler/ctld/request/computing_share.h"
 #include "scheduler/ctld/request/reply.h"
 #include "slurm/place_text.h"
 
 enum {
     JOBS_MAX = 10000, /* the newest */
-    GPUS_MAX = 1024,  /* of a node, see place_text.h */
-    RECENT = 64
+    GPUS_MAX = 1024   /* of a node, see place_text.h */
 };
 
 static const double usual_s = 3600;
@@ -49,53 +48,6 @@ struct gpus {
 
 /* ---- on the reader's thread -----------------------------------------------
  */
-
-struct share { /* of the rows seen */
-    double computed_s, all_s;
-};
-
-static int add_share(void *arg, const struct store_cell *cells, size_t n,
-                     struct error *err)
-{
-    static const char *const phases[] = {"t_forward", "t_backward",
-                                         "t_optimizer"};
-    struct share *s = arg;
-    double computed_s = 0, all_s = NAN;
-    (void)err;
-    for (size_t i = 0; i < n; i++) {
-        double v = cells[i].kind == CELL_REAL ? cells[i].r : NAN;
-        if (strcmp(cells[i].name, "t_iter") == 0)
-            all_s = v;
-        for (size_t k = 0; k < sizeof(phases) / sizeof(phases[0]); k++)
-            if (strcmp(cells[i].name, phases[k]) == 0)
-                computed_s += v;
-    }
-    if (isfinite(computed_s) && all_s > 0) { /* a command may report less */
-        s->computed_s += computed_s;
-        s->all_s += all_s;
-    }
-    return 0;
-}
-
-/* NAN: not known. */
-static int read_share(const struct gpus *g, uint64_t job, int32_t attempt,
-                      double *ret, struct error *err)
-{
-    struct store *s = g->c->parts.store;
-    struct share sum = {0};
-    const struct store_query q = {.view = VIEW_ITERATION,
-                                  .job = job,
-                                  .attempt = attempt,
-                                  .rank = -1,
-                                  .limit = RECENT,
-                                  .last = 1};
-    *ret = NAN;
-    if (s->ops->query(s, &q, add_share, &sum, err) < 0)
-        return -1;
-    if (sum.all_s > 0)
-        *ret = fmin(sum.computed_s / sum.all_s, 1);
-    return 0;
-}
 
 struct hold {
     int32_t attempt;
@@ -181,9 +133,11 @@ static int put_hold(struct gpus *g, const struct hold *h, const char *node,
 /* Each node of the place by itself. */
 static int put_holds(struct gpus *g, struct hold *h, struct error *err)
 {
+    struct store *s = g->c->parts.store;
     double share = NAN;
     char *rest = NULL;
-    int rc = g->job.may ? read_share(g, g->job.id, h->attempt, &share, err) : 0;
+    int rc =
+        g->job.may ? computing_share(s, g->job.id, h->attempt, &share, err) : 0;
     for (char *node = strtok_r(h->place, " ", &rest); rc == 0 && node;
          node = strtok_r(NULL, " ", &rest))
         if (strcmp(node, "...") != 0)

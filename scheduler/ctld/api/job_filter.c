@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "jobs/text/text.h"
 #include "scheduler/ctld/request/reply.h"
@@ -39,41 +38,6 @@ static int parse_states(const char *text, uint32_t *ret, struct error *err)
     }
     *ret = bits;
     return 0;
-}
-
-/* RFC 3339 in UTC, or seconds since 1970. */
-static int parse_since(const char *text, double *ret, struct error *err)
-{
-    struct tm tm = {0};
-    char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
-    double s = 0;
-    if (end) {
-        s = (double)timegm(&tm);
-        if (*end == '.')
-            s += strtod(end, &end);
-        if (strcmp(end, "Z") == 0) {
-            *ret = s;
-            return 0;
-        }
-    }
-    s = strtod(text, &end);
-    if (end == text || *end || !isfinite(s))
-        return error_set(err, ERR_INVAL,
-                         "since: '%.40s': expected 2026-11-21T10:00:00Z or "
-                         "seconds since 1970",
-                         text);
-    *ret = s;
-    return 0;
-}
-
-bool job_filter_param_since(struct http_exchange *x, double *ret)
-{
-    struct error err = ERROR_INIT;
-    const char *text = http_query(x, "since");
-    if (!text || parse_since(text, ret, &err) == 0)
-        return true;
-    http_reply_err(x, &err);
-    return false;
 }
 
 static int check_texts(struct http_exchange *x, enum job_filter_of of,
@@ -112,7 +76,7 @@ bool job_filter_parse(struct http_exchange *x, enum job_filter_of of,
 {
     struct error err = ERROR_INIT;
     struct job_filter f = {.caller = http_uid(x), .since_s = -INFINITY};
-    const char *state = http_query(x, "state"), *since = http_query(x, "since");
+    const char *state = http_query(x, "state");
     const char *user = http_query(x, "user");
     bool is_me = user && strcmp(user, "me") == 0;
     bool is_any = !user || strcmp(user, "all") == 0;
@@ -125,12 +89,12 @@ bool job_filter_parse(struct http_exchange *x, enum job_filter_of of,
     f.labels = http_query(x, "label");
     f.node = http_query(x, "node");
     if (check_texts(x, of, &err) < 0 ||
-        (state && parse_states(state, &f.states, &err) < 0) ||
-        (since && parse_since(since, &f.since_s, &err) < 0)) {
+        (state && parse_states(state, &f.states, &err) < 0)) {
         http_reply_err(x, &err);
         return false;
     }
-    if (!ctld_query_int(x, "sweep", 1, INT64_MAX, 0, &f.sweep) ||
+    if (!ctld_query_since(x, &f.since_s) ||
+        !ctld_query_int(x, "sweep", 1, INT64_MAX, 0, &f.sweep) ||
         !ctld_query_int(x, "id_min", 1, INT64_MAX, 1, &f.id_min) ||
         !ctld_query_int(x, "id_max", 1, INT64_MAX, INT64_MAX, &f.id_max) ||
         !ctld_query_int(x, "limit", 1, LIST_MAX, LIST_MAX, &f.limit))

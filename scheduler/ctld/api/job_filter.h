@@ -25,8 +25,6 @@ struct job_filter {      /* its texts are borrowed from the exchange */
  * a job: it has to send a job that leaves a state or a node. Replies and
  * returns false when the query is not valid. */
 enum job_filter_of { FILTER_OF_LIST, FILTER_OF_STREAM };
-/* ?since=, a moment; untouched without it. Replies on failure. */
-bool job_filter_param_since(struct http_exchange *x, double *ret);
 bool job_filter_parse(struct http_exchange *x, enum job_filter_of of,
                       struct job_filter *ret);
 /* Whether a job of this user fits; its name NULL: not known. */

@@ -304,7 +304,7 @@ void serve_logs(void *arg, struct http_exchange *x)
         !ctld_query_int(x, "follow", 0, 1, 0, &follow) ||
         !ctld_query_int(x, "attempt", 1, INT32_MAX, job->attempt, &attempt) ||
         !ctld_query_int(x, "rank", 0, INT32_MAX, -1, &rank) ||
-        !has_rank(x, job, rank) || !job_filter_param_since(x, &since_s))
+        !has_rank(x, job, rank) || !ctld_query_since(x, &since_s))
         return;
     struct follower *f = calloc(1, sizeof(*f));
     if (!f) {

@@ -4,6 +4,7 @@
  */
 #include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/usage/usage_report.h"
 
 #define ATTEMPT "/v1/attempts/:job/:attempt/"
 
@@ -29,6 +30,7 @@ const struct http_route ctld_routes[] = {
     {"GET", "/v1/watch", serve_watch},
     {"GET", "/v1/nodes", serve_nodes},
     {"GET", "/v1/gpus", serve_gpus},
+    {"GET", "/v1/usage", serve_usage},
     {"GET", "/v1/status", serve_status},
     {"POST", "/v1/admin/pause", serve_pause},
     {"POST", "/v1/admin/drain", serve_drain},

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/request/archive_load.h"
@@ -60,6 +61,41 @@ static int parse_int(const char *text, int64_t min, int64_t max, int64_t *ret)
         return -1;
     *ret = v;
     return 0;
+}
+
+/* RFC 3339 in UTC, or seconds since 1970. */
+static int parse_since(const char *text, double *ret, struct error *err)
+{
+    struct tm tm = {0};
+    char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+    double s = 0;
+    if (end) {
+        s = (double)timegm(&tm);
+        if (*end == '.')
+            s += strtod(end, &end);
+        if (strcmp(end, "Z") == 0) {
+            *ret = s;
+            return 0;
+        }
+    }
+    s = strtod(text, &end);
+    if (end == text || *end || !isfinite(s))
+        return error_set(err, ERR_INVAL,
+                         "since: '%.40s': expected 2026-11-21T10:00:00Z or "
+                         "seconds since 1970",
+                         text);
+    *ret = s;
+    return 0;
+}
+
+bool ctld_query_since(struct http_exchange *x, double *ret)
+{
+    struct error err = ERROR_INIT;
+    const char *text = http_query(x, "since");
+    if (!text || parse_since(text, ret, &err) == 0)
+        return true;
+    http_reply_err(x, &err);
+    return false;
 }
 
 bool ctld_param_id(struct http_exchange *x, size_t i, uint64_t *ret)

@@ -17,6 +17,9 @@ json_t *ctld_body(struct http_exchange *x);
 /* ?name=N within min..max, or absent; false: it has replied with why. */
 bool ctld_query_int(struct http_exchange *x, const char *name, int64_t min,
                     int64_t max, int64_t absent, int64_t *ret);
+/* ?since=, a moment in seconds since 1970; untouched without it. False: it has
+ * replied with why. */
+bool ctld_query_since(struct http_exchange *x, double *ret);
 /* ":id" as a number; false: it has replied with why. */
 bool ctld_param_id(struct http_exchange *x, size_t i, uint64_t *ret);
 /* ":id" as "123", or as "123_4": task 4 of sweep 123. The bare number of a

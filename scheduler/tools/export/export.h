@@ -29,6 +29,10 @@ int export_rows(struct client *c, const char *word, const char *view,
 int export_queue(const struct show_conf *s, const json_t *reply, FILE *out,
                  struct error *err) MUST_CHECK;
 
+/* Exports mgpu.usage/1 as CSV; hours and seconds are unrounded. err ERR_IO */
+int export_usage(const json_t *reply, bool header, FILE *out,
+                 struct error *err) MUST_CHECK;
+
 /* Writes a TensorBoard event file into `dir`, which it creates: scalars by
  * iteration (train/, time/) and by epoch (epoch/), and values (metric/).
  * err  ERR_IO; no file is left */

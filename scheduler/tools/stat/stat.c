@@ -207,6 +207,27 @@ static int gpus(struct client *c, const struct stat_args *a, struct error *err)
     return rc;
 }
 
+/* out NULL: prints it; else as CSV. */
+static int usage(struct client *c, const struct stat_args *a, FILE *out,
+                 struct error *err)
+{
+    struct filter f = {.since = a->filter.since, .states = FILTER_ALL};
+    struct buf query = BUF_INIT;
+    json_t *reply = NULL;
+    int rc = filter_query(&f, &query, err);
+    if (rc == 0)
+        rc = client_get(c, &reply, err, "/v1/usage?by=%s%s",
+                        a->by ? a->by : "user", buf_str(&query));
+    if (rc == 0 && out)
+        rc = export_usage(reply, a->f.show.header, out, err);
+    else if (rc == 0)
+        rc = a->f.json ? fetch_print(&a->f, reply, err)
+                       : show_usage(&a->f.show, reply, err);
+    json_decref(reply);
+    buf_clear(&query);
+    return rc;
+}
+
 static int one(struct client *c, const struct stat_args *a, const char *word,
                struct error *err)
 {
@@ -299,7 +320,8 @@ static int export(struct client *c, const struct stat_args *a, const char *word,
     if (!out)
         return plot_file_error(err, errno, "create", a->output);
     int rc = word ? export_rows(c, word, view, a->format, out, err)
-                  : queue(c, a, out, err);
+             : a->view == OPT_USAGE ? usage(c, a, out, err)
+                                    : queue(c, a, out, err);
     if (a->output && fclose(out) != 0 && rc == 0)
         rc = plot_file_error(err, errno, "write", a->output);
     return rc;
@@ -323,6 +345,8 @@ static int views(const struct stat_args *a, size_t n, char **words,
         rc = fetch_simple(c, &a->f, "/v1/nodes", show_nodes, err);
     else if (rc == 0 && a->view == OPT_GPUS)
         rc = gpus(c, a, err);
+    else if (rc == 0 && a->view == OPT_USAGE)
+        rc = usage(c, a, NULL, err);
     else if (rc == 0 && a->view == OPT_STATUS)
         rc = fetch_simple(c, &a->f, "/v1/status", show_status, err);
     else if (rc == 0 && a->view == OPT_CANCEL)

@@ -33,6 +33,10 @@ static const struct opt opts[] = {
      "allocation history of each GPU, by default of the last hour: share "
      "allocated, share computing, jobs"},
     {OPT_STATUS, 0, "status", NULL, "the daemon: version, files, counts"},
+    {OPT_USAGE, 0, "usage", NULL,
+     "GPU-hours, jobs, failures and mean wait, by default of the last 30 days"},
+    {OPT_BY, 0, "by", "WHAT",
+     "with --usage: a row per user (default), account, class or node"},
     {OPT_CANCEL, 0, "cancel", NULL,
      "cancel the jobs, or those that -u and other filters match, as "
      "mgpu-cancel does"},
@@ -170,6 +174,19 @@ static int take_form(struct stat_args *a, const struct opt *o,
     return 0;
 }
 
+static int take_by(struct stat_args *a, const char *word, struct error *err)
+{
+    static const char *const words[] = {"user", "account", "class", "node"};
+    for (int i = 0; i < 4; i++)
+        if (strcmp(word, words[i]) == 0)
+            a->by = words[i];
+    if (a->by)
+        return 0;
+    return error_set(err, ERR_USAGE,
+                     "--by '%.40s': expected user, account, class or node",
+                     word);
+}
+
 /* Stores values that need no parsing; false: the option needs more. */
 static bool take_text(struct stat_args *a, int id, const char *value)
 {
@@ -211,6 +228,8 @@ int stat_on_option(void *arg, const struct opt *o, const char *value,
     if (take_text(a, o->id, value))
         return 0;
     switch (o->id) {
+    case OPT_BY:
+        return take_by(a, value, err);
     case OPT_WAIT:
         if (wait_states(value, &a->wait_states, err) < 0)
             return -1;
@@ -322,6 +341,8 @@ static unsigned uses_of(const struct stat_args *a, int n)
         return USES_FILTER | USES_SINCE | USES_COUNT;
     case OPT_GPUS:
         return USES_FILTER | USES_SINCE;
+    case OPT_USAGE:
+        return USES_SINCE;
     case OPT_EFF:
         return n == 0 ? USES_FILTER | USES_SINCE | USES_COUNT : 0;
     case OPT_LOGS:
@@ -402,7 +423,7 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
 {
     bool is_cluster = a->view == OPT_NODES || a->view == OPT_GPUS ||
                       a->view == OPT_STATUS || a->view == OPT_WATCH ||
-                      a->view == OPT_TOP;
+                      a->view == OPT_TOP || a->view == OPT_USAGE;
     bool is_many =
         a->view == OPT_EFF && (!filter_is_any(&a->filter) || a->f.count > 0);
     bool needs_job = a->view && a->view != OPT_PAPER && !is_cluster &&
@@ -425,12 +446,15 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
         return error_set(err, ERR_USAGE, "that view takes no job");
     bool has_rows = !a->view || a->view == OPT_METRICS ||
                     a->view == OPT_EPOCHS || a->view == OPT_PROFILE;
-    bool is_queue = n == 0 && !a->view && a->format == EXPORT_CSV;
+    bool is_queue =
+        n == 0 && (!a->view || a->view == OPT_USAGE) && a->format == EXPORT_CSV;
     if (a->exports &&
         ((n != 1 && !is_queue) || (!has_rows && !is_queue) || a->f.json))
         return error_set(err, ERR_USAGE,
                          "--export takes one job, and --metrics, --epochs or "
-                         "--profile; or no job and csv: the queue");
+                         "--profile; or no job and csv: the queue or --usage");
+    if (a->by && a->view != OPT_USAGE)
+        return error_set(err, ERR_USAGE, "--by goes with --usage");
     if (a->exports && a->format == EXPORT_TENSORBOARD && !a->output)
         return error_set(err, ERR_USAGE,
                          "--export tensorboard needs --output "

@@ -25,6 +25,8 @@ enum {
     OPT_NODES,
     OPT_GPUS,
     OPT_STATUS,
+    OPT_USAGE,
+    OPT_BY,
     OPT_CANCEL,
     OPT_SIGNAL,
     OPT_WAIT,
@@ -64,6 +66,7 @@ struct stat_args {
     struct filter filter;
     const char *url;
     const char *file, *of, *output;
+    const char *by; /* --usage; NULL: user */
     const char *signal;
     bool exports;
     enum export_format format;

@@ -103,6 +103,9 @@ const char *show_idle(const json_t *node);
 /* mgpu.gpus/1: utilisation of each GPU, and its jobs. */
 int show_gpus(const struct show_conf *s, const json_t *reply,
               struct error *err) MUST_CHECK;
+/* mgpu.usage/1: one row per user, account, class or node. */
+int show_usage(const struct show_conf *s, const json_t *reply,
+               struct error *err) MUST_CHECK;
 int show_status(const struct show_conf *s, const json_t *reply,
                 struct error *err) MUST_CHECK;
 /* The "attempts" of mgpu.job/1. */

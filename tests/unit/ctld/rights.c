@@ -150,6 +150,11 @@ static void test_queue(void)
     is_int(as(OTHER, "GET", "/v1/gpus", NULL), 200, "who has which GPU");
     ok(has(&r, "\"name\":\"hush\"") && has(&r, "\"computing\":null"),
        "is everybody's, how busy it is not");
+    is_int(as(OTHER, "GET", "/v1/usage?by=node", NULL), 200, "who used what");
+    ok(has(&r, "\"name\":\"n1\",\"jobs\":1,") &&
+           has(&r, "\"busy_gpu_hours\":null"),
+       "likewise");
+    is_int(as(OTHER, "GET", "/v1/usage?by=x", NULL), 400, "by what?");
     is_int(as(OTHER, "GET", "/v1/jobs?user=me", NULL), 200, "one's own");
     ok(has(&r, "\"jobs\":[]"), "are none of them");
     is_int(as(OWNER, "GET", "/v1/jobs?user=me", NULL), 200, "the owner's");

@@ -1,0 +1,68 @@
+/* usage_sums.h - GPU-hours, jobs and waits by user, account, class or node.
+ *
+ * Attempts are cut to a period. An attempt has its GPUs from its claim to its
+ * end. */
+#ifndef MGPU_SCHEDULER_CTLD_USAGE_USAGE_SUMS_H
+#define MGPU_SCHEDULER_CTLD_USAGE_USAGE_SUMS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "db/store.h"
+#include "jobs/base/buf.h"
+
+enum usage_by { USAGE_USER, USAGE_ACCOUNT, USAGE_CLASS, USAGE_NODE };
+/* "user", "account", "class", "node"; -1: another word */
+int usage_by_of(const char *word, enum usage_by *ret);
+
+/* A row of v_usage; texts are borrowed, and NULL if unknown. Times are seconds
+ * since 1970, NAN for not yet. */
+struct usage_attempt {
+    uint64_t job;
+    int32_t attempt, gpus;
+    int64_t uid;
+    const char *user, *account, *class, *place, *state;
+    double submit_s, claim_s, end_s;
+    bool is_closed; /* how busy it was is not for the caller */
+};
+struct usage_attempt usage_attempt_of(const struct store_cell *cells, size_t n);
+
+struct usage_sum {
+    char *name; /* owned; "": none */
+    uint64_t last_job;
+    int64_t jobs, failed, waits;
+    double gpu_s, wait_s;
+    double busy_s, measured_s; /* of attempts whose share is known */
+};
+
+/* What one attempt added to one sum, for its share, which is read later. */
+struct usage_part {
+    uint64_t job;
+    int32_t attempt;
+    uint32_t sum;
+    double gpu_s;
+};
+
+struct usage_sums {
+    enum usage_by by;
+    double since_s, until_s;
+    struct usage_sum *v; /* owned; [n] */
+    size_t n, cap;
+    struct buf parts; /* struct usage_part, in the order of jobs */
+};
+void usage_sums_init(struct usage_sums *s, enum usage_by by, double since_s,
+                     double until_s);
+void usage_sums_clear(struct usage_sums *s);
+/* Attempts come in the order of their jobs. err ERR_NOMEM */
+int usage_sums_add(struct usage_sums *s, const struct usage_attempt *a,
+                   struct error *err) MUST_CHECK;
+/* Counts the part as measured; a share of NAN changes nothing. */
+void usage_sums_measure(struct usage_sums *s, const struct usage_part *part,
+                        double share);
+/* Rows of mgpu.usage/1, the largest use first. own json_decref(); NULL: out of
+ * memory */
+json_t *usage_sums_rows(struct usage_sums *s);
+
+#endif
