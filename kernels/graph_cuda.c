@@ -107,8 +107,10 @@ static int capture_end(struct device *d, struct graph **ret, struct error *err)
     cuda_of(d)->captures = false;
     int rc = cuda_check((int)cudaStreamEndCapture(stream_of(d), &calls),
                         "capture", err);
+    if (rc == 0 && exec->failed)
+        rc = exec->report(exec, "capture", err);
     /* A launch that failed in a capture is not an error of the device. */
-    exec->failed = rc < 0 ? 0 : exec->failed;
+    exec->failed = 0;
     if (rc == 0 && !(g = calloc(1, sizeof(*g))))
         rc = error_set(err, ERR_NOMEM, "a graph");
     if (rc == 0)

@@ -19,6 +19,8 @@ extern "C" {
 struct fake_counts fake;
 bool fake_is_early;
 int32_t fake_gpus = 1;
+enum fake_surprise fake_surprise;
+int32_t fake_surprise_at;
 enum fake_nccl fake_nccl;
 
 struct graph {
@@ -39,6 +41,7 @@ int64_t n_enqueued, n_done;
 bool is_inside;        /* a call of ours runs: what it calls is the host's */
 struct graph *capture; /* under way */
 bool is_broken;        /* a call in it was refused */
+int32_t n_begun;       /* captures */
 int is_exposed;        /* the last thing begun was a collective */
 std::set<const void *> pinned;
 double marks[DEVICE_MARKS];
@@ -82,6 +85,12 @@ int enqueue(call_f f)
     fake.hidden += is_exposed;
     is_exposed = 0;
     return 0;
+}
+
+bool surprises(enum fake_surprise what)
+{
+    return fake_surprise == what && fake_surprise_at > 0 &&
+           n_begun == fake_surprise_at;
 }
 
 /* What CUDA does not allow while it captures. */
@@ -159,6 +168,8 @@ template <class T, class... A> struct op {
         if (is_inside)
             return (host_table<T>().*M)(d, a...);
         fake.calls += !capture;
+        if (capture && surprises(FAKE_CALL))
+            return is_broken = true, -1;
         std::tuple<keep<A>...> kept(a...);
         return enqueue([kept](struct device *dev) mutable {
             return std::apply(
@@ -277,6 +288,9 @@ int capture_begin(struct device *, struct error *err)
 {
     if (capture)
         return error_set(err, ERR_EXTERN, "a capture in a capture");
+    n_begun++;
+    if (surprises(FAKE_BEGIN))
+        return error_set(err, ERR_EXTERN, "the driver does not capture");
     capture = new graph;
     is_broken = false;
     return 0;
@@ -286,6 +300,8 @@ int capture_end(struct device *, struct graph **ret, struct error *err)
 {
     struct graph *g = capture;
     capture = nullptr;
+    if (g && surprises(FAKE_END))
+        is_broken = true;
     if (g && !is_broken) {
         fake.captures++;
         fake.graphs++;
@@ -773,6 +789,11 @@ int __wrap_device_cuda_create(int32_t index, struct device **ret,
         s = slot();
     *ret = d;
     return 0;
+}
+
+int32_t fake_begun(void)
+{
+    return n_begun;
 }
 
 void fake_end(void)

@@ -37,8 +37,14 @@ enum fake_nccl { NCCL_WORKS, NCCL_HANGS, NCCL_LOSES_RANK };
 extern enum fake_nccl fake_nccl;
 extern struct fake_counts fake;
 extern bool fake_is_early; /* copies beside the work */
-extern int32_t fake_gpus;  /* that a process sees */
-void fake_end(void);       /* frees what an aborted communicator left */
+/* What a driver surprises with: the n-th begin of a capture is refused, or its
+ * end, or the first call in it that an op makes. n 0: none. */
+enum fake_surprise { FAKE_BEGIN, FAKE_END, FAKE_CALL };
+extern enum fake_surprise fake_surprise;
+extern int32_t fake_surprise_at;
+int32_t fake_begun(void); /* captures, since the program's start */
+extern int32_t fake_gpus; /* that a process sees */
+void fake_end(void);      /* frees what an aborted communicator left */
 
 #ifdef __cplusplus
 }

@@ -78,6 +78,35 @@ static void count_alone(struct comm *c, const struct job_spec *spec)
        "$MGPU_CUDA_GRAPHS=0: %lld calls one by one", (long long)fake.calls);
 }
 
+/* A capture that fails costs speed: the losses stay, no graph is left, and
+ * nothing is captured again. The first, the second (with two ranks a later
+ * piece of the same pass; else that of the evaluation) and the third. */
+static void survive(struct comm *c, const struct job_spec *spec)
+{
+    static const char *const how[] = {"begin", "end", "call"};
+    static struct trace host, gpu;
+    char line[100];
+    train(c, spec, DEVICE_HOST, &host);
+    for (int i = 0; i < 9; i++) {
+        memset(&fake, 0, sizeof(fake));
+        fake_surprise = (enum fake_surprise)(i / 3);
+        fake_surprise_at = fake_begun() + 1 + i % 3;
+        train(c, spec, DEVICE_CUDA, &gpu);
+        int32_t more = fake_begun() - fake_surprise_at;
+        fake_surprise_at = 0;
+        bool all = gpu.n == host.n && host.n > 0;
+        for (int k = 1; k <= host.n; k++)
+            all = all && same(gpu.loss[k], host.loss[k]);
+        for (int e = 1; e <= spec->train.epochs; e++)
+            all = all && same(gpu.eval_loss[e], host.eval_loss[e]);
+        (void)snprintf(line, sizeof(line), "the %s of capture %d fails: %s",
+                       how[i / 3], i % 3 + 1, "the same losses");
+        (void)mpi_ok(mpi_rank > 0 || all, NULL, line);
+        (void)mpi_ok(fake.graphs == 0 && more == 0, NULL,
+                     "no graph is left, and none is tried again");
+    }
+}
+
 /* Gradients go out in pieces; all but the last while the device still has
  * the rest of the backward pass before it. */
 static void count_together(struct comm *c, const struct job_spec *spec)
@@ -217,6 +246,7 @@ int main(int argc, char **argv)
     if (train_spec(&spec) &&
         mpi_ok(comm_mpi_create(NULL, &c, &err) == 0, &err, "ranks")) {
         variants(c, &spec);
+        survive(c, &spec);
         test_shared_out(c);
         if (mpi_size == 1) {
             count_alone(c, &spec);

@@ -61,6 +61,12 @@ bool buckets_are_due(const struct buckets *b, int64_t first)
     return b->comm != NULL && b->high - first >= full;
 }
 
+void buckets_suppose(struct buckets *copy, int64_t first)
+{
+    copy->low = copy->high = first;
+    copy->n_started++;
+}
+
 int buckets_on_ready(void *arg, int64_t first, int64_t count, struct error *err)
 {
     struct buckets *b = arg;

@@ -47,6 +47,8 @@ int buckets_on_ready(void *arg, int64_t first, int64_t count,
                      struct error *err) MUST_CHECK;
 /* Would the gradients from `first` on complete a piece? */
 bool buckets_are_due(const struct buckets *b, int64_t first);
+/* On a copy of the buckets: as if that piece had been started. */
+void buckets_suppose(struct buckets *copy, int64_t first);
 /* Starts the last piece, when all gradients are final. */
 int buckets_flush(struct buckets *b, struct error *err) MUST_CHECK;
 /* All sums are there when it returns.

@@ -44,15 +44,19 @@ enum replay_what replay_next(struct replay *r)
 
 int replay_begin(struct replay *r, struct error *err)
 {
-    return r->dev->ops->capture_begin(r->dev, err);
+    if (r->dev->ops->capture_begin(r->dev, err) < 0)
+        return -1;
+    r->is_open = true;
+    return 0;
 }
 
 static int end_piece(struct replay *r, int64_t note, struct error *err)
 {
+    r->is_open = false;
     if (r->dev->ops->capture_end(r->dev, &r->pieces[r->n], err) < 0)
         return -1;
     r->notes[r->n++] = note;
-    return replay_piece(r, r->n - 1, err);
+    return 0;
 }
 
 bool replay_can_cut(const struct replay *r)
@@ -72,9 +76,10 @@ int replay_end(struct replay *r, bool failed, struct error *err)
         r->is_kept = true;
         return 0;
     }
-    if (failed && r->dev->ops->capture_end(r->dev, &unused, NULL) == 0)
+    if (r->is_open && r->dev->ops->capture_end(r->dev, &unused, NULL) == 0)
         r->dev->ops->graph_free(r->dev, unused);
     forget(r);
+    *r = (struct replay){.dev = NULL};
     return -1;
 }
 

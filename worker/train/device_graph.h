@@ -4,10 +4,11 @@
  * The first run lets the device allocate and choose what it has to, which a
  * capture cannot. Where something on the host has to happen between two
  * calls (gradients are handed to the other ranks), the capture is cut there,
- * into pieces; each is launched as soon as it is whole, so that the iteration
- * that is captured runs as any other.
+ * into pieces. Nothing runs before all of them are there: then the caller
+ * launches them, as it does from then on. So a capture that fails has changed
+ * nothing, and the caller makes the calls again.
  *
- * A device without capture runs the calls each time.
+ * A device without capture, or on which one failed, runs the calls each time.
  */
 #ifndef MGPU_WORKER_TRAIN_DEVICE_GRAPH_H
 #define MGPU_WORKER_TRAIN_DEVICE_GRAPH_H
@@ -30,7 +31,7 @@ struct replay {
     struct graph *pieces[REPLAY_PIECES]; /* owned */
     int64_t notes[REPLAY_PIECES];        /* of the caller, one for each cut */
     int32_t n;
-    bool has_run, is_kept;
+    bool has_run, is_kept, is_open; /* is_open: begun and not ended */
 };
 
 /* $MGPU_CUDA_GRAPHS=0 keeps every device from capturing. */
@@ -41,11 +42,13 @@ void replay_clear(struct replay *r); /* zeroed is fine */
 enum replay_what replay_next(struct replay *r);
 
 int replay_begin(struct replay *r, struct error *err) MUST_CHECK;
-/* What was called since the last begin is launched; another begin follows. */
+/* What was called since the last begin is a piece; another begin follows. */
 bool replay_can_cut(const struct replay *r); /* there is a piece left */
 int replay_cut(struct replay *r, int64_t note, struct error *err) MUST_CHECK;
-/* in  failed  a call in between has failed, with err: everything captured is
- *             given up; returns -1 */
+/* After it, or after a begin that failed, either all pieces are there, or
+ * everything captured is given up and from now on it is REPLAY_RUN.
+ * in  failed  a call in between, or the begin, has failed, with err: returns
+ *             -1 */
 int replay_end(struct replay *r, bool failed, struct error *err) MUST_CHECK;
 
 int replay_piece(struct replay *r, int32_t i, struct error *err) MUST_CHECK;

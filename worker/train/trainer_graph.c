@@ -7,13 +7,16 @@
  * and overlaps the rest. Where nothing on the host has to be decided between
  * the gradient and the change of the weights, that change is in the same
  * graph: then a step is one launch. An odd batch, the last of an epoch, calls
- * the device as ever.
+ * the device as ever. If a capture fails, which a driver may surprise us with,
+ * nothing of it has run: the calls are made one by one, and so are all later
+ * ones.
  *
  * The phases are timed by marks on the device, or without them by the clock
  * and a synchronisation each.
  */
 #include <string.h>
 
+#include "jobs/base/log.h"
 #include "worker/profile/trace_ranges.h"
 #include "worker/train/trainer_internal.h"
 
@@ -63,6 +66,26 @@ void trainer_close_replays(struct trainer *t)
     replay_clear(&t->eval_pass.replay);
 }
 
+/* The end of a capture. false: nothing of it has run, make the calls, which is
+ * slower and right. */
+static bool is_captured(struct trainer *t, struct replay *r, bool failed,
+                        struct error *why)
+{
+    if (replay_end(r, failed, why) < 0) {
+        log_warn("worker",
+                 "a step cannot be captured, operations are launched one by "
+                 "one rank=%d why=\"%s\"",
+                 t->env->comm->rank, why->msg);
+        trainer_close_replays(t); /* so it is said once */
+        t->can_fuse = false;
+        return false;
+    }
+    if (!t->has_graphs)
+        trainer_say(t, "iterations run as CUDA graphs");
+    t->has_graphs = true;
+    return true;
+}
+
 /* ---- the change of the weights ---------------------------------------------
  */
 
@@ -110,13 +133,17 @@ int trainer_update(struct trainer *t, double lr, double grad_scale,
             return -1;
         return trainer_mark(t, PHASE_END, err);
     }
+    struct error why = ERROR_INIT;
     switch (replay_next(&t->update)) {
+    case REPLAY_CAPTURE:
+        if (!is_captured(t, &t->update,
+                         replay_begin(&t->update, &why) < 0 ||
+                             update_calls(t, &why) < 0,
+                         &why))
+            break;
+        return replay_piece(&t->update, 0, err);
     case REPLAY_LAUNCH:
         return replay_piece(&t->update, 0, err);
-    case REPLAY_CAPTURE:
-        if (replay_begin(&t->update, err) < 0)
-            return -1;
-        return replay_end(&t->update, update_calls(t, err) < 0, err);
     case REPLAY_RUN:
         break;
     }
@@ -135,6 +162,7 @@ struct going {
     bool is_last;
     bool fuses;             /* the update is part of it */
     struct replay *capture; /* NULL: not captured */
+    struct buckets planned; /* in a capture: as if they had been handed over */
     int64_t low;            /* gradients from here on are handed over */
 };
 
@@ -158,12 +186,10 @@ static int last_ready(void *arg, int64_t first, int64_t count,
         return -1;
     if (g->capture == NULL)
         return buckets_on_ready(&t->buckets, first, count, err);
-    if (!buckets_are_due(&t->buckets, first) || !replay_can_cut(g->capture))
+    if (!buckets_are_due(&g->planned, first) || !replay_can_cut(g->capture))
         return 0;
-    int64_t handed = g->low - first;
-    g->low = first;
-    if (replay_cut(g->capture, first, err) < 0 ||
-        buckets_on_ready(&t->buckets, first, handed, err) < 0)
+    buckets_suppose(&g->planned, first);
+    if (replay_cut(g->capture, first, err) < 0)
         return -1;
     return replay_begin(g->capture, err);
 }
@@ -179,24 +205,36 @@ static int keep_gradient(struct trainer *t, int32_t part, struct error *err)
                      : ops->add(t->dev, t->dt, t->partial, grads, n, err);
 }
 
+static int forward_calls(struct trainer *t, const struct batch *b,
+                         struct error *err)
+{
+    range_begin("forward");
+    int rc = model_forward(t->model, b, true, err);
+    rc = rc < 0 ? rc : trainer_mark(t, PHASE_BACKWARD, err);
+    range_end();
+    return rc;
+}
+
+static int backward_calls(struct going *g, const struct batch *b,
+                          struct error *err)
+{
+    struct trainer *t = g->t;
+    range_begin("backward");
+    int rc =
+        model_backward(t->model, b, g->is_last ? last_ready : NULL, g, err);
+    if (rc == 0 && !g->is_last)
+        rc = keep_gradient(t, g->part, err);
+    rc = rc < 0 ? rc : trainer_mark(t, PHASE_DONE, err);
+    range_end();
+    return rc;
+}
+
 static int pass_calls(struct going *g, const struct batch *b, struct error *err)
 {
     struct trainer *t = g->t;
-    if (trainer_mark(t, PHASE_FORWARD, err) < 0)
+    if (trainer_mark(t, PHASE_FORWARD, err) < 0 ||
+        forward_calls(t, b, err) < 0 || backward_calls(g, b, err) < 0)
         return -1;
-    range_begin("forward");
-    if (model_forward(t->model, b, true, err) < 0 ||
-        trainer_mark(t, PHASE_BACKWARD, err) < 0)
-        return -1;
-    range_end();
-    range_begin("backward");
-    if (model_backward(t->model, b, g->is_last ? last_ready : NULL, g, err) < 0)
-        return -1;
-    if (!g->is_last && keep_gradient(t, g->part, err) < 0)
-        return -1;
-    if (trainer_mark(t, PHASE_DONE, err) < 0)
-        return -1;
-    range_end();
     if (!g->fuses)
         return 0;
     if (t->mixed.dev != NULL && mixed_take_grads(&t->mixed, err) < 0)
@@ -234,12 +272,20 @@ static int launch(struct going *g, const struct pass *p, const struct batch *b,
     return hand_rest(g, err);
 }
 
-static int capture(struct going *g, const struct batch *b, struct error *err)
+static int capture(struct going *g, const struct pass *p, const struct batch *b,
+                   struct error *err)
 {
-    if (replay_begin(g->capture, err) < 0 ||
-        replay_end(g->capture, pass_calls(g, b, err) < 0, err) < 0)
-        return -1;
-    return hand_rest(g, err);
+    struct trainer *t = g->t;
+    struct error why = ERROR_INIT;
+    g->planned = t->buckets;
+    if (is_captured(t, g->capture,
+                    replay_begin(g->capture, &why) < 0 ||
+                        pass_calls(g, b, &why) < 0,
+                    &why))
+        return launch(g, p, b, err);
+    g->capture = NULL;
+    g->fuses = t->has_updated = false;
+    return pass_calls(g, b, err);
 }
 
 /* The graph has addresses and shapes in it: it does not fit a batch that lies
@@ -289,7 +335,8 @@ int trainer_run_batch(struct trainer *t, int32_t part, const struct batch *b,
         optimizer_put(&t->optimizer, t->at.updates + 1, lr, 1, err) < 0)
         return -1;
     memcpy(p->arrays, b->arrays, sizeof(p->arrays));
-    return what == REPLAY_LAUNCH ? launch(&g, p, b, err) : capture(&g, b, err);
+    return what == REPLAY_LAUNCH ? launch(&g, p, b, err)
+                                 : capture(&g, p, b, err);
 }
 
 /* ---- an evaluation's --------------------------------------------------------
@@ -306,15 +353,18 @@ int trainer_run_eval(struct trainer *t, const struct batch *b,
 {
     struct pass *p = &t->eval_pass;
     struct replay *r = &p->replay;
+    struct error why = ERROR_INIT;
     switch (fits(t, p, b) ? replay_next(r) : REPLAY_RUN) {
+    case REPLAY_CAPTURE:
+        memcpy(p->arrays, b->arrays, sizeof(p->arrays));
+        if (!is_captured(
+                t, r, replay_begin(r, &why) < 0 || eval_calls(t, b, &why) < 0,
+                &why))
+            break;
+        return replay_piece(r, 0, err);
     case REPLAY_LAUNCH:
         model_repeat(t->model, b, false);
         return replay_piece(r, 0, err);
-    case REPLAY_CAPTURE:
-        memcpy(p->arrays, b->arrays, sizeof(p->arrays));
-        if (replay_begin(r, err) < 0)
-            return -1;
-        return replay_end(r, eval_calls(t, b, err) < 0, err);
     case REPLAY_RUN:
         break;
     }

@@ -68,6 +68,7 @@ struct trainer {
     struct replay update;
     bool can_fuse;          /* the update is part of the pass, where captured */
     bool has_updated;       /* in this iteration, with the pass */
+    bool has_graphs;        /* an iteration was captured */
     bool overlaps;          /* collectives run beside the device's work */
     double phase_s[PHASES]; /* by the clock; see trainer_mark() */
     double replicate_s;     /* dp: of the update under way */
