@@ -15,9 +15,9 @@ setup() {
     run timeout 280 env DEVICE=host "$MGPU_SRC/tests/gpu/check.sh"
     echo "$output"
     [ "$status" -eq 0 ]
-    [ "$(grep -c '^ok' <<<"$output")" -eq 14 ]
+    [ "$(grep -c '^ok' <<<"$output")" -eq 15 ]
     not grep -q '^not ok' <<<"$output"
-    grep -qx '1..14' <<<"$output"
+    grep -qx '1..15' <<<"$output"
 }
 
 @test "gpu-check: a check that fails is told, and fails" {
@@ -36,8 +36,8 @@ setup() {
         "$MGPU_SRC/tests/gpu/check.sh"
     echo "$output"
     [ "$status" -eq 1 ]
-    [ "$(grep -c '^not ok' <<<"$output")" -eq 14 ]
-    grep -q 'gpu-check: 14 of 14 failed on host' <<<"$output"
+    [ "$(grep -c '^not ok' <<<"$output")" -eq 15 ]
+    grep -q 'gpu-check: 15 of 15 failed on host' <<<"$output"
     printf '#!/bin/sh\nexit 0\n' >"$BATS_TEST_TMPDIR/unit/worker/cv_golden"
     run env DEVICE=host PARTS='kernels racecheck' MGPU_TESTS="$BATS_TEST_TMPDIR" \
         "$MGPU_SRC/tests/gpu/check.sh"
@@ -45,6 +45,52 @@ setup() {
     grep -q 'gpu-check: 3 of 3 failed on host' <<<"$output"
     run env DEVICE=host PARTS=kernel "$MGPU_SRC/tests/gpu/check.sh"
     [ "$status" -eq 64 ]
+}
+
+# A GPU and its tools are not here: programs that say what those would say.
+@test "gpu-check: on a GPU graphs have to be used, and our kernels are watched" {
+    mkdir -p "$BATS_TEST_TMPDIR/unit/kernels" "$BATS_TEST_TMPDIR/mpi" "$BATS_TEST_TMPDIR/bin"
+    export seen=$BATS_TEST_TMPDIR/seen PATH=$BATS_TEST_TMPDIR/bin:$PATH
+    cat >"$BATS_TEST_TMPDIR/bin/mgpu-worker" <<'END'
+#!/bin/sh
+# --standalone JOB --dir DIR --device cuda
+mkdir -p "$4/out"
+echo weights >"$4/out/model.safetensors"
+if grep -q tf32 "$2"; then
+    echo 'warn worker: a step cannot be captured'
+elif [ "$MGPU_CUDA_GRAPHS" != 0 ]; then
+    echo 'iterations run as CUDA graphs'
+fi
+for i in 1 2 3 4 5; do
+    echo "{\"iteration\":$i,\"t_iter\":0.01,\"t_forward\":0.004,\"t_backward\":$BACKWARD}"
+done >"$4/spool.0"
+END
+    cat >"$BATS_TEST_TMPDIR/bin/compute-sanitizer" <<'END'
+#!/bin/sh
+[ "$1" != --help ] || { echo "  $OPTION arg"; exit; }
+echo "$*" >>"$seen"
+echo '1..1'
+echo 'ok 1'
+END
+    printf '#!/bin/sh\nprintf "1..1\\nnot ok 1\\n"\n' >"$BATS_TEST_TMPDIR/mpi/nccl"
+    chmod +x "$BATS_TEST_TMPDIR"/bin/* "$BATS_TEST_TMPDIR/mpi/nccl"
+    check=(env DEVICE=cuda MGPU_TESTS="$BATS_TEST_TMPDIR" MGPU_BIN="$BATS_TEST_TMPDIR/bin"
+        BACKWARD=0.005 OPTION=--kernel-name)
+    run timeout 280 "${check[@]}" PARTS='jobs nccl racecheck' "$MGPU_SRC/tests/gpu/check.sh"
+    echo "$output"
+    [ "$status" -eq 1 ]
+    grep -qx 'not ok 3 - tf32: two runs end with the same weights, bit by bit' <<<"$output"
+    grep -qx '# its iterations did not run as CUDA graphs' <<<"$output"
+    grep -qx 'ok 7 - the passes take what an iteration takes, by its marks and by the clock' <<<"$output"
+    [ "$(grep -c '^# ranks that share a GPU.* nothing about NVLink' <<<"$output")" -eq 2 ]
+    grep -q 'gpu-check: 4 of 12 failed on cuda' <<<"$output" # tf32 and NCCL's three
+    grep -q -- '--tool racecheck --kernel-name kernel_substring=NS_3blkE ' "$seen"
+    # Marks that are not of this iteration, and an older compute-sanitizer.
+    run timeout 280 "${check[@]}" BACKWARD=0.05 OPTION=--filter PARTS='jobs initcheck' \
+        "$MGPU_SRC/tests/gpu/check.sh"
+    grep -qx 'not ok 7 - the passes take what an iteration takes, by its marks and by the clock' <<<"$output"
+    grep -qx "# initcheck also watches cuBLASLt's kernels" <<<"$output"
+    [ "$(tail -n 1 "$seen" | cut -d' ' -f1-3)" = '--tool initcheck --error-exitcode' ]
 }
 
 @test "gpu-bundle: runs without our libraries, MPI and environment" {
