@@ -2,7 +2,9 @@
  * that a test made, in NVIDIA's own layout, as the real one would.
  *
  * FAKE_CUPTI says how it misbehaves: "old" and "next" are other versions,
- * "register", "start", "stop" and "flush" refuse, "drop" loses records.
+ * "before" is the one before the header's, "short" has it with records that
+ * lack their ends; "register", "start", "stop" and "flush" refuse, "drop"
+ * loses records.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -58,7 +60,10 @@ static bool is(const char *word)
 CUptiResult CUPTIAPI cuptiGetVersion(uint32_t *version)
 {
     const uint32_t next = 10000 * (cupti_cuda(CUPTI_API_VERSION) + 1);
-    *version = is("old") ? 18 : is("next") ? next : CUPTI_API_VERSION;
+    *version = is("old")      ? 18
+               : is("next")   ? next
+               : is("before") ? CUPTI_API_VERSION - 1
+                              : CUPTI_API_VERSION;
     return CUPTI_SUCCESS;
 }
 
@@ -169,6 +174,18 @@ void fake_cupti_kernel(const char *symbol, uint64_t start, uint64_t end)
                        .end = end};
 }
 
+/* In the buffer each record has its place in `records` before it, or is
+ * alone. */
+enum { SHORT_BYTES = 16 };
+static size_t head(void)
+{
+    return is("short") ? 0 : offsetof(__typeof__(records[0]), call);
+}
+static size_t size(void)
+{
+    return is("short") ? SHORT_BYTES : sizeof(records[0]);
+}
+
 /* A buffer of the asker's, with as many records as it has room for. */
 CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag)
 {
@@ -179,9 +196,12 @@ CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag)
         uint8_t *buffer = NULL;
         size_t bytes = 0, most = 0, valid = 0;
         want(&buffer, &bytes, &most);
-        while (n_given < n_records && valid + sizeof(records[0]) <= bytes) {
-            memcpy(buffer + valid, &records[n_given++], sizeof(records[0]));
-            valid += sizeof(records[0]);
+        while (n_given < n_records && valid + size() <= bytes) {
+            const char *record = (const char *)&records[n_given++];
+            if (is("short"))
+                record += offsetof(__typeof__(records[0]), call);
+            memcpy(buffer + valid, record, size());
+            valid += size();
         }
         take(NULL, 0, buffer, bytes, valid);
         if (valid == 0)
@@ -191,17 +211,14 @@ CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag)
     return CUPTI_SUCCESS;
 }
 
-/* In the buffer each record has its place in `records` before it. */
 CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid,
                                                 CUpti_Activity **record)
 {
-    const size_t head = offsetof(__typeof__(records[0]), call);
-    size_t at = *record ? (size_t)((uint8_t *)*record - buffer) - head +
-                              sizeof(records[0])
-                        : 0;
-    if (at + sizeof(records[0]) > valid)
+    size_t at =
+        *record ? (size_t)((uint8_t *)*record - buffer) - head() + size() : 0;
+    if (at + size() > valid)
         return CUPTI_ERROR_MAX_LIMIT_REACHED;
-    *record = (CUpti_Activity *)(void *)(buffer + at + head);
+    *record = (CUpti_Activity *)(void *)(buffer + at + head());
     return CUPTI_SUCCESS;
 }
 

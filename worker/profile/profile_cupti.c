@@ -48,6 +48,7 @@ struct cupti {
     struct profile_rows rows;
     int64_t dropped;
     bool is_short; /* no memory for a buffer */
+    size_t cut;    /* bytes of a record that lacks what is read; 0: none */
 };
 
 /* Not on the heap: CUPTI may call back when the source has ended. */
@@ -148,9 +149,30 @@ static void add_copy(struct cupti *c, const cupti_copy *m)
                 (int64_t)m->bytes);
 }
 
-static void add_record(struct cupti *c, const CUpti_Activity *r)
+/* Bytes of a record up to the last that add_record() reads. */
+#define UP_TO(type, member) \
+    (offsetof(type, member) + sizeof(((type *)0)->member))
+static size_t bytes_read(const CUpti_Activity *r)
+{
+    switch (r->kind) {
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+        return UP_TO(CUpti_ActivityAPI, end);
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+        return UP_TO(cupti_copy, end);
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+        return UP_TO(cupti_kernel, name);
+    default:
+        return sizeof(r->kind);
+    }
+}
+
+static void add_record(struct cupti *c, const CUpti_Activity *r, size_t bytes)
 {
     char name[METRIC_NAME_CAP];
+    if (bytes < bytes_read(r)) {
+        c->cut = bytes;
+        return;
+    }
     switch (r->kind) {
     case CUPTI_ACTIVITY_KIND_RUNTIME:
         add_call(c, (const void *)r);
@@ -173,13 +195,19 @@ static void CUPTIAPI take_buffer(CUcontext context, uint32_t stream,
                                  uint8_t *buffer, size_t bytes, size_t valid)
 {
     struct cupti *c = &the;
-    CUpti_Activity *r = NULL;
+    CUpti_Activity *r = NULL, *before = NULL;
     size_t dropped = 0;
     (void)bytes;
     pthread_mutex_lock(&c->lock);
+    /* A record ends where the next one begins. */
     while (valid > 0 && c->api.cuptiActivityGetNextRecord(buffer, valid, &r) ==
-                            CUPTI_SUCCESS)
-        add_record(c, r);
+                            CUPTI_SUCCESS) {
+        if (before != NULL)
+            add_record(c, before, (size_t)((uint8_t *)r - (uint8_t *)before));
+        before = r;
+    }
+    if (before != NULL)
+        add_record(c, before, (size_t)(buffer + valid - (uint8_t *)before));
     if (c->api.cuptiActivityGetNumDroppedRecords(context, stream, &dropped) ==
         CUPTI_SUCCESS)
         c->dropped += (int64_t)dropped;
@@ -251,9 +279,16 @@ static int cupti_take(struct profile_source *s, struct profile_rows *io,
                     c->rows.at[i].total_s, c->rows.at[i].bytes);
     int64_t dropped = c->dropped;
     bool is_short = c->is_short;
+    size_t cut = c->cut;
     c->rows.n = 0;
     c->dropped = 0;
+    c->cut = 0;
     pthread_mutex_unlock(&c->lock);
+    if (cut > 0)
+        return error_set(err, ERR_EXTERN,
+                         "CUPTI: a record has %zu bytes, too few for version "
+                         "%d, with which this program was built",
+                         cut, CUPTI_API_VERSION);
     if (is_short)
         return error_set(err, ERR_NOMEM, "CUPTI: no memory for its records");
     if (dropped > 0) /* how long they took nobody knows */
@@ -318,8 +353,10 @@ static int find_symbol(void *lib, const char *name, void *ret, size_t size,
     return 0;
 }
 
-/* The records' layout is that of the header that this was built with; a
- * newer library of the same major version only adds to their ends. */
+/* The records' layout is that of the header that this was built with. Within a
+ * major version records only grow at their ends, so a newer library's have more
+ * than is read, and an older one's have enough unless add_record() finds one
+ * that is too short. */
 static int open_api(struct cupti *c, void *lib, struct error *err)
 {
     uint32_t version = 0;
@@ -329,12 +366,10 @@ static int open_api(struct cupti *c, void *lib, struct error *err)
     CUPTI_CALLS(FIND)
     if (check(c, c->api.cuptiGetVersion(&version), "version", err) < 0)
         return -1;
-    if (version < CUPTI_API_VERSION ||
-        cupti_cuda(version) != cupti_cuda(CUPTI_API_VERSION))
-        return error_set(
-            err, ERR_UNAVAIL,
-            "CUPTI: version %u, expected %d or a later one of CUDA %u", version,
-            CUPTI_API_VERSION, cupti_cuda(CUPTI_API_VERSION));
+    if (cupti_cuda(version) != cupti_cuda(CUPTI_API_VERSION))
+        return error_set(err, ERR_UNAVAIL,
+                         "CUPTI: version %u, expected one of CUDA %u", version,
+                         cupti_cuda(CUPTI_API_VERSION));
     return 0;
 }
 
@@ -353,6 +388,7 @@ int profile_cupti_create(const char *library, struct profile_source **ret,
     c->rows.n = 0;
     c->dropped = 0;
     c->is_short = false;
+    c->cut = 0;
     pthread_mutex_unlock(&c->lock);
     find_calls(c);
     if (check(c,

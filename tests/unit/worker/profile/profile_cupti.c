@@ -159,6 +159,29 @@ static void test_faults(const char *path)
     s->ops->destroy(s);
 }
 
+/* A library of the same major version may be older than the header. */
+static void test_before(const char *path)
+{
+    struct error err = ERROR_INIT;
+    struct profile_rows rows = {.n = 0};
+    (void)setenv("FAKE_CUPTI", "before", 1);
+    struct profile_source *s = open_source(path);
+    ok(s->ops->start(s, &err) == 0, "starts");
+    work();
+    ok(s->ops->take(s, &rows, &err) == 0 && rows.n == 11,
+       "an older library's records");
+    work();
+    (void)setenv("FAKE_CUPTI", "short", 1);
+    rows.n = 0;
+    ok(s->ops->take(s, &rows, &err) == -1 && rows.n == 0 &&
+           err.code == ERR_EXTERN && strstr(err.msg, "16 bytes") != NULL,
+       "which are too short: %s", err.msg);
+    (void)unsetenv("FAKE_CUPTI");
+    work();
+    ok(s->ops->take(s, &rows, &err) == 0 && rows.n == 11, "and then are not");
+    s->ops->destroy(s);
+}
+
 /* A profile with it: one that fails leaves training alone. */
 static void test_profile(const char *path)
 {
@@ -213,6 +236,7 @@ int main(void)
     open_gpu(path);
     test_counts(path);
     test_faults(path);
+    test_before(path);
     test_profile(path);
     test_real();
     return tap_done();
