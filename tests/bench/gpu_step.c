@@ -7,10 +7,12 @@
  * where the device captures, one graph. `nodata`: on a batch that is there
  * already. `data`: each step takes another batch of 28x28 images, resized, by
  * the loader, which copies ahead. fp16 and bf16 keep fp32 weights (mixed), as
- * PyTorch's AMP does; all algorithms may be chosen by time. For each line of
- * its input, until there is none, it works for half a second, waits for the
- * device and prints the images/s of that: tests/gpu/bench.sh has it take
- * turns with PyTorch.
+ * PyTorch's AMP does. For each line of its input, until there is none, it works
+ * for half a second, waits for the device and prints the images/s of that:
+ * tests/gpu/bench.sh has it take turns with PyTorch. The line says how:
+ * `default`, as a job runs that says nothing of it, or `tuned`, as one with
+ * train.deterministic: false, for which the algorithms of the products are
+ * chosen by time. A device that has nothing to choose answers `- ` and why.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,13 +27,16 @@
 
 enum { SAMPLES = 4096 };
 static const double turn_s = 0.5;
+enum how { DEFAULT, TUNED, HOWS };
 
 struct bench {
     struct device *d;
     struct model *m;
     struct loader *loader;
     struct mixed mixed;
-    struct replay replay;
+    struct replay replay[HOWS]; /* the algorithms are part of the graph */
+    int32_t steps[HOWS];        /* of a turn; 0: not known yet */
+    enum how how;
     void *momentum;
     int32_t *index;
     int32_t batch, at;
@@ -94,18 +99,15 @@ static void step(struct bench *b, struct error *err)
             next_batch(b, err);
     }
     must(model_put(b->m, (uint64_t)b->at, 1.0 / b->batch, err), err);
-    switch (replay_next(&b->replay)) {
-    case REPLAY_LAUNCH:
+    struct replay *r = &b->replay[b->how];
+    enum replay_what what = replay_next(r);
+    /* A figure without graphs is no figure of a job: it ends here. */
+    if (what == REPLAY_CAPTURE)
+        must(replay_end(r, replay_begin(r, err) < 0 || calls(b, err) < 0, err),
+             err);
+    if (what == REPLAY_LAUNCH)
         model_repeat(b->m, &size, true);
-        must(replay_piece(&b->replay, 0, err), err);
-        break;
-    case REPLAY_CAPTURE:
-        must(replay_begin(&b->replay, err), err);
-        must(replay_end(&b->replay, calls(b, err) < 0, err), err);
-        break;
-    case REPLAY_RUN:
-        must(calls(b, err), err);
-    }
+    must(what == REPLAY_RUN ? calls(b, err) : replay_piece(r, 0, err), err);
     if (b->has_data) { /* as the trainer does: the loss of each step */
         must(loader_ahead(b->loader, err), err);
         must(model_result(b->m, &size, &result, err), err);
@@ -126,16 +128,32 @@ static double run(struct bench *b, int32_t steps, struct error *err)
     return now_s() - start_s;
 }
 
-static void take_turns(struct bench *b, struct error *err)
+/* Run, captured, launched; then how many steps a turn takes. */
+static int32_t steps_of_turn(struct bench *b, struct error *err)
 {
-    char line[16];
-    (void)run(b, 3, err); /* run, captured, launched */
+    (void)run(b, 3, err);
     double once_s = run(b, 1, err);
     double again_s = run(b, 1, err);
     once_s = again_s < once_s ? again_s : once_s;
-    int32_t steps = once_s < turn_s ? (int32_t)(turn_s / once_s) + 1 : 1;
+    return once_s < turn_s ? (int32_t)(turn_s / once_s) + 1 : 1;
+}
+
+static void take_turns(struct bench *b, struct error *err)
+{
+    char line[16];
     while (fgets(line, sizeof(line), stdin) != NULL) {
-        double s = run(b, steps, err) / steps;
+        bool tuned = strcmp(line, "tuned\n") == 0;
+        if (tuned && b->d->ops->tune == NULL) {
+            (void)printf("- nothing to tune on this device\n");
+            (void)fflush(stdout);
+            continue;
+        }
+        b->how = tuned ? TUNED : DEFAULT;
+        if (b->d->ops->tune != NULL)
+            must(b->d->ops->tune(b->d, tuned, err), err);
+        if (b->steps[b->how] == 0)
+            b->steps[b->how] = steps_of_turn(b, err);
+        double s = run(b, b->steps[b->how], err) / b->steps[b->how];
         (void)printf("%.1f\n", b->batch / s);
         (void)fflush(stdout);
     }
@@ -164,16 +182,16 @@ static void open_all(struct bench *b, const struct mobilenet_conf *conf,
     b->index = calloc((size_t)conf->batch, sizeof(*b->index));
     if (b->index == NULL)
         exit(1);
-    replay_init(&b->replay, b->d);
+    for (int i = 0; i < HOWS; i++)
+        replay_init(&b->replay[i], b->d);
     next_batch(b, err);
     must(loader_take(b->loader, &b->data, err), err);
-    if (b->d->ops->tune)
-        must(b->d->ops->tune(b->d, true, err), err);
 }
 
 static void close_all(struct bench *b)
 {
-    replay_clear(&b->replay);
+    for (int i = 0; i < HOWS; i++)
+        replay_clear(&b->replay[i]);
     free(b->index);
     b->d->ops->release(b->d, b->momentum);
     mixed_clear(&b->mixed);

@@ -145,29 +145,31 @@ bench() {
     [ "$status" -eq 0 ]
     [ -f "${stderr##*$'\n'}" ]
     cmp <(printf '%s\n' "$output") "$BATS_TEST_TMPDIR"/results/*-host-gpu-bench.md
-    grep -qE '^\| 28 \| 4 \| fp32 \| excluded \| [0-9.]+ \| - \| - \| - \|$' <<<"$output"
-    grep -qE '^\| 28 \| 4 \| fp32 \| included \| [0-9.]+ \| - \| - \| - \|$' <<<"$output"
-    grep -q '^- 28, 4, fp32, data: eager: no torch here' <<<"$output"
-    grep -qE '^\| dw_bwd \|.* % \|$' <<<"$output"
+    # The host has no algorithms to choose from.
+    grep -qE '^\| 28 \| 4 \| fp32 \| excluded \| [0-9.]+ \| - \| - \| - \| - \| - \|$' <<<"$output"
+    grep -qE '^\| 28 \| 4 \| fp32 \| included \| [0-9.]+ \| - \| - \| - \| - \| - \|$' <<<"$output"
+    not grep -q '^mgpu, where it is missing' <<<"$output"
+    grep -q '^- 28, 4, fp32, data: eager nhwc: no torch here' <<<"$output"
+    grep -qE '^\| dw_bwd (\| [0-9.]+ ){5}\| [0-9]+ % \| [0-9]+ % \|$' <<<"$output"
     grep -qE '^\| 64,128,2,4,2,100 \| 1 x 16 \| fp32 \| kept \| [0-9.]+ \| [0-9.]+ \| - \| - \|$' <<<"$output"
     grep -qx 'PyTorch is missing: no torch here' <<<"$output"
 }
 
-@test "gpu-bench: the faster of PyTorch's two is compared, in turns" {
-    fake python <<<'*torch_llm*again\ go) echo 3.0 ;; *compile) echo 2.0 ;; *) echo 1.0 ;;'
+@test "gpu-bench: the fastest of PyTorch's four is compared, in turns" {
+    fake python <<<'*torch_llm*again\ go) echo 3.0 ;; *compile\ nchw) echo 2.0 ;; *) echo 1.0 ;;'
     mkdir "$BATS_TEST_TMPDIR/bench"
-    fake bench/gpu_step <<<"*) echo 5.0; echo turn >>$BATS_TEST_TMPDIR/turns ;;"
+    fake bench/gpu_step <<<"*tuned) echo 6.0 ;; *) echo 5.0; echo turn >>$BATS_TEST_TMPDIR/turns ;;"
     fake bench/kernels <<<'*) ;;'
     fake bench/llm_step <<<'*auto\ go) echo 6.0 1.50 again ;;'
     bench BATCHES='8 4' PRECISIONS=bf16 ROUNDS=2 MGPU_BENCH="$BATS_TEST_TMPDIR/bench"
     [ "$status" -eq 0 ]
     grep -qxF '| 64,128,2,4,2,100 | 1 x 16 | fp32 | made again | 1.50 | 6.0 | 3.0 | 2.00 |' <<<"$output"
-    grep -qxF '| 28 | 8 | bf16 | included | 5.0 | 1.0 | 2.0 | 2.50 |' <<<"$output"
+    grep -qxF '| 28 | 8 | bf16 | included | 5.0 | 6.0 | 2.0 | compile nchw | 2.50 | 3.00 |' <<<"$output"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/turns")" -eq 8 ]
 }
 
 @test "gpu-bench: what fails is said, and the others go on" {
-    fake python <<<'*"8 fp32 data compile") echo "- out of memory" ;; *) echo 2.0 ;;'
+    fake python <<<'*"8 fp32 data compile "*) echo "- out of memory" ;; *) echo 2.0 ;;'
     mkdir "$BATS_TEST_TMPDIR/bench"
     fake bench/gpu_step <<<'*"8 fp32 data"*) echo boom >&2; exit 1 ;; *) echo 5.0 ;;'
     printf '#!/bin/sh\nexit 1\n' >"$BATS_TEST_TMPDIR/bench/kernels"
@@ -175,9 +177,9 @@ bench() {
     fake bench/llm_step <<<'*) echo no room >&2; exit 1 ;;'
     bench BATCHES='8 4' ROUNDS=2 MGPU_BENCH="$BATS_TEST_TMPDIR/bench"
     [ "$status" -eq 0 ]
-    grep -qxF '| 28 | 8 | fp32 | included | - | 2.0 | - | - |' <<<"$output"
-    grep -qxF '| 28 | 4 | fp32 | included | 5.0 | 2.0 | 2.0 | 2.50 |' <<<"$output"
-    grep -qxF -- '- 28, 8, fp32, data: compile: out of memory' <<<"$output"
+    grep -qxF '| 28 | 8 | fp32 | included | - | - | 2.0 | eager nhwc | - | - |' <<<"$output"
+    grep -qxF '| 28 | 4 | fp32 | included | 5.0 | 5.0 | 2.0 | eager nhwc | 2.50 | 2.50 |' <<<"$output"
+    grep -qxF -- '- 28, 8, fp32, data: compile nhwc: out of memory' <<<"$output"
     grep -qxF -- '- 28, 8, fp32, data: boom' <<<"$output"
     grep -qxF '(it does not run)' <<<"$output"
     grep -qxF '| 64,128,2,4,2,100 | 1 x 16 | fp32 | - | - | - | 2.0 | - |' <<<"$output"
@@ -197,12 +199,12 @@ bench() {
     grep -q 'RESUME=.*-gpu-bench.tsv goes on' <<<"$stderr"
     [ ! -e "$BATS_TEST_TMPDIR/turns" ]
     raw=$BATS_TEST_TMPDIR/results/host-gpu-bench.tsv
-    printf 'cell\t28\t4\tfp32\tnodata\t9.0\t3.0\t\n' >>"$raw"
+    printf 'cell\t28\t4\tfp32\tnodata\t9.0\t\t3.0\t\t\t\n' >>"$raw"
     bench RESUME="$raw"
     [ "$status" -eq 0 ]
-    grep -qxF '| 28 | 4 | fp32 | excluded | 9.0 | 3.0 | - | 3.00 |' <<<"$output"
-    grep -qxF '| 28 | 4 | fp32 | included | 5.0 | 2.0 | 2.0 | 2.50 |' <<<"$output"
-    [ "$(wc -l <"$BATS_TEST_TMPDIR/turns")" -eq 1 ]
+    grep -qxF '| 28 | 4 | fp32 | excluded | 9.0 | - | 3.0 | eager nhwc | 3.00 | - |' <<<"$output"
+    grep -qxF '| 28 | 4 | fp32 | included | 5.0 | 5.0 | 2.0 | eager nhwc | 2.50 | 2.50 |' <<<"$output"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/turns")" -eq 2 ]
     bench RESUME="$raw" MGPU_COMMIT=def # figures of two programs in one table
     [ "$status" -eq 65 ]
 }

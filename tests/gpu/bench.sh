@@ -12,8 +12,10 @@
 #
 # The two take turns on the same device, in one run, so that a clock or a
 # neighbour that changes meets both; medians over the rounds are compared.
-# PyTorch is the better of eager and torch.compile, channels last, with AMP in
-# 16 bits. Where it cannot run its columns are empty and the file says why.
+# Ours is the job that says nothing of it (`mgpu`), and one with
+# train.deterministic: false (`tuned`). PyTorch is the best of eager and
+# torch.compile, channels last and contiguous, with AMP in 16 bits and fused
+# SGD. Where it cannot run its columns are empty and the file says why.
 # What each is given is said in gpu_step.c and torch_step.py, and for LoRA in
 # llm_step.c and torch_llm.py. Not a test: figures are printed, none is
 # expected.
@@ -136,30 +138,43 @@ median() { # of numbers; nothing for none
 }
 
 compare() { # size batch precision data
-    local -a a=() e=() c=()
-    local bad='' no='' start=$SECONDS hows='eager compile' how
+    local -A got=()
+    local bad='' no='' start=$SECONDS ours='default tuned' how
+    local theirs='eager-nhwc eager-nchw compile-nhwc compile-nchw'
     begin ours "$bench/gpu_step" "$device" "$@"
     for _ in $(seq "$rounds"); do
-        [ -z "$bad" ] && if turn ours go; then a+=("$answer"); else bad=$why; fi
-        for how in $hows; do
+        for how in $ours; do
+            [ -n "${in[ours]:-}" ] || break
+            if turn ours "$how"; then
+                got[$how]+=" $answer"
+                continue
+            fi
+            ours=${ours/$how/}
+            # What a device has not is no fault of a job.
+            [ "$how" = tuned ] && [ -n "${in[ours]:-}" ] || bad=${bad:-$why}
+        done
+        for how in $theirs; do
             [ -n "${in[theirs]:-}" ] ||
                 begin theirs "$python" "$here/torch_step.py" "$torch"
-            if ! turn theirs "$* $how"; then
-                no=${no:-$how: $why}
-                hows=${hows/$how/} # once is enough
-            elif [ "$how" = eager ]; then
-                e+=("$answer")
+            if turn theirs "$* ${how/-/ }"; then
+                got[$how]+=" $answer"
             else
-                c+=("$answer")
+                no=${no:-${how/-/ }: $why}
+                theirs=${theirs/$how/} # once is enough
             fi
         done
     done
     end ours
     [ -z "$bad" ] || keep bad "$@" "$bad"
     [ -z "$no" ] || keep no "$@" "$no"
-    keep cell "$@" "$(median "${a[@]}")" "$(median "${e[@]}")" "$(median "${c[@]}")"
+    local -a medians=()
+    for how in default tuned eager-nhwc eager-nchw compile-nhwc compile-nchw; do
+        # shellcheck disable=SC2086 # numbers
+        medians+=("$(median ${got[$how]:-})")
+    done
+    keep cell "$@" "${medians[@]}"
     took "$start"
-    echo "$SECONDS s: $*: ours ${a[*]:--}, eager ${e[*]:--}, compile ${c[*]:--}" >&2
+    echo "$SECONDS s: $*: default${got[default]:- -}, tuned${got[tuned]:- -}, PyTorch ${medians[*]:2}" >&2
 }
 
 roof() { # size batch precision
@@ -225,18 +240,24 @@ write() {
     echo "# A training step on $name, $(date -u +%Y-%m-%d)"
     echo
     echo "MobileNetV2, 10 classes, SGD; images per second, medians of $rounds"
-    echo "rounds in turns. PyTorch: the better of eager and torch.compile,"
-    echo "channels last, AMP in 16 bits. Written by \`make gpu-bench\`; commit"
-    echo "$commit."
+    echo "rounds in turns. mgpu: a job as it is by default; tuned: one with"
+    echo "train.deterministic: false. PyTorch: the best of eager and torch.compile,"
+    echo "channels last (nhwc) and contiguous (nchw), AMP in 16 bits, fused SGD."
+    echo "Written by \`make gpu-bench\`; commit $commit."
     echo
-    echo "| size | batch | precision | loader | mgpu | eager | compile | ratio |"
-    echo "|---|---|---|---|---|---|---|---|"
-    awk -F '\t' '$1 == "cell" {
-        b = $7 + 0 > $8 + 0 ? $7 : $8
-        printf "| %s | %s | %s | %s | %s | %s | %s | %s |\n", $2, $3, $4,
-            $5 == "data" ? "included" : "excluded", $6 == "" ? "-" : $6,
-            $7 == "" ? "-" : $7, $8 == "" ? "-" : $8,
-            $6 == "" || b == "" ? "-" : sprintf("%.2f", $6 / b)
+    echo "| size | batch | precision | loader | mgpu | tuned | PyTorch | which | ratio | tuned ratio |"
+    echo "|---|---|---|---|---|---|---|---|---|---|"
+    awk -F '\t' '
+    function of(x) { return x == "" ? "-" : x }
+    function by(x, y) { return x == "" || y == "" ? "-" : sprintf("%.2f", x / y) }
+    BEGIN { split("eager nhwc,eager nchw,compile nhwc,compile nchw", names, ",") }
+    $1 == "cell" {
+        best = which = ""
+        for (i = 8; i <= 11; i++)
+            if ($i != "" && $i + 0 > best + 0) { best = $i; which = names[i - 7] }
+        printf "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", $2, $3, $4,
+            $5 == "data" ? "included" : "excluded", of($6), of($7), of(best),
+            of(which), by($6, best), by($7, best)
     }' "$raw"
     for what in "no:PyTorch, where it is missing" "bad:mgpu, where it is missing"; do
         ! grep -q "^${what%%:*}"$'\t' "$raw" || printf '\n%s:\n\n' "${what#*:}"
@@ -251,7 +272,8 @@ write() {
     echo "The limit is the longer of bytes / bandwidth and flops / rate, both"
     echo "measured on this device; share is limit / time. Bytes are what an"
     echo "operation has to read and write at least, flops its multiplications"
-    echo "and additions, summed over the network."
+    echo "and additions, summed over the network. What its kernels move, and the"
+    echo "share by that, tell slow kernels from an operation of several kernels."
     awk -F '\t' '$1 == "roof" {
         of = $2 " x " $2 ", batch " $3 ", " $4
         if (of != last)

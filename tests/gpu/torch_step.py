@@ -2,13 +2,14 @@
 
   torch_step.py cuda|cpu
 
-For each line `SIZE BATCH fp32|fp16|bf16 data|nodata eager|compile` of its
-input it works for half a second at least, waits for the device and prints the
-images/s of that, or `- ` and why not. A model is kept, with what was compiled
-of it, until another size, batch or precision is asked for.
+For each line `SIZE BATCH fp32|fp16|bf16 data|nodata eager|compile nhwc|nchw` of
+its input it works for half a second at least, waits for the device and prints
+the images/s of that, or `- ` and why not. A model is kept, with what was
+compiled of it, until another size, batch or precision is asked for.
 
-torchvision's MobileNetV2 for 10 classes, channels last, SGD with Nesterov
-momentum; fp16 and bf16 by autocast, fp16 with a GradScaler; TF32 off in fp32.
+torchvision's MobileNetV2 for 10 classes, channels last or contiguous (depthwise
+convolutions have kernels of PyTorch's own there), SGD with Nesterov momentum,
+fused where PyTorch has that; fp16 and bf16 by autocast, fp16 with a GradScaler; TF32 off in fp32.
 `nodata`: on random images that are there already. `data`: 28x28 images as a
 DataLoader gives them: resized and turned into numbers by its workers, in
 pinned memory, copied without blocking.
@@ -47,7 +48,10 @@ class Digits(torch.utils.data.Dataset):
         return x.expand(3, -1, -1).float().div_(255), i % 10
 
 
-def loaded(size, batch):
+LAYOUTS = {"nhwc": torch.channels_last, "nchw": torch.contiguous_format}
+
+
+def loaded(size, batch, layout):
     workers = max(1, min(32, len(os.sched_getaffinity(0)) - 1))
     loader = torch.utils.data.DataLoader(
         Digits(max(4096, 4 * batch), size),
@@ -61,16 +65,24 @@ def loaded(size, batch):
     while True:
         for x, y in loader:
             yield x.to(
-                device, non_blocking=True, memory_format=torch.channels_last
+                device, non_blocking=True, memory_format=layout
             ), y.to(device, non_blocking=True)
 
 
-def resident(size, batch):
+def resident(size, batch, layout):
     x = torch.randn(batch, 3, size, size, device=device)
-    x = x.to(memory_format=torch.channels_last)
+    x = x.to(memory_format=layout)
     y = torch.randint(0, 10, (batch,), device=device)
     while True:
         yield x, y
+
+
+def sgd_of(model):
+    keys = dict(lr=0.01, momentum=0.9, weight_decay=4e-5, nesterov=True)
+    try:
+        return torch.optim.SGD(model.parameters(), fused=True, **keys)
+    except (TypeError, RuntimeError):  # an older PyTorch
+        return torch.optim.SGD(model.parameters(), **keys)
 
 
 def scaler_of(enabled):
@@ -89,36 +101,30 @@ class Case:
         self.models, self.feeds = {}, {}
         self.loss_of = torch.nn.CrossEntropyLoss()
 
-    def model(self, how):
-        if how not in self.models:
+    def model(self, how, layout):
+        if (how, layout) not in self.models:
             if how == "compile" and not hasattr(torch, "compile"):
                 raise RuntimeError("this PyTorch has no torch.compile")
             torch.manual_seed(1)
             model = torchvision.models.mobilenet_v2(num_classes=10).to(device)
-            model = model.to(memory_format=torch.channels_last).train()
-            sgd = torch.optim.SGD(
-                model.parameters(),
-                lr=0.01,
-                momentum=0.9,
-                weight_decay=4e-5,
-                nesterov=True,
-            )
+            model = model.to(memory_format=LAYOUTS[layout]).train()
+            sgd = sgd_of(model)
             if how == "compile":
                 model = torch.compile(model)
             scaler = scaler_of(cuda and self.amp is torch.float16)
-            self.models[how] = (model, sgd, scaler)
-        return self.models[how]
+            self.models[how, layout] = (model, sgd, scaler)
+        return self.models[how, layout]
 
-    def feed(self, data):
-        if data not in self.feeds:
+    def feed(self, data, layout):
+        if (data, layout) not in self.feeds:
             self.feeds.clear()  # workers of a loader that nobody reads
             make = loaded if data == "data" else resident
-            self.feeds[data] = make(self.size, self.batch)
-        return self.feeds[data]
+            self.feeds[data, layout] = make(self.size, self.batch, LAYOUTS[layout])
+        return self.feeds[data, layout]
 
-    def step(self, how, data):
-        model, sgd, scaler = self.model(how)
-        x, y = next(self.feed(data))
+    def step(self, how, layout, data):
+        model, sgd, scaler = self.model(how, layout)
+        x, y = next(self.feed(data, layout))
         sgd.zero_grad(set_to_none=True)
         with torch.autocast(device, dtype=self.amp, enabled=self.amp is not None):
             loss = self.loss_of(model(x), y)
@@ -126,18 +132,18 @@ class Case:
         scaler.step(sgd)
         scaler.update()
 
-    def run(self, how, data, steps):
+    def run(self, how, layout, data, steps):
         began = time.perf_counter()
         for _ in range(steps):
-            self.step(how, data)
+            self.step(how, layout, data)
         if cuda:
             torch.cuda.synchronize()
         return time.perf_counter() - began
 
-    def turn(self, how, data):
-        self.run(how, data, 3)
-        steps = max(1, int(TURN_S / self.run(how, data, 1)) + 1)
-        return steps * self.batch / self.run(how, data, steps)
+    def turn(self, how, layout, data):
+        self.run(how, layout, data, 3)
+        steps = max(1, int(TURN_S / self.run(how, layout, data, 1)) + 1)
+        return steps * self.batch / self.run(how, layout, data, steps)
 
 
 def forget():
@@ -154,7 +160,7 @@ def main():
     os.dup2(2, 1)
     case, of = None, None
     for line in sys.stdin:
-        size, batch, precision, data, how = line.split()
+        size, batch, precision, data, how, layout = line.split()
         try:
             if cuda and not torch.cuda.is_available():
                 raise RuntimeError("this PyTorch sees no GPU")
@@ -163,7 +169,7 @@ def main():
                 forget()
                 case = Case(int(size), int(batch), precision)
                 of = (size, batch, precision)
-            answers.write(f"{case.turn(how, data):.1f}\n")
+            answers.write(f"{case.turn(how, layout, data):.1f}\n")
         except Exception as e:  # of memory, of a compiler: the others go on
             why = str(e).strip().split("\n")[0][:200] or type(e).__name__
             case, of = None, None
