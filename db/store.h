@@ -165,6 +165,14 @@ struct store_query {
     int32_t last;    /* 1: the last `limit` rows, still in key order */
 };
 
+/* A size that a class of jobs has not run on, relative to a measured one. */
+struct store_guess {
+    int32_t gpus, nodes;
+    const char *basis; /* rate_basis_name(), not "measured"; borrowed */
+    int32_t base_gpus, base_nodes;
+    double rate_ratio, t_iter_ratio; /* times those of the measured size */
+};
+
 /* One step of deleting all metric rows of jobs that ended long ago. */
 struct store_purge {
     double before_s; /* jobs that ended before this */
@@ -232,6 +240,14 @@ struct store_ops {
                 const struct metric_row *rows, size_t n, size_t *ret_new,
                 struct error *err);
     int (*sync_rows)(struct store *s, struct error *err);
+    /* Replaces what VIEW_SCALING has of a class and a type of GPUs (NULL:
+     * unknown) besides measurements. It shows a size until that size is
+     * measured, and as long as its base is. Sizes differ. Only from the thread
+     * that calls rows(); sync_rows() makes it safe from a crash of the machine.
+     * err  as rows(); nothing was replaced */
+    int (*guesses)(struct store *s, const char *class, const char *gpu_type,
+                   const struct store_guess *guesses, size_t n,
+                   struct error *err);
     /* Deletes the next piece, in one transaction; only from the thread that
      * calls rows(). Keeps rows of a job that has not ended, or that is unknown.
      * A call may delete nothing; call it until is_over. A purge may start again
@@ -309,7 +325,7 @@ int store_mem_create(struct store_mem_world *w, struct store **ret,
                      struct error *err) MUST_CHECK;
 
 /* Wraps `inner` (owned). Counts calls of append, load, rows, sync_rows,
- * purge_rows, remove_jobs.
+ * guesses, purge_rows, remove_jobs.
  * The n-th call (from 1) fails with ERR_IO: before the inner call, or after
  * it when `after` is set - done, but not acknowledged. n 0: never. With
  * `kill`, the process kills itself with SIGKILL instead. The call takes

@@ -93,6 +93,20 @@ static int faulty_sync_rows(struct store *s, struct error *err)
     return strike(f, call, true, "sync_rows", err);
 }
 
+static int faulty_guesses(struct store *s, const char *class,
+                          const char *gpu_type,
+                          const struct store_guess *guesses, size_t n,
+                          struct error *err)
+{
+    struct store_faulty *f = faulty(s);
+    int64_t call = ++f->calls;
+
+    if (strike(f, call, false, "guesses", err) < 0 ||
+        f->inner->ops->guesses(f->inner, class, gpu_type, guesses, n, err) < 0)
+        return -1;
+    return strike(f, call, true, "guesses", err);
+}
+
 static int faulty_purge_rows(struct store *s, struct store_purge *io,
                              struct error *err)
 {
@@ -197,6 +211,7 @@ static const struct store_ops faulty_ops = {
     .lines = faulty_lines,
     .rows = faulty_rows,
     .sync_rows = faulty_sync_rows,
+    .guesses = faulty_guesses,
     .purge_rows = faulty_purge_rows,
     .remove_jobs = faulty_remove_jobs,
     .removed = faulty_removed,

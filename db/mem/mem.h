@@ -39,17 +39,39 @@ struct mem_cells {
     const struct view *view;
 };
 
+/* Appends a cell; a number that is not finite, or no text, is NULL. */
+void mem_put_int(struct mem_cells *c, int64_t i);
+void mem_put_real(struct mem_cells *c, double r);
+void mem_put_text(struct mem_cells *c, const char *s);
 /* Fill in one row of `view`, which is neither scaling nor usage. */
 void mem_cells_fill(struct mem_cells *c, enum store_view view,
                     const struct mem_item *item);
-
 /* Fill in one row of v_usage. */
 void mem_cells_usage(struct mem_cells *c, const struct store_attempt *a,
                      const struct store_job *j);
 
-/* The rows of v_scaling, equal to the SQL in db/schema/003-metrics.sql. */
+/* ---- mem_guess.c -------------------------------------------------------- */
+struct mem_guess {
+    char *class, *gpu_type, *basis; /* owned; gpu_type NULL: unknown */
+    struct store_guess g;
+};
+struct mem_guesses {
+    struct mem_guess *at; /* owned */
+    size_t n;
+};
+/* Implements guesses(). err ERR_NOMEM */
+int mem_guesses_set(struct mem_guesses *gs, const char *class,
+                    const char *gpu_type, const struct store_guess *guesses,
+                    size_t n, struct error *err) MUST_CHECK;
+void mem_guesses_clear(struct mem_guesses *gs);
+/* Compares GPU types as SQL sorts them: NULL is before all. */
+int mem_type_cmp(const char *a, const char *b);
+
+/* ---- mem_scaling.c ------------------------------------------------------ */
+/* The rows of v_scaling, equal to the SQL in db/schema/006-metrics.sql. */
 int mem_scaling(const struct mem_table *attempts,
-                const struct mem_table *iterations, const struct store_query *q,
+                const struct mem_table *iterations,
+                const struct mem_guesses *guesses, const struct store_query *q,
                 int (*row)(void *arg, const struct store_cell *cells, size_t n,
                            struct error *err),
                 void *arg, struct error *err) MUST_CHECK;

@@ -18,6 +18,7 @@ struct store_mem_world {
     bool attached;
     struct mem_table tables[VIEW_N];
     struct mem_archive archive;
+    struct mem_guesses guesses;
     uint64_t last_seq; /* of all events, including removed ones */
 };
 
@@ -413,6 +414,18 @@ static int mem_sync_rows(struct store *s, struct error *err)
     return 0;
 }
 
+static int mem_set_guesses(struct store *s, const char *class,
+                           const char *gpu_type,
+                           const struct store_guess *guesses, size_t n,
+                           struct error *err)
+{
+    struct store_mem_world *w = world_of(s);
+    pthread_mutex_lock(&w->lock);
+    int rc = mem_guesses_set(&w->guesses, class, gpu_type, guesses, n, err);
+    pthread_mutex_unlock(&w->lock);
+    return rc;
+}
+
 static int mem_purge_rows(struct store *s, struct store_purge *io,
                           struct error *err)
 {
@@ -448,7 +461,7 @@ static int query_locked(struct store_mem_world *w, const struct store_query *q,
         return mem_usage(&w->archive, w->tables, q, row, arg, err);
     if (q->view == VIEW_SCALING)
         return mem_scaling(&w->tables[VIEW_ATTEMPT], &w->tables[VIEW_ITERATION],
-                           q, row, arg, err);
+                           &w->guesses, q, row, arg, err);
     for (size_t i = 0; i < t->n; i++)
         n += matches(&t->items[i]->key, q);
     if (q->last && n > limit)
@@ -503,6 +516,7 @@ static const struct store_ops mem_ops = {
     .removed = mem_find_removed,
     .rows = mem_rows,
     .sync_rows = mem_sync_rows,
+    .guesses = mem_set_guesses,
     .purge_rows = mem_purge_rows,
     .query = mem_query,
     .destroy = mem_destroy,
@@ -528,6 +542,7 @@ void store_mem_world_destroy(struct store_mem_world *w)
     mem_table_clear(&w->archive.gone_attempts);
     mem_archive_free(w->archive.jobs, w->archive.n);
     free(w->archive.removed);
+    mem_guesses_clear(&w->guesses);
     pthread_mutex_destroy(&w->lock);
     free(w);
 }

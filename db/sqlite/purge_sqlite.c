@@ -42,6 +42,11 @@ static const char next[] =
     FIRST("profile") AND FIRST("epoch") AND FIRST("run") ")";
 // clang-format on
 
+/* Deletes guesses about classes that have no run. */
+static const char guesses[] =
+    "DELETE FROM main.guess"
+    " WHERE class NOT IN (SELECT class FROM main.run)";
+
 static const char ended[] =
     "SELECT state FROM state.job WHERE job = ?1 AND ended_at < ?2";
 
@@ -170,6 +175,8 @@ int purge_some(struct purge *p, const struct db *d, struct store_purge *io,
         if (find_next(p, d, &to.at, err) < 0)
             return -1;
         to.is_over = to.at == 0;
+        if (to.is_over && db_exec(d, guesses, err) < 0)
+            return -1;
         int due = to.is_over ? 1 : is_due(p, d, to.at, to.before_s, err);
         if (due < 0 || (due && !to.is_over && delete_some(p, d, &to, err) < 0))
             return -1;

@@ -41,6 +41,13 @@ static const char insert_value[] =
     "INSERT INTO main.metric (job, attempt, iteration, rank, name, value)"
     " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
 
+static const char delete_guesses[] =
+    "DELETE FROM main.guess WHERE class = ? AND gpu_type = ?";
+
+static const char insert_guess[] =
+    "INSERT INTO main.guess (class, gpu_type, gpus, nodes, basis, base_gpus,"
+    " base_nodes, rate_ratio, t_iter_ratio) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
 static int put_iteration(struct rows *r, struct db_row row,
                          const struct metric_iteration *m, struct error *err)
 {
@@ -194,6 +201,65 @@ int rows_insert(struct rows *r, uint64_t job, int32_t attempt,
     return rc;
 }
 
+static int put_guess(struct rows *r, const char *class, const char *gpu_type,
+                     const struct store_guess *g, struct error *err)
+{
+    struct db_row row = db_row(r->guess);
+
+    db_put_text(&row, class);
+    db_put_text(&row, gpu_type);
+    db_put_int(&row, g->gpus);
+    db_put_int(&row, g->nodes);
+    db_put_text(&row, g->basis);
+    db_put_int(&row, g->base_gpus);
+    db_put_int(&row, g->base_nodes);
+    db_put_real(&row, g->rate_ratio);
+    db_put_real(&row, g->t_iter_ratio);
+    return db_run(&r->db, &row, "store a guess", err);
+}
+
+static int replace_guesses(struct rows *r, const char *class,
+                           const char *gpu_type,
+                           const struct store_guess *guesses, size_t n,
+                           struct error *err)
+{
+    struct db_row old = db_row(r->no_guess);
+
+    db_put_text(&old, class);
+    db_put_text(&old, gpu_type);
+    if (db_run(&r->db, &old, "replace guesses", err) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if (put_guess(r, class, gpu_type, &guesses[i], err) < 0)
+            return -1;
+    return db_commit(&r->db, err);
+}
+
+static int guesses_locked(struct rows *r, const char *class,
+                          const char *gpu_type,
+                          const struct store_guess *guesses, size_t n,
+                          struct error *err)
+{
+    if (db_begin(&r->db, err) < 0)
+        return -1;
+    if (replace_guesses(r, class, gpu_type ? gpu_type : "", guesses, n, err) <
+        0) {
+        db_rollback(&r->db);
+        return -1;
+    }
+    r->unsynced = true;
+    return 0;
+}
+
+int rows_guesses(struct rows *r, const char *class, const char *gpu_type,
+                 const struct store_guess *guesses, size_t n, struct error *err)
+{
+    pthread_mutex_lock(&r->lock);
+    int rc = guesses_locked(r, class, gpu_type, guesses, n, err);
+    pthread_mutex_unlock(&r->lock);
+    return rc;
+}
+
 int rows_sync(struct rows *r, struct error *err)
 {
     pthread_mutex_lock(&r->lock);
@@ -250,7 +316,9 @@ int rows_open(struct rows *r, const char *path, const char *state_path,
         db_prepare(d, insert_iteration, &r->iteration, err) < 0 ||
         db_prepare(d, insert_epoch, &r->epoch, err) < 0 ||
         db_prepare(d, insert_profile, &r->profile, err) < 0 ||
-        db_prepare(d, insert_value, &r->value, err) < 0)
+        db_prepare(d, insert_value, &r->value, err) < 0 ||
+        db_prepare(d, delete_guesses, &r->no_guess, err) < 0 ||
+        db_prepare(d, insert_guess, &r->guess, err) < 0)
         return -1;
     return 0;
 }
@@ -265,6 +333,8 @@ void rows_close(struct rows *r)
     sqlite3_finalize(r->epoch);
     sqlite3_finalize(r->profile);
     sqlite3_finalize(r->value);
+    sqlite3_finalize(r->guess);
+    sqlite3_finalize(r->no_guess);
     purge_close(&r->purge);
     db_close(&r->db);
     pthread_mutex_destroy(&r->lock);

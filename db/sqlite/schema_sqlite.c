@@ -29,6 +29,7 @@ EMBED(schema_metrics_002, "002-metrics.sql");
 EMBED(schema_metrics_003, "003-metrics.sql");
 EMBED(schema_metrics_004, "004-metrics.sql");
 EMBED(schema_metrics_005, "005-metrics.sql");
+EMBED(schema_metrics_006, "006-metrics.sql");
 
 enum { STEPS_MAX = 16 };
 
@@ -54,7 +55,7 @@ const struct schema schema_metrics = {
     .application_id = 0x6d67706d,
     .check_max_bytes = 512 << 20,
     .steps = {schema_metrics_001, schema_metrics_002, schema_metrics_003,
-              schema_metrics_004, schema_metrics_005},
+              schema_metrics_004, schema_metrics_005, schema_metrics_006},
 };
 
 static int64_t newest(const struct schema *s)

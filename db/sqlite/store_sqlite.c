@@ -359,6 +359,15 @@ static int sqlite_sync_rows(struct store *base, struct error *err)
     return marked(s, rows_sync(&s->rows, err));
 }
 
+static int sqlite_guesses(struct store *base, const char *class,
+                          const char *gpu_type,
+                          const struct store_guess *guesses, size_t n,
+                          struct error *err)
+{
+    struct store_sqlite *s = sqlite(base);
+    return marked(s, rows_guesses(&s->rows, class, gpu_type, guesses, n, err));
+}
+
 static int sqlite_purge_rows(struct store *base, struct store_purge *io,
                              struct error *err)
 {
@@ -417,6 +426,7 @@ static const struct store_ops sqlite_ops = {
     .removed = sqlite_removed,
     .rows = sqlite_rows,
     .sync_rows = sqlite_sync_rows,
+    .guesses = sqlite_guesses,
     .purge_rows = sqlite_purge_rows,
     .query = sqlite_query,
     .destroy = sqlite_destroy,

@@ -42,6 +42,7 @@ struct rows {
     pthread_mutex_t lock;
     struct db db; /* state.db is attached as "state", for reading */
     sqlite3_stmt *run, *iteration, *epoch, *profile, *value;
+    sqlite3_stmt *guess, *no_guess;
     struct purge purge;
     bool unsynced;
     double synced_s;         /* monotonic */
@@ -106,6 +107,9 @@ int rows_insert(struct rows *r, uint64_t job, int32_t attempt,
                 const struct metric_row *rows, size_t n, size_t *ret_new,
                 struct error *err) MUST_CHECK;
 int rows_sync(struct rows *r, struct error *err) MUST_CHECK;
+int rows_guesses(struct rows *r, const char *class, const char *gpu_type,
+                 const struct store_guess *guesses, size_t n,
+                 struct error *err) MUST_CHECK;
 int rows_purge(struct rows *r, struct store_purge *io,
                struct error *err) MUST_CHECK;
 

@@ -62,6 +62,9 @@ bool engine_is_weak(const struct job *job);
  * engine knows of no run. Valid until the next call that changes e. */
 const struct throughput *engine_throughput(const struct engine *e,
                                            const struct job *job);
+/* The job's class, as attempts have it in the store; NULL: unknown. Valid until
+ * the job is removed. */
+const char *engine_model_class(const struct engine *e, const struct job *job);
 /* The type of these GPUs; "": unknown. Valid until the next step. */
 const char *engine_model_type(const struct engine *e, const struct job *job);
 /* The decayed use of the job's user, told by the caller: the factor by which

@@ -157,12 +157,20 @@ is_in() { [ "$(api GET "/v1/jobs/$1" | json '$.job.state')" = "$2" ]; }
     "$MGPU_BIN/mgpu-stat" --json --scaling 2 >reply
     [ "$(json '$.rows[1][8]' <reply)" = assumed ]
     [ "$(json '$.columns[8]' <reply)" = basis ]
+    # The view has it too, and keeps it while no daemon runs.
+    in_view() {
+        sqlite3 -readonly d/state/metrics.db "SELECT gpus, round(speedup, 6), n, runs
+            FROM v_scaling WHERE basis = 'assumed'"
+    }
+    [ "$(in_view)" = "2|2.0|0|0" ]
     # Who asks for measurements gets no others.
     [ "$(api GET /v1/jobs/2/scaling | json '$.rows[1]')" = "" ]
     # A dry run tells the size that a further job would get.
     run "$MGPU_BIN/mgpu-submit" --dry-run one.yaml
     [[ $output == *" starts     now, with 2 GPUs"* ]]
     "$MGPU_BIN/mgpu-cancel" 1 2
+    ctld_kill
+    [ "$(in_view)" = "2|2.0|0|0" ]
 }
 
 @test "policy try: the recorded jobs with other settings, side by side" {

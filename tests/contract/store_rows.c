@@ -204,6 +204,59 @@ static void test_scaling_runs(struct fixture *fx)
            "v_scaling: one iteration has no deviation");
 }
 
+/* Sizes of class a that did not run, beside those of test_scaling(). */
+static void test_guesses(struct fixture *fx)
+{
+    struct error err = ERROR_INIT;
+    const struct store_guess first[] = {{4, 1, "assumed", 1, 1, 5, 0.2},
+                                        {1, 1, "fitted", 2, 1, 9, 9},
+                                        {3, 1, "fitted", 7, 1, 2, 2}};
+    const struct store_guess then = {8, 2, "fitted", 2, 1, 3, 0.5};
+    const struct store_query of_a = {
+        .view = VIEW_SCALING, .job = 2, .after = 2};
+
+    ok(fx->s->ops->guesses(fx->s, "a", "h100", first, 3, &err) == 0 &&
+           fx->s->ops->guesses(fx->s, "b", NULL, &then, 1, &err) == 0 &&
+           fx->s->ops->guesses(fx->s, "nothing", "h100", first, 3, &err) == 0,
+       "stores guesses: %s", err.msg);
+    is_str(queried(fx->s, of_a),
+           "'a' 4 1 0.2r 320r 5r 1.25r 0 'assumed' - 0 3.472222222r - "
+           "'h100'\n",
+           "v_scaling: a guess, times its base; none of a measured size, and "
+           "none whose base did not run");
+    is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING, .job = 3}),
+           "'b' 2 1 1.25r - - - 2 'measured' 0r 1 - 800r -\n"
+           "'b' 8 2 0.625r - - - 0 'fitted' - 0 - 2400r -\n",
+           "v_scaling: a guess without a type and without samples");
+    ok(fx->s->ops->guesses(fx->s, "a", "h100", &then, 1, &err) == 0,
+       "other guesses of the class");
+    is_str(queried(fx->s, of_a),
+           "'a' 8 2 0.625r 307.2r 4.8r 0.6r 0 'fitted' - 0 7.233796296r - "
+           "'h100'\n",
+           "v_scaling: they take the place of the first");
+    ok(fx->s->ops->guesses(fx->s, "a", "h100", NULL, 0, &err) == 0 &&
+           fx->s->ops->guesses(fx->s, "b", NULL, NULL, 0, &err) == 0,
+       "no guesses");
+    is_str(queried(fx->s, of_a), "", "v_scaling: none are left");
+}
+
+/* Guesses about a type that has only measurements without one. */
+static void test_untyped_guess(struct fixture *fx)
+{
+    struct error err = ERROR_INIT;
+    const struct store_guess g[] = {{2, 1, "assumed", 2, 1, 1, 1},
+                                    {4, 1, "assumed", 2, 1, 2, 0.5}};
+
+    ok(fx->s->ops->guesses(fx->s, "b", "a100", g, 2, &err) == 0,
+       "guesses of a type");
+    is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING,
+                                               .job = 3,
+                                               .after = 2}),
+           "'b' 4 1 0.625r - - - 0 'assumed' - 0 - 1600r 'a100'\n",
+           "v_scaling: a measured size without a type is its base");
+    ok(fx->s->ops->guesses(fx->s, "b", "a100", NULL, 0, &err) == 0, "gone");
+}
+
 /* Two classes, three sizes; rank 1 is the slow one. */
 static void test_scaling(struct fixture *fx)
 {
@@ -248,6 +301,8 @@ static void test_scaling(struct fixture *fx)
            "'a' 2 1 1.25r 102.4r 1.6r 0.8r 2 'measured' 0r 1 5.425347222r - "
            "'h100'\n",
            "v_scaling: the class of a job, at all its sizes");
+    test_guesses(fx);
+    test_untyped_guess(fx);
     test_scaling_runs(fx);
     fx_end(fx);
 }

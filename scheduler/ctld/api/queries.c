@@ -19,7 +19,6 @@
 #include "scheduler/ctld/request/auth.h"
 #include "scheduler/ctld/request/job_lookup.h"
 #include "scheduler/ctld/request/reply.h"
-#include "scheduler/ctld/request/scaling_guess.h"
 
 /* About 20 MiB of JSON. Whoever wants more asks again with after=, or asks
  * SQLite itself. */
@@ -36,7 +35,6 @@ struct query {
     bool is_job; /* the reply is mgpu.job/1 with attempts */
     bool has_removed,
         rows_removed; /* it says so; see metrics_retention_has_removed() */
-    struct scaling_guess guess; /* of a query that asks for it; else empty */
     struct buf out;
     size_t n_rows;
     int rc;
@@ -91,15 +89,6 @@ static int row_array(void *arg, const struct store_cell *cells, size_t n,
     return buf_addstr(&q->out, "]", err);
 }
 
-static int row_scaling(void *arg, const struct store_cell *cells, size_t n,
-                       struct error *err)
-{
-    struct query *q = arg;
-    return scaling_guess_note(&q->guess, cells, n, err) < 0
-               ? -1
-               : row_array(arg, cells, n, err);
-}
-
 static const struct store_cell *cell_of(const struct store_cell *cells,
                                         size_t n, const char *name)
 {
@@ -108,6 +97,16 @@ static const struct store_cell *cell_of(const struct store_cell *cells,
         if (strcmp(cells[i].name, name) == 0)
             return &cells[i];
     return &none;
+}
+
+/* A measured row of v_scaling. */
+static int row_measured(void *arg, const struct store_cell *cells, size_t n,
+                        struct error *err)
+{
+    const struct store_cell *basis = cell_of(cells, n, "basis");
+    bool is_guess =
+        basis->kind == CELL_TEXT && strcmp(basis->s, "measured") != 0;
+    return is_guess ? 0 : row_array(arg, cells, n, err);
 }
 
 static json_t *cell_int(const struct store_cell *c)
@@ -233,9 +232,6 @@ static void query_run(struct task *t)
         q->rc = open_rows(q, &q->err);
     if (q->rc == 0)
         q->rc = s->ops->query(s, &q->q, q->row, q, &q->err);
-    if (q->rc == 0)
-        q->rc = scaling_guess_rows(&q->guess, row_array, q, &q->err);
-    scaling_guess_clear(&q->guess);
     if (q->rc == 0 && !q->is_job)
         q->rc = buf_addstr(&q->out, "]}", &q->err);
 }
@@ -384,10 +380,8 @@ static void rows(struct ctld *c, struct http_exchange *x, enum store_view view,
     q.q.last = (int32_t)last;
     if (view == VIEW_EVENT)
         q.row = row_event;
-    if (view == VIEW_SCALING && guess) {
-        q.row = row_scaling;
-        scaling_guess_take(c, job, &q.guess);
-    }
+    if (view == VIEW_SCALING && !guess)
+        q.row = row_measured;
     q.has_removed = view != VIEW_SCALING; /* which is of others' rows, too */
     q.rows_removed = metrics_retention_has_removed(c, job);
     ask(c, x, &q);

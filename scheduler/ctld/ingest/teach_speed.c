@@ -16,6 +16,7 @@
 #include "jobs/base/log.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/ingest/attempt_metrics.h"
+#include "scheduler/ctld/ingest/scaling_guess.h"
 #include "scheduler/engine/teach.h"
 #include "scheduler/policy/policy.h"
 
@@ -71,6 +72,7 @@ void teach_times(struct ctld *c, struct attempt_metrics *i,
                  const struct iteration_times *t)
 {
     const struct job *job = engine_job(c->engine, i->job);
+    size_t n = 0;
 
     if (!job || t->n == 0 || job->attempt != i->attempt)
         return;
@@ -89,8 +91,10 @@ void teach_times(struct ctld *c, struct attempt_metrics *i,
                      (unsigned long long)i->job, err.msg);
             return;
         }
+        n++;
     }
     compare(c, i, job);
+    scaling_guess_note(c, i, job, n);
 }
 
 /* ---- lengths ---------------------------------------------------------------
@@ -170,6 +174,7 @@ static int size_row(void *arg, const struct store_cell *cells, size_t n,
     struct recall *r = arg;
     struct size s = {.class = NULL};
     double gpus = 0, nodes = 0, count = 0, sd = NAN;
+    bool is_measured = true;
 
     if (r->n == r->cap) {
         size_t cap = r->cap ? 2 * r->cap : 64;
@@ -187,6 +192,8 @@ static int size_row(void *arg, const struct store_cell *cells, size_t n,
             s.class = strdup(c->s);
         } else if (strcmp(c->name, "gpu_type") == 0 && is_text)
             (void)snprintf(s.gpu_type, sizeof(s.gpu_type), "%s", c->s);
+        else if (strcmp(c->name, "basis") == 0)
+            is_measured = is_text && strcmp(c->s, "measured") == 0;
         else if (strcmp(c->name, "gpus") == 0)
             gpus = number(c);
         else if (strcmp(c->name, "nodes") == 0)
@@ -200,6 +207,10 @@ static int size_row(void *arg, const struct store_cell *cells, size_t n,
     }
     if (!s.class)
         return error_set(err, ERR_NOMEM, "speeds");
+    if (!is_measured) { /* the model makes its own guesses */
+        free(s.class);
+        return 0;
+    }
     s.row.n = (int64_t)count;
     s.row.var_s2 = isfinite(sd) ? sd * sd : 0;
     s.row.nodes = (int32_t)nodes;

@@ -230,6 +230,13 @@ const struct throughput *engine_throughput(const struct engine *e,
     return m ? &m->m : NULL;
 }
 
+const char *engine_model_class(const struct engine *e, const struct job *job)
+{
+    const struct entry *en = eng_find(e, job->id);
+
+    return en ? en->own.class : NULL;
+}
+
 const char *engine_model_type(const struct engine *e, const struct job *job)
 {
     const struct entry *en = eng_find(e, job->id);

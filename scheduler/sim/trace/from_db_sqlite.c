@@ -354,9 +354,10 @@ static int read_speeds(struct reading *r, const char *dir, struct error *err)
         return failed(r->state, dir, err);
     if (open_file(dir, "metrics.db", path, &db, err) < 0)
         return -1;
-    int rc =
-        each_row(db, path, "SELECT class, gpus, nodes, t_iter FROM v_scaling",
-                 NAN, NAN, measured_row, r, err);
+    int rc = each_row(db, path,
+                      "SELECT class, gpus, nodes, t_iter FROM v_scaling"
+                      " WHERE basis = 'measured'",
+                      NAN, NAN, measured_row, r, err);
     (void)sqlite3_close(db);
     return rc;
 }

@@ -46,6 +46,10 @@ static void fill(struct store *s)
     ok(s->ops->append(s, &b, &err) == 0 &&
            s->ops->rows(s, 1, 1, rows, 7, NULL, &err) == 0,
        "stores one of each");
+    const struct store_guess g = {2, 1, "assumed", 1, 1, 2, 0.5};
+    ok(s->ops->guesses(s, "c", NULL, &g, 1, &err) == 0 &&
+           s->ops->guesses(s, "left", "h100", &g, 1, &err) == 0,
+       "and guesses about two classes");
 }
 
 /* Each cell as "name=value ". */
@@ -118,6 +122,27 @@ static void test_view(struct tmp *t, struct store *s, enum store_view v)
     sqlite3_close(h);
 }
 
+/* Of classes without a run; the view has none of them anyway. */
+static void test_purge(struct tmp *t, struct store *s)
+{
+    struct error err = ERROR_INIT;
+    struct store_purge p = {.before_s = 0, .max = 100};
+    sqlite3 *h = reader(t, VIEW_SCALING);
+    sqlite3_stmt *st = NULL;
+
+    while (!p.is_over && s->ops->purge_rows(s, &p, &err) == 0)
+        ;
+    ok(p.is_over, "a purge");
+    if (ok(sqlite3_prepare_v2(h, "SELECT group_concat(class) FROM guess", -1,
+                              &st, NULL) == SQLITE_OK &&
+               sqlite3_step(st) == SQLITE_ROW,
+           "guesses"))
+        is_str((const char *)sqlite3_column_text(st, 0), "c",
+               "of the class that has a run are left");
+    sqlite3_finalize(st);
+    sqlite3_close(h);
+}
+
 int main(void)
 {
     struct tmp t;
@@ -130,6 +155,7 @@ int main(void)
     fill(s);
     for (int v = 0; v < VIEW_N; v++)
         test_view(&t, s, (enum store_view)v);
+    test_purge(&t, s);
     is_str(store_view_name(VIEW_N), "?", "there are no more views");
     s->ops->destroy(s);
     tmp_end(&t);
