@@ -51,7 +51,8 @@ char **mpirun_argv(const char *mpirun, enum mpirun_kind kind, int32_t ranks,
                    const char *worker, const char *dir, bool program_mpi,
                    struct error *err)
 {
-    /* --bind-to none: two attempts would bind to the same first cores.
+    /* --bind-to none: two attempts would bind to the same first cores. Ranks
+     *   whose attempt has its cores alone bind themselves, see mpirun_env().
      * --oversubscribe: slots may be more than cores; without effect when
      *   they are not.
      * oob, ptl: one machine needs no network, and a port of the launcher
@@ -118,7 +119,7 @@ const char *mpirun_home(char *buf, size_t cap)
     return n > 0 && (size_t)n < cap ? buf : "/";
 }
 
-char **mpirun_env(const char *dir, int32_t threads, const char *cuda,
+char **mpirun_env(const char *dir, int32_t threads, bool bind, const char *cuda,
                   struct error *err)
 {
     static const char *const passed[] = {
@@ -162,6 +163,8 @@ char **mpirun_env(const char *dir, int32_t threads, const char *cuda,
                       "OMP_NUM_THREADS=%d%cOPENBLAS_NUM_THREADS=%d%c"
                       "GOMP_SPINCOUNT=2000%c",
                       threads, '\0', threads, '\0', '\0');
+    if (rc == 0 && bind) /* worker/process/rank_cores.h */
+        rc = buf_addf(&b, err, "MGPU_BIND_RANKS=1%c", '\0');
     if (rc == 0)
         rc = buf_addf(&b, err,
                       "CUDA_DEVICE_ORDER=PCI_BUS_ID%c"

@@ -47,9 +47,10 @@ const char *mpirun_home(char *buf, size_t cap);
  * others of the daemon's environment.
  *
  * in   threads  for each rank's compute threads, >= 1
+ *      bind     the attempt has its cores alone, and the ranks divide them
  *      cuda     the value of CUDA_VISIBLE_DEVICES; "" hides every GPU
  * own  as mpirun_argv() */
-char **mpirun_env(const char *dir, int32_t threads, const char *cuda,
+char **mpirun_env(const char *dir, int32_t threads, bool bind, const char *cuda,
                   struct error *err) MUST_CHECK;
 
 #endif

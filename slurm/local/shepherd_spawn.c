@@ -138,7 +138,7 @@ int shepherd_spawn(const struct shepherd_spawn *s, pid_t *ret_pid,
     int fds[N_FDS] = {-1, -1, -1, -1};
     pid_t pid = -1;
     int pidfd = -1;
-    char **env = mpirun_env(s->dir, s->threads, s->cuda, err);
+    char **env = mpirun_env(s->dir, s->threads, s->cores != NULL, s->cuda, err);
     if (!env)
         return -1;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0 ||

@@ -222,6 +222,11 @@ is_in() { [ "$(api GET "/v1/jobs/$1" | json '$.job.state')" = "$2" ]; }
     [ -n "$first" ] && [ -n "$second" ]
     [ "$first" != "$second" ]
     [ "$("$MGPU_BIN/mgpu-stat" --logs 1 | sed -n 's/.*threads: //p')" = $(($(nproc) / 2)) ]
+    # The ranks of one job divide its cores.
+    printf '%s\n' 'version: 1' 'kind: command' 'launch: ranks' 'resources: {gpus: 2}' \
+        "command: [grep, 'Cpus_allowed_list:', /proc/self/status]" >c.yaml
+    "$MGPU_BIN/mgpu-submit" --quiet --wait c.yaml
+    [ "$(cores 3 | sort)" = "$(printf '%s\n' "$first" "$second" | sort)" ]
     ctld_stop
     printf '%s\n' 'version: 1' 'local: {gpus: 0, cpu_slots: 256, bind: true}' >mgpu.yaml
     [ "$(nproc)" -lt 256 ] || return 0

@@ -23,14 +23,14 @@ struct used_since used_begin(bool is_command)
                                .cpu_s = cpu_s(is_command)};
 }
 
-struct used used_end(const struct used_since *since, int32_t local_size)
+struct used used_end(const struct used_since *since, int32_t sharers)
 {
     cpu_set_t set;
     double cpu = cpu_s(since->is_command) - since->cpu_s;
     double s = clock_real.now_s(&clock_real) - since->at_s;
     if (!isfinite(cpu) || sched_getaffinity(0, sizeof(set), &set) < 0)
         return (struct used){.cores_ms = 0};
-    double cores = (double)CPU_COUNT(&set) / local_size;
+    double cores = (double)CPU_COUNT(&set) / sharers;
     return (struct used){.cpu_ms = llround(1000 * cpu),
                          .cores_ms = llround(1000 * s * cores)};
 }

@@ -11,8 +11,8 @@
 
 struct used {
     int64_t cpu_ms;
-    int64_t cores_ms; /* of the cores that it may use, shared by the ranks of
-                         the node; 0: nobody says */
+    int64_t cores_ms; /* of the cores that it may use, shared with others; 0:
+                         unknown */
 };
 
 struct used_since {
@@ -21,6 +21,7 @@ struct used_since {
 };
 
 struct used_since used_begin(bool is_command);
-struct used used_end(const struct used_since *since, int32_t local_size);
+/* in  sharers  ranks of this node that may use the same cores, this one too */
+struct used used_end(const struct used_since *since, int32_t sharers);
 
 #endif

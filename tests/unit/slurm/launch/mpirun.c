@@ -72,9 +72,10 @@ static void test_words(void)
 
     (void)setenv("MGPU_SECRET", "x", 1);
     (void)setenv("HOME", "/home/who", 1);
-    char **env = mpirun_env("/jobs/1/2", 4, "GPU-a,GPU-b", &err);
+    char **env = mpirun_env("/jobs/1/2", 4, false, "GPU-a,GPU-b", &err);
     ok(env && has(env, "HOME=/home/who"), "the home directory is passed on");
     ok(!has(env, "MGPU_SECRET=x"), "what is not on the list is not");
+    ok(!has(env, "MGPU_BIND_RANKS=1"), "the ranks share the cores");
     ok(has(env, "OMP_NUM_THREADS=4") && has(env, "OPENBLAS_NUM_THREADS=4"),
        "the threads");
     ok(has(env, "CUDA_VISIBLE_DEVICES=GPU-a,GPU-b"), "the GPUs");
@@ -88,14 +89,15 @@ static void test_words(void)
     const struct passwd *pw = getpwuid(geteuid());
     (void)unsetenv("HOME");
     (void)snprintf(home, sizeof(home), "HOME=%s", pw ? pw->pw_dir : "/");
-    env = mpirun_env("/jobs/1/2", 4, "", &err);
+    env = mpirun_env("/jobs/1/2", 4, true, "", &err);
     ok(env && has(env, home), "without HOME it is that of the user database");
+    ok(env && has(env, "MGPU_BIND_RANKS=1"), "ranks that divide their cores");
     free(env);
     is_str(mpirun_home(home, 2), "/", "or / if that is too long");
 
     (void)setenv("HWLOC_COMPONENTS", "all", 1);
     (void)setenv("HWLOC_PLUGINS_BLACKLIST", "", 1);
-    env = mpirun_env("/jobs/1/2", 4, "", &err);
+    env = mpirun_env("/jobs/1/2", 4, true, "", &err);
     ok(env && has(env, "HWLOC_COMPONENTS=all") &&
            has(env, "HWLOC_PLUGINS_BLACKLIST="),
        "unless it was told what to look for");

@@ -1,0 +1,28 @@
+/* rank_cores.c - see rank_cores.h. */
+#include "worker/process/rank_cores.h"
+
+#include <stdlib.h>
+
+bool rank_cores(const cpu_set_t *all, int32_t local_rank, int32_t local_size,
+                cpu_set_t *ret)
+{
+    int32_t n = CPU_COUNT(all), nth = 0;
+
+    if (local_size < 1 || n % local_size != 0)
+        return false;
+    CPU_ZERO(ret);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, all) && nth++ / (n / local_size) == local_rank)
+            CPU_SET(cpu, ret);
+    return CPU_COUNT(ret) > 0;
+}
+
+bool rank_cores_bind(int32_t local_rank, int32_t local_size)
+{
+    cpu_set_t all, own;
+
+    return getenv(RANK_CORES_ENV) != NULL && local_size > 1 &&
+           sched_getaffinity(0, sizeof(all), &all) == 0 &&
+           rank_cores(&all, local_rank, local_size, &own) &&
+           sched_setaffinity(0, sizeof(own), &own) == 0;
+}
