@@ -184,7 +184,7 @@ static const struct schema_key keys[] = {
     {"train.profile_first", KEY_DURATION, AT(train.profile_first_s),
      .def = "null", RANGE(1, 365.0 * 86400), NONE(0), .code = "E023",
      .when = WHEN_TRAIN,
-     .doc = "seconds of iterations to profile; null: all of them"},
+     .doc = "the first part of an attempt to profile; null: all of it"},
     {"train.ema.decay", KEY_FLOAT, AT(train.ema.decay), .def = "null",
      RANGE(0, 0.999999), .above_min = true, NONE(0), .code = "E013",
      .when = WHEN_CV, .doc = "what a running mean of the weights keeps"},

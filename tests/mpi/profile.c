@@ -1,6 +1,7 @@
 /* profile.c - a run that is profiled is the run that is not, to the last bit;
  * and what each rank and epoch consisted of is in its spool. */
 #include <math.h>
+#include <stdatomic.h>
 
 #include "tests/mpi/trace.h"
 
@@ -9,7 +10,23 @@ enum { EPOCHS = 2, METRICS = 16 };
 struct found {
     struct metric_profile at[EPOCHS + 1][METRICS]; /* by epoch */
     int n[EPOCHS + 1];
+    double start[ROWS], end[ROWS]; /* of this rank's iterations, by number */
+    int iterations;
 };
+
+static void keep(struct found *f, const struct metric_row *row)
+{
+    const struct metric_profile *p = &row->profile;
+    const struct metric_iteration *m = &row->iteration;
+    if (row->kind == METRIC_PROFILE && p->rank == mpi_rank && p->epoch >= 1 &&
+        p->epoch <= EPOCHS && f->n[p->epoch] < METRICS)
+        f->at[p->epoch][f->n[p->epoch]++] = *p;
+    if (row->kind == METRIC_ITERATION && m->iteration < ROWS) {
+        f->start[m->iteration] = m->started_at;
+        f->end[m->iteration] = m->started_at + m->t_iter;
+        f->iterations = (int)m->iteration;
+    }
+}
 
 static void read_profile(const char *dir, struct found *ret)
 {
@@ -23,14 +40,10 @@ static void read_profile(const char *dir, struct found *ret)
         return;
     for (const char *at = buf_str(&b), *end; (end = strchr(at, '\n')) != NULL;
          at = end + 1) {
-        if (metric_line_decode(at, (size_t)(end - at), -1, rows, 8, &n, NULL) <
-                0 ||
-            n == 0 || rows[0].kind != METRIC_PROFILE)
-            continue;
-        const struct metric_profile *p = &rows[0].profile;
-        if (p->rank == mpi_rank && p->epoch >= 1 && p->epoch <= EPOCHS &&
-            ret->n[p->epoch] < METRICS)
-            ret->at[p->epoch][ret->n[p->epoch]++] = *p;
+        if (metric_line_decode(at, (size_t)(end - at), -1, rows, 8, &n, NULL) ==
+                0 &&
+            n > 0)
+            keep(ret, &rows[0]);
     }
     buf_clear(&b);
 }
@@ -120,6 +133,68 @@ static void test_all(struct comm *c, struct job_spec spec)
                      "a run that is stopped has the rows of what it did");
 }
 
+/* A clock that moves when somebody looks at it: seven times as fast on other
+ * ranks than on rank 0. */
+static atomic_int looks;
+
+static double ticking_now(const struct clock *c)
+{
+    (void)c;
+    const int ticks = atomic_fetch_add(&looks, 1) + 1;
+    return mpi_rank == 0 ? ticks : 7.0 * ticks;
+}
+
+static double ticking_wall(const struct clock *c)
+{
+    (void)c;
+    return mpi_rank == 0 ? looks : 7.0 * looks;
+}
+
+static const struct clock ticking = {.now_s = ticking_now,
+                                     .wall_s = ticking_wall};
+
+/* Iterations of the part that was profiled. */
+static int part_of(const struct found *f)
+{
+    int n = 0;
+    for (int e = 1; e <= EPOCHS; e++) {
+        const struct metric_profile *p = find(f, e, "profiled part");
+        n += p->calls > 0 ? (int)p->calls : 0;
+    }
+    return n;
+}
+
+/* The first part of a run ends in the second epoch: the evaluation between is
+ * part of it, and rank 0's clock decides. */
+static void test_first(struct comm *c, struct job_spec spec)
+{
+    struct trace t;
+    struct found f;
+    trace_clock = &ticking;
+    if (!profiled(c, spec, PROFILE_EPOCH, 0, &t, &f))
+        return;
+    const int epoch = f.iterations / EPOCHS;
+    (void)mpi_ok(f.iterations == 24 && part_of(&f) == 0, NULL,
+                 "all of a run, without an end");
+    double s = f.end[epoch + 6] - f.start[1];
+    (void)MPI_Bcast(&s, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    spec.train.profile_first_s = s;
+    if (!profiled(c, spec, PROFILE_EPOCH, 0, &t, &f))
+        return;
+    const int n = part_of(&f);
+    int least = n, most = n;
+    (void)MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_INT, MPI_MIN,
+                        MPI_COMM_WORLD);
+    (void)MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_INT, MPI_MAX,
+                        MPI_COMM_WORLD);
+    (void)mpi_ok(n > epoch && n < f.iterations && least == most, NULL,
+                 "every rank counts as many iterations");
+    (void)mpi_ok(mpi_rank > 0 || (f.end[n] - f.start[1] >= s &&
+                                  f.start[n - 1] - f.start[1] < s),
+                 NULL, "those of its time, and the one in which it ends");
+    trace_clock = &counting;
+}
+
 int main(int argc, char **argv)
 {
     mpi_tap_start(&argc, &argv);
@@ -130,6 +205,7 @@ int main(int argc, char **argv)
         train_spec(&spec)) {
         spec.dataset.train_samples = 48 * mpi_size; /* 12 iterations */
         test_all(c, spec);
+        test_first(c, spec);
     }
     spec_clear(&spec);
     if (c != NULL)

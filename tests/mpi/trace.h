@@ -36,6 +36,7 @@ static inline double real_now(const struct clock *c)
 
 static const struct clock counting = {.now_s = real_now,
                                       .wall_s = counting_wall};
+static const struct clock *trace_clock = &counting; /* of the next runs */
 
 static inline void read_trace(const char *dir, struct trace *t)
 {
@@ -89,7 +90,7 @@ static inline int run(struct comm *c, const struct job_spec *spec,
                             .out_dir = dir,
                             .comm = c,
                             .reporter = reporter,
-                            .clock = &counting,
+                            .clock = trace_clock,
                             .stop = &stop,
                             .save = &save};
     stop = 0;

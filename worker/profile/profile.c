@@ -17,9 +17,9 @@ struct block {
 struct profile {
     struct profile_source *source; /* NULL: it failed */
     enum spec_profile mode;
-    double first_s, ran_s;     /* looks until ran_s reaches it; 0: always */
     double share;              /* of the iterations, once the cost is known */
     bool is_on;                /* the source counts */
+    bool is_over;              /* and will not again */
     int64_t n;                 /* iterations since the start */
     struct block now, before;  /* now: is_on; before: not */
     int32_t pairs;             /* that were compared */
@@ -170,35 +170,34 @@ static void turn(struct profile *p, bool on)
         p->is_on = on;
 }
 
-/* The part of the run that is looked at is over. */
-static bool is_over(const struct profile *p)
-{
-    return p->first_s > 0 && p->ran_s >= p->first_s;
-}
-
 void profile_begin(struct profile *p, int32_t batch, int32_t batches)
 {
     if (p == NULL || p->source == NULL)
         return;
-    bool on = !is_over(p) && is_wanted(p, batch, batches);
+    bool on = !p->is_over && is_wanted(p, batch, batches);
     if (on != p->is_on)
         turn(p, on);
 }
 
 void profile_end(struct profile *p, double t_iter)
 {
-    if (p == NULL || p->source == NULL || is_over(p))
+    if (p == NULL || p->source == NULL || p->is_over)
         return;
     if (p->n >= PROFILE_WARM)
         block_add(p->is_on ? &p->now : &p->before, t_iter);
     p->n++;
-    p->ran_s += t_iter;
     p->iterations++;
     p->iterations_s += t_iter;
     if (p->is_on) {
         p->seen++;
         p->seen_s += t_iter;
     }
+}
+
+void profile_finish(struct profile *p)
+{
+    if (p != NULL)
+        p->is_over = true;
 }
 
 /* ---- epochs --------------------------------------------------------------
@@ -249,7 +248,7 @@ bool profile_take(struct profile *p, struct profile_epoch *ret)
 }
 
 int profile_create(struct profile_source *source, enum spec_profile mode,
-                   double first_s, struct profile **ret, struct error *err)
+                   struct profile **ret, struct error *err)
 {
     struct profile *p = calloc(1, sizeof(*p));
     if (p == NULL) {
@@ -258,7 +257,6 @@ int profile_create(struct profile_source *source, enum spec_profile mode,
     }
     p->source = source;
     p->mode = mode;
-    p->first_s = first_s;
     p->share = mode == PROFILE_SAMPLED ? PROFILE_SHARE : 1;
     *ret = p;
     return 0;

@@ -80,17 +80,16 @@ int profile_cupti_create(const char *library, struct profile_source **ret,
 
 struct profile; /* NULL: nobody looks; every function takes it */
 
-/* in   first_s  seconds of iterations, from the first one on, after which
- *               nobody looks any more; 0: all
- * own  source   also on failure */
+/* own  source  also on failure */
 int profile_create(struct profile_source *source, enum spec_profile mode,
-                   double first_s, struct profile **ret,
-                   struct error *err) MUST_CHECK;
+                   struct profile **ret, struct error *err) MUST_CHECK;
 void profile_destroy(struct profile *p);
 
 /* Around iteration `batch` of `batches` of an epoch, from 0. */
 void profile_begin(struct profile *p, int32_t batch, int32_t batches);
 void profile_end(struct profile *p, double t_iter);
+/* Between two iterations: nobody looks at later ones. The ranks agree on it. */
+void profile_finish(struct profile *p);
 
 struct profile_epoch {
     struct profile_rows rows; /* scaled up */

@@ -91,6 +91,7 @@ struct trainer {
     struct sample_times samples;     /* rank 0 */
 
     struct profile *profile;       /* NULL: nobody looks */
+    double profile_s;              /* when its time began; NAN: not yet */
     struct comm *counted;          /* around the one of env; NULL */
     struct train_env own_env;      /* env, with that one */
     struct gpu_memory *gpu_memory; /* NULL: not known */
@@ -166,8 +167,8 @@ int trainer_pass(struct trainer *t, struct metric_iteration *m,
 struct agreed {
     double loss; /* mean over the weight of all samples; of a step */
     double loss_sum, weight, samples, tokens;
-    double values[MODEL_VALUES]; /* as loss */
-    bool stop, fenced, save;
+    double values[MODEL_VALUES];       /* as loss */
+    bool stop, fenced, save, profiled; /* profiled: for long enough */
 };
 /* A value of an iteration, from rank 0. */
 void trainer_report_value(struct trainer *t, const char *name,
@@ -190,6 +191,12 @@ int trainer_evaluate(struct trainer *t, struct evaluation *ret,
 
 /* Behind the device and its communicator. */
 void trainer_profile_open(struct trainer *t);
+/* Around an iteration. */
+void trainer_profile_begin(struct trainer *t);
+void trainer_profile_end(struct trainer *t, double t_iter,
+                         const struct agreed *a);
+/* Rank 0: the time of train.profile_first is over. */
+bool trainer_profile_is_over(const struct trainer *t);
 /* The rows of the epoch that t->at is in. Every rank calls it. */
 int trainer_profile_epoch(struct trainer *t, struct error *err) MUST_CHECK;
 void trainer_profile_close(struct trainer *t);

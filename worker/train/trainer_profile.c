@@ -45,17 +45,45 @@ void trainer_profile_open(struct trainer *t)
     struct error why = ERROR_INIT;
     struct profile_source *source = NULL;
     enum spec_profile mode = t->spec->train.profile;
+    t->profile_s = (double)NAN;
     if (mode == PROFILE_OFF)
         return;
     bool is_host = t->dev->ops->count != NULL;
     if ((is_host ? open_host(t, &source, &why)
                  : profile_cupti_create(NULL, &source, &why)) < 0 ||
-        profile_create(source, mode, t->spec->train.profile_first_s,
-                       &t->profile, &why) < 0)
+        profile_create(source, mode, &t->profile, &why) < 0)
         log_warn("worker", "profiling is off, training goes on why=\"%s\"",
                  why.msg);
     open_memory(t);
 }
+
+/* ---- around an iteration ------------------------------------------------- */
+
+void trainer_profile_begin(struct trainer *t)
+{
+    if (isnan(t->profile_s))
+        t->profile_s = t->env->clock->now_s(t->env->clock);
+    profile_begin(t->profile, t->at.batch, t->batches);
+}
+
+/* By the clock of one rank, for the others' differ: all count as many
+ * iterations. */
+bool trainer_profile_is_over(const struct trainer *t)
+{
+    const double first_s = t->spec->train.profile_first_s;
+    return first_s > 0 && t->env->comm->rank == 0 &&
+           t->env->clock->now_s(t->env->clock) - t->profile_s >= first_s;
+}
+
+void trainer_profile_end(struct trainer *t, double t_iter,
+                         const struct agreed *a)
+{
+    profile_end(t->profile, t_iter);
+    if (a->profiled)
+        profile_finish(t->profile);
+}
+
+/* ---- rows ---------------------------------------------------------------- */
 
 static void put(const struct trainer *t, const char *metric, int64_t calls,
                 double total_s, int64_t bytes, double sampled)

@@ -53,14 +53,15 @@ static int agree(struct trainer *t, struct metric_iteration *m, double loss_sum,
     range_begin("agree");
     bool fenced = reporter_is_fenced(t->env->reporter, NULL);
     int32_t values = n_values(t);
-    enum { OWN = 7 };
+    enum { OWN = 8 };
     double v[OWN + MODEL_VALUES] = {loss_sum,
                                     t->weight,
                                     *t->env->stop != 0 ? 1 : 0,
                                     fenced ? 1 : 0,
                                     wants_save(t) ? 1 : 0,
                                     t->valid,
-                                    m->tokens > 0 ? (double)m->tokens : 0};
+                                    m->tokens > 0 ? (double)m->tokens : 0,
+                                    trainer_profile_is_over(t) ? 1 : 0};
     memcpy(v + OWN, t->values, (size_t)values * sizeof(*v));
     if (comm_all_reduce_now(t->env->comm, v, OWN + (size_t)values, COMM_F64,
                             COMM_SUM, TRAIN_DEADLINE_S, err) < 0)
@@ -78,7 +79,8 @@ static int agree(struct trainer *t, struct metric_iteration *m, double loss_sum,
                            .tokens = v[6],
                            .stop = v[2] > 0,
                            .fenced = v[3] > 0,
-                           .save = v[4] > 0};
+                           .save = v[4] > 0,
+                           .profiled = v[7] > 0};
     for (int32_t i = 0; i < values; i++)
         ret->values[i] = v[OWN + i] / v[1];
     return 0;
@@ -324,7 +326,7 @@ int trainer_step(struct trainer *t, struct agreed *ret, struct error *err)
                                  .tokens = -1,
                                  .gpu_mem_bytes = -1};
     double start_s = now_s(t), loss_sum = 0;
-    profile_begin(t->profile, t->at.batch, t->batches);
+    trainer_profile_begin(t);
     range_begin("iteration");
     if (trainer_pass(t, &m, &loss_sum, err) < 0 ||
         agree(t, &m, loss_sum, ret, err) < 0)
@@ -337,7 +339,7 @@ int trainer_step(struct trainer *t, struct agreed *ret, struct error *err)
     m.loss = ret->loss;
     m.t_iter = now_s(t) - start_s;
     range_end();
-    profile_end(t->profile, m.t_iter);
+    trainer_profile_end(t, m.t_iter, ret);
     t->at.iteration++;
     t->at.batch++;
     t->at.epoch_s += m.t_iter;

@@ -62,19 +62,13 @@ static const struct profile_source_ops src_ops = {.name = "test",
                                                   .take = src_take,
                                                   .destroy = src_destroy};
 
-static struct profile *begin_first(enum spec_profile mode, double first_s,
-                                   int fails_at)
+static struct profile *begin(enum spec_profile mode, int fails_at)
 {
     struct error err = ERROR_INIT;
     struct profile *p = NULL;
     src = (struct source){.base.ops = &src_ops, .fails_at = fails_at};
-    ok(profile_create(&src.base, mode, first_s, &p, &err) == 0, "a profile");
+    ok(profile_create(&src.base, mode, &p, &err) == 0, "a profile");
     return p;
-}
-
-static struct profile *begin(enum spec_profile mode, int fails_at)
-{
-    return begin_first(mode, 0, fails_at);
 }
 
 /* An epoch whose iterations take longer while somebody looks; *ret_seen is a
@@ -126,10 +120,10 @@ static void test_cheap(void)
     ok(src.is_gone, "the source ends with it");
 }
 
-/* Iterations of a tenth of a second; the first two seconds are meant. */
+/* Nobody looks any more after seven iterations of the second epoch. */
 static void test_first(void)
 {
-    struct profile *p = begin_first(PROFILE_EPOCH, 2.0, 0);
+    struct profile *p = begin(PROFILE_EPOCH, 0);
     struct profile_epoch e;
     char seen[400];
     epoch(p, 12, 0, seen);
@@ -137,8 +131,11 @@ static void test_first(void)
     ok(profile_take(p, &e) && e.iterations == 12 && e.sampled < 1 &&
            fabs(e.iterations_s - 1.25) < 1e-2,
        "as a whole: %g s", e.iterations_s);
-    epoch(p, 12, 0, seen);
-    is_str(seen, "...####.....", "the second until two seconds are over");
+    epoch(p, 7, 0, seen);
+    is_str(seen, "...####", "the second until its end");
+    profile_finish(p);
+    epoch(p, 5, 0, seen);
+    is_str(seen, ".....", "which comes in the middle");
     ok(profile_take(p, &e) && e.iterations == 7 && e.seen == 4 &&
            e.rows.at[0].calls == 70,
        "and scaled to this part: %d of %d", e.seen, e.iterations);
@@ -219,6 +216,7 @@ static void test_nobody(void)
     profile_begin(NULL, 0, 1);
     profile_end(NULL, 1);
     profile_agree(NULL, 0.5);
+    profile_finish(NULL);
     ok(!profile_take(NULL, &e) && profile_wish(NULL) == 1 &&
            isnan(profile_cost(NULL, &error)),
        "no profile at all");

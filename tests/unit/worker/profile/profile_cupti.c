@@ -188,7 +188,7 @@ static void test_profile(const char *path)
     struct error err = ERROR_INIT;
     struct profile *p = NULL;
     struct profile_epoch e;
-    ok(profile_create(open_source(path), PROFILE_EPOCH, 0, &p, &err) == 0,
+    ok(profile_create(open_source(path), PROFILE_EPOCH, &p, &err) == 0,
        "a profile");
     for (int32_t i = 0; i < 3; i++) {
         profile_begin(p, i, 3);
