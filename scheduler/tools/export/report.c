@@ -233,6 +233,8 @@ static int check_like(struct report *r, struct report_row *row,
         const char *key = r->paper.like[i].key, *want = r->paper.like[i].value;
         char got[REPORT_VALUE_CAP], text[200];
         value_of(job, key, got, sizeof(got));
+        if (strcmp(got, "-") == 0) /* null, or a key that the job has not */
+            (void)snprintf(got, sizeof(got), "null");
         if (strcmp(got, want) == 0)
             continue;
         row->is_like = false;

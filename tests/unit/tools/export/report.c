@@ -112,7 +112,8 @@ static void test_bad_papers(void)
  */
 static const char paper_text[] =
     "# title: Times <of> \"all\"\n# source: S\n# platform: P\n"
-    "# job: paper-x\n# like: train.epochs=20 dataset.source=mnist\n"
+    "# job: paper-x\n# like: train.epochs=20 dataset.source=mnist "
+    "train.max_steps_per_epoch=null\n"
     "# note: N\n"
     "train.precision,resources.gpus,time_s\n"
     "fp64,1,1000\nfp64,2,625\nfp32,1,400\nfp32,2,\n";
@@ -135,7 +136,8 @@ static void add_run(const char *id, const char *state, const char *precision,
         "{\"job\":{\"display_id\":\"%s\",\"state\":\"%s\",\"gpus\":%d,"
         "\"place\":\"n1:0,1 n2:0\",\"started\":\"2026-11-21T10:00:00.000Z\","
         "\"spec\":{\"train\":{\"precision\":\"%s\",\"epochs\":%d,"
-        "\"pin_memory\":true},\"dataset\":{\"source\":\"mnist\"}}},"
+        "\"max_steps_per_epoch\":null,\"pin_memory\":true},\"dataset\":{"
+        "\"source\":\"mnist\"}}},"
         "\"attempts\":[{\"claimed\":\"2026-11-21T10:00:01.500Z\","
         "\"ended\":\"2026-11-21T10:00:%02d.500Z\"},{\"claimed\":null,"
         "\"ended\":\"2026-11-21T11:00:00.000Z\"}]}",
