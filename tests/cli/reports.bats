@@ -132,7 +132,7 @@ paper_llm() {
     run -0 "$MGPU_BIN/mgpu-stat" --report table5
     [[ "$output" == *" s/IT  PAPER s/IT "* ]]
     [[ "$output" == *"not like for like: "*"train.dataset.samples is 8, not 0"* ]]
-    [[ "$output" == *"missing: 6 of 8"* ]]
+    [[ "$output" == *"missing: 6 of 8; with a directory of Llama 3 8B and alpaca-cleaned:"* ]]
     [ "$(awk '$1 == "false" && $2 <= 2 && $6 > 0 { n++ } END { print n }' <<<"$output")" = 2 ]
     run -0 "$MGPU_BIN/mgpu-stat" --json --report table5
     [ "$(json '$.rows[1].paper_s_per_it' <<<"$output")" = 0.93 ]
@@ -170,7 +170,8 @@ profiled_on_a_gpu() {
         --set train.tokenizer.max_seq_len=512 \
         --set train.dataset.on_bad_row=skip
     run -0 "$MGPU_BIN/mgpu-stat" --report fig4
-    [[ "$output" == *"missing: 14 of 16"* ]]
+    [[ "$output" == *"missing: 14 of 16"*" --set train.checkpointer.checkpoint_dir=/MODEL --set 'sweep="* ]]
+    [[ "$output" == *"{train.dataset.template: alpaca, resources.gpus: 1, train.dataset.path: /FILE}"* ]]
     for fig in fig5:2 fig6:4; do
         run -0 paper_llm "${fig%:*}" "{list: [
             {train.dataset.template: alpaca, train.dataset.path: $rows/gsm8k.json.gz,

@@ -106,6 +106,12 @@ static int take_word(struct paper *p, char *line, struct error *err)
         p->platform = text;
     else if (strcmp(word, "job") == 0)
         p->job = text;
+    else if (strcmp(word, "needs") == 0)
+        p->needs = text;
+    else if (strcmp(word, "set") == 0)
+        p->set = text;
+    else if (strcmp(word, "each") == 0)
+        p->each = text;
     else if (strcmp(word, "like") == 0)
         return take_like(p, text, err);
     else if (strcmp(word, "compare") == 0)

@@ -34,6 +34,10 @@ struct paper_row {
 struct paper {
     const char *name; /* "table2" */
     const char *title, *source, *platform, *job;
+    /* What is missing beside the file when it is submitted; NULL: nothing. */
+    const char *needs;
+    const char *set;  /* "key=/PLACE ...", of all jobs; NULL: none */
+    const char *each; /* "key=/PLACE", of each row of the sweep; NULL: none */
     const char *notes[PAPER_NOTES];
     struct {
         const char *key, *value;

@@ -167,6 +167,15 @@ static int add_row(struct render_table *t, const struct report *r,
 
 /* ---- what is to be known of it --------------------------------------------
  */
+/* "key=value" as a member of a mapping. */
+static int add_each(const char *each, struct buf *out, struct error *err)
+{
+    const char *value = each ? strchr(each, '=') : NULL;
+    return value ? buf_addf(out, err, ", %.*s: %s", (int)(value - each), each,
+                            value + 1)
+                 : 0;
+}
+
 /* "{train.precision: fp64, resources.gpus: 1}, ...": a sweep of the missing
  * rows. */
 static int missing_list(const struct report *r, struct buf *out, size_t *ret_n,
@@ -184,31 +193,43 @@ static int missing_list(const struct report *r, struct buf *out, size_t *ret_n,
             rc = buf_addf(out, err, "%s%s: %s", k > 0 ? ", " : "", p->keys[k],
                           row->keys[k]);
         if (rc == 0)
+            rc = add_each(p->each, out, err);
+        if (rc == 0)
             rc = buf_addstr(out, "}", err);
     }
     return rc;
 }
 
+/* The command line that runs what is missing.
+ * in  list  rows of a sweep; NULL: all that the file has */
+static void print_submit(const struct paper *p, const char *list, FILE *out)
+{
+    (void)fputs("  mgpu-submit ", out);
+    for (const char *at = p->set; at && *at;) {
+        const size_t n = strcspn(at, " ");
+        (void)fprintf(out, "--set %.*s ", (int)n, at);
+        at += n + strspn(at + n, " ");
+    }
+    if (list)
+        (void)fprintf(out, "--set 'sweep={list: [%s]}' ", list);
+    (void)fprintf(out, "jobs/paper/%s.yaml\n", p->name);
+}
+
 static int print_missing(const struct report *r, FILE *out, struct error *err)
 {
+    const struct paper *p = &r->paper;
     struct buf list = BUF_INIT;
     size_t n = 0;
-    const char *name = r->paper.name;
     int rc = missing_list(r, &list, &n, err);
-    if (rc == 0 && n == r->paper.n_rows)
-        (void)fprintf(out,
-                      "missing: no run yet; with the directory of MNIST's four "
-                      "files:\n"
-                      "  mgpu-submit --set dataset.path=/DIR "
-                      "jobs/paper/%s.yaml\n",
-                      name);
-    else if (rc == 0 && n > 0)
-        (void)fprintf(out,
-                      "missing: %zu of %zu; with the directory of MNIST's four "
-                      "files:\n"
-                      "  mgpu-submit --set dataset.path=/DIR --set 'sweep="
-                      "{list: [%s]}' jobs/paper/%s.yaml\n",
-                      n, r->paper.n_rows, buf_str(&list), name);
+    if (rc == 0 && n > 0) {
+        if (n == p->n_rows)
+            (void)fputs("missing: no run yet", out);
+        else
+            (void)fprintf(out, "missing: %zu of %zu", n, p->n_rows);
+        (void)fprintf(out, "%s%s:\n", p->needs ? "; with " : "",
+                      p->needs ? p->needs : "");
+        print_submit(p, n < p->n_rows || p->each ? buf_str(&list) : NULL, out);
+    }
     buf_clear(&list);
     return rc;
 }

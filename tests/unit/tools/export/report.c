@@ -114,7 +114,7 @@ static const char paper_text[] =
     "# title: Times <of> \"all\"\n# source: S\n# platform: P\n"
     "# job: paper-x\n# like: train.epochs=20 dataset.source=mnist "
     "train.max_steps_per_epoch=null\n"
-    "# note: N\n"
+    "# note: N\n# needs: the data\n# set: a.b=/A c.d=/C\n# each: e.f=/E\n"
     "train.precision,resources.gpus,time_s\n"
     "fp64,1,1000\nfp64,2,625\nfp32,1,400\nfp32,2,\n";
 
@@ -222,9 +222,11 @@ static void test_print(void)
     ok(has("not like for like: train.epochs is 3, not 20\n") &&
            has("ours:    3 runs on n1 (4 h100), n2 (2 CPU slots), 2026-11-21"),
        "what the runs are");
-    ok(has("missing: 2 of 4;") &&
-           has("--set 'sweep={list: [{train.precision: fp32, resources.gpus: "
-               "1}, {train.precision: fp32, resources.gpus: 2}]}'"),
+    ok(has("missing: 2 of 4; with the data:\n"
+           "  mgpu-submit --set a.b=/A --set c.d=/C --set 'sweep={list: ["
+           "{train.precision: fp32, resources.gpus: 1, e.f: /E}, "
+           "{train.precision: fp32, resources.gpus: 2, e.f: /E}]}' "
+           "jobs/paper/x.yaml\n"),
        "what is missing, and how to run it");
     begin();
     is_int(report_show(&r, &style, false, out, &err), 0, "no header");
