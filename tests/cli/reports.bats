@@ -178,8 +178,8 @@ profiled_on_a_gpu() {
              train.pin_memory: false, resources.gpus: ${fig#*:}}]}"
         run -0 "$MGPU_BIN/mgpu-stat" --report "${fig%:*}"
         [[ "$output" == *"missing: 7 of 8"* ]]
-        row=$(grep "^ *alpaca *false *${fig#*:} .*%" <<<"$output")
-        [[ "$row" == *" % "* ]]
+        grep -Eq ' TRAIN s +s/IT +LAUNCH +SYNC +H2D +ALLGATHER ' <<<"$output"
+        grep -E "^ *alpaca +false +${fig#*:} +[0-9.]+ +[0-9.]+ .*%" <<<"$output"
         profiled_on_a_gpu
         run -0 "$MGPU_BIN/mgpu-stat" --report "${fig%:*}"
         # Two names launch: a tenth of the part for each name.

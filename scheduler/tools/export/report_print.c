@@ -98,6 +98,8 @@ static size_t make_columns(const struct report *r,
         }
     else
         (void)snprintf(titles[n++], TEXT_CAP, "TRAIN s");
+    if (p->n_metrics > 0 && p->has_s_per_it)
+        (void)snprintf(titles[n++], TEXT_CAP, "s/IT");
     for (size_t m = 0; m < p->n_metrics; m++)
         upper(p->metrics[m].name, titles[n++], TEXT_CAP);
     for (size_t m = 0; has_paper && m < p->n_metrics; m++) {
@@ -156,6 +158,8 @@ static int add_row(struct render_table *t, const struct report *r,
     if (rc == 0)
         rc = p->n_metrics == 0 ? add_times(t, p, row, err)
                                : add_number(t, row->train_s, 's', err);
+    if (rc == 0 && p->n_metrics > 0 && p->has_s_per_it)
+        rc = add_number(t, row->s_per_it, 'i', err);
     for (size_t m = 0; rc == 0 && m < p->n_metrics; m++)
         rc = add_number(t, row->metrics[m], '%', err);
     for (size_t m = 0; rc == 0 && has_paper && m < p->n_metrics; m++)
