@@ -74,11 +74,16 @@ bench-retention: all $(addprefix $(B)/tests/bench/,fill load)
 	    tests/bench/retention.sh $(or $(ROWS),10000000) $(or $(SECONDS),20)
 
 # Tokens/s of one thread against tiktoken's and HF's, which PYTHON has. MODEL is
-# a list of ranks, JSON a tokenizer.json, TEXT any text.
-TEXT  ?= docs/reliability.md
-MODEL ?= tests/data/torchtune/small/tokenizer.model
-JSON  ?= tests/data/torchtune/small/tokenizer.json
-bench-text: $(B)/tests/bench/text
+# a list of ranks, JSON a tokenizer.json, TEXT any text. DIR has alpaca and
+# llama3-tokenizer, which may not be shipped: the same with these, and the
+# seconds that 52,000 rows of alpaca take.
+TEXT  ?= $(if $(DIR),$(DIR)/alpaca/alpaca_random_9k.json,docs/reliability.md)
+MODEL ?= $(if $(DIR),$(DIR)/llama3-tokenizer,tests/data/torchtune/small)/tokenizer.model
+JSON  ?= $(if $(DIR),$(B)/tests/bench,tests/data/torchtune/small)/tokenizer.json
+bench-text: $(B)/tests/bench/text $(if $(DIR),$(B)/bin/mgpu-model)
+	$(if $(DIR),$(Q)gzip -dc '$(DIR)/llama3-tokenizer/tokenizer.llama3.json.gz' \
+	    >$(B)/tests/bench/tokenizer.json)
+	$(if $(DIR),$(Q)MGPU_BIN=$(abspath $(B)/bin) tests/bench/text_rows.sh '$(DIR)')
 	$(Q)$(B)/tests/bench/text '$(TEXT)' '$(MODEL)' '$(JSON)'
 	$(Q)OMP_NUM_THREADS=1 RAYON_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false \
 	    $(or $(PYTHON),python3) tests/golden/token_ids.py --bench '$(TEXT)' \
