@@ -22,41 +22,13 @@
 
 #include "jobs/base/error.h"
 #include "kernels/dtype.h"
+#include "kernels/llm/llm_types.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct device;
-
-/* Query head h reads key and value head h / (heads / kv_heads). */
-struct attention {
-    int64_t rows; /* tokens */
-    int32_t heads, kv_heads, head_dim;
-    double scale; /* of the scores: 1 / sqrt(head_dim) */
-};
-
-/* n values in four bits each. Q, the type of what is beside the codes, is bf16
- * for bf16 and f32 for all others. */
-enum { NF4_BLOCK = 64, NF4_GROUP = 256 };
-struct nf4 {
-    int64_t n;       /* a multiple of NF4_BLOCK */
-    uint8_t *codes;  /* [n / 2]: value 2 i in the high half of byte i */
-    int8_t *scalers; /* [n / 64] of blocks; NULL: not quantised themselves */
-    void *factors;   /* [scalers / 256, rounded up] Q, with scalers */
-    void *mean;      /* [1] Q: of what the scalers stand for */
-    void *absmax;    /* [n / 64] Q, without scalers */
-};
-static inline enum dtype nf4_dtype(enum dtype dt) /* Q */
-{
-    return dt == DT_BF16 ? DT_BF16 : DT_F32;
-}
-/* One of the two answers of a preference pair: its judged tokens, neighbours in
- * the lists of these, and its log p by the reference. */
-struct pair_answer {
-    int32_t first, n; /* n 0: there is none */
-    double reference; /* nats */
-};
 
 struct llm_ops {
     /* h = x + delta (h = x without delta);  rstd = 1 / sqrt(mean(h^2) + eps);
@@ -162,6 +134,18 @@ struct llm_ops {
     /* w [n] T; writes what nf4_quantise() left in q. */
     int (*nf4_expand)(struct device *d, enum dtype dt, void *w,
                       const struct nf4 *q, struct error *err);
+    /* y [n] = what 4 bits leave of w, group after group of neighbours: q s, q =
+     * round(w / s) cut to -8..7, s = max(largest |w| / 7.5, 2^-23). As
+     * fake_quant.cu rounds; one value that is not finite makes its group NaN.
+     * out  y  may be w
+     * err  ERR_INVAL n no multiple of `group` */
+    int (*round_int4)(struct device *d, enum dtype dt, void *y, const void *w,
+                      int64_t n, int32_t group, struct error *err);
+    /* y [rows, C] = what 8 bits leave of each row of x: (q - z) s, q =
+     * round(x / s) + z cut to -128..127, s = max((hi - lo) / 255, 2^-23), z =
+     * round(-128 - lo / s); lo, hi: of the row and 0. Likewise. */
+    int (*round_int8)(struct device *d, enum dtype dt, void *y, const void *x,
+                      int64_t rows, int32_t C, struct error *err);
     /* mean [rows] A = the mean of each row of x [rows, C]. */
     int (*row_means)(struct device *d, enum dtype dt, void *mean, const void *x,
                      int64_t rows, int32_t C, struct error *err);

@@ -480,6 +480,8 @@ void fill_table()
     WRAP_LLM(scale_rows);
     WRAP_LLM(answer_sums);
     WRAP_LLM(pair_factors);
+    WRAP_LLM(round_int4);
+    WRAP_LLM(round_int8);
     table.name = "cuda";
     table.destroy = destroy;
     table.alloc = alloc;

@@ -238,6 +238,7 @@ void contract_device(struct device *d, const char *name, bool small)
         contract_llm_pairs(&b);
         contract_llm_swiglu(&b);
         contract_llm_nf4(&b);
+        contract_llm_fake_quant(&b);
         contract_refusals(&b);
         contract_cast(&b);
         contract_llm_attention(&b);
