@@ -2,8 +2,8 @@
  *
  * tests/golden/dpo.py says what was computed: loss, values and gradients of
  * the first step, and 20 losses of AdamW, of adapters and of all weights, with
- * and without label smoothing. fp64 agrees to 1e-9, fp32 to 1e-5 over the 20
- * losses of adapters and to 1e-4 over those of all weights.
+ * and without label smoothing. Over the 20 losses fp64 agrees to 1e-9 and fp32
+ * to 1e-5; 4e-7 was seen.
  *
  * What must not change a bit is checked as well: a reference that is known
  * already, and one that is not; activation checkpointing; and pairs that are
@@ -399,7 +399,7 @@ int main(void)
             test_curve(&r, 1e-9);
             llm_rig_close(&r.rig);
             open_run(&r, c, &g, smoothings[k], DT_F32);
-            test_curve(&r, c->targets != 0 ? 1e-5 : 1e-4);
+            test_curve(&r, 1e-5);
             llm_rig_close(&r.rig);
         }
         test_same(c, &g);
