@@ -510,7 +510,7 @@ void fill_table()
 
 /* ---- CUDA's events, and NCCL over MPI --------------------------------------
  * A collective waits for what the compute stream had been given, and happens
- * when somebody asks whether it is over. */
+ * when somebody asks whether it is over, or one that was started behind it. */
 struct event {
     int64_t at;                      /* of the compute queue */
     std::vector<std::function<void()>> before; /* on NCCL's stream */
@@ -519,6 +519,8 @@ struct nccl_stream {
     int64_t at; /* it waits for that much of the queue */
     std::vector<std::function<void()>> ops;
 };
+
+std::deque<event *> recorded; /* on NCCL's stream */
 
 enum { OK = 0, NOT_READY = 600, IN_PROGRESS = 7 };
 int polls; /* of a call that is not taken yet */
@@ -554,6 +556,7 @@ int event_record(void *e, void *s)
         nccl_stream *n = static_cast<nccl_stream *>(s);
         ev->at = n->at;
         ev->before.swap(n->ops);
+        recorded.push_back(ev);
     }
     return OK;
 }
@@ -567,10 +570,16 @@ int event_query(void *e)
     event *ev = static_cast<event *>(e);
     if (fake_nccl != NCCL_WORKS || polls-- > 0)
         return NOT_READY;
+    is_exposed = 0; /* whoever asks waits */
     (void)run_to(ev->at);
-    for (auto &f : ev->before)
-        f();
-    ev->before.clear();
+    while (!ev->before.empty()) {
+        event *first = recorded.front();
+        recorded.pop_front();
+        (void)run_to(first->at);
+        for (auto &f : first->before)
+            f();
+        first->before.clear();
+    }
     polls = 2;
     return OK;
 }

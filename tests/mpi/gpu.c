@@ -220,6 +220,13 @@ static void test_shared_out(struct comm *c)
     if (mpi_size > 1 && llm_small(&spec, "full", &llm_untied,
                                   "distribution: fsdp\n  pin_memory: false"))
         compare(c, &spec, "fsdp, untied");
+    /* Of 2 layers. A forward pass gathers all units but the first beside the
+     * work, a backward pass all but the first two; of 6 iterations, and of 3
+     * evaluations of 5 rows. */
+    const int evals = 3 * ((5 + mpi_size - 1) / mpi_size);
+    if (mpi_size > 1 && HAVE_NCCL)
+        (void)mpi_ok(fake.hidden >= 6 * (3 + 1) + evals * 3, NULL,
+                     "the next unit is gathered beside the work");
     spec_clear(&spec);
     if (mpi_size > 1 && llm_small(&spec, "lora", &llm_untied,
                                   "distribution: fsdp\n  pin_memory: false"))

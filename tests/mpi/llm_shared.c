@@ -4,12 +4,14 @@
  * first loss and the step after it agree to 1e-12, six steps to 1e-10, for
  * full, tied and not, and for lora, qlora and dpo. Evaluation, checkpoints, the
  * mean of the weights and samples are those of whole weights; a run that was
- * stopped goes on on other numbers of ranks, shared out or not.
+ * stopped goes on on other numbers of ranks, shared out or not. A rank keeps
+ * its part of the states, and two units.
  */
 #include <math.h>
 
 #include "tests/mpi/llm_small.h"
 #include "tests/mpi/trace.h"
+#include "worker/llm/llama_shape.h"
 
 enum { PARTS = 4, STEPS = 6 };
 
@@ -166,6 +168,102 @@ static void test_results(void)
     spec_clear(&spec);
 }
 
+/* What a rank keeps, in bytes. */
+struct kept {
+    int64_t states; /* weights, gradients and what the optimizer knows */
+    int64_t gathered, work;
+};
+
+/* The arena must lie as it was planned: arrays follow each other. */
+static bool read_kept(const struct trainer *t, struct kept *ret)
+{
+    const struct model_plan *p = model_planned(t->model);
+    const char *params = model_params(t->model), *grads = model_grads(t->model);
+    *ret = (struct kept){.states = p->bytes_params + p->bytes_grads,
+                         .gathered = p->bytes_gathered,
+                         .work = p->bytes_work};
+    for (int i = 0; i < t->optimizer.n_state; i++)
+        ret->states +=
+            t->optimizer.n * (int64_t)dtype_acc_bytes(t->optimizer.dt);
+    return grads - params == p->bytes_params && t->optimizer.n == p->params &&
+           p->bytes_total == p->bytes_base + p->bytes_params + p->bytes_grads +
+                                 p->bytes_gathered + p->bytes_activations +
+                                 p->bytes_work;
+}
+
+static bool keep_on(int ranks, struct job_spec *spec, struct kept *ret)
+{
+    struct error err = ERROR_INIT;
+    struct train_rig rig;
+    struct comm *c = NULL;
+    struct trainer t;
+    spec->train.distribution = DIST_FSDP;
+    spec->train.gradient_accumulation_steps = 1;
+    int rc = comm_mpi_use(ranks, &err);
+    if (rc == 0 && mpi_rank < ranks)
+        rc = comm_mpi_create(NULL, &c, &err);
+    rc = rc < 0 ? rc : train_rig_open(&rig, c, spec, &stop, &save, &err);
+    if (rc == 0 && c != NULL) {
+        rc = trainer_open(&t, &rig.env, &err);
+        rc = rc == 0 && read_kept(&t, ret) ? 0 : -1;
+        trainer_close(&t);
+    }
+    train_rig_close(&rig);
+    if (c != NULL)
+        c->ops->destroy(c);
+    return mpi_ok(rc == 0, &err, "a trainer");
+}
+
+/* The largest unit of the stories: the embedding, a layer, or the norm with
+ * an output layer that is not the embedding. */
+static int64_t largest_unit(void)
+{
+    char path[PATH_MAX];
+    struct llama_config c;
+    struct llama_shape s;
+    const char *src = getenv("MGPU_SRC");
+    (void)snprintf(path, sizeof(path), "%s/%s", src != NULL ? src : ".",
+                   llm_stories.model);
+    if (llama_config_read(path, &c, NULL) < 0 ||
+        llama_shape_init(&s, &c, true, 0, 0, 0, NULL) < 0)
+        return -1;
+    const int64_t head = s.weights - s.norm;
+    int64_t most = s.layers > s.layer_weights ? s.layers : s.layer_weights;
+    return most > head ? most : head;
+}
+
+/* On R ranks: the sum of one rank's / R, and two units that are whole. */
+static void test_kept(void)
+{
+    enum { UNITS = 7, ARRAYS = 4 };
+    const int64_t unit = largest_unit() * (int64_t)sizeof(double);
+    struct job_spec spec = {.version = 0};
+    struct kept one = {.states = 0};
+    char line[160];
+    if (!llm_small(&spec, "full", &llm_stories, "shuffle: true"))
+        return;
+    (void)keep_on(1, &spec, &one);
+    for (int ranks = 2; ranks <= most_ranks(); ranks *= 2) {
+        struct kept k = {.states = 0};
+        /* Each chunk is filled up to a multiple of 128. */
+        const int64_t filled = (int64_t)UNITS * SHARD_ALIGN * sizeof(double);
+        (void)keep_on(ranks, &spec, &k);
+        const int64_t over = k.states - one.states / ranks;
+        const int64_t whole = k.gathered - 2 * unit;
+        (void)snprintf(line, sizeof(line),
+                       "%d ranks: %lld bytes of %lld, and %lld of units of "
+                       "%lld",
+                       ranks, (long long)k.states, (long long)one.states,
+                       (long long)k.gathered, (long long)unit);
+        (void)mpi_ok(mpi_rank > 0 ||
+                         (over >= 0 && over <= ARRAYS * filled && whole >= 0 &&
+                          whole <= 2 * ranks * SHARD_ALIGN * 8 &&
+                          k.work - one.work <= 1024),
+                     NULL, line);
+    }
+    spec_clear(&spec);
+}
+
 static void test_full(const struct llm_material *m)
 {
     struct job_spec spec = {.version = 0};
@@ -247,6 +345,7 @@ int main(int argc, char **argv)
     test_dpo("model: {lora_rank: 2}");
     test_dpo("model: {lora_rank: 0}");
     test_results();
+    test_kept();
     (void)mpi_ok(comm_mpi_use(0, &err) == 0, &err, "all again");
     return mpi_tap_done();
 }

@@ -13,6 +13,7 @@
 #define MGPU_WORKER_COMM_COMM_H
 
 #include <sched.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -65,6 +66,10 @@ struct comm_ops {
 
 struct comm {
     const struct comm_ops *ops;
+    /* Collectives run one after the other, in the order in which they were
+     * started: one may use the memory of those before it. Else wait() must come
+     * in between. */
+    bool in_order;
     int32_t rank, size;
     int32_t local_rank, local_size; /* among the ranks of this node */
     /* Processors that any rank of this node may run on, however the launcher

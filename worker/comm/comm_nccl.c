@@ -499,6 +499,7 @@ int comm_nccl_create(struct device *dev, struct comm **ret, struct error *err)
     if (m == NULL)
         return error_set(err, ERR_NOMEM, "communicator");
     m->base.ops = &nccl_ops;
+    m->base.in_order = true; /* they are on one stream */
     m->dev = dev;
     if (comm_mpi_create(NULL, &m->boot, err) < 0)
         goto fail;

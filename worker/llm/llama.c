@@ -142,6 +142,7 @@ static void lay_work(struct cursor *c, const struct llama_conf *conf,
     ret->dlow = take(c, s->is_full ? 0 : back * 3 * s->rank, t);
     ret->dropped = take(c, conf->dropout > 0 ? m * widest : 0, t);
     ret->opened = take(c, b->quantised > 0 ? s->layer_weights : 0, t);
+    ret->norm_grad = take(c, s->is_full && conf->shared_by > 1 ? d : 0, t);
     ret->chunk = take(c, (int64_t)chunk * d, t);
     ret->logits = take(c, (int64_t)chunk * s->c.vocab, t);
 }
@@ -182,7 +183,6 @@ static void lay_out(const struct llama_conf *conf, const struct llama_shape *s,
     mark = c.at;
     ret->gathered =
         take(&c, 2 * shards->largest, llama_share_size(b, conf->dt));
-    ret->gathered_grads = take(&c, s->is_full ? 2 * shards->largest : 0, t);
     plan->bytes_gathered = (int64_t)(c.at - mark);
     mark = c.at;
 
@@ -284,12 +284,6 @@ static const struct model_plan *planned(const struct model *model)
     return &((const struct llama *)model)->plan;
 }
 
-/* What is trained is this rank's share of the weights. */
-static bool is_share(const struct llama *m)
-{
-    return m->shards.n > 0 && m->shape.is_full;
-}
-
 /* A tensor each, or if these are too many, neighbours of a kind together. */
 static int32_t ranges(const struct model *model,
                       struct model_range ret[MODEL_RANGES])
@@ -297,7 +291,7 @@ static int32_t ranges(const struct model *model,
     const struct llama_shape *s = &((const struct llama *)model)->shape;
     const int32_t tensors = llama_trained_count(s);
     int32_t n = 0;
-    if (is_share((const struct llama *)model))
+    if (llama_shares_grads((const struct llama *)model))
         return llama_share_ranges((const struct llama *)model, ret);
     for (int32_t i = 0; i < tensors; i++) {
         struct llama_tensor t;

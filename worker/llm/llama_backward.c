@@ -17,8 +17,7 @@ struct way {
 static int ready(const struct way *w, int64_t first, int64_t count,
                  struct error *err)
 {
-    if (w->on_ready == NULL || count == 0 ||
-        (w->m->shards.n > 0 && w->m->shape.is_full))
+    if (w->on_ready == NULL || count == 0 || llama_shares_grads(w->m))
         return 0;
     return w->on_ready(w->arg, first, count, err);
 }
@@ -39,9 +38,16 @@ static int norm_back(struct llama *m, const void *w, int64_t weight,
                      struct error *err)
 {
     void *dw = m->shape.is_full ? llama_grad_at(m, weight) : NULL;
-    return m->d->ops->llm.rmsnorm_bwd(m->d, m->conf.dt, m->mem.dres, dw,
-                                      m->mem.dnorm, h, rstd, w, extra,
-                                      m->tokens, m->shape.c.hidden, err);
+    /* It may take the place of w, which is still read. */
+    void *to = llama_shares_grads(m) ? m->mem.norm_grad : dw;
+    if (m->d->ops->llm.rmsnorm_bwd(m->d, m->conf.dt, m->mem.dres, to,
+                                   m->mem.dnorm, h, rstd, w, extra, m->tokens,
+                                   m->shape.c.hidden, err) < 0)
+        return -1;
+    if (to == dw)
+        return 0;
+    return m->d->ops->copy(
+        m->d, dw, to, (size_t)m->shape.c.hidden * dtype_bytes(m->conf.dt), err);
 }
 
 /* The gradient of an output layer that saw no judged token. */
@@ -55,25 +61,38 @@ static int zero_head(struct llama *m, struct error *err)
                            (size_t)n * dtype_bytes(m->conf.dt), err);
 }
 
+/* From an output layer that is the embedding back to the last norm, which is
+ * another unit. */
+static int leave_head(struct llama *m, struct error *err)
+{
+    const int32_t norm = llama_unit_of_norm(m), head = llama_unit_of_head(m);
+    if (!llama_shares_grads(m) || norm == head)
+        return 0;
+    if (llama_grads_end(m, head, err) < 0)
+        return -1;
+    llama_drop(m);
+    if (llama_need(m, norm, err) < 0)
+        return -1;
+    llama_grads_replace(m, norm);
+    return 0;
+}
+
 static int head_back(const struct way *w, struct error *err)
 {
     struct llama *m = w->m;
     const struct llama_shape *s = &m->shape;
     const struct llama_linear *l = &s->linear[PRODUCT_HEAD];
-    const int32_t norm = llama_unit_of_norm(m), head = llama_unit_of_head(m);
-    if (llama_need(m, norm, err) < 0 || llama_need(m, head, err) < 0 ||
-        llama_grads_begin(m, norm, err) < 0 ||
-        (head != norm && llama_grads_begin(m, head, err) < 0))
+    if (llama_need(m, llama_unit_of_norm(m), err) < 0)
         return -1;
     if (llama_trains_head(m)) {
         if (m->d->ops->llm.rmsnorm_fwd(m->d, m->conf.dt, m->mem.normed, NULL,
                                        NULL, m->mem.last, NULL,
                                        llama_weight_at(m, s->norm), m->tokens,
                                        s->c.hidden, s->c.norm_eps, err) < 0 ||
+            llama_need(m, llama_unit_of_head(m), err) < 0 ||
+            llama_grads_begin(m, llama_unit_of_head(m), err) < 0 ||
             (m->judges == 0 && zero_head(m, err) < 0) ||
-            llama_head(m, w->b, true, true, err) < 0)
-            return -1;
-        if (head != norm && llama_grads_end(m, head, err) < 0)
+            llama_head(m, w->b, true, true, err) < 0 || leave_head(m, err) < 0)
             return -1;
         if (!s->is_full && ready(w, l->a, s->adapters - l->a, err) < 0)
             return -1;
@@ -86,8 +105,10 @@ static int head_back(const struct way *w, struct error *err)
                                 s->c.hidden, m->tokens, err) < 0 ||
         norm_back(m, llama_weight_at(m, s->norm), s->norm, m->mem.last,
                   m->mem.last_rstd, NULL, err) < 0 ||
-        llama_grads_end(m, norm, err) < 0)
+        llama_grads_end(m, llama_unit_of_norm(m), err) < 0)
         return -1;
+    if (llama_shares_grads(m))
+        llama_drop(m);
     return s->is_full ? ready(w, s->norm, s->c.hidden, err) : 0;
 }
 
@@ -161,11 +182,13 @@ static int layer_back(const struct way *w, int32_t l, struct error *err)
                               .x = a->attended,
                               .low = a->low[PRODUCT_O]};
     if (llama_need(m, unit, err) < 0 ||
-        (l > 0 && llama_ahead(m, unit - 1, err) < 0) ||
-        llama_grads_begin(m, unit, err) < 0 ||
-        (m->conf.recomputes && l < s->c.layers - 1 &&
+        (l > 0 && llama_soon(m, unit - 1, err) < 0))
+        return -1;
+    llama_grads_replace(m, unit);
+    if ((m->conf.recomputes && l < s->c.layers - 1 &&
          llama_layer(m, l, pos, true, true, err) < 0) ||
         llama_open_layer(m, l, err) < 0 || feed_back(m, l, err) < 0 ||
+        (l > 0 && llama_ahead(m, unit - 1, err) < 0) ||
         llama_linear_back(m, &call, m->mem.dres, m->mem.wide_grad, err) < 0 ||
         attend_back(m, l, pos, err) < 0 ||
         llama_norm_again(m, l, false, err) < 0)
@@ -226,7 +249,7 @@ int llama_backward(struct model *model, const struct batch *b,
     for (int32_t l = m->shape.c.layers - 1; l >= 0 && rc == 0; l--)
         rc = layer_back(&w, l, err);
     rc = rc < 0 ? rc : embed_back(&w, err);
-    if (rc == 0 && m->shards.n > 0 && m->shape.is_full)
+    if (rc == 0 && llama_shares_grads(m))
         rc = share_ready(&w, err);
     m->train = false; /* activations are used up */
     return rc;

@@ -29,8 +29,7 @@ struct llama_arena {
                  * four bits, what stays: llama_base.h */
     struct nf4 packed;    /* of the layers' other tensors */
     void *params, *grads; /* [plan.params] T */
-    /* [2, shards.largest] T: units that are whole; with shards alone */
-    void *gathered, *gathered_grads;
+    void *gathered; /* [2, shards.largest]: the slots; with shards alone */
 
     struct llama_acts *acts; /* [layers] host */
     void *last;              /* [M, hidden]: what the last norm reads */
@@ -57,6 +56,7 @@ struct llama_arena {
     void *dlow;         /* [M, 3 rank]; lora alone */
     void *dropped;      /* [M, llama_widest()]; lora_dropout alone */
     void *opened;       /* [shape.layer_weights]: of a base in four bits */
+    void *norm_grad;    /* [hidden]: shared-out gradients alone */
     void *chunk;        /* [head_rows, hidden] */
     void *logits;       /* [head_rows, vocab] */
 };
@@ -83,8 +83,8 @@ struct llama {
     struct shards shards; /* of the weights; n 0: they are whole */
     size_t share_size;    /* bytes of one of their elements */
     struct shard_exchange exchange;
-    struct llama_slot weights[2], grads[2];
-    int32_t slot, grad_slot; /* those that are computed with */
+    struct llama_slot slots[2];
+    int32_t slot; /* whose weights are computed with */
 
     /* Of the last forward(). */
     int32_t n;      /* 0: there was none */

@@ -3,8 +3,11 @@
  * Units are the embedding, each layer, and what is behind the layers: the
  * norm, and an output layer of its own. Two units are whole at a time, in
  * two slots: the one that is computed with, and the next, which an all-gather
- * fills meanwhile. Of gradients there are two slots, too: the backward pass
- * writes one while a reduce-scatter hands out the other's sum.
+ * fills meanwhile. In the backward pass the gradient of a layer takes the place
+ * of its weights, tensor by tensor. While the layer below is computed, a
+ * reduce-scatter hands out the sum and then an all-gather fills the slot with
+ * the weights of the layer after it. Only the output layer, whose weights are
+ * read for every chunk of tokens, has its gradient in the other slot.
  *
  * A collective reads and writes its slot behind all calls that the device was
  * given before; the calls behind llama_need() come after it is done.
@@ -92,28 +95,27 @@ static void *share_at(const struct llama *m, void *p, int64_t i)
 }
 
 /* Which slot holds the unit; -1: none. */
-static int32_t slot_of(const struct llama_slot slots[2], int32_t unit)
+static int32_t slot_of(const struct llama *m, int32_t unit)
 {
     for (int32_t i = 0; i < 2; i++)
-        if (slots[i].unit == unit)
+        if (m->slots[i].unit == unit)
             return i;
     return -1;
 }
 
-static void *in_slot(const struct llama *m, const struct llama_slot slots[2],
-                     int64_t offset)
+static int32_t slot_of_grads(const struct llama *m, int32_t unit)
 {
-    const int32_t unit = unit_of(m, offset);
-    const int32_t slot = slot_of(slots, unit);
-    assert(slot >= 0); /* llama_need(), llama_grads_begin() were called */
-    return llama_at(m, slots[slot].data, offset - first_of(m, unit));
+    for (int32_t i = 0; i < 2; i++)
+        if (m->slots[i].grads == unit)
+            return i;
+    return -1;
 }
 
 void *llama_unit_whole(const struct llama *m, int32_t unit)
 {
-    const int32_t slot = slot_of(m->weights, unit);
+    const int32_t slot = slot_of(m, unit);
     assert(slot >= 0); /* llama_need(), llama_unit_begin() were called */
-    return m->weights[slot].data;
+    return m->slots[slot].data;
 }
 
 void *llama_weight_at(const struct llama *m, int64_t offset)
@@ -121,8 +123,11 @@ void *llama_weight_at(const struct llama *m, int64_t offset)
     const struct llama_shape *s = &m->shape;
     const bool of_base =
         llama_has_base(&m->conf) && (!s->is_full || m->is_reference);
-    if (m->shards.n > 0)
-        return in_slot(m, m->weights, offset);
+    if (m->shards.n > 0) {
+        const int32_t unit = unit_of(m, offset);
+        return llama_at(m, llama_unit_whole(m, unit),
+                        offset - first_of(m, unit));
+    }
     if (m->base.quantised > 0 && offset > s->layers)
         offset -= s->c.layers * s->layer_weights; /* they are elsewhere */
     return llama_at(m, of_base ? m->mem.base : m->mem.params, offset);
@@ -130,18 +135,26 @@ void *llama_weight_at(const struct llama *m, int64_t offset)
 
 void *llama_grad_at(const struct llama *m, int64_t offset)
 {
-    if (m->shards.n > 0 && m->shape.is_full)
-        return in_slot(m, m->grads, offset);
-    return llama_at(m, m->mem.grads, offset);
+    if (!llama_shares_grads(m))
+        return llama_at(m, m->mem.grads, offset);
+    const int32_t unit = unit_of(m, offset), slot = slot_of_grads(m, unit);
+    assert(slot >= 0); /* llama_grads_begin(), llama_grads_replace() */
+    return llama_at(m, m->slots[slot].data, offset - first_of(m, unit));
+}
+
+static int wait_for(struct llama *m, int *ticket, struct error *err)
+{
+    const int t = *ticket;
+    *ticket = -1;
+    return t < 0 ? 0
+                 : m->conf.comm->ops->wait(m->conf.comm, t, deadline_s, err);
 }
 
 static int finish(struct llama *m, struct llama_slot *s, struct error *err)
 {
-    if (s->ticket < 0)
-        return 0;
-    const int ticket = s->ticket;
-    s->ticket = -1;
-    return m->conf.comm->ops->wait(m->conf.comm, ticket, deadline_s, err);
+    return wait_for(m, &s->reduce, err) < 0 || wait_for(m, &s->gather, err) < 0
+               ? -1
+               : 0;
 }
 
 /* ---- weights --------------------------------------------------------------
@@ -150,7 +163,12 @@ static int finish(struct llama *m, struct llama_slot *s, struct error *err)
 void llama_forget(struct llama *m)
 {
     for (int32_t i = 0; i < 2; i++)
-        m->weights[i].unit = m->grads[i].unit = -1;
+        m->slots[i].unit = m->slots[i].grads = -1;
+}
+
+void llama_drop(struct llama *m)
+{
+    m->slots[m->slot].unit = -1;
 }
 
 /* This rank's share of the weights that the pass is with. */
@@ -167,20 +185,37 @@ static int gather(struct llama *m, int32_t unit, struct llama_slot *to,
 {
     const struct shard_unit *u = unit_at(m, unit);
     const size_t bytes = (size_t)u->chunk * m->share_size;
-    if (finish(m, to, err) < 0)
+    if ((to->gather >= 0 || !m->conf.comm->in_order) && finish(m, to, err) < 0)
         return -1;
     to->unit = unit;
     return m->conf.comm->ops->all_gather(
         m->conf.comm, to->data, share_at(m, share_of(m), u->at),
-        bytes / sizeof(int64_t), COMM_I64, &to->ticket, err);
+        bytes / sizeof(int64_t), COMM_I64, &to->gather, err);
 }
 
-/* The slot that is not computed with. */
+/* The slot that is not computed with; that one, if it has been dropped. */
+static struct llama_slot *spare(struct llama *m)
+{
+    struct llama_slot *s = &m->slots[m->slot];
+    const bool is_free =
+        s->unit < 0 && s->grads < 0 && s->reduce < 0 && s->gather < 0;
+    return is_free ? s : &m->slots[1 - m->slot];
+}
+
 int llama_ahead(struct llama *m, int32_t unit, struct error *err)
 {
-    if (m->shards.n == 0 || slot_of(m->weights, unit) >= 0)
+    if (m->shards.n == 0 || slot_of(m, unit) >= 0)
         return 0;
-    return gather(m, unit, &m->weights[1 - m->slot], err);
+    return gather(m, unit, spare(m), err);
+}
+
+int llama_soon(struct llama *m, int32_t unit, struct error *err)
+{
+    if (m->shards.n > 0 && spare(m)->reduce >= 0 && !m->conf.comm->in_order) {
+        m->conf.comm->ops->poll(m->conf.comm);
+        return 0;
+    }
+    return llama_ahead(m, unit, err);
 }
 
 int llama_need(struct llama *m, int32_t unit, struct error *err)
@@ -190,25 +225,32 @@ int llama_need(struct llama *m, int32_t unit, struct error *err)
     if (llama_ahead(m, unit, err) < 0)
         return -1;
     llama_close_layers(m); /* its slot may have another unit now */
-    m->slot = slot_of(m->weights, unit);
-    return finish(m, &m->weights[m->slot], err);
+    m->slot = slot_of(m, unit);
+    return finish(m, &m->slots[m->slot], err);
 }
 
 /* ---- gradients ------------------------------------------------------------
  */
 
-static bool shares_grads(const struct llama *m)
+bool llama_shares_grads(const struct llama *m)
 {
     return m->shards.n > 0 && m->shape.is_full;
 }
 
 int llama_grads_begin(struct llama *m, int32_t unit, struct error *err)
 {
-    if (!shares_grads(m))
+    if (!llama_shares_grads(m))
         return 0;
-    m->grad_slot = 1 - m->grad_slot;
-    m->grads[m->grad_slot].unit = unit;
-    return finish(m, &m->grads[m->grad_slot], err);
+    struct llama_slot *to = &m->slots[1 - m->slot];
+    to->unit = -1;
+    to->grads = unit;
+    return finish(m, to, err);
+}
+
+void llama_grads_replace(struct llama *m, int32_t unit)
+{
+    if (llama_shares_grads(m))
+        m->slots[m->slot].grads = unit;
 }
 
 /* Zeros fill the unit up, so that none of what was there before is summed. */
@@ -223,43 +265,43 @@ static int fill_up(struct llama *m, struct llama_slot *from,
 static int reduce(struct llama *m, struct llama_slot *from, void *to,
                   struct error *err)
 {
-    const struct shard_unit *u = unit_at(m, from->unit);
+    const struct shard_unit *u = unit_at(m, from->grads);
     if (fill_up(m, from, u, err) < 0)
         return -1;
-    from->unit = -1;
+    from->unit = from->grads = -1;
     return m->conf.comm->ops->reduce_scatter(
         m->conf.comm, to, from->data, (size_t)u->chunk,
-        comm_type_of(m->conf.dt), &from->ticket, err);
+        comm_type_of(m->conf.dt), &from->reduce, err);
 }
 
 int llama_grads_end(struct llama *m, int32_t unit, struct error *err)
 {
-    if (!shares_grads(m))
+    if (!llama_shares_grads(m))
         return 0;
-    struct llama_slot *from = &m->grads[slot_of(m->grads, unit)];
+    struct llama_slot *from = &m->slots[slot_of_grads(m, unit)];
     return reduce(m, from, llama_at(m, m->mem.grads, unit_at(m, unit)->at),
                   err);
 }
 
 int llama_grads_add(struct llama *m, int32_t unit, struct error *err)
 {
-    if (!shares_grads(m))
+    if (!llama_shares_grads(m))
         return 0;
     const struct shard_unit *u = unit_at(m, unit);
-    const int32_t at = slot_of(m->grads, unit);
-    struct llama_slot *from = &m->grads[at], *spare = &m->grads[1 - at];
-    if (finish(m, spare, err) < 0)
+    const int32_t at = slot_of_grads(m, unit);
+    struct llama_slot *from = &m->slots[at], *to = &m->slots[1 - at];
+    if (finish(m, to, err) < 0)
         return -1;
-    spare->unit = -1;
-    if (reduce(m, from, spare->data, err) < 0 || finish(m, from, err) < 0)
+    to->unit = -1;
+    if (reduce(m, from, to->data, err) < 0 || finish(m, from, err) < 0)
         return -1;
     return m->d->ops->add(m->d, m->conf.dt, llama_at(m, m->mem.grads, u->at),
-                          spare->data, u->chunk, err);
+                          to->data, u->chunk, err);
 }
 
 int llama_grads_finish(struct llama *m, struct error *err)
 {
-    return finish(m, &m->grads[0], err) < 0 || finish(m, &m->grads[1], err) < 0
+    return finish(m, &m->slots[0], err) < 0 || finish(m, &m->slots[1], err) < 0
                ? -1
                : 0;
 }
@@ -271,8 +313,8 @@ int llama_unit_begin(struct llama *m, int32_t unit, struct error *err)
 {
     if (m->shards.n == 0)
         return 0;
-    m->weights[0].unit = unit;
-    return m->d->ops->zero(m->d, m->weights[0].data,
+    m->slots[0].unit = unit;
+    return m->d->ops->zero(m->d, m->slots[0].data,
                            (size_t)m->shards.largest * m->share_size, err);
 }
 
@@ -283,7 +325,7 @@ int llama_unit_keep(struct llama *m, int32_t unit, struct error *err)
     const struct shard_unit *u = unit_at(m, unit);
     const void *own =
         share_at(m, llama_unit_whole(m, unit), m->shards.rank * u->chunk);
-    m->weights[0].unit = -1;
+    m->slots[0].unit = -1;
     return m->d->ops->copy(m->d, share_at(m, m->mem.base, u->at), own,
                            (size_t)u->chunk * m->share_size, err);
 }
@@ -310,7 +352,7 @@ int llama_put_weights(struct llama *m, int64_t first, int64_t count,
 int llama_fetch_params(struct llama *m, int64_t first, int64_t count,
                        void *host, struct error *err)
 {
-    if (shares_grads(m))
+    if (llama_shares_grads(m))
         return shard_fetch(&m->exchange, 0, first, count, host, err);
     return m->d->ops->to_host(m->d, host, llama_at(m, m->mem.params, first),
                               (size_t)count * dtype_bytes(m->conf.dt), err);
@@ -319,7 +361,7 @@ int llama_fetch_params(struct llama *m, int64_t first, int64_t count,
 int llama_store_params(struct llama *m, int64_t first, int64_t count,
                        const void *host, struct error *err)
 {
-    if (shares_grads(m))
+    if (llama_shares_grads(m))
         return shard_store(&m->exchange, 0, first, count, host, err);
     if (m->d->ops->to_device(m->d, llama_at(m, m->mem.params, first), host,
                              (size_t)count * dtype_bytes(m->conf.dt), err) < 0)
@@ -361,20 +403,19 @@ int32_t llama_share_ranges(const struct llama *m,
 struct shard_exchange *llama_exchange(struct model *model)
 {
     struct llama *m = llama_of(model);
-    return shares_grads(m) ? &m->exchange : NULL;
+    return llama_shares_grads(m) ? &m->exchange : NULL;
 }
 
 void llama_shard_open(struct llama *m)
 {
-    char *const data[2] = {m->mem.gathered, m->mem.gathered_grads};
     m->share_size = llama_share_size(&m->base, m->conf.dt);
-    for (int32_t i = 0; i < 2; i++) {
-        const int64_t at = i * m->shards.largest;
-        m->weights[i] = (struct llama_slot){
-            .data = share_at(m, data[0], at), .unit = -1, .ticket = -1};
-        m->grads[i] = (struct llama_slot){
-            .data = share_at(m, data[1], at), .unit = -1, .ticket = -1};
-    }
+    for (int32_t i = 0; i < 2; i++)
+        m->slots[i] = (struct llama_slot){
+            .data = share_at(m, m->mem.gathered, i * m->shards.largest),
+            .unit = -1,
+            .grads = -1,
+            .reduce = -1,
+            .gather = -1};
     /* Two units in the run's type have room for one in fp32. */
     m->exchange = (struct shard_exchange){.dev = m->d,
                                           .comm = m->conf.comm,

@@ -12,11 +12,14 @@
 struct llama;
 struct llama_base;
 
-/* A unit that is whole, of weights or gradients. */
+/* Room for a unit that is whole: its weights, its gradient, or both while the
+ * one takes the place of the other. */
 struct llama_slot {
     void *data;
-    int32_t unit; /* -1: none */
-    int ticket;   /* of the collective under way; -1: none */
+    int32_t unit, grads; /* -1: none */
+    /* Under way, -1: none: what hands out the sum of the gradient that was
+     * here, and behind it what gathers weights. */
+    int reduce, gather;
 };
 
 /* A tensor of the weights: the base's, or what is trained. Its unit was
@@ -44,14 +47,25 @@ int llama_unit_keep(struct llama *m, int32_t unit,
 /* Makes a unit whole; it stays so until another unit but the next one is
  * needed. */
 int llama_need(struct llama *m, int32_t unit, struct error *err) MUST_CHECK;
-/* Begins to: the unit is the next that is needed. */
+/* Begins to: the unit is the next that is needed. Where its slot is still
+ * handed out and collectives are not in order (comm.h), soon() leaves it to a
+ * later call; ahead() waits. */
 int llama_ahead(struct llama *m, int32_t unit, struct error *err) MUST_CHECK;
+int llama_soon(struct llama *m, int32_t unit, struct error *err) MUST_CHECK;
 /* The weights have changed. */
 void llama_forget(struct llama *m);
-/* All of the unit's gradient is written between the two; end() begins to hand
- * out its sum over the ranks, add() adds it to what was handed out. */
+/* The weights of the unit that was needed last are not needed any more. */
+void llama_drop(struct llama *m);
+/* Whether the gradient is shared out, too. */
+bool llama_shares_grads(const struct llama *m);
+/* All of the unit's gradient is written behind begin() or replace(): beside the
+ * weights of the unit that was needed last, or in their place. Then each tensor
+ * is written when the pass has read the weights of that tensor for the last
+ * time. end() begins to hand out the gradient's sum over the ranks, add() adds
+ * it to what was handed out. */
 int llama_grads_begin(struct llama *m, int32_t unit,
                       struct error *err) MUST_CHECK;
+void llama_grads_replace(struct llama *m, int32_t unit);
 int llama_grads_end(struct llama *m, int32_t unit,
                     struct error *err) MUST_CHECK;
 int llama_grads_add(struct llama *m, int32_t unit,
