@@ -63,6 +63,9 @@ struct model_tensor {
 
 enum { MODEL_VALUES = 8 };
 
+/* From here on marks of the device (kernels/device.h) are the model's. */
+enum { MODEL_MARK = 6 };
+
 /* What a forward pass over a batch leaves. Samples without a label have no part
  * in it. */
 struct model_result {
@@ -98,6 +101,11 @@ struct model_ops {
     /* Optional: rank 0's way to parameters that are shared out, array 0 of it.
      * params() is this rank's share, and backward() sums that of grads(). */
     struct shard_exchange *(*exchange)(struct model *m);
+    /* Optional: how long the device had nothing to do in the last forward pass
+     * and the backward pass behind it, but to wait for the other ranks. Behind
+     * result(). */
+    void (*waited)(struct model *m, double *ret_forward_s,
+                   double *ret_backward_s);
 
     void (*destroy)(struct model *m);
 

@@ -92,6 +92,14 @@ static inline struct shard_exchange *model_exchange(struct model *m)
     return m->ops->exchange != NULL ? m->ops->exchange(m) : NULL;
 }
 
+static inline void model_waited(struct model *m, double *ret_forward_s,
+                                double *ret_backward_s)
+{
+    *ret_forward_s = *ret_backward_s = 0;
+    if (m->ops->waited != NULL)
+        m->ops->waited(m, ret_forward_s, ret_backward_s);
+}
+
 static inline int MUST_CHECK model_export(
     struct model *m,
     int (*each)(void *arg, const struct model_tensor *t, struct error *err),

@@ -5,9 +5,10 @@
  * full, tied and not, and for lora, qlora and dpo. Evaluation, checkpoints, the
  * mean of the weights and samples are those of whole weights; a run that was
  * stopped goes on on other numbers of ranks, shared out or not. A rank keeps
- * its part of the states, and two units.
+ * its part of the states, and two units; what it waits for them is in t_comm.
  */
 #include <math.h>
+#include <time.h>
 
 #include "tests/mpi/llm_small.h"
 #include "tests/mpi/trace.h"
@@ -264,6 +265,84 @@ static void test_kept(void)
     spec_clear(&spec);
 }
 
+/* A communicator that takes 3 ms longer in each wait. */
+static const struct comm_ops *quick;
+static int n_waits;
+static const double each_s = 3e-3;
+
+static int slow_wait(struct comm *c, int ticket, double deadline_s,
+                     struct error *err)
+{
+    const struct timespec nap = {.tv_nsec = (long)(each_s * 1e9)};
+    n_waits++;
+    (void)nanosleep(&nap, NULL);
+    return quick->wait(c, ticket, deadline_s, err);
+}
+
+static bool read_row(const char *dir, struct metric_iteration *ret)
+{
+    char path[128];
+    struct buf b = BUF_INIT;
+    struct metric_row rows[8];
+    size_t n = 0;
+    bool has = false;
+    (void)snprintf(path, sizeof(path), "%s/spool.%d", dir, mpi_rank);
+    if (buf_read_file(&b, path, 1 << 20, NULL) < 0)
+        return false;
+    for (const char *at = buf_str(&b), *end; (end = strchr(at, '\n')) != NULL;
+         at = end + 1)
+        if (metric_line_decode(at, (size_t)(end - at), mpi_rank, rows, 8, &n,
+                               NULL) == 0 &&
+            n > 0 && rows[0].kind == METRIC_ITERATION) {
+            *ret = rows[0].iteration;
+            has = true;
+        }
+    buf_clear(&b);
+    return has;
+}
+
+/* The waits of a pass are t_comm's, and nobody else's. */
+static void test_waits(void)
+{
+    struct job_spec spec = {.version = 0};
+    struct error err = ERROR_INIT;
+    struct train_rig rig;
+    struct trainer t;
+    struct comm *c = NULL;
+    struct agreed a;
+    struct metric_iteration m = {.t_comm = 0};
+    if (mpi_size < 2 || comm_mpi_use(0, &err) < 0 ||
+        !llm_small(&spec, "full", &llm_untied, "distribution: fsdp"))
+        return;
+    int rc = comm_mpi_create(NULL, &c, &err);
+    rc = rc < 0 ? rc : train_rig_open(&rig, c, &spec, &stop, &save, &err);
+    rc = rc < 0 ? rc : trainer_open(&t, &rig.env, &err);
+    if (!mpi_ok(rc == 0, &err, "a trainer"))
+        return;
+    struct comm_ops slow = *t.comm->ops;
+    quick = t.comm->ops;
+    slow.wait = slow_wait;
+    t.comm->ops = &slow;
+    n_waits = 0;
+    rc = trainer_step(&t, &a, &err);
+    t.comm->ops = quick;
+    (void)reporter_flush(rig.reporter, 0);
+    const bool has = read_row(rig.dir, &m);
+    const double parts = m.t_data + m.t_h2d + m.t_forward + m.t_backward +
+                         m.t_comm + m.t_optimizer;
+    char line[160];
+    (void)snprintf(line, sizeof(line), "%d waits of 3 ms are in t_comm %.1f ms",
+                   n_waits, m.t_comm * 1e3);
+    (void)mpi_ok(rc == 0 && has && n_waits >= 10 &&
+                     m.t_comm >= n_waits * each_s && m.t_forward >= 0 &&
+                     m.t_backward >= 0 && parts <= m.t_iter * 1.001,
+                 &err, line);
+    trainer_close(&t);
+    train_rig_close(&rig);
+    c->ops->destroy(c);
+    spec_clear(&spec);
+}
+
 static void test_full(const struct llm_material *m)
 {
     struct job_spec spec = {.version = 0};
@@ -346,6 +425,7 @@ int main(int argc, char **argv)
     test_dpo("model: {lora_rank: 0}");
     test_results();
     test_kept();
+    test_waits();
     (void)mpi_ok(comm_mpi_use(0, &err) == 0, &err, "all again");
     return mpi_tap_done();
 }

@@ -373,16 +373,17 @@ static const struct model_ops ops_of_pairs = {
     MEMBERS, .result = llama_pairs_result, .begin = llama_pairs_begin,
     .values = llama_pair_values};
 /* Collectives are started by the host: a pass cannot be captured. */
-static const struct model_ops ops_shared_out = {MEMBERS, .result = result,
-                                                .is_shared_out = true,
-                                                .exchange = llama_exchange};
+static const struct model_ops ops_shared_out = {
+    MEMBERS, .result = result, .is_shared_out = true,
+    .exchange = llama_exchange, .waited = llama_waited};
 static const struct model_ops ops_shared_out_pairs = {
     MEMBERS,
     .result = llama_pairs_result,
     .begin = llama_pairs_begin,
     .values = llama_pair_values,
     .is_shared_out = true,
-    .exchange = llama_exchange};
+    .exchange = llama_exchange,
+    .waited = llama_waited};
 
 static const struct model_ops *ops_of(const struct llama_conf *c)
 {

@@ -245,6 +245,7 @@ int llama_backward(struct model *model, const struct batch *b,
                          "model: no forward pass in training over %d rows came "
                          "before",
                          b->n);
+    llama_waits_begin(m, true);
     int rc = head_back(&w, err);
     for (int32_t l = m->shape.c.layers - 1; l >= 0 && rc == 0; l--)
         rc = layer_back(&w, l, err);

@@ -197,6 +197,7 @@ int llama_forward(struct model *model, const struct batch *b, bool train,
     m->n = 0;
     if (llama_check_batch(m, b, train, err) < 0)
         return -1;
+    llama_waits_begin(m, false);
     llama_repeat(model, b, train);
     if ((m->conf.pairs && !m->conf.is_precomputed &&
          llama_pairs_reference(m, b, err) < 0) ||

@@ -85,6 +85,7 @@ struct llama {
     struct shard_exchange exchange;
     struct llama_slot slots[2];
     int32_t slot; /* whose weights are computed with */
+    struct llama_waits waits;
 
     /* Of the last forward(). */
     int32_t n;      /* 0: there was none */

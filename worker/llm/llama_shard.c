@@ -16,6 +16,7 @@
  */
 #include <assert.h>
 
+#include "jobs/base/clock.h"
 #include "worker/llm/llama_internal.h"
 
 /* As long as ranks wait for one that reads or evaluates. */
@@ -142,6 +143,75 @@ void *llama_grad_at(const struct llama *m, int64_t offset)
     return llama_at(m, m->slots[slot].data, offset - first_of(m, unit));
 }
 
+/* ---- what waiting costs ---------------------------------------------------
+ *
+ * The host waits for a collective that was begun a layer ago, often while the
+ * device still has work: on a device with marks only the time between two marks
+ * counts, from the end of the work before to the begin of what is given to it
+ * behind the wait.
+ *
+ * A pair of marks is read when it is used again, LLAMA_WAITS waits later. One
+ * of these waited for a collective that was started behind the pair, and so
+ * both marks have passed.
+ */
+
+static void read_pair(struct llama *m, int32_t i)
+{
+    struct llama_waits *w = &m->waits;
+    const int32_t mark = MODEL_MARK + 2 * i;
+    double s = 0;
+    if (w->pair[i].is_open &&
+        m->d->ops->elapsed(m->d, mark, mark + 1, &s, NULL) == 0)
+        w->s[w->pair[i].of_backward] += s;
+    w->pair[i].is_open = false;
+}
+
+static int wait_begin(struct llama *m, struct error *err)
+{
+    struct llama_waits *w = &m->waits;
+    if (w->depth++ > 0)
+        return 0;
+    w->since_s = clock_real.now_s(&clock_real);
+    if (m->d->ops->mark == NULL)
+        return 0;
+    read_pair(m, w->next);
+    return m->d->ops->mark(m->d, MODEL_MARK + 2 * w->next, err);
+}
+
+/* in  rc  of what was between the two */
+static int wait_end(struct llama *m, int rc, struct error *err)
+{
+    struct llama_waits *w = &m->waits;
+    const int32_t i = w->next;
+    if (--w->depth > 0 || rc < 0)
+        return rc;
+    if (m->d->ops->mark == NULL) {
+        w->s[w->is_backward] += clock_real.now_s(&clock_real) - w->since_s;
+        return 0;
+    }
+    w->next = (i + 1) % LLAMA_WAITS;
+    w->pair[i].is_open = true;
+    w->pair[i].of_backward = w->is_backward;
+    return m->d->ops->mark(m->d, MODEL_MARK + 2 * i + 1, err);
+}
+
+void llama_waits_begin(struct llama *m, bool is_backward)
+{
+    if (!is_backward)
+        m->waits = (struct llama_waits){.next = 0};
+    m->waits.is_backward = is_backward;
+}
+
+void llama_waited(struct model *model, double *ret_forward_s,
+                  double *ret_backward_s)
+{
+    struct llama *m = llama_of(model);
+    for (int32_t i = 0; i < LLAMA_WAITS; i++)
+        read_pair(m, i);
+    *ret_forward_s = m->waits.s[0];
+    *ret_backward_s = m->waits.s[1];
+}
+
 static int wait_for(struct llama *m, int *ticket, struct error *err)
 {
     const int t = *ticket;
@@ -152,9 +222,24 @@ static int wait_for(struct llama *m, int *ticket, struct error *err)
 
 static int finish(struct llama *m, struct llama_slot *s, struct error *err)
 {
-    return wait_for(m, &s->reduce, err) < 0 || wait_for(m, &s->gather, err) < 0
-               ? -1
-               : 0;
+    if (s->reduce < 0 && s->gather < 0)
+        return 0;
+    if (wait_begin(m, err) < 0)
+        return -1;
+    const int rc =
+        wait_for(m, &s->reduce, err) < 0 || wait_for(m, &s->gather, err) < 0
+            ? -1
+            : 0;
+    return wait_end(m, rc, err);
+}
+
+/* Around the start of a collective, which copies and sends by itself unless it
+ * is put on a stream. */
+static int starting(struct llama *m, bool begins, int rc, struct error *err)
+{
+    if (m->conf.comm->in_order)
+        return rc;
+    return begins ? wait_begin(m, err) : wait_end(m, rc, err);
 }
 
 /* ---- weights --------------------------------------------------------------
@@ -188,9 +273,12 @@ static int gather(struct llama *m, int32_t unit, struct llama_slot *to,
     if ((to->gather >= 0 || !m->conf.comm->in_order) && finish(m, to, err) < 0)
         return -1;
     to->unit = unit;
-    return m->conf.comm->ops->all_gather(
+    if (starting(m, true, 0, err) < 0)
+        return -1;
+    const int rc = m->conf.comm->ops->all_gather(
         m->conf.comm, to->data, share_at(m, share_of(m), u->at),
         bytes / sizeof(int64_t), COMM_I64, &to->gather, err);
+    return starting(m, false, rc, err);
 }
 
 /* The slot that is not computed with; that one, if it has been dropped. */
@@ -269,9 +357,12 @@ static int reduce(struct llama *m, struct llama_slot *from, void *to,
     if (fill_up(m, from, u, err) < 0)
         return -1;
     from->unit = from->grads = -1;
-    return m->conf.comm->ops->reduce_scatter(
+    if (starting(m, true, 0, err) < 0)
+        return -1;
+    const int rc = m->conf.comm->ops->reduce_scatter(
         m->conf.comm, to, from->data, (size_t)u->chunk,
         comm_type_of(m->conf.dt), &from->reduce, err);
+    return starting(m, false, rc, err);
 }
 
 int llama_grads_end(struct llama *m, int32_t unit, struct error *err)

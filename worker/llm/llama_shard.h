@@ -22,6 +22,21 @@ struct llama_slot {
     int reduce, gather;
 };
 
+/* Times of a pass in which the device has nothing to do but to wait for other
+ * ranks: by the clock, or between two marks of the device, which are read when
+ * both have passed. */
+enum { LLAMA_WAITS = 5 };
+struct llama_waits {
+    double s[2];      /* of the forward, the backward pass */
+    bool is_backward; /* the pass under way */
+    int32_t depth;    /* of wait_begin() */
+    double since_s;
+    int32_t next; /* pair of marks */
+    struct {
+        bool is_open, of_backward;
+    } pair[LLAMA_WAITS];
+};
+
 /* A tensor of the weights: the base's, or what is trained. Its unit was
  * needed. */
 void *llama_weight_at(const struct llama *m, int64_t offset);
@@ -94,5 +109,9 @@ void llama_shard_open(struct llama *m);
 int32_t llama_share_ranges(const struct llama *m,
                            struct model_range ret[MODEL_RANGES]);
 struct shard_exchange *llama_exchange(struct model *model);
+/* A pass begins; a forward pass forgets the times of those before. */
+void llama_waits_begin(struct llama *m, bool is_backward);
+void llama_waited(struct model *model, double *ret_forward_s,
+                  double *ret_backward_s);
 
 #endif

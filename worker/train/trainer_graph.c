@@ -14,6 +14,7 @@
  * The phases are timed by marks on the device, or without them by the clock
  * and a synchronisation each.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "jobs/base/log.h"
@@ -27,6 +28,7 @@ static double now_s(const struct trainer *t)
 
 int trainer_mark(struct trainer *t, enum phase p, struct error *err)
 {
+    static_assert((int)PHASES <= (int)MODEL_MARK, "marks are not shared");
     if (t->dev->ops->mark != NULL)
         return t->dev->ops->mark(t->dev, (int32_t)p, err);
     if (t->dev->ops->sync(t->dev, err) < 0)

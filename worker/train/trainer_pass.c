@@ -38,6 +38,7 @@ static int take_times(struct trainer *t, struct metric_iteration *m,
                       double host_s, double busy_s, struct error *err)
 {
     double load_s = 0, forward_s = 0, backward_s = 0;
+    double forward_wait_s, backward_wait_s;
     if (trainer_between(t, PHASE_LOAD, PHASE_FORWARD, &load_s, err) < 0 ||
         trainer_between(t, PHASE_FORWARD, PHASE_BACKWARD, &forward_s, err) <
             0 ||
@@ -45,8 +46,11 @@ static int take_times(struct trainer *t, struct metric_iteration *m,
         return -1;
     /* What the host spent meanwhile has its own names. */
     m->t_h2d += load_s > host_s ? load_s - host_s : 0;
-    m->t_forward += forward_s;
-    m->t_backward += t->overlaps ? backward_s : backward_s - busy_s;
+    model_waited(t->model, &forward_wait_s, &backward_wait_s);
+    m->t_forward += forward_s - forward_wait_s;
+    m->t_backward +=
+        (t->overlaps ? backward_s : backward_s - busy_s) - backward_wait_s;
+    m->t_comm += forward_wait_s + backward_wait_s;
     return 0;
 }
 
