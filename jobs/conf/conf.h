@@ -95,6 +95,7 @@ struct conf {
         /* 0: no limit */
         int32_t max_gpus_per_user, max_gpus_per_account;
         int32_t max_running_per_user, max_running_per_account;
+        struct spec_map gpu_hours; /* of a user or an account; gpu_hours.h */
         int64_t max_spec_bytes, max_log_bytes;
         int32_t rpc_rate; /* 0: the daemon's default */
         int32_t rpc_burst;

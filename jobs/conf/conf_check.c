@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "jobs/conf/conf_table.h"
+#include "jobs/conf/gpu_hours.h"
 #include "jobs/text/scalar.h"
 
 static const struct schema_from *from_of(const struct schema_from *from,
@@ -192,6 +193,27 @@ static void check_weights(const struct schema_from *from,
     }
 }
 
+static void check_gpu_hours(const struct schema_from *from,
+                            struct spec_report *report)
+{
+    static const char path[] = "limits.gpu_hours";
+    const struct schema_from *f = from_of(from, path);
+    for (const struct node *n = f->node && !f->bad ? f->node->first : NULL; n;
+         n = n->next) {
+        struct gpu_hours_limit l;
+        struct error err = ERROR_INIT;
+        if (!*n->key || strpbrk(n->key, " \t\n\r:/"))
+            report_add(report, "E014", n->key_at, path, NULL,
+                       "each key of '%s' must be the name of a user or of an "
+                       "account",
+                       path);
+        else if (gpu_hours_parse(n->text ? n->text : "", &l, &err) < 0)
+            report_add(report, "E023", n->at, path,
+                       "as in {vision: 5000 per 30d}", "%s: '%s' %s", path,
+                       n->key, err.msg);
+    }
+}
+
 void conf_check(const struct conf *c, const struct schema_from *from,
                 struct spec_report *report)
 {
@@ -218,4 +240,5 @@ void conf_check(const struct conf *c, const struct schema_from *from,
     check_gpu_memory(from, report);
     check_floors(c, from, report);
     check_weights(from, report);
+    check_gpu_hours(from, report);
 }

@@ -53,6 +53,7 @@
 #include "scheduler/ctld/startup/paths.h"
 #include "scheduler/ctld/startup/restored_ids.h"
 #include "scheduler/ctld/startup/sd_notify.h"
+#include "scheduler/ctld/usage/gpu_hours_limit.h"
 
 enum {
     BODY_MAX_BYTES = WIRE_ROWS_MAX_BYTES, /* a spec is at most as long */
@@ -99,6 +100,8 @@ static void on_event(void *arg, const struct store_event *event,
     count_resize(&c->stats, event, job);
     if (job)
         fair_share_note(c, event, job);
+    if (job)
+        gpu_hours_limit_note(c, event, job);
     if (job && event->ev == EV_SUBMIT)
         teach_submit(c, job);
     if (job && event->ev == EV_INTENT) /* durable, and not yet asked for */
@@ -393,9 +396,10 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         start_estimates_init(c, err) < 0 || fair_share_init(c, err) < 0 ||
         make_engine(c, err) < 0 || policy_settings_init(c, err) < 0 ||
         admin_actions_init(c, err) < 0 || policy_settings_start(c, err) < 0 ||
-        make_http(c, err) < 0 || backup_schedule_init(c, err) < 0 ||
-        job_retention_init(c, err) < 0 || metrics_retention_init(c, err) < 0 ||
-        malloc_trim_init(c, err) < 0 || teach_begin(c, err) < 0) {
+        gpu_hours_limit_init(c, err) < 0 || make_http(c, err) < 0 ||
+        backup_schedule_init(c, err) < 0 || job_retention_init(c, err) < 0 ||
+        metrics_retention_init(c, err) < 0 || malloc_trim_init(c, err) < 0 ||
+        teach_begin(c, err) < 0) {
         ctld_destroy(c);
         return -1;
     }
@@ -479,6 +483,7 @@ void ctld_destroy(struct ctld *c)
     job_retention_clear(c);
     malloc_trim_clear(c);
     fair_share_clear(c);
+    gpu_hours_limit_clear(c);
     rate_limit_clear(c);
     auth_clear(c);
     metrics_damage_clear(c);

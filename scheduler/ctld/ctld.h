@@ -55,6 +55,7 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     struct policy_preempt preempt;
     struct policy_goodput goodput;
     const struct conf_fair_share *fair_share; /* NULL: none */
+    const struct spec_map *gpu_hours;         /* limits.gpu_hours; NULL: none */
     int32_t max_sweep;        /* jobs of one; 0: no limit of ours */
     int64_t max_spec_bytes;   /* of a spec as it comes */
     int64_t max_log_bytes;    /* that a spec may ask for */

@@ -87,6 +87,7 @@ struct ctld {
     struct job_retention *job_retention;
     struct malloc_trim *malloc_trim;
     struct fair_share *fair_share;
+    struct gpu_hours *gpu_hours;
     struct audit_log *audit_log;
     struct admin_actions *admin_actions;
     struct reload_config *reload_config;

@@ -79,6 +79,8 @@ struct engine {
     struct eng_costs costs[COSTS_N]; /* see resize_costs.h */
     struct eng_refusals refusals;    /* see memory_refusals.h */
     struct eng_models models;        /* see class_models.h */
+    struct engine_spent *spent;      /* owned; see teach.h */
+    size_t n_spent;
     bool takes_back;      /* with the next plan: attempts pending in the
                              allocator */
     bool wants_depends;   /* a dependency may have been satisfied */

@@ -71,4 +71,15 @@ const char *engine_model_type(const struct engine *e, const struct job *job);
  * goodput weighs the job, 1/8..1; 1 until it is told. */
 void engine_teach_share(struct engine *e, uint64_t id, double share);
 
+/* A user or an account, of either name, whose jobs do not start now, and the
+ * reason that they have meanwhile. What runs goes on. */
+enum { ENGINE_SPENT_NAME_CAP = 64 };
+struct engine_spent {
+    char name[ENGINE_SPENT_NAME_CAP];
+    char why[JOB_REASON_CAP];
+};
+/* Replaces what was told before; copies v[n]. err ERR_NOMEM */
+int engine_teach_spent(struct engine *e, const struct engine_spent *v, size_t n,
+                       struct error *err) MUST_CHECK;
+
 #endif

@@ -239,4 +239,13 @@ second_is_over() {
     limits 'max_gpus_per_user: 1'
     wait_for 60 why_says "$e" 'LimitUserGpus: 2 in use, needs 1, of 1 allowed'
     job_is "$a" RUNNING && job_is "$b" RUNNING
+    # Hours are used up while a job runs, which goes on.
+    limits "gpu_hours: {$(id -un): 0.0001 per 1h}"
+    wait_for 60 why_says "$e" "LimitGpuHours: $(id -un) used .* of 0.0001 \
+GPU-hours per 1h, free again at 20.* UTC or later"
+    job_is "$a" RUNNING && job_is "$b" RUNNING
+    "$MGPU_BIN/mgpu-cancel" --quiet "$a"
+    wait_for 60 job_is "$a" CANCELLED
+    admin --quiet policy set limits.gpu_hours="{$(id -un): 100 per 7d}"
+    wait_for 60 job_is "$e" RUNNING
 }

@@ -1,4 +1,5 @@
 /* engine_limits.c - how much one user, or account, may have at once. */
+#include "scheduler/engine/teach.h"
 #include "tests/contract/engine_world.h"
 
 static const struct world_script script = {
@@ -178,8 +179,32 @@ static void test_many(void)
     world_clear(&w);
 }
 
+/* What is spent is told by the caller; the jobs of the name wait. */
+static void test_spent(void)
+{
+    const struct engine_spent spent[] = {
+        {.name = "nlp", .why = "LimitGpuHours: nlp used 7 of 5"}};
+    begin((struct engine_limits){.gpus_per_user = 0});
+    uint64_t a = submit(1, "1", "\"nlp\"");
+    settle();
+    is_int(engine_teach_spent(w.engine, spent, 1, &err), 0, "it is spent");
+    uint64_t b = submit(1, "1", "\"nlp\""), c = submit(1, "1", NULL);
+    uint64_t d = submit(1, "0", "\"nlp\"");
+    settle();
+    ok(runs(a), "what runs goes on");
+    ok(waits_for(b, "LimitGpuHours: nlp used 7 of 5"), "the next one waits");
+    ok(runs(c), "one of no account does not");
+    ok(runs(d), "nor one that needs no GPU");
+    is_int(engine_teach_spent(w.engine, NULL, 0, &err), 0, "it is free again");
+    settle();
+    ok(runs(b), "and the job starts, without another event");
+    is_int(w.n_bad, 0, "nothing was odd");
+    world_clear(&w);
+}
+
 int main(void)
 {
+    test_spent();
     test_gpus();
     test_elastic();
     test_jobs();

@@ -10,6 +10,7 @@
 #include "scheduler/ctld/maintenance/backup_schedule.h"
 #include "scheduler/ctld/maintenance/fair_share.h"
 #include "scheduler/ctld/maintenance/metrics_retention.h"
+#include "scheduler/ctld/usage/gpu_hours_limit.h"
 
 void config_apply_engine(struct ctld *c)
 {
@@ -66,6 +67,7 @@ void config_apply_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->preempt = f->conf.preempt;
     conf->goodput = f->conf.goodput;
     conf->fair_share = f->conf.fair_share;
+    conf->gpu_hours = f->conf.gpu_hours;
     conf->rpc_rate = f->conf.rpc_rate;
     conf->rpc_burst = f->conf.rpc_burst;
     conf->max_clients_per_uid = f->conf.max_clients_per_uid;
@@ -91,6 +93,7 @@ void config_apply_fresh(struct ctld *c, const struct ctld_fresh *f)
     backup_schedule_restart(c);
     metrics_retention_restart(c);
     fair_share_restart(c);
+    gpu_hours_limit_restart(c);
     log_set_level(f->level);
     log_set_format(f->format);
     ctld_want_step(c);

@@ -1,4 +1,5 @@
-/* user_limits.c - limits of GPUs and running jobs per user and account.
+/* user_limits.c - limits of GPUs, running jobs and GPU-hours per user and
+ * account.
  *
  * A policy knows devices, not people. So the engine removes the jobs from the
  * view that a limit of their user keeps from starting even alone, and cuts the
@@ -15,6 +16,7 @@
 
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
+#include "scheduler/engine/teach.h"
 
 /* Usage of one user or one account. */
 struct use {
@@ -37,7 +39,43 @@ bool eng_has_limits(const struct engine *e)
 {
     const struct engine_limits *l = &e->parts.conf->limits;
     return l->gpus_per_user > 0 || l->running_per_user > 0 ||
-           l->gpus_per_account > 0 || l->running_per_account > 0;
+           l->gpus_per_account > 0 || l->running_per_account > 0 ||
+           e->n_spent > 0;
+}
+
+int engine_teach_spent(struct engine *e, const struct engine_spent *v, size_t n,
+                       struct error *err)
+{
+    struct engine_spent *copy = calloc(n + 1, sizeof(*copy));
+
+    if (!copy)
+        return error_set(err, ERR_NOMEM, "spent GPU-hours");
+    if (n > 0)
+        memcpy(copy, v, n * sizeof(*copy));
+    e->wants_plan = e->wants_plan || n != e->n_spent ||
+                    memcmp(copy, e->spent, n * sizeof(*copy)) != 0;
+    free(e->spent);
+    e->spent = copy;
+    e->n_spent = n;
+    return 0;
+}
+
+/* Whether its user or account has no GPU-hours left. A job without GPUs needs
+ * none. */
+static bool is_spent(const struct engine *e, const struct job *job,
+                     int32_t gpus, char why[JOB_REASON_CAP])
+{
+    const char *account = account_of(e, job);
+
+    for (size_t i = 0; gpus > 0 && i < e->n_spent; i++) {
+        const char *name = e->spent[i].name;
+        if (strcmp(name, job->user) != 0 &&
+            (!account || strcmp(name, account) != 0))
+            continue;
+        text_copy(why, JOB_REASON_CAP, e->spent[i].why);
+        return true;
+    }
+    return false;
 }
 
 /* There is always room: uses_of() has counted. */
@@ -99,7 +137,8 @@ static bool is_limited(const struct engine *e, struct uses *t,
 {
     const struct engine_limits *l = &e->parts.conf->limits;
     const char *account = account_of(e, job);
-    return is_over(find(t, job->uid, NULL), gpus, l->gpus_per_user,
+    return is_spent(e, job, gpus, why) ||
+           is_over(find(t, job->uid, NULL), gpus, l->gpus_per_user,
                    l->running_per_user, why) ||
            (account && is_over(find(t, 0, account), gpus, l->gpus_per_account,
                                l->running_per_account, why));
@@ -116,6 +155,9 @@ static int32_t most_gpus(const struct engine *e, struct uses *t,
 {
     const struct engine_limits *l = &e->parts.conf->limits;
     const char *account = account_of(e, job);
+    char why[JOB_REASON_CAP];
+    if (is_spent(e, job, 1, why))
+        return 0;
     int32_t n = left(find(t, job->uid, NULL), l->gpus_per_user);
     int32_t m =
         account ? left(find(t, 0, account), l->gpus_per_account) : INT32_MAX;

@@ -147,6 +147,15 @@ static const struct {
      "E023 2:39"},
     {"weight nan", V "scheduler: {fair_share: {weights: {a: nan}}}\n",
      "E023 2:39"},
+    {"GPU-hours",
+     V "limits: {gpu_hours: {ada: 0.5 per 7d, vision: 5000 per 30d}}\n", ""},
+    {"GPU-hours of none", V "limits: {gpu_hours: {ada: 0 per 7d}}\n",
+     "E023 2:27"},
+    {"GPU-hours per minute", V "limits: {gpu_hours: {ada: 1 per 1m}}\n",
+     "E023 2:27"},
+    {"GPU-hours for ever", V "limits: {gpu_hours: {ada: 100}}\n", "E023 2:27"},
+    {"GPU-hours of nobody", V "limits: {gpu_hours: {'a b': 1 per 1d}}\n",
+     "E014 2:22"},
     {"weight of nobody", V "scheduler: {fair_share: {weights: {'a b': 1}}}\n",
      "E014 2:36"},
     {"later key", V "scheduler: {weights: {age: 1}}\n", "E018 2:13"},
@@ -367,6 +376,7 @@ static const char golden_tail[] =
     "  max_gpus_per_account: null            # live\n"
     "  max_running_per_user: null            # live\n"
     "  max_running_per_account: null         # live\n"
+    "  gpu_hours: {}                         # live\n"
     "  max_ended_jobs: 10000                 # live\n"
     "  max_sweep: 4096                       # live\n"
     "  max_spec_bytes: 1M                    # live\n"
