@@ -46,6 +46,7 @@ struct conf {
         char *url;    /* what workers are told; NULL: this host's name and
                          the port of listen */
         char *metrics_listen; /* as listen, for /metrics alone; NULL: none */
+        struct spec_list metrics_labels; /* partition, gpu_type, account */
         char *jobs_dir; /* "%u": the submitter's name; NULL: in state_dir */
         char *user;     /* whom a daemon that root started becomes; NULL */
     } controller;

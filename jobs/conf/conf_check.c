@@ -121,6 +121,20 @@ static void check_admins(const struct conf *c, const struct schema_from *from,
                        "each of 'auth.admins' must be the name of a user");
 }
 
+static void check_labels(const struct schema_from *from,
+                         struct spec_report *report)
+{
+    static const char path[] = "controller.metrics_labels";
+    const struct schema_from *f = from_of(from, path);
+    for (const struct node *n = f->node && !f->bad ? f->node->first : NULL; n;
+         n = n->next)
+        if (strcmp(n->text, "partition") != 0 &&
+            strcmp(n->text, "gpu_type") != 0 && strcmp(n->text, "account") != 0)
+            report_add(report, "E012", n->at, path, NULL,
+                       "each of '%s' must be partition, gpu_type or account",
+                       path);
+}
+
 /* No shell looks for it. */
 static void check_notify(const struct schema_from *from,
                          struct spec_report *report)
@@ -237,6 +251,7 @@ void conf_check(const struct conf *c, const struct schema_from *from,
     check_group(c, from, report);
     check_admins(c, from, report);
     check_notify(from, report);
+    check_labels(from, report);
     check_gpu_memory(from, report);
     check_floors(c, from, report);
     check_weights(from, report);

@@ -39,6 +39,7 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     const char *url;     /* NULL: this host's name and the port of listen */
     /* "HOST:PORT" of metrics_listener.c; NULL: none */
     const char *metrics_listen;
+    const struct spec_list *metrics_labels; /* group_metrics.c; NULL: none */
     enum conf_workers workers_from;
     enum conf_remote auth_remote; /* of tools over TCP */
     const char *munge_socket;     /* NULL: the one that libmunge knows */

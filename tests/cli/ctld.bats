@@ -709,6 +709,7 @@ END
     awk -f "$BATS_TEST_DIRNAME/openmetrics.awk" got
     grep -q '^mgpu_jobs{state="QUEUED"} ' got
     not grep -q secret-name got
+    not grep -q mgpu_group got # unless the administrator wants it
     # Not the API, by no way around it, and only to those who call us so.
     for path in /v1/jobs /v1/status /v1/jobs/1 /metrics/../v1/jobs / //metrics; do
         [ "$(get "$path")" = 404 ]
@@ -726,10 +727,18 @@ END
 }
 
 @test "/metrics is what OpenMetrics says, line by line, and the check can fail" {
-    ctld_start
     conforms() { awk -f "$BATS_TEST_DIRNAME/openmetrics.awk" "$1"; }
     cd "$BATS_TEST_TMPDIR"
-    api GET /metrics >m
+    printf '%s\n' 'version: 1' \
+        'controller: {metrics_labels: [account, gpu_type]}' >mgpu.yaml
+    ctld_start --config mgpu.yaml
+    has_group() { api GET /metrics >m && grep -qF "$1" m; }
+    printf 'version: 1\nkind: command\ncommand: [sleep, "600"]\n' >job.yaml
+    "$MGPU_BIN/mgpu-submit" --quiet --set 'policy.account=a"b' \
+        --set resources.gpus=2 job.yaml
+    "$MGPU_BIN/mgpu-submit" --quiet --hold job.yaml
+    wait_for 60 has_group 'mgpu_group_gpus{gpu_type="slot",account="a\"b"} 2'
+    has_group 'mgpu_group_jobs{state="HELD",gpu_type="",account=""} 1'
     conforms m
     grep -q '^# UNIT mgpu_step_seconds seconds$' m
     # Each is in mgpu-ctld(8), with its type and the same words, and no other.

@@ -36,7 +36,7 @@ $0 == "# EOF" { is_over = 1; next }
     name = substr($0, 1, RLENGTH)
     rest = substr($0, RLENGTH + 1)
     labels = ""
-    if (match(rest, /^\{([a-zA-Z_][a-zA-Z0-9_]*="([^"\\\n]|\\["\\n])*"(,|))*\}/)) {
+    if (match(rest, /^\{([a-zA-Z_][a-zA-Z0-9_]*="([^"\\\n]|\\["\\n])*",?)*\}/)) {
         labels = substr(rest, 1, RLENGTH)
         rest = substr(rest, RLENGTH + 1)
     }

@@ -112,7 +112,9 @@ cuda() { if [ -e "$MGPU_BIN/../lib/libmgpu-cuda.so" ]; then echo 1; else echo 0;
 }
 
 @test "the dashboard asks for metrics that the daemon has" {
-    ctld_start
+    printf '%s\n' 'version: 1' 'controller: {metrics_labels: [account]}' \
+        >"$BATS_TEST_TMPDIR/mgpu.yaml"
+    ctld_start --config "$BATS_TEST_TMPDIR/mgpu.yaml"
     api GET /metrics | sed -n 's/^# TYPE \([a-z_]*\) \([a-z]*\)$/\1 \2/p' |
         while read -r name type; do
             case $type in

@@ -76,6 +76,7 @@ void config_apply_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->max_sweep = f->conf.max_sweep;
     conf->max_spec_bytes = f->conf.max_spec_bytes;
     conf->max_log_bytes = f->conf.max_log_bytes;
+    conf->metrics_labels = f->conf.metrics_labels;
     conf->notify_program = f->conf.notify_program;
     conf->jobs_retention_s = f->conf.jobs_retention_s;
     conf->metrics_retention_s = f->conf.metrics_retention_s;

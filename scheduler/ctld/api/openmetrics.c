@@ -1,5 +1,6 @@
 /* openmetrics.c - /metrics, OpenMetrics 1.0. No label has a job or a user in
- * it: the number of series does not grow with the load. */
+ * it: the number of series does not grow with the load. Labels of groups of
+ * jobs are a choice of the administrator (group_metrics.c). */
 #include "scheduler/ctld/api/openmetrics.h"
 
 #include <math.h>
@@ -19,6 +20,7 @@
 #include "scheduler/ctld/request/auth.h"
 #include "scheduler/ctld/request/free_slots.h"
 #include "scheduler/ctld/request/reply.h"
+#include "scheduler/ctld/usage/group_metrics.h"
 
 enum { REASONS_MAX = 32 };
 
@@ -250,6 +252,7 @@ static int add_all(struct ctld *c, struct buf *b)
     rc |=
         buf_addf(b, NULL, "mgpu_build_info{version=\"%s\"} 1\n", MGPU_VERSION);
     rc |= add_jobs(b, &n);
+    rc |= group_metrics_add(c, b);
     rc |= one(b, "mgpu_slots", "gauge",
               "GPUs or slots of nodes that are up, and those in use elsewhere.",
               (uint64_t)total);

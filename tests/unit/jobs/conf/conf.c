@@ -29,6 +29,9 @@ static const struct {
      V "allocator: slurm\ncontroller: {listen: [a]}\n", "E011 3:22"},
     {"listen without a port", V "controller: {listen: node1}\n", "E014 2:22"},
     {"listen without a host", V "controller: {listen: ':80'}\n", "E014 2:22"},
+    {"labels", V "controller: {metrics_labels: [account, gpu_type]}\n", ""},
+    {"label of no group", V "controller: {metrics_labels: [account, user]}\n",
+     "E012 2:40"},
     {"metrics without a port", V "controller: {metrics_listen: a}\n",
      "E014 2:30"},
     {"listen on every address", V "controller: {listen: '*:0'}\n", ""},
@@ -312,6 +315,7 @@ static const char golden_head[] =
     "  listen: null                          # restart\n"
     "  url: null                             # restart\n"
     "  metrics_listen: null                  # restart\n"
+    "  metrics_labels: []                    # live\n"
     "  jobs_dir: null                        # restart\n"
     "  user: null                            # restart\n"
     "auth:\n"
