@@ -43,7 +43,7 @@ longest   := $(B)/tests/simt/device \
 longest_first = $(foreach t,$(longest),$(filter $(t),$(1))) \
                 $(filter-out $(longest),$(1))
 .PHONY: check check-build check-run check-slurm asan tsan cov coverage \
-        coverage-run gpu-check gpu-bench gpu-bundle cuda-parts cuda12-check \
+        coverage-run gpu-check gpu-check-run gpu-bench gpu-bench-run gpu-bundle cuda-parts cuda12-check \
         crash fault resizes debian13-check debian13-half check-tokenizers \
         check-datasets check-long-rows check-races
 
@@ -222,10 +222,17 @@ check: deps
 # Each benchmark has to compile, though check runs none.
 benches   := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,\
                  $(wildcard tests/bench/*.c))
+# What the libraries of a GPU say of themselves, for the bundle's doctor.
+gpu_versions := $(B)/tests/gpu/versions
+$(gpu_versions): $(B)/obj/tests/gpu/versions.o
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) -ldl $(LDLIBS)
 check-build: all $(units) $(contracts) $(mpi_tests) $(simt_tests) $(slurm_progs) \
              $(fault_progs) \
              $(if $(filter release,$(VARIANT)),$(closed) $(benches) \
-                 $(B)/tests/crash/crash $(B)/tests/bench/preload/clock.so)
+                 $(gpu_versions) $(B)/tests/crash/crash \
+                 $(B)/tests/bench/preload/clock.so)
 # They wait more than they compute: more at once than there are cores.
 prove := prove --timer -j$$((4 * $(JOBS))) --failures --comments --exec tests/run
 # Every kind of test runs, also after one has failed; tally counts them all.
@@ -285,15 +292,20 @@ DEVICE ?= cuda
 gpu_units := $(patsubst %,$(B)/tests/unit/%,kernels/cuda kernels/determinism \
                worker/cv_golden worker/cv_precision worker/llm_golden \
                worker/llm_step worker/llm_stories)
-gpu-check: all $(gpu_units) $(B)/tests/mpi/nccl
+# A machine with a GPU may have no compiler and no MPI, which needs.sh tells.
+gpu-check gpu-bench: gpu-%:
+	$(Q)CC='$(CC)' CXX='$(CXX)' NVCC='$(NVCC)' DEVICE=$(DEVICE) \
+	    tests/gpu/needs.sh $@
+	$(Q)$(MAKE) --no-print-directory gpu-$*-run
+gpu-check-run: all $(gpu_units) $(B)/tests/mpi/nccl
 	$(Q)$(test_env) DEVICE=$(DEVICE) $(foreach v,PARTS LIMIT, \
 	    $(if $($(v)),$(v)='$($(v))')) MGPU_TESTS=$(abspath $(B)/tests) \
 	    tests/gpu/check.sh
 # One folder with all of it, for a machine without our libraries.
-gpu-bundle: all $(gpu_units) $(B)/tests/mpi/nccl $(gpu_bench)
+gpu-bundle: all $(gpu_units) $(B)/tests/mpi/nccl $(gpu_bench) $(gpu_versions)
 	$(Q)MGPU_BUILD=$(abspath $(B)) MGPU_SRC=$(CURDIR) \
 	    tests/gpu/bundle.sh $(or $(BUNDLE),$(abspath $(B))/gpu-bundle)
-gpu-bench: all $(gpu_bench)
+gpu-bench-run: all $(gpu_bench)
 	$(Q)$(if $(plugin),MGPU_CUDA_PLUGIN=$(abspath $(plugin))) \
 	    DEVICE=$(DEVICE) $(foreach v,SIZES BATCHES PRECISIONS LLM ROUNDS RESULTS \
 	    BUDGET RESUME,$(if $($(v)),$(v)='$($(v))')) \

@@ -114,10 +114,36 @@ END
         "$BATS_TEST_TMPDIR/libraries"
     run "${in[@]}" nothing
     [ "$status" -eq 64 ]
-    run env -i PATH=/usr/bin:/bin MGPU_ROOT="$BATS_TEST_TMPDIR/root" \
-        "$BATS_TEST_TMPDIR/bundle/run" doctor
+    # Its doctor: versions of what is there, the rest is named.
+    mkdir "$BATS_TEST_TMPDIR/libs" "$BATS_TEST_TMPDIR/bin"
+    [ ! -e "$tests/fake/cupti.so" ] ||
+        for v in 12 13; do ln -s "$tests/fake/cupti.so" "$BATS_TEST_TMPDIR/libs/libcupti.so.$v"; done
+    printf '#!/bin/sh\necho NVIDIA\necho Version 2025.3.1.0\n' >"$BATS_TEST_TMPDIR/bin/ncu"
+    chmod +x "$BATS_TEST_TMPDIR/bin/ncu"
+    run env -i PATH="$BATS_TEST_TMPDIR/bin:/usr/bin:/bin" MGPU_ROOT="$BATS_TEST_TMPDIR/root" \
+        CUDA_LIBS="$BATS_TEST_TMPDIR/libs" "$BATS_TEST_TMPDIR/bundle/run" doctor
     echo "$output"
     grep -qx 'a rank starts' <<<"$output"
+    [ "$(grep -cE '^(driver|CUDA of the driver|cuBLASLt|NCCL|CUPTI|cuDNN) ' <<<"$output")" -eq 6 ]
+    [ ! -e "$tests/fake/cupti.so" ] || grep -qE '^CUPTI [0-9.]+ /.*/libcupti\.so' <<<"$output"
+    grep -qx "ncu Version 2025.3.1.0 $BATS_TEST_TMPDIR/bin/ncu" <<<"$output"
+}
+
+@test "gpu-check: a machine that cannot build it is told of the bundle" {
+    mkdir "$BATS_TEST_TMPDIR/bin"
+    for p in sh gcc g++ printf; do ln -s "$(command -v $p)" "$BATS_TEST_TMPDIR/bin"; done
+    run env PATH="$BATS_TEST_TMPDIR/bin" CC=gcc CXX=g++ NVCC=nonvcc DEVICE=cuda \
+        "$MGPU_SRC/tests/gpu/needs.sh" gpu-check
+    echo "$output"
+    [ "$status" -eq 69 ]
+    [ "${lines[0]}" = 'gpu-check: this machine cannot build mgpu, it lacks: mpicc, mpirun, nvcc' ]
+    [[ ${lines[1]} == *'run gpu-bundle/run check (docs/gpu.md)' ]]
+    # A preprocessor that finds no header.
+    run env CC=false DEVICE=host "$MGPU_SRC/tests/gpu/needs.sh" gpu-bench
+    [ "$status" -eq 69 ]
+    [[ ${lines[0]} == *'lacks: yaml.h (libyaml), event2/event.h (libevent), '* ]]
+    run env DEVICE=host "$MGPU_SRC/tests/gpu/needs.sh" gpu-check
+    [ "$status" -eq 0 ]
 }
 
 # fake NAME: a program that answers each line of its input as standard input

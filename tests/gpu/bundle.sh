@@ -30,7 +30,7 @@ for f in "$build"/bin/mgpu-*; do add "$f" bin; done
 for f in unit/kernels/cuda unit/kernels/determinism unit/worker/cv_golden \
     unit/worker/cv_precision unit/worker/llm_golden unit/worker/llm_step \
     unit/worker/llm_stories mpi/nccl bench/gpu_step bench/kernels \
-    bench/llm_step; do
+    bench/llm_step gpu/versions; do
     add "$build/tests/$f" "tests/${f%/*}"
 done
 if [ -f "$build/lib/libmgpu-cuda.so" ]; then

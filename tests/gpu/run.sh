@@ -4,7 +4,7 @@
 #   run check        tests/gpu/check.sh, with DEVICE=, PARTS=, LIMIT=
 #   run bench        tests/gpu/bench.sh, with DEVICE=, SIZES=, BUDGET= ...;
 #                    RESULTS= is where its files go, by default ./results
-#   run doctor       what this machine has and lacks
+#   run doctor       what this machine has and lacks, with versions
 #   run exec CMD...  anything else, in the same environment
 #
 # Unpacks into MGPU_ROOT, by default a new folder that is removed at the end;
@@ -62,7 +62,7 @@ find_lib() { # name
         case :$libs: in *":$d:"*) ;; *) libs=$libs:$d ;; esac
         return
     done
-    missing+=("$1")
+    return 1
 }
 wheels=
 if [ "$device" = cuda ]; then
@@ -72,8 +72,10 @@ if [ "$device" = cuda ]; then
         sed -n 's/.*libcublasLt\.so\.\([0-9]*\) .*/\1/p')
     for f in libcuda.so.1 libnvidia-ml.so.1 "libcublasLt.so.${cuda:-13}" libnccl.so.2 \
         "libcupti.so.${cuda:-13}"; do
-        find_lib "$f"
+        find_lib "$f" || missing+=("$f")
     done
+    # PyTorch's, not ours.
+    [ "$verb" != doctor ] || find_lib libcudnn.so.9 || true
 fi
 
 # Python has its own libraries, and must not see ours.
@@ -112,12 +114,24 @@ for f in "$root"/bin/mgpu-worker "$root"/bin/mpirun; do
 done
 for f in "${missing[@]}"; do echo "run: there is no $f here" >&2; done
 
+# Where it is, and the line of its --version that has a number.
+tool() { # name place...
+    local name=$1 at
+    shift
+    at=$(command -v "$name") || for at; do [ ! -x "$at" ] || break; done
+    if [ -x "$at" ]; then
+        echo "$name $("$at" --version 2>/dev/null | grep -m 1 '[0-9]\.[0-9]' || echo '?') $at"
+    else
+        echo "no $name"
+    fi
+}
 case $verb in
 doctor)
     echo "bundle $MGPU_COMMIT, C library $libc"
     nvidia-smi -L 2>/dev/null || echo "no nvidia-smi"
-    command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null ||
-        echo "no compute-sanitizer"
+    [ "$device" = host ] || "$root/tests/gpu/versions" "${cuda:-13}"
+    tool compute-sanitizer /usr/local/cuda/bin/compute-sanitizer
+    tool ncu /opt/nvidia/nsight-compute/*/ncu /usr/local/cuda/bin/ncu
     "$PYTHON" -c 'import torch, torchvision; print("torch", torch.__version__)' 2>&1 |
         tail -n 1
     mpirun -n 2 --oversubscribe --bind-to none sh -c 'echo a rank starts'
