@@ -25,7 +25,13 @@ void (*simt_on_shared)(const void *p, size_t bytes);
 namespace
 {
 
-enum { MAX_LANES = 256, WARP = 32, STACK_BYTES = 128 << 10, MAX_SHARED = 16 };
+enum {
+    MAX_LANES = 256,
+    WARP = 32,
+    STACK_BYTES = 128 << 10,
+    MAX_SHARED = 16,
+    MAX_COPIES = 64, /* of a lane, that have not been waited for */
+};
 
 enum state { READY, AT_SHUFFLE, AT_BARRIER, DONE };
 
@@ -33,10 +39,15 @@ struct lane {
     ucontext_t context;
     state at;
     unsigned shuffles; /* how many it has done: the box of the next one */
+    simt_meeting for_what;
     /* Two boxes: a lane may leave its next value before its neighbour has
      * read this one, but no earlier than all have left this one. */
     alignas(16) unsigned char box[2][16];
     void *fake; /* ASan's handle for the stack */
+    /* Copies beside the work, the oldest first, and the group of each; those
+     * before `copied` have happened, early. */
+    simt_copy copies[MAX_COPIES];
+    unsigned group[MAX_COPIES], n_copies, copied, groups;
 };
 
 lane lanes[MAX_LANES];
@@ -50,6 +61,7 @@ void (*job)(void *);
 void *job_arg;
 const void *shared[MAX_SHARED];
 unsigned n_shared;
+int trapped; /* SIMT_OK, or what a lane has done wrong */
 
 char *stack_of(unsigned i)
 {
@@ -82,6 +94,8 @@ void lane_main()
     __sanitizer_finish_switch_fiber(nullptr, &home_bottom, &home_bytes);
     for (;;) { /* once per block */
         job(job_arg);
+        if (lanes[threadIdx.x].n_copies > 0)
+            simt_trap(SIMT_UNWAITED);
         park(DONE);
     }
 }
@@ -115,14 +129,19 @@ int run_warp(unsigned lo, unsigned hi)
             unsigned i = simt_reverse ? hi - 1 - (k - lo) : k;
             if (lanes[i].at == READY)
                 resume(i);
+            if (trapped)
+                return trapped;
         }
         unsigned waiting = count(lo, hi, AT_SHUFFLE);
         if (waiting == 0)
             return SIMT_OK;
         if (waiting < hi - lo)
             return SIMT_MISSED_SHUFFLE;
-        for (unsigned i = lo; i < hi; i++)
+        for (unsigned i = lo; i < hi; i++) {
+            if (lanes[i].for_what != lanes[lo].for_what)
+                return SIMT_MISSED_SHUFFLE;
             lanes[i].at = READY;
+        }
     }
 }
 
@@ -133,6 +152,7 @@ int run_block(unsigned n)
     for (unsigned i = 0; i < n; i++) {
         lanes[i].at = READY;
         lanes[i].shuffles = 0;
+        lanes[i].n_copies = lanes[i].copied = lanes[i].groups = 0;
     }
     for (;;) {
         for (unsigned k = 0; k < n; k += WARP) {
@@ -158,7 +178,8 @@ void __syncthreads()
     park(AT_BARRIER);
 }
 
-const void *simt_exchange(const void *mine, size_t bytes, unsigned from)
+/* Leave it for the warp; the box that each has left its own in. */
+static unsigned meet(simt_meeting what, const void *mine, size_t bytes)
 {
     lane *me = &lanes[threadIdx.x];
     unsigned box = me->shuffles++ % 2;
@@ -166,8 +187,71 @@ const void *simt_exchange(const void *mine, size_t bytes, unsigned from)
     if (bytes > sizeof(me->box[0]))
         abort();
     memcpy(me->box[box], mine, bytes);
+    me->for_what = what;
     park(AT_SHUFFLE);
+    return box;
+}
+
+const void *simt_exchange(const void *mine, size_t bytes, unsigned from)
+{
+    unsigned box = meet(SIMT_SHUFFLE, mine, bytes);
+
     return lanes[from].box[box];
+}
+
+void simt_gather(simt_meeting what, const void *mine, size_t bytes,
+                 const void *(&ret)[32])
+{
+    unsigned first = threadIdx.x / WARP * WARP;
+    unsigned box = meet(what, mine, bytes);
+
+    for (unsigned i = 0; i < WARP; i++)
+        ret[i] = lanes[first + i].box[box];
+}
+
+void simt_trap(int fault)
+{
+    trapped = fault;
+    park(DONE);
+}
+
+void simt_copy_later(simt_copy c)
+{
+    lane *me = &lanes[threadIdx.x];
+
+    if (me->n_copies == MAX_COPIES)
+        abort();
+    me->copies[me->n_copies] = c;
+    me->group[me->n_copies++] = me->groups;
+}
+
+void simt_copy_group()
+{
+    lanes[threadIdx.x].groups++;
+}
+
+bool simt_copy_due(int groups, bool all, simt_copy *ret)
+{
+    lane *me = &lanes[threadIdx.x];
+
+    if (all) {
+        if (me->copied == me->n_copies)
+            return false;
+        *ret = me->copies[me->copied++];
+        return true;
+    }
+    while (me->n_copies > 0 && me->group[0] + (unsigned)groups < me->groups) {
+        bool is_new = me->copied == 0;
+        *ret = me->copies[0];
+        me->n_copies--;
+        me->copied -= !is_new;
+        memmove(me->copies, me->copies + 1,
+                me->n_copies * sizeof(me->copies[0]));
+        memmove(me->group, me->group + 1, me->n_copies * sizeof(me->group[0]));
+        if (is_new)
+            return true;
+    }
+    return false;
 }
 
 void simt_shared(void *p, size_t bytes)
@@ -201,7 +285,7 @@ int simt_run(unsigned grid, unsigned n, void (*lane)(void *), void *arg)
     simt_now.launch = simt_now.moment + 1;
     simt_now.stacks = stacks;
     simt_now.stack_bytes = (size_t)STACK_BYTES * MAX_LANES;
-    int fault = SIMT_OK;
+    int fault = trapped = SIMT_OK;
     for (unsigned i = 0; i < grid && !fault; i++) {
         blockIdx.x = i;
         fault = run_block(n);
