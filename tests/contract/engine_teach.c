@@ -168,6 +168,53 @@ static void test_own(void)
     world_clear(&w);
 }
 
+static void teach(uint64_t id, double t_iter_s)
+{
+    int rc = engine_teach_iterations(w.engine, id, 1, 0, 60, t_iter_s, &err);
+
+    ok(rc == 0, "job %d takes %g s an iteration", (int)id, t_iter_s);
+}
+
+static void has_type(uint64_t id, const char *type, const char *what)
+{
+    const struct job *job = engine_job(w.engine, id);
+    const char *of = engine_where(w.engine, job).gpu_type;
+
+    ok(job_state_is_live(job->state), "%s", what);
+    is_str(of ? of : "none", type, "  of this type");
+}
+
+/* A machine with four GPUs of each of two types. */
+static void test_types(void)
+{
+#define OF(type) ",\"gpu_type\":\"" type "\"},\"retry\":{\"max\":0}}"
+    static const int32_t gpus[] = {1, 1, 2, 1, 1}, most[] = {0, 0, 3, 0, 2};
+    static const char *const more[] = {OF("fake0"), OF("fake1"), NULL,
+                                       OF("fake1"), NULL};
+    struct world_script s = several(5);
+
+    s.nodes = s.parts = 2;
+    s.shared = 8;
+    s.policy = &policy_goodput;
+    for (int i = 0; i < 5; i++) {
+        s.jobs[i].gpus = gpus[i];
+        s.jobs[i].gpus_max = most[i];
+        s.jobs[i].spec_more = more[i];
+        s.jobs[i].attempts[0].run_s = 2000;
+        s.acts[i].at_s = i < 2 ? 0 : 10 * i;
+    }
+    begin(&s, "the type on which a GPU is worth most");
+    play(10);
+    teach(1, 1);
+    teach(2, 0.25);
+    play(25);
+    has_type(3, "fake1", "a job with a range has the faster GPUs");
+    play(45);
+    has_type(4, "fake1", "one that names the type has the last of them");
+    has_type(5, "fake0", "and a job with a range others");
+    world_clear(&w);
+}
+
 int main(void)
 {
     test_iterations();
@@ -175,5 +222,6 @@ int main(void)
     test_untyped();
     test_fit();
     test_own();
+    test_types();
     return tap_done();
 }

@@ -3,12 +3,19 @@
  *
  * All jobs of a class and a type of GPU share one curve. A view computes it
  * once.
+ *
+ * A job with a range that may have GPUs of several types tries them in the
+ * order of their worth for its class: the speed of one GPU. Types that the
+ * class has never run on come after the others, those with most free GPUs
+ * first, and at the end nodes of any types, as without an order: an order keeps
+ * no job from GPUs. Its sizes and its rates are those of the first type with
+ * room.
  */
 #include <math.h>
 
 #include "jobs/spec/gpu_sizes.h"
 #include "scheduler/engine/engine_internal.h"
-#include "scheduler/engine/plan/plan.h"
+#include "scheduler/engine/plan/job_curves.h"
 #include "scheduler/engine/teach.h"
 
 static void add(struct eng_model *m, int64_t nodes, int32_t per_node)
@@ -66,6 +73,89 @@ static enum policy_goal goal_of(const struct job *job)
                                         : POLICY_GOAL_NONE;
 }
 
+/* ---- the type of GPUs -----------------------------------------------------
+ */
+bool eng_prefers_type(const struct engine *e, const struct entry *en)
+{
+    const struct job *job = &en->job;
+    bool has_range =
+        job->gpus_min < job->gpus_max || job->nodes_min < job->nodes_max;
+
+    return e->policy == &policy_goodput && e->classes.n_types > 1 &&
+           has_range && en->own.class && !en->has_own_rates &&
+           !eng_where(e->parts.conf, job, 1).gpu_type;
+}
+
+/* Of one GPU of the type, by its index; 0: unknown. */
+static double rate_on(const struct engine *e, const char *class, size_t k)
+{
+    const char *type = e->nodes[e->classes.of_type[k]].gpu_type;
+    const struct eng_model *m = eng_models_find(&e->models, class, type);
+    double per_s = m ? throughput_rate(&m->m, 1, 1).per_s : 0;
+
+    return per_s > 0 ? per_s : 0;
+}
+
+static void order_types(const struct engine *e, const struct eng_view *t,
+                        struct eng_model *m)
+{
+    double rates[POLICY_CLASSES];
+    size_t n = 0;
+
+    for (size_t k = 0; k < e->classes.n_types; k++) {
+        double rate = rate_on(e, m->class, k);
+        size_t at = n++;
+        for (; at > 0; at--) {
+            double before = rates[at - 1];
+            if (before > rate ||
+                (before >= rate && t->free[m->types[at - 1]] >= t->free[k]))
+                break;
+            rates[at] = before;
+            m->types[at] = m->types[at - 1];
+        }
+        rates[at] = rate;
+        m->types[at] = (uint8_t)k;
+    }
+    m->n_types = n > 0 && rates[0] > 0 ? n : 0;
+    for (size_t i = 0; i < m->n_types; i++)
+        m->sets[i] = e->classes.types[m->types[i]];
+    m->sets[m->n_types] = POLICY_ANY_CLASS;
+}
+
+/* The model of the first type with room for the job, else of the first; m:
+ * there is no choice, or nothing to choose by. */
+static struct eng_model *try_in_order(struct engine *e,
+                                      const struct eng_view *t,
+                                      const struct entry *en,
+                                      struct eng_model *m,
+                                      struct policy_job *io)
+{
+    struct eng_model *of = NULL;
+    int first = -1;
+
+    if (m->order_of != e->models.n_views) {
+        order_types(e, t, m);
+        m->order_of = e->models.n_views;
+    }
+    if (m->n_types == 0)
+        return m;
+    for (size_t i = m->n_types; i-- > 0;) {
+        bool has_room = t->free[m->types[i]] >= io->gpus_min;
+        if ((m->sets[i] & io->classes) == 0)
+            continue;
+        if (first < 0 || has_room || t->free[first] < io->gpus_min)
+            first = m->types[i];
+    }
+    io->sets = m->sets;
+    io->n_sets = m->n_types + !eng_wants_type(e, &en->job);
+    if (first < 0 ||
+        eng_models_get(&e->models, m->class,
+                       e->nodes[e->classes.of_type[first]].gpu_type,
+                       m->m.is_weak, &of, NULL) < 0)
+        return m;
+    return of;
+}
+
 void eng_view_goodput(struct engine *e, struct eng_view *t,
                       const struct entry *en, struct policy_job *io)
 {
@@ -86,6 +176,8 @@ void eng_view_goodput(struct engine *e, struct eng_view *t,
                eng_models_get(&e->models, en->own.class, eng_model_type(e, en),
                               engine_is_weak(&en->job), &m, NULL) < 0))
         return;
+    if (io->state == JOB_QUEUED && eng_prefers_type(e, en))
+        m = try_in_order(e, t, en, m, io);
     if (m->curve_of != e->models.n_views) {
         build(m, t);
         m->curve_of = e->models.n_views;

@@ -124,7 +124,7 @@ void eng_part_jobs(const struct engine *e, struct eng_view *t)
     if (c->n_types < 2)
         return;
     for (size_t k = 0; k < c->n_types; k++) {
-        int64_t n = free_in(t, c->types[k]);
+        int64_t n = t->free[k] = free_in(t, c->types[k]);
         size_t at = k;
         for (; at > 0 && free[at - 1] < n; at--) {
             free[at] = free[at - 1];

@@ -15,6 +15,7 @@
 #include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/explain_sizes.h"
+#include "scheduler/engine/plan/job_curves.h"
 #include "scheduler/engine/plan/plan.h"
 
 enum { NODES_MAX = 65536 };
@@ -160,7 +161,7 @@ int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
 
     d.nodes = nodes;
     d.gpus = gpus;
-    if (gpus > 0 && eng_wants_type(e, &en->job))
+    if (gpus > 0 && (eng_wants_type(e, &en->job) || eng_prefers_type(e, en)))
         text_copy(d.gpu_type, sizeof(d.gpu_type), eng_type_of(e, classes));
     say_chosen(e, &en->job, &d);
     en->job.start_estimate_s = NAN;

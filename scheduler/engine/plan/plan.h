@@ -17,6 +17,7 @@ struct eng_view {
     int32_t *ats;                  /* nodes of the live jobs, job after job */
     struct policy_wish *wishes;    /* [e->n_active] */
     uint64_t sets[POLICY_CLASSES]; /* by GPU type; the policy_jobs point here */
+    int64_t free[POLICY_CLASSES];  /* GPUs, by index of node_classes.types */
 };
 /* Builds the view from the last inventory. Marks the entries that are pending
  * in the allocator's queue. Call eng_view_clear() after an error, too. */
@@ -166,13 +167,6 @@ double eng_resizable_s(const struct engine *e, const struct entry *en,
 /* Whether an attempt of the job could be told to stop, and would save its
  * work. */
 bool eng_may_resize(const struct entry *en);
-
-/* ---- job_curves.c -------------------------------------------------------- */
-/* When the policy is to choose the sizes anew; INFINITY: it does not. */
-double eng_goodput_next(const struct engine *e);
-/* Sets io->goodput, after all else of *io. */
-void eng_view_goodput(struct engine *e, struct eng_view *t,
-                      const struct entry *en, struct policy_job *io);
 
 /* ---- preemption.c -------------------------------------------------------- */
 /* Finds the jobs with a preemption reservation, if preemption is on. */

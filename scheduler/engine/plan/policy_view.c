@@ -23,6 +23,7 @@
 
 #include "jobs/spec/gpu_sizes.h"
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/job_curves.h"
 #include "scheduler/engine/plan/pending_order.h"
 #include "scheduler/engine/plan/plan.h"
 #include "scheduler/policy/placement.h"

@@ -130,13 +130,17 @@ static int consider(struct engine *e, const struct policy_view *v,
 {
     struct entry *en = eng_find(e, job->id);
     const struct policy_job *last;
+    struct policy_job as = *job;
     struct place p;
     char why[80];
 
+    /* A preference for a type must not keep it from what comes free first. */
+    if (!eng_wants_type(e, &en->job))
+        as.n_sets = 0;
     int32_t n = in_line(e, v, job, &last);
     bool is_full = n >= e->parts.conf->submit_ahead;
     if ((is_full && last < job) || has_held(e, en->job.uid) ||
-        !place_empty(v->nodes, v->n_nodes, job, &p) ||
+        !place_empty(v->nodes, v->n_nodes, &as, &p) ||
         eng_is_limited(e, &en->job, p.nodes * p.per_node))
         return 0;
     if (is_full) {

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/job_curves.h"
 #include "scheduler/engine/plan/plan.h"
 #include "scheduler/engine/requests/requests.h"
 #include "scheduler/engine/rules/rules.h"
@@ -120,7 +121,8 @@ static void look(struct trial *t, struct eng_view *view, size_t n)
             continue;
         t->told.nodes = w->nodes;
         t->told.gpus_per_node = w->gpus_per_node;
-        if (w->gpus_per_node > 0 && eng_wants_type(e, &en->job))
+        if (w->gpus_per_node > 0 &&
+            (eng_wants_type(e, &en->job) || eng_prefers_type(e, en)))
             t->told.gpu_type = eng_type_of(e, w->classes);
     }
 }

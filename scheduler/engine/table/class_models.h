@@ -30,6 +30,13 @@ struct eng_model {
     uint64_t curve_of;
     struct policy_curve curve;
     struct policy_rate rates[CURVE_MAX];
+    /* The types of GPUs in the order in which jobs of the class try them, and
+     * at the end any nodes; of the last view that asked for it (job_curves.c).
+     */
+    uint64_t order_of;
+    size_t n_types; /* 0: nothing tells one from the other */
+    uint64_t sets[POLICY_CLASSES + 1];
+    uint8_t types[POLICY_CLASSES]; /* indexes of node_classes.types */
 };
 
 enum { MODEL_BUCKETS = 1024 };

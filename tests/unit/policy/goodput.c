@@ -211,6 +211,43 @@ static void test_nodes(void)
 }
 
 /* Jobs of one size beside those with a range. */
+static void starts_on(struct view *t, uint64_t classes, const char *what)
+{
+    struct error err = ERROR_INIT;
+
+    ok(view_plan(t, goodput, &err) == 0, "%s%s", what, err.msg);
+    const struct policy_wish *w = &t->wishes[t->n - 1];
+    ok(t->n > 0 && w->act == POLICY_START && w->classes == classes,
+       "  starts on classes %#llx", (unsigned long long)w->classes);
+}
+
+/* Node 1 is of the better type. */
+static void test_types(void)
+{
+    static struct view t;
+    static struct curves c;
+    static const uint64_t sets[] = {2, 1, POLICY_ANY_CLASS};
+
+    for (int32_t used = 0; used <= 4; used += 4) {
+        setup(&t, &c, 2);
+        t.nodes[1].class_id = 1;
+        t.nodes[1].gpus_free -= used;
+        struct policy_job *job = elastic(&t, &c, 0, 1000);
+        job->sets = sets;
+        job->n_sets = 3;
+        starts_on(&t, used ? 1 : 2, used ? "the other" : "the better type");
+    }
+    setup(&t, &c, 2);
+    t.nodes[1].class_id = 1;
+    struct policy_job *wide = elastic(&t, &c, 0, 1000);
+    wide->sets = sets;
+    wide->n_sets = 3;
+    wide->gpus_min = wide->gpus_max = 8;
+    wide->nodes_min = wide->nodes_max = 2;
+    c.rates[0][3].nodes = 2;
+    starts_on(&t, POLICY_ANY_CLASS, "no type has room, both together have");
+}
+
 static void test_rigid(void)
 {
     static struct view t;
@@ -466,6 +503,7 @@ int main(void)
     test_bounds();
     test_changes();
     test_nodes();
+    test_types();
     test_rigid();
     test_hull();
     test_random();
