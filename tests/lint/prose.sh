@@ -10,23 +10,23 @@
 set -eu
 allow=tests/lint/prose.allow
 riddles='\bWho [a-z]+ .*,|is told of|nobody ever|\ba deed\b|this life|goes by|of which|(^|[.:] |^[ /]*\* )Of (a|what)\b'
-verbs='accept add allow announce answer apply ask avoid backfill begin bench block
+verbs='accept add allow announce answer apply ask avoid backfill begin bench bind block
 bound build cancel cap carry change check choose clamp clean clear close collect
 compare compile compute copy correct count cover cut decide declare decode
 define delete demote derive describe detect disable distinguish divide do
-document draw drop embed enable encode end enforce ensure exclude expect explain
+document draw drop embed emulate enable encode end enforce ensure exclude expect explain
 export expose extract fail fill find fit fix fold follow forbid format free generate
 give group grow guard hand handle hash hide hold identify ignore implement import improve
-include inline install introduce join keep kill launch learn leave let limit
+include inline install introduce join keep kill know label launch learn leave let limit
 link lint list load lock log look lower make map mark match measure mention
 merge migrate move name note number omit open order pack parse pass pin place
-plan predict prefer prepare preserve print promote prove provide publish put query quote
+plan predict prefer prepare preserve print promote prove provide publish put query queue quote
 raise read rebuild recognize record recover reduce refactor refuse register
 reject release reload remove rename resize reorder repeat replace replay report require
 reserve reset resolve restart restore resume retry return reuse revert rewrite
 round run save say scale schedule search select send separate serve set share
 shorten show shrink simplify skip sort specify split start state stop store
-stream strip submit support switch sync take teach tell test tidy time tolerate
+stream strip submit support switch sync take teach tell test tidy time tokenise tolerate
 trace track train translate trim try turn unify update use validate verify wait
 warn watch weigh widen wrap write'
 

@@ -9,9 +9,9 @@
  * damaged is made again.
  *
  * The process that makes it uses all processors that the ranks of its node may
- * run on, and little memory: tokens go to the file as they come. Where there is no directory, or
- * no more room, each process tokenises the rows into its own memory, all of
- * them at once.
+ * run on, and little memory: tokens go to the file as they come. Where there is
+ * no directory, or no more room, each process tokenises the rows into its own
+ * memory, all of them at once.
  */
 #ifndef MGPU_WORKER_DATA_TEXT_TOKEN_CACHE_H
 #define MGPU_WORKER_DATA_TEXT_TOKEN_CACHE_H
