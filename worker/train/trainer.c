@@ -8,6 +8,7 @@
 #include "jobs/base/log.h"
 #include "worker/process/host_memory.h"
 #include "worker/train/trainer_internal.h"
+#include "worker/train/trainer_profile.h"
 #include "worker/train/trainer_results.h"
 
 /* About ten lines of progress per epoch, but not more than one in two

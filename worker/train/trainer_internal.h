@@ -187,20 +187,6 @@ struct evaluation {
 int trainer_evaluate(struct trainer *t, struct evaluation *ret,
                      struct agreed *ret_agreed, struct error *err) MUST_CHECK;
 
-/* ---- trainer_profile.c -------------------------------------------------- */
-
-/* Behind the device and its communicator. */
-void trainer_profile_open(struct trainer *t);
-/* Around an iteration. */
-void trainer_profile_begin(struct trainer *t);
-void trainer_profile_end(struct trainer *t, double t_iter,
-                         const struct agreed *a);
-/* Rank 0: the time of train.profile_first is over. */
-bool trainer_profile_is_over(const struct trainer *t);
-/* The rows of the epoch that t->at is in. Every rank calls it. */
-int trainer_profile_epoch(struct trainer *t, struct error *err) MUST_CHECK;
-void trainer_profile_close(struct trainer *t);
-
 /* Rank 0's line on standard output. */
 void trainer_say(const struct trainer *t, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

@@ -12,7 +12,7 @@
 #include "jobs/base/log.h"
 #include "worker/comm/comm_count.h"
 #include "worker/process/gpu_memory.h"
-#include "worker/train/trainer_internal.h"
+#include "worker/train/trainer_profile.h"
 
 /* Both communicators count, for the host waits for others in either. */
 static int open_host(struct trainer *t, struct profile_source **ret,

@@ -15,6 +15,7 @@
 #include "worker/process/gpu_select.h"
 #include "worker/train/memory_plan.h"
 #include "worker/train/trainer_internal.h"
+#include "worker/train/trainer_profile.h"
 
 void trainer_say(const struct trainer *t, const char *fmt, ...)
 {

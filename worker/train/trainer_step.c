@@ -13,6 +13,7 @@
 #include "worker/profile/trace_ranges.h"
 #include "worker/train/lr_schedule.h"
 #include "worker/train/trainer_internal.h"
+#include "worker/train/trainer_profile.h"
 
 static double now_s(const struct trainer *t)
 {
