@@ -152,8 +152,8 @@ struct run {
     struct used used; /* by this rank */
     struct used_since since;
     struct train_refusal refusal; /* of its plan, for memory */
-    bool has_begun;               /* since and sharers are set */
-    int32_t sharers;              /* ranks that have the same cores */
+    bool has_begun;               /* since and cores are set */
+    double cores;                 /* that are this rank's */
     bool is_fenced;   /* this rank knows; its exit code is no verdict */
     bool was_stopped; /* this rank was told to stop before its work ended */
     int exit_code;
@@ -168,7 +168,7 @@ static struct report_extra known_alone(const struct run *r)
                                  .available_bytes = r->refusal.available_bytes,
                                  .refused_by_host = r->refusal.is_host};
     if (r->comm->size == 1 && r->has_begun) {
-        struct used u = used_end(&r->since, r->sharers);
+        struct used u = used_end(&r->since, r->cores);
         extra.cpu_ms = u.cpu_ms;
         extra.cores_ms = u.cores_ms;
     }
@@ -422,16 +422,15 @@ static void run_job(struct run *r, const struct args *a)
         job_make_dirs(&r->job, &err) < 0)
         fail(r, error_exit_status(err.code), err.msg);
     bool is_command = r->job.launch.spec.kind == SPEC_COMMAND;
-    r->sharers = rank_cores_bind(r->comm->local_rank, r->comm->local_size)
-                     ? 1
-                     : r->comm->local_size;
+    r->cores = rank_cores_share(r->comm);
+    (void)rank_cores_bind(r->comm->local_rank, r->comm->local_size);
     r->since = used_begin(is_command);
     r->has_begun = true;
     if (is_command)
         run_command(r);
     else
         run_training(r);
-    r->used = used_end(&r->since, r->sharers);
+    r->used = used_end(&r->since, r->cores);
     settle(r);
     last_word(r);
 }

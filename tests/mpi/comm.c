@@ -9,6 +9,7 @@
 
 #include "jobs/base/clock.h"
 #include "tests/mpi/comm_contract.h"
+#include "worker/process/rank_cores.h"
 
 /* A device whose memory the CPU may not touch, as far as comm knows. */
 static int copies;
@@ -126,6 +127,15 @@ static void test_bound(void)
     if (mpi_ok(comm_mpi_create(NULL, &c, &err) == 0, &err, "bound ranks")) {
         (void)mpi_ok(CPU_EQUAL(&c->local_cpus, &want), NULL,
                      "know the processors of all of them");
+        const double share = (double)CPU_COUNT(&want) / c->local_size;
+        (void)mpi_ok(rank_cores_share(c) == share, NULL,
+                     "of which each has its share");
+        /* One that is bound later has no other share. */
+        (void)mpi_ok(sched_setaffinity(0, sizeof(was), &was) == 0 &&
+                         rank_cores_share(c) == share,
+                     NULL, "however it is bound");
+        (void)mpi_ok(sched_setaffinity(0, sizeof(own), &own) == 0, NULL,
+                     "bound again");
         c->ops->destroy(c);
     }
     if (mpi_size == 1 &&

@@ -80,8 +80,8 @@ struct comm {
 size_t comm_type_bytes(enum comm_type type);
 enum comm_type comm_type_of(enum dtype dt);
 
-/* For implementations: the processors that this thread may run on; empty where
- * the kernel has more than the set. */
+/* The processors that this thread may run on; empty where the kernel has more
+ * than the set. */
 cpu_set_t comm_own_cpus(void);
 
 /* For implementations. err ERR_INVAL root is no rank; says `what` it was for */

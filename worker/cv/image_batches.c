@@ -6,13 +6,13 @@
 #include "worker/cv/image_batches.h"
 
 #include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "worker/data/dataset.h"
 #include "worker/data/loader.h"
 #include "worker/data/sampler.h"
+#include "worker/process/rank_cores.h"
 
 enum { WORKERS_MOST = 32 };
 
@@ -200,14 +200,12 @@ static void describe(const struct batch_source *source, int32_t batches,
  * and what decodes slows every one of their loops down. */
 static int32_t workers_of(const struct image_batches *s)
 {
-    cpu_set_t set;
     int32_t asked = s->env.spec->dataset.workers, n;
     if (asked >= 0)
         return asked;
-    if (s->env.spec->dataset.source != SOURCE_IMAGE_FOLDER ||
-        sched_getaffinity(0, sizeof(set), &set) < 0)
+    if (s->env.spec->dataset.source != SOURCE_IMAGE_FOLDER)
         return 0;
-    n = CPU_COUNT(&set) / s->env.comm->local_size;
+    n = (int32_t)rank_cores_share(s->env.comm);
     n = s->env.dev->host_memory ? n / 4 : n - 1;
     return n < 0 ? 0 : n < WORKERS_MOST ? n : WORKERS_MOST;
 }

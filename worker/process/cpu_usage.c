@@ -2,7 +2,6 @@
 #include "worker/process/cpu_usage.h"
 
 #include <math.h>
-#include <sched.h>
 #include <sys/resource.h>
 
 #include "jobs/base/clock.h"
@@ -23,14 +22,12 @@ struct used_since used_begin(bool is_command)
                                .cpu_s = cpu_s(is_command)};
 }
 
-struct used used_end(const struct used_since *since, int32_t sharers)
+struct used used_end(const struct used_since *since, double cores)
 {
-    cpu_set_t set;
     double cpu = cpu_s(since->is_command) - since->cpu_s;
     double s = clock_real.now_s(&clock_real) - since->at_s;
-    if (!isfinite(cpu) || sched_getaffinity(0, sizeof(set), &set) < 0)
+    if (!isfinite(cpu) || cores <= 0)
         return (struct used){.cores_ms = 0};
-    double cores = (double)CPU_COUNT(&set) / sharers;
     return (struct used){.cpu_ms = llround(1000 * cpu),
                          .cores_ms = llround(1000 * s * cores)};
 }

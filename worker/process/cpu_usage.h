@@ -11,8 +11,7 @@
 
 struct used {
     int64_t cpu_ms;
-    int64_t cores_ms; /* of the cores that it may use, shared with others; 0:
-                         unknown */
+    int64_t cores_ms; /* of the cores that it may use; 0: unknown */
 };
 
 struct used_since {
@@ -21,7 +20,8 @@ struct used_since {
 };
 
 struct used_since used_begin(bool is_command);
-/* in  sharers  ranks of this node that may use the same cores, this one too */
-struct used used_end(const struct used_since *since, int32_t sharers);
+/* in  cores  that this rank may use; a share of those that it has with others;
+ *            0: unknown */
+struct used used_end(const struct used_since *since, double cores);
 
 #endif

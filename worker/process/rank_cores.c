@@ -1,7 +1,19 @@
-/* rank_cores.c - see rank_cores.h. */
+/* rank_cores.c - see rank_cores.h. A set has 1,024 processors; a kernel with
+ * more says so by an error, and nothing is bound. */
 #include "worker/process/rank_cores.h"
 
 #include <stdlib.h>
+
+double rank_cores_share(const struct comm *c)
+{
+    const cpu_set_t own = comm_own_cpus();
+    const int32_t ranks = c->local_size > 0 ? c->local_size : 1;
+    const int n = CPU_COUNT(&c->local_cpus);
+
+    /* Without a launcher's word on the others, they may run where this one
+     * may. */
+    return (double)(n > 0 ? n : CPU_COUNT(&own)) / ranks;
+}
 
 bool rank_cores(const cpu_set_t *all, int32_t local_rank, int32_t local_size,
                 cpu_set_t *ret)

@@ -12,6 +12,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "worker/comm/comm.h"
+
+/* How many are this rank's if those of the node have equal shares, whichever
+ * each of them is bound to; 0: not known. */
+double rank_cores_share(const struct comm *c);
+
 /* The cores of one of local_size ranks: equal shares, in order. False: they
  * cannot be divided equally. */
 bool rank_cores(const cpu_set_t *all, int32_t local_rank, int32_t local_size,

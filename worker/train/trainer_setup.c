@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 
 #include "jobs/base/log.h"
 #include "worker/process/gpu_select.h"
+#include "worker/process/rank_cores.h"
 #include "worker/train/memory_plan.h"
 #include "worker/train/trainer_internal.h"
 #include "worker/train/trainer_profile.h"
@@ -36,12 +36,9 @@ void trainer_say(const struct trainer *t, const char *fmt, ...)
 /* The cores that we may use, shared by the ranks of this node. */
 static int32_t host_threads(const struct comm *c)
 {
-    cpu_set_t set;
     if (getenv("OMP_NUM_THREADS") != NULL)
         return 0; /* the device reads it */
-    if (sched_getaffinity(0, sizeof(set), &set) < 0)
-        return 1;
-    int32_t n = CPU_COUNT(&set) / c->local_size;
+    const int32_t n = (int32_t)rank_cores_share(c);
     return n > 1 ? n : 1;
 }
 

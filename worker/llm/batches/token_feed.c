@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "worker/data/text/ordered_work.h"
 #include "worker/data/text/token_cache.h"
+#include "worker/process/rank_cores.h"
 
 static void say_skipped(const struct token_feed *f, const struct batch_env *env)
 {
@@ -54,9 +54,8 @@ static int pack(struct token_feed *f, const struct job_spec *spec,
 /* Of this rank, if all ranks of the node tokenise. */
 static int32_t threads_of(const struct comm *c)
 {
-    const int32_t n = ordered_work_cpus(&c->local_cpus) /
-                      (c->local_size > 0 ? c->local_size : 1);
-    return n > 0 ? n : 1;
+    const int32_t n = (int32_t)rank_cores_share(c);
+    return n > 1 ? n : 1;
 }
 
 static int open_rows(struct token_feed *f, const struct batch_env *env,

@@ -32,6 +32,19 @@ static void test_shares(void)
     ok(!rank_cores(&all, 0, 8, &own), "nor can eight");
 }
 
+/* A launcher that binds each rank does not make its share smaller. */
+static void test_share(void)
+{
+    const struct comm bound = {.local_size = 2, .local_cpus = odd()};
+    const struct comm unknown = {.local_size = 2};
+    cpu_set_t all;
+
+    (void)sched_getaffinity(0, sizeof(all), &all);
+    ok(rank_cores_share(&bound) == 2, "a half of those of both ranks");
+    ok(rank_cores_share(&unknown) == CPU_COUNT(&all) / 2.0,
+       "of its own, where nobody knows the other's");
+}
+
 static void test_bind(void)
 {
     cpu_set_t all, now;
@@ -53,6 +66,7 @@ static void test_bind(void)
 int main(void)
 {
     test_shares();
+    test_share();
     test_bind();
     return tap_done();
 }
