@@ -66,8 +66,14 @@ static bool is_between(char c)
     return c == ' ' || c == '\t' || c == '"' || c == '\'';
 }
 
+/* Keys of a specification that have no secrets: one has names, one a number. */
+static bool is_harmless(const char *key)
+{
+    return strcmp(key, "secrets") == 0 || strcmp(key, "max_new_tokens") == 0;
+}
+
 /* Position after the first ':' of a key like HF_TOKEN or env.HF_TOKEN; NULL:
- * there is none. `secrets` only has names. */
+ * there is none. */
 static const char *secret_in(const char *line, const char *end)
 {
     char name[TREE_MAX_KEY + 1];
@@ -82,7 +88,7 @@ static const char *secret_in(const char *line, const char *end)
             from--;
         memcpy(name, from, (size_t)(to - from));
         name[to - from] = '\0';
-        if (schema_is_secret(name) && strcmp(name, "secrets") != 0)
+        if (schema_is_secret(name) && !is_harmless(name))
             return p + 1;
     }
     return NULL;

@@ -290,6 +290,9 @@ static void test_secrets(void)
          "names of secrets are none"},
         {"env: {TOKENIZERS: a, 'b c': 1}", "env: {TOKENIZERS: a, 'b c': 1}",
          "nor is another word"},
+        {"train: {sample: {max_new_tokens: x}}",
+         "    1 | train: {sample: {max_new_tokens: x}}\n",
+         "nor is a number of tokens"},
     };
     static const char head[] = "\nversion: 1\nkind: command\ncommand: [a]\n";
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
