@@ -32,18 +32,7 @@
 #include "jobs/base/buf.h"
 #include "kernels/device.h"
 #include "worker/batch.h"
-
-struct model_plan {
-    int64_t params;     /* elements of T; as many gradients */
-    int64_t state;      /* elements of A, see model_ops.state; may be 0 */
-    int64_t bytes_base; /* of weights that are not trained */
-    int64_t bytes_params, bytes_grads, bytes_activations, bytes_work;
-    int64_t bytes_gathered; /* of shared-out ones, the units that are whole */
-    int64_t bytes_total;    /* of the six: what create() takes */
-    int64_t quantised, bytes_quantised; /* of the base, in fewer bits than T */
-    /* Beside it, on a GPU: the device's scratch of the widest layer's op. */
-    int64_t bytes_scratch;
-};
+#include "worker/model_plan.h"
 
 /* A part of the parameters. */
 struct model_range {
@@ -101,9 +90,8 @@ struct model_ops {
     /* Optional: rank 0's way to parameters that are shared out, array 0 of it.
      * params() is this rank's share, and backward() sums that of grads(). */
     struct shard_exchange *(*exchange)(struct model *m);
-    /* Optional: how long the device had nothing to do in the last forward pass
-     * and the backward pass behind it, but to wait for the other ranks. Behind
-     * result(). */
+    /* Optional: how long the device did nothing in the last forward pass, and
+     * the backward pass behind it, but wait for other ranks. After result(). */
     void (*waited)(struct model *m, double *ret_forward_s,
                    double *ret_backward_s);
 
@@ -134,7 +122,8 @@ struct model_ops {
      *                gradients [first, first + count) final are enqueued:
      *                each gradient once, from the last to the first, so that
      *                an all-reduce can overlap the rest; a share at the end,
-     *                whole. When it fails, backward() does, with its error.
+     *                whole, or with part() in parts. When it fails,
+     *                backward() does, with its error.
      * err  ERR_STATE no such forward pass */
     int (*backward)(struct model *m, const struct batch *b,
                     int (*on_ready)(void *arg, int64_t first, int64_t count,
@@ -153,6 +142,9 @@ struct model_ops {
     /* Device pointers, valid until destroy(): [plan.params] T. */
     void *(*params)(struct model *m);
     void *(*grads)(struct model *m);
+    /* With plan.parts: where the gradients begin that on_ready() was called
+     * with, until it returns. Their parameters may be changed there. */
+    void *(*part)(struct model *m, int64_t first);
     /* [plan.state] A: what a forward pass in training changes beside
      * activations (the running statistics of batch norm), so that rank 0's
      * can be given to all ranks, and a bad iteration's taken back. NULL

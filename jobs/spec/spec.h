@@ -156,7 +156,7 @@ struct job_spec {
         struct spec_loss loss;
         struct spec_text dataset, dataset_val;
         int32_t batch_size_val, run_val_every; /* 0: batch_size, an epoch */
-        bool activation_checkpointing;
+        bool activation_checkpointing, optimizer_in_bwd;
         struct {
             struct spec_list prompts;      /* none: no samples */
             int32_t max_new_tokens, top_k; /* top_k 0: all */

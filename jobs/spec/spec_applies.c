@@ -54,6 +54,7 @@ unsigned spec_kinds(int when)
     case WHEN_VAL_PACKED:
     case WHEN_SAMPLE:
     case WHEN_DPO:
+    case WHEN_FULL:
         return LLM;
     default:
         return CV | LLM;
@@ -118,6 +119,8 @@ bool spec_applies(const struct schema_key *k, const void *spec)
         return s->method == METHOD_QLORA;
     case WHEN_DPO:
         return s->method == METHOD_DPO;
+    case WHEN_FULL:
+        return s->method == METHOD_FULL;
     case WHEN_PROMPTED:
     case WHEN_MESSAGES:
     case WHEN_PACKED:
@@ -243,6 +246,8 @@ const char *spec_needs(int when)
         return "method: qlora";
     case WHEN_DPO:
         return "method: dpo";
+    case WHEN_FULL:
+        return "method: full";
     case WHEN_PROMPTED:
         return "templates with a prompt";
     case WHEN_MESSAGES:

@@ -244,8 +244,44 @@ static void check_best(const struct check *c)
                    "'%s' needs train.dataset_val", path);
 }
 
+static void refuse_in_bwd(const struct check *c, const char *hint,
+                          const char *why)
+{
+    static const char path[] = "train.optimizer_in_bwd";
+    report_add(c->report, "E017", place_of(c, path), path, hint, "'%s' %s",
+               path, why);
+}
+
+/* When a layer is changed, nobody knows yet what the gradient of the layers
+ * below it is. */
+static void check_in_bwd(const struct check *c)
+{
+    const struct job_spec *s = c->s;
+    if (!is_set(c, "train.optimizer_in_bwd") || !s->train.optimizer_in_bwd ||
+        s->method != METHOD_FULL)
+        return;
+    if (s->train.clip_grad_norm > 0 && !is_bad(c, "train.clip_grad_norm"))
+        refuse_in_bwd(c, "set clip_grad_norm: null",
+                      "cannot clip: the gradient is never there as a whole");
+    if ((s->train.global_batch_size > 0 ||
+         s->train.gradient_accumulation_steps > 1) &&
+        !is_bad(c, "train.gradient_accumulation_steps"))
+        refuse_in_bwd(c,
+                      "set gradient_accumulation_steps: 1, without a "
+                      "global_batch_size",
+                      "cannot add the gradients of several batches up");
+    if (s->train.on_nan == ON_NAN_SKIP && !is_bad(c, "train.on_nan"))
+        refuse_in_bwd(c, "set on_nan: fail",
+                      "cannot skip an iteration: its layers have changed");
+    if (s->train.precision == PRECISION_FP16 && s->train.mixed)
+        refuse_in_bwd(c, "set precision: bf16",
+                      "cannot leave out an iteration whose loss scale is too "
+                      "large");
+}
+
 void spec_check_llm(const struct check *c)
 {
+    check_in_bwd(c);
     check_targets(c);
     check_rank(c);
     check_shared(c);

@@ -457,7 +457,6 @@ static const char *const later[] = {
     "watchdog.min_gpu_util",
     "watchdog.window",
     "train.target",
-    "train.optimizer_in_bwd",
     "train.resume_from_checkpoint",
     "train.save_adapter_weights_only",
     "train.channels_last",

@@ -34,6 +34,7 @@ enum spec_when {
     WHEN_VAL_PACKED,   /* and train.dataset_val.packed */
     WHEN_SAMPLE,       /* train.sample.prompts */
     WHEN_DPO,          /* method: dpo */
+    WHEN_FULL,         /* method: full */
     WHEN_NOTIFY,       /* notify.email or notify.webhook */
     WHEN_SWEEP,        /* keys that make several jobs of a text; not keys of a
                         * single one */

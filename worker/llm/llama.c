@@ -173,12 +173,14 @@ static void lay_out(const struct llama_conf *conf, const struct llama_shape *s,
     size_t mark;
 
     plan->params = s->is_full ? weights : s->params;
+    plan->parts = llama_parts_of(conf, s, shards);
     lay_base(&c, conf, s, b, weights, ret, plan);
     plan->bytes_base = (int64_t)(mark = c.at);
     ret->params = take(&c, plan->params, t);
     plan->bytes_params = (int64_t)(c.at - mark);
     mark = c.at;
-    ret->grads = take(&c, conf->generates ? 0 : plan->params, t);
+    const int64_t grads = conf->in_bwd ? plan->parts : plan->params;
+    ret->grads = take(&c, conf->generates ? 0 : grads, t);
     plan->bytes_grads = (int64_t)(c.at - mark);
     mark = c.at;
     ret->gathered =
@@ -366,7 +368,7 @@ static void describe(const struct model *model, char *ret, size_t cap)
     .repeat = llama_repeat, .params = params, .grads = grads, .state = state, \
     .planned = planned, .ranges = ranges, .export = llama_export,             \
     .import = llama_import, .describe = describe, .save = llama_save,         \
-    .sample = llama_sample
+    .sample = llama_sample, .part = llama_part
 
 static const struct model_ops ops = {MEMBERS, .result = result};
 static const struct model_ops ops_of_pairs = {

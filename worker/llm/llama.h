@@ -45,6 +45,7 @@ struct llama_conf {
     int32_t batch, batch_eval;     /* rows of a pass, at most */
     int32_t row_tokens;            /* tokens of a row, at most */
     bool recomputes;               /* activation checkpointing */
+    bool in_bwd; /* full: gradients are handed over layer by layer */
     /* Method dpo: samples are pairs, with the three below. */
     bool pairs;
     double beta, label_smoothing;

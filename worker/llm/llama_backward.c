@@ -27,8 +27,9 @@ static int share_ready(const struct way *w, struct error *err)
 {
     if (llama_grads_finish(w->m, err) < 0)
         return -1;
-    return w->on_ready != NULL ? w->on_ready(w->arg, 0, w->m->plan.params, err)
-                               : 0;
+    if (w->on_ready == NULL || w->m->conf.in_bwd)
+        return 0;
+    return w->on_ready(w->arg, 0, w->m->plan.params, err);
 }
 
 /* dres of a norm's input h: through the norm of dnorm, beside `extra`.
@@ -246,6 +247,9 @@ int llama_backward(struct model *model, const struct batch *b,
                          "before",
                          b->n);
     llama_waits_begin(m, true);
+    m->on_ready = on_ready;
+    m->arg = arg;
+    m->handed = -1;
     int rc = head_back(&w, err);
     for (int32_t l = m->shape.c.layers - 1; l >= 0 && rc == 0; l--)
         rc = layer_back(&w, l, err);

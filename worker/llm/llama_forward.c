@@ -211,3 +211,24 @@ int llama_forward(struct model *model, const struct batch *b, bool train,
     m->train = train;
     return 0;
 }
+
+/* ---- what waiting costs ---------------------------------------------------
+ */
+
+enum { FORWARD, BACKWARD };
+
+void llama_waits_begin(struct llama *m, bool is_backward)
+{
+    if (!is_backward)
+        wait_times_init(&m->waits, m->d, MODEL_MARK);
+    m->waits.kind = is_backward ? BACKWARD : FORWARD;
+}
+
+void llama_waited(struct model *model, double *ret_forward_s,
+                  double *ret_backward_s)
+{
+    struct llama *m = llama_of(model);
+    wait_times_read(&m->waits);
+    *ret_forward_s = m->waits.s[FORWARD];
+    *ret_backward_s = m->waits.s[BACKWARD];
+}

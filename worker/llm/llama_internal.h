@@ -3,6 +3,7 @@
 #define MGPU_WORKER_LLM_LLAMA_INTERNAL_H
 
 #include "kernels/device.h"
+#include "worker/comm/wait_times.h"
 #include "worker/llm/llama.h"
 #include "worker/llm/llama_base.h"
 #include "worker/llm/llama_ends.h"
@@ -28,7 +29,7 @@ struct llama_arena {
     void *base; /* [shape.weights] T, or a share; see llama_has_base(). In
                  * four bits, what stays: llama_base.h */
     struct nf4 packed;    /* of the layers' other tensors */
-    void *params, *grads; /* [plan.params] T */
+    void *params, *grads; /* [plan.params] T; grads as plan.parts says */
     void *gathered; /* [2, shards.largest]: the slots; with shards alone */
 
     struct llama_acts *acts; /* [layers] host */
@@ -85,7 +86,11 @@ struct llama {
     struct shard_exchange exchange;
     struct llama_slot slots[2];
     int32_t slot; /* whose weights are computed with */
-    struct llama_waits waits;
+    struct wait_times waits;
+    /* Of the backward pass under way. */
+    int (*on_ready)(void *arg, int64_t first, int64_t count, struct error *err);
+    void *arg;
+    int32_t handed; /* unit whose sum is on its way to on_ready(); -1: none */
 
     /* Of the last forward(). */
     int32_t n;      /* 0: there was none */

@@ -16,7 +16,6 @@
  */
 #include <assert.h>
 
-#include "jobs/base/clock.h"
 #include "worker/llm/llama_internal.h"
 
 /* As long as ranks wait for one that reads or evaluates. */
@@ -134,82 +133,70 @@ void *llama_weight_at(const struct llama *m, int64_t offset)
     return llama_at(m, of_base ? m->mem.base : m->mem.params, offset);
 }
 
+/* ---- gradients in parts ---------------------------------------------------
+ *
+ * There is the largest unit alone, and each is handed over before the next one
+ * takes its place. The gradient of an embedding that is the output layer, too,
+ * is whole at the end, so it has a place of its own before that of the others.
+ */
+
+int64_t llama_parts_of(const struct llama_conf *conf,
+                       const struct llama_shape *s, const struct shards *shards)
+{
+    const int64_t head = s->weights - s->norm;
+    int64_t embed = s->layers, most = s->layer_weights;
+    if (!conf->in_bwd)
+        return 0;
+    if (shards->n > 0) {
+        embed = shards->units[LLAMA_UNIT_EMBED].chunk;
+        return s->c.tied ? embed + shards->units[1].chunk
+                         : shards->largest / shards->ranks;
+    }
+    most = most > head ? most : head;
+    if (s->c.tied)
+        return embed + most;
+    return embed > most ? embed : most;
+}
+
+/* Elements before the place that the unit shares with others. */
+static int64_t place_of(const struct llama *m, int32_t unit, int64_t embed)
+{
+    return m->shape.c.tied && unit != LLAMA_UNIT_EMBED ? embed : 0;
+}
+
+/* in  offset  among the weights, which are whole */
+static void *part_at(const struct llama *m, int64_t offset)
+{
+    const int32_t unit = unit_of(m, offset);
+    return llama_at(m, m->mem.grads,
+                    place_of(m, unit, m->shape.layers) + offset -
+                        first_of(m, unit));
+}
+
+/* Where the sum of a unit goes. */
+static void *sum_at(const struct llama *m, int32_t unit)
+{
+    const struct shard_unit *u = m->shards.units;
+    return llama_at(m, m->mem.grads,
+                    m->conf.in_bwd
+                        ? place_of(m, unit, u[LLAMA_UNIT_EMBED].chunk)
+                        : u[unit].at);
+}
+
+void *llama_part(struct model *model, int64_t first)
+{
+    const struct llama *m = llama_of(model);
+    return llama_shares_grads(m) ? sum_at(m, m->handed) : part_at(m, first);
+}
+
 void *llama_grad_at(const struct llama *m, int64_t offset)
 {
     if (!llama_shares_grads(m))
-        return llama_at(m, m->mem.grads, offset);
+        return m->conf.in_bwd ? part_at(m, offset)
+                              : llama_at(m, m->mem.grads, offset);
     const int32_t unit = unit_of(m, offset), slot = slot_of_grads(m, unit);
     assert(slot >= 0); /* llama_grads_begin(), llama_grads_replace() */
     return llama_at(m, m->slots[slot].data, offset - first_of(m, unit));
-}
-
-/* ---- what waiting costs ---------------------------------------------------
- *
- * The host waits for a collective that was begun a layer ago, often while the
- * device still has work: on a device with marks only the time between two marks
- * counts, from the end of the work before to the begin of what is given to it
- * behind the wait.
- *
- * A pair of marks is read when it is used again, LLAMA_WAITS waits later. One
- * of these waited for a collective that was started behind the pair, and so
- * both marks have passed.
- */
-
-static void read_pair(struct llama *m, int32_t i)
-{
-    struct llama_waits *w = &m->waits;
-    const int32_t mark = MODEL_MARK + 2 * i;
-    double s = 0;
-    if (w->pair[i].is_open &&
-        m->d->ops->elapsed(m->d, mark, mark + 1, &s, NULL) == 0)
-        w->s[w->pair[i].of_backward] += s;
-    w->pair[i].is_open = false;
-}
-
-static int wait_begin(struct llama *m, struct error *err)
-{
-    struct llama_waits *w = &m->waits;
-    if (w->depth++ > 0)
-        return 0;
-    w->since_s = clock_real.now_s(&clock_real);
-    if (m->d->ops->mark == NULL)
-        return 0;
-    read_pair(m, w->next);
-    return m->d->ops->mark(m->d, MODEL_MARK + 2 * w->next, err);
-}
-
-/* in  rc  of what was between the two */
-static int wait_end(struct llama *m, int rc, struct error *err)
-{
-    struct llama_waits *w = &m->waits;
-    const int32_t i = w->next;
-    if (--w->depth > 0 || rc < 0)
-        return rc;
-    if (m->d->ops->mark == NULL) {
-        w->s[w->is_backward] += clock_real.now_s(&clock_real) - w->since_s;
-        return 0;
-    }
-    w->next = (i + 1) % LLAMA_WAITS;
-    w->pair[i].is_open = true;
-    w->pair[i].of_backward = w->is_backward;
-    return m->d->ops->mark(m->d, MODEL_MARK + 2 * i + 1, err);
-}
-
-void llama_waits_begin(struct llama *m, bool is_backward)
-{
-    if (!is_backward)
-        m->waits = (struct llama_waits){.next = 0};
-    m->waits.is_backward = is_backward;
-}
-
-void llama_waited(struct model *model, double *ret_forward_s,
-                  double *ret_backward_s)
-{
-    struct llama *m = llama_of(model);
-    for (int32_t i = 0; i < LLAMA_WAITS; i++)
-        read_pair(m, i);
-    *ret_forward_s = m->waits.s[0];
-    *ret_backward_s = m->waits.s[1];
 }
 
 static int wait_for(struct llama *m, int *ticket, struct error *err)
@@ -224,13 +211,13 @@ static int finish(struct llama *m, struct llama_slot *s, struct error *err)
 {
     if (s->reduce < 0 && s->gather < 0)
         return 0;
-    if (wait_begin(m, err) < 0)
+    if (wait_times_begin(&m->waits, err) < 0)
         return -1;
     const int rc =
         wait_for(m, &s->reduce, err) < 0 || wait_for(m, &s->gather, err) < 0
             ? -1
             : 0;
-    return wait_end(m, rc, err);
+    return wait_times_end(&m->waits, rc, err);
 }
 
 /* Around the start of a collective, which copies and sends by itself unless it
@@ -239,7 +226,8 @@ static int starting(struct llama *m, bool begins, int rc, struct error *err)
 {
     if (m->conf.comm->in_order)
         return rc;
-    return begins ? wait_begin(m, err) : wait_end(m, rc, err);
+    return begins ? wait_times_begin(&m->waits, err)
+                  : wait_times_end(&m->waits, rc, err);
 }
 
 /* ---- weights --------------------------------------------------------------
@@ -365,13 +353,34 @@ static int reduce(struct llama *m, struct llama_slot *from, void *to,
     return starting(m, false, rc, err);
 }
 
+/* The unit that is on its way is there, and on_ready() has it. */
+static int hand_over(struct llama *m, struct error *err)
+{
+    if (m->handed < 0)
+        return 0;
+    const struct shard_unit *u = unit_at(m, m->handed);
+    int rc = wait_times_begin(&m->waits, err);
+    for (int32_t i = 0; i < 2 && rc == 0; i++)
+        rc = wait_for(m, &m->slots[i].reduce, err);
+    if (wait_times_end(&m->waits, rc, err) < 0 ||
+        (m->on_ready != NULL && m->on_ready(m->arg, u->at, u->chunk, err) < 0))
+        return -1;
+    m->handed = -1;
+    return 0;
+}
+
 int llama_grads_end(struct llama *m, int32_t unit, struct error *err)
 {
     if (!llama_shares_grads(m))
         return 0;
-    struct llama_slot *from = &m->slots[slot_of_grads(m, unit)];
-    return reduce(m, from, llama_at(m, m->mem.grads, unit_at(m, unit)->at),
-                  err);
+    if (hand_over(m, err) < 0 ||
+        reduce(m, &m->slots[slot_of_grads(m, unit)], sum_at(m, unit), err) < 0)
+        return -1;
+    /* That of the embedding is not whole before its end. */
+    m->handed = m->conf.in_bwd && !(unit == LLAMA_UNIT_EMBED && m->shape.c.tied)
+                    ? unit
+                    : -1;
+    return 0;
 }
 
 int llama_grads_add(struct llama *m, int32_t unit, struct error *err)
@@ -381,17 +390,21 @@ int llama_grads_add(struct llama *m, int32_t unit, struct error *err)
     const struct shard_unit *u = unit_at(m, unit);
     const int32_t at = slot_of_grads(m, unit);
     struct llama_slot *from = &m->slots[at], *to = &m->slots[1 - at];
-    if (finish(m, to, err) < 0)
+    if (hand_over(m, err) < 0 || finish(m, to, err) < 0)
         return -1;
     to->unit = -1;
-    if (reduce(m, from, to->data, err) < 0 || finish(m, from, err) < 0)
+    if (reduce(m, from, to->data, err) < 0 || finish(m, from, err) < 0 ||
+        m->d->ops->add(m->d, m->conf.dt, sum_at(m, unit), to->data, u->chunk,
+                       err) < 0)
         return -1;
-    return m->d->ops->add(m->d, m->conf.dt, llama_at(m, m->mem.grads, u->at),
-                          to->data, u->chunk, err);
+    m->handed = m->conf.in_bwd ? unit : -1;
+    return 0;
 }
 
 int llama_grads_finish(struct llama *m, struct error *err)
 {
+    if (hand_over(m, err) < 0)
+        return -1;
     return finish(m, &m->slots[0], err) < 0 || finish(m, &m->slots[1], err) < 0
                ? -1
                : 0;
@@ -440,65 +453,9 @@ int llama_put_weights(struct llama *m, int64_t first, int64_t count,
     return m->d->ops->sync(m->d, err);
 }
 
-int llama_fetch_params(struct llama *m, int64_t first, int64_t count,
-                       void *host, struct error *err)
-{
-    if (llama_shares_grads(m))
-        return shard_fetch(&m->exchange, 0, first, count, host, err);
-    return m->d->ops->to_host(m->d, host, llama_at(m, m->mem.params, first),
-                              (size_t)count * dtype_bytes(m->conf.dt), err);
-}
-
-int llama_store_params(struct llama *m, int64_t first, int64_t count,
-                       const void *host, struct error *err)
-{
-    if (llama_shares_grads(m))
-        return shard_store(&m->exchange, 0, first, count, host, err);
-    if (m->d->ops->to_device(m->d, llama_at(m, m->mem.params, first), host,
-                             (size_t)count * dtype_bytes(m->conf.dt), err) < 0)
-        return -1;
-    return m->d->ops->sync(m->d, err);
-}
-
-/* ---- what the trainer sees ------------------------------------------------
- */
-
-int32_t llama_share_ranges(const struct llama *m,
-                           struct model_range ret[MODEL_RANGES])
-{
-    const struct llama_shape *s = &m->shape;
-    const int32_t tensors = llama_trained_count(s);
-    const bool merges = tensors > MODEL_RANGES;
-    int64_t at = 0;
-    int32_t n = 0;
-    for (int32_t i = 0; i < tensors; i++) {
-        struct llama_tensor t;
-        llama_trained(s, i, &t);
-        const struct shard_part p = shards_part(&m->shards, t.at, t.n);
-        if (p.count == 0)
-            continue;
-        /* With the zeros that fill up the chunk before. */
-        const int64_t count = p.at + p.count - at;
-        if (n > 0 && merges && ret[n - 1].is_norm_bias == t.is_norm)
-            ret[n - 1].count += count;
-        else
-            ret[n++] = (struct model_range){at, count, t.is_norm};
-        at += count;
-    }
-    if (n == 0)
-        ret[n++] = (struct model_range){.first = 0};
-    ret[n - 1].count += m->shards.elements - at;
-    return n;
-}
-
-struct shard_exchange *llama_exchange(struct model *model)
-{
-    struct llama *m = llama_of(model);
-    return llama_shares_grads(m) ? &m->exchange : NULL;
-}
-
 void llama_shard_open(struct llama *m)
 {
+    wait_times_init(&m->waits, m->d, MODEL_MARK);
     m->share_size = llama_share_size(&m->base, m->conf.dt);
     for (int32_t i = 0; i < 2; i++)
         m->slots[i] = (struct llama_slot){

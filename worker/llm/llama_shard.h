@@ -22,21 +22,6 @@ struct llama_slot {
     int reduce, gather;
 };
 
-/* Times of a pass in which the device has nothing to do but to wait for other
- * ranks: by the clock, or between two marks of the device, which are read when
- * both have passed. */
-enum { LLAMA_WAITS = 5 };
-struct llama_waits {
-    double s[2];      /* of the forward, the backward pass */
-    bool is_backward; /* the pass under way */
-    int32_t depth;    /* of wait_begin() */
-    double since_s;
-    int32_t next; /* pair of marks */
-    struct {
-        bool is_open, of_backward;
-    } pair[LLAMA_WAITS];
-};
-
 /* A tensor of the weights: the base's, or what is trained. Its unit was
  * needed. */
 void *llama_weight_at(const struct llama *m, int64_t offset);
@@ -106,6 +91,11 @@ int llama_shards_of(const struct llama_conf *conf, const struct llama_shape *s,
 size_t llama_share_size(const struct llama_base *b, enum dtype dt);
 /* Behind the arena. */
 void llama_shard_open(struct llama *m);
+/* Gradients that are there at a time where they are handed over in parts. */
+int64_t llama_parts_of(const struct llama_conf *conf,
+                       const struct llama_shape *s,
+                       const struct shards *shards);
+void *llama_part(struct model *model, int64_t first);
 int32_t llama_share_ranges(const struct llama *m,
                            struct model_range ret[MODEL_RANGES]);
 struct shard_exchange *llama_exchange(struct model *model);

@@ -1,6 +1,8 @@
 /* llama_state.c - export and import of what is trained, under the names of
  * Hugging Face and PEFT.
  *
+ * Where the parameters are shared out, rank 0 moves them by the exchange.
+ *
  * A frozen base is not in a checkpoint. A digest of its values is, so that
  * an adapter is not trained on with another base.
  */
@@ -9,6 +11,66 @@
 #include <string.h>
 
 #include "worker/llm/llama_internal.h"
+
+/* ---- values of the parameters --------------------------------------------
+ */
+
+int llama_fetch_params(struct llama *m, int64_t first, int64_t count,
+                       void *host, struct error *err)
+{
+    if (llama_shares_grads(m))
+        return shard_fetch(&m->exchange, 0, first, count, host, err);
+    return m->d->ops->to_host(m->d, host, llama_at(m, m->mem.params, first),
+                              (size_t)count * dtype_bytes(m->conf.dt), err);
+}
+
+int llama_store_params(struct llama *m, int64_t first, int64_t count,
+                       const void *host, struct error *err)
+{
+    if (llama_shares_grads(m))
+        return shard_store(&m->exchange, 0, first, count, host, err);
+    if (m->d->ops->to_device(m->d, llama_at(m, m->mem.params, first), host,
+                             (size_t)count * dtype_bytes(m->conf.dt), err) < 0)
+        return -1;
+    return m->d->ops->sync(m->d, err);
+}
+
+struct shard_exchange *llama_exchange(struct model *model)
+{
+    struct llama *m = llama_of(model);
+    return llama_shares_grads(m) ? &m->exchange : NULL;
+}
+
+int32_t llama_share_ranges(const struct llama *m,
+                           struct model_range ret[MODEL_RANGES])
+{
+    const struct llama_shape *s = &m->shape;
+    const int32_t tensors = llama_trained_count(s);
+    const bool merges = tensors > MODEL_RANGES;
+    int64_t at = 0;
+    int32_t n = 0;
+    for (int32_t i = 0; i < tensors; i++) {
+        struct llama_tensor t;
+        llama_trained(s, i, &t);
+        const struct shard_part p = shards_part(&m->shards, t.at, t.n);
+        if (p.count == 0)
+            continue;
+        /* With the zeros that fill up the chunk before. */
+        const int64_t count = p.at + p.count - at;
+        if (n > 0 && merges && ret[n - 1].is_norm_bias == t.is_norm)
+            ret[n - 1].count += count;
+        else
+            ret[n++] = (struct model_range){at, count, t.is_norm};
+        at += count;
+    }
+    if (n == 0)
+        ret[n++] = (struct model_range){.first = 0};
+    ret[n - 1].count += m->shards.elements - at;
+    return n;
+}
+
+/* ---- export and import ---------------------------------------------------
+ */
 
 static const char digest_name[] = "base_model.digest";
 

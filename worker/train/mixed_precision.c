@@ -3,18 +3,25 @@
 
 #include <string.h>
 
+static int64_t n_grads(const struct model_plan *plan)
+{
+    return plan->parts > 0 ? plan->parts : plan->params;
+}
+
 int64_t mixed_bytes(const struct model_plan *plan)
 {
-    return 2 * plan->params * (int64_t)sizeof(float);
+    return (plan->params + n_grads(plan)) * (int64_t)sizeof(float);
 }
 
 int mixed_init(struct mixed *ret, struct device *dev, struct model *model,
                enum dtype dt, struct error *err)
 {
-    size_t bytes = (size_t)model_planned(model)->params * sizeof(float);
+    const struct model_plan *p = model_planned(model);
+    const size_t weights = (size_t)p->params * sizeof(float);
+    const size_t grads = (size_t)n_grads(p) * sizeof(float);
     struct mixed x = {.dev = dev, .model = model, .dt = dt};
-    if (dev->ops->alloc(dev, bytes, &x.weights, err) < 0 ||
-        dev->ops->alloc(dev, bytes, &x.grads, err) < 0) {
+    if (dev->ops->alloc(dev, weights, &x.weights, err) < 0 ||
+        dev->ops->alloc(dev, grads, &x.grads, err) < 0) {
         mixed_clear(&x);
         return error_wrap(err, "fp32 weights");
     }
@@ -49,6 +56,21 @@ int mixed_give_weights(struct mixed *x, struct error *err)
 {
     return x->dev->ops->cast(x->dev, x->dt, model_params(x->model), DT_F32,
                              x->weights, model_planned(x->model)->params, err);
+}
+
+int mixed_take_part(struct mixed *x, const void *from, int64_t count,
+                    struct error *err)
+{
+    return x->dev->ops->cast(x->dev, DT_F32, x->grads, x->dt, from, count, err);
+}
+
+int mixed_give_part(struct mixed *x, int64_t first, int64_t count,
+                    struct error *err)
+{
+    char *to =
+        (char *)model_params(x->model) + (size_t)first * dtype_bytes(x->dt);
+    return x->dev->ops->cast(x->dev, x->dt, to, DT_F32,
+                             (const float *)x->weights + first, count, err);
 }
 
 struct loss_scale loss_scale_first(enum dtype dt, bool is_mixed)

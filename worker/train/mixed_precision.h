@@ -28,7 +28,8 @@ struct mixed {
     struct device *dev;  /* borrowed; NULL: the model's weights are all */
     struct model *model; /* borrowed */
     enum dtype dt;
-    void *weights, *grads; /* [params] fp32; owned */
+    void *weights, *grads; /* [params] fp32, grads [plan.parts] if there are
+                              parts; owned */
 };
 
 /* Bytes of device memory that mixed_init() will take. */
@@ -42,6 +43,12 @@ void mixed_clear(struct mixed *x); /* zeroed is fine */
 int mixed_begin(struct mixed *x, struct error *err) MUST_CHECK;
 /* The fp32 gradients become those of the model. */
 int mixed_take_grads(struct mixed *x, struct error *err) MUST_CHECK;
+/* The same for a part, which the model has at `from`: those in fp32 begin where
+ * x->grads does. */
+int mixed_take_part(struct mixed *x, const void *from, int64_t count,
+                    struct error *err) MUST_CHECK;
+int mixed_give_part(struct mixed *x, int64_t first, int64_t count,
+                    struct error *err) MUST_CHECK;
 /* The model's weights become the fp32 ones, rounded. */
 int mixed_give_weights(struct mixed *x, struct error *err) MUST_CHECK;
 

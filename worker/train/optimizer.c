@@ -168,6 +168,12 @@ int optimizer_step(struct optimizer *o, void *params, const void *grads,
 int optimizer_step_only(struct optimizer *o, void *params, const void *grads,
                         struct error *err)
 {
+    return optimizer_step_part(o, params, grads, 0, o->n, err);
+}
+
+int optimizer_step_part(struct optimizer *o, void *params, const void *grads,
+                        int64_t first, int64_t count, struct error *err)
+{
     static int (*const steps[])(struct optimizer * o, const struct part *x,
                                 struct error *err) = {
         [OPTIM_SGD] = step_sgd,
@@ -178,12 +184,17 @@ int optimizer_step_only(struct optimizer *o, void *params, const void *grads,
     double decay = o->spec->train.optimizer.weight_decay;
     for (int32_t i = 0; i < o->n_ranges; i++) {
         const struct optimizer_range *r = &o->ranges[i];
-        struct part x = {.p = (char *)params + (size_t)r->first * t,
-                         .g = (const char *)grads + (size_t)r->first * t,
-                         .n = r->count,
+        const int64_t end = r->first + r->count;
+        const int64_t from = r->first > first ? r->first : first;
+        const int64_t to = end < first + count ? end : first + count;
+        if (to <= from)
+            continue;
+        struct part x = {.p = (char *)params + (size_t)from * t,
+                         .g = (const char *)grads + (size_t)(from - first) * t,
+                         .n = to - from,
                          .weight_decay = r->is_exempt ? 0 : decay};
         for (int32_t k = 0; k < o->n_state; k++)
-            x.state[k] = (char *)o->state[k].data + (size_t)r->first * acc;
+            x.state[k] = (char *)o->state[k].data + (size_t)from * acc;
         if (steps[o->spec->train.optimizer.name](o, &x, err) < 0)
             return -1;
     }

@@ -60,6 +60,10 @@ int optimizer_put(struct optimizer *o, int64_t step, double lr,
                   double grad_scale, struct error *err) MUST_CHECK;
 int optimizer_step_only(struct optimizer *o, void *params, const void *grads,
                         struct error *err) MUST_CHECK;
+/* Of the parameters [first, first + count) alone; grads begins with theirs. */
+int optimizer_step_part(struct optimizer *o, void *params, const void *grads,
+                        int64_t first, int64_t count,
+                        struct error *err) MUST_CHECK;
 
 /* The length of the gradient as one vector; the same bits whenever the
  * gradient has the same bits. Waits for the device. */

@@ -178,12 +178,38 @@ static int add_partial(struct trainer *t, int64_t first, int64_t count,
                             (const char *)t->partial + at, count, err);
 }
 
+/* train.optimizer_in_bwd: the ranks' sum of a part, and the change that follows
+ * from it. A share has been summed up already. */
+static int update_part(struct trainer *t, int64_t first, int64_t count,
+                       struct error *err)
+{
+    void *grads = t->model->ops->part(t->model, first);
+    const double start_s = now_s(t);
+    if (t->exchange == NULL) {
+        if (comm_all_reduce_now(t->comm, grads, (size_t)count,
+                                comm_type_of(t->dt), COMM_SUM, TRAIN_DEADLINE_S,
+                                err) < 0)
+            return error_wrap(err, "gradients");
+        t->buckets.busy_s += now_s(t) - start_s;
+    }
+    if (t->mixed.dev == NULL)
+        return optimizer_step_part(&t->optimizer, model_params(t->model), grads,
+                                   first, count, err);
+    if (mixed_take_part(&t->mixed, grads, count, err) < 0 ||
+        optimizer_step_part(&t->optimizer, t->mixed.weights, t->mixed.grads,
+                            first, count, err) < 0)
+        return -1;
+    return mixed_give_part(&t->mixed, first, count, err);
+}
+
 /* backward()'s callback for the last batch. */
 static int last_ready(void *arg, int64_t first, int64_t count,
                       struct error *err)
 {
     struct going *g = arg;
     struct trainer *t = g->t;
+    if (model_planned(t->model)->parts > 0)
+        return update_part(t, first, count, err);
     if (add_partial(t, first, count, err) < 0)
         return -1;
     if (g->capture == NULL)
@@ -237,6 +263,8 @@ static int pass_calls(struct going *g, const struct batch *b, struct error *err)
     if (trainer_mark(t, PHASE_FORWARD, err) < 0 ||
         forward_calls(t, b, err) < 0 || backward_calls(g, b, err) < 0)
         return -1;
+    if (model_planned(t->model)->parts > 0)
+        return trainer_mark(t, PHASE_END, err);
     if (!g->fuses)
         return 0;
     if (t->mixed.dev != NULL && mixed_take_grads(&t->mixed, err) < 0)

@@ -11,6 +11,7 @@
  * kept in t->partial and added when the last one's are ready, piece by piece
  * and just before a piece goes out to the other ranks (trainer_graph.c).
  */
+#include <math.h>
 #include <string.h>
 
 #include "worker/profile/trace_ranges.h"
@@ -60,6 +61,24 @@ bool trainer_by_batch(const struct trainer *t)
            t->spec->train.loss.normalize == NORMALIZE_MICRO_BATCH;
 }
 
+/* Before its backward pass changes the weights: with the gradient as the mean
+ * over what all ranks judge in the batch. */
+static int update_ahead(struct trainer *t, struct metric_iteration *m,
+                        struct error *err)
+{
+    const double start_s = now_s(t);
+    double weight = t->weight;
+    if (comm_all_reduce_now(t->env->comm, &weight, 1, COMM_F64, COMM_SUM,
+                            TRAIN_DEADLINE_S, err) < 0)
+        return -1;
+    m->t_comm += now_s(t) - start_s;
+    weight = nearbyint(weight);
+    t->has_updated = true;
+    return optimizer_put(
+        &t->optimizer, t->at.updates + 1, trainer_lr(t),
+        trainer_by_batch(t) || weight <= 0 ? 1 : t->asked / weight, err);
+}
+
 static int one_batch(struct trainer *t, int32_t part,
                      struct metric_iteration *m, double *loss_sum,
                      struct error *err)
@@ -84,6 +103,8 @@ static int one_batch(struct trainer *t, int32_t part,
         trainer_is_dp(t) ? now_s(t) - asked_s - b.data_s - b.h2d_s : 0;
     m->t_comm += scatter_s;
     range_end();
+    if (model_planned(t->model)->parts > 0 && update_ahead(t, m, err) < 0)
+        return -1;
     double scale =
         t->at.loss_scale.scale / (weight * t->streams * trainer_copies(t));
     if (trainer_run_batch(t, part, &b, dropout_seed(t, part), scale,

@@ -256,8 +256,9 @@ static int take_memory(struct trainer *t, struct error *err)
     trainer_open_replays(t);
     buckets_init(&t->buckets, t->comm, t->env->clock, model_grads(t->model), n,
                  t->dt, TRAIN_DEADLINE_S);
-    if (trainer_is_dp(t))
-        t->buckets.comm = NULL; /* rank 0 gathers them */
+    if (trainer_is_dp(t) || model_planned(t->model)->parts > 0)
+        t->buckets.comm =
+            NULL; /* rank 0 gathers them, or each part is summed */
     open_exchange(t);
     return 0;
 }

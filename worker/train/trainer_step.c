@@ -233,6 +233,8 @@ static int find_norm(struct trainer *t, double *ret, struct error *err)
     const struct job_spec *s = t->spec;
     bool mixed = t->mixed.dev != NULL;
     *ret = 0;
+    if (model_planned(t->model)->parts > 0) /* it was never there as a whole */
+        return 0;
     if (mixed && !t->has_updated && mixed_take_grads(&t->mixed, err) < 0)
         return -1;
     if (s->train.clip_grad_norm <= 0 && s->train.on_nan == ON_NAN_FAIL &&
@@ -293,7 +295,8 @@ static void report_text(struct trainer *t, const struct metric_iteration *m,
 {
     if (t->spec->kind != SPEC_LLM || t->env->comm->rank != 0)
         return;
-    trainer_report_value(t, "grad_norm", m->iteration, t->grad_norm);
+    if (model_planned(t->model)->parts == 0)
+        trainer_report_value(t, "grad_norm", m->iteration, t->grad_norm);
     trainer_report_value(t, "label_tokens", m->iteration, a->weight);
 }
 

@@ -149,12 +149,13 @@ static int class_llm(const struct job_spec *s, struct buf *b, struct error *err)
     char whole[WHOLE_CAP], steps[WHOLE_CAP];
     (void)snprintf(steps, sizeof(steps), "x%" PRId32,
                    s->train.gradient_accumulation_steps);
-    return buf_addf(b, err, "/b%" PRId32 "%s/%s/ac-%s/%s", s->train.batch_size,
-                    s->train.global_batch_size > 0 ? global_batch(s, whole)
-                                                   : steps,
-                    s->train.distribution == DIST_FSDP ? "fsdp" : "ddp",
-                    s->train.activation_checkpointing ? "on" : "off",
-                    PICK(devices, s->train.device));
+    return buf_addf(
+        b, err, "/b%" PRId32 "%s/%s/ac-%s%s/%s", s->train.batch_size,
+        s->train.global_batch_size > 0 ? global_batch(s, whole) : steps,
+        s->train.distribution == DIST_FSDP ? "fsdp" : "ddp",
+        s->train.activation_checkpointing ? "on" : "off",
+        s->train.optimizer_in_bwd ? "-in-bwd" : "",
+        PICK(devices, s->train.device));
 }
 
 static int class_command(const struct job_spec *s, struct buf *b,

@@ -128,6 +128,19 @@ static void test_plan(bool is_tied)
                whole.bytes_total - whole.bytes_params - whole.bytes_grads +
                    (int64_t)c.shape.hidden * 4,
            "all else is as it is, but for the gradient of a norm");
+        const int64_t whole_grads = p.bytes_grads;
+        c.in_bwd = true;
+        /* A layer's, and that of an embedding that is the output layer. */
+        const int64_t most = is_tied            ? layer + 512 * 64
+                             : layer > 512 * 64 ? layer
+                                                : 512 * 64;
+        ok(llama_plan(&c, &p, &err) == 0 && p.bytes_grads == p.parts * 4 &&
+               p.parts >= most / ranks &&
+               p.parts <= most / ranks + 2 * SHARD_ALIGN + 64 &&
+               p.bytes_grads < whole_grads,
+           "in the backward pass %lld bytes of gradients, not %lld",
+           (long long)p.bytes_grads, (long long)whole_grads);
+        c.in_bwd = false;
     }
 }
 

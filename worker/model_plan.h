@@ -1,0 +1,22 @@
+/* model_plan.h - the memory that a model takes. */
+#ifndef MGPU_WORKER_MODEL_PLAN_H
+#define MGPU_WORKER_MODEL_PLAN_H
+
+#include <stdint.h>
+
+struct model_plan {
+    int64_t params;     /* elements of T; as many gradients */
+    int64_t state;      /* elements of A, see model_ops.state; may be 0 */
+    int64_t bytes_base; /* of weights that are not trained */
+    int64_t bytes_params, bytes_grads, bytes_activations, bytes_work;
+    int64_t bytes_gathered; /* of shared-out ones, the units that are whole */
+    int64_t bytes_total;    /* of the six: what create() takes */
+    int64_t quantised, bytes_quantised; /* of the base, in fewer bits than T */
+    /* Gradients that are there at a time, where backward() hands them over in
+     * parts (model_ops.part); 0: all. */
+    int64_t parts;
+    /* Beside it, on a GPU: the device's scratch of the widest layer's op. */
+    int64_t bytes_scratch;
+};
+
+#endif
