@@ -194,6 +194,11 @@ struct alloc_ops {
      *      requested since the allocator was created */
     int (*release)(struct alloc *a, uint64_t job, int32_t attempt,
                    double grace_s, struct error *err);
+    /* A user has cancelled the attempt's job: called before release(), so that
+     * the scheduler's accounting can show it so. NULL: it keeps none. err as
+     * release */
+    int (*cancelled)(struct alloc *a, uint64_t job, int32_t attempt,
+                     struct error *err);
     /* Tells the allocator that the attempt's lease was claimed from the
      * allocation native_id ("": unknown). An allocator that may have started
      * one attempt twice (its scheduler's answer was lost) now knows which one

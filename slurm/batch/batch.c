@@ -25,6 +25,8 @@
  * forwards SIGTERM, SIGUSR1 and SIGUSR2 to the batch step (scancel --batch) to
  * all ranks. When Slurm ends the job, mgpu-batch writes the cause to `told`
  * (end_cause.h): Slurm forgets jobs, and the daemon may need the cause later.
+ * BATCH_CANCEL_SIGNAL says that the user has cancelled the job: at the end
+ * mgpu-batch has Slurm cancel it, for sacct.
  *
  * If mgpu-batch is killed, Slurm ends the job, and there is no `exit`: the
  * attempt is lost. If the launcher is killed, slurmstepd kills the ranks. */
@@ -48,6 +50,7 @@
 #include "jobs/log/shm_dir.h"
 #include "slurm/alloc.h"
 #include "slurm/batch/batch_argv.h"
+#include "slurm/batch/cancel_own.h"
 #include "slurm/batch/end_cause.h"
 #include "slurm/launch/attempt_dir.h"
 #include "slurm/launch/launcher.h"
@@ -81,6 +84,7 @@ struct batch {
     bool has_ended;        /* the launcher has */
     bool is_told;          /* SIGTERM was received */
     bool has_said;         /* `told` is written */
+    bool is_cancelled;     /* by a user: BATCH_CANCEL_SIGNAL was received */
     double kill_at_s;      /* it printed too much; INFINITY: it did not */
     int status;            /* the launcher's */
 };
@@ -116,8 +120,9 @@ static void say(const struct batch *b, const char *fmt, ...)
 
 static int watch_signals(struct batch *b, struct error *err)
 {
-    static const int watched[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP,
-                                  SIGQUIT, SIGUSR1, SIGUSR2};
+    static const int watched[] = {
+        SIGCHLD, SIGTERM, SIGINT,  SIGHUP,
+        SIGQUIT, SIGUSR1, SIGUSR2, BATCH_CANCEL_SIGNAL};
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigset_t set;
     signals_plain(); /* an ignored SIGCHLD would lose the exit code */
@@ -257,6 +262,7 @@ static void take_signals(struct batch *b)
     while (read(b->signal_fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
         int signo = (int)si.ssi_signo;
         note_told(b, &si);
+        b->is_cancelled |= signo == BATCH_CANCEL_SIGNAL;
         bool is_end = signo == SIGTERM || signo == SIGINT;
         bool is_first = is_end && !b->is_told;
         b->is_told |= is_end;
@@ -414,11 +420,23 @@ static void wait_for_word(struct batch *b, const struct attempt_exit *x)
     bool is_mpirun = b->conf.launcher == BATCH_MPIRUN && x->code == 1;
     if (x->signal != SIGTERM && x->signal != SIGKILL && !is_mpirun)
         return;
-    while (!b->has_said && now_s() < until_s) {
+    while (!b->has_said && !b->is_cancelled && now_s() < until_s) {
         struct pollfd p = {.fd = b->signal_fd, .events = POLLIN};
         if (poll(&p, 1, (int)((until_s - now_s()) * 1e3) + 1) > 0)
             take_signals(b);
     }
+}
+
+/* The end is written; what Slurm then does to this step changes nothing. */
+static void cancel_job(const struct batch *b)
+{
+    const char *id = getenv("SLURM_JOB_ID");
+    bool is_srun = b->conf.launcher == BATCH_SRUN;
+    struct error err = ERROR_INIT;
+    if (!b->is_cancelled || b->has_said || !id)
+        return;
+    if (cancel_own(is_srun ? b->conf.program : NULL, id, &err) < 0)
+        (void)fprintf(stderr, "mgpu-batch: %s\n", err.msg);
 }
 
 /* Records how it ended, for `exit` and for Slurm; overwrites the reserved
@@ -448,6 +466,7 @@ static int finish(struct batch *b, int rc, const struct error *why)
     (void)snprintf(x.submission, sizeof(x.submission), "%s", b->submission);
     if (attempt_exit_write(b->dir, &x, &err) < 0)
         (void)fprintf(stderr, "mgpu-batch: %s\n", err.msg);
+    cancel_job(b);
     return x.signal ? 128 + x.signal : x.code;
 }
 

@@ -305,6 +305,16 @@ static int slurm_release(struct alloc *base, uint64_t job, int32_t attempt,
     return 0;
 }
 
+static int slurm_cancelled(struct alloc *base, uint64_t job, int32_t attempt,
+                           struct error *err)
+{
+    struct cluster_attempt *a = known(base, job, attempt, err);
+    if (!a)
+        return -1;
+    a->is_cancelled = true;
+    return 0;
+}
+
 static int slurm_claimed(struct alloc *base, uint64_t job, int32_t attempt,
                          const char *native_id, struct error *err)
 {
@@ -367,6 +377,7 @@ static const struct alloc_ops slurm_ops = {
     .inventory = slurm_inventory,
     .request = slurm_request,
     .release = slurm_release,
+    .cancelled = slurm_cancelled,
     .claimed = slurm_claimed,
     .signal = slurm_signal,
     .poll = slurm_poll,

@@ -133,8 +133,8 @@ struct cluster_attempt {
     double completing_s; /* SEEN: since when it completes; NAN */
 
     /* release and signals */
-    bool must_not_start; /* ALLOC_FIND */
-    bool is_released;
+    bool must_not_start;                /* ALLOC_FIND */
+    bool is_released, is_cancelled;     /* cancelled: its job, by a user */
     bool is_told_once, is_told, is_hit; /* SIGTERM sent, delivered; SIGKILL
                                          * sent */
     double grace_s;                     /* from SIGTERM to SIGKILL */

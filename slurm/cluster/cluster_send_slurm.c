@@ -33,8 +33,13 @@ static bool slurm_answers(const struct cluster *c)
  */
 static bool send_signal(struct cluster *c, struct cluster_attempt *a, int signo)
 {
-    struct helper_cmd cmd = {
-        .op = HELPER_SIGNAL, .slurm_id = a->slurm_id, .signo = signo};
+    /* Before the claim nothing would take the note of a cancellation. */
+    bool is_cancel =
+        signo == SIGTERM && a->is_released && a->is_cancelled && a->is_claimed;
+    struct helper_cmd cmd = {.op = HELPER_SIGNAL,
+                             .slurm_id = a->slurm_id,
+                             .signo = signo,
+                             .is_cancel = is_cancel};
     if (!cluster_send(c, a, &cmd, NULL))
         return false;
     a->signo = signo;

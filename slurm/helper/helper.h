@@ -137,8 +137,8 @@ int rpc_submit(const struct helper_conf *conf, const struct alloc_req *req,
  * a step, so mgpu-batch receives the signal and forwards what it can
  * (batch.c). */
 int rpc_signal(const struct helper_conf *conf, uint32_t slurm_id,
-               const char *tag, uid_t uid, int signo, bool *is_sure,
-               struct error *err) MUST_CHECK;
+               const char *tag, uid_t uid, int signo, bool is_cancel,
+               bool *is_sure, struct error *err) MUST_CHECK;
 
 /* Queries accounting for a job that slurmctld has forgotten: the owner's job
  * with this working directory; slurm_id 0: unknown. Waits for slurmdbd until it

@@ -145,9 +145,9 @@ static int do_signal(struct helper *h, const struct helper_cmd *c,
         check_tag(h->conf, c->req.tag, &n->why) < 0 ||
         helper_check_up(h, &n->why) < 0)
         return -1;
-    int rc =
-        rpc_signal(h->conf, c->slurm_id, c->req.tag, c->req.uid,
-                   c->op == HELPER_KILL ? 0 : c->signo, &n->is_sure, &n->why);
+    int rc = rpc_signal(h->conf, c->slurm_id, c->req.tag, c->req.uid,
+                        c->op == HELPER_KILL ? 0 : c->signo, c->is_cancel,
+                        &n->is_sure, &n->why);
     helper_poke(h);
     return rc;
 }

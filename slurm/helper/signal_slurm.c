@@ -44,8 +44,8 @@ static uint16_t flags_for(const struct helper_conf *conf, int signo)
 }
 
 int rpc_signal(const struct helper_conf *conf, uint32_t slurm_id,
-               const char *tag, uid_t uid, int signo, bool *is_sure,
-               struct error *err)
+               const char *tag, uid_t uid, int signo, bool is_cancel,
+               bool *is_sure, struct error *err)
 {
     job_info_msg_t *m = NULL;
     bool is_pending = false;
@@ -60,6 +60,10 @@ int rpc_signal(const struct helper_conf *conf, uint32_t slurm_id,
     if (signo != 0 && is_pending)
         return error_set(err, ERR_STATE, "Slurm's job %u does not run yet",
                          slurm_id);
+    /* Only a note: without it the job ends as FAILED in Slurm's accounting. */
+    if (is_cancel)
+        (void)slurm_kill_job(rpc_job_id(slurm_id), BATCH_CANCEL_SIGNAL,
+                             KILL_JOB_BATCH);
     rc = signo == 0 ? slurm_kill_job(rpc_job_id(slurm_id), SIGKILL, 0)
                     : slurm_kill_job(rpc_job_id(slurm_id),
                                      (uint16_t)batch_signal(conf, signo),

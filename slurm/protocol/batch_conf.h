@@ -12,6 +12,7 @@
 #ifndef MGPU_SLURM_PROTOCOL_BATCH_CONF_H
 #define MGPU_SLURM_PROTOCOL_BATCH_CONF_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,6 +26,10 @@ enum {
     BATCH_RANKS_MAX = 4096, /* per node; also the limit of its GPUs and CPUs */
     BATCH_CONF_MAX_BYTES = 8192
 };
+
+/* To the batch step alone: a user has cancelled the job. It is no signal that a
+ * user can send to a job. */
+#define BATCH_CANCEL_SIGNAL SIGPWR
 
 enum batch_launcher { BATCH_SRUN, BATCH_MPIRUN };
 

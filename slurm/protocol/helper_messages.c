@@ -160,6 +160,8 @@ static const struct field signal_fields[] = {
     SLURM_ID,
     {"signo", KIND_I32, 0, offsetof(struct helper_cmd, signo), 1, SIGNO_MAX,
      NULL},
+    {"is_cancel", KIND_BOOL, IS_OPTIONAL,
+     offsetof(struct helper_cmd, is_cancel), 0, 0, NULL},
 };
 
 static const struct field kill_fields[] = {ID, TAG, UID, SLURM_ID};

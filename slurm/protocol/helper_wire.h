@@ -27,7 +27,9 @@
  *      directory, for instance a full disk of the user; ..).
  *   {"op":"signal","id":8,"tag":"..","uid":1000,"slurm_id":20,"signo":15}
  *      To the ranks only, including SIGKILL (KILL_STEPS_ONLY): the batch
- *      step survives and writes how they ended.
+ *      step survives and writes how they ended. With "is_cancel":true the
+ *      batch step also gets BATCH_CANCEL_SIGNAL, and has Slurm cancel the job
+ *      when the ranks have ended.
  *   {"op":"kill","id":8,"tag":"..","uid":1000,"slurm_id":20}
  *      Ends the job, pending or running (scancel).
  *      For both, the helper first compares tag and uid with the comment and
@@ -114,6 +116,7 @@ struct helper_cmd {
                            * dir, since. Strings are borrowed */
     uint32_t slurm_id;    /* SIGNAL, KILL, RECALL (0: unknown) */
     int32_t signo;        /* SIGNAL */
+    bool is_cancel;       /* SIGNAL: a user has cancelled the job */
     void *hold;           /* owns the strings of a parsed command */
 };
 

@@ -81,6 +81,15 @@ teardown() {
     has_row() { [[ $(row) == "mnist|physics|2"?"|COMPLETED|mgpu:test:$id:1:"* ]]; }
     wait_for 30 has_row
     "$MGPU_BIN/mgpu-stat" "$id" | grep "$native"
+    # A job that mgpu-cancel ends is no failure there, and no success either.
+    id=$(submit_sh ended 2 2 "trap 'exit 0' TERM; $say_ran
+        while :; do sleep 0.1; done" policy.account=physics)
+    wait_for 60 has_run "$id.1.1"
+    native=$(native_id "$id")
+    "$MGPU_BIN/mgpu-cancel" --quiet "$id"
+    wait_for 60 job_is "$id" CANCELLED
+    is_cancelled() { [[ $(row) == "ended|physics|"*"|CANCELLED by $(id -u)|"* ]]; }
+    wait_for 30 is_cancelled
 }
 
 @test "scancelled and forgotten while the daemon was away: slurmdbd knows" {

@@ -129,6 +129,7 @@ show_place="tr '\\0' '\\n' </proc/\$PPID/environ |
     wait_for 60 job_is "$id" CANCELLED
     wait_for 30 slurm_ended "$(native_id "$id")"
     [ "$(job_field "$id" exit_code)" = 130 ]
+    scontrol show job "$(native_id "$id")" | grep -q JobState=CANCELLED
 }
 
 @test "exit codes and signals are the ranks'" {

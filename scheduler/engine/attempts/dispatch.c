@@ -220,6 +220,9 @@ static bool release(struct engine *e, struct entry *en)
                           .why = "the allocator knows no such attempt"};
     struct error err = ERROR_INIT;
 
+    /* An unknown attempt is release()'s to tell. */
+    if (en->job.cancel_asked && a->ops->cancelled)
+        (void)a->ops->cancelled(a, en->job.id, en->job.attempt, NULL);
     if (a->ops->release(a, en->job.id, en->job.attempt, eng_grace(en), &err) ==
         0) {
         en->job.release_asked = true;

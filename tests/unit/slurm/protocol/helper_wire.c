@@ -96,8 +96,12 @@ static void test_others(void)
     cmd_again(&c, &d);
     ok(d.op == HELPER_SIGNAL && d.id == 8 && d.slurm_id == 20 &&
            d.req.uid == 1000 && d.signo == 15 &&
-           strcmp(d.req.tag, "mgpu:c:12:1:9f3a") == 0,
+           strcmp(d.req.tag, "mgpu:c:12:1:9f3a") == 0 && !d.is_cancel,
        "signal's values");
+    d.is_cancel = true;
+    helper_cmd_clear(&c);
+    cmd_again(&d, &c);
+    ok(c.is_cancel, "that the job is cancelled");
     helper_cmd_clear(&c);
     helper_cmd_clear(&d);
     ok(parse_cmd(KILL, &c, &err) == 0, "kill");
