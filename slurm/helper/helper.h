@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 
 #include "slurm/helper/known_jobs.h"
+#include "slurm/helper/submit_order.h"
 #include "slurm/protocol/batch_conf.h"
 #include "slurm/protocol/helper_wire.h"
 
@@ -57,6 +58,7 @@ struct helper {
     uint64_t generation;
     pthread_mutex_t out_lock;
     struct seen *seen;
+    struct submit_order order;
     struct stat conf_stat; /* of slurm.conf, before it was read */
 
     pthread_mutex_t lock; /* protects the fields below */

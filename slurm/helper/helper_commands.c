@@ -74,10 +74,10 @@ static int dir_failed(struct error *err)
 }
 
 /* Writes the files as the user, and submits. */
-static int submit(struct helper *h, const struct alloc_req *req,
+static int submit(struct helper *h, const struct helper_cmd *cmd,
                   uint32_t *ret_id, bool *is_sure, struct error *err)
 {
-    struct alloc_req r = *req;
+    struct alloc_req r = cmd->req;
     struct as_user u;
     struct batch_conf bc;
     struct buf batch = BUF_INIT;
@@ -111,6 +111,7 @@ static int submit(struct helper *h, const struct alloc_req *req,
                               .name = u.name,
                               .home = u.home,
                               .shell = u.shell};
+    submit_order_wait(&h->order, cmd->id);
     return rpc_submit(h->conf, &r, mark, &owner, ret_id, is_sure, err);
 }
 
@@ -131,7 +132,7 @@ static int do_submit(struct helper *h, const struct helper_cmd *c,
         n->is_sure = false;
         return error_set(&n->why, ERR_BUSY, "it is being submitted");
     }
-    int rc = submit(h, &c->req, &n->slurm_id, &n->is_sure, &n->why);
+    int rc = submit(h, c, &n->slurm_id, &n->is_sure, &n->why);
     seen_done(h->seen, c->req.tag, c->req.uid, rc == 0 ? n->slurm_id : 0);
     helper_poke(h);
     return rc;

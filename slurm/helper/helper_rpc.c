@@ -54,7 +54,8 @@ static void push(struct queue *q, const struct helper_cmd *c)
     (void)pthread_mutex_unlock(&q->lock);
 }
 
-static struct helper_cmd pop(struct queue *q)
+/* Submissions enter in the order of the queue. */
+static struct helper_cmd pop(struct queue *q, struct submit_order *order)
 {
     (void)pthread_mutex_lock(&q->lock);
     while (q->n == 0)
@@ -62,6 +63,8 @@ static struct helper_cmd pop(struct queue *q)
     struct helper_cmd c = q->cmds[q->first];
     q->first = (q->first + 1) % QUEUE_CAP;
     q->n--;
+    if (c.op == HELPER_SUBMIT)
+        submit_order_enter(order, c.id, c.req.uid);
     (void)pthread_cond_signal(&q->is_emptier);
     (void)pthread_mutex_unlock(&q->lock);
     return c;
@@ -73,8 +76,9 @@ static void *work(void *arg)
 {
     struct crew *crew = arg;
     for (;;) {
-        struct helper_cmd c = pop(&crew->queue);
+        struct helper_cmd c = pop(&crew->queue, &crew->h->order);
         helper_do(crew->h, &c);
+        submit_order_leave(&crew->h->order, c.id);
         helper_cmd_clear(&c);
     }
 }
@@ -144,6 +148,7 @@ static void set_up(struct helper *h, const struct helper_conf *conf, int fd,
     *h = (struct helper){.conf = conf, .fd = fd, .generation = generation};
     (void)pthread_mutex_init(&h->out_lock, NULL);
     (void)pthread_mutex_init(&h->lock, NULL);
+    submit_order_init(&h->order);
     (void)pthread_condattr_init(&attr);
     (void)pthread_condattr_setclock(&attr,
                                     CLOCK_MONOTONIC); /* the clock of now_s() */

@@ -130,6 +130,28 @@ static void test_burst(struct world *w)
     is_int(n, 1, "one job with this tag");
 }
 
+/* Those of one user in one burst: Slurm's ids are in their order. */
+static void test_order(struct world *w)
+{
+    enum { N = 8 };
+    struct helper_cmd c[N];
+    uint64_t first = w->last_id + 1;
+    for (int i = 0; i < N; i++) {
+        c[i] = submission(w, (uint64_t)(200 + i), "exit 0");
+        (void)tell(w, c[i]);
+    }
+    int n_turned = 0;
+    for (int i = 0; i < N; i++) {
+        WAIT(w, has_reply(w, first + (uint64_t)i));
+        n_turned += i > 0 && w->replies[first + (uint64_t)i].slurm_id <
+                                 w->replies[first + (uint64_t)i - 1].slurm_id;
+    }
+    is_int(n_turned, 0, "none has overtaken another");
+    for (int i = 0; i < N; i++)
+        WAIT(w, is_state(w, w->replies[first + (uint64_t)i].slurm_id,
+                         "COMPLETED"));
+}
+
 static void test_refusals(struct world *w)
 {
     struct helper_cmd c = submission(w, 10, "exit 0");
@@ -420,6 +442,7 @@ int main(void)
     test_inventory(&w);
     test_run(&w);
     test_burst(&w);
+    test_order(&w);
     test_refusals(&w);
     test_denied(&w);
     test_directories(&w);
