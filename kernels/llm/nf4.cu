@@ -166,20 +166,35 @@ template <class Q> struct scale {
     }
 };
 
+/* An index that is not known before needs memory, which for a parameter is the
+ * slow local one of each lane. So the codes are in shared memory, once for each
+ * of its 32 banks: lanes that look up different codes never wait for each
+ * other. */
+#ifdef EXEC_CUDA
+enum { COPIES = 32 };
+#else
+enum { COPIES = 1 };
+#endif
+
 /* A lane takes 8 values, which are 4 bytes. */
 template <class T>
 KERNEL expand(blk b, T *w, const uint8_t *codes, scale<quant<T>> scales,
               int64_t n, codebook book)
 {
     typedef quant<T> Q;
+    SHARED(float, at, CODES * COPIES);
+    const float *mine = at + b.lane() % COPIES;
 
+    for (int64_t l : b.lanes(COPIES))
+        UNROLL for (int k = 0; k < CODES; k++) at[k * COPIES + l] = book.at[k];
+    b.sync();
     for (int64_t i : b.each(n, 8)) {
         const float s = scales.of(i / BLOCK);
         UNROLL for (int k = 0; k < 8; k += 2)
         {
             const int byte = codes[(i + k) / 2];
-            w[i + k] = (T)(acc<T>)in<Q>(book.at[byte >> 4] * s);
-            w[i + k + 1] = (T)(acc<T>)in<Q>(book.at[byte & 15] * s);
+            w[i + k] = (T)(acc<T>)in<Q>(mine[(byte >> 4) * COPIES] * s);
+            w[i + k + 1] = (T)(acc<T>)in<Q>(mine[(byte & 15) * COPIES] * s);
         }
     }
 }
