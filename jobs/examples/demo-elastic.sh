@@ -13,11 +13,11 @@
 # The policy measures how much faster the long job is on more slots. On a machine
 # whose cores are busy it is no faster, because ranks wait for the slowest and the
 # kernel shares the time among sessions, not among ranks. So as root the script
-# gives its jobs the nice value MGPU_DEMO_NICE (-10), which takes time from other
+# gives its jobs the nice value MGPU_DEMO_NICE (-15), which takes time from other
 # programs for a minute or two. Without root, status 77 means: all is right, but
 # more slots were measured to be no faster, so the long job did not grow back.
 #
-# The time is scaled: the long job takes MGPU_DEMO_LONG seconds on all slots (25)
+# The time is scaled: the long job takes MGPU_DEMO_LONG seconds on all slots (22)
 # and a short one MGPU_DEMO_SHORT seconds on one (3), at the speed of a core that
 # the script measures first. The short jobs come when the long one trains on all
 # slots, and not after two minutes. An administrator gives it these: that a resize
@@ -26,9 +26,9 @@
 set -eu
 
 bin=${MGPU_BIN:?set MGPU_BIN to the folder of the mgpu programs}
-long_s=${MGPU_DEMO_LONG:-25}
+long_s=${MGPU_DEMO_LONG:-22}
 short_s=${MGPU_DEMO_SHORT:-3}
-nice=${MGPU_DEMO_NICE:--10}
+nice=${MGPU_DEMO_NICE:--15}
 here=$(cd "$(dirname "$0")" && pwd)
 spec=$here/mnist-mobilenet.yaml
 testbed=$here/../../tests/slurm/testbed
@@ -86,9 +86,8 @@ in_session() {
 # The same for the attempts of the daemon, which are sessions too.
 favour() { # POLICY
     while sleep 0.3; do
-        for pid in $(state "$1" "SELECT substr(native_id, 5) FROM v_attempt
-                WHERE native_id LIKE 'pid:%' AND ended_at IS NULL" 2>/dev/null); do
-            echo "$nice" >"/proc/$pid/autogroup" || return 0
+        for pid in $(pgrep -f "mgpu-worker --launch $dir/$1/"); do
+            echo "$nice" >"/proc/$pid/autogroup" || : # it may have ended
         done
     done 2>/dev/null
 }
@@ -150,10 +149,8 @@ END
         }
         sleep 0.1
     done
-    if [ -z "$slurm" ]; then
-        favour "$1" &
-        favourer=$!
-    fi
+    favour "$1" &
+    favourer=$!
 }
 
 state() { sqlite3 -readonly "$dir/$1/state/state.db" "$2"; }
