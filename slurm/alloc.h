@@ -172,6 +172,16 @@ struct alloc_node {
     char address[48];     /* numeric, of its network; "" unknown */
 };
 
+/* A partition, and what it takes. Lists are "a,b"; "": no rule, or one that is
+ * not known. */
+struct alloc_partition {
+    char name[64];
+    bool is_default;
+    int32_t max_minutes, max_nodes; /* of a job; 0: any */
+    char allow_accounts[256], deny_accounts[256];
+    char allow_qos[256], deny_qos[256];
+};
+
 struct alloc; /* opaque; the first member of every implementation's struct */
 
 struct alloc_ops {
@@ -184,6 +194,9 @@ struct alloc_ops {
      *      answer: err says which and since when */
     int (*inventory)(struct alloc *a, struct alloc_node *nodes, size_t cap,
                      size_t *ret_n, struct error *err);
+    /* The partitions, borrowed until the next call of poll(); NULL: there are
+     * none. Returns how many; 0: they are not known. */
+    size_t (*partitions)(struct alloc *a, const struct alloc_partition **ret);
     /* in   req, borrowed for the call
      * err  ERR_BUSY the outcome is unknown (a time-out): reconcile later by a
      *      request with the same key; others: nothing was started */

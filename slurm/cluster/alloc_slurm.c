@@ -223,6 +223,14 @@ static int slurm_inventory(struct alloc *base, struct alloc_node *nodes,
     return 0;
 }
 
+static size_t slurm_partitions(struct alloc *base,
+                               const struct alloc_partition **ret)
+{
+    const struct cluster *c = (struct cluster *)base;
+    *ret = c->parts;
+    return c->n_parts;
+}
+
 static int check(const struct cluster *c, const struct alloc_req *req,
                  struct error *err)
 {
@@ -366,6 +374,8 @@ static void slurm_destroy(struct alloc *base)
     buf_clear(&c->in);
     buf_clear(&c->out);
     free(c->nodes);
+    free(c->parts);
+    free(c->new_parts);
     free(c->name);
     free(c);
     errno = saved;
@@ -375,6 +385,7 @@ static const struct alloc_ops slurm_ops = {
     .name = "slurm",
     .is_shared = true,
     .inventory = slurm_inventory,
+    .partitions = slurm_partitions,
     .request = slurm_request,
     .release = slurm_release,
     .cancelled = slurm_cancelled,

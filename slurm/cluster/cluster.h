@@ -176,6 +176,8 @@ struct cluster {
     struct alloc_node *nodes; /* owned */
     size_t n_nodes;
     bool has_nodes;
+    struct alloc_partition *parts, *new_parts; /* owned; new: being sent */
+    size_t n_parts, n_new_parts;
     struct cluster_job *jobs_by_key[CLUSTER_BUCKETS];
     struct cluster_job *jobs_by_id[CLUSTER_BUCKETS];
     size_t n_jobs;

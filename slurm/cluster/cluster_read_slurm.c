@@ -94,6 +94,27 @@ static void on_nodes(struct cluster *c, struct helper_news *n)
     n->n_nodes = 0;
 }
 
+/* The list in force is replaced when the last partition has come. */
+static void on_partition(struct cluster *c, const struct helper_news *n)
+{
+    size_t at = (size_t)n->index, count = (size_t)n->count;
+    if (at == 0) {
+        free(c->new_parts);
+        c->new_parts = calloc(count, sizeof(*c->new_parts));
+        c->n_new_parts = c->new_parts ? count : 0;
+    }
+    if (count != c->n_new_parts || at >= count)
+        return;
+    c->new_parts[at] = n->partition;
+    if (at + 1 < count)
+        return;
+    free(c->parts);
+    c->parts = c->new_parts;
+    c->n_parts = count;
+    c->new_parts = NULL;
+    c->n_new_parts = 0;
+}
+
 /* A reply without an id answers a command that the helper could not parse: any
  * of those in flight. */
 static void on_reply(struct cluster *c, const struct helper_news *n)
@@ -140,6 +161,9 @@ void cluster_news(struct cluster *c, const char *line, size_t len)
         break;
     case HELPER_NODES:
         on_nodes(c, &n);
+        break;
+    case HELPER_PARTITION:
+        on_partition(c, &n);
         break;
     case HELPER_DOWN:
         on_down(c, &n);

@@ -24,9 +24,10 @@ struct rpc_scan {
     partition_info_msg_t *parts;
     reserve_info_msg_t *resvs;
     struct names *names;
-    struct buf last; /* the "nodes" line that was sent */
-    struct buf mine; /* struct helper_job[] */
-    bool is_unsaid;  /* a job of ours is pending without a known reason */
+    struct buf last;       /* the "nodes" line that was sent */
+    struct buf last_parts; /* likewise the "partition" lines */
+    struct buf mine;       /* struct helper_job[] */
+    bool is_unsaid;        /* a job of ours is pending without a known reason */
 };
 
 /* Slurm's word for a job's state; "COMPLETING" before a final one while
@@ -36,6 +37,12 @@ const char *rpc_state_word(uint32_t job_state);
 /* Appends a "nodes" line if it differs from the last one. */
 int rpc_scan_nodes(struct rpc_scan *s, struct buf *news,
                    struct error *err) MUST_CHECK;
+/* Appends a line for each partition if one differs from the last time. */
+int rpc_scan_partitions(struct rpc_scan *s, struct buf *news,
+                        struct error *err) MUST_CHECK;
+/* The longest time limit that one of these partitions takes, in minutes; 0: any
+ * limit, or Slurm does not answer. */
+uint32_t rpc_partition_minutes(const char *names);
 /* Whether a user's job may use these partitions, "a,b"; NULL: the default one.
  * err  ERR_DENIED; others as for any call: nothing was submitted */
 int rpc_check_partitions(const char *names, struct error *err) MUST_CHECK;

@@ -1,9 +1,11 @@
-/* partitions_slurm.c - refuse partitions that are reserved for root.
+/* partitions_slurm.c - what partitions take, for the daemon; and refuse those
+ * that are reserved for root.
  *
  * In system mode the helper submits as root, so RootOnly would not stop it;
  * this check enforces RootOnly for the users. (AllowGroups, AllowAccounts and
  * the rest apply to the job's owner, and Slurm enforces them.) */
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "slurm/helper/calls_slurm.h"
@@ -52,5 +54,80 @@ int rpc_check_partitions(const char *names, struct error *err)
                            p->name);
     }
     (void)pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+uint32_t rpc_partition_minutes(const char *names)
+{
+    uint32_t most = 0;
+    bool is_any = false;
+    (void)pthread_mutex_lock(&lock);
+    is_any = refresh(NULL) < 0;
+    for (uint32_t i = 0; !is_any && i < known->record_count; i++) {
+        const partition_info_t *p = &known->partition_array[i];
+        if (!is_meant(p, names))
+            continue;
+        is_any = p->max_time == INFINITE || p->max_time == NO_VAL;
+        most = p->max_time > most ? p->max_time : most;
+    }
+    (void)pthread_mutex_unlock(&lock);
+    return is_any ? 0 : most;
+}
+
+/* ---- news for the daemon --------------------------------------------------
+ */
+static int32_t limit_of(uint32_t n)
+{
+    return n == INFINITE || n == NO_VAL || n > INT32_MAX ? 0 : (int32_t)n;
+}
+
+/* A list that does not fit is no rule: Slurm will enforce it. */
+static void copy_list(char *ret, size_t cap, const char *list)
+{
+    bool fits = list && strlen(list) < cap && strcmp(list, "ALL") != 0;
+    (void)snprintf(ret, cap, "%s", fits ? list : "");
+}
+
+static struct helper_news describe(const partition_info_t *p)
+{
+    struct helper_news n = {.ev = HELPER_PARTITION};
+    struct alloc_partition *to = &n.partition;
+    (void)snprintf(to->name, sizeof(to->name), "%s", p->name ? p->name : "?");
+    to->is_default = p->flags & PART_FLAG_DEFAULT;
+    to->max_minutes = limit_of(p->max_time);
+    to->max_nodes = limit_of(p->max_nodes);
+    copy_list(to->allow_accounts, sizeof(to->allow_accounts),
+              p->allow_accounts);
+    /* Slurm looks at a deny list only without an allow list. */
+    if (!to->allow_accounts[0])
+        copy_list(to->deny_accounts, sizeof(to->deny_accounts),
+                  p->deny_accounts);
+    copy_list(to->allow_qos, sizeof(to->allow_qos), p->allow_qos);
+    if (!to->allow_qos[0])
+        copy_list(to->deny_qos, sizeof(to->deny_qos), p->deny_qos);
+    return n;
+}
+
+int rpc_scan_partitions(struct rpc_scan *s, struct buf *news, struct error *err)
+{
+    const partition_info_msg_t *m = s->parts;
+    struct buf lines = BUF_INIT;
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < m->record_count; i++) {
+        struct helper_news n = describe(&m->partition_array[i]);
+        n.index = (int32_t)i;
+        n.count = (int32_t)m->record_count;
+        rc = helper_news_encode(&n, &lines, err);
+    }
+    bool is_new = lines.len != s->last_parts.len ||
+                  memcmp(buf_str(&lines), buf_str(&s->last_parts), lines.len);
+    if (rc == 0 && is_new)
+        rc = buf_add(news, buf_str(&lines), lines.len, err);
+    if (rc == 0 && is_new) {
+        struct buf old = s->last_parts;
+        s->last_parts = lines;
+        lines = old;
+    }
+    buf_clear(&lines);
     return rc;
 }

@@ -255,5 +255,6 @@ int rpc_scan_once(struct rpc_scan *s, struct seen *seen, struct buf *news,
                       (const struct helper_job *)(const void *)s->mine.data,
                       s->mine.len / sizeof(struct helper_job), news, err) < 0)
         return -1;
-    return rpc_scan_nodes(s, news, err);
+    return rpc_scan_partitions(s, news, err) < 0 ? -1
+                                                 : rpc_scan_nodes(s, news, err);
 }

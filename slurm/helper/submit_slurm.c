@@ -92,6 +92,11 @@ static void say_limits(job_desc_msg_t *d, const struct helper_conf *c,
     double warn_s = r->grace_s;
     if (r->limit_s > 0) {
         double minutes = ceil((r->limit_s + c->limit_margin_s) / 60);
+        double most = rpc_partition_minutes(r->where.partition);
+        /* The margin is ours: a limit that the partition takes is no longer
+         * with it. */
+        if (most > 0 && minutes > most && r->limit_s <= most * 60)
+            minutes = most;
         d->time_limit = (uint32_t)minutes;
         warn_s = fmin(warn_s, minutes * 60 - r->limit_s); /* not earlier */
     }

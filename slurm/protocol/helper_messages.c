@@ -242,6 +242,24 @@ static const struct field gone_fields[] = {
 static const struct field scan_fields[] = {
     {"seq", KIND_U64, 0, NEWS(seq), 0, INT64_MAX, NULL},
 };
+#define PART(member) offsetof(struct helper_news, partition.member)
+#define PART_TEXT(word, least)                                \
+    {                                                         \
+#word, KIND_TEXT, 0, PART(word), least,               \
+            sizeof(((struct alloc_partition *)0)->word), NULL \
+    }
+static const struct field partition_fields[] = {
+    {"index", KIND_I32, 0, NEWS(index), 0, HELPER_NODES_MAX, NULL},
+    {"count", KIND_I32, 0, NEWS(count), 1, HELPER_NODES_MAX, NULL},
+    PART_TEXT(name, 1),
+    {"is_default", KIND_BOOL, 0, PART(is_default), 0, 0, NULL},
+    {"max_minutes", KIND_I32, 0, PART(max_minutes), 0, INT32_MAX, NULL},
+    {"max_nodes", KIND_I32, 0, PART(max_nodes), 0, INT32_MAX, NULL},
+    PART_TEXT(allow_accounts, 0),
+    PART_TEXT(deny_accounts, 0),
+    PART_TEXT(allow_qos, 0),
+    PART_TEXT(deny_qos, 0),
+};
 static const struct field down_fields[] = {
     WHY,
     {"since", KIND_I64, 0, NEWS(since), 0, INT64_MAX, NULL},
@@ -296,6 +314,7 @@ const struct message helper_events[HELPER_N_EVS] = {
     [HELPER_GONE] = {"gone", TABLE(gone_fields)},
     [HELPER_SCAN] = {"scan", TABLE(scan_fields)},
     [HELPER_NODES] = {"nodes", NULL, 0}, /* encoded by hand: an array */
+    [HELPER_PARTITION] = {"partition", TABLE(partition_fields)},
     [HELPER_DOWN] = {"down", TABLE(down_fields)},
     [HELPER_UP] = {"up", NULL, 0},
 };

@@ -82,6 +82,11 @@
  *   {"ev":"scan","seq":31}
  *      All jobs were read; the news of this scan precede it.
  *   {"ev":"nodes","nodes":[{..alloc_node..}]}   when they changed
+ *   {"ev":"partition","index":0,"count":2,"name":"gpu","is_default":true,
+ *    "max_minutes":1440,"max_nodes":0,"allow_accounts":"a,b",
+ *    "deny_accounts":"","allow_qos":"","deny_qos":""}
+ *      All partitions, one after the other, when one has changed. 0: no
+ *      limit; "": no rule, or a list that is too long.
  *   {"ev":"down","why":"..","since":1795000000} slurmctld does not answer
  *   {"ev":"up"}                                 it does again */
 #ifndef MGPU_SLURM_PROTOCOL_HELPER_WIRE_H
@@ -127,6 +132,7 @@ enum helper_ev {
     HELPER_GONE,
     HELPER_SCAN,
     HELPER_NODES,
+    HELPER_PARTITION,
     HELPER_DOWN,
     HELPER_UP
 };
@@ -159,6 +165,8 @@ struct helper_news {
     uint64_t generation, seq;
     char slurm[32]; /* HELLO: the version */
     struct helper_job job;
+    struct alloc_partition partition; /* PARTITION, as are the next two */
+    int32_t index, count;
     struct alloc_node *nodes; /* NODES; owned */
     size_t n_nodes;
 };

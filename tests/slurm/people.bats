@@ -217,6 +217,27 @@ pend() { # NAME; sets id, other
         scontrol update partitionname=$p state=up
     done
     wait_for 90 job_is "$id" COMPLETED
+    # What a partition never takes is refused at once, and not promised.
+    scontrol update partitionname=lab maxtime=30 maxnodes=1 allowaccounts=vision,nlp
+    refuses() { # WORDS OPTIONS...
+        local words=$1
+        shift
+        run "$MGPU_BIN/mgpu-submit" "$@" "$BATS_TEST_TMPDIR/lab.yaml"
+        [[ $status -eq 65 && $output == *"$words"*"[E201]"* ]]
+    }
+    long='time limit 2h is above the 00:30:00 of partition lab'
+    wait_for 60 refuses "$long" --time 2h --dry-run
+    refuses "$long" --time 2h
+    refuses '2 nodes are more than the 1 that partition lab gives to a job' \
+        --set resources.nodes=2 --set resources.gpus=2
+    # Later versions ignore the list without slurmdbd.
+    slurm_is_from 23 2 ||
+        refuses "account 'chem' may not use partition lab, which takes vision,nlp" \
+            --set policy.account=chem
+    # The margin of mgpu's own limit does not make it too long.
+    scontrol update partitionname=lab allowaccounts=ALL
+    id=$("$MGPU_BIN/mgpu-submit" --parsable --time 30m "$BATS_TEST_TMPDIR/lab.yaml")
+    wait_for 90 job_is "$id" COMPLETED
     scontrol delete partitionname=lab
 }
 

@@ -234,7 +234,8 @@ int eng_check_fits(const struct engine *e, const struct job *job,
 
     if (e->n_nodes == 0)
         return 0;
-    if (refuse_words(e, &w, has_gpus, err) < 0)
+    if (refuse_words(e, &w, has_gpus, err) < 0 ||
+        eng_check_partition(e, job, err) < 0)
         return -1;
     struct policy_node *nodes = calloc(e->n_nodes, sizeof(*nodes));
     if (!nodes)
@@ -253,12 +254,20 @@ int eng_check_fits(const struct engine *e, const struct job *job,
     return fits ? 0 : refuse_size(e, job, &w, err);
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
 static bool wants_same(const struct job *a, const struct job *b)
 {
     return a->gpus_min == b->gpus_min && a->gpus_max == b->gpus_max &&
            a->nodes_min == b->nodes_min && a->nodes_max == b->nodes_max &&
            a->per_node == b->per_node && a->parts == b->parts &&
            a->where.exclusive == b->where.exclusive &&
+           !(a->limit_s < b->limit_s || a->limit_s > b->limit_s) &&
+           same_text(a->where.account, b->where.account) &&
+           same_text(a->where.qos, b->where.qos) &&
            eng_same_where(&a->where, &b->where);
 }
 

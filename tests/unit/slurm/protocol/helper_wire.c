@@ -423,6 +423,24 @@ static void test_job(void)
     is_str(m.job.place, "n1:0,1 n2:0,1", "place");
 }
 
+static void test_partition(void)
+{
+    struct helper_news n = {.ev = HELPER_PARTITION,
+                            .index = 1,
+                            .count = 2,
+                            .partition = {.name = "gpu",
+                                          .is_default = true,
+                                          .max_minutes = 30,
+                                          .max_nodes = 4,
+                                          .allow_accounts = "a,b",
+                                          .deny_qos = "slow"}};
+    struct helper_news m = again(&n);
+    ok(m.index == 1 && m.count == 2 &&
+           memcmp(&m.partition, &n.partition, sizeof(n.partition)) == 0,
+       "a partition");
+    helper_news_clear(&m);
+}
+
 static void test_nodes(void)
 {
     struct alloc_node two[2] = {{.name = "n1",
@@ -486,6 +504,7 @@ static void test_refused_news(void)
         "{\"ev\":\"gone\",\"tag\":\"x\",\"slurm_id\":1}",
         "{\"ev\":\"gone\",\"tag\":\"mgpu:c:1:1\",\"slurm_id\":0}",
         "{\"ev\":\"down\",\"why\":\"a\\u001bb\",\"since\":1}",
+        "{\"ev\":\"partition\",\"index\":0,\"count\":0}",
         "{\"ev\":\"nodes\"}",
         "{\"ev\":\"nodes\",\"nodes\":{}}",
         "{\"ev\":\"nodes\",\"nodes\":[1]}",
@@ -516,6 +535,7 @@ int main(void)
     test_news();
     test_job();
     test_nodes();
+    test_partition();
     test_refused_news();
     return tap_done();
 }
