@@ -17,17 +17,19 @@
 # programs for a minute or two. Without root, status 77 means: all is right, but
 # more slots were measured to be no faster, so the long job did not grow back.
 #
-# The time is scaled: the long job takes MGPU_DEMO_LONG seconds on all slots (22)
-# and a short one MGPU_DEMO_SHORT seconds on one (3), at the speed of a core that
-# the script measures first. The short jobs come when the long one trains on all
+# The time is scaled: the long job takes MGPU_DEMO_LONG seconds on all slots (25,
+# with --slurm 50, where a resize takes longer) and a short one MGPU_DEMO_SHORT
+# seconds on one (2), at the speed of a core that the script measures first. The
+# short jobs come when the long one trains on all
 # slots, and not after two minutes. An administrator gives it these: that a resize
 # takes 30 s, as goodput assumes of a class that was never resized, would not pay
 # for jobs this short. After it the policy knows what it took.
 set -eu
 
 bin=${MGPU_BIN:?set MGPU_BIN to the folder of the mgpu programs}
-long_s=${MGPU_DEMO_LONG:-22}
-short_s=${MGPU_DEMO_SHORT:-3}
+long_s=${MGPU_DEMO_LONG:-25}
+least=5 # epochs of the long job
+short_s=${MGPU_DEMO_SHORT:-2}
 nice=${MGPU_DEMO_NICE:--15}
 here=$(cd "$(dirname "$0")" && pwd)
 spec=$here/mnist-mobilenet.yaml
@@ -71,7 +73,11 @@ fail() {
 
 case ${1-} in
 '') ;;
---slurm) slurm=$dir/slurm ;;
+--slurm)
+    slurm=$dir/slurm
+    long_s=${MGPU_DEMO_LONG:-50}
+    least=10
+    ;;
 *) fail "usage: demo-elastic.sh [--slurm]" ;;
 esac
 [ "$slots" -gt 1 ] || fail "this machine has one core, and a job cannot shrink below one slot"
@@ -251,10 +257,10 @@ if [ -n "$slurm" ]; then
     eval "$("$testbed" env "$slurm")"
 fi
 rate=$(speed)
-# Epochs of 9,600 images, 50 iterations each; at least 200, so that enough is
-# left when the short jobs are done.
+# Epochs of 9,600 images, 50 iterations each. When the short jobs are done, so
+# much must be left that growing is worth what a resize costs.
 epochs=$((rate * slots * long_s / 9600))
-[ "$epochs" -ge 4 ] || epochs=4
+[ "$epochs" -ge "$least" ] || epochs=$least
 samples=$((rate * short_s / 192 * 192))
 [ "$samples" -le 9600 ] || samples=9600
 [ "$samples" -ge 1920 ] || samples=1920
