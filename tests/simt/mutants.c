@@ -56,6 +56,7 @@ static void try_device(int32_t lanes, bool reverse,
     contract_llm_rope(&b);
     contract_llm_rows(&b);
     contract_llm_nf4(&b);
+    contract_llm_fake_quant(&b);
     contract_llm_attention(&b);
     contract_llm_attention_step(&b);
     bed_drop(&b);
