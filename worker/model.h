@@ -9,15 +9,10 @@
  * (kernels/device.h). All device memory is planned before any of it is
  * allocated; a pass allocates nothing.
  *
- * A training pass is
- *
- *   model_put()        the scalars that change between two passes
- *   model_forward()    only enqueues
- *   model_backward()   only enqueues
- *   model_result()     waits for the device
- *
- * The two in the middle call nothing that cannot be captured
- * (kernels/device.h). A pass that was captured is repeated with
+ * A training pass is model_put(), with what changes between two passes, then
+ * model_forward() and model_backward(), which only enqueue, and model_result(),
+ * which waits for the device. The two in the middle call nothing that cannot be
+ * captured (kernels/device.h). A pass that was captured is repeated with
  * model_put(), a launch of the graph, and model_repeat() in their place.
  *
  * tests/contract/model.c holds every implementation to this text.
@@ -104,6 +99,10 @@ struct model_ops {
     /* Optional: training begins with init()'s values, not with those of a
      * checkpoint: result() of the first pass may fail by what holds then. */
     void (*begin)(struct model *m);
+
+    /* Optional: so many iterations are done; passes may compute otherwise from
+     * then on, but those of a model that can_repeat enqueue the same calls. */
+    void (*reached)(struct model *m, int64_t iterations);
 
     /* in  seed   of the next passes' dropout
      *     scale  gradients are scale * d(sum of losses)/dp */

@@ -25,6 +25,12 @@ static inline void model_begin(struct model *m)
         m->ops->begin(m);
 }
 
+static inline void model_reached(struct model *m, int64_t iterations)
+{
+    if (m->ops->reached != NULL)
+        m->ops->reached(m, iterations);
+}
+
 static inline int MUST_CHECK model_put(struct model *m, uint64_t seed,
                                        double scale, struct error *err)
 {

@@ -12,6 +12,7 @@ struct model_plan {
     int64_t bytes_gathered; /* of shared-out ones, the units that are whole */
     int64_t bytes_total;    /* of the six: what create() takes */
     int64_t quantised, bytes_quantised; /* of the base, in fewer bits than T */
+    int64_t bytes_rounded; /* of work: weights and inputs as fewer bits hold */
     /* Gradients that are there at a time, where backward() hands them over in
      * parts (model_ops.part); 0: all. */
     int64_t parts;

@@ -55,6 +55,7 @@ unsigned spec_kinds(int when)
     case WHEN_SAMPLE:
     case WHEN_DPO:
     case WHEN_FULL:
+    case WHEN_QAT:
         return LLM;
     default:
         return CV | LLM;
@@ -116,7 +117,9 @@ bool spec_applies(const struct schema_key *k, const void *spec)
     case WHEN_LORA:
         return spec_has_adapter(s);
     case WHEN_QUANTIZER:
-        return s->method == METHOD_QLORA;
+        return s->method == METHOD_QLORA || s->method == METHOD_QAT;
+    case WHEN_QAT:
+        return s->method == METHOD_QAT;
     case WHEN_DPO:
         return s->method == METHOD_DPO;
     case WHEN_FULL:
@@ -146,6 +149,7 @@ const char *const spec_case_names[] = {
     [CASE_LLM] = "llm",
     [CASE_LORA] = "lora",
     [CASE_FULL] = "full",
+    [CASE_QAT] = "qat",
     [CASE_LORA_COSINE] = "lora with cosine",
     [CASE_PAPER] = "paper-2503",
     [CASE_PAPER_ALONE] = "paper-2503 on one GPU",
@@ -182,6 +186,12 @@ static bool paper_holds(enum spec_case when, const struct job_spec *s)
     }
 }
 
+/* Before defaults by case are set, lora_rank is what the file says, or 0. */
+static bool is_qat_of_all(const struct job_spec *s)
+{
+    return s->method == METHOD_QAT && s->train.model.lora_rank == 0;
+}
+
 bool spec_case_is_preset(int when)
 {
     return when >= CASE_PAPER && when <= CASE_PAPER_SLIMORCA;
@@ -196,9 +206,11 @@ bool spec_case_holds(int when, const void *spec)
         return paper_holds((enum spec_case)when, s);
     switch ((enum spec_case)when) {
     case CASE_LORA:
-        return spec_has_adapter(s);
+        return spec_has_adapter(s) && !is_qat_of_all(s);
     case CASE_FULL:
-        return s->method == METHOD_FULL;
+        return s->method == METHOD_FULL || is_qat_of_all(s);
+    case CASE_QAT:
+        return s->method == METHOD_QAT;
     case CASE_LORA_COSINE:
         return spec_case_holds(CASE_LORA, s) &&
                s->train.lr_scheduler.name == SCHEDULE_COSINE;
@@ -243,7 +255,9 @@ const char *spec_needs(int when)
     case WHEN_LORA:
         return "methods with adapters";
     case WHEN_QUANTIZER:
-        return "method: qlora";
+        return "method: qlora and qat";
+    case WHEN_QAT:
+        return "method: qat";
     case WHEN_DPO:
         return "method: dpo";
     case WHEN_FULL:

@@ -66,9 +66,10 @@ bool spec_trains_all(const struct job_spec *s)
     return !spec_has_adapter(s) || s->train.model.lora_rank == 0;
 }
 
-enum spec_quantizer spec_base_quantizer(const struct job_spec *s)
+enum spec_quantizer spec_quantizer_of(const struct job_spec *s)
 {
-    return s->kind == SPEC_LLM && s->method == METHOD_QLORA
+    return s->kind == SPEC_LLM &&
+                   (s->method == METHOD_QLORA || s->method == METHOD_QAT)
                ? s->train.quantizer.name
                : QUANTIZER_NONE;
 }
@@ -112,10 +113,12 @@ static void check_targets(const struct check *c)
         report_add(c->report, "E017", place_of(c, path), path,
                    "as in lora_attn_modules: [q_proj, v_proj]",
                    "method: %s, and no matrix has an adapter",
-                   c->s->method == METHOD_QLORA ? "qlora" : "lora");
+                   c->s->method == METHOD_QLORA ? "qlora"
+                   : c->s->method == METHOD_QAT ? "qat"
+                                                : "lora");
 }
 
-/* Without adapters the reference is a second copy of the weights. */
+/* Method dpo then has a second copy of the weights, and qat has none. */
 static void check_rank(const struct check *c)
 {
     static const char rank[] = "train.model.lora_rank",
@@ -123,7 +126,7 @@ static void check_rank(const struct check *c)
     const struct job_spec *s = c->s;
     if (!spec_has_adapter(s) || s->train.model.lora_rank > 0 || is_bad(c, rank))
         return;
-    if (s->method != METHOD_DPO)
+    if (s->method != METHOD_DPO && s->method != METHOD_QAT)
         report_add(c->report, "E013", place_of(c, rank), rank,
                    "1 or more; method: full trains without adapters",
                    "'%s' is 0: this method trains adapters alone", rank);
@@ -131,6 +134,32 @@ static void check_rank(const struct check *c)
         report_add(c->report, "E017", place_of(c, adapter), adapter,
                    "set lora_rank to that of the adapter",
                    "'%s' needs %s of 1 or more", adapter, rank);
+}
+
+/* NormalFloat is for a frozen base, 8da4w for what is trained; and a job whose
+ * last iteration comes first would round nothing. */
+static void check_quantizer(const struct check *c)
+{
+    static const char name[] = "train.quantizer.name",
+                      after[] = "train.quantizer.fake_quant_after_n_steps";
+    const struct job_spec *s = c->s;
+    const bool is_qat = s->method == METHOD_QAT;
+    const int64_t most =
+        (int64_t)s->train.epochs * s->train.max_steps_per_epoch;
+    if (is_set(c, name) && !is_bad(c, name) &&
+        (is_qat || s->method == METHOD_QLORA) &&
+        is_qat != (s->train.quantizer.name == QUANTIZER_8DA4W))
+        report_add(c->report, "E017", place_of(c, name), name,
+                   is_qat ? "set name: 8da4w" : "set name: nf4, or nf4_single",
+                   "'%s: %s' is only for method: %s", name,
+                   from_of(c, name)->node->text, is_qat ? "qlora" : "qat");
+    if (is_qat && is_set(c, after) && most > 0 &&
+        s->train.quantizer.fake_quant_after >= most)
+        report_add(c->report, "E017", place_of(c, after), after,
+                   "set it below epochs times max_steps_per_epoch",
+                   "'%s' is %d, and the job has at most %lld iterations: "
+                   "nothing would be rounded",
+                   after, s->train.quantizer.fake_quant_after, (long long)most);
 }
 
 /* Method dpo reads pairs, in words or in tokens. */
@@ -163,6 +192,13 @@ static void check_shared(const struct check *c)
         report_add(c->report, "E018", place_of(c, dist), dist,
                    "one of: ddp-ds, fsdp", "'%s: %s' is only for kind: cv",
                    dist, from_of(c, dist)->node->text);
+    else if (is_set(c, dist) && s->train.distribution == DIST_FSDP &&
+             s->method == METHOD_QAT)
+        report_add(c->report, "E017", place_of(c, dist), dist,
+                   "set distribution: ddp-ds",
+                   "'%s: fsdp' does not go with method: qat, which rounds "
+                   "whole layers on each GPU",
+                   dist);
     if (is_set(c, optim) && s->train.optimizer.name == OPTIM_RMSPROP)
         report_add(c->report, "E018", place_of(c, optim), optim,
                    "one of: adamw, sgd", "'%s: rmsprop' is only for kind: cv",
@@ -284,6 +320,7 @@ void spec_check_llm(const struct check *c)
     check_in_bwd(c);
     check_targets(c);
     check_rank(c);
+    check_quantizer(c);
     check_shared(c);
     check_packed(c, "train.dataset.packed", c->s->train.dataset.packed);
     check_packed(c, "train.dataset_val.packed", c->s->train.dataset_val.packed);

@@ -39,7 +39,7 @@ static const struct schema_key keys[] = {
      .when = WHEN_LLM,
      .words = WORDS(WORD("lora", METHOD_LORA), WORD("full", METHOD_FULL),
                     WORD("qlora", METHOD_QLORA), WORD("dpo", METHOD_DPO),
-                    LATER("qat")),
+                    WORD("qat", METHOD_QAT)),
      .doc = "what is trained: adapters beside the weights, or the weights"},
     {"preset", KEY_ENUM, AT(preset), .def = "torchtune-0.6", .code = "E012",
      .when = WHEN_LLM,

@@ -25,7 +25,7 @@ enum spec_when {
     WHEN_BEST,  /* checkpoint.keep_best: true */
     WHEN_LLM,
     WHEN_LORA,         /* spec_has_adapter() */
-    WHEN_QUANTIZER,    /* method: qlora */
+    WHEN_QUANTIZER,    /* method: qlora, qat */
     WHEN_PROMPTED,     /* a template of messages: all but completion, tokens */
     WHEN_MESSAGES,     /* the same without alpaca */
     WHEN_PACKED,       /* train.dataset.packed */
@@ -35,6 +35,7 @@ enum spec_when {
     WHEN_SAMPLE,       /* train.sample.prompts */
     WHEN_DPO,          /* method: dpo */
     WHEN_FULL,         /* method: full */
+    WHEN_QAT,          /* method: qat */
     WHEN_NOTIFY,       /* notify.email or notify.webhook */
     WHEN_SWEEP,        /* keys that make several jobs of a text; not keys of a
                         * single one */
@@ -43,8 +44,9 @@ enum spec_when {
 /* Jobs with defaults of their own; all are of kind llm. */
 enum spec_case {
     CASE_LLM,
-    CASE_LORA, /* and qlora */
-    CASE_FULL,
+    CASE_LORA, /* all that train adapters */
+    CASE_FULL, /* and qat of all weights */
+    CASE_QAT,
     CASE_LORA_COSINE,  /* CASE_LORA, lr_scheduler.name: cosine */
     CASE_PAPER,        /* preset: paper-2503, with method: lora */
     CASE_PAPER_ALONE,  /* on one GPU */

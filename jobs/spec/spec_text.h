@@ -59,17 +59,25 @@ struct spec_checkpointer {
 };
 
 /* train.quantizer */
-enum spec_quantizer { QUANTIZER_NONE, QUANTIZER_NF4, QUANTIZER_NF4_SINGLE };
+enum spec_quantizer {
+    QUANTIZER_NONE,
+    QUANTIZER_NF4,
+    QUANTIZER_NF4_SINGLE,
+    QUANTIZER_8DA4W
+};
 struct spec_quantizing {
     enum spec_quantizer name;
+    int32_t groupsize;        /* of weights; 8da4w */
+    int32_t fake_quant_after; /* iterations; 0: from the first; 8da4w */
 };
 struct job_spec;
-/* How the frozen base is stored; QUANTIZER_NONE: in the type of the run. */
-enum spec_quantizer spec_base_quantizer(const struct job_spec *s);
+/* How the frozen base is stored, or with 8da4w how weights and activations are
+ * rounded in a pass; QUANTIZER_NONE: neither. */
+enum spec_quantizer spec_quantizer_of(const struct job_spec *s);
 /* kind: llm: its method may train adapters. */
 bool spec_has_adapter(const struct job_spec *s);
-/* Its weights are all trained, and there are no adapters: also method dpo with
- * lora_rank 0. */
+/* Its weights are all trained, and there are no adapters: also methods dpo and
+ * qat with lora_rank 0. */
 bool spec_trains_all(const struct job_spec *s);
 
 /* train.loss */

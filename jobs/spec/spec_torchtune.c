@@ -30,6 +30,7 @@ const char *const spec_foreign_keys[] = {
     "train.lr_scheduler._component_",
     "train.model._component_",
     "train.optimizer._component_",
+    "train.quantizer._component_",
     "train.tokenizer._component_",
     NULL,
 };
@@ -89,6 +90,9 @@ static const struct component {
      "name", "cosine"},
     {"train.optimizer", "torch.optim.AdamW", "name", "adamw"},
     {"train.optimizer", "torch.optim.SGD", "name", "sgd"},
+    {"train.quantizer",
+     "torchtune.training.quantization.Int8DynActInt4WeightQATQuantizer", "name",
+     "8da4w"},
     {"train.tokenizer", "torchtune.models.llama2.llama2_tokenizer", NULL, NULL},
     {"train.tokenizer", "torchtune.models.llama3.llama3_tokenizer", NULL, NULL},
 };
@@ -241,6 +245,9 @@ static void check_model(struct translation *t, const struct node *n,
     }
     if (!*t->method || strcmp(t->method, methods[has]) == 0)
         return;
+    if (has != QLORA &&
+        (strcmp(t->method, "dpo") == 0 || strcmp(t->method, "qat") == 0))
+        return; /* with adapters or without */
     (void)snprintf(hint, sizeof(hint), "set method: %s", methods[has]);
     report_add(t->report, "E017", n->at, path, hint,
                "'%s' is a model %s, and method is %.20s", path, kinds[has],

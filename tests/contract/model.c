@@ -266,14 +266,18 @@ static void test_gradient(struct rig *r)
     for (int64_t i = 0; i < r->params; i++)
         p[i] += (0.2 * fabs(p[i]) + 1e-3) * (2 * rng_uniform(&rng) - 1);
     double *g = gradient_of(r, 1), *quarter = gradient_of(r, 0.25);
-    for (int32_t i = 0; i < n; i++) {
+    /* Rounding has steps, and its gradient is that of a straight line:
+     * tests/unit/worker/llm_qat.c freezes what it changes. */
+    const bool has_steps = model_planned(r->m)->bytes_rounded > 0;
+    for (int32_t i = 0; i < n && !has_steps; i++) {
         double w = worst_of(r, g, &range[i], &rng);
         if (!(w < 1e-5))
             tap_diag("range %d from %lld: error %.3g", i,
                      (long long)range[i].first, w);
         worst = w <= worst ? worst : w;
     }
-    ok(worst < 1e-5, "the gradient is that of the loss, by differences");
+    ok(worst < 1e-5, "the gradient is that of the loss, by differences%s",
+       has_steps ? ": not compared, the loss has steps" : "");
     for (int64_t i = 0; i < r->params; i++) {
         most = fmax(most, fabs(g[i]));
         off = fmax(off, fabs(4 * quarter[i] - g[i]));

@@ -48,6 +48,16 @@ static const struct model_case {
            "  quantizer: {name: nf4_single}\n"
            "  model: {lora_attn_modules: [q_proj, k_proj, v_proj, o_proj],\n"
            "          apply_lora_to_output: true, lora_alpha: 256}\n")},
+    {"llama, qat",
+     LLAMA("qat", "llama-tied", "  quantizer: {groupsize: 16}\n")},
+    {"llama, qat, output layer rounded, no checkpointing",
+     LLAMA("qat", "llama-untied",
+           "  enable_activation_checkpointing: false\n"
+           "  quantizer: {groupsize: 8}\n")},
+    {"llama, qat of adapters",
+     LLAMA("qat", "llama-untied",
+           "  quantizer: {groupsize: 12}\n"
+           "  model: {lora_rank: 3, lora_dropout: 0.2}\n")},
     {"llama, full, tied", LLAMA("full", "llama-tied", "")},
     {"llama, full, untied", LLAMA("full", "llama-untied", "")},
 #define PAIRS(model, more)                                            \

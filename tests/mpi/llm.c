@@ -2,7 +2,7 @@
  *
  * So many ranks with so many micro-batches each as make 4 together: in fp64
  * the first loss and the step after it agree to 1e-12, six steps to 1e-10,
- * for lora, qlora and full, packed and not, with clipping. A run that was
+ * for lora, qlora, full and qat, packed and not, with clipping. A run that was
  * stopped and goes on has the same bits on as many ranks, and 1e-10 on others.
  * The loss is over judged tokens, whose number differs from rank to rank.
  */
@@ -32,11 +32,17 @@ static const char yaml[] =
     "  precision: fp64\n"
     "  seed: 5\n"
     "  clip_grad_norm: 1\n"
+    "%s"
     "  optimizer: {name: adamw, lr: %s}\n"
     "  lr_scheduler: {name: constant}\n"
     "checkpoint: {keep_last: 2}\n"
     "retry: {resume: latest}\n"
     "resources: {gpus: 0}\n";
+
+/* From the third iteration on: before a run is stopped, and so when it goes
+ * on. */
+static const char rounding[] =
+    "  quantizer: {groupsize: 32, fake_quant_after_n_steps: 2}\n";
 
 static bool open_spec(struct job_spec *ret, const char *method, bool packed)
 {
@@ -47,10 +53,11 @@ static bool open_spec(struct job_spec *ret, const char *method, bool packed)
     struct spec_report report;
     if (realpath(src != NULL ? src : ".", here) == NULL)
         return mpi_ok(false, NULL, "where the tree is");
-    const bool is_full = strcmp(method, "full") == 0;
+    const bool is_qat = strcmp(method, "qat") == 0;
+    const bool is_full = is_qat || strcmp(method, "full") == 0;
     int n = snprintf(text, sizeof(text), yaml, method, here,
                      packed ? "true" : "false", here, here, 3, packed ? 1 : 2,
-                     is_full ? "1e-4" : "1e-2");
+                     is_qat ? rounding : "", is_full ? "1e-4" : "1e-2");
     int rc = spec_parse(text, (size_t)n, &opt, ret, &report, &err);
     if (rc < 0 && report.n > 0)
         tap_diag("%s: %s", report.findings[0].path, report.findings[0].message);
@@ -145,10 +152,12 @@ int main(int argc, char **argv)
 {
     mpi_tap_start(&argc, &argv);
     struct error err = ERROR_INIT;
-    for (int k = 0; k < 5; k++) {
+    for (int k = 0; k < 6; k++) {
         struct job_spec spec = {.version = 0};
         char what[40];
-        const char *method = k == 4 ? "qlora" : k & 1 ? "full" : "lora";
+        static const char *const methods[] = {"lora", "full",  "lora",
+                                              "full", "qlora", "qat"};
+        const char *method = methods[k];
         (void)snprintf(what, sizeof(what), "%s, %s", method,
                        k & 2 ? "packed" : "padded");
         if (!open_spec(&spec, method, k & 2))

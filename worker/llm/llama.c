@@ -126,7 +126,8 @@ static void lay_base(struct cursor *c, const struct llama_conf *conf,
 
 static void lay_work(struct cursor *c, const struct llama_conf *conf,
                      const struct llama_shape *s, const struct llama_base *b,
-                     int64_t m, struct llama_arena *ret)
+                     int64_t m, struct llama_arena *ret,
+                     struct model_plan *plan)
 {
     const size_t t = dtype_bytes(conf->dt);
     const int32_t d = s->c.hidden, widest = llama_widest(s);
@@ -141,7 +142,13 @@ static void lay_work(struct cursor *c, const struct llama_conf *conf,
     ret->dnorm = take(c, back * d, t);
     ret->dlow = take(c, s->is_full ? 0 : back * 3 * s->rank, t);
     ret->dropped = take(c, conf->dropout > 0 ? m * widest : 0, t);
-    ret->opened = take(c, b->quantised > 0 ? s->layer_weights : 0, t);
+    const size_t mark = c->at;
+    ret->opened =
+        take(c, b->quantised > 0 || b->groupsize > 0 ? s->layer_weights : 0, t);
+    ret->opened_head =
+        take(c, b->rounds[PRODUCT_HEAD] ? (int64_t)s->c.vocab * d : 0, t);
+    ret->rounded = take(c, m * llama_base_widest(b, s), t);
+    plan->bytes_rounded = b->groupsize > 0 ? (int64_t)(c->at - mark) : 0;
     ret->norm_grad = take(c, s->is_full && conf->shared_by > 1 ? d : 0, t);
     ret->chunk = take(c, (int64_t)chunk * d, t);
     ret->logits = take(c, (int64_t)chunk * s->c.vocab, t);
@@ -206,7 +213,7 @@ static void lay_out(const struct llama_conf *conf, const struct llama_shape *s,
     plan->bytes_activations = (int64_t)(c.at - mark);
     mark = c.at;
 
-    lay_work(&c, conf, s, b, m, ret);
+    lay_work(&c, conf, s, b, m, ret, plan);
     plan->bytes_work = (int64_t)(c.at - mark);
     plan->bytes_total = (int64_t)c.at;
 }
@@ -226,7 +233,15 @@ static int shape_of(const struct llama_conf *conf, struct llama_shape *ret,
     if (llama_shape_init(ret, &conf->shape, conf->is_full, conf->rank,
                          conf->alpha, conf->targets, err) < 0)
         return -1;
-    return llama_base_init(ret_base, ret, conf->quantizer, err);
+    if (llama_base_init(ret_base, ret, conf->quantizer, err) < 0)
+        return -1;
+    if (conf->quantizer != QUANTIZER_8DA4W)
+        return 0;
+    if (conf->shared_by > 1)
+        return error_set(err, ERR_INVAL,
+                         "train.distribution: fsdp: method qat rounds whole "
+                         "layers on each GPU: set ddp-ds");
+    return llama_base_round(ret_base, ret, conf->groupsize, err);
 }
 
 int llama_plan(const struct llama_conf *conf, struct model_plan *ret,
@@ -341,17 +356,20 @@ static void describe(const struct model *model, char *ret, size_t cap)
     if (m->shards.n > 0)
         (void)snprintf(shared, sizeof(shared), ", shared out over %d ranks",
                        m->shards.ranks);
-    if (m->shape.is_full) {
-        (void)snprintf(ret, cap, "Llama: %" PRId64 " parameters, all trained%s",
-                       m->shape.weights, shared);
-        return;
-    }
     const int n =
-        snprintf(ret, cap,
-                 "Llama: %" PRId64 " parameters%s and %" PRId64
-                 " of adapters of rank %d",
-                 m->shape.weights, shared, m->shape.adapters, m->shape.rank);
-    if (m->base.quantised == 0 || n < 0 || (size_t)n >= cap)
+        m->shape.is_full
+            ? snprintf(ret, cap, "Llama: %" PRId64 " parameters, all trained%s",
+                       m->shape.weights, shared)
+            : snprintf(ret, cap,
+                       "Llama: %" PRId64 " parameters%s and %" PRId64
+                       " of adapters of rank %d",
+                       m->shape.weights, shared, m->shape.adapters,
+                       m->shape.rank);
+    if (n < 0 || (size_t)n >= cap)
+        return;
+    if (m->base.groupsize > 0)
+        llama_say_rounded(m, ret + n, cap - (size_t)n);
+    if (m->base.quantised == 0)
         return;
     llama_base_stays(&m->shape, &m->base, stays, sizeof(stays));
     (void)snprintf(
@@ -368,7 +386,7 @@ static void describe(const struct model *model, char *ret, size_t cap)
     .repeat = llama_repeat, .params = params, .grads = grads, .state = state, \
     .planned = planned, .ranges = ranges, .export = llama_export,             \
     .import = llama_import, .describe = describe, .save = llama_save,         \
-    .sample = llama_sample, .part = llama_part
+    .sample = llama_sample, .part = llama_part, .reached = llama_reached
 
 static const struct model_ops ops = {MEMBERS, .result = result};
 static const struct model_ops ops_of_pairs = {
@@ -471,6 +489,7 @@ int llama_create(struct device *d, const struct llama_conf *conf,
         destroy(&m->model);
         return -1;
     }
+    llama_reached(&m->model, 0);
     *ret = &m->model;
     return 0;
 }

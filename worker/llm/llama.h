@@ -1,5 +1,5 @@
 /* llama.h - a Llama as a model of the trainer: kind llm, methods lora, qlora,
- * full and dpo.
+ * full, dpo and qat.
  *
  * Three arrays hold it: the frozen base (where adapters are trained, or where
  * it is the reference of dpo), in the run's type; what is trained, with its
@@ -10,7 +10,8 @@
  *
  *   llama.c           memory: the plan and the arena
  *   llama_shape.c     where tensors lie, and their names
- *   llama_base.c      the weights of a layer, as they are or from four bits
+ *   llama_base.c      the weights of a layer, as they are, from four bits, or
+ *                     rounded to them
  *   llama_linear.c    a product with its adapters, and its gradients
  *   llama_forward.c   embedding and layers
  *   llama_head.c      output layer and loss, in chunks
@@ -41,10 +42,11 @@ struct llama_conf {
     int32_t rank;
     double alpha, dropout;
     uint32_t targets;              /* bits of enum lora_target */
-    enum spec_quantizer quantizer; /* of the frozen base */
-    int32_t batch, batch_eval;     /* rows of a pass, at most */
-    int32_t row_tokens;            /* tokens of a row, at most */
-    bool recomputes;               /* activation checkpointing */
+    enum spec_quantizer quantizer; /* of the frozen base; 8da4w: of passes */
+    int32_t groupsize, fake_quant_after; /* 8da4w: see struct spec_quantizing */
+    int32_t batch, batch_eval;           /* rows of a pass, at most */
+    int32_t row_tokens;                  /* tokens of a row, at most */
+    bool recomputes;                     /* activation checkpointing */
     bool in_bwd; /* full: gradients are handed over layer by layer */
     /* Method dpo: samples are pairs, with the three below. */
     bool pairs;
@@ -73,6 +75,9 @@ int llama_conf_of_job(const struct job_spec *spec, enum dtype dt,
 /* err  ERR_INVAL a value is out of range; it is named */
 int llama_plan(const struct llama_conf *conf, struct model_plan *ret,
                struct error *err) MUST_CHECK;
+/* Which linears a pass rounds, and which not and why: "6 linears to 8da4w in
+ * groups of 32, but not down_proj (172 inputs)"; "" where it rounds none. */
+void llama_rounded_words(const struct llama_conf *conf, char *ret, size_t cap);
 /* The device is borrowed and outlives the model. With shared_by every rank
  * calls it.
  * err  as llama_plan(); ERR_NOMEM */

@@ -3,10 +3,14 @@
  * A pass opens a layer before it reads the layer's weights. Where all layers
  * lie in the type of the run, that is a pointer. With a base in four bits the
  * layer is written out into one buffer, in both passes; the buffer also takes
- * each tensor while the model is loaded.
+ * each tensor while the model is loaded. With 8da4w the layer is rounded into
+ * that buffer.
+ *
+ * src  torchao 0.9.0, Int8DynActInt4WeightQATQuantizer (8da4w)
  */
 #include "worker/llm/llama_base.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -95,6 +99,8 @@ const char *llama_base_word(enum spec_quantizer quantizer)
         return "nf4";
     case QUANTIZER_NF4_SINGLE:
         return "nf4_single";
+    case QUANTIZER_8DA4W:
+        return "8da4w";
     default:
         return "";
     }
@@ -116,6 +122,110 @@ void llama_base_stays(const struct llama_shape *s, const struct llama_base *b,
                                 len > 0 ? ", " : "", strrchr(t.name, '.') + 1);
     }
 }
+
+/* ---- what is rounded ----------------------------------------------------- */
+
+static const struct {
+    const char *names;
+    int32_t linears;
+} products[PRODUCTS] = {[PRODUCT_QKV] = {"q_proj, k_proj, v_proj", 3},
+                        [PRODUCT_O] = {"o_proj", 1},
+                        [PRODUCT_GATE_UP] = {"gate_proj, up_proj", 2},
+                        [PRODUCT_DOWN] = {"down_proj", 1},
+                        [PRODUCT_HEAD] = {"lm_head", 1}};
+
+/* The products that are not rounded, each with its reason, behind `before`. */
+static void add_kept(const struct llama_shape *s, const struct llama_base *b,
+                     const char *before, char *ret, size_t cap)
+{
+    size_t len = strlen(ret);
+    for (int p = 0; p < PRODUCTS; p++) {
+        char why[32] = "the embedding";
+        if (p != PRODUCT_HEAD || !s->c.tied)
+            (void)snprintf(why, sizeof(why), "%d inputs", s->linear[p].in);
+        if (b->rounds[p] || len >= cap)
+            continue;
+        len += (size_t)snprintf(ret + len, cap - len, "%s%s (%s)", before,
+                                products[p].names, why);
+        before = ", ";
+    }
+}
+
+int llama_base_round(struct llama_base *b, const struct llama_shape *s,
+                     int32_t groupsize, struct error *err)
+{
+    char sizes[200] = "";
+    b->quantizer = QUANTIZER_8DA4W;
+    b->groupsize = groupsize;
+    for (int p = 0; p < PRODUCTS; p++)
+        b->rounds[p] = s->linear[p].in % groupsize == 0 &&
+                       (p != PRODUCT_HEAD || !s->c.tied);
+    if (llama_base_widest(b, s) > 0)
+        return 0;
+    add_kept(s, b, "", sizes, sizeof(sizes));
+    return error_set(err, ERR_INVAL,
+                     "train.quantizer.groupsize: %d divides the inputs of no "
+                     "linear, so none would be fake-quantised: %s",
+                     groupsize, sizes);
+}
+
+int32_t llama_base_widest(const struct llama_base *b,
+                          const struct llama_shape *s)
+{
+    int32_t most = 0;
+    for (int p = 0; p < PRODUCTS; p++)
+        if (b->rounds[p] && s->linear[p].in > most)
+            most = s->linear[p].in;
+    return most;
+}
+
+void llama_base_rounded(const struct llama_shape *s, const struct llama_base *b,
+                        char *ret, size_t cap)
+{
+    int32_t n = 0;
+    ret[0] = '\0';
+    if (b->groupsize == 0)
+        return;
+    for (int p = 0; p < PRODUCTS; p++)
+        if (b->rounds[p])
+            n += products[p].linears * (p == PRODUCT_HEAD ? 1 : s->c.layers);
+    (void)snprintf(ret, cap, "%d linears to 8da4w in groups of %d", n,
+                   b->groupsize);
+    add_kept(s, b, ", but not ", ret, cap);
+}
+
+void llama_rounded_words(const struct llama_conf *conf, char *ret, size_t cap)
+{
+    const struct llama_conf *c = conf;
+    struct llama_shape s;
+    struct llama_base b = {.groupsize = 0};
+    ret[0] = '\0';
+    if (c->quantizer == QUANTIZER_8DA4W &&
+        llama_shape_init(&s, &c->shape, c->is_full, c->rank, c->alpha,
+                         c->targets, NULL) == 0 &&
+        llama_base_round(&b, &s, c->groupsize, NULL) == 0)
+        llama_base_rounded(&s, &b, ret, cap);
+}
+
+void llama_reached(struct model *model, int64_t iterations)
+{
+    struct llama *m = llama_of(model);
+    m->rounds = m->base.groupsize > 0 && iterations >= m->conf.fake_quant_after;
+    llama_close_layers(m);
+}
+
+void llama_say_rounded(const struct llama *m, char *ret, size_t cap)
+{
+    char words[200], from[48] = "";
+    if (m->conf.fake_quant_after > 0)
+        (void)snprintf(from, sizeof(from), " from iteration %" PRId64 " on",
+                       1 + (int64_t)m->conf.fake_quant_after);
+    llama_base_rounded(&m->shape, &m->base, words, sizeof(words));
+    (void)snprintf(ret, cap, "; fake-quantised%s: %s", from, words);
+}
+
+/* ---- tensors --------------------------------------------------------------
+ */
 
 /* The arrays that layer l lies in. */
 struct layer {
@@ -243,6 +353,68 @@ static int write_out(struct llama *m, int32_t l, struct error *err)
     return 0;
 }
 
+/* Elements of the weights, as they are or rounded. */
+static int put_weights(struct llama *m, bool rounds, int64_t first, int64_t n,
+                       void *to, struct error *err)
+{
+    const struct device_ops *ops = m->d->ops;
+    const void *from = llama_weight_at(m, first);
+    return rounds ? ops->llm.round_int4(m->d, m->conf.dt, to, from, n,
+                                        m->base.groupsize, err)
+                  : ops->copy(m->d, to, from,
+                              (size_t)n * dtype_bytes(m->conf.dt), err);
+}
+
+static int round_layer(struct llama *m, int32_t l, struct error *err)
+{
+    const struct llama_shape *s = &m->shape;
+    const int64_t norms[] = {s->norm1, s->norm2}, ahead = l * s->layer_weights;
+    for (int i = 0; i < 2; i++)
+        if (put_weights(m, false, norms[i] + ahead, s->c.hidden,
+                        llama_at(m, m->mem.opened, norms[i] - s->layers),
+                        err) < 0)
+            return -1;
+    for (int p = 0; p < PRODUCT_HEAD; p++) {
+        const struct llama_linear *w = &s->linear[p];
+        if (put_weights(m, m->base.rounds[p], w->weight + ahead,
+                        (int64_t)w->out * w->in,
+                        llama_at(m, m->mem.opened, w->weight - s->layers),
+                        err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int llama_open_head(struct llama *m, struct error *err)
+{
+    const struct llama_linear *w = &m->shape.linear[PRODUCT_HEAD];
+    if (!m->rounds || !m->base.rounds[PRODUCT_HEAD] || m->head_is_open)
+        return 0;
+    if (put_weights(m, true, w->weight, (int64_t)w->out * w->in,
+                    m->mem.opened_head, err) < 0)
+        return -1;
+    m->head_is_open = true;
+    return 0;
+}
+
+const void *llama_head_weight(const struct llama *m)
+{
+    return m->head_is_open
+               ? m->mem.opened_head
+               : llama_weight_at(m, m->shape.linear[PRODUCT_HEAD].weight);
+}
+
+int llama_round_input(struct llama *m, enum llama_product p, int64_t rows,
+                      const void *x, const void **ret, struct error *err)
+{
+    *ret = x;
+    if (!m->rounds || !m->base.rounds[p])
+        return 0;
+    *ret = m->mem.rounded;
+    return m->d->ops->llm.round_int8(m->d, m->conf.dt, m->mem.rounded, x, rows,
+                                     m->shape.linear[p].in, err);
+}
+
 const void *llama_layer_weight(const struct llama *m, int64_t offset)
 {
     return (const char *)m->layer +
@@ -252,6 +424,7 @@ const void *llama_layer_weight(const struct llama *m, int64_t offset)
 void llama_close_layers(struct llama *m)
 {
     m->layer = NULL;
+    m->head_is_open = false;
 }
 
 int llama_open_layer(struct llama *m, int32_t l, struct error *err)
@@ -260,9 +433,10 @@ int llama_open_layer(struct llama *m, int32_t l, struct error *err)
     if (m->layer != NULL && m->open == l)
         return 0;
     m->layer = NULL;
-    if (m->base.quantised > 0 && write_out(m, l, err) < 0)
+    if ((m->base.quantised > 0 && write_out(m, l, err) < 0) ||
+        (m->rounds && round_layer(m, l, err) < 0))
         return -1;
-    m->layer = m->base.quantised > 0
+    m->layer = m->base.quantised > 0 || m->rounds
                    ? m->mem.opened
                    : llama_weight_at(m, s->layers + l * s->layer_weights);
     m->open = l;

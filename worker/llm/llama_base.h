@@ -1,4 +1,5 @@
-/* llama_base.h - how the tensors of a layer lie in a frozen base of four bits.
+/* llama_base.h - how the tensors of a layer lie in a frozen base of four bits,
+ * and which linears are rounded in a pass.
  *
  * A linear whose values are a multiple of 64 is quantised; norms stay, and so
  * do other linears. All layers are alike. What stays of the model lies in one
@@ -9,6 +10,11 @@
  * Where the ranks share the base out (llama_shard.h), each layer is one piece
  * of memory instead, with codes, scalers, factors, means and what stays one
  * behind the other.
+ *
+ * With 8da4w (method qat) weights are kept as they are. A pass computes with
+ * what int4 leaves of them, and int8 of what they are multiplied with; the
+ * gradient goes straight through both. A linear is rounded if the groupsize
+ * divides its inputs, and an output layer that is the embedding is not.
  */
 #ifndef MGPU_WORKER_LLM_LLAMA_BASE_H
 #define MGPU_WORKER_LLM_LLAMA_BASE_H
@@ -37,6 +43,9 @@ struct llama_base {
     int64_t quantised, groups, stays;
     int32_t means;
     int64_t outside; /* elements beside the layers */
+    /* With 8da4w; 0 and none without. */
+    int32_t groupsize;
+    bool rounds[PRODUCTS];
 };
 
 /* Where the arrays of a layer lie in its piece of memory. All are bytes. */
@@ -55,6 +64,17 @@ int llama_base_init(struct llama_base *ret, const struct llama_shape *s,
                     enum spec_quantizer quantizer,
                     struct error *err) MUST_CHECK;
 
+/* Of a base without a quantizer, for 8da4w.
+ * err  ERR_INVAL the groupsize divides the inputs of no linear */
+int llama_base_round(struct llama_base *b, const struct llama_shape *s,
+                     int32_t groupsize, struct error *err) MUST_CHECK;
+/* The most inputs of a linear that is rounded; 0: none is. */
+int32_t llama_base_widest(const struct llama_base *b,
+                          const struct llama_shape *s);
+/* As llama_rounded_words(). */
+void llama_base_rounded(const struct llama_shape *s, const struct llama_base *b,
+                        char *ret, size_t cap);
+
 struct llama;
 
 /* Puts the weights of layer l where llama_layer_weight() finds them, until
@@ -63,6 +83,19 @@ int llama_open_layer(struct llama *m, int32_t l, struct error *err) MUST_CHECK;
 /* A tensor of the open layer.
  * in   offset  in layer 0 */
 const void *llama_layer_weight(const struct llama *m, int64_t offset);
+/* As model_ops.reached: rounding begins behind so many iterations. */
+struct model;
+void llama_reached(struct model *model, int64_t iterations);
+/* "; fake-quantised from iteration 4 on: 30 linears to 8da4w in ..." */
+void llama_say_rounded(const struct llama *m, char *ret, size_t cap);
+/* The same of the output layer, which stays open for the pass. */
+int llama_open_head(struct llama *m, struct error *err) MUST_CHECK;
+const void *llama_head_weight(const struct llama *m);
+/* What a product reads: x [rows, in], or what int8 leaves of it, until the
+ * next call. */
+int llama_round_input(struct llama *m, enum llama_product p, int64_t rows,
+                      const void *x, const void **ret,
+                      struct error *err) MUST_CHECK;
 /* Before a pass: no layer is open. */
 void llama_close_layers(struct llama *m);
 /* Where tensor i of the weights is loaded to, and what becomes of it then. The
@@ -72,7 +105,7 @@ int llama_base_room(struct llama *m, int32_t i, void **ret,
                     struct error *err) MUST_CHECK;
 int llama_base_keep(struct llama *m, int32_t i, struct error *err) MUST_CHECK;
 
-/* "nf4"; "" without a quantizer of the base. */
+/* "nf4"; "" without a quantizer. */
 const char *llama_base_word(enum spec_quantizer quantizer);
 
 /* "q_proj, down_proj": the linears that stay; "" if none does. */

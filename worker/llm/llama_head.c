@@ -58,9 +58,8 @@ static int one_chunk(struct llama *m, const struct batch *b, int32_t first,
     if (llama_trains_head(m))
         return llama_linear_back(m, &call, m->mem.logits, dx, err);
     return ops->gemm(m->d, dt, false, false, rows, c->hidden, c->vocab, 1,
-                     m->mem.logits, c->vocab,
-                     llama_weight_at(m, m->shape.linear[PRODUCT_HEAD].weight),
-                     c->hidden, 0, dx, c->hidden, err);
+                     m->mem.logits, c->vocab, llama_head_weight(m), c->hidden,
+                     0, dx, c->hidden, err);
 }
 
 int llama_head(struct llama *m, const struct batch *b, bool train, bool grads,

@@ -56,8 +56,10 @@ struct llama_arena {
     void *dres, *dnorm; /* [M, hidden] */
     void *dlow;         /* [M, 3 rank]; lora alone */
     void *dropped;      /* [M, llama_widest()]; lora_dropout alone */
-    void *opened;       /* [shape.layer_weights]: of a base in four bits */
     void *norm_grad;    /* [hidden]: shared-out gradients alone */
+    void *opened;       /* [shape.layer_weights]: written out, or rounded */
+    void *opened_head;  /* [vocab, hidden]: rounded */
+    void *rounded;      /* [M, llama_base_widest()]: what a product reads */
     void *chunk;        /* [head_rows, hidden] */
     void *logits;       /* [head_rows, vocab] */
 };
@@ -73,6 +75,8 @@ struct llama {
     struct llama_base base;
     const void *layer; /* the weights of the open layer; NULL: none is */
     int32_t open;
+    bool head_is_open;
+    bool rounds; /* 8da4w, in the passes from now on */
     double attention_scale;
     int64_t most;   /* M */
     void *memory;   /* of the arena; owned */

@@ -21,7 +21,9 @@ int llama_conf_of_job(const struct job_spec *spec, enum dtype dt,
         .alpha = spec->train.model.lora_alpha,
         .dropout = is_full ? 0 : spec->train.model.lora_dropout,
         .targets = is_full ? 0 : spec_lora_targets(spec),
-        .quantizer = spec_base_quantizer(spec),
+        .quantizer = spec_quantizer_of(spec),
+        .groupsize = spec->train.quantizer.groupsize,
+        .fake_quant_after = spec->train.quantizer.fake_quant_after,
         .batch = spec->train.batch_size,
         .batch_eval = spec->train.batch_size_val > 0
                           ? spec->train.batch_size_val

@@ -4,7 +4,8 @@
  *   dB = s dy^T t,  dt = s dy B,  dA = dt^T drop(x),  dx = dy W + drop(dt A)
  *
  * drop() takes the same values away each time: its stream begins at a place
- * of its own for every layer and product.
+ * of its own for every layer and product. With 8da4w W and the x beside it are
+ * rounded, in dx and dW, too; adapters read x as it is.
  *
  * src  Hu et al. 2021, arXiv:2106.09685
  */
@@ -27,8 +28,7 @@ static struct place place_of(const struct llama *m, const struct llama_call *c)
     const bool is_head = c->product == PRODUCT_HEAD;
     return (struct place){
         .l = l,
-        .w = is_head ? llama_weight_at(m, l->weight)
-                     : llama_layer_weight(m, l->weight),
+        .w = is_head ? llama_head_weight(m) : llama_layer_weight(m, l->weight),
         .weight = l->weight + (is_head ? 0 : c->layer * s->layer_weights),
         .adapter = is_head ? 0 : c->layer * s->layer_adapters,
         .lows = l->parts * s->rank,
@@ -73,12 +73,15 @@ static int input_of(struct llama *m, const struct llama_call *c,
 int llama_linear(struct llama *m, const struct llama_call *c, void *y,
                  struct error *err)
 {
+    if (c->product == PRODUCT_HEAD && llama_open_head(m, err) < 0)
+        return -1;
     const struct place p = place_of(m, c);
     const struct llama_linear *l = p.l;
     const int32_t r = m->shape.rank;
     const void *x;
-    if (gemm(m, false, true, c->rows, l->out, l->in, 1, c->x, l->in, p.w, l->in,
-             0, y, l->out, err) < 0)
+    if (llama_round_input(m, c->product, c->rows, c->x, &x, err) < 0 ||
+        gemm(m, false, true, c->rows, l->out, l->in, 1, x, l->in, p.w, l->in, 0,
+             y, l->out, err) < 0)
         return -1;
     if (l->parts == 0 || m->is_reference)
         return 0;
@@ -150,9 +153,12 @@ int llama_linear_back(struct llama *m, const struct llama_call *c,
     if (dx != NULL && gemm(m, false, false, c->rows, l->in, l->out, 1, dy,
                            l->out, p.w, l->in, 0, dx, l->in, err) < 0)
         return -1;
-    if (m->shape.is_full)
-        return gemm(m, true, false, l->out, l->in, c->rows, 1, dy, l->out, c->x,
+    if (m->shape.is_full) {
+        if (llama_round_input(m, c->product, c->rows, c->x, &x, err) < 0)
+            return -1;
+        return gemm(m, true, false, l->out, l->in, c->rows, 1, dy, l->out, x,
                     l->in, keep, llama_grad_at(m, p.weight), l->in, err);
+    }
     if (l->parts == 0)
         return 0;
     if (back_up(m, c, &p, dy, err) < 0 || input_of(m, c, &p, &x, err) < 0 ||

@@ -40,6 +40,8 @@ struct plan {
     char device[80];
     struct memory_plan memory;
     double base_bits; /* of a quantised value of the base; 0: none is */
+    int64_t rounded;  /* bytes of the work, of rounded weights and inputs */
+    char rounds[240]; /* which linears are; "": none */
     struct memory_plan both[BOTH];
     bool has_both;    /* on two GPUs and more */
     struct error why; /* why it does not fit */
@@ -229,12 +231,13 @@ static void add_changes(struct plan *p)
     }
     if (spec_trains_all(&p->spec)) {
         s = p->spec;
-        s.method = p->spec.method == METHOD_DPO ? METHOD_DPO : METHOD_LORA;
+        const bool keeps = s.method == METHOD_DPO || s.method == METHOD_QAT;
+        s.method = keeps ? s.method : METHOD_LORA;
         s.train.model.lora_rank = 8;
         s.train.model.lora_alpha = 16;
         add_change(p, &s,
-                   s.method == METHOD_DPO ? "train.model.lora_rank: 8"
-                                          : "method: lora, of rank 8");
+                   keeps ? "train.model.lora_rank: 8"
+                         : "method: lora, of rank 8");
     }
     if (p->spec.method == METHOD_LORA) {
         s = p->spec;
@@ -250,7 +253,7 @@ static void add_changes(struct plan *p)
 static int compare(struct plan *p, struct error *err)
 {
     static const enum spec_distribution both[BOTH] = {DIST_DDP_DS, DIST_FSDP};
-    p->has_both = p->gpus > 1;
+    p->has_both = p->gpus > 1 && p->spec.method != METHOD_QAT;
     if (!p->has_both)
         return 0;
     for (int i = 0; i < BOTH; i++) {
@@ -306,6 +309,9 @@ static void print_text(const struct plan *p)
     if (p->base_bits > 0)
         (void)printf("base: %.3f bits a value of the quantised linears\n",
                      p->base_bits);
+    if (p->rounds[0] != '\0')
+        (void)printf("work: %.1f MiB of it rounded weights and inputs: %s\n",
+                     mib(p->rounded), p->rounds);
     if (p->room.gpu >= 0 && p->memory.is_gpu)
         (void)printf("left on the GPU: %.1f MiB\n", mib(p->room.gpu));
     else if (p->room.host.bytes >= 0)
@@ -334,7 +340,7 @@ static int print_json(const struct plan *p, struct error *err)
                                (int)p->changes[i].fits));
     json_t *o = json_pack(
         "{s:s, s:i, s:i, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-        "s:I, s:b, s:s, s:o, s:o, s:f}",
+        "s:I, s:b, s:s, s:o, s:o, s:f, s:I}",
         "device", p->device, "ranks", (int)p->ranks, "row_tokens",
         (int)p->rows.info.row_tokens, "rows_read", (int)p->rows.is_read, "base",
         (json_int_t)m->base, "parameters", (json_int_t)m->params, "gradients",
@@ -343,13 +349,27 @@ static int print_json(const struct plan *p, struct error *err)
         "work", (json_int_t)m->work, "batches", (json_int_t)m->batches, "total",
         (json_int_t)m->total, "host", (json_int_t)m->host, "fits",
         p->why.code == ERR_NONE, "why", p->why.msg, "changes", changes,
-        "distributions", json_both(p), "base_bits", p->base_bits);
+        "distributions", json_both(p), "base_bits", p->base_bits, "rounded",
+        (json_int_t)p->rounded);
     int rc = client_print(o, err);
     json_decref(o);
     return rc;
 }
 
 /* ---- the command --------------------------------------------------------- */
+
+static int find_rounded(struct plan *p, struct error *err)
+{
+    struct llama_conf c;
+    struct model_plan m;
+    if (llama_conf_of_job(&p->spec, p->dt, &p->rows.info, &p->shape, &c, err) <
+            0 ||
+        llama_plan(&c, &m, err) < 0)
+        return -1;
+    llama_rounded_words(&c, p->rounds, sizeof(p->rounds));
+    p->rounded = m.bytes_rounded;
+    return 0;
+}
 
 static int make_plan(struct plan *p, struct error *err)
 {
@@ -371,7 +391,7 @@ static int make_plan(struct plan *p, struct error *err)
                                       .skips_data = p->args->model != NULL};
     if (plan_rows_read(&ask, &p->rows, err) < 0 ||
         make(p, &p->spec, &p->rows, &p->memory, &p->base_bits, err) < 0 ||
-        compare(p, err) < 0)
+        find_rounded(p, err) < 0 || compare(p, err) < 0)
         return -1;
     p->why = (struct error)ERROR_INIT;
     if (memory_plan_check(&p->memory, &p->room, NULL, &p->why) < 0)

@@ -427,6 +427,7 @@ static int find_position(struct trainer *t, struct error *err)
         return -1;
     if (t->at.iteration == 0)
         model_begin(t->model);
+    model_reached(t->model, t->at.iteration);
     if (t->mixed.dev != NULL && t->at.iteration == 0 &&
         mixed_begin(&t->mixed, err) < 0)
         return -1;
@@ -483,7 +484,7 @@ static void warn_of_mean(const struct trainer *t)
 int trainer_open(struct trainer *t, const struct train_env *env,
                  struct error *err)
 {
-    char model[240], data[200];
+    char model[400], data[200];
     *t = (struct trainer){.env = env,
                           .spec = env->spec,
                           .eval_accuracy = NAN,

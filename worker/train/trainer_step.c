@@ -345,6 +345,7 @@ int trainer_step(struct trainer *t, struct agreed *ret, struct error *err)
     range_end();
     trainer_profile_end(t, m.t_iter, ret);
     t->at.iteration++;
+    model_reached(t->model, t->at.iteration);
     t->at.batch++;
     t->at.epoch_s += m.t_iter;
     report(t, &m, ret);

@@ -98,7 +98,7 @@ static void last_name(const char *path, char out[SPEC_NAME_CAP])
     out[len] = '\0';
 }
 
-/* "lora-r8-qvo-mlp", "qlora-r8-q", "full" */
+/* "lora-r8-qvo-mlp", "qlora-r8-q", "full", "qat-full" */
 static int add_method(const struct job_spec *s, struct buf *b,
                       struct error *err)
 {
@@ -108,7 +108,9 @@ static int add_method(const struct job_spec *s, struct buf *b,
     } parts[] = {{1, "q"}, {2, "k"}, {4, "v"}, {8, "o"}};
     uint32_t targets = spec_lora_targets(s);
     const char *word = s->method == METHOD_QLORA ? "qlora" : "lora";
-    int rc = s->method == METHOD_DPO ? buf_addstr(b, "dpo-", err) : 0;
+    int rc = s->method == METHOD_DPO   ? buf_addstr(b, "dpo-", err)
+             : s->method == METHOD_QAT ? buf_addstr(b, "qat-", err)
+                                       : 0;
     if (rc < 0)
         return -1;
     if (spec_trains_all(s))

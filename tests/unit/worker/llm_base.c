@@ -1,11 +1,9 @@
 /* llm_base.c - a frozen base in four bits: which tensors of a layer stay, how
  * many bits a value takes, and what a layer is when it is opened. */
 #include <math.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <stdlib.h>
 
-#include "tests/unit/worker/llm_rig.h"
-#include "worker/checkpoint/safetensors.h"
+#include "tests/unit/worker/llm_drawn.h"
 #include "worker/llm/llama_internal.h"
 
 static const struct llama_config config = {.vocab = 32,
@@ -49,61 +47,10 @@ static void test_layout(void)
 
 /* ---- a model of such shapes ---------------------------------------------- */
 
-static double value_at(int32_t tensor, int64_t i)
+static double value_at(const struct llama_tensor *t, int32_t tensor, int64_t i)
 {
+    (void)t;
     return (double)((i * 37 + tensor * 11) % 101 - 50) / 128;
-}
-
-static void write_tensors(const char *dir, const struct llama_shape *s)
-{
-    struct error err = ERROR_INIT;
-    char path[4200];
-    struct st_writer w;
-    (void)snprintf(path, sizeof(path), "%s/model.safetensors", dir);
-    FILE *f = fopen(path, "w");
-    if (f == NULL)
-        exit(1);
-    st_writer_init(&w, fileno(f));
-    must(st_declare_format(&w, "pt", &err), &err);
-    for (int32_t k = 0; k < llama_weight_count(s); k++) {
-        struct llama_tensor t;
-        llama_weight(s, k, &t);
-        const int64_t shape[2] = {t.shape[0], t.shape[1]};
-        must(st_declare(&w, t.name, ST_F64, shape, t.dims, &err), &err);
-    }
-    must(st_begin(&w, &err), &err);
-    for (int32_t k = 0; k < llama_weight_count(s); k++) {
-        struct llama_tensor t;
-        llama_weight(s, k, &t);
-        for (int64_t i = 0; i < t.n; i++) {
-            const double v = value_at(k, i);
-            must(st_write(&w, &v, sizeof(v), &err), &err);
-        }
-    }
-    must(st_end(&w, &err), &err);
-    st_writer_clear(&w);
-    (void)fclose(f);
-}
-
-static void write_config(const char *dir)
-{
-    char path[4200];
-    (void)snprintf(path, sizeof(path), "%s/config.json", dir);
-    FILE *f = fopen(path, "w");
-    if (f == NULL)
-        exit(1);
-    (void)fprintf(f,
-                  "{\"architectures\": [\"LlamaForCausalLM\"], "
-                  "\"model_type\": \"llama\", \"vocab_size\": %d, "
-                  "\"hidden_size\": %d, \"intermediate_size\": %d, "
-                  "\"num_hidden_layers\": %d, \"num_attention_heads\": %d, "
-                  "\"num_key_value_heads\": %d, \"head_dim\": %d, "
-                  "\"max_position_embeddings\": %d, \"rms_norm_eps\": 1e-5, "
-                  "\"tie_word_embeddings\": true}\n",
-                  config.vocab, config.hidden, config.ffn, config.layers,
-                  config.heads, config.kv_heads, config.head_dim,
-                  config.max_positions);
-    (void)fclose(f);
 }
 
 static void test_open(const char *dir)
@@ -133,7 +80,7 @@ static void test_open(const char *dir)
             const struct llama_base_tensor *t = &m->base.tensor[k];
             const int32_t which = 1 + l * LLAMA_LAYER_TENSORS + k;
             for (int64_t i = 0; i < t->n; i++) {
-                const double want = value_at(which, i);
+                const double want = value_at(NULL, which, i);
                 const double got =
                     dtype_get(DT_F64, m->layer, m->base.tensor[k].at + i);
                 packed += t->is_packed;
@@ -155,20 +102,12 @@ static void test_open(const char *dir)
 
 int main(void)
 {
-    struct error err = ERROR_INIT;
-    struct llama_shape s;
-    char dir[] = "/tmp/mgpu-llm-base-XXXXXX", path[80];
+    char dir[] = "/tmp/mgpu-llm-base-XXXXXX";
     test_layout();
     if (mkdtemp(dir) == NULL)
         return 1;
-    must(llama_shape_init(&s, &config, true, 0, 0, 0, &err), &err);
-    write_tensors(dir, &s);
-    write_config(dir);
+    llm_write_model(dir, &config, value_at);
     test_open(dir);
-    (void)snprintf(path, sizeof(path), "%s/model.safetensors", dir);
-    (void)unlink(path);
-    (void)snprintf(path, sizeof(path), "%s/config.json", dir);
-    (void)unlink(path);
-    (void)rmdir(dir);
+    llm_remove_model(dir);
     return tap_done();
 }

@@ -368,11 +368,6 @@ static const struct row value_rows[] = {
      OK_CV "train: {precision: fp32, dtype: fp32}\n", "E017 4:26"},
     {"E018 strategy of kind llm", OK_CV "train: {distribution: fsdp}\n",
      "E018 4:23"},
-    {"E018 later method",
-     "version: 1\nkind: llm\nmethod: qat\n"
-     "train:\n  checkpointer: {checkpoint_dir: /m}\n"
-     "  dataset: {template: tokens, path: /d}\n",
-     "E018 3:9"},
     {"E018 train of a command", CMD "command: [ls]\ntrain: {epochs: 3}\n",
      "E018 4:9"},
     {"E018 dataset of a command",

@@ -26,7 +26,7 @@ int main(void)
         "mnist-mobilenet", "image-folder",  "cv-synthetic", "command-hello",
         "command-secret",  "llama-lora",    "llama-full",   "llama3-8b-lora",
         "torch-ddp",       "torch-elastic", "torchrun",     "accelerate",
-        "mpi-program",     "llama-qlora",   "llama-dpo"};
+        "mpi-program",     "llama-qlora",   "llama-dpo",    "llama-qat"};
     const char *src = getenv("MGPU_SRC");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char path[400];
@@ -87,6 +87,11 @@ int main(void)
                    s.train.loss.precompute_reference &&
                    s.resources.gpus.min == 2,
                "pairs, on two ranks");
+        if (i == 15)
+            ok(s.method == METHOD_QAT && spec_trains_all(&s) &&
+                   s.train.quantizer.groupsize == 32 &&
+                   s.resources.gpus.min == 2,
+               "all weights, in groups of 32, on two ranks");
         spec_clear(&s);
         buf_clear(&text);
     }

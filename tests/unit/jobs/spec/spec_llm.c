@@ -67,6 +67,19 @@ static const struct {
      "\"name\":\"adamw\",\"lr\":0.0003|"
      "\"name\":\"cosine\",\"num_warmup_steps\":100|\"lora_rank\":8|"
      "\"quantizer\":{\"name\":\"nf4\"}"},
+    {"qat is as full", HEAD "method: qat\ntrain:\n" DATA,
+     "\"method\":\"qat\"|\"gradient_accumulation_steps\":1|"
+     "\"lr\":2e-05|\"name\":\"constant\"|\"lora_rank\":0|"
+     "\"quantizer\":{\"name\":\"8da4w\",\"groupsize\":256,"
+     "\"fake_quant_after_n_steps\":null}|"
+     "\"enable_activation_checkpointing\":true"},
+    {"qat with adapters is as lora",
+     HEAD "method: qat\ntrain:\n" DATA "  model: {lora_rank: 4}\n"
+          "  quantizer: {groupsize: 32, fake_quant_after_n_steps: 9}\n",
+     "\"gradient_accumulation_steps\":8|\"lr\":0.0003|"
+     "\"name\":\"cosine\",\"num_warmup_steps\":100|\"lora_rank\":4|"
+     "\"groupsize\":32,\"fake_quant_after_n_steps\":9|"
+     "\"enable_activation_checkpointing\":false"},
     {"full", FULL,
      "\"gradient_accumulation_steps\":1|\"lr\":2e-05|"
      "\"name\":\"constant\",\"num_warmup_steps\":0|"
@@ -243,7 +256,7 @@ static const struct {
     {"another prompt template", LORA "  tokenizer: {prompt_template: alpaca}\n",
      "E012 7:32", "llama2_chat"},
     {"another method", HEAD "method: rank\ntrain:\n" DATA, "E012 3:9",
-     "'method' must be one of: lora, full, qlora, dpo, not 'rank'"},
+     "'method' must be one of: lora, full, qlora, dpo, qat, not 'rank'"},
     {"keys of an adapter",
      FULL "  model: {lora_rank: 4, apply_lora_to_mlp: true}\n",
      "E017 7:11 E017 7:25",
@@ -252,7 +265,26 @@ static const struct {
      "E017 7:15", "'train.quantizer.name' is only for method: qlora"},
     {"another quantizer",
      HEAD "method: qlora\ntrain:\n" DATA "  quantizer: {name: int4}\n",
-     "E012 7:21", "nf4, nf4_single"},
+     "E012 7:21", "nf4, nf4_single, 8da4w"},
+    {"a base in eight bits",
+     HEAD "method: qlora\ntrain:\n" DATA "  quantizer: {name: 8da4w}\n",
+     "E017 7:21", "'train.quantizer.name: 8da4w' is only for method: qat"},
+    {"NormalFloat that is trained",
+     HEAD "method: qat\ntrain:\n" DATA "  quantizer: {name: nf4}\n",
+     "E017 7:21", "set name: 8da4w"},
+    {"groups of NormalFloat",
+     HEAD "method: qlora\ntrain:\n" DATA "  quantizer: {groupsize: 32}\n",
+     "E017 7:15", "'train.quantizer.groupsize' is only for method: qat"},
+    {"groups of one",
+     HEAD "method: qat\ntrain:\n" DATA "  quantizer: {groupsize: 1}\n",
+     "E013 7:26", "2..65536"},
+    {"rounding that begins behind the end",
+     HEAD "method: qat\ntrain:\n" DATA "  max_steps_per_epoch: 5\n  epochs: 2\n"
+          "  quantizer: {fake_quant_after_n_steps: 10}\n",
+     "E017 9:41", "at most 10 iterations: nothing would be rounded"},
+    {"qat that is shared out",
+     HEAD "method: qat\ntrain:\n" DATA "  distribution: fsdp\n", "E017 7:17",
+     "set distribution: ddp-ds"},
     {"an adapter to go on with",
      HEAD "method: full\ntrain:\n"
           "  checkpointer: {checkpoint_dir: /m, adapter_checkpoint: /a}\n"

@@ -83,7 +83,7 @@ static void want_int8(const struct fake *k, const double *x, double *want)
 /* Rows of one sign, of zeros, of tiny values, and of wide ranges. */
 static void fill(struct fake *k)
 {
-    for (int64_t i = 0; i < k->rows * k->C; i++) {
+    for (int64_t i = 0; i < k->x.n; i++) {
         const int64_t r = i / k->C;
         const double v = k->x.v[i];
         k->x.v[i] = r % 7 == 1   ? fabs(v)
