@@ -32,6 +32,10 @@ struct eng_buffers {
     size_t cap;
 };
 
+/* Whether a partition of the job takes its time limit, nodes, account and QOS,
+ * as far as the allocator tells. err ERR_INVAL */
+int eng_check_partition(const struct engine *e, const struct job *job,
+                        struct error *err) MUST_CHECK;
 /* Removes tasks beyond their sweep's max_parallel from the view, and sets their
  * reason. `jobs` is in the policy's order; returns how many are left. */
 size_t eng_cap_sweeps(struct engine *e, struct policy_job *jobs, size_t n);

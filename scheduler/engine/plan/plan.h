@@ -85,10 +85,6 @@ struct fit_memo {
     const struct job *of[FIT_MEMO];
     size_t next;
 };
-/* Whether a partition of the job takes its time limit, nodes, account and QOS,
- * as far as the allocator tells. err ERR_INVAL */
-int eng_check_partition(const struct engine *e, const struct job *job,
-                        struct error *err) MUST_CHECK;
 /* As eng_check_fits(). in memo NULL: no cache */
 int eng_check_fits_as(const struct engine *e, const struct job *job,
                       struct fit_memo *memo, struct error *err) MUST_CHECK;
