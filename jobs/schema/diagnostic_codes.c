@@ -204,6 +204,14 @@ static const struct code_note notes[] = {
      "kind: command\nversion: 1\ncommand: [train]\nsecrets: [HF_TOKEN]\n",
      "$ install -m 600 -D token ~/.config/mgpu/secrets/HF_TOKEN\n",
      "mgpu-job(5), SECRETS"},
+    {"W104", "a directory or a program that is not here",
+     "'workdir', or the program that 'command' begins with, does not exist "
+     "where mgpu-submit runs. The job fails unless it exists where the job "
+     "runs: nodes often have the same file systems. A program without a slash "
+     "is looked for there.",
+     "kind: command\nversion: 1\ncommand: [/nonexistent/train]\n",
+     "kind: command\nversion: 1\ncommand: [train]\n",
+     "mgpu-job(5), workdir and command"},
     {"W111", "it may have to begin anew",
      "The job may be told to make room for one of higher priority, and then "
      "begins from its start: a command without 'saves: true' does not say "

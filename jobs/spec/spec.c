@@ -15,6 +15,7 @@
 #include "jobs/schema/interpolate.h"
 #include "jobs/schema/schema_doc.h"
 #include "jobs/spec/secrets_file.h"
+#include "jobs/spec/spec_check.h"
 #include "jobs/spec/spec_read.h"
 #include "jobs/text/scalar.h"
 #include "jobs/text/text.h"
@@ -204,6 +205,8 @@ int reading_take_env(struct reading *r, const char *home,
         }
     }
     look_for_secrets(r, home, report);
+    spec_look_for_files(&r->spec, node_of(r, "workdir"), node_of(r, "command"),
+                        report);
     return 0;
 }
 

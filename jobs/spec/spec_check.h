@@ -55,5 +55,11 @@ void spec_check_elastic(const struct check *c);
 
 /* Labels, and the names of variables in env, env_passthrough and secrets. */
 void spec_check_env(const struct check *c);
+/* Warns (W104) if the working directory or the program of a command is not on
+ * this machine.
+ * in   workdir, command  where the keys are; NULL: not given */
+void spec_look_for_files(const struct job_spec *s, const struct node *workdir,
+                         const struct node *command,
+                         struct spec_report *report);
 
 #endif

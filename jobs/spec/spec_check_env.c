@@ -1,7 +1,11 @@
-/* spec_check_env.c - check the names of labels, variables and secrets. */
+/* spec_check_env.c - check the names of labels, variables and secrets, and look
+ * for the files of a command. */
 #include "jobs/spec/spec_check.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "jobs/spec/secrets_file.h"
 #include "jobs/text/text.h"
@@ -171,4 +175,40 @@ void spec_check_env(const struct check *c)
     check_labels(c);
     check_env(c);
     check_secrets(c);
+}
+
+/* ---- files ---------------------------------------------------------------
+ */
+static bool is_missing(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) < 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
+/* The nodes often have the same files, so warn while the user can react. It is
+ * no error: theirs may differ. A name without a slash is looked for in PATH
+ * there. */
+void spec_look_for_files(const struct job_spec *s, const struct node *workdir,
+                         const struct node *command, struct spec_report *report)
+{
+    static const char hint[] = "it must exist where the job runs";
+    const char *program = s->command.n > 0 ? s->command.items[0] : "";
+    const char *dir = s->workdir;
+    char path[4096];
+    if (s->kind != SPEC_COMMAND || report->n_errors > 0)
+        return;
+    bool has_dir = dir && !strchr(dir, '$');
+    if (workdir && has_dir && is_missing(dir)) {
+        report_add(report, "W104", workdir->at, "workdir", hint,
+                   "the directory '%.200s' is not here", dir);
+        return;
+    }
+    if (!command || !command->first || !strchr(program, '/') ||
+        strchr(program, '$') || (program[0] != '/' && !has_dir))
+        return;
+    int n = snprintf(path, sizeof(path), "%s%s%s", program[0] == '/' ? "" : dir,
+                     program[0] == '/' ? "" : "/", program);
+    if (n > 0 && n < (int)sizeof(path) && is_missing(path))
+        report_add(report, "W104", command->first->at, "command", hint,
+                   "the program '%.200s' is not here", path);
 }
