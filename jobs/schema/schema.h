@@ -174,7 +174,7 @@ typedef bool schema_filter(const struct schema_key *k, const void *obj);
 int schema_json(const struct schema *s, const void *obj, schema_filter *keep,
                 struct buf *out, struct error *err) MUST_CHECK;
 
-/* Block YAML; each line ends in "# " and the text of note(). */
+/* Block YAML; a line ends in "# " and what note() says; NULL: in neither. */
 typedef void schema_note(void *arg, size_t row, char *out, size_t cap);
 int schema_yaml(const struct schema *s, const void *obj, schema_filter *keep,
                 schema_note *note, void *arg, struct buf *out,

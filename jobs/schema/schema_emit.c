@@ -286,9 +286,13 @@ int schema_yaml(const struct schema *s, const void *obj, schema_filter *keep,
             continue;
         rc = yaml_row(&s->keys[i], before, obj, &text, err);
         before = s->keys[i].path;
-        note(arg, i, words, sizeof(words));
+        if (note)
+            note(arg, i, words, sizeof(words));
+        while (!note && rc == 0 && text.data[text.len - 1] == ' ')
+            text.data[--text.len] = '\0';
         if (rc == 0)
-            rc = buf_addf(&text, err, "# %s\n", words);
+            rc = note ? buf_addf(&text, err, "# %s\n", words)
+                      : buf_addstr(&text, "\n", err);
     }
     if (rc == 0)
         rc = buf_add(out, buf_str(&text), text.len, err);

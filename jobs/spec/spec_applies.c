@@ -308,3 +308,28 @@ int spec_json_schema(struct buf *out, struct error *err)
     return json_schema(&spec_schema, "mgpu job specification", only_for, out,
                        err);
 }
+
+/* ---- a stored specification, for a person ---------------------------------
+ */
+struct brief {
+    struct job_spec spec; /* first: the filter is given its address; borrowed */
+    struct job_spec usual;
+};
+
+static bool is_own(const struct schema_key *k, const void *spec)
+{
+    const struct brief *b = spec;
+    return spec_applies(k, spec) &&
+           (strcmp(k->path, "version") == 0 || strcmp(k->path, "kind") == 0 ||
+            !schema_same(k, &b->spec, &b->usual));
+}
+
+int spec_brief(const struct job_spec *spec, struct buf *out, struct error *err)
+{
+    struct brief b = {.spec = *spec};
+    int rc = schema_defaults(&spec_schema, &b.usual, err);
+    if (rc == 0)
+        rc = schema_yaml(&spec_schema, &b, is_own, NULL, NULL, out, err);
+    schema_clear(&spec_schema, &b.usual);
+    return rc;
+}

@@ -857,6 +857,12 @@ END
         'End of its log' 'epoch 2'; do
         grep -q "$part" page.html || { echo "no $part"; false; }
     done
+    # The specification is the YAML of what is not a default.
+    sed -n '/<h2>Specification/,/<\/pre>/p' page.html | sed 's/.*<pre>//' >shown
+    grep -qx 'version: 1' shown
+    grep -qx '  width_mult: 0.25' shown
+    grep -qx '  source: synthetic' shown
+    not grep -q 'momentum\|num_classes\|backoff\|{' shown
     run grep -E '(src|href)=|url\(|@import|fetch\(|XMLHttp|import\(' \
         page.html loss.svg
     [ "$status" -eq 1 ]

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/spec/spec.h"
+#include "jobs/spec/spec_editor.h"
 #include "jobs/state.h"
 #include "scheduler/tools/common/render.h"
 #include "scheduler/tools/common/row_pages.h"
@@ -340,15 +342,36 @@ static void add_log(struct page *p, const struct log_tail *t)
     page_add(p, "</section>\n");
 }
 
+/* A stored specification as YAML; -1: it cannot be read, as of a newer mgpu. */
+static int add_yaml(const char *json, struct buf *ret)
+{
+    const struct spec_options stored = {.is_stored = true};
+    struct spec_report report = {.n = 0};
+    struct job_spec spec = {.version = 0};
+    int rc = spec_parse(json, strlen(json), &stored, &spec, &report, NULL);
+    if (rc == 0)
+        rc = spec_brief(&spec, ret, NULL);
+    spec_report_clear(&report);
+    spec_clear(&spec);
+    return rc;
+}
+
 static void add_spec(struct page *p, const json_t *job)
 {
-    char *text = json_dumps(json_object_get(job, "spec"), JSON_INDENT(2));
-    if (!text)
+    char *json = json_dumps(json_object_get(job, "spec"), JSON_INDENT(2));
+    struct buf yaml = BUF_INIT;
+    if (!json)
         return;
-    page_add(p, "<h2>Specification</h2><section><pre>");
-    page_say(p, text);
+    bool is_brief = add_yaml(json, &yaml) == 0;
+    page_add(p, "<h2>Specification</h2><section>");
+    if (is_brief)
+        page_add(p, "<p class=\"dim\">Keys that are not here have their "
+                    "defaults.</p>");
+    page_add(p, "<pre>");
+    page_say(p, is_brief ? buf_str(&yaml) : json);
     page_add(p, "</pre></section>\n");
-    free(text);
+    buf_clear(&yaml);
+    free(json);
 }
 
 static void add_all(struct page *p, const json_t *job, const json_t *iterations,
