@@ -40,7 +40,13 @@ struct http_conn {
         HTTP_HEAD_OVER
     } head;
     size_t head_bytes; /* of the headers of this request */
-    bool doomed;       /* answered and shut down; evhttp has yet to notice */
+    struct {
+        int spaces;
+        size_t n;     /* bytes since the last one */
+        char word[5]; /* the first of them */
+        bool is_over, is_bad;
+    } line;      /* its first */
+    bool doomed; /* answered and shut down; evhttp has yet to notice */
 };
 
 enum { HTTP_LISTENERS_MAX = 2 };

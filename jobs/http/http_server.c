@@ -103,6 +103,28 @@ static void arm(struct http_conn *c)
     (void)evtimer_add(c->deadline, &tv);
     c->head = HTTP_HEAD_NONE;
     c->head_bytes = 0;
+    memset(&c->line, 0, sizeof(c->line));
+}
+
+/* A line that evhttp cannot read gets its page of HTML, not ours: the last of
+ * three words or more must be the version. */
+static void scan_line(struct http_conn *c, char byte)
+{
+    if (c->line.is_over || byte == '\r')
+        return;
+    if (byte == '\n') {
+        c->line.is_over = c->line.spaces > 0 || c->line.n > 0;
+        c->line.is_bad =
+            c->line.is_over && (c->line.spaces < 2 || c->line.n < 5 ||
+                                memcmp(c->line.word, "HTTP/", 5) != 0);
+    } else if (byte == ' ') {
+        c->line.spaces++;
+        c->line.n = 0;
+    } else {
+        if (c->line.n < sizeof(c->line.word))
+            c->line.word[c->line.n] = byte;
+        c->line.n++;
+    }
 }
 
 /* Looks for the empty line in these bytes, which follow those before. */
@@ -110,6 +132,7 @@ static void scan_head(struct http_conn *c, const char *bytes, size_t n)
 {
     for (size_t i = 0; i < n && c->head != HTTP_HEAD_OVER; i++) {
         c->head_bytes++;
+        scan_line(c, bytes[i]);
         if (bytes[i] == '\n' && c->head == HTTP_HEAD_LINE)
             c->head = HTTP_HEAD_OVER;
         else if (bytes[i] == '\n')
@@ -146,7 +169,10 @@ static void take_head(struct http_conn *c, struct evbuffer *in, size_t n)
     }
     if (c->head == HTTP_HEAD_OVER)
         (void)evtimer_del(c->head_deadline);
-    if (c->head_bytes > HEADERS_MAX_BYTES)
+    if (c->line.is_bad)
+        refuse(c, 400, "Bad Request", "INVAL",
+               "the first line of the request must be METHOD PATH HTTP/1.1");
+    else if (c->head_bytes > HEADERS_MAX_BYTES)
         refuse(c, 431, "Request Header Fields Too Large", "LIMIT",
                "the headers of the request are longer than 16 KiB");
 }

@@ -44,7 +44,17 @@ static void test_rules(void)
 
     fd = dial_unix(sock);
     say(fd, "\x16\x03\x01 hello\r\n\r\n");
-    ok(strstr(hear(fd, NULL), " 400 ") != NULL, "S02: garbage: 400");
+    text = hear(fd, NULL);
+    ok(strncmp(text, "HTTP/1.1 400", 12) == 0 && strstr(text, "mgpu.error/1") &&
+           !strstr(text, "<HTML>"),
+       "S02: garbage: 400, in JSON: %.12s", text);
+    (void)close(fd);
+
+    fd = dial_unix(sock);
+    say(fd, "GET /v1/fail HTTP/1.1\r\nHost: x\r\n\r\nGET /v1/fail\r\n\r\n");
+    text = hear(fd, NULL);
+    ok(strstr(text, "FENCED") && strstr(text, "the first line of the request"),
+       "a second request without a version: likewise");
     (void)close(fd);
 
     fd = dial_unix(sock);
