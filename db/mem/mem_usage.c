@@ -1,5 +1,6 @@
 /* mem_usage.c - the rows of v_usage: what each attempt used, of jobs that are
  * there and of jobs that were removed. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "db/mem/mem.h"
@@ -24,7 +25,7 @@ static const struct store_job *job_of(const struct mem_table *jobs, uint64_t id)
 /* The key is the end of the attempt; one that has not ended is after any. */
 static bool fits(const struct store_attempt *a, const struct store_query *q)
 {
-    bool is_live = !(a->end_s > 0) && !(a->end_s <= 0);
+    bool is_live = isnan(a->end_s);
     return (q->job == 0 || a->job == q->job) &&
            (q->attempt == 0 || a->attempt == q->attempt) &&
            (q->after == 0 || is_live || a->end_s > (double)q->after);

@@ -119,8 +119,9 @@ int rpc_scan_partitions(struct rpc_scan *s, struct buf *news, struct error *err)
         n.count = (int32_t)m->record_count;
         rc = helper_news_encode(&n, &lines, err);
     }
-    bool is_new = lines.len != s->last_parts.len ||
-                  memcmp(buf_str(&lines), buf_str(&s->last_parts), lines.len);
+    bool is_new =
+        lines.len != s->last_parts.len ||
+        memcmp(buf_str(&lines), buf_str(&s->last_parts), lines.len) != 0;
     if (rc == 0 && is_new)
         rc = buf_add(news, buf_str(&lines), lines.len, err);
     if (rc == 0 && is_new) {
