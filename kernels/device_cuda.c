@@ -221,6 +221,7 @@ static void fill_in(struct exec_device *exec, int32_t multiprocessors)
     exec->block_work = BLOCK_WORK;
     exec->grow = cuda_grow;
     exec->report = cuda_report;
+    exec->faster = cuda_faster;
     exec->ops = (struct device_ops){
         .name = "cuda",
         .destroy = cuda_destroy,

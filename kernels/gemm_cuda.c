@@ -51,10 +51,19 @@ struct plan {
     cublasLtMatmulAlgo_t algo;
 };
 
+/* Of two ways to one result; a network has some 50. */
+enum { WAYS_MOST = 256 };
+struct way {
+    int64_t key[WAY_KEY];
+    bool second;
+};
+
 struct cuda_gemm {
     cublasLtHandle_t lt;
     void *workspace; /* on the device */
     bool tf32, tunes;
+    struct way ways[WAYS_MOST];
+    int n_ways;
     cudaEvent_t start, end;
     struct plan *buckets[BUCKETS];
 };
@@ -397,4 +406,61 @@ int cuda_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
                                .stream = (cudaStream_t)cuda->exec.stream};
     const struct plan *p = plan_of(g, &s, &x, !cuda->captures, err);
     return p ? run(g, p, &p->algo, &x, err) : -1;
+}
+
+/* ---- the product, or a kernel of ours ------------------------------------
+ */
+
+/* The fastest of ROUNDS runs, after one that loads the code and chooses. */
+static int time_way(struct cuda_device *cuda,
+                    int (*way)(void *arg, bool second, struct error *err),
+                    void *arg, bool second, float *ret_ms, struct error *err)
+{
+    struct cuda_gemm *g = cuda->gemm;
+    cudaStream_t stream = (cudaStream_t)cuda->exec.stream;
+    float best = -1;
+
+    for (int i = -1; i < ROUNDS; i++) {
+        float ms = 0;
+        if (i < 0 && way(arg, second, err) < 0)
+            return -1;
+        if (cuda_check((int)cudaEventRecord(g->start, stream), "gemm", err) <
+                0 ||
+            way(arg, second, err) < 0 ||
+            cuda_check((int)cudaEventRecord(g->end, stream), "gemm", err) < 0 ||
+            cuda_check((int)cudaEventSynchronize(g->end), "gemm", err) < 0 ||
+            cuda_check((int)cudaEventElapsedTime(&ms, g->start, g->end), "gemm",
+                       err) < 0)
+            return -1;
+        best = best < 0 || ms < best ? ms : best;
+    }
+    *ret_ms = best;
+    return 0;
+}
+
+int cuda_faster(struct exec_device *exec, const int64_t key[WAY_KEY],
+                int (*way)(void *arg, bool second, struct error *err),
+                void *arg, bool *ret_second, struct error *err)
+{
+    struct cuda_device *cuda = (struct cuda_device *)exec;
+    struct cuda_gemm *g = cuda->gemm;
+    float first_ms = 0, second_ms = 0;
+
+    *ret_second = false;
+    if (!g->tunes)
+        return 0;
+    for (int i = 0; i < g->n_ways; i++)
+        if (memcmp(g->ways[i].key, key, sizeof(g->ways[i].key)) == 0) {
+            *ret_second = g->ways[i].second;
+            return 0;
+        }
+    if (cuda->captures || g->n_ways == WAYS_MOST)
+        return 0;
+    if (time_way(cuda, way, arg, false, &first_ms, err) < 0 ||
+        time_way(cuda, way, arg, true, &second_ms, err) < 0)
+        return -1;
+    struct way *w = &g->ways[g->n_ways++];
+    memcpy(w->key, key, sizeof(w->key));
+    w->second = *ret_second = second_ms < first_ms;
+    return 0;
 }

@@ -32,6 +32,11 @@ int cuda_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
               struct error *err);
 int cuda_allow_tf32(struct device *d, bool allow, struct error *err);
 int cuda_tune(struct device *d, bool on, struct error *err);
+/* With tune() the way that took less time when this key came first; else the
+ * first one. See struct exec_device. */
+int cuda_faster(struct exec_device *exec, const int64_t key[WAY_KEY],
+                int (*run)(void *arg, bool second, struct error *err),
+                void *arg, bool *ret_second, struct error *err);
 
 /* Capture and replay, marks, and copies in parallel with the work. */
 int cuda_queue_open(struct cuda_device *cuda, struct error *err);

@@ -17,6 +17,8 @@ extern "C" {
 #endif
 
 /* First member of the host, cuda and simt devices. */
+enum { WAY_KEY = 5 };
+
 struct exec_device {
     struct device base;
     struct device_ops ops; /* base.ops points here */
@@ -35,6 +37,11 @@ struct exec_device {
     void *stream; /* cuda: the cudaStream_t */
     int failed;   /* the first launch that failed: a cudaError_t */
     int (*report)(struct exec_device *d, const char *op, struct error *err);
+    /* Optional. Which of two ways to one result is taken for calls that have
+     * this key: run(arg, false) or run(arg, true), which may run many times. */
+    int (*faster)(struct exec_device *d, const int64_t key[WAY_KEY],
+                  int (*run)(void *arg, bool second, struct error *err),
+                  void *arg, bool *ret_second, struct error *err);
 
     struct device_count *counts; /* host: [DEVICE_WORK_N], or NULL */
 };

@@ -193,7 +193,8 @@ static struct norm norm_of(const struct bench *b, double cap)
 
 /* What moves at least: forwards x and z, backwards x, z, d and dx. On a GPU a
  * 1x1 convolution is several kernels: the norm of x, the product, the sums of
- * z; dz, the norm of x again, two products, the gate (pointwise.cu). */
+ * z, unless tensor cores do it in one (pointwise_mma.h); dz, the norm of x
+ * again, two products, the gate (pointwise.cu). */
 static void convolution(struct bench *b, const struct layer *l)
 {
     const struct device_ops *ops = b->d->ops;
@@ -217,12 +218,14 @@ static void convolution(struct bench *b, const struct layer *l)
                          b->c[5], b->x, &before, b->w, &l->s, &b->err));
         return;
     }
-    bool in_one = b->d->host_memory;
+    bool is_host = b->d->host_memory;
+    bool in_one = is_host || (dtype_bytes(b->dt) == 2 && l->s.C % 8 == 0 &&
+                              l->out % 8 == 0);
     TIME_MOVING(b, PW_FWD, in + out, in_one ? in + out : 3 * in + 2 * out, flop,
                 ops->pw_fwd(b->d, b->dt, b->y, &stats, NULL, b->x, &before,
                             NULL, b->w, rows, l->s.C, l->out, &b->err));
     TIME_MOVING(b, PW_BWD, 2 * (in + out),
-                in_one ? 2 * (in + out) : 7 * in + 5 * out, 2 * flop,
+                is_host ? 2 * (in + out) : 7 * in + 5 * out, 2 * flop,
                 ops->pw_bwd(b->d, b->dt, b->z, b->w, &grad, b->g, b->y, &after,
                             b->c[5], NULL, b->x, &before, NULL, b->w, rows,
                             l->s.C, l->out, &b->err));

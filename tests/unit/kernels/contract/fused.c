@@ -395,6 +395,9 @@ void contract_fused(struct bed *b)
         {98, 16, 8, true, true, true, 0},
         {300, 32, 16, true, false, false, 6},
         {7, 5, 3, true, true, true, 0},
+        /* More rows and columns than a tile of a GPU's product has. */
+        {150, 104, 112, true, true, true, 6},
+        {33, 232, 104, true, false, false, 0},
     };
     static const struct pw large[] = {
         {5000, 96, 24, true, false, false, 6},

@@ -1,0 +1,315 @@
+/* pointwise_mma.h - 1x1 convolution on a GPU's tensor cores, in one pass: the
+ * norm on the way in, the product, the sums of what comes out.
+ *
+ * Included by pointwise.cu, within its namespace, for bf16 and fp16. A block
+ * takes a tile of 16 rows a warp: it normalises PRODUCT_K columns of it into
+ * shared memory, where for a narrow input they stay for all tiles of columns of
+ * z, and multiplies them by the weights, which arrive PIECE_K columns ahead of
+ * their use. So x is read once, or once for each PRODUCT_N columns of z, and z
+ * written once; by norm_rows, a library's product and norm_sums it is 3 in and
+ * 2 out. Rows and columns are summed in a fixed order.
+ */
+#ifndef MGPU_KERNELS_CV_POINTWISE_MMA_H
+#define MGPU_KERNELS_CV_POINTWISE_MMA_H
+
+enum {
+    PRODUCT_K = 96, /* of u in shared memory: 26 KB */
+    PRODUCT_N = 64, /* columns of z: 32 sums of a lane in registers */
+    PIECE_K = 32,   /* of the weights: twice 5 KB */
+    TILES_N = PRODUCT_N / 8,
+    /* Rows lie 8 values further apart: the 8 that ldmatrix reads at once are
+     * in different banks. */
+    LINE_K = PRODUCT_K + 8,
+    LINE_PIECE = PIECE_K + 8,
+    ORIGIN_K = 2048, /* the widest input: its mean is in shared memory */
+};
+
+/* The vectors are of 8 values, and whole. */
+template <class T>
+bool fits_product(int64_t K, int64_t N, uintptr_t addresses)
+{
+    return sizeof(T) == 2 && K % 8 == 0 && N % 8 == 0 && K <= ORIGIN_K &&
+           addresses % 16 == 0;
+}
+
+/* A value near the mean of each column of z, from the mean of n rows of u that
+ * lie `apart`: origin [N] = mean(u) w^T. A warp takes a column. */
+template <class T>
+KERNEL pw_origin(blk b, acc<T> *origin, const T *x, const T *skip,
+                 norm_of<T> in, const T *w, int64_t n, int64_t apart, int64_t K,
+                 int64_t N)
+{
+    typedef vec<acc<T>, 1> V;
+    SHARED(acc<T>, mean, ORIGIN_K);
+    const int warps = b.width() / 32, l = b.lane() % 32;
+
+    for (int64_t c : b.lanes(K)) {
+        const norm_cols<T, 1> p =
+            in.mean ? norm_cols<T, 1>(in, c) : norm_cols<T, 1>();
+        acc<T> s = 0;
+        for (int64_t k = 0; k < n; k++) {
+            V v = V::load(x + k * apart * K + c);
+            v = in.mean ? p.u(v) : v;
+            s += v.v[0] + (skip ? (acc<T>)skip[k * apart * K + c] : 0);
+        }
+        mean[c] = s / (acc<T>)n;
+    }
+    b.sync();
+    const range mine = b.share(N, warps);
+    for (int64_t c = mine.lo + b.lane() / 32; c - b.lane() / 32 < mine.hi;
+         c += warps) {
+        acc<T> s = 0;
+        for (int64_t k = l; c < mine.hi && k < K; k += 32)
+            s += mean[k] * (acc<T>)w[c * K + k];
+        UNROLL for (int m = 16; m; m >>= 1) s += __shfl_xor_sync(~0u, s, m);
+        if (c < mine.hi && l == 0)
+            origin[c] = s;
+    }
+}
+
+/* Loops that nvcc must not unroll: sums fill half of the registers. */
+#ifdef __CUDACC__
+#define ROLLED _Pragma("unroll 1")
+#else
+#define ROLLED
+#endif
+
+/* `width` columns from c on of rows lo.. of u into us, with zeros behind the
+ * last row and column; to y as well, if that is not NULL. */
+template <class T>
+FN void load_u(blk b, T *us, T *y, const T *x, const T *skip,
+               const norm_of<T> &n, int64_t lo, int tall, int64_t rows,
+               int64_t c, int width, int64_t K)
+{
+    typedef vec<acc<T>, 8> V;
+    enum { AT_ONCE = 2 }; /* rows whose loads are under way together */
+    const int across = (width + 15) / 16 * 2, down = b.width() / across;
+    const int t = b.lane() % across * 8;
+    const int last = rows - lo < tall ? (int)(rows - lo) : tall;
+    const bool is_there = t < width;
+    /* Of the norm no more than this stays in registers. */
+    V scale = V::of(1), shift = V::of(0);
+
+    if (is_there && n.mean) {
+        const norm_cols<T, 8> p(n, c + t);
+        scale = p.scale;
+        shift = p.shift;
+    }
+    x += lo * K + c + t;
+    skip += skip ? lo * K + c + t : 0;
+    y += y ? lo * K + c + t : 0;
+    const int row0 = b.lane() / across < down ? b.lane() / across : tall;
+    ROLLED for (int r = row0; r < tall; r += AT_ONCE * down)
+    {
+        typename V::template raw<T> m[AT_ONCE], s[AT_ONCE];
+        UNROLL for (int h = 0; h < AT_ONCE; h++)
+        {
+            const int row = r + h * down;
+            m[h] = s[h] = V::of(0).template round<T>();
+            if (is_there && row < last) {
+                m[h] = V::hold(x + row * K);
+                if (skip)
+                    s[h] = V::hold(skip + row * K);
+            }
+        }
+        UNROLL for (int h = 0; h < AT_ONCE; h++)
+        {
+            const int row = r + h * down;
+            const bool is_row = is_there && row < last;
+            V v = V::open(m[h]);
+            if (n.mean)
+                v = v * scale + shift;
+            if (n.mean && n.cap > 0)
+                v = vmin(vmax(v, V::of(0)), V::of(n.cap));
+            if (skip)
+                v += V::open(s[h]);
+            if (!is_row)
+                v = V::of(0);
+            if (row < tall)
+                v.store(us + row * LINE_K + t);
+            if (is_row && y)
+                v.store(y + row * K);
+        }
+    }
+}
+
+/* PIECE_K columns from c on of rows lo.. of w [N, K] into ws, some time before
+ * the group is waited for; zeros behind the last column. */
+template <class T>
+FN void ask_for_w(blk b, T *ws, const T *w, int64_t lo, int high, int64_t c,
+                  int64_t K)
+{
+    ROLLED for (int i = b.lane(); i < high * (PIECE_K / 8); i += b.width())
+    {
+        const int r = i / (PIECE_K / 8), k = i % (PIECE_K / 8) * 8;
+        const bool is_there = c + k < K;
+        copy_async(ws + r * LINE_PIECE + k,
+                   is_there ? w + (lo + r) * K + c + k : w, is_there ? 16 : 0);
+    }
+    copy_group();
+}
+
+/* acc += u w^T of 16 rows of us and `high` of ws, `deep` columns. */
+template <class T>
+FN void multiply(float (&sum)[TILES_N][4], const T *us, const T *ws, int high,
+                 int deep, int l)
+{
+    ROLLED for (int k = 0; k < deep; k += 16)
+    {
+        unsigned a[4], w[4];
+        ldmatrix<4, false>(a, us + l % 16 * LINE_K + k + l / 16 * 8);
+        UNROLL for (int j = 0; j < TILES_N; j += 2)
+        {
+            if (j * 8 < high) {
+                ldmatrix<4, false>(
+                    w, ws + (j * 8 + l / 16 * 8 + l % 8) * LINE_PIECE + k +
+                           l / 8 % 2 * 8);
+                const unsigned first[2] = {w[0], w[1]};
+                const unsigned second[2] = {w[2], w[3]};
+                mma_16x8x16<T>(sum[j], a, first);
+                mma_16x8x16<T>(sum[j + 1], a, second);
+            }
+        }
+    }
+}
+
+/* z of a warp's 16 rows, from row lo on, and `high` columns from c on; sum
+ * becomes {sums, sums, squares, squares} of a lane's two rows and columns. */
+template <class T>
+FN void leave_z(float (&sum)[TILES_N][4], T *z, const acc<T> *origin,
+                int64_t lo, int64_t rows, int64_t c, int high, int64_t N, int l)
+{
+    typedef vec<acc<T>, 2> V;
+
+    UNROLL for (int j = 0; j < TILES_N; j++)
+    {
+        V s = V::of(0), q = V::of(0);
+        if (j * 8 < high) {
+            const int64_t col = c + j * 8 + l % 4 * 2;
+            const V o = origin ? V::load(origin + col) : V::of(0);
+            UNROLL for (int h = 0; h < 2; h++)
+            {
+                const int64_t r = lo + l / 4 + h * 8;
+                V v;
+                v.v[0] = sum[j][2 * h];
+                v.v[1] = sum[j][2 * h + 1];
+                const auto m = v.template round<T>();
+                if (r < rows) {
+                    V::put(z + r * N + col, m);
+                    const V d = V::open(m) - o;
+                    s += d;
+                    q += d * d;
+                }
+            }
+        }
+        sum[j][0] = s.v[0];
+        sum[j][1] = s.v[1];
+        sum[j][2] = q.v[0];
+        sum[j][3] = q.v[1];
+    }
+}
+
+/* Sums of a warp's rows into box [2, PRODUCT_N]: the 8 lanes that share columns
+ * each end with an eighth of them. */
+FN void sum_rows(float (&sum)[TILES_N][4], float *box, int l)
+{
+    constexpr int ALL = TILES_N * 4;
+    float v[ALL];
+
+    UNROLL for (int e = 0; e < ALL; e++) v[e] = sum[e / 4][e % 4];
+    int first = 0, n = ALL;
+    UNROLL for (int m = 16; m >= 4; m >>= 1)
+    {
+        n /= 2;
+        const bool is_upper = l & m;
+        first += is_upper ? n : 0;
+        UNROLL for (int e = 0; e < ALL / 2; e++)
+        {
+            if (e < n) {
+                const float mine = is_upper ? v[e + n] : v[e];
+                const float other = is_upper ? v[e] : v[e + n];
+                v[e] = mine + __shfl_xor_sync(~0u, other, m);
+            }
+        }
+    }
+    UNROLL for (int e = 0; e < ALL / 8; e++)
+    {
+        const int at = first + e;
+        box[at % 4 / 2 * PRODUCT_N + at / 4 * 8 + l % 4 * 2 + at % 2] = v[e];
+    }
+}
+
+/* z [rows, N] = u w^T, u = norm(x) + skip; y NULL, or u as well. part [blocks,
+ * 2, N]: the sums of z - origin and of their squares, of a block's rows; NULL:
+ * not wanted, nor is origin. */
+template <class T>
+KERNEL_OF_TWO pw_product(blk b, T *z, double *part, const acc<T> *origin, T *y,
+                         const T *x, const T *skip, norm_of<T> in, const T *w,
+                         int64_t rows, int64_t K, int64_t N)
+{
+    /* Of no class, which g++ would guard like any other static. */
+    SHARED(uint16_t, u_room, MAX_LANES / 2 * LINE_K);
+    SHARED(uint16_t, w_room, 2 * PRODUCT_N * LINE_PIECE);
+    SHARED(float, box, MAX_LANES / 32 * 2 * PRODUCT_N);
+    T *us = reinterpret_cast<T *>(u_room), *ws = reinterpret_cast<T *>(w_room);
+    const int warps = b.width() / 32, l = b.lane() % 32, warp = b.lane() / 32;
+    const int tall = warps * 16;
+    const range mine = b.share((rows + tall - 1) / tall);
+
+    if (part) {
+        part += b.id() * 2 * N;
+        for (int64_t i : b.lanes(2 * N))
+            part[i] = 0;
+        b.sync(); /* each column has another lane below */
+    }
+    for (int64_t tile = mine.lo; tile < mine.hi; tile++) {
+        const int64_t lo = tile * tall;
+        for (int64_t c = 0; c < N; c += PRODUCT_N) {
+            const int high = N - c < PRODUCT_N ? (int)(N - c) : (int)PRODUCT_N;
+            float sum[TILES_N][4];
+            UNROLL for (int e = 0; e < TILES_N * 4; e++) sum[e / 4][e % 4] = 0;
+            ROLLED for (int64_t k = 0; k < K; k += PRODUCT_K)
+            {
+                const int wide = K - k < PRODUCT_K ? (int)(K - k) : (int)PRODUCT_K;
+                const int pieces = (wide + PIECE_K - 1) / PIECE_K;
+                ask_for_w(b, ws, w, c, high, k, K);
+                if (c == 0 || K > PRODUCT_K)
+                    load_u(b, us, c == 0 ? y : nullptr, x, skip, in, lo, tall,
+                           rows, k, wide, K);
+                ROLLED for (int p = 0; p < pieces; p++)
+                {
+                    T *next = ws + (p + 1) % 2 * PRODUCT_N * LINE_PIECE;
+                    if (p + 1 < pieces)
+                        ask_for_w(b, next, w, c, high, k + (p + 1) * PIECE_K,
+                                  K);
+                    else
+                        copy_group();
+                    copy_wait<1>();
+                    b.sync(); /* u and this piece are there */
+                    const int left = wide - p * PIECE_K;
+                    multiply(sum, us + warp * 16 * LINE_K + p * PIECE_K,
+                             ws + p % 2 * PRODUCT_N * LINE_PIECE, high,
+                             left < PIECE_K ? left : (int)PIECE_K, l);
+                    b.sync(); /* both are free */
+                }
+            }
+            leave_z<T>(sum, z, part ? origin : nullptr, lo + warp * 16, rows, c,
+                       high, N, l);
+            if (!part)
+                continue;
+            sum_rows(sum, box + warp * 2 * PRODUCT_N, l);
+            b.sync(); /* the sums of all warps are there */
+            for (int64_t i : b.lanes(2 * high)) {
+                const int64_t q = i / high, col = i % high;
+                float s = 0;
+                for (int k = 0; k < warps; k++)
+                    s += box[(k * 2 + q) * PRODUCT_N + col];
+                part[q * N + c + col] += s;
+            }
+        }
+    }
+    copy_wait<0>();
+}
+#undef ROLLED
+
+#endif
