@@ -22,13 +22,6 @@
 #include "jobs/spec/spec_text.h"
 
 enum spec_kind { SPEC_CV, SPEC_COMMAND, SPEC_LLM };
-enum spec_method {
-    METHOD_LORA,
-    METHOD_FULL,
-    METHOD_QLORA,
-    METHOD_DPO,
-    METHOD_QAT
-};
 enum spec_arch { ARCH_MOBILENET_V2 };
 enum spec_source { SOURCE_MNIST, SOURCE_SYNTHETIC, SOURCE_IMAGE_FOLDER };
 enum spec_augment { AUGMENT_NONE, AUGMENT_FLIP, AUGMENT_CROP };

@@ -37,6 +37,13 @@ enum spec_prompt {
     PROMPT_SUMMARIZE,
     PROMPT_QUESTION_ANSWER
 };
+enum spec_method {
+    METHOD_LORA,
+    METHOD_FULL,
+    METHOD_QLORA,
+    METHOD_DPO,
+    METHOD_QAT
+};
 enum spec_preset { PRESET_TORCHTUNE_06, PRESET_PAPER_2503 };
 enum spec_normalize { NORMALIZE_TOKENS, NORMALIZE_MICRO_BATCH };
 enum spec_packing { PACKING_IN_ORDER, PACKING_BEST_FIT };

@@ -64,7 +64,7 @@ int llama_base_init(struct llama_base *ret, const struct llama_shape *s,
                     enum spec_quantizer quantizer,
                     struct error *err) MUST_CHECK;
 
-/* Of a base without a quantizer, for 8da4w.
+/* Chooses the linears that 8da4w rounds; b has no other quantizer.
  * err  ERR_INVAL the groupsize divides the inputs of no linear */
 int llama_base_round(struct llama_base *b, const struct llama_shape *s,
                      int32_t groupsize, struct error *err) MUST_CHECK;

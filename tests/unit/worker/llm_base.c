@@ -50,7 +50,7 @@ static void test_layout(void)
 static double value_at(const struct llama_tensor *t, int32_t tensor, int64_t i)
 {
     (void)t;
-    return (double)((i * 37 + tensor * 11) % 101 - 50) / 128;
+    return (double)((i * 37 + (int64_t)tensor * 11) % 101 - 50) / 128;
 }
 
 static void test_open(const char *dir)
