@@ -314,6 +314,14 @@ struct device_ops {
     int (*adamw)(struct device *d, enum dtype dt, void *p, void *m, void *v,
                  const void *g, int64_t n, const struct adamw_args *a,
                  struct error *err);
+    /* The same with m, v [n] codes of eight bits (kernels/ops/state8.h), whose
+     * blocks begin with p: map [2, 256] float of m and of v, m_most, v_most
+     * [n / 256, rounded up] float. The step uses the new m and v as they are
+     * before they become codes. */
+    int (*adamw8)(struct device *d, enum dtype dt, void *p, uint8_t *m,
+                  uint8_t *v, float *m_most, float *v_most, const void *g,
+                  const float *map, int64_t n, const struct adamw_args *a,
+                  struct error *err);
     /* As torch.optim.RMSprop, from state that starts as zeros:
      * g' = grad_scale * g + weight_decay * p;  v = alpha v + (1 - alpha) g'^2;
      * u = g' / (sqrt(v) + eps), or with mean, = alpha mean + (1 - alpha) g',

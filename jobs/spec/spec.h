@@ -40,7 +40,7 @@ enum spec_distribution {
     DIST_DP,
     DIST_FSDP
 };
-enum spec_optimizer { OPTIM_SGD, OPTIM_ADAMW, OPTIM_RMSPROP };
+enum spec_optimizer { OPTIM_SGD, OPTIM_ADAMW, OPTIM_RMSPROP, OPTIM_ADAMW8 };
 enum spec_metric { METRIC_EVAL_ACCURACY, METRIC_EVAL_LOSS };
 enum spec_mode { MODE_AUTO, MODE_MAX, MODE_MIN };
 enum spec_on_nan { ON_NAN_FAIL, ON_NAN_SKIP, ON_NAN_WARN };

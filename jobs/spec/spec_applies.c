@@ -71,11 +71,11 @@ static bool applies_to_training(enum spec_when when, const struct job_spec *s)
     case WHEN_SGD:
         return o == OPTIM_SGD;
     case WHEN_ADAMW:
-        return o == OPTIM_ADAMW;
+        return o == OPTIM_ADAMW || o == OPTIM_ADAMW8;
     case WHEN_RMSPROP:
         return o == OPTIM_RMSPROP;
     case WHEN_MOMENTUM:
-        return o != OPTIM_ADAMW;
+        return o == OPTIM_SGD || o == OPTIM_RMSPROP;
     case WHEN_EPS:
         return o != OPTIM_SGD;
     case WHEN_STEP:
@@ -235,13 +235,13 @@ const char *spec_needs(int when)
     case WHEN_FOLDER:
         return "dataset.source: image_folder";
     case WHEN_ADAMW:
-        return "train.optimizer.name: adamw";
+        return "train.optimizer.name: adamw and adamw8bit";
     case WHEN_RMSPROP:
         return "train.optimizer.name: rmsprop";
     case WHEN_MOMENTUM:
         return "train.optimizer.name: sgd and rmsprop";
     case WHEN_EPS:
-        return "train.optimizer.name: adamw and rmsprop";
+        return "train.optimizer.name: adamw, adamw8bit and rmsprop";
     case WHEN_STEP:
         return "train.lr_scheduler.name: step";
     case WHEN_MULTISTEP:

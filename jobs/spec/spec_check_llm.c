@@ -201,7 +201,13 @@ static void check_shared(const struct check *c)
                    dist);
     if (is_set(c, optim) && s->train.optimizer.name == OPTIM_RMSPROP)
         report_add(c->report, "E018", place_of(c, optim), optim,
-                   "one of: adamw, sgd", "'%s: rmsprop' is only for kind: cv",
+                   "one of: adamw, sgd, adamw8bit",
+                   "'%s: rmsprop' is only for kind: cv", optim);
+    if (is_set(c, optim) && s->train.optimizer.name == OPTIM_ADAMW8 &&
+        s->train.distribution == DIST_FSDP)
+        report_add(c->report, "E017", place_of(c, optim), optim,
+                   "set name: adamw, whose state the ranks share out",
+                   "'%s: adamw8bit' does not go with distribution: fsdp",
                    optim);
     if (is_set(c, metric) && s->checkpoint.metric == METRIC_EVAL_ACCURACY)
         report_add(c->report, "E018", place_of(c, metric), metric,

@@ -190,8 +190,9 @@ static const struct schema_key keys[] = {
      .when = WHEN_CV, .doc = "what a running mean of the weights keeps"},
     {"train.optimizer.name", KEY_ENUM, AT(train.optimizer.name), .def = "adamw",
      .code = "E012", .when = WHEN_TRAIN,
-     .words = WORDS(WORD("sgd", OPTIM_SGD), WORD("adamw", OPTIM_ADAMW),
-                    WORD("rmsprop", OPTIM_RMSPROP)),
+     .words =
+         WORDS(WORD("sgd", OPTIM_SGD), WORD("adamw", OPTIM_ADAMW),
+               WORD("rmsprop", OPTIM_RMSPROP), WORD("adamw8bit", OPTIM_ADAMW8)),
      .doc = "the update rule"},
     {"train.optimizer.lr", KEY_FLOAT, AT(train.optimizer.lr), .def = "1e-3",
      .defs = DEFS({CASE_LORA, "3e-4"}, {CASE_FULL, "2e-5"}), RANGE(0, 1000),

@@ -7,6 +7,8 @@
  *      acc<T>. */
 #include "kernels/exec/exec_columns.h"
 #include "kernels/exec/exec_launch.h"
+#define STATE8_FN FN
+#include "kernels/ops/state8.h"
 
 namespace
 {
@@ -77,6 +79,65 @@ KERNEL adamw_step(blk b, T *p, acc<T> *m, acc<T> *v, const T *g, int64_t n,
         vi.store(v + i, n - i);
         V step = mi * a.rate / (vsqrt(vi) * a.root + a.eps);
         (V::load(p + i, n - i) * a.shrink - step).store(p + i, n - i);
+    }
+}
+
+/* The mean and the mean of squares behind a step. */
+template <class T> struct moments {
+    acc<T> m, v;
+    FN moments(uint8_t m_code, uint8_t v_code, float m_most, float v_most,
+               const float *map, T g, const adamw_scalars<acc<T>> &a)
+    {
+        const acc<T> d = (acc<T>)g * a.grad_scale;
+        m = (acc<T>)map[m_code] * (acc<T>)m_most * a.beta1 + d * a.grow1;
+        v = (acc<T>)map[STATE8_CODES + v_code] * (acc<T>)v_most * a.beta2 +
+            d * d * a.grow2;
+    }
+};
+
+/* Lanes share a block of the state. They make its moments twice: for the
+ * largest of them, and when that is known for the codes. */
+template <class T>
+KERNEL adamw8_step(blk b, single<T> p, single<uint8_t> m, single<uint8_t> v,
+                   single<float> m_most, single<float> v_most,
+                   single<const T> g, single<const float> map, int64_t n,
+                   adamw_scalars<acc<T>> a)
+{
+    typedef acc<T> A;
+
+    a.look();
+    for (int64_t k : b.share(state8_blocks(n))) {
+        const int64_t lo = k * STATE8_BLOCK;
+        const int64_t left = n - lo;
+        const int64_t len = left < STATE8_BLOCK ? left : (int64_t)STATE8_BLOCK;
+        const float m_was = m_most.at[k], v_was = v_most.at[k];
+        A m_now = 0, v_now = 0;
+        for (int64_t j : b.lanes(len)) {
+            const int64_t i = lo + j;
+            const moments<T> now(m.at[i], v.at[i], m_was, v_was, map.at,
+                                 g.at[i], a);
+            const A size = now.m < 0 ? -now.m : now.m;
+            m_now = size > m_now ? size : m_now;
+            v_now = now.v > v_now ? now.v : v_now;
+        }
+        m_now = b.max(m_now);
+        v_now = b.max(v_now);
+        const float m_scale = state8_scale((float)m_now);
+        const float v_scale = state8_scale((float)v_now);
+        for (int64_t j : b.lanes(len)) {
+            const int64_t i = lo + j;
+            const moments<T> now(m.at[i], v.at[i], m_was, v_was, map.at,
+                                 g.at[i], a);
+            const A step = now.m * a.rate / ((A)sqrt(now.v) * a.root + a.eps);
+            p.at[i] = (T)((A)p.at[i] * a.shrink - step);
+            m.at[i] = state8_code(map.at, (float)now.m * m_scale);
+            v.at[i] =
+                state8_code(map.at + STATE8_CODES, (float)now.v * v_scale);
+        }
+        if (b.lane() == 0) {
+            m_most.at[k] = (float)m_now;
+            v_most.at[k] = (float)v_now;
+        }
     }
 }
 
@@ -155,22 +216,19 @@ int sgd(struct device *d, void *p, void *m, const void *g, int64_t n,
 
     if (n < 0)
         return error_set(err, ERR_INVAL, "sgd: n %lld", (long long)n);
-    sgd_scalars<A> s = {(A)a->lr,         (A)a->momentum, (A)a->weight_decay,
-                        (A)a->grad_scale, a->nesterov,    a->first,
+    sgd_scalars<A> s = {(A)a->lr,
+                        (A)a->momentum,
+                        (A)a->weight_decay,
+                        (A)a->grad_scale,
+                        a->nesterov,
+                        a->first,
                         a->now};
     LAUNCH_FLAT(blocks(d, n), sgd_step, (T *)p, (A *)m, (const T *)g, n, s);
     return finish(d, "sgd", err);
 }
 
-template <class T>
-int adamw(struct device *d, void *p, void *m, void *v, const void *g, int64_t n,
-          const struct adamw_args *a, struct error *err)
+template <class A> adamw_scalars<A> adamw_scalars_of(const struct adamw_args *a)
 {
-    typedef acc<T> A;
-
-    if (n < 0 || (!a->now && a->step < 1))
-        return error_set(err, ERR_INVAL, "adamw: n %lld, step %lld",
-                         (long long)n, (long long)a->step);
     /* The means start at zero; dividing by their largest possible value so far
      * corrects the bias. */
     adamw_scalars<A> s = {(A)a->beta1,
@@ -192,6 +250,43 @@ int adamw(struct device *d, void *p, void *m, void *v, const void *g, int64_t n,
         s.rate = (A)(lr / reach1);
         s.root = (A)(1 / sqrt(reach2));
     }
+    return s;
+}
+
+int adamw_check(int64_t n, const struct adamw_args *a, struct error *err)
+{
+    if (n >= 0 && (a->now || a->step >= 1))
+        return 0;
+    return error_set(err, ERR_INVAL, "adamw: n %lld, step %lld", (long long)n,
+                     (long long)a->step);
+}
+
+template <class T>
+int adamw8(struct device *d, void *p, uint8_t *m, uint8_t *v, float *m_most,
+           float *v_most, const void *g, const float *map, int64_t n,
+           const struct adamw_args *a, struct error *err)
+{
+    const int64_t parts = n > 0 ? (n + STATE8_BLOCK - 1) / STATE8_BLOCK : 0;
+
+    if (adamw_check(n, a, err) < 0)
+        return -1;
+    launch(d, blocks(d, parts * STATE8_BLOCK, parts), adamw8_step<T>,
+           single<T>{(T *)p}, single<uint8_t>{m}, single<uint8_t>{v},
+           single<float>{m_most}, single<float>{v_most},
+           single<const T>{(const T *)g}, single<const float>{map}, n,
+           adamw_scalars_of<acc<T>>(a));
+    return finish(d, "adamw8", err);
+}
+
+template <class T>
+int adamw(struct device *d, void *p, void *m, void *v, const void *g, int64_t n,
+          const struct adamw_args *a, struct error *err)
+{
+    typedef acc<T> A;
+
+    if (adamw_check(n, a, err) < 0)
+        return -1;
+    const adamw_scalars<A> s = adamw_scalars_of<A>(a);
     LAUNCH_FLAT(blocks(d, n), adamw_step, (T *)p, (A *)m, (A *)v, (const T *)g,
                 n, s);
     return finish(d, "adamw", err);
@@ -206,9 +301,9 @@ int rmsprop(struct device *d, void *p, void *v, void *m, void *mean,
 
     if (n < 0)
         return error_set(err, ERR_INVAL, "rmsprop: n %lld", (long long)n);
-    rmsprop_scalars<A> s = {(A)a->lr,        (A)a->alpha,    (A)(1 - a->alpha),
-                            (A)a->eps,       (A)a->momentum, (A)a->weight_decay,
-                            (A)a->grad_scale, a->now};
+    rmsprop_scalars<A> s = {
+        (A)a->lr,       (A)a->alpha,        (A)(1 - a->alpha), (A)a->eps,
+        (A)a->momentum, (A)a->weight_decay, (A)a->grad_scale,  a->now};
     LAUNCH_FLAT(blocks(d, n), rmsprop_step, (T *)p, (A *)v, (A *)m, (A *)mean,
                 (const T *)g, n, s);
     return finish(d, "rmsprop", err);
@@ -250,6 +345,7 @@ FAMILY(optim)
 {
     ops->sgd = BY_TYPE(sgd);
     ops->adamw = BY_TYPE(adamw);
+    ops->adamw8 = BY_TYPE(adamw8);
     ops->rmsprop = BY_TYPE(rmsprop);
     ops->sum_squares = BY_TYPE(sum_squares);
     ops->ema = BY_TYPE(ema);

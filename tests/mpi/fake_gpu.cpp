@@ -460,6 +460,7 @@ void fill_table()
     WRAP(images_u8);
     WRAP(sgd);
     WRAP(adamw);
+    WRAP(adamw8);
     WRAP(rmsprop);
     WRAP(sum_squares);
     WRAP(ema);

@@ -390,6 +390,48 @@ static void test_in_bwd(const struct llm_material *m, enum spec_precision p)
     spec_clear(&spec);
 }
 
+/* 204 steps with a state of eight bits beside as many with one of 64, and in
+ * the backward pass; and a run that goes on. */
+static void test_8bit(void)
+{
+    struct job_spec spec = {.version = 0};
+    struct trace t[4] = {{.n = 0}};
+    struct train_result r = {.iteration = -1};
+    char line[120], dir[64];
+    if (!llm_small(&spec, "full", &llm_untied, "shuffle: true"))
+        return;
+    const int ranks = mpi_size > 1 ? 2 : 1, steps = 204;
+    spec.train.distribution = DIST_DDP_DS;
+    spec.train.gradient_accumulation_steps = 1;
+    spec.train.max_steps_per_epoch = 0;
+    spec.train.epochs = 17 * ranks;
+    spec.train.optimizer.lr = 1e-4;
+    for (int i = 0; i < 4; i++) {
+        train_dir(dir);
+        if (i > 0)
+            spec.train.optimizer.name = OPTIM_ADAMW8;
+        spec.train.optimizer_in_bwd = i == 2;
+        int rc = run_on(ranks, &spec, dir, i == 3 ? steps / 2 : 0, &r, &t[i]);
+        rc = rc == 0 && i == 3 ? run_on(ranks, &spec, dir, 0, &r, &t[i]) : rc;
+        (void)mpi_ok(rc == 0 && (mpi_rank > 0 || t[i].n == steps), NULL,
+                     i == 0 ? "adamw" : "adamw8bit");
+        train_remove(dir);
+    }
+    const double apart = fabs(t[1].loss[steps] / t[0].loss[steps] - 1);
+    (void)snprintf(line, sizeof(line),
+                   "after %d steps the loss is %.4f, with adamw %.4f, at first "
+                   "%.4f",
+                   steps, t[1].loss[steps], t[0].loss[steps], t[0].loss[1]);
+    (void)mpi_ok(mpi_rank > 0 || (apart > 0 && apart < 0.01 &&
+                                  t[0].loss[steps] < 0.9 * t[0].loss[1]),
+                 NULL, line);
+    (void)mpi_ok(mpi_rank > 0 || same_trace(&t[1], &t[2]), NULL,
+                 "in the backward pass the same bits");
+    (void)mpi_ok(mpi_rank > 0 || same_trace(&t[1], &t[3]), NULL,
+                 "resumed the same bits");
+    spec_clear(&spec);
+}
+
 static void test_more(void)
 {
     struct job_spec spec = {.version = 0};
@@ -456,6 +498,7 @@ int main(int argc, char **argv)
     test_more();
     test_in_bwd(&llm_tied, PRECISION_FP64);
     test_in_bwd(&llm_untied, PRECISION_BF16);
+    test_8bit();
     test_qlora();
     test_dpo("model: {lora_rank: 2}");
     test_dpo("model: {lora_rank: 0}");

@@ -6,7 +6,7 @@
 
 #include "tests/mpi/train.h"
 
-enum { ROWS = 64 };
+enum { ROWS = 256 };
 
 /* What a run leaves: the loss of each iteration, by number. */
 struct trace {

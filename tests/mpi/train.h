@@ -69,7 +69,7 @@ static inline void train_remove(const char *dir)
         (void)snprintf(path, sizeof(path), "%s/%s", dir, results[i]);
         (void)unlink(path);
     }
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 256; i++) {
         static const char *const files[] = {"model.safetensors",
                                             "optim.safetensors", "state.json",
                                             "ema.safetensors"};

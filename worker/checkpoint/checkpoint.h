@@ -47,11 +47,17 @@ struct checkpoint_state {
     struct loss_scale loss_scale;
 };
 
-enum { CHECKPOINT_ARRAYS = 6 };
+enum { CHECKPOINT_ARRAYS = 8 };
 struct checkpoint_array {
     const char *name;
     void *data; /* [n] A on the device */
     int64_t n;
+    /* NULL, or: data is something else, and these move the values, host [n] A,
+     * of array i of arg. Not with exchange. */
+    int (*fetch)(void *arg, int32_t i, void *host, struct error *err);
+    int (*store)(void *arg, int32_t i, const void *host, struct error *err);
+    void *arg;
+    int32_t i;
 };
 
 /* What is saved beside it; all borrowed. */

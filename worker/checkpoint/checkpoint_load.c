@@ -169,6 +169,9 @@ static int give_array(const struct checkpoint_parts *parts, int32_t i,
 {
     if (parts->exchange != NULL)
         return shard_store(parts->exchange, i + 1, 0, n, t->data, err);
+    if (parts->arrays[i].store != NULL)
+        return parts->arrays[i].store(parts->arrays[i].arg, parts->arrays[i].i,
+                                      t->data, err);
     if (parts->dev->ops->to_device(parts->dev, parts->arrays[i].data, t->data,
                                    t->bytes, err) < 0)
         return -1;

@@ -98,9 +98,11 @@ static int write_array(struct st_writer *w,
     const size_t bytes = (size_t)a->n * dtype_acc_bytes(parts->dt);
     if (parts->exchange != NULL)
         return write_shared(w, parts, i, host, err);
-    if (parts->dev->ops->to_host(parts->dev, host, a->data, bytes, err) < 0)
-        return -1;
-    return st_write(w, host, bytes, err);
+    const int rc =
+        a->fetch != NULL
+            ? a->fetch(a->arg, a->i, host, err)
+            : parts->dev->ops->to_host(parts->dev, host, a->data, bytes, err);
+    return rc < 0 ? -1 : st_write(w, host, bytes, err);
 }
 
 static int write_optim(struct st_writer *w,

@@ -22,7 +22,8 @@ struct optimizer_range {
 
 struct optimizer_array {
     const char *name; /* PyTorch's */
-    void *data;       /* [n] A on the device */
+    void *data;       /* [n] A on the device; of adamw8bit codes */
+    float *most;      /* of adamw8bit [blocks]: the largest of each block */
 };
 
 struct optimizer {
@@ -34,10 +35,16 @@ struct optimizer {
     int32_t n_state;
     struct optimizer_range *ranges; /* owned */
     int32_t n_ranges;
+    /* Of adamw8bit (kernels/ops/state8.h): room for blocks, the first block of
+     * each range, and the maps on the device; owned. */
+    int64_t blocks, *first_block;
+    float *maps;
     void *sum;             /* [1] double on the device; owned */
     struct optim_now *now; /* on the device; owned */
 };
 
+/* Whether the state is in eight bits. */
+bool optimizer_is_8bit(const struct job_spec *spec);
 /* Bytes of device memory that optimizer_init() will take. */
 int64_t optimizer_bytes(const struct job_spec *spec, enum dtype dt, int64_t n);
 
@@ -60,7 +67,8 @@ int optimizer_put(struct optimizer *o, int64_t step, double lr,
                   double grad_scale, struct error *err) MUST_CHECK;
 int optimizer_step_only(struct optimizer *o, void *params, const void *grads,
                         struct error *err) MUST_CHECK;
-/* Of the parameters [first, first + count) alone; grads begins with theirs. */
+/* Of the parameters [first, first + count) alone; grads begins with theirs.
+ * With adamw8bit these are whole ranges. */
 int optimizer_step_part(struct optimizer *o, void *params, const void *grads,
                         int64_t first, int64_t count,
                         struct error *err) MUST_CHECK;

@@ -14,6 +14,7 @@
 #include "worker/process/gpu_select.h"
 #include "worker/process/rank_cores.h"
 #include "worker/train/memory_plan.h"
+#include "worker/train/optimizer_state8.h"
 #include "worker/train/trainer_internal.h"
 #include "worker/train/trainer_profile.h"
 
@@ -220,8 +221,9 @@ static int open_optimizer(struct trainer *t, int64_t n, struct error *err)
     struct optimizer_range r[MODEL_RANGES];
     int32_t ranges = model_ranges(t->model, m);
     for (int32_t i = 0; i < ranges; i++)
-        r[i] =
-            (struct optimizer_range){m[i].first, m[i].count, m[i].is_norm_bias};
+        r[i] = (struct optimizer_range){.first = m[i].first,
+                                        .count = m[i].count,
+                                        .is_exempt = m[i].is_norm_bias};
     return optimizer_init(&t->optimizer, t->dev, t->spec,
                           t->spec->train.mixed ? DT_F32 : t->dt, n, r, ranges,
                           err);
@@ -398,11 +400,15 @@ static int broadcast_all(struct trainer *t, struct error *err)
                            TRAIN_DEADLINE_S, err) < 0 ||
         trainer_share_state(t, err) < 0)
         return error_wrap(err, "start");
-    for (int32_t i = 0; i < parts.n && t->at.iteration > 0; i++)
-        if (comm_broadcast_now(t->comm, parts.arrays[i].data,
-                               (size_t)parts.arrays[i].n * acc, 0,
+    for (int32_t i = 0; i < parts.n && t->at.iteration > 0; i++) {
+        const struct checkpoint_array *a = &parts.arrays[i];
+        const size_t size = a->fetch == NULL              ? acc
+                            : a->i < t->optimizer.n_state ? 1
+                                                          : sizeof(float);
+        if (comm_broadcast_now(t->comm, a->data, (size_t)a->n * size, 0,
                                TRAIN_DEADLINE_S, err) < 0)
             return error_wrap(err, "start");
+    }
     return 0;
 }
 
@@ -445,12 +451,28 @@ static int show_mean(void *arg, bool on, struct error *err)
 
 struct checkpoint_parts trainer_parts(struct trainer *t)
 {
-    const struct optimizer *o = &t->optimizer;
+    struct optimizer *o = &t->optimizer;
+    const bool is_8bit = optimizer_is_8bit(t->spec);
     struct checkpoint_parts p = {
         .dev = t->dev, .model = t->model, .dt = t->dt, .exchange = t->exchange};
-    for (int32_t i = 0; i < o->n_state; i++)
+    for (int32_t i = 0; i < o->n_state && is_8bit; i++)
         p.arrays[p.n++] = (struct checkpoint_array){
-            .name = o->state[i].name, .data = o->state[i].data, .n = o->n};
+            .name = i == 0 ? "exp_avg_absmax" : "exp_avg_sq_absmax",
+            .data = o->state[i].most,
+            .n = o->blocks,
+            .fetch = state8_fetch,
+            .store = state8_store,
+            .arg = o,
+            .i = o->n_state + i};
+    for (int32_t i = 0; i < o->n_state; i++)
+        p.arrays[p.n++] =
+            (struct checkpoint_array){.name = o->state[i].name,
+                                      .data = o->state[i].data,
+                                      .n = o->n,
+                                      .fetch = is_8bit ? state8_fetch : NULL,
+                                      .store = is_8bit ? state8_store : NULL,
+                                      .arg = o,
+                                      .i = i};
     if (t->mixed.dev != NULL)
         p.arrays[p.n++] =
             (struct checkpoint_array){.name = "weights",

@@ -66,7 +66,8 @@ static int class_cv(const struct job_spec *s, struct buf *b, struct error *err)
     static const char *const sources[] = {"mnist", "synthetic", "image_folder"};
     static const char *const distributions[] = {"ddp-ds", "ddp-rr", "ddp",
                                                 "dp"};
-    static const char *const optimizers[] = {"sgd", "adamw", "rmsprop"};
+    static const char *const optimizers[] = {"sgd", "adamw", "rmsprop",
+                                             "adamw8bit"};
     static const char *const pins[] = {"auto", "no", "yes"};
     char whole[WHOLE_CAP], more[EXTRAS_CAP];
 
@@ -143,7 +144,9 @@ static int class_llm(const struct job_spec *s, struct buf *b, struct error *err)
     last_name(s->train.checkpointer.dir, model);
     if (buf_addf(b, err, "llm/%s/", model) < 0 || add_method(s, b, err) < 0 ||
         buf_addf(b, err, "%s%s/%s%s",
-                 s->train.optimizer.name == OPTIM_SGD ? "-sgd" : "",
+                 s->train.optimizer.name == OPTIM_SGD      ? "-sgd"
+                 : s->train.optimizer.name == OPTIM_ADAMW8 ? "-8bit"
+                                                           : "",
                  extras(s, more), PICK(precisions, s->train.precision),
                  is_16bit && !s->train.mixed ? "-pure" : "") < 0 ||
         add_rows(s, b, err) < 0)

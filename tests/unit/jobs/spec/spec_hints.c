@@ -196,7 +196,7 @@ static const struct {
      "dataset.source: image_folder"},
     {cv, 17, "    name: sgd\n    betas: [0.9, 0.999]",
      "18:5 E017 train.optimizer.betas | 'train.optimizer.betas' is only for "
-     "train.optimizer.name: adamw"},
+     "train.optimizer.name: adamw and adamw8bit"},
     {cv, 19, "  lr_scheduler: {name: cosine, step_size: 3}",
      "19:32 E017 train.lr_scheduler.step_size | 'train.lr_scheduler.step_size' "
      "is only for train.lr_scheduler.name: step"},

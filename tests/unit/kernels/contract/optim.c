@@ -109,6 +109,82 @@ static void adamw_one(struct bed *b, int64_t n)
     tensor_drop(&v);
 }
 
+/* One step from codes and blocks that are there. The map of m begins one step
+ * above -1. */
+static void adamw8_one(struct bed *b, int64_t n)
+{
+    enum { BLOCK = 256, CODES = 256 };
+    const struct adamw_args a = {.lr = 1e-2,
+                                 .beta1 = 0.9,
+                                 .beta2 = 0.95,
+                                 .eps = 1e-8,
+                                 .weight_decay = 0.1,
+                                 .grad_scale = 0.5,
+                                 .step = 3};
+    const int64_t blocks = (n + BLOCK - 1) / BLOCK;
+    struct tensor p = tensor_make(b, n, -1, 1), g = tensor_make(b, n, 0.5, 2);
+    float map[2][CODES], most[2][200];
+    uint8_t *codes[2];
+    double *P = zeros(n), *M = zeros(n), *V = zeros(n);
+    void *at[2], *most_at[2], *map_at = NULL;
+    bool is_near = true;
+
+    for (int i = 0; i < CODES; i++) {
+        map[0][i] = (float)(i - 127) / 128;
+        map[1][i] = (float)i / 255;
+    }
+    must(b->d->ops->alloc(b->d, sizeof(map), &map_at, ERR));
+    must(b->d->ops->to_device(b->d, map_at, map, sizeof(map), ERR));
+    for (int s = 0; s < 2; s++) {
+        codes[s] = malloc((size_t)n);
+        for (int64_t i = 0; i < n; i++)
+            codes[s][i] = (uint8_t)bed_uniform(b, 1, 255);
+        for (int64_t k = 0; k < blocks; k++)
+            most[s][k] = (float)bed_uniform(b, 0.5, 2);
+        must(b->d->ops->alloc(b->d, (size_t)n, &at[s], ERR));
+        must(b->d->ops->alloc(b->d, sizeof(most[s]), &most_at[s], ERR));
+        must(b->d->ops->to_device(b->d, at[s], codes[s], (size_t)n, ERR));
+        must(b->d->ops->to_device(b->d, most_at[s], most[s], sizeof(most[s]),
+                                  ERR));
+        must(b->d->ops->sync(b->d, ERR));
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const double d = a.grad_scale * g.v[i];
+        M[i] = a.beta1 * map[0][codes[0][i]] * most[0][i / BLOCK] +
+               (1 - a.beta1) * d;
+        V[i] = a.beta2 * map[1][codes[1][i]] * most[1][i / BLOCK] +
+               (1 - a.beta2) * d * d;
+        P[i] = p.v[i] * (1 - a.lr * a.weight_decay) -
+               a.lr * (M[i] / (1 - pow(a.beta1, 3))) /
+                   (sqrt(V[i] / (1 - pow(a.beta2, 3))) + a.eps);
+    }
+    must(b->d->ops->adamw8(b->d, b->dt, p.p, at[0], at[1], most_at[0],
+                           most_at[1], g.p, map_at, n, &a, ERR));
+    near(&p, P, "adamw8 p, %lld values", (long long)n);
+    for (int s = 0; s < 2; s++) {
+        const double *want = s == 0 ? M : V;
+        must(b->d->ops->to_host(b->d, codes[s], at[s], (size_t)n, ERR));
+        must(b->d->ops->to_host(b->d, most[s], most_at[s], sizeof(most[s]),
+                                ERR));
+        for (int64_t i = 0; i < n; i++) {
+            const float largest = most[s][i / BLOCK];
+            const double off = map[s][codes[s][i]] * largest - want[i];
+            is_near = is_near && fabs(off) <= 1.01 / 127 * largest &&
+                      fabs(want[i]) <= largest * (1 + 1e-6);
+        }
+        free(codes[s]);
+        b->d->ops->release(b->d, at[s]);
+        b->d->ops->release(b->d, most_at[s]);
+    }
+    ok(is_near, "adamw8: the codes are the nearest, %lld values", (long long)n);
+    b->d->ops->release(b->d, map_at);
+    free(P);
+    free(M);
+    free(V);
+    tensor_drop(&p);
+    tensor_drop(&g);
+}
+
 static void rmsprop_one(struct bed *b, int64_t n, double momentum,
                         bool centered)
 {
@@ -232,6 +308,8 @@ void contract_optim(struct bed *b)
     sgd_one(b, big, 0.9, true);
     adamw_one(b, 3);
     adamw_one(b, big);
+    adamw8_one(b, 1);
+    adamw8_one(b, big);
     rmsprop_one(b, 1, 0, false);
     rmsprop_one(b, 13, 0.9, false);
     rmsprop_one(b, big, 0.9, true);

@@ -103,6 +103,7 @@ static void refuse_rest(struct bed *b, void *p)
     refused(ops->images_u8(b->d, dt, p, p, p, 1, 1, 3, &norm, ERR));
     refused(ops->sgd(b->d, dt, p, p, p, -1, &sgd, ERR));
     refused(ops->adamw(b->d, dt, p, p, p, p, 4, &adamw, ERR));
+    refused(ops->adamw8(b->d, dt, p, p, p, p, p, p, p, 4, &adamw, ERR));
     refused(ops->rmsprop(b->d, dt, p, p, p, p, p, -1, &rmsprop, ERR));
     refused(ops->sum_squares(b->d, dt, p, p, -1, ERR));
     refused(ops->ema(b->d, dt, p, p, -1, 0.9, ERR));
