@@ -73,7 +73,9 @@ int report(struct exec_device *exec, const char *op, struct error *err)
 {
     static const char *const faults[] = {"", "a lane missed a barrier",
                                          "a lane missed a shuffle",
-                                         "a block of that size cannot be"};
+                                         "a block of that size cannot be",
+                                         "an address is no multiple of 16",
+                                         "a copy was not waited for"};
 
     return error_set(err, ERR_EXTERN, "%s: %s", op, faults[exec->failed]);
 }
