@@ -25,8 +25,7 @@ enum {
 };
 
 /* The vectors are of 8 values, and whole. */
-template <class T>
-bool fits_product(int64_t K, int64_t N, uintptr_t addresses)
+template <class T> bool fits_product(int64_t K, int64_t N, uintptr_t addresses)
 {
     return sizeof(T) == 2 && K % 8 == 0 && N % 8 == 0 && K <= ORIGIN_K &&
            addresses % 16 == 0;
@@ -270,7 +269,8 @@ KERNEL_OF_TWO pw_product(blk b, T *z, double *part, const acc<T> *origin, T *y,
             UNROLL for (int e = 0; e < TILES_N * 4; e++) sum[e / 4][e % 4] = 0;
             ROLLED for (int64_t k = 0; k < K; k += PRODUCT_K)
             {
-                const int wide = K - k < PRODUCT_K ? (int)(K - k) : (int)PRODUCT_K;
+                const int wide =
+                    K - k < PRODUCT_K ? (int)(K - k) : (int)PRODUCT_K;
                 const int pieces = (wide + PIECE_K - 1) / PIECE_K;
                 ask_for_w(b, ws, w, c, high, k, K);
                 if (c == 0 || K > PRODUCT_K)

@@ -57,8 +57,7 @@ FN void mma_16x8x16(float (&c)[4], const unsigned (&a)[4],
 /* N matrices [8, 8]; lanes 8i to 8i+7 give the rows of matrix i, 16 bytes
  * each in shared memory. r[i]: of matrix i row g, columns 2t, 2t+1; or with
  * Trans rows 2t, 2t+1 of column g. */
-template <int N, bool Trans>
-FN void ldmatrix(unsigned (&r)[N], const void *row)
+template <int N, bool Trans> FN void ldmatrix(unsigned (&r)[N], const void *row)
 {
     const unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     const void *at[32];
@@ -79,8 +78,8 @@ FN void ldmatrix(unsigned (&r)[N], const void *row)
     }
 }
 
-/* Some time before copy_wait() returns: 16 bytes from global to shared memory,
- * of which those after `bytes` (0 to 16) become zeros, and are not read. */
+/* Some time before copy_wait() returns: 16 bytes from global to shared memory.
+ * Those after `bytes` (0 to 16) are not read; zeros are written for them. */
 FN void copy_async(void *to, const void *from, int bytes)
 {
     if ((uintptr_t)to % 16 != 0 || (bytes > 0 && (uintptr_t)from % 16 != 0))
@@ -131,8 +130,7 @@ FN unsigned in_shared(const void *p)
     return (unsigned)__cvta_generic_to_shared(p);
 }
 
-template <int N, bool Trans>
-FN void ldmatrix(unsigned (&r)[N], const void *row)
+template <int N, bool Trans> FN void ldmatrix(unsigned (&r)[N], const void *row)
 {
     static_assert(N == 2 || N == 4, "as many as a fragment of B or A");
     if constexpr (N == 4 && Trans)
@@ -163,10 +161,10 @@ FN void ldmatrix(unsigned (&r)[N], const void *row)
 
 FN void copy_async(void *to, const void *from, int bytes)
 {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-                     in_shared(to)),
-                 "l"(__cvta_generic_to_global(from)), "r"(bytes)
-                 : "memory");
+    asm volatile(
+        "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(in_shared(to)),
+        "l"(__cvta_generic_to_global(from)), "r"(bytes)
+        : "memory");
 }
 
 FN void copy_group()

@@ -7,7 +7,8 @@ tidy_files := $(filter-out tests/%,$(filter %.c,$(c_files)))
 tidy_files := $(filter-out $(absent),$(tidy_files))
 # Headers that are C++, or parts of one file.
 not_alone := tests/simt/% kernels/exec/exec%.h kernels/exec/simd%.h \
-             kernels/cv/%_rows.h kernels/cv/%_walk.h kernels/llm/attention_%.h \
+             kernels/cv/%_rows.h kernels/cv/%_walk.h kernels/cv/%_mma.h \
+             kernels/llm/attention_%.h \
              $(if $(filter 0,$(CUPTI)),%_cupti.h)
 # How many states of a function the analyzer goes through: as it does itself. A
 # third of them takes a third of the time.

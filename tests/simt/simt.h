@@ -15,8 +15,9 @@
  *            lanes of a warp that meet for different things, a copy that
  *            nobody waits for, or to or from an address that is no multiple
  *            of 16, shared memory that is read before it is written (it
- *            starts as NaN in every block), misaligned and out of bounds accesses
- *            (with UBSan and ASan), a dependence on the number of lanes.
+ *            starts as NaN in every block), misaligned and out of bounds
+ *            accesses (with UBSan and ASan), a dependence on the number of
+ *            lanes.
  * Not found: the memory model, the alignment of a shared array, and anything
  *            about speed. Races that neither order of the lanes shows are for
  *            tests/race, which watches every access.
