@@ -391,5 +391,5 @@ clean:
 	$(Q)[ ! -d build ] || find build -mindepth 1 -maxdepth 1 \
 	    ! -name debian13 -exec rm -rf {} +
 
--include $(shell find $(B)/obj $(B)/wide $(B)/cuda $(B)/simt build/fuzz/obj \
-    -name '*.d' 2>/dev/null)
+-include $(shell find $(B)/obj $(B)/wide $(B)/cuda $(B)/simt $(B)/race \
+    build/fuzz/obj -name '*.d' 2>/dev/null)
