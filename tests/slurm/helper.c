@@ -46,6 +46,9 @@ static void test_inventory(struct world *w)
     is_str(n->used, "", "nobody has one");
     is_str(n->partitions, "batch*,urgent", "partitions");
     is_str(n->address, "127.0.0.1", "address");
+    WAIT(w, w->batch.name[0]);
+    ok(w->batch.is_default, "the default partition");
+    is_int(w->batch.max_minutes, 0, "MaxTime=INFINITE is no limit");
     ok(w->n_empty == 1, "hello ends a line of an earlier life");
 }
 

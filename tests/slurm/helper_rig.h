@@ -142,6 +142,7 @@ struct world {
     int n_replies;
     struct alloc_node *nodes;
     size_t n_nodes;
+    struct alloc_partition batch; /* the partition of that name, once told */
 };
 
 struct helper_start {
@@ -243,6 +244,10 @@ static inline void hear(struct world *w, struct helper_news *n)
         w->nodes = n->nodes;
         w->n_nodes = n->n_nodes;
         n->nodes = NULL;
+        break;
+    case HELPER_PARTITION:
+        if (strcmp(n->partition.name, "batch") == 0)
+            w->batch = n->partition;
         break;
     case HELPER_DOWN:
         w->n_down += !w->is_down;
