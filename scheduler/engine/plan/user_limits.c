@@ -10,6 +10,7 @@
  * start.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,14 +61,24 @@ int engine_teach_spent(struct engine *e, const struct engine_spent *v, size_t n,
     return 0;
 }
 
+/* It was told to resize while it ran, and goes on with no more GPUs. */
+static bool goes_on(const struct job *job)
+{
+    const struct job_resize *r = &job->resize;
+
+    return job->state == JOB_QUEUED && !isnan(r->told_s) && r->gpus > 0 &&
+           r->gpus <= r->from;
+}
+
 /* Whether its user or account has no GPU-hours left. A job without GPUs needs
  * none. */
 static bool is_spent(const struct engine *e, const struct job *job,
                      int32_t gpus, char why[JOB_REASON_CAP])
 {
     const char *account = account_of(e, job);
+    bool counts = gpus > 0 && !goes_on(job);
 
-    for (size_t i = 0; gpus > 0 && i < e->n_spent; i++) {
+    for (size_t i = 0; counts && i < e->n_spent; i++) {
         const char *name = e->spent[i].name;
         if (strcmp(name, job->user) != 0 &&
             (!account || strcmp(name, account) != 0))
