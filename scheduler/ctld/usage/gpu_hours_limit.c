@@ -33,6 +33,7 @@ struct rule {
 struct reading {
     struct task task;
     struct ctld *c;
+    double began_s;       /* monotonic */
     double now_s, next_s; /* next_s: when to read again */
     struct rule *rules;   /* owned; [n] */
     size_t n;
@@ -45,6 +46,7 @@ struct reading {
 struct gpu_hours {
     struct loop_source *timer;
     struct reading *reading; /* under way, or NULL */
+    bool is_due;             /* the timer is set for what happened */
     bool is_stale;           /* something happened since it began */
     bool is_told;            /* the engine may know of limits */
 };
@@ -74,6 +76,7 @@ static struct reading *reading_new(struct ctld *c)
         return NULL;
     r->task = (struct task){.run = reading_run, .done = reading_done};
     r->c = c;
+    r->began_s = c->parts.clock->now_s(c->parts.clock);
     r->now_s = c->parts.clock->wall_s(c->parts.clock);
     r->rules = calloc(n + 1, sizeof(*r->rules));
     r->spent = calloc(n + 1, sizeof(*r->spent));
@@ -169,7 +172,7 @@ static void reading_run(struct task *t)
 static int take(struct ctld *c, struct reading *r, struct error *err)
 {
     struct gpu_hours *h = c->gpu_hours;
-    double took_s = c->parts.clock->wall_s(c->parts.clock) - r->now_s;
+    double took_s = c->parts.clock->now_s(c->parts.clock) - r->began_s;
     int rc = r->rc;
     if (rc < 0)
         *err = r->err;
@@ -180,8 +183,9 @@ static int take(struct ctld *c, struct reading *r, struct error *err)
     double wait_s = fmax(r->next_s - r->now_s, fmax(LEAST_S, 20 * took_s));
     if (h->is_stale)
         wait_s = fmax(SOON_S, 20 * took_s);
+    h->is_due = h->is_stale;
     h->is_stale = false;
-    if (r->n > 0)
+    if (r->n > 0 || h->is_due) /* limits may be new */
         loop_timer_set(h->timer, wait_s);
     return rc;
 }
@@ -205,6 +209,7 @@ static void look(void *arg)
     struct gpu_hours *h = c->gpu_hours;
     const struct spec_map *limits = c->parts.conf->gpu_hours;
     struct error err = ERROR_INIT;
+    h->is_due = false;
     if (c->stopping)
         return;
     if (h->reading) {
@@ -231,10 +236,12 @@ void gpu_hours_limit_note(struct ctld *c, const struct store_event *ev,
     if (ev->ev != EV_CLAIM && ev->ev != EV_REQUEUE &&
         !job_state_is_final(job->state))
         return;
-    if (c->gpu_hours->reading)
-        c->gpu_hours->is_stale = true;
-    else
-        loop_timer_set(c->gpu_hours->timer, SOON_S);
+    struct gpu_hours *h = c->gpu_hours;
+    if (h->reading)
+        h->is_stale = true;
+    else if (!h->is_due) /* what happens next does not postpone it */
+        loop_timer_set(h->timer, SOON_S);
+    h->is_due = !h->reading;
 }
 
 void gpu_hours_limit_restart(struct ctld *c)
