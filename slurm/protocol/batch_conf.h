@@ -28,8 +28,8 @@ enum {
 };
 
 /* To the batch step alone: a user has cancelled the job. It is no signal that a
- * user can send to a job. */
-#define BATCH_CANCEL_SIGNAL SIGPWR
+ * user can send to a job, and the step of an older mgpu ignores it. */
+#define BATCH_CANCEL_SIGNAL SIGURG
 
 enum batch_launcher { BATCH_SRUN, BATCH_MPIRUN };
 
