@@ -136,6 +136,8 @@ static void flight_clear(struct flight *f)
     saved_free(f->saved, f->n_saved);
     free(f->copies);
     free(f->jobs);
+    for (size_t i = 0; i < f->batch.n_attempts; i++)
+        free((char *)f->attempts[i].account);
     free(f->attempts);
     eng_leaving_free(f->archived, f->batch.n_archived);
     *f = (struct flight){.is_up = false};
@@ -175,8 +177,12 @@ static void add_rows(struct engine *e, struct entry **picked, size_t n)
         const struct saved *saved = i < e->n_saved ? &e->saved[i] : NULL;
         *copy = *en;
         f->jobs[i] = job_row(copy);
-        if (has_attempt(copy, saved))
-            f->attempts[f->batch.n_attempts++] = attempt_row(e, copy);
+        if (has_attempt(copy, saved)) {
+            struct store_attempt row = attempt_row(e, copy);
+            /* Reloads free a default account, whatever is in flight. */
+            row.account = row.account ? strdup(row.account) : NULL;
+            f->attempts[f->batch.n_attempts++] = row;
+        }
         en->is_saved = false;
         eng_clear_dirty(e, en);
     }
