@@ -8,18 +8,22 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "jobs/text/scalar.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
 
-/* in  list  "a,b" */
-static bool has(const char *list, const char *word)
+/* in  list  "a,b"
+ *     same  as strncmp(3): Slurm ignores the case of accounts and QOSes, and
+ *           not that of partitions */
+static bool has(const char *list, const char *word,
+                int (*same)(const char *a, const char *b, size_t n))
 {
     size_t n = strlen(word);
     for (const char *p = list; *p;) {
         size_t len = strcspn(p, ",");
-        if (len == n && strncmp(p, word, n) == 0)
+        if (len == n && same(p, word, n) == 0)
             return true;
         p += len + (p[len] == ',');
     }
@@ -30,7 +34,7 @@ static int refuse_name(const char *what, const char *name, const char *allow,
                        const char *deny, const char *part, struct error *err)
 {
     if (!name || (!allow[0] && !deny[0]) ||
-        (allow[0] ? has(allow, name) : !has(deny, name)))
+        has(allow[0] ? allow : deny, name, strncasecmp) == (allow[0] != '\0'))
         return 0;
     return allow[0]
                ? error_set(err, ERR_INVAL,
@@ -88,7 +92,8 @@ int eng_check_partition(const struct engine *e, const struct job *job,
     for (size_t i = 0; i < n; i++) {
         struct error why = ERROR_INIT;
         bool is_meant =
-            w.partition ? has(w.partition, parts[i].name) : parts[i].is_default;
+            w.partition ? has(w.partition, parts[i].name, strncmp)
+                        : parts[i].is_default;
         if (!is_meant)
             continue;
         if (check_one(&parts[i], job, &w, &why) == 0)
