@@ -60,15 +60,16 @@ static int check_one(const struct alloc_partition *p, const struct job *job,
                      const struct alloc_where *w, struct error *err)
 {
     char limit[SCALAR_CAP], most[32];
+    bool counts = !w->qos; /* a QOS may override limits of partitions */
 
-    if (p->max_minutes > 0 && job->limit_s > 60.0 * p->max_minutes &&
+    if (counts && p->max_minutes > 0 && job->limit_s > 60.0 * p->max_minutes &&
         job->limit_s < (double)INT32_MAX) {
         show_minutes(p->max_minutes, most, sizeof(most));
         return error_set(
             err, ERR_INVAL, "time limit %s is above the %s of partition %s",
             scalar_show_duration(limit, job->limit_s), most, p->name);
     }
-    if (p->max_nodes > 0 && job->nodes_min > p->max_nodes)
+    if (counts && p->max_nodes > 0 && job->nodes_min > p->max_nodes)
         return error_set(err, ERR_INVAL,
                          "%" PRId32 " nodes are more than the %" PRId32
                          " that partition %s gives to a job",
