@@ -34,6 +34,8 @@ static int add_row(void *arg, const struct store_cell *cells, size_t n,
     struct report *r = arg;
     struct usage_attempt a = usage_attempt_of(cells, n);
     a.is_closed = r->uid >= 0 && a.uid != r->uid;
+    if (a.is_closed)
+        a.class = NULL; /* it tells the program, the model and the data */
     return usage_sums_add(&r->sums, &a, err);
 }
 

@@ -6,7 +6,8 @@ struct http_exchange;
 
 /* arg is the struct ctld. ?by=user|account|class|node&since=; replies with
  * mgpu.usage/1. Every user sees the GPU-hours of all, as in /v1/gpus, and the
- * busy hours of their own jobs; administrators see all of them. */
+ * busy hours and the classes of their own jobs; administrators see all of them.
+ */
 void serve_usage(void *arg, struct http_exchange *x);
 
 #endif
