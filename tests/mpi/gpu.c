@@ -10,9 +10,30 @@
 #include "tests/mpi/fake_gpu.h"
 #include "tests/mpi/llm_small.h"
 #include "tests/mpi/trace.h"
+#include "worker/checkpoint/safetensors.h"
 
-static void train(struct comm *c, const struct job_spec *spec,
-                  enum spec_device device, struct trace *t)
+/* num_batches_tracked in the last checkpoint; -1: the model has none. */
+static int64_t batches_tracked(const char *dir, int step)
+{
+    struct safetensors st = {.n = 0};
+    struct error err = ERROR_INIT;
+    char path[120];
+    int64_t n = -1;
+    (void)snprintf(path, sizeof(path), "%s/ckpt/step-%d/model.safetensors", dir,
+                   step);
+    if (st_open(path, SIZE_MAX, &st, &err) < 0)
+        return -1;
+    const struct st_tensor *t =
+        st_find(&st, "features.0.1.num_batches_tracked");
+    if (t != NULL && t->bytes == sizeof(n))
+        memcpy(&n, t->data, sizeof(n));
+    st_close(&st);
+    return n;
+}
+
+/* Returns what batches_tracked() does. */
+static int64_t train(struct comm *c, const struct job_spec *spec,
+                     enum spec_device device, struct trace *t)
 {
     struct job_spec s = *spec;
     struct error err = ERROR_INIT;
@@ -23,7 +44,9 @@ static void train(struct comm *c, const struct job_spec *spec,
     train_dir(dir);
     (void)mpi_ok(run(c, &s, dir, 0, &r, t) == 0 && r.end == TRAIN_DONE, &err,
                  device == DEVICE_CUDA ? "on the GPU" : "on the host");
+    const int64_t batches = mpi_rank == 0 ? batches_tracked(dir, t->n) : -1;
     train_remove(dir);
+    return batches;
 }
 
 /* Three addends can be added in two orders. */
@@ -37,12 +60,12 @@ static void compare(struct comm *c, const struct job_spec *spec,
 {
     static struct trace host, gpu;
     char line[100];
-    train(c, spec, DEVICE_HOST, &host);
+    const int64_t batches = train(c, spec, DEVICE_HOST, &host);
     for (int early = 0; early < 2; early++) {
         memset(&fake, 0, sizeof(fake));
         fake_is_early = early != 0;
-        train(c, spec, DEVICE_CUDA, &gpu);
-        bool all = gpu.n == host.n && host.n > 0;
+        bool all = train(c, spec, DEVICE_CUDA, &gpu) == batches &&
+                   gpu.n == host.n && host.n > 0;
         for (int i = 1; i <= host.n; i++)
             all = all && same(gpu.loss[i], host.loss[i]);
         for (int e = 1; e <= spec->train.epochs; e++)
@@ -64,7 +87,7 @@ static void count_alone(struct comm *c, const struct job_spec *spec)
 {
     static struct trace t;
     memset(&fake, 0, sizeof(fake));
-    train(c, spec, DEVICE_CUDA, &t);
+    (void)train(c, spec, DEVICE_CUDA, &t);
     /* A whole iteration, an evaluation, the update behind an odd batch. */
     is_int(fake.captures, 3, "three graphs");
     /* All but the first of 24 iterations, of 10 batches of an evaluation,
@@ -74,7 +97,7 @@ static void count_alone(struct comm *c, const struct job_spec *spec)
     ok(fake.calls < 1500, "%lld calls one by one", (long long)fake.calls);
     setenv("MGPU_CUDA_GRAPHS", "0", 1);
     memset(&fake, 0, sizeof(fake));
-    train(c, spec, DEVICE_CUDA, &t);
+    (void)train(c, spec, DEVICE_CUDA, &t);
     unsetenv("MGPU_CUDA_GRAPHS");
     ok(fake.captures == 0 && fake.calls > 26 * 150,
        "$MGPU_CUDA_GRAPHS=0: %lld calls one by one", (long long)fake.calls);
@@ -88,15 +111,16 @@ static void survive(struct comm *c, const struct job_spec *spec)
     static const char *const how[] = {"begin", "end", "call"};
     static struct trace host, gpu;
     char line[100];
-    train(c, spec, DEVICE_HOST, &host);
+    const int64_t batches = train(c, spec, DEVICE_HOST, &host);
+    (void)mpi_ok(mpi_rank > 0 || batches > 0, NULL, "batches are counted");
     for (int i = 0; i < 9; i++) {
         memset(&fake, 0, sizeof(fake));
         fake_surprise = (enum fake_surprise)(i / 3);
         fake_surprise_at = fake_begun() + 1 + i % 3;
-        train(c, spec, DEVICE_CUDA, &gpu);
+        bool all = train(c, spec, DEVICE_CUDA, &gpu) == batches &&
+                   gpu.n == host.n && host.n > 0;
         int32_t more = fake_begun() - fake_surprise_at;
         fake_surprise_at = 0;
-        bool all = gpu.n == host.n && host.n > 0;
         for (int k = 1; k <= host.n; k++)
             all = all && same(gpu.loss[k], host.loss[k]);
         for (int e = 1; e <= spec->train.epochs; e++)
@@ -115,7 +139,7 @@ static void count_together(struct comm *c, const struct job_spec *spec)
 {
     static struct trace t;
     memset(&fake, 0, sizeof(fake));
-    train(c, spec, DEVICE_CUDA, &t);
+    (void)train(c, spec, DEVICE_CUDA, &t);
     (void)mpi_ok(fake.collectives >= 2 * t.n && fake.hidden >= t.n, NULL,
                  "NCCL overlaps the backward pass");
 }
@@ -175,19 +199,19 @@ static void test_copies(struct comm *c, const struct job_spec *spec)
                      (s.dataset.train_samples + s.dataset.eval_samples),
             full = images * s.dataset.image_size * s.dataset.image_size * 3 * 8;
     memset(&fake, 0, sizeof(fake));
-    train(c, &s, DEVICE_CUDA, &t);
+    (void)train(c, &s, DEVICE_CUDA, &t);
     ok(fake.pins > 0 && fake.sent_bytes < full / 6,
        "%lld bytes copied, %lld pieces of memory page-locked",
        (long long)fake.sent_bytes, (long long)fake.pins);
     s.train.pin_memory = TRI_FALSE;
     memset(&fake, 0, sizeof(fake));
-    train(c, &s, DEVICE_CUDA, &t);
+    (void)train(c, &s, DEVICE_CUDA, &t);
     ok(fake.pins == 0 && fake.sent_bytes < full / 6,
        "pin_memory: false: from ordinary memory");
     s.dataset.data_path = DATA_PATH_PAPER;
     s.train.pin_memory = TRI_TRUE;
     memset(&fake, 0, sizeof(fake));
-    train(c, &s, DEVICE_CUDA, &t);
+    (void)train(c, &s, DEVICE_CUDA, &t);
     ok(fake.pins > 0 && fake.sent_bytes >= full && fake.sent_bytes < full * 2,
        "data_path: paper: %lld bytes copied, of %lld for the images alone",
        (long long)fake.sent_bytes, (long long)full);

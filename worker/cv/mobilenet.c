@@ -164,6 +164,9 @@ static int result(struct model *model, const struct batch *b,
         sum.loss_sum += dtype_get(acc, m->host, i);
         sum.hits += hit[i];
     }
+    for (int32_t i = 0; m->counts && i < ARCH_LAYERS; i++)
+        m->tracked[i]++;
+    m->counts = false;
     *ret = sum;
     return 0;
 }

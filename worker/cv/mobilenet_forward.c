@@ -120,12 +120,12 @@ static int check(const struct mobilenet *m, int32_t n, bool train,
     return 0;
 }
 
+/* A pass that is captured comes here once more when it is launched. */
 static void note(struct mobilenet *m, int32_t n, bool train)
 {
-    for (int32_t i = 0; train && i < ARCH_LAYERS; i++)
-        m->tracked[i]++;
     m->n = n;
     m->train = train;
+    m->counts = train;
 }
 
 int mobilenet_put(struct model *model, uint64_t seed, double scale,

@@ -49,6 +49,7 @@ struct mobilenet {
     const int32_t *label; /* borrowed until backward() */
     int32_t n;            /* 0: there was none */
     bool train;
+    bool counts; /* result() has not counted it in `tracked` */
 };
 
 static inline struct mobilenet *mobilenet_of(struct model *m)
