@@ -192,13 +192,6 @@ static void check_shared(const struct check *c)
         report_add(c->report, "E018", place_of(c, dist), dist,
                    "one of: ddp-ds, fsdp", "'%s: %s' is only for kind: cv",
                    dist, from_of(c, dist)->node->text);
-    else if (is_set(c, dist) && s->train.distribution == DIST_FSDP &&
-             s->method == METHOD_QAT)
-        report_add(c->report, "E017", place_of(c, dist), dist,
-                   "set distribution: ddp-ds",
-                   "'%s: fsdp' does not go with method: qat, which rounds "
-                   "whole layers on each GPU",
-                   dist);
     if (is_set(c, optim) && s->train.optimizer.name == OPTIM_RMSPROP)
         report_add(c->report, "E018", place_of(c, optim), optim,
                    "one of: adamw, sgd, adamw8bit",

@@ -75,4 +75,5 @@ teardown() { ctld_stop; }
     [[ $output == *fits ]]
     run -0 "$MGPU_BIN/mgpu-model" plan --json "$MGPU_SRC/jobs/examples/llama-qat.yaml"
     jq -e '.rounded > 0 and .rounded < .work' <<<"$output"
+    jq -e '[.distributions[].distribution] == ["ddp-ds", "fsdp"]' <<<"$output"
 }

@@ -272,6 +272,11 @@ static void test_shared_out(struct comm *c)
                                   "  model: {lora_rank: 0}"))
         compare(c, &spec, "fsdp, dpo");
     spec_clear(&spec);
+    if (mpi_size > 1 && llm_small(&spec, "qat", &llm_untied,
+                                  "distribution: fsdp\n  pin_memory: false\n"
+                                  "  quantizer: {groupsize: 8}"))
+        compare(c, &spec, "fsdp, qat");
+    spec_clear(&spec);
 }
 
 int main(int argc, char **argv)

@@ -2,10 +2,11 @@
  *
  * In fp64, with as many micro-batches on each rank as make 4 together: the
  * first loss and the step after it agree to 1e-12, six steps to 1e-10, for
- * full, tied and not, and for lora, qlora and dpo. Evaluation, checkpoints, the
- * mean of the weights and samples are those of whole weights; a run that was
- * stopped goes on on other numbers of ranks, shared out or not. A rank keeps
- * its part of the states, and two units; what it waits for them is in t_comm.
+ * full, tied and not, and for lora, qlora, dpo and qat. Evaluation,
+ * checkpoints, the mean of the weights and samples are those of whole weights;
+ * a run that was stopped goes on on other numbers of ranks, shared out or not.
+ * A rank keeps its part of the states, and two units; what it waits for them is
+ * in t_comm.
  */
 #include <math.h>
 #include <time.h>
@@ -14,7 +15,8 @@
 #include "tests/mpi/trace.h"
 #include "worker/llm/llama_shape.h"
 
-enum { PARTS = 4, STEPS = 6 };
+enum { STEPS = 6 };
+static int n_parts = 4; /* micro-batches of an iteration, on all ranks */
 
 static int run_parts(int ranks, enum spec_distribution how,
                      struct job_spec *spec, const char *dir, int at,
@@ -22,7 +24,7 @@ static int run_parts(int ranks, enum spec_distribution how,
 {
     struct train_result r = {.iteration = -1};
     spec->train.distribution = how;
-    spec->train.gradient_accumulation_steps = PARTS / ranks;
+    spec->train.gradient_accumulation_steps = n_parts / ranks;
     return run_on(ranks, spec, dir, at, &r, t);
 }
 
@@ -53,9 +55,21 @@ static void near(const struct trace *t, const struct trace *want, double first,
     (void)mpi_ok(step <= first && last <= all && eval <= all, NULL, line);
 }
 
+/* The next number of ranks that the n_parts can be dealt out to; 0: none. */
+static int more_ranks(int ranks)
+{
+    while (++ranks <= mpi_size && ranks <= n_parts)
+        if (n_parts % ranks == 0)
+            return ranks;
+    return 0;
+}
+
 static int most_ranks(void)
 {
-    return mpi_size >= 4 ? 4 : mpi_size >= 2 ? 2 : 1;
+    int most = 1;
+    for (int ranks = 1; ranks > 0; ranks = more_ranks(ranks))
+        most = ranks;
+    return most;
 }
 
 /* fsdp on R ranks, ddp-ds on R ranks, and one rank. */
@@ -68,7 +82,8 @@ static void test_equal(struct job_spec *spec, double first, double all,
                      (mpi_rank > 0 ||
                       (one.n == STEPS && one.loss[STEPS] != one.loss[1])),
                  NULL, what);
-    for (int ranks = mpi_size > 1 ? 2 : 1; ranks <= most_ranks(); ranks *= 2) {
+    for (int ranks = mpi_size > 1 ? more_ranks(1) : 1; ranks > 0;
+         ranks = more_ranks(ranks)) {
         struct trace ddp = {.n = 0}, fsdp = {.n = 0};
         (void)snprintf(line, sizeof(line), "%s on %d", what, ranks);
         (void)mpi_ok(whole(ranks, DIST_DDP_DS, spec, &ddp) == 0 &&
@@ -234,17 +249,17 @@ static int64_t largest_unit(void)
 }
 
 /* On R ranks: the sum of one rank's / R, and two units that are whole. */
-static void test_kept(void)
+static void test_kept(const char *method, const char *more)
 {
     enum { UNITS = 7, ARRAYS = 4 };
     const int64_t unit = largest_unit() * (int64_t)sizeof(double);
     struct job_spec spec = {.version = 0};
     struct kept one = {.states = 0};
     char line[160];
-    if (!llm_small(&spec, "full", &llm_stories, "shuffle: true"))
+    if (!llm_small(&spec, method, &llm_stories, more))
         return;
     (void)keep_on(1, &spec, &one);
-    for (int ranks = 2; ranks <= most_ranks(); ranks *= 2) {
+    for (int ranks = more_ranks(1); ranks > 0; ranks = more_ranks(ranks)) {
         struct kept k = {.states = 0};
         /* Each chunk is filled up to a multiple of 128. */
         const int64_t filled = (int64_t)UNITS * SHARD_ALIGN * sizeof(double);
@@ -252,10 +267,11 @@ static void test_kept(void)
         const int64_t over = k.states - one.states / ranks;
         const int64_t whole = k.gathered - 2 * unit;
         (void)snprintf(line, sizeof(line),
-                       "%d ranks: %lld bytes of %lld, and %lld of units of "
+                       "%s, %d ranks: %lld bytes of %lld, and %lld of units of "
                        "%lld",
-                       ranks, (long long)k.states, (long long)one.states,
-                       (long long)k.gathered, (long long)unit);
+                       method, ranks, (long long)k.states,
+                       (long long)one.states, (long long)k.gathered,
+                       (long long)unit);
         (void)mpi_ok(mpi_rank > 0 ||
                          (over >= 0 && over <= ARRAYS * filled && whole >= 0 &&
                           whole <= 2 * ranks * SHARD_ALIGN * 8 &&
@@ -487,6 +503,37 @@ static void test_dpo(const char *model)
     spec_clear(&spec);
 }
 
+/* Rounded from the third iteration on: before a run is stopped, and so when it
+ * goes on. Groups of 8 divide the inputs of all linears of the untied model,
+ * groups of 12 not those of down_proj; on three ranks, the parts are three. */
+static void test_qat(const char *what, const char *more)
+{
+    struct job_spec spec = {.version = 0};
+    struct trace plain = {.n = 0}, rounded = {.n = 0};
+    n_parts = mpi_size == 3 ? 3 : 4;
+    const int most = most_ranks();
+    if (llm_small(&spec, "qat", &llm_untied, more)) {
+        test_equal(&spec, 1e-12, 1e-10, what);
+        test_moved(&spec, most, DIST_FSDP, most, DIST_FSDP);
+        test_moved(&spec, most, DIST_FSDP, 1, DIST_DDP_DS);
+        test_moved(&spec, 1, DIST_DDP_DS, most, DIST_FSDP);
+        (void)mpi_ok(whole(most, DIST_FSDP, &spec, &rounded) == 0, NULL,
+                     "rounded from the third iteration on");
+        spec.train.quantizer.fake_quant_after = STEPS;
+        (void)mpi_ok(whole(most, DIST_FSDP, &spec, &plain) == 0, NULL,
+                     "not rounded");
+        (void)mpi_ok(mpi_rank > 0 || (trace_apart(&rounded, &plain, 2) <= 0 &&
+                                      trace_apart(&rounded, &plain, 3) > 1e-6),
+                     NULL, "the third loss is that of rounded weights");
+        spec.train.quantizer.fake_quant_after = 0;
+        spec.train.quantizer.groupsize = 12;
+        spec.train.activation_checkpointing = true;
+        test_equal(&spec, 1e-12, 1e-10, "at once, recomputed");
+    }
+    spec_clear(&spec);
+    n_parts = 4;
+}
+
 int main(int argc, char **argv)
 {
     mpi_tap_start(&argc, &argv);
@@ -502,8 +549,13 @@ int main(int argc, char **argv)
     test_qlora();
     test_dpo("model: {lora_rank: 2}");
     test_dpo("model: {lora_rank: 0}");
+    test_qat("qat", "quantizer: {groupsize: 8, fake_quant_after_n_steps: 2}");
+    test_qat("qat of adapters",
+             "quantizer: {groupsize: 8, fake_quant_after_n_steps: 2}\n"
+             "  model: {lora_rank: 4}");
     test_results();
-    test_kept();
+    test_kept("full", "shuffle: true");
+    test_kept("qat", "quantizer: {groupsize: 32}");
     test_waits();
     (void)mpi_ok(comm_mpi_use(0, &err) == 0, &err, "all again");
     return mpi_tap_done();

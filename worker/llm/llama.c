@@ -237,10 +237,6 @@ static int shape_of(const struct llama_conf *conf, struct llama_shape *ret,
         return -1;
     if (conf->quantizer != QUANTIZER_8DA4W)
         return 0;
-    if (conf->shared_by > 1)
-        return error_set(err, ERR_INVAL,
-                         "train.distribution: fsdp: method qat rounds whole "
-                         "layers on each GPU: set ddp-ds");
     return llama_base_round(ret_base, ret, conf->groupsize, err);
 }
 

@@ -365,6 +365,8 @@ static int put_weights(struct llama *m, bool rounds, int64_t first, int64_t n,
                               (size_t)n * dtype_bytes(m->conf.dt), err);
 }
 
+/* Nothing reads the weights of the layer themselves behind it: in the backward
+ * pass their gradient may take their place. */
 static int round_layer(struct llama *m, int32_t l, struct error *err)
 {
     const struct llama_shape *s = &m->shape;

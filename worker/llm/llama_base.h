@@ -14,7 +14,9 @@
  * With 8da4w (method qat) weights are kept as they are. A pass computes with
  * what int4 leaves of them, and int8 of what they are multiplied with; the
  * gradient goes straight through both. A linear is rounded if the groupsize
- * divides its inputs, and an output layer that is the embedding is not.
+ * divides its inputs, and an output layer that is the embedding is not. Where
+ * the ranks share the weights out, a layer is rounded from its unit, all of it
+ * before the gradient takes the unit's place.
  */
 #ifndef MGPU_WORKER_LLM_LLAMA_BASE_H
 #define MGPU_WORKER_LLM_LLAMA_BASE_H

@@ -253,7 +253,7 @@ static void add_changes(struct plan *p)
 static int compare(struct plan *p, struct error *err)
 {
     static const enum spec_distribution both[BOTH] = {DIST_DDP_DS, DIST_FSDP};
-    p->has_both = p->gpus > 1 && p->spec.method != METHOD_QAT;
+    p->has_both = p->gpus > 1;
     if (!p->has_both)
         return 0;
     for (int i = 0; i < BOTH; i++) {

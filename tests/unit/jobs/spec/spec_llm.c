@@ -73,6 +73,9 @@ static const struct {
      "\"quantizer\":{\"name\":\"8da4w\",\"groupsize\":256,"
      "\"fake_quant_after_n_steps\":null}|"
      "\"enable_activation_checkpointing\":true"},
+    {"qat that is shared out",
+     HEAD "method: qat\ntrain:\n" DATA "  distribution: fsdp\n",
+     "\"method\":\"qat\"|\"distribution\":\"fsdp\""},
     {"qat with adapters is as lora",
      HEAD "method: qat\ntrain:\n" DATA "  model: {lora_rank: 4}\n"
           "  quantizer: {groupsize: 32, fake_quant_after_n_steps: 9}\n",
@@ -282,9 +285,6 @@ static const struct {
      HEAD "method: qat\ntrain:\n" DATA "  max_steps_per_epoch: 5\n  epochs: 2\n"
           "  quantizer: {fake_quant_after_n_steps: 10}\n",
      "E017 9:41", "at most 10 iterations: nothing would be rounded"},
-    {"qat that is shared out",
-     HEAD "method: qat\ntrain:\n" DATA "  distribution: fsdp\n", "E017 7:17",
-     "set distribution: ddp-ds"},
     {"an adapter to go on with",
      HEAD "method: full\ntrain:\n"
           "  checkpointer: {checkpoint_dir: /m, adapter_checkpoint: /a}\n"
