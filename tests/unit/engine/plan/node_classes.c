@@ -12,13 +12,16 @@ enum { N_MAX = 80 };
 static struct alloc_node nodes[N_MAX];
 static struct engine_conf conf;
 static struct engine e;
+static const struct alloc_ops ops; /* it has no partitions */
+static struct alloc alloc = {.ops = &ops};
 
 static void begin(void)
 {
     memset(nodes, 0, sizeof(nodes));
     conf = (struct engine_conf){.cluster = "c"};
     free(e.classes.of);
-    e = (struct engine){.parts = {.conf = &conf}, .nodes = nodes};
+    e = (struct engine){.parts = {.conf = &conf, .alloc = &alloc},
+                        .nodes = nodes};
 }
 
 static void node(const char *type, const char *partitions, const char *features,
