@@ -1184,7 +1184,7 @@ END
     run stat --usage
     [ "$status" -eq 0 ]
     [[ ${lines[1]} == "USER "*" JOBS  FAILED  GPU-HOURS  BUSY-HOURS  BUSY  MEAN-WAIT" ]]
-    [[ ${lines[2]} =~ ^$(id -un)\ +2\ +0\ +0.0[0-9]\ +-\ +-\ +0:0[0-9]$ ]]
+    [[ ${lines[2]} =~ ^$(id -un)\ +2\ +0\ +0.[0-9]+\ +-\ +-\ +[0-9]+:[0-9]+$ ]]
     stat --usage --json --by class --since 1h >usage.json
     [ "$(json '$.rows[1].jobs' <usage.json)" = 1 ]
     [ "$(json '$.rows[0].gpu_hours > $.rows[1].gpu_hours' <usage.json)" != 0 ]

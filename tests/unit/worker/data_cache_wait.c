@@ -149,8 +149,13 @@ static void test_followed(void)
         exit(1);
     struct halted h = {.told = up[1], .go_on = down[0]};
     const pid_t pid = fork();
-    if (pid == 0)
+    if (pid == 0) {
+        (void)close(down[1]); /* it ends when this process does */
         make_halted(&h, &clock);
+    }
+    (void)close(up[1]);
+    (void)close(down[0]);
+    (void)alarm(120); /* a writer of which nothing is heard waits for ever */
     if (read(up[0], &share, sizeof(share)) != sizeof(share))
         exit(1);
     begin(&r);
@@ -158,7 +163,6 @@ static void test_followed(void)
     r.conf.tokenised = tell_once;
     told = -1;
     release = down[1];
-    (void)alarm(60); /* a writer of which nothing is heard waits for ever */
     open_cache(&r, &d);
     (void)alarm(0);
     ok(share > 0 && share < 1 && told > share - 1e-3 && told <= share,
@@ -170,9 +174,7 @@ static void test_followed(void)
         exit(1);
     is_int(status, 0, "which it has kept");
     is_int(files_of(".lock", path, sizeof(path)), 1, "beside its lock");
-    for (int i = 0; i < 2; i++)
-        (void)close(up[i]);
-    (void)close(down[0]);
+    (void)close(up[0]);
 }
 
 /* Texts in the lock that no writer of ours has left there. */
