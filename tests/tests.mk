@@ -166,10 +166,11 @@ $(B)/tests/slurm/%: $(B)/obj/tests/slurm/%.o $(B)/obj/tests/tap.o \
 	$(call say,LD,$@)
 	$(link) $(ldlibs_slurm) $(LDLIBS)
 
-# Counts the allocations of our own code.
+# Counts the allocations of our own code, and those of the device.
 $(B)/tests/mpi/memory: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc \
     -Wl,--wrap=realloc,--wrap=strdup,--wrap=posix_memalign \
-    -Wl,--wrap=aligned_alloc
+    -Wl,--wrap=aligned_alloc,--wrap=device_host_create \
+    -Wl,--wrap=memory_plan_make
 
 # A daemon and tools of which calls fail.
 $(B)/tests/fault/inject.so: tests/fault/inject.c tests/fault/fault.h $(B)/flags

@@ -1,11 +1,18 @@
-/* memory.c - a step allocates nothing: memory is planned before the start.
+/* memory.c - memory is planned before the start: a step allocates nothing, and
+ * the device's never exceeds the plan.
  *
  * Counted are the calls of our own code; libraries have allocators of their
  * own. The first epoch may let buffers grow to what they need; from then on,
- * every strategy, precision and optimizer takes what it has. */
+ * every strategy, precision and optimizer takes what it has.
+ *
+ * The most device memory that a rank held at a time is the planned number of
+ * bytes, for each method: in a run that is stopped and saves, and in the one
+ * that resumes it, evaluates, makes samples and saves the result. */
 #include <stdio.h>
 
-#include "tests/mpi/train.h"
+#include "tests/mpi/llm_small.h"
+#include "tests/mpi/trace.h"
+#include "worker/train/memory_plan.h"
 
 /* The linker puts these before the real ones (--wrap). */
 static volatile int64_t n_allocs;
@@ -58,6 +65,8 @@ char *__wrap_strdup(const char *s)
     return __real_strdup(s);
 }
 
+/* ---- an epoch ------------------------------------------------------------ */
+
 static volatile sig_atomic_t none;
 
 static int one_epoch(struct trainer *t, struct error *err)
@@ -95,6 +104,154 @@ static void test(struct comm *c, const struct job_spec *spec, const char *what)
     train_rig_close(&rig);
 }
 
+/* ---- the device's memory ------------------------------------------------- */
+
+int __real_device_host_create(int32_t threads, struct device **ret,
+                              struct error *err);
+int __wrap_device_host_create(int32_t threads, struct device **ret,
+                              struct error *err);
+void __real_memory_plan_make(const struct memory_ask *a,
+                             struct memory_plan *ret);
+void __wrap_memory_plan_make(const struct memory_ask *a,
+                             struct memory_plan *ret);
+
+/* Of one run. */
+static struct {
+    int64_t planned, now, highest;
+    int allocs, plans;
+    struct block {
+        void *p;
+        int64_t bytes;
+    } blocks[64];
+} held;
+static const struct device_ops *plain;
+static struct device_ops counted;
+
+static struct block *block_of(const void *p)
+{
+    for (size_t i = 0; i < sizeof(held.blocks) / sizeof(held.blocks[0]); i++)
+        if (held.blocks[i].p == p)
+            return &held.blocks[i];
+    abort();
+}
+
+static int counted_alloc(struct device *d, size_t bytes, void **ret,
+                         struct error *err)
+{
+    if (plain->alloc(d, bytes, ret, err) < 0)
+        return -1;
+    *block_of(NULL) = (struct block){*ret, (int64_t)bytes};
+    held.allocs++;
+    held.now += (int64_t)bytes;
+    held.highest = held.now > held.highest ? held.now : held.highest;
+    return 0;
+}
+
+static void counted_release(struct device *d, void *p)
+{
+    if (p != NULL) {
+        struct block *b = block_of(p);
+        held.now -= b->bytes;
+        *b = (struct block){.p = NULL};
+    }
+    plain->release(d, p);
+}
+
+int __wrap_device_host_create(int32_t threads, struct device **ret,
+                              struct error *err)
+{
+    if (__real_device_host_create(threads, ret, err) < 0)
+        return -1;
+    plain = (*ret)->ops;
+    counted = *plain;
+    counted.alloc = counted_alloc;
+    counted.release = counted_release;
+    (*ret)->ops = &counted;
+    return 0;
+}
+
+void __wrap_memory_plan_make(const struct memory_ask *a,
+                             struct memory_plan *ret)
+{
+    __real_memory_plan_make(a, ret);
+    held.planned = ret->total;
+    held.plans++;
+}
+
+/* Samples take the stories, and one rank. */
+static const struct method_case {
+    const char *what, *method;
+    const struct llm_material *of;
+    const char *more;
+    bool is_shared_too; /* with fsdp as well */
+} methods[] = {
+    {"lora", "lora", &llm_tied, "model: {lora_rank: 2}", false},
+    {"full, batches added up", "full", &llm_untied,
+     "gradient_accumulation_steps: 2", true},
+    {"qlora", "qlora", &llm_untied, "model: {lora_rank: 2}", true},
+    {"qlora, quantised once, recomputed", "qlora", &llm_tied,
+     "enable_activation_checkpointing: true\n"
+     "  quantizer: {name: nf4_single}",
+     false},
+    {"qlora with samples", "qlora", &llm_stories,
+     "sample: {prompts: [One day], max_new_tokens: 4}", false},
+    {"dpo", "dpo", &llm_pairs, "model: {lora_rank: 2}", true},
+    {"dpo of all weights", "dpo", &llm_pairs, "model: {lora_rank: 0}", false},
+    {"dpo, the reference computed once", "dpo", &llm_pairs,
+     "loss: {precompute_reference: true}", false},
+    {"qat", "qat", &llm_untied, "quantizer: {groupsize: 8}", true},
+    {"qat of adapters", "qat", &llm_untied,
+     "quantizer: {groupsize: 8}\n"
+     "  model: {lora_rank: 2}",
+     false},
+    {"qat with samples", "qat", &llm_stories,
+     "quantizer: {groupsize: 32}\n"
+     "  sample: {prompts: [One day], max_new_tokens: 4}",
+     false},
+};
+
+/* in   at  the iteration in which the run is stopped; 0: none */
+static bool is_as_planned(struct comm *c, const struct job_spec *spec,
+                          const char *dir, int at, struct train_result *ret,
+                          const char *what)
+{
+    struct trace t = {.n = 0};
+    char line[160];
+    memset(&held, 0, sizeof(held));
+    int rc = run(c, spec, dir, at, ret, &t);
+    (void)snprintf(line, sizeof(line),
+                   "%s, %s: at most %lld bytes in %d pieces, planned %lld",
+                   what, at > 0 ? "saved" : "resumed", (long long)held.highest,
+                   held.allocs, (long long)held.planned);
+    return mpi_ok(rc == 0 && held.plans == 1 && held.allocs > 1 &&
+                      held.planned > 0 && held.highest == held.planned &&
+                      held.now == 0 && (mpi_rank > 0 || t.saves > 0),
+                  NULL, line);
+}
+
+static void test_highest(struct comm *c, const struct method_case *m,
+                         enum spec_distribution how)
+{
+    enum { STOP_AT = 3 };
+    struct job_spec spec = {.version = 0};
+    struct train_result r = {.iteration = -1};
+    char dir[64], what[80];
+    if (!llm_small(&spec, m->method, m->of, m->more))
+        return;
+    spec.train.distribution = how;
+    (void)snprintf(what, sizeof(what), "%s%s", m->what,
+                   how == DIST_FSDP ? ", shared out" : "");
+    train_dir(dir);
+    (void)is_as_planned(c, &spec, dir, STOP_AT, &r, what);
+    const int64_t stopped = r.iteration;
+    (void)mpi_ok(r.end == TRAIN_STOPPED && stopped == n_steps, NULL, what);
+    (void)is_as_planned(c, &spec, dir, 0, &r, what);
+    (void)mpi_ok(r.end == TRAIN_DONE && r.iteration == stopped + n_steps, NULL,
+                 what);
+    train_remove(dir);
+    spec_clear(&spec);
+}
+
 int main(int argc, char **argv)
 {
     mpi_tap_start(&argc, &argv);
@@ -123,6 +280,16 @@ int main(int argc, char **argv)
         test(c, &spec, "ddp in fp32, rmsprop");
     }
     spec_clear(&spec);
+    /* What is computed once is not kept for the next run. */
+    (void)setenv("XDG_CACHE_HOME", "/proc/none", 1);
+    for (size_t i = 0; c != NULL && i < sizeof(methods) / sizeof(methods[0]);
+         i++) {
+        if (methods[i].of == &llm_stories && mpi_size > 1)
+            continue;
+        test_highest(c, &methods[i], DIST_DDP_DS);
+        if (methods[i].is_shared_too && mpi_size > 1)
+            test_highest(c, &methods[i], DIST_FSDP);
+    }
     if (c != NULL)
         c->ops->destroy(c);
     return mpi_tap_done();
