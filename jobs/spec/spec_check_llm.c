@@ -2,6 +2,7 @@
  * linears with an adapter. */
 #include "jobs/spec/spec_check.h"
 
+#include "jobs/spec/gpu_sizes.h"
 #include "jobs/text/row_split.h"
 #include "jobs/text/text.h"
 
@@ -136,6 +137,31 @@ static void check_rank(const struct check *c)
                    "'%s' needs %s of 1 or more", adapter, rank);
 }
 
+/* An iteration's, on as few GPUs as it may have. */
+static int64_t rows_of_iteration(const struct job_spec *s)
+{
+    const int32_t whole = spec_parts(s), gpus = s->resources.gpus.min;
+    const int64_t parts = whole > 0
+                              ? whole
+                              : (int64_t)s->train.gradient_accumulation_steps *
+                                    (gpus > 1 ? gpus : 1);
+    return parts * s->train.batch_size;
+}
+
+/* Of the job, where its specification says how many; 0: it does not. Packed
+ * rows may be more than those that are read. */
+static int64_t most_iterations(const struct job_spec *s)
+{
+    const struct spec_text *d = &s->train.dataset;
+    const int64_t rows = rows_of_iteration(s);
+    int64_t most = s->train.max_steps_per_epoch;
+    if (d->samples > 0 && !d->packed && rows > 0) {
+        const int64_t all = (d->samples + rows - 1) / rows;
+        most = most == 0 || all < most ? all : most;
+    }
+    return most * s->train.epochs;
+}
+
 /* NormalFloat is for a frozen base, 8da4w for what is trained; and a job whose
  * last iteration comes first would round nothing. */
 static void check_quantizer(const struct check *c)
@@ -144,8 +170,7 @@ static void check_quantizer(const struct check *c)
                       after[] = "train.quantizer.fake_quant_after_n_steps";
     const struct job_spec *s = c->s;
     const bool is_qat = s->method == METHOD_QAT;
-    const int64_t most =
-        (int64_t)s->train.epochs * s->train.max_steps_per_epoch;
+    const int64_t most = most_iterations(s);
     if (is_set(c, name) && !is_bad(c, name) &&
         (is_qat || s->method == METHOD_QLORA) &&
         is_qat != (s->train.quantizer.name == QUANTIZER_8DA4W))
@@ -156,7 +181,7 @@ static void check_quantizer(const struct check *c)
     if (is_qat && is_set(c, after) && most > 0 &&
         s->train.quantizer.fake_quant_after >= most)
         report_add(c->report, "E017", place_of(c, after), after,
-                   "set it below epochs times max_steps_per_epoch",
+                   "set it below the iterations of all epochs",
                    "'%s' is %d, and the job has at most %lld iterations: "
                    "nothing would be rounded",
                    after, s->train.quantizer.fake_quant_after, (long long)most);
