@@ -92,9 +92,8 @@ int eng_check_partition(const struct engine *e, const struct job *job,
 
     for (size_t i = 0; i < n; i++) {
         struct error why = ERROR_INIT;
-        bool is_meant =
-            w.partition ? has(w.partition, parts[i].name, strncmp)
-                        : parts[i].is_default;
+        bool is_meant = w.partition ? has(w.partition, parts[i].name, strncmp)
+                                    : parts[i].is_default;
         if (!is_meant)
             continue;
         if (check_one(&parts[i], job, &w, &why) == 0)
