@@ -53,14 +53,15 @@ static int settle_base(struct expansion *x, bool takes_env)
 
     if (resolve_base(x) < 0)
         return -1;
+    /* First: what is put below takes the place of nodes that it looks at. */
+    if (takes_env &&
+        reading_take_env(&x->base, x->paths.home, x->report, x->err) < 0)
+        return -1;
     if (!node_child(x->base.root, "name") && !axes_vary(x, "name") &&
         put_text(x, "name", s->name) < 0)
         return -1;
     if (s->workdir && !axes_vary(x, "workdir") &&
         put_text(x, "workdir", s->workdir) < 0)
-        return -1;
-    if (takes_env &&
-        reading_take_env(&x->base, x->paths.home, x->report, x->err) < 0)
         return -1;
     for (size_t i = n_own; i < env->n; i++) {
         (void)snprintf(path, sizeof(path), "env.%s", env->pairs[i].key);
