@@ -1190,7 +1190,7 @@ END
     [ "$(json '$.rows[0].gpu_hours > $.rows[1].gpu_hours' <usage.json)" != 0 ]
     stat --usage --by account --export csv --output usage.csv
     [[ $(head -n 1 usage.csv) == account,jobs,failed,gpu_hours,* ]]
-    [[ $(tail -n 1 usage.csv) =~ ^,2,0,[0-9.e-]+,0,,0\.[0-9]+ ]]
+    [[ $(tail -n 1 usage.csv) =~ ^,2,0,[0-9.e-]+,0,,[0-9.]+ ]]
     stat --usage --by node --since 2020-01-01 --no-header >node
     [ "$(wc -l <node)" = 1 ]
     for bad in "--usage 1" "--usage --by week" "--by user" "--usage -u me" \

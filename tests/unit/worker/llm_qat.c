@@ -376,6 +376,7 @@ static void test_recomputed(const struct qat_case *c, const struct golden *g,
 {
     static struct run r;
     double *v[2], loss[2];
+    int64_t n = 0;
     for (int i = 0; i < 2; i++) {
         open_run(&r, c, g, want, dt, 0);
         struct llama_conf conf = r.rig.conf;
@@ -385,8 +386,9 @@ static void test_recomputed(const struct qat_case *c, const struct golden *g,
         llm_rig_open(&r.rig, &conf, 1);
         loss[i] = pass(&r, 0, 1);
         v[i] = llm_grads(&r.rig);
+        n = model_planned(r.rig.m)->params;
+        llm_rig_close(&r.rig);
     }
-    const int64_t n = model_planned(r.rig.m)->params;
     double apart = fabs(loss[0] / loss[1] - 1), most = 0, off = 0;
     for (int64_t i = 0; i < n; i++) {
         most = fmax(most, fabs(v[0][i]));
@@ -398,7 +400,6 @@ static void test_recomputed(const struct qat_case *c, const struct golden *g,
        c->model, c->set, dtype_name(dt), apart, off / most);
     free(v[0]);
     free(v[1]);
-    llm_rig_close(&r.rig);
 }
 
 static void test_plan(const struct golden *g, const struct golden *want)
