@@ -73,11 +73,7 @@ fuzz_not  := scheduler/ctld/args.c \
 fuzz_ctld := $(call fuzz_obj,$(call srcs,engine) $(call srcs,policy) \
     db/backup_dir.c \
     db/high_water.c \
-    db/mem/mem_archive.c \
-    db/mem/mem_purge.c \
-    db/mem/mem_table.c \
-    db/mem/mem_view.c \
-    db/mem/store_mem.c \
+    $(wildcard db/mem/*.c) \
     db/view.c \
     slurm/as_user/files_direct.c \
     slurm/place_text.c \

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <event2/event.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -60,6 +61,7 @@ static void start(void)
     (void)snprintf(at.sun_path, sizeof(at.sun_path), "/tmp/mgpu-fuzz-%d.sock",
                    (int)getpid());
     base = event_base_new();
+    (void)signal(SIGPIPE, SIG_IGN); /* as the daemon does */
     if (!base || http_server_create(base, &conf, &s, NULL) < 0 ||
         http_server_listen_unix(s, at.sun_path, 0600, 0, NULL) < 0 ||
         atexit(leave) != 0)
