@@ -59,7 +59,7 @@ void show_summary(const struct show_conf *s, const json_t *reply)
     int64_t total = field_int(reply, "slots_total", 0);
     int64_t free_slots = field_int(reply, "slots_free", 0);
     int64_t held = field_int(reply, "held", 0);
-    char name[200];
+    char name[200], policy[100];
     (void)fprintf(
         s->out,
         "%s  %" PRId64 " GPUs or slots: %" PRId64 " allocated, %" PRId64
@@ -69,7 +69,9 @@ void show_summary(const struct show_conf *s, const json_t *reply)
         field_int(reply, "queued", 0));
     if (held > 0)
         (void)fprintf(s->out, ", %" PRId64 " held", held);
-    (void)fprintf(s->out, " | policy %s", field_str(reply, "policy"));
+    (void)fprintf(
+        s->out, " | policy %s",
+        render_escape(field_str(reply, "policy"), policy, sizeof(policy)));
     print_allocator(s, json_object_get(reply, "allocator_state"));
     (void)fputc('\n', s->out);
 }
