@@ -86,7 +86,7 @@ static int of_cudnn(void *lib, char *ret, size_t cap)
 }
 
 static const struct {
-    const char *name, *library; /* %s: the argument */
+    const char *name, *pattern; /* %s: the argument */
     int (*version)(void *lib, char *ret, size_t cap);
     const char *symbol; /* of the library, to find its file */
 } libraries[] = {
@@ -102,9 +102,9 @@ static void tell(size_t i, const char *cuda)
 {
     char file[64], version[96] = "";
     Dl_info info = {.dli_fname = NULL};
-    const char *at = strstr(libraries[i].library, "%s");
-    int stem = at != NULL ? (int)(at - libraries[i].library) : 63;
-    (void)snprintf(file, sizeof(file), "%.*s%s", stem, libraries[i].library,
+    const char *at = strstr(libraries[i].pattern, "%s");
+    int stem = at != NULL ? (int)(at - libraries[i].pattern) : 63;
+    (void)snprintf(file, sizeof(file), "%.*s%s", stem, libraries[i].pattern,
                    at != NULL ? cuda : "");
     void *lib = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
     if (lib == NULL) {
