@@ -99,11 +99,12 @@ ended_before() { [ "$(($(date +%s) - $(wrote_exit "$2")))" -ge "$1" ]; }
     wait_for 60 job_is "$id" COMPLETED
 }
 
-# Held until the nodes have killed what Slurm has forgotten: a second job with
-# the same id on a node would make Slurm drain it. slurmd knows a step by its
-# socket.
+# On another node than the job whose id it has, as slurmd refuses a second job
+# with an id that it launched before and was never told to end, and Slurm then
+# drains the node. Held until the nodes have killed what Slurm has forgotten.
+# slurmd knows a step by its socket.
 no_steps() { [ -z "$(find "$TB/spool" -type s)" ]; }
-held_stranger() { stranger --hold --gpus-per-node=1; }
+held_stranger() { stranger --hold --gpus-per-node=1 --exclude="$1"; } # NODE
 check_untouched() {
     slurm_is "$1" PENDING
     wait_for 60 no_steps
@@ -118,9 +119,10 @@ check_untouched() {
     id=$(submit_sh lost 1 1 "$say_ran; $wait_go" retry.max=0)
     wait_for 60 has_run "$id.1.0"
     native=$(native_id "$id")
+    node=$(node_of "$id")
     ctld_kill
     slurm_lose
-    other=$(held_stranger)
+    other=$(held_stranger "$node")
     [ "$other" = "$native" ]
     ctld_start
     "$MGPU_BIN/mgpu-cancel" "$id"
@@ -135,9 +137,10 @@ check_untouched() {
     id=$(submit_sh lost 1 1 "$say_ran; $wait_go")
     wait_for 60 has_run "$id.1.0"
     native=$(native_id "$id")
+    node=$(node_of "$id")
     kill -STOP "$ctld_pid" # its next attempt would have that id
     slurm_lose
-    other=$(held_stranger)
+    other=$(held_stranger "$node")
     kill -CONT "$ctld_pid"
     [ "$other" = "$native" ]
     "$MGPU_BIN/mgpu-cancel" "$id"
