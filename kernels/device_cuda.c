@@ -18,16 +18,6 @@ _Static_assert(CUDA_UNAVAILABLE == (int)cudaErrorDevicesUnavailable &&
                    CUDA_UNKNOWN == (int)cudaErrorUnknown,
                "cuda_fault.h has CUDA's numbers");
 
-enum {
-    LANES = 256,
-    /* 8 blocks of 256 lanes fill a multiprocessor of compute capability 9.0
-     * (2048 threads). Partial sums are read back by one lane per column, so
-     * fewer blocks make them. */
-    BLOCKS_PER_SM = 8,
-    PARTS_PER_SM = 2,
-    BLOCK_WORK = 1024,
-};
-
 /* Every CUDA call goes through this function, the only translation of CUDA's
  * errors. */
 int cuda_check(int status, const char *what, struct error *err)
@@ -215,10 +205,10 @@ static void cuda_destroy(struct device *d)
 static void fill_in(struct exec_device *exec, int32_t multiprocessors)
 {
     exec->base.ops = &exec->ops;
-    exec->lanes = LANES;
-    exec->max_blocks = (int64_t)multiprocessors * BLOCKS_PER_SM;
-    exec->max_parts = (int64_t)multiprocessors * PARTS_PER_SM;
-    exec->block_work = BLOCK_WORK;
+    exec->lanes = CUDA_LANES;
+    exec->max_blocks = (int64_t)multiprocessors * CUDA_BLOCKS_PER_SM;
+    exec->max_parts = (int64_t)multiprocessors * CUDA_PARTS_PER_SM;
+    exec->block_work = CUDA_BLOCK_WORK;
     exec->grow = cuda_grow;
     exec->report = cuda_report;
     exec->faster = cuda_faster;

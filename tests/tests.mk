@@ -7,7 +7,8 @@ unit_layers := $(layers)
 not_here  := $(if $(filter tsan,$(VARIANT)),tests/unit/kernels/% \
                tests/simt/% tests/contract/model.c tests/unit/worker/cv_% \
                tests/unit/worker/data_loader%) \
-             $(if $(san),tests/simt/mutants.c tests/race/%) \
+             $(if $(san),tests/simt/mutants.c tests/race/% \
+               tests/step/%) \
              $(if $(filter 0,$(SLURM)),tests/unit/slurm/cluster/alloc_slurm%)
 # Those of a folder of a layer are in one of its name. The contract of the
 # kernels is no program of its own.
@@ -21,7 +22,8 @@ mpi_tests := $(patsubst %.c,$(B)/%,$(filter-out $(MPI_SKIP:%=tests/mpi/%.c), \
                $(wildcard tests/mpi/*.c)))
 # whole.c takes a minute, most of it to compile: make check-races.
 simt_tests := $(patsubst %.c,$(B)/%,$(filter-out $(not_here) \
-               tests/race/whole.c,$(wildcard tests/simt/*.c tests/race/*.c)))
+               tests/race/whole.c,$(wildcard tests/simt/*.c tests/race/*.c) \
+               tests/step/launches.c))
 bats_tests := $(wildcard tests/cli/*.bats)
 slurm_tests := $(if $(filter 1,$(SLURM)),$(wildcard tests/slurm/*.bats))
 slurm_progs := $(if $(filter 1,$(SLURM)),$(patsubst %.c,$(B)/%, \
@@ -59,6 +61,16 @@ simt_objs := $(patsubst %.cu,$(B)/simt/%.o, \
                $(filter-out %_cuda.cu,$(wildcard $(rooms_kernels:=/*.cu))) \
                $(wildcard tests/simt/*.cu)) \
              $(patsubst %.cpp,$(B)/simt/%.o,$(wildcard tests/simt/*.cpp))
+# The launches of a training step, which are recorded and not run. Kernels are
+# found by their addresses.
+step_objs := $(patsubst %,$(B)/obj/tests/step/%.o,device_record names step) \
+             $(filter $(B)/simt/kernels/%,$(simt_objs)) \
+             $(B)/simt/tests/simt/simt.o
+$(B)/tests/step/%: $(B)/obj/tests/step/%.o $(B)/obj/tests/tap.o \
+                   $(step_objs) $(call libs,worker)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) -no-pie $(ldlibs_worker) $(LDLIBS)
 $(B)/tests/simt/%: $(B)/obj/tests/simt/%.o $(B)/obj/tests/tap.o \
                    $(contract_objs) $(simt_objs) $(call libs,kernels)
 	@mkdir -p $(@D)

@@ -6,6 +6,17 @@
 
 enum { RETIRED_MOST = 32 };
 
+/* How work is divided. */
+enum {
+    CUDA_LANES = 256,
+    /* 8 blocks of 256 lanes fill a multiprocessor of compute capability 9.0
+     * (2048 threads). Partial sums are read back by one lane per column, so
+     * fewer blocks make them. */
+    CUDA_BLOCKS_PER_SM = 8,
+    CUDA_PARTS_PER_SM = 2,
+    CUDA_BLOCK_WORK = 1024,
+};
+
 struct cuda_gemm;
 struct cuda_queue;
 

@@ -21,6 +21,7 @@ simt_dim threadIdx, blockIdx, blockDim, gridDim;
 bool simt_reverse;
 simt_clock simt_now;
 void (*simt_on_shared)(const void *p, size_t bytes);
+void (*simt_on_launch)(const void *kernel, int64_t grid);
 
 namespace
 {

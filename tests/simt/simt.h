@@ -127,4 +127,18 @@ static inline int simt_launch(unsigned grid, unsigned lanes, F lane)
     return simt_run(
         grid, lanes, [](void *arg) { (*static_cast<F *>(arg))(); }, &lane);
 }
+
+/* Called for each launch, which then does not run; NULL: it runs. For
+ * tests/step, which counts launches. */
+extern void (*simt_on_launch)(const void *kernel, int64_t grid);
+
+/* Of this kernel, whose lanes do `lane`. */
+template <class K, class F>
+static inline int simt_launch_of(K *kernel, int64_t grid, int32_t lanes, F lane)
+{
+    if (!simt_on_launch)
+        return simt_launch((unsigned)grid, (unsigned)lanes, lane);
+    simt_on_launch(reinterpret_cast<const void *>(kernel), grid);
+    return SIMT_OK;
+}
 #endif

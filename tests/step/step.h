@@ -1,0 +1,68 @@
+/* step.h - the launches of a training step, recorded where there is no GPU.
+ *
+ * A device takes the calls of the product's own code, chooses kernels, widths
+ * and numbers of blocks as on an H100, and writes down what it would launch.
+ * Nothing runs, and no address of its memory may be read: images of 224x224 in
+ * batches of 256 cost nothing.
+ *
+ * An op is a member of struct device_ops (kernels/device.h). A launch knows the
+ * op that it is part of and what that op was called with.
+ */
+#ifndef MGPU_TESTS_STEP_H
+#define MGPU_TESTS_STEP_H
+
+#include "kernels/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Launches that are no kernels of ours. */
+#define STEP_PRODUCT "product" /* of a library */
+#define STEP_ZERO "zero"
+#define STEP_COPY "copy"
+
+enum { STEP_LAUNCHES = 4096 };
+
+struct step_op {
+    const char *name;
+    int32_t value; /* bytes of T */
+    int64_t in;    /* values of the input; of a convolution x */
+    int64_t out;   /* of the result; of a convolution z */
+    int32_t K, N;  /* channels of both */
+    int32_t stride;
+    bool is_stem;            /* or the product on the stem's patches */
+    bool skip, keeps, extra; /* of 1x1: what is NULL in a call and what not */
+    int32_t from, to;        /* bytes of a value, of a cast */
+};
+
+struct step_launch {
+    char kernel[96]; /* "norm_rows<bf16,8>" */
+    int64_t grid;
+    struct step_op op;
+    int64_t parts;      /* blocks of the op's launch before: partial sums */
+    int64_t m, n, k;    /* of a product */
+    bool is_transposed; /* its first factor: the gradient of weights */
+    int64_t bytes;      /* of a copy, a zero */
+};
+
+struct step {
+    struct step_launch at[STEP_LAUNCHES];
+    int32_t n;
+};
+
+/* Of one process one at a time. From step_begin() on it records.
+ * err  ERR_NOMEM; ERR_IO the program's own names cannot be read */
+int device_record_create(struct device **ret, struct error *err) MUST_CHECK;
+void device_record_to(struct device *d, struct step *to); /* NULL: stop */
+
+/* A step of MobileNetV2 with SGD on a batch that is there already: the calls of
+ * worker/train for one rank, with fp32 weights beside those of 16 bits.
+ * err  as mobilenet_create() and optimizer_step() */
+int step_record(struct device *d, int32_t size, int32_t batch, enum dtype dt,
+                struct step *ret, struct error *err) MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
