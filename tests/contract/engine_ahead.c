@@ -1,6 +1,7 @@
 /* engine_ahead.c - a cluster whose devices others have, too: who waits there,
  * who gets around him, and who is taken back.
  */
+#include "scheduler/engine/teach.h"
 #include "tests/contract/engine_play.h"
 
 static int32_t strangers; /* GPUs that others have, of each node */
@@ -138,9 +139,9 @@ static void test_order(void)
     finish("k0:COMPLETED/0/2[01] k1:COMPLETED/0/1[1]");
 }
 
-/* An allocator that cannot be told of an end. */
+/* An allocator that cannot be told of an end, or that says nothing. */
 static const struct alloc_ops *there;
-static bool is_deaf;
+static bool is_deaf, is_silent;
 
 static int release(struct alloc *a, uint64_t job, int32_t attempt,
                    double grace_s, struct error *err)
@@ -150,12 +151,20 @@ static int release(struct alloc *a, uint64_t job, int32_t attempt,
     return there->release(a, job, attempt, grace_s, err);
 }
 
+static int poll_notes(struct alloc *a, struct alloc_note *notes, size_t cap,
+                      size_t *ret_n, struct error *err)
+{
+    *ret_n = 0;
+    return is_silent ? 0 : there->poll(a, notes, cap, ret_n, err);
+}
+
 static struct alloc *deafen(struct alloc *a)
 {
     static struct alloc_ops ops;
     there = a->ops;
     ops = *there;
     ops.release = release;
+    ops.poll = poll_notes;
     a->ops = &ops;
     return a;
 }
@@ -251,6 +260,98 @@ static void test_cancel(void)
     finish("k0:CANCELLED/130/1[0] k1:COMPLETED/0/1[1]");
 }
 
+/* The GPU-hours of all jobs' user are used up, or free again. */
+static void spend(bool is_spent)
+{
+    const struct engine_spent spent = {
+        .name = "anna", .why = "LimitGpuHours: anna used 7 of 5"};
+    struct error err = ERROR_INIT;
+    if (engine_teach_spent(w.engine, &spent, is_spent, &err) < 0)
+        world_bad(&w, err.msg, 0);
+}
+
+static void test_spent(bool dies)
+{
+    struct world_script s =
+        ahead(waiting(4, 20, NULL), waiting(1, 0, ",\"time_limit\":\"10s\"}}"));
+
+    begin(&s, 3,
+          dies ? "GPU-hours run out while no daemon is there"
+               : "GPU-hours run out while one waits there");
+    play(2);
+    is_at(1, JOB_DISPATCHING, "Slurm(Resources)", "the first waits there");
+    is_at(2, JOB_RUNNING, NULL, "the second runs");
+    if (dies)
+        world_die(&w);
+    spend(true);
+    play(4);
+    is_at(1, JOB_QUEUED, NULL, "the first is taken back");
+    is_at(2, JOB_RUNNING, NULL, "what runs goes on");
+    leave(0);
+    play(40);
+    is_at(1, JOB_QUEUED, "LimitGpuHours: anna used 7 of 5",
+          "and does not start");
+    is_int(alloc_fake_starts(w.cluster, 1, 1), 0, "  nor does the cluster");
+    spend(false);
+    finish("k0:COMPLETED/0/2[01] k1:COMPLETED/0/1[1]");
+}
+
+/* The next daemon hears of the GPU-hours before the cluster answers. */
+static void test_spent_late(void)
+{
+    struct world_script s = ahead(waiting(4, 20, NULL), (struct world_job){0});
+
+    s.n_acts = 1;
+    strangers = 3;
+    world_init(&w, &s);
+    w.wrap = deafen;
+    ok(world_start(&w), "---- GPU-hours run out before the cluster answers");
+    play(1);
+    is_silent = true;
+    world_die(&w);
+    spend(true);
+    play(2);
+    is_at(1, JOB_DISPATCHING, NULL, "an attempt that may run is left alone");
+    is_silent = false;
+    play(4);
+    is_at(1, JOB_QUEUED, NULL, "when it waits there, it is taken back");
+    spend(false);
+    finish("k0:COMPLETED/0/2[01]");
+}
+
+/* A job that gives GPUs back goes on, although its next attempt is new to the
+ * cluster. */
+static void test_shrinks(void)
+{
+    const struct world_script s = {
+        .nodes = 1,
+        .gpus_per_node = 4,
+        .node = node,
+        .submit_ahead = 1,
+        .policy = &policy_backfill,
+        .n_acts = 4,
+        .jobs = {{.gpus = 1,
+                  .gpus_max = 4,
+                  .attempts = {{.run_s = 1000},
+                               {.run_s = 5,
+                                .wait_s = 20,
+                                .wait_why = "Slurm(Priority)"}}}},
+        .acts = {{.job = 0, .hold = true},
+                 {.at_s = 1, .verb = W_RESIZE, .gpus = 4},
+                 {.at_s = 2, .verb = W_RELEASE},
+                 {.at_s = 8, .verb = W_RESIZE, .gpus = 1}},
+    };
+
+    begin(&s, 0, "one shrinks while its user has no GPU-hours");
+    play(6);
+    is_at(1, JOB_RUNNING, NULL, "it runs");
+    spend(true);
+    play(15);
+    is_at(1, JOB_DISPATCHING, "Slurm(Priority)",
+          "its next attempt waits there");
+    finish("k0:COMPLETED/0/2[11]");
+}
+
 int main(void)
 {
     test_head();
@@ -260,5 +361,9 @@ int main(void)
     test_size();
     test_held();
     test_cancel();
+    test_spent(false);
+    test_spent(true);
+    test_spent_late();
+    test_shrinks();
     return tap_done();
 }

@@ -121,6 +121,8 @@ static int waits(struct engine *e, struct entry *en,
         return -1;
     if (!is_open || job->native_id[0] != '\0')
         return 0;
+    /* A plan takes it back if its user has spent his GPU-hours meanwhile. */
+    e->wants_plan = e->wants_plan || (e->n_spent > 0 && !en->is_heard);
     en->ask_at_s = (double)__builtin_inff();
     en->is_heard = true;
     bool is_held = note->why.code == ERR_LIMIT;

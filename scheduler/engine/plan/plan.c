@@ -271,6 +271,10 @@ int eng_plan(struct engine *e, struct error *err)
         }
         e->takes_back = false;
     }
+    if (eng_take_spent_back(e, err) < 0) {
+        e->retry_at_s = eng_now(e) + 1;
+        return -1;
+    }
     int rc = eng_view_build(e, &t, err);
     if (rc == 0 && t.v.n_jobs > 0)
         rc = eng_make_plan(e, &t, TELLS_ALL, &n, err);

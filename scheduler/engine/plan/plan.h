@@ -132,6 +132,10 @@ int eng_limit_wishes(struct engine *e, struct policy_view *v,
                      struct error *err) MUST_CHECK;
 bool eng_is_limited(const struct engine *e, const struct job *job,
                     int32_t gpus);
+/* Whether the user or the account of the job has no GPU-hours left for so many
+ * GPUs. A job without GPUs needs none, nor does one that only shrinks. */
+bool eng_is_spent(const struct engine *e, const struct job *job, int32_t gpus,
+                  char why[JOB_REASON_CAP]);
 /* err  ERR_LIMIT the job alone exceeds a limit */
 int eng_check_limits(const struct engine *e, const struct job *job,
                      struct error *err) MUST_CHECK;
@@ -147,6 +151,8 @@ int eng_ahead_wish(struct engine *e, struct entry *en,
 int eng_ahead(struct engine *e, const struct policy_view *view,
               const struct policy_wish *wishes, size_t n,
               struct error *err) MUST_CHECK;
+/* Takes back the pending attempts of users and accounts without GPU-hours. */
+int eng_take_spent_back(struct engine *e, struct error *err) MUST_CHECK;
 /* Stages the INTENT of an attempt. in classes of its nodes */
 int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
                uint64_t classes, struct error *err) MUST_CHECK;

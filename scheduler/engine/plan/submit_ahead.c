@@ -14,6 +14,10 @@
  * it: if it starts at that moment, its worker is fenced. The job is not planned
  * again before the allocator has been told.
  *
+ * If the GPU-hours of a user or an account run out, the engine takes back the
+ * pending attempts of their jobs as well: they would start without regard to
+ * the limit.
+ *
  * A job that the cluster holds for a limit of its user does not count here, and
  * no other job of that user is submitted ahead: the cluster would hold it as
  * well.
@@ -42,15 +46,34 @@ static int take_back(struct engine *e, struct entry *en, const char *why,
     return 0;
 }
 
-/* Skips an attempt with an unanswered request: it may have been granted. */
+/* Whether the allocator has said that the attempt is pending. An attempt with
+ * an unanswered request may have been granted. */
+static bool is_pending(const struct entry *en)
+{
+    return en->job.state == JOB_DISPATCHING && en->is_heard &&
+           isinf(en->ask_at_s) && en->job.native_id[0] == '\0' &&
+           !eng_is_ending(en);
+}
+
 int eng_take_all_back(struct engine *e, const char *why, struct error *err)
 {
     struct entry *en = eng_next_moving(e, 0);
 
     for (; en; en = eng_next_moving(e, en->job.id)) {
-        if (en->job.state == JOB_DISPATCHING && en->is_heard &&
-            isinf(en->ask_at_s) && en->job.native_id[0] == '\0' &&
-            !eng_is_ending(en) && take_back(e, en, why, err) < 0)
+        if (is_pending(en) && take_back(e, en, why, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int eng_take_spent_back(struct engine *e, struct error *err)
+{
+    struct entry *en = e->n_spent > 0 ? eng_next_moving(e, 0) : NULL;
+    char why[JOB_REASON_CAP];
+
+    for (; en; en = eng_next_moving(e, en->job.id)) {
+        if (is_pending(en) && eng_is_spent(e, &en->job, en->job.gpus, why) &&
+            take_back(e, en, why, err) < 0)
             return -1;
     }
     return 0;

@@ -61,19 +61,20 @@ int engine_teach_spent(struct engine *e, const struct engine_spent *v, size_t n,
     return 0;
 }
 
-/* It was told to resize while it ran, and goes on with no more GPUs. */
+/* It was told to resize while it ran, and goes on with no more GPUs. Its next
+ * attempt may be pending in the cluster's queue. */
 static bool goes_on(const struct job *job)
 {
     const struct job_resize *r = &job->resize;
+    bool is_queued = job->state == JOB_QUEUED;
+    int32_t gpus = is_queued ? r->gpus : r->planned_gpus;
 
-    return job->state == JOB_QUEUED && !isnan(r->told_s) && r->gpus > 0 &&
-           r->gpus <= r->from;
+    return (is_queued || job->state == JOB_DISPATCHING) && !isnan(r->told_s) &&
+           gpus > 0 && gpus <= r->from;
 }
 
-/* Whether its user or account has no GPU-hours left. A job without GPUs needs
- * none. */
-static bool is_spent(const struct engine *e, const struct job *job,
-                     int32_t gpus, char why[JOB_REASON_CAP])
+bool eng_is_spent(const struct engine *e, const struct job *job, int32_t gpus,
+                  char why[JOB_REASON_CAP])
 {
     const char *account = account_of(e, job);
     bool counts = gpus > 0 && !goes_on(job);
@@ -148,7 +149,7 @@ static bool is_limited(const struct engine *e, struct uses *t,
 {
     const struct engine_limits *l = &e->parts.conf->limits;
     const char *account = account_of(e, job);
-    return is_spent(e, job, gpus, why) ||
+    return eng_is_spent(e, job, gpus, why) ||
            is_over(find(t, job->uid, NULL), gpus, l->gpus_per_user,
                    l->running_per_user, why) ||
            (account && is_over(find(t, 0, account), gpus, l->gpus_per_account,
@@ -167,7 +168,7 @@ static int32_t most_gpus(const struct engine *e, struct uses *t,
     const struct engine_limits *l = &e->parts.conf->limits;
     const char *account = account_of(e, job);
     char why[JOB_REASON_CAP];
-    if (is_spent(e, job, 1, why))
+    if (eng_is_spent(e, job, 1, why))
         return 0;
     int32_t n = left(find(t, job->uid, NULL), l->gpus_per_user);
     int32_t m =
