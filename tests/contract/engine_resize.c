@@ -2,6 +2,7 @@
  * what is refused, what undoes it, what it costs; a policy that resizes; the
  * daemon dies at every moment of a resize, and the world ends the same.
  */
+#include "scheduler/engine/teach.h"
 #include "tests/contract/engine_play.h"
 
 static struct error err;
@@ -229,6 +230,50 @@ static void test_refused(void)
     play_out("k0:CANCELLED/130/2[11] k1:COMPLETED/0/1[1] k2:COMPLETED/0/1[1]");
 }
 
+/* More GPUs than a job has need GPU-hours, which its user has used up. */
+static void test_spent(void)
+{
+    static const char why[] = "to 4 GPUs: LimitGpuHours: anna used 7 of 5";
+    const struct engine_spent spent = {
+        .name = "anna", .why = "LimitGpuHours: anna used 7 of 5"};
+    const struct world_script s = {
+        .nodes = 1,
+        .gpus_per_node = 4,
+        .policy = &policy_backfill,
+        .grant_delay_s = 3,
+        .jobs = {{.gpus = 1,
+                  .gpus_max = 4,
+                  .attempts = {{.run_s = 60}, {.run_s = 60}, {.run_s = 60}}},
+                 {.gpus = 1, .gpus_max = 4, .attempts = {{.run_s = 20}}}},
+        .acts = {{.job = 0},
+                 {.at_s = 10, .job = 0, .verb = W_RESIZE, .gpus = 3},
+                 {.at_s = 11, .job = 1, .hold = true}},
+        .n_acts = 3,
+    };
+    begin(&s);
+    play(20);
+    ok(job_of(0)->gpus == 3, "---- a job on three, and its user's hours end");
+    if (engine_teach_spent(w.engine, &spent, 1, &err) < 0)
+        abort();
+    refused(0, 4, 0, ERR_STATE, why);
+    is_int(job_of(0)->state, JOB_RUNNING, "  it goes on");
+    is_int(resize(0, 2, 0), 0, "two are less than three");
+    refused(0, 4, 0, ERR_STATE, why);
+    for (int i = 0; i < 20 && job_of(0)->state != JOB_DISPATCHING; i++) {
+        (void)world_step(&w);
+        world_advance(&w);
+    }
+    refused(0, 4, 0, ERR_STATE, "cannot grow from 2 to 4 GPUs");
+    play(30);
+    is_int(job_of(0)->gpus, 2, "  and it goes on with them");
+    is_int(resize(1, 4, 0), 0, "a held one may ask for any number");
+    if (engine_teach_spent(w.engine, NULL, 0, &err) < 0)
+        abort();
+    is_int(resize(0, 4, 0), 0, "as may both when there are hours again");
+    is_int(engine_hold(w.engine, w.ids[1], 1000, false, &err), 0, "  released");
+    play_out("k0:COMPLETED/0/4[1111] k1:COMPLETED/0/1[1]");
+}
+
 static void test_twice(void)
 {
     const struct world_script s = {
@@ -446,6 +491,7 @@ int main(void)
     test_place_beside(&policy_fifo);
     test_place_beside(&policy_backfill);
     test_refused();
+    test_spent();
     test_twice();
     test_not_started();
     test_policy();

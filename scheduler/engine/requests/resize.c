@@ -139,6 +139,27 @@ static int check_room(const struct engine *e, const struct job *job,
     return eng_check_limits(e, &limited, err);
 }
 
+/* An attempt that leaves for more GPUs needs GPU-hours to start again. in then
+ * a copy that has the size as its target */
+static int check_hours(const struct engine *e, struct job then,
+                       struct error *err)
+{
+    const struct job_resize *r = &then.resize;
+    int32_t to = r->gpus, has = to; /* a job that never ran loses nothing */
+    char why[JOB_REASON_CAP];
+
+    if (job_state_is_live(then.state))
+        has = then.gpus;
+    else if (!isnan(r->told_s))
+        has = r->from;
+    then.state = JOB_RUNNING; /* one that is to shrink may start again */
+    if (to <= has || !eng_is_spent(e, &then, to, why))
+        return 0;
+    return refuse(&then, err, ERR_STATE,
+                  "cannot grow from %" PRId32 " to %" PRId32 " GPUs: %s", has,
+                  to, why);
+}
+
 /* Whether the job has the size already, or will have it without another word.
  */
 static bool is_asked(const struct job *job, const struct engine_size *to)
@@ -199,7 +220,7 @@ int engine_resize(struct engine *e, uint64_t id, int64_t uid, const char *who,
             return refuse(&en->job, err, ERR_STATE,
                           "has %" PRId32 " GPU%s already", to->gpus,
                           to->gpus == 1 ? "" : "s");
-        if (check_room(e, &then, err) < 0)
+        if (check_room(e, &then, err) < 0 || check_hours(e, then, err) < 0)
             return -1;
     }
     d.to_gpus = to->gpus;
