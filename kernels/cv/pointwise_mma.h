@@ -151,8 +151,8 @@ KERNEL_OF_TWO pw_product(blk b, T *z, double *part, const acc<T> *origin, T *y,
                 const int pieces = (wide + PIECE_K - 1) / PIECE_K;
                 ask_for_w(b, ws, w, c, high, k, K);
                 if (c == 0 || K > PRODUCT_K)
-                    load_u(b, us, c == 0 ? y : nullptr, x, skip, in, lo, tall,
-                           rows, k, wide, K);
+                    load_u(b, us, LINE_K, c == 0 ? y : nullptr, x, skip, in, lo,
+                           tall, rows, k, wide, K);
                 ROLLED for (int p = 0; p < pieces; p++)
                 {
                     T *next = ws + (p + 1) % 2 * PRODUCT_N * LINE_PIECE;
@@ -187,6 +187,5 @@ KERNEL_OF_TWO pw_product(blk b, T *z, double *part, const acc<T> *origin, T *y,
     }
     copy_wait<0>();
 }
-#undef ROLLED
 
 #endif

@@ -32,10 +32,11 @@ template <class T> bool fits_product(int64_t K, int64_t N, uintptr_t addresses)
 #define ROLLED
 #endif
 
-/* `width` columns from c on of rows lo.. of u into us, with zeros behind the
- * last row and column; to y as well, if that is not NULL. */
+/* `width` columns from c on of rows lo.. of u into us, whose rows lie `line`
+ * apart, with zeros behind the last row and column; to y as well, if that is
+ * not NULL. */
 template <class T>
-FN void load_u(blk b, T *us, T *y, const T *x, const T *skip,
+FN void load_u(blk b, T *us, int line, T *y, const T *x, const T *skip,
                const norm_of<T> &n, int64_t lo, int tall, int64_t rows,
                int64_t c, int width, int64_t K)
 {
@@ -84,7 +85,7 @@ FN void load_u(blk b, T *us, T *y, const T *x, const T *skip,
             if (!is_row)
                 v = V::of(0);
             if (row < tall)
-                v.store(us + row * LINE_K + t);
+                v.store(us + row * line + t);
             if (is_row && y)
                 v.store(y + row * K);
         }

@@ -142,7 +142,8 @@ template <int W, class F> FN void tiles(blk b, int64_t rows, int64_t C, F f)
 }
 
 /* The parts of one column, in order. */
-FN double fold_at(const double *part, int64_t parts, int64_t n, int64_t i)
+template <class P>
+FN double fold_at(const P *part, int64_t parts, int64_t n, int64_t i)
 {
     double s = 0;
 
@@ -156,8 +157,8 @@ FN double fold_at(const double *part, int64_t parts, int64_t n, int64_t i)
  * and their sums are added in order: a single lane would wait for memory
  * `parts` times, longer than many layers take. */
 enum { FOLD_COLUMNS = 32 };
-template <int Q, class F>
-FN void folds(blk b, const double *part, int64_t parts, int64_t row, int64_t n,
+template <int Q, class P, class F>
+FN void folds(blk b, const P *part, int64_t parts, int64_t row, int64_t n,
               int64_t apart, F f)
 {
 #ifdef EXEC_CUDA

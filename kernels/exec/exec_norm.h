@@ -325,13 +325,19 @@ KERNEL norm_finish(blk b, stats_of<T> out, const acc<T> *origin,
 
 /* The sums of norm_gate, in A for the next kernel and in T as gradients. */
 template <class T>
-KERNEL norm_fold(blk b, acc<T> *sums, T *dgamma, T *dbeta, const double *part,
-                 int64_t parts, int64_t C)
+FN void fold_gate(blk b, acc<T> *sums, T *dgamma, T *dbeta, const double *part,
+                  int64_t parts, int64_t C)
 {
     folds<1>(b, part, parts, 2 * C, 2 * C, 0, [&](int64_t i, const double *s) {
         sums[i] = (acc<T>)s[0];
         (i < C ? dgamma + i : dbeta + (i - C))[0] = (T)s[0];
     });
+}
+template <class T>
+KERNEL norm_fold(blk b, acc<T> *sums, T *dgamma, T *dbeta, const double *part,
+                 int64_t parts, int64_t C)
+{
+    fold_gate(b, sums, dgamma, dbeta, part, parts, C);
 }
 
 template <class A> KERNEL clear(blk b, A *p, int64_t n)
