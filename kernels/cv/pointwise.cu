@@ -42,6 +42,7 @@ int check(const char *op, int64_t rows, int64_t least, int32_t K, int32_t N,
 }
 
 #ifdef EXEC_CUDA
+#include "kernels/cv/pointwise_back_mma.h"
 #include "kernels/cv/pointwise_mma.h"
 
 /* A forward pass, up to the sums of z by blocks: part [parts, 2, N]. */
@@ -164,6 +165,118 @@ int pw_fwd(struct device *d, void *z, const struct norm_stats *stats, void *y,
     return finish(d, "1x1 convolution", err);
 }
 
+/* A backward pass. */
+template <class T> struct pw_back_call {
+    typedef acc<T> A;
+    struct device *d;
+    T *dx, *dw; /* dx may be NULL */
+    dz_from<T> dz;
+    const T *u; /* or NULL: norm(gate.x) */
+    gate_of<T> gate;
+    const T *w;
+    int64_t K;
+    A *sums; /* NULL: dx is not gated */
+    T *dgamma, *dbeta;
+
+    /* On tensor cores: a kernel each for dx, for dw and to fold both. */
+    int product(struct error *err)
+    {
+        const int64_t rows = dz.rows, N = dz.C;
+        const int64_t tall = exec_of(d)->lanes / 2;
+        const tile_of_dw t = tile_for(exec_of(d)->lanes / 32, N, K);
+        const int64_t tiles = t.down * t.across;
+        const int64_t most = (rows + BACK_ROWS - 1) / BACK_ROWS;
+        const int64_t parts =
+            parts_for(d, rows * (K + N), (rows + tall - 1) / tall);
+        int64_t shares = (exec_of(d)->max_parts + tiles - 1) / tiles;
+        shares = shares < most ? shares : most;
+        double *part = scratch<double>(
+            d, 2 * parts * K + doubles<float>(shares * N * K), err);
+        if (!part)
+            return -1;
+        float *dws = (float *)(part + 2 * parts * K);
+        gate_of<T> to = gate;
+        to.x = sums ? gate.x : nullptr;
+        if (dx)
+            launch(d, parts, pw_back_dx<T>, dx, sums ? part : nullptr, dz, to,
+                   w, K);
+        launch(d, shares * tiles, pw_back_dw<T>, dws, dz, u ? u : gate.x,
+               u ? norm_of<T>(nullptr) : gate.in, K, shares, t);
+        launch(d, fold_blocks(d, N * K), pw_back_fold<T>, dw,
+               (const float *)dws, shares, N * K, sums, dgamma, dbeta,
+               (const double *)part, sums ? parts : 0, K);
+        return finish(d, "1x1 convolution's gradient", err);
+    }
+
+    int library(struct error *err)
+    {
+        const int64_t rows = dz.rows, N = dz.C;
+        const int64_t parts = parts_for(d, rows * (K + N), rows);
+        double *part = scratch<double>(d,
+                                       2 * parts * K + doubles<T>(rows * N) +
+                                           doubles<T>(u ? 0 : rows * K),
+                                       err);
+        if (!part)
+            return -1;
+        T *made_dz = (T *)(part + 2 * parts * K);
+        T *made_u = (T *)((double *)made_dz + doubles<T>(rows * N));
+        LAUNCH_ROWS(N, blocks(d, rows * N, rows), norm_dz, made_dz, dz.d, dz.z,
+                    dz.norm, dz.sums, 1 / (A)rows, rows, N);
+        if (!u)
+            LAUNCH_ROWS(K, blocks(d, rows * K, rows), norm_rows, made_u, gate.x,
+                        (const T *)nullptr, gate.in, rows, K);
+        if (d->ops->gemm(d, dtype_of<T>, true, false, (int32_t)N, (int32_t)K,
+                         (int32_t)rows, 1, made_dz, (int32_t)N, u ? u : made_u,
+                         (int32_t)K, 0, dw, (int32_t)K, err) < 0 ||
+            (dx && d->ops->gemm(d, dtype_of<T>, false, false, (int32_t)rows,
+                                (int32_t)K, (int32_t)N, 1, made_dz, (int32_t)N,
+                                w, (int32_t)K, 0, dx, (int32_t)K, err) < 0))
+            return error_wrap(err, "1x1 convolution's gradient");
+        if (sums) {
+            LAUNCH_ROWS(K, parts, norm_gate, part, dx, gate.extra, gate.x,
+                        gate.in, rows, K);
+            launch(d, fold_blocks(d, 2 * K), norm_fold<T>, sums, dgamma, dbeta,
+                   (const double *)part, parts, K);
+        } else if (dx && gate.extra) {
+            LAUNCH_ROWS(K, blocks(d, rows * K, rows), norm_rows, dx,
+                        (const T *)dx, gate.extra, norm_of<T>(nullptr), rows,
+                        K);
+        }
+        return finish(d, "1x1 convolution's gradient", err);
+    }
+
+    static int run(void *arg, bool by_library, struct error *err)
+    {
+        pw_back_call *c = static_cast<pw_back_call *>(arg);
+
+        if constexpr (sizeof(T) == 2) {
+            if (!by_library)
+                return c->product(err);
+        }
+        return c->library(err);
+    }
+
+    /* As pw_call does; the last value of the key is none of a forward pass. */
+    int choose(struct error *err)
+    {
+        struct exec_device *e = exec_of(d);
+        const uintptr_t at = bits_of(dx) | bits_of(dz.d) | bits_of(dz.z) |
+                             bits_of(dz.norm) | bits_of(dz.sums) | bits_of(u) |
+                             bits_of(gate.extra) | bits_of(gate.x) |
+                             bits_of(gate.in) | bits_of(w);
+        const int64_t key[WAY_KEY] = {
+            dz.rows, K, dz.C, dtype_of<T>,
+            8 + (dx != nullptr) + 2 * (sums != nullptr) + 4 * (u != nullptr) +
+                16 * (gate.extra != nullptr)};
+        bool by_library = !fits_product<T>(K, dz.C, at);
+
+        if (!by_library && e->faster &&
+            e->faster(e, key, run, this, &by_library, err) < 0)
+            return -1;
+        return run(this, by_library, err);
+    }
+};
+
 template <class T>
 int pw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
            const void *dn, const void *z, const struct norm *norm,
@@ -171,48 +284,23 @@ int pw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
            const struct norm *in, const void *extra, const void *w,
            int64_t rows, int32_t K, int32_t N, struct error *err)
 {
-    typedef acc<T> A;
-    const int64_t k = K, n = N;
-    const norm_of<T> nx(in);
-    const bool gates = dx && out && in;
+    const bool gates = dx && out && in && x;
 
     if (check("1x1 convolution's gradient", rows, 1, K, N, err) < 0)
         return -1;
-    const int64_t parts = parts_for(d, rows * (k + n), rows);
-    double *part = scratch<double>(d,
-                                   2 * parts * k + doubles<T>(rows * n) +
-                                       doubles<T>(u ? 0 : rows * k),
-                                   err);
-    if (!part)
-        return -1;
-    T *dz = (T *)(part + 2 * parts * k);
-    T *made = (T *)((double *)dz + doubles<T>(rows * n));
-    LAUNCH_ROWS(n, blocks(d, rows * n, rows), norm_dz, dz, (const T *)dn,
-                (const T *)z, norm_of<T>(norm), (const A *)sums, 1 / (A)rows,
-                rows, n);
-    if (!u)
-        LAUNCH_ROWS(k, blocks(d, rows * k, rows), norm_rows, made,
-                    (const T *)x, (const T *)nullptr, nx, rows, k);
-    if (d->ops->gemm(d, dtype_of<T>, true, false, N, K, (int32_t)rows, 1, dz,
-                     N, u ? u : made, K, 0, dw, K, err) < 0)
-        return error_wrap(err, "1x1 convolution's gradient");
-    if (!dx)
-        return finish(d, "1x1 convolution's gradient", err);
-    if (d->ops->gemm(d, dtype_of<T>, false, false, (int32_t)rows, K, N, 1, dz,
-                     N, w, K, 0, dx, K, err) < 0)
-        return error_wrap(err, "1x1 convolution's gradient");
-    if (gates) {
-        LAUNCH_ROWS(k, parts, norm_gate, part, (T *)dx, (const T *)extra,
-                    (const T *)x, nx, rows, k);
-        launch(d, fold_blocks(d, 2 * k), norm_fold<T>, (A *)out->sums,
-               (T *)out->dgamma, (T *)out->dbeta, (const double *)part, parts,
-               k);
-    } else if (extra) {
-        LAUNCH_ROWS(k, blocks(d, rows * k, rows), norm_rows, (T *)dx,
-                    (const T *)dx, (const T *)extra, norm_of<T>(nullptr), rows,
-                    k);
-    }
-    return finish(d, "1x1 convolution's gradient", err);
+    pw_back_call<T> c = {d,
+                         (T *)dx,
+                         (T *)dw,
+                         {(const T *)dn, (const T *)z, norm_of<T>(norm),
+                          (const acc<T> *)sums, rows, N},
+                         (const T *)u,
+                         {(const T *)extra, (const T *)x, norm_of<T>(in)},
+                         (const T *)w,
+                         K,
+                         gates ? (acc<T> *)out->sums : nullptr,
+                         gates ? (T *)out->dgamma : nullptr,
+                         gates ? (T *)out->dbeta : nullptr};
+    return c.choose(err);
 }
 #endif
 
