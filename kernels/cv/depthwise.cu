@@ -6,6 +6,7 @@
  * ops, and what both begin and end with. */
 #include "kernels/exec/exec_norm.h"
 #ifdef EXEC_CUDA
+#include "kernels/cv/depthwise_fwd_walk.h"
 #include "kernels/cv/depthwise_pair_walk.h"
 #else
 #include "kernels/cv/depthwise_rows.h"

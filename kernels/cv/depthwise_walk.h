@@ -18,10 +18,11 @@
 namespace
 {
 
-/* Channels of a lane. Forward it keeps nine filter values, a norm, two sums and
- * two results of each, with three columns on the way from memory; backward nine
- * values, nine sums, two norms, two results and two inputs. Two blocks of a
- * multiprocessor, which hide each other's latency, have 128 registers a lane.
+/* Channels of a lane. Forward it keeps nine filter values, a norm, two sums, an
+ * origin and two results of each, with two columns on the way from memory;
+ * backward nine values, nine sums, two norms, two results and two inputs. Two
+ * blocks of a multiprocessor, which hide each other's latency, have 128
+ * registers a lane.
  */
 template <class T, bool CLAMPS>
 constexpr int fwd_width = (CLAMPS || sizeof(T) > 2 ? 8 : 4) / (int)sizeof(T);
@@ -63,100 +64,81 @@ template <class T, int W> struct held3 {
     typename vec<acc<T>, W>::template raw<T> m[3];
 };
 
-/* z, and its sums about the origin and of their squares; origin NULL: sums of
- * no use. CLAMPS: in has a cap. */
-template <class T, int W, int STRIDE, bool CLAMPS>
-KERNEL_OF_TWO fwd_walk(blk b, double *part, T *z, const T *x, norm_of<T> in,
-                       const T *w, const acc<T> *origin, conv3 s)
+/* What a lane holds of its channels. */
+template <class T, int W, bool CLAMPS> struct fwd_cols {
+    typedef vec<acc<T>, W> V;
+    typedef typename V::template raw<T> raw;
+    const bool has_norm;
+    const norm_cols<T, W> p;
+    const V o; /* the origin */
+    V f[9];
+
+    FN fwd_cols(const norm_of<T> &in, const T *w, const acc<T> *origin,
+                int64_t C, int64_t c)
+        : has_norm(CLAMPS || in.mean),
+          p(has_norm ? norm_cols<T, W>(in, c) : norm_cols<T, W>()),
+          o(origin ? V::load(origin + c) : V::of(0))
+    {
+        UNROLL for (int k = 0; k < 9; k++) f[k] = vkeep(V::load(w + k * C + c));
+    }
+    /* Stores one pixel of z, and sums what is stored, not what was computed. */
+    FN void finish(V *sums, T *to, V v) const
+    {
+        const raw m = v.template round<T>();
+        V::put(to, m);
+        v = V::open(m) - o;
+        sums[0] += v;
+        sums[1] += v * v;
+    }
+};
+
+/* One line of z, stride 1: a column of the window meets the results on its
+ * left, in the middle and on its right. */
+template <class T, int W, bool CLAMPS>
+FN void fwd_line(T *z, const T *x, acc<T> cap, const fwd_cols<T, W, CLAMPS> &k,
+                 vec<acc<T>, W> *sums, int64_t line, int64_t c, const conv3 &s)
 {
     typedef vec<acc<T>, W> V;
+    const int64_t C = s.C, across = s.W * C, at = line * across + c;
+    const int h = (int)(line % s.H);
+    const bool up = h > 0, down = h + 1 < s.H;
+    const line_of<T, W, CLAMPS> rows[3] = {
+        {x + (up ? at - across : at), up, cap},
+        {x + at, true, cap},
+        {x + (down ? at + across : at), down, cap}};
+    T *to = keep(z + at);
+    struct column {
+        V u[3];
+    };
 
-    columns<T, W, 2>(
-        b, part, (int64_t)s.N * s.OH, s.C, lines_of(s.OW), true,
-        [=](int64_t c) {
-            const bool has_norm = CLAMPS || in.mean;
-            const norm_cols<T, W> p =
-                has_norm ? norm_cols<T, W>(in, c) : norm_cols<T, W>();
-            const V o = origin ? V::load(origin + c) : V::of(0);
-            V f[9];
-            UNROLL for (int k = 0; k < 9; k++) f[k] = V::load(w + k * s.C + c);
-            return by_row([=](V *sums, int64_t line, int) {
-                const int n = (int)(line / s.OH);
-                const int h = (int)(line - (int64_t)n * s.OH) * STRIDE;
-                const int64_t C = s.C, across = s.W * C;
-                const T *mid = x + ((int64_t)n * s.H + h) * across + c;
-                const bool up = h > 0, down = h + 1 < s.H;
-                const line_of<T, W, CLAMPS> rows[3] = {
-                    {up ? mid - across : mid, up, in.cap},
-                    {mid, true, in.cap},
-                    {down ? mid + across : mid, down, in.cap}};
-                T *to = z + line * s.OW * C + c;
-                /* i: a column, times C. */
-                auto load = [&](unsigned i) {
-                    held3<T, W> m;
-                    UNROLL for (int k = 0; k < 3; k++) m.m[k] =
-                        V::hold(rows[k].at + i);
-                    return m;
-                };
-                /* Sum what is stored, not what was computed. */
-                auto store = [&](unsigned i, V v) {
-                    const auto m = v.template round<T>();
-                    V::put(to + i, m);
-                    v = V::open(m) - o;
-                    sums[0] += v;
-                    sums[1] += v * v;
-                };
-                /* The sum that column kw of the window is of a result. */
-                struct column {
-                    V u[3];
-                };
-                auto open = [&](const held3<T, W> &m) {
-                    column r;
-                    UNROLL for (int k = 0; k < 3; k++) r.u[k] =
-                        rows[k].u(p, has_norm, V::open(m.m[k]));
-                    return r;
-                };
-                auto add = [&](V v, const column &m, int kw) {
-                    UNROLL for (int k = 0; k < 3; k++) v +=
-                        m.u[k] * f[k * 3 + kw];
-                    return v;
-                };
-                const unsigned C1 = (unsigned)C;
-                if (STRIDE == 1) {
-                    const column first = open(load(0));
-                    V one = add(V::of(0), first, 1); /* lacks its last column */
-                    V two = add(V::of(0), first, 0); /* lacks two */
-                    in_batches<2>({C, across, C}, load,
-                                  [&](int64_t i, const held3<T, W> &m) {
-                                      const column here = open(m);
-                                      store((unsigned)i - C1,
-                                            add(one, here, 2));
-                                      one = add(two, here, 1);
-                                      two = add(V::of(0), here, 0);
-                                  });
-                    store((unsigned)across - C1, one);
-                } else {
-                    struct pair {
-                        held3<T, W> a, b;
-                    };
-                    V one = V::of(0); /* has its first column */
-                    in_batches<2>(
-                        {0, s.W / 2 * C, C},
-                        [&](unsigned i) {
-                            return pair{load(2 * i), load(2 * i + C1)};
-                        },
-                        [&](int64_t i, const pair &m) {
-                            const column last = open(m.b);
-                            store((unsigned)i,
-                                  add(add(one, open(m.a), 1), last, 2));
-                            one = add(V::of(0), last, 0);
-                        });
-                    if (s.W % 2)
-                        store((unsigned)(s.OW - 1) * C1,
-                              add(one, open(load((unsigned)across - C1)), 1));
-                }
-            });
-        });
+    /* i: a column, times C. */
+    auto load = [&](unsigned i) {
+        held3<T, W> m;
+        UNROLL for (int r = 0; r < 3; r++) m.m[r] = V::hold(rows[r].at + i);
+        return m;
+    };
+    auto open = [&](const held3<T, W> &m) {
+        column u;
+        UNROLL for (int r = 0; r < 3; r++) u.u[r] =
+            rows[r].u(k.p, k.has_norm, V::open(m.m[r]));
+        return u;
+    };
+    /* The sum that column kw of the window is of a result. */
+    auto add = [&](V v, const column &u, int kw) {
+        UNROLL for (int r = 0; r < 3; r++) v += u.u[r] * k.f[r * 3 + kw];
+        return v;
+    };
+    const unsigned C1 = (unsigned)C;
+    const column first = open(load(0));
+    V one = add(V::of(0), first, 1); /* lacks its last column */
+    V two = add(V::of(0), first, 0); /* lacks two */
+    in_batches<2>({C, across, C}, load, [&](int64_t i, const held3<T, W> &m) {
+        const column here = open(m);
+        k.finish(sums, to + ((unsigned)i - C1), add(one, here, 2));
+        one = add(two, here, 1);
+        two = add(V::of(0), here, 0);
+    });
+    k.finish(sums, to + ((unsigned)across - C1), one);
 }
 
 } // namespace

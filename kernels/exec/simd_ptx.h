@@ -16,6 +16,22 @@ template <class X> FN X smaller_of(X x, X y)
 
 #ifdef __CUDACC__
 
+/* x in a register: a loop that reads it does not make it again each time. */
+template <class X> FN X keep(X x)
+{
+    return x;
+}
+template <class X> FN X *keep(X *x)
+{
+    asm volatile("" : "+l"(x));
+    return x;
+}
+FN float keep(float x)
+{
+    asm volatile("" : "+f"(x));
+    return x;
+}
+
 /* One instruction in place of a comparison and a choice, and a NaN stays. */
 #if __CUDA_ARCH__ >= 800
 FN float larger_of(float x, float y)
@@ -75,6 +91,10 @@ template <class T, class R> FN void store_raw(T *p, const R &m)
 }
 
 #elif defined(EXEC_CUDA)
+template <class X> FN X keep(X x)
+{
+    return x;
+}
 template <class T, class R> FN void store_raw(T *p, const R &m)
 {
     *reinterpret_cast<R *>(p) = m;
