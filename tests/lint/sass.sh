@@ -2,8 +2,9 @@
 # sass.sh - what nvcc made of the kernels, read from their machine code: no GPU
 # is needed.
 #
-# usage: sass.sh OBJECT...       objects of nvcc
-#        sass.sh --self-test     needs nvcc
+# usage: sass.sh OBJECT...           objects of nvcc
+#        sass.sh --facts OBJECT...   what is read of them, judged by nobody
+#        sass.sh --self-test         needs nvcc
 #
 # The tables "Instructions per value" and "Local memory" of kernels/README.md
 # say what is allowed:
@@ -77,6 +78,23 @@ facts() {
         END { flush() }'
 }
 
+# Names functions as the tables do: `f<bf16,4>`.
+named() {
+    c++filt | awk '
+        {
+            n = NF
+            name = $0
+            sub(/( [0-9]+)+$/, "", name)
+            sub(/^void /, "", name)
+            gsub(/\(anonymous namespace\)::/, "", name)
+            sub(/\(.*/, "", name)
+            gsub(/__nv_bfloat16/, "bf16", name)
+            gsub(/__half/, "f16", name)
+            gsub(/ /, "", name)
+            print name, $(n - 4), $(n - 3), $(n - 2), $(n - 1), $n
+        }'
+}
+
 # Facts against the tables; prints each row of the first with what is reached.
 judge() { # FACTS
     awk -v table="$table" '
@@ -94,31 +112,22 @@ judge() { # FACTS
             }
         }
         {
-            n = NF
-            name = $0
-            sub(/( [0-9]+)+$/, "", name)
-            sub(/^void /, "", name)
-            gsub(/\(anonymous namespace\)::/, "", name)
-            sub(/\(.*/, "", name)
-            gsub(/__nv_bfloat16/, "bf16", name)
-            gsub(/__half/, "f16", name)
-            gsub(/ /, "", name)
-            family = name
+            name = family = $1
             sub(/<.*/, "", family)
             args = name
             sub(/^[^<]*</, "", args)
             sub(/>$/, "", args)
             split(args, arg, ",")
             size = arg[1] ~ /16$/ ? 2 : arg[1] == "double" ? 8 : 4
-            if ($(n - 4) > 0 && !(family in may))
-                fail($(n - 4) " instructions use local memory")
-            if (arg[2] ~ /^[0-9]+$/ && arg[2] >= 4 && $(n - 3) >= arg[2])
-                fail($(n - 3) " stores of two bytes")
+            if ($2 > 0 && !(family in may))
+                fail($2 " instructions use local memory")
+            if (arg[2] ~ /^[0-9]+$/ && arg[2] >= 4 && $3 >= arg[2])
+                fail($3 " stores of two bytes")
             if (!(name in limit))
                 next
             seen[name] = 1
-            values = ($(n - 1) > 0 ? $(n - 1) : $n) / size
-            per = values > 0 ? $(n - 2) / values : 1e9
+            values = ($5 > 0 ? $5 : $6) / size
+            per = values > 0 ? $4 / values : 1e9
             printf "%s: %.1f per value, of %s\n", name, per, limit[name]
             if (per > limit[name])
                 fail(sprintf("%.1f instructions per value, more than %s", per,
@@ -131,15 +140,14 @@ judge() { # FACTS
         }' "$1"
 }
 
-check() { # OBJECT...
+read_all() { # OBJECT...
     tmp=$(mktemp -d)
     trap 'rm -rf "$tmp"' EXIT
     for o; do
         cuobjdump -sass "$o" >"$tmp/listing" || exit 1
         facts <"$tmp/listing"
-    done | c++filt >"$tmp/facts"
+    done | named >"$tmp/facts"
     [ -s "$tmp/facts" ] || { echo "sass: no machine code in $*" >&2; exit 1; }
-    judge "$tmp/facts"
 }
 
 # Kernels with one fault each are refused for it, and a good one is not.
@@ -170,8 +178,15 @@ if ! command -v cuobjdump >/dev/null || ! command -v nvdisasm >/dev/null; then
     echo 'sass: not run: no cuobjdump and nvdisasm (sh .ci/deps sass)' >&2
     exit 77
 fi
-if [ "${1-}" = --self-test ]; then
-    self_test
-else
-    check "$@"
-fi
+case ${1-} in
+--self-test) self_test ;;
+--facts)
+    shift
+    read_all "$@"
+    cat "$tmp/facts"
+    ;;
+*)
+    read_all "$@"
+    judge "$tmp/facts"
+    ;;
+esac
