@@ -9,6 +9,7 @@
 #   make asan|tsan|cov    checked variants    make fuzz        SECONDS= each
 #   make install          DESTDIR= prefix=    make deps        Debian packages
 #   make gpu-check         kernels on a GPU    make gpu-bench    and their speed
+#   make gpu-model         their speed as predicted, without a GPU
 #   make gpu-bundle        both, for a machine that has nothing of ours
 #   make check-races       every kernel, watched for races in the emulator
 #   make cuda12-check      compiles for CUDA 12.4, in a chroot of Debian 13

@@ -1,6 +1,6 @@
 # bench.mk - programs and scripts that measure; none is part of check.
 .PHONY: bench-cv bench-llm bench-slurm bench-ctld bench-soak bench-short bench-history \
-        bench-retention bench-text sim-bench
+        bench-retention bench-text gpu-model sim-bench
 
 $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(call libs,kernels)
 	@mkdir -p $(@D)
@@ -32,6 +32,22 @@ $(addprefix $(B)/tests/bench/,cv_step decode gpu_step layers llm_step metrics \
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(link) $(ldlibs_worker) $(LDLIBS)
+
+# A step on an H100 and an H200, predicted from the launches of the worker and
+# the machine code of their kernels. CHECK=1: fails if a goal is missed.
+# LAUNCHES=1: each of them. MEASURED=: the .tsv of a gpu-bench, to compare.
+$(B)/tests/bench/gpu_model: $(B)/obj/tests/bench/gpu_model.o $(step_objs) \
+                          $(call libs,worker)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) -no-pie $(ldlibs_worker) $(LDLIBS)
+model_code := $(patsubst %.cu,$(B)/cuda/%.o,$(wildcard kernels/cv/*.cu \
+                kernels/ops/*.cu))
+gpu-model: $(B)/tests/bench/gpu_model $(if $(plugin),$(model_code))
+	$(if $(plugin),,@echo 'gpu-model: not run: no nvcc' >&2; exit 77)
+	$(Q)NVCC='$(NVCC)' sh tests/bench/gpu_model.sh $< $(model_code) -- \
+	    $(if $(CHECK),--check) $(if $(LAUNCHES),--launches) \
+	    $(if $(MEASURED),'$(MEASURED)')
 
 # Against PyTorch on the same cores.
 bench-cv: $(B)/tests/bench/cv_step $(B)/tests/bench/metrics

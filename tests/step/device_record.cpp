@@ -13,10 +13,7 @@
 namespace
 {
 
-enum {
-    ALIGN = 256,
-    MULTIPROCESSORS = 132, /* of an H100 and of an H200 */
-};
+enum { ALIGN = 256 };
 
 struct recorder {
     struct exec_device exec;
@@ -70,10 +67,14 @@ struct step_op plain(const char *name)
 
 void add_bytes(struct device *d, const char *what, size_t bytes)
 {
-    of(d)->op = plain(what);
+    const bool is_alone = !of(d)->op.name;
+    if (is_alone)
+        of(d)->op = plain(what);
     struct step_launch *l = add(of(d), what, 1);
     if (l)
         l->bytes = (int64_t)bytes;
+    if (is_alone)
+        of(d)->op = plain(nullptr);
 }
 
 /* ---- memory ---------------------------------------------------------------
@@ -167,7 +168,7 @@ void destroy(struct device *d)
 
 /* ---- what each op was called with ------------------------------------------
  * The ops of a step are members of the table that note their call, and then
- * make it. An op of another name is noted by its name alone. */
+ * make it. A launch outside them has no op. */
 
 struct step_op shaped(const char *name, enum dtype dt, int64_t in, int64_t out,
                       int32_t K, int32_t N)
@@ -198,18 +199,47 @@ void begin(struct device *d, const struct step_op &op)
     of(d)->parts = 1;
 }
 
-int im2col3(struct device *d, enum dtype dt, void *col, const void *x,
-            const struct conv3 *s, struct error *err)
+/* A launch that follows is of no op. */
+int end(struct device *d, int rc)
 {
-    struct step_op op = of_conv("im2col3", dt, s);
-
-    op.is_stem = true;
-    op.out *= 9;
-    op.N *= 9;
-    begin(d, op);
-    of(d)->patches = col;
-    return of(d)->own.im2col3(d, dt, col, x, s, err);
+    of(d)->op = plain(nullptr);
+    return rc;
 }
+
+/* The last of some arguments that has this type. */
+template <class X> struct last {
+    X at;
+    void take(X x)
+    {
+        at = x;
+    }
+    template <class Y> void take(Y)
+    {
+    }
+};
+template <class X, class... A> X pick(X none, A... a)
+{
+    last<X> l = {none};
+    (l.take(a), ...);
+    return l.at;
+}
+
+/* Its patches have 9 * C columns, or as many as it is given. */
+template <class> struct im2col3;
+template <class... A> struct im2col3<int (*)(struct device *, A...)> {
+    static int call(struct device *d, A... a)
+    {
+        const struct conv3 *s = pick<const struct conv3 *>(nullptr, a...);
+        struct step_op op = of_conv("im2col3", pick<enum dtype>(DT_N, a...), s);
+
+        op.is_stem = true;
+        op.N = pick<int32_t>(9 * s->C, a...);
+        op.out = (int64_t)s->N * s->OH * s->OW * op.N;
+        begin(d, op);
+        of(d)->patches = pick<void *>(nullptr, a...);
+        return end(d, of(d)->own.im2col3(d, a...));
+    }
+};
 
 int pw_fwd(struct device *d, enum dtype dt, void *z,
            const struct norm_stats *stats, void *y, const void *x,
@@ -222,8 +252,8 @@ int pw_fwd(struct device *d, enum dtype dt, void *z,
     op.skip = skip;
     op.keeps = y;
     begin(d, op);
-    return of(d)->own.pw_fwd(d, dt, z, stats, y, x, in, skip, w, rows, K, N,
-                             err);
+    return end(d, of(d)->own.pw_fwd(d, dt, z, stats, y, x, in, skip, w, rows, K,
+                                    N, err));
 }
 
 int pw_bwd(struct device *d, enum dtype dt, void *dx, void *dw,
@@ -238,8 +268,8 @@ int pw_bwd(struct device *d, enum dtype dt, void *dx, void *dw,
     op.keeps = u;
     op.extra = extra;
     begin(d, op);
-    return of(d)->own.pw_bwd(d, dt, dx, dw, out, dn, z, norm, sums, u, x, in,
-                             extra, w, rows, K, N, err);
+    return end(d, of(d)->own.pw_bwd(d, dt, dx, dw, out, dn, z, norm, sums, u, x,
+                                    in, extra, w, rows, K, N, err));
 }
 
 int dw_fwd(struct device *d, enum dtype dt, void *z,
@@ -247,7 +277,7 @@ int dw_fwd(struct device *d, enum dtype dt, void *z,
            const void *w, const struct conv3 *s, struct error *err)
 {
     begin(d, of_conv("dw_fwd", dt, s));
-    return of(d)->own.dw_fwd(d, dt, z, stats, x, in, w, s, err);
+    return end(d, of(d)->own.dw_fwd(d, dt, z, stats, x, in, w, s, err));
 }
 
 int dw_bwd(struct device *d, enum dtype dt, void *dx, void *dw,
@@ -257,8 +287,8 @@ int dw_bwd(struct device *d, enum dtype dt, void *dx, void *dw,
            struct error *err)
 {
     begin(d, of_conv("dw_bwd", dt, s));
-    return of(d)->own.dw_bwd(d, dt, dx, dw, out, dn, z, norm, sums, x, in, w, s,
-                             err);
+    return end(d, of(d)->own.dw_bwd(d, dt, dx, dw, out, dn, z, norm, sums, x,
+                                    in, w, s, err));
 }
 
 int norm_apply(struct device *d, enum dtype dt, void *y, const void *x,
@@ -269,7 +299,7 @@ int norm_apply(struct device *d, enum dtype dt, void *y, const void *x,
 
     op.skip = skip;
     begin(d, op);
-    return of(d)->own.norm_apply(d, dt, y, x, n, skip, rows, C, err);
+    return end(d, of(d)->own.norm_apply(d, dt, y, x, n, skip, rows, C, err));
 }
 
 int norm_grads(struct device *d, enum dtype dt, void *dy,
@@ -277,14 +307,14 @@ int norm_grads(struct device *d, enum dtype dt, void *dy,
                int64_t rows, int32_t C, struct error *err)
 {
     begin(d, shaped("norm_grads", dt, rows * C, rows * C, C, C));
-    return of(d)->own.norm_grads(d, dt, dy, out, x, n, rows, C, err);
+    return end(d, of(d)->own.norm_grads(d, dt, dy, out, x, n, rows, C, err));
 }
 
 int add_into(struct device *d, enum dtype dt, void *y, const void *x, int64_t n,
              struct error *err)
 {
     begin(d, shaped("add", dt, n, n, 0, 0));
-    return of(d)->own.add(d, dt, y, x, n, err);
+    return end(d, of(d)->own.add(d, dt, y, x, n, err));
 }
 
 int avgpool_fwd(struct device *d, enum dtype dt, void *y, const void *x,
@@ -293,7 +323,7 @@ int avgpool_fwd(struct device *d, enum dtype dt, void *y, const void *x,
     int64_t out = (int64_t)N * C;
 
     begin(d, shaped("avgpool_fwd", dt, out * HW, out, C, C));
-    return of(d)->own.avgpool_fwd(d, dt, y, x, N, HW, C, err);
+    return end(d, of(d)->own.avgpool_fwd(d, dt, y, x, N, HW, C, err));
 }
 
 int avgpool_bwd(struct device *d, enum dtype dt, void *dx, const void *dy,
@@ -302,28 +332,28 @@ int avgpool_bwd(struct device *d, enum dtype dt, void *dx, const void *dy,
     int64_t out = (int64_t)N * C;
 
     begin(d, shaped("avgpool_bwd", dt, out * HW, out, C, C));
-    return of(d)->own.avgpool_bwd(d, dt, dx, dy, N, HW, C, err);
+    return end(d, of(d)->own.avgpool_bwd(d, dt, dx, dy, N, HW, C, err));
 }
 
 int bias_fwd(struct device *d, enum dtype dt, void *y, const void *b,
              int64_t rows, int32_t C, struct error *err)
 {
     begin(d, shaped("bias_fwd", dt, rows * C, rows * C, C, C));
-    return of(d)->own.bias_fwd(d, dt, y, b, rows, C, err);
+    return end(d, of(d)->own.bias_fwd(d, dt, y, b, rows, C, err));
 }
 
 int bias_bwd(struct device *d, enum dtype dt, void *db, const void *dy,
              int64_t rows, int32_t C, struct error *err)
 {
     begin(d, shaped("bias_bwd", dt, rows * C, C, C, C));
-    return of(d)->own.bias_bwd(d, dt, db, dy, rows, C, err);
+    return end(d, of(d)->own.bias_bwd(d, dt, db, dy, rows, C, err));
 }
 
 int dropout(struct device *d, enum dtype dt, void *y, const void *x, int64_t n,
             double p, const uint64_t *seed, uint64_t offset, struct error *err)
 {
     begin(d, shaped("dropout", dt, n, n, 0, 0));
-    return of(d)->own.dropout(d, dt, y, x, n, p, seed, offset, err);
+    return end(d, of(d)->own.dropout(d, dt, y, x, n, p, seed, offset, err));
 }
 
 int xent(struct device *d, enum dtype dt, void *loss, int32_t *hit, void *z,
@@ -331,8 +361,8 @@ int xent(struct device *d, enum dtype dt, void *loss, int32_t *hit, void *z,
          double smooth, bool grad, struct error *err)
 {
     begin(d, shaped("xent", dt, rows * C, grad ? rows * C : 0, C, C));
-    return of(d)->own.xent(d, dt, loss, hit, z, label, rows, C, scale, smooth,
-                           grad, err);
+    return end(d, of(d)->own.xent(d, dt, loss, hit, z, label, rows, C, scale,
+                                  smooth, grad, err));
 }
 
 int gemm_alone(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
@@ -342,18 +372,19 @@ int gemm_alone(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
 {
     const char *name = of(d)->op.name;
 
-    /* Inside an op it is a part of it. */
-    if (!name || strncmp(name, "pw_", 3) != 0)
-        begin(d, shaped("gemm", dt, 0, 0, 0, 0));
-    return gemm(d, dt, ta, tb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc,
-                err);
+    if (name) /* a part of that op */
+        return gemm(d, dt, ta, tb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc,
+                    err);
+    begin(d, shaped("gemm", dt, 0, 0, 0, 0));
+    return end(d, gemm(d, dt, ta, tb, m, n, k, alpha, A, lda, B, ldb, beta, C,
+                       ldc, err));
 }
 
 int put(struct device *d, void *dst, const void *src, size_t bytes,
         struct error *err)
 {
     begin(d, plain("put"));
-    return of(d)->own.put(d, dst, src, bytes, err);
+    return end(d, of(d)->own.put(d, dst, src, bytes, err));
 }
 
 int cast(struct device *d, enum dtype to, void *y, enum dtype from,
@@ -364,14 +395,14 @@ int cast(struct device *d, enum dtype to, void *y, enum dtype from,
     op.from = (int32_t)dtype_bytes(from);
     op.to = (int32_t)dtype_bytes(to);
     begin(d, op);
-    return of(d)->own.cast(d, to, y, from, x, n, err);
+    return end(d, of(d)->own.cast(d, to, y, from, x, n, err));
 }
 
 int sgd(struct device *d, enum dtype dt, void *p, void *m, const void *g,
         int64_t n, const struct sgd_args *a, struct error *err)
 {
     begin(d, shaped("sgd", dt, n, n, 0, 0));
-    return of(d)->own.sgd(d, dt, p, m, g, n, a, err);
+    return end(d, of(d)->own.sgd(d, dt, p, m, g, n, a, err));
 }
 
 void fill_table(recorder *r)
@@ -390,7 +421,7 @@ void fill_table(recorder *r)
     exec->ops.gemm = gemm_alone;
     KERNEL_FAMILIES(KERNEL_INSTALL, simt)
     r->own = exec->ops;
-    exec->ops.im2col3 = im2col3;
+    exec->ops.im2col3 = im2col3<decltype(exec->ops.im2col3)>::call;
     exec->ops.pw_fwd = pw_fwd;
     exec->ops.pw_bwd = pw_bwd;
     exec->ops.dw_fwd = dw_fwd;
@@ -429,8 +460,8 @@ int device_record_create(struct device **ret, struct error *err)
     r->memory = (uintptr_t)1 << 44; /* where no process has memory */
     r->exec.base.ops = &r->exec.ops;
     r->exec.lanes = CUDA_LANES;
-    r->exec.max_blocks = (int64_t)MULTIPROCESSORS * CUDA_BLOCKS_PER_SM;
-    r->exec.max_parts = (int64_t)MULTIPROCESSORS * CUDA_PARTS_PER_SM;
+    r->exec.max_blocks = (int64_t)STEP_SMS * CUDA_BLOCKS_PER_SM;
+    r->exec.max_parts = (int64_t)STEP_SMS * CUDA_PARTS_PER_SM;
     r->exec.block_work = CUDA_BLOCK_WORK;
     r->exec.grow = grow;
     r->exec.report = report;

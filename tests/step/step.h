@@ -22,14 +22,17 @@ extern "C" {
 #define STEP_ZERO "zero"
 #define STEP_COPY "copy"
 
-enum { STEP_LAUNCHES = 4096 };
+enum {
+    STEP_LAUNCHES = 4096,
+    STEP_SMS = 132, /* multiprocessors of an H100, and of an H200 */
+};
 
 struct step_op {
-    const char *name;
-    int32_t value; /* bytes of T */
-    int64_t in;    /* values of the input; of a convolution x */
-    int64_t out;   /* of the result; of a convolution z */
-    int32_t K, N;  /* channels of both */
+    const char *name; /* NULL: launched by none of those that are noted */
+    int32_t value;    /* bytes of T */
+    int64_t in;       /* values of the input; of a convolution x */
+    int64_t out;      /* of the result; of a convolution z */
+    int32_t K, N;     /* channels of both */
     int32_t stride;
     bool is_stem;            /* or the product on the stem's patches */
     bool skip, keeps, extra; /* of 1x1: what is NULL in a call and what not */
