@@ -41,7 +41,8 @@ static const double issue_share = 0.7;
 static const double stream_share = 0.85;  /* of the bandwidth, rows */
 static const double product_share = 0.75; /* products on tensor cores */
 static const double weights_share = 0.4;  /* a library's dw: split sums */
-static const double odd_share = 0.7; /* of these, rows of no 16 bytes: stem */
+static const double back_share = 0.65; /* our dw: shares of rows in registers */
+static const double odd_share = 0.7;   /* of these, rows of no 16 bytes: stem */
 
 enum { SIZE = 224, BATCH = 256 };
 static const double goal_images_s = 20000; /* on an H100 */
@@ -178,6 +179,8 @@ static double share_of(const struct traffic *t)
         return odd * product_share;
     case ROLE_WEIGHTS:
         return odd * weights_share;
+    case ROLE_BACK:
+        return odd * back_share;
     case ROLE_STREAM:
     case ROLE_SUMS:
         break;

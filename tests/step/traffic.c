@@ -70,6 +70,35 @@ static double pw_product(launch *l)
     return of_values(l, (1 + l->op.skip + l->op.keeps) * l->op.in + l->op.out) +
            partial(l->grid, OF_NORM, l->op.N);
 }
+/* A block of 8 warps sums 64 rows and 96 columns of dw [N, K], in float
+ * (tile_of_dw of pointwise_back_mma.h). */
+static int64_t across_dw(launch *l)
+{
+    return (l->op.K + 95) / 96;
+}
+static int64_t down_dw(launch *l)
+{
+    return (l->op.N + 63) / 64;
+}
+static double parts_of_dw(launch *l, int64_t blocks)
+{
+    return (double)blocks / (double)(across_dw(l) * down_dw(l)) *
+           (double)l->op.N * l->op.K * (double)sizeof(float);
+}
+/* d and z, x for the gate, dx. */
+static double pw_back_dx(launch *l)
+{
+    return of_values(l, 2 * l->op.out + (2 + l->op.extra) * l->op.in) +
+           partial(l->grid, OF_NORM, l->op.K);
+}
+static double pw_back_dw(launch *l)
+{
+    return of_values(l, 2 * l->op.out + l->op.in) + parts_of_dw(l, l->grid);
+}
+static double pw_back_fold(launch *l)
+{
+    return parts_of_dw(l, l->parts);
+}
 static double fwd_walk(launch *l)
 {
     return in_out(l) + partial(l->grid, OF_NORM, l->op.N);
@@ -136,6 +165,18 @@ static double pw_ways_in(launch *l)
     return (double)passes * (double)l->op.in;
 }
 
+/* The same backwards, of d and z, and for each tile of dw. */
+static double pw_back_ways_in(launch *l)
+{
+    const int32_t passes = l->op.N > 96 ? (l->op.K + 63) / 64 : 1;
+    return 2.0 * passes * (double)l->op.out;
+}
+static double dw_ways_in(launch *l)
+{
+    return 2.0 * (double)(across_dw(l) * l->op.out) +
+           (double)(down_dw(l) * l->op.in);
+}
+
 enum columns { FLAT, BY_K, BY_N };
 
 static const struct row {
@@ -152,6 +193,8 @@ static const struct row {
     {"norm_dz", ROLE_STREAM, norm_dz, out, BY_N},
     {"norm_gate", ROLE_STREAM, norm_gate, in, BY_K},
     {"pw_product", ROLE_PRODUCT, pw_product, pw_ways_in, FLAT},
+    {"pw_back_dx", ROLE_PRODUCT, pw_back_dx, pw_back_ways_in, FLAT},
+    {"pw_back_dw", ROLE_BACK, pw_back_dw, dw_ways_in, FLAT},
     {"fwd_walk", ROLE_STREAM, fwd_walk, out, BY_N},
     {"bwd_walk", ROLE_STREAM, bwd_walk, in, BY_K},
     /* statistics */
@@ -160,6 +203,8 @@ static const struct row {
     {"pw_origin", ROLE_SUMS, few, NULL, FLAT},
     {"norm_finish", ROLE_SUMS, norm_finish, NULL, FLAT},
     {"norm_fold", ROLE_SUMS, norm_fold, NULL, FLAT},
+    {"pw_back_fold", ROLE_SUMS, pw_back_fold, NULL, FLAT},
+    {"pad", ROLE_SUMS, few, NULL, FLAT}, /* the stem's weights */
     {"fold_walk", ROLE_SUMS, fold_walk, NULL, FLAT},
     {"fold", ROLE_SUMS, fold, NULL, FLAT},
     /* head */

@@ -22,6 +22,7 @@ enum role {
     ROLE_STREAM,  /* reads rows and writes rows */
     ROLE_PRODUCT, /* of matrices, on tensor cores */
     ROLE_WEIGHTS, /* a library's gradient of weights: few tiles, a long sum */
+    ROLE_BACK,    /* our gradient of weights: as many tiles as blocks */
     ROLE_SUMS,    /* a few values: the launch is what it costs */
 };
 
