@@ -58,6 +58,34 @@ END
     [ "${loss%%, accuracy*}" = "${output%%, accuracy*}" ]
 }
 
+# recipe OPTIONS...: mgpu-submit of the template imagenet-mobilenet.
+recipe() {
+    "$MGPU_BIN/mgpu-submit" --template imagenet-mobilenet \
+        --set dataset.path="$data" "$@"
+}
+
+@test "imagenet-mobilenet: fits on 8 GPUs, and trains an epoch of nine pictures" {
+    local dir=$BATS_TEST_TMPDIR
+    ctld_launch --local --slots 8
+    run recipe --dry-run
+    ctld_stop
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"/imagenet-mobilenet.yaml: fits; nothing was submitted"* ]]
+    [[ $output == *" starts     now, with 8 GPUs on 1 node"* ]]
+    # A batch of 32 takes 1.5 GiB of memory.
+    recipe --show --set train.epochs=1 --set train.batch_size=8 \
+        --set resources.gpus=0 >"$dir/spec.yaml"
+    run timeout 100 "$MGPU_BIN/mgpu-worker" --standalone "$dir/spec.yaml" \
+        --alone --dir "$dir/run"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"1000 classes, fp32 on host (alone), 1 rank, batch 8 "* ]]
+    [[ $output == *"data: 9 training and 9 evaluation samples at 224x224"* ]]
+    [[ $output == *"epoch 1/1: "*" training loss "*", accuracy "* ]]
+    [ -f "$dir/run/out/ckpt/best/model.safetensors" ]
+}
+
 @test "colour pictures train a network of one channel" {
     run worker 2 'augment: crop, workers: 1' 'in_channels: 1'
     echo "$output"

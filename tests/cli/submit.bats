@@ -218,7 +218,7 @@ teardown() {
     run submit --list-templates
     [ "$status" -eq 0 ]
     [[ $output == *"cv-synthetic"*"The smallest job specification: "* ]]
-    [[ $output == *"mnist-mobilenet  MobileNetV2 on MNIST "* ]]
+    [[ $output == *"mnist-mobilenet     MobileNetV2 on MNIST "* ]]
     n=${#lines[@]}
     printf '# Mine. More.\nversion: 1\nkind: command\ncommand: ["true"]\n' \
         >conf/mgpu/templates/mine.yaml
@@ -226,7 +226,7 @@ teardown() {
     touch conf/mgpu/templates/none.txt
     run submit --list-templates
     [ "${#lines[@]}" -eq $((n + 1)) ]
-    [[ $output == *"cv-synthetic     Mine"$'\n'* ]]
+    [[ $output == *"cv-synthetic        Mine"$'\n'* ]]
     [[ $output != *More* ]]
     printf 'version: 1\n' >first/bare.yaml
     submit --list-templates --json >list.json

@@ -20,13 +20,35 @@ static bool parses(const struct buf *text, const struct spec_options *opt,
     return rc == 0;
 }
 
+/* The options of references/classification/train.py, and its defaults. */
+static void is_torchvision(const struct job_spec *s)
+{
+    ok(s->train.optimizer.name == OPTIM_SGD && s->train.optimizer.lr == 0.045 &&
+           s->train.optimizer.momentum == 0.9 && !s->train.optimizer.nesterov &&
+           s->train.optimizer.weight_decay == 0.00004 &&
+           s->train.optimizer.no_decay == NO_DECAY_NONE,
+       "torchvision's optimizer");
+    ok(s->train.epochs == 300 && s->train.lr_scheduler.name == SCHEDULE_STEP &&
+           s->train.lr_scheduler.step_size == 1 &&
+           s->train.lr_scheduler.gamma == 0.98 &&
+           s->train.lr_scheduler.num_warmup_steps == 0,
+       "torchvision's schedule");
+    ok(s->train.batch_size == 32 && s->resources.gpus.min == 8 &&
+           s->train.global_batch_size == 256,
+       "32 images on each of 8 GPUs");
+    ok(s->dataset.augment == AUGMENT_CROP && s->dataset.image_size == 224 &&
+           s->model.num_classes == 1000 && s->train.label_smoothing == 0,
+       "random parts of 224 pixels of 1000 classes");
+}
+
 int main(void)
 {
     static const char *const names[] = {
-        "mnist-mobilenet", "image-folder",  "cv-synthetic", "command-hello",
-        "command-secret",  "llama-lora",    "llama-full",   "llama3-8b-lora",
-        "torch-ddp",       "torch-elastic", "torchrun",     "accelerate",
-        "mpi-program",     "llama-qlora",   "llama-dpo",    "llama-qat"};
+        "mnist-mobilenet",   "image-folder",  "cv-synthetic", "command-hello",
+        "command-secret",    "llama-lora",    "llama-full",   "llama3-8b-lora",
+        "torch-ddp",         "torch-elastic", "torchrun",     "accelerate",
+        "mpi-program",       "llama-qlora",   "llama-dpo",    "llama-qat",
+        "imagenet-mobilenet"};
     const char *src = getenv("MGPU_SRC");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char path[400];
@@ -92,6 +114,8 @@ int main(void)
                    s.train.quantizer.groupsize == 32 &&
                    s.resources.gpus.min == 2,
                "all weights, in groups of 32, on two ranks");
+        if (i == 16)
+            is_torchvision(&s);
         spec_clear(&s);
         buf_clear(&text);
     }
