@@ -110,6 +110,8 @@ int mem_usage(const struct mem_archive *a, const struct mem_table *tables,
               int (*row)(void *arg, const struct store_cell *cells, size_t n,
                          struct error *err),
               void *arg, struct error *err) MUST_CHECK;
+/* Sets the end that v_usage has of the attempts of a job, whose events go. */
+void mem_usage_close(struct mem_table *tables, uint64_t job);
 /* Implement remove_jobs() and removed(); tables[VIEW_N]. */
 int mem_remove(struct mem_archive *a, struct mem_table *tables,
                const uint64_t *jobs, size_t n, double at_s,

@@ -258,6 +258,7 @@ int mem_remove(struct mem_archive *a, struct mem_table *tables,
         free((char *)a->jobs[at].line);
         memmove(a->jobs + at, a->jobs + at + 1,
                 (--a->n - at) * sizeof(*a->jobs));
+        mem_usage_close(tables, jobs[i]);
         drop_job(&tables[VIEW_EVENT], jobs[i], NULL);
         drop_job(&tables[VIEW_JOB], jobs[i], &a->gone_jobs);
         drop_job(&tables[VIEW_ATTEMPT], jobs[i], &a->gone_attempts);

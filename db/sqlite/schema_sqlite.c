@@ -24,6 +24,7 @@ EMBED(schema_state_007, "007-state.sql");
 EMBED(schema_state_008, "008-state.sql");
 EMBED(schema_state_009, "009-state.sql");
 EMBED(schema_state_010, "010-state.sql");
+EMBED(schema_state_011, "011-state.sql");
 EMBED(schema_metrics_001, "001-metrics.sql");
 EMBED(schema_metrics_002, "002-metrics.sql");
 EMBED(schema_metrics_003, "003-metrics.sql");
@@ -45,7 +46,7 @@ const struct schema schema_state = {
     .steps = {schema_state_001, schema_state_002, schema_state_003,
               schema_state_004, schema_state_005, schema_state_006,
               schema_state_007, schema_state_008, schema_state_009,
-              schema_state_010},
+              schema_state_010, schema_state_011},
 };
 
 /* quick_check reads the whole file, 0.5 GB a second at best. A daemon must not

@@ -142,6 +142,47 @@ static void test_upsert(struct fixture *fx)
     fx_end(fx);
 }
 
+/* A job whose events are damaged does not run, and the row of its attempt stays
+ * as it was. */
+static void test_unended(struct fixture *fx)
+{
+    struct error err = ERROR_INIT;
+    struct store_event e[] = {event(1, EV_CLAIM, NULL), event(1, EV_RUN, NULL),
+                              event(1, EV_CANCEL, NULL),
+                              event(1, EV_SUBMIT, NULL)};
+    struct store_job j = job(1);
+    struct store_attempt a = attempt(1, 1);
+    struct store_batch b = {.events = e,
+                            .n_events = 4,
+                            .jobs = &j,
+                            .n_jobs = 1,
+                            .attempts = &a,
+                            .n_attempts = 1};
+    const struct store_query later = {.view = VIEW_USAGE, .after = 1763712009};
+
+    for (int i = 0; i < 3; i++) {
+        e[i].attempt = 1;
+        e[i].at_s = 1763712004 + 4 * i;
+    }
+    j.state = "RUNNING";
+    a.state = "RUNNING";
+    a.claim_s = 1763712004;
+    fx_begin(fx);
+    ok(fx->s->ops->append(fx->s, &b, &err) == 0, "a job runs");
+    is_str(queried(fx->s, later),
+           "1 1 'ada' 1000 - - - - 2 'RUNNING' 1763712000r 1763712004r - -\n",
+           "its attempt has no end");
+    j.state = "HELD";
+    b = (struct store_batch){.jobs = &j, .n_jobs = 1};
+    ok(fx->s->ops->append(fx->s, &b, &err) == 0, "it is set apart");
+    is_str(queried(fx->s, (struct store_query){.view = VIEW_USAGE}),
+           "1 1 'ada' 1000 - - - - 2 'RUNNING' 1763712000r 1763712004r - "
+           "1763712008r\n",
+           "v_usage: the last event of the attempt is its end");
+    is_str(queried(fx->s, later), "", "so it is not after any time");
+    fx_end(fx);
+}
+
 /* ---- failures ------------------------------------------------------------ */
 
 static void test_second(struct fixture *fx)
@@ -283,6 +324,7 @@ static void run(struct fixture *fx)
     test_order(fx);
     test_stop(fx);
     test_upsert(fx);
+    test_unended(fx);
     test_second(fx);
     if (fx->faulty)
         test_faults(fx);

@@ -101,6 +101,37 @@ static void test_gone(struct fixture *fx)
     fx_end(fx);
 }
 
+/* The same use is counted when the events of an attempt without an end go. */
+static void test_unended(struct fixture *fx)
+{
+    struct store_event e[] = {event(1, EV_SUBMIT, NULL),
+                              event(1, EV_RUN, NULL)};
+    struct store_job j = job(1);
+    struct store_attempt k = attempt(1, 1);
+    struct store_batch b = {.events = e,
+                            .n_events = 2,
+                            .jobs = &j,
+                            .n_jobs = 1,
+                            .attempts = &k,
+                            .n_attempts = 1};
+    const struct store_query q = {.view = VIEW_USAGE};
+    static const char want[] =
+        "1 1 'ada' 1000 - - - - 2 'DISPATCHING' 1763712000r 1763712004r - "
+        "1763712009r\n";
+
+    e[1].attempt = 1;
+    e[1].at_s = 1763712009;
+    j.state = "CANCELLED";
+    k.claim_s = 1763712004;
+    fx_begin(fx);
+    ok(fx->s->ops->append(fx->s, &b, &err) == 0 && archive(fx->s, 1) == 0,
+       "a job that ended, and its attempt did not");
+    is_str(queried(fx->s, q), want, "what it used");
+    is_int(remove_them(fx->s, 1, 0), 0, "it is removed");
+    is_str(queried(fx->s, q), want, "and used as much");
+    fx_end(fx);
+}
+
 static void test_all_or_none(struct fixture *fx)
 {
     fx_begin(fx);
@@ -140,6 +171,7 @@ static void test_numbers(struct fixture *fx)
 static void run(struct fixture *fx)
 {
     test_gone(fx);
+    test_unended(fx);
     test_all_or_none(fx);
     test_numbers(fx);
 }

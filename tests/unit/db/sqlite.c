@@ -97,7 +97,7 @@ static void test_versions(void)
        "the newer file stays as it is");
     buf_clear(&before);
     buf_clear(&after);
-    sql(&t, "state.db", "PRAGMA user_version = 10");
+    sql(&t, "state.db", "PRAGMA user_version = 11");
     sql(&t, "metrics.db", "PRAGMA user_version = 98");
     refused(&t, ERR_CONFIG, "metrics.db", "schema version 98");
     sql(&t, "metrics.db", "PRAGMA user_version = 5");
@@ -131,7 +131,7 @@ static void test_upgrade(void)
                SQLITE_OK &&
            sqlite3_step(st) == SQLITE_ROW,
        "reads the version");
-    is_int(sqlite3_column_int(st, 0), 10, "to the newest version");
+    is_int(sqlite3_column_int(st, 0), 11, "to the newest version");
     sqlite3_finalize(st);
     sqlite3_close(h);
     tmp_end(&t);

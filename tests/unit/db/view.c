@@ -143,6 +143,28 @@ static void test_purge(struct tmp *t, struct store *s)
     sqlite3_close(h);
 }
 
+/* A year of removed jobs is not read for the use of a week. */
+static void test_usage_index(struct tmp *t)
+{
+    struct buf plan = BUF_INIT;
+    sqlite3 *h = reader(t, VIEW_USAGE);
+    sqlite3_stmt *st = NULL;
+
+    if (sqlite3_prepare_v2(h,
+                           "EXPLAIN QUERY PLAN SELECT * FROM v_usage AS t"
+                           " WHERE t.ended_at > 9 OR t.ended_at IS NULL"
+                           " ORDER BY t.job, t.attempt",
+                           -1, &st, NULL) != SQLITE_OK)
+        exit(1);
+    add_sql(st, &plan);
+    if (!ok(strstr(buf_str(&plan), "usage_by_end (ended_at>?)") != NULL,
+            "v_usage after a time goes by an index"))
+        tap_diag("%s", buf_str(&plan));
+    buf_clear(&plan);
+    sqlite3_finalize(st);
+    sqlite3_close(h);
+}
+
 int main(void)
 {
     struct tmp t;
@@ -156,6 +178,7 @@ int main(void)
     for (int v = 0; v < VIEW_N; v++)
         test_view(&t, s, (enum store_view)v);
     test_purge(&t, s);
+    test_usage_index(&t);
     is_str(store_view_name(VIEW_N), "?", "there are no more views");
     s->ops->destroy(s);
     tmp_end(&t);
