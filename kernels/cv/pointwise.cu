@@ -43,6 +43,7 @@ int check(const char *op, int64_t rows, int64_t least, int32_t K, int32_t N,
 
 #ifdef EXEC_CUDA
 #include "kernels/cv/pointwise_back_mma.h"
+#include "kernels/cv/pointwise_back_one_mma.h"
 #include "kernels/cv/pointwise_mma.h"
 
 /* A forward pass, up to the sums of z by blocks: part [parts, 2, N]. */
@@ -178,20 +179,52 @@ template <class T> struct pw_back_call {
     A *sums; /* NULL: dx is not gated */
     T *dgamma, *dbeta;
 
-    /* On tensor cores: a kernel each for dx, for dw and to fold both. */
-    int product(struct error *err)
+    /* Room for the parts of the gated sums, then for those of dw. */
+    double *room(int64_t parts, int64_t shares, struct error *err)
+    {
+        return scratch<double>(
+            d, 2 * parts * K + doubles<float>(shares * dz.C * K), err);
+    }
+
+    int fold(const double *part, int64_t parts, const float *dws,
+             int64_t shares, struct error *err)
+    {
+        const int64_t n = dz.C * K;
+
+        launch(d, fold_blocks(d, n), pw_back_fold<T>, dw, dws, shares, n, sums,
+               dgamma, dbeta, part, sums ? parts : 0, K);
+        return finish(d, "1x1 convolution's gradient", err);
+    }
+
+    /* On tensor cores, dx and dw in one kernel. */
+    int in_one(struct error *err)
+    {
+        const int64_t parts = parts_for(d, dz.rows * (K + dz.C),
+                                        (dz.rows + BACK_ROWS - 1) / BACK_ROWS);
+        double *part = room(parts, parts, err);
+
+        if (!part)
+            return -1;
+        float *dws = (float *)(part + 2 * parts * K);
+        launch(d, parts, pw_back_one<T>, dx, sums ? part : nullptr, dws, dz, u,
+               gate, w, K);
+        return fold(part, parts, dws, parts, err);
+    }
+
+    /* On tensor cores, each in a kernel of its own. */
+    int in_two(struct error *err)
     {
         const int64_t rows = dz.rows, N = dz.C;
         const int64_t tall = exec_of(d)->lanes / 2;
+        const int64_t parts =
+            parts_for(d, rows * (K + N), (rows + tall - 1) / tall);
         const tile_of_dw t = tile_for(exec_of(d)->lanes / 32, N, K);
         const int64_t tiles = t.down * t.across;
         const int64_t most = (rows + BACK_ROWS - 1) / BACK_ROWS;
-        const int64_t parts =
-            parts_for(d, rows * (K + N), (rows + tall - 1) / tall);
-        int64_t shares = (exec_of(d)->max_parts + tiles - 1) / tiles;
-        shares = shares < most ? shares : most;
-        double *part = scratch<double>(
-            d, 2 * parts * K + doubles<float>(shares * N * K), err);
+        int64_t shares = exec_of(d)->max_parts / tiles;
+        shares = shares < 1 ? 1 : shares < most ? shares : most;
+        double *part = room(parts, shares, err);
+
         if (!part)
             return -1;
         float *dws = (float *)(part + 2 * parts * K);
@@ -202,10 +235,7 @@ template <class T> struct pw_back_call {
                    w, K);
         launch(d, shares * tiles, pw_back_dw<T>, dws, dz, u ? u : gate.x,
                u ? norm_of<T>(nullptr) : gate.in, K, shares, t);
-        launch(d, fold_blocks(d, N * K), pw_back_fold<T>, dw,
-               (const float *)dws, shares, N * K, sums, dgamma, dbeta,
-               (const double *)part, sums ? parts : 0, K);
-        return finish(d, "1x1 convolution's gradient", err);
+        return fold(part, parts, dws, shares, err);
     }
 
     int library(struct error *err)
@@ -250,8 +280,11 @@ template <class T> struct pw_back_call {
         pw_back_call *c = static_cast<pw_back_call *>(arg);
 
         if constexpr (sizeof(T) == 2) {
+            if (!by_library && c->dx &&
+                fits_one(exec_of(c->d)->lanes / 32, c->dz.C, c->K))
+                return c->in_one(err);
             if (!by_library)
-                return c->product(err);
+                return c->in_two(err);
         }
         return c->library(err);
     }

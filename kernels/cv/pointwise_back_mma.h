@@ -193,6 +193,5 @@ KERNEL pw_back_fold(blk b, T *dw, const float *dws, int64_t shares, int64_t n,
     if (parts)
         fold_gate(b, sums, dgamma, dbeta, part, parts, C);
 }
-#undef ROLLED
 
 #endif

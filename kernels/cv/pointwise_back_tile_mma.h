@@ -14,6 +14,7 @@ enum {
     SQUARES = 3,
     SQUARES_N = 4, /* of them in the tile of a block, at most: 64 x 96 of dw */
     SQUARES_K = PRODUCT_K / 16,
+    GATED = 4, /* columns of dx that a lane gates and sums */
     LINE_BACK = SQUARES_N * 16 + 8, /* of dz for dw, and of w for dx */
 };
 
@@ -169,6 +170,24 @@ FN void leave_dw(const float (&sum)[SQUARES][2][4], const squares &of,
             v.store(part + row * K + col);
         }
     }
+}
+
+/* A lane's GATED columns of dx, and its rows of a tile. */
+struct own_columns {
+    int c, row, down; /* the rows: from `row` on, `down` apart */
+    FN own_columns(blk b, int64_t K)
+        : c((int)(b.lane() % (K / GATED)) * GATED),
+          row((int)(b.lane() / (K / GATED))),
+          down((int)(b.width() / (K / GATED)))
+    {
+    }
+};
+
+/* Columns of a matrix in shared memory. Its rows lie 8 more apart: an odd
+ * multiple of 8, for ldmatrix. */
+FN int whole(int64_t columns)
+{
+    return (int)(columns + 15) / 16 * 16;
 }
 
 #endif
