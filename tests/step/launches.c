@@ -13,7 +13,7 @@
 #include "tests/tap.h"
 
 enum {
-    MOST_BF16 = 419, /* goal 260 */
+    MOST_BF16 = 334, /* goal 260 */
     MOST_FP32 = 485,
     SIZE = 224,
     BATCH = 256

@@ -158,23 +158,23 @@ static double both(launch *l)
 }
 /* A wide input is normalised again for each 64 columns of the result
  * (PRODUCT_K, PRODUCT_N of pointwise_tile_mma.h); the second-level cache has
- * it. */
+ * it. Its loop has two stores for each value, one to shared memory and one to
+ * y, which most layers skip. */
 static double pw_ways_in(launch *l)
 {
     const int32_t passes = l->op.K > 96 ? (l->op.N + 63) / 64 : 1;
-    return (double)passes * (double)l->op.in;
+    return 2.0 * passes * (double)l->op.in;
 }
 
-/* The same backwards, of d and z, and for each tile of dw. */
+/* The same backwards: dz, and for each tile of dw dz and u. */
 static double pw_back_ways_in(launch *l)
 {
     const int32_t passes = l->op.N > 96 ? (l->op.K + 63) / 64 : 1;
-    return 2.0 * passes * (double)l->op.out;
+    return (double)passes * (double)l->op.out;
 }
 static double dw_ways_in(launch *l)
 {
-    return 2.0 * (double)(across_dw(l) * l->op.out) +
-           (double)(down_dw(l) * l->op.in);
+    return (double)(across_dw(l) * l->op.out + down_dw(l) * l->op.in);
 }
 
 enum columns { FLAT, BY_K, BY_N };
