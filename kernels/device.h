@@ -303,6 +303,18 @@ struct device_ops {
                      const uint8_t *src, const struct image_u8 *list, int32_t N,
                      int32_t S, int32_t C, const struct image_norm *norm,
                      struct error *err);
+    /* y [N, pixels, C] = x [N, C, pixels], values of `size` bytes: 1, 2, 4 or
+     * 8. With a list, of images of bytes, image i has list[i].H * list[i].W
+     * pixels of list[i].C channels, and begins at byte list[i].at of x and of
+     * y. y is not x.
+     *
+     * in   list    [N], device memory; NULL: all images are alike
+     *      pixels  of an image; with a list about so many
+     *      C       1 or IMAGE_CHANNELS; with a list it is not read
+     * err  ERR_INVAL N < 1, pixels < 1, another C or size */
+    int (*nchw_to_nhwc)(struct device *d, size_t size, void *y, const void *x,
+                        const struct image_u8 *list, int32_t N, int64_t pixels,
+                        int32_t C, struct error *err);
 
     /* ---- optimizers; p, g [n] T, state [n] A ---------------------------- */
     /* g' = grad_scale * g + weight_decay * p;  m = momentum * m + g' (m = g'

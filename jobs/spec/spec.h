@@ -114,7 +114,7 @@ struct job_spec {
         enum spec_precision precision;
         bool mixed; /* weights in fp32 */
         enum spec_tristate pin_memory;
-        bool deterministic;
+        bool deterministic, channels_last; /* images are prepared as NHWC */
         enum spec_distribution distribution;
         int64_t seed; /* -1 until drawn; the dump always has an actual one */
         bool shuffle;

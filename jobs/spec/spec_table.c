@@ -150,6 +150,9 @@ static const struct schema_key keys[] = {
     {"train.pin_memory", KEY_TRISTATE, AT(train.pin_memory), .def = "auto",
      .defs = DEFS({CASE_PAPER, "false"}), .code = "E011", .when = WHEN_TRAIN,
      .doc = "page-locked host buffers; auto: on GPUs"},
+    {"train.channels_last", KEY_BOOL, AT(train.channels_last), .def = "true",
+     .code = "E011", .when = WHEN_CV,
+     .doc = "images reach the device as NHWC; false: as NCHW"},
     {"train.deterministic", KEY_BOOL, AT(train.deterministic), .def = "true",
      .code = "E011", .when = WHEN_TRAIN,
      .doc = "the same bits in every run on the same devices"},
@@ -460,7 +463,6 @@ static const char *const later[] = {
     "train.target",
     "train.resume_from_checkpoint",
     "train.save_adapter_weights_only",
-    "train.channels_last",
     NULL,
 };
 

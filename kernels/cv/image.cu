@@ -1,5 +1,5 @@
-/* image.cu - image kernels: resize and normalise; patches for the first
- * layer. */
+/* image.cu - image kernels: resize and normalise; channels that are planes to
+ * channels that are neighbours; patches for the first layer. */
 #include "kernels/exec/exec_launch.h"
 #include "kernels/cv/image_u8.h"
 
@@ -113,6 +113,28 @@ KERNEL resize(blk b, T *x, const uint8_t *src, const image_u8 *list, int S,
     }
 }
 
+/* V is an unsigned type of the size of the values, which are only moved. */
+template <class V>
+KERNEL interleave(blk b, V *y, const V *x, const image_u8 *list, int64_t items,
+                  int64_t parts, int64_t pixels, int C)
+{
+    for (int64_t item : b.share(items)) {
+        int64_t n = item / parts, part = item % parts, at = n * pixels * C;
+        int channels = C;
+        if (list) {
+            pixels = (int64_t)list[n].H * list[n].W;
+            channels = list[n].C;
+            at = list[n].at;
+        }
+        int64_t lo = pixels * part / parts, hi = pixels * (part + 1) / parts;
+        const V *from = x + at + lo;
+        V *to = y + at + lo * channels;
+        for (int64_t i : b.lanes(hi - lo))
+            for (int c = 0; c < channels; c++)
+                to[i * channels + c] = from[c * pixels + i];
+    }
+}
+
 template <class T> KERNEL patches(blk b, T *col, const T *x, conv3 s)
 {
     const rect lay(b, 9);
@@ -156,6 +178,43 @@ int images_u8(struct device *d, void *x, const uint8_t *src,
     return finish(d, "resizing", err);
 }
 
+template <class V>
+int interleave_all(struct device *d, void *y, const void *x,
+                   const struct image_u8 *list, int32_t N, int64_t pixels,
+                   int32_t C, struct error *err)
+{
+    const int64_t part = 2048; /* pixels: several of each lane */
+    const int64_t parts = (pixels - 1) / part + 1;
+    launch(d, blocks(d, N * pixels * C, N * parts), interleave<V>, (V *)y,
+           (const V *)x, list, N * parts, parts, pixels, (int)C);
+    return finish(d, "from planes to pixels", err);
+}
+
+int nchw_to_nhwc(struct device *d, size_t size, void *y, const void *x,
+                 const struct image_u8 *list, int32_t N, int64_t pixels,
+                 int32_t C, struct error *err)
+{
+    C = list ? IMAGE_CHANNELS : C;
+    if (N < 1 || pixels < 1 || (C != 1 && C != IMAGE_CHANNELS) ||
+        (list && size != 1))
+        return error_set(err, ERR_INVAL,
+                         "from planes to pixels: %d images of %lld pixels, "
+                         "%d channels, %zu bytes a value",
+                         (int)N, (long long)pixels, (int)C, size);
+    switch (size) {
+    case 1:
+        return interleave_all<uint8_t>(d, y, x, list, N, pixels, C, err);
+    case 2:
+        return interleave_all<uint16_t>(d, y, x, list, N, pixels, C, err);
+    case 4:
+        return interleave_all<uint32_t>(d, y, x, list, N, pixels, C, err);
+    case 8:
+        return interleave_all<uint64_t>(d, y, x, list, N, pixels, C, err);
+    }
+    return error_set(err, ERR_INVAL,
+                     "from planes to pixels: values of %zu bytes", size);
+}
+
 template <class T>
 int im2col3(struct device *d, void *col, const void *x, const struct conv3 *s,
             struct error *err)
@@ -180,5 +239,6 @@ int im2col3(struct device *d, void *col, const void *x, const struct conv3 *s,
 FAMILY(image)
 {
     ops->images_u8 = BY_TYPE(images_u8);
+    ops->nchw_to_nhwc = nchw_to_nhwc;
     ops->im2col3 = BY_TYPE(im2col3);
 }

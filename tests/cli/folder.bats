@@ -25,7 +25,7 @@ setup() {
 
 picture() { tail -c +4 "$MGPU_SRC/tests/fuzz/seeds/image/$1"; }
 
-# worker RANKS [KEYS OF dataset [OF model]]
+# worker RANKS [KEYS OF dataset [OF model [OF train]]]
 worker() {
     cat >"$BATS_TEST_TMPDIR/spec.yaml" <<END
 version: 1
@@ -33,7 +33,7 @@ kind: cv
 name: t
 model: {width_mult: 0.25${3:+, $3}}
 dataset: {source: image_folder, path: $data, image_size: 40${2:+, $2}}
-train: {device: host, epochs: 2, batch_size: 3, seed: 1}
+train: {device: host, epochs: 2, batch_size: 3, seed: 1${4:+, $4}}
 resources: {gpus: 0}
 END
     timeout 100 mpirun -n "$1" --oversubscribe --bind-to none \
@@ -55,6 +55,13 @@ END
     loss=${loss#*training loss } output=${output#*epoch 2/2:}
     output=${output#*training loss }
     [ "${loss%% samples*}" != "" ]
+    [ "${loss%%, accuracy*}" = "${output%%, accuracy*}" ]
+    # Nor does the layout in which the device gets them change a bit.
+    rm -r "$BATS_TEST_TMPDIR/run"
+    run worker 2 'augment: crop, workers: 0' '' 'channels_last: false'
+    echo "$output"
+    [ "$status" -eq 0 ]
+    output=${output#*epoch 2/2:} output=${output#*training loss }
     [ "${loss%%, accuracy*}" = "${output%%, accuracy*}" ]
 }
 

@@ -458,6 +458,7 @@ void fill_table()
     WRAP(dropout);
     WRAP(xent);
     WRAP(images_u8);
+    WRAP(nchw_to_nhwc);
     WRAP(sgd);
     WRAP(adamw);
     WRAP(adamw8);

@@ -171,6 +171,10 @@ static void variants(struct comm *c, const struct job_spec *spec)
     s.dataset.data_path = DATA_PATH_PAPER;
     s.train.pin_memory = TRI_FALSE;
     compare(c, &s, "images at full size");
+    s.train.channels_last = false;
+    compare(c, &s, "images at full size, as planes");
+    s.dataset.data_path = DATA_PATH_FAST;
+    compare(c, &s, "bytes as planes");
     if (mpi_size > 1) { /* the fake NCCL adds no 16 bits */
         s = *spec;
         s.train.distribution = DIST_DDP_RR;

@@ -229,6 +229,7 @@ static struct loader_conf loader_conf_of(const struct image_batches *s,
         .ahead = s->env.dev->ops->send != NULL,
         .slot = is_train ? 0 : 2,
         .floats = spec->dataset.data_path == DATA_PATH_PAPER,
+        .planar = !spec->train.channels_last,
     };
 }
 

@@ -19,6 +19,7 @@ struct loader {
     int32_t pinned;  /* stages */
     void *x;         /* NULL: in dev, as it was copied */
     int32_t *label;  /* NULL: in dev */
+    uint8_t *pixels; /* planar, of bytes: the images of dev as [H, W, C] */
     /* With ahead: */
     struct fetch_batch next;
     bool has_next;
@@ -36,6 +37,7 @@ static struct fetch_conf fetch_conf_of(const struct loader_conf *c)
                                .workers = c->workers,
                                .skip_bad = c->skip_bad,
                                .floats = c->floats,
+                               .planar = c->planar,
                                .dt = c->dt};
 }
 
@@ -55,11 +57,25 @@ static size_t label_bytes(const struct loader_conf *c)
     return (size_t)c->batch * sizeof(int32_t);
 }
 
+/* The images are elsewhere than where they are copied to. */
+static bool has_x(const struct loader_conf *c)
+{
+    return c->ahead || !c->floats || c->planar;
+}
+
+static size_t pixels_bytes(const struct loader_conf *c,
+                           const struct fetch_layout *at)
+{
+    return c->planar && !c->floats ? at->cap - at->bytes_at : 0;
+}
+
 int64_t loader_bytes(const struct loader_conf *conf, const struct dataset *ds)
 {
     const struct fetch_conf fc = fetch_conf_of(conf);
-    int64_t cap = (int64_t)fetch_layout(&fc, ds).cap, bytes = cap;
-    if (conf->ahead || !conf->floats)
+    const struct fetch_layout at = fetch_layout(&fc, ds);
+    int64_t cap = (int64_t)at.cap;
+    int64_t bytes = cap + (int64_t)pixels_bytes(conf, &at);
+    if (has_x(conf))
         bytes += (int64_t)x_bytes(conf);
     if (conf->ahead)
         bytes += cap + (int64_t)label_bytes(conf);
@@ -97,9 +113,13 @@ static int alloc_all(struct loader *l, struct error *err)
             return -1;
         l->dev[i] = p;
     }
-    if ((c->ahead || !c->floats) &&
-        ops->alloc(l->d, x_bytes(c), &l->x, err) < 0)
+    if (has_x(c) && ops->alloc(l->d, x_bytes(c), &l->x, err) < 0)
         return -1;
+    const size_t pixels = pixels_bytes(c, &l->layout);
+    p = NULL;
+    if (pixels > 0 && ops->alloc(l->d, pixels, &p, err) < 0)
+        return -1;
+    l->pixels = p;
     if (!c->ahead)
         return 0;
     if (ops->alloc(l->d, label_bytes(c), &p, err) < 0)
@@ -135,6 +155,7 @@ void loader_destroy(struct loader *l)
         return;
     if (l->has_sent) /* it reads the stages */
         (void)l->d->ops->sent(l->d, l->conf.slot + (l->turn ^ 1), NULL);
+    l->d->ops->release(l->d, l->pixels);
     l->d->ops->release(l->d, l->label);
     l->d->ops->release(l->d, l->x);
     l->d->ops->release(l->d, l->dev[0]);
@@ -192,25 +213,48 @@ int loader_ahead(struct loader *l, struct error *err)
     return begin_next(l, err);
 }
 
+static int unpack_floats(struct loader *l, const uint8_t *from, int32_t n,
+                         struct error *err)
+{
+    const struct loader_conf *c = &l->conf;
+    if (c->planar)
+        return l->d->ops->nchw_to_nhwc(
+            l->d, dtype_bytes(c->dt), l->x, from, NULL, n,
+            (int64_t)c->image_size * c->image_size, channels_of(c), err);
+    return l->d->ops->copy(l->d, l->x, from,
+                           x_bytes(c) / (size_t)c->batch * (size_t)n, err);
+}
+
+static int unpack_bytes(struct loader *l, const uint8_t *from, const void *list,
+                        int32_t n, struct error *err)
+{
+    const struct loader_conf *c = &l->conf;
+    const struct device_ops *ops = l->d->ops;
+    if (c->planar) {
+        const int64_t pixels = (int64_t)c->image_size * c->image_size;
+        if (ops->nchw_to_nhwc(l->d, 1, l->pixels, from, list, n, pixels,
+                              channels_of(c), err) < 0)
+            return -1;
+        from = l->pixels;
+    }
+    return ops->images_u8(l->d, c->dt, l->x, from, list, n, c->image_size,
+                          channels_of(c), &l->ds->norm, err);
+}
+
 /* From the stage's twin to what the model reads. */
 static int unpack(struct loader *l, const uint8_t *dev, int32_t n,
                   struct error *err)
 {
-    const struct device_ops *ops = l->d->ops;
     const struct fetch_layout *at = &l->layout;
-    const void *list = dev + at->list_at;
     if (l->label != NULL &&
-        ops->copy(l->d, l->label, dev, (size_t)n * sizeof(int32_t), err) < 0)
+        l->d->ops->copy(l->d, l->label, dev, (size_t)n * sizeof(int32_t), err) <
+            0)
         return -1;
     if (l->x == NULL)
         return 0;
     if (l->conf.floats)
-        return ops->copy(l->d, l->x, dev + at->bytes_at,
-                         x_bytes(&l->conf) / (size_t)l->conf.batch * (size_t)n,
-                         err);
-    return ops->images_u8(l->d, l->conf.dt, l->x, dev + at->bytes_at, list, n,
-                          l->conf.image_size, channels_of(&l->conf),
-                          &l->ds->norm, err);
+        return unpack_floats(l, dev + at->bytes_at, n, err);
+    return unpack_bytes(l, dev + at->bytes_at, dev + at->list_at, n, err);
 }
 
 /* The batch that is, or is now put, on its way. */

@@ -4,8 +4,9 @@
  * (prefetch.h), copied to the device, and resized and normalised there. With
  * `floats` they are resized on the host, by the threads, and copied as
  * numbers of type T at full size, as PyTorch's ToTensor and Resize in a
- * DataLoader have it. Memory is taken at the start; only decoding a file
- * allocates.
+ * DataLoader have it. With `planar` the host prepares NCHW of either, and the
+ * device transposes a batch once. Memory is taken at the start; only decoding
+ * a file allocates.
  *
  * Where the device copies beside its work, the next batch is on its way while
  * it computes on this one: loader_ahead(). Elsewhere a device may still be
@@ -36,6 +37,7 @@ struct loader_conf {
     bool skip_bad;   /* leave out images that cannot be read */
     int32_t workers; /* threads that prepare batches; 0: the caller's */
     bool floats;     /* resize on the host */
+    bool planar;     /* each image is copied as one plane per channel */
     bool ahead;      /* the device has send() and the rest */
     int32_t slot;    /* with ahead: slot and slot + 1 are this loader's */
 };

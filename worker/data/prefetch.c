@@ -65,6 +65,7 @@ static struct floats_conf floats_of(const struct fetch_conf *c,
     return (struct floats_conf){.dt = c->dt,
                                 .S = c->view.S,
                                 .C = c->view.gray ? 1 : IMAGE_CHANNELS,
+                                .planar = c->planar,
                                 .norm = &ds->norm};
 }
 
@@ -115,6 +116,24 @@ static uint8_t *reserve(struct fetch *f, struct stage *s, struct image_u8 *m)
     return s->memory + f->layout.bytes_at + m->at;
 }
 
+/* The bytes of one image into their place, as pixels or as planes. */
+static void place(struct fetch *f, struct stage *s, struct image_u8 *m,
+                  const uint8_t *p, size_t stride)
+{
+    const size_t W = (size_t)m->W, C = (size_t)m->C;
+    const size_t plane = (size_t)m->H * W;
+    uint8_t *out = reserve(f, s, m);
+    for (int32_t y = 0; y < m->H; y++, p += stride) {
+        if (!f->conf.planar) {
+            memcpy(out + (size_t)y * W * C, p, W * C);
+            continue;
+        }
+        for (size_t k = 0; k < C; k++)
+            for (size_t x = 0; x < W; x++)
+                out[k * plane + (size_t)y * W + x] = p[x * C + k];
+    }
+}
+
 /* Image i, resized to its place. */
 static int resize_part(struct fetch *f, struct stage *s, struct thread *t,
                        int32_t i, const struct image_u8 *m,
@@ -145,15 +164,12 @@ static int copy_part(struct fetch *f, struct stage *s, struct thread *t,
                            .ox = v.ox,
                            .flip = v.flip};
     size_t C = (size_t)ds->C, stride = (size_t)ds->W * C;
-    size_t row = (size_t)v.w * C;
     const uint8_t *p = ds->images +
                        (size_t)draw->sample * (size_t)ds->H * stride +
                        (size_t)v.top * stride + (size_t)v.left * C;
     if (f->conf.floats)
         return resize_part(f, s, t, i, m, p, stride, err);
-    uint8_t *out = reserve(f, s, m);
-    for (int32_t y = 0; y < v.h; y++, p += stride, out += row)
-        memcpy(out, p, row);
+    place(f, s, m, p, stride);
     return 0;
 }
 
@@ -169,11 +185,10 @@ static int read_part(struct fetch *f, struct stage *s, struct thread *t,
         return error_set(err, ERR_INVAL, "the path is too long");
     if (sample_read(&t->room, path, &f->conf.view, draw, m, &pixels, err) < 0)
         return -1;
+    const size_t stride = (size_t)m->W * (size_t)m->C;
     if (f->conf.floats)
-        return resize_part(f, s, t, i, m, pixels, (size_t)m->W * (size_t)m->C,
-                           err);
-    memcpy(reserve(f, s, m), pixels,
-           (size_t)m->H * (size_t)m->W * (size_t)m->C);
+        return resize_part(f, s, t, i, m, pixels, stride, err);
+    place(f, s, m, pixels, stride);
     return 0;
 }
 

@@ -32,6 +32,8 @@ struct fetch_conf {
     /* The images as they are to be, normalised, [batch, S, S, 3] of dt, in
      * place of their bytes; the list is not filled in. */
     bool floats;
+    /* Bytes as [C, H, W] of each image, numbers as [batch, 3, S, S]. */
+    bool planar;
     enum dtype dt;
 };
 

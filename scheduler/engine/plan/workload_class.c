@@ -74,7 +74,7 @@ static int class_cv(const struct job_spec *s, struct buf *b, struct error *err)
     return buf_addf(
         b, err,
         "cv/%s-%g/c%" PRId32 "/%s-%" PRId32 "/%s%s/b%" PRId32
-        "%s/%s/%s%s/pin-%s/%s%s",
+        "%s/%s/%s%s/pin-%s/%s%s%s",
         PICK(archs, s->model.arch), s->model.width_mult, s->model.num_classes,
         PICK(sources, s->dataset.source), s->dataset.image_size,
         PICK(precisions, s->train.precision), s->train.mixed ? "-mixed" : "",
@@ -82,7 +82,8 @@ static int class_cv(const struct job_spec *s, struct buf *b, struct error *err)
         PICK(distributions, s->train.distribution),
         PICK(optimizers, s->train.optimizer.name), extras(s, more),
         PICK(pins, s->train.pin_memory), PICK(devices, s->train.device),
-        s->dataset.data_path == DATA_PATH_PAPER ? "/paper" : "");
+        s->dataset.data_path == DATA_PATH_PAPER ? "/paper" : "",
+        s->train.channels_last ? "" : "/nchw");
 }
 
 /* The last name of a path, which may end in slashes. */

@@ -308,6 +308,49 @@ static void test_files(struct fixture *f)
     digits_remove(dir);
 }
 
+/* Planes, of bytes or of numbers, gray or not, give the same bits: of colour
+ * pictures of which a part is seen. */
+static void test_planar(struct fixture *f)
+{
+    enum { SIZE = 33, N = 2 };
+    struct error err = ERROR_INIT;
+    int32_t labels[N] = {0, 0};
+    const int32_t index[3] = {1, SAMPLER_NONE, 0};
+    struct dataset ds = picture(2 * 40, 50, labels);
+    ds.n = N;
+    ds.H = 40; /* one above the other */
+    for (int k = 0; k < 16; k++) {
+        struct loader_conf conf = {.dt = k & 1 ? DT_F32 : DT_BF16,
+                                   .image_size = SIZE,
+                                   .batch = 3,
+                                   .augment = AUGMENT_CROP,
+                                   .is_train = true,
+                                   .floats = (k & 2) != 0,
+                                   .gray = (k & 4) != 0,
+                                   .workers = k & 8 ? 2 : 0};
+        struct loader *l[2] = {NULL, NULL};
+        struct loader_batch b[2];
+        if (conf.gray)
+            ds.C = 1;
+        size_t bytes = (size_t)(3 * SIZE * SIZE * (conf.gray ? 1 : 3)) *
+                       dtype_bytes(conf.dt);
+        for (int i = 0; i < 2; i++) {
+            conf.planar = i > 0;
+            rig_bytes = 0;
+            must(loader_create(f->d, &conf, &ds, &ticking, &l[i], &err), &err);
+            is_int(rig_bytes, loader_bytes(&conf, &ds), "as planned");
+            must(loader_next(l[i], index, 3, &b[i], &err), &err);
+        }
+        ok(memcmp(b[0].x, b[1].x, bytes) == 0, "%s%s%s, %d threads: same bits",
+           conf.floats ? "numbers" : "bytes", conf.gray ? ", gray" : "",
+           k & 1 ? ", fp32" : ", bf16", conf.workers);
+        loader_destroy(l[0]);
+        loader_destroy(l[1]);
+        ds.C = 3;
+    }
+    free(ds.images);
+}
+
 static void test_refused(struct fixture *f)
 {
     struct error err = ERROR_INIT;
@@ -410,6 +453,7 @@ int main(void)
     test_types(&f);
     on_host = false;
     test_files(&f);
+    test_planar(&f);
     test_refused(&f);
     test_optim(&f, &g, "sgd");
     test_optim(&f, &g, "nesterov");

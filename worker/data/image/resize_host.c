@@ -73,7 +73,8 @@ static void store(const struct floats_conf *c, void *out, size_t at, size_t n,
             dtype_set(c->dt, out, (int64_t)(at + i), v[i]);
 }
 
-/* sum [S, C] := row `oy` of the result; v [S, c->C], normalised */
+/* sum [S, C] := row `oy` of the result; v [S, c->C], or with planar [c->C, S],
+ * normalised */
 static void along_y(const struct floats_conf *c, const struct image_u8 *m,
                     const struct image_axis *a, int32_t oy, const double *line,
                     double *sum, double *v)
@@ -91,16 +92,27 @@ static void along_y(const struct floats_conf *c, const struct image_u8 *m,
         const double scale = 1 / (255 * c->norm->std[k]);
         const double shift = c->norm->mean[k] / c->norm->std[k];
         const double *from = sum + (C > 1 ? k : 0);
+        double *to = v + (c->planar ? k * (size_t)c->S : k);
         for (size_t i = 0; i < (size_t)c->S; i++)
-            v[i * out + k] = from[i * C] * scale - shift;
+            to[i * (c->planar ? 1 : out)] = from[i * C] * scale - shift;
     }
+}
+
+/* v, as along_y() leaves it, is row `oy` of out. */
+static void store_row(const struct floats_conf *c, void *out, size_t oy,
+                      const double *v)
+{
+    const size_t S = (size_t)c->S, C = (size_t)c->C;
+    for (size_t k = 0; c->planar && k < C; k++)
+        store(c, out, (k * S + oy) * S, S, v + k * S);
+    if (!c->planar)
+        store(c, out, oy * S * C, S * C, v);
 }
 
 int floats_resize(const struct floats_conf *c, const struct image_u8 *m,
                   const uint8_t *pixels, size_t stride, struct buf *room,
                   void *out, struct error *err)
 {
-    size_t n = (size_t)c->S * (size_t)c->C;
     size_t lines = (size_t)m->H * (size_t)c->S * IMAGE_CHANNELS;
     size_t sums = (size_t)c->S * IMAGE_CHANNELS;
     if (m->C == 0) {
@@ -115,7 +127,7 @@ int floats_resize(const struct floats_conf *c, const struct image_u8 *m,
     along_x(c, m, pixels, stride, line);
     for (int32_t i = 0; i < c->S; i++) {
         along_y(c, m, &a, m->oy + i, line, sum, v);
-        store(c, out, (size_t)i * n, n, v);
+        store_row(c, out, (size_t)i, v);
     }
     return 0;
 }

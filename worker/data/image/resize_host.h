@@ -11,14 +11,15 @@
 struct floats_conf {
     enum dtype dt;
     int32_t S;
-    int32_t C; /* 1 or IMAGE_CHANNELS, of the result */
+    int32_t C;   /* 1 or IMAGE_CHANNELS, of the result */
+    bool planar; /* [C, S, S] in place of [S, S, C] */
     const struct image_norm *norm;
 };
 
 /* Bytes of one image. */
 size_t floats_bytes(const struct floats_conf *c);
 
-/* out [S, S, C] of dt.
+/* out [S, S, C], or with planar [C, S, S], of dt.
  *
  * in   m       as images_u8() has it, but for at; C 0: zeros
  *      pixels  [m->H, m->W, m->C], the rows `stride` bytes apart

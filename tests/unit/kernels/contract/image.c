@@ -1,4 +1,5 @@
-/* image.c - bytes to values: parts, sizes, windows, mirrored or not. */
+/* image.c - bytes to values: parts, sizes, windows, mirrored or not; planes to
+ * pixels. */
 #include "tests/unit/kernels/contract/bed.h"
 
 #include <math.h>
@@ -165,6 +166,76 @@ static void identity(struct bed *b)
     tensor_drop(&x);
 }
 
+/* One image from planes to pixels. */
+static void move(unsigned char *y, const unsigned char *x, size_t size,
+                 int64_t pixels, int32_t C)
+{
+    for (int64_t p = 0; p < pixels; p++)
+        for (int64_t c = 0; c < C; c++)
+            memcpy(y + (size_t)(p * C + c) * size,
+                   x + (size_t)(c * pixels + p) * size, size);
+}
+
+/* The op on x, bytes of them, gives want. */
+static void moved(struct bed *b, size_t size, const unsigned char *x,
+                  const unsigned char *want, size_t bytes, const void *list,
+                  int32_t N, int64_t pixels, int32_t C)
+{
+    unsigned char *y = calloc(bytes, 1);
+    void *p = NULL, *q = NULL;
+
+    must(b->d->ops->alloc(b->d, bytes, &p, ERR));
+    must(b->d->ops->alloc(b->d, bytes, &q, ERR));
+    must(b->d->ops->to_device(b->d, p, x, bytes, ERR));
+    must(b->d->ops->to_device(b->d, q, y, bytes, ERR));
+    must(b->d->ops->nchw_to_nhwc(b->d, size, q, p, list, N, pixels, C, ERR));
+    must(b->d->ops->to_host(b->d, y, q, bytes, ERR));
+    ok(memcmp(y, want, bytes) == 0,
+       "nchw_to_nhwc %s, %s: %d of %lld pixels, %d channels, %zu bytes each%s",
+       b->name, dtype_name(b->dt), N, (long long)pixels, C, size,
+       list ? ", by a list" : "");
+    b->d->ops->release(b->d, q);
+    b->d->ops->release(b->d, p);
+    free(y);
+}
+
+static void planes_alike(struct bed *b, int32_t N, int64_t pixels, int32_t C)
+{
+    const size_t size = dtype_bytes(b->dt);
+    const size_t image = (size_t)pixels * (size_t)C * size;
+    unsigned char *x = malloc((size_t)N * image);
+    unsigned char *want = malloc((size_t)N * image);
+    for (size_t i = 0; i < (size_t)N * image; i++)
+        x[i] = (unsigned char)bed_uniform(b, 0, 256);
+    for (int32_t i = 0; i < N; i++)
+        move(want + (size_t)i * image, x + (size_t)i * image, size, pixels, C);
+    moved(b, size, x, want, (size_t)N * image, NULL, N, pixels, C);
+    free(want);
+    free(x);
+}
+
+/* Images of their own sizes, not in order, with gaps between them. */
+static void planes_listed(struct bed *b)
+{
+    struct image_u8 list[] = {{.at = 5000, .H = 40, .W = 57, .C = 3},
+                              {.at = 7, .H = 9, .W = 11, .C = 1},
+                              {.C = 0},
+                              {.at = 200, .H = 1, .W = 1, .C = 3},
+                              {.at = 301, .H = 17, .W = 3, .C = 3}};
+    unsigned char x[12000], want[sizeof(x)] = {0};
+    void *p = NULL;
+    for (size_t i = 0; i < sizeof(x); i++)
+        x[i] = (unsigned char)bed_uniform(b, 0, 256);
+    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+        move(want + list[i].at, x + list[i].at, 1,
+             (int64_t)list[i].H * list[i].W, list[i].C);
+    must(b->d->ops->alloc(b->d, sizeof(list), &p, ERR));
+    must(b->d->ops->to_device(b->d, p, list, sizeof(list), ERR));
+    moved(b, 1, x, want, sizeof(x), p, 5, 1, 0);
+    moved(b, 1, x, want, sizeof(x), p, 5, 5000, 0);
+    b->d->ops->release(b->d, p);
+}
+
 static void check_refuses(void)
 {
     struct error err = ERROR_INIT;
@@ -205,5 +276,10 @@ void contract_image(struct bed *b)
     identity(b);
     if (!b->small)
         resize_whole(b, 8, 28, 28, 1, 96);
+    planes_alike(b, 3, 49, 3);
+    planes_alike(b, 2, 2049, 3);
+    planes_alike(b, 2, 1, 3);
+    planes_alike(b, 2, 25, 1);
+    planes_listed(b);
     check_refuses();
 }

@@ -101,6 +101,11 @@ static void refuse_rest(struct bed *b, void *p)
     refused(ops->images_u8(b->d, dt, p, p, p, 1, 1, 2, &norm, ERR));
     norm.std[2] = 0;
     refused(ops->images_u8(b->d, dt, p, p, p, 1, 1, 3, &norm, ERR));
+    refused(ops->nchw_to_nhwc(b->d, 4, p, p, NULL, 0, 1, 1, ERR));
+    refused(ops->nchw_to_nhwc(b->d, 4, p, p, NULL, 1, 0, 1, ERR));
+    refused(ops->nchw_to_nhwc(b->d, 4, p, p, NULL, 1, 1, 2, ERR));
+    refused(ops->nchw_to_nhwc(b->d, 3, p, p, NULL, 1, 1, 3, ERR));
+    refused(ops->nchw_to_nhwc(b->d, 2, p, p, p, 1, 1, 3, ERR));
     refused(ops->sgd(b->d, dt, p, p, p, -1, &sgd, ERR));
     refused(ops->adamw(b->d, dt, p, p, p, p, 4, &adamw, ERR));
     refused(ops->adamw8(b->d, dt, p, p, p, p, p, p, p, 4, &adamw, ERR));
