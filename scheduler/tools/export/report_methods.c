@@ -1,15 +1,14 @@
 /* report_methods.c - see report_methods.h. */
 #include "scheduler/tools/export/report_methods.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/tools/export/report_runs.h"
 #include "scheduler/tools/views/show.h"
 
-enum { NEWEST = 500 }; /* runs to look at if none is named */
 enum figure { S_PER_IT, TOKENS, MEMORY, H2D, COLLECTIVES };
 
 static const char job_name[] = "paper-methods";
@@ -289,7 +288,7 @@ void methods_csv(const struct methods_report *r, FILE *out)
 
 /* ---- from the daemon ----------------------------------------------------- */
 
-static int take_job(struct client *c, struct methods_report *r, const char *id,
+static int take_job(struct client *c, const char *id, void *arg,
                     struct error *err)
 {
     json_t *job = NULL, *epochs = NULL, *profile = NULL;
@@ -299,74 +298,31 @@ static int take_job(struct client *c, struct methods_report *r, const char *id,
     if (rc == 0)
         rc = client_get(c, &profile, err, "/v1/jobs/%s/profile", id);
     if (rc == 0)
-        methods_add_run(r, job, epochs, profile);
+        methods_add_run(arg, job, epochs, profile);
     json_decref(job);
     json_decref(epochs);
     json_decref(profile);
     return rc;
 }
 
-/* From the newest to the oldest. */
-static int take_list(struct client *c, struct methods_report *r,
-                     const char *query, const char *value, struct error *err)
+static void write_csv(const void *report, FILE *out)
 {
-    json_t *reply = NULL;
-    if (client_get(c, &reply, err, "/v1/jobs?%s=%s&limit=%d", query, value,
-                   NEWEST) < 0)
-        return -1;
-    const json_t *jobs = json_object_get(reply, "jobs");
-    int rc = 0;
-    for (size_t i = json_array_size(jobs); rc == 0 && i-- > 0;)
-        rc = take_job(c, r, field_str(json_array_get(jobs, i), "display_id"),
-                      err);
-    json_decref(reply);
-    return rc;
-}
-
-static int take_word(struct client *c, struct methods_report *r,
-                     const char *word, struct error *err)
-{
-    json_t *job = NULL;
-    if (options_job_word(word, err) < 0 ||
-        client_get(c, &job, err, "/v1/jobs/%s", word) < 0)
-        return -1;
-    const bool is_sweep =
-        !strchr(word, '_') && json_is_object(json_object_get(job, "sweep"));
-    json_decref(job);
-    return is_sweep ? take_list(c, r, "sweep", word, err)
-                    : take_job(c, r, word, err);
-}
-
-static int write_csv(const struct methods_report *r, const char *path,
-                     struct error *err)
-{
-    FILE *f = fopen(path, "we");
-    if (f == NULL)
-        return error_sys(err, errno, "open '%s'", path);
-    methods_csv(r, f);
-    const bool is_bad = ferror(f) != 0;
-    if (fclose(f) != 0 || is_bad)
-        return error_sys(err, errno, "write '%s'", path);
-    return 0;
+    methods_csv(report, out);
 }
 
 int methods_view(struct client *c, const struct report_conf *conf, char **words,
                  size_t n, FILE *out, struct error *err)
 {
-    if (conf->json || conf->svg != NULL)
-        return error_set(err, ERR_USAGE,
-                         "--report methods is a table: use --csv, it has "
-                         "neither --json nor --svg");
+    if (runs_refuse(conf, err) < 0)
+        return -1;
     struct methods_report *r = calloc(1, sizeof(*r));
     if (r == NULL)
         return error_set(err, ERR_NOMEM, "report");
-    int rc = n == 0 ? take_list(c, r, "name", job_name, err) : 0;
-    for (size_t i = n; rc == 0 && i-- > 0;)
-        rc = take_word(c, r, words[i], err);
+    int rc = runs_each(c, job_name, words, n, take_job, r, err);
     if (rc == 0)
         rc = methods_show(r, &conf->style, conf->header, out, err);
     if (rc == 0 && conf->csv != NULL)
-        rc = write_csv(r, conf->csv, err);
+        rc = runs_write(conf->csv, write_csv, r, err);
     free(r);
     return rc;
 }
