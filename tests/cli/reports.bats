@@ -23,7 +23,7 @@ paper() {
 
 @test "the sweeps of the papers are valid, and say how many jobs they are" {
     for row in table2:12 table3:8 fig1:16 fig2:20 fig3:8 \
-        table5:8 fig4:16 fig5:8 fig6:8 methods:12; do
+        table5:8 fig4:16 fig5:8 fig6:8 methods:12 layout:36; do
         run -0 "$MGPU_BIN/mgpu-submit" --validate \
             "$MGPU_SRC/jobs/paper/${row%:*}.yaml"
         [[ "$output" == *": valid, ${row#*:} jobs" ]]
@@ -212,4 +212,28 @@ profiled_on_a_gpu() {
          AND memory_bytes > 1e6 AND memory_is_planned = 'true'
          AND h2d_bytes_per_it > 0")" = 6 ]
     run -64 "$MGPU_BIN/mgpu-stat" --report methods --json
+}
+
+@test "layout: both layouts of a small set, and their ratios" {
+    run -0 paper layout '{grid: {train.channels_last: [true, false]}}' \
+        --set dataset.image_size=32 --set resources.gpus=1
+    cd "$BATS_TEST_TMPDIR"
+    run -0 "$MGPU_BIN/mgpu-stat" --report layout --csv l.csv
+    echo "$output"
+    grep -E '^ *32 +fast +1 +NHWC .* ms +1\.00 x .* ms +1\.00 x +[0-9]+ +1\.00 x +1_0$' \
+        <<<"$output"
+    grep -E '^ *32 +fast +1 +NCHW .* ms +[0-9.]+ x .* ms +[0-9.]+ x +[0-9]+ +[0-9.]+ x +1_1$' \
+        <<<"$output"
+    # What it prints is what the daemon recorded.
+    [ "$(sqlite3 :memory: '.mode csv' '.import l.csv t' '.mode list' \
+        "ATTACH '$ctld_dir/state/metrics.db' AS m;
+         SELECT count(*) FROM t JOIN m.v_epoch AS e
+             ON '1_' || (e.job - 1) = t.job
+         WHERE abs(t.images_per_s - e.samples_per_s) < 1e-3
+           AND abs(t.t_h2d - (SELECT avg(i.t_h2d) FROM m.v_iteration AS i
+               WHERE i.job = e.job)) < 1e-7")" = 2 ]
+    # And the losses are the same, to the last bit.
+    [ "$(sqlite3 "$ctld_dir/state/metrics.db" 'SELECT count(DISTINCT job) > 1 AND
+        count(DISTINCT loss) = count(DISTINCT iteration) FROM v_iteration')" = 1 ]
+    run -64 "$MGPU_BIN/mgpu-stat" --report layout --svg l.svg
 }

@@ -7,6 +7,7 @@
 
 #include "scheduler/tools/export/plot.h"
 #include "scheduler/tools/export/report.h"
+#include "scheduler/tools/export/report_layout.h"
 #include "scheduler/tools/export/report_methods.h"
 
 typedef int write_f(const struct report *r, FILE *out, struct error *err);
@@ -44,6 +45,8 @@ int report_view(struct client *c, const struct report_conf *conf, char **words,
 {
     if (strcmp(conf->name, "methods") == 0)
         return methods_view(c, conf, words, n, out, err);
+    if (strcmp(conf->name, "layout") == 0)
+        return layout_view(c, conf, words, n, out, err);
     struct report *r = malloc(sizeof(*r));
     if (!r)
         return error_set(err, ERR_NOMEM, "report");

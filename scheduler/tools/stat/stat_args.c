@@ -51,7 +51,7 @@ static const struct opt opts[] = {
     {OPT_REPORT, 0, "report", "FILE|NAME",
      "HTML report of a job or sweep; or own runs compared with a paper's: "
      "table2, "
-     "table3, table5, fig1 to fig6; or methods"},
+     "table3, table5, fig1 to fig6; or methods, layout"},
     {OPT_EXPORT, 0, "export", "FORMAT",
      "export the rows of --metrics, --epochs or --profile as csv, jsonl or "
      "tensorboard; without a job, the queue as csv"},
