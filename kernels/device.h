@@ -207,10 +207,14 @@ struct device_ops {
                 struct error *err);
 
     /* ---- convolution ---------------------------------------------------- */
-    /* col [N*OH*OW, 9*C]: the 3x3 patch of each output pixel, (kh, kw, c)
-     * order, zeros outside; for the stem. */
-    int (*im2col3)(struct device *d, enum dtype dt, void *col, const void *x,
-                   const struct conv3 *s, struct error *err);
+    /* col [N*OH*OW, ld]: the 3x3 patch of each output pixel, (kh, kw, c) order,
+     * zeros outside and behind it; for the stem. ld >= 9*C */
+    int (*im2col3)(struct device *d, enum dtype dt, void *col, int32_t ld,
+                   const void *x, const struct conv3 *s, struct error *err);
+    /* y [rows, to] = the first columns of x [rows, from], or it and zeros. */
+    int (*pad_rows)(struct device *d, enum dtype dt, void *y, int32_t to,
+                    const void *x, int32_t from, int64_t rows,
+                    struct error *err);
 
     /* ---- convolution and batch norm together ------------------------------
      * A wide tensor is stored as z, before its norm: the operation that reads
@@ -366,9 +370,18 @@ struct device_ops {
 /* First member of every implementation's own struct. */
 struct device {
     const struct device_ops *ops;
-    int32_t threads;  /* host: OpenMP threads; cuda: 0 */
-    bool host_memory; /* its memory can be read and written by the CPU */
+    int32_t threads;   /* host: OpenMP threads; cuda: 0 */
+    bool host_memory;  /* its memory can be read and written by the CPU */
+    int32_t row_bytes; /* products are fastest with rows of a multiple of it */
 };
+
+/* Columns of rows of n values of dt, padded to such a multiple. */
+static inline int32_t device_columns(const struct device *d, enum dtype dt,
+                                     int32_t n)
+{
+    const int32_t unit = d->row_bytes / (int32_t)dtype_bytes(dt);
+    return unit > 1 ? (n + unit - 1) / unit * unit : n;
+}
 
 /* threads 0: as many as OMP_NUM_THREADS or the affinity mask allow. Only the
  * thread that created it may use it: OpenMP's team size belongs to a thread.

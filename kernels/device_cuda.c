@@ -205,6 +205,7 @@ static void cuda_destroy(struct device *d)
 static void fill_in(struct exec_device *exec, int32_t multiprocessors)
 {
     exec->base.ops = &exec->ops;
+    exec->base.row_bytes = CUDA_ROW_BYTES;
     exec->lanes = CUDA_LANES;
     exec->max_blocks = (int64_t)multiprocessors * CUDA_BLOCKS_PER_SM;
     exec->max_parts = (int64_t)multiprocessors * CUDA_PARTS_PER_SM;

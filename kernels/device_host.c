@@ -163,6 +163,7 @@ int device_host_create(int32_t threads, struct device **ret, struct error *err)
     exec->base.ops = &exec->ops;
     exec->base.threads = threads;
     exec->base.host_memory = true;
+    exec->base.row_bytes = 1;
     exec->lanes = 1;
     exec->max_blocks = threads;
     exec->max_parts = threads;

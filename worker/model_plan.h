@@ -16,7 +16,8 @@ struct model_plan {
     /* Gradients that are there at a time, where backward() hands them over in
      * parts (model_ops.part); 0: all. */
     int64_t parts;
-    /* Beside it, on a GPU: the device's scratch of the widest layer's op. */
+    /* Beside it, on a GPU: the device's scratch of the widest layer's op, and
+     * by how much arrays are larger whose rows it pads. */
     int64_t bytes_scratch;
 };
 

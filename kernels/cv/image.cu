@@ -135,7 +135,48 @@ KERNEL interleave(blk b, V *y, const V *x, const image_u8 *list, int64_t items,
     }
 }
 
-template <class T> KERNEL patches(blk b, T *col, const T *x, conv3 s)
+#ifdef EXEC_CUDA
+/* A lane makes W columns of the patches of a line and stores them as one vector.
+ * Column k is one of the 3 * C neighbours that a patch has in each of three
+ * lines of the image. */
+enum { NOWHERE = -(1 << 30) };
+template <class T, int W>
+KERNEL patches(blk b, T *col, int64_t ld, const T *x, conv3 s)
+{
+    typedef vec<acc<T>, W> V;
+    const rect lay(b, ld / W);
+    const int line = s.W * s.C, tap = 3 * s.C;
+
+    for (int64_t row : b.share((int64_t)s.N * s.OH)) {
+        const int64_t image = row / s.OH;
+        const int h0 = (int)(row - image * s.OH) * s.stride - 1;
+        const int top = h0 < 0 ? 0 : h0;
+        const T *from = x + (image * s.H + top) * line;
+        T *to = col + row * s.OW * ld;
+        for (int64_t t : lay.cols(ld / W)) {
+            int at[W], below[W]; /* in its line, of the patch at 0; the line */
+            UNROLL for (int e = 0; e < W; e++)
+            {
+                const int k = (int)t * W + e, kh = k / tap;
+                const bool in = kh < 3 && h0 + kh >= 0 && h0 + kh < s.H;
+                below[e] = (h0 + kh - top) * line;
+                at[e] = in ? k - kh * tap - s.C : (int)NOWHERE;
+            }
+            for (int64_t ow : lay.rows({0, s.OW, 1})) {
+                typename V::template raw<T> m;
+                UNROLL for (int e = 0; e < W; e++)
+                {
+                    const int i = (int)ow * s.stride * s.C + at[e];
+                    m.e[e] = i >= 0 && i < line ? from[below[e] + i] : (T)0;
+                }
+                V::put(to + ow * ld + t * W, m);
+            }
+        }
+    }
+}
+#else
+template <class T>
+KERNEL patches(blk b, T *col, int64_t ld, const T *x, conv3 s)
 {
     const rect lay(b, 9);
 
@@ -147,11 +188,24 @@ template <class T> KERNEL patches(blk b, T *col, const T *x, conv3 s)
                 int h = h0 + (int)k / 3;
                 int w = (int)ow * s.stride - 1 + (int)k % 3;
                 bool in = h >= 0 && h < s.H && w >= 0 && w < s.W;
-                T *out = col + ((row * s.OW + ow) * 9 + k) * s.C;
+                T *out = col + (row * s.OW + ow) * ld + k * s.C;
                 const T *p = img + ((int64_t)h * s.W + w) * s.C;
                 for (int c = 0; c < s.C; c++)
                     out[c] = in ? p[c] : (T)0;
             }
+        for (int64_t i = 0; i < s.OW && ld > 9 * s.C; i++)
+            for (int64_t c = 9 * s.C; c < ld; c++)
+                col[(row * s.OW + i) * ld + c] = (T)0;
+    }
+}
+#endif
+
+template <class T>
+KERNEL pad(blk b, T *y, int64_t to, const T *x, int64_t from, int64_t n)
+{
+    for (int64_t i : b.each(n)) {
+        const int64_t c = i % to;
+        y[i] = c < from ? x[i / to * from + c] : (T)0;
     }
 }
 
@@ -216,8 +270,8 @@ int nchw_to_nhwc(struct device *d, size_t size, void *y, const void *x,
 }
 
 template <class T>
-int im2col3(struct device *d, void *col, const void *x, const struct conv3 *s,
-            struct error *err)
+int im2col3(struct device *d, void *col, int32_t ld, const void *x,
+            const struct conv3 *s, struct error *err)
 {
     bool sizes = s->N > 0 && s->H > 0 && s->W > 0 && s->C > 0;
     bool stride = s->stride == 1 || s->stride == 2;
@@ -228,10 +282,35 @@ int im2col3(struct device *d, void *col, const void *x, const struct conv3 *s,
                          "stem's patches: [%d, %d, %d, %d] to [%d, %d], "
                          "stride %d",
                          s->N, s->H, s->W, s->C, s->OH, s->OW, s->stride);
-    int64_t rows = (int64_t)s->N * s->OH;
-    launch(d, blocks(d, rows * s->OW * s->C * 9, rows), patches<T>, (T *)col,
-           (const T *)x, *s);
+    if (ld / 9 < s->C)
+        return error_set(err, ERR_INVAL,
+                         "stem's patches: %d columns for 9 * %d values", ld,
+                         s->C);
+    int64_t rows = (int64_t)s->N * s->OH, n = ld;
+    int64_t grid = blocks(d, rows * s->OW * n, rows);
+#ifdef EXEC_CUDA
+    /* Only what is stored is in vectors. */
+    if (n % widest<T> == 0 && bits_of((T *)col) % VEC_BYTES == 0)
+        launch(d, grid, patches<T, widest<T>>, (T *)col, n, (const T *)x, *s);
+    else
+        launch(d, grid, patches<T, 1>, (T *)col, n, (const T *)x, *s);
+#else
+    launch(d, grid, patches<T>, (T *)col, n, (const T *)x, *s);
+#endif
     return finish(d, "stem's patches", err);
+}
+
+template <class T>
+int pad_rows(struct device *d, void *y, int32_t to, const void *x, int32_t from,
+             int64_t rows, struct error *err)
+{
+    if (rows < 1 || to < 1 || from < 1)
+        return error_set(err, ERR_INVAL,
+                         "padding: %lld rows of %d columns to %d",
+                         (long long)rows, from, to);
+    launch(d, blocks(d, rows * to), pad<T>, (T *)y, (int64_t)to, (const T *)x,
+           (int64_t)from, rows * to);
+    return finish(d, "padding", err);
 }
 
 } // namespace
@@ -241,4 +320,5 @@ FAMILY(image)
     ops->images_u8 = BY_TYPE(images_u8);
     ops->nchw_to_nhwc = nchw_to_nhwc;
     ops->im2col3 = BY_TYPE(im2col3);
+    ops->pad_rows = BY_TYPE(pad_rows);
 }

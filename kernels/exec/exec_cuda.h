@@ -15,6 +15,7 @@ enum {
     CUDA_BLOCKS_PER_SM = 8,
     CUDA_PARTS_PER_SM = 2,
     CUDA_BLOCK_WORK = 1024,
+    CUDA_ROW_BYTES = 16, /* of a vector, and of a load for tensor cores */
 };
 
 struct cuda_gemm;

@@ -236,16 +236,16 @@ static void one_layer(struct bench *b, const struct layer *l)
     const struct device_ops *ops = b->d->ops;
     double es = (double)dtype_bytes(b->dt);
     int64_t rows = (int64_t)l->s.N * l->s.OH * l->s.OW;
-    double io =
-        (double)l->s.N * l->s.H * l->s.W * l->s.C + (double)rows * 9 * l->s.C;
+    const int32_t ld = device_columns(b->d, b->dt, 9 * l->s.C);
+    double io = (double)l->s.N * l->s.H * l->s.W * l->s.C + (double)rows * ld;
 
     if (l->kind == 'S') {
         struct layer product = *l; /* as the model does it */
         product.kind = 'P';
-        product.s = (struct conv3){
-            1, (int32_t)rows, 1, 9 * l->s.C, (int32_t)rows, 1, 1};
+        product.s =
+            (struct conv3){1, (int32_t)rows, 1, ld, (int32_t)rows, 1, 1};
         TIME(b, IM2COL, io, 0,
-             ops->im2col3(b->d, b->dt, b->x, b->y, &l->s, &b->err));
+             ops->im2col3(b->d, b->dt, b->x, ld, b->y, &l->s, &b->err));
         one_layer(b, &product);
         return;
     }
@@ -313,7 +313,8 @@ static void *room(struct bench *b, size_t bytes)
     return p;
 }
 
-/* Values of the largest tensor; the stem's patches are nine times its image. */
+/* Values of the largest tensor; the stem's patches are nine times its image,
+ * and padded. */
 static size_t largest(const struct bench *b)
 {
     size_t most = (size_t)b->params;
@@ -324,8 +325,9 @@ static size_t largest(const struct bench *b)
         size_t pixels = (size_t)l->s.OH * (size_t)l->s.OW;
         size_t out = pixels * (size_t)l->out;
         size_t n = in > out ? in : out;
-        if (l->kind == 'S' && pixels * 9 * (size_t)l->s.C > n)
-            n = pixels * 9 * (size_t)l->s.C;
+        size_t ld = (size_t)device_columns(b->d, b->dt, 9 * l->s.C);
+        if (l->kind == 'S' && pixels * ld > n)
+            n = pixels * ld;
         n *= (size_t)l->s.N;
         most = n > most ? n : most;
     }

@@ -154,11 +154,11 @@ static int dw_bwd(struct device *d, enum dtype dt, void *dx, void *dw,
     return rc;
 }
 
-static int im2col3(struct device *d, enum dtype dt, void *col, const void *x,
-                   const struct conv3 *s, struct error *err)
+static int im2col3(struct device *d, enum dtype dt, void *col, int32_t ld,
+                   const void *x, const struct conv3 *s, struct error *err)
 {
     const double t = now();
-    const int rc = real->im2col3(d, dt, col, x, s, err);
+    const int rc = real->im2col3(d, dt, col, ld, x, s, err);
     note(d, t, false, 0, pixels(s, false) + 9 * pixels(s, true), dt,
          "stem's patches");
     return rc;

@@ -443,6 +443,7 @@ void fill_table()
     WRAP(cast);
     WRAP(gemm);
     WRAP(im2col3);
+    WRAP(pad_rows);
     WRAP(pw_fwd);
     WRAP(pw_bwd);
     WRAP(dw_fwd);

@@ -154,6 +154,7 @@ int device_simt_create(int32_t lanes, bool reverse, struct device **ret,
         return error_set(err, ERR_NOMEM, "a device");
     exec->base.ops = &exec->ops;
     exec->base.host_memory = true;
+    exec->base.row_bytes = 16;
     exec->lanes = lanes;
     exec->max_blocks = BLOCKS;
     exec->max_parts = BLOCKS;

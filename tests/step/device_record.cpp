@@ -463,6 +463,7 @@ int device_record_create(struct device **ret, struct error *err)
     r->exec.max_blocks = (int64_t)STEP_SMS * CUDA_BLOCKS_PER_SM;
     r->exec.max_parts = (int64_t)STEP_SMS * CUDA_PARTS_PER_SM;
     r->exec.block_work = CUDA_BLOCK_WORK;
+    r->exec.base.row_bytes = CUDA_ROW_BYTES;
     r->exec.grow = grow;
     r->exec.report = report;
     fill_table(r);

@@ -12,7 +12,10 @@
 
 #include "worker/cv/mobilenet_internal.h"
 
-enum { ALIGN = 256 };
+enum {
+    ALIGN = 256,
+    GPU_ROW_BYTES = 16, /* a GPU's device.row_bytes */
+};
 
 struct cursor {
     char *base; /* NULL: only count */
@@ -26,8 +29,22 @@ static void *take(struct cursor *c, int64_t n, size_t size)
     return p;
 }
 
+/* How much larger the stem's arrays are on a GPU, which pads their columns. */
+static int64_t padding_bytes(const struct mobilenet_conf *conf,
+                             const struct layer *stem, int32_t columns)
+{
+    const struct device gpu = {.row_bytes = GPU_ROW_BYTES};
+    const int32_t wide = device_columns(&gpu, conf->dt, 9 * stem->cin);
+    return columns == wide ? 0
+                           : (layer_rows(stem, conf->batch) * (wide - columns) +
+                              (int64_t)stem->cout * wide) *
+                                 (int64_t)dtype_bytes(conf->dt);
+}
+
+/* With so many columns of the stem's patches. */
 static void lay_out(const struct mobilenet_conf *conf, const struct arch *a,
-                    void *base, struct arena *ret, struct model_plan *plan)
+                    int32_t columns, void *base, struct arena *ret,
+                    struct model_plan *plan)
 {
     const size_t t = dtype_bytes(conf->dt), acc = dtype_acc_bytes(conf->dt);
     const int64_t n = conf->batch;
@@ -56,7 +73,10 @@ static void lay_out(const struct mobilenet_conf *conf, const struct arch *a,
         ret->acts[i].sums = take(&c, (int64_t)2 * l->cout, acc);
     }
     const struct layer *stem = &a->layers[0];
-    ret->col = take(&c, layer_rows(stem, conf->batch) * 9 * stem->cin, t);
+    ret->col = take(&c, layer_rows(stem, conf->batch) * columns, t);
+    ret->wide = columns > 9 * stem->cin
+                    ? take(&c, (int64_t)stem->cout * columns, t)
+                    : NULL;
     ret->pooled = take(&c, n * a->features, t);
     ret->dropped = conf->dropout > 0 ? take(&c, n * a->features, t) : NULL;
     ret->logits = take(&c, n * conf->num_classes, t);
@@ -72,7 +92,8 @@ static void lay_out(const struct mobilenet_conf *conf, const struct arch *a,
         ret->dy[i] = take(&c, largest, t);
     plan->bytes_work = (int64_t)(c.at - mark);
     plan->bytes_total = (int64_t)c.at;
-    plan->bytes_scratch = widest * (int64_t)t;
+    plan->bytes_scratch =
+        widest * (int64_t)t + padding_bytes(conf, stem, columns);
     plan->params = a->params;
     plan->state = a->running;
 }
@@ -84,7 +105,7 @@ int mobilenet_plan(const struct mobilenet_conf *conf, struct model_plan *ret,
     struct arena unused;
     if (arch_build(conf, &a, err) < 0)
         return -1;
-    lay_out(conf, &a, NULL, &unused, ret);
+    lay_out(conf, &a, 9 * a.layers[0].cin, NULL, &unused, ret);
     return 0;
 }
 
@@ -208,7 +229,8 @@ int mobilenet_create(struct device *d, const struct mobilenet_conf *conf,
     m->conf = *conf;
     if (arch_build(conf, &m->arch, err) < 0)
         goto fail;
-    lay_out(conf, &m->arch, NULL, &m->mem, &m->plan);
+    m->stem_columns = device_columns(d, conf->dt, 9 * m->arch.layers[0].cin);
+    lay_out(conf, &m->arch, m->stem_columns, NULL, &m->mem, &m->plan);
     /* Losses and hits, as they lie in the arena, or logits. */
     m->host = malloc((size_t)conf->batch * ((size_t)conf->num_classes + 2) *
                          sizeof(double) +
@@ -222,7 +244,7 @@ int mobilenet_create(struct device *d, const struct mobilenet_conf *conf,
                          (long long)m->plan.bytes_total, conf->batch);
         goto fail;
     }
-    lay_out(conf, &m->arch, m->memory, &m->mem, &m->plan);
+    lay_out(conf, &m->arch, m->stem_columns, m->memory, &m->mem, &m->plan);
     *ret = &m->model;
     return 0;
 fail:

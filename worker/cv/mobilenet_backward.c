@@ -88,17 +88,24 @@ static struct norm_grad norm_of_row(const struct mobilenet *m, int32_t i)
     };
 }
 
+/* Where the patches are padded, so is the gradient of the weights. */
 static int stem(const struct pass *p, struct error *err)
 {
     struct mobilenet *m = p->m;
+    const struct device_ops *ops = m->d->ops;
     const struct layer *l = &m->arch.layers[0];
     const struct acts *a = &m->mem.acts[0];
     const struct norm norm = row_norm(m, 0, true);
-    return m->d->ops->pw_bwd(m->d, m->conf.dt, NULL,
-                             at_t(m, m->mem.grads, l->weight), NULL, p->dy,
-                             a->z, &norm, a->sums, m->mem.col, NULL, NULL, NULL,
-                             at_t(m, m->mem.params, l->weight),
-                             layer_rows(l, p->n), 9 * l->cin, l->cout, err);
+    const int32_t columns = m->stem_columns;
+    void *dw = at_t(m, m->mem.grads, l->weight), *wide = m->mem.wide;
+    if (ops->pw_bwd(m->d, m->conf.dt, NULL, wide ? wide : dw, NULL, p->dy, a->z,
+                    &norm, a->sums, m->mem.col, NULL, NULL, NULL,
+                    at_t(m, m->mem.params, l->weight), layer_rows(l, p->n),
+                    columns, l->cout, err) < 0)
+        return -1;
+    return wide ? ops->pad_rows(m->d, m->conf.dt, dw, 9 * l->cin, wide, columns,
+                                l->cout, err)
+                : 0;
 }
 
 /* Where a skip begins in front of a depthwise convolution: what it carries

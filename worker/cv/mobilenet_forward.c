@@ -9,6 +9,27 @@
 
 static const double bn_eps = 1e-5, bn_momentum = 0.1; /* torch's defaults */
 
+/* z of the stem, by its patches. A device that wants padded rows gets padded
+ * weights as well: zeros add nothing. */
+static int stem(struct mobilenet *m, const void *x, int32_t n,
+                const struct norm_stats *stats, struct error *err)
+{
+    const struct device_ops *ops = m->d->ops;
+    const enum dtype dt = m->conf.dt;
+    const struct layer *l = &m->arch.layers[0];
+    const struct conv3 shape = layer_conv3(l, n);
+    const int32_t columns = m->stem_columns;
+    const void *w = at_t(m, m->mem.params, l->weight);
+    if (ops->im2col3(m->d, dt, m->mem.col, columns, x, &shape, err) < 0)
+        return -1;
+    if (m->mem.wide && ops->pad_rows(m->d, dt, m->mem.wide, columns, w,
+                                     9 * l->cin, l->cout, err) < 0)
+        return -1;
+    return ops->pw_fwd(m->d, dt, m->mem.acts[0].z, stats, NULL, m->mem.col,
+                       NULL, NULL, m->mem.wide ? m->mem.wide : w,
+                       layer_rows(l, n), columns, l->cout, err);
+}
+
 /* z of row i, from the z of the row before and that one's norm. */
 static int convolve(struct mobilenet *m, int32_t i, const void *x, int32_t n,
                     const struct norm_stats *stats, bool train,
@@ -20,12 +41,8 @@ static int convolve(struct mobilenet *m, int32_t i, const void *x, int32_t n,
     const struct conv3 shape = layer_conv3(l, n);
     const int64_t rows = layer_rows(l, n);
     void *z = m->mem.acts[i].z;
-    if (l->kind == LAYER_STEM) {
-        if (ops->im2col3(m->d, m->conf.dt, m->mem.col, x, &shape, err) < 0)
-            return -1;
-        return ops->pw_fwd(m->d, m->conf.dt, z, stats, NULL, m->mem.col, NULL,
-                           NULL, w, rows, 9 * l->cin, l->cout, err);
-    }
+    if (l->kind == LAYER_STEM)
+        return stem(m, x, n, stats, err);
     const struct acts *from = &m->mem.acts[i - 1];
     const struct norm in = row_norm(m, i - 1, train);
     const int32_t skip = m->arch.layers[i - 1].skip;

@@ -22,7 +22,9 @@ struct arena {
     void *params, *grads; /* [arch.params] T */
     void *running;        /* [arch.running] A */
     struct acts acts[ARCH_LAYERS];
-    void *col;    /* the stem's patches, [rows, 9 * channels] T */
+    void *col;    /* the stem's patches, [rows, stem_columns] T */
+    void *wide;   /* [cout, stem_columns] T, where 9 * channels are padded: the
+                     stem's weights; in backward, their gradient */
     void *pooled; /* [batch, features] T, before dropout and after it */
     void *dropped;
     void *logits;   /* [batch, classes] T; in backward, their gradient */
@@ -41,6 +43,7 @@ struct mobilenet {
     struct arch arch;
     struct model_plan plan;
     struct arena mem;
+    int32_t stem_columns;         /* device_columns() of 9 * channels */
     void *memory;                 /* of the arena; owned */
     void *host;                   /* staging for results; owned */
     int64_t tracked[ARCH_LAYERS]; /* num_batches_tracked */

@@ -6,6 +6,7 @@
 
 #include "tests/unit/worker/cv_rig.h"
 #include "worker/cv/arch.h"
+#include "worker/cv/mobilenet_internal.h"
 
 static const struct mobilenet_conf small = {.dt = DT_F64,
                                             .width_mult = 0.25,
@@ -196,10 +197,42 @@ static void test_scale(void)
     rig_clear(&r);
 }
 
+/* A device may want the stem's patches with more columns. */
+static void test_padded(void)
+{
+    struct rig r;
+    struct error err = ERROR_INIT;
+    rig_init(&r, &small, 1, 6);
+    const int64_t n = model_planned(r.m)->params;
+    const int32_t plain = mobilenet_of(r.m)->stem_columns;
+    double *one = malloc((size_t)n * sizeof(*one)), worst = 0, most = 0;
+    const double loss = rig_loss(&r, 0);
+    rig_backward(&r, 1);
+    memcpy(one, model_grads(r.m), (size_t)n * sizeof(*one));
+    model_destroy(r.m);
+    r.d->row_bytes = 64;
+    must(mobilenet_create(r.d, &small, &r.m, &err), &err);
+    must(model_init(r.m, 6, &err), &err);
+    ok(plain == 27 && mobilenet_of(r.m)->stem_columns == 32,
+       "patches of 27 columns, and of 32");
+    ok(fabs(rig_loss(&r, 0) - loss) <= 1e-12 * loss, "have the same loss");
+    rig_backward(&r, 1);
+    const double *g = model_grads(r.m);
+    for (int64_t i = 0; i < n; i++) {
+        most = fmax(most, fabs(one[i]));
+        worst = fmax(worst, fabs(g[i] - one[i]));
+    }
+    if (!ok(most > 0 && worst <= 1e-9 * most, "and the same gradient"))
+        tap_diag("%g of %g", worst, most);
+    free(one);
+    rig_clear(&r);
+}
+
 int main(void)
 {
     test_ready();
     test_scale();
+    test_padded();
     test_differences("no dropout", 0);
     test_differences("dropout 0.4", 0.4);
     return tap_done();

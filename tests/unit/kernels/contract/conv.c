@@ -54,7 +54,7 @@ static int64_t at4(int64_t a, int64_t i, int64_t I, int64_t j, int64_t J,
 
 /* The first layer as the model does it, against the definition. */
 static void stem_one(struct bed *b, int32_t N, int32_t H, int32_t W, int32_t C,
-                     int32_t K, int32_t stride)
+                     int32_t K, int32_t stride, int32_t ld)
 {
     struct conv3 s = {.N = N,
                       .H = H,
@@ -66,7 +66,8 @@ static void stem_one(struct bed *b, int32_t N, int32_t H, int32_t W, int32_t C,
     int64_t rows = (int64_t)N * s.OH * s.OW;
     struct tensor x = tensor_make(b, (int64_t)N * H * W * C, -1, 1);
     struct tensor w = tensor_make(b, (int64_t)K * 9 * C, -1, 1);
-    struct tensor col = tensor_make(b, rows * 9 * C, 5, 6);
+    struct tensor col = tensor_make(b, rows * ld, 5, 6);
+    struct tensor wide = tensor_make(b, (int64_t)K * ld, 5, 6);
     struct tensor y = tensor_make(b, rows * K, 5, 6);
     double *COL = zeros(col.n), *Y = zeros(y.n);
 
@@ -77,30 +78,58 @@ static void stem_one(struct bed *b, int32_t N, int32_t H, int32_t W, int32_t C,
             if (ih < 0 || ih >= H || iw < 0 || iw >= W)
                 continue;
             double v = x.v[at4(r / s.OW / s.OH, ih, H, iw, W, i % C, C)];
-            COL[r * 9 * C + i] = v;
+            COL[r * ld + i] = v;
             for (int64_t k = 0; k < K; k++)
                 Y[r * K + k] += v * w.v[k * 9 * C + i];
         }
-    must(b->d->ops->im2col3(b->d, b->dt, col.p, x.p, &s, ERR));
-    same(&col, COL, "im2col3 [%d,%d,%d,%d] /%d", N, H, W, C, stride);
-    must(b->d->ops->gemm(b->d, b->dt, false, true, (int32_t)rows, K, 9 * C, 1,
-                         col.p, 9 * C, w.p, 9 * C, 0, y.p, K, ERR));
+    must(b->d->ops->im2col3(b->d, b->dt, col.p, ld, x.p, &s, ERR));
+    same(&col, COL, "im2col3 [%d,%d,%d,%d] /%d, ld %d", N, H, W, C, stride, ld);
+    must(b->d->ops->pad_rows(b->d, b->dt, wide.p, ld, w.p, 9 * C, K, ERR));
+    must(b->d->ops->gemm(b->d, b->dt, false, true, (int32_t)rows, K, ld, 1,
+                         col.p, ld, wide.p, ld, 0, y.p, K, ERR));
     near(&y, Y, "the stem to %d channels", K);
     free(COL);
     free(Y);
     tensor_drop(&x);
     tensor_drop(&w);
     tensor_drop(&col);
+    tensor_drop(&wide);
     tensor_drop(&y);
+}
+
+/* Columns are added, and taken away again. */
+static void pad_one(struct bed *b, int64_t rows, int32_t from, int32_t to)
+{
+    struct tensor x = tensor_make(b, rows * from, -1, 1);
+    struct tensor y = tensor_make(b, rows * to, 5, 6);
+    struct tensor back = tensor_make(b, rows * from, 5, 6);
+    double *want = zeros(y.n);
+
+    for (int64_t i = 0; i < x.n; i++)
+        want[i / from * to + i % from] = x.v[i];
+    must(b->d->ops->pad_rows(b->d, b->dt, y.p, to, x.p, from, rows, ERR));
+    same(&y, want, "pad_rows %lld x %d to %d", (long long)rows, from, to);
+    must(b->d->ops->pad_rows(b->d, b->dt, back.p, from, y.p, to, rows, ERR));
+    same(&back, x.v, "pad_rows back to %d", from);
+    free(want);
+    tensor_drop(&x);
+    tensor_drop(&y);
+    tensor_drop(&back);
 }
 
 void contract_conv(struct bed *b)
 {
     for (int32_t stride = 1; stride <= 2; stride++) {
-        stem_one(b, 2, 7, 6, 3, 4, stride);
-        stem_one(b, 1, 1, 1, 1, 2, stride);
+        stem_one(b, 2, 7, 6, 3, 4, stride, 27);
+        stem_one(b, 2, 7, 6, 3, 4, stride, 32);
+        stem_one(b, 1, 6, 7, 3, 4, stride, 29);
+        stem_one(b, 2, 9, 5, 1, 4, stride, 16);
+        stem_one(b, 1, 1, 1, 1, 2, stride, 9);
+        stem_one(b, 1, 1, 1, 3, 2, stride, 32);
         if (b->small)
             continue;
-        stem_one(b, 3, 32, 32, 3, 32, stride);
+        stem_one(b, 3, 32, 32, 3, 32, stride, 27);
     }
+    pad_one(b, 32, 27, 32);
+    pad_one(b, 1, 1, 300);
 }

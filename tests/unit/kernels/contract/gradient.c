@@ -197,7 +197,7 @@ static void stem_forward(struct probe *p)
     struct device *d = p->b->d;
     int32_t k = 9 * p->s.C;
 
-    must(d->ops->im2col3(d, DT_F64, p->aux[0].p, p->in[0].p, &p->s, ERR));
+    must(d->ops->im2col3(d, DT_F64, p->aux[0].p, k, p->in[0].p, &p->s, ERR));
     must(d->ops->gemm(d, DT_F64, false, true, (int32_t)p->rows, p->C, k, 1,
                       p->aux[0].p, k, p->in[1].p, k, 0, p->y.p, p->C, ERR));
 }

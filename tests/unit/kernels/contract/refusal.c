@@ -21,8 +21,12 @@ static void refuse_conv(struct bed *b, struct tensor *t, const double *was)
         refused(ops->dw_fwd(b->d, b->dt, t->p, NULL, t->p, NULL, t->p, s, ERR));
         refused(ops->dw_bwd(b->d, b->dt, t->p, t->p, NULL, t->p, t->p, &n, t->p,
                             t->p, NULL, t->p, s, ERR));
-        refused(ops->im2col3(b->d, b->dt, t->p, t->p, s, ERR));
+        refused(ops->im2col3(b->d, b->dt, t->p, 18, t->p, s, ERR));
     }
+    static const struct conv3 good = {1, 4, 4, 2, 4, 4, 1};
+    refused(ops->im2col3(b->d, b->dt, t->p, 17, t->p, &good, ERR));
+    refused(ops->pad_rows(b->d, b->dt, t->p, 4, t->p, 2, 0, ERR));
+    refused(ops->pad_rows(b->d, b->dt, t->p, 0, t->p, 2, 2, ERR));
     same(t, was, "refused convolutions write nothing");
 }
 
