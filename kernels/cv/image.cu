@@ -15,14 +15,17 @@ template <class A> struct taps {
     A first, step, most; /* distance of input lo, to the next, and at which
                           * the weight is 0 */
 
-    FN taps(const image_axis &a, int out, int from, int stored)
+    FN taps(const image_axis &a)
+        : lo(0), hi(0), first(0), step((A)(2 * (int64_t)a.to)),
+          most((A)(2 * (int64_t)(a.n > a.to ? a.n : a.to)))
+    {
+    }
+    FN taps(const image_axis &a, int out, int from, int stored) : taps(a)
     {
         image_taps(&a, out, &lo, &hi);
         lo = lo > from ? lo : from;
         hi = hi < from + stored ? hi : from + stored;
         first = (A)image_apart(&a, out, lo);
-        step = (A)(2 * (int64_t)a.to);
-        most = (A)(2 * (int64_t)(a.n > a.to ? a.n : a.to));
     }
     FN A weight(A apart) const
     {
@@ -43,73 +46,102 @@ template <class A> struct affine {
     A scale[IMAGE_CHANNELS], shift[IMAGE_CHANNELS];
 };
 
-/* One row of outputs of one image. */
-template <class A> struct line {
-    image_u8 m;
-    image_axis y, x;
-    taps<A> v;
-    A v_total;
-    affine<A> to;
-
-    FN line(const image_u8 &image, int row, const affine<A> &affine)
-        : m(image), y(image_axis_of(m.h, m.to_h)),
-          x(image_axis_of(m.w, m.to_w)),
-          v(y, row + m.oy, m.y0, m.H), v_total(v.total()),
-          to(affine)
-    {
-    }
-};
-
-/* C channels of a pixel from K stored ones; K is 1 or C. */
+/* C channels of a pixel from K stored ones; K is 1 or C. src: at the first tap,
+ * in rows of `pitch` bytes. */
 template <int K, class T>
-FN void pixel(T *out, const uint8_t *src, const line<acc<T>> &at, int ox, int C)
+FN void pixel(T *out, const uint8_t *src, int64_t pitch,
+              const taps<acc<T>> &v, acc<T> v_total, const taps<acc<T>> &h,
+              acc<T> h_total, const affine<acc<T>> &to, int C)
 {
     typedef acc<T> A;
-    const taps<A> h(at.x, ox + at.m.ox, at.m.x0, at.m.W);
-    const uint8_t *row = src + at.m.at +
-                         ((int64_t)(at.v.lo - at.m.y0) * at.m.W +
-                          (h.lo - at.m.x0)) *
-                             K;
-    const A h_total = h.total();
-    A sum[K] = {}, down = at.v.first;
+    A sum[K] = {}, down = v.first;
 
-    for (int y = at.v.lo; y < at.v.hi; y++) {
-        const uint8_t *p = row;
-        A wy = at.v.weight(down) / at.v_total, part[K] = {};
+    for (int y = v.lo; y < v.hi; y++) {
+        const uint8_t *p = src;
+        A wy = v.weight(down) / v_total, part[K] = {};
         A across = h.first;
         for (int x = h.lo; x < h.hi; x++, p += K) {
             A w = h.weight(across);
-            for (int k = 0; k < K; k++)
-                part[k] += w * (A)p[k];
+            UNROLL for (int k = 0; k < K; k++) part[k] += w * (A)p[k];
             across += h.step;
         }
-        for (int k = 0; k < K; k++)
-            sum[k] += wy * part[k];
-        down += at.v.step;
-        row += (int64_t)at.m.W * K;
+        UNROLL for (int k = 0; k < K; k++) sum[k] += wy * part[k];
+        down += v.step;
+        src += pitch;
     }
-    for (int c = 0; c < C; c++)
-        out[c] = (T)(sum[K > 1 ? c : 0] / h_total * at.to.scale[c] -
-                     at.to.shift[c]);
+    UNROLL for (int c = 0; c < IMAGE_CHANNELS; c++)
+    {
+        if (c < C)
+            out[c] = (T)(sum[K > 1 ? c : 0] / h_total * to.scale[c] -
+                         to.shift[c]);
+    }
+}
+
+/* The rows of outputs whose taps are found together: a GPU's lanes find one
+ * each, and take a column each for all of them. The host goes row by row. */
+enum { TAP_ROWS = MAX_LANES };
+
+/* n of them, from output y0 of an image with K channels on. */
+template <int K, class T>
+FN void some_rows(blk b, T *out, const uint8_t *src, const image_u8 &m, int y0,
+                  int n, int S, int C, const affine<acc<T>> &to)
+{
+    typedef acc<T> A;
+    SHARED(int, lo, TAP_ROWS);
+    SHARED(int, hi, TAP_ROWS);
+    SHARED(A, first, TAP_ROWS);
+    SHARED(A, total, TAP_ROWS);
+    const image_axis down = image_axis_of(m.h, m.to_h);
+    const image_axis along = image_axis_of(m.w, m.to_w);
+    const int64_t pitch = (int64_t)m.W * K;
+    const rect lay(b, S);
+
+    for (int64_t r : b.lanes(n)) {
+        const taps<A> v(down, y0 + (int)r + m.oy, m.y0, m.H);
+        lo[r] = v.lo;
+        hi[r] = v.hi;
+        first[r] = v.first;
+        total[r] = v.total();
+    }
+    b.sync(); /* the rows' taps are there */
+    for (int64_t i : lay.cols(S)) {
+        const int ox = m.flip ? S - 1 - (int)i : (int)i;
+        const taps<A> h(along, ox + m.ox, m.x0, m.W);
+        const uint8_t *from = src + m.at + (h.lo - m.x0) * K;
+        const A h_total = h.total();
+        taps<A> v(down);
+        for (int64_t r : lay.rows({0, n, 1})) {
+            v.lo = lo[r];
+            v.hi = hi[r];
+            v.first = first[r];
+            pixel<K>(out + (r * S + i) * C, from + (v.lo - m.y0) * pitch,
+                     pitch, v, total[r], h, h_total, to, C);
+        }
+    }
+    b.sync(); /* the rows' taps are free */
 }
 
 template <class T>
 KERNEL resize(blk b, T *x, const uint8_t *src, const image_u8 *list, int S,
               int C, int64_t rows, affine<acc<T>> to)
 {
-    for (int64_t row : b.share(rows)) {
-        const line<acc<T>> at(list[row / S], (int)(row % S), to);
-        T *out = x + row * S * C;
-        for (int64_t i : b.lanes(S)) {
-            int ox = at.m.flip ? S - 1 - (int)i : (int)i;
-            if (at.m.C == 0)
-                for (int c = 0; c < C; c++)
-                    out[i * C + c] = (T)0;
-            else if (at.m.C == 1)
-                pixel<1>(out + i * C, src, at, ox, C);
-            else
-                pixel<IMAGE_CHANNELS>(out + i * C, src, at, ox, C);
-        }
+    const range mine = b.share(rows);
+
+    for (int64_t at = mine.lo; at < mine.hi;) {
+        const int64_t image = at / S;
+        const int y0 = (int)(at - image * S);
+        const int left = mine.hi - at < S - y0 ? (int)(mine.hi - at) : S - y0;
+        const int n = TAP_ROWS == 1 || left > TAP_ROWS ? (int)TAP_ROWS : left;
+        const image_u8 m = list[image];
+        T *out = x + at * S * C;
+        if (m.C == 0)
+            for (int64_t i : b.lanes((int64_t)n * S * C))
+                out[i] = (T)0;
+        else if (m.C == 1)
+            some_rows<1>(b, out, src, m, y0, n, S, C, to);
+        else
+            some_rows<IMAGE_CHANNELS>(b, out, src, m, y0, n, S, C, to);
+        at += n;
     }
 }
 

@@ -59,6 +59,7 @@ static void try_device(int32_t lanes, bool reverse,
     contract_llm_fake_quant(&b);
     contract_llm_attention(&b);
     contract_llm_attention_step(&b);
+    contract_image(&b);
     bed_drop(&b);
     struct bed half = bed_make(d, "mutant", DT_BF16, true);
     contract_fused(&half); /* tensor cores have no fp32 */
