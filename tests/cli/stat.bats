@@ -1187,10 +1187,14 @@ END
     [[ ${lines[2]} =~ ^$(id -un)\ +2\ +0\ +0.[0-9]+\ +-\ +-\ +[0-9]+:[0-9]+$ ]]
     stat --usage --json --by class --since 1h >usage.json
     [ "$(json '$.rows[1].jobs' <usage.json)" = 1 ]
-    [ "$(json '$.rows[0].gpu_hours > $.rows[1].gpu_hours' <usage.json)" != 0 ]
+    more=$(json '$.rows[0].gpu_hours' <usage.json)
+    less=$(json '$.rows[1].gpu_hours' <usage.json)
+    [ "$(sqlite3 :memory: "SELECT $more > $less AND $less > 0")" = 1 ]
     stat --usage --by account --export csv --output usage.csv
     [[ $(head -n 1 usage.csv) == account,jobs,failed,gpu_hours,* ]]
     [[ $(tail -n 1 usage.csv) =~ ^,2,0,[0-9.e-]+,0,,[0-9.]+ ]]
+    stat --usage --by node --since 2020-01-01 >node
+    grep -q '^local  from 2020-01-01[ T].* to .* UTC$' node
     stat --usage --by node --since 2020-01-01 --no-header >node
     [ "$(wc -l <node)" = 1 ]
     for bad in "--usage 1" "--usage --by week" "--by user" "--usage -u me" \
