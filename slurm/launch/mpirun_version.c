@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
+#include "slurm/launch/spawn_program.h"
 
 /* A file server that has just come back answers late. */
 static const double ANSWER_S = 20;
@@ -61,36 +61,6 @@ int mpirun_version_parse(const char *program, const char *text,
 }
 
 /* ---- the program --------------------------------------------------------- */
-/* An errno, as posix_spawn(3) itself. Callers block signals; a program starts
- * with none blocked. */
-static int spawn(const char *program, int out, pid_t *ret)
-{
-    char *argv[] = {(char *)program, (char[]){"--version"}, NULL};
-    posix_spawn_file_actions_t fa;
-    posix_spawnattr_t attr;
-    sigset_t none, all;
-    (void)sigemptyset(&none);
-    (void)sigfillset(&all);
-    int rc = posix_spawn_file_actions_init(&fa);
-    if (rc != 0)
-        return rc;
-    rc = posix_spawnattr_init(&attr);
-    if (rc == 0) {
-        rc = posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
-        for (int fd = 1; fd <= 2 && rc == 0; fd++)
-            rc = posix_spawn_file_actions_adddup2(&fa, out, fd);
-        (void)posix_spawnattr_setsigmask(&attr, &none);
-        (void)posix_spawnattr_setsigdefault(&attr, &all);
-        (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
-                                                  POSIX_SPAWN_SETSIGDEF);
-        if (rc == 0)
-            rc = posix_spawnp(ret, program, &fa, &attr, argv, environ);
-        (void)posix_spawnattr_destroy(&attr);
-    }
-    (void)posix_spawn_file_actions_destroy(&fa);
-    return rc;
-}
-
 /* Read until the end of the answer, a full buffer or ANSWER_S.
  * Returns whether the program has answered. */
 static bool read_answer(int fd, char text[TEXT_CAP])
@@ -117,12 +87,13 @@ static bool read_answer(int fd, char text[TEXT_CAP])
 int mpirun_version_ask(const char *program, enum mpirun_kind *ret,
                        struct error *err)
 {
+    char *argv[] = {(char *)program, (char[]){"--version"}, NULL};
     char text[TEXT_CAP];
     int ends[2];
     pid_t pid = -1;
     if (pipe2(ends, O_CLOEXEC) < 0)
         return error_sys(err, errno, "make a pipe");
-    int rc = spawn(program, ends[1], &pid);
+    int rc = spawn_program(program, argv, ends[1], &pid);
     (void)close(ends[1]);
     if (rc != 0) {
         (void)close(ends[0]);
