@@ -46,6 +46,9 @@ static void try_device(int32_t lanes, bool reverse,
     if (install)
         install(&ops);
     d->ops = &ops;
+    struct bed half = bed_make(d, "mutant", DT_BF16, true);
+    contract_fused(&half); /* tensor cores have no fp32 */
+    bed_drop(&half);
     struct bed b = bed_make(d, "mutant", DT_F32, true);
     contract_loss(&b);
     contract_flat(&b);
@@ -61,9 +64,6 @@ static void try_device(int32_t lanes, bool reverse,
     contract_llm_attention_step(&b);
     contract_image(&b);
     bed_drop(&b);
-    struct bed half = bed_make(d, "mutant", DT_BF16, true);
-    contract_fused(&half); /* tensor cores have no fp32 */
-    bed_drop(&half);
     d->ops = was;
     d->ops->destroy(d);
 }
