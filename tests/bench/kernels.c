@@ -194,7 +194,8 @@ static struct norm norm_of(const struct bench *b, double cap)
 /* What moves at least: forwards x and z, backwards x, z, d and dx. On a GPU a
  * 1x1 convolution is several kernels: the norm of x, the product, the sums of
  * z, unless tensor cores do it in one (pointwise_mma.h); dz, the norm of x
- * again, two products, the gate (pointwise.cu). */
+ * again, two products, the gate (pointwise.cu), unless tensor cores do it in
+ * one where w is small, else in one for dx and one for dw. */
 static void convolution(struct bench *b, const struct layer *l)
 {
     const struct device_ops *ops = b->d->ops;
@@ -224,8 +225,12 @@ static void convolution(struct bench *b, const struct layer *l)
     TIME_MOVING(b, PW_FWD, in + out, in_one ? in + out : 3 * in + 2 * out, flop,
                 ops->pw_fwd(b->d, b->dt, b->y, &stats, NULL, b->x, &before,
                             NULL, b->w, rows, l->s.C, l->out, &b->err));
+    bool is_small = is_host || (in_one && (int64_t)l->s.C * l->out <= 6144);
     TIME_MOVING(b, PW_BWD, 2 * (in + out),
-                is_host ? 2 * (in + out) : 7 * in + 5 * out, 2 * flop,
+                is_small ? 2 * (in + out)
+                : in_one ? 3 * in + 4 * out
+                         : 7 * in + 5 * out,
+                2 * flop,
                 ops->pw_bwd(b->d, b->dt, b->z, b->w, &grad, b->g, b->y, &after,
                             b->c[5], NULL, b->x, &before, NULL, b->w, rows,
                             l->s.C, l->out, &b->err));
