@@ -171,8 +171,8 @@ KERNEL_OF_TWO pw_back_dw(blk b, float *part, dz_from<T> dz, const T *x,
                     lo += BACK_ROWS)
         {
             load_dz(b, ds, LINE_BACK, dz, lo, BACK_ROWS, n, high);
-            load_u(b, us, LINE_K, (T *)nullptr, x, (const T *)nullptr, in, lo,
-                   BACK_ROWS, dz.rows, k, wide, K);
+            load_u<T, 4>(b, us, LINE_K, (T *)nullptr, x, (const T *)nullptr, in,
+                         lo, BACK_ROWS, dz.rows, k, wide, K);
             b.sync(); /* dz and u are there */
             multiply_by_u(sum, of, ds, LINE_BACK, us, LINE_K, l);
             b.sync(); /* dz and u are free */

@@ -178,8 +178,8 @@ KERNEL_OF_TWO pw_back_one(blk b, T *dx, double *part, float *dws, dz_from<T> dz,
         const int64_t lo = tile * BACK_ROWS;
         load_dz(b, ds, high + 8, dz, lo, BACK_ROWS, 0, (int)N);
         b.sync(); /* dx of the tile before is free */
-        load_u(b, us, wide + 8, (T *)nullptr, from, (const T *)nullptr, in, lo,
-               BACK_ROWS, dz.rows, 0, (int)K, K);
+        load_u<T, 3>(b, us, wide + 8, (T *)nullptr, from, (const T *)nullptr,
+                     in, lo, BACK_ROWS, dz.rows, 0, (int)K, K);
         b.sync(); /* w, dz and u of the tile are there */
         multiply_by_u(sum, of, ds, high + 8, us, wide + 8, l);
         b.sync(); /* u is free, for dx */

@@ -34,14 +34,13 @@ template <class T> bool fits_product(int64_t K, int64_t N, uintptr_t addresses)
 
 /* `width` columns from c on of rows lo.. of u into us, whose rows lie `line`
  * apart, with zeros behind the last row and column; to y as well, if that is
- * not NULL. */
-template <class T>
+ * not NULL. AT_ONCE: rows whose loads are under way together. */
+template <class T, int AT_ONCE = 2>
 FN void load_u(blk b, T *us, int line, T *y, const T *x, const T *skip,
                const norm_of<T> &n, int64_t lo, int tall, int64_t rows,
                int64_t c, int width, int64_t K)
 {
     typedef vec<acc<T>, 8> V;
-    enum { AT_ONCE = 2 }; /* rows whose loads are under way together */
     const int across = (width + 15) / 16 * 2, down = b.width() / across;
     const int t = b.lane() % across * 8;
     const int last = rows - lo < tall ? (int)(rows - lo) : tall;
