@@ -79,7 +79,11 @@ template <class T, int W, bool CLAMPS> struct fwd_cols {
           p(has_norm ? norm_cols<T, W>(in, c) : norm_cols<T, W>()),
           o(origin ? V::load(origin + c) : V::of(0))
     {
-        UNROLL for (int k = 0; k < 9; k++) f[k] = vkeep(V::load(w + k * C + c));
+        UNROLL for (int k = 0; k < 9; k++)
+        {
+            f[k] = V::load(w + k * C + c);
+            UNROLL for (int j = 0; j < W; j++) f[k].v[j] = keep(f[k].v[j]);
+        }
     }
     /* Stores one pixel of z, and sums what is stored, not what was computed. */
     FN void finish(V *sums, T *to, V v) const

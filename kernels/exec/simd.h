@@ -94,11 +94,6 @@ template <class A, int W> struct vec {
     {
         put(p, round<T>());
     }
-    friend FN vec vkeep(vec a)
-    {
-        EACH a.v[k] = keep(a.v[k]);
-        return a;
-    }
     friend FN vec vgate(vec a, vec z, A cap)
     {
         EACH a.v[k] = z.v[k] > 0 && z.v[k] < cap ? a.v[k] : A(0);
