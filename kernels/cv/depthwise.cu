@@ -15,6 +15,7 @@
 namespace
 {
 
+#ifndef EXEC_CUDA
 FN bool inside(int i, int n)
 {
     return (unsigned)i < (unsigned)n;
@@ -66,6 +67,7 @@ KERNEL sample(blk b, work<T> *z, const T *x, norm_of<T> in, const T *w, conv3 s,
             sum.store(z + r * s.C + t * W);
         }
 }
+#endif
 
 int check(const char *op, const struct conv3 *s, struct error *err)
 {
@@ -112,6 +114,50 @@ void by_stride_and_cap(const struct conv3 *s, const struct norm *in, F f)
 }
 #endif
 
+int check_stats(const struct norm_stats *stats, int64_t rows, struct error *err)
+{
+    if (stats && rows < 2)
+        return error_set(err, ERR_INVAL,
+                         "3x3 convolution: statistics of %lld rows",
+                         (long long)rows);
+    return 0;
+}
+
+#ifdef EXEC_CUDA
+template <class T>
+int dw_fwd(struct device *d, void *z, const struct norm_stats *stats,
+            const void *x, const struct norm *in, const void *w,
+            const struct conv3 *s, struct error *err)
+{
+    const norm_of<T> nx(in);
+    const T *X = (const T *)x, *F = (const T *)w;
+    const int64_t C = s->C, rows = (int64_t)s->N * s->OH * s->OW;
+
+    if (check("3x3 convolution", s, err) < 0 ||
+        check_stats(stats, rows, err) < 0)
+        return -1;
+    const int64_t parts = dw_parts(d, s);
+    double *room = scratch<double>(d, own_sums<T>::size(parts, C), err);
+    if (!room)
+        return -1;
+    own_sums<T> own(room, parts, C);
+    if (!stats)
+        own.origin = nullptr;
+    by_stride_and_cap(s, in, [&](auto stride, auto clamps) {
+        constexpr int wide = fwd_width<T, clamps>;
+        if (width_of<T>(C, z, x, nx, w, own.origin) >= wide)
+            launch(d, parts, fwd_walk<T, wide, stride, clamps>, own, (T *)z, X,
+                   nx, F, *s);
+        else
+            launch(d, parts, fwd_walk<T, 1, stride, clamps>, own, (T *)z, X, nx,
+                   F, *s);
+    });
+    if (stats)
+        launch(d, fold_blocks(d, C), norm_merge<T>, stats_of<T>(stats), own,
+               parts, rows, C);
+    return finish(d, "3x3 convolution", err);
+}
+#else
 template <class T>
 int dw_fwd(struct device *d, void *z, const struct norm_stats *stats,
             const void *x, const struct norm *in, const void *w,
@@ -122,18 +168,11 @@ int dw_fwd(struct device *d, void *z, const struct norm_stats *stats,
     const T *X = (const T *)x, *F = (const T *)w;
     const int64_t C = s->C, rows = (int64_t)s->N * s->OH * s->OW;
 
-    if (check("3x3 convolution", s, err) < 0)
+    if (check("3x3 convolution", s, err) < 0 ||
+        check_stats(stats, rows, err) < 0)
         return -1;
-    if (stats && rows < 2)
-        return error_set(err, ERR_INVAL,
-                         "3x3 convolution: statistics of %lld rows",
-                         (long long)rows);
     const int64_t parts = dw_parts(d, s), few = origin_rows(rows);
-#ifdef EXEC_CUDA
-    const int64_t room = 0;
-#else
     const int64_t room = parts * dw_room(s);
-#endif
     double *part =
         scratch<double>(d, 2 * parts * C + doubles<A>(C) +
                                doubles<work<T>>(few * C) + doubles<A>(room),
@@ -148,17 +187,6 @@ int dw_fwd(struct device *d, void *z, const struct norm_stats *stats,
         launch(d, blocks(d, few * C, C), norm_origin<T, work<T>>, origin,
                (const work<T> *)few_z, few, (int64_t)1, C);
     }
-#ifdef EXEC_CUDA
-    by_stride_and_cap(s, in, [&](auto stride, auto clamps) {
-        constexpr int wide = fwd_width<T, clamps>;
-        if (width_of<T>(C, z, x, nx, w, origin) >= wide)
-            launch(d, parts, fwd_walk<T, wide, stride, clamps>, part, (T *)z,
-                   X, nx, F, stats ? (const A *)origin : nullptr, *s);
-        else
-            launch(d, parts, fwd_walk<T, 1, stride, clamps>, part, (T *)z, X,
-                   nx, F, stats ? (const A *)origin : nullptr, *s);
-    });
-#else
     double *sums = stats ? part : nullptr;
     if (stats && !at_one_go) /* dw_rows_fwd adds to them row by row */
         launch(d, blocks(d, 2 * parts * C), clear<double>, part,
@@ -168,12 +196,12 @@ int dw_fwd(struct device *d, void *z, const struct norm_stats *stats,
            (int64_t)s->W * C);
     LAUNCH_ROWS(C, parts, dw_rows_fwd, (T *)z, X, nx, F, *s, lines, sums,
                 (const A *)origin);
-#endif
     if (stats)
         launch(d, fold_blocks(d, C), norm_finish<T>, stats_of<T>(stats),
                (const A *)origin, (const double *)part, parts, rows, C);
     return finish(d, "3x3 convolution", err);
 }
+#endif
 
 #ifdef EXEC_CUDA
 template <class T>

@@ -81,17 +81,94 @@ FN void fwd_pair(T *z, const T *x, acc<T> cap, const fwd_cols<T, W, CLAMPS> &k,
     }
 }
 
-/* z, and its sums about the origin and of their squares; origin NULL: sums of
- * no use. CLAMPS: in has a cap. */
+/* A value of z from memory, not rounded. */
+template <class T, int W, bool CLAMPS>
+FN vec<acc<T>, W> value_at(const T *x, const fwd_cols<T, W, CLAMPS> &k,
+                           int line, int ow, int64_t c, const conv3 &s)
+{
+    typedef vec<acc<T>, W> V;
+    const int n = line / s.OH, h = (line - n * s.OH) * s.stride;
+    const int w = ow * s.stride;
+    V v = V::of(0);
+
+    x += (((int64_t)n * s.H + h) * s.W + w) * s.C + c;
+    UNROLL for (int i = 0; i < 9; i++)
+    {
+        const int down = i / 3 - 1, across = i % 3 - 1;
+        const bool is_in = (unsigned)(h + down) < (unsigned)s.H &&
+                           (unsigned)(w + across) < (unsigned)s.W;
+        const int64_t off = is_in ? ((int64_t)down * s.W + across) * s.C : 0;
+        const V m = V::load(x + off), u = k.has_norm ? k.p.u(m) : m;
+        v += (is_in ? u : V::of(0)) * k.f[i];
+    }
+    return v;
+}
+
+/* A row of columns() per block. */
+template <class U> struct once {
+    U use;
+    template <class V> FN void rows(V *sums, range of) const
+    {
+        if (of.lo < of.hi)
+            use(sums);
+    }
+};
+template <class U> FN once<U> by_block(U use)
+{
+    return {use};
+}
+
+/* The origins of the sums of a block that has n lines of z, from the first on:
+ * the mean of two values of a column. They lie apart, so that neither an
+ * outlier nor the edge of the image is the origin, and their mean keeps sums of
+ * small integers exact. */
+template <class T, int W, bool CLAMPS>
+FN void find_origins(blk b, const own_sums<T> &own, const T *x,
+                     const norm_of<T> &in, const T *w, int first, int n,
+                     const conv3 &s)
+{
+    typedef vec<acc<T>, W> V;
+
+    for (int64_t i : b.lanes(1))
+        own.rows[b.id() + i] = (double)n * s.OW;
+    columns<T, W, 1>(b, own.origin, b.count(), s.C, 1, true, [=](int64_t c) {
+        const fwd_cols<T, W, CLAMPS> k(in, w, nullptr, s.C, c);
+        return by_block([=](V *sums) {
+            if (n == 0)
+                return;
+            const int far = s.OW - 1 - s.OW / 4;
+            sums[0] +=
+                value_at<T, W, CLAMPS>(x, k, first + n / 4, s.OW / 4, c, s);
+            sums[0] +=
+                value_at<T, W, CLAMPS>(x, k, first + n - 1 - n / 4, far, c, s);
+            sums[0] = sums[0] * acc<T>(0.5);
+        });
+    });
+    b.sync(); /* the origins are there */
+}
+
+/* z, and the sums of a block's pixels; own.origin NULL: sums of no use. CLAMPS:
+ * in has a cap. */
 template <class T, int W, int STRIDE, bool CLAMPS>
-KERNEL_OF_TWO fwd_walk(blk b, double *part, T *z, const T *x, norm_of<T> in,
-                       const T *w, const acc<T> *origin, conv3 s)
+KERNEL_OF_TWO fwd_walk(blk b, own_sums<T> own, T *z, const T *x, norm_of<T> in,
+                       const T *w, conv3 s)
 {
     typedef vec<acc<T>, W> V;
     const int64_t per_image = STRIDE == 1 ? s.OH : (s.OH + 1) / 2;
+    const acc<T> *origin = own.origin ? own.origin + b.id() * s.C : nullptr;
 
+    if (origin) {
+        const range mine = b.share(s.N * per_image);
+        auto line = [=](int64_t i) {
+            const int image = (int)(i / per_image);
+            return image * s.OH + (int)(i - image * per_image) * STRIDE;
+        };
+        const int first = line(mine.lo);
+        find_origins<T, W, CLAMPS>(b, own, x, in, w, first,
+                                   line(mine.hi) - first, s);
+    }
     columns<T, W, 2>(
-        b, part, s.N * per_image, s.C, lines_of(s.OW * STRIDE), true,
+        b, own.part, s.N * per_image, s.C, lines_of(s.OW * STRIDE), true,
         [=](int64_t c) {
             const fwd_cols<T, W, CLAMPS> k(in, w, origin, s.C, c);
             return by_row([=](V *sums, int64_t line, int) {

@@ -13,7 +13,7 @@
 #ifndef MGPU_KERNELS_CV_DEPTHWISE_WALK_H
 #define MGPU_KERNELS_CV_DEPTHWISE_WALK_H
 
-#include "kernels/exec/exec_norm.h"
+#include "kernels/exec/exec_merge.h"
 
 namespace
 {

@@ -3,6 +3,9 @@
  * output (exec_norm.h). */
 #include "kernels/exec/exec_mma.h"
 #include "kernels/exec/exec_norm.h"
+#ifdef EXEC_CUDA
+#include "kernels/exec/exec_merge.h"
+#endif
 
 namespace
 {
@@ -46,7 +49,7 @@ int check(const char *op, int64_t rows, int64_t least, int32_t K, int32_t N,
 #include "kernels/cv/pointwise_back_one_mma.h"
 #include "kernels/cv/pointwise_mma.h"
 
-/* A forward pass, up to the sums of z by blocks: part [parts, 2, N]. */
+/* A forward pass, up to the sums of z by blocks. */
 template <class T> struct pw_call {
     typedef acc<T> A;
     struct device *d;
@@ -55,22 +58,21 @@ template <class T> struct pw_call {
     norm_of<T> in;
     int64_t rows, K, N, parts;
     bool sums, plain; /* the sums are wanted; u is x */
-    double *part;
-    A *origin;
-    T *made; /* room for u, where the library needs it */
+    bool merges;      /* each block has an origin of its own */
+    own_sums<T> own;  /* of the library's way one origin: the first */
+    T *made;          /* room for u, where the library needs it */
 
     /* In one pass, on tensor cores. */
     int product(struct error *err)
     {
         const int64_t tall = exec_of(d)->lanes / 2;
-        const int64_t few = origin_rows(rows);
+        own_sums<T> to = own;
 
+        if (!sums)
+            to.part = nullptr;
+        merges = true;
         parts = parts_for(d, rows * (K + N), (rows + tall - 1) / tall);
-        if (sums)
-            launch(d, blocks(d, N * exec_of(d)->block_work, (N + 7) / 8),
-                   pw_origin<T>, origin, x, skip, in, w, few, rows / few, K, N);
-        launch(d, parts, pw_product<T>, z, sums ? part : nullptr,
-               (const A *)origin, y, x, skip, in, w, rows, K, N);
+        launch(d, parts, pw_product<T>, z, to, y, x, skip, in, w, rows, K, N);
         return finish(d, "1x1 convolution", err);
     }
 
@@ -79,6 +81,7 @@ template <class T> struct pw_call {
         const int64_t few = origin_rows(rows);
         T *u = y ? y : made;
 
+        merges = false;
         parts = parts_for(d, rows * (K + N), rows);
         if (!plain || y) {
             LAUNCH_ROWS(K, blocks(d, rows * K, rows), norm_rows, u, x, skip, in,
@@ -89,10 +92,10 @@ template <class T> struct pw_call {
                          (int32_t)K, 0, z, (int32_t)N, err) < 0)
             return error_wrap(err, "1x1 convolution");
         if (sums) {
-            launch(d, blocks(d, few * N, N), norm_origin<T, T>, origin,
+            launch(d, blocks(d, few * N, N), norm_origin<T, T>, own.origin,
                    (const T *)z, few, rows / few, N);
-            LAUNCH_ROWS(N, parts, norm_sums, part, (const T *)z,
-                        (const A *)origin, rows, N);
+            LAUNCH_ROWS(N, parts, norm_sums, own.part, (const T *)z,
+                        (const A *)own.origin, rows, N);
         }
         return finish(d, "1x1 convolution", err);
     }
@@ -136,12 +139,12 @@ int pw_fwd(struct device *d, void *z, const struct norm_stats *stats, void *y,
     if (check("1x1 convolution", rows, stats ? 2 : 1, K, N, err) < 0)
         return -1;
     const bool plain = !in && !skip;
-    const int64_t most = 2 * parts_for(d, rows * ((int64_t)K + N), rows) * N;
-    double *part = scratch<double>(
-        d, most + doubles<A>(N) + doubles<T>(plain || y ? 0 : rows * K), err);
-    if (!part)
+    const int64_t most = parts_for(d, rows * ((int64_t)K + N), rows);
+    const int64_t sums = own_sums<T>::size(most, N);
+    double *room = scratch<double>(
+        d, sums + doubles<T>(plain || y ? 0 : rows * K), err);
+    if (!room)
         return -1;
-    A *origin = (A *)(part + most);
     pw_call<T> c = {d,
                     (T *)z,
                     (T *)y,
@@ -155,14 +158,18 @@ int pw_fwd(struct device *d, void *z, const struct norm_stats *stats, void *y,
                     0,
                     stats != nullptr,
                     plain,
-                    part,
-                    origin,
-                    (T *)((double *)origin + doubles<A>(N))};
+                    false,
+                    own_sums<T>(room, most, N),
+                    (T *)(room + sums)};
     if (c.choose(err) < 0)
         return -1;
-    if (stats)
+    if (stats && c.merges)
+        launch(d, fold_blocks(d, N), norm_merge<T>, stats_of<T>(stats), c.own,
+               c.parts, rows, N);
+    else if (stats)
         launch(d, fold_blocks(d, N), norm_finish<T>, stats_of<T>(stats),
-               (const A *)origin, (const double *)part, c.parts, rows, N);
+               (const A *)c.own.origin, (const double *)c.own.part, c.parts,
+               rows, N);
     return finish(d, "1x1 convolution", err);
 }
 

@@ -14,38 +14,33 @@
 
 #include "kernels/cv/pointwise_tile_mma.h"
 
-/* A value near the mean of each column of z, from the mean of n rows of u that
- * lie `apart`: origin [N] = mean(u) w^T. A warp takes a column. */
+/* The origin of `high` columns from c on: the mean of the first 8 of a warp's
+ * 16 rows, or if there are fewer of a power of two of them, which keeps sums of
+ * small integers exact. */
 template <class T>
-KERNEL pw_origin(blk b, acc<T> *origin, const T *x, const T *skip,
-                 norm_of<T> in, const T *w, int64_t n, int64_t apart, int64_t K,
-                 int64_t N)
+FN void leave_origin(const float (&sum)[TILES_N][4], acc<T> *origin,
+                     int64_t rows, int64_t c, int high, int l)
 {
-    typedef vec<acc<T>, 1> V;
-    SHARED(acc<T>, mean, ORIGIN_K);
-    const int warps = b.width() / 32, l = b.lane() % 32;
+    typedef vec<acc<T>, 2> V;
+    int n = 8;
 
-    for (int64_t c : b.lanes(K)) {
-        const norm_cols<T, 1> p =
-            in.mean ? norm_cols<T, 1>(in, c) : norm_cols<T, 1>();
-        acc<T> s = 0;
-        for (int64_t k = 0; k < n; k++) {
-            V v = V::load(x + k * apart * K + c);
-            v = in.mean ? p.u(v) : v;
-            s += v.v[0] + (skip ? (acc<T>)skip[k * apart * K + c] : 0);
+    while (n > rows)
+        n /= 2;
+    UNROLL for (int j = 0; j < TILES_N; j++)
+    {
+        V v;
+        v.v[0] = sum[j][0];
+        v.v[1] = sum[j][1];
+        v = V::open(v.template round<T>());
+        UNROLL for (int e = 0; e < 2; e++)
+        {
+            float s = l / 4 < n ? v.v[e] : 0;
+            UNROLL for (int m = 16; m >= 4; m >>= 1) s +=
+                __shfl_xor_sync(~0u, s, m);
+            v.v[e] = s / (float)n;
         }
-        mean[c] = s / (acc<T>)n;
-    }
-    b.sync();
-    const range mine = b.share(N, warps);
-    for (int64_t c = mine.lo + b.lane() / 32; c - b.lane() / 32 < mine.hi;
-         c += warps) {
-        acc<T> s = 0;
-        for (int64_t k = l; c < mine.hi && k < K; k += 32)
-            s += mean[k] * (acc<T>)w[c * K + k];
-        UNROLL for (int m = 16; m; m >>= 1) s += __shfl_xor_sync(~0u, s, m);
-        if (c < mine.hi && l == 0)
-            origin[c] = s;
+        if (l < 4 && j * 8 < high)
+            v.store(origin + c + j * 8 + l * 2);
     }
 }
 
@@ -115,13 +110,12 @@ FN void sum_rows(float (&sum)[TILES_N][4], float *box, int l)
     }
 }
 
-/* z [rows, N] = u w^T, u = norm(x) + skip; y NULL, or u as well. part [blocks,
- * 2, N]: the sums of z - origin and of their squares, of a block's rows; NULL:
- * not wanted, nor is origin. */
+/* z [rows, N] = u w^T, u = norm(x) + skip; y NULL, or u as well; and the sums
+ * of z, about what the first rows of a block say. */
 template <class T>
-KERNEL_OF_TWO pw_product(blk b, T *z, double *part, const acc<T> *origin, T *y,
-                         const T *x, const T *skip, norm_of<T> in, const T *w,
-                         int64_t rows, int64_t K, int64_t N)
+KERNEL_OF_TWO pw_product(blk b, T *z, own_sums<T> own, T *y, const T *x,
+                         const T *skip, norm_of<T> in, const T *w, int64_t rows,
+                         int64_t K, int64_t N)
 {
     /* Of no class, which g++ would guard like any other static. */
     SHARED(uint16_t, u_room, MAX_LANES / 2 * LINE_K);
@@ -132,10 +126,17 @@ KERNEL_OF_TWO pw_product(blk b, T *z, double *part, const acc<T> *origin, T *y,
     const int tall = warps * 16;
     const range mine = b.share((rows + tall - 1) / tall);
 
+    double *part = own.part ? own.part + b.id() * 2 * N : nullptr;
+    acc<T> *origin = part ? own.origin + b.id() * N : nullptr;
     if (part) {
-        part += b.id() * 2 * N;
         for (int64_t i : b.lanes(2 * N))
             part[i] = 0;
+        for (int64_t i : b.lanes(N))
+            origin[i] = 0;
+        const int64_t end = mine.hi * tall < rows ? mine.hi * tall : rows;
+        for (int64_t i : b.lanes(1))
+            own.rows[b.id() + i] =
+                mine.lo < mine.hi ? (double)(end - mine.lo * tall) : 0;
         b.sync(); /* each column has another lane below */
     }
     for (int64_t tile = mine.lo; tile < mine.hi; tile++) {
@@ -170,8 +171,12 @@ KERNEL_OF_TWO pw_product(blk b, T *z, double *part, const acc<T> *origin, T *y,
                     b.sync(); /* both are free */
                 }
             }
-            leave_z<T>(sum, z, part ? origin : nullptr, lo + warp * 16, rows, c,
-                       high, N, l);
+            if (part && tile == mine.lo) {
+                if (warp == 0)
+                    leave_origin<T>(sum, origin, rows - lo, c, high, l);
+                b.sync(); /* the origins are there */
+            }
+            leave_z<T>(sum, z, origin, lo + warp * 16, rows, c, high, N, l);
             if (!part)
                 continue;
             sum_rows(sum, box + warp * 2 * PRODUCT_N, l);

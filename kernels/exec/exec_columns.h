@@ -77,8 +77,8 @@ template <class U> FN row_sum<1, nothing, U> by_row(U use)
 
 /* f(column) prepares W columns and returns a row_sum, which adds a row's values
  * to their Q sums. The first call for a part overwrites it. */
-template <class T, int W, int Q, class F>
-FN void columns(blk b, double *part, int64_t rows, int64_t C, int64_t chunk,
+template <class T, int W, int Q, class P, class F>
+FN void columns(blk b, P *part, int64_t rows, int64_t C, int64_t chunk,
                 bool first, F f)
 {
     typedef vec<acc<T>, W> V;
@@ -112,7 +112,7 @@ FN void columns(blk b, double *part, int64_t rows, int64_t C, int64_t chunk,
                             s += V::load(box + (k * lay.across + lay.col) * W);
                     b.sync();
                 }
-                double *p = part + q * C + t * W;
+                P *p = part + q * C + t * W;
                 if (in && lay.row == 0) {
                     if (first && lo == mine.lo)
                         UNROLL for (int k = 0; k < W; k++) p[k] = s.v[k];
@@ -152,19 +152,14 @@ FN double fold_at(const P *part, int64_t parts, int64_t n, int64_t i)
     return s;
 }
 
-/* f(i, sums) for i in 0..n: sums[q] is that of column i + q * apart of part
- * [parts, row]. On a GPU the lanes of a block share the parts of 32 columns,
- * and their sums are added in order: a single lane would wait for memory
- * `parts` times, longer than many layers take. */
-enum { FOLD_COLUMNS = 32 };
-template <int Q, class P, class F>
-FN void folds(blk b, const P *part, int64_t parts, int64_t row, int64_t n,
-              int64_t apart, F f)
-{
 #ifdef EXEC_CUDA
+/* f(i, sums) for i in 0..n; read(sums, p, i) adds part p of i to its sums. */
+template <int Q, int COLUMNS, class R, class F>
+FN void folds_of(blk b, int64_t parts, int64_t n, R read, F f)
+{
     const int slots = MAX_LANES * Q;
     SHARED(double, box, slots);
-    const int across = b.width() < FOLD_COLUMNS ? b.width() : FOLD_COLUMNS;
+    const int across = b.width() < COLUMNS ? b.width() : COLUMNS;
     const int down = b.width() / across;
     const int col = b.lane() % across, line = b.lane() / across;
     const range mine = b.share(n, across);
@@ -174,8 +169,7 @@ FN void folds(blk b, const P *part, int64_t parts, int64_t row, int64_t n,
         double s[Q];
         UNROLL for (int q = 0; q < Q; q++) s[q] = 0;
         for (int64_t p = line; in && p < parts; p += down)
-            UNROLL for (int q = 0; q < Q; q++) s[q] +=
-                part[p * row + i + q * apart];
+            read(s, p, i);
         UNROLL for (int q = 0; q < Q; q++) box[q * MAX_LANES + b.lane()] = s[q];
         b.sync();
         if (in && line == 0) {
@@ -186,6 +180,26 @@ FN void folds(blk b, const P *part, int64_t parts, int64_t row, int64_t n,
         }
         b.sync();
     }
+}
+#endif
+
+/* f(i, sums) for i in 0..n: sums[q] is that of column i + q * apart of part
+ * [parts, row]. On a GPU the lanes of a block share the parts of 32 columns,
+ * and their sums are added in order: a single lane would wait for memory
+ * `parts` times, longer than many layers take. */
+enum { FOLD_COLUMNS = 32 };
+template <int Q, class P, class F>
+FN void folds(blk b, const P *part, int64_t parts, int64_t row, int64_t n,
+              int64_t apart, F f)
+{
+#ifdef EXEC_CUDA
+    folds_of<Q, FOLD_COLUMNS>(
+        b, parts, n,
+        [=](double *s, int64_t p, int64_t i) {
+            UNROLL for (int q = 0; q < Q; q++) s[q] +=
+                part[p * row + i + q * apart];
+        },
+        f);
 #else
     for (int64_t i : b.each(n)) {
         double s[Q];

@@ -273,7 +273,9 @@ KERNEL_OF_TWO norm_sums(blk b, double *part, const T *z, const acc<T> *origin,
  * zero, so that a column of 1000 +- 1 keeps its digits. The origin is the
  * mean of up to 16 rows spread over the batch: a power of two of them, which
  * keeps sums of small integers exact, and more than one, so that a single
- * outlier cannot be the origin. */
+ * outlier cannot be the origin. A GPU's own kernels give each block an origin
+ * from its own rows instead, which needs no kernel before them (exec_merge.h).
+ */
 inline int64_t origin_rows(int64_t rows)
 {
     int64_t n = 16;
@@ -306,20 +308,27 @@ template <class T> struct stats_of {
     }
 };
 
+/* Of column c, whose rows have these sums about o. */
+template <class T>
+FN void put_stats(const stats_of<T> &out, int64_t c, acc<T> o, double sum,
+                  double squares, double n)
+{
+    double s = sum / n, m = (double)o + s, var = squares / n - s * s;
+
+    var = var < 0 ? 0 : var; /* rounding; a NaN stays */
+    out.mean[c] = (acc<T>)m;
+    out.rstd[c] = (acc<T>)(1 / sqrt(var + out.eps));
+    out.run_mean[c] += (acc<T>)(out.momentum * (m - (double)out.run_mean[c]));
+    out.run_var[c] +=
+        (acc<T>)(out.momentum * (var * n / (n - 1) - (double)out.run_var[c]));
+}
+
 template <class T>
 KERNEL norm_finish(blk b, stats_of<T> out, const acc<T> *origin,
                    const double *part, int64_t parts, int64_t rows, int64_t C)
 {
     folds<2>(b, part, parts, 2 * C, C, C, [&](int64_t c, const double *of) {
-        double n = (double)rows, s = of[0] / n, q = of[1];
-        double m = (double)origin[c] + s, var = q / n - s * s;
-        var = var < 0 ? 0 : var; /* rounding; a NaN stays */
-        out.mean[c] = (acc<T>)m;
-        out.rstd[c] = (acc<T>)(1 / sqrt(var + out.eps));
-        out.run_mean[c] +=
-            (acc<T>)(out.momentum * (m - (double)out.run_mean[c]));
-        out.run_var[c] += (acc<T>)(out.momentum * (var * n / (n - 1) -
-                                                   (double)out.run_var[c]));
+        put_stats(out, c, origin[c], of[0], of[1], (double)rows);
     });
 }
 
