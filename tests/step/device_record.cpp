@@ -20,6 +20,7 @@ struct recorder {
     struct device_ops own; /* the ops, without what notes their calls */
     struct step *to;
     struct step_op op;
+    const char *before;
     int64_t parts;
     uintptr_t memory;
     const void *patches; /* the last im2col3's */
@@ -46,7 +47,9 @@ struct step_launch *add(recorder *r, const char *kernel, int64_t grid)
     strncpy(l->kernel, kernel, sizeof(l->kernel) - 1);
     l->grid = grid;
     l->op = r->op;
+    l->before = r->before ? r->before : "";
     l->parts = r->parts;
+    r->before = kernel;
     r->parts = grid;
     return l;
 }
@@ -196,6 +199,7 @@ struct step_op of_conv(const char *name, enum dtype dt, const struct conv3 *s)
 void begin(struct device *d, const struct step_op &op)
 {
     of(d)->op = op;
+    of(d)->before = nullptr;
     of(d)->parts = 1;
 }
 

@@ -43,7 +43,8 @@ struct step_launch {
     char kernel[96]; /* "norm_rows<bf16,8>" */
     int64_t grid;
     struct step_op op;
-    int64_t parts;      /* blocks of the op's launch before: partial sums */
+    const char *before; /* the op's launch before this one; "": none */
+    int64_t parts;      /* its blocks: partial sums */
     int64_t m, n, k;    /* of a product */
     bool is_transposed; /* its first factor: the gradient of weights */
     int64_t bytes;      /* of a copy, a zero */

@@ -95,9 +95,19 @@ static double pw_back_dw(launch *l)
 {
     return of_values(l, 2 * l->op.out + l->op.in) + parts_of_dw(l, l->grid);
 }
+/* Each block has all of dw. */
+static double pw_back_one(launch *l)
+{
+    return of_values(l, 2 * l->op.out +
+                            (2 + l->op.keeps + l->op.extra) * l->op.in) +
+           partial(l->grid, OF_NORM, l->op.K) +
+           (double)l->grid * l->op.N * l->op.K * (double)sizeof(float);
+}
 static double pw_back_fold(launch *l)
 {
-    return parts_of_dw(l, l->parts);
+    return strncmp(l->before, "pw_back_one<", 12) == 0
+               ? (double)l->parts * l->op.N * l->op.K * (double)sizeof(float)
+               : parts_of_dw(l, l->parts);
 }
 static double fwd_walk(launch *l)
 {
@@ -177,6 +187,12 @@ static double dw_ways_in(launch *l)
     return (double)(across_dw(l) * l->op.out + down_dw(l) * l->op.in);
 }
 
+/* dz and u on the way in, dx on the way out. */
+static double one_ways(launch *l)
+{
+    return (double)(l->op.out + 2 * l->op.in);
+}
+
 enum columns { FLAT, BY_K, BY_N };
 
 static const struct row {
@@ -193,6 +209,7 @@ static const struct row {
     {"norm_dz", ROLE_STREAM, norm_dz, out, BY_N},
     {"norm_gate", ROLE_STREAM, norm_gate, in, BY_K},
     {"pw_product", ROLE_PRODUCT, pw_product, pw_ways_in, FLAT},
+    {"pw_back_one", ROLE_BACK, pw_back_one, one_ways, FLAT},
     {"pw_back_dx", ROLE_PRODUCT, pw_back_dx, pw_back_ways_in, FLAT},
     {"pw_back_dw", ROLE_BACK, pw_back_dw, dw_ways_in, FLAT},
     {"fwd_walk", ROLE_STREAM, fwd_walk, out, BY_N},
