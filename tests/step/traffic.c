@@ -219,6 +219,7 @@ static const struct row {
     {"norm_origin", ROLE_SUMS, few, NULL, FLAT},
     {"pw_origin", ROLE_SUMS, few, NULL, FLAT},
     {"norm_finish", ROLE_SUMS, norm_finish, NULL, FLAT},
+    {"norm_merge", ROLE_SUMS, norm_finish, NULL, FLAT},
     {"norm_fold", ROLE_SUMS, norm_fold, NULL, FLAT},
     {"pw_back_fold", ROLE_SUMS, pw_back_fold, NULL, FLAT},
     {"pad", ROLE_SUMS, few, NULL, FLAT}, /* the stem's weights */
