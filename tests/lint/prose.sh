@@ -19,13 +19,13 @@ export expose extract fail fill find fit fix fold follow forbid format free gene
 give group grow guard hand handle hash hide hold identify ignore implement import improve
 include inline install introduce join keep kill know label launch learn leave let limit
 link lint list load lock log look lower make map mark match measure mention
-merge migrate move multiply name note number omit open order pack parse pass pin place
+merge migrate move multiply name note number omit open order pack pad parse pass pin place
 plan predict prefer prepare preserve print promote prove provide publish put query queue quote
 raise read rebuild recognize record recover reduce refactor refuse register
 reject release reload remove rename resize reorder repeat replace replay report require
 reserve reset resolve restart restore resume retry return reuse revert rewrite
 round run save say scale schedule search select send separate serve set share
-shorten show shrink simplify skip sort specify split start state stop store
+shorten show shrink simplify skip sort specify split spread start state stop store
 stream strip submit support switch sync take teach tell test tidy time tokenise tolerate
 trace track train translate trim try turn unify update use validate verify wait
 warn watch weigh widen wrap write'
