@@ -29,6 +29,7 @@
 #include "kernels/cv/image_u8.h"
 #include "kernels/dtype.h"
 #include "kernels/llm/llm_ops.h"
+#include "kernels/ops/optim_args.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,38 +40,6 @@ struct conv3 {
     int32_t N, H, W, C; /* input */
     int32_t OH, OW;
     int32_t stride; /* 1 or 2 */
-};
-
-/* The scalars of an optimizer that change from step to step, in device memory,
- * so that a captured step can be repeated. */
-struct optim_now {
-    double lr;
-    double grad_scale; /* the gradient is multiplied by this first */
-    /* AdamW: 1 - beta^step for beta1, beta2; steps count from 1. */
-    double reach1, reach2;
-    int64_t first; /* SGD: the momentum buffer is empty */
-};
-
-/* One SGD step's scalars; see kernel_ops.sgd. */
-struct sgd_args {
-    double lr, momentum, weight_decay;
-    double grad_scale;
-    bool nesterov;
-    bool first;
-    const struct optim_now *now; /* device; NULL: use the scalars above */
-};
-
-/* One AdamW step's scalars. */
-struct adamw_args {
-    double lr, beta1, beta2, eps, weight_decay, grad_scale;
-    int64_t step;
-    const struct optim_now *now;
-};
-
-/* One RMSprop step's scalars; see kernel_ops.rmsprop. */
-struct rmsprop_args {
-    double lr, alpha, eps, momentum, weight_decay, grad_scale;
-    const struct optim_now *now;
 };
 
 /* A batch norm and the clamp after it, which the next operation applies when it
