@@ -224,10 +224,10 @@ template <class X> struct single {
 /* Maps a block's lanes to a rectangle of rows x tiles: tiles first, then rows,
  * so that a layer of 16 channels still keeps 256 lanes busy. */
 struct rect {
-    int64_t col, across, row, down;
+    int col, across, row, down; /* a GPU divides 64 bits slowly */
     FN rect(blk b, int64_t tiles)
     {
-        across = tiles < b.width() ? tiles : b.width();
+        across = tiles < b.width() ? (int)tiles : b.width();
         down = b.width() / across;
         col = b.lane() % across;
         row = b.lane() / across;
