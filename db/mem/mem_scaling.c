@@ -6,12 +6,29 @@
 
 #include "db/mem/mem.h"
 
+/* A size of a class. The first member of what is sorted by it. */
+struct size_key {
+    const char *class;    /* borrowed */
+    const char *gpu_type; /* likewise; NULL: unknown */
+    int32_t gpus, nodes;
+};
+
+static int key_cmp(const void *pa, const void *pb)
+{
+    const struct size_key *a = pa, *b = pb;
+    int c = strcmp(a->class, b->class);
+
+    if (c == 0 && a->gpus != b->gpus)
+        c = a->gpus < b->gpus ? -1 : 1;
+    if (c == 0 && a->nodes != b->nodes)
+        c = a->nodes < b->nodes ? -1 : 1;
+    return c == 0 ? mem_type_cmp(a->gpu_type, b->gpu_type) : c;
+}
+
 /* ---- measured sizes ------------------------------------------------------ */
 
 struct group {
-    const char *class;    /* borrowed from the attempts */
-    const char *gpu_type; /* likewise; NULL: unknown */
-    int32_t gpus, nodes;
+    struct size_key key; /* texts of the attempts */
     int64_t n, runs;
     double t_sum;              /* over the n steps */
     double off_sum;            /* sum of squared deviations from their mean */
@@ -24,28 +41,16 @@ struct groups {
     size_t n, cap;
 };
 
-static int group_cmp(const void *pa, const void *pb)
-{
-    const struct group *a = pa, *b = pb;
-    int c = strcmp(a->class, b->class);
-
-    if (c == 0 && a->gpus != b->gpus)
-        c = a->gpus < b->gpus ? -1 : 1;
-    if (c == 0 && a->nodes != b->nodes)
-        c = a->nodes < b->nodes ? -1 : 1;
-    return c == 0 ? mem_type_cmp(a->gpu_type, b->gpu_type) : c;
-}
-
 static struct group *group_of(struct groups *gs, const struct store_attempt *a,
                               struct error *err)
 {
-    struct group g = {.class = a->class,
-                      .gpu_type = a->gpu_type,
-                      .gpus = a->gpus,
-                      .nodes = a->nodes};
+    struct group g = {.key = {.class = a->class,
+                              .gpu_type = a->gpu_type,
+                              .gpus = a->gpus,
+                              .nodes = a->nodes}};
 
     for (size_t i = 0; i < gs->n; i++)
-        if (group_cmp(&gs->at[i], &g) == 0)
+        if (key_cmp(&gs->at[i].key, &g.key) == 0)
             return &gs->at[i];
     if (gs->n == gs->cap) {
         size_t cap = gs->cap ? 2 * gs->cap : 16;
@@ -138,8 +143,8 @@ static int collect(struct groups *gs, const struct mem_table *attempts,
  */
 /* A measured size, or a guess. */
 struct size_row {
-    const char *class, *gpu_type, *basis; /* borrowed */
-    int32_t gpus, nodes;
+    struct size_key key;
+    const char *basis; /* borrowed */
     int64_t n, runs;
     double t_iter, sd, rate, tokens, one_rate;
 };
@@ -149,23 +154,11 @@ struct size_rows {
     size_t n, n_measured;
 };
 
-static int row_cmp(const void *pa, const void *pb)
-{
-    const struct size_row *a = pa, *b = pb;
-    int c = strcmp(a->class, b->class);
-
-    if (c == 0 && a->gpus != b->gpus)
-        c = a->gpus < b->gpus ? -1 : 1;
-    if (c == 0 && a->nodes != b->nodes)
-        c = a->nodes < b->nodes ? -1 : 1;
-    return c == 0 ? mem_type_cmp(a->gpu_type, b->gpu_type) : c;
-}
-
 static bool is_one(const struct size_row *r, const char *class,
                    const char *gpu_type)
 {
-    return strcmp(r->class, class) == 0 &&
-           mem_type_cmp(r->gpu_type, gpu_type) == 0;
+    return strcmp(r->key.class, class) == 0 &&
+           mem_type_cmp(r->key.gpu_type, gpu_type) == 0;
 }
 
 /* In the order of the groups, which is that of the rows. */
@@ -176,20 +169,17 @@ static void add_measured(struct size_rows *rs, const struct group *g)
     double rate = g->samples / g->t_sampled; /* NaN without samples */
 
     *r = (struct size_row){
-        .class = g->class,
-        .gpu_type = g->gpu_type,
+        .key = g->key,
         .basis = "measured",
-        .gpus = g->gpus,
-        .nodes = g->nodes,
         .n = g->n,
         .runs = g->runs,
         .t_iter = g->t_sum / (double)g->n,
         .sd = sqrt(g->off_sum / (double)(g->n - 1)), /* NaN if n is 1 */
         .rate = rate,
         .tokens = g->tokens / g->t_tokens, /* NaN without tokens */
-        .one_rate = rate / g->gpus,
+        .one_rate = rate / g->key.gpus,
     };
-    while (!is_one(first, g->class, g->gpu_type))
+    while (!is_one(first, g->key.class, g->key.gpu_type))
         first++;
     r->one_rate = first->one_rate;
     rs->n_measured = ++rs->n;
@@ -202,7 +192,8 @@ static const struct size_row *measured_at(const struct size_rows *rs,
 {
     for (size_t i = 0; i < rs->n_measured; i++) {
         const struct size_row *r = &rs->at[i];
-        if (is_one(r, class, gpu_type) && r->gpus == gpus && r->nodes == nodes)
+        if (is_one(r, class, gpu_type) && r->key.gpus == gpus &&
+            r->key.nodes == nodes)
             return r;
     }
     return NULL;
@@ -219,11 +210,11 @@ static void add_guess(struct size_rows *rs, const struct mem_guess *m)
         measured_at(rs, m->class, NULL, g->gpus, g->nodes))
         return;
     rs->at[rs->n++] = (struct size_row){
-        .class = m->class,
-        .gpu_type = m->gpu_type,
+        .key = {.class = m->class,
+                .gpu_type = m->gpu_type,
+                .gpus = g->gpus,
+                .nodes = g->nodes},
         .basis = g->basis,
-        .gpus = g->gpus,
-        .nodes = g->nodes,
         .t_iter = b->t_iter * g->t_iter_ratio,
         .sd = NAN,
         .rate = b->rate * g->rate_ratio,
@@ -245,7 +236,7 @@ static int collect_rows(struct size_rows *ret, const struct mem_table *attempts,
         rc = ret->at ? 0 : error_set(err, ERR_NOMEM, "%zu sizes", gs.n);
     }
     if (rc == 0 && gs.n > 0)
-        qsort(gs.at, gs.n, sizeof(gs.at[0]), group_cmp);
+        qsort(gs.at, gs.n, sizeof(gs.at[0]), key_cmp);
     for (size_t i = 0; rc == 0 && i < gs.n; i++)
         if (gs.at[i].n > 0)
             add_measured(ret, &gs.at[i]);
@@ -253,7 +244,7 @@ static int collect_rows(struct size_rows *ret, const struct mem_table *attempts,
         add_guess(ret, &guesses->at[i]);
     free(gs.at);
     if (rc == 0 && ret->n > 0)
-        qsort(ret->at, ret->n, sizeof(ret->at[0]), row_cmp);
+        qsort(ret->at, ret->n, sizeof(ret->at[0]), key_cmp);
     return rc;
 }
 
@@ -261,20 +252,20 @@ static void fill_scaling(struct mem_cells *c, const struct size_row *r)
 {
     c->n = 0;
     c->view = &views[VIEW_SCALING];
-    mem_put_text(c, r->class);
-    mem_put_int(c, r->gpus);
-    mem_put_int(c, r->nodes);
+    mem_put_text(c, r->key.class);
+    mem_put_int(c, r->key.gpus);
+    mem_put_int(c, r->key.nodes);
     mem_put_real(c, r->t_iter);
     mem_put_real(c, r->rate);
     mem_put_real(c, r->rate / r->one_rate);
-    mem_put_real(c, r->rate / r->one_rate / r->gpus);
+    mem_put_real(c, r->rate / r->one_rate / r->key.gpus);
     mem_put_int(c, r->n);
     mem_put_text(c, r->basis);
     mem_put_real(c, r->sd);
     mem_put_int(c, r->runs);
-    mem_put_real(c, r->gpus * 1e6 / r->rate / 3600);
+    mem_put_real(c, r->key.gpus * 1e6 / r->rate / 3600);
     mem_put_real(c, r->tokens);
-    mem_put_text(c, r->gpu_type);
+    mem_put_text(c, r->key.gpu_type);
 }
 
 static bool ran_as(const struct mem_table *attempts, uint64_t job,
@@ -291,8 +282,8 @@ static bool ran_as(const struct mem_table *attempts, uint64_t job,
 static bool is_asked(const struct mem_table *attempts,
                      const struct store_query *q, const struct size_row *r)
 {
-    return (q->job == 0 || ran_as(attempts, q->job, r->class)) &&
-           (q->after == 0 || r->gpus > q->after);
+    return (q->job == 0 || ran_as(attempts, q->job, r->key.class)) &&
+           (q->after == 0 || r->key.gpus > q->after);
 }
 
 int mem_scaling(const struct mem_table *attempts,
