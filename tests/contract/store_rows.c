@@ -257,6 +257,35 @@ static void test_untyped_guess(struct fixture *fx)
     ok(fx->s->ops->guesses(fx->s, "b", "a100", NULL, 0, &err) == 0, "gone");
 }
 
+/* Sizes of one class with as many GPUs, stored in the wrong order. */
+static void test_scaling_keys(struct fixture *fx)
+{
+    struct error err = ERROR_INIT;
+    struct store_attempt at[4] = {attempt(1, 1), attempt(2, 1), attempt(3, 1),
+                                  attempt(4, 1)};
+    struct store_batch b = {.attempts = at, .n_attempts = 4};
+
+    at[0].nodes = 2;
+    at[1].gpu_type = "h100";
+    at[3].gpu_type = "a100";
+    for (int i = 0; i < 4; i++)
+        at[i].class = "a";
+    fx_begin(fx);
+    ok(fx->s->ops->append(fx->s, &b, &err) == 0, "stores attempts");
+    for (uint64_t j = 1; j <= 4; j++)
+        for (int64_t i = 1; i <= 4; i++) {
+            struct metric_row row = iteration(0, i, (double)j);
+            (void)fx->s->ops->rows(fx->s, j, 1, &row, 1, NULL, &err);
+        }
+    is_str(view(fx->s, VIEW_SCALING),
+           "'a' 2 1 3r 21.33333333r 2r 1r 1 'measured' - 1 26.04166667r - -\n"
+           "'a' 2 1 4r 16r 2r 1r 1 'measured' - 1 34.72222222r - 'a100'\n"
+           "'a' 2 1 2r 32r 2r 1r 1 'measured' - 1 17.36111111r - 'h100'\n"
+           "'a' 2 2 1r 64r 6r 3r 1 'measured' - 1 8.680555556r - -\n",
+           "v_scaling: by GPUs, nodes and type, each size once");
+    fx_end(fx);
+}
+
 /* Two classes, three sizes; rank 1 is the slow one. */
 static void test_scaling(struct fixture *fx)
 {
@@ -315,6 +344,7 @@ static void run(struct fixture *fx)
     test_event_filters(fx);
     test_names(fx);
     test_scaling(fx);
+    test_scaling_keys(fx);
 }
 
 int main(void)
