@@ -9,6 +9,7 @@
 
 #include "jobs/base/rng.h"
 #include "kernels/device.h"
+#include "tests/golden/device_hash.h"
 #include "tests/golden/golden.h"
 
 /* Rows, columns, the columns of a group. */
@@ -46,20 +47,6 @@ static void draw(uint32_t number, int64_t n, int32_t cols, enum dtype dt,
     }
 }
 
-/* FNV-1a in two halves. */
-static void hash(struct device *d, const void *at, size_t bytes, double *ret)
-{
-    struct error err = ERROR_INIT;
-    unsigned char *host = malloc(bytes);
-    uint64_t h = 14695981039346656037u;
-    must(d->ops->to_host(d, host, at, bytes, &err), &err);
-    for (size_t i = 0; i < bytes; i++)
-        h = (h ^ host[i]) * 1099511628211u;
-    ret[0] = (double)(h >> 32);
-    ret[1] = (double)(h & 0xffffffffu);
-    free(host);
-}
-
 static void test(struct device *d, const struct golden *g, int which,
                  enum dtype dt)
 {
@@ -75,12 +62,12 @@ static void test(struct device *d, const struct golden *g, int which,
     draw((uint32_t)which, n, s[1], dt, host);
     must(d->ops->to_device(d, x, host, bytes, &err), &err);
     must(d->ops->llm.round_int4(d, dt, y, x, n, s[2], &err), &err);
-    hash(d, y, bytes, v);
+    device_hash(d, y, bytes, v);
     (void)snprintf(line, sizeof(line), "int4 %dx%d/%d %s", s[0], s[1], s[2],
                    dtype_name(dt));
     golden_is(g, line, v, 2, 0);
     must(d->ops->llm.round_int8(d, dt, y, x, s[0], s[1], &err), &err);
-    hash(d, y, bytes, v);
+    device_hash(d, y, bytes, v);
     (void)snprintf(line, sizeof(line), "int8 %dx%d %s", s[0], s[1],
                    dtype_name(dt));
     golden_is(g, line, v, 2, 0);

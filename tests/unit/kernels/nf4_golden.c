@@ -8,6 +8,7 @@
 
 #include "jobs/base/rng.h"
 #include "kernels/device.h"
+#include "tests/golden/device_hash.h"
 #include "tests/golden/golden.h"
 
 enum { MEMORY = 1 << 20 };
@@ -36,20 +37,6 @@ static void draw(uint32_t number, int64_t n, enum dtype dt, void *out)
     }
 }
 
-/* FNV-1a in two halves. */
-static void hash(struct device *d, const void *at, size_t bytes, double *ret)
-{
-    struct error err = ERROR_INIT;
-    unsigned char *host = malloc(bytes);
-    uint64_t h = 14695981039346656037u;
-    must(d->ops->to_host(d, host, at, bytes, &err), &err);
-    for (size_t i = 0; i < bytes; i++)
-        h = (h ^ host[i]) * 1099511628211u;
-    ret[0] = (double)(h >> 32);
-    ret[1] = (double)(h & 0xffffffffu);
-    free(host);
-}
-
 static void test(struct device *d, const struct golden *g, int which,
                  enum dtype dt)
 {
@@ -71,10 +58,10 @@ static void test(struct device *d, const struct golden *g, int which,
     must(d->ops->to_device(d, w, host, (size_t)n * size, &err), &err);
     must(d->ops->llm.nf4_quantise(d, dt, &q, w, &err), &err);
     must(d->ops->llm.nf4_expand(d, dt, w, &q, &err), &err);
-    hash(d, q.codes, (size_t)n / 2, v);
-    hash(d, q.scalers, (size_t)blocks, v + 2);
-    hash(d, q.factors, (size_t)(blocks / NF4_GROUP) * size, v + 4);
-    hash(d, w, (size_t)n * size, v + 6);
+    device_hash(d, q.codes, (size_t)n / 2, v);
+    device_hash(d, q.scalers, (size_t)blocks, v + 2);
+    device_hash(d, q.factors, (size_t)(blocks / NF4_GROUP) * size, v + 4);
+    device_hash(d, w, (size_t)n * size, v + 6);
     must(d->ops->to_host(d, host, q.mean, size, &err), &err);
     v[8] = dtype_get(dt, host, 0);
     (void)snprintf(line, sizeof(line), "nf4 %dx%d %s", s[0], s[1],
