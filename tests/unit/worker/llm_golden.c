@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "tests/golden/golden.h"
+#include "tests/unit/worker/llm_golden_rows.h"
 #include "tests/unit/worker/llm_rig.h"
 #include "worker/llm/llama_shape.h"
 #include "worker/train/optimizer.h"
@@ -65,34 +66,6 @@ static double *line_of(const struct run *r, size_t *ret_n, const char *what)
     return golden_get(r->g, line, ret_n);
 }
 
-static void read_rows(struct run *r, int b)
-{
-    struct llm_rows *to = &r->rows[b];
-    char what[LINE];
-    size_t n, rows, labels;
-    (void)snprintf(what, sizeof(what), "batch%d ids", b);
-    double *ids = line_of(r, &n, what);
-    (void)snprintf(what, sizeof(what), "batch%d lengths", b);
-    double *lengths = line_of(r, &rows, what);
-    (void)snprintf(what, sizeof(what), "batch%d labels", b);
-    double *label = line_of(r, &labels, what);
-    llm_begin(to, (int32_t)rows, (int32_t)(n / rows));
-    for (int32_t i = 0; i < (int32_t)n; i++) {
-        const int32_t k = i % to->S;
-        to->id[i] = (int32_t)ids[i];
-        to->pos[i] = k < (int32_t)lengths[i / to->S] ? k : 0;
-        if (label[i] < 0)
-            continue;
-        to->judged[to->judges] = i;
-        to->label[to->judges++] = (int32_t)label[i];
-    }
-    if (labels != n)
-        exit(1);
-    free(ids);
-    free(lengths);
-    free(label);
-}
-
 static void open_run(struct run *r, const struct golden_case *c,
                      const struct golden *g, const struct golden *want,
                      enum dtype dt)
@@ -116,7 +89,7 @@ static void open_run(struct run *r, const struct golden_case *c,
                                     .dir = r->dir,
                                     .adapter = is_full ? NULL : r->adapter};
     for (int b = 0; b < BATCHES; b++)
-        read_rows(r, b);
+        llm_golden_rows(&r->rows[b], g, c->model, b);
     llm_rig_open(&r->rig, &conf, 1);
     must(llama_shape_init(&r->shape, &r->rig.conf.shape, is_full, 4, 8,
                           c->targets, &err),

@@ -14,6 +14,7 @@
 
 #include "tests/golden/golden.h"
 #include "tests/unit/worker/llm_drawn.h"
+#include "tests/unit/worker/llm_golden_rows.h"
 #include "worker/llm/llama_internal.h"
 #include "worker/train/optimizer.h"
 
@@ -59,39 +60,6 @@ struct run {
     struct llm_rows rows[BATCHES];
 };
 
-static double *line_of(const struct run *r, size_t *ret_n, int b,
-                       const char *what)
-{
-    char line[LINE];
-    (void)snprintf(line, sizeof(line), "%s batch%d %s", r->c->model, b, what);
-    return golden_get(r->g, line, ret_n);
-}
-
-static void read_rows(struct run *r, int b)
-{
-    struct llm_rows *to = &r->rows[b];
-    size_t n, rows, labels;
-    double *ids = line_of(r, &n, b, "ids");
-    double *lengths = line_of(r, &rows, b, "lengths");
-    double *label = line_of(r, &labels, b, "labels");
-    if (labels != n || rows == 0 || n < rows)
-        exit(1);
-    llm_begin(to, (int32_t)rows, (int32_t)(n / rows));
-    to->at = (int32_t)n;
-    for (int32_t i = 0; i < (int32_t)n; i++) {
-        const int32_t k = i % to->S;
-        to->id[i] = (int32_t)ids[i];
-        to->pos[i] = k < (int32_t)lengths[i / to->S] ? k : 0;
-        if (label[i] < 0)
-            continue;
-        to->judged[to->judges] = i;
-        to->label[to->judges++] = (int32_t)label[i];
-    }
-    free(ids);
-    free(lengths);
-    free(label);
-}
-
 static struct llama_conf conf_of(struct run *r, enum dtype dt)
 {
     const bool is_full = r->c->targets == 0;
@@ -127,7 +95,7 @@ static void open_run(struct run *r, const struct qat_case *c,
     struct llama_conf conf = conf_of(r, dt);
     conf.fake_quant_after = after;
     for (int b = 0; b < BATCHES; b++)
-        read_rows(r, b);
+        llm_golden_rows(&r->rows[b], r->g, c->model, b);
     llm_rig_open(&r->rig, &conf, 1);
     must(llama_shape_init(&r->shape, &r->rig.conf.shape, conf.is_full, 4, 8,
                           c->targets, &err),
