@@ -1,11 +1,19 @@
-# llm.bash - jobs of kind llm on small models, for llm.bats.
+# llm.bash - jobs of kind llm on small models, and the set-up of their tests.
 #
 # The models are tests/data/llama-{tied,untied}, of 20,000 random weights, and
 # the stories260K of the examples, which has a tokenizer.
-# shellcheck shell=bash disable=SC2034,SC2154 # what both files share
+# shellcheck shell=bash disable=SC2034,SC2154 # what the files share
 
 data=$MGPU_SRC/tests/data
 stories=$MGPU_SRC/jobs/examples/stories260K
+
+# The directory of a run. A file may have a teardown of its own.
+dir=
+setup() {
+    dir=$BATS_TEST_TMPDIR/run
+    export OMP_NUM_THREADS=1 GOMP_SPINCOUNT=2000
+}
+teardown() { ctld_stop; }
 
 # The ranks of this test, by its directory on their command line.
 worker_pids() { pgrep -f "^[^ ]*mgpu-worker .*$BATS_TEST_TMPDIR"; }

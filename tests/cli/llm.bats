@@ -6,12 +6,6 @@ bats_require_minimum_version 1.5.0
 load helpers
 load llm
 
-dir=
-setup() {
-    dir=$BATS_TEST_TMPDIR/run
-    export OMP_NUM_THREADS=1 GOMP_SPINCOUNT=2000
-}
-
 # Whatever a failed test left behind.
 teardown() {
     local pid

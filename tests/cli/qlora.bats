@@ -6,14 +6,6 @@ bats_require_minimum_version 1.5.0
 load helpers
 load llm
 
-dir=
-setup() {
-    dir=$BATS_TEST_TMPDIR/run
-    export OMP_NUM_THREADS=1 GOMP_SPINCOUNT=2000
-}
-
-teardown() { ctld_stop; }
-
 @test "the example of QLoRA ends on two ranks" {
     local id log
     ctld_start
