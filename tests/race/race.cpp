@@ -34,6 +34,10 @@ struct page {
 page *slots[1 << SLOT_BITS];
 unsigned pages;
 page *latest;
+uint64_t launch; /* of the last access */
+
+/* So many pages are kept for the next launch; they take 0.8 GB. */
+enum { KEPT_PAGES = 1 << 16 };
 
 struct race_count seen;
 struct {
@@ -59,6 +63,17 @@ page *page_of(uintptr_t address)
         slots[h]->key = key;
     }
     return latest = slots[h];
+}
+
+/* All cells are out of date when a launch begins. */
+void forget_pages()
+{
+    for (page *&p : slots) {
+        free(p);
+        p = nullptr;
+    }
+    pages = 0;
+    latest = nullptr;
 }
 
 uint64_t moment_of(stamp s)
@@ -158,6 +173,9 @@ void touch(const void *p, size_t n, bool writes, const void *pc)
     if (!simt_now.in_lane ||
         at - (uintptr_t)simt_now.stacks < simt_now.stack_bytes)
         return;
+    if (simt_now.launch != launch && pages > KEPT_PAGES)
+        forget_pages();
+    launch = simt_now.launch;
     seen.accesses++;
     for (uintptr_t a = at; a < at + n; a++)
         touch_byte(&page_of(a)->cells[a % PAGE_BYTES], a, writes,
