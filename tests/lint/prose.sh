@@ -26,7 +26,7 @@ reject release reload remove rename resize reorder repeat replace replay report 
 reserve reset resolve restart restore resume retry return reuse revert rewrite
 round run save say scale schedule search select send separate serve set share
 shorten show shrink simplify skip sort specify split spread start state stop store
-stream strip submit support switch sync take teach tell test tidy time tokenise tolerate
+stream strip submit sum support switch sync take teach tell test tidy time tokenise tolerate
 trace track train translate trim try turn unify update use validate verify wait
 warn watch weigh widen wrap write'
 
