@@ -46,8 +46,8 @@ inline void launch(struct device *d, int64_t grid, void (*kernel)(blk, P...),
     if (grid < 1 || e->failed)
         return;
 #if defined(MGPU_SIMT)
-    e->failed = simt_launch_of(kernel, grid, e->lanes,
-                               [&] { kernel(blk{}, (P)a...); });
+    e->failed =
+        simt_launch_of(kernel, grid, e->lanes, [&] { kernel(blk{}, (P)a...); });
 #elif defined(EXEC_CUDA)
     kernel<<<(unsigned)grid, (unsigned)e->lanes, 0, (cudaStream_t)e->stream>>>(
         blk{}, (P)a...);

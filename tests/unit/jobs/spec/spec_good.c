@@ -298,8 +298,7 @@ static const struct {
     {"unknown key of a sweep", "sweep.gird", "1", NULL, "E010"},
     {"later key below a section", "train.target", "1", NULL, "E018"},
     {"a key of torchtune", "train.compile", "1", NULL, "E018"},
-    {"the other layout", "train.channels_last", "false", "channels_last",
-     "false"},
+    {"layout", "train.channels_last", "false", "channels_last", "false"},
     {"bad value", "train.epochs", "0", NULL, "E013"},
     {"list for a scalar", "train.epochs", "[1]", NULL, "E011"},
     {"open flow", "train.epochs", "[1", NULL, "E000"},
@@ -575,11 +574,10 @@ static void test_every(void)
 
 static void test_table(void)
 {
-    int n = 0;
+    int n = 0, later = 0;
     spec_each_key(count_key, &n);
     is_int(n, (long long)spec_schema.n, "each row is told");
     ok(spec_schema.n <= SPEC_KEYS_CAP, "%zu rows fit", spec_schema.n);
-    int later = 0;
     for (const char *const *p = spec_schema.later; *p; p++)
         for (size_t i = 0; i < spec_schema.n; i++)
             later += strcmp(*p, spec_schema.keys[i].path) == 0;
