@@ -5,6 +5,8 @@
  * numbers, and equal to them where sums are exact, so host and CUDA side
  * agree. Blocks of 96 and 160 lanes leave some idle in most shapes; the
  * reversed order makes a missing barrier visible that the forward one hides.
+ * $MGPU_TEST_ALL, which .ci/nightly sets, reverses it for every number of
+ * lanes.
  */
 #include "kernels/device.h"
 
@@ -32,10 +34,12 @@ static void test_lanes(int32_t lanes, bool reverse)
 int main(void)
 {
     static const int32_t lanes[] = {32, 96, 160, 256};
+    const bool all = getenv("MGPU_TEST_ALL") != NULL;
 
     for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]); i++) {
         test_lanes(lanes[i], false);
-        test_lanes(lanes[i], true);
+        if (all || i % 2 == 1)
+            test_lanes(lanes[i], true);
     }
     return tap_done();
 }
