@@ -220,9 +220,9 @@ profiled_on_a_gpu() {
     cd "$BATS_TEST_TMPDIR"
     run -0 "$MGPU_BIN/mgpu-stat" --report layout --csv l.csv
     echo "$output"
-    grep -E '^ *32 +fast +1 +NHWC .* ms +1\.00 x .* ms +1\.00 x +[0-9]+ +1\.00 x +1_0$' \
+    grep -E '^ *32 +fast +[a-z0-9]+ +[0-9]+ +1 +NHWC .* ms +1\.00 x .* ms +1\.00 x +[0-9]+ +1\.00 x +1_0$' \
         <<<"$output"
-    grep -E '^ *32 +fast +1 +NCHW .* ms +[0-9.]+ x .* ms +[0-9.]+ x +[0-9]+ +[0-9.]+ x +1_1$' \
+    grep -E '^ *32 +fast +[a-z0-9]+ +[0-9]+ +1 +NCHW .* ms +[0-9.]+ x .* ms +[0-9.]+ x +[0-9]+ +[0-9.]+ x +1_1$' \
         <<<"$output"
     # What it prints is what the daemon recorded.
     [ "$(sqlite3 :memory: '.mode csv' '.import l.csv t' '.mode list' \

@@ -23,10 +23,13 @@ static double last_of(const json_t *table, const char *column)
     return n > 0 ? show_cell(json_array_get(rows, n - 1), at) : (double)NAN;
 }
 
-/* The mean of a column over the rows of one epoch, those of all ranks. */
-static double mean_of(const json_t *table, const char *column, double epoch)
+/* The mean of a column over the rows of one epoch, those of all ranks, in the
+ * attempt that ended it. */
+static double mean_of(const json_t *table, const char *column, double attempt,
+                      double epoch)
 {
     const json_t *rows = json_object_get(table, "rows");
+    const int c_attempt = show_column(table, "attempt");
     const int c_epoch = show_column(table, "epoch");
     const int at = show_column(table, column);
     double sum = 0;
@@ -34,7 +37,8 @@ static double mean_of(const json_t *table, const char *column, double epoch)
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         const double v = show_cell(row, at);
-        if (show_cell(row, c_epoch) != epoch || !isfinite(v))
+        if (show_cell(row, c_epoch) != epoch ||
+            show_cell(row, c_attempt) != attempt || !isfinite(v))
             continue;
         sum += v;
         n++;
@@ -45,6 +49,8 @@ static double mean_of(const json_t *table, const char *column, double epoch)
 static bool is_alike(const struct layout_row *a, const struct layout_row *b)
 {
     return a->gpus == b->gpus && a->image_size == b->image_size &&
+           a->batch_size == b->batch_size &&
+           strcmp(a->precision, b->precision) == 0 &&
            strcmp(a->data_path, b->data_path) == 0;
 }
 
@@ -68,6 +74,7 @@ void layout_add_run(struct layout_report *r, const json_t *reply,
     const json_t *train = json_object_get(spec, "train");
     struct layout_row row = {.gpus = field_int(job, "gpus", 0),
                              .image_size = field_int(dataset, "image_size", 0),
+                             .batch_size = field_int(train, "batch_size", 0),
                              .channels_last = !json_is_false(
                                  json_object_get(train, "channels_last"))};
     if (strcmp(field_str(job, "state"), "COMPLETED") != 0) {
@@ -76,14 +83,17 @@ void layout_add_run(struct layout_report *r, const json_t *reply,
     }
     (void)snprintf(row.data_path, sizeof(row.data_path), "%s",
                    field_str(dataset, "data_path"));
+    (void)snprintf(row.precision, sizeof(row.precision), "%s",
+                   field_str(train, "precision"));
     if (dataset == NULL || r->n == LAYOUT_ROWS ||
         find(r, &row, row.channels_last) != NULL)
         return;
     (void)snprintf(row.display_id, sizeof(row.display_id), "%s",
                    field_str(job, "display_id"));
+    const double attempt = last_of(epochs, "attempt");
     const double epoch = last_of(epochs, "epoch");
-    row.v[DATA] = mean_of(iterations, "t_data", epoch);
-    row.v[H2D] = mean_of(iterations, "t_h2d", epoch);
+    row.v[DATA] = mean_of(iterations, "t_data", attempt, epoch);
+    row.v[H2D] = mean_of(iterations, "t_h2d", attempt, epoch);
     row.v[IMAGES] = last_of(epochs, "samples_per_s");
     r->rows[r->n++] = row;
 }
@@ -98,6 +108,11 @@ static int by_case(const void *a, const void *b)
     const int path = strcmp(x->data_path, y->data_path);
     if (path != 0)
         return path;
+    const int precision = strcmp(x->precision, y->precision);
+    if (precision != 0)
+        return precision;
+    if (x->batch_size != y->batch_size)
+        return x->batch_size < y->batch_size ? -1 : 1;
     if (x->gpus != y->gpus)
         return x->gpus < y->gpus ? -1 : 1;
     return y->channels_last - x->channels_last;
@@ -131,10 +146,15 @@ static int add_row(struct render_table *t, const struct layout_report *r,
     int rc = render_table_add(t, err, "%" PRId64, row->image_size);
     if (rc == 0)
         rc = render_table_put(t, row->data_path, err);
-    char gpus[24];
-    (void)snprintf(gpus, sizeof(gpus), "%" PRId64, row->gpus);
     if (rc == 0)
-        rc = render_table_put(t, gpus, err);
+        rc = render_table_put(t, row->precision, err);
+    char number[24];
+    (void)snprintf(number, sizeof(number), "%" PRId64, row->batch_size);
+    if (rc == 0)
+        rc = render_table_put(t, number, err);
+    (void)snprintf(number, sizeof(number), "%" PRId64, row->gpus);
+    if (rc == 0)
+        rc = render_table_put(t, number, err);
     if (rc == 0)
         rc = render_table_put(t, layout_of(row), err);
     for (int f = 0; rc == 0 && f < LAYOUT_FIGURES; f++)
@@ -147,6 +167,7 @@ int layout_show(struct layout_report *r, const struct render_style *s,
 {
     static const struct render_column columns[] = {
         {"SIZE", RENDER_RIGHT},     {"DATA PATH", RENDER_LEFT},
+        {"PRECISION", RENDER_LEFT}, {"BATCH", RENDER_RIGHT},
         {"GPUS", RENDER_RIGHT},     {"LAYOUT", RENDER_LEFT},
         {"DATA/IT", RENDER_RIGHT},  {"/NHWC", RENDER_RIGHT},
         {"H2D/IT", RENDER_RIGHT},   {"/NHWC", RENDER_RIGHT},
@@ -169,22 +190,22 @@ int layout_show(struct layout_report *r, const struct render_style *s,
     else
         (void)fprintf(out, "missing: no run yet; mgpu-submit "
                            "jobs/paper/layout.yaml\n");
-    if (r->n_open > 0)
-        (void)fprintf(out, "not completed: %zu job%s\n", r->n_open,
-                      r->n_open == 1 ? "" : "s");
+    runs_say_rest(r->n_open, r->n_denied, out);
     return 0;
 }
 
 void layout_csv(const struct layout_report *r, FILE *out)
 {
     (void)fprintf(out,
-                  "report,dataset.image_size,dataset.data_path,resources.gpus,"
-                  "train.channels_last,t_data,t_h2d,images_per_s,job\n");
+                  "report,dataset.image_size,dataset.data_path,train.precision,"
+                  "train.batch_size,resources.gpus,train.channels_last,"
+                  "t_data,t_h2d,images_per_s,job\n");
     for (size_t i = 0; i < r->n; i++) {
         const struct layout_row *row = &r->rows[i];
-        (void)fprintf(out, "layout,%" PRId64 ",%s,%" PRId64 ",%s",
-                      row->image_size, row->data_path, row->gpus,
-                      row->channels_last ? "true" : "false");
+        (void)fprintf(
+            out, "layout,%" PRId64 ",%s,%s,%" PRId64 ",%" PRId64 ",%s",
+            row->image_size, row->data_path, row->precision, row->batch_size,
+            row->gpus, row->channels_last ? "true" : "false");
         for (int f = 0; f < LAYOUT_FIGURES; f++)
             if (isfinite(row->v[f]))
                 (void)fprintf(out, ",%.9g", row->v[f]);
@@ -196,18 +217,17 @@ void layout_csv(const struct layout_report *r, FILE *out)
 
 /* ---- from the daemon ----------------------------------------------------- */
 
-static int take_job(struct client *c, const char *id, void *arg,
-                    struct error *err)
+/* Of the iterations the last 100,000, as many as the daemon gives. */
+static int take_job(struct client *c, const char *id, const json_t *job,
+                    void *arg, struct error *err)
 {
-    json_t *job = NULL, *epochs = NULL, *iterations = NULL;
-    int rc = client_get(c, &job, err, "/v1/jobs/%s", id);
+    json_t *epochs = NULL, *iterations = NULL;
+    int rc = client_get(c, &epochs, err, "/v1/jobs/%s/epochs", id);
     if (rc == 0)
-        rc = client_get(c, &epochs, err, "/v1/jobs/%s/epochs", id);
-    if (rc == 0)
-        rc = client_get(c, &iterations, err, "/v1/jobs/%s/iterations", id);
+        rc = client_get(c, &iterations, err, "/v1/jobs/%s/iterations?last=1",
+                        id);
     if (rc == 0)
         layout_add_run(arg, job, epochs, iterations);
-    json_decref(job);
     json_decref(epochs);
     json_decref(iterations);
     return rc;
@@ -226,7 +246,7 @@ int layout_view(struct client *c, const struct report_conf *conf, char **words,
     struct layout_report *r = calloc(1, sizeof(*r));
     if (r == NULL)
         return error_set(err, ERR_NOMEM, "report");
-    int rc = runs_each(c, job_name, words, n, take_job, r, err);
+    int rc = runs_each(c, job_name, words, n, take_job, r, &r->n_denied, err);
     if (rc == 0)
         rc = layout_show(r, &conf->style, conf->header, out, err);
     if (rc == 0 && conf->csv != NULL)

@@ -9,10 +9,11 @@
 
 enum { LAYOUT_ROWS = 256, LAYOUT_FIGURES = 3 };
 
-/* A layout of images of one size, on so many GPUs: its newest completed run. */
+/* A layout of images of one size, in such batches, on so many GPUs: its newest
+ * completed run. */
 struct layout_row {
-    char data_path[16], display_id[REPORT_VALUE_CAP];
-    int64_t gpus, image_size;
+    char data_path[16], precision[16], display_id[REPORT_VALUE_CAP];
+    int64_t gpus, image_size, batch_size;
     bool channels_last;
     /* Of the last epoch: t_data and t_h2d, mean seconds of an iteration of a
      * rank; images/s of all ranks. NAN: not known. */
@@ -21,7 +22,7 @@ struct layout_row {
 
 struct layout_report {
     struct layout_row rows[LAYOUT_ROWS];
-    size_t n, n_open; /* n_open: jobs that are not completed */
+    size_t n, n_open, n_denied; /* jobs: not completed; of other users */
 };
 
 /* ---- the parts of it, for tests ------------------------------------------ */

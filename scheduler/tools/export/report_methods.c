@@ -261,8 +261,7 @@ int methods_show(struct methods_report *r, const struct render_style *s,
     else
         (void)fprintf(out, "missing: no run yet; mgpu-submit "
                            "jobs/paper/methods.yaml\n");
-    if (r->n_open > 0)
-        (void)fprintf(out, "not completed: %zu jobs\n", r->n_open);
+    runs_say_rest(r->n_open, r->n_denied, out);
     return 0;
 }
 
@@ -288,18 +287,15 @@ void methods_csv(const struct methods_report *r, FILE *out)
 
 /* ---- from the daemon ----------------------------------------------------- */
 
-static int take_job(struct client *c, const char *id, void *arg,
-                    struct error *err)
+static int take_job(struct client *c, const char *id, const json_t *job,
+                    void *arg, struct error *err)
 {
-    json_t *job = NULL, *epochs = NULL, *profile = NULL;
-    int rc = client_get(c, &job, err, "/v1/jobs/%s", id);
-    if (rc == 0)
-        rc = client_get(c, &epochs, err, "/v1/jobs/%s/epochs", id);
+    json_t *epochs = NULL, *profile = NULL;
+    int rc = client_get(c, &epochs, err, "/v1/jobs/%s/epochs", id);
     if (rc == 0)
         rc = client_get(c, &profile, err, "/v1/jobs/%s/profile", id);
     if (rc == 0)
         methods_add_run(arg, job, epochs, profile);
-    json_decref(job);
     json_decref(epochs);
     json_decref(profile);
     return rc;
@@ -318,7 +314,7 @@ int methods_view(struct client *c, const struct report_conf *conf, char **words,
     struct methods_report *r = calloc(1, sizeof(*r));
     if (r == NULL)
         return error_set(err, ERR_NOMEM, "report");
-    int rc = runs_each(c, job_name, words, n, take_job, r, err);
+    int rc = runs_each(c, job_name, words, n, take_job, r, &r->n_denied, err);
     if (rc == 0)
         rc = methods_show(r, &conf->style, conf->header, out, err);
     if (rc == 0 && conf->csv != NULL)

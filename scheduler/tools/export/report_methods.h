@@ -23,7 +23,7 @@ struct methods_row {
 
 struct methods_report {
     struct methods_row rows[METHODS_ROWS];
-    size_t n, n_open; /* n_open: jobs that are not completed */
+    size_t n, n_open, n_denied; /* jobs: not completed; of other users */
 };
 
 /* ---- the parts of it, for tests ------------------------------------------ */

@@ -13,7 +13,24 @@ struct taker {
     struct client *c;
     runs_take_f *take;
     void *arg;
+    size_t *n_denied;
 };
+
+static int take_one(const struct taker *t, const char *id, struct error *err)
+{
+    json_t *job = NULL;
+    struct error why = ERROR_INIT;
+    int rc = client_get(t->c, &job, &why, "/v1/jobs/%s", id);
+    if (rc < 0 && why.code == ERR_DENIED) {
+        (*t->n_denied)++;
+        return 0;
+    }
+    if (rc < 0)
+        return error_set(err, why.code, "%s", why.msg);
+    rc = t->take(t->c, id, job, t->arg, err);
+    json_decref(job);
+    return rc;
+}
 
 /* From the newest to the oldest. */
 static int take_list(const struct taker *t, const char *query,
@@ -26,8 +43,7 @@ static int take_list(const struct taker *t, const char *query,
     const json_t *jobs = json_object_get(reply, "jobs");
     int rc = 0;
     for (size_t i = json_array_size(jobs); rc == 0 && i-- > 0;)
-        rc = t->take(t->c, field_str(json_array_get(jobs, i), "display_id"),
-                     t->arg, err);
+        rc = take_one(t, field_str(json_array_get(jobs, i), "display_id"), err);
     json_decref(reply);
     return rc;
 }
@@ -40,19 +56,31 @@ static int take_word(const struct taker *t, const char *word, struct error *err)
         return -1;
     const bool is_sweep =
         !strchr(word, '_') && json_is_object(json_object_get(job, "sweep"));
+    const int rc = is_sweep ? take_list(t, "sweep", word, err)
+                            : t->take(t->c, word, job, t->arg, err);
     json_decref(job);
-    return is_sweep ? take_list(t, "sweep", word, err)
-                    : t->take(t->c, word, t->arg, err);
+    return rc;
 }
 
 int runs_each(struct client *c, const char *name, char **words, size_t n,
-              runs_take_f *take, void *arg, struct error *err)
+              runs_take_f *take, void *arg, size_t *ret_denied,
+              struct error *err)
 {
-    const struct taker t = {c, take, arg};
+    const struct taker t = {c, take, arg, ret_denied};
     int rc = n == 0 ? take_list(&t, "name", name, err) : 0;
     for (size_t i = n; rc == 0 && i-- > 0;)
         rc = take_word(&t, words[i], err);
     return rc;
+}
+
+void runs_say_rest(size_t n_open, size_t n_denied, FILE *out)
+{
+    if (n_open > 0)
+        (void)fprintf(out, "not completed: %zu job%s\n", n_open,
+                      n_open == 1 ? "" : "s");
+    if (n_denied > 0)
+        (void)fprintf(out, "of other users, left out: %zu job%s\n", n_denied,
+                      n_denied == 1 ? "" : "s");
 }
 
 int runs_refuse(const struct report_conf *conf, struct error *err)

@@ -3,18 +3,24 @@
 #ifndef MGPU_SCHEDULER_TOOLS_EXPORT_REPORT_RUNS_H
 #define MGPU_SCHEDULER_TOOLS_EXPORT_REPORT_RUNS_H
 
+#include <jansson.h>
+
 #include "scheduler/tools/export/report.h"
 
-typedef int runs_take_f(struct client *c, const char *display_id, void *arg,
-                        struct error *err);
+/* in job mgpu.job/1 */
+typedef int runs_take_f(struct client *c, const char *display_id,
+                        const json_t *job, void *arg, struct error *err);
 typedef void runs_write_f(const void *report, FILE *out);
 
 /* Calls take for each job, the newest first: for those that words name, jobs
  * or sweeps, the last word first; without words for the newest 500 with that
- * name.
+ * name. In a list it leaves out, and adds to ret_denied, jobs of other users.
  * err  ERR_USAGE a word is no job; take's; the client's */
 int runs_each(struct client *c, const char *name, char **words, size_t n,
-              runs_take_f *take, void *arg, struct error *err) MUST_CHECK;
+              runs_take_f *take, void *arg, size_t *ret_denied,
+              struct error *err) MUST_CHECK;
+/* Says how many jobs are not among the rows. */
+void runs_say_rest(size_t n_open, size_t n_denied, FILE *out);
 
 /* err  ERR_USAGE --json or --svg was asked for: such a report has neither */
 int runs_refuse(const struct report_conf *conf, struct error *err) MUST_CHECK;
