@@ -185,6 +185,17 @@ constexpr auto wrapped(int (*T::*)(struct device *, A...))
 {
     return &op<T, A...>::template call<M>;
 }
+
+int nchw_to_nhwc(struct device *d, size_t size, void *y, const void *x,
+                 const struct image_u8 *list, int32_t N, int64_t pixels,
+                 int32_t C, struct error *err)
+{
+    const auto call =
+        wrapped<&device_ops::nchw_to_nhwc>(&device_ops::nchw_to_nhwc);
+
+    fake.planes++;
+    return call(d, size, y, x, list, N, pixels, C, err);
+}
 #define WRAP(name) \
     table.name = wrapped<&device_ops::name>(&device_ops::name)
 #define WRAP_LLM(name) \
@@ -459,7 +470,7 @@ void fill_table()
     WRAP(dropout);
     WRAP(xent);
     WRAP(images_u8);
-    WRAP(nchw_to_nhwc);
+    table.nchw_to_nhwc = nchw_to_nhwc;
     WRAP(sgd);
     WRAP(adamw);
     WRAP(adamw8);

@@ -27,7 +27,8 @@ struct fake_counts {
     int64_t graphs;   /* that there are now */
     int64_t sends, syncs;
     int64_t sent_bytes;
-    int64_t pins; /* pieces of memory that were page-locked */
+    int64_t planes; /* calls and captures of nchw_to_nhwc() */
+    int64_t pins;   /* pieces of memory that were page-locked */
     int64_t collectives;
     int64_t hidden; /* of these: the device was given work behind it */
     int64_t aborts; /* of communicators */

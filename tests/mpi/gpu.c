@@ -173,8 +173,10 @@ static void variants(struct comm *c, const struct job_spec *spec)
     compare(c, &s, "images at full size");
     s.train.channels_last = false;
     compare(c, &s, "images at full size, as planes");
+    (void)mpi_ok(fake.planes > 0, NULL, "numbers were transposed");
     s.dataset.data_path = DATA_PATH_FAST;
     compare(c, &s, "bytes as planes");
+    (void)mpi_ok(fake.planes > 0, NULL, "bytes were transposed");
     if (mpi_size > 1) { /* the fake NCCL adds no 16 bits */
         s = *spec;
         s.train.distribution = DIST_DDP_RR;
