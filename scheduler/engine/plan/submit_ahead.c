@@ -46,8 +46,8 @@ static int take_back(struct engine *e, struct entry *en, const char *why,
     return 0;
 }
 
-/* Whether the allocator has said that the attempt is pending. An attempt with
- * an unanswered request may have been granted. */
+/* Whether the attempt waits for the allocator, and no request of it is without
+ * an answer: such an attempt may have been granted. */
 static bool is_pending(const struct entry *en)
 {
     return en->job.state == JOB_DISPATCHING && en->is_heard &&
