@@ -9,7 +9,7 @@
 #include "jobs/base/error.h"
 #include "scheduler/sim/trace/lines.h"
 
-enum { SIM_NAME_CAP = 64, SIM_USER_CAP = 32, SIM_CLASS_CAP = 64 };
+enum { SIM_NAME_CAP = 64, SIM_USER_CAP = 32, SIM_CLASS_CAP = 128 };
 
 struct sim_job {
     char name[SIM_NAME_CAP], user[SIM_USER_CAP], class[SIM_CLASS_CAP];
