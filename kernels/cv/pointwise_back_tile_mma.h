@@ -65,11 +65,12 @@ FN void load_dz(blk b, T *to, int line, const dz_from<T> &of, int64_t lo,
         UNROLL for (int h = 0; h < AT_ONCE; h++)
         {
             const int row = r + h * down;
+            if (row >= tall) /* of a narrow tile a lane has fewer rows */
+                break;
             V v = by_d * V::open(m[h]) + (by_z * V::open(s[h]) + rest);
             if (!is_there || row >= last)
                 v = V::of(0);
-            if (row < tall)
-                v.store(to + row * line + t);
+            v.store(to + row * line + t);
         }
     }
 }

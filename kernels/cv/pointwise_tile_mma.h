@@ -72,6 +72,8 @@ FN void load_u(blk b, T *us, int line, T *y, const T *x, const T *skip,
         {
             const int row = r + h * down;
             const bool is_row = is_there && row < last;
+            if (row >= tall) /* of a narrow tile a lane has fewer rows */
+                break;
             V v = V::open(m[h]);
             if (n.mean)
                 v = v * scale + shift;
@@ -81,8 +83,7 @@ FN void load_u(blk b, T *us, int line, T *y, const T *x, const T *skip,
                 v += V::open(s[h]);
             if (!is_row)
                 v = V::of(0);
-            if (row < tall)
-                v.store(us + row * line + t);
+            v.store(us + row * line + t);
             if (is_row && y)
                 v.store(y + row * K);
         }
