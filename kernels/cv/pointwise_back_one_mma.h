@@ -5,7 +5,8 @@
  * pointwise_back_mma.h. The layers of large images are narrow: all of w lies in
  * shared memory, and all of a block's dw in its lanes' registers. So a block
  * makes BACK_ROWS rows of dz and u, adds dz^T u to dw, puts dz w where u was,
- * and gates, sums and stores that by rows. d, z and u (or x) are read once.
+ * and gates, sums and stores that by rows. d, z and u are read once; x for the
+ * gate, too, from a cache where it was u's source.
  */
 #ifndef MGPU_KERNELS_CV_POINTWISE_BACK_ONE_MMA_H
 #define MGPU_KERNELS_CV_POINTWISE_BACK_ONE_MMA_H

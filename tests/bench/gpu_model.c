@@ -208,10 +208,11 @@ static int predict_launch(struct gpu_model *m, const struct step_launch *l,
         (t.values > 0 && per_value(m, l, &per, err) < 0))
         return -1;
     struct total x = {.launches = 1, .bytes = t.bytes};
-    x.instructions = t.values * per / WARP / busy_lanes(l, t.columns);
+    x.instructions =
+        t.values * per / WARP / busy_lanes(l, t.columns) + t.beside;
     const double sms = l->grid < STEP_SMS ? (double)l->grid : STEP_SMS;
     const double by_issue =
-        x.instructions / (sms * SCHEDULERS * clock_hz * issue_share);
+        t.uneven * x.instructions / (sms * SCHEDULERS * clock_hz * issue_share);
     for (int c = 0; c < CARDS; c++) {
         const double by_bytes = t.bytes / (bandwidth[c] * share_of(&t));
         x.s[c] = launch_s + (by_bytes > by_issue ? by_bytes : by_issue);

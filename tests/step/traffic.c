@@ -8,6 +8,7 @@
  */
 #include "tests/step/traffic.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef const struct step_launch launch;
@@ -85,10 +86,21 @@ static double parts_of_dw(launch *l, int64_t blocks)
     return (double)blocks / (double)(across_dw(l) * down_dw(l)) *
            (double)l->op.N * l->op.K * (double)sizeof(float);
 }
-/* d and z, x for the gate, dx. */
+/* Tiles of 128 rows, of a block of 8 warps. */
+static double tiles(launch *l)
+{
+    return (double)((l->op.in / l->op.K + 127) / 128);
+}
+/* d and z, x for the gate, dx. A wide d and z are read again for each 64
+ * columns of dx, from memory if the rows of all blocks fill more than 30 MB of
+ * the second-level cache's 50. */
 static double pw_back_dx(launch *l)
 {
-    return of_values(l, 2 * l->op.out + (2 + l->op.extra) * l->op.in) +
+    const double blocks = l->grid < tiles(l) ? (double)l->grid : tiles(l);
+    const double held = blocks * 128 * 2 * l->op.N * l->op.value;
+    const int64_t passes =
+        l->op.N > 96 && held > 30e6 ? (l->op.K + 63) / 64 : 1;
+    return of_values(l, 2 * passes * l->op.out + (2 + l->op.extra) * l->op.in) +
            partial(l->grid, OF_NORM, l->op.K);
 }
 static double pw_back_dw(launch *l)
@@ -105,9 +117,10 @@ static double pw_back_one(launch *l)
 }
 static double pw_back_fold(launch *l)
 {
-    return strncmp(l->before, "pw_back_one<", 12) == 0
-               ? (double)l->parts * l->op.N * l->op.K * (double)sizeof(float)
-               : parts_of_dw(l, l->parts);
+    return partial(l->parts, OF_NORM, l->op.K) +
+           (strncmp(l->before, "pw_back_one<", 12) == 0
+                ? (double)l->parts * l->op.N * l->op.K * (double)sizeof(float)
+                : parts_of_dw(l, l->parts));
 }
 static double fwd_walk(launch *l)
 {
@@ -120,6 +133,11 @@ static double bwd_walk(launch *l)
 static double norm_finish(launch *l)
 {
     return partial(l->parts, OF_NORM, l->op.N);
+}
+/* And an origin of each. */
+static double norm_merge(launch *l)
+{
+    return norm_finish(l) + (double)l->parts * l->op.N * (double)sizeof(float);
 }
 static double norm_fold(launch *l)
 {
@@ -193,6 +211,45 @@ static double one_ways(launch *l)
     return (double)(l->op.out + 2 * l->op.in);
 }
 
+/* ---- instructions beside the hot loop ---------------------------------------
+ * The hot loop of a product is its way in. The others were counted in the
+ * machine code of nvcc 13.0 (sm_90), to a quarter: for each warp and 16 rows a
+ * way out for each 64 columns, partly by the columns that there are; 200 to set
+ * up 96 columns of the factors; and 21 to multiply 16 of them. */
+static double of_tile(int32_t depth, int32_t columns, double way_out)
+{
+    const int32_t chunks = (columns + 63) / 64, steps = (depth + 15) / 16;
+    const double share = (double)columns / (64.0 * chunks);
+
+    return chunks * (250 + (way_out - 250) * share +
+                     200.0 * ((depth + 95) / 96) + steps * (1 + 20 * share));
+}
+static double pw_product_beside(launch *l)
+{
+    return 8 * tiles(l) * of_tile(l->op.K, l->op.N, 563);
+}
+static double pw_back_dx_beside(launch *l)
+{
+    return 8 * tiles(l) * of_tile(l->op.N, l->op.K, 1300);
+}
+/* Each warp and 64 rows of a tile of dw: products of three squares, set-up. */
+static double pw_back_dw_beside(launch *l)
+{
+    return 8 * 2 * tiles(l) * (double)(across_dw(l) * down_dw(l)) * (88 + 250);
+}
+static double pw_back_one_beside(launch *l)
+{
+    return 8 * 2 * tiles(l) * 680;
+}
+
+static const struct {
+    const char *kernel;
+    double (*instructions)(launch *l);
+} besides[] = {{"pw_product", pw_product_beside},
+               {"pw_back_one", pw_back_one_beside},
+               {"pw_back_dx", pw_back_dx_beside},
+               {"pw_back_dw", pw_back_dw_beside}};
+
 enum columns { FLAT, BY_K, BY_N };
 
 static const struct row {
@@ -219,7 +276,7 @@ static const struct row {
     {"norm_origin", ROLE_SUMS, few, NULL, FLAT},
     {"pw_origin", ROLE_SUMS, few, NULL, FLAT},
     {"norm_finish", ROLE_SUMS, norm_finish, NULL, FLAT},
-    {"norm_merge", ROLE_SUMS, norm_finish, NULL, FLAT},
+    {"norm_merge", ROLE_SUMS, norm_merge, NULL, FLAT},
     {"norm_fold", ROLE_SUMS, norm_fold, NULL, FLAT},
     {"pw_back_fold", ROLE_SUMS, pw_back_fold, NULL, FLAT},
     {"pad", ROLE_SUMS, few, NULL, FLAT}, /* the stem's weights */
@@ -311,6 +368,15 @@ int traffic_of(const struct step_launch *l, struct traffic *ret,
     t.bytes = r->bytes(l);
     t.values = r->values != NULL ? r->values(l) : 0;
     t.columns = r->columns == BY_K ? l->op.K : r->columns == BY_N ? l->op.N : 0;
+    t.uneven = 1;
+    for (size_t i = 0; i < sizeof(besides) / sizeof(besides[0]); i++)
+        if (strcmp(r->kernel, besides[i].kernel) == 0)
+            t.beside = besides[i].instructions(l);
+    if (strcmp(r->kernel, "pw_product") == 0 ||
+        strcmp(r->kernel, "pw_back_dx") == 0) {
+        const double most = ceil(tiles(l) / (double)l->grid);
+        t.uneven = most * (double)l->grid / tiles(l);
+    }
     t.is_odd = l->op.is_stem && l->op.K * l->op.value % 16 != 0;
     *ret = t;
     return 0;

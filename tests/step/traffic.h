@@ -34,6 +34,9 @@ struct traffic {
      * instructions do not count. In rows of so many; 0: in no rows. */
     double values;
     int32_t columns;
+    /* Instructions of warps beside the hot loop, and how much longer than the
+     * mean block the longest one takes. */
+    double beside, uneven;
     bool is_odd; /* a product of rows that are no multiples of 16 bytes */
 };
 

@@ -2,7 +2,8 @@
  *
  * lay_out() gives every array its place. It runs with base 0 for the plan
  * and with the real base afterwards, so the plan cannot differ from what is
- * used. The arena is one allocation: either a job fits or it is refused
+ * used, but for the padding of a GPU's patches, which the plan counts with the
+ * scratch. The arena is one allocation: either a job fits or it is refused
  * before its first step.
  */
 #include <assert.h>
