@@ -67,6 +67,7 @@ int runs_each(struct client *c, const char *name, char **words, size_t n,
               struct error *err)
 {
     const struct taker t = {c, take, arg, ret_denied};
+    *ret_denied = 0;
     int rc = n == 0 ? take_list(&t, "name", name, err) : 0;
     for (size_t i = n; rc == 0 && i-- > 0;)
         rc = take_word(&t, words[i], err);

@@ -14,7 +14,7 @@ typedef void runs_write_f(const void *report, FILE *out);
 
 /* Calls take for each job, the newest first: for those that words name, jobs
  * or sweeps, the last word first; without words for the newest 500 with that
- * name. In a list it leaves out, and adds to ret_denied, jobs of other users.
+ * name. It counts the jobs of other users in a list, and leaves them out.
  * err  ERR_USAGE a word is no job; take's; the client's */
 int runs_each(struct client *c, const char *name, char **words, size_t n,
               runs_take_f *take, void *arg, size_t *ret_denied,
