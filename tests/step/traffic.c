@@ -272,9 +272,7 @@ static const struct row {
     {"fwd_walk", ROLE_STREAM, fwd_walk, out, BY_N},
     {"bwd_walk", ROLE_STREAM, bwd_walk, in, BY_K},
     /* statistics */
-    {"sample", ROLE_SUMS, few, NULL, FLAT},
     {"norm_origin", ROLE_SUMS, few, NULL, FLAT},
-    {"pw_origin", ROLE_SUMS, few, NULL, FLAT},
     {"norm_finish", ROLE_SUMS, norm_finish, NULL, FLAT},
     {"norm_merge", ROLE_SUMS, norm_merge, NULL, FLAT},
     {"norm_fold", ROLE_SUMS, norm_fold, NULL, FLAT},
