@@ -395,7 +395,8 @@ void contract_fused(struct bed *b)
         {98, 16, 8, true, true, true, 0},
         {300, 32, 16, true, false, false, 6},
         {7, 5, 3, true, true, true, 0},
-        /* More rows and columns than a tile of a GPU's product has. */
+        /* More rows and columns than a tile of a GPU's product has; a skip of
+         * a clamped input, which the library gets there. */
         {150, 104, 112, true, true, true, 6},
         {33, 232, 104, true, false, false, 0},
     };
@@ -403,6 +404,12 @@ void contract_fused(struct bed *b)
         {5000, 96, 24, true, false, false, 6},
         {1001, 33, 65, true, true, true, 0},
         {9, 320, 1280, true, false, true, 0},
+    };
+    static const struct pw groups[] = {
+        /* More columns than a block of a GPU has. */
+        {70, 104, 136, true, true, true, 0},
+        /* More rows than a lane sums at once. */
+        {900, 8, 64, true, false, false, 0},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         pw_forward(b, &cases[i]);
@@ -427,5 +434,9 @@ void contract_fused(struct bed *b)
     for (size_t i = 0; !b->small && i < sizeof(large) / sizeof(large[0]); i++) {
         pw_forward(b, &large[i]);
         pw_backward(b, &large[i]);
+    }
+    for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+        pw_forward(b, &groups[i]);
+        pw_backward(b, &groups[i]);
     }
 }
