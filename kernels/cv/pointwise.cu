@@ -49,6 +49,16 @@ int check(const char *op, int64_t rows, int64_t least, int32_t K, int32_t N,
 #include "kernels/cv/pointwise_back_one_mma.h"
 #include "kernels/cv/pointwise_mma.h"
 
+/* Parts of the rows; the blocks of a part have a group of columns each. */
+inline int64_t shares_for(struct device *d, const walk_shape &t, int64_t rows,
+                          int64_t columns)
+{
+    const int64_t tiles = (rows + t.tall - 1) / t.tall;
+    const int64_t n = parts_for(d, rows * columns, tiles * t.groups) / t.groups;
+
+    return n > 1 ? n : 1;
+}
+
 /* A forward pass, up to the sums of z by blocks. */
 template <class T> struct pw_call {
     typedef acc<T> A;
@@ -65,14 +75,19 @@ template <class T> struct pw_call {
     /* In one pass, on tensor cores. */
     int product(struct error *err)
     {
-        const int64_t tall = exec_of(d)->lanes / 2;
+        const walk_shape t = walk_for(exec_of(d)->lanes / 32, N);
         own_sums<T> to = own;
 
         if (!sums)
             to.part = nullptr;
         merges = true;
-        parts = parts_for(d, rows * (K + N), (rows + tall - 1) / tall);
-        launch(d, parts, pw_product<T>, z, to, y, x, skip, in, w, rows, K, N);
+        parts = shares_for(d, t, rows, K + N);
+        if (skip || y)
+            launch(d, parts * t.groups, pw_product<T, true>, z, to,
+                   u_from<T, true>(y, x, skip, in, rows, K), w, N, t);
+        else
+            launch(d, parts * t.groups, pw_product<T, false>, z, to,
+                   u_from<T, false>(y, x, skip, in, rows, K), w, N, t);
         return finish(d, "1x1 convolution", err);
     }
 
@@ -120,7 +135,7 @@ template <class T> struct pw_call {
                              bits_of(skip) | bits_of(w) | bits_of(in);
         const int64_t key[WAY_KEY] = {rows, K, N, dtype_of<T>,
                                       sums + 2 * plain + 4 * (y != nullptr)};
-        bool by_library = !fits_product<T>(K, N, at);
+        bool by_library = !fits_product<T>(K, N, at) || adds_clamped(skip, in);
 
         if (!by_library && e->faster &&
             e->faster(e, key, run, this, &by_library, err) < 0)
@@ -141,8 +156,8 @@ int pw_fwd(struct device *d, void *z, const struct norm_stats *stats, void *y,
     const bool plain = !in && !skip;
     const int64_t most = parts_for(d, rows * ((int64_t)K + N), rows);
     const int64_t sums = own_sums<T>::size(most, N);
-    double *room = scratch<double>(
-        d, sums + doubles<T>(plain || y ? 0 : rows * K), err);
+    double *room =
+        scratch<double>(d, sums + doubles<T>(plain || y ? 0 : rows * K), err);
     if (!room)
         return -1;
     pw_call<T> c = {d,
@@ -193,6 +208,17 @@ template <class T> struct pw_back_call {
             d, 2 * parts * K + doubles<float>(shares * dz.C * K), err);
     }
 
+    u_from<T, false> from() const
+    {
+        return {nullptr, u ? u : gate.x,
+                nullptr, u ? norm_of<T>(nullptr) : gate.in,
+                dz.rows, K};
+    }
+    gate_of<T> gated() const
+    {
+        return {gate.extra, sums ? gate.x : nullptr, gate.in};
+    }
+
     int fold(const double *part, int64_t parts, const float *dws,
              int64_t shares, struct error *err)
     {
@@ -213,8 +239,8 @@ template <class T> struct pw_back_call {
         if (!part)
             return -1;
         float *dws = (float *)(part + 2 * parts * K);
-        launch(d, parts, pw_back_one<T>, dx, sums ? part : nullptr, dws, dz, u,
-               gate, w, K);
+        launch(d, parts, pw_back_one<T>, dx, sums ? part : nullptr, dws, dz,
+               from(), gated(), w);
         return fold(part, parts, dws, parts, err);
     }
 
@@ -222,9 +248,8 @@ template <class T> struct pw_back_call {
     int in_two(struct error *err)
     {
         const int64_t rows = dz.rows, N = dz.C;
-        const int64_t tall = exec_of(d)->lanes / 2;
-        const int64_t parts =
-            parts_for(d, rows * (K + N), (rows + tall - 1) / tall);
+        const walk_shape walk = walk_for(exec_of(d)->lanes / 32, K);
+        const int64_t parts = shares_for(d, walk, rows, K + N);
         const tile_of_dw t = tile_for(exec_of(d)->lanes / 32, N, K);
         const int64_t tiles = t.down * t.across;
         const int64_t most = (rows + BACK_ROWS - 1) / BACK_ROWS;
@@ -235,13 +260,10 @@ template <class T> struct pw_back_call {
         if (!part)
             return -1;
         float *dws = (float *)(part + 2 * parts * K);
-        gate_of<T> to = gate;
-        to.x = sums ? gate.x : nullptr;
         if (dx)
-            launch(d, parts, pw_back_dx<T>, dx, sums ? part : nullptr, dz, to,
-                   w, K);
-        launch(d, shares * tiles, pw_back_dw<T>, dws, dz, u ? u : gate.x,
-               u ? norm_of<T>(nullptr) : gate.in, K, shares, t);
+            launch(d, parts * walk.groups, pw_back_dx<T>, dx,
+                   sums ? part : nullptr, dz, gated(), w, K, walk);
+        launch(d, shares * tiles, pw_back_dw<T>, dws, dz, from(), shares, t);
         return fold(part, parts, dws, shares, err);
     }
 

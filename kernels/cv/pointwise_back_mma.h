@@ -2,7 +2,7 @@
  * cores: dz and u are made in shared memory, gate and sums in registers.
  *
  * Included by pointwise.cu, within its namespace, for bf16 and fp16. pw_back_dx
- * walks over rows as pw_product does, with dz in place of u and w as it lies.
+ * walks over rows as pw_product does, with dz in place of u, and w transposed.
  * pw_back_dw gives a block a tile of dw and a share of the rows, whose sums
  * stay in registers to the end. pw_back_fold adds the blocks' parts in order.
  */
@@ -17,114 +17,87 @@ template <class T> struct gate_of {
     norm_of<T> in;
 };
 
-/* dx of a warp's 16 rows, from row lo on, and `high` columns from c on; sum
- * becomes the sums of dx * hat, then those of dx, of a lane's two rows. */
-template <class T>
-FN void leave_dx(float (&sum)[TILES_N][4], T *dx, const gate_of<T> &gate,
-                 int64_t lo, int64_t rows, int64_t c, int high, int64_t K,
-                 int l)
-{
-    typedef vec<acc<T>, 2> V;
+/* A lane's 8 of `wide` columns of dx [rows, K], from column c on: their sums of
+ * dx (x - mean) and of dx, in part [2, K]. Rows of a tile lie `line` apart. */
+template <class T> struct dx_rows {
+    typedef vec<acc<T>, 8> V;
+    typedef held2<T, 8> held;
+    T *dx;
+    double *part; /* or NULL */
+    gate_of<T> gate;
+    const T *any; /* K values, of no interest */
+    int64_t rows, K;
+    int c, wide, tall, line;
+    own_rows own;
+    V sum[2];
 
-    UNROLL for (int j = 0; j < TILES_N; j++)
+    FN dx_rows(blk b, T *to, double *sums, const gate_of<T> &of, const T *w,
+               int64_t n_rows, int64_t k, int from, int columns, int n_tall,
+               int n_line)
+        : dx(to), part(sums), gate(of), any(w), rows(n_rows), K(k), c(from),
+          wide(columns), tall(n_tall), line(n_line),
+          own(b, columns / 8), sum{V::of(0), V::of(0)}
     {
-        V s = V::of(0), q = V::of(0);
-        if (j * 8 < high) {
-            const int64_t col = c + j * 8 + l % 4 * 2;
-            const norm_cols<T, 2> p =
-                gate.x ? norm_cols<T, 2>(gate.in, col) : norm_cols<T, 2>();
-            UNROLL for (int h = 0; h < 2; h++)
-            {
-                const int64_t r = lo + l / 4 + h * 8, at = r * K + col;
-                V v;
-                v.v[0] = sum[j][2 * h];
-                v.v[1] = sum[j][2 * h + 1];
-                if (r < rows) {
-                    const V x = gate.x ? V::load(gate.x + at) : V::of(0);
-                    if (gate.extra)
-                        v += V::load(gate.extra + at);
-                    if (gate.x)
-                        v = p.gate(v, x);
-                    v.store(dx + at);
-                    s += v * p.hat(x);
-                    q += v;
-                }
-            }
-        }
-        sum[j][0] = s.v[0];
-        sum[j][1] = s.v[1];
-        sum[j][2] = q.v[0];
-        sum[j][3] = q.v[1];
     }
-}
+    /* A tile from row lo on. */
+    FN void take(blk, const T *at, int64_t lo)
+    {
+        const int last = rows - lo < tall ? (int)(rows - lo) : tall;
+        const int64_t first = lo * K + c + own.t;
+        V mean = V::of(0), scale = mean, shift = mean;
 
-/* dx [rows, K] = dz w, and what becomes of it. part [blocks, 2, K]: the sums of
- * dx * hat and of dx, of a block's rows; NULL: not wanted. */
+        if (gate.x) {
+            const norm_cols<T, 8> p(gate.in, c + own.t);
+            mean = p.mean;
+            scale = p.scale;
+            shift = p.shift;
+        }
+        at += own.t;
+        /* What is not wanted is loaded from elsewhere: a load costs less than
+         * a choice. */
+        const int step = gate.x ? (int)K : 0, more = gate.extra ? (int)K : 0;
+        const T *x = gate.x ? gate.x + first : any + c + own.t;
+        const T *extra = gate.extra ? gate.extra + first : any + c + own.t;
+        auto load = [&](int r) {
+            return held{V::hold(x + r * step), V::hold(extra + r * more)};
+        };
+        each_row<1>(own, last, load, [&](int r, const held &m) {
+            V v = V::load(at + r * line);
+            if (gate.extra)
+                v += V::open(m.b);
+            if (gate.x) {
+                const V of = V::open(m.a);
+                if (gate.in.cap > 0)
+                    v = vgate(v, of * scale + shift, gate.in.cap);
+                sum[0] += v * (of - mean);
+                sum[1] += v;
+            }
+            v.store(dx + first + r * (int)K);
+        });
+    }
+    FN void leave(blk b, float *box, bool is_first)
+    {
+        if (!part)
+            return;
+        const V rstd = V::load(gate.in.rstd + c + own.t);
+        sum[0] = sum[0] * rstd;
+        leave_sums(b, sum, box, own, part + c, K, wide, is_first);
+    }
+};
+
+/* dx [rows, K] = dz w, and what becomes of it. part [shares, 2, K]: the sums of
+ * dx * hat and of dx, of a share of the rows; NULL: not wanted. */
 template <class T>
 KERNEL_OF_TWO pw_back_dx(blk b, T *dx, double *part, dz_from<T> dz,
-                         gate_of<T> gate, const T *w, int64_t K)
+                         gate_of<T> gate, const T *w, int64_t K, walk_shape t)
 {
-    SHARED(uint16_t, dz_room, MAX_LANES / 2 * LINE_K);
-    SHARED(uint16_t, w_room, 2 * PIECE_K * LINE_BACK);
-    SHARED(float, box, MAX_LANES / 32 * 2 * PRODUCT_N);
-    T *ds = reinterpret_cast<T *>(dz_room), *ws = reinterpret_cast<T *>(w_room);
-    const int warps = b.width() / 32, l = b.lane() % 32, warp = b.lane() / 32;
-    const int tall = warps * 16;
-    const int64_t N = dz.C;
-    const range mine = b.share((dz.rows + tall - 1) / tall);
+    SHARED(uint16_t, room, WALK_ROOM);
+    SHARED(float, box, WALK_COLUMNS);
+    const walk_part p(b, t, dz.rows, K);
+    dx_rows<T> out(b, dx, part ? part + 2 * p.share * K : nullptr, gate, w,
+                   dz.rows, K, p.c, p.wide, t.tall, t.line);
 
-    if (part) {
-        part += b.id() * 2 * K;
-        for (int64_t i : b.lanes(2 * K))
-            part[i] = 0;
-        b.sync(); /* each column has another lane below */
-    }
-    for (int64_t tile = mine.lo; tile < mine.hi; tile++) {
-        const int64_t lo = tile * tall;
-        for (int64_t c = 0; c < K; c += PRODUCT_N) {
-            const int high = K - c < PRODUCT_N ? (int)(K - c) : (int)PRODUCT_N;
-            float sum[TILES_N][4];
-            UNROLL for (int e = 0; e < TILES_N * 4; e++) sum[e / 4][e % 4] = 0;
-            ROLLED for (int64_t n = 0; n < N; n += PRODUCT_K)
-            {
-                const int wide =
-                    N - n < PRODUCT_K ? (int)(N - n) : (int)PRODUCT_K;
-                const int pieces = (wide + PIECE_K - 1) / PIECE_K;
-                ask_for_rows(b, ws, w, n, c, high, K, N);
-                if (c == 0 || N > PRODUCT_K)
-                    load_dz(b, ds, LINE_K, dz, lo, tall, n, wide);
-                ROLLED for (int p = 0; p < pieces; p++)
-                {
-                    T *next = ws + (p + 1) % 2 * PIECE_K * LINE_BACK;
-                    if (p + 1 < pieces)
-                        ask_for_rows(b, next, w, n + (p + 1) * PIECE_K, c, high,
-                                     K, N);
-                    else
-                        copy_group();
-                    copy_wait<1>();
-                    b.sync(); /* dz and these rows of w are there */
-                    const int left = wide - p * PIECE_K;
-                    multiply_by_w(sum, ds + warp * 16 * LINE_K + p * PIECE_K,
-                                  ws + p % 2 * PIECE_K * LINE_BACK, high,
-                                  left < PIECE_K ? left : (int)PIECE_K, l);
-                    b.sync(); /* dz and they are free */
-                }
-            }
-            leave_dx(sum, dx, gate, lo + warp * 16, dz.rows, c, high, K, l);
-            if (!part)
-                continue;
-            sum_rows(sum, box + warp * 2 * PRODUCT_N, l);
-            b.sync(); /* the gated sums of all warps are there */
-            for (int64_t i : b.lanes(2 * high)) {
-                const int64_t q = i / high, col = i % high;
-                float s = 0;
-                for (int k = 0; k < warps; k++)
-                    s += box[(k * 2 + q) * PRODUCT_N + col];
-                part[q * K + c + col] += s;
-            }
-        }
-    }
-    copy_wait<0>();
+    walk<true, 2>(b, reinterpret_cast<T *>(room), box, t, p, dz, w, K, out);
 }
 
 /* The squares of a block's tile of dw, and such tiles of dw, down and across.
@@ -142,17 +115,16 @@ inline tile_of_dw tile_for(int warps, int64_t N, int64_t K)
             (K + wide * 16 - 1) / (wide * 16)};
 }
 
-/* part [shares, N, K]: dz^T u of a share of the rows. u is norm(x); with
- * in.mean NULL x is u. */
+/* part [shares, N, K]: dz^T u of a share of the rows. */
 template <class T>
-KERNEL_OF_TWO pw_back_dw(blk b, float *part, dz_from<T> dz, const T *x,
-                         norm_of<T> in, int64_t K, int64_t shares, tile_of_dw t)
+KERNEL_OF_TWO pw_back_dw(blk b, float *part, dz_from<T> dz, u_from<T, false> u,
+                         int64_t shares, tile_of_dw t)
 {
     SHARED(uint16_t, dz_room, BACK_ROWS * LINE_BACK);
     SHARED(uint16_t, u_room, BACK_ROWS * LINE_K);
     T *ds = reinterpret_cast<T *>(dz_room), *us = reinterpret_cast<T *>(u_room);
     const int l = b.lane() % 32;
-    const int64_t N = dz.C;
+    const int64_t N = dz.C, K = u.C;
     const squares of(b.lane() / 32, t.high, t.wide);
     const int64_t tall = (dz.rows + BACK_ROWS - 1) / BACK_ROWS;
     const int64_t per = (tall + shares - 1) / shares * BACK_ROWS;
@@ -164,15 +136,19 @@ KERNEL_OF_TWO pw_back_dw(blk b, float *part, dz_from<T> dz, const T *x,
         const int high = N - n < t.high * 16 ? (int)(N - n) : t.high * 16;
         const int wide = K - k < t.wide * 16 ? (int)(K - k) : t.wide * 16;
         const int64_t end = (share + 1) * per;
+        const own_rows of_dz(b, whole(high) / 8), of_u(b, whole(wide) / 8);
+        typename dz_from<T>::factors by_dz;
+        typename u_from<T, false>::factors by_u;
         float sum[SQUARES][2][4];
         UNROLL for (int e = 0; e < SQUARES * 8; e++)
             sum[e / 8][e / 4 % 2][e % 4] = 0;
+        dz.at(of_dz.t < high ? n + of_dz.t : n, by_dz);
+        u.at(of_u.t < wide ? k + of_u.t : k, by_u);
         ROLLED for (int64_t lo = share * per; lo < end && lo < dz.rows;
                     lo += BACK_ROWS)
         {
-            load_dz(b, ds, LINE_BACK, dz, lo, BACK_ROWS, n, high);
-            load_u<T, 4>(b, us, LINE_K, (T *)nullptr, x, (const T *)nullptr, in,
-                         lo, BACK_ROWS, dz.rows, k, wide, K);
+            fill<2>(ds, LINE_BACK, dz, by_dz, of_dz, lo, BACK_ROWS, n, high);
+            fill<3>(us, LINE_K, u, by_u, of_u, lo, BACK_ROWS, k, wide);
             b.sync(); /* dz and u are there */
             multiply_by_u(sum, of, ds, LINE_BACK, us, LINE_K, l);
             b.sync(); /* dz and u are free */

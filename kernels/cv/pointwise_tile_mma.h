@@ -1,133 +1,180 @@
-/* pointwise_tile_mma.h - a tile of a 1x1 convolution: its rows of u and its
- * columns of the weights in shared memory, and their product.
+/* pointwise_tile_mma.h - what a 1x1 convolution multiplies, on its way into
+ * shared memory: rows of u forward and of dz backward, which are made of what
+ * lies in memory, and the weights.
  *
- * Included by pointwise_mma.h.
+ * Included by pointwise_walk_mma.h.
  */
 #ifndef MGPU_KERNELS_CV_POINTWISE_TILE_MMA_H
 #define MGPU_KERNELS_CV_POINTWISE_TILE_MMA_H
 
+#include "kernels/cv/pointwise_lanes_mma.h"
+
 enum {
-    PRODUCT_K = 96, /* of u in shared memory: 26 KB */
-    PRODUCT_N = 64, /* columns of z: 32 sums of a lane in registers */
-    PIECE_K = 32,   /* of the weights: twice 5 KB */
-    TILES_N = PRODUCT_N / 8,
+    PRODUCT_K = 96, /* columns of u or dz in shared memory */
     /* Rows lie 8 values further apart: the 8 that ldmatrix reads at once are
      * in different banks. */
     LINE_K = PRODUCT_K + 8,
-    LINE_PIECE = PIECE_K + 8,
 };
 
 /* The vectors are of 8 values, and whole. */
 template <class T> bool fits_product(int64_t K, int64_t N, uintptr_t addresses)
 {
-    return sizeof(T) == 2 && K % 8 == 0 && N % 8 == 0 && addresses % 16 == 0;
+    return sizeof(T) == 2 && K % 8 == 0 && N % 8 == 0 && addresses % 16 == 0 &&
+           K < 1 << 20 && N < 1 << 20;
 }
 
-/* Loops that nvcc must not unroll: sums fill half of the registers. */
-#ifdef __CUDACC__
-#define ROLLED _Pragma("unroll 1")
-#else
-#define ROLLED
-#endif
-
-/* `width` columns from c on of rows lo.. of u into us, whose rows lie `line`
- * apart, with zeros behind the last row and column; to y as well, if that is
- * not NULL. AT_ONCE: rows whose loads are under way together. */
-template <class T, int AT_ONCE = 2>
-FN void load_u(blk b, T *us, int line, T *y, const T *x, const T *skip,
-               const norm_of<T> &n, int64_t lo, int tall, int64_t rows,
-               int64_t c, int width, int64_t K)
-{
+/* u [rows, C] = norm(x), and if ADDS + skip; then it goes to y as well. skip
+ * and y may be NULL. */
+template <class T, bool ADDS> struct u_from {
     typedef vec<acc<T>, 8> V;
-    const int across = (width + 15) / 16 * 2, down = b.width() / across;
-    const int t = b.lane() % across * 8;
-    const int last = rows - lo < tall ? (int)(rows - lo) : tall;
-    const bool is_there = t < width;
-    /* Of the norm no more than this stays in registers. */
-    V scale = V::of(1), shift = V::of(0);
+    typedef held2<T, 8> held;
+    enum { SCALE, SHIFT, FACTORS };
+    typedef V factors[FACTORS];
+    T *y;
+    const T *x, *skip;
+    norm_of<T> norm;
+    int64_t rows, C;
+    T low, high; /* what the norm clamps to */
 
-    if (is_there && n.mean) {
-        const norm_cols<T, 8> p(n, c + t);
-        scale = p.scale;
-        shift = p.shift;
-    }
-    x += lo * K + c + t;
-    skip += skip ? lo * K + c + t : 0;
-    y += y ? lo * K + c + t : 0;
-    const int row0 = b.lane() / across < down ? b.lane() / across : tall;
-    ROLLED for (int r = row0; r < tall; r += AT_ONCE * down)
+    u_from(T *keep, const T *from, const T *more, const norm_of<T> &n,
+           int64_t n_rows, int64_t n_columns)
+        : y(keep), x(from), skip(more), norm(n), rows(n_rows), C(n_columns),
+          low((T)(n.cap > 0 ? 0.0f : -INFINITY)),
+          high((T)(n.cap > 0 ? (float)n.cap : INFINITY))
     {
-        typename V::template raw<T> m[AT_ONCE], s[AT_ONCE];
-        UNROLL for (int h = 0; h < AT_ONCE; h++)
-        {
-            const int row = r + h * down;
-            m[h] = s[h] = V::of(0).template round<T>();
-            if (is_there && row < last) {
-                m[h] = V::hold(x + row * K);
-                if (skip)
-                    s[h] = V::hold(skip + row * K);
-            }
-        }
-        UNROLL for (int h = 0; h < AT_ONCE; h++)
-        {
-            const int row = r + h * down;
-            const bool is_row = is_there && row < last;
-            if (row >= tall) /* of a narrow tile a lane has fewer rows */
-                break;
-            V v = V::open(m[h]);
-            if (n.mean)
-                v = v * scale + shift;
-            if (n.mean && n.cap > 0)
-                v = vmin(vmax(v, V::of(0)), V::of(n.cap));
-            if (skip)
-                v += V::open(s[h]);
-            if (!is_row)
-                v = V::of(0);
-            v.store(us + row * line + t);
-            if (is_row && y)
-                v.store(y + row * K);
+    }
+    FN void at(int64_t c, factors &f) const
+    {
+        f[SCALE] = V::of(1);
+        f[SHIFT] = V::of(0);
+        if (norm.mean) {
+            const norm_cols<T, 8> p(norm, c);
+            f[SCALE] = p.scale;
+            f[SHIFT] = p.shift;
         }
     }
+    FN held hold(int64_t first, int i) const
+    {
+        held m;
+        m.a = V::hold(x + first + i);
+        if (ADDS && skip)
+            m.b = V::hold(skip + first + i);
+        return m;
+    }
+    /* The clamp comes after the rounding, which keeps the order of values; and
+     * after the sum, for there is none of clamped ones (adds_clamped). */
+    FN void put(T *to, const factors &f, int64_t first, int i,
+                const held &m) const
+    {
+        V v = V::open(m.a) * f[SCALE] + f[SHIFT];
+        if (ADDS && skip)
+            v += V::open(m.b);
+        auto u = v.template round<T>();
+        clamp_all<8>(u.e, low, high);
+        put_shared(to, u);
+        if (ADDS && y)
+            V::put(y + first + i, u);
+    }
+};
+template <class T> bool adds_clamped(const T *skip, const norm_of<T> &in)
+{
+    return skip && in.mean && in.cap > 0;
 }
 
-/* PIECE_K columns from c on of rows lo.. of w [N, K] into ws, some time before
- * the group is waited for; zeros behind the last column. */
-template <class T>
-FN void ask_for_w(blk b, T *ws, const T *w, int64_t lo, int high, int64_t c,
-                  int64_t K)
-{
-    ROLLED for (int i = b.lane(); i < high * (PIECE_K / 8); i += b.width())
+/* dz [rows, C] from d and z, the norm of z, and dgamma and dbeta in `sums`. */
+template <class T> struct dz_from {
+    typedef vec<acc<T>, 8> V;
+    typedef held2<T, 8> held;
+    enum { BY_D, BY_Z, REST, FACTORS };
+    typedef V factors[FACTORS];
+    const T *d, *z;
+    norm_of<T> norm;
+    const acc<T> *sums;
+    int64_t rows, C;
+
+    FN void at(int64_t c, factors &f) const
     {
-        const int r = i / (PIECE_K / 8), k = i % (PIECE_K / 8) * 8;
-        const bool is_there = c + k < K;
-        copy_async(ws + r * LINE_PIECE + k,
-                   is_there ? w + (lo + r) * K + c + k : w, is_there ? 16 : 0);
+        const dz_cols<T, 8> p(norm, sums, 1 / (acc<T>)rows, C, c);
+        f[BY_D] = p.k;
+        f[BY_Z] = p.by_z;
+        f[REST] = p.rest;
     }
-    copy_group();
+    FN held hold(int64_t first, int i) const
+    {
+        return {V::hold(d + first + i), V::hold(z + first + i)};
+    }
+    FN void put(T *to, const factors &f, int64_t, int, const held &m) const
+    {
+        const V v = f[BY_D] * V::open(m.a) + (f[BY_Z] * V::open(m.b) + f[REST]);
+        put_shared(to, v.template round<T>());
+    }
+};
+
+/* Factors of `columns` columns from c on in shared memory, `apart` floats each:
+ * a few lanes make them for all. */
+template <class From>
+FN void leave_factors(blk b, float *box, int apart, const From &of, int c,
+                      int columns)
+{
+    for (int i = b.lane() * 8; i < columns; i += b.width() * 8) {
+        typename From::factors f;
+        of.at(c + i, f);
+        UNROLL for (int q = 0; q < From::FACTORS; q++) f[q].store(
+            box + q * apart + i);
+    }
+}
+template <class From>
+FN void take_factors(typename From::factors &f, const float *box, int apart)
+{
+    UNROLL for (int q = 0; q < From::FACTORS; q++) f[q] =
+        From::V::load(box + q * apart);
 }
 
-/* acc += u w^T of 16 rows of us and `high` of ws, `deep` columns. */
-template <class T>
-FN void multiply(float (&sum)[TILES_N][4], const T *us, const T *ws, int high,
-                 int deep, int l)
+/* `width` columns from c on of `tall` rows from lo on into `to`, whose rows lie
+ * `line` apart, with zeros behind the last row and column. AT_ONCE: rows whose
+ * loads are under way together. */
+template <int AT_ONCE, class T, class From>
+FN void fill(T *to, int line, const From &of, const typename From::factors &f,
+             const own_rows &own, int64_t lo, int tall, int64_t c, int width)
 {
-    ROLLED for (int k = 0; k < deep; k += 16)
-    {
-        unsigned a[4], w[4];
-        ldmatrix<4, false>(a, us + l % 16 * LINE_K + k + l / 16 * 8);
-        UNROLL for (int j = 0; j < TILES_N; j += 2)
-        {
-            if (j * 8 < high) {
-                ldmatrix<4, false>(
-                    w, ws + (j * 8 + l / 16 * 8 + l % 8) * LINE_PIECE + k +
-                           l / 8 % 2 * 8);
-                const unsigned first[2] = {w[0], w[1]};
-                const unsigned second[2] = {w[2], w[3]};
-                mma_16x8x16<T>(sum[j], a, first);
-                mma_16x8x16<T>(sum[j + 1], a, second);
-            }
-        }
-    }
+    const int C = (int)of.C;
+    const int there = of.rows - lo < tall ? (int)(of.rows - lo) : tall;
+    const int last = own.t < width ? there : 0;
+    const int64_t first = lo * of.C + c + own.t;
+
+    to += own.t;
+    int r = each_row<AT_ONCE>(
+        own, last, [&](int row) { return of.hold(first, row * C); },
+        [&](int row, const typename From::held &m) {
+            of.put(to + row * line, f, first, row * C, m);
+        });
+    ROLLED for (; r < tall; r += own.down)
+        put_shared(to + r * line, From::V::of(0).template round<T>());
+}
+
+/* w [columns, depth] into ws: `wide` columns from c on and `deep` of the depth
+ * from k on, some time before they are waited for; zeros behind the depth. */
+template <class T>
+FN void ask_for_w(T *ws, const T *w, const own_rows &own, int c, int wide,
+                  int k, int deep, int depth)
+{
+    const int bytes = own.t < deep ? 16 : 0;
+    const T *from = w + (int64_t)c * depth + (bytes ? k + own.t : 0);
+
+    ROLLED for (int r = own.row; r < wide; r += own.down)
+        copy_async(ws + r * LINE_K + own.t, from + (int64_t)r * depth, bytes);
+}
+
+/* The same of w [depth, columns]. */
+template <class T>
+FN void ask_for_rows(T *ws, int line, const T *w, const own_rows &own, int c,
+                     int k, int deep, int columns)
+{
+    const T *from = w + (int64_t)k * columns + c + own.t;
+
+    ROLLED for (int r = own.row; r < whole(deep); r += own.down) copy_async(
+        ws + r * line + own.t, from + (int64_t)(r < deep ? r : 0) * columns,
+        r < deep ? 16 : 0);
 }
 
 #endif

@@ -66,6 +66,27 @@ template <int W> FN void widen_all(float *v, const bf16 *m)
     }
 }
 
+template <class T> struct two_of {
+    typedef __half2 type;
+};
+template <> struct two_of<bf16> {
+    typedef __nv_bfloat162 type;
+};
+/* W values of 16 bits, two at a time, between lo and hi; a NaN stays. */
+template <int W, class T> FN void clamp_all(T *m, T lo, T hi)
+{
+    typedef typename two_of<T>::type V;
+    const V los = {lo, lo}, his = {hi, hi};
+
+    UNROLL for (int k = 0; k < W; k += 2)
+    {
+        V two = {m[k], m[k + 1]};
+        two = __hmin2_nan(__hmax2_nan(two, los), his);
+        m[k] = two.x;
+        m[k + 1] = two.y;
+    }
+}
+
 /* A store of R, an aligned array of 16-bit values. In the remainder of an
  * unrolled loop nvcc makes one store per value of a plain assignment. */
 template <class T, class R> FN void store_raw(T *p, const R &m)
@@ -90,6 +111,21 @@ template <class T, class R> FN void store_raw(T *p, const R &m)
     }
 }
 
+/* The same to shared memory: nvcc does not see where the pointer leads. */
+template <class T, class R> FN void put_shared(T *to, const R &m)
+{
+    static_assert(sizeof(R) == 16 || sizeof(R) == 4, "one store");
+    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
+    unsigned u[sizeof(R) / 4];
+    memcpy(u, &m, sizeof(R));
+    if constexpr (sizeof(R) == 16)
+        asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(at),
+                     "r"(u[0]), "r"(u[1]), "r"(u[2]), "r"(u[3])
+                     : "memory");
+    else
+        asm volatile("st.shared.b32 [%0], %1;" ::"r"(at), "r"(u[0]) : "memory");
+}
+
 #elif defined(EXEC_CUDA)
 template <class X> FN X keep(X x)
 {
@@ -99,10 +135,19 @@ template <class T, class R> FN void store_raw(T *p, const R &m)
 {
     *reinterpret_cast<R *>(p) = m;
 }
+template <class T, class R> FN void put_shared(T *to, const R &m)
+{
+    store_raw(to, m);
+}
 template <int W, class A, class T> FN void widen_all(A *v, const T *m)
 {
     for (int k = 0; k < W; k++)
         v[k] = (A)m[k];
+}
+template <int W, class T> FN void clamp_all(T *m, T lo, T hi)
+{
+    for (int k = 0; k < W; k++)
+        m[k] = (T)smaller_of(larger_of((float)m[k], (float)lo), (float)hi);
 }
 #endif
 

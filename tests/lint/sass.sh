@@ -46,7 +46,7 @@ facts() {
                 n = st = ld = 0
                 for (k = lo[i]; inner && k <= hi[i]; k++) {
                     n++
-                    if (op[k] ~ /^STG?\./) st += bytes(op[k])
+                    if (op[k] ~ /^ST[GS]?\./) st += bytes(op[k])
                     if (op[k] ~ /^LDG?\./) ld += bytes(op[k])
                 }
                 if (n > best && st + ld > 0) {
