@@ -66,10 +66,50 @@ static double norm_gate(launch *l)
     return of_values(l, (3 + l->op.extra) * l->op.in) +
            partial(l->grid, OF_NORM, l->op.K);
 }
+/* How a block of 8 warps walks over rows: groups of at most 128 columns, tiles
+ * of 64 rows; or, with columns for one warp, of 128 (walk_for of
+ * pointwise_walk_mma.h). */
+struct walk {
+    int32_t across, tall, groups;
+    double wide;   /* columns of a group */
+    double tiles;  /* of a group */
+    double shares; /* blocks that divide them */
+};
+static struct walk walk_of(launch *l, int32_t columns)
+{
+    struct walk w = {.across = columns > 64 ? 2 : 1};
+
+    w.tall = 128 / w.across;
+    w.groups = (columns + 64 * w.across - 1) / (64 * w.across);
+    w.wide = (double)columns / w.groups;
+    w.tiles = ceil((double)l->op.in / l->op.K / w.tall);
+    w.shares = fmin((double)l->grid / w.groups, w.tiles);
+    return w;
+}
+/* The groups read u or dz side by side: from memory once, unless what all
+ * blocks have of these arrays fills more than 30 MB of the second-level cache's
+ * 50. */
+static double passes(launch *l, const struct walk *w, int32_t arrays,
+                     int32_t depth)
+{
+    const double held = w->shares * w->tall * arrays * depth * l->op.value;
+    return held > 30e6 ? w->groups : 1;
+}
 static double pw_product(launch *l)
 {
-    return of_values(l, (1 + l->op.skip + l->op.keeps) * l->op.in + l->op.out) +
-           partial(l->grid, OF_NORM, l->op.N);
+    const struct walk w = walk_of(l, l->op.N);
+    return of_values(l, (int64_t)(passes(l, &w, 1 + l->op.skip, l->op.K) *
+                                  (1 + l->op.skip) * (double)l->op.in) +
+                            l->op.keeps * l->op.in + l->op.out) +
+           partial((int64_t)w.shares, OF_NORM, l->op.N);
+}
+static double pw_back_dx(launch *l)
+{
+    const struct walk w = walk_of(l, l->op.K);
+    return of_values(
+               l, (int64_t)(passes(l, &w, 2, l->op.N) * 2 * (double)l->op.out) +
+                      (2 + l->op.extra) * l->op.in) +
+           partial((int64_t)w.shares, OF_NORM, l->op.K);
 }
 /* A block of 8 warps sums 64 rows and 96 columns of dw [N, K], in float
  * (tile_of_dw of pointwise_back_mma.h). */
@@ -86,23 +126,6 @@ static double parts_of_dw(launch *l, int64_t blocks)
     return (double)blocks / (double)(across_dw(l) * down_dw(l)) *
            (double)l->op.N * l->op.K * (double)sizeof(float);
 }
-/* Tiles of 128 rows, of a block of 8 warps. */
-static double tiles(launch *l)
-{
-    return (double)((l->op.in / l->op.K + 127) / 128);
-}
-/* d and z, x for the gate, dx. A wide d and z are read again for each 64
- * columns of dx, from memory if the rows of all blocks fill more than 30 MB of
- * the second-level cache's 50. */
-static double pw_back_dx(launch *l)
-{
-    const double blocks = l->grid < tiles(l) ? (double)l->grid : tiles(l);
-    const double held = blocks * 128 * 2 * l->op.N * l->op.value;
-    const int64_t passes =
-        l->op.N > 96 && held > 30e6 ? (l->op.K + 63) / 64 : 1;
-    return of_values(l, 2 * passes * l->op.out + (2 + l->op.extra) * l->op.in) +
-           partial(l->grid, OF_NORM, l->op.K);
-}
 static double pw_back_dw(launch *l)
 {
     return of_values(l, 2 * l->op.out + l->op.in) + parts_of_dw(l, l->grid);
@@ -117,10 +140,11 @@ static double pw_back_one(launch *l)
 }
 static double pw_back_fold(launch *l)
 {
-    return partial(l->parts, OF_NORM, l->op.K) +
-           (strncmp(l->before, "pw_back_one<", 12) == 0
-                ? (double)l->parts * l->op.N * l->op.K * (double)sizeof(float)
-                : parts_of_dw(l, l->parts));
+    if (strncmp(l->before, "pw_back_one<", 12) == 0)
+        return partial(l->parts, OF_NORM, l->op.K) +
+               (double)l->parts * l->op.N * l->op.K * (double)sizeof(float);
+    return partial(l->parts / walk_of(l, l->op.K).groups, OF_NORM, l->op.K) +
+           parts_of_dw(l, l->parts);
 }
 static double fwd_walk(launch *l)
 {
@@ -137,7 +161,12 @@ static double norm_finish(launch *l)
 /* And an origin of each. */
 static double norm_merge(launch *l)
 {
-    return norm_finish(l) + (double)l->parts * l->op.N * (double)sizeof(float);
+    const struct walk w = walk_of(l, l->op.N);
+    const int64_t parts = strncmp(l->before, "pw_product<", 11) == 0
+                              ? l->parts / w.groups
+                              : l->parts;
+    return partial(parts, OF_NORM, l->op.N) +
+           (double)parts * l->op.N * (double)sizeof(float);
 }
 static double norm_fold(launch *l)
 {
@@ -184,62 +213,117 @@ static double both(launch *l)
 {
     return 2 * (double)l->op.in;
 }
-/* A wide input is normalised again for each 64 columns of the result
- * (PRODUCT_K, PRODUCT_N of pointwise_tile_mma.h); the second-level cache has
- * it. Its loop has two stores for each value, one to shared memory and one to
- * y, which most layers skip. */
+/* Rows that the lanes of a block take in turn, of `rows` that lie `across`
+ * lanes wide: of each warp the lane with the most, on average. */
+static double turns(int32_t rows, int32_t across)
+{
+    const int32_t down = 256 / across;
+    double all = 0;
+
+    for (int32_t warp = 0; warp < 8; warp++) {
+        const int32_t first = warp * 32 / across;
+        if (first < down && first < rows)
+            all += (rows - first + down - 1) / down;
+    }
+    return all / 8;
+}
+static int32_t vectors(double columns)
+{
+    return (int32_t)ceil(columns / 8);
+}
+/* The same of `depth` columns in chunks of 96, of vectors of 8. */
+static double turns_in(int32_t rows, int32_t depth)
+{
+    double all = 0;
+
+    for (; depth > 0; depth -= 96)
+        all += turns(rows, (depth < 96 ? depth + 15 : 96) / 16 * 2);
+    return all;
+}
+enum { LANE_VALUES = 256 * 8 };
+
+/* In values of all lanes, those without a row included. The sum with a skip is
+ * stored twice. */
 static double pw_ways_in(launch *l)
 {
-    const int32_t passes = l->op.K > 96 ? (l->op.N + 63) / 64 : 1;
-    return 2.0 * passes * (double)l->op.in;
+    const struct walk w = walk_of(l, l->op.N);
+    return w.tiles * w.groups * turns_in(w.tall, l->op.K) * LANE_VALUES *
+           (strstr(l->kernel, "true") != NULL ? 2 : 1);
 }
-
-/* The same backwards: dz, and for each tile of dw dz and u. */
-static double pw_back_ways_in(launch *l)
+static double dx_ways_out(launch *l)
 {
-    const int32_t passes = l->op.N > 96 ? (l->op.K + 63) / 64 : 1;
-    return (double)passes * (double)l->op.out;
+    const struct walk w = walk_of(l, l->op.K);
+    return w.tiles * w.groups * turns(w.tall, vectors(w.wide)) * LANE_VALUES;
+}
+/* Of each 64 rows and tile of dw. */
+static double dw_turns(launch *l)
+{
+    return ceil((double)l->op.in / l->op.K / 64) *
+           (double)(across_dw(l) * down_dw(l));
 }
 static double dw_ways_in(launch *l)
 {
-    return (double)(across_dw(l) * l->op.out + down_dw(l) * l->op.in);
+    return dw_turns(l) * turns_in(64, l->op.K / (int32_t)across_dw(l)) *
+           LANE_VALUES;
 }
-
-/* dz and u on the way in, dx on the way out. */
-static double one_ways(launch *l)
+static double one_turns(launch *l)
 {
-    return (double)(l->op.out + 2 * l->op.in);
+    return ceil((double)l->op.in / l->op.K / 64);
+}
+static double one_ways_out(launch *l)
+{
+    return one_turns(l) * turns(64, l->op.K / 4) * LANE_VALUES / 2;
 }
 
 /* ---- instructions beside the hot loop ---------------------------------------
- * The hot loop of a product is its way in. The others were counted in the
- * machine code of nvcc 13.0 (sm_90), to a quarter: for each warp and 16 rows a
- * way out for each 64 columns, partly by the columns that there are; 200 to set
- * up 96 columns of the factors; and 21 to multiply 16 of them. */
-static double of_tile(int32_t depth, int32_t columns, double way_out)
-{
-    const int32_t chunks = (columns + 63) / 64, steps = (depth + 15) / 16;
-    const double share = (double)columns / (64.0 * chunks);
+ * Of each warp; they were counted in the machine code of nvcc 13.0 (sm_90), to
+ * a tenth. */
+enum { OF_BLOCK = 800 }; /* set-up, and what a block leaves at its end */
 
-    return chunks * (250 + (way_out - 250) * share +
-                     200.0 * ((depth + 95) / 96) + steps * (1 + 20 * share));
+/* For a tile, for 96 columns of the depth, to multiply 16 of them by 64
+ * columns, and for a vector of the weights, which narrow layers keep. */
+static double walk_beside(const struct walk *w, int32_t depth, double tile,
+                          double vector)
+{
+    const double chunks = ceil(depth / 96.0), steps = ceil(depth / 16.0);
+    const double share = w->wide / (64.0 * w->across);
+
+    return tile + chunks * 130 + steps * (14 + 20 * share) +
+           (chunks > 1 ? vector * w->wide * depth / LANE_VALUES : 0);
 }
 static double pw_product_beside(launch *l)
 {
-    return 8 * tiles(l) * of_tile(l->op.K, l->op.N, 563);
+    const struct walk w = walk_of(l, l->op.N);
+    return 8 * w.tiles * w.groups *
+               (walk_beside(&w, l->op.K, 150, 24) +
+                46 * turns(w.tall, vectors(w.wide))) +
+           8 * OF_BLOCK * (double)l->grid;
 }
 static double pw_back_dx_beside(launch *l)
 {
-    return 8 * tiles(l) * of_tile(l->op.N, l->op.K, 1300);
+    const struct walk w = walk_of(l, l->op.K);
+    return 8 * w.tiles * w.groups *
+               (walk_beside(&w, l->op.N, 200, 27) +
+                54 * turns_in(w.tall, l->op.N)) +
+           8 * OF_BLOCK * (double)l->grid;
 }
-/* Each warp and 64 rows of a tile of dw: products of three squares, set-up. */
+/* dz, and products of three squares. */
 static double pw_back_dw_beside(launch *l)
 {
-    return 8 * 2 * tiles(l) * (double)(across_dw(l) * down_dw(l)) * (88 + 250);
+    return 8 * dw_turns(l) *
+               (54 * turns_in(64, l->op.N / (int32_t)down_dw(l)) + 335) +
+           8 * OF_BLOCK * (double)l->grid;
 }
+/* dz, u, what the warps have of the squares of dw, and dx by 16 rows and 32
+ * columns. */
 static double pw_back_one_beside(launch *l)
 {
-    return 8 * 2 * tiles(l) * 680;
+    const double high = ceil(l->op.N / 16.0), wide = ceil(l->op.K / 16.0);
+    return 8 * one_turns(l) *
+               (54 * turns_in(64, l->op.N) + 41 * turns_in(64, l->op.K) + 260 +
+                4 * (11 + 10 * high * wide / 8) +
+                ceil(wide / 2) / 2 * (90 + 28 * high)) +
+           8 * OF_BLOCK * (double)l->grid;
 }
 
 static const struct {
@@ -266,8 +350,8 @@ static const struct row {
     {"norm_dz", ROLE_STREAM, norm_dz, out, BY_N},
     {"norm_gate", ROLE_STREAM, norm_gate, in, BY_K},
     {"pw_product", ROLE_PRODUCT, pw_product, pw_ways_in, FLAT},
-    {"pw_back_one", ROLE_BACK, pw_back_one, one_ways, FLAT},
-    {"pw_back_dx", ROLE_PRODUCT, pw_back_dx, pw_back_ways_in, FLAT},
+    {"pw_back_one", ROLE_BACK, pw_back_one, one_ways_out, FLAT},
+    {"pw_back_dx", ROLE_PRODUCT, pw_back_dx, dx_ways_out, FLAT},
     {"pw_back_dw", ROLE_BACK, pw_back_dw, dw_ways_in, FLAT},
     {"fwd_walk", ROLE_STREAM, fwd_walk, out, BY_N},
     {"bwd_walk", ROLE_STREAM, bwd_walk, in, BY_K},
@@ -349,6 +433,27 @@ static int group_of(const char *kernel, const struct step_op *op,
                      op->name);
 }
 
+/* The block with the most tiles, and the multiprocessor with the most blocks,
+ * against the average. */
+static double uneven(launch *l, double tiles, double shares)
+{
+    const double grid = (double)l->grid;
+
+    return ceil(tiles / shares) * shares / tiles *
+           (grid > STEP_SMS ? ceil(grid / STEP_SMS) * STEP_SMS / grid : 1);
+}
+static double uneven_walk(launch *l, int32_t columns)
+{
+    const struct walk w = walk_of(l, columns);
+
+    return uneven(l, w.tiles, w.shares);
+}
+static double uneven_dw(launch *l)
+{
+    return uneven(l, one_turns(l),
+                  (double)l->grid / (double)(across_dw(l) * down_dw(l)));
+}
+
 int traffic_of(const struct step_launch *l, struct traffic *ret,
                struct error *err)
 {
@@ -370,11 +475,14 @@ int traffic_of(const struct step_launch *l, struct traffic *ret,
     for (size_t i = 0; i < sizeof(besides) / sizeof(besides[0]); i++)
         if (strcmp(r->kernel, besides[i].kernel) == 0)
             t.beside = besides[i].instructions(l);
-    if (strcmp(r->kernel, "pw_product") == 0 ||
-        strcmp(r->kernel, "pw_back_dx") == 0) {
-        const double most = ceil(tiles(l) / (double)l->grid);
-        t.uneven = most * (double)l->grid / tiles(l);
-    }
+    if (strcmp(r->kernel, "pw_product") == 0)
+        t.uneven = uneven_walk(l, l->op.N);
+    else if (strcmp(r->kernel, "pw_back_dx") == 0)
+        t.uneven = uneven_walk(l, l->op.K);
+    else if (strcmp(r->kernel, "pw_back_dw") == 0)
+        t.uneven = uneven_dw(l);
+    else if (strcmp(r->kernel, "pw_back_one") == 0)
+        t.uneven = uneven(l, one_turns(l), (double)l->grid);
     t.is_odd = l->op.is_stem && l->op.K * l->op.value % 16 != 0;
     *ret = t;
     return 0;
