@@ -1,6 +1,7 @@
 /* simt.cpp - the scheduler of the emulated lanes; see simt.h. */
 #include "tests/simt/simt.h"
 
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <ucontext.h>
@@ -36,8 +37,15 @@ enum {
 
 enum state { READY, AT_SHUFFLE, AT_BARRIER, DONE };
 
-struct lane {
+/* Where a lane or the scheduler continues. */
+struct place {
     ucontext_t context;
+    jmp_buf left; /* once it has been left */
+    bool is_left;
+};
+
+struct lane {
+    place at_work;
     state at;
     unsigned shuffles; /* how many it has done: the box of the next one */
     simt_meeting for_what;
@@ -53,7 +61,7 @@ struct lane {
 
 lane lanes[MAX_LANES];
 char *stacks;
-ucontext_t home;
+place home;
 void *home_fake;
 const void *home_bottom;
 size_t home_bytes;
@@ -69,13 +77,31 @@ char *stack_of(unsigned i)
     return stacks + (size_t)i * STACK_BYTES;
 }
 
+/* Leaves one place and continues at the other. swapcontext() sets the signal
+ * mask by a system call each time, which takes longer than all else here. ASan
+ * needs it: longjmp() makes ASan forget what is poisoned on the stack. */
+void leave(place *from, place *to)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    swapcontext(&from->context, &to->context);
+#else
+    from->is_left = true;
+    if (_setjmp(from->left) != 0)
+        return;
+    if (to->is_left)
+        _longjmp(to->left, 1);
+    setcontext(&to->context);
+    abort();
+#endif
+}
+
 /* From the scheduler into a lane, and back when the lane parks. */
 void resume(unsigned i)
 {
     threadIdx.x = i;
     __sanitizer_start_switch_fiber(&home_fake, stack_of(i), STACK_BYTES);
     simt_now.in_lane = true;
-    swapcontext(&home, &lanes[i].context);
+    leave(&home, &lanes[i].at_work);
     simt_now.in_lane = false;
     __sanitizer_finish_switch_fiber(home_fake, nullptr, nullptr);
 }
@@ -86,7 +112,7 @@ void park(state at)
 
     me->at = at;
     __sanitizer_start_switch_fiber(&me->fake, home_bottom, home_bytes);
-    swapcontext(&me->context, &home);
+    leave(&me->at_work, &home);
     __sanitizer_finish_switch_fiber(me->fake, nullptr, nullptr);
 }
 
@@ -103,14 +129,15 @@ void lane_main()
 
 void prepare(unsigned i)
 {
-    lane *l = &lanes[i];
+    place *p = &lanes[i].at_work;
 
-    l->fake = nullptr;
-    getcontext(&l->context);
-    l->context.uc_stack.ss_sp = stack_of(i);
-    l->context.uc_stack.ss_size = STACK_BYTES;
-    l->context.uc_link = nullptr;
-    makecontext(&l->context, lane_main, 0);
+    lanes[i].fake = nullptr;
+    p->is_left = false;
+    getcontext(&p->context);
+    p->context.uc_stack.ss_sp = stack_of(i);
+    p->context.uc_stack.ss_size = STACK_BYTES;
+    p->context.uc_link = nullptr;
+    makecontext(&p->context, lane_main, 0);
 }
 
 unsigned count(unsigned lo, unsigned hi, state at)
