@@ -91,7 +91,7 @@ $(B)/$(1)/%.o: tests/simt/mutants.def tests/simt/mutate tests/simt/simt.h \
 	$$(call say,BUG,$$*)
 	$$(Q)kernel=$$$$(tests/simt/mutate $$* $$(@:.o=.src)) && \
 	    $$(CXX) -I$$(@:.o=.src) $$(cppflags) -DMGPU_SIMT \
-	    -include tests/simt/simt.h $$(kflags) -O1 -g1 -c -o $$@ $$$$kernel
+	    -include tests/simt/simt.h $$(kflags) -O0 -g0 -c -o $$@ $$$$kernel
 endef
 $(eval $(call mutant,mutants))
 $(eval $(call mutant,race_mutants))
