@@ -266,8 +266,10 @@ $(B)/cuda/%.o: %.c $(B)/flags
 	$(call say,CC,$<)
 	$(Q)$(CC) $(cppflags) $(cflags) -fPIC -fvisibility=hidden \
 	    $(cuda_cflags) -MMD -MP -c -o $@ $<
-# The checks of ASan by calls: half the time to compile, and little to run.
-$(B)/simt/%.o: ksan += $(if $(san),$(if $(findstring clang,$(CXX)),, \
+# Half the time to compile, and little to run; so are the checks of ASan by
+# calls.
+$(B)/simt/%.o: ksan = -O1 -g1 \
+    $(if $(san),$(if $(findstring clang,$(CXX)),, \
     --param=asan-instrumentation-with-call-threshold=0))
 $(B)/simt/%.o: %.cu $(B)/flags
 	@mkdir -p $(@D)
