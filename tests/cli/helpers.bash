@@ -39,7 +39,8 @@ api() {
         --unix-socket "$ctld_dir/sock" -X "$method" "http://mgpu$path" "$@"
 }
 
-# json EXPRESSION: of standard input, as SQLite's json_extract has it.
+# json EXPRESSION: of standard input, as SQLite's json_extract has it. 128 KiB
+# at most, as any argument.
 json() {
     local text
     text=$(cat)
@@ -93,8 +94,14 @@ ctld_end() { # SIGNAL; the daemon's exit status
 ctld_term() { ctld_end TERM; }
 ctld_kill() { ctld_end KILL || :; }
 
+# Their numbers; a thousand others may have ended.
+live_jobs() {
+    local states=NEW,QUEUED,HELD,DISPATCHING,UNKNOWN,STARTING,RUNNING
+    api GET "/v1/jobs?fields=id&state=$states,CHECKPOINTING,STALLED" |
+        grep -o '"id":[0-9]*' | tr -dc '0-9\n'
+}
 no_live_job() {
-    [ "$(api GET /v1/jobs | json '$.running')" = 0 ]
+    [ "$(api GET '/v1/jobs?limit=1' | json '$.running')" = 0 ]
 }
 
 # Also of a process that nobody waits for.
@@ -109,7 +116,7 @@ process_gone() {
 ctld_stop() {
     [ -n "$ctld_dir" ] || return 0
     if [ -n "$ctld_pid" ] && ctld_ready; then
-        for id in $(api GET /v1/jobs | grep -o '"id":[0-9]*' | tr -dc '0-9\n'); do
+        for id in $(live_jobs); do
             api POST "/v1/jobs/$id/cancel" >/dev/null 2>&1 || :
         done
         wait_for 60 no_live_job || :
