@@ -46,7 +46,8 @@ longest_first = $(foreach t,$(longest),$(filter $(t),$(1))) \
                 $(filter-out $(longest),$(1))
 .PHONY: check check-build check-run check-slurm asan tsan cov coverage \
         coverage-run gpu-check gpu-check-run gpu-bench gpu-bench-run gpu-bundle cuda-parts cuda12-check \
-        crash fault resizes debian13-check debian13-half check-tokenizers \
+        crash fault resizes debian13-check debian13-half debian13-rest \
+        check-tokenizers \
         check-datasets check-long-rows check-races
 
 # ---- programs --------------------------------------------------------------
@@ -271,18 +272,24 @@ check-slurm: all $(slurm_progs)
 
 # The same tree on Debian 13, in a chroot that .ci/debian13 makes: the unit and
 # contract tests, those under MPI on two ranks, those on Slurm, both demos. The
-# other half, which .ci/nightly runs, is what these variables leave out; of
-# those on Slurm the one that waits longest for nodes to be given up, and the
-# one whose nodes have host names of their own.
+# rest, which .ci/nightly runs, is what these variables leave out, and the unit
+# tests once more, with the flags of a release; of those on Slurm the ones that
+# wait or compute longest, and the one whose nodes have host names of their own.
 debian13-check:
 	$(Q)sh .ci/debian13 make JOBS=$(JOBS) debian13-half
+debian13_rest := $(patsubst %,tests/slurm/%.bats,launch nodes people resize \
+                   slurmctld) %/slurm/helper_faults
 debian13-half:
 	$(Q)$(MAKE) --no-print-directory MPI_RANKS=2 MPI_MORE= simt_tests= \
 	    fault_progs= bats_tests= benches= closed= \
-	    slurm_tests='$(filter-out %/nodes.bats %/launch.bats,$(slurm_tests))' \
-	    check
+	    slurm_progs='$(filter-out $(debian13_rest),$(slurm_progs))' \
+	    slurm_tests='$(filter-out $(debian13_rest),$(slurm_tests))' check
 	$(Q)$(MAKE) --no-print-directory demo-run
 	$(Q)$(MAKE) --no-print-directory demo-slurm-run
+debian13-rest:
+	$(Q)$(MAKE) --no-print-directory MPI_RANKS='1 3' contracts= \
+	    slurm_progs='$(filter $(debian13_rest),$(slurm_progs))' \
+	    slurm_tests='$(filter $(debian13_rest),$(slurm_tests))' check
 
 asan tsan cov:
 	$(Q)$(MAKE) --no-print-directory VARIANT=$@ CUDA=0 check
