@@ -33,15 +33,19 @@ fault_progs := $(if $(filter release,$(VARIANT)),$(patsubst %, \
                $(B)/tests/fault/%,serve start tools))
 # The longest first, so that none runs alone at the end. prove --timer has the
 # figures.
-longest   := $(B)/tests/simt/device \
-             $(patsubst %,tests/%.bats,cli/worker cli/sweeps slurm/slurmctld \
-               slurm/daemon slurm/forgotten cli/gpu cli/package cli/stat \
-               slurm/batch slurm/people slurm/nodes \
-               cli/crash cli/admin slurm/run cli/ctld slurm/system) \
-             $(patsubst %,$(B)/tests/%,unit/kernels/device \
-               slurm/helper_faults unit/slurm/as_user/as_user contract/alloc \
+longest   := $(B)/tests/slurm/helper_faults \
+             $(patsubst %,tests/%.bats,slurm/resize cli/worker cli/gpu \
+               slurm/forgotten slurm/people slurm/slurmctld slurm/daemon \
+               slurm/nodes slurm/run slurm/batch cli/resize cli/stat \
+               cli/crash cli/admin) \
+             $(B)/tests/unit/slurm/as_user/as_user \
+             $(B)/tests/unit/kernels/device $(B)/tests/simt/device \
+             $(patsubst %,tests/%.bats,cli/package slurm/accounting \
+               slurm/system slurm/launch cli/notify cli/llm cli/ctld cli/sim) \
+             $(patsubst %,$(B)/tests/%,contract/alloc \
+               unit/ctld/request/archive_load simt/mutants \
                unit/worker/cv_precision \
-               mpi/train mpi/gpu mpi/ranks mpi/strategies)
+               mpi/llm_shared mpi/gpu mpi/train mpi/ranks mpi/strategies)
 longest_first = $(foreach t,$(longest),$(filter $(t),$(1))) \
                 $(filter-out $(longest),$(1))
 .PHONY: check check-build check-run check-slurm asan tsan cov coverage \
@@ -229,6 +233,9 @@ mpi_env := ASAN_OPTIONS=leak_check_at_exit=0:fast_unwind_on_malloc=0:protect_sha
 MPI_RANKS ?= 1 2 3
 # And for what depends on the number; empty: not.
 MPI_MORE  ?= 4
+# What takes longest: on two ranks; at night on one and three, too.
+MPI_TWO   ?= llm resize
+mpi_two   := $(filter $(MPI_TWO:%=$(B)/tests/mpi/%),$(mpi_tests))
 
 check: deps
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) check-build
@@ -256,10 +263,12 @@ check-run: check-build
 	$(Q)$(test_env) $(tally) $(prove) $(call longest_first,$(units) \
 	    $(contracts) $(simt_tests) $(fault_progs) $(bats_tests) \
 	    $(slurm_progs) $(slurm_tests))
-	$(Q)for n in $(MPI_RANKS); do $(test_env) $(mpi_env) $(tally) \
+	$(Q)for n in $(MPI_RANKS); do \
+	    if [ $$n -eq 2 ]; then two='$(mpi_two)'; else two=; fi; \
+	    $(test_env) $(mpi_env) $(tally) \
 	    prove -j$(JOBS) --failures --exec \
-	    "tests/run mpirun -n $$n --oversubscribe --bind-to none" \
-	    $(call longest_first,$(mpi_tests)); done
+	    "tests/run mpirun -n $$n --oversubscribe --bind-to none" $$two \
+	    $(call longest_first,$(filter-out $(mpi_two),$(mpi_tests))); done
 	$(if $(MPI_MORE),$(Q)$(test_env) $(mpi_env) $(tally) \
 	    prove -j$(JOBS) --failures --exec \
 	    "tests/run mpirun -n $(MPI_MORE) --oversubscribe --bind-to none" \
@@ -287,7 +296,7 @@ debian13-half:
 	$(Q)$(MAKE) --no-print-directory demo-run
 	$(Q)$(MAKE) --no-print-directory demo-slurm-run
 debian13-rest:
-	$(Q)$(MAKE) --no-print-directory MPI_RANKS='1 3' contracts= \
+	$(Q)$(MAKE) --no-print-directory MPI_RANKS='1 3' MPI_TWO= contracts= \
 	    slurm_progs='$(filter $(debian13_rest),$(slurm_progs))' \
 	    slurm_tests='$(filter $(debian13_rest),$(slurm_tests))' check
 
