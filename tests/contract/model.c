@@ -231,11 +231,11 @@ static double difference(struct rig *r, int64_t i, double h)
 
 /* The worst of some elements of a range, relative to its largest gradient. A
  * loss has corners and 1e-14 of rounding, so no step suits every element: the
- * best of three counts. A wrong gradient is wrong for all of them. */
+ * best of four counts. A wrong gradient is wrong for all of them. */
 static double worst_of(struct rig *r, const double *g,
                        const struct model_range *range, struct rng *rng)
 {
-    static const double steps[] = {1e-7, 1e-8, 1e-6};
+    static const double steps[] = {1e-7, 1e-8, 1e-6, 1e-5};
     const double *p = model_params(r->m);
     double size = 0.1, most = 1e-3, worst = 0;
     for (int64_t i = range->first; i < range->first + range->count; i++) {
@@ -246,7 +246,7 @@ static double worst_of(struct rig *r, const double *g,
         int64_t i =
             range->first + (int64_t)(rng_u32(rng) % (uint64_t)range->count);
         double best = INFINITY;
-        for (size_t s = 0; s < 3 && !(best < 1e-6); s++)
+        for (size_t s = 0; s < 4 && !(best < 1e-6); s++)
             best = fmin(best,
                         fabs(difference(r, i, steps[s] * size) - g[i]) / most);
         worst = best <= worst ? worst : best; /* a NaN is the worst */
