@@ -213,7 +213,7 @@ grouped() {
 
 @test "users see and end what is theirs; an administrator all; root has none" {
     system_start
-    id=$(submit_as "$one" long 1 "$say_ran; $wait_go; echo over")
+    id=$(submit_as "$one" paper-layout 1 "$say_ran; $wait_go; echo over")
     wait_for 60 has_run "$id.1.0"
     for path in "/v1/jobs/$id/logs" "/v1/jobs/$id/events"; do
         run as "$two" curl -s --unix-socket "$ctld_dir/sock" "http://x$path"
@@ -230,6 +230,11 @@ grouped() {
     touch "$go"
     wait_for 60 job_is "$id" COMPLETED
     log_of "$admin" "$id" | grep -qx over
+    # A report of the jobs of this name.
+    run -0 as "$two" "$MGPU_BIN/mgpu-stat" --report layout
+    [[ $output == *"of other users, left out: 1 job" ]]
+    run -0 as "$admin" "$MGPU_BIN/mgpu-stat" --report layout
+    [[ $output != *"of other users"* ]]
     rm "$go" "$ran"
     id=$(submit_as "$two" other 1 "$say_ran; $wait_go")
     wait_for 60 has_run "$id.1.0"
