@@ -4,10 +4,10 @@
 
 #include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/api/held_replies.h"
-#include "scheduler/ctld/api/job_watch.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/ingest/attempt_metrics.h"
 #include "scheduler/ctld/ingest/worker_report.h"
+#include "scheduler/ctld/job_list/job_watch.h"
 #include "scheduler/ctld/loop/step_request.h"
 #include "scheduler/ctld/request/auth.h"
 #include "scheduler/ctld/request/reply.h"

@@ -8,9 +8,9 @@
 #include "scheduler/ctld/api/dry_run.h"
 
 #include "scheduler/ctld/api/queries.h"
-#include "scheduler/ctld/api/start_estimates.h"
 #include "scheduler/ctld/api/why.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/job_list/start_estimates.h"
 #include "scheduler/ctld/request/reply.h"
 
 struct dry_run {

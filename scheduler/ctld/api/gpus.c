@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "scheduler/ctld/api/handlers.h"
-#include "scheduler/ctld/api/job_cursor.h"
-#include "scheduler/ctld/api/job_filter.h"
 #include "scheduler/ctld/api/status.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/job_list/job_cursor.h"
+#include "scheduler/ctld/job_list/job_filter.h"
 #include "scheduler/ctld/request/auth.h"
 #include "scheduler/ctld/request/computing_share.h"
 #include "scheduler/ctld/request/reply.h"

@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-#include "scheduler/ctld/api/job_json.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/job_list/job_json.h"
 #include "scheduler/ctld/loop/step_request.h"
 #include "scheduler/ctld/request/job_lookup.h"
 #include "scheduler/ctld/request/reply.h"

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "scheduler/ctld/api/handlers.h"
-#include "scheduler/ctld/api/job_cursor.h"
-#include "scheduler/ctld/api/job_filter.h"
-#include "scheduler/ctld/api/job_json.h"
 #include "scheduler/ctld/api/status.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/job_list/job_cursor.h"
+#include "scheduler/ctld/job_list/job_filter.h"
+#include "scheduler/ctld/job_list/job_json.h"
 #include "scheduler/ctld/request/auth.h"
 #include "scheduler/ctld/request/free_slots.h"
 #include "scheduler/ctld/request/job_lookup.h"

@@ -1,6 +1,6 @@
 /* start_estimates.h - when pending jobs may start. */
-#ifndef MGPU_SCHEDULER_CTLD_API_START_ESTIMATES_H
-#define MGPU_SCHEDULER_CTLD_API_START_ESTIMATES_H
+#ifndef MGPU_SCHEDULER_CTLD_JOB_LIST_START_ESTIMATES_H
+#define MGPU_SCHEDULER_CTLD_JOB_LIST_START_ESTIMATES_H
 
 #include "jobs/base/error.h"
 

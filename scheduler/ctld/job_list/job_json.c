@@ -5,7 +5,7 @@
  * each member is written into the text that is sent, without a tree of JSON
  * values. A request for a few members pays for those only.
  */
-#include "scheduler/ctld/api/job_json.h"
+#include "scheduler/ctld/job_list/job_json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,10 +14,10 @@
 
 #include "jobs/text/text.h"
 #include "jobs/wire/wire.h"
-#include "scheduler/ctld/api/job_cursor.h"
-#include "scheduler/ctld/api/job_filter.h"
-#include "scheduler/ctld/api/start_estimates.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/job_list/job_cursor.h"
+#include "scheduler/ctld/job_list/job_filter.h"
+#include "scheduler/ctld/job_list/start_estimates.h"
 
 /* One job that is being written. */
 struct view {

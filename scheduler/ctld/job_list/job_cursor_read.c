@@ -4,9 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "scheduler/ctld/api/job_cursor.h"
-#include "scheduler/ctld/api/job_cursor_private.h"
-#include "scheduler/ctld/api/job_filter.h"
+#include "scheduler/ctld/job_list/job_cursor.h"
+#include "scheduler/ctld/job_list/job_cursor_private.h"
+#include "scheduler/ctld/job_list/job_filter.h"
 #include "scheduler/engine/store/archive.h"
 
 /* ---- looking ---------------------------------------------------------------

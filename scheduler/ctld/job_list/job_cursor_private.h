@@ -1,10 +1,10 @@
 /* job_cursor_private.h - a cursor, shared by its two sides: job_cursor.c, on
  * the loop, and job_cursor_read.c, on the reader's thread. */
-#ifndef MGPU_SCHEDULER_CTLD_API_JOB_CURSOR_PRIVATE_H
-#define MGPU_SCHEDULER_CTLD_API_JOB_CURSOR_PRIVATE_H
+#ifndef MGPU_SCHEDULER_CTLD_JOB_LIST_JOB_CURSOR_PRIVATE_H
+#define MGPU_SCHEDULER_CTLD_JOB_LIST_JOB_CURSOR_PRIVATE_H
 
-#include "scheduler/ctld/api/job_cursor.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/job_list/job_cursor.h"
 
 enum {
     CURSOR_CHUNK = 512, /* at 4 us each no longer than anybody else may wait */

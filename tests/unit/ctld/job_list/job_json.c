@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "scheduler/ctld/api/job_json.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/job_list/job_json.h"
 #include "tests/tap.h"
 
 static const double START_S = 1e9, DAY_S = 86400, LIMIT_S = 60;

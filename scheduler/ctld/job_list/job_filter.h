@@ -1,7 +1,7 @@
 /* job_filter.h - select jobs: the query of GET /v1/jobs and of GET /v1/watch.
  */
-#ifndef MGPU_SCHEDULER_CTLD_API_JOB_FILTER_H
-#define MGPU_SCHEDULER_CTLD_API_JOB_FILTER_H
+#ifndef MGPU_SCHEDULER_CTLD_JOB_LIST_JOB_FILTER_H
+#define MGPU_SCHEDULER_CTLD_JOB_LIST_JOB_FILTER_H
 
 #include "scheduler/ctld/ctld_internal.h"
 

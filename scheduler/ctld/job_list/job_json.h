@@ -1,6 +1,6 @@
 /* job_json.h - JOB of wire.h, as text or as a value. */
-#ifndef MGPU_SCHEDULER_CTLD_API_JOB_JSON_H
-#define MGPU_SCHEDULER_CTLD_API_JOB_JSON_H
+#ifndef MGPU_SCHEDULER_CTLD_JOB_LIST_JOB_JSON_H
+#define MGPU_SCHEDULER_CTLD_JOB_LIST_JOB_JSON_H
 
 #include <jansson.h>
 #include <stdbool.h>

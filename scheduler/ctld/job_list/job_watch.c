@@ -22,7 +22,7 @@
  * Nothing is left out for want of memory: the daemon sends a line again later,
  * and when it has lost the list of changed jobs all streams begin again.
  */
-#include "scheduler/ctld/api/job_watch.h"
+#include "scheduler/ctld/job_list/job_watch.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -31,10 +31,10 @@
 
 #include "jobs/base/clock.h"
 #include "scheduler/ctld/api/handlers.h"
-#include "scheduler/ctld/api/job_filter.h"
-#include "scheduler/ctld/api/job_json.h"
-#include "scheduler/ctld/api/start_estimates.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/job_list/job_filter.h"
+#include "scheduler/ctld/job_list/job_json.h"
+#include "scheduler/ctld/job_list/start_estimates.h"
 #include "scheduler/ctld/request/auth.h"
 #include "scheduler/ctld/request/job_lookup.h"
 #include "scheduler/ctld/request/reply.h"

@@ -1,6 +1,6 @@
 /* job_watch.h - streams of changes of jobs: GET /v1/watch. */
-#ifndef MGPU_SCHEDULER_CTLD_API_JOB_WATCH_H
-#define MGPU_SCHEDULER_CTLD_API_JOB_WATCH_H
+#ifndef MGPU_SCHEDULER_CTLD_JOB_LIST_JOB_WATCH_H
+#define MGPU_SCHEDULER_CTLD_JOB_LIST_JOB_WATCH_H
 
 #include <stddef.h>
 #include <stdint.h>

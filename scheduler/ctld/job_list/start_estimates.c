@@ -14,15 +14,15 @@
  * has sent, and sends a start again when it differs by more than a user would
  * tolerate; job_watch.c says how often.
  */
-#include "scheduler/ctld/api/start_estimates.h"
+#include "scheduler/ctld/job_list/start_estimates.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/base/clock.h"
-#include "scheduler/ctld/api/job_watch.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/job_list/job_watch.h"
 
 static const double FRESH_S = 5, SHARE = 20;
 /* A start has changed: by this, and by this part of the time until then. */

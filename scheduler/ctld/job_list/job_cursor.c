@@ -25,9 +25,9 @@
 #include "jobs/base/clock.h"
 #include "jobs/base/log.h"
 #include "jobs/spec/spec.h"
-#include "scheduler/ctld/api/job_cursor.h"
-#include "scheduler/ctld/api/job_cursor_private.h"
-#include "scheduler/ctld/api/job_filter.h"
+#include "scheduler/ctld/job_list/job_cursor.h"
+#include "scheduler/ctld/job_list/job_cursor_private.h"
+#include "scheduler/ctld/job_list/job_filter.h"
 #include "scheduler/ctld/request/job_lookup.h"
 #include "scheduler/engine/store/archive.h"
 

@@ -1,5 +1,5 @@
 /* job_filter.c - see job_filter.h. */
-#include "scheduler/ctld/api/job_filter.h"
+#include "scheduler/ctld/job_list/job_filter.h"
 
 #include <fnmatch.h>
 #include <math.h>

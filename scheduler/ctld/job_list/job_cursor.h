@@ -5,10 +5,10 @@
  * is no snapshot of one moment. Each job is as it was at some moment, and none
  * is missing or there twice, not even a job that is evicted meanwhile.
  */
-#ifndef MGPU_SCHEDULER_CTLD_API_JOB_CURSOR_H
-#define MGPU_SCHEDULER_CTLD_API_JOB_CURSOR_H
+#ifndef MGPU_SCHEDULER_CTLD_JOB_LIST_JOB_CURSOR_H
+#define MGPU_SCHEDULER_CTLD_JOB_LIST_JOB_CURSOR_H
 
-#include "scheduler/ctld/api/job_filter.h"
+#include "scheduler/ctld/job_list/job_filter.h"
 
 struct job_cursor_conf {
     struct ctld *c;

@@ -8,8 +8,8 @@
  */
 #include <stdatomic.h>
 
-#include "scheduler/ctld/api/job_watch.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/job_list/job_watch.h"
 #include "tests/unit/ctld/rig.h"
 
 enum { JOBS = 1000, A_TURN = 50, WAIT_MS = 60000 };
