@@ -6,16 +6,17 @@
 #include "worker/llm/files/hf_dir.h"
 #include "worker/llm/llama_shape.h"
 
-/* err  as hf_check() */
+/* Buffers have the frequencies that config.json gives.
+ * err  as hf_check() */
 int llama_check_weights(const struct hf_dir *h, const struct llama_shape *s,
                         struct error *err) MUST_CHECK;
 
 /* Each adapter of the shape is there, and each tensor of the file is one. PEFT
- * copies the frozen weights of the output layer beside its adapter; these are
- * ignored.
- * err  ERR_INVAL one is missing, has another shape or type, or has no linear;
- *      it is named */
-int llama_check_adapters(const struct safetensors *f,
+ * copies the frozen weights of the output layer beside its adapter; these must
+ * be those of the base, but for rounding to either's type.
+ * err  ERR_INVAL one is missing, has another shape or type, has no linear, or
+ *      is a copy of another base; it is named */
+int llama_check_adapters(const struct safetensors *f, const struct hf_dir *base,
                          const struct llama_shape *s,
                          struct error *err) MUST_CHECK;
 

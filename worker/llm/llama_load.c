@@ -178,12 +178,15 @@ static int load_adapter(struct llama *m, void *piece, struct error *err)
     const struct llama_shape *s = &m->shape;
     struct adapter_config c;
     struct safetensors f;
+    struct hf_dir *base = NULL;
     uint64_t unused = 0;
     if (adapter_config_read(m->conf.adapter, &c, err) < 0 ||
         check_adapter(m, &c, err) < 0 ||
         adapter_open(m->conf.adapter, &f, err) < 0)
         return -1;
-    int rc = llama_check_adapters(&f, s, err);
+    int rc = hf_open(m->conf.dir, m->conf.files, &base, err);
+    rc = rc < 0 ? rc : llama_check_adapters(&f, base, s, err);
+    hf_close(base);
     for (int32_t i = 0; i < llama_adapter_count(s) && rc == 0; i++) {
         struct llama_tensor t;
         llama_adapter(s, i, &t);

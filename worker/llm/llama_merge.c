@@ -54,10 +54,10 @@ static int open_files(struct merge *m, struct error *err)
         return -1;
     memcpy(m->quantizer, adapter.quantizer, sizeof(m->quantizer));
     m->unties = config.tied && (adapter.targets & LORA_OUTPUT) != 0;
-    if (llama_check_adapters(&m->adapter, &m->shape, err) < 0)
-        return error_wrap(err, "%s", c->adapter);
     if (hf_open(c->dir, NULL, &m->base, err) < 0)
         return -1;
+    if (llama_check_adapters(&m->adapter, m->base, &m->shape, err) < 0)
+        return error_wrap(err, "%s", c->adapter);
     if (llama_check_weights(m->base, &m->shape, err) < 0)
         return error_wrap(err, "%s", c->dir);
     return 0;
@@ -191,7 +191,7 @@ static int each(void *arg,
         for (size_t i = 0; i < s->n; i++) {
             const char *name = s->tensors[i].name;
             const bool is_head = strcmp(name, head_name) == 0;
-            /* A tied model may have a copy, which nobody reads. */
+            /* A tied model may have a copy of its embeddings. */
             const bool has = !(is_head && m->shape.c.tied);
             const struct part p = {name, &s->tensors[i],
                                    has ? adapter_of(m, name, "lora_A") : NULL,

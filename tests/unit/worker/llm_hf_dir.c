@@ -209,17 +209,17 @@ static void test_damage(const struct model_dir *d)
  */
 
 static void fits(const struct hf_dir *h, const struct hf_want *want, int32_t n,
-                 bool tied, const char *what)
+                 const char *tied_to, const char *what)
 {
     struct error err = ERROR_INIT;
-    ok(hf_check(h, want, n, tied, &err) == 0, "%s: %s", what, err.msg);
+    ok(hf_check(h, want, n, tied_to, &err) == 0, "%s: %s", what, err.msg);
 }
 
 static void does_not_fit(const struct hf_dir *h, const struct hf_want *want,
-                         int32_t n, bool tied, const char *text)
+                         int32_t n, const char *tied_to, const char *text)
 {
     struct error err = ERROR_INIT;
-    int rc = hf_check(h, want, n, tied, &err);
+    int rc = hf_check(h, want, n, tied_to, &err);
     is_int(rc, -1, "it does not fit");
     is_int(err.code, ERR_INVAL, "as an argument");
     is_str(err.msg, text, "the message");
@@ -238,10 +238,10 @@ static void test_check(const struct model_dir *d)
     struct hf_dir *h = opened(d, NULL);
     if (h == NULL)
         return;
-    fits(h, want, 3, false, "all is there");
-    does_not_fit(h, want, 2, false,
+    fits(h, want, 3, NULL, "all is there");
+    does_not_fit(h, want, 2, NULL,
                  "1 tensor does not fit config.json: left over 'c'");
-    does_not_fit(h, wrong, 4, false,
+    does_not_fit(h, wrong, 4, NULL,
                  "4 tensors do not fit config.json: 'a' is 2x4, not 4x2, 'b' "
                  "is 2x4, not 8, no 'd', 'c' is 2x4, not a scalar");
     hf_close(h);
@@ -253,10 +253,71 @@ static void test_check(const struct model_dir *d)
     h = opened(d, NULL);
     if (h == NULL)
         return;
-    fits(h, want, 1, true, "a buffer and the tied output are ignored");
-    does_not_fit(h, want, 1, false,
+    does_not_fit(h, want, 1, "a",
+                 "config.json says tie_word_embeddings: true, but "
+                 "'lm_head.weight' has other values than 'a': say false there "
+                 "if the output layer is one of its own, or remove the tensor");
+    does_not_fit(h, want, 1, NULL,
                  "1 tensor does not fit config.json: left over "
                  "'lm_head.weight'");
+    hf_close(h);
+}
+
+/* Embeddings in fp32, and an output layer in another type. */
+static void put_pair(const struct model_dir *d, const float *embed,
+                     enum st_type type, const double *head)
+{
+    const int64_t shape[] = {2, 2};
+    const enum dtype dt = hf_dtype(type);
+    char path[512];
+    double out[4];
+    struct st_writer w;
+    model_dir_empty(d);
+    int fd = open(model_dir_file(d, "model.safetensors", path),
+                  O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    for (int i = 0; i < 4; i++)
+        dtype_set(dt, out, i, head[i]);
+    st_writer_init(&w, fd);
+    if (fd < 0 || st_declare(&w, "a", ST_F32, shape, 2, NULL) < 0 ||
+        st_declare(&w, "lm_head.weight", type, shape, 2, NULL) < 0 ||
+        st_begin(&w, NULL) < 0 ||
+        st_write(&w, embed, 4 * sizeof(*embed), NULL) < 0 ||
+        st_write(&w, out, 4 * dtype_bytes(dt), NULL) < 0 ||
+        st_end(&w, NULL) < 0)
+        abort();
+    st_writer_clear(&w);
+    (void)close(fd);
+}
+
+static void test_tied(const struct model_dir *d)
+{
+    static const char other[] =
+        "config.json says tie_word_embeddings: true, but 'lm_head.weight' has "
+        "other values than 'a': say false there if the output layer is one of "
+        "its own, or remove the tensor";
+    static const enum st_type types[] = {ST_F64, ST_F32, ST_F16, ST_BF16};
+    const struct hf_want want[] = {{"a", 2, {2, 2}}};
+    const float embed[] = {1, -2, 0.1f, 3.3e-5f};
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        for (int is_other = 0; is_other < 2; is_other++) {
+            double head[] = {1, -2, embed[2], embed[3]};
+            head[3] *= 1 + 0.125 * is_other;
+            put_pair(d, embed, types[i], head);
+            struct hf_dir *h = opened(d, NULL);
+            if (h == NULL)
+                return;
+            if (is_other)
+                does_not_fit(h, want, 1, "a", other);
+            else
+                fits(h, want, 1, "a", st_types[types[i]].word);
+            hf_close(h);
+        }
+    /* Values that the embeddings cannot hold are other values. */
+    const double more[] = {1 + 0x1p-40, -2, embed[2], embed[3]};
+    put_pair(d, embed, ST_F64, more);
+    struct hf_dir *h = opened(d, NULL);
+    if (h != NULL)
+        does_not_fit(h, want, 1, "a", other);
     hf_close(h);
 }
 
@@ -279,20 +340,20 @@ static void test_list(const struct model_dir *d)
     if (h == NULL)
         return;
     want[0] = (struct hf_want){"a", 1, {8}};
-    does_not_fit(h, want, 1, false,
+    does_not_fit(h, want, 1, NULL,
                  "1 tensor does not fit config.json: 'a' is of type I8");
     for (int i = 0; i < 40; i++) {
         (void)snprintf(names[i], sizeof(names[i]), "t%d", i);
         want[i] = (struct hf_want){names[i], 1, {8}};
     }
-    does_not_fit(h, want, 16, false,
+    does_not_fit(h, want, 16, NULL,
                  "17 tensors do not fit config.json: no 't0', no 't1', no "
                  "'t2', no 't3', no 't4', no 't5', no 't6', no 't7', no 't8', "
                  "no 't9' and 7 more");
     for (int i = 0; i < 40; i++)
         (void)snprintf(names[i], sizeof(names[i]),
                        "model.layers.%d.post_attention_layernorm.weight", i);
-    does_not_fit(h, want, 40, false,
+    does_not_fit(h, want, 40, NULL,
                  "41 tensors do not fit config.json: no "
                  "'model.layers.0.post_attention_layernorm.weight', no "
                  "'model.layers.1.post_attention_layernorm.weight' and 39 "
@@ -408,6 +469,7 @@ int main(void)
     test_index(&d);
     test_damage(&d);
     test_check(&d);
+    test_tied(&d);
     test_list(&d);
     test_copy();
     model_dir_clear(&d);

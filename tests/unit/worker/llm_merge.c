@@ -12,12 +12,14 @@
 #include "tests/unit/worker/llm_files.h"
 #include "worker/llm/files/hf_dir.h"
 #include "worker/llm/files/hf_write.h"
+#include "worker/llm/llama_config.h"
 
 static const char *const types[] = {"float64", "float32", "float16",
                                     "bfloat16"};
 static const enum st_type st_of[] = {ST_F64, ST_F32, ST_F16, ST_BF16};
 static const enum dtype dt_of[] = {DT_F64, DT_F32, DT_F16, DT_BF16};
 enum { TYPES = 4 };
+static const char head_copy[] = "base_model.model.lm_head.base_layer.weight";
 
 /* The places of a test. */
 struct places {
@@ -25,11 +27,15 @@ struct places {
     char out[80], partial[80];
 };
 
-/* A copy of a directory in another type, in shards of so many bytes. */
+/* A copy of a directory in another type, in shards of so many bytes, with one
+ * more tensor in fp64: a vector. */
 struct copy {
     struct hf_dir *from;
     int type;
     double *values;
+    const char *more; /* NULL: none */
+    int64_t n;
+    const double *more_values;
 };
 
 static int each(void *arg,
@@ -51,15 +57,24 @@ static int each(void *arg,
         if (take(to, &out, err) < 0)
             return -1;
     }
-    return 0;
+    if (c->more == NULL)
+        return 0;
+    const struct hf_tensor out = {.name = c->more,
+                                  .type = ST_F64,
+                                  .dims = 1,
+                                  .shape = {c->n},
+                                  .data = c->more_values};
+    return take(to, &out, err);
 }
 
-static void make_base(const struct places *p, const char *name, int type,
-                      int64_t shard_bytes)
+static void make_base_more(const struct places *p, const char *name, int type,
+                           int64_t shard_bytes, struct copy more)
 {
     char path[4096], of[64];
     struct error err = ERROR_INIT;
-    struct copy c = {.type = type, .values = calloc(1 << 16, sizeof(double))};
+    struct copy c = more;
+    c.type = type;
+    c.values = calloc(1 << 16, sizeof(double));
     (void)snprintf(of, sizeof(of), "tests/data/llama-%s", name);
     model_dir_empty(&p->base);
     if (c.values == NULL ||
@@ -70,6 +85,12 @@ static void make_base(const struct places *p, const char *name, int type,
     }
     hf_close(c.from);
     free(c.values);
+}
+
+static void make_base(const struct places *p, const char *name, int type,
+                      int64_t shard_bytes)
+{
+    make_base_more(p, name, type, shard_bytes, (struct copy){.more = NULL});
 }
 
 /* All that a merge leaves. */
@@ -307,6 +328,111 @@ static void test_refusals(const struct places *p)
     model_dir_clear(&a);
 }
 
+/* PEFT's copy of the frozen output layer beside an adapter, in the type of the
+ * tests' bases, its last value times `factor`. */
+static void add_copy(const struct model_dir *to, const char *from_dir,
+                     const struct st_tensor *head, double factor)
+{
+    char path[4200], out[512];
+    struct safetensors s;
+    struct st_writer w;
+    const int64_t n = head->shape[0] * head->shape[1];
+    double *values = calloc((size_t)n, sizeof(*values));
+    (void)snprintf(path, sizeof(path), "%s/adapter_model.safetensors",
+                   from_dir);
+    int fd = open(model_dir_file(to, "adapter_model.safetensors", out),
+                  O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (values == NULL || fd < 0 || st_open(path, 1 << 20, &s, NULL) < 0)
+        abort();
+    hf_copy(head, 0, n, DT_F64, values);
+    values[n - 1] *= factor;
+    st_writer_init(&w, fd);
+    int rc = 0;
+    for (size_t i = 0; i < s.n && rc == 0; i++)
+        rc = st_declare(&w, s.tensors[i].name, s.tensors[i].type,
+                        s.tensors[i].shape, s.tensors[i].dims, NULL);
+    if (rc < 0 || st_declare(&w, head_copy, ST_F64, head->shape, 2, NULL) < 0 ||
+        st_begin(&w, NULL) < 0)
+        abort();
+    for (size_t i = 0; i < s.n && rc == 0; i++)
+        rc = st_write(&w, s.tensors[i].data, s.tensors[i].bytes, NULL);
+    if (rc < 0 || st_write(&w, values, (size_t)n * sizeof(*values), NULL) < 0 ||
+        st_end(&w, NULL) < 0)
+        abort();
+    st_writer_clear(&w);
+    (void)close(fd);
+    st_close(&s);
+    free(values);
+}
+
+static void merges(const struct places *p, const char *adapter,
+                   const char *what)
+{
+    struct error err = ERROR_INIT;
+    struct llama_merged m;
+    const struct llama_merge conf = {p->base.path, adapter, p->out};
+    ok(llama_merge(&conf, &m, &err) == 0, "%s: %s", what, err.msg);
+    remove_out(p);
+}
+
+/* Of the embeddings of a tied base, in fp64 and rounded to bf16. */
+static void test_copies(const struct places *p)
+{
+    struct model_dir a;
+    char path[4096];
+    struct hf_dir *h = NULL;
+    model_dir_init(&a);
+    adapter_path("tied", "adapter-output", path);
+    copy_adapter(&a, path);
+    make_base(p, "tied", 0, 0);
+    if (hf_open(p->base.path, NULL, &h, NULL) < 0)
+        abort();
+    const struct st_tensor *embed = hf_find(h, "model.embed_tokens.weight");
+    add_copy(&a, path, embed, 1);
+    merges(p, a.path, "a copy of the base's output layer");
+    hf_close(h);
+    make_base(p, "tied", 3, 0);
+    merges(p, a.path, "which the base has rounded");
+    make_base(p, "tied", 0, 0);
+    if (hf_open(p->base.path, NULL, &h, NULL) < 0)
+        abort();
+    add_copy(&a, path, hf_find(h, "model.embed_tokens.weight"), 1.5);
+    refused(p, a.path, "a copy of another base", head_copy);
+    hf_close(h);
+    model_dir_clear(&a);
+}
+
+/* What a file has beside the weights is read, too: it may say that the file is
+ * not the model that config.json describes. */
+static void test_others(const struct places *p)
+{
+    static const char buffer[] = "model.layers.0.self_attn.rotary_emb.inv_freq";
+    struct llama_config c;
+    struct error err = ERROR_INIT;
+    char path[4096];
+    double freq[64];
+    adapter_path("untied", "adapter", path);
+    make_base(p, "untied", 0, 0);
+    if (llama_config_read(p->base.path, &c, &err) < 0 || c.head_dim > 128)
+        abort();
+    llama_frequencies(&c, freq);
+    for (int i = 1; i < c.head_dim / 2; i++) /* of another rope_theta */
+        freq[i] *= 0.9;
+    make_base_more(p, "untied", 0, 0,
+                   (struct copy){.more = buffer,
+                                 .n = c.head_dim / 2,
+                                 .more_values = freq});
+    refused(p, path, "frequencies of another rope_theta", "rope_theta");
+    llama_frequencies(&c, freq);
+    for (int i = 0; i < c.head_dim / 2; i++) /* as bf16 */
+        freq[i] *= 1 + 0x1p-8;
+    make_base_more(p, "untied", 0, 0,
+                   (struct copy){.more = buffer,
+                                 .n = c.head_dim / 2,
+                                 .more_values = freq});
+    merges(p, path, "those of config.json");
+}
+
 int main(void)
 {
     static const char *const adapters[] = {"adapter", "adapter-some",
@@ -325,6 +451,8 @@ int main(void)
         }
     test_files(&p);
     test_refusals(&p);
+    test_copies(&p);
+    test_others(&p);
     model_dir_clear(&p.base);
     model_dir_clear(&p.top);
     golden_close(&g);

@@ -12,6 +12,8 @@
 
 enum { LISTED = 10, LIST_BYTES = 150 };
 
+static const char head_name[] = "lm_head.weight";
+
 struct problems {
     int32_t n, listed;
     struct buf list;
@@ -77,14 +79,27 @@ static int check_one(const struct hf_dir *h, const struct hf_want *w,
     return 0;
 }
 
-/* What a model of ours computes, or has in another tensor. */
-static bool is_expected(const char *name, bool tied)
+bool hf_is_buffer(const char *name)
 {
     static const char buffer[] = ".rotary_emb.inv_freq";
     size_t n = strlen(name), k = sizeof(buffer) - 1;
-    if (n >= k && strcmp(name + n - k, buffer) == 0)
-        return true;
-    return tied && strcmp(name, "lm_head.weight") == 0;
+    return n >= k && strcmp(name + n - k, buffer) == 0;
+}
+
+/* The weights say that the model is not tied, whatever config.json says. To
+ * leave them out would train another model than the one in the files. */
+static int check_head(const struct hf_dir *h, const char *tied_to,
+                      struct error *err)
+{
+    const struct st_tensor *embed = hf_find(h, tied_to);
+    const struct st_tensor *head = hf_find(h, head_name);
+    if (embed == NULL || head == NULL || hf_is_copy(head, embed))
+        return 0;
+    return error_set(err, ERR_INVAL,
+                     "config.json says tie_word_embeddings: true, but '%s' "
+                     "has other values than '%.90s': say false there if the "
+                     "output layer is one of its own, or remove the tensor",
+                     head_name, tied_to);
 }
 
 static int check_all(const struct hf_dir *h, const struct hf_want *want,
@@ -97,7 +112,8 @@ static int check_all(const struct hf_dir *h, const struct hf_want *want,
             return -1;
     for (size_t i = 0; i < h->n; i++) {
         const char *name = h->slots[i].tensor->name;
-        if (known[i] || is_expected(name, tied))
+        if (known[i] || hf_is_buffer(name) ||
+            (tied && strcmp(name, head_name) == 0))
             continue;
         (void)snprintf(text, sizeof(text), "left over '%.90s'", name);
         if (add(p, text, err) < 0)
@@ -107,12 +123,12 @@ static int check_all(const struct hf_dir *h, const struct hf_want *want,
 }
 
 int hf_check(const struct hf_dir *h, const struct hf_want *want, int32_t n,
-             bool tied, struct error *err)
+             const char *tied_to, struct error *err)
 {
     struct problems p = {.n = 0};
     bool *known = calloc(h->n + 1, sizeof(*known));
     int rc = known != NULL ? 0 : error_set(err, ERR_NOMEM, "tensors");
-    rc = rc < 0 ? rc : check_all(h, want, n, tied, known, &p, err);
+    rc = rc < 0 ? rc : check_all(h, want, n, tied_to != NULL, known, &p, err);
     if (rc == 0 && p.n > p.listed)
         rc = error_set(err, ERR_INVAL,
                        "%d tensors do not fit config.json: %s and %d more", p.n,
@@ -120,6 +136,8 @@ int hf_check(const struct hf_dir *h, const struct hf_want *want, int32_t n,
     else if (rc == 0 && p.n > 0)
         rc = error_set(err, ERR_INVAL, "%d tensor%s not fit config.json: %s",
                        p.n, p.n > 1 ? "s do" : " does", buf_str(&p.list));
+    else if (rc == 0 && tied_to != NULL)
+        rc = check_head(h, tied_to, err);
     free(known);
     buf_clear(&p.list);
     return rc;

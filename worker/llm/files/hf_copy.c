@@ -88,3 +88,23 @@ void hf_copy(const struct st_tensor *t, int64_t first, int64_t count,
         store(dt, block, n, (char *)to + i * out);
     }
 }
+
+bool hf_is_copy(const struct st_tensor *copy, const struct st_tensor *of)
+{
+    const enum dtype dt = hf_dtype(copy->type);
+    double block[BLOCK]; /* no type is wider */
+    if (dt == DT_N || hf_dtype(of->type) == DT_N || copy->dims != of->dims ||
+        memcmp(copy->shape, of->shape,
+               (size_t)of->dims * sizeof(of->shape[0])) != 0)
+        return false;
+    const size_t size = dtype_bytes(dt);
+    const int64_t n = (int64_t)(copy->bytes / size);
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        const int64_t count = n - i < BLOCK ? n - i : BLOCK;
+        hf_copy(of, i, count, dt, block);
+        if (memcmp(block, (const char *)copy->data + (size_t)i * size,
+                   (size_t)count * size) != 0)
+            return false;
+    }
+    return true;
+}

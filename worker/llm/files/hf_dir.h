@@ -6,6 +6,7 @@
 #ifndef MGPU_WORKER_LLM_FILES_HF_DIR_H
 #define MGPU_WORKER_LLM_FILES_HF_DIR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "jobs/base/error.h"
@@ -42,13 +43,18 @@ const char *hf_file_name(const struct hf_dir *h, size_t i);
 const struct safetensors *hf_file_tensors(const struct hf_dir *h, size_t i);
 
 /* All that is wanted is there in its shape, as floating point numbers, and
- * nothing else is: but buffers (".rotary_emb.inv_freq"), and with tied
- * embeddings a "lm_head.weight".
+ * nothing else is: but buffers (hf_is_buffer), and a "lm_head.weight" with the
+ * values of `tied_to`, the embeddings of a model that has them tied.
+ * in   tied_to  NULL: they are not
  * err  ERR_INVAL how many are missing, left over or have another shape, and a
  *      list of at most 10 of them, as many as an error has room for, "and 7
- *      more" */
+ *      more"; or the output layer has other values than the embeddings */
 int hf_check(const struct hf_dir *h, const struct hf_want *want, int32_t n,
-             bool tied, struct error *err) MUST_CHECK;
+             const char *tied_to, struct error *err) MUST_CHECK;
+
+/* A tensor that a model of ours computes from config.json: the frequencies of
+ * the positions, which old files have in each layer. */
+bool hf_is_buffer(const char *name);
 
 /* DT_N: it holds no floating point numbers. */
 enum dtype hf_dtype(enum st_type type);
@@ -57,5 +63,10 @@ enum dtype hf_dtype(enum st_type type);
  * nearest, ties to even) in `to`. */
 void hf_copy(const struct st_tensor *t, int64_t first, int64_t count,
              enum dtype dt, void *to);
+
+/* Both have the same shape, and the values of `of`, rounded to the type of
+ * `copy`, are those of `copy`. Both hold floating point numbers, or they are
+ * different. */
+bool hf_is_copy(const struct st_tensor *copy, const struct st_tensor *of);
 
 #endif
