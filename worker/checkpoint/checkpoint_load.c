@@ -178,6 +178,25 @@ static int give_array(const struct checkpoint_parts *parts, int32_t i,
     return parts->dev->ops->sync(parts->dev, err);
 }
 
+/* What the run that saved it had and this one has not would be lost. */
+static int refuse_others(const struct safetensors *f,
+                         const struct checkpoint_parts *parts,
+                         struct error *err)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        int32_t k = 0;
+        while (k < parts->n &&
+               strcmp(parts->arrays[k].name, f->tensors[i].name) != 0)
+            k++;
+        if (k == parts->n)
+            return error_set(err, ERR_INVAL,
+                             "it is of another optimizer, or train.ema: this "
+                             "run has no use for its '%.80s'",
+                             f->tensors[i].name);
+    }
+    return 0;
+}
+
 static int give_optim(const struct safetensors *f,
                       const struct checkpoint_parts *parts, struct error *err)
 {
@@ -201,7 +220,7 @@ static int give_optim(const struct safetensors *f,
         if (give_array(parts, i, n, t, err) < 0)
             return -1;
     }
-    return 0;
+    return refuse_others(f, parts, err);
 }
 
 /* Of what is in the file, or is not there: it will not be any better later.

@@ -378,6 +378,12 @@ static void test_other(struct world *w)
     ok(err.code == ERR_INVAL && strstr(err.msg, "another optimizer") != NULL,
        "%s", err.msg);
     w->parts.arrays[0].name = "momentum_buffer";
+    w->parts.n = 0;
+    is_int(checkpoint_load(dir, &w->parts, &s, &skipped, &err), -1,
+           "one without the momentum");
+    ok(err.code == ERR_INVAL && strstr(err.msg, "'momentum_buffer'") != NULL,
+       "%s", err.msg);
+    w->parts.n = 1;
     if (!create(&wide, 0.5))
         return;
     is_int(checkpoint_load(dir, &wide.parts, &s, &skipped, &err), -1,
