@@ -84,6 +84,9 @@ struct job {
     int32_t parts;    /* the number of GPUs divides it (gpu_sizes.h); 0: any */
     double submit_s;
     double limit_s; /* INFINITY: none */
+    /* The limit of this attempt, or of the next one of a queued job: less than
+     * limit_s after a resize. */
+    double attempt_limit_s;
     double begin_s; /* begin time since 1970; 0: at once. Below 0, of a job
                        that is only parsed: delay after its submit */
     double claim_s; /* of the attempt, see intent_s */

@@ -522,7 +522,7 @@ static void plan_row(void *arg, const struct engine_wish *w)
         "place", ctld_text(is_live ? job->place : NULL), "reason",
         ctld_text(w->reason), "start_estimate",
         w->nodes > 0 ? json_null() : ctld_time(at_s), "ends",
-        ctld_time(is_live ? job->start_s + job->limit_s : (double)NAN));
+        ctld_time(is_live ? job->start_s + job->attempt_limit_s : (double)NAN));
     if (p->job)
         (void)json_object_set_new(row, "use", use_json(c, job));
     (void)json_array_append_new(p->rows, row);

@@ -370,8 +370,8 @@ static json_t *holders_of(const struct why *w)
                             (json_int_t)j->id, "user", ctld_text(j->user),
                             "name", ctld_text(j->name), "gpus", j->gpus,
                             "place", ctld_text(j->place), "ends",
-                            ctld_time(j->start_s + j->limit_s), "display_id",
-                            display));
+                            ctld_time(j->start_s + j->attempt_limit_s),
+                            "display_id", display));
     }
     return list;
 }

@@ -123,8 +123,9 @@ static double tokenised(const struct view *v)
 
 static double left(const struct view *v)
 {
-    return job_state_is_live(v->j->state) ? lasted(v->j->limit_s - elapsed(v))
-                                          : (double)NAN;
+    return job_state_is_live(v->j->state)
+               ? lasted(v->j->attempt_limit_s - elapsed(v))
+               : (double)NAN;
 }
 
 static double start_estimate(const struct view *v)
@@ -228,7 +229,7 @@ MEMBER(submitted, add_time, v->j->submit_s)
 MEMBER(started, add_time, v->j->start_s)
 MEMBER(ended, add_time, v->j->end_s)
 MEMBER(elapsed_s, add_num, elapsed(v))
-MEMBER(limit_s, add_num, v->j->limit_s)
+MEMBER(limit_s, add_num, v->j->attempt_limit_s)
 MEMBER(left_s, add_num, left(v))
 MEMBER(start_estimate, add_time, start_estimate(v))
 MEMBER(begin, add_time, v->j->begin_s > 0 ? v->j->begin_s : (double)NAN)

@@ -116,7 +116,8 @@ static char *document(const struct ctld *c, const struct news *w,
         ctld_text(j->place), "submitted", ctld_time(j->submit_s), "started",
         ctld_time(j->start_s), "ended",
         ctld_time(is_final ? j->end_s : (double)NAN), "limit_s",
-        ctld_num(j->limit_s), "show", show, "url", c->url, "notify", notify);
+        ctld_num(j->attempt_limit_s), "show", show, "url", c->url, "notify",
+        notify);
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     return text;

@@ -171,29 +171,6 @@ static struct verdict exited(const struct engine *e, const struct entry *en,
     return make(EV_FINISH, 0, 0, said ? said : "");
 }
 
-/* For an attempt that ended while the daemon listened, the end time is the time
- * of the note: another clock, or what a user's job wrote over its exit file, is
- * no better. A reported end may be SKEW_S before the last known time; the last
- * known time then counts. */
-static const double LATE_S = 10, SKEW_S = 60;
-
-/* How long ago it ended while no daemon listened; 0: just now, or unknown. */
-static double ended_ago_s(const struct engine *e, const struct entry *en,
-                          const struct ending *end)
-{
-    const struct job *job = &en->job;
-    double known_s = fmax(fmax(job->intent_s, job->start_s),
-                          fmax(fmax(job->claim_s, job->run_s), en->spoke_s));
-    double ended_s = (double)end->ended_ms / 1000;
-    double ago_s = eng_wall(e) - fmax(known_s, ended_s);
-    /* The engine ended it itself, and perhaps not before it had ended
-     * anyway. */
-    bool is_ours = job->cancel_asked || job->requeue_asked || job->limit_hit;
-    bool was_missed = end->ended_ms > 0 && ended_s < e->listens_s &&
-                      ended_s > known_s - SKEW_S;
-    return was_missed && !is_ours && ago_s >= LATE_S ? ago_s : 0;
-}
-
 /* Ended by the warning that the engine sent: the warning came because of the
  * limit, so the limit caused the end. */
 static bool heeded_warning(const struct job *job, const struct ending *end)
@@ -216,9 +193,9 @@ static bool was_warned(const struct engine *e, const struct entry *en,
     bool is_term =
         end->signal == SIGTERM ||
         (end->signal == 0 && end->exit_code == EXIT_SIGNAL + SIGTERM);
-    double ago_s = fmax(0, ended_ago_s(e, en, end) - SEEN_S);
+    double ago_s = fmax(0, eng_ended_ago_s(e, en, end) - SEEN_S);
     return end->kind == ALLOC_EXITED && is_term && !isnan(en->start_now_s) &&
-           en->start_now_s + en->job.limit_s <= eng_now(e) - ago_s;
+           en->start_now_s + en->job.attempt_limit_s <= eng_now(e) - ago_s;
 }
 
 static struct verdict expired(const struct job *job, const struct ending *end)
@@ -228,10 +205,10 @@ static struct verdict expired(const struct job *job, const struct ending *end)
     if (!job->limit_hit && heeded_warning(job, end))
         (void)snprintf(why, sizeof(why),
                        "ended by the warning before its time limit of %.0f s",
-                       job->limit_s);
-    else if (isfinite(job->limit_s))
+                       job->attempt_limit_s);
+    else if (isfinite(job->attempt_limit_s))
         (void)snprintf(why, sizeof(why), "time limit of %.0f s reached",
-                       job->limit_s);
+                       job->attempt_limit_s);
     return or_again(job, RETRY_TIME_LIMIT,
                     make(EV_EXPIRE, EXIT_TIME_LIMIT, end->signal, why));
 }
@@ -485,11 +462,13 @@ int eng_end(struct engine *e, struct entry *en, const struct ending *end,
         v.d.cpu_ms = end->cpu_ms;
         v.d.cores_ms = end->cores_ms;
     }
-    double ago_s = ended_ago_s(e, en, end);
+    double ago_s = eng_ended_ago_s(e, en, end);
     if (ago_s > 0)
         v.d.ended_ms = (int64_t)ceil(1000 * (eng_wall(e) - ago_s));
     bool is_nodes =
         end->kind == ALLOC_LOST || en->give_up || is_fault(&en->job, end);
+    if (v.ev == EV_REQUEUE && en->job.requeue_asked && !en->job.limit_hit)
+        v.d.left_ms = eng_limit_left_ms(e, en, end);
     if (v.ev == EV_REQUEUE && v.d.retry == 1 &&
         (v.excludes || (en->job.exclude_node && is_nodes)))
         exclude(e, en, &v.d);

@@ -26,6 +26,15 @@ struct ending {
 /* err  of the exit hook, or ERR_NOMEM: the caller tries again */
 int eng_end(struct engine *e, struct entry *en, const struct ending *end,
             struct error *err) MUST_CHECK;
+/* How long ago it ended while no daemon listened; 0: just now, or unknown, or
+ * the engine had told it to end. */
+double eng_ended_ago_s(const struct engine *e, const struct entry *en,
+                       const struct ending *end);
+/* What the attempt, which is over, has left of its time limit for one that
+ * continues it with another size; at least a second. -1: no resize, or no
+ * limit. */
+int64_t eng_limit_left_ms(const struct engine *e, const struct entry *en,
+                          const struct ending *end);
 
 void eng_timers(struct engine *e);
 /* entry.give_up of an attempt that had reported by then, and of one that was

@@ -45,7 +45,7 @@ static double end_at(const struct engine *e, const struct entry *en,
 
 static double limit_at(const struct engine *e, const struct entry *en)
 {
-    return end_at(e, en, en->job.limit_s);
+    return end_at(e, en, en->job.attempt_limit_s);
 }
 
 /* No warning before the first iteration: there is nothing to save, and a
@@ -55,7 +55,7 @@ static double warn_at(const struct engine *e, const struct entry *en)
     const struct job *job = &en->job;
     bool runs = job->state == JOB_RUNNING || job->state == JOB_STALLED;
     return job->warn_signal > 0 && !job->is_warned && runs && !job->reported
-               ? end_at(e, en, job->limit_s - job->warn_before_s)
+               ? end_at(e, en, job->attempt_limit_s - job->warn_before_s)
                : (double)INFINITY;
 }
 
@@ -64,7 +64,7 @@ static double time_80_at(const struct engine *e, const struct entry *en)
     const struct job *job = &en->job;
     bool is_asked = (job->notify_on & NOTIFY_TIME_80) != 0 && !job->is_time_80;
     return is_asked && is_claimed(job) && !job->reported
-               ? end_at(e, en, TIME_80 * job->limit_s)
+               ? end_at(e, en, TIME_80 * job->attempt_limit_s)
                : (double)INFINITY;
 }
 
@@ -149,19 +149,19 @@ static int one(struct engine *e, struct entry *en, double now_s)
 
     if (limit_at(e, en) <= now_s) {
         (void)snprintf(d.why, sizeof(d.why), "time limit of %.0f s reached",
-                       en->job.limit_s);
+                       en->job.attempt_limit_s);
         return eng_stage(e, en, EV_LIMIT, -1, &d, NULL);
     }
     if (warn_at(e, en) <= now_s) {
         d.signal = en->job.warn_signal;
         (void)snprintf(d.why, sizeof(d.why), "time limit in %.0f s, sent SIG%s",
-                       en->start_now_s + en->job.limit_s - now_s,
+                       en->start_now_s + en->job.attempt_limit_s - now_s,
                        sigabbrev_np(en->job.warn_signal));
         return eng_stage(e, en, EV_WARN, -1, &d, NULL);
     }
     if (time_80_at(e, en) <= now_s) {
         (void)snprintf(d.why, sizeof(d.why), "%.0f of %.0f s have passed",
-                       now_s - en->start_now_s, en->job.limit_s);
+                       now_s - en->start_now_s, en->job.attempt_limit_s);
         return eng_stage(e, en, EV_TIME_80, -1, &d, NULL);
     }
     if (stall_at(e, en) <= now_s) {

@@ -119,6 +119,7 @@ static const struct {
     NUMBER(retry),
     NUMBER(stopped),
     NUMBER(wait_ms),
+    FIELD(FIELD_INT64, left_ms, 1),
     FIELD(FIELD_TEXT, why, 0),
     FIELD(FIELD_TEXT, held, 0),
     FIELD(FIELD_INT32, priority, INT32_MIN + 1),

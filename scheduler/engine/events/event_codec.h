@@ -23,6 +23,7 @@ struct detail {
                          CLAIM: 1 the time before it does not count against
                          the limit; REPORT: see struct engine_report_extra */
     int32_t wait_ms;  /* REQUEUE: backoff until the next start */
+    int64_t left_ms;  /* REQUEUE of a resize: what is left of the time limit */
     int32_t priority; /* PRIORITY; INT32_MIN: none */
     int64_t for_job;  /* PREEMPT: the job that gets the devices; 0: a person
                          requested it */
@@ -53,10 +54,11 @@ struct detail {
 #define DETAIL_INIT                                                          \
     {                                                                        \
         .nodes = -1, .gpus = -1, .exit_code = -1, .signal = -1, .retry = -1, \
-        .stopped = -1, .wait_ms = -1, .priority = INT32_MIN, .grace_ms = -1, \
-        .to_gpus = -1, .to_nodes = -1, .cpu_ms = -1, .cores_ms = -1,         \
-        .ended_ms = -1, .needed_bytes = -1, .available_bytes = -1,           \
-        .loss = NAN, .t_iter = NAN, .eval_accuracy = NAN                     \
+        .stopped = -1, .wait_ms = -1, .left_ms = -1, .priority = INT32_MIN,  \
+        .grace_ms = -1, .to_gpus = -1, .to_nodes = -1, .cpu_ms = -1,         \
+        .cores_ms = -1, .ended_ms = -1, .needed_bytes = -1,                  \
+        .available_bytes = -1, .loss = NAN, .t_iter = NAN,                   \
+        .eval_accuracy = NAN                                                 \
     }
 
 /* own  *ret_text: the caller frees; NULL if no field of d is set */

@@ -251,6 +251,9 @@ static void fold_requeue(struct entry *en, const struct store_event *ev,
     en->attempt_end_s = ended_s(ev, d);
     en->attempt_exit = d->exit_code;
     en->attempt_signal = d->signal > 0 ? d->signal : 0;
+    if (!isnan(job->claim_s)) /* an unclaimed attempt has used none of it */
+        job->attempt_limit_s =
+            d->left_ms > 0 ? (double)d->left_ms / 1000 : job->limit_s;
     resize_requeued(job, en->attempt_end_s);
     job->retries += d->retry > 0;
     job->requeue_s = ev->at_s;

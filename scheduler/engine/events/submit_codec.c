@@ -413,6 +413,7 @@ static int take_numbers(const struct members *m, struct job *ret)
     ret->nodes_max = (int32_t)number[NODES_MAX].n;
     ret->retry_max = (int32_t)number[RETRY_MAX].n;
     ret->limit_s = is_number(&limit) ? limit.x : (double)INFINITY;
+    ret->attempt_limit_s = ret->limit_s;
     ret->grace_s = grace.x;
     ret->log_max_bytes = log_max.n;
     return 0;

@@ -311,7 +311,7 @@ static void view_live(const struct engine *e, struct eng_view *t,
         .nodes = job->nodes,
         .submit_s = o->submit_s,
         .start_s = eng_start_of(en, t->v.now_s),
-        .limit_s = job->limit_s,
+        .limit_s = job->attempt_limit_s,
         .left_s = NAN,
         .is_owed = o->is_owed,
     };

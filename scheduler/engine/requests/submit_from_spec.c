@@ -35,7 +35,7 @@ static void take(const struct job_spec *s, const struct engine_conf *conf,
     ret->parts = spec_parts(s);
     ret->nodes_min = s->resources.nodes.min;
     ret->nodes_max = s->resources.nodes.max;
-    ret->limit_s = s->resources.time_limit_s;
+    ret->limit_s = ret->attempt_limit_s = s->resources.time_limit_s;
     ret->begin_s = begin_of(s);
     ret->grace_s =
         s->checkpoint.grace_s > 0 ? s->checkpoint.grace_s : conf->kill_grace_s;

@@ -49,7 +49,9 @@ static const struct field {
     FIELD(REAL, submit_s),
     FIELD(REAL, start_s),
     FIELD(REAL, end_s),
-    FIELD(REAL, limit_s),
+    /* of the last attempt */
+    {"limit_s", sizeof("limit_s") - 1, offsetof(struct job, attempt_limit_s),
+     sizeof(double), REAL, false},
     TOLD(INT64, iteration),
     TOLD(INT64, iterations_total),
     TOLD(INT32, epoch),
@@ -64,7 +66,7 @@ enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
 static void set_blank(struct job *job)
 {
     job->kind = "cv";
-    job->limit_s = INFINITY;
+    job->limit_s = job->attempt_limit_s = INFINITY;
 }
 
 /* ---- writing --------------------------------------------------------------
@@ -253,6 +255,7 @@ int line_decode(uint64_t id, const char *text, struct entry **io)
         bool is_ours = !m.o && take_in_order(&m, &en->job) == 0;
         rc = is_ours ? 0 : take_by_name(&m, &en->job);
         members_clear(&m);
+        en->job.limit_s = en->job.attempt_limit_s;
     }
     if (rc == 0 && job_state_is_final(en->job.state))
         return 0;

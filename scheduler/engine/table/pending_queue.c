@@ -191,7 +191,7 @@ static void copy_in(struct waiting *w, const struct entry *en)
 
     w->id = job->id;
     w->submit_s = job->submit_s;
-    w->limit_s = job->limit_s;
+    w->limit_s = job->attempt_limit_s;
     w->not_before_s = en->not_before_s;
     w->priority = job->priority;
     w->gpus_min = sizes.gpus.min;

@@ -75,13 +75,13 @@ double eng_expect_s(const struct engine *e, const struct entry *en,
     const struct eng_runs *r = &e->runs[kind % RUNS_N];
 
     if (left >= 0)
-        return fmin(for_s + left, en->job.limit_s);
+        return fmin(for_s + left, en->job.attempt_limit_s);
     if ((of_class = eng_left_s(e, en, nodes, gpus)) >= 0)
-        return fmin(for_s + of_class, en->job.limit_s);
+        return fmin(for_s + of_class, en->job.attempt_limit_s);
     if (r->kind != kind)
         return NAN;
     double took_s = r->fast_s + share * (r->slow_s - r->fast_s);
     if (took_s < for_s)
         took_s = for_s + for_s / stretch;
-    return fmin(took_s, en->job.limit_s);
+    return fmin(took_s, en->job.attempt_limit_s);
 }

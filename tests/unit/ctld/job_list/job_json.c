@@ -27,7 +27,8 @@ int main(void)
     struct job j = {.state = JOB_RUNNING,
                     .start_s = START_S,
                     .end_s = NAN,
-                    .limit_s = LIMIT_S};
+                    .limit_s = LIMIT_S,
+                    .attempt_limit_s = LIMIT_S};
     struct buf text = BUF_INIT;
     if (!c)
         abort();
