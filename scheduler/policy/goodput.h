@@ -48,12 +48,14 @@ struct policy_job_goodput {
     double min_efficiency; /* of the job; 0: none. The administrator's floor
                               applies if it is higher */
     double share;          /* fair share factor, 1/8..1; 0: 1 */
-    double resizable_s;    /* not to be resized before; 0: at any time. So
-                              the engine keeps to max_resizes_per_hour */
-    double growable_s;     /* not to grow before: its last resize of the hour
-                              is for the GPUs that others need */
-    double one_s;          /* what the whole job takes on one GPU, for the
-                              slowdown; 0 or NAN: unknown */
+    /* So the engine keeps to max_resizes_per_hour. 0: at any time. */
+    double resizable_s;     /* not to give up GPUs before */
+    double growable_s;      /* not to grow before: its last resize of the hour
+                               is for the GPUs that others need */
+    double idle_growable_s; /* but to grow onto GPUs that are free now, not
+                               before this */
+    double one_s; /* what the whole job takes on one GPU, for the slowdown; 0 or
+                     NAN: unknown */
     enum policy_goal goal;
 };
 
@@ -69,7 +71,8 @@ struct policy_goodput {
                                      policy_goodput_default applies */
     double min_runtime_s;         /* of an attempt, before a resize */
     int32_t max_resizes_per_hour; /* 0..20; 0: sizes are chosen at starts
-                                     alone */
+                                     alone. Beyond them a job grows onto GPUs
+                                     that are free, two intervals later */
     int32_t explore; /* 1..16: so many times the largest measured size */
     double aging;    /* 0: off; else w x (1 + (slowdown / aging)^2) */
 };

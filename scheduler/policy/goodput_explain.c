@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "scheduler/policy/goodput_plan.h"
 
@@ -41,61 +42,166 @@ static int32_t next_of(const struct gp_job *j)
     return best;
 }
 
-static void tell(const struct gp_job *j,
-                 void (*each)(void *arg, const struct goodput_row *row),
-                 void *arg, double *io_price)
+static struct goodput_row row_of(const struct gp_job *j, int32_t i)
+{
+    struct goodput_row row = {.job = j->job->id,
+                              .nodes = j->sizes[i].nodes,
+                              .per_node = j->sizes[i].per_node,
+                              .rate = rate_of(j, i),
+                              .value = j->weight * j->sizes[i].value,
+                              .gain = gain(j, i - 1, i),
+                              .is_now = i == j->now,
+                              .turn_s = NAN,
+                              .idle_turn_s = NAN};
+
+    row.efficiency = row.rate.per_s / rate_of(j, 0).per_s * j->sizes[0].gpus /
+                     j->sizes[i].gpus;
+    return row;
+}
+
+/* ---- the plan, and that of jobs with resizes left --------------------------
+ */
+/* A plan without its wishes. */
+struct choice {
+    struct policy_wish *wishes; /* owned */
+    struct policy_job *jobs;    /* owned; NULL: those of the caller */
+    struct policy_view view;
+    struct plan p;
+    struct gp g;
+    bool has_plan, has_gp;
+    size_t next; /* of g.jobs, for take_next() */
+};
+
+static void clear(struct choice *c)
+{
+    if (c->has_gp)
+        gp_clear(&c->g);
+    if (c->has_plan)
+        plan_end(&c->p);
+    free(c->jobs);
+    free(c->wishes);
+}
+
+static int choose(struct choice *c, struct error *err)
+{
+    size_t cap = 2 * c->view.n_jobs + 1;
+
+    c->wishes = calloc(cap, sizeof(*c->wishes));
+    if (!c->wishes)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    if (plan_begin(&c->p, &c->view, c->wishes, cap, err) < 0)
+        return -1;
+    c->has_plan = c->has_gp = true;
+    if (gp_collect(&c->g, &c->p, err) < 0 || gp_rigid(&c->g, err) < 0 ||
+        gp_choose(&c->g, err) < 0)
+        return -1;
+    gp_place(&c->g);
+    return 0;
+}
+
+static bool is_spent(const struct policy_view *v, const struct policy_job *job)
+{
+    return job->gpus > 0 && job->goodput.curve &&
+           v->now_s < job->goodput.growable_s &&
+           isfinite(job->goodput.growable_s);
+}
+
+/* As if all jobs had resizes left. Without a job that has none, there is no
+ * choice. */
+static int choose_unspent(const struct policy_view *v, struct choice *c,
+                          struct error *err)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < v->n_jobs; i++)
+        any = any || is_spent(v, &v->jobs[i]);
+    if (!any)
+        return 0;
+    c->jobs = malloc((v->n_jobs + 1) * sizeof(*c->jobs));
+    if (!c->jobs)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    memcpy(c->jobs, v->jobs, v->n_jobs * sizeof(*c->jobs));
+    for (size_t i = 0; i < v->n_jobs; i++)
+        if (is_spent(v, &c->jobs[i]))
+            c->jobs[i].goodput.resizable_s = c->jobs[i].goodput.growable_s = 0;
+    c->view.jobs = c->jobs;
+    return choose(c, err);
+}
+
+/* The job at this place of the view; NULL: it takes no part. Ask in order. */
+static const struct gp_job *take_next(struct choice *c, size_t order)
+{
+    if (!c->has_gp || c->next == c->g.n || c->g.jobs[c->next].order != order)
+        return NULL;
+    const struct gp_job *j = &c->g.jobs[c->next++];
+    return j->n > 0 && !j->is_single ? j : NULL;
+}
+
+/* ---- tell -----------------------------------------------------------------
+ */
+struct teller {
+    void (*each)(void *arg, const struct goodput_row *row);
+    void *arg;
+    double price;
+};
+
+static void tell(struct teller *t, const struct gp_job *j)
 {
     int32_t next = next_of(j);
-    double smallest = j->n > 0 ? rate_of(j, 0).per_s : (double)NAN;
 
     for (int32_t i = 0; i < j->n; i++) {
-        struct goodput_row row = {.job = j->job->id,
-                                  .nodes = j->sizes[i].nodes,
-                                  .per_node = j->sizes[i].per_node,
-                                  .rate = rate_of(j, i),
-                                  .value = j->weight * j->sizes[i].value,
-                                  .gain = gain(j, i - 1, i),
-                                  .is_now = i == j->now,
-                                  .is_chosen = i == j->chosen,
-                                  .is_next = i == next};
-        row.efficiency =
-            row.rate.per_s / smallest * j->sizes[0].gpus / j->sizes[i].gpus;
-        each(arg, &row);
+        struct goodput_row row = row_of(j, i);
+        row.is_chosen = i == j->chosen;
+        row.is_next = i == next;
+        t->each(t->arg, &row);
     }
     if (next >= 0)
-        *io_price = fmax(*io_price, gain(j, j->chosen, next));
+        t->price = fmax(t->price, gain(j, j->chosen, next));
+}
+
+/* in  then  the job with resizes left */
+static bool is_refused(const struct gp_job *now, const struct gp_job *then)
+{
+    return then && then->now >= 0 && then->chosen > then->now &&
+           (!now || now->chosen == now->now);
+}
+
+static void tell_refused(struct teller *t, const struct policy_view *v,
+                         const struct gp_job *then)
+{
+    const struct policy_job_goodput *own = &v->jobs[then->order].goodput;
+    double zero_s = v->wall_s - v->now_s;
+
+    for (int32_t i = 0; i < then->n; i++) {
+        struct goodput_row row = row_of(then, i);
+        row.is_chosen = i == then->now;
+        row.is_refused = i == then->chosen;
+        row.turn_s = zero_s + own->growable_s;
+        row.idle_turn_s = zero_s + own->idle_growable_s;
+        t->each(t->arg, &row);
+    }
 }
 
 int goodput_explain(const struct policy_view *view,
                     void (*each)(void *arg, const struct goodput_row *row),
                     void *arg, double *ret_price, struct error *err)
 {
-    size_t cap = 2 * view->n_jobs + 1;
-    struct policy_wish *wishes = calloc(cap, sizeof(*wishes));
-    double price = NAN;
-    struct plan p;
-    struct gp g;
+    struct choice now = {.view = *view}, then = {.view = *view};
+    struct teller t = {.each = each, .arg = arg, .price = NAN};
+    int rc = choose(&now, err);
 
-    if (!wishes)
-        return error_set(err, ERR_NOMEM, "out of memory");
-    if (plan_begin(&p, view, wishes, cap, err) < 0) {
-        free(wishes);
-        return -1;
+    if (rc == 0)
+        rc = choose_unspent(view, &then, err);
+    for (size_t i = 0; rc == 0 && i < view->n_jobs; i++) {
+        const struct gp_job *j = take_next(&now, i), *k = take_next(&then, i);
+        if (is_spent(view, &view->jobs[i]) && is_refused(j, k))
+            tell_refused(&t, view, k);
+        else if (j)
+            tell(&t, j);
     }
-    int rc = gp_collect(&g, &p, err);
+    clear(&then);
+    clear(&now);
     if (rc == 0)
-        rc = gp_rigid(&g, err);
-    if (rc == 0)
-        rc = gp_choose(&g, err);
-    if (rc == 0)
-        gp_place(&g);
-    for (size_t i = 0; rc == 0 && i < g.n; i++)
-        if (g.jobs[i].n > 0 && !g.jobs[i].is_single)
-            tell(&g.jobs[i], each, arg, &price);
-    gp_clear(&g);
-    plan_end(&p);
-    free(wishes);
-    if (rc == 0)
-        *ret_price = price;
+        *ret_price = t.price;
     return rc;
 }

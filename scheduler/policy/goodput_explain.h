@@ -15,11 +15,16 @@ struct goodput_row {
                     first size, for each of its GPUs */
     bool is_now, is_chosen;
     bool is_next; /* the best size above the chosen one */
+    /* It would be chosen, but the job has no resize of the hour left. The job
+     * may grow in its turn, and onto idle GPUs, from then on; seconds since
+     * 1970 */
+    bool is_refused;
+    double turn_s, idle_turn_s;
 };
 
 /* Calls each() for each size, job after job in the order of the view, sizes by
  * GPUs. Jobs that keep what they have because they cannot change it are left
- * out.
+ * out, unless only their resizes of the hour keep them from growing.
  * out  ret_price  further value that one GPU would have for the job that would
  *      use it best; NAN: for none
  * err  as the policy's plan() */

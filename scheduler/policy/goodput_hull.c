@@ -70,6 +70,12 @@ static int32_t growth(const struct gp_job *j, int32_t from, int32_t to)
     return j->sizes[to].gpus - j->sizes[from > j->now ? from : j->now].gpus;
 }
 
+/* What a job of one size waits for is not idle. */
+static bool may_grow(const struct gp *g, const struct gp_job *j, int32_t grows)
+{
+    return grows == 0 || (grows <= g->grow_gpus && !(j->is_beyond && g->head));
+}
+
 /* The next size of the upper hull from `from` on: the best gain per GPU, of
  * equal ones the largest. -1: none is worth more. out ret_gain of weight 1 */
 static int32_t search_hull(const struct gp_job *j, int32_t from,
@@ -129,7 +135,7 @@ static int32_t next_repair(const struct gp *g, const struct gp_job *j,
         if (more > left)
             break; /* so are all that follow */
         if (!j->sizes[k].is_idle_use || more <= 0 ||
-            growth(j, j->chosen, k) > g->grow_gpus)
+            !may_grow(g, j, growth(j, j->chosen, k)))
             continue;
         double gain = j->weight * (j->sizes[k].hoped - now) / more;
         if (gain > *ret_gain) {
@@ -142,10 +148,11 @@ static int32_t next_repair(const struct gp *g, const struct gp_job *j,
 
 static int32_t least_of(const struct gp_job *j)
 {
-    return j->now < 0 && j->sizes[0].gpus == 0 ? 0 : -1;
+    return j->is_held || (j->now < 0 && j->sizes[0].gpus == 0) ? 0 : -1;
 }
 
-/* What was promised, and jobs that need no GPU. */
+/* What jobs keep in any case and what was promised, and jobs that need no GPU.
+ */
 static int32_t give_least(struct gp *g)
 {
     int32_t left = g->gpus;
@@ -153,6 +160,7 @@ static int32_t give_least(struct gp *g)
     for (size_t i = 0; i < g->n; i++) {
         struct gp_job *j = &g->jobs[i];
         j->chosen = least_of(j);
+        left -= j->is_held ? j->sizes[0].gpus : 0;
     }
     for (size_t i = 0; i < g->n; i++) {
         struct gp_job *j = &g->jobs[i];
@@ -174,6 +182,13 @@ static bool is_open(const struct gp_job *j)
     return !j->is_forced && !j->is_barred;
 }
 
+/* Its steps depend on what other jobs take: the shortcut below leaves it to the
+ * heap. */
+static bool is_free(const struct gp_job *j)
+{
+    return is_open(j) && !j->is_bound;
+}
+
 /* Until no step gains `least`. */
 static int32_t take_steps(struct gp *g, struct heap *h, int32_t left,
                           double least, double *ret_last)
@@ -185,7 +200,7 @@ static int32_t take_steps(struct gp *g, struct heap *h, int32_t left,
         int32_t more = j->sizes[s.to].gpus - j->sizes[j->chosen].gpus, to = -1;
         int32_t grows = growth(j, j->chosen, s.to);
         double gain = 0;
-        if (more <= left && grows <= g->grow_gpus) {
+        if (more <= left && may_grow(g, j, grows)) {
             j->chosen = s.to;
             left -= more;
             g->grow_gpus -= grows;
@@ -216,13 +231,13 @@ static double sample_price(struct gp *g, struct heap *h, int32_t left)
     if (g->n < MANY || g->is_plain || g->p->view->is_shared)
         return 0;
     for (size_t i = 0; i < g->n; i += SAMPLE)
-        if (is_open(&g->jobs[i]) &&
+        if (is_free(&g->jobs[i]) &&
             (to = next_on_hull(&g->jobs[i], g->jobs[i].chosen, &gain)) >= 0)
             h->at[h->n++] = (struct step){gain, i, to};
     bool is_scarce = take_steps(g, h, left / SAMPLE, 0, &last) == 0;
     h->n = 0;
     for (size_t i = 0; i < g->n; i += SAMPLE)
-        if (is_open(&g->jobs[i]))
+        if (is_free(&g->jobs[i]))
             g->jobs[i].chosen = least_of(&g->jobs[i]);
     return is_scarce ? last : 0;
 }
@@ -235,7 +250,7 @@ static int32_t take_above(struct gp *g, double price, int32_t left)
 
     for (size_t i = 0; i < g->n && left >= 0; i++) {
         struct gp_job *j = &g->jobs[i];
-        while (is_open(j) && (to = next_on_hull(j, j->chosen, &gain)) >= 0 &&
+        while (is_free(j) && (to = next_on_hull(j, j->chosen, &gain)) >= 0 &&
                gain > price) {
             left -= j->sizes[to].gpus - j->sizes[j->chosen].gpus;
             j->chosen = to;
@@ -266,7 +281,7 @@ static int32_t greedy(struct gp *g, struct heap *h, int32_t left)
 
     if (price > 0 && (left = take_above(g, price * MARGIN, most)) < 0) {
         for (size_t i = 0; i < g->n; i++)
-            if (is_open(&g->jobs[i]))
+            if (is_free(&g->jobs[i]))
                 g->jobs[i].chosen = least_of(&g->jobs[i]);
         left = most;
         price = 0;
@@ -299,7 +314,7 @@ static void repair(struct gp *g, struct heap *h, int32_t left)
         struct gp_job *j = &g->jobs[s.i];
         int32_t more = j->sizes[s.to].gpus - j->sizes[j->chosen].gpus;
         int32_t grows = growth(j, j->chosen, s.to);
-        if (more <= left && grows <= g->grow_gpus) {
+        if (more <= left && may_grow(g, j, grows)) {
             j->chosen = s.to;
             left -= more;
             g->grow_gpus -= grows;

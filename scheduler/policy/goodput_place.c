@@ -193,7 +193,7 @@ static void start_now(struct gp *g, size_t n, bool told)
     }
 }
 
-/* ---- on a shared cluster --------------------------------------------------
+/* ---- growth onto what is free now -----------------------------------------
  */
 /* Takes what is free on the nodes that others wait for out of the picture (sign
  * -1), or puts it back. */
@@ -257,15 +257,17 @@ static bool grow_now(struct gp *g, struct gp_job *j, bool told)
 
 static void grow_bound(struct gp *g, size_t n, bool told)
 {
-    if (!g->p->view->is_shared)
-        return;
-    close_wanted(g, -1);
+    bool is_shared = g->p->view->is_shared;
+
+    if (is_shared)
+        close_wanted(g, -1);
     for (size_t k = 0; k < n; k++) {
         struct gp_job *j = &g->jobs[g->line[k]];
         j->has_grown =
             j->is_bound && j->chosen > j->now && grow_now(g, j, told);
     }
-    close_wanted(g, 1);
+    if (is_shared)
+        close_wanted(g, 1);
 }
 
 /* Finds room for the job once the others have left, on fewer GPUs if need be.

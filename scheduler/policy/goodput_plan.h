@@ -50,8 +50,10 @@ struct gp_job {
     bool is_forced;     /* a size was promised to it: before all others */
     bool is_backfilled; /* likewise: backfill starts it */
     bool is_single;     /* it has one size, without a rate */
-    bool is_bound;  /* on a shared cluster: what it becomes larger by is free
-                       now, or it keeps its size */
+    bool is_beyond;     /* it has no resize of the hour left to grow */
+    bool is_bound;  /* likewise, or on a shared cluster: what it becomes larger
+                       by is free now, or it keeps its size */
+    bool is_held;   /* it gives up no GPUs: its present size is its smallest */
     bool has_grown; /* it has the GPUs for its larger size */
     bool yields;    /* it makes room for the head */
     bool is_barred; /* backfill lets it wait */

@@ -108,7 +108,8 @@ static bool is_older(const struct gp *g, const struct gp_job *j)
 bool gp_head_fits(const struct gp *g, int32_t left)
 {
     for (size_t i = 0; i < g->n; i++)
-        if (g->jobs[i].now >= 0 && is_older(g, &g->jobs[i]))
+        if (g->jobs[i].now >= 0 && !g->jobs[i].is_held &&
+            is_older(g, &g->jobs[i]))
             left -= g->jobs[i].sizes[0].gpus;
     return g->head->sizes[0].gpus <= left;
 }
@@ -123,7 +124,7 @@ static bool is_at(const struct policy_job *job, size_t node)
 
 static bool may_yield(const struct gp *g, const struct gp_job *j, size_t node)
 {
-    return j->now >= 0 && j->chosen >= 0 && !is_older(g, j) &&
+    return j->now >= 0 && j->chosen >= 0 && !j->is_held && !is_older(g, j) &&
            is_at(j->job, node);
 }
 

@@ -157,19 +157,28 @@ static bool has_now(const struct policy_job *job, const struct gp_size *s)
 static bool may_become(const struct gp *g, const struct policy_job *job,
                        const struct gp_size *s)
 {
-    return has_now(job, s) || (is_explored(g, job, s) &&
-                               (s->gpus < job->gpus ||
-                                g->p->view->now_s >= job->goodput.growable_s));
+    double now_s = g->p->view->now_s;
+
+    return has_now(job, s) ||
+           (is_explored(g, job, s) &&
+            (s->gpus < job->gpus || now_s >= job->goodput.growable_s ||
+             now_s >= job->goodput.idle_growable_s));
 }
 
 static bool list_live(struct gp *g, struct gp_job *j, const struct gp_ladder *l)
 {
     size_t before = g->n_sizes;
     bool stays = is_wanted(g, j->job);
+    double now_s = g->p->view->now_s;
 
+    j->is_held = now_s < j->job->goodput.resizable_s;
+    j->is_beyond = j->is_held || now_s < j->job->goodput.growable_s;
+    j->is_bound = g->p->view->is_shared || j->is_beyond;
     j->sizes = gp_new_sizes(g, (size_t)l->n_all);
     for (int32_t k = 0; k < l->n_all; k++) {
         if (k > 0 && !may_become(g, j->job, &l->sizes[k]))
+            continue;
+        if (j->is_held && j->now < 0 && !has_now(j->job, &l->sizes[k]))
             continue;
         if (stays && l->sizes[k].gpus > j->job->gpus)
             break;
@@ -177,7 +186,6 @@ static bool list_live(struct gp *g, struct gp_job *j, const struct gp_ladder *l)
             j->now = j->n;
         j->sizes[j->n++] = l->sizes[k];
     }
-    j->is_bound = g->p->view->is_shared;
     g->n_sizes = j->now < 0 ? before : before + (size_t)j->n + 1;
     return j->now >= 0;
 }

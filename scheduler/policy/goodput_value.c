@@ -20,6 +20,14 @@ static bool is_on_nodes_up(const struct policy_view *v,
     return true;
 }
 
+/* Whether its resizes of an hour allow a change: to give GPUs up, or to grow
+ * onto free ones. */
+static bool has_turn(const struct policy_view *v, const struct policy_job *job)
+{
+    return v->now_s >= job->goodput.resizable_s ||
+           v->now_s >= job->goodput.idle_growable_s;
+}
+
 /* A live job whose size the policy may change now. */
 static bool may_change(const struct gp *g, const struct policy_view *v,
                        const struct policy_job *job)
@@ -27,8 +35,7 @@ static bool may_change(const struct gp *g, const struct policy_view *v,
     return job->goodput.curve && job->goodput.goal != POLICY_GOAL_FIT &&
            job->may_resize && !job->is_leaving && job->at && job->gpus > 0 &&
            is_on_nodes_up(v, job) && g->conf.max_resizes_per_hour > 0 &&
-           v->now_s >= job->start_s + g->conf.min_runtime_s &&
-           v->now_s >= job->goodput.resizable_s;
+           v->now_s >= job->start_s + g->conf.min_runtime_s && has_turn(v, job);
 }
 
 /* ---- weights --------------------------------------------------------------

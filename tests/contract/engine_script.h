@@ -87,6 +87,7 @@ struct world_script {
     double node_lost_s; /* 0: workers may be silent */
     int32_t submit_ahead;
     struct policy_preempt preempt;
+    struct policy_goodput goodput; /* interval_s 0: the defaults */
     bool gives_up;      /* users cancel what waits for others in vain */
     const char *db_dir; /* SQLite in this directory; NULL: in memory */
     /* The disk takes its time: half of what is asked comes while a batch is

@@ -226,6 +226,7 @@ static inline void world_init(struct world *w, const struct world_script *s)
         .node_lost_s = s->node_lost_s,
         .submit_ahead = s->submit_ahead,
         .preempt = s->preempt,
+        .goodput = s->goodput,
         .reconcile_s = 5,
         .kill_grace_s = 3,
         .where = {.partition = "batch", .cpus_per_gpu = 4},

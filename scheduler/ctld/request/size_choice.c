@@ -57,7 +57,7 @@ json_t *size_table_json(const struct size_table *t, uint64_t job)
         (void)json_array_append_new(
             list,
             json_pack("{s:I, s:i, s:i, s:o, s:o, s:o, s:I, s:o, s:o, s:b, s:b, "
-                      "s:b}",
+                      "s:b, s:o, s:o}",
                       "id", (json_int_t)r->job, "gpus", r->nodes * r->per_node,
                       "nodes", r->nodes, "rate", ctld_num(r->rate.per_s),
                       "efficiency", ctld_num(r->efficiency), "basis",
@@ -66,7 +66,10 @@ json_t *size_table_json(const struct size_table *t, uint64_t job)
                       "iterations", (json_int_t)r->rate.n, "value",
                       ctld_num(r->value), "gain", ctld_num(r->gain), "is_now",
                       r->is_now, "is_chosen", r->is_chosen, "is_next",
-                      r->is_next));
+                      r->is_next, "turn",
+                      ctld_time(r->is_refused ? r->turn_s : (double)NAN),
+                      "idle_turn",
+                      ctld_time(r->is_refused ? r->idle_turn_s : (double)NAN)));
     }
     return list;
 }
@@ -78,9 +81,10 @@ static int32_t gpus_of(const struct goodput_row *r)
     return r->nodes * r->per_node;
 }
 
-/* Of the sizes of a job: the chosen one, the next best, and the first. */
+/* Of the sizes of a job: the chosen one, the next best, the first, and the one
+ * that its resizes of the hour keep it from. */
 struct picked {
-    const struct goodput_row *first, *chosen, *next;
+    const struct goodput_row *first, *chosen, *next, *refused;
 };
 static struct picked pick(const struct size_table *t, uint64_t job)
 {
@@ -93,6 +97,7 @@ static struct picked pick(const struct size_table *t, uint64_t job)
         p.first = p.first ? p.first : r;
         p.chosen = r->is_chosen ? r : p.chosen;
         p.next = r->is_next ? r : p.next;
+        p.refused = r->is_refused ? r : p.refused;
     }
     return p;
 }
@@ -157,6 +162,26 @@ static int say_chosen(const struct size_table *t, const struct picked *p,
                : say_basis(p->next, ", ", out, err);
 }
 
+static int say_refused(const struct picked *p, struct buf *out,
+                       struct error *err)
+{
+    char turn[WIRE_TIME_CAP], idle[WIRE_TIME_CAP];
+
+    wire_time(p->refused->turn_s, turn);
+    wire_time(p->refused->idle_turn_s, idle);
+    if (buf_addf(out, err,
+                 "%" PRId32 " GPU%s, not %" PRId32
+                 ": it was resized as often as it may be within an hour "
+                 "(scheduler.goodput.max_resizes_per_hour); it may grow onto "
+                 "GPUs that no job waits for at %s, onto others at %s",
+                 gpus_of(p->chosen), gpus_of(p->chosen) == 1 ? "" : "s",
+                 gpus_of(p->refused), idle, turn) < 0)
+        return -1;
+    return say_basis(p->chosen, "; ", out, err) < 0
+               ? -1
+               : say_basis(p->refused, ", ", out, err);
+}
+
 int size_table_say(const struct size_table *t, uint64_t job, struct buf *out,
                    struct error *err)
 {
@@ -164,6 +189,8 @@ int size_table_say(const struct size_table *t, uint64_t job, struct buf *out,
 
     if (!p.first)
         return 0;
+    if (p.chosen && p.refused)
+        return say_refused(&p, out, err);
     if (p.chosen && p.next)
         return say_chosen(t, &p, out, err);
     if (p.chosen) {

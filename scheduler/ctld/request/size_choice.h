@@ -24,8 +24,9 @@ void size_table_clear(struct size_table *t);
 json_t *size_table_json(const struct size_table *t, uint64_t job);
 /* "2 GPUs, not 4: the last 2 would add 18 % to this job and 61 % to job 14;
  * 0.71 measured efficiency at 2 (312 iterations), 0.44 fitted at 4". For a job
- * that waits: "it starts when a GPU is worth less than ... to others". Nothing
- * for a job that has no sizes. err  ERR_NOMEM */
+ * whose resizes of the hour keep it from growing: so, and when it may. For a
+ * job that waits: "it starts when a GPU is worth less than ... to others".
+ * Nothing for a job that has no sizes. err  ERR_NOMEM */
 int size_table_say(const struct size_table *t, uint64_t job, struct buf *out,
                    struct error *err) MUST_CHECK;
 

@@ -185,8 +185,6 @@ void eng_view_goodput(struct engine *e, struct eng_view *t,
     struct eng_work work = eng_work_of(en, m);
     g->left_one_s = work.left / m->curve.one_per_s;
     g->one_s = work.all / m->curve.one_per_s;
-    g->resizable_s = eng_resizable_s(e, en, false);
-    g->growable_s = eng_resizable_s(e, en, true);
     bool is_open = io->state == JOB_QUEUED
                        ? io->to_gpus == 0
                        : io->may_resize != 0 || en->job.iteration == 0;

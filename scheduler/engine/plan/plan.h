@@ -166,10 +166,6 @@ void eng_view_resize(const struct engine *e, const struct entry *en,
 /* Stages the resize that a policy wishes. err ERR_NOMEM */
 int eng_resize(struct engine *e, struct entry *en, const struct policy_wish *w,
                struct error *err) MUST_CHECK;
-/* When the policy may resize the job again, by the configuration's limit for an
- * hour; to grow, it needs two resizes. 0: any time; INFINITY: never. */
-double eng_resizable_s(const struct engine *e, const struct entry *en,
-                       bool grows);
 /* Whether an attempt of the job could be told to stop, and would save its
  * work. */
 bool eng_may_resize(const struct entry *en);

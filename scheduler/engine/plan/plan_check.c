@@ -7,6 +7,7 @@
  * other such jobs, on what is free then.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,6 +151,15 @@ static double resize_min_runtime_s(const struct policy_view *v)
                                      : v->preempt.min_runtime_s;
 }
 
+/* When its resizes of an hour allow the size; fewer GPUs, or other nodes. */
+static double turn_s(const struct policy_job *job, int32_t nodes, int64_t gpus)
+{
+    const struct policy_job_goodput *g = &job->goodput;
+    bool grows = nodes > 0 && gpus >= job->gpus;
+
+    return grows ? fmin(g->growable_s, g->idle_growable_s) : g->resizable_s;
+}
+
 /* The size must be another one that the nodes that are up could hold. What is
  * free then is not checked: the job waits in the queue like any other. */
 static int check_resize(const struct checking *c, const struct policy_job *job,
@@ -167,7 +177,7 @@ static int check_resize(const struct checking *c, const struct policy_job *job,
         why = "it cannot be resized";
     else if (v->now_s - job->start_s < resize_min_runtime_s(v) - 1e-6)
         why = "it is below its minimum run time";
-    else if (v->now_s < job->goodput.resizable_s - 1e-6)
+    else if (v->now_s < turn_s(job, w->nodes, gpus) - 1e-6)
         why = "it was resized too often";
     else if (w->nodes == 0)
         return 0; /* it makes room, and waits */

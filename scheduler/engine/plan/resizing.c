@@ -35,6 +35,47 @@ static bool is_elastic(const struct entry *en)
            eng_may_resize(en) && gpu_sizes_several(&sizes);
 }
 
+/* ---- how often ------------------------------------------------------------
+ *
+ * Resizes that make room for others are counted with those by which a job
+ * grows: each costs it a restart. So others can spend them all, and the job
+ * would keep its smallest size for the rest of the hour beside idle GPUs. So it
+ * is refused once, for two intervals; then it grows onto idle GPUs, and may
+ * give back at any time what it has so. With one interval, the workloads of B2
+ * (docs/policy.md) take 2.5 % longer and restart more often.
+ */
+enum { REFUSED_INTERVALS = 2 };
+
+static double again_s(const struct entry *en, uint32_t most)
+{
+    static const double HOUR_S = 3600;
+
+    return en->n_resizes < most
+               ? 0
+               : en->resized_s[(en->n_resizes - most) % ENG_RESIZES] + HOUR_S;
+}
+
+static void view_turn(const struct engine *e, const struct entry *en,
+                      struct policy_job_goodput *io)
+{
+    const struct policy_goodput *p = &e->parts.conf->goodput;
+
+    if (!(p->interval_s > 0))
+        p = &policy_goodput_default;
+    uint32_t most = p->max_resizes_per_hour < ENG_RESIZES
+                        ? (uint32_t)p->max_resizes_per_hour
+                        : ENG_RESIZES;
+    if (most == 0) {
+        io->resizable_s = io->growable_s = io->idle_growable_s = INFINITY;
+        return;
+    }
+    bool has_more = en->spent_gpus > 0 && en->job.gpus > en->spent_gpus;
+    io->resizable_s = has_more ? 0 : again_s(en, most);
+    io->growable_s = again_s(en, most - (most > 1));
+    io->idle_growable_s = eng_start_of(en, eng_now(e)) + p->min_runtime_s +
+                          REFUSED_INTERVALS * p->interval_s;
+}
+
 void eng_view_resize(const struct engine *e, const struct entry *en,
                      struct policy_job *io)
 {
@@ -44,25 +85,19 @@ void eng_view_resize(const struct engine *e, const struct entry *en,
     io->to_nodes = r->gpus > 0 ? r->nodes : r->planned_nodes;
     io->may_resize = is_elastic(en);
     io->cost_s = eng_costs_mean_s(e, en);
+    view_turn(e, en, &io->goodput);
 }
 
-double eng_resizable_s(const struct engine *e, const struct entry *en,
-                       bool grows)
+/* entry.spent_gpus after a resize. in gpus of the next attempt; 0: it waits */
+static int32_t spent_after(const struct engine *e, const struct entry *en,
+                           int32_t gpus)
 {
-    const struct policy_goodput *p = &e->parts.conf->goodput;
-    static const double HOUR_S = 3600;
+    struct policy_job_goodput may = {.curve = NULL};
 
-    if (!(p->interval_s > 0))
-        p = &policy_goodput_default;
-    uint32_t most = p->max_resizes_per_hour < ENG_RESIZES
-                        ? (uint32_t)p->max_resizes_per_hour
-                        : ENG_RESIZES;
-    if (most == 0)
-        return INFINITY;
-    most -= grows && most > 1;
-    return en->n_resizes < most
-               ? 0
-               : en->resized_s[(en->n_resizes - most) % ENG_RESIZES] + HOUR_S;
+    view_turn(e, en, &may);
+    if (gpus >= en->job.gpus && eng_now(e) < may.growable_s)
+        return en->spent_gpus > 0 ? en->spent_gpus : en->job.gpus;
+    return gpus < en->job.gpus && gpus > en->spent_gpus ? en->spent_gpus : 0;
 }
 
 /* No GPUs: the job makes room, and waits for any size. */
@@ -93,8 +128,10 @@ int eng_resize(struct engine *e, struct entry *en, const struct policy_wish *w,
         w->nodes * w->gpus_per_node == en->job.gpus)
         return 0; /* a limit of its user keeps it from growing */
     say_resize(e, en, w, &d);
+    int32_t spent = spent_after(e, en, d.to_gpus);
     if (eng_stage(e, en, EV_PREEMPT, -1, &d, err) < 0)
         return -1;
     en->resized_s[en->n_resizes++ % ENG_RESIZES] = eng_now(e);
+    en->spent_gpus = spent;
     return 0;
 }

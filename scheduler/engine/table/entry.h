@@ -93,10 +93,12 @@ struct entry {
      * ENG_RESIZES]; on the engine's clock. */
     double resized_s[ENG_RESIZES];
     uint32_t n_resizes;
-    int64_t work;   /* as engine_beat.work */
-    bool saves;     /* as engine_beat.saves */
-    double moved_s; /* its last progress; NAN: none yet */
-    double step_s;  /* step time, the median of: */
+    int32_t spent_gpus; /* that it had when it first grew beyond its resizes of
+                           an hour; 0: it has not */
+    int64_t work;       /* as engine_beat.work */
+    bool saves;         /* as engine_beat.saves */
+    double moved_s;     /* its last progress; NAN: none yet */
+    double step_s;      /* step time, the median of: */
     float steps_s[ENG_STEPS];
     uint32_t n_steps;   /* step times so far; the newest is [(n_steps - 1) %
                            ENG_STEPS] */

@@ -10,7 +10,7 @@
 
 #include "scheduler/sim/run/sim_world.h"
 
-static const double SUM_TOLERANCE = 1e-6;
+static const double SUM_TOLERANCE = 1e-6, TOLERANCE_S = 1e-6;
 
 void sim_account(struct sim_world *w)
 {
@@ -157,22 +157,39 @@ void sim_unbook(struct sim_world *w, int32_t i, const struct job *job)
     buf_clear(&place);
 }
 
-void sim_check_resize(struct sim_world *w, int32_t i)
+static bool is_spent(const struct sim_world *w, const struct sim_state *s,
+                     size_t most)
 {
-    static const double HOUR_S = 3600, TOLERANCE_S = 1e-6;
+    static const double HOUR_S = 3600;
+
+    return s->n_resizes >= most &&
+           sim_now(w) - s->resized_s[(s->n_resizes - most) % SIM_RESIZES] <
+               HOUR_S - TOLERANCE_S;
+}
+
+void sim_check_resize(struct sim_world *w, int32_t i, const struct job *job)
+{
     struct sim_state *s = &w->jobs[i];
     const struct policy_goodput *p = w->policy->goodput.interval_s > 0
                                          ? &w->policy->goodput
                                          : &policy_goodput_default;
     size_t most = (size_t)p->max_resizes_per_hour;
+    double turn_s = s->grant_s + p->min_runtime_s;
+    bool grows = job->resize.gpus >= job->gpus;
+    bool is_beyond = most > 0 && is_spent(w, s, most - (most > 1));
 
-    if (sim_now(w) < s->grant_s + p->min_runtime_s - TOLERANCE_S)
+    if (sim_now(w) < turn_s - TOLERANCE_S)
         sim_account_broken(w, "a resize within the minimum run time", i);
     if (most == 0 ||
-        (s->n_resizes >= most &&
-         sim_now(w) - s->resized_s[(s->n_resizes - most) % SIM_RESIZES] <
-             HOUR_S - TOLERANCE_S))
+        (grows ? is_beyond &&
+                     sim_now(w) < turn_s + 2 * p->interval_s - TOLERANCE_S
+               : is_spent(w, s, most) &&
+                     (s->spent_gpus == 0 || job->gpus <= s->spent_gpus)))
         sim_account_broken(w, "more resizes in an hour than a job may have", i);
+    if (grows ? !is_beyond : job->resize.gpus <= s->spent_gpus)
+        s->spent_gpus = 0;
+    else if (grows && s->spent_gpus == 0)
+        s->spent_gpus = job->gpus;
     s->resized_s[s->n_resizes++ % SIM_RESIZES] = sim_now(w);
 }
 

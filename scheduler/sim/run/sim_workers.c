@@ -153,7 +153,7 @@ void sim_on_event(void *arg, const struct store_event *event,
         break;
     case EV_PREEMPT:
         if (event->detail && strstr(event->detail, "chosen by policy"))
-            sim_check_resize(w, i);
+            sim_check_resize(w, i, job);
         stopping(w, i);
         break;
     case EV_LIMIT:

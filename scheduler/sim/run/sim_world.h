@@ -33,7 +33,8 @@ struct sim_state {
     double crowd;     /* integral of the number of jobs at its submit */
     double resized_s[SIM_RESIZES]; /* by the policy, see sim_account.c */
     size_t n_resizes;
-    char gpu_type[32]; /* of its nodes */
+    int32_t spent_gpus; /* when it grew beyond that; 0: it has not */
+    char gpu_type[32];  /* of its nodes */
     int32_t nodes, per_node;
     int32_t live;         /* index in the live ones */
     size_t span, n_spans; /* of this attempt */
@@ -147,8 +148,9 @@ void sim_account(struct sim_world *w);
 void sim_book(struct sim_world *w, int32_t i, const struct job *job);
 void sim_unbook(struct sim_world *w, int32_t i, const struct job *job);
 /* The policy resizes the job: not within its minimum run time, nor more often
- * than it may. */
-void sim_check_resize(struct sim_world *w, int32_t i);
+ * than it may. Beyond that, it grows two intervals later, and gives that back.
+ */
+void sim_check_resize(struct sim_world *w, int32_t i, const struct job *job);
 /* The figures of a job that has ended. */
 void sim_account_end(struct sim_world *w, int32_t i, const struct job *job);
 /* An invariant does not hold: the run fails after this step. */

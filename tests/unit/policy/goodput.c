@@ -158,8 +158,13 @@ static void test_changes(void)
     is_text(&t, "", "not within its minimum run time");
     t.jobs[0].start_s = t.v.now_s - 600;
     t.jobs[0].goodput.growable_s = t.v.now_s + 1;
+    t.jobs[0].goodput.idle_growable_s = t.v.now_s + 1;
     is_text(&t, "", "not if it may not grow");
-    t.jobs[0].goodput.growable_s = 0;
+    t.jobs[0].goodput.idle_growable_s = t.v.now_s;
+    is_text(&t, "1=4", "in time, onto idle GPUs");
+    t.jobs[0].goodput.resizable_s = t.v.now_s + 1;
+    is_text(&t, "1=4", "  even if it must not shrink");
+    t.jobs[0].goodput.resizable_s = t.jobs[0].goodput.growable_s = 0;
     t.jobs[0].goodput.left_one_s = 200;
     is_text(&t, "", "not if it is about to end");
 
@@ -181,6 +186,39 @@ static void test_changes(void)
         running(&t, &c, 1, 1e6, 0, 1, 600);
     elastic(&t, &c, 0, 500);
     is_text(&t, "5- 3=0 4=0", "two of four wait for a short job");
+}
+
+/* Beyond its resizes of the hour. */
+static void test_beyond(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    setup(&t, &c, 1);
+    running(&t, &c, 1, 1e6, 0, 2, 600);
+    struct policy_job *job = running(&t, &c, 0, 5e4, 0, 1, 600);
+    is_text(&t, "1=1 2=3", "in its turn it takes the GPU of a slower job");
+    job->goodput.growable_s = t.v.now_s + 1;
+    is_text(&t, "2=2", "without one, what is idle and no more");
+
+    setup(&t, &c, 1);
+    running(&t, &c, 0, 1e6, 0, 2, 600)->goodput.resizable_s = t.v.now_s + 1;
+    elastic(&t, &c, 0, 500);
+    is_text(&t, "+2:2", "what waits gets all but what it keeps");
+
+    setup(&t, &c, 1);
+    running(&t, &c, 0, 1e5, 0, 2, 600)->goodput.resizable_s = t.v.now_s + 1;
+    view_job(&t, 4, 4, 1e4)->submit_s = 300;
+    is_text(&t, "2-", "it does not yield to a job of one size");
+    t.jobs[0].goodput.resizable_s = 0;
+    is_text(&t, "2- 1=0", "  as it does in its turn");
+
+    setup(&t, &c, 2);
+    job = running(&t, &c, 0, 1e5, 0, 4, 600);
+    job->goodput.resizable_s = t.v.now_s + 1;
+    running(&t, &c, 0, 1e5, 1, 4, 600);
+    elastic(&t, &c, 0, 500);
+    is_text(&t, "3- 2=0", "another makes room for what waits");
 }
 
 static void test_nodes(void)
@@ -502,6 +540,7 @@ int main(void)
     test_sizes();
     test_bounds();
     test_changes();
+    test_beyond();
     test_nodes();
     test_types();
     test_rigid();

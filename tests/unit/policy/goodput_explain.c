@@ -108,9 +108,51 @@ static void test_plan(void)
     is_int((long long)n_same, 3, "starts what the table says");
 }
 
+/* A job on one of four GPUs that was resized too often; a second one has all of
+ * what it needs. */
+static void test_spent(void)
+{
+    struct view v;
+    struct table t = {.n = 0};
+    struct error err = ERROR_INIT;
+    double price = 0;
+
+    set_rates();
+    view_init(&v, 1, 4);
+    v.v.goodput = policy_goodput_default;
+    v.v.wall_s = 1.7e9;
+    struct policy_job *job = view_run(&v, 0, 1, 600, INFINITY);
+    job->gpus_max = 4;
+    job->may_resize = 1;
+    job->cost_s = NAN;
+    job->goodput.curve = &curve;
+    job->goodput.left_one_s = job->goodput.one_s = 1e5;
+    job->goodput.growable_s = job->goodput.idle_growable_s = v.v.now_s + 40;
+    is_int(goodput_explain(&v.v, add, &t, &price, &err), 0, "a spent job");
+    const struct goodput_row *four = find(&t, job->id, 4);
+    ok(four && four->is_refused && !four->is_chosen, "it would have four");
+    ok(four && fabs(four->turn_s - 1.7e9 - 40) < 1e-3, "  in its turn");
+    const struct goodput_row *one = find(&t, job->id, 1);
+    ok(one && one->is_chosen && one->is_now && !one->is_refused,
+       "  and keeps the one that it has");
+    job->goodput.resizable_s = v.v.now_s + 60;
+    t.n = 0;
+    is_int(goodput_explain(&v.v, add, &t, &price, &err), 0,
+           "it may not shrink");
+    four = find(&t, job->id, 4);
+    ok(four && four->is_refused, "  which is no other reason");
+    (void)view_run(&v, 0, 3, 600, INFINITY);
+    t.n = 0;
+    is_int(goodput_explain(&v.v, add, &t, &price, &err), 0, "no GPU is idle");
+    for (size_t i = 0; i < t.n; i++)
+        ok(!t.rows[i].is_refused, "  then that is not the reason");
+    is_int((long long)t.n, 0, "  nor has it a choice");
+}
+
 int main(void)
 {
     test_table();
+    test_spent();
     test_plan();
     return tap_done();
 }

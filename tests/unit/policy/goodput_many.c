@@ -104,6 +104,10 @@ static void come(struct many *t, size_t i)
     job->nodes = 1;
     job->start_s = t->v.now_s - draw(&t->rng, 0, 600);
     job->may_resize = 1;
+    if (draw(&t->rng, 0, 9) == 0)
+        job->goodput.growable_s = INFINITY; /* onto idle GPUs alone */
+    if (draw(&t->rng, 0, 9) == 0)
+        job->goodput.resizable_s = INFINITY;
 }
 
 static void set_up(struct many *t)

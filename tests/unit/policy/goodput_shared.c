@@ -109,7 +109,9 @@ static void test_growth(void)
     is_int(plan_size(&t, 1), 8, "but onto the others");
 
     setup(&t, 2);
-    running(&t, &good, 0, 3, 1e5)->goodput.resizable_s = 1e9;
+    struct policy_job *other = running(&t, &good, 0, 3, 1e5);
+    other->goodput.resizable_s = other->goodput.growable_s = 1e9;
+    other->goodput.idle_growable_s = 1e9;
     running(&t, &good, 1, 2, 1e5);
     is_int(plan_size(&t, 2), 4, "no node of another job is in the way");
 }
