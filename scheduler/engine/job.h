@@ -168,7 +168,7 @@ struct job {
                              without a daemon: not counted against its limit */
     bool reported;
     int32_t report_code;
-    bool ended_untold; /* reported: no rank had been told to stop */
+    int32_t report_stopped; /* reported: engine_report_extra.stopped */
     char fault_node[ALLOC_NODE_NAME_CAP]; /* where a device failed, as
                                              reported; "" */
     /* Reported: why a rank refused its plan, "memory" of its GPU or

@@ -35,18 +35,24 @@ struct world_attempt {
     enum alloc_ended_by ended_by;
 };
 
-/* What its worker reports of its plan; NULL: it has not refused it. */
-static inline const struct engine_report_extra *world_refusal(
-    const struct world_attempt *a, struct engine_report_extra *room)
+/* What its worker reports beside its exit code: whether a rank was told to stop
+ * before its work was done, and that it refused its plan. */
+static inline const struct engine_report_extra *world_extra(
+    const struct world_attempt *a, const struct job *job,
+    struct engine_report_extra *room)
 {
-    *room =
-        (struct engine_report_extra){.cpu_ms = -1,
-                                     .cores_ms = -1,
-                                     .stopped = -1,
-                                     .cause = "memory",
-                                     .needed_bytes = a->needed_bytes,
-                                     .available_bytes = a->needed_bytes / 2};
-    return a->needed_bytes > 0 ? room : NULL;
+    bool is_told = job->cancel_asked || job->requeue_asked || job->limit_hit ||
+                   job->release_asked || a->ended_by == ALLOC_BY_LIMIT ||
+                   a->ended_by == ALLOC_BY_OTHER;
+    *room = (struct engine_report_extra){
+        .cpu_ms = -1,
+        .cores_ms = -1,
+        .stopped = a->exit_code != 0 ? -1 : is_told,
+        .cause = a->needed_bytes > 0 ? "memory" : NULL,
+        .needed_bytes = a->needed_bytes,
+        .available_bytes = a->needed_bytes / 2,
+    };
+    return room;
 }
 
 struct world_job {

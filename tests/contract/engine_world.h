@@ -78,7 +78,7 @@ static inline int world_exit(void *arg, const struct job *job,
 {
     struct world *w = arg;
     const struct world_attempt *a = world_plan(w, job, job->attempt);
-    struct engine_report_extra refusal;
+    struct engine_report_extra extra;
 
     w->n_exit_hooks++;
     if (w->exit_hook_fails > 0) {
@@ -89,7 +89,7 @@ static inline int world_exit(void *arg, const struct job *job,
         (a->lose == 0 || a->lose == 2 || a->lose == 4))
         return engine_report(w->engine, job->id, job->attempt, a->exit_code,
                              a->exit_code ? "as scripted" : "", a->fault_node,
-                             world_refusal(a, &refusal), err);
+                             world_extra(a, job, &extra), err);
     return 0;
 }
 

@@ -3,13 +3,15 @@
  * The first row that applies decides (docs/engine.md has it as a table):
  *
  *   cancelled by a person      CANCELLED, 130 by its user, 143 by another
+ *   ended by somebody else,    COMPLETED, 0
+ *   but had finished
+ *   told to leave its devices  another attempt without a retry
  *   its time limit passed, or  TIMEOUT, 124
  *   the cluster's scheduler
  *   ended it for its limit,
  *   or its warning ended it
  *   cancelled in the cluster   CANCELLED, 143
  *   refused, or not started    HELD, until a person releases it
- *   lost, but reported 0       COMPLETED, 0
  *   given up after its report  as it reported
  *   a GPU of it has failed,    NODE_FAIL, 125
  *   as the allocator or the
@@ -19,6 +21,8 @@
  *   lost, or given up by us    NODE_FAIL or FAILED, 125
  *   killed by a signal, but    COMPLETED, 0
  *   reported 0
+ *   stopped by nobody that     FAILED, 143
+ *   is known, and saved
  *   killed by a signal         FAILED, 128 + the signal (125 if unclaimed)
  *   its worker was fenced      NODE_FAIL, 125
  *   never claimed its lease    FAILED, 125
@@ -39,7 +43,7 @@
 #include <string.h>
 
 #include "jobs/spec/retry_rule.h"
-#include "scheduler/engine/attempts/attempts.h"
+#include "scheduler/engine/attempts/end_evidence.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
 
@@ -48,11 +52,6 @@ struct verdict {
     struct detail d;
     bool excludes; /* a retry rule says: not on these nodes again */
 };
-
-static bool is_claimed(const struct job *job)
-{
-    return job->holder[0] != '\0';
-}
 
 static void describe_signal(int32_t signo, char *ret, size_t cap)
 {
@@ -130,6 +129,10 @@ static const char not_the_one[] =
     "its worker was fenced: another worker has the attempt, or the daemon does "
     "not know the attempt any more";
 
+/* Somebody on its machine, or the machine when it was shut down. */
+static const char stopped_by_nobody[] =
+    "was told to stop by SIGTERM, not by mgpu, and saved its work";
+
 static struct verdict exited(const struct engine *e, const struct entry *en,
                              const struct ending *end)
 {
@@ -140,7 +143,7 @@ static struct verdict exited(const struct engine *e, const struct entry *en,
     if (!job->reported && end->exit_code == EXIT_FENCED)
         return or_again(job, RETRY_NODE_FAIL,
                         make(EV_LOST, EXIT_NEVER_RAN, 0, not_the_one));
-    if (!is_claimed(job)) {
+    if (!end_is_claimed(job)) {
         (void)snprintf(why, sizeof(why),
                        "exited with %" PRId32
                        " before its worker claimed its lease",
@@ -152,6 +155,10 @@ static struct verdict exited(const struct engine *e, const struct entry *en,
                    ? or_again(job, RETRY_NODE_FAIL, v)
                    : v;
     }
+    if (end_was_saved(job))
+        return or_again(job, RETRY_SIGNAL,
+                        make(EV_FAIL, EXIT_SIGNAL + SIGTERM, SIGTERM,
+                             said ? said : stopped_by_nobody));
     /* The same size would be refused again. */
     if (job->reported && strcmp(job->cause, "memory") == 0)
         return make(eng_has_larger(e, en) ? EV_REQUEUE : EV_FAIL,
@@ -171,38 +178,11 @@ static struct verdict exited(const struct engine *e, const struct entry *en,
     return make(EV_FINISH, 0, 0, said ? said : "");
 }
 
-/* Ended by the warning that the engine sent: the warning came because of the
- * limit, so the limit caused the end. */
-static bool heeded_warning(const struct job *job, const struct ending *end)
-{
-    return job->is_warned && end->kind == ALLOC_EXITED &&
-           (end->signal == job->warn_signal ||
-            (end->signal == 0 &&
-             end->exit_code == EXIT_SIGNAL + job->warn_signal));
-}
-
-/* The engine may have seen its start later than it was, by at most this
- * much. */
-static const double SEEN_S = 60;
-
-/* Ended by the warning of the cluster's scheduler, which comes only if the
- * daemon, which warns earlier, was not running. */
-static bool was_warned(const struct engine *e, const struct entry *en,
-                       const struct ending *end)
-{
-    bool is_term =
-        end->signal == SIGTERM ||
-        (end->signal == 0 && end->exit_code == EXIT_SIGNAL + SIGTERM);
-    double ago_s = fmax(0, eng_ended_ago_s(e, en, end) - SEEN_S);
-    return end->kind == ALLOC_EXITED && is_term && !isnan(en->start_now_s) &&
-           en->start_now_s + en->job.attempt_limit_s <= eng_now(e) - ago_s;
-}
-
 static struct verdict expired(const struct job *job, const struct ending *end)
 {
     char why[JOB_REASON_CAP] = "time limit of its partition reached";
 
-    if (!job->limit_hit && heeded_warning(job, end))
+    if (!job->limit_hit && end_heeded_warning(job, end))
         (void)snprintf(why, sizeof(why),
                        "ended by the warning before its time limit of %.0f s",
                        job->attempt_limit_s);
@@ -224,33 +204,6 @@ static struct verdict printed_too_much(const struct job *job)
     return or_again(job, RETRY_EXIT, make(EV_FAIL, ALLOC_EXIT_LOG, 0, why));
 }
 
-/* The worker had reported the end before the attempt was lost. slurmctld kills
- * what it has forgotten, so a rank that a signal killed may have died of
- * that. */
-static bool ended_by_itself(const struct job *job, const struct ending *end)
-{
-    return job->reported &&
-           (job->report_code == 0 ||
-            (end->is_forgotten && job->report_code < EXIT_SIGNAL));
-}
-
-/* The attempt has completed its work: whatever ended it then took nothing from
- * it. */
-static bool is_success(const struct job *job)
-{
-    return job->reported && job->report_code == 0;
-}
-
-/* The signal as the launcher reports it, or from an exit code like a shell's;
- * 0: none. A launcher has exit codes of its own in that range, too. */
-static int32_t signal_of(const struct ending *end)
-{
-    int32_t by_code = end->exit_code - EXIT_SIGNAL;
-    if (end->signal > 0)
-        return end->signal;
-    return by_code > 0 && sigabbrev_np(by_code) ? by_code : 0;
-}
-
 /* All ranks had agreed that they were done, and their rows were stored: only
  * the shutdown of MPI was left to fail. */
 static struct verdict done_and_died(const struct job *job, int32_t signo)
@@ -262,34 +215,12 @@ static struct verdict done_and_died(const struct job *job, int32_t signo)
     return make(EV_FINISH, 0, 0, why);
 }
 
-/* A device of the attempt has failed, and the attempt with it. */
-static bool is_fault(const struct job *job, const struct ending *end)
-{
-    return end->kind == ALLOC_EXITED &&
-           (end->by == ALLOC_BY_FAULT || job->fault_node[0] != '\0');
-}
-
-/* The launcher of an MPI program kills all ranks when one has failed; the
- * worker of that one reports how. */
-static struct ending without_the_kill(const struct job *job,
-                                      const struct ending *end)
-{
-    struct ending e = *end;
-    if (e.signal != SIGKILL || !job->program_mpi || !job->reported ||
-        job->report_code <= 0)
-        return e;
-    e.exit_code = job->report_code;
-    e.signal = 0;
-    e.signal = signal_of(&e);
-    return e;
-}
-
 static struct verdict decide(const struct engine *e, const struct entry *en,
                              const struct ending *from)
 {
     static const struct ending by_itself = {.kind = ALLOC_EXITED};
     const struct job *job = &en->job;
-    const struct ending seen = without_the_kill(job, from), *end = &seen;
+    const struct ending seen = end_without_the_kill(job, from), *end = &seen;
     struct verdict v;
     char why[JOB_REASON_CAP];
 
@@ -300,14 +231,16 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
                     own ? "cancelled by its user"
                         : "cancelled by an administrator");
     }
+    bool is_limit = job->limit_hit ||
+                    (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_LIMIT);
+    bool is_taken = job->requeue_asked || is_limit || en->give_up ||
+                    end->kind == ALLOC_LOST;
+    if (is_taken && end_has_finished(job))
+        return exited(e, en, &by_itself);
     /* Whatever the exit code is: many programs exit with 0 when they are told
      * to stop. */
     if (job->requeue_asked && !job->limit_hit)
         return make(EV_REQUEUE, EXIT_NEVER_RAN, end->signal, job->reason);
-    bool is_limit = job->limit_hit ||
-                    (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_LIMIT);
-    if (is_limit && is_success(job) && job->ended_untold)
-        return exited(e, en, &by_itself);
     if (is_limit)
         return expired(job, end);
     if (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_OTHER)
@@ -320,9 +253,9 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
      * kill. */
     if (end->kind == ALLOC_EXITED && en->give_up == eng_was_done)
         return exited(e, en, &by_itself);
-    if (was_warned(e, en, end) || heeded_warning(job, end))
+    if (end_was_warned(e, en, end) || end_heeded_warning(job, end))
         return expired(job, end);
-    if (is_fault(job, end) && !is_success(job)) {
+    if (end_is_fault(job, end) && !end_is_success(job)) {
         v = make(EV_LOST, EXIT_NEVER_RAN, end->signal,
                  end->by == ALLOC_BY_FAULT ? end->why : job->reason);
         return or_again(job, RETRY_NODE_FAIL, v);
@@ -332,7 +265,7 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
         detail_because(&v.d, "could not be started: ", end->why);
         return v;
     }
-    if (end->kind == ALLOC_LOST && ended_by_itself(job, end))
+    if (end->kind == ALLOC_LOST && end_failed_before(job, end))
         return exited(e, en, end);
     if (end->kind == ALLOC_LOST) {
         v = make(end->is_forgotten ? EV_REQUEUE : EV_LOST, EXIT_NEVER_RAN, 0,
@@ -347,12 +280,13 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
         return or_again(job, RETRY_STALLED,
                         make(EV_FAIL, EXIT_NEVER_RAN, end->signal, why));
     }
-    if (is_success(job) && signal_of(end) > 0)
-        return done_and_died(job, signal_of(end));
+    if (end_is_success(job) && end_signal(end) > 0)
+        return done_and_died(job, end_signal(end));
     if (end->signal > 0) {
         describe_signal(end->signal, why, sizeof(why));
         v = make(EV_FAIL,
-                 is_claimed(job) ? EXIT_SIGNAL + end->signal : EXIT_NEVER_RAN,
+                 end_is_claimed(job) ? EXIT_SIGNAL + end->signal
+                                     : EXIT_NEVER_RAN,
                  end->signal, why);
         return or_again(job, RETRY_SIGNAL, v);
     }
@@ -416,8 +350,8 @@ static void exclude(const struct engine *e, const struct entry *en,
  * start, or that is unknown. */
 static const char *refusal(const struct entry *en, const struct ending *end)
 {
-    bool never_ran =
-        end->kind == ALLOC_EXITED && !is_claimed(&en->job) && end->signal == 0;
+    bool never_ran = end->kind == ALLOC_EXITED && !end_is_claimed(&en->job) &&
+                     end->signal == 0;
     if (eng_is_ending(en))
         return NULL;
     if (end->kind == ALLOC_REFUSED)
@@ -466,7 +400,7 @@ int eng_end(struct engine *e, struct entry *en, const struct ending *end,
     if (ago_s > 0)
         v.d.ended_ms = (int64_t)ceil(1000 * (eng_wall(e) - ago_s));
     bool is_nodes =
-        end->kind == ALLOC_LOST || en->give_up || is_fault(&en->job, end);
+        end->kind == ALLOC_LOST || en->give_up || end_is_fault(&en->job, end);
     if (v.ev == EV_REQUEUE && en->job.requeue_asked && !en->job.limit_hit)
         v.d.left_ms = eng_limit_left_ms(e, en, end);
     if (v.ev == EV_REQUEUE && v.d.retry == 1 &&

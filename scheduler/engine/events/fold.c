@@ -108,7 +108,7 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     job->requeue_asked = job->is_preempted = job->is_warned = false;
     job->is_time_80 = false;
     job->report_code = 0;
-    job->ended_untold = false;
+    job->report_stopped = -1;
     job->fault_node[0] = job->cause[0] = '\0';
     job->needed_bytes = job->available_bytes = 0;
     job->iteration = job->iterations_total = 0;
@@ -342,14 +342,15 @@ static void apply(struct entry *en, const struct store_event *ev,
     case EV_REPORT:
         job->reported = true;
         job->report_code = d->exit_code;
-        job->ended_untold = d->stopped == 0;
+        job->report_stopped = d->stopped;
         text_copy(job->fault_node, sizeof(job->fault_node), d->fault_node);
         text_copy(job->cause, sizeof(job->cause), d->cause);
         job->needed_bytes = d->needed_bytes;
         job->available_bytes = d->available_bytes;
         /* The report of a preempted worker says how it died, not why it had to
-         * stop. */
-        if (!job->requeue_asked || job->limit_hit)
+         * stop, unless it had finished. */
+        if (!job->requeue_asked || job->limit_hit ||
+            (d->exit_code == 0 && d->stopped == 0))
             because(job, d->why);
         break;
     case EV_CANCEL:

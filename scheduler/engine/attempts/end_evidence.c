@@ -1,0 +1,98 @@
+/* end_evidence.c - see end_evidence.h. */
+#include "scheduler/engine/attempts/end_evidence.h"
+
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+
+#include "scheduler/engine/engine_internal.h"
+
+/* ---- what its worker said --------------------------------------------------
+ */
+bool end_is_claimed(const struct job *job)
+{
+    return job->holder[0] != '\0';
+}
+
+bool end_has_finished(const struct job *job)
+{
+    return job->reported && job->report_code == 0 && job->report_stopped == 0;
+}
+
+bool end_was_stopped(const struct job *job)
+{
+    return job->reported && job->report_stopped == 1;
+}
+
+bool end_is_success(const struct job *job)
+{
+    return job->reported && job->report_code == 0 && !end_was_stopped(job);
+}
+
+bool end_was_saved(const struct job *job)
+{
+    return end_was_stopped(job) && job->saves &&
+           (job->report_code == 0 || job->report_code == EXIT_SIGNAL + SIGTERM);
+}
+
+bool end_failed_before(const struct job *job, const struct ending *end)
+{
+    return end->is_forgotten && job->reported && job->report_code != 0 &&
+           job->report_code < EXIT_SIGNAL && !end_was_stopped(job);
+}
+
+/* ---- who ended it ----------------------------------------------------------
+ */
+static bool is_by(const struct ending *end, int32_t signo)
+{
+    return end->signal == signo ||
+           (end->signal == 0 && end->exit_code == EXIT_SIGNAL + signo);
+}
+
+/* SIGTERM tells a worker to stop, other signals are passed to its program. */
+bool end_heeded_warning(const struct job *job, const struct ending *end)
+{
+    return job->is_warned && end->kind == ALLOC_EXITED &&
+           (is_by(end, job->warn_signal) ||
+            (job->warn_signal == SIGTERM && end_was_stopped(job)));
+}
+
+/* The engine may have seen its start later than it was, by at most this
+ * much. */
+static const double SEEN_S = 60;
+
+bool end_was_warned(const struct engine *e, const struct entry *en,
+                    const struct ending *end)
+{
+    bool is_term = is_by(end, SIGTERM) || end_was_stopped(&en->job);
+    double ago_s = fmax(0, eng_ended_ago_s(e, en, end) - SEEN_S);
+    return end->kind == ALLOC_EXITED && is_term && !isnan(en->start_now_s) &&
+           en->start_now_s + en->job.attempt_limit_s <= eng_now(e) - ago_s;
+}
+
+bool end_is_fault(const struct job *job, const struct ending *end)
+{
+    return end->kind == ALLOC_EXITED &&
+           (end->by == ALLOC_BY_FAULT || job->fault_node[0] != '\0');
+}
+
+int32_t end_signal(const struct ending *end)
+{
+    int32_t by_code = end->exit_code - EXIT_SIGNAL;
+    if (end->signal > 0)
+        return end->signal;
+    return by_code > 0 && sigabbrev_np(by_code) ? by_code : 0;
+}
+
+struct ending end_without_the_kill(const struct job *job,
+                                   const struct ending *end)
+{
+    struct ending e = *end;
+    if (e.signal != SIGKILL || !job->program_mpi || !job->reported ||
+        job->report_code <= 0)
+        return e;
+    e.exit_code = job->report_code;
+    e.signal = 0;
+    e.signal = end_signal(&e);
+    return e;
+}
