@@ -82,13 +82,13 @@ static int load(const char *config, const struct keys *k, size_t n_sets,
     return rc;
 }
 
-/* Keys that an administrator had set, after the n sets of --policy. Returns how
- * many there are now. */
+/* Keys that held in the past, after the n sets of --policy. Returns how many
+ * there are now. in has_config  the other keys are those of a --config */
 static size_t add_past(struct keys *k, size_t n,
-                       const struct past_settings *past)
+                       const struct past_settings *past, bool has_config)
 {
     for (size_t i = 0; i < past->n; i++) {
-        bool is_given = false;
+        bool is_given = has_config && past->at[i].is_base;
         for (size_t j = 0; j < k->n; j++)
             is_given = is_given || strcmp(k->key[j], past->at[i].key) == 0;
         if (!is_given)
@@ -142,7 +142,7 @@ int sim_args_policy(const char *config, const char *word,
         n += k->n;
     }
     if (past)
-        n = add_past(k, n, past);
+        n = add_past(k, n, past, config != NULL);
     if (rc == 0)
         rc = load(config, k, n, ret, err);
     free(k);

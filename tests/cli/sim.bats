@@ -327,5 +327,5 @@ runs_on() { # JOB GPUS
                   exit !(start - at < 0.05 && at - start < 0.05 &&
                          start < end) }' "jobs.$i.csv"
     done
-    grep '^not repeated: changes of mgpu.yaml and lost nodes' table
+    grep '^not repeated: changes of mgpu.yaml while no daemon ran and lost nodes' table
 }

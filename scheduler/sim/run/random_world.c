@@ -16,9 +16,9 @@ struct random_world {
     struct sim_cluster cluster;
     struct sim_trace trace;
     struct speed *speed;
-    struct sim_action actions[ACTIONS_MAX];
+    struct sim_action actions[ACTIONS_MAX + 1];
     struct sim_conf conf;
-    struct sim_policy policy;
+    struct sim_policy policy, later; /* an administrator sets the second one */
 };
 
 static int32_t draw(struct rng *r, int32_t from, int32_t to)
@@ -107,24 +107,41 @@ static void make_actions(struct random_world *w)
     }
 }
 
-static void make_policy(struct random_world *w)
+static struct sim_policy make_policy(struct random_world *w)
 {
     int32_t n = 0;
 
     while (policy_at((size_t)n))
         n++;
-    w->policy = (struct sim_policy){
-        .policy = policy_at((size_t)draw(&w->rng, 0, n - 1)),
-        .preempt = {.is_on = draw(&w->rng, 0, 1),
-                    .grace_s = draw(&w->rng, 1, 60),
-                    .min_runtime_s = draw(&w->rng, 0, 120)}};
-    w->policy.goodput = policy_goodput_default;
-    w->policy.goodput.min_runtime_s = draw(&w->rng, 0, 2) * 40;
-    w->policy.goodput.max_resizes_per_hour = draw(&w->rng, 0, 6);
-    w->policy.goodput.hysteresis_s = draw(&w->rng, 0, 1) * 60;
-    w->policy.goodput.aging = draw(&w->rng, 0, 1);
+    struct sim_policy p = {.policy = policy_at((size_t)draw(&w->rng, 0, n - 1)),
+                           .preempt = {.is_on = draw(&w->rng, 0, 1),
+                                       .grace_s = draw(&w->rng, 1, 60),
+                                       .min_runtime_s = draw(&w->rng, 0, 120)}};
+    p.goodput = policy_goodput_default;
+    p.goodput.min_runtime_s = draw(&w->rng, 0, 2) * 40;
+    p.goodput.max_resizes_per_hour = draw(&w->rng, 0, 6);
+    p.goodput.hysteresis_s = draw(&w->rng, 0, 1) * 60;
+    p.goodput.aging = draw(&w->rng, 0, 1);
     if (draw(&w->rng, 0, 3) == 0)
-        w->policy.limits.gpus_per_user = draw(&w->rng, 1, 16);
+        p.limits.gpus_per_user = draw(&w->rng, 1, 16);
+    return p;
+}
+
+/* After all other actions. */
+static void make_change(struct random_world *w)
+{
+    size_t n = w->conf.n_actions;
+    double after_s = n > 0 ? w->actions[n - 1].t_s : 0;
+
+    if (draw(&w->rng, 0, 1))
+        return;
+    w->later = make_policy(w);
+    /* Below a lower limit, jobs that were accepted would wait for ever. */
+    w->later.limits = w->policy.limits;
+    w->actions[w->conf.n_actions++] =
+        (struct sim_action){.t_s = after_s + draw(&w->rng, 1, 500),
+                            .act = ACT_POLICY,
+                            .policy = &w->later};
 }
 
 static int make(struct random_world *w, uint32_t seed, struct error *err)
@@ -137,7 +154,8 @@ static int make(struct random_world *w, uint32_t seed, struct error *err)
         make_jobs(w, err) < 0)
         return -1;
     make_actions(w);
-    make_policy(w);
+    w->policy = make_policy(w);
+    make_change(w);
     w->conf.cluster = &w->cluster;
     w->conf.trace = &w->trace;
     w->conf.speed = w->speed;

@@ -170,8 +170,9 @@ static bool is_spent(const struct sim_world *w, const struct sim_state *s,
 void sim_check_resize(struct sim_world *w, int32_t i, const struct job *job)
 {
     struct sim_state *s = &w->jobs[i];
-    const struct policy_goodput *p = w->policy->goodput.interval_s > 0
-                                         ? &w->policy->goodput
+    /* Not those of the beginning: administrators change them. */
+    const struct policy_goodput *p = w->engine_conf.goodput.interval_s > 0
+                                         ? &w->engine_conf.goodput
                                          : &policy_goodput_default;
     size_t most = (size_t)p->max_resizes_per_hour;
     double turn_s = s->grant_s + p->min_runtime_s;

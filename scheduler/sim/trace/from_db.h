@@ -17,13 +17,14 @@ struct past_action {
     int32_t gpus, nodes; /* of a resize; 0: any */
 };
 
-/* The keys of the policy that administrators have set, from some time on. */
-enum { PAST_KEYS_MAX = 32 };
+/* The keys of the policy that admin.log has, from some time on. */
+enum { PAST_KEYS_MAX = 64 };
 struct past_settings {
     double t_s;      /* since the first submit */
     char policy[64]; /* scheduler.policy; "": not known */
     struct {
         char key[64], value[64];
+        bool is_base; /* no administrator had set it: a --config has its own */
     } at[PAST_KEYS_MAX];
     size_t n;
 };

@@ -1,9 +1,9 @@
-/* past_settings.c - the keys that administrators set during a past, from
- * admin.log.
+/* past_settings.c - the keys that held during a past, from admin.log.
  *
- * A line "policy" has the keys that were set or reset, each with the value
- * before. The policy at the beginning follows from the first line that changes
- * it. Other lines are counted: a simulation has no pause and no drain. */
+ * A line "policy" has the keys that were set or reset, a line "reload" those
+ * that mgpu.yaml changed, each with the value before. So the value at the
+ * beginning of each such key follows from the first line that changes it. Other
+ * lines are counted: a simulation has no pause and no drain. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,16 +25,9 @@ static size_t find(const struct past_settings *p, const char *key)
     return i;
 }
 
-static void unset(struct past_settings *p, const char *key)
-{
-    size_t i = find(p, key);
-
-    if (i < p->n)
-        p->at[i] = p->at[--p->n];
-}
-
+/* in  is_base  the value is that of mgpu.yaml */
 static int put(struct past_settings *p, const struct lines *l, const char *key,
-               const char *value, struct error *err)
+               const char *value, bool is_base, struct error *err)
 {
     size_t i = find(p, key);
 
@@ -46,6 +39,7 @@ static int put(struct past_settings *p, const struct lines *l, const char *key,
                            sizeof(p->at[0].value), (int)PAST_KEYS_MAX);
     (void)snprintf(p->at[i].key, sizeof(p->at[i].key), "%s", key);
     (void)snprintf(p->at[i].value, sizeof(p->at[i].value), "%s", value);
+    p->at[i].is_base = is_base;
     p->n += i == p->n;
     return 0;
 }
@@ -53,7 +47,8 @@ static int put(struct past_settings *p, const struct lines *l, const char *key,
 struct reading {
     struct past *past;
     struct past_settings now;
-    char first_policy[64]; /* before the first change of it */
+    struct past_settings first; /* the values before the first changes */
+    char first_policy[64];
 };
 
 static const char *string_of(const json_t *o, const char *key)
@@ -72,29 +67,54 @@ static void take_policy(struct reading *r, const json_t *change)
                    string_of(change, "value"));
 }
 
-static int change(struct reading *r, const struct lines *l,
-                  const json_t *detail, struct error *err)
+/* Keys with their values: {KEY: {"old": .., "value": ..}}. */
+static int take_keys(struct reading *r, const struct lines *l,
+                     const json_t *keys, bool is_base, struct error *err)
 {
     const char *key;
     json_t *v;
 
-    json_object_foreach(json_object_get(detail, "unset"), key, v)
+    json_object_foreach((json_t *)keys, key, v)
     {
-        if (strcmp(key, policy_key) == 0)
+        const char *old = json_string_value(json_object_get(v, "old"));
+        const char *value = json_string_value(json_object_get(v, "value"));
+        if (strcmp(key, policy_key) == 0) {
             take_policy(r, v);
-        else
-            unset(&r->now, key);
-    }
-    json_object_foreach(json_object_get(detail, "set"), key, v)
-    {
-        if (strcmp(key, policy_key) == 0)
-            take_policy(r, v);
-        else if (conf_key_of(key) != CONF_POLICY)
-            r->past->n_unknown_keys++;
-        else if (put(&r->now, l, key,
-                     json_string_value(json_object_get(v, "value")), err) < 0)
+            continue;
+        }
+        if (conf_key_of(key) != CONF_POLICY) {
+            r->past->n_unknown_keys += !is_base;
+            continue;
+        }
+        bool is_first = old && find(&r->first, key) == r->first.n;
+        if ((is_first && put(&r->first, l, key, old, true, err) < 0) ||
+            ((value || !is_base) &&
+             put(&r->now, l, key, value, is_base, err) < 0))
             return -1;
     }
+    return 0;
+}
+
+/* A reload has the keys that take effect at once. */
+static int change(struct reading *r, const struct lines *l,
+                  const json_t *detail, bool is_reload, struct error *err)
+{
+    return take_keys(r, l, json_object_get(detail, "unset"), true, err) < 0
+               ? -1
+               : take_keys(r, l, json_object_get(detail, "set"), is_reload,
+                           err);
+}
+
+/* What each key was before its first change. */
+static int add_first(const struct reading *r, const struct lines *l,
+                     struct past_settings *io, struct error *err)
+{
+    if (!io->policy[0])
+        memcpy(io->policy, r->first_policy, sizeof(io->policy));
+    for (size_t i = 0; i < r->first.n; i++)
+        if (find(io, r->first.at[i].key) == io->n &&
+            put(io, l, r->first.at[i].key, r->first.at[i].value, true, err) < 0)
+            return -1;
     return 0;
 }
 
@@ -131,9 +151,10 @@ static int one_line(struct reading *r, const struct lines *l, double first_s,
                            "no line of admin.log: expected "
                            "{\"at\":TIME,\"do\":..}");
     }
-    if (strcmp(what, "policy") == 0) {
+    bool is_reload = strcmp(what, "reload") == 0;
+    if (is_reload || strcmp(what, "policy") == 0) {
         r->now.t_s = fmax(0, at.s - first_s);
-        rc = change(r, l, json_object_get(o, "detail"), err);
+        rc = change(r, l, json_object_get(o, "detail"), is_reload, err);
         if (rc == 0)
             rc = keep(r, err);
     } else if (at.s <= last_s) {
@@ -151,15 +172,16 @@ int past_settings_read(struct lines *l, double first_s, double last_s,
 
     while (rc == 0 && lines_next(l, '\0'))
         rc = one_line(&r, l, first_s, last_s, err);
-    for (size_t i = 0; i < p->n_settings && !p->settings[i].policy[0]; i++)
-        memcpy(p->settings[i].policy, r.first_policy, sizeof(r.first_policy));
+    for (size_t i = 0; rc == 0 && i < p->n_settings; i++)
+        rc = add_first(&r, l, &p->settings[i], err);
     return rc;
 }
 
 int past_not_replayed(const struct past *p, struct buf *out, struct error *err)
 {
     if (buf_addstr(out,
-                   "changes of mgpu.yaml and lost nodes (not recorded here)",
+                   "changes of mgpu.yaml while no daemon ran and lost nodes "
+                   "(not recorded here)",
                    err) < 0 ||
         (p->n_admin > 0 &&
          buf_addf(out, err, ", %zu actions such as pause and drain",

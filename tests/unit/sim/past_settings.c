@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "jobs/conf/conf.h"
+#include "scheduler/sim/args.h"
 #include "scheduler/sim/replay.h"
 #include "tests/tap.h"
 
@@ -47,14 +50,14 @@ static const char *value_of(const struct past_settings *s, const char *key)
 static const char some[] =
     /* before the first submit */
     LINE("10-31T23:00:00", "policy",
-         "{\"set\":{\"" LIMIT "\":{\"old\":\"0\",\"value\":\"3\"}}}")
+         "{\"set\":{\"" LIMIT "\":{\"old\":\"null\",\"value\":\"3\"}}}")
         LINE("11-01T00:10:00", "policy",
              "{\"set\":{\"" LIMIT "\":{\"old\":\"3\",\"value\":\"1\"},"
              "\"scheduler.policy\":{\"old\":\"backfill\",\"value\":\"fifo\"}}}")
             LINE("11-01T00:15:00.500", "pause", "{\"why\":\"x\"}")
                 LINE("11-01T00:20:00", "policy",
                      "{\"unset\":{\"" LIMIT
-                     "\":{\"old\":\"1\",\"value\":\"0\"}}}")
+                     "\":{\"old\":\"1\",\"value\":\"null\"}}}")
                     LINE("11-01T00:30:00", "policy",
                          "{\"set\":{\"limits.of_old\":{\"old\":\"1\",\"value\":"
                          "\"2\"}}}");
@@ -77,7 +80,10 @@ static void test_read(void)
            "the policy is that before its first change");
     is_str(value_of(&p.settings[1], LIMIT), "1", "set again");
     is_str(p.settings[1].policy, "fifo", "the policy changes");
-    ok(p.settings[2].n == 0, "a key is reset");
+    is_str(value_of(&p.settings[2], LIMIT), "null", "a key is reset");
+    ok(p.settings[2].n == 1 && p.settings[2].at[0].is_base &&
+           !p.settings[1].at[0].is_base,
+       "  to what mgpu.yaml says");
     is_str(p.settings[2].policy, "fifo", "and the policy stays");
     ok(p.n_admin == 1 && p.n_unknown_keys == 1,
        "a pause and an unknown key are counted");
@@ -90,6 +96,62 @@ static void test_read(void)
     ok(read_text("", &p, &err) == 0 && p.n_settings == 1 &&
            p.settings[0].policy[0] == '\0',
        "no line is no setting");
+    past_clear(&p);
+}
+
+#define RUN "scheduler.goodput.min_runtime"
+static const char reloads[] =
+    LINE("11-01T00:10:00", "policy",
+         "{\"set\":{\"" RUN "\":{\"old\":\"5s\",\"value\":\"9s\"}}}")
+        LINE("11-01T00:20:00", "reload",
+             "{\"changed\":\"" LIMIT ", log.level\",\"set\":{\"" LIMIT
+             "\":{\"old\":\"2\",\"value\":\"4\"},\"log.level\":{\"old\":"
+             "\"info\",\"value\":\"debug\"}}}")
+            LINE("11-01T00:30:00", "reload", "{\"failed\":\"x\"}");
+
+/* What mgpu.yaml said is in the lines that change it. */
+static void test_base(void)
+{
+    struct sim_trace t = {.n = 0};
+    struct error err = ERROR_INIT;
+    struct replay r;
+    struct past p;
+
+    if (read_text(reloads, &p, &err) < 0 || p.n_settings != 4)
+        stop(err.msg);
+    is_str(value_of(&p.settings[0], RUN), "5s", "before it was set");
+    is_str(value_of(&p.settings[0], LIMIT), "2", "before mgpu.yaml changed");
+    is_str(value_of(&p.settings[1], LIMIT), "2", "  likewise");
+    is_str(value_of(&p.settings[2], LIMIT), "4", "mgpu.yaml changes");
+    is_str(value_of(&p.settings[3], RUN), "9s", "a set key stays");
+    ok(p.n_unknown_keys == 0 && p.n_admin == 0, "nothing is left out");
+
+    struct past_settings first = replay_begin(&p, true);
+    struct conf conf;
+    ok(sim_args_policy(NULL, NULL, &first, &conf, &err) == 0 &&
+           sim_args_policy_of(&conf).goodput.min_runtime_s <= 5 &&
+           sim_args_policy_of(&conf).limits.running_per_user == 2,
+       "the run begins with them");
+    conf_clear(&conf);
+    ok(replay_make(&p, &t, NULL, NULL, true, &r, &err) == 0 && r.n == 3 &&
+           r.actions[0].policy->goodput.min_runtime_s >= 9 &&
+           r.actions[1].policy->limits.running_per_user == 4,
+       "and they change in their time");
+    replay_clear(&r);
+
+    char path[] = "/tmp/mgpu-past.XXXXXX";
+    static const char text[] =
+        "version: 1\nlimits: {max_running_per_user: 7}\n";
+    int fd = mkstemp(path);
+    if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+        stop(path);
+    (void)close(fd);
+    ok(replay_make(&p, &t, path, NULL, true, &r, &err) == 0 &&
+           r.actions[1].policy->limits.running_per_user == 7 &&
+           r.actions[1].policy->goodput.min_runtime_s >= 9,
+       "a file has its own values, but for keys that were set");
+    replay_clear(&r);
+    (void)unlink(path);
     past_clear(&p);
 }
 
@@ -176,6 +238,7 @@ static void test_runs(void)
 int main(void)
 {
     test_read();
+    test_base();
     test_bad();
     test_runs();
     return tap_done();
