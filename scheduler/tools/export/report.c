@@ -13,9 +13,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "scheduler/tools/export/report_runs.h"
 #include "scheduler/tools/views/show.h"
-
-enum { NEWEST = 500 }; /* runs to look at if none is named */
 
 double report_time(const char *text)
 {
@@ -395,78 +394,35 @@ void report_clear(struct report *r)
 
 /* ---- from the daemon ------------------------------------------------------
  */
-static int take_job(struct client *c, struct report *r, const char *id,
-                    struct error *err)
+static int take_job(struct client *c, const char *display_id, const json_t *job,
+                    void *arg, struct error *err)
 {
-    json_t *job = NULL, *epochs = NULL, *profile = NULL;
-    struct error why = ERROR_INIT;
-    int rc = client_get(c, &job, &why, "/v1/jobs/%s", id);
-    if (rc < 0 && why.code == ERR_DENIED) {
-        r->n_denied++;
-        return 0;
-    }
-    if (rc < 0)
-        return error_set(err, why.code, "%s", why.msg);
-    rc = client_get(c, &epochs, err, "/v1/jobs/%s/epochs", id);
+    struct report *r = arg;
+    json_t *epochs = NULL, *profile = NULL;
+    int rc = client_get(c, &epochs, err, "/v1/jobs/%s/epochs", display_id);
     if (rc == 0 && r->paper.n_metrics > 0)
-        rc = client_get(c, &profile, err, "/v1/jobs/%s/profile", id);
+        rc = client_get(c, &profile, err, "/v1/jobs/%s/profile", display_id);
     if (rc == 0)
         rc = report_add_run(r, job, epochs, profile, err);
-    json_decref(job);
     json_decref(epochs);
     json_decref(profile);
-    return rc;
-}
-
-/* From the newest to the oldest. */
-static int take_list(struct client *c, struct report *r, const json_t *reply,
-                     struct error *err)
-{
-    const json_t *jobs = json_object_get(reply, "jobs");
-    int rc = 0;
-    for (size_t i = json_array_size(jobs); rc == 0 && i-- > 0;)
-        rc = take_job(c, r, field_str(json_array_get(jobs, i), "display_id"),
-                      err);
-    return rc;
-}
-
-static int take_word(struct client *c, struct report *r, const char *word,
-                     struct error *err)
-{
-    json_t *job = NULL, *list = NULL;
-    int rc = options_job_word(word, err);
-    if (rc == 0)
-        rc = client_get(c, &job, err, "/v1/jobs/%s", word);
-    bool is_sweep = rc == 0 && !strchr(word, '_') &&
-                    json_is_object(json_object_get(job, "sweep"));
-    if (is_sweep)
-        rc = client_get(c, &list, err, "/v1/jobs?sweep=%s", word);
-    if (rc == 0)
-        rc = is_sweep ? take_list(c, r, list, err) : take_job(c, r, word, err);
-    json_decref(job);
-    json_decref(list);
     return rc;
 }
 
 int report_collect(struct client *c, const char *name, char **words, size_t n,
                    struct report *ret, struct error *err)
 {
-    json_t *list = NULL, *nodes = NULL;
+    json_t *nodes = NULL;
     *ret = (struct report){.n_rows = 0};
     if (paper_load(name, &ret->paper, err) < 0)
         return -1;
     report_begin(ret);
     int rc = client_get(c, &nodes, err, "/v1/nodes");
-    for (size_t i = n; rc == 0 && i-- > 0;)
-        rc = take_word(c, ret, words[i], err);
-    if (rc == 0 && n == 0)
-        rc = client_get(c, &list, err, "/v1/jobs?name=%s&limit=%d",
-                        ret->paper.job, NEWEST);
-    if (rc == 0 && list)
-        rc = take_list(c, ret, list, err);
+    if (rc == 0)
+        rc = runs_each(c, ret->paper.job, words, n, take_job, ret,
+                       &ret->n_denied, err);
     if (rc == 0)
         rc = report_finish(ret, nodes, err);
-    json_decref(list);
     json_decref(nodes);
     if (rc < 0)
         report_clear(ret);

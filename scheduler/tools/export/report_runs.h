@@ -1,5 +1,5 @@
-/* report_runs.h - the runs that a report of mgpu-stat compares, and its file:
- * for the reports that are tables of their own. */
+/* report_runs.h - the runs that a report of mgpu-stat compares, and the file of
+ * those reports that are tables of their own. */
 #ifndef MGPU_SCHEDULER_TOOLS_EXPORT_REPORT_RUNS_H
 #define MGPU_SCHEDULER_TOOLS_EXPORT_REPORT_RUNS_H
 
