@@ -178,12 +178,13 @@ profiled_on_a_gpu() {
              train.pin_memory: false, resources.gpus: ${fig#*:}}]}"
         run -0 "$MGPU_BIN/mgpu-stat" --report "${fig%:*}"
         [[ "$output" == *"missing: 7 of 8"* ]]
-        grep -Eq ' TRAIN s +s/IT +LAUNCH +SYNC +H2D +ALLGATHER ' <<<"$output"
+        grep -Eq ' TRAIN s +s/IT +PROFILED s +LAUNCH s +LAUNCH % +SYNC s +SYNC % +H2D s +H2D % +ALLGATHER s +ALLGATHER % ' \
+            <<<"$output"
         grep -E "^ *alpaca +false +${fig#*:} +[0-9.]+ +[0-9.]+ .*%" <<<"$output"
         profiled_on_a_gpu
         run -0 "$MGPU_BIN/mgpu-stat" --report "${fig%:*}"
         # Two names launch: a tenth of the part for each name.
-        grep "^ *alpaca *false *${fig#*:} .* 20\.0 % *10\.0 % *10\.0 % *10\.0 %" \
+        grep "^ *alpaca *false *${fig#*:} .* 20\.0 % *[0-9.]* *10\.0 % *[0-9.]* *10\.0 % *[0-9.]* *10\.0 %" \
             <<<"$output"
     done
 }

@@ -67,6 +67,7 @@ static void clear_row(struct report_row *row)
                                .train_s = NAN,
                                .accuracy = NAN,
                                .s_per_it = NAN,
+                               .profiled_s = NAN,
                                .paper_s_per_it = NAN,
                                .paper_s = NAN,
                                .speedup = NAN,
@@ -78,7 +79,7 @@ static void clear_row(struct report_row *row)
                                .compared = NAN,
                                .paper_compared = NAN};
     for (size_t i = 0; i < PAPER_METRICS; i++)
-        row->metrics[i] = row->paper_metrics[i] = NAN;
+        row->seconds[i] = row->metrics[i] = row->paper_metrics[i] = NAN;
 }
 
 void report_begin(struct report *r)
@@ -188,32 +189,57 @@ static bool is_of(const char *name, const char *prefixes)
     return false;
 }
 
-/* Shares are of the part of the run that was profiled: train.profile_first. */
-static void take_profile(struct report_row *row, const struct paper *p,
-                         const json_t *profile)
+struct profiled {
+    double sums[PAPER_METRICS]; /* seconds of all ranks */
+    double ranks, part_s;       /* part_s: of all ranks; 0: no profile_first */
+};
+
+/* in   attempt  0: all of them */
+static struct profiled sums_of(const struct paper *p, const json_t *profile,
+                               size_t attempt)
 {
     const json_t *rows = json_object_get(profile, "rows");
     int c_name = show_column(profile, "metric");
     int c_s = show_column(profile, "total_s");
     int c_rank = show_column(profile, "rank");
-    double sums[PAPER_METRICS] = {0}, ranks = 0, part_s = 0;
-    if (c_name < 0 || json_array_size(rows) == 0 || !(row->train_s > 0))
-        return;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
+    int c_attempt = show_column(profile, "attempt");
+    struct profiled ret = {.ranks = 0};
+    for (size_t i = 0; c_name >= 0 && i < json_array_size(rows); i++) {
         const json_t *one = json_array_get(rows, i);
         const char *name =
             json_string_value(json_array_get(one, (size_t)c_name));
         double s = show_cell(one, c_s), rank = show_cell(one, c_rank);
-        ranks = rank + 1 > ranks ? rank + 1 : ranks;
+        if (attempt > 0 && show_cell(one, c_attempt) != (double)attempt)
+            continue;
+        ret.ranks = rank + 1 > ret.ranks ? rank + 1 : ret.ranks;
         if (name && strcmp(name, "profiled part") == 0)
-            part_s += s;
+            ret.part_s += s;
         for (size_t m = 0; name && isfinite(s) && m < p->n_metrics; m++)
             if (is_of(name, p->metrics[m].prefixes))
-                sums[m] += s;
+                ret.sums[m] += s;
     }
-    for (size_t m = 0; m < p->n_metrics; m++)
-        row->metrics[m] =
-            sums[m] / (part_s > 0 ? part_s : ranks * row->train_s);
+    return ret;
+}
+
+/* Seconds and shares are of the part of the run that was profiled. With
+ * train.profile_first each attempt has such a part: the longest counts. */
+static void take_profile(struct report_row *row, const struct paper *p,
+                         const json_t *profile, size_t attempts)
+{
+    const struct profiled all = sums_of(p, profile, 0);
+    struct profiled of = {.part_s = 0};
+    for (size_t a = 1; all.part_s > 0 && a <= attempts; a++) {
+        const struct profiled one = sums_of(p, profile, a);
+        of = one.part_s > of.part_s ? one : of;
+    }
+    of = of.part_s > 0 ? of : all;
+    if (of.ranks == 0 || !(row->train_s > 0))
+        return;
+    row->profiled_s = of.part_s > 0 ? of.part_s / of.ranks : row->train_s;
+    for (size_t m = 0; m < p->n_metrics; m++) {
+        row->seconds[m] = of.sums[m];
+        row->metrics[m] = of.sums[m] / (of.ranks * row->profiled_s);
+    }
 }
 
 static int add_once(struct buf *b, const char *text, const char *sep,
@@ -268,7 +294,8 @@ int report_add_run(struct report *r, const json_t *job_reply,
     row->time_s = attempts_s(json_object_get(job_reply, "attempts"));
     take_epochs(row, job, epochs);
     if (profile)
-        take_profile(row, &r->paper, profile);
+        take_profile(row, &r->paper, profile,
+                     json_array_size(json_object_get(job_reply, "attempts")));
     return check_like(r, row, job, err);
 }
 

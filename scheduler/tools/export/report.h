@@ -23,7 +23,9 @@ struct report_row {
     double train_s;  /* of that, the training part of the epochs */
     double accuracy; /* 0..1, of the last epoch */
     double s_per_it; /* of a batch of each GPU, of the last epoch */
-    double metrics[PAPER_METRICS]; /* share of train_s, 0..1 */
+    double profiled_s; /* of train_s, what was profiled, on average of a rank */
+    double seconds[PAPER_METRICS]; /* in profiled_s, summed over the ranks */
+    double metrics[PAPER_METRICS]; /* of profiled_s on each rank, 0..1 */
     bool is_like; /* as far as known it is the same task as the paper's */
 
     double paper_s, paper_metrics[PAPER_METRICS];

@@ -9,7 +9,9 @@
 
 #include "scheduler/tools/export/report.h"
 
-enum { COLUMNS_CAP = 20, TEXT_CAP = 64 };
+/* A report with metrics has the keys, three times, the job, and for each metric
+ * its seconds, its share and the paper's share. */
+enum { COLUMNS_CAP = PAPER_KEYS + 3 + 3 * PAPER_METRICS + 1, TEXT_CAP = 64 };
 
 /* "precision" of "train.precision". */
 static const char *tail_of(const char *key)
@@ -64,6 +66,7 @@ static const struct time_column {
     {"PAPER/OURS", offsetof(struct report_row, times_paper), 'x', ALWAYS},
 };
 enum { N_TIMES = sizeof(times) / sizeof(*times) };
+_Static_assert(PAPER_KEYS + N_TIMES + 1 <= COLUMNS_CAP, "all its columns");
 
 static bool is_shown(const struct paper *p, const struct time_column *c)
 {
@@ -82,12 +85,30 @@ static void time_title(const struct paper *p, const struct time_column *c,
     (void)snprintf(out, TEXT_CAP, "%.*s%s", n, c->title, value);
 }
 
+static void metric_titles(const struct paper *p, bool has_paper,
+                          char titles[COLUMNS_CAP][TEXT_CAP], size_t *io_n)
+{
+    char word[32];
+    (void)snprintf(titles[(*io_n)++], TEXT_CAP, "TRAIN s");
+    if (p->has_s_per_it)
+        (void)snprintf(titles[(*io_n)++], TEXT_CAP, "s/IT");
+    (void)snprintf(titles[(*io_n)++], TEXT_CAP, "PROFILED s");
+    for (size_t m = 0; m < p->n_metrics; m++) {
+        upper(p->metrics[m].name, word, sizeof(word));
+        (void)snprintf(titles[(*io_n)++], TEXT_CAP, "%s s", word);
+        (void)snprintf(titles[(*io_n)++], TEXT_CAP, "%s %%", word);
+    }
+    for (size_t m = 0; has_paper && m < p->n_metrics; m++) {
+        upper(p->metrics[m].name, word, sizeof(word));
+        (void)snprintf(titles[(*io_n)++], TEXT_CAP, "PAPER %s %%", word);
+    }
+}
+
 static size_t make_columns(const struct report *r,
                            struct render_column columns[COLUMNS_CAP],
                            char titles[COLUMNS_CAP][TEXT_CAP])
 {
     const struct paper *p = &r->paper;
-    bool has_paper = has_paper_metrics(r);
     size_t n = 0;
     for (size_t k = 0; k < p->n_keys; k++)
         upper(tail_of(p->keys[k]), titles[n++], TEXT_CAP);
@@ -97,16 +118,7 @@ static size_t make_columns(const struct report *r,
                 time_title(p, &times[i], titles[n++]);
         }
     else
-        (void)snprintf(titles[n++], TEXT_CAP, "TRAIN s");
-    if (p->n_metrics > 0 && p->has_s_per_it)
-        (void)snprintf(titles[n++], TEXT_CAP, "s/IT");
-    for (size_t m = 0; m < p->n_metrics; m++)
-        upper(p->metrics[m].name, titles[n++], TEXT_CAP);
-    for (size_t m = 0; has_paper && m < p->n_metrics; m++) {
-        char word[32];
-        upper(p->metrics[m].name, word, sizeof(word));
-        (void)snprintf(titles[n++], TEXT_CAP, "PAPER %s", word);
-    }
+        metric_titles(p, has_paper_metrics(r), titles, &n);
     (void)snprintf(titles[n++], TEXT_CAP, "JOB");
     for (size_t i = 0; i < n; i++)
         columns[i] = (struct render_column){titles[i], RENDER_RIGHT};
@@ -147,23 +159,36 @@ static int add_times(struct render_table *t, const struct paper *p,
     return 0;
 }
 
+static int add_metrics(struct render_table *t, const struct report *r,
+                       const struct report_row *row, struct error *err)
+{
+    const struct paper *p = &r->paper;
+    bool has_paper = has_paper_metrics(r);
+    int rc = add_number(t, row->train_s, 's', err);
+    if (rc == 0 && p->has_s_per_it)
+        rc = add_number(t, row->s_per_it, 'i', err);
+    if (rc == 0)
+        rc = add_number(t, row->profiled_s, 's', err);
+    for (size_t m = 0; rc == 0 && m < p->n_metrics; m++) {
+        rc = add_number(t, row->seconds[m], 's', err);
+        if (rc == 0)
+            rc = add_number(t, row->metrics[m], '%', err);
+    }
+    for (size_t m = 0; rc == 0 && has_paper && m < p->n_metrics; m++)
+        rc = add_number(t, row->paper_metrics[m], '%', err);
+    return rc;
+}
+
 static int add_row(struct render_table *t, const struct report *r,
                    const struct report_row *row, struct error *err)
 {
     const struct paper *p = &r->paper;
-    bool has_paper = has_paper_metrics(r);
     int rc = 0;
     for (size_t k = 0; rc == 0 && k < p->n_keys; k++)
         rc = render_table_add(t, err, "%s", row->keys[k]);
     if (rc == 0)
         rc = p->n_metrics == 0 ? add_times(t, p, row, err)
-                               : add_number(t, row->train_s, 's', err);
-    if (rc == 0 && p->n_metrics > 0 && p->has_s_per_it)
-        rc = add_number(t, row->s_per_it, 'i', err);
-    for (size_t m = 0; rc == 0 && m < p->n_metrics; m++)
-        rc = add_number(t, row->metrics[m], '%', err);
-    for (size_t m = 0; rc == 0 && has_paper && m < p->n_metrics; m++)
-        rc = add_number(t, row->paper_metrics[m], '%', err);
+                               : add_metrics(t, r, row, err);
     return rc < 0 ? -1
                   : render_table_add(t, err, "%s",
                                      row->is_run ? row->display_id : "-");
@@ -340,9 +365,11 @@ static int csv_header(const struct report *r, struct buf *b, struct error *err)
         rc = buf_addf(b, err, ",%s", r->paper.keys[k]);
     for (size_t i = 0; rc == 0 && i < N_NUMBERS; i++)
         rc = buf_addf(b, err, ",%s", numbers[i].name);
+    if (rc == 0 && r->paper.n_metrics > 0)
+        rc = buf_addstr(b, ",profiled_s", err);
     for (size_t m = 0; rc == 0 && m < r->paper.n_metrics; m++)
-        rc = buf_addf(b, err, ",%s,paper_%s", r->paper.metrics[m].name,
-                      r->paper.metrics[m].name);
+        rc = buf_addf(b, err, ",%s_s,%s,paper_%s", r->paper.metrics[m].name,
+                      r->paper.metrics[m].name, r->paper.metrics[m].name);
     return rc < 0 ? -1
                   : buf_addstr(b, ",like_the_paper,job,place,started\n", err);
 }
@@ -355,8 +382,12 @@ static int csv_row(const struct report *r, const struct report_row *row,
         rc = add_text(b, row->keys[k], err);
     for (size_t i = 0; rc == 0 && i < N_NUMBERS; i++)
         rc = add_value(b, number_at(row, numbers[i].at), err);
+    if (rc == 0 && r->paper.n_metrics > 0)
+        rc = add_value(b, row->profiled_s, err);
     for (size_t m = 0; rc == 0 && m < r->paper.n_metrics; m++) {
-        rc = add_value(b, row->metrics[m], err);
+        rc = add_value(b, row->seconds[m], err);
+        if (rc == 0)
+            rc = add_value(b, row->metrics[m], err);
         if (rc == 0)
             rc = add_value(b, row->paper_metrics[m], err);
     }
@@ -394,6 +425,7 @@ static json_t *real(double v)
 static json_t *row_json(const struct report *r, const struct report_row *row)
 {
     json_t *keys = json_object(), *o = json_object(), *m = json_object();
+    json_t *seconds = json_object();
     for (size_t k = 0; k < r->paper.n_keys; k++)
         (void)json_object_set_new(keys, r->paper.keys[k],
                                   json_string(row->keys[k]));
@@ -401,9 +433,14 @@ static json_t *row_json(const struct report *r, const struct report_row *row)
     for (size_t i = 0; i < N_NUMBERS; i++)
         (void)json_object_set_new(o, numbers[i].name,
                                   real(number_at(row, numbers[i].at)));
-    for (size_t i = 0; i < r->paper.n_metrics; i++)
+    for (size_t i = 0; i < r->paper.n_metrics; i++) {
+        (void)json_object_set_new(seconds, r->paper.metrics[i].name,
+                                  real(row->seconds[i]));
         (void)json_object_set_new(m, r->paper.metrics[i].name,
                                   real(row->metrics[i]));
+    }
+    (void)json_object_set_new(o, "profiled_s", real(row->profiled_s));
+    (void)json_object_set_new(o, "seconds", seconds);
     (void)json_object_set_new(o, "shares", m);
     (void)json_object_set_new(o, "like_the_paper",
                               row->is_run ? json_boolean(row->is_like)

@@ -412,20 +412,65 @@ static void test_shares(void)
     ok(near(r.rows[1].metrics[0], 3.5 / 2 / 5) &&
            near(r.rows[1].metrics[1], 0.1),
        "shares: by the beginning of the name, a rank's, of the epochs");
+    ok(near(r.rows[1].seconds[0], 3.5) && near(r.rows[1].seconds[1], 1) &&
+           near(r.rows[1].profiled_s, 5),
+       "  and the seconds of all ranks, beside those of the epochs");
     const struct render_style style = {.ascii = true};
     begin();
     is_int(report_show(&r, &style, true, out, &err), 0, "the table");
     end();
-    ok(has("PIN_MEMORY  GPUS  TRAIN s    COPY    NCCL  PAPER COPY  PAPER NCCL"),
+    ok(has("PIN_MEMORY  GPUS  TRAIN s  PROFILED s  COPY s  COPY %  NCCL s  "
+           "NCCL %  PAPER COPY %  PAPER NCCL %"),
        "ours and the paper's");
-    ok(has("     false     2        -       -       -      25.0 %") &&
-           has("      true     2     5.00  35.0 %  10.0 %           -"),
+    ok(has("     false     2        -           -       -       -       -  "
+           "     -        25.0 %") &&
+           has("      true     2     5.00        5.00    3.50  35.0 %    1.00  "
+               "10.0 %             -"),
        "in their rows");
+    begin();
+    is_int(report_csv(&r, out, &err), 0, "CSV");
+    end();
+    ok(has(",profiled_s,copy_s,copy,paper_copy,nccl_s,nccl,paper_nccl,like_") &&
+           has(",5,3.5,0.35,,1,0.1,,"),
+       "  seconds, shares, and the paper's shares");
+    json_t *o = report_json(&r);
+    const json_t *row = json_array_get(json_object_get(o, "rows"), 1);
+    ok(near(json_number_value(
+                json_object_get(json_object_get(row, "seconds"), "copy")),
+            3.5) &&
+           near(json_number_value(
+                    json_object_get(json_object_get(row, "shares"), "copy")),
+                0.35),
+       "  JSON");
+    json_decref(o);
     begin();
     is_int(report_svg(&r, out, &err), 0, "bars");
     end();
     ok(has("35 %") && has("no run yet") && !strstr(shown, "nan"),
        "one with its shares, one without a run");
+    report_clear(&r);
+}
+
+/* train.profile_first: each attempt has a first part of its own, whose seconds
+ * are not those of the other. */
+static void test_first_part(void)
+{
+    start(HEAD "# metric: copy = CUDA memcpy\n"
+               "train.pin_memory,resources.gpus,time_s,copy\n"
+               "true,2,,\n");
+    add_run("3", "COMPLETED", "fp32", 2, 20, 10,
+            "{\"columns\":[\"attempt\",\"rank\",\"epoch\",\"metric\","
+            "\"total_s\"],\"rows\":["
+            "[1,0,1,\"CUDA memcpy\",0.5],[1,0,1,\"profiled part\",1.0],"
+            "[1,1,1,\"CUDA memcpy\",0.5],[1,1,1,\"profiled part\",1.0],"
+            "[2,0,1,\"CUDA memcpy\",0.25],[2,0,1,\"profiled part\",1.5],"
+            "[2,1,1,\"CUDA memcpy\",0.5],[2,1,1,\"profiled part\",1.5],"
+            "[2,0,2,\"CUDA memcpy\",0.25],[2,0,2,\"profiled part\",0.5],"
+            "[2,1,2,\"profiled part\",0.5]]}");
+    finish();
+    ok(near(r.rows[0].profiled_s, 2) && near(r.rows[0].seconds[0], 1) &&
+           near(r.rows[0].metrics[0], 0.25),
+       "of two attempts, the one that was profiled longer");
     report_clear(&r);
 }
 
@@ -446,6 +491,7 @@ int main(void)
     test_svg();
     test_axis();
     test_shares();
+    test_first_part();
     test_compared();
     test_tables();
     test_order();
