@@ -21,12 +21,65 @@ paper() {
         --set "sweep=$sweep" "$@" "$MGPU_SRC/jobs/paper/$name.yaml"
 }
 
+# tasks NAME: the tasks of a sweep, "template gpus distribution pin_memory" of
+# those keys that it varies.
+tasks() {
+    "$MGPU_BIN/mgpu-submit" --show "$MGPU_SRC/jobs/paper/$1.yaml" |
+        sed -n 's/^# [0-9]*: //p' |
+        jq -r '[."train.dataset.template", ."resources.gpus",
+            ."train.distribution", ."train.pin_memory"]
+            | map(select(. != null)) | join(" ")'
+}
+
+# settings NAME: the effective specification of a sweep, without its origins.
+settings() {
+    "$MGPU_BIN/mgpu-submit" --show "$MGPU_SRC/jobs/paper/$1.yaml" |
+        sed -n 's/^ *\([a-z_]*: .*[^ ]\) *#.*/\1/p'
+}
+
 @test "the sweeps of the papers are valid, and say how many jobs they are" {
     for row in table2:12 table3:8 fig1:12 fig2:20 fig3:8 \
-        table5:8 fig4:16 fig5:8 fig6:8 methods:12 layout:36; do
+        table5:8 fig4:16 fig5:4 fig6:4 methods:12 layout:36; do
         run -0 "$MGPU_BIN/mgpu-submit" --validate \
             "$MGPU_SRC/jobs/paper/${row%:*}.yaml"
         [[ "$output" == *": valid, ${row#*:} jobs" ]]
+    done
+}
+
+@test "figures 1, 4, 5, 6 and table 5 are run as the paper ran them" {
+    # Figure 1 compares ddp, ddp-rr and ddp-ds.
+    [ "$(tasks fig1 | cut -d' ' -f2 | sort -u | xargs)" = "ddp ddp-ds ddp-rr" ]
+    # Several GPUs share out the weights; alone a GPU has all of them.
+    [ "$(tasks table5 | sort | xargs)" = "$(for g in 1 2 3 4; do
+        printf '%s fsdp false %s fsdp true ' "$g" "$g"; done | xargs)" ]
+    [ "$(tasks fig4 | sort | xargs)" = "$(for d in alpaca grammar samsum slimorca
+        do printf "$d %s fsdp " 1 2 3 4; done | xargs)" ]
+    [ "$(tasks fig6 | sort | xargs)" = \
+        "1 fsdp false 1 fsdp true 2 fsdp false 2 fsdp true" ]
+    # Figure 5 is of one GPU.
+    [ "$(tasks fig5 | sort | xargs)" = "alpaca 1 grammar 1 samsum 1 slimorca 1" ]
+    settings fig6 | grep -qx 'template: alpaca'
+    for fig in fig4 fig5; do
+        settings $fig | grep -qx 'pin_memory: false'
+    done
+    for fig in table5 fig4 fig5 fig6; do
+        settings $fig | grep -qx 'precision: fp32'
+        settings $fig | grep -qx 'batch_size: 2'
+    done
+    for fig in fig5 fig6; do
+        settings $fig | grep -qx 'profile_first: 12m'
+        settings $fig | grep -qx 'profile: epoch'
+    done
+}
+
+@test "the command that a report prints for what is missing is valid" {
+    for name in table2 table3 fig1 fig2 fig3 table5 fig4 fig5 fig6; do
+        run -0 "$MGPU_BIN/mgpu-stat" --report $name
+        command=$(sed -n 's/^  mgpu-submit //p' <<<"$output")
+        # As a shell reads it.
+        run -0 bash -c "cd '$MGPU_SRC' && '$MGPU_BIN/mgpu-submit' --validate $command"
+        [[ "$output" == *": valid, $(grep -c '^[^#]*[0-9]' \
+            <(sed 1,/time_s/d "$MGPU_SRC/jobs/paper/$name.csv")) jobs" ]]
     done
 }
 
@@ -127,13 +180,13 @@ paper_llm() {
 
 @test "table5: stories260K on rows of GSM8K, seconds of an iteration" {
     run -0 paper_llm table5 '{grid: {train.pin_memory: [false],
-        resources.gpus: [1, 2]}}' \
+        train.distribution: [fsdp], resources.gpus: [1, 2]}}' \
         --set train.dataset.path="$MGPU_SRC/tests/data/rows/gsm8k.json.gz"
     run -0 "$MGPU_BIN/mgpu-stat" --report table5
     [[ "$output" == *" s/IT  PAPER s/IT "* ]]
     [[ "$output" == *"not like for like: "*"train.dataset.samples is 8, not 0"* ]]
     [[ "$output" == *"missing: 6 of 8; with a directory of Llama 3 8B and alpaca-cleaned:"* ]]
-    [ "$(awk '$1 == "false" && $2 <= 2 && $6 > 0 { n++ } END { print n }' <<<"$output")" = 2 ]
+    [ "$(awk '$1 == "false" && $2 <= 2 && $7 > 0 { n++ } END { print n }' <<<"$output")" = 2 ]
     run -0 "$MGPU_BIN/mgpu-stat" --json --report table5
     [ "$(json '$.rows[1].paper_s_per_it' <<<"$output")" = 0.93 ]
     [ "$(sqlite3 :memory: "SELECT json_extract('$output', '$.rows[1].s_per_it') > 0")" = 1 ]
@@ -147,8 +200,8 @@ profiled_on_a_gpu() {
     names=$("$cupti" | sed -n \
         "s/^ok [0-9]* - \\(.*\\): [0-9]* calls, .*/('\\1'),/p" | sort -u)
     if [ -z "$names" ]; then # CUPTI=0
-        names=$(sed -n "s/^# metric: [^=]*= \\([^|]*[^| ]\\).*/('\\1'),/p" \
-            "$MGPU_SRC/jobs/paper/fig5.csv")
+        names=$(cat "$MGPU_SRC"/jobs/paper/fig[56].csv | sort -u |
+            sed -n "s/^# metric: [^=]*= \\([^|]*[^| ]\\).*/('\\1'),/p")
         names+="('cudaGraphLaunch'),"
     fi
     sqlite3 -cmd '.timeout 20000' "$db" "
@@ -162,31 +215,62 @@ profiled_on_a_gpu() {
               AND p.job = (SELECT max(job) FROM profile);"
 }
 
-@test "fig4 to fig6: data sets of the paper, and shares of calls" {
+@test "fig4: data sets of the paper, sharded on two GPUs" {
     rows="$MGPU_SRC/tests/data/rows"
-    run -0 paper_llm fig4 "{list: [
+    run -0 paper_llm fig4 "{grid: {train.distribution: [fsdp]}, list: [
         {train.dataset.template: samsum, train.dataset.path: $rows/talk.jsonl.gz, resources.gpus: 1},
-        {train.dataset.template: slimorca, train.dataset.path: $rows/openorca.jsonl.gz, resources.gpus: 1}]}" \
-        --set train.tokenizer.max_seq_len=512 \
-        --set train.dataset.on_bad_row=skip
+        {train.dataset.template: slimorca, train.dataset.path: $rows/openorca.jsonl.gz, resources.gpus: 2}]}" \
+        --set train.tokenizer.max_seq_len=512
     run -0 "$MGPU_BIN/mgpu-stat" --report fig4
     [[ "$output" == *"missing: 14 of 16"*" --set train.checkpointer.checkpoint_dir=/MODEL --set 'sweep="* ]]
-    [[ "$output" == *"{train.dataset.template: alpaca, resources.gpus: 1, train.dataset.path: /FILE}"* ]]
-    for fig in fig5:2 fig6:4; do
-        run -0 paper_llm "${fig%:*}" "{list: [
-            {train.dataset.template: alpaca, train.dataset.path: $rows/gsm8k.json.gz,
-             train.pin_memory: false, resources.gpus: ${fig#*:}}]}"
-        run -0 "$MGPU_BIN/mgpu-stat" --report "${fig%:*}"
-        [[ "$output" == *"missing: 7 of 8"* ]]
-        grep -Eq ' TRAIN s +s/IT +PROFILED s +LAUNCH s +LAUNCH % +SYNC s +SYNC % +H2D s +H2D % +ALLGATHER s +ALLGATHER % ' \
-            <<<"$output"
-        grep -E "^ *alpaca +false +${fig#*:} +[0-9.]+ +[0-9.]+ .*%" <<<"$output"
-        profiled_on_a_gpu
-        run -0 "$MGPU_BIN/mgpu-stat" --report "${fig%:*}"
-        # Two names launch: a tenth of the part for each name.
-        grep "^ *alpaca *false *${fig#*:} .* 20\.0 % *[0-9.]* *10\.0 % *[0-9.]* *10\.0 % *[0-9.]* *10\.0 %" \
-            <<<"$output"
-    done
+    [[ "$output" == *"{train.dataset.template: alpaca, resources.gpus: 1, train.distribution: fsdp, train.dataset.path: /FILE}"* ]]
+    grep -q ' s/IT  PAPER s/IT ' <<<"$output"
+    # The seconds of an iteration, behind those of the run and of its training.
+    [ "$(awk '$3 == "fsdp" && $7 > 0 { printf "%s/%s ", $1, $2 }' \
+        <<<"$output")" = "samsum/1 slimorca/2 " ]
+}
+
+@test "fig5: seconds and shares of calls on one GPU" {
+    run -0 paper_llm fig5 "{list: [{train.dataset.template: alpaca, resources.gpus: 1,
+        train.dataset.path: $MGPU_SRC/tests/data/rows/gsm8k.json.gz}]}"
+    run -0 "$MGPU_BIN/mgpu-stat" --report fig5
+    [[ "$output" == *"missing: 3 of 4"* ]]
+    [[ "$output" != *"profile_first is"* && "$output" != *"pin_memory is"* ]]
+    grep -Eq ' TRAIN s +s/IT +PROFILED s +LAUNCH s +LAUNCH % +SYNC s +SYNC % +H2D s +H2D % +JOB$' \
+        <<<"$output"
+    grep -Eq '^ *alpaca +1( +[0-9.]+){4} +[0-9.]+ % ' <<<"$output"
+    profiled_on_a_gpu
+    run -0 "$MGPU_BIN/mgpu-stat" --report fig5
+    # Two names launch: a tenth of the part for each name.
+    grep -Eq '^ *alpaca +1 .* 20\.0 % +[0-9.]+ +10\.0 % +[0-9.]+ +10\.0 % ' \
+        <<<"$output"
+}
+
+@test "fig6: seconds and shares of calls on one GPU, and of two together" {
+    run -0 paper_llm fig6 '{grid: {train.pin_memory: [true],
+            train.distribution: [fsdp], resources.gpus: [1, 2]}}' \
+        --set train.dataset.path="$MGPU_SRC/tests/data/rows/gsm8k.json.gz"
+    run -0 "$MGPU_BIN/mgpu-stat" --report fig6
+    [[ "$output" == *"missing: 2 of 4"* && "$output" != *"profile_first is"* ]]
+    grep -Eq ' TRAIN s +s/IT +PROFILED s +LAUNCH s +LAUNCH % +H2D s +H2D % +ALLGATHER s +ALLGATHER % +JOB$' \
+        <<<"$output"
+    # The weights of one GPU are whole.
+    run -0 "$MGPU_BIN/mgpu-stat" --json --report fig6
+    jq -e '.rows[2].seconds.allgather == 0' <<<"$output"
+    # What it prints is what both ranks recorded.
+    s=$(sqlite3 "$ctld_dir/state/metrics.db" "SELECT sum(total_s) FROM v_profile
+        WHERE metric = 'MPI all_gather' AND rank IN (0, 1)")
+    jq -e --argjson s "$s" '$s > 0 and
+        (.rows[3].seconds.allgather - $s | fabs < 1e-6)' <<<"$output"
+    profiled_on_a_gpu
+    run -0 "$MGPU_BIN/mgpu-stat" --json --report fig6
+    # A tenth of each rank's part for each name, of which two launch.
+    jq -e '.rows[3] | [.seconds.launch / 4, .seconds.h2d / 2,
+        .seconds.allgather / 2, .shares.launch * .profiled_s / 2]
+        | min > 0 and max - min < 1e-9 * max' <<<"$output"
+    run -0 "$MGPU_BIN/mgpu-stat" --report fig6
+    grep -Eq '^ *true +2 +fsdp .* 20\.0 % +[0-9.]+ +10\.0 % +[0-9.]+ +10\.0 % ' \
+        <<<"$output"
 }
 
 @test "methods: all four on the same pairs, their figures and the paper's order" {

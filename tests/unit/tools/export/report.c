@@ -56,7 +56,7 @@ static void test_papers(void)
         }
         char job[40];
         (void)snprintf(job, sizeof(job), "paper-%s", p.name);
-        ok(p.n_keys >= 2 && p.n_rows >= 8 && p.n_like > 3 &&
+        ok(p.n_keys >= 2 && p.n_rows >= 4 && p.n_like > 3 &&
                strcmp(p.job, job) == 0,
            "  it has rows and what they are compared by");
         paper_clear(&p);
