@@ -19,6 +19,7 @@ struct simulation {
     struct sim_args *args;
     struct past past; /* of --from-db; its trace and speed are the ones below */
     struct replay replays[SIM_POLICIES_MAX];
+    char ran[REPLAY_POLICY_CAP]; /* the policy of the past */
     struct sim_cluster cluster;
     struct sim_trace trace;
     struct speed *speed;
@@ -140,7 +141,7 @@ static int replay_past(struct simulation *s, const char *word,
     struct replay *r = &s->replays[s->n_runs];
     bool is_past;
 
-    if (replay_is_past(&s->past, config, word, &is_past, err) < 0 ||
+    if (replay_is_past(&s->past, config, word, s->ran, &is_past, err) < 0 ||
         replay_make(&s->past, &s->trace, config, word, is_past, r, err) < 0)
         return -1;
     s->args->conf.actions = r->actions;
@@ -262,6 +263,9 @@ static int write_all(struct simulation *s, struct error *err)
     struct buf note = BUF_INIT, missing = BUF_INIT;
     int rc = a->from_db ? past_not_replayed(&s->past, &missing, err) : 0;
 
+    for (size_t i = 0; a->from_db && rc == 0 && i < s->n_runs; i++)
+        rc = replay_left_out(&s->replays[i], s->runs[i].name, s->ran,
+                             s->runs[i].out.n_not_applied, &missing, err);
     if (rc == 0 && s->speed->ops->guessed)
         rc = s->speed->ops->guessed(s->speed, &note, err);
     if (rc == 0 && a->json)

@@ -1,6 +1,7 @@
 /* replay.c - see replay.h. */
 #include "scheduler/sim/replay.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,19 +9,20 @@
 #include "scheduler/sim/args.h"
 
 int replay_is_past(const struct past *p, const char *config, const char *word,
-                   bool *ret, struct error *err)
+                   char ret_ran[REPLAY_POLICY_CAP], bool *ret,
+                   struct error *err)
 {
     struct past_settings first = replay_begin(p, true);
     struct conf conf;
 
-    *ret = true;
-    if (!word)
-        return 0;
     if (sim_args_policy(config, NULL, &first, &conf, err) < 0)
         return -1;
     const char *name = conf.scheduler.policy;
     size_t n = strlen(name);
-    *ret = strncmp(word, name, n) == 0 && (word[n] == '\0' || word[n] == ':');
+    *ret = !word ||
+           (strncmp(word, name, n) == 0 && (word[n] == '\0' || word[n] == ':'));
+    if (ret_ran)
+        (void)snprintf(ret_ran, REPLAY_POLICY_CAP, "%s", name);
     conf_clear(&conf);
     return 0;
 }
@@ -62,10 +64,10 @@ static void add_job_action(const struct past_action *a,
                            const struct sim_trace *t, bool is_past,
                            struct replay *r)
 {
-    if (a->act == ACT_RESIZE && !is_past)
-        return;
     for (size_t i = 0; i < t->n; i++)
-        if (t->jobs[i].id == a->job)
+        if (t->jobs[i].id == a->job && a->act == ACT_RESIZE && !is_past)
+            r->n_resizes++;
+        else if (t->jobs[i].id == a->job)
             r->actions[r->n++] = (struct sim_action){.t_s = a->t_s,
                                                      .act = a->act,
                                                      .job = i,
@@ -97,6 +99,22 @@ int replay_make(const struct past *p, const struct sim_trace *t,
             add_job_action(&p->actions[i], t, is_past, ret);
     }
     return 0;
+}
+
+int replay_left_out(const struct replay *r, const char *name, const char *ran,
+                    size_t n_not_applied, struct buf *out, struct error *err)
+{
+    if (r->n_resizes > 0 &&
+        buf_addf(out, err,
+                 ", under %s %zu resize%s (admin.log or --config says that %s "
+                 "ran)",
+                 name, r->n_resizes, r->n_resizes == 1 ? "" : "s", ran) < 0)
+        return -1;
+    return n_not_applied == 0
+               ? 0
+               : buf_addf(out, err,
+                          ", under %s %zu action%s that did not apply then",
+                          name, n_not_applied, n_not_applied == 1 ? "" : "s");
 }
 
 void replay_clear(struct replay *r)

@@ -298,6 +298,24 @@ runs_on() { # JOB GPUS
     grep -E '^[0-9.]+,saver,start,n1:2$' events.1.csv
     [ "$(figure '$.runs[0].restarts_per_job')" != 0.0 ]
     [ "$(grep -c start events.2.csv)" = 1 ]
+    [[ $(figure '$.not_replayed') == *', under fifo 1 resize (admin.log or --config says that goodput ran)' ]]
+    # A daemon's mgpu.yaml is not in its state directory.
+    run -0 "$sim" --policy backfill --from-db "$ctld_dir/state" --cluster 1x2
+    [[ $output == *'not repeated: '*', under backfill 1 resize '*'goodput ran)' ]]
+    printf '%s\n' 'version: 1' 'scheduler: {policy: backfill}' >ran.yaml
+    run -0 "$sim" --config ran.yaml --policy backfill --json out.json \
+        --from-db "$ctld_dir/state" --cluster 1x2
+    [ "$(figure '$.runs[0].restarts_per_job')" != 0.0 ]
+    [[ $output != *resize* ]]
+    # The same resize, after the end that the job has in the simulation.
+    mkdir late
+    for db in state metrics; do
+        sqlite3 -readonly "$ctld_dir/state/$db.db" ".backup late/$db.db"
+    done
+    sqlite3 late/state.db \
+        "UPDATE event SET at = at + 3600 WHERE event = 'preempt'"
+    run -0 "$sim" --from-db late --cluster 1x2
+    [[ $output == *', under goodput 1 action that did not apply then' ]]
 }
 
 @test "a change of the policy is repeated at its time" {

@@ -297,6 +297,13 @@ static int play(struct sim_world *w, struct error *err)
     return 0;
 }
 
+/* Actions on jobs after the end of the last one. */
+static void count_late_actions(struct sim_world *w)
+{
+    for (size_t i = w->n_action; i < w->conf->n_actions; i++)
+        w->out->n_not_applied += w->conf->actions[i].act != ACT_POLICY;
+}
+
 /* A line for each job that did not complete. */
 static int name_unfinished(struct sim_world *w, struct error *err)
 {
@@ -348,6 +355,7 @@ int sim_run(const struct sim_conf *conf, const struct sim_policy *policy,
         rc = create(&w, err);
     if (rc == 0 && (rc = play(&w, err)) == 0)
         rc = sim_account_check(&w, err);
+    count_late_actions(&w);
     if (rc == 0 && conf->decisions_max == 0)
         rc = name_unfinished(&w, err);
     out.first_s = conf->trace->n > 0 ? conf->trace->jobs[0].submit_s : 0;

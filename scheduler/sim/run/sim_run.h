@@ -105,6 +105,7 @@ struct sim_output {
     double used_gpu_s, restarting_gpu_s, idle_queued_gpu_s;
     double first_s, last_s; /* of the first submit and the last end */
     uint64_t n_steps, n_log;
+    size_t n_not_applied; /* actions of people */
     double wall_s;
     struct buf unfinished; /* a line for each job that did not end */
     size_t n_unfinished;   /* ended otherwise than COMPLETED, or did not */

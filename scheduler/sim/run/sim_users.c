@@ -189,7 +189,7 @@ int sim_submit(struct sim_world *w, struct error *err)
 }
 
 /* What does not apply here, a cancel of a job that has ended meanwhile, is
- * left out. */
+ * left out and counted. */
 int sim_act(struct sim_world *w, struct error *err)
 {
     const struct sim_action *a = &w->conf->actions[w->n_action++];
@@ -202,8 +202,10 @@ int sim_act(struct sim_world *w, struct error *err)
         return engine_set_policy(w->engine, a->policy->policy, err);
     }
     uint64_t id = w->jobs[a->job].id;
-    if (id == 0 || w->jobs[a->job].is_over)
+    if (id == 0 || w->jobs[a->job].is_over) {
+        w->out->n_not_applied++;
         return 0;
+    }
     struct error why = ERROR_INIT;
     switch (a->act) {
     case ACT_CANCEL:
@@ -228,7 +230,8 @@ int sim_act(struct sim_world *w, struct error *err)
         break;
     }
     }
-    return rc < 0 && why.code == ERR_NOMEM
-               ? error_set(err, ERR_NOMEM, "%s", why.msg)
-               : 0;
+    if (rc < 0 && why.code == ERR_NOMEM)
+        return error_set(err, ERR_NOMEM, "%s", why.msg);
+    w->out->n_not_applied += rc < 0;
+    return 0;
 }

@@ -190,6 +190,8 @@ static void test_runs(void)
     struct replay r;
     struct past p;
     bool is_past;
+    char ran[REPLAY_POLICY_CAP];
+    struct buf text = BUF_INIT;
 
     if (read_text(some, &p, &err) < 0)
         stop(err.msg);
@@ -200,11 +202,12 @@ static void test_runs(void)
     add_action(&p, 700, ACT_RESIZE);
     add_action(&p, 1300, ACT_RELEASE);
 
-    ok(replay_is_past(&p, NULL, NULL, &is_past, &err) == 0 && is_past,
+    ok(replay_is_past(&p, NULL, NULL, NULL, &is_past, &err) == 0 && is_past,
        "without --policy the run is that of the past");
-    ok(replay_is_past(&p, NULL, "fifo", &is_past, &err) == 0 && !is_past,
+    ok(replay_is_past(&p, NULL, "fifo", ran, &is_past, &err) == 0 && !is_past,
        "another policy is not");
-    ok(replay_is_past(&p, NULL, "backfill:preempt.enabled=true", &is_past,
+    is_str(ran, "backfill", "but the first one in admin.log");
+    ok(replay_is_past(&p, NULL, "backfill:preempt.enabled=true", NULL, &is_past,
                       &err) == 0 &&
            is_past,
        "the policy at the first submit is, with keys as well");
@@ -220,6 +223,14 @@ static void test_runs(void)
     ok(r.actions[1].policy->limits.running_per_user == 1 &&
            r.actions[3].policy->limits.running_per_user == 0,
        "its limits those that were set and reset");
+    ok(replay_left_out(&r, "backfill", ran, 0, &text, &err) == 0 &&
+           text.len == 0,
+       "nothing is left out");
+    ok(replay_left_out(&r, "backfill", ran, 2, &text, &err) == 0,
+       "unless it did not apply");
+    is_str(buf_str(&text), ", under backfill 2 actions that did not apply then",
+           "which is said");
+    buf_clear(&text);
     replay_clear(&r);
 
     ok(replay_make(&p, &t, NULL, "backfill:preempt.enabled=true", false, &r,
@@ -231,6 +242,12 @@ static void test_runs(void)
     ok(r.actions[1].policy->limits.running_per_user == 1 &&
            r.actions[1].policy->preempt.is_on,
        "with the limits that were set, and its own keys");
+    ok(replay_left_out(&r, "fifo", ran, 0, &text, &err) == 0, "that is said");
+    is_str(buf_str(&text),
+           ", under fifo 1 resize (admin.log or --config says that backfill "
+           "ran)",
+           "with the policy that ran");
+    buf_clear(&text);
     replay_clear(&r);
     past_clear(&p);
 }
