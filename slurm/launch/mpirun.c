@@ -128,6 +128,8 @@ char **mpirun_env(const char *dir, int32_t threads, bool bind, const char *cuda,
         "LANG",
         "TMPDIR",
         "LD_LIBRARY_PATH",
+        "MGPU_HOST_SIMD",
+        "OPENBLAS_CORETYPE",
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
         "ASAN_OPTIONS",
         "LSAN_OPTIONS",
@@ -156,13 +158,17 @@ char **mpirun_env(const char *dir, int32_t threads, bool bind, const char *cuda,
                       "OMPI_ALLOW_RUN_AS_ROOT=1%c"
                       "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1%c",
                       '\0', '\0');
+    char share[16];
+    (void)snprintf(share, sizeof(share), "%d", threads);
+    const char *each = getenv("OMP_NUM_THREADS");
+    each = each && each[0] ? each : share;
     /* A thread that waits at a barrier yields its core soon: there may be more
      * ranks than cores. */
     if (rc == 0)
         rc = buf_addf(&b, err,
-                      "OMP_NUM_THREADS=%d%cOPENBLAS_NUM_THREADS=%d%c"
+                      "OMP_NUM_THREADS=%s%cOPENBLAS_NUM_THREADS=%s%c"
                       "GOMP_SPINCOUNT=2000%c",
-                      threads, '\0', threads, '\0', '\0');
+                      each, '\0', each, '\0', '\0');
     if (rc == 0 && bind) /* worker/process/rank_cores.h */
         rc = buf_addf(&b, err, "MGPU_BIND_RANKS=1%c", '\0');
     if (rc == 0)

@@ -46,7 +46,8 @@ const char *mpirun_home(char *buf, size_t cap);
 /* The environment of an attempt: a few variables of the daemon's own, and no
  * others of the daemon's environment.
  *
- * in   threads  for each rank's compute threads, >= 1
+ * in   threads  for each rank's compute threads, >= 1, unless our own
+ *               environment has OMP_NUM_THREADS
  *      bind     the attempt has its cores alone, and the ranks divide them
  *      cuda     the value of CUDA_VISIBLE_DEVICES; "" hides every GPU
  * own  as mpirun_argv() */

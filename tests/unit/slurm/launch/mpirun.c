@@ -72,6 +72,7 @@ static void test_words(void)
 
     (void)setenv("MGPU_SECRET", "x", 1);
     (void)setenv("HOME", "/home/who", 1);
+    (void)unsetenv("OMP_NUM_THREADS");
     char **env = mpirun_env("/jobs/1/2", 4, false, "GPU-a,GPU-b", &err);
     ok(env && has(env, "HOME=/home/who"), "the home directory is passed on");
     ok(!has(env, "MGPU_SECRET=x"), "what is not on the list is not");
@@ -84,6 +85,20 @@ static void test_words(void)
                 "-gl,-opencl,-cuda,-nvml,-rsmi,-levelzero"),
        "hwloc looks for no displays");
     free(env);
+
+    /* On what the bits of the host's results depend. */
+    (void)setenv("OMP_NUM_THREADS", "3", 1);
+    (void)setenv("MGPU_HOST_SIMD", "256", 1);
+    (void)setenv("OPENBLAS_CORETYPE", "Haswell", 1);
+    env = mpirun_env("/jobs/1/2", 4, false, "", &err);
+    ok(env && has(env, "OMP_NUM_THREADS=3") &&
+           has(env, "OPENBLAS_NUM_THREADS=3"),
+       "a number of threads that was asked for");
+    ok(env && has(env, "MGPU_HOST_SIMD=256") &&
+           has(env, "OPENBLAS_CORETYPE=Haswell"),
+       "the instructions that may be used");
+    free(env);
+    (void)unsetenv("OMP_NUM_THREADS");
 
     char home[PATH_MAX + 8];
     const struct passwd *pw = getpwuid(geteuid());
