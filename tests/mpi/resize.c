@@ -1,7 +1,8 @@
 /* resize.c - a job whose number of ranks changes on its way: with
  * train.global_batch_size it runs on 1, 2, 4, 3 and 1 ranks, each time stopped
  * in the middle of an epoch, and its losses are those of a run that nobody
- * disturbed: to 1e-10 in fp64, and to the bounds below in fewer bits.
+ * disturbed: to the bounds below, and bit for bit where an iteration has two
+ * micro-batches.
  *
  * 12 micro-batches make an iteration, 2 iterations an epoch. With fewer than 4
  * ranks the test takes those that there are. A build with a sanitizer trains
@@ -71,6 +72,39 @@ static void test_refused(struct job_spec *spec)
     spec->train.global_batch_size = was;
 }
 
+/* Two micro-batches have one sum, whoever computes them: two ranks, one, and a
+ * run that goes from one to two and back have the same bits, at rates that
+ * multiply any rounding error. */
+static void test_bits(struct job_spec *spec, const char *what)
+{
+    static const int ranks[] = {1, 2, 1}, stops[] = {2, 3, 0};
+    struct trace one = {.n = 0}, two = {.n = 0}, t = {.n = 0};
+    struct train_result r = {.iteration = -1};
+    char dir[64], line[160];
+    int rc = 0;
+    if (mpi_size < 2)
+        return;
+    spec->train.global_batch_size = 2 * spec->train.batch_size;
+    for (int n = 1; n <= 2 && rc == 0; n++) {
+        train_dir(dir);
+        rc = run_on(n, spec, dir, 0, &r, n == 1 ? &one : &two);
+        train_remove(dir);
+    }
+    train_dir(dir);
+    for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]) && rc == 0; i++)
+        rc = run_on(ranks[i], spec, dir, stops[i], &r, &t);
+    train_remove(dir);
+    double apart = mpi_rank > 0 || rc < 0 ? 0 : trace_apart(&two, &one, one.n);
+    double moved = mpi_rank > 0 || rc < 0 ? 0 : trace_apart(&t, &one, one.n);
+    (void)snprintf(line, sizeof(line),
+                   "%s, the same bits on 1 and 2 ranks: %.2g apart, %.2g when "
+                   "it moves",
+                   what, apart, moved);
+    (void)mpi_ok(rc == 0 && (mpi_rank > 0 || one.n >= 8) && apart <= 0 &&
+                     moved <= 0,
+                 NULL, line);
+}
+
 /* ---- kind cv ---------------------------------------------------------------
  */
 /* As in ranks.c: batches of 4 and 3, of 64 by 64 pixels. */
@@ -84,6 +118,24 @@ static void cv_begin(struct job_spec *spec)
     spec->train.clip_grad_norm = 1;
 }
 
+static void test_cv_bits(bool all)
+{
+    struct job_spec spec = {.version = 0};
+    if (!train_spec(&spec))
+        return;
+    spec.train.epochs = 2;
+    spec.dataset.train_samples = 37;
+    spec.train.precision = PRECISION_FP32;
+    test_bits(&spec, "cv, fp32");
+    if (all) {
+        spec.train.precision = PRECISION_BF16;
+        test_bits(&spec, "cv, bf16");
+        spec.train.mixed = true;
+        test_bits(&spec, "cv, bf16 and fp32");
+    }
+    spec_clear(&spec);
+}
+
 static void test_cv(bool all)
 {
     struct job_spec spec = {.version = 0};
@@ -92,6 +144,7 @@ static void test_cv(bool all)
     cv_begin(&spec);
     test_way(&spec, "cv, sgd, clipped", FP64);
     test_refused(&spec);
+    test_cv_bits(all);
     if (!all) {
         spec_clear(&spec);
         return;
@@ -171,8 +224,10 @@ static void test_llm(bool is_full, bool packed, const char *precision,
     (void)snprintf(what, sizeof(what), "llm, %s, %s, %s",
                    is_full ? "full" : "lora", packed ? "packed" : "padded",
                    precision);
-    if (open_llm(&spec, is_full, packed, precision))
+    if (open_llm(&spec, is_full, packed, precision)) {
         test_way(&spec, what, bound);
+        test_bits(&spec, what);
+    }
     spec_clear(&spec);
 }
 
