@@ -105,15 +105,16 @@ wide=$(submit --set name=wide --set resources.nodes=2 --set resources.gpus=4)
 live=$wide
 one=$(submit --set name=one --set resources.gpus=1)
 live="$wide $one"
-until_true 120 has_rows "$wide"
-until_true 120 has_rows "$one"
+# Ten times what two quiet cores need.
+until_true 600 has_rows "$wide"
+until_true 600 has_rows "$one"
 show mgpu-stat
 show mgpu-stat --nodes
 show squeue -o '%.6i %.9P %.6j %.8u %.2t %.9l %.4D %R'
 show scontrol show job -d "$(native "$wide")" |
     grep -E '^\$|JobId|UserId|TimeLimit|NodeList=n|Nodes=|Comment'
 
-show mgpu-stat --wait --timeout 10m "$wide" "$one" || fail "a job failed"
+show mgpu-stat --wait --timeout 30m "$wide" "$one" || fail "a job failed"
 live=
 show mgpu-stat "$wide"
 show mgpu-stat --events "$wide"

@@ -35,7 +35,7 @@ launcher() {
 END
 }
 
-batch() { timeout 100 "$MGPU_BIN/mgpu-batch" "$dir" 3>&-; }
+batch() { timeout "$compute_s" "$MGPU_BIN/mgpu-batch" "$dir" 3>&-; }
 
 # batch_start: in the background; its pid in $batch.
 batch_start() {

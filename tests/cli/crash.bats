@@ -302,7 +302,7 @@ has_come() { # JOB ATTEMPT AFTER: all rows from there to $to
     printf 'version: 1\nkind: command\ncommand: [sleep, "600"]\nretry: {max: 0}\n' >l.yaml
     id=$("$MGPU_BIN/mgpu-submit" --parsable l.yaml)
     wait_for 60 job_is "$id" RUNNING
-    "$MGPU_BIN/mgpu-stat" --wait --timeout 120s "$id" >waited 2>&1 3>&- &
+    "$MGPU_BIN/mgpu-stat" --wait --timeout "${compute_s}s" "$id" >waited 2>&1 3>&- &
     waits=$!
     wait_for 60 grep -q RUNNING waited
     local dir=$ctld_dir/state/jobs/$id/1 shepherd

@@ -368,7 +368,7 @@ END
     wait_for 30 ctld_ready
     id=$(submit_command one true)
     wait_for 30 job_is "$id" COMPLETED
-    timeout 120 cat <&7 >"$BATS_TEST_TMPDIR/told" 3>&- &
+    timeout "$compute_s" cat <&7 >"$BATS_TEST_TMPDIR/told" 3>&- &
     reader=$!
     tells_it() {
         kill -HUP "$ctld_pid" # which is a line

@@ -36,7 +36,7 @@ dataset: {source: image_folder, path: $data, image_size: 40${2:+, $2}}
 train: {device: host, epochs: 2, batch_size: 3, seed: 1${4:+, $4}}
 resources: {gpus: 0}
 END
-    timeout 100 mpirun -n "$1" --oversubscribe --bind-to none \
+    timeout "$compute_s" mpirun -n "$1" --oversubscribe --bind-to none \
         "$MGPU_BIN/mgpu-worker" --standalone "$BATS_TEST_TMPDIR/spec.yaml" \
         --dir "$BATS_TEST_TMPDIR/run" 3>&-
 }
@@ -83,7 +83,7 @@ recipe() {
     # A batch of 32 takes 1.5 GiB of memory.
     recipe --show --set train.epochs=1 --set train.batch_size=8 \
         --set resources.gpus=0 >"$dir/spec.yaml"
-    run timeout 100 "$MGPU_BIN/mgpu-worker" --standalone "$dir/spec.yaml" \
+    run timeout "$compute_s" "$MGPU_BIN/mgpu-worker" --standalone "$dir/spec.yaml" \
         --alone --dir "$dir/run"
     echo "$output"
     [ "$status" -eq 0 ]

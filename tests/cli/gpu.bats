@@ -16,7 +16,7 @@ setup() {
     # night, which sets $MGPU_TEST_ALL, all.
     local n=6 parts='jobs faults nccl'
     [ -z "${MGPU_TEST_ALL-}" ] || n=15 parts=
-    run timeout 280 env DEVICE=host PARTS="$parts" "$MGPU_SRC/tests/gpu/check.sh"
+    run timeout "$compute_s" env DEVICE=host PARTS="$parts" "$MGPU_SRC/tests/gpu/check.sh"
     echo "$output"
     [ "$status" -eq 0 ]
     [ "$(grep -c '^ok' <<<"$output")" -eq "$n" ]
@@ -35,7 +35,7 @@ setup() {
     done
     printf '#!/bin/sh\nexit 3\n' >"$BATS_TEST_TMPDIR/bin/mgpu-worker"
     chmod +x "$BATS_TEST_TMPDIR/bin/mgpu-worker"
-    run timeout 280 env DEVICE=host MGPU_TESTS="$BATS_TEST_TMPDIR" \
+    run timeout "$compute_s" env DEVICE=host MGPU_TESTS="$BATS_TEST_TMPDIR" \
         MGPU_BIN="$BATS_TEST_TMPDIR/bin" MGPU_CHECK_PATIENCE=1 \
         "$MGPU_SRC/tests/gpu/check.sh"
     echo "$output"
@@ -80,7 +80,7 @@ END
     chmod +x "$BATS_TEST_TMPDIR"/bin/* "$BATS_TEST_TMPDIR/mpi/nccl"
     check=(env DEVICE=cuda MGPU_TESTS="$BATS_TEST_TMPDIR" MGPU_BIN="$BATS_TEST_TMPDIR/bin"
         BACKWARD=0.005 OPTION=--kernel-name)
-    run timeout 280 "${check[@]}" PARTS='jobs nccl racecheck' "$MGPU_SRC/tests/gpu/check.sh"
+    run timeout "$compute_s" "${check[@]}" PARTS='jobs nccl racecheck' "$MGPU_SRC/tests/gpu/check.sh"
     echo "$output"
     [ "$status" -eq 1 ]
     grep -qx 'not ok 3 - tf32: two runs end with the same weights, bit by bit' <<<"$output"
@@ -90,7 +90,7 @@ END
     grep -q 'gpu-check: 4 of 12 failed on cuda' <<<"$output" # tf32 and NCCL's three
     grep -q -- '--tool racecheck --kernel-name kernel_substring=NS_3blkE ' "$seen"
     # Marks that are not of this iteration, and an older compute-sanitizer.
-    run timeout 280 "${check[@]}" BACKWARD=0.05 OPTION=--filter PARTS='jobs initcheck' \
+    run timeout "$compute_s" "${check[@]}" BACKWARD=0.05 OPTION=--filter PARTS='jobs initcheck' \
         "$MGPU_SRC/tests/gpu/check.sh"
     grep -qx 'not ok 7 - the passes take what an iteration takes, by its marks and by the clock' <<<"$output"
     grep -qx "# initcheck also watches cuBLASLt's kernels" <<<"$output"
@@ -105,7 +105,7 @@ END
     [ "$(ls "$BATS_TEST_TMPDIR/bundle" | paste -sd ' ')" = 'payload.tar.gz run' ]
     in=(env -i PATH=/usr/bin:/bin DEVICE=host PARTS='llm profile'
         MGPU_ROOT="$BATS_TEST_TMPDIR/root" "$BATS_TEST_TMPDIR/bundle/run")
-    run timeout 120 "${in[@]}" check
+    run timeout "$compute_s" "${in[@]}" check
     echo "$output"
     [ "$status" -eq 0 ]
     grep -qx 'ok 5 - llama-lora.yaml learns, ranks: 2, and twice ends with the same bits' <<<"$output"
@@ -161,7 +161,7 @@ fake() {
 
 # bench VARIABLE=VALUE...
 bench() {
-    run --separate-stderr timeout 280 env DEVICE=host SIZES=28 BATCHES=4 \
+    run --separate-stderr timeout "$compute_s" env DEVICE=host SIZES=28 BATCHES=4 \
         PRECISIONS=fp32 LLM='64,128,2,4,2,100 1 16 fp32' ROUNDS=1 RESULTS="$BATS_TEST_TMPDIR/results" \
         PYTHON="$BATS_TEST_TMPDIR/python" "$@" "$MGPU_SRC/tests/gpu/bench.sh"
     echo "$output" "$stderr"

@@ -52,7 +52,7 @@ worker() {
         with=()
         set -- --alone "$@"
     fi
-    timeout 100 "${with[@]}" "$MGPU_BIN/mgpu-worker" \
+    timeout "$compute_s" "${with[@]}" "$MGPU_BIN/mgpu-worker" \
         --standalone "$BATS_TEST_TMPDIR/spec.yaml" --dir "$dir" "$@" 3>&-
 }
 

@@ -445,7 +445,7 @@ END
     local job
     ctld_start
     job=$("$MGPU_BIN/mgpu-submit" --parsable "$MGPU_SRC/jobs/examples/llama-dpo.yaml")
-    run -0 "$MGPU_BIN/mgpu-stat" --wait --timeout 60s "$job"
+    run -0 "$MGPU_BIN/mgpu-stat" --wait --timeout "${compute_s}s" "$job"
     [ "$(sql "SELECT count(DISTINCT iteration) FROM v_metric
         WHERE job = $job AND name = 'rewards/margins'")" -eq 24 ]
     [ "$(sql "SELECT value > 1 FROM v_metric

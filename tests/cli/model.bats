@@ -104,7 +104,7 @@ stories=$MGPU_SRC/jobs/examples/stories260K
     "$model" plan "$job" >plan
     grep '^memory per rank: ' plan >said
     [ "$(tail -n 1 plan)" = fits ]
-    timeout 100 "$MGPU_BIN/mgpu-worker" --standalone "$job" --dir run --alone \
+    timeout "$compute_s" "$MGPU_BIN/mgpu-worker" --standalone "$job" --dir run --alone \
         --device host >log
     grep -m 1 '^memory per rank: ' log | cmp - said
 }
@@ -218,7 +218,7 @@ alpaca_job() {
     rm -r .mgpu
     "$model" -q tokenize job.yaml --rows 0 --cache
     [ "$(find xdg -name '*.tokens' | wc -l)" -eq 3 ]
-    timeout 100 "$MGPU_BIN/mgpu-worker" --standalone job.yaml --dir run \
+    timeout "$compute_s" "$MGPU_BIN/mgpu-worker" --standalone job.yaml --dir run \
         --alone >log 2>&1
     cat log
     not grep -q 'tokenised rows are kept' log

@@ -224,7 +224,7 @@ examples() {
             mkdir -p mgpu # where backups are
             echo "\$ $line"
             status=0
-            timeout 120 bash -c "$line" </dev/null >out 2>&1 3>&- || status=$?
+            timeout "$compute_s" bash -c "$line" </dev/null >out 2>&1 3>&- || status=$?
             [ "$status" -eq 0 ] || { cat out && false; }
             mgpu-cancel --quiet --user me || :
             wait_for 60 no_live_job
@@ -272,7 +272,7 @@ answers() { curl --silent --fail --unix-socket "$1" http://mgpu/readyz >/dev/nul
             wait_for 60 answers try/sock
             ;;
         *)
-            timeout 120 bash -c "$line" </dev/null >out 2>&1 3>&- ||
+            timeout "$compute_s" bash -c "$line" </dev/null >out 2>&1 3>&- ||
                 { cat out && false; }
             [ -n "$background" ] || background=$(curl --silent \
                 --unix-socket r/mgpu/ctld.sock http://mgpu/v1/status | json '$.pid')
@@ -302,7 +302,7 @@ answers() { curl --silent --fail --unix-socket "$1" http://mgpu/readyz >/dev/nul
         >mnist-mobilenet.yaml
     line=$(examples mgpu-worker.8)
     echo "\$ $line"
-    timeout 120 bash -c "$line" </dev/null >out 2>&1 3>&- || { cat out && false; }
+    timeout "$compute_s" bash -c "$line" </dev/null >out 2>&1 3>&- || { cat out && false; }
     line=$(sed -n '/^\.Sh EXAMPLES/,$s/^echo /echo /p' "$MGPU_SRC/man/mgpu-worker.8")
     printf '%s\n' 'version: 1' 'kind: command' 'command:' '- sh' '- -c' \
         "- |" "  $line" >job.yaml

@@ -193,11 +193,11 @@ why_says() { "$MGPU_BIN/mgpu-stat" --why "$1" | grep -q "$2"; }
     [[ $output == *"you have no job ${s}_2 [E022]"* ]]
     wait_for 60 job_is "$b" HELD
     why_says "$b" "DependencyNeverSatisfied: afterok:$s, task ${s}_1 is FAILED"
-    "$MGPU_BIN/mgpu-stat" --wait --timeout 60s "$a"
+    "$MGPU_BIN/mgpu-stat" --wait --timeout 600s "$a"
     why_says "$c" 'after:1: job 1 is HELD'
     job_is "$c" QUEUED
     "$MGPU_BIN/mgpu-admin" --quiet release 1
-    "$MGPU_BIN/mgpu-stat" --wait --timeout 60s "$c"
+    "$MGPU_BIN/mgpu-stat" --wait --timeout 600s "$c"
     wait_for 60 job_is 1 RUNNING
 }
 
@@ -221,7 +221,7 @@ why_says() { "$MGPU_BIN/mgpu-stat" --why "$1" | grep -q "$2"; }
     [ "$(submit --parsable --set 'command=["true"]' --begin +3s)" = 7 ]
     ctld_kill
     ctld_start
-    "$MGPU_BIN/mgpu-stat" --wait --timeout 60s 7
+    "$MGPU_BIN/mgpu-stat" --wait --timeout 600s 7
     started=$(api GET /v1/jobs/7 | json '$.job.started')
     [[ ! $started < $(api GET /v1/jobs/7 | json '$.job.begin') ]]
     why_says 4 "BeginTime: "
@@ -260,7 +260,7 @@ why_says() { "$MGPU_BIN/mgpu-stat" --why "$1" | grep -q "$2"; }
     run "$MGPU_BIN/mgpu-stat" --why "$id"
     [[ $output == *"Refused: could not be started: "* ]]
     [[ $output == *"until it is released: mgpu-admin release $id"* ]]
-    run "$MGPU_BIN/mgpu-stat" --wait --timeout 60s "$id"
+    run "$MGPU_BIN/mgpu-stat" --wait --timeout 600s "$id"
     [ "$status" -eq 125 ]
     [[ $(api GET "/v1/jobs/$id" | json '$.job.held_by') == refused ]]
     mv "$BATS_TEST_TMPDIR/away" "$BATS_TEST_TMPDIR/launch"

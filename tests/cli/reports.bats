@@ -17,7 +17,7 @@ small=(--set dataset.path="$MGPU_SRC/tests/data/mnist" --set train.epochs=1
 paper() {
     local name=$1 sweep=$2
     shift 2
-    timeout 200 "$MGPU_BIN/mgpu-submit" -q --wait "${small[@]}" \
+    timeout "$compute_s" "$MGPU_BIN/mgpu-submit" -q --wait "${small[@]}" \
         --set "sweep=$sweep" "$@" "$MGPU_SRC/jobs/paper/$name.yaml"
 }
 
@@ -174,7 +174,7 @@ llm=(--set train.checkpointer.checkpoint_dir="$MGPU_SRC/jobs/examples/stories260
 paper_llm() {
     local name=$1 sweep=$2
     shift 2
-    timeout 170 "$MGPU_BIN/mgpu-submit" -q --wait "${llm[@]}" \
+    timeout "$compute_s" "$MGPU_BIN/mgpu-submit" -q --wait "${llm[@]}" \
         --set "sweep=$sweep" "$@" "$MGPU_SRC/jobs/paper/$name.yaml"
 }
 

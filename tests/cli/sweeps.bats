@@ -30,7 +30,7 @@ waits_for_limit() { # JOBID
 
 @test "one submit, all jobs; each has its values; --wait takes the largest code" {
     file=$(DO='exit $I' sweep codes '')
-    run -4 timeout 200 "$MGPU_BIN/mgpu-submit" --wait "$file"
+    run -4 timeout "$compute_s" "$MGPU_BIN/mgpu-submit" --wait "$file"
     [ "${lines[0]}" = "submitted sweep 1: 4 jobs, 1_0 to 1_3" ]
     run -0 stat_of 1
     [[ "${lines[0]}" == "Sweep 1  codes  "*"/command  4 jobs: 4 FAILED" ]]
@@ -46,8 +46,8 @@ waits_for_limit() { # JOBID
     [ "$(stat_of --json 1 | json '$.sweep.states.FAILED')" = 4 ]
     [ "$(stat_of --json 1 | json '$.tasks[3].display_id')" = 1_3 ]
     [ "$(api GET '/v1/jobs?sweep=1' | json '$.jobs[3].task')" = 3 ]
-    run -4 timeout 100 "$MGPU_BIN/mgpu-stat" --wait 1
-    run -3 timeout 100 "$MGPU_BIN/mgpu-stat" --wait 1_2
+    run -4 timeout "$compute_s" "$MGPU_BIN/mgpu-stat" --wait 1
+    run -3 timeout "$compute_s" "$MGPU_BIN/mgpu-stat" --wait 1_2
     run -66 stat_of 1_4
     [[ "$output" == *"no such job: '1_4'"* ]]
     run -64 stat_of 1_
@@ -62,7 +62,7 @@ waits_for_limit() { # JOBID
     ctld_start
     run -0 "$MGPU_BIN/mgpu-submit" --parsable --idempotency-key k "$file"
     [ "$output" = 1 ]
-    run -0 timeout 200 "$MGPU_BIN/mgpu-stat" --wait 1
+    run -0 timeout "$compute_s" "$MGPU_BIN/mgpu-stat" --wait 1
     [ "$(api GET '/v1/jobs' | json '$.jobs[#-1].display_id')" = 1_3 ]
     run -0 "$MGPU_BIN/mgpu-submit" --json "$file"
     [ "$output" = '{"schema":"mgpu.submitted/1","id":5,"tasks":4}' ]
@@ -114,7 +114,7 @@ END
 @test "the first failure stops those that wait" {
     file=$(DO='exit 7' sweep stops 'max_parallel: 1
   stop_on_fail: true')
-    run -7 timeout 200 "$MGPU_BIN/mgpu-submit" --wait "$file"
+    run -7 timeout "$compute_s" "$MGPU_BIN/mgpu-submit" --wait "$file"
     run -7 "$MGPU_BIN/mgpu-stat" --wait 1
     run -125 "$MGPU_BIN/mgpu-stat" --wait 1_3
     run -0 stat_of 1
@@ -129,7 +129,7 @@ kind: command
 command: [sh, -c, 'echo "{\"iteration\":1,\"loss\":1}" >"$MGPU_METRICS"']
 sweep: {grid: {env.I: [aäääääääääääääääääääääääääääääääääääääääääääääää]}}
 YAML
-    run -0 timeout 200 "$MGPU_BIN/mgpu-submit" --wait "$BATS_TEST_TMPDIR/drawn.yaml"
+    run -0 timeout "$compute_s" "$MGPU_BIN/mgpu-submit" --wait "$BATS_TEST_TMPDIR/drawn.yaml"
     run -0 stat_of --plot "$BATS_TEST_TMPDIR/drawn.svg" 1_0
     iconv -f UTF-8 -t UTF-8 "$BATS_TEST_TMPDIR/drawn.svg" >/dev/null
     grep -q '>Loss, job 1_0 I=aä[^<]*ä\.\.\.<' \
@@ -144,7 +144,7 @@ kind: command
 command: [sh, -c, 'echo $MGPU_SWEEP_ID $MGPU_TASK_ID of $MGPU_TASK_COUNT; exit $MGPU_TASK_ID']
 retry: {max: 0}
 YAML
-    submit() { timeout 200 "$MGPU_BIN/mgpu-submit" "$@"; }
+    submit() { timeout "$compute_s" "$MGPU_BIN/mgpu-submit" "$@"; }
     run -9 submit --wait --array 1,3,7-9:2%2 job.yaml
     [ "${lines[0]}" = "submitted sweep 1: 4 jobs, 1_1 to 1_9" ]
     for n in 1 3 7 9; do
@@ -199,7 +199,7 @@ sweep: {array: "7"}
 YAML
     run -0 "$MGPU_BIN/mgpu-submit" --show job.yaml
     [[ "$output" == *'"OUT":"${output_dir}/${name}"'* ]]
-    run -3 timeout 200 "$MGPU_BIN/mgpu-submit" --wait job.yaml
+    run -3 timeout "$compute_s" "$MGPU_BIN/mgpu-submit" --wait job.yaml
     stat_of --logs 1 >log
     cat log
     me=$(id -un)
@@ -228,7 +228,7 @@ YAML
     run -65 "$MGPU_BIN/mgpu-admin" requeue 1
     [[ "$output" == *"1 is a sweep; name one of its jobs, as 1_0"* ]]
     [ "$("$MGPU_BIN/mgpu-cancel" 1)" = "sweep 1: 3 jobs cancelled, 1 are being cancelled" ]
-    run -130 timeout 100 "$MGPU_BIN/mgpu-stat" --wait 1
+    run -130 timeout "$compute_s" "$MGPU_BIN/mgpu-stat" --wait 1
     [[ "$output" == *"job 1_2 CANCELLED"* ]]
     wait_for 30 job_is 3 CANCELLED
 }

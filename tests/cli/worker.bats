@@ -42,7 +42,7 @@ spec() { cat >"$BATS_TEST_TMPDIR/spec.yaml"; }
 
 # worker RANKS [OPTION...]: runs the specification.
 worker() {
-    timeout 100 mpirun -n "$1" --oversubscribe --bind-to none \
+    timeout "$compute_s" mpirun -n "$1" --oversubscribe --bind-to none \
         "$MGPU_BIN/mgpu-worker" --standalone "$BATS_TEST_TMPDIR/spec.yaml" \
         --dir "$dir" "${@:2}" 3>&-
 }
@@ -374,7 +374,7 @@ END
 @test "a claim that the daemon refuses: 76, and nothing runs" {
     ctld_start
     launch_for "$MGPU_URL"
-    run timeout 100 mpirun -n 2 --oversubscribe "$MGPU_BIN/mgpu-worker" \
+    run timeout "$compute_s" mpirun -n 2 --oversubscribe "$MGPU_BIN/mgpu-worker" \
         --launch "$dir/launch.json"
     ctld_stop
     echo "$output"
@@ -385,7 +385,7 @@ END
 @test "what others may have written is not run" {
     launch_for http://127.0.0.1:1
     chmod 620 "$dir/launch.json"
-    run timeout 100 mpirun -n 1 --oversubscribe \
+    run timeout "$compute_s" mpirun -n 1 --oversubscribe \
         "$MGPU_BIN/mgpu-worker" --launch "$dir/launch.json"
     echo "$output"
     [ "$status" -eq 77 ]
@@ -416,7 +416,7 @@ no_disk() {
     server=$!
     wait_for 60 test -s "$out"
     launch_for "http://127.0.0.1:$(head -n 1 "$out")"
-    timeout 100 mpirun -n 2 --oversubscribe --bind-to none \
+    timeout "$compute_s" mpirun -n 2 --oversubscribe --bind-to none \
         "$MGPU_BIN/mgpu-worker" --launch "$dir/launch.json" 3>&- &
     pid=$!
     asked_again() { [ "$(grep -c asked "$out")" -ge 2 ]; }
@@ -720,7 +720,7 @@ opened() {
 }
 
 alone() { # [OPTION...]: as worker(), one rank and no launcher
-    timeout 100 "$MGPU_BIN/mgpu-worker" \
+    timeout "$compute_s" "$MGPU_BIN/mgpu-worker" \
         --standalone "$BATS_TEST_TMPDIR/spec.yaml" --alone --dir "$dir" "$@" 3>&-
 }
 
@@ -770,7 +770,7 @@ END
 
 @test "SIGXCPU, which mpirun can pass on, stops as SIGTERM does" {
     cv_spec 1000 0.01
-    timeout 100 mpirun -n 2 --oversubscribe --bind-to none \
+    timeout "$compute_s" mpirun -n 2 --oversubscribe --bind-to none \
         --mca ess_base_forward_signals SIGXCPU "$MGPU_BIN/mgpu-worker" \
         --standalone "$BATS_TEST_TMPDIR/spec.yaml" --dir "$dir" \
         >"$BATS_TEST_TMPDIR/log" 2>&1 3>&- &
@@ -837,7 +837,7 @@ wait $rank # which kills the program after the grace
 END
     chmod +x "$BATS_TEST_TMPDIR/stepd"
     mkdir -p "$dir"
-    DIR=$dir run -137 timeout 100 "$BATS_TEST_TMPDIR/stepd" \
+    DIR=$dir run -137 timeout "$compute_s" "$BATS_TEST_TMPDIR/stepd" \
         "$MGPU_BIN/mgpu-worker" --standalone "$BATS_TEST_TMPDIR/spec.yaml" \
         --dir "$dir"
     cat "$dir/log"

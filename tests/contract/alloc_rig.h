@@ -295,7 +295,7 @@ static inline bool is_aside(const struct alloc_note *note)
 /* Until Slurm has it: what is handed on together may arrive in any order. */
 static inline void rig_await_id(struct rig *r, uint64_t job)
 {
-    double end_s = clock_real.now_s(&clock_real) + 60;
+    double end_s = clock_real.now_s(&clock_real) + 600;
     struct error err = ERROR_INIT;
     size_t n;
     while (!r->has_kept && clock_real.now_s(&clock_real) < end_s) {

@@ -268,10 +268,10 @@ static inline int daemon_count(struct daemon *d, const int *n)
     return count;
 }
 
-/* Until cond holds, 20 s at most. */
+/* Until cond holds, 200 s at most: under a second on a quiet machine. */
 #define wait_until(cond)                                                   \
     do {                                                                   \
-        double until_s_ = clock_real.now_s(&clock_real) + 20;              \
+        double until_s_ = clock_real.now_s(&clock_real) + 200;             \
         while (!(cond) && clock_real.now_s(&clock_real) < until_s_)        \
             (void)nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL); \
     } while (0)
