@@ -119,6 +119,9 @@ struct alloc_note {
                                             local */
     char place[ALLOC_PLACE_CAP]; /* "n1:0,1 n2:0" - node and GPU (or slot)
                                   * indexes; truncated: ends in " ..." */
+    bool is_of_size;   /* WAITING, REFUSED: a limit of the GPUs, nodes, CPUs or
+                        * memory of a user, an account or a job: fewer of them
+                        * may be granted */
     bool is_in_line;   /* WAITING: seen pending, so not granted; an earlier
                         * note may have granted it */
     bool is_suspended; /* GRANTED: suspended by the cluster's scheduler or an

@@ -143,6 +143,9 @@ static const struct schema_key keys[] = {
     {"slurm.submit_ahead", KEY_INT, AT(slurm.submit_ahead), .def = "1",
      RANGE(0, 64), .code = "E013",
      .doc = "jobs that wait in Slurm's queue for GPUs that others have"},
+    {"slurm.resize_patience", KEY_DURATION, AT(slurm.resize_patience_s),
+     .def = "1m", RANGE(5, 86400), .code = "E023",
+     .doc = "time after which a resize that Slurm does not grant is undone"},
 
     {"scheduler.policy", KEY_NAME, AT(scheduler.policy), .def = "goodput",
      .code = "E012",

@@ -78,6 +78,7 @@ struct conf {
         double poll_interval_s, call_timeout_s, reconcile_after_s;
         double limit_margin_s; /* Slurm's time limit is this much later */
         int32_t submit_ahead;  /* of jobs that do not fit now */
+        double resize_patience_s;
     } slurm;
     struct {
         char policy[SPEC_NAME_CAP]; /* "fifo", "backfill" */

@@ -71,11 +71,11 @@ struct engine_conf { /* borrowed strings outlive the engine */
     /* GPU memory by type, "h100" to "80G", if nodes do not report it; NULL */
     const struct spec_map *gpu_memory;
     int32_t max_jobs_per_user; /* queued or live; 0: no limit */
-    int32_t max_ended;         /* ended jobs in memory; 0: all;
-                                  engine_recall() */
+    int32_t max_ended;         /* ended jobs in memory; 0: all */
     /* Jobs per disjoint node set that are requested before they fit, see
      * submit_ahead.c; 0: none. For an allocator that other users share. */
     int32_t submit_ahead;
+    double resize_patience_s; /* see resize_patience.c; 0: never */
     struct engine_limits limits;
     struct policy_preempt preempt; /* grace_s: upper bound for each job */
     struct policy_goodput goodput;

@@ -54,6 +54,15 @@ struct job_resize {
      * the first iteration; NAN: it is not of a resize. */
     double checkpoint_s, allocator_s, start_s;
     int32_t cost_from; /* GPUs before it */
+    /* The old size is requested again, because the new one was not granted; no
+     * worker has claimed it since. Such a job goes before others. */
+    bool is_back;
+    /* The allocator did not grant this number of GPUs, 0: none such. It is not
+     * tried before barred_until_s (since 1970), nor are more; if barred_below,
+     * nor are fewer. */
+    int32_t barred_gpus;
+    bool barred_below;
+    double barred_s, barred_until_s; /* barred_s: for how long */
 };
 
 /* What a worker's final report says beside its exit code: sums over all ranks;

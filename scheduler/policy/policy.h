@@ -63,6 +63,10 @@ struct policy_job {
     int32_t is_owed; /* queued: other jobs were preempted for it, and it has
                         not started since. Such jobs go before all others */
 
+    int32_t is_back; /* it gave its GPUs up for a size that was not granted,
+                        and is to have its old size again: it goes before all
+                        but those */
+
     /* A resize under way, of a live job that leaves or a queued one: the size
      * of the next attempt. The ranges above have no other then. to_gpus 0:
      * none; to_nodes 0: any number. */

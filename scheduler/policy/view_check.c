@@ -11,6 +11,8 @@ bool policy_in_order(const struct policy_job *a, const struct policy_job *b)
 {
     if (a->is_owed != b->is_owed)
         return a->is_owed > b->is_owed;
+    if (a->is_back != b->is_back)
+        return a->is_back > b->is_back;
     if (a->priority != b->priority)
         return a->priority > b->priority;
     if (a->submit_s < b->submit_s || a->submit_s > b->submit_s)

@@ -96,10 +96,11 @@ static void fill(const struct cluster_attempt *a, struct alloc_note *note)
 /* The oldest note that is due for an attempt. */
 static struct alloc_note take_one(struct cluster_attempt *a)
 {
-    struct alloc_note note = {.kind = ALLOC_WAITING,
-                              .why = a->why,
-                              .is_in_line = a->phase == CLUSTER_SEEN &&
-                                            a->is == CLUSTER_PENDING};
+    struct alloc_note note = {
+        .kind = ALLOC_WAITING,
+        .why = a->why,
+        .is_of_size = a->is_over_size && a->why.code == ERR_LIMIT,
+        .is_in_line = a->phase == CLUSTER_SEEN && a->is == CLUSTER_PENDING};
     if (a->unsaid & CLUSTER_SAY_WAITING) {
         a->unsaid &= ~(unsigned)CLUSTER_SAY_WAITING;
     } else if (a->unsaid & CLUSTER_SAY_GRANTED) {

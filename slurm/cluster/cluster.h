@@ -145,7 +145,8 @@ struct cluster_attempt {
 
     /* notes that are due */
     unsigned unsaid;
-    struct error why; /* WAITING */
+    struct error why;  /* WAITING */
+    bool is_over_size; /* WAITING: as alloc_note.is_of_size */
     struct alloc_note end;
     bool is_refused; /* ENDED; freed once the note is taken */
 
@@ -325,8 +326,9 @@ void cluster_end_unstarted(struct cluster *c, struct cluster_attempt *a);
 void cluster_end_lost(struct cluster *c, struct cluster_attempt *a,
                       const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* in is_of_size perhaps fewer GPUs are not refused */
 void cluster_end_refused(struct cluster *c, struct cluster_attempt *a,
-                         const struct error *why);
+                         const struct error *why, bool is_of_size);
 /* It was reported as ended with one job, but another job's worker has the
  * lease. */
 void cluster_end_instead(struct cluster *c, struct cluster_attempt *a,

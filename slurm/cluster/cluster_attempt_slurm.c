@@ -114,6 +114,23 @@ static bool is_held(const char *reason)
     return false;
 }
 
+/* A limit of what the job may have, which fewer GPUs, with their CPUs, memory
+ * and nodes, may keep: "AssocGrpGRES", "QOSMaxNodePerUserLimit". Not one of how
+ * many jobs there may be, of their time, or the least that one must have. */
+static bool is_of_size(const char *reason)
+{
+    static const char *const of[] = {"GRES", "Node",    "Cpu",    "CPU",
+                                     "Mem",  "Billing", "Minutes"};
+    bool is_limit =
+        strncmp(reason, "Assoc", 5) == 0 ||
+        (strncmp(reason, "QOS", 3) == 0 && strncmp(reason, "QOSMin", 6) != 0);
+
+    for (size_t i = 0; is_limit && i < sizeof(of) / sizeof(of[0]); i++)
+        if (strstr(reason, of[i]))
+            return true;
+    return false;
+}
+
 void cluster_is_over(struct cluster_attempt *a)
 {
     a->phase = CLUSTER_READING;
@@ -150,6 +167,7 @@ void cluster_look(struct cluster *c, struct cluster_attempt *a)
         bool has_one = reason[0] && strcmp(reason, "None") != 0;
         a->was_lost = a->was_lost || a->has_run;
         a->has_run = a->was_granted = false;
+        a->is_over_size = is_of_size(reason);
         cluster_wait(c, a, is_held(reason) ? ERR_LIMIT : ERR_BUSY, "Slurm(%s)",
                      has_one ? reason : "Pending");
         /* Keep the order of events: do not report the grant afterwards. */
@@ -239,9 +257,10 @@ static void submitted(struct cluster *c, struct cluster_attempt *a,
         try_later(c, a, &n->why);
     } else {
         struct error why = n->why;
-        if (why.code == ERR_LIMIT)
+        bool is_of_size = why.code == ERR_LIMIT;
+        if (is_of_size)
             why.code = ERR_BUSY; /* the code that alloc.h prescribes */
-        cluster_end_refused(c, a, &why);
+        cluster_end_refused(c, a, &why, is_of_size);
     }
 }
 

@@ -68,9 +68,10 @@ void cluster_end_unstarted(struct cluster *c, struct cluster_attempt *a)
 }
 
 void cluster_end_refused(struct cluster *c, struct cluster_attempt *a,
-                         const struct error *why)
+                         const struct error *why, bool is_of_size)
 {
-    struct alloc_note note = {.kind = ALLOC_REFUSED, .why = *why};
+    struct alloc_note note = {
+        .kind = ALLOC_REFUSED, .why = *why, .is_of_size = is_of_size};
     cluster_end(c, a, &note);
     a->is_refused = true;
 }

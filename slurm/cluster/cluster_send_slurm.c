@@ -184,7 +184,7 @@ void cluster_submit(struct cluster *c, struct cluster_attempt *a)
     else if (err.code == ERR_NOMEM)
         a->retry_s = cluster_now(c) + RETRY_S;
     else if (err.code != ERR_NONE)
-        cluster_end_refused(c, a, &err);
+        cluster_end_refused(c, a, &err, false);
 }
 
 double cluster_next_s(const struct cluster *c, const struct cluster_attempt *a)

@@ -22,8 +22,10 @@ struct alloc_fake_outcome {
     int32_t twice;   /* 1: started twice; until claimed() corrects it, the
                       * notes name the copy without a worker */
     double stop_s;   /* from a signal to the end of the ranks; 0: 0.1 s */
-    double wait_s;   /* held for this time, with WAITING; other requests
-                      * overtake it */
+    int32_t over_size; /* 1: it waits for wait_s, or is refused, for a limit
+                          of its size */
+    double wait_s;     /* held for this time, with WAITING; other requests
+                        * overtake it */
     enum alloc_ended_by ended_by;
     const char *wait_why, *why; /* of WAITING; of LOST and ended_by other;
                                  * NULL: a default text */

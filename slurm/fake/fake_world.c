@@ -86,6 +86,10 @@ void fake_push_state(struct alloc_fake *a, const struct fake_attempt *f)
         push_end(a, f);
     } else if (f->outcome.wait_s > 0) {
         because(&note, f->outcome.wait_why, "Fake(Held)");
+        if (f->outcome.over_size) {
+            note.why.code = ERR_LIMIT;
+            note.is_of_size = true;
+        }
         fake_push(a, f, note);
     }
 }

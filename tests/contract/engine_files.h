@@ -60,7 +60,12 @@ static inline bool files_is_copy(const struct waiting *x)
            x->per_node == job->per_node && x->parts == job->parts &&
            x->to_gpus == job->resize.gpus && x->to_nodes == job->resize.nodes &&
            memcmp(&x->submit_s, &job->submit_s, sizeof(double)) == 0 &&
-           memcmp(&x->limit_s, &job->limit_s, sizeof(double)) == 0 &&
+           memcmp(&x->limit_s, &job->attempt_limit_s, sizeof(double)) == 0 &&
+           x->is_back == job->resize.is_back &&
+           x->barred_gpus == job->resize.barred_gpus &&
+           x->barred_below == job->resize.barred_below &&
+           memcmp(&x->barred_until_s, &job->resize.barred_until_s,
+                  sizeof(double)) == 0 &&
            memcmp(&x->not_before_s, &en->not_before_s, sizeof(double)) == 0 &&
            x->is_exclusive == job->where.exclusive &&
            x->is_dropping == (en->dropped > 0) &&
@@ -88,10 +93,14 @@ static inline const char *files_check_queue(struct engine *e)
             return "is shown in the queue as it was once";
         if (engine_position(e, b->id) != (int32_t)i + 1)
             return "has another place in the queue";
-        if (a && (a->priority < b->priority ||
-                  (a->priority == b->priority && a->submit_s > b->submit_s) ||
-                  (a->priority == b->priority && a->submit_s >= b->submit_s &&
-                   a->id > b->id)))
+        bool is_alike = a && a->resize.is_back == b->resize.is_back;
+        if (a && !is_alike && b->resize.is_back)
+            return "a job that goes first is not the first";
+        if (is_alike &&
+            (a->priority < b->priority ||
+             (a->priority == b->priority && a->submit_s > b->submit_s) ||
+             (a->priority == b->priority && a->submit_s >= b->submit_s &&
+              a->id > b->id)))
             return "the queue is not in its order";
     }
     return n_of_kinds == 0 ? NULL : "kinds are counted wrong";

@@ -88,9 +88,12 @@ struct world_script {
     /* As alloc_fake_conf's; arg is the world. */
     void (*node)(void *arg, int32_t i, struct alloc_node *io);
     bool (*may_use)(void *arg, int32_t i, const struct alloc_where *w);
+    /* Changes the outcome of an attempt with so many GPUs; or NULL. */
+    void (*outcome)(int32_t gpus, struct alloc_fake_outcome *io);
     const struct policy *policy;
     double grant_delay_s;
-    double node_lost_s; /* 0: workers may be silent */
+    double resize_patience_s; /* as engine_conf's */
+    double node_lost_s;       /* 0: workers may be silent */
     int32_t submit_ahead;
     struct policy_preempt preempt;
     struct policy_goodput goodput; /* interval_s 0: the defaults */

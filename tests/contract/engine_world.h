@@ -37,7 +37,6 @@ static inline void world_outcome(void *arg, uint64_t job, int32_t attempt,
     struct world *w = arg;
     const struct world_attempt *a =
         world_plan(w, engine_job(w->engine, job), attempt);
-    (void)gpus;
     *ret = (struct alloc_fake_outcome){
         .run_s = a->run_s > 0 ? a->run_s : 10,
         .exit_code = a->exit_code,
@@ -51,6 +50,8 @@ static inline void world_outcome(void *arg, uint64_t job, int32_t attempt,
         .wait_why = a->wait_why,
         .why = a->why,
     };
+    if (w->script->outcome)
+        w->script->outcome(gpus, ret);
 }
 
 static inline int world_secret(void *arg, enum engine_secret what, uint64_t job,
@@ -227,6 +228,7 @@ static inline void world_init(struct world *w, const struct world_script *s)
         .submit_ahead = s->submit_ahead,
         .preempt = s->preempt,
         .goodput = s->goodput,
+        .resize_patience_s = s->resize_patience_s,
         .reconcile_s = 5,
         .kill_grace_s = 3,
         .where = {.partition = "batch", .cpus_per_gpu = 4},

@@ -41,6 +41,7 @@ void config_apply_engine(struct ctld *c)
         .memory_per_gpu_bytes = conf->memory_per_gpu_bytes,
         .gpu_memory = conf->gpu_memory,
         .submit_ahead = conf->submit_ahead,
+        .resize_patience_s = conf->resize_patience_s,
         .drained = drained,
         .n_drained = n_drained,
     };

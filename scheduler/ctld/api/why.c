@@ -514,6 +514,26 @@ json_t *why_json(const struct ctld *c, const struct job *job, struct error *err)
     return o;
 }
 
+/* A size that the cluster did not grant: "4 GPUs or more were not granted, and
+ * are not tried before 2026-11-28T20:00:00.000Z; ". */
+static int say_barred(const struct ctld *c, const struct job *job,
+                      struct buf *text)
+{
+    const struct job_resize *r = &job->resize;
+    const struct clock *clock = c->parts.clock;
+    char at[WIRE_TIME_CAP];
+
+    if (r->barred_gpus == 0 || job_state_is_final(job->state) ||
+        r->barred_until_s <= clock->wall_s(clock))
+        return 0;
+    wire_time(r->barred_until_s, at);
+    return buf_addf(text, NULL,
+                    "%" PRId32 " GPU%s or %s were not granted, and are not "
+                    "tried before %s; ",
+                    r->barred_gpus, r->barred_gpus == 1 ? "" : "s",
+                    r->barred_below ? "fewer" : "more", at);
+}
+
 /* Why it has, or would get, so many GPUs; null: its number is fixed. */
 static json_t *size_of(const struct ctld *c, const struct job *job)
 {
@@ -526,8 +546,12 @@ static json_t *size_of(const struct ctld *c, const struct job *job)
         rc = buf_addf(&text, NULL, "%s: from %" PRId32 " to %" PRId32 " GPUs; ",
                       r->gpus < job->gpus ? "Shrinking" : "Growing", job->gpus,
                       r->gpus);
+    if (rc == 0)
+        rc = say_barred(c, job, &text);
     if (rc == 0 && size_table_read(c, &t, NULL) == 0)
         rc = size_table_say(&t, job->id, &text, NULL);
+    if (rc == 0 && text.len > 2 && text.data[text.len - 2] == ';')
+        text.data[text.len -= 2] = '\0';
     json_t *o =
         rc == 0 && text.len > 0 ? ctld_text(buf_str(&text)) : json_null();
     size_table_clear(&t);

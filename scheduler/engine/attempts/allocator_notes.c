@@ -10,6 +10,7 @@
 #include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
+#include "scheduler/engine/plan/take_back.h"
 
 enum { CHUNK = 64 };
 
@@ -126,8 +127,10 @@ static int waits(struct engine *e, struct entry *en,
     en->ask_at_s = (double)__builtin_inff();
     en->is_heard = true;
     bool is_held = note->why.code == ERR_LIMIT;
-    e->wants_plan = e->wants_plan || is_held != en->is_held;
+    e->wants_plan = e->wants_plan || is_held != en->is_held ||
+                    note->is_of_size != en->is_over_size;
     en->is_held = is_held;
+    en->is_over_size = note->is_of_size;
     text_copy(job->pending_id, sizeof(job->pending_id), note->native_id);
     if (!job->cancel_asked && !job->requeue_asked &&
         eng_set_reason(e, en, note->why.msg) && e->on_wait)
@@ -159,6 +162,14 @@ static bool is_for_now(const struct entry *en, const struct alloc_note *note)
 {
     enum err_code code = note->why.code;
     return (code == ERR_BUSY || code == ERR_NOMEM) && !eng_is_ending(en);
+}
+
+/* Another size may be accepted: the one before a resize, or a smaller one. */
+static bool has_other_size(const struct entry *en,
+                           const struct alloc_note *note)
+{
+    return note->why.code != ERR_NOMEM && !eng_is_ending(en) &&
+           eng_may_give_up(en, note->is_of_size);
 }
 
 static int refused_for_now(struct engine *e, struct entry *en,
@@ -197,6 +208,8 @@ static int take(struct engine *e, const struct alloc_note *note,
             return -1;
         __attribute__((fallthrough));
     case ALLOC_REFUSED: {
+        if (note->kind == ALLOC_REFUSED && has_other_size(en, note))
+            return eng_refused_size(e, en, note->why.msg, err);
         if (note->kind == ALLOC_REFUSED && is_for_now(en, note))
             return refused_for_now(e, en, note, err);
         struct ending end = {.kind = note->kind,

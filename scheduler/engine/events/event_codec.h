@@ -22,7 +22,8 @@ struct detail {
     int32_t stopped;  /* GRANT: 1 its ranks are suspended, 0 they continue;
                          CLAIM: 1 the time before it does not count against
                          the limit; REPORT: see struct engine_report_extra */
-    int32_t wait_ms;  /* REQUEUE: backoff until the next start */
+    int32_t wait_ms;  /* REQUEUE: backoff until the next start; PREEMPT: see
+                         barred_gpus */
     int64_t left_ms;  /* REQUEUE of a resize: what is left of the time limit */
     int32_t priority; /* PRIORITY; INT32_MIN: none */
     int64_t for_job;  /* PREEMPT: the job that gets the devices; 0: a person
@@ -30,8 +31,10 @@ struct detail {
     int32_t grace_ms; /* PREEMPT: grace time of the attempt */
     int32_t to_gpus, to_nodes; /* PREEMPT: size of the next attempt. GPUs 0: as
                                   the policy chooses; nodes 0: any number */
-    int64_t cpu_ms, cores_ms;  /* REPORT: see struct engine_report_extra; an
-                                  end: as the allocator measured */
+    int32_t barred_gpus; /* PREEMPT: they were not granted, and are not tried
+                            for wait_ms */
+    int64_t cpu_ms, cores_ms; /* REPORT: see struct engine_report_extra; an
+                                 end: as the allocator measured */
     int64_t ended_ms; /* an end, REQUEUE: since 1970, if it was long before
                          the event */
     char fault_node[ALLOC_NODE_NAME_CAP]; /* REPORT: node of the failed
@@ -51,14 +54,14 @@ struct detail {
     double loss, t_iter, eval_accuracy;
 };
 
-#define DETAIL_INIT                                                          \
-    {                                                                        \
-        .nodes = -1, .gpus = -1, .exit_code = -1, .signal = -1, .retry = -1, \
-        .stopped = -1, .wait_ms = -1, .left_ms = -1, .priority = INT32_MIN,  \
-        .grace_ms = -1, .to_gpus = -1, .to_nodes = -1, .cpu_ms = -1,         \
-        .cores_ms = -1, .ended_ms = -1, .needed_bytes = -1,                  \
-        .available_bytes = -1, .loss = NAN, .t_iter = NAN,                   \
-        .eval_accuracy = NAN                                                 \
+#define DETAIL_INIT                                                           \
+    {                                                                         \
+        .nodes = -1, .gpus = -1, .exit_code = -1, .signal = -1, .retry = -1,  \
+        .stopped = -1, .wait_ms = -1, .left_ms = -1, .barred_gpus = -1,       \
+        .priority = INT32_MIN, .grace_ms = -1, .to_gpus = -1, .to_nodes = -1, \
+        .cpu_ms = -1, .cores_ms = -1, .ended_ms = -1, .needed_bytes = -1,     \
+        .available_bytes = -1, .loss = NAN, .t_iter = NAN,                    \
+        .eval_accuracy = NAN                                                  \
     }
 
 /* own  *ret_text: the caller frees; NULL if no field of d is set */

@@ -163,7 +163,7 @@ static void fold_claim(struct job *job, const struct store_event *ev,
         job->claim_names_id = true;
     }
     job->claim_s = ev->at_s;
-    job->resize.planned_gpus = job->resize.planned_nodes = 0;
+    resize_claimed(&job->resize);
     job->has_begun = true;
     if (isnan(job->start_s))
         job->start_s = ev->at_s;

@@ -3,6 +3,18 @@
 
 #include <math.h>
 
+/* Other sizes that were not granted keep their time; the same size, or one
+ * beyond it, waits twice as long as the last time (the event has it). */
+static void resize_barred(struct job_resize *r, double at_s,
+                          const struct detail *d)
+{
+    r->barred_gpus = d->barred_gpus;
+    r->barred_below = d->to_gpus > d->barred_gpus;
+    r->barred_s = fmax(0, d->wait_ms / 1000.0);
+    r->barred_until_s = at_s + r->barred_s;
+    r->is_back = d->to_gpus > 0;
+}
+
 /* The first word to stop counts: the attempt may have to go for another job
  * already. */
 void resize_asked(struct job *job, double at_s, const struct detail *d,
@@ -13,6 +25,9 @@ void resize_asked(struct job *job, double at_s, const struct detail *d,
     r->gpus = d->to_gpus;
     r->nodes = d->to_nodes > 0 ? d->to_nodes : 0;
     r->planned_gpus = r->planned_nodes = 0;
+    r->is_back = false;
+    if (d->barred_gpus > 0)
+        resize_barred(r, at_s, d);
     if (r->gpus == 0) {
         r->told_s = r->ended_s = NAN;
     } else if (is_live) {
@@ -44,10 +59,29 @@ void resize_requeued(struct job *job, double ended_s)
         r->ended_s = fmax(r->told_s, ended_s);
 }
 
+/* What it cost to have the old size again says nothing of a resize. */
+void resize_claimed(struct job_resize *r)
+{
+    r->planned_gpus = r->planned_nodes = 0;
+    if (r->is_back)
+        r->told_s = r->ended_s = NAN;
+    r->is_back = false;
+}
+
+bool resize_is_barred(const struct job_resize *r, int32_t gpus)
+{
+    return r->barred_gpus > 0 &&
+           (r->barred_below ? gpus <= r->barred_gpus : gpus >= r->barred_gpus);
+}
+
 void resize_ran(struct job *job)
 {
     struct job_resize *r = &job->resize;
 
+    if (resize_is_barred(r, job->gpus)) {
+        r->barred_gpus = 0;
+        r->barred_s = 0;
+    }
     if (isnan(r->told_s) || isnan(r->ended_s))
         return;
     r->cost_from = r->from;

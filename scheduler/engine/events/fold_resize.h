@@ -8,10 +8,15 @@
 /* A PREEMPT with a size. in is_live whether an attempt is told to stop */
 void resize_asked(struct job *job, double at_s, const struct detail *d,
                   bool is_live);
+/* Whether the allocator did not grant this number of GPUs, or one that is
+ * easier to grant; the caller looks at the time. */
+bool resize_is_barred(const struct job_resize *r, int32_t gpus);
 /* The INTENT of the attempt that has the size that was asked for. */
 void resize_planned(struct job_resize *r);
 /* The end of an attempt after which there is another. */
 void resize_requeued(struct job *job, double ended_s);
+/* The CLAIM of an attempt. */
+void resize_claimed(struct job_resize *r);
 /* The first RUN of an attempt; job->run_s is set. */
 void resize_ran(struct job *job);
 /* The end of the job. */

@@ -18,6 +18,8 @@ static int compare(const struct eng_order *a, const struct eng_order *b)
 {
     if (a->is_owed != b->is_owed)
         return a->is_owed ? -1 : 1;
+    if (a->is_back != b->is_back)
+        return a->is_back ? -1 : 1;
     if (a->priority != b->priority)
         return a->priority > b->priority ? -1 : 1;
     if (a->submit_s < b->submit_s || a->submit_s > b->submit_s)
@@ -39,6 +41,7 @@ static struct eng_order of_live(const struct engine *e, struct entry *en,
         .submit_s = now_s - (wall_s - en->job.submit_s),
         .priority = en->job.priority,
         .is_owed = eng_is_owed(e, en),
+        .is_back = en->job.resize.is_back,
     };
 }
 
@@ -52,6 +55,7 @@ static struct eng_order of_waiting(const struct waiting *w, double now_s,
         .submit_s = now_s - (wall_s - w->submit_s),
         .priority = w->priority,
         .is_owed = is_owed,
+        .is_back = w->is_back,
     };
 }
 

@@ -11,7 +11,7 @@ struct eng_order {
     uint64_t id;
     double submit_s; /* on the view's clock */
     int32_t priority;
-    bool is_owed;
+    bool is_owed, is_back;
 };
 /* Jobs that are live or could start, in the policy's order.
  * own  *ret, for free() */

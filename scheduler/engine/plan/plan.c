@@ -17,6 +17,7 @@
 #include "scheduler/engine/explain_sizes.h"
 #include "scheduler/engine/plan/job_curves.h"
 #include "scheduler/engine/plan/plan.h"
+#include "scheduler/engine/plan/take_back.h"
 
 enum { NODES_MAX = 65536 };
 
@@ -249,6 +250,7 @@ int eng_plan(struct engine *e, struct error *err)
 {
     struct error why = ERROR_INIT;
     struct eng_view t;
+    bool waits;
     size_t n = 0;
 
     e->wants_plan = false;
@@ -275,11 +277,21 @@ int eng_plan(struct engine *e, struct error *err)
         e->retry_at_s = eng_now(e) + 1;
         return -1;
     }
+    if (eng_give_up_sizes(e, &waits, err) < 0) {
+        e->retry_at_s = eng_now(e) + 1;
+        return -1;
+    }
+    if (waits) { /* the plan follows the release (dispatch.c) */
+        e->look_at_s = eng_now(e) + 1;
+        return 0;
+    }
     int rc = eng_view_build(e, &t, err);
     if (rc == 0 && t.v.n_jobs > 0)
         rc = eng_make_plan(e, &t, TELLS_ALL, &n, err);
     if (rc == 0)
-        e->look_at_s = fmin(eng_preempt_next(e, &t.v), eng_goodput_next(e));
+        e->look_at_s =
+            fmin(eng_patience_next(e),
+                 fmin(eng_preempt_next(e, &t.v), eng_goodput_next(e)));
     if (rc == 0 && (rc = carry_over(e, &t, n, err)) < 0)
         e->retry_at_s = eng_now(e) + 1;
     eng_view_clear(&t);

@@ -151,8 +151,6 @@ int eng_ahead_wish(struct engine *e, struct entry *en,
 int eng_ahead(struct engine *e, const struct policy_view *view,
               const struct policy_wish *wishes, size_t n,
               struct error *err) MUST_CHECK;
-/* Takes back the pending attempts of users and accounts without GPU-hours. */
-int eng_take_spent_back(struct engine *e, struct error *err) MUST_CHECK;
 /* Stages the INTENT of an attempt. in classes of its nodes */
 int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
                uint64_t classes, struct error *err) MUST_CHECK;
@@ -163,6 +161,10 @@ int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
  * or that leaves for another size. */
 void eng_view_resize(const struct engine *e, const struct entry *en,
                      struct policy_job *io);
+/* Takes the sizes that were not granted from the bounds of a job in the view,
+ * if it has others. in wall_s now, since 1970 */
+void eng_leave_out_barred(const struct job_resize *r, double wall_s,
+                          struct policy_job *io);
 /* Stages the resize that a policy wishes. err ERR_NOMEM */
 int eng_resize(struct engine *e, struct entry *en, const struct policy_wish *w,
                struct error *err) MUST_CHECK;

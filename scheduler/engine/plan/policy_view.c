@@ -282,7 +282,13 @@ static void view_waiting(const struct engine *e, struct eng_view *t,
         .limit_s = w->limit_s,
         .left_s = NAN,
         .is_owed = o->is_owed,
+        .is_back = o->is_back,
     };
+    eng_leave_out_barred(
+        &(struct job_resize){.barred_gpus = w->barred_gpus,
+                             .barred_below = w->barred_below,
+                             .barred_until_s = w->barred_until_s},
+        t->v.wall_s, &t->jobs[t->v.n_jobs - 1]);
 }
 
 static void view_live(const struct engine *e, struct eng_view *t,
@@ -314,8 +320,10 @@ static void view_live(const struct engine *e, struct eng_view *t,
         .limit_s = job->attempt_limit_s,
         .left_s = NAN,
         .is_owed = o->is_owed,
+        .is_back = o->is_back,
     };
     eng_view_resize(e, en, pj);
+    eng_leave_out_barred(&job->resize, t->v.wall_s, pj);
     eng_view_preempt(e, en, t->v.now_s, pj);
 }
 

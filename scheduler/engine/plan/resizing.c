@@ -135,3 +135,30 @@ int eng_resize(struct engine *e, struct entry *en, const struct policy_wish *w,
     en->spent_gpus = spent;
     return 0;
 }
+
+void eng_leave_out_barred(const struct job_resize *r, double wall_s,
+                          struct policy_job *io)
+{
+    struct gpu_sizes sizes = {
+        .gpus = {io->gpus_min, io->gpus_max},
+        .nodes = {io->nodes_min, io->nodes_max},
+        .per_node = io->per_node,
+        .parts = io->parts,
+    };
+
+    if (r->barred_gpus == 0 || !(r->barred_until_s > wall_s) || io->to_gpus > 0)
+        return;
+    if (r->barred_below) {
+        int32_t least = r->barred_gpus + 1;
+        least = io->gpus > 0 && io->gpus < least ? io->gpus : least;
+        sizes.gpus.min = least > io->gpus_min ? least : io->gpus_min;
+    } else {
+        int32_t most = r->barred_gpus - 1;
+        most = io->gpus > most ? io->gpus : most;
+        sizes.gpus.max = most < io->gpus_max ? most : io->gpus_max;
+    }
+    if (sizes.gpus.max < sizes.gpus.min || !gpu_sizes_any(&sizes))
+        return; /* nothing else is left to ask for */
+    io->gpus_min = sizes.gpus.min;
+    io->gpus_max = sizes.gpus.max;
+}

@@ -14,10 +14,6 @@
  * it: if it starts at that moment, its worker is fenced. The job is not planned
  * again before the allocator has been told.
  *
- * If the GPU-hours of a user or an account run out, the engine takes back the
- * pending attempts of their jobs as well: they would start without regard to
- * the limit.
- *
  * A job that the cluster holds for a limit of its user does not count here, and
  * no other job of that user is submitted ahead: the cluster would hold it as
  * well.
@@ -29,55 +25,8 @@
 #include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
+#include "scheduler/engine/plan/take_back.h"
 #include "scheduler/policy/placement.h"
-
-static int take_back(struct engine *e, struct entry *en, const char *why,
-                     struct error *err)
-{
-    struct detail d = DETAIL_INIT;
-    int32_t attempt = en->job.attempt;
-
-    d.exit_code = EXIT_NEVER_RAN;
-    detail_because(&d, eng_taken_back, why);
-    if (eng_stage(e, en, EV_REQUEUE, -1, &d, err) < 0)
-        return -1;
-    en->dropped = attempt;
-    eng_file(e, en);
-    return 0;
-}
-
-/* Whether the attempt waits for the allocator, and no request of it is without
- * an answer: such an attempt may have been granted. */
-static bool is_pending(const struct entry *en)
-{
-    return en->job.state == JOB_DISPATCHING && en->is_heard &&
-           isinf(en->ask_at_s) && en->job.native_id[0] == '\0' &&
-           !eng_is_ending(en);
-}
-
-int eng_take_all_back(struct engine *e, const char *why, struct error *err)
-{
-    struct entry *en = eng_next_moving(e, 0);
-
-    for (; en; en = eng_next_moving(e, en->job.id)) {
-        if (is_pending(en) && take_back(e, en, why, err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-int eng_take_spent_back(struct engine *e, struct error *err)
-{
-    struct entry *en = e->n_spent > 0 ? eng_next_moving(e, 0) : NULL;
-    char why[JOB_REASON_CAP];
-
-    for (; en; en = eng_next_moving(e, en->job.id)) {
-        if (is_pending(en) && eng_is_spent(e, &en->job, en->job.gpus, why) &&
-            take_back(e, en, why, err) < 0)
-            return -1;
-    }
-    return 0;
-}
 
 int eng_ahead_wish(struct engine *e, struct entry *en,
                    const struct policy_wish *w, struct error *err)
@@ -95,7 +44,7 @@ int eng_ahead_wish(struct engine *e, struct entry *en,
     (void)snprintf(why, sizeof(why),
                    "%" PRId32 " GPUs on %" PRId32 " nodes fit now",
                    w->nodes * w->gpus_per_node, w->nodes);
-    return take_back(e, en, why, err);
+    return eng_take_back(e, en, why, err);
 }
 
 /* ---- whose turn it is to stand in line ------------------------------------
@@ -168,7 +117,7 @@ static int consider(struct engine *e, const struct policy_view *v,
         return 0;
     if (is_full) {
         (void)snprintf(why, sizeof(why), "job %" PRIu64 " goes first", job->id);
-        if (take_back(e, eng_find(e, last->id), why, err) < 0)
+        if (eng_take_back(e, eng_find(e, last->id), why, err) < 0)
             return -1;
     }
     if (eng_intend(e, en, p.nodes, p.nodes * p.per_node, p.classes, err) < 0)

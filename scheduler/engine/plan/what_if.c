@@ -53,15 +53,20 @@ static const struct policy_wish *wish_of(const struct suppose *s, size_t n,
     return NULL; /* a limit keeps it from starting */
 }
 
+static bool goes_first(const struct policy_job *job)
+{
+    return job->is_owed || job->is_back;
+}
+
 /* Puts the changed job behind all others of its priority. */
 static void put_last(struct suppose *s, struct policy_job changed)
 {
     size_t n = s->base.v.n_jobs, k = 0;
 
-    changed.is_owed = 0; /* a new job has no reservation */
+    changed.is_owed = changed.is_back = 0; /* a new job has no reservation */
     for (size_t i = 0; i < n; i++) {
         const struct policy_job *j = &s->base.jobs[i];
-        if (i == s->at || (j->priority < changed.priority && !j->is_owed))
+        if (i == s->at || (j->priority < changed.priority && !goes_first(j)))
             continue;
         s->jobs[k++] = *j;
         if (j->priority == changed.priority && j->submit_s >= changed.submit_s)
@@ -70,7 +75,7 @@ static void put_last(struct suppose *s, struct policy_job changed)
     s->jobs[k++] = changed;
     for (size_t i = 0; i < n; i++)
         if (s->base.jobs[i].priority < changed.priority &&
-            !s->base.jobs[i].is_owed)
+            !goes_first(&s->base.jobs[i]))
             s->jobs[k++] = s->base.jobs[i];
 }
 

@@ -49,6 +49,7 @@ static void set_clocks(const struct engine *e, struct entry *en,
         en->release_at_s = now_s;
         en->give_up = NULL;
         en->asked_before = en->is_resumed = en->is_held = false;
+        en->is_over_size = false;
         en->is_suspended = en->is_by_wall = en->is_from_claim = false;
         en->stalled_s = en->granted_s = en->told_s = NAN;
         en->moved_s = en->step_s = NAN;

@@ -52,6 +52,7 @@ struct entry {
     bool is_saved;   /* a copy is in engine.saved; not yet to the store */
     bool is_ahead;   /* asked for although it did not fit, see submit_ahead.c */
     bool is_held;    /* the attempt waits, and not for devices */
+    bool is_over_size; /* likewise, for a limit of their number */
 
     struct filed filed; /* see job_lists.h */
 

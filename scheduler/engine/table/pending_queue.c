@@ -142,6 +142,8 @@ static void leave_kind(struct queue *q, int32_t kind)
  */
 static bool is_before(const struct waiting *a, const struct waiting *b)
 {
+    if (a->is_back != b->is_back)
+        return a->is_back;
     if (a->priority != b->priority)
         return a->priority > b->priority;
     if (a->submit_s < b->submit_s || a->submit_s > b->submit_s)
@@ -206,6 +208,10 @@ static void copy_in(struct waiting *w, const struct entry *en)
     w->is_dropping = en->dropped > 0;
     w->has_cap = job->max_parallel > 0;
     w->is_owed = en->filed.is_owed;
+    w->is_back = job->resize.is_back;
+    w->barred_gpus = job->resize.barred_gpus;
+    w->barred_below = job->resize.barred_below;
+    w->barred_until_s = job->resize.barred_until_s;
 }
 
 static struct waiting *begin(struct queue *q, struct entry *en)
@@ -247,7 +253,8 @@ void eng_queue_set(struct queue *q, struct entry *en, bool wanted)
         leave_kind(q, w->kind);
         q->unused[q->n_unused++] = w;
         en->filed.waits = NULL;
-    } else if (w->priority != en->job.priority) {
+    } else if (w->priority != en->job.priority ||
+               w->is_back != en->job.resize.is_back) {
         take_out(q, place_of_one(q, w));
         copy_in(w, en);
         insert(q, w);

@@ -27,6 +27,10 @@ struct waiting {
     bool is_dropping; /* an earlier attempt has to be released first */
     bool has_cap;     /* task of a sweep with max_parallel */
     bool is_owed;     /* within one view */
+    bool is_back;     /* as job_resize's, and the next three */
+    bool barred_below;
+    int32_t barred_gpus;
+    double barred_until_s;
 };
 
 struct waiting_room;

@@ -351,6 +351,7 @@ static const char golden_head[] =
     "  reconcile_after: 30s                  # restart\n"
     "  limit_margin: 2m                      # restart\n"
     "  submit_ahead: 1                       # restart\n"
+    "  resize_patience: 1m                   # restart\n"
     "scheduler:\n"
     "  policy: goodput                       # live\n"
     "  interval: 1s                          # live\n"
