@@ -109,7 +109,7 @@ int run_config_read_job(const char *file, struct job_spec *ret,
                                .user = fill_own_user(user),
                                .draw_seed = true};
     struct spec_report report = {.n = 0};
-    if (buf_read_file(&text, file, FILE_MAX_BYTES, err) < 0) {
+    if (buf_read_operand(&text, file, FILE_MAX_BYTES, err) < 0) {
         buf_clear(&text);
         return -1;
     }

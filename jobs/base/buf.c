@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jobs/base/plain_file.h"
+
 void buf_init(struct buf *b)
 {
     *b = (struct buf){.data = NULL};
@@ -146,47 +148,35 @@ static int read_all(struct buf *b, int fd, const char *path, size_t max,
 int buf_read_file(struct buf *b, const char *path, size_t max,
                   struct error *err)
 {
+    int fd = plain_file_open(path, 0, NULL, err);
+    return fd < 0 ? -1 : read_all(b, fd, path, max, err);
+}
+
+int buf_read_operand(struct buf *b, const char *path, size_t max,
+                     struct error *err)
+{
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return error_sys(err, errno, "open '%s'", path);
     return read_all(b, fd, path, max, err);
 }
 
-/* Does not block on a FIFO. out  ret  st_mode 0: unknown */
-static int open_at_once(const char *path, struct stat *ret, struct error *err)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return error_sys(err, errno, "open '%s'", path);
-    if (fstat(fd, ret) < 0)
-        *ret = (struct stat){.st_mode = 0};
-    return fd;
-}
-
-int buf_read_plain_file(struct buf *b, const char *path, size_t max,
-                        struct error *err)
-{
-    struct stat st;
-    int fd = open_at_once(path, &st, err);
-    if (fd < 0)
-        return -1;
-    if (S_ISREG(st.st_mode))
-        return read_all(b, fd, path, max, err);
-    (void)close(fd);
-    return error_set(err, ERR_CONFIG, "'%s' is not a regular file", path);
-}
-
 int buf_read_own_file(struct buf *b, const char *path, size_t max,
                       struct error *err)
 {
     struct stat st;
-    int fd = open_at_once(path, &st, err);
-    if (fd < 0)
+    struct error why = ERROR_INIT;
+    int fd = plain_file_open(path, 0, &st, &why);
+    if (fd < 0 && why.code != ERR_INVAL) {
+        if (err != NULL)
+            *err = why;
         return -1;
-    if (S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+    }
+    if (fd >= 0 && st.st_uid == geteuid() &&
         !(st.st_mode & (S_IWGRP | S_IWOTH)))
         return read_all(b, fd, path, max, err);
-    (void)close(fd);
+    if (fd >= 0)
+        (void)close(fd);
     return error_set(err, ERR_DENIED,
                      "'%s' is not a file that only this user can write", path);
 }

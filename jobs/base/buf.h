@@ -63,14 +63,13 @@ void buf_drop(struct buf *b, size_t n); /* removes the first n bytes; n <=
                                          * len */
 
 /* Appends the whole file, at most max bytes.
- * err ERR_LIMIT it is longer, else as open(2) and read(2) */
+ * err ERR_LIMIT it is longer; ERR_INVAL not a regular file (plain_file.h); else
+ *     as open(2) and read(2) */
 int buf_read_file(struct buf *b, const char *path, size_t max,
                   struct error *err) MUST_CHECK;
-/* The same for files that a daemon reads while it serves clients: it refuses a
- * FIFO or a device, which could block, and /dev/zero, which never ends.
- * err ERR_CONFIG not a regular file */
-int buf_read_plain_file(struct buf *b, const char *path, size_t max,
-                        struct error *err) MUST_CHECK;
+/* The same for an operand of a command, which may be a pipe or a terminal. */
+int buf_read_operand(struct buf *b, const char *path, size_t max,
+                     struct error *err) MUST_CHECK;
 /* The same for files with instructions to this process: its own user must own
  * the file, and no other user may write to it.
  * err ERR_DENIED otherwise */

@@ -444,7 +444,11 @@ int conf_load_with(const char *path, const struct spec_set *sets, size_t n,
 {
     struct buf text = BUF_INIT;
 
-    int rc = buf_read_plain_file(&text, path, TREE_MAX_BYTES, err);
+    struct error why = ERROR_INIT;
+    int rc = buf_read_file(&text, path, TREE_MAX_BYTES, &why);
+    if (rc < 0)
+        rc = error_set(err, why.code == ERR_INVAL ? ERR_CONFIG : why.code, "%s",
+                       why.msg);
     if (rc == 0) {
         const struct input in = {.text = buf_str(&text),
                                  .len = text.len,

@@ -51,7 +51,7 @@ static int read_file(const char *file, struct buf *text, struct error *err)
 {
     if (strcmp(file, "-") == 0)
         return read_stdin(text, err);
-    int rc = buf_read_file(text, file, SPEC_MAX_BYTES, err);
+    int rc = buf_read_operand(text, file, SPEC_MAX_BYTES, err);
     if (rc < 0 && err && err->code == ERR_LIMIT)
         return error_set(err, ERR_INVAL, "'%s' is longer than 1 MiB (E002)",
                          file);

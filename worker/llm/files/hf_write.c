@@ -229,7 +229,7 @@ static int stage_copy(struct output *o, int i, const char *base,
     struct buf path = BUF_INIT, text = BUF_INIT;
     int rc = buf_addf(&path, err, "%s/%s", base, copied[i]);
     if (rc == 0 && (access(buf_str(&path), F_OK) == 0 || errno != ENOENT)) {
-        rc = buf_read_plain_file(&text, buf_str(&path), COPIED_MAX_BYTES, err);
+        rc = buf_read_file(&text, buf_str(&path), COPIED_MAX_BYTES, err);
         if (rc == 0 && strchr(copied[i], '/') != NULL)
             rc = make_original(o, err);
         rc = rc < 0 ? rc
