@@ -31,7 +31,7 @@ build/fuzz/image: $(call fuzz_obj,kernels/cv/image_u8.c \
 build/fuzz/image: fuzz_libs := -ljpeg -lpng
 row_readers := $(addprefix worker/data/rows/, \
     data_rows.c gz_stream.c json_rows.c row.c table_rows.c)
-build/fuzz/token_rows: $(call fuzz_obj,$(row_readers) \
+token_readers := $(row_readers) \
     jobs/text/row_split.c \
     worker/data/text/chat_format.c \
     worker/data/text/messages.c \
@@ -39,12 +39,16 @@ build/fuzz/token_rows: $(call fuzz_obj,$(row_readers) \
     worker/data/text/packing.c \
     worker/data/text/token_data.c \
     worker/data/text/token_encode.c \
-    worker/data/text/token_file.c \
     worker/data/text/token_list.c \
     worker/data/text/token_read.c \
     worker/checkpoint/crc64.c \
-    worker/llm/batches/token_rows.c)
+    worker/llm/batches/token_rows.c
+build/fuzz/token_rows: $(call fuzz_obj,$(token_readers))
 build/fuzz/token_rows: fuzz_libs := -lz
+build/fuzz/token_file: $(call fuzz_obj,$(token_readers) \
+    worker/data/cache/cache_trust.c \
+    worker/data/cache/token_file.c)
+build/fuzz/token_file: fuzz_libs := -lz
 build/fuzz/data_rows: $(call fuzz_obj,$(row_readers))
 build/fuzz/data_rows: fuzz_libs := -lz
 build/fuzz/tokenizer: $(call fuzz_obj,$(addprefix worker/data/text/, \

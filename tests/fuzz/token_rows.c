@@ -113,7 +113,7 @@ static void check_fill(const struct token_data *d, const struct packing *p,
         r.order = x + 2 * n;
         r.judged = x + 3 * n;
         r.label = x + 4 * n;
-        token_rows_fill(&r, &pick, x + 5 * n, d->most + 1);
+        need(token_rows_fill(&r, &pick, x + 5 * n, d->most + 1, NULL) == 0);
         check_batch(&r);
         need(r.judges == d->judged);
         free(x);

@@ -14,8 +14,8 @@
 #include "jobs/base/clock.h"
 #include "tests/golden/golden.h"
 #include "tests/tap.h"
+#include "worker/data/cache/token_cache.h"
 #include "worker/data/rows/data_rows.h"
-#include "worker/data/text/token_cache.h"
 
 /* Tokenising may take TOKENS_MIB and the index, which doubles as it grows. */
 enum {
@@ -160,7 +160,7 @@ static void test_tokens(long mib)
     const double took_s = now_s(&looking) - from_s;
     const long index_kib = (long)d.n * (long)sizeof(struct token_row) / 1024;
     is_int(d.n, (long long)rows * mib, "all rows are tokenised");
-    ok(d.map != NULL, "and mapped");
+    ok(d.is_kept, "and read from there");
     ok(peak_kib < TOKENS_MIB * 1024 + INDEX_TIMES * index_kib,
        "%ld MiB of text, %lld million tokens in %ld MiB of memory, %ld MiB of "
        "them for the index, in %.0f s",

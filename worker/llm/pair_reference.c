@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/data/text/token_cache.h"
+#include "worker/data/cache/token_cache.h"
 #include "worker/llm/files/reference_file.h"
 #include "worker/llm/llama.h"
 

@@ -20,7 +20,7 @@ static int make_beside(const struct spec_text *text, struct error *err)
         return -1;
     char *dir = token_cache_beside(&files);
     int rc = dir == NULL ? error_set(err, ERR_NOMEM, "%s", text->path) : 0;
-    if (rc == 0 && mkdir(dir, 0777) < 0 && errno != EEXIST)
+    if (rc == 0 && mkdir(dir, 0755) < 0 && errno != EEXIST)
         rc = error_sys(err, errno, "make '%s'", dir);
     free(dir);
     data_files_clear(&files);
@@ -42,11 +42,11 @@ int keep_tokens(const struct keep_conf *keep, const struct token_conf *tokens,
         .say = say,
         .arg = &k};
     /* The process that writes a short file still has its rows in memory. */
-    for (int i = 0; i < 2 && rc == 0 && d.map == NULL; i++) {
+    for (int i = 0; i < 2 && rc == 0 && !d.is_kept; i++) {
         token_data_clear(&d);
         rc = token_cache_open(&conf, &d, err);
     }
-    if (rc == 0 && d.map == NULL)
+    if (rc == 0 && !d.is_kept)
         rc = error_set(err, ERR_IO, "%s: its tokens cannot be kept",
                        tokens->text->path);
     free(dir);

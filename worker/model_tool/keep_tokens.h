@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "worker/data/text/token_cache.h"
+#include "worker/data/cache/token_cache.h"
 
 struct keep_conf {
     const struct job_spec *spec;
@@ -13,7 +13,7 @@ struct keep_conf {
     bool quiet;
 };
 
-/* out  ret  mapped from the cache
+/* out  ret  of the cache
  * err  ERR_IO they cannot be kept; as token_cache_open() */
 int keep_tokens(const struct keep_conf *keep, const struct token_conf *tokens,
                 struct token_data *ret, struct error *err) MUST_CHECK;

@@ -176,30 +176,43 @@ static int32_t shown(const struct rows *r)
     return n < r->data.n / each ? (int32_t)n * each : r->data.n;
 }
 
+static int print_row(const struct rows *r, int32_t i, struct token_window *w,
+                     struct error *err)
+{
+    const struct token_row *t = &token_data_rows(&r->data)[i];
+    const int32_t *ids, *labels;
+    if (token_data_row(&r->data, i, w, &ids, &labels, err) < 0)
+        return -1;
+    (void)printf("row %d%s: %d tokens, %d judged\n", t->place.number,
+                 answer_of(r, i), t->n, t->judged);
+    if (r->tokenizer != NULL && print_text(r, ids, labels, t->n, err) < 0)
+        return -1;
+    print_ids(ids, labels, t->n);
+    return 0;
+}
+
 static int print_rows(const struct rows *r, struct error *err)
 {
-    for (int32_t i = 0; i < shown(r); i++) {
-        const struct token_row *t = &token_data_rows(&r->data)[i];
-        const int32_t *ids = token_data_ids(&r->data) + t->first;
-        const int32_t *labels = token_data_labels(&r->data) + t->first;
-        (void)printf("row %d%s: %d tokens, %d judged\n", t->place.number,
-                     answer_of(r, i), t->n, t->judged);
-        if (r->tokenizer != NULL && print_text(r, ids, labels, t->n, err) < 0)
-            return -1;
-        print_ids(ids, labels, t->n);
-    }
-    print_counts(r);
-    return 0;
+    struct token_window w = {.n = 0};
+    int rc = 0;
+    for (int32_t i = 0; i < shown(r) && rc == 0; i++)
+        rc = print_row(r, i, &w, err);
+    token_window_clear(&w);
+    if (rc == 0)
+        print_counts(r);
+    return rc;
 }
 
 /* ---- JSON ---------------------------------------------------------------- */
 
 /* NULL: no memory, or why. */
-static json_t *json_of_row(const struct rows *r, const struct token_row *row,
-                           struct error *err)
+static json_t *json_of_row(const struct rows *r, int32_t at,
+                           struct token_window *w, struct error *err)
 {
-    const int32_t *ids = token_data_ids(&r->data) + row->first;
-    const int32_t *labels = token_data_labels(&r->data) + row->first;
+    const struct token_row *row = &token_data_rows(&r->data)[at];
+    const int32_t *ids, *labels;
+    if (token_data_row(&r->data, at, w, &ids, &labels, err) < 0)
+        return NULL;
     struct token_text t = token_text_of(r->tokenizer);
     json_t *list = json_array();
     int rc = 0;
@@ -226,14 +239,16 @@ static json_t *json_of_row(const struct rows *r, const struct token_row *row,
 static int print_json(const struct rows *r, struct error *err)
 {
     const struct token_data *d = &r->data;
-    json_t *rows = json_array();
-    for (int32_t i = 0; i < shown(r); i++) {
-        json_t *row = json_of_row(r, &token_data_rows(d)[i], err);
-        if (row == NULL) {
-            json_decref(rows);
-            return -1;
-        }
+    struct token_window w = {.n = 0};
+    json_t *rows = json_array(), *row = rows;
+    for (int32_t i = 0; i < shown(r) && row != NULL; i++) {
+        row = json_of_row(r, i, &w, err);
         (void)json_array_append_new(rows, row);
+    }
+    token_window_clear(&w);
+    if (row == NULL) {
+        json_decref(rows);
+        return -1;
     }
     json_t *o =
         json_pack("{s:i, s:I, s:I, s:i, s:i, s:i, s:o}", "rows", (int)d->n,

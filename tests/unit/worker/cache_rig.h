@@ -6,7 +6,7 @@
 #include <dirent.h>
 
 #include "tests/unit/worker/token_files.h"
-#include "worker/data/text/token_cache.h"
+#include "worker/data/cache/token_cache.h"
 
 static char dir[] = "/tmp/data_cacheXXXXXX";
 static char data[64], model[64];

@@ -11,7 +11,7 @@ static bool same(const struct token_data *a, const struct token_data *b)
     return a->n == b->n && a->longest == b->longest && a->most == b->most &&
            a->tokens == b->tokens && a->judged == b->judged &&
            a->files.n == b->files.n && a->skipped.n == b->skipped.n &&
-           token_data_digest(a) == token_data_digest(b);
+           digest_of(a) == digest_of(b);
 }
 
 static void test_kept(void)
@@ -23,11 +23,11 @@ static void test_kept(void)
     begin(&r);
     text_must(token_data_open(&r.tokens, &plain, &err), &err);
     open_cache(&r, &first);
-    ok(first.map == NULL && same(&plain, &first), "the first makes the rows");
+    ok(!first.is_kept && same(&plain, &first), "the first makes the rows");
     is_int(files_of(".tokens", path, sizeof(path)), 1, "and keeps them");
     is_int(files_of(".tmp", path, sizeof(path)), 0, "under their name alone");
     open_cache(&r, &second);
-    ok(second.map != NULL && same(&plain, &second), "the second maps them");
+    ok(second.is_kept && same(&plain, &second), "the second reads them");
     is_str(second.files.path[0], data, "with the names of the data");
     is_int(token_data_check(&second, 512, &err), 0, "which can be checked");
     token_data_clear(&plain);
@@ -35,7 +35,7 @@ static void test_kept(void)
     token_data_clear(&second);
     r.conf.min_bytes = 1 << 20;
     open_cache(&r, &first);
-    ok(first.map == NULL, "small data are not looked up");
+    ok(!first.is_kept, "small data are not looked up");
     token_data_clear(&first);
 }
 
@@ -169,7 +169,7 @@ static void test_beside(void)
     is_int(files_of(".tokens", path, sizeof(path)), 0, "not in the user's");
     r.conf.dir = NULL;
     open_cache(&r, &d);
-    ok(d.map != NULL, "but beside the data, for those without one as well");
+    ok(d.is_kept, "but beside the data, for those without one as well");
     token_data_clear(&d);
     (void)snprintf(command, sizeof(command), "mv %s/*.tokens %s/x", beside,
                    dir);
@@ -205,12 +205,12 @@ static void test_changed(void)
     token_data_clear(&d);
     touch_byte(model, 100); /* the piece of a token that no row has */
     open_cache(&r, &d);
-    ok(d.map == NULL, "another tokenizer: made again");
+    ok(!d.is_kept, "another tokenizer: made again");
     token_data_clear(&d);
     is_int(files_of(".tokens", path, sizeof(path)), 2, "beside the other");
     token_file(data, "[{\"instruction\": \"a\", \"output\": \"c\"}]");
     open_cache(&r, &d);
-    ok(d.map == NULL && d.n == 1, "other rows: made again");
+    ok(!d.is_kept && d.n == 1, "other rows: made again");
     token_data_clear(&d);
 }
 
@@ -233,12 +233,12 @@ static void test_damaged(void)
         if (i < 3)
             touch_byte(path, i == 0 ? 3 : i == 1 ? 40 : (long)st.st_size - 30);
         open_cache(&r, &again);
-        ok(again.map == NULL && same(&d, &again) &&
+        ok(!again.is_kept && same(&d, &again) &&
                strstr(r.said, "made again") != NULL,
            "%s", r.said);
         token_data_clear(&again);
         open_cache(&r, &again);
-        ok(again.map != NULL && same(&d, &again), "and whole again");
+        ok(again.is_kept && same(&d, &again), "and whole again");
         token_data_clear(&again);
     }
     token_data_clear(&d);
@@ -260,11 +260,11 @@ static void test_killed(void)
     if (rename(path, temp) < 0 || truncate(temp, 100) < 0)
         exit(1);
     open_cache(&r, &d);
-    ok(d.map == NULL, "half a file is no file");
+    ok(!d.is_kept, "half a file is no file");
     token_data_clear(&d);
     is_int(files_of(".tmp", path, sizeof(path)), 0, "and makes way");
     open_cache(&r, &d);
-    ok(d.map != NULL, "for a whole one");
+    ok(d.is_kept, "for a whole one");
     token_data_clear(&d);
 }
 
@@ -285,7 +285,7 @@ static void test_no_room(void)
         exit(1);
     open_cache(&r, &d);
     (void)setrlimit(RLIMIT_FSIZE, &was);
-    ok(d.map == NULL && d.n > 0 && strstr(r.said, "are not kept") != NULL,
+    ok(!d.is_kept && d.n > 0 && strstr(r.said, "are not kept") != NULL,
        "no room: %s", r.said);
     is_int(files_of(".tmp", path, sizeof(path)) +
                files_of(".tokens", path, sizeof(path)),

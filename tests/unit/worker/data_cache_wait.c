@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 
 #include "tests/unit/worker/cache_rig.h"
-#include "worker/data/text/token_lock.h"
+#include "worker/data/cache/token_lock.h"
 
-/* Many processes at once: one makes the file, the others map it. Each says by
+/* Many processes at once: one makes the file, the others read it. Each says by
  * its exit status what it did. */
 static void test_at_once(void)
 {
@@ -25,7 +25,7 @@ static void test_at_once(void)
             begin(&r);
             r.conf.yields = i > 0;
             _exit(token_cache_open(&r.conf, &d, &err) < 0 ? 2
-                  : d.map != NULL                         ? 1
+                  : d.is_kept                             ? 1
                                                           : 0);
         }
     for (int i = 0; i < PROCESSES; i++) {
@@ -36,7 +36,7 @@ static void test_at_once(void)
         mapped += WIFEXITED(status) && WEXITSTATUS(status) == 1;
     }
     is_int(made, 1, "one makes it");
-    is_int(mapped, PROCESSES - 1, "the others map it");
+    is_int(mapped, PROCESSES - 1, "the others read it");
 }
 
 /* One that holds the lock and is killed: the next takes over. */
@@ -65,7 +65,7 @@ static void test_taken_over(void)
     const pid_t waiter = fork();
     if (waiter == 0) {
         struct error err = ERROR_INIT;
-        _exit(token_cache_open(&r.conf, &d, &err) < 0 || d.map != NULL);
+        _exit(token_cache_open(&r.conf, &d, &err) < 0 || d.is_kept);
     }
     (void)kill(pid, SIGKILL);
     int status = -1;
@@ -167,8 +167,8 @@ static void test_followed(void)
     (void)alarm(0);
     ok(share > 0 && share < 1 && told > share - 1e-3 && told <= share,
        "the share of another is told: %g of %g", told, share);
-    ok(d.map != NULL && strstr(r.said, "waiting for rows") != NULL,
-       "and its rows are mapped");
+    ok(d.is_kept && strstr(r.said, "waiting for rows") != NULL,
+       "and its rows are read");
     token_data_clear(&d);
     if (close(down[1]) < 0 || waitpid(pid, &status, 0) < 0)
         exit(1);
@@ -186,7 +186,8 @@ static void test_told_badly(void)
     (void)snprintf(path, sizeof(path), "%s/bad.lock", dir);
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         token_file(path, texts[i]);
-        const int fd = token_lock_open(path);
+        struct error err = ERROR_INIT;
+        const int fd = token_lock_open(path, &err);
         ok(fd >= 0 && isnan(token_lock_told(fd)), "no share: %zu", i);
         token_lock_tell(fd, 0.4137);
         ok(token_lock_told(fd) == .413, "then one");
@@ -230,7 +231,7 @@ static void test_given_up(void)
         (void)close(fd);
         heard = waits[1];
         r.conf.say = say_once;
-        _exit(token_cache_open(&r.conf, &d, &err) < 0 || d.map != NULL);
+        _exit(token_cache_open(&r.conf, &d, &err) < 0 || d.is_kept);
     }
     if (read(waits[0], &said, 1) != 1 || unlink(path) < 0)
         exit(1);

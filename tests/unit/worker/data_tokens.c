@@ -156,7 +156,7 @@ static void test_numbers(void)
     is_int(d.judged, 3, "judged: no first token is");
     is_int(token_data_rows(&d)[1].judged, 1, "of the second row");
     text_must(open_rows(&text, NULL, 0, &e, &err), &err);
-    ok(token_data_digest(&d) == token_data_digest(&e), "the same digest");
+    ok(digest_of(&d) == digest_of(&e), "the same digest");
     token_data_clear(&e);
     static const char *const others[] = {
         "{\"input_ids\": [5, 6, 7], \"labels\": [-1, 40, 8]}\n"
@@ -168,7 +168,7 @@ static void test_numbers(void)
     for (int i = 0; i < 3; i++) {
         token_file(path, others[i]);
         text_must(open_rows(&text, NULL, 0, &e, &err), &err);
-        ok(token_data_digest(&d) != token_data_digest(&e), "another digest");
+        ok(digest_of(&d) != digest_of(&e), "another digest");
         token_data_clear(&e);
     }
     token_data_clear(&d);

@@ -36,6 +36,14 @@ static inline void token_file_lengths(const char *path, const int32_t *lengths,
     }
 }
 
+static inline uint64_t digest_of(const struct token_data *d)
+{
+    struct error err = ERROR_INIT;
+    uint64_t sum = 0;
+    text_must(token_data_digest(d, &sum, &err), &err);
+    return sum;
+}
+
 /* "1 2 3|4 5": ids, or labels, row by row; -: not judged. */
 static inline void token_text(const struct token_data *d, bool labels,
                               char *ret, size_t cap)

@@ -1,12 +1,12 @@
 /* token_data.c - see token_data.h. */
 #include "worker/data/text/token_data.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "jobs/text/row_split.h"
@@ -32,10 +32,12 @@ int token_data_recall(struct token_data *d, struct error *err)
 /* The labels' file has no name: who ends leaves nothing behind. */
 static int open_spills(struct token_data *d, const struct token_spill *spill)
 {
-    const int flags = O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
+    const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
     char *name = NULL;
+    (void)unlink(spill->path); /* of a process that was killed */
     int ids = open(spill->path, flags, 0600), labels = -1;
     if (ids >= 0 && asprintf(&name, "%s.labels", spill->path) >= 0) {
+        (void)unlink(name);
         labels = open(name, flags, 0600);
         if (labels >= 0)
             (void)unlink(name);
@@ -204,8 +206,9 @@ void token_data_clear(struct token_data *d)
     token_list_clear(&d->labels);
     buf_clear(&d->list);
     data_files_clear(&d->files);
-    if (d->map != NULL)
-        (void)munmap(d->map, d->map_bytes);
+    if (d->is_kept)
+        (void)close(d->kept.fd);
+    free(d->kept.path);
     memset(d, 0, sizeof(*d));
 }
 
@@ -225,71 +228,214 @@ struct token_conf token_conf_of(const struct job_spec *s,
                                .max_seq_len = s->train.tokenizer.max_seq_len};
 }
 
+/* ---- reading tokens ------------------------------------------------------ */
+
 const struct token_row *token_data_rows(const struct token_data *d)
 {
-    return d->map != NULL
-               ? d->map_rows
-               : (const struct token_row *)(const void *)d->list.data;
+    return (const struct token_row *)(const void *)d->list.data;
 }
 
 const int32_t *token_data_ids(const struct token_data *d)
 {
-    return d->map != NULL ? d->map_ids : token_list_data(&d->ids);
+    assert(!d->is_kept);
+    return token_list_data(&d->ids);
 }
 
 const int32_t *token_data_labels(const struct token_data *d)
 {
-    return d->map != NULL ? d->map_labels : token_list_data(&d->labels);
+    assert(!d->is_kept);
+    return token_list_data(&d->labels);
+}
+
+static int read_kept(const struct token_kept *k, size_t at, size_t n,
+                     int32_t *ret, struct error *err)
+{
+    char *p = (char *)ret;
+    size_t left = n * sizeof(*ret);
+    int64_t from = k->base + (int64_t)(at * sizeof(*ret));
+    while (left > 0) {
+        const ssize_t got = pread(k->fd, p, left, from);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return error_sys(err, errno, "read '%s'", k->path);
+        if (got == 0)
+            return error_set(err, ERR_IO,
+                             "'%s' has become shorter while it was used",
+                             k->path);
+        p += got;
+        from += got;
+        left -= (size_t)got;
+    }
+    return 0;
+}
+
+/* Buffers are as long as the rows, and tables as d->most says. */
+static int check_kept(const struct token_data *d, const int32_t *ids,
+                      const int32_t *labels, size_t n, struct error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] > d->most || labels[i] > d->most)
+            return error_set(err, ERR_IO,
+                             "'%s' has other tokens than when it was opened",
+                             d->kept.path);
+    return 0;
+}
+
+int token_data_read(const struct token_data *d, size_t first, size_t n,
+                    int32_t *ids, int32_t *labels, struct error *err)
+{
+    const struct token_kept *k = &d->kept;
+    if (!d->is_kept) {
+        memcpy(ids, token_data_ids(d) + first, n * sizeof(*ids));
+        memcpy(labels, token_data_labels(d) + first, n * sizeof(*labels));
+        return 0;
+    }
+    assert(first <= k->values && n <= k->values - first);
+    if (read_kept(k, first, n, ids, err) < 0 ||
+        read_kept(k, k->values + first, n, labels, err) < 0)
+        return -1;
+    return check_kept(d, ids, labels, n, err);
+}
+
+enum { WINDOW_TOKENS = 16384 };
+
+void token_window_clear(struct token_window *w)
+{
+    buf_clear(&w->ids);
+    buf_clear(&w->labels);
+    w->n = 0;
+}
+
+/* The row is in the window, and what follows as far as there is room. */
+static int fill_window(const struct token_data *d, const struct token_row *r,
+                       struct token_window *w, struct error *err)
+{
+    const size_t rest = d->kept.values - r->first;
+    size_t n = (size_t)r->n;
+    if (w->n > 0 && r->first >= w->first && r->first + n <= w->first + w->n)
+        return 0;
+    if (n < WINDOW_TOKENS)
+        n = rest < WINDOW_TOKENS ? rest : WINDOW_TOKENS;
+    w->n = 0;
+    buf_reset(&w->ids);
+    buf_reset(&w->labels);
+    if (buf_reserve(&w->ids, n * sizeof(int32_t), err) < 0 ||
+        buf_reserve(&w->labels, n * sizeof(int32_t), err) < 0 ||
+        token_data_read(d, r->first, n, (int32_t *)(void *)w->ids.data,
+                        (int32_t *)(void *)w->labels.data, err) < 0)
+        return -1;
+    w->first = r->first;
+    w->n = n;
+    return 0;
+}
+
+int token_data_row(const struct token_data *d, int32_t i,
+                   struct token_window *w, const int32_t **ret_ids,
+                   const int32_t **ret_labels, struct error *err)
+{
+    const struct token_row *r = &token_data_rows(d)[i];
+    if (!d->is_kept) {
+        *ret_ids = token_data_ids(d) + r->first;
+        *ret_labels = token_data_labels(d) + r->first;
+        return 0;
+    }
+    if (fill_window(d, r, w, err) < 0)
+        return -1;
+    const size_t at = r->first - w->first;
+    *ret_ids = (const int32_t *)(const void *)w->ids.data + at;
+    *ret_labels = (const int32_t *)(const void *)w->labels.data + at;
+    return 0;
+}
+
+/* ---- of all rows --------------------------------------------------------- */
+
+static int each_row(const struct token_data *d,
+                    int (*use)(void *arg, const struct token_row *row,
+                               const int32_t *ids, const int32_t *labels,
+                               struct error *err),
+                    void *arg, struct error *err)
+{
+    struct token_window w = {.n = 0};
+    int rc = 0;
+    for (int32_t i = 0; i < d->n && rc == 0; i++) {
+        const int32_t *ids = NULL, *labels = NULL;
+        rc = token_data_row(d, i, &w, &ids, &labels, err);
+        if (rc == 0)
+            rc = use(arg, &token_data_rows(d)[i], ids, labels, err);
+    }
+    token_window_clear(&w);
+    return rc;
+}
+
+struct vocabulary {
+    const struct token_data *data;
+    int32_t size;
+};
+
+static int check_row(void *arg, const struct token_row *row, const int32_t *ids,
+                     const int32_t *labels, struct error *err)
+{
+    const struct vocabulary *v = arg;
+    for (int32_t k = 0; k < row->n; k++)
+        if (ids[k] >= v->size || labels[k] >= v->size)
+            return error_set(
+                err, ERR_INVAL,
+                "%s: row %d: token id %d, the model has 0 to "
+                "%d: use its own tokenizer",
+                v->data->files.path[row->place.file], row->place.number,
+                ids[k] >= v->size ? ids[k] : labels[k], v->size - 1);
+    return 0;
 }
 
 int token_data_check(const struct token_data *d, int32_t vocab,
                      struct error *err)
 {
-    const struct token_row *rows = token_data_rows(d);
-    for (int32_t i = 0; i < d->n && d->most >= vocab; i++)
-        for (size_t k = rows[i].first; k < rows[i].first + (size_t)rows[i].n;
-             k++) {
-            const int32_t id = token_data_ids(d)[k],
-                          label = token_data_labels(d)[k];
-            if (id >= vocab || label >= vocab)
-                return error_set(err, ERR_INVAL,
-                                 "%s: row %d: token id %d, the model has 0 to "
-                                 "%d: use its own tokenizer",
-                                 d->files.path[rows[i].place.file],
-                                 rows[i].place.number, id >= vocab ? id : label,
-                                 vocab - 1);
-        }
+    struct vocabulary v = {d, vocab};
+    return d->most < vocab ? 0 : each_row(d, check_row, &v, err);
+}
+
+static int add_crc(void *arg, const struct token_row *row, const int32_t *ids,
+                   const int32_t *labels, struct error *err)
+{
+    uint64_t *sum = arg;
+    const size_t bytes = (size_t)row->n * sizeof(int32_t);
+    (void)err;
+    *sum = crc64(*sum, ids, bytes);
+    *sum = crc64(*sum, labels, bytes);
+    *sum = crc64(*sum, &row->n, sizeof(row->n));
     return 0;
 }
 
-uint64_t token_data_digest(const struct token_data *d)
+int token_data_digest(const struct token_data *d, uint64_t *ret,
+                      struct error *err)
 {
-    const struct token_row *rows = token_data_rows(d);
     uint64_t sum = 0;
-    for (int32_t i = 0; i < d->n; i++) {
-        const size_t bytes = (size_t)rows[i].n * sizeof(int32_t);
-        sum = crc64(sum, token_data_ids(d) + rows[i].first, bytes);
-        sum = crc64(sum, token_data_labels(d) + rows[i].first, bytes);
-        sum = crc64(sum, &rows[i].n, sizeof(rows[i].n));
-    }
-    return sum;
+    if (each_row(d, add_crc, &sum, err) < 0)
+        return -1;
+    *ret = sum;
+    return 0;
+}
+
+static int add_sha256(void *arg, const struct token_row *row,
+                      const int32_t *ids, const int32_t *labels,
+                      struct error *err)
+{
+    char *sum = arg;
+    const size_t bytes = (size_t)row->n * sizeof(int32_t);
+    const struct digest_part parts[] = {{sum, strlen(sum)},
+                                        {&row->n, sizeof(row->n)},
+                                        {ids, bytes},
+                                        {labels, bytes}};
+    return digest_parts(parts, sizeof(parts) / sizeof(parts[0]), sum, err);
 }
 
 int token_data_sha256(const struct token_data *d, char ret[DIGEST_HEX_CAP],
                       struct error *err)
 {
-    const struct token_row *rows = token_data_rows(d);
     char sum[DIGEST_HEX_CAP] = "";
-    for (int32_t i = 0; i < d->n; i++) {
-        const size_t bytes = (size_t)rows[i].n * sizeof(int32_t);
-        const struct digest_part parts[] = {
-            {sum, strlen(sum)},
-            {&rows[i].n, sizeof(rows[i].n)},
-            {token_data_ids(d) + rows[i].first, bytes},
-            {token_data_labels(d) + rows[i].first, bytes}};
-        if (digest_parts(parts, sizeof(parts) / sizeof(parts[0]), sum, err) < 0)
-            return -1;
-    }
+    if (each_row(d, add_sha256, sum, err) < 0)
+        return -1;
     memcpy(ret, sum, sizeof(sum));
     return 0;
 }

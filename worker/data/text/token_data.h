@@ -38,6 +38,13 @@ struct token_row {
     int32_t cut; /* 1: it was longer than max_seq_len; 0 */
 };
 
+struct token_kept {
+    int fd;          /* owned */
+    char *path;      /* owned */
+    int64_t base;    /* of the first id in it */
+    uint64_t values; /* ids, and behind them as many labels */
+};
+
 struct token_data {
     struct token_list ids;
     struct token_list labels; /* of the same tokens; < 0: not judged */
@@ -51,11 +58,10 @@ struct token_data {
     bool no_room; /* for the tokens, in the files they were to go to */
     struct data_files files;
     struct rows_skipped skipped;
-    /* In place of the three lists: of a file that is mapped (token_file.h). */
-    void *map;
-    size_t map_bytes;
-    const int32_t *map_ids, *map_labels;
-    const struct token_row *map_rows;
+    /* In place of the lists of ids and labels: a file (token_file.h), which
+     * others may write to while it is read. */
+    bool is_kept;
+    struct token_kept kept;
 };
 
 /* Files that tokens go to while rows are read, so that memory holds few of
@@ -116,18 +122,45 @@ int token_data_recall(struct token_data *d, struct error *err) MUST_CHECK;
 
 /* Valid until token_data_clear(). */
 const struct token_row *token_data_rows(const struct token_data *d); /* [n] */
+/* Of data that is not kept in a file. */
 const int32_t *token_data_ids(const struct token_data *d);
 const int32_t *token_data_labels(const struct token_data *d);
 
+/* Copies n ids and labels from token `first` on. What comes from a file is
+ * within the bounds of d, or refused.
+ * out  ids, labels  [n]
+ * err  ERR_IO the file is shorter now, or has other tokens */
+int token_data_read(const struct token_data *d, size_t first, size_t n,
+                    int32_t *ids, int32_t *labels,
+                    struct error *err) MUST_CHECK;
+
+/* The tokens of rows one after the other, a few thousand of them at once. */
+struct token_window {
+    struct buf ids, labels; /* of tokens [first, first + n) */
+    size_t first, n;
+};
+void token_window_clear(struct token_window *w); /* zeroed is fine */
+
+/* The tokens of a row.
+ * inout  w           zeroed before the first
+ * out    ret_ids, ret_labels  [rows[i].n]; valid until the next call
+ * err    as token_data_read(); ERR_NOMEM */
+int token_data_row(const struct token_data *d, int32_t i,
+                   struct token_window *w, const int32_t **ret_ids,
+                   const int32_t **ret_labels, struct error *err) MUST_CHECK;
+
 /* All ids and labels are below vocab.
- * err  ERR_INVAL "path: row 17: ..." of the first row that has another */
+ * err  ERR_INVAL "path: row 17: ..." of the first row that has another; as
+ *      token_data_row() */
 int token_data_check(const struct token_data *d, int32_t vocab,
                      struct error *err) MUST_CHECK;
 
-/* The same for the same tokens, labels and rows. */
-uint64_t token_data_digest(const struct token_data *d);
+/* The same for the same tokens, labels and rows.
+ * err  as token_data_row() */
+int token_data_digest(const struct token_data *d, uint64_t *ret,
+                      struct error *err) MUST_CHECK;
 /* Likewise, where data is told apart by it alone.
- * err  ERR_EXTERN */
+ * err  ERR_EXTERN; as token_data_row() */
 int token_data_sha256(const struct token_data *d, char ret[DIGEST_HEX_CAP],
                       struct error *err) MUST_CHECK;
 

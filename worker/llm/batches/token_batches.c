@@ -1,9 +1,10 @@
 /* token_batches.c - the source of batches of token rows: reads and tokenises
  * the data, deals it to the ranks, and puts rows together in turn.
  *
- * All rows are in memory as ids when the source is open, on every rank. To
- * make a batch is then to copy a few thousand numbers, so that no thread reads
- * ahead: ahead() makes the next batch while the device works. */
+ * All rows are there as ids when the source is open, on every rank: in memory,
+ * or in a file that the kernel holds once for all ranks. To make a batch is then
+ * to copy a few thousand numbers, so that no thread reads ahead: ahead() makes
+ * the next batch while the device works. */
 #include "worker/llm/batches/token_batches.h"
 
 #include <inttypes.h>
@@ -95,9 +96,11 @@ static int open_parts(struct token_batches *s, struct error *err)
 static int agree_on_rows(struct token_batches *s, struct error *err)
 {
     const struct token_data *eval = &s->feeds[BATCH_EVAL].data;
-    uint64_t sum = token_data_digest(&s->feeds[BATCH_TRAIN].data);
-    if (eval->n > 0)
-        sum ^= token_data_digest(eval) << 1;
+    uint64_t sum = 0, of_eval = 0;
+    if (token_data_digest(&s->feeds[BATCH_TRAIN].data, &sum, err) < 0 ||
+        token_data_digest(eval, &of_eval, err) < 0)
+        return -1;
+    sum ^= of_eval << 1;
     int64_t v[2] = {(int64_t)(sum >> 1), -(int64_t)(sum >> 1)};
     if (comm_all_reduce_now(s->env.comm, v, 2, COMM_I64, COMM_MAX,
                             s->env.deadline_s, err) < 0)
@@ -325,7 +328,8 @@ static int make_of(struct token_batches *s, struct token_feed *f, int32_t n,
         S = token_rows_dense(&pick, f->batch);
     if (token_stage_open(&f->stage, f->batch, S, &rows, err) < 0)
         return error_wrap(err, "batch");
-    token_rows_fill(&rows, &pick, s->counts, s->info.classes);
+    if (token_rows_fill(&rows, &pick, s->counts, s->info.classes, err) < 0)
+        return error_wrap(err, "batch");
     f->on_way = (struct batch){.n = f->batch,
                                .weight = rows.judges,
                                .tokens = rows.tokens,

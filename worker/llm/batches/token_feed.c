@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "worker/data/text/token_cache.h"
+#include "worker/data/cache/token_cache.h"
 #include "worker/process/rank_cores.h"
 
 static void say_skipped(const struct token_feed *f, const struct batch_env *env)

@@ -28,36 +28,48 @@ int32_t token_rows_dense(const struct token_pick *p, int32_t n)
 
 /* A document whose first token is token `at` of the batch. A piece of a row
  * is one: its last token predicts the first of the next piece. */
-static void put_document(struct token_rows *r, const struct token_data *d,
-                         const struct pack_piece *piece, int32_t at)
+static int put_document(struct token_rows *r, const struct token_data *d,
+                        const struct pack_piece *piece, int32_t at,
+                        struct error *err)
 {
     const struct token_row *row = &token_data_rows(d)[piece->row];
     const size_t first = row->first + (size_t)piece->at;
-    const int32_t *ids = token_data_ids(d) + first;
-    const int32_t *labels = token_data_labels(d) + first;
-    memcpy(r->id + at, ids, (size_t)piece->n * sizeof(*ids));
+    /* r->judges is at most `at`, so that a label is read before its place is
+     * written to. */
+    int32_t *labels = r->label + at, after = -1, unused;
+    const bool has_after = piece->at + piece->n < row->n;
+    if (token_data_read(d, first, (size_t)piece->n, r->id + at, labels, err) <
+            0 ||
+        (has_after && token_data_read(d, first + (size_t)piece->n, 1, &unused,
+                                      &after, err) < 0))
+        return -1;
     for (int32_t i = 0; i < piece->n; i++) {
+        const int32_t label = i + 1 < piece->n ? labels[i + 1] : after;
         r->pos[at + i] = i;
-        if (piece->at + i + 1 == row->n || labels[i + 1] < 0)
+        if (label < 0)
             continue;
         r->judged[r->judges] = at + i;
-        r->label[r->judges++] = labels[i + 1];
+        r->label[r->judges++] = label;
     }
     r->tokens += piece->n;
+    return 0;
 }
 
-static void put_sample(struct token_rows *r, const struct token_pick *p,
-                       int32_t sample, int32_t at)
+static int put_sample(struct token_rows *r, const struct token_pick *p,
+                      int32_t sample, int32_t at, struct error *err)
 {
     const struct packing *packs = p->packs;
     for (int32_t k = packs->first[sample]; k < packs->first[sample + 1]; k++) {
-        put_document(r, p->data, &packs->piece[k], at);
+        if (put_document(r, p->data, &packs->piece[k], at, err) < 0)
+            return -1;
         at += packs->piece[k].n;
     }
+    return 0;
 }
 
 /* Both answers of each pair. */
-static void put_pairs(struct token_rows *r, const struct token_pick *p)
+static int put_pairs(struct token_rows *r, const struct token_pick *p,
+                     struct error *err)
 {
     int32_t at = 0;
     memset(r->answers, 0, 2 * (size_t)r->n * sizeof(*r->answers));
@@ -68,13 +80,15 @@ static void put_pairs(struct token_rows *r, const struct token_pick *p)
                 &p->packs->piece[p->packs->first[pair] + side];
             struct pair_answer *a = &r->answers[2 * i + side];
             a->first = r->judges;
-            put_document(r, p->data, piece, at);
+            if (put_document(r, p->data, piece, at, err) < 0)
+                return -1;
             a->n = r->judges - a->first;
             a->reference =
                 p->reference != NULL ? p->reference[2 * pair + side] : 0;
             at += piece->n;
         }
     }
+    return 0;
 }
 
 /* A counting sort. */
@@ -94,8 +108,8 @@ static void sort_by_id(struct token_rows *r, int32_t *counts, int32_t classes)
         r->order[counts[r->id[i]]++] = i;
 }
 
-void token_rows_fill(struct token_rows *r, const struct token_pick *p,
-                     int32_t *counts, int32_t classes)
+int token_rows_fill(struct token_rows *r, const struct token_pick *p,
+                    int32_t *counts, int32_t classes, struct error *err)
 {
     const size_t n = (size_t)r->n * (size_t)r->S;
     r->judges = 0;
@@ -104,11 +118,13 @@ void token_rows_fill(struct token_rows *r, const struct token_pick *p,
         r->id[i] = p->pad;
     memset(r->pos, 0, n * sizeof(*r->pos));
     for (int32_t i = 0; i < p->n && r->answers == NULL; i++)
-        if (p->index[i] != SAMPLER_NONE)
-            put_sample(r, p, p->index[i], i * r->S);
-    if (r->answers != NULL)
-        put_pairs(r, p);
+        if (p->index[i] != SAMPLER_NONE &&
+            put_sample(r, p, p->index[i], i * r->S, err) < 0)
+            return -1;
+    if (r->answers != NULL && put_pairs(r, p, err) < 0)
+        return -1;
     for (size_t i = (size_t)r->judges; i < n; i++)
         r->judged[i] = r->label[i] = -1;
     sort_by_id(r, counts, classes);
+    return 0;
 }

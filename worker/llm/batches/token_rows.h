@@ -27,8 +27,10 @@ int32_t token_rows_dense(const struct token_pick *p, int32_t n);
 /* With r->answers the samples are pairs.
  * in     counts  [classes] of the data; overwritten
  * inout  r       n >= p->n, S >= the longest and the arrays are given; the
- *                rest is filled in, and what the arrays point to */
-void token_rows_fill(struct token_rows *r, const struct token_pick *p,
-                     int32_t *counts, int32_t classes);
+ *                rest is filled in, and what the arrays point to
+ * err    as token_data_read() */
+int token_rows_fill(struct token_rows *r, const struct token_pick *p,
+                    int32_t *counts, int32_t classes,
+                    struct error *err) MUST_CHECK;
 
 #endif

@@ -1,8 +1,7 @@
 /* token_cache.c - see token_cache.h. */
-#include "worker/data/text/token_cache.h"
+#include "worker/data/cache/token_cache.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,15 +10,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "jobs/http/digest_ssl.h"
-#include "worker/data/text/token_file.h"
-#include "worker/data/text/token_lock.h"
+#include "worker/data/cache/cache_trust.h"
+#include "worker/data/cache/token_file.h"
+#include "worker/data/cache/token_lock.h"
 
 enum {
-    CACHE_VERSION = 2,
-    PIECE = 1 << 22,        /* bytes of a file that are hashed at once */
     POLL_NS = 50 * 1000000, /* a build takes seconds at least */
     SAY_S = 10,
+    /* A process that makes rows writes into the lock each second, and then into
+     * the file; what a kernel writes back at the end is at most a fifth of its
+     * memory, 200 GiB of 1 TiB, which takes 400 s at 500 MiB/s. */
+    STILL_S = 600,
     TELL_S = 1,
     ROWS_BETWEEN = 256,   /* two looks at the clock; a row takes some 5 us */
     SPILL_BYTES = 4 << 20 /* of ids in memory, and as many of labels */
@@ -33,161 +34,11 @@ struct cache {
     int fd;                   /* of the lock; -1: it is not held */
     int64_t bytes;            /* of all files */
     bool is_beside;           /* in the directory beside the data */
+    struct cache_trust trust;
+    bool has_said; /* why a file is not taken */
     double start_s, said_s, told_s;
     double told; /* by the one that is waited for; NAN: nothing yet */
 };
-
-/* ---- the name ------------------------------------------------------------ */
-
-/* The file's pieces as one digest after the other: each is over the piece and
- * the digest before it. */
-static int add_file(const char *path, char *piece, char sum[DIGEST_HEX_CAP],
-                    struct error *err)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = -1;
-    if (fd < 0)
-        return error_sys(err, errno, "open '%s'", path);
-    do {
-        got = read(fd, piece, PIECE);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            break;
-        const struct digest_part parts[] = {{sum, strlen(sum)},
-                                            {piece, (size_t)got}};
-        if (digest_parts(parts, 2, sum, err) < 0) {
-            (void)close(fd);
-            return -1;
-        }
-    } while (got != 0);
-    int rc = got < 0 ? error_sys(err, errno, "read '%s'", path) : 0;
-    (void)close(fd);
-    return rc;
-}
-
-/* How the file is read, which its name says. */
-static int add_form(const char *path, char sum[DIGEST_HEX_CAP],
-                    struct error *err)
-{
-    const char separator = data_rows_separator(path);
-    const struct digest_part parts[] = {{sum, strlen(sum)}, {&separator, 1}};
-    return digest_parts(parts, 2, sum, err);
-}
-
-/* The tokenizer's file, if it is a directory that of those that there are. */
-static int add_tokenizer(const char *path, char *piece,
-                         char sum[DIGEST_HEX_CAP], struct error *err)
-{
-    static const char *const names[] = {"tokenizer.model", "tokenizer.json",
-                                        "original/tokenizer.model"};
-    struct stat st;
-    if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
-        return add_file(path, piece, sum, err);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        char *file = NULL;
-        if (asprintf(&file, "%s/%s", path, names[i]) < 0)
-            return error_set(err, ERR_NOMEM, "%s", path);
-        int rc = access(file, R_OK) == 0 ? add_file(file, piece, sum, err) : 0;
-        free(file);
-        if (rc < 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* All keys that the tokens follow from, each with its length. */
-static int add_keys(const struct token_conf *c, char sum[DIGEST_HEX_CAP],
-                    struct error *err)
-{
-    const struct spec_text *t = c->text;
-    struct buf b = BUF_INIT;
-    int rc =
-        buf_addf(&b, err, "%d %d %d %d %d %d %d %d %d %d %d %d", CACHE_VERSION,
-                 c->pairs, t->template, t->packed, t->split_across_pack,
-                 t->train_on_input, t->samples, t->on_bad_row, c->prompt,
-                 c->is_whole, c->eos, c->max_seq_len);
-    const char *const texts[] = {c->system_prompt, t->split};
-    for (size_t i = 0; i < 2 && rc == 0; i++)
-        rc = buf_addf(&b, err, " %zd:%s",
-                      texts[i] != NULL ? (ssize_t)strlen(texts[i]) : -1,
-                      texts[i] != NULL ? texts[i] : "");
-    for (size_t i = 0; c->columns != NULL && i < c->columns->n && rc == 0; i++)
-        rc = buf_addf(
-            &b, err, " %zu:%s%zu:%s", strlen(c->columns->pairs[i].key),
-            c->columns->pairs[i].key, strlen(c->columns->pairs[i].value),
-            c->columns->pairs[i].value);
-    const struct digest_part parts[] = {{sum, strlen(sum)}, {b.data, b.len}};
-    if (rc == 0)
-        rc = digest_parts(parts, 2, sum, err);
-    buf_clear(&b);
-    return rc;
-}
-
-int token_cache_key(const struct token_cache_conf *conf,
-                    const struct data_files *files,
-                    char ret[TOKEN_CACHE_KEY_CAP], struct error *err)
-{
-    char sum[DIGEST_HEX_CAP] = "";
-    char *piece = malloc(PIECE);
-    if (piece == NULL)
-        return error_set(err, ERR_NOMEM, "%s", conf->tokens->text->path);
-    int rc = add_keys(conf->tokens, sum, err);
-    for (int32_t i = 0; i < files->n && rc == 0; i++) {
-        rc = add_form(files->path[i], sum, err);
-        if (rc == 0)
-            rc = add_file(files->path[i], piece, sum, err);
-    }
-    if (rc == 0 && conf->tokenizer_path != NULL)
-        rc = add_tokenizer(conf->tokenizer_path, piece, sum, err);
-    free(piece);
-    if (rc == 0)
-        memcpy(ret, sum, sizeof(sum));
-    return rc;
-}
-
-const char *token_cache_tokenizer(const struct job_spec *s,
-                                  const struct spec_text *text)
-{
-    if (text->template == TEMPLATE_TOKENS)
-        return NULL;
-    return s->train.tokenizer.path != NULL ? s->train.tokenizer.path
-                                           : s->train.checkpointer.dir;
-}
-
-char *token_cache_beside(const struct data_files *files)
-{
-    const char *slash = strrchr(files->path[0], '/');
-    const int n = slash != NULL ? (int)(slash - files->path[0]) : 1;
-    char *dir = NULL;
-    return asprintf(&dir, "%.*s/.mgpu", n,
-                    slash != NULL ? files->path[0] : ".") < 0
-               ? NULL
-               : dir;
-}
-
-char *token_cache_dir(void)
-{
-    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    char *dir = NULL;
-    int rc = -1;
-    if (xdg != NULL && xdg[0] == '/')
-        rc = asprintf(&dir, "%s/mgpu", xdg);
-    else if (home != NULL && home[0] == '/')
-        rc = asprintf(&dir, "%s/.cache/mgpu", home);
-    if (rc < 0)
-        return NULL;
-    for (char *p = dir + 1; (p = strchr(p, '/')) != NULL; p++) {
-        *p = '\0';
-        (void)mkdir(dir, 0700);
-        *p = '/';
-    }
-    if (mkdir(dir, 0700) < 0 && errno != EEXIST) {
-        free(dir);
-        return NULL;
-    }
-    return dir;
-}
 
 /* Changes when one of the files is written to, or replaced by another. */
 static int stamp_of(const struct data_files *files, struct buf *ret,
@@ -266,17 +117,30 @@ static int tokenise_alone(struct cache *c, struct token_data *ret,
     return tokenise(c, c->conf->threads_alone, NULL, ret, err);
 }
 
-/* A file that is there and whole, with the names of its data. */
-static bool found(const struct cache *c, struct token_data *ret)
+/* A row is as long as it is only where packs are filled with parts of it. */
+static int32_t longest_row(const struct token_conf *t)
 {
-    struct error why = ERROR_INIT, err = ERROR_INIT;
-    const struct spec_text *text = c->conf->tokens->text;
-    if (token_file_read(c->path, ret, &why) < 0) {
-        if (why.code != ERR_NOTFOUND)
+    return t->text->packed && t->text->split_across_pack ? 0 : t->max_seq_len;
+}
+
+/* A file that is there, trusted and whole, with the names of its data. */
+static bool found(struct cache *c, struct token_data *ret)
+{
+    struct error why = ERROR_INIT;
+    const struct token_conf *tokens = c->conf->tokens;
+    const struct token_file_want want = {.trust = &c->trust,
+                                         .files = c->files->n,
+                                         .longest = longest_row(tokens),
+                                         .pairs = tokens->pairs};
+    if (token_file_read(c->path, &want, ret, &why) < 0) {
+        if (why.code != ERR_NOTFOUND && !c->has_said)
             say(c->conf, "tokenised rows are made again: %s", why.msg);
+        c->has_said = c->has_said || why.code != ERR_NOTFOUND;
         return false;
     }
-    if (data_files_find(text->path, &text->data_files, &ret->files, &err) == 0)
+    if (data_files_find(tokens->text->path, &tokens->text->data_files,
+                        &ret->files, &why) == 0 &&
+        ret->files.n == want.files)
         return true;
     token_data_clear(ret);
     return false;
@@ -378,32 +242,85 @@ static void follow(struct cache *c)
     conf->tokenised(conf->arg, share);
 }
 
-/* Returns 0: the lock is held; -1: it cannot be had. */
+/* Changes while the process that has the lock does anything. */
+struct signs {
+    struct timespec told, written;
+    int64_t bytes;
+};
+
+static struct signs signs_of(const struct cache *c)
+{
+    struct stat lock, temp;
+    struct signs s = {.bytes = 0};
+    if (fstat(c->fd, &lock) == 0)
+        s.told = lock.st_mtim;
+    if (stat(c->temp, &temp) == 0) {
+        s.written = temp.st_mtim;
+        s.bytes = temp.st_size;
+    }
+    return s;
+}
+
+static bool is_still(const struct signs *a, const struct signs *b)
+{
+    return a->told.tv_sec == b->told.tv_sec &&
+           a->told.tv_nsec == b->told.tv_nsec &&
+           a->written.tv_sec == b->written.tv_sec &&
+           a->written.tv_nsec == b->written.tv_nsec && a->bytes == b->bytes;
+}
+
+/* Waits as long as the other one works. Returns as token_lock_try(). */
+static int wait_for_other(struct cache *c)
+{
+    const struct timespec poll = {.tv_nsec = POLL_NS};
+    const struct clock *clock = c->conf->clock;
+    double moved_s = clock->now_s(clock);
+    struct signs seen = signs_of(c);
+    int rc = 1;
+    while (rc > 0) {
+        follow(c);
+        (void)nanosleep(&poll, NULL);
+        rc = token_lock_try(c->fd);
+        const struct signs now = signs_of(c);
+        if (!is_still(&seen, &now)) {
+            seen = now;
+            moved_s = clock->now_s(clock);
+        } else if (clock->now_s(clock) - moved_s > STILL_S) {
+            break;
+        }
+    }
+    return rc;
+}
+
+/* Returns 0: the lock is held; else it is not, and nobody waits for it. */
 static int wait_turn(struct cache *c)
 {
     const struct timespec poll = {.tv_nsec = POLL_NS};
     if (c->conf->yields)
         (void)nanosleep(&poll, NULL);
     int rc = token_lock_try(c->fd);
-    if (rc > 0)
-        say(c->conf, "%s: waiting for rows that another process tokenises",
-            c->conf->tokens->text->path);
+    if (rc <= 0)
+        return rc;
+    say(c->conf, "%s: waiting for rows that another process tokenises",
+        c->conf->tokens->text->path);
     c->told_s = -INFINITY;
     c->told = (double)NAN;
-    for (; rc > 0; rc = token_lock_try(c->fd)) {
-        follow(c);
-        (void)nanosleep(&poll, NULL);
-    }
+    rc = wait_for_other(c);
+    if (rc > 0)
+        say(c->conf,
+            "%s: tokenised rows are not waited for any more: the process that "
+            "locked '%s' has done nothing for %d minutes",
+            c->conf->tokens->text->path, c->lock, STILL_S / 60);
     return rc;
 }
 
 static int make_or_wait(struct cache *c, struct token_data *ret,
                         struct error *err)
 {
-    c->fd = token_lock_open(c->lock);
+    struct error why = ERROR_INIT;
+    c->fd = token_lock_open(c->lock, &why);
     if (c->fd < 0) {
-        say(c->conf, "tokenised rows are not kept: '%s': %s", c->lock,
-            strerror(errno));
+        say(c->conf, "tokenised rows are not kept: %s", why.msg);
         return tokenise_alone(c, ret, err);
     }
     if (wait_turn(c) == 0 && !token_lock_is_gone(c->fd))
@@ -437,15 +354,29 @@ static int name_files(struct cache *c, const char *dir, const char *key,
     return 0;
 }
 
-/* Looks in the directory beside the data, where there is one, and then in the
- * user's, unless the first may be written to. */
-static int find_or_make(struct cache *c, const char *beside,
-                        struct token_data *ret, struct error *err)
+/* A directory that is there and trusted.
+ * out  ret_is_own  it may be written to */
+static bool may_use(const struct cache *c, const char *dir, bool *ret_is_own)
 {
-    const bool is_ours = beside != NULL && access(beside, W_OK) == 0;
-    const char *const dirs[] = {beside, is_ours ? NULL : c->conf->dir};
+    struct error why = ERROR_INIT;
+    *ret_is_own = false;
+    if (dir == NULL || cache_trust_dir(&c->trust, dir, ret_is_own, &why) == 0)
+        return dir != NULL;
+    if (dir == c->conf->dir)
+        say(c->conf, "tokenised rows are not kept: %s", why.msg);
+    else if (why.code != ERR_NOTFOUND)
+        say(c->conf, "tokenised rows beside the data are not used: %s",
+            why.msg);
+    return false;
+}
+
+/* Looks in the directory beside the data, where there is one, and then in the
+ * user's, unless the first may be written to. Rows are made in the last. */
+static int find_or_make(struct cache *c, const char *const dirs[2],
+                        bool is_last_own, struct token_data *ret,
+                        struct error *err)
+{
     char key[TOKEN_CACHE_KEY_CAP];
-    c->is_beside = is_ours;
     if (stamp_of(c->files, &c->stamp, err) < 0 ||
         token_cache_key(c->conf, c->files, key, err) < 0)
         return -1;
@@ -457,16 +388,22 @@ static int find_or_make(struct cache *c, const char *beside,
         if (found(c, ret))
             return 0;
     }
-    return is_ours || dirs[1] != NULL ? make_or_wait(c, ret, err)
-                                      : tokenise_alone(c, ret, err);
+    return is_last_own ? make_or_wait(c, ret, err)
+                       : tokenise_alone(c, ret, err);
 }
 
 static int look_up(struct cache *c, struct token_data *ret, struct error *err)
 {
     char *beside = token_cache_beside(c->files);
-    const bool is_there = beside != NULL && access(beside, R_OK | X_OK) == 0;
-    int rc = is_there || c->conf->dir != NULL
-                 ? find_or_make(c, is_there ? beside : NULL, ret, err)
+    bool is_own = false, is_user_own = false;
+    c->trust = cache_trust_of(c->files);
+    const bool is_there = may_use(c, beside, &is_own);
+    const bool has_user = !is_own && may_use(c, c->conf->dir, &is_user_own);
+    const char *const dirs[] = {is_there ? beside : NULL,
+                                has_user ? c->conf->dir : NULL};
+    c->is_beside = is_own;
+    int rc = is_there || has_user
+                 ? find_or_make(c, dirs, is_own || is_user_own, ret, err)
                  : tokenise_alone(c, ret, err);
     free(beside);
     return rc;

@@ -1,5 +1,5 @@
 /* token_lock.c - see token_lock.h. */
-#include "worker/data/text/token_lock.h"
+#include "worker/data/cache/token_lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +14,27 @@
  * older text. */
 enum { TOLD_BYTES = 5, WHOLE = 1000 };
 
-int token_lock_open(const char *path)
+int token_lock_open(const char *path, struct error *err)
 {
-    return open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    struct stat st;
+    int rc = 0;
+    int fd = open(
+        path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
+        0600);
+    if (fd < 0)
+        return error_sys(err, errno, "'%s'", path);
+    if (fstat(fd, &st) < 0)
+        rc = error_sys(err, errno, "'%s'", path);
+    else if (!S_ISREG(st.st_mode))
+        rc = error_set(err, ERR_INVAL, "'%s' is not a regular file", path);
+    else if ((st.st_uid != geteuid() && st.st_uid != 0) ||
+             (st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+        rc = error_set(err, ERR_DENIED,
+                       "'%s' is not a lock that only this user can take", path);
+    if (rc == 0)
+        return fd;
+    (void)close(fd);
+    return -1;
 }
 
 int token_lock_try(int fd)

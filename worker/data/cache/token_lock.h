@@ -4,14 +4,19 @@
  * The lock is of the whole file, so that it ends with the process that holds
  * it. The holder writes into the file what share it has done; those that wait
  * for the lock read it there. */
-#ifndef MGPU_WORKER_DATA_TEXT_TOKEN_LOCK_H
-#define MGPU_WORKER_DATA_TEXT_TOKEN_LOCK_H
+#ifndef MGPU_WORKER_DATA_CACHE_TOKEN_LOCK_H
+#define MGPU_WORKER_DATA_CACHE_TOKEN_LOCK_H
 
 #include <stdbool.h>
 
-/* Makes the file if there is none.
- * Returns a descriptor; -1: errno says why. */
-int token_lock_open(const char *path);
+#include "jobs/base/error.h"
+
+/* Makes the file if there is none. A lock of others, who may hold it for ever,
+ * is none.
+ * err  ERR_DENIED neither this user's nor root's; ERR_INVAL no regular file; as
+ *      open(2)
+ * Returns a descriptor. */
+int token_lock_open(const char *path, struct error *err) MUST_CHECK;
 
 /* Returns 0: held; 1: another holds it; -1: errno says why. Never waits. */
 int token_lock_try(int fd);

@@ -3,18 +3,19 @@
  *
  * The file's name is the SHA-256 of all that the tokens follow from: the bytes
  * of the data and of the tokenizer, the keys of the specification, and a
- * version. It is written under another name, renamed, and mapped by all. Who
+ * version. It is written under another name, renamed, and read by all. Who
  * writes it holds a lock on a file beside it (token_lock.h); others wait for
- * that lock, in no collective, and take over if the writer dies. A file that is
- * damaged is made again.
+ * that lock, in no collective, as long as the writer works, and take over if it
+ * dies. A file that is damaged is made again, and one that somebody else may
+ * have written is not looked at (cache_trust.h).
  *
  * The process that makes it uses all processors that the ranks of its node may
  * run on, and little memory: tokens go to the file as they come. Where there is
  * no directory, or no more room, each process tokenises the rows into its own
  * memory, all of them at once.
  */
-#ifndef MGPU_WORKER_DATA_TEXT_TOKEN_CACHE_H
-#define MGPU_WORKER_DATA_TEXT_TOKEN_CACHE_H
+#ifndef MGPU_WORKER_DATA_CACHE_TOKEN_CACHE_H
+#define MGPU_WORKER_DATA_CACHE_TOKEN_CACHE_H
 
 #include "jobs/base/clock.h"
 #include "worker/data/text/token_data.h"
