@@ -3,7 +3,6 @@
 #include "jobs/spec/secrets_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jobs/base/plain_file.h"
 #include "jobs/schema/schema.h"
 
 static int path_of(const char *name, const char *home, char ret[PATH_MAX],
@@ -33,15 +33,15 @@ static int path_of(const char *name, const char *home, char ret[PATH_MAX],
 /* Returns a descriptor, or -1. */
 static int open_it(const char *name, const char *path, struct error *err)
 {
-    /* Do not block on a FIFO in its place. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct error reason = ERROR_INIT;
     struct stat st;
     const char *why = NULL;
+    int fd = plain_file_open(path, 0, &st, &reason);
     if (fd < 0)
-        return error_sys(err, errno, "secret '%s': open '%s'", name, path);
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-        why = "is not a regular file";
-    else if (st.st_uid != geteuid())
+        return error_set(err,
+                         reason.code == ERR_INVAL ? ERR_DENIED : reason.code,
+                         "secret '%s': %s", name, reason.msg);
+    if (st.st_uid != geteuid())
         why = "is not a file of the job's user";
     else if (st.st_mode & (S_IRWXG | S_IRWXO))
         why = "is open to other users, and must be of mode 0600";

@@ -52,6 +52,10 @@ lint: all
 	$(Q)! grep -rnE 'error_sys\([^"]*"[a-z_0-9]+"\)' --include=*.c \
 	    jobs db slurm scheduler kernels | grep -vE '"(sync|open)"' || \
 	    { echo 'a call is no reason: say what failed'; exit 1; }
+	$(Q)! grep -rnE '(fopen\([^)]*"r|open(at)?\([^;]*O_RDONLY)' --include=*.c \
+	    worker jobs | grep -vE \
+	    'O_DIRECTORY|O_NONBLOCK|O_CREAT|"/dev/null"|jobs/base/buf.c' || \
+	    { echo 'plain_file.h opens what is read'; exit 1; }
 	$(Q)codespell -q 3 -L inout,nd,trian,nmae,comand,gird,runing,dout \
 	    --skip '*.txt,*.jsonl,*.gz,*/tokenizer.json,./build,./tests/fuzz/seeds,./LICENSE,./.git' .
 	$(Q)for m in $(pages); do groff -mdoc -ww -z $$m || exit 1; \

@@ -6,12 +6,12 @@
  * the model is an error, not a reason to take an older one: the older ones
  * will not fit either. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/base/plain_file.h"
 #include "worker/checkpoint/checkpoint_internal.h"
 #include "worker/checkpoint/crc64.h"
 #include "worker/checkpoint/safetensors.h"
@@ -55,9 +55,9 @@ static int sum_file(const char *path, uint64_t *ret, struct error *err)
     enum { PIECE = 1 << 20 };
     uint64_t crc = 0;
     ssize_t n = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = plain_file_open(path, 0, NULL, err);
     if (fd < 0)
-        return error_sys(err, errno, "open '%s'", path);
+        return -1;
     char *piece = malloc(PIECE);
     int rc = piece != NULL ? 0 : error_set(err, ERR_NOMEM, "%s", path);
     do {

@@ -3,7 +3,6 @@
 #include "worker/checkpoint/safetensors.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -11,6 +10,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "jobs/base/plain_file.h"
 
 enum { LENGTH_BYTES = 8 };
 
@@ -204,41 +205,35 @@ static int read_map(struct safetensors *s, struct error *err)
     return rc;
 }
 
-/* An empty file has no map. Does not block on a FIFO. */
-static int map_file(struct safetensors *s, const char *path, size_t max_bytes,
+/* An empty file has no map. */
+static int map_file(struct safetensors *s, int fd, off_t size, size_t max_bytes,
                     struct error *err)
 {
-    struct stat st;
-    int rc = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return error_sys(err, errno, "open");
-    if (fstat(fd, &st) < 0)
-        rc = error_sys(err, errno, "stat");
-    else if (!S_ISREG(st.st_mode))
-        rc = error_set(err, ERR_INVAL, "not a regular file");
-    else if ((uint64_t)st.st_size > max_bytes)
-        rc = error_set(err, ERR_LIMIT, "%lld bytes, at most %zu are allowed",
-                       (long long)st.st_size, max_bytes);
-    else if (st.st_size > 0) {
-        size_t n = (size_t)st.st_size;
-        void *map = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (map == MAP_FAILED)
-            rc = error_sys(err, errno, "map %zu bytes", n);
-        else {
-            s->map = map;
-            s->bytes = n;
-        }
-    }
-    (void)close(fd);
-    return rc;
+    const size_t n = (size_t)size;
+    if (n > max_bytes)
+        return error_set(err, ERR_LIMIT, "%zu bytes, at most %zu are allowed",
+                         n, max_bytes);
+    if (n == 0)
+        return 0;
+    void *map = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (map == MAP_FAILED)
+        return error_sys(err, errno, "map %zu bytes", n);
+    s->map = map;
+    s->bytes = n;
+    return 0;
 }
 
 int st_open(const char *path, size_t max_bytes, struct safetensors *ret,
             struct error *err)
 {
     struct safetensors s = {.n = 0};
-    if (map_file(&s, path, max_bytes, err) < 0 || read_map(&s, err) < 0) {
+    struct stat st;
+    int fd = plain_file_open(path, 0, &st, err);
+    if (fd < 0)
+        return -1;
+    int rc = map_file(&s, fd, st.st_size, max_bytes, err);
+    (void)close(fd);
+    if (rc < 0 || read_map(&s, err) < 0) {
         st_close(&s);
         return error_wrap(err, "%s", path);
     }

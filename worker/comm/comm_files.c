@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
+#include "jobs/base/plain_file.h"
 #include "worker/comm/comm.h"
 
 static const double nap_min_s = 0.002, nap_max_s = 0.5;
@@ -88,11 +89,12 @@ static int get(const struct comm_files *m, const char *name, void *x,
                struct error *err)
 {
     look_anew(m);
-    int fd = openat(m->dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT)
+    struct error why = ERROR_INIT;
+    int fd = plain_file_open_at(m->dir_fd, name, O_NOFOLLOW, NULL, &why);
+    if (fd < 0 && why.code == ERR_NOTFOUND)
         return 0;
     if (fd < 0)
-        return error_sys(err, errno, "hear the other ranks");
+        return error_set(err, why.code, "hear the other ranks: %s", why.msg);
     size_t done = 0;
     ssize_t n = 1;
     while (done < m->bytes && n != 0) {

@@ -3,11 +3,11 @@
  */
 #include "scheduler/tools/common/saved_formats.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/buf.h"
 #include "jobs/schema/tree.h"
 #include "jobs/text/text.h"
 #include "scheduler/tools/common/columns.h"
@@ -233,20 +233,21 @@ static bool path_of(char *ret, size_t cap)
 int formats_read(struct formats *ret, struct error *err)
 {
     char path[PATH_MAX_BYTES];
+    struct error why = ERROR_INIT;
+    struct buf text = BUF_INIT;
     *ret = (struct formats){.n = 0};
-    FILE *f = path_of(path, sizeof(path)) ? fopen(path, "re") : NULL;
-    if (!f)
-        return 0; /* no file, or not readable */
-    char *text = malloc(FILE_MAX + 1);
-    size_t len = text ? fread(text, 1, FILE_MAX + 1, f) : 0;
-    bool is_bad = ferror(f) != 0;
-    int why = errno;
-    (void)fclose(f);
-    int rc = !text    ? error_set(err, ERR_NOMEM, "%s", path)
-             : is_bad ? error_sys(err, why, "read '%s'", path)
-             : len > FILE_MAX
-                 ? error_set(err, ERR_CONFIG, "%s: longer than 64 KiB", path)
-                 : formats_parse(text, len, path, ret, err);
-    free(text);
+    if (!path_of(path, sizeof(path)))
+        return 0;
+    int rc = buf_read_file(&text, path, FILE_MAX, &why);
+    if (rc == 0)
+        rc = formats_parse(buf_str(&text), text.len, path, ret, err);
+    else if (why.code == ERR_LIMIT)
+        rc = error_set(err, ERR_CONFIG, "%s: longer than 64 KiB", path);
+    else if (why.code == ERR_INVAL || why.code == ERR_IO ||
+             why.code == ERR_NOMEM)
+        rc = error_set(err, why.code, "%s", why.msg);
+    else
+        rc = 0; /* no file, or not readable */
+    buf_clear(&text);
     return rc;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/base/plain_file.h"
 #include "scheduler/tools/common/client.h"
 #include "scheduler/tools/common/render.h"
 
@@ -145,7 +146,10 @@ static int look(const struct dirs *d, struct list *l, struct error *err)
 static void first_line(const char *path, char *ret, size_t cap)
 {
     char line[LINE_CAP] = "";
-    FILE *f = fopen(path, "re");
+    int fd = plain_file_open(path, 0, NULL, NULL);
+    FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
+    if (fd >= 0 && !f)
+        (void)close(fd);
     if (f && !fgets(line, sizeof(line), f))
         line[0] = '\0';
     if (f)

@@ -4,12 +4,13 @@
 #include "worker/data/image/idx.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
+
+#include "jobs/base/plain_file.h"
 
 enum { TYPE_U8 = 0x08, CHUNK = 1 << 20 };
 
@@ -155,21 +156,15 @@ static int read_file(struct reader *r, int32_t dims, int32_t items,
 static gzFile open_file(const char *path, int64_t *ret_size, struct error *err)
 {
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        (void)error_sys(err, errno, "%s", path);
-    } else if (!S_ISREG(st.st_mode)) {
-        (void)error_set(err, ERR_INVAL, "%s: not a regular file", path);
-    } else {
-        gzFile f = gzdopen(fd, "rb");
+    int fd = plain_file_open(path, 0, &st, err);
+    gzFile f = fd >= 0 ? gzdopen(fd, "rb") : NULL;
+    if (f) {
         *ret_size = st.st_size;
-        if (f)
-            return f;
+    } else if (fd >= 0) {
         (void)error_set(err, ERR_NOMEM, "%s: out of memory", path);
-    }
-    if (fd >= 0)
         (void)close(fd);
-    return NULL;
+    }
+    return f;
 }
 
 int idx_read(const char *path, int32_t dims, int32_t items,

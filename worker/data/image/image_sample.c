@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jobs/base/plain_file.h"
 #include "jobs/text/text.h"
 #include "worker/data/image/decode.h"
 #include "worker/data/image/exif.h"
@@ -273,20 +274,15 @@ int sample_decode(struct sample_room *room, const uint8_t *bytes, size_t n,
 /* ---- files ---------------------------------------------------------------
  */
 
-static int read_fd(int fd, struct buf *b, struct error *err)
+static int read_fd(int fd, off_t size, struct buf *b, struct error *err)
 {
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return error_sys(err, errno, "stat");
-    if (!S_ISREG(st.st_mode))
-        return error_set(err, ERR_INVAL, "not a regular file");
-    if (st.st_size > DECODE_BYTES_MAX)
+    if (size > DECODE_BYTES_MAX)
         return error_set(err, ERR_LIMIT, "%lld bytes; at most %d",
-                         (long long)st.st_size, DECODE_BYTES_MAX);
-    if (buf_reserve(b, (size_t)st.st_size, err) < 0)
+                         (long long)size, DECODE_BYTES_MAX);
+    if (buf_reserve(b, (size_t)size, err) < 0)
         return -1;
-    while (b->len < (size_t)st.st_size) {
-        ssize_t n = read(fd, b->data + b->len, (size_t)st.st_size - b->len);
+    while (b->len < (size_t)size) {
+        ssize_t n = read(fd, b->data + b->len, (size_t)size - b->len);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -301,14 +297,17 @@ static int read_fd(int fd, struct buf *b, struct error *err)
 
 static int read_file(const char *path, struct buf *b, struct error *err)
 {
-    int fd =
-        open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
+    struct error why = ERROR_INIT;
+    int fd = plain_file_open(path, O_NOFOLLOW, &st, &why);
+    if (fd < 0 && why.code == ERR_INVAL)
+        return error_set(err, ERR_INVAL, "not a regular file");
     if (fd < 0 && errno == ELOOP)
         return error_set(err, ERR_INVAL, "a symbolic link is not followed");
     if (fd < 0)
         return error_sys(err, errno, "open");
     buf_reset(b);
-    int rc = read_fd(fd, b, err);
+    int rc = read_fd(fd, st.st_size, b, err);
     (void)close(fd);
     return rc;
 }

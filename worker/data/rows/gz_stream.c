@@ -2,32 +2,24 @@
 #include "worker/data/rows/gz_stream.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
+
+#include "jobs/base/plain_file.h"
 
 enum { WINDOW = 256 * 1024 };
 
 static gzFile open_file(const char *path, struct error *err)
 {
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        (void)error_sys(err, errno, "open '%s'", path);
-    } else if (!S_ISREG(st.st_mode)) {
-        (void)error_set(err, ERR_INVAL, "%s: not a regular file", path);
-    } else {
-        gzFile f = gzdopen(fd, "rb");
-        if (f != NULL)
-            return f;
+    int fd = plain_file_open(path, 0, NULL, err);
+    gzFile f = fd >= 0 ? gzdopen(fd, "rb") : NULL;
+    if (fd >= 0 && f == NULL) {
         (void)error_set(err, ERR_NOMEM, "%s", path);
-    }
-    if (fd >= 0)
         (void)close(fd);
-    return NULL;
+    }
+    return f;
 }
 
 /* What a read says that gave nothing, or less than nothing. */

@@ -1,11 +1,12 @@
 /* reference_file.c - see reference_file.h. */
 #include "worker/llm/files/reference_file.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "jobs/base/plain_file.h"
 #include "worker/checkpoint/crc64.h"
 #include "worker/llm/files/staged_file.h"
 
@@ -38,8 +39,12 @@ int reference_file_read(const char *dir, const char *name, double *ret,
     char *path = NULL;
     if (asprintf(&path, "%s/%s", dir, name) < 0)
         return error_set(err, ERR_NOMEM, "%s", name);
-    FILE *f = fopen(path, "re");
-    int rc = f == NULL ? error_sys(err, errno, "open '%s'", path) : 0;
+    int fd = plain_file_open(path, 0, NULL, err), rc = fd < 0 ? -1 : 0;
+    FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
+    if (fd >= 0 && f == NULL) {
+        rc = error_set(err, ERR_NOMEM, "%s", path);
+        (void)close(fd);
+    }
     if (f != NULL && read_values(f, ret, n, err) < 0)
         rc = error_wrap(err, "%s", path);
     if (f != NULL)

@@ -106,7 +106,7 @@ static void test_bad(void)
     refused("WRITTEN", ERR_DENIED, "mode 0600", false);
     if (mkdir(path_of("DIR"), 0700) < 0 || mkfifo(path_of("PIPE"), 0600) < 0)
         ok(false, "mkdir, mkfifo");
-    refused("DIR", ERR_DENIED, "not a regular file", false);
+    refused("DIR", ERR_DENIED, "is a directory", false);
     refused("PIPE", ERR_DENIED, "not a regular file", false);
     if (geteuid() == 0) {
         put("OTHERS", "hunter2", 7, 0600);

@@ -217,6 +217,36 @@ static void test_damage(struct world *w)
 }
 
 /* Each is named, from the newest on, also when an older one can be used. */
+/* What would block its reader, or never end, stands in the place of a file of
+ * the newest: the one before it is taken. */
+static void test_no_files(struct world *w)
+{
+    static const char *const files[] = {"model.safetensors",
+                                        "optim.safetensors", "state.json"};
+    char path[160], command[64];
+    for (int i = 0; i < 9; i++) {
+        (void)snprintf(command, sizeof(command), "rm -rf %s/step-*", dir);
+        if (system(command) != 0) /* NOLINT(cert-env33-c) */
+            abort();
+        if (!save(w, 20, 3) || !save(w, 21, 3))
+            return;
+        path_of(path, 21, files[i % 3]);
+        if (unlink(path) < 0 || (i < 3   ? mkfifo(path, 0600)
+                                 : i < 6 ? symlink("/dev/zero", path)
+                                         : mkdir(path, 0700)) < 0)
+            abort();
+        (void)alarm(60);
+        loads(w, 20, files[i % 3],
+              i < 3   ? "a FIFO"
+              : i < 6 ? "/dev/zero"
+                      : "a directory");
+        (void)alarm(0);
+    }
+    (void)snprintf(command, sizeof(command), "rm -rf %s/step-*", dir);
+    if (system(command) != 0) /* NOLINT(cert-env33-c) */
+        abort();
+}
+
 static void test_damaged_all(struct world *w)
 {
     char path[160];
@@ -435,6 +465,7 @@ int main(void)
         return 1;
     test_counted();
     if (create(&w, 0.25)) {
+        test_no_files(&w);
         test_round_trip(&w);
         test_damage(&w);
         test_damaged_all(&w);
