@@ -182,6 +182,10 @@ struct store_purge {
     bool is_over;    /* out: no rows are left */
 };
 
+/* The two databases of a store. */
+enum store_file { STORE_STATE, STORE_METRICS, STORE_FILE_N };
+enum { STORE_FILE_CAP = 64 }; /* of a file's name in the directory */
+
 enum cell_kind { CELL_NULL, CELL_INT, CELL_REAL, CELL_TEXT };
 struct store_cell {
     const char *name; /* the column */
@@ -273,6 +277,23 @@ struct store_ops {
                  int (*row)(void *arg, const struct store_cell *cells, size_t n,
                             struct error *err),
                  void *arg, struct error *err);
+    /* Fails when the database, or its log, is not the file any more that was
+     * opened: it was removed, replaced or truncated. From then on append() and
+     * remove_jobs(), or the calls that write metric rows, fail with the same
+     * error, because what they write is gone with the process. Reading goes on.
+     * From any thread, at the cost of two stat(2); append() and rows() look
+     * more closely, before and after they write.
+     * err  ERR_IO, with what happened */
+    int (*intact)(struct store *s, enum store_file f, struct error *err);
+    /* Copies what such a database still holds to a new file beside it: all that
+     * was acknowledged. Any thread may call it; queries of that database wait.
+     * The next open is refused as long as a state.db.rescued-* is there.
+     * in   stop  as store_sqlite_backup()
+     * out  ret   the name of the file in the directory
+     * err  ERR_STATE it was truncated or overwritten, or is not on a disk;
+     *      ERR_UNAVAIL it was aborted; of the disk */
+    int (*rescue)(struct store *s, enum store_file f, const _Atomic bool *stop,
+                  char ret[STORE_FILE_CAP], struct error *err);
     void (*destroy)(struct store *s); /* NULL is fine */
 };
 
@@ -292,7 +313,6 @@ int store_sqlite_open(const char *dir, struct store **ret,
  * in its directory and creates a new one, because jobs must run without it; if
  * a call finds damage, the call fails and the next open does that. True as long
  * as a file that was put aside, or its mark, exists. */
-enum { STORE_FILE_CAP = 64 };
 struct store_damage {
     char file[STORE_FILE_CAP]; /* the newest one put aside; "": none */
     bool is_waiting;           /* the next open will put metrics.db aside */

@@ -192,6 +192,23 @@ static int faulty_lines(struct store *s, uint64_t first, uint64_t last,
     return in->ops->lines(in, first, last, each, arg, err);
 }
 
+static int faulty_intact(struct store *s, enum store_file which,
+                         struct error *err)
+{
+    struct store *in = faulty(s)->inner;
+
+    return in->ops->intact(in, which, err);
+}
+
+static int faulty_rescue(struct store *s, enum store_file which,
+                         const _Atomic bool *stop, char ret[STORE_FILE_CAP],
+                         struct error *err)
+{
+    struct store *in = faulty(s)->inner;
+
+    return in->ops->rescue(in, which, stop, ret, err);
+}
+
 static void faulty_destroy(struct store *s)
 {
     if (!s)
@@ -216,6 +233,8 @@ static const struct store_ops faulty_ops = {
     .remove_jobs = faulty_remove_jobs,
     .removed = faulty_removed,
     .query = faulty_query,
+    .intact = faulty_intact,
+    .rescue = faulty_rescue,
     .destroy = faulty_destroy,
 };
 

@@ -496,6 +496,20 @@ static int mem_query(struct store *s, const struct store_query *q,
 
 /* ---- create and destroy -------------------------------------------------- */
 
+static int mem_intact(struct store *s, enum store_file f, struct error *err)
+{
+    (void)s, (void)f, (void)err;
+    return 0;
+}
+
+static int mem_rescue(struct store *s, enum store_file f,
+                      const _Atomic bool *stop, char ret[STORE_FILE_CAP],
+                      struct error *err)
+{
+    (void)s, (void)f, (void)stop, (void)ret;
+    return error_set(err, ERR_STATE, "this store has no files");
+}
+
 static void mem_destroy(struct store *s)
 {
     if (!s)
@@ -519,6 +533,8 @@ static const struct store_ops mem_ops = {
     .guesses = mem_set_guesses,
     .purge_rows = mem_purge_rows,
     .query = mem_query,
+    .intact = mem_intact,
+    .rescue = mem_rescue,
     .destroy = mem_destroy,
 };
 

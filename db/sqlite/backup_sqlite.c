@@ -109,13 +109,10 @@ static int open_moment(struct db *ret, const char *dir, const char *name,
                              sizeof(n), err);
 }
 
-static int copy_database(const struct db *from, const char *into,
-                         const _Atomic bool *stop, struct error *err)
+int db_copy(const struct db *from, const char *to_path,
+            const _Atomic bool *stop, struct error *err)
 {
-    char to_path[1024];
     struct db to = {.h = NULL};
-    if (path_of(to_path, sizeof(to_path), into, from->name, err) < 0)
-        return -1;
     int rc = db_open(&to, to_path, from->name, false, err);
     if (rc == 0)
         rc = copy_pages(from, &to, stop, err);
@@ -123,6 +120,15 @@ static int copy_database(const struct db *from, const char *into,
         rc = check_copy(&to, stop, err);
     db_close(&to);
     return rc == 0 ? sync_path(to_path, err) : -1;
+}
+
+static int copy_database(const struct db *from, const char *into,
+                         const _Atomic bool *stop, struct error *err)
+{
+    char to_path[1024];
+    return path_of(to_path, sizeof(to_path), into, from->name, err) < 0
+               ? -1
+               : db_copy(from, to_path, stop, err);
 }
 
 /* The rows of an attempt are stored before its end is, so the snapshot of the

@@ -189,8 +189,15 @@ int reader_query(struct reader *r, const struct store_query *q,
 int reader_open(struct reader *r, const char *path, const char *name,
                 struct error *err)
 {
+    int64_t n;
+
     pthread_mutex_init(&r->lock, NULL); /* cannot fail without attributes */
-    return db_open(&r->db, path, name, true, err);
+    /* SQLite opens the log by its name when it first reads. It has to be the
+     * log of the connection that writes, also after a later loss. */
+    return db_open(&r->db, path, name, true, err) < 0
+               ? -1
+               : db_get_int(&r->db, "SELECT count(*) FROM sqlite_schema", &n,
+                            err);
 }
 
 void reader_close(struct reader *r)

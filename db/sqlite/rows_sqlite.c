@@ -172,13 +172,16 @@ static int insert_locked(struct rows *r, uint64_t job, int32_t attempt,
                          const struct metric_row *rows, size_t n,
                          size_t *ret_new, struct error *err)
 {
-    if (db_begin(&r->db, err) < 0)
+    if (file_loss_look_inside(&r->loss, &r->db, false, err) < 0 ||
+        db_begin(&r->db, err) < 0)
         return -1;
     if (put_all(r, job, attempt, rows, n, ret_new, err) < 0) {
         db_rollback(&r->db);
         return -1;
     }
     r->unsynced = true;
+    if (file_loss_look_inside(&r->loss, &r->db, true, err) < 0)
+        return -1;
     if (clock_real.now_s(&clock_real) - r->synced_s < SYNC_EVERY_S)
         return 0;
     return sync_locked(r, err);
@@ -240,7 +243,8 @@ static int guesses_locked(struct rows *r, const char *class,
                           const struct store_guess *guesses, size_t n,
                           struct error *err)
 {
-    if (db_begin(&r->db, err) < 0)
+    if (file_loss_look_inside(&r->loss, &r->db, false, err) < 0 ||
+        db_begin(&r->db, err) < 0)
         return -1;
     if (replace_guesses(r, class, gpu_type ? gpu_type : "", guesses, n, err) <
         0) {
@@ -248,7 +252,7 @@ static int guesses_locked(struct rows *r, const char *class,
         return -1;
     }
     r->unsynced = true;
-    return 0;
+    return file_loss_look_inside(&r->loss, &r->db, true, err);
 }
 
 int rows_guesses(struct rows *r, const char *class, const char *gpu_type,
@@ -263,7 +267,9 @@ int rows_guesses(struct rows *r, const char *class, const char *gpu_type,
 int rows_sync(struct rows *r, struct error *err)
 {
     pthread_mutex_lock(&r->lock);
-    int rc = sync_locked(r, err);
+    int rc = file_loss_look(&r->loss, err);
+    if (rc == 0)
+        rc = sync_locked(r, err);
     pthread_mutex_unlock(&r->lock);
     return rc;
 }
@@ -271,7 +277,9 @@ int rows_sync(struct rows *r, struct error *err)
 int rows_purge(struct rows *r, struct store_purge *io, struct error *err)
 {
     pthread_mutex_lock(&r->lock);
-    int rc = purge_some(&r->purge, &r->db, io, err);
+    int rc = file_loss_look_inside(&r->loss, &r->db, false, err);
+    if (rc == 0)
+        rc = purge_some(&r->purge, &r->db, io, err);
     r->unsynced = r->unsynced || (rc == 0 && io->n > 0);
     pthread_mutex_unlock(&r->lock);
     return rc;
@@ -318,7 +326,8 @@ int rows_open(struct rows *r, const char *path, const char *state_path,
         db_prepare(d, insert_profile, &r->profile, err) < 0 ||
         db_prepare(d, insert_value, &r->value, err) < 0 ||
         db_prepare(d, delete_guesses, &r->no_guess, err) < 0 ||
-        db_prepare(d, insert_guess, &r->guess, err) < 0)
+        db_prepare(d, insert_guess, &r->guess, err) < 0 ||
+        file_loss_open(&r->loss, d, path, err) < 0)
         return -1;
     return 0;
 }
@@ -336,6 +345,7 @@ void rows_close(struct rows *r)
     sqlite3_finalize(r->guess);
     sqlite3_finalize(r->no_guess);
     purge_close(&r->purge);
+    file_loss_close(&r->loss);
     db_close(&r->db);
     pthread_mutex_destroy(&r->lock);
 }

@@ -26,169 +26,12 @@
 #include "db/view.h"
 #include "jobs/base/buf.h"
 
-static const char insert_event[] =
-    "INSERT INTO event (seq, job, attempt, event, at, uid, detail, sum)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
-
-static const char replace_job[] =
-    "INSERT INTO job (job, name, user, uid, kind, state, reason,"
-    " priority, gpus_min, gpus_max, gpus, attempt, exit_code, submitted_at,"
-    " started_at, ended_at, idempotency_key, spec, dir, sum)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-    " ON CONFLICT (job) DO UPDATE SET name = coalesce(excluded.name, name),"
-    " user = coalesce(excluded.user, user), uid = excluded.uid,"
-    " kind = coalesce(excluded.kind, kind), state = excluded.state,"
-    " reason = excluded.reason, priority = excluded.priority,"
-    " gpus_min = excluded.gpus_min, gpus_max = excluded.gpus_max,"
-    " gpus = excluded.gpus, attempt = excluded.attempt,"
-    " exit_code = excluded.exit_code, submitted_at = excluded.submitted_at,"
-    " started_at = excluded.started_at, ended_at = excluded.ended_at,"
-    " idempotency_key = coalesce(excluded.idempotency_key, idempotency_key),"
-    " spec = coalesce(excluded.spec, spec), dir = coalesce(excluded.dir, dir),"
-    " sum = excluded.sum";
-
-static const char replace_attempt[] =
-    "INSERT OR REPLACE INTO attempt (job, attempt, state, reason, native_id,"
-    " place, class, gpus, nodes, exit_code, signal, intent_at, claimed_at,"
-    " running_at, ended_at, sum, resized_from, checkpoint_s, allocator_s,"
-    " start_s, cause, needed_bytes, available_bytes, gpu_type, account)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-    " ?, ?, ?, ?, ?)";
-
-static const char insert_archived[] =
-    "INSERT INTO archived (job, uid, key, state, ended_at, sum)"
-    " VALUES (?, ?, ?, ?, ?, ?)";
-
-static const char insert_line[] =
-    "INSERT INTO line (job, line, sum) VALUES (?, ?, ?)";
-
 static struct store_sqlite *sqlite(struct store *s)
 {
     return (struct store_sqlite *)s;
 }
 
 /* ---- append and load ----------------------------------------------------- */
-
-static int put_event(struct store_sqlite *s, uint64_t seq,
-                     const struct store_event *e, struct error *err)
-{
-    struct db_row r = db_row_summed(s->event);
-
-    db_put_int(&r, (int64_t)seq);
-    db_put_int(&r, (int64_t)e->job);
-    db_put_int(&r, e->attempt);
-    db_put_text(&r, job_event_name(e->ev));
-    db_put_real(&r, e->at_s);
-    db_put_count(&r, e->uid);
-    db_put_text(&r, e->detail);
-    db_put_sum(&r);
-    return db_run(&s->state, &r, "append an event", err);
-}
-
-static int put_job(struct store_sqlite *s, const struct store_job *j,
-                   struct error *err)
-{
-    struct db_row r = db_row_summed(s->job);
-
-    db_put_int(&r, (int64_t)j->id);
-    db_put_apart(&r, j->name);
-    db_put_apart(&r, j->user);
-    db_put_count(&r, j->uid);
-    db_put_apart(&r, j->kind);
-    db_put_text(&r, j->state);
-    db_put_text(&r, j->reason);
-    db_put_int(&r, j->priority);
-    db_put_int(&r, j->gpus_min);
-    db_put_int(&r, j->gpus_max);
-    db_put_int(&r, j->gpus);
-    db_put_int(&r, j->attempt);
-    db_put_count(&r, j->exit_code);
-    db_put_real(&r, j->submit_s);
-    db_put_real(&r, j->start_s);
-    db_put_real(&r, j->end_s);
-    db_put_apart(&r, j->idempotency_key);
-    db_put_apart(&r, j->spec);
-    db_put_apart(&r, j->dir);
-    db_put_sum(&r);
-    return db_run(&s->state, &r, "store a job", err);
-}
-
-static int put_attempt(struct store_sqlite *s, const struct store_attempt *a,
-                       struct error *err)
-{
-    struct db_row r = db_row_summed(s->attempt);
-
-    db_put_int(&r, (int64_t)a->job);
-    db_put_int(&r, a->attempt);
-    db_put_text(&r, a->state);
-    db_put_text(&r, a->reason);
-    db_put_text(&r, a->native_id);
-    db_put_text(&r, a->place);
-    db_put_text(&r, a->class);
-    db_put_int(&r, a->gpus);
-    db_put_int(&r, a->nodes);
-    db_put_count(&r, a->exit_code);
-    db_put_int(&r, a->signal);
-    db_put_real(&r, a->intent_s);
-    db_put_real(&r, a->claim_s);
-    db_put_real(&r, a->run_s);
-    db_put_real(&r, a->end_s);
-    db_put_sum(&r);
-    db_put_count(&r, a->resized_from > 0 ? a->resized_from : -1);
-    db_put_real(&r, a->resized_from > 0 ? a->checkpoint_s : (double)NAN);
-    db_put_real(&r, a->resized_from > 0 ? a->allocator_s : (double)NAN);
-    db_put_real(&r, a->resized_from > 0 ? a->start_s : (double)NAN);
-    db_put_text(&r, a->cause);
-    db_put_count(&r, a->cause ? a->needed_bytes : -1);
-    db_put_count(&r, a->cause ? a->available_bytes : -1);
-    db_put_text(&r, a->gpu_type);
-    db_put_text(&r, a->account);
-    return db_run(&s->state, &r, "store an attempt", err);
-}
-
-static int put_archived(struct store_sqlite *s, const struct store_archived *a,
-                        struct error *err)
-{
-    struct db_row r = db_row_summed(s->archived);
-
-    db_put_int(&r, (int64_t)a->job);
-    db_put_count(&r, a->uid);
-    db_put_text(&r, a->key);
-    db_put_text(&r, job_state_name(a->state));
-    db_put_real(&r, a->end_s);
-    db_put_sum(&r);
-    return db_run(&s->state, &r, "archive a job", err);
-}
-
-static int put_line(struct store_sqlite *s, const struct store_archived *a,
-                    struct error *err)
-{
-    struct db_row r = db_row_summed(s->line);
-
-    db_put_int(&r, (int64_t)a->job);
-    db_put_text(&r, a->line);
-    db_put_sum(&r);
-    return db_run(&s->state, &r, "archive a job", err);
-}
-
-static int put_batch(struct store_sqlite *s, const struct store_batch *b,
-                     struct error *err)
-{
-    for (size_t i = 0; i < b->n_events; i++)
-        if (put_event(s, s->seq + i + 1, &b->events[i], err) < 0)
-            return -1;
-    for (size_t i = 0; i < b->n_jobs; i++)
-        if (put_job(s, &b->jobs[i], err) < 0)
-            return -1;
-    for (size_t i = 0; i < b->n_attempts; i++)
-        if (put_attempt(s, &b->attempts[i], err) < 0)
-            return -1;
-    for (size_t i = 0; i < b->n_archived; i++)
-        if (put_archived(s, &b->archived[i], err) < 0 ||
-            (b->archived[i].line && put_line(s, &b->archived[i], err) < 0))
-            return -1;
-    return db_commit(&s->state, err);
-}
 
 /* After each transaction, before it is acknowledged. */
 static void move_mark(struct store_sqlite *s, const struct store_batch *b)
@@ -210,12 +53,17 @@ static int sqlite_append(struct store *base, const struct store_batch *b,
 
     if (b->n_events + b->n_jobs + b->n_attempts + b->n_archived == 0)
         return 0;
-    if (db_begin(&s->state, err) < 0)
+    if (file_loss_look_inside(&s->loss, &s->state, false, err) < 0 ||
+        db_begin(&s->state, err) < 0)
         return -1;
-    if (put_batch(s, b, err) < 0) {
+    if (batch_put(s, b, err) < 0) {
         db_rollback(&s->state);
         return -1;
     }
+    /* The numbers of its events are not used again: no append succeeds any
+     * more. */
+    if (file_loss_look_inside(&s->loss, &s->state, true, err) < 0)
+        return -1;
     for (size_t i = 0; i < b->n_events; i++)
         b->events[i].seq = ++s->seq;
     if (b->n_events > 0)
@@ -325,7 +173,12 @@ static int sqlite_lines(struct store *base, uint64_t first, uint64_t last,
 static int sqlite_remove_jobs(struct store *base, const uint64_t *jobs,
                               size_t n, double at_s, struct error *err)
 {
-    return remove_jobs(&sqlite(base)->state, jobs, n, at_s, err);
+    struct store_sqlite *s = sqlite(base);
+
+    if (file_loss_look_inside(&s->loss, &s->state, false, err) < 0 ||
+        remove_jobs(&s->state, jobs, n, at_s, err) < 0)
+        return -1;
+    return file_loss_look_inside(&s->loss, &s->state, true, err);
 }
 
 static int sqlite_removed(struct store *base, uint64_t job,
@@ -389,20 +242,53 @@ static int sqlite_query(struct store *base, const struct store_query *q,
     return marked(s, reader_query(&s->metrics_reader, q, row, arg, err));
 }
 
+static int sqlite_intact(struct store *base, enum store_file f,
+                         struct error *err)
+{
+    struct store_sqlite *s = sqlite(base);
+
+    return file_loss_look(f == STORE_STATE ? &s->loss : &s->rows.loss, err);
+}
+
+/* Through a reader: the other connections are of other threads. */
+static int sqlite_rescue(struct store *base, enum store_file f,
+                         const _Atomic bool *stop, char ret[STORE_FILE_CAP],
+                         struct error *err)
+{
+    struct store_sqlite *s = sqlite(base);
+    struct reader *r = f == STORE_STATE ? &s->state_reader : &s->metrics_reader;
+
+    pthread_mutex_lock(&r->lock);
+    int rc = file_loss_rescue(f == STORE_STATE ? &s->loss : &s->rows.loss,
+                              &r->db, stop, ret, err);
+    pthread_mutex_unlock(&r->lock);
+    return rc;
+}
+
+/* The last connection to a database removes the log by its name, which is
+ * another database's by now. */
+static void leave_lost(struct store_sqlite *s)
+{
+    if (s->loss.name && file_loss_is(&s->loss)) {
+        db_keep_log(&s->state);
+        db_keep_log(&s->rows.db); /* has state.db attached */
+    }
+    if (s->rows.loss.name && file_loss_is(&s->rows.loss))
+        db_keep_log(&s->rows.db);
+}
+
 static void sqlite_destroy(struct store *base)
 {
     if (!base)
         return;
     struct store_sqlite *s = sqlite(base);
+    leave_lost(s);
     archive_close(&s->archive);
     reader_close(&s->state_reader);
     reader_close(&s->metrics_reader);
     rows_close(&s->rows);
-    sqlite3_finalize(s->event);
-    sqlite3_finalize(s->job);
-    sqlite3_finalize(s->attempt);
-    sqlite3_finalize(s->archived);
-    sqlite3_finalize(s->line);
+    batch_finalize(s);
+    file_loss_close(&s->loss);
     db_close(&s->state);
     if (s->mark_fd >= 0) {
         (void)fdatasync(s->mark_fd);
@@ -429,6 +315,8 @@ static const struct store_ops sqlite_ops = {
     .guesses = sqlite_guesses,
     .purge_rows = sqlite_purge_rows,
     .query = sqlite_query,
+    .intact = sqlite_intact,
+    .rescue = sqlite_rescue,
     .destroy = sqlite_destroy,
 };
 
@@ -443,8 +331,16 @@ static off_t size_of(const char *path)
 
 /* state.db is created before metrics.db. If only metrics.db exists, state.db
  * was lost, and starting again at job 1 would drop new rows as duplicates. */
-static int check_pair(const char *state, const char *metrics, struct error *err)
+static int check_pair(const char *dir, const char *state, const char *metrics,
+                      struct error *err)
 {
+    char file[STORE_FILE_CAP];
+
+    if (file_loss_rescued(dir, "state.db", file))
+        return error_set(err, ERR_IO,
+                         "state.db was lost while a daemon ran, which saved "
+                         "what it had in %s: see RECOVERY in mgpu-ctld(8)",
+                         file);
     if (size_of(state) == 0 && size_of(metrics) > 0)
         return error_set(err, ERR_IO,
                          "state.db: damaged: missing or empty beside a "
@@ -464,11 +360,7 @@ static int state_open(struct store_sqlite *s, const char *path,
         db_exec(d, "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON",
                 err) < 0 ||
         schema_migrate(d, &schema_state, err) < 0 ||
-        db_prepare(d, insert_event, &s->event, err) < 0 ||
-        db_prepare(d, replace_job, &s->job, err) < 0 ||
-        db_prepare(d, replace_attempt, &s->attempt, err) < 0 ||
-        db_prepare(d, insert_archived, &s->archived, err) < 0 ||
-        db_prepare(d, insert_line, &s->line, err) < 0 ||
+        batch_prepare(s, err) < 0 ||
         db_get_int(d,
                    "SELECT max((SELECT coalesce(max(seq), 0) FROM event),"
                    " (SELECT coalesce(max(last), 0) FROM removed))",
@@ -484,6 +376,8 @@ static int state_open(struct store_sqlite *s, const char *path,
                          "state.db: damaged: %lld events up to number %lld, "
                          "%lld removed",
                          (long long)n, (long long)last, (long long)gone);
+    if (file_loss_open(&s->loss, d, path, err) < 0)
+        return -1;
     s->seq = (uint64_t)last;
     s->last_job = s->synced_job = (uint64_t)last_job;
     return 0;
@@ -521,7 +415,7 @@ static int open_all(struct store_sqlite *s, struct error *err)
 
     if (buf_addf(&state, err, "%s/state.db", s->dir) == 0 &&
         buf_addf(&metrics, err, "%s/metrics.db", s->dir) == 0 &&
-        check_pair(state.data, metrics.data, err) == 0 &&
+        check_pair(s->dir, state.data, metrics.data, err) == 0 &&
         mark_open(s->dir, &s->mark_fd, err) == 0 &&
         state_open(s, state.data, err) == 0 &&
         metrics_open(s, metrics.data, state.data, err) == 0 &&

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "db/sqlite/db_sqlite.h"
+#include "db/sqlite/file_loss_sqlite.h"
 #include "db/store.h"
 
 /* A read-only connection, which any thread may use while it holds the lock. A
@@ -48,13 +49,15 @@ struct rows {
     double synced_s;         /* monotonic */
     _Atomic bool is_damaged; /* this connection or its reader has found
                               * damage */
+    struct file_loss loss;
 };
 
 struct store_sqlite {
     struct store base;
     char *dir; /* owned */
     int lock_fd;
-    struct db state; /* used by the thread that calls append() */
+    struct db state;       /* used by the thread that calls append() */
+    struct file_loss loss; /* of state.db */
     sqlite3_stmt *event, *job, *attempt, *archived, *line;
     uint64_t seq;                  /* of the last event */
     uint64_t last_job, synced_job; /* the highest one, and the highest at the
@@ -77,6 +80,14 @@ int events_each(const struct db *d, sqlite3_stmt *st,
                 int (*each)(void *arg, const struct store_event *event,
                             struct error *err),
                 void *arg, struct error *err) MUST_CHECK;
+
+/* ---- state_batch_sqlite.c ------------------------------------------------ */
+/* The statements of state.db, which is open and migrated. */
+int batch_prepare(struct store_sqlite *s, struct error *err) MUST_CHECK;
+void batch_finalize(struct store_sqlite *s); /* of NULL: no effect */
+/* In a transaction that the caller has begun, which this commits. */
+int batch_put(struct store_sqlite *s, const struct store_batch *b,
+              struct error *err) MUST_CHECK;
 
 /* ---- archive_sqlite.c --------------------------------------------------- */
 int archive_open(struct archive *a, const char *path,

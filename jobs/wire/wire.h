@@ -172,6 +172,7 @@
  *     "failed_at","why"}|null,
  *     "storage":{"free_bytes","min_free_bytes","is_short"},
  *     "metrics_damage":{"file","is_waiting"}|null,
+ *     "lost":[{"file","why","rescued"}],
  *     "kept":{"jobs_since","rows_since","jobs_removed","rows_removed",
  *     "looked","waits_for_clock"}}
  *     spools_undrained: attempts since the daemon's start that ended before
@@ -182,7 +183,9 @@
  * of the state directory; is_short: below store.min_free, no job is accepted;
  *     metrics_damage: file: a damaged metrics.db that was put aside in the
  * state directory, or null; is_waiting: metrics.db is damaged, and the next
- * start will put it aside; kept: since null: all; removed since the start;
+ * start will put it aside; lost: databases that were removed, replaced or
+ * truncated under the daemon, which stores nothing in them any more; rescued:
+ * the file beside that has their content, or null; kept: since null: all; removed since the start;
  * looked: when the last pass over all rows ended; waits_for_clock: the kernel
  * reports that the clock is not synchronised, so that nothing is removed
  *   mgpu.reload/1 {"reload":as in mgpu.status/1}: keys, separated by ", ", that

@@ -44,6 +44,7 @@
 #include "scheduler/ctld/maintenance/disk_space.h"
 #include "scheduler/ctld/maintenance/fair_share.h"
 #include "scheduler/ctld/maintenance/job_retention.h"
+#include "scheduler/ctld/maintenance/lost_files.h"
 #include "scheduler/ctld/maintenance/malloc_trim.h"
 #include "scheduler/ctld/maintenance/metrics_damage.h"
 #include "scheduler/ctld/maintenance/metrics_retention.h"
@@ -384,7 +385,7 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
     if (held_replies_init(c, err) < 0 || drain_nodes_init(c, err) < 0 ||
         reload_config_init(c, err) < 0 || disk_space_init(c, err) < 0 ||
         metrics_damage_init(c, err) < 0 || loop_create(&c->loop, err) < 0 ||
-        make_signals(c, err) < 0 ||
+        make_signals(c, err) < 0 || lost_files_init(c, err) < 0 ||
         thread_create(c->loop, "writer", WRITER_QUEUE, &c->writer, err) < 0 ||
         thread_create(c->loop, "reader", READER_QUEUE, &c->reader, err) < 0 ||
         thread_create(c->loop, "logs", LOGS_QUEUE, &c->logs, err) < 0 ||
@@ -487,6 +488,7 @@ void ctld_destroy(struct ctld *c)
     rate_limit_clear(c);
     auth_clear(c);
     metrics_damage_clear(c);
+    lost_files_clear(c);
     disk_space_clear(c);
     loop_destroy(c->loop);
     secret_clear(&c->secret);

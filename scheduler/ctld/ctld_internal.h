@@ -83,6 +83,7 @@ struct ctld {
     struct backup_schedule *backup_schedule;
     struct disk_space *disk_space;
     struct metrics_damage *metrics_damage;
+    struct lost_files *lost_files;
     struct metrics_retention *metrics_retention;
     struct job_retention *job_retention;
     struct malloc_trim *malloc_trim;

@@ -317,6 +317,25 @@ static void test_threads(struct fixture *fx)
     fx_end(fx);
 }
 
+/* Only files can be lost, and only then there is something to rescue:
+ * tests/unit/db/file_loss.c. */
+static void test_intact(struct fixture *fx)
+{
+    struct error err = ERROR_INIT;
+    char file[STORE_FILE_CAP] = "";
+
+    fx_begin(fx);
+    ok(append_one(fx->s, 1, EV_STALL, &err) == 0, "one event");
+    for (int f = 0; f < STORE_FILE_N; f++)
+        ok(fx->s->ops->intact(fx->s, (enum store_file)f, &err) == 0,
+           "file %d is there %s", f, err.msg);
+    if (!fx->sqlite)
+        ok(fx->s->ops->rescue(fx->s, STORE_STATE, NULL, file, &err) < 0 &&
+               err.code == ERR_STATE && !file[0],
+           "no file, no rescue: %s", err.msg);
+    fx_end(fx);
+}
+
 /* -------------------------------------------------------------------------- */
 
 static void run(struct fixture *fx)
@@ -329,6 +348,7 @@ static void run(struct fixture *fx)
     if (fx->faulty)
         test_faults(fx);
     test_threads(fx);
+    test_intact(fx);
 }
 
 int main(void)

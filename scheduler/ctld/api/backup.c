@@ -10,6 +10,7 @@
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/maintenance/audit_log.h"
 #include "scheduler/ctld/maintenance/backup_schedule.h"
+#include "scheduler/ctld/maintenance/lost_files.h"
 #include "scheduler/ctld/request/auth.h"
 #include "scheduler/ctld/request/reply.h"
 
@@ -68,7 +69,8 @@ static int start(struct ctld *c, struct http_exchange *x, const char *dir,
         return error_set(err, ERR_INVAL,
                          "dir: expected an absolute path of at most %d bytes",
                          (int)DIR_MAX);
-    if (backup_schedule_need_thread(c, err) < 0)
+    if (lost_files_check(c, err) < 0 ||
+        backup_schedule_need_thread(c, err) < 0)
         return -1;
     struct backup *b = calloc(1, sizeof(*b));
     if (!b)

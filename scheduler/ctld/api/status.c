@@ -16,6 +16,7 @@
 #include "scheduler/ctld/loop/step_request.h"
 #include "scheduler/ctld/maintenance/backup_schedule.h"
 #include "scheduler/ctld/maintenance/disk_space.h"
+#include "scheduler/ctld/maintenance/lost_files.h"
 #include "scheduler/ctld/maintenance/metrics_damage.h"
 #include "scheduler/ctld/maintenance/metrics_retention.h"
 #include "scheduler/ctld/request/auth.h"
@@ -68,7 +69,7 @@ void serve_status(void *arg, struct http_exchange *x)
         x, 200,
         json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, "
                   "s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                  "s:o, s:o, s:o}",
+                  "s:o, s:o, s:o, s:o}",
                   "schema", "mgpu.status/1", "version", MGPU_VERSION, "pid",
                   (int)getpid(), "cluster", conf->cluster, "allocator",
                   conf->allocator, "policy", engine_policy_name(c->engine),
@@ -83,8 +84,8 @@ void serve_status(void *arg, struct http_exchange *x)
                   "allocator_state", status_allocator_json(c), "loop",
                   loop_json(c), "backup", backup_schedule_json(c), "storage",
                   disk_space_json(c), "metrics_damage", metrics_damage_json(c),
-                  "kept", metrics_retention_json(c), "partition",
-                  ctld_text(conf->where.partition), "account",
+                  "lost", lost_files_json(c), "kept", metrics_retention_json(c),
+                  "partition", ctld_text(conf->where.partition), "account",
                   ctld_text(conf->where.account)));
 }
 
@@ -154,11 +155,18 @@ void serve_readyz(void *arg, struct http_exchange *x)
     static const char full[] = "ok, but no job is accepted: store.min_free\n";
     static const char lost[] =
         "ok, but metrics.db was damaged: see mgpu-admin status\n";
+    static const char gone[] = "state.db was lost: see mgpu-admin status\n";
+    static const char rows_gone[] =
+        "ok, but metrics.db was lost: see mgpu-admin status\n";
     bool is_damaged = metrics_damage_look(c);
-    if (step_request_has_failed(c) || c->stopping)
+    if (lost_files_is(c, STORE_STATE, NULL))
+        http_reply_text(x, 503, "text/plain", gone, sizeof(gone) - 1);
+    else if (step_request_has_failed(c) || c->stopping)
         http_reply_text(x, 503, "text/plain", no, sizeof(no) - 1);
     else if (disk_space_is_short(c))
         http_reply_text(x, 200, "text/plain", full, sizeof(full) - 1);
+    else if (lost_files_is(c, STORE_METRICS, NULL))
+        http_reply_text(x, 200, "text/plain", rows_gone, sizeof(rows_gone) - 1);
     else if (is_damaged)
         http_reply_text(x, 200, "text/plain", lost, sizeof(lost) - 1);
     else

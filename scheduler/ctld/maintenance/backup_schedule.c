@@ -16,6 +16,7 @@
 #include "db/backup_dir.h"
 #include "jobs/base/log.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/maintenance/lost_files.h"
 #include "scheduler/ctld/request/reply.h"
 
 static const double RETRY_S = 60, RETRY_MAX_S = 3600;
@@ -155,6 +156,8 @@ static void turn_done(struct task *task)
 static int post(struct ctld *c, struct error *err)
 {
     const struct ctld_conf *conf = c->parts.conf;
+    if (lost_files_check(c, err) < 0)
+        return -1;
     if (strlen(conf->backup_dir) >= BACKUPS_DIR_CAP)
         return error_set(err, ERR_CONFIG, "store.backup.dir is too long");
     if (backup_schedule_need_thread(c, err) < 0)

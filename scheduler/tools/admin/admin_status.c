@@ -115,6 +115,25 @@ static void print_metrics_damage(const json_t *d)
                render_escape(field_str(d, "file"), file, sizeof(file)));
 }
 
+static void print_lost(const json_t *list)
+{
+    char why[300], file[200];
+    size_t i;
+    const json_t *l;
+    json_array_foreach(list, i, l)
+    {
+        const char *rescued = field_str(l, "rescued");
+        printf(" lost       %s\n",
+               render_escape(field_str(l, "why"), why, sizeof(why)));
+        if (*rescued)
+            printf("            all that was acknowledged is in %s\n",
+                   render_escape(rescued, file, sizeof(file)));
+        else
+            printf("            do not stop the daemon: it has not written yet "
+                   "what it holds, see its log\n");
+    }
+}
+
 static void print_backup(const json_t *b)
 {
     char text[1200];
@@ -157,6 +176,7 @@ void admin_print_status(const json_t *s)
     printf(" state      %s\n",
            render_escape(field_str(s, "state_dir"), why, sizeof(why)));
     print_metrics_damage(json_object_get(s, "metrics_damage"));
+    print_lost(json_object_get(s, "lost"));
     printf(" loop       longest stall %s\n",
            render_time(field_real(loop, "longest_s"), word, sizeof(word)));
     print_kept(json_object_get(s, "kept"));
