@@ -3,14 +3,19 @@
  * A line is a flat JSON object of numbers, with one text in the rows of a
  * profiler, so it has its own parser: the daemon decodes every iteration of
  * every rank, and a general parser would allocate for each member. It accepts
- * strict JSON, except that NaN, Infinity and -Infinity, which Python writes,
- * count as null. */
+ * strict JSON, except for the words of Python, C and Go for what is no finite
+ * number (NaN, Infinity, -nan, +Inf), which count as null.
+ *
+ * A member that is no number (true, a text, an array, an object, a name that is
+ * too long) is passed over and named, so that the line's numbers are kept. */
 #include "jobs/wire/metric_line.h"
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "jobs/text/text.h"
 
@@ -171,18 +176,89 @@ static int read_number(struct cursor *c, double *ret)
     return 0;
 }
 
+/* Of any case, with or without a sign: C prints "-nan", Go "+Inf". */
+static bool take_not_finite(struct cursor *c)
+{
+    static const char *const words[] = {"infinity", "inf", "nan"};
+    const char *p = c->p + (c->p < c->end && (*c->p == '-' || *c->p == '+'));
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        size_t len = strlen(words[i]);
+        if ((size_t)(c->end - p) < len || strncasecmp(p, words[i], len) != 0)
+            continue;
+        c->p = p + len;
+        return true;
+    }
+    return false;
+}
+
 static int read_value(struct cursor *c, double *ret)
 {
-    static const char *const nothing[] = {"null", "NaN", "Infinity",
-                                          "-Infinity"};
     skip_space(c);
-    for (size_t i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++) {
-        if (take_word(c, nothing[i])) {
-            *ret = NAN;
-            return 0;
-        }
+    if (take_word(c, "null") || take_not_finite(c)) {
+        *ret = NAN;
+        return 0;
     }
     return read_number(c, ret);
+}
+
+/* ---- members that are no metrics ------------------------------------------
+ */
+
+/* Past the closing quote, whatever stands in it. */
+static bool skip_text(struct cursor *c)
+{
+    if (!take(c, '"'))
+        return false;
+    while (c->p < c->end && *c->p != '"')
+        c->p += *c->p == '\\' && c->end - c->p > 1 ? 2 : 1;
+    return take(c, '"');
+}
+
+static const char *skip_odd(struct cursor *c, int depth);
+
+static bool skip_any(struct cursor *c, int depth)
+{
+    double number;
+    const char *from = c->p;
+    if (read_value(c, &number) == 0)
+        return true;
+    c->p = from;
+    return skip_odd(c, depth) != NULL;
+}
+
+/* The rest of an array or an object. */
+static bool skip_items(struct cursor *c, char end, int depth)
+{
+    if (take(c, end))
+        return true;
+    do {
+        if (end == '}' && (!skip_text(c) || !take(c, ':')))
+            return false;
+        if (!skip_any(c, depth))
+            return false;
+    } while (take(c, ','));
+    return take(c, end);
+}
+
+/* Passes over a value that is no number, and says what it is; NULL: it is no
+ * value of JSON. */
+static const char *skip_odd(struct cursor *c, int depth)
+{
+    enum { DEPTH_MAX = 16 };
+    skip_space(c);
+    if (depth > DEPTH_MAX || c->p == c->end)
+        return NULL;
+    if (take_word(c, "true") || take_word(c, "false"))
+        return "is true or false, not a number";
+    if (*c->p == '"')
+        return skip_text(c) ? "is a text, not a number" : NULL;
+    if (take(c, '['))
+        return skip_items(c, ']', depth + 1) ? "is an array, not a number"
+                                             : NULL;
+    if (take(c, '{'))
+        return skip_items(c, '}', depth + 1) ? "is an object, not a number"
+                                             : NULL;
+    return NULL;
 }
 
 /* Whether it is the text of "profile"; a line has no other text. */
@@ -192,10 +268,71 @@ static bool is_profile(struct cursor *c, const char *name)
     return c->p < c->end && *c->p == '"' && strcmp(name, "profile") == 0;
 }
 
-static int read_members(struct cursor *c, struct metric_member *members,
-                        size_t *ret_n, char *ret_profile)
+/* What is ignored has a name that the log can show, or none. */
+static int read_member_name(struct cursor *c, char ret[METRIC_NAME_CAP],
+                            const char **ret_odd)
 {
-    const char *start = c->p;
+    const char *from = c->p;
+    *ret_odd = NULL;
+    if (read_name(c, ret) == 0)
+        return 0;
+    c->p = from;
+    ret[0] = '\0';
+    *ret_odd = "is no name of 1 to 64 bytes of UTF-8";
+    return skip_text(c) ? 0 : -1;
+}
+
+/* A member with its name; *ret_odd: it is no metric, and why. */
+static int read_member(struct cursor *c, const char *start,
+                       struct metric_member *ret, char *ret_profile,
+                       bool *ret_is_profile, const char **ret_odd)
+{
+    *ret_is_profile = false;
+    if (read_member_name(c, ret->name, ret_odd) < 0)
+        return refuse(c, start, "expected a name");
+    if (!take(c, ':'))
+        return refuse(c, start, "expected ':'");
+    if (*ret_odd)
+        return skip_any(c, 0) ? 0 : refuse(c, start, "expected a value");
+    if (is_profile(c, ret->name)) {
+        *ret_is_profile = true;
+        return read_name(c, ret_profile) == 0
+                   ? 0
+                   : refuse(c, start, "expected a text of at most 64 bytes");
+    }
+    const char *from = c->p;
+    if (read_value(c, &ret->value) == 0)
+        return 0;
+    c->p = from;
+    *ret_odd = skip_odd(c, 0);
+    if (!*ret_odd || metric_is_line_key(ret->name)) {
+        c->p = from;
+        return refuse(c, start, "expected a number or null");
+    }
+    return 0;
+}
+
+bool metric_is_line_key(const char *name)
+{
+    return strcmp(name, "iteration") == 0 || strcmp(name, "rank") == 0 ||
+           strcmp(name, "epoch") == 0;
+}
+
+void metric_ignore(struct metric_ignored *io, const char *name, const char *why)
+{
+    if (io->n++ >= METRIC_IGNORED_CAP)
+        return;
+    struct metric_ignored_key *k = &io->keys[io->n - 1];
+    (void)snprintf(k->name, sizeof(k->name), "%s", name);
+    k->why = why;
+}
+
+static int read_members(struct cursor *c, struct metric_member *members,
+                        size_t *ret_n, char *ret_profile,
+                        struct metric_ignored *ignored)
+{
+    const char *start = c->p, *odd = NULL;
+    bool is_text = false;
     size_t n = 0;
     if (!take(c, '{'))
         return refuse(c, start, "expected an object");
@@ -205,19 +342,12 @@ static int read_members(struct cursor *c, struct metric_member *members,
                 return error_set(c->err, ERR_LIMIT,
                                  "metrics: more than %d values in a line",
                                  METRIC_MEMBERS_CAP);
-            if (read_name(c, members[n].name) < 0)
-                return refuse(c, start, "expected a name of at most 64 bytes");
-            if (!take(c, ':'))
-                return refuse(c, start, "expected ':'");
-            if (is_profile(c, members[n].name)) {
-                if (read_name(c, ret_profile) < 0)
-                    return refuse(c, start,
-                                  "expected a text of at most 64 bytes");
-                continue;
-            }
-            if (read_value(c, &members[n].value) < 0)
-                return refuse(c, start, "expected a number or null");
-            n++;
+            if (read_member(c, start, &members[n], ret_profile, &is_text,
+                            &odd) < 0)
+                return -1;
+            if (odd)
+                metric_ignore(ignored, members[n].name, odd);
+            n += !odd && !is_text;
         } while (take(c, ','));
         if (!take(c, '}'))
             return refuse(c, start, "expected ',' or '}'");
@@ -232,9 +362,9 @@ static int read_members(struct cursor *c, struct metric_member *members,
 int metric_members_read(const char *line, size_t len,
                         struct metric_member members[METRIC_MEMBERS_CAP],
                         size_t *ret_n, char ret_profile[METRIC_NAME_CAP],
-                        struct error *err)
+                        struct metric_ignored *ignored, struct error *err)
 {
     struct cursor c = {line, line + len, err};
     ret_profile[0] = '\0';
-    return read_members(&c, members, ret_n, ret_profile);
+    return read_members(&c, members, ret_n, ret_profile, ignored);
 }

@@ -270,17 +270,11 @@ static const struct column *find_column(const struct shape *sh,
     return NULL;
 }
 
-static bool is_line_key(const char *name)
-{
-    return strcmp(name, "iteration") == 0 || strcmp(name, "rank") == 0 ||
-           strcmp(name, "epoch") == 0;
-}
-
 /* Fills in the first row, if the line has one; *ret_used counts the columns
  * beyond its key. */
-static int fill_row(const struct metric_member *members, size_t n,
-                    const struct line *line, struct metric_row *row,
-                    size_t *ret_used, struct error *err)
+static void fill_row(const struct metric_member *members, size_t n,
+                     const struct line *line, struct metric_row *row,
+                     size_t *ret_used, struct metric_ignored *ignored)
 {
     const struct shape *sh = &shapes[line->kind];
     size_t at = 0;
@@ -291,21 +285,22 @@ static int fill_row(const struct metric_member *members, size_t n,
         const struct column *col = find_column(sh, members[i].name, &at);
         if (!col)
             continue;
-        if (store(col, &members[i], (char *)row + sh->at, err) < 0)
-            return -1;
-        *ret_used += !is_line_key(col->name);
+        if (store(col, &members[i], (char *)row + sh->at, NULL) < 0) {
+            metric_ignore(ignored, col->name, "must be a whole number from 0");
+            continue;
+        }
+        *ret_used += !metric_is_line_key(col->name);
     }
     if (line->kind == METRIC_ITERATION)
         row->iteration.rank = (int32_t)line->rank;
     if (line->kind == METRIC_PROFILE)
         row->profile.rank = (int32_t)line->rank;
-    return 0;
 }
 
 static bool is_column(const struct line *line, const char *name)
 {
     size_t at = 0;
-    return is_line_key(name) ||
+    return metric_is_line_key(name) ||
            (line->has_row &&
             find_column(&shapes[line->kind], name, &at) != NULL);
 }
@@ -319,40 +314,70 @@ static size_t count_values(const struct metric_member *members, size_t n,
     return values;
 }
 
-int metric_line_decode(const char *line, size_t len, int32_t rank,
-                       struct metric_row *rows, size_t cap, size_t *ret_n,
-                       struct error *err)
+static size_t add_values(const struct metric_member *members, size_t n,
+                         const struct line *line, struct metric_row *rows,
+                         size_t n_rows, size_t cap)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (is_column(line, members[i].name))
+            continue;
+        if (n_rows == cap)
+            return cap + 1;
+        struct metric_row *row = &rows[n_rows++];
+        row->kind = METRIC_VALUE;
+        row->value = (struct metric_value){.rank = (int32_t)line->rank,
+                                           .iteration = line->iteration,
+                                           .value = members[i].value};
+        memcpy(row->value.name, members[i].name, METRIC_NAME_CAP);
+    }
+    return n_rows;
+}
+
+int metric_line_decode_named(const char *line, size_t len, int32_t rank,
+                             struct metric_row *rows, size_t cap, size_t *ret_n,
+                             struct metric_ignored *ret_ignored,
+                             struct error *err)
 {
     struct metric_member members[METRIC_MEMBERS_CAP];
     char profile[METRIC_NAME_CAP];
     struct line self;
     size_t n = 0, n_rows = 0, used = 0;
 
-    if (metric_members_read(line, len, members, &n, profile, err) < 0 ||
+    ret_ignored->n = 0;
+    if (metric_members_read(line, len, members, &n, profile, ret_ignored, err) <
+            0 ||
         read_line(members, n, rank, profile[0] != '\0', &self, err) < 0)
         return -1;
     if (self.has_row && cap == 0)
         return error_set(err, ERR_LIMIT, "metrics: no room for a row");
-    if (self.has_row && fill_row(members, n, &self, &rows[0], &used, err) < 0)
-        return -1;
+    if (self.has_row)
+        fill_row(members, n, &self, &rows[0], &used, ret_ignored);
     if (profile[0] != '\0')
         memcpy(rows[0].profile.metric, profile, sizeof(profile));
     /* A line that only has values of an iteration makes no second iteration
      * row: the actual one may come on another line. */
-    n_rows = self.has_row && (used > 0 || count_values(members, n, &self) == 0);
-    for (size_t i = 0; i < n; i++) {
-        if (is_column(&self, members[i].name))
-            continue;
-        if (n_rows == cap)
-            return error_set(err, ERR_LIMIT, "metrics: more than %zu rows",
-                             cap);
-        struct metric_row *row = &rows[n_rows++];
-        row->kind = METRIC_VALUE;
-        row->value = (struct metric_value){.rank = (int32_t)self.rank,
-                                           .iteration = self.iteration,
-                                           .value = members[i].value};
-        memcpy(row->value.name, members[i].name, METRIC_NAME_CAP);
-    }
+    n_rows = self.has_row &&
+             (used > 0 ||
+              (count_values(members, n, &self) == 0 && ret_ignored->n == 0));
+    n_rows = add_values(members, n, &self, rows, n_rows, cap);
+    if (n_rows > cap)
+        return error_set(err, ERR_LIMIT, "metrics: more than %zu rows", cap);
     *ret_n = n_rows;
     return 0;
+}
+
+int metric_line_decode(const char *line, size_t len, int32_t rank,
+                       struct metric_row *rows, size_t cap, size_t *ret_n,
+                       struct error *err)
+{
+    struct metric_ignored ignored;
+    return metric_line_decode_named(line, len, rank, rows, cap, ret_n, &ignored,
+                                    err);
+}
+
+bool metric_is_total(const struct metric_row *row)
+{
+    return row->kind == METRIC_VALUE &&
+           (strcmp(row->value.name, "iterations_total") == 0 ||
+            strcmp(row->value.name, "epochs_total") == 0);
 }

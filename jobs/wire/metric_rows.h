@@ -11,10 +11,12 @@
  * and has an epoch; one with "iteration" is an iteration row, and one with
  * "epoch" alone an epoch row. Numeric keys that are not columns become metric
  * rows (v_metric: job, attempt, rank, iteration, name, value). NaN and infinity
- * are sent as null and stored as NULL. Seconds, bytes, nats. */
+ * are sent as null and stored as NULL. Other members, and columns whose number
+ * is out of range, are ignored. Seconds, bytes, nats. */
 #ifndef MGPU_JOBS_WIRE_METRIC_ROWS_H
 #define MGPU_JOBS_WIRE_METRIC_ROWS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -77,14 +79,34 @@ struct metric_row {
 int metric_row_encode(const struct metric_row *row, struct buf *out,
                       struct error *err) MUST_CHECK;
 
+/* Members of a line that are no metrics; n may be more than the first ones that
+ * are named. name "": it cannot be shown; why: static. */
+enum { METRIC_IGNORED_CAP = 8 };
+struct metric_ignored {
+    size_t n;
+    struct metric_ignored_key {
+        char name[METRIC_NAME_CAP];
+        const char *why; /* "is a text, not a number" */
+    } keys[METRIC_IGNORED_CAP];
+};
+
 /* Decodes one line, with or without its '\n'; `rank` is used if the line has
  * none.
  * out  rows[cap], *ret_n: the line's row first, if it is one, then its values
- * err  ERR_INVAL not an object, a wrong type, a name over 64 bytes, a profile
- *      without its epoch;
+ * err  ERR_INVAL not an object, no number for "iteration", "rank" or "epoch", a
+ *      profile without its epoch;
  *      ERR_LIMIT more than cap rows */
 int metric_line_decode(const char *line, size_t len, int32_t rank,
                        struct metric_row *rows, size_t cap, size_t *ret_n,
                        struct error *err) MUST_CHECK;
+/* The same.
+ * out  ret_ignored  what the line has besides */
+int metric_line_decode_named(const char *line, size_t len, int32_t rank,
+                             struct metric_row *rows, size_t cap, size_t *ret_n,
+                             struct metric_ignored *ret_ignored,
+                             struct error *err) MUST_CHECK;
+/* Whether it is "iterations_total" or "epochs_total": what the whole job has,
+ * and no metric. */
+bool metric_is_total(const struct metric_row *row);
 
 #endif

@@ -56,11 +56,9 @@ void tail_close(struct tail *t)
 static bool take_total(struct report_progress *p, const struct metric_row *row)
 {
     const double most = 9007199254740992.0; /* 2^53: a double is exact */
-    if (row->kind != METRIC_VALUE)
+    if (!metric_is_total(row))
         return false;
     bool is_epochs = strcmp(row->value.name, "epochs_total") == 0;
-    if (!is_epochs && strcmp(row->value.name, "iterations_total") != 0)
-        return false;
     double n = row->value.value;
     bool is_known = n >= 1 && n <= (is_epochs ? (double)INT32_MAX : most);
     if (is_epochs)
@@ -113,19 +111,47 @@ static void bad_line(struct tail *t, const char *why)
                  t->rank, (long long)t->lines, why);
 }
 
+static bool is_named(const struct tail *t, const char *name)
+{
+    for (size_t i = 0; i < t->named.n; i++)
+        if (strcmp(t->named.keys[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The first METRIC_IGNORED_CAP different ones. */
+static void name_ignored(struct tail *t, const struct metric_ignored *ignored)
+{
+    for (size_t i = 0; i < ignored->n && i < METRIC_IGNORED_CAP &&
+                       t->named.n < METRIC_IGNORED_CAP;
+         i++) {
+        const struct metric_ignored_key *k = &ignored->keys[i];
+        if (is_named(t, k->name))
+            continue;
+        t->named.keys[t->named.n++] = *k;
+        log_warn("worker",
+                 "a key of $MGPU_METRICS is ignored, the numbers of its lines "
+                 "are kept rank=%d line=%lld key=\"%s\" why=\"%s\"",
+                 t->rank, (long long)t->lines, k->name, k->why);
+    }
+}
+
 static void take_line(struct tail *t, const char *text, size_t len,
                       struct reporter *r)
 {
     struct metric_row rows[ROWS_MAX];
+    struct metric_ignored ignored;
     struct error err = ERROR_INIT;
     size_t n = 0;
     t->lines++;
     if (strspn(text, " \t\r") >= len)
         return; /* an empty line */
-    if (metric_line_decode(text, len, t->rank, rows, ROWS_MAX, &n, &err) < 0) {
+    if (metric_line_decode_named(text, len, t->rank, rows, ROWS_MAX, &n,
+                                 &ignored, &err) < 0) {
         bad_line(t, err.msg);
         return;
     }
+    name_ignored(t, &ignored);
     for (size_t i = 0; i < n; i++) {
         if (!take_total(&t->progress, &rows[i]))
             reporter_row(r, &rows[i]);

@@ -3,7 +3,8 @@
  *
  * Lines go to the reporter as they are complete. A line that is no row is
  * skipped and counted, and the first is named in the log: a program's own
- * mistake in a metric is no reason to stop it.
+ * mistake in a metric is no reason to stop it. A key that is no metric is named
+ * once, and the line's numbers are taken.
  *
  * "iterations_total" and "epochs_total" are progress, not metrics. Without
  * "t_iter" the step time of the progress is measured here.
@@ -23,7 +24,8 @@ struct tail {
     int32_t rank;
     struct buf path, rest; /* rest: of a line that is not complete */
     int64_t bad, lines;
-    bool is_skipping; /* in a line that is too long */
+    bool is_skipping;            /* in a line that is too long */
+    struct metric_ignored named; /* keys that the log has been told of */
     struct report_progress progress;
     /* The first iteration that was read, and when: since then the step time is
      * measured. */

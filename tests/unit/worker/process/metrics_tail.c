@@ -70,6 +70,44 @@ static void test_lines(struct world *w)
     is_int(w->tail.bad, 0, "nothing was bad");
 }
 
+/* What the log has of the lines since the last call. */
+static int n_named(const char *log, const char *key)
+{
+    char want[64];
+    int n = 0;
+    (void)snprintf(want, sizeof(want), "key=\"%s\"", key);
+    for (const char *p = log; (p = strstr(p, want)) != NULL; p++)
+        n++;
+    return n;
+}
+
+/* A value that is no number costs neither its line nor a warning each time. */
+static void test_ignored(struct world *w)
+{
+    char log[4096] = "";
+    long long n = rows(w);
+    fflush(stderr);
+    int was = dup(STDERR_FILENO);
+    FILE *f = tmpfile();
+    if (f == NULL || dup2(fileno(f), STDERR_FILENO) < 0)
+        abort();
+    log_set_level(LOG_WARN);
+    for (int i = 0; i < 3; i++)
+        say(w, "{\"iteration\":2,\"loss\":0.125,\"best\":true}\n"
+               "{\"epoch\":1,\"note\":\"x\",\"train_loss\":1}\n");
+    log_set_level(LOG_ERR);
+    if (dup2(was, STDERR_FILENO) < 0 || close(was) < 0)
+        abort();
+    rewind(f);
+    log[fread(log, 1, sizeof(log) - 1, f)] = '\0';
+    (void)fclose(f);
+    is_int(rows(w), n + 6, "each line is a row");
+    ok(w->tail.progress.loss == 0.125, "with its loss");
+    is_int(w->tail.bad, 0, "nothing was bad");
+    ok(n_named(log, "best") == 1, "a key is named once: %s", log);
+    is_int(n_named(log, "note"), 1, "and so is the other");
+}
+
 /* What the whole job has is progress, and no metric. */
 static void test_totals(struct world *w)
 {
@@ -171,6 +209,7 @@ int main(void)
     log_set_level(LOG_ERR); /* the warnings are wanted here */
     if (start(&w)) {
         test_lines(&w);
+        test_ignored(&w);
         test_totals(&w);
         test_pace(&w);
         test_bad(&w);
