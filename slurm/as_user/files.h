@@ -27,8 +27,9 @@ struct files;
  *      the helper has exited; ERR_NOMEM, ERR_BUSY, ERR_LIMIT (descriptors,
  *      processes) may pass; ERR_IO the rest */
 struct files_ops {
-    /* Reads up to cap bytes of report.json, times (jobs/log/log_times.h) or a
-     * spool.<rank>, from offset on.
+    /* Reads up to cap bytes of report.json, times (jobs/log/log_times.h),
+     * spool.<rank>, metrics.<rank>.jsonl or metrics.<rank>.read, from offset
+     * on.
      * out  ret_n  0: the end; less than cap does not mean the end */
     int (*read)(struct files *f, uid_t uid, const char *dir, const char *name,
                 uint64_t offset, void *p, size_t cap, size_t *ret_n,

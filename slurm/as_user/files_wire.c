@@ -29,14 +29,22 @@ static bool is_number(const char *s, size_t len)
     return len >= 1 && len <= 20 && strspn(s, "0123456789") >= len;
 }
 
+/* "<head><at most 9 digits><end>" */
+static bool is_numbered(const char *name, const char *head, const char *end)
+{
+    size_t at = strlen(head), len = strlen(name), n_end = strlen(end);
+    return strncmp(name, head, at) == 0 && len > at + n_end &&
+           len - at - n_end <= 9 && is_number(name + at, len - at - n_end) &&
+           strcmp(name + len - n_end, end) == 0;
+}
+
 static bool is_name(const char *name)
 {
-    static const char spool[] = "spool.";
-    size_t at = sizeof(spool) - 1, len = strlen(name);
     return strcmp(name, "report.json") == 0 ||
            strcmp(name, LOGTIMES_NAME) == 0 ||
-           (strncmp(name, spool, at) == 0 && len - at <= 9 &&
-            is_number(name + at, len - at));
+           is_numbered(name, "spool.", "") ||
+           is_numbered(name, "metrics.", ".jsonl") ||
+           is_numbered(name, "metrics.", ".read");
 }
 
 /* Absolute, its last two parts numbers, no part empty, "." or "..". */

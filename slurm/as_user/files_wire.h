@@ -12,7 +12,7 @@
 enum {
     FILES_DATA_MAX = 65536, /* below the 208 KiB that a socket holds */
     FILES_DIR_CAP = 1024,
-    FILES_NAME_CAP = 32, /* spool.<at most 9 digits> */
+    FILES_NAME_CAP = 32, /* metrics.<at most 9 digits>.jsonl */
     FILES_REQ_MAX = 48 + FILES_DIR_CAP + FILES_NAME_CAP,
     FILES_ANS_MAX = 48 + FILES_DATA_MAX
 };

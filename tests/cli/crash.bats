@@ -153,6 +153,27 @@ damage() { # SEEK of metrics.db: a page of noise there
     [ "$(rows_of "$c")" = 3 ]
 }
 
+# The worker reads the file five times a second; the program kills it first.
+@test "a killed worker: the rows that its program had written are stored, once" {
+    ctld_start
+    cat >"$BATS_TEST_TMPDIR/job.yaml" <<'YAML'
+version: 1
+kind: command
+retry: {max: 0}
+command:
+  - sh
+  - -c
+  - |
+    for i in 1 2 3 4 5; do echo "{\"iteration\":$i}"; done >>$MGPU_METRICS
+    printf '{"iteration' >>$MGPU_METRICS
+    kill -9 $PPID
+    sleep 1
+YAML
+    "$MGPU_BIN/mgpu-submit" --quiet "$BATS_TEST_TMPDIR/job.yaml"
+    wait_for 60 job_is 1 FAILED
+    [ "$(sql metrics "SELECT group_concat(iteration) FROM v_iteration")" = 1,2,3,4,5 ]
+}
+
 # ---- in the middle of a training --------------------------------------------
 
 n_rows() { sql metrics "SELECT count(*) FROM v_iteration"; }

@@ -327,7 +327,7 @@ int command_run(const struct command_env *env, struct command_result *ret,
     struct command_result r = {.exit_code = 0};
     struct env_list e = {.array = NULL};
     struct child c = {.pid = -1, .pidfd = -1};
-    struct tail tail = {.fd = -1};
+    struct tail tail = {.fd = -1, .mark_fd = -1};
     struct rendezvous meet = {.port = 0};
     int status = 0, rc = -1;
     if (launch_check(l->spec.launch, env->comm, err) < 0 ||

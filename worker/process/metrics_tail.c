@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,10 +19,32 @@ static const double pace_least_s = 2.0;
 /* A row of v_iteration and 60 values of one's own. */
 enum { LINE_MAX_BYTES = 65536, ROWS_MAX = 64, READ_MAX_BYTES = 1 << 20 };
 
+/* The rows before this byte are in the spool: reporter_row() has written them.
+ * One write of a fixed length, so that a reader sees the old or the new number;
+ * one that is too low costs rows that are sent twice and stored once. */
+static void mark(struct tail *t, int64_t at)
+{
+    char text[24];
+    int n = snprintf(text, sizeof(text), "%20lld\n", (long long)at);
+    if (t->mark_fd >= 0)
+        (void)!pwrite(t->mark_fd, text, (size_t)n, 0);
+}
+
+static int open_mark(const char *dir, int32_t rank)
+{
+    struct buf path = BUF_INIT;
+    int fd = buf_addf(&path, NULL, "%s/metrics.%d.read", dir, rank) < 0
+                 ? -1
+                 : open(buf_str(&path),
+                        O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    buf_clear(&path);
+    return fd;
+}
+
 int tail_open(struct tail *ret, const char *dir, int32_t rank,
               struct error *err)
 {
-    struct tail t = {.fd = -1, .rank = rank};
+    struct tail t = {.fd = -1, .mark_fd = -1, .rank = rank};
     t.progress = (struct report_progress){.iteration = -1,
                                           .iterations_total = -1,
                                           .epoch = -1,
@@ -38,6 +61,8 @@ int tail_open(struct tail *ret, const char *dir, int32_t rank,
         buf_clear(&t.path);
         return -1;
     }
+    t.mark_fd = open_mark(dir, rank);
+    mark(&t, 0);
     *ret = t;
     return 0;
 }
@@ -46,7 +71,9 @@ void tail_close(struct tail *t)
 {
     if (t->fd >= 0)
         (void)close(t->fd);
-    t->fd = -1;
+    if (t->mark_fd >= 0)
+        (void)close(t->mark_fd);
+    t->fd = t->mark_fd = -1;
     buf_clear(&t->path);
     buf_clear(&t->rest);
 }
@@ -192,6 +219,7 @@ bool tail_read(struct tail *t, struct reporter *r)
             return false;
         t->at += n;
         take_lines(t, r);
+        mark(t, t->at - (int64_t)t->rest.len);
         got += (size_t)n;
     }
     return true;
@@ -207,6 +235,7 @@ void tail_end(struct tail *t, struct reporter *r)
 {
     if (t->rest.len > 0 && !t->is_skipping)
         take_line(t, buf_str(&t->rest), t->rest.len, r);
+    mark(t, t->at);
     if (t->bad > 1)
         log_warn("worker",
                  "lines of $MGPU_METRICS were skipped rank=%d "

@@ -6,6 +6,9 @@
  * mistake in a metric is no reason to stop it. A key that is no metric is named
  * once, and the line's numbers are taken.
  *
+ * Next to the file is metrics.<rank>.read: up to which byte of it the spool has
+ * the rows. When this process is killed, the daemon reads on from there.
+ *
  * "iterations_total" and "epochs_total" are progress, not metrics. Without
  * "t_iter" the step time of the progress is measured here.
  */
@@ -19,8 +22,8 @@
 #include "worker/report/reporter.h"
 
 struct tail {
-    int fd;
-    int64_t at; /* bytes read */
+    int fd, mark_fd; /* mark_fd -1: there is none, and all is read again */
+    int64_t at;      /* bytes read */
     int32_t rank;
     struct buf path, rest; /* rest: of a line that is not complete */
     int64_t bad, lines;
@@ -33,10 +36,10 @@ struct tail {
     double pace_s;
 };
 
-/* Creates <dir>/metrics.<rank>.jsonl, 0600, empty. */
+/* Creates <dir>/metrics.<rank>.jsonl, 0600, empty, and its mark. */
 int tail_open(struct tail *ret, const char *dir, int32_t rank,
               struct error *err) MUST_CHECK;
-void tail_close(struct tail *t); /* {.fd = -1} is fine */
+void tail_close(struct tail *t); /* {.fd = -1, .mark_fd = -1} is fine */
 
 /* Takes what has come since the last call, 1 MiB of it at most: a program
  * that writes faster than we read must not keep us from a signal. Returns

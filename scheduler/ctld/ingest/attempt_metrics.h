@@ -16,12 +16,14 @@ struct ctld;
 
 enum { SPOOL_IDLE, SPOOL_DRAINING, SPOOL_DRAINED, SPOOL_FAILED };
 
-/* How far the spools have been read. */
+/* How far the files of the ranks have been read. */
 struct drain_at {
     int32_t rank;
-    int64_t offset; /* -1: from the acknowledged bytes on */
-    int64_t cost;   /* bytes of this spool, holes for less */
-    bool is_cut;    /* one was not read to its end */
+    bool is_program; /* in what the program wrote; else in the spool */
+    int64_t offset;  /* -1: from the acknowledged bytes on, or from those that
+                      * the worker has read */
+    int64_t cost;    /* bytes of this spool, holes for less */
+    bool is_cut;     /* one was not read to its end */
 };
 
 struct rank_seen {

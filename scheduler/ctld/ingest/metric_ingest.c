@@ -180,6 +180,16 @@ static size_t n_zeroes(const char *p, size_t max)
     return n;
 }
 
+/* A worker takes these for progress; what a program wrote itself has them. */
+static size_t drop_totals(struct metric_row *rows, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!metric_is_total(&rows[i]))
+            rows[kept++] = rows[i];
+    return kept;
+}
+
 int metric_ingest_store(struct store *s, uint64_t job, int32_t attempt,
                         int32_t rank, struct metric_name_limit *names,
                         const char *text, size_t len, struct ingest_count *io,
@@ -204,6 +214,7 @@ int metric_ingest_store(struct store *s, uint64_t job, int32_t attempt,
         count.iteration = highest(r->row + r->n, got, count.iteration);
         for (size_t i = 0; io->times && i < got; i++)
             iteration_times_add(io->times, &r->row[r->n + i]);
+        got = drop_totals(r->row + r->n, got);
         size_t kept = keep_wanted(names, r->row + r->n, got);
         count.unwanted += got - kept;
         r->n += kept;

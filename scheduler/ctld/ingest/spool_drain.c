@@ -10,6 +10,11 @@
  * disk is full. Jobs do not wait for that for ever: after GIVE_UP_S of tries
  * the attempt ends without them, and what its spools still hold stays there.
  *
+ * A worker that was killed may not have read all that its program wrote to
+ * $MGPU_METRICS, and the spool lacks those rows. So the file of the program is
+ * read as well, behind the spool, from the byte that the worker noted
+ * (worker/process/metrics_tail.h); the store keeps one of a row that both have.
+ *
  * In the same way the worker's final word is taken from report.json when it
  * could not be delivered.
  *
@@ -121,7 +126,26 @@ static bool is_late(const struct drain *d)
     return clock->now_s(clock) >= d->until_s || atomic_load(&d->c->closing);
 }
 
-/* Of the spool of the rank d->at is at. Whole lines only: the last one may
+/* Where a file is read from, at first. Without a number, from its start. */
+static int first_offset(struct drain *d, int64_t *ret, struct error *err)
+{
+    char name[32], text[32];
+    int32_t rank = d->at.rank;
+    size_t n = 0;
+    if (!d->at.is_program) {
+        *ret = rank < d->n_acked && d->acked[rank] > 0 ? d->acked[rank] : 0;
+        return 0;
+    }
+    (void)snprintf(name, sizeof(name), "metrics.%d.read", (int)rank);
+    if (read_full(d, name, text, sizeof(text) - 1, 0, &n, err) < 0)
+        return -1;
+    text[n] = '\0';
+    long long at = strtoll(text, NULL, 10);
+    *ret = at > 0 ? at : 0;
+    return 0;
+}
+
+/* Of the file of the rank d->at is at. Whole lines only: the last one may
  * have been cut by the rank's death. True: that is all of it. */
 static int drain_piece(struct drain *d, char *buf, bool *ret_all,
                        struct error *err)
@@ -129,10 +153,11 @@ static int drain_piece(struct drain *d, char *buf, bool *ret_all,
     char name[32];
     int32_t rank = d->at.rank;
     size_t n = 0;
-    (void)snprintf(name, sizeof(name), "spool.%d", (int)rank);
-    if (d->at.offset < 0)
-        d->at.offset =
-            rank < d->n_acked && d->acked[rank] > 0 ? d->acked[rank] : 0;
+    (void)snprintf(name, sizeof(name),
+                   d->at.is_program ? "metrics.%d.jsonl" : "spool.%d",
+                   (int)rank);
+    if (d->at.offset < 0 && first_offset(d, &d->at.offset, err) < 0)
+        return -1;
     if (read_full(d, name, buf, WIRE_ROWS_MAX_BYTES, d->at.offset, &n, err) < 0)
         return -1;
     const char *end = n > 0 ? memrchr(buf, '\n', n) : NULL;
@@ -161,7 +186,8 @@ static int drain_spools(struct drain *d, char *buf, struct error *err)
         if (drain_piece(d, buf, &is_all, err) < 0)
             return -1;
         if (is_all) {
-            d->at.rank++;
+            d->at.rank += d->at.is_program;
+            d->at.is_program = !d->at.is_program;
             d->at.offset = -1;
             d->at.cost = 0;
         }

@@ -328,6 +328,48 @@ static void test_beats_more(struct rig *r)
        "what a beat said is kept: %s", buf_str(&r->body));
 }
 
+static int n_of(const struct rig *r, const char *text)
+{
+    int n = 0;
+    for (const char *p = buf_str(&r->body); (p = strstr(p, text)) != NULL; p++)
+        n++;
+    return n;
+}
+
+/* A worker that is killed leaves lines of its program that are not in its
+ * spool. mark: the bytes that it noted; NULL: it wrote no number. */
+static void test_killed(struct rig *r, const char *key, const char *mark)
+{
+    static const char spool[] = "{\"iteration\":1,\"loss\":4}\n"
+                                "{\"iteration\":2,\"loss\":3}\n";
+    static const char program[] = "{\"iteration\":1,\"loss\":4}\n"
+                                  "{\"iteration\":2,\"loss\":3}\n"
+                                  "{\"iteration\":3,\"loss\":2,"
+                                  "\"iterations_total\":9,\"ok\":true}\n"
+                                  "{\"iteration\":4,\"loss\":1}\n"
+                                  "{\"iteration\":5,\"lo";
+    char path[64], rows[80];
+    uint64_t id = start_job(r, key, path);
+    put_file(r, "spool.0", spool, sizeof(spool) - 1);
+    put_file(r, "metrics.0.jsonl", program, sizeof(program) - 1);
+    if (mark)
+        put_file(r, "metrics.0.read", mark, strlen(mark));
+    exits(r, id, 137);
+    ok(becomes(r, path, "\"state\":\"FAILED\"") && has(r, "\"iteration\":4,"),
+       "it has ended at its last iteration: %s", buf_str(&r->body));
+    (void)snprintf(rows, sizeof(rows), "%s/iterations", path);
+    is_int(get(r, rows), 200, "its rows");
+    for (int i = 1; i <= 4; i++) {
+        char row[24];
+        (void)snprintf(row, sizeof(row), "[1,0,%d,", i);
+        ok(n_of(r, row) == 1, "iteration %d once", i);
+    }
+    is_int(n_of(r, "[1,0,"), 4, "half a line is none");
+    (void)snprintf(rows, sizeof(rows), "%s/values", path);
+    ok(get(r, rows) == 200 && !has(r, "iterations_total"),
+       "a total is no metric");
+}
+
 int main(void)
 {
     static const struct clock clock = {.now_s = moved_now_s,
@@ -350,6 +392,10 @@ int main(void)
     test_closed(&r, &slow);
     test_away(&r);
     test_beats_more(&r);
+    test_killed(&r, "killed", "                  50\n");
+    test_killed(&r, "killed-first", "                   0\n");
+    test_killed(&r, "killed-unmarked", NULL);
+    test_killed(&r, "killed-odd", "nonsense");
     rig_down(&r);
     slow.real->ops->destroy(slow.real);
     rig_clear(&r);

@@ -108,6 +108,29 @@ static void test_ignored(struct world *w)
     is_int(n_named(log, "note"), 1, "and so is the other");
 }
 
+static long long mark_of(void)
+{
+    char path[64], text[32] = "";
+    (void)snprintf(path, sizeof(path), "%s/metrics.2.read", dir);
+    FILE *f = fopen(path, "r");
+    if (f == NULL || fgets(text, sizeof(text), f) == NULL || fclose(f) != 0)
+        abort();
+    return strtoll(text, NULL, 10);
+}
+
+/* The mark is behind the last line that is in the spool. */
+static void test_mark(struct world *w)
+{
+    long long at = mark_of();
+    is_int(at, tail_size(&w->tail), "all so far is in the spool");
+    say(w, "{\"iteration\":2,");
+    is_int(mark_of(), at, "half a line is not");
+    say(w, "\"acc\":1}\n{\"iter");
+    is_int(mark_of(), at + 24, "the other half ends it");
+    say(w, "ation\":3}\n");
+    is_int(mark_of(), tail_size(&w->tail), "and so on");
+}
+
 /* What the whole job has is progress, and no metric. */
 static void test_totals(struct world *w)
 {
@@ -196,6 +219,7 @@ static void test_fast(struct world *w)
     ok(w->tail.bad >= LINES, "at the end all is read: %lld",
        (long long)w->tail.bad);
     is_int(rows(w), n + 1, "to the last line");
+    is_int(mark_of(), tail_size(&w->tail), "and marked");
     ok(!tail_read(&w->tail, w->reporter), "nothing more");
 }
 
@@ -210,6 +234,7 @@ int main(void)
     if (start(&w)) {
         test_lines(&w);
         test_ignored(&w);
+        test_mark(&w);
         test_totals(&w);
         test_pace(&w);
         test_bad(&w);
@@ -218,6 +243,8 @@ int main(void)
     }
     is_int(tail_open(&w.tail, "/nonexistent", 0, &err), -1, "no directory");
     (void)snprintf(path, sizeof(path), "%s/metrics.2.jsonl", dir);
+    (void)unlink(path);
+    (void)snprintf(path, sizeof(path), "%s/metrics.2.read", dir);
     (void)unlink(path);
     (void)snprintf(path, sizeof(path), "%s/spool.2", dir);
     (void)unlink(path);
