@@ -12,6 +12,7 @@
 #   make gpu-model         their speed as predicted, without a GPU
 #   make gpu-bundle        both, for a machine that has nothing of ours
 #   make check-races       every kernel, watched for races in the emulator
+#   make check-processors  numbers with the instructions of other processors
 #   make cuda12-check      compiles for CUDA 12.4, in a chroot of Debian 13
 #   make deb               a Debian package, build/deb/*.deb
 #   make debian13-check    half of check, and the demos, on Debian 13

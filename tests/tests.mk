@@ -52,7 +52,7 @@ longest_first = $(foreach t,$(longest),$(filter $(t),$(1))) \
         coverage-run gpu-check gpu-check-run gpu-bench gpu-bench-run gpu-bundle cuda-parts cuda12-check \
         crash fault resizes debian13-check debian13-half debian13-rest \
         check-tokenizers \
-        check-datasets check-long-rows check-races
+        check-datasets check-long-rows check-races check-processors
 
 # ---- programs --------------------------------------------------------------
 # The contract of kernels/device.h: one body for the host, the emulator and
@@ -357,6 +357,14 @@ cuda12-check:
 # Every kernel in the emulator, watched for races.
 check-races: $(B)/tests/race/whole
 	$(Q)$(test_env) prove --timer --exec tests/run $<
+
+# The tests of kernels and workers, whole models and the demos, with the
+# instructions of other processors and 1, 2 and 4 threads: PARTS="units demos".
+numeric := $(filter $(B)/tests/unit/kernels/% $(B)/tests/unit/worker/%, \
+             $(units)) $(B)/tests/contract/model
+check-processors: all $(numeric)
+	$(Q)$(test_env) JOBS=$(JOBS) $(foreach v,PARTS CORES SIMDS THREADS, \
+	    $(if $($(v)),$(v)='$($(v))')) tests/portability/processors.sh $(numeric)
 
 # Kills a daemon at ROUNDS random moments; a failure names its SEED.
 crash: all $(B)/tests/crash/crash
