@@ -19,7 +19,7 @@ not() { ! "$@"; }
 
 # What trains may take so many seconds, or it is ended: ten times what any of
 # these tests needs of two quiet cores, for other programs may have the cores.
-compute_s=1800
+export compute_s=1800
 
 # wait_for SECONDS COMMAND...: until it succeeds. So long it may take on a
 # machine of its own; beside other programs it has ten times as long.
