@@ -1,19 +1,21 @@
 /* ranks.c - the same global batch on other numbers of ranks: so many ranks
  * with so many batches each per iteration as make 12 together. The losses
- * agree to 1e-10 in fp64, under every optimizer, with clipping, smoothed
- * labels and a mean of the weights; also when a run goes on elsewhere.
+ * agree as far as rounding in fp64 allows (trace_sensitivity()), under every
+ * optimizer, with clipping, smoothed labels and a mean of the weights; also
+ * when a run goes on elsewhere.
  *
  * What cannot agree is what batch norm's running statistics make: rank 0's
  * are the model's, and it sees one of 12 batches on 12 ranks and all of them
  * alone. Evaluations are therefore bounded only: their losses are 2 % apart
- * at most. */
+ * at most. In fp64 that is a property of these data, the same to seven digits
+ * on every processor. */
 #include <math.h>
 
 #include "tests/mpi/trace.h"
 
 enum { PARTS = 12 };
 
-static const double EVAL_APART = 0.02; /* seen: 0.005 */
+static const double EVAL_APART = 0.02; /* they are 0.005 apart */
 
 /* With as many batches on each rank as make PARTS together. */
 static int run_parts(int ranks, struct job_spec *spec, const char *dir, int at,
@@ -24,16 +26,17 @@ static int run_parts(int ranks, struct job_spec *spec, const char *dir, int at,
 }
 
 /* Other ranks than the first have nothing to compare. */
-static void near(const struct trace *t, const struct trace *want,
+static void near(const struct trace *t, const struct trace *want, double most,
                  const char *what)
 {
     char line[120];
     double apart = mpi_rank == 0 ? trace_apart(t, want, want->n) : 0;
     (void)snprintf(line, sizeof(line), "%s: %.2g apart", what, apart);
-    (void)mpi_ok(apart <= 1e-10, NULL, line);
+    (void)mpi_ok(apart < most, NULL, line);
 }
 
-static void test_ranks(struct job_spec *spec, const char *what)
+/* Returns how much rounding may move the losses. */
+static double test_ranks(struct job_spec *spec, const char *what)
 {
     struct trace one = {.n = 0};
     struct train_result r = {.end = TRAIN_STOPPED};
@@ -44,23 +47,25 @@ static void test_ranks(struct job_spec *spec, const char *what)
             (mpi_rank > 0 || (one.n == 6 && isfinite(one.eval_loss[3]))),
         NULL, what);
     train_remove(dir);
+    const double most = trace_sensitivity(spec, &one);
     for (int ranks = 2; ranks <= mpi_size && ranks <= 4; ranks++) {
         struct trace t = {.n = 0};
         train_dir(dir);
         int rc = run_parts(ranks, spec, dir, 0, &r, &t);
         (void)snprintf(line, sizeof(line), "%s, %d ranks and one", what, ranks);
         (void)mpi_ok(rc == 0, NULL, line);
-        near(&t, &one, line);
+        near(&t, &one, most, line);
         double off = mpi_rank == 0 ? t.eval_loss[3] / one.eval_loss[3] - 1 : 0;
         (void)snprintf(line, sizeof(line),
                        "its evaluation, by other statistics: %+.2g", off);
         (void)mpi_ok(fabs(off) <= EVAL_APART, NULL, line);
         train_remove(dir);
     }
+    return most;
 }
 
 /* Stopped in mid-epoch on one number of ranks, resumed on another. */
-static void test_moved(struct job_spec *spec, int from, int to)
+static void test_moved(struct job_spec *spec, int from, int to, double most)
 {
     struct trace whole = {.n = 0}, t = {.n = 0};
     struct train_result r = {.iteration = -1};
@@ -74,7 +79,7 @@ static void test_moved(struct job_spec *spec, int from, int to)
                      run_parts(to, spec, dir, 0, &r, &t) == 0 &&
                      (mpi_rank > 0 || (r.iteration == 6 && t.n == 6)),
                  NULL, line);
-    near(&t, &whole, line);
+    near(&t, &whole, most, line);
     train_remove(dir);
 }
 
@@ -104,11 +109,11 @@ int main(int argc, char **argv)
         spec.train.optimizer.weight_decay = 0.01;
         spec.train.on_nan = ON_NAN_SKIP;
         spec.train.ema.decay = 0.9;
-        test_ranks(&spec, "rmsprop, with a mean");
-        test_moved(&spec, mpi_size, 1);
-        test_moved(&spec, 1, mpi_size);
+        const double most = test_ranks(&spec, "rmsprop, with a mean");
+        test_moved(&spec, mpi_size, 1, most);
+        test_moved(&spec, 1, mpi_size, most);
         if (mpi_size >= 4)
-            test_moved(&spec, 4, 3);
+            test_moved(&spec, 4, 3, most);
     }
     (void)mpi_ok(comm_mpi_use(0, &err) == 0, &err, "all again");
     spec_clear(&spec);

@@ -1,8 +1,8 @@
 /* resize.c - a job whose number of ranks changes on its way: with
  * train.global_batch_size it runs on 1, 2, 4, 3 and 1 ranks, each time stopped
  * in the middle of an epoch, and its losses are those of a run that nobody
- * disturbed: to the bounds below, and bit for bit where an iteration has two
- * micro-batches.
+ * disturbed: as near as rounding in fp64 allows, and in every precision bit for
+ * bit where an iteration has two micro-batches.
  *
  * 12 micro-batches make an iteration, 2 iterations an epoch. With fewer than 4
  * ranks the test takes those that there are. A build with a sanitizer trains
@@ -16,13 +16,8 @@
 
 enum { PARTS = 12, ITERATIONS = 8, STEPS = 5 };
 
-/* Sums of another number of ranks round differently, and the batch norm of so
- * few values makes much of it. Seen: 5e-11; in fp32 2e-3 of cv and 5e-6 of llm;
- * with gradients in bf16 0.01 and 0.004. */
-static const double FP64 = 1e-10, CV_FP32 = 0.02, LLM_FP32 = 1e-4, MIXED = 0.1;
-
 /* Other ranks than the first have nothing to compare. */
-static void test_way(struct job_spec *spec, const char *what, double bound)
+static void test_way(struct job_spec *spec, const char *what)
 {
     static const int ranks[STEPS] = {1, 2, 4, 3, 1};
     static const int stops[STEPS] = {1, 2, 2, 2, 0};
@@ -35,6 +30,7 @@ static void test_way(struct job_spec *spec, const char *what, double bound)
     (void)snprintf(line, sizeof(line), "%s, undisturbed", what);
     (void)mpi_ok(run_on(1, spec, dir, 0, &r, &whole) == 0, NULL, line);
     train_remove(dir);
+    const double bound = trace_sensitivity(spec, &whole);
     train_dir(dir);
     for (int i = 0; i < STEPS && rc == 0; i++) {
         rc = run_on(ranks[i] < mpi_size ? ranks[i] : mpi_size, spec, dir,
@@ -51,7 +47,7 @@ static void test_way(struct job_spec *spec, const char *what, double bound)
                    : t.n == ITERATIONS ? trace_apart(&t, &whole, ITERATIONS)
                                        : INFINITY;
     (void)snprintf(line, sizeof(line), "%s: %.2g apart", what, apart);
-    (void)mpi_ok(apart <= bound, NULL, line);
+    (void)mpi_ok(apart < bound, NULL, line);
     train_remove(dir);
 }
 
@@ -107,14 +103,16 @@ static void test_bits(struct job_spec *spec, const char *what)
 
 /* ---- kind cv ---------------------------------------------------------------
  */
-/* As in ranks.c: batches of 4 and 3, of 64 by 64 pixels. */
+/* As in ranks.c: batches of 4 and 3, of 64 by 64 pixels; two iterations more,
+ * so at a tenth of the rate: at 0.02 the batch norms of so few values make 1e-4
+ * of 2^-30 by then. */
 static void cv_begin(struct job_spec *spec)
 {
     spec->dataset.train_samples = 82;
     spec->dataset.image_size = 64;
     spec->train.epochs = 4;
     spec->train.global_batch_size = PARTS * spec->train.batch_size;
-    spec->train.optimizer.lr = 0.02;
+    spec->train.optimizer.lr = 2e-3;
     spec->train.clip_grad_norm = 1;
 }
 
@@ -142,23 +140,13 @@ static void test_cv(bool all)
     if (!train_spec(&spec))
         return;
     cv_begin(&spec);
-    test_way(&spec, "cv, sgd, clipped", FP64);
+    test_way(&spec, "cv, sgd, clipped");
     test_refused(&spec);
     test_cv_bits(all);
     if (!all) {
         spec_clear(&spec);
         return;
     }
-    /* At the rate above, batch norm makes 6e-3 to 0.024 of a rounding error,
-     * which differs from one OpenBLAS to another. */
-    spec.train.optimizer.lr = 1e-3;
-    spec.train.precision = PRECISION_FP32;
-    test_way(&spec, "cv, fp32", CV_FP32);
-    spec.train.precision = PRECISION_BF16;
-    spec.train.mixed = true;
-    test_way(&spec, "cv, bf16 and fp32", MIXED);
-    spec.train.precision = PRECISION_FP64;
-    spec.train.mixed = false;
     spec.train.optimizer.name = OPTIM_RMSPROP;
     spec.train.optimizer.lr = 1e-4;
     spec.train.optimizer.eps = 1e-3;
@@ -166,7 +154,7 @@ static void test_cv(bool all)
     spec.train.optimizer.centered = true;
     spec.train.on_nan = ON_NAN_SKIP;
     spec.train.ema.decay = 0.9;
-    test_way(&spec, "cv, rmsprop, with a mean", FP64);
+    test_way(&spec, "cv, rmsprop, with a mean");
     spec_clear(&spec);
 }
 
@@ -216,8 +204,7 @@ static bool open_llm(struct job_spec *ret, bool is_full, bool packed,
     return mpi_ok(rc == 0, &err, "specification");
 }
 
-static void test_llm(bool is_full, bool packed, const char *precision,
-                     double bound)
+static void test_llm(bool is_full, bool packed, const char *precision)
 {
     struct job_spec spec = {.version = 0};
     char what[60];
@@ -225,7 +212,8 @@ static void test_llm(bool is_full, bool packed, const char *precision,
                    is_full ? "full" : "lora", packed ? "packed" : "padded",
                    precision);
     if (open_llm(&spec, is_full, packed, precision)) {
-        test_way(&spec, what, bound);
+        if (spec.train.precision == PRECISION_FP64)
+            test_way(&spec, what);
         test_bits(&spec, what);
     }
     spec_clear(&spec);
@@ -237,13 +225,13 @@ int main(int argc, char **argv)
     struct error err = ERROR_INIT;
     const bool all = !is_slow || getenv("MGPU_TEST_ALL") != NULL;
     test_cv(all);
-    test_llm(false, true, "fp64", FP64);
+    test_llm(false, true, "fp64");
     if (all) {
-        test_llm(false, false, "fp64", FP64);
-        test_llm(true, false, "fp64", FP64);
-        test_llm(true, true, "fp64", FP64);
-        test_llm(false, false, "fp32", LLM_FP32);
-        test_llm(true, true, "bf16", MIXED);
+        test_llm(false, false, "fp64");
+        test_llm(true, false, "fp64");
+        test_llm(true, true, "fp64");
+        test_llm(false, false, "fp32");
+        test_llm(true, true, "bf16");
     }
     (void)mpi_ok(comm_mpi_use(0, &err) == 0, &err, "all again");
     return mpi_tap_done();

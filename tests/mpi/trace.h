@@ -148,4 +148,30 @@ static inline double trace_apart(const struct trace *a, const struct trace *b,
     return most;
 }
 
+/* By how much rounding may move the losses of a run in fp64: by no more than a
+ * learning rate does that is 2^-30 of itself larger. A rounding error is 2^-53,
+ * 2^23 times less: room for sums of 20,000 terms, and for what one backward
+ * pass makes of them, 400 times that. How much the iterations after it make of
+ * either is a property of the job, and of no processor. A missing state of the
+ * optimizer moves the losses by 1e-2.
+ * in  whole  the run of spec, on one rank */
+static inline double trace_sensitivity(struct job_spec *spec,
+                                       const struct trace *whole)
+{
+    const double lr = spec->train.optimizer.lr;
+    struct trace t = {.n = 0};
+    struct train_result r = {.iteration = -1};
+    char dir[64], line[80];
+    train_dir(dir);
+    spec->train.optimizer.lr = lr * (1 + 0x1p-30);
+    int rc = run_on(1, spec, dir, 0, &r, &t);
+    spec->train.optimizer.lr = lr;
+    train_remove(dir);
+    double moves = mpi_rank == 0 ? trace_apart(&t, whole, whole->n) : 1e-9;
+    (void)snprintf(line, sizeof(line), "a rate 2^-30 larger moves it by %.2g",
+                   moves);
+    (void)mpi_ok(rc == 0 && moves > 0 && moves < 1e-5, NULL, line);
+    return moves;
+}
+
 #endif

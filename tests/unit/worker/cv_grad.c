@@ -34,13 +34,13 @@ static double difference(struct rig *r, int64_t i, double h)
  *
  * The loss is rough (ReLU6 has corners, the early layers gradients of 1000)
  * and has 1e-14 of rounding, so no step suits every element: the best of
- * three counts. A wrong gradient is wrong for all of them. Errors are
+ * four counts. A wrong gradient is wrong for all of them. Errors are
  * relative to the tensor's largest gradient. */
 static void check_tensor(struct rig *r, const double *g, int64_t first,
                          int64_t count, int32_t n, struct rng *rng,
                          struct worst *worst)
 {
-    static const double steps[] = {1e-7, 1e-8, 1e-6};
+    static const double steps[] = {1e-7, 1e-8, 1e-6, 1e-5};
     const double *p = model_params(r->m);
     double size = 0.1, most = 1e-3;
     for (int64_t i = first; i < first + count; i++) {
@@ -50,7 +50,7 @@ static void check_tensor(struct rig *r, const double *g, int64_t first,
     for (int32_t k = 0; k < n; k++) {
         int64_t i = first + (int64_t)(rng_u32(rng) % (uint64_t)count);
         double best = INFINITY;
-        for (size_t s = 0; s < 3 && !(best < 1e-6); s++)
+        for (size_t s = 0; s < 4 && !(best < 1e-6); s++)
             best = fmin(best,
                         fabs(difference(r, i, steps[s] * size) - g[i]) / most);
         if (!(best <= worst->error))

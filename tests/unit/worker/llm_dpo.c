@@ -3,11 +3,13 @@
  * tests/golden/dpo.py says what was computed: loss, values and gradients of
  * the first step, and 20 losses of AdamW, of adapters and of all weights, with
  * and without label smoothing. Over the 20 losses fp64 agrees to 1e-9 and fp32
- * to 1e-5; 4e-7 was seen. bf16 rounds each value to 8 bits: the first loss and
- * the losses of adapters are within 1 % of fp64 (0.5 % was seen), and rewards
- * within 0.02 (0.0065). Where all weights are trained, they lose what of an
- * update is below half a step of bf16: the first five losses are within 1 %,
- * later ones up to 7 % off. fp64 goes the same way with weights that are
+ * to 2e-5, the tolerance of fp32 in kernels/README.md. bf16 rounds each value
+ * to 8 bits, 2^-8 = 4e-3: the first loss and the losses of adapters are within
+ * 1.6 % of fp64, four roundings, as of a kernel. A reward is 0.1 times the
+ * difference of two log p of -30, each rounded by up to 2^-9 of itself in some
+ * of its terms: within 0.02. Where all weights are trained, they lose what of
+ * an update is below half a step of bf16: the first five losses are within 1.6
+ * %, later ones up to 7 % off. fp64 goes the same way with weights that are
  * rounded after each update.
  *
  * What must not change a bit is checked as well: a reference that is known
@@ -241,7 +243,7 @@ static void test_rounded(struct run *r)
             worst = e <= worst ? worst : (isnan(e) ? INFINITY : e);
     }
     const double off = fabs(loss / want[0] - 1);
-    ok(n == 1 + VALUES && off <= 1e-2 && worst <= 2e-2,
+    ok(n == 1 + VALUES && off <= 1.6e-2 && worst <= 2e-2,
        "%s: in bf16 the loss is off by %.1e, values by %.1e", line, off, worst);
     free(want);
 }
@@ -450,13 +452,13 @@ int main(void)
             test_curve(&r, UPDATES, 1e-9);
             llm_rig_close(&r.rig);
             open_run(&r, c, &g, smoothings[k], DT_F32);
-            test_curve(&r, UPDATES, 1e-5);
+            test_curve(&r, UPDATES, 2e-5);
             llm_rig_close(&r.rig);
             open_run(&r, c, &g, smoothings[k], DT_BF16);
             test_rounded(&r);
             llm_rig_close(&r.rig);
             open_run(&r, c, &g, smoothings[k], DT_BF16);
-            test_curve(&r, c->targets == 0 ? 5 : UPDATES, 1e-2);
+            test_curve(&r, c->targets == 0 ? 5 : UPDATES, 1.6e-2);
             llm_rig_close(&r.rig);
         }
         test_same(c, &g);

@@ -3,9 +3,12 @@
  * tests/golden/llama.py says what was computed: logits, losses and gradients
  * of all tensors, and 20 losses of AdamW with one and with two micro-batches
  * an update, of every weight and of three sets of adapters. fp64 agrees to
- * 1e-9, most of it to 1e-13. fp32 agrees to 1e-6, in the first loss and after
- * 20 updates; PyTorch's own fp32 is up to 2.2e-7 from its fp64. bf16 rounds
- * each value to 8 bits: the first loss is within 1 %.
+ * 1e-9, most of it to 1e-13. fp32 agrees to 2e-5, in the first loss and after
+ * 20 updates: 2^-24 = 6e-8 per rounding, times the few hundred of the longest
+ * sums, as for kernels (kernels/README.md); PyTorch's own fp32 is up to 2.2e-7
+ * from its fp64. fp16 and bf16 round each value to 11 and 8 bits: the first
+ * loss is within four such roundings, 2e-3 and 1.6e-2, as the result of a
+ * kernel, and beside linears in four bits within eight.
  *
  * The adapters are read from PEFT's own files.
  */
@@ -308,8 +311,8 @@ static void test_quantised(const struct golden_case *c, const struct golden *g,
     free(sums);
     llm_rig_close(&r.rig);
     test_curve(c, g, want, DT_F64, 1, 1e-9);
-    test_curve(c, g, want, DT_F32, 1, 1e-6);
-    test_rounded(c, g, want, DT_F32, 1e-6);
+    test_curve(c, g, want, DT_F32, 1, 2e-5);
+    test_rounded(c, g, want, DT_F32, 2e-5);
     test_rounded(c, g, want, DT_BF16, 3e-2);
 }
 
@@ -327,9 +330,9 @@ int main(void)
         llm_rig_close(&r.rig);
         test_curve(&cases[i], &g, &g, DT_F64, 1, 1e-9);
         test_curve(&cases[i], &g, &g, DT_F64, 2, 1e-9);
-        test_curve(&cases[i], &g, &g, DT_F32, 1, 1e-6);
-        test_rounded(&cases[i], &g, &g, DT_F32, 1e-6);
-        test_rounded(&cases[i], &g, &g, DT_BF16, 1e-2);
+        test_curve(&cases[i], &g, &g, DT_F32, 1, 2e-5);
+        test_rounded(&cases[i], &g, &g, DT_F32, 2e-5);
+        test_rounded(&cases[i], &g, &g, DT_BF16, 1.6e-2);
         test_rounded(&cases[i], &g, &g, DT_F16, 2e-3);
     }
     golden_open(&q, "tests/golden/qlora.txt");
