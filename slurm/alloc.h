@@ -172,7 +172,9 @@ struct alloc_node {
                            * as in sinfo; "" where there are none */
     char features[128];   /* "nvlink,ib" */
     char reservation[64]; /* the active reservation on it; "" none */
-    char address[48];     /* numeric, of its network; "" unknown */
+    char next_reservation[64]; /* the next one to come; "" none */
+    int64_t next_starts;       /* when, since 1970; 0: none */
+    char address[48];          /* numeric, of its network; "" unknown */
 };
 
 /* A partition, and what it takes. Lists are "a,b"; "": no rule, or one that is
@@ -183,6 +185,32 @@ struct alloc_partition {
     int32_t max_minutes, max_nodes; /* of a job; 0: any */
     char allow_accounts[256], deny_accounts[256];
     char allow_qos[256], deny_qos[256];
+};
+
+/* What the cluster's scheduler allows, and what is in use of it. Below 0: no
+ * limit, or one that is not told. */
+enum alloc_quota_kind {
+    ALLOC_QUOTA_ACCOUNT,     /* of a user's jobs with account `name` */
+    ALLOC_QUOTA_QOS,         /* of all jobs with QOS `name` */
+    ALLOC_QUOTA_QOS_USER,    /* group_used: of QOS `name` by user uid */
+    ALLOC_QUOTA_QOS_ACCOUNT, /* group_used: of QOS `name` by account `group` */
+    ALLOC_QUOTA_RESERVATION, /* `name`, from starts to ends (since 1970) */
+};
+struct alloc_quota {
+    int32_t kind; /* enum alloc_quota_kind */
+    uint32_t uid;
+    char name[64], partition[64]; /* partition: of ACCOUNT; "": any */
+    char qos[64];                 /* of ACCOUNT: the QOS of a job without one */
+    bool is_default;              /* ACCOUNT: of a job without one */
+    /* GPUs at a time of all jobs, and in use; ACCOUNT: of the account `group`,
+     * `name` or one above it. */
+    char group[64];
+    int32_t group_gpus, group_used;
+    int32_t job_gpus;                /* of one job */
+    int32_t user_gpus, account_gpus; /* QOS: of each user, of each account */
+    int64_t minutes_left;            /* GPU-minutes of all jobs */
+    int64_t job_minutes;             /* GPUs times limit of one job */
+    int64_t starts, ends;
 };
 
 struct alloc; /* opaque; the first member of every implementation's struct */
@@ -200,6 +228,9 @@ struct alloc_ops {
     /* The partitions, borrowed until the next call of poll(); NULL: there are
      * none. Returns how many; 0: they are not known. */
     size_t (*partitions)(struct alloc *a, const struct alloc_partition **ret);
+    /* Limits of accounts and QOSes, their use, and reservations, borrowed until
+     * the next call of poll(); NULL, 0: none is known. */
+    size_t (*quotas)(struct alloc *a, const struct alloc_quota **ret);
     /* in   req, borrowed for the call
      * err  ERR_BUSY the outcome is unknown (a time-out): reconcile later by a
      *      request with the same key; others: nothing was started */

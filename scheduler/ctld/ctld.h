@@ -65,6 +65,7 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     const struct spec_map *gpu_memory;
     int32_t submit_ahead;                   /* as engine_conf's */
     double resize_patience_s;               /* likewise */
+    double limit_margin_s;                  /* likewise */
     const struct spec_list *notify_program; /* argv; NULL or empty: none */
     double jobs_retention_s;                /* job_retention.c; 0: for good */
     double metrics_retention_s; /* metrics_retention.c; 0: for good */

@@ -72,9 +72,8 @@ struct engine_conf { /* borrowed strings outlive the engine */
     const struct spec_map *gpu_memory;
     int32_t max_jobs_per_user; /* queued or live; 0: no limit */
     int32_t max_ended;         /* ended jobs in memory; 0: all */
-    /* Jobs per disjoint node set that are requested before they fit, see
-     * submit_ahead.c; 0: none. For an allocator that other users share. */
-    int32_t submit_ahead;
+    int32_t submit_ahead;  /* jobs per node set, see submit_ahead.c; 0: none */
+    double limit_margin_s; /* the cluster's limit is so much longer */
     double resize_patience_s; /* see resize_patience.c; 0: never */
     struct engine_limits limits;
     struct policy_preempt preempt; /* grace_s: upper bound for each job */

@@ -14,4 +14,10 @@ int engine_explain_sizes(struct engine *e,
                          void *arg, double *ret_price,
                          struct error *err) MUST_CHECK;
 
+/* What the cluster's scheduler would say of a request of the job for so many
+ * GPUs, as far as it has told its rules: an account, a QOS or a reservation
+ * that it does not have, a quota, a reservation to come. False: nothing. */
+bool engine_cluster_says(const struct engine *e, const struct job *job,
+                         int32_t gpus, char ret[JOB_REASON_CAP]);
+
 #endif

@@ -232,6 +232,13 @@ static size_t slurm_partitions(struct alloc *base,
     return c->n_parts;
 }
 
+static size_t slurm_quotas(struct alloc *base, const struct alloc_quota **ret)
+{
+    const struct cluster *c = (struct cluster *)base;
+    *ret = c->quotas;
+    return c->n_quotas;
+}
+
 static int check(const struct cluster *c, const struct alloc_req *req,
                  struct error *err)
 {
@@ -377,6 +384,8 @@ static void slurm_destroy(struct alloc *base)
     free(c->nodes);
     free(c->parts);
     free(c->new_parts);
+    free(c->quotas);
+    free(c->new_quotas);
     free(c->name);
     free(c);
     errno = saved;
@@ -387,6 +396,7 @@ static const struct alloc_ops slurm_ops = {
     .is_shared = true,
     .inventory = slurm_inventory,
     .partitions = slurm_partitions,
+    .quotas = slurm_quotas,
     .request = slurm_request,
     .release = slurm_release,
     .cancelled = slurm_cancelled,

@@ -179,6 +179,8 @@ struct cluster {
     bool has_nodes;
     struct alloc_partition *parts, *new_parts; /* owned; new: being sent */
     size_t n_parts, n_new_parts;
+    struct alloc_quota *quotas, *new_quotas; /* likewise */
+    size_t n_quotas, n_new_quotas;
     struct cluster_job *jobs_by_key[CLUSTER_BUCKETS];
     struct cluster_job *jobs_by_id[CLUSTER_BUCKETS];
     size_t n_jobs;

@@ -115,6 +115,30 @@ static void on_partition(struct cluster *c, const struct helper_news *n)
     c->n_new_parts = 0;
 }
 
+/* As with partitions. The use of an account changes with each start: a plan
+ * follows. */
+static void on_quota(struct cluster *c, const struct helper_news *n)
+{
+    size_t at = (size_t)n->index, count = (size_t)n->count;
+    if (at == 0) {
+        free(c->new_quotas);
+        c->new_quotas = calloc(count + 1, sizeof(*c->new_quotas));
+        c->n_new_quotas = c->new_quotas ? count : 0;
+    }
+    if (count != c->n_new_quotas || (at >= count && count > 0))
+        return;
+    if (count > 0)
+        c->new_quotas[at] = n->quota;
+    if (at + 1 < count)
+        return;
+    free(c->quotas);
+    c->quotas = c->new_quotas;
+    c->n_quotas = count;
+    c->new_quotas = NULL;
+    c->n_new_quotas = 0;
+    c->say_inventory = true;
+}
+
 /* A reply without an id answers a command that the helper could not parse: any
  * of those in flight. */
 static void on_reply(struct cluster *c, const struct helper_news *n)
@@ -164,6 +188,9 @@ void cluster_news(struct cluster *c, const char *line, size_t len)
         break;
     case HELPER_PARTITION:
         on_partition(c, &n);
+        break;
+    case HELPER_QUOTA:
+        on_quota(c, &n);
         break;
     case HELPER_DOWN:
         on_down(c, &n);

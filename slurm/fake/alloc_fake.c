@@ -282,9 +282,16 @@ static void fake_destroy(struct alloc *base)
     errno = saved;
 }
 
+static size_t fake_quotas(struct alloc *base, const struct alloc_quota **ret)
+{
+    const struct alloc_fake_world *w = ((struct alloc_fake *)base)->world;
+    return w->conf.quotas ? w->conf.quotas(w->conf.arg, ret) : 0;
+}
+
 static const struct alloc_ops fake_ops = {
     .name = "fake",
     .inventory = fake_inventory,
+    .quotas = fake_quotas,
     .request = fake_request,
     .release = fake_release,
     .claimed = fake_claimed,

@@ -53,6 +53,8 @@ struct alloc_fake_conf {
      * gpus_free (less: other users have them) ... A node that is down gets no
      * new attempts. NULL: all nodes are alike. */
     void (*node)(void *arg, int32_t i, struct alloc_node *io);
+    /* As alloc_ops.quotas; NULL: none. */
+    size_t (*quotas)(void *arg, const struct alloc_quota **ret);
     /* Whether a request with w may use the node; NULL: yes. */
     bool (*may_use)(void *arg, int32_t i, const struct alloc_where *w);
     void *arg;

@@ -26,8 +26,12 @@ struct rpc_scan {
     struct names *names;
     struct buf last;       /* the "nodes" line that was sent */
     struct buf last_parts; /* likewise the "partition" lines */
-    struct buf mine;       /* struct helper_job[] */
-    bool is_unsaid;        /* a job of ours is pending without a known reason */
+    struct buf last_quotas;
+    int enforced; /* slurm_conf_t.accounting_storage_enforce; 0: no accounts */
+    bool has_enforced;
+    double conf_again_s, quotas_again_s; /* earliest times to ask again */
+    struct buf mine;                     /* struct helper_job[] */
+    bool is_unsaid; /* a job of ours is pending without a known reason */
 };
 
 /* Slurm's word for a job's state; "COMPLETING" before a final one while
@@ -40,6 +44,9 @@ int rpc_scan_nodes(struct rpc_scan *s, struct buf *news,
 /* Appends a line for each partition if one differs from the last time. */
 int rpc_scan_partitions(struct rpc_scan *s, struct buf *news,
                         struct error *err) MUST_CHECK;
+/* Appends a line for each limit and reservation, likewise. */
+int rpc_scan_quotas(struct rpc_scan *s, struct buf *news,
+                    struct error *err) MUST_CHECK;
 /* The longest time limit that one of these partitions takes, in minutes; 0: any
  * limit, or Slurm does not answer. */
 uint32_t rpc_partition_minutes(const char *names);

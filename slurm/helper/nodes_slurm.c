@@ -202,6 +202,34 @@ static void add_resv(struct list *l, size_t i, void *arg)
     }
 }
 
+static void add_next(struct list *l, size_t i, void *arg)
+{
+    const reserve_info_t *r = arg;
+    for (size_t k = l->from[i]; k < l->from[i + 1]; k++) {
+        struct alloc_node *n = &l->nodes[k];
+        if (n->next_starts > 0 && n->next_starts <= r->start_time)
+            continue;
+        n->next_starts = r->start_time;
+        copy(n->next_reservation, sizeof(n->next_reservation), r->name);
+    }
+}
+
+/* A reservation of some cores, or one whose start moves with the clock, leaves
+ * room that only Slurm knows. */
+static bool takes_nodes(const struct rpc_scan *s, const reserve_info_t *r)
+{
+    uint64_t cores = 0;
+    for (const int32_t *at = r->node_inx; at && at[0] >= 0 && at[1] >= 0;
+         at += 2)
+        for (int32_t i = at[0];
+             i <= at[1] && (uint32_t)i < s->nodes->record_count; i++)
+            cores += (uint64_t)s->nodes->node_array[i].cores *
+                     s->nodes->node_array[i].sockets;
+    bool is_part = r->core_cnt > 0 && r->core_cnt != NO_VAL &&
+                   (uint64_t)r->core_cnt < cores;
+    return !is_part && (r->flags & RESERVE_FLAG_TIME_FLOAT) == 0;
+}
+
 static void set_lists(struct list *l)
 {
     const struct rpc_scan *s = l->s;
@@ -213,6 +241,8 @@ static void set_lists(struct list *l)
         reserve_info_t *r = &s->resvs->reservation_array[i];
         if (r->start_time <= now && now < r->end_time)
             each_node(l, r->node_inx, r, add_resv);
+        else if (now < r->start_time && takes_nodes(s, r))
+            each_node(l, r->node_inx, r, add_next);
     }
     for (size_t i = 0; i < l->n; i++)
         for (size_t k = l->from[i]; k < l->from[i + 1]; k++) {

@@ -1,4 +1,4 @@
-/* scan_slurm.c - one scan of Slurm: jobs, nodes, partitions.
+/* scan_slurm.c - one scan of Slurm: jobs, nodes, partitions, quotas.
  *
  * Each list is loaded only if it has changed since the last scan, within the
  * resolution of Slurm's time stamps, seconds; after a failure everything is
@@ -255,6 +255,8 @@ int rpc_scan_once(struct rpc_scan *s, struct seen *seen, struct buf *news,
                       (const struct helper_job *)(const void *)s->mine.data,
                       s->mine.len / sizeof(struct helper_job), news, err) < 0)
         return -1;
-    return rpc_scan_partitions(s, news, err) < 0 ? -1
-                                                 : rpc_scan_nodes(s, news, err);
+    return rpc_scan_partitions(s, news, err) < 0 ||
+                   rpc_scan_quotas(s, news, err) < 0
+               ? -1
+               : rpc_scan_nodes(s, news, err);
 }

@@ -260,6 +260,40 @@ static const struct field partition_fields[] = {
     PART_TEXT(allow_qos, 0),
     PART_TEXT(deny_qos, 0),
 };
+#define QUOTA(member) offsetof(struct helper_news, quota.member)
+#define QUOTA_TEXT(word)                                  \
+    {                                                     \
+#word, KIND_TEXT, 0, QUOTA(word), 0,              \
+            sizeof(((struct alloc_quota *)0)->word), NULL \
+    }
+#define QUOTA_I32(word)                                      \
+    {                                                        \
+#word, KIND_I32, 0, QUOTA(word), -1, INT32_MAX, NULL \
+    }
+#define QUOTA_I64(word)                                      \
+    {                                                        \
+#word, KIND_I64, 0, QUOTA(word), -1, INT64_MAX, NULL \
+    }
+static const struct field quota_fields[] = {
+    {"index", KIND_I32, 0, NEWS(index), 0, HELPER_NODES_MAX, NULL},
+    {"count", KIND_I32, 0, NEWS(count), 0, HELPER_NODES_MAX, NULL},
+    {"kind", KIND_I32, 0, QUOTA(kind), 0, ALLOC_QUOTA_RESERVATION, NULL},
+    {"uid", KIND_U32, 0, QUOTA(uid), 0, UINT32_MAX, NULL},
+    QUOTA_TEXT(name),
+    QUOTA_TEXT(partition),
+    QUOTA_TEXT(qos),
+    {"is_default", KIND_BOOL, 0, QUOTA(is_default), 0, 0, NULL},
+    QUOTA_TEXT(group),
+    QUOTA_I32(group_gpus),
+    QUOTA_I32(group_used),
+    QUOTA_I32(job_gpus),
+    QUOTA_I32(user_gpus),
+    QUOTA_I32(account_gpus),
+    QUOTA_I64(minutes_left),
+    QUOTA_I64(job_minutes),
+    QUOTA_I64(starts),
+    QUOTA_I64(ends),
+};
 static const struct field down_fields[] = {
     WHY,
     {"since", KIND_I64, 0, NEWS(since), 0, INT64_MAX, NULL},
@@ -295,6 +329,11 @@ static const struct field node_fields[] = {
     NODE_TEXT(partitions, 0),
     NODE_TEXT(features, 0),
     NODE_TEXT(reservation, 0),
+    {"next_reservation", KIND_TEXT, IS_OPTIONAL,
+     offsetof(struct alloc_node, next_reservation), 0,
+     sizeof(((struct alloc_node *)0)->next_reservation), NULL},
+    {"next_starts", KIND_I64, IS_OPTIONAL,
+     offsetof(struct alloc_node, next_starts), 0, INT64_MAX, NULL},
     NODE_TEXT(address, 0),
 };
 
@@ -315,6 +354,7 @@ const struct message helper_events[HELPER_N_EVS] = {
     [HELPER_SCAN] = {"scan", TABLE(scan_fields)},
     [HELPER_NODES] = {"nodes", NULL, 0}, /* encoded by hand: an array */
     [HELPER_PARTITION] = {"partition", TABLE(partition_fields)},
+    [HELPER_QUOTA] = {"quota", TABLE(quota_fields)},
     [HELPER_DOWN] = {"down", TABLE(down_fields)},
     [HELPER_UP] = {"up", NULL, 0},
 };

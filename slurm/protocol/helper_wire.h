@@ -87,6 +87,12 @@
  *    "deny_accounts":"","allow_qos":"","deny_qos":""}
  *      All partitions, one after the other, when one has changed. 0: no
  *      limit; "": no rule, or a list that is too long.
+ *   {"ev":"quota","index":0,"count":9,"kind":0,"uid":1000,"name":"lab",
+ *    "partition":"","qos":"normal","is_default":true,"group":"physics",
+ *    "group_gpus":3,"group_used":2,"job_gpus":-1,"user_gpus":-1,
+ *    "account_gpus":-1,"minutes_left":-1,"job_minutes":-1,"starts":0,"ends":0}
+ *      All limits and reservations (struct alloc_quota), one after the other,
+ *      when one has changed. Count 0: there are none.
  *   {"ev":"down","why":"..","since":1795000000} slurmctld does not answer
  *   {"ev":"up"}                                 it does again */
 #ifndef MGPU_SLURM_PROTOCOL_HELPER_WIRE_H
@@ -133,6 +139,7 @@ enum helper_ev {
     HELPER_SCAN,
     HELPER_NODES,
     HELPER_PARTITION,
+    HELPER_QUOTA,
     HELPER_DOWN,
     HELPER_UP
 };
@@ -167,6 +174,7 @@ struct helper_news {
     struct helper_job job;
     struct alloc_partition partition; /* PARTITION, as are the next two */
     int32_t index, count;
+    struct alloc_quota quota; /* QUOTA, with these two */
     struct alloc_node *nodes; /* NODES; owned */
     size_t n_nodes;
 };

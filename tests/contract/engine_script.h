@@ -88,6 +88,7 @@ struct world_script {
     /* As alloc_fake_conf's; arg is the world. */
     void (*node)(void *arg, int32_t i, struct alloc_node *io);
     bool (*may_use)(void *arg, int32_t i, const struct alloc_where *w);
+    size_t (*quotas)(void *arg, const struct alloc_quota **ret); /* likewise */
     /* Changes the outcome of an attempt with so many GPUs; or NULL. */
     void (*outcome)(int32_t gpus, struct alloc_fake_outcome *io);
     const struct policy *policy;

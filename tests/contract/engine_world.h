@@ -155,7 +155,6 @@ static inline bool world_start(struct world *w)
 {
     struct error err = ERROR_INIT;
     struct store *inner;
-
     const char *dir = w->script->db_dir;
     int rc = dir ? store_sqlite_open(dir, &inner, &err)
                  : store_mem_create(w->db, &inner, &err);
@@ -243,6 +242,7 @@ static inline void world_init(struct world *w, const struct world_script *s)
         .outcome = world_outcome,
         .node = s->node,
         .may_use = s->may_use,
+        .quotas = s->quotas,
         .arg = w,
     };
     if (store_mem_world_create(&w->db, &err) < 0 ||

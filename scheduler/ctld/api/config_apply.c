@@ -42,6 +42,7 @@ void config_apply_engine(struct ctld *c)
         .gpu_memory = conf->gpu_memory,
         .submit_ahead = conf->submit_ahead,
         .resize_patience_s = conf->resize_patience_s,
+        .limit_margin_s = conf->limit_margin_s,
         .drained = drained,
         .n_drained = n_drained,
     };

@@ -12,6 +12,7 @@
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/job_list/start_estimates.h"
 #include "scheduler/ctld/request/reply.h"
+#include "scheduler/engine/explain_sizes.h"
 
 struct dry_run {
     const struct ctld *c;
@@ -65,6 +66,18 @@ static json_t *spec_of(const struct dry_run *d, const struct job *job)
     return spec;
 }
 
+/* What Slurm would say of the size with which the first would start. */
+static json_t *cluster_of(const struct ctld *c, const struct engine_trial *t)
+{
+    char text[JOB_REASON_CAP];
+    int32_t gpus =
+        t->n_start > 0 ? t->nodes * t->gpus_per_node : t->first->gpus_min;
+
+    return engine_cluster_says(c->engine, t->first, gpus, text)
+               ? ctld_text(text)
+               : json_null();
+}
+
 static int tell(void *arg, const struct engine_trial *t, struct error *err)
 {
     struct dry_run *d = arg;
@@ -93,6 +106,7 @@ static int tell(void *arg, const struct engine_trial *t, struct error *err)
     (void)json_object_set_new(o, "job", job_of(json_object_get(o, "job")));
     (void)json_object_set_new(o, "spec", spec_of(d, t->first));
     (void)json_object_set_new(o, "alike", id);
+    (void)json_object_set_new(o, "cluster", cluster_of(d->c, t));
     d->reply = o;
     return 0;
 }

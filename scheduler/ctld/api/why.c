@@ -26,6 +26,7 @@
 #include "scheduler/ctld/request/job_lookup.h"
 #include "scheduler/ctld/request/reply.h"
 #include "scheduler/ctld/request/size_choice.h"
+#include "scheduler/engine/explain_sizes.h"
 
 enum { HOLDERS_MAX = 200, TEXT_CAP = 400 };
 
@@ -472,6 +473,16 @@ static json_t *forecast_of(const struct why *w)
                                               : NULL));
 }
 
+/* What Slurm would say of the largest number of GPUs that it may have. */
+static json_t *cluster_of(const struct why *w)
+{
+    char text[JOB_REASON_CAP];
+
+    return engine_cluster_says(w->c->engine, w->job, w->job->gpus_max, text)
+               ? ctld_text(text)
+               : json_null();
+}
+
 static json_t *reply(const struct why *w)
 {
     const struct job *job = w->job;
@@ -497,6 +508,7 @@ static json_t *reply(const struct why *w)
         (json_int_t)n_free, "nodes", nodes, "holders",
         waits ? holders_of(w) : json_array(), "depends_on", depends_of(w),
         "allocator_state", status_allocator_json(w->c));
+    (void)json_object_set_new(o, "cluster", cluster_of(w));
     (void)json_object_update_new(o, expected_of(w));
     (void)json_object_update_new(o, forecast_of(w));
     return o;

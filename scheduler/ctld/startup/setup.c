@@ -391,6 +391,7 @@ static void set_slurm(const struct conf *conf, const struct setup *s,
     ret->gpu_memory = &conf->slurm.gpu_memory;
     ret->submit_ahead = conf->slurm.submit_ahead;
     ret->resize_patience_s = conf->slurm.resize_patience_s;
+    ret->limit_margin_s = conf->slurm.limit_margin_s;
     ret->where = (struct alloc_where){
         .partition = conf->slurm.partition,
         .account = conf->slurm.account,

@@ -15,6 +15,7 @@ struct node_classes {
     size_t first[POLICY_CLASSES]; /* the first node of each class */
     int32_t *of;                  /* owned; class by node */
     bool has_partitions, has_default;
+    bool has_next; /* a reservation is to come on some node */
 
     /* By type of GPU, see mixed_gpu_nodes.c. */
     size_t n_types;

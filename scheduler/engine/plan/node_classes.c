@@ -43,7 +43,9 @@ static bool is_alike(const struct engine *e, size_t i, size_t k)
            strcmp(a->gpu_type, b->gpu_type) == 0 &&
            a->gpu_bytes == b->gpu_bytes &&
            strcmp(a->features, b->features) == 0 &&
-           strcmp(a->reservation, b->reservation) == 0;
+           strcmp(a->reservation, b->reservation) == 0 &&
+           a->next_starts == b->next_starts &&
+           strcmp(a->next_reservation, b->next_reservation) == 0;
 }
 
 static void mark_avoided(const struct engine *e, bool *ret)
@@ -84,6 +86,7 @@ int eng_classify(struct engine *e, struct error *err)
         c.of[i] = k;
         c.has_partitions = c.has_partitions || node->partitions[0];
         c.has_default = c.has_default || strchr(node->partitions, '*');
+        c.has_next = c.has_next || node->next_starts > 0;
     }
     free(avoided);
     eng_part_types(e, &c);

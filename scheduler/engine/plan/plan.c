@@ -18,6 +18,7 @@
 #include "scheduler/engine/plan/job_curves.h"
 #include "scheduler/engine/plan/plan.h"
 #include "scheduler/engine/plan/take_back.h"
+#include "scheduler/engine/rules/rules.h"
 
 enum { NODES_MAX = 65536 };
 
@@ -170,6 +171,20 @@ int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
     return eng_stage(e, en, EV_INTENT, -1, &d, err);
 }
 
+const char *eng_wait_reason(const struct engine *e, const struct entry *en,
+                            const struct policy_wish *w,
+                            char room[JOB_REASON_CAP])
+{
+    struct mask_memo memo = {.next = 0};
+
+    if (!e->classes.has_next || w->lacks ||
+        strncmp(w->reason, "WaitingForGpus", 14) != 0)
+        return w->reason;
+    return eng_say_closed(e, en, eng_masks(e, &en->job, &memo).now, room)
+               ? room
+               : w->reason;
+}
+
 /* In a long queue each entry is a cache miss: prefetch it. */
 static void fetch(const struct engine *e, uint64_t id)
 {
@@ -179,6 +194,34 @@ static void fetch(const struct engine *e, uint64_t id)
     __builtin_prefetch(en->job.reason + 64);
 }
 
+/* A start, or a resize, of the same plan has taken what a quota of the cluster
+ * left. The next plan sees that. */
+static bool is_over_quota(struct engine *e, const struct entry *en,
+                          const struct policy_wish *w)
+{
+    const struct job *job = &en->job;
+    int32_t gpus = w->nodes * w->gpus_per_node;
+    bool is_live = job_state_is_live(job->state);
+    bool is_larger = w->act == POLICY_RESIZE
+                         ? gpus > job->gpus
+                         : w->act == POLICY_START && !is_live &&
+                               job->resize.gpus == 0 && gpus > job->gpus_min;
+    struct gpu_sizes sizes = eng_sizes(job);
+    char why[JOB_REASON_CAP];
+
+    if (!is_larger)
+        return false;
+    int32_t most = eng_quota_most(e, job, is_live ? job->gpus : 0,
+                                  job->attempt_limit_s, why);
+    if (gpus <= most)
+        return false;
+    /* Only if the next view has another size, or the job keeps its own. */
+    sizes.gpus.max = most;
+    bool is = is_live || (most >= sizes.gpus.min && gpu_sizes_any(&sizes));
+    e->wants_plan = e->wants_plan || (is && !is_live);
+    return is;
+}
+
 enum { FETCH_AHEAD = 8 };
 static int carry_over(struct engine *e, const struct eng_view *t, size_t n,
                       struct error *err)
@@ -186,10 +229,13 @@ static int carry_over(struct engine *e, const struct eng_view *t, size_t n,
     for (size_t i = 0; i < n; i++) {
         const struct policy_wish *w = &t->wishes[i];
         struct entry *en = eng_find(e, w->id);
+        char why[JOB_REASON_CAP];
         assert(en);
         int rc = 0;
         if (i + FETCH_AHEAD < n)
             fetch(e, t->wishes[i + FETCH_AHEAD].id);
+        if (is_over_quota(e, en, w))
+            continue;
         if (w->act == POLICY_PREEMPT)
             rc = eng_preempt(e, t->wishes, n, w, err);
         else if (w->act == POLICY_RESIZE)
@@ -197,7 +243,7 @@ static int carry_over(struct engine *e, const struct eng_view *t, size_t n,
         else if (job_state_is_live(en->job.state))
             rc = eng_ahead_wish(e, en, w, err);
         else if (w->act == POLICY_WAIT)
-            set_reason(e, en, w->reason, w->start_s);
+            set_reason(e, en, eng_wait_reason(e, en, w, why), w->start_s);
         else
             rc = eng_intend(e, en, w->nodes, w->nodes * w->gpus_per_node,
                             w->classes, err);

@@ -161,10 +161,6 @@ int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
  * or that leaves for another size. */
 void eng_view_resize(const struct engine *e, const struct entry *en,
                      struct policy_job *io);
-/* Takes the sizes that were not granted from the bounds of a job in the view,
- * if it has others. in wall_s now, since 1970 */
-void eng_leave_out_barred(const struct job_resize *r, double wall_s,
-                          struct policy_job *io);
 /* Stages the resize that a policy wishes. err ERR_NOMEM */
 int eng_resize(struct engine *e, struct entry *en, const struct policy_wish *w,
                struct error *err) MUST_CHECK;

@@ -26,6 +26,8 @@
 #include "scheduler/engine/plan/job_curves.h"
 #include "scheduler/engine/plan/pending_order.h"
 #include "scheduler/engine/plan/plan.h"
+#include "scheduler/engine/plan/take_back.h"
+#include "scheduler/engine/rules/rules.h"
 #include "scheduler/policy/placement.h"
 
 void eng_buffers_clear(struct eng_buffers *r)
@@ -261,6 +263,7 @@ static void view_waiting(const struct engine *e, struct eng_view *t,
     const struct waiting *w = o->waits;
     struct class_masks masks = masks_of(e, w, memo);
 
+    masks.now &= ~eng_closed_classes(e, w->entry);
     t->jobs[t->v.n_jobs++] = (struct policy_job){
         .id = w->id,
         .state = JOB_QUEUED,
@@ -289,6 +292,7 @@ static void view_waiting(const struct engine *e, struct eng_view *t,
                              .barred_below = w->barred_below,
                              .barred_until_s = w->barred_until_s},
         t->v.wall_s, &t->jobs[t->v.n_jobs - 1]);
+    eng_leave_out_quota(e, w->entry, &t->jobs[t->v.n_jobs - 1]);
 }
 
 static void view_live(const struct engine *e, struct eng_view *t,
@@ -324,6 +328,10 @@ static void view_live(const struct engine *e, struct eng_view *t,
     };
     eng_view_resize(e, en, pj);
     eng_leave_out_barred(&job->resize, t->v.wall_s, pj);
+    if (pj->may_resize) {
+        pj->classes &= ~eng_closed_classes(e, en);
+        eng_leave_out_quota(e, en, pj);
+    }
     eng_view_preempt(e, en, t->v.now_s, pj);
 }
 

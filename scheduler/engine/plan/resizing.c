@@ -15,6 +15,8 @@
 #include "jobs/spec/gpu_sizes.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
+#include "scheduler/engine/plan/take_back.h"
+#include "scheduler/engine/rules/rules.h"
 #include "scheduler/engine/table/resize_costs.h"
 
 bool eng_may_resize(const struct entry *en)
@@ -161,4 +163,31 @@ void eng_leave_out_barred(const struct job_resize *r, double wall_s,
         return; /* nothing else is left to ask for */
     io->gpus_min = sizes.gpus.min;
     io->gpus_max = sizes.gpus.max;
+}
+
+void eng_leave_out_quota(const struct engine *e, const struct entry *en,
+                         struct policy_job *io)
+{
+    struct gpu_sizes sizes = {
+        .gpus = {io->gpus_min, io->gpus_max},
+        .nodes = {io->nodes_min, io->nodes_max},
+        .per_node = io->per_node,
+        .parts = io->parts,
+    };
+    double limit_s = en->job.attempt_limit_s;
+    char why[JOB_REASON_CAP];
+
+    if (io->gpus_min >= io->gpus_max || io->to_gpus > 0)
+        return;
+    if (io->gpus > 0 && !isnan(en->start_now_s))
+        limit_s = fmax(1, limit_s - (eng_now(e) - en->start_now_s));
+    int32_t most = eng_quota_most(e, &en->job, io->gpus, limit_s, why);
+    most = most > io->gpus ? most : io->gpus;
+    /* Slurm keeps the smallest one pending. */
+    most = most > io->gpus_min ? most : io->gpus_min;
+    if (most >= io->gpus_max)
+        return;
+    sizes.gpus.max = most;
+    if (gpu_sizes_any(&sizes))
+        io->gpus_max = most;
 }

@@ -32,4 +32,18 @@ int eng_refused_size(struct engine *e, struct entry *en, const char *why,
 /* When it would give up the next one; INFINITY: never. */
 double eng_patience_next(const struct engine *e);
 
+/* ---- resizing.c, plan.c ---------------------------------------------------
+ */
+/* Takes the sizes that were not granted from the bounds of a job in the view,
+ * if it has others. in wall_s now, since 1970 */
+void eng_leave_out_barred(const struct job_resize *r, double wall_s,
+                          struct policy_job *io);
+/* The same for sizes above what a quota of the cluster leaves. */
+void eng_leave_out_quota(const struct engine *e, const struct entry *en,
+                         struct policy_job *io);
+/* The reason of a WAIT; a reservation to come may be the cause. */
+const char *eng_wait_reason(const struct engine *e, const struct entry *en,
+                            const struct policy_wish *w,
+                            char room[JOB_REASON_CAP]);
+
 #endif

@@ -14,6 +14,7 @@
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
 #include "scheduler/engine/requests/requests.h"
+#include "scheduler/engine/rules/rules.h"
 #include "scheduler/engine/store/corrupt_jobs.h"
 #include "scheduler/policy/placement.h"
 
@@ -88,7 +89,7 @@ static int check_size(const struct job *job, const struct engine_size *to,
 }
 
 /* Whether the nodes that are up, all idle, hold the size. */
-static bool fits(const struct engine *e, const struct job *job,
+static bool fits(const struct engine *e, const struct job *job, uint64_t closed,
                  const struct policy_node *nodes)
 {
     const struct gpu_sizes sizes = eng_sizes(job);
@@ -105,7 +106,7 @@ static bool fits(const struct engine *e, const struct job *job,
     bool is = false;
 
     for (size_t k = 0; !is && k < (n_types > 0 ? n_types : 1); k++) {
-        pj.classes = masks.now;
+        pj.classes = masks.now & ~closed;
         if (n_types > 0)
             pj.classes &=
                 eng_type_classes(e, e->nodes[e->classes.of_type[k]].gpu_type);
@@ -114,10 +115,13 @@ static bool fits(const struct engine *e, const struct job *job,
     return is;
 }
 
-/* `job` is a copy that has the size as its target. */
-static int check_room(const struct engine *e, const struct job *job,
-                      struct error *err)
+/* in   en   the job
+ *      job  a copy that has the size as its target */
+static int check_room(const struct engine *e, const struct entry *en,
+                      const struct job *job, struct error *err)
 {
+    uint64_t closed = eng_closed_classes(e, en);
+    char why[JOB_REASON_CAP];
     struct policy_node *nodes = calloc(e->n_nodes + 1, sizeof(*nodes));
     struct job limited = *job;
 
@@ -129,14 +133,34 @@ static int check_room(const struct engine *e, const struct job *job,
                                                       e->nodes[i].gpus_out,
                                         .is_up = e->nodes[i].is_up,
                                         .class_id = e->classes.of[i]};
-    bool is = e->n_nodes == 0 || fits(e, job, nodes);
+    bool is = e->n_nodes == 0 || fits(e, job, closed, nodes);
+    bool would = is || fits(e, job, 0, nodes);
     free(nodes);
+    if (!is && would && eng_say_closed(e, en, closed, why))
+        return refuse(job, err, ERR_STATE, "cannot have %" PRId32 " GPUs: %s",
+                      job->resize.gpus, why);
     if (!is)
         return refuse(job, err, ERR_INVAL,
                       "cannot have %" PRId32
                       " GPUs: the nodes that are up could not hold them",
                       job->resize.gpus);
     return eng_check_limits(e, &limited, err);
+}
+
+/* A running attempt is not given up for a size that Slurm would not grant. */
+static int check_quota(const struct engine *e, const struct entry *en,
+                       int32_t gpus, struct error *err)
+{
+    const struct job *job = &en->job;
+    char why[JOB_REASON_CAP];
+
+    if (!job_state_is_live(job->state) || gpus <= job->gpus)
+        return 0;
+    int32_t most = eng_quota_most(e, job, job->gpus, job->attempt_limit_s, why);
+    return gpus <= most
+               ? 0
+               : refuse(job, err, ERR_STATE,
+                        "cannot have %" PRId32 " GPUs in Slurm: %s", gpus, why);
 }
 
 /* An attempt that leaves for more GPUs needs GPU-hours to start again. in then
@@ -220,7 +244,9 @@ int engine_resize(struct engine *e, uint64_t id, int64_t uid, const char *who,
             return refuse(&en->job, err, ERR_STATE,
                           "has %" PRId32 " GPU%s already", to->gpus,
                           to->gpus == 1 ? "" : "s");
-        if (check_room(e, &then, err) < 0 || check_hours(e, then, err) < 0)
+        if (check_room(e, en, &then, err) < 0 ||
+            check_quota(e, en, to->gpus, err) < 0 ||
+            check_hours(e, then, err) < 0)
             return -1;
     }
     d.to_gpus = to->gpus;

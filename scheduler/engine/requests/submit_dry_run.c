@@ -19,6 +19,7 @@
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/job_curves.h"
 #include "scheduler/engine/plan/plan.h"
+#include "scheduler/engine/plan/take_back.h"
 #include "scheduler/engine/requests/requests.h"
 #include "scheduler/engine/rules/rules.h"
 #include "scheduler/policy/placement.h"
@@ -108,11 +109,12 @@ static void look(struct trial *t, struct eng_view *view, size_t n)
         const struct policy_wish *w = &view->wishes[i];
         struct entry *en = eng_find(e, w->id);
         bool is_ours = w->id >= t->first, starts = w->act == POLICY_START;
+        char why[JOB_REASON_CAP];
         if (starts && t->told.n_start == 0)
             take(t, view, w, en);
         if (is_ours && w->act == POLICY_WAIT) {
             en->job.start_estimate_s = w->start_s;
-            (void)eng_set_reason(e, en, w->reason);
+            (void)eng_set_reason(e, en, eng_wait_reason(e, en, w, why));
         }
         if (!is_ours || !starts)
             continue;

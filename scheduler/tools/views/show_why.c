@@ -286,6 +286,16 @@ static void print_size(const struct show_conf *s, const json_t *reply)
         (void)fprintf(s->out, " size       %s\n", safe(size, text));
 }
 
+/* What Slurm would say of the request, or of the largest size of its range. */
+static void print_cluster(const struct show_conf *s, const json_t *reply)
+{
+    char text[TEXT_CAP];
+    const char *says = field_str(reply, "cluster");
+
+    if (*says)
+        (void)fprintf(s->out, " Slurm      %s\n", safe(says, text));
+}
+
 int show_why(const struct show_conf *s, const json_t *reply, const json_t *full,
              struct error *err)
 {
@@ -302,6 +312,7 @@ int show_why(const struct show_conf *s, const json_t *reply, const json_t *full,
     print_needs(s, reply, job);
     print_queue(s, reply, job);
     print_size(s, reply);
+    print_cluster(s, reply);
     if (state != JOB_QUEUED && state != JOB_DISPATCHING && state != JOB_UNKNOWN)
         return 0;
     (void)fputc('\n', s->out);
@@ -431,8 +442,13 @@ int show_dry_run(const struct show_conf *s, const json_t *reply,
     print_sweep(s, reply);
     print_needs(s, reply, job);
     print_sizes(s, reply);
-    if (json_is_object(start))
+    if (json_is_object(start) && *field_str(reply, "cluster"))
+        (void)fprintf(s->out, " starts     not now: Slurm %s\n",
+                      safe(field_str(reply, "cluster"), word));
+    else if (json_is_object(start))
         print_start(s, start);
+    else
+        print_cluster(s, reply);
     if (field_int(reply, "n_start", 0) < n)
         print_waits(s, reply, job);
     if (!json_is_object(scaling))

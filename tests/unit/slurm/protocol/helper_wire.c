@@ -423,6 +423,46 @@ static void test_job(void)
     is_str(m.job.place, "n1:0,1 n2:0,1", "place");
 }
 
+static void test_quota(void)
+{
+    struct helper_news m, n = {.ev = HELPER_QUOTA,
+                               .index = 1,
+                               .count = 3,
+                               .quota = {.kind = ALLOC_QUOTA_ACCOUNT,
+                                         .uid = 1000,
+                                         .name = "lab",
+                                         .partition = "gpu",
+                                         .qos = "normal",
+                                         .is_default = true,
+                                         .group = "physics",
+                                         .group_gpus = 3,
+                                         .group_used = 2,
+                                         .job_gpus = -1,
+                                         .user_gpus = -1,
+                                         .account_gpus = -1,
+                                         .minutes_left = 1LL << 40,
+                                         .job_minutes = -1,
+                                         .starts = 1795000000}};
+    struct helper_news none = {.ev = HELPER_QUOTA};
+    struct buf b = BUF_INIT;
+    struct error err;
+
+    is_int(helper_news_encode(&n, &b, &err), 0, "a quota is written");
+    is_int(helper_news_parse(buf_str(&b), b.len - 1, &m, &err), 0,
+           "  and read");
+    ok(m.ev == HELPER_QUOTA && m.index == 1 && m.count == 3 &&
+           memcmp(&m.quota, &n.quota, sizeof(n.quota)) == 0,
+       "  all of it");
+    helper_news_clear(&m);
+    buf_reset(&b);
+    is_int(helper_news_encode(&none, &b, &err), 0, "that there is none");
+    is_int(helper_news_parse(buf_str(&b), b.len - 1, &m, &err), 0,
+           "  and read");
+    is_int(m.count, 0, "  none");
+    helper_news_clear(&m);
+    buf_clear(&b);
+}
+
 static void test_partition(void)
 {
     struct helper_news n = {.ev = HELPER_PARTITION,
@@ -505,6 +545,7 @@ static void test_refused_news(void)
         "{\"ev\":\"gone\",\"tag\":\"mgpu:c:1:1\",\"slurm_id\":0}",
         "{\"ev\":\"down\",\"why\":\"a\\u001bb\",\"since\":1}",
         "{\"ev\":\"partition\",\"index\":0,\"count\":0}",
+        "{\"ev\":\"quota\",\"index\":0,\"count\":1,\"kind\":9}",
         "{\"ev\":\"nodes\"}",
         "{\"ev\":\"nodes\",\"nodes\":{}}",
         "{\"ev\":\"nodes\",\"nodes\":[1]}",
@@ -536,6 +577,7 @@ int main(void)
     test_job();
     test_nodes();
     test_partition();
+    test_quota();
     test_refused_news();
     return tap_done();
 }
