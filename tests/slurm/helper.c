@@ -399,6 +399,22 @@ static void test_drained(struct world *w)
     is_str(node(w, "node2")->reservation, "", "of this node only");
     (void)scontrol(w, "delete reservation=r1");
     WAIT(w, node(w, "node1")->reservation[0] == '\0');
+    is_int(scontrol(w, "create reservation=r2 starttime=now+90 duration=10 "
+                       "users=root nodes=node2"),
+           0, "one to come");
+    WAIT(w, strcmp(node(w, "node2")->next_reservation, "r2") == 0);
+    ok(node(w, "node2")->next_starts > 0 &&
+           node(w, "node2")->reservation[0] == '\0',
+       "  its begin is known");
+    is_int(node(w, "node1")->next_starts, 0, "  of this node only");
+    WAIT(w, w->n_quotas == 1);
+    ok(strcmp(w->resv.name, "r2") == 0 &&
+           w->resv.starts == node(w, "node2")->next_starts &&
+           w->resv.ends == w->resv.starts + 600,
+       "  and its end");
+    (void)scontrol(w, "delete reservation=r2");
+    WAIT(w, node(w, "node2")->next_reservation[0] == '\0');
+    WAIT(w, w->has_quotas && w->n_quotas == 0);
 }
 
 /* A job that is not ours, on both nodes. */

@@ -143,6 +143,9 @@ struct world {
     struct alloc_node *nodes;
     size_t n_nodes;
     struct alloc_partition batch; /* the partition of that name, once told */
+    bool has_quotas;
+    int32_t n_quotas;
+    struct alloc_quota resv; /* the last reservation */
 };
 
 struct helper_start {
@@ -248,6 +251,12 @@ static inline void hear(struct world *w, struct helper_news *n)
     case HELPER_PARTITION:
         if (strcmp(n->partition.name, "batch") == 0)
             w->batch = n->partition;
+        break;
+    case HELPER_QUOTA:
+        w->n_quotas = n->count;
+        w->has_quotas = true;
+        if (n->quota.kind == ALLOC_QUOTA_RESERVATION)
+            w->resv = n->quota;
         break;
     case HELPER_DOWN:
         w->n_down += !w->is_down;
