@@ -444,6 +444,32 @@ static void test_json_files(void)
     refused_json("(?i:", "(?x", "regular expression");
 }
 
+/* A file of less than 64 MiB that one looks through for each of its names keeps
+ * a rank for an hour; by falling ids, so that none is put at the end. The
+ * deadline is a hundred times what sorting takes. */
+static void test_many_special(void)
+{
+    enum { MANY = 300000 };
+    struct error err = ERROR_INIT;
+    struct bpe_parts p = {.pattern = NULL};
+    char name[20];
+    (void)alarm(120);
+    for (int32_t i = MANY; i-- > 0;) {
+        (void)snprintf(name, sizeof(name), "<|%d|>", i % 1000 * 1000 + i);
+        text_must(bpe_parts_add_special(&p, name, i, false, &err), &err);
+    }
+    text_must(bpe_parts_sort_special(&p, &err), &err);
+    (void)alarm(0);
+    ok(bpe_parts_special(&p, 0) != NULL &&
+           strcmp(bpe_parts_special(&p, 1234)->name, "<|235234|>") == 0 &&
+           bpe_parts_special(&p, MANY) == NULL,
+       "many special tokens have their ids");
+    text_must(bpe_parts_add_special(&p, "<|235234|>", MANY, false, &err), &err);
+    ok(bpe_parts_sort_special(&p, &err) < 0 && err.code == ERR_INVAL,
+       "and a name that is there twice is found: %s", err.msg);
+    bpe_parts_clear(&p);
+}
+
 int main(void)
 {
     test_golden();
@@ -453,6 +479,7 @@ int main(void)
     test_patterns();
     test_special();
     test_names();
+    test_many_special();
     if (mkdtemp(dir) == NULL)
         exit(1);
     test_original();

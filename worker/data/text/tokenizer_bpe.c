@@ -29,6 +29,7 @@ void bpe_parts_clear(struct bpe_parts *p)
     for (size_t i = 0; i < n; i++)
         free(s[i].name);
     buf_clear(&p->special);
+    buf_clear(&p->names);
     bpe_vocab_clear(&p->vocab);
     free(p->pattern);
     *p = (struct bpe_parts){.pattern = NULL};
@@ -57,14 +58,27 @@ const struct bpe_special *bpe_parts_special(const struct bpe_parts *p,
     return i < n && s[i].id == id ? &s[i] : NULL;
 }
 
+static const uint32_t *names(const struct bpe_parts *p)
+{
+    return (const uint32_t *)(const void *)p->names.data;
+}
+
 static const struct bpe_special *by_name(const struct bpe_parts *p,
                                          const char *name)
 {
-    size_t n;
+    size_t n, low = 0;
     const struct bpe_special *s = specials(p, &n);
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(s[i].name, name) == 0)
-            return &s[i];
+    size_t high = p->names.len / sizeof(uint32_t);
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        const int order = strcmp(s[names(p)[middle]].name, name);
+        if (order == 0)
+            return &s[names(p)[middle]];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
     return NULL;
 }
 
@@ -73,21 +87,50 @@ int bpe_parts_add_special(struct bpe_parts *p, const char *name, int32_t id,
 {
     struct bpe_special new = {.id = id, .shown = shown};
     assert(id >= 0 && id < BPE_IDS_MAX);
-    if (bpe_parts_special(p, id) != NULL || by_name(p, name) != NULL)
-        return error_set(err, ERR_INVAL,
-                         "two special tokens have the id or the name of "
-                         "%.40s, %d",
-                         name, id);
     new.name = strdup(name);
-    if (new.name == NULL || buf_add(&p->special, &new, sizeof(new), err) < 0) {
-        free(new.name);
-        return error_set(err, ERR_NOMEM, "special tokens");
-    }
+    if (new.name != NULL && buf_add(&p->special, &new, sizeof(new), err) == 0)
+        return 0;
+    free(new.name);
+    return error_set(err, ERR_NOMEM, "special tokens");
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const struct bpe_special *x = a, *y = b;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static int compare_names(const void *a, const void *b, void *arg)
+{
+    const struct bpe_special *s = arg;
+    return strcmp(s[*(const uint32_t *)a].name, s[*(const uint32_t *)b].name);
+}
+
+static int twice(const struct bpe_special *s, struct error *err)
+{
+    return error_set(err, ERR_INVAL,
+                     "two special tokens have the id or the name of %.40s, %d",
+                     s->name, s->id);
+}
+
+int bpe_parts_sort_special(struct bpe_parts *p, struct error *err)
+{
     size_t n;
     struct bpe_special *s = specials(p, &n);
-    const size_t at = place_of(s, n - 1, id);
-    memmove(&s[at + 1], &s[at], (n - 1 - at) * sizeof(*s));
-    s[at] = new;
+    if (n == 0)
+        return 0;
+    qsort(s, n, sizeof(*s), compare_ids);
+    buf_reset(&p->names);
+    for (uint32_t i = 0; i < n; i++) {
+        if (i > 0 && s[i - 1].id == s[i].id)
+            return twice(&s[i], err);
+        if (buf_add(&p->names, &i, sizeof(i), err) < 0)
+            return -1;
+    }
+    qsort_r(p->names.data, n, sizeof(uint32_t), compare_names, s);
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(s[names(p)[i - 1]].name, s[names(p)[i]].name) == 0)
+            return twice(&s[names(p)[i]], err);
     return 0;
 }
 

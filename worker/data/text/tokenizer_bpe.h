@@ -19,17 +19,25 @@ struct bpe_parts {
     struct bpe_vocab vocab;
     char *pattern;      /* cuts the text into pieces; owned */
     bool whole;         /* a piece that is a token is not merged */
-    struct buf special; /* struct bpe_special, by rising ids */
+    struct buf special; /* struct bpe_special; by rising ids once sorted */
+    struct buf names;   /* uint32_t: which of them, by rising names */
 };
 
 void bpe_parts_clear(struct bpe_parts *p);
 
-/* in   id  at most BPE_IDS_MAX - 1
- * err  ERR_INVAL another special token has the id or the name; ERR_NOMEM */
+/* bpe_parts_sort_special() has to follow the last.
+ * in   id  at most BPE_IDS_MAX - 1
+ * err  ERR_NOMEM */
 int bpe_parts_add_special(struct bpe_parts *p, const char *name, int32_t id,
                           bool shown, struct error *err) MUST_CHECK;
+/* Sorted and not hashed: names come from a file, and whoever made it could make
+ * all of them collide.
+ * err  ERR_INVAL two have an id or a name in common; ERR_NOMEM
+ * cost n log n */
+int bpe_parts_sort_special(struct bpe_parts *p, struct error *err) MUST_CHECK;
+/* NULL: none. Of sorted parts. */
 const struct bpe_special *bpe_parts_special(const struct bpe_parts *p,
-                                            int32_t id); /* NULL: none */
+                                            int32_t id);
 
 /* Takes the parts, which are empty afterwards, unless it fails.
  * err  ERR_INVAL the pattern is not read; ERR_NOMEM */

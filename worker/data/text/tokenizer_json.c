@@ -183,7 +183,8 @@ static int read_special(const json_t *root, struct bpe_parts *p,
                                   err) < 0)
             return error_wrap(err, "added_tokens");
     }
-    return 0;
+    return bpe_parts_sort_special(p, err) < 0 ? error_wrap(err, "added_tokens")
+                                              : 0;
 }
 
 /* GPT-2's alphabet: a byte that is printed is itself, and the others are the

@@ -162,5 +162,5 @@ int tokenizer_ranks_special(struct bpe_parts *p, struct error *err)
                                   p->vocab.size + i, false, err) < 0)
             return -1;
     }
-    return 0;
+    return bpe_parts_sort_special(p, err);
 }
