@@ -48,6 +48,9 @@ extern const struct st_type_info st_types[ST_TYPE_N];
 
 /* The reference implementation's own cap on the header. */
 enum { ST_DIMS = 8, ST_HEADER_MAX = 100 * 1000 * 1000 };
+/* Files of models have some thousands: a header at that cap could have
+ * millions, which take minutes to read. */
+enum { ST_TENSORS_MAX = 100000 };
 
 struct st_tensor {
     char *name;
@@ -68,7 +71,8 @@ struct safetensors {
 };
 
 /* Maps the file and reads its header.
- * err  ERR_INVAL not as above, or no regular file; ERR_IO, ERR_NOTFOUND;
+ * err  ERR_INVAL not as above, or no regular file, or more than ST_TENSORS_MAX
+ *      tensors; ERR_IO, ERR_NOTFOUND;
  *      ERR_LIMIT longer than max_bytes */
 int st_open(const char *path, size_t max_bytes, struct safetensors *ret,
             struct error *err) MUST_CHECK;

@@ -312,6 +312,41 @@ static void test_large(void)
     put("", 0);
 }
 
+/* So many tensors of no bytes. */
+static void put_many(int n)
+{
+    struct buf b = BUF_INIT;
+    uint64_t len = 0;
+    int rc = buf_add(&b, &len, 8, NULL);
+    for (int i = 0; i < n && rc == 0; i++)
+        rc = buf_addf(&b, NULL, "%c\"{%d,\\\"\":" T("U8", "[0]", "0", "0"),
+                      i == 0 ? '{' : ',', i);
+    if (rc < 0 || buf_addstr(&b, "}", NULL) < 0)
+        abort();
+    len = b.len - 8;
+    memcpy(b.data, &len, 8);
+    put(b.data, b.len);
+    buf_clear(&b);
+}
+
+/* Braces and commas of names do not count. */
+static void test_too_many(void)
+{
+    struct error err = ERROR_INIT;
+    struct safetensors s;
+    put_many(ST_TENSORS_MAX + 2);
+    is_int(st_open(path, 1 << 30, &s, &err), -1, "too many tensors");
+    ok(err.code == ERR_INVAL && strstr(err.msg, "at most 100000") != NULL, "%s",
+       err.msg);
+    put_many(ST_TENSORS_MAX);
+    if (ok(st_open(path, 1 << 30, &s, &err) == 0, "but not many: %s",
+           err.msg)) {
+        is_int((long long)s.n, ST_TENSORS_MAX, "all of them");
+        st_close(&s);
+    }
+    put("", 0);
+}
+
 /* Every prefix of a good file, and random bytes changed in it. */
 static void test_damage(void)
 {
@@ -372,6 +407,7 @@ int main(void)
     test_header();
     test_shape();
     test_place();
+    test_too_many();
     test_damage();
     test_large();
     (void)unlink(path);
