@@ -104,9 +104,8 @@ void buf_drop(struct buf *b, size_t n)
     b->len -= n;
 }
 
-/* Closes fd. */
-static int read_all(struct buf *b, int fd, const char *path, size_t max,
-                    struct error *err)
+int buf_read_fd(struct buf *b, int fd, const char *name, size_t max,
+                struct error *err)
 {
     size_t start = b->len;
     int rc = 0;
@@ -123,7 +122,7 @@ static int read_all(struct buf *b, int fd, const char *path, size_t max,
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0) {
-            rc = error_sys(err, errno, "read '%s'", path);
+            rc = error_sys(err, errno, "read '%s'", name);
             break;
         }
         if (n == 0)
@@ -132,7 +131,7 @@ static int read_all(struct buf *b, int fd, const char *path, size_t max,
         b->data[b->len] = '\0';
         if (b->len - start > max) {
             rc = error_set(err, ERR_LIMIT, "'%s' is longer than %zu bytes",
-                           path, max);
+                           name, max);
             break;
         }
     }
@@ -149,7 +148,7 @@ int buf_read_file(struct buf *b, const char *path, size_t max,
                   struct error *err)
 {
     int fd = plain_file_open(path, 0, NULL, err);
-    return fd < 0 ? -1 : read_all(b, fd, path, max, err);
+    return fd < 0 ? -1 : buf_read_fd(b, fd, path, max, err);
 }
 
 int buf_read_operand(struct buf *b, const char *path, size_t max,
@@ -158,7 +157,7 @@ int buf_read_operand(struct buf *b, const char *path, size_t max,
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return error_sys(err, errno, "open '%s'", path);
-    return read_all(b, fd, path, max, err);
+    return buf_read_fd(b, fd, path, max, err);
 }
 
 int buf_read_own_file(struct buf *b, const char *path, size_t max,
@@ -174,7 +173,7 @@ int buf_read_own_file(struct buf *b, const char *path, size_t max,
     }
     if (fd >= 0 && st.st_uid == geteuid() &&
         !(st.st_mode & (S_IWGRP | S_IWOTH)))
-        return read_all(b, fd, path, max, err);
+        return buf_read_fd(b, fd, path, max, err);
     if (fd >= 0)
         (void)close(fd);
     return error_set(err, ERR_DENIED,

@@ -67,6 +67,11 @@ void buf_drop(struct buf *b, size_t n); /* removes the first n bytes; n <=
  *     as open(2) and read(2) */
 int buf_read_file(struct buf *b, const char *path, size_t max,
                   struct error *err) MUST_CHECK;
+/* The same of an open file, from where it is to its end.
+ * own  fd  is closed
+ * in   name  for messages */
+int buf_read_fd(struct buf *b, int fd, const char *name, size_t max,
+                struct error *err) MUST_CHECK;
 /* The same for an operand of a command, which may be a pipe or a terminal. */
 int buf_read_operand(struct buf *b, const char *path, size_t max,
                      struct error *err) MUST_CHECK;

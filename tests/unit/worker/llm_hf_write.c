@@ -179,6 +179,68 @@ static void test_layouts(const struct model_dir *d,
        "one file again, and no index");
 }
 
+/* in   to  where base's config.json leads; written as far as it is allowed */
+static void links(const struct model_dir *d, const char *base, const char *to,
+                  uid_t link_owner, bool allowed, const char *what)
+{
+    struct error err = ERROR_INIT;
+    struct model m;
+    char path[600];
+    model_dir_empty(d);
+    fill(&m, 1);
+    (void)snprintf(path, sizeof(path), "%s/config.json", base);
+    (void)unlink(path);
+    if (symlink(to, path) < 0 ||
+        (geteuid() == 0 && lchown(path, link_owner, (gid_t)-1) < 0))
+        abort();
+    int rc = hf_write(d->path, base, 0, each, &m, &err);
+    if (allowed)
+        ok(rc == 0 && model_dir_is(d, "config.json", "secret"), "%s: %s", what,
+           err.msg);
+    else
+        ok(rc < 0 && err.code == ERR_DENIED && model_dir_count(d) == 0,
+           "%s: %s", what, err.msg);
+    (void)unlink(path);
+}
+
+/* The links of a cache are followed, and those of others to files of this user
+ * are not. Only root can make links of others. */
+static void test_links(const struct model_dir *d)
+{
+    const bool root = geteuid() == 0;
+    struct model_dir cache, home;
+    char base[512], file[512], blob[512], command[600];
+    model_dir_init(&cache);
+    model_dir_init(&home);
+    (void)snprintf(command, sizeof(command),
+                   "mkdir -p %s/m/snapshots/1 %s/m/blobs %s/m/else", cache.path,
+                   cache.path, cache.path);
+    if (system(command) != 0) /* NOLINT(cert-env33-c) */
+        abort();
+    (void)model_dir_file(&cache, "m/snapshots/1", base);
+    model_dir_text(&home, "file", "secret");
+    model_dir_text(&cache, "m/blobs/5e", "secret");
+    model_dir_text(&cache, "m/else/5e", "secret");
+    model_dir_text(&cache, "m/snapshots/1/x", "secret");
+    (void)model_dir_file(&home, "file", file);
+    (void)model_dir_file(&cache, "m/blobs/5e", blob);
+    links(d, base, "../../blobs/5e", 4242, true, "a blob of its cache");
+    links(d, base, blob, 4242, true, "the same, absolute");
+    links(d, base, "x", 4242, true, "a file beside it");
+    links(d, base, file, 0, true, "this user's link to this user's file");
+    if (root) {
+        links(d, base, file, 4242, false, "another's link to it");
+        links(d, base, "../../else/5e", 4242, false, "beside the blobs");
+        if (chown(file, 4242, (gid_t)-1) < 0)
+            abort();
+        links(d, base, file, 0, false, "this user's link to another's file");
+    }
+    (void)snprintf(command, sizeof(command), "rm -rf %s %s", cache.path,
+                   home.path);
+    if (system(command) != 0) /* NOLINT(cert-env33-c) */
+        abort();
+}
+
 static void test_copies(const struct model_dir *d, const struct model_dir *base)
 {
     static const char *const names[] = {
@@ -292,6 +354,7 @@ int main(void)
     test_layouts(&d, &base);
     test_copies(&d, &base);
     test_failures(&d, &base);
+    test_links(&d);
     model_dir_clear(&d);
     model_dir_clear(&base);
     return tap_done();

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "jobs/base/buf.h"
+#include "worker/llm/files/base_file.h"
 #include "worker/llm/files/hf_index.h"
 #include "worker/llm/files/staged_file.h"
 
@@ -229,7 +230,7 @@ static int stage_copy(struct output *o, int i, const char *base,
     struct buf path = BUF_INIT, text = BUF_INIT;
     int rc = buf_addf(&path, err, "%s/%s", base, copied[i]);
     if (rc == 0 && (access(buf_str(&path), F_OK) == 0 || errno != ENOENT)) {
-        rc = buf_read_file(&text, buf_str(&path), COPIED_MAX_BYTES, err);
+        rc = base_file_read(base, copied[i], COPIED_MAX_BYTES, &text, err);
         if (rc == 0 && strchr(copied[i], '/') != NULL)
             rc = make_original(o, err);
         rc = rc < 0 ? rc
