@@ -181,15 +181,13 @@ libs_of = $(foreach r,$(call reverse,$(1)),$(call lib,$(r)))
 libs    = $(foreach l,$(1) $(below_$(1)),$(call libs_of,$(rooms_$(l))))
 
 # ---- what each layer links; static archives pull only what is used --------
-blas_dir := $(firstword $(wildcard /usr/lib/*/openblas-openmp))
 mpi_cflags = $(shell mpicc --showme:compile 2>/dev/null)
 mpi_libs   = $(shell mpicc --showme:link 2>/dev/null)
 
 ldlibs_base    := -lcurl -levent -ljansson -lcrypto \
                   $(if $(filter 1,$(MUNGE)),-lmunge) -lpthread -lm
 ldlibs_jobs    := -lyaml $(ldlibs_base)
-ldlibs_kernels := $(if $(blas_dir),-L$(blas_dir)) -lopenblas -fopenmp \
-                  -lstdc++ -ldl -lm -lpthread
+ldlibs_kernels := -fopenmp -lstdc++ -ldl -lm -lpthread
 ldlibs_db      := -lsqlite3 $(ldlibs_jobs)
 ldlibs_slurm   := $(ldlibs_jobs)
 # libslurm is GPL; the one program that links it is separate for that, too.

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "kernels/blas_host.h"
 #include "kernels/exec/exec_device.h"
 
 enum {
@@ -155,6 +156,8 @@ int device_host_create(int32_t threads, struct device **ret, struct error *err)
     if (threads < 0 || threads > MAX_THREADS)
         return error_set(err, ERR_INVAL, "%d threads: expected 0..%d", threads,
                          MAX_THREADS);
+    if (blas_open(err) < 0)
+        return -1;
     struct exec_device *exec = calloc(1, sizeof(*exec));
     if (!exec)
         return error_set(err, ERR_NOMEM, "a device");

@@ -1,11 +1,11 @@
-/* gemm_host.c - GEMM by OpenBLAS. The only file that includes cblas.h.
+/* gemm_host.c - GEMM by OpenBLAS, which blas_host.c opens.
  *
  * The OpenMP flavour of OpenBLAS shares its threads with our kernels; the
  * pthreads flavour would have a second pool that competes for the cores.
  * OpenBLAS itself runs GEMMs that are too small to share on one thread. */
-#include <cblas.h>
 #include <omp.h>
 
+#include "kernels/blas_host.h"
 #include "kernels/exec/exec_device.h"
 
 void host_gemm_threads(int32_t threads)
@@ -13,7 +13,7 @@ void host_gemm_threads(int32_t threads)
     /* OpenBLAS adopts the OpenMP limit when it finds a change; set both, so
      * that it finds none. */
     omp_set_num_threads(threads);
-    openblas_set_num_threads(threads);
+    blas_opened()->set_num_threads(threads);
 }
 
 static void multiply32(struct exec_device *exec, bool ta, bool tb, int32_t m,
@@ -22,9 +22,9 @@ static void multiply32(struct exec_device *exec, bool ta, bool tb, int32_t m,
                        float *C, int32_t ldc)
 {
     double begin_s = exec_begin(exec);
-    cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
-                tb ? CblasTrans : CblasNoTrans, m, n, k, (float)alpha, A, lda,
-                B, ldb, (float)beta, C, ldc);
+    blas_opened()->sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
+                         tb ? CblasTrans : CblasNoTrans, m, n, k, (float)alpha,
+                         A, lda, B, ldb, (float)beta, C, ldc);
     exec_end(exec, DEVICE_GEMM, begin_s, 0);
 }
 
@@ -74,9 +74,9 @@ int host_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
     struct exec_device *exec = (struct exec_device *)d;
     if (dt == DT_F64) {
         double begin_s = exec_begin(exec);
-        cblas_dgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
-                    tb ? CblasTrans : CblasNoTrans, m, n, k, alpha, A, lda, B,
-                    ldb, beta, C, ldc);
+        blas_opened()->dgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
+                             tb ? CblasTrans : CblasNoTrans, m, n, k, alpha, A,
+                             lda, B, ldb, beta, C, ldc);
         exec_end(exec, DEVICE_GEMM, begin_s, 0);
     } else
         multiply32(exec, ta, tb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);

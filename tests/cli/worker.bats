@@ -493,6 +493,22 @@ END
     [[ $output != *socket:* ]]
 }
 
+@test "what starts programs links no OpenBLAS, and needs little address space" {
+    run ldd "$MGPU_BIN/mgpu-worker"
+    [ "$status" -eq 0 ]
+    [[ $output != *openblas* ]]
+    [[ $output != *gfortran* ]]
+    [ "${MGPU_VARIANT:-release}" = release ] || return 0 # a sanitizer needs more
+    echo 'echo "$GREETING"' | command_spec
+    # Its constructor would try for ever to have a buffer.
+    ulimit -v 250000
+    run timeout "$compute_s" "$MGPU_BIN/mgpu-worker" --alone \
+        --standalone "$BATS_TEST_TMPDIR/spec.yaml" --dir "$dir"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *hello* ]]
+}
+
 @test "a program's exit status is the job's" {
     command_spec <<<'[ "$MGPU_RANK" = 0 ] || exit 7; sleep 1000'
     run worker 2 # for 100 s at most

@@ -85,7 +85,17 @@ cp -r /usr/share/openmpi "$root/mpi/share" 2>/dev/null || true
 # ---- libraries --------------------------------------------------------------------
 # Of the C library's family all or none can be taken along; the compiler's are
 # newer on a newer machine, where other programs need them, so ours are spare.
-ldd "${programs[@]}" | awk '/=> \// { print $3 }' | sort -u | while read -r f; do
+# OpenBLAS is opened, not linked.
+blas=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p |
+    sed -n 's/^.*libopenblas\.so\.0 .*=> //p' | head -n 1)
+[ -n "$blas" ] || {
+    echo "bundle.sh: no libopenblas.so.0" >&2
+    exit 1
+}
+{
+    ldd "${programs[@]}" "$blas" | awk '/=> \// { print $3 }'
+    echo "$blas"
+} | sort -u | while read -r f; do
     case ${f##*/} in
     ld-linux*.so* | libc.so* | libm.so* | libpthread.so* | libdl.so* | librt.so* | \
         libresolv.so* | libutil.so* | libcublas* | libcudart*) ;;
