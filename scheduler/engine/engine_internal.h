@@ -71,6 +71,7 @@ struct engine {
     struct node_classes classes;
     struct error unavailable;   /* ERR_UNAVAIL: why there is no newer one */
     double unavailable_since_s; /* seconds since 1970 */
+    double back_s;              /* since when it answers again; likewise */
     double listens_s;           /* since when no event was missed; likewise */
     bool wants_plan;            /* something changed since the last one */
     uint64_t n_plans;

@@ -188,6 +188,52 @@ static void test_own_queue(void)
     play_out("k0:CANCELLED/130/2[11] k1:COMPLETED/0/1[1]");
 }
 
+/* ---- a cluster that does not answer ----------------------------------------
+ */
+static const struct alloc_ops *real;
+static struct alloc_ops absent;
+static bool is_away;
+
+static int away_inventory(struct alloc *a, struct alloc_node *nodes, size_t cap,
+                          size_t *ret_n, struct error *e)
+{
+    return is_away ? error_set(e, ERR_UNAVAIL, "no answer")
+                   : real->inventory(a, nodes, cap, ret_n, e);
+}
+
+static struct alloc *at_times_away(struct alloc *a)
+{
+    real = a->ops;
+    absent = *real;
+    absent.inventory = away_inventory;
+    a->ops = &absent;
+    return a;
+}
+
+/* It cannot grant anything meanwhile. */
+static void test_away(void)
+{
+    struct world_script s = with_backfill(&grow);
+
+    s.acts[2] = (struct world_act){.at_s = 300, .job = 0, .verb = W_CANCEL};
+    s.n_acts = 3;
+    world_init(&w, &s);
+    w.wrap = at_times_away;
+    if (!world_start(&w))
+        abort();
+    play(50);
+    is_away = true;
+    if (alloc_fake_changed(w.cluster, &err) < 0)
+        abort();
+    play(100);
+    is_away = false;
+    play(130);
+    is_int(job_of(0)->gpus, 4, "---- the cluster was away: its minute is new");
+    play(170);
+    is_int(job_of(0)->gpus, 1, "  and ends");
+    play_out("k0:CANCELLED/130/3[101]");
+}
+
 /* Without a patience, as on one machine, it waits on. */
 static void test_no_patience(void)
 {
@@ -314,6 +360,7 @@ int main(void)
     test_patience(true);
     test_doubles();
     test_own_queue();
+    test_away();
     test_no_patience();
     test_start();
     test_quota();

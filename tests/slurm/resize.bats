@@ -8,6 +8,8 @@ load helpers
 setup_file() { slurm_up --nodes 2 --gpus 4; }
 # People resize jobs here: the default policy would, too.
 conf_more='scheduler: {policy: backfill}'
+# A size stays in Slurm's queue, however long a restart of slurmctld takes.
+conf_slurm='  resize_patience: 1h'
 teardown_file() { slurm_down; }
 teardown() { slurm_calm; }
 

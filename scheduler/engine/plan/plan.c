@@ -88,6 +88,8 @@ int eng_inventory(struct engine *e, struct error *err)
     e->n_nodes = n;
     tell_memory(e);
     take_drained_out(e);
+    if (e->unavailable.code != ERR_NONE)
+        e->back_s = eng_wall(e);
     e->unavailable = (struct error)ERROR_INIT;
     return eng_classify(e, err);
 }

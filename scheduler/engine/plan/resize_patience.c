@@ -124,7 +124,8 @@ int eng_refused_size(struct engine *e, struct entry *en, const char *why,
     return bar(e, en, gpus, old, why, err);
 }
 
-/* When the patience with a size ends, on the wall clock; INFINITY: never.
+/* When the patience with a size ends, on the wall clock; INFINITY: never. While
+ * the cluster does not answer, it grants nothing.
  * in   to       the size of the resize
  *      is_held  it waits, and not for devices */
 static double patience_ends_s(const struct engine *e, const struct job *job,
@@ -135,7 +136,7 @@ static double patience_ends_s(const struct engine *e, const struct job *job,
 
     return s > 0 && old > 0 && (old < to || is_held) &&
                    !isnan(job->resize.ended_s)
-               ? job->resize.ended_s + s
+               ? fmax(job->resize.ended_s, e->back_s) + s
                : (double)INFINITY;
 }
 
