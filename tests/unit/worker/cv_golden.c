@@ -8,7 +8,10 @@
  * the first pass is compared to 1e-3 and two losses to 5e-2. In 16 bits the
  * first pass scatters (cv_precision.c): its logits and gradients may be as far
  * from fp64 as PyTorch's are, and half as far again; in the mean of all cases,
- * gradients a tenth. Seen: 0.99 and 1.04 times, one case 0.89 to 1.25.
+ * gradients a fifth. By chance one case's gradient is a tenth nearer or farther
+ * (the deviation of the ten ratios), so the mean of ten by 0.03. Half is five
+ * times the one, a fifth six times the other, and one rounding more in each
+ * layer would be 1.4.
  *
  * Twenty steps are made by the worker's own optimizer, schedule and mean of
  * the weights.
@@ -501,7 +504,7 @@ int main(void)
         free(grads);
     }
     for (int k = 0; k < 2; k++)
-        ok(more[k] <= 1.1 * halves,
+        ok(more[k] <= 1.2 * halves,
            "%s: gradients are %.2f times as far from fp64 as PyTorch's",
            dtype_name(k == 0 ? DT_F16 : DT_BF16), more[k] / halves);
     golden_close(&g);
