@@ -102,12 +102,16 @@ enum alloc_note_kind {
     ALLOC_INVENTORY, /* inventory() has changed */
 };
 
-/* Cause of an EXITED note, if neither the program nor our release(). */
+/* Cause of an EXITED note, if neither the program nor our release(), and of a
+ * LOST note. */
 enum alloc_ended_by {
     ALLOC_BY_ITSELF, /* the program, or our own release() */
     ALLOC_BY_LIMIT,  /* the cluster's scheduler enforced the time limit */
     ALLOC_BY_OTHER,  /* a person cancelled it there (scancel) */
     ALLOC_BY_FAULT,  /* one of its GPUs failed, and the program with it */
+    /* LOST: the cluster's scheduler took its GPUs for another job, or was told
+     * to queue it again: no fault of job or node */
+    ALLOC_BY_PREEMPTION,
 };
 
 enum { ALLOC_NATIVE_ID_CAP = 64, ALLOC_PLACE_CAP = 512 };
@@ -128,7 +132,7 @@ struct alloc_note {
                         * administrator; may be resumed */
     int32_t exit_code; /* EXITED: 0..255 */
     int32_t signal;    /* EXITED: 0, or the signal that ended the worst rank */
-    enum alloc_ended_by ended_by; /* EXITED */
+    enum alloc_ended_by ended_by; /* EXITED, LOST */
     bool is_forgotten; /* LOST: the cluster's scheduler lost its state and
                         * the attempt with it: no fault of job or node */
     /* EXITED: CPU time of all its processes, including the launcher, and the

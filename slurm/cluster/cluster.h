@@ -331,6 +331,10 @@ void cluster_end_lost(struct cluster *c, struct cluster_attempt *a,
 /* in is_of_size perhaps fewer GPUs are not refused */
 void cluster_end_refused(struct cluster *c, struct cluster_attempt *a,
                          const struct error *why, bool is_of_size);
+/* Slurm took it away for another job, or was told to queue it again. */
+void cluster_end_preempted(struct cluster *c, struct cluster_attempt *a,
+                           const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* It was reported as ended with one job, but another job's worker has the
  * lease. */
 void cluster_end_instead(struct cluster *c, struct cluster_attempt *a,

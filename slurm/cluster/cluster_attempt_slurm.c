@@ -60,14 +60,17 @@ static void end_unstarted_again(struct cluster *c, struct cluster_attempt *a)
         c, a, "Slurm has forgotten that it started job %" PRIu32, a->slurm_id);
 }
 
-/* A job that ran and is pending again was requeued by a person, or slurmctld
- * has forgotten that it started it. The latter loses nothing before a claim. */
+/* A job that ran and is pending again was requeued, or slurmctld has forgotten
+ * that it started it. The latter loses nothing before a claim. Slurm also
+ * requeues a job that a node could not launch, which may be the job's fault:
+ * that costs a retry. Once it was claimed, a person or a job of higher priority
+ * wanted its end. */
 static bool ends_requeued(struct cluster *c, struct cluster_attempt *a,
                           const struct cluster_job *job)
 {
     if (job->j.restarts > a->seen.restarts)
-        cluster_end_lost(c, a, "Slurm job %" PRIu32 " was requeued",
-                         a->slurm_id);
+        (a->is_claimed ? cluster_end_preempted : cluster_end_lost)(
+            c, a, "Slurm job %" PRIu32 " was requeued", a->slurm_id);
     else if (a->is_claimed && a->has_run && job->is == CLUSTER_PENDING)
         end_unstarted_again(c, a);
     return a->phase == CLUSTER_ENDED;

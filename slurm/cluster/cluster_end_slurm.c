@@ -35,30 +35,46 @@ void cluster_end(struct cluster *c, struct cluster_attempt *a,
     cluster_say(c, a, CLUSTER_SAY_END);
 }
 
+/* in  as  the cause: ended_by, is_forgotten */
+static void end_lost(struct cluster *c, struct cluster_attempt *a,
+                     struct alloc_note as, const char *why)
+{
+    as.kind = ALLOC_LOST;
+    (void)error_set(&as.why, ERR_EXTERN, "%s", why);
+    cluster_end(c, a, &as);
+}
+
 void cluster_end_forgotten(struct cluster *c, struct cluster_attempt *a,
                            const char *fmt, ...)
 {
-    struct alloc_note note = {.kind = ALLOC_LOST, .is_forgotten = true};
-    char why[sizeof(note.why.msg)];
+    char why[sizeof(a->end.why.msg)];
     va_list ap;
     va_start(ap, fmt);
     (void)vsnprintf(why, sizeof(why), fmt, ap);
     va_end(ap);
-    (void)error_set(&note.why, ERR_EXTERN, "%s", why);
-    cluster_end(c, a, &note);
+    end_lost(c, a, (struct alloc_note){.is_forgotten = true}, why);
 }
 
 void cluster_end_lost(struct cluster *c, struct cluster_attempt *a,
                       const char *fmt, ...)
 {
-    struct alloc_note note = {.kind = ALLOC_LOST};
-    char why[sizeof(note.why.msg)];
+    char why[sizeof(a->end.why.msg)];
     va_list ap;
     va_start(ap, fmt);
     (void)vsnprintf(why, sizeof(why), fmt, ap);
     va_end(ap);
-    (void)error_set(&note.why, ERR_EXTERN, "%s", why);
-    cluster_end(c, a, &note);
+    end_lost(c, a, (struct alloc_note){.ended_by = ALLOC_BY_ITSELF}, why);
+}
+
+void cluster_end_preempted(struct cluster *c, struct cluster_attempt *a,
+                           const char *fmt, ...)
+{
+    char why[sizeof(a->end.why.msg)];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(why, sizeof(why), fmt, ap);
+    va_end(ap);
+    end_lost(c, a, (struct alloc_note){.ended_by = ALLOC_BY_PREEMPTION}, why);
 }
 
 void cluster_end_unstarted(struct cluster *c, struct cluster_attempt *a)
@@ -109,7 +125,8 @@ enum verdict {
     BY_LIMIT,
     BY_SOMEBODY,
     BY_MEMORY,
-    TAKEN_AWAY, /* lost, whatever the file says */
+    BROKEN,     /* lost with a node, whatever the file says */
+    TAKEN_AWAY, /* lost to another job, whatever the file says */
     UNCLEAR,    /* lost, if there is no file */
 };
 
@@ -126,8 +143,8 @@ static enum verdict verdict_on(const char *state, const char **ret_what)
         {"DEADLINE", BY_LIMIT, "reached its deadline"},
         {"CANCELLED", BY_SOMEBODY, "was cancelled"},
         {"OUT_OF_MEMORY", BY_MEMORY, "ran out of memory"},
-        {"NODE_FAIL", TAKEN_AWAY, "lost a node"},
-        {"BOOT_FAIL", TAKEN_AWAY, "got a node that did not boot"},
+        {"NODE_FAIL", BROKEN, "lost a node"},
+        {"BOOT_FAIL", BROKEN, "got a node that did not boot"},
         {"PREEMPTED", TAKEN_AWAY, "was preempted"},
         {"REQUEUED", TAKEN_AWAY, "was requeued"},
         {"FAILED", UNCLEAR, "could not be launched"},
@@ -148,14 +165,14 @@ static enum verdict verdict_on(const char *state, const char **ret_what)
 enum { SLURM_NO_LAUNCH = 53 };
 
 static void end_lost_as(struct cluster *c, struct cluster_attempt *a,
-                        const char *what)
+                        enum verdict v, const char *what)
 {
     const char *reason = a->seen.reason;
     bool has_reason = reason[0] && strcmp(reason, "None") != 0;
-    cluster_end_lost(c, a, "Slurm job %" PRIu32 " %s%s%s%s%s%s", a->slurm_id,
-                     what, a->place[0] ? " on " : "", a->place,
-                     has_reason ? " (" : "", has_reason ? reason : "",
-                     has_reason ? ")" : "");
+    (v == TAKEN_AWAY ? cluster_end_preempted : cluster_end_lost)(
+        c, a, "Slurm job %" PRIu32 " %s%s%s%s%s%s", a->slurm_id, what,
+        a->place[0] ? " on " : "", a->place, has_reason ? " (" : "",
+        has_reason ? reason : "", has_reason ? ")" : "");
 }
 
 /* A node that cannot launch a job cancels it if the job must not be requeued;
@@ -223,8 +240,9 @@ static void end_over(struct cluster *c, struct cluster_attempt *a,
         end_slurms_loss(c, a, was_launched ? unclaimed : what);
         return;
     }
-    if (v == TAKEN_AWAY || !was_launched || (v == UNCLEAR && says_nothing)) {
-        end_lost_as(c, a, what);
+    if (v == TAKEN_AWAY || v == BROKEN || !was_launched ||
+        (v == UNCLEAR && says_nothing)) {
+        end_lost_as(c, a, v, what);
         return;
     }
     if (v == BY_LIMIT)
@@ -254,11 +272,12 @@ static void end_told(struct cluster *c, struct cluster_attempt *a,
     const char *what;
     struct alloc_note note = {.kind = ALLOC_EXITED};
     enum verdict v = verdict_on(file->told, &what);
-    if (v == TAKEN_AWAY) {
-        cluster_end_lost(c, a,
-                         "Slurm job %" PRIu32 " %s, its batch step reports; "
-                         "Slurm has forgotten it",
-                         a->slurm_id, what);
+    if (v == TAKEN_AWAY || v == BROKEN) {
+        (v == TAKEN_AWAY ? cluster_end_preempted : cluster_end_lost)(
+            c, a,
+            "Slurm job %" PRIu32 " %s, its batch step reports; Slurm has "
+            "forgotten it",
+            a->slurm_id, what);
         return;
     }
     note.ended_by = v == BY_LIMIT ? ALLOC_BY_LIMIT : ALLOC_BY_OTHER;

@@ -17,7 +17,7 @@ struct alloc_fake_outcome {
     int32_t signal;
     int32_t refuse;  /* 1: REFUSED instead of GRANTED */
     int32_t lose;    /* 1: LOST after run_s instead of EXITED; 2: forgotten
-                        by the cluster's scheduler itself */
+                        by the cluster's scheduler itself; 3: preempted by it */
     int32_t unknown; /* 1: request() fails with ERR_BUSY, yet it was accepted */
     int32_t twice;   /* 1: started twice; until claimed() corrects it, the
                       * notes name the copy without a worker */

@@ -66,7 +66,10 @@ static void push_end(struct alloc_fake *a, const struct fake_attempt *f)
                               .ended_by = f->outcome.ended_by};
     if (f->outcome.lose) {
         note = (struct alloc_note){.kind = ALLOC_LOST,
-                                   .is_forgotten = f->outcome.lose == 2};
+                                   .is_forgotten = f->outcome.lose == 2,
+                                   .ended_by = f->outcome.lose == 3
+                                                   ? ALLOC_BY_PREEMPTION
+                                                   : ALLOC_BY_ITSELF};
         because(&note, f->outcome.why, "node failure");
     } else if (f->outcome.ended_by == ALLOC_BY_OTHER ||
                f->outcome.ended_by == ALLOC_BY_FAULT) {

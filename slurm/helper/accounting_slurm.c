@@ -47,7 +47,10 @@ static void take(const slurmdb_job_rec_t *j, struct helper_news *ret)
     uint32_t status = j->exitcode;
     (void)snprintf(ret->job.state, sizeof(ret->job.state), "%s",
                    rpc_state_word(j->state & JOB_STATE_BASE));
-    say_who(j->requid, ret->job.reason, sizeof(ret->job.reason));
+    /* Other ends name a user, too: that of the controller. */
+    ret->job.reason[0] = '\0';
+    if ((j->state & JOB_STATE_BASE) == JOB_CANCELLED)
+        say_who(j->requid, ret->job.reason, sizeof(ret->job.reason));
     ret->slurm_id = j->jobid;
     ret->job.ended = j->end > 0 ? j->end : 0;
     ret->exit_code = (int32_t)((status >> 8) & 0xff);

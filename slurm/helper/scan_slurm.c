@@ -190,14 +190,28 @@ static void set_place(const slurm_job_info_t *j, struct helper_job *ret)
     place_text_end(&t, ret->place, sizeof(ret->place));
 }
 
+/* With a GraceTime, Slurm tells a job to stop before it takes its nodes. Before
+ * 24.05 a job that ends in time is COMPLETED or FAILED. A job that was only
+ * suspended for another one has a later suspend_time. */
+static bool was_preempted(const slurm_job_info_t *j)
+{
+    uint32_t base = j->job_state & JOB_STATE_BASE;
+    return (base == JOB_COMPLETE || base == JOB_FAILED) &&
+           j->preempt_time > 0 && j->suspend_time < j->preempt_time;
+}
+
 static void describe(const slurm_job_info_t *j, struct helper_job *ret)
 {
+    uint32_t state = j->job_state;
+
+    if (was_preempted(j))
+        state = (state & ~(uint32_t)JOB_STATE_BASE) | JOB_PREEMPTED;
     *ret = (struct helper_job){.uid = j->user_id,
                                .slurm_id = j->job_id,
                                .restarts = j->restart_cnt,
                                .submitted = j->submit_time};
     copy(ret->tag, sizeof(ret->tag), j->comment);
-    copy(ret->state, sizeof(ret->state), rpc_state_word(j->job_state));
+    copy(ret->state, sizeof(ret->state), rpc_state_word(state));
     set_reason(j, ret);
     set_place(j, ret);
     if ((j->job_state & JOB_STATE_BASE) >= JOB_COMPLETE) {

@@ -61,8 +61,9 @@ enum who {
     LIMIT,
     WARNING, /* of the limit, by SIGTERM */
     GIVEN_UP,
-    FAULT, /* of a device, and the allocator says so */
-    LOST,  /* with its node, or its machine */
+    FAULT,     /* of a device, and the allocator says so */
+    LOST,      /* with its node, or its machine */
+    PREEMPTED, /* or requeued, by Slurm or a person there */
     SCANCEL,
     SLURM_LIMIT,
     SLURM_WARNING, /* of the limit, and there is no daemon */
@@ -123,6 +124,10 @@ static struct alloc_fake_outcome note_of(enum who who, enum said said)
     case LOST:
         how.lose = 1;
         break;
+    case PREEMPTED:
+        how.lose = 3;
+        how.why = "Slurm job 20 was preempted";
+        break;
     case SCANCEL:
         how.ended_by = ALLOC_BY_OTHER;
         break;
@@ -175,6 +180,8 @@ static const struct {
                {DONE_, AWAY_, DONE_, AWAY_, AWAY_, AWAY_, AWAY_, AWAY_}},
     [LOST] = {"lost with its node",
               {DONE_, AWAY_, AWAY_, AWAY_, AWAY_, AWAY_, AWAY_, AWAY_}},
+    [PREEMPTED] = {"preempted in Slurm",
+                   {DONE_, FREE_, FREE_, FREE_, FREE_, FREE_, FREE_, FREE_}},
     [SCANCEL] = {"cancelled in Slurm",
                  {ADMIN_, ADMIN_, ADMIN_, ADMIN_, ADMIN_, ADMIN_, ADMIN_,
                   ADMIN_}},
@@ -235,8 +242,56 @@ static void cell(enum who who, enum said said, bool saves, const char *want)
     world_clear(&w);
 }
 
+struct seen {
+    const char *text;
+    enum job_event ev;
+    int n;
+};
+
+static int see(void *arg, const struct store_event *ev, struct error *e)
+{
+    struct seen *seen = arg;
+    (void)e;
+    seen->n +=
+        ev->ev == seen->ev && ev->detail && strstr(ev->detail, seen->text);
+    return 0;
+}
+
+static int count_events(enum job_event ev, const char *text)
+{
+    struct seen seen = {text, ev, 0};
+    if (w.store->ops->load(w.store, see, &seen, &err) < 0)
+        return -1;
+    return seen.n;
+}
+
+/* However often Slurm takes it away: no retry, no node, and the reason. */
+static void test_preempted(void)
+{
+    struct world_script s = one((struct world_attempt){
+        .run_s = 5, .lose = 5, .why = "Slurm job 20 was preempted"});
+
+    s.nodes = 2;
+    for (int i = 1; i < 4; i++)
+        s.jobs[0].attempts[i] = s.jobs[0].attempts[0];
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":0}}";
+    begin(&s, "preempted four times, without a retry");
+    play(1);
+    for (int i = 0; i < 1000 && engine_job(w.engine, 1)->attempt < 5; i++) {
+        (void)world_step(&w);
+        world_advance(&w);
+    }
+    const struct job *job = engine_job(w.engine, 1);
+    is_int(job->retries, 0, "no retry is counted");
+    is_str(job->exclude, "", "no node is excluded");
+    is_int(count_events(EV_REQUEUE, "\"why\":\"Slurm job 20 was preempted\""),
+           4, "each requeue says why");
+    finish("k0:COMPLETED/0/5[11111]", "");
+}
+
 int main(void)
 {
+    test_preempted();
     for (int who = 0; who < N_WHO; who++)
         for (int said = 0; said < N_SAID; said++)
             cell((enum who)who, (enum said)said, true, rows[who].want[said]);

@@ -23,7 +23,8 @@ struct world_attempt {
     int32_t exit_code, signal;
     int32_t refuse, unknown;
     int32_t lose; /* 1: before its worker reports; 2: after that; 3: before,
-                     4: after, by the cluster's scheduler itself */
+                     4: after, by the cluster's scheduler itself; 5: before,
+                     preempted by it */
     const char *fault_node;              /* its worker reports it */
     int64_t needed_bytes;                /* its worker refuses its plan */
     int32_t no_claim, no_report, silent; /* silent: no beat after the claim */

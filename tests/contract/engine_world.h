@@ -42,7 +42,9 @@ static inline void world_outcome(void *arg, uint64_t job, int32_t attempt,
         .exit_code = a->exit_code,
         .signal = a->signal,
         .refuse = a->refuse,
-        .lose = a->lose >= 3 ? 2 : a->lose > 0,
+        .lose = a->lose == 5   ? 3
+                : a->lose >= 3 ? 2
+                               : a->lose > 0,
         .unknown = a->unknown,
         .twice = a->twice,
         .wait_s = a->wait_s,

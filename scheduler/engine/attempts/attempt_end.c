@@ -16,8 +16,8 @@
  *   a GPU of it has failed,    NODE_FAIL, 125
  *   as the allocator or the
  *   worker reports
- *   lost by the cluster's      another attempt without a retry, if the job
- *   scheduler itself           is retried after a loss at all
+ *   preempted in the cluster,  another attempt without a retry
+ *   or lost by its scheduler
  *   lost, or given up by us    NODE_FAIL or FAILED, 125
  *   killed by a signal, but    COMPLETED, 0
  *   reported 0
@@ -268,10 +268,11 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
     if (end->kind == ALLOC_LOST && end_failed_before(job, end))
         return exited(e, en, end);
     if (end->kind == ALLOC_LOST) {
-        v = make(end->is_forgotten ? EV_REQUEUE : EV_LOST, EXIT_NEVER_RAN, 0,
-                 "");
-        detail_because(&v.d, "lost: ", end->why);
-        return end->is_forgotten ? v : or_again(job, RETRY_NODE_FAIL, v);
+        bool is_preempted = end->by == ALLOC_BY_PREEMPTION;
+        bool is_free = is_preempted || end->is_forgotten;
+        v = make(is_free ? EV_REQUEUE : EV_LOST, EXIT_NEVER_RAN, 0, "");
+        detail_because(&v.d, is_preempted ? "" : "lost: ", end->why);
+        return is_free ? v : or_again(job, RETRY_NODE_FAIL, v);
     }
     if (en->give_up) {
         text_copy(why, sizeof(why), en->give_up);

@@ -17,7 +17,7 @@ void eng_take_notes(struct engine *e);
 struct ending {
     enum alloc_note_kind kind; /* EXITED, LOST or REFUSED */
     int32_t exit_code, signal;
-    enum alloc_ended_by by;   /* EXITED */
+    enum alloc_ended_by by;   /* EXITED, LOST */
     bool is_forgotten;        /* LOST */
     int64_t cpu_ms, cores_ms; /* EXITED, from the note */
     int64_t ended_ms;         /* likewise; 0: just now, as far as is known */

@@ -124,14 +124,25 @@ static inline bool exits(uint64_t job, int code, int signo,
     return false;
 }
 
-static inline bool is_lost(uint64_t job, const char *why)
+static inline bool is_lost_by(enum alloc_ended_by by, uint64_t job,
+                              const char *why)
 {
     if (!gets(ALLOC_LOST, job))
         return false;
-    if (strcmp(h.note.why.msg, why) == 0)
+    if (strcmp(h.note.why.msg, why) == 0 && h.note.ended_by == by)
         return true;
-    tap_diag("lost because '%s'", h.note.why.msg);
+    tap_diag("lost by %d because '%s'", (int)h.note.ended_by, h.note.why.msg);
     return false;
+}
+
+static inline bool is_lost(uint64_t job, const char *why)
+{
+    return is_lost_by(ALLOC_BY_ITSELF, job, why);
+}
+
+static inline bool is_preempted(uint64_t job, const char *why)
+{
+    return is_lost_by(ALLOC_BY_PREEMPTION, job, why);
 }
 
 /* ---- commands -------------------------------------------------------------

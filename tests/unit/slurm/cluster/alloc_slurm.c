@@ -110,7 +110,7 @@ static const struct ending endings[] = {
      "Slurm job 20 lost a node on n1:0,1 n2:0,1 (NodeDown)"}, /* srun's 0 */
     {"BOOT_FAIL", "None", 0, 0, -1, 0, 0, 0, ALLOC_BY_ITSELF,
      "Slurm job 20 got a node that did not boot on n1:0,1 n2:0,1"},
-    {"PREEMPTED", "None", 0, 15, 0, 0, 0, 0, ALLOC_BY_ITSELF,
+    {"PREEMPTED", "None", 0, 15, 0, 0, 0, 0, ALLOC_BY_PREEMPTION,
      "Slurm job 20 was preempted on n1:0,1 n2:0,1"},
 };
 
@@ -127,8 +127,8 @@ static void test_endings(void)
         else
             answers_exit(e->file_code, e->file_signal, 20);
         if (e->lost)
-            ok(is && is_lost(1, e->lost), "%s %s: %s", e->state, e->reason,
-               e->lost);
+            ok(is && is_lost_by(e->by, 1, e->lost), "%s %s: %s", e->state,
+               e->reason, e->lost);
         else
             ok(is && exits(1, e->want_code, e->want_signal, e->by),
                "%s %d:%d with a file of %d:%d", e->state, e->code, e->signal,

@@ -295,7 +295,8 @@ static void test_requeued(void)
     run_one();
     SHOWS(.state = "PENDING", .reason = "BeginTime", .restarts = 1,
           .submitted = 99);
-    ok(is_lost(1, "Slurm job 20 was requeued"), "requeued");
+    ok(is_lost(1, "Slurm job 20 was requeued"),
+       "requeued, and no worker had claimed it: perhaps it cannot be launched");
     ok(hears_kill(TAG1, 20), "and killed");
     SHOWS(.state = "CANCELLED", .restarts = 1, .submitted = 99);
     answers(0);
@@ -307,6 +308,14 @@ static void test_requeued(void)
     SHOWS(.state = "RUNNING", .restarts = 1, .place = "n1:0", .submitted = 99);
     ok(is_lost(1, "Slurm job 20 was requeued") && hears_kill(TAG1, 20),
        "requeued, and running already");
+    end();
+
+    run_one();
+    ok(claim(1, "20"), "claimed");
+    SHOWS(.state = "PENDING", .reason = "BeginTime", .restarts = 1,
+          .submitted = 99);
+    ok(is_preempted(1, "Slurm job 20 was requeued"),
+       "then somebody wanted that: no fault of its own");
     end();
 
     run_one();

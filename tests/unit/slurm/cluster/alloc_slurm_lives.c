@@ -142,13 +142,14 @@ static void test_restart(void)
 
     restart(ALLOC_AGAIN, true, "20");
     SHOWS(.state = "PENDING", .restarts = 1, .submitted = 99);
-    ok(is_lost(1, "Slurm job 20 was requeued"), "it was requeued meanwhile");
+    ok(is_preempted(1, "Slurm job 20 was requeued"),
+       "it was requeued meanwhile");
     ok(hears_kill(TAG1, 20), "and must not run again");
     end();
 
     restart(ALLOC_AGAIN, true, "20");
     SHOWS(.state = "RUNNING", .restarts = 1, .place = "n1:0", .submitted = 99);
-    ok(is_lost(1, "Slurm job 20 was requeued") && hears_kill(TAG1, 20),
+    ok(is_preempted(1, "Slurm job 20 was requeued") && hears_kill(TAG1, 20),
        "even if it does already");
     end();
 
@@ -245,14 +246,16 @@ static void test_told(void)
     end();
 
     forgotten("PREEMPTED");
-    ok(is_lost(1, "Slurm job 20 was preempted, its batch step reports; Slurm "
-                  "has forgotten it"),
+    ok(is_preempted(1,
+                    "Slurm job 20 was preempted, its batch step reports; Slurm "
+                    "has forgotten it"),
        "it had to make room");
     end();
 
     forgotten("REQUEUED");
-    ok(is_lost(1, "Slurm job 20 was requeued, its batch step reports; Slurm "
-                  "has forgotten it"),
+    ok(is_preempted(1,
+                    "Slurm job 20 was requeued, its batch step reports; Slurm "
+                    "has forgotten it"),
        "it was requeued");
     end();
 
