@@ -323,6 +323,7 @@ static void run_command(struct run *r)
                               .reporter = r->reporter,
                               .stop = &stop_signal,
                               .has_heard = &child_heard,
+                              .is_slurm = getenv("SLURM_JOB_ID") != NULL,
                               .group = &child_group};
     struct command_result c;
     struct error err = ERROR_INIT;

@@ -827,6 +827,21 @@ END
     [ "$status" -eq 0 ]
 }
 
+# As Slurm signals the processes of a step, one after the other. Whoever sends
+# the second signal waits until the program is gone.
+@test "told to stop just after its program was: that had not finished" {
+    command_spec <<'END'
+setsid sh -c 'touch "$MGPU_OUTPUT_DIR/there"
+    while grep -q "^State:[[:space:]]*[^Z]" "/proc/$1/status"; do :; done
+    kill -TERM "$2"' sh $$ $PPID 2>/dev/null &
+until [ -e "$MGPU_OUTPUT_DIR/there" ]; do :; done
+END
+    SLURM_JOB_ID=1 "$MGPU_BIN/mgpu-worker" \
+        --standalone "$BATS_TEST_TMPDIR/spec.yaml" --dir "$dir" --alone
+    cat "$dir/report.json"
+    grep -q '"exit_code":0,.*"stopped":true' "$dir/report.json"
+}
+
 @test "a signal to everybody is heard once by a program" {
     command_spec <<'END'
 trap 'echo usr1' USR1

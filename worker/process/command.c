@@ -29,6 +29,8 @@
 
 static const long look_each_ns = 200000000;
 static const double rest_s = 1;
+/* Between two signals of slurmstepd, on a busy node. */
+static const double word_s = 0.5;
 /* Something may hang in a driver. */
 static const double strays_s = 2;
 static const struct timespec moment = {.tv_nsec = 300000000};
@@ -217,6 +219,17 @@ static void child_stop(struct child *c, double grace_s, bool has_heard)
     c->killed_at_s = now_s() + grace_s;
 }
 
+/* Slurm signals the processes of a step one after the other, the program
+ * perhaps before us. A program that exits with 0 at once has not finished if we
+ * are told to stop a moment later. */
+static void hear_the_same(const struct command_env *env, int status)
+{
+    const struct timespec slice = {.tv_nsec = 20000000};
+    double until_s = now_s() + word_s;
+    while (env->is_slurm && status == 0 && *env->stop == 0 && now_s() < until_s)
+        (void)nanosleep(&slice, NULL);
+}
+
 /* Until it has ended; *ret_status is waitpid's. */
 static void child_wait(struct child *c, const struct command_env *env,
                        struct tail *tail, int *ret_status,
@@ -251,6 +264,7 @@ static void child_wait(struct child *c, const struct command_env *env,
     (void)kill(-c->pid, SIGKILL);
     while (waitpid(c->pid, ret_status, 0) < 0 && errno == EINTR)
         continue;
+    hear_the_same(env, *ret_status);
     /* The signal may have reached both, and ended the program first. But the
      * launcher of an MPI program sends it because the program has failed. */
     if (env->job->launch.spec.launch != LAUNCH_MPI || *ret_status == 0)

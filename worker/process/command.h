@@ -21,6 +21,7 @@ struct command_env {
     struct reporter *reporter;
     const volatile sig_atomic_t *stop;      /* not 0: the number of a signal */
     const volatile sig_atomic_t *has_heard; /* not 0: so did the program */
+    bool is_slurm; /* Slurm may signal us and the program alike */
     /* The child's process group while it runs, else 0: for a handler that
      * passes other signals on. */
     volatile sig_atomic_t *group;
