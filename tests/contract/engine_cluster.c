@@ -77,7 +77,8 @@ static void test_ended(void)
 
     s.jobs[0].spec_more = ",\"time_limit\":\"1m\"},\"retry\":{\"max\":3}}";
     begin(&s, "ended for its limit");
-    finish("k0:TIMEOUT/124/1[1]", "time limit of 60 s reached");
+    finish("k0:TIMEOUT/124/1[1]",
+           "time limit in Slurm reached, before the job's own of 60 s");
     s.jobs[0].spec_more = "},\"retry\":{\"max\":3}}";
     begin(&s, "ended for a limit that is not ours");
     finish("k0:TIMEOUT/124/1[1]", "time limit of its partition reached");

@@ -178,13 +178,20 @@ static struct verdict exited(const struct engine *e, const struct entry *en,
     return make(EV_FINISH, 0, 0, said ? said : "");
 }
 
-static struct verdict expired(const struct job *job, const struct ending *end)
+static struct verdict expired(const struct engine *e, const struct entry *en,
+                              const struct ending *end)
 {
+    const struct job *job = &en->job;
     char why[JOB_REASON_CAP] = "time limit of its partition reached";
 
     if (!job->limit_hit && end_heeded_warning(job, end))
         (void)snprintf(why, sizeof(why),
                        "ended by the warning before its time limit of %.0f s",
+                       job->attempt_limit_s);
+    else if (isfinite(job->attempt_limit_s) && end_is_slurms_limit(e, en, end))
+        (void)snprintf(why, sizeof(why),
+                       "time limit in Slurm reached, before the job's own of "
+                       "%.0f s",
                        job->attempt_limit_s);
     else if (isfinite(job->attempt_limit_s))
         (void)snprintf(why, sizeof(why), "time limit of %.0f s reached",
@@ -242,7 +249,7 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
     if (job->requeue_asked && !job->limit_hit)
         return make(EV_REQUEUE, EXIT_NEVER_RAN, end->signal, job->reason);
     if (is_limit)
-        return expired(job, end);
+        return expired(e, en, end);
     if (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_OTHER)
         return make(EV_KILLED, EXIT_CANCELLED_BY_ADMIN, end->signal,
                     end->why && end->why[0] ? end->why : "cancelled in Slurm");
@@ -254,7 +261,7 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
     if (end->kind == ALLOC_EXITED && en->give_up == eng_was_done)
         return exited(e, en, &by_itself);
     if (end_was_warned(e, en, end) || end_heeded_warning(job, end))
-        return expired(job, end);
+        return expired(e, en, end);
     if (end_is_fault(job, end) && !end_is_success(job)) {
         v = make(EV_LOST, EXIT_NEVER_RAN, end->signal,
                  end->by == ALLOC_BY_FAULT ? end->why : job->reason);

@@ -26,8 +26,9 @@ struct detail {
                          barred_gpus */
     int64_t left_ms;  /* REQUEUE of a resize: what is left of the time limit */
     int32_t priority; /* PRIORITY; INT32_MIN: none */
-    int64_t for_job;  /* PREEMPT: the job that gets the devices; 0: a person
-                         requested it */
+    int64_t for_job;  /* PREEMPT: the job that gets the devices; 0: none.
+                         Without a size and a reason, a person requested a
+                         requeue */
     int32_t grace_ms; /* PREEMPT: grace time of the attempt */
     int32_t to_gpus, to_nodes; /* PREEMPT: size of the next attempt. GPUs 0: as
                                   the policy chooses; nodes 0: any number */

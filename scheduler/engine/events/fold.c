@@ -223,8 +223,9 @@ static void fold_preempt(struct job *job, const struct store_event *ev,
         because(job, d->why);
         return;
     }
-    because(job, ev->uid == job->uid ? "requeued by its user"
-                                     : "requeued by an administrator");
+    because(job, d->why[0]             ? d->why
+                 : ev->uid == job->uid ? "requeued by its user"
+                                       : "requeued by an administrator");
 }
 
 /* If the list is full, the oldest nodes are dropped. */
