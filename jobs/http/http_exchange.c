@@ -257,11 +257,17 @@ static json_t *error_json(const struct error *err)
 
 void http_reply_err(struct http_exchange *x, const struct error *err)
 {
+    http_reply_err_as(x, status_of(err->code), err);
+}
+
+void http_reply_err_as(struct http_exchange *x, int status,
+                       const struct error *err)
+{
     json_t *o = error_json(err);
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     if (text) {
-        http_reply_json(x, status_of(err->code), text, strlen(text));
+        http_reply_json(x, status, text, strlen(text));
     } else {
         static const char plain[] =
             "{\"schema\":\"mgpu.error/1\",\"error\":"

@@ -141,6 +141,9 @@ void http_reply_own(struct http_exchange *x, char *memory, const char *json,
                     size_t len);
 /* {"error":{"code":...,"message":...}} with the status that fits the code. */
 void http_reply_err(struct http_exchange *x, const struct error *err);
+/* The same with another status, for a code that may be anybody's fault. */
+void http_reply_err_as(struct http_exchange *x, int status,
+                       const struct error *err);
 
 /* 429, with the header Retry-After in whole seconds and "retry_after_s" in the
  * error: nothing was done. */

@@ -48,6 +48,10 @@ row() { admin policy show | grep "^$1 "; }
     # The second is wrong: nothing of the first.
     run admin policy set limits.max_running_per_user=7 limits.max_gpus_per_user=x
     [ "$status" -eq 78 ]
+    # The request is wrong, not the daemon.
+    [ "$(curl --silent --unix-socket "$ctld_dir/sock" -o "$BATS_TEST_TMPDIR/reply" -w '%{http_code}' \
+        -d '{"set":{"scheduler.policy":"nonsense"}}' http://mgpu/v1/admin/policy)" = 400 ]
+    grep -q '"code":"CONFIG"' "$BATS_TEST_TMPDIR/reply"
     [[ $output == *"error[E013]"*"limits.max_gpus_per_user"* ]]
     [[ $(row limits.max_running_per_user) == *" null "*" default "* ]]
     # With what the file says.

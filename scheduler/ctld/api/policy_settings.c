@@ -452,10 +452,12 @@ void serve_policy_set(void *arg, struct http_exchange *x)
     json_decref(body);
     if (rc == 0 && !is_same(&c->policy_settings->now, &want))
         rc = take(c, &want, uid, NULL, &err);
-    if (rc < 0)
-        http_reply_err(x, &err);
-    else
+    if (rc == 0)
         reply_policy(c, x);
+    else if (err.code == ERR_CONFIG) /* with what the request sets */
+        http_reply_err_as(x, 400, &err);
+    else
+        http_reply_err(x, &err);
 }
 
 /* ---- GET /v1/admin/plan ----------------------------------------------------
