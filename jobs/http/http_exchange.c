@@ -351,6 +351,72 @@ void http_stream_send(struct http_exchange *x, const char *data, size_t len)
         drop(x);
 }
 
+/* ---- text that many streams send ------------------------------------------
+ */
+
+struct http_shared {
+    size_t n_refs; /* the event loop has one thread */
+    size_t len;
+    char *data; /* owned */
+};
+
+struct http_shared *http_shared_create(char *data, size_t len)
+{
+    struct http_shared *b = calloc(1, sizeof(*b));
+    if (!b) {
+        free(data);
+        return NULL;
+    }
+    *b = (struct http_shared){.n_refs = 1, .len = len, .data = data};
+    return b;
+}
+
+void http_shared_unref(struct http_shared *b)
+{
+    if (!b || --b->n_refs > 0)
+        return;
+    free(b->data);
+    free(b);
+}
+
+static void on_shared_sent(const void *data, size_t len, void *arg)
+{
+    (void)data;
+    (void)len;
+    http_shared_unref(arg);
+}
+
+/* libevent makes the piece that it appends to a buffer as large as the last one
+ * there, and evhttp appends the frame of a chunk. So the last byte is a small
+ * piece of its own, which the frame fits into. */
+static bool add_shared(struct evbuffer *out, struct evbuffer *end,
+                       struct http_shared *b)
+{
+    if (evbuffer_add(end, b->data + b->len - 1, 1) < 0)
+        return false;
+    if (b->len > 1 &&
+        evbuffer_add_reference(out, b->data, b->len - 1, on_shared_sent, b) < 0)
+        return false;
+    b->n_refs += b->len > 1;
+    return evbuffer_add_buffer(out, end) == 0;
+}
+
+void http_stream_send_shared(struct http_exchange *x, struct http_shared *b)
+{
+    if (!x->req || x->dropped || b->len == 0)
+        return;
+    struct evbuffer *out = evbuffer_new(), *end = evbuffer_new();
+    bool is_added = out && end && add_shared(out, end, b);
+    if (is_added)
+        evhttp_send_reply_chunk(x->req, out);
+    if (out)
+        evbuffer_free(out);
+    if (end)
+        evbuffer_free(end);
+    if (!is_added || http_conn_behind(x->conn) > HTTP_BEHIND_MAX)
+        drop(x);
+}
+
 void http_stream_end(struct http_exchange *x)
 {
     if (x->req && x->dropped) {

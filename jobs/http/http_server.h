@@ -158,6 +158,14 @@ void http_reply_retry(struct http_exchange *x, const struct error *err,
 void http_stream_start(struct http_exchange *x, const char *type,
                        void (*closed)(void *arg), void *arg);
 void http_stream_send(struct http_exchange *x, const char *data, size_t len);
+/* The same with text that many streams send: a client that is behind holds a
+ * reference, not a copy. */
+struct http_shared;
+/* own  takes data, which free() ends, also on failure
+ * ret  with one reference; NULL: no memory */
+struct http_shared *http_shared_create(char *data, size_t len);
+void http_shared_unref(struct http_shared *b); /* NULL is fine */
+void http_stream_send_shared(struct http_exchange *x, struct http_shared *b);
 void http_stream_end(struct http_exchange *x);
 /* Bytes that the client has yet to take: who sends much waits for it. */
 size_t http_stream_behind(const struct http_exchange *x);

@@ -97,6 +97,16 @@ end_daemon
 "$bench/fill" "$dir/queue" 10000 0
 start "$dir/queue"
 say L4 'restart with 10,000 queued' '' "$(cat "$dir/ready") s"
+# No event has that number: each is shown all jobs.
+"$bench/load" watch "$dir/sock" 1000 "$seconds" 999999999 >"$dir/begin" &
+helpers=($!)
+say L4 '/v1/status while 1,000 watchers begin' '' \
+    "$("$bench/load" get "$dir/sock" /v1/status 1 50 "$((seconds - 2))")"
+say '' 'memory then' '' \
+    "$(awk '/^VmRSS/ { printf "%.1f MB", $2 / 1024 }' "/proc/$daemon/status")"
+wait "${helpers[@]}"
+helpers=()
+say '' '' '' "$(cat "$dir/begin")"
 hold_slot
 t=$(api "/v1/jobs/$holder/events" | grep -o '"seq":[0-9]*' | tail -1)
 "$bench/load" watch "$dir/sock" 1000 "$((seconds + 5))" "${t#*:}" \

@@ -155,6 +155,14 @@ double job_filter_since(const struct job_filter *f)
     return f->states && !(f->states & ended) ? (double)INFINITY : f->since_s;
 }
 
+bool job_filter_is_any(const struct job_filter *f)
+{
+    return !f->user && !f->name && !f->account && !f->partition && !f->node &&
+           !f->labels && f->uid < 0 && f->sweep == 0 && f->id_min <= 1 &&
+           f->id_max == INT64_MAX && f->states == 0 &&
+           f->since_s == -(double)INFINITY;
+}
+
 bool job_filter_is_of(const struct job_filter *f, int64_t uid, const char *user)
 {
     return (f->uid < 0 || f->uid == uid) &&

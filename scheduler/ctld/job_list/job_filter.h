@@ -27,6 +27,8 @@ struct job_filter {      /* its texts are borrowed from the exchange */
 enum job_filter_of { FILTER_OF_LIST, FILTER_OF_STREAM };
 bool job_filter_parse(struct http_exchange *x, enum job_filter_of of,
                       struct job_filter *ret);
+/* Whether every job fits. */
+bool job_filter_is_any(const struct job_filter *f);
 /* Whether a job of this user fits; its name NULL: not known. */
 bool job_filter_is_of(const struct job_filter *f, int64_t uid,
                       const char *user);

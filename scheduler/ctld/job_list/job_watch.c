@@ -9,6 +9,10 @@
  * state was restored, the client gets all jobs. The HTTP server drops a client
  * that does not read, 1 MiB later.
  *
+ * A stream of all jobs shares the encoded text of its beginning with others of
+ * the same viewer for up to BLOCKS_S (watch_blocks.h): a thousand clients that
+ * come at once cost one encoding, and one copy in memory.
+ *
  * No turn of the loop works for longer than CTLD_SLICE_S. The rest follows in
  * the next turn, after whatever else is ready by then. Half of a turn is for
  * changes, the other half for beginnings of streams; a stream whose beginning
@@ -34,7 +38,9 @@
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/job_list/job_filter.h"
 #include "scheduler/ctld/job_list/job_json.h"
+#include "scheduler/ctld/job_list/job_seqs.h"
 #include "scheduler/ctld/job_list/start_estimates.h"
+#include "scheduler/ctld/job_list/watch_blocks.h"
 #include "scheduler/ctld/request/auth.h"
 #include "scheduler/ctld/request/job_lookup.h"
 #include "scheduler/ctld/request/reply.h"
@@ -42,6 +48,8 @@
 /* Between two pushes, and between two tries to go on with a beginning. */
 static const double PUSH_S = 0.25, BEGIN_S = 0.05;
 static const double STARTS_S = 5;
+/* A line has figures that change without an event, such as its position. */
+static const double BLOCKS_S = 1;
 enum { BEHIND_MAX = 1 << 18 };
 
 struct watcher {
@@ -58,17 +66,14 @@ struct watcher {
 struct job_watch {
     struct ctld *c;
     struct watcher *watchers;
-    struct loop_source *timer, *starts_timer;
+    struct loop_source *timer, *starts_timer, *blocks_timer;
+    struct watch_blocks blocks;
     uint64_t *dirty; /* ids of the changed jobs */
     size_t n_dirty, cap_dirty;
     uint64_t pushed; /* the last that was sent */
-    uint64_t *seqs;  /* by job id, from seqs_from on: the last event since the
-                        start */
-    size_t n_seqs;
-    uint64_t seqs_from, old_seq;  /* old_seq: the last of all jobs before */
-    double pushed_s;              /* when changes were last sent */
-    uint64_t last_seq;            /* the last event since the start; 0: none */
-    bool lost_changes, lost_seqs; /* for want of memory */
+    struct job_seqs seqs;
+    double pushed_s;   /* when changes were last sent */
+    bool lost_changes; /* for want of memory */
 };
 
 static void unlink_watcher(struct watcher *w)
@@ -101,6 +106,7 @@ size_t job_watch_count(const struct ctld *c)
 void job_watch_changed(struct ctld *c, uint64_t job)
 {
     struct job_watch *jw = c->job_watch;
+    watch_blocks_changed(&jw->blocks, job);
     if (!jw->watchers || c->stopping)
         return;
     if (jw->n_dirty == jw->cap_dirty) {
@@ -121,63 +127,22 @@ void job_watch_changed(struct ctld *c, uint64_t job)
     loop_timer_set(jw->timer, fmin(jw->pushed_s + PUSH_S - now_s, PUSH_S));
 }
 
-/* So many of the newest jobs have a number of their own. */
-enum { SEQS_MAX = 1 << 16 };
-
-/* Room for this job; the oldest share one number. */
-static bool reserve_seq(struct job_watch *jw, uint64_t job)
-{
-    if (job - jw->seqs_from >= SEQS_MAX) {
-        uint64_t less = job - jw->seqs_from - SEQS_MAX / 2;
-        uint64_t n = less < jw->n_seqs ? less : jw->n_seqs;
-        for (uint64_t i = 0; i < n; i++)
-            jw->old_seq = jw->seqs[i] > jw->old_seq ? jw->seqs[i] : jw->old_seq;
-        if (n > 0) {
-            memmove(jw->seqs, jw->seqs + n,
-                    (jw->n_seqs - n) * sizeof(*jw->seqs));
-            memset(jw->seqs + jw->n_seqs - n, 0, n * sizeof(*jw->seqs));
-        }
-        jw->seqs_from += less;
-    }
-    size_t at = (size_t)(job - jw->seqs_from);
-    if (at < jw->n_seqs)
-        return true;
-    size_t n = at < 512 ? 1024 : at * 2;
-    uint64_t *p = realloc(jw->seqs, n * sizeof(*p));
-    if (!p)
-        return false;
-    memset(p + jw->n_seqs, 0, (n - jw->n_seqs) * sizeof(*p));
-    jw->seqs = p;
-    jw->n_seqs = n;
-    return true;
-}
-
 void job_watch_saw_event(struct ctld *c, uint64_t job, uint64_t seq)
 {
-    struct job_watch *jw = c->job_watch;
-    jw->last_seq = seq > jw->last_seq ? seq : jw->last_seq;
-    if (job < jw->seqs_from)
-        jw->old_seq = seq > jw->old_seq ? seq : jw->old_seq;
-    else if (reserve_seq(jw, job))
-        jw->seqs[job - jw->seqs_from] = seq;
-    else
-        jw->lost_seqs = true;
+    watch_blocks_changed(&c->job_watch->blocks, job);
+    job_seqs_saw(&c->job_watch->seqs, job, seq);
 }
 
 static uint64_t seq_of(const struct job_watch *jw, uint64_t job)
 {
-    uint64_t at = job - jw->seqs_from, seq = 0;
-    if (job < jw->seqs_from)
-        seq = jw->old_seq;
-    else if (at < jw->n_seqs)
-        seq = jw->seqs[at];
+    uint64_t seq = job_seqs_of(&jw->seqs, job);
     return seq > 0 ? seq : jw->c->first_seq; /* at the latest */
 }
 
 static uint64_t last_seq(const struct job_watch *jw)
 {
     uint64_t first = jw->c->first_seq;
-    return jw->last_seq > first ? jw->last_seq : first;
+    return jw->seqs.last > first ? jw->seqs.last : first;
 }
 
 static int by_id(const void *a, const void *b)
@@ -236,7 +201,7 @@ static bool push(struct job_watch *jw, const struct job *job)
 static bool knows(const struct watcher *w, const struct job *job)
 {
     uint64_t seq = seq_of(w->all, job->id);
-    return !w->all->lost_seqs && seq > 0 && w->after >= 0 &&
+    return !w->all->seqs.is_lost && seq > 0 && w->after >= 0 &&
            seq <= (uint64_t)w->after &&
            !(w->job && job_state_is_final(job->state));
 }
@@ -252,11 +217,82 @@ static bool is_late(const struct job_watch *jw, double until_s)
     return now_s(jw) > until_s;
 }
 
+/* ---- the beginning, shared ------------------------------------------------
+ */
+
+/* An administrator sees all of every job, a user all of his own. */
+static int64_t viewer_of(const struct watcher *w)
+{
+    return engine_is_admin(w->all->c->engine, w->uid) ? -1 : w->uid;
+}
+
+/* The jobs behind w->begun; *ret_last stays when there are none. False without
+ * memory. */
+static bool encode_block(const struct watcher *w, struct buf *text,
+                         uint64_t *ret_last)
+{
+    const struct job_watch *jw = w->all;
+    const struct job *job = ctld_next_job(jw->c, w->begun);
+    for (int n = 0; job && n < WATCH_BLOCK_JOBS;
+         job = ctld_next_job(jw->c, job->id), n++) {
+        char *line = line_of(jw, job, engine_may(jw->c->engine, job, w->uid));
+        int rc = line ? buf_addstr(text, line, NULL) : -1;
+        free(line);
+        if (rc < 0)
+            return false;
+        *ret_last = job->id;
+    }
+    return true;
+}
+
+static const struct watch_block *make_block(const struct watcher *w)
+{
+    struct job_watch *jw = w->all;
+    struct buf text = BUF_INIT;
+    struct watch_block block = {
+        .after = w->begun, .last = UINT64_MAX, .viewer = viewer_of(w)};
+    if (!encode_block(w, &text, &block.last)) {
+        buf_clear(&text);
+        return NULL;
+    }
+    size_t len = text.len;
+    block.text = http_shared_create(buf_detach(&text), len);
+    if (!loop_timer_is_set(jw->blocks_timer))
+        loop_timer_set(jw->blocks_timer, BLOCKS_S);
+    return block.text ? watch_blocks_add(&jw->blocks, &block) : NULL;
+}
+
+static void begin_shared(struct watcher *w, double until_s)
+{
+    struct job_watch *jw = w->all;
+    while (w->begun != UINT64_MAX) {
+        if (http_stream_behind(w->x) > BEHIND_MAX || is_late(jw, until_s))
+            return;
+        const struct watch_block *b =
+            watch_blocks_find(&jw->blocks, w->begun, viewer_of(w));
+        if (!b)
+            b = make_block(w);
+        if (!b)
+            return;
+        w->begun = b->last;
+        http_stream_send_shared(w->x, b->text);
+    }
+}
+
+static void on_blocks(void *arg)
+{
+    watch_blocks_clear(&((struct job_watch *)arg)->blocks);
+}
+
 /* Sends more of the beginning: as much as the connection takes, and as there is
  * time. */
 static void begin(struct watcher *w, double until_s)
 {
     struct job_watch *jw = w->all;
+    if (!w->job && w->after < 0 && job_filter_is_any(&w->f)) {
+        begin_shared(w, until_s);
+        return;
+    }
     const struct engine *e = jw->c->engine;
     const struct job *job = ctld_next_job(jw->c, w->begun);
     for (; job && (!w->job || job->id == w->job);
@@ -421,10 +457,12 @@ int job_watch_init(struct ctld *c, struct error *err)
         return error_set(err, ERR_NOMEM, "watchers");
     jw->c = c;
     if (loop_timer_create(c->loop, on_push, jw, &jw->timer, err) < 0 ||
-        loop_timer_create(c->loop, on_starts, jw, &jw->starts_timer, err) < 0)
+        loop_timer_create(c->loop, on_starts, jw, &jw->starts_timer, err) < 0 ||
+        loop_timer_create(c->loop, on_blocks, jw, &jw->blocks_timer, err) < 0)
         return -1;
     loop_source_name(jw->timer, "watchers");
     loop_source_name(jw->starts_timer, "starts");
+    loop_source_name(jw->blocks_timer, "watchers' blocks");
     return 0;
 }
 
@@ -439,7 +477,9 @@ void job_watch_end(struct ctld *c)
     jw->watchers = NULL;
     loop_source_destroy(jw->timer);
     loop_source_destroy(jw->starts_timer);
-    jw->timer = jw->starts_timer = NULL;
+    loop_source_destroy(jw->blocks_timer);
+    watch_blocks_clear(&jw->blocks);
+    jw->timer = jw->starts_timer = jw->blocks_timer = NULL;
 }
 
 void job_watch_clear(struct ctld *c)
@@ -449,7 +489,7 @@ void job_watch_clear(struct ctld *c)
         return;
     job_watch_end(c);
     free(jw->dirty);
-    free(jw->seqs);
+    job_seqs_clear(&jw->seqs);
     free(jw);
     c->job_watch = NULL;
 }
