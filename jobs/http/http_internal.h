@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "jobs/http/http_head.h"
 #include "jobs/http/http_server.h"
 
 enum { HTTP_PARAMS_MAX = 3, HTTP_BEHIND_MAX = 1 << 20, HTTP_PEER_CAP = 48 };
@@ -31,21 +32,7 @@ struct http_conn {
     int64_t user;             /* as uid, or as http_set_uid() said last */
     char peer[HTTP_PEER_CAP]; /* "": the unix socket */
     char net[HTTP_PEER_CAP];  /* http_net_of() it: who counts as one */
-    /* Of the headers that arrive: nothing yet, within a line, at the begin of
-     * one, all. */
-    enum {
-        HTTP_HEAD_NONE,
-        HTTP_HEAD_WORD,
-        HTTP_HEAD_LINE,
-        HTTP_HEAD_OVER
-    } head;
-    size_t head_bytes; /* of the headers of this request */
-    struct {
-        int spaces;
-        size_t n;     /* bytes since the last one */
-        char word[5]; /* the first of them */
-        bool is_over, is_bad;
-    } line;      /* its first */
+    struct http_head head;    /* of the request that arrives */
     bool doomed; /* answered and shut down; evhttp has yet to notice */
 };
 

@@ -101,45 +101,7 @@ static void arm(struct http_conn *c)
 {
     const struct timeval tv = tv_of(c->s->conf.request_timeout_s);
     (void)evtimer_add(c->deadline, &tv);
-    c->head = HTTP_HEAD_NONE;
-    c->head_bytes = 0;
-    memset(&c->line, 0, sizeof(c->line));
-}
-
-/* A line that evhttp cannot read gets its page of HTML, not ours: the last of
- * three words or more must be the version. */
-static void scan_line(struct http_conn *c, char byte)
-{
-    if (c->line.is_over || byte == '\r')
-        return;
-    if (byte == '\n') {
-        c->line.is_over = c->line.spaces > 0 || c->line.n > 0;
-        c->line.is_bad =
-            c->line.is_over && (c->line.spaces < 2 || c->line.n < 5 ||
-                                memcmp(c->line.word, "HTTP/", 5) != 0);
-    } else if (byte == ' ') {
-        c->line.spaces++;
-        c->line.n = 0;
-    } else {
-        if (c->line.n < sizeof(c->line.word))
-            c->line.word[c->line.n] = byte;
-        c->line.n++;
-    }
-}
-
-/* Looks for the empty line in these bytes, which follow those before. */
-static void scan_head(struct http_conn *c, const char *bytes, size_t n)
-{
-    for (size_t i = 0; i < n && c->head != HTTP_HEAD_OVER; i++) {
-        c->head_bytes++;
-        scan_line(c, bytes[i]);
-        if (bytes[i] == '\n' && c->head == HTTP_HEAD_LINE)
-            c->head = HTTP_HEAD_OVER;
-        else if (bytes[i] == '\n')
-            c->head = HTTP_HEAD_LINE;
-        else if (bytes[i] != '\r')
-            c->head = HTTP_HEAD_WORD;
-    }
+    c->head = (struct http_head){.n_bytes = 0};
 }
 
 static void refuse(struct http_conn *c, int status, const char *reason,
@@ -152,27 +114,24 @@ static void take_head(struct http_conn *c, struct evbuffer *in, size_t n)
     struct evbuffer_ptr at;
     size_t from = evbuffer_get_length(in) - n;
 
-    if (c->head == HTTP_HEAD_NONE && c->s->conf.header_timeout_s > 0) {
+    if (c->head.n_bytes == 0 && c->s->conf.header_timeout_s > 0) {
         const struct timeval tv = tv_of(c->s->conf.header_timeout_s);
         (void)evtimer_add(c->head_deadline, &tv);
     }
-    if (c->head == HTTP_HEAD_NONE)
-        c->head = HTTP_HEAD_WORD; /* a line before the first ends nothing */
-    while (n > 0 && c->head != HTTP_HEAD_OVER &&
+    while (n > 0 && !c->head.is_over &&
            evbuffer_ptr_set(in, &at, from, EVBUFFER_PTR_SET) == 0) {
         ssize_t got = evbuffer_copyout_from(in, &at, bytes, sizeof(bytes));
         if (got <= 0)
             break;
-        scan_head(c, bytes, (size_t)got);
+        http_head_scan(&c->head, bytes, (size_t)got);
         from += (size_t)got;
         n -= (size_t)got;
     }
-    if (c->head == HTTP_HEAD_OVER)
+    if (c->head.is_over)
         (void)evtimer_del(c->head_deadline);
-    if (c->line.is_bad)
-        refuse(c, 400, "Bad Request", "INVAL",
-               "the first line of the request must be METHOD PATH HTTP/1.1");
-    else if (c->head_bytes > HEADERS_MAX_BYTES)
+    if (c->head.bad)
+        refuse(c, 400, "Bad Request", "INVAL", c->head.bad);
+    else if (c->head.n_bytes > HEADERS_MAX_BYTES)
         refuse(c, 431, "Request Header Fields Too Large", "LIMIT",
                "the headers of the request are longer than 16 KiB");
 }

@@ -84,6 +84,84 @@ static void test_rules(void)
     (void)close(fd);
 }
 
+/* Two readers could take it for different requests: one answer, no handler. */
+static void test_framing(void)
+{
+    static const struct {
+        const char *name, *text, *says;
+    } heads[] = {
+        {"two lengths",
+         "POST /v1/fail HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n"
+         "Content-Length: 40\r\n\r\nabcGET /v1/fail HTTP/1.1\r\n\r\n",
+         "two Content-Length"},
+        {"a length with a sign",
+         "POST /v1/fail HTTP/1.1\r\nHost: x\r\nContent-Length: +2\r\n\r\nab",
+         "must be a number"},
+        {"a length and a second one in it",
+         "POST /v1/fail HTTP/1.1\r\nHost: x\r\nContent-Length: 2, 2\r\n\r\nab",
+         "must be a number"},
+        {"no length",
+         "POST /v1/fail HTTP/1.1\r\nHost: x\r\nContent-Length:\r\n\r\n",
+         "must be a number"},
+        {"a length and chunks",
+         "POST /v1/fail HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n"
+         "transfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+         "both Content-Length"},
+        {"another encoding",
+         "POST /v1/fail HTTP/1.1\r\nHost: x\r\n"
+         "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+         "must be chunked"},
+        {"a blank before the colon",
+         "GET /v1/fail HTTP/1.1\r\nHost : x\r\n\r\n", "the name of a header"},
+        {"a folded header",
+         "GET /v1/fail HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n", "folded"},
+        {"a header folded with a tab",
+         "GET /v1/fail HTTP/1.1\r\nHost: x\r\nX: a\r\n\tb\r\n\r\n", "folded"},
+        {"no colon", "GET /v1/fail HTTP/1.1\r\nHost: x\r\nfoo\r\n\r\n",
+         "no colon"},
+        {"no name", "GET /v1/fail HTTP/1.1\r\n: x\r\n\r\n", "no name"},
+        {"two hosts", "GET /v1/fail HTTP/1.1\r\nHost: x\r\nhOST: y\r\n\r\n",
+         "two Host"},
+        {"a carriage return alone",
+         "GET /v1/fail HTTP/1.1\r\nHost: x\rContent-Length: 3\r\n\r\n",
+         "carriage return"},
+        {"HTTP/0.9", "GET /v1/fail HTTP/0.9\r\nHost: x\r\n\r\n", "first line"},
+        {"no version", "GET /v1/fail\r\nHost: x\r\n\r\n", "first line"},
+        {"HTTP/2.0", "GET /v1/fail HTTP/2.0\r\nHost: x\r\n\r\n", "first line"},
+        {"an empty line before it",
+         "\r\nGET /v1/fail HTTP/1.1\r\nHost: x\r\n\r\n", "first line"},
+        {"HTTP/1.10", "GET /v1/fail HTTP/1.10\r\nHost: x\r\n\r\n",
+         "first line"},
+    };
+    for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+        /* In one piece, and byte by byte. */
+        for (int part = 0; part < 2; part++) {
+            char one[2] = "";
+            int fd = dial_unix(sock);
+            for (const char *p = heads[i].text; part && *p; p++) {
+                one[0] = *p;
+                if (send(fd, one, 1, MSG_NOSIGNAL) < 0)
+                    break; /* it was refused before */
+            }
+            if (!part)
+                say(fd, heads[i].text);
+            const char *text = hear(fd, NULL); /* it ends the connection */
+            ok(strncmp(text, "HTTP/1.1 400", 12) == 0 &&
+                   strstr(text, heads[i].says) && !strstr(text, "FENCED") &&
+                   !strstr(text + 1, "HTTP/1.1 4"),
+               "S14: %s: 400, and the end: %.300s", heads[i].name, text);
+            (void)close(fd);
+        }
+    }
+    int fd = dial_unix(sock);
+    say(fd,
+        "GET /v1/fail HTTP/1.0\r\nHOST:x\nAccept:  a b \t\r\n"
+        "X-Utf8: \xc3\xa9\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    const char *text = hear(fd, NULL);
+    ok(strstr(text, "FENCED") != NULL, "what is allowed is served: %s", text);
+    (void)close(fd);
+}
+
 static void test_slow(void)
 {
     struct http_server_conf strict = server;
@@ -267,6 +345,7 @@ int main(void)
     test_kept();
     host_start(&h, &server, sock, NULL);
     test_rules();
+    test_framing();
     test_cap();
     test_listen(&h);
     host_stop(&h);
