@@ -12,8 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "jobs/base/clock.h"
 
@@ -259,6 +261,26 @@ static int set_up(struct http_client *c, const struct http_request *req,
     return rc == CURLE_OK ? 0 : -1;
 }
 
+/* A unix socket whose queue of connections is full refuses at once with EAGAIN,
+ * which libcurl does not report: a daemon is there, and accepts nobody. */
+static bool is_full(const struct http_client *c)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    static const char scheme[] = "unix:";
+    const char *path = c->url + sizeof(scheme) - 1;
+    if (strncmp(c->url, scheme, sizeof(scheme) - 1) != 0 ||
+        strlen(path) >= sizeof(to.sun_path))
+        return false;
+    memcpy(to.sun_path, path, strlen(path) + 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    bool is = fd >= 0 &&
+              connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0 &&
+              errno == EAGAIN;
+    if (fd >= 0)
+        (void)close(fd);
+    return is;
+}
+
 static int fail_transfer(const struct transfer *t, CURLcode rc)
 {
     const struct http_client *c = t->c;
@@ -274,6 +296,12 @@ static int fail_transfer(const struct transfer *t, CURLcode rc)
                              "'%s': permission denied: it is another user's "
                              "daemon, or its administrator has kept it to a "
                              "group (controller.socket_group)",
+                             c->url);
+        if (is_full(c))
+            return error_set(t->err, ERR_UNAVAIL,
+                             "the daemon at '%s' accepts no connection: it is "
+                             "stopped (SIGSTOP, SIGTSTP), or has far too many "
+                             "clients",
                              c->url);
         return error_set(
             t->err, ERR_UNAVAIL, "no daemon answers at '%s'%s", c->url,

@@ -162,6 +162,46 @@ static void test_framing(void)
     (void)close(fd);
 }
 
+/* A daemon that is stopped, with as many clients in line as the kernel keeps.
+ */
+static void test_full(void)
+{
+    enum { TRIES = 64 };
+    int fds[TRIES], n = 0;
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    struct http_client *c = NULL;
+    struct http_client_conf conf = {
+        .url = url, .connect_timeout_s = 0.1, .timeout_s = 60};
+    struct http_request req = {.method = "GET", .path = "/v1/fail"};
+    struct buf body = BUF_INIT;
+    struct error err = ERROR_INIT;
+    int status = 0, s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)snprintf(to.sun_path, sizeof(to.sun_path), "%s", sock);
+    if (s < 0 || bind(s, (struct sockaddr *)&to, sizeof(to)) < 0 ||
+        listen(s, 1) < 0 || http_client_create(&conf, &c, &err) < 0)
+        abort();
+    for (; n < TRIES; n++) {
+        fds[n] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (connect(fds[n], (struct sockaddr *)&to, sizeof(to)) < 0)
+            break;
+    }
+    ok(n < TRIES && errno == EAGAIN, "%d clients are in line", n);
+    ok(http_client_call(c, &req, &status, &body, &err) < 0 &&
+           err.code == ERR_UNAVAIL &&
+           strstr(err.msg, "accepts no connection") &&
+           !strstr(err.msg, "start one"),
+       "one more is told why: %s", err.msg);
+    (void)close(s);
+    (void)unlink(sock);
+    ok(http_client_call(c, &req, &status, &body, &err) < 0 &&
+           strstr(err.msg, "start one"),
+       "without a daemon it is told to start one: %s", err.msg);
+    for (int i = 0; i <= n && i < TRIES; i++)
+        (void)close(fds[i]);
+    http_client_destroy(c);
+    buf_clear(&body);
+}
+
 static void test_slow(void)
 {
     struct http_server_conf strict = server;
@@ -340,6 +380,7 @@ int main(void)
     (void)snprintf(sock, sizeof(sock), "%s/sock", dir);
     (void)snprintf(url, sizeof(url), "unix:%s", sock);
 
+    test_full();
     int before = n_fds();
     test_slow();
     test_kept();
