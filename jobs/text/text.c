@@ -151,6 +151,38 @@ int text_add_json(struct buf *out, const char *s, struct error *err)
     return rc < 0 ? -1 : buf_add(out, "\"", 1, err);
 }
 
+/* Digits, a point, an exponent: what spreadsheets compute nothing from. */
+static bool is_plain_number(const char *s)
+{
+    s += *s == '-' || *s == '+';
+    size_t whole = strspn(s, "0123456789");
+    s += whole;
+    size_t part = *s == '.' ? strspn(s + 1, "0123456789") + 1 : 0;
+    s += part;
+    if (whole + (part > 0 ? part - 1 : 0) == 0)
+        return false;
+    if (*s == 'e' || *s == 'E') {
+        s += s[1] == '-' || s[1] == '+' ? 2 : 1;
+        size_t digits = strspn(s, "0123456789");
+        if (digits == 0)
+            return false;
+        s += digits;
+    }
+    return *s == '\0';
+}
+
+int text_add_csv(struct buf *out, const char *s, struct error *err)
+{
+    bool is_formula = *s && strchr("=+-@\t\r\n", *s) && !is_plain_number(s);
+    bool is_quoted = strpbrk(s, ",\"\r\n") != NULL;
+    int rc = is_quoted ? buf_addstr(out, "\"", err) : 0;
+    if (rc == 0 && is_formula)
+        rc = buf_addstr(out, "'", err);
+    for (; rc == 0 && *s; s++)
+        rc = *s == '"' ? buf_addstr(out, "\"\"", err) : buf_add(out, s, 1, err);
+    return rc == 0 && is_quoted ? buf_addstr(out, "\"", err) : rc;
+}
+
 int text_distance(const char *a, const char *b)
 {
     enum { FAR = 3, CAP = 64 }; /* our own words are shorter than 64 */

@@ -37,6 +37,11 @@ int text_columns(int32_t cp);
 /* Appends s as a JSON string in quotes, which is also valid YAML. */
 int text_add_json(struct buf *out, const char *s, struct error *err) MUST_CHECK;
 
+/* Appends s as a field of CSV, in quotes where it needs them. A text that a
+ * spreadsheet would take for a formula has an apostrophe before it: one that
+ * begins with = + - @, a tab or a line end, and is no number. */
+int text_add_csv(struct buf *out, const char *s, struct error *err) MUST_CHECK;
+
 /* The smallest number of insertions, deletions and replacements that turn a
  * into b; 3 means "3 or more". */
 int text_distance(const char *a, const char *b);

@@ -8,21 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/text/text.h"
 #include "scheduler/sim/output/run_figures.h"
 #include "scheduler/sim/trace/gz_text.h"
-
-/* A field with a comma or a quote is in quotes. */
-static int add_field(struct buf *out, const char *s, struct error *err)
-{
-    if (!strpbrk(s, ",\"\n"))
-        return buf_addstr(out, s, err);
-    if (buf_addstr(out, "\"", err) < 0)
-        return -1;
-    for (; *s; s++)
-        if (buf_add(out, *s == '"' ? "\"\"" : s, *s == '"' ? 2 : 1, err) < 0)
-            return -1;
-    return buf_addstr(out, "\"", err);
-}
 
 /* Nothing for a time that is unknown. */
 static int add_real(struct buf *out, double x, struct error *err)
@@ -42,11 +30,11 @@ int jobs_csv(const struct sim_conf *conf, const struct sim_output *o,
     for (size_t i = 0; i < o->n; i++) {
         const struct sim_job *job = &conf->trace->jobs[i];
         const struct sim_result *r = &o->results[i];
-        if (add_field(out, job->name, err) < 0 ||
+        if (text_add_csv(out, job->name, err) < 0 ||
             buf_addstr(out, ",", err) < 0 ||
-            add_field(out, job->class, err) < 0 ||
+            text_add_csv(out, job->class, err) < 0 ||
             buf_addstr(out, ",", err) < 0 ||
-            add_field(out, job->user, err) < 0 ||
+            text_add_csv(out, job->user, err) < 0 ||
             add_real(out, job->submit_s, err) < 0 ||
             add_real(out, r->start_s, err) < 0 ||
             add_real(out, r->end_s, err) < 0 ||
@@ -68,9 +56,10 @@ int events_csv(const struct sim_conf *conf, const struct sim_output *o,
     for (size_t i = 0; i < o->n_events; i++) {
         const struct sim_event *e = &o->events[i];
         if (buf_addf(out, err, "%.3f,", e->t_s) < 0 ||
-            add_field(out, conf->trace->jobs[e->job].name, err) < 0 ||
-            buf_addf(out, err, ",%s,%s\n", e->is_start ? "start" : "stop",
-                     e->place) < 0)
+            text_add_csv(out, conf->trace->jobs[e->job].name, err) < 0 ||
+            buf_addf(out, err, ",%s,", e->is_start ? "start" : "stop") < 0 ||
+            text_add_csv(out, e->place, err) < 0 ||
+            buf_addstr(out, "\n", err) < 0)
             return -1;
     }
     return 0;

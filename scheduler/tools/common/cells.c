@@ -1,12 +1,11 @@
-/* cells.c - helpers for tables: read a cell of a reply, write a cell of a CSV
- * file, print remarks that several views share.
+/* cells.c - helpers for tables: read a cell of a reply, print remarks that
+ * several views share.
  */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "scheduler/tools/common/client.h"
-#include "scheduler/tools/export/export_internal.h"
 #include "scheduler/tools/views/show.h"
 
 int show_column(const json_t *reply, const char *name)
@@ -61,16 +60,4 @@ const char *show_asked(const json_t *event)
               !json_object_get(detail, "for_job") &&
               !json_object_get(detail, "to_gpus");
     return is ? "asked to be queued again" : NULL;
-}
-
-int export_add_csv(struct buf *b, const char *s, struct error *err)
-{
-    if (!strpbrk(s, ",\"\r\n"))
-        return buf_addstr(b, s, err);
-    if (buf_addstr(b, "\"", err) < 0)
-        return -1;
-    for (; *s; s++)
-        if (buf_addf(b, err, *s == '"' ? "%c\"" : "%c", *s) < 0)
-            return -1;
-    return buf_addstr(b, "\"", err);
 }

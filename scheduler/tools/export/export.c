@@ -84,7 +84,7 @@ static int add_field(struct text *t, const json_t *v, struct error *err)
         return buf_addstr(&t->line, is_csv ? "" : "null", err);
     if (!is_csv)
         return text_add_json(&t->line, json_string_value(v), err);
-    return export_add_csv(&t->line, json_string_value(v), err);
+    return text_add_csv(&t->line, json_string_value(v), err);
 }
 
 static int put_line(struct text *t, struct error *err)
@@ -126,7 +126,7 @@ static int put_head(void *arg, const json_t *columns, struct error *err)
     for (i = 0; i < t->own.n_names; i++)
         if (!is_column(columns, t->own.names[i]) &&
             (buf_addstr(&t->line, ",", err) < 0 ||
-             export_add_csv(&t->line, t->own.names[i], err) < 0))
+             text_add_csv(&t->line, t->own.names[i], err) < 0))
             return -1;
     return put_line(t, err);
 }

@@ -19,7 +19,4 @@ int export_each(struct client *c, const char *word, const char *view,
                 int64_t *ret_job, export_head_f head, export_row_f row,
                 void *arg, struct error *err) MUST_CHECK;
 
-/* Adds a field of RFC 4180, quoted if necessary. */
-int export_add_csv(struct buf *b, const char *s, struct error *err) MUST_CHECK;
-
 #endif

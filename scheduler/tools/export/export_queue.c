@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "jobs/text/text.h"
 #include "scheduler/tools/common/columns.h"
 #include "scheduler/tools/export/export.h"
 #include "scheduler/tools/export/export_internal.h"
@@ -21,7 +22,7 @@ static int add_value(const struct field *f, json_t *job, struct buf *line,
         (void)snprintf(text, sizeof(text), "%.17g", json_real_value(v));
     else if (!f->is_number)
         f->text(&m, text, sizeof(text));
-    return export_add_csv(line, strcmp(text, "-") == 0 ? "" : text, err);
+    return text_add_csv(line, strcmp(text, "-") == 0 ? "" : text, err);
 }
 
 /* job NULL: the header line. */
@@ -34,7 +35,7 @@ static int put_line(const struct columns *c, json_t *job, FILE *out,
         rc = buf_addstr(&line, i ? "," : "", err);
         if (rc == 0)
             rc = job ? add_value(c->at[i], job, &line, err)
-                     : export_add_csv(&line, c->at[i]->name, err);
+                     : text_add_csv(&line, c->at[i]->name, err);
     }
     if (rc == 0)
         rc = buf_addstr(&line, "\r\n", err);

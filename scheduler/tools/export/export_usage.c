@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "jobs/text/text.h"
 #include "scheduler/tools/export/export.h"
 #include "scheduler/tools/export/export_internal.h"
 
@@ -23,7 +24,7 @@ static int add_value(const json_t *v, struct buf *line, struct error *err)
         return buf_addf(line, err, "%" PRId64, (int64_t)json_integer_value(v));
     if (json_is_real(v))
         return buf_addf(line, err, "%.17g", json_real_value(v));
-    return json_is_string(v) ? export_add_csv(line, json_string_value(v), err)
+    return json_is_string(v) ? text_add_csv(line, json_string_value(v), err)
                              : 0;
 }
 
@@ -35,7 +36,7 @@ static int add_line(const json_t *reply, const json_t *row, struct buf *out,
         const char *title = i == 0 ? field_str(reply, "by") : keys[i];
         if (buf_addstr(out, i ? "," : "", err) < 0 ||
             (row ? add_value(json_object_get(row, keys[i]), out, err)
-                 : export_add_csv(out, title, err)) < 0)
+                 : text_add_csv(out, title, err)) < 0)
             return -1;
     }
     return buf_addstr(out, "\r\n", err);

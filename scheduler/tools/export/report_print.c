@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/text/text.h"
 #include "scheduler/tools/export/report.h"
 
 /* A report with metrics has the keys, three times, the job, and for each metric
@@ -344,13 +345,7 @@ enum { N_NUMBERS = sizeof(numbers) / sizeof(*numbers) };
  * a formula stays as it is. */
 static int add_text(struct buf *b, const char *text, struct error *err)
 {
-    if (!strpbrk(text, ",\"\n\r"))
-        return buf_addf(b, err, ",%s", text);
-    int rc = buf_addstr(b, ",\"", err);
-    for (; rc == 0 && *text; text++)
-        rc = *text == '"' ? buf_addstr(b, "\"\"", err)
-                          : buf_add(b, text, 1, err);
-    return rc < 0 ? -1 : buf_addstr(b, "\"", err);
+    return buf_addstr(b, ",", err) < 0 ? -1 : text_add_csv(b, text, err);
 }
 
 static int add_value(struct buf *b, double v, struct error *err)
