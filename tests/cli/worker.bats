@@ -484,6 +484,21 @@ END
     [[ $output == *found* ]]
 }
 
+# The worker, whose libraries would read them, is the program's parent.
+@test "S10: what env sets reaches the program alone" {
+    command_spec <<'END'
+of='^(PATH=/own|GLIBC_TUNABLES=|GCONV_PATH=|OMPI_MCA_x=)'
+env | grep -c -E "$of" || :
+tr '\0' '\n' <"/proc/$PPID/environ" | grep -c -E "$of" || :
+END
+    sed -i 's|^env:.*|env: {PATH: "/own:/usr/bin:/bin", GCONV_PATH: /own, OMPI_MCA_x: y,\
+  GLIBC_TUNABLES: glibc.malloc.check=0}|' "$BATS_TEST_TMPDIR/spec.yaml"
+    run worker 1
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "${lines[0]} ${lines[1]}" = "4 0" ]
+}
+
 @test "a program has none of MPI's sockets" {
     command_spec <<<'for f in /proc/$$/fd/*; do readlink "$f" || :; done'
     run worker 1
