@@ -142,6 +142,18 @@ show_place="tr '\\0' '\\n' </proc/\$PPID/environ |
     [ "$(job_state "$sig") $(job_field "$sig" exit_code)" = 'FAILED 139' ]
 }
 
+@test "the rows that a rank had written when its worker was killed, once" {
+    ctld_start
+    # shellcheck disable=SC2016 # the ranks' shells expand it
+    id=$(submit_sh killed 2 2 'for i in 1 2 3 4 5; do
+            echo "{\"iteration\":$i}"; done >>$MGPU_METRICS
+        [ "$MGPU_RANK" = 1 ] || sleep 600; kill -9 $PPID; sleep 600' retry.max=0)
+    wait_for 60 job_has_ended "$id"
+    [ "$(job_state "$id")" = FAILED ]
+    [ "$(sql metrics "SELECT group_concat(iteration) FROM v_iteration
+        WHERE job = $id AND rank = 1")" = 1,2,3,4,5 ]
+}
+
 @test "each rank is warned of the time limit, once" {
     ctld_start
     # After 20 s: the trap is set by then.
