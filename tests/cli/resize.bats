@@ -107,10 +107,12 @@ $2
 END
 }
 
-# same_losses JOB WHOLE: each iteration of the job is there once, none was done
-# again, and each has the loss of the undisturbed run. The sums of two ranks
-# round differently than those of one, in the last of 53 bits; 1e-10 is the bound
-# of tests/mpi/resize.c. Seen: 4e-12 of MNIST, 6e-16 of llm.
+# same_losses JOB WHOLE APART: each iteration of the job is there once, none was
+# done again, and each has the loss of the undisturbed run, but for APART. With
+# two micro-batches that is 0: their sum has the same bits, whoever adds them.
+# Sums of more of them round differently on two ranks than on one, in the last of
+# 53 bits; a learning rate that is 2^-30 larger moves a Llama's losses by more
+# than 1e-10 (tests/mpi/resize.c).
 same_losses() {
     local n both="FROM v_iteration a JOIN v_iteration b USING (iteration)
         WHERE a.job = $1 AND b.job = $2 AND a.rank = 0 AND b.rank = 0"
@@ -119,16 +121,16 @@ same_losses() {
     [ "$(sql metrics "SELECT count(*), max(iteration) FROM v_iteration
         WHERE job = $1 AND rank = 0")" = "$n|$n" ]
     sql metrics "SELECT printf('%.3g apart', max(abs(a.loss - b.loss) / b.loss)) $both"
-    [ "$(sql metrics "SELECT count(*) $both AND abs(a.loss - b.loss) <= 1e-10 * b.loss")" = "$n" ]
+    [ "$(sql metrics "SELECT count(*) $both AND abs(a.loss - b.loss) <= $3 * b.loss")" = "$n" ]
 }
 
 @test "MNIST grows and shrinks, and its losses do not notice" {
     ctld_start --config mgpu.yaml
     mnist whole 2
     mnist elastic 1..2
-    whole=$(submit whole.yaml)
+    whole=$(submit --set train.batch_size=48 whole.yaml)
     wait_for 240 job_is "$whole" COMPLETED
-    id=$(submit elastic.yaml)
+    id=$(submit --set train.batch_size=48 elastic.yaml)
     wait_for 90 runs_on "$id" 1
     run -0 admin resize "$id" 2
     [[ $output == "job $id: "*"Resizing: from 1 to 2 GPUs, asked by $(id -un)" ]]
@@ -137,7 +139,7 @@ same_losses() {
     wait_for 240 job_is "$id" COMPLETED
     ran_on "$id" 3 1
     field_is "$id" attempt 3
-    same_losses "$id" "$whole"
+    same_losses "$id" "$whole" 0
     # What it cost, in rows, for people, and as metrics.
     [ "$(sql state "SELECT group_concat(resized_from) FROM v_attempt WHERE job = $id")" = "1,2" ]
     [ "$(sql state "SELECT count(*) FROM v_attempt WHERE job = $id AND
@@ -174,7 +176,7 @@ grows_and_shrinks() { # JOB
         wait_for 240 job_is "$whole" COMPLETED
         id=$(submit elastic.yaml)
         grows_and_shrinks "$id"
-        same_losses "$id" "$whole"
+        same_losses "$id" "$whole" 1e-10
     done
 }
 
