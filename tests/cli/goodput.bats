@@ -204,6 +204,7 @@ is_in() { [ "$(api GET "/v1/jobs/$1" | json '$.job.state')" = "$2" ]; }
 }
 
 @test "local.bind: a job runs on the cores of its slots, and on no others" {
+    unset OMP_NUM_THREADS # nproc and the daemon would obey it
     [ "$(nproc)" -ge 2 ] || skip "one core"
     printf '%s\n' 'version: 1' 'local: {cpu_slots: 2, bind: true}' >mgpu.yaml
     ctld_start --config mgpu.yaml
