@@ -338,6 +338,38 @@ static void test_reserved(void)
     play_out("k0:COMPLETED/0/1[1]");
 }
 
+static void never_four(int32_t gpus, struct alloc_fake_outcome *io)
+{
+    io->wait_s = gpus >= 4 ? (double)INFINITY : 0;
+}
+
+/* A request that cannot start before it takes no GPUs from others. */
+static void test_pending_before(void)
+{
+    struct world_script s = two_nodes;
+
+    s.nodes = 1;
+    s.may_use = NULL;
+    s.outcome = never_four;
+    s.jobs[0] = two_nodes.jobs[1];
+    s.jobs[1] = two_nodes.jobs[2];
+    s.jobs[0].attempts[0].is_held = 1; /* counts for no GPU */
+    s.acts[1].at_s = 20;
+    s.acts[2] = (struct world_act){.at_s = 100, .job = 0, .verb = W_CANCEL};
+    n_rows = 0;
+    n_nodes_reserved = 1;
+    next_s = 0;
+    begin(&s);
+    play(10);
+    is_int(job_of(0)->state, JOB_DISPATCHING, "---- one is pending in Slurm");
+    next_s = 300;
+    changed();
+    play(30);
+    ok(job_state_is_live(job_of(1)->state) && job_of(1)->native_id[0],
+       "  a short one starts before the reservation");
+    play_out("k0:CANCELLED/130/1[0] k1:COMPLETED/0/1[1]");
+}
+
 /* Two of the ten minutes are left: what fits before it may still be chosen. */
 static void test_resize_before(void)
 {
@@ -376,6 +408,7 @@ int main(void)
     test_minutes();
     test_says();
     test_reserved();
+    test_pending_before();
     test_resize_before();
     return tap_done();
 }

@@ -328,10 +328,12 @@ static void view_live(const struct engine *e, struct eng_view *t,
     };
     eng_view_resize(e, en, pj);
     eng_leave_out_barred(&job->resize, t->v.wall_s, pj);
-    if (pj->may_resize) {
-        pj->classes &= ~eng_closed_classes(e, en);
+    if (pj->may_resize)
         eng_leave_out_quota(e, en, pj);
-    }
+    /* A request that cannot start before a reservation takes no GPUs. */
+    if (pj->may_resize ||
+        (job->state == JOB_DISPATCHING && job->native_id[0] == '\0'))
+        pj->classes &= ~eng_closed_classes(e, en);
     eng_view_preempt(e, en, t->v.now_s, pj);
 }
 

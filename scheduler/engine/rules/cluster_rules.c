@@ -289,12 +289,11 @@ bool eng_say_closed(const struct engine *e, const struct entry *en,
     if (isfinite(en->job.attempt_limit_s))
         (void)scalar_show_duration(limit, en->job.attempt_limit_s);
     (void)snprintf(why, JOB_REASON_CAP,
-                   "Reservation: %.40s begins at %s on %.40s, too early for "
-                   "%s%s",
+                   "Reservation: %.28s begins at %.20s on %.28s, too early for "
+                   "%s%.16s",
                    node->next_reservation, at, node->name,
                    isfinite(en->job.attempt_limit_s) ? "a limit of "
-                                                     : "a job "
-                                                       "with ",
+                                                     : "a job with ",
                    limit);
     return true;
 }
