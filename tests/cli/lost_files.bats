@@ -82,6 +82,19 @@ other_over() {
 }
 @test "another database is moved over state.db" { lost other_over; }
 
+# Before the daemon has looked, most likely: it may not end without a copy.
+@test "state.db is removed, and the daemon is stopped at once" {
+    state=$ctld_dir/state
+    "$MGPU_BIN/mgpu-admin" --quiet pause
+    submit_held a b
+    remove_all
+    ctld_term
+    file=$(cd "$state" && ls state.db.rescued-*)
+    mv "$state/$file" "$state/state.db"
+    ctld_start
+    [ "$(names)" = "$(printf '"name":"%s"\n' a b)" ]
+}
+
 # Nothing is left to copy: what the daemon has in memory are the jobs.
 @test "state.db is truncated" {
     state=$ctld_dir/state

@@ -1,5 +1,6 @@
 /* drain.c - libFuzzer: what an attempt left in its directory, as the daemon
- * reads it: report.json, then spools, with a line "%%" between them.
+ * reads it: report.json, then spools, with a line "%%" between them. What the
+ * program wrote, and how much of that was read, have the bytes of the report.
  *
  * It comes to an end, keeps nothing that a worker may not say, and a second
  * reading of the same stores nothing anew.

@@ -98,6 +98,14 @@ static void save_jobs(struct ctld *c, enum store_file f,
     }
 }
 
+static void say_rescued(struct ctld *c, enum store_file f)
+{
+    log_err("store",
+            "all that was acknowledged is in a new file beside %s, see "
+            "RECOVERY in mgpu-ctld(8) file=\"%s/%s\"",
+            names[f], c->parts.conf->state_dir, c->lost_files->files[f].file);
+}
+
 static void rescue_done(struct task *t)
 {
     struct rescue *r = (struct rescue *)t;
@@ -110,10 +118,7 @@ static void rescue_done(struct task *t)
         rescue_failed(c, r->which, &r->err);
     } else {
         memcpy(l->file, r->file, sizeof(l->file));
-        log_err("store",
-                "all that was acknowledged is in a new file beside %s, see "
-                "RECOVERY in mgpu-ctld(8) file=\"%s/%s\"",
-                names[r->which], c->parts.conf->state_dir, l->file);
+        say_rescued(c, r->which);
     }
     free(r);
 }
@@ -215,10 +220,30 @@ int lost_files_init(struct ctld *c, struct error *err)
     return 0;
 }
 
+/* The daemon ends, and with it what it still holds: a loss that nobody has
+ * noticed yet, or whose copy was cut off, is saved now. */
+static void save_last(struct ctld *c, enum store_file f)
+{
+    struct store *s = c->parts.store;
+    struct lost_file *l = look(c, f);
+    struct error err = ERROR_INIT;
+    if (!l->is_lost || l->file[0] || l->is_over)
+        return;
+    if (s->ops->rescue(s, f, NULL, l->file, &err) == 0) {
+        say_rescued(c, f);
+        return;
+    }
+    l->file[0] = '\0';
+    log_err("store", "what the daemon held of %s is lost why=\"%s\"", names[f],
+            err.msg);
+}
+
 void lost_files_clear(struct ctld *c)
 {
     if (!c->lost_files)
         return;
+    for (int f = 0; f < STORE_FILE_N; f++)
+        save_last(c, (enum store_file)f);
     loop_source_destroy(c->lost_files->timer);
     free(c->lost_files);
     c->lost_files = NULL;

@@ -13,7 +13,8 @@ struct ctld;
 
 /* Looks each second from then on, and rescues what is lost. */
 int lost_files_init(struct ctld *c, struct error *err) MUST_CHECK;
-void lost_files_clear(struct ctld *c); /* after the thread of the backups */
+/* After the thread of the backups; rescues what is not rescued yet. */
+void lost_files_clear(struct ctld *c);
 /* Looks now. True: the database is not the one any more that the daemon has
  * open; err, which may be NULL, says what happened. */
 bool lost_files_is(struct ctld *c, enum store_file f, struct error *err);
