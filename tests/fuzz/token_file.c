@@ -43,6 +43,14 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t len,
     return error_set(err, ERR_INVAL, "no tokenizer");
 }
 
+int tokenizer_encode_some(const struct tokenizer *t, const char *text,
+                          size_t len, uint32_t flags, size_t most,
+                          struct buf *ret, struct error *err)
+{
+    return tokenizer_encode(t, text, most > 0 && most < len ? most : len, flags,
+                            ret, err);
+}
+
 static void need(bool holds)
 {
     if (!holds)

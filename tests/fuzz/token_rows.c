@@ -45,6 +45,14 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t len,
     return 0;
 }
 
+int tokenizer_encode_some(const struct tokenizer *t, const char *text,
+                          size_t len, uint32_t flags, size_t most,
+                          struct buf *ret, struct error *err)
+{
+    return tokenizer_encode(t, text, most > 0 && most < len ? most : len, flags,
+                            ret, err);
+}
+
 static void need(bool holds)
 {
     if (!holds)

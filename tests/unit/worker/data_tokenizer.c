@@ -150,6 +150,25 @@ static void test_files(void)
     (void)rmdir(dir);
 }
 
+/* Sentencepiece reads a text to its end, whatever is wanted of it. */
+static void test_long(void)
+{
+    struct tokenizer *t = text_tokenizer("stories260K");
+    struct error err = ERROR_INIT;
+    struct buf ids = BUF_INIT;
+    char *text = calloc(1, TOKENIZER_SPM_BYTES + 1);
+    if (text == NULL)
+        exit(1);
+    memset(text, 'a', TOKENIZER_SPM_BYTES + 1);
+    ok(tokenizer_encode_some(t, text, TOKENIZER_SPM_BYTES + 1, 0, 8, &ids,
+                             &err) < 0 &&
+           err.code == ERR_INVAL && strstr(err.msg, "4194305 bytes") != NULL,
+       "a text that is too long: %s", err.msg);
+    free(text);
+    buf_clear(&ids);
+    tokenizer_close(t);
+}
+
 int main(void)
 {
     for (int i = 0; i < TEXT_MODELS; i++)
@@ -157,5 +176,6 @@ int main(void)
     test_ids();
     test_flags();
     test_files();
+    test_long();
     return tap_done();
 }

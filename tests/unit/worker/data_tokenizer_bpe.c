@@ -444,6 +444,41 @@ static void test_json_files(void)
     refused_json("(?i:", "(?x", "regular expression");
 }
 
+/* The first ids of a text are the same, however many are asked for; what is
+ * behind them is not read. */
+static void test_some(const char *file)
+{
+    struct error err = ERROR_INIT;
+    struct tokenizer *t = opened(file);
+    struct buf text = BUF_INIT, all = BUF_INIT, some = BUF_INIT;
+    int wrong = 0;
+    for (int i = 0; i < 3000; i++)
+        text_must(
+            buf_addf(&text, &err, "Word %d,\xff 's  %c\n", i * i, 'a' + i % 26),
+            &err);
+    text_must(
+        tokenizer_encode(t, text.data, text.len, TOKENIZER_BOS, &all, &err),
+        &err);
+    for (size_t most = 1; most < 400; most++) {
+        buf_reset(&some);
+        text_must(tokenizer_encode_some(t, text.data, text.len, TOKENIZER_BOS,
+                                        most, &some, &err),
+                  &err);
+        wrong += some.len < most * 4 || some.len > (most + 20) * 4 ||
+                 memcmp(some.data, all.data, some.len) != 0;
+    }
+    ok(wrong == 0, "%s: the first ids, and few more", file);
+    buf_reset(&some);
+    text_must(tokenizer_encode_some(t, text.data, text.len, TOKENIZER_BOS,
+                                    SIZE_MAX, &some, &err),
+              &err);
+    ok(some.len == all.len, "more than there are: all");
+    tokenizer_close(t);
+    buf_clear(&text);
+    buf_clear(&all);
+    buf_clear(&some);
+}
+
 /* A file of less than 64 MiB that one looks through for each of its names keeps
  * a rank for an hour; by falling ids, so that none is put at the end. The
  * deadline is a hundred times what sorting takes. */
@@ -480,6 +515,8 @@ int main(void)
     test_special();
     test_names();
     test_many_special();
+    test_some(ranks_file);
+    test_some(same_file);
     if (mkdtemp(dir) == NULL)
         exit(1);
     test_original();

@@ -208,7 +208,7 @@ static void links(const struct model_dir *d, const char *base, const char *to,
 static void test_links(const struct model_dir *d)
 {
     const bool root = geteuid() == 0;
-    struct model_dir cache, home;
+    struct model_dir cache = {""}, home = {""};
     char base[512], file[512], blob[512], command[600];
     model_dir_init(&cache);
     model_dir_init(&home);

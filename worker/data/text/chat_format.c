@@ -133,6 +133,18 @@ static void end_in_eos(const struct output *o, bool judged, bool *ret_cut)
     set(o->labels, last, judged ? o->f->eos : -1);
 }
 
+/* Appends a text, but for what is cut in any case: one id more than there is
+ * room for says that it was longer. */
+static int put_encoded(const struct output *o, const char *text, size_t len,
+                       uint32_t flags)
+{
+    const size_t room = (size_t)o->f->max_seq_len, n = ids_of(o);
+    if (room > 0 && n > room)
+        return 0;
+    return tokenizer_encode_some(o->f->tokenizer, text, len, flags,
+                                 room > 0 ? room + 1 - n : 0, o->ids, o->err);
+}
+
 static bool is_full(const struct output *o)
 {
     return o->f->max_seq_len > 0 && ids_of(o) >= (size_t)o->f->max_seq_len;
@@ -169,7 +181,7 @@ static int put_text3(const struct output *o, const char *text)
 {
     size_t len;
     text = strip(text, &len);
-    return tokenizer_encode(o->f->tokenizer, text, len, 0, o->ids, o->err);
+    return put_encoded(o, text, len, 0);
 }
 
 static int put_message3(const struct output *o, const struct message *m,
@@ -211,8 +223,7 @@ static int put_message2(const struct output *o, const struct message *m,
         turn->ends_with_space = len > 0 && p->text[i][len - 1] == ' ';
         while (len > 0 && p->text[i][len - 1] == ' ')
             len--;
-        if (tokenizer_encode(f->tokenizer, p->text[i], len, flags, o->ids,
-                             o->err) < 0)
+        if (put_encoded(o, p->text[i], len, flags) < 0)
             return -1;
     }
     turn->begins = m->role == ROLE_ASSISTANT;
@@ -323,8 +334,8 @@ int chat_format_text(const struct chat_format *f, const char *text,
     if (text[0] == '\0')
         return error_set(err, ERR_INVAL, "the text is empty");
     if ((f->bos >= 0 && put_id(&o, f->bos) < 0) ||
-        tokenizer_encode(f->tokenizer, text, strlen(text), 0, ids, err) < 0 ||
-        put_id(&o, f->eos) < 0 || put_labels(&o, true) < 0)
+        put_encoded(&o, text, strlen(text), 0) < 0 || put_id(&o, f->eos) < 0 ||
+        put_labels(&o, true) < 0)
         return -1;
     *ret_cut = f->max_seq_len > 0 && ids_of(&o) >= (size_t)f->max_seq_len;
     if (*ret_cut) {

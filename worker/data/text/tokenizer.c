@@ -134,10 +134,17 @@ static int add_id(struct buf *ret, int32_t id, struct error *err)
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t len,
                      uint32_t flags, struct buf *ret, struct error *err)
 {
+    return tokenizer_encode_some(t, text, len, flags, 0, ret, err);
+}
+
+int tokenizer_encode_some(const struct tokenizer *t, const char *text,
+                          size_t len, uint32_t flags, size_t most,
+                          struct buf *ret, struct error *err)
+{
     const bool goes_on = flags & TOKENIZER_GOES_ON;
     const size_t before = ret->len;
     if ((!(flags & TOKENIZER_BOS) || add_id(ret, t->ids.bos, err) == 0) &&
-        t->ops->encode(t, text, len, goes_on, ret, err) == 0 &&
+        t->ops->encode(t, text, len, goes_on, most, ret, err) == 0 &&
         (!(flags & TOKENIZER_EOS) || add_id(ret, t->ids.eos, err) == 0))
         return 0;
     cut(ret, before);

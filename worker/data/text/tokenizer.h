@@ -25,6 +25,10 @@ struct tokenizer_ids {
     int32_t bos, eos, unk; /* -1: it has no such id */
 };
 
+/* The longest text that sentencepiece is given, which takes some 200 bytes of
+ * memory, and a microsecond, for each byte: 0.8 GiB and some seconds. */
+enum { TOKENIZER_SPM_BYTES = 4 << 20 };
+
 enum tokenizer_flag {
     TOKENIZER_BOS = 1, /* bos before the text, if there is such an id */
     TOKENIZER_EOS = 2, /* eos after it, likewise */
@@ -53,11 +57,23 @@ int32_t tokenizer_special(const struct tokenizer *t, const char *name);
  * are never made of text.
  * in   text   UTF-8
  *      flags  any of enum tokenizer_flag
- * err  ERR_INVAL a byte without a token, which ranks never have; ERR_NOMEM
+ * err  ERR_INVAL a byte without a token, which ranks never have, or more than
+ *      TOKENIZER_SPM_BYTES for sentencepiece; ERR_NOMEM
  * cost n log n for n bytes, whatever they are, but for sentencepiece */
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t len,
                      uint32_t flags, struct buf *ret,
                      struct error *err) MUST_CHECK;
+
+/* The same, but for what is behind the first `most` ids: there may be more, or
+ * all of them. Pieces are encoded from left to right and no token crosses one,
+ * so that the rest of the text has no part in these ids. Sentencepiece merges
+ * across the whole text, and reads it to its end.
+ * in   most  0: all
+ * err  as above, for what is read; ERR_INVAL more than TOKENIZER_SPM_BYTES for
+ *      sentencepiece */
+int tokenizer_encode_some(const struct tokenizer *t, const char *text,
+                          size_t len, uint32_t flags, size_t most,
+                          struct buf *ret, struct error *err) MUST_CHECK;
 
 /* Appends the text of the ids to ret. Special ids have no text; the prefix of
  * a space is removed.

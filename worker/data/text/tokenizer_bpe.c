@@ -162,13 +162,17 @@ static void bpe_close(struct tokenizer *t)
 
 struct encoding {
     const struct bpe_parts *parts;
+    size_t full; /* bytes of ids in ret that are enough */
     struct buf work, *ret;
 };
 
+/* Returns 1: there are enough ids already. */
 static int add_piece(void *arg, const char *piece, size_t n, struct error *err)
 {
     struct encoding *e = arg;
     const struct bpe_vocab *v = &e->parts->vocab;
+    if (e->ret->len >= e->full)
+        return 1;
     if (e->parts->whole) {
         const int32_t id = bpe_vocab_find(v, piece, n);
         if (id >= 0)
@@ -178,19 +182,22 @@ static int add_piece(void *arg, const char *piece, size_t n, struct error *err)
 }
 
 static int bpe_encode(const struct tokenizer *t, const char *text, size_t len,
-                      bool goes_on, struct buf *ret, struct error *err)
+                      bool goes_on, size_t most, struct buf *ret,
+                      struct error *err)
 {
     const struct bpe *b = bpe_of_const(t);
-    struct encoding e = {.parts = &b->parts, .ret = ret};
+    struct encoding e = {.parts = &b->parts, .full = SIZE_MAX, .ret = ret};
     struct text_cut cut = text_cut_of(text, len);
     struct text_slice s;
     int rc = 0;
     (void)goes_on; /* it puts no space before a text */
+    if (most > 0 && most < (SIZE_MAX - ret->len) / sizeof(int32_t))
+        e.full = ret->len + most * sizeof(int32_t);
     while (rc == 0 && text_cut_next(&cut, &s))
         rc = s.utf8 ? pretokenize(b->pieces, s.at, s.len, add_piece, &e, err)
                     : add_piece(&e, s.at, s.len, err);
     buf_clear(&e.work);
-    return rc;
+    return rc < 0 ? -1 : 0;
 }
 
 static int add_text(const struct bpe_parts *p, int32_t id, struct buf *ret,

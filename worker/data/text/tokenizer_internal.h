@@ -16,7 +16,8 @@ extern "C" {
 struct tokenizer_ops {
     void (*close)(struct tokenizer *t);
     int (*encode)(const struct tokenizer *t, const char *text, size_t len,
-                  bool goes_on, struct buf *ret, struct error *err);
+                  bool goes_on, size_t most, struct buf *ret,
+                  struct error *err);
     /* The ids are within 0..size-1. */
     int (*decode)(const struct tokenizer *t, const int32_t *ids, size_t n,
                   struct buf *ret, struct error *err);

@@ -50,8 +50,14 @@ int add_text(const spm *t, const char *text, size_t len, bool goes_on,
 }
 
 int spm_encode(const struct tokenizer *t, const char *text, size_t len,
-               bool goes_on, struct buf *ret, struct error *err)
+               bool goes_on, size_t most, struct buf *ret, struct error *err)
 {
+    (void)most; /* what is behind them may change them */
+    if (len > TOKENIZER_SPM_BYTES)
+        return error_set(err, ERR_INVAL,
+                         "a text of %zu bytes: with a sentencepiece model at "
+                         "most %d are read",
+                         len, TOKENIZER_SPM_BYTES);
     try {
         return add_text(spm_of(t), text, len, goes_on, ret, err);
     } catch (const std::exception &) {
