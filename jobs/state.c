@@ -48,6 +48,7 @@ static const struct {
     {LIVE | WAITING, EV_PRIORITY, SAME},
     {BIT(JOB_RUNNING) | BIT(JOB_STALLED), EV_WARN, SAME},
     {CLAIMED, EV_TIME_80, SAME},
+    {LIVE | WAITING, EV_UPDATE, SAME},
 };
 
 static const char *const state_names[JOB_STATE_N] = {
@@ -72,6 +73,7 @@ static const char *const event_names[EV_N] = {
     [EV_KILLED] = "killed",   [EV_EXPIRE] = "expire",
     [EV_LOST] = "lost",       [EV_PRIORITY] = "priority",
     [EV_WARN] = "warn",       [EV_TIME_80] = "time_80",
+    [EV_UPDATE] = "update",
 };
 
 const char *job_state_name(enum job_state s)

@@ -63,6 +63,8 @@ enum job_event {
     EV_PRIORITY, /* another position in the queue; the state stays */
     EV_WARN,     /* its ranks were warned of the time limit */
     EV_TIME_80,  /* 80 % of the limit have passed; for notifications */
+    EV_UPDATE,   /* another time limit, partition, account, priority, or number
+                    of tasks at a time; the state stays */
     EV_N
 };
 

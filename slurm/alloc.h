@@ -99,6 +99,8 @@ enum alloc_note_kind {
                       * processes or descriptors that soon passes */
     ALLOC_LOST,      /* node failure or an administrator; note.why */
     ALLOC_EXITED,    /* code and signal of the worst rank */
+    ALLOC_LIMIT,     /* its time limit has changed in the scheduler, or could
+                      * not be changed there: note.limit_s, and note.why */
     ALLOC_INVENTORY, /* inventory() has changed */
 };
 
@@ -130,6 +132,7 @@ struct alloc_note {
                         * note may have granted it */
     bool is_suspended; /* GRANTED: suspended by the cluster's scheduler or an
                         * administrator; may be resumed */
+    double limit_s;    /* LIMIT: of the attempt from its start; 0: none */
     int32_t exit_code; /* EXITED: 0..255 */
     int32_t signal;    /* EXITED: 0, or the signal that ended the worst rank */
     enum alloc_ended_by ended_by; /* EXITED, LOST */
@@ -140,7 +143,8 @@ struct alloc_note {
     int64_t cpu_ms, cores_ms;
     int64_t ended_ms; /* EXITED, LOST: since 1970, by the clock of the node
                        * it ran on; 0: unknown. May be long ago */
-    struct error why; /* WAITING, REFUSED, LOST; EXITED by other or fault */
+    struct error why; /* WAITING, REFUSED, LOST, LIMIT; EXITED by other or
+                       * fault */
 };
 
 /* A node, or the GPUs of one type of a node. A node with GPUs of several types
@@ -257,6 +261,11 @@ struct alloc_ops {
      * release */
     int (*claimed)(struct alloc *a, uint64_t job, int32_t attempt,
                    const char *native_id, struct error *err);
+    /* The attempt's time limit is another one; 0: none. NULL: the scheduler has
+     * none of its own. An ALLOC_LIMIT note says if the scheduler does not take
+     * it. err as release */
+    int (*limit)(struct alloc *a, uint64_t job, int32_t attempt, double limit_s,
+                 struct error *err);
     /* Delivers a signal to every rank. err as release */
     int (*signal)(struct alloc *a, uint64_t job, int32_t attempt, int signo,
                   struct error *err);

@@ -31,6 +31,9 @@
  *   POST /v1/jobs/:id/resize  {"gpus":4}, and {"nodes":2} or not: so many in
  *                             its next attempt; {"gpus":"any"}: as the policy
  *                             chooses
+ *   POST /v1/jobs/:id/update  {"time_limit_s":3600,"partition":"a",
+ *     "account":"b","priority":7,"max_parallel":2}, some of them; a limit or
+ *     max_parallel null: none
  *   POST /v1/jobs/:id/priority {"priority":7} or {"top":true}
  *   GET  /v1/jobs/:id/events  ?after=
  *   GET  /v1/jobs/:id/iterations ?attempt=&rank=&after=&last=&limit=

@@ -65,6 +65,9 @@ _mgpu() {
         mgpu-admin)
             mapfile -t COMPREPLY < <(compgen -W "$("$tool" --help |
                 sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
+                $([[ " ${COMP_WORDS[*]} " == *" update "* ]] &&
+                    printf '%s= ' time_limit partition account priority \
+                        sweep.max_parallel)
                 $(_mgpu_jobs --user all)" -- "$cur")
             ;;
         mgpu-model)

@@ -69,6 +69,8 @@ _mgpu() {
         _files
         ;;
     mgpu-admin)
+        [[ " $words " == *" update "* ]] && compadd -S '' -- time_limit= \
+            partition= account= priority= sweep.max_parallel=
         compadd -- $("$tool" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p') \
             $("$stat" --no-header -o id --user all 2>/dev/null |
                 sed 's/^ *\([0-9]*\).*/\1/')

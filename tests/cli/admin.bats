@@ -164,6 +164,45 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     "$MGPU_BIN/mgpu-stat" --events "$d" | grep -q 'priority.*-7'
 }
 
+@test "update: what a pending job asked for, and the limit of a running one" {
+    cd "$BATS_TEST_TMPDIR"
+    a=$(submit_command a sleep 600)
+    wait_for 60 job_is "$a" RUNNING
+    b=$(submit_command b sleep 600)
+    wait_for 60 job_is "$b" RUNNING
+    c=$(submit_command c sleep 600)
+    run admin update "$c" time_limit=90m priority=9 account=vision
+    [ "$status" -eq 0 ]
+    [[ $output == "job $c: QUEUED, priority 9"* ]]
+    api GET "/v1/jobs/$c" >reply
+    [ "$(json '$.job.limit_s' <reply)" = 5400.0 ]
+    [ "$(json '$.job.account' <reply)" = vision ]
+    "$MGPU_BIN/mgpu-stat" --events "$c" | grep -q ' update .*uid '"$(id -u)"
+    run admin update "$a" partition=other
+    [ "$status" -ne 0 ]
+    [[ $output == *"job $a has its GPUs: only the partition of a pending job can change"* ]]
+    for word in time_limit=soon time_limit= =2h nodes=2 sweep.max_parallel=0 priority=2000; do
+        run admin update "$c" "$word"
+        [ "$status" -eq 64 ]
+        [[ $output == *"update: "* || $output == *"time_limit"* ]]
+    done
+    [ "$(curl -s --unix-socket "$ctld_dir/sock" -o /dev/null -w '%{http_code}' \
+        -d '{"gpus":2}' "http://x/v1/jobs/$c/update")" = 400 ]
+    # The limit ends it, though it was longer when the job began.
+    admin --quiet update "$a" time_limit=1s
+    wait_for 60 job_is "$a" TIMEOUT
+    # A sweep: one more task at a time.
+    printf '%s\n' 'version: 1' 'kind: command' 'name: w' 'command: [sleep, "600"]' \
+        'resources: {gpus: 0}' 'sweep: {grid: {env.I: ["1", "2", "3"]}, max_parallel: 1}' >sweep.yaml
+    s=$("$MGPU_BIN/mgpu-submit" --parsable sweep.yaml)
+    runs() { [ "$("$MGPU_BIN/mgpu-stat" --no-header -o id,state -t RUNNING | grep -c "${s}_")" = "$1" ]; }
+    wait_for 60 runs 1
+    admin --quiet update "$s" sweep.max_parallel=2
+    wait_for 60 runs 2
+    admin --quiet update "${s}_0" sweep.max_parallel=null
+    wait_for 60 runs 3
+}
+
 @test "a log that a crash has cut, or that is damaged" {
     admin --quiet pause
     ctld_kill

@@ -12,6 +12,7 @@ void serve_hold(void *arg, struct http_exchange *x);
 void serve_release(void *arg, struct http_exchange *x);
 void serve_requeue(void *arg, struct http_exchange *x);
 void serve_resize(void *arg, struct http_exchange *x);
+void serve_update(void *arg, struct http_exchange *x);
 void serve_priority(void *arg, struct http_exchange *x);
 void serve_drain(void *arg, struct http_exchange *x);
 void serve_pause(void *arg, struct http_exchange *x);

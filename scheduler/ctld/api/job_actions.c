@@ -1,7 +1,9 @@
-/* job_actions.c - cancel, hold, release, requeue, resize and prioritise jobs.
+/* job_actions.c - cancel, hold, release, requeue, resize, update and prioritise
+ * jobs.
  *
  * A submit is in job_submit.c. The engine decides who may do what.
  */
+#include <math.h>
 #include <string.h>
 
 #include "jobs/base/signals.h"
@@ -12,6 +14,7 @@
 #include "scheduler/ctld/request/reply.h"
 #include "scheduler/ctld/request/user_names.h"
 #include "scheduler/engine/resize.h"
+#include "scheduler/engine/update.h"
 
 /* Cancels or signals a job, or all tasks of a sweep. */
 static int cancel_target(struct ctld *c, const struct target *t, int64_t uid,
@@ -161,4 +164,86 @@ void serve_priority(void *arg, struct http_exchange *x)
         http_reply_err(x, &err);
     else
         held_replies_add(c, x, 200, id);
+}
+
+/* ---- update ----------------------------------------------------------------
+ */
+static const char expected[] =
+    "expected {\"time_limit_s\":N or null, \"partition\":\"..\", "
+    "\"account\":\"..\", \"priority\":N, \"max_parallel\":N or null}, at least "
+    "one of them";
+
+static bool take_text(const json_t *v, const char **ret)
+{
+    *ret = json_string_value(v);
+    return *ret && **ret;
+}
+
+static bool take_whole(const json_t *v, int32_t *ret)
+{
+    json_int_t n = json_integer_value(v);
+
+    *ret = (int32_t)n;
+    return json_is_integer(v) && n >= INT32_MIN && n <= INT32_MAX;
+}
+
+/* False: no such key, or a value of another type. */
+static bool take_key(struct engine_update *u, const char *key, const json_t *v)
+{
+    if (strcmp(key, "time_limit_s") == 0) {
+        u->has_limit = true;
+        u->limit_s = json_is_null(v) ? (double)INFINITY : json_number_value(v);
+        return json_is_null(v) || json_is_number(v);
+    }
+    if (strcmp(key, "partition") == 0)
+        return take_text(v, &u->partition);
+    if (strcmp(key, "account") == 0)
+        return take_text(v, &u->account);
+    if (strcmp(key, "priority") == 0) {
+        u->has_priority = true;
+        return take_whole(v, &u->priority);
+    }
+    u->has_parallel = strcmp(key, "max_parallel") == 0;
+    return u->has_parallel &&
+           (json_is_null(v) ||
+            (take_whole(v, &u->max_parallel) && u->max_parallel > 0));
+}
+
+static int update_of(json_t *body, struct engine_update *ret, struct error *err)
+{
+    const char *key;
+    json_t *v;
+
+    *ret = (struct engine_update){.limit_s = NAN};
+    if (!json_is_object(body) || json_object_size(body) == 0)
+        return error_set(err, ERR_INVAL, "%s", expected);
+    json_object_foreach(body, key, v)
+    {
+        if (!take_key(ret, key, v))
+            return error_set(err, ERR_INVAL, "%.40s: %s", key, expected);
+    }
+    return 0;
+}
+
+void serve_update(void *arg, struct http_exchange *x)
+{
+    struct ctld *c = arg;
+    struct error err = ERROR_INIT;
+    struct engine_update u;
+    struct target t;
+    json_t *body =
+        ctld_admit(c, x) && ctld_param_target(c, x, &t) ? ctld_body(x) : NULL;
+
+    if (!body)
+        return;
+    int rc = update_of(body, &u, &err);
+    if (rc == 0)
+        rc = t.is_sweep
+                 ? engine_update_sweep(c->engine, t.id, http_uid(x), &u, &err)
+                 : engine_update(c->engine, t.id, http_uid(x), &u, &err);
+    json_decref(body);
+    if (rc < 0)
+        http_reply_err(x, &err);
+    else
+        held_replies_add(c, x, 200, t.id);
 }

@@ -18,6 +18,7 @@ const struct http_route ctld_routes[] = {
     {"POST", "/v1/jobs/:id/release", serve_release},
     {"POST", "/v1/jobs/:id/requeue", serve_requeue},
     {"POST", "/v1/jobs/:id/resize", serve_resize},
+    {"POST", "/v1/jobs/:id/update", serve_update},
     {"POST", "/v1/jobs/:id/priority", serve_priority},
     {"GET", "/v1/jobs/:id/events", serve_events},
     {"GET", "/v1/jobs/:id/iterations", serve_iterations},

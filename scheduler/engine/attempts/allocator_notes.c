@@ -187,6 +187,29 @@ static int refused_for_now(struct engine *e, struct entry *en,
     return 0;
 }
 
+/* Somebody gave the attempt another time limit in the scheduler, or the
+ * scheduler does not take ours. The job's limit moves by as much: the attempt
+ * may have only a part of it. */
+static int limited(struct engine *e, struct entry *en,
+                   const struct alloc_note *note, struct error *err)
+{
+    const struct job *job = &en->job;
+    struct detail d = DETAIL_INIT;
+    bool is_finite = note->limit_s > 0 && isfinite(job->attempt_limit_s);
+    double limit_s = is_finite
+                         ? job->limit_s + note->limit_s - job->attempt_limit_s
+                         : note->limit_s;
+
+    d.limit_ms = note->limit_s > 0 ? (int64_t)ceil(1000 * fmax(1, limit_s)) : 0;
+    text_copy(d.why, sizeof(d.why), note->why.msg);
+    bool is_same = note->limit_s > 0
+                       ? fabs(job->attempt_limit_s - note->limit_s) < 0.5
+                       : isinf(job->attempt_limit_s);
+    return is_same || eng_is_ending(en)
+               ? 0
+               : eng_stage(e, en, EV_UPDATE, -1, &d, err);
+}
+
 static int take(struct engine *e, const struct alloc_note *note,
                 struct error *err)
 {
@@ -225,6 +248,8 @@ static int take(struct engine *e, const struct alloc_note *note,
     }
     case ALLOC_WAITING:
         return waits(e, en, note, err);
+    case ALLOC_LIMIT:
+        return limited(e, en, note, err);
     case ALLOC_INVENTORY:
         break;
     }

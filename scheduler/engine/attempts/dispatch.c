@@ -272,6 +272,21 @@ static void warn(struct engine *e, struct entry *en)
         en->warn_at_s = eng_reconcile_at(e);
 }
 
+static void tell_limit(struct engine *e, struct entry *en)
+{
+    struct alloc *a = e->parts.alloc;
+    const struct job *job = &en->job;
+    double limit_s = isfinite(job->attempt_limit_s) ? job->attempt_limit_s : 0;
+    struct error err = ERROR_INIT;
+
+    en->limit_at_s = INFINITY;
+    if (!a->ops->limit || eng_is_ending(en) || job->reported)
+        return;
+    if (a->ops->limit(a, job->id, job->attempt, limit_s, &err) < 0 &&
+        err.code != ERR_NOTFOUND)
+        en->limit_at_s = eng_reconcile_at(e);
+}
+
 static void one(struct engine *e, struct entry *en, double now_s)
 {
     /* An attempt that was started before a restart of the daemon must be found
@@ -292,6 +307,8 @@ static void one(struct engine *e, struct entry *en, double now_s)
         tell_claim(e, en);
     if (en->warn_at_s <= now_s)
         warn(e, en);
+    if (en->limit_at_s <= now_s)
+        tell_limit(e, en);
 }
 
 /* ---- what was taken back --------------------------------------------------

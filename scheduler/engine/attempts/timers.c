@@ -125,7 +125,7 @@ double eng_timers_next(const struct engine *e, const struct entry *en)
     t = fmin(t, fmin(give_up_at(e, en), warn_at(e, en)));
     t = fmin(t, fmin(time_80_at(e, en), eng_stuck_at(e, en)));
     if (!en->is_resumed)
-        t = fmin(t, fmin(en->tell_at_s, en->warn_at_s));
+        t = fmin(t, fmin(en->limit_at_s, fmin(en->tell_at_s, en->warn_at_s)));
     bool is_next = eng_wants_release(en) && !en->is_resumed;
     return fmin(t, is_next ? en->release_at_s : en->ask_at_s);
 }

@@ -14,6 +14,7 @@
 #include "jobs/wire/json_scan.h"
 #include "scheduler/engine/engine.h"
 
+enum { DETAIL_WHERE_CAP = 64 }; /* of a partition, of an account */
 struct detail {
     char native_id[ALLOC_NATIVE_ID_CAP], place[ALLOC_PLACE_CAP], holder[128];
     char why[JOB_REASON_CAP];
@@ -25,7 +26,10 @@ struct detail {
     int32_t wait_ms;  /* REQUEUE: backoff until the next start; PREEMPT: see
                          barred_gpus */
     int64_t left_ms;  /* REQUEUE of a resize: what is left of the time limit */
-    int32_t priority; /* PRIORITY; INT32_MIN: none */
+    int32_t priority; /* PRIORITY, UPDATE; INT32_MIN: none */
+    int64_t limit_ms; /* UPDATE: of an attempt; 0: no limit */
+    int32_t max_parallel; /* UPDATE: 0: any number */
+    char partition[DETAIL_WHERE_CAP], account[DETAIL_WHERE_CAP]; /* UPDATE */
     int64_t for_job;  /* PREEMPT: the job that gets the devices; 0: none.
                          Without a size and a reason, a person requested a
                          requeue */
@@ -55,14 +59,15 @@ struct detail {
     double loss, t_iter, eval_accuracy;
 };
 
-#define DETAIL_INIT                                                           \
-    {                                                                         \
-        .nodes = -1, .gpus = -1, .exit_code = -1, .signal = -1, .retry = -1,  \
-        .stopped = -1, .wait_ms = -1, .left_ms = -1, .barred_gpus = -1,       \
-        .priority = INT32_MIN, .grace_ms = -1, .to_gpus = -1, .to_nodes = -1, \
-        .cpu_ms = -1, .cores_ms = -1, .ended_ms = -1, .needed_bytes = -1,     \
-        .available_bytes = -1, .loss = NAN, .t_iter = NAN,                    \
-        .eval_accuracy = NAN                                                  \
+#define DETAIL_INIT                                                          \
+    {                                                                        \
+        .nodes = -1, .gpus = -1, .exit_code = -1, .signal = -1, .retry = -1, \
+        .stopped = -1, .wait_ms = -1, .left_ms = -1, .barred_gpus = -1,      \
+        .priority = INT32_MIN, .limit_ms = -1, .max_parallel = -1,           \
+        .grace_ms = -1, .to_gpus = -1, .to_nodes = -1, .cpu_ms = -1,         \
+        .cores_ms = -1, .ended_ms = -1, .needed_bytes = -1,                  \
+        .available_bytes = -1, .loss = NAN, .t_iter = NAN,                   \
+        .eval_accuracy = NAN                                                 \
     }
 
 /* own  *ret_text: the caller frees; NULL if no field of d is set */

@@ -299,6 +299,33 @@ static void fold_end(struct entry *en, const struct store_event *ev,
     because(job, d->why);
 }
 
+/* A new time limit moves the end of an attempt that has only a part of it by as
+ * much. */
+static void fold_limit(struct job *job, int64_t limit_ms)
+{
+    double limit_s = limit_ms > 0 ? (double)limit_ms / 1000 : (double)INFINITY;
+
+    if (isfinite(limit_s) && isfinite(job->limit_s) &&
+        isfinite(job->attempt_limit_s))
+        job->attempt_limit_s =
+            fmax(1, job->attempt_limit_s + limit_s - job->limit_s);
+    else
+        job->attempt_limit_s = limit_s;
+    job->is_warned = job->is_warned && limit_s <= job->limit_s;
+    job->is_time_80 = job->is_time_80 && limit_s <= job->limit_s;
+    job->limit_s = limit_s;
+}
+
+static void fold_update(struct job *job, const struct detail *d)
+{
+    if (d->limit_ms >= 0)
+        fold_limit(job, d->limit_ms);
+    if (d->priority != INT32_MIN)
+        job->priority = d->priority;
+    if (d->max_parallel >= 0)
+        job->max_parallel = d->max_parallel;
+}
+
 /* `job->state` is already the new state. */
 static void apply(struct entry *en, const struct store_event *ev,
                   const struct detail *d)
@@ -317,6 +344,9 @@ static void apply(struct entry *en, const struct store_event *ev,
     case EV_PRIORITY:
         if (d->priority != INT32_MIN)
             job->priority = d->priority;
+        break;
+    case EV_UPDATE:
+        fold_update(job, d);
         break;
     case EV_HOLD:
         fold_hold(job, ev, d);
@@ -380,6 +410,20 @@ static void apply(struct entry *en, const struct store_event *ev,
     }
 }
 
+/* The names of an update replace those of the submit; nothing else has changed
+ * yet if memory runs out. */
+static int take_names(struct entry *en, const struct detail *d,
+                      struct error *err)
+{
+    struct alloc_where w = en->job.where;
+
+    if (names_kept_set(&en->kept, d->partition, &w.partition, err) < 0 ||
+        names_kept_set(&en->kept, d->account, &w.account, err) < 0)
+        return -1;
+    en->job.where = w;
+    return 0;
+}
+
 /* The fields that the engine writes in every case and depends on. */
 static int check_detail(const struct entry *en, const struct store_event *ev,
                         const struct detail *d, struct error *err)
@@ -425,7 +469,8 @@ int eng_fold(struct entry *en, const struct store_event *ev, struct error *err)
         if (eng_take_submit(en, ev->detail, err) < 0)
             return -1;
     } else if (detail_decode(ev->detail, &d, err) < 0 ||
-               check_detail(en, ev, &d, err) < 0) {
+               check_detail(en, ev, &d, err) < 0 ||
+               (ev->ev == EV_UPDATE && take_names(en, &d, err) < 0)) {
         return -1;
     }
     move(en, ev, &d, to);

@@ -52,8 +52,7 @@ int eng_check_plan(const struct policy_view *view,
                    struct error *err) MUST_CHECK;
 
 /* ---- node_classes.c, feasibility.c --------------------------------------- */
-/* Sets the node classes of the last inventory. err ERR_NOMEM; the old ones
- * stay */
+/* Sets the node classes of the last inventory. err ERR_NOMEM: no change */
 int eng_classify(struct engine *e, struct error *err) MUST_CHECK;
 /* Whether w allows node i. in now honour reservations */
 bool eng_node_fits(const struct engine *e, size_t i,

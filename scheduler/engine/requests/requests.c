@@ -309,23 +309,32 @@ int engine_requeue(struct engine *e, uint64_t id, int64_t uid,
 
 enum { PRIORITY_USER = 50, PRIORITY_MAX = 1000 };
 
+int eng_check_priority(const struct engine *e, int64_t uid, int32_t priority,
+                       struct error *err)
+{
+    int32_t most = engine_is_admin(e, uid) ? PRIORITY_MAX : PRIORITY_USER;
+
+    if (priority < -most || priority > most)
+        return error_set(err, ERR_INVAL,
+                         "priority %" PRId32 ": you may give -%" PRId32
+                         "..%" PRId32,
+                         priority, most, most);
+    return 0;
+}
+
 int engine_prioritise(struct engine *e, uint64_t id, int64_t uid,
                       int32_t priority, struct error *err)
 {
     struct detail d = DETAIL_INIT;
     struct entry *en = eng_mine(e, id, uid, err);
-    int32_t most = engine_is_admin(e, uid) ? PRIORITY_MAX : PRIORITY_USER;
 
     if (!en || check_not_over(en, err) < 0 || eng_check_whole(en, err) < 0)
         return -1;
     /* Each event would delay the end of the attempt by a commit. */
     if (en->job.cancel_asked || en->give_up)
         return refuse(&en->job, err, ERR_STATE, "is being ended");
-    if (priority < -most || priority > most)
-        return error_set(err, ERR_INVAL,
-                         "priority %" PRId32 ": you may give -%" PRId32
-                         "..%" PRId32,
-                         priority, most, most);
+    if (eng_check_priority(e, uid, priority, err) < 0)
+        return -1;
     if (en->job.priority == priority)
         return 0;
     d.priority = priority;

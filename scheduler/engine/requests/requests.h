@@ -48,6 +48,10 @@ int eng_enter_one(struct engine *e, const struct engine_submit *req,
 struct entry *eng_mine(const struct engine *e, uint64_t id, int64_t uid,
                        struct error *err);
 
+/* err  ERR_INVAL the user may not give it */
+int eng_check_priority(const struct engine *e, int64_t uid, int32_t priority,
+                       struct error *err) MUST_CHECK;
+
 /* err  ERR_INVAL the number of tasks is out of range */
 int eng_check_sweep(const struct engine_sweep *sweep,
                     struct error *err) MUST_CHECK;

@@ -303,6 +303,7 @@ static void put_back(struct engine *e, const struct saved *saved, size_t n)
         struct filed filed = s->entry->filed;
         if (s->entry->job.attempt == s->copy->job.attempt)
             keep_beats(s->copy, s->entry);
+        names_kept_drop(&s->entry->kept, s->copy->kept);
         *s->entry = *s->copy;
         s->entry->next_by_key = next;
         s->entry->n_tasks_over = n_over;

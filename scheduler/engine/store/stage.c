@@ -56,12 +56,14 @@ static void set_clocks(const struct engine *e, struct entry *en,
         en->saves = false;
         en->n_steps = 0;
         en->is_stuck = false;
-        en->tell_at_s = en->warn_at_s = INFINITY;
+        en->tell_at_s = en->warn_at_s = en->limit_at_s = INFINITY;
         en->is_heard = true; /* a new attempt cannot have ended unseen */
     } else if (ev == EV_REQUEUE && en->job.requeue_wait_s > 0) {
         en->not_before_s = now_s + en->job.requeue_wait_s;
     } else if (ev == EV_WARN) {
         en->warn_at_s = now_s;
+    } else if (ev == EV_UPDATE && en->job.native_id[0]) {
+        en->limit_at_s = now_s;
     } else if (ev == EV_STALL) {
         en->stalled_s = now_s;
     } else if (ev == EV_CLAIM) {

@@ -32,7 +32,7 @@ void eng_entry_init(struct entry *en, uint64_t id)
     en->stalled_s = en->granted_s = NAN;
     en->moved_s = en->step_s = NAN;
     en->ask_at_s = en->release_at_s = en->tell_at_s = INFINITY;
-    en->warn_at_s = INFINITY;
+    en->warn_at_s = en->limit_at_s = INFINITY;
     en->told_s = en->job.preempt_s = NAN;
     en->job.resize.told_s = en->job.resize.ended_s = NAN;
     en->job.resize.checkpoint_s = en->job.resize.allocator_s = NAN;
@@ -70,6 +70,7 @@ struct entry *eng_entry_new(const char *jobs_dir, uint64_t id)
 
 void eng_entry_clear(struct entry *en)
 {
+    names_kept_drop(&en->kept, NULL);
     texts_clear(&en->own);
     free(en->dir);
 }

@@ -5,6 +5,7 @@
 #include "jobs/spec/spec.h"
 #include "scheduler/engine/engine.h"
 #include "scheduler/engine/events/event_codec.h"
+#include "scheduler/engine/events/names_kept.h"
 #include "scheduler/engine/table/job_lists.h"
 
 /* Exit codes that are ours, as mgpu-submit --wait returns them. */
@@ -56,8 +57,9 @@ struct entry {
 
     struct filed filed; /* see job_lists.h */
 
-    struct texts own; /* fixed from the submit on */
-    char *dir;        /* the common place; owned. job.dir is what counts */
+    struct texts own;       /* fixed from the submit on */
+    struct name_kept *kept; /* owned; names of updates, the newest first */
+    char *dir; /* the common place; owned. job.dir is what counts */
     struct entry *next_by_key;
 
     /* Of the current or last attempt, for its row in the store. */
@@ -75,6 +77,7 @@ struct entry {
     double granted_s;    /* since when a claim is waited for */
     double tell_at_s;    /* tell the allocator (again) who claimed */
     double warn_at_s;    /* have it (again) send the warning */
+    double limit_at_s;   /* tell the allocator (again) its time limit */
     double told_s;       /* since when the attempt is to end */
     double spoke_s;      /* last message of its worker; seconds since 1970 */
     /* The first iteration that a heartbeat of attempt pace_of reported, and

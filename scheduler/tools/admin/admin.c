@@ -18,6 +18,7 @@
 #include "scheduler/tools/admin/admin_policy.h"
 #include "scheduler/tools/admin/admin_resize.h"
 #include "scheduler/tools/admin/admin_status.h"
+#include "scheduler/tools/admin/admin_update.h"
 #include "scheduler/tools/admin/admin_users.h"
 #include "scheduler/tools/common/client.h"
 #include "scheduler/tools/common/options.h"
@@ -73,6 +74,8 @@ static const struct tool tool = {
         "  requeue JOB...   end their attempts, and queue them again\n"
         "  resize JOB GPUS  continue the job on so many GPUs; any: as the "
         "policy chooses\n"
+        "  update JOB KEY=VALUE... change time_limit, partition, account,\n"
+        "                          priority or sweep.max_parallel\n"
         "  top JOB...       move to the front of the queue\n"
         "  priority N JOB... set the priority, -1000..1000\n"
         "  policy show      the settings of scheduling\n"
@@ -351,19 +354,6 @@ static int each_job(struct client *c, const struct args *a,
     return rc;
 }
 
-static int priority_body(const char *text, json_t **ret, struct error *err)
-{
-    char *end = NULL;
-    long n = strtol(text, &end, 10);
-    if (end == text || *end || n < -1000 || n > 1000)
-        return error_set(err, ERR_USAGE,
-                         "priority '%s': expected -1000..1000; to write a "
-                         "negative one, put -- before the command",
-                         text);
-    *ret = json_pack("{s:i}", "priority", (int)n);
-    return *ret ? 0 : error_set(err, ERR_NOMEM, "request");
-}
-
 /* words: from the first job on. */
 static int on_jobs(struct client *c, const struct args *a, char **words, int n,
                    int *ret_exit, struct error *err)
@@ -383,7 +373,7 @@ static int on_jobs(struct client *c, const struct args *a, char **words, int n,
     if (strcmp(v.name, "top") == 0)
         v.body = json_pack("{s:b}", "top", 1);
     else if (strcmp(v.name, "priority") == 0 && n > 1) {
-        if (priority_body(words[1], &v.body, err) < 0)
+        if (admin_priority_body(words[1], &v.body, err) < 0)
             return -1;
         first = 2;
     }
@@ -443,6 +433,12 @@ static int on_resize(struct call *k, struct error *err)
     return admin_resize(k->c, &conf, k->words + 1, err);
 }
 
+static int on_update(struct call *k, struct error *err)
+{
+    return admin_update(k->c, k->a->common.json, k->a->common.quiet,
+                        k->words + 1, k->n - 1, err);
+}
+
 static int on_backup(struct call *k, struct error *err)
 {
     return backup(k->c, k->a, k->words[1], err);
@@ -500,6 +496,7 @@ static const struct command {
     {"unpause", 0, 0, NULL, NULL, on_resume},
     {"resize", 2, 2, "which job, and how many GPUs?",
      "it resizes one job at a time", on_resize},
+    {"update", 2, INT_MAX, "which job, and which KEY=VALUE?", NULL, on_update},
     {"policy", 0, INT_MAX, NULL, NULL, on_policy},
     {"backup", 1, 1, "into which directory?", NULL, on_backup},
     {"fsck", 0, 0, NULL,
