@@ -107,6 +107,11 @@ static struct alloc_note take_one(struct cluster_attempt *a)
         a->unsaid &= ~(unsigned)CLUSTER_SAY_GRANTED;
         note = (struct alloc_note){.kind = ALLOC_GRANTED,
                                    .is_suspended = a->is_suspended};
+    } else if (a->unsaid & CLUSTER_SAY_LIMIT) {
+        a->unsaid &= ~(unsigned)CLUSTER_SAY_LIMIT;
+        note = (struct alloc_note){.kind = ALLOC_LIMIT,
+                                   .limit_s = a->req.limit_s,
+                                   .why = a->limit_why};
     } else {
         a->unsaid &= ~(unsigned)CLUSTER_SAY_END;
         note = a->end;
@@ -350,6 +355,15 @@ static int slurm_claimed(struct alloc *base, uint64_t job, int32_t attempt,
     return 0;
 }
 
+static int slurm_limit(struct alloc *base, uint64_t job, int32_t attempt,
+                       double limit_s, struct error *err)
+{
+    if (cluster_limit(base, job, attempt, limit_s, err) < 0)
+        return -1;
+    touch((struct cluster *)base, known(base, job, attempt, NULL));
+    return 0;
+}
+
 static int slurm_signal(struct alloc *base, uint64_t job, int32_t attempt,
                         int signo, struct error *err)
 {
@@ -401,6 +415,7 @@ static const struct alloc_ops slurm_ops = {
     .release = slurm_release,
     .cancelled = slurm_cancelled,
     .claimed = slurm_claimed,
+    .limit = slurm_limit,
     .signal = slurm_signal,
     .poll = slurm_poll,
     .wake_fd = slurm_wake_fd,

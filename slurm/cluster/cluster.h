@@ -91,7 +91,12 @@ enum cluster_phase {
     CLUSTER_ENDED,
 };
 
-enum { CLUSTER_SAY_WAITING = 1, CLUSTER_SAY_GRANTED = 2, CLUSTER_SAY_END = 4 };
+enum {
+    CLUSTER_SAY_WAITING = 1,
+    CLUSTER_SAY_GRANTED = 2,
+    CLUSTER_SAY_END = 4,
+    CLUSTER_SAY_LIMIT = 8,
+};
 
 struct cluster_attempt {
     enum cluster_phase phase;
@@ -141,7 +146,15 @@ struct cluster_attempt {
     double kill_s;                      /* time of the SIGKILL */
     double act_s;     /* earliest time of the next step of the release */
     uint64_t signals; /* bit n - 1: signal n has to be sent */
-    double stray_s;   /* earliest time to kill a duplicate (again) */
+
+    /* the time limit, which is req.limit_s */
+    bool wants_limit;       /* Slurm has to be told */
+    double limit_again_s;   /* earliest time to do so */
+    double limit_before_s;  /* if Slurm refuses: what it was */
+    bool has_limit_min;     /* limit_min is what Slurm showed, or took, last */
+    int32_t limit_min;      /* 0: none */
+    struct error limit_why; /* of the note */
+    double stray_s;         /* earliest time to kill a duplicate (again) */
 
     /* notes that are due */
     unsigned unsaid;
@@ -308,6 +321,16 @@ void cluster_recalled(struct cluster *c, struct cluster_attempt *a,
 
 /* ---- cluster_send_slurm.c -------------------------------------------------
  */
+/* Another limit of a job in sight than the last one: somebody changed it in
+ * Slurm. */
+void cluster_limit_seen(struct cluster *c, struct cluster_attempt *a,
+                        const struct helper_job *j);
+/* As alloc_ops has it. */
+int cluster_limit(struct alloc *base, uint64_t job, int32_t attempt,
+                  double limit_s, struct error *err);
+/* Handles the answer to LIMIT. */
+void cluster_limit_set(struct cluster *c, struct cluster_attempt *a,
+                       const struct helper_news *n);
 /* Sends the commands that are due. The second one: submits. */
 void cluster_advance(struct cluster *c, struct cluster_attempt *a);
 void cluster_submit(struct cluster *c, struct cluster_attempt *a);

@@ -164,6 +164,8 @@ void cluster_look(struct cluster *c, struct cluster_attempt *a)
         a->completing_s = NAN;
     else if (isnan(a->completing_s))
         a->completing_s = cluster_now(c);
+    if (job->is == CLUSTER_PENDING || job->is == CLUSTER_RUNNING)
+        cluster_limit_seen(c, a, &job->j);
     switch (job->is) {
     case CLUSTER_PENDING: {
         const char *reason = job->j.reason;
@@ -290,6 +292,8 @@ void cluster_reply(struct cluster *c, struct cluster_attempt *a,
         cluster_exit_read(c, a, n);
     else if (is_awaited && op == HELPER_RECALL)
         cluster_recalled(c, a, n);
+    else if (is_awaited && op == HELPER_LIMIT)
+        cluster_limit_set(c, a, n);
     else if (is_awaited && !n->is_ok && cluster_may_pass(&n->why))
         not_sent(c, a, &n->why);
     else if (is_awaited && op == HELPER_SIGNAL && n->is_ok)
@@ -300,6 +304,7 @@ void cluster_lose(struct cluster *c, struct cluster_attempt *a, const char *why)
 {
     if (a->command == 0)
         return;
+    a->wants_limit = a->wants_limit || a->op == HELPER_LIMIT;
     cluster_done(c, a);
     if (a->phase != CLUSTER_SUBMITTING)
         return;

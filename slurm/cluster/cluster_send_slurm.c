@@ -134,6 +134,19 @@ static bool wants_exit(const struct cluster_attempt *a)
            (a->phase == CLUSTER_UNSURE && a->wants_exit);
 }
 
+static bool wants_limit(const struct cluster_attempt *a)
+{
+    return a->wants_limit && a->phase == CLUSTER_SEEN && a->slurm_id > 0 &&
+           (a->is == CLUSTER_PENDING || a->is == CLUSTER_RUNNING);
+}
+
+static void send_limit(struct cluster *c, struct cluster_attempt *a)
+{
+    struct helper_cmd cmd = {
+        .op = HELPER_LIMIT, .req = a->req, .slurm_id = a->slurm_id};
+    a->wants_limit = !cluster_send(c, a, &cmd, NULL);
+}
+
 void cluster_advance(struct cluster *c, struct cluster_attempt *a)
 {
     double now_s = cluster_now(c);
@@ -163,6 +176,8 @@ void cluster_advance(struct cluster *c, struct cluster_attempt *a)
         go_on_releasing(c, a, now_s);
     else if (a->signals != 0)
         go_on_signalling(c, a);
+    else if (wants_limit(a) && now_s >= a->limit_again_s)
+        send_limit(c, a);
     else if (now_s >= a->stray_s && (job = stray(c, a)) &&
              send_kill(c, a, job->j.slurm_id))
         a->stray_s = now_s + KILL_AGAIN_S;
@@ -203,6 +218,8 @@ double cluster_next_s(const struct cluster *c, const struct cluster_attempt *a)
         t_s = fmin(t_s, a->retry_s);
     if (is_releasing(a))
         t_s = fmin(t_s, a->act_s);
+    if (wants_limit(a))
+        t_s = fmin(t_s, a->limit_again_s);
     if (a->stray_s > -INFINITY && stray(c, a))
         t_s = fmin(t_s, a->stray_s);
     return t_s;

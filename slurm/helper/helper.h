@@ -142,6 +142,12 @@ int rpc_signal(const struct helper_conf *conf, uint32_t slurm_id,
                const char *tag, uid_t uid, int signo, bool is_cancel,
                bool *is_sure, struct error *err) MUST_CHECK;
 
+/* Gives the job another time limit, in req->limit_s. out ret_min as Slurm has
+ * it now; 0: none */
+int rpc_limit(const struct helper_conf *conf, uint32_t slurm_id,
+              const struct alloc_req *req, int32_t *ret_min, bool *is_sure,
+              struct error *err) MUST_CHECK;
+
 /* Queries accounting for a job that slurmctld has forgotten: the owner's job
  * with this working directory; slurm_id 0: unknown. Waits for slurmdbd until it
  * refuses, or for the time-out of a call.

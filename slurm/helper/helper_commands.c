@@ -153,6 +153,20 @@ static int do_signal(struct helper *h, const struct helper_cmd *c,
     return rc;
 }
 
+static int do_limit(struct helper *h, const struct helper_cmd *c,
+                    struct helper_news *n)
+{
+    n->is_sure = true;
+    if (check_uid(h->conf, c->req.uid, &n->why) < 0 ||
+        check_tag(h->conf, c->req.tag, &n->why) < 0 ||
+        helper_check_up(h, &n->why) < 0)
+        return -1;
+    int rc = rpc_limit(h->conf, c->slurm_id, &c->req, &n->job.limit_min,
+                       &n->is_sure, &n->why);
+    helper_poke(h);
+    return rc;
+}
+
 static int do_read_exit(struct helper *h, const struct helper_cmd *c,
                         struct helper_news *n)
 {
@@ -194,6 +208,9 @@ void helper_do(struct helper *h, const struct helper_cmd *c)
     case HELPER_SIGNAL:
     case HELPER_KILL:
         rc = do_signal(h, c, &n);
+        break;
+    case HELPER_LIMIT:
+        rc = do_limit(h, c, &n);
         break;
     case HELPER_READ_EXIT:
         rc = do_read_exit(h, c, &n);

@@ -134,7 +134,8 @@ static bool is_same(const struct helper_job *a, const struct helper_job *b)
            strcmp(a->reason, b->reason) == 0 &&
            strcmp(a->place, b->place) == 0 && a->exit_code == b->exit_code &&
            a->signal == b->signal && a->restarts == b->restarts &&
-           a->submitted == b->submitted && a->ended == b->ended;
+           a->submitted == b->submitted && a->ended == b->ended &&
+           a->limit_min == b->limit_min;
 }
 
 static int tell(enum helper_ev ev, const struct helper_job *j, uint64_t seq,

@@ -1,7 +1,9 @@
-/* signal_slurm.c - end or signal a job, after checking that it is still ours.
+/* signal_slurm.c - end or signal a job, or change its time limit, after
+ * checking that it is still ours.
  *
  * After a crash slurmctld reuses the ids of jobs that it has forgotten, so an
  * id alone identifies nothing: comment and user must be ours. */
+#include <math.h>
 #include <signal.h>
 #include <string.h>
 
@@ -69,4 +71,28 @@ int rpc_signal(const struct helper_conf *conf, uint32_t slurm_id,
                                      (uint16_t)batch_signal(conf, signo),
                                      flags_for(conf, signo));
     return rc == SLURM_SUCCESS ? 0 : rpc_fail(errno, NULL, is_sure, err);
+}
+
+int rpc_limit(const struct helper_conf *conf, uint32_t slurm_id,
+              const struct alloc_req *req, int32_t *ret_min, bool *is_sure,
+              struct error *err)
+{
+    job_info_msg_t *m = NULL;
+    bool is_pending = false;
+    double minutes = ceil((req->limit_s + conf->limit_margin_s) / 60);
+    job_desc_msg_t d;
+    *is_sure = true;
+    if (slurm_load_job(&m, rpc_job_id(slurm_id), 0) != SLURM_SUCCESS)
+        return rpc_fail(errno, NULL, NULL, err);
+    int rc = check(m, slurm_id, req->tag, req->uid, &is_pending, err);
+    slurm_free_job_info_msg(m);
+    if (rc < 0)
+        return -1;
+    slurm_init_job_desc_msg(&d);
+    d.job_id = slurm_id;
+    *ret_min = req->limit_s > 0 ? (int32_t)fmin(minutes, INT32_MAX) : 0;
+    d.time_limit = *ret_min > 0 ? (uint32_t)*ret_min : INFINITE;
+    return slurm_update_job(&d) == SLURM_SUCCESS
+               ? 0
+               : rpc_fail(errno, NULL, is_sure, err);
 }

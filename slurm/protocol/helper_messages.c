@@ -166,6 +166,10 @@ static const struct field signal_fields[] = {
 
 static const struct field kill_fields[] = {ID, TAG, UID, SLURM_ID};
 
+static const struct field limit_fields[] = {
+    ID, TAG, UID, SLURM_ID, {"limit_s", KIND_REAL, 0, REQ(limit_s), 0, 0, NULL},
+};
+
 static const struct field read_exit_fields[] = {ID, UID, DIR};
 
 static const struct field recall_fields[] = {
@@ -203,6 +207,8 @@ static const struct field done_fields[] = {
     {"has_accounting", KIND_BOOL, IS_OPTIONAL, NEWS(has_accounting), 0, 0,
      NULL},
     {"booted", KIND_I64, IS_OPTIONAL, NEWS(booted), 0, INT64_MAX, NULL},
+    {"limit_min", KIND_I32, IS_OPTIONAL, NEWS(job.limit_min), 0, INT32_MAX,
+     NULL},
     {"ended", KIND_I64, IS_OPTIONAL, NEWS(job.ended), 0, ENDED_MAX, NULL},
 };
 #define WHY                                        \
@@ -232,6 +238,7 @@ static const struct field job_fields[] = {
     {"exit_code", KIND_I32, 0, JOB(exit_code), 0, CODE_MAX, NULL},
     {"signal", KIND_I32, 0, JOB(signal), 0, SIGNO_MAX, NULL},
     {"restarts", KIND_I32, 0, JOB(restarts), 0, INT32_MAX, NULL},
+    {"limit_min", KIND_I32, IS_OPTIONAL, JOB(limit_min), 0, INT32_MAX, NULL},
     {"submitted", KIND_I64, 0, JOB(submitted), 0, INT64_MAX, NULL},
     {"ended", KIND_I64, IS_OPTIONAL, JOB(ended), 0, ENDED_MAX, NULL},
 };
@@ -342,6 +349,7 @@ const struct message helper_commands[HELPER_N_OPS] = {
     [HELPER_SUBMIT] = {"submit", TABLE(submit_fields)},
     [HELPER_SIGNAL] = {"signal", TABLE(signal_fields)},
     [HELPER_KILL] = {"kill", TABLE(kill_fields)},
+    [HELPER_LIMIT] = {"limit", TABLE(limit_fields)},
     [HELPER_READ_EXIT] = {"read_exit", TABLE(read_exit_fields)},
     [HELPER_RECALL] = {"recall", TABLE(recall_fields)},
     [HELPER_AGAIN] = {"again", TABLE(again_fields)},

@@ -32,10 +32,10 @@
  *      when the ranks have ended.
  *   {"op":"kill","id":8,"tag":"..","uid":1000,"slurm_id":20}
  *      Ends the job, pending or running (scancel).
- *      For both, the helper first compares tag and uid with the comment and
- *      the user of the job that has this id now; NOTFOUND (sure): they
- *      differ, there is no such job, or it has ended; STATE (sure): a signal
- *      for ranks that do not run yet.
+ *   {"op":"limit", as kill, "limit_s":60} another time limit; 0: none
+ *      All three first compare tag and uid with comment and user of the job
+ *      that has this id now; NOTFOUND (sure): they differ, there is none, or
+ *      it has ended; STATE (sure): a signal for ranks that do not run yet.
  *   {"op":"read_exit","id":9,"uid":1000,"dir":"/.."}
  *      dir/exit, read as the user.
  *   {"op":"recall","id":9,"tag":"..","uid":1000,"name":"mnist","dir":"/..",
@@ -114,6 +114,7 @@ enum helper_op {
     HELPER_SUBMIT,
     HELPER_SIGNAL,
     HELPER_KILL,
+    HELPER_LIMIT,
     HELPER_READ_EXIT,
     HELPER_RECALL,
     HELPER_AGAIN
@@ -149,10 +150,10 @@ struct helper_job {
     uid_t uid;
     uint32_t slurm_id;
     char state[32], reason[64], place[ALLOC_PLACE_CAP];
-    int32_t exit_code, signal, restarts;
-    int64_t submitted; /* seconds since 1970 */
-    int64_t ended;     /* likewise; 0: it has not ended, or Slurm does not
-                        * report it */
+    int32_t exit_code, signal, restarts, limit_min; /* limit 0: none */
+    int64_t submitted;                              /* seconds since 1970 */
+    int64_t ended; /* likewise; 0: it has not ended, or Slurm does not
+                    * report it */
 };
 
 struct helper_news {

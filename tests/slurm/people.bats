@@ -23,6 +23,53 @@ teardown() { slurm_calm; }
     wait_for 30 slurm_is "$native" ''
 }
 
+# limit_of ID: the job's own, in seconds; minutes_of SLURM_ID: Slurm's.
+limit_of() { api GET "/v1/jobs/$1" | json '$.job.limit_s'; }
+has_limit() { [ "$(limit_of "$1")" = "$2" ]; }
+minutes_of() { squeue --noheader -j "$1" -o %l; }
+has_minutes() { [ "$(minutes_of "$1")" = "$2" ]; }
+
+@test "a time limit that Slurm's administrator changes is taken over, and ours reaches Slurm" {
+    ctld_start
+    id=$(submit_sh timed 1 1 "$say_ran; $wait_go" resources.time_limit=10m)
+    wait_for 60 has_run "$id.1.0"
+    native=$(native_id "$id")
+    has_minutes "$native" 12:00 # with slurm.limit_margin
+    scontrol update jobid="$native" timelimit=32
+    wait_for 30 has_limit "$id" 1800.0
+    [ "$(sql state "SELECT json_extract(detail, '\$.why') FROM v_event
+        WHERE job = $id AND event = 'update' AND uid IS NULL")" = 'changed in Slurm' ]
+    "$MGPU_BIN/mgpu-admin" --quiet update "$id" time_limit=1h
+    wait_for 30 has_minutes "$native" 1:02:00
+    has_limit "$id" 3600.0
+    touch "$go"
+    wait_for 60 job_is "$id" COMPLETED
+    # One event each: what we ask for is not taken for somebody's change.
+    [ "$(sql state "SELECT count(*) FROM v_event WHERE job = $id AND event = 'update'")" = 2 ]
+}
+
+@test "a job that waits in Slurm's queue is submitted anew with what was updated" {
+    ctld_start
+    big=$(submit_sh big 2 8 "$say_ran; $wait_go")
+    wait_for 60 has_run "$big.1.7"
+    id=$(submit_sh next 2 8 "$say_ran; $wait_go" resources.time_limit=10m)
+    waits_in_slurm() { slurm_of "$id" && [ "$native" != "$1" ]; }
+    slurm_of() {
+        native=$(squeue --noheader -t PENDING -o '%i %k' | sed -n "s/ mgpu:[^:]*:$1:.*//p")
+        [ -n "$native" ]
+    }
+    wait_for 60 waits_in_slurm ''
+    first=$native
+    has_minutes "$first" 12:00
+    "$MGPU_BIN/mgpu-admin" --quiet update "$id" time_limit=20m
+    wait_for 60 waits_in_slurm "$first"
+    has_minutes "$native" 22:00
+    touch "$go"
+    wait_for 90 job_is "$id" COMPLETED
+    [ "$(sql state "SELECT count(*) FROM v_event WHERE job = $id AND
+        event = 'requeue' AND detail LIKE '%TakenBack%'")" = 1 ]
+}
+
 @test "preempted in Slurm: the job runs again" {
     ctld_start
     id=$(submit_sh victim 2 8 "$say_ran; $wait_go")

@@ -1,0 +1,75 @@
+/* cluster_limit_slurm.c - the time limit of an attempt, here and in Slurm.
+ *
+ * The engine changes it, and Slurm is told; an administrator changes it with
+ * scontrol(1), and the engine is told. Slurm's limit is longer than ours by a
+ * margin that only the helper knows, so a change there is taken over as a
+ * difference. What it was before this daemon saw the job first is not known: a
+ * change while no daemon runs is not noticed.
+ */
+#include <math.h>
+
+#include "slurm/cluster/cluster.h"
+
+static const double AGAIN_S = 5;
+static const double SAME_S = 0.5;
+
+static void say(struct cluster *c, struct cluster_attempt *a, double limit_s)
+{
+    a->req.limit_s = limit_s;
+    cluster_say(c, a, CLUSTER_SAY_LIMIT);
+}
+
+void cluster_limit_seen(struct cluster *c, struct cluster_attempt *a,
+                        const struct helper_job *j)
+{
+    bool is_asked = a->wants_limit || (a->command > 0 && a->op == HELPER_LIMIT);
+    int32_t was = a->limit_min;
+
+    if (is_asked)
+        return;
+    if (a->has_limit_min && j->limit_min != was && a->req.limit_s > 0) {
+        double more_s = 60.0 * (j->limit_min - was);
+        (void)error_set(&a->limit_why, ERR_NONE, "changed in Slurm");
+        say(c, a,
+            j->limit_min == 0 || was == 0 ? 60.0 * j->limit_min
+                                          : fmax(1, a->req.limit_s + more_s));
+    }
+    a->has_limit_min = true;
+    a->limit_min = j->limit_min;
+}
+
+void cluster_limit_set(struct cluster *c, struct cluster_attempt *a,
+                       const struct helper_news *n)
+{
+    if (n->is_ok) {
+        a->has_limit_min = true;
+        a->limit_min = n->job.limit_min;
+    } else if (n->why.code == ERR_NOTFOUND) {
+        return; /* it has ended */
+    } else if (cluster_may_pass(&n->why)) {
+        a->wants_limit = true;
+        a->limit_again_s = cluster_now(c) + AGAIN_S;
+    } else {
+        a->limit_why = n->why;
+        say(c, a, a->limit_before_s);
+    }
+}
+
+int cluster_limit(struct alloc *base, uint64_t job, int32_t attempt,
+                  double limit_s, struct error *err)
+{
+    struct cluster *c = (struct cluster *)base;
+    struct cluster_attempt *a = cluster_find(c, job, attempt);
+
+    if (!a)
+        return error_set(err, ERR_NOTFOUND, "no attempt %d of job %llu",
+                         attempt, (unsigned long long)job);
+    if (fabs(a->req.limit_s - limit_s) < SAME_S)
+        return 0;
+    if (!a->wants_limit)
+        a->limit_before_s = a->req.limit_s;
+    a->req.limit_s = limit_s;
+    a->wants_limit = a->phase != CLUSTER_TO_SUBMIT && a->phase != CLUSTER_ENDED;
+    a->limit_again_s = -INFINITY;
+    return 0;
+}
