@@ -1,10 +1,8 @@
 /* engine_world.h - a whole mgpu in virtual time, for the tests of the engine.
  *
- * A cluster and a database outlive the daemon; users act at chosen times and
- * repeat what was not acknowledged, as the tools do; workers claim, beat and
- * report as scripted. world_run() plays until every job has ended, and
- * world_die() is a crash: the daemon is gone, a new one attaches to what is
- * left.
+ * A cluster and a database outlive the daemon; users act at chosen times, and
+ * workers as scripted. world_run() plays until every job has ended; world_die()
+ * is a crash, and a new daemon attaches to what is left.
  */
 #ifndef MGPU_TESTS_ENGINE_WORLD_H
 #define MGPU_TESTS_ENGINE_WORLD_H
