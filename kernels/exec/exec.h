@@ -41,16 +41,20 @@
 #define KERNEL_OF_TWO KERNEL_OF(2)
 /* The alignment is required: without it a 16-byte store to a shared array of
  * floats faults, depending on what precedes the array. */
-#define SHARED(type, name, n) alignas(16) __shared__ type name[n]
+#define SHARED(type, name, n) SHARED_AT(16, type, name, n)
+/* From a multiple of `bytes` on. */
+#define SHARED_AT(bytes, type, name, n) alignas(bytes) __shared__ type name[n]
 #ifdef MGPU_SIMT
-#undef SHARED
-#define SHARED(type, name, n)        \
-    alignas(16) static type name[n]; \
+#undef SHARED_AT
+#define SHARED_AT(bytes, type, name, n) \
+    alignas(bytes) static type name[n]; \
     simt_shared(name, sizeof(name))
 #define UNROLL
+#define ROLLED
 #define FAMILY(name) extern "C" void simt_##name(struct device_ops *ops)
 #else
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1")
 #define FAMILY(name) extern "C" void cuda_##name(struct device_ops *ops)
 #endif
 enum { MAX_LANES = 256, VEC_BYTES = 16 };

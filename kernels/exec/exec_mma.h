@@ -13,8 +13,7 @@
  * Products are exact, sums are of fp32 in no order that is known.
  *
  * src  PTX ISA 9.0, "Matrix fragments for mma.m16n8k16 with floating point
- *      type", "ldmatrix", "cp.async"
- */
+ *      type", "ldmatrix", "cp.async" */
 #ifndef MGPU_KERNELS_EXEC_EXEC_MMA_H
 #define MGPU_KERNELS_EXEC_EXEC_MMA_H
 
@@ -54,15 +53,23 @@ FN void mma_16x8x16(float (&c)[4], const unsigned (&a)[4],
     }
 }
 
+/* The address of 16 bytes in shared memory. */
+typedef uintptr_t shared_address;
+FN shared_address in_shared(const void *p)
+{
+    return (shared_address)p;
+}
+
 /* N matrices [8, 8]; lanes 8i to 8i+7 give the rows of matrix i, 16 bytes
  * each in shared memory. r[i]: of matrix i row g, columns 2t, 2t+1; or with
  * Trans rows 2t, 2t+1 of column g. */
-template <int N, bool Trans> FN void ldmatrix(unsigned (&r)[N], const void *row)
+template <int N, bool Trans>
+FN void ldmatrix(unsigned (&r)[N], shared_address row)
 {
     const unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     const void *at[32];
 
-    if (threadIdx.x % 32 < 8 * N && (uintptr_t)row % 16 != 0)
+    if (threadIdx.x % 32 < 8 * N && row % 16 != 0)
         simt_trap(SIMT_MISALIGNED);
     simt_gather(Trans ? SIMT_LDMATRIX_TRANS : SIMT_LDMATRIX, &row, sizeof(row),
                 at);
@@ -127,37 +134,39 @@ FN void mma_16x8x16<f16>(float (&c)[4], const unsigned (&a)[4],
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-FN unsigned in_shared(const void *p)
+typedef unsigned shared_address;
+FN shared_address in_shared(const void *p)
 {
     return (unsigned)__cvta_generic_to_shared(p);
 }
 
-template <int N, bool Trans> FN void ldmatrix(unsigned (&r)[N], const void *row)
+template <int N, bool Trans>
+FN void ldmatrix(unsigned (&r)[N], shared_address row)
 {
     static_assert(N == 2 || N == 4, "as many as a fragment of B or A");
     if constexpr (N == 4 && Trans)
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 "
                      "{%0, %1, %2, %3}, [%4];"
                      : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                     : "r"(in_shared(row))
+                     : "r"(row)
                      : "memory");
     else if constexpr (N == 4)
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 "
                      "{%0, %1, %2, %3}, [%4];"
                      : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                     : "r"(in_shared(row))
+                     : "r"(row)
                      : "memory");
     else if constexpr (Trans)
         asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 "
                      "{%0, %1}, [%2];"
                      : "=r"(r[0]), "=r"(r[1])
-                     : "r"(in_shared(row))
+                     : "r"(row)
                      : "memory");
     else
         asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 "
                      "{%0, %1}, [%2];"
                      : "=r"(r[0]), "=r"(r[1])
-                     : "r"(in_shared(row))
+                     : "r"(row)
                      : "memory");
 }
 
@@ -180,6 +189,11 @@ template <int N> FN void copy_wait()
 }
 
 #endif
+
+template <int N, bool Trans> FN void ldmatrix(unsigned (&r)[N], const void *row)
+{
+    ldmatrix<N, Trans>(r, in_shared(row));
+}
 
 } // namespace
 #endif

@@ -31,6 +31,11 @@ FN float keep(float x)
     asm volatile("" : "+f"(x));
     return x;
 }
+FN int keep(int x)
+{
+    asm volatile("" : "+r"(x));
+    return x;
+}
 
 /* One instruction in place of a comparison and a choice, and a NaN stays. */
 #if __CUDA_ARCH__ >= 800

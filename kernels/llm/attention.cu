@@ -15,8 +15,8 @@
  * A sum includes only pairs that see each other: 0 times the NaN of another
  * document is a NaN.
  *
- * attention_device.h has the kernels for a GPU, attention_rows.h those for the
- * host.
+ * attention_device.h chooses the kernels for a GPU, attention_rows.h has those
+ * for the host.
  *
  * src  Milakov and Gimelshein 2018, arXiv:1805.02867 (running maximum); Dao et
  *      al. 2022, arXiv:2205.14135 (tiles, backward pass) */
@@ -161,9 +161,10 @@ int attention_fwd(struct device *d, void *o, int32_t ldo, void *lse,
                   const int32_t *pos, const struct attention *s,
                   struct error *err)
 {
-    if (check("attention", s, ld, ldo, err) < 0 ||
-        run_fwd(d, (T *)o, (int64_t)ldo, (acc<T> *)lse,
-                seen_of<T>(q, k, v, ld, pos, s), err) < 0)
+    if (check("attention", s, ld, ldo, err) < 0)
+        return -1;
+    if (s->rows > 0 && run_fwd(d, (T *)o, (int64_t)ldo, (acc<T> *)lse,
+                               seen_of<T>(q, k, v, ld, pos, s), err) < 0)
         return -1;
     return finish(d, "attention", err);
 }
@@ -190,7 +191,8 @@ int attention_bwd(struct device *d, void *dq, void *dk, void *dv, int32_t ldd,
                         ldo,
                         (const acc<T> *)lse,
                         nullptr};
-    if (run_bwd(d, seen_of<T>(q, k, v, ld, pos, s), g, (const T *)o, err) < 0)
+    if (s->rows > 0 &&
+        run_bwd(d, seen_of<T>(q, k, v, ld, pos, s), g, (const T *)o, err) < 0)
         return -1;
     return finish(d, op, err);
 }

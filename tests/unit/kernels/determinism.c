@@ -106,7 +106,7 @@ static void llm_sums(struct bed *b, struct trace *t)
 /* Attention, whose sums do not depend on how its tiles are shared out. */
 static void attention(struct bed *b, struct trace *t)
 {
-    static const struct layout l = {{100, 1, 150, 30, -3}, 4, 2, 8};
+    static const struct layout l = {{100, 1, 150, 30, -3}, 4, 2, 8, false};
     struct attend_case c = attend_make(b, &l);
 
     attend_forward(&c);

@@ -242,6 +242,8 @@ void contract_device(struct device *d, const char *name, bool small)
         contract_refusals(&b);
         contract_cast(&b);
         contract_llm_attention(&b);
+        if (dtype_bytes(b.dt) == 2)
+            contract_llm_attention_even(&b);
         contract_llm_attention_step(&b);
         bed_drop(&b);
     }

@@ -122,6 +122,7 @@ void contract_llm_swiglu(struct bed *b);
 void contract_llm_nf4(struct bed *b);
 void contract_llm_fake_quant(struct bed *b);
 void contract_llm_attention(struct bed *b);
+void contract_llm_attention_even(struct bed *b); /* 16-bit types */
 void contract_llm_attention_step(struct bed *b);
 void contract_replay(struct bed *b); /* put, capture, marks, slots */
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/tap.h"
+
 int64_t attend_part(const struct attend_case *c, int which)
 {
     const int32_t before[] = {0, c->s.heads, c->s.heads + c->s.kv_heads};
@@ -32,8 +34,8 @@ struct attend_case attend_make(struct bed *b, const struct layout *l)
     for (int i = 0; i < MAX_DOCS; i++)
         rows += abs(l->docs[i]);
     c.s = (struct attention){rows, l->heads, l->kv_heads, l->D, 1 / sqrt(l->D)};
-    c.ld = (l->heads + 2 * l->kv_heads) * l->D + IN_PAD;
-    c.ldo = l->heads * l->D + OUT_PAD;
+    c.ld = (l->heads + 2 * l->kv_heads) * l->D + (l->even ? EVEN_PAD : IN_PAD);
+    c.ldo = l->heads * l->D + (l->even ? EVEN_PAD : OUT_PAD);
     c.ldd = c.ldo;
     c.pos = calloc((size_t)rows + 1, sizeof(*c.pos));
     if (!c.pos)
@@ -188,4 +190,76 @@ struct expected attend_expect(const struct attend_case *c)
             expect_query(c, &e, i, h, p);
     free(p);
     return e;
+}
+
+/* ---- checks -------------------------------------------------------------- */
+void attend_all(struct bed *b, const struct layout *l)
+{
+    struct attend_case c = attend_make(b, l);
+    struct expected e = attend_expect(&c);
+
+    attend_forward(&c);
+    near(&c.o, e.o, "attention of %lld tokens, %d/%d heads of %d",
+         (long long)c.s.rows, l->heads, l->kv_heads, l->D);
+    near(&c.lse, e.lse, "lse");
+    attend_backward(&c);
+    near(&c.dq, e.dq, "attention dq");
+    near(&c.dk, e.dk, "attention dk, a sum over %d heads",
+         l->heads / l->kv_heads);
+    near(&c.dv, e.dv, "attention dv");
+    expected_drop(&e);
+    attend_drop(&c);
+}
+
+/* How many values of rows lo..hi-1 differ from was; NULL: are not finite. */
+static int64_t differ(const struct tensor *t, const double *was, int64_t ld,
+                      int64_t lo, int64_t hi)
+{
+    int64_t n = 0;
+
+    for (int64_t i = lo * ld; i < hi * ld; i++)
+        n += was ? t->v[i] != was[i] : !isfinite(t->v[i]);
+    return n;
+}
+
+void attend_not_finite(struct bed *b, const struct layout *l, int which,
+                       double value)
+{
+    enum { LO = 10, HI = 30, BAD = 15, V = 2, DO = 3 };
+    static const char *const names[ATTEND_INPUTS] = {"q", "k", "v", "do"};
+    struct attend_case c = attend_make(b, l);
+
+    attend_forward(&c);
+    attend_backward(&c);
+    attend_pull(&c);
+    struct expected was = {tensor_values(&c.o), tensor_values(&c.lse),
+                           tensor_values(&c.dq), tensor_values(&c.dk),
+                           tensor_values(&c.dv)};
+    struct tensor *t = which == DO ? &c.dout : &c.x;
+    t->v[which == DO ? BAD * c.ldo : BAD * c.ld + attend_part(&c, which)] =
+        value;
+    tensor_push(t);
+    attend_forward(&c);
+    attend_backward(&c);
+    attend_pull(&c);
+    int64_t bad = 0;
+    for (int side = 0; side < 2; side++) {
+        const int64_t lo = side ? HI : 0, hi = side ? c.s.rows : LO;
+        bad += differ(&c.o, was.o, c.ldo, lo, hi) +
+               differ(&c.lse, was.lse, l->heads, lo, hi) +
+               differ(&c.dq, was.dq, c.ldd, lo, hi) +
+               differ(&c.dk, was.dk, c.ldd, lo, hi) +
+               differ(&c.dv, was.dv, c.ldd, lo, hi);
+    }
+    ok(bad == 0, "%f in %s changes nothing in other documents", value,
+       names[which]);
+    is_int(differ(&c.o, was.o, c.ldo, LO, BAD), 0,
+           "nor in the tokens before it");
+    ok((which == DO || differ(&c.o, NULL, c.ldo, BAD, BAD + 1) > 0) &&
+           differ(&c.dq, NULL, c.ldd, BAD, BAD + 1) > 0 &&
+           (which != V || differ(&c.o, NULL, c.ldo, HI - 1, HI) > 0) &&
+           differ(which == DO ? &c.dv : &c.dk, NULL, c.ldd, LO, BAD + 1) > 0,
+       "and comes through to its own");
+    expected_drop(&was);
+    attend_drop(&c);
 }

@@ -3,14 +3,18 @@
 #ifndef MGPU_TESTS_LLM_ATTENTION_CASE_H
 #define MGPU_TESTS_LLM_ATTENTION_CASE_H
 
+#include <stdbool.h>
+
 #include "tests/unit/kernels/contract/bed.h"
 
-enum { MAX_DOCS = 6, IN_PAD = 3, OUT_PAD = 5 };
+enum { MAX_DOCS = 6, IN_PAD = 3, OUT_PAD = 5, EVEN_PAD = 8 };
 
-/* Lengths of documents; -n is n tokens of padding. */
+/* Lengths of documents; -n is n tokens of padding. `even`: rows of 16-bit
+ * values begin at multiples of 16 bytes, as a GPU's tensor cores want them. */
 struct layout {
     int32_t docs[MAX_DOCS];
     int32_t heads, kv_heads, D;
+    bool even;
 };
 
 /* q, k and v lie side by side in x, as one product leaves them. */
@@ -42,6 +46,14 @@ struct expected {
 
 struct expected attend_expect(const struct attend_case *c);
 void expected_drop(struct expected *e);
+
+/* All results against plain loops. */
+void attend_all(struct bed *b, const struct layout *l);
+/* `value`, NaN or an infinity, in q, k, v or do (0 to 3) of token 15, of a
+ * document that has tokens 10 to 29: reaches its own document alone. */
+enum { ATTEND_INPUTS = 4 };
+void attend_not_finite(struct bed *b, const struct layout *l, int which,
+                       double value);
 
 double attend_dot(const double *a, const double *b, int32_t D);
 double *tensor_values(const struct tensor *t); /* a copy; the caller frees */

@@ -36,7 +36,7 @@ static void step_one(struct bed *b, const struct layout *l)
 /* The tokens behind have no values yet. */
 static void step_behind(struct bed *b)
 {
-    static const struct layout l = {{40}, 2, 1, 8};
+    static const struct layout l = {{40}, 2, 1, 8, false};
     struct attend_case c = attend_make(b, &l);
     const int64_t part = attend_part(&c, 1);
 
@@ -61,7 +61,7 @@ static void step_behind(struct bed *b)
 
 static void step_refusals(struct bed *b)
 {
-    static const struct layout l = {{3}, 2, 1, 8};
+    static const struct layout l = {{3}, 2, 1, 8, false};
     struct attend_case c = attend_make(b, &l);
     double *was;
 
@@ -84,14 +84,16 @@ static void step_refusals(struct bed *b)
 void contract_llm_attention_step(struct bed *b)
 {
     static const struct layout few[] = {
-        {{1}, 1, 1, 1},  {{3}, 4, 2, 8},    {{40}, 2, 2, 7},   {{20}, 3, 1, 65},
-        {{9}, 8, 2, 64}, {{12}, 2, 1, 128}, {{11}, 2, 1, 256}, {{70}, 2, 1, 2},
+        {{1}, 1, 1, 1, false},    {{3}, 4, 2, 8, false},
+        {{40}, 2, 2, 7, false},   {{20}, 3, 1, 65, false},
+        {{9}, 8, 2, 64, false},   {{12}, 2, 1, 128, false},
+        {{11}, 2, 1, 256, false}, {{70}, 2, 1, 2, false},
     };
 
     for (size_t i = 0; i < sizeof(few) / sizeof(few[0]); i++)
         step_one(b, &few[i]);
     if (!b->small)
-        step_one(b, &(const struct layout){{300}, 4, 2, 32});
+        step_one(b, &(const struct layout){{300}, 4, 2, 32, false});
     step_behind(b);
     step_refusals(b);
 }
