@@ -15,6 +15,13 @@
 #   local   no kernel spills registers to local memory, nor has arrays there
 #   narrow  a kernel of width W >= 4 has fewer than W stores of two bytes: the
 #           tail of a flat array
+#   tile    the loop of an attention kernel over tiles executes at most so many
+#           instructions of a thread per pair of a query and a key
+#
+# The loop over tiles is the smallest one with the products of a tile. What its
+# forward branches skip is left out if it neither multiplies nor fetches: masks,
+# and values that are not finite. A nested loop that fetches passes as often as
+# the table says.
 #
 # cuobjdump is in PATH, beside nvcc, or where `sh .ci/deps sass` puts it. Exits
 # with 77 and one line where there is none.
@@ -24,7 +31,9 @@ nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
 PATH=$PATH:${nvcc%/*}:$PWD/build/sass/nvidia/cu13/bin
 
 # Of a listing, a line per function: its name, instructions of local memory,
-# stores of two bytes; of its hot loop instructions, bytes stored and loaded.
+# stores of two bytes; of its hot loop instructions, bytes stored and loaded; of
+# its loop over tiles instructions, those in loops that fetch, products, and
+# loads of less than four bytes.
 facts() {
     awk '
         function pad(x) {
@@ -35,9 +44,41 @@ facts() {
             return op ~ /\.128/ ? 16 : op ~ /\.64/ ? 8 : \
                 op ~ /\.[US]16/ ? 2 : op ~ /\.[US]8/ ? 1 : 4
         }
+        function has(from, last, what,    k) {
+            for (k = from; k <= last; k++)
+                if (op[k] ~ what)
+                    return 1
+            return 0
+        }
+        # Into path, fetch, mma and narrow.
+        function tiles(    i, k, n, first, last, inner) {
+            path = fetch = mma = narrow = first = 0
+            for (i = 1; i <= loops; i++) {
+                n = 0
+                for (k = lo[i]; k <= hi[i]; k++)
+                    n += op[k] ~ /^HMMA/
+                if (n >= 8 && maybe[hi[i]] && (!first || hi[i] - lo[i] < last - first)) {
+                    first = lo[i]; last = hi[i]; mma = n
+                }
+            }
+            for (k = first; first && k <= last; k++) {
+                inner = 0
+                for (i = 1; i <= loops; i++)
+                    if (lo[i] > first && hi[i] < last && k >= lo[i] && \
+                        k <= hi[i] && has(lo[i], hi[i], "^LDGSTS"))
+                        inner = 1
+                path += !inner
+                fetch += inner
+                narrow += op[k] ~ /^LDG.*\.[US](8|16)/
+                if (to[k] > k && to[k] <= last && \
+                    (!maybe[k] || !has(k + 1, to[k] - 1, "^(HMMA|LDGSTS)")))
+                    k = to[k] - 1
+            }
+        }
         function flush(    i, j, k, n, st, ld, best, b_st, b_ld, inner) {
             if (f == "")
                 return
+            tiles()
             for (i = 1; i <= loops; i++) {
                 inner = 1
                 for (j = 1; j <= loops; j++)
@@ -53,25 +94,32 @@ facts() {
                     best = n; b_st = st; b_ld = ld
                 }
             }
-            print f, loc + 0, u16 + 0, best + 0, b_st + 0, b_ld + 0
+            print f, loc + 0, u16 + 0, best + 0, b_st + 0, b_ld + 0, \
+                path, fetch, mma, narrow
         }
         /Function :/ {
             flush()
             f = $3; loops = n_op = loc = u16 = 0
-            split("", at)
+            split("", at); split("", to); split("", from)
             next
         }
         $1 ~ /^\/\*[0-9a-f]+\*\/$/ && $2 !~ /^\/\*/ {
             a = substr($1, 3, length($1) - 4)
             name = $2 ~ /^@/ ? $3 : $2
             op[++n_op] = name
+            maybe[n_op] = $2 ~ /^@/ || $0 ~ /BRA !?U?P/
             at[pad(a)] = n_op
+            n = split(from[pad(a)], branch, " ")
+            for (i = 1; i <= n; i++)
+                to[branch[i]] = n_op
             if (name ~ /^(LDL|STL)/) loc++
             if (name ~ /^STG?\..*[US]16/) u16++
             if (name ~ /^BRA/ && match($0, /0x[0-9a-f]+/)) {
-                to = pad(substr($0, RSTART, RLENGTH))
-                if ((to in at) && at[to] < n_op) {
-                    lo[++loops] = at[to]; hi[loops] = n_op
+                where = pad(substr($0, RSTART, RLENGTH))
+                if (!(where in at)) {
+                    from[where] = from[where] " " n_op
+                } else if (at[where] < n_op) {
+                    lo[++loops] = at[where]; hi[loops] = n_op
                 }
             }
         }
@@ -91,7 +139,9 @@ named() {
             gsub(/__nv_bfloat16/, "bf16", name)
             gsub(/__half/, "f16", name)
             gsub(/ /, "", name)
-            print name, $(n - 4), $(n - 3), $(n - 2), $(n - 1), $n
+            for (i = n - 8; i <= n; i++)
+                name = name " " $i
+            print name
         }'
 }
 
@@ -104,11 +154,16 @@ judge() { # FACTS
             while ((getline line < table) > 0) {
                 if (line ~ /^\| kernel, as compiled/) part = "loop"
                 else if (line ~ /^\| kernel with local/) part = "local"
+                else if (line ~ /^\| kernel of tiles/) part = "tile"
                 else if (line !~ /^\|/) part = ""
                 n = split(line, col, "|")
                 if (part == "" || line !~ /^\| `/) continue
                 if (part == "loop") limit[bare(col[2])] = col[3] + 0
-                else may[bare(col[2])] = 1
+                else if (part == "tile") {
+                    pairs[bare(col[2])] = col[3] + 0
+                    passes[bare(col[2])] = col[4] + 0
+                    most[bare(col[2])] = col[5] + 0
+                } else may[bare(col[2])] = 1
             }
         }
         {
@@ -123,6 +178,18 @@ judge() { # FACTS
                 fail($2 " instructions use local memory")
             if (arg[2] ~ /^[0-9]+$/ && arg[2] >= 4 && $3 >= arg[2])
                 fail($3 " stores of two bytes")
+            if (name in pairs) {
+                seen[name] = 1
+                per = ($7 + $8 * passes[name]) / pairs[name]
+                printf "%s: %.1f per pair, of %s\n", name, per, most[name]
+                if ($9 == 0)
+                    fail("no product on tensor cores")
+                else if (per > most[name])
+                    fail(sprintf("%.1f instructions per pair, more than %s",
+                                 per, most[name]))
+                if ($10 > 0)
+                    fail($10 " loads of less than four bytes")
+            }
             if (!(name in limit))
                 next
             seen[name] = 1
@@ -135,6 +202,8 @@ judge() { # FACTS
         }
         END {
             for (name in limit)
+                if (!(name in seen)) fail("no kernel of that name")
+            for (name in pairs)
                 if (!(name in seen)) fail("no kernel of that name")
             exit bad
         }' "$1"
@@ -166,9 +235,11 @@ self_test() {
     sed -n 's/^sass: \([a-z]*\).*: \(.*\)/\1: \2/p' "$dir/out" |
         sed 's/[0-9.]* instructions/N instructions/; s/^\(narrow: \)[0-9]*/\1N/' |
         sort >"$dir/found"
-    printf '%s\n' 'gone: no kernel of that name' \
+    printf '%s\n' 'beside: N instructions per pair, more than 12' \
+        'gone: no kernel of that name' \
         'local: N instructions use local memory' \
         'narrow: N stores of two bytes' \
+        'scalar: no product on tensor cores' \
         'slow: N instructions per value, more than 12' >"$dir/want"
     diff "$dir/want" "$dir/found" || { cat "$dir/out"; exit 1; }
     rm -rf "$dir"

@@ -10,6 +10,11 @@
 // | kernel with local memory | what |
 // | --- | --- |
 // | `allowed` | an array |
+//
+// | kernel of tiles, as compiled | pairs of a lane | passes of a fetch | at most |
+// | --- | --- | --- | --- |
+// | `beside<bf16>` | 8 | 1 | 12 |
+// | `scalar<bf16>` | 8 | 1 | 12 |
 #include <cuda_bf16.h>
 
 namespace
@@ -73,6 +78,33 @@ template <class T> __global__ void allowed(T *y, const int *at, const float *x)
     y[0] = (T)pick(at, x);
 }
 
+// Products on tensor cores, and divisions beside them.
+template <class T> __global__ void beside(float *c, const unsigned *a, int n)
+{
+    float s[4] = {c[0], c[1], c[2], c[3]};
+    for (int i = 0; i < n; i++)
+#pragma unroll
+        for (int k = 0; k < 8; k++) {
+            asm volatile(
+                "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                "{%0, %1, %2, %3}, {%4, %4, %4, %4}, {%4, %4}, "
+                "{%0, %1, %2, %3};"
+                : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
+                : "r"(a[i * 8 + k]));
+            for (int j = 0; j < 4; j++)
+                s[j] /= c[4 + j];
+        }
+    for (int j = 0; j < 4; j++)
+        c[j] = s[j];
+}
+
+// None.
+template <class T> __global__ void scalar(float *c, const T *a, int n)
+{
+    for (int i = 0; i < n; i++)
+        c[0] += (float)a[i];
+}
+
 } // namespace
 
 void launch(void *y, const float *x, const int *at, int n)
@@ -83,4 +115,6 @@ void launch(void *y, const float *x, const int *at, int n)
     narrow<T, 4><<<1, 32>>>((T *)y, x, n);
     local<T><<<1, 1>>>((T *)y, at, x);
     allowed<T><<<1, 1>>>((T *)y, at, x);
+    beside<T><<<1, 32>>>((float *)y, (const unsigned *)at, n);
+    scalar<T><<<1, 1>>>((float *)y, (const T *)at, n);
 }
