@@ -13,6 +13,7 @@
 #   make gpu-bundle        both, for a machine that has nothing of ours
 #   make check-races       every kernel, watched for races in the emulator
 #   make check-processors  numbers with the instructions of other processors
+#   make check-mutants     bugs in kernels, on purpose, that check has no time for
 #   make cuda12-check      compiles for CUDA 12.4, in a chroot of Debian 13
 #   make deb               a Debian package, build/deb/*.deb
 #   make debian13-check    half of check, and the demos, on Debian 13

@@ -52,7 +52,8 @@ longest_first = $(foreach t,$(longest),$(filter $(t),$(1))) \
         coverage-run gpu-check gpu-check-run gpu-bench gpu-bench-run gpu-bundle cuda-parts cuda12-check \
         crash fault resizes debian13-check debian13-half debian13-rest \
         check-tokenizers \
-        check-datasets check-long-rows check-races check-processors
+        check-datasets check-long-rows check-races check-processors \
+        check-mutants
 
 # ---- programs --------------------------------------------------------------
 # The contract of kernels/device.h: one body for the host, the emulator and
@@ -85,11 +86,13 @@ $(B)/tests/simt/%: $(B)/obj/tests/simt/%.o $(B)/obj/tests/tap.o \
 # Kernels with a bug each, which the contract on the emulator has to find, and
 # no sanitizer in its place: they are built without.
 $(B)/mutants/%.o: san :=
-mutants := $(shell sed -n 's/^MUTANT.\([0-9]*\),.*/\1/p' tests/simt/mutants.def)
+numbers  = $(shell sed -n 's/^MUTANT.\([0-9]*\),.*/\1/p' $(1))
+mutants := $(call numbers,tests/simt/mutants.def)
+mutants_night := $(call numbers,tests/simt/mutants_night.def)
 # A rule each: make takes two patterns of one rule for two files that it makes
 # at once.
 define mutant
-$(B)/$(1)/%.o: tests/simt/mutants.def tests/simt/mutate tests/simt/simt.h \
+$(B)/$(1)/%.o: tests/simt/mutants.def tests/simt/mutants_night.def tests/simt/mutate tests/simt/simt.h \
                $(wildcard $(rooms_kernels:=/*.cu) $(rooms_kernels:=/*.h)) \
                $(B)/flags
 	@mkdir -p $$(@D)
@@ -101,6 +104,7 @@ endef
 $(eval $(call mutant,mutants))
 $(eval $(call mutant,race_mutants))
 $(B)/tests/simt/mutants: $(patsubst %,$(B)/mutants/%.o,$(mutants))
+$(B)/tests/simt/night/mutants: $(patsubst %,$(B)/mutants/%.o,$(mutants_night))
 
 # The same with a race checker (tests/race/race.h), on the kernels of a
 # convolutional network or on all of them. The compiler instruments for TSan,
@@ -365,6 +369,9 @@ numeric := $(filter $(B)/tests/unit/kernels/% $(B)/tests/unit/worker/%, \
 check-processors: all $(numeric)
 	$(Q)$(test_env) JOBS=$(JOBS) $(foreach v,PARTS CORES SIMDS THREADS, \
 	    $(if $($(v)),$(v)='$($(v))')) tests/portability/processors.sh $(numeric)
+# Bugs in kernels, on purpose, for which check has no time.
+check-mutants: $(B)/tests/simt/night/mutants
+	$(Q)$(test_env) prove --timer --exec tests/run $<
 
 # Kills a daemon at ROUNDS random moments; a failure names its SEED.
 crash: all $(B)/tests/crash/crash

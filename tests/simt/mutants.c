@@ -17,9 +17,14 @@
 #include "tests/tap.h"
 #include "tests/unit/kernels/contract/bed.h"
 
+/* Another list than mutants.def: night/mutants.c. */
+#ifndef MUTANTS
+#define MUTANTS "tests/simt/mutants.def"
+#endif
+
 #define MUTANT(n, kernel, file, how) \
     void simt_##kernel##_mutant##n(struct device_ops *ops);
-#include "tests/simt/mutants.def"
+#include MUTANTS
 #undef MUTANT
 
 static const struct {
@@ -29,20 +34,26 @@ static const struct {
     {"none", NULL},
 #define MUTANT(n, kernel, file, how) \
     {#kernel ", " #file ": " how, simt_##kernel##_mutant##n},
-#include "tests/simt/mutants.def"
+#include MUTANTS
 #undef MUTANT
 };
 
-/* What such a bug can be in. */
-static void try_half(struct device *d)
+/* Of a bug in kernels for tensor cores: whose. */
+enum half { NO_HALF, CONVOLUTION, ATTENTION };
+
+/* What such a bug can be in: tensor cores have no fp32. */
+static void try_half(struct device *d, bool is_attention)
 {
     struct bed half = bed_make(d, "mutant", DT_BF16, true);
-    contract_fused(&half); /* tensor cores have no fp32 */
+    if (is_attention)
+        contract_llm_attention_even(&half);
+    else
+        contract_fused(&half);
     bed_drop(&half);
 }
 
 static void try_device(int32_t lanes, bool reverse,
-                       void (*install)(struct device_ops *ops), bool is_half)
+                       void (*install)(struct device_ops *ops), enum half half)
 {
     struct device *d = NULL;
     struct error err = ERROR_INIT;
@@ -53,8 +64,8 @@ static void try_device(int32_t lanes, bool reverse,
     if (install)
         install(&ops);
     d->ops = &ops;
-    if (is_half) /* the sooner it is found */
-        try_half(d);
+    if (half != NO_HALF) /* the sooner it is found */
+        try_half(d, half == ATTENTION);
     struct bed b = bed_make(d, "mutant", DT_F32, true);
     contract_loss(&b);
     contract_flat(&b);
@@ -70,8 +81,8 @@ static void try_device(int32_t lanes, bool reverse,
     contract_llm_attention_step(&b);
     contract_image(&b);
     bed_drop(&b);
-    if (!is_half)
-        try_half(d);
+    if (half == NO_HALF)
+        try_half(d, false);
     d->ops = was;
     d->ops->destroy(d);
 }
@@ -80,19 +91,19 @@ static void try_device(int32_t lanes, bool reverse,
 enum { NO_TYPE = 98 };
 
 static void child(int out, void (*install)(struct device_ops *ops),
-                  bool is_half)
+                  enum half half)
 {
     (void)alarm(300); /* a bug may be one that never ends */
     if (dup2(out, STDOUT_FILENO) < 0 || !freopen("/dev/null", "w", stderr))
         _exit(99);
-    try_device(96, false, install, is_half);
-    try_device(96, true, install, is_half);
+    try_device(96, false, install, half);
+    try_device(96, true, install, half);
     _exit(tap_done());
 }
 
 /* Whether a test fails, or the process ends in any other way than well, unless
  * it was asked for what it has not (tests/simt/mutate). */
-static bool is_found(void (*install)(struct device_ops *ops), bool is_half,
+static bool is_found(void (*install)(struct device_ops *ops), enum half half,
                      char line[400])
 {
     int fd[2], status = 0;
@@ -102,7 +113,7 @@ static bool is_found(void (*install)(struct device_ops *ops), bool is_half,
     if (pid < 0)
         exit(1);
     if (pid == 0)
-        child(fd[1], install, is_half);
+        child(fd[1], install, half);
     (void)close(fd[1]);
     FILE *f = fdopen(fd[0], "r");
     if (!f)
@@ -118,12 +129,19 @@ static bool is_found(void (*install)(struct device_ops *ops), bool is_half,
            (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != NO_TYPE);
 }
 
+static enum half half_of(const char *what)
+{
+    return strncmp(what, "pointwise", 9) == 0 ? CONVOLUTION
+           : strstr(what, "_mma.h:")          ? ATTENTION
+                                              : NO_HALF;
+}
+
 int main(void)
 {
     for (size_t i = 0; i < sizeof(mutants) / sizeof(mutants[0]); i++) {
         char last[400] = "";
-        bool is_half = strncmp(mutants[i].what, "pointwise", 9) == 0;
-        bool found = is_found(mutants[i].install, is_half, last);
+        bool found =
+            is_found(mutants[i].install, half_of(mutants[i].what), last);
         if (!ok(found == (i > 0), "%zu: %s", i, mutants[i].what))
             tap_diag("the last test: %s", last);
     }
