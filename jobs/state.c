@@ -49,6 +49,7 @@ static const struct {
     {BIT(JOB_RUNNING) | BIT(JOB_STALLED), EV_WARN, SAME},
     {CLAIMED, EV_TIME_80, SAME},
     {LIVE | WAITING, EV_UPDATE, SAME},
+    {CLAIMED, EV_SAVE_FAILED, SAME},
 };
 
 static const char *const state_names[JOB_STATE_N] = {
@@ -73,7 +74,7 @@ static const char *const event_names[EV_N] = {
     [EV_KILLED] = "killed",   [EV_EXPIRE] = "expire",
     [EV_LOST] = "lost",       [EV_PRIORITY] = "priority",
     [EV_WARN] = "warn",       [EV_TIME_80] = "time_80",
-    [EV_UPDATE] = "update",
+    [EV_UPDATE] = "update",   [EV_SAVE_FAILED] = "save_failed",
 };
 
 const char *job_state_name(enum job_state s)

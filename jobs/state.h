@@ -65,6 +65,7 @@ enum job_event {
     EV_TIME_80,  /* 80 % of the limit have passed; for notifications */
     EV_UPDATE,   /* another time limit, partition, account, priority, or number
                     of tasks at a time; the state stays */
+    EV_SAVE_FAILED, /* a checkpoint could not be written; the state stays */
     EV_N
 };
 

@@ -76,11 +76,13 @@
  *        the worker must stop
  *        "saving":true  in the middle of a checkpoint; else absent
  *        "tokenised":.41  share of the data, while it is tokenised; else absent
+ *        "saves_failed":[".."]  why checkpoints could not be written, the
+ *        first 16; absent while there is none
  *        work: changes if the worker has made any progress
  *        lease_s: time since its claim, by the worker's monotonic clock
  *   POST /v1/attempts/:job/:attempt/report     {"exit_code":0,"why":"",
  *        "fault_node":"n2"}   the node whose failed GPU ended it; absent
- *        otherwise
+ *        otherwise; saves_failed: as in a heartbeat
  *
  * Every reply is one JSON object with "schema"; fields are only added, never
  * removed. An invalid query string is refused, never ignored.

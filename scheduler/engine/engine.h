@@ -392,9 +392,9 @@ struct engine_beat { /* 0 or less, and NAN: not reported */
     int64_t iteration, iterations_total;
     int32_t epoch, epochs_total;
     double loss, t_iter, eval_accuracy, tokenised;
-    int64_t work;   /* changes whenever the worker did something, an
-                       iteration or not */
-    bool saves;     /* it is writing a checkpoint */
+    int64_t work; /* changes whenever the worker did something */
+    bool saves;   /* it is writing a checkpoint */
+    struct engine_failures failures; /* of checkpoints */
     double lease_s; /* since the claim, on the worker's monotonic clock; NAN
                        or 0: not reported */
 };

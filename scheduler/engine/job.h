@@ -11,6 +11,7 @@
 
 #include "jobs/spec/dependency.h"
 #include "jobs/state.h"
+#include "scheduler/engine/worker_words.h"
 #include "slurm/alloc.h"
 
 enum {
@@ -65,19 +66,6 @@ struct job_resize {
     double barred_s, barred_until_s; /* barred_s: for how long */
 };
 
-/* What a worker's final report says beside its exit code: sums over all ranks;
- * -1: unknown. */
-struct engine_report_extra {
-    int64_t cpu_ms;   /* CPU time that the job used */
-    int64_t cores_ms; /* CPU time of all cores that it was allowed to use */
-    int32_t stopped;  /* 1: a rank was told to stop before its work was done;
-                         0: none was */
-    /* "memory", "host_memory": a rank refused its plan, which needs so many
-     * bytes of a GPU, or of its share of the machine; NULL, "": none did */
-    const char *cause;
-    int64_t needed_bytes, available_bytes;
-};
-
 /* A job as the fold knows it. Times: seconds since 1970, NAN for not yet.
  *
  * The fields that a plan sets on each pending job come first and together: a
@@ -111,11 +99,12 @@ struct job {
     int32_t max_parallel;  /* live tasks at a time; 0: unlimited */
     bool stop_on_fail;
     bool cancel_asked, limit_hit, release_asked;
-    bool is_warned;      /* the warn_signal was sent */
-    bool is_time_80;     /* the time-80 event was staged */
-    bool requeue_asked;  /* its attempt ends, and the job is QUEUED again */
-    bool is_preempted;   /* by the engine, for preempted_for */
-    bool depends_waived; /* released from its dependencies by hand */
+    bool is_warned;       /* the warn_signal was sent */
+    bool is_time_80;      /* the time-80 event was staged */
+    int32_t saves_failed; /* of this attempt, as far as they are events */
+    bool requeue_asked;   /* its attempt ends, and the job is QUEUED again */
+    bool is_preempted;    /* by the engine, for preempted_for */
+    bool depends_waived;  /* released from its dependencies by hand */
     size_t n_depends;
     int32_t attempt, retries; /* the attempt is the current or last one */
     int32_t gpus, nodes;      /* of the attempt */

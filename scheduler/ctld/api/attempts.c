@@ -77,11 +77,14 @@ void serve_heartbeat(void *arg, struct http_exchange *x)
         .lease_s = real_of(w.body, "lease_s"),
         .work = int_of(w.body, "work", INT64_MAX),
         .saves = json_is_true(json_object_get(w.body, "saving")),
+        .failures = worker_report_failures(w.body),
     };
-    json_decref(w.body);
-    if (engine_check_lease(c->engine, w.w.job, w.w.attempt, w.w.token, &err) <
-            0 ||
-        engine_beat(c->engine, w.w.job, w.w.attempt, &beat, &err) < 0) {
+    int rc =
+        engine_check_lease(c->engine, w.w.job, w.w.attempt, w.w.token, &err);
+    if (rc == 0)
+        rc = engine_beat(c->engine, w.w.job, w.w.attempt, &beat, &err);
+    json_decref(w.body); /* the beat borrowed its texts */
+    if (rc < 0) {
         http_reply_err(x, &err);
         return;
     }

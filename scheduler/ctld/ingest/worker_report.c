@@ -19,6 +19,17 @@ static void take_text(const json_t *o, const char *key, char *ret, size_t cap)
     (void)snprintf(ret, cap, "%s", s ? s : "");
 }
 
+struct engine_failures worker_report_failures(const json_t *o)
+{
+    struct engine_failures f = {.n = 0};
+    const json_t *list = json_object_get(o, "saves_failed");
+    const char *why;
+    while (f.n < ENGINE_FAILURES_MAX &&
+           (why = json_string_value(json_array_get(list, (size_t)f.n))) != NULL)
+        f.why[f.n++] = why;
+    return f;
+}
+
 int worker_report_parse(const json_t *o, struct worker_report *ret,
                         struct error *err)
 {
@@ -33,6 +44,11 @@ int worker_report_parse(const json_t *o, struct worker_report *ret,
         .stopped = json_is_boolean(stopped) ? json_is_true(stopped) : -1,
         .needed_bytes = int_of(o, "needed_bytes", INT64_MAX),
         .available_bytes = int_of(o, "available_bytes", INT64_MAX)};
+    const struct engine_failures f = worker_report_failures(o);
+    ret->n_failures = f.n;
+    for (int32_t i = 0; i < f.n; i++)
+        (void)snprintf(ret->failures[i], sizeof(ret->failures[i]), "%s",
+                       f.why[i]);
     take_text(o, "cause", ret->cause, sizeof(ret->cause));
     take_text(o, "why", ret->why, sizeof(ret->why));
     take_text(o, "fault_node", ret->fault_node, sizeof(ret->fault_node));
@@ -44,6 +60,9 @@ int worker_report_use(struct engine *e, uint64_t job, int32_t attempt,
 {
     struct engine_report_extra extra = r->extra;
     extra.cause = r->cause;
+    extra.failures.n = r->n_failures;
+    for (int32_t i = 0; i < r->n_failures; i++)
+        extra.failures.why[i] = r->failures[i];
     return engine_report(e, job, attempt, r->exit_code, r->why, r->fault_node,
                          &extra, err);
 }

@@ -224,6 +224,19 @@ static void say_cost(const struct engine *e, const struct entry *en,
                    eng_wall(e) - job->start_s);
 }
 
+static int note_failures(struct engine *e, struct entry *en,
+                         const struct engine_failures *f, struct error *err)
+{
+    for (int32_t i = en->job.saves_failed; i < f->n; i++) {
+        struct detail d = DETAIL_INIT;
+        d.saves_failed = i + 1;
+        text_copy(d.why, sizeof(d.why), f->why[i]);
+        if (eng_stage(e, en, EV_SAVE_FAILED, -1, &d, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
                 const struct engine_beat *told, struct error *err)
 {
@@ -248,6 +261,8 @@ int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
     job->t_iter = beat->t_iter;
     job->eval_accuracy = beat->eval_accuracy;
     job->tokenised = beat->tokenised;
+    if (note_failures(e, en, &beat->failures, err) < 0)
+        return -1;
     if (en->give_up || !runs_now(en, beat, moves))
         return 0;
     say_cost(e, en, &d);
@@ -296,6 +311,8 @@ int engine_report(struct engine *e, uint64_t id, int32_t attempt,
                          exit_code);
     if (en->job.reported)
         return 0;
+    if (extra && note_failures(e, en, &extra->failures, err) < 0)
+        return -1;
     d.exit_code = exit_code;
     d.cpu_ms = extra ? extra->cpu_ms : -1;
     d.cores_ms = extra ? extra->cores_ms : -1;

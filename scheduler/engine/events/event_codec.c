@@ -137,6 +137,7 @@ static const struct {
     NUMBER(to_gpus),
     NUMBER(to_nodes),
     FIELD(FIELD_INT32, barred_gpus, 1),
+    NUMBER(saves_failed),
     FIELD(FIELD_INT64, cpu_ms, 0),
     FIELD(FIELD_INT64, cores_ms, 1),
     FIELD(FIELD_INT64, ended_ms, 1),

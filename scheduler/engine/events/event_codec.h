@@ -30,10 +30,11 @@ struct detail {
     int64_t limit_ms; /* UPDATE: of an attempt; 0: no limit */
     int32_t max_parallel; /* UPDATE: 0: any number */
     char partition[DETAIL_WHERE_CAP], account[DETAIL_WHERE_CAP]; /* UPDATE */
-    int64_t for_job;  /* PREEMPT: the job that gets the devices; 0: none.
-                         Without a size and a reason, a person requested a
-                         requeue */
-    int32_t grace_ms; /* PREEMPT: grace time of the attempt */
+    int64_t for_job;      /* PREEMPT: the job that gets the devices; 0: none.
+                             Without a size and a reason, a person requested a
+                             requeue */
+    int32_t grace_ms;     /* PREEMPT: grace time of the attempt */
+    int32_t saves_failed; /* SAVE_FAILED: how many of the attempt with it */
     int32_t to_gpus, to_nodes; /* PREEMPT: size of the next attempt. GPUs 0: as
                                   the policy chooses; nodes 0: any number */
     int32_t barred_gpus; /* PREEMPT: they were not granted, and are not tried
@@ -64,8 +65,8 @@ struct detail {
         .nodes = -1, .gpus = -1, .exit_code = -1, .signal = -1, .retry = -1, \
         .stopped = -1, .wait_ms = -1, .left_ms = -1, .barred_gpus = -1,      \
         .priority = INT32_MIN, .limit_ms = -1, .max_parallel = -1,           \
-        .grace_ms = -1, .to_gpus = -1, .to_nodes = -1, .cpu_ms = -1,         \
-        .cores_ms = -1, .ended_ms = -1, .needed_bytes = -1,                  \
+        .grace_ms = -1, .to_gpus = -1, .to_nodes = -1, .saves_failed = -1,   \
+        .cpu_ms = -1, .cores_ms = -1, .ended_ms = -1, .needed_bytes = -1,    \
         .available_bytes = -1, .loss = NAN, .t_iter = NAN,                   \
         .eval_accuracy = NAN                                                 \
     }

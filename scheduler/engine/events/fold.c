@@ -107,6 +107,7 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     job->reported = job->limit_hit = job->release_asked = false;
     job->requeue_asked = job->is_preempted = job->is_warned = false;
     job->is_time_80 = false;
+    job->saves_failed = 0;
     job->report_code = 0;
     job->report_stopped = -1;
     job->fault_node[0] = job->cause[0] = '\0';
@@ -392,6 +393,9 @@ static void apply(struct entry *en, const struct store_event *ev,
         break;
     case EV_TIME_80:
         job->is_time_80 = true;
+        break;
+    case EV_SAVE_FAILED:
+        job->saves_failed = d->saves_failed;
         break;
     case EV_LIMIT:
         job->limit_hit = true;

@@ -99,6 +99,7 @@ static bool moves_devices(enum job_event ev)
     case EV_PREEMPT:
     case EV_WARN:
     case EV_TIME_80:
+    case EV_SAVE_FAILED:
         return false;
     default:
         return true;

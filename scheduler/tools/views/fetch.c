@@ -45,14 +45,16 @@ static int add_checkpoint(json_t *reply, struct error *err)
 }
 
 /* The reason for the number of GPUs, for a job with a range, is in its last
- * INTENT event. */
-static int add_start(struct client *c, const char *word, json_t *reply,
-                     struct error *err)
+ * INTENT event; a training tells in events of checkpoints that failed. */
+static int add_events(struct client *c, const char *word, json_t *reply,
+                      struct error *err)
 {
     json_t *events = NULL;
     const json_t *job = json_object_get(reply, "job");
-    if (field_int(job, "gpus_min", 0) == field_int(job, "gpus_max", 0) ||
-        field_int(job, "attempt", 0) < 1)
+    const bool has_range =
+        field_int(job, "gpus_min", 0) != field_int(job, "gpus_max", 0);
+    const bool trains = strcmp(field_str(job, "kind"), "command") != 0;
+    if (field_int(job, "attempt", 0) < 1 || (!has_range && !trains))
         return 0;
     int rc = client_get(c, &events, err, "/v1/jobs/%s/events?last=1&limit=%d",
                         word, (int)DETAIL_EVENTS);
@@ -67,7 +69,7 @@ static int show_one(struct client *c, const struct fetch *f, const char *word,
                     json_t *job, struct error *err)
 {
     json_t *epochs = NULL, *status = NULL;
-    int rc = add_start(c, word, job, err);
+    int rc = add_events(c, word, job, err);
     if (rc == 0)
         rc = add_checkpoint(job, err);
     if (rc == 0)

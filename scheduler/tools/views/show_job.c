@@ -38,6 +38,31 @@ static void print_head(const struct show_conf *s, const json_t *job)
                       safe(field_str(job, "reason"), name));
 }
 
+/* The last checkpoints that could not be written, of a training. */
+static void print_save_failed(const struct show_conf *s, const json_t *reply)
+{
+    enum { SHOWN = 3 };
+    int n = 0, seen = 0;
+    char why[TEXT_CAP];
+    size_t i;
+    json_t *e;
+    json_array_foreach(json_object_get(reply, "events"), i, e) n +=
+        strcmp(field_str(e, "event"), "save_failed") == 0;
+    json_array_foreach(json_object_get(reply, "events"), i, e)
+    {
+        if (strcmp(field_str(e, "event"), "save_failed") != 0 ||
+            seen++ < n - SHOWN)
+            continue;
+        (void)fprintf(
+            s->out, " warning    attempt %" PRId64 ": %s\n",
+            field_int(e, "attempt", 0),
+            safe(field_str(json_object_get(e, "detail"), "why"), why));
+    }
+    if (n > SHOWN)
+        (void)fprintf(s->out, "            and %d before, see --events\n",
+                      n - SHOWN);
+}
+
 /* Slurm's ids are bare numbers; other ids begin with a word. */
 static bool is_slurm(const char *native_id)
 {
@@ -130,7 +155,7 @@ static void print_times(const struct show_conf *s, const json_t *reply)
                       safe(field_str(job, "native_id"), native),
                       is_started ? "" : ", not granted yet");
     (void)fputc('\n', s->out);
-    if (has)
+    if (has && field_int(job, "gpus_min", 0) != field_int(job, "gpus_max", 0))
         print_chosen(s, reply);
     int64_t position = field_int(job, "position", 0);
     if (position > 0)
@@ -424,6 +449,7 @@ int show_job(const struct show_conf *s, const json_t *reply,
     const json_t *attempts = json_object_get(reply, "attempts");
 
     print_head(s, job);
+    print_save_failed(s, reply);
     print_vary(s, job);
     print_workload(s, job);
     print_times(s, reply);

@@ -382,6 +382,32 @@ static void test_life(void)
     entry_end(&en);
 }
 
+/* Each attempt counts its own, and the job stays what it is. */
+static void test_save_failed(void)
+{
+    static const struct step steps[] = {
+        {EV_SUBMIT, NULL, JOB_QUEUED, "", -1},
+        {EV_INTENT, intent, JOB_DISPATCHING, "", -1},
+        {EV_CLAIM, "{\"holder\":\"h\"}", JOB_STARTING, "", -1},
+        {EV_SAVE_FAILED, "{\"why\":\"no room\",\"saves_failed\":1}",
+         JOB_STARTING, "", -1},
+        {EV_SAVE_FAILED, "{\"why\":\"again\",\"saves_failed\":2}", JOB_STARTING,
+         "", -1},
+    };
+    struct error err = ERROR_INIT;
+    struct entry en;
+
+    FOLDS(steps, &en, "checkpoints that fail");
+    is_int(en.job.saves_failed, 2, "  are counted");
+    struct store_event ev = {.job = 7, .attempt = 1, .ev = EV_REQUEUE};
+    ok(eng_fold(&en, &ev, &err) == 0, "%s", err.msg);
+    ev = (struct store_event){
+        .job = 7, .attempt = 2, .ev = EV_INTENT, .detail = (char *)intent};
+    ok(eng_fold(&en, &ev, &err) == 0 && en.job.saves_failed == 0,
+       "  and counted again in the next attempt");
+    entry_end(&en);
+}
+
 static void test_cancel(void)
 {
     static const struct step waiting[] = {
@@ -455,6 +481,7 @@ int main(void)
     test_text_copy();
     test_because();
     test_life();
+    test_save_failed();
     test_cancel();
     test_every_pair();
     return tap_done();

@@ -127,7 +127,14 @@ static void test_job(void)
              "\"events\":[{\"event\":\"intent\",\"attempt\":1,\"detail\":"
              "{\"why\":\"of an earlier one\"}},{\"event\":\"intent\","
              "\"attempt\":2,\"detail\":{\"gpus\":2,\"why\":"
-             "\"two\\u001b\"}}],\"checkpoint\":\"/j/4/out/ckpt/step-8\","
+             "\"two\\u001b\"}},{\"event\":\"save_failed\",\"attempt\":1,"
+             "\"detail\":{\"why\":\"the first of four\"}},"
+             "{\"event\":\"save_failed\",\"attempt\":1,\"detail\":{"
+             "\"why\":\"the second\"}},{\"event\":\"save_failed\","
+             "\"attempt\":2,\"detail\":{\"why\":\"the third\"}},"
+             "{\"event\":\"save_failed\",\"attempt\":2,\"detail\":{"
+             "\"why\":\"the disk\\u001b is "
+             "full\"}}],\"checkpoint\":\"/j/4/out/ckpt/step-8\","
              "\"best\":\"/j/4/out/ckpt/best\"}");
     json_t *epochs = load("{\"columns\":[\"attempt\",\"epoch\",\"seconds\","
                           "\"train_loss\",\"eval_loss\",\"eval_accuracy\","
@@ -141,6 +148,12 @@ static void test_job(void)
     (void)end();
     ok(has("Job 4  m  anna/cv  FAILED (139)  attempt 2"), "the first line");
     ok(has("reason     rank 1 died of signal 11"), "why");
+    ok(has(" warning    attempt 1: the second\n"
+           " warning    attempt 2: the third\n"
+           " warning    attempt 2: the disk\\x1b is full\n"
+           "            and 1 before, see --events\n") &&
+           !has("first of four"),
+       "the last checkpoints that failed");
     ok(has("mobilenet_v2 x1, mnist 32x32, 2 epochs, batch 32/GPU, fp32, "
            "ddp-ds, sgd lr 0.05, seed 7"),
        "the workload");
