@@ -172,6 +172,8 @@ static struct report_extra known_alone(const struct run *r)
         extra.cpu_ms = u.cpu_ms;
         extra.cores_ms = u.cores_ms;
     }
+    if (r->reporter != NULL)
+        reporter_saves_failed(r->reporter, &extra.failures);
     return extra;
 }
 
@@ -398,8 +400,9 @@ static void last_word(struct run *r)
                                        their peers ended do not */
         return;
     }
-    const struct report_extra extra = {
+    struct report_extra extra = {
         .cpu_ms = sums[0], .cores_ms = sums[1], .stopped = sums[3] > 0};
+    reporter_saves_failed(r->reporter, &extra.failures);
     if (r->comm->rank == 0 && report_final(&r->conf, r->exit_code, r->why, NULL,
                                            &extra, last_word_s, &err) < 0)
         log_warn("worker", "no final report why=\"%s\"", err.msg);

@@ -503,7 +503,8 @@ static int mem_intact(struct store *s, enum store_file f, struct error *err)
 }
 
 static int mem_rescue(struct store *s, enum store_file f,
-                      const _Atomic bool *stop, char ret[STORE_FILE_CAP],
+                      const _Atomic bool *stop,
+                      char ret[STORE_FILE_CAP], // NOLINT(*-non-const-parameter)
                       struct error *err)
 {
     (void)s, (void)f, (void)stop, (void)ret;

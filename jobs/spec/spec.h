@@ -189,10 +189,10 @@ struct job_spec {
     struct {
         char *dir;   /* NULL: <output_dir>/ckpt */
         char *every; /* spec_every() reads it */
-        bool on_signal;
+        bool on_signal, keep_best;
         double grace_s;
+        enum spec_on_error on_error;
         int32_t keep_last;
-        bool keep_best;
         enum spec_metric metric;
         enum spec_mode mode;
     } checkpoint;

@@ -11,6 +11,9 @@ enum spec_launch {
     LAUNCH_NODE   /* one per node, which sees all of its GPUs */
 };
 
+/* What becomes of a training whose checkpoint cannot be written. */
+enum spec_on_error { ON_ERROR_WARN, ON_ERROR_FAIL };
+
 /* What becomes of a job that prints more than logs.max_bytes. */
 enum spec_on_limit { ON_LIMIT_TRUNCATE, ON_LIMIT_FAIL };
 

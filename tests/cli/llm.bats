@@ -502,11 +502,12 @@ END
     local gate=$BATS_TEST_TMPDIR/gate pid i ckpt=$dir/out/ckpt
     model=$data/llama-tied llm_spec full fp64 40 "distribution: fsdp"
     LD_PRELOAD=$MGPU_BIN/../tests/contract/preload/slow_sync.so \
-        MGPU_SYNC_GATE=$gate worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
+        MGPU_SYNC_GATE=$gate MGPU_SYNC_OF=.tmp/ \
+        worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
     pid=$!
     wait_for 60 compgen -G "$ckpt/step-*[0-9]"
     : >"$gate" # from here on a save does not end
-    wait_for 60 compgen -G "$ckpt/step-*.tmp/model.safetensors"
+    wait_for 60 test -e "$gate.held"
     for i in $(worker_pids); do kill -KILL "$i" 2>/dev/null || true; done
     wait "$pid" || true
     rm "$gate"

@@ -88,6 +88,12 @@ int checkpoint_save_best(const char *dir, const struct checkpoint_state *state,
                          const struct checkpoint_parts *parts,
                          struct error *err) MUST_CHECK;
 
+/* The files of the model alone, each whole or not at all, in `dir`: for a run
+ * whose last checkpoint has no room. Not with exchange.
+ * err  ERR_IO */
+int checkpoint_export(const char *dir, const struct checkpoint_parts *parts,
+                      struct error *err) MUST_CHECK;
+
 /* out  ret          the position
  *      ret_skipped  a line for each damaged one that is newer than the one
  *                   taken, or for each of all when none is whole: its name and

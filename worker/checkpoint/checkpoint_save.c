@@ -314,3 +314,42 @@ int checkpoint_save_best(const char *dir, const struct checkpoint_state *state,
     (void)remove_step(dir, CKPT_BEST, ".tmp", NULL);
     return save_as(dir, CKPT_BEST, state, parts, err);
 }
+
+/* Written in a directory of their own, and moved up. */
+static int move_up(const char *dir, const char *tmp, enum checkpoint_file which,
+                   struct error *err)
+{
+    struct buf from = BUF_INIT, to = BUF_INIT;
+    const char *name = checkpoint_files[which];
+    int rc = buf_addf(&from, err, "%s/%s", tmp, name);
+    rc = rc < 0 ? rc : buf_addf(&to, err, "%s/%s", dir, name);
+    if (rc == 0 && rename(buf_str(&from), buf_str(&to)) < 0)
+        rc = error_sys(err, errno, "rename '%s'", buf_str(&from));
+    buf_clear(&from);
+    buf_clear(&to);
+    return rc;
+}
+
+int checkpoint_export(const char *dir, const struct checkpoint_parts *parts,
+                      struct error *err)
+{
+    struct buf tmp = BUF_INIT;
+    uint64_t crc = 0;
+    const bool has_mean = parts->show != NULL;
+    int rc = checkpoint_path(&tmp, dir, 0, ".tmp", err);
+    if (rc == 0) {
+        (void)remove_step(dir, 0, ".tmp", NULL);
+        if (mkdir(buf_str(&tmp), 0700) < 0 && errno != EEXIST)
+            rc = error_sys(err, errno, "make directory '%s'", buf_str(&tmp));
+    }
+    rc = rc < 0 ? rc : write_file(buf_str(&tmp), CKPT_MODEL, parts, &crc, err);
+    rc = rc < 0 ? rc : write_ema(buf_str(&tmp), parts, &crc, err);
+    rc = rc < 0 ? rc : move_up(dir, buf_str(&tmp), CKPT_MODEL, err);
+    if (rc == 0 && has_mean)
+        rc = move_up(dir, buf_str(&tmp), CKPT_EMA, err);
+    rc = rc < 0 ? rc : sync_dir(dir, err);
+    if (tmp.len > 0)
+        (void)remove_step(dir, 0, ".tmp", NULL);
+    buf_clear(&tmp);
+    return rc;
+}

@@ -223,6 +223,14 @@ int report_claim(const struct report_conf *conf, double patience_s,
     return 0;
 }
 
+static void add_failures(json_t *body, const struct report_failures *f)
+{
+    json_t *list = json_array();
+    for (int32_t i = 0; i < f->n; i++)
+        (void)json_array_append_new(list, json_string(f->why[i]));
+    (void)json_object_set_new(body, "saves_failed", list);
+}
+
 int report_final(const struct report_conf *conf, int exit_code, const char *why,
                  const char *fault_node, const struct report_extra *extra,
                  double deadline_s, struct error *err)
@@ -245,6 +253,8 @@ int report_final(const struct report_conf *conf, int exit_code, const char *why,
         (void)json_object_set_new(body, "available_bytes",
                                   json_integer(extra->available_bytes));
     }
+    if (body != NULL && extra != NULL && extra->failures.n > 0)
+        add_failures(body, &extra->failures);
     if (body != NULL && fault_node != NULL)
         (void)json_object_set_new(body, "fault_node", json_string(fault_node));
     char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;

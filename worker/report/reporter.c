@@ -16,6 +16,7 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/http/http_client.h"
+#include "jobs/text/text.h"
 #include "jobs/wire/wire.h"
 #include "worker/report/spool.h"
 
@@ -44,6 +45,7 @@ struct reporter {
     struct report_progress progress;
     double tokenised; /* NAN: not said */
     int64_t n_news;   /* how often it was set */
+    struct report_failures failures;
     struct error why; /* of the fence */
 
     /* ---- the thread's ---- */
@@ -147,6 +149,18 @@ static int add_count(struct buf *b, const char *key, int64_t v,
     return buf_addf(b, err, ",\"%s\":%lld", key, (long long)v);
 }
 
+/* All of them with each beat, for one may be lost. */
+static int add_failures(struct reporter *r, struct buf *b, struct error *err)
+{
+    struct report_failures f;
+    reporter_saves_failed(r, &f);
+    for (int32_t i = 0; i < f.n; i++)
+        if (buf_addstr(b, i == 0 ? ",\"saves_failed\":[" : ",", err) < 0 ||
+            text_add_json(b, f.why[i], err) < 0)
+            return -1;
+    return f.n > 0 ? buf_addstr(b, "]", err) : 0;
+}
+
 static int send_beat(struct reporter *r, const struct report_progress *p,
                      double tokenised, bool is_saving, int64_t work,
                      struct error *err)
@@ -165,6 +179,7 @@ static int send_beat(struct reporter *r, const struct report_progress *p,
         (isnan(tokenised) ||
          add_number(&b, "tokenised", tokenised, err) == 0) &&
         (!is_saving || buf_addstr(&b, ",\"saving\":true", err) == 0) &&
+        add_failures(r, &b, err) == 0 &&
         buf_addf(&b, err, ",\"lease_s\":%.3f", now_s() - r->since_s) == 0 &&
         buf_addstr(&b, "}", err) == 0)
         rc = post(r, "heartbeat", buf_str(&b), b.len, err);
@@ -373,6 +388,28 @@ void reporter_saving(struct reporter *r, bool is_saving)
     r->n_saves += r->is_saving && !is_saving;
     r->is_saving = is_saving;
     r->n_news++;
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* A path may have any bytes; a report is JSON. */
+void reporter_save_failed(struct reporter *r, const char *why)
+{
+    pthread_mutex_lock(&r->lock);
+    if (r->failures.n < SAVES_FAILED_MAX) {
+        char *to = r->failures.why[r->failures.n++];
+        (void)snprintf(to, SAVE_FAILED_CAP, "%s", why);
+        for (char *p = to; *p != '\0'; p++)
+            if (*p < ' ' || *p > '~')
+                *p = '?';
+        r->n_news++;
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
+void reporter_saves_failed(struct reporter *r, struct report_failures *ret)
+{
+    pthread_mutex_lock(&r->lock);
+    *ret = r->failures;
     pthread_mutex_unlock(&r->lock);
 }
 

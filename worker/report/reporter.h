@@ -76,6 +76,15 @@ void reporter_alive(struct reporter *r);
 /* A checkpoint begins, or has ended: rank 0 says so in its heartbeats, so that
  * a long one is not taken for a rank that hangs. */
 void reporter_saving(struct reporter *r, bool is_saving);
+/* A checkpoint could not be written, for this reason: heartbeats and the final
+ * report say so. After SAVES_FAILED_MAX only the log does. */
+enum { SAVES_FAILED_MAX = 16, SAVE_FAILED_CAP = 160 };
+struct report_failures {
+    int32_t n;
+    char why[SAVES_FAILED_MAX][SAVE_FAILED_CAP]; /* printable ASCII */
+};
+void reporter_save_failed(struct reporter *r, const char *why);
+void reporter_saves_failed(struct reporter *r, struct report_failures *ret);
 /* True once the daemon refused this attempt; *ret_why says how. */
 bool reporter_is_fenced(struct reporter *r, struct error *ret_why);
 void reporter_stats(struct reporter *r, struct report_stats *ret);
@@ -95,6 +104,7 @@ struct report_extra {
      */
     int64_t needed_bytes, available_bytes;
     int refused_by_host; /* 1: the memory of the machine, 0: of a GPU */
+    struct report_failures failures; /* of checkpoints */
 };
 
 /* The last word, rank 0's or of one that cannot go on: always

@@ -5,11 +5,11 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "jobs/base/log.h"
 #include "worker/process/host_memory.h"
 #include "worker/train/trainer_internal.h"
 #include "worker/train/trainer_profile.h"
 #include "worker/train/trainer_results.h"
+#include "worker/train/trainer_save.h"
 
 /* About ten lines of progress per epoch, but not more than one in two
  * seconds: a log is for people. */
@@ -49,57 +49,6 @@ static void say_progress(struct trainer *t, double loss)
                 loss_text(loss, text),
                 speed_text((double)t->at.samples, (double)t->at.tokens,
                            t->at.epoch_s, speed));
-}
-
-/* As the newest checkpoint, or the best. Rank 0 writes; the others have a part
- * in it where the parameters are shared out. */
-static int write_checkpoint(struct trainer *t, bool is_best, struct error *err)
-{
-    if (t->env->comm->rank != 0)
-        return t->exchange != NULL ? shard_serve(t->exchange, err) : 0;
-    struct checkpoint_parts parts = trainer_parts(t);
-    reporter_saving(t->env->reporter, true);
-    int rc = is_best
-                 ? checkpoint_save_best(t->env->ckpt_dir, &t->at, &parts, err)
-                 : checkpoint_save(t->env->ckpt_dir, &t->at, &parts,
-                                   t->spec->checkpoint.keep_last, err);
-    if (t->exchange != NULL && shard_end(t->exchange, rc < 0 ? NULL : err) < 0)
-        rc = -1;
-    reporter_saving(t->env->reporter, false);
-    return rc;
-}
-
-static int save(struct trainer *t, struct error *err)
-{
-    t->saved_s = t->env->clock->now_s(t->env->clock);
-    return write_checkpoint(t, false, err);
-}
-
-/* A checkpoint on the way; a run with a full disk still trains. */
-static void save_now(struct trainer *t)
-{
-    struct error why = ERROR_INIT;
-    if (save(t, &why) < 0)
-        log_warn("worker", "no checkpoint, training goes on why=\"%s\"",
-                 why.msg);
-}
-
-/* The position is already that behind the evaluation. */
-static void save_best(struct trainer *t, const struct evaluation *v)
-{
-    const struct job_spec *s = t->spec;
-    bool is_loss = s->checkpoint.metric == METRIC_EVAL_LOSS;
-    bool up = s->checkpoint.mode == MODE_AUTO ? !is_loss
-                                              : s->checkpoint.mode == MODE_MAX;
-    double x = is_loss ? v->loss : v->accuracy, was = t->at.best;
-    struct error why = ERROR_INIT;
-    if (!s->checkpoint.keep_best || !isfinite(x) ||
-        (isfinite(was) && (up ? x <= was : x >= was)))
-        return;
-    t->at.best = x;
-    if (write_checkpoint(t, true, &why) < 0)
-        log_warn("worker", "the best is not kept, training goes on why=\"%s\"",
-                 why.msg);
 }
 
 /* Without data for it there is nothing to say. */
@@ -197,30 +146,25 @@ static int end_epoch(struct trainer *t, struct agreed *ret, struct error *err)
     t->at.batch = 0;
     t->at.epoch_s = t->at.loss_sum = 0;
     t->at.samples = t->at.counted = t->at.tokens = 0;
-    save_best(t, &v);
-    if (t->at.epoch > t->spec->train.epochs)
-        return save(t, err);
-    if (t->every.unit == EVERY_EPOCHS &&
+    if (trainer_save_best(t, &v, err) < 0)
+        return -1;
+    /* The last one waits for the result, which comes first. */
+    t->needs_last = t->at.epoch > t->spec->train.epochs;
+    if (!t->needs_last && t->every.unit == EVERY_EPOCHS &&
         (t->at.epoch - 1) % (int64_t)t->every.n == 0)
-        save_now(t);
+        return trainer_save_now(t, err);
     return 0;
 }
 
 static int stop_here(struct trainer *t, struct train_result *ret,
                      struct error *err)
 {
-    const char *with = "no checkpoint";
-    if (t->at.batch > 0 && trainer_profile_epoch(t, err) < 0)
+    char with[sizeof(ret->why) - 20];
+    if ((t->at.batch > 0 && trainer_profile_epoch(t, err) < 0) ||
+        trainer_save_stop(t, with, sizeof(with), err) < 0)
         return -1;
-    if (t->spec->checkpoint.on_signal) {
-        if (save(t, err) < 0)
-            return -1;
-        with = "checkpoint";
-    }
     ret->end = TRAIN_STOPPED;
-    (void)snprintf(ret->why, sizeof(ret->why),
-                   "stopped by signal, %s at iteration %" PRId64, with,
-                   t->at.iteration);
+    (void)snprintf(ret->why, sizeof(ret->why), "stopped by signal, %s", with);
     trainer_say(t, "%s", ret->why);
     return 0;
 }
@@ -248,8 +192,10 @@ static int train_epoch(struct trainer *t, struct agreed *ret, struct error *err)
         if (ret->save) {
             bool asked = *t->env->save != 0;
             *t->env->save = 0;
-            save_now(t);
-            if (asked || t->every.unit == EVERY_SECONDS)
+            if (trainer_save_now(t, err) < 0)
+                return -1;
+            if (t->save_failed[0] == '\0' &&
+                (asked || t->every.unit == EVERY_SECONDS))
                 trainer_say(t, "checkpoint at iteration %" PRId64,
                             t->at.iteration);
         }
@@ -293,6 +239,33 @@ static int train(struct trainer *t, struct train_result *ret, struct error *err)
     return 0;
 }
 
+/* The result comes first, and the checkpoint even if there is none: a later
+ * attempt then exports it, and trains nothing again. */
+static int finish(struct trainer *t, struct train_result *r, struct error *err)
+{
+    struct error why = ERROR_INIT;
+    char no_last[140] = "", left_out[100] = "";
+    const int64_t bad = t->bad_said + t->data.left_out;
+    trainer_sample(t);
+    int rc = trainer_save_result(t, &why);
+    if (t->needs_last && trainer_save_last(t, no_last, sizeof(no_last),
+                                           rc < 0 ? NULL : &why) < 0)
+        rc = -1;
+    if (rc < 0) {
+        if (err != NULL)
+            *err = why;
+        return -1;
+    }
+    if (bad > 0)
+        (void)snprintf(left_out, sizeof(left_out),
+                       "left out of the last epoch, for they could not be "
+                       "read: %" PRId64 " %s",
+                       bad, t->source->ops->noun);
+    (void)snprintf(r->why, sizeof(r->why), "%.138s%s%s", no_last,
+                   no_last[0] != '\0' && bad > 0 ? "; " : "", left_out);
+    return 0;
+}
+
 int trainer_run(const struct train_env *env, struct train_result *ret,
                 struct error *err)
 {
@@ -304,19 +277,11 @@ int trainer_run(const struct train_env *env, struct train_result *ret,
         trainer_sample(&t);
     sample_times_begin(&t.samples, env->clock->now_s(env->clock));
     rc = rc < 0 ? rc : train(&t, &r, err);
-    if (rc == 0 && r.end == TRAIN_DONE) {
-        trainer_sample(&t);
-        rc = trainer_save_result(&t, err);
-    }
+    if (rc == 0 && r.end == TRAIN_DONE)
+        rc = finish(&t, &r, err);
     if (rc == 0) {
         r.iteration = t.at.iteration;
         r.eval_accuracy = t.eval_accuracy;
-        const int64_t bad = t.bad_said + t.data.left_out;
-        if (r.end == TRAIN_DONE && bad > 0)
-            (void)snprintf(r.why, sizeof(r.why),
-                           "left out of the last epoch, for they could not be "
-                           "read: %" PRId64 " %s",
-                           bad, t.source->ops->noun);
         *ret = r;
     }
     trainer_close(&t);

@@ -63,7 +63,7 @@ struct train_result {
     enum train_end end;
     int64_t iteration;
     double eval_accuracy; /* of the last epoch; NAN: none was evaluated */
-    char why[240];        /* when done: "", or what was left out */
+    char why[240];        /* when done: "", or what was left out or failed */
 };
 
 /* Every rank calls it; all return the same, or one returns -1 and must end
@@ -73,7 +73,8 @@ struct train_result {
  *      ERR_UNAVAIL train.device is cuda and there is none
  *      ERR_EXTERN  the device or MPI failed, ERR_TIMEOUT a rank is gone
  *      ERR_STATE   the loss is not a number
- *      ERR_IO      the last checkpoint cannot be written */
+ *      ERR_IO      the result cannot be written, or a checkpoint, with
+ *                  checkpoint.on_error: fail */
 int trainer_run(const struct train_env *env, struct train_result *ret,
                 struct error *err) MUST_CHECK;
 

@@ -86,6 +86,9 @@ struct trainer {
     double eval_accuracy;
     struct spec_every every; /* checkpoints */
     double saved_s, said_s;  /* when rank 0 wrote one, printed a line */
+    int64_t saved_at;        /* iteration of the newest whole one; 0: none */
+    bool needs_last;         /* the last iteration of the job was this run's */
+    char save_failed[80];    /* why the last one failed; "": it did not */
     int64_t bad_said;        /* samples left out of the last whole epoch */
     struct report_progress progress; /* as last reported */
     struct sample_times samples;     /* rank 0 */

@@ -369,6 +369,7 @@ static int load_position(struct trainer *t, struct error *err)
     found.batch_size = t->at.batch_size;
     found.global_batch = t->at.global_batch;
     t->at = found;
+    t->saved_at = found.iteration;
     trainer_say(t, "resumed at iteration %" PRId64 " of %" PRId64 ", epoch %d",
                 t->at.iteration, t->total, t->at.epoch);
     return 0;

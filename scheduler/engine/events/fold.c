@@ -327,6 +327,22 @@ static void fold_update(struct job *job, const struct detail *d)
         job->max_parallel = d->max_parallel;
 }
 
+static void fold_report(struct job *job, const struct detail *d)
+{
+    job->reported = true;
+    job->report_code = d->exit_code;
+    job->report_stopped = d->stopped;
+    text_copy(job->fault_node, sizeof(job->fault_node), d->fault_node);
+    text_copy(job->cause, sizeof(job->cause), d->cause);
+    job->needed_bytes = d->needed_bytes;
+    job->available_bytes = d->available_bytes;
+    /* The report of a preempted worker says how it died, not why it had to
+     * stop, unless it had finished. */
+    if (!job->requeue_asked || job->limit_hit ||
+        (d->exit_code == 0 && d->stopped == 0))
+        because(job, d->why);
+}
+
 /* `job->state` is already the new state. */
 static void apply(struct entry *en, const struct store_event *ev,
                   const struct detail *d)
@@ -372,18 +388,7 @@ static void apply(struct entry *en, const struct store_event *ev,
         fold_run(job, ev->at_s);
         break;
     case EV_REPORT:
-        job->reported = true;
-        job->report_code = d->exit_code;
-        job->report_stopped = d->stopped;
-        text_copy(job->fault_node, sizeof(job->fault_node), d->fault_node);
-        text_copy(job->cause, sizeof(job->cause), d->cause);
-        job->needed_bytes = d->needed_bytes;
-        job->available_bytes = d->available_bytes;
-        /* The report of a preempted worker says how it died, not why it had to
-         * stop, unless it had finished. */
-        if (!job->requeue_asked || job->limit_hit ||
-            (d->exit_code == 0 && d->stopped == 0))
-            because(job, d->why);
+        fold_report(job, d);
         break;
     case EV_CANCEL:
         fold_cancel(en, ev, d);

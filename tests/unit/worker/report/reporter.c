@@ -249,6 +249,16 @@ static void test_beats(struct daemon *d)
     reporter_saving(r, false);
     wait_until(beat_has(d, "\"work\":5}"));
     ok(beat_has(d, "\"work\":5}"), "  and no longer");
+    reporter_save_failed(r, "no room in \"/\xff\n\"");
+    const char *failed_once =
+        "\"work\":6,\"saves_failed\":[\"no room in \\\"/??\\\"\"]}";
+    wait_until(beat_has(d, failed_once));
+    ok(beat_has(d, failed_once), "and why a checkpoint failed, as JSON");
+    for (int i = 0; i < 2 * SAVES_FAILED_MAX; i++)
+        reporter_save_failed(r, "again");
+    struct report_failures failed;
+    reporter_saves_failed(r, &failed);
+    is_int(failed.n, SAVES_FAILED_MAX, "  but not without end");
     reporter_destroy(r);
 
     /* Progress is worth a beat each second, whatever the interval. */
