@@ -423,7 +423,8 @@ static void run_job(struct run *r, const struct args *a)
     if (!take_secrets(r) || !claim(r))
         return;
     if (reporter_create(&r->conf, &r->reporter, &err) < 0 ||
-        job_make_dirs(&r->job, &err) < 0)
+        job_make_dirs(&r->job, &err) < 0 ||
+        (r->comm->rank == 0 && job_own_dirs(&r->job, &err) < 0))
         fail(r, error_exit_status(err.code), err.msg);
     bool is_command = r->job.launch.spec.kind == SPEC_COMMAND;
     r->cores = rank_cores_share(r->comm);

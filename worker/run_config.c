@@ -12,6 +12,7 @@
 
 #include "jobs/schema/interpolate.h"
 #include "worker/checkpoint/checkpoint.h"
+#include "worker/checkpoint/dir_owner.h"
 
 enum { FILE_MAX_BYTES = 1 << 20 };
 /* The other ranks may still be starting. */
@@ -75,6 +76,36 @@ static int set_dirs(struct worker_job *j, struct error *err)
 int job_make_dirs(const struct worker_job *j, struct error *err)
 {
     return checkpoint_make_dirs(j->out_dir, err);
+}
+
+static int own_dir(const char *dir, const char *key, const struct dir_owner *o,
+                   struct error *err)
+{
+    if (checkpoint_make_dirs(dir, err) < 0 || dir_owner_take(dir, o, err) < 0)
+        return error_wrap(err, "%s", key);
+    return 0;
+}
+
+int job_own_dirs(const struct worker_job *j, struct error *err)
+{
+    const struct wire_launch *l = &j->launch;
+    struct buf spec = BUF_INIT;
+    if (l->spec.kind == SPEC_COMMAND)
+        return 0;
+    int rc = spec_dump(&l->spec, &spec, err);
+    if (rc == 0) {
+        const struct dir_owner o = {.id = l->owner,
+                                    .cluster = l->cluster,
+                                    .job = l->job,
+                                    .spec = buf_str(&spec)};
+        rc = own_dir(j->out_dir, "train.output_dir", &o, err);
+        rc = rc < 0 ? rc : own_dir(j->ckpt_dir, "checkpoint.dir", &o, err);
+    }
+    buf_clear(&spec);
+    /* It will be another job's later, too. */
+    if (rc < 0 && err != NULL && err->code == ERR_STATE)
+        err->code = ERR_INVAL;
+    return rc;
 }
 
 int job_from_launch(const char *file, struct comm *c, struct worker_job *ret,
@@ -144,8 +175,8 @@ static int parse_shared(const struct buf *text, struct job_spec *ret,
     return rc;
 }
 
-static int set_launch(struct wire_launch *l, const char *dir,
-                      const struct comm *c, struct error *err)
+static int set_launch(struct wire_launch *l, const char *dir, struct comm *c,
+                      struct error *err)
 {
     char here[PATH_MAX], name[SPEC_NAME_CAP + 8], path[2 * PATH_MAX];
     (void)snprintf(name, sizeof(name), "%s.run", l->spec.name);
@@ -167,7 +198,21 @@ static int set_launch(struct wire_launch *l, const char *dir,
     if (l->spec.launch == LAUNCH_NODE)
         l->gpus_per_node = l->spec.resources.gpus.max / c->size;
     l->heartbeat_s = 10;
-    return checkpoint_make_dirs(path, err);
+    if (checkpoint_make_dirs(path, err) < 0)
+        return -1;
+    /* A run in the same directory is another attempt of the same job. */
+    struct error why = ERROR_INIT;
+    int64_t code = c->rank == 0 && dir_owner_of_run(path, l->owner, &why) < 0
+                       ? why.code
+                       : ERR_NONE;
+    if (comm_broadcast_now(c, &code, sizeof(code), 0, deadline_s, err) < 0 ||
+        comm_broadcast_now(c, l->owner, sizeof(l->owner), 0, deadline_s, err) <
+            0)
+        return -1;
+    return code == ERR_NONE
+               ? 0
+               : error_set(err, (enum err_code)code, "%s",
+                           c->rank == 0 ? why.msg : "rank 0 cannot use --dir");
 }
 
 int job_from_spec(const char *file, const char *dir, struct comm *c,

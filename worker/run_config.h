@@ -27,6 +27,9 @@ int job_from_spec(const char *file, const char *dir, struct comm *c,
 /* The directory of results, which is the user's to name: after the claim, so
  * that the daemon can be told why it cannot be made. */
 int job_make_dirs(const struct worker_job *j, struct error *err) MUST_CHECK;
+/* Rank 0 makes the directories of a training the job's: err as
+ * dir_owner_take(), but ERR_INVAL where one is another job's. */
+int job_own_dirs(const struct worker_job *j, struct error *err) MUST_CHECK;
 void job_clear(struct worker_job *j); /* zeroed is fine */
 
 struct report_conf job_report_conf(const struct worker_job *j, int32_t rank);

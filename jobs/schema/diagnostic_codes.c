@@ -130,7 +130,7 @@ static const struct code_note notes[] = {
      "that stand for the same "
      "jobs and are not equally long; no job at all, or more than may be, or "
      "that "
-     "wait for more others than may be.",
+     "wait for more others than may be, or that write into one directory.",
      "sweep:\n  zip:\n    train.epochs: [1, 2]\n    train.batch_size: [8]\n",
      "sweep:\n  zip:\n    train.epochs: [1, 2]\n"
      "    train.batch_size: [8, 16]\n",

@@ -166,6 +166,9 @@ void reading_look_around(const struct reading *r,
 {
     if (opt->now_s > 0)
         look_at_begin(r, opt->now_s, report);
+    if (opt->take_env && !opt->may_repeat)
+        spec_look_for_owner(&r->spec, node_of(r, "train.output_dir"),
+                            node_of(r, "checkpoint.dir"), report);
 }
 
 /* Variables that env sets itself keep their values. */

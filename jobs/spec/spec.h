@@ -105,7 +105,7 @@ struct job_spec {
         enum spec_data_path data_path;
     } dataset;
     struct {
-        char *output_dir; /* NULL: <attempt's job directory>/out */
+        char *output_dir, *resume_from; /* NULL: <job's directory>/out, none */
         enum spec_device device;
         int32_t epochs, batch_size;          /* per GPU */
         int32_t global_batch_size;           /* 0: as many as the GPUs make */
@@ -289,8 +289,8 @@ struct spec_options {
                       * below home; spec_show() does not */
     bool is_stored;  /* an accepted job: env may have names that sound secret */
     bool wants_text; /* set spec_jobs.text for a single job, too */
-    double now_s;    /* since 1970, to warn of a policy.begin in the past; 0:
-                      * do not check */
+    double now_s;    /* since 1970, for policy.begin; 0: it is not checked */
+    bool may_repeat; /* a submit that may own its directories already */
 };
 
 /* Parses and validates the text of one job; reports all findings at once. It

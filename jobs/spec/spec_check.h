@@ -61,5 +61,9 @@ void spec_check_env(const struct check *c);
 void spec_look_for_files(const struct job_spec *s, const struct node *workdir,
                          const struct node *command,
                          struct spec_report *report);
+/* Reports (E015) a directory on this machine that is another job's.
+ * in   out, ckpt  where the keys are; NULL: not given */
+void spec_look_for_owner(const struct job_spec *s, const struct node *out,
+                         const struct node *ckpt, struct spec_report *report);
 
 #endif

@@ -2,6 +2,7 @@
  * for the files of a command. */
 #include "jobs/spec/spec_check.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -211,4 +212,53 @@ void spec_look_for_files(const struct job_spec *s, const struct node *workdir,
     if (n > 0 && n < (int)sizeof(path) && is_missing(path))
         report_add(report, "W104", command->first->at, "command", hint,
                    "the program '%.200s' is not here", path);
+}
+
+static bool is_there(const char *dir, const char *name)
+{
+    char path[4096];
+    struct stat st;
+    int n = snprintf(path, sizeof(path), "%s/%s", dir, name);
+    return n > 0 && n < (int)sizeof(path) && lstat(path, &st) == 0;
+}
+
+/* "step-12" in it, which "step-12.tmp" is not yet. */
+static bool has_step(const char *dir)
+{
+    const struct dirent *e;
+    bool has = false;
+    DIR *d = opendir(dir);
+    while (d && !has && (e = readdir(d)) != NULL)
+        has = strncmp(e->d_name, "step-", 5) == 0 && e->d_name[5] != '\0' &&
+              e->d_name[5 + strspn(e->d_name + 5, "0123456789")] == '\0';
+    if (d)
+        (void)closedir(d);
+    return has;
+}
+
+static void look_at_dir(const struct node *from, const char *key,
+                        const char *dir, struct spec_report *report)
+{
+    char below[4096];
+    if (!from || !dir || strchr(dir, '$'))
+        return;
+    (void)snprintf(below, sizeof(below), "%s/ckpt", dir);
+    bool is_owned = is_there(dir, SPEC_OWNER_FILE);
+    if (is_owned || has_step(dir) || has_step(below))
+        report_add(report, "E015", from->at, key,
+                   "name another, leave the key out, or go on from it with "
+                   "train.resume_from",
+                   "'%.150s' %s", dir,
+                   is_owned ? "is another job's directory"
+                            : "has another job's checkpoints");
+}
+
+/* A job that has no directory yet owns none. */
+void spec_look_for_owner(const struct job_spec *s, const struct node *out,
+                         const struct node *ckpt, struct spec_report *report)
+{
+    if (s->kind == SPEC_COMMAND || report->n_errors > 0)
+        return;
+    look_at_dir(out, "train.output_dir", s->train.output_dir, report);
+    look_at_dir(ckpt, "checkpoint.dir", s->checkpoint.dir, report);
 }

@@ -36,7 +36,7 @@ int reading_values(struct reading *r, const struct spec_options *opt,
  * home, unless it is NULL. */
 int reading_take_env(struct reading *r, const char *home,
                      struct spec_report *report, struct error *err) MUST_CHECK;
-/* Adds warnings about valid values that will not work as intended here and
+/* Adds findings about valid values that will not work as intended here and
  * now. */
 void reading_look_around(const struct reading *r,
                          const struct spec_options *opt,

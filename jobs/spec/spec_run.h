@@ -11,6 +11,10 @@ enum spec_launch {
     LAUNCH_NODE   /* one per node, which sees all of its GPUs */
 };
 
+/* In a directory of results or checkpoints: whose it is
+ * (worker/checkpoint/dir_owner.h). */
+#define SPEC_OWNER_FILE ".mgpu-owner"
+
 /* What becomes of a training whose checkpoint cannot be written. */
 enum spec_on_error { ON_ERROR_WARN, ON_ERROR_FAIL };
 

@@ -248,7 +248,7 @@ static int make_tasks(struct expansion *x, struct spec_jobs *ret)
     for (size_t i = 0; i < ret->n; i++)
         if (make_task(x, i, &ret->tasks[i]) < 0)
             return -1;
-    return axes_check_awaited(x, ret);
+    return axes_check_awaited(x, ret) < 0 ? -1 : axes_check_dirs(x, ret);
 }
 
 static int draw_seeds(struct spec_jobs *jobs, struct error *err)

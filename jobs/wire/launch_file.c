@@ -118,6 +118,21 @@ static int get_user(const json_t *o, struct wire_launch *l, struct error *err)
                : 0;
 }
 
+/* An older daemon has none. */
+static int get_owner(const json_t *o, struct wire_launch *l, struct error *err)
+{
+    if (!json_object_get(o, "owner"))
+        return 0;
+    if (get_text(o, "owner", l->owner, sizeof(l->owner), err) < 0)
+        return -1;
+    if (strspn(l->owner, "0123456789abcdef") != sizeof(l->owner) - 1)
+        return error_set(err, ERR_INVAL,
+                         "'owner' must be %zu hexadecimal "
+                         "digits",
+                         sizeof(l->owner) - 1);
+    return 0;
+}
+
 static int get_all(const json_t *o, struct wire_launch *l, struct error *err)
 {
     json_int_t job = 0;
@@ -135,7 +150,8 @@ static int get_all(const json_t *o, struct wire_launch *l, struct error *err)
         get_dir(o, "job_dir", l->job_dir, sizeof(l->job_dir), err) < 0 ||
         get_i32(o, "nodes", 1, INT32_MAX, &l->nodes, err) < 0 ||
         get_i32(o, "gpus_per_node", 0, INT32_MAX, &l->gpus_per_node, err) < 0 ||
-        get_task(o, l, err) < 0 || get_user(o, l, err) < 0)
+        get_task(o, l, err) < 0 || get_user(o, l, err) < 0 ||
+        get_owner(o, l, err) < 0)
         return -1;
     l->job = (uint64_t)job;
     const json_t *beat = json_object_get(o, "heartbeat_s");
@@ -177,6 +193,9 @@ static int add_rest(const struct wire_launch *l, json_t *o)
 {
     if (fill_is_user(l->user) &&
         json_object_set_new(o, "user", json_string(l->user)) < 0)
+        return -1;
+    if (l->owner[0] != '\0' &&
+        json_object_set_new(o, "owner", json_string(l->owner)) < 0)
         return -1;
     if (l->sweep == 0)
         return 0;

@@ -214,6 +214,8 @@
  *    "url":"unix:/..","dir":"/../12/1","job_dir":"/../12","heartbeat_s":10,
  *    "nodes":1,"gpus_per_node":2,"spec":{..}}
  *   for a task of a sweep also "sweep":10,"task":2,"tasks":3
+ *  "owner":"32 hexadecimal digits", which its directories are marked with;
+ *  absent for a job of an older daemon
  * In <dir> the worker writes spool.<rank> (JSON Lines, metric_rows.h), and the
  * allocator log and exit.
  */
@@ -232,7 +234,8 @@ struct wire_launch {
     uint64_t sweep; /* 0: not of a sweep */
     int32_t task, n_tasks;
     char cluster[64], token[65], url[256];
-    char user[64]; /* for ${user}; "": it cannot be substituted */
+    char owner[33]; /* the job's id for its directories; "": it has none */
+    char user[64];  /* for ${user}; "": it cannot be substituted */
     char dir[512], job_dir[512];
     double heartbeat_s;
     struct job_spec spec;

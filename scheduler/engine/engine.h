@@ -205,7 +205,7 @@ int engine_set_policy(struct engine *e, const struct policy *p,
  * err  ERR_INVAL the spec is not valid
  * own  *ret: engine_read_destroy(), NULL is fine */
 struct engine_read;
-int engine_read(const char *spec, struct engine_read **ret,
+int engine_read(const char *spec, const char *owner, struct engine_read **ret,
                 struct error *err) MUST_CHECK;
 void engine_read_destroy(struct engine_read *r);
 

@@ -19,6 +19,7 @@ enum {
     JOB_REASON_CAP = 160,
     JOB_EXCLUDE_CAP = 256,
     JOB_DIGEST_CAP = 33,
+    JOB_OWNER_CAP = 33,
     JOB_CAUSE_CAP = 16
 };
 
@@ -119,6 +120,9 @@ struct job {
     const char *key;             /* idempotency key; owned by the engine */
     char digest[JOB_DIGEST_CAP]; /* engine_submit.digest; "": unknown, or a
                                     later task of a sweep */
+    char owner[JOB_OWNER_CAP];   /* drawn at the submit: whose its directories
+                                    are, over all attempts; "": of a job from
+                                    before there were any */
     const char *dir;     /* absolute; its attempts are in <dir>/<attempt>; owned
                             by the engine */
     double grace_s;      /* SIGTERM to SIGKILL */

@@ -494,6 +494,7 @@ END
         "$spec" >"$BATS_TEST_TMPDIR/spec.yaml"
     mkdir -p "$dir/out"
     cp -r "$ctld_dir/state/jobs/$id/out/ckpt" "$dir/out/"
+    cp "$dir/out/ckpt/.mgpu-owner" "$dir/" # this run is that job's next attempt
     run -0 worker 1
     [[ $output == *"resumed at iteration "*" of "*", epoch 3"* ]]
 }

@@ -185,7 +185,7 @@ static void test_read(void)
 
     begin("tasks that were read before");
     for (size_t i = 0; i < s.n; i++) {
-        ok(engine_read(specs[i], &tasks[i].read, &err) == 0, "read");
+        ok(engine_read(specs[i], NULL, &tasks[i].read, &err) == 0, "read");
         tasks[i].spec = NULL;
     }
     w.conf.kill_grace_s = 7; /* since */
@@ -199,7 +199,7 @@ static void test_read(void)
     for (size_t i = 0; i < s.n; i++)
         engine_read_destroy(tasks[i].read);
     struct engine_read *bad = NULL;
-    ok(engine_read("kind: comand\n", &bad, &err) < 0 && !bad &&
+    ok(engine_read("kind: comand\n", NULL, &bad, &err) < 0 && !bad &&
            err.code == ERR_INVAL,
        "what is not valid is no reading");
     world_clear(&w);
@@ -222,7 +222,7 @@ static void tell(const struct job *j, char ret[1024])
 static void draft(struct engine_sweep *s, const struct engine_submit *req)
 {
     for (size_t i = 0; i < s->n; i++) {
-        ok(engine_read(specs[i], &tasks[i].read, &err) == 0, "read");
+        ok(engine_read(specs[i], NULL, &tasks[i].read, &err) == 0, "read");
         tasks[i].spec = NULL;
     }
     is_int(engine_draft(req, s, w.conf.kill_grace_s,

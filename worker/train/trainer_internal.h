@@ -100,13 +100,20 @@ struct trainer {
     struct gpu_memory *gpu_memory; /* NULL: not known */
 };
 
-/* ---- trainer_setup.c: everything that happens before the first step ------ */
+/* ---- trainer_setup.c, trainer_position.c: before the first step --------- */
 
 int trainer_open(struct trainer *t, const struct train_env *env,
                  struct error *err) MUST_CHECK;
 void trainer_close(struct trainer *t);
+/* The position, and what belongs to it, are rank 0's afterwards. */
+int trainer_find_newest(struct trainer *t, struct error *err) MUST_CHECK;
+
+/* ---- trainer_shared.c, which prints rank 0's lines ----------------------- */
+
 /* What a checkpoint holds beside the position. */
 struct checkpoint_parts trainer_parts(struct trainer *t);
+void trainer_say(const struct trainer *t, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* ---- trainer_share.c ---------------------------------------------------- */
 
@@ -189,9 +196,5 @@ struct evaluation {
  * returned, when *ret_agreed comes back with stop or fenced. */
 int trainer_evaluate(struct trainer *t, struct evaluation *ret,
                      struct agreed *ret_agreed, struct error *err) MUST_CHECK;
-
-/* Rank 0's line on standard output. */
-void trainer_say(const struct trainer *t, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -18,19 +18,6 @@
 #include "worker/train/trainer_internal.h"
 #include "worker/train/trainer_profile.h"
 
-void trainer_say(const struct trainer *t, const char *fmt, ...)
-{
-    char line[400];
-    va_list ap;
-    va_start(ap, fmt);
-    int n = vsnprintf(line, sizeof(line), fmt, ap);
-    va_end(ap);
-    if (n < 0 || t->env->comm->rank != 0)
-        return;
-    (void)puts(line);
-    (void)fflush(stdout); /* into a log that somebody follows */
-}
-
 /* ---- the device -----------------------------------------------------------
  */
 
@@ -283,108 +270,6 @@ static int open_model(struct trainer *t, struct error *err)
 /* ---- the position ---------------------------------------------------------
  */
 
-/* A line of the log for each; a later checkpoint may take its place. */
-static void say_damaged(const struct buf *skipped)
-{
-    for (const char *line = buf_str(skipped); *line != '\0';) {
-        int n = (int)strcspn(line, "\n");
-        log_warn("worker", "checkpoint is damaged, not used why=\"%.*s\"", n,
-                 line);
-        line += n + 1;
-    }
-}
-
-/* *ret_is_found: there is one, and the model has it. */
-static int load_newest(struct trainer *t, struct checkpoint_state *ret,
-                       bool *ret_is_found, struct error *err)
-{
-    struct checkpoint_parts parts = trainer_parts(t);
-    struct error why = ERROR_INIT;
-    struct buf skipped = BUF_INIT;
-    int rc = checkpoint_load(t->env->ckpt_dir, &parts, ret, &skipped, &why);
-    say_damaged(&skipped);
-    *ret_is_found = rc == 0;
-    if (rc < 0 && why.code == ERR_NOTFOUND) {
-        if (skipped.len > 0)
-            log_warn("worker",
-                     "no checkpoint can be used, training begins at "
-                     "iteration 1 dir=\"%s\"",
-                     t->env->ckpt_dir);
-        rc = 0;
-    } else if (rc < 0 && err != NULL) {
-        *err = why;
-    }
-    buf_clear(&skipped);
-    return rc;
-}
-
-/* Batch norm takes its statistics over the batch of one pass. So the losses are
- * the same on other ranks where gradient accumulation makes up for them: the
- * same batches, dealt to other ranks. */
-static void say_change(const struct trainer *t,
-                       const struct checkpoint_state *was)
-{
-    const struct checkpoint_state *is = &t->at;
-    if (was->global_batch != is->global_batch)
-        log_warn("worker",
-                 "the checkpoint is of another global batch: the "
-                 "run goes on, but not exactly was=%" PRId64 " is=%" PRId64,
-                 was->global_batch, is->global_batch);
-    else if (was->batch_size != 0 && was->batch_size != is->batch_size)
-        log_warn("worker",
-                 "the checkpoint is of another train.batch_size: the "
-                 "run goes on, but not exactly was=%d is=%d",
-                 was->batch_size, is->batch_size);
-    else if (was->ranks != is->ranks && was->batch_size == 0)
-        log_warn("worker",
-                 "the checkpoint is of another number of ranks: "
-                 "the run goes on, but not exactly was=%d is=%d",
-                 was->ranks, is->ranks);
-    else if (was->ranks != is->ranks)
-        trainer_say(t,
-                    "the checkpoint is of %d rank%s, this run has %d: the "
-                    "batches stay the same, so losses differ by rounding only",
-                    was->ranks, was->ranks == 1 ? "" : "s", is->ranks);
-}
-
-/* Rank 0 looks; a checkpoint of another number of ranks goes on at the same
- * share of the epoch. */
-static int load_position(struct trainer *t, struct error *err)
-{
-    struct checkpoint_state found;
-    bool is_found = false;
-    if (load_newest(t, &found, &is_found, err) < 0)
-        return -1;
-    if (!is_found)
-        return 0;
-    say_change(t, &found);
-    if (found.global_batch != t->at.global_batch) {
-        int64_t seen = found.batch * found.global_batch;
-        int64_t batch = seen / t->at.global_batch;
-        /* An epoch's last batch may have been smaller than the others. */
-        found.batch = batch < t->batches ? (int32_t)batch : t->batches;
-        found.iteration = (int64_t)(found.epoch - 1) * t->batches + found.batch;
-    }
-    found.ranks = t->at.ranks;
-    found.batch_size = t->at.batch_size;
-    found.global_batch = t->at.global_batch;
-    t->at = found;
-    t->saved_at = found.iteration;
-    trainer_say(t, "resumed at iteration %" PRId64 " of %" PRId64 ", epoch %d",
-                t->at.iteration, t->total, t->at.epoch);
-    return 0;
-}
-
-static int find_newest(struct trainer *t, struct error *err)
-{
-    if (t->env->comm->rank == 0 && load_position(t, err) < 0)
-        return -1;
-    if (t->exchange == NULL)
-        return 0;
-    return t->env->comm->rank == 0 ? shard_end(t->exchange, err)
-                                   : shard_serve(t->exchange, err);
-}
-
 /* Everything that must be the same on every rank, from rank 0. */
 static int broadcast_all(struct trainer *t, struct error *err)
 {
@@ -428,7 +313,8 @@ static int find_position(struct trainer *t, struct error *err)
     if (model_init(t->model, (uint32_t)s->train.seed, err) < 0 ||
         trainer_share_prepare(t, err) < 0)
         return -1;
-    if (s->retry.resume && find_newest(t, err) < 0)
+    if ((s->retry.resume || s->train.resume_from != NULL) &&
+        trainer_find_newest(t, err) < 0)
         return -1;
     if (broadcast_all(t, err) < 0)
         return -1;
@@ -443,53 +329,6 @@ static int find_position(struct trainer *t, struct error *err)
     /* The rest of an epoch is in the order in which it was begun, though
      * another seed may have been drawn since: it is in t->at. */
     return trainer_share_epoch(t, err);
-}
-
-static int show_mean(void *arg, bool on, struct error *err)
-{
-    return ema_show(arg, on, err);
-}
-
-struct checkpoint_parts trainer_parts(struct trainer *t)
-{
-    struct optimizer *o = &t->optimizer;
-    const bool is_8bit = optimizer_is_8bit(t->spec);
-    struct checkpoint_parts p = {
-        .dev = t->dev, .model = t->model, .dt = t->dt, .exchange = t->exchange};
-    for (int32_t i = 0; i < o->n_state && is_8bit; i++)
-        p.arrays[p.n++] = (struct checkpoint_array){
-            .name = i == 0 ? "exp_avg_absmax" : "exp_avg_sq_absmax",
-            .data = o->state[i].most,
-            .n = o->blocks,
-            .fetch = state8_fetch,
-            .store = state8_store,
-            .arg = o,
-            .i = o->n_state + i};
-    for (int32_t i = 0; i < o->n_state; i++)
-        p.arrays[p.n++] =
-            (struct checkpoint_array){.name = o->state[i].name,
-                                      .data = o->state[i].data,
-                                      .n = o->n,
-                                      .fetch = is_8bit ? state8_fetch : NULL,
-                                      .store = is_8bit ? state8_store : NULL,
-                                      .arg = o,
-                                      .i = i};
-    if (t->mixed.dev != NULL)
-        p.arrays[p.n++] =
-            (struct checkpoint_array){.name = "weights",
-                                      .data = t->mixed.weights,
-                                      .n = model_planned(t->model)->params};
-    if (t->ema.dev != NULL) {
-        const struct model_plan *plan = model_planned(t->model);
-        p.arrays[p.n++] = (struct checkpoint_array){
-            .name = "ema", .data = t->ema.mean, .n = plan->params};
-        if (plan->state > 0)
-            p.arrays[p.n++] = (struct checkpoint_array){
-                .name = "ema_running", .data = t->ema.state, .n = plan->state};
-        p.show = show_mean;
-        p.arg = &t->ema;
-    }
-    return p;
 }
 
 static void warn_of_mean(const struct trainer *t)

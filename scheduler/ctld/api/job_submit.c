@@ -130,6 +130,7 @@ static int expand(struct submission *s, struct spec_jobs *ret,
 static int resolve(const struct submission *s, const struct job_spec *spec,
                    struct engine_read **ret, struct error *err)
 {
+    char owner[RNG_TOKEN_CAP] = "";
     struct buf text = BUF_INIT;
     int rc = spec->logs.max_bytes > s->max_log_bytes
                  ? error_set(err, ERR_LIMIT,
@@ -140,7 +141,10 @@ static int resolve(const struct submission *s, const struct job_spec *spec,
     if (rc == 0)
         rc = spec_dump(spec, &text, err);
     if (rc == 0)
-        rc = engine_read(buf_str(&text), ret, err);
+        rc = rng_token(owner, err);
+    owner[JOB_OWNER_CAP - 1] = '\0';
+    if (rc == 0)
+        rc = engine_read(buf_str(&text), owner, ret, err);
     buf_clear(&text);
     return rc;
 }

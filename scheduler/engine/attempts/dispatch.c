@@ -62,6 +62,7 @@ static int launch_text(const struct engine *e, const struct entry *en,
     l->task = job->number;
     l->n_tasks = job->n_tasks;
     l->heartbeat_s = conf->heartbeat_s;
+    memcpy(l->owner, job->owner, sizeof(job->owner));
     if (eng_secret(e, SECRET_TOKEN, job, l->token, err) < 0) {
         free(l);
         return -1;

@@ -174,7 +174,7 @@ int eng_enter_one(struct engine *e, const struct engine_submit *req,
 
     if (!read && !req->spec)
         return error_set(err, ERR_INVAL, "a submit needs a spec");
-    if (!read && engine_read(req->spec, &read, err) < 0)
+    if (!read && engine_read(req->spec, NULL, &read, err) < 0)
         return -1;
     int rc = eng_prepare(e, req, read, NULL, err);
     if (rc == 0)

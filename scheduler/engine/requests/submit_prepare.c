@@ -32,7 +32,8 @@ enum { DIR_MAX = 480 };
 
 /* ---- reading --------------------------------------------------------------
  */
-int engine_read(const char *spec, struct engine_read **ret, struct error *err)
+int engine_read(const char *spec, const char *owner, struct engine_read **ret,
+                struct error *err)
 {
     static const struct engine_conf later = {.kill_grace_s = 0};
     struct engine_read *r = calloc(1, sizeof(*r));
@@ -46,6 +47,7 @@ int engine_read(const char *spec, struct engine_read **ret, struct error *err)
         engine_read_destroy(r);
         return -1;
     }
+    text_copy(r->en->job.owner, sizeof(r->en->job.owner), owner ? owner : "");
     *ret = r;
     return 0;
 }

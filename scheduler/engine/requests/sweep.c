@@ -31,7 +31,7 @@ static int prepare(struct engine *e, const struct engine_submit *req,
     for (size_t i = 0; i < sweep->n; i++) {
         const struct engine_task *t = &sweep->tasks[i];
         all[i] = t->read;
-        if ((!all[i] && engine_read(t->spec, &all[i], err) < 0) ||
+        if ((!all[i] && engine_read(t->spec, NULL, &all[i], err) < 0) ||
             eng_prepare_task(e, req, sweep, i, all[i], &memo, err) < 0)
             return error_wrap(err, "task %" PRId32 " %.120s",
                               eng_task_number(t->vary, (int32_t)i), t->vary);

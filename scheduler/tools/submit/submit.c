@@ -138,6 +138,7 @@ static struct spec_options spec_options(const struct submit_args *a)
         .sets = a->sets,
         .n_sets = a->n_sets,
         .take_env = true,
+        .may_repeat = a->key != NULL,
         .now_s = clock_real.wall_s(&clock_real),
         .wants_text = true,
     };

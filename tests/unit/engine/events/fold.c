@@ -30,6 +30,7 @@ static struct job template(void)
         .log_max_bytes = 5000000000,
         .goal = GOAL_SPEED,
         .min_efficiency = 0.625,
+        .owner = "0123456789abcdef0123456789abcdef",
     };
 }
 
@@ -52,6 +53,7 @@ static void test_submit_codec(void)
     is_str(own.key, "k1", "the key");
     is_str(own.class, "c/1", "the class");
     is_str(out.user, "anna", "the user");
+    is_str(out.owner, in.owner, "whose its directories are");
     is_str(out.name, in.name, "the name");
     is_str(out.kind, "command", "the kind");
     ok(out.priority == -50 && out.gpus_min == 1 && out.gpus_max == 4 &&

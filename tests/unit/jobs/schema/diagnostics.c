@@ -235,7 +235,7 @@ static const struct {
     {"train: {optimizer: {bet: 1}}", "did you mean 'betas'?"},
     /* Two are meant as well, or none: the keys of the section, as they begin;
      * there will be more of them. */
-    {"train: {steps: 1}", "one of: output_dir, device, "},
+    {"train: {steps: 1}", "one of: output_dir, resume_from, "},
     {"resources: {xyzzy: 1}", "one of: gpus, nodes, "},
     {"train: {optimizer: {qq: 1}}", "one of: name, lr, "},
     {"train: {precision: fp3}", "did you mean 'fp32'?"},

@@ -28,6 +28,7 @@ static int make(struct buf *out, struct error *err)
                             .url = "unix:/run/x \"y\"",
                             .dir = "/d/12/3",
                             .job_dir = "/d/12",
+                            .owner = "0123456789abcdef0123456789abcdef",
                             .heartbeat_s = 2.5};
     struct spec_options opt = {.file = NULL, .draw_seed = true};
     struct spec_report report;
@@ -63,6 +64,7 @@ static void test_there_and_back(void)
     is_str(l.cluster, "local", "cluster");
     is_str(l.user, "ann", "user");
     is_str(l.token, "0123456789abcdef", "token");
+    is_str(l.owner, "0123456789abcdef0123456789abcdef", "owner");
     is_str(l.url, "unix:/run/x \"y\"", "url");
     is_str(l.dir, "/d/12/3", "dir");
     is_str(l.job_dir, "/d/12", "job_dir");
@@ -186,6 +188,9 @@ int main(void)
     test_spoilt("heartbeat_s", "\"1\"", "heartbeat_s");
     test_spoilt("spec", "[]", "spec");
     test_spoilt("spec", "{\"version\":1,\"kind\":\"nothing\"}", "spec");
+    test_spoilt("owner", "7", "'owner'");
+    test_spoilt("owner", "\"0123\"", "'owner'");
+    test_spoilt("owner", "\"0123456789abcdef0123456789abcdeg\"", "'owner'");
     test_bad_text("", "empty");
     test_bad_text("{", "cut off");
     test_bad_text("[]", "not an object");

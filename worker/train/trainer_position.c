@@ -1,0 +1,149 @@
+/* trainer_position.c - where a run begins: at the newest checkpoint of its own
+ * job, at that of another, or at iteration 1. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/base/log.h"
+#include "worker/train/resume_from.h"
+#include "worker/train/trainer_internal.h"
+
+/* A line of the log for each; a later checkpoint may take its place. */
+static void say_damaged(const struct buf *skipped)
+{
+    for (const char *line = buf_str(skipped); *line != '\0';) {
+        int n = (int)strcspn(line, "\n");
+        log_warn("worker", "checkpoint is damaged, not used why=\"%.*s\"", n,
+                 line);
+        line += n + 1;
+    }
+}
+
+/* *ret_is_found: there is one, and the model has it. */
+static int load_newest(struct trainer *t, const char *dir,
+                       struct checkpoint_state *ret, bool *ret_is_found,
+                       struct error *err)
+{
+    struct checkpoint_parts parts = trainer_parts(t);
+    struct error why = ERROR_INIT;
+    struct buf skipped = BUF_INIT;
+    int rc = checkpoint_load(dir, &parts, ret, &skipped, &why);
+    say_damaged(&skipped);
+    *ret_is_found = rc == 0;
+    if (rc < 0 && why.code == ERR_NOTFOUND) {
+        if (skipped.len > 0)
+            log_warn("worker",
+                     "no checkpoint can be used, training begins at "
+                     "iteration 1 dir=\"%s\"",
+                     dir);
+        rc = 0;
+    } else if (rc < 0 && err != NULL) {
+        *err = why;
+    }
+    buf_clear(&skipped);
+    return rc;
+}
+
+/* Batch norm takes its statistics over the batch of one pass. So the losses are
+ * the same on other ranks where gradient accumulation makes up for them: the
+ * same batches, dealt to other ranks. */
+static void say_change(const struct trainer *t,
+                       const struct checkpoint_state *was)
+{
+    const struct checkpoint_state *is = &t->at;
+    if (was->global_batch != is->global_batch)
+        log_warn("worker",
+                 "the checkpoint is of another global batch: the "
+                 "run goes on, but not exactly was=%" PRId64 " is=%" PRId64,
+                 was->global_batch, is->global_batch);
+    else if (was->batch_size != 0 && was->batch_size != is->batch_size)
+        log_warn("worker",
+                 "the checkpoint is of another train.batch_size: the "
+                 "run goes on, but not exactly was=%d is=%d",
+                 was->batch_size, is->batch_size);
+    else if (was->ranks != is->ranks && was->batch_size == 0)
+        log_warn("worker",
+                 "the checkpoint is of another number of ranks: "
+                 "the run goes on, but not exactly was=%d is=%d",
+                 was->ranks, is->ranks);
+    else if (was->ranks != is->ranks)
+        trainer_say(t,
+                    "the checkpoint is of %d rank%s, this run has %d: the "
+                    "batches stay the same, so losses differ by rounding only",
+                    was->ranks, was->ranks == 1 ? "" : "s", is->ranks);
+}
+
+static void say_lines(const struct trainer *t, const struct buf *lines)
+{
+    for (const char *at = buf_str(lines); *at != '\0';) {
+        int n = (int)strcspn(at, "\n");
+        trainer_say(t, "%.*s", n, at);
+        at += n + 1;
+    }
+}
+
+/* Of another job, which has at least an epoch less. */
+static int load_other(struct trainer *t, struct checkpoint_state *ret,
+                      struct error *err)
+{
+    struct buf dir = BUF_INIT, notes = BUF_INIT;
+    bool is_found = false;
+    int rc = resume_from_find(t->spec, &dir, &notes, err);
+    if (rc == 0) {
+        say_lines(t, &notes);
+        rc = load_newest(t, buf_str(&dir), ret, &is_found, err);
+    }
+    if (rc == 0 && !is_found)
+        rc = error_set(err, ERR_NOTFOUND, "no whole checkpoint in '%.150s'",
+                       buf_str(&dir));
+    if (rc == 0 && ret->epoch > t->spec->train.epochs)
+        rc = error_set(err, ERR_INVAL,
+                       "'%.100s' has %d epochs: set train.epochs to more",
+                       buf_str(&dir), ret->epoch - 1);
+    if (rc == 0)
+        trainer_say(t, "the checkpoint is that of '%s'", buf_str(&dir));
+    buf_clear(&dir);
+    buf_clear(&notes);
+    return rc < 0 ? error_wrap(err, "train.resume_from") : 0;
+}
+
+/* Rank 0 looks; a checkpoint of another number of ranks goes on at the same
+ * share of the epoch. */
+static int load_position(struct trainer *t, struct error *err)
+{
+    struct checkpoint_state found = {0};
+    bool is_found = false;
+    if (t->spec->retry.resume &&
+        load_newest(t, t->env->ckpt_dir, &found, &is_found, err) < 0)
+        return -1;
+    if (!is_found && t->spec->train.resume_from == NULL)
+        return 0;
+    if (!is_found && load_other(t, &found, err) < 0)
+        return -1;
+    say_change(t, &found);
+    if (found.global_batch != t->at.global_batch) {
+        int64_t seen = found.batch * found.global_batch;
+        int64_t batch = seen / t->at.global_batch;
+        /* An epoch's last batch may have been smaller than the others. */
+        found.batch = batch < t->batches ? (int32_t)batch : t->batches;
+        found.iteration = (int64_t)(found.epoch - 1) * t->batches + found.batch;
+    }
+    found.ranks = t->at.ranks;
+    found.batch_size = t->at.batch_size;
+    found.global_batch = t->at.global_batch;
+    t->at = found;
+    t->saved_at = found.iteration;
+    trainer_say(t, "resumed at iteration %" PRId64 " of %" PRId64 ", epoch %d",
+                t->at.iteration, t->total, t->at.epoch);
+    return 0;
+}
+
+int trainer_find_newest(struct trainer *t, struct error *err)
+{
+    if (t->env->comm->rank == 0 && load_position(t, err) < 0)
+        return -1;
+    if (t->exchange == NULL)
+        return 0;
+    return t->env->comm->rank == 0 ? shard_end(t->exchange, err)
+                                   : shard_serve(t->exchange, err);
+}
