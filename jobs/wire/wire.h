@@ -187,12 +187,13 @@
  *     store.backup, failed_at and why: of the last one if it failed; storage:
  * of the state directory; is_short: below store.min_free, no job is accepted;
  *     metrics_damage: file: a damaged metrics.db that was put aside in the
- * state directory, or null; is_waiting: metrics.db is damaged, and the next
- * start will put it aside; lost: databases that were removed, replaced or
- * truncated under the daemon, which stores nothing in them any more; rescued:
- * the file beside that has their content, or null; kept: since null: all; removed since the start;
- * looked: when the last pass over all rows ended; waits_for_clock: the kernel
- * reports that the clock is not synchronised, so that nothing is removed
+ *     state directory, or null; is_waiting: metrics.db is damaged, and the next
+ *     start will put it aside; lost: databases that were removed, replaced or
+ *     truncated under the daemon, which stores nothing in them any more;
+ *     rescued: the file beside that has their content, or null; kept: since
+ *     null: all; removed since the start; looked: when the last pass over all
+ *     rows ended; waits_for_clock: the kernel reports that the clock is not
+ *     synchronised, so that nothing is removed
  *   mgpu.reload/1 {"reload":as in mgpu.status/1}: keys, separated by ", ", that
  *     took effect now, or will after a restart
  *   mgpu.policy/1 {"policy","summary","file","keys":[{"key","value","default",

@@ -69,8 +69,7 @@ static int start(struct ctld *c, struct http_exchange *x, const char *dir,
         return error_set(err, ERR_INVAL,
                          "dir: expected an absolute path of at most %d bytes",
                          (int)DIR_MAX);
-    if (lost_files_check(c, err) < 0 ||
-        backup_schedule_need_thread(c, err) < 0)
+    if (lost_files_check(c, err) < 0 || backup_schedule_need_thread(c, err) < 0)
         return -1;
     struct backup *b = calloc(1, sizeof(*b));
     if (!b)

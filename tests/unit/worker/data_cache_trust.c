@@ -403,7 +403,7 @@ static double slow_tick(const struct clock *c)
 static void test_lock(void)
 {
     static const struct clock clock = {.now_s = slow_tick};
-    static const char *const whats[] = {"another's", "a group's",
+    static const char *const names[] = {"another's", "a group's",
                                         "of one that stands still"};
     for (int i = 0; i < 3; i++) {
         struct run r;
@@ -424,7 +424,7 @@ static void test_lock(void)
         (void)alarm(60);
         open_cache(&r, &d);
         (void)alarm(0);
-        ok(!d.is_kept && d.n == 2, "a lock %s: %s", whats[i], r.said);
+        ok(!d.is_kept && d.n == 2, "a lock %s: %s", names[i], r.said);
         token_data_clear(&d);
         (void)kill(pid, SIGKILL);
         must(waitpid(pid, NULL, 0) == pid);

@@ -233,7 +233,8 @@ static int32_t count_judged(struct reading *r, const int32_t *label,
     return wrong;
 }
 
-/* Takes the highest of a piece of ids or labels; false: one may not be there. */
+/* Takes the highest of a piece of ids or labels; false: one may not be there.
+ */
 static bool take_piece(struct reading *r, const int32_t *v, size_t n, bool ids)
 {
     int32_t least = 0, most = r->to->most;
