@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 #include <event2/event.h>
+#include <signal.h>
 #include <stdint.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -97,6 +98,7 @@ static void set_conf(void)
 static void start(void)
 {
     struct error err = ERROR_INIT;
+    (void)signal(SIGPIPE, SIG_IGN); /* as the daemon does */
     rig_init(&rig);
     set_conf();
     rig.alloc.base.ops = &puppet_ops;
