@@ -2,9 +2,9 @@
  * the data, deals it to the ranks, and puts rows together in turn.
  *
  * All rows are there as ids when the source is open, on every rank: in memory,
- * or in a file that the kernel holds once for all ranks. To make a batch is then
- * to copy a few thousand numbers, so that no thread reads ahead: ahead() makes
- * the next batch while the device works. */
+ * or in a file that the kernel holds once for all ranks. To make a batch is
+ * then to copy a few thousand numbers, so that no thread reads ahead: ahead()
+ * makes the next batch while the device works. */
 #include "worker/llm/batches/token_batches.h"
 
 #include <inttypes.h>
