@@ -167,7 +167,7 @@ command:
     for i in 1 2 3 4 5; do echo "{\"iteration\":$i}"; done >>$MGPU_METRICS
     printf '{"iteration' >>$MGPU_METRICS
     kill -9 $PPID
-    sleep 1
+    sleep 600
 YAML
     "$MGPU_BIN/mgpu-submit" --quiet "$BATS_TEST_TMPDIR/job.yaml"
     wait_for 60 job_is 1 FAILED

@@ -181,7 +181,7 @@ again() {
     llm shared ", every: 2steps"
     sed -i 's/^method: lora/method: full/; s/^  seed: 1/&\n  distribution: fsdp\n  precision: fp32/' shared.yaml
     block step-2 step-5 # 5 iterations of two ranks
-    run -0 timeout 100 mpirun --quiet -n 2 --oversubscribe --bind-to none \
+    run -0 timeout "$compute_s" mpirun --quiet -n 2 --oversubscribe --bind-to none \
         "$MGPU_BIN/mgpu-worker" --standalone shared.yaml --dir run
     echo "$output"
     [[ $output == *"no checkpoint iteration=2"*"File exists"* ]]
