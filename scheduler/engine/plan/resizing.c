@@ -138,15 +138,20 @@ int eng_resize(struct engine *e, struct entry *en, const struct policy_wish *w,
     return 0;
 }
 
+static struct gpu_sizes sizes_of(const struct policy_job *job)
+{
+    return (struct gpu_sizes){
+        .gpus = {job->gpus_min, job->gpus_max},
+        .nodes = {job->nodes_min, job->nodes_max},
+        .per_node = job->per_node,
+        .parts = job->parts,
+    };
+}
+
 void eng_leave_out_barred(const struct job_resize *r, double wall_s,
                           struct policy_job *io)
 {
-    struct gpu_sizes sizes = {
-        .gpus = {io->gpus_min, io->gpus_max},
-        .nodes = {io->nodes_min, io->nodes_max},
-        .per_node = io->per_node,
-        .parts = io->parts,
-    };
+    struct gpu_sizes sizes = sizes_of(io);
 
     if (r->barred_gpus == 0 || !(r->barred_until_s > wall_s) || io->to_gpus > 0)
         return;
@@ -168,12 +173,7 @@ void eng_leave_out_barred(const struct job_resize *r, double wall_s,
 void eng_leave_out_quota(const struct engine *e, const struct entry *en,
                          struct policy_job *io)
 {
-    struct gpu_sizes sizes = {
-        .gpus = {io->gpus_min, io->gpus_max},
-        .nodes = {io->nodes_min, io->nodes_max},
-        .per_node = io->per_node,
-        .parts = io->parts,
-    };
+    struct gpu_sizes sizes = sizes_of(io);
     double limit_s = en->job.attempt_limit_s;
     char why[JOB_REASON_CAP];
 

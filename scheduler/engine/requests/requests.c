@@ -205,13 +205,10 @@ int engine_submit(struct engine *e, const struct engine_submit *req,
 
 /* ---- cancel, hold, signal --------------------------------------------------
  */
-/* Returns -1, with "job 31_1 <fmt>". */
-static int refuse(const struct job *job, struct error *err, enum err_code code,
-                  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-static int refuse(const struct job *job, struct error *err, enum err_code code,
-                  const char *fmt, ...)
+int eng_refuse(const struct job *job, struct error *err, enum err_code code,
+               const char *fmt, ...)
 {
-    char why[200], display[JOB_DISPLAY_CAP];
+    char why[240], display[JOB_DISPLAY_CAP];
     va_list ap;
 
     va_start(ap, fmt);
@@ -223,8 +220,8 @@ static int refuse(const struct job *job, struct error *err, enum err_code code,
 static int check_not_over(const struct entry *en, struct error *err)
 {
     if (job_state_is_final(en->job.state))
-        return refuse(&en->job, err, ERR_STATE, "has ended: %s",
-                      job_state_name(en->job.state));
+        return eng_refuse(&en->job, err, ERR_STATE, "has ended: %s",
+                          job_state_name(en->job.state));
     return 0;
 }
 
@@ -254,14 +251,15 @@ int eng_hold_one(struct engine *e, struct entry *en, int64_t uid, bool hold,
     if (eng_check_whole(en, err) < 0)
         return -1;
     if (!hold && job->held_by == HELD_ADMIN && !engine_is_admin(e, uid))
-        return refuse(job, err, ERR_DENIED, "is held by an administrator");
+        return eng_refuse(job, err, ERR_DENIED, "is held by an administrator");
     if (job->state == (hold ? JOB_HELD : JOB_QUEUED) && !takes_over)
         return 0;
     if (job_state_is_live(job->state))
-        return hold ? refuse(job, err, ERR_STATE,
-                             "is %s and cannot be held: only pending jobs can. "
-                             "mgpu-admin requeue ends its attempt first",
-                             job_state_name(job->state))
+        return hold ? eng_refuse(
+                          job, err, ERR_STATE,
+                          "is %s and cannot be held: only pending jobs can. "
+                          "mgpu-admin requeue ends its attempt first",
+                          job_state_name(job->state))
                     : 0; /* a live job is not held */
     return eng_stage(e, en, hold ? EV_HOLD : EV_RELEASE, uid, NULL, err);
 }
@@ -296,14 +294,14 @@ int engine_requeue(struct engine *e, uint64_t id, int64_t uid,
     if (eng_check_whole(en, err) < 0)
         return -1;
     if (en->job.state == JOB_HELD)
-        return refuse(&en->job, err, ERR_STATE, "is HELD: release it");
+        return eng_refuse(&en->job, err, ERR_STATE, "is HELD: release it");
     if (en->job.cancel_asked)
-        return refuse(&en->job, err, ERR_STATE, "is being cancelled");
+        return eng_refuse(&en->job, err, ERR_STATE, "is being cancelled");
     if (en->job.state == JOB_QUEUED || en->job.requeue_asked)
         return 0;
     if (en->job.reported)
-        return refuse(&en->job, err, ERR_STATE,
-                      "has completed its work and is ending");
+        return eng_refuse(&en->job, err, ERR_STATE,
+                          "has completed its work and is ending");
     return eng_stage(e, en, EV_PREEMPT, uid, NULL, err);
 }
 
@@ -332,7 +330,7 @@ int engine_prioritise(struct engine *e, uint64_t id, int64_t uid,
         return -1;
     /* Each event would delay the end of the attempt by a commit. */
     if (en->job.cancel_asked || en->give_up)
-        return refuse(&en->job, err, ERR_STATE, "is being ended");
+        return eng_refuse(&en->job, err, ERR_STATE, "is being ended");
     if (eng_check_priority(e, uid, priority, err) < 0)
         return -1;
     if (en->job.priority == priority)
@@ -370,7 +368,7 @@ int engine_signal(struct engine *e, uint64_t id, int64_t uid, int signo,
     if (!en || check_not_over(en, err) < 0)
         return -1;
     if (!job_state_is_live(en->job.state))
-        return refuse(&en->job, err, ERR_STATE, "is %s, not running",
-                      job_state_name(en->job.state));
+        return eng_refuse(&en->job, err, ERR_STATE, "is %s, not running",
+                          job_state_name(en->job.state));
     return a->ops->signal(a, id, en->job.attempt, signo, err);
 }

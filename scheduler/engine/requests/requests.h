@@ -48,6 +48,10 @@ int eng_enter_one(struct engine *e, const struct engine_submit *req,
 struct entry *eng_mine(const struct engine *e, uint64_t id, int64_t uid,
                        struct error *err);
 
+/* Returns -1, with "job 31_1 <fmt>". */
+int eng_refuse(const struct job *job, struct error *err, enum err_code code,
+               const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
 /* err  ERR_INVAL the user may not give it */
 int eng_check_priority(const struct engine *e, int64_t uid, int32_t priority,
                        struct error *err) MUST_CHECK;

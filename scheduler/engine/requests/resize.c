@@ -18,44 +18,30 @@
 #include "scheduler/engine/store/corrupt_jobs.h"
 #include "scheduler/policy/placement.h"
 
-/* Returns -1, with "job 31_1 <fmt>". */
-static int refuse(const struct job *job, struct error *err, enum err_code code,
-                  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-static int refuse(const struct job *job, struct error *err, enum err_code code,
-                  const char *fmt, ...)
-{
-    char why[240], display[JOB_DISPLAY_CAP];
-    va_list ap;
-
-    va_start(ap, fmt);
-    (void)vsnprintf(why, sizeof(why), fmt, ap);
-    va_end(ap);
-    return error_set(err, code, "job %s %s", job_display_id(job, display), why);
-}
-
 /* Whether its state allows a resize at all. */
 static int check_state(const struct entry *en, struct error *err)
 {
     const struct job *job = &en->job;
 
     if (job_state_is_final(job->state))
-        return refuse(job, err, ERR_STATE, "has ended: %s",
-                      job_state_name(job->state));
+        return eng_refuse(job, err, ERR_STATE, "has ended: %s",
+                          job_state_name(job->state));
     if (eng_check_whole(en, err) < 0)
         return -1;
     if (job->cancel_asked || job->limit_hit || en->give_up)
-        return refuse(job, err, ERR_STATE, "is being ended");
+        return eng_refuse(job, err, ERR_STATE, "is being ended");
     if (job->reported)
-        return refuse(job, err, ERR_STATE,
-                      "has completed its work and is ending");
+        return eng_refuse(job, err, ERR_STATE,
+                          "has completed its work and is ending");
     if (job->saves)
         return 0;
-    return refuse(job, err, ERR_STATE,
-                  "does not save its work when it is told to stop: it needs %s",
-                  strcmp(job->kind, "command") == 0
-                      ? "saves: true"
-                      : "checkpoint.on_signal: true, retry.resume: true, and a "
-                        "directory that all attempts share");
+    return eng_refuse(
+        job, err, ERR_STATE,
+        "does not save its work when it is told to stop: it needs %s",
+        strcmp(job->kind, "command") == 0
+            ? "saves: true"
+            : "checkpoint.on_signal: true, retry.resume: true, and a "
+              "directory that all attempts share");
 }
 
 /* Against the job's own range, whatever was asked for before. */
@@ -71,20 +57,20 @@ static int check_size(const struct job *job, const struct engine_size *to,
     char sizes[GPU_SIZES_CAP];
 
     if (!gpu_sizes_have(&own, to->gpus, 0))
-        return refuse(job, err, ERR_INVAL,
-                      "cannot have %" PRId32 " GPU%s; it may have: %s",
-                      to->gpus, to->gpus == 1 ? "" : "s",
-                      gpu_sizes_text(&own, sizes));
+        return eng_refuse(job, err, ERR_INVAL,
+                          "cannot have %" PRId32 " GPU%s; it may have: %s",
+                          to->gpus, to->gpus == 1 ? "" : "s",
+                          gpu_sizes_text(&own, sizes));
     if (to->nodes > 0 && to->gpus % to->nodes != 0)
-        return refuse(job, err, ERR_INVAL,
-                      "cannot divide %" PRId32 " GPUs equally among %" PRId32
-                      " nodes",
-                      to->gpus, to->nodes);
+        return eng_refuse(job, err, ERR_INVAL,
+                          "cannot divide %" PRId32
+                          " GPUs equally among %" PRId32 " nodes",
+                          to->gpus, to->nodes);
     if (to->nodes > 0 && !gpu_sizes_have(&own, to->gpus, to->nodes))
-        return refuse(job, err, ERR_INVAL,
-                      "cannot have %" PRId32 " GPUs on %" PRId32
-                      " nodes: its nodes are %" PRId32 "..%" PRId32,
-                      to->gpus, to->nodes, job->nodes_min, job->nodes_max);
+        return eng_refuse(job, err, ERR_INVAL,
+                          "cannot have %" PRId32 " GPUs on %" PRId32
+                          " nodes: its nodes are %" PRId32 "..%" PRId32,
+                          to->gpus, to->nodes, job->nodes_min, job->nodes_max);
     return 0;
 }
 
@@ -137,13 +123,14 @@ static int check_room(const struct engine *e, const struct entry *en,
     bool would = is || fits(e, job, 0, nodes);
     free(nodes);
     if (!is && would && eng_say_closed(e, en, closed, why))
-        return refuse(job, err, ERR_STATE, "cannot have %" PRId32 " GPUs: %s",
-                      job->resize.gpus, why);
+        return eng_refuse(job, err, ERR_STATE,
+                          "cannot have %" PRId32 " GPUs: %s", job->resize.gpus,
+                          why);
     if (!is)
-        return refuse(job, err, ERR_INVAL,
-                      "cannot have %" PRId32
-                      " GPUs: the nodes that are up could not hold them",
-                      job->resize.gpus);
+        return eng_refuse(job, err, ERR_INVAL,
+                          "cannot have %" PRId32
+                          " GPUs: the nodes that are up could not hold them",
+                          job->resize.gpus);
     return eng_check_limits(e, &limited, err);
 }
 
@@ -159,8 +146,9 @@ static int check_quota(const struct engine *e, const struct entry *en,
     int32_t most = eng_quota_most(e, job, job->gpus, job->attempt_limit_s, why);
     return gpus <= most
                ? 0
-               : refuse(job, err, ERR_STATE,
-                        "cannot have %" PRId32 " GPUs in Slurm: %s", gpus, why);
+               : eng_refuse(job, err, ERR_STATE,
+                            "cannot have %" PRId32 " GPUs in Slurm: %s", gpus,
+                            why);
 }
 
 /* An attempt that leaves for more GPUs needs GPU-hours to start again. in then
@@ -179,9 +167,9 @@ static int check_hours(const struct engine *e, struct job then,
     then.state = JOB_RUNNING; /* one that is to shrink may start again */
     if (to <= has || !eng_is_spent(e, &then, to, why))
         return 0;
-    return refuse(&then, err, ERR_STATE,
-                  "cannot grow from %" PRId32 " to %" PRId32 " GPUs: %s", has,
-                  to, why);
+    return eng_refuse(&then, err, ERR_STATE,
+                      "cannot grow from %" PRId32 " to %" PRId32 " GPUs: %s",
+                      has, to, why);
 }
 
 /* Whether the job has the size already, or will have it without another word.
@@ -241,9 +229,9 @@ int engine_resize(struct engine *e, uint64_t id, int64_t uid, const char *who,
         if (is_asked(&en->job, to))
             return 0;
         if (has_it(&en->job, to))
-            return refuse(&en->job, err, ERR_STATE,
-                          "has %" PRId32 " GPU%s already", to->gpus,
-                          to->gpus == 1 ? "" : "s");
+            return eng_refuse(&en->job, err, ERR_STATE,
+                              "has %" PRId32 " GPU%s already", to->gpus,
+                              to->gpus == 1 ? "" : "s");
         if (check_room(e, en, &then, err) < 0 ||
             check_quota(e, en, to->gpus, err) < 0 ||
             check_hours(e, then, err) < 0)

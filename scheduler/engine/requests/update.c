@@ -23,21 +23,6 @@
 enum { PARALLEL_MAX = 1000000 };
 static const double LIMIT_MIN_S = 1, LIMIT_MAX_S = 366 * 86400.0;
 
-/* Returns -1, with "job 31_1 <fmt>". */
-static int refuse(const struct job *job, struct error *err, enum err_code code,
-                  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-static int refuse(const struct job *job, struct error *err, enum err_code code,
-                  const char *fmt, ...)
-{
-    char why[240], display[JOB_DISPLAY_CAP];
-    va_list ap;
-
-    va_start(ap, fmt);
-    (void)vsnprintf(why, sizeof(why), fmt, ap);
-    va_end(ap);
-    return error_set(err, code, "job %s %s", job_display_id(job, display), why);
-}
-
 /* ---- what may change now --------------------------------------------------
  */
 static bool same_text(const char *a, const char *b)
@@ -98,28 +83,30 @@ static int check_state(const struct engine *e, const struct entry *en,
     bool waits = !job_state_is_live(job->state) || eng_is_pending(en);
 
     if (job_state_is_final(job->state))
-        return refuse(job, err, ERR_STATE, "has ended: %s",
-                      job_state_name(job->state));
+        return eng_refuse(job, err, ERR_STATE, "has ended: %s",
+                          job_state_name(job->state));
     if (eng_check_whole(en, err) < 0)
         return -1;
     if (job->cancel_asked || job->limit_hit || en->give_up)
-        return refuse(job, err, ERR_STATE, "is being ended");
+        return eng_refuse(job, err, ERR_STATE, "is being ended");
     if (waits || !is_request(u))
         return 0;
     if (job->native_id[0] == '\0')
-        return refuse(job, err, ERR_STATE,
-                      "is being started: try again in a moment");
+        return eng_refuse(job, err, ERR_STATE,
+                          "is being started: try again in a moment");
     if (u->partition || u->account)
-        return refuse(job, err, ERR_STATE,
-                      "has its GPUs: only the %s of a pending job can change",
-                      u->partition ? "partition" : "account");
+        return eng_refuse(
+            job, err, ERR_STATE,
+            "has its GPUs: only the %s of a pending job can change",
+            u->partition ? "partition" : "account");
     if (job->reported)
-        return refuse(job, err, ERR_STATE,
-                      "has completed its work and is ending");
+        return eng_refuse(job, err, ERR_STATE,
+                          "has completed its work and is ending");
     if (u->limit_s > job->limit_s && !engine_is_admin(e, uid))
-        return refuse(job, err, ERR_DENIED,
-                      "has begun: only an administrator makes its time limit "
-                      "longer");
+        return eng_refuse(
+            job, err, ERR_DENIED,
+            "has begun: only an administrator makes its time limit "
+            "longer");
     return 0;
 }
 
@@ -197,8 +184,9 @@ int engine_update(struct engine *e, uint64_t id, int64_t uid,
         check_room(e, &en->job, &u, err) < 0)
         return -1;
     if (u.has_parallel && en->job.sweep == 0)
-        return refuse(&en->job, err, ERR_INVAL,
-                      "is no task of a sweep: sweep.max_parallel is of those");
+        return eng_refuse(
+            &en->job, err, ERR_INVAL,
+            "is no task of a sweep: sweep.max_parallel is of those");
     bool is_pending = job_state_is_live(en->job.state) && eng_is_pending(en);
     describe(&u, &d);
     if ((is_request(&u) || u.has_priority) &&
