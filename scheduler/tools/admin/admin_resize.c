@@ -34,7 +34,7 @@ static int body_of(const struct admin_resize *conf, const char *word,
     return o ? 0 : error_set(err, ERR_NOMEM, "request");
 }
 
-static int print_json(const json_t *job, struct error *err)
+int admin_print_job(const json_t *job, struct error *err)
 {
     json_t *o = json_pack(
         "{s:s, s:[{s:I, s:s, s:I}]}", "schema", "mgpu.admin/1", "jobs", "id",
@@ -57,7 +57,7 @@ int admin_resize(struct client *c, const struct admin_resize *conf,
     int rc = client_post(c, path, body, NULL, &reply, err);
     const json_t *job = json_object_get(reply, "job");
     if (rc == 0 && conf->json)
-        rc = print_json(job, err);
+        rc = admin_print_job(job, err);
     else if (rc == 0 && !conf->quiet)
         printf("job %s: %s%s%s\n", words[0], field_str(job, "state"),
                *field_str(job, "reason") ? ", " : "",

@@ -2,6 +2,7 @@
 #ifndef MGPU_SCHEDULER_TOOLS_ADMIN_ADMIN_RESIZE_H
 #define MGPU_SCHEDULER_TOOLS_ADMIN_ADMIN_RESIZE_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,5 +18,8 @@ struct admin_resize {
 /* words: JOB, and the number of GPUs or "any". */
 int admin_resize(struct client *c, const struct admin_resize *conf,
                  char **words, struct error *err) MUST_CHECK;
+
+/* The job of an answer, as mgpu.admin/1 on standard output. */
+int admin_print_job(const json_t *job, struct error *err) MUST_CHECK;
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/tools/admin/admin_resize.h"
 #include "scheduler/tools/common/client.h"
 #include "scheduler/tools/common/options.h"
 #include "scheduler/tools/common/render.h"
@@ -132,18 +133,6 @@ static void tell(const char *word, const json_t *job)
            render_escape(field_str(job, "reason"), safe, sizeof(safe)));
 }
 
-static int print_json(const json_t *job, struct error *err)
-{
-    json_t *o = json_pack(
-        "{s:s, s:[{s:I, s:s, s:I}]}", "schema", "mgpu.admin/1", "jobs", "id",
-        (json_int_t)field_int(job, "id", 0), "state", field_str(job, "state"),
-        "priority", (json_int_t)field_int(job, "priority", 0));
-    int rc = o ? client_print(o, err) : error_set(err, ERR_NOMEM, "reply");
-
-    json_decref(o);
-    return rc;
-}
-
 int admin_update(struct client *c, bool json, bool quiet, char **words, int n,
                  struct error *err)
 {
@@ -156,7 +145,7 @@ int admin_update(struct client *c, bool json, bool quiet, char **words, int n,
     (void)snprintf(path, sizeof(path), "/v1/jobs/%s/update", words[0]);
     int rc = client_post(c, path, body, NULL, &reply, err);
     if (rc == 0 && json)
-        rc = print_json(json_object_get(reply, "job"), err);
+        rc = admin_print_job(json_object_get(reply, "job"), err);
     else if (rc == 0 && !quiet)
         tell(words[0], json_object_get(reply, "job"));
     json_decref(body);
