@@ -138,13 +138,22 @@ static int do_submit(struct helper *h, const struct helper_cmd *c,
     return rc;
 }
 
+/* What each command for a job in Slurm checks first. */
+static int check_of_job(struct helper *h, const struct helper_cmd *c,
+                        struct helper_news *n)
+{
+    n->is_sure = true;
+    return check_uid(h->conf, c->req.uid, &n->why) < 0 ||
+                   check_tag(h->conf, c->req.tag, &n->why) < 0 ||
+                   helper_check_up(h, &n->why) < 0
+               ? -1
+               : 0;
+}
+
 static int do_signal(struct helper *h, const struct helper_cmd *c,
                      struct helper_news *n)
 {
-    n->is_sure = true;
-    if (check_uid(h->conf, c->req.uid, &n->why) < 0 ||
-        check_tag(h->conf, c->req.tag, &n->why) < 0 ||
-        helper_check_up(h, &n->why) < 0)
+    if (check_of_job(h, c, n) < 0)
         return -1;
     int rc = rpc_signal(h->conf, c->slurm_id, c->req.tag, c->req.uid,
                         c->op == HELPER_KILL ? 0 : c->signo, c->is_cancel,
@@ -156,10 +165,7 @@ static int do_signal(struct helper *h, const struct helper_cmd *c,
 static int do_limit(struct helper *h, const struct helper_cmd *c,
                     struct helper_news *n)
 {
-    n->is_sure = true;
-    if (check_uid(h->conf, c->req.uid, &n->why) < 0 ||
-        check_tag(h->conf, c->req.tag, &n->why) < 0 ||
-        helper_check_up(h, &n->why) < 0)
+    if (check_of_job(h, c, n) < 0)
         return -1;
     int rc = rpc_limit(h->conf, c->slurm_id, &c->req, &n->job.limit_min,
                        &n->is_sure, &n->why);
