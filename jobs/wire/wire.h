@@ -132,7 +132,8 @@
  *     start_forecast: as in JOB, forecast_basis: its assumptions; or null
  *     since, for_s: of the state; reasons: the decisive one first; basis: of
  *     the start estimate, or null; nodes, gpus: those that it may use, now or,
- *     where is_open is false, later; holders: the jobs with GPUs there
+ *     where is_open is false, later; gpus_total: of those that are up;
+ *     holders: the jobs with GPUs there
  *   mgpu.dry_run/1 {"fits":true,"is_sweep","n_tasks","max_parallel","n_tried",
  *     "n_start",
  *     "start":{"gpus","nodes","gpus_per_node","gpu_type","on":["n1"]}|null,

@@ -478,31 +478,6 @@ struct engine_wish {
 int engine_explain(struct engine *e,
                    void (*each)(void *arg, const struct engine_wish *w),
                    void *arg, struct error *err) MUST_CHECK;
-/* One change of a job's request. */
-struct engine_change {
-    int32_t gpus, nodes; /* allocation with which it starts; nodes 0: none */
-    double limit_s;      /* for a change of the time limit */
-    char partition[64];  /* for a change of the partition */
-};
-struct engine_suppose {
-    /* The largest number of GPUs below its minimum, the longest shorter limit,
-     * another partition; each change alone. */
-    struct engine_change gpus, limit, partition;
-    /* Expected start if the running jobs continue as they do, on the engine's
-     * clock; NAN unknown, or no sooner than by their limits. The middle between
-     * the fastest and the slowest known run times (runtime_history.h), and the
-     * distance to both; NAN with only one of them. */
-    double expected_s, within_s;
-    int32_t n_running, n_measured; /* running jobs; those whose measured
-                                      speed lets them end before their limits */
-};
-/* The change with which the policy would start a queued job at once if it were
- * cancelled and submitted again, behind all others of its priority. None for a
- * job that does not wait for devices. Changes nothing and asks no allocator:
- * the nodes are those of the last inventory.
- * err  ERR_NOMEM */
-int engine_suppose(struct engine *e, const struct job *job,
-                   struct engine_suppose *ret, struct error *err) MUST_CHECK;
 /* Start estimates of the first pending jobs, on the engine's clock: the worst
  * case, if each job runs to its time limit and no later job overtakes; and the
  * expected start, if running jobs keep their speed and a job whose user ran

@@ -305,13 +305,14 @@ struct totals {
     int32_t total, free, most_total, most_free, n_nodes, n_down, n_empty;
 };
 
-static struct totals count(const struct plan *p, const struct policy_job *job)
+static struct totals count(const struct policy_node *nodes, size_t n_nodes,
+                           const struct policy_job *job)
 {
     struct totals t = {0};
     int32_t room = 0; /* for GPUs of the other parts of the machine */
     bool is_counted = false;
-    for (size_t i = 0; i < p->view->n_nodes; i++) {
-        const struct policy_node *node = &p->nodes[i];
+    for (size_t i = 0; i < n_nodes; i++) {
+        const struct policy_node *node = &nodes[i];
         is_counted = is_counted && node->part > 0;
         if (node->part == 0)
             room = node->shared_free;
@@ -357,7 +358,7 @@ static const char *nodes_of(const struct policy_job *job, const char *what,
 
 void plan_never_fits(struct plan *p, const struct policy_job *job)
 {
-    struct totals t = count(p, job);
+    struct totals t = count(p->nodes, p->view->n_nodes, job);
     char on[NODES_CAP];
     (void)snprintf(wait(p, job, NAN), CAP,
                    "NeverFits: needs %" PRId32 " on %s, there are %" PRId32
@@ -366,10 +367,34 @@ void plan_never_fits(struct plan *p, const struct policy_job *job)
                    t.most_total);
 }
 
+static void word_fragmented(const struct policy_job *job,
+                            const struct totals *t, char *ret)
+{
+    char on[NODES_CAP];
+
+    (void)snprintf(ret, CAP,
+                   "Fragmented: needs %" PRId32 " on %s, %" PRId32
+                   " free, at most %" PRId32 " on one node",
+                   job->gpus_min, nodes_of(job, "", on), t->free, t->most_free);
+}
+
+bool plan_say_fragmented(const struct policy_node *nodes, size_t n,
+                         const struct policy_job *job, char *ret)
+{
+    struct totals t = count(nodes, n, job);
+    struct place place;
+
+    if (job->is_exclusive || job->gpus_min < 1 || t.free < job->gpus_min ||
+        place_find(nodes, n, job, &place) || !place_ever(nodes, n, job, false))
+        return false;
+    word_fragmented(job, &t, ret);
+    return true;
+}
+
 static void word_lack(struct plan *p, const struct policy_job *job, bool lacks,
                       char *ret)
 {
-    struct totals t = count(p, job);
+    struct totals t = count(p->nodes, p->view->n_nodes, job);
     char on[NODES_CAP];
 
     if (!lacks)
@@ -389,11 +414,7 @@ static void word_lack(struct plan *p, const struct policy_job *job, bool lacks,
                        "WaitingForGpus: needs %" PRId32 ", %" PRId32 " free",
                        job->gpus_min, t.free);
     else
-        (void)snprintf(ret, CAP,
-                       "Fragmented: needs %" PRId32 " on %s, %" PRId32
-                       " free, at most %" PRId32 " on one",
-                       job->gpus_min, nodes_of(job, "", on), t.free,
-                       t.most_free);
+        word_fragmented(job, &t, ret);
 }
 
 void plan_lacks_gpus(struct plan *p, const struct policy_job *job,

@@ -135,4 +135,10 @@ void plan_behind(struct plan *p, const struct policy_job *job,
 void plan_reserved(struct plan *p, const struct policy_job *job,
                    const struct policy_job *head, double start_s);
 
+/* Whether enough GPUs are free for the job, but not on as few nodes as it
+ * requires. Nodes that are down or drained have none.
+ * out  ret  as the reason of a policy_wish; unchanged if false */
+bool plan_say_fragmented(const struct policy_node *nodes, size_t n,
+                         const struct policy_job *job, char *ret);
+
 #endif

@@ -23,6 +23,7 @@
 #include "db/store.h"
 #include "jobs/base/rng.h"
 #include "scheduler/engine/engine.h"
+#include "scheduler/engine/what_if.h"
 #include "slurm/fake/alloc_fake.h"
 
 enum { STEPS_MAX = 200000, WHY_EVERY = 97, EXPLAINS = 20 };

@@ -2,6 +2,7 @@
  * who gets around him, and who is taken back.
  */
 #include "scheduler/engine/teach.h"
+#include "scheduler/engine/what_if.h"
 #include "tests/contract/engine_play.h"
 
 static int32_t strangers; /* GPUs that others have, of each node */
@@ -352,8 +353,60 @@ static void test_shrinks(void)
     finish("k0:COMPLETED/0/2[11]");
 }
 
+static bool is_first_down;
+
+static void first_node(void *arg, int32_t i, struct alloc_node *io)
+{
+    node(arg, i, io);
+    io->is_up = i > 0 || !is_first_down;
+}
+
+static void says_fragmented(uint64_t id, const char *want, const char *what)
+{
+    struct engine_suppose s;
+    struct error err = ERROR_INIT;
+
+    is_int(engine_suppose(w.engine, engine_job(w.engine, id), &s, &err), 0,
+           "asked");
+    is_str(s.fragmented, want, what);
+}
+
+/* On each of two nodes of 4 GPUs, 2 are free. */
+static void test_fragmented(void)
+{
+    struct world_script s = ahead(waiting(3, 20, NULL), waiting(4, 0, NULL));
+
+    s.nodes = 2;
+    s.node = first_node;
+    s.policy = &policy_fifo;
+    s.n_acts = 3;
+    s.jobs[2] = waiting(2, 0, NULL);
+    s.acts[2] = (struct world_act){.at_s = 1, .job = 2};
+    begin(&s, 2, "enough GPUs are free, but not on one node");
+    play(1.5);
+    is_at(1, JOB_DISPATCHING, "Slurm(Resources)", "the first waits there");
+    says_fragmented(1,
+                    "Fragmented: needs 3 on 1 node, 4 free, at most 2 on one "
+                    "node",
+                    "  and why is said");
+    is_at(2, JOB_QUEUED, "Priority: 1 ahead, first job 1", "the next is here");
+    says_fragmented(2,
+                    "Fragmented: needs 4 on 1 node, 4 free, at most 2 on one "
+                    "node",
+                    "  where it would not fit, either");
+    is_at(3, JOB_QUEUED, "Priority: 2 ahead, first job 1", "another one");
+    says_fragmented(3, "", "  would fit");
+    is_first_down = true;
+    leave(2);
+    play(2.5);
+    says_fragmented(1, "", "GPUs of a node that is down are not free");
+    is_first_down = false;
+    finish("k0:COMPLETED/0/1[1] k1:COMPLETED/0/1[1] k2:COMPLETED/0/1[1]");
+}
+
 int main(void)
 {
+    test_fragmented();
     test_head();
     test_order();
     test_dropped(false);

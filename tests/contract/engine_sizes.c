@@ -2,6 +2,7 @@
  * does not divide its micro-batches, whatever is free, also after a restart;
  * --why offers no other.
  */
+#include "scheduler/engine/what_if.h"
 #include "tests/contract/engine_queue.h"
 
 static struct world w;

@@ -1,5 +1,6 @@
 /* engine_suppose.c - with what a job that waits would start at once: what is
  * said is submitted then, and does start. */
+#include "scheduler/engine/what_if.h"
 #include "tests/contract/engine_queue.h"
 
 static const struct world_script script = {

@@ -27,6 +27,7 @@
 #include "scheduler/ctld/request/reply.h"
 #include "scheduler/ctld/request/size_choice.h"
 #include "scheduler/engine/explain_sizes.h"
+#include "scheduler/engine/what_if.h"
 
 enum { HOLDERS_MAX = 200, TEXT_CAP = 400 };
 
@@ -246,6 +247,13 @@ static void add_memory_reason(const struct why *w, json_t *list)
     add_reason(list, text);
 }
 
+/* Enough GPUs are free, and not where it could use them. */
+static void add_fragmented_reason(const struct why *w, json_t *list)
+{
+    if (!has_token(w->job->reason, "Fragmented"))
+        add_reason(list, w->suppose.fragmented);
+}
+
 static json_t *reasons_of(const struct why *w)
 {
     const struct job *job = w->job;
@@ -274,6 +282,7 @@ static json_t *reasons_of(const struct why *w)
         add_reason(list, text);
     }
     add_ahead_reason(w, list);
+    add_fragmented_reason(w, list);
     if (job->state != JOB_QUEUED)
         return list;
     if (ahead > 0 && !has_token(job->reason, "Priority")) {
@@ -325,7 +334,7 @@ static json_t *nodes_of(const struct why *w, int64_t *ret_total,
         json_t *o = status_node_json(w->nodes, w->n, i);
         (void)json_object_set_new(o, "is_open", json_boolean(w->is_open[i]));
         (void)json_array_append_new(list, o);
-        *ret_total += node->gpus_total;
+        *ret_total += node->is_up ? node->gpus_total : 0;
     }
     return list;
 }

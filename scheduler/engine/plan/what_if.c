@@ -15,7 +15,9 @@
 
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
+#include "scheduler/engine/what_if.h"
 #include "scheduler/policy/placement.h"
+#include "scheduler/policy/planner.h"
 
 /* Plans for one kind of change. A plan of a long queue takes long, and the
  * daemon serves no client meanwhile. */
@@ -292,15 +294,40 @@ static void expect(struct suppose *s, struct engine_suppose *ret)
     ret->within_s = (late - early) / 2;
 }
 
+/* Here, or in the allocator. */
+static bool is_pending(const struct job *job)
+{
+    return job->state == JOB_QUEUED ||
+           (job->state == JOB_DISPATCHING && job->pending_id[0] != '\0' &&
+            job->native_id[0] == '\0');
+}
+
+/* False: it is in no plan, or the GPUs that it asked for are free. */
 static bool find_self(struct suppose *s)
 {
     while (s->at < s->base.v.n_jobs && self(s)->id != s->job->id)
         s->at++;
-    return s->at < s->base.v.n_jobs;
+    return s->at < s->base.v.n_jobs && self(s)->state == JOB_QUEUED;
+}
+
+/* A job that is pending in the allocator has asked for one size. */
+static void say_fragmented(const struct suppose *s, struct engine_suppose *ret)
+{
+    struct policy_job as = *self(s);
+
+    if (job_state_is_live(s->job->state)) {
+        as.gpus_min = as.gpus_max = s->job->gpus;
+        as.nodes_min = as.nodes_max = s->job->nodes;
+    }
+    (void)plan_say_fragmented(s->base.nodes, s->base.v.n_nodes, &as,
+                              ret->fragmented);
 }
 
 static void ask(struct suppose *s, struct engine_suppose *ret)
 {
+    say_fragmented(s, ret);
+    if (s->job->state != JOB_QUEUED)
+        return;
     s->tries_max = s->base.v.n_jobs > LONG_QUEUE ? 1 : TRIES_MAX;
     suppose_gpus(s, &ret->gpus);
     suppose_limit(s, &ret->limit);
@@ -317,7 +344,7 @@ int engine_suppose(struct engine *e, const struct job *job,
 
     *ret = (struct engine_suppose){
         .limit.limit_s = NAN, .expected_s = NAN, .within_s = NAN};
-    if (job->state != JOB_QUEUED || e->is_draining || e->n_nodes == 0 ||
+    if (!is_pending(job) || e->is_draining || e->n_nodes == 0 ||
         e->unavailable.code != ERR_NONE)
         return 0;
     if (eng_ahead_save(e, &was_ahead, err) < 0)

@@ -85,7 +85,7 @@ static void print_range(const struct show_conf *s, int64_t lo, int64_t hi,
 }
 
 /* A node with GPUs of several types has consecutive entries, one per type. */
-static size_t count_nodes(const json_t *nodes)
+static size_t count_nodes(const json_t *nodes, bool are_up)
 {
     const char *last = "";
     size_t i, n = 0;
@@ -93,7 +93,8 @@ static size_t count_nodes(const json_t *nodes)
     json_array_foreach(nodes, i, node)
     {
         const char *name = field_str(node, "name");
-        n += i == 0 || strcmp(name, last) != 0;
+        n += field_yes(node, "is_up") == are_up &&
+             (i == 0 || strcmp(name, last) != 0);
         last = name;
     }
     return n;
@@ -118,7 +119,8 @@ static void print_needs(const struct show_conf *s, const json_t *reply,
     static const char *const words[] = {"partition", "type", "GPU memory",
                                         "constraint", "reservation"};
     const json_t *where = json_object_get(reply, "where");
-    size_t n = count_nodes(json_object_get(reply, "nodes"));
+    size_t n = count_nodes(json_object_get(reply, "nodes"), true);
+    size_t n_down = count_nodes(json_object_get(reply, "nodes"), false);
     char word[TEXT_CAP];
 
     (void)fprintf(s->out, " needs      ");
@@ -139,6 +141,9 @@ static void print_needs(const struct show_conf *s, const json_t *reply,
                   " free now",
                   n, n == 1 ? "" : "s", field_int(reply, "gpus_total", 0),
                   field_int(reply, "gpus_free", 0));
+    if (n_down > 0)
+        (void)fprintf(s->out, "; %zu node%s down or drained", n_down,
+                      n_down == 1 ? " is" : "s are");
     n = *field_str(where, "gpu_memory")
             ? count_unknown(json_object_get(reply, "nodes"))
             : 0;

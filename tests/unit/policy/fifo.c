@@ -79,7 +79,7 @@ static void test_shapes(void)
     view_job(&t, 3, 3, 10);
     is_plan(&t, fifo, "4:Fragmented", "4 free, but nowhere 3");
     is_str(t.wishes[0].reason,
-           "Fragmented: needs 3 on 1 node, 4 free, at most 2 on one",
+           "Fragmented: needs 3 on 1 node, 4 free, at most 2 on one node",
            "with the numbers");
     t.jobs[3].nodes_max = 3;
     is_plan(&t, fifo, "+4:3x1", "3 nodes of 1");

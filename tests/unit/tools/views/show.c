@@ -310,7 +310,7 @@ static void test_why(void)
         "],\"basis\":\"all ends\",\"start_expected\":\"SOONER\","
         "\"expected_within_s\":150,\"expected_basis\":\"it goes "
         "on\",\"where\":{\"gpu_type\":\"h100\","
-        "\"partition\":\"batch\",\"exclusive\":true},\"gpus_total\":20,"
+        "\"partition\":\"batch\",\"exclusive\":true},\"gpus_total\":14,"
         "\"gpus_free\":1,%s,\"holders\":[{\"job\":12,\"user\":\"anna\","
         "\"name\":\"mnist\",\"gpus\":7,\"place\":\"n1:0-6\"},{\"job\":12,"
         "\"display_id\":\"12_0\",\"gpus\":1,\"place\":\"n1:7\"}]}",
@@ -327,7 +327,8 @@ static void test_why(void)
     ok(has(" needs      2..4 GPUs on 1 node, alone, partition batch, type "
            "h100\n"),
        "what it needs");
-    ok(has(" may use    4 nodes with 20 GPUs, 1 free now\n"),
+    ok(has(" may use    2 nodes with 14 GPUs, 1 free now; 2 nodes are down or "
+           "drained\n"),
        "where it may be");
     ok(has(" queue      position 3\n"
            " may start  SOON,\n"
