@@ -77,6 +77,8 @@ job=
 
 query="SELECT iteration, value FROM v_metric WHERE job = $finished
        AND name = 'val_loss' ORDER BY iteration"
+first=$(sqlite3 -readonly "$dir/state/metrics.db" "SELECT loss FROM v_iteration
+    WHERE job = $finished AND rank = 0 AND iteration = 1")
 losses=$(sqlite3 -readonly -separator ' ' "$dir/state/metrics.db" "$query")
 printf '\nValidation loss by iteration:\n%s\n' "$losses"
 printf '\nOne day, a boy named Tom saw a big red ball.\nWho is the story about?\n'
@@ -89,10 +91,10 @@ printf '%s\n' "$after"
 printf '\nAdapter, for PEFT and others: %s\n' "$out/adapter_model.safetensors"
 printf 'Remove everything with: rm -r %s\n' "$dir"
 
-# The demo is also a test.
+# The demo is also a test. The first loss is that of the model as it came.
 last=$(printf '%s\n' "$losses" | awk 'END { print $2 }')
-if ! awk -v l="$last" 'BEGIN { exit !(l > 0 && l < 0.6) }'; then
-    echo "demo-llm: the validation loss $last is not below 0.6" >&2
+if ! awk -v f="$first" -v l="$last" 'BEGIN { exit !(l > 0 && l < f / 2) }'; then
+    echo "demo-llm: the validation loss $last is not below half of $first" >&2
     exit 1
 fi
 if [ "$after" != "The story is about Tom." ] || [ "$before" = "$after" ]; then

@@ -243,8 +243,9 @@ static void test_modes(void)
     rig_clear(&r);
 }
 
-/* The mean loss of two images of a size; *ret_norm of its gradient. */
-static double look(int32_t size, enum dtype dt, double *ret_norm)
+/* The mean loss of two images of a size; *ret_norm of its gradient. With a
+ * seed, which is for fp64, each weight is moved by up to 2^-14 of itself. */
+static double look(int32_t size, enum dtype dt, uint32_t seed, double *ret_norm)
 {
     struct mobilenet_conf conf = small;
     struct rig r;
@@ -253,6 +254,11 @@ static double look(int32_t size, enum dtype dt, double *ret_norm)
     conf.batch = 4;
     conf.dt = dt;
     rig_init(&r, &conf, 1, 3);
+    struct rng mover;
+    rng_seed(&mover, seed);
+    for (int64_t i = 0; seed != 0 && i < model_planned(r.m)->params; i++)
+        ((double *)model_params(r.m))[i] *=
+            1 + 0x1p-14 * (2 * rng_uniform(&mover) - 1);
     double loss = rig_loss(&r, 1) / conf.batch;
     rig_backward(&r, 1.0 / conf.batch);
     for (int64_t i = 0; i < model_planned(r.m)->params; i++)
@@ -262,19 +268,37 @@ static double look(int32_t size, enum dtype dt, double *ret_norm)
     return loss;
 }
 
+/* How far fp64 moves its loss and the norm of its gradient with weights that
+ * are moved, the larger one of two draws. */
+static void scatter(int32_t size, double loss, double norm, double *ret_loss,
+                    double *ret_norm)
+{
+    *ret_loss = *ret_norm = 0;
+    for (uint32_t seed = 1; seed <= 2; seed++) {
+        double g, l = look(size, DT_F64, seed, &g);
+        *ret_loss = fmax(*ret_loss, fabs(l / loss - 1));
+        *ret_norm = fmax(*ret_norm, fabs(g / norm - 1));
+    }
+}
+
 /* A side is halved five times, with or without a pixel over: 32 sizes in a row
  * meet every way. What reads over an edge does not find the same in 4 and in 8
- * bytes. */
+ * bytes. fp32 rounds a thousandth of what the weights of scatter() move. */
 static void test_halves(void)
 {
-    double worst = 0;
+    int32_t bad = 0;
     for (int32_t size = 28; size < 28 + 32; size++) {
-        double a, b, single = look(size, DT_F32, &a);
-        double exact = look(size, DT_F64, &b);
-        worst = fmax(worst, fabs(single / exact - 1));
-        worst = fmax(worst, isnan(a) ? INFINITY : 0.01 * fabs(a / b - 1));
+        double a, b, most, most_norm, single = look(size, DT_F32, 0, &a);
+        double exact = look(size, DT_F64, 0, &b);
+        scatter(size, exact, b, &most, &most_norm);
+        const double loss = fabs(single / exact - 1), norm = fabs(a / b - 1);
+        if (loss <= fmin(most, 1e-3) && norm <= fmin(most_norm, 0.1))
+            continue;
+        bad++;
+        tap_diag("%d pixels: loss %.1e of %.1e, gradient %.1e of %.1e", size,
+                 loss, most, norm, most_norm);
     }
-    ok(worst < 1e-3, "28 to 59 pixels: fp32 as fp64, %.1g", worst);
+    is_int(bad, 0, "28 to 59 pixels: fp32 as fp64");
 }
 
 /* The smallest and the largest images that a specification may ask for. */
