@@ -90,6 +90,12 @@ settings() {
         resources.gpus: [1, 2]}}' --set dataset.image_size=32
     cd "$BATS_TEST_TMPDIR"
     run -0 "$MGPU_BIN/mgpu-stat" --report table2 --csv t.csv --svg t.svg
+    diff t.csv <("$MGPU_BIN/mgpu-stat" --report table2 --csv -)
+    diff t.svg <("$MGPU_BIN/mgpu-stat" --report table2 --svg -)
+    [ ! -e ./- ]
+    run -64 "$MGPU_BIN/mgpu-stat" --report table2 --csv - --svg -
+    [[ "$output" == *"only one of --json, --csv - and --svg -"* ]]
+    run -0 "$MGPU_BIN/mgpu-stat" --report table2 --csv t.csv
     [[ "$output" == *" TEST ACC  PAPER ACC "*" VS FP64  PAPER VS FP64 "* ]]
     [[ "$output" == *"  fp64     2 "*" 99.20 % "*" 1.88 x      93.8 % "*" 1_1"* ]]
     [[ "$output" == *"  fp32     1 "*" 99.32 % "*" 168.4 % "*" 1_2"* ]]
@@ -303,7 +309,8 @@ profiled_on_a_gpu() {
     run -0 paper layout '{grid: {train.channels_last: [true, false]}}' \
         --set dataset.image_size=32 --set resources.gpus=1
     cd "$BATS_TEST_TMPDIR"
-    run -0 "$MGPU_BIN/mgpu-stat" --report layout --csv l.csv
+    "$MGPU_BIN/mgpu-stat" --report layout --csv - >l.csv
+    run -0 "$MGPU_BIN/mgpu-stat" --report layout
     echo "$output"
     grep -E '^ *32 +fast +[a-z0-9]+ +[0-9]+ +1 +NHWC .* ms +1\.00 x .* ms +1\.00 x +[0-9]+ +1\.00 x +1_0$' \
         <<<"$output"

@@ -5,7 +5,8 @@
 #        rooms.sh --self-test
 #
 #   folder   a folder has at most 20 .c and .cu files
-#   name     a base name occurs once; main.c, args.c and args.h are everybody's
+#   name     a base name occurs once; main.c, args.c and args.h are everybody's;
+#            a tracked file has a letter in its base name (no file named "-")
 #   header   a header has at most 400 lines, a new one 200
 #   source   a .c has 40 to 600 lines, a new one at most 500
 #   circle   at most 3 files call each other in a circle, and all of them are
@@ -18,6 +19,9 @@
 set -eu
 allow=tests/lint/rooms.allow
 old=tests/lint/rooms.old
+
+# Paths without a letter in the base name: mistakes of a command line.
+nameless() { grep -vE '[A-Za-z][^/]*$'; }
 
 # RULE SIZE WHAT, a line for each thing that has a size.
 sizes() {
@@ -125,6 +129,8 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
 if [ "$1" = --self-test ]; then
+    [ "$(printf '%s\n' - a/- a/1.2 a/b.c 0x | nameless | tr '\n' ' ')" = \
+        '- a/- a/1.2 ' ]
     printf '%s\n' 'a/x a/y' 'a/y b/z' 'b/z a/x' 'b/z b/w' 'b/w c/v' >"$tmp/g"
     got=$(circles <"$tmp/g" | awk '{ print $1, $2 }')
     [ "$got" = 'circle 3' ]
@@ -142,6 +148,11 @@ if [ "$1" = --self-test ]; then
     exit 0
 fi
 
+if git ls-files | nameless >"$tmp/nameless"; then
+    printf 'rooms: a file without a letter in its name: %s\n' \
+        "$(cat "$tmp/nameless")"
+    exit 1
+fi
 sizes >"$tmp/rows"
 calls "$1" | circles >>"$tmp/rows"
 broken '' <"$tmp/rows" >"$tmp/hard"

@@ -80,10 +80,12 @@ int report_svg(const struct report *r, FILE *out, struct error *err) MUST_CHECK;
 /* Everything that mgpu-stat --report does. */
 struct report_conf {
     const char *name;      /* "table2" */
-    const char *csv, *svg; /* files to write; NULL: none */
+    const char *csv, *svg; /* files to write; "-": standard output */
     bool json, header;
     struct render_style style;
 };
+/* How many documents go to standard output: JSON, and files named "-". */
+int report_stdouts(const struct report_conf *conf);
 /* err  as report_collect(); of a file that cannot be written */
 int report_view(struct client *c, const struct report_conf *conf, char **words,
                 size_t n, FILE *out, struct error *err) MUST_CHECK;

@@ -315,7 +315,7 @@ int methods_view(struct client *c, const struct report_conf *conf, char **words,
     if (r == NULL)
         return error_set(err, ERR_NOMEM, "report");
     int rc = runs_each(c, job_name, words, n, take_job, r, &r->n_denied, err);
-    if (rc == 0)
+    if (rc == 0 && report_stdouts(conf) == 0)
         rc = methods_show(r, &conf->style, conf->header, out, err);
     if (rc == 0 && conf->csv != NULL)
         rc = runs_write(conf->csv, write_csv, r, err);

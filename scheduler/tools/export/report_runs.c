@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "scheduler/tools/export/plot.h"
 #include "scheduler/tools/views/show.h"
 
 enum { NEWEST = 500 }; /* runs to look at if none is named */
@@ -97,12 +98,9 @@ int runs_refuse(const struct report_conf *conf, struct error *err)
 int runs_write(const char *path, runs_write_f *write, const void *report,
                struct error *err)
 {
-    FILE *f = fopen(path, "we");
+    FILE *f = plot_open(path);
     if (f == NULL)
         return error_sys(err, errno, "open '%s'", path);
     write(report, f);
-    const bool is_bad = ferror(f) != 0;
-    if (fclose(f) != 0 || is_bad)
-        return error_sys(err, errno, "write '%s'", path);
-    return 0;
+    return plot_close(f) == 0 ? 0 : error_sys(err, errno, "write '%s'", path);
 }

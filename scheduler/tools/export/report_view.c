@@ -16,12 +16,11 @@ typedef int write_f(const struct report *r, FILE *out, struct error *err);
 static int to_file(const struct report *r, const char *path, write_f *write,
                    struct error *err)
 {
-    FILE *f = fopen(path, "we");
+    FILE *f = plot_open(path);
     if (!f)
         return plot_file_error(err, errno, "open", path);
     int rc = write(r, f, err);
-    bool is_bad = ferror(f) != 0;
-    if (fclose(f) != 0 || is_bad)
+    if (plot_close(f) < 0)
         return rc < 0 ? -1 : plot_file_error(err, errno, "write", path);
     return rc;
 }
@@ -40,6 +39,11 @@ static int print_json(const struct report *r, FILE *out, struct error *err)
     return 0;
 }
 
+int report_stdouts(const struct report_conf *conf)
+{
+    return conf->json + plot_is_stdout(conf->csv) + plot_is_stdout(conf->svg);
+}
+
 int report_view(struct client *c, const struct report_conf *conf, char **words,
                 size_t n, FILE *out, struct error *err)
 {
@@ -52,8 +56,10 @@ int report_view(struct client *c, const struct report_conf *conf, char **words,
         return error_set(err, ERR_NOMEM, "report");
     int rc = report_collect(c, conf->name, words, n, r, err);
     if (rc == 0) {
-        rc = conf->json ? print_json(r, out, err)
-                        : report_show(r, &conf->style, conf->header, out, err);
+        if (conf->json)
+            rc = print_json(r, out, err);
+        else if (report_stdouts(conf) == 0)
+            rc = report_show(r, &conf->style, conf->header, out, err);
         if (rc == 0 && conf->csv)
             rc = to_file(r, conf->csv, report_csv, err);
         if (rc == 0 && conf->svg)

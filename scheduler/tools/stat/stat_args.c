@@ -84,7 +84,8 @@ static const struct opt opts[] = {
      "sort rows by COLUMN; -COLUMN: largest first"},
     {OPT_COUNT, 'c', "count", "N",
      "only the newest N jobs, rows or lines of a log"},
-    {OPT_CSV, 0, "csv", "FILE", "with --report NAME: write its rows to FILE"},
+    {OPT_CSV, 0, "csv", "FILE",
+     "with --report NAME: write its rows to FILE; - is standard output"},
     {OPT_SVG, 0, "svg", "FILE",
      "with --report NAME: write a picture of it to FILE"},
     {OPT_EXPAND, 'x', "expand", NULL, "one row per pending task of a sweep"},
@@ -431,6 +432,9 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
     if ((a->report.csv || a->report.svg) && a->view != OPT_PAPER)
         return error_set(err, ERR_USAGE,
                          "--csv and --svg go with --report NAME");
+    if (a->view == OPT_PAPER && report_stdouts(&a->report) > 1)
+        return error_set(err, ERR_USAGE,
+                         "only one of --json, --csv - and --svg -");
     if (needs_job && n == 0 && a->file) /* which may be the job's number */
         return error_set(err, ERR_USAGE,
                          "which job? '%.60s' is the file, which comes first",
