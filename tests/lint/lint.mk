@@ -20,11 +20,22 @@ tidy_args := $(foreach a,-analyzer-config max-nodes=$(LINT_NODES),\
 lint_sass = sh tests/lint/sass.sh --self-test && sh tests/lint/sass.sh \
     $(patsubst %.cu,$(B)/cuda/%.o,$(filter-out %_cuda.cu, \
     $(filter %.cu,$(plugin_src)))) || [ $$? -eq 77 ]
+comma := ,
+space := $(subst ,, )
+# LAYER:FOLDER,FOLDER... of a layer's folder and its rooms
+layer_row = $(1):$(subst $(space),$(comma),$(strip $(patsubst $(1)/%,%, \
+    $(filter $(1)/%,$(2)))))
+layer_rows = $(foreach d,jobs kernels db slurm,$(call \
+    layer_row,$d,$(rooms_$d))) $(foreach d,policy engine ctld tools sim,$(call \
+    layer_row,scheduler/$d,$(rooms_$d))) \
+    $(call layer_row,worker,$(rooms_worker)) worker/model_tool:
 lint: all
 	$(Q)sh tests/lint/layers.sh
 	$(Q)sh tests/lint/size.sh
 	$(Q)sh tests/lint/rooms.sh --self-test
 	$(Q)sh tests/lint/rooms.sh $(B)/obj
+	$(Q)sh tests/lint/docs.sh --self-test
+	$(Q)sh tests/lint/docs.sh $(layer_rows)
 	$(Q)sh tests/lint/prose.sh --self-test
 	$(Q)sh tests/lint/prose.sh
 	$(Q)sh tests/lint/sql.sh --self-test
