@@ -69,16 +69,18 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
     job_is 2 CANCELLED
 }
 
-@test "by user and state" {
+@test "by user, state and name" {
     submit hog.yaml
     wait_for 60 job_claimed
     submit hog.yaml
     submit hog.yaml
-    run cancel --user me --state QUEUED
+    submit --set name=other hog.yaml
+    run cancel --user me --state QUEUED --name hog
     [ "$status" -eq 0 ]
     [ "${#lines[@]}" -eq 2 ]
     job_is 2 CANCELLED
     job_is 3 CANCELLED
+    job_is 4 QUEUED
     job_claimed
 }
 
@@ -102,45 +104,9 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
         run cancel --signal "$name" 1
         [ "$status" -eq 64 ]
         [[ $output == *"--signal '$name': expected TERM, "*number ]]
-        run "$MGPU_BIN/mgpu-stat" --cancel --signal "$name" 1
-        [ "$status" -eq 64 ]
     done
     run api POST /v1/jobs/1/cancel -d '{"signal":"FOO"}'
     [[ $output == *"signal 'FOO': expected TERM, "* ]]
-}
-
-@test "mgpu-stat --cancel does the same" {
-    end() { "$MGPU_BIN/mgpu-stat" --cancel "$@"; }
-    submit --set "command=[\"sh\",\"-c\",\"trap 'touch $PWD/usr1' USR1; touch $PWD/ready\$MGPU_RANK; while :; do sleep 0.05; done\"]" \
-        hog.yaml
-    wait_for 60 test -e ready0
-    wait_for 60 test -e ready1
-    submit hog.yaml
-    submit --set name=other hog.yaml
-    submit hog.yaml
-    run end --signal USR1 1
-    [ "$status" -eq 0 ]
-    [ "$output" = "job 1: sent USR1" ]
-    wait_for 60 test -e usr1
-    run end -u me -t QUEUED -n hog
-    [ "$status" -eq 0 ]
-    [ "$output" = $'job 2: cancelled\njob 4: cancelled' ]
-    job_is 3 QUEUED
-    run --separate-stderr end --json 3 77
-    [ "$status" -eq 66 ]
-    [[ $output == *'"id":3,"state":"CANCELLED"'*'"id":77,"code":"NOTFOUND"'* ]]
-    job_claimed
-    for bad in "" "-t QUEUED" "x" "--since 1h -u me" "-o id 1" "--parsable 1" \
-        "--events 1" "-c 1 1"; do
-        # shellcheck disable=SC2086 # words
-        run end $bad
-        [ "$status" -eq 64 ] || { echo "$bad: $status" && false; }
-    done
-    run "$MGPU_BIN/mgpu-stat" --signal USR1 1
-    [ "$status" -eq 64 ]
-    job_claimed
-    run end 1
-    [ "$output" = "job 1: is being cancelled" ]
 }
 
 @test "wrong command lines, and JSON" {

@@ -1,6 +1,4 @@
-/* cancel_jobs.h - cancel jobs or send them a signal: for mgpu-cancel and
- * mgpu-stat --cancel.
- */
+/* cancel_jobs.h - cancel jobs or send them a signal, for mgpu-cancel. */
 #ifndef MGPU_SCHEDULER_TOOLS_CANCEL_CANCEL_JOBS_H
 #define MGPU_SCHEDULER_TOOLS_CANCEL_CANCEL_JOBS_H
 

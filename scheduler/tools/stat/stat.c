@@ -300,13 +300,6 @@ static int watch(struct client *c, const struct stat_args *a, struct error *err)
     return watch_queue(c, &w, err);
 }
 
-static int cancel_all(struct client *c, const struct stat_args *a, char **words,
-                      size_t n, int *ret_exit, struct error *err)
-{
-    const struct cancel_conf conf = stat_cancel(a);
-    return cancel_jobs(c, &conf, (int)n, words, ret_exit, err);
-}
-
 /* Exports the table behind a view; word NULL: the queue. */
 static int export(struct client *c, const struct stat_args *a, const char *word,
                   struct error *err)
@@ -349,8 +342,6 @@ static int views(const struct stat_args *a, size_t n, char **words,
         rc = usage(c, a, NULL, err);
     else if (rc == 0 && a->view == OPT_STATUS)
         rc = fetch_simple(c, &a->f, "/v1/status", show_status, err);
-    else if (rc == 0 && a->view == OPT_CANCEL)
-        rc = cancel_all(c, a, words, n, ret_exit, err);
     else if (rc == 0 && a->view == OPT_PAPER)
         rc = report_view(c, &a->report, words, n, a->f.show.out, err);
     else if (rc == 0 && (a->view == OPT_WATCH || a->view == OPT_TOP))

@@ -37,11 +37,6 @@ static const struct opt opts[] = {
      "GPU-hours, jobs, failures and mean wait, by default of the last 30 days"},
     {OPT_BY, 0, "by", "WHAT",
      "with --usage: a row per user (default), account, class or node"},
-    {OPT_CANCEL, 0, "cancel", NULL,
-     "cancel the jobs, or those that -u and other filters match, as "
-     "mgpu-cancel does"},
-    {OPT_SIGNAL, 0, "signal", "SIG",
-     "with --cancel: send every rank this signal instead, e.g. USR1"},
     {OPT_WAIT, 'w', "wait", "[=STATE,...]",
      "wait until the jobs end, or reach one of the states; exit with the "
      "largest of their codes"},
@@ -253,8 +248,6 @@ int stat_on_option(void *arg, const struct opt *o, const char *value,
     case OPT_EXPORT:
         a->exports = true;
         return export_format_of(value, &a->format, err);
-    case OPT_SIGNAL:
-        return cancel_signal(value, &a->signal, err);
     case OPT_TAIL:
         a->has_tail = true;
         __attribute__((fallthrough));
@@ -289,31 +282,6 @@ int stat_on_option(void *arg, const struct opt *o, const char *value,
     return 0;
 }
 
-struct cancel_conf stat_cancel(const struct stat_args *a)
-{
-    return (struct cancel_conf){.tool = stat_tool.name,
-                                .filter = &a->filter,
-                                .signal = a->signal,
-                                .json = a->f.json};
-}
-
-/* Checks the options beside --cancel, so that a typing error cancels
- * nothing. */
-static int check_cancel(const struct stat_args *a, int n, struct error *err)
-{
-    const struct cancel_conf conf = stat_cancel(a);
-    if (a->view != OPT_CANCEL && a->signal)
-        return error_set(err, ERR_USAGE, "--signal goes with --cancel");
-    if (a->view != OPT_CANCEL)
-        return 0;
-    if (a->exports || a->f.show.format || a->f.show.sort || a->f.count ||
-        a->filter.since)
-        return error_set(
-            err, ERR_USAGE,
-            "--cancel cannot be combined with options that only show jobs");
-    return cancel_check(&conf, n, err);
-}
-
 bool stat_is_rows(const struct stat_args *a, int n)
 {
     return !a->view && n > 0 && a->has_format && !a->f.json && !a->exports;
@@ -336,8 +304,6 @@ static unsigned uses_of(const struct stat_args *a, int n)
                                     : 0;
     case OPT_WATCH:
         return USES_ALL;
-    case OPT_CANCEL: /* see check_cancel() */
-        return USES_ALL & ~(unsigned)USES_EXPAND;
     case OPT_TOP:
         return USES_FILTER | USES_SINCE | USES_COUNT;
     case OPT_GPUS:
@@ -427,8 +393,7 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
                       a->view == OPT_TOP || a->view == OPT_USAGE;
     bool is_many =
         a->view == OPT_EFF && (!filter_is_any(&a->filter) || a->f.count > 0);
-    bool needs_job = a->view && a->view != OPT_PAPER && !is_cluster &&
-                     a->view != OPT_CANCEL && !is_many;
+    bool needs_job = a->view && a->view != OPT_PAPER && !is_cluster && !is_many;
     if ((a->report.csv || a->report.svg) && a->view != OPT_PAPER)
         return error_set(err, ERR_USAGE,
                          "--csv and --svg go with --report NAME");
@@ -481,8 +446,7 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
                          "job's end");
     if (a->f.json && a->view == OPT_LOGS)
         return error_set(err, ERR_USAGE, "a log is text; leave --json out");
-    if (a->f.json && !a->f.lines && n > 1 && a->view != OPT_PAPER &&
-        a->view != OPT_CANCEL)
+    if (a->f.json && !a->f.lines && n > 1 && a->view != OPT_PAPER)
         return error_set(err, ERR_USAGE,
                          "--json shows one job at a time; --jsonl does more");
     if (check_plot(a, err) < 0 || check_uses(a, n, err) < 0)
@@ -493,5 +457,5 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
         return error_set(err, ERR_USAGE,
                          "--parsable goes with the queue, --watch, --nodes "
                          "and --gpus");
-    return check_cancel(a, n, err);
+    return 0;
 }

@@ -2,7 +2,6 @@
 #ifndef MGPU_SCHEDULER_TOOLS_STAT_STAT_ARGS_H
 #define MGPU_SCHEDULER_TOOLS_STAT_STAT_ARGS_H
 
-#include "scheduler/tools/cancel/cancel_jobs.h"
 #include "scheduler/tools/common/job_query.h"
 #include "scheduler/tools/common/options.h"
 #include "scheduler/tools/export/export.h"
@@ -27,8 +26,6 @@ enum {
     OPT_STATUS,
     OPT_USAGE,
     OPT_BY,
-    OPT_CANCEL,
-    OPT_SIGNAL,
     OPT_WAIT,
     OPT_WATCH,
     OPT_TOP,
@@ -67,7 +64,6 @@ struct stat_args {
     const char *url;
     const char *file, *of, *output;
     const char *by; /* --usage; NULL: user */
-    const char *signal;
     bool exports;
     enum export_format format;
     struct report_conf report;
@@ -83,8 +79,5 @@ int stat_check(const struct stat_args *a, int n, struct error *err) MUST_CHECK;
 /* Whether jobs were named and columns requested: prints a table of these
  * jobs. */
 bool stat_is_rows(const struct stat_args *a, int n);
-
-/* The request of --cancel. Valid as long as a. */
-struct cancel_conf stat_cancel(const struct stat_args *a);
 
 #endif
