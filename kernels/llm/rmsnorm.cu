@@ -15,9 +15,8 @@ namespace
 {
 
 template <class T, int W>
-KERNEL norm_rows(blk b, T *y, single<acc<T>> rstd, T *h, const T *x,
-                 const T *delta, const T *w, int64_t rows, int64_t C,
-                 acc<T> eps)
+KERNEL rms_rows(blk b, T *y, single<acc<T>> rstd, T *h, const T *x,
+                const T *delta, const T *w, int64_t rows, int64_t C, acc<T> eps)
 {
     typedef acc<T> A;
     typedef vec<A, W> V;
@@ -113,7 +112,7 @@ int rmsnorm_fwd(struct device *d, void *y, void *rstd, void *h, const void *x,
                          "RMSNorm: a delta, but no room for the sum h");
     if (h == x && !delta)
         h = nullptr;
-    LAUNCH_ROWS(c, blocks(d, rows * c, rows), norm_rows, (T *)y,
+    LAUNCH_ROWS(c, blocks(d, rows * c, rows), rms_rows, (T *)y,
                 single<A>{(A *)rstd}, (T *)h, (const T *)x, (const T *)delta,
                 (const T *)w, rows, c, (A)eps);
     return finish(d, "RMSNorm", err);
