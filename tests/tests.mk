@@ -69,7 +69,8 @@ simt_objs := $(patsubst %.cu,$(B)/simt/%.o, \
              $(patsubst %.cpp,$(B)/simt/%.o,$(wildcard tests/simt/*.cpp))
 # The launches of a training step, which are recorded and not run. Kernels are
 # found by their addresses.
-step_objs := $(patsubst %,$(B)/obj/tests/step/%.o,device_record names step traffic) \
+step_objs := $(patsubst %,$(B)/obj/tests/step/%.o,device_record names \
+               record_llm step step_text traffic traffic_text) \
              $(filter $(B)/simt/kernels/%,$(simt_objs)) \
              $(B)/simt/tests/simt/simt.o
 $(B)/tests/step/%: $(B)/obj/tests/step/%.o $(B)/obj/tests/tap.o \

@@ -183,6 +183,7 @@ static double share_of(const struct traffic *t)
         return odd * back_share;
     case ROLE_STREAM:
     case ROLE_SUMS:
+    case ROLE_TILES:
         break;
     }
     return stream_share;

@@ -8,28 +8,14 @@
 #include "kernels/exec/exec_cuda.h"
 #include "tests/simt/simt.h"
 #include "tests/step/names.h"
-#include "tests/step/step.h"
+#include "tests/step/recorder.h"
 
 namespace
 {
 
 enum { ALIGN = 256 };
 
-struct recorder {
-    struct exec_device exec;
-    struct device_ops own; /* the ops, without what notes their calls */
-    struct step *to;
-    struct step_op op;
-    const char *before;
-    int64_t parts;
-    uintptr_t memory;
-    const void *patches; /* the last im2col3's */
-} * the_recorder;
-
-recorder *of(struct device *d)
-{
-    return reinterpret_cast<recorder *>(d);
-}
+recorder *the_recorder;
 
 /* ---- launches -------------------------------------------------------------
  */
@@ -47,6 +33,8 @@ struct step_launch *add(recorder *r, const char *kernel, int64_t grid)
     strncpy(l->kernel, kernel, sizeof(l->kernel) - 1);
     l->grid = grid;
     l->op = r->op;
+    l->document = r->document;
+    l->vocab = r->vocab;
     l->before = r->before ? r->before : "";
     l->parts = r->parts;
     r->before = kernel;
@@ -57,15 +45,6 @@ struct step_launch *add(recorder *r, const char *kernel, int64_t grid)
 void on_launch(const void *kernel, int64_t grid)
 {
     add(the_recorder, names_find(kernel), grid);
-}
-
-/* What is called outside any op of the table. */
-struct step_op plain(const char *name)
-{
-    struct step_op op = step_op();
-
-    op.name = name;
-    return op;
 }
 
 void add_bytes(struct device *d, const char *what, size_t bytes)
@@ -148,7 +127,7 @@ int report(struct exec_device *, const char *op, struct error *err)
 
 int gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
          int32_t n, int32_t k, double, const void *, int32_t lda, const void *,
-         int32_t ldb, double, void *, int32_t ldc, struct error *err)
+         int32_t ldb, double beta, void *, int32_t ldc, struct error *err)
 {
     if (gemm_check(dt, ta, tb, m, n, k, lda, ldb, ldc, err) < 0)
         return -1;
@@ -158,6 +137,8 @@ int gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
     l->m = m;
     l->n = n;
     l->k = k;
+    l->beta = beta;
+    l->type = dt;
     l->is_transposed = ta;
     l->op.value = (int32_t)dtype_bytes(dt);
     return 0;
@@ -173,19 +154,6 @@ void destroy(struct device *d)
  * The ops of a step are members of the table that note their call, and then
  * make it. A launch outside them has no op. */
 
-struct step_op shaped(const char *name, enum dtype dt, int64_t in, int64_t out,
-                      int32_t K, int32_t N)
-{
-    struct step_op op = plain(name);
-
-    op.value = (int32_t)dtype_bytes(dt);
-    op.in = in;
-    op.out = out;
-    op.K = K;
-    op.N = N;
-    return op;
-}
-
 struct step_op of_conv(const char *name, enum dtype dt, const struct conv3 *s)
 {
     struct step_op op =
@@ -194,20 +162,6 @@ struct step_op of_conv(const char *name, enum dtype dt, const struct conv3 *s)
 
     op.stride = s->stride;
     return op;
-}
-
-void begin(struct device *d, const struct step_op &op)
-{
-    of(d)->op = op;
-    of(d)->before = nullptr;
-    of(d)->parts = 1;
-}
-
-/* A launch that follows is of no op. */
-int end(struct device *d, int rc)
-{
-    of(d)->op = plain(nullptr);
-    return rc;
 }
 
 /* The last of some arguments that has this type. */
@@ -442,6 +396,7 @@ void fill_table(recorder *r)
     exec->ops.put = put;
     exec->ops.cast = cast;
     exec->ops.sgd = sgd;
+    record_llm(exec);
 }
 
 } // namespace
@@ -449,6 +404,30 @@ void fill_table(recorder *r)
 void device_record_to(struct device *d, struct step *to)
 {
     of(d)->to = to;
+}
+
+void device_record_text(struct device *d, int32_t document, int32_t vocab)
+{
+    of(d)->document = document;
+    of(d)->vocab = vocab;
+}
+
+/* A kernel that nobody counts is one that nobody sees. */
+static int check_noted(const recorder *r, struct error *err)
+{
+    typedef void (*op)();
+    enum { OPS = sizeof(struct llm_ops) / sizeof(op) };
+    op own[OPS], noted[OPS];
+
+    memcpy(own, &r->own.llm, sizeof(own));
+    memcpy(noted, &r->exec.ops.llm, sizeof(noted));
+    for (int i = 0; i < OPS; i++)
+        if (!noted[i] || noted[i] == own[i])
+            return error_set(err, ERR_NOTFOUND,
+                             "op %d of struct llm_ops notes no call: add it to "
+                             "tests/step/record_llm.cpp",
+                             i + 1);
+    return 0;
 }
 
 int device_record_create(struct device **ret, struct error *err)
@@ -471,6 +450,10 @@ int device_record_create(struct device **ret, struct error *err)
     r->exec.grow = grow;
     r->exec.report = report;
     fill_table(r);
+    if (check_noted(r, err) < 0) {
+        free(r);
+        return -1;
+    }
     the_recorder = r;
     simt_on_launch = on_launch;
     *ret = &r->exec.base;

@@ -5,6 +5,9 @@
  * number is below, and is lowered with each kernel that goes. A kernel that is
  * added turns this test red, and so does one that `make gpu-model` does not
  * know.
+ *
+ * Steps of Llama 3 8B, packed in rows of 2,048 tokens, launch as often as is
+ * below, and their products are those of the shape.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -41,17 +44,11 @@ static void tell_kernels(const struct step *s)
     free(c);
 }
 
-static void count(struct device *d, struct step *s, enum dtype dt,
-                  const char *type, int32_t most)
+static void judge(const struct step *s, const char *what, int32_t most)
 {
     struct error err = ERROR_INIT;
     int32_t unknown = 0;
 
-    if (!ok(step_record(d, SIZE, BATCH, dt, s, &err) == 0,
-            "%s: a step is recorded", type)) {
-        tap_diag("%s", err.msg);
-        return;
-    }
     for (int32_t i = 0; i < s->n; i++) {
         struct traffic t;
         if (traffic_of(&s->at[i], &t, &err) < 0 && unknown++ == 0)
@@ -59,11 +56,114 @@ static void count(struct device *d, struct step *s, enum dtype dt,
     }
     is_int(unknown, 0, "launches that the model does not know");
     if (!ok(s->n <= most && s->n > 0, "%s: %d launches a step, at most %d",
-            type, s->n, most))
+            what, s->n, most))
         tell_kernels(s);
     else if (s->n < most)
-        tap_diag("%s: %d launches are fewer than %d: lower the limit", type,
+        tap_diag("%s: %d launches are fewer than %d: lower the limit", what,
                  s->n, most);
+}
+
+static void count(struct device *d, struct step *s, enum dtype dt,
+                  const char *type, int32_t most)
+{
+    struct error err = ERROR_INIT;
+
+    if (ok(step_record(d, SIZE, BATCH, dt, s, &err) == 0,
+           "%s: a step is recorded", type))
+        judge(s, type, most);
+    else
+        tap_diag("%s", err.msg);
+}
+
+/* ---- text -----------------------------------------------------------------
+ */
+static const struct text {
+    const char *name;
+    struct step_text of;
+    int32_t most;
+} texts[] = {
+    {"LoRA, 4,096 tokens",
+     {STEP_LORA, STEP_LLAMA3_8B, 2, 2048, 2048, false},
+     1816},
+    {"LoRA, 16,384", {STEP_LORA, STEP_LLAMA3_8B, 8, 2048, 2048, false}, 1864},
+    {"LoRA, layers made again",
+     {STEP_LORA, STEP_LLAMA3_8B, 8, 2048, 2048, true},
+     2484},
+    {"QLoRA, 4,096", {STEP_QLORA, STEP_LLAMA3_8B, 2, 2048, 2048, false}, 2383},
+    {"QLoRA, 16,384", {STEP_QLORA, STEP_LLAMA3_8B, 8, 2048, 2048, false}, 2431},
+    {"DPO, 4,096", {STEP_DPO, STEP_LLAMA3_8B, 2, 2048, 1024, false}, 2130},
+    {"DPO, 16,384", {STEP_DPO, STEP_LLAMA3_8B, 8, 2048, 1024, false}, 2238},
+    {"full, 4,096", {STEP_FULL, STEP_LLAMA3_8B, 2, 2048, 2048, true}, 1609},
+    {"full, 16,384", {STEP_FULL, STEP_LLAMA3_8B, 8, 2048, 2048, true}, 1705},
+    {"QAT, 4,096", {STEP_QAT, STEP_LLAMA3_8B, 2, 2048, 2048, true}, 2380},
+};
+enum { TEXTS = sizeof(texts) / sizeof(texts[0]) };
+
+static bool is_product(const struct step_launch *l, enum text_part part)
+{
+    struct traffic t;
+
+    return strcmp(l->kernel, STEP_PRODUCT) == 0 &&
+           traffic_of(l, &t, NULL) == 0 && t.part == part;
+}
+
+static double flop(const struct step *s, enum text_part part)
+{
+    double sum = 0;
+
+    for (int32_t i = 0; i < s->n; i++)
+        if (is_product(&s->at[i], part))
+            sum += 2.0 * (double)s->at[i].m * (double)s->at[i].n *
+                   (double)s->at[i].k;
+    return sum;
+}
+
+/* By hand: q, k, v; o; gate, up; down. Both ways a value of the weights is
+ * multiplied once per token; below the first layer's q, k, v nothing is
+ * trained. 2,047 tokens of 2,048 are judged. */
+static void check_products(const struct step *s)
+{
+    const double qkv = 4096.0 * (4096 + 2 * 1024), tokens = 16384;
+    const double layer = qkv + 4096.0 * 4096 + 3 * 4096.0 * 14336;
+    const double judged = tokens - 8, rank = 16;
+    /* A of three, one, two, one linears, and B of their widths. */
+    const double in = 3 * 4096 + 4096 + 2 * 4096 + 14336;
+    const double out = (4096 + 2 * 1024) + 4096 + 2 * 14336 + 4096;
+    int32_t adding = 0, other = 0;
+
+    ok(flop(s, PART_PRODUCTS) == 2 * tokens * (2 * 32 * layer - qkv),
+       "LoRA: the products of the layers are those of the shape");
+    ok(flop(s, PART_HEAD) == 2 * 2 * judged * 4096 * 128256,
+       "LoRA: those of the output layer are of judged tokens alone");
+    /* Forward, its gradient, and that of what it reads. */
+    ok(flop(s, PART_ADAPTERS) ==
+           2 * tokens * rank * (3 * 32 * (in + out) - 3 * 4096),
+       "LoRA: those of adapters are three times those of their shapes");
+    for (int32_t i = 0; i < s->n; i++) {
+        const bool adds = s->at[i].beta == 1;
+        if (strcmp(s->at[i].kernel, STEP_PRODUCT) != 0)
+            continue;
+        adding += adds;
+        other += s->at[i].type != DT_BF16 || (!adds && s->at[i].beta != 0);
+    }
+    /* B of seven linears, dx of four products but one. */
+    is_int(adding, 32 * (7 + 4) - 1, "LoRA: products that are added");
+    is_int(other, 0, "LoRA: products that are not of bf16");
+}
+
+static void count_text(struct device *d, struct step *s, const struct text *t)
+{
+    struct error err = ERROR_INIT;
+    int64_t bytes = 0;
+
+    if (!ok(step_record_text(d, &t->of, s, &bytes, &err) == 0,
+            "%s: a step is recorded", t->name)) {
+        tap_diag("%s", err.msg);
+        return;
+    }
+    judge(s, t->name, t->most);
+    if (t->of.method == STEP_LORA && t->of.rows == 8 && !t->of.recomputes)
+        check_products(s);
 }
 
 int main(void)
@@ -78,6 +178,8 @@ int main(void)
     }
     count(d, &s, DT_BF16, "bf16", MOST_BF16);
     count(d, &s, DT_F32, "fp32", MOST_FP32);
+    for (int i = 0; i < TEXTS; i++)
+        count_text(d, &s, &texts[i]);
     d->ops->destroy(d);
     return tap_done();
 }

@@ -3,7 +3,7 @@
  * A device takes the calls of the product's own code, chooses kernels, widths
  * and numbers of blocks as on an H100, and writes down what it would launch.
  * Nothing runs, and no address of its memory may be read: images of 224x224 in
- * batches of 256 cost nothing.
+ * batches of 256 cost nothing, nor do eight billion weights.
  *
  * An op is a member of struct device_ops (kernels/device.h). A launch knows the
  * op that it is part of and what that op was called with.
@@ -23,7 +23,7 @@ extern "C" {
 #define STEP_COPY "copy"
 
 enum {
-    STEP_LAUNCHES = 4096,
+    STEP_LAUNCHES = 8192,
     STEP_SMS = 132, /* multiprocessors of an H100, and of an H200 */
 };
 
@@ -35,8 +35,11 @@ struct step_op {
     int32_t K, N;     /* channels of both */
     int32_t stride;
     bool is_stem;            /* or the product on the stem's patches */
-    bool skip, keeps, extra; /* of 1x1: what is NULL in a call and what not */
+    bool skip, keeps, extra; /* what is NULL in a call and what not */
     int32_t from, to;        /* bytes of a value, of a cast */
+    /* Of attention; in is that of q, out that of k. */
+    int64_t rows;
+    int32_t heads, kv_heads, D;
 };
 
 struct step_launch {
@@ -46,8 +49,13 @@ struct step_launch {
     const char *before; /* the op's launch before this one; "": none */
     int64_t parts;      /* its blocks: partial sums */
     int64_t m, n, k;    /* of a product */
+    double beta;        /* of it, and its type */
+    enum dtype type;
     bool is_transposed; /* its first factor: the gradient of weights */
     int64_t bytes;      /* of a copy, a zero */
+    /* Of text: tokens of each document, which only the data knows, and how many
+     * tokens there are to choose from. 0: it is no text. */
+    int32_t document, vocab;
 };
 
 struct step {
@@ -55,16 +63,40 @@ struct step {
     int32_t n;
 };
 
-/* Of one process one at a time. From step_begin() on it records.
- * err  ERR_NOMEM; ERR_IO the program's own names cannot be read */
+/* Of one process one at a time. It records when it is told to.
+ * err  ERR_NOMEM; ERR_IO the program's own names cannot be read; ERR_NOTFOUND
+ * an op of struct llm_ops notes no call: which */
 int device_record_create(struct device **ret, struct error *err) MUST_CHECK;
 void device_record_to(struct device *d, struct step *to); /* NULL: stop */
+/* What all launches from now on have as document and vocab. */
+void device_record_text(struct device *d, int32_t document, int32_t vocab);
 
 /* A step of MobileNetV2 with SGD on a batch that is there already: the calls of
  * worker/train for one rank, with fp32 weights beside those of 16 bits.
  * err  as mobilenet_create() and optimizer_step() */
 int step_record(struct device *d, int32_t size, int32_t batch, enum dtype dt,
                 struct step *ret, struct error *err) MUST_CHECK;
+
+enum step_method { STEP_LORA, STEP_QLORA, STEP_DPO, STEP_FULL, STEP_QAT };
+enum step_shape { STEP_LLAMA3_8B, STEP_QWEN2_7B };
+
+/* A step on rows of text, which consist of documents. */
+struct step_text {
+    enum step_method method;
+    enum step_shape shape;
+    int32_t rows, row_tokens, document; /* document divides row_tokens */
+    bool recomputes;                    /* activation checkpointing */
+};
+
+/* A step of a Llama in bf16: the calls of worker/train for one rank and one
+ * micro-batch. Adapters of rank 16 at all linears of the layers, with AdamW; or
+ * all weights, with AdamW of 8 bits. A pair is two documents. Tokens of a
+ * document but the last one are judged.
+ * out  ret_bytes  that the model plans of the GPU's memory
+ * err  as llama_create() and optimizer_step() */
+int step_record_text(struct device *d, const struct step_text *of,
+                     struct step *ret, int64_t *ret_bytes,
+                     struct error *err) MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -460,6 +460,8 @@ int traffic_of(const struct step_launch *l, struct traffic *ret,
     const struct row *r = row_of(l->kernel);
     struct traffic t = {.group = GROUP_SUMS};
 
+    if (l->vocab > 0)
+        return traffic_of_text(l, ret, err);
     if (r == NULL)
         return error_set(err, ERR_NOTFOUND,
                          "kernel '%s' of op '%s' is unknown: add what it moves "

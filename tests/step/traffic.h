@@ -1,5 +1,6 @@
 /* traffic.h - what a launch of a training step moves, and for how many values
- * its hot loop runs: one row for each kernel, in traffic.c. */
+ * its hot loop runs: one row for each kernel, in traffic.c, or for a step on
+ * text in traffic_text.c. */
 #ifndef MGPU_TESTS_TRAFFIC_H
 #define MGPU_TESTS_TRAFFIC_H
 
@@ -17,6 +18,20 @@ enum group {
     GROUPS
 };
 
+/* The parts of a step on text. */
+enum text_part {
+    PART_PRODUCTS, /* of the layers, with all but adapters' weights */
+    PART_WEIGHTS,  /* the gradients of all weights */
+    PART_ADAPTERS,
+    PART_ATTENTION,
+    PART_ROWS, /* norms, rotation, SwiGLU */
+    PART_BITS, /* weights and rows of fewer bits */
+    PART_HEAD, /* products of the output layer */
+    PART_LOSS, /* and look-ups, pairs */
+    PART_OPTIMIZER,
+    PARTS
+};
+
 /* What share of the bandwidth a launch reaches depends on what it is. */
 enum role {
     ROLE_STREAM,  /* reads rows and writes rows */
@@ -24,10 +39,12 @@ enum role {
     ROLE_WEIGHTS, /* a library's gradient of weights: few tiles, a long sum */
     ROLE_BACK,    /* our gradient of weights: as many tiles as blocks */
     ROLE_SUMS,    /* a few values: the launch is what it costs */
+    ROLE_TILES,   /* attention on tensor cores */
 };
 
 struct traffic {
-    enum group group;
+    enum group group;    /* of a step on images */
+    enum text_part part; /* of one on text */
     enum role role;
     double bytes;
     /* Values that the hot loop stores, or loads if it stores none; 0: its
@@ -38,10 +55,21 @@ struct traffic {
      * mean block the longest one takes. */
     double beside, uneven;
     bool is_odd; /* a product of rows that are no multiples of 16 bytes */
+    /* Of text. Bytes of sectors that stores of two bytes touch, each for
+     * itself; 0: stores are wide. Multiplications and additions on tensor
+     * cores of a product. Of attention: pairs of a row and a row of a tile, of
+     * which a lane has `lane_pairs` in a tile, in which it passes a loop that
+     * fetches `fetches` times. */
+    double sector_bytes, flop;
+    double pairs;
+    int32_t lane_pairs, fetches;
 };
 
 /* err  ERR_NOTFOUND no row for this kernel, or no group for its op: named */
 int traffic_of(const struct step_launch *l, struct traffic *ret,
                struct error *err) MUST_CHECK;
+/* traffic_text.c: of a launch of a step on text. */
+int traffic_of_text(const struct step_launch *l, struct traffic *ret,
+                    struct error *err) MUST_CHECK;
 
 #endif
