@@ -21,7 +21,8 @@ namespace
  */
 
 template <class T, int W>
-KERNEL mean_rows(blk b, acc<T> *mean, const T *x, int64_t rows, int64_t C)
+KERNEL mean_rows(blk b, single<acc<T>> mean, const T *x, int64_t rows,
+                 int64_t C)
 {
     typedef vec<acc<T>, W> V;
 
@@ -31,7 +32,7 @@ KERNEL mean_rows(blk b, acc<T> *mean, const T *x, int64_t rows, int64_t C)
             s += V::load(x + r * C + i);
         const acc<T> sum = b.sum(s.total());
         if (b.lane() == 0)
-            mean[r] = sum / (acc<T>)C;
+            mean.at[r] = sum / (acc<T>)C;
     }
 }
 
@@ -119,8 +120,8 @@ int row_means(struct device *d, void *mean, const void *x, int64_t rows,
 {
     if (check("means of rows", rows, C, err) < 0)
         return -1;
-    LAUNCH_ROWS(C, blocks(d, rows * C, rows), mean_rows, (acc<T> *)mean,
-                (const T *)x, rows, (int64_t)C);
+    LAUNCH_ROWS(C, blocks(d, rows * C, rows), mean_rows,
+                single<acc<T>>{(acc<T> *)mean}, (const T *)x, rows, (int64_t)C);
     return finish(d, "means of rows", err);
 }
 

@@ -10,16 +10,10 @@
 namespace
 {
 
-/* A struct, not a bare pointer: its alignment must not affect the vectors'
- * width. */
-struct scale_in {
-    const double *at;
-};
-
 template <class T, int W>
-KERNEL softmax_loss(blk b, acc<T> *loss, int32_t *hit, T *z,
-                    const int32_t *label, int64_t rows, int64_t C,
-                    scale_in scale_at, acc<T> smooth, int grad)
+KERNEL softmax_loss(blk b, single<acc<T>> loss, single<int32_t> hit, T *z,
+                    single<const int32_t> label, int64_t rows, int64_t C,
+                    single<const double> scale_at, acc<T> smooth, int grad)
 {
     typedef acc<T> A;
     typedef vec<A, W> V;
@@ -27,7 +21,7 @@ KERNEL softmax_loss(blk b, acc<T> *loss, int32_t *hit, T *z,
 
     for (int64_t r : b.share(rows)) {
         T *row = z + r * C;
-        const int32_t t = label[r];
+        const int32_t t = label.at[r];
         const bool in = t >= 0 && t < C;
 
         V m = V::of(-INFINITY), s = V::of(0);
@@ -57,8 +51,9 @@ KERNEL softmax_loss(blk b, acc<T> *loss, int32_t *hit, T *z,
         }
 
         if (b.lane() == 0) {
-            loss[r] = in ? log(sum) + top - at + rest : t < 0 ? A(0) : A(NAN);
-            hit[r] = in && at == top && before == 0;
+            loss.at[r] =
+                in ? log(sum) + top - at + rest : t < 0 ? A(0) : A(NAN);
+            hit.at[r] = in && at == top && before == 0;
         }
         if (!grad)
             continue;
@@ -81,9 +76,10 @@ int xent(struct device *d, void *loss, int32_t *hit, void *z,
     if (rows < 0 || C < 1 || !(smooth >= 0 && smooth < 1) || (grad && !scale))
         return error_set(err, ERR_INVAL, "loss: rows %lld, C %d, smoothing %g",
                          (long long)rows, (int)C, smooth);
-    LAUNCH_ROWS(C, blocks(d, rows * C * 16, rows), softmax_loss, (acc<T> *)loss,
-                hit, (T *)z, label, rows, (int64_t)C, scale_in{scale},
-                (acc<T>)smooth, (int)grad);
+    LAUNCH_ROWS(C, blocks(d, rows * C * 16, rows), softmax_loss,
+                single<acc<T>>{(acc<T> *)loss}, single<int32_t>{hit}, (T *)z,
+                single<const int32_t>{label}, rows, (int64_t)C,
+                single<const double>{scale}, (acc<T>)smooth, (int)grad);
     return finish(d, "loss", err);
 }
 

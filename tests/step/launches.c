@@ -151,6 +151,18 @@ static void check_products(const struct step *s)
     is_int(other, 0, "LoRA: products that are not of bf16");
 }
 
+/* Kernels that read value by value, because an address or a length fits no
+ * vector. */
+static void check_widths(const struct step *s, const char *what)
+{
+    int32_t narrow = 0;
+
+    for (int32_t i = 0; i < s->n; i++)
+        narrow += strstr(s->at[i].kernel, ",1>") != NULL;
+    if (!ok(narrow == 0, "%s: all kernels work on vectors", what))
+        tell_kernels(s);
+}
+
 static void count_text(struct device *d, struct step *s, const struct text *t)
 {
     struct error err = ERROR_INIT;
@@ -162,6 +174,7 @@ static void count_text(struct device *d, struct step *s, const struct text *t)
         return;
     }
     judge(s, t->name, t->most);
+    check_widths(s, t->name);
     if (t->of.method == STEP_LORA && t->of.rows == 8 && !t->of.recomputes)
         check_products(s);
 }
