@@ -20,6 +20,7 @@ enum {
     JOB_EXCLUDE_CAP = 256,
     JOB_DIGEST_CAP = 33,
     JOB_OWNER_CAP = 33,
+    JOB_ACCOUNT_CAP = 64,
     JOB_CAUSE_CAP = 16
 };
 
@@ -115,14 +116,18 @@ struct job {
 
     char user[32];
     char name[JOB_NAME_CAP];
-    const char *kind;            /* static; spec_kind_word() */
-    const char *spec;            /* resolved JSON; owned by the engine */
-    const char *key;             /* idempotency key; owned by the engine */
-    char digest[JOB_DIGEST_CAP]; /* engine_submit.digest; "": unknown, or a
-                                    later task of a sweep */
-    char owner[JOB_OWNER_CAP];   /* drawn at the submit: whose its directories
-                                    are, over all attempts; "": of a job from
-                                    before there were any */
+    const char *kind;              /* static; spec_kind_word() */
+    const char *spec;              /* resolved JSON; owned by the engine */
+    const char *key;               /* idempotency key; owned by the engine */
+    char digest[JOB_DIGEST_CAP];   /* engine_submit.digest; "": unknown, or a
+                                      later task of a sweep */
+    char account[JOB_ACCOUNT_CAP]; /* the cluster's default account of its user
+                                    * at the submit, or at the last start, if
+                                    * nothing names another one; "": unknown,
+                                    * or one is named */
+    char owner[JOB_OWNER_CAP];     /* drawn at the submit: whose its directories
+                                      are, over all attempts; "": of a job from
+                                      before there were any */
     const char *dir;     /* absolute; its attempts are in <dir>/<attempt>; owned
                             by the engine */
     double grace_s;      /* SIGTERM to SIGKILL */

@@ -12,10 +12,12 @@ static const struct job *job_of(int i)
     return engine_job(w.engine, w.ids[i]);
 }
 
+static const char *conf_account = "lab";
+
 static void begin(const struct world_script *s)
 {
     world_init(&w, s);
-    w.conf.where.account = "lab";
+    w.conf.where.account = conf_account;
     if (!world_start(&w))
         abort();
 }
@@ -206,12 +208,17 @@ static void test_resize(void)
     counts = false;
 }
 
-/* Two jobs start in one plan, each within what is left. */
-static void test_two(void)
+/* Two jobs start in one plan, each within what is left. by_default: the second
+ * names the account that is the default of the first. */
+static void test_two(bool by_default)
 {
     struct world_script s = one;
 
     s.jobs[1] = s.jobs[0];
+    conf_account = by_default ? NULL : "lab";
+    if (by_default)
+        s.jobs[1].spec_more = "},\"policy\":{\"account\":\"lab\"},"
+                              "\"retry\":{\"max\":0}}";
     s.acts[1] = (struct world_act){.job = 1};
     s.acts[2] = (struct world_act){.at_s = 300, .job = 0, .verb = W_CANCEL};
     s.acts[3] = (struct world_act){.at_s = 300, .job = 1, .verb = W_CANCEL};
@@ -223,10 +230,13 @@ static void test_two(void)
     next_s = 0;
     begin(&s);
     play(10);
-    is_int(job_of(0)->gpus, 3, "---- two jobs: the first has three of five");
+    is_int(job_of(0)->gpus, 3,
+           by_default ? "---- two jobs of one account, be it by default"
+                      : "---- two jobs: the first has three of five");
     is_int(job_of(1)->gpus, 2, "  the second what is left");
     play_out("k0:CANCELLED/130/1[1] k1:CANCELLED/130/1[1]");
     counts = false;
+    conf_account = "lab";
 }
 
 static void test_minutes(void)
@@ -404,7 +414,8 @@ int main(void)
 {
     test_start();
     test_resize();
-    test_two();
+    test_two(false);
+    test_two(true);
     test_minutes();
     test_says();
     test_reserved();

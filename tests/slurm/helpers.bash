@@ -130,6 +130,7 @@ slurm_calm() {
 
 # ---- the daemon --------------------------------------------------------------
 # What a test adds to the configuration.
+conf_controller=
 conf_slurm=
 conf_more=
 worker_port= # where workers call
@@ -145,6 +146,7 @@ allocator: slurm
 controller:
   listen: 127.0.0.1:$MGPU_TEST_PORT
   url: http://127.0.0.1:${worker_port:-$MGPU_TEST_PORT}
+$conf_controller
 slurm:
   conf: $SLURM_CONF
   poll_interval: ${poll:-1s}

@@ -26,6 +26,7 @@ without_dbd() {
 }
 # People resize jobs here: the default policy would, too.
 conf_more='scheduler: {policy: backfill}'
+conf_controller='  metrics_labels: [account]'
 conf_slurm='  limit_margin: 0s'
 teardown_file() { slurm_down; }
 teardown() {
@@ -79,15 +80,25 @@ dry_says() { # NAME WORDS [OPTION...]
         --set resources.reservation=never
     id=$(saver elastic 1..4)
     wait_for 60 runs_on "$id" 1
+    # Slurm's count may come after the start.
+    why_says() { "$MGPU_BIN/mgpu-stat" --why "$1" | grep -F "$2"; }
+    wait_for 30 why_says "$id" 'for account physics, 1 in use'
     run resize "$id" 4
     [ "$status" -ne 0 ]
     [[ $output == *"cannot have 4 GPUs in Slurm: 3 GPUs in all for account physics"* ]]
-    "$MGPU_BIN/mgpu-stat" --why "$id" | grep 'Slurm      grants at most 3 GPUs now'
+    why_says "$id" 'Slurm      grants at most 3 GPUs now'
     resize "$id" 3
     wait_for 60 runs_on "$id" 3
     [ "$(job_field "$id" attempt)" = 2 ]
+    # The default account of who names none.
+    [ "$(job_field "$id" account)" = physics ]
+    has_gpus() { api GET /metrics | grep -qFx "$1"; }
+    wait_for 30 has_gpus \
+        'mgpu_group_gpus{account="physics"} 3'
     touch "$go"
     wait_for 60 job_is "$id" COMPLETED
+    "$MGPU_BIN/mgpu-stat" --usage --by account --no-header >"$BATS_TEST_TMPDIR/use"
+    grep -E '^physics +1 +0 ' "$BATS_TEST_TMPDIR/use"
 }
 
 @test "a quota that is not told: the old size again, and not the other one" {

@@ -8,6 +8,7 @@
 
 #include "jobs/text/text.h"
 #include "scheduler/ctld/request/reply.h"
+#include "scheduler/engine/account.h"
 
 enum {
     LIST_MAX = 100000,
@@ -181,12 +182,10 @@ bool job_filter_fits(const struct ctld *c, const struct job_filter *f,
         (f->name && fnmatch(f->name, j->name, 0) != 0) ||
         (f->node && !text_place_has(j->place, f->node)))
         return false;
-    if (f->account || f->partition) {
-        const struct alloc_where w = engine_where(c->engine, j);
-        if (!is_word(w.account, f->account) ||
-            !is_word(w.partition, f->partition))
-            return false;
-    }
+    if ((f->account && !is_word(engine_account(c->engine, j), f->account)) ||
+        (f->partition &&
+         !is_word(engine_where(c->engine, j).partition, f->partition)))
+        return false;
     return !f->labels ||
            (engine_may(c->engine, j, f->caller) && has_labels(j, f->labels));
 }

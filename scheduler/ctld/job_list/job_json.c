@@ -18,6 +18,7 @@
 #include "scheduler/ctld/job_list/job_cursor.h"
 #include "scheduler/ctld/job_list/job_filter.h"
 #include "scheduler/ctld/job_list/start_estimates.h"
+#include "scheduler/engine/account.h"
 
 /* One job that is being written. */
 struct view {
@@ -235,7 +236,7 @@ MEMBER(start_estimate, add_time, start_estimate(v))
 MEMBER(begin, add_time, v->j->begin_s > 0 ? v->j->begin_s : (double)NAN)
 MEMBER(start_forecast, add_time, start_forecast(v))
 MEMBER(start_in_s, add_num, start_in(v))
-MEMBER(account, add_text, engine_where(v->c->engine, v->j).account)
+MEMBER(account, add_text, engine_account(v->c->engine, v->j))
 MEMBER(partition, add_text, engine_where(v->c->engine, v->j).partition)
 MEMBER(iteration, add_progress, v->p->iteration)
 MEMBER(iterations_total, add_progress, v->p->iterations_total)

@@ -35,8 +35,8 @@ void uses_log_clear(struct uses_log *u);
 /* Notes a grant, and the end of an attempt. Without memory it notes nothing. */
 void uses_log_note(struct uses_log *u, const struct store_event *ev,
                    const struct job *job);
-/* The name that a job is charged to: the account of its spec, or else its
- * user. */
+/* The name that a job is charged to: the account of its spec, or else the
+ * cluster's default account that its events have, or else its user. */
 void fair_share_name(const struct job *job, char ret[SHARE_NAME_CAP]);
 /* GPU seconds; those half_life_s ago count half. */
 double use_decayed(const struct use_interval *i, double now_s,

@@ -19,9 +19,11 @@ void uses_log_clear(struct uses_log *u)
 
 void fair_share_name(const struct job *job, char ret[SHARE_NAME_CAP])
 {
-    const char *account = job->where.account;
+    const char *named = job->where.account;
     (void)snprintf(ret, SHARE_NAME_CAP, "%s",
-                   account && account[0] ? account : job->user);
+                   named && named[0] ? named
+                   : job->account[0] ? job->account
+                                     : job->user);
 }
 
 static struct use_interval *grow(struct use_interval **v, size_t n, size_t *cap)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/engine/account.h"
 
 enum { GROUPS_MAX = 256, VALUE_CAP = 64, N_LABELS = 3 };
 
@@ -38,7 +39,7 @@ static void name(const struct groups *g, const struct ctld *c,
     const char *of[N_LABELS] = {
         first_of(own->partition, def->partition),
         is_live ? first_of(job->on_type, type) : type,
-        first_of(own->account, def->account),
+        first_of(engine_account(c->engine, job), ""),
     };
     for (int i = 0; i < N_LABELS; i++)
         if (g->has[i])

@@ -28,8 +28,10 @@ struct detail {
     int64_t left_ms;  /* REQUEUE of a resize: what is left of the time limit */
     int32_t priority; /* PRIORITY, UPDATE; INT32_MIN: none */
     int64_t limit_ms; /* UPDATE: of an attempt; 0: no limit */
-    int32_t max_parallel; /* UPDATE: 0: any number */
-    char partition[DETAIL_WHERE_CAP], account[DETAIL_WHERE_CAP]; /* UPDATE */
+    int32_t max_parallel;             /* UPDATE: 0: any number */
+    char partition[DETAIL_WHERE_CAP]; /* UPDATE */
+    char account[DETAIL_WHERE_CAP];   /* UPDATE; INTENT: the cluster's default
+                                         account, if nothing names one */
     int64_t for_job;      /* PREEMPT: the job that gets the devices; 0: none.
                              Without a size and a reason, a person requested a
                              requeue */

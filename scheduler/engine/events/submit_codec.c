@@ -249,6 +249,7 @@ static char *describe(const struct job *job, const char *class)
         add_text(o, "class", class) == 0 && add_text(o, "dir", job->dir) == 0 &&
         add_text(o, "digest", job->digest[0] ? job->digest : NULL) == 0 &&
         add_text(o, "owner", job->owner[0] ? job->owner : NULL) == 0 &&
+        add_text(o, "account", job->account[0] ? job->account : NULL) == 0 &&
         add_text(o, "rules", job->rules) == 0 &&
         (job->notify_on == 0 ||
          json_object_set_new(o, "notify_on", json_integer(job->notify_on)) ==
@@ -377,8 +378,10 @@ static int take_texts(const struct members *m, struct job *ret,
     enum spec_kind kind = SPEC_CV; /* which events of old versions mean */
     struct member text[N_TEXTS];
     const struct member owner = members_get(m, "owner");
+    const struct member account = members_get(m, "account");
 
     text_take(ret->owner, sizeof(ret->owner), &owner);
+    text_take(ret->account, sizeof(ret->account), &account);
     if (take_all(m, MEMBER_TEXT, names, N_TEXTS, text) < 0)
         return -1;
     text_take(ret->user, sizeof(ret->user), &text[USER]);

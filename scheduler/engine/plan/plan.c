@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "jobs/spec/gpu_sizes.h"
+#include "scheduler/engine/account.h"
 #include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/explain_sizes.h"
@@ -168,6 +169,9 @@ int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
     if (gpus > 0 && (eng_wants_type(e, &en->job) || eng_prefers_type(e, en)))
         text_copy(d.gpu_type, sizeof(d.gpu_type), eng_type_of(e, classes));
     say_chosen(e, &en->job, &d);
+    const char *account =
+        en->job.where.account ? NULL : eng_default_account(e, en->job.uid);
+    text_copy(d.account, sizeof(d.account), account ? account : "");
     en->job.start_estimate_s = NAN;
     en->is_ahead = false;
     return eng_stage(e, en, EV_INTENT, -1, &d, err);

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/engine/account.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
 #include "scheduler/engine/teach.h"
@@ -30,11 +31,6 @@ struct uses {
     struct use *u; /* owned */
     size_t n;
 };
-
-static const char *account_of(const struct engine *e, const struct job *job)
-{
-    return eng_where(e->parts.conf, job, 1).account;
-}
 
 bool eng_has_limits(const struct engine *e)
 {
@@ -76,7 +72,7 @@ static bool goes_on(const struct job *job)
 bool eng_is_spent(const struct engine *e, const struct job *job, int32_t gpus,
                   char why[JOB_REASON_CAP])
 {
-    const char *account = account_of(e, job);
+    const char *account = engine_account(e, job);
     bool counts = gpus > 0 && !goes_on(job);
 
     for (size_t i = 0; counts && i < e->n_spent; i++) {
@@ -106,7 +102,7 @@ static struct use *find(struct uses *t, int64_t uid, const char *account)
 static void add(const struct engine *e, struct uses *t, const struct job *job,
                 int32_t gpus)
 {
-    const char *account = account_of(e, job);
+    const char *account = engine_account(e, job);
     struct use *u = find(t, job->uid, NULL);
     u->gpus += gpus;
     u->running++;
@@ -148,7 +144,7 @@ static bool is_limited(const struct engine *e, struct uses *t,
                        char why[JOB_REASON_CAP])
 {
     const struct engine_limits *l = &e->parts.conf->limits;
-    const char *account = account_of(e, job);
+    const char *account = engine_account(e, job);
     return eng_is_spent(e, job, gpus, why) ||
            is_over(find(t, job->uid, NULL), gpus, l->gpus_per_user,
                    l->running_per_user, why) ||
@@ -166,7 +162,7 @@ static int32_t most_gpus(const struct engine *e, struct uses *t,
                          const struct job *job)
 {
     const struct engine_limits *l = &e->parts.conf->limits;
-    const char *account = account_of(e, job);
+    const char *account = engine_account(e, job);
     char why[JOB_REASON_CAP];
     if (eng_is_spent(e, job, 1, why))
         return 0;
@@ -255,7 +251,7 @@ static void drop_limited(struct engine *e, struct uses *t,
 static void limit_growth(const struct engine *e, struct uses *t,
                          struct policy_wish *w, const struct job *job)
 {
-    const char *account = account_of(e, job);
+    const char *account = engine_account(e, job);
     int32_t more = w->nodes * w->gpus_per_node - job->gpus;
 
     if (more <= 0)
@@ -340,16 +336,16 @@ int eng_check_limits(const struct engine *e, const struct job *job,
     const struct engine_limits *l = &e->parts.conf->limits;
     if (check_gpus(job, l->gpus_per_user, "max_gpus_per_user", err) < 0)
         return -1;
-    return account_of(e, job) ? check_gpus(job, l->gpus_per_account,
-                                           "max_gpus_per_account", err)
-                              : 0;
+    return engine_account(e, job) ? check_gpus(job, l->gpus_per_account,
+                                               "max_gpus_per_account", err)
+                                  : 0;
 }
 
 int engine_use(const struct engine *e, const struct job *job,
                struct engine_use *ret, struct error *err)
 {
     struct uses t;
-    const char *account = account_of(e, job);
+    const char *account = engine_account(e, job);
 
     if (uses_of(e, &t, err) < 0)
         return -1;

@@ -20,6 +20,7 @@
 
 #include "jobs/base/buf.h"
 #include "jobs/text/text.h"
+#include "scheduler/engine/account.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/events/fold.h"
 #include "scheduler/engine/plan/plan.h"
@@ -281,25 +282,17 @@ static int choose_dir(const struct engine *e, const struct engine_submit *req,
     return 0;
 }
 
-/* Sets the directory in the entry, and in the text as the last member. */
-static int put_dir(const struct engine *e, const struct engine_submit *req,
-                   struct engine_read *r, struct error *err)
+/* Adds a last member to the text. */
+static int put_member(struct engine_read *r, const char *name,
+                      const char *value, struct error *err)
 {
-    struct entry *en = r->en;
     struct buf b = BUF_INIT;
-    size_t len = strlen(r->text);
+    int rc = buf_add(&b, r->text, strlen(r->text) - 1, err);
 
-    if (eng_set_dir(en, e->parts.conf->jobs_dir, err) < 0 ||
-        choose_dir(e, req, en->job.id, &en->own.dir, err) < 0)
-        return -1;
-    if (!en->own.dir)
-        return 0;
-    en->job.dir = en->own.dir;
-    int rc = buf_add(&b, r->text, len - 1, err);
     if (rc == 0)
-        rc = buf_addstr(&b, ",\"dir\":", err);
+        rc = buf_addf(&b, err, ",\"%s\":", name);
     if (rc == 0)
-        rc = text_add_json(&b, en->own.dir, err);
+        rc = text_add_json(&b, value, err);
     if (rc == 0)
         rc = buf_addstr(&b, "}", err);
     char *text = rc == 0 ? buf_detach(&b) : NULL;
@@ -309,6 +302,38 @@ static int put_dir(const struct engine *e, const struct engine_submit *req,
     free(r->text);
     r->text = text;
     return 0;
+}
+
+/* Sets the directory in the entry and in the text. */
+static int put_dir(const struct engine *e, const struct engine_submit *req,
+                   struct engine_read *r, struct error *err)
+{
+    struct entry *en = r->en;
+
+    if (eng_set_dir(en, e->parts.conf->jobs_dir, err) < 0 ||
+        choose_dir(e, req, en->job.id, &en->own.dir, err) < 0)
+        return -1;
+    if (!en->own.dir)
+        return 0;
+    en->job.dir = en->own.dir;
+    return put_member(r, "dir", en->own.dir, err);
+}
+
+/* Sets the cluster's default account, if it counts for the job. There may be
+ * thousands of associations, so the tasks of a sweep ask their first one. */
+static int put_account(const struct engine *e, struct engine_read *r,
+                       struct error *err)
+{
+    struct job *job = &r->en->job;
+    const struct entry *first = job->task > 0 ? eng_find(e, job->sweep) : NULL;
+    const char *name = job->where.account ? NULL
+                       : first            ? first->job.account
+                                          : eng_default_account(e, job->uid);
+
+    if (!name || name[0] == '\0')
+        return 0;
+    text_copy(job->account, sizeof(job->account), name);
+    return put_member(r, "account", job->account, err);
 }
 
 /* Sets the id of the sweep, in place of the "1" in the text. */
@@ -337,7 +362,8 @@ int eng_enter(struct engine *e, const struct engine_submit *req,
     struct entry *en = io->en;
     en->job.id = e->last_id + 1;
     if ((sweep > 0 && put_sweep(io, sweep, err) < 0) ||
-        put_dir(e, req, io, err) < 0 || eng_add(e, en, err) < 0)
+        put_dir(e, req, io, err) < 0 || put_account(e, io, err) < 0 ||
+        eng_add(e, en, err) < 0)
         return -1;
     char *text = io->text;
     io->en = NULL;

@@ -19,6 +19,7 @@
 #include <time.h>
 
 #include "jobs/text/scalar.h"
+#include "scheduler/engine/account.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/explain_sizes.h"
 #include "scheduler/engine/rules/rules.h"
@@ -95,6 +96,31 @@ static const struct alloc_quota *row_of(const struct alloc_quota *q, size_t n,
     return NULL;
 }
 
+/* ---- accounts --------------------------------------------------------------
+ */
+const char *eng_default_account(const struct engine *e, int64_t uid)
+{
+    const struct alloc_quota *q;
+    size_t n = e->parts.conf->where.account ? 0 : quotas_of(e, &q);
+
+    for (size_t i = 0; i < n; i++)
+        if (q[i].kind == ALLOC_QUOTA_ACCOUNT && (int64_t)q[i].uid == uid &&
+            q[i].is_default)
+            return q[i].name;
+    return NULL;
+}
+
+/* A job that is older than the first news of associations has no default in its
+ * events before it starts. */
+const char *engine_account(const struct engine *e, const struct job *job)
+{
+    const char *known = eng_account(e->parts.conf, job);
+    bool is_to_start =
+        !job_state_is_live(job->state) && !job_state_is_final(job->state);
+
+    return known || !is_to_start ? known : eng_default_account(e, job->uid);
+}
+
 /* ---- quotas ----------------------------------------------------------------
  */
 /* The tightest limit so far. */
@@ -132,9 +158,8 @@ static int32_t in_flight(const struct engine *e, const struct job *of,
         if (job->id == of->id || !job_state_is_live(job->state) || more <= 0 ||
             (is_asked && en->is_held))
             continue;
-        const struct alloc_where w = eng_where(e->parts.conf, job, 1);
-        bool is_named = account || w.account;
-        if (is_named ? is_same(w.account, account) : job->uid == of->uid)
+        const char *theirs = engine_account(e, job);
+        if (theirs ? is_same(theirs, account) : job->uid == of->uid)
             n += more;
     }
     return n;
@@ -197,7 +222,7 @@ int32_t eng_quota_most(const struct engine *e, const struct job *job,
         return INT32_MAX;
     const struct alloc_quota *qos =
         row_of(q, n, ALLOC_QUOTA_QOS, w.qos ? w.qos : assoc->qos, 0, NULL);
-    int32_t others = in_flight(e, job, w.account);
+    int32_t others = in_flight(e, job, assoc->name);
     int64_t minutes = minutes_of(e, limit_s);
 
     if (qos && qos->group_gpus >= 0)

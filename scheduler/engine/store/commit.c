@@ -88,7 +88,7 @@ static struct store_attempt attempt_row(const struct engine *e,
         .needed_bytes = job->needed_bytes,
         .available_bytes = job->available_bytes,
         .gpu_type = or_null(job->on_type),
-        .account = eng_where(e->parts.conf, job, 1).account,
+        .account = eng_account(e->parts.conf, job),
     };
 }
 

@@ -196,6 +196,18 @@ double eng_reconcile_at(const struct engine *e)
 
 #define OR(a, b) ((a) ? (a) : (b))
 
+const char *eng_account(const struct engine_conf *conf, const struct job *job)
+{
+    bool has_attempt =
+        job_state_is_live(job->state) || job_state_is_final(job->state);
+    const char *own = job->account[0] ? job->account : NULL;
+
+    if (job->where.account)
+        return job->where.account;
+    return has_attempt ? OR(own, conf->where.account)
+                       : OR(conf->where.account, own);
+}
+
 struct alloc_where eng_where(const struct engine_conf *conf,
                              const struct job *job, int32_t gpus_per_node)
 {

@@ -167,6 +167,10 @@ bool eng_target(const struct job *job, struct gpu_sizes *ret);
  * in   gpus_per_node  for the memory; 0 counts as 1 */
 struct alloc_where eng_where(const struct engine_conf *conf,
                              const struct job *job, int32_t gpus_per_node);
+/* Whom the cluster charges, as far as the job's events and the configuration
+ * tell: the account that the job names, the configuration's, or the cluster's
+ * default. NULL: none. A live or ended attempt keeps its own. Borrowed */
+const char *eng_account(const struct engine_conf *conf, const struct job *job);
 static inline bool eng_is_exclusive(const struct engine_conf *conf,
                                     const struct job *job)
 {

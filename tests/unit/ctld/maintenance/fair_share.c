@@ -47,6 +47,14 @@ static void test_log(void)
     a.gpus = 0;
     note(&u, &a, EV_GRANT, JOB_STARTING, 300);
     is_int((long long)u.n_live, 0, "a job without GPUs uses none");
+    a.gpus = 1;
+    (void)snprintf(a.account, sizeof(a.account), "lab");
+    note(&u, &a, EV_GRANT, JOB_STARTING, 400);
+    is_str(u.live[0].name, "lab", "one is charged to a default account");
+    a.where.account = "vision";
+    char name[SHARE_NAME_CAP];
+    fair_share_name(&a, name);
+    is_str(name, "vision", "  unless it names another one");
     uses_log_clear(&u);
 }
 
