@@ -30,7 +30,8 @@
  *   POST /v1/jobs/:id/requeue its attempt ends, and it is queued again
  *   POST /v1/jobs/:id/resize  {"gpus":4}, and {"nodes":2} or not: so many in
  *                             its next attempt; {"gpus":"any"}: as the policy
- *                             chooses
+ *                             chooses. "says" of the reply: what the request
+ *                             does, also if another one has followed
  *   POST /v1/jobs/:id/update  {"time_limit_s":3600,"partition":"a",
  *     "account":"b","priority":7,"max_parallel":2}, some of them; a limit or
  *     max_parallel null: none

@@ -267,7 +267,13 @@ grows_and_shrinks() { # JOB
     wait_for 60 runs_on "$id" 1
     admin --quiet resize "$id" 2
     wait_for 30 job_is "$id" CHECKPOINTING
-    admin --quiet resize "$id" 4
+    admin resize "$id" 2 |
+        grep -x "job $id: CHECKPOINTING, Resizing: from 1 to 2 GPUs is under way already"
+    admin resize "$id" 1 |
+        grep -x "job $id: CHECKPOINTING, Resizing: on 1 GPU again, asked by $(id -un), in place of 2"
+    [[ $(stat --why "$id") != *Growing* ]]
+    admin resize "$id" 4 |
+        grep -x "job $id: CHECKPOINTING, Resizing: from 1 to 4 GPUs, asked by $(id -un), in place of 1"
     field_is "$id" to_gpus 4
     ctld_kill
     ctld_launch --local --slots 4

@@ -274,6 +274,75 @@ static void test_spent(void)
     play_out("k0:COMPLETED/0/4[1111] k1:COMPLETED/0/1[1]");
 }
 
+static void says(int i, int32_t gpus, const char *want)
+{
+    const struct engine_size to = {.gpus = gpus};
+    char text[JOB_REASON_CAP];
+
+    engine_resize_says(job_of(i), "bob", &to, text);
+    is_str(text, want, "  and says what a resize would do");
+}
+
+/* What a second resize says while the first is under way. */
+static void test_says(void)
+{
+    const struct world_script s = {
+        .nodes = 1,
+        .gpus_per_node = 4,
+        .policy = &policy_backfill,
+        .grant_delay_s = 20,
+        .jobs = {{.gpus = 1,
+                  .gpus_max = 4,
+                  .spec_more = "},\"checkpoint\":{\"grace\":\"20s\"}}",
+                  .attempts = {{.run_s = 100}, {.run_s = 100}, {.run_s = 9}}},
+                 {.gpus = 2, .attempts = {{.run_s = 60}}}},
+        .acts = {{.job = 0, .hold = true}, {.at_s = 50, .job = 1}},
+        .n_acts = 2,
+    };
+
+    begin(&s);
+    play(5);
+    ok(job_of(0)->state == JOB_HELD, "---- a held job");
+    says(0, 0, "Resizing: no size was asked for");
+    says(0, 2, "Resizing: to 2 GPUs, asked by bob");
+    is_int(resize(0, 2, 0), 0, "is to have two");
+    says(0, 2, "Resizing: to 2 GPUs is asked for already");
+    says(0, 4, "Resizing: to 4 GPUs, asked by bob, in place of 2");
+    is_int(resize(0, 1, 0), 0, "no, one");
+    is_int(engine_hold(w.engine, w.ids[0], 1000, false, &err), 0, "released");
+    play(10);
+    ok(job_of(0)->state == JOB_DISPATCHING, "it is requested with one");
+    says(0, 1, "Resizing: to 1 GPU is asked for already");
+    says(0, 4, "Resizing: to 4 GPUs, asked by bob, in place of 1");
+    play(40);
+    ok(job_of(0)->state == JOB_RUNNING, "it runs");
+    is_int(resize(0, 2, 0), 0, "and is to have two");
+    is_int(job_of(0)->state, JOB_CHECKPOINTING, "  its checkpoint");
+    says(0, 2, "Resizing: from 1 to 2 GPUs is under way already");
+    says(0, 4, "Resizing: from 1 to 4 GPUs, asked by bob, in place of 2");
+    const struct engine_report_extra stopped = {
+        .cpu_ms = -1, .cores_ms = -1, .stopped = 1};
+    is_int(engine_report(w.engine, w.ids[0], 1, 0, "", NULL, &stopped, &err), 0,
+           "its worker reports that it was stopped");
+    is_int(resize(0, 2, 0), 0, "  and a resize is no error");
+    says(0, 1, "Resizing: on 1 GPU again, asked by bob, in place of 2");
+    says(0, 0, "Resizing: any size of its range, asked by bob, in place of 2");
+    play(55);
+    ok(job_of(0)->state == JOB_DISPATCHING && job_of(0)->gpus == 2,
+       "two are requested for it");
+    says(0, 2, "Resizing: from 1 to 2 GPUs is under way already");
+    says(0, 4, "Resizing: from 1 to 4 GPUs, asked by bob, in place of 2");
+    is_int(resize(0, 4, 0), 0, "it is to have four");
+    is_str(job_of(0)->reason,
+           "Resizing: from 1 to 4 GPUs, asked by anna, in place of 2",
+           "  which is its reason");
+    play(100);
+    ok(job_of(0)->state == JOB_QUEUED, "it waits for them");
+    says(0, 4, "Resizing: from 1 to 4 GPUs is under way already");
+    says(0, 3, "Resizing: from 1 to 3 GPUs, asked by bob, in place of 4");
+    play_out("k0:COMPLETED/0/3[101] k1:COMPLETED/0/1[1]");
+}
+
 static void test_twice(void)
 {
     const struct world_script s = {
@@ -492,6 +561,7 @@ int main(void)
     test_place_beside(&policy_backfill);
     test_refused();
     test_spent();
+    test_says();
     test_twice();
     test_not_started();
     test_policy();

@@ -108,6 +108,8 @@ dry_says() { # NAME WORDS [OPTION...]
     id=$(saver typed 1..4)
     wait_for 60 runs_on "$id" 1
     resize "$id" 4
+    "$MGPU_BIN/mgpu-admin" resize "$id" 4 |
+        grep 'Resizing: from 1 to 4 GPUs is under way already'
     three() { [ "$(job_field "$id" attempt)" = 3 ]; }
     wait_for 120 three
     wait_for 60 runs_on "$id" 1

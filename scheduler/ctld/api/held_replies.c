@@ -6,6 +6,7 @@
  */
 #include "scheduler/ctld/api/held_replies.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "scheduler/ctld/ctld_internal.h"
@@ -19,6 +20,7 @@ struct held {
     struct http_exchange *x;
     uint64_t ticket, job;
     int status;
+    char says[JOB_REASON_CAP];
 };
 
 struct held_replies {
@@ -33,11 +35,12 @@ static void answer(struct ctld *c, const struct held *h)
         return;
     }
     ctld_reply(h->x, h->status,
-               json_pack("{s:s, s:I, s:o, s:o, s:o*}", "schema", "mgpu.job/1",
-                         "id", (json_int_t)job->id, "job",
+               json_pack("{s:s, s:I, s:o, s:o, s:o*, s:s*}", "schema",
+                         "mgpu.job/1", "id", (json_int_t)job->id, "job",
                          job_json_value(c, job, true), "sweep",
                          job_json_sweep(c, job), "warnings",
-                         job_json_warnings(c, job)));
+                         job_json_warnings(c, job), "says",
+                         h->says[0] ? h->says : NULL));
 }
 
 void held_replies_settle(struct ctld *c, const struct error *why)
@@ -78,7 +81,14 @@ static bool is_over(const struct ctld *c, uint64_t id)
 void held_replies_add(struct ctld *c, struct http_exchange *x, int status,
                       uint64_t job)
 {
-    const struct held now = {.x = x, .job = job, .status = status};
+    held_replies_add_text(c, x, status, job, "");
+}
+
+void held_replies_add_text(struct ctld *c, struct http_exchange *x, int status,
+                           uint64_t job, const char *says)
+{
+    struct held now = {.x = x, .job = job, .status = status};
+    (void)snprintf(now.says, sizeof(now.says), "%s", says);
     if (is_over(c, job)) {
         answer(c, &now);
         return;
@@ -92,10 +102,8 @@ void held_replies_add(struct ctld *c, struct http_exchange *x, int status,
         ctld_want_step(c);
         return;
     }
-    *h = (struct held){.x = x,
-                       .ticket = engine_staged(c->engine),
-                       .job = job,
-                       .status = status};
+    *h = now;
+    h->ticket = engine_staged(c->engine);
     *c->held_replies->last = h;
     c->held_replies->last = &h->next;
     ctld_want_step(c);

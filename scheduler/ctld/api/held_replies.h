@@ -15,6 +15,11 @@ int held_replies_init(struct ctld *c, struct error *err) MUST_CHECK;
  * with mgpu.ok/1 when job is 0. Requests a step. */
 void held_replies_add(struct ctld *c, struct http_exchange *x, int status,
                       uint64_t job);
+/* As held_replies_add(), and with what the request does. The job may have been
+ * changed again before the reply goes.
+ * in  says  JOB_REASON_CAP; "": nothing */
+void held_replies_add_text(struct ctld *c, struct http_exchange *x, int status,
+                           uint64_t job, const char *says);
 bool held_replies_any(const struct ctld *c);
 /* Sends the replies whose changes the engine has made durable or undone.
  * in  why  for those that it has undone */

@@ -118,7 +118,7 @@ void serve_resize(void *arg, struct http_exchange *x)
     struct ctld *c = arg;
     struct error err = ERROR_INIT;
     struct engine_size to;
-    char who[USER_NAME_CAP];
+    char who[USER_NAME_CAP], says[JOB_REASON_CAP] = "";
     uint64_t id = 0;
     json_t *body = ctld_admit(c, x) && ctld_param_one(c, x, &id) &&
                            user_names_of_caller(c, x, who)
@@ -127,13 +127,16 @@ void serve_resize(void *arg, struct http_exchange *x)
     if (!body)
         return;
     int rc = size_of(body, &to, &err);
+    const struct job *job = engine_job(c->engine, id);
+    if (rc == 0 && job)
+        engine_resize_says(job, who, &to, says);
     if (rc == 0)
         rc = engine_resize(c->engine, id, http_uid(x), who, &to, &err);
     json_decref(body);
     if (rc < 0)
         http_reply_err(x, &err);
     else
-        held_replies_add(c, x, 200, id);
+        held_replies_add_text(c, x, 200, id, says);
 }
 
 static int set_priority(struct ctld *c, struct http_exchange *x, uint64_t id,

@@ -563,7 +563,7 @@ static json_t *size_of(const struct ctld *c, const struct job *job)
     const struct job_resize *r = &job->resize;
     int rc = 0;
 
-    if (r->gpus > 0 && job->gpus > 0)
+    if (r->gpus > 0 && job->gpus > 0 && r->gpus != job->gpus)
         rc = buf_addf(&text, NULL, "%s: from %" PRId32 " to %" PRId32 " GPUs; ",
                       r->gpus < job->gpus ? "Shrinking" : "Growing", job->gpus,
                       r->gpus);

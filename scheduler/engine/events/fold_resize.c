@@ -21,6 +21,8 @@ void resize_asked(struct job *job, double at_s, const struct detail *d,
                   bool is_live)
 {
     struct job_resize *r = &job->resize;
+    /* What nobody has claimed has not run on its GPUs. */
+    bool has_run = r->planned_gpus == 0 || isnan(r->told_s);
 
     r->gpus = d->to_gpus;
     r->nodes = d->to_nodes > 0 ? d->to_nodes : 0;
@@ -31,7 +33,7 @@ void resize_asked(struct job *job, double at_s, const struct detail *d,
     if (r->gpus == 0) {
         r->told_s = r->ended_s = NAN;
     } else if (is_live) {
-        r->from = job->gpus;
+        r->from = has_run ? job->gpus : r->from;
         r->told_s = job->requeue_asked && !isnan(r->told_s) ? r->told_s : at_s;
         r->ended_s = NAN;
     }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "jobs/spec/gpu_sizes.h"
+#include "scheduler/engine/attempts/end_evidence.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
 #include "scheduler/engine/requests/requests.h"
@@ -30,7 +31,8 @@ static int check_state(const struct entry *en, struct error *err)
         return -1;
     if (job->cancel_asked || job->limit_hit || en->give_up)
         return eng_refuse(job, err, ERR_STATE, "is being ended");
-    if (job->reported)
+    /* One that was told to stop and saved its work has another attempt. */
+    if (job->reported && (!job->requeue_asked || end_has_finished(job)))
         return eng_refuse(job, err, ERR_STATE,
                           "has completed its work and is ending");
     if (job->saves)
@@ -189,24 +191,75 @@ static bool has_it(const struct job *job, const struct engine_size *to)
            job->gpus == to->gpus && (to->nodes == 0 || to->nodes == job->nodes);
 }
 
-/* "Resizing: from 1 to 4 GPUs on 2 nodes, asked by anna" */
-static void say(const struct job *job, const struct engine_size *to,
-                const char *who, struct detail *d)
+/* Whether its live attempt has the size of a resize, and no worker yet. */
+static bool is_unclaimed(const struct job *job)
+{
+    return job_state_is_live(job->state) && job->resize.gpus == 0 &&
+           job->resize.planned_gpus > 0;
+}
+
+/* The GPUs of the attempt that a resize ends, or has ended. 0: none. */
+static int32_t from_of(const struct job *job)
+{
+    const struct job_resize *r = &job->resize;
+
+    if (job_state_is_live(job->state) && !is_unclaimed(job))
+        return job->gpus;
+    return isnan(r->told_s) ? 0 : r->from;
+}
+
+/* "from 1 to 4 GPUs on 2 nodes", "on 1 GPU again" */
+static void say_size(const struct job *job, const struct engine_size *to,
+                     char *out, size_t cap)
 {
     char from[24] = "", on[32] = "";
+    int32_t has = from_of(job);
 
-    if (job_state_is_live(job->state))
-        (void)snprintf(from, sizeof(from), "from %" PRId32 " ", job->gpus);
+    if (has > 0)
+        (void)snprintf(from, sizeof(from), "from %" PRId32 " ", has);
     if (to->nodes > 0)
         (void)snprintf(on, sizeof(on), " on %" PRId32 " node%s", to->nodes,
                        to->nodes == 1 ? "" : "s");
     if (to->gpus == 0)
-        (void)snprintf(d->why, sizeof(d->why),
-                       "Resizing: any size of its range, asked by %.60s", who);
+        (void)snprintf(out, cap, "any size of its range");
+    else if (to->gpus == has && to->nodes == 0)
+        (void)snprintf(out, cap, "on %" PRId32 " GPU%s again", has,
+                       has == 1 ? "" : "s");
     else
-        (void)snprintf(d->why, sizeof(d->why),
-                       "Resizing: %sto %" PRId32 " GPU%s%s, asked by %.60s",
-                       from, to->gpus, to->gpus == 1 ? "" : "s", on, who);
+        (void)snprintf(out, cap, "%sto %" PRId32 " GPU%s%s", from, to->gpus,
+                       to->gpus == 1 ? "" : "s", on);
+}
+
+/* "Resizing: from 1 to 4 GPUs on 2 nodes, asked by anna, in place of 2" */
+static void say(const struct job *job, const struct engine_size *to,
+                const char *who, char ret[JOB_REASON_CAP])
+{
+    const struct job_resize *r = &job->resize;
+    int32_t other = is_unclaimed(job) ? r->planned_gpus : r->gpus;
+    char size[64], place[28] = "";
+
+    say_size(job, to, size, sizeof(size));
+    if (other > 0)
+        (void)snprintf(place, sizeof(place), ", in place of %" PRId32, other);
+    (void)snprintf(ret, JOB_REASON_CAP, "Resizing: %s, asked by %.40s%s", size,
+                   who, place);
+}
+
+void engine_resize_says(const struct job *job, const char *who,
+                        const struct engine_size *to, char ret[JOB_REASON_CAP])
+{
+    struct gpu_sizes target;
+    char size[64];
+
+    if (to->gpus == 0 && !eng_target(job, &target)) {
+        (void)snprintf(ret, JOB_REASON_CAP, "Resizing: no size was asked for");
+    } else if (to->gpus > 0 && is_asked(job, to)) {
+        say_size(job, to, size, sizeof(size));
+        (void)snprintf(ret, JOB_REASON_CAP, "Resizing: %s is %s already", size,
+                       from_of(job) > 0 ? "under way" : "asked for");
+    } else {
+        say(job, to, who, ret);
+    }
 }
 
 int engine_resize(struct engine *e, uint64_t id, int64_t uid, const char *who,
@@ -239,6 +292,6 @@ int engine_resize(struct engine *e, uint64_t id, int64_t uid, const char *who,
     }
     d.to_gpus = to->gpus;
     d.to_nodes = to->nodes;
-    say(&en->job, to, who, &d);
+    say(&en->job, to, who, d.why);
     return eng_stage(e, en, EV_PREEMPT, uid, &d, err);
 }

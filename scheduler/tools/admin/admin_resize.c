@@ -56,12 +56,15 @@ int admin_resize(struct client *c, const struct admin_resize *conf,
     (void)snprintf(path, sizeof(path), "/v1/jobs/%s/resize", words[0]);
     int rc = client_post(c, path, body, NULL, &reply, err);
     const json_t *job = json_object_get(reply, "job");
+    /* Of this request; the job may have got another one since. */
+    const char *says = field_str(reply, "says");
+    if (*says == '\0')
+        says = field_str(job, "reason");
     if (rc == 0 && conf->json)
         rc = admin_print_job(job, err);
     else if (rc == 0 && !conf->quiet)
         printf("job %s: %s%s%s\n", words[0], field_str(job, "state"),
-               *field_str(job, "reason") ? ", " : "",
-               render_escape(field_str(job, "reason"), safe, sizeof(safe)));
+               *says ? ", " : "", render_escape(says, safe, sizeof(safe)));
     json_decref(body);
     json_decref(reply);
     return rc;
