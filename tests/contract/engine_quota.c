@@ -187,6 +187,8 @@ static void test_resize(void)
     begin(&one);
     play(10);
     is_int(job_of(0)->gpus, 3, "---- it runs on three of three");
+    is_int(resize(0, 4), -1, "four, before the cluster shows its use");
+    ok(strstr(err.msg, "for account lab, 3 in use") != NULL, "  %s", err.msg);
     counts = true;
     wishes_resize = true;
     is_int(resize(0, 4), -1, "a person asks for four");

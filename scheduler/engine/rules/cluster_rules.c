@@ -143,6 +143,35 @@ static void at_most(struct most *io, int64_t gpus, const char *fmt, ...)
     va_end(ap);
 }
 
+static bool shares(const struct engine *e, const struct job *job,
+                   const struct job *of, const char *account)
+{
+    const char *theirs = engine_account(e, job);
+
+    return theirs ? is_same(theirs, account) : job->uid == of->uid;
+}
+
+static int32_t at_least(int32_t listed, int32_t known)
+{
+    return known > listed ? known : listed;
+}
+
+/* GPUs of an account that are in use. A list is read at times, and does not
+ * show yet what the engine knows to be granted. */
+static int32_t in_use(const struct engine *e, const struct job *of,
+                      const char *account, int32_t listed)
+{
+    int32_t n = 0;
+
+    for (size_t i = 0; i < e->files.moving.n; i++) {
+        const struct job *job = &e->files.moving.at[i]->job;
+        if (job_state_is_live(job->state) && job->native_id[0] &&
+            shares(e, job, of, account))
+            n += job->gpus;
+    }
+    return at_least(listed, n);
+}
+
 /* GPUs that were requested for other jobs, or will be when they have left for a
  * larger size: no list shows them yet. */
 static int32_t in_flight(const struct engine *e, const struct job *of,
@@ -158,8 +187,7 @@ static int32_t in_flight(const struct engine *e, const struct job *of,
         if (job->id == of->id || !job_state_is_live(job->state) || more <= 0 ||
             (is_asked && en->is_held))
             continue;
-        const char *theirs = engine_account(e, job);
-        if (theirs ? is_same(theirs, account) : job->uid == of->uid)
+        if (shares(e, job, of, account))
             n += more;
     }
     return n;
@@ -196,15 +224,18 @@ static void by_qos(struct most *io, const struct alloc_quota *q, size_t n,
     const struct alloc_quota *of =
         row_of(q, n, ALLOC_QUOTA_QOS_ACCOUNT, qos->name, 0, account);
 
+    int32_t by_user = at_least(user ? user->group_used : 0, has);
+    int32_t by_account = at_least(of ? of->group_used : 0, has);
+
     if (qos->user_gpus >= 0)
-        at_most(io, qos->user_gpus - (user ? user->group_used : 0) + has,
+        at_most(io, qos->user_gpus - by_user + has,
                 "%" PRId32 " GPUs for each user of QOS %s, %" PRId32 " in use",
-                qos->user_gpus, qos->name, user ? user->group_used : 0);
+                qos->user_gpus, qos->name, by_user);
     if (qos->account_gpus >= 0)
-        at_most(io, qos->account_gpus - (of ? of->group_used : 0) + has,
+        at_most(io, qos->account_gpus - by_account + has,
                 "%" PRId32 " GPUs for each account of QOS %s, %" PRId32
                 " in use",
-                qos->account_gpus, qos->name, of ? of->group_used : 0);
+                qos->account_gpus, qos->name, by_account);
 }
 
 int32_t eng_quota_most(const struct engine *e, const struct job *job,
@@ -226,13 +257,16 @@ int32_t eng_quota_most(const struct engine *e, const struct job *job,
     int64_t minutes = minutes_of(e, limit_s);
 
     if (qos && qos->group_gpus >= 0)
-        at_most(&most, qos->group_gpus - qos->group_used + has - others,
+        at_most(&most,
+                qos->group_gpus - at_least(qos->group_used, has) + has - others,
                 "%" PRId32 " GPUs in all for QOS %s, %" PRId32 " in use",
-                qos->group_gpus, qos->name, qos->group_used);
-    else if (assoc->group_gpus >= 0)
-        at_most(&most, assoc->group_gpus - assoc->group_used + has - others,
+                qos->group_gpus, qos->name, at_least(qos->group_used, has));
+    else if (assoc->group_gpus >= 0) {
+        int32_t used = in_use(e, job, assoc->name, assoc->group_used);
+        at_most(&most, assoc->group_gpus - used + has - others,
                 "%" PRId32 " GPUs in all for account %s, %" PRId32 " in use",
-                assoc->group_gpus, assoc->group, assoc->group_used);
+                assoc->group_gpus, assoc->group, used);
+    }
     if (qos && qos->job_gpus >= 0)
         at_most(&most, qos->job_gpus, "%" PRId32 " GPUs for each job of QOS %s",
                 qos->job_gpus, qos->name);
