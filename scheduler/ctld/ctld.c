@@ -54,6 +54,7 @@
 #include "scheduler/ctld/startup/paths.h"
 #include "scheduler/ctld/startup/restored_ids.h"
 #include "scheduler/ctld/startup/sd_notify.h"
+#include "scheduler/ctld/usage/event_counts.h"
 #include "scheduler/ctld/usage/gpu_hours_limit.h"
 
 enum {
@@ -81,24 +82,11 @@ static void on_wait(void *arg, const struct job *job)
     job_watch_changed(arg, job->id);
 }
 
-static void count_resize(struct ctld_stats *s, const struct store_event *event,
-                         const struct job *job)
-{
-    if (!job || event->ev != EV_RUN || event->at_s != job->run_s ||
-        isnan(job->resize.checkpoint_s))
-        return;
-    s->resizes++;
-    s->resize_s[0] += job->resize.checkpoint_s;
-    s->resize_s[1] += job->resize.allocator_s;
-    s->resize_s[2] += job->resize.start_s;
-}
-
 static void on_event(void *arg, const struct store_event *event,
                      const struct job *job)
 {
     struct ctld *c = arg;
-    c->stats.events++;
-    count_resize(&c->stats, event, job);
+    event_counts_note(&c->stats, event, job);
     if (job)
         fair_share_note(c, event, job);
     if (job)

@@ -21,6 +21,7 @@
 #include "scheduler/ctld/request/job_lookup.h"
 #include "scheduler/ctld/request/reply.h"
 #include "scheduler/ctld/startup/token_secret.h"
+#include "scheduler/ctld/usage/event_counts.h"
 
 enum { CTLD_STEP_BUCKETS = 8 };
 
@@ -40,6 +41,7 @@ struct ctld_stats {
     double prediction_error; /* sum over predictions: off by this share */
     double resize_s[3];      /* of them: checkpoint, allocator, start */
     struct ctld_durations steps, commits; /* commits: the time of the store */
+    struct wait_counts waits;
 };
 extern const double ctld_step_bounds_s[CTLD_STEP_BUCKETS - 1];
 

@@ -739,6 +739,18 @@ END
     "$MGPU_BIN/mgpu-submit" --quiet --hold job.yaml
     wait_for 60 has_group 'mgpu_group_gpus{gpu_type="slot",account="a\"b"} 2'
     has_group 'mgpu_group_jobs{state="HELD",gpu_type="",account=""} 1'
+    "$MGPU_BIN/mgpu-submit" --quiet --set resources.gpus=2 job.yaml
+    wait_for 60 has_group 'mgpu_group_pending{reason="WaitingForGpus",gpu_type="",account=""} 1'
+    has_group 'mgpu_jobs_pending{reason="WaitingForGpus"} 1'
+    has_group 'mgpu_nodes{state="up"} 1'
+    has_group 'mgpu_nodes{state="down"} 0'
+    # One has started, after less than a week.
+    wait_for 60 has_group 'mgpu_wait_seconds_count 1'
+    has_group 'mgpu_wait_seconds_bucket{le="604800"} 1'
+    has_group 'mgpu_wait_seconds_bucket{le="+Inf"} 1'
+    [ "$(sqlite3 "$ctld_dir/state/state.db" "SELECT abs(claimed_at - submitted_at \
+        - $(awk '/^mgpu_wait_seconds_sum/ { print $2 }' m)) < 1e-6
+        FROM v_usage")" = 1 ]
     conforms m
     grep -q '^# UNIT mgpu_step_seconds seconds$' m
     # Each is in mgpu-ctld(8), with its type and the same words, and no other.
@@ -764,6 +776,7 @@ END
     breaks 's/^mgpu_slots .*/mgpu_slots many/'
     breaks 's/^\(mgpu_step_seconds_count\) .*/\1 99999/'
     breaks '/^mgpu_step_seconds_bucket{le="+Inf"}/d'
+    breaks 's/^\(mgpu_wait_seconds_bucket{le="604800"}\) 1/\1 0/'
     breaks 's/state="QUEUED"/state="QUE"UED"/'
 }
 

@@ -26,7 +26,7 @@ without_dbd() {
 }
 # People resize jobs here: the default policy would, too.
 conf_more='scheduler: {policy: backfill}'
-conf_controller='  metrics_labels: [account]'
+conf_controller='  metrics_labels: [partition, account]'
 conf_slurm='  limit_margin: 0s'
 teardown_file() { slurm_down; }
 teardown() {
@@ -94,7 +94,7 @@ dry_says() { # NAME WORDS [OPTION...]
     [ "$(job_field "$id" account)" = physics ]
     has_gpus() { api GET /metrics | grep -qFx "$1"; }
     wait_for 30 has_gpus \
-        'mgpu_group_gpus{account="physics"} 3'
+        'mgpu_group_gpus{partition="batch",account="physics"} 3'
     touch "$go"
     wait_for 60 job_is "$id" COMPLETED
     "$MGPU_BIN/mgpu-stat" --usage --by account --no-header >"$BATS_TEST_TMPDIR/use"

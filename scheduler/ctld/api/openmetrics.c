@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "jobs/base/version.h"
-#include "jobs/reason.h"
 #include "scheduler/ctld/api/admin_actions.h"
 #include "scheduler/ctld/api/drain_nodes.h"
 #include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/api/policy_settings.h"
 #include "scheduler/ctld/api/reload_config.h"
+#include "scheduler/ctld/api/status.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/job_list/job_watch.h"
 #include "scheduler/ctld/maintenance/backup_schedule.h"
@@ -20,49 +20,22 @@
 #include "scheduler/ctld/request/auth.h"
 #include "scheduler/ctld/request/free_slots.h"
 #include "scheduler/ctld/request/reply.h"
+#include "scheduler/ctld/usage/event_counts.h"
 #include "scheduler/ctld/usage/group_metrics.h"
-
-enum { REASONS_MAX = 32 };
-
-struct reason {
-    char token[REASON_TOKEN_CAP];
-    uint64_t n;
-};
+#include "scheduler/ctld/usage/pending_reasons.h"
 
 struct counts {
     uint64_t jobs[JOB_STATE_N];
-    struct reason reasons[REASONS_MAX];
-    size_t n_reasons;
+    struct pending_reasons reasons;
 };
-
-static void count_reason(struct counts *n, const struct job *job)
-{
-    char token[REASON_TOKEN_CAP];
-    reason_token(job->reason, token);
-    for (size_t i = 0; i < n->n_reasons; i++) {
-        if (strcmp(n->reasons[i].token, token) == 0) {
-            n->reasons[i].n++;
-            return;
-        }
-    }
-    if (n->n_reasons == REASONS_MAX) {
-        n->reasons[REASONS_MAX - 1].n++;
-        return;
-    }
-    struct reason *r = &n->reasons[n->n_reasons++];
-    memcpy(r->token, token, sizeof(token));
-    r->n = 1;
-}
 
 static void count_jobs(struct ctld *c, struct counts *ret)
 {
     memset(ret, 0, sizeof(*ret));
     engine_count(c->engine, ret->jobs);
     const struct job *j = engine_next_since(c->engine, 0, INFINITY);
-    for (; j; j = engine_next_since(c->engine, j->id, INFINITY)) {
-        if (j->state == JOB_QUEUED)
-            count_reason(ret, j);
-    }
+    for (; j; j = engine_next_since(c->engine, j->id, INFINITY))
+        pending_reasons_add(&ret->reasons, j);
 }
 
 /* A family is named by its unit at the end; info has none. */
@@ -95,11 +68,12 @@ static int add_jobs(struct buf *b, const struct counts *n)
                        job_state_name((enum job_state)s),
                        (unsigned long long)n->jobs[s]);
     rc |= family(b, "mgpu_jobs_pending", "gauge",
-                 "Queued jobs by the token of their reason.");
-    for (size_t i = 0; i < n->n_reasons; i++)
-        rc |=
-            buf_addf(b, NULL, "mgpu_jobs_pending{reason=\"%s\"} %llu\n",
-                     n->reasons[i].token, (unsigned long long)n->reasons[i].n);
+                 "Jobs that are queued, or pending in Slurm, by the token of "
+                 "their reason.");
+    for (size_t i = 0; i < n->reasons.n; i++)
+        rc |= buf_addf(b, NULL, "mgpu_jobs_pending{reason=\"%s\"} %llu\n",
+                       n->reasons.at[i].token,
+                       (unsigned long long)n->reasons.at[i].n);
     return rc;
 }
 
@@ -123,29 +97,52 @@ static int histogram(struct buf *b, const char *name, const char *help,
                          name, (unsigned long long)n);
 }
 
+static int add_queue(struct ctld *c, struct buf *b)
+{
+    const struct wait_counts *waits = &c->stats.waits;
+    struct counts n;
+    count_jobs(c, &n);
+    int rc = add_jobs(b, &n);
+    rc |= group_metrics_add(c, b);
+    return rc |
+           histogram(b, "mgpu_wait_seconds",
+                     "Time from the submit of a job to the claim of its first "
+                     "attempt, of jobs that started.",
+                     waits->buckets, wait_bounds_s, WAIT_BUCKETS, waits->sum_s,
+                     waits->n);
+}
+
 static int add_loop(struct buf *b, const struct loop_times *t)
 {
     int rc = histogram(b, "mgpu_loop_stall_seconds",
-                       "Time for which one callback held up all else.",
+                       "Time for which one callback held up the event loop.",
                        t->buckets, loop_bounds_s, LOOP_BUCKETS, t->sum_s, t->n);
-    rc |= family(b, "mgpu_loop_stall_longest_seconds", "gauge",
-                 "The longest of them since the start.");
+    rc |= family(
+        b, "mgpu_loop_stall_longest_seconds", "gauge",
+        "The longest time for which one callback held up the event loop, since "
+        "the start.");
     rc |= buf_addf(b, NULL, "mgpu_loop_stall_longest_seconds %.9g\n",
                    t->longest_s);
-    rc |= family(b, "mgpu_loop_stall_own_longest_seconds", "gauge",
-                 "The longest, less the time that it waited for a core.");
+    rc |= family(
+        b, "mgpu_loop_stall_own_longest_seconds", "gauge",
+        "The longest callback of the event loop since the start, without its "
+        "waits for a core.");
     rc |= buf_addf(b, NULL, "mgpu_loop_stall_own_longest_seconds %.9g\n",
                    t->longest_own_s);
     rc |= family(b, "mgpu_loop_waited_seconds", "counter",
-                 "Time that callbacks waited for a core.");
+                 "Time that callbacks of the event loop waited for a core.");
     rc |=
         buf_addf(b, NULL, "mgpu_loop_waited_seconds_total %.9g\n", t->waited_s);
-    rc |= family(b, "mgpu_loop_slept_longest_seconds", "gauge",
-                 "The longest that one callback slept.");
+    rc |= family(
+        b, "mgpu_loop_slept_longest_seconds", "gauge",
+        "The longest time that one callback of the event loop slept, since the "
+        "start.");
     rc |= buf_addf(b, NULL, "mgpu_loop_slept_longest_seconds %.9g\n",
                    t->longest_slept_s);
-    rc |= family(b, "mgpu_loop_slept_seconds", "counter",
-                 "Time that callbacks slept: for a disk, a lock or a child.");
+    rc |= family(
+        b, "mgpu_loop_slept_seconds", "counter",
+        "Time that callbacks of the event loop slept: for a disk, a lock or a "
+        "child.");
     return rc | buf_addf(b, NULL, "mgpu_loop_slept_seconds_total %.9g\n",
                          t->slept_s);
 }
@@ -154,8 +151,8 @@ static int add_notices(struct buf *b, struct notices_counts n)
 {
     int rc = one(b, "mgpu_notices_sent", "counter",
                  "Notifications that notify.program has sent.", n.sent);
-    rc |= one(b, "mgpu_notices_failed", "counter", "Notifications given up.",
-              n.failed);
+    rc |= one(b, "mgpu_notices_failed", "counter",
+              "Notifications that notify.program could not send.", n.failed);
     rc |= one(b, "mgpu_notices_dropped", "counter",
               "Notifications dropped: the queue was full.", n.dropped);
     return rc | one(b, "mgpu_notices_waiting", "gauge",
@@ -165,11 +162,12 @@ static int add_notices(struct buf *b, struct notices_counts n)
 static int add_backups(struct buf *b, struct backup_counts k)
 {
     int rc = one(b, "mgpu_backups", "gauge",
-                 "Backups by store.backup that are there.", (uint64_t)k.n);
+                 "Backups of store.backup that exist.", (uint64_t)k.n);
     rc |= one(b, "mgpu_backup_failures", "counter",
-              "Tries of such a backup that failed.", k.n_failed);
-    rc |= family(b, "mgpu_backup_last_success_time_seconds", "gauge",
-                 "When the newest of them was taken, since 1970.");
+              "Backups of store.backup that failed.", k.n_failed);
+    rc |=
+        family(b, "mgpu_backup_last_success_time_seconds", "gauge",
+               "When the newest backup of store.backup was taken, since 1970.");
     return isnan(k.last_s)
                ? rc
                : rc | buf_addf(b, NULL,
@@ -186,8 +184,33 @@ static int add_disk_space(struct buf *b, struct ctld *c)
         rc |= buf_addf(b, NULL, "mgpu_state_free_bytes %lld\n",
                        (long long)free_bytes);
     return rc | one(b, "mgpu_state_short", "gauge",
-                    "1: it is below store.min_free, and no job is accepted.",
+                    "1: the free space of the state directory is below "
+                    "store.min_free, "
+                    "and no job is accepted.",
                     disk_space_is_short(c));
+}
+
+/* A node with GPUs of several types has an entry for each, in a row. */
+static int add_nodes(struct buf *b, const struct ctld *c)
+{
+    static const char *const states[] = {"up", "draining", "drained", "down"};
+    enum { N_STATES = sizeof(states) / sizeof(states[0]) };
+    uint64_t counts[N_STATES] = {0};
+    size_t n = 0;
+    const struct alloc_node *nodes = engine_nodes(c->engine, &n);
+    for (size_t i = 0; i < n; i++)
+        for (int k = 0; k < N_STATES; k++)
+            counts[k] +=
+                (i == 0 || strcmp(nodes[i - 1].name, nodes[i].name) != 0) &&
+                strcmp(status_node_state(nodes, n, i), states[k]) == 0;
+    int rc =
+        family(b, "mgpu_nodes", "gauge",
+               "Nodes by state; one that is drained is draining while jobs "
+               "are on it.");
+    for (int k = 0; k < N_STATES; k++)
+        rc |= buf_addf(b, NULL, "mgpu_nodes{state=\"%s\"} %llu\n", states[k],
+                       (unsigned long long)counts[k]);
+    return rc;
 }
 
 static uint64_t n_failed(const struct ctld *c)
@@ -213,7 +236,8 @@ static int add_admin(struct buf *b, const struct ctld *c)
     rc |= one(b, "mgpu_gpus_drained", "gauge",
               "GPUs that failed, and get nothing new.", n_failed(c));
     rc |= one(b, "mgpu_policy_set", "gauge",
-              "Keys that are set over mgpu.yaml.", policy_settings_count(c));
+              "Keys of scheduling that administrators have set over mgpu.yaml.",
+              policy_settings_count(c));
     return rc | one(b, "mgpu_reload_failed", "gauge",
                     "1: mgpu.yaml was refused when it was last read again.",
                     reload_config_has_failed(c));
@@ -224,8 +248,9 @@ static int add_resizes(struct buf *b, const struct ctld_stats *s)
     static const char *const parts[] = {"checkpoint", "allocator", "start"};
     int rc = one(b, "mgpu_resizes", "counter",
                  "Jobs that continued on another number of GPUs.", s->resizes);
-    rc |= family(b, "mgpu_resize_seconds", "counter",
-                 "Time from the word to stop to the next iteration.");
+    rc |= family(
+        b, "mgpu_resize_seconds", "counter",
+        "Time that resizes took, from the word to stop to the next iteration.");
     for (int i = 0; i < 3; i++)
         rc |= buf_addf(b, NULL, "mgpu_resize_seconds_total{part=\"%s\"} %.9g\n",
                        parts[i], s->resize_s[i]);
@@ -233,8 +258,9 @@ static int add_resizes(struct buf *b, const struct ctld_stats *s)
               "Sizes of a class that ran for the first time, and whose speed "
               "had been predicted.",
               s->predictions);
-    rc |= family(b, "mgpu_rate_prediction_error", "counter",
-                 "Sum over these: the share by which the prediction was off.");
+    rc |= family(
+        b, "mgpu_rate_prediction_error", "counter",
+        "Sum over mgpu_rate_predictions: the share by which each was off.");
     rc |= buf_addf(b, NULL, "mgpu_rate_prediction_error_total %.9g\n",
                    s->prediction_error);
     return rc;
@@ -242,21 +268,20 @@ static int add_resizes(struct buf *b, const struct ctld_stats *s)
 
 static int add_all(struct ctld *c, struct buf *b)
 {
-    struct counts n;
     const struct ctld_stats *s = &c->stats;
     int64_t total = 0, n_free = 0;
     double since_s;
-    count_jobs(c, &n);
     free_slots_count(c, &total, &n_free);
     int rc = family(b, "mgpu_build", "info", "The daemon's version.");
     rc |=
         buf_addf(b, NULL, "mgpu_build_info{version=\"%s\"} 1\n", MGPU_VERSION);
-    rc |= add_jobs(b, &n);
-    rc |= group_metrics_add(c, b);
+    rc |= add_queue(c, b);
+    rc |= add_nodes(b, c);
     rc |= one(b, "mgpu_slots", "gauge",
               "GPUs or slots of nodes that are up, and those in use elsewhere.",
               (uint64_t)total);
-    rc |= one(b, "mgpu_slots_free", "gauge", "Those that nobody uses.",
+    rc |= one(b, "mgpu_slots_free", "gauge",
+              "GPUs or slots that nobody uses, of nodes that are up.",
               (uint64_t)n_free);
     rc |=
         one(b, "mgpu_events", "counter", "Job events made durable.", s->events);
@@ -266,9 +291,12 @@ static int add_all(struct ctld *c, struct buf *b)
               "Metric rows that came again and were there already.",
               s->rows_repeated);
     rc |= one(b, "mgpu_lines_dropped", "counter",
-              "Lines of workers that were no rows.", s->lines_dropped);
-    rc |= one(b, "mgpu_values_dropped", "counter",
-              "Metric rows under one name too many.", s->values_dropped);
+              "Lines of workers that could not be read as metric rows.",
+              s->lines_dropped);
+    rc |=
+        one(b, "mgpu_values_dropped", "counter",
+            "Metric rows dropped: their attempt has the most names of metrics.",
+            s->values_dropped);
     rc |= one(b, "mgpu_spools_undrained", "counter",
               "Attempts that ended before all their rows were stored.",
               s->spools_undrained);
@@ -277,7 +305,8 @@ static int add_all(struct ctld *c, struct buf *b)
               s->refused);
     rc |= one(b, "mgpu_rate_limited", "counter",
               "Requests of users who had asked too often.", s->limited);
-    rc |= one(b, "mgpu_writer_queued", "gauge", "Tasks before the writer.",
+    rc |= one(b, "mgpu_writer_queued", "gauge",
+              "Tasks that wait for the thread that writes metric rows.",
               thread_queued(c->writer));
     rc |= one(b, "mgpu_watchers", "gauge", "Open /v1/watch streams.",
               job_watch_count(c));

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/usage/pending_reasons.h"
 #include "scheduler/engine/account.h"
 
 enum { GROUPS_MAX = 256, VALUE_CAP = 64, N_LABELS = 3 };
@@ -16,11 +17,13 @@ static const char *const words[N_LABELS] = {"partition", "gpu_type", "account"};
 struct group {
     char value[N_LABELS][VALUE_CAP]; /* of the labels in use, else "" */
     int64_t jobs[JOB_STATE_N], gpus;
+    struct pending_reasons reasons;
 };
 
 struct groups {
     bool has[N_LABELS];
-    struct group *v; /* owned; [GROUPS_MAX] */
+    const char *partition; /* of jobs that name none; "": not told */
+    struct group *v;       /* owned; [GROUPS_MAX] */
     size_t n;
 };
 
@@ -37,7 +40,7 @@ static void name(const struct groups *g, const struct ctld *c,
     const char *type =
         first_of(job->gpu_type, first_of(own->gpu_type, def->gpu_type));
     const char *of[N_LABELS] = {
-        first_of(own->partition, def->partition),
+        first_of(own->partition, first_of(def->partition, g->partition)),
         is_live ? first_of(job->on_type, type) : type,
         first_of(engine_account(c->engine, job), ""),
     };
@@ -70,6 +73,7 @@ static void count(struct groups *g, struct ctld *c)
         name(g, c, j, &like);
         struct group *at = find(g, &like);
         at->jobs[j->state]++;
+        pending_reasons_add(&at->reasons, j);
         at->gpus += job_state_is_live(j->state) && j->place[0] ? j->gpus : 0;
     }
 }
@@ -126,6 +130,36 @@ static int add_gpus(const struct groups *g, struct buf *b)
     return rc;
 }
 
+static int add_pending(const struct groups *g, struct buf *b)
+{
+    int rc = buf_addstr(b,
+                        "# HELP mgpu_group_pending Jobs that are queued, or "
+                        "pending in Slurm, by the token of their reason and "
+                        "group.\n# TYPE mgpu_group_pending gauge\n",
+                        NULL);
+    for (size_t i = 0; rc == 0 && i < g->n; i++) {
+        const struct pending_reasons *r = &g->v[i].reasons;
+        for (size_t k = 0; rc == 0 && k < r->n; k++) {
+            rc |= buf_addf(b, NULL, "mgpu_group_pending{reason=\"%s\"",
+                           r->at[k].token);
+            rc |= add_labels(g, &g->v[i], ",", b);
+            rc |= buf_addf(b, NULL, "} %llu\n", (unsigned long long)r->at[k].n);
+        }
+    }
+    return rc;
+}
+
+/* Borrowed until the allocator's next poll. */
+static const char *default_partition(struct alloc *a)
+{
+    const struct alloc_partition *v = NULL;
+    size_t n = a->ops->partitions ? a->ops->partitions(a, &v) : 0;
+    for (size_t i = 0; i < n; i++)
+        if (v[i].is_default)
+            return v[i].name;
+    return "";
+}
+
 int group_metrics_add(struct ctld *c, struct buf *b)
 {
     const struct spec_list *labels = c->conf.metrics_labels;
@@ -138,8 +172,9 @@ int group_metrics_add(struct ctld *c, struct buf *b)
     g.v = calloc(GROUPS_MAX, sizeof(*g.v));
     if (!g.v)
         return -1;
+    g.partition = default_partition(c->parts.alloc);
     count(&g, c);
-    int rc = add_jobs(&g, b) | add_gpus(&g, b);
+    int rc = add_jobs(&g, b) | add_pending(&g, b) | add_gpus(&g, b);
     free(g.v);
     return rc == 0 ? 0 : -1;
 }

@@ -7,7 +7,7 @@
 
 struct ctld;
 
-/* Adds the families mgpu_group_jobs and mgpu_group_gpus with the labels of
+/* Adds the families mgpu_group_jobs, _pending and _gpus with the labels of
  * controller.metrics_labels; nothing without labels. Returns 0, or -1: out of
  * memory. */
 int group_metrics_add(struct ctld *c, struct buf *b);
