@@ -12,10 +12,18 @@ not_here  := $(if $(filter tsan,$(VARIANT)),tests/unit/kernels/% \
              $(if $(filter 0,$(SLURM)),tests/unit/slurm/cluster/alloc_slurm%)
 # Those of a folder of a layer are in one of its name. The contract of the
 # kernels is no program of its own.
-units     := $(patsubst %.c,$(B)/%,$(filter-out $(not_here) \
+# LONG=0 leaves out what computes longest, in a run with other flags of what
+# `make check` has run: the kernels' own tests, and shorter ones of the same
+# models, jobs and plans, stay.
+long      := $(if $(filter 0,$(LONG)),$(patsubst %,tests/unit/%.c, \
+               worker/cv_golden worker/cv_precision worker/cv_grad \
+               worker/llm_stories worker/data_spill worker/data_templates \
+               policy/goodput_many) $(patsubst %,tests/contract/%.c, \
+               engine_resize_random engine_storm goodput_aging))
+units     := $(patsubst %.c,$(B)/%,$(filter-out $(not_here) $(long) \
                tests/unit/kernels/contract/%, \
                $(wildcard tests/unit/*/*.c tests/unit/*/*/*.c)))
-contracts := $(patsubst %.c,$(B)/%,$(filter-out $(not_here), \
+contracts := $(patsubst %.c,$(B)/%,$(filter-out $(not_here) $(long), \
                $(wildcard tests/contract/*.c)))
 # MPI_SKIP: names of those that are left out.
 mpi_tests := $(patsubst %.c,$(B)/%,$(filter-out $(MPI_SKIP:%=tests/mpi/%.c), \
