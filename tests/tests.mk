@@ -253,9 +253,11 @@ mpi_two   := $(filter $(MPI_TWO:%=$(B)/tests/mpi/%),$(mpi_tests))
 check: deps
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) check-build
 	$(Q)$(MAKE) --no-print-directory check-run
-# Each benchmark has to compile, though check runs none.
-benches   := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,\
-                 $(wildcard tests/bench/*.c))
+# Each benchmark has to compile, though check runs none. gpu_text and gpu_time
+# are parts of gpu_model.
+benches   := $(filter-out %/gpu_text %/gpu_time, \
+                 $(patsubst tests/bench/%.c,$(B)/tests/bench/%, \
+                 $(wildcard tests/bench/*.c)))
 # What the libraries of a GPU say of themselves, for the bundle's doctor.
 gpu_versions := $(B)/tests/gpu/versions
 $(gpu_versions): $(B)/obj/tests/gpu/versions.o

@@ -33,16 +33,17 @@ $(addprefix $(B)/tests/bench/,cv_step decode gpu_step layers llm_step metrics \
 	$(call say,LD,$@)
 	$(link) $(ldlibs_worker) $(LDLIBS)
 
-# A step on an H100 and an H200, predicted from the launches of the worker and
+# Steps on an H100 and an H200, predicted from the launches of the worker and
 # the machine code of their kernels. CHECK=1: fails if a goal is missed.
 # LAUNCHES=1: each of them. MEASURED=: the .tsv of a gpu-bench, to compare.
-$(B)/tests/bench/gpu_model: $(B)/obj/tests/bench/gpu_model.o $(step_objs) \
+$(B)/tests/bench/gpu_model: $(patsubst %,$(B)/obj/tests/bench/%.o, \
+                          gpu_model gpu_text gpu_time) $(step_objs) \
                           $(call libs,worker)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(link) -no-pie $(ldlibs_worker) $(LDLIBS)
 model_code := $(patsubst %.cu,$(B)/cuda/%.o,$(wildcard kernels/cv/*.cu \
-                kernels/ops/*.cu))
+                kernels/llm/*.cu kernels/ops/*.cu))
 gpu-model: $(B)/tests/bench/gpu_model $(if $(plugin),$(model_code))
 	$(if $(plugin),,@echo 'gpu-model: not run: no nvcc' >&2; exit 77)
 	$(Q)NVCC='$(NVCC)' sh tests/bench/gpu_model.sh $< $(model_code) -- \

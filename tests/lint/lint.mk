@@ -6,7 +6,7 @@ c_files := $(shell find jobs scheduler worker kernels db slurm tests \
 tidy_files := $(filter-out tests/%,$(filter %.c,$(c_files)))
 tidy_files := $(filter-out $(absent),$(tidy_files))
 # Headers that are C++, or parts of one file.
-not_alone := tests/simt/% kernels/exec/exec%.h kernels/exec/simd%.h \
+not_alone := tests/simt/% tests/step/recorder.h kernels/exec/exec%.h kernels/exec/simd%.h \
              kernels/cv/%_rows.h kernels/cv/%_walk.h kernels/cv/%_mma.h \
              kernels/llm/attention_%.h \
              $(if $(filter 0,$(CUPTI)),%_cupti.h)
