@@ -166,7 +166,8 @@
  *   mgpu.usage/1  {"cluster","by","since","until","rows":[{"name","jobs",
  *     "failed","gpu_hours","measured_gpu_hours","busy_gpu_hours",
  *     "mean_wait_s"}]}, the largest first; measured: of attempts that tell how
- *     much of their time they computed, of the caller's jobs
+ *     much of their time they computed, of the caller's jobs; by class also
+ *     "job_name", of its newest job
  *   mgpu.status/1 {"version","pid","cluster","allocator","policy","started",
  *     "state_dir","state_db","metrics_db","slots_total","slots_free",
  *     "spools_undrained","jobs":{"QUEUED":3,..},"allocator_state":STATE,

@@ -50,6 +50,7 @@ END
     stat --gpus --json --since 2d -u me >gpus-mine.json
     stat --usage --json >usage.json
     stat --usage --by node --json --since 2d >usage-node.json
+    stat --usage --by class --json >usage-class.json
     has_four() { [ "$(wc -l <"$1")" -ge 4 ]; }
     follow_until has_four lines "$MGPU_BIN/mgpu-stat" --watch --json -t all
     head -n 4 lines >lines.json

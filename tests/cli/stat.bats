@@ -1192,6 +1192,12 @@ END
     [[ ${lines[2]} =~ ^$(id -un)\ +2\ +0\ +0.[0-9]+\ +-\ +-\ +[0-9]+:[0-9]+$ ]]
     stat --usage --json --by class --since 1h >usage.json
     [ "$(json '$.rows[1].jobs' <usage.json)" = 1 ]
+    [ "$(json '$.rows[1].job_name' <usage.json)" = quick ]
+    stat --usage --by class --no-header >class
+    stat --usage --by class --export csv --output class.csv
+    [[ $(head -n 1 class.csv) == class,jobs,*,mean_wait_s,job_name? ]]
+    [[ $(tail -n 1 class.csv) == command/sh-*,quick? ]]
+    [ "$(sed 's/   *.*//' class)" = $'command/sh slow\ncommand/sh quick' ]
     more=$(json '$.rows[0].gpu_hours' <usage.json)
     less=$(json '$.rows[1].gpu_hours' <usage.json)
     [ "$(sqlite3 :memory: "SELECT $more > $less AND $less > 0")" = 1 ]

@@ -12,8 +12,8 @@
 #include "scheduler/ctld/request/reply.h"
 #include "scheduler/ctld/usage/usage_sums.h"
 
-/* A share takes some 0.2 ms, and other queries wait. */
-enum { SHARES_MAX = 10000 };
+/* A share takes some 0.2 ms, a name less, and other queries wait. */
+enum { SHARES_MAX = 10000, NAMES_MAX = 10000 };
 static const double usual_s = 30 * 86400.0;
 
 struct report {
@@ -24,6 +24,11 @@ struct report {
     struct usage_sums sums;
     int rc;
     struct error err;
+};
+
+struct naming { /* of the sum `at` */
+    struct usage_sums *sums;
+    size_t at;
 };
 
 /* ---- on the reader's thread -----------------------------------------------
@@ -59,6 +64,33 @@ static int measure(struct report *r, struct error *err)
     return 0;
 }
 
+static int take_name(void *arg, const struct store_cell *cells, size_t n,
+                     struct error *err)
+{
+    struct naming *to = arg;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(cells[i].name, "name") == 0 && cells[i].kind == CELL_TEXT)
+            return usage_sums_name(to->sums, to->at, cells[i].s, err);
+    return 0;
+}
+
+/* A class of commands has only digits that tell it from others: the name of its
+ * newest job says what it is. A job that was removed has none. */
+static int name_classes(struct report *r, struct error *err)
+{
+    struct store *s = r->c->parts.store;
+    size_t n = r->sums.by == USAGE_CLASS ? r->sums.n : 0;
+    struct naming to = {.sums = &r->sums};
+    for (to.at = n > NAMES_MAX ? n - NAMES_MAX : 0; to.at < n; to.at++) {
+        const struct store_query q = {
+            .view = VIEW_JOB, .job = r->sums.v[to.at].last_job, .rank = -1};
+        if (r->sums.v[to.at].name[0] &&
+            s->ops->query(s, &q, take_name, &to, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static void report_run(struct task *t)
 {
     struct report *r = (struct report *)t;
@@ -69,6 +101,8 @@ static void report_run(struct task *t)
     r->rc = s->ops->query(s, &q, add_row, r, &r->err);
     if (r->rc == 0)
         r->rc = measure(r, &r->err);
+    if (r->rc == 0)
+        r->rc = name_classes(r, &r->err);
 }
 
 /* ---- on the loop ----------------------------------------------------------

@@ -76,8 +76,10 @@ void usage_sums_init(struct usage_sums *s, enum usage_by by, double since_s,
 
 void usage_sums_clear(struct usage_sums *s)
 {
-    for (size_t i = 0; i < s->n; i++)
+    for (size_t i = 0; i < s->n; i++) {
         free(s->v[i].name);
+        free(s->v[i].job_name);
+    }
     free(s->v);
     buf_clear(&s->parts);
     s->v = NULL;
@@ -209,6 +211,17 @@ void usage_sums_measure(struct usage_sums *s, const struct usage_part *part,
     s->v[part->sum].busy_s += share * part->gpu_s;
 }
 
+int usage_sums_name(struct usage_sums *s, size_t i, const char *job_name,
+                    struct error *err)
+{
+    char *copy = strdup(job_name);
+    if (!copy)
+        return error_set(err, ERR_NOMEM, "a name");
+    free(s->v[i].job_name);
+    s->v[i].job_name = copy;
+    return 0;
+}
+
 /* ---- reply ----------------------------------------------------------------
  */
 static int by_use(const void *x, const void *y)
@@ -240,6 +253,13 @@ json_t *usage_sums_rows(struct usage_sums *s)
                       is_known ? hours(u->busy_s) : json_null(), "mean_wait_s",
                       u->waits > 0 ? json_real(u->wait_s / (double)u->waits)
                                    : json_null());
+        const char *job = u->job_name;
+        if (o && s->by == USAGE_CLASS &&
+            json_object_set_new(o, "job_name",
+                                job ? json_string(job) : json_null()) < 0) {
+            json_decref(o);
+            o = NULL;
+        }
         if (!o || json_array_append_new(rows, o) < 0) {
             json_decref(rows);
             return NULL;

@@ -30,7 +30,8 @@ struct usage_attempt {
 struct usage_attempt usage_attempt_of(const struct store_cell *cells, size_t n);
 
 struct usage_sum {
-    char *name; /* owned; "": none */
+    char *name;     /* owned; "": none */
+    char *job_name; /* owned; of last_job; NULL: unknown */
     uint64_t last_job;
     int64_t jobs, failed, waits;
     double gpu_s, wait_s;
@@ -61,8 +62,11 @@ int usage_sums_add(struct usage_sums *s, const struct usage_attempt *a,
 /* Counts the part as measured; a share of NAN changes nothing. */
 void usage_sums_measure(struct usage_sums *s, const struct usage_part *part,
                         double share);
-/* Rows of mgpu.usage/1, the largest use first. own json_decref(); NULL: out of
- * memory */
+/* Sets the name of the i-th sum's newest job. err ERR_NOMEM */
+int usage_sums_name(struct usage_sums *s, size_t i, const char *job_name,
+                    struct error *err) MUST_CHECK;
+/* Rows of mgpu.usage/1, those of classes with "job_name"; the largest use
+ * first. own json_decref(); NULL: out of memory */
 json_t *usage_sums_rows(struct usage_sums *s);
 
 #endif

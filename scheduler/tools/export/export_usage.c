@@ -15,6 +15,7 @@ static const char *const keys[] = {
     "measured_gpu_hours",
     "busy_gpu_hours",
     "mean_wait_s",
+    "job_name", /* of classes */
 };
 enum { N_KEYS = sizeof(keys) / sizeof(keys[0]) };
 
@@ -32,7 +33,8 @@ static int add_value(const json_t *v, struct buf *line, struct error *err)
 static int add_line(const json_t *reply, const json_t *row, struct buf *out,
                     struct error *err)
 {
-    for (int i = 0; i < N_KEYS; i++) {
+    bool is_class = strcmp(field_str(reply, "by"), "class") == 0;
+    for (int i = 0; i < N_KEYS - !is_class; i++) {
         const char *title = i == 0 ? field_str(reply, "by") : keys[i];
         if (buf_addstr(out, i ? "," : "", err) < 0 ||
             (row ? add_value(json_object_get(row, keys[i]), out, err)

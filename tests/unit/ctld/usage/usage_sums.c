@@ -127,12 +127,35 @@ static void test_busy(void)
     usage_sums_clear(&s);
 }
 
+static void test_class(void)
+{
+    struct usage_sums s;
+    usage_sums_init(&s, USAGE_CLASS, 10.0 * HOUR, 20.0 * HOUR);
+    add(&s, attempt(1, 1, 1, 10, 12));
+    add(&s, attempt(7, 1, 1, 10, 12));
+    struct usage_attempt other = attempt(8, 1, 1, 10, 11);
+    other.class = "command/sh-0";
+    add(&s, other);
+    is_int((long long)s.v[0].last_job, 7, "the newest job of a class");
+    if (usage_sums_name(&s, 0, "mnist", &err) < 0)
+        tap_diag("%s", err.msg);
+    json_t *rows = usage_sums_rows(&s);
+    is_str(
+        json_string_value(json_object_get(json_array_get(rows, 0), "job_name")),
+        "mnist", "  gives its name to the row");
+    ok(json_is_null(json_object_get(json_array_get(rows, 1), "job_name")),
+       "  where it is known");
+    json_decref(rows);
+    usage_sums_clear(&s);
+}
+
 int main(void)
 {
     enum usage_by by = USAGE_USER;
     test_user();
     test_node();
     test_busy();
+    test_class();
     ok(usage_by_of("class", &by) == 0 && by == USAGE_CLASS, "a word");
     is_int(usage_by_of("week", &by), -1, "another");
     return tap_done();
