@@ -1,6 +1,7 @@
 /* main.c - mgpu-sim(1): the scheduler of the daemon in virtual time. */
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,6 +228,25 @@ static int write_text(struct simulation *s, const char *path,
     return 0;
 }
 
+static void add_stranded(const struct past *p, json_t *o)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < p->n_stranded; i++) {
+        const struct past_stranded *one = &p->stranded[i];
+        (void)json_array_append_new(
+            list, json_pack("{s:I, s:s, s:i, s:f, s:o, s:b}", "job",
+                            (json_int_t)one->job, "name", one->name, "gpus",
+                            one->gpus, "from_s", one->from_s, "until_s",
+                            isfinite(one->until_s) ? json_real(one->until_s)
+                                                   : json_null(),
+                            "is_left_out", one->is_last));
+    }
+    (void)json_object_set_new(o, "stranded", list);
+    (void)json_object_set_new(o, "recorded_makespan_granted_s",
+                              json_real(p->granted_s));
+}
+
 static int write_json(struct simulation *s, const char *note,
                       const char *missing, struct error *err)
 {
@@ -234,6 +254,8 @@ static int write_json(struct simulation *s, const char *note,
     json_t *o = run_json(&s->args->conf, s->runs, s->n_runs, note);
     if (o && missing[0])
         (void)json_object_set_new(o, "not_replayed", json_string(missing));
+    if (o && s->past.n_stranded > 0)
+        add_stranded(&s->past, o);
     char *dump = o ? json_dumps(o, JSON_REAL_PRECISION(12)) : NULL;
     int rc = dump ? buf_addf(&text, err, "%s\n", dump)
                   : error_set(err, ERR_NOMEM, "figures");
@@ -257,11 +279,25 @@ static int write_cdf(struct simulation *s, struct error *err)
     return rc;
 }
 
+static void print_recorded(const struct simulation *s, const char *stranded)
+{
+    bool is_less = s->past.granted_s < s->trace.recorded_s && *stranded;
+
+    if (s->trace.recorded_s > 0)
+        (void)printf("recorded makespan: %.1f s", s->trace.recorded_s);
+    if (is_less)
+        (void)printf(", without stranded jobs %.1f s", s->past.granted_s);
+    (void)printf("%s%s", s->trace.recorded_s > 0 ? "\n" : "", stranded);
+}
+
 static int write_all(struct simulation *s, struct error *err)
 {
     const struct sim_args *a = s->args;
-    struct buf note = BUF_INIT, missing = BUF_INIT;
+    struct buf note = BUF_INIT, missing = BUF_INIT, stranded = BUF_INIT;
     int rc = a->from_db ? past_not_replayed(&s->past, &missing, err) : 0;
+
+    if (rc == 0)
+        rc = past_stranded_say(&s->past, &stranded, err);
 
     for (size_t i = 0; a->from_db && rc == 0 && i < s->n_runs; i++)
         rc = replay_left_out(&s->replays[i], s->runs[i].name, s->ran,
@@ -272,8 +308,8 @@ static int write_all(struct simulation *s, struct error *err)
         rc = write_json(s, buf_str(&note), buf_str(&missing), err);
     if (rc == 0 && (!a->json || strcmp(a->json, "-") != 0)) {
         rc = run_table(s->runs, s->n_runs, stdout, err);
-        if (s->trace.recorded_s > 0)
-            (void)printf("recorded makespan: %.1f s\n", s->trace.recorded_s);
+        if (a->from_db)
+            print_recorded(s, buf_str(&stranded));
         if (note.len > 0)
             (void)printf("sizes without a measurement: %s\n", buf_str(&note));
         if (missing.len > 0)
@@ -281,6 +317,7 @@ static int write_all(struct simulation *s, struct error *err)
     }
     buf_clear(&note);
     buf_clear(&missing);
+    buf_clear(&stranded);
     if (rc < 0 || write_text(s, a->jobs, jobs_csv, err) < 0 ||
         write_text(s, a->events, events_csv, err) < 0 ||
         write_text(s, a->gantt, gantt_svg, err) < 0)

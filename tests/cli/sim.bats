@@ -261,8 +261,25 @@ END
     [[ $output == *'max_parallel for 2 tasks of sweeps that are not whole'* ]]
 }
 
-# saver GPUS: a command that saves when it is told to stop, and ends when `done`
-# is there.
+# same_sizes STATE_DIR EVENTS: each job has the attempts of the record, with
+# their numbers of GPUs; what nobody has claimed did not run.
+same_sizes() {
+    sqlite3 -readonly -separator ' ' "$1/state.db" "SELECT j.name,
+        (SELECT group_concat(gpus, ' ') FROM (SELECT gpus FROM attempt AS a
+            WHERE a.job = j.job AND claimed_at > 0 ORDER BY attempt))
+        FROM job AS j ORDER BY name" >recorded
+    awk -F, '$3 == "start" {
+            gpus = 0
+            n = split($4, word, " ")
+            for (i = 1; i <= n; i++) gpus += substr(word[i], index(word[i], ":") + 1)
+            sizes[$2] = sizes[$2] " " gpus
+        }
+        END { for (name in sizes) print name sizes[name] }' "$2" | sort >repeated
+    diff recorded repeated
+}
+
+# saver GPUS [NAME]: a command that saves when it is told to stop, and ends when
+# `done` is there.
 saver() {
     cat >saver.sh <<'END'
 trap 'exit 0' TERM
@@ -271,7 +288,7 @@ END
     cat >saver.yaml <<END
 version: 1
 kind: command
-name: saver
+name: ${2:-saver}
 command: [sh, saver.sh]
 saves: true
 resources: {gpus: $1}
@@ -281,6 +298,61 @@ END
 runs_on() { # JOB GPUS
     job_is "$1" RUNNING &&
         [ "$(api GET "/v1/jobs/$1" | json '$.job.gpus')" = "$2" ]
+}
+
+@test "a job that stranded is beside, and all others repeat their sizes" {
+    ctld_start
+    for name in first second; do
+        id=$(saver 1..2 $name)
+        wait_for 30 runs_on "$id" 1
+        "$MGPU_BIN/mgpu-admin" --quiet resize "$id" 2
+        wait_for 30 runs_on "$id" 2
+        : >done
+        wait_for 30 job_is "$id" COMPLETED
+        rm done
+    done
+    mkdir past
+    for db in state metrics; do
+        sqlite3 -readonly "$ctld_dir/state/$db.db" ".backup past/$db.db"
+    done
+    run -0 "$sim" --from-db past --cluster 1x2 --events events.csv
+    [[ $output != *stranded* ]]
+    same_sizes past events.csv
+    # As on a cluster that kept the size pending, until somebody cancelled it.
+    sqlite3 past/state.db "
+        UPDATE attempt SET native_id = NULL, claimed_at = NULL,
+            running_at = NULL, ended_at = intent_at + 600
+            WHERE job = $id AND attempt = 2;
+        UPDATE job SET state = 'CANCELLED', ended_at = started_at + 600
+            WHERE job = $id;
+        DELETE FROM event WHERE job = $id AND attempt = 2 AND event <> 'intent'"
+    run -0 "$sim" --from-db past --cluster 1x2 --events events.csv \
+        --json out.json
+    [[ $output == *"
+stranded: job $id (second), pending for 2 GPUs from "*" s, which it never got; left out from there
+"* ]]
+    same_sizes past events.csv
+    [ "$(figure '$.stranded[0].job')" = "$id" ]
+    [ "$(figure '$.stranded[0].gpus')" = 2 ]
+    # The ten minutes are nobody's.
+    [ "$(echo "$(figure '$.recorded_makespan_s') > 600" | bc)" = 1 ]
+    [ "$(echo "$(figure '$.recorded_makespan_granted_s') < 600" | bc)" = 1 ]
+    [ "$(echo "$(figure '$.runs[0].makespan_s') < 600" | bc)" = 1 ]
+    # A size that was given up for the old one is no resize.
+    sqlite3 past/state.db "
+        INSERT INTO event (seq, job, attempt, event, at, uid, detail)
+            SELECT max(seq) + 1, $id, 2, 'preempt', max(at), -1,
+            '{\"to_gpus\":1,\"barred_gpus\":2}' FROM event;
+        INSERT INTO attempt (job, attempt, state, gpus, nodes, native_id,
+            intent_at, claimed_at, running_at, ended_at)
+            SELECT job, 3, 'COMPLETED', 1, 1, 'pid:3', ended_at, ended_at,
+            ended_at, ended_at + 1 FROM attempt WHERE job = $id AND attempt = 2;
+        UPDATE job SET state = 'COMPLETED', attempt = 3 WHERE job = $id"
+    printf '%s\n' 'version: 1' 'scheduler: {policy: backfill}' >ran.yaml
+    run -0 "$sim" --config ran.yaml --policy backfill --from-db past \
+        --cluster 1x2 --events events.csv
+    [[ $output == *"stranded: job $id "*"; repeated as a requeue"* ]]
+    same_sizes past events.csv
 }
 
 @test "a resize is repeated for the policy that ran, and for no other" {
@@ -296,6 +368,7 @@ runs_on() { # JOB GPUS
     [ "$(figure '$.runs[0].completed')" = 1 ]
     [ "$(figure '$.runs[1].completed')" = 1 ]
     grep -E '^[0-9.]+,saver,start,n1:2$' events.1.csv
+    same_sizes "$ctld_dir/state" events.1.csv
     [ "$(figure '$.runs[0].restarts_per_job')" != 0.0 ]
     [ "$(grep -c start events.2.csv)" = 1 ]
     [[ $(figure '$.not_replayed') == *', under fifo 1 resize (admin.log or --config says that goodput ran)' ]]

@@ -62,6 +62,17 @@ saver() { # NAME GPUS [KEY=VALUE...]
         "$BATS_TEST_TMPDIR/$1.yaml"
 }
 resize() { "$MGPU_BIN/mgpu-admin" --quiet resize "$@"; }
+# same_sizes JOB: the simulation of the recorded past gives the job the attempts
+# that a worker claimed, with their numbers of GPUs.
+same_sizes() {
+    "$MGPU_BIN/mgpu-sim" --config "$ctld_dir/mgpu.yaml" --cluster 2x4 \
+        --from-db "$ctld_dir/state" --events "$BATS_TEST_TMPDIR/events.csv" |
+        grep -E '^(stranded|recorded)'
+    [ "$(sql state "SELECT group_concat(gpus) FROM v_attempt
+        WHERE job = $1 AND claimed_at > 0")" = \
+        "$(sed -n "s/.*,$(job_field "$1" name),start,.*:\([0-9]*\)$/\1/p" \
+            "$BATS_TEST_TMPDIR/events.csv" | paste -sd,)" ]
+}
 # What a dry run says, on one line.
 dry_says() { # NAME WORDS [OPTION...]
     "$MGPU_BIN/mgpu-submit" --dry-run "${@:3}" "$BATS_TEST_TMPDIR/$1.yaml" |
@@ -99,6 +110,7 @@ dry_says() { # NAME WORDS [OPTION...]
     wait_for 60 job_is "$id" COMPLETED
     "$MGPU_BIN/mgpu-stat" --usage --by account --no-header >"$BATS_TEST_TMPDIR/use"
     grep -E '^physics +1 +0 ' "$BATS_TEST_TMPDIR/use"
+    same_sizes "$id"
 }
 
 @test "a quota that is not told: the old size again, and not the other one" {
@@ -119,6 +131,8 @@ dry_says() { # NAME WORDS [OPTION...]
     touch "$go"
     wait_for 60 job_is "$id" COMPLETED
     [ "$(job_field "$id" attempt)" = 3 ]
+    same_sizes "$id" >"$BATS_TEST_TMPDIR/sim"
+    grep "stranded: job $id .*; repeated as a requeue" "$BATS_TEST_TMPDIR/sim"
 }
 
 @test "a reservation to come, and what was left of a time limit" {

@@ -17,6 +17,19 @@ struct past_action {
     int32_t gpus, nodes; /* of a resize; 0: any */
 };
 
+/* An attempt that was requested and never granted, though the job was not taken
+ * back for another one. */
+struct past_stranded {
+    uint64_t job;
+    char name[SIM_NAME_CAP];
+    int32_t gpus;           /* that it asked for */
+    double from_s, until_s; /* since the first submit; until_s NAN: it is
+                               pending */
+    double left_s; /* when the attempt before it was told to stop for it, or
+                      from_s */
+    bool is_last;  /* no attempt of the job followed */
+};
+
 /* The keys of the policy that admin.log has, from some time on. */
 enum { PAST_KEYS_MAX = 64 };
 struct past_settings {
@@ -38,6 +51,9 @@ struct past {
     struct past_settings *settings; /* owned; in the order of time, the first
                                        one in force at the first submit */
     size_t n_settings;
+    struct past_stranded *stranded; /* owned; in the order of time */
+    size_t n_stranded;
+    double granted_s; /* makespan without jobs whose last attempt stranded */
     /* What a simulation does not repeat: */
     size_t n_admin;        /* actions in admin.log, such as pause and drain */
     size_t n_unknown_keys; /* settings of keys that are no more */
@@ -63,6 +79,20 @@ int past_settings_read(struct lines *l, double first_s, double last_s,
                        struct past *p, struct error *err) MUST_CHECK;
 /* Names what is not repeated. */
 int past_not_replayed(const struct past *p, struct buf *out,
+                      struct error *err) MUST_CHECK;
+
+/* ---- past_stranded.c ----------------------------------------------------- */
+/* Times since 1970 until past_stranded_apply().
+ * own  past_clear() */
+int past_stranded_add(struct past *p, const struct past_stranded *one,
+                      struct error *err) MUST_CHECK;
+/* When a job ended, or NAN, for granted_s. */
+void past_stranded_end(struct past *p, uint64_t job, double end_s);
+/* Each job whose last attempt stranded leaves the simulation at that time. */
+int past_stranded_apply(struct past *p, double first_s,
+                        struct error *err) MUST_CHECK;
+/* A line for each. */
+int past_stranded_say(const struct past *p, struct buf *out,
                       struct error *err) MUST_CHECK;
 
 /* ---- past_spec.c --------------------------------------------------------- */

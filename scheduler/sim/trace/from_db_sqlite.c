@@ -95,6 +95,41 @@ static int scaling_row(void *arg, sqlite3_stmt *s, struct error *err)
                           NAN, err);
 }
 
+/* ---- what was never granted ------------------------------------------------
+ */
+static int stranded_row(void *arg, sqlite3_stmt *s, struct error *err)
+{
+    struct reading *r = arg;
+    struct past_stranded one = {.job = (uint64_t)sqlite3_column_int64(s, 0),
+                                .gpus = sqlite3_column_int(s, 2),
+                                .from_s = real(s, 3),
+                                .until_s = real(s, 4),
+                                .left_s = real(s, 6),
+                                .is_last = sqlite3_column_int(s, 5) != 0};
+
+    (void)snprintf(one.name, sizeof(one.name), "%s", text(s, 1));
+    return past_stranded_add(r->p, &one, err);
+}
+
+/* Requested, with no grant and no claim. An attempt that was taken back for
+ * another job or size has followers, and the barred size is not its own. */
+static const char stranded_sql[] =
+    "SELECT a.job, j.name, a.gpus, a.intent_at, a.ended_at,"
+    " a.attempt = j.attempt,"
+    " coalesce((SELECT max(e.at) FROM event AS e WHERE e.job = a.job"
+    "   AND e.attempt = a.attempt - 1 AND e.event = 'preempt'"
+    "   AND json_extract(e.detail, '$.to_gpus') = a.gpus), a.intent_at)"
+    " FROM attempt AS a JOIN job AS j ON j.job = a.job"
+    " WHERE j.submitted_at >= ?1 AND j.submitted_at < ?2 AND j.spec IS NOT NULL"
+    "  AND a.native_id IS NULL AND a.claimed_at IS NULL"
+    "  AND a.running_at IS NULL AND a.intent_at IS NOT NULL"
+    "  AND ((a.attempt = j.attempt"
+    "    AND j.state IN ('DISPATCHING', 'UNKNOWN', 'CANCELLED'))"
+    "   OR EXISTS (SELECT 1 FROM event AS b"
+    "    WHERE b.job = a.job AND b.attempt = a.attempt"
+    "     AND json_extract(b.detail, '$.barred_gpus') = a.gpus))"
+    " ORDER BY a.intent_at";
+
 /* ---- jobs -----------------------------------------------------------------
  */
 /* A job that took a time and no iterations. Of one that saves its work all
@@ -153,6 +188,7 @@ static int job_row(void *arg, sqlite3_stmt *s, struct error *err)
         r->first_s = real(s, 4);
     if (real(s, 9) > r->last_s)
         r->last_s = real(s, 9);
+    past_stranded_end(r->p, job.id, real(s, 9));
     (void)snprintf(job.name, sizeof(job.name), "%s", text(s, 1));
     (void)snprintf(job.user, sizeof(job.user), "%s", text(s, 2));
     job.submit_s = real(s, 4) - r->first_s;
@@ -278,7 +314,8 @@ static int action_row(void *arg, sqlite3_stmt *s, struct error *err)
                             .nodes = sqlite3_column_int(s, 5)};
 
     if (sqlite3_column_type(s, 4) != SQLITE_NULL) {
-        a.act = ACT_RESIZE;
+        bool is_barred = sqlite3_column_int(s, 6) != 0;
+        a.act = is_barred ? ACT_REQUEUE : ACT_RESIZE;
         return add_action(r->p, &a, err);
     }
     for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++)
@@ -290,12 +327,17 @@ static int action_row(void *arg, sqlite3_stmt *s, struct error *err)
 }
 
 /* A preemption for no job is a requeue that a person asked for, or, with a
- * size, a resize. */
+ * size, a resize; if the size was not granted, the next event says so. */
 static const char actions_sql[] =
     "SELECT e.job, e.at, e.event,"
     " coalesce(json_extract(e.detail, '$.priority'), 0),"
     " json_extract(e.detail, '$.to_gpus'),"
-    " json_extract(e.detail, '$.to_nodes')"
+    " json_extract(e.detail, '$.to_nodes'),"
+    " EXISTS (SELECT 1 FROM event AS b WHERE b.job = e.job AND b.seq > e.seq"
+    "   AND json_extract(b.detail, '$.barred_gpus') ="
+    "    json_extract(e.detail, '$.to_gpus')"
+    "   AND NOT EXISTS (SELECT 1 FROM event AS c WHERE c.job = e.job"
+    "    AND c.event = 'preempt' AND c.seq > e.seq AND c.seq < b.seq))"
     " FROM event AS e JOIN job AS j ON j.job = e.job"
     " WHERE j.submitted_at >= ?1 AND j.submitted_at < ?2 AND e.uid >= 0"
     "  AND (e.event IN ('cancel', 'hold', 'release', 'priority')"
@@ -372,6 +414,9 @@ static int read_past(struct reading *r, const char *dir, double since_s,
         return -1;
     int rc = read_speeds(r, dir, err);
     if (rc == 0)
+        rc = each_row(r->state, path, stranded_sql, since_s, until_s,
+                      stranded_row, r, err);
+    if (rc == 0)
         rc = each_row(r->state, path, jobs_sql, since_s, until_s, job_row, r,
                       err);
     if (rc == 0 && r->p->trace.n == 0)
@@ -380,6 +425,8 @@ static int read_past(struct reading *r, const char *dir, double since_s,
     if (rc == 0)
         rc = each_row(r->state, path, actions_sql, since_s, until_s, action_row,
                       r, err);
+    if (rc == 0)
+        rc = past_stranded_apply(r->p, r->first_s, err);
     (void)sqlite3_close(r->state);
     return rc == 0 ? adapt_specs(&r->p->trace, err) : rc;
 }
@@ -435,5 +482,6 @@ void past_clear(struct past *p)
         p->speed->ops->destroy(p->speed);
     free(p->actions);
     free(p->settings);
+    free(p->stranded);
     *p = (struct past){.n_actions = 0};
 }
