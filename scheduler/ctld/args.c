@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "jobs/base/version.h"
 
@@ -30,7 +31,7 @@ static const struct {
 } rows[] = {
     {OPT_LOCAL, "local", NULL, "serve this user, with this machine"},
     {OPT_CONFIG, "config", "FILE", "read mgpu.yaml from here"},
-    {OPT_CHECK_CONFIG, "check-config", "FILE",
+    {OPT_CHECK_CONFIG, "check-config", "[FILE]",
      "say what is wrong, or what is in effect, and exit"},
     {OPT_FSCK, "fsck", "DIR", "look through a state directory and exit"},
     {OPT_STATE_DIR, "state-dir", "DIR", "databases and job directories"},
@@ -79,7 +80,8 @@ static int take(struct args *a, int id, const char *value, struct error *err)
         a->config = value;
         return 0;
     case OPT_CHECK_CONFIG:
-        a->check_config = value;
+        a->checks_config = true;
+        a->check_config = value ? value : a->check_config;
         return 0;
     case OPT_FSCK:
         a->fsck = value;
@@ -107,14 +109,46 @@ static int take(struct args *a, int id, const char *value, struct error *err)
     }
 }
 
+/* getopt_long() takes an optional value only after "=". The next word is one,
+ * too, unless it is an option: all have two dashes. */
+static const char *next_value(int argc, char **argv)
+{
+    return optind < argc && strncmp(argv[optind], "--", 2) != 0 ? argv[optind++]
+                                                                : NULL;
+}
+
+/* --check-config without a file checks that of --config. */
+static int choose_checked(struct args *io, struct error *err)
+{
+    if (!io->checks_config)
+        return 0;
+    if (!io->check_config)
+        io->check_config = io->config;
+    if (!io->check_config)
+        return error_set(err, ERR_USAGE,
+                         "'--check-config' needs a file: its value, or that "
+                         "of --config");
+    if (io->config && strcmp(io->config, io->check_config) != 0)
+        return error_set(err, ERR_USAGE,
+                         "--check-config '%s': another file than --config '%s'",
+                         io->check_config, io->config);
+    return 0;
+}
+
+static int kind_of(const char *arg)
+{
+    return !arg            ? no_argument
+           : arg[0] == '[' ? optional_argument
+                           : required_argument;
+}
+
 int args_parse(int argc, char **argv, struct args *ret, struct error *err)
 {
     struct option longs[N_ROWS + 1] = {{0}};
     struct args a = {.slots = -1};
     for (int i = 0; i < N_ROWS; i++)
         longs[i] = (struct option){.name = rows[i].name,
-                                   .has_arg = rows[i].arg ? required_argument
-                                                          : no_argument,
+                                   .has_arg = kind_of(rows[i].arg),
                                    .val = rows[i].id};
     opterr = 0;
     optind = 0; /* GNU: start afresh, also when called twice */
@@ -130,13 +164,17 @@ int args_parse(int argc, char **argv, struct args *ret, struct error *err)
             return error_set(err, ERR_USAGE,
                              "unknown option '%s'; see mgpu-ctld --help",
                              argv[before]);
-        int rc = take(&a, c, optarg, err);
+        const char *value =
+            c == OPT_CHECK_CONFIG && !optarg ? next_value(argc, argv) : optarg;
+        int rc = take(&a, c, value, err);
         if (rc != ARGS_RUN)
             return rc;
     }
     if (optind < argc)
         return error_set(err, ERR_USAGE, "unexpected argument '%s'",
                          argv[optind]);
+    if (choose_checked(&a, err) < 0)
+        return -1;
     *ret = a;
     return ARGS_RUN;
 }

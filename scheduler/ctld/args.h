@@ -8,7 +8,7 @@
 #include "jobs/base/error.h"
 
 struct args {
-    bool local, background;
+    bool local, background, checks_config; /* the last: check_config is set */
     const char *config, *check_config, *fsck, *state_dir, *socket; /* or NULL */
     int32_t slots; /* -1: not given */
 };

@@ -424,6 +424,36 @@ END
     [ "$status" -eq 66 ]
 }
 
+@test "--check-config checks the file of --config, in any order" {
+    cd "$BATS_TEST_TMPDIR"
+    printf 'version: 1\nlimits: {max_jobs: 5}\n' >bad
+    for name in good -odd 'with blank'; do
+        printf 'version: 1\n' >"./$name"
+        for args in --check-config '--config FILE --check-config' \
+            '--check-config --config FILE' '--config=FILE --check-config' \
+            '--check-config=FILE' '--check-config --local --config FILE' \
+            '--config FILE --check-config FILE'; do
+            words=()
+            # shellcheck disable=SC2086 # several words
+            for word in $args; do words+=("${word/FILE/$name}"); done
+            [[ $args == *FILE* ]] || words+=("$name")
+            run --separate-stderr ctld "${words[@]}"
+            [ "$status" -eq 0 ]
+            [ "${lines[-1]}" = "# $name: valid" ]
+        done
+    done
+    run ctld --check-config --config bad
+    [ "$status" -eq 78 ]
+    run ctld --check-config
+    [ "$status" -eq 64 ]
+    [ "$output" = "mgpu-ctld: '--check-config' needs a file: its value, or that of --config" ]
+    run ctld --config good --check-config bad
+    [ "$status" -eq 64 ]
+    [ "$output" = "mgpu-ctld: --check-config 'bad': another file than --config 'good'" ]
+    run ctld --check-config good bad
+    [ "$status" -eq 64 ]
+}
+
 @test "--check-config: what a daemon starts without is a warning" {
     printf '%s\n' 'version: 1' "local: {mpirun: $BATS_TEST_TMPDIR/mpirun}" \
         'controller: {listen: "127.0.0.1:7431"}' \
