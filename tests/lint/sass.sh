@@ -14,7 +14,9 @@
 #           loads, if it stores none)
 #   local   no kernel spills registers to local memory, nor has arrays there
 #   narrow  a kernel of width W >= 4 has fewer than W stores of two bytes: the
-#           tail of a flat array
+#           tail of a flat array; no hot loop has stores of one or two bytes,
+#           but for such a tail, the instance for vectors of one value, and the
+#           kernels that the table names, which do work on single values
 #   tile    the loop of an attention kernel over tiles executes at most so many
 #           instructions of a thread per pair of a query and a key
 #
@@ -33,7 +35,7 @@ PATH=$PATH:${nvcc%/*}:$PWD/build/sass/nvidia/cu13/bin
 # Of a listing, a line per function: its name, instructions of local memory,
 # stores of two bytes; of its hot loop instructions, bytes stored and loaded; of
 # its loop over tiles instructions, those in loops that fetch, products, and
-# loads of less than four bytes.
+# loads of less than four bytes; of its hot loop stores of less.
 facts() {
     awk '
         function pad(x) {
@@ -75,7 +77,7 @@ facts() {
                     k = to[k] - 1
             }
         }
-        function flush(    i, j, k, n, st, ld, best, b_st, b_ld, inner) {
+        function flush(    i, j, k, n, st, ld, few, best, b_st, b_ld, b_few, inner) {
             if (f == "")
                 return
             tiles()
@@ -84,18 +86,19 @@ facts() {
                 for (j = 1; j <= loops; j++)
                     if (j != i && lo[j] >= lo[i] && hi[j] <= hi[i])
                         inner = 0
-                n = st = ld = 0
+                n = st = ld = few = 0
                 for (k = lo[i]; inner && k <= hi[i]; k++) {
                     n++
+                    few += op[k] ~ /^STG?\..*[US](8|16)/
                     if (op[k] ~ /^ST[GS]?\./) st += bytes(op[k])
                     if (op[k] ~ /^LDG?\./) ld += bytes(op[k])
                 }
                 if (n > best && st + ld > 0) {
-                    best = n; b_st = st; b_ld = ld
+                    best = n; b_st = st; b_ld = ld; b_few = few
                 }
             }
             print f, loc + 0, u16 + 0, best + 0, b_st + 0, b_ld + 0, \
-                path, fetch, mma, narrow
+                path, fetch, mma, narrow, b_few + 0
         }
         /Function :/ {
             flush()
@@ -139,7 +142,7 @@ named() {
             gsub(/__nv_bfloat16/, "bf16", name)
             gsub(/__half/, "f16", name)
             gsub(/ /, "", name)
-            for (i = n - 8; i <= n; i++)
+            for (i = n - 9; i <= n; i++)
                 name = name " " $i
             print name
         }'
@@ -155,6 +158,7 @@ judge() { # FACTS
                 if (line ~ /^\| kernel, as compiled/) part = "loop"
                 else if (line ~ /^\| kernel with local/) part = "local"
                 else if (line ~ /^\| kernel of tiles/) part = "tile"
+                else if (line ~ /^\| kernel of single/) part = "single"
                 else if (line !~ /^\|/) part = ""
                 n = split(line, col, "|")
                 if (part == "" || line !~ /^\| `/) continue
@@ -163,7 +167,8 @@ judge() { # FACTS
                     pairs[bare(col[2])] = col[3] + 0
                     passes[bare(col[2])] = col[4] + 0
                     most[bare(col[2])] = col[5] + 0
-                } else may[bare(col[2])] = 1
+                } else if (part == "single") single[bare(col[2])] = 1
+                else may[bare(col[2])] = 1
             }
         }
         {
@@ -178,6 +183,12 @@ judge() { # FACTS
                 fail($2 " instructions use local memory")
             if (arg[2] ~ /^[0-9]+$/ && arg[2] >= 4 && $3 >= arg[2])
                 fail($3 " stores of two bytes")
+            width = arg[2] ~ /^[0-9]+$/ ? arg[2] : arg[1] + 0
+            if (width != 1 && $11 > 0 && $11 >= width) {
+                needs[family] = 1
+                if (!(family in single))
+                    fail($11 " stores of less than four bytes in its hot loop")
+            }
             if (name in pairs) {
                 seen[name] = 1
                 per = ($7 + $8 * passes[name]) / pairs[name]
@@ -205,6 +216,8 @@ judge() { # FACTS
                 if (!(name in seen)) fail("no kernel of that name")
             for (name in pairs)
                 if (!(name in seen)) fail("no kernel of that name")
+            for (name in single)
+                if (!(name in needs)) fail("works on vectors, its row is to go")
             exit bad
         }' "$1"
 }
@@ -233,14 +246,17 @@ self_test() {
         exit 1
     fi
     sed -n 's/^sass: \([a-z]*\).*: \(.*\)/\1: \2/p' "$dir/out" |
-        sed 's/[0-9.]* instructions/N instructions/; s/^\(narrow: \)[0-9]*/\1N/' |
+        sed 's/[0-9.]* instructions/N instructions/; s/^\([a-z]*: \)[0-9]* stores/\1N stores/' |
         sort >"$dir/found"
     printf '%s\n' 'beside: N instructions per pair, more than 12' \
         'gone: no kernel of that name' \
         'local: N instructions use local memory' \
+        'narrow: N stores of less than four bytes in its hot loop' \
         'narrow: N stores of two bytes' \
+        'once: N stores of less than four bytes in its hot loop' \
         'scalar: no product on tensor cores' \
-        'slow: N instructions per value, more than 12' >"$dir/want"
+        'slow: N instructions per value, more than 12' \
+        'wide: works on vectors, its row is to go' >"$dir/want"
     diff "$dir/want" "$dir/found" || { cat "$dir/out"; exit 1; }
     rm -rf "$dir"
 }

@@ -11,6 +11,11 @@
 // | --- | --- |
 // | `allowed` | an array |
 //
+// | kernel of single values | why |
+// | --- | --- |
+// | `twice` | an example |
+// | `wide` | an example |
+//
 // | kernel of tiles, as compiled | pairs of a lane | passes of a fetch | at most |
 // | --- | --- | --- | --- |
 // | `beside<bf16>` | 8 | 1 | 12 |
@@ -57,6 +62,18 @@ template <class T, int W> __global__ void narrow(T *y, const float *x, int n)
     for (int i = threadIdx.x; i < n; i += blockDim.x)
         for (int k = 0; k < W; k++)
             y[(i * W + k) * 3] = (T)x[i * W + k];
+}
+
+// The same without a width; one of them may.
+template <class T> __global__ void once(T *y, const float *x, int n)
+{
+    for (int i = threadIdx.x; i < n; i += blockDim.x)
+        y[i] = (T)x[i];
+}
+template <class T> __global__ void twice(T *y, const float *x, int n)
+{
+    for (int i = threadIdx.x; i < n; i += blockDim.x)
+        y[i] = (T)(2 * x[i]);
 }
 
 // An array with an index that is not known.
@@ -113,6 +130,8 @@ void launch(void *y, const float *x, const int *at, int n)
     good<T, 4><<<1, 32>>>((few<T, 4> *)y, x, n);
     slow<T, 4><<<1, 32>>>((few<T, 4> *)y, x, n);
     narrow<T, 4><<<1, 32>>>((T *)y, x, n);
+    once<T><<<1, 32>>>((T *)y, x, n);
+    twice<T><<<1, 32>>>((T *)y, x, n);
     local<T><<<1, 1>>>((T *)y, at, x);
     allowed<T><<<1, 1>>>((T *)y, at, x);
     beside<T><<<1, 32>>>((float *)y, (const unsigned *)at, n);
