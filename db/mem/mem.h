@@ -68,7 +68,7 @@ void mem_guesses_clear(struct mem_guesses *gs);
 int mem_type_cmp(const char *a, const char *b);
 
 /* ---- mem_scaling.c ------------------------------------------------------ */
-/* The rows of v_scaling, equal to the SQL in db/schema/006-metrics.sql. */
+/* The rows of v_scaling, equal to the SQL in db/schema/001-metrics.sql. */
 int mem_scaling(const struct mem_table *attempts,
                 const struct mem_table *iterations,
                 const struct mem_guesses *guesses, const struct store_query *q,

@@ -1,6 +1,6 @@
 /* mem_usage.c - the rows of v_usage: what each attempt used, of jobs that are
  * there and of jobs that were removed. Equal to the SQL in
- * db/schema/011-state.sql. */
+ * db/schema/001-state.sql. */
 #include <math.h>
 #include <stdlib.h>
 

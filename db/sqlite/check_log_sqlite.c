@@ -358,17 +358,11 @@ static void check_one_archived(const struct check *c, int64_t job,
                 job);
 }
 
-/* Schemas before version 3 have none. */
 static int check_archive(const struct check *c, const struct db *d,
                          struct error *err)
 {
     sqlite3_stmt *st = NULL;
-    int64_t version;
     int rc;
-    if (db_get_int(d, "PRAGMA user_version", &version, err) < 0)
-        return -1;
-    if (version < 3)
-        return 0;
     if (db_prepare(d,
                    "SELECT a.job, a.state, j.job IS NOT NULL"
                    " AND j.state IS a.state AND j.uid IS a.uid"
@@ -389,15 +383,9 @@ static int check_archive(const struct check *c, const struct db *d,
 
 /* ---- removed jobs ----------------------------------------------------------
  */
-/* Schemas before version 5 have none. */
 static int find_removed(struct check *c, const struct db *d, struct error *err)
 {
-    int64_t version;
     struct missing *m = &c->removed;
-    if (db_get_int(d, "PRAGMA user_version", &version, err) < 0)
-        return -1;
-    if (version < 5)
-        return 0;
     if (db_get_int(d, "SELECT count(*) FROM removed", &m->jobs, err) < 0 ||
         db_get_int(d, "SELECT coalesce(sum(events), 0) FROM removed", &m->n,
                    err) < 0 ||

@@ -8,31 +8,30 @@
 static const struct {
     const char *what, *sql;
     int n;
-    int64_t since; /* the first schema version with it */
 } tables[] = {
     {"event",
      "SELECT sum, seq, job, attempt, event, at, uid, detail FROM event"
      " WHERE sum IS NOT NULL",
-     7, 2},
+     7},
     {"job",
      "SELECT sum, job, uid, state, reason, priority, gpus_min, gpus_max, gpus,"
      " attempt, exit_code, submitted_at, started_at, ended_at FROM job"
      " WHERE sum IS NOT NULL",
-     13, 2},
+     13},
     {"attempt",
      "SELECT sum, job, attempt, state, reason, native_id, place, class, gpus,"
      " nodes, exit_code, signal, intent_at, claimed_at, running_at, ended_at"
      " FROM attempt WHERE sum IS NOT NULL",
-     15, 2},
+     15},
     {"archived",
      "SELECT sum, job, uid, key, state, ended_at FROM archived"
      " WHERE sum IS NOT NULL",
-     5, 3},
+     5},
     {"removed",
      "SELECT sum, job, uid, state, ended_at, removed_at, events, seqs, last"
      " FROM removed WHERE sum IS NOT NULL",
-     8, 5},
-    {"line", "SELECT sum, job, line FROM line WHERE sum IS NOT NULL", 2, 7},
+     8},
+    {"line", "SELECT sum, job, line FROM line WHERE sum IS NOT NULL", 2},
 };
 enum { N_TABLES = sizeof(tables) / sizeof(tables[0]) };
 
@@ -110,11 +109,8 @@ static int check_fixed(struct findings *f, const struct db *d,
 
 int check_sums(struct findings *f, const struct db *d, struct error *err)
 {
-    int64_t version;
-    if (db_get_int(d, "PRAGMA user_version", &version, err) < 0)
-        return -1;
     for (size_t i = 0; i < N_TABLES; i++)
-        if (version >= tables[i].since && check_table(f, d, i, err) < 0)
+        if (check_table(f, d, i, err) < 0)
             return -1;
     return check_fixed(f, d, err);
 }

@@ -182,16 +182,10 @@ static void check_line(struct findings *f, sqlite3_stmt *st)
     members_clear(&m);
 }
 
-/* Schemas before version 7 have none. */
 int check_lines(struct findings *f, const struct db *d, struct error *err)
 {
     sqlite3_stmt *st = NULL;
-    int64_t version;
     int rc;
-    if (db_get_int(d, "PRAGMA user_version", &version, err) < 0)
-        return -1;
-    if (version < 7)
-        return 0;
     if (db_prepare(d, lines, &st, err) < 0)
         return -1;
     while ((rc = sqlite3_step(st)) == SQLITE_ROW)

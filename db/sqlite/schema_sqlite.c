@@ -1,9 +1,9 @@
 /* schema_sqlite.c - see schema_sqlite.h.
  *
  * A schema consists of numbered files, which the assembler embeds in the
- * program. Each ends by setting user_version to its number, so a file's version
- * is the number of steps that it has run. Never edit a step that users have
- * run: add a new file and a new line below. */
+ * program. Each ends by setting user_version to the next number, so a file's
+ * version says which steps it has run. Never edit a step that users have run:
+ * add a new file and a new line below. */
 #include "db/sqlite/schema_sqlite.h"
 
 #include <string.h>
@@ -15,38 +15,22 @@
     extern const char symbol[]
 
 EMBED(schema_state_001, "001-state.sql");
-EMBED(schema_state_002, "002-state.sql");
-EMBED(schema_state_003, "003-state.sql");
-EMBED(schema_state_004, "004-state.sql");
-EMBED(schema_state_005, "005-state.sql");
-EMBED(schema_state_006, "006-state.sql");
-EMBED(schema_state_007, "007-state.sql");
-EMBED(schema_state_008, "008-state.sql");
-EMBED(schema_state_009, "009-state.sql");
-EMBED(schema_state_010, "010-state.sql");
-EMBED(schema_state_011, "011-state.sql");
 EMBED(schema_metrics_001, "001-metrics.sql");
-EMBED(schema_metrics_002, "002-metrics.sql");
-EMBED(schema_metrics_003, "003-metrics.sql");
-EMBED(schema_metrics_004, "004-metrics.sql");
-EMBED(schema_metrics_005, "005-metrics.sql");
-EMBED(schema_metrics_006, "006-metrics.sql");
 
 enum { STEPS_MAX = 16 };
 
 struct schema {
     int64_t application_id;       /* as the first step sets it */
+    int64_t first;                /* the version that the first step sets */
     int64_t check_max_bytes;      /* larger files: no quick_check */
     const char *steps[STEPS_MAX]; /* NULL after the last */
 };
 
 const struct schema schema_state = {
     .application_id = 0x6d677073,
+    .first = 12,
     .check_max_bytes = INT64_MAX,
-    .steps = {schema_state_001, schema_state_002, schema_state_003,
-              schema_state_004, schema_state_005, schema_state_006,
-              schema_state_007, schema_state_008, schema_state_009,
-              schema_state_010, schema_state_011},
+    .steps = {schema_state_001},
 };
 
 /* quick_check reads the whole file, 0.5 GB a second at best. A daemon must not
@@ -54,9 +38,9 @@ const struct schema schema_state = {
  * reads the damaged page. */
 const struct schema schema_metrics = {
     .application_id = 0x6d67706d,
+    .first = 7,
     .check_max_bytes = 512 << 20,
-    .steps = {schema_metrics_001, schema_metrics_002, schema_metrics_003,
-              schema_metrics_004, schema_metrics_005, schema_metrics_006},
+    .steps = {schema_metrics_001},
 };
 
 static int64_t newest(const struct schema *s)
@@ -65,7 +49,7 @@ static int64_t newest(const struct schema *s)
 
     while (s->steps[n])
         n++;
-    return n;
+    return s->first + n - 1;
 }
 
 static int check_pages(const struct db *d, const struct schema *s,
@@ -102,6 +86,12 @@ int schema_check(const struct db *d, const struct schema *s, struct error *err)
     if (id != s->application_id && (id != 0 || version != 0 || objects != 0))
         return error_set(err, ERR_CONFIG, "%s: another program's database",
                          d->name);
+    if (version > 0 && version < s->first)
+        return error_set(err, ERR_CONFIG,
+                         "%s: has schema version %lld, of an mgpu before the "
+                         "first release: let its jobs end with that mgpu, and "
+                         "start this one with an empty directory",
+                         d->name, (long long)version);
     if (version > newest(s))
         return error_set(err, ERR_CONFIG,
                          "%s: has schema version %lld, this mgpu knows up to "
@@ -110,17 +100,19 @@ int schema_check(const struct db *d, const struct schema *s, struct error *err)
     return check_pages(d, s, err);
 }
 
+/* in  from  the file's version; 0: it is empty */
 static int run_steps(const struct db *d, const struct schema *s, int64_t from,
                      struct error *err)
 {
-    for (int64_t v = from; s->steps[v]; v++) {
+    for (int64_t v = from == 0 ? s->first : from + 1; v <= newest(s); v++) {
         int64_t now;
-        if (db_exec(d, s->steps[v], err) < 0 ||
+        if (db_exec(d, s->steps[v - s->first], err) < 0 ||
             db_get_int(d, "PRAGMA user_version", &now, err) < 0)
-            return error_wrap(err, "schema version %lld", (long long)v + 1);
-        if (now != v + 1)
-            return error_set(err, ERR_INTERNAL, "step %lld made version %lld",
-                             (long long)v + 1, (long long)now);
+            return error_wrap(err, "schema version %lld", (long long)v);
+        if (now != v)
+            return error_set(err, ERR_INTERNAL,
+                             "the step to version %lld made version %lld",
+                             (long long)v, (long long)now);
     }
     return db_commit(d, err);
 }

@@ -9,7 +9,8 @@ struct schema; /* db/schema/NNN-<name>.sql, in order */
 extern const struct schema schema_state, schema_metrics;
 
 /* Only reads: does not change a file that is not ours.
- * err  ERR_CONFIG a newer version, or another program's database;
+ * err  ERR_CONFIG a newer version, one of before the first release, or another
+ *      program's database;
  *      ERR_IO damaged, with quick_check's first line */
 int schema_check(const struct db *d, const struct schema *s,
                  struct error *err) MUST_CHECK;

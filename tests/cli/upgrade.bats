@@ -1,61 +1,28 @@
 #!/usr/bin/env bats
-# upgrade.bats - a state directory that older programs wrote is replayed; see
-# tests/data/old_state/make.sh.
+# upgrade.bats - what older programs wrote, and options that were removed.
 # shellcheck disable=SC2154 # bats sets output
 
 bats_require_minimum_version 1.5.0
 load helpers
 
-setup() {
-    cd "$BATS_TEST_TMPDIR" || exit 1
-    [ "$(id -u)" = 0 ] || skip "the jobs are root's"
-    mkdir -m 700 d
-    tar -C d --no-same-owner -xzf \
-        "$MGPU_SRC/tests/data/old_state/state.tar.gz" state
-}
+setup() { cd "$BATS_TEST_TMPDIR" || exit 1; }
 teardown() { ctld_stop; }
 
-stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
-
-@test "jobs, metrics and settings of an older state directory are there" {
-    printf 'cat >>"%s/told"; echo >>"%s/told"\n' "$PWD" "$PWD" >tell
-    printf 'version: 1\nnotify: {program: [/bin/sh, "%s/tell"]}\n' "$PWD" >mgpu.yaml
-    ctld_start --config mgpu.yaml
-    job_is 1 COMPLETED
-    job_is 4 QUEUED
-    job_is 5 HELD
-    [ "$(stat --metrics 1 --jsonl | grep -c '"iteration":')" = 3 ]
-    [[ $(stat --logs 1) == "" ]]
-    stat -t all | grep -q 'Paused: nothing new is started'
-    # Sealed values: of a queued job, of one before its retry, of a sweep.
-    for id in 2 3 6 7; do
-        wait_for 60 job_is "$id" HELD
-        api GET "/v1/jobs/$id" >job
-        [ "$(json '$.job.held_by' <job)" = refused ]
-        [[ $(json '$.job.reason' <job) == "Refused: a value of env was sealed by an older mgpu; submit the job again"* ]]
-    done
-    not grep -r hunter22 d
-    "$MGPU_BIN/mgpu-admin" policy show | grep limits.max_jobs_per_user |
-        grep -q 50
-    [ "$("$MGPU_BIN/mgpu-admin" fsck)" = sound ]
-    "$MGPU_BIN/mgpu-admin" --quiet resume
-    wait_for 60 job_is 4 COMPLETED
-    # Its notify is told as its user asked before.
-    is_told() { [ "$(wc -l <told)" = 2 ]; }
-    wait_for 60 is_told
-    [ "$(tail -n 1 told | json '$.notify.email')" = alice@example.org ]
-    [ "$(tail -n 1 told | json '$.on')" = end ]
-    # Nobody starts them by a release.
-    "$MGPU_BIN/mgpu-admin" --quiet release 3
-    "$MGPU_BIN/mgpu-admin" --quiet release 5
-    refused() { [[ $(api GET "/v1/jobs/$1" | json '$.job.reason') == "Refused: a value of env"* ]]; }
-    for id in 3 5; do wait_for 60 refused "$id"; done
-    [ "$(api GET /v1/jobs/5 | json '$.job.attempt')" = 0 ]
-    ctld_kill
-    ctld_start --config mgpu.yaml
-    job_is 4 COMPLETED
+@test "F44: a state directory of before the first release is refused in one line" {
+    ctld_start
     ctld_term
-    "$MGPU_BIN/mgpu-ctld" --fsck d/state
+    for old in 'state.db 11' 'metrics.db 6'; do
+        read -r file version <<<"$old"
+        cp -a "$ctld_dir/state" old
+        sqlite3 "old/$file" "PRAGMA user_version = $version"
+        sum=$(sha256sum <"old/$file")
+        run --separate-stderr timeout 60 "$MGPU_BIN/mgpu-ctld" --local --state-dir old
+        [ "$status" -eq 78 ]
+        echo "$stderr"
+        [ "$(grep -c "$file: has schema version $version, of an mgpu before the first release: let its jobs end with that mgpu, and start this one with an empty directory" <<<"$stderr")" = 1 ]
+        [ "$(sha256sum <"old/$file")" = "$sum" ]
+        rm -r old
+    done
 }
 
 @test "what was removed is refused by name, with what to use instead" {

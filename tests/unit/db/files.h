@@ -52,29 +52,4 @@ static inline void sql(struct tmp *t, const char *file, const char *text)
     sqlite3_close(h);
 }
 
-/* A file as the schema's first version left it. */
-static inline void make_first(struct tmp *t, const char *file,
-                              const char *schema)
-{
-    const char *src = getenv("MGPU_SRC");
-    struct buf text = BUF_INIT;
-    struct error err = ERROR_INIT;
-    char name[64], path[512];
-
-    for (int i = 0; i < 3; i++) {
-        static const char *const ends[] = {"", "-wal", "-shm"};
-        (void)snprintf(name, sizeof(name), "%.50s%s", file, ends[i]);
-        (void)unlink(tmp_path(t, name));
-    }
-    (void)snprintf(path, sizeof(path), "%s/db/schema/%s", src ? src : ".",
-                   schema);
-    int fd = creat(tmp_path(t, file), 0600);
-    if (fd < 0 || close(fd) < 0 || buf_read_file(&text, path, 1 << 20, &err)) {
-        ok(false, "the schema of version 1 %s", err.msg);
-        exit(1);
-    }
-    sql(t, file, buf_str(&text));
-    buf_clear(&text);
-}
-
 #endif

@@ -97,10 +97,18 @@ static void test_versions(void)
        "the newer file stays as it is");
     buf_clear(&before);
     buf_clear(&after);
-    sql(&t, "state.db", "PRAGMA user_version = 11");
+    for (int old = 1; old <= 11; old += 10) {
+        char text[60];
+        (void)snprintf(text, sizeof(text), "PRAGMA user_version = %d", old);
+        sql(&t, "state.db", text);
+        refused(&t, ERR_CONFIG, "state.db", "let its jobs end with that mgpu");
+    }
+    sql(&t, "state.db", "PRAGMA user_version = 12");
     sql(&t, "metrics.db", "PRAGMA user_version = 98");
     refused(&t, ERR_CONFIG, "metrics.db", "schema version 98");
-    sql(&t, "metrics.db", "PRAGMA user_version = 5");
+    sql(&t, "metrics.db", "PRAGMA user_version = 6");
+    refused(&t, ERR_CONFIG, "metrics.db", "let its jobs end with that mgpu");
+    sql(&t, "metrics.db", "PRAGMA user_version = 7");
     sql(&t, "state.db", "PRAGMA application_id = 7");
     refused(&t, ERR_CONFIG, "state.db", "another program's");
     tmp_clear(&t);
@@ -109,7 +117,7 @@ static void test_versions(void)
     tmp_end(&t);
 }
 
-static void test_upgrade(void)
+static void test_create(void)
 {
     struct tmp t;
 
@@ -131,110 +139,9 @@ static void test_upgrade(void)
                SQLITE_OK &&
            sqlite3_step(st) == SQLITE_ROW,
        "reads the version");
-    is_int(sqlite3_column_int(st, 0), 11, "to the newest version");
+    is_int(sqlite3_column_int(st, 0), 12, "to the newest version");
     sqlite3_finalize(st);
     sqlite3_close(h);
-    tmp_end(&t);
-}
-
-static int show_row(void *arg, const struct store_cell *c, size_t n,
-                    struct error *err)
-{
-    char *text = arg;
-    (void)snprintf(text, 200, "%zu: %lld %s %lld %g %d %d", n,
-                   (long long)c[0].i, c[4].s, (long long)c[5].i, c[6].r,
-                   c[7].kind == CELL_NULL, c[8].kind == CELL_NULL);
-    (void)err;
-    return 0;
-}
-
-/* A metrics.db with a row in the table that grew. */
-static void make_old(struct tmp *t)
-{
-    make_first(t, "metrics.db", "001-metrics.sql");
-    sql(t, "metrics.db",
-        "INSERT INTO profile VALUES (7, 1, 2, 0, 'cudaLaunchKernel', 9, 0.5);"
-        "INSERT INTO epoch VALUES (7, 1, 2, 9.5, 0.5, NULL, 0.75, 1000)");
-}
-
-static bool has_grown(struct tmp *t)
-{
-    struct error err = ERROR_INIT;
-    struct store_query q = {.view = VIEW_PROFILE, .rank = -1};
-    char got[200] = "";
-    struct store *s = must_open(t);
-    bool is = s->ops->query(s, &q, show_row, got, &err) == 0 &&
-              strcmp(got, "9: 7 cudaLaunchKernel 9 0.5 1 1") == 0;
-    if (!is)
-        tap_diag("%s %s", got, err.msg);
-    s->ops->destroy(s);
-    return is;
-}
-
-static int show_epoch(void *arg, const struct store_cell *c, size_t n,
-                      struct error *err)
-{
-    (void)err;
-    (void)snprintf(arg, 200, "%zu: %lld %g %g %s %d", n, (long long)c[0].i,
-                   c[3].r, c[7].r, c[8].name, c[8].kind == CELL_NULL);
-    return 0;
-}
-
-static bool keeps_epoch(struct tmp *t)
-{
-    struct error err = ERROR_INIT;
-    struct store_query q = {.view = VIEW_EPOCH, .rank = -1};
-    char got[200] = "";
-    struct store *s = must_open(t);
-    bool is = s->ops->query(s, &q, show_epoch, got, &err) == 0 &&
-              strcmp(got, "9: 7 9.5 1000 tokens_per_s 1") == 0;
-    if (!is)
-        tap_diag("%s %s", got, err.msg);
-    s->ops->destroy(s);
-    return is;
-}
-
-static void test_upgrade_metrics(void)
-{
-    struct tmp t;
-
-    tmp_begin(&t);
-    make(&t);
-    make_old(&t);
-    ok(has_grown(&t), "it keeps its rows, without what nobody recorded");
-    ok(keeps_epoch(&t), "it keeps its epochs, which read no tokens");
-    tmp_end(&t);
-}
-
-/* F06: killed in the middle of that, sooner and later: the next one finds the
- * old or the new, and nothing by half. */
-static void test_upgrade_killed(void)
-{
-    struct tmp t;
-    int n_good = 0, n_killed = 0;
-    enum { ROUNDS = 30 };
-
-    tmp_begin(&t);
-    make(&t);
-    for (int i = 0; i < ROUNDS; i++) {
-        struct timespec later = {.tv_nsec = i * 400000L};
-        int status = 0;
-        make_old(&t);
-        pid_t child = fork();
-        if (child == 0) {
-            struct error err = ERROR_INIT;
-            struct store *s = NULL;
-            _exit(store_sqlite_open(t.dir, &s, &err) < 0);
-        }
-        (void)nanosleep(&later, NULL);
-        (void)kill(child, SIGKILL);
-        if (waitpid(child, &status, 0) == child && WIFSIGNALED(status))
-            n_killed++;
-        n_good += has_grown(&t);
-    }
-    tap_diag("%d of %d were killed in time", n_killed, ROUNDS);
-    ok(n_killed > 0, "some are killed before they are through");
-    is_int(n_good, ROUNDS, "the next one upgrades it, with all its rows");
     tmp_end(&t);
 }
 
@@ -310,6 +217,40 @@ static int put_and_count(struct store *s, struct error *err)
                : n;
 }
 
+/* F06: killed while both files are created, sooner and later: the next one
+ * finds nothing or all, and nothing by half. */
+static void test_create_killed(void)
+{
+    struct tmp t;
+    int n_good = 0, n_killed = 0;
+    enum { ROUNDS = 30 };
+
+    tmp_begin(&t);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct timespec later = {.tv_nsec = i * 400000L};
+        int status = 0;
+        tmp_clear(&t);
+        pid_t child = fork();
+        if (child == 0) {
+            struct error err = ERROR_INIT;
+            struct store *s = NULL;
+            _exit(store_sqlite_open(t.dir, &s, &err) < 0);
+        }
+        (void)nanosleep(&later, NULL);
+        (void)kill(child, SIGKILL);
+        if (waitpid(child, &status, 0) == child && WIFSIGNALED(status))
+            n_killed++;
+        struct store *s = must_open(&t);
+        struct error err = ERROR_INIT;
+        n_good += count_events(s) == 0 && put_and_count(s, &err) == 1;
+        s->ops->destroy(s);
+    }
+    tap_diag("%d of %d were killed in time", n_killed, ROUNDS);
+    ok(n_killed > 0, "some are killed before they are through");
+    is_int(n_good, ROUNDS, "the next one creates what is missing");
+    tmp_end(&t);
+}
+
 /* The store opens, with its jobs, a metrics.db that takes rows, and the old one
  * beside it under the name that store_sqlite_damage() gives. */
 static void is_put_aside(struct tmp *t, off_t was_bytes)
@@ -379,7 +320,7 @@ static void test_put_aside_log(void)
 static void damage_in_use(struct tmp *t)
 {
     lose_page(t, "metrics.db");
-    sql(t, "metrics.db", "PRAGMA user_version = 5");
+    sql(t, "metrics.db", "PRAGMA user_version = 7");
 }
 
 /* Found by a call: that fails, all else goes on, and the next open puts it
@@ -559,9 +500,8 @@ static void test_foreign_reader(void)
 int main(void)
 {
     test_versions();
-    test_upgrade();
-    test_upgrade_metrics();
-    test_upgrade_killed();
+    test_create();
+    test_create_killed();
     test_damage();
     test_put_aside();
     test_put_aside_log();

@@ -172,80 +172,6 @@ static void test_sums(void)
     tmp_end(&t);
 }
 
-/* A store from before goes on, and what is new in it has sums. */
-static void test_upgrade_state(void)
-{
-    struct tmp t;
-
-    tmp_begin(&t);
-    struct store *s = must_open(&t);
-    s->ops->destroy(s);
-    make_first(&t, "state.db", "001-state.sql");
-    sql(&t, "state.db",
-        "INSERT INTO event VALUES (1, 1, 0, 'submit', 4e9, 7,"
-        " '{\"spec\":{},\"user\":\"bob\",\"key\":\"o\",\"name\":\"b\"}'),"
-        " (2, 1, 0, 'priority', 1.0, 7, '{\"priority\":0}');"
-        "INSERT INTO job VALUES (1, 'b', 'bob', 7, 'cv', 'QUEUED', NULL, 0, 1,"
-        " 1, 0, 0, NULL, 1.0, NULL, NULL, 'o', '{}', '/j/1')");
-    finds(&t, 0, "", "a file of version 1 is sound as it is");
-    s = must_open(&t);
-    is_int(count_events(s), 2, "it keeps its events");
-    struct store_event e = {.job = 1, .ev = EV_HOLD, .at_s = 2, .uid = 7};
-    struct store_batch b = {.events = &e, .n_events = 1};
-    ok(s->ops->append(s, &b, NULL) == 0, "and takes more");
-    s->ops->destroy(s);
-    sql(&t, "state.db",
-        "UPDATE job SET state = 'HELD'; UPDATE event SET at = at + 1");
-    finds(&t, 1, "event 3 of job 1", "of which it is known how they were");
-    tmp_end(&t);
-}
-
-static int count_line(void *arg, uint64_t job, const char *line,
-                      struct error *err)
-{
-    (void)job;
-    (void)line;
-    (void)err;
-    ++*(int *)arg;
-    return 0;
-}
-
-/* What was archived before there were lines stays so, and is found. */
-static void test_upgrade_archive(void)
-{
-    struct tmp t;
-    int n_lines = 0;
-    struct store_past past;
-
-    tmp_begin(&t);
-    struct store *s = must_open(&t);
-    write_job(s);
-    s->ops->destroy(s);
-    sql(&t, "state.db",
-        "DROP TABLE line; DROP VIEW v_attempt;"
-        "DROP VIEW v_usage; DROP TABLE usage;"
-        "ALTER TABLE attempt DROP COLUMN resized_from;"
-        "ALTER TABLE attempt DROP COLUMN checkpoint_s;"
-        "ALTER TABLE attempt DROP COLUMN allocator_s;"
-        "ALTER TABLE attempt DROP COLUMN start_s;"
-        "ALTER TABLE attempt DROP COLUMN cause;"
-        "ALTER TABLE attempt DROP COLUMN needed_bytes;"
-        "ALTER TABLE attempt DROP COLUMN available_bytes;"
-        "ALTER TABLE attempt DROP COLUMN gpu_type;"
-        "ALTER TABLE attempt DROP COLUMN account;"
-        "CREATE VIEW v_attempt AS SELECT job FROM attempt;"
-        "PRAGMA user_version = 6");
-    finds(&t, 0, "", "a file of version 6 is sound as it is");
-    s = must_open(&t);
-    ok(s->ops->past(s, &past, NULL) == 0 && past.n[JOB_CANCELLED] == 1,
-       "what is archived stays so");
-    ok(s->ops->lines(s, 1, 9, count_line, &n_lines, NULL) == 0 && n_lines == 0,
-       "and has no line");
-    s->ops->destroy(s);
-    finds(&t, 0, "", "that is sound");
-    tmp_end(&t);
-}
-
 static void test_emptied(void)
 {
     struct tmp t;
@@ -268,7 +194,5 @@ int main(void)
 {
     test_sums();
     test_emptied();
-    test_upgrade_archive();
-    test_upgrade_state();
     return tap_done();
 }
