@@ -224,30 +224,15 @@ fail_device(struct run *r, const struct error *err)
     fail_at(r, error_exit_status(err->code), why, node);
 }
 
-static bool has_sealed(const struct spec_map *env)
-{
-    for (size_t i = 0; i < env->n; i++)
-        if (secret_is_sealed(env->pairs[i].key, env->pairs[i].value))
-            return true;
-    return false;
-}
-
 /* Each rank as the user on its own node. All have them or none begins, and as
  * nothing is claimed yet, nothing has begun when somebody puts it right. */
 static bool take_secrets(struct run *r)
 {
     struct error why = ERROR_INIT, err = ERROR_INIT;
     const struct spec_list *names = &r->job.launch.spec.secrets;
-    const struct spec_map *env = &r->job.launch.spec.env;
-    bool is_sealed = has_sealed(env);
-    if (names->n == 0 && !is_sealed)
+    if (names->n == 0)
         return true;
-    if (is_sealed)
-        (void)error_set(&why, ERR_CONFIG,
-                        "a value of env was sealed by an older mgpu: submit "
-                        "the job again, with the variable under secrets");
-    int64_t is_bad =
-        is_sealed || secrets_read(names, NULL, &r->secrets, &why) < 0;
+    int64_t is_bad = secrets_read(names, NULL, &r->secrets, &why) < 0;
     if (is_bad)
         log_err("worker", "not started rank=%d why=\"%s\"", r->comm->rank,
                 why.msg);

@@ -158,9 +158,3 @@ void secrets_clear(struct spec_map *m)
     free(m->pairs);
     *m = (struct spec_map){.n = 0};
 }
-
-bool secret_is_sealed(const char *name, const char *value)
-{
-    return schema_is_secret(name) &&
-           strncmp(value, SECRET_SEALED, sizeof(SECRET_SEALED) - 1) == 0;
-}

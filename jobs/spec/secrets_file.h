@@ -41,10 +41,4 @@ int secrets_read(const struct spec_list *names, const char *home,
 void secrets_clear(struct spec_map *m); /* overwrites the values; no effect
                                          * on a zeroed map */
 
-/* Whether it is a variable of env whose value an older daemon sealed: a name
- * that sounds secret, and this before the value. Nobody can read it any more.
- */
-#define SECRET_SEALED "sealed:1:"
-bool secret_is_sealed(const char *name, const char *value);
-
 #endif

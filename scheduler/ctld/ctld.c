@@ -172,8 +172,7 @@ static int make_engine(struct ctld *c, struct error *err)
     };
     if (secret_load(conf->state_dir, conf->cluster, &c->secret, err) < 0 ||
         ctld_notice_init(c, err) < 0 ||
-        engine_create(&parts, &c->engine, err) < 0 ||
-        ctld_sealed_init(c, err) < 0)
+        engine_create(&parts, &c->engine, err) < 0)
         return -1;
     c->first_seq = engine_last_seq(c->engine);
     if (ctld_notice_begin(c, err) < 0)
@@ -466,7 +465,6 @@ void ctld_destroy(struct ctld *c)
     loop_source_destroy(c->stop_timer);
     loop_source_destroy(c->watchdog);
     policy_settings_clear(c);
-    ctld_sealed_clear(c);
     backup_schedule_clear(c);
     metrics_retention_clear(c);
     job_retention_clear(c);

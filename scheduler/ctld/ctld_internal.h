@@ -15,7 +15,6 @@
 #include "scheduler/ctld/ctld.h"
 #include "scheduler/ctld/loop/event_loop.h"
 #include "scheduler/ctld/loop/work_queue.h"
-#include "scheduler/ctld/maintenance/sealed_jobs.h"
 #include "scheduler/ctld/notify/notifier.h"
 #include "scheduler/ctld/request/auth.h"
 #include "scheduler/ctld/request/job_lookup.h"
@@ -50,7 +49,6 @@ struct ctld {
     struct ctld_conf conf; /* parts.conf points to it; a reload changes it */
     struct engine_conf engine_conf;
     struct secret secret;
-    struct ctld_sealed sealed;
     char jobs_dir[512], url[256];
     double started_wall_s, started_s;
     uint64_t first_seq;   /* the last event before this start */

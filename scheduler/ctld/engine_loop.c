@@ -215,7 +215,6 @@ static void step(struct ctld *c)
         c->engine_loop->is_wanted_again = true;
         return;
     }
-    ctld_sealed_hold(c);
     c->engine_loop->commit.began_s = c->parts.clock->now_s(c->parts.clock);
     int rc = engine_step_begin(c->engine, &batch, &err);
     go_on(c, rc, batch, &err);

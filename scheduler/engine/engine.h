@@ -336,9 +336,6 @@ int engine_cancel(struct engine *e, uint64_t id, int64_t uid,
  *      administrator holds */
 int engine_hold(struct engine *e, uint64_t id, int64_t uid, bool hold,
                 struct error *err) MUST_CHECK;
-/* Holds the job as refused if it is queued, else does nothing. */
-int engine_refuse(struct engine *e, uint64_t id, const char *why,
-                  struct error *err) MUST_CHECK;
 /* Tells the live attempt to stop, with its grace time for a checkpoint, and
  * queues the job again without counting a retry. Idempotent.
  * err  ERR_STATE it has ended, is about to, is being cancelled, or is held */

@@ -131,21 +131,3 @@ knows() { grep -raqFf all.value "$@"; }
     ctld_term
     not grep -rqa hunter "$ctld_dir"
 }
-
-@test "S11: the question of docs/security.md finds what is not sealed" {
-    submit --quiet --hold - <<<'{version: 1, kind: command, command: ["true"],
-        env: {MODE: y}}'
-    ctld_term
-    # As a daemon of before values were sealed would have taken it.
-    sqlite3 "$ctld_dir/state/state.db" "UPDATE job SET spec =
-        json_set(spec, '$.env', json('{\"HF_TOKEN\":\"x\",\"MODE\":\"y\"}'))"
-    # As it stands there, less what the shell takes away.
-    question=$(awk '/sqlite3 -readonly state.db "SELECT/ { on = 1 } on
-        on && /"$/ && !/state.db/ { exit }' "$MGPU_SRC/docs/security.md" |
-        tr '\n' ' ' | sed 's/.*state.db "//; s/" *$//')
-    [[ $question == SELECT*"e.key LIKE '%KEY%')" ]]
-    ask() { sqlite3 -readonly "$ctld_dir/state/state.db" "$1"; }
-    run -0 ask "$question"
-    [[ $output == *1*HF_TOKEN* && $output != *MODE* ]]
-    [ "$(ask "${question/NOT LIKE/LIKE}")" = "" ]
-}

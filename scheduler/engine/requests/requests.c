@@ -273,18 +273,6 @@ int engine_hold(struct engine *e, uint64_t id, int64_t uid, bool hold,
     return eng_hold_one(e, en, uid, hold, err);
 }
 
-int engine_refuse(struct engine *e, uint64_t id, const char *why,
-                  struct error *err)
-{
-    struct detail d = DETAIL_INIT;
-    struct entry *en = eng_find(e, id);
-    if (!en || en->job.state != JOB_QUEUED)
-        return 0;
-    detail_because(&d, "Refused: ", why);
-    text_copy(d.held, sizeof(d.held), job_held_name(HELD_REFUSED));
-    return eng_stage(e, en, EV_HOLD, -1, &d, err);
-}
-
 int engine_requeue(struct engine *e, uint64_t id, int64_t uid,
                    struct error *err)
 {

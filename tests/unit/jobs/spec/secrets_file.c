@@ -171,10 +171,6 @@ static void test_reports(void)
     is_int(spec_parse(shown, strlen(shown), &opt, &s, &r, &err), 0,
            "of a job that was taken it is no error");
     is_int((long long)r.n, 0, "  nor a warning");
-    ok(secret_is_sealed("B_KEY", "sealed:1:00:AA") &&
-           !secret_is_sealed("B", "sealed:1:00:AA") &&
-           !secret_is_sealed("B_KEY", "sealed"),
-       "what an older daemon sealed is known");
     spec_clear(&s);
     spec_report_clear(&r);
 }
