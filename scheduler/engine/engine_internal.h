@@ -20,6 +20,7 @@
 #include "scheduler/engine/table/resize_costs.h"
 #include "scheduler/engine/table/runtime_history.h"
 
+enum { DEFAULTS_N = 64 };
 struct engine {
     struct engine_parts parts;
     const struct policy *policy;
@@ -82,6 +83,7 @@ struct engine {
     struct eng_models models;        /* see class_models.h */
     struct engine_spent *spent;      /* owned; see teach.h */
     size_t n_spent;
+    size_t default_at[DEFAULTS_N]; /* see default_account.c */
     bool takes_back;      /* with the next plan: attempts pending in the
                              allocator */
     bool wants_depends;   /* a dependency may have been satisfied */

@@ -319,18 +319,15 @@ static int put_dir(const struct engine *e, const struct engine_submit *req,
     return put_member(r, "dir", en->own.dir, err);
 }
 
-/* Sets the cluster's default account, if it counts for the job. There may be
- * thousands of associations, so the tasks of a sweep ask their first one. */
+/* Sets the cluster's default account, if it counts for the job. */
 static int put_account(const struct engine *e, struct engine_read *r,
                        struct error *err)
 {
     struct job *job = &r->en->job;
-    const struct entry *first = job->task > 0 ? eng_find(e, job->sweep) : NULL;
-    const char *name = job->where.account ? NULL
-                       : first            ? first->job.account
-                                          : eng_default_account(e, job->uid);
+    const char *name =
+        job->where.account ? NULL : eng_default_account(e, job->uid);
 
-    if (!name || name[0] == '\0')
+    if (!name)
         return 0;
     text_copy(job->account, sizeof(job->account), name);
     return put_member(r, "account", job->account, err);

@@ -30,7 +30,7 @@ static const double RESIZE_SLACK_S = 60;
 
 /* ---- rows ------------------------------------------------------------------
  */
-static size_t quotas_of(const struct engine *e, const struct alloc_quota **ret)
+size_t eng_quotas_of(const struct engine *e, const struct alloc_quota **ret)
 {
     struct alloc *a = e->parts.alloc;
 
@@ -94,31 +94,6 @@ static const struct alloc_quota *row_of(const struct alloc_quota *q, size_t n,
             (kind != ALLOC_QUOTA_QOS_ACCOUNT || is_same(q[i].group, group)))
             return &q[i];
     return NULL;
-}
-
-/* ---- accounts --------------------------------------------------------------
- */
-const char *eng_default_account(const struct engine *e, int64_t uid)
-{
-    const struct alloc_quota *q;
-    size_t n = e->parts.conf->where.account ? 0 : quotas_of(e, &q);
-
-    for (size_t i = 0; i < n; i++)
-        if (q[i].kind == ALLOC_QUOTA_ACCOUNT && (int64_t)q[i].uid == uid &&
-            q[i].is_default)
-            return q[i].name;
-    return NULL;
-}
-
-/* A job that is older than the first news of associations has no default in its
- * events before it starts. */
-const char *engine_account(const struct engine *e, const struct job *job)
-{
-    const char *known = eng_account(e->parts.conf, job);
-    bool is_to_start =
-        !job_state_is_live(job->state) && !job_state_is_final(job->state);
-
-    return known || !is_to_start ? known : eng_default_account(e, job->uid);
 }
 
 /* ---- quotas ----------------------------------------------------------------
@@ -243,7 +218,7 @@ int32_t eng_quota_most(const struct engine *e, const struct job *job,
 {
     const struct alloc_where w = eng_where(e->parts.conf, job, 1);
     const struct alloc_quota *q;
-    size_t n = quotas_of(e, &q);
+    size_t n = eng_quotas_of(e, &q);
     struct most most = {.gpus = INT32_MAX, .why = why};
     bool has_any;
 
@@ -382,7 +357,7 @@ bool eng_is_unknown(const struct engine *e, const struct job *job,
 {
     const struct alloc_where w = eng_where(e->parts.conf, job, 1);
     const struct alloc_quota *q;
-    size_t n = quotas_of(e, &q);
+    size_t n = eng_quotas_of(e, &q);
     bool has_any;
 
     if (n > 0 && w.account && !assoc_of(q, n, job, &w, &has_any) && has_any) {

@@ -26,6 +26,9 @@ void eng_begin_one(struct engine *e, struct entry *en);
 void eng_begins(struct engine *e);
 
 /* ---- cluster_rules.c ----------------------------------------------------- */
+/* What the cluster tells of accounts, QOSes and reservations, as
+ * alloc_ops.quotas. */
+size_t eng_quotas_of(const struct engine *e, const struct alloc_quota **ret);
 /* The most GPUs that the cluster would grant to an attempt of the job now, and
  * the limit that says so; INT32_MAX: no limit is known.
  * in   has      GPUs of its attempt that it would give back; 0: none

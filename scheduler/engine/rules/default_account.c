@@ -1,0 +1,45 @@
+/* default_account.c - see account.h.
+ *
+ * A cluster may tell thousands of associations, and each task of a sweep and
+ * each pending job asks for one. So the engine remembers where it found the row
+ * of a user. That is a guess, which it checks: the rows change at any time.
+ */
+#include <stdbool.h>
+
+#include "scheduler/engine/account.h"
+#include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/rules/rules.h"
+
+static bool is_default_of(const struct alloc_quota *q, int64_t uid)
+{
+    return q->kind == ALLOC_QUOTA_ACCOUNT && (int64_t)q->uid == uid &&
+           q->is_default;
+}
+
+const char *eng_default_account(const struct engine *e, int64_t uid)
+{
+    const struct alloc_quota *q;
+    size_t n = e->parts.conf->where.account ? 0 : eng_quotas_of(e, &q);
+    size_t *guess =
+        &((struct engine *)e)->default_at[(uint64_t)uid % DEFAULTS_N];
+
+    if (*guess < n && is_default_of(&q[*guess], uid))
+        return q[*guess].name;
+    for (size_t i = 0; i < n; i++)
+        if (is_default_of(&q[i], uid)) {
+            *guess = i;
+            return q[i].name;
+        }
+    return NULL;
+}
+
+/* A job that is older than the first news of associations has no default in its
+ * events before it starts. */
+const char *engine_account(const struct engine *e, const struct job *job)
+{
+    const char *known = eng_account(e->parts.conf, job);
+    bool is_to_start =
+        !job_state_is_live(job->state) && !job_state_is_final(job->state);
+
+    return known || !is_to_start ? known : eng_default_account(e, job->uid);
+}
