@@ -151,6 +151,36 @@ static void check_products(const struct step *s)
     is_int(other, 0, "LoRA: products that are not of bf16");
 }
 
+static double pairs_of(const struct step *s, const char *kernel)
+{
+    double sum = 0;
+
+    for (int32_t i = 0; i < s->n; i++) {
+        struct traffic t;
+        if (strncmp(s->at[i].kernel, kernel, strlen(kernel)) == 0 &&
+            traffic_of(&s->at[i], &t, NULL) == 0)
+            sum += t.pairs;
+    }
+    return sum;
+}
+
+/* By hand, of 32 layers, 8 documents of 2,048 tokens and 8 key heads: 64 blocks
+ * of 32 queries and 4 heads see keys up to their last query, in tiles of 64
+ * forward, twice 1 + ... + 32, and of 16 in the gradient, 2 + 4 + ... + 128. 16
+ * blocks of 128 keys are seen by the queries from their first key on, of 4
+ * heads in tiles of 16: 4 (128 + 120 + ... + 8). */
+static void check_tiles(const struct step *s)
+{
+    const double all = 32.0 * 8 * 8 * 128;
+
+    ok(pairs_of(s, "attend_mma<") == all * 64 * 32 * 33,
+       "LoRA: attention forward is counted by its tiles");
+    ok(pairs_of(s, "attend_dq_mma<") == all * 16 * 64 * 65,
+       "LoRA: and so is dq");
+    ok(pairs_of(s, "attend_dkv_mma<") == all * 16 * 4 * 8 * 16 * 17 / 2,
+       "LoRA: and so are dk and dv");
+}
+
 /* Kernels that read value by value, because an address or a length fits no
  * vector. */
 static void check_widths(const struct step *s, const char *what)
@@ -175,8 +205,10 @@ static void count_text(struct device *d, struct step *s, const struct text *t)
     }
     judge(s, t->name, t->most);
     check_widths(s, t->name);
-    if (t->of.method == STEP_LORA && t->of.rows == 8 && !t->of.recomputes)
-        check_products(s);
+    if (t->of.method != STEP_LORA || t->of.rows != 8 || t->of.recomputes)
+        return;
+    check_products(s);
+    check_tiles(s);
 }
 
 int main(void)
