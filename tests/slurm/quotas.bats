@@ -110,6 +110,7 @@ dry_says() { # NAME WORDS [OPTION...]
     wait_for 60 job_is "$id" COMPLETED
     "$MGPU_BIN/mgpu-stat" --usage --by account --no-header >"$BATS_TEST_TMPDIR/use"
     grep -E '^physics +1 +0 ' "$BATS_TEST_TMPDIR/use"
+    [ "$("$MGPU_BIN/mgpu-stat" -h -t all -A physics -o id)" = "$id" ]
     same_sizes "$id"
 }
 
