@@ -180,11 +180,12 @@ static int tiles_time(const struct facts *f, const struct step_launch *l,
         return -1;
     const double tiles = t->pairs / t->lane_pairs / WARP;
     const double beside = x->path + x->fetch * t->fetches - x->mma;
-    const double cycles =
-        x->mma * mma_flop / (mma_cycle_flop * mma_share) + beside / issue_share;
-    to->instructions = tiles * (beside + x->mma);
+    const double mma_cycles = mma_flop / (mma_cycle_flop * mma_share);
+    const double others = tiles * beside + t->beside;
+    const double cycles = tiles * x->mma * mma_cycles + others / issue_share;
+    to->instructions = tiles * x->mma + others;
     to->flop = tiles * x->mma * mma_flop;
-    *ret_s = t->uneven * tiles * cycles / (STEP_SMS * SCHEDULERS * clock_hz);
+    *ret_s = t->uneven * cycles / (STEP_SMS * SCHEDULERS * clock_hz);
     return 0;
 }
 

@@ -151,34 +151,48 @@ static void check_products(const struct step *s)
     is_int(other, 0, "LoRA: products that are not of bf16");
 }
 
-static double pairs_of(const struct step *s, const char *kernel)
+static void sum_tiles(const struct step *s, const char *kernel,
+                      double *ret_pairs, double *ret_masked)
 {
-    double sum = 0;
+    double pairs = 0, masked = 0;
 
     for (int32_t i = 0; i < s->n; i++) {
         struct traffic t;
         if (strncmp(s->at[i].kernel, kernel, strlen(kernel)) == 0 &&
-            traffic_of(&s->at[i], &t, NULL) == 0)
-            sum += t.pairs;
+            traffic_of(&s->at[i], &t, NULL) == 0) {
+            pairs += t.pairs;
+            masked += t.masked;
+        }
     }
-    return sum;
+    *ret_pairs = pairs;
+    *ret_masked = masked;
 }
 
 /* By hand, of 32 layers, 8 documents of 2,048 tokens and 8 key heads: 64 blocks
  * of 32 queries and 4 heads see keys up to their last query, in tiles of 64
  * forward, twice 1 + ... + 32, and of 16 in the gradient, 2 + 4 + ... + 128. 16
  * blocks of 128 keys are seen by the queries from their first key on, of 4
- * heads in tiles of 16: 4 (128 + 120 + ... + 8). */
+ * heads in tiles of 16: 4 (128 + 120 + ... + 8). A block has to mask the tiles
+ * of its own tokens: one, two, and 8 of each head. It has 8 warps. */
 static void check_tiles(const struct step *s)
 {
-    const double all = 32.0 * 8 * 8 * 128;
+    static const struct {
+        const char *kernel;
+        int32_t tile, tiles, masked; /* of a document and key head */
+    } want[] = {
+        {"attend_mma<", 64, 32 * 33, 64},
+        {"attend_dq_mma<", 16, 64 * 65, 64 * 2},
+        {"attend_dkv_mma<", 16, 4 * 8 * 16 * 17 / 2, 16 * 8 * 4},
+    };
 
-    ok(pairs_of(s, "attend_mma<") == all * 64 * 32 * 33,
-       "LoRA: attention forward is counted by its tiles");
-    ok(pairs_of(s, "attend_dq_mma<") == all * 16 * 64 * 65,
-       "LoRA: and so is dq");
-    ok(pairs_of(s, "attend_dkv_mma<") == all * 16 * 4 * 8 * 16 * 17 / 2,
-       "LoRA: and so are dk and dv");
+    for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+        const double all = 32.0 * 8 * 8;
+        double pairs, masked;
+        sum_tiles(s, want[i].kernel, &pairs, &masked);
+        ok(pairs == all * want[i].tiles * 128 * want[i].tile,
+           "LoRA: %s...> is counted by its tiles", want[i].kernel);
+        ok(masked == all * want[i].masked * 8, "LoRA: of which it masks some");
+    }
 }
 
 /* Kernels that read value by value, because an address or a length fits no

@@ -4,8 +4,8 @@
  * in traffic.c. A row of logits is read as often as its kernel reads it: what
  * all blocks have of them is more than a cache.
  *
- * Attention is counted by tiles, as its kernels walk over them: a tile that is
- * half seen costs what one costs that is seen as a whole.
+ * Attention is counted by tiles, as its kernels walk over them: a tile of which
+ * some pairs are not seen is multiplied as a whole, and masked.
  */
 #include "tests/step/traffic.h"
 
@@ -166,7 +166,18 @@ static double adamw8_beside(launch *l)
  * As attention_mma.h and its kernels divide the rows: a unit is 128 rows of a
  * block, of the list of (query, head of the group) or of keys, and a block has
  * so many consecutive units. */
-enum { UNIT_ROWS = 128, WARP_LANES = 32, WARP_ROWS = 16, FWD_TILE = 64 };
+enum {
+    UNIT_ROWS = 128,
+    UNIT_WARPS = 8,
+    WARP_LANES = 32,
+    WARP_ROWS = 16,
+    FWD_TILE = 64
+};
+
+/* What a warp executes more in a tile that is not seen as a whole, to mask it
+ * and to look for values that are not finite; counted as those above, with
+ * heads of 128 values. */
+enum { FWD_MASKED = 373, DQ_MASKED = 136, DKV_MASKED = 330 };
 
 static int32_t back_tile(launch *l)
 {
@@ -180,53 +191,74 @@ static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+/* The tiles of a unit, and those of them that are seen as a whole. */
+struct tiles {
+    int64_t n, whole;
+};
 /* Keys from the beginning of the document of the unit's first query to its last
- * query. */
-static int64_t tiles_of_queries(launch *l, int64_t unit, int32_t tile)
+ * query. All queries see those of the last one's document that end at the
+ * first one. */
+static struct tiles tiles_of_queries(launch *l, int64_t unit, int32_t tile)
 {
     const int64_t n = l->op.rows * group_of(l), lo = unit * UNIT_ROWS;
     const int64_t first = lo / group_of(l);
-    const int64_t end = (least(n, lo + UNIT_ROWS) - 1) / group_of(l) + 1;
+    const int64_t last = (least(n, lo + UNIT_ROWS) - 1) / group_of(l);
     const int64_t begin = (first - first % l->document) / tile * tile;
+    const int64_t from = (last - last % l->document + tile - 1) / tile * tile;
 
-    return (end - begin + tile - 1) / tile;
+    return (struct tiles){(last + 1 - begin + tile - 1) / tile,
+                          most(0, first + 1 - from) / tile};
 }
 /* Queries from the unit's first key to the end of the document of its last one,
- * of each head of the group. */
-static int64_t tiles_of_keys(launch *l, int64_t unit, int32_t tile)
+ * of each head of the group. All keys are seen by those behind the last one, to
+ * the end of the document of the first one. */
+static struct tiles tiles_of_keys(launch *l, int64_t unit, int32_t tile)
 {
     const int64_t lo = unit * UNIT_ROWS, begin = lo / tile * tile;
     const int64_t last = least(l->op.rows, lo + UNIT_ROWS) - 1;
+    const int64_t from = (last + tile - 1) / tile * tile;
     const int64_t end =
         least(l->op.rows, (last / l->document + 1) * l->document);
+    const int64_t whole_end =
+        least(l->op.rows, (lo / l->document + 1) * l->document);
 
-    return (end - begin + tile - 1) / tile * group_of(l);
+    return (struct tiles){(end - begin + tile - 1) / tile * group_of(l),
+                          most(0, whole_end - from) / tile * group_of(l)};
 }
 
 /* Blocks go, one after the other, to the multiprocessor that is free first: a
  * lane has too many registers for two of them. */
 static void walk_tiles(launch *l, int64_t units, int32_t tile,
-                       int64_t (*tiles)(launch *l, int64_t unit, int32_t tile),
+                       struct tiles (*of)(launch *l, int64_t unit,
+                                          int32_t tile),
                        struct traffic *ret)
 {
     const int64_t all = units * l->op.kv_heads;
     const int64_t share = (all + l->grid - 1) / l->grid;
-    int64_t busy[STEP_SMS] = {0}, sum = 0, longest = 0;
+    int64_t busy[STEP_SMS] = {0}, sum = 0, whole = 0, longest = 0;
 
     for (int64_t at = 0; at < all; at += share) {
         int64_t mine = 0;
         int to = 0;
         for (int64_t u = at; u < least(all, at + share); u++) {
             const int64_t nth = u % units; /* from both ends in turn */
-            mine += tiles(l, nth % 2 ? units - 1 - nth / 2 : nth / 2, tile);
+            const struct tiles t =
+                of(l, nth % 2 ? units - 1 - nth / 2 : nth / 2, tile);
+            mine += t.n;
+            whole += t.whole;
         }
         for (int i = 1; i < STEP_SMS; i++)
             to = busy[i] < busy[to] ? i : to;
         busy[to] += mine;
         sum += mine;
-        longest = busy[to] > longest ? busy[to] : longest;
+        longest = most(longest, busy[to]);
     }
     ret->pairs = (double)sum * UNIT_ROWS * tile;
+    ret->masked = (double)(sum - whole) * UNIT_WARPS;
     ret->uneven = (double)longest * STEP_SMS / (double)sum;
     ret->lane_pairs = WARP_ROWS * tile / WARP_LANES;
     /* 16 bytes of 256 lanes at a time. */
@@ -236,16 +268,19 @@ static void walk_fwd(launch *l, struct traffic *ret)
 {
     walk_tiles(l, (l->op.rows * group_of(l) + UNIT_ROWS - 1) / UNIT_ROWS,
                FWD_TILE, tiles_of_queries, ret);
+    ret->beside = FWD_MASKED * ret->masked;
 }
 static void walk_dq(launch *l, struct traffic *ret)
 {
     walk_tiles(l, (l->op.rows * group_of(l) + UNIT_ROWS - 1) / UNIT_ROWS,
                back_tile(l), tiles_of_queries, ret);
+    ret->beside = DQ_MASKED * ret->masked;
 }
 static void walk_dkv(launch *l, struct traffic *ret)
 {
     walk_tiles(l, (l->op.rows + UNIT_ROWS - 1) / UNIT_ROWS, back_tile(l),
                tiles_of_keys, ret);
+    ret->beside = DKV_MASKED * ret->masked;
 }
 
 /* ---- the rows -------------------------------------------------------------
