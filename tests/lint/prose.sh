@@ -10,7 +10,7 @@
 set -eu
 allow=tests/lint/prose.allow
 riddles='\bWho [a-z]+ .*,|is told of|nobody ever|\ba deed\b|this life|goes by|of which|(^|[.:] |^[ /]*\* )Of (a|what)\b'
-verbs='accept add allow announce answer apply ask avoid backfill begin bench bind block
+verbs='accept add allow announce answer apply ask attend avoid backfill begin bench bind block
 bound build cancel cap carry change check choose clamp clean clear close collect
 compare compile compute copy correct count cover cut decide declare decode
 define delete demote derive describe detect disable distinguish divide do
