@@ -130,6 +130,8 @@ struct alloc_note {
                         * may be granted */
     bool is_in_line;   /* WAITING: seen pending, so not granted; an earlier
                         * note may have granted it */
+    double expected_s; /* WAITING: when the cluster's scheduler expects to
+                        * start it, since 1970; 0: not known */
     bool is_suspended; /* GRANTED: suspended by the cluster's scheduler or an
                         * administrator; may be resumed */
     double limit_s;    /* LIMIT: of the attempt from its start; 0: none */

@@ -438,8 +438,8 @@ const struct job *engine_next_since(const struct engine *e, uint64_t after,
                                     double since_s);
 /* The number of jobs in each state. */
 void engine_count(const struct engine *e, uint64_t ret[JOB_STATE_N]);
-/* Position among the queued jobs that could start, from 1; 0: the job is not
- * queued, or waits for a dependency. */
+/* Position among the queued jobs that could start and those pending in the
+ * allocator, from 1; 0: none, as behind a dependency. */
 int32_t engine_position(struct engine *e, uint64_t id);
 /* The i-th node of the last inventory; NULL past its end. Valid until the next
  * call that changes e. */

@@ -186,6 +186,7 @@ struct job {
     /* Volatile: lost in a restart and known again soon after. */
     char pending_id[ALLOC_NATIVE_ID_CAP]; /* the allocator's id of a pending
                                              attempt */
+    double alloc_start_s; /* when it expects to start that, since 1970; or 0 */
     /* from heartbeats; for an ended job, from its last event */
     double beat_s; /* clock's now_s of the last one */
     int64_t iteration, iterations_total;

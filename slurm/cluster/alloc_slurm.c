@@ -99,6 +99,7 @@ static struct alloc_note take_one(struct cluster_attempt *a)
     struct alloc_note note = {
         .kind = ALLOC_WAITING,
         .why = a->why,
+        .expected_s = (double)a->expected,
         .is_of_size = a->is_over_size && a->why.code == ERR_LIMIT,
         .is_in_line = a->phase == CLUSTER_SEEN && a->is == CLUSTER_PENDING};
     if (a->unsaid & CLUSTER_SAY_WAITING) {

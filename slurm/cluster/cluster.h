@@ -160,6 +160,7 @@ struct cluster_attempt {
     unsigned unsaid;
     struct error why;  /* WAITING */
     bool is_over_size; /* WAITING: as alloc_note.is_of_size */
+    int64_t expected;  /* WAITING: as alloc_note.expected_s */
     struct alloc_note end;
     bool is_refused; /* ENDED; freed once the note is taken */
 

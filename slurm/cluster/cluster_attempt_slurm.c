@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "slurm/cluster/cluster.h"
@@ -134,6 +135,22 @@ static bool is_of_size(const char *reason)
     return false;
 }
 
+/* Slurm computes the start anew every some seconds; it is news if it moves by
+ * more than a user would tolerate. */
+static const int64_t MOVED_S = 5;
+
+static void expect(struct cluster *c, struct cluster_attempt *a,
+                   int64_t expected)
+{
+    bool is_known = expected > 0 && a->expected > 0;
+
+    if (expected == a->expected ||
+        (is_known && llabs(expected - a->expected) <= MOVED_S))
+        return;
+    a->expected = expected;
+    cluster_say(c, a, CLUSTER_SAY_WAITING);
+}
+
 void cluster_is_over(struct cluster_attempt *a)
 {
     a->phase = CLUSTER_READING;
@@ -175,6 +192,7 @@ void cluster_look(struct cluster *c, struct cluster_attempt *a)
         a->is_over_size = is_of_size(reason);
         cluster_wait(c, a, is_held(reason) ? ERR_LIMIT : ERR_BUSY, "Slurm(%s)",
                      has_one ? reason : "Pending");
+        expect(c, a, job->j.expected);
         /* Keep the order of events: do not report the grant afterwards. */
         if (a->unsaid & ~(unsigned)CLUSTER_SAY_GRANTED)
             a->unsaid &= ~(unsigned)CLUSTER_SAY_GRANTED;

@@ -216,6 +216,10 @@ static void describe(const slurm_job_info_t *j, struct helper_job *ret)
     copy(ret->state, sizeof(ret->state), rpc_state_word(state));
     set_reason(j, ret);
     set_place(j, ret);
+    /* Slurm's backfill sets it for a pending job, if it looks that far. */
+    if ((j->job_state & JOB_STATE_BASE) == JOB_PENDING &&
+        j->start_time > time(NULL))
+        ret->expected = j->start_time;
     if ((j->job_state & JOB_STATE_BASE) >= JOB_COMPLETE) {
         /* As in wait(2). */
         ret->exit_code = (int32_t)((j->exit_code >> 8) & 0xff);

@@ -241,6 +241,7 @@ static const struct field job_fields[] = {
     {"limit_min", KIND_I32, IS_OPTIONAL, JOB(limit_min), 0, INT32_MAX, NULL},
     {"submitted", KIND_I64, 0, JOB(submitted), 0, INT64_MAX, NULL},
     {"ended", KIND_I64, IS_OPTIONAL, JOB(ended), 0, ENDED_MAX, NULL},
+    {"expected", KIND_I64, IS_OPTIONAL, JOB(expected), 0, ENDED_MAX, NULL},
 };
 static const struct field gone_fields[] = {
     JOB_TEXT(tag, 1, is_tag),

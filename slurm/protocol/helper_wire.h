@@ -71,11 +71,12 @@
  *      without "code" is a success; omitted keys are 0.
  *   {"ev":"job","tag":"..","uid":1000,"slurm_id":20,"state":"PENDING",
  *    "reason":"Priority","place":"n1:0,1 n2:0,1","exit_code":0,"signal":0,
- *    "restarts":0,"submitted":1795000000,"ended":0}
- *      When a job is first seen and after each change. state is Slurm's name
- *      of the base state; "COMPLETING" until the resources are free although
- *      the base state is final. Two jobs may have the same tag, and one of
- *      them may be another user's: every user can read comments.
+ *    "restarts":0,"submitted":1795000000,"ended":0,"expected":1795000600}
+ *      When a job is first seen and after each change. expected: the start of
+ *      a pending job; 0: not known. state is Slurm's name of the base state;
+ *      "COMPLETING" until the resources are free although the base state is
+ *      final. Two jobs may have the same tag, and one of them may be another
+ *      user's: every user can read comments.
  *   {"ev":"gone","tag":"..","slurm_id":20}
  *      Slurm does not know it any more. A job that slurmctld lost before a
  *      scan saw it has no news at all.
@@ -152,8 +153,7 @@ struct helper_job {
     char state[32], reason[64], place[ALLOC_PLACE_CAP];
     int32_t exit_code, signal, restarts, limit_min; /* limit 0: none */
     int64_t submitted;                              /* seconds since 1970 */
-    int64_t ended; /* likewise; 0: it has not ended, or Slurm does not
-                    * report it */
+    int64_t ended, expected; /* likewise; 0: not, or Slurm does not report it */
 };
 
 struct helper_news {

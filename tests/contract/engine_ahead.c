@@ -90,8 +90,11 @@ static void test_head(void)
     play(1.5);
     is_at(1, JOB_DISPATCHING, "Slurm(Resources)", "the first waits there");
     is_at(2, JOB_QUEUED, wait_4, "the second waits here");
+    is_int(engine_position(w.engine, 1), 1, "the first has its position");
+    is_int(engine_position(w.engine, 2), 2, "  and the second is behind it");
     play(3);
     is_at(3, JOB_RUNNING, NULL, "a short one gets around both");
+    is_int(engine_position(w.engine, 3), 0, "  and has none");
     world_die(&w);
     play(4);
     is_at(1, JOB_DISPATCHING, "Slurm(Resources)", "after a restart it is so");

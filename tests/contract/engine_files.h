@@ -8,11 +8,13 @@
 #include "jobs/spec/gpu_sizes.h"
 #include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/in_line.h"
 #include "scheduler/engine/plan/plan.h"
 
 /* How many there should be in each list, and what is first. */
 struct files_expected {
-    size_t moving, over, depends, early, queue, later, avoiding, went, dirty;
+    size_t moving, line, over, depends, early, queue, later, avoiding, went,
+        dirty;
     uint64_t n_state[JOB_STATE_N];
     double next_s; /* of all that time brings */
 };
@@ -26,6 +28,7 @@ static inline struct files_expected files_expect(const struct engine *e)
         enum job_state s = en->job.state;
         bool is_later = s == JOB_QUEUED && en->not_before_s > -INFINITY;
         x.moving += job_state_is_live(s) || en->dropped > 0;
+        x.line += job_is_in_line(&en->job) && !en->is_held;
         x.over += job_state_is_final(s);
         x.depends += en->job.n_depends > 0;
         x.early += en->is_early;
@@ -47,6 +50,22 @@ static inline const char *files_check_ids(const struct entry_list *l)
         if (l->at[i - 1]->job.id >= l->at[i]->job.id)
             return "filed twice, or not by id";
     return NULL;
+}
+
+/* Jobs that are pending in the allocator, and go before one of the queue. */
+static inline int32_t files_line_before(const struct engine *e,
+                                        const struct job *b)
+{
+    int32_t n = 0;
+
+    for (size_t i = 0; i < e->files.line.n; i++) {
+        const struct job *a = &e->files.line.at[i]->job;
+        n += a->priority > b->priority ||
+             (a->priority == b->priority &&
+              (a->submit_s < b->submit_s ||
+               (a->submit_s <= b->submit_s && a->id < b->id)));
+    }
+    return n;
 }
 
 static inline bool files_is_copy(const struct waiting *x)
@@ -91,7 +110,8 @@ static inline const char *files_check_queue(struct engine *e)
             return "stands in the queue, and does not wait there";
         if (!files_is_copy(x))
             return "is shown in the queue as it was once";
-        if (engine_position(e, b->id) != (int32_t)i + 1)
+        if (engine_position(e, b->id) !=
+            (int32_t)i + 1 + files_line_before(e, b))
             return "has another place in the queue";
         bool is_alike = a && a->resize.is_back == b->resize.is_back;
         if (a && !is_alike && b->resize.is_back)
@@ -208,10 +228,10 @@ static inline const char *files_check(struct engine *e)
     if (!why && (next_s < x.next_s || next_s > x.next_s))
         why = "a time is missed";
     if (!why && (x.moving != f->moving.n || x.over != f->over.n ||
-                 x.depends != f->depends.n || x.early != f->early.n ||
-                 x.queue != f->queue.n || x.later != f->later.n ||
-                 x.avoiding != f->avoiding.n || x.went != files_n_went(e) ||
-                 x.dirty != files_n_dirty(e)))
+                 x.line != f->line.n || x.depends != f->depends.n ||
+                 x.early != f->early.n || x.queue != f->queue.n ||
+                 x.later != f->later.n || x.avoiding != f->avoiding.n ||
+                 x.went != files_n_went(e) || x.dirty != files_n_dirty(e)))
         why = "a job is filed where it does not belong, or is not filed";
     if (!why && memcmp(x.n_state, f->n_state, sizeof(x.n_state)) != 0)
         why = "the states are counted wrong";

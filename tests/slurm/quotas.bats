@@ -136,6 +136,25 @@ dry_says() { # NAME WORDS [OPTION...]
     grep "stranded: job $id .*; repeated as a requeue" "$BATS_TEST_TMPDIR/sim"
 }
 
+@test "the head of the queue stands in Slurm: where, until when, and why" {
+    for node in node1 node2; do
+        id=$(stranger -t 10 --gres=gpu:2 -w "$node")
+        wait_for 30 slurm_is "$id" RUNNING
+    done
+    ctld_start
+    id=$(submit_sh head 1 3 "$say_ran")
+    why_has() { "$MGPU_BIN/mgpu-stat" --why "$id" | grep -F "$1"; }
+    wait_for 30 why_has 'Fragmented: needs 3 on 1 node, 4 free, at most 2 on one node'
+    starts() { [[ $(job_field "$id" start_estimate) == 20*Z ]]; }
+    wait_for 60 starts
+    [ "$(job_field "$id" state)" = DISPATCHING ]
+    [ "$(job_field "$id" position)" = 1 ]
+    why_has ' queue      position 1'
+    why_has "Slurm's own estimate holds"
+    scancel --quiet --name=stranger
+    wait_for 60 job_is "$id" COMPLETED
+}
+
 @test "a reservation to come, and what was left of a time limit" {
     ctld_start
     limit_is() { scontrol show job "$(native_id "$1")" | grep -q "TimeLimit=$2 "; }

@@ -247,13 +247,6 @@ static void add_memory_reason(const struct why *w, json_t *list)
     add_reason(list, text);
 }
 
-/* Enough GPUs are free, and not where it could use them. */
-static void add_fragmented_reason(const struct why *w, json_t *list)
-{
-    if (!has_token(w->job->reason, "Fragmented"))
-        add_reason(list, w->suppose.fragmented);
-}
-
 static json_t *reasons_of(const struct why *w)
 {
     const struct job *job = w->job;
@@ -282,7 +275,8 @@ static json_t *reasons_of(const struct why *w)
         add_reason(list, text);
     }
     add_ahead_reason(w, list);
-    add_fragmented_reason(w, list);
+    if (!has_token(job->reason, "Fragmented"))
+        add_reason(list, w->suppose.fragmented);
     if (job->state != JOB_QUEUED)
         return list;
     if (ahead > 0 && !has_token(job->reason, "Priority")) {
@@ -492,18 +486,24 @@ static json_t *cluster_of(const struct why *w)
                : json_null();
 }
 
+/* What its start estimate rests on. */
+static json_t *basis_of(const struct why *w)
+{
+    if (!isfinite(start_estimates_plan_s(w->c, w->job)))
+        return json_null();
+    if (w->job->state != JOB_QUEUED)
+        return json_string("Slurm's own estimate holds");
+    return json_string(has_token(w->job->reason, "BeginTime")
+                           ? "it is its turn then: nobody looks that far"
+                           : "each job that runs ends at its time limit");
+}
+
 static json_t *reply(const struct why *w)
 {
     const struct job *job = w->job;
     bool waits = job->state == JOB_QUEUED;
     int64_t total = 0, n_free = 0;
     json_t *nodes = nodes_of(w, &total, &n_free);
-    json_t *basis =
-        waits && isfinite(job->start_estimate_s)
-            ? json_string(has_token(job->reason, "BeginTime")
-                              ? "it is its turn then: nobody looks that far"
-                              : "each job that runs ends at its time limit")
-            : json_null();
     const struct clock *clock = w->c->parts.clock;
     json_t *o = json_pack(
         "{s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:I, "
@@ -512,7 +512,7 @@ static json_t *reply(const struct why *w)
         ctld_time(job->state_s), "for_s",
         ctld_num(clock->wall_s(clock) - job->state_s), "nodes_min",
         job->nodes_min, "nodes_max", job->nodes_max, "reasons", reasons_of(w),
-        "basis", basis, "would_start", changes_of(&w->suppose), "where",
+        "basis", basis_of(w), "would_start", changes_of(&w->suppose), "where",
         where_of(w), "gpus_total", (json_int_t)total, "gpus_free",
         (json_int_t)n_free, "nodes", nodes, "holders",
         waits ? holders_of(w) : json_array(), "depends_on", depends_of(w),

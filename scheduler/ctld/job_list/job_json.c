@@ -132,9 +132,7 @@ static double left(const struct view *v)
 static double start_estimate(const struct view *v)
 {
     const struct clock *clock = v->c->parts.clock;
-    return v->j->state == JOB_QUEUED
-               ? wall_s(v) + v->j->start_estimate_s - clock->now_s(clock)
-               : NAN;
+    return wall_s(v) + start_estimates_plan_s(v->c, v->j) - clock->now_s(clock);
 }
 
 static double start_in(const struct view *v)
@@ -149,7 +147,7 @@ static double start_in(const struct view *v)
 static double start_forecast(const struct view *v)
 {
     const struct clock *clock = v->c->parts.clock;
-    double at_s = isfinite(v->j->start_estimate_s)
+    double at_s = isfinite(start_estimates_plan_s(v->c, v->j))
                       ? (double)NAN
                       : start_estimates_forecast_s(v->c, v->j);
     return isfinite(at_s) ? wall_s(v) + at_s - clock->now_s(clock)

@@ -23,6 +23,7 @@
 #include "jobs/base/clock.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/job_list/job_watch.h"
+#include "scheduler/engine/in_line.h"
 
 static const double FRESH_S = 5, SHARE = 20;
 /* A start has changed: by this, and by this part of the time until then. */
@@ -100,10 +101,24 @@ static const struct engine_start *find(const struct ctld *c,
     return bsearch(&key, f->starts, f->n, sizeof(key), by_id);
 }
 
+/* A plan of ours knows nothing of the queue of the cluster, in which others may
+ * be first. */
+double start_estimates_plan_s(const struct ctld *c, const struct job *j)
+{
+    const struct clock *clock = c->parts.clock;
+
+    if (j->state == JOB_QUEUED)
+        return j->start_estimate_s;
+    return job_is_in_line(j) && j->alloc_start_s > 0
+               ? clock->now_s(clock) + j->alloc_start_s - clock->wall_s(clock)
+               : (double)NAN;
+}
+
 double start_estimates_forecast_s(const struct ctld *c, const struct job *j)
 {
-    if (j->state == JOB_QUEUED && isfinite(j->start_estimate_s))
-        return j->start_estimate_s;
+    double at_s = start_estimates_plan_s(c, j);
+    if (isfinite(at_s))
+        return at_s;
     const struct engine_start *found = find(c, j);
     return found ? found->start_s : (double)NAN;
 }

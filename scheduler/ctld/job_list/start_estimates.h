@@ -14,6 +14,9 @@ void start_estimates_clear(struct ctld *c);
 int start_estimates_make(const struct ctld *c, struct error *err) MUST_CHECK;
 /* Drops the forecast: what it was made from has changed. */
 void start_estimates_drop(struct ctld *c);
+/* The start by the plan, or as the cluster's scheduler expects it of a job that
+ * is pending there; on the engine's clock, NAN: not known. */
+double start_estimates_plan_s(const struct ctld *c, const struct job *j);
 /* The start by the plan, else by the last forecast; on the engine's clock, NAN:
  * not known. */
 double start_estimates_forecast_s(const struct ctld *c, const struct job *j);

@@ -132,8 +132,12 @@ static int waits(struct engine *e, struct entry *en,
     en->is_held = is_held;
     en->is_over_size = note->is_of_size;
     text_copy(job->pending_id, sizeof(job->pending_id), note->native_id);
+    bool has_moved = job->alloc_start_s < note->expected_s ||
+                     job->alloc_start_s > note->expected_s;
+    job->alloc_start_s = note->expected_s;
+    eng_file(e, en);
     if (!job->cancel_asked && !job->requeue_asked &&
-        eng_set_reason(e, en, note->why.msg) && e->on_wait)
+        (eng_set_reason(e, en, note->why.msg) || has_moved) && e->on_wait)
         e->on_wait(e->wait_arg, job);
     return 0;
 }

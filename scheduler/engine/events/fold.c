@@ -100,6 +100,7 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     copy(job->account, d->account, sizeof(job->account));
     job->native_id[0] = job->place[0] = job->holder[0] = '\0';
     job->on_type[0] = job->pending_id[0] = '\0';
+    job->alloc_start_s = 0;
     job->claim_names_id = false;
     job->intent_s = ev->at_s;
     job->start_s = job->claim_s = job->run_s = job->stopped_s = NAN;

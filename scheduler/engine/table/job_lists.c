@@ -6,10 +6,10 @@
  * them would take time in proportion to their number, several times for each
  * submit. So each active entry is indexed by what a step asks for. eng_file()
  * is called after any of its inputs has changed - the state, the priority,
- * `not_before_s`, `dropped`, `is_waiting`, `is_early`, `exclude`, the job that
- * it was preempted for - and puts the entry into its lists. Extra calls are
- * harmless, and a call cannot fail: eng_add() reserves the room in the lists
- * together with the entry.
+ * `not_before_s`, `dropped`, `is_waiting`, `is_early`, `exclude`, `pending_id`,
+ * `is_held`, the job that it was preempted for - and puts the entry into its
+ * lists. Extra calls are harmless, and a call cannot fail: eng_add() reserves
+ * the room in the lists together with the entry.
  *
  * An undo restores an entry and calls eng_file() again, so the lists always
  * follow from the entries; tests/contract/engine_files.h compares the two after
@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/in_line.h"
 #include "scheduler/engine/plan/plan.h"
 
 /* ---- lists ----------------------------------------------------------------
@@ -59,6 +60,7 @@ int eng_files_reserve(struct engine *e, size_t more, struct error *err)
     size_t n = e->n_active + more;
 
     return reserve(&f->moving, n, err) < 0 || reserve(&f->over, n, err) < 0 ||
+                   reserve(&f->line, n, err) < 0 ||
                    reserve(&f->depends, n, err) < 0 ||
                    reserve(&f->early, n, err) < 0 ||
                    reserve(&f->avoiding, n, err) < 0 ||
@@ -289,6 +291,8 @@ void eng_file(struct engine *e, struct entry *en)
     set_state(f, en, s);
     set_in(&f->moving, en, &en->filed.is_moving,
            job_state_is_live(s) || en->dropped > 0);
+    set_in(&f->line, en, &en->filed.is_in_line,
+           job_is_in_line(&en->job) && !en->is_held);
     set_in(&f->over, en, &en->filed.is_over, job_state_is_final(s));
     set_in(&f->depends, en, &en->filed.has_depends,
            is_there && en->job.n_depends > 0);
@@ -319,6 +323,7 @@ void eng_unfile(struct engine *e, struct entry *en)
 
     set_state(f, en, JOB_NEW);
     set_in(&f->moving, en, &en->filed.is_moving, false);
+    set_in(&f->line, en, &en->filed.is_in_line, false);
     set_in(&f->over, en, &en->filed.is_over, false);
     set_in(&f->depends, en, &en->filed.has_depends, false);
     set_in(&f->early, en, &en->filed.is_early, false);
@@ -335,6 +340,7 @@ void eng_files_clear(struct engine *e)
     struct files *f = &e->files;
 
     free(f->moving.at);
+    free(f->line.at);
     free(f->over.at);
     free(f->depends.at);
     free(f->early.at);

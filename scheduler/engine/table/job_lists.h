@@ -24,6 +24,7 @@ struct filed {
     enum job_state state; /* state under which it is counted; JOB_NEW: it is
                              not */
     bool is_moving, is_over, has_depends, is_early, avoids, went, is_dirty;
+    bool is_in_line;
     bool is_owed;          /* within one view: jobs were preempted for it */
     struct waiting *waits; /* its row in the queue; NULL: none */
     size_t later_at;       /* position in `later`, from 1; 0: none */
@@ -41,6 +42,8 @@ struct files {
     bool are_kept;             /* from eng_file_all() on */
     struct entry_list moving;  /* by id: live, or with an attempt that the
                                   allocator must still release */
+    struct entry_list line;    /* by id: pending in the allocator, and not
+                                  held there */
     struct entry_list over;    /* by id: ended, until eng_compact() */
     struct entry_list depends; /* by id: jobs with dependencies */
     /* by id: jobs whose begin time is to come, see begin_time.c */

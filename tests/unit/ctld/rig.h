@@ -37,6 +37,7 @@ struct puppet {
     const char *address; /* of the node; NULL: not known */
     const char *place;   /* that is granted; NULL: "n1:0" */
     const char *wait;    /* what it waits for instead of being granted */
+    double expected_s;   /* until when, since 1970; 0: not known */
     const struct alloc_node *nodes; /* NULL: one of 4 slots */
     size_t n_nodes;
     _Atomic bool is_away; /* there is no inventory */
@@ -87,6 +88,7 @@ static inline int puppet_request(struct alloc *a, const struct alloc_req *req,
                               .native_id = "pid:7"};
     if (p->wait) {
         note.kind = ALLOC_WAITING;
+        note.expected_s = p->expected_s;
         (void)error_set(&note.why, ERR_BUSY, "%s", p->wait);
     }
     json_t *o = json_loads(req->launch, 0, NULL);

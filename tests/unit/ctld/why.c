@@ -120,7 +120,20 @@ static void test_in_slurm(void)
     ok(becomes(&r, "/v1/jobs/4/why", "\"token\":\"Slurm\""), "says what for");
     ok(has(&r, "\"text\":\"Slurm(Priority)\""), "  in Slurm's words");
     ok(has(&r, "\"native_id\":\"pid:7\""), "  and under which id");
+    ok(has(&r, "\"position\":2,") && has(&r, "\"start_estimate\":null") &&
+           has(&r, "\"basis\":null"),
+       "  behind one of the queue, and it does not know when it starts");
+    r.alloc.expected_s = 4102444800; /* 2100 */
+    is_int(submit("then", "\"gpus\":1,\"partition\":\"other\""), 201,
+           "another one");
+    ok(becomes(&r, "/v1/jobs/5/why",
+               "\"start_estimate\":\"2100-01-01T00:00:00.000Z\""),
+       "  starts when Slurm says");
+    ok(has(&r, "\"basis\":\"Slurm's own estimate holds\"") &&
+           has(&r, "\"position\":3,"),
+       "  and says that it is so");
     r.alloc.wait = NULL;
+    r.alloc.expected_s = 0;
 }
 
 static void test_nodes(void)
@@ -143,15 +156,15 @@ static void test_types(void)
     pthread_mutex_unlock(&r.alloc.lock);
     is_int(submit("mixed", "\"gpus\":3,\"partition\":\"mixed\""), 201,
            "one for GPUs of either type");
-    ok(becomes(&r, "/v1/jobs/5/why", "NodesDown: n5\""),
+    ok(becomes(&r, "/v1/jobs/6/why", "NodesDown: n5\""),
        "its node is down, once");
     pthread_mutex_lock(&r.alloc.lock);
     nodes[5].is_up = nodes[4].is_up = 1;
     pthread_mutex_unlock(&r.alloc.lock);
     r.alloc.wait = "Slurm(Priority)";
     is_int(submit("nudge", "\"gpus\":0"), 201, "it is up again");
-    ok(becomes(&r, "/v1/jobs/5/why", "\"state\":\"DISPATCHING\""), "it starts");
-    ok(becomes(&r, "/v1/jobs/5/why", "\"gpus_total\":6,\"gpus_free\":3"),
+    ok(becomes(&r, "/v1/jobs/6/why", "\"state\":\"DISPATCHING\""), "it starts");
+    ok(becomes(&r, "/v1/jobs/6/why", "\"gpus_total\":6,\"gpus_free\":3"),
        "no more are free than there are CPUs for");
     ok(has(&r, "\"gpu_type\":\"h100\",\"gpu_memory\":null"),
        "one type is chosen");

@@ -252,18 +252,18 @@ static inline void scan(void)
 /* What is left out: TAG1, uid 1000, job 20, submitted at 5. */
 struct shown {
     const char *tag, *state, *reason, *place;
-    int uid, id, code, signal, restarts, submitted, ended;
+    int uid, id, code, signal, restarts, submitted, ended, expected;
 };
 #define SHOWS(...) shows(&(struct shown){__VA_ARGS__})
 static inline void shows(const struct shown *s)
 {
     says("{'ev':'job','tag':'%s','uid':%d,'slurm_id':%d,'state':'%s',"
          "'reason':'%s','place':'%s','exit_code':%d,'signal':%d,"
-         "'restarts':%d,'submitted':%d,'ended':%d}",
+         "'restarts':%d,'submitted':%d,'ended':%d,'expected':%d}",
          s->tag ? s->tag : TAG1, s->uid ? s->uid : 1000, s->id ? s->id : 20,
          s->state, s->reason ? s->reason : "", s->place ? s->place : "",
          s->code, s->signal, s->restarts, s->submitted ? s->submitted : 5,
-         s->ended);
+         s->ended, s->expected);
 }
 
 /* Complete scans for as long as it takes to be sure. */

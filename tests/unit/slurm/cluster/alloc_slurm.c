@@ -31,6 +31,14 @@ static void test_runs(void)
     ok(waits(1, "Slurm(Priority)"), "with a reason");
     SHOWS(.state = "PENDING", .reason = "Priority", .submitted = 5);
     ok(is_quiet(), "told once");
+    SHOWS(.state = "PENDING", .reason = "Priority", .expected = SINCE + 60);
+    ok(gets(ALLOC_WAITING, 1) && (int64_t)h.note.expected_s == SINCE + 60,
+       "and when Slurm expects to start it");
+    SHOWS(.state = "PENDING", .reason = "Priority", .expected = SINCE + 63);
+    ok(is_quiet(), "  not again for some seconds");
+    SHOWS(.state = "PENDING", .reason = "Priority");
+    ok(gets(ALLOC_WAITING, 1) && h.note.expected_s < 1,
+       "  or it does not know");
     SHOWS(.state = "RUNNING", .place = "n1:0,1 n2:0,1");
     ok(gets(ALLOC_GRANTED, 1), "it is granted");
     is_str(h.note.native_id, "20", "as job 20");

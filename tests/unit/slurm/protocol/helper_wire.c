@@ -412,11 +412,13 @@ static void test_job(void)
                                     .signal = 2,
                                     .restarts = 3,
                                     .submitted = 1795000000,
-                                    .ended = 1795000009}};
+                                    .ended = 1795000009,
+                                    .expected = 1795000600}};
     struct helper_news m = again(&n);
     ok(m.job.slurm_id == 20 && m.job.uid == 1000 && m.job.exit_code == 1 &&
            m.job.signal == 2 && m.job.restarts == 3 &&
-           m.job.submitted == 1795000000 && m.job.ended == 1795000009,
+           m.job.submitted == 1795000000 && m.job.ended == 1795000009 &&
+           m.job.expected == 1795000600,
        "the job's numbers");
     is_str(m.job.state, "PENDING", "state");
     is_str(m.job.reason, "Priority", "reason");
