@@ -352,6 +352,23 @@ static void tell_warm_up(FILE *out, const struct figures *f)
                       100 * share);
 }
 
+/* Nobody samples the GPUs of a program that is not ours. On one machine they
+ * may be slots of the CPU, so only Slurm's jobs are told. */
+static int note_gpus(FILE *out, const json_t *job)
+{
+    const char *id = field_str(job, "native_id");
+    bool is_slurm = *id && id[strspn(id, "0123456789")] == '\0';
+
+    if (!is_slurm || field_int(job, "gpus", 0) < 1 ||
+        strcmp(field_str(job, "kind"), "command") != 0)
+        return 0;
+    (void)fputs("  * How busy its GPUs were is not recorded: NVML is read for "
+                "cv and llm jobs\n    only. nvidia-smi dmon on its nodes, or "
+                "DCGM, shows it while it runs.\n",
+                out);
+    return 1;
+}
+
 /* Prints all notes; *ret_n: how many. */
 static void all_notes(FILE *out, const json_t *reply, const struct figures *f,
                       double efficiency, int *ret_n)
@@ -362,7 +379,8 @@ static void all_notes(FILE *out, const json_t *reply, const struct figures *f,
     if (f->n > 0 && f->iter > 0)
         n += note_data(out, job, f) + note_copy(out, job, f) +
              note_comm(out, gpus, f) + note_late(out, f);
-    n += note_efficiency(out, gpus, efficiency) + note_limit(out, reply);
+    n += note_efficiency(out, gpus, efficiency) + note_limit(out, reply) +
+         note_gpus(out, job);
     *ret_n = n;
 }
 

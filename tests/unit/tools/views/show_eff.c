@@ -275,6 +275,39 @@ static void test_nothing(void)
     json_decref(none);
 }
 
+/* Nobody samples the GPUs of a command under Slurm. */
+static void test_gpus(void)
+{
+    static const struct {
+        const char *kind, *native_id;
+        int gpus;
+        bool is_told;
+    } jobs[] = {{"command", "4711", 2, true},
+                {"command", "4711", 0, false},
+                {"command", "pid:4711", 2, false},
+                {"cv", "4711", 2, false}};
+    struct error err = ERROR_INIT;
+    struct show_conf conf = {.style = {.ascii = true}};
+
+    for (size_t i = 0; i < sizeof(jobs) / sizeof(*jobs); i++) {
+        size_t len = 0;
+        json_t *none = load(NO_ROWS);
+        json_t *job = json_pack("{s:{s:s, s:s, s:s, s:i}}", "job", "state",
+                                "COMPLETED", "kind", jobs[i].kind, "native_id",
+                                jobs[i].native_id, "gpus", jobs[i].gpus);
+        free(shown);
+        shown = NULL;
+        conf.out = open_memstream(&shown, &len);
+        is_int(show_eff(&conf, job, none, none, &err), 0, jobs[i].kind);
+        (void)fclose(conf.out);
+        ok((strstr(shown, "How busy its GPUs were is not recorded: NVML") !=
+            NULL) == jobs[i].is_told,
+           "  hears of its GPUs: %d", jobs[i].is_told);
+        json_decref(job);
+        json_decref(none);
+    }
+}
+
 /* Of several jobs: a row for each, and what is not known is null. */
 static void test_rows(void)
 {
@@ -526,6 +559,7 @@ int main(void)
     test_scaling();
     test_scaling_types();
     test_scaling_text();
+    test_gpus();
     test_rows();
     test_unknown();
     test_used();
