@@ -150,7 +150,8 @@ struct cluster_attempt {
     /* the time limit, which is req.limit_s */
     bool wants_limit;       /* Slurm has to be told */
     double limit_again_s;   /* earliest time to do so */
-    double limit_before_s;  /* if Slurm refuses: what it was */
+    double limit_sent_s;    /* of the last command */
+    double limit_before_s;  /* if Slurm refuses: what it has */
     bool has_limit_min;     /* limit_min is what Slurm showed, or took, last */
     int32_t limit_min;      /* 0: none */
     struct error limit_why; /* of the note */

@@ -19,13 +19,17 @@ static void say(struct cluster *c, struct cluster_attempt *a, double limit_s)
     cluster_say(c, a, CLUSTER_SAY_LIMIT);
 }
 
+static bool is_in_flight(const struct cluster_attempt *a)
+{
+    return a->command > 0 && a->op == HELPER_LIMIT;
+}
+
 void cluster_limit_seen(struct cluster *c, struct cluster_attempt *a,
                         const struct helper_job *j)
 {
-    bool is_asked = a->wants_limit || (a->command > 0 && a->op == HELPER_LIMIT);
     int32_t was = a->limit_min;
 
-    if (is_asked)
+    if (a->wants_limit || is_in_flight(a))
         return;
     if (a->has_limit_min && j->limit_min != was && a->req.limit_s > 0) {
         double more_s = 60.0 * (j->limit_min - was);
@@ -44,8 +48,9 @@ void cluster_limit_set(struct cluster *c, struct cluster_attempt *a,
     if (n->is_ok) {
         a->has_limit_min = true;
         a->limit_min = n->job.limit_min;
-    } else if (n->why.code == ERR_NOTFOUND) {
-        return; /* it has ended */
+        a->limit_before_s = a->limit_sent_s;
+    } else if (n->why.code == ERR_NOTFOUND || a->wants_limit) {
+        return; /* it has ended, or another limit follows */
     } else if (cluster_may_pass(&n->why)) {
         a->wants_limit = true;
         a->limit_again_s = cluster_now(c) + AGAIN_S;
@@ -66,7 +71,7 @@ int cluster_limit(struct alloc *base, uint64_t job, int32_t attempt,
                          attempt, (unsigned long long)job);
     if (fabs(a->req.limit_s - limit_s) < SAME_S)
         return 0;
-    if (!a->wants_limit)
+    if (!a->wants_limit && !is_in_flight(a))
         a->limit_before_s = a->req.limit_s;
     a->req.limit_s = limit_s;
     a->wants_limit = a->phase != CLUSTER_TO_SUBMIT && a->phase != CLUSTER_ENDED;

@@ -145,6 +145,7 @@ static void send_limit(struct cluster *c, struct cluster_attempt *a)
     struct helper_cmd cmd = {
         .op = HELPER_LIMIT, .req = a->req, .slurm_id = a->slurm_id};
     a->wants_limit = !cluster_send(c, a, &cmd, NULL);
+    a->limit_sent_s = a->req.limit_s;
 }
 
 void cluster_advance(struct cluster *c, struct cluster_attempt *a)

@@ -25,6 +25,9 @@
 #define KILL                                                               \
     "{\"op\":\"kill\",\"id\":8,\"tag\":\"mgpu:c:12:1:9f3a\",\"uid\":1000," \
     "\"slurm_id\":20}"
+#define LIMIT                                                               \
+    "{\"op\":\"limit\",\"id\":8,\"tag\":\"mgpu:c:12:1:9f3a\",\"uid\":1000," \
+    "\"slurm_id\":20,\"limit_s\":90.5}"
 #define RECALL                                                               \
     "{\"op\":\"recall\",\"id\":9,\"tag\":\"mgpu:c:12:1:9f3a\",\"uid\":1000," \
     "\"name\":\"mnist\",\"dir\":\"/srv/12/1\",\"slurm_id\":0,"               \
@@ -109,6 +112,14 @@ static void test_others(void)
     ok(d.op == HELPER_KILL && d.id == 8 && d.slurm_id == 20 &&
            d.req.uid == 1000 && strcmp(d.req.tag, "mgpu:c:12:1:9f3a") == 0,
        "kill's values");
+    helper_cmd_clear(&c);
+    helper_cmd_clear(&d);
+    ok(parse_cmd(LIMIT, &c, &err) == 0, "limit");
+    cmd_again(&c, &d);
+    ok(d.op == HELPER_LIMIT && d.id == 8 && d.slurm_id == 20 &&
+           d.req.uid == 1000 && d.req.limit_s == 90.5 &&
+           strcmp(d.req.tag, "mgpu:c:12:1:9f3a") == 0,
+       "limit's values");
     helper_cmd_clear(&c);
     helper_cmd_clear(&d);
     ok(parse_cmd(READ_EXIT, &c, &err) == 0, "read_exit");
@@ -258,6 +269,13 @@ static void test_refused_others(void)
         {"\"uid\":1000,", ""},
         {"mgpu:c", "c"}};
     REFUSED(KILL, kills);
+    static const struct change limits[] = {
+        {"\"limit_s\":90.5", "\"limit_s\":-1"},
+        {"\"limit_s\":90.5", "\"limit_s\":null"},
+        {",\"limit_s\":90.5", ""},
+        {"\"slurm_id\":20", "\"slurm_id\":0"},
+        {"mgpu:c", "c"}};
+    REFUSED(LIMIT, limits);
     static const char *const lines[] = {
         "", "{}", "null", "[]", "7", "\"x\"", "{\"op\":\"submit\"}", "{} {}"};
     struct helper_cmd c;
