@@ -136,6 +136,33 @@ complete_zsh() {
         source "$src/scheduler/tools/completion.zsh"' zsh "$src" "$@"
 }
 
+# The words that `mgpu-admin update` takes before a "=", as its page has them.
+update_keys() {
+    sed -n '/^\.It Cm update/,/^\.It Cm [^u]/p' "$src/man/mgpu-admin.8" |
+        sed -n 's/^\.It Ic //p' | tr -d ' ' | tr , '\n' |
+        sed 's/^Ic//; s/$/=/' | sort
+}
+
+@test "completion of mgpu-admin update offers its keys, and only there" {
+    # shellcheck source=/dev/null
+    source "$src/scheduler/tools/completion.bash"
+    export MGPU_URL=unix:/nowhere/sock
+    update_keys >"$BATS_TEST_TMPDIR/keys"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/keys")" -ge 5 ]
+    offered() {
+        COMP_WORDS=("$bin/mgpu-admin" "$@")
+        COMP_CWORD=$#
+        _mgpu
+        printf '%s\n' "${COMPREPLY[@]}" | grep = | sort
+    }
+    offered update 1 '' | diff -u "$BATS_TEST_TMPDIR/keys" -
+    [ "$(offered update 1 sw)" = sweep.max_parallel= ]
+    [ -z "$(offered hold '')" ]
+    complete_zsh "$bin/mgpu-admin" update 1 '' | grep = | sort |
+        diff -u "$BATS_TEST_TMPDIR/keys" -
+    [ -z "$(complete_zsh "$bin/mgpu-admin" hold '' | grep =)" ]
+}
+
 @test "completion for zsh offers the same as that for bash" {
     # shellcheck source=/dev/null
     source "$src/scheduler/tools/completion.bash"

@@ -373,6 +373,30 @@ grouped() {
     grep -q 'mgpu-slurm-helper has died of signal 9' "$ctld_dir/ctld.log"
 }
 
+@test "Slurm refuses an ordinary user a longer limit: the job keeps its own" {
+    chown "$one" "$ctld_dir"
+    system_conf "jobs_dir: $jobs/mine"
+    chmod 644 "$ctld_dir/mgpu.yaml"
+    launch "$one"
+    id=$(submit_as "$one" timed 1 "$wait_go" --set resources.time_limit=10m)
+    wait_for 90 job_is "$id" RUNNING
+    update() { as "$one" "$MGPU_BIN/mgpu-admin" --quiet update "$id" "$@"; }
+    has() { # SECONDS here, and TIME in Slurm
+        [ "$(api GET "/v1/jobs/$id" | json '$.job.limit_s') $(
+            squeue -h -n timed -o %l)" = "$1 $2" ]
+    }
+    has 600.0 12:00
+    update time_limit=1h
+    says_no() {
+        as "$one" "$MGPU_BIN/mgpu-stat" --events "$id" |
+            grep 'update .*ccess/permission denied'
+    }
+    wait_for 60 says_no
+    has 600.0 12:00
+    update time_limit=5m
+    wait_for 60 has 300.0 7:00
+}
+
 @test "--background: both write to the log, which is the daemon's" {
     system_conf "user: $ctld_user" "jobs_dir: $jobs/%u"
     MGPU_TESTBED=$TB "$MGPU_BIN/mgpu-ctld" --background \
