@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# accounting.bats - a Slurm with accounts, limits and a memory: slurmdbd.
+# accounting.bats - a Slurm with accounts, limits and a memory: slurmdbd. No
+# size is requested above a quota, told or not.
 
 bats_require_minimum_version 1.5.0
 load helpers
@@ -19,7 +20,7 @@ setup_file() {
     sacctmgr -i add qos tight set MaxTRESPerUser=gres/gpu=1
     sacctmgr -i add qos full set MaxSubmitJobsPerUser=0 Flags=DenyOnLimit
     sacctmgr -i add qos closed
-    sacctmgr -i modify user "$me" set qos=normal,tight,full
+    sacctmgr -i modify user "$me" set defaultaccount=default qos=normal,tight,full
 } >/dev/null
 # libmariadb 11.8.9 of Debian 13 refuses the answer to the first question that
 # slurmdbd asks: 5027, more columns than allowed.
@@ -36,7 +37,33 @@ teardown() {
     [ -z "$no_dbd" ] || return 0
     "$testbed" dbd "$TB" cont 3>&- 2>/dev/null ||
         "$testbed" dbd "$TB" start 3>&- 2>/dev/null || :
+    [ -z "$quota" ] || quota gres/gpu=-1,gres/gpu:h100=-1
     slurm_calm
+}
+
+# Of the account of jobs that name none.
+quota=
+quota() {
+    quota=$1
+    sacctmgr -i modify account default set "GrpTRES=$1" >/dev/null
+}
+# People resize jobs in the tests of quotas: the default policy would, too.
+backfill() {
+    conf_more='scheduler: {policy: backfill}'
+    conf_slurm='  limit_margin: 0s'
+    conf_controller='  metrics_labels: [partition, account]'
+}
+
+# same_sizes JOB: the simulation of the recorded past gives the job the attempts
+# that a worker claimed, with their numbers of GPUs.
+same_sizes() {
+    "$MGPU_BIN/mgpu-sim" --config "$ctld_dir/mgpu.yaml" --cluster 2x4 \
+        --from-db "$ctld_dir/state" --events "$BATS_TEST_TMPDIR/events.csv" |
+        grep -E '^(stranded|recorded)'
+    [ "$(sql state "SELECT group_concat(gpus) FROM v_attempt
+        WHERE job = $1 AND claimed_at > 0")" = \
+        "$(sed -n "s/.*,$(job_field "$1" name),start,.*:\([0-9]*\)$/\1/p" \
+            "$BATS_TEST_TMPDIR/events.csv" | paste -sd,)" ]
 }
 
 @test "an account or a QOS that is not one's own: refused, and what to do" {
@@ -120,4 +147,61 @@ teardown() {
     done
     [ "$(n_slurm_jobs runs) $(n_slurm_jobs waits)" = '1 1' ]
     [ "$(ran_lines)" = "$runs.1.0 " ]
+}
+
+@test "a quota: no larger size is asked for, and a dry run says so" {
+    quota gres/gpu=3
+    backfill
+    ctld_start
+    spec four 4
+    wait_for 30 dry_says four 'starts     not now: Slurm grants at most 3 GPUs now: 3 GPUs in all for account default, 0 in use'
+    dry_says four "not now: Slurm refuses it: $(id -un) has no association with account 'nowhere'" \
+        --set policy.account=nowhere
+    dry_says four "Slurm shows no reservation 'never'" \
+        --set resources.reservation=never
+    id=$(saver elastic 1..4)
+    wait_for 60 runs_on "$id" 1
+    # Slurm's count may come after the start.
+    why_says() { "$MGPU_BIN/mgpu-stat" --why "$1" | grep -F "$2"; }
+    wait_for 30 why_says "$id" 'for account default, 1 in use'
+    run resize "$id" 4
+    [ "$status" -ne 0 ]
+    [[ $output == *"cannot have 4 GPUs in Slurm: 3 GPUs in all for account default"* ]]
+    why_says "$id" 'Slurm      grants at most 3 GPUs now'
+    resize "$id" 3
+    wait_for 60 runs_on "$id" 3
+    [ "$(job_field "$id" attempt)" = 2 ]
+    # The default account of who names none.
+    [ "$(job_field "$id" account)" = default ]
+    has_gpus() { api GET /metrics | grep -qFx "$1"; }
+    wait_for 30 has_gpus \
+        'mgpu_group_gpus{partition="batch",account="default"} 3'
+    touch "$go"
+    wait_for 60 job_is "$id" COMPLETED
+    "$MGPU_BIN/mgpu-stat" --usage --by account --no-header >"$BATS_TEST_TMPDIR/use"
+    grep -E '^default +1 +0 ' "$BATS_TEST_TMPDIR/use"
+    [ "$("$MGPU_BIN/mgpu-stat" -h -t all -A default -o id)" = "$id" ]
+    same_sizes "$id"
+}
+
+@test "a quota that is not told: the old size again, and not the other one" {
+    quota gres/gpu:h100=2
+    backfill
+    ctld_start
+    id=$(saver typed 1..4)
+    wait_for 60 runs_on "$id" 1
+    resize "$id" 4
+    "$MGPU_BIN/mgpu-admin" resize "$id" 4 |
+        grep 'Resizing: from 1 to 4 GPUs is under way already'
+    three() { [ "$(job_field "$id" attempt)" = 3 ]; }
+    wait_for 120 three
+    wait_for 60 runs_on "$id" 1
+    sql state "SELECT detail FROM event WHERE job = $id AND event = 'preempt'" |
+        grep 'back to 1 GPU, 4 not granted, nor tried for 5 min: Slurm(AssocGrpGRES)'
+    "$MGPU_BIN/mgpu-stat" --why "$id" | grep '4 GPUs or more were not granted'
+    touch "$go"
+    wait_for 60 job_is "$id" COMPLETED
+    [ "$(job_field "$id" attempt)" = 3 ]
+    same_sizes "$id" >"$BATS_TEST_TMPDIR/sim"
+    grep "stranded: job $id .*; repeated as a requeue" "$BATS_TEST_TMPDIR/sim"
 }

@@ -7,7 +7,6 @@ load helpers
 
 setup_file() { slurm_up --nodes 2 --gpus 4; }
 teardown_file() { slurm_down; }
-setup() { ctld_start; }
 teardown() {
     scontrol update partitionname=batch preemptmode=requeue gracetime=0
     slurm_calm
@@ -58,16 +57,18 @@ goes_on() { # JOB ATTEMPT
     wait_for 120 grep -qs "resumed at iteration $at of" "$dir/$(($2 + 1))/log"
 }
 
-# A job of higher priority needs all GPUs, and goes when it has them.
+# A job of higher priority needs all GPUs, and ends when it has them. scancel
+# would take KillWait if it came before the script.
 preempt() {
     local other
-    other=$(stranger -p urgent -N 2 --gpus-per-node=4)
-    wait_for 120 slurm_is "$other" RUNNING
-    scancel "$other"
+    other=$(sbatch --parsable -D "$TB/tmp" -o /dev/null -p urgent -N 2 \
+        --gpus-per-node=4 --wrap true)
+    wait_for 120 slurm_ended "$other"
 }
 is_at() { [ "$(job_field "$1" attempt)" = "$2" ] && job_is "$1" RUNNING; }
 
 @test "preempted by Slurm three times: runs on, and costs no retry" {
+    ctld_start
     id=$(submit_saving victim retry.max=0)
     # At once, though it must not be requeued; for good; with time to stop.
     n=1
@@ -94,6 +95,7 @@ is_at() { [ "$(job_field "$1" attempt)" = "$2" ] && job_is "$1" RUNNING; }
 
 @test "training that Slurm preempts with time to stop goes on" {
     at_night
+    ctld_start
     scontrol update partitionname=batch preemptmode=cancel gracetime=60
     id=$(submit_training trains --set retry.max=0)
     wait_for 120 job_is "$id" RUNNING
@@ -104,7 +106,8 @@ is_at() { [ "$(job_field "$1" attempt)" = "$2" ] && job_is "$1" RUNNING; }
 }
 
 @test "its node is set down: what saved and exited with 0 runs again elsewhere" {
-    id=$(submit_saving moves)
+    ctld_start
+    id=$(submit_saving moves retry.backoff=0s)
     wait_for 60 has_run "$id.1.0"
     node=$(node_of "$id")
     scontrol update nodename="$node" state=down reason='power supply'
@@ -122,10 +125,11 @@ is_at() { [ "$(job_field "$1" attempt)" = "$2" ] && job_is "$1" RUNNING; }
 
 @test "drained, then ended there: training and a saving command go on" {
     at_night
-    id=$(submit_training trains)
+    ctld_start
+    id=$(submit_training trains --set retry.backoff=0s)
     wait_for 120 job_is "$id" RUNNING
     node=$(node_of "$id")
-    other=$(submit_saving moves)
+    other=$(submit_saving moves retry.backoff=0s)
     wait_for 60 has_run "$other.1.0"
     [ "$(node_of "$other")" = "$node" ]
     scontrol update nodename="$node" state=drain reason='to be replaced'
@@ -138,6 +142,7 @@ is_at() { [ "$(job_field "$1" attempt)" = "$2" ] && job_is "$1" RUNNING; }
 }
 
 @test "scancel: what saved and exited with 0 is CANCELLED" {
+    ctld_start
     id=$(submit_saving ends)
     wait_for 60 has_run "$id.1.0"
     scancel "$(native_id "$id")"

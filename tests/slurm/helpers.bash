@@ -254,3 +254,36 @@ ran_once_at_no_cost() { # JOB
     job_is "$1" COMPLETED
     [ "$(ran_lines)" = "$1.2.0 " ]
 }
+
+# ---- jobs that are resized ---------------------------------------------------
+runs_on() { # JOB GPUS
+    job_is "$1" RUNNING &&
+        [ "$(sql state "SELECT gpus FROM v_attempt WHERE job = $1
+            ORDER BY attempt DESC LIMIT 1")" = "$2" ]
+}
+# A command that ends when it is told to stop, or when `go` is there.
+spec() { # NAME GPUS
+    cat >"$BATS_TEST_TMPDIR/$1.yaml" <<YAML
+version: 1
+kind: command
+name: $1
+command: [sh, -c, "trap 'exit 0' TERM; $wait_go"]
+saves: true
+resources: {gpus: $2, gpu_type: h100, time_limit: 10m}
+checkpoint: {grace: 60s}
+retry: {max: 0}
+YAML
+}
+saver() { # NAME GPUS [KEY=VALUE...]
+    local s sets=()
+    spec "$1" "$2"
+    for s in "${@:3}"; do sets+=(--set "$s"); done
+    "$MGPU_BIN/mgpu-submit" --parsable ${sets[@]+"${sets[@]}"} \
+        "$BATS_TEST_TMPDIR/$1.yaml"
+}
+resize() { "$MGPU_BIN/mgpu-admin" --quiet resize "$@"; }
+# What a dry run says, on one line.
+dry_says() { # NAME WORDS [OPTION...]
+    "$MGPU_BIN/mgpu-submit" --dry-run "${@:3}" "$BATS_TEST_TMPDIR/$1.yaml" |
+        grep -F "$2"
+}
