@@ -193,6 +193,7 @@ struct alloc_partition {
     char name[64];
     bool is_default;
     int32_t max_minutes, max_nodes; /* of a job; 0: any */
+    int32_t default_minutes;        /* of a job without a limit; 0: none */
     char allow_accounts[256], deny_accounts[256];
     char allow_qos[256], deny_qos[256];
 };

@@ -4,14 +4,19 @@
  * scontrol(1), and the engine is told. Slurm's limit is longer than ours by a
  * margin that only the helper knows, so a change there is taken over as a
  * difference. What it was before this daemon saw the job first is not known: a
- * change while no daemon runs is not noticed.
+ * change while no daemon runs is not noticed. A job that asks for no limit has
+ * the one that Slurm shows when it runs, unless that is the year that stands
+ * for none.
  */
 #include <math.h>
+#include <string.h>
 
 #include "slurm/cluster/cluster.h"
 
 static const double AGAIN_S = 5;
 static const double SAME_S = 0.5;
+/* What Slurm gives a job that nothing limits: YEAR_MINUTES of slurmctld. */
+enum { UNLIMITED_MIN = 365 * 24 * 60 };
 
 static void say(struct cluster *c, struct cluster_attempt *a, double limit_s)
 {
@@ -29,8 +34,17 @@ void cluster_limit_seen(struct cluster *c, struct cluster_attempt *a,
 {
     int32_t was = a->limit_min;
 
-    if (a->wants_limit || is_in_flight(a))
+    bool has_none = a->req.limit_s <= 0 && !a->has_limit_min;
+
+    /* Slurm shows MaxTime of the partition for a pending job without a limit.
+     */
+    if (a->wants_limit || is_in_flight(a) ||
+        (has_none && strcmp(j->state, "PENDING") == 0))
         return;
+    if (has_none && j->limit_min > 0 && j->limit_min < UNLIMITED_MIN) {
+        (void)error_set(&a->limit_why, ERR_NONE, "the limit that Slurm gave");
+        say(c, a, 60.0 * j->limit_min);
+    }
     if (a->has_limit_min && j->limit_min != was && a->req.limit_s > 0) {
         double more_s = 60.0 * (j->limit_min - was);
         (void)error_set(&a->limit_why, ERR_NONE, "changed in Slurm");

@@ -96,6 +96,9 @@ static struct helper_news describe(const partition_info_t *p)
     to->is_default = p->flags & PART_FLAG_DEFAULT;
     to->max_minutes = limit_of(p->max_time);
     to->max_nodes = limit_of(p->max_nodes);
+    /* As Slurm does without a DefaultTime. */
+    to->default_minutes =
+        limit_of(p->default_time == NO_VAL ? p->max_time : p->default_time);
     copy_list(to->allow_accounts, sizeof(to->allow_accounts),
               p->allow_accounts);
     /* Slurm looks at a deny list only without an allow list. */

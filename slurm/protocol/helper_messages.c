@@ -263,6 +263,7 @@ static const struct field partition_fields[] = {
     {"is_default", KIND_BOOL, 0, PART(is_default), 0, 0, NULL},
     {"max_minutes", KIND_I32, 0, PART(max_minutes), 0, INT32_MAX, NULL},
     {"max_nodes", KIND_I32, 0, PART(max_nodes), 0, INT32_MAX, NULL},
+    {"default_minutes", KIND_I32, 0, PART(default_minutes), 0, INT32_MAX, NULL},
     PART_TEXT(allow_accounts, 0),
     PART_TEXT(deny_accounts, 0),
     PART_TEXT(allow_qos, 0),

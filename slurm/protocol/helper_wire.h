@@ -84,7 +84,7 @@
  *      All jobs were read; the news of this scan precede it.
  *   {"ev":"nodes","nodes":[{..alloc_node..}]}   when they changed
  *   {"ev":"partition","index":0,"count":2,"name":"gpu","is_default":true,
- *    "max_minutes":1440,"max_nodes":0,"allow_accounts":"a,b",
+ *    "max_minutes":1440,"max_nodes":0,"default_minutes":60,"allow_accounts":"a,b",
  *    "deny_accounts":"","allow_qos":"","deny_qos":""}
  *      All partitions, one after the other, when one has changed. 0: no
  *      limit; "": no rule, or a list that is too long.

@@ -49,6 +49,7 @@ static void test_inventory(struct world *w)
     WAIT(w, w->batch.name[0]);
     ok(w->batch.is_default, "the default partition");
     is_int(w->batch.max_minutes, 0, "MaxTime=INFINITE is no limit");
+    is_int(w->batch.default_minutes, 0, "  and without a DefaultTime the one");
     ok(w->n_empty == 1, "hello ends a line of an earlier life");
 }
 

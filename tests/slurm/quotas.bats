@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # quotas.bats - no job and no size goes to nodes that a reservation takes
-# before the job would end. Quotas are in accounting.bats.
+# before the job would end, at its own limit or at that of its partition. Quotas
+# are in accounting.bats.
 
 bats_require_minimum_version 1.5.0
 load helpers
@@ -9,6 +10,7 @@ setup_file() { slurm_up --nodes 2 --gpus 4; }
 teardown_file() { slurm_down; }
 teardown() {
     scontrol delete reservationname=maint 2>/dev/null || :
+    scontrol update partitionname=batch defaulttime=unlimited
     slurm_calm
 }
 # People resize jobs here: the default policy would, too.
@@ -63,4 +65,30 @@ limit_is() { scontrol show job "$(native_id "$1")" | grep -q "TimeLimit=$2 "; }
     scontrol delete reservationname=maint
     wait_for 60 job_is "$late" COMPLETED
     [ "$(job_field "$long" attempt)" = 1 ]
+}
+
+@test "a job without a limit has the DefaultTime of its partition" {
+    ctld_start
+    spec plain 1
+    sed -i 's/, time_limit: 10m//' "$BATS_TEST_TMPDIR/plain.yaml"
+    scontrol create reservationname=maint starttime=now+300 duration=60 \
+        nodes=ALL users=root flags=maint,ignore_jobs
+    wait_for 60 dry_says plain 'too early for a job with no time limit'
+    scontrol update partitionname=batch defaulttime=10
+    wait_for 60 dry_says plain 'too early for a limit of 10m'
+    scontrol update partitionname=batch defaulttime=2
+    wait_for 60 dry_says plain 'starts     now'
+    id=$("$MGPU_BIN/mgpu-submit" --parsable "$BATS_TEST_TMPDIR/plain.yaml")
+    [ "$(job_field "$id" limit_s)" = 120.0 ]
+    wait_for 60 runs_on "$id" 1
+    limit_is "$id" 00:02:00
+    "$MGPU_BIN/mgpu-stat" --events "$id" >"$BATS_TEST_TMPDIR/events"
+    cat "$BATS_TEST_TMPDIR/events"
+    grep 'update .*the default of partition batch' "$BATS_TEST_TMPDIR/events"
+    [ "$(grep -c update "$BATS_TEST_TMPDIR/events")" = 1 ]
+    # "No limit" is what Slurm makes of it.
+    id=$("$MGPU_BIN/mgpu-submit" --parsable --hold \
+        --set resources.time_limit=5m "$BATS_TEST_TMPDIR/plain.yaml")
+    "$MGPU_BIN/mgpu-admin" --quiet update "$id" time_limit=null
+    [ "$(job_field "$id" limit_s)" = 120.0 ]
 }

@@ -37,6 +37,11 @@ struct eng_buffers {
  * as far as the allocator tells. err ERR_INVAL */
 int eng_check_partition(const struct engine *e, const struct job *job,
                         struct error *err) MUST_CHECK;
+/* The time limit that Slurm gives a job that names none: the shortest of its
+ * partitions. Returns seconds, or INFINITY
+ * out  ret  the partition */
+double eng_partition_limit_s(const struct engine *e, const struct job *job,
+                             const char **ret);
 /* Removes tasks beyond their sweep's max_parallel from the view, and sets their
  * reason. `jobs` is in the policy's order; returns how many are left. */
 size_t eng_cap_sweeps(struct engine *e, struct policy_job *jobs, size_t n);

@@ -1,11 +1,13 @@
 /* partition_limits.c - refuse jobs that their partition never takes: too long,
- * on too many nodes, or charged to an account or a QOS that it does not allow.
+ * on too many nodes, or charged to an account or a QOS that it does not allow;
+ * and the time limit of those that name none.
  *
  * Slurm accepts some of these and keeps them pending for ever; and a job that
  * waits in our queue would learn of it only when its turn has come. What the
  * job leaves to Slurm, such as its account, is not checked.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -81,6 +83,12 @@ static int check_one(const struct alloc_partition *p, const struct job *job,
                              err);
 }
 
+static bool is_meant(const struct alloc_where *w,
+                     const struct alloc_partition *p)
+{
+    return w->partition ? has(w->partition, p->name, strncmp) : p->is_default;
+}
+
 int eng_check_partition(const struct engine *e, const struct job *job,
                         struct error *err)
 {
@@ -92,9 +100,7 @@ int eng_check_partition(const struct engine *e, const struct job *job,
 
     for (size_t i = 0; i < n; i++) {
         struct error why = ERROR_INIT;
-        bool is_meant = w.partition ? has(w.partition, parts[i].name, strncmp)
-                                    : parts[i].is_default;
-        if (!is_meant)
+        if (!is_meant(&w, &parts[i]))
             continue;
         if (check_one(&parts[i], job, &w, &why) == 0)
             return 0; /* one of several is enough */
@@ -107,4 +113,23 @@ int eng_check_partition(const struct engine *e, const struct job *job,
                            "can never start: %s; --force-queue keeps it "
                            "pending [E201]",
                            first.msg);
+}
+
+double eng_partition_limit_s(const struct engine *e, const struct job *job,
+                             const char **ret)
+{
+    struct alloc *a = e->parts.alloc;
+    const struct alloc_where w = eng_where(e->parts.conf, job, 1);
+    const struct alloc_partition *parts = NULL;
+    size_t n = a->ops->partitions ? a->ops->partitions(a, &parts) : 0;
+    double least_s = (double)INFINITY;
+
+    for (size_t i = 0; i < n; i++) {
+        double limit_s = 60.0 * parts[i].default_minutes;
+        if (limit_s <= 0 || limit_s >= least_s || !is_meant(&w, &parts[i]))
+            continue;
+        least_s = limit_s;
+        *ret = parts[i].name;
+    }
+    return least_s;
 }

@@ -31,6 +31,11 @@ int eng_enter(struct engine *e, const struct engine_submit *req,
               struct engine_read *io, uint64_t sweep, struct entry **ret,
               struct error *err) MUST_CHECK;
 
+/* Gives a pending job without a time limit that of its partition, by an event.
+ */
+int eng_default_limit(struct engine *e, struct entry *en,
+                      struct error *err) MUST_CHECK;
+
 /* out  ret_again  *ret_id was submitted with this key before; else there is
  *      room for n more jobs */
 int eng_check_submit(struct engine *e, const struct engine_submit *req,

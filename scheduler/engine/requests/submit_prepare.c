@@ -14,6 +14,7 @@
  * job; the time is part of the event itself.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -333,6 +334,22 @@ static int put_account(const struct engine *e, struct engine_read *r,
     return put_member(r, "account", job->account, err);
 }
 
+int eng_default_limit(struct engine *e, struct entry *en, struct error *err)
+{
+    const char *partition = "";
+    struct detail d = DETAIL_INIT;
+    double limit_s = isfinite(en->job.limit_s)
+                         ? (double)INFINITY
+                         : eng_partition_limit_s(e, &en->job, &partition);
+
+    if (isinf(limit_s))
+        return 0;
+    d.limit_ms = (int64_t)(1000 * limit_s);
+    (void)snprintf(d.why, sizeof(d.why), "the default of partition %.60s",
+                   partition);
+    return eng_stage(e, en, EV_UPDATE, -1, &d, err);
+}
+
 /* Sets the id of the sweep, in place of the "1" in the text. */
 static int put_sweep(struct engine_read *r, uint64_t sweep, struct error *err)
 {
@@ -357,6 +374,7 @@ int eng_enter(struct engine *e, const struct engine_submit *req,
     if (!io->text && draft(io, req, err) < 0)
         return -1;
     struct entry *en = io->en;
+    size_t n = e->n_events;
     en->job.id = e->last_id + 1;
     if ((sweep > 0 && put_sweep(io, sweep, err) < 0) ||
         put_dir(e, req, io, err) < 0 || put_account(e, io, err) < 0 ||
@@ -375,6 +393,10 @@ int eng_enter(struct engine *e, const struct engine_submit *req,
         return -1;
     }
     eng_begin_one(e, en);
+    if (eng_default_limit(e, en, err) < 0) {
+        eng_unstage(e, n);
+        return -1;
+    }
     *ret = en;
     return 0;
 }

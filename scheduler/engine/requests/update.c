@@ -192,6 +192,9 @@ int engine_update(struct engine *e, uint64_t id, int64_t uid,
     if ((is_request(&u) || u.has_priority) &&
         eng_stage(e, en, EV_UPDATE, uid, &d, err) < 0)
         return -1;
+    if ((is_pending || !job_state_is_live(en->job.state)) && u.has_limit &&
+        eng_default_limit(e, en, err) < 0)
+        return -1;
     if (is_pending && is_request(&u) &&
         eng_take_back(e, en, "its request has changed", err) < 0)
         return -1;

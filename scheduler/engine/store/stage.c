@@ -222,7 +222,7 @@ void eng_unstage(struct engine *e, size_t n)
         struct saved *s = &e->saved[--e->n_saved];
         assert(!s->copy);
         eng_remove(e, s->entry);
-        /* Its submit, and possibly a hold. */
+        /* Its submit, and possibly a limit and a hold. */
         do {
             e->n_events--;
             e->staged--;

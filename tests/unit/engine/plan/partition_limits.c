@@ -1,7 +1,9 @@
 /* partition_limits.c - what a partition of Slurm never takes. */
+#include <math.h>
 #include <stdio.h>
 
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/inventory.h"
 #include "scheduler/engine/plan/plan.h"
 #include "tests/tap.h"
 
@@ -10,9 +12,13 @@ static const struct alloc_partition parts[] = {
      .is_default = true,
      .max_minutes = 1440,
      .max_nodes = 2,
+     .default_minutes = 60,
      .allow_accounts = "vision,speech",
      .deny_qos = "scavenger"},
-    {.name = "debug", .max_minutes = 30, .deny_accounts = "speech"},
+    {.name = "debug",
+     .max_minutes = 30,
+     .default_minutes = 30,
+     .deny_accounts = "speech"},
     {.name = "open"},
 };
 
@@ -42,6 +48,20 @@ static const char *refusal(struct alloc_where w, double minutes, int32_t n)
     if (eng_check_partition(&e, &job, &err) < 0)
         (void)snprintf(said, sizeof(said), "%s", err.msg);
     return said;
+}
+
+/* Seconds that a job without a limit gets; 0: none. */
+static int default_of(const char *partition)
+{
+    static const struct alloc_ops ops = {.partitions = partitions};
+    static const struct engine_conf conf = {.cluster = "c"};
+    struct alloc alloc = {.ops = &ops};
+    const struct engine e = {.parts = {.conf = &conf, .alloc = &alloc}};
+    const struct job job = {.where = {.partition = partition},
+                            .limit_s = (double)INFINITY};
+    const char *which;
+    double s = eng_partition_limit_s(&e, &job, &which);
+    return isinf(s) ? 0 : (int)s;
 }
 
 #define TAIL "; --force-queue keeps it pending [E201]"
@@ -80,5 +100,9 @@ int main(void)
            "one of two partitions is enough");
     is_str(refusal(W(.partition = "Debug", VISION), 60, 1), "",
            "the names of partitions are compared as they are");
+    is_int(default_of(NULL), 3600, "the default partition has a default limit");
+    is_int(default_of("debug"), 1800, "so has another");
+    is_int(default_of("open"), 0, "and one has none");
+    is_int(default_of("batch,debug,open"), 1800, "of several: the shortest");
     return tap_done();
 }

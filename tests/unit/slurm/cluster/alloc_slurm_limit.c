@@ -133,6 +133,39 @@ static void test_by_others(void)
     end();
 }
 
+/* It asks for no limit, and Slurm has a default. */
+static void test_default(void)
+{
+    submit_one();
+    answers(20);
+    ok(gets(ALLOC_WAITING, 1), "Slurm has it, without a limit");
+    says("{'ev':'job','tag':'" TAG1 "','uid':1000,'slurm_id':20,"
+         "'state':'PENDING','reason':'Priority','place':'','exit_code':0,"
+         "'signal':0,'restarts':0,'submitted':5,'ended':0,'limit_min':1440}");
+    ok(gets(ALLOC_WAITING, 1) && is_quiet(),
+       "what it shows of a pending one is not its limit");
+    shows_minutes(60);
+    ok(gets(ALLOC_GRANTED, 1) && is_limited(3600, "the limit that Slurm gave"),
+       "it runs, and has the limit that Slurm gave it");
+    shows_minutes(90);
+    ok(is_limited(5400, "changed in Slurm"), "which can be changed");
+    end();
+}
+
+/* It asks for no limit, and its partition has none. */
+static void test_unlimited(void)
+{
+    submit_one();
+    answers(20);
+    ok(gets(ALLOC_WAITING, 1), "Slurm has it, without a limit");
+    shows_minutes(365 * 24 * 60);
+    ok(gets(ALLOC_GRANTED, 1) && is_quiet(),
+       "it runs, for the year that Slurm calls unlimited");
+    shows_minutes(90);
+    ok(is_quiet(), "nothing is compared with none of ours");
+    end();
+}
+
 int main(void)
 {
     test_refused();
@@ -140,5 +173,7 @@ int main(void)
     test_later();
     test_too_late();
     test_by_others();
+    test_default();
+    test_unlimited();
     return tap_done();
 }

@@ -492,6 +492,7 @@ static void test_partition(void)
                                           .is_default = true,
                                           .max_minutes = 30,
                                           .max_nodes = 4,
+                                          .default_minutes = 10,
                                           .allow_accounts = "a,b",
                                           .deny_qos = "slow"}};
     struct helper_news m = again(&n);
