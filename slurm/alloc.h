@@ -101,6 +101,8 @@ enum alloc_note_kind {
     ALLOC_EXITED,    /* code and signal of the worst rank */
     ALLOC_LIMIT,     /* its time limit has changed in the scheduler, or could
                       * not be changed there: note.limit_s, and note.why */
+    ALLOC_PRIORITY,  /* somebody changed its priority in the scheduler, while
+                      * it was pending there: note.priority_by, and note.why */
     ALLOC_INVENTORY, /* inventory() has changed */
 };
 
@@ -135,8 +137,9 @@ struct alloc_note {
     bool is_suspended; /* GRANTED: suspended by the cluster's scheduler or an
                         * administrator; may be resumed */
     double limit_s;    /* LIMIT: of the attempt from its start; 0: none */
-    int32_t exit_code; /* EXITED: 0..255 */
-    int32_t signal;    /* EXITED: 0, or the signal that ended the worst rank */
+    int32_t priority_by; /* PRIORITY: so much more */
+    int32_t exit_code;   /* EXITED: 0..255 */
+    int32_t signal; /* EXITED: 0, or the signal that ended the worst rank */
     enum alloc_ended_by ended_by; /* EXITED, LOST */
     bool is_forgotten; /* LOST: the cluster's scheduler lost its state and
                         * the attempt with it: no fault of job or node */
@@ -145,8 +148,8 @@ struct alloc_note {
     int64_t cpu_ms, cores_ms;
     int64_t ended_ms; /* EXITED, LOST: since 1970, by the clock of the node
                        * it ran on; 0: unknown. May be long ago */
-    struct error why; /* WAITING, REFUSED, LOST, LIMIT; EXITED by other or
-                       * fault */
+    struct error why; /* WAITING, REFUSED, LOST, LIMIT, PRIORITY; EXITED by
+                       * other or fault */
 };
 
 /* A node, or the GPUs of one type of a node. A node with GPUs of several types

@@ -4,6 +4,10 @@
 
 #include "scheduler/engine/engine.h"
 
+/* The most that a user gives, and an administrator; the least is as far below
+ * 0. */
+enum { PRIORITY_USER = 50, PRIORITY_MAX = 1000 };
+
 struct engine_update {
     bool has_limit;
     double limit_s;                  /* INFINITY: none */

@@ -108,6 +108,9 @@ static struct alloc_note take_one(struct cluster_attempt *a)
         a->unsaid &= ~(unsigned)CLUSTER_SAY_GRANTED;
         note = (struct alloc_note){.kind = ALLOC_GRANTED,
                                    .is_suspended = a->is_suspended};
+    } else if (a->unsaid & CLUSTER_SAY_PRIORITY) {
+        a->unsaid &= ~(unsigned)CLUSTER_SAY_PRIORITY;
+        note = cluster_priority_note(a);
     } else if (a->unsaid & CLUSTER_SAY_LIMIT) {
         a->unsaid &= ~(unsigned)CLUSTER_SAY_LIMIT;
         note = (struct alloc_note){.kind = ALLOC_LIMIT,

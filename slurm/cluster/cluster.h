@@ -96,6 +96,7 @@ enum {
     CLUSTER_SAY_GRANTED = 2,
     CLUSTER_SAY_END = 4,
     CLUSTER_SAY_LIMIT = 8,
+    CLUSTER_SAY_PRIORITY = 16,
 };
 
 struct cluster_attempt {
@@ -155,6 +156,8 @@ struct cluster_attempt {
     bool has_limit_min;     /* limit_min is what Slurm showed, or took, last */
     int32_t limit_min;      /* 0: none */
     struct error limit_why; /* of the note */
+    bool has_nice;          /* nice is what Slurm showed last, of this job */
+    int32_t nice, nice_was; /* nice_was: at the last PRIORITY */
     double stray_s;         /* earliest time to kill a duplicate (again) */
 
     /* notes that are due */
@@ -327,6 +330,11 @@ void cluster_recalled(struct cluster *c, struct cluster_attempt *a,
  * Slurm. */
 void cluster_limit_seen(struct cluster *c, struct cluster_attempt *a,
                         const struct helper_job *j);
+/* The nice value of a pending job: another one than before is somebody's. */
+void cluster_nice_seen(struct cluster *c, struct cluster_attempt *a,
+                       int32_t nice);
+/* The note that is due. */
+struct alloc_note cluster_priority_note(struct cluster_attempt *a);
 /* As alloc_ops has it. */
 int cluster_limit(struct alloc *base, uint64_t job, int32_t attempt,
                   double limit_s, struct error *err);

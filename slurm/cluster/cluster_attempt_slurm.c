@@ -48,7 +48,7 @@ static void adopt(struct cluster_attempt *a, const struct helper_job *j)
         a->place[0] = '\0';
     }
     if (is_other)
-        a->has_run = a->was_granted = false;
+        a->has_run = a->was_granted = a->has_nice = false;
     a->phase = CLUSTER_SEEN;
     a->slurm_id = j->slurm_id;
     a->may_have_run = true;
@@ -183,6 +183,8 @@ void cluster_look(struct cluster *c, struct cluster_attempt *a)
         a->completing_s = cluster_now(c);
     if (job->is == CLUSTER_PENDING || job->is == CLUSTER_RUNNING)
         cluster_limit_seen(c, a, &job->j);
+    if (job->is == CLUSTER_PENDING)
+        cluster_nice_seen(c, a, job->j.nice);
     switch (job->is) {
     case CLUSTER_PENDING: {
         const char *reason = job->j.reason;

@@ -135,7 +135,8 @@ static bool is_same(const struct helper_job *a, const struct helper_job *b)
            strcmp(a->place, b->place) == 0 && a->exit_code == b->exit_code &&
            a->signal == b->signal && a->restarts == b->restarts &&
            a->submitted == b->submitted && a->ended == b->ended &&
-           a->limit_min == b->limit_min && a->expected == b->expected;
+           a->limit_min == b->limit_min && a->expected == b->expected &&
+           a->nice == b->nice;
 }
 
 static int tell(enum helper_ev ev, const struct helper_job *j, uint64_t seq,

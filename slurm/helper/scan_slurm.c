@@ -212,6 +212,7 @@ static void describe(const slurm_job_info_t *j, struct helper_job *ret)
                                .submitted = j->submit_time};
     if (j->time_limit != INFINITE && j->time_limit != NO_VAL)
         ret->limit_min = (int32_t)j->time_limit;
+    ret->nice = (int32_t)((int64_t)j->nice - NICE_OFFSET);
     copy(ret->tag, sizeof(ret->tag), j->comment);
     copy(ret->state, sizeof(ret->state), rpc_state_word(state));
     set_reason(j, ret);

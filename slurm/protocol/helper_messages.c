@@ -239,6 +239,7 @@ static const struct field job_fields[] = {
     {"signal", KIND_I32, 0, JOB(signal), 0, SIGNO_MAX, NULL},
     {"restarts", KIND_I32, 0, JOB(restarts), 0, INT32_MAX, NULL},
     {"limit_min", KIND_I32, IS_OPTIONAL, JOB(limit_min), 0, INT32_MAX, NULL},
+    {"nice", KIND_I32, IS_OPTIONAL, JOB(nice), -INT32_MAX, INT32_MAX, NULL},
     {"submitted", KIND_I64, 0, JOB(submitted), 0, INT64_MAX, NULL},
     {"ended", KIND_I64, IS_OPTIONAL, JOB(ended), 0, ENDED_MAX, NULL},
     {"expected", KIND_I64, IS_OPTIONAL, JOB(expected), 0, ENDED_MAX, NULL},

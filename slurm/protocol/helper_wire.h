@@ -71,7 +71,7 @@
  *      without "code" is a success; omitted keys are 0.
  *   {"ev":"job","tag":"..","uid":1000,"slurm_id":20,"state":"PENDING",
  *    "reason":"Priority","place":"n1:0,1 n2:0,1","exit_code":0,"signal":0,
- *    "restarts":0,"submitted":1795000000,"ended":0,"expected":1795000600}
+ *    "restarts":0,"nice":0,"submitted":1795000000,"ended":0,"expected":0}
  *      When a job is first seen and after each change. expected: the start of
  *      a pending job; 0: not known. state is Slurm's name of the base state;
  *      "COMPLETING" until the resources are free although the base state is
@@ -151,8 +151,8 @@ struct helper_job {
     uid_t uid;
     uint32_t slurm_id;
     char state[32], reason[64], place[ALLOC_PLACE_CAP];
-    int32_t exit_code, signal, restarts, limit_min; /* limit 0: none */
-    int64_t submitted;                              /* seconds since 1970 */
+    int32_t exit_code, signal, restarts, limit_min, nice; /* limit 0: none */
+    int64_t submitted;       /* seconds since 1970 */
     int64_t ended, expected; /* likewise; 0: not, or Slurm does not report it */
 };
 

@@ -209,6 +209,58 @@ static void test_held(void)
     finish("k0:COMPLETED/0/1[1] k1:COMPLETED/0/1[1]", "");
 }
 
+/* ---- a priority that is changed there --------------------------------------
+ */
+static struct alloc_note changes; /* told once; kind of the next one */
+
+static int priority(struct alloc *a, struct alloc_note *notes, size_t cap,
+                    size_t *ret_n, struct error *e)
+{
+    if (there->poll(a, notes, cap, ret_n, e) < 0)
+        return -1;
+    if (changes.kind == ALLOC_PRIORITY && *ret_n < cap) {
+        notes[(*ret_n)++] = changes;
+        changes.kind = ALLOC_INVENTORY;
+    }
+    return 0;
+}
+
+/* The priority of job 1 after its attempt's grew by so much in Slurm. */
+static int32_t after(int32_t by, double until_s)
+{
+    changes = (struct alloc_note){
+        .kind = ALLOC_PRIORITY, .job = 1, .attempt = 1, .priority_by = by};
+    (void)error_set(&changes.why, ERR_NONE, "nice in Slurm");
+    if (alloc_fake_changed(w.cluster, NULL) < 0)
+        abort();
+    play(until_s);
+    return engine_job(w.engine, 1)->priority;
+}
+
+static void test_priority(void)
+{
+    struct world_script s = one((struct world_attempt){
+        .is_held = 1, .wait_s = 500, .wait_why = "Slurm(Priority)"});
+
+    changes.kind = ALLOC_INVENTORY;
+    begin_polled(&s, priority, "its priority is changed there");
+    play(5);
+    is_int(after(-100, 10), -100, "less, and so it is here");
+    is_int(after(120, 15), 20, "and more");
+    is_int(after(100, 20), 50, "up to what a user may give");
+    const struct job *job = engine_job(w.engine, 1);
+    ok(engine_prioritise(w.engine, 1, 0, 200, NULL) == 0 &&
+           job->priority == 200,
+       "an administrator gives more");
+    is_int(after(10, 30), 200, "  which that does not raise");
+    is_int(after(-30, 35), 170, "  but lower");
+    is_int(after(-2000, 37), -1000, "nor is there less than the least");
+    world_die(&w);
+    play(40);
+    is_int(engine_job(w.engine, 1)->priority, -1000, "a new daemon knows it");
+    finish("k0:COMPLETED/0/1[1]", "");
+}
+
 int main(void)
 {
     test_waiting();
@@ -216,5 +268,6 @@ int main(void)
     test_not_now();
     test_set_aside();
     test_held();
+    test_priority();
     return tap_done();
 }

@@ -92,3 +92,29 @@ limit_is() { scontrol show job "$(native_id "$1")" | grep -q "TimeLimit=$2 "; }
     "$MGPU_BIN/mgpu-admin" --quiet update "$id" time_limit=null
     [ "$(job_field "$id" limit_s)" = 120.0 ]
 }
+
+@test "nice of a job that waits in Slurm is taken over, hold and priority are not" {
+    ctld_start
+    other=$(stranger -N 2 --gpus-per-node=4)
+    wait_for 60 slurm_is "$other" RUNNING
+    id=$(submit_sh waits 1 4 "$say_ran")
+    wait_for 60 reason_like "$id" 'Slurm(*)'
+    native=$(slurm_ids waits)
+    has_priority() { [ "$(job_field "$id" priority)" = "$1" ]; }
+    scontrol hold "$native"
+    wait_for 30 reason_like "$id" 'Slurm(JobHeld*)'
+    scontrol release "$native"
+    wait_for 30 reason_like "$id" 'Slurm(Resources)'
+    has_priority 0
+    scontrol update jobid="$native" nice=100
+    wait_for 30 has_priority -100
+    "$MGPU_BIN/mgpu-stat" --events "$id" | grep 'update .*nice 100 in Slurm'
+    scontrol update jobid="$native" nice=-10
+    wait_for 30 has_priority 10
+    # A number is Slurm's alone. It ends the nice value, and that ours.
+    scontrol update jobid="$native" priority=4000000000
+    wait_for 30 has_priority 0
+    scancel "$other"
+    wait_for 60 job_is "$id" COMPLETED
+    [ "$(job_field "$id" attempt)" = 1 ]
+}

@@ -11,6 +11,7 @@
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
 #include "scheduler/engine/plan/take_back.h"
+#include "scheduler/engine/update.h"
 
 enum { CHUNK = 64 };
 
@@ -214,6 +215,27 @@ static int limited(struct engine *e, struct entry *en,
                : eng_stage(e, en, EV_UPDATE, -1, &d, err);
 }
 
+/* Somebody changed the priority of the attempt in the scheduler. It may have
+ * been its user (scontrol top), so that raises it no further than a user may
+ * here. */
+static int prioritised(struct engine *e, struct entry *en,
+                       const struct alloc_note *note, struct error *err)
+{
+    struct detail d = DETAIL_INIT;
+    int32_t was = en->job.priority;
+    int32_t most = PRIORITY_USER > was ? PRIORITY_USER : was;
+
+    d.priority = was + note->priority_by;
+    if (d.priority > most)
+        d.priority = most;
+    if (d.priority < -PRIORITY_MAX)
+        d.priority = -PRIORITY_MAX;
+    text_copy(d.why, sizeof(d.why), note->why.msg);
+    return d.priority == was || eng_is_ending(en)
+               ? 0
+               : eng_stage(e, en, EV_UPDATE, -1, &d, err);
+}
+
 static int take(struct engine *e, const struct alloc_note *note,
                 struct error *err)
 {
@@ -254,6 +276,8 @@ static int take(struct engine *e, const struct alloc_note *note,
         return waits(e, en, note, err);
     case ALLOC_LIMIT:
         return limited(e, en, note, err);
+    case ALLOC_PRIORITY:
+        return prioritised(e, en, note, err);
     case ALLOC_INVENTORY:
         break;
     }

@@ -18,6 +18,7 @@
 #include "scheduler/engine/store/archive.h"
 #include "scheduler/engine/store/archive_list.h"
 #include "scheduler/engine/store/corrupt_jobs.h"
+#include "scheduler/engine/update.h"
 
 enum { KEY_MAX = 64 };
 
@@ -292,8 +293,6 @@ int engine_requeue(struct engine *e, uint64_t id, int64_t uid,
                           "has completed its work and is ending");
     return eng_stage(e, en, EV_PREEMPT, uid, NULL, err);
 }
-
-enum { PRIORITY_USER = 50, PRIORITY_MAX = 1000 };
 
 int eng_check_priority(const struct engine *e, int64_t uid, int32_t priority,
                        struct error *err)
