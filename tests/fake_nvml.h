@@ -23,6 +23,8 @@
 
 /* The GPUs are listed against the order of their PCI addresses. */
 static const char fake_nvml_source[] =
+    "#define _GNU_SOURCE\n"
+    "#include <dlfcn.h>\n"
     "#include <stdio.h>\n"
     "#include <stdlib.h>\n"
     "#include <string.h>\n"
@@ -53,6 +55,14 @@ static const char fake_nvml_source[] =
     "int nvmlDeviceGetMemoryInfo(void *d, unsigned long long m[3])\n"
     "{ m[0] = 80ull << 30; m[2] = d == gpus ? 1ull << 30 : 3ull << 30;\n"
     "  m[1] = m[0] - m[2]; return is(\"lost\") ? 15 : 0; }\n"
+    /* Each call is a letter of the GPU's in a file beside the library. */
+    "int nvmlDeviceGetUtilizationRates(void *d, unsigned u[2])\n"
+    "{ char name[512]; Dl_info me; FILE *f = 0;\n"
+    "  if (dladdr(gpus, &me)) {\n"
+    "    snprintf(name, sizeof(name), \"%s.asked\", me.dli_fname);\n"
+    "    f = fopen(name, \"a\"); }\n"
+    "  u[0] = d == gpus ? 25 : 75; u[1] = 0;\n"
+    "  if (f) { fputc(d == gpus ? 'b' : 'a', f); fclose(f); } return 0; }\n"
     /* The n-th line that begins so, of this GPU (-1: any); -1: none. */
     "static long said(const char *what, int gpu, int n, int *at)\n"
     "{ const char *name = getenv(\"FAKE_NVML_SAYS\");\n"

@@ -149,7 +149,8 @@ struct run {
     struct spec_map secrets;
     struct report_conf conf;
     struct reporter *reporter;
-    struct used used; /* by this rank */
+    struct used used;     /* by this rank */
+    struct gpu_used gpus; /* likewise */
     struct used_since since;
     struct train_refusal refusal; /* of its plan, for memory */
     bool has_begun;               /* since and cores are set */
@@ -171,6 +172,8 @@ static struct report_extra known_alone(const struct run *r)
         struct used u = used_end(&r->since, r->cores);
         extra.cpu_ms = u.cpu_ms;
         extra.cores_ms = u.cores_ms;
+        extra.gpu_busy_ms = r->gpus.busy_ms;
+        extra.gpus_ms = r->gpus.gpus_ms;
     }
     if (r->reporter != NULL)
         reporter_saves_failed(r->reporter, &extra.failures);
@@ -320,6 +323,7 @@ static void run_command(struct run *r)
              : err.code == ERR_UNAVAIL ? error_exit_status(err.code)
                                        : 126,
              err.msg);
+    r->gpus = c.gpus;
     /* Others may still run and need the time to stop; but a child that
      * fails by itself is the end of the job. */
     if (c.exit_code != 0 && !c.was_stopped && !c.was_fenced)
@@ -377,16 +381,19 @@ static void last_word(struct run *r)
     say_drops(r);
     /* Rank 0 speaks after the rows of all are in. */
     int64_t sums[] = {r->used.cpu_ms, r->used.cores_ms, r->is_fenced,
-                      r->was_stopped};
-    if (comm_all_reduce_now(r->comm, sums, 4, COMM_I64, COMM_SUM, 60, &err) < 0)
+                      r->was_stopped, r->gpus.busy_ms,  r->gpus.gpus_ms};
+    if (comm_all_reduce_now(r->comm, sums, 6, COMM_I64, COMM_SUM, 60, &err) < 0)
         fail(r, error_exit_status(err.code), err.msg);
     if (sums[2] > 0) {
         r->exit_code = EXIT_FENCED; /* the daemon knows why, and ranks that
                                        their peers ended do not */
         return;
     }
-    struct report_extra extra = {
-        .cpu_ms = sums[0], .cores_ms = sums[1], .stopped = sums[3] > 0};
+    struct report_extra extra = {.cpu_ms = sums[0],
+                                 .cores_ms = sums[1],
+                                 .stopped = sums[3] > 0,
+                                 .gpu_busy_ms = sums[4],
+                                 .gpus_ms = sums[5]};
     reporter_saves_failed(r->reporter, &extra.failures);
     if (r->comm->rank == 0 && report_final(&r->conf, r->exit_code, r->why, NULL,
                                            &extra, last_word_s, &err) < 0)

@@ -18,8 +18,10 @@ struct engine_failures {
 struct engine_report_extra {
     int64_t cpu_ms;   /* CPU time that the job used */
     int64_t cores_ms; /* CPU time of all cores that it was allowed to use */
-    int32_t stopped;  /* 1: a rank was told to stop before its work was done;
-                         0: none was */
+    int64_t gpu_busy_ms, gpus_ms; /* time for which the GPUs of a command were
+                                     busy, and for which they were sampled */
+    int32_t stopped; /* 1: a rank was told to stop before its work was done;
+                        0: none was */
     /* "memory", "host_memory": a rank refused its plan, which needs so many
      * bytes of a GPU, or of its share of the machine; NULL, "": none did */
     const char *cause;

@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# F38: a GPU fails while the daemon runs. The driver is a fake one, which says
-# what a file has it say (tests/fake_nvml.h).
+# F38: a GPU fails while the daemon runs; and how busy GPUs were. The driver is a
+# fake one, which says what a file has it say (tests/fake_nvml.h).
 # shellcheck disable=SC2154 # $output is bats' own
 load helpers
 
 setup() {
-    local build=$MGPU_BIN/../tests/unit/slurm/nvml
+    local build=$MGPU_BIN/../tests/unit/slurm/local/nvml
     [ -x "$build" ] || skip "built without the tests"
     mkdir "$BATS_TEST_TMPDIR/lib"
     "$build" "$BATS_TEST_TMPDIR/lib" || skip "no C compiler"
@@ -67,4 +67,23 @@ drained() { [ "$(api GET /v1/nodes | json '$.nodes[0].gpus_drained')" = "$1" ]; 
     wait_for 60 job_is "$c" COMPLETED
     drained 0
     admin log | grep -q "resume *$node"
+}
+
+@test "the GPUs of a command: how busy they were" {
+    local id busy
+    id=$(api POST /v1/jobs -d "{\"spec\":{\"version\":1,\"kind\":\"command\",
+        \"command\":[\"sh\",\"-c\",
+        \"while ! [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.1; done\"],
+        \"resources\":{\"gpus\":2}}}" | json '$.id')
+    asked() { grep -qs "$1" "$BATS_TEST_TMPDIR/lib/libnvidia-ml.so.1.asked"; }
+    wait_for 60 asked a
+    wait_for 60 asked b
+    touch "$BATS_TEST_TMPDIR/go"
+    wait_for 60 job_is "$id" COMPLETED
+    # One for a quarter, the other for three quarters, each from its first
+    # sample to its last.
+    busy=$(stat --eff "$id" | sed -n 's/^ GPUs busy .* \([0-9]*\) %$/\1/p')
+    [ "$busy" -ge 25 ]
+    [ "$busy" -le 75 ]
+    [ "$(stat --eff --json "$id" | json '$.jobs[0].gpus_busy')" != null ]
 }

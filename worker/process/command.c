@@ -29,6 +29,8 @@
 
 static const long look_each_ns = 200000000;
 static const double rest_s = 1;
+/* The driver's own period is a sixth of a second to a second. */
+static const int use_each_ms = 1000;
 /* Between two signals of slurmstepd, on a busy node. */
 static const double word_s = 0.5;
 /* Something may hang in a driver. */
@@ -58,6 +60,38 @@ static int env_gpu(struct env_list *e, const struct command_env *env,
                 sizeof(own), err) < 0)
         return -1;
     return env_add(e, "CUDA_VISIBLE_DEVICES", own, err);
+}
+
+/* Samples the GPUs that are this rank's, whatever the program sees. */
+static struct gpu_use *use_begin(const struct command_env *env)
+{
+    const struct wire_launch *l = &env->job->launch;
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    char own[128];
+    struct gpu_use *u = NULL;
+    struct error err = ERROR_INIT;
+
+    if (l->gpus_per_node < 1 || visible == NULL)
+        return NULL;
+    if (l->spec.launch != LAUNCH_NODE) {
+        if (gpu_own(visible, env->comm->local_rank, own, sizeof(own), &err) < 0)
+            return NULL;
+        visible = own;
+    }
+    if (gpu_use_begin(NULL, visible, use_each_ms, &u, &err) < 0)
+        log_warn("worker", "the use of GPUs is not sampled why=\"%s\"",
+                 err.msg);
+    return u;
+}
+
+static void use_end(struct gpu_use *u, struct command_result *r)
+{
+    struct error why;
+
+    r->gpus = gpu_use_end(u, &why);
+    if (why.code != ERR_NONE)
+        log_warn("worker", "the use of GPUs is not sampled why=\"%s\"",
+                 why.msg);
 }
 
 /* Of a task of a sweep, and of an array above all: which it is. */
@@ -359,7 +393,9 @@ int command_run(const struct command_env *env, struct command_result *ret,
         child_start(&c, argv, e.array,
                     l->spec.workdir ? l->spec.workdir : l->dir, err) == 0) {
         env_clear(&e); /* it has its own */
+        struct gpu_use *use = use_begin(env);
         child_wait(&c, env, &tail, &status, &r);
+        use_end(use, &r);
         take_rest(env, &tail);
         explain(env, status, &r);
         explain_port(env, &meet, &r);

@@ -12,6 +12,7 @@
 
 #include <signal.h>
 
+#include "worker/process/gpu_use.h"
 #include "worker/run_config.h"
 
 struct command_env {
@@ -31,7 +32,8 @@ struct command_result {
     int exit_code; /* 128 + N: ended by signal N */
     bool was_stopped, was_fenced;
     int64_t bad_lines; /* of $MGPU_METRICS */
-    char why[240];     /* "" for exit code 0 */
+    struct gpu_used gpus;
+    char why[240]; /* "" for exit code 0 */
 };
 
 /* It starts in the specification's workdir, or else in the attempt's directory.

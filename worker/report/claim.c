@@ -241,6 +241,12 @@ int report_final(const struct report_conf *conf, int exit_code, const char *why,
         (void)json_object_set_new(body, "cores_ms",
                                   json_integer(extra->cores_ms));
     }
+    if (body != NULL && extra != NULL && extra->gpus_ms > 0) {
+        (void)json_object_set_new(body, "gpu_busy_ms",
+                                  json_integer(extra->gpu_busy_ms));
+        (void)json_object_set_new(body, "gpus_ms",
+                                  json_integer(extra->gpus_ms));
+    }
     if (body != NULL && extra != NULL && extra->stopped >= 0)
         (void)json_object_set_new(body, "stopped",
                                   json_boolean(extra->stopped));

@@ -96,8 +96,9 @@ void reporter_destroy(struct reporter *r); /* NULL is fine */
 
 /* Of all ranks; -1: not known. */
 struct report_extra {
-    int64_t cpu_ms;   /* time that cores worked for the job */
-    int64_t cores_ms; /* and that of all cores which it might use */
+    int64_t cpu_ms;               /* time that cores worked for the job */
+    int64_t cores_ms;             /* and that of all cores which it might use */
+    int64_t gpu_busy_ms, gpus_ms; /* of a command's GPUs; 0: not sampled */
     int stopped; /* 1: one was told to stop before its work ended; 0: none was
                   */
     /* A plan of a rank that does not fit the memory; needed 0: there is none.

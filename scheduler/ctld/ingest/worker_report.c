@@ -41,6 +41,8 @@ int worker_report_parse(const json_t *o, struct worker_report *ret,
     ret->extra = (struct engine_report_extra){
         .cpu_ms = int_of(o, "cpu_ms", INT64_MAX),
         .cores_ms = int_of(o, "cores_ms", INT64_MAX),
+        .gpu_busy_ms = int_of(o, "gpu_busy_ms", INT64_MAX),
+        .gpus_ms = int_of(o, "gpus_ms", INT64_MAX),
         .stopped = json_is_boolean(stopped) ? json_is_true(stopped) : -1,
         .needed_bytes = int_of(o, "needed_bytes", INT64_MAX),
         .available_bytes = int_of(o, "available_bytes", INT64_MAX)};

@@ -316,6 +316,10 @@ int engine_report(struct engine *e, uint64_t id, int32_t attempt,
     d.exit_code = exit_code;
     d.cpu_ms = extra ? extra->cpu_ms : -1;
     d.cores_ms = extra ? extra->cores_ms : -1;
+    if (extra && extra->gpus_ms > 0) {
+        d.gpu_busy_ms = extra->gpu_busy_ms;
+        d.gpus_ms = extra->gpus_ms;
+    }
     d.stopped = extra ? extra->stopped : -1;
     text_copy(d.why, sizeof(d.why), why ? why : "");
     if (exit_code != 0 && extra && extra->cause && extra->cause[0]) {

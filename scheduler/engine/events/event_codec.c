@@ -140,6 +140,8 @@ static const struct {
     NUMBER(saves_failed),
     FIELD(FIELD_INT64, cpu_ms, 0),
     FIELD(FIELD_INT64, cores_ms, 1),
+    FIELD(FIELD_INT64, gpu_busy_ms, 0),
+    FIELD(FIELD_INT64, gpus_ms, 1),
     FIELD(FIELD_INT64, ended_ms, 1),
     FIELD(FIELD_INT64, iteration, 1),
     FIELD(FIELD_INT64, iterations_total, 1),

@@ -41,8 +41,9 @@ struct detail {
                                   the policy chooses; nodes 0: any number */
     int32_t barred_gpus; /* PREEMPT: they were not granted, and are not tried
                             for wait_ms */
-    int64_t cpu_ms, cores_ms; /* REPORT: see struct engine_report_extra; an
-                                 end: as the allocator measured */
+    int64_t cpu_ms, cores_ms;     /* REPORT: see struct engine_report_extra; an
+                                     end: as the allocator measured */
+    int64_t gpu_busy_ms, gpus_ms; /* REPORT: likewise */
     int64_t ended_ms; /* an end, REQUEUE: since 1970, if it was long before
                          the event */
     char fault_node[ALLOC_NODE_NAME_CAP]; /* REPORT: node of the failed
@@ -62,15 +63,15 @@ struct detail {
     double loss, t_iter, eval_accuracy;
 };
 
-#define DETAIL_INIT                                                          \
-    {                                                                        \
-        .nodes = -1, .gpus = -1, .exit_code = -1, .signal = -1, .retry = -1, \
-        .stopped = -1, .wait_ms = -1, .left_ms = -1, .barred_gpus = -1,      \
-        .priority = INT32_MIN, .limit_ms = -1, .max_parallel = -1,           \
-        .grace_ms = -1, .to_gpus = -1, .to_nodes = -1, .saves_failed = -1,   \
-        .cpu_ms = -1, .cores_ms = -1, .ended_ms = -1, .needed_bytes = -1,    \
-        .available_bytes = -1, .loss = NAN, .t_iter = NAN,                   \
-        .eval_accuracy = NAN                                                 \
+#define DETAIL_INIT                                                           \
+    {                                                                         \
+        .nodes = -1, .gpus = -1, .exit_code = -1, .signal = -1, .retry = -1,  \
+        .stopped = -1, .wait_ms = -1, .left_ms = -1, .barred_gpus = -1,       \
+        .priority = INT32_MIN, .limit_ms = -1, .max_parallel = -1,            \
+        .grace_ms = -1, .to_gpus = -1, .to_nodes = -1, .saves_failed = -1,    \
+        .cpu_ms = -1, .cores_ms = -1, .ended_ms = -1, .needed_bytes = -1,     \
+        .gpu_busy_ms = -1, .gpus_ms = -1, .available_bytes = -1, .loss = NAN, \
+        .t_iter = NAN, .eval_accuracy = NAN                                   \
     }
 
 /* own  *ret_text: the caller frees; NULL if no field of d is set */

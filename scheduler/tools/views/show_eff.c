@@ -135,6 +135,24 @@ static double cpu_of(const json_t *reply)
     return share;
 }
 
+/* Use of a command's GPUs, as its worker sampled it; NAN: it did not. */
+static double gpu_busy_of(const json_t *reply)
+{
+    int64_t attempt = field_int(json_object_get(reply, "job"), "attempt", 0);
+    double share = NAN;
+    size_t i;
+    json_t *e;
+    json_array_foreach(json_object_get(reply, "events"), i, e)
+    {
+        const json_t *detail = json_object_get(e, "detail");
+        int64_t gpus_ms = field_int(detail, "gpus_ms", 0);
+        if (field_int(e, "attempt", 0) == attempt && gpus_ms > 0)
+            share =
+                (double)field_int(detail, "gpu_busy_ms", 0) / (double)gpus_ms;
+    }
+    return share;
+}
+
 static void bar(const struct show_conf *s, const char *name, double share)
 {
     if (!isfinite(share))
@@ -352,19 +370,25 @@ static void tell_warm_up(FILE *out, const struct figures *f)
                       100 * share);
 }
 
-/* Nobody samples the GPUs of a program that is not ours. On one machine they
- * may be slots of the CPU, so only Slurm's jobs are told. */
-static int note_gpus(FILE *out, const json_t *job)
+/* Not of one machine, where they may be slots of the CPU. */
+static int note_gpus(FILE *out, const json_t *reply)
 {
+    const json_t *job = json_object_get(reply, "job");
     const char *id = field_str(job, "native_id");
+    enum job_state state = JOB_NEW;
     bool is_slurm = *id && id[strspn(id, "0123456789")] == '\0';
 
+    (void)job_state_from_name(field_str(job, "state"), &state);
     if (!is_slurm || field_int(job, "gpus", 0) < 1 ||
+        isfinite(gpu_busy_of(reply)) ||
         strcmp(field_str(job, "kind"), "command") != 0)
         return 0;
-    (void)fputs("  * How busy its GPUs were is not recorded: NVML is read for "
-                "cv and llm jobs\n    only. nvidia-smi dmon on its nodes, or "
-                "DCGM, shows it while it runs.\n",
+    (void)fputs(job_state_is_final(state)
+                    ? "  * How busy its GPUs were is not known: no worker of "
+                      "its last attempt could\n    ask NVML and report it; "
+                      "the job's log has the reason.\n"
+                    : "  * How busy its GPUs are is known at the end of its "
+                      "attempt, from NVML.\n",
                 out);
     return 1;
 }
@@ -380,7 +404,7 @@ static void all_notes(FILE *out, const json_t *reply, const struct figures *f,
         n += note_data(out, job, f) + note_copy(out, job, f) +
              note_comm(out, gpus, f) + note_late(out, f);
     n += note_efficiency(out, gpus, efficiency) + note_limit(out, reply) +
-         note_gpus(out, job);
+         note_gpus(out, reply);
     *ret_n = n;
 }
 
@@ -440,6 +464,7 @@ static int put_shares(json_t *row, const json_t *reply, const struct figures *f,
         {"copying", f->copy / whole},
         {"waiting_for_ranks", f->comm / whole},
         {"efficiency", field_int(job, "gpus", 0) > 1 ? efficiency : NAN},
+        {"gpus_busy", gpu_busy_of(reply)},
         {"gpu_memory", gpu_memory_of(reply)},
         {"cpu", cpu_of(reply)},
         {"limit_used", used},
@@ -559,6 +584,7 @@ int show_eff(const struct show_conf *s, const json_t *reply,
         known_bar(s, "waiting for ranks", f->comm / f->iter);
     }
     bar(s, "parallel efficiency", gpus > 1 ? efficiency : NAN);
+    bar(s, "GPUs busy", gpu_busy_of(reply));
     known_bar(s, "GPU memory", gpu_memory_of(reply));
     known_bar(s, "CPU", cpu_of(reply));
     known_bar(s, "time limit used",

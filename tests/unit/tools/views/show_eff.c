@@ -275,34 +275,45 @@ static void test_nothing(void)
     json_decref(none);
 }
 
-/* Nobody samples the GPUs of a command under Slurm. */
+/* The GPUs of a command, as its worker sampled them, or that it did not. */
 static void test_gpus(void)
 {
+    static const char unknown[] = "How busy its GPUs were is not known";
     static const struct {
-        const char *kind, *native_id;
-        int gpus;
-        bool is_told;
-    } jobs[] = {{"command", "4711", 2, true},
-                {"command", "4711", 0, false},
-                {"command", "pid:4711", 2, false},
-                {"cv", "4711", 2, false}};
+        const char *kind, *native_id, *state;
+        int gpus, gpus_ms;
+        const char *want;
+    } jobs[] = {
+        {"command", "4711", "COMPLETED", 2, 0, unknown},
+        {"command", "4711", "RUNNING", 2, 0, "known at the end"},
+        {"command", "4711", "COMPLETED", 0, 0, NULL},
+        {"command", "pid:4711", "COMPLETED", 2, 0, NULL},
+        {"cv", "4711", "COMPLETED", 2, 0, NULL},
+        {"command", "4711", "COMPLETED", 2, 2000,
+         "GPUs busy            [########                      ]  25 %"},
+        {"command", "pid:4711", "COMPLETED", 2, 2000, "  25 %"},
+    };
     struct error err = ERROR_INIT;
     struct show_conf conf = {.style = {.ascii = true}};
 
     for (size_t i = 0; i < sizeof(jobs) / sizeof(*jobs); i++) {
         size_t len = 0;
         json_t *none = load(NO_ROWS);
-        json_t *job = json_pack("{s:{s:s, s:s, s:s, s:i}}", "job", "state",
-                                "COMPLETED", "kind", jobs[i].kind, "native_id",
-                                jobs[i].native_id, "gpus", jobs[i].gpus);
+        json_t *job = json_pack(
+            "{s:{s:s, s:s, s:s, s:i, s:i}, s:[{s:s, s:i, s:{s:i, s:i}}]}",
+            "job", "state", jobs[i].state, "kind", jobs[i].kind, "native_id",
+            jobs[i].native_id, "gpus", jobs[i].gpus, "attempt", 1, "events",
+            "event", "report", "attempt", 1, "detail", "gpu_busy_ms", 500,
+            "gpus_ms", jobs[i].gpus_ms);
         free(shown);
         shown = NULL;
         conf.out = open_memstream(&shown, &len);
         is_int(show_eff(&conf, job, none, none, &err), 0, jobs[i].kind);
         (void)fclose(conf.out);
-        ok((strstr(shown, "How busy its GPUs were is not recorded: NVML") !=
-            NULL) == jobs[i].is_told,
-           "  hears of its GPUs: %d", jobs[i].is_told);
+        if (!ok(jobs[i].want ? strstr(shown, jobs[i].want) != NULL
+                             : !strstr(shown, "GPUs w"),
+                "  its GPUs: %s", jobs[i].want ? jobs[i].want : "no word"))
+            tap_diag("%s", shown);
         json_decref(job);
         json_decref(none);
     }

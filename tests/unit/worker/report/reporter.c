@@ -420,7 +420,8 @@ static void test_final(struct daemon *d)
     struct report_conf conf = conf_of(d);
     const char *want =
         "{\"exit_code\":143,\"why\":\"stopped by signal: \\\"x\\\"\","
-        "\"cpu_ms\":90,\"cores_ms\":400,\"stopped\":true,"
+        "\"cpu_ms\":90,\"cores_ms\":400,\"gpu_busy_ms\":5,\"gpus_ms\":70,"
+        "\"stopped\":true,"
         "\"cause\":\"memory\",\"needed_bytes\":3145728,"
         "\"available_bytes\":2097152,"
         "\"fault_node\":\"n2\"}";
@@ -433,6 +434,8 @@ static void test_final(struct daemon *d)
        "takes the room for a report");
     const struct report_extra used = {.cpu_ms = 90,
                                       .cores_ms = 400,
+                                      .gpu_busy_ms = 5,
+                                      .gpus_ms = 70,
                                       .stopped = 1,
                                       .needed_bytes = 3 << 20,
                                       .available_bytes = 2 << 20};
