@@ -70,10 +70,12 @@ static int add_jobs(struct buf *b, const struct counts *n)
     rc |= family(b, "mgpu_jobs_pending", "gauge",
                  "Jobs that are queued, or pending in Slurm, by the token of "
                  "their reason.");
-    for (size_t i = 0; i < n->reasons.n; i++)
-        rc |= buf_addf(b, NULL, "mgpu_jobs_pending{reason=\"%s\"} %llu\n",
-                       n->reasons.at[i].token,
+    for (size_t i = 0; i < n->reasons.n; i++) {
+        rc |= buf_addstr(b, "mgpu_jobs_pending{reason=", NULL);
+        rc |= group_metrics_add_value(b, n->reasons.at[i].token);
+        rc |= buf_addf(b, NULL, "} %llu\n",
                        (unsigned long long)n->reasons.at[i].n);
+    }
     return rc;
 }
 

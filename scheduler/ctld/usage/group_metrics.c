@@ -78,22 +78,28 @@ static void count(struct groups *g, struct ctld *c)
     }
 }
 
-/* A value of OpenMetrics: a backslash before a backslash and a quote. */
+/* OpenMetrics wants a backslash before a backslash and a quote. */
+int group_metrics_add_value(struct buf *b, const char *value)
+{
+    if (buf_add(b, "\"", 1, NULL) < 0)
+        return -1;
+    for (const char *p = value; *p; p++)
+        if (((*p == '\\' || *p == '"') && buf_add(b, "\\", 1, NULL) < 0) ||
+            buf_add(b, *p == '\n' ? "?" : p, 1, NULL) < 0)
+            return -1;
+    return buf_add(b, "\"", 1, NULL);
+}
+
 static int add_labels(const struct groups *g, const struct group *of,
                       const char *before, struct buf *b)
 {
     for (int i = 0; i < N_LABELS; i++) {
         if (!g->has[i])
             continue;
-        if (buf_addf(b, NULL, "%s%s=\"", before, words[i]) < 0)
+        if (buf_addf(b, NULL, "%s%s=", before, words[i]) < 0 ||
+            group_metrics_add_value(b, of->value[i]) < 0)
             return -1;
         before = ",";
-        for (const char *p = of->value[i]; *p; p++)
-            if (((*p == '\\' || *p == '"') && buf_add(b, "\\", 1, NULL) < 0) ||
-                buf_add(b, *p == '\n' ? "?" : p, 1, NULL) < 0)
-                return -1;
-        if (buf_add(b, "\"", 1, NULL) < 0)
-            return -1;
     }
     return 0;
 }
@@ -140,8 +146,8 @@ static int add_pending(const struct groups *g, struct buf *b)
     for (size_t i = 0; rc == 0 && i < g->n; i++) {
         const struct pending_reasons *r = &g->v[i].reasons;
         for (size_t k = 0; rc == 0 && k < r->n; k++) {
-            rc |= buf_addf(b, NULL, "mgpu_group_pending{reason=\"%s\"",
-                           r->at[k].token);
+            rc |= buf_addstr(b, "mgpu_group_pending{reason=", NULL);
+            rc |= group_metrics_add_value(b, r->at[k].token);
             rc |= add_labels(g, &g->v[i], ",", b);
             rc |= buf_addf(b, NULL, "} %llu\n", (unsigned long long)r->at[k].n);
         }

@@ -7,6 +7,9 @@
 
 struct ctld;
 
+/* Adds the value of a label, in quotes. Returns 0, or -1: out of memory. */
+int group_metrics_add_value(struct buf *b, const char *value);
+
 /* Adds the families mgpu_group_jobs, _pending and _gpus with the labels of
  * controller.metrics_labels; nothing without labels. Returns 0, or -1: out of
  * memory. */

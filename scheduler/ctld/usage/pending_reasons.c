@@ -8,21 +8,36 @@
 #include "scheduler/engine/job.h"
 
 static const char slurms[] = "Slurm(";
+enum {
+    SLURMS_LEN = sizeof(slurms) - 1,
+    WORD_MAX = REASON_TOKEN_CAP - SLURMS_LEN - 2
+};
+
+/* Slurm shows a text of its own or of an administrator in place of a reason's
+ * name; its first word is the token. */
+static void slurms_token(const char *text, char ret[REASON_TOKEN_CAP])
+{
+    size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                            "abcdefghijklmnopqrstuvwxyz0123456789_");
+
+    if (n > WORD_MAX)
+        n = WORD_MAX;
+    (void)snprintf(ret, REASON_TOKEN_CAP, "%s%.*s)", slurms,
+                   n > 0 ? (int)n : WORD_MAX, n > 0 ? text : "Other");
+}
 
 /* False: the job does not wait. */
 static bool token_of(const struct job *job, char ret[REASON_TOKEN_CAP])
 {
-    size_t len = strcspn(job->reason, ")") + 1;
-
     if (job->state == JOB_QUEUED) {
         reason_token(job->reason, ret);
         return true;
     }
     if (job->state != JOB_DISPATCHING || job->native_id[0] != '\0' ||
-        strncmp(job->reason, slurms, sizeof(slurms) - 1) != 0 ||
-        job->reason[len - 1] != ')')
+        strncmp(job->reason, slurms, SLURMS_LEN) != 0 ||
+        !strchr(job->reason, ')'))
         return false;
-    (void)snprintf(ret, REASON_TOKEN_CAP, "%.*s", (int)len, job->reason);
+    slurms_token(job->reason + SLURMS_LEN, ret);
     return true;
 }
 

@@ -20,7 +20,8 @@ struct pending_reasons {
 };
 
 /* Counts the job if it is queued, by the token of its reason, or if its attempt
- * is pending in Slurm, with Slurm's own reason: Slurm(Priority). */
+ * is pending in Slurm, with the first word of Slurm's own reason:
+ * Slurm(Priority). */
 void pending_reasons_add(struct pending_reasons *r, const struct job *job);
 
 #endif

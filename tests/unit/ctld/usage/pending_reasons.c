@@ -47,6 +47,30 @@ static void test_who(void)
     is_int(n_of("Slurm(Priority)"), 2, "one that has its GPUs waits no more");
 }
 
+static void is_token(const char *reason, const char *token, const char *what)
+{
+    r = (struct pending_reasons){.n = 0};
+    add(JOB_DISPATCHING, reason);
+    is_int((long long)r.n, 1, what);
+    is_str(r.at[0].token, token, "  under its first word");
+}
+
+/* Slurm's own text may have any character; 63 of them come through. */
+static void test_texts(void)
+{
+    is_token("Slurm(bad\"constraint\\ of\nthe job)", "Slurm(bad)",
+             "a reason with a quote counts");
+    is_token("Slurm(held by an admin (see mail))", "Slurm(held)",
+             "a reason of several words counts");
+    is_token("Slurm(Nodes_2, and more)", "Slurm(Nodes_2)",
+             "a reason with an underscore and a digit counts");
+    is_token("Slurm(\"x\" is wrong)", "Slurm(Other)",
+             "a reason that begins with no word counts");
+    is_token(
+        "Slurm(AssocGrpGRESRunMinutesOfTheWholeAccountAndAllOfItsUsersLimit)",
+        "Slurm(AssocGrpGRESRunMinutesOfTheWhole)", "a long reason counts");
+}
+
 static void test_many(void)
 {
     char reason[40];
@@ -69,6 +93,7 @@ static void test_many(void)
 int main(void)
 {
     test_who();
+    test_texts();
     test_many();
     return tap_done();
 }
