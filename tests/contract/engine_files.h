@@ -3,6 +3,7 @@
 #define MGPU_TESTS_ENGINE_FILES_H
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/spec/gpu_sizes.h"
@@ -52,20 +53,27 @@ static inline const char *files_check_ids(const struct entry_list *l)
     return NULL;
 }
 
-/* Jobs that are pending in the allocator, and go before one of the queue. */
-static inline int32_t files_line_before(const struct engine *e,
-                                        const struct job *b)
+/* All pending jobs, those in the allocator's line too, have 1 to n in one
+ * order: no two have the same position. */
+static inline const char *files_check_positions(struct engine *e)
 {
-    int32_t n = 0;
+    size_t n = e->files.queue.n + e->files.line.n;
+    bool *has = calloc(n + 1, sizeof(*has));
+    const char *why = has ? NULL : "no memory";
 
-    for (size_t i = 0; i < e->files.line.n; i++) {
-        const struct job *a = &e->files.line.at[i]->job;
-        n += a->priority > b->priority ||
-             (a->priority == b->priority &&
-              (a->submit_s < b->submit_s ||
-               (a->submit_s <= b->submit_s && a->id < b->id)));
+    for (size_t i = 0; i < e->n_active && !why; i++) {
+        const struct entry *en = e->active[i];
+        int32_t at = engine_position(e, en->job.id);
+        bool is_pending = en->filed.waits || en->filed.is_in_line;
+        if (at < 0 || (size_t)at > n || (at > 0) != is_pending)
+            why = "has a position outside of the queue";
+        else if (at > 0 && has[at])
+            why = "has the position of another job";
+        else
+            has[at] = true;
     }
-    return n;
+    free(has);
+    return why;
 }
 
 static inline bool files_is_copy(const struct waiting *x)
@@ -110,8 +118,7 @@ static inline const char *files_check_queue(struct engine *e)
             return "stands in the queue, and does not wait there";
         if (!files_is_copy(x))
             return "is shown in the queue as it was once";
-        if (engine_position(e, b->id) !=
-            (int32_t)i + 1 + files_line_before(e, b))
+        if (a && engine_position(e, a->id) >= engine_position(e, b->id))
             return "has another place in the queue";
         bool is_alike = a && a->resize.is_back == b->resize.is_back;
         if (a && !is_alike && b->resize.is_back)
@@ -243,6 +250,7 @@ static inline const char *files_check(struct engine *e)
     why = why ? why : files_check_ids(&f->went);
     why = why ? why : files_check_owed(e);
     why = why ? why : files_check_queue(e);
+    why = why ? why : files_check_positions(e);
     why = why ? why : files_check_later(e);
     return why ? why : files_check_users(e);
 }

@@ -163,6 +163,23 @@ static void test_doubles(void)
     play_out("k0:CANCELLED/130/5[10101]");
 }
 
+/* The old size waits in the allocator's line; a job of a higher priority waits
+ * in the own queue. */
+static void test_positions(void)
+{
+    struct world_script s = with_backfill(&grow);
+
+    s.jobs[0].attempts[2].wait_s = 20;
+    begin(&s);
+    play(85);
+    ok(job_of(0)->resize.is_back && job_of(0)->pending_id[0],
+       "---- the old size is pending");
+    is_int(engine_position(w.engine, w.ids[0]), 1, "  it is the first");
+    is_int(job_of(1)->state, JOB_QUEUED, "  before a higher priority");
+    is_int(engine_position(w.engine, w.ids[1]), 2, "  which is the second");
+    play_out("k0:CANCELLED/130/3[101] k1:CANCELLED/130/0[]");
+}
+
 /* Waits in the engine's own queue: other jobs have the GPUs. */
 static void test_own_queue(void)
 {
@@ -358,6 +375,7 @@ int main(void)
 {
     test_patience(false);
     test_patience(true);
+    test_positions();
     test_doubles();
     test_own_queue();
     test_away();

@@ -176,18 +176,22 @@ static size_t place_of_one(const struct queue *q, const struct waiting *w)
     return from;
 }
 
-/* How many jobs that are pending in the allocator go before it. */
-static int32_t n_in_line(const struct engine *e, const struct job *job)
+static struct waiting waiting_of(const struct job *job)
 {
-    int32_t n = 0;
+    return (struct waiting){.id = job->id,
+                            .priority = job->priority,
+                            .submit_s = job->submit_s,
+                            .is_back = job->resize.is_back};
+}
+
+/* How many jobs that are pending in the allocator are before it. */
+static size_t n_in_line(const struct engine *e, const struct waiting *w)
+{
+    size_t n = 0;
 
     for (size_t i = 0; i < e->files.line.n; i++) {
-        const struct job *other = &e->files.line.at[i]->job;
-        bool is_sooner =
-            other->submit_s < job->submit_s ||
-            (!(other->submit_s > job->submit_s) && other->id < job->id);
-        n += other->priority > job->priority ||
-             (other->priority == job->priority && is_sooner);
+        const struct waiting other = waiting_of(&e->files.line.at[i]->job);
+        n += is_before(&other, w);
     }
     return n;
 }
@@ -198,12 +202,9 @@ int32_t engine_position(struct engine *e, uint64_t id)
 
     if (!en || (!en->filed.waits && !en->filed.is_in_line))
         return 0;
-    const struct waiting as = {.id = id,
-                               .priority = en->job.priority,
-                               .submit_s = en->job.submit_s,
-                               .is_back = en->job.resize.is_back};
-    return n_in_line(e, &en->job) +
-           (int32_t)place_of_one(&e->files.queue, &as) + 1;
+    const struct waiting as = waiting_of(&en->job);
+    return (int32_t)(n_in_line(e, &as) + place_of_one(&e->files.queue, &as)) +
+           1;
 }
 
 /* ---- in and out -----------------------------------------------------------
