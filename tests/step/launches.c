@@ -151,21 +151,20 @@ static void check_products(const struct step *s)
     is_int(other, 0, "LoRA: products that are not of bf16");
 }
 
-static void sum_tiles(const struct step *s, const char *kernel,
-                      double *ret_pairs, double *ret_masked)
+static struct traffic sum_tiles(const struct step *s, const char *kernel)
 {
-    double pairs = 0, masked = 0;
+    struct traffic all = {.pairs = 0};
 
     for (int32_t i = 0; i < s->n; i++) {
         struct traffic t;
         if (strncmp(s->at[i].kernel, kernel, strlen(kernel)) == 0 &&
             traffic_of(&s->at[i], &t, NULL) == 0) {
-            pairs += t.pairs;
-            masked += t.masked;
+            all.pairs += t.pairs;
+            all.masked += t.masked;
+            all.beside += t.beside;
         }
     }
-    *ret_pairs = pairs;
-    *ret_masked = masked;
+    return all;
 }
 
 /* By hand, of 32 layers, 8 documents of 2,048 tokens and 8 key heads: 64 blocks
@@ -173,25 +172,32 @@ static void sum_tiles(const struct step *s, const char *kernel,
  * forward, twice 1 + ... + 32, and of 16 in the gradient, 2 + 4 + ... + 128. 16
  * blocks of 128 keys are seen by the queries from their first key on, of 4
  * heads in tiles of 16: 4 (128 + 120 + ... + 8). A block has to mask the tiles
- * of its own tokens: one, two, and 8 of each head. It has 8 warps. */
+ * of its own tokens: one, two, and 8 of each head. It has 8 warps, which
+ * execute so many instructions more for a tile that is masked, and for a block
+ * of rows: counted in the machine code. */
 static void check_tiles(const struct step *s)
 {
     static const struct {
         const char *kernel;
-        int32_t tile, tiles, masked; /* of a document and key head */
+        int32_t tile, tiles, masked, units; /* of a document and key head */
+        int32_t of_masked, of_unit;
     } want[] = {
-        {"attend_mma<", 64, 32 * 33, 64},
-        {"attend_dq_mma<", 16, 64 * 65, 64 * 2},
-        {"attend_dkv_mma<", 16, 4 * 8 * 16 * 17 / 2, 16 * 8 * 4},
+        {"attend_mma<", 64, 32 * 33, 64, 64, 373, 985},
+        {"attend_dq_mma<", 16, 64 * 65, 64 * 2, 64, 136, 1161},
+        {"attend_dkv_mma<", 16, 4 * 8 * 16 * 17 / 2, 16 * 8 * 4, 16, 330, 1388},
     };
 
     for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
         const double all = 32.0 * 8 * 8;
-        double pairs, masked;
-        sum_tiles(s, want[i].kernel, &pairs, &masked);
-        ok(pairs == all * want[i].tiles * 128 * want[i].tile,
+        const struct traffic t = sum_tiles(s, want[i].kernel);
+        ok(t.pairs == all * want[i].tiles * 128 * want[i].tile,
            "LoRA: %s...> is counted by its tiles", want[i].kernel);
-        ok(masked == all * want[i].masked * 8, "LoRA: of which it masks some");
+        ok(t.masked == all * want[i].masked * 8,
+           "LoRA: of which it masks some");
+        ok(t.beside == all * 8 *
+                           (want[i].masked * want[i].of_masked +
+                            want[i].units * want[i].of_unit),
+           "LoRA: masks, and what is once per block of rows, count");
     }
 }
 

@@ -59,10 +59,11 @@ struct traffic {
      * itself; 0: stores are wide. Multiplications and additions on tensor
      * cores of a product. Of attention: pairs of a row and a row of a tile, of
      * which a lane has `lane_pairs` in a tile, in which it passes a loop that
-     * fetches `fetches` times; and tiles of a warp that are not seen as a whole
-     * (beside has what they take more). */
+     * fetches `fetches` times; tiles of a warp that are not seen as a whole;
+     * and units of rows that a warp has. beside has what the last two take
+     * more. */
     double sector_bytes, flop;
-    double pairs, masked;
+    double pairs, masked, units;
     int32_t lane_pairs, fetches;
 };
 
