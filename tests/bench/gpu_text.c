@@ -120,9 +120,14 @@ static int predict_text(struct device *d, const struct facts *f,
     return 0;
 }
 
+static double rate_by(const struct text_times *x, enum estimate e, int card)
+{
+    return x->tokens / x->all.s[e][card];
+}
+
 static double rate(const struct text_times *x, int card)
 {
-    return x->tokens / x->all.s[ESTIMATE][card];
+    return rate_by(x, ESTIMATE, card);
 }
 
 static void print_part(const char *name, const struct total *x)
@@ -144,8 +149,10 @@ static void print_text(const struct text *t, const struct text_times *x)
         if (x->parts[p].launches > 0)
             print_part(part_names[p], &x->parts[p]);
     print_part("all", &x->all);
-    (void)printf("\nPredicted: %.0f tokens/s on an %s, %.0f on an %s.\n",
-                 rate(x, 0), card_names[0], rate(x, 1), card_names[1]);
+    (void)printf("\nPredicted: %.0f tokens/s on an %s, %.0f on an %s; "
+                 "carefully %.0f and %.0f.\n",
+                 rate(x, 0), card_names[0], rate(x, 1), card_names[1],
+                 rate_by(x, CAREFUL, 0), rate_by(x, CAREFUL, 1));
 }
 
 static bool judge_goals(const struct text *t, const struct text_times *x)
@@ -154,9 +161,11 @@ static bool judge_goals(const struct text *t, const struct text_times *x)
 
     for (int c = 0; c < CARDS; c++) {
         const bool is = rate(x, c) >= t->goal[c];
+        const bool is_careful = rate_by(x, CAREFUL, c) >= t->goal[c];
         if (t->goal[c] > 0)
-            (void)printf("Goal: %.0f tokens/s on an %s, %s.\n", t->goal[c],
-                         card_names[c], is ? "reached" : "missed");
+            (void)printf("Goal: %.0f tokens/s on an %s, %s, carefully %s.\n",
+                         t->goal[c], card_names[c], is ? "reached" : "missed",
+                         is_careful ? "reached" : "missed");
         is_reached = is_reached && is;
     }
     return is_reached;

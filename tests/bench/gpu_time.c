@@ -38,8 +38,9 @@ static const double product_share = 0.75, weights_share = 0.4,
  * issue slots 58 %. */
 static const double issue_share = 0.7;
 static const double careful_share = 0.6, careful_issue = 0.58;
-/* Of text: a library's product in bf16 on random data, and the share of that
- * which its best tile has at least; a product that reads more than it computes.
+/* Of text: a library's product in bf16 on random data, taken as what one
+ * reaches whose best tile has this share of full waves; carefully, as what one
+ * reaches whose waves are all full. A product that reads more than it computes.
  * Stores of two bytes in sectors of their own, at the second-level cache. */
 static const double product_flop_s = 700e12, best_tile = 0.97;
 static const double skinny_share = 0.55, sector_bytes_s = 3.5e12;
@@ -146,7 +147,8 @@ static double full_waves(const struct step_launch *l, double tall, double wide)
 }
 
 /* With the best of four tiles, of which the smaller reach less. */
-static double product_s(const struct step_launch *l, const struct traffic *t)
+static double product_s(const struct step_launch *l, const struct traffic *t,
+                        enum estimate e)
 {
     static const struct {
         double tall, wide, reaches;
@@ -157,7 +159,8 @@ static double product_s(const struct step_launch *l, const struct traffic *t)
     for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++)
         best = fmax(best, tiles[i].reaches *
                               full_waves(l, tiles[i].tall, tiles[i].wide));
-    return t->flop / (product_flop_s * fmin(1, best / best_tile));
+    return t->flop /
+           (product_flop_s * (e == CAREFUL ? best : fmin(1, best / best_tile)));
 }
 
 static bool is_skinny(const struct step_launch *l)
@@ -239,8 +242,8 @@ int time_launch(const struct facts *f, const struct step_launch *l,
         t.values * per / WARP / busy_lanes(l, t.columns) + t.beside;
     if (t.role == ROLE_TILES && tiles_time(f, l, &t, &x, &own_s, err) < 0)
         return -1;
-    if (l->vocab > 0 && t.role == ROLE_PRODUCT && !is_skinny(l))
-        own_s = product_s(l, &t);
+    const bool is_large =
+        l->vocab > 0 && t.role == ROLE_PRODUCT && !is_skinny(l);
     own_s = fmax(own_s, t.sector_bytes / sector_bytes_s);
     const bool is_1x1 = strncmp(l->kernel, "pw_", 3) == 0 &&
                         (t.role == ROLE_PRODUCT || t.role == ROLE_BACK);
@@ -248,6 +251,7 @@ int time_launch(const struct facts *f, const struct step_launch *l,
     const double slots = sms * SCHEDULERS * clock_hz;
     for (int e = 0; e < ESTIMATES; e++) {
         const bool careful = e == CAREFUL && is_1x1;
+        const double product = is_large ? product_s(l, &t, e) : 0;
         const double share = careful
                                  ? careful_share * (t.is_odd ? odd_share : 1)
                                  : share_of(l, &t);
@@ -259,7 +263,7 @@ int time_launch(const struct facts *f, const struct step_launch *l,
                       (slots * (careful ? careful_issue : issue_share));
         for (int c = 0; c < CARDS; c++)
             x.s[e][c] = launch_s + fmax(t.bytes / (bandwidth[c] * share),
-                                        fmax(by_issue, own_s));
+                                        fmax(by_issue, fmax(own_s, product)));
     }
     *ret_traffic = t;
     *ret = x;

@@ -26,7 +26,8 @@ int facts_read(struct facts *ret, const char *path,
                struct error *err) MUST_CHECK;
 void facts_clear(struct facts *f);
 
-/* The 1x1 products of images have two estimates of what they reach. */
+/* What products reach has two estimates: the 1x1 products of images, and on
+ * text those of a library. */
 enum estimate { ESTIMATE, CAREFUL, ESTIMATES };
 
 struct total {
