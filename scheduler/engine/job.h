@@ -161,7 +161,8 @@ struct job {
     double preempt_grace_s;       /* from preempt_s on */
 
     /* The current or last attempt. */
-    bool has_begun;        /* this attempt, or an earlier one, was claimed */
+    int32_t first_claimed; /* the first attempt that a worker claimed, this one
+                              or an earlier one; 0: none */
     double requeue_s;      /* when its last attempt was over, NAN never */
     double requeue_wait_s; /* minimum time from then to the next start */
     char native_id[ALLOC_NATIVE_ID_CAP], place[ALLOC_PLACE_CAP];

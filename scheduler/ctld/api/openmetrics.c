@@ -108,7 +108,7 @@ static int add_queue(struct ctld *c, struct buf *b)
     rc |= group_metrics_add(c, b);
     return rc |
            histogram(b, "mgpu_wait_seconds",
-                     "Time from the submit of a job to the claim of its first "
+                     "Time from the submit of a job to the first claim of an "
                      "attempt, of jobs that started.",
                      waits->buckets, wait_bounds_s, WAIT_BUCKETS, waits->sum_s,
                      waits->n);

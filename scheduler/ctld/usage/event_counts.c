@@ -23,14 +23,16 @@ static void count_resize(struct ctld_stats *s, const struct store_event *event,
     s->resize_s[2] += job->resize.start_s;
 }
 
-/* As the mean wait of mgpu-stat --usage. A clock that was set back makes no
- * wait negative. */
+/* As the mean wait of mgpu-stat --usage. Attempts before the first claim were
+ * taken back, refused or never claimed: the job waited on. A clock that was set
+ * back makes no wait negative. */
 static void count_wait(struct wait_counts *w, const struct store_event *event,
                        const struct job *job)
 {
     int i = 0;
 
-    if (event->ev != EV_CLAIM || event->attempt != 1 || isnan(job->submit_s))
+    if (event->ev != EV_CLAIM || event->attempt != job->first_claimed ||
+        isnan(job->submit_s))
         return;
     double wait_s = fmax(0, event->at_s - job->submit_s);
     while (i < WAIT_BUCKETS - 1 && wait_s > wait_bounds_s[i])

@@ -9,7 +9,7 @@ struct job;
 struct store_event;
 
 enum { WAIT_BUCKETS = 12 };
-/* Waits of jobs, from the submit to the claim of the first attempt. */
+/* Waits of jobs, from the submit to the first claim of an attempt. */
 struct wait_counts {
     uint64_t n, buckets[WAIT_BUCKETS]; /* not cumulative; the last is all above
                                           the bounds */

@@ -64,6 +64,42 @@ static int measure(struct report *r, struct error *err)
     return 0;
 }
 
+struct earlier {
+    int32_t than;
+    bool was_claimed;
+};
+
+static int earlier_row(void *arg, const struct store_cell *cells, size_t n,
+                       struct error *err)
+{
+    struct earlier *e = arg;
+    const struct usage_attempt a = usage_attempt_of(cells, n);
+    (void)err;
+    e->was_claimed =
+        e->was_claimed || (a.attempt < e->than && !isnan(a.claim_s));
+    return 0;
+}
+
+/* Few: jobs that had an attempt that ended before the period, and a later one
+ * that was claimed in it. A node of an attempt shares its part with others. */
+static int count_waits(struct report *r, struct error *err)
+{
+    struct store *s = r->c->parts.store;
+    size_t n = r->sums.waits.len / sizeof(struct usage_wait);
+    struct usage_wait wait;
+    for (size_t i = 0; i < n; i++) {
+        memcpy(&wait, r->sums.waits.data + i * sizeof(wait), sizeof(wait));
+        const struct store_query q = {
+            .view = VIEW_USAGE, .job = wait.job, .rank = -1};
+        struct earlier e = {.than = wait.attempt};
+        if (s->ops->query(s, &q, earlier_row, &e, err) < 0)
+            return -1;
+        if (!e.was_claimed)
+            usage_sums_wait(&r->sums, &wait);
+    }
+    return 0;
+}
+
 static int take_name(void *arg, const struct store_cell *cells, size_t n,
                      struct error *err)
 {
@@ -99,6 +135,8 @@ static void report_run(struct task *t)
     const struct store_query q = {
         .view = VIEW_USAGE, .rank = -1, .after = (int64_t)r->sums.since_s - 1};
     r->rc = s->ops->query(s, &q, add_row, r, &r->err);
+    if (r->rc == 0)
+        r->rc = count_waits(r, &r->err);
     if (r->rc == 0)
         r->rc = measure(r, &r->err);
     if (r->rc == 0)

@@ -72,6 +72,7 @@ void usage_sums_init(struct usage_sums *s, enum usage_by by, double since_s,
 {
     *s = (struct usage_sums){.by = by, .since_s = since_s, .until_s = until_s};
     buf_init(&s->parts);
+    buf_init(&s->waits);
 }
 
 void usage_sums_clear(struct usage_sums *s)
@@ -82,6 +83,7 @@ void usage_sums_clear(struct usage_sums *s)
     }
     free(s->v);
     buf_clear(&s->parts);
+    buf_clear(&s->waits);
     s->v = NULL;
     s->n = s->cap = 0;
 }
@@ -131,6 +133,23 @@ static double time_within(const struct usage_sums *s,
     return isnan(a->claim_s) ? a->claim_s : to_s - fmax(a->claim_s, s->since_s);
 }
 
+/* A job waits until the first claim of an attempt; the ones before were taken
+ * back, refused or never claimed. Called before the attempt is noted. */
+static int add_wait(struct usage_sums *s, const struct usage_attempt *a,
+                    uint32_t at, struct error *err)
+{
+    struct usage_wait wait = {.job = a->job,
+                              .attempt = a->attempt,
+                              .sum = at,
+                              .wait_s = a->claim_s - a->submit_s};
+    if (s->was_claimed || !(a->claim_s >= s->since_s) || !(wait.wait_s >= 0))
+        return 0;
+    if (s->n_seen < a->attempt - 1)
+        return buf_add(&s->waits, &wait, sizeof(wait), err);
+    usage_sums_wait(s, &wait);
+    return 0;
+}
+
 static int add_to(struct usage_sums *s, const struct usage_attempt *a,
                   const char *name, size_t len, int32_t gpus, struct error *err)
 {
@@ -146,11 +165,8 @@ static int add_to(struct usage_sums *s, const struct usage_attempt *a,
     u->last_job = a->job;
     u->failed += is_failure(a->state) && a->end_s <= s->until_s;
     u->gpu_s += part.gpu_s;
-    if (a->attempt == 1 && a->claim_s >= s->since_s &&
-        a->claim_s >= a->submit_s) {
-        u->waits++;
-        u->wait_s += a->claim_s - a->submit_s;
-    }
+    if (add_wait(s, a, at, err) < 0)
+        return -1;
     return part.gpu_s > 0 && !a->is_closed
                ? buf_add(&s->parts, &part, sizeof(part), err)
                : 0;
@@ -188,8 +204,8 @@ static int add_nodes(struct usage_sums *s, const struct usage_attempt *a,
     return 0;
 }
 
-int usage_sums_add(struct usage_sums *s, const struct usage_attempt *a,
-                   struct error *err)
+static int add_attempt(struct usage_sums *s, const struct usage_attempt *a,
+                       struct error *err)
 {
     if (!(time_within(s, a) >= 0))
         return 0;
@@ -200,6 +216,26 @@ int usage_sums_add(struct usage_sums *s, const struct usage_attempt *a,
                                                 : a->class;
     name = name ? name : "";
     return add_to(s, a, name, strlen(name), a->gpus, err);
+}
+
+int usage_sums_add(struct usage_sums *s, const struct usage_attempt *a,
+                   struct error *err)
+{
+    if (a->job != s->job) {
+        s->job = a->job;
+        s->n_seen = 0;
+        s->was_claimed = false;
+    }
+    int rc = add_attempt(s, a, err);
+    s->n_seen++;
+    s->was_claimed = s->was_claimed || !isnan(a->claim_s);
+    return rc;
+}
+
+void usage_sums_wait(struct usage_sums *s, const struct usage_wait *wait)
+{
+    s->v[wait->sum].waits++;
+    s->v[wait->sum].wait_s += wait->wait_s;
 }
 
 void usage_sums_measure(struct usage_sums *s, const struct usage_part *part,

@@ -46,12 +46,26 @@ struct usage_part {
     double gpu_s;
 };
 
+/* A claim that ended a job's wait if nobody had claimed an earlier attempt,
+ * which is read later: those that ended before the period are no rows of it. */
+struct usage_wait {
+    uint64_t job;
+    int32_t attempt;
+    uint32_t sum;
+    double wait_s;
+};
+
 struct usage_sums {
     enum usage_by by;
     double since_s, until_s;
     struct usage_sum *v; /* owned; [n] */
     size_t n, cap;
     struct buf parts; /* struct usage_part, in the order of jobs */
+    struct buf waits; /* struct usage_wait, in the order of jobs */
+    /* Of the job whose attempts come. */
+    uint64_t job;
+    int32_t n_seen;
+    bool was_claimed;
 };
 void usage_sums_init(struct usage_sums *s, enum usage_by by, double since_s,
                      double until_s);
@@ -62,6 +76,8 @@ int usage_sums_add(struct usage_sums *s, const struct usage_attempt *a,
 /* Counts the part as measured; a share of NAN changes nothing. */
 void usage_sums_measure(struct usage_sums *s, const struct usage_part *part,
                         double share);
+/* Counts the wait, if it was one. */
+void usage_sums_wait(struct usage_sums *s, const struct usage_wait *wait);
 /* Sets the name of the i-th sum's newest job. err ERR_NOMEM */
 int usage_sums_name(struct usage_sums *s, size_t i, const char *job_name,
                     struct error *err) MUST_CHECK;

@@ -166,7 +166,7 @@ static void fold_claim(struct job *job, const struct store_event *ev,
     }
     job->claim_s = ev->at_s;
     resize_claimed(&job->resize);
-    job->has_begun = true;
+    job->first_claimed = job->first_claimed ? job->first_claimed : ev->attempt;
     if (isnan(job->start_s))
         job->start_s = ev->at_s;
     if (d->stopped > 0)

@@ -64,7 +64,7 @@ static enum depend_fate fate_of(const struct depend *d, const struct job *job)
 {
     return d->kind == DEPEND_OK && is_stuck(job)
                ? DEPEND_NEVER
-               : depend_fate(d->kind, job->state, job->has_begun);
+               : depend_fate(d->kind, job->state, job->first_claimed > 0);
 }
 
 /* A sweep counts as one job: it has begun when all its tasks have, it has

@@ -8,13 +8,20 @@
 
 static struct ctld_stats s;
 
-static void claim(int32_t attempt, double wait_s)
+static void claim_of(int32_t attempt, int32_t first_claimed, double wait_s)
 {
-    const struct job job = {
-        .submit_s = 1000, .run_s = NAN, .resize.checkpoint_s = NAN};
+    const struct job job = {.submit_s = 1000,
+                            .first_claimed = first_claimed,
+                            .run_s = NAN,
+                            .resize.checkpoint_s = NAN};
     const struct store_event ev = {
         .ev = EV_CLAIM, .attempt = attempt, .at_s = 1000 + wait_s};
     event_counts_note(&s, &ev, &job);
+}
+
+static void claim(int32_t attempt, double wait_s)
+{
+    claim_of(attempt, 1, wait_s);
 }
 
 int main(void)
@@ -32,12 +39,15 @@ int main(void)
        s.waits.sum_s);
     claim(2, 5000);
     is_int((long long)s.waits.n, 4, "a second attempt is no new wait");
+    claim_of(3, 3, 2000);
+    is_int((long long)s.waits.n, 5,
+           "a third attempt is, if nobody claimed those before");
     claim(1, -30);
     is_int((long long)s.waits.buckets[0], 3, "a clock that was set back");
-    ok(fabs(s.waits.sum_s - 1000002.501) < 1e-6, "  takes nothing away");
+    ok(fabs(s.waits.sum_s - 1002002.501) < 1e-6, "  takes nothing away");
     const struct store_event gone = {.ev = EV_CLAIM, .attempt = 1};
     event_counts_note(&s, &gone, NULL);
-    is_int((long long)s.waits.n, 5, "nor does a job that was removed count");
-    is_int((long long)s.events, 7, "all are events");
+    is_int((long long)s.waits.n, 6, "nor does a job that was removed count");
+    is_int((long long)s.events, 8, "all are events");
     return tap_done();
 }

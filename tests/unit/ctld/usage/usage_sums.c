@@ -82,6 +82,43 @@ static void test_user(void)
     usage_sums_clear(&s);
 }
 
+/* A job waits until the first claim, whichever attempt that is. */
+static void test_waits(void)
+{
+    struct usage_sums s;
+    struct usage_wait wait[1];
+    usage_sums_init(&s, USAGE_USER, 10.0 * HOUR, 20.0 * HOUR);
+    add(&s, attempt(1, 1, 4, NAN, 11)); /* taken back */
+    struct usage_attempt a = attempt(1, 2, 4, 12, 13);
+    a.submit_s = 11.0 * HOUR;
+    add(&s, a);
+    add(&s, attempt(1, 3, 4, 14, 15));
+    json_t *rows = usage_sums_rows(&s);
+    ok(is_near(real(rows, 0, "mean_wait_s"), HOUR),
+       "nobody claimed the first attempt: the wait is that of the second");
+    is_int((long long)s.waits.len, 0, "  and of no other");
+    json_decref(rows);
+    /* Its first attempt ended before the period. */
+    a = attempt(2, 2, 4, 12, 13);
+    a.submit_s = 9.0 * HOUR;
+    add(&s, a);
+    add(&s, attempt(2, 3, 4, 14, 15));
+    rows = usage_sums_rows(&s);
+    ok(is_near(real(rows, 0, "mean_wait_s"), HOUR),
+       "an attempt that is not known may have been claimed");
+    json_decref(rows);
+    is_int((long long)s.waits.len, (long long)sizeof(wait), "  to be read");
+    if (s.waits.len == sizeof(wait)) {
+        memcpy(wait, s.waits.data, sizeof(wait));
+        is_int(wait[0].attempt, 2, "  those before the second");
+        usage_sums_wait(&s, &wait[0]);
+    }
+    rows = usage_sums_rows(&s);
+    ok(is_near(real(rows, 0, "mean_wait_s"), 2 * HOUR), "  nobody had");
+    json_decref(rows);
+    usage_sums_clear(&s);
+}
+
 static void test_node(void)
 {
     struct usage_sums s;
@@ -153,6 +190,7 @@ int main(void)
 {
     enum usage_by by = USAGE_USER;
     test_user();
+    test_waits();
     test_node();
     test_busy();
     test_class();
