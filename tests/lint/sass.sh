@@ -14,9 +14,11 @@
 #           loads, if it stores none)
 #   local   no kernel spills registers to local memory, nor has arrays there
 #   narrow  a kernel of width W >= 4 has fewer than W stores of two bytes: the
-#           tail of a flat array; no hot loop has stores of one or two bytes,
-#           but for such a tail, the instance for vectors of one value, and the
-#           kernels that the table names, which do work on single values
+#           tail of a flat array; no loop has stores of one or two bytes, but
+#           for such a tail, the instance for vectors of one value, and the
+#           kernels that the table names, which do work on single values. A
+#           vector has 16 bytes at most: a larger number is no width, but the
+#           size of a head
 #   tile    the loop of an attention kernel over tiles executes at most so many
 #           instructions of a thread per pair of a query and a key
 #
@@ -35,7 +37,7 @@ PATH=$PATH:${nvcc%/*}:$PWD/build/sass/nvidia/cu13/bin
 # Of a listing, a line per function: its name, instructions of local memory,
 # stores of two bytes; of its hot loop instructions, bytes stored and loaded; of
 # its loop over tiles instructions, those in loops that fetch, products, and
-# loads of less than four bytes; of its hot loop stores of less.
+# loads of less than four bytes; stores of less in any loop.
 facts() {
     awk '
         function pad(x) {
@@ -77,7 +79,22 @@ facts() {
                     k = to[k] - 1
             }
         }
-        function flush(    i, j, k, n, st, ld, few, best, b_st, b_ld, b_few, inner) {
+        # Stores of less than four bytes in any loop. What goes back in any
+        # case returns from a slow path.
+        function few_in_loops(    i, k, depth, n) {
+            split("", deeper)
+            for (i = 1; i <= loops; i++)
+                if (maybe[hi[i]]) {
+                    deeper[lo[i]]++
+                    deeper[hi[i] + 1]--
+                }
+            for (k = 1; k <= n_op; k++) {
+                depth += deeper[k]
+                n += depth > 0 && op[k] ~ /^STG?\..*[US](8|16)/
+            }
+            return n + 0
+        }
+        function flush(    i, j, k, n, st, ld, best, b_st, b_ld, inner) {
             if (f == "")
                 return
             tiles()
@@ -86,19 +103,18 @@ facts() {
                 for (j = 1; j <= loops; j++)
                     if (j != i && lo[j] >= lo[i] && hi[j] <= hi[i])
                         inner = 0
-                n = st = ld = few = 0
+                n = st = ld = 0
                 for (k = lo[i]; inner && k <= hi[i]; k++) {
                     n++
-                    few += op[k] ~ /^STG?\..*[US](8|16)/
                     if (op[k] ~ /^ST[GS]?\./) st += bytes(op[k])
                     if (op[k] ~ /^LDG?\./) ld += bytes(op[k])
                 }
                 if (n > best && st + ld > 0) {
-                    best = n; b_st = st; b_ld = ld; b_few = few
+                    best = n; b_st = st; b_ld = ld
                 }
             }
             print f, loc + 0, u16 + 0, best + 0, b_st + 0, b_ld + 0, \
-                path, fetch, mma, narrow, b_few + 0
+                path, fetch, mma, narrow, few_in_loops()
         }
         /Function :/ {
             flush()
@@ -167,8 +183,11 @@ judge() { # FACTS
                     pairs[bare(col[2])] = col[3] + 0
                     passes[bare(col[2])] = col[4] + 0
                     most[bare(col[2])] = col[5] + 0
-                } else if (part == "single") single[bare(col[2])] = 1
-                else may[bare(col[2])] = 1
+                } else if (part == "single") {
+                    n = split(bare(col[2]), kernel, ",")
+                    for (i = 1; i <= n; i++) single[kernel[i]] = 1
+                } else
+                    may[bare(col[2])] = 1
             }
         }
         {
@@ -181,13 +200,15 @@ judge() { # FACTS
             size = arg[1] ~ /16$/ ? 2 : arg[1] == "double" ? 8 : 4
             if ($2 > 0 && !(family in may))
                 fail($2 " instructions use local memory")
-            if (arg[2] ~ /^[0-9]+$/ && arg[2] >= 4 && $3 >= arg[2])
+            width = (arg[2] ~ /^[0-9]+$/ ? arg[2] : arg[1]) + 0
+            if (width > 16)
+                width = 0
+            if (width >= 4 && $3 >= width)
                 fail($3 " stores of two bytes")
-            width = arg[2] ~ /^[0-9]+$/ ? arg[2] : arg[1] + 0
             if (width != 1 && $11 > 0 && $11 >= width) {
                 needs[family] = 1
                 if (!(family in single))
-                    fail($11 " stores of less than four bytes in its hot loop")
+                    fail($11 " stores of less than four bytes in its loops")
             }
             if (name in pairs) {
                 seen[name] = 1
@@ -250,10 +271,12 @@ self_test() {
         sort >"$dir/found"
     printf '%s\n' 'beside: N instructions per pair, more than 12' \
         'gone: no kernel of that name' \
+        'heads: N stores of less than four bytes in its loops' \
         'local: N instructions use local memory' \
-        'narrow: N stores of less than four bytes in its hot loop' \
+        'narrow: N stores of less than four bytes in its loops' \
         'narrow: N stores of two bytes' \
-        'once: N stores of less than four bytes in its hot loop' \
+        'once: N stores of less than four bytes in its loops' \
+        'outer: N stores of less than four bytes in its loops' \
         'scalar: no product on tensor cores' \
         'slow: N instructions per value, more than 12' \
         'wide: works on vectors, its row is to go' >"$dir/want"

@@ -13,8 +13,7 @@
 //
 // | kernel of single values | why |
 // | --- | --- |
-// | `twice` | an example |
-// | `wide` | an example |
+// | `twice`, `wide` | an example |
 //
 // | kernel of tiles, as compiled | pairs of a lane | passes of a fetch | at most |
 // | --- | --- | --- | --- |
@@ -76,6 +75,24 @@ template <class T> __global__ void twice(T *y, const float *x, int n)
         y[i] = (T)(2 * x[i]);
 }
 
+// A number that is no width, but the size of a head.
+template <class T, int D> __global__ void heads(T *y, const float *x, int n)
+{
+    for (int i = threadIdx.x; i < n; i += blockDim.x)
+        y[i * D] = (T)x[i * D];
+}
+
+// Beside a loop in the loop.
+template <class T> __global__ void outer(T *y, const float *x, int n)
+{
+    for (int i = threadIdx.x; i < n; i += blockDim.x) {
+        float s = 0;
+        for (int k = 0; k < n; k++)
+            s += x[k] * s + x[i];
+        y[i] = (T)s;
+    }
+}
+
 // An array with an index that is not known.
 __device__ float pick(const int *at, const float *x)
 {
@@ -132,6 +149,8 @@ void launch(void *y, const float *x, const int *at, int n)
     narrow<T, 4><<<1, 32>>>((T *)y, x, n);
     once<T><<<1, 32>>>((T *)y, x, n);
     twice<T><<<1, 32>>>((T *)y, x, n);
+    heads<T, 128><<<1, 32>>>((T *)y, x, n);
+    outer<T><<<1, 32>>>((T *)y, x, n);
     local<T><<<1, 1>>>((T *)y, at, x);
     allowed<T><<<1, 1>>>((T *)y, at, x);
     beside<T><<<1, 32>>>((float *)y, (const unsigned *)at, n);
