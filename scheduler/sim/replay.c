@@ -1,6 +1,7 @@
 /* replay.c - see replay.h. */
 #include "scheduler/sim/replay.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,18 @@ static int add_change(const struct past_settings *s, const char *config,
     return 0;
 }
 
+static struct engine_update update_of(const struct past_action *a)
+{
+    return (struct engine_update){.has_limit = a->limit_ms >= 0,
+                                  .limit_s = a->limit_ms > 0
+                                                 ? (double)a->limit_ms / 1000
+                                                 : (double)INFINITY,
+                                  .has_priority = a->has_priority,
+                                  .priority = a->priority,
+                                  .has_parallel = a->max_parallel >= 0,
+                                  .max_parallel = a->max_parallel};
+}
+
 /* Actions on jobs that the trace does not have are left out. */
 static void add_job_action(const struct past_action *a,
                            const struct sim_trace *t, bool is_past,
@@ -73,7 +86,8 @@ static void add_job_action(const struct past_action *a,
                                                      .job = i,
                                                      .priority = a->priority,
                                                      .gpus = a->gpus,
-                                                     .nodes = a->nodes};
+                                                     .nodes = a->nodes,
+                                                     .update = update_of(a)};
 }
 
 int replay_make(const struct past *p, const struct sim_trace *t,

@@ -229,6 +229,32 @@ near() {
     [[ $output == *'has no job in this time'* ]]
     run -66 "$sim" --from-db "$BATS_TEST_TMPDIR"
     [[ $output == *'the state directory of a daemon?'* ]]
+    # As Slurm records it: a limit that comes with a submit, a nice value as a
+    # priority, and a shorter limit of a job that runs.
+    mkdir updated
+    for db in state metrics; do
+        sqlite3 -readonly "$ctld_dir/state/$db.db" ".backup updated/$db.db"
+    done
+    sqlite3 updated/state.db "
+        UPDATE event SET seq = seq + 1000000;
+        UPDATE event SET seq = 2 * (seq - 1000000);
+        INSERT INTO event (seq, job, attempt, event, at, uid, detail)
+            SELECT seq + 1, job, 0, 'update', at + 1000, -1,
+            '{\"limit_ms\":2000}' FROM event WHERE job = 1 AND event = 'submit';
+        INSERT INTO event (seq, job, attempt, event, at, uid, detail)
+            SELECT (SELECT max(seq) + 1 FROM event), 3, 1, 'update', at + 1, -1,
+            '{\"priority\":10}' FROM event WHERE job = 1 AND event = 'submit';
+        INSERT INTO event (seq, job, attempt, event, at, uid, detail)
+            SELECT (SELECT max(seq) + 1 FROM event), 2, 1, 'update', at + 10,
+            -1, '{\"limit_ms\":4000}'
+            FROM event WHERE job = 1 AND event = 'submit'"
+    run -0 "$sim" --from-db updated --jobs jobs.csv --json out.json
+    [[ $output != *'did not apply'* ]]
+    [ "$(figure '$.runs[0].completed')" = 1 ]
+    # The first ends for its limit, and the third goes before the second.
+    awk -F, '{ start[$2] = $5; end[$2] = $6 }
+        END { exit !(end["job-1"] < 4 && start["job-3"] < start["job-2"]) }' \
+        jobs.csv
 }
 
 @test "the past of a sweep keeps its max_parallel" {

@@ -12,6 +12,7 @@
 
 #include "jobs/base/buf.h"
 #include "scheduler/engine/engine.h"
+#include "scheduler/engine/update.h"
 #include "scheduler/sim/run/sim_cluster.h"
 #include "scheduler/sim/trace/speed.h"
 
@@ -37,7 +38,8 @@ struct sim_action {
     enum sim_act act;
     size_t job; /* index in the trace */
     int32_t priority;
-    int32_t gpus, nodes;             /* of a resize; 0: any */
+    int32_t gpus, nodes; /* of a resize; 0: any */
+    struct engine_update update;
     const struct sim_policy *policy; /* borrowed; in force from now on */
 };
 

@@ -221,6 +221,9 @@ int sim_act(struct sim_world *w, struct error *err)
     case ACT_REQUEUE:
         rc = engine_requeue(w->engine, id, 0, &why);
         break;
+    case ACT_UPDATE:
+        rc = engine_update(w->engine, id, 0, &a->update, &why);
+        break;
     case ACT_POLICY: /* above */
         break;
     case ACT_RESIZE: {

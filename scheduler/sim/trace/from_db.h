@@ -8,13 +8,16 @@
 
 #include "scheduler/sim/trace/speed.h"
 
-/* What a person did to a job. */
+/* What a person did to a job, or Slurm. */
 struct past_action {
     double t_s; /* since the first submit */
     enum sim_act act;
     uint64_t job;
     int32_t priority;
-    int32_t gpus, nodes; /* of a resize; 0: any */
+    int32_t gpus, nodes;  /* of a resize; 0: any */
+    bool has_priority;    /* of an update, and the next two */
+    int64_t limit_ms;     /* 0: none; -1: as before */
+    int32_t max_parallel; /* likewise */
 };
 
 /* An attempt that was requested and never granted, though the job was not taken
@@ -103,6 +106,8 @@ int past_stranded_say(const struct past *p, struct buf *out,
  * err  ERR_INVAL it is no JSON object */
 int past_spec(const char *spec, bool (*has_job)(void *arg, uint64_t id),
               void *arg, char **ret, struct error *err) MUST_CHECK;
+/* Tasks of sweeps that are not whole become jobs of their own. out p n_cut */
+void past_find_sweeps(struct past *p);
 /* Adds the nodes of a place, "vm:0,1 n2:0-3", to a list of nodes. */
 enum { PAST_NODES_MAX = 4096 };
 struct past_nodes {

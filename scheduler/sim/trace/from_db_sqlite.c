@@ -246,36 +246,6 @@ static const char jobs_sql[] =
     "  AND j.spec IS NOT NULL"
     " ORDER BY j.submitted_at, j.job";
 
-/* The simulation submits a sweep as one if all of its tasks are there; other
- * tasks are jobs of their own. */
-static bool is_whole(const struct sim_trace *t, size_t i)
-{
-    size_t n = (size_t)t->jobs[i].n_tasks;
-
-    for (size_t k = 0; k < n; k++)
-        if (i + k >= t->n || t->jobs[i + k].task != (int32_t)k ||
-            t->jobs[i + k].n_tasks != t->jobs[i].n_tasks ||
-            t->jobs[i + k].id != t->jobs[i].id + k)
-            return false;
-    return true;
-}
-
-static void find_sweeps(struct past *p)
-{
-    struct sim_trace *t = &p->trace;
-
-    for (size_t i = 0; i < t->n;) {
-        struct sim_job *job = &t->jobs[i];
-        if (job->n_tasks > 0 && is_whole(t, i)) {
-            i += (size_t)job->n_tasks;
-            continue;
-        }
-        p->n_cut += job->n_tasks > 0;
-        job->n_tasks = 0;
-        i++;
-    }
-}
-
 /* ---- people ---------------------------------------------------------------
  */
 static int add_action(struct past *p, const struct past_action *a,
@@ -301,17 +271,18 @@ static int action_row(void *arg, sqlite3_stmt *s, struct error *err)
     static const struct {
         const char *event;
         enum sim_act act;
-    } acts[] = {{"cancel", ACT_CANCEL},
-                {"hold", ACT_HOLD},
-                {"release", ACT_RELEASE},
-                {"priority", ACT_PRIORITY},
-                {"preempt", ACT_REQUEUE}};
+    } acts[] = {{"cancel", ACT_CANCEL},   {"hold", ACT_HOLD},
+                {"release", ACT_RELEASE}, {"priority", ACT_PRIORITY},
+                {"update", ACT_UPDATE},   {"preempt", ACT_REQUEUE}};
     struct reading *r = arg;
     struct past_action a = {.t_s = real(s, 1) - r->first_s,
                             .job = (uint64_t)sqlite3_column_int64(s, 0),
                             .priority = sqlite3_column_int(s, 3),
                             .gpus = sqlite3_column_int(s, 4),
-                            .nodes = sqlite3_column_int(s, 5)};
+                            .nodes = sqlite3_column_int(s, 5),
+                            .has_priority = sqlite3_column_int(s, 7) != 0,
+                            .limit_ms = sqlite3_column_int64(s, 8),
+                            .max_parallel = sqlite3_column_int(s, 9)};
 
     if (sqlite3_column_type(s, 4) != SQLITE_NULL) {
         bool is_barred = sqlite3_column_int(s, 6) != 0;
@@ -327,9 +298,15 @@ static int action_row(void *arg, sqlite3_stmt *s, struct error *err)
 }
 
 /* A preemption for no job is a requeue that a person asked for, or, with a
- * size, a resize; if the size was not granted, the next event says so. */
+ * size, a resize; if the size was not granted, the next event says so. A
+ * cluster changes jobs, too; the limit of its partition, which comes with the
+ * submit, is there before the job can start. */
 static const char actions_sql[] =
-    "SELECT e.job, e.at, e.event,"
+    "SELECT e.job,"
+    " CASE WHEN e.event = 'update' AND e.uid < 0 AND NOT EXISTS"
+    "  (SELECT 1 FROM event AS b WHERE b.job = e.job AND b.seq < e.seq"
+    "   AND b.event <> 'submit') THEN j.submitted_at ELSE e.at END AS acts_at,"
+    " e.event,"
     " coalesce(json_extract(e.detail, '$.priority'), 0),"
     " json_extract(e.detail, '$.to_gpus'),"
     " json_extract(e.detail, '$.to_nodes'),"
@@ -337,13 +314,21 @@ static const char actions_sql[] =
     "   AND json_extract(b.detail, '$.barred_gpus') ="
     "    json_extract(e.detail, '$.to_gpus')"
     "   AND NOT EXISTS (SELECT 1 FROM event AS c WHERE c.job = e.job"
-    "    AND c.event = 'preempt' AND c.seq > e.seq AND c.seq < b.seq))"
+    "    AND c.event = 'preempt' AND c.seq > e.seq AND c.seq < b.seq)),"
+    " json_extract(e.detail, '$.priority') IS NOT NULL,"
+    " coalesce(json_extract(e.detail, '$.limit_ms'), -1),"
+    " coalesce(json_extract(e.detail, '$.max_parallel'), -1)"
     " FROM event AS e JOIN job AS j ON j.job = e.job"
-    " WHERE j.submitted_at >= ?1 AND j.submitted_at < ?2 AND e.uid >= 0"
+    " WHERE j.submitted_at >= ?1 AND j.submitted_at < ?2"
+    "  AND (e.uid >= 0 OR e.event = 'update')"
     "  AND (e.event IN ('cancel', 'hold', 'release', 'priority')"
+    "   OR (e.event = 'update' AND coalesce("
+    "    json_extract(e.detail, '$.limit_ms'),"
+    "    json_extract(e.detail, '$.priority'),"
+    "    json_extract(e.detail, '$.max_parallel')) IS NOT NULL)"
     "   OR (e.event = 'preempt'"
     "    AND coalesce(json_extract(e.detail, '$.for_job'), 0) = 0))"
-    " ORDER BY e.at, e.seq";
+    " ORDER BY acts_at, e.seq";
 
 /* ---- together -------------------------------------------------------------
  */
@@ -421,7 +406,7 @@ static int read_past(struct reading *r, const char *dir, double since_s,
                       err);
     if (rc == 0 && r->p->trace.n == 0)
         rc = error_set(err, ERR_INVAL, "'%s' has no job in this time", path);
-    find_sweeps(r->p);
+    past_find_sweeps(r->p);
     if (rc == 0)
         rc = each_row(r->state, path, actions_sql, since_s, until_s, action_row,
                       r, err);

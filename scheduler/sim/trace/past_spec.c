@@ -54,6 +54,38 @@ int past_spec(const char *spec, bool (*has_job)(void *arg, uint64_t id),
     return 0;
 }
 
+/* ---- sweeps ---------------------------------------------------------------
+ */
+/* The simulation submits a sweep as one if all of its tasks are there; other
+ * tasks are jobs of their own. */
+static bool is_whole(const struct sim_trace *t, size_t i)
+{
+    size_t n = (size_t)t->jobs[i].n_tasks;
+
+    for (size_t k = 0; k < n; k++)
+        if (i + k >= t->n || t->jobs[i + k].task != (int32_t)k ||
+            t->jobs[i + k].n_tasks != t->jobs[i].n_tasks ||
+            t->jobs[i + k].id != t->jobs[i].id + k)
+            return false;
+    return true;
+}
+
+void past_find_sweeps(struct past *p)
+{
+    struct sim_trace *t = &p->trace;
+
+    for (size_t i = 0; i < t->n;) {
+        struct sim_job *job = &t->jobs[i];
+        if (job->n_tasks > 0 && is_whole(t, i)) {
+            i += (size_t)job->n_tasks;
+            continue;
+        }
+        p->n_cut += job->n_tasks > 0;
+        job->n_tasks = 0;
+        i++;
+    }
+}
+
 /* ---- the cluster ----------------------------------------------------------
  */
 /* The highest index of "0-3,5", plus one. */

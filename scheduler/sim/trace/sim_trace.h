@@ -33,7 +33,7 @@ struct sim_job {
     uint64_t id; /* number of the job; 0: any */
 };
 
-/* Something that a person did, replayed at its time. */
+/* Something that a person or Slurm did, replayed at its time. */
 enum sim_act {
     ACT_CANCEL,
     ACT_HOLD,
@@ -41,6 +41,7 @@ enum sim_act {
     ACT_PRIORITY,
     ACT_REQUEUE,
     ACT_RESIZE,
+    ACT_UPDATE,
     ACT_POLICY, /* on no job */
 };
 
