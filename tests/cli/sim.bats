@@ -364,6 +364,15 @@ stranded: job $id (second), pending for 2 GPUs from "*" s, which it never got; l
     [ "$(echo "$(figure '$.recorded_makespan_s') > 600" | bc)" = 1 ]
     [ "$(echo "$(figure '$.recorded_makespan_granted_s') < 600" | bc)" = 1 ]
     [ "$(echo "$(figure '$.runs[0].makespan_s') < 600" | bc)" = 1 ]
+    # One that was taken back went to the queue, and was cancelled there.
+    cp past/state.db kept.db
+    sqlite3 past/state.db "
+        INSERT INTO event (seq, job, attempt, event, at, uid, detail)
+            SELECT max(seq) + 1, $id, 2, 'requeue', max(at), -1, '{}'
+            FROM event"
+    run -0 "$sim" --from-db past --cluster 1x2
+    [[ $output != *stranded* ]]
+    cp kept.db past/state.db
     # A size that was given up for the old one is no resize.
     sqlite3 past/state.db "
         INSERT INTO event (seq, job, attempt, event, at, uid, detail)

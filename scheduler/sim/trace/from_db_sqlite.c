@@ -112,7 +112,8 @@ static int stranded_row(void *arg, sqlite3_stmt *s, struct error *err)
 }
 
 /* Requested, with no grant and no claim. An attempt that was taken back for
- * another job or size has followers, and the barred size is not its own. */
+ * another job or size has followers, and the barred size is not its own; or
+ * the job went back to the queue and was cancelled there. */
 static const char stranded_sql[] =
     "SELECT a.job, j.name, a.gpus, a.intent_at, a.ended_at,"
     " a.attempt = j.attempt,"
@@ -124,7 +125,10 @@ static const char stranded_sql[] =
     "  AND a.native_id IS NULL AND a.claimed_at IS NULL"
     "  AND a.running_at IS NULL AND a.intent_at IS NOT NULL"
     "  AND ((a.attempt = j.attempt"
-    "    AND j.state IN ('DISPATCHING', 'UNKNOWN', 'CANCELLED'))"
+    "    AND (j.state IN ('DISPATCHING', 'UNKNOWN')"
+    "     OR (j.state = 'CANCELLED' AND NOT EXISTS"
+    "      (SELECT 1 FROM event AS q WHERE q.job = a.job"
+    "       AND q.attempt = a.attempt AND q.event = 'requeue'))))"
     "   OR EXISTS (SELECT 1 FROM event AS b"
     "    WHERE b.job = a.job AND b.attempt = a.attempt"
     "     AND json_extract(b.detail, '$.barred_gpus') = a.gpus))"
