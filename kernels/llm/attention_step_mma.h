@@ -26,16 +26,26 @@ template <class T> FN unsigned pack_two(float a, float b)
 #endif
 }
 
-/* Two values at an even index, which begin at a multiple of 4 bytes. */
+/* Two values at an even index, which begin at a multiple of 4 bytes. nvcc
+ * compiles memcpy() to copies of single bytes. No kernel reads memory as values
+ * after a store_two() to it. */
 FN unsigned load_two(const void *p)
 {
+#ifdef __CUDACC__
+    return *static_cast<const unsigned *>(p);
+#else
     unsigned two;
-    memcpy(&two, __builtin_assume_aligned(p, sizeof(two)), sizeof(two));
+    memcpy(&two, p, sizeof(two));
     return two;
+#endif
 }
 FN void store_two(void *p, unsigned two)
 {
-    memcpy(__builtin_assume_aligned(p, sizeof(two)), &two, sizeof(two));
+#ifdef __CUDACC__
+    *static_cast<unsigned *>(p) = two;
+#else
+    memcpy(p, &two, sizeof(two));
+#endif
 }
 
 /* 2^x to 2^-22 of it; 0 below 2^-126. */
