@@ -217,8 +217,9 @@ struct alloc_quota {
     char qos[64];                 /* of ACCOUNT: the QOS of a job without one */
     bool is_default;              /* ACCOUNT: of a job without one */
     /* GPUs at a time of all jobs, and in use; ACCOUNT: of the account `group`,
-     * `name` or one above it. */
+     * `name` or one above it, or only of the user's jobs with this row. */
     char group[64];
+    bool group_is_user;
     int32_t group_gpus, group_used;
     int32_t job_gpus;                /* of one job */
     int32_t user_gpus, account_gpus; /* QOS: of each user, of each account */

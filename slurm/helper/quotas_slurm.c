@@ -111,7 +111,7 @@ static const slurmdb_assoc_rec_t *assoc_of(const struct reading *r, uint32_t id)
 }
 
 static void add_group(const struct reading *r, const slurmdb_assoc_rec_t *a,
-                      struct alloc_quota *io)
+                      bool is_user, struct alloc_quota *io)
 {
     const slurmdb_assoc_usage_t *u = a->usage;
     int32_t most = count_at(r, a->grp_tres_ctld);
@@ -121,6 +121,7 @@ static void add_group(const struct reading *r, const slurmdb_assoc_rec_t *a,
         io->group_gpus = most;
         io->group_used = used > INT32_MAX ? INT32_MAX : (int32_t)used;
         copy(io->group, sizeof(io->group), a->acct);
+        io->group_is_user = is_user;
     }
     io->minutes_left = tighter(
         io->minutes_left,
@@ -165,7 +166,7 @@ static int add_assoc(struct reading *r, const slurmdb_assoc_rec_t *a,
     q.job_gpus = count_at(r, a->max_tres_ctld);
     q.job_minutes = limit_at(r, a->max_tres_mins_ctld);
     for (; a && depth < 64; depth++) {
-        add_group(r, a, &q);
+        add_group(r, a, depth == 0, &q);
         a = a->parent_id != a->id ? assoc_of(r, a->parent_id) : NULL;
     }
     return buf_add(&r->rows, &q, sizeof(q), err);

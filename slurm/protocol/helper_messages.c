@@ -294,6 +294,7 @@ static const struct field quota_fields[] = {
     QUOTA_TEXT(qos),
     {"is_default", KIND_BOOL, 0, QUOTA(is_default), 0, 0, NULL},
     QUOTA_TEXT(group),
+    {"group_is_user", KIND_BOOL, 0, QUOTA(group_is_user), 0, 0, NULL},
     QUOTA_I32(group_gpus),
     QUOTA_I32(group_used),
     QUOTA_I32(job_gpus),

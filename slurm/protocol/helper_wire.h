@@ -90,10 +90,10 @@
  *      limit; "": no rule, or a list that is too long.
  *   {"ev":"quota","index":0,"count":9,"kind":0,"uid":1000,"name":"lab",
  *    "partition":"","qos":"normal","is_default":true,"group":"physics",
- *    "group_gpus":3,"group_used":2,"job_gpus":-1,"user_gpus":-1,
- *    "account_gpus":-1,"minutes_left":-1,"job_minutes":-1,"starts":0,"ends":0}
- *      All limits and reservations (struct alloc_quota), one after the other,
- *      when one has changed. Count 0: there are none.
+ *    "group_is_user":false,"group_gpus":3,"group_used":2,"job_gpus":-1,
+ *    "user_gpus":-1,"account_gpus":-1,"minutes_left":-1,"job_minutes":-1,
+ *    "starts":0,"ends":0}   (struct alloc_quota)
+ *      All, one after the other, when one has changed. Count 0: none.
  *   {"ev":"down","why":"..","since":1795000000} slurmctld does not answer
  *   {"ev":"up"}                                 it does again */
 #ifndef MGPU_SLURM_PROTOCOL_HELPER_WIRE_H

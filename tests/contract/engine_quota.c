@@ -212,7 +212,7 @@ static void test_resize(void)
 
 /* Two jobs start in one plan, each within what is left. by_default: the second
  * names the account that is the default of the first. */
-static void test_two(bool by_default)
+static void test_two(bool by_default, bool is_user)
 {
     struct world_script s = one;
 
@@ -227,6 +227,7 @@ static void test_two(bool by_default)
     s.n_acts = 4;
     (void)lab(5);
     rows[0].job_gpus = 3;
+    rows[0].group_is_user = is_user;
     counts = true;
     wishes_resize = false;
     next_s = 0;
@@ -239,6 +240,43 @@ static void test_two(bool by_default)
     play_out("k0:CANCELLED/130/1[1] k1:CANCELLED/130/1[1]");
     counts = false;
     conf_account = "lab";
+}
+
+/* A limit of the user's association, or of one of its partitions, is not shared
+ * with others. */
+static void test_own(void)
+{
+    struct world_script s = one;
+
+    s.policy = &policy_backfill;
+    s.jobs[1] = s.jobs[2] = s.jobs[0];
+    s.jobs[1].gpus = s.jobs[2].gpus = 2;
+    s.jobs[1].gpus_max = s.jobs[2].gpus_max = 0;
+    s.jobs[2].spec_more = ",\"partition\":\"short\"},\"retry\":{\"max\":0}}";
+    s.acts[1] = (struct world_act){.job = 1, .uid = 1001};
+    s.acts[2] = (struct world_act){.job = 2};
+    for (int i = 0; i < 3; i++)
+        s.acts[3 + i] = (struct world_act){
+            .at_s = 300, .verb = W_CANCEL, .job = i, .uid = i == 1 ? 1001 : 0};
+    s.n_acts = 6;
+    lab(4)->group_is_user = true;
+    *row(ALLOC_QUOTA_ACCOUNT, "lab") = rows[0];
+    (void)snprintf(rows[1].partition, sizeof(rows[1].partition), "short");
+    wishes_resize = false;
+    next_s = 0;
+    begin(&s);
+    play(10);
+    is_int(job_of(0)->gpus, 1, "---- a user's own limit of four: one GPU");
+    is_int(job_of(1)->gpus + job_of(2)->gpus, 4,
+           "  four of another user, and of another partition");
+    is_int(resize(0, 5), -1, "  five are above it");
+    ok(strstr(err.msg, "4 GPUs in all for the user in account lab, 1 in use"),
+       "  %s", err.msg);
+    is_int(resize(0, 4), 0, "  four are not");
+    play(60);
+    is_int(job_of(0)->gpus, 4, "  it has four");
+    play_out("k0:CANCELLED/130/2[11] k1:CANCELLED/130/1[1] "
+             "k2:CANCELLED/130/1[1]");
 }
 
 static void test_minutes(void)
@@ -416,8 +454,10 @@ int main(void)
 {
     test_start();
     test_resize();
-    test_two(false);
-    test_two(true);
+    test_two(false, false);
+    test_two(true, false);
+    test_two(true, true);
+    test_own();
     test_minutes();
     test_says();
     test_reserved();

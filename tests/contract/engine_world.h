@@ -281,7 +281,7 @@ static inline int world_submit(struct world *w, const struct world_act *act,
         "\"command\":[\"true\"],%s%s\"resources\":{\"gpus\":%s%s",
         act->job, after, job->gpus_max > job->gpus ? "\"saves\":true," : "",
         gpus, job->spec_more ? job->spec_more : "},\"retry\":{\"max\":0}}");
-    struct engine_submit req = {.uid = 1000,
+    struct engine_submit req = {.uid = act->uid > 0 ? act->uid : 1000,
                                 .user = "anna",
                                 .key = key,
                                 .spec = spec,

@@ -38,6 +38,7 @@ teardown() {
     "$testbed" dbd "$TB" cont 3>&- 2>/dev/null ||
         "$testbed" dbd "$TB" start 3>&- 2>/dev/null || :
     [ -z "$quota" ] || quota gres/gpu=-1,gres/gpu:h100=-1
+    [ -z "$quota" ] || own_quota gres/gpu=-1
     slurm_calm
 }
 
@@ -46,6 +47,10 @@ quota=
 quota() {
     quota=$1
     sacctmgr -i modify account default set "GrpTRES=$1" >/dev/null
+}
+own_quota() {
+    sacctmgr -i modify user "$(id -un)" where account=default \
+        set "GrpTRES=$1" >/dev/null
 }
 # People resize jobs in the tests of quotas: the default policy would, too.
 backfill() {
@@ -155,6 +160,10 @@ same_sizes() {
     ctld_start
     spec four 4
     wait_for 30 dry_says four 'starts     not now: Slurm grants at most 3 GPUs now: 3 GPUs in all for account default, 0 in use'
+    own_quota gres/gpu=2
+    wait_for 30 dry_says four '2 GPUs in all for the user in account default, 0 in use'
+    own_quota gres/gpu=-1
+    wait_for 30 dry_says four '3 GPUs in all for account default, 0 in use'
     dry_says four "not now: Slurm refuses it: $(id -un) has no association with account 'nowhere'" \
         --set policy.account=nowhere
     dry_says four "Slurm shows no reservation 'never'" \

@@ -118,12 +118,39 @@ static void at_most(struct most *io, int64_t gpus, const char *fmt, ...)
     va_end(ap);
 }
 
-static bool shares(const struct engine *e, const struct job *job,
-                   const struct job *of, const char *account)
-{
-    const char *theirs = engine_account(e, job);
+/* Jobs that count together: all of an account, or only those of the user's own
+ * association, which may be that of a partition. */
+struct share {
+    const struct engine *e;
+    const struct alloc_quota *q, *assoc; /* q: all rows */
+    size_t n;
+    const struct job *of;
+    bool is_user;
+};
 
-    return theirs ? is_same(theirs, account) : job->uid == of->uid;
+/* Whether a job of the user and the account has the same association. */
+static bool is_of_assoc(const struct share *s, const struct job *job)
+{
+    struct alloc_where w = eng_where(s->e->parts.conf, job, 1);
+    const struct alloc_where own = eng_where(s->e->parts.conf, s->of, 1);
+    bool has_any;
+
+    if ((w.partition && own.partition &&
+         strcmp(w.partition, own.partition) == 0) ||
+        (!w.partition && !own.partition))
+        return true; /* without a search */
+    w.account = s->assoc->name;
+    return assoc_of(s->q, s->n, job, &w, &has_any) == s->assoc;
+}
+
+static bool shares(const struct share *s, const struct job *job)
+{
+    const char *theirs = engine_account(s->e, job);
+    bool is_own = job->uid == s->of->uid;
+
+    if (theirs ? !is_same(theirs, s->assoc->name) : !is_own)
+        return false;
+    return !s->is_user || (is_own && is_of_assoc(s, job));
 }
 
 static int32_t at_least(int32_t listed, int32_t known)
@@ -131,17 +158,17 @@ static int32_t at_least(int32_t listed, int32_t known)
     return known > listed ? known : listed;
 }
 
-/* GPUs of an account that are in use. A list is read at times, and does not
- * show yet what the engine knows to be granted. */
-static int32_t in_use(const struct engine *e, const struct job *of,
-                      const char *account, int32_t listed)
+/* GPUs that are in use. A list is read at times, and does not show yet what the
+ * engine knows to be granted. */
+static int32_t in_use(const struct share *s, int32_t listed)
 {
+    const struct engine *e = s->e;
     int32_t n = 0;
 
     for (size_t i = 0; i < e->files.moving.n; i++) {
         const struct job *job = &e->files.moving.at[i]->job;
         if (job_state_is_live(job->state) && job->native_id[0] &&
-            shares(e, job, of, account))
+            shares(s, job))
             n += job->gpus;
     }
     return at_least(listed, n);
@@ -149,9 +176,9 @@ static int32_t in_use(const struct engine *e, const struct job *of,
 
 /* GPUs that were requested for other jobs, or will be when they have left for a
  * larger size: no list shows them yet. */
-static int32_t in_flight(const struct engine *e, const struct job *of,
-                         const char *account)
+static int32_t in_flight(const struct share *s)
 {
+    const struct engine *e = s->e;
     int32_t n = 0;
 
     for (size_t i = 0; i < e->files.moving.n; i++) {
@@ -159,10 +186,10 @@ static int32_t in_flight(const struct engine *e, const struct job *of,
         const struct job *job = &en->job;
         bool is_asked = job->state == JOB_DISPATCHING && !job->native_id[0];
         int32_t more = is_asked ? job->gpus : job->resize.gpus - job->gpus;
-        if (job->id == of->id || !job_state_is_live(job->state) || more <= 0 ||
-            (is_asked && en->is_held))
+        if (job->id == s->of->id || !job_state_is_live(job->state) ||
+            more <= 0 || (is_asked && en->is_held))
             continue;
-        if (shares(e, job, of, account))
+        if (shares(s, job))
             n += more;
     }
     return n;
@@ -213,6 +240,18 @@ static void by_qos(struct most *io, const struct alloc_quota *q, size_t n,
                 qos->account_gpus, qos->name, by_account);
 }
 
+/* The tightest limit of the associations from the user's to the root. */
+static void by_group(struct most *io, struct share s, int32_t has)
+{
+    const struct alloc_quota *q = s.assoc;
+
+    s.is_user = q->group_is_user;
+    int32_t used = in_use(&s, q->group_used);
+    at_most(io, q->group_gpus - used + has - in_flight(&s),
+            "%" PRId32 " GPUs in all for %saccount %s, %" PRId32 " in use",
+            q->group_gpus, s.is_user ? "the user in " : "", q->group, used);
+}
+
 int32_t eng_quota_most(const struct engine *e, const struct job *job,
                        int32_t has, double limit_s, char why[JOB_REASON_CAP])
 {
@@ -228,20 +267,18 @@ int32_t eng_quota_most(const struct engine *e, const struct job *job,
         return INT32_MAX;
     const struct alloc_quota *qos =
         row_of(q, n, ALLOC_QUOTA_QOS, w.qos ? w.qos : assoc->qos, 0, NULL);
-    int32_t others = in_flight(e, job, assoc->name);
+    const struct share all = {
+        .e = e, .q = q, .n = n, .assoc = assoc, .of = job};
     int64_t minutes = minutes_of(e, limit_s);
 
     if (qos && qos->group_gpus >= 0)
         at_most(&most,
-                qos->group_gpus - at_least(qos->group_used, has) + has - others,
+                qos->group_gpus - at_least(qos->group_used, has) + has -
+                    in_flight(&all),
                 "%" PRId32 " GPUs in all for QOS %s, %" PRId32 " in use",
                 qos->group_gpus, qos->name, at_least(qos->group_used, has));
-    else if (assoc->group_gpus >= 0) {
-        int32_t used = in_use(e, job, assoc->name, assoc->group_used);
-        at_most(&most, assoc->group_gpus - used + has - others,
-                "%" PRId32 " GPUs in all for account %s, %" PRId32 " in use",
-                assoc->group_gpus, assoc->group, used);
-    }
+    else if (assoc->group_gpus >= 0)
+        by_group(&most, all, has);
     if (qos && qos->job_gpus >= 0)
         at_most(&most, qos->job_gpus, "%" PRId32 " GPUs for each job of QOS %s",
                 qos->job_gpus, qos->name);

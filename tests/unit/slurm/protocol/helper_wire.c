@@ -451,6 +451,7 @@ static void test_quota(void)
                                          .qos = "normal",
                                          .is_default = true,
                                          .group = "physics",
+                                         .group_is_user = true,
                                          .group_gpus = 3,
                                          .group_used = 2,
                                          .job_gpus = -1,
@@ -462,7 +463,6 @@ static void test_quota(void)
     struct helper_news none = {.ev = HELPER_QUOTA};
     struct buf b = BUF_INIT;
     struct error err;
-
     is_int(helper_news_encode(&n, &b, &err), 0, "a quota is written");
     is_int(helper_news_parse(buf_str(&b), b.len - 1, &m, &err), 0,
            "  and read");
