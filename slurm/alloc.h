@@ -137,8 +137,9 @@ struct alloc_note {
     bool is_suspended; /* GRANTED: suspended by the cluster's scheduler or an
                         * administrator; may be resumed */
     double limit_s;    /* LIMIT: of the attempt from its start; 0: none */
-    int32_t priority_by; /* PRIORITY: so much more */
-    int32_t exit_code;   /* EXITED: 0..255 */
+    bool limit_is_default; /* LIMIT: the scheduler's, as none was named */
+    int32_t priority_by;   /* PRIORITY: so much more */
+    int32_t exit_code;     /* EXITED: 0..255 */
     int32_t signal; /* EXITED: 0, or the signal that ended the worst rank */
     enum alloc_ended_by ended_by; /* EXITED, LOST */
     bool is_forgotten; /* LOST: the cluster's scheduler lost its state and

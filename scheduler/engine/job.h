@@ -83,9 +83,9 @@ struct job {
     int32_t parts;    /* the number of GPUs divides it (gpu_sizes.h); 0: any */
     double submit_s;
     double limit_s; /* INFINITY: none */
-    /* The limit of this attempt, or of the next one of a queued job: less than
-     * limit_s after a resize. */
+    /* Of this attempt, or the next of a queued job: less after a resize. */
     double attempt_limit_s;
+    bool limit_is_default; /* limit_s is the cluster's, for a job without one */
     double begin_s; /* begin time since 1970; 0: at once. Below 0, of a job
                        that is only parsed: delay after its submit */
     double claim_s; /* of the attempt, see intent_s */

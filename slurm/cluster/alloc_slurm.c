@@ -115,6 +115,7 @@ static struct alloc_note take_one(struct cluster_attempt *a)
         a->unsaid &= ~(unsigned)CLUSTER_SAY_LIMIT;
         note = (struct alloc_note){.kind = ALLOC_LIMIT,
                                    .limit_s = a->req.limit_s,
+                                   .limit_is_default = a->limit_is_default,
                                    .why = a->limit_why};
     } else {
         a->unsaid &= ~(unsigned)CLUSTER_SAY_END;

@@ -156,6 +156,7 @@ struct cluster_attempt {
     bool has_limit_min;     /* limit_min is what Slurm showed, or took, last */
     int32_t limit_min;      /* 0: none */
     struct error limit_why; /* of the note */
+    bool limit_is_default;  /* likewise: Slurm gave it, as none was named */
     bool has_nice;          /* nice is what Slurm showed last, of this job */
     int32_t nice, nice_was; /* nice_was: at the last PRIORITY */
     double stray_s;         /* earliest time to kill a duplicate (again) */

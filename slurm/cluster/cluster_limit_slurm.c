@@ -21,6 +21,7 @@ enum { UNLIMITED_MIN = 365 * 24 * 60 };
 static void say(struct cluster *c, struct cluster_attempt *a, double limit_s)
 {
     a->req.limit_s = limit_s;
+    a->limit_is_default = false;
     cluster_say(c, a, CLUSTER_SAY_LIMIT);
 }
 
@@ -44,6 +45,7 @@ void cluster_limit_seen(struct cluster *c, struct cluster_attempt *a,
     if (has_none && j->limit_min > 0 && j->limit_min < UNLIMITED_MIN) {
         (void)error_set(&a->limit_why, ERR_NONE, "the limit that Slurm gave");
         say(c, a, 60.0 * j->limit_min);
+        a->limit_is_default = true;
     }
     if (a->has_limit_min && j->limit_min != was && a->req.limit_s > 0) {
         double more_s = 60.0 * (j->limit_min - was);

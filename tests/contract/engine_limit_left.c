@@ -1,6 +1,8 @@
 /* engine_limit_left.c - a resized attempt has what was left of the time limit
- * of the attempt that it continues; every other attempt has the whole limit.
+ * of the attempt that it continues; every other attempt has the whole limit. A
+ * limit that the partition has for jobs without one is not asked for.
  */
+#include "scheduler/engine/update.h"
 #include "tests/contract/engine_play.h"
 
 static struct error err;
@@ -25,10 +27,32 @@ static int spy_request(struct alloc *a, const struct alloc_req *req,
     return real->request(a, req, e);
 }
 
+static const struct alloc_partition *partition; /* the only one; NULL: none */
+
+static size_t spy_partitions(struct alloc *a,
+                             const struct alloc_partition **ret)
+{
+    (void)a;
+    *ret = partition;
+    return partition ? 1 : 0;
+}
+
+static int n_told; /* changes of a limit that the allocator was told */
+
+static int spy_limit(struct alloc *a, uint64_t job, int32_t attempt,
+                     double limit_s, struct error *e)
+{
+    (void)a, (void)job, (void)attempt, (void)limit_s, (void)e;
+    n_told++;
+    return 0;
+}
+
 static struct alloc *spy(struct alloc *a)
 {
     real = a->ops;
     spied = *real;
+    spied.partitions = spy_partitions;
+    spied.limit = spy_limit;
     spied.request = spy_request;
     a->ops = &spied;
     return a;
@@ -237,6 +261,61 @@ static void test_away(void)
        asked_s[2]);
 }
 
+/* The cluster's scheduler gives the limit, and may know a shorter one. */
+static void test_default(bool dies)
+{
+    static const struct alloc_partition batch = {
+        .name = "batch", .is_default = true, .default_minutes = 2};
+    const struct engine_update first = {.has_priority = true, .priority = 1};
+    const struct engine_update named = {.has_limit = true, .limit_s = 90};
+    const struct world_script s = {
+        .nodes = 1,
+        .gpus_per_node = 4,
+        .policy = &looking,
+        .jobs = {{.gpus = 1,
+                  .gpus_max = 4,
+                  .spec_more = "},\"retry\":{\"max\":3,\"on\":[\"exit\"],"
+                               "\"backoff\":\"0s\"}}",
+                  .attempts = {{.run_s = INFINITY},
+                               {.run_s = 5, .exit_code = 3},
+                               {.run_s = INFINITY},
+                               {.run_s = 20}}}},
+        .acts = {{.job = 0},
+                 {.at_s = 40, .job = 0, .verb = W_RESIZE, .gpus = 2},
+                 {.at_s = 70, .job = 0, .verb = W_REQUEUE}},
+        .n_acts = 3,
+    };
+    partition = &batch;
+    begin(&s);
+    n_told = 0;
+    play(20);
+    ok(asked_s[1] <= 0, "---- %s: a default is not asked for",
+       dies ? "over restarts" : "a partition's limit");
+    is_int((long long)job_of(0)->limit_s, 120, "  the job has it");
+    is_int((long long)queued_s, 120, "  the policy sees it");
+    is_int(engine_update(w.engine, w.ids[0], 0, &first, &err), 0,
+           "  another priority");
+    if (dies)
+        world_die(&w);
+    play(50);
+    is_int(n_told, 0, "  is no change of a limit");
+    ok(is_left(asked_s[2], 40, 120), "  a resize asks for what is left: %.1f s",
+       asked_s[2]);
+    play(60);
+    ok(asked_s[3] <= 0, "  a retry for nothing");
+    is_int((long long)job_of(0)->attempt_limit_s, 120, "  it has the default");
+    if (dies)
+        world_die(&w);
+    play(65);
+    is_int(engine_update(w.engine, w.ids[0], 1000, &named, &err), 0,
+           "  a person names a limit");
+    play(68);
+    is_int(n_told, 1, "  it is told");
+    play_out("k0:COMPLETED/0/4[1111]");
+    ok(asked_s[4] > 89.9 && asked_s[4] < 90.1, "  and asked for later");
+    partition = NULL;
+}
+
 int main(void)
 {
     test_left(false);
@@ -246,5 +325,7 @@ int main(void)
     test_little();
     test_none();
     test_away();
+    test_default(false);
+    test_default(true);
     return tap_done();
 }

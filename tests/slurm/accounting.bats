@@ -39,6 +39,8 @@ teardown() {
         "$testbed" dbd "$TB" start 3>&- 2>/dev/null || :
     [ -z "$quota" ] || quota gres/gpu=-1,gres/gpu:h100=-1
     [ -z "$quota" ] || own_quota gres/gpu=-1
+    sacctmgr -i modify qos normal set MaxWall=-1 >/dev/null || :
+    scontrol update partitionname=batch maxtime=unlimited
     slurm_calm
 }
 
@@ -213,4 +215,23 @@ same_sizes() {
     [ "$(job_field "$id" attempt)" = 3 ]
     same_sizes "$id" >"$BATS_TEST_TMPDIR/sim"
     grep "stranded: job $id .*; repeated as a requeue" "$BATS_TEST_TMPDIR/sim"
+}
+
+@test "the MaxWall of a QOS is the limit of a job that names none" {
+    conf_slurm='  limit_margin: 200s'
+    sacctmgr -i modify qos normal set MaxWall=1 >/dev/null
+    scontrol update partitionname=batch maxtime=2
+    ctld_start
+    spec plain 1
+    sed -i 's/, time_limit: 10m//' "$BATS_TEST_TMPDIR/plain.yaml"
+    wait_for 60 dry_says plain 'starts     now'
+    id=$("$MGPU_BIN/mgpu-submit" --parsable "$BATS_TEST_TMPDIR/plain.yaml")
+    wait_for 40 runs_on "$id" 1
+    limit_of() { [ "$(job_field "$id" limit_s)" = 60.0 ]; }
+    wait_for 30 limit_of
+    # It is still Slurm's for the next attempt.
+    "$MGPU_BIN/mgpu-admin" --quiet requeue "$id"
+    second_runs() { [ "$(job_field "$id" attempt)" = 2 ] && runs_on "$id" 1; }
+    wait_for 60 second_runs
+    scontrol show job "$(native_id "$id")" | grep 'TimeLimit=00:01:00 '
 }

@@ -68,6 +68,7 @@ limit_is() { scontrol show job "$(native_id "$1")" | grep -q "TimeLimit=$2 "; }
 }
 
 @test "a job without a limit has the DefaultTime of its partition" {
+    conf_slurm='  limit_margin: 200s'
     ctld_start
     spec plain 1
     sed -i 's/, time_limit: 10m//' "$BATS_TEST_TMPDIR/plain.yaml"

@@ -206,6 +206,7 @@ static int limited(struct engine *e, struct entry *en,
                          : note->limit_s;
 
     d.limit_ms = note->limit_s > 0 ? (int64_t)ceil(1000 * fmax(1, limit_s)) : 0;
+    d.limit_default = note->limit_is_default;
     text_copy(d.why, sizeof(d.why), note->why.msg);
     bool is_same = note->limit_s > 0
                        ? fabs(job->attempt_limit_s - note->limit_s) < 0.5

@@ -123,7 +123,9 @@ static int prepare(const struct engine *e, const struct entry *en,
         .where = eng_where(conf, job, job->gpus / job->nodes),
         .nodes = job->nodes,
         .gpus_per_node = job->gpus / job->nodes,
-        .limit_s = isfinite(job->attempt_limit_s) ? job->attempt_limit_s : 0,
+        .limit_s = eng_names_limit(job, job->attempt_limit_s)
+                       ? job->attempt_limit_s
+                       : 0,
         .grace_s = job->grace_s,
         .uid = (uid_t)job->uid,
         .since = isfinite(job->intent_s) ? (int64_t)job->intent_s : 0,
@@ -281,7 +283,9 @@ static void tell_limit(struct engine *e, struct entry *en)
     struct error err = ERROR_INIT;
 
     en->limit_at_s = INFINITY;
-    if (!a->ops->limit || eng_is_ending(en) || job->reported)
+    /* A default is the scheduler's own. */
+    bool is_its = limit_s > 0 && !eng_names_limit(job, limit_s);
+    if (!a->ops->limit || eng_is_ending(en) || job->reported || is_its)
         return;
     if (a->ops->limit(a, job->id, job->attempt, limit_s, &err) < 0 &&
         err.code != ERR_NOTFOUND)

@@ -124,6 +124,7 @@ static const struct {
     FIELD(FIELD_TEXT, held, 0),
     FIELD(FIELD_INT32, priority, INT32_MIN + 1),
     FIELD(FIELD_INT64, limit_ms, 0),
+    FIELD(FIELD_INT32, limit_default, 1),
     NUMBER(max_parallel),
     FIELD(FIELD_TEXT, partition, 0),
     FIELD(FIELD_TEXT, account, 0),

@@ -28,7 +28,9 @@ struct detail {
     int64_t left_ms;  /* REQUEUE of a resize: what is left of the time limit */
     int32_t priority; /* PRIORITY, UPDATE; INT32_MIN: none */
     int64_t limit_ms; /* UPDATE: of an attempt; 0: no limit */
-    int32_t max_parallel;             /* UPDATE: 0: any number */
+    int32_t limit_default; /* UPDATE: 1: the cluster's scheduler sets the limit
+                              for jobs that name none */
+    int32_t max_parallel;  /* UPDATE: 0: any number */
     char partition[DETAIL_WHERE_CAP]; /* UPDATE */
     char account[DETAIL_WHERE_CAP];   /* UPDATE; INTENT: the cluster's default
                                          account, if nothing names one */

@@ -301,9 +301,8 @@ static void fold_end(struct entry *en, const struct store_event *ev,
     because(job, d->why);
 }
 
-/* A new time limit moves the end of an attempt that has only a part of it by as
- * much. */
-static void fold_limit(struct job *job, int64_t limit_ms)
+/* Moves the end of an attempt that has only a part of the limit by as much. */
+static void fold_limit(struct job *job, int64_t limit_ms, bool is_default)
 {
     double limit_s = limit_ms > 0 ? (double)limit_ms / 1000 : (double)INFINITY;
 
@@ -316,12 +315,13 @@ static void fold_limit(struct job *job, int64_t limit_ms)
     job->is_warned = job->is_warned && limit_s <= job->limit_s;
     job->is_time_80 = job->is_time_80 && limit_s <= job->limit_s;
     job->limit_s = limit_s;
+    job->limit_is_default = is_default;
 }
 
 static void fold_update(struct job *job, const struct detail *d)
 {
     if (d->limit_ms >= 0)
-        fold_limit(job, d->limit_ms);
+        fold_limit(job, d->limit_ms, d->limit_default > 0);
     if (d->priority != INT32_MIN)
         job->priority = d->priority;
     if (d->max_parallel >= 0)

@@ -345,6 +345,7 @@ int eng_default_limit(struct engine *e, struct entry *en, struct error *err)
     if (isinf(limit_s))
         return 0;
     d.limit_ms = (int64_t)(1000 * limit_s);
+    d.limit_default = 1;
     (void)snprintf(d.why, sizeof(d.why), "the default of partition %.60s",
                    partition);
     return eng_stage(e, en, EV_UPDATE, -1, &d, err);

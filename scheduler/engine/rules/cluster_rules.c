@@ -197,11 +197,13 @@ static int32_t in_flight(const struct share *s)
 
 /* Minutes that Slurm reserves for an attempt with this limit; 0: it has none.
  */
-static int64_t minutes_of(const struct engine *e, double limit_s)
+static int64_t minutes_of(const struct engine *e, const struct job *job,
+                          double limit_s)
 {
-    return isfinite(limit_s)
-               ? (int64_t)ceil((limit_s + e->parts.conf->limit_margin_s) / 60)
-               : 0;
+    double margin_s =
+        eng_names_limit(job, limit_s) ? e->parts.conf->limit_margin_s : 0;
+
+    return isfinite(limit_s) ? (int64_t)ceil((limit_s + margin_s) / 60) : 0;
 }
 
 static void by_minutes(struct most *io, const struct alloc_quota *q,
@@ -269,7 +271,7 @@ int32_t eng_quota_most(const struct engine *e, const struct job *job,
         row_of(q, n, ALLOC_QUOTA_QOS, w.qos ? w.qos : assoc->qos, 0, NULL);
     const struct share all = {
         .e = e, .q = q, .n = n, .assoc = assoc, .of = job};
-    int64_t minutes = minutes_of(e, limit_s);
+    int64_t minutes = minutes_of(e, job, limit_s);
 
     if (qos && qos->group_gpus >= 0)
         at_most(&most,
@@ -307,7 +309,8 @@ double eng_runs_until_s(const struct engine *e, const struct entry *en)
         slack_s = RESIZE_SLACK_S;
     }
     return isfinite(left_s)
-               ? eng_wall(e) + 60.0 * (double)minutes_of(e, left_s) + slack_s
+               ? eng_wall(e) + 60.0 * (double)minutes_of(e, job, left_s) +
+                     slack_s
                : (double)INFINITY;
 }
 

@@ -125,6 +125,12 @@ const char *job_held_name(enum job_held h)
     return names[h];
 }
 
+bool eng_names_limit(const struct job *job, double limit_s)
+{
+    return isfinite(limit_s) &&
+           !(job->limit_is_default && limit_s >= job->limit_s);
+}
+
 bool eng_is_ending(const struct entry *en)
 {
     const struct job *job = &en->job;

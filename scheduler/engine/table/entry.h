@@ -149,6 +149,10 @@ int eng_set_dir(struct entry *en, const char *jobs_dir,
                 struct error *err) MUST_CHECK;
 void eng_entry_clear(struct entry *en); /* all but the entry itself */
 void eng_entry_free(struct entry *en);  /* NULL is fine */
+/* Whether a request of the job for an attempt with this limit names it. A
+ * default is left to the cluster's scheduler, which may know a shorter one, and
+ * refuse what is named. What is left of it, after a resize, is named. */
+bool eng_names_limit(const struct job *job, double limit_s);
 /* Whether the attempt must end. */
 bool eng_is_ending(const struct entry *en);
 /* Whether the allocator must still be asked to release it. */

@@ -147,8 +147,10 @@ static void test_default(void)
     shows_minutes(60);
     ok(gets(ALLOC_GRANTED, 1) && is_limited(3600, "the limit that Slurm gave"),
        "it runs, and has the limit that Slurm gave it");
+    ok(h.note.limit_is_default, "  which is nobody's wish");
     shows_minutes(90);
-    ok(is_limited(5400, "changed in Slurm"), "which can be changed");
+    ok(is_limited(5400, "changed in Slurm") && !h.note.limit_is_default,
+       "which can be changed");
     end();
 }
 
