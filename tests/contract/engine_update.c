@@ -115,9 +115,69 @@ static void test_pending(void)
     play_out("k0:TIMEOUT/124/1[1] k1:COMPLETED/0/1[1] k2:COMPLETED/0/1[1]");
 }
 
+/* ---- the limits of partitions ----------------------------------------------
+ */
+static const struct alloc_partition parts[] = {
+    {.name = "long", .is_default = true, .default_minutes = 2},
+    {.name = "short", .max_minutes = 1, .default_minutes = 1},
+    {.name = "any"}};
+
+static size_t partitions(struct alloc *a, const struct alloc_partition **ret)
+{
+    (void)a;
+    *ret = parts;
+    return sizeof(parts) / sizeof(parts[0]);
+}
+
+static struct alloc *with_partitions(struct alloc *a)
+{
+    static struct alloc_ops ops;
+
+    ops = *a->ops;
+    ops.partitions = partitions;
+    a->ops = &ops;
+    return a;
+}
+
+/* Seconds; 0: none. */
+static int limit_in(int i, const char *partition)
+{
+    if (!takes(i, 1000, (struct engine_update){.partition = partition})) {
+        tap_diag("%s", err.msg);
+        return -1;
+    }
+    return isinf(job_of(i)->limit_s) ? 0 : (int)job_of(i)->limit_s;
+}
+
+static void test_partition(void)
+{
+    world_init(&w, &script);
+    w.wrap = with_partitions;
+    w.conf.where.partition = "long";
+    if (!world_start(&w))
+        abort();
+    play(10);
+    is_int((long long)job_of(1)->limit_s, 120, "---- a job without a limit");
+    is_int(limit_in(1, "short"), 60, "  gets that of another partition");
+    is_int(limit_in(1, "any"), 0, "  none in one without");
+    is_int(limit_in(1, "short"), 60, "  and one again");
+    is_int((long long)job_of(1)->attempt_limit_s, 60, "  as its attempt");
+    play(20);
+    world_die(&w);
+    is_int((long long)job_of(1)->limit_s, 60, "  which a restart knows");
+    is_int(limit_in(1, "long"), 120, "  as it knows that nobody named it");
+    ok(takes(1, 1000, limit(120)), "  one that is the same is named");
+    ok(refuses(1, 1000, (struct engine_update){.partition = "short"}, ERR_INVAL,
+               ""),
+       "  and does not change: %s", err.msg);
+    is_int(limit_in(1, "any"), 120, "  where it is allowed");
+    play_out("k0:TIMEOUT/124/1[1] k1:COMPLETED/0/1[1] k2:COMPLETED/0/1[1]");
+}
+
 int main(void)
 {
     test_running();
     test_pending();
+    test_partition();
     return tap_done();
 }

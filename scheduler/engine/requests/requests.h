@@ -31,8 +31,8 @@ int eng_enter(struct engine *e, const struct engine_submit *req,
               struct engine_read *io, uint64_t sweep, struct entry **ret,
               struct error *err) MUST_CHECK;
 
-/* Gives a pending job without a time limit that of its partition, by an event.
- */
+/* Gives a pending job without a time limit, or with that of another partition,
+ * the one of its partition, by an event. */
 int eng_default_limit(struct engine *e, struct entry *en,
                       struct error *err) MUST_CHECK;
 

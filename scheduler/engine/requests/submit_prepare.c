@@ -336,17 +336,19 @@ static int put_account(const struct engine *e, struct engine_read *r,
 
 int eng_default_limit(struct engine *e, struct entry *en, struct error *err)
 {
+    const struct job *job = &en->job;
     const char *partition = "";
     struct detail d = DETAIL_INIT;
-    double limit_s = isfinite(en->job.limit_s)
-                         ? (double)INFINITY
-                         : eng_partition_limit_s(e, &en->job, &partition);
 
-    if (isinf(limit_s))
+    if (isfinite(job->limit_s) && !job->limit_is_default)
         return 0;
-    d.limit_ms = (int64_t)(1000 * limit_s);
-    d.limit_default = 1;
-    (void)snprintf(d.why, sizeof(d.why), "the default of partition %.60s",
+    double limit_s = eng_partition_limit_s(e, job, &partition);
+    if (limit_s <= job->limit_s && limit_s >= job->limit_s)
+        return 0;
+    d.limit_ms = isfinite(limit_s) ? (int64_t)(1000 * limit_s) : 0;
+    d.limit_default = isfinite(limit_s);
+    (void)snprintf(d.why, sizeof(d.why), "the default of %s %.60s",
+                   isfinite(limit_s) ? "partition" : "its partition: none",
                    partition);
     return eng_stage(e, en, EV_UPDATE, -1, &d, err);
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/inventory.h"
 #include "scheduler/engine/plan/plan.h"
 #include "scheduler/engine/plan/take_back.h"
 #include "scheduler/engine/requests/requests.h"
@@ -37,7 +38,8 @@ static struct engine_update news(const struct job *job,
     struct engine_update u = *to;
 
     u.has_limit =
-        u.has_limit && (u.limit_s < job->limit_s || u.limit_s > job->limit_s);
+        u.has_limit && (u.limit_s < job->limit_s || u.limit_s > job->limit_s ||
+                        job->limit_is_default);
     if (same_text(u.partition, job->where.partition))
         u.partition = NULL;
     if (same_text(u.account, job->where.account))
@@ -112,9 +114,11 @@ static int check_state(const struct engine *e, const struct entry *en,
 
 /* ---- whether it could still start ------------------------------------------
  */
-static struct job changed(const struct job *job, const struct engine_update *u)
+static struct job changed(const struct engine *e, const struct job *job,
+                          const struct engine_update *u)
 {
     struct job then = *job;
+    const char *which;
 
     if (u->has_limit)
         then.limit_s = then.attempt_limit_s = u->limit_s;
@@ -122,6 +126,9 @@ static struct job changed(const struct job *job, const struct engine_update *u)
         then.where.partition = u->partition;
     if (u->account)
         then.where.account = u->account;
+    if (isinf(then.limit_s) || (job->limit_is_default && !u->has_limit))
+        then.limit_s = then.attempt_limit_s =
+            eng_partition_limit_s(e, &then, &which);
     return then;
 }
 
@@ -129,7 +136,7 @@ static struct job changed(const struct job *job, const struct engine_update *u)
 static int check_room(const struct engine *e, const struct job *job,
                       const struct engine_update *u, struct error *err)
 {
-    struct job then = changed(job, u);
+    struct job then = changed(e, job, u);
 
     if (!is_request(u) || job->force_queue || job->native_id[0] != '\0')
         return 0;
@@ -192,8 +199,8 @@ int engine_update(struct engine *e, uint64_t id, int64_t uid,
     if ((is_request(&u) || u.has_priority) &&
         eng_stage(e, en, EV_UPDATE, uid, &d, err) < 0)
         return -1;
-    if ((is_pending || !job_state_is_live(en->job.state)) && u.has_limit &&
-        eng_default_limit(e, en, err) < 0)
+    if ((is_pending || !job_state_is_live(en->job.state)) &&
+        (u.has_limit || u.partition) && eng_default_limit(e, en, err) < 0)
         return -1;
     if (is_pending && is_request(&u) &&
         eng_take_back(e, en, "its request has changed", err) < 0)
