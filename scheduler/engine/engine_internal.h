@@ -83,7 +83,14 @@ struct engine {
     struct eng_models models;        /* see class_models.h */
     struct engine_spent *spent;      /* owned; see teach.h */
     size_t n_spent;
-    size_t default_at[DEFAULTS_N]; /* see default_account.c */
+    struct default_seen {
+        size_t at; /* the row; or, of none_uid, there is none among none_n */
+        int64_t none_uid;
+        size_t none_n;
+        uint64_t none_news; /* n_news then */
+    } defaults[DEFAULTS_N]; /* see default_account.c */
+    uint64_t n_news;        /* how often the allocator's inventory changed */
+
     bool takes_back;      /* with the next plan: attempts pending in the
                              allocator */
     bool wants_depends;   /* a dependency may have been satisfied */

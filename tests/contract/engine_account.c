@@ -140,7 +140,7 @@ static void test_default(bool dies)
     play_out("k0:COMPLETED/0/1[1] k1:COMPLETED/0/1[1]");
 }
 
-static void test_none(void)
+static void test_without(void)
 {
     n_rows = 0;
     tells(1001, "other", true);
@@ -232,8 +232,35 @@ static void test_sweep(void)
     world_clear(&w);
 }
 
+/* That a user has none is remembered until the cluster tells of a change. */
+static void test_none(void)
+{
+    struct world_script s = two;
+
+    s.n_acts = 1;
+    n_rows = 0;
+    tells(1001, "other", true);
+    tells(1000, "spare", false);
+    begin(&s, NULL);
+    play(5);
+    is_charged(0, "none", "---- a user without a default account");
+    is_str(or_none(eng_default_account(w.engine, 1000)), "none", "  has none");
+    rows[1].is_default = true;
+    is_str(or_none(eng_default_account(w.engine, 1000)), "none",
+           "  without another search");
+    is_str(or_none(eng_default_account(w.engine, 1001)), "other",
+           "  another user has one");
+    if (alloc_fake_changed(w.cluster, &err) < 0)
+        abort();
+    play(10);
+    is_str(or_none(eng_default_account(w.engine, 1000)), "spare",
+           "  one that the cluster tells of is found");
+    play_out("k0:COMPLETED/0/1[1]");
+}
+
 int main(void)
 {
+    test_without();
     test_default(false);
     test_default(true);
     test_none();

@@ -242,8 +242,10 @@ static int take(struct engine *e, const struct alloc_note *note,
 {
     struct entry *en = eng_find(e, note->job);
 
-    if (note->kind == ALLOC_INVENTORY)
+    if (note->kind == ALLOC_INVENTORY) {
         e->wants_plan = true;
+        e->n_news++;
+    }
     if (!en || note->attempt != en->job.attempt ||
         !job_state_is_live(en->job.state) || is_of_another(e, en, note))
         return 0;

@@ -3,6 +3,8 @@
  * A cluster may tell thousands of associations, and each task of a sweep and
  * each pending job asks for one. So the engine remembers where it found the row
  * of a user. That is a guess, which it checks: the rows change at any time.
+ * That a user has none holds until the allocator tells of a change, as it does
+ * after each change of the rows.
  */
 #include <stdbool.h>
 
@@ -20,16 +22,22 @@ const char *eng_default_account(const struct engine *e, int64_t uid)
 {
     const struct alloc_quota *q;
     size_t n = e->parts.conf->where.account ? 0 : eng_quotas_of(e, &q);
-    size_t *guess =
-        &((struct engine *)e)->default_at[(uint64_t)uid % DEFAULTS_N];
+    struct default_seen *seen =
+        &((struct engine *)e)->defaults[(uint64_t)uid % DEFAULTS_N];
 
-    if (*guess < n && is_default_of(&q[*guess], uid))
-        return q[*guess].name;
+    if (seen->at < n && is_default_of(&q[seen->at], uid))
+        return q[seen->at].name;
+    if (n == 0 || (seen->none_uid == uid && seen->none_n == n &&
+                   seen->none_news == e->n_news))
+        return NULL;
     for (size_t i = 0; i < n; i++)
         if (is_default_of(&q[i], uid)) {
-            *guess = i;
+            seen->at = i;
             return q[i].name;
         }
+    seen->none_uid = uid;
+    seen->none_n = n;
+    seen->none_news = e->n_news;
     return NULL;
 }
 
