@@ -15,11 +15,11 @@ not_here  := $(if $(filter tsan,$(VARIANT)),tests/unit/kernels/% \
 # LONG=0 leaves out what computes longest, in a run with other flags of what
 # `make check` has run: the kernels' own tests, and shorter ones of the same
 # models, jobs and plans, stay.
+long_contracts := engine_resize_random engine_storm goodput_aging
 long      := $(if $(filter 0,$(LONG)),$(patsubst %,tests/unit/%.c, \
                worker/cv_golden worker/cv_precision worker/cv_grad \
                worker/llm_stories worker/data_spill worker/data_templates \
-               policy/goodput_many) $(patsubst %,tests/contract/%.c, \
-               engine_resize_random engine_storm goodput_aging))
+               policy/goodput_many) $(long_contracts:%=tests/contract/%.c))
 units     := $(patsubst %.c,$(B)/%,$(filter-out $(not_here) $(long) \
                tests/unit/kernels/contract/%, \
                $(wildcard tests/unit/*/*.c tests/unit/*/*/*.c)))
@@ -310,7 +310,8 @@ debian13-half:
 	    slurm_progs='$(filter-out $(debian13_rest),$(slurm_progs))' \
 	    slurm_tests='$(filter-out $(debian13_rest),$(slurm_tests))' check
 debian13-rest:
-	$(Q)$(MAKE) --no-print-directory MPI_RANKS='1 3' MPI_TWO= contracts= \
+	$(Q)$(MAKE) --no-print-directory MPI_RANKS='1 3' MPI_TWO= \
+	    contracts='$(long_contracts:%=$(B)/tests/contract/%)' \
 	    slurm_progs='$(filter $(debian13_rest),$(slurm_progs))' \
 	    slurm_tests='$(filter $(debian13_rest),$(slurm_tests))' check
 	$(Q)$(MAKE) --no-print-directory demo-run demo-slurm-run
