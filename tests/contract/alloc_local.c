@@ -147,7 +147,7 @@ static void test_order(struct rig *r)
     is_int(rig_ask(r, 34, 1, &ignores), 0, "the next daemon asks for another");
     is_int(rig_ask(r, 35, 1, &ignores), 0, "  and then for that one");
     ok(rig_gets(r, 35, ALLOC_GRANTED) && rig_gets(r, 34, ALLOC_GRANTED) &&
-           rig_ready(r, 34, 1),
+           rig_ready(r, 34, 1) && rig_ready(r, 35, 1),
        "both run");
     is_used_by(r, "1 mgpu 34.1; 0 mgpu 35.1");
     /* One after the other: two attempts' notes have no order. */

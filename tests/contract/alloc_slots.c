@@ -82,6 +82,7 @@ static void test_not_started_yet(struct rig *r, const char *gate)
            rig_ready(r, 1, 1) && rig_starts(r, 1) == 1,
        "job 1 runs, once");
     is_str(last_slot(r), "0", "on its slot");
+    ok(rig_ready(r, 2, 1), "and job 2 ignores SIGTERM by now");
     ok(rig_release(r, 2, 0) == 0 && rig_ends(r, 2, 0, SIGKILL), "job 2 ends");
     ok(rig_gets(r, 3, ALLOC_GRANTED), "job 3 starts");
     is_str(last_slot(r), "1", "on the slot of job 2");
