@@ -1,4 +1,4 @@
-/* put_aside.c - see put_aside.h, and store_sqlite_damage() of store.h.
+/* put_aside.c - see put_aside.h, and store_sqlite_damage() of metric_store.h.
  *
  * The file names are the only state: as long as such a file exists next to the
  * databases, an administrator has to look at it; moving it away ends that. The
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "db/store.h"
+#include "db/metric_store.h"
 
 enum { PATH_CAP = 1024 };
 static const char mark[] = "metrics.db.damaged";

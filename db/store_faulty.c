@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "db/store.h"
+#include "db/metric_store.h"
+#include "db/store_faulty.h"
 
 struct store_faulty {
     struct store base;
@@ -74,7 +75,8 @@ static int faulty_rows(struct store *s, uint64_t job, int32_t attempt,
     size_t added;
 
     if (strike(f, call, false, "rows", err) < 0 ||
-        f->inner->ops->rows(f->inner, job, attempt, rows, n, &added, err) < 0 ||
+        f->inner->metrics->rows(f->inner, job, attempt, rows, n, &added, err) <
+            0 ||
         strike(f, call, true, "rows", err) < 0)
         return -1;
     if (ret_new)
@@ -88,7 +90,7 @@ static int faulty_sync_rows(struct store *s, struct error *err)
     int64_t call = ++f->calls;
 
     if (strike(f, call, false, "sync_rows", err) < 0 ||
-        f->inner->ops->sync_rows(f->inner, err) < 0)
+        f->inner->metrics->sync_rows(f->inner, err) < 0)
         return -1;
     return strike(f, call, true, "sync_rows", err);
 }
@@ -102,7 +104,8 @@ static int faulty_guesses(struct store *s, const char *class,
     int64_t call = ++f->calls;
 
     if (strike(f, call, false, "guesses", err) < 0 ||
-        f->inner->ops->guesses(f->inner, class, gpu_type, guesses, n, err) < 0)
+        f->inner->metrics->guesses(f->inner, class, gpu_type, guesses, n, err) <
+            0)
         return -1;
     return strike(f, call, true, "guesses", err);
 }
@@ -115,7 +118,7 @@ static int faulty_purge_rows(struct store *s, struct store_purge *io,
     struct store_purge to = *io;
 
     if (strike(f, call, false, "purge_rows", err) < 0 ||
-        f->inner->ops->purge_rows(f->inner, &to, err) < 0 ||
+        f->inner->metrics->purge_rows(f->inner, &to, err) < 0 ||
         strike(f, call, true, "purge_rows", err) < 0)
         return -1;
     *io = to;
@@ -149,7 +152,7 @@ static int faulty_query(struct store *s, const struct store_query *q,
 {
     struct store *in = faulty(s)->inner;
 
-    return in->ops->query(in, q, row, arg, err);
+    return in->metrics->query(in, q, row, arg, err);
 }
 
 static int faulty_load_jobs(struct store *s, uint64_t first, uint64_t last,
@@ -197,7 +200,7 @@ static int faulty_intact(struct store *s, enum store_file which,
 {
     struct store *in = faulty(s)->inner;
 
-    return in->ops->intact(in, which, err);
+    return in->metrics->intact(in, which, err);
 }
 
 static int faulty_rescue(struct store *s, enum store_file which,
@@ -206,7 +209,7 @@ static int faulty_rescue(struct store *s, enum store_file which,
 {
     struct store *in = faulty(s)->inner;
 
-    return in->ops->rescue(in, which, stop, ret, err);
+    return in->metrics->rescue(in, which, stop, ret, err);
 }
 
 static void faulty_destroy(struct store *s)
@@ -218,7 +221,7 @@ static void faulty_destroy(struct store *s)
     free(s);
 }
 
-static const struct store_ops faulty_ops = {
+static const struct event_store_ops faulty_ops = {
     .name = "faulty",
     .append = faulty_append,
     .load = faulty_load,
@@ -226,16 +229,19 @@ static const struct store_ops faulty_ops = {
     .past = faulty_past,
     .archived = faulty_archived,
     .lines = faulty_lines,
+    .remove_jobs = faulty_remove_jobs,
+    .removed = faulty_removed,
+    .destroy = faulty_destroy,
+};
+
+static const struct metric_store_ops faulty_metric_ops = {
     .rows = faulty_rows,
     .sync_rows = faulty_sync_rows,
     .guesses = faulty_guesses,
     .purge_rows = faulty_purge_rows,
-    .remove_jobs = faulty_remove_jobs,
-    .removed = faulty_removed,
     .query = faulty_query,
     .intact = faulty_intact,
     .rescue = faulty_rescue,
-    .destroy = faulty_destroy,
 };
 
 int store_faulty_create(struct store *inner, const struct store_fault *fault,
@@ -245,6 +251,7 @@ int store_faulty_create(struct store *inner, const struct store_fault *fault,
     if (!f)
         return error_set(err, ERR_NOMEM, "a faulty store");
     f->base.ops = &faulty_ops;
+    f->base.metrics = inner->metrics ? &faulty_metric_ops : NULL;
     f->inner = inner;
     f->fault = *fault;
     *ret = &f->base;

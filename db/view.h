@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "db/store.h"
+#include "db/metric_store.h"
 
 enum { VIEW_COLUMNS_MAX = 28 };
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "db/mem/mem.h"
+#include "db/mem/store_mem.h"
 
 struct store_mem_world {
     pthread_mutex_t lock; /* other threads call query() and rows() */
@@ -519,7 +520,7 @@ static void mem_destroy(struct store *s)
     free(s);
 }
 
-static const struct store_ops mem_ops = {
+static const struct event_store_ops mem_ops = {
     .name = "mem",
     .append = mem_append,
     .load = mem_load,
@@ -529,6 +530,10 @@ static const struct store_ops mem_ops = {
     .lines = mem_lines,
     .remove_jobs = mem_remove_jobs,
     .removed = mem_find_removed,
+    .destroy = mem_destroy,
+};
+
+static const struct metric_store_ops mem_metric_ops = {
     .rows = mem_rows,
     .sync_rows = mem_sync_rows,
     .guesses = mem_set_guesses,
@@ -536,7 +541,6 @@ static const struct store_ops mem_ops = {
     .query = mem_query,
     .intact = mem_intact,
     .rescue = mem_rescue,
-    .destroy = mem_destroy,
 };
 
 int store_mem_world_create(struct store_mem_world **ret, struct error *err)
@@ -572,7 +576,7 @@ int store_mem_create(struct store_mem_world *w, struct store **ret,
     struct store_mem *s = calloc(1, sizeof(*s));
     if (!s)
         return error_set(err, ERR_NOMEM, "a store in memory");
-    s->base.ops = &mem_ops;
+    s->base = (struct store){.ops = &mem_ops, .metrics = &mem_metric_ops};
     s->world = w;
     w->attached = true;
     *ret = &s->base;

@@ -1,4 +1,5 @@
-/* backup_sqlite.c - a consistent copy of a store that is in use; see store.h.
+/* backup_sqlite.c - a consistent copy of a store that is in use; see
+ * metric_store.h.
  *
  * Each database is read in one transaction of its own connection, so the copy
  * is a snapshot and blocks no writer. metrics.db is copied first: state.db,
@@ -14,9 +15,9 @@
 #include <unistd.h>
 
 #include "db/backup_dir.h"
+#include "db/metric_store.h"
 #include "db/sqlite/db_sqlite.h"
 #include "db/sqlite/schema_sqlite.h"
-#include "db/store.h"
 #include "jobs/base/buf.h"
 
 /* CHECK_STEPS instructions of SQLite's virtual machine take some milliseconds.

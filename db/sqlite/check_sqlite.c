@@ -1,4 +1,4 @@
-/* check_sqlite.c - verify a store, in use or not; see store.h.
+/* check_sqlite.c - verify a store, in use or not; see metric_store.h.
  *
  * SQLite checks its pages; check_log_sqlite.c verifies the event log,
  * check_sum_sqlite.c the checksums of rows, and check_summary_sqlite.c the
@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "db/high_water.h"
+#include "db/metric_store.h"
 #include "db/sqlite/check_sum_sqlite.h"
 #include "db/sqlite/check_summary_sqlite.h"
 #include "db/sqlite/schema_sqlite.h"
-#include "db/store.h"
 
 enum { FINDINGS_MAX = 100 };
 

@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
+#include "db/metric_store.h"
 #include "db/sqlite/db_sqlite.h"
-#include "db/store.h"
 
 enum { LOSS_PATH_CAP = 1024, LOSS_HEADER_BYTES = 32 };
 

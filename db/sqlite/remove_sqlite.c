@@ -1,4 +1,4 @@
-/* remove_sqlite.c - delete archived jobs from state.db; see store.h.
+/* remove_sqlite.c - delete archived jobs from state.db; see event_store.h.
  *
  * One transaction deletes all rows of a job and adds a row to `removed`, which
  * accounts for the missing numbers in the log, and keeps them from being

@@ -300,7 +300,7 @@ static void sqlite_destroy(struct store *base)
     free(s);
 }
 
-static const struct store_ops sqlite_ops = {
+static const struct event_store_ops sqlite_ops = {
     .name = "sqlite",
     .append = sqlite_append,
     .load = sqlite_load,
@@ -310,6 +310,10 @@ static const struct store_ops sqlite_ops = {
     .lines = sqlite_lines,
     .remove_jobs = sqlite_remove_jobs,
     .removed = sqlite_removed,
+    .destroy = sqlite_destroy,
+};
+
+static const struct metric_store_ops sqlite_metric_ops = {
     .rows = sqlite_rows,
     .sync_rows = sqlite_sync_rows,
     .guesses = sqlite_guesses,
@@ -317,7 +321,6 @@ static const struct store_ops sqlite_ops = {
     .query = sqlite_query,
     .intact = sqlite_intact,
     .rescue = sqlite_rescue,
-    .destroy = sqlite_destroy,
 };
 
 /* ---- opening ------------------------------------------------------------- */
@@ -444,7 +447,7 @@ int store_sqlite_open(const char *dir, struct store **ret, struct error *err)
 
     if (!s)
         return error_set(err, ERR_NOMEM, "store '%s'", dir);
-    s->base.ops = &sqlite_ops;
+    s->base = (struct store){.ops = &sqlite_ops, .metrics = &sqlite_metric_ops};
     s->lock_fd = s->mark_fd = -1;
     if (dir_take(dir, &s->dir, &s->lock_fd, err) < 0) {
         sqlite_destroy(&s->base);

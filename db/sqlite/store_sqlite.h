@@ -4,9 +4,9 @@
 
 #include <pthread.h>
 
+#include "db/metric_store.h"
 #include "db/sqlite/db_sqlite.h"
 #include "db/sqlite/file_loss_sqlite.h"
-#include "db/store.h"
 
 /* A read-only connection, which any thread may use while it holds the lock. A
  * snapshot lasts for one query, so that readers never block the WAL's

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "db/store.h"
+#include "db/metric_store.h"
 #include "jobs/base/clock.h"
 #include "jobs/conf/conf.h"
 #include "scheduler/engine/engine.h"

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "db/store_faulty.h"
 #include "jobs/base/log.h"
 #include "jobs/base/output.h"
 #include "jobs/base/version.h"

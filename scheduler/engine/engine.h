@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "db/store.h"
+#include "db/event_store.h"
 #include "jobs/base/clock.h"
 #include "scheduler/engine/job.h"
 #include "scheduler/policy/policy.h"

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "db/metric_store.h"
 #include "jobs/base/clock.h"
 #include "scheduler/engine/engine.h"
 #include "slurm/fake/alloc_fake.h"
@@ -99,7 +100,7 @@ static void add_rows(struct store *store, uint64_t job, int64_t n, bool is_few)
         size_t k = 0;
         for (; k < AT_ONCE && at < n; k++, at++)
             row[k] = row_of(at, began_s, is_few);
-        check(store->ops->rows(store, job, 1, row, k, NULL, &err), &err);
+        check(store->metrics->rows(store, job, 1, row, k, NULL, &err), &err);
     }
 }
 
@@ -109,7 +110,7 @@ static void add_all_rows(struct store *store, uint64_t last, int64_t n,
     struct error err = ERROR_INIT;
     for (uint64_t job = last; job > 0 && n > 0; job--, n -= ROWS_OF_JOB)
         add_rows(store, job, n < ROWS_OF_JOB ? n : ROWS_OF_JOB, is_few);
-    check(store->ops->sync_rows(store, &err), &err);
+    check(store->metrics->sync_rows(store, &err), &err);
 }
 
 int main(int argc, char **argv)

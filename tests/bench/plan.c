@@ -20,7 +20,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "db/store.h"
+#include "db/mem/store_mem.h"
+#include "db/metric_store.h"
 #include "jobs/base/rng.h"
 #include "scheduler/engine/engine.h"
 #include "scheduler/engine/what_if.h"

@@ -3,7 +3,7 @@
  *   store [DIR [ROWS]]   DIR must be on the disk in question; it is filled
  *                        and left behind. The default is a new directory.
  */
-#include "db/store.h"
+#include "db/metric_store.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -77,10 +77,10 @@ static void insert(struct store *s, uint64_t job, int64_t n, const char *what)
                                                   .tokens = -1,
                                                   .gpu_mem_bytes = -1}};
         double before = now_s();
-        check(s->ops->rows(s, job, 1, rows, BATCH, NULL, &err), &err);
+        check(s->metrics->rows(s, job, 1, rows, BATCH, NULL, &err), &err);
         slowest = fmax(slowest, now_s() - before);
     }
-    check(s->ops->sync_rows(s, &err), &err);
+    check(s->metrics->sync_rows(s, &err), &err);
     printf("%-28s %9.0f rows/s, slowest batch %.1f ms\n", what,
            (double)n / (now_s() - start), 1e3 * slowest);
     free(rows);
@@ -114,7 +114,7 @@ static void *read_tail(void *arg)
                             .last = 1};
 
     while (!r->stop) {
-        check(r->s->ops->query(r->s, &q, ignore_row, NULL, &err), &err);
+        check(r->s->metrics->query(r->s, &q, ignore_row, NULL, &err), &err);
         r->queries++;
     }
     return NULL;
@@ -180,7 +180,7 @@ int main(int argc, char **argv)
     printf("%-28s %9.3f s, %ld events\n", "load", now_s() - start, events);
     struct store_query q = {.view = VIEW_SCALING};
     start = now_s();
-    check(s->ops->query(s, &q, ignore_row, NULL, &err), &err);
+    check(s->metrics->query(s, &q, ignore_row, NULL, &err), &err);
     printf("%-28s %9.3f s\n", "v_scaling", now_s() - start);
     s->ops->destroy(s);
     return 0;

@@ -84,7 +84,7 @@ static void rows_say(enum store_view view, const char *want, const char *what)
     struct store_query q = {.view = view, .job = 1, .rank = -1};
     char got[64] = "no row";
 
-    if (w.store->ops->query(w.store, &q, row_account, got, &err) < 0)
+    if (w.store->metrics->query(w.store, &q, row_account, got, &err) < 0)
         tap_diag("%s", err.msg);
     is_str(got, want, what);
 }

@@ -64,7 +64,7 @@ static void attempt_says(const char *who, const char *what)
 {
     struct store_query q = {.view = VIEW_ATTEMPT, .job = 1, .rank = -1};
     char why[JOB_REASON_CAP] = "";
-    if (w.store->ops->query(w.store, &q, row_says, why, &err) < 0)
+    if (w.store->metrics->query(w.store, &q, row_says, why, &err) < 0)
         tap_diag("%s", err.msg);
     if (!ok(strstr(why, who), "%s: its attempt", what))
         tap_diag("it says %s", why);

@@ -92,10 +92,10 @@ static inline void world_check_rows(struct world *w)
     int n_attempts = 0;
 
     w->n_attempt_rows = 0;
-    if (w->store->ops->query(w->store, &q, world_job_row, w, &err) < 0)
+    if (w->store->metrics->query(w->store, &q, world_job_row, w, &err) < 0)
         world_bad(w, err.msg, 0);
     q.view = VIEW_ATTEMPT;
-    if (w->store->ops->query(w->store, &q, world_attempt_row, w, &err) < 0)
+    if (w->store->metrics->query(w->store, &q, world_attempt_row, w, &err) < 0)
         world_bad(w, err.msg, 0);
     for (const struct job *job = engine_next_job(w->engine, 0); job;
          job = engine_next_job(w->engine, job->id))

@@ -18,7 +18,7 @@ static int row_reason(void *arg, const struct store_cell *cells, size_t n,
 static void stored_reason(char ret[JOB_REASON_CAP])
 {
     struct store_query q = {.view = VIEW_JOB, .job = 1, .rank = -1};
-    if (w.store->ops->query(w.store, &q, row_reason, ret, &err) < 0)
+    if (w.store->metrics->query(w.store, &q, row_reason, ret, &err) < 0)
         tap_diag("%s", err.msg);
 }
 

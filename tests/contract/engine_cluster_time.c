@@ -193,7 +193,7 @@ static void test_retried(void)
     is_near(job->requeue_s, w.clock.epoch_s + 1200, "  from now on");
     struct store_query q = {.view = VIEW_ATTEMPT, .job = 1, .rank = -1};
     double ended_s = NAN;
-    is_int(w.store->ops->query(w.store, &q, row_ended, &ended_s, &err), 0,
+    is_int(w.store->metrics->query(w.store, &q, row_ended, &ended_s, &err), 0,
            "its attempt");
     is_near(ended_s, w.clock.epoch_s + 1020, "  ended when it did");
     finish("k0:COMPLETED/0/2[11]", "");

@@ -83,7 +83,7 @@ static int bad_query(struct store *s, const struct store_query *q,
                                 size_t n, struct error *why),
                      void *arg, struct error *why)
 {
-    return inner_of(s)->ops->query(inner_of(s), q, row, arg, why);
+    return inner_of(s)->metrics->query(inner_of(s), q, row, arg, why);
 }
 
 static int bad_past(struct store *s, struct store_past *ret, struct error *why)
@@ -101,16 +101,16 @@ static void bad_destroy(struct store *s)
 
 static struct store *make_bad(struct store *inner)
 {
-    static const struct store_ops ops = {.name = "bad",
-                                         .append = bad_append,
-                                         .load = bad_load,
-                                         .past = bad_past,
-                                         .query = bad_query,
-                                         .destroy = bad_destroy};
+    static const struct event_store_ops ops = {.name = "bad",
+                                               .append = bad_append,
+                                               .load = bad_load,
+                                               .past = bad_past,
+                                               .destroy = bad_destroy};
+    static const struct metric_store_ops metrics = {.query = bad_query};
     struct bad_store *s = calloc(1, sizeof(*s));
     if (!s)
         abort();
-    s->base.ops = &ops;
+    s->base = (struct store){.ops = &ops, .metrics = &metrics};
     s->inner = inner;
     return &s->base;
 }
@@ -179,7 +179,7 @@ static const char *row(void)
     static char text[200];
     struct store_query q = {.view = VIEW_JOB, .job = 2, .rank = -1, .limit = 1};
     text[0] = '\0';
-    if (w.store->ops->query(w.store, &q, see_row, text, &err) < 0)
+    if (w.store->metrics->query(w.store, &q, see_row, text, &err) < 0)
         return err.msg;
     return text;
 }

@@ -370,7 +370,7 @@ static void attempt_says(const struct world *w, char ret[2 * JOB_REASON_CAP])
 {
     struct store_query q = {.view = VIEW_ATTEMPT, .job = 1, .rank = -1};
     struct error err = ERROR_INIT;
-    if (w->store->ops->query(w->store, &q, row_says, ret, &err) < 0)
+    if (w->store->metrics->query(w->store, &q, row_says, ret, &err) < 0)
         tap_diag("%s", err.msg);
 }
 

@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "db/store.h"
+#include "db/mem/store_mem.h"
+#include "db/metric_store.h"
+#include "db/store_faulty.h"
 #include "jobs/base/clock.h"
 #include "scheduler/engine/engine.h"
 #include "slurm/fake/alloc_fake.h"

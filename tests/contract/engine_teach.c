@@ -100,7 +100,7 @@ static void test_untyped(void)
     world_init(&w, &s);
     ok(world_start(&w), "---- sizes without a type of GPU");
     play(1);
-    ok(w.store->ops->query(w.store, &q, class_row, class, &err) == 0 &&
+    ok(w.store->metrics->query(w.store, &q, class_row, class, &err) == 0 &&
            class[0],
        "its class is known");
     const struct job *job = engine_job(w.engine, 1);

@@ -1,4 +1,4 @@
-/* store.c - what every store promises (db/store.h) of events, jobs and
+/* store.c - what every store promises (db/event_store.h) of events, jobs and
  * failures, run against each. Rows and views are in store_rows.c. */
 #include <pthread.h>
 
@@ -61,7 +61,7 @@ static void test_stop(struct fixture *fx)
            "load fails when each() does");
     is_int((long long)seen, 2, "load stops there");
     is_str(err.msg, "enough", "load keeps the reason");
-    is_int(fx->s->ops->query(fx->s, &q, stop_row, &rows, &err), -1,
+    is_int(fx->s->metrics->query(fx->s, &q, stop_row, &rows, &err), -1,
            "query fails when row() does");
     is_int((long long)rows, 1, "query stops there");
     is_str(err.msg, "enough of 7", "query keeps the reason");
@@ -228,10 +228,11 @@ static void test_faults(struct fixture *fx)
     fx_reopen(fx);
     size_t added = 99;
     struct metric_row row = epoch(1, 0.5);
-    is_int(fx->s->ops->rows(fx->s, 1, 1, &row, 1, &added, &err), -1,
+    is_int(fx->s->metrics->rows(fx->s, 1, 1, &row, 1, &added, &err), -1,
            "rows fail too");
     is_int((long long)added, 99, "and leave the count alone");
-    ok(fx->s->ops->rows(fx->s, 1, 1, &row, 1, &added, &err) == 0 && added == 0,
+    ok(fx->s->metrics->rows(fx->s, 1, 1, &row, 1, &added, &err) == 0 &&
+           added == 0,
        "the retry finds them there");
     fx_end(fx);
 }
@@ -253,8 +254,8 @@ static void *write_rows(void *arg)
 
     for (int64_t i = 1; i <= ROUNDS; i++) {
         struct metric_row row = iteration(0, i, 1);
-        if (s->ops->rows(s, 1, 1, &row, 1, NULL, &err) < 0 ||
-            s->ops->sync_rows(s, &err) < 0)
+        if (s->metrics->rows(s, 1, 1, &row, 1, NULL, &err) < 0 ||
+            s->metrics->sync_rows(s, &err) < 0)
             side->failed = "rows";
     }
     return NULL;
@@ -280,13 +281,13 @@ static void *read_views(void *arg)
     for (int i = 0; i < ROUNDS; i++) {
         struct store_query q = {.view = VIEW_ITERATION, .rank = -1};
         size_t rows = 0;
-        if (s->ops->query(s, &q, count_row, &rows, &err) < 0)
+        if (s->metrics->query(s, &q, count_row, &rows, &err) < 0)
             side->failed = "query v_iteration";
         if (rows < before)
             side->failed = "rows went away";
         before = rows;
         q.view = VIEW_EVENT;
-        if (s->ops->query(s, &q, count_row, &rows, &err) < 0)
+        if (s->metrics->query(s, &q, count_row, &rows, &err) < 0)
             side->failed = "query v_event";
     }
     return NULL;
@@ -327,10 +328,10 @@ static void test_intact(struct fixture *fx)
     fx_begin(fx);
     ok(append_one(fx->s, 1, EV_STALL, &err) == 0, "one event");
     for (int f = 0; f < STORE_FILE_N; f++)
-        ok(fx->s->ops->intact(fx->s, (enum store_file)f, &err) == 0,
+        ok(fx->s->metrics->intact(fx->s, (enum store_file)f, &err) == 0,
            "file %d is there %s", f, err.msg);
     if (!fx->sqlite)
-        ok(fx->s->ops->rescue(fx->s, STORE_STATE, NULL, file, &err) < 0 &&
+        ok(fx->s->metrics->rescue(fx->s, STORE_STATE, NULL, file, &err) < 0 &&
                err.code == ERR_STATE && !file[0],
            "no file, no rescue: %s", err.msg);
     fx_end(fx);

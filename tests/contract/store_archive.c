@@ -1,5 +1,5 @@
-/* store_archive.c - what every store promises (db/store.h) of jobs that the
- * daemon keeps in mind no longer. */
+/* store_archive.c - what every store promises (db/event_store.h) of jobs that
+ * the daemon keeps in mind no longer. */
 #include "tests/contract/store_fixture.h"
 
 static struct error err;

@@ -3,7 +3,9 @@
 #ifndef MGPU_TESTS_CONTRACT_STORE_FIXTURE_H
 #define MGPU_TESTS_CONTRACT_STORE_FIXTURE_H
 
-#include "db/store.h"
+#include "db/mem/store_mem.h"
+#include "db/metric_store.h"
+#include "db/store_faulty.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -262,7 +264,7 @@ static inline const char *queried(struct store *s, struct store_query q)
     struct error err = ERROR_INIT;
 
     buf_clear(&text);
-    if (s->ops->query(s, &q, print_row, &text, &err) < 0)
+    if (s->metrics->query(s, &q, print_row, &text, &err) < 0)
         tap_diag("query: %s", err.msg);
     return buf_str(&text);
 }

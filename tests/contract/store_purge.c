@@ -1,5 +1,6 @@
-/* store_purge.c - what every store promises (db/store.h) of rows that leave:
- * those of jobs that ended long ago, a piece at a time, and no others. */
+/* store_purge.c - what every store promises (db/metric_store.h) of rows that
+ * leave: those of jobs that ended long ago, a piece at a time, and no others.
+ */
 #include "tests/contract/store_fixture.h"
 
 static const double OLD_S = 1000, NEW_S = 3000, BEFORE_S = 2000;
@@ -33,7 +34,7 @@ static void fill(struct store *s)
             rows[6] = epoch(1, 0.5);
             rows[7] = value(0, 1, "f1", 1);
             rows[8] = profile(0, 1, "memory", 1);
-            ok(s->ops->rows(s, j, k, rows, 9, NULL, &err) == 0, "and rows");
+            ok(s->metrics->rows(s, j, k, rows, 9, NULL, &err) == 0, "and rows");
         }
 }
 
@@ -62,7 +63,7 @@ static int n_rows(struct store *s, int64_t of)
     struct error err = ERROR_INIT;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         struct store_query q = {.view = all[i], .rank = -1};
-        if (s->ops->query(s, &q, count, &h, &err) < 0)
+        if (s->metrics->query(s, &q, count, &h, &err) < 0)
             return -1;
     }
     return of ? h.of_job : h.n;
@@ -71,7 +72,7 @@ static int n_rows(struct store *s, int64_t of)
 static int purge(struct fixture *fx, struct store_purge *p)
 {
     struct error err = ERROR_INIT;
-    int rc = fx->s->ops->purge_rows(fx->s, p, &err);
+    int rc = fx->s->metrics->purge_rows(fx->s, p, &err);
     if (rc < 0)
         tap_diag("%s", err.msg);
     return rc;
@@ -124,9 +125,11 @@ static void test_all(struct fixture *fx)
     for (int i = 0; i < 10 && !p.is_over; i++)
         (void)purge(fx, &p);
     is_int(n_rows(fx->s, 0), 72, "whatever has ended");
-    ok(fx->s->ops->rows(fx->s, 3, 1, &row, 1, &added, &err) == 0 && added == 0,
+    ok(fx->s->metrics->rows(fx->s, 3, 1, &row, 1, &added, &err) == 0 &&
+           added == 0,
        "what a job that runs has sent is still known");
-    ok(fx->s->ops->rows(fx->s, 9, 1, &row, 1, &added, &err) == 0 && added == 1,
+    ok(fx->s->metrics->rows(fx->s, 9, 1, &row, 1, &added, &err) == 0 &&
+           added == 1,
        "and new rows are stored");
     fx_end(fx);
 }

@@ -1,6 +1,6 @@
-/* store_remove.c - what every store promises (db/store.h) of archived jobs that
- * are removed: they are gone whole, all that is asked for or none, and no
- * number is given again. */
+/* store_remove.c - what every store promises (db/event_store.h) of archived
+ * jobs that are removed: they are gone whole, all that is asked for or none,
+ * and no number is given again. */
 #include "tests/contract/store_fixture.h"
 
 static struct error err;
@@ -56,7 +56,7 @@ static int n_of(struct store *s, enum store_view view, uint64_t id)
 {
     struct store_query q = {.view = view, .job = id, .rank = -1};
     int n = 0;
-    return s->ops->query(s, &q, count, &n, &err) < 0 ? -1 : n;
+    return s->metrics->query(s, &q, count, &n, &err) < 0 ? -1 : n;
 }
 
 static int remove_them(struct store *s, uint64_t a, uint64_t b)

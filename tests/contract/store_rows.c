@@ -1,5 +1,5 @@
-/* store_rows.c - what every store promises (db/store.h) of metric rows and
- * of the views, run against each. */
+/* store_rows.c - what every store promises (db/metric_store.h) of metric rows
+ * and of the views, run against each. */
 #include "tests/contract/store_fixture.h"
 
 /* ---- metrics ------------------------------------------------------------- */
@@ -15,20 +15,21 @@ static void test_rows(struct fixture *fx)
     rows[5].epoch.tokens_per_s = 51200;
 
     fx_begin(fx);
-    ok(fx->s->ops->rows(fx->s, 5, 1, rows, 6, &added, &err) == 0,
+    ok(fx->s->metrics->rows(fx->s, 5, 1, rows, 6, &added, &err) == 0,
        "stores rows");
     is_int((long long)added, 5, "counts the new ones");
     rows[0].iteration.t_iter = 77;
     rows[1].epoch.eval_accuracy = 77;
     rows[2].value.value = 77;
-    ok(fx->s->ops->rows(fx->s, 5, 1, rows, 6, &added, &err) == 0,
+    ok(fx->s->metrics->rows(fx->s, 5, 1, rows, 6, &added, &err) == 0,
        "the same rows again are fine");
     is_int((long long)added, 0, "and none of them is new");
-    ok(fx->s->ops->rows(fx->s, 5, 2, rows, 1, NULL, &err) == 0,
+    ok(fx->s->metrics->rows(fx->s, 5, 2, rows, 1, NULL, &err) == 0,
        "another attempt, without a count");
-    ok(fx->s->ops->rows(fx->s, 5, 2, NULL, 0, &added, &err) == 0, "no rows");
-    ok(fx->s->ops->sync_rows(fx->s, &err) == 0, "syncs");
-    ok(fx->s->ops->sync_rows(fx->s, &err) == 0, "syncs nothing");
+    ok(fx->s->metrics->rows(fx->s, 5, 2, NULL, 0, &added, &err) == 0,
+       "no rows");
+    ok(fx->s->metrics->sync_rows(fx->s, &err) == 0, "syncs");
+    ok(fx->s->metrics->sync_rows(fx->s, &err) == 0, "syncs nothing");
     fx_reopen(fx);
     is_str(view(fx->s, VIEW_ITERATION),
            "5 1 0 1 1 1763712002r 1.5r 0.25r - 0.5r - 0r 0.125r - 0.1r 64 "
@@ -57,7 +58,7 @@ static void test_profile(struct fixture *fx)
         profile(0, 1, "cudaLaunchKernel", 5), profile(0, 2, "memory", 9)};
 
     fx_begin(fx);
-    ok(fx->s->ops->rows(fx->s, 5, 1, rows, 4, &added, &err) == 0,
+    ok(fx->s->metrics->rows(fx->s, 5, 1, rows, 4, &added, &err) == 0,
        "stores what a profiler found");
     is_int((long long)added, 3, "each metric of an epoch and a rank once");
     fx_reopen(fx);
@@ -83,7 +84,7 @@ static void fill_filters(struct store *s)
                 struct metric_row rows[4];
                 for (int i = 0; i < 4; i++)
                     rows[i] = value(rank, 4 - i, "x", (double)j);
-                if (s->ops->rows(s, j, k, rows, 4, NULL, &err) < 0)
+                if (s->metrics->rows(s, j, k, rows, 4, NULL, &err) < 0)
                     tap_diag("%s", err.msg);
             }
 }
@@ -142,11 +143,11 @@ static void test_event_filters(struct fixture *fx)
                (struct store_query){.view = VIEW_EVENT, .limit = 1, .last = 1}),
            "6 1 0 'submit' 1763712000r 1000 -\n", "the last event");
     struct store_query bad = {.view = VIEW_N};
-    is_int(fx->s->ops->query(fx->s, &bad, print_row, NULL, &err), -1,
+    is_int(fx->s->metrics->query(fx->s, &bad, print_row, NULL, &err), -1,
            "no such view");
     is_int(err.code, ERR_INVAL, "is invalid");
     bad = (struct store_query){.view = VIEW_JOB, .limit = -1};
-    is_int(fx->s->ops->query(fx->s, &bad, print_row, NULL, &err), -1,
+    is_int(fx->s->metrics->query(fx->s, &bad, print_row, NULL, &err), -1,
            "a negative limit");
     is_int(err.code, ERR_INVAL, "is invalid too");
     fx_end(fx);
@@ -171,7 +172,8 @@ static void test_names(struct fixture *fx)
 
     fx_begin(fx);
     fill_filters(fx->s);
-    ok(fx->s->ops->query(fx->s, &q, count_names, &right, &err) == 0, "queries");
+    ok(fx->s->metrics->query(fx->s, &q, count_names, &right, &err) == 0,
+       "queries");
     is_int((long long)right, 6, "cells carry their columns' names");
     fx_end(fx);
 }
@@ -191,8 +193,8 @@ static void test_scaling_runs(struct fixture *fx)
     ok(fx->s->ops->append(fx->s, &b, &err) == 0, "stores a second attempt");
     for (int64_t i = 1; i <= 4; i++) {
         struct metric_row row = iteration(0, i, 1);
-        (void)fx->s->ops->rows(fx->s, 1, 2, &row, 1, NULL, &err);
-        (void)fx->s->ops->rows(fx->s, 9, 1, &row, 1, NULL, &err);
+        (void)fx->s->metrics->rows(fx->s, 1, 2, &row, 1, NULL, &err);
+        (void)fx->s->metrics->rows(fx->s, 9, 1, &row, 1, NULL, &err);
     }
     is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING,
                                                .job = 1,
@@ -215,9 +217,10 @@ static void test_guesses(struct fixture *fx)
     const struct store_query of_a = {
         .view = VIEW_SCALING, .job = 2, .after = 2};
 
-    ok(fx->s->ops->guesses(fx->s, "a", "h100", first, 3, &err) == 0 &&
-           fx->s->ops->guesses(fx->s, "b", NULL, &then, 1, &err) == 0 &&
-           fx->s->ops->guesses(fx->s, "nothing", "h100", first, 3, &err) == 0,
+    ok(fx->s->metrics->guesses(fx->s, "a", "h100", first, 3, &err) == 0 &&
+           fx->s->metrics->guesses(fx->s, "b", NULL, &then, 1, &err) == 0 &&
+           fx->s->metrics->guesses(fx->s, "nothing", "h100", first, 3, &err) ==
+               0,
        "stores guesses: %s", err.msg);
     is_str(queried(fx->s, of_a),
            "'a' 4 1 0.2r 320r 5r 1.25r 0 'assumed' - 0 3.472222222r - "
@@ -228,14 +231,14 @@ static void test_guesses(struct fixture *fx)
            "'b' 2 1 1.25r - - - 2 'measured' 0r 1 - 800r -\n"
            "'b' 8 2 0.625r - - - 0 'fitted' - 0 - 2400r -\n",
            "v_scaling: a guess without a type and without samples");
-    ok(fx->s->ops->guesses(fx->s, "a", "h100", &then, 1, &err) == 0,
+    ok(fx->s->metrics->guesses(fx->s, "a", "h100", &then, 1, &err) == 0,
        "other guesses of the class");
     is_str(queried(fx->s, of_a),
            "'a' 8 2 0.625r 307.2r 4.8r 0.6r 0 'fitted' - 0 7.233796296r - "
            "'h100'\n",
            "v_scaling: they take the place of the first");
-    ok(fx->s->ops->guesses(fx->s, "a", "h100", NULL, 0, &err) == 0 &&
-           fx->s->ops->guesses(fx->s, "b", NULL, NULL, 0, &err) == 0,
+    ok(fx->s->metrics->guesses(fx->s, "a", "h100", NULL, 0, &err) == 0 &&
+           fx->s->metrics->guesses(fx->s, "b", NULL, NULL, 0, &err) == 0,
        "no guesses");
     is_str(queried(fx->s, of_a), "", "v_scaling: none are left");
 }
@@ -247,14 +250,14 @@ static void test_untyped_guess(struct fixture *fx)
     const struct store_guess g[] = {{2, 1, "assumed", 2, 1, 1, 1},
                                     {4, 1, "assumed", 2, 1, 2, 0.5}};
 
-    ok(fx->s->ops->guesses(fx->s, "b", "a100", g, 2, &err) == 0,
+    ok(fx->s->metrics->guesses(fx->s, "b", "a100", g, 2, &err) == 0,
        "guesses of a type");
     is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING,
                                                .job = 3,
                                                .after = 2}),
            "'b' 4 1 0.625r - - - 0 'assumed' - 0 - 1600r 'a100'\n",
            "v_scaling: a measured size without a type is its base");
-    ok(fx->s->ops->guesses(fx->s, "b", "a100", NULL, 0, &err) == 0, "gone");
+    ok(fx->s->metrics->guesses(fx->s, "b", "a100", NULL, 0, &err) == 0, "gone");
 }
 
 /* Sizes of one class with as many GPUs, stored in the wrong order. */
@@ -275,7 +278,7 @@ static void test_scaling_keys(struct fixture *fx)
     for (uint64_t j = 1; j <= 4; j++)
         for (int64_t i = 1; i <= 4; i++) {
             struct metric_row row = iteration(0, i, (double)j);
-            (void)fx->s->ops->rows(fx->s, j, 1, &row, 1, NULL, &err);
+            (void)fx->s->metrics->rows(fx->s, j, 1, &row, 1, NULL, &err);
         }
     is_str(view(fx->s, VIEW_SCALING),
            "'a' 2 1 3r 21.33333333r 2r 1r 1 'measured' - 1 26.04166667r - -\n"
@@ -309,7 +312,8 @@ static void test_scaling(struct fixture *fx)
                 rows[0].iteration.samples = rows[1].iteration.samples = -1;
             if (j == 3 && i != 104)
                 rows[0].iteration.tokens = rows[1].iteration.tokens = 500;
-            (void)fx->s->ops->rows(fx->s, j, 1, rows, wide ? 2 : 1, NULL, &err);
+            (void)fx->s->metrics->rows(fx->s, j, 1, rows, wide ? 2 : 1, NULL,
+                                       &err);
         }
     is_str(view(fx->s, VIEW_SCALING),
            "'a' 1 1 1r 64r 1r 1r 2 'measured' 0.3535533906r 1 4.340277778r - "

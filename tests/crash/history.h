@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "db/store.h"
+#include "db/metric_store.h"
 #include "jobs/base/buf.h"
 #include "jobs/state.h"
 #include "tests/crash/rules.h"
@@ -194,7 +194,7 @@ static inline void check_job_rows(struct history *h, struct store *s,
                             .rank = -1};
     if (a->is_held || a->is_sweep || t->state != JOB_COMPLETED)
         return;
-    if (s->ops->query(s, &q, see_row, &r, &err) < 0)
+    if (s->metrics->query(s, &q, see_row, &r, &err) < 0)
         bad(h, "I8", err.msg, a->id);
     else if (r.n != ROWS_PER_JOB || r.last != ROWS_PER_JOB)
         bad(h, "I8", "its rows are not there once each", a->id);

@@ -9,7 +9,8 @@
 
 #include <stdint.h>
 
-#include "db/store.h"
+#include "db/mem/store_mem.h"
+#include "db/metric_store.h"
 #include "jobs/base/clock.h"
 
 enum { FILES_MAX = 9, RANKS = FILES_MAX - 1, SLICES_MAX = 64 };

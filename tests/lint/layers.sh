@@ -39,7 +39,7 @@ allowed() { # LAYER
 # The only name from slurm/ and db/ that the engine may see is the seam.
 engine_sees() {
     case $1 in
-    slurm/alloc.h | db/store.h) return 0 ;;
+    slurm/alloc.h | db/event_store.h) return 0 ;;
     slurm/* | db/*) return 1 ;;
     esac
 }

@@ -152,7 +152,7 @@ static int put_job(struct gpus *g, struct error *err)
     struct holds h = {.g = g, .list = BUF_INIT};
     const struct store_query q = {
         .view = VIEW_ATTEMPT, .job = g->job.id, .rank = -1};
-    int rc = s->ops->query(s, &q, add_attempt, &h, err);
+    int rc = s->metrics->query(s, &q, add_attempt, &h, err);
     for (size_t i = 0; rc == 0 && i < h.list.len / sizeof(struct hold); i++) {
         struct hold one;
         memcpy(&one, h.list.data + i * sizeof(one), sizeof(one));

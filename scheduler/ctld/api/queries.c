@@ -231,7 +231,7 @@ static void query_run(struct task *t)
     else if (!q->is_job)
         q->rc = open_rows(q, &q->err);
     if (q->rc == 0)
-        q->rc = s->ops->query(s, &q->q, q->row, q, &q->err);
+        q->rc = s->metrics->query(s, &q->q, q->row, q, &q->err);
     if (q->rc == 0 && !q->is_job)
         q->rc = buf_addstr(&q->out, "]}", &q->err);
 }

@@ -69,10 +69,10 @@ int attempt_progress_read(struct store *s, uint64_t job, int32_t attempt,
                             .attempt = attempt,
                             .limit = 1,
                             .last = 1};
-    if (s->ops->query(s, &q, iteration_row, &f.last, err) < 0)
+    if (s->metrics->query(s, &q, iteration_row, &f.last, err) < 0)
         return -1;
     q.view = VIEW_EPOCH;
-    if (s->ops->query(s, &q, epoch_row, &f, err) < 0)
+    if (s->metrics->query(s, &q, epoch_row, &f, err) < 0)
         return -1;
     *ret = f;
     return 0;

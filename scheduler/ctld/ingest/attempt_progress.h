@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "db/store.h"
+#include "db/event_store.h"
 #include "jobs/base/error.h"
 #include "scheduler/engine/engine.h"
 

@@ -140,7 +140,7 @@ static int flush(struct store *s, uint64_t job, int32_t attempt, struct rows *r,
     size_t n_new = 0;
     if (r->n == 0)
         return 0;
-    if (s->ops->rows(s, job, attempt, r->row, r->n, &n_new, err) < 0)
+    if (s->metrics->rows(s, job, attempt, r->row, r->n, &n_new, err) < 0)
         return -1;
     io->stored += n_new;
     io->repeated += r->n - n_new;
@@ -406,7 +406,7 @@ static void sync_run(struct task *t)
 {
     struct sync *s = (struct sync *)t;
     struct store *store = s->c->parts.store;
-    s->rc = store->ops->sync_rows(store, &s->err);
+    s->rc = store->metrics->sync_rows(store, &s->err);
 }
 
 static void sync_done(struct task *t)

@@ -80,8 +80,8 @@ static void note_run(struct task *t)
     struct note *n = (struct note *)t;
     struct store *s = n->c->parts.store;
 
-    n->rc = s->ops->guesses(s, n->class, n->gpu_type[0] ? n->gpu_type : NULL,
-                            n->at, n->n, &n->err);
+    n->rc = s->metrics->guesses(
+        s, n->class, n->gpu_type[0] ? n->gpu_type : NULL, n->at, n->n, &n->err);
 }
 
 static void note_free(struct note *n)

@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-#include "db/store.h"
+#include "db/metric_store.h"
 #include "scheduler/engine/job.h"
 #include "scheduler/policy/throughput.h"
 

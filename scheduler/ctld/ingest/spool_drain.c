@@ -228,7 +228,7 @@ static void drain_run(struct task *t)
     d->until_s = clock->now_s(clock) + SLICE_S;
     d->rc = drain_files(d, &d->err);
     if (d->rc == 0 && d->at.rank == d->n_ranks)
-        d->rc = s->ops->sync_rows(s, &d->err);
+        d->rc = s->metrics->sync_rows(s, &d->err);
     /* What was heard before is better than no end. */
     if (d->rc == 0 && d->at.rank == d->n_ranks)
         d->has_progress = attempt_progress_read(s, d->job, d->attempt,

@@ -225,7 +225,7 @@ static void recall_run(struct task *t)
     struct store *s = r->c->parts.store;
     const struct store_query q = {.view = VIEW_SCALING};
 
-    r->rc = s->ops->query(s, &q, size_row, r, &r->err);
+    r->rc = s->metrics->query(s, &q, size_row, r, &r->err);
 }
 
 bool teach_class_is_weak(const char *class)

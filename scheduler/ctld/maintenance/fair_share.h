@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "db/store.h"
+#include "db/event_store.h"
 #include "jobs/base/error.h"
 
 struct conf_fair_share;

@@ -111,7 +111,7 @@ static int has_rows(const struct batch *b, uint64_t id, bool *ret,
     for (enum store_view v = VIEW_ITERATION; !*ret && v <= VIEW_PROFILE; v++) {
         const struct store_query q = {
             .view = v, .job = id, .rank = -1, .limit = 1};
-        if (s->ops->query(s, &q, note_row, ret, err) < 0)
+        if (s->metrics->query(s, &q, note_row, ret, err) < 0)
             return -1;
     }
     return 0;

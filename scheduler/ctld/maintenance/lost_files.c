@@ -1,7 +1,7 @@
 /* lost_files.c - notice that a database was removed, replaced or truncated
  * under the running daemon, and save what it holds.
  *
- * The store refuses to write to such a file (store.h), so nothing is
+ * The store refuses to write to such a file (metric_store.h), so nothing is
  * acknowledged that the next daemon does not find. A daemon that has nothing to
  * write has to notice, too: the loop looks each second. All that was
  * acknowledged is still there, in the open file that has no name any more, and
@@ -62,7 +62,7 @@ static void rescue_run(struct task *t)
 {
     struct rescue *r = (struct rescue *)t;
     struct store *s = r->c->parts.store;
-    r->rc = s->ops->rescue(s, r->which, &r->c->closing, r->file, &r->err);
+    r->rc = s->metrics->rescue(s, r->which, &r->c->closing, r->file, &r->err);
 }
 
 static void rescue_failed(struct ctld *c, enum store_file f,
@@ -158,7 +158,7 @@ static struct lost_file *look(struct ctld *c, enum store_file f)
 {
     struct store *s = c->parts.store;
     struct lost_file *l = &c->lost_files->files[f];
-    if (l->is_lost || s->ops->intact(s, f, &l->why) == 0)
+    if (l->is_lost || s->metrics->intact(s, f, &l->why) == 0)
         return l;
     l->is_lost = true;
     log_err("store", "a database was lost file=%s why=\"%s\"", names[f],
@@ -229,7 +229,7 @@ static void save_last(struct ctld *c, enum store_file f)
     struct error err = ERROR_INIT;
     if (!l->is_lost || l->file[0] || l->is_over)
         return;
-    if (s->ops->rescue(s, f, NULL, l->file, &err) == 0) {
+    if (s->metrics->rescue(s, f, NULL, l->file, &err) == 0) {
         say_rescued(c, f);
         return;
     }

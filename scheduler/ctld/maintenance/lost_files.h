@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "db/store.h"
+#include "db/metric_store.h"
 #include "jobs/base/error.h"
 
 struct ctld;

@@ -1,8 +1,8 @@
 /* metrics_damage.c - report a damaged metrics.db in the log and in the status.
  *
- * The store has put the file aside, or does at the next start (store.h). It
- * stays there until an administrator moves it away. Jobs go on either way: rows
- * that the store does not take stay in their spools, as on a full disk.
+ * The store has put the file aside, or does at the next start (metric_store.h).
+ * It stays there until an administrator moves it away. Jobs go on either way:
+ * rows that the store does not take stay in their spools, as on a full disk.
  */
 #include "scheduler/ctld/maintenance/metrics_damage.h"
 

@@ -71,7 +71,7 @@ static void piece_run(struct task *t)
     struct piece *p = (struct piece *)t;
     struct store *s = p->c->parts.store;
     double began_s = now_s(p->c);
-    p->rc = s->ops->purge_rows(s, &p->purge, &p->err);
+    p->rc = s->metrics->purge_rows(s, &p->purge, &p->err);
     p->took_s = now_s(p->c) - began_s;
 }
 

@@ -3,7 +3,7 @@
 #ifndef MGPU_SCHEDULER_CTLD_MAINTENANCE_SAVED_JOBS_H
 #define MGPU_SCHEDULER_CTLD_MAINTENANCE_SAVED_JOBS_H
 
-#include "db/store.h"
+#include "db/metric_store.h"
 #include "jobs/base/error.h"
 
 struct ctld;

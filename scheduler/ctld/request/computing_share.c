@@ -45,7 +45,7 @@ int computing_share(struct store *s, uint64_t job, int32_t attempt, double *ret,
                                   .limit = RECENT,
                                   .last = 1};
     *ret = (double)NAN;
-    if (s->ops->query(s, &q, add_share, &sum, err) < 0)
+    if (s->metrics->query(s, &q, add_share, &sum, err) < 0)
         return -1;
     if (sum.all_s > 0)
         *ret = fmin(sum.computed_s / sum.all_s, 1);

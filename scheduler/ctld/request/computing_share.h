@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "db/store.h"
+#include "db/metric_store.h"
 
 /* The share, 0..1, of the forward and backward passes and of the optimizer in
  * the attempt's last iterations; from any thread.

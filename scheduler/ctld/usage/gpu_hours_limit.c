@@ -162,7 +162,7 @@ static void reading_run(struct task *t)
         window_s = fmax(window_s, r->rules[i].limit.window_s);
     q.after = (int64_t)fmax(r->now_s - window_s, 2) - 1;
     r->next_s = r->now_s + MOST_S;
-    r->rc = r->n > 0 ? s->ops->query(s, &q, add_row, r, &r->err) : 0;
+    r->rc = r->n > 0 ? s->metrics->query(s, &q, add_row, r, &r->err) : 0;
     for (size_t i = 0; r->rc == 0 && i < r->n; i++)
         judge(r, &r->rules[i]);
 }

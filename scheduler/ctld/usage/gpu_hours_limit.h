@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "db/store.h"
+#include "db/event_store.h"
 #include "jobs/base/error.h"
 #include "jobs/conf/gpu_hours.h"
 

@@ -92,7 +92,7 @@ static int count_waits(struct report *r, struct error *err)
         const struct store_query q = {
             .view = VIEW_USAGE, .job = wait.job, .rank = -1};
         struct earlier e = {.than = wait.attempt};
-        if (s->ops->query(s, &q, earlier_row, &e, err) < 0)
+        if (s->metrics->query(s, &q, earlier_row, &e, err) < 0)
             return -1;
         if (!e.was_claimed)
             usage_sums_wait(&r->sums, &wait);
@@ -121,7 +121,7 @@ static int name_classes(struct report *r, struct error *err)
         const struct store_query q = {
             .view = VIEW_JOB, .job = r->sums.v[to.at].last_job, .rank = -1};
         if (r->sums.v[to.at].name[0] &&
-            s->ops->query(s, &q, take_name, &to, err) < 0)
+            s->metrics->query(s, &q, take_name, &to, err) < 0)
             return -1;
     }
     return 0;
@@ -134,7 +134,7 @@ static void report_run(struct task *t)
     /* The key is a whole number, and an end in the same second may count. */
     const struct store_query q = {
         .view = VIEW_USAGE, .rank = -1, .after = (int64_t)r->sums.since_s - 1};
-    r->rc = s->ops->query(s, &q, add_row, r, &r->err);
+    r->rc = s->metrics->query(s, &q, add_row, r, &r->err);
     if (r->rc == 0)
         r->rc = count_waits(r, &r->err);
     if (r->rc == 0)

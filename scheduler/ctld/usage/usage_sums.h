@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "db/store.h"
+#include "db/metric_store.h"
 #include "jobs/base/buf.h"
 
 enum usage_by { USAGE_USER, USAGE_ACCOUNT, USAGE_CLASS, USAGE_NODE };

@@ -2,7 +2,7 @@
 #ifndef MGPU_SCHEDULER_ENGINE_EVENTS_FOLD_H
 #define MGPU_SCHEDULER_ENGINE_EVENTS_FOLD_H
 
-#include "db/store.h"
+#include "db/event_store.h"
 #include "jobs/base/error.h"
 
 struct entry;

@@ -5,6 +5,7 @@
  * waits for. At each moment first the users and workers act, then the engine
  * steps until it has nothing to do. */
 #include "scheduler/sim/run/sim_run.h"
+#include "db/mem/store_mem.h"
 
 #include <inttypes.h>
 #include <math.h>

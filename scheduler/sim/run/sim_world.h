@@ -3,7 +3,7 @@
 #ifndef MGPU_SCHEDULER_SIM_RUN_SIM_WORLD_H
 #define MGPU_SCHEDULER_SIM_RUN_SIM_WORLD_H
 
-#include "db/store.h"
+#include "db/event_store.h"
 #include "jobs/base/rng.h"
 #include "scheduler/sim/run/sim_run.h"
 #include "slurm/fake/alloc_fake.h"

@@ -10,7 +10,7 @@ static struct rig r;
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t moved;
-    struct store_ops ops;
+    struct event_store_ops ops;
     int (*append)(struct store *s, const struct store_batch *batch,
                   struct error *err);
     int n_waiting, n_let, n_events; /* events: of the last batch */
@@ -69,7 +69,8 @@ static int waits(void)
     return n;
 }
 
-static const struct store_ops *with_gate(const struct store_ops *ops)
+static const struct event_store_ops *with_gate(
+    const struct event_store_ops *ops)
 {
     disk.ops = *ops;
     disk.append = ops->append;

@@ -14,7 +14,7 @@ enum { SWEEPS = 4, TASKS = 300, ALL = SWEEPS * TASKS };
 static struct rig r;
 static _Atomic int n_on_loop, n_read, n_lines;
 
-static const struct store_ops *inner;
+static const struct event_store_ops *inner;
 
 static int load_jobs(struct store *s, uint64_t first, uint64_t last,
                      int (*each)(void *arg, const struct store_event *event,
@@ -36,9 +36,9 @@ static int lines(struct store *s, uint64_t first, uint64_t last,
     return inner->lines(s, first, last, each, arg, err);
 }
 
-static const struct store_ops *watched(const struct store_ops *ops)
+static const struct event_store_ops *watched(const struct event_store_ops *ops)
 {
-    static struct store_ops mine;
+    static struct event_store_ops mine;
     inner = ops;
     mine = *ops;
     mine.load_jobs = load_jobs;

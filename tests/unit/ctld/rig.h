@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "db/mem/store_mem.h"
+#include "db/store_faulty.h"
 #include "jobs/http/http_client.h"
 #include "scheduler/ctld/ctld.h"
 #include "tests/tap.h"
@@ -185,12 +187,15 @@ struct rig {
     bool is_on_disk; /* the store is SQLite's, in its directory */
     struct store *store;
     struct files *files;
-    struct files *slow_files; /* NULL: the files of its directory */
-    struct store_ops ops;     /* those of a store whose rows() fails */
-    bool refuses_rows;        /* it is one */
-    _Atomic int n_refused;    /* calls of it */
+    struct files *slow_files;    /* NULL: the files of its directory */
+    struct metric_store_ops ops; /* those of a store whose rows() fails */
+    bool refuses_rows;           /* it is one */
+    _Atomic int n_refused;       /* calls of it */
     /* Operations instead of the store's, or NULL. */
-    const struct store_ops *(*wrap_store)(const struct store_ops *ops);
+    const struct event_store_ops *(*wrap_store)(
+        const struct event_store_ops *ops);
+    const struct metric_store_ops *(*wrap_metrics)(
+        const struct metric_store_ops *ops);
     const struct clock *clock; /* NULL: the real one */
     struct ctld_conf conf;
     void (*tweak)(struct ctld_conf *conf); /* or NULL */
@@ -247,7 +252,7 @@ static inline int rig_refuse_rows(struct store *s, uint64_t job,
     return error_set(err, ERR_IO, "metrics.db is damaged");
 }
 
-/* A daemon on what the last one left. `fault` as in store.h, or NULL. */
+/* A daemon on what the last one left. `fault` as in store_faulty.h, or NULL. */
 static inline void rig_up(struct rig *r, const struct store_fault *fault)
 {
     struct error err = ERROR_INIT;
@@ -283,12 +288,14 @@ static inline void rig_up(struct rig *r, const struct store_fault *fault)
     }
     if (r->refuses_rows) {
         refusing = r;
-        r->ops = *r->store->ops;
+        r->ops = *r->store->metrics;
         r->ops.rows = rig_refuse_rows;
-        r->store->ops = &r->ops;
+        r->store->metrics = &r->ops;
     }
     if (r->wrap_store)
         r->store->ops = r->wrap_store(r->store->ops);
+    if (r->wrap_metrics)
+        r->store->metrics = r->wrap_metrics(r->store->metrics);
     struct ctld_parts parts = {.clock = r->clock ? r->clock : &clock_real,
                                .policy = policy_find("fifo"),
                                .alloc = &r->alloc.base,

@@ -22,7 +22,7 @@ static int put_rows(uint64_t job, int64_t n, struct error *err)
             rows[k] = (struct metric_row){
                 .kind = METRIC_ITERATION,
                 .iteration = {.iteration = at + (int64_t)k, .t_iter = 1}};
-        if (store->ops->rows(store, job, 1, rows, k, NULL, err) < 0)
+        if (store->metrics->rows(store, job, 1, rows, k, NULL, err) < 0)
             return -1;
     }
     return 0;

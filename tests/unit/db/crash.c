@@ -7,7 +7,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "db/store.h"
+#include "db/metric_store.h"
+#include "db/store_faulty.h"
 #include "jobs/base/rng.h"
 #include "tests/tap.h"
 #include "tests/unit/db/tmp.h"
@@ -28,7 +29,7 @@ static int put_batch(struct store *s, int64_t b, struct error *err)
             .job = (uint64_t)b, .ev = EV_STALL, .at_s = (double)i};
     if (s->ops->append(s, &batch, err) < 0)
         return -1;
-    return s->ops->rows(s, 1, 1, &row, 1, NULL, err);
+    return s->metrics->rows(s, 1, 1, &row, 1, NULL, err);
 }
 
 /* Never returns; exit status 1 is an error that a kill is not. */
@@ -102,8 +103,8 @@ static int64_t verify(struct tmp *t, int64_t acked, const char *what)
 
     if (store_sqlite_open(t->dir, &s, &err) < 0 ||
         s->ops->load(s, see_event, &seen, &err) < 0 ||
-        s->ops->query(s, &jobs, see_int, &in_job, &err) < 0 ||
-        s->ops->query(s, &rows, count_row, &n_rows, &err) < 0) {
+        s->metrics->query(s, &jobs, see_int, &in_job, &err) < 0 ||
+        s->metrics->query(s, &rows, count_row, &n_rows, &err) < 0) {
         ok(false, "%s: %s", what, err.msg);
         exit(1);
     }
@@ -154,7 +155,7 @@ static int64_t round_of(struct tmp *t, const struct store_fault *fault,
     struct metric_row row = {.kind = METRIC_ITERATION,
                              .iteration = {.iteration = now, .t_iter = 1}};
     if (store_sqlite_open(t->dir, &s, &err) < 0 ||
-        (now > 0 && s->ops->rows(s, 1, 1, &row, 1, NULL, &err) < 0))
+        (now > 0 && s->metrics->rows(s, 1, 1, &row, 1, NULL, &err) < 0))
         exit(1);
     s->ops->destroy(s);
     return now;

@@ -3,7 +3,7 @@
  * acknowledged before is in the file that rescue() writes. */
 #include <sys/stat.h>
 
-#include "db/store.h"
+#include "db/metric_store.h"
 #include "tests/tap.h"
 #include "tests/unit/db/files.h"
 
@@ -28,7 +28,7 @@ static int put_rows(struct store *s, int first, int n, struct error *err)
         struct metric_row row = {
             .kind = METRIC_ITERATION,
             .iteration = {.iteration = first + i, .t_iter = 1}};
-        rc = s->ops->rows(s, 1, 1, &row, 1, NULL, err);
+        rc = s->metrics->rows(s, 1, 1, &row, 1, NULL, err);
     }
     return rc;
 }
@@ -45,7 +45,7 @@ static int count_rows(struct store *s)
 {
     struct store_query q = {.view = VIEW_ITERATION, .rank = -1};
     int n = 0;
-    return s->ops->query(s, &q, count_row, &n, NULL) < 0 ? -1 : n;
+    return s->metrics->query(s, &q, count_row, &n, NULL) < 0 ? -1 : n;
 }
 
 /* ---- what is done to the files --------------------------------------------
@@ -203,8 +203,8 @@ static struct store *make(struct tmp *t)
     ok(append_some(s, EVENTS - 1, &err) == 0 &&
            put_rows(s, 1, ROWS - 1, &err) == 0,
        "is filled %s", err.msg);
-    ok(s->ops->intact(s, STORE_STATE, &err) == 0 &&
-           s->ops->intact(s, STORE_METRICS, &err) == 0,
+    ok(s->metrics->intact(s, STORE_STATE, &err) == 0 &&
+           s->metrics->intact(s, STORE_METRICS, &err) == 0,
        "both files are there %s", err.msg);
     return s;
 }
@@ -218,7 +218,7 @@ static bool is_beyond_rescue(struct tmp *t, const struct loss *l,
     char rescued[STORE_FILE_CAP] = "";
     if (!l->is_gone)
         return false;
-    int rc = s->ops->rescue(s, f, NULL, rescued, &err);
+    int rc = s->metrics->rescue(s, f, NULL, rescued, &err);
     ok(rc < 0 && err.code == ERR_STATE, "it cannot be rescued: %s", err.msg);
     ok(rc < 0 && rescued[0] == 0, "and there is no copy");
     s->ops->destroy(s);
@@ -237,14 +237,14 @@ static void test_state(const struct loss *l)
     struct store *s = make(&t);
     l->how(&t, STORE_STATE);
     if (l->is_seen)
-        is_refused(l, s->ops->intact(s, STORE_STATE, &err), &err);
+        is_refused(l, s->metrics->intact(s, STORE_STATE, &err), &err);
     is_refused(l, append_some(s, 1, &err), &err);
     is_refused(l, append_some(s, 1, &again), &again);
-    is_refused(l, s->ops->intact(s, STORE_STATE, &again), &again);
+    is_refused(l, s->metrics->intact(s, STORE_STATE, &again), &again);
     ok(put_rows(s, 100, 1, &err) == 0, "rows are stored");
     if (is_beyond_rescue(&t, l, s, STORE_STATE))
         return;
-    ok(s->ops->rescue(s, STORE_STATE, NULL, rescued, &err) == 0,
+    ok(s->metrics->rescue(s, STORE_STATE, NULL, rescued, &err) == 0,
        "it is rescued as %s %s", rescued, err.msg);
     s->ops->destroy(s);
     struct stat st;
@@ -273,15 +273,15 @@ static void test_metrics(const struct loss *l)
     struct store *s = make(&t);
     l->how(&t, STORE_METRICS);
     if (l->is_seen)
-        is_refused(l, s->ops->intact(s, STORE_METRICS, &err), &err);
+        is_refused(l, s->metrics->intact(s, STORE_METRICS, &err), &err);
     is_refused(l, put_rows(s, 100, 1, &err), &err);
-    is_refused(l, s->ops->sync_rows(s, &err), &err);
+    is_refused(l, s->metrics->sync_rows(s, &err), &err);
     ok(append_some(s, 1, &err) == 0 &&
-           s->ops->intact(s, STORE_STATE, &err) == 0,
+           s->metrics->intact(s, STORE_STATE, &err) == 0,
        "events are stored");
     if (is_beyond_rescue(&t, l, s, STORE_METRICS))
         return;
-    ok(s->ops->rescue(s, STORE_METRICS, NULL, rescued, &err) == 0,
+    ok(s->metrics->rescue(s, STORE_METRICS, NULL, rescued, &err) == 0,
        "it is rescued as %s %s", rescued, err.msg);
     s->ops->destroy(s);
     recover(&t, STORE_METRICS, rescued);
@@ -309,7 +309,7 @@ static void test_foreign(void)
     for (size_t i = 0; i < sizeof(deeds) / sizeof(deeds[0]); i++) {
         sql(&t, "state.db", deeds[i]);
         ok(append_some(s, 3, &err) == 0 &&
-               s->ops->intact(s, STORE_STATE, &err) == 0,
+               s->metrics->intact(s, STORE_STATE, &err) == 0,
            "%s: goes on %s", deeds[i], err.msg);
     }
     sql(&t, "metrics.db", "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)");
@@ -328,12 +328,12 @@ static void test_rescue_stopped(void)
 
     struct store *s = make(&t);
     lose_all(&t, STORE_STATE);
-    ok(s->ops->rescue(s, STORE_STATE, &stop, rescued, &err) < 0 &&
+    ok(s->metrics->rescue(s, STORE_STATE, &stop, rescued, &err) < 0 &&
            err.code == ERR_UNAVAIL,
        "the rescue is aborted: %s", err.msg);
     ok(access(tmp_path(&t, "state.db.part"), F_OK) < 0, "nothing is left");
-    ok(s->ops->rescue(s, STORE_STATE, NULL, rescued, &err) == 0, "again: %s",
-       rescued);
+    ok(s->metrics->rescue(s, STORE_STATE, NULL, rescued, &err) == 0,
+       "again: %s", rescued);
     s->ops->destroy(s);
     tmp_end(&t);
 }

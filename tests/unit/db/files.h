@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <sqlite3.h>
 
-#include "db/store.h"
+#include "db/metric_store.h"
 #include "jobs/base/buf.h"
 #include "tests/tap.h"
 #include "tests/unit/db/tmp.h"

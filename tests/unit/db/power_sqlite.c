@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "db/store.h"
+#include "db/metric_store.h"
 #include "jobs/base/rng.h"
 #include "tests/tap.h"
 

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "db/store.h"
+#include "db/metric_store.h"
 #include "jobs/base/buf.h"
 #include "jobs/base/rng.h"
 #include "tests/tap.h"
@@ -55,7 +55,7 @@ static void make(struct tmp *t)
     for (int i = 0; i < 1000; i++)
         rows[i] = iteration(i);
     ok(append_n(s, 200, 100, &err) == 0 &&
-           s->ops->rows(s, 1, 1, rows, 1000, NULL, &err) == 0,
+           s->metrics->rows(s, 1, 1, rows, 1000, NULL, &err) == 0,
        "fills the store");
     s->ops->destroy(s);
 }
@@ -211,8 +211,8 @@ static int put_and_count(struct store *s, struct error *err)
     struct store_query q = {.view = VIEW_ITERATION, .rank = -1};
     struct metric_row row = iteration(5000);
     int n = 0;
-    return s->ops->rows(s, 1, 1, &row, 1, NULL, err) < 0 ||
-                   s->ops->query(s, &q, count_row, &n, err) < 0
+    return s->metrics->rows(s, 1, 1, &row, 1, NULL, err) < 0 ||
+                   s->metrics->query(s, &q, count_row, &n, err) < 0
                ? -1
                : n;
 }
@@ -341,8 +341,8 @@ static void test_damage_in_use(void)
         struct store *s = must_open(&t);
         damage_in_use(&t);
         off_t bytes = size_of(&t, "metrics.db");
-        int rc = reads ? s->ops->query(s, &q, count_row, &n, &err)
-                       : s->ops->rows(s, 1, 1, &row, 1, NULL, &err);
+        int rc = reads ? s->metrics->query(s, &q, count_row, &n, &err)
+                       : s->metrics->rows(s, 1, 1, &row, 1, NULL, &err);
         ok(rc < 0 && err.code == ERR_IO, "a %s fails: %s",
            reads ? "query" : "row", err.msg);
         ok(store_sqlite_damage(t.dir, &d) && d.is_waiting && !d.file[0],
@@ -405,7 +405,7 @@ static void test_noise(void)
             for (int v = 0; v < VIEW_N; v++) {
                 struct store_query q = {.view = (enum store_view)v};
                 int n = 0;
-                (void)s->ops->query(s, &q, count_row, &n, &err);
+                (void)s->metrics->query(s, &q, count_row, &n, &err);
             }
             (void)count_events(s);
             (void)append_n(s, 1, 10, &err);
@@ -455,13 +455,13 @@ static void test_full(void)
         rows[i] = iteration(i);
     limit_files(4096);
     size_t added = 99;
-    int rc = s->ops->rows(s, 1, 1, rows, 100, &added, &err);
+    int rc = s->metrics->rows(s, 1, 1, rows, 100, &added, &err);
     limit_files(RLIM_INFINITY); /* nor could a result go to a file */
     is_int(rc, -1, "rows fail");
     is_int(err.code, ERR_LIMIT, "as a limit");
     is_int((long long)added, 99, "without a count");
     ok(append_n(s, 1, 5000, &err) == 0, "heals when there is room again");
-    ok(s->ops->rows(s, 1, 1, rows, 100, &added, &err) == 0 && added == 100,
+    ok(s->metrics->rows(s, 1, 1, rows, 100, &added, &err) == 0 && added == 100,
        "and none of the failed rows was there");
     s->ops->destroy(s);
     s = must_open(&t);

@@ -44,11 +44,11 @@ static void fill(struct store *s)
             .kind = METRIC_ITERATION,
             .iteration = {.iteration = i, .t_iter = 0.5, .samples = 8}};
     ok(s->ops->append(s, &b, &err) == 0 &&
-           s->ops->rows(s, 1, 1, rows, 7, NULL, &err) == 0,
+           s->metrics->rows(s, 1, 1, rows, 7, NULL, &err) == 0,
        "stores one of each");
     const struct store_guess g = {2, 1, "assumed", 1, 1, 2, 0.5};
-    ok(s->ops->guesses(s, "c", NULL, &g, 1, &err) == 0 &&
-           s->ops->guesses(s, "left", "h100", &g, 1, &err) == 0,
+    ok(s->metrics->guesses(s, "c", NULL, &g, 1, &err) == 0 &&
+           s->metrics->guesses(s, "left", "h100", &g, 1, &err) == 0,
        "and guesses about two classes");
 }
 
@@ -113,7 +113,7 @@ static void test_view(struct tmp *t, struct store *s, enum store_view v)
     for (int i = 0; i < n; i++)
         is_str(sqlite3_column_name(st, i), views[v].columns[i], "column");
     add_sql(st, &want);
-    ok(s->ops->query(s, &q, add_row, &got, &err) == 0, "query() reads it");
+    ok(s->metrics->query(s, &q, add_row, &got, &err) == 0, "query() reads it");
     is_str(buf_str(&got), buf_str(&want), "and gives what the view gives");
     ok(v == VIEW_PROFILE || got.len > 0, "which is something");
     buf_clear(&got);
@@ -130,7 +130,7 @@ static void test_purge(struct tmp *t, struct store *s)
     sqlite3 *h = reader(t, VIEW_SCALING);
     sqlite3_stmt *st = NULL;
 
-    while (!p.is_over && s->ops->purge_rows(s, &p, &err) == 0)
+    while (!p.is_over && s->metrics->purge_rows(s, &p, &err) == 0)
         ;
     ok(p.is_over, "a purge");
     if (ok(sqlite3_prepare_v2(h, "SELECT group_concat(class) FROM guess", -1,

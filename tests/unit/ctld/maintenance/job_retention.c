@@ -146,24 +146,27 @@ static void test_after(void)
 
 /* ---- what happens between two looks ---------------------------------------
  */
-static struct store_ops ops;
-static const struct store_ops *real;
+static struct event_store_ops ops;
+static const struct event_store_ops *real;
+static struct metric_store_ops metrics;
+static const struct metric_store_ops *real_metrics;
 static atomic_int n_found; /* times that the oldest were looked for */
 
 static int purge_and_lose_clock(struct store *s, struct store_purge *io,
                                 struct error *err)
 {
-    int rc = real->purge_rows(s, io, err);
+    int rc = real_metrics->purge_rows(s, io, err);
     if (rc == 0 && io->is_over)
         atomic_store(&is_synced, false);
     return rc;
 }
 
-static const struct store_ops *with_lost_clock(const struct store_ops *of)
+static const struct metric_store_ops *with_lost_clock(
+    const struct metric_store_ops *of)
 {
-    ops = *(real = of);
-    ops.purge_rows = purge_and_lose_clock;
-    return &ops;
+    metrics = *(real_metrics = of);
+    metrics.purge_rows = purge_and_lose_clock;
+    return &metrics;
 }
 
 static void keep_for_long(struct ctld_conf *conf)
@@ -185,7 +188,7 @@ static void test_clock(void)
     run_job(13, NULL);
     rig_down(&r);
     r.tweak = keep_ten_days;
-    r.wrap_store = with_lost_clock;
+    r.wrap_metrics = with_lost_clock;
     rig_up(&r, NULL);
     ok(becomes(&r, "/v1/status", "\"looked\":\""),
        "not synchronised between rows and jobs");
@@ -193,7 +196,7 @@ static void test_clock(void)
     ok(has(&r, "\"jobs_removed\":0"), "  no job goes");
     is_int(get(&r, "/v1/jobs/11"), 200, "  the oldest is there");
     rig_down(&r);
-    r.wrap_store = NULL;
+    r.wrap_metrics = NULL;
     atomic_store(&is_synced, true);
     rig_up(&r, NULL);
     ok(some_go(), "synchronised again");
@@ -221,7 +224,8 @@ static int find_and_reload(struct store *s, const struct store_archive_query *q,
     return rc;
 }
 
-static const struct store_ops *with_reload(const struct store_ops *of)
+static const struct event_store_ops *with_reload(
+    const struct event_store_ops *of)
 {
     ops = *(real = of);
     ops.archived = find_and_reload;

@@ -102,9 +102,9 @@ static void purge_some(void)
     struct store_query q = {.view = VIEW_ITERATION, .job = 1, .rank = -1};
     int n = 0;
     if (store_sqlite_open(r.dir, &s, &err) < 0 ||
-        s->ops->purge_rows(s, &p, &err) < 0 ||
-        s->ops->purge_rows(s, &p, &err) < 0 ||
-        s->ops->query(s, &q, count_row, &n, &err) < 0)
+        s->metrics->purge_rows(s, &p, &err) < 0 ||
+        s->metrics->purge_rows(s, &p, &err) < 0 ||
+        s->metrics->query(s, &q, count_row, &n, &err) < 0)
         ok(false, "%s", err.msg);
     is_int(n, ROWS - 1400, "a life that did not come far");
     s->ops->destroy(s);
@@ -132,7 +132,7 @@ static void test_removes(void)
 }
 
 /* A store in which the clock is lost between the first piece and the second. */
-static struct store_ops ops;
+static struct metric_store_ops ops;
 static int (*store_purge_rows)(struct store *s, struct store_purge *io,
                                struct error *err);
 
@@ -148,7 +148,8 @@ static int lose_clock(struct store *s, struct store_purge *io,
     return 0;
 }
 
-static const struct store_ops *with_lost_clock(const struct store_ops *real)
+static const struct metric_store_ops *with_lost_clock(
+    const struct metric_store_ops *real)
 {
     ops = *real;
     store_purge_rows = real->purge_rows;
@@ -178,9 +179,9 @@ static void test_clock(void)
     nothing_goes("not synchronised when it starts, and decades ahead");
     nothing_goes("nor when it starts again");
     atomic_store(&is_synced, true);
-    r.wrap_store = with_lost_clock;
+    r.wrap_metrics = with_lost_clock;
     nothing_goes("not synchronised any more in the middle of a pass");
-    r.wrap_store = NULL;
+    r.wrap_metrics = NULL;
     atomic_store(&is_synced, true);
     rig_up(&r, NULL);
     ok(becomes(&r, "/v1/status", "\"rows_removed\":3000"),

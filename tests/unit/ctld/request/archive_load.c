@@ -11,7 +11,7 @@ enum { TASKS = 300, SINGLES = 90, MANY = 70 };
 static struct rig r;
 static _Atomic int n_on_loop, n_elsewhere;
 
-static const struct store_ops *inner;
+static const struct event_store_ops *inner;
 
 static int load_jobs(struct store *s, uint64_t first, uint64_t last,
                      int (*each)(void *arg, const struct store_event *event,
@@ -25,9 +25,9 @@ static int load_jobs(struct store *s, uint64_t first, uint64_t last,
     return inner->load_jobs(s, first, last, each, arg, err);
 }
 
-static const struct store_ops *watched(const struct store_ops *ops)
+static const struct event_store_ops *watched(const struct event_store_ops *ops)
 {
-    static struct store_ops mine;
+    static struct event_store_ops mine;
     inner = ops;
     mine = *ops;
     mine.load_jobs = load_jobs;
