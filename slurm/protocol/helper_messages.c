@@ -5,8 +5,6 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "jobs/text/text.h"
-
 /* ---- checks of texts ----------------------------------------------------- */
 static bool is_of(const char *text, const char *more)
 {
@@ -40,21 +38,10 @@ static bool is_constraint(const char *text)
     return is_of(text, ",&|()[]*:~=+@/");
 }
 
-bool helper_is_printable(const char *text)
-{
-    const char *end = text + strlen(text);
-    while (text < end) {
-        int32_t cp = text_next(&text, end);
-        if (cp < 0 || cp == '\n' || cp == '\r' || text_is_control(cp))
-            return false;
-    }
-    return true;
-}
-
 /* Absolute, without "." or "..". */
 static bool is_dir(const char *text)
 {
-    if (text[0] != '/' || !helper_is_printable(text))
+    if (text[0] != '/' || !json_struct_is_printable(text))
         return false;
     for (const char *p = text; *p;) {
         p++; /* past the '/' */
@@ -86,7 +73,7 @@ enum {
     SIGNO_MAX = 64,
     CODE_MAX = 255,
 };
-static const int64_t SECONDS_MAX = 1000000000; /* 31 years */
+#define SECONDS_MAX 1000000000 /* 31 years */
 #define BYTES_MAX ((int64_t)1 << 60)
 #define ENDED_MAX (INT64_MAX / 1000)
 
@@ -116,7 +103,7 @@ static const int64_t SECONDS_MAX = 1000000000; /* 31 years */
         .max = WORD_MAX, .fits = (rule), .flags = IS_NULLABLE               \
     }
 
-static const struct field submit_fields[] = {
+static const struct json_field submit_fields[] = {
     ID,
     {"job", KIND_U64, 0, REQ(job), 1, INT64_MAX, NULL},
     {"attempt", KIND_I32, 0, REQ(attempt), 1, INT32_MAX, NULL},
@@ -127,8 +114,8 @@ static const struct field submit_fields[] = {
     {"launch", KIND_STRING, 0, REQ(launch), 2, LAUNCH_MAX_BYTES, is_object},
     {"nodes", KIND_I32, 0, REQ(nodes), 1, HELPER_NODES_MAX, NULL},
     {"gpus_per_node", KIND_I32, 0, REQ(gpus_per_node), 0, GPUS_MAX, NULL},
-    {"limit_s", KIND_REAL, 0, REQ(limit_s), 0, 0, NULL},
-    {"grace_s", KIND_REAL, 0, REQ(grace_s), 0, 0, NULL},
+    {"limit_s", KIND_REAL, 0, REQ(limit_s), 0, SECONDS_MAX, NULL},
+    {"grace_s", KIND_REAL, 0, REQ(grace_s), 0, SECONDS_MAX, NULL},
     {"log_max_bytes", KIND_I64, 0, REQ(log_max_bytes), 0, BYTES_MAX, NULL},
     {"log_fails", KIND_BOOL, 0, REQ(log_fails), 0, 0, NULL},
     {"log_is_plain", KIND_BOOL, 0, REQ(log_is_plain), 0, 0, NULL},
@@ -153,7 +140,7 @@ static const struct field submit_fields[] = {
         .at = offsetof(struct helper_cmd, slurm_id), .min = 1, \
         .max = UINT32_MAX - 2                                  \
     }
-static const struct field signal_fields[] = {
+static const struct json_field signal_fields[] = {
     ID,
     TAG,
     UID,
@@ -164,15 +151,19 @@ static const struct field signal_fields[] = {
      offsetof(struct helper_cmd, is_cancel), 0, 0, NULL},
 };
 
-static const struct field kill_fields[] = {ID, TAG, UID, SLURM_ID};
+static const struct json_field kill_fields[] = {ID, TAG, UID, SLURM_ID};
 
-static const struct field limit_fields[] = {
-    ID, TAG, UID, SLURM_ID, {"limit_s", KIND_REAL, 0, REQ(limit_s), 0, 0, NULL},
+static const struct json_field limit_fields[] = {
+    ID,
+    TAG,
+    UID,
+    SLURM_ID,
+    {"limit_s", KIND_REAL, 0, REQ(limit_s), 0, SECONDS_MAX, NULL},
 };
 
-static const struct field read_exit_fields[] = {ID, UID, DIR};
+static const struct json_field read_exit_fields[] = {ID, UID, DIR};
 
-static const struct field recall_fields[] = {
+static const struct json_field recall_fields[] = {
     ID,
     TAG,
     UID,
@@ -183,15 +174,15 @@ static const struct field recall_fields[] = {
     {"since", KIND_I64, 0, REQ(since), 0, INT64_MAX, NULL},
 };
 
-static const struct field again_fields[] = {ID};
+static const struct json_field again_fields[] = {ID};
 
 #define NEWS(member) offsetof(struct helper_news, member)
-static const struct field hello_fields[] = {
+static const struct json_field hello_fields[] = {
     {"generation", KIND_U64, 0, NEWS(generation), 1, INT64_MAX, NULL},
     {"slurm", KIND_TEXT, 0, NEWS(slurm), 1,
      sizeof(((struct helper_news *)0)->slurm), NULL},
 };
-static const struct field done_fields[] = {
+static const struct json_field done_fields[] = {
     {"id", KIND_U64, 0, NEWS(id), 0, INT64_MAX, NULL},
     {"slurm_id", KIND_U32, IS_OPTIONAL, NEWS(slurm_id), 0, UINT32_MAX, NULL},
     {"exit_code", KIND_I32, IS_OPTIONAL, NEWS(exit_code), 0, CODE_MAX, NULL},
@@ -216,7 +207,7 @@ static const struct field done_fields[] = {
         "why", KIND_TEXT, 0, NEWS(why.msg), 0,     \
             sizeof(((struct error *)0)->msg), NULL \
     }
-static const struct field failed_fields[] = {
+static const struct json_field failed_fields[] = {
     {"id", KIND_U64, 0, NEWS(id), 0, INT64_MAX, NULL},
     {"code", KIND_CODE, 0, NEWS(why.code), 0, 0, NULL},
     WHY,
@@ -228,7 +219,7 @@ static const struct field failed_fields[] = {
 #word, KIND_TEXT, 0, JOB(word), least,           \
             sizeof(((struct helper_job *)0)->word), rule \
     }
-static const struct field job_fields[] = {
+static const struct json_field job_fields[] = {
     JOB_TEXT(tag, 1, is_tag),
     {"uid", KIND_U32, 0, JOB(uid), 0, UINT32_MAX, NULL},
     {"slurm_id", KIND_U32, 0, JOB(slurm_id), 1, UINT32_MAX, NULL},
@@ -244,11 +235,11 @@ static const struct field job_fields[] = {
     {"ended", KIND_I64, IS_OPTIONAL, JOB(ended), 0, ENDED_MAX, NULL},
     {"expected", KIND_I64, IS_OPTIONAL, JOB(expected), 0, ENDED_MAX, NULL},
 };
-static const struct field gone_fields[] = {
+static const struct json_field gone_fields[] = {
     JOB_TEXT(tag, 1, is_tag),
     {"slurm_id", KIND_U32, 0, JOB(slurm_id), 1, UINT32_MAX, NULL},
 };
-static const struct field scan_fields[] = {
+static const struct json_field scan_fields[] = {
     {"seq", KIND_U64, 0, NEWS(seq), 0, INT64_MAX, NULL},
 };
 #define PART(member) offsetof(struct helper_news, partition.member)
@@ -257,7 +248,7 @@ static const struct field scan_fields[] = {
 #word, KIND_TEXT, 0, PART(word), least,               \
             sizeof(((struct alloc_partition *)0)->word), NULL \
     }
-static const struct field partition_fields[] = {
+static const struct json_field partition_fields[] = {
     {"index", KIND_I32, 0, NEWS(index), 0, HELPER_NODES_MAX, NULL},
     {"count", KIND_I32, 0, NEWS(count), 1, HELPER_NODES_MAX, NULL},
     PART_TEXT(name, 1),
@@ -284,7 +275,7 @@ static const struct field partition_fields[] = {
     {                                                        \
 #word, KIND_I64, 0, QUOTA(word), -1, INT64_MAX, NULL \
     }
-static const struct field quota_fields[] = {
+static const struct json_field quota_fields[] = {
     {"index", KIND_I32, 0, NEWS(index), 0, HELPER_NODES_MAX, NULL},
     {"count", KIND_I32, 0, NEWS(count), 0, HELPER_NODES_MAX, NULL},
     {"kind", KIND_I32, 0, QUOTA(kind), 0, ALLOC_QUOTA_RESERVATION, NULL},
@@ -305,7 +296,7 @@ static const struct field quota_fields[] = {
     QUOTA_I64(starts),
     QUOTA_I64(ends),
 };
-static const struct field down_fields[] = {
+static const struct json_field down_fields[] = {
     WHY,
     {"since", KIND_I64, 0, NEWS(since), 0, INT64_MAX, NULL},
 };
@@ -324,7 +315,7 @@ static const struct field down_fields[] = {
 #word, KIND_I32, IS_OPTIONAL, offsetof(struct alloc_node, word), 0, \
             most, NULL                                                      \
     }
-static const struct field node_fields[] = {
+static const struct json_field node_fields[] = {
     NODE_TEXT(name, 1),
     NODE_TEXT(gpu_type, 0),
     NODE_INT(gpus_total, GPUS_MAX),
@@ -348,57 +339,26 @@ static const struct field node_fields[] = {
     NODE_TEXT(address, 0),
 };
 
-#define TABLE(t) t, sizeof(t) / sizeof((t)[0])
-const struct message helper_commands[HELPER_N_OPS] = {
-    [HELPER_SUBMIT] = {"submit", TABLE(submit_fields)},
-    [HELPER_SIGNAL] = {"signal", TABLE(signal_fields)},
-    [HELPER_KILL] = {"kill", TABLE(kill_fields)},
-    [HELPER_LIMIT] = {"limit", TABLE(limit_fields)},
-    [HELPER_READ_EXIT] = {"read_exit", TABLE(read_exit_fields)},
-    [HELPER_RECALL] = {"recall", TABLE(recall_fields)},
-    [HELPER_AGAIN] = {"again", TABLE(again_fields)},
+const struct json_struct helper_commands[HELPER_N_OPS] = {
+    [HELPER_SUBMIT] = {"submit", JSON_FIELDS(submit_fields)},
+    [HELPER_SIGNAL] = {"signal", JSON_FIELDS(signal_fields)},
+    [HELPER_KILL] = {"kill", JSON_FIELDS(kill_fields)},
+    [HELPER_LIMIT] = {"limit", JSON_FIELDS(limit_fields)},
+    [HELPER_READ_EXIT] = {"read_exit", JSON_FIELDS(read_exit_fields)},
+    [HELPER_RECALL] = {"recall", JSON_FIELDS(recall_fields)},
+    [HELPER_AGAIN] = {"again", JSON_FIELDS(again_fields)},
 };
-const struct message helper_events[HELPER_N_EVS] = {
-    [HELPER_HELLO] = {"hello", TABLE(hello_fields)},
-    [HELPER_REPLY] = {"reply", TABLE(done_fields)},
-    [HELPER_JOB] = {"job", TABLE(job_fields)},
-    [HELPER_GONE] = {"gone", TABLE(gone_fields)},
-    [HELPER_SCAN] = {"scan", TABLE(scan_fields)},
+const struct json_struct helper_events[HELPER_N_EVS] = {
+    [HELPER_HELLO] = {"hello", JSON_FIELDS(hello_fields)},
+    [HELPER_REPLY] = {"reply", JSON_FIELDS(done_fields)},
+    [HELPER_JOB] = {"job", JSON_FIELDS(job_fields)},
+    [HELPER_GONE] = {"gone", JSON_FIELDS(gone_fields)},
+    [HELPER_SCAN] = {"scan", JSON_FIELDS(scan_fields)},
     [HELPER_NODES] = {"nodes", NULL, 0}, /* encoded by hand: an array */
-    [HELPER_PARTITION] = {"partition", TABLE(partition_fields)},
-    [HELPER_QUOTA] = {"quota", TABLE(quota_fields)},
-    [HELPER_DOWN] = {"down", TABLE(down_fields)},
+    [HELPER_PARTITION] = {"partition", JSON_FIELDS(partition_fields)},
+    [HELPER_QUOTA] = {"quota", JSON_FIELDS(quota_fields)},
+    [HELPER_DOWN] = {"down", JSON_FIELDS(down_fields)},
     [HELPER_UP] = {"up", NULL, 0},
 };
-const struct message helper_failed = {"reply", TABLE(failed_fields)};
-const struct message helper_node = {"node", TABLE(node_fields)};
-
-/* ---- checks of both directions ------------------------------------------- */
-int helper_check_text(const struct field *f, const char *text, size_t n,
-                      struct error *err)
-{
-    int64_t most = f->kind == KIND_TEXT ? f->max - 1 : f->max;
-    if ((int64_t)n < f->min || (int64_t)n > most || strlen(text) != n)
-        return error_set(err, ERR_INVAL, "'%s' must have %lld..%lld bytes",
-                         f->key, (long long)f->min, (long long)most);
-    if (!(f->fits ? f->fits : helper_is_printable)(text))
-        return error_set(err, ERR_INVAL, "'%s' has an invalid format", f->key);
-    return 0;
-}
-
-int helper_check_int(const struct field *f, int64_t v, struct error *err)
-{
-    if (v < f->min || v > f->max)
-        return error_set(err, ERR_INVAL, "'%s' is %lld, must be %lld..%lld",
-                         f->key, (long long)v, (long long)f->min,
-                         (long long)f->max);
-    return 0;
-}
-
-int helper_check_real(const struct field *f, double v, struct error *err)
-{
-    if (!(v >= 0 && v <= (double)SECONDS_MAX))
-        return error_set(err, ERR_INVAL, "'%s' is %g, must be 0..%lld", f->key,
-                         v, (long long)SECONDS_MAX);
-    return 0;
-}
+const struct json_struct helper_failed = {"reply", JSON_FIELDS(failed_fields)};
+const struct json_struct helper_node = {"node", JSON_FIELDS(node_fields)};

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/recorded.h"
 #include "tests/tap.h"
 
 #define SUBMIT                                                              \
@@ -582,8 +583,28 @@ static void test_refused_news(void)
     buf_clear(&b);
 }
 
+/* A line that names an event is news, any other a command. */
+static void outcome(const char *text, size_t len, struct buf *ret)
+{
+    struct error err = ERROR_INIT;
+    struct helper_cmd c = {.hold = NULL};
+    struct helper_news n = {.nodes = NULL};
+    int rc = strstr(text, "\"ev\":") ? helper_news_parse(text, len, &n, &err)
+                                     : helper_cmd_parse(text, len, &c, &err);
+    if (rc == 0)
+        rc = c.hold ? helper_cmd_encode(&c, ret, &err)
+                    : helper_news_encode(&n, ret, &err);
+    if (rc < 0)
+        recorded_error(ret, &err);
+    else if (ret->len > 0)
+        ret->data[--ret->len] = '\0'; /* the newline */
+    helper_cmd_clear(&c);
+    helper_news_clear(&n);
+}
+
 int main(void)
 {
+    recorded("helper_wire", 100, outcome);
     test_submit();
     test_others();
     test_refused_submit();

@@ -1,0 +1,254 @@
+/* json_struct.c - read and write structs by tables; see json_struct.h. */
+#include "jobs/wire/json_struct.h"
+
+#include <string.h>
+
+#include "jobs/text/text.h"
+
+/* ---- checks of both directions ------------------------------------------- */
+bool json_struct_is_printable(const char *text)
+{
+    const char *end = text + strlen(text);
+    while (text < end) {
+        int32_t cp = text_next(&text, end);
+        if (cp < 0 || cp == '\n' || cp == '\r' || text_is_control(cp))
+            return false;
+    }
+    return true;
+}
+
+static int check_text(const struct json_field *f, const char *text, size_t n,
+                      struct error *err)
+{
+    int64_t most = f->kind == KIND_TEXT ? f->max - 1 : f->max;
+    if ((int64_t)n < f->min || (int64_t)n > most || strlen(text) != n)
+        return error_set(err, ERR_INVAL, "'%s' must have %lld..%lld bytes",
+                         f->key, (long long)f->min, (long long)most);
+    if (!(f->fits ? f->fits : json_struct_is_printable)(text))
+        return error_set(err, ERR_INVAL, "'%s' has an invalid format", f->key);
+    return 0;
+}
+
+static int check_int(const struct json_field *f, int64_t v, struct error *err)
+{
+    if (v < f->min || v > f->max)
+        return error_set(err, ERR_INVAL, "'%s' is %lld, must be %lld..%lld",
+                         f->key, (long long)v, (long long)f->min,
+                         (long long)f->max);
+    return 0;
+}
+
+static int check_real(const struct json_field *f, double v, struct error *err)
+{
+    if (!(v >= (double)f->min && v <= (double)f->max))
+        return error_set(err, ERR_INVAL, "'%s' is %g, must be %lld..%lld",
+                         f->key, v, (long long)f->min, (long long)f->max);
+    return 0;
+}
+
+/* ---- reading ------------------------------------------------------------- */
+static int type_error(const struct json_field *f, const char *what,
+                      struct error *err)
+{
+    return error_set(err, ERR_INVAL, "'%s' is not %s", f->key, what);
+}
+
+static int read_text(const struct json_field *f, const struct member *v,
+                     void *to, struct error *err)
+{
+    if (f->kind == KIND_STRING && (f->flags & IS_NULLABLE) &&
+        v->kind == MEMBER_NULL) {
+        *(const char **)to = NULL;
+        return 0;
+    }
+    if (v->kind != MEMBER_TEXT)
+        return type_error(f, "a string", err);
+    if (f->kind == KIND_CODE) {
+        enum err_code code = error_from_word(v->text);
+        if (code == ERR_NONE || strcmp(error_word(code), v->text) != 0)
+            return type_error(f, "the word of an error", err);
+        *(enum err_code *)to = code;
+        return 0;
+    }
+    if (check_text(f, v->text, v->len, err) < 0)
+        return -1;
+    if (f->kind == KIND_TEXT)
+        memcpy(to, v->text, v->len + 1);
+    else
+        *(const char **)to = v->text;
+    return 0;
+}
+
+static int read_int(const struct json_field *f, const struct member *v,
+                    void *to, struct error *err)
+{
+    if (v->kind != MEMBER_INT)
+        return type_error(f, "an integer", err);
+    if (check_int(f, v->n, err) < 0)
+        return -1;
+    if (f->kind == KIND_I32)
+        *(int32_t *)to = (int32_t)v->n;
+    else if (f->kind == KIND_U32)
+        *(uint32_t *)to = (uint32_t)v->n;
+    else if (f->kind == KIND_I64)
+        *(int64_t *)to = v->n;
+    else
+        *(uint64_t *)to = (uint64_t)v->n;
+    return 0;
+}
+
+static int read_field(const struct json_field *f, const struct member *v,
+                      void *to, struct error *err)
+{
+    switch (f->kind) {
+    case KIND_TEXT:
+    case KIND_STRING:
+    case KIND_CODE:
+        return read_text(f, v, to, err);
+    case KIND_REAL:
+        if (v->kind != MEMBER_INT && v->kind != MEMBER_REAL)
+            return type_error(f, "a number", err);
+        if (check_real(f, v->x, err) < 0)
+            return -1;
+        *(double *)to = v->x;
+        return 0;
+    case KIND_BOOL:
+        if (v->kind != MEMBER_TRUE && v->kind != MEMBER_FALSE)
+            return type_error(f, "true or false", err);
+        *(bool *)to = v->kind == MEMBER_TRUE;
+        return 0;
+    case KIND_I32:
+    case KIND_U32:
+    case KIND_I64:
+    case KIND_U64:
+        break;
+    }
+    return read_int(f, v, to, err);
+}
+
+int json_struct_read(const struct json_struct *t, const struct members *m,
+                     size_t extra, void *base, struct error *err)
+{
+    size_t seen = extra;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct json_field *f = &t->fields[i];
+        const struct member v = members_get(m, f->key);
+        if (v.kind == MEMBER_NONE && (f->flags & IS_OPTIONAL))
+            continue;
+        if (v.kind == MEMBER_NONE)
+            return error_set(err, ERR_INVAL, "'%s' is missing", f->key);
+        if (read_field(f, &v, (char *)base + f->at, err) < 0)
+            return -1;
+        seen++;
+    }
+    if (json_object_size(m->o) != seen)
+        return error_set(err, ERR_INVAL, "a key that '%s' does not have",
+                         t->word);
+    return 0;
+}
+
+/* ---- writing ------------------------------------------------------------- */
+/* Texts of others may hold any byte, for instance Latin-1 in the reason of one
+ * of Slurm's nodes. */
+static json_t *plain(const struct json_field *f, const char *text,
+                     struct error *err)
+{
+    struct buf b = BUF_INIT;
+    if (json_struct_is_printable(text))
+        return json_string(text);
+    json_t *v = NULL;
+    if (text_add_plain(&b, text, strlen(text), err) == 0) {
+        size_t n = b.len < (size_t)f->max ? b.len : (size_t)f->max - 1;
+        while (n > 0 && n < b.len && ((unsigned char)b.data[n] & 0xc0) == 0x80)
+            n--;
+        v = json_stringn(buf_str(&b), n);
+    }
+    buf_clear(&b);
+    return v;
+}
+
+static json_t *string_value(const struct json_field *f, const char *text,
+                            struct error *err)
+{
+    if (text == NULL && (f->flags & IS_NULLABLE))
+        return json_null();
+    text = text ? text : "";
+    return check_text(f, text, strlen(text), err) < 0 ? NULL
+                                                      : json_string(text);
+}
+
+static json_t *text_value(const struct json_field *f, const char *text,
+                          struct error *err)
+{
+    size_t n = strlen(text);
+    if ((f->fits || (int64_t)n < f->min) && check_text(f, text, n, err) < 0)
+        return NULL;
+    return plain(f, text, err);
+}
+
+/* A U64 above INT64_MAX is negative. */
+static int64_t int_at(const struct json_field *f, const void *at)
+{
+    if (f->kind == KIND_I32)
+        return *(const int32_t *)at;
+    if (f->kind == KIND_U32)
+        return *(const uint32_t *)at;
+    return *(const int64_t *)at;
+}
+
+/* NULL if a check fails, or memory is short: err is then unchanged. */
+static json_t *value_of(const struct json_field *f, const void *at,
+                        struct error *err)
+{
+    switch (f->kind) {
+    case KIND_CODE:
+        return json_string(error_word(*(const enum err_code *)at));
+    case KIND_STRING:
+        return string_value(f, *(const char *const *)at, err);
+    case KIND_TEXT:
+        return text_value(f, at, err);
+    case KIND_BOOL:
+        return json_boolean(*(const bool *)at);
+    case KIND_REAL:
+        return check_real(f, *(const double *)at, err) < 0
+                   ? NULL
+                   : json_real(*(const double *)at);
+    case KIND_I32:
+    case KIND_U32:
+    case KIND_I64:
+    case KIND_U64:
+        break;
+    }
+    int64_t n = int_at(f, at);
+    return check_int(f, n, err) < 0 ? NULL : json_integer(n);
+}
+
+int json_struct_write(const struct json_struct *t, const void *base, json_t *o,
+                      struct error *err)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        const struct json_field *f = &t->fields[i];
+        struct error why = {.code = ERR_NOMEM, .msg = "out of memory"};
+        json_t *v = value_of(f, (const char *)base + f->at, &why);
+        if (v == NULL || json_object_set_new(o, f->key, v) < 0)
+            return error_set(err, why.code, "%s: %s", t->word, why.msg);
+    }
+    return 0;
+}
+
+static int to_buf(const char *p, size_t n, void *arg)
+{
+    return buf_add(arg, p, n, NULL);
+}
+
+int json_struct_dump(const json_t *o, struct buf *out, struct error *err)
+{
+    size_t before = out->len;
+    if (json_dump_callback(o, to_buf, out, JSON_COMPACT) == 0)
+        return 0;
+    if (out->data) {
+        out->len = before;
+        out->data[before] = '\0';
+    }
+    return error_set(err, ERR_NOMEM, "out of memory");
+}

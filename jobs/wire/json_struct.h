@@ -1,0 +1,64 @@
+/* json_struct.h - read a struct from a JSON object and write it, by a table.
+ *
+ * A row has a key, its type, its range and its place in the struct. Reader and
+ * writer use the same rows, so they cannot diverge. */
+#ifndef MGPU_JOBS_WIRE_JSON_STRUCT_H
+#define MGPU_JOBS_WIRE_JSON_STRUCT_H
+
+#include <stddef.h>
+
+#include "jobs/base/buf.h"
+#include "jobs/wire/json_scan.h"
+
+enum json_kind {
+    KIND_TEXT,   /* char[max]; at least min bytes */
+    KIND_STRING, /* const char *, borrowed; min..max bytes */
+    KIND_I32,
+    KIND_U32,
+    KIND_I64,
+    KIND_U64,  /* at most INT64_MAX: jansson's limit */
+    KIND_REAL, /* double */
+    KIND_BOOL,
+    KIND_CODE, /* enum err_code, by its name */
+};
+
+enum {
+    IS_NULLABLE = 1, /* of a string: null is NULL */
+    IS_OPTIONAL = 2, /* a missing key leaves the struct as it is */
+};
+
+struct json_field {
+    const char *key;
+    enum json_kind kind;
+    int flags;
+    size_t at;
+    int64_t min, max;
+    bool (*fits)(const char *text); /* NULL: any printable text */
+};
+
+struct json_struct {
+    const char *word; /* its name, for messages */
+    const struct json_field *fields;
+    size_t n;
+};
+#define JSON_FIELDS(t) (t), sizeof(t) / sizeof((t)[0])
+
+/* in   m      the whole object, of a tree
+ *      extra  how many other keys it has, which the caller reads
+ * out  base   the struct; undefined after -1. Strings are the tree's
+ * err  ERR_INVAL a key is missing or unknown, or a value is out of range */
+int json_struct_read(const struct json_struct *t, const struct members *m,
+                     size_t extra, void *base, struct error *err) MUST_CHECK;
+/* Adds the rows to o. A text without a check of its own may have any bytes:
+ * what is not printable is escaped, and cut to its space. err  ERR_INVAL a
+ * value that the reader would refuse; ERR_NOMEM */
+int json_struct_write(const struct json_struct *t, const void *base, json_t *o,
+                      struct error *err) MUST_CHECK;
+/* Appends o, without blanks. err ERR_NOMEM: out is unchanged */
+int json_struct_dump(const json_t *o, struct buf *out,
+                     struct error *err) MUST_CHECK;
+
+/* Whether all of it is UTF-8 without control characters. */
+bool json_struct_is_printable(const char *text);
+
+#endif
