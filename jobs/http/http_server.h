@@ -7,12 +7,12 @@
  * conf.header_timeout_s, conf.max_clients connections, at
  * most conf.max_clients_per_uid of them of one uid and, over TCP,
  * conf.max_clients_per_net of one address. An eighth of conf.max_clients is
- * kept for the unix socket: who is far away cannot shut out who is here. Past a
- * limit the client gets one answer (400, 413, 431, 503) and the connection
- * closes.
+ * kept for the unix socket: clients on other machines cannot shut out local
+ * ones. Past a limit the client gets one answer (400, 413, 431, 503) and the
+ * connection closes.
  *
- * Over the unix socket the kernel says who calls. Over TCP nobody does:
- * http_uid() is -1 until a handler has found out, and said so with
+ * Over the unix socket the kernel names the caller's uid. Over TCP http_uid()
+ * is -1 until a handler has authenticated the caller and called
  * http_set_uid().
  */
 #ifndef MGPU_JOBS_HTTP_HTTP_SERVER_H

@@ -301,9 +301,11 @@ static void on_usr1(void *arg)
     const struct ctld *c = arg;
     struct error err = ERROR_INIT;
     if (c->parts.reopen_log && c->parts.reopen_log(&err) < 0)
-        log_err("ctld", "the log goes on where it was why=\"%s\"", err.msg);
+        log_err("ctld",
+                "cannot reopen the log, it stays in the old file why=\"%s\"",
+                err.msg);
     else
-        log_notice("ctld", "the log goes on here");
+        log_notice("ctld", "reopened the log");
 }
 
 /* A system daemon has no privileges to start another helper. So it stops, and

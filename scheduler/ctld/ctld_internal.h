@@ -106,7 +106,7 @@ struct ctld {
 /* Before the engine is there, and after. */
 int ctld_notice_init(struct ctld *c, struct error *err) MUST_CHECK;
 int ctld_notice_begin(struct ctld *c, struct error *err) MUST_CHECK;
-/* engine_parts.replayed: what the last life may not have told. */
+/* engine_parts.replayed: events that the daemon before may not have sent. */
 void ctld_notice_again(void *arg, const struct store_event *event,
                        const struct job *job);
 void ctld_notice(struct ctld *c, const struct store_event *event,

@@ -178,7 +178,9 @@ static void beat_pulse(struct ctld *c, double now_s)
 {
     double period_s = c->parts.conf->heartbeat_s / 2;
     if (now_s - c->engine_loop->pulse_due_s > period_s) {
-        log_notice("ctld", "stood still, and listens anew s=%.1f",
+        log_notice("ctld",
+                   "the daemon was stopped and runs again, worker deadlines "
+                   "start anew s=%.1f",
                    now_s - c->engine_loop->pulse_due_s);
         engine_was_away(c->engine);
     }

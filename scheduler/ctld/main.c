@@ -155,7 +155,8 @@ static int add_fault(struct store **io, struct error *err)
     return store_faulty_create(*io, &fault, io, err);
 }
 
-/* ---- one life -------------------------------------------------------------
+/* ---- one run of the daemon
+ * -------------------------------------------------------------
  */
 
 static void log_path(const struct setup *s, char ret[LOG_PATH_CAP])
@@ -369,7 +370,8 @@ static void on_event_log(int severity, const char *msg)
 }
 
 /* Each thread has an arena. Left to itself glibc keeps in each of them twice
- * the largest block that was ever freed, for the rest of a life of months. */
+ * the largest block that was ever freed, for as long as the process runs, which
+ * may be months. */
 static void bound_free_memory(void)
 {
     (void)mallopt(M_MMAP_THRESHOLD, MEMORY_KEPT);

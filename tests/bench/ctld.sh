@@ -38,7 +38,7 @@ stalls() { # of this life; and what the daemon said of those above 50 ms
             "a core %.1f ms, longest sleep %.1f ms", all * 1e3, own * 1e3,
             slept * 1e3 }'
     awk '/ ctld: ready / { said = "" }
-        sub(/.* stood still for too long /, "") { said = said "\n     " $0 }
+        sub(/.* a callback delayed the event loop /, "") { said = said "\n     " $0 }
         END { printf "%s", said }' "$dir/ctld.log"
 }
 

@@ -183,7 +183,7 @@ printf 'event loop, seen from inside: longest turn '
 metric mgpu_loop_stall_longest_seconds | awk '{ printf "%.1f ms", $1 * 1e3 }'
 metric mgpu_loop_stall_own_longest_seconds |
     awk '{ printf ", without waiting for a core %.1f ms\n", $1 * 1e3 }'
-sed -n 's/.*stood still/stood still/p' "$dir/ctld.log"
+sed -n 's/.*a callback delayed/a callback delayed/p' "$dir/ctld.log"
 printf 'event loop, seen from outside (/livez): '
 most <"$dir/probed"
 printf 'memory of the daemon: '

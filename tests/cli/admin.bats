@@ -387,7 +387,7 @@ has_newer() { [[ $(backup_lasts) > $1 ]]; }
     wait_for 60 failing
     [ "$(admin --json status | json '$.backup.failures')" -gt 0 ]
     api GET /metrics | grep -q '^mgpu_backup_failures_total [1-9]'
-    grep -q 'err backup: failed, is tried again' "$ctld_dir/ctld.log"
+    grep -q 'err backup: a backup failed and will be repeated' "$ctld_dir/ctld.log"
     last=$(backup_lasts)
     chmod 700 kept
     wait_for 60 has_newer "$last"
@@ -431,7 +431,7 @@ has_newer() { [[ $(backup_lasts) > $1 ]]; }
     admin status | grep -q 'storage .* free of store.min_free .*: no job is accepted'
     [[ $(api GET /readyz) == *"no job is accepted"* ]]
     api GET /metrics | grep -q '^mgpu_state_short 1'
-    grep -q 'no job is accepted until there is room' "$ctld_dir/ctld.log"
+    grep -q 'the disk is nearly full, the daemon accepts no job' "$ctld_dir/ctld.log"
     touch "$BATS_TEST_TMPDIR/go"
     wait_for 60 job_is "$a" COMPLETED
     wait_for 60 job_is "$b" COMPLETED
@@ -440,7 +440,7 @@ has_newer() { [[ $(backup_lasts) > $1 ]]; }
     "$MGPU_BIN/mgpu-submit" "$BATS_TEST_TMPDIR/c.yaml"
     [ "$(api GET /readyz)" = ok ]
     api GET /metrics | grep -q '^mgpu_state_short 0'
-    grep -q 'there is room again' "$ctld_dir/ctld.log"
+    grep -q 'the disk has room again' "$ctld_dir/ctld.log"
 }
 
 @test "an old state beside newer jobs: no id is given twice" {

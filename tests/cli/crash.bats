@@ -76,18 +76,18 @@ submit_held() { # what waits has no directory that tells of it
     ctld_kill
     run "$MGPU_BIN/mgpu-ctld" --fsck "$state"
     [ "$output" = "$state: sound" ]
-    not grep -q 'has lost its end' "$ctld_dir/ctld.log"
+    not grep -q 'lacks events that were stored' "$ctld_dir/ctld.log"
     truncate -s 0 "$state/state.db-wal"
     run "$MGPU_BIN/mgpu-ctld" --fsck "$state"
     [ "$status" -eq 74 ]
     [[ $output == *"its log ends at event "*" and jobs up to 5 were stored"* ]]
     ctld_start
-    grep -q ' err ctld: state.db has lost its end: .* stored_job=5 ' "$ctld_dir/ctld.log"
+    grep -q ' err ctld: state.db lacks events that were stored: .* stored_job=5 ' "$ctld_dir/ctld.log"
     [ "$(submit_held)" -gt 5 ]
     # Once: from then on the log is what it is.
     ctld_term
     ctld_start
-    [ "$(grep -c 'has lost its end' "$ctld_dir/ctld.log")" = 1 ]
+    [ "$(grep -c 'lacks events that were stored' "$ctld_dir/ctld.log")" = 1 ]
     run "$MGPU_BIN/mgpu-ctld" --fsck "$state"
     [ "$output" = "$state: sound" ]
 }
@@ -381,7 +381,7 @@ slots_free_are() {
         "$BATS_TEST_TMPDIR/late.yaml" 3>&- &
     wait_for 120 lines_at_least "$beats" $((beaten + 32))
     kill -CONT "$ctld_pid"
-    wait_for 60 grep -q 'stood still, and listens anew' "$ctld_dir/ctld.log"
+    wait_for 60 grep -q 'the daemon was stopped and runs again' "$ctld_dir/ctld.log"
     wait_for 60 is_answered late
     [ "$(cat "$BATS_TEST_TMPDIR/late")" = good ]
     job_is "$id" RUNNING

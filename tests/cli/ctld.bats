@@ -320,7 +320,7 @@ END
         sed "1d;\$d;s,/var/lib/mgpu,$dir/state,g" >"$dir/postrotate"
     mv "$log" "$log.1"
     sh -e "$dir/postrotate"
-    wait_for 30 grep -q 'the log goes on here' "$log"
+    wait_for 30 grep -q 'reopened the log' "$log"
     [ "$(stat -c %a "$log")" = 600 ]
     id=$(submit_command one true)
     wait_for 30 grep -q "job: submit job=$id " "$log"
@@ -330,7 +330,7 @@ END
     mv "$log" "$log.2"
     mkdir "$log"
     sh -e "$dir/postrotate"
-    wait_for 30 grep -q 'the log goes on where it was' "$log.2"
+    wait_for 30 grep -q 'cannot reopen the log, it stays in the old file' "$log.2"
     rmdir "$log"
     # Nothing is signalled that is no daemon of ours.
     sleep 60 3>&- &
@@ -636,7 +636,7 @@ END
     [ "$dropped" -ge 88 ]
     [ "$dropped" -le 176 ]
     grep -qx 'mgpu_lines_dropped_total 0' "$BATS_TEST_TMPDIR/m"
-    grep -q 'rows under too many names were dropped rows=' "$ctld_dir/ctld.log"
+    grep -q 'dropped rows of a job with too many metric names rows=' "$ctld_dir/ctld.log"
 }
 
 @test "S14, S15: hostile requests get one answer each" {

@@ -142,7 +142,7 @@ second_is_over() {
     ctld_start --config mgpu.yaml
     [[ $(row watchdog.node_lost_after) == *" 90s "*" default "* ||
         $(row watchdog.node_lost_after) == *" 1m30s "*" default "* ]]
-    grep -q 'does not go with the configuration any more' d/ctld.log
+    grep -q 'the configuration file refuses the policy settings' d/ctld.log
     [[ $(admin log --last 1) == *policy*"at least twice"* ]]
     [[ $(admin log --last 1) == *"node_lost_after: 11s -> 90s (reset)"* ]]
     # A reload that what is set does not go with changes nothing.

@@ -338,7 +338,7 @@ part_logs() {
     ok "with log.target: file it is in ctld.log" grep -q 'ready version=' /var/lib/mgpu/ctld.log
     ok "logrotate" logrotate -f /etc/logrotate.d/mgpu
     ok "put it away" test -e /var/lib/mgpu/ctld.log.1
-    ok "and the log goes on in a new file" until_true 30 grep -q 'the log goes on here' /var/lib/mgpu/ctld.log
+    ok "and the log goes on in a new file" until_true 30 grep -q 'reopened the log' /var/lib/mgpu/ctld.log
     ok "which is the daemon's alone" mode_is /var/lib/mgpu/ctld.log "mgpu:mgpu 600"
     write_conf
     systemctl restart "$unit"

@@ -91,7 +91,7 @@ void config_apply_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->gpu_memory = f->conf.gpu_memory;
     config_apply_engine(c);
     if (teach_policy(c, &err) < 0)
-        log_warn("metrics", "speeds of earlier jobs are unknown why=\"%s\"",
+        log_warn("metrics", "cannot read the speeds of earlier jobs why=\"%s\"",
                  err.msg);
     backup_schedule_restart(c);
     metrics_retention_restart(c);

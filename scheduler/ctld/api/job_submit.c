@@ -7,9 +7,10 @@
  * known, whether there is room and whether it fits here are questions about
  * that moment.
  *
- * What it names may be in the archive, by its key or as what it waits for; that
- * is read first, on the reader's thread, and asked for anew when it is there,
- * for others go on meanwhile. Who does not wait for it may pass.
+ * A job that the submission names, by its key or as a dependency, may be in the
+ * archive. The reader's thread reads that job first, and the submission is
+ * checked again when it is there, because other requests go on meanwhile. A
+ * submission that needs nothing of the archive may pass.
  */
 #include "scheduler/ctld/api/job_submit.h"
 
@@ -327,7 +328,7 @@ static void on_recalled(void *arg, const struct error *why)
 }
 
 /* The daemon may have been asked to stop meanwhile, and takes nothing more.
- * Who has gone without waiting finds his job by its key. */
+ * A client that left without waiting finds its job by the key. */
 static void settle(struct submission *s)
 {
     const struct engine_submit req = {.uid = s->uid,

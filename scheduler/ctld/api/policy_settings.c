@@ -219,7 +219,9 @@ static void on_timer(void *arg)
     if (c->stopping)
         return;
     if (expire(c, &err) < 0) {
-        log_err("admin", "what was set for a time stays why=\"%s\"", err.msg);
+        log_err("admin",
+                "cannot end a policy setting whose time is over why=\"%s\"",
+                err.msg);
         loop_timer_set(c->policy_settings->timer, 60);
         return;
     }
@@ -237,7 +239,9 @@ int policy_settings_start(struct ctld *c, struct error *err)
     if (c->policy_settings->now.n == 0 || !c->parts.reload)
         return 0;
     if (expire(c, &why) < 0) /* the others may be what is wrong */
-        log_err("admin", "what was set for a time stays why=\"%s\"", why.msg);
+        log_err("admin",
+                "cannot end a policy setting whose time is over why=\"%s\"",
+                why.msg);
     if (c->policy_settings->now.n == 0)
         return 0;
     if (c->parts.reload(c->parts.reload_arg, false, sets,
@@ -248,8 +252,8 @@ int policy_settings_start(struct ctld *c, struct error *err)
         return 0;
     }
     log_err("admin",
-            "what was set does not go with the configuration any more, "
-            "and is dropped why=\"%s\"",
+            "the configuration file refuses the policy settings, they are "
+            "dropped why=\"%s\"",
             why.msg);
     return take(c, &none, c->parts.conf->uid, why.msg, err);
 }

@@ -183,7 +183,8 @@ static void add_ahead_reason(const struct why *w, json_t *list)
     add_reason(list, text);
 }
 
-/* Who goes for it, and until when; or for whom it has gone, or goes. */
+/* Which jobs are preempted for this one, and until when; or for which job this
+ * one is, or was, preempted. */
 static void add_preempt_reasons(const struct why *w, json_t *list)
 {
     const struct engine *e = w->c->engine;

@@ -295,10 +295,11 @@ void metric_ingest_count(struct ctld *c, const struct ingest_count *n)
         return;
     c->metric_ingest->complained_s = now_s;
     if (n->dropped > 0)
-        log_warn("metrics", "lines that are no rows were dropped lines=%llu",
+        log_warn("metrics", "dropped lines that are not metric rows lines=%llu",
                  (unsigned long long)n->dropped);
     if (n->unwanted > 0)
-        log_warn("metrics", "rows under too many names were dropped rows=%llu",
+        log_warn("metrics",
+                 "dropped rows of a job with too many metric names rows=%llu",
                  (unsigned long long)n->unwanted);
 }
 

@@ -46,7 +46,7 @@ enum {
 };
 /* Of one spool. A rank leaves 64 MiB that are not acknowledged
  * (worker/report/spool.h). But a daemon that did not see it run does not know
- * what an earlier life acknowledged, and not every file system has holes. */
+ * what an earlier daemon acknowledged, and not every file system has holes. */
 static const int64_t SPOOL_READ_MAX = (int64_t)2 << 30;
 static const double SLICE_S = 0.1;
 /* Between two tries when the store failed, and from the first that failed to

@@ -87,7 +87,8 @@ void teach_times(struct ctld *c, struct attempt_metrics *i,
         if (engine_teach_iterations(c->engine, i->job, i->attempt,
                                     iteration - 1, 1, t->at[k].t_iter_s,
                                     &err) < 0) {
-            log_warn("metrics", "speed not noted job=%llu why=\"%s\"",
+            log_warn("metrics",
+                     "cannot record the speed of a job job=%llu why=\"%s\"",
                      (unsigned long long)i->job, err.msg);
             return;
         }
@@ -246,7 +247,7 @@ static void recall_done(struct task *t)
     size_t n_taught = 0;
 
     if (r->rc < 0)
-        log_warn("metrics", "speeds of earlier jobs are unknown why=\"%s\"",
+        log_warn("metrics", "cannot read the speeds of earlier jobs why=\"%s\"",
                  r->err.msg);
     for (size_t i = 0; i < r->n; i++) {
         const struct size *s = &r->sizes[i];
@@ -258,7 +259,8 @@ static void recall_done(struct task *t)
         free(s->class);
     }
     if (n_taught > 0)
-        log_info("metrics", "speeds of earlier jobs sizes=%zu", n_taught);
+        log_info("metrics", "read the speeds of earlier jobs sizes=%zu",
+                 n_taught);
     free(r->sizes);
     free(r);
 }
@@ -313,7 +315,7 @@ void teach_submit(struct ctld *c, const struct job *job)
     teach_length(c, job);
     /* The reader has too much to do: the next job tries again. */
     if (needs_speeds(c, job) && recall(c, &err) < 0)
-        log_warn("metrics", "speeds of earlier jobs are unknown why=\"%s\"",
+        log_warn("metrics", "cannot read the speeds of earlier jobs why=\"%s\"",
                  err.msg);
 }
 

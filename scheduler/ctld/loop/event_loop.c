@@ -121,7 +121,7 @@ static void complain(struct loop *l, const char *what,
         return;
     l->logged_s = now_s;
     log_notice("loop",
-               "stood still for too long what=\"%s\" ms=%.1f "
+               "a callback delayed the event loop what=\"%s\" ms=%.1f "
                "without_a_core_ms=%.1f asleep_ms=%.1f",
                what, turn->s * 1e3, turn->waited_s * 1e3, turn->slept_s * 1e3);
 }
@@ -154,9 +154,9 @@ void loop_enter(struct loop *l)
     l->entered.s = clock_real.now_s(&clock_real);
 }
 
-/* Who was not on a core although nobody else had it, and it was not given up:
- * then the machine is a virtual one, and had none itself. Where no kernel tells
- * how often it was given one, that cannot be known from sleep. */
+/* A thread that did not sleep, had no core, and did not wait for one either is
+ * on a virtual machine that had no core itself. On a kernel without schedstat
+ * that looks like sleep. */
 struct loop_turn loop_turn_between(const struct loop_clocks *from,
                                    const struct loop_clocks *to)
 {

@@ -30,8 +30,8 @@ struct thread {
     struct thread *next_left;
 };
 
-/* Whom thread_destroy_within() left to their tasks: lost on purpose, and a
- * checker of leaks sees that they are. */
+/* Threads that thread_destroy_within() left to their tasks. They are leaked on
+ * purpose; the list keeps them reachable for a leak checker. */
 static struct thread *left;
 
 static void put(struct queue *q, struct task *t)

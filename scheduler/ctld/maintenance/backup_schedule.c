@@ -110,8 +110,10 @@ static void failed(struct ctld *c, const struct turn *t)
     b->n_failed++;
     b->failed_s = wall_s(c);
     (void)snprintf(b->why, sizeof(b->why), "%s", t->err.msg);
-    log_err("backup", "failed, is tried again dir=\"%s\" in_s=%.0f why=\"%s\"",
-            t->dir, retry_s, t->err.msg);
+    log_err(
+        "backup",
+        "a backup failed and will be repeated dir=\"%s\" in_s=%.0f why=\"%s\"",
+        t->dir, retry_s, t->err.msg);
     set_timer(c, retry_s);
 }
 
@@ -125,11 +127,13 @@ static void done(struct ctld *c, const struct turn *t)
     b->n = t->found.n;
     b->last_s = t->found.last_s;
     if (t->was_due)
-        log_notice("backup", "done dir=\"%s\" took_s=%.3f removed=%d kept=%d",
-                   t->path, t->took_s, t->n_removed, t->found.n);
+        log_notice(
+            "backup",
+            "finished a backup dir=\"%s\" took_s=%.3f removed=%d kept=%d",
+            t->path, t->took_s, t->n_removed, t->found.n);
     if (t->was_due && t->prune_rc < 0)
-        log_err("backup", "old ones are left dir=\"%s\" why=\"%s\"", t->dir,
-                t->prune_err.msg);
+        log_err("backup", "cannot remove old backups dir=\"%s\" why=\"%s\"",
+                t->dir, t->prune_err.msg);
     set_timer(c, isnan(b->last_s)
                      ? every_s
                      : fmin(fmax(b->last_s + every_s - wall_s(c), 0), every_s));
@@ -187,7 +191,9 @@ static void on_timer(void *arg)
     if (post(c, &err) == 0)
         return;
     c->backup_schedule->is_busy = false;
-    log_warn("backup", "is tried again in_s=%.0f why=\"%s\"", RETRY_S, err.msg);
+    log_warn("backup",
+             "cannot start a backup, will try again in_s=%.0f why=\"%s\"",
+             RETRY_S, err.msg);
     set_timer(c, RETRY_S);
 }
 

@@ -45,10 +45,11 @@ static void tell(const struct disk_space *r, int64_t min_bytes)
     char is[SCALAR_CAP], min[SCALAR_CAP];
     if (r->is_short)
         log_err("store",
-                "no job is accepted until there is room free=%s min_free=%s",
+                "the disk is nearly full, the daemon accepts no job free=%s "
+                "min_free=%s",
                 show(is, r->free_bytes), show(min, min_bytes));
     else
-        log_notice("store", "there is room again, jobs are accepted");
+        log_notice("store", "the disk has room again, the daemon accepts jobs");
 }
 
 /* Asks the file system unless the last answer is young. */

@@ -3,7 +3,7 @@
  * The program may be slow, hang or fail, so all of it is bounded: the
  * queue, what is under way, each try and the number of tries. A notice that
  * does not fit is dropped, counted and logged. Nobody ever waits for it, and
- * it ends at once, with what is under way left to the next life.
+ * it ends at once, and leaves what is under way to the next daemon.
  *
  * A notice is told at least once. Which were done is kept in a file: the
  * number of the last event of which, and of all before it, everything has been

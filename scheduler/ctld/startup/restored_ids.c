@@ -126,7 +126,8 @@ static int end_restore(const char *path, uint64_t next, struct error *err)
 {
     if (unlink(path) < 0 && errno != ENOENT)
         return error_sys(err, errno, "remove '%s'", path);
-    log_notice("ctld", "a backup was put back, ids go on at id=%" PRIu64, next);
+    log_notice("ctld", "found a restored backup, the next job has id=%" PRIu64,
+               next);
     return 0;
 }
 
@@ -162,15 +163,15 @@ int restored_first_id(const char *state_dir, const char *jobs_dir,
         if (go_on(state_dir, next, &log, err) < 0)
             return -1;
         log_err("ctld",
-                "state.db has lost its end: what was stored after its last "
-                "event is missing here, jobs among it or changes of jobs "
+                "state.db lacks events that were stored: jobs or changes of "
+                "jobs after its last event are lost "
                 "event=%" PRIu64 " stored_event=%" PRIu64 " job=%" PRIu64
                 " stored_job=%" PRIu64 " next_id=%" PRIu64,
                 last_seq, stored.seq, last_id, stored.job, next);
     } else if (next > last_id + 1 && next > first) {
         log_warn("ctld",
-                 "jobs that are not in the log have directories, ids go on "
-                 "at id=%" PRIu64 " last=%" PRIu64,
+                 "directories exist of jobs that no event names, the next job "
+                 "has id=%" PRIu64 " last=%" PRIu64,
                  next, last_id);
     }
     *ret = next;
