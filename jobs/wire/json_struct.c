@@ -17,15 +17,24 @@ bool json_struct_is_printable(const char *text)
     return true;
 }
 
+static const char *unprintable(const char *text)
+{
+    return json_struct_is_printable(text) ? NULL : "has an invalid format";
+}
+
 static int check_text(const struct json_field *f, const char *text, size_t n,
                       struct error *err)
 {
-    int64_t most = f->kind == KIND_TEXT ? f->max - 1 : f->max;
-    if ((int64_t)n < f->min || (int64_t)n > most || strlen(text) != n)
+    int64_t most = f->kind == KIND_STRING ? f->max : f->max - 1;
+    bool is_short = (int64_t)n < f->min && (n || !(f->flags & IS_EMPTY_OK));
+    if (is_short || (int64_t)n > most || strlen(text) != n)
         return error_set(err, ERR_INVAL, "'%s' must have %lld..%lld bytes",
                          f->key, (long long)f->min, (long long)most);
-    if (!(f->fits ? f->fits : json_struct_is_printable)(text))
-        return error_set(err, ERR_INVAL, "'%s' has an invalid format", f->key);
+    const char *fault = f->fault              ? f->fault(text)
+                        : f->kind == KIND_RAW ? NULL
+                                              : unprintable(text);
+    if (fault)
+        return error_set(err, ERR_INVAL, "'%s' %s", f->key, fault);
     return 0;
 }
 
@@ -72,10 +81,10 @@ static int read_text(const struct json_field *f, const struct member *v,
     }
     if (check_text(f, v->text, v->len, err) < 0)
         return -1;
-    if (f->kind == KIND_TEXT)
-        memcpy(to, v->text, v->len + 1);
-    else
+    if (f->kind == KIND_STRING)
         *(const char **)to = v->text;
+    else
+        memcpy(to, v->text, v->len + 1);
     return 0;
 }
 
@@ -102,6 +111,7 @@ static int read_field(const struct json_field *f, const struct member *v,
 {
     switch (f->kind) {
     case KIND_TEXT:
+    case KIND_RAW:
     case KIND_STRING:
     case KIND_CODE:
         return read_text(f, v, to, err);
@@ -117,6 +127,11 @@ static int read_field(const struct json_field *f, const struct member *v,
             return type_error(f, "true or false", err);
         *(bool *)to = v->kind == MEMBER_TRUE;
         return 0;
+    case KIND_FLAG:
+        if (v->kind != MEMBER_TRUE)
+            return error_set(err, ERR_INVAL, "'%s' must be true", f->key);
+        *(bool *)to = true;
+        return 0;
     case KIND_I32:
     case KIND_U32:
     case KIND_I64:
@@ -126,6 +141,11 @@ static int read_field(const struct json_field *f, const struct member *v,
     return read_int(f, v, to, err);
 }
 
+static bool is_optional(const struct json_field *f)
+{
+    return (f->flags & (IS_OPTIONAL | IS_SPARSE)) || f->kind == KIND_FLAG;
+}
+
 int json_struct_read(const struct json_struct *t, const struct members *m,
                      size_t extra, void *base, struct error *err)
 {
@@ -133,18 +153,20 @@ int json_struct_read(const struct json_struct *t, const struct members *m,
     for (size_t i = 0; i < t->n; i++) {
         const struct json_field *f = &t->fields[i];
         const struct member v = members_get(m, f->key);
-        if (v.kind == MEMBER_NONE && (f->flags & IS_OPTIONAL))
+        if (v.kind == MEMBER_NONE && is_optional(f))
             continue;
-        if (v.kind == MEMBER_NONE)
+        if (v.kind == MEMBER_NONE && t->word)
             return error_set(err, ERR_INVAL, "'%s' is missing", f->key);
         if (read_field(f, &v, (char *)base + f->at, err) < 0)
             return -1;
         seen++;
     }
-    if (json_object_size(m->o) != seen)
+    if (json_object_size(m->o) == seen)
+        return 0;
+    if (t->word)
         return error_set(err, ERR_INVAL, "a key that '%s' does not have",
                          t->word);
-    return 0;
+    return error_set(err, ERR_INVAL, "there is an unknown key");
 }
 
 /* ---- writing ------------------------------------------------------------- */
@@ -181,9 +203,21 @@ static json_t *text_value(const struct json_field *f, const char *text,
                           struct error *err)
 {
     size_t n = strlen(text);
-    if ((f->fits || (int64_t)n < f->min) && check_text(f, text, n, err) < 0)
+    if ((f->fault || (int64_t)n < f->min) && check_text(f, text, n, err) < 0)
         return NULL;
     return plain(f, text, err);
+}
+
+static json_t *raw_value(const char *text, struct error *err)
+{
+    json_t *v = json_string(text);
+    const char *p = text, *end = text + strlen(text);
+    while (v == NULL && p < end)
+        if (text_next(&p, end) < 0) {
+            (void)error_set(err, ERR_INVAL, "a field is not UTF-8");
+            break;
+        }
+    return v;
 }
 
 /* A U64 above INT64_MAX is negative. */
@@ -207,6 +241,9 @@ static json_t *value_of(const struct json_field *f, const void *at,
         return string_value(f, *(const char *const *)at, err);
     case KIND_TEXT:
         return text_value(f, at, err);
+    case KIND_RAW:
+        return raw_value(at, err);
+    case KIND_FLAG:
     case KIND_BOOL:
         return json_boolean(*(const bool *)at);
     case KIND_REAL:
@@ -223,15 +260,29 @@ static json_t *value_of(const struct json_field *f, const void *at,
     return check_int(f, n, err) < 0 ? NULL : json_integer(n);
 }
 
+/* Whether the key is omitted. */
+static bool is_absent(const struct json_field *f, const void *at)
+{
+    if (f->kind == KIND_FLAG)
+        return !*(const bool *)at;
+    if (!(f->flags & IS_SPARSE))
+        return false;
+    return *(const char *)at == '\0';
+}
+
 int json_struct_write(const struct json_struct *t, const void *base, json_t *o,
                       struct error *err)
 {
     for (size_t i = 0; i < t->n; i++) {
         const struct json_field *f = &t->fields[i];
+        const char *at = (const char *)base + f->at;
         struct error why = {.code = ERR_NOMEM, .msg = "out of memory"};
-        json_t *v = value_of(f, (const char *)base + f->at, &why);
+        if (is_absent(f, at))
+            continue;
+        json_t *v = value_of(f, at, &why);
         if (v == NULL || json_object_set_new(o, f->key, v) < 0)
-            return error_set(err, why.code, "%s: %s", t->word, why.msg);
+            return error_set(err, why.code, "%s%s%s", t->word ? t->word : "",
+                             t->word ? ": " : "", why.msg);
     }
     return 0;
 }

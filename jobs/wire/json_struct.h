@@ -12,6 +12,8 @@
 
 enum json_kind {
     KIND_TEXT,   /* char[max]; at least min bytes */
+    KIND_RAW,    /* char[max] of any bytes that are UTF-8; at least min in what
+                  * is read */
     KIND_STRING, /* const char *, borrowed; min..max bytes */
     KIND_I32,
     KIND_U32,
@@ -19,12 +21,15 @@ enum json_kind {
     KIND_U64,  /* at most INT64_MAX: jansson's limit */
     KIND_REAL, /* double */
     KIND_BOOL,
+    KIND_FLAG, /* bool: true, or the key is missing */
     KIND_CODE, /* enum err_code, by its name */
 };
 
 enum {
     IS_NULLABLE = 1, /* of a string: null is NULL */
     IS_OPTIONAL = 2, /* a missing key leaves the struct as it is */
+    IS_SPARSE = 4,   /* and an empty text or 0 is not written */
+    IS_EMPTY_OK = 8, /* of a text: "" may be read although min is above 0 */
 };
 
 struct json_field {
@@ -33,11 +38,14 @@ struct json_field {
     int flags;
     size_t at;
     int64_t min, max;
-    bool (*fits)(const char *text); /* NULL: any printable text */
+    /* What is wrong with a text ("must be .."), NULL: nothing. Without the
+     * function any printable text is right. */
+    const char *(*fault)(const char *text);
 };
 
 struct json_struct {
-    const char *word; /* its name, for messages */
+    const char *word; /* its name, for messages; NULL: a file, which the caller
+                       * names. A missing key of it has a wrong type */
     const struct json_field *fields;
     size_t n;
 };

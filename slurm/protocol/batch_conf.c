@@ -3,9 +3,10 @@
 #include "slurm/protocol/batch_conf.h"
 
 #include <jansson.h>
-#include <stdbool.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
+
+#include "jobs/wire/json_struct.h"
 
 static const char *const launchers[] = {
     [BATCH_SRUN] = "srun", [BATCH_MPIRUN] = "mpirun"};
@@ -55,97 +56,69 @@ static int check(const struct batch_conf *c, struct error *err)
     return 0;
 }
 
-/* ---- parse ----------------------------------------------------------------
- */
+/* ---- the file ------------------------------------------------------------ */
+struct file {
+    const char *launcher;
+    struct batch_conf conf;
+};
 
-static int get_text(const json_t *o, const char *key, char *ret, size_t cap,
-                    struct error *err)
+static const char *bad_launcher(const char *text)
 {
-    const json_t *v = json_object_get(o, key);
-    if (!json_is_string(v))
-        return error_set(err, ERR_INVAL, "'%s' is not a string", key);
-    size_t n = json_string_length(v);
-    if (n >= cap || strlen(json_string_value(v)) != n)
-        return error_set(err, ERR_INVAL, "'%s' must have 1..%zu bytes", key,
-                         cap - 1);
-    memcpy(ret, json_string_value(v), n + 1);
-    return 0;
-}
-
-static int get_int(const json_t *o, const char *key, int64_t max, int64_t *ret,
-                   struct error *err)
-{
-    const json_t *v = json_object_get(o, key);
-    if (!json_is_integer(v))
-        return error_set(err, ERR_INVAL, "'%s' is not an integer", key);
-    if (range(key, json_integer_value(v), 0, max, err) < 0)
-        return -1;
-    *ret = json_integer_value(v);
-    return 0;
-}
-
-static int get_i32(const json_t *o, const char *key, int32_t *ret,
-                   struct error *err)
-{
-    int64_t v = 0;
-    if (get_int(o, key, INT32_MAX, &v, err) < 0)
-        return -1;
-    *ret = (int32_t)v;
-    return 0;
-}
-
-static int get_launcher(const json_t *o, enum batch_launcher *ret,
-                        struct error *err)
-{
-    char word[16];
-    if (get_text(o, "launcher", word, sizeof(word), err) < 0)
-        return -1;
     for (size_t i = 0; i < N_LAUNCHERS; i++)
-        if (strcmp(word, launchers[i]) == 0) {
-            *ret = (enum batch_launcher)i;
-            return 0;
-        }
-    return error_set(err, ERR_INVAL, "'launcher' is neither srun nor mpirun");
+        if (strcmp(text, launchers[i]) == 0)
+            return NULL;
+    return "is neither srun nor mpirun";
 }
 
-/* A boolean key; false if it is missing. */
-static int get_flag(const json_t *o, const char *key, bool *ret,
-                    size_t *io_keys, struct error *err)
-{
-    const json_t *v = json_object_get(o, key);
-    if (v && !json_is_true(v))
-        return error_set(err, ERR_INVAL, "'%s' must be true", key);
-    *ret = v != NULL;
-    *io_keys += v != NULL;
-    return 0;
-}
+/* check() judges values, the rows only whether they fit. */
+#define AT(member) offsetof(struct file, conf.member)
+#define TEXT(member, flags)                                      \
+    {                                                            \
+#member, KIND_RAW, (flags) | IS_EMPTY_OK, AT(member), 1, \
+            sizeof(((struct batch_conf *)0)->member), NULL       \
+    }
+#define INT(member)                                          \
+    {                                                        \
+#member, KIND_I32, 0, AT(member), 0, INT32_MAX, NULL \
+    }
+#define FLAG(member)                                  \
+    {                                                 \
+#member, KIND_FLAG, 0, AT(member), 0, 0, NULL \
+    }
+static const struct json_field fields[] = {
+    {"launcher", KIND_STRING, IS_EMPTY_OK, offsetof(struct file, launcher), 1,
+     15, bad_launcher},
+    TEXT(program, 0),
+    TEXT(mpi, 0),
+    TEXT(worker, 0),
+    INT(nodes),
+    INT(ranks_per_node),
+    INT(gpus_per_node),
+    INT(cpus_per_rank),
+    {"log_max_bytes", KIND_I64, 0, AT(log_max_bytes), 0, INT64_MAX, NULL},
+    TEXT(gpu_type, IS_SPARSE),
+    FLAG(log_fails),
+    FLAG(log_is_plain),
+    FLAG(program_mpi),
+};
+static const struct json_struct table = {NULL, JSON_FIELDS(fields)};
 
-static int get_all(const json_t *o, struct batch_conf *c, struct error *err)
+static int get_all(json_t *o, struct batch_conf *ret, struct error *err)
 {
-    enum { N_KEYS = 9 };
-    bool has_type = json_object_get(o, "gpu_type") != NULL;
-    size_t n_keys = has_type ? N_KEYS + 1 : N_KEYS;
+    struct file f = {.launcher = NULL};
+    struct members all;
     if (!json_is_object(o))
         return error_set(err, ERR_INVAL, "not a JSON object");
-    if (get_launcher(o, &c->launcher, err) < 0 ||
-        get_text(o, "program", c->program, sizeof(c->program), err) < 0 ||
-        get_text(o, "mpi", c->mpi, sizeof(c->mpi), err) < 0 ||
-        get_text(o, "worker", c->worker, sizeof(c->worker), err) < 0 ||
-        get_i32(o, "nodes", &c->nodes, err) < 0 ||
-        get_i32(o, "ranks_per_node", &c->ranks_per_node, err) < 0 ||
-        get_i32(o, "gpus_per_node", &c->gpus_per_node, err) < 0 ||
-        get_i32(o, "cpus_per_rank", &c->cpus_per_rank, err) < 0 ||
-        get_int(o, "log_max_bytes", INT64_MAX, &c->log_max_bytes, err) < 0 ||
-        (has_type &&
-         get_text(o, "gpu_type", c->gpu_type, sizeof(c->gpu_type), err) < 0) ||
-        get_flag(o, "log_fails", &c->log_fails, &n_keys, err) < 0 ||
-        get_flag(o, "log_is_plain", &c->log_is_plain, &n_keys, err) < 0 ||
-        get_flag(o, "program_mpi", &c->program_mpi, &n_keys, err) < 0)
+    members_of_json(o, &all);
+    if (json_struct_read(&table, &all, 0, &f, err) < 0)
         return -1;
-    /* All keys are present and none is duplicate. */
-    if (json_object_size(o) != n_keys)
-        return error_set(err, ERR_INVAL, "there is an unknown key");
-    return check(c, err);
+    f.conf.launcher = strcmp(f.launcher, launchers[BATCH_SRUN]) == 0
+                          ? BATCH_SRUN
+                          : BATCH_MPIRUN;
+    if (check(&f.conf, err) < 0)
+        return -1;
+    *ret = f.conf;
+    return 0;
 }
 
 int batch_conf_parse(const char *text, size_t len, struct batch_conf *ret,
@@ -159,39 +132,27 @@ int batch_conf_parse(const char *text, size_t len, struct batch_conf *ret,
     if (!o)
         return error_set(err, ERR_INVAL, "batch.json: line %d: %s", why.line,
                          why.text);
-    struct batch_conf c = {.launcher = BATCH_SRUN};
-    int rc = get_all(o, &c, err);
+    int rc = get_all(o, ret, err);
     json_decref(o);
-    if (rc < 0)
-        return error_wrap(err, "batch.json");
-    *ret = c;
-    return 0;
+    return rc < 0 ? error_wrap(err, "batch.json") : 0;
 }
-
-/* ---- encode ---------------------------------------------------------------
- */
 
 int batch_conf_encode(const struct batch_conf *c, struct buf *out,
                       struct error *err)
 {
     if (check(c, err) < 0)
         return error_wrap(err, "batch.json");
-    json_t *o =
-        json_pack("{s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:I,s:s*,s:o*,s:o*,s:o*}",
-                  "launcher", launchers[c->launcher], "program", c->program,
-                  "mpi", c->mpi, "worker", c->worker, "nodes", (int)c->nodes,
-                  "ranks_per_node", (int)c->ranks_per_node, "gpus_per_node",
-                  (int)c->gpus_per_node, "cpus_per_rank", (int)c->cpus_per_rank,
-                  "log_max_bytes", (json_int_t)c->log_max_bytes, "gpu_type",
-                  c->gpu_type[0] ? c->gpu_type : NULL, "log_fails",
-                  c->log_fails ? json_true() : NULL, "log_is_plain",
-                  c->log_is_plain ? json_true() : NULL, "program_mpi",
-                  c->program_mpi ? json_true() : NULL);
-    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+    const struct file f = {.launcher = launchers[c->launcher], .conf = *c};
+    struct buf text = BUF_INIT;
+    json_t *o = json_object();
+    int rc = o && json_struct_write(&table, &f, o, NULL) == 0
+                 ? json_struct_dump(o, &text, NULL)
+                 : -1;
     json_decref(o);
-    if (!text) /* out of memory, or a path that is not UTF-8 */
-        return error_set(err, ERR_INVAL, "batch.json: a path is not UTF-8");
-    int rc = buf_addf(out, err, "%s\n", text);
-    free(text);
+    if (rc < 0) /* out of memory, or a path that is not UTF-8 */
+        rc = error_set(err, ERR_INVAL, "batch.json: a path is not UTF-8");
+    else
+        rc = buf_addf(out, err, "%s\n", buf_str(&text));
+    buf_clear(&text);
     return rc;
 }

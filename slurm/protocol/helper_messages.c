@@ -16,50 +16,55 @@ static bool is_of(const char *text, const char *more)
     return true;
 }
 
-static bool is_tag(const char *text)
+static const char *format(bool is_right)
 {
-    return strncmp(text, "mgpu:", 5) == 0 && is_of(text, ":");
+    return is_right ? NULL : "has an invalid format";
+}
+
+static const char *bad_tag(const char *text)
+{
+    return format(strncmp(text, "mgpu:", 5) == 0 && is_of(text, ":"));
 }
 
 /* A GPU type ends up inside "gres:gpu:TYPE:N". */
-static bool is_word(const char *text)
+static const char *bad_word(const char *text)
 {
-    return is_of(text, "");
+    return format(is_of(text, ""));
 }
 
-static bool is_list(const char *text)
+static const char *bad_list(const char *text)
 {
-    return is_of(text, ",");
+    return format(is_of(text, ","));
 }
 
 /* Features: "ib&(h100|h200)", "[rack1*2&rack2]", "~old". */
-static bool is_constraint(const char *text)
+static const char *bad_constraint(const char *text)
 {
-    return is_of(text, ",&|()[]*:~=+@/");
+    return format(is_of(text, ",&|()[]*:~=+@/"));
 }
 
 /* Absolute, without "." or "..". */
-static bool is_dir(const char *text)
+static const char *bad_dir(const char *text)
 {
     if (text[0] != '/' || !json_struct_is_printable(text))
-        return false;
+        return format(false);
     for (const char *p = text; *p;) {
         p++; /* past the '/' */
         size_t n = strcspn(p, "/");
         if (n == 0 || (n == 1 && p[0] == '.') ||
             (n == 2 && p[0] == '.' && p[1] == '.'))
-            return false;
+            return format(false);
         p += n;
     }
-    return true;
+    return NULL;
 }
 
-static bool is_object(const char *text)
+static const char *bad_object(const char *text)
 {
     json_t *v = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     bool is = json_is_object(v);
     json_decref(v);
-    return is;
+    return format(is);
 }
 
 /* ---- the tables ---------------------------------------------------------- */
@@ -86,7 +91,7 @@ enum {
 #define TAG                                                          \
     {                                                                \
         .key = "tag", .kind = KIND_STRING, .at = REQ(tag), .min = 1, \
-        .max = HELPER_TAG_CAP - 1, .fits = is_tag                    \
+        .max = HELPER_TAG_CAP - 1, .fault = bad_tag                  \
     }
 #define UID                                                                   \
     {                                                                         \
@@ -95,12 +100,12 @@ enum {
 #define DIR                                                          \
     {                                                                \
         .key = "dir", .kind = KIND_STRING, .at = REQ(dir), .min = 2, \
-        .max = HELPER_DIR_CAP - 1, .fits = is_dir                    \
+        .max = HELPER_DIR_CAP - 1, .fault = bad_dir                  \
     }
 #define WHERE(word, rule)                                                   \
     {                                                                       \
         .key = #word, .kind = KIND_STRING, .at = REQ(where.word), .min = 1, \
-        .max = WORD_MAX, .fits = (rule), .flags = IS_NULLABLE               \
+        .max = WORD_MAX, .fault = (rule), .flags = IS_NULLABLE              \
     }
 
 static const struct json_field submit_fields[] = {
@@ -111,7 +116,7 @@ static const struct json_field submit_fields[] = {
     {"name", KIND_STRING, 0, REQ(name), 1, NAME_MAX_BYTES, NULL},
     UID,
     DIR,
-    {"launch", KIND_STRING, 0, REQ(launch), 2, LAUNCH_MAX_BYTES, is_object},
+    {"launch", KIND_STRING, 0, REQ(launch), 2, LAUNCH_MAX_BYTES, bad_object},
     {"nodes", KIND_I32, 0, REQ(nodes), 1, HELPER_NODES_MAX, NULL},
     {"gpus_per_node", KIND_I32, 0, REQ(gpus_per_node), 0, GPUS_MAX, NULL},
     {"limit_s", KIND_REAL, 0, REQ(limit_s), 0, SECONDS_MAX, NULL},
@@ -121,14 +126,14 @@ static const struct json_field submit_fields[] = {
     {"log_is_plain", KIND_BOOL, 0, REQ(log_is_plain), 0, 0, NULL},
     {"rank_per_node", KIND_BOOL, 0, REQ(rank_per_node), 0, 0, NULL},
     {"program_mpi", KIND_BOOL, 0, REQ(program_mpi), 0, 0, NULL},
-    WHERE(partition, is_list),
-    WHERE(account, is_word),
-    WHERE(qos, is_word),
-    WHERE(constraint, is_constraint),
-    WHERE(reservation, is_list),
-    WHERE(gpu_type, is_word),
+    WHERE(partition, bad_list),
+    WHERE(account, bad_word),
+    WHERE(qos, bad_word),
+    WHERE(constraint, bad_constraint),
+    WHERE(reservation, bad_list),
+    WHERE(gpu_type, bad_word),
     {"exclude", KIND_STRING, IS_NULLABLE, REQ(where.exclude), 1,
-     EXCLUDE_MAX_BYTES, is_list},
+     EXCLUDE_MAX_BYTES, bad_list},
     {"cpus_per_gpu", KIND_I32, 0, REQ(where.cpus_per_gpu), 0, CPUS_MAX, NULL},
     {"memory_bytes", KIND_I64, 0, REQ(where.memory_bytes), 0, BYTES_MAX, NULL},
     {"exclusive", KIND_BOOL, 0, REQ(where.exclusive), 0, 0, NULL},
@@ -220,7 +225,7 @@ static const struct json_field failed_fields[] = {
             sizeof(((struct helper_job *)0)->word), rule \
     }
 static const struct json_field job_fields[] = {
-    JOB_TEXT(tag, 1, is_tag),
+    JOB_TEXT(tag, 1, bad_tag),
     {"uid", KIND_U32, 0, JOB(uid), 0, UINT32_MAX, NULL},
     {"slurm_id", KIND_U32, 0, JOB(slurm_id), 1, UINT32_MAX, NULL},
     JOB_TEXT(state, 1, NULL),
@@ -236,7 +241,7 @@ static const struct json_field job_fields[] = {
     {"expected", KIND_I64, IS_OPTIONAL, JOB(expected), 0, ENDED_MAX, NULL},
 };
 static const struct json_field gone_fields[] = {
-    JOB_TEXT(tag, 1, is_tag),
+    JOB_TEXT(tag, 1, bad_tag),
     {"slurm_id", KIND_U32, 0, JOB(slurm_id), 1, UINT32_MAX, NULL},
 };
 static const struct json_field scan_fields[] = {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "slurm/protocol/batch_conf.h"
+#include "tests/recorded.h"
 #include "tests/tap.h"
 
 static const struct batch_conf two_by_two = {.launcher = BATCH_SRUN,
@@ -157,8 +158,20 @@ static void bad_values(void)
     ok(batch_conf_parse("", 0, &c, &err) < 0, "nothing: %s", err.msg);
 }
 
+static void outcome(const char *text, size_t len, struct buf *ret)
+{
+    struct error err = ERROR_INIT;
+    struct batch_conf c;
+    if (batch_conf_parse(text, len, &c, &err) < 0 ||
+        batch_conf_encode(&c, ret, &err) < 0)
+        recorded_error(ret, &err);
+    else
+        ret->data[--ret->len] = '\0'; /* the newline */
+}
+
 int main(void)
 {
+    recorded("batch_conf", 41, outcome);
     both_ways();
     bad_texts();
     bad_values();
