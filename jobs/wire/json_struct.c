@@ -101,7 +101,7 @@ static int read_int(const struct json_field *f, const struct member *v,
         *(uint32_t *)to = (uint32_t)v->n;
     else if (f->kind == KIND_I64)
         *(int64_t *)to = v->n;
-    else
+    else if (f->kind == KIND_U64)
         *(uint64_t *)to = (uint64_t)v->n;
     return 0;
 }
@@ -122,6 +122,11 @@ static int read_field(const struct json_field *f, const struct member *v,
             return -1;
         *(double *)to = v->x;
         return 0;
+    case KIND_POSITIVE: /* 0 for all that is no number */
+        if (!(v->x > 0))
+            return error_set(err, ERR_INVAL, "'%s' must be above 0", f->key);
+        *(double *)to = v->x;
+        return 0;
     case KIND_BOOL:
         if (v->kind != MEMBER_TRUE && v->kind != MEMBER_FALSE)
             return type_error(f, "true or false", err);
@@ -136,6 +141,7 @@ static int read_field(const struct json_field *f, const struct member *v,
     case KIND_U32:
     case KIND_I64:
     case KIND_U64:
+    case KIND_CONST:
         break;
     }
     return read_int(f, v, to, err);
@@ -147,9 +153,9 @@ static bool is_optional(const struct json_field *f)
 }
 
 int json_struct_read(const struct json_struct *t, const struct members *m,
-                     size_t extra, void *base, struct error *err)
+                     int extra, void *base, struct error *err)
 {
-    size_t seen = extra;
+    size_t seen = 0;
     for (size_t i = 0; i < t->n; i++) {
         const struct json_field *f = &t->fields[i];
         const struct member v = members_get(m, f->key);
@@ -161,7 +167,7 @@ int json_struct_read(const struct json_struct *t, const struct members *m,
             return -1;
         seen++;
     }
-    if (json_object_size(m->o) == seen)
+    if (extra < 0 || json_object_size(m->o) == seen + (size_t)extra)
         return 0;
     if (t->word)
         return error_set(err, ERR_INVAL, "a key that '%s' does not have",
@@ -227,6 +233,8 @@ static int64_t int_at(const struct json_field *f, const void *at)
         return *(const int32_t *)at;
     if (f->kind == KIND_U32)
         return *(const uint32_t *)at;
+    if (f->kind == KIND_CONST)
+        return f->min;
     return *(const int64_t *)at;
 }
 
@@ -250,6 +258,9 @@ static json_t *value_of(const struct json_field *f, const void *at,
         return check_real(f, *(const double *)at, err) < 0
                    ? NULL
                    : json_real(*(const double *)at);
+    case KIND_POSITIVE:
+        return json_real(*(const double *)at);
+    case KIND_CONST:
     case KIND_I32:
     case KIND_U32:
     case KIND_I64:
@@ -257,7 +268,8 @@ static json_t *value_of(const struct json_field *f, const void *at,
         break;
     }
     int64_t n = int_at(f, at);
-    return check_int(f, n, err) < 0 ? NULL : json_integer(n);
+    bool is_right = (f->flags & IS_TRUSTED) || check_int(f, n, err) == 0;
+    return is_right ? json_integer(n) : NULL;
 }
 
 /* Whether the key is omitted. */

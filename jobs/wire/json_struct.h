@@ -18,11 +18,13 @@ enum json_kind {
     KIND_I32,
     KIND_U32,
     KIND_I64,
-    KIND_U64,  /* at most INT64_MAX: jansson's limit */
-    KIND_REAL, /* double */
+    KIND_U64,      /* at most INT64_MAX: jansson's limit */
+    KIND_REAL,     /* double */
+    KIND_POSITIVE, /* double above 0 */
     KIND_BOOL,
-    KIND_FLAG, /* bool: true, or the key is missing */
-    KIND_CODE, /* enum err_code, by its name */
+    KIND_FLAG,  /* bool: true, or the key is missing */
+    KIND_CODE,  /* enum err_code, by its name */
+    KIND_CONST, /* an integer, always min; not in the struct */
 };
 
 enum {
@@ -30,6 +32,7 @@ enum {
     IS_OPTIONAL = 2, /* a missing key leaves the struct as it is */
     IS_SPARSE = 4,   /* and an empty text or 0 is not written */
     IS_EMPTY_OK = 8, /* of a text: "" may be read although min is above 0 */
+    IS_TRUSTED = 16, /* of an integer: it is written without a check */
 };
 
 struct json_field {
@@ -51,12 +54,14 @@ struct json_struct {
 };
 #define JSON_FIELDS(t) (t), sizeof(t) / sizeof((t)[0])
 
+enum { JSON_ANY_EXTRA = -1 };
 /* in   m      the whole object, of a tree
- *      extra  how many other keys it has, which the caller reads
+ *      extra  how many other keys it has, which the caller reads;
+ *             JSON_ANY_EXTRA: they are ignored
  * out  base   the struct; undefined after -1. Strings are the tree's
  * err  ERR_INVAL a key is missing or unknown, or a value is out of range */
 int json_struct_read(const struct json_struct *t, const struct members *m,
-                     size_t extra, void *base, struct error *err) MUST_CHECK;
+                     int extra, void *base, struct error *err) MUST_CHECK;
 /* Adds the rows to o. A text without a check of its own may have any bytes:
  * what is not printable is escaped, and cut to its space. err  ERR_INVAL a
  * value that the reader would refuse; ERR_NOMEM */

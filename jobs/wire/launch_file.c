@@ -5,78 +5,71 @@
  * spec_parse() validates the spec inside, the code that accepted it at the
  * submit. */
 #include <jansson.h>
-#include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/schema/interpolate.h"
+#include "jobs/wire/json_struct.h"
 #include "jobs/wire/wire.h"
 
 /* A spec is at most 64 KiB of text; its dump and the other fields are far below
  * the limit. */
-enum { LAUNCH_MAX_BYTES = 1 << 20, LAUNCH_VERSION = 1 };
+enum { LAUNCH_MAX_BYTES = 1 << 20, LAUNCH_VERSION = 1, OWNER_LEN = 32 };
 
-static int get_text(const json_t *o, const char *key, char *ret, size_t cap,
-                    struct error *err)
+static const char *bad_dir(const char *text)
 {
-    const json_t *v = json_object_get(o, key);
-    if (!json_is_string(v))
-        return error_set(err, ERR_INVAL, "'%s' is not a string", key);
-    size_t n = json_string_length(v);
-    if (n == 0 || n >= cap || strlen(json_string_value(v)) != n)
-        return error_set(err, ERR_INVAL, "'%s' must have 1..%zu bytes", key,
-                         cap - 1);
-    memcpy(ret, json_string_value(v), n + 1);
-    return 0;
+    return text[0] == '/' ? NULL : "must be an absolute path";
 }
 
-static int get_int(const json_t *o, const char *key, json_int_t min,
-                   json_int_t max, json_int_t *ret, struct error *err)
+/* It is used in a header; the message does not quote it, because it is
+ * secret. */
+static const char *bad_token(const char *text)
 {
-    const json_t *v = json_object_get(o, key);
-    if (!json_is_integer(v))
-        return error_set(err, ERR_INVAL, "'%s' is not an integer", key);
-    json_int_t n = json_integer_value(v);
-    if (n < min || n > max)
-        return error_set(err, ERR_INVAL,
-                         "'%s' is %" JSON_INTEGER_FORMAT
-                         ", must be %" JSON_INTEGER_FORMAT
-                         "..%" JSON_INTEGER_FORMAT,
-                         key, n, min, max);
-    *ret = n;
-    return 0;
+    return text[strspn(text, "0123456789abcdef")] ? "is not hexadecimal" : NULL;
 }
 
-static int get_i32(const json_t *o, const char *key, int32_t min, int32_t max,
-                   int32_t *ret, struct error *err)
+static const char *bad_owner(const char *text)
 {
-    json_int_t n = 0;
-    if (get_int(o, key, min, max, &n, err) < 0)
-        return -1;
-    *ret = (int32_t)n;
-    return 0;
+    return strspn(text, "0123456789abcdef") == OWNER_LEN
+               ? NULL
+               : "must be 32 hexadecimal digits";
 }
 
-static int get_dir(const json_t *o, const char *key, char *ret, size_t cap,
-                   struct error *err)
-{
-    if (get_text(o, key, ret, cap, err) < 0)
-        return -1;
-    if (ret[0] != '/')
-        return error_set(err, ERR_INVAL, "'%s' must be an absolute path", key);
-    return 0;
-}
-
-static int get_token(const json_t *o, char ret[static 65], struct error *err)
-{
-    if (get_text(o, "token", ret, 65, err) < 0)
-        return -1;
-    /* It is used in a header; the message does not quote it, because it is
-     * secret. */
-    if (strspn(ret, "0123456789abcdef") != strlen(ret))
-        return error_set(err, ERR_INVAL, "'token' is not hexadecimal");
-    return 0;
-}
+#define AT(member) offsetof(struct wire_launch, member)
+#define TEXT(member, flags, fault)                           \
+    {                                                        \
+#member, KIND_RAW, flags, AT(member), 1,             \
+            sizeof(((struct wire_launch *)0)->member), fault \
+    }
+static const struct json_field who[] = {
+    {"version", KIND_CONST, 0, 0, LAUNCH_VERSION, LAUNCH_VERSION, NULL},
+    TEXT(cluster, 0, NULL),
+    {"job", KIND_U64, IS_TRUSTED, AT(job), 1, INT64_MAX, NULL},
+    {"attempt", KIND_I32, IS_TRUSTED, AT(attempt), 1, INT32_MAX, NULL},
+    TEXT(token, 0, bad_token),
+    TEXT(url, 0, NULL),
+    TEXT(dir, 0, bad_dir),
+    TEXT(job_dir, 0, bad_dir),
+};
+static const struct json_field beat[] = {
+    {"heartbeat_s", KIND_POSITIVE, 0, AT(heartbeat_s), 0, 0, NULL},
+};
+static const struct json_field size[] = {
+    {"nodes", KIND_I32, IS_TRUSTED, AT(nodes), 1, INT32_MAX, NULL},
+    {"gpus_per_node", KIND_I32, IS_TRUSTED, AT(gpus_per_node), 0, INT32_MAX,
+     NULL},
+};
+/* An older daemon writes none of these. */
+static const struct json_field rest[] = {
+    TEXT(user, IS_SPARSE, NULL),
+    TEXT(owner, IS_SPARSE, bad_owner),
+};
+static const struct json_field task[] = {
+    {"sweep", KIND_U64, IS_TRUSTED, AT(sweep), 1, INT64_MAX, NULL},
+    {"task", KIND_I32, IS_TRUSTED, AT(task), 0, INT32_MAX, NULL},
+    {"tasks", KIND_I32, IS_TRUSTED, AT(n_tasks), 1, INT32_MAX, NULL},
+};
 
 static int get_spec(const json_t *o, struct job_spec *ret, struct error *err)
 {
@@ -97,67 +90,35 @@ static int get_spec(const json_t *o, struct job_spec *ret, struct error *err)
     return rc;
 }
 
-/* An older daemon does not write it. */
-static int get_task(const json_t *o, struct wire_launch *l, struct error *err)
+/* Of the rows; a newer daemon's other keys are ignored. */
+static int take(const struct json_field *rows, size_t n,
+                const struct members *m, struct wire_launch *ret,
+                struct error *err)
 {
-    json_int_t sweep = 0;
-    if (!json_object_get(o, "sweep"))
-        return 0;
-    if (get_int(o, "sweep", 1, INT64_MAX, &sweep, err) < 0 ||
-        get_i32(o, "task", 0, INT32_MAX, &l->task, err) < 0 ||
-        get_i32(o, "tasks", 1, INT32_MAX, &l->n_tasks, err) < 0)
-        return -1;
-    l->sweep = (uint64_t)sweep;
-    return 0;
+    const struct json_struct t = {NULL, rows, n};
+    return json_struct_read(&t, m, JSON_ANY_EXTRA, ret, err);
 }
 
-static int get_user(const json_t *o, struct wire_launch *l, struct error *err)
+static int put(const struct json_field *rows, size_t n,
+               const struct wire_launch *l, json_t *o, struct error *err)
 {
-    return json_object_get(o, "user")
-               ? get_text(o, "user", l->user, sizeof(l->user), err)
-               : 0;
+    const struct json_struct t = {NULL, rows, n};
+    return json_struct_write(&t, l, o, err);
 }
 
-/* An older daemon has none. */
-static int get_owner(const json_t *o, struct wire_launch *l, struct error *err)
+static int get_all(json_t *o, struct wire_launch *l, struct error *err)
 {
-    if (!json_object_get(o, "owner"))
-        return 0;
-    if (get_text(o, "owner", l->owner, sizeof(l->owner), err) < 0)
-        return -1;
-    if (strspn(l->owner, "0123456789abcdef") != sizeof(l->owner) - 1)
-        return error_set(err, ERR_INVAL,
-                         "'owner' must be %zu hexadecimal "
-                         "digits",
-                         sizeof(l->owner) - 1);
-    return 0;
-}
-
-static int get_all(const json_t *o, struct wire_launch *l, struct error *err)
-{
-    json_int_t job = 0;
-    int32_t version = 0;
+    struct members m;
     if (!json_is_object(o))
         return error_set(err, ERR_INVAL, "not a JSON object");
-    if (get_i32(o, "version", LAUNCH_VERSION, LAUNCH_VERSION, &version, err) <
-            0 ||
-        get_text(o, "cluster", l->cluster, sizeof(l->cluster), err) < 0 ||
-        get_int(o, "job", 1, INT64_MAX, &job, err) < 0 ||
-        get_i32(o, "attempt", 1, INT32_MAX, &l->attempt, err) < 0 ||
-        get_token(o, l->token, err) < 0 ||
-        get_text(o, "url", l->url, sizeof(l->url), err) < 0 ||
-        get_dir(o, "dir", l->dir, sizeof(l->dir), err) < 0 ||
-        get_dir(o, "job_dir", l->job_dir, sizeof(l->job_dir), err) < 0 ||
-        get_i32(o, "nodes", 1, INT32_MAX, &l->nodes, err) < 0 ||
-        get_i32(o, "gpus_per_node", 0, INT32_MAX, &l->gpus_per_node, err) < 0 ||
-        get_task(o, l, err) < 0 || get_user(o, l, err) < 0 ||
-        get_owner(o, l, err) < 0)
+    members_of_json(o, &m);
+    if (take(JSON_FIELDS(who), &m, l, err) < 0 ||
+        take(JSON_FIELDS(size), &m, l, err) < 0 ||
+        (members_get(&m, "sweep").kind != MEMBER_NONE &&
+         take(JSON_FIELDS(task), &m, l, err) < 0) ||
+        take(JSON_FIELDS(rest), &m, l, err) < 0 ||
+        take(JSON_FIELDS(beat), &m, l, err) < 0)
         return -1;
-    l->job = (uint64_t)job;
-    const json_t *beat = json_object_get(o, "heartbeat_s");
-    l->heartbeat_s = json_number_value(beat);
-    if (!json_is_number(beat) || !(l->heartbeat_s > 0))
-        return error_set(err, ERR_INVAL, "'heartbeat_s' must be above 0");
     return get_spec(o, &l->spec, err);
 }
 
@@ -189,24 +150,6 @@ void wire_launch_clear(struct wire_launch *l)
     *l = (struct wire_launch){.attempt = 0};
 }
 
-static int add_rest(const struct wire_launch *l, json_t *o)
-{
-    if (fill_is_user(l->user) &&
-        json_object_set_new(o, "user", json_string(l->user)) < 0)
-        return -1;
-    if (l->owner[0] != '\0' &&
-        json_object_set_new(o, "owner", json_string(l->owner)) < 0)
-        return -1;
-    if (l->sweep == 0)
-        return 0;
-    return json_object_set_new(o, "sweep", json_integer((json_int_t)l->sweep)) <
-                       0 ||
-                   json_object_set_new(o, "task", json_integer(l->task)) < 0 ||
-                   json_object_set_new(o, "tasks", json_integer(l->n_tasks)) < 0
-               ? -1
-               : 0;
-}
-
 /* jansson 2.14 silently omits members for which it finds no memory: parse the
  * output again to verify it. NULL: no memory. */
 static char *dump(const json_t *o)
@@ -221,25 +164,33 @@ static char *dump(const json_t *o)
     return NULL;
 }
 
+/* NULL: a field is not UTF-8, or no memory. */
+static char *describe(const struct wire_launch *l, struct error *err)
+{
+    json_t *o = json_object();
+    size_t skip = !fill_is_user(l->user);
+    struct error why = {.code = ERR_NOMEM, .msg = "out of memory"};
+    char *text = NULL;
+    if (o != NULL && put(JSON_FIELDS(who), l, o, &why) == 0 &&
+        put(JSON_FIELDS(beat), l, o, &why) == 0 &&
+        put(JSON_FIELDS(size), l, o, &why) == 0 &&
+        put(rest + skip, 2 - skip, l, o, &why) == 0 &&
+        (l->sweep == 0 || put(JSON_FIELDS(task), l, o, &why) == 0))
+        text = dump(o);
+    json_decref(o);
+    if (text == NULL)
+        (void)error_set(err, why.code, "launch: %s", why.msg);
+    return text;
+}
+
 static int add_all(const struct wire_launch *l, const char *spec_json,
                    struct buf *out, struct error *err)
 {
     /* jansson escapes; the spec, already JSON, is inserted before the closing
      * brace. */
-    json_error_t bad = {.line = 0};
-    json_t *o = json_pack_ex(
-        &bad, 0, "{s:i,s:s,s:I,s:i,s:s,s:s,s:s,s:s,s:f,s:i,s:i}", "version",
-        LAUNCH_VERSION, "cluster", l->cluster, "job", (json_int_t)l->job,
-        "attempt", (int)l->attempt, "token", l->token, "url", l->url, "dir",
-        l->dir, "job_dir", l->job_dir, "heartbeat_s", l->heartbeat_s, "nodes",
-        (int)l->nodes, "gpus_per_node", (int)l->gpus_per_node);
-    bool is_bad = o == NULL && json_error_code(&bad) == json_error_invalid_utf8;
-    char *text = o != NULL && add_rest(l, o) == 0 ? dump(o) : NULL;
-    json_decref(o);
-    if (is_bad)
-        return error_set(err, ERR_INVAL, "launch: a field is not UTF-8");
+    char *text = describe(l, err);
     if (text == NULL)
-        return error_set(err, ERR_NOMEM, "launch: out of memory");
+        return -1;
     size_t n = strlen(text);
     int rc = 0;
     if (buf_add(out, text, n - 1, err) < 0 ||

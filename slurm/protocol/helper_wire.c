@@ -12,7 +12,7 @@
 #include "slurm/protocol/helper_messages.h"
 
 /* ---- reading ------------------------------------------------------------- */
-static int get_fields(const struct json_struct *m, json_t *o, size_t extra,
+static int get_fields(const struct json_struct *m, json_t *o, int extra,
                       void *base, struct error *err)
 {
     struct members all;

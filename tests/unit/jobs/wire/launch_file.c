@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "jobs/wire/wire.h"
+#include "tests/recorded.h"
 #include "tests/tap.h"
 
 static const char spec_text[] = "version: 1\n"
@@ -163,8 +164,21 @@ static void test_no_memory(void)
     buf_clear(&b);
 }
 
+static void outcome(const char *text, size_t len, struct buf *ret)
+{
+    struct error err = ERROR_INIT;
+    struct wire_launch l = {.attempt = 0};
+    if (wire_launch_parse(text, len, &l, &err) < 0 ||
+        wire_launch_encode(&l, "{}", ret, &err) < 0)
+        recorded_error(ret, &err);
+    else
+        ret->data[--ret->len] = '\0'; /* the newline */
+    wire_launch_clear(&l);
+}
+
 int main(void)
 {
+    recorded("launch_file", 51, outcome);
     test_no_memory();
     test_there_and_back();
     test_spoilt("version", "2", "version");
