@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # quotas.bats - no job and no size goes to nodes that a reservation takes
-# before the job would end, at its own limit or at that of its partition. Quotas
+# before the job would end, at its own limit or at that of its partition; what
+# the policy resizes and in which words; and the past of it in mgpu-sim. Quotas
 # are in accounting.bats.
 
 bats_require_minimum_version 1.5.0
@@ -118,4 +119,77 @@ limit_is() { scontrol show job "$(native_id "$1")" | grep -q "TimeLimit=$2 "; }
     scancel "$other"
     wait_for 60 job_is "$id" COMPLETED
     [ "$(job_field "$id" attempt)" = 1 ]
+}
+
+# steps NAME GPUS: rank 0 reports iterations, which take half as long on twice
+# the GPUs, until it is told to stop; prints the job's id.
+steps() {
+    cat >"$BATS_TEST_TMPDIR/$1.sh" <<'SH'
+trap 'exit 0' TERM
+for _ in $(seq 6000); do
+    [ "$MGPU_RANK" != 0 ] || printf '{"iteration":%d,"t_iter":%d.%03d}\n' \
+        $((i += 1)) 0 $((200 / MGPU_WORLD_SIZE)) >>"$MGPU_METRICS"
+    sleep 0.1
+done
+SH
+    spec "$1" "$2"
+    sed -i "s#^command:.*#command: [sh, $BATS_TEST_TMPDIR/$1.sh]#" \
+        "$BATS_TEST_TMPDIR/$1.yaml"
+    "$MGPU_BIN/mgpu-submit" --parsable "$BATS_TEST_TMPDIR/$1.yaml"
+}
+
+@test "the policy's resizes: idle GPUs beside a spent budget, and its own words" {
+    conf_more='scheduler: {goodput: {interval: 5s, min_runtime: 0s,
+    hysteresis: 0s, max_resizes_per_hour: 1}}'
+    ctld_start
+    spec head '8, nodes: 2'
+    head=$("$MGPU_BIN/mgpu-submit" --parsable --hold "$BATS_TEST_TMPDIR/head.yaml")
+    id=$(steps grows 1..4)
+    why_has() { "$MGPU_BIN/mgpu-stat" --why "$id" | grep -F "$1"; }
+    # The resize of the hour; four GPUs are twice the largest measured.
+    wait_for 60 runs_on "$id" 2
+    wait_for 60 why_has '2 GPUs, not 4: it was resized as often as it may be within an hour (scheduler.goodput.max_resizes_per_hour); it may grow onto GPUs that no job waits for at 20'
+    # They are idle.
+    wait_for 60 runs_on "$id" 4
+    # It began after the head was submitted.
+    "$MGPU_BIN/mgpu-admin" --quiet release "$head"
+    wait_for 60 runs_on "$head" 8
+    # The head may run before the daemon hears that the other has ended.
+    has_left() {
+        "$MGPU_BIN/mgpu-stat" --events "$id" >"$BATS_TEST_TMPDIR/events"
+        grep 'requeue .*makes room for other jobs and waits, chosen by policy goodput' \
+            "$BATS_TEST_TMPDIR/events"
+    }
+    wait_for 60 has_left
+    not grep 'by an administrator' "$BATS_TEST_TMPDIR/events"
+}
+
+@test "mgpu-sim takes the settings that held, without --config" {
+    conf_more=
+    ctld_start
+    "$MGPU_BIN/mgpu-admin" --quiet policy set limits.max_running_per_user=1
+    first=$(saver first 1)
+    second=$(saver second 1)
+    is_limited() {
+        "$MGPU_BIN/mgpu-stat" --why "$second" | grep LimitUserJobs
+    }
+    wait_for 60 runs_on "$first" 1
+    wait_for 30 is_limited
+    "$MGPU_BIN/mgpu-admin" --quiet policy reset limits.max_running_per_user
+    wait_for 60 runs_on "$second" 1
+    touch "$go"
+    wait_for 60 job_is "$first" COMPLETED
+    wait_for 60 job_is "$second" COMPLETED
+    at=$(tail -n 1 "$ctld_dir/state/admin.log" | json '$.at')
+    at=$(sql state "SELECT (julianday('$at') - 2440587.5) * 86400
+        - min(submitted_at) FROM job")
+    "$MGPU_BIN/mgpu-sim" --from-db "$ctld_dir/state" --cluster 2x4 \
+        --jobs "$BATS_TEST_TMPDIR/jobs.csv"
+    # The second begins when the limit ends, while the first runs. Both times
+    # are rounded to milliseconds.
+    awk -F, -v at="$at" '{ start[$1] = $5; end[$1] = $6 }
+        END { print start["second"], "for", at, "before", end["first"]
+              exit !(start["second"] > at - 0.001 &&
+                     start["second"] < end["first"]) }' \
+        "$BATS_TEST_TMPDIR/jobs.csv"
 }
