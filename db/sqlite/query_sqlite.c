@@ -111,7 +111,9 @@ static int bind(sqlite3_stmt *st, const struct store_query *q)
     return SQLITE_OK;
 }
 
-struct store_cell cell_of(sqlite3_stmt *st, int i)
+/* Column i of st's current row; its name and text are borrowed until the next
+ * step. */
+static struct store_cell cell_of(sqlite3_stmt *st, int i)
 {
     struct store_cell c = {.name = sqlite3_column_name(st, i)};
 

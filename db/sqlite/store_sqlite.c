@@ -71,7 +71,9 @@ static int sqlite_append(struct store *base, const struct store_batch *b,
     return 0;
 }
 
-struct store_event event_of_row(sqlite3_stmt *st)
+/* Decodes the current row. The caller of the fold handles events of an unknown
+ * kind. */
+static struct store_event event_of_row(sqlite3_stmt *st)
 {
     const char *name = (const char *)sqlite3_column_text(st, 3);
     struct store_event e = {

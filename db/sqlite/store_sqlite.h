@@ -70,11 +70,8 @@ struct store_sqlite {
                              * open */
 };
 
-/* Decodes the current row of st, a "SELECT " EVENT_COLUMNS. The caller of the
- * fold handles events of an unknown kind. */
 #define EVENT_COLUMNS "seq, job, attempt, event, at, uid, detail"
-struct store_event event_of_row(sqlite3_stmt *st);
-/* Passes all rows of st to each(), and resets st.
+/* Passes all rows of st, a "SELECT " EVENT_COLUMNS, to each(), and resets st.
  * err  of each(), or of the file */
 int events_each(const struct db *d, sqlite3_stmt *st,
                 int (*each)(void *arg, const struct store_event *event,
@@ -136,9 +133,6 @@ int purge_some(struct purge *p, const struct db *d, struct store_purge *io,
 void purge_close(struct purge *p); /* no effect on a zeroed struct */
 
 /* ---- query_sqlite.c ------------------------------------------------------ */
-/* Column i of st's current row; its name and text are borrowed until the next
- * step. */
-struct store_cell cell_of(sqlite3_stmt *st, int i);
 int reader_open(struct reader *r, const char *path, const char *name,
                 struct error *err) MUST_CHECK;
 void reader_close(struct reader *r);

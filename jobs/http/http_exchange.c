@@ -16,7 +16,7 @@
 
 #include "jobs/http/http_internal.h"
 
-void http_exchange_free(struct http_exchange *x)
+static void http_exchange_free(struct http_exchange *x)
 {
     if (!x)
         return;

@@ -74,7 +74,6 @@ struct http_exchange {
 };
 
 /* http_exchange.c */
-void http_exchange_free(struct http_exchange *x); /* NULL is fine */
 /* -1: the query string is none. A filter that is not understood must not
  * turn into no filter. */
 int http_exchange_parse_query(struct http_exchange *x);

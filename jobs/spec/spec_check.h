@@ -43,10 +43,6 @@ static inline struct mark place_of(const struct check *c, const char *path)
     return from_of(c, path)->node->at;
 }
 
-/* The columns of a template, "instruction, input, output". */
-const char *spec_template_columns(enum spec_template t);
-bool spec_template_has(enum spec_template t, const char *column);
-
 /* Keys of kind llm that go together. */
 void spec_check_llm(const struct check *c);
 

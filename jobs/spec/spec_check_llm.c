@@ -32,12 +32,7 @@ static const char *const columns[] = {
     [TEMPLATE_TOKENS] = of_tokens,
 };
 
-const char *spec_template_columns(enum spec_template t)
-{
-    return columns[t];
-}
-
-bool spec_template_has(enum spec_template t, const char *column)
+static bool has_column(enum spec_template t, const char *column)
 {
     const size_t n = strlen(column);
     for (const char *p = columns[t]; *p; p += strspn(p, ", ")) {
@@ -252,9 +247,8 @@ static void check_columns(const struct check *c)
     if (!is_set(c, path) || !is_set(c, "train.dataset.template"))
         return;
     for (const struct node *n = from_of(c, path)->node->first; n; n = n->next) {
-        if (!spec_template_has(t, n->key))
-            report_add(c->report, "E012", n->key_at, path,
-                       spec_template_columns(t),
+        if (!has_column(t, n->key))
+            report_add(c->report, "E012", n->key_at, path, columns[t],
                        "'%s' is not a column of the template",
                        text_quote(q, sizeof(q), n->key));
     }
