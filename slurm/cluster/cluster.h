@@ -356,8 +356,6 @@ const char *cluster_why_down(const struct cluster *c, struct error *ret);
 
 /* ---- cluster_end_slurm.c --------------------------------------------------
  */
-void cluster_end(struct cluster *c, struct cluster_attempt *a,
-                 const struct alloc_note *note);
 void cluster_end_unstarted(struct cluster *c, struct cluster_attempt *a);
 void cluster_end_lost(struct cluster *c, struct cluster_attempt *a,
                       const char *fmt, ...)

@@ -15,8 +15,8 @@
 
 #include "slurm/cluster/cluster.h"
 
-void cluster_end(struct cluster *c, struct cluster_attempt *a,
-                 const struct alloc_note *note)
+static void end(struct cluster *c, struct cluster_attempt *a,
+                const struct alloc_note *note)
 {
     a->phase = CLUSTER_ENDED;
     a->end = *note;
@@ -41,7 +41,7 @@ static void end_lost(struct cluster *c, struct cluster_attempt *a,
 {
     as.kind = ALLOC_LOST;
     (void)error_set(&as.why, ERR_EXTERN, "%s", why);
-    cluster_end(c, a, &as);
+    end(c, a, &as);
 }
 
 void cluster_end_forgotten(struct cluster *c, struct cluster_attempt *a,
@@ -80,7 +80,7 @@ void cluster_end_preempted(struct cluster *c, struct cluster_attempt *a,
 void cluster_end_unstarted(struct cluster *c, struct cluster_attempt *a)
 {
     struct alloc_note note = {.kind = ALLOC_EXITED, .signal = SIGTERM};
-    cluster_end(c, a, &note);
+    end(c, a, &note);
 }
 
 void cluster_end_refused(struct cluster *c, struct cluster_attempt *a,
@@ -88,7 +88,7 @@ void cluster_end_refused(struct cluster *c, struct cluster_attempt *a,
 {
     struct alloc_note note = {
         .kind = ALLOC_REFUSED, .why = *why, .is_of_size = is_of_size};
-    cluster_end(c, a, &note);
+    end(c, a, &note);
     a->is_refused = true;
 }
 
@@ -260,7 +260,7 @@ static void end_over(struct cluster *c, struct cluster_attempt *a,
         code = signo = 0; /* 0:125 is not a signal */
     note.ended_ms = file ? file->ended_ms : 0;
     set_status(&note, code, signo, otherwise);
-    cluster_end(c, a, &note);
+    end(c, a, &note);
 }
 
 /* The message that the batch step received is then the only evidence of the
@@ -293,7 +293,7 @@ static void end_told(struct cluster *c, struct cluster_attempt *a,
                         a->slurm_id);
     set_status(&note, file->exit_code, file->signal, SIGTERM);
     note.ended_ms = file->ended_ms;
-    cluster_end(c, a, &note);
+    end(c, a, &note);
 }
 
 void cluster_end_file(struct cluster *c, struct cluster_attempt *a,
@@ -312,7 +312,7 @@ void cluster_end_file(struct cluster *c, struct cluster_attempt *a,
     }
     set_status(&note, file->exit_code, file->signal, 0);
     note.ended_ms = file->ended_ms;
-    cluster_end(c, a, &note);
+    end(c, a, &note);
 }
 
 void cluster_end_over(struct cluster *c, struct cluster_attempt *a,
@@ -340,5 +340,5 @@ void cluster_end_unseen(struct cluster *c, struct cluster_attempt *a)
                     "ended in Slurm before it started: slurmctld has "
                     "forgotten job %" PRIu32 " and was not restarted since",
                     a->slurm_id);
-    cluster_end(c, a, &note);
+    end(c, a, &note);
 }

@@ -346,7 +346,9 @@ void nvml_watch_close(struct nvml_watch *w)
     free(w);
 }
 
-const char *nvml_xid_text(unsigned long long xid)
+/* The meaning of an Xid that reports a failed GPU; NULL for one that a program
+ * may cause by itself, and for unknown ones. */
+static const char *xid_text(unsigned long long xid)
 {
     /* src  NVIDIA, "Xid Errors": those whose action is to reset, drain or
      *      replace the GPU. Those that a program causes itself are not listed:
@@ -428,7 +430,7 @@ int nvml_watch_next(struct nvml_watch *w, int ms, size_t *ret_gpu,
         return 0; /* nvml_watch_look() will find out which one */
     if (code != 0)
         return refused(&w->n, "wait for events", code, err);
-    const char *text = e.type == XID_EVENT ? nvml_xid_text(e.data) : NULL;
+    const char *text = e.type == XID_EVENT ? xid_text(e.data) : NULL;
     if (!text)
         return 0;
     (void)snprintf(why, sizeof(why), "xid %llu: %s", e.data, text);

@@ -71,10 +71,6 @@ int nvml_watch_next(struct nvml_watch *w, int ms, size_t *ret_gpu,
  * cost some calls of the driver; on a GPU that is lost they may take long */
 int nvml_watch_look(struct nvml_watch *w, size_t gpu, char *ret_why);
 
-/* The meaning of an Xid that reports a failed GPU; NULL for one that a program
- * may cause by itself, and for unknown ones. */
-const char *nvml_xid_text(unsigned long long xid);
-
 /* "NVIDIA H100 80GB HBM3" -> "h100", "NVIDIA A100-SXM4-40GB" -> "a100",
  * "NVIDIA GeForce RTX 4090" -> "rtx4090"; "gpu" when nothing is left. */
 void nvml_type_of(const char *name, char *ret, size_t cap);
