@@ -20,8 +20,9 @@
 
 /* ---- replay --------------------------------------------------------------
  */
-int eng_fold_submit(struct engine *e, struct entry *en,
-                    const struct store_event *ev, struct error *err)
+/* The first event of a new entry. err it cannot be read; ERR_NOMEM */
+static int fold_submit(struct engine *e, struct entry *en,
+                       const struct store_event *ev, struct error *err)
 {
     en->job.uid = ev->uid;
     en->job.submit_s = ev->at_s;
@@ -42,7 +43,7 @@ static int replay_submit(struct engine *e, const struct store_event *ev,
         return error_set(err, ERR_IO, "its job id is out of range");
     if (eng_add_new(e, ev->job, &en, err) < 0)
         return -1;
-    return eng_fold_submit(e, en, ev, err);
+    return fold_submit(e, en, ev, err);
 }
 
 static int replay(void *arg, const struct store_event *ev, struct error *err)

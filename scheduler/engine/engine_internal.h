@@ -112,10 +112,6 @@ struct engine {
     void *exit_arg;
 };
 
-/* The first event of a new entry. err it cannot be read; ERR_NOMEM */
-int eng_fold_submit(struct engine *e, struct entry *en,
-                    const struct store_event *ev, struct error *err) MUST_CHECK;
-
 /* ---- small things ------------------------------------------------------ */
 /* When to retry after a temporary failure. */
 double eng_reconcile_at(const struct engine *e);

@@ -47,13 +47,6 @@ int engine_teach_job(struct engine *e, uint64_t id,
  * first heartbeat reports the number. Does nothing for an unknown job. */
 void engine_teach_length(struct engine *e, uint64_t id, int64_t iterations);
 
-/* At the start: a job of the class completed after so many iterations, on so
- * many GPUs at its end. The mean stands for jobs that tell no length.
- * err  as engine_teach() */
-int engine_teach_completed(struct engine *e, const char *class,
-                           const char *gpu_type, bool is_weak, int32_t gpus,
-                           int64_t iterations, struct error *err) MUST_CHECK;
-
 /* ---- reading --------------------------------------------------------------
  */
 /* The samples of an iteration grow with the number of GPUs. */

@@ -53,12 +53,6 @@ static void test_rows(void)
     ok(world_start(&w), "---- rows at the start");
     is_int(engine_teach(w.engine, "cv/x", "fake", false, &row, &err), 0,
            "a row");
-    is_int(
-        engine_teach_completed(w.engine, "cv/x", "fake", false, 2, 100, &err),
-        0, "a run that completed");
-    is_int(
-        engine_teach_completed(w.engine, "cv/x", "fake", false, 0, 100, &err),
-        -1, "on no GPU: refused");
     row.mean_s = 0;
     is_int(engine_teach(w.engine, "cv/x", "fake", false, &row, &err), -1,
            "no time: refused");

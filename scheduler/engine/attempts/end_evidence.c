@@ -19,26 +19,27 @@ bool end_has_finished(const struct job *job)
     return job->reported && job->report_code == 0 && job->report_stopped == 0;
 }
 
-bool end_was_stopped(const struct job *job)
+/* Its worker reported that a rank was told to stop before its work was done. */
+static bool was_stopped(const struct job *job)
 {
     return job->reported && job->report_stopped == 1;
 }
 
 bool end_is_success(const struct job *job)
 {
-    return job->reported && job->report_code == 0 && !end_was_stopped(job);
+    return job->reported && job->report_code == 0 && !was_stopped(job);
 }
 
 bool end_was_saved(const struct job *job)
 {
-    return end_was_stopped(job) && job->saves &&
+    return was_stopped(job) && job->saves &&
            (job->report_code == 0 || job->report_code == EXIT_SIGNAL + SIGTERM);
 }
 
 bool end_failed_before(const struct job *job, const struct ending *end)
 {
     return end->is_forgotten && job->reported && job->report_code != 0 &&
-           job->report_code < EXIT_SIGNAL && !end_was_stopped(job);
+           job->report_code < EXIT_SIGNAL && !was_stopped(job);
 }
 
 /* ---- who ended it ----------------------------------------------------------
@@ -54,7 +55,7 @@ bool end_heeded_warning(const struct job *job, const struct ending *end)
 {
     return job->is_warned && end->kind == ALLOC_EXITED &&
            (is_by(end, job->warn_signal) ||
-            (job->warn_signal == SIGTERM && end_was_stopped(job)));
+            (job->warn_signal == SIGTERM && was_stopped(job)));
 }
 
 /* The engine may have seen its start later than it was, by at most this
@@ -72,7 +73,7 @@ static bool has_reached_limit(const struct engine *e, const struct entry *en,
 bool end_was_warned(const struct engine *e, const struct entry *en,
                     const struct ending *end)
 {
-    bool is_term = is_by(end, SIGTERM) || end_was_stopped(&en->job);
+    bool is_term = is_by(end, SIGTERM) || was_stopped(&en->job);
     return end->kind == ALLOC_EXITED && is_term &&
            has_reached_limit(e, en, end);
 }

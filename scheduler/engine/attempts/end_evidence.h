@@ -17,8 +17,6 @@ bool end_is_claimed(const struct job *job);
 /* Its worker reported 0, and that no rank had been told to stop: whatever ended
  * the attempt then took nothing from it. */
 bool end_has_finished(const struct job *job);
-/* Its worker reported that a rank was told to stop before its work was done. */
-bool end_was_stopped(const struct job *job);
 /* Its worker reported 0, and not that it was stopped. The workers of an earlier
  * release do not say. Enough where nobody is known to have ended it. */
 bool end_is_success(const struct job *job);

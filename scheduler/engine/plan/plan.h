@@ -163,9 +163,6 @@ void eng_view_resize(const struct engine *e, const struct entry *en,
 /* Stages the resize that a policy wishes. err ERR_NOMEM */
 int eng_resize(struct engine *e, struct entry *en, const struct policy_wish *w,
                struct error *err) MUST_CHECK;
-/* Whether an attempt of the job could be told to stop, and would save its
- * work. */
-bool eng_may_resize(const struct entry *en);
 
 /* ---- preemption.c -------------------------------------------------------- */
 /* Finds the jobs with a preemption reservation, if preemption is on. */

@@ -19,7 +19,9 @@
 #include "scheduler/engine/rules/rules.h"
 #include "scheduler/engine/table/resize_costs.h"
 
-bool eng_may_resize(const struct entry *en)
+/* Whether an attempt of the job could be told to stop, and would save its
+ * work. */
+static bool may_resize(const struct entry *en)
 {
     const struct job *job = &en->job;
 
@@ -34,7 +36,7 @@ static bool is_elastic(const struct entry *en)
     enum job_state s = en->job.state;
 
     return (s == JOB_STARTING || s == JOB_RUNNING || s == JOB_STALLED) &&
-           eng_may_resize(en) && gpu_sizes_several(&sizes);
+           may_resize(en) && gpu_sizes_several(&sizes);
 }
 
 /* ---- how often ------------------------------------------------------------

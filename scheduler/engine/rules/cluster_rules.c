@@ -299,7 +299,8 @@ int32_t eng_quota_most(const struct engine *e, const struct job *job,
 
 /* ---- reservations to come --------------------------------------------------
  */
-double eng_runs_until_s(const struct engine *e, const struct entry *en)
+/* When the next attempt of the job would end at the latest, since 1970. */
+static double runs_until_s(const struct engine *e, const struct entry *en)
 {
     const struct job *job = &en->job;
     double left_s = job->attempt_limit_s, slack_s = 0;
@@ -331,7 +332,7 @@ uint64_t eng_closed_classes(const struct engine *e, const struct entry *en)
 
     if (!c->has_next)
         return 0;
-    double until_s = eng_runs_until_s(e, en);
+    double until_s = runs_until_s(e, en);
     const char *own = eng_where(e->parts.conf, &en->job, 1).reservation;
     for (int32_t k = 0; k < c->n; k++)
         if (is_closed(e, c->first[k], own, until_s))
@@ -392,8 +393,10 @@ static bool has_reservation(const struct alloc_quota *q, size_t n,
     return false;
 }
 
-bool eng_is_unknown(const struct engine *e, const struct job *job,
-                    char why[JOB_REASON_CAP])
+/* Whether the job names an account, a QOS or a reservation that the cluster
+ * does not have. out why */
+static bool is_unknown(const struct engine *e, const struct job *job,
+                       char why[JOB_REASON_CAP])
 {
     const struct alloc_where w = eng_where(e->parts.conf, job, 1);
     const struct alloc_quota *q;
@@ -431,7 +434,7 @@ bool engine_cluster_says(const struct engine *e, const struct job *job,
 
     if (!en || job_state_is_final(job->state))
         return false;
-    if (!is_live && eng_is_unknown(e, job, why)) {
+    if (!is_live && is_unknown(e, job, why)) {
         (void)snprintf(ret, JOB_REASON_CAP, "refuses it: %.140s", why);
         return true;
     }

@@ -35,17 +35,12 @@ size_t eng_quotas_of(const struct engine *e, const struct alloc_quota **ret);
  *      limit_s  time limit of the attempt */
 int32_t eng_quota_most(const struct engine *e, const struct job *job,
                        int32_t has, double limit_s, char why[JOB_REASON_CAP]);
-/* When the next attempt of the job would end at the latest, since 1970. */
-double eng_runs_until_s(const struct engine *e, const struct entry *en);
-/* The classes of nodes that a reservation takes before that. */
+/* The classes of nodes that a reservation takes before the next attempt of the
+ * job would end at the latest. */
 uint64_t eng_closed_classes(const struct engine *e, const struct entry *en);
 /* out  why  the first such reservation on nodes of these classes; false: there
  *      is none */
 bool eng_say_closed(const struct engine *e, const struct entry *en,
                     uint64_t classes, char why[JOB_REASON_CAP]);
-/* Whether the job names an account, a QOS or a reservation that the cluster
- * does not have. out why */
-bool eng_is_unknown(const struct engine *e, const struct job *job,
-                    char why[JOB_REASON_CAP]);
 
 #endif

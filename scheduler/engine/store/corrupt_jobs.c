@@ -25,7 +25,8 @@
 #include "scheduler/engine/events/fold.h"
 #include "scheduler/engine/store/corrupt_jobs.h"
 
-const char eng_held_corrupt[] = "Held(corrupt): ";
+/* Prefix of the reason of a job that is set apart. */
+static const char held_corrupt[] = "Held(corrupt): ";
 
 /* Sets the strings that every reader of jobs expects. */
 static int give_texts(struct entry *en, struct error *err)
@@ -49,8 +50,8 @@ static void hold(struct engine *e, struct entry *en,
     struct job *job = &en->job;
     char text[sizeof(why->msg) + 64];
 
-    (void)snprintf(text, sizeof(text), "%sevent %" PRIu64 ": %s",
-                   eng_held_corrupt, ev->seq, why->msg);
+    (void)snprintf(text, sizeof(text), "%sevent %" PRIu64 ": %s", held_corrupt,
+                   ev->seq, why->msg);
     text_copy(job->reason, sizeof(job->reason), text);
     job->state = JOB_HELD;
     job->held_by = HELD_CORRUPT;
@@ -148,7 +149,7 @@ void eng_resume_damaged(struct entry *en)
 int eng_check_whole(const struct entry *en, struct error *err)
 {
     const char *why = en->job.reason;
-    size_t n = strlen(eng_held_corrupt);
+    size_t n = strlen(held_corrupt);
 
     if (!en->is_corrupt)
         return 0;
@@ -156,5 +157,5 @@ int eng_check_whole(const struct entry *en, struct error *err)
                      "job %" PRIu64 " is damaged (%s): it can be cancelled; "
                      "mgpu-admin fsck says what is wrong",
                      en->job.id,
-                     strncmp(why, eng_held_corrupt, n) == 0 ? why + n : why);
+                     strncmp(why, held_corrupt, n) == 0 ? why + n : why);
 }

@@ -19,7 +19,5 @@ int eng_check_whole(const struct entry *en, struct error *err) MUST_CHECK;
 /* Ids are consecutive, except for steps after a restore. An id far beyond is
  * damaged itself, and would cost as much memory. */
 enum { ENG_ID_STEP_MAX = 1 << 22 };
-/* Prefix of the reason of such a job. */
-extern const char eng_held_corrupt[];
 
 #endif

@@ -351,21 +351,6 @@ static void note_done(struct eng_model *m, int32_t gpus, int64_t iterations)
     m->done_units += (units - m->done_units) / (double)m->n_done;
 }
 
-int engine_teach_completed(struct engine *e, const char *class,
-                           const char *gpu_type, bool is_weak, int32_t gpus,
-                           int64_t iterations, struct error *err)
-{
-    struct eng_model *m;
-
-    if (gpus < 1 || iterations < 1)
-        return error_set(err, ERR_INVAL,
-                         "class '%.100s': a run without iterations", class);
-    if (eng_models_get(&e->models, class, gpu_type, is_weak, &m, err) < 0)
-        return -1;
-    note_done(m, gpus, iterations);
-    return 0;
-}
-
 void eng_models_note(struct engine *e, const struct entry *en,
                      const struct store_event *ev)
 {
