@@ -276,13 +276,26 @@ static void on_stop(void *arg)
     loop_stop(((struct ctld *)arg)->loop);
 }
 
+static void stop(struct ctld *c)
+{
+    if (c->stopping)
+        return;
+    notify_say("STOPPING=1");
+    c->stopping = true;
+    atomic_store(&c->closing, true);
+    http_server_close(c->http);
+    if (c->scrape)
+        http_server_close(c->scrape);
+    engine_loop_stop(c);
+}
+
 static void on_term(void *arg)
 {
     struct ctld *c = arg;
     log_notice("ctld", "asked to stop");
     c->fatal = (struct error)
         ERROR_INIT; /* the helper ends, too, and that is no failure */
-    ctld_stop(arg);
+    stop(c);
 }
 
 static void on_hup(void *arg)
@@ -325,7 +338,7 @@ static void look_at_helper(struct ctld *c)
         "it; jobs go on, start the daemon again",
         WIFSIGNALED(status) ? "died of signal" : "ended with status",
         WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-    ctld_stop(c);
+    stop(c);
 }
 
 static void on_child(void *arg)
@@ -413,19 +426,6 @@ int ctld_run(struct ctld *c, struct error *err)
     return c->fatal.code == ERR_NONE
                ? 0
                : error_set(err, c->fatal.code, "%s", c->fatal.msg);
-}
-
-void ctld_stop(struct ctld *c)
-{
-    if (c->stopping)
-        return;
-    notify_say("STOPPING=1");
-    c->stopping = true;
-    atomic_store(&c->closing, true);
-    http_server_close(c->http);
-    if (c->scrape)
-        http_server_close(c->scrape);
-    engine_loop_stop(c);
 }
 
 /* In the reverse order; the threads first, because their tasks use all parts.

@@ -125,10 +125,9 @@ struct ctld;
  * err  as engine_create() and http_server_listen_unix() say */
 int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
                 struct error *err) MUST_CHECK;
-/* Until SIGTERM or SIGINT, or ctld_stop(). Attempts live on.
+/* Until SIGTERM or SIGINT. Attempts live on.
  * err  ERR_UNAVAIL the helper has ended */
 int ctld_run(struct ctld *c, struct error *err) MUST_CHECK;
-void ctld_stop(struct ctld *c);      /* from the loop's thread only */
 void ctld_destroy(struct ctld *c);   /* NULL is fine */
 int ctld_port(const struct ctld *c); /* of conf.listen; 0: none */
 

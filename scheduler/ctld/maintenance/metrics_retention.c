@@ -182,6 +182,17 @@ static bool must_yield(struct ctld *c)
     return true;
 }
 
+double metrics_retention_before(const struct ctld *c, double age_s)
+{
+    return is_synced(c) ? wall_s(c) - age_s : -INFINITY;
+}
+
+/* The daemon keeps rows of jobs that ended since then; -INFINITY: of all. */
+static double kept_since(struct ctld *c)
+{
+    return is_wanted(c) ? metrics_retention_before(c, keep_s(c)) : -INFINITY;
+}
+
 static int post(struct ctld *c)
 {
     struct metrics_retention *r = c->metrics_retention;
@@ -191,7 +202,7 @@ static int post(struct ctld *c)
     p->task = (struct task){.run = piece_run, .done = piece_done};
     p->c = c;
     p->purge = (struct store_purge){
-        .before_s = metrics_retention_since(c), .max = r->max, .at = r->job};
+        .before_s = kept_since(c), .max = r->max, .at = r->job};
     if (thread_post(c->writer, &p->task, NULL) == 0) {
         r->is_busy = true;
         return 0;
@@ -212,20 +223,9 @@ static void on_timer(void *arg)
         loop_timer_set(r->timer, YIELD_S);
 }
 
-double metrics_retention_before(const struct ctld *c, double age_s)
-{
-    return is_synced(c) ? wall_s(c) - age_s : -INFINITY;
-}
-
-double metrics_retention_since(struct ctld *c)
-{
-    return is_wanted(c) ? metrics_retention_before(c, keep_s(c)) : -INFINITY;
-}
-
 bool metrics_retention_has_removed(struct ctld *c, const struct job *j)
 {
-    return job_state_is_final(j->state) &&
-           j->end_s < metrics_retention_since(c);
+    return job_state_is_final(j->state) && j->end_s < kept_since(c);
 }
 
 void metrics_retention_restart(struct ctld *c)
@@ -262,7 +262,7 @@ void metrics_retention_clear(struct ctld *c)
 json_t *metrics_retention_json(struct ctld *c)
 {
     const struct metrics_retention *r = c->metrics_retention;
-    double rows_s = metrics_retention_since(c), jobs_s = job_retention_since(c);
+    double rows_s = kept_since(c), jobs_s = job_retention_since(c);
     return json_pack(
         "{s:o, s:o, s:I, s:I, s:o, s:b}", "jobs_since",
         isfinite(jobs_s) ? ctld_time(jobs_s) : json_null(), "rows_since",

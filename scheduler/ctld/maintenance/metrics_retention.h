@@ -19,9 +19,7 @@ void metrics_retention_restart(struct ctld *c);
  * 1970; -INFINITY while the kernel says that the clock is not synchronised: no
  * job is older then. */
 double metrics_retention_before(const struct ctld *c, double age_s);
-/* The daemon keeps rows of jobs that ended since then; -INFINITY: of all. */
-double metrics_retention_since(struct ctld *c);
-/* The job ended before that: its rows are removed, or will be soon. */
+/* The job ended so long ago that its rows are removed, or will be soon. */
 bool metrics_retention_has_removed(struct ctld *c, const struct job *j);
 /* "kept" of mgpu.status/1 */
 json_t *metrics_retention_json(struct ctld *c);

@@ -10,8 +10,9 @@
 #include "scheduler/ctld/loop/step_request.h"
 #include "scheduler/ctld/request/reply.h"
 
-int ctld_find(struct ctld *c, uint64_t id, const struct job **ret,
-              struct error *err)
+/* err  of the store; *ret is NULL then, and when there is no such job */
+static int find(struct ctld *c, uint64_t id, const struct job **ret,
+                struct error *err)
 {
     *ret = engine_job(c->engine, id);
     if (*ret)
@@ -27,7 +28,7 @@ const struct job *ctld_find_or_log(struct ctld *c, uint64_t id)
 {
     const struct job *job;
     struct error err = ERROR_INIT;
-    if (ctld_find(c, id, &job, &err) < 0)
+    if (find(c, id, &job, &err) < 0)
         log_err("ctld", "cannot read an archived job job=%llu why=\"%s\"",
                 (unsigned long long)id, err.msg);
     return job;
@@ -71,7 +72,7 @@ const struct job *ctld_job_of(struct ctld *c, struct http_exchange *x,
 {
     const struct job *job;
     struct error err = ERROR_INIT;
-    if (ctld_find(c, id, &job, &err) < 0) {
+    if (find(c, id, &job, &err) < 0) {
         http_reply_err(x, &err);
         return NULL;
     }

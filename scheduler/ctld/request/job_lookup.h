@@ -12,11 +12,8 @@ struct http_exchange;
 struct job;
 
 /* The job, in memory or not; an archived one is read at once, on the loop. NULL
- * when there is none. Valid until the next step.
- * err  of the store */
-int ctld_find(struct ctld *c, uint64_t id, const struct job **ret,
-              struct error *err) MUST_CHECK;
-/* The same; a failure is logged, and NULL is returned. */
+ * when there is none, or after a failure, which is logged. Valid until the next
+ * step. */
 const struct job *ctld_find_or_log(struct ctld *c, uint64_t id);
 /* The job, if the caller may see all of it; NULL: it has replied with why. */
 const struct job *ctld_job_of(struct ctld *c, struct http_exchange *x,

@@ -76,8 +76,8 @@ static int sync_dir(const char *dir, struct error *err)
     return rc;
 }
 
-int secret_create(const char *dir, const char *path,
-                  unsigned char ret[SECRET_BYTES], struct error *err)
+static int secret_create(const char *dir, const char *path,
+                         unsigned char ret[SECRET_BYTES], struct error *err)
 {
     char draft[1024];
     if ((size_t)snprintf(draft, sizeof(draft), "%s.new", path) >= sizeof(draft))
@@ -93,8 +93,9 @@ int secret_create(const char *dir, const char *path,
     return sync_dir(dir, err);
 }
 
-int secret_read(const char *path, unsigned char ret[SECRET_BYTES],
-                struct error *err)
+/* err  ERR_NOTFOUND there is none */
+static int secret_read(const char *path, unsigned char ret[SECRET_BYTES],
+                       struct error *err)
 {
     unsigned char bytes[SECRET_BYTES];
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
@@ -108,8 +109,8 @@ int secret_read(const char *path, unsigned char ret[SECRET_BYTES],
     return rc;
 }
 
-int secret_ensure(const char *dir, const char *path,
-                  unsigned char ret[SECRET_BYTES], struct error *err)
+static int secret_ensure(const char *dir, const char *path,
+                         unsigned char ret[SECRET_BYTES], struct error *err)
 {
     struct error why = ERROR_INIT;
     if (secret_read(path, ret, &why) == 0)

@@ -25,18 +25,6 @@ struct secret {
  *      open(2), write(2) ... */
 int secret_load(const char *dir, const char *cluster, struct secret *ret,
                 struct error *err) MUST_CHECK;
-/* The same of any such file; the path of one that is to be made is in `dir`.
- *
- * err  of secret_read(): ERR_NOTFOUND there is none */
-int secret_read(const char *path, unsigned char ret[SECRET_BYTES],
-                struct error *err) MUST_CHECK;
-int secret_create(const char *dir, const char *path,
-                  unsigned char ret[SECRET_BYTES],
-                  struct error *err) MUST_CHECK;
-/* Reads it, or creates it where there is none. */
-int secret_ensure(const char *dir, const char *path,
-                  unsigned char ret[SECRET_BYTES],
-                  struct error *err) MUST_CHECK;
 void secret_clear(struct secret *s); /* zeroed is fine */
 
 /* engine_parts.secret_of; arg is a struct secret. */
