@@ -20,7 +20,8 @@ static double quantile(const double *sorted, size_t n, double p)
     return sorted[i] + (at - (double)i) * (next - sorted[i]);
 }
 
-struct spread spread_of(double *values, size_t n)
+/* Sorts the values. */
+static struct spread spread_of(double *values, size_t n)
 {
     double sum = 0;
 

@@ -25,8 +25,6 @@ struct run_figures {
     double wall_s;
 };
 
-/* The values are sorted. */
-struct spread spread_of(double *values, size_t n);
 int run_figures(const struct sim_conf *conf, const struct sim_output *o,
                 struct run_figures *ret, struct error *err) MUST_CHECK;
 

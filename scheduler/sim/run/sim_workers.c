@@ -42,7 +42,8 @@ double sim_restart_s(const struct sim_conf *conf, const struct sim_job *job,
                            isnan(own_s) ? conf->restart_s : own_s);
 }
 
-struct speed_place sim_place(const struct sim_state *s)
+/* The attempt's place in the terms of the speed model. */
+static struct speed_place place_of(const struct sim_state *s)
 {
     return (struct speed_place){s->gpu_type, s->nodes, s->per_node};
 }
@@ -56,7 +57,7 @@ static const struct sim_job *job_of(const struct sim_world *w, int32_t i)
 static double progress(const struct sim_world *w, int32_t i)
 {
     const struct sim_state *s = &w->jobs[i];
-    struct speed_place p = sim_place(s);
+    struct speed_place p = place_of(s);
     double t_s = (sim_now(w) - s->from_s) / s->factor;
 
     return t_s > 0 ? speed_after(w->conf->speed, job_of(w, i), &p, s->done, t_s)
@@ -188,7 +189,7 @@ static int teach(struct sim_world *w, int32_t i, double done, struct error *err)
 {
     struct sim_state *s = &w->jobs[i];
     const struct sim_job *job = job_of(w, i);
-    struct speed_place p = sim_place(s);
+    struct speed_place p = place_of(s);
     double from = s->told, until;
     double unit_s =
         w->conf->speed->ops->unit_s(w->conf->speed, job, &p, from, &until);
@@ -205,7 +206,7 @@ static int beat(struct sim_world *w, int32_t i, struct error *err)
 {
     struct sim_state *s = &w->jobs[i];
     const struct sim_job *job = job_of(w, i);
-    struct speed_place p = sim_place(s);
+    struct speed_place p = place_of(s);
     double until, done = progress(w, i);
     double unit_s =
         w->conf->speed->ops->unit_s(w->conf->speed, job, &p, done, &until);
@@ -284,7 +285,7 @@ int sim_first_beat(struct sim_world *w, int32_t i, struct error *err)
 {
     struct sim_state *s = &w->jobs[i];
     const struct sim_job *job = job_of(w, i);
-    struct speed_place p = sim_place(s);
+    struct speed_place p = place_of(s);
     struct sim_result *r = &w->out->results[i];
     struct error why = ERROR_INIT;
 

@@ -123,8 +123,6 @@ double sim_restart_s(const struct sim_conf *conf, const struct sim_job *job,
 /* Tokens, without a secret. */
 int sim_secret(void *arg, enum engine_secret what, uint64_t job,
                int32_t attempt, char ret[ENGINE_SECRET_CAP], struct error *err);
-/* The attempt's place in the terms of the speed model. */
-struct speed_place sim_place(const struct sim_state *s);
 
 /* ---- sim_nodes.c --------------------------------------------------------- */
 /* The first failure of each node, if nodes fail. */

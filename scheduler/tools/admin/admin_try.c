@@ -59,11 +59,17 @@ static int check_words(const json_t *policy, char **words, int n,
     return 0;
 }
 
-int admin_try_word(const json_t *policy, char **words, int n,
-                   char ret[TRY_WORD_CAP], struct error *err)
+enum { WORD_CAP = 500 }; /* mgpu-sim takes no longer word */
+
+/* "goodput:hysteresis=2m,...": the word for mgpu-sim --policy, of a reply of
+ * GET /v1/policy and the words on top of it. Settings that are the default are
+ * left out.
+ * err  ERR_INVAL, ERR_LIMIT the word is longer than mgpu-sim takes */
+static int policy_word(const json_t *policy, char **words, int n,
+                       char ret[WORD_CAP], struct error *err)
 {
     const char *name = tried(words, n, "scheduler.policy");
-    char text[TRY_WORD_CAP];
+    char text[WORD_CAP];
     size_t i, len;
     json_t *key;
 
@@ -198,16 +204,16 @@ static int run(const char *dir, const char *now, const char *then,
 int admin_try(struct client *c, char **words, int n, double since_s, bool json,
               struct error *err)
 {
-    char now[TRY_WORD_CAP], then[TRY_WORD_CAP], dir[64];
+    char now[WORD_CAP], then[WORD_CAP], dir[64];
     json_t *policy = NULL;
 
     if (n < 1)
         return error_set(err, ERR_USAGE, "policy try: expected KEY=VALUE...");
     if (client_get(c, &policy, err, "/v1/policy") < 0)
         return -1;
-    int rc = admin_try_word(policy, NULL, 0, now, err);
+    int rc = policy_word(policy, NULL, 0, now, err);
     if (rc == 0)
-        rc = admin_try_word(policy, words, n, then, err);
+        rc = policy_word(policy, words, n, then, err);
     json_decref(policy);
     if (rc < 0)
         return -1;

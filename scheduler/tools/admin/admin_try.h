@@ -15,12 +15,4 @@
 int admin_try(struct client *c, char **words, int n, double since_s, bool json,
               struct error *err) MUST_CHECK;
 
-/* "goodput:hysteresis=2m,...": the word for mgpu-sim --policy, of a reply of
- * GET /v1/policy and the words on top of it. Settings that are the default are
- * left out.
- * err  ERR_INVAL, ERR_LIMIT the word is longer than mgpu-sim takes */
-enum { TRY_WORD_CAP = 500 };
-int admin_try_word(const json_t *policy, char **words, int n,
-                   char ret[TRY_WORD_CAP], struct error *err) MUST_CHECK;
-
 #endif

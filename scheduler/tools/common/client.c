@@ -148,7 +148,7 @@ static int call(struct client *c, const struct http_request *req,
     return rc == 0 && status >= 400 ? http_reply_error(status, ret, err) : rc;
 }
 
-int client_parse(const char *path, const struct buf *text, json_t **ret,
+static int parse(const char *path, const struct buf *text, json_t **ret,
                  struct error *err)
 {
     json_error_t why;
@@ -171,7 +171,7 @@ static int call_json(struct client *c, const struct http_request *req,
     struct buf body = BUF_INIT;
     int rc = call(c, req, &body, err);
     if (rc == 0)
-        rc = client_parse(req->path, &body, ret, err);
+        rc = parse(req->path, &body, ret, err);
     buf_clear(&body);
     return rc;
 }

@@ -31,8 +31,6 @@ int client_get(struct client *c, json_t **ret, struct error *err,
  * own  buf_clear(ret) */
 int client_get_text(struct client *c, const char *path, struct buf *ret,
                     struct error *err) MUST_CHECK;
-int client_parse(const char *path, const struct buf *text, json_t **ret,
-                 struct error *err) MUST_CHECK;
 int client_post(struct client *c, const char *path, const json_t *body,
                 const char *key, json_t **ret, struct error *err) MUST_CHECK;
 /* After a client_post() that failed: whether the daemon may have carried it

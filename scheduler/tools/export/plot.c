@@ -43,7 +43,8 @@ const struct plot_column *plot_column_at(size_t i)
     return i < N_KNOWN ? &known[i] : NULL;
 }
 
-const struct plot_column *plot_column_of(const char *name)
+/* NULL: perhaps a metric that a job named itself. */
+static const struct plot_column *column_of(const char *name)
 {
     size_t i = 0;
     while (i < N_KNOWN && strcmp(known[i].name, name) != 0)
@@ -187,7 +188,7 @@ static int read_curve(struct client *c, const char *word, const char *column,
                       const json_t *job, struct lines *to, struct error *err)
 {
     json_t *rows = NULL;
-    const struct plot_column *known_as = plot_column_of(column);
+    const struct plot_column *known_as = column_of(column);
     bool is_epoch = known_as && known_as->is_epoch;
     struct curve *ret = &to->curves[to->n];
     int rc = !known_as ? own_curve(c, word, column, &to->own, ret, err)
@@ -257,7 +258,7 @@ static int draw(const char *column, const struct curve *curves, size_t n,
     struct chart_series series[CHART_SERIES_MAX];
     struct buf out = BUF_INIT;
     char title[192];
-    const struct plot_column *known_as = plot_column_of(column);
+    const struct plot_column *known_as = column_of(column);
     bool is_epoch = known_as && known_as->is_epoch;
     size_t points = 0;
     for (size_t i = 0; i < n; i++) {
@@ -292,8 +293,7 @@ int plot_jobs(struct client *c, char *const *words, size_t n,
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = read_word(c, words[i], column, &lines, err);
-    if (rc == 0 && !plot_column_of(column) &&
-        !metric_set_find(&lines.own, column))
+    if (rc == 0 && !column_of(column) && !metric_set_find(&lines.own, column))
         rc = no_column(column, &lines.own, err);
     if (rc == 0)
         rc = draw(column, lines.curves, lines.n, path, err);

@@ -15,8 +15,7 @@ struct plot_column {
     bool is_epoch, from_zero;
     int best; /* -1: the lowest value is the best, 1: the highest, 0: neither */
 };
-/* NULL: perhaps a metric that a job named itself, or i is past the last. */
-const struct plot_column *plot_column_of(const char *name);
+/* NULL: i is past the last. */
 const struct plot_column *plot_column_at(size_t i);
 /* "3_1 lr=0.1 precision=fp16" of a task, "3 mnist" of a job. */
 int plot_name(const char *word, const json_t *job, char *out, size_t cap,
