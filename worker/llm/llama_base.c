@@ -179,8 +179,8 @@ int32_t llama_base_widest(const struct llama_base *b,
     return most;
 }
 
-void llama_base_rounded(const struct llama_shape *s, const struct llama_base *b,
-                        char *ret, size_t cap)
+static void rounded(const struct llama_shape *s, const struct llama_base *b,
+                    char *ret, size_t cap)
 {
     int32_t n = 0;
     ret[0] = '\0';
@@ -204,7 +204,7 @@ void llama_rounded_words(const struct llama_conf *conf, char *ret, size_t cap)
         llama_shape_init(&s, &c->shape, c->is_full, c->rank, c->alpha,
                          c->targets, NULL) == 0 &&
         llama_base_round(&b, &s, c->groupsize, NULL) == 0)
-        llama_base_rounded(&s, &b, ret, cap);
+        rounded(&s, &b, ret, cap);
 }
 
 void llama_reached(struct model *model, int64_t iterations)
@@ -220,7 +220,7 @@ void llama_say_rounded(const struct llama *m, char *ret, size_t cap)
     if (m->conf.fake_quant_after > 0)
         (void)snprintf(from, sizeof(from), " from iteration %" PRId64 " on",
                        1 + (int64_t)m->conf.fake_quant_after);
-    llama_base_rounded(&m->shape, &m->base, words, sizeof(words));
+    rounded(&m->shape, &m->base, words, sizeof(words));
     (void)snprintf(ret, cap, "; fake-quantised%s: %s", from, words);
 }
 

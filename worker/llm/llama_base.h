@@ -73,9 +73,6 @@ int llama_base_round(struct llama_base *b, const struct llama_shape *s,
 /* The most inputs of a linear that is rounded; 0: none is. */
 int32_t llama_base_widest(const struct llama_base *b,
                           const struct llama_shape *s);
-/* As llama_rounded_words(). */
-void llama_base_rounded(const struct llama_shape *s, const struct llama_base *b,
-                        char *ret, size_t cap);
 
 struct llama;
 

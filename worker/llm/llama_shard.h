@@ -76,12 +76,10 @@ int llama_grads_finish(struct llama *m, struct error *err) MUST_CHECK;
 /* Values of the weights; a rank keeps its share. */
 int llama_put_weights(struct llama *m, int64_t first, int64_t count,
                       const void *host, struct error *err) MUST_CHECK;
-/* Values of the parameters. Where they are shared out, rank 0 alone calls both
- * functions (shard_exchange.h). */
+/* Values of the parameters. Where they are shared out, rank 0 alone calls this
+ * function (shard_exchange.h). */
 int llama_fetch_params(struct llama *m, int64_t first, int64_t count,
                        void *host, struct error *err) MUST_CHECK;
-int llama_store_params(struct llama *m, int64_t first, int64_t count,
-                       const void *host, struct error *err) MUST_CHECK;
 
 /* out  ret  n 0: the weights are whole; the caller clears it. Its elements are
  *           the weights, or bytes of a base in four bits */

@@ -24,8 +24,9 @@ int llama_fetch_params(struct llama *m, int64_t first, int64_t count,
                               (size_t)count * dtype_bytes(m->conf.dt), err);
 }
 
-int llama_store_params(struct llama *m, int64_t first, int64_t count,
-                       const void *host, struct error *err)
+/* Where they are shared out, rank 0 alone calls it (shard_exchange.h). */
+static int store_params(struct llama *m, int64_t first, int64_t count,
+                        const void *host, struct error *err)
 {
     if (llama_shares_grads(m))
         return shard_store(&m->exchange, 0, first, count, host, err);
@@ -170,7 +171,7 @@ int llama_import(struct model *model, const struct model_tensor *t,
         return error_set(err, ERR_NOMEM, "model: import of %s", t->name);
     for (int64_t j = 0; j < want.n; j++)
         dtype_set(dt, host, j, dtype_get(t->dt, t->data, j));
-    int rc = llama_store_params(m, want.at, want.n, host, err);
+    int rc = store_params(m, want.at, want.n, host, err);
     free(host);
     return rc < 0 ? error_wrap(err, "%s", t->name) : 0;
 }

@@ -122,8 +122,6 @@ bool trainer_is_dp(const struct trainer *t);
 bool trainer_by_batch(const struct trainer *t); /* a mean of means */
 /* How many ranks have the same samples. */
 int32_t trainer_copies(const struct trainer *t);
-/* How many ranks' samples this one reads. */
-int32_t trainer_shares(const struct trainer *t);
 /* Opens the data and finds out what each rank has of it. */
 int trainer_share_data(struct trainer *t, struct error *err) MUST_CHECK;
 int trainer_share_prepare(struct trainer *t, struct error *err) MUST_CHECK;

@@ -25,7 +25,8 @@ int32_t trainer_copies(const struct trainer *t)
     return t->spec->train.distribution == DIST_DDP ? t->env->comm->size : 1;
 }
 
-int32_t trainer_shares(const struct trainer *t)
+/* How many ranks' samples this one reads. */
+static int32_t shares_of(const struct trainer *t)
 {
     const struct comm *c = t->env->comm;
     switch (t->spec->train.distribution) {
@@ -85,7 +86,7 @@ static struct batch_env env_of(struct trainer *t)
                               .first = t->first,
                               .parts = t->parts,
                               .streams = t->streams,
-                              .shares = trainer_shares(t),
+                              .shares = shares_of(t),
                               .say = say,
                               .tokenised = tokenised,
                               .arg = t};
@@ -219,7 +220,7 @@ int trainer_share_batch(struct trainer *t, int32_t part, struct batch *ret,
                         struct error *err)
 {
     int32_t i = t->at.batch * t->parts + part;
-    int32_t shares = trainer_shares(t);
+    int32_t shares = shares_of(t);
     struct batch b;
     if (trainer_share_take(t, BATCH_TRAIN, i, &b, err) < 0)
         return -1;
