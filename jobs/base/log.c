@@ -43,17 +43,6 @@ void log_set_format(enum log_format format)
     log_format = format;
 }
 
-int log_level_from_name(const char *name, enum log_level *ret)
-{
-    for (int i = 0; i <= LOG_DEBUG; i++) {
-        if (strcmp(names[i], name) == 0) {
-            *ret = (enum log_level)i;
-            return 0;
-        }
-    }
-    return -1;
-}
-
 /* Checked for each line: a daemon in the background continues in a file, and
  * its children inherit its variables with another standard error. */
 static bool is_journal(void)

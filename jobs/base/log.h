@@ -31,8 +31,6 @@ int log_to_journal(const char *path);
  * journald's, as systemd sets in $JOURNAL_STREAM, the priority, as in "<4>",
  * which journald removes. A constant. */
 const char *log_prefix(enum log_level level);
-int log_level_from_name(const char *name,
-                        enum log_level *ret); /* -1: unknown */
 
 void log_line(enum log_level level, const char *area, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -58,16 +58,12 @@ static void test_stamp(void)
 
 static void test_levels(void)
 {
-    enum log_level level = LOG_ERR;
     log_info("a", "not shown");
     is_str(lines(), "", "info is below the default");
-    is_int(log_level_from_name("info", &level), 0, "a level by name");
-    log_set_level(level);
+    log_set_level(LOG_INFO);
     log_info("a", "shown");
     log_debug("a", "not shown");
-    is_str(lines(), "info a: shown\n", "and what it lets through");
-    is_int(log_level_from_name("loud", &level), -1, "no such level");
-    is_int(level, LOG_INFO, "changes nothing");
+    is_str(lines(), "info a: shown\n", "another level lets it through");
 }
 
 /* The text holds 1023 bytes: one less, exact, one more. */
