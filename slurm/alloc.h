@@ -228,6 +228,10 @@ struct alloc_quota {
     int64_t job_minutes;             /* GPUs times limit of one job */
     int64_t starts, ends;
 };
+/* A row without a limit: {.kind = ..., ALLOC_QUOTA_NO_LIMITS}. */
+#define ALLOC_QUOTA_NO_LIMITS                                              \
+    .group_gpus = -1, .job_gpus = -1, .user_gpus = -1, .account_gpus = -1, \
+    .minutes_left = -1, .job_minutes = -1
 
 struct alloc; /* opaque; the first member of every implementation's struct */
 

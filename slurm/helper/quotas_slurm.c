@@ -143,13 +143,7 @@ static const char *qos_name(const struct reading *r, uint32_t id)
 
 static struct alloc_quota blank(enum alloc_quota_kind kind, const char *name)
 {
-    struct alloc_quota q = {.kind = kind,
-                            .group_gpus = -1,
-                            .job_gpus = -1,
-                            .user_gpus = -1,
-                            .account_gpus = -1,
-                            .minutes_left = -1,
-                            .job_minutes = -1};
+    struct alloc_quota q = {.kind = kind, ALLOC_QUOTA_NO_LIMITS};
     copy(q.name, sizeof(q.name), name);
     return q;
 }

@@ -31,12 +31,7 @@ static void tells(int64_t uid, const char *name, bool is_default)
     *q = (struct alloc_quota){.kind = ALLOC_QUOTA_ACCOUNT,
                               .uid = (uint32_t)uid,
                               .is_default = is_default,
-                              .group_gpus = -1,
-                              .job_gpus = -1,
-                              .user_gpus = -1,
-                              .account_gpus = -1,
-                              .minutes_left = -1,
-                              .job_minutes = -1};
+                              ALLOC_QUOTA_NO_LIMITS};
     (void)snprintf(q->name, sizeof(q->name), "%s", name);
 }
 

@@ -53,14 +53,7 @@ static struct alloc_quota *row(enum alloc_quota_kind kind, const char *name)
 {
     struct alloc_quota *q = &rows[n_rows++];
 
-    *q = (struct alloc_quota){.kind = kind,
-                              .uid = 1000,
-                              .group_gpus = -1,
-                              .job_gpus = -1,
-                              .user_gpus = -1,
-                              .account_gpus = -1,
-                              .minutes_left = -1,
-                              .job_minutes = -1};
+    *q = (struct alloc_quota){.kind = kind, .uid = 1000, ALLOC_QUOTA_NO_LIMITS};
     (void)snprintf(q->name, sizeof(q->name), "%s", name);
     (void)snprintf(q->group, sizeof(q->group), "%s", name);
     return q;
