@@ -136,17 +136,16 @@ static void test_left(bool dies)
     play_out("k0:TIMEOUT/124/3[111]");
 }
 
-static void test_whole(void)
+/* Four attempts: the first, a resize, a retry, and what a person requeued. */
+static struct world_script four_attempts(const char *spec_more)
 {
-    const struct world_script s = {
+    return (struct world_script){
         .nodes = 1,
         .gpus_per_node = 4,
-        .policy = &policy_backfill,
+        .policy = &looking,
         .jobs = {{.gpus = 1,
                   .gpus_max = 4,
-                  .spec_more = ",\"time_limit\":\"100s\"},\"retry\":{"
-                               "\"max\":3,\"on\":[\"exit\"],"
-                               "\"backoff\":\"0s\"}}",
+                  .spec_more = spec_more,
                   .attempts = {{.run_s = INFINITY},
                                {.run_s = 5, .exit_code = 3},
                                {.run_s = INFINITY},
@@ -156,6 +155,14 @@ static void test_whole(void)
                  {.at_s = 70, .job = 0, .verb = W_REQUEUE}},
         .n_acts = 3,
     };
+}
+#define THREE_RETRIES \
+    "},\"retry\":{\"max\":3,\"on\":[\"exit\"],\"backoff\":\"0s\"}}"
+
+static void test_whole(void)
+{
+    const struct world_script s =
+        four_attempts(",\"time_limit\":\"100s\"" THREE_RETRIES);
     begin(&s);
     play_out("k0:COMPLETED/0/4[1111]");
     ok(is_left(asked_s[2], 40, 100), "---- a resize leaves %.1f s", asked_s[2]);
@@ -268,23 +275,7 @@ static void test_default(bool dies)
         .name = "batch", .is_default = true, .default_minutes = 2};
     const struct engine_update first = {.has_priority = true, .priority = 1};
     const struct engine_update named = {.has_limit = true, .limit_s = 90};
-    const struct world_script s = {
-        .nodes = 1,
-        .gpus_per_node = 4,
-        .policy = &looking,
-        .jobs = {{.gpus = 1,
-                  .gpus_max = 4,
-                  .spec_more = "},\"retry\":{\"max\":3,\"on\":[\"exit\"],"
-                               "\"backoff\":\"0s\"}}",
-                  .attempts = {{.run_s = INFINITY},
-                               {.run_s = 5, .exit_code = 3},
-                               {.run_s = INFINITY},
-                               {.run_s = 20}}}},
-        .acts = {{.job = 0},
-                 {.at_s = 40, .job = 0, .verb = W_RESIZE, .gpus = 2},
-                 {.at_s = 70, .job = 0, .verb = W_REQUEUE}},
-        .n_acts = 3,
-    };
+    const struct world_script s = four_attempts(THREE_RETRIES);
     partition = &batch;
     begin(&s);
     n_told = 0;
