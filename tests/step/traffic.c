@@ -194,21 +194,9 @@ static double product(launch *l)
 {
     return of_values(l, l->m * l->k + l->k * l->n + l->m * l->n);
 }
-static double told(launch *l)
-{
-    return (double)l->bytes;
-}
 
 /* ---- values of the hot loop -----------------------------------------------
  */
-static double in(launch *l)
-{
-    return (double)l->op.in;
-}
-static double out(launch *l)
-{
-    return (double)l->op.out;
-}
 static double both(launch *l)
 {
     return 2 * (double)l->op.in;

@@ -67,6 +67,20 @@ struct traffic {
     int32_t lane_pairs, fetches;
 };
 
+/* For the rows of both files: bytes of a copy, and values of the hot loop. */
+static inline double told(const struct step_launch *l)
+{
+    return (double)l->bytes;
+}
+static inline double in(const struct step_launch *l)
+{
+    return (double)l->op.in;
+}
+static inline double out(const struct step_launch *l)
+{
+    return (double)l->op.out;
+}
+
 /* err  ERR_NOTFOUND no row for this kernel, or no group for its op: named */
 int traffic_of(const struct step_launch *l, struct traffic *ret,
                struct error *err) MUST_CHECK;

@@ -26,10 +26,6 @@ static double few(launch *l) /* a value per row or answer */
     (void)l;
     return 0;
 }
-static double told(launch *l)
-{
-    return (double)l->bytes;
-}
 static double in_out(launch *l)
 {
     return of_values(l, (double)(l->op.in + l->op.out));
@@ -121,14 +117,6 @@ static double product(launch *l)
 
 /* ---- values of the hot loop -----------------------------------------------
  */
-static double in(launch *l)
-{
-    return (double)l->op.in;
-}
-static double out(launch *l)
-{
-    return (double)l->op.out;
-}
 /* Of two loops over a row that are equally long. */
 static double both_loops(launch *l)
 {
