@@ -11,14 +11,18 @@
 #   source   a .c has 40 to 600 lines, a new one at most 500
 #   circle   at most 3 files call each other in a circle, and all of them are
 #            in one folder (what the objects define and need says so)
+#   unused   a public name is used by another source of the product
+#   seam     the same, of a name that tests use
 #
 # tests/lint/rooms.allow has what breaks a rule: RULE SIZE WHAT REASON.
 # tests/lint/rooms.old has the headers and sources between the two limits that
-# are older than the rules: RULE WHAT. Both may only shrink: a row that is not
-# needed, or that allows more than there is, is refused.
+# are older than the rules: RULE WHAT, tests/lint/rooms.seams the names that only
+# tests use. They may only shrink: a row that is not needed, or that allows more
+# than there is, is refused.
 set -eu
 allow=tests/lint/rooms.allow
 old=tests/lint/rooms.old
+seams=tests/lint/rooms.seams
 
 # Paths without a letter in the base name: mistakes of a command line.
 nameless() { grep -vE '[A-Za-z][^/]*$'; }
@@ -36,8 +40,8 @@ sizes() {
              $2 ~ /\.c$/ { print "source", $1, $2 }'
 }
 
-# Of objects: FROM TO, when FROM needs a symbol that TO defines.
-calls() { # OBJECTS
+# What the product's objects define and need (U): FILE SYMBOL, and nm's letter.
+symbols() { # OBJECTS
     find "$1/jobs" "$1/kernels" "$1/db" "$1/slurm" "$1/worker" \
         "$1/scheduler" -name '*.o' | while read -r o; do
         f=${o#"$1/"}
@@ -47,11 +51,36 @@ calls() { # OBJECTS
         awk -v root="$1/" '
             { split($0, part, ":"); f = substr(part[1], length(root) + 1)
               sub(/\.o$/, "", f); n = split(part[2], w, " ")
-              if (w[n - 1] == "U") need[f SUBSEP w[n]]
-              else if (w[n - 1] ~ /^[A-TV-Z]$/) has[w[n]] = f }
-            END { for (k in need) { split(k, p, SUBSEP)
-                  if (p[2] in has && has[p[2]] != p[1] && p[1] !~ /\/main$/)
-                      print p[1], has[p[2]] } }' | sort -u
+              if (w[n - 1] ~ /^[A-Z]$/)
+                  print f, w[n], w[n - 1] }'
+}
+
+# Of symbols: FROM TO, when FROM needs a symbol that TO defines.
+calls() {
+    awk '$3 == "U" { need[$1 SUBSEP $2] }
+         $3 != "U" { has[$2] = $1 }
+         END { for (k in need) { split(k, p, SUBSEP)
+               if (p[2] in has && has[p[2]] != p[1] && p[1] !~ /\/main$/)
+                   print p[1], has[p[2]] } }' | sort -u
+}
+
+# Of symbols: RULE 1 SYMBOL, of those of C that no other object needs. WORDS has
+# the words of the tests.
+lonely() { # WORDS
+    awk -v words="$1" '
+         BEGIN { while ((getline < words) > 0) tested[$1] }
+         $3 == "U" { need[$2] }
+         $3 ~ /[TDBR]/ && $2 !~ /^(_Z|main$)/ { has[$2] }
+         END { for (s in has) if (!(s in need))
+                   print s in tested ? "seam" : "unused", 1, s }'
+}
+
+# A program that lacks a part, as CUDA=0, does not say who uses the rest.
+is_whole() { # OBJECTS
+    git ls-files jobs kernels db slurm worker scheduler | grep '\.cu*$' |
+        grep -v '_cuda\.cu*$' | while read -r f; do
+        [ -e "$1/${f%.*}.o" ] || exit 1
+    done
 }
 
 # circle SIZE FOLDER[+FOLDER...] FILE..., from lines FROM TO.
@@ -135,6 +164,12 @@ if [ "$1" = --self-test ]; then
     got=$(circles <"$tmp/g" | awk '{ print $1, $2 }')
     [ "$got" = 'circle 3' ]
     [ "$(circles <"$tmp/g" | broken '' | wc -l)" = 1 ]
+    printf '%s\n' 'a/x f T' 'b/y f U' 'a/x g T' 'b/y h D' 'c/main main T' \
+        'b/y _Z1v T' 'b/y weak W' >"$tmp/symbols"
+    echo h >"$tmp/words"
+    [ "$(calls <"$tmp/symbols")" = 'b/y a/x' ]
+    [ "$(lonely "$tmp/words" <"$tmp/symbols" | sort | tr '\n' ' ')" = \
+        'seam 1 h unused 1 g ' ]
     printf '%s\n' 'folder 20 a' 'folder 21 b' 'name 2 c.c' 'name 1 d.c' \
         'header 401 e.h' 'header 400 f.h' 'source 39 g.c' 'source 600 h.c' \
         'circle 3 a x y z' 'circle 2 a+b x y' >"$tmp/rows"
@@ -154,8 +189,13 @@ if git ls-files | nameless >"$tmp/nameless"; then
     exit 1
 fi
 sizes >"$tmp/rows"
-calls "$1" | circles >>"$tmp/rows"
+symbols "$1" >"$tmp/symbols"
+calls <"$tmp/symbols" | circles >>"$tmp/rows"
 broken '' <"$tmp/rows" >"$tmp/hard"
 broken 1 <"$tmp/rows" | grep -vxFf "$tmp/hard" >"$tmp/soft" || :
-bad=$(compare "$allow" <"$tmp/hard"; compare "$old" <"$tmp/soft")
+git grep -howE '[a-z0-9_]+' -- tests contrib ':!tests/lint' ':!*.bats' |
+    sort -u >"$tmp/words"
+bad=$(compare "$allow" <"$tmp/hard"; compare "$old" <"$tmp/soft"
+    ! is_whole "$1" ||
+        lonely "$tmp/words" <"$tmp/symbols" | compare "$seams")
 [ -z "$bad" ] || { printf 'rooms: %s\n' "$bad"; exit 1; }
