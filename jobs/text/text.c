@@ -30,6 +30,28 @@ int32_t text_next(const char **p, const char *end)
     return cp;
 }
 
+void text_copy_n(char *dst, size_t cap, const char *src, size_t n)
+{
+    const char *end = src + n;
+    size_t at = 0;
+    while (src < end && *src) {
+        const char *from = src;
+        int32_t cp = text_next(&src, end);
+        bool is_bad = cp < 0x20 || cp == 0x7f;
+        size_t len = is_bad ? 1 : (size_t)(src - from);
+        if (at + len + 1 > cap)
+            break;
+        memcpy(dst + at, is_bad ? "?" : from, len);
+        at += len;
+    }
+    dst[at] = '\0';
+}
+
+void text_copy(char *dst, size_t cap, const char *src)
+{
+    text_copy_n(dst, cap, src, strlen(src));
+}
+
 bool text_is_control(int32_t cp)
 {
     return (cp < 0x20 && cp != '\t' && cp != '\n' && cp != '\r') ||

@@ -22,6 +22,12 @@ int32_t text_next(const char **p, const char *end);
  * separators U+2028 and U+2029, the byte order mark and U+FFFE, U+FFFF. */
 bool text_is_control(int32_t cp);
 
+/* Copies src, cut at cap - 1 bytes between characters; every byte that is not
+ * UTF-8, and every control character of ASCII, becomes '?'. text_copy_n()
+ * copies at most n bytes of src. */
+void text_copy(char *dst, size_t cap, const char *src);
+void text_copy_n(char *dst, size_t cap, const char *src, size_t n);
+
 /* Appends s for a terminal: control, bidi and zero-width characters and bytes
  * that are not UTF-8 as \x1b or \u202e; a tab as a space. */
 int text_add_plain(struct buf *out, const char *s, size_t len,

@@ -1,6 +1,8 @@
 /* json_struct.c - read and write structs by tables; see json_struct.h. */
 #include "jobs/wire/json_struct.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/text/text.h"
@@ -88,6 +90,18 @@ static int read_text(const struct json_field *f, const struct member *v,
     return 0;
 }
 
+static void store_int(const struct json_field *f, int64_t n, void *to)
+{
+    if (f->kind == KIND_I32)
+        *(int32_t *)to = (int32_t)n;
+    else if (f->kind == KIND_U32)
+        *(uint32_t *)to = (uint32_t)n;
+    else if (f->kind == KIND_I64)
+        *(int64_t *)to = n;
+    else if (f->kind == KIND_U64)
+        *(uint64_t *)to = (uint64_t)n;
+}
+
 static int read_int(const struct json_field *f, const struct member *v,
                     void *to, struct error *err)
 {
@@ -95,14 +109,7 @@ static int read_int(const struct json_field *f, const struct member *v,
         return type_error(f, "an integer", err);
     if (check_int(f, v->n, err) < 0)
         return -1;
-    if (f->kind == KIND_I32)
-        *(int32_t *)to = (int32_t)v->n;
-    else if (f->kind == KIND_U32)
-        *(uint32_t *)to = (uint32_t)v->n;
-    else if (f->kind == KIND_I64)
-        *(int64_t *)to = v->n;
-    else if (f->kind == KIND_U64)
-        *(uint64_t *)to = (uint64_t)v->n;
+    store_int(f, v->n, to);
     return 0;
 }
 
@@ -112,6 +119,7 @@ static int read_field(const struct json_field *f, const struct member *v,
     switch (f->kind) {
     case KIND_TEXT:
     case KIND_RAW:
+    case KIND_CLEAN:
     case KIND_STRING:
     case KIND_CODE:
         return read_text(f, v, to, err);
@@ -175,6 +183,23 @@ int json_struct_read(const struct json_struct *t, const struct members *m,
     return error_set(err, ERR_INVAL, "there is an unknown key");
 }
 
+void json_struct_take(const struct json_struct *t, const struct members *m,
+                      void *base)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        const struct json_field *f = &t->fields[i];
+        const struct member v = members_get(m, f->key);
+        void *to = (char *)base + f->at;
+        bool is_int = v.kind == MEMBER_INT;
+        if (f->kind == KIND_CLEAN && v.kind == MEMBER_TEXT)
+            text_copy_n(to, (size_t)f->max, v.text, v.len);
+        else if (f->kind == KIND_REAL && (is_int || v.kind == MEMBER_REAL))
+            *(double *)to = v.x;
+        else if (f->kind != KIND_CLEAN && f->kind != KIND_REAL && is_int)
+            store_int(f, v.n, to);
+    }
+}
+
 /* ---- writing ------------------------------------------------------------- */
 /* Texts of others may hold any byte, for instance Latin-1 in the reason of one
  * of Slurm's nodes. */
@@ -226,6 +251,16 @@ static json_t *raw_value(const char *text, struct error *err)
     return v;
 }
 
+static json_t *clean_value(const struct json_field *f, const char *text)
+{
+    char *clean = malloc((size_t)f->max);
+    if (clean)
+        text_copy(clean, (size_t)f->max, text);
+    json_t *v = clean ? json_string(clean) : NULL;
+    free(clean);
+    return v;
+}
+
 /* A U64 above INT64_MAX is negative. */
 static int64_t int_at(const struct json_field *f, const void *at)
 {
@@ -251,13 +286,16 @@ static json_t *value_of(const struct json_field *f, const void *at,
         return text_value(f, at, err);
     case KIND_RAW:
         return raw_value(at, err);
+    case KIND_CLEAN:
+        return clean_value(f, at);
     case KIND_FLAG:
     case KIND_BOOL:
         return json_boolean(*(const bool *)at);
     case KIND_REAL:
-        return check_real(f, *(const double *)at, err) < 0
-                   ? NULL
-                   : json_real(*(const double *)at);
+        if (!(f->flags & IS_TRUSTED) &&
+            check_real(f, *(const double *)at, err) < 0)
+            return NULL;
+        return json_real(*(const double *)at);
     case KIND_POSITIVE:
         return json_real(*(const double *)at);
     case KIND_CONST:
@@ -279,6 +317,10 @@ static bool is_absent(const struct json_field *f, const void *at)
         return !*(const bool *)at;
     if (!(f->flags & IS_SPARSE))
         return false;
+    if (f->kind == KIND_REAL)
+        return !isfinite(*(const double *)at);
+    if (f->kind >= KIND_I32)
+        return int_at(f, at) < f->min;
     return *(const char *)at == '\0';
 }
 

@@ -14,6 +14,7 @@ enum json_kind {
     KIND_TEXT,   /* char[max]; at least min bytes */
     KIND_RAW,    /* char[max] of any bytes that are UTF-8; at least min in what
                   * is read */
+    KIND_CLEAN,  /* char[max], read and written by text_copy() */
     KIND_STRING, /* const char *, borrowed; min..max bytes */
     KIND_I32,
     KIND_U32,
@@ -30,9 +31,10 @@ enum json_kind {
 enum {
     IS_NULLABLE = 1, /* of a string: null is NULL */
     IS_OPTIONAL = 2, /* a missing key leaves the struct as it is */
-    IS_SPARSE = 4,   /* and an empty text or 0 is not written */
+    IS_SPARSE = 4,   /* and an empty text, an integer below min or a number that
+                      * is not finite is not written */
     IS_EMPTY_OK = 8, /* of a text: "" may be read although min is above 0 */
-    IS_TRUSTED = 16, /* of an integer: it is written without a check */
+    IS_TRUSTED = 16, /* of a number: it is written without a check */
 };
 
 struct json_field {
@@ -62,6 +64,10 @@ enum { JSON_ANY_EXTRA = -1 };
  * err  ERR_INVAL a key is missing or unknown, or a value is out of range */
 int json_struct_read(const struct json_struct *t, const struct members *m,
                      int extra, void *base, struct error *err) MUST_CHECK;
+/* Reads what is there, of rows of the kinds I32 to U64, REAL and CLEAN. A value
+ * of another type leaves the struct as it is; an integer is not checked. */
+void json_struct_take(const struct json_struct *t, const struct members *m,
+                      void *base);
 /* Adds the rows to o. A text without a check of its own may have any bytes:
  * what is not printable is escaped, and cut to its space. err  ERR_INVAL a
  * value that the reader would refuse; ERR_NOMEM */

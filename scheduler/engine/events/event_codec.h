@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/text/text.h"
 #include "jobs/wire/json_scan.h"
 #include "scheduler/engine/engine.h"
 
@@ -129,10 +130,7 @@ extern const char eng_taken_back[];
  * cut between words and ends in "...". */
 void detail_because(struct detail *d, const char *what, const char *why);
 
-/* Copies src, cut at cap - 1 bytes between characters; every byte that is not
- * UTF-8, and every control character, becomes '?'. */
-void text_copy(char *dst, size_t cap, const char *src);
-/* The same for the value of a member; a value that is not text gives "". */
+/* text_copy() of the value of a member; a value that is not text gives "". */
 void text_take(char *dst, size_t cap, const struct member *m);
 
 #endif
