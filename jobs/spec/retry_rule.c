@@ -142,7 +142,7 @@ static bool matches(const char *pattern, const char *text)
     return *pattern == '\0';
 }
 
-bool rule_fits(const struct rule *r, const struct rule_end *end)
+static bool fits(const struct rule *r, const struct rule_end *end)
 {
     switch (r->kind) {
     case RULE_EXIT:
@@ -165,7 +165,7 @@ enum rule_action rules_say(const char *rules, const struct rule_end *end)
         if (len < sizeof(line)) {
             memcpy(line, at, len);
             line[len] = '\0';
-            if (rule_parse(line, &r, NULL) == 0 && rule_fits(&r, end))
+            if (rule_parse(line, &r, NULL) == 0 && fits(&r, end))
                 return r.action;
         }
         at += len + (at[len] == '\n');

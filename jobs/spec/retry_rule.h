@@ -38,7 +38,6 @@ struct rule_end {
     int32_t exit_code, signal;
     const char *reason;
 };
-bool rule_fits(const struct rule *r, const struct rule_end *end);
 
 /* The action of the first matching rule; one rule per line.
  * in   rules  NULL: none */
