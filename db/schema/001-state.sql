@@ -183,4 +183,4 @@ CREATE VIEW v_usage AS
     FROM usage;
 
 PRAGMA application_id = 0x6d677073; -- "mgps"
-PRAGMA user_version = 12; -- the first; 1 to 11 were never released
+PRAGMA user_version = 13; -- the first; 1 to 12 were never released

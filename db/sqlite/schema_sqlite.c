@@ -28,7 +28,7 @@ struct schema {
 
 const struct schema schema_state = {
     .application_id = 0x6d677073,
-    .first = 12,
+    .first = 13,
     .check_max_bytes = INT64_MAX,
     .steps = {schema_state_001},
 };

@@ -150,10 +150,10 @@ static const struct code_note notes[] = {
      "mgpu-job(5), DEPENDENCIES"},
     {"E023", "a size, a duration or a priority out of range",
      "The value can be read and is too small or too large, or not a size: "
-     "K, M, G and T are powers of 1024. A time needs its "
-     "zone. It may also be an address or a host "
-     "that nobody is told at, or more than mgpu.yaml allows; the message names "
-     "that limit.",
+     "K, M, G and T are powers of 1024. A time needs its zone. It may also be "
+     "a "
+     "notify.to that is empty, too long or has control characters, or more "
+     "than mgpu.yaml allows; the message names that limit.",
      "policy: {priority: 90}\n", "policy: {priority: 50}\n",
      "mgpu-job(5), Types; mgpu.yaml(5)"},
     {"E024", "not a duration, or one that can be read in two ways",

@@ -69,7 +69,7 @@ struct spec_numbers {
     double v[SPEC_NUMBERS_CAP];
 };
 
-enum { SPEC_NAME_CAP = 64 };
+enum { SPEC_NAME_CAP = 64, SPEC_NOTIFY_TO_CAP = 1024 };
 
 /* watchdog.action: what to do with a job without progress. */
 enum spec_stall {
@@ -213,8 +213,8 @@ struct job_spec {
         bool per_rank; /* lines have rank labels */
     } logs;
     struct {
-        char *email, *webhook; /* notify_target.h; NULL: none */
-        struct spec_list on;   /* spec_notify() reads each */
+        char *to;            /* for notify.program; NULL: nobody is told */
+        struct spec_list on; /* spec_notify() reads each */
     } notify;
     struct {
         double stall_factor, stall_min_s; /* 0: mgpu.yaml's default */

@@ -139,7 +139,7 @@ bool spec_applies(const struct schema_key *k, const void *spec)
     case WHEN_SAMPLE:
         return s->train.sample.prompts.n > 0;
     case WHEN_NOTIFY:
-        return s->notify.email || s->notify.webhook;
+        return s->notify.to != NULL;
     default:
         return applies_to_training((enum spec_when)k->when, s);
     }
@@ -277,7 +277,7 @@ const char *spec_needs(int when)
     case WHEN_SAMPLE:
         return "train.sample.prompts";
     case WHEN_NOTIFY:
-        return "notify.email or notify.webhook";
+        return "notify.to";
     default:
         return "train.optimizer.name: sgd";
     }

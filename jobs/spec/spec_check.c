@@ -10,7 +10,6 @@
 
 #include "jobs/schema/schema_doc.h"
 #include "jobs/spec/dependency.h"
-#include "jobs/spec/notify_target.h"
 #include "jobs/spec/retry_rule.h"
 #include "jobs/text/text.h"
 #include "jobs/text/timestamp.h"
@@ -75,7 +74,7 @@ static bool can_judge(const struct check *c, int when)
     if (when == WHEN_ALWAYS || when == WHEN_SWEEP)
         return true;
     if (when == WHEN_NOTIFY)
-        return !is_bad(c, "notify.email") && !is_bad(c, "notify.webhook");
+        return !is_bad(c, "notify.to");
     if (!is_set(c, "kind"))
         return false;
     if (!key || !(spec_kinds(when) & 1u << c->s->kind))
@@ -362,25 +361,26 @@ static void check_rules(const struct check *c)
     }
 }
 
-/* Who is told, and of what. Whether a host may be called is the daemon's to
- * say. */
+/* notify.program knows what an address is. No text may be two lines there. */
+static bool is_address(const char *to)
+{
+    for (const char *s = to; *s; s++)
+        if ((unsigned char)*s < ' ' || *s == 0x7f)
+            return false;
+    return to[0] && strlen(to) < SPEC_NOTIFY_TO_CAP;
+}
+
 static void check_notify(const struct check *c)
 {
-    static const char mail[] = "notify.email", url[] = "notify.webhook",
-                      on[] = "notify.on";
-    struct hook hook;
-    struct error why = ERROR_INIT;
+    static const char to[] = "notify.to", on[] = "notify.on";
     char q[TEXT_QUOTE_CAP];
     const struct node *at = is_set(c, on) ? from_of(c, on)->node->first : NULL;
 
-    if (is_set(c, mail) && c->s->notify.email &&
-        hook_mail(c->s->notify.email, &why) < 0)
-        report_add(c->report, "E023", place_of(c, mail), mail, NULL,
-                   "%s: %.200s", mail, why.msg);
-    if (is_set(c, url) && c->s->notify.webhook &&
-        hook_url(c->s->notify.webhook, &hook, &why) < 0)
-        report_add(c->report, "E023", place_of(c, url), url, NULL, "%s: %.200s",
-                   url, why.msg);
+    if (is_set(c, to) && c->s->notify.to && !is_address(c->s->notify.to))
+        report_add(c->report, "E023", place_of(c, to), to, NULL,
+                   "notify.to: expected 1 to %d bytes without control "
+                   "characters",
+                   SPEC_NOTIFY_TO_CAP - 1);
     for (; at; at = at->next) {
         enum spec_notify bit = spec_notify(at->text);
         if (bit == 0)

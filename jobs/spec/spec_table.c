@@ -423,13 +423,9 @@ static const struct schema_key keys[] = {
      .code = "E011",
      .doc = "of several ranks, begin each line with its rank's label"},
 
-    {"notify.email", KEY_STRING, AT(notify.email), .def = "null", NONE(0),
+    {"notify.to", KEY_STRING, AT(notify.to), .def = "null", NONE(0),
      .fill = FILL_SUBMIT, .code = "E023",
-     .doc = "who gets a mail, as alice@example.org; null: "
-            "nobody"},
-    {"notify.webhook", KEY_STRING, AT(notify.webhook), .def = "null", NONE(0),
-     .fill = FILL_SUBMIT, .code = "E023",
-     .doc = "URL that notify.program may call; null: none"},
+     .doc = "who is told, as notify.program understands it; null: nobody"},
     {"notify.on", KEY_LIST, AT(notify.on), .def = "[end, fail, stalled, held]",
      .code = "E012", .when = WHEN_NOTIFY, .doc = "what of; see NOTIFICATIONS"},
 
@@ -473,6 +469,10 @@ static const char *const later[] = {
     NULL,
 };
 
+static const struct schema_gone gone[] = {{"notify.email", "notify.to"},
+                                          {"notify.webhook", "notify.to"},
+                                          {NULL, NULL}};
+
 const struct schema spec_schema = {
     .keys = keys,
     .n = sizeof(keys) / sizeof(keys[0]),
@@ -480,6 +480,7 @@ const struct schema spec_schema = {
     .holds = spec_case_holds,
     .extra = spec_foreign_keys,
     .later = later,
+    .gone = gone,
     .notes = "x-",
 };
 

@@ -36,7 +36,7 @@ enum spec_when {
     WHEN_DPO,          /* method: dpo */
     WHEN_FULL,         /* method: full */
     WHEN_QAT,          /* method: qat */
-    WHEN_NOTIFY,       /* notify.email or notify.webhook */
+    WHEN_NOTIFY,       /* notify.to */
     WHEN_SWEEP,        /* keys that make several jobs of a text; not keys of a
                         * single one */
 };

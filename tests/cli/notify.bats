@@ -44,7 +44,7 @@ job() {
     "$MGPU_BIN/mgpu-submit" --parsable "$name.yaml" 2>&1
 }
 
-url() { echo "{webhook: 'https://hooks.example.org/x?token=s3cret', on: [$1]}"; }
+url() { echo "{to: 'https://hooks.example.org/x?token=s3cret', on: [$1]}"; }
 n_bodies() { [ "$(wc -l <"$bodies")" -ge "$1" ]; }
 metric() { api GET /metrics | sed -n "s/^mgpu_notices_$1 //p"; }
 metric_is() { [ "$(metric "$1")" = "$2" ]; }
@@ -66,13 +66,20 @@ on_of() { sed -n "$1p" "$bodies" | json '$.on'; }
     [ "$(json '$.state' <fail.json) $(json '$.exit_code' <fail.json)" = "FAILED 3" ]
     wait_for 60 metric_is sent_total 3
     metric_is failed_total 0
-    [ "$(json '$.notify.webhook' <end.json)" = 'https://hooks.example.org/x?token=s3cret' ]
+    [ "$(json '$.notify.to' <end.json)" = 'https://hooks.example.org/x?token=s3cret' ]
     [ "$(json '$.notify.on[2]' <end.json)" = fail ]
     [ "$(json '$.url' <end.json)" = "$MGPU_URL" ]
     not grep -q s3cret "$ctld_dir/ctld.log"
     "$MGPU_BIN/mgpu-stat" --json "$id" >shown
     not grep -q s3cret shown
     grep -q 'https://hooks.example.org/\*\*\*' shown
+    id=$(job password "{to: 'https://u:s3cret@a.org/x'}" true)
+    "$MGPU_BIN/mgpu-stat" --json "$id" >shown
+    not grep -q s3cret shown
+    grep -qF '"to":"https://********"' shown
+    id=$(job plain "{to: 'alice, by mail'}" true)
+    "$MGPU_BIN/mgpu-stat" --json "$id" >shown
+    grep -qF '"to":"alice, by mail"' shown
 }
 
 @test "F11: a rank that hangs while its worker beats: told, named, ended" {
@@ -154,7 +161,7 @@ END
 @test "F42: three tries, one line, and arguments as they stand" {
     program ok 'echo x >>tries; printf "%s|" "$@" >argv; exit 1'
     start 'a b' '$(c);'
-    id=$(job one "{email: alice}" true)
+    id=$(job one "{to: alice}" true)
     wait_for 120 metric_is failed_total 1
     [ "$(wc -l <tries)" = 3 ]
     [ "$(cat argv)" = 'a b|$(c);|' ]
@@ -167,16 +174,16 @@ END
     run job no "$(url end)" true
     [ "$status" -eq 65 ]
     [[ $output == *"this daemon tells nobody"*"notify.program"*E023* ]]
-    run job no '{email: alice}' true
+    run job no '{to: alice}' true
     [ "$status" -eq 65 ]
     ctld_term
     start
-    run job no '{webhook: "http://127.0.0.1/\r\nX: y"}' true
+    run job no '{to: "a@b.org\nBcc: c@d.org"}' true
     [ "$status" -eq 65 ]
-    [[ $output == *"no.yaml:4:19: error[E023]: notify.webhook"* ]]
-    run job no '{email: "a@b.org\nBcc: c@d.org"}' true
+    [[ $output == *"no.yaml:4:14: error[E023]: notify.to"* ]]
+    run job no '{email: alice}' true
     [ "$status" -eq 65 ]
-    [[ $output == *"no.yaml:4:17: error[E023]: notify.email"* ]]
+    [[ $output == *"no.yaml:4:10: error[E018]: 'notify.email' was removed"*notify.to* ]]
     id=$(job held "$(url end)" sleep 600)
     printf 'version: 1\nnotify: {program: [/no/such/program]}\n' >mgpu.yaml
     run "$MGPU_BIN/mgpu-ctld" --check-config mgpu.yaml
@@ -226,27 +233,29 @@ END
 
 # ---- contrib/notify -----------------------------------------------------------
 
-event() { # MAIL URL, as JSON
+event() { # TO, as JSON
     printf '{"schema":"mgpu.notify/1","job":7,"display_id":"7","name":"a\\"b",
         "state":"FAILED","on":"fail","reason":"it\\nsaid \\\\ no","at":"now",
-        "show":"mgpu-stat 7","notify":{"email":%s,"webhook":%s}}' "$1" "$2"
+        "show":"mgpu-stat 7","notify":{"to":%s}}' "$1"
 }
 
 @test "contrib/notify/mail: one address, and no option" {
     program sendmail 'printf "%s|" "$@" >argv; cat >letter'
     export SENDMAIL=$PWD/sendmail
     mail=$MGPU_SRC/contrib/notify/mail
-    event '"alice@example.org"' null | "$mail"
+    event '"alice@example.org"' | "$mail"
     [ "$(cat argv)" = '-i|-t|' ]
     [ "$(head -n 1 letter)" = 'To: alice@example.org' ]
     grep -qx 'Subject: mgpu: job 7 a"b: FAILED' letter
     grep -qx 'Reason:  it said \\ no' letter
     rm letter
-    event null null | "$mail"
-    [ ! -e letter ]
+    for other in null '"https://a.org/x"'; do
+        event "$other" | "$mail"
+        [ ! -e letter ]
+    done
     for bad in '"-oQ/tmp"' '"a@b.org@c.org"' '"a@b.org, c"' '"a b"' \
         '"a@b.org\nBcc: c"' '"|cat"' '"a@b.org\n"'; do
-        run --separate-stderr "$mail" < <(event "$bad" null)
+        run --separate-stderr "$mail" < <(event "$bad")
         # The newline at the end of a line of jq is not the address's.
         [ "$bad" = '"a@b.org\n"' ] || [ "$status" -eq 1 ] || { echo "$bad" && false; }
         [ ! -e letter ] || [ "$(sed -n '2s/:.*//p' letter)" = Subject ]
@@ -258,7 +267,7 @@ event() { # MAIL URL, as JSON
     mkdir bin
     program bin/curl 'printf "%s|" "$@" >argv; cat >config'
     hook() { # URL PREFIX...
-        event null "\"$1\"" | PATH=$PWD/bin:$PATH "$MGPU_SRC/contrib/notify/webhook" "${@:2}"
+        event "\"$1\"" | PATH=$PWD/bin:$PATH "$MGPU_SRC/contrib/notify/webhook" "${@:2}"
     }
     hook https://hooks.example.org/x?token=s3cret https://a.org/ https://hooks.example.org/
     [ "$(cat argv)" = '--disable|--config|-|' ]
@@ -269,7 +278,7 @@ event() { # MAIL URL, as JSON
     [ "$(json '$.name' <sent)" = 'a"b' ]
     [ "$(json '$.reason' <sent)" = $'it\nsaid \\ no' ]
     rm config
-    event '"alice"' null | PATH=$PWD/bin:$PATH "$MGPU_SRC/contrib/notify/webhook" https://a.org/
+    event '"alice"' | PATH=$PWD/bin:$PATH "$MGPU_SRC/contrib/notify/webhook" https://a.org/
     for bad in http://a.org/x https://b.org/ https://a.org.b.org/ https://a.orgx/ \
         https://a.org@b.org/ https://a.org/../x https://a.org/%2e%2E/x \
         'https://a.org/\\..' 'https://a.org/x\ny' 'https://a.org/\"x' \
@@ -286,6 +295,6 @@ event() { # MAIL URL, as JSON
     run "$MGPU_SRC/contrib/notify/webhook" </dev/null
     [ "$status" -eq 64 ]
     # curl takes all of that: nobody is there.
-    run "$MGPU_SRC/contrib/notify/webhook" https://127.0.0.1:1/ < <(event null '"https://127.0.0.1:1/x"')
+    run "$MGPU_SRC/contrib/notify/webhook" https://127.0.0.1:1/ < <(event '"https://127.0.0.1:1/x"')
     [ "$status" -eq 7 ]
 }

@@ -11,7 +11,7 @@ teardown() { ctld_stop; }
 @test "F44: a state directory of before the first release is refused in one line" {
     ctld_start
     ctld_term
-    for old in 'state.db 11' 'metrics.db 6'; do
+    for old in 'state.db 12' 'metrics.db 6'; do
         read -r file version <<<"$old"
         cp -a "$ctld_dir/state" old
         sqlite3 "old/$file" "PRAGMA user_version = $version"

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "jobs/spec/dependency.h"
-#include "jobs/spec/notify_target.h"
 #include "jobs/spec/retry_rule.h"
 #include "jobs/text/scalar.h"
 #include "scheduler/tools/common/columns.h"
@@ -127,20 +126,6 @@ static void depend(const char *text)
     }
 }
 
-/* What is taken stands in a program's argv, in a request, in a log. */
-static void hook(const char *text)
-{
-    struct hook h;
-    if (hook_mail(text, NULL) == 0 &&
-        (strpbrk(text, "\r\n \t|/<>\"'`$;&,:") || text[0] == '-'))
-        abort();
-    if (hook_url(text, &h, NULL) < 0)
-        return;
-    if (strpbrk(text, "\r\n \t#") || h.port < 1 || h.port > 65535 ||
-        strlen(h.host) == 0 || strpbrk(h.host, "@/?%\\ "))
-        abort();
-}
-
 static void columns(const char *text)
 {
     struct columns c;
@@ -209,8 +194,7 @@ static void choose(const char *text)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static void (*const languages[])(const char *) = {
-        paper,  rule, scalar,  gres,    place,
-        depend, hook, columns, formats, choose};
+        paper, rule, scalar, gres, place, depend, columns, formats, choose};
     char *text = size > 0 ? malloc(size) : NULL;
     if (!text)
         return 0;

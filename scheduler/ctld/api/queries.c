@@ -9,7 +9,6 @@
 
 #include "db/view.h"
 #include "jobs/schema/schema.h"
-#include "jobs/spec/notify_target.h"
 #include "jobs/wire/wire.h"
 #include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/ctld_internal.h"
@@ -239,20 +238,25 @@ static void query_run(struct task *t)
 /* ---- on the loop ----------------------------------------------------------
  */
 
-/* Who knows the rest of such a URL may call it. */
-static void mask_url(json_t *url)
+/* Who knows the rest of such a URL may call it. A user before the host has a
+ * password. */
+static void mask_url(json_t *to)
 {
-    char shown[HOOK_HOST_CAP + 40];
-    const char *text = json_string_value(url);
+    char shown[SPEC_NOTIFY_TO_CAP + 16];
+    const char *text = json_string_value(to);
     const char *host = text ? strstr(text, "://") : NULL;
-    size_t len = host ? (size_t)(host + 3 - text) : 0;
     if (!host)
         return;
-    len += strcspn(host + 3, "/?");
-    if (text[len] == '\0')
+    host += 3;
+    size_t len = strcspn(host, "/?# ");
+    if (memchr(host, '@', len))
+        len = 0;
+    else if (host[len] == '\0')
         return;
-    (void)snprintf(shown, sizeof(shown), "%.*s/********", (int)len, text);
-    (void)json_string_set(url, shown);
+    (void)snprintf(shown, sizeof(shown), "%.*s%s********",
+                   (int)(host - text + (ptrdiff_t)len), text,
+                   len > 0 ? "/" : "");
+    (void)json_string_set(to, shown);
 }
 
 /* The daemon keeps what a job's processes need, and shows of it no value whose
@@ -267,7 +271,7 @@ json_t *queries_spec_json(const struct job *job)
         if (schema_is_secret(name))
             (void)json_string_set(value, "********");
     }
-    mask_url(json_object_get(json_object_get(spec, "notify"), "webhook"));
+    mask_url(json_object_get(json_object_get(spec, "notify"), "to"));
     return spec ? spec : json_null();
 }
 

@@ -212,8 +212,7 @@ void ctld_notice(struct ctld *c, const struct store_event *event,
     take_reason(&w);
     json_t *spec = json_loads(job->spec, 0, NULL);
     json_t *notify = json_object_get(spec, "notify");
-    if (json_is_string(json_object_get(notify, "email")) ||
-        json_is_string(json_object_get(notify, "webhook")))
+    if (json_is_string(json_object_get(notify, "to")))
         tell(c, &w, notify);
     json_decref(spec);
 }
@@ -257,7 +256,7 @@ struct notices_counts ctld_notice_counts(struct ctld *c)
 int ctld_notice_check(const struct job_spec *spec, bool has_program,
                       struct error *err)
 {
-    return has_program || (!spec->notify.email && !spec->notify.webhook)
+    return has_program || !spec->notify.to
                ? 0
                : error_set(err, ERR_INVAL,
                            "spec: notify: this daemon tells nobody; an "

@@ -48,7 +48,7 @@ static void take(const struct job_spec *s, const struct engine_conf *conf,
     ret->stall_min_s = s->watchdog.stall_min_s;
     ret->stall_ends = spec_stall_ends(s);
     ret->notify_on = 0;
-    if (s->notify.email || s->notify.webhook)
+    if (s->notify.to)
         for (size_t i = 0; i < s->notify.on.n; i++)
             ret->notify_on |= spec_notify(s->notify.on.items[i]);
     ret->backoff_s = s->retry.backoff_s;

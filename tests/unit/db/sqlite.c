@@ -97,13 +97,13 @@ static void test_versions(void)
        "the newer file stays as it is");
     buf_clear(&before);
     buf_clear(&after);
-    for (int old = 1; old <= 11; old += 10) {
+    for (int old = 1; old <= 12; old += 11) {
         char text[60];
         (void)snprintf(text, sizeof(text), "PRAGMA user_version = %d", old);
         sql(&t, "state.db", text);
         refused(&t, ERR_CONFIG, "state.db", "let its jobs end with that mgpu");
     }
-    sql(&t, "state.db", "PRAGMA user_version = 12");
+    sql(&t, "state.db", "PRAGMA user_version = 13");
     sql(&t, "metrics.db", "PRAGMA user_version = 98");
     refused(&t, ERR_CONFIG, "metrics.db", "schema version 98");
     sql(&t, "metrics.db", "PRAGMA user_version = 6");
@@ -139,7 +139,7 @@ static void test_create(void)
                SQLITE_OK &&
            sqlite3_step(st) == SQLITE_ROW,
        "reads the version");
-    is_int(sqlite3_column_int(st, 0), 12, "to the newest version");
+    is_int(sqlite3_column_int(st, 0), 13, "to the newest version");
     sqlite3_finalize(st);
     sqlite3_close(h);
     tmp_end(&t);

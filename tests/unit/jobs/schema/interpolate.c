@@ -167,7 +167,7 @@ static void test_cv(void)
                   "dataset: {source: mnist, path: 'sets/${user}'}\n"
                   "labels: {of: '${user}/${name}'}\n"
                   "policy: {account: 'a-${user}'}\n"
-                  "notify: {email: '${user}@example.org'}\n"
+                  "notify: {to: '${user}@example.org'}\n"
                   "train:\n  output_dir: ~/runs/${name}/${job_id}\n"
                   "checkpoint: {dir: '${output_dir}/ckpt'}\n",
                   "ann", &s, why),
@@ -179,7 +179,7 @@ static void test_cv(void)
     is_str(s.dataset.path, "/data/sets/${user}", "  and beside the file");
     is_str(s.labels.pairs[0].value, "ann/run", "a label is filled at once");
     is_str(s.policy.account, "a-ann", "an account");
-    is_str(s.notify.email, "ann@example.org", "an address");
+    is_str(s.notify.to, "ann@example.org", "an address");
     ok(spec_saves(&s), "the place is the same for each attempt");
 
     struct buf dump = BUF_INIT;

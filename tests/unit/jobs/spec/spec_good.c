@@ -290,8 +290,7 @@ static const struct {
     {"empty step", "train..epochs", "1", NULL, "E010"},
     {"below a scalar", "train.epochs.x", "1", NULL, "E010"},
     {"later key", "watchdog.window", "1", NULL, "E018"},
-    {"who is told", "notify.email", "a.b+c@d-e.org", "email",
-     "\"a.b+c@d-e.org\""},
+    {"who is told", "notify.to", "a.b+c@d-e.org", "to", "\"a.b+c@d-e.org\""},
     {"a key of kind llm", "method", "lora", NULL, "E018"},
     {"another name", "train.dtype", "tf32", "precision", "\"tf32\""},
     {"below a key of torchtune", "train.profiler.enabled", "1", NULL, "E018"},
@@ -513,8 +512,7 @@ static void test_show(void)
         "  on_limit: truncate                    # default\n"
         "  per_rank: true                        # default\n"
         "notify:\n"
-        "  email: null                           # default\n"
-        "  webhook: null                         # default\n"
+        "  to: null                              # default\n"
         "watchdog:\n"
         "  stall_factor: null                    # default\n"
         "  stall_min: null                       # default\n"
