@@ -27,8 +27,6 @@ enum store_view {
     VIEW_N
 };
 
-const char *store_view_name(enum store_view v); /* "v_job", ... */
-
 struct store_query {
     enum store_view view;
     uint64_t job;    /* 0: all; in VIEW_SCALING: all classes in which the job

@@ -67,11 +67,6 @@ const struct view views[VIEW_N] = {
                                   "gpu_type"}},
 };
 
-const char *store_view_name(enum store_view v)
-{
-    return (unsigned)v < VIEW_N ? views[v].name : "?";
-}
-
 int view_check_query(const struct store_query *q, struct error *err)
 {
     if ((unsigned)q->view >= VIEW_N)
