@@ -117,8 +117,8 @@ struct metric_store_ops {
      * The next open is refused as long as a state.db.rescued-* is there.
      * in   stop  as store_sqlite_backup()
      * out  ret   the name of the file in the directory
-     * err  ERR_STATE it was truncated or overwritten, or is not on a disk;
-     *      ERR_UNAVAIL it was aborted; of the disk */
+     * err  ERR_STATE it was truncated or overwritten; ERR_UNAVAIL it was
+     *      aborted; of the disk */
     int (*rescue)(struct store *s, enum store_file f, const _Atomic bool *stop,
                   char ret[STORE_FILE_CAP], struct error *err);
 };

@@ -1,8 +1,7 @@
 /* view.h - the views of mgpu-db(5): their names, columns and filters.
  *
- * All stores use this one table, so that a cell has the same name and index in
- * each. The SQL in db/schema/ defines the same columns; tests/unit/db/view.c
- * compares the two. */
+ * The SQL in db/schema/ defines the same columns; tests/unit/db/view.c compares
+ * the two. */
 #ifndef MGPU_DB_VIEW_H
 #define MGPU_DB_VIEW_H
 

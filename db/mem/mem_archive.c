@@ -130,8 +130,7 @@ static int newest(const void *x, const void *y)
 
 static void put_names(struct store_archived *io, const struct mem_table *jobs)
 {
-    const struct mem_key key = {
-        .job = io->job, .at = (int64_t)io->job, .name = ""};
+    const struct mem_key key = {.job = io->job};
     size_t at;
 
     if (!mem_table_find(jobs, &key, &at))
@@ -219,15 +218,12 @@ int mem_archive_lines(const struct mem_archive *a, uint64_t first,
 
 /* ---- removal --------------------------------------------------------------
  */
-/* in  to  takes the items, and has space for them; NULL: they are freed */
-static void drop_job(struct mem_table *t, uint64_t job, struct mem_table *to)
+static void drop_job(struct mem_table *t, uint64_t job)
 {
     size_t kept = 0;
     for (size_t i = 0; i < t->n; i++)
         if (t->items[i]->key.job != job)
             t->items[kept++] = t->items[i];
-        else if (to)
-            mem_table_put(to, t->items[i]);
         else
             free(t->items[i]);
     t->n = kept;
@@ -245,9 +241,6 @@ int mem_remove(struct mem_archive *a, struct mem_table *tables,
     if (!p)
         return error_set(err, ERR_NOMEM, "%zu jobs to remove", n);
     a->removed = p;
-    if (mem_table_reserve(&a->gone_jobs, n, err) < 0 ||
-        mem_table_reserve(&a->gone_attempts, tables[VIEW_ATTEMPT].n, err) < 0)
-        return -1;
     for (size_t i = 0; i < n; i++) {
         size_t at = place_of(a, jobs[i]);
         a->removed[a->n_removed++] = (struct store_removed){
@@ -258,10 +251,8 @@ int mem_remove(struct mem_archive *a, struct mem_table *tables,
         free((char *)a->jobs[at].line);
         memmove(a->jobs + at, a->jobs + at + 1,
                 (--a->n - at) * sizeof(*a->jobs));
-        mem_usage_close(tables, jobs[i]);
-        drop_job(&tables[VIEW_EVENT], jobs[i], NULL);
-        drop_job(&tables[VIEW_JOB], jobs[i], &a->gone_jobs);
-        drop_job(&tables[VIEW_ATTEMPT], jobs[i], &a->gone_attempts);
+        for (int k = 0; k < MEM_KIND_N; k++)
+            drop_job(&tables[k], jobs[i]);
     }
     return 0;
 }

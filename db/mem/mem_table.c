@@ -9,18 +9,11 @@ static int order(uint64_t a, uint64_t b)
     return a < b ? -1 : a > b;
 }
 
-static int order_signed(int64_t a, int64_t b)
-{
-    return a < b ? -1 : a > b;
-}
-
 static int key_cmp(const struct mem_key *a, const struct mem_key *b)
 {
     int c = order(a->job, b->job);
-    c = c ? c : order_signed(a->attempt, b->attempt);
-    c = c ? c : order_signed(a->at, b->at);
-    c = c ? c : order_signed(a->rank, b->rank);
-    return c ? c : strcmp(a->name, b->name);
+    c = c ? c : (a->attempt > b->attempt) - (a->attempt < b->attempt);
+    return c ? c : order(a->seq, b->seq);
 }
 
 bool mem_table_find(const struct mem_table *t, const struct mem_key *key,

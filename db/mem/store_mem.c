@@ -15,11 +15,10 @@
 #include "db/mem/store_mem.h"
 
 struct store_mem_world {
-    pthread_mutex_t lock; /* other threads call query() and rows() */
+    pthread_mutex_t lock; /* other threads read the archive */
     bool attached;
-    struct mem_table tables[VIEW_N];
+    struct mem_table tables[MEM_KIND_N];
     struct mem_archive archive;
-    struct mem_guesses guesses;
     uint64_t last_seq; /* of all events, including removed ones */
 };
 
@@ -37,15 +36,15 @@ static struct store_mem_world *world_of(struct store *s)
 
 enum { TEXTS_MAX = 8 };
 
-/* The text members of an item of `view`, so that one loop copies them. */
-static size_t texts_of(struct mem_item *it, enum store_view view,
+/* The text members of an item, so that one loop copies them. */
+static size_t texts_of(struct mem_item *it, enum mem_kind kind,
                        const char **ret[TEXTS_MAX])
 {
     size_t n = 0;
 
-    if (view == VIEW_EVENT)
+    if (kind == MEM_EVENT)
         ret[n++] = &it->event.detail;
-    if (view == VIEW_ATTEMPT) {
+    if (kind == MEM_ATTEMPT) {
         ret[n++] = &it->attempt.state;
         ret[n++] = &it->attempt.native_id;
         ret[n++] = &it->attempt.place;
@@ -55,7 +54,7 @@ static size_t texts_of(struct mem_item *it, enum store_view view,
         ret[n++] = &it->attempt.gpu_type;
         ret[n++] = &it->attempt.account;
     }
-    if (view == VIEW_JOB) {
+    if (kind == MEM_JOB) {
         ret[n++] = &it->job.name;
         ret[n++] = &it->job.user;
         ret[n++] = &it->job.kind;
@@ -70,11 +69,11 @@ static size_t texts_of(struct mem_item *it, enum store_view view,
 
 /* One allocation, so that free() frees the item. */
 static struct mem_item *item_copy(const struct mem_item *from,
-                                  enum store_view view, struct error *err)
+                                  enum mem_kind kind, struct error *err)
 {
     struct mem_item shallow = *from;
     const char **texts[TEXTS_MAX];
-    size_t n = texts_of(&shallow, view, texts), size = sizeof(*from);
+    size_t n = texts_of(&shallow, kind, texts), size = sizeof(*from);
 
     for (size_t i = 0; i < n; i++)
         size += *texts[i] ? strlen(*texts[i]) + 1 : 0;
@@ -84,9 +83,7 @@ static struct mem_item *item_copy(const struct mem_item *from,
         return NULL;
     }
     *it = *from;
-    if (view == VIEW_METRIC) /* the item itself holds the name */
-        it->key.name = it->value.name;
-    (void)texts_of(it, view, texts);
+    (void)texts_of(it, kind, texts);
     char *at = (char *)(it + 1);
     for (size_t i = 0; i < n; i++) {
         if (!*texts[i])
@@ -106,10 +103,10 @@ struct staged { /* a batch, copied and not yet stored */
     size_t n;
 };
 
-static int stage(struct staged *st, enum store_view view,
+static int stage(struct staged *st, enum mem_kind kind,
                  const struct mem_item *from, struct error *err)
 {
-    struct mem_item *it = item_copy(from, view, err);
+    struct mem_item *it = item_copy(from, kind, err);
     if (!it)
         return -1;
     st->items[st->n++] = it;
@@ -145,28 +142,22 @@ static int stage_batch(const struct store_mem_world *w, struct staged *st,
     for (size_t i = 0; i < b->n_events; i++) {
         struct mem_item it = {.event = b->events[i]};
         it.event.seq = ++seq;
-        it.key = (struct mem_key){.job = it.event.job,
-                                  .attempt = it.event.attempt,
-                                  .at = (int64_t)seq,
-                                  .name = ""};
-        if (stage(st, VIEW_EVENT, &it, err) < 0)
+        it.key = (struct mem_key){.job = it.event.job, .seq = seq};
+        if (stage(st, MEM_EVENT, &it, err) < 0)
             return -1;
     }
     for (size_t i = 0; i < b->n_jobs; i++) {
         const struct store_job *j = &b->jobs[i];
-        struct mem_item it = {.job = *j};
-        it.key =
-            (struct mem_key){.job = j->id, .at = (int64_t)j->id, .name = ""};
-        keep_texts(&w->tables[VIEW_JOB], &it);
-        if (stage(st, VIEW_JOB, &it, err) < 0)
+        struct mem_item it = {.key = {.job = j->id}, .job = *j};
+        keep_texts(&w->tables[MEM_JOB], &it);
+        if (stage(st, MEM_JOB, &it, err) < 0)
             return -1;
     }
     for (size_t i = 0; i < b->n_attempts; i++) {
         const struct store_attempt *a = &b->attempts[i];
-        struct mem_item it = {.attempt = *a};
-        it.key = (struct mem_key){
-            .job = a->job, .attempt = a->attempt, .at = a->attempt, .name = ""};
-        if (stage(st, VIEW_ATTEMPT, &it, err) < 0)
+        struct mem_item it = {.key = {.job = a->job, .attempt = a->attempt},
+                              .attempt = *a};
+        if (stage(st, MEM_ATTEMPT, &it, err) < 0)
             return -1;
     }
     return 0;
@@ -176,9 +167,9 @@ static int append_locked(struct store_mem_world *w, const struct store_batch *b,
                          struct staged *st, struct store_archived *archived,
                          struct error *err)
 {
-    struct mem_table *events = &w->tables[VIEW_EVENT];
-    struct mem_table *jobs = &w->tables[VIEW_JOB];
-    struct mem_table *attempts = &w->tables[VIEW_ATTEMPT];
+    struct mem_table *events = &w->tables[MEM_EVENT];
+    struct mem_table *jobs = &w->tables[MEM_JOB];
+    struct mem_table *attempts = &w->tables[MEM_ATTEMPT];
 
     if (stage_batch(w, st, b, w->last_seq, err) < 0 ||
         mem_table_reserve(events, b->n_events, err) < 0 ||
@@ -229,7 +220,7 @@ static int mem_load(struct store *s,
                     void *arg, struct error *err)
 {
     const struct store_mem_world *w = world_of(s);
-    const struct mem_table *t = &w->tables[VIEW_EVENT];
+    const struct mem_table *t = &w->tables[MEM_EVENT];
 
     for (size_t i = 0; i < t->n; i++)
         if (!mem_archive_has(&w->archive, t->items[i]->event.job) &&
@@ -244,7 +235,7 @@ static int mem_load_jobs(struct store *s, uint64_t first, uint64_t last,
                          void *arg, struct error *err)
 {
     struct store_mem_world *w = world_of(s);
-    const struct mem_table *t = &w->tables[VIEW_EVENT];
+    const struct mem_table *t = &w->tables[MEM_EVENT];
     int rc = 0;
 
     pthread_mutex_lock(&w->lock);
@@ -278,7 +269,7 @@ static int mem_archived(struct store *s, const struct store_archive_query *q,
 
     pthread_mutex_lock(&w->lock);
     int rc =
-        mem_archive_find(&w->archive, &w->tables[VIEW_JOB], q, each, arg, err);
+        mem_archive_find(&w->archive, &w->tables[MEM_JOB], q, each, arg, err);
     pthread_mutex_unlock(&w->lock);
     return rc;
 }
@@ -318,199 +309,7 @@ static int mem_find_removed(struct store *s, uint64_t job,
     return rc;
 }
 
-/* ---- rows ---------------------------------------------------------------- */
-
-static enum store_view row_view(const struct metric_row *row)
-{
-    return row->kind == METRIC_ITERATION ? VIEW_ITERATION
-           : row->kind == METRIC_EPOCH   ? VIEW_EPOCH
-           : row->kind == METRIC_PROFILE ? VIEW_PROFILE
-                                         : VIEW_METRIC;
-}
-
-static enum store_view row_item(uint64_t job, int32_t attempt,
-                                const struct metric_row *row,
-                                struct mem_item *ret)
-{
-    *ret = (struct mem_item){.key = {.job = job, .attempt = attempt}};
-    ret->key.name = "";
-    switch (row->kind) {
-    case METRIC_ITERATION:
-        ret->iteration = row->iteration;
-        ret->key.at = row->iteration.iteration;
-        ret->key.rank = row->iteration.rank;
-        break;
-    case METRIC_EPOCH:
-        ret->epoch = row->epoch;
-        ret->key.at = row->epoch.epoch;
-        break;
-    case METRIC_PROFILE:
-        ret->profile = row->profile;
-        ret->key.at = row->profile.epoch;
-        ret->key.rank = row->profile.rank;
-        ret->key.name = row->profile.metric;
-        break;
-    default:
-        ret->value = row->value;
-        ret->key.at = row->value.iteration;
-        ret->key.rank = row->value.rank;
-        ret->key.name = row->value.name;
-    }
-    return row_view(row);
-}
-
-static int rows_locked(struct store_mem_world *w, struct mem_item **copies,
-                       const struct metric_row *rows, size_t n, size_t *ret_new,
-                       struct error *err)
-{
-    for (enum store_view v = VIEW_ITERATION; v <= VIEW_PROFILE; v++)
-        if (mem_table_reserve(&w->tables[v], n, err) < 0)
-            return -1;
-    size_t added = 0;
-    for (size_t i = 0; i < n; i++) {
-        struct mem_table *t = &w->tables[row_view(&rows[i])];
-        size_t at;
-        if (mem_table_find(t, &copies[i]->key, &at))
-            continue;
-        mem_table_insert(t, at, copies[i]);
-        copies[i] = NULL;
-        added++;
-    }
-    if (ret_new)
-        *ret_new = added;
-    return 0;
-}
-
-static int mem_rows(struct store *s, uint64_t job, int32_t attempt,
-                    const struct metric_row *rows, size_t n, size_t *ret_new,
-                    struct error *err)
-{
-    struct store_mem_world *w = world_of(s);
-    struct mem_item **copies = calloc(n + 1, sizeof(struct mem_item *));
-
-    if (!copies)
-        return error_set(err, ERR_NOMEM, "%zu rows", n);
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        struct mem_item it;
-        enum store_view view = row_item(job, attempt, &rows[i], &it);
-        copies[i] = item_copy(&it, view, err);
-        rc = copies[i] ? 0 : -1;
-    }
-    if (rc == 0) {
-        pthread_mutex_lock(&w->lock);
-        rc = rows_locked(w, copies, rows, n, ret_new, err);
-        pthread_mutex_unlock(&w->lock);
-    }
-    for (size_t i = 0; i < n; i++)
-        free(copies[i]);
-    free(copies);
-    return rc;
-}
-
-static int mem_sync_rows(struct store *s, struct error *err)
-{
-    (void)s;
-    (void)err;
-    return 0;
-}
-
-static int mem_set_guesses(struct store *s, const char *class,
-                           const char *gpu_type,
-                           const struct store_guess *guesses, size_t n,
-                           struct error *err)
-{
-    struct store_mem_world *w = world_of(s);
-    pthread_mutex_lock(&w->lock);
-    int rc = mem_guesses_set(&w->guesses, class, gpu_type, guesses, n, err);
-    pthread_mutex_unlock(&w->lock);
-    return rc;
-}
-
-static int mem_purge_rows(struct store *s, struct store_purge *io,
-                          struct error *err)
-{
-    struct store_mem_world *w = world_of(s);
-    (void)err;
-    pthread_mutex_lock(&w->lock);
-    mem_purge(w->tables, io);
-    pthread_mutex_unlock(&w->lock);
-    return 0;
-}
-
-/* ---- query --------------------------------------------------------------- */
-
-static bool matches(const struct mem_key *k, const struct store_query *q)
-{
-    const struct view *v = &views[q->view];
-
-    return (!v->of_jobs || q->job == 0 || k->job == q->job) &&
-           (!v->of_attempts || q->attempt == 0 || k->attempt == q->attempt) &&
-           (!v->of_ranks || q->rank == -1 || k->rank == q->rank) &&
-           (q->after == 0 || k->at > q->after);
-}
-
-static int query_locked(struct store_mem_world *w, const struct store_query *q,
-                        int (*row)(void *arg, const struct store_cell *cells,
-                                   size_t n, struct error *err),
-                        void *arg, struct error *err)
-{
-    const struct mem_table *t = &w->tables[q->view];
-    size_t n = 0, skip = 0, limit = q->limit ? (size_t)q->limit : SIZE_MAX;
-
-    if (q->view == VIEW_USAGE)
-        return mem_usage(&w->archive, w->tables, q, row, arg, err);
-    if (q->view == VIEW_SCALING)
-        return mem_scaling(&w->tables[VIEW_ATTEMPT], &w->tables[VIEW_ITERATION],
-                           &w->guesses, q, row, arg, err);
-    for (size_t i = 0; i < t->n; i++)
-        n += matches(&t->items[i]->key, q);
-    if (q->last && n > limit)
-        skip = n - limit;
-    n = 0;
-    for (size_t i = 0; i < t->n && n < limit; i++) {
-        struct mem_cells cells;
-        if (!matches(&t->items[i]->key, q) || (skip > 0 && skip--))
-            continue;
-        mem_cells_fill(&cells, q->view, t->items[i]);
-        n++;
-        if (row(arg, cells.at, cells.n, err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-static int mem_query(struct store *s, const struct store_query *q,
-                     int (*row)(void *arg, const struct store_cell *cells,
-                                size_t n, struct error *err),
-                     void *arg, struct error *err)
-{
-    struct store_mem_world *w = world_of(s);
-
-    if (view_check_query(q, err) < 0)
-        return -1;
-    pthread_mutex_lock(&w->lock);
-    int rc = query_locked(w, q, row, arg, err);
-    pthread_mutex_unlock(&w->lock);
-    return rc;
-}
-
 /* ---- create and destroy -------------------------------------------------- */
-
-static int mem_intact(struct store *s, enum store_file f, struct error *err)
-{
-    (void)s, (void)f, (void)err;
-    return 0;
-}
-
-static int mem_rescue(struct store *s, enum store_file f,
-                      const _Atomic bool *stop,
-                      char ret[STORE_FILE_CAP], // NOLINT(*-non-const-parameter)
-                      struct error *err)
-{
-    (void)s, (void)f, (void)stop, (void)ret;
-    return error_set(err, ERR_STATE, "this store has no files");
-}
 
 static void mem_destroy(struct store *s)
 {
@@ -533,16 +332,6 @@ static const struct event_store_ops mem_ops = {
     .destroy = mem_destroy,
 };
 
-static const struct metric_store_ops mem_metric_ops = {
-    .rows = mem_rows,
-    .sync_rows = mem_sync_rows,
-    .guesses = mem_set_guesses,
-    .purge_rows = mem_purge_rows,
-    .query = mem_query,
-    .intact = mem_intact,
-    .rescue = mem_rescue,
-};
-
 int store_mem_world_create(struct store_mem_world **ret, struct error *err)
 {
     struct store_mem_world *w = calloc(1, sizeof(*w));
@@ -557,13 +346,10 @@ void store_mem_world_destroy(struct store_mem_world *w)
 {
     if (!w)
         return;
-    for (int v = 0; v < VIEW_N; v++)
-        mem_table_clear(&w->tables[v]);
-    mem_table_clear(&w->archive.gone_jobs);
-    mem_table_clear(&w->archive.gone_attempts);
+    for (int k = 0; k < MEM_KIND_N; k++)
+        mem_table_clear(&w->tables[k]);
     mem_archive_free(w->archive.jobs, w->archive.n);
     free(w->archive.removed);
-    mem_guesses_clear(&w->guesses);
     pthread_mutex_destroy(&w->lock);
     free(w);
 }
@@ -576,9 +362,36 @@ int store_mem_create(struct store_mem_world *w, struct store **ret,
     struct store_mem *s = calloc(1, sizeof(*s));
     if (!s)
         return error_set(err, ERR_NOMEM, "a store in memory");
-    s->base = (struct store){.ops = &mem_ops, .metrics = &mem_metric_ops};
+    s->base.ops = &mem_ops;
     s->world = w;
     w->attached = true;
     *ret = &s->base;
     return 0;
+}
+
+/* ---- what tests read ------------------------------------------------------
+ */
+
+static const struct mem_item *find(const struct store_mem_world *w,
+                                   enum mem_kind kind, uint64_t job,
+                                   int32_t attempt)
+{
+    const struct mem_table *t = &w->tables[kind];
+    const struct mem_key key = {.job = job, .attempt = attempt};
+    size_t at;
+    return mem_table_find(t, &key, &at) ? t->items[at] : NULL;
+}
+
+const struct store_job *store_mem_job(const struct store_mem_world *w,
+                                      uint64_t job)
+{
+    const struct mem_item *it = find(w, MEM_JOB, job, 0);
+    return it ? &it->job : NULL;
+}
+
+const struct store_attempt *store_mem_attempt(const struct store_mem_world *w,
+                                              uint64_t job, int32_t attempt)
+{
+    const struct mem_item *it = find(w, MEM_ATTEMPT, job, attempt);
+    return it ? &it->attempt : NULL;
 }

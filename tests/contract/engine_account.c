@@ -64,24 +64,10 @@ static void is_charged(int i, const char *want, const char *what)
     is_str(or_none(engine_account(w.engine, job_of(i))), want, what);
 }
 
-static int row_account(void *arg, const struct store_cell *cells, size_t n,
-                       struct error *e)
+static void row_says(const char *want, const char *what)
 {
-    const struct store_cell *c = world_cell(cells, n, "account");
-
-    (void)e;
-    (void)snprintf(arg, 64, "%s", c->kind == CELL_TEXT ? c->s : "none");
-    return 0;
-}
-
-static void rows_say(enum store_view view, const char *want, const char *what)
-{
-    struct store_query q = {.view = view, .job = 1, .rank = -1};
-    char got[64] = "no row";
-
-    if (w.store->metrics->query(w.store, &q, row_account, got, &err) < 0)
-        tap_diag("%s", err.msg);
-    is_str(got, want, what);
+    const struct store_attempt *row = store_mem_attempt(w.db, 1, 1);
+    is_str(row ? or_none(row->account) : "no row", want, what);
 }
 
 /* ---- jobs ------------------------------------------------------------------
@@ -130,8 +116,7 @@ static void test_default(bool dies)
         is_charged(0, "lab", "a daemon that is told nothing knows it, too");
         is_charged(1, "lab", "  of the one that is pending");
     }
-    rows_say(VIEW_ATTEMPT, "lab", "v_attempt has it");
-    rows_say(VIEW_USAGE, "lab", "  and v_usage");
+    row_says("lab", "the row of its attempt has it");
     play_out("k0:COMPLETED/0/1[1] k1:COMPLETED/0/1[1]");
 }
 
@@ -144,7 +129,7 @@ static void test_without(void)
     play(5);
     is_charged(0, "none", "---- no default is told: no account, as before");
     ok(job_state_is_live(job_of(1)->state), "  and no limit of one");
-    rows_say(VIEW_ATTEMPT, "none", "  nor a row");
+    row_says("none", "  nor a row");
     play_out("k0:COMPLETED/0/1[1] k1:COMPLETED/0/1[1]");
 }
 

@@ -2,6 +2,7 @@
 #ifndef MGPU_TESTS_ENGINE_CHECKS_H
 #define MGPU_TESTS_ENGINE_CHECKS_H
 
+#include "db/metric_store.h"
 #include "tests/contract/engine_script.h"
 
 /* I2, I3, I5, I6 on the log: every job folds along the table, nothing
@@ -49,54 +50,87 @@ static inline const struct store_cell *world_cell(
     return NULL;
 }
 
-/* What SQL answers is what the fold knows. */
-static inline int world_job_row(void *arg, const struct store_cell *cells,
-                                size_t n, struct error *err)
+/* What is stored is what the fold knows. */
+static inline void world_job_row(struct world *w, uint64_t id,
+                                 const char *state, int64_t exit_code,
+                                 int64_t attempt)
 {
-    struct world *w = arg;
-    uint64_t id = (uint64_t)world_cell(cells, n, "job")->i;
     const struct job *job = engine_job(w->engine, id);
+
+    if (!job || strcmp(state, job_state_name(job->state)) != 0 ||
+        exit_code != job->exit_code || attempt != job->attempt)
+        world_bad(w, "its row is wrong", id);
+}
+
+static inline void world_attempt_row(struct world *w, uint64_t id,
+                                     int64_t attempt, bool has_ended)
+{
+    const struct job *job = engine_job(w->engine, id);
+
+    if (!job || attempt > job->attempt || !has_ended)
+        world_bad(w, "an attempt's row is wrong", id);
+    w->n_attempt_rows++;
+}
+
+static inline int world_job_cells(void *arg, const struct store_cell *cells,
+                                  size_t n, struct error *err)
+{
     const struct store_cell *code = world_cell(cells, n, "exit_code");
-    int64_t exit_code = code->kind == CELL_NULL ? -1 : code->i;
 
     (void)err;
-    if (!job ||
-        strcmp(world_cell(cells, n, "state")->s, job_state_name(job->state)) !=
-            0 ||
-        exit_code != job->exit_code ||
-        world_cell(cells, n, "attempt")->i != job->attempt)
-        world_bad(w, "its row is wrong", id);
+    world_job_row(arg, (uint64_t)world_cell(cells, n, "job")->i,
+                  world_cell(cells, n, "state")->s,
+                  code->kind == CELL_NULL ? -1 : code->i,
+                  world_cell(cells, n, "attempt")->i);
     return 0;
 }
 
-static inline int world_attempt_row(void *arg, const struct store_cell *cells,
-                                    size_t n, struct error *err)
+static inline int world_attempt_cells(void *arg, const struct store_cell *cells,
+                                      size_t n, struct error *err)
 {
-    struct world *w = arg;
-    uint64_t id = (uint64_t)world_cell(cells, n, "job")->i;
-    const struct job *job = engine_job(w->engine, id);
-
     (void)err;
-    if (!job || world_cell(cells, n, "attempt")->i > job->attempt ||
-        world_cell(cells, n, "ended_at")->kind == CELL_NULL ||
-        world_cell(cells, n, "exit_code")->kind == CELL_NULL)
-        world_bad(w, "an attempt's row is wrong", id);
-    w->n_attempt_rows++;
+    world_attempt_row(arg, (uint64_t)world_cell(cells, n, "job")->i,
+                      world_cell(cells, n, "attempt")->i,
+                      world_cell(cells, n, "ended_at")->kind != CELL_NULL &&
+                          world_cell(cells, n, "exit_code")->kind != CELL_NULL);
     return 0;
+}
+
+static inline void world_query_rows(struct world *w)
+{
+    struct store_query q = {.view = VIEW_JOB, .rank = -1};
+    struct error err = ERROR_INIT;
+
+    if (w->store->metrics->query(w->store, &q, world_job_cells, w, &err) < 0)
+        world_bad(w, err.msg, 0);
+    q.view = VIEW_ATTEMPT;
+    if (w->store->metrics->query(w->store, &q, world_attempt_cells, w, &err) <
+        0)
+        world_bad(w, err.msg, 0);
+}
+
+static inline void world_read_rows(struct world *w)
+{
+    for (uint64_t id = 1; id < 4 * WORLD_JOBS; id++) {
+        const struct store_job *job = store_mem_job(w->db, id);
+        const struct store_attempt *a;
+        if (job)
+            world_job_row(w, id, job->state, job->exit_code, job->attempt);
+        for (int32_t k = 1; (a = store_mem_attempt(w->db, id, k)); k++)
+            world_attempt_row(w, id, k,
+                              isfinite(a->end_s) && a->exit_code >= 0);
+    }
 }
 
 static inline void world_check_rows(struct world *w)
 {
-    struct store_query q = {.view = VIEW_JOB, .rank = -1};
-    struct error err = ERROR_INIT;
     int n_attempts = 0;
 
     w->n_attempt_rows = 0;
-    if (w->store->metrics->query(w->store, &q, world_job_row, w, &err) < 0)
-        world_bad(w, err.msg, 0);
-    q.view = VIEW_ATTEMPT;
-    if (w->store->metrics->query(w->store, &q, world_attempt_row, w, &err) < 0)
-        world_bad(w, err.msg, 0);
+    if (w->script->db_dir)
+        world_query_rows(w);
+    else
+        world_read_rows(w);
     for (const struct job *job = engine_next_job(w->engine, 0); job;
          job = engine_next_job(w->engine, job->id))
         n_attempts += job->attempt;

@@ -355,23 +355,13 @@ static void test_backoff_held(void)
 }
 
 /* "QUEUED: retry 1 of 4 after 41 s: signal 9" */
-static int row_says(void *arg, const struct store_cell *cells, size_t n,
-                    struct error *err)
-{
-    const struct store_cell *why = world_cell(cells, n, "reason");
-    (void)err;
-    (void)snprintf(arg, 2 * JOB_REASON_CAP, "%s: %s",
-                   world_cell(cells, n, "state")->s,
-                   why->kind == CELL_TEXT ? why->s : "-");
-    return 0;
-}
-
 static void attempt_says(const struct world *w, char ret[2 * JOB_REASON_CAP])
 {
-    struct store_query q = {.view = VIEW_ATTEMPT, .job = 1, .rank = -1};
-    struct error err = ERROR_INIT;
-    if (w->store->metrics->query(w->store, &q, row_says, ret, &err) < 0)
-        tap_diag("%s", err.msg);
+    for (int32_t k = 1; store_mem_attempt(w->db, 1, k); k++) {
+        const struct store_attempt *row = store_mem_attempt(w->db, 1, k);
+        (void)snprintf(ret, 2 * JOB_REASON_CAP, "%s: %s", row->state,
+                       row->reason ? row->reason : "-");
+    }
 }
 
 /* What is done to a job after an attempt is no part of that attempt. */

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "db/mem/store_mem.h"
-#include "db/metric_store.h"
 #include "db/store_faulty.h"
 #include "jobs/base/clock.h"
 #include "scheduler/engine/engine.h"

@@ -1,5 +1,6 @@
 /* store.c - what every store promises (db/event_store.h) of events, jobs and
- * failures, run against each. Rows and views are in store_rows.c. */
+ * failures, run against each; of views and metric rows against those that have
+ * them. More of these is in store_rows.c. */
 #include <pthread.h>
 
 #include "tests/contract/store_fixture.h"
@@ -39,20 +40,10 @@ static int stop_at_two(void *arg, const struct store_event *e,
     return e->seq == 2 ? error_set(err, ERR_BUSY, "enough") : 0;
 }
 
-static int stop_row(void *arg, const struct store_cell *cells, size_t n,
-                    struct error *err)
-{
-    (void)cells;
-    ++*(size_t *)arg;
-    return error_set(err, ERR_BUSY, "enough of %zu", n);
-}
-
 static void test_stop(struct fixture *fx)
 {
     struct error err = ERROR_INIT;
     uint64_t seen = 0;
-    size_t rows = 0;
-    struct store_query q = {.view = VIEW_EVENT, .rank = -1};
 
     fx_begin(fx);
     for (uint64_t i = 1; i <= 3; i++)
@@ -61,6 +52,27 @@ static void test_stop(struct fixture *fx)
            "load fails when each() does");
     is_int((long long)seen, 2, "load stops there");
     is_str(err.msg, "enough", "load keeps the reason");
+    ok(append_one(fx->s, 4, EV_SUBMIT, &err) == 0, "the store goes on");
+    fx_end(fx);
+}
+
+static int stop_row(void *arg, const struct store_cell *cells, size_t n,
+                    struct error *err)
+{
+    (void)cells;
+    ++*(size_t *)arg;
+    return error_set(err, ERR_BUSY, "enough of %zu", n);
+}
+
+static void test_stopped_query(struct fixture *fx)
+{
+    struct error err = ERROR_INIT;
+    size_t rows = 0;
+    struct store_query q = {.view = VIEW_EVENT, .rank = -1};
+
+    fx_begin(fx);
+    for (uint64_t i = 1; i <= 3; i++)
+        (void)append_one(fx->s, i, EV_SUBMIT, &err);
     is_int(fx->s->metrics->query(fx->s, &q, stop_row, &rows, &err), -1,
            "query fails when row() does");
     is_int((long long)rows, 1, "query stops there");
@@ -70,6 +82,66 @@ static void test_stop(struct fixture *fx)
 }
 
 /* ---- jobs and attempts --------------------------------------------------- */
+
+static void check_views(struct store *s)
+{
+    is_str(view(s, VIEW_JOB),
+           "1 'mnist' 'ada' 1000 'cv' 'RUNNING' - 0 1 4 0 0 0 1763712000r "
+           "1763712003r - 'key'; --' '{}' '/jobs/1'\n"
+           "2 'mnist' 'ada' 1000 'cv' 'QUEUED' - 0 1 4 0 0 - 1763712000r "
+           "- - - '{}' '/jobs/1'\n",
+           "v_job: by id, the latest values, -1 and NAN and NULL as NULL");
+    is_str(view(s, VIEW_ATTEMPT),
+           "1 1 'DISPATCHING' - - - - 2 1 - 0 1763712001r - - - - - - - - - - "
+           "- -\n"
+           "1 2 'DISPATCHING' - 'slurm:17' - 'cv/28' 2 1 - 9 1763712001r "
+           "- - - 1 0.5r 0.25r 2r 'memory' 90 80 'h100' 'vision'\n",
+           "v_attempt: by job and attempt, the latest values");
+    is_str(view(s, VIEW_USAGE),
+           "1 1 'ada' 1000 - - - - 2 'DISPATCHING' 1763712000r - - -\n"
+           "1 2 'ada' 1000 'vision' 'cv/28' 'h100' - 2 'DISPATCHING' "
+           "1763712000r - - -\n",
+           "v_usage: attempts with the user of their job");
+    is_str(queried(s, (struct store_query){.view = VIEW_USAGE,
+                                           .after = 4000000000,
+                                           .limit = 1}),
+           "1 1 'ada' 1000 - - - - 2 'DISPATCHING' 1763712000r - - -\n",
+           "an attempt that has not ended is after any time");
+    is_str(queried(s, (struct store_query){.view = VIEW_JOB, .job = 2}),
+           "2 'mnist' 'ada' 1000 'cv' 'QUEUED' - 0 1 4 0 0 - 1763712000r "
+           "- - - '{}' '/jobs/1'\n",
+           "v_job of one job");
+}
+
+static bool is(const char *s, const char *want)
+{
+    return s && strcmp(s, want) == 0;
+}
+
+/* The same of the store that has no views. */
+static void check_rows(const struct store_mem_world *w)
+{
+    const struct store_job *one = store_mem_job(w, 1);
+    const struct store_job *two = store_mem_job(w, 2);
+    const struct store_attempt *a = store_mem_attempt(w, 1, 2);
+
+    ok(one && is(one->state, "RUNNING") && !one->reason &&
+           is(one->idempotency_key, "key'; --") && one->exit_code == 0,
+       "the row of a job: the latest values");
+    ok(two && is(two->name, "mnist") && is(two->user, "ada") &&
+           is(two->kind, "cv") && is(two->spec, "{}") &&
+           is(two->dir, "/jobs/1"),
+       "what the second batch left out is kept");
+    ok(a && is(a->native_id, "slurm:17") && !a->place &&
+           is(a->class, "cv/28") && a->signal == 9 && is(a->cause, "memory") &&
+           is(a->account, "vision"),
+       "the row of an attempt: the latest values");
+    a = store_mem_attempt(w, 1, 1);
+    ok(a && !a->native_id && a->gpus == 2, "the other one stays as it was");
+    ok(!store_mem_job(w, 3) && !store_mem_attempt(w, 1, 3) &&
+           !store_mem_attempt(w, 2, 1),
+       "no row of what was not stored");
+}
 
 static void test_upsert(struct fixture *fx)
 {
@@ -113,32 +185,10 @@ static void test_upsert(struct fixture *fx)
     b = (struct store_batch){.jobs = &unread, .n_jobs = 1};
     ok(fx->s->ops->append(fx->s, &b, &err) == 0, "and one that says little");
     fx_reopen(fx);
-    is_str(view(fx->s, VIEW_JOB),
-           "1 'mnist' 'ada' 1000 'cv' 'RUNNING' - 0 1 4 0 0 0 1763712000r "
-           "1763712003r - 'key'; --' '{}' '/jobs/1'\n"
-           "2 'mnist' 'ada' 1000 'cv' 'QUEUED' - 0 1 4 0 0 - 1763712000r "
-           "- - - '{}' '/jobs/1'\n",
-           "v_job: by id, the latest values, -1 and NAN and NULL as NULL");
-    is_str(view(fx->s, VIEW_ATTEMPT),
-           "1 1 'DISPATCHING' - - - - 2 1 - 0 1763712001r - - - - - - - - - - "
-           "- -\n"
-           "1 2 'DISPATCHING' - 'slurm:17' - 'cv/28' 2 1 - 9 1763712001r "
-           "- - - 1 0.5r 0.25r 2r 'memory' 90 80 'h100' 'vision'\n",
-           "v_attempt: by job and attempt, the latest values");
-    is_str(view(fx->s, VIEW_USAGE),
-           "1 1 'ada' 1000 - - - - 2 'DISPATCHING' 1763712000r - - -\n"
-           "1 2 'ada' 1000 'vision' 'cv/28' 'h100' - 2 'DISPATCHING' "
-           "1763712000r - - -\n",
-           "v_usage: attempts with the user of their job");
-    is_str(queried(fx->s, (struct store_query){.view = VIEW_USAGE,
-                                               .after = 4000000000,
-                                               .limit = 1}),
-           "1 1 'ada' 1000 - - - - 2 'DISPATCHING' 1763712000r - - -\n",
-           "an attempt that has not ended is after any time");
-    is_str(queried(fx->s, (struct store_query){.view = VIEW_JOB, .job = 2}),
-           "2 'mnist' 'ada' 1000 'cv' 'QUEUED' - 0 1 4 0 0 - 1763712000r "
-           "- - - '{}' '/jobs/1'\n",
-           "v_job of one job");
+    if (fx->sqlite)
+        check_views(fx->s);
+    else
+        check_rows(fx->world);
     fx_end(fx);
 }
 
@@ -223,6 +273,12 @@ static void test_faults(struct fixture *fx)
                after ? "after: it was done" : "before: it was not");
         fx_end(fx);
     }
+}
+
+static void test_row_faults(struct fixture *fx)
+{
+    struct error err = ERROR_INIT;
+
     fx_begin(fx);
     fx->fault = (struct store_fault){.n = 1, .after = 1};
     fx_reopen(fx);
@@ -245,6 +301,36 @@ struct side {
     struct store *s;
     const char *failed; /* at what, or NULL */
 };
+
+static int count_job(void *arg, const struct store_archived *job,
+                     struct error *err)
+{
+    (void)job;
+    (void)err;
+    ++*(size_t *)arg;
+    return 0;
+}
+
+static void *read_archive(void *arg)
+{
+    struct side *side = arg;
+    struct store *s = side->s;
+    struct error err = ERROR_INIT;
+    struct store_archive_query q = {.since_s = -INFINITY, .has_names = true};
+    uint64_t before = 0;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        struct store_past past;
+        size_t n = 0;
+        if (s->ops->past(s, &past, &err) < 0 || past.last_seq < before)
+            side->failed = "past";
+        else
+            before = past.last_seq;
+        if (s->ops->archived(s, &q, count_job, &n, &err) < 0)
+            side->failed = "archived";
+    }
+    return NULL;
+}
 
 static void *write_rows(void *arg)
 {
@@ -293,24 +379,41 @@ static void *read_views(void *arg)
     return NULL;
 }
 
+static int append_archived(struct store *s, uint64_t id, struct error *err)
+{
+    struct store_event e = event(id, EV_SUBMIT, NULL);
+    struct store_job j = job(id);
+    struct store_archived a = {
+        .job = id, .uid = 1000, .state = JOB_CANCELLED, .end_s = 1};
+    struct store_batch b = {.events = &e,
+                            .n_events = 1,
+                            .jobs = &j,
+                            .n_jobs = 1,
+                            .archived = &a,
+                            .n_archived = 1};
+    return s->ops->append(s, &b, err);
+}
+
 static void test_threads(struct fixture *fx)
 {
     struct error err = ERROR_INIT;
-    void *(*const mains[3])(void *) = {write_rows, read_views, read_views};
-    struct side sides[3];
-    pthread_t threads[3];
+    void *(*const mains[4])(void *) = {read_archive, write_rows, read_views,
+                                       read_views};
+    int n = fx->sqlite ? 4 : 1;
+    struct side sides[4];
+    pthread_t threads[4];
     int failed = 0;
 
     fx_begin(fx);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < n; i++) {
         sides[i] = (struct side){.s = fx->s};
         if (pthread_create(&threads[i], NULL, mains[i], &sides[i]) != 0)
             exit(1);
     }
     for (int i = 0; i < ROUNDS; i++)
-        failed += append_one(fx->s, 1, EV_STALL, &err) < 0;
-    is_int(failed, 0, "appends while others write rows and read");
-    for (int i = 0; i < 3; i++) {
+        failed += append_archived(fx->s, (uint64_t)i + 1, &err) < 0;
+    is_int(failed, 0, "appends while others read, and write rows");
+    for (int i = 0; i < n; i++) {
         pthread_join(threads[i], NULL);
         ok(!sides[i].failed, "thread %d: %s", i,
            sides[i].failed ? sides[i].failed : "fine");
@@ -318,22 +421,16 @@ static void test_threads(struct fixture *fx)
     fx_end(fx);
 }
 
-/* Only files can be lost, and only then there is something to rescue:
- * tests/unit/db/file_loss.c. */
+/* What is lost, and rescued: tests/unit/db/file_loss.c. */
 static void test_intact(struct fixture *fx)
 {
     struct error err = ERROR_INIT;
-    char file[STORE_FILE_CAP] = "";
 
     fx_begin(fx);
     ok(append_one(fx->s, 1, EV_STALL, &err) == 0, "one event");
     for (int f = 0; f < STORE_FILE_N; f++)
         ok(fx->s->metrics->intact(fx->s, (enum store_file)f, &err) == 0,
            "file %d is there %s", f, err.msg);
-    if (!fx->sqlite)
-        ok(fx->s->metrics->rescue(fx->s, STORE_STATE, NULL, file, &err) < 0 &&
-               err.code == ERR_STATE && !file[0],
-           "no file, no rescue: %s", err.msg);
     fx_end(fx);
 }
 
@@ -344,11 +441,16 @@ static void run(struct fixture *fx)
     test_order(fx);
     test_stop(fx);
     test_upsert(fx);
-    test_unended(fx);
     test_second(fx);
     if (fx->faulty)
         test_faults(fx);
     test_threads(fx);
+    if (!fx->sqlite)
+        return;
+    test_stopped_query(fx);
+    test_unended(fx);
+    if (fx->faulty)
+        test_row_faults(fx);
     test_intact(fx);
 }
 

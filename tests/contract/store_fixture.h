@@ -274,20 +274,34 @@ static inline const char *view(struct store *s, enum store_view v)
     return queried(s, (struct store_query){.view = v, .rank = -1});
 }
 
+static inline int run_on(const struct fixture *all, size_t n,
+                         void (*body)(struct fixture *fx))
+{
+    for (size_t i = 0; i < n; i++) {
+        struct fixture fx = all[i];
+        tap_diag("%s", fx.name);
+        body(&fx);
+    }
+    return tap_done();
+}
+
+static const struct fixture stores[] = {
+    {.name = "sqlite", .sqlite = true},
+    {.name = "faulty(sqlite)", .sqlite = true, .faulty = true},
+    {.name = "mem"},
+    {.name = "faulty(mem)", .faulty = true}};
+enum { METRIC_STORES = 2 }; /* the first of them */
+
 /* Runs `body` against each store. */
 static inline int each_store(void (*body)(struct fixture *fx))
 {
-    struct fixture all[] = {
-        {.name = "mem"},
-        {.name = "faulty(mem)", .faulty = true},
-        {.name = "sqlite", .sqlite = true},
-        {.name = "faulty(sqlite)", .sqlite = true, .faulty = true}};
+    return run_on(stores, sizeof(stores) / sizeof(stores[0]), body);
+}
 
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        tap_diag("%s", all[i].name);
-        body(&all[i]);
-    }
-    return tap_done();
+/* Against each that has metrics and views. */
+static inline int each_metric_store(void (*body)(struct fixture *fx))
+{
+    return run_on(stores, METRIC_STORES, body);
 }
 
 #endif

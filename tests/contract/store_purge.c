@@ -1,5 +1,6 @@
-/* store_purge.c - what every store promises (db/metric_store.h) of rows that
- * leave: those of jobs that ended long ago, a piece at a time, and no others.
+/* store_purge.c - what every store with metrics promises
+ * (db/metric_store.h) of rows that leave: those of jobs that ended long ago, a
+ * piece at a time, and no others.
  */
 #include "tests/contract/store_fixture.h"
 
@@ -162,5 +163,5 @@ static void run(struct fixture *fx)
 
 int main(void)
 {
-    return each_store(run);
+    return each_metric_store(run);
 }

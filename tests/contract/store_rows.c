@@ -1,5 +1,5 @@
-/* store_rows.c - what every store promises (db/metric_store.h) of metric rows
- * and of the views, run against each. */
+/* store_rows.c - what every store with metrics promises
+ * (db/metric_store.h) of its rows and of the views, run against each. */
 #include "tests/contract/store_fixture.h"
 
 /* ---- metrics ------------------------------------------------------------- */
@@ -353,5 +353,5 @@ static void run(struct fixture *fx)
 
 int main(void)
 {
-    return each_store(run);
+    return each_metric_store(run);
 }

@@ -103,7 +103,7 @@ static void start(void)
     set_conf();
     rig.alloc.base.ops = &puppet_ops;
     rig.alloc.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (store_mem_create(rig.world, &rig.store, &err) < 0 ||
+    if (store_sqlite_open(rig.dir, &rig.store, &err) < 0 ||
         files_direct_create(&rig.files, &err) < 0)
         fail("a store", &err);
     struct ctld_parts parts = {.clock = &clock_real,
@@ -207,7 +207,7 @@ static void check(void)
     body += 4;
     bool is_error =
         strncmp(all + 9, "500", 3) == 0 || strncmp(all + 9, "503", 3) == 0;
-    /* There is no file of a configuration, and no disk, behind this one. */
+    /* There is no file of a configuration behind this one. */
     if (is_error && !strstr(body, "\"code\":\"CONFIG\""))
         fail("it says that it cannot", NULL);
     const char *type = strstr(all, "\r\nContent-Type: application/json\r\n");

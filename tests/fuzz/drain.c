@@ -3,15 +3,17 @@
  * program wrote, and how much of that was read, have the bytes of the report.
  *
  * It comes to an end, keeps nothing that a worker may not say, and a second
- * reading of the same stores nothing anew.
+ * reading of the same stores nothing anew. Each input is another job's of one
+ * store.
  */
 #include "scheduler/ctld/ingest/spool_drain.c"
 
+#include <ftw.h>
 #include <stdint.h>
 
-#include "db/mem/store_mem.h"
 #include "db/metric_store.h"
 #include "jobs/base/clock.h"
+#include "tests/no_sync.h"
 
 enum { FILES_MAX = 9, RANKS = FILES_MAX - 1, SLICES_MAX = 64 };
 
@@ -53,10 +55,10 @@ static void cut(const char *at, size_t size)
 }
 
 /* As often as it has to be, as the loop would. */
-static void drain_all(struct ctld *c, struct drain *d)
+static void drain_all(struct ctld *c, uint64_t job, struct drain *d)
 {
     d->c = c;
-    d->job = 1;
+    d->job = job;
     d->attempt = 1;
     d->n_ranks = RANKS;
     d->at = (struct drain_at){.offset = -1};
@@ -80,31 +82,59 @@ static void check(const struct drain *d)
         abort();
 }
 
+/* ---- the store ------------------------------------------------------------
+ */
+static struct store *store;
+static char dir[] = "/tmp/mgpu-drain.XXXXXX";
+
+static int remove_it(const char *path, const struct stat *st, int kind,
+                     struct FTW *ftw)
+{
+    (void)st, (void)kind, (void)ftw;
+    return remove(path);
+}
+
+static void close_store(void)
+{
+    store->ops->destroy(store);
+    (void)nftw(dir, remove_it, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void open_store(void)
+{
+    struct error err = ERROR_INIT;
+    if (!mkdtemp(dir) || store_sqlite_open(dir, &store, &err) < 0) {
+        (void)fprintf(stderr, "%s: %s\n", dir, err.msg);
+        abort();
+    }
+    (void)atexit(close_store);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static uint64_t job;
     static const struct files_ops ops = {.read = read_left};
     static struct ctld c;
     static struct drain first, again;
     struct files files = {.ops = &ops};
-    struct store_mem_world *w = NULL;
     cut((const char *)data, size);
     memset(&first, 0, sizeof(first));
     memset(&again, 0, sizeof(again));
     first.names = again.names = metric_name_limit_create();
-    if (!first.names || store_mem_world_create(&w, NULL) < 0 ||
-        store_mem_create(w, &c.parts.store, NULL) < 0)
+    if (!first.names)
         abort();
+    if (job++ == 0)
+        open_store();
+    c.parts.store = store;
     c.parts.clock = &clock_real;
     c.parts.files = &files;
-    drain_all(&c, &first);
+    drain_all(&c, job, &first);
     check(&first);
-    drain_all(&c, &again);
+    drain_all(&c, job, &again);
     if (again.count.stored > 0 ||
         again.count.repeated != first.count.stored + first.count.repeated ||
         again.has_report != first.has_report)
         abort();
     metric_name_limit_unref(first.names);
-    c.parts.store->ops->destroy(c.parts.store);
-    store_mem_world_destroy(w);
     return 0;
 }

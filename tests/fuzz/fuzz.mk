@@ -65,7 +65,7 @@ build/fuzz/attempt: $(call fuzz_obj,slurm/launch/attempt_dir.c \
 build/fuzz/text: $(call fuzz_obj,slurm/helper/gres.c slurm/place_text.c \
     $(call srcs,tools))
 build/fuzz/reply: $(call fuzz_obj,$(call srcs,tools))
-# Of the daemon all but its databases and what main() puts together.
+# Of the daemon all but what main() puts together.
 fuzz_not  := scheduler/ctld/args.c \
     scheduler/ctld/startup/allocator_local.c \
     scheduler/ctld/startup/allocator_slurm.c \
@@ -75,10 +75,7 @@ fuzz_not  := scheduler/ctld/args.c \
     scheduler/ctld/startup/setup.c \
     scheduler/ctld/startup/privileges.c
 fuzz_ctld := $(call fuzz_obj,$(call srcs,engine) $(call srcs,policy) \
-    db/backup_dir.c \
-    db/high_water.c \
-    $(wildcard db/mem/*.c) \
-    db/view.c \
+    $(call srcs,db) \
     slurm/as_user/files_direct.c \
     slurm/place_text.c \
     $(filter-out $(fuzz_not),$(call srcs,ctld)))
@@ -93,6 +90,7 @@ build/fuzz/traces: fuzz_libs := -lz
 build/fuzz/ctld: $(fuzz_ctld) $(call fuzz_obj,tests/tap.c \
     scheduler/ctld/ingest/spool_drain.c)
 build/fuzz/drain: $(fuzz_ctld)
+build/fuzz/ctld build/fuzz/drain: fuzz_libs := -lsqlite3
 build/fuzz/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)clang $(cppflags) -std=c11 $(fuzz_flags) \

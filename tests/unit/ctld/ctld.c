@@ -559,7 +559,7 @@ static void test_no_start(struct rig *r)
                                .alloc = &r->alloc.base,
                                .conf = &r->conf};
     r->alloc.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (store_mem_create(r->world, &parts.store, NULL) < 0 ||
+    if (store_sqlite_open(r->dir, &parts.store, NULL) < 0 ||
         store_faulty_create(parts.store, &fault, &parts.store, NULL) < 0)
         exit(1);
     ok(ctld_create(&parts, &r->ctld, &err) < 0 && err.code == ERR_IO,

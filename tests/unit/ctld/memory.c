@@ -209,7 +209,6 @@ int main(int argc, char **argv)
     live_begin(argv);
     ok(can_measure(), "a small block for each job would be seen");
     rig_init(&r);
-    r.is_on_disk = true;
     r.tweak = keep_one;
     r.alloc.nodes = &node;
     r.alloc.n_nodes = 1;

@@ -1,5 +1,6 @@
-/* rig.h - a daemon in a thread, with a store in memory and an allocator that
- * does what the test says. The test is the worker and the user. */
+/* rig.h - a daemon in a thread, with a store in a directory of its own and an
+ * allocator that does what the test says. The test is the worker and the user.
+ */
 #ifndef MGPU_TESTS_UNIT_CTLD_RIG_H
 #define MGPU_TESTS_UNIT_CTLD_RIG_H
 
@@ -15,10 +16,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "db/mem/store_mem.h"
+#include "db/metric_store.h"
 #include "db/store_faulty.h"
 #include "jobs/http/http_client.h"
 #include "scheduler/ctld/ctld.h"
+#include "tests/no_sync.h"
 #include "tests/tap.h"
 
 /* ---- an allocator on strings ----------------------------------------------
@@ -183,8 +185,6 @@ static const struct alloc_ops puppet_ops = {
 struct rig {
     char dir[64], socket[96], url[112];
     struct puppet alloc;
-    struct store_mem_world *world;
-    bool is_on_disk; /* the store is SQLite's, in its directory */
     struct store *store;
     struct files *files;
     struct files *slow_files;    /* NULL: the files of its directory */
@@ -279,9 +279,8 @@ static inline void rig_up(struct rig *r, const struct store_fault *fault)
                                  .max_log_bytes = 1 << 30};
     if (r->tweak)
         r->tweak(&r->conf);
-    int rc = r->is_on_disk ? store_sqlite_open(r->dir, &r->store, &err)
-                           : store_mem_create(r->world, &r->store, &err);
-    if (rc < 0 || files_direct_create(&r->files, &err) < 0 ||
+    if (store_sqlite_open(r->dir, &r->store, &err) < 0 ||
+        files_direct_create(&r->files, &err) < 0 ||
         (fault && store_faulty_create(r->store, fault, &r->store, &err) < 0)) {
         tap_diag("%s", err.msg);
         exit(1);
@@ -335,7 +334,7 @@ static inline void rig_init(struct rig *r)
 {
     memset(r, 0, sizeof(*r));
     (void)snprintf(r->dir, sizeof(r->dir), "/tmp/mgpu-ctld.XXXXXX");
-    if (!mkdtemp(r->dir) || store_mem_world_create(&r->world, NULL) < 0)
+    if (!mkdtemp(r->dir))
         exit(1);
     (void)snprintf(r->socket, sizeof(r->socket), "%s/sock", r->dir);
     (void)snprintf(r->url, sizeof(r->url), "unix:%s", r->socket);
@@ -353,7 +352,6 @@ static inline int rig_unlink(const char *path, const struct stat *st, int kind,
 
 static inline void rig_clear(struct rig *r)
 {
-    store_mem_world_destroy(r->world);
     buf_clear(&r->body);
     (void)nftw(r->dir, rig_unlink, 8, FTW_DEPTH | FTW_PHYS);
 }

@@ -356,7 +356,6 @@ static void test_tree(void)
 int main(void)
 {
     rig_init(&r);
-    r.is_on_disk = true;
     r.clock = &clock_set;
     r.tweak = keep_ten_days;
     r.alloc.ends_at_once = true;

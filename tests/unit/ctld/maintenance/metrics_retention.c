@@ -193,7 +193,6 @@ static void test_clock(void)
 int main(void)
 {
     rig_init(&r);
-    r.is_on_disk = true;
     r.clock = &clock_set;
     r.tweak = keep_ten_days;
     test_keeps();

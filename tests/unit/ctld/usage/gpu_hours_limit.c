@@ -97,7 +97,6 @@ int main(void)
     const struct passwd *pw = getpwuid(getuid());
     (void)snprintf(user, sizeof(user), "%s", pw ? pw->pw_name : "?");
     rig_init(&r);
-    r.is_on_disk = true;
     r.clock = &clock_set;
     r.tweak = limit_hours;
     test_used_up();

@@ -49,7 +49,6 @@ static int usage_of_half_a_day(void)
 int main(void)
 {
     rig_init(&r);
-    r.is_on_disk = true;
     r.clock = &clock_set;
     rig_up(&r, NULL);
     pass(1, true);
