@@ -2,8 +2,6 @@
  * tree.h. */
 #include "jobs/schema/tree.h"
 
-#include "jobs/schema/diagnostics.h"
-
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -129,37 +127,4 @@ int tree_json(const struct node *n, // NOLINT(misc-no-recursion)
             rc = tree_json(c, out, err);
     }
     return rc < 0 ? -1 : buf_addstr(out, is_map ? "}" : "]", err);
-}
-
-static bool is_blank(const char *text, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        if (text[i] == '#')
-            while (i < len && text[i] != '\n')
-                i++;
-        else if (!strchr(" \t\r\n", text[i]))
-            return false;
-    }
-    return true;
-}
-
-int tree_load(const char *text, size_t len, const char *file, struct node **ret,
-              struct error *err)
-{
-    struct spec_report report = {.n = 0};
-    *ret = NULL;
-    if (is_blank(text, len))
-        return 0;
-    int rc = report_init(&report, err);
-    if (rc == 0)
-        rc = tree_parse(text, len, &report, ret, err);
-    if (rc == 0 && report.n > 0) {
-        const struct spec_finding *f = &report.findings[0];
-        node_destroy(*ret);
-        *ret = NULL;
-        rc = error_set(err, ERR_CONFIG, "%s:%d:%d: %s", file, (int)f->line,
-                       (int)f->column, f->message);
-    }
-    spec_report_clear(&report);
-    return rc;
 }

@@ -57,14 +57,6 @@ struct node {
 int tree_parse(const char *text, size_t len, struct spec_report *report,
                struct node **ret, struct error *err) MUST_CHECK;
 
-/* For a file with few keys, where reporting the first error suffices.
- *
- * in   file  for messages
- * out  ret   NULL: it only has blanks and comments
- * err  ERR_CONFIG "FILE:3:5: found a tab" */
-int tree_load(const char *text, size_t len, const char *file, struct node **ret,
-              struct error *err) MUST_CHECK;
-
 /* Parses the value of --set at `path`: one that begins with [ { " or ' is a
  * YAML flow value, any other is the plain scalar itself. All marks have line 0.
  * out  ret  NULL if a finding was added */

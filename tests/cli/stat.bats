@@ -1141,27 +1141,6 @@ END
     [[ $output == *"which job? name one, or choose several, e.g. with --user me or --count"* ]]
 }
 
-@test "formats of one's own: config.yaml, and where a mistake in it is" {
-    export XDG_CONFIG_HOME=$PWD/conf
-    mkdir -p conf/mgpu
-    spec first 'exit 0'
-    submit --quiet --hold first.yaml
-    printf 'format: mine\nformats:\n  mine: [name, state]\n  all: mine,exit\n' \
-        >conf/mgpu/config.yaml
-    [ "$(stat -h | tr -s ' ')" = "first HELD" ]
-    [ "$(stat -h -o all | tr -s ' ')" = "first HELD -" ]
-    [ "$(MGPU_STAT_FORMAT=id,all stat -h | tr -s ' ')" = "1 first HELD -" ]
-    stat -o help | grep -q '^  all  *name,state,exit$'
-    printf 'formats:\n  mine: [name, stte]\n' >conf/mgpu/config.yaml
-    run stat
-    [ "$status" -eq 78 ]
-    [ "$output" = "mgpu-stat: $PWD/conf/mgpu/config.yaml:2:16: no column 'stte'; did you mean 'state'?" ] ||
-        [[ $output == *"config.yaml:2:16: no column 'stte'; did you mean 'st"* ]]
-    run --separate-stderr stat --json
-    [ "$status" -eq 78 ]
-    [ "$(json '$.schema' <<<"$output")" = mgpu.error/1 ]
-}
-
 @test "--gpus: who had which slot when" {
     spec quick 'exit 0'
     spec slow 'sleep 60'

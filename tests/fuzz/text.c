@@ -1,6 +1,6 @@
 /* text.c - libFuzzer: small languages, one by the first byte: the papers' csv,
  * rules, durations and sizes, Slurm's words for GPUs, places, dependencies,
- * who is told, columns, a user's own formats, which jobs.
+ * columns, which jobs.
  *
  * What is read and can be written is read as the same again.
  */
@@ -15,7 +15,6 @@
 #include "scheduler/tools/common/columns.h"
 #include "scheduler/tools/common/job_query.h"
 #include "scheduler/tools/common/options.h"
-#include "scheduler/tools/common/saved_formats.h"
 #include "scheduler/tools/export/paper_results.h"
 #include "slurm/helper/gres.h"
 #include "slurm/place_text.h"
@@ -145,27 +144,6 @@ static void columns(const char *text)
     buf_clear(&members);
 }
 
-static void formats(const char *text)
-{
-    struct formats f;
-    struct columns c;
-    struct buf b = BUF_INIT;
-    struct error err = ERROR_INIT;
-    if (formats_parse(text, strlen(text), "config.yaml", &f, &err) < 0) {
-        if (err.code != ERR_CONFIG || err.msg[0] == '\0')
-            abort();
-        return;
-    }
-    for (size_t i = 0; i < f.n; i++) {
-        buf_reset(&b);
-        if (formats_expand(&f, f.list[i].name, &b, &err) < 0 ||
-            columns_parse(buf_str(&b), &c, &err) < 0)
-            abort();
-    }
-    buf_clear(&b);
-    formats_clear(&f);
-}
-
 static void choose(const char *text)
 {
     struct filter f = {.name = text, .node = text};
@@ -194,7 +172,7 @@ static void choose(const char *text)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static void (*const languages[])(const char *) = {
-        paper, rule, scalar, gres, place, depend, columns, formats, choose};
+        paper, rule, scalar, gres, place, depend, columns, choose};
     char *text = size > 0 ? malloc(size) : NULL;
     if (!text)
         return 0;

@@ -13,7 +13,6 @@
 #include "scheduler/tools/common/job_lines.h"
 #include "scheduler/tools/common/job_pages.h"
 #include "scheduler/tools/common/queue_json.h"
-#include "scheduler/tools/common/saved_formats.h"
 #include "scheduler/tools/export/plot.h"
 #include "scheduler/tools/stat/stat_args.h"
 #include "scheduler/tools/views/show.h"
@@ -391,56 +390,33 @@ static int on_screen(struct stat_args *a, size_t n, char **words, int *ret_exit,
     return rc;
 }
 
-/* -o, else $MGPU_STAT_FORMAT, else the default in config.yaml. */
-static int choose_format(struct stat_args *a, const struct formats *formats,
-                         struct buf *columns, struct error *err)
-{
-    const char *text = a->f.ids ? "id" : a->f.show.format;
-    text = text ? text : getenv("MGPU_STAT_FORMAT");
-    text = text ? text : formats->usual;
-    if (!text)
-        return 0;
-    if (formats_expand(formats, text, columns, err) < 0)
-        return -1;
-    a->f.show.format = buf_str(columns);
-    return 0;
-}
-
 static int run(void *arg, int n, char **operands, int *ret_exit,
                struct error *err)
 {
     struct stat_args *a = arg;
-    struct formats formats = {.n = 0};
-    struct buf columns = BUF_INIT;
     bool ascii = a->f.show.style.ascii; /* --ascii */
     render_style_init(&a->f.show.style, a->f.show.out);
     a->f.show.style.ascii |= ascii;
     if (a->colour)
         a->f.show.style.colour = a->colour > 0;
     bool is_help = a->f.show.format && strcmp(a->f.show.format, "help") == 0;
-    bool is_queue = is_help || a->view == OPT_WATCH || (!a->view && n == 0) ||
-                    stat_is_rows(a, n);
-    if (stat_check(a, n, err) < 0 ||
-        (is_queue && formats_read(&formats, err) < 0))
+    if (stat_check(a, n, err) < 0)
         return -1;
     if (is_help) {
         columns_help(a->f.show.out);
-        formats_help(&formats, a->f.show.out);
-        formats_clear(&formats);
         return 0;
     }
+    if (a->f.ids)
+        a->f.show.format = "id";
+    else if (!a->f.show.format)
+        a->f.show.format = getenv("MGPU_STAT_FORMAT");
     a->f.follow |= a->view == OPT_LOGS && a->waits;
     a->f.timeout_s = a->timeout_s;
     a->f.since = a->filter.since;
-    int rc = choose_format(a, &formats, &columns, err);
-    formats_clear(&formats);
     a->report.json = a->f.json;
     a->report.header = a->f.show.header;
     a->report.style = a->f.show.style;
-    if (rc == 0)
-        rc = on_screen(a, (size_t)n, operands, ret_exit, err);
-    buf_clear(&columns);
-    return rc;
+    return on_screen(a, (size_t)n, operands, ret_exit, err);
 }
 
 int main(int argc, char **argv)

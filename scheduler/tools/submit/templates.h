@@ -10,8 +10,8 @@
 #include "jobs/base/error.h"
 
 /* Finds template `name`: the file NAME.yaml in the first of the directories of
- * $MGPU_TEMPLATES (separated by ':'), mgpu/templates beside the user's
- * config.yaml, the examples of this installation or source tree. ret the path
+ * $MGPU_TEMPLATES (separated by ':'), mgpu/templates in the user's
+ * configuration, the examples of this installation or source tree. ret the path
  * is appended
  * err  ERR_NOTFOUND no such template, with the nearest name; ERR_USAGE the name
  *      is not allowed */
