@@ -92,7 +92,9 @@ static int read_text(const struct json_field *f, const struct member *v,
 
 static void store_int(const struct json_field *f, int64_t n, void *to)
 {
-    if (f->kind == KIND_I32)
+    if (f->kind == KIND_U8)
+        *(uint8_t *)to = (uint8_t)n;
+    else if (f->kind == KIND_I32)
         *(int32_t *)to = (int32_t)n;
     else if (f->kind == KIND_U32)
         *(uint32_t *)to = (uint32_t)n;
@@ -140,11 +142,17 @@ static int read_field(const struct json_field *f, const struct member *v,
             return type_error(f, "true or false", err);
         *(bool *)to = v->kind == MEMBER_TRUE;
         return 0;
+    case KIND_UNLESS:
+        if (v->kind != MEMBER_FALSE)
+            return error_set(err, ERR_INVAL, "'%s' must be false", f->key);
+        *(bool *)to = false;
+        return 0;
     case KIND_FLAG:
         if (v->kind != MEMBER_TRUE)
             return error_set(err, ERR_INVAL, "'%s' must be true", f->key);
         *(bool *)to = true;
         return 0;
+    case KIND_U8:
     case KIND_I32:
     case KIND_U32:
     case KIND_I64:
@@ -157,7 +165,8 @@ static int read_field(const struct json_field *f, const struct member *v,
 
 static bool is_optional(const struct json_field *f)
 {
-    return (f->flags & (IS_OPTIONAL | IS_SPARSE)) || f->kind == KIND_FLAG;
+    return (f->flags & (IS_OPTIONAL | IS_SPARSE)) || f->kind == KIND_FLAG ||
+           f->kind == KIND_UNLESS;
 }
 
 int json_struct_read(const struct json_struct *t, const struct members *m,
@@ -183,21 +192,61 @@ int json_struct_read(const struct json_struct *t, const struct members *m,
     return error_set(err, ERR_INVAL, "there is an unknown key");
 }
 
-void json_struct_take(const struct json_struct *t, const struct members *m,
-                      void *base)
+static bool is_text(const struct json_field *f)
 {
+    return f->kind == KIND_TEXT || f->kind == KIND_RAW || f->kind == KIND_CLEAN;
+}
+
+static bool is_real(const struct json_field *f)
+{
+    return f->kind == KIND_REAL || f->kind == KIND_POSITIVE;
+}
+
+static bool has_type(const struct json_field *f, const struct member *v)
+{
+    bool is_number = v->kind == MEMBER_INT || v->kind == MEMBER_REAL;
+    if (is_text(f) || f->kind == KIND_STRING)
+        return v->kind == MEMBER_TEXT;
+    if (is_real(f))
+        return is_number || ((f->flags & IS_NULLABLE) && v->kind);
+    if (f->kind < KIND_REAL)
+        return v->kind == MEMBER_INT;
+    return v->kind == MEMBER_TRUE || v->kind == MEMBER_FALSE;
+}
+
+/* v has its type, or is nothing. */
+static void take_field(const struct json_field *f, const struct member *v,
+                       void *to)
+{
+    bool is_null = v->kind != MEMBER_INT && v->kind != MEMBER_REAL;
+    if (is_text(f))
+        text_copy_n(to, (size_t)f->max, v->kind ? v->text : "", v->len);
+    else if (f->kind == KIND_STRING)
+        *(const char **)to = v->text;
+    else if (is_real(f))
+        *(double *)to =
+            is_null && (f->flags & IS_NULLABLE) ? (double)INFINITY : v->x;
+    else if (f->kind < KIND_REAL)
+        store_int(f, v->n, to);
+    else
+        *(bool *)to = f->kind == KIND_UNLESS ? v->kind != MEMBER_FALSE
+                                             : v->kind == MEMBER_TRUE;
+}
+
+int json_struct_take(const struct json_struct *t, const struct members *m,
+                     bool keep, void *ret)
+{
+    static const struct member nothing = {.kind = MEMBER_NONE};
     for (size_t i = 0; i < t->n; i++) {
         const struct json_field *f = &t->fields[i];
         const struct member v = members_get(m, f->key);
-        void *to = (char *)base + f->at;
-        bool is_int = v.kind == MEMBER_INT;
-        if (f->kind == KIND_CLEAN && v.kind == MEMBER_TEXT)
-            text_copy_n(to, (size_t)f->max, v.text, v.len);
-        else if (f->kind == KIND_REAL && (is_int || v.kind == MEMBER_REAL))
-            *(double *)to = v.x;
-        else if (f->kind != KIND_CLEAN && f->kind != KIND_REAL && is_int)
-            store_int(f, v.n, to);
+        bool is_there = has_type(f, &v);
+        if (!is_there && !is_optional(f))
+            return -1;
+        if ((is_there || !keep) && !(f->flags & IS_KEPT))
+            take_field(f, is_there ? &v : &nothing, (char *)ret + f->at);
     }
+    return 0;
 }
 
 /* ---- writing ------------------------------------------------------------- */
@@ -220,11 +269,25 @@ static json_t *plain(const struct json_field *f, const char *text,
     return v;
 }
 
+static json_t *raw_value(const char *text, struct error *err)
+{
+    json_t *v = json_string(text);
+    const char *p = text, *end = text + strlen(text);
+    while (v == NULL && p < end)
+        if (text_next(&p, end) < 0) {
+            (void)error_set(err, ERR_INVAL, "a field is not UTF-8");
+            break;
+        }
+    return v;
+}
+
 static json_t *string_value(const struct json_field *f, const char *text,
                             struct error *err)
 {
     if (text == NULL && (f->flags & IS_NULLABLE))
         return json_null();
+    if (f->flags & IS_TRUSTED)
+        return text ? raw_value(text, err) : NULL;
     text = text ? text : "";
     return check_text(f, text, strlen(text), err) < 0 ? NULL
                                                       : json_string(text);
@@ -237,18 +300,6 @@ static json_t *text_value(const struct json_field *f, const char *text,
     if ((f->fault || (int64_t)n < f->min) && check_text(f, text, n, err) < 0)
         return NULL;
     return plain(f, text, err);
-}
-
-static json_t *raw_value(const char *text, struct error *err)
-{
-    json_t *v = json_string(text);
-    const char *p = text, *end = text + strlen(text);
-    while (v == NULL && p < end)
-        if (text_next(&p, end) < 0) {
-            (void)error_set(err, ERR_INVAL, "a field is not UTF-8");
-            break;
-        }
-    return v;
 }
 
 static json_t *clean_value(const struct json_field *f, const char *text)
@@ -264,6 +315,8 @@ static json_t *clean_value(const struct json_field *f, const char *text)
 /* A U64 above INT64_MAX is negative. */
 static int64_t int_at(const struct json_field *f, const void *at)
 {
+    if (f->kind == KIND_U8)
+        return *(const uint8_t *)at;
     if (f->kind == KIND_I32)
         return *(const int32_t *)at;
     if (f->kind == KIND_U32)
@@ -288,10 +341,13 @@ static json_t *value_of(const struct json_field *f, const void *at,
         return raw_value(at, err);
     case KIND_CLEAN:
         return clean_value(f, at);
+    case KIND_UNLESS:
     case KIND_FLAG:
     case KIND_BOOL:
         return json_boolean(*(const bool *)at);
     case KIND_REAL:
+        if ((f->flags & IS_NULLABLE) && !isfinite(*(const double *)at))
+            return json_null();
         if (!(f->flags & IS_TRUSTED) &&
             check_real(f, *(const double *)at, err) < 0)
             return NULL;
@@ -299,6 +355,7 @@ static json_t *value_of(const struct json_field *f, const void *at,
     case KIND_POSITIVE:
         return json_real(*(const double *)at);
     case KIND_CONST:
+    case KIND_U8:
     case KIND_I32:
     case KIND_U32:
     case KIND_I64:
@@ -313,13 +370,17 @@ static json_t *value_of(const struct json_field *f, const void *at,
 /* Whether the key is omitted. */
 static bool is_absent(const struct json_field *f, const void *at)
 {
-    if (f->kind == KIND_FLAG)
-        return !*(const bool *)at;
+    if (f->kind == KIND_FLAG || f->kind == KIND_UNLESS)
+        return *(const bool *)at != (f->kind == KIND_FLAG);
     if (!(f->flags & IS_SPARSE))
         return false;
+    if (f->kind == KIND_STRING)
+        return *(const char *const *)at == NULL;
     if (f->kind == KIND_REAL)
         return !isfinite(*(const double *)at);
-    if (f->kind >= KIND_I32)
+    if (f->kind == KIND_POSITIVE)
+        return !(*(const double *)at > 0) || !isfinite(*(const double *)at);
+    if (!is_text(f))
         return int_at(f, at) < f->min;
     return *(const char *)at == '\0';
 }

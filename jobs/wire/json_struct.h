@@ -16,6 +16,7 @@ enum json_kind {
                   * is read */
     KIND_CLEAN,  /* char[max], read and written by text_copy() */
     KIND_STRING, /* const char *, borrowed; min..max bytes */
+    KIND_U8,
     KIND_I32,
     KIND_U32,
     KIND_I64,
@@ -23,18 +24,21 @@ enum json_kind {
     KIND_REAL,     /* double */
     KIND_POSITIVE, /* double above 0 */
     KIND_BOOL,
-    KIND_FLAG,  /* bool: true, or the key is missing */
-    KIND_CODE,  /* enum err_code, by its name */
-    KIND_CONST, /* an integer, always min; not in the struct */
+    KIND_UNLESS, /* bool: false, or the key is missing */
+    KIND_FLAG,   /* bool: true, or the key is missing */
+    KIND_CODE,   /* enum err_code, by its name */
+    KIND_CONST,  /* an integer, always min; not in the struct */
 };
 
 enum {
-    IS_NULLABLE = 1, /* of a string: null is NULL */
+    IS_NULLABLE =
+        1, /* of a string: null is NULL; of a REAL: null is infinite */
     IS_OPTIONAL = 2, /* a missing key leaves the struct as it is */
     IS_SPARSE = 4,   /* and an empty text, an integer below min or a number that
                       * is not finite is not written */
     IS_EMPTY_OK = 8, /* of a text: "" may be read although min is above 0 */
-    IS_TRUSTED = 16, /* of a number: it is written without a check */
+    IS_TRUSTED = 16, /* a number or a string is written without a check */
+    IS_KEPT = 32,    /* json_struct_take() leaves it to the caller */
 };
 
 struct json_field {
@@ -64,13 +68,15 @@ enum { JSON_ANY_EXTRA = -1 };
  * err  ERR_INVAL a key is missing or unknown, or a value is out of range */
 int json_struct_read(const struct json_struct *t, const struct members *m,
                      int extra, void *base, struct error *err) MUST_CHECK;
-/* Reads what is there, of rows of the kinds I32 to U64, REAL and CLEAN. A value
- * of another type leaves the struct as it is; an integer is not checked. */
-void json_struct_take(const struct json_struct *t, const struct members *m,
-                      void *base);
-/* Adds the rows to o. A text without a check of its own may have any bytes:
- * what is not printable is escaped, and cut to its space. err  ERR_INVAL a
- * value that the reader would refuse; ERR_NOMEM */
+/* Reads without checks of values: integers are truncated, texts cleaned. A
+ * value of another type counts as missing. in   keep  a missing value leaves
+ * the struct as it is, else it is 0 out  ret   strings only of a tree, borrowed
+ * err  -1: a row that is not optional is missing */
+int json_struct_take(const struct json_struct *t, const struct members *m,
+                     bool keep, void *ret) MUST_CHECK;
+/* Adds the rows to o. A KIND_TEXT without a check of its own may have any
+ * bytes: what is not printable is escaped, and cut to its space. err  ERR_INVAL
+ * a value that the reader would refuse; ERR_NOMEM */
 int json_struct_write(const struct json_struct *t, const void *base, json_t *o,
                       struct error *err) MUST_CHECK;
 /* Appends o, without blanks. err ERR_NOMEM: out is unchanged */

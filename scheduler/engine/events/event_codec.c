@@ -15,14 +15,6 @@
 
 const char eng_taken_back[] = "TakenBack: ";
 
-void text_take(char *dst, size_t cap, const struct member *m)
-{
-    if (m->kind == MEMBER_TEXT)
-        text_copy_n(dst, cap, m->text, m->len);
-    else
-        dst[0] = '\0';
-}
-
 void detail_because(struct detail *d, const char *what, const char *why)
 {
     text_copy(d->why, sizeof(d->why), what);
@@ -138,7 +130,7 @@ int detail_decode(const char *text, struct detail *ret, struct error *err)
     if (!is_read || lack_was_there())
         return lack_refuse("an event's detail is no object", err);
     *ret = nothing;
-    json_struct_take(&details, &m, ret);
+    int rc = json_struct_take(&details, &m, true, ret);
     members_clear(&m);
-    return 0;
+    return rc; /* no row has to be there */
 }

@@ -130,7 +130,4 @@ extern const char eng_taken_back[];
  * cut between words and ends in "...". */
 void detail_because(struct detail *d, const char *what, const char *why);
 
-/* text_copy() of the value of a member; a value that is not text gives "". */
-void text_take(char *dst, size_t cap, const struct member *m);
-
 #endif

@@ -4,7 +4,6 @@
  * event_codec.h.
  */
 #include <jansson.h>
-#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 
 #include "jobs/base/buf.h"
 #include "jobs/spec/spec.h"
-#include "jobs/wire/json_scan.h"
+#include "jobs/wire/json_struct.h"
 #include "scheduler/engine/events/event_codec.h"
 #include "scheduler/engine/events/json_nomem.h"
 
@@ -21,22 +20,101 @@
 static const char spec_first[] = "{\"spec\":";
 enum { SPEC_AT = sizeof(spec_first) - 1 };
 
-static const struct {
-    const char *name;
-    size_t offset;
-} where_texts[] = {
-    {"partition", offsetof(struct alloc_where, partition)},
-    {"account", offsetof(struct alloc_where, account)},
-    {"qos", offsetof(struct alloc_where, qos)},
-    {"constraint", offsetof(struct alloc_where, constraint)},
-    {"reservation", offsetof(struct alloc_where, reservation)},
-    {"gpu_type", offsetof(struct alloc_where, gpu_type)},
+#define ROW(kind, type, member, key, flags, min, max)                        \
+    {                                                                        \
+        key, kind, (flags) | IS_TRUSTED, offsetof(struct type, member), min, \
+            max, NULL                                                        \
+    }
+#define CAP(member) sizeof(((struct job *)NULL)->member)
+#define JOB(kind, name, flags) ROW(kind, job, name, #name, flags, 0, CAP(name))
+#define TEXT(name) JOB(KIND_RAW, name, 0)
+#define INT(name) JOB(KIND_I32, name, 0)
+/* Written when it is above 0. */
+#define COUNT(kind, name) ROW(kind, job, name, #name, IS_SPARSE, 1, 0)
+#define FLAG(name) JOB(KIND_FLAG, name, 0)
+#define WORD(name) ROW(KIND_STRING, alloc_where, name, #name, IS_SPARSE, 0, 0)
+#define SIZE(kind, name) ROW(kind, alloc_where, name, #name, IS_SPARSE, 1, 0)
+
+enum { N_WHERE = 6 }; /* texts, which come first */
+static const struct json_field where_rows[] = {
+    WORD(partition),
+    WORD(account),
+    WORD(qos),
+    WORD(constraint),
+    WORD(reservation),
+    WORD(gpu_type),
+    SIZE(KIND_I32, cpus_per_gpu),
+    SIZE(KIND_I64, memory_bytes),
+    SIZE(KIND_I64, gpu_min_bytes),
+    SIZE(KIND_I64, gpu_max_bytes),
+    ROW(KIND_FLAG, alloc_where, exclusive, "exclusive", 0, 0, 0),
 };
-enum { N_WHERE = sizeof(where_texts) / sizeof(where_texts[0]) };
+static const struct json_struct where_table = {NULL, JSON_FIELDS(where_rows)};
+
+/* Each submit has the rows up to log_max_bytes. */
+static const struct json_field job_rows[] = {
+    TEXT(user),
+    JOB(KIND_STRING, key, IS_KEPT),
+    TEXT(name),
+    JOB(KIND_STRING, kind, IS_KEPT),
+    INT(priority),
+    INT(gpus_min),
+    INT(gpus_max),
+    INT(nodes_min),
+    INT(nodes_max),
+    JOB(KIND_REAL, limit_s, IS_NULLABLE),
+    JOB(KIND_REAL, grace_s, 0),
+    INT(retry_max),
+    JOB(KIND_I64, log_max_bytes, 0),
+    FLAG(exclude_node),
+    ROW(KIND_UNLESS, job, is_preemptible, "preemptible", 0, 0, 0),
+    FLAG(saves),
+    COUNT(KIND_I32, per_node),
+    COUNT(KIND_I32, parts),
+    COUNT(KIND_POSITIVE, begin_s),
+    FLAG(log_fails),
+    FLAG(log_is_plain),
+    FLAG(rank_per_node),
+    FLAG(program_mpi),
+    COUNT(KIND_U8, goal),
+    COUNT(KIND_POSITIVE, min_efficiency),
+    FLAG(force_queue),
+};
+static const struct json_struct job_table = {NULL, JSON_FIELDS(job_rows)};
+
+static const struct json_field warn_rows[] = {
+    JOB(KIND_I32, warn_signal, IS_OPTIONAL),
+    JOB(KIND_REAL, warn_before_s, IS_OPTIONAL),
+};
+static const struct json_struct warn_table = {NULL, JSON_FIELDS(warn_rows)};
+
+static const struct json_field retry_rows[] = {
+    JOB(KIND_I32, retry_on, IS_OPTIONAL),
+    JOB(KIND_REAL, backoff_s, IS_OPTIONAL),
+    JOB(KIND_REAL, backoff_max_s, IS_OPTIONAL),
+};
+static const struct json_struct retry_table = {NULL, JSON_FIELDS(retry_rows)};
+
+static const struct json_field stall_rows[] = {
+    JOB(KIND_REAL, stall_factor, IS_OPTIONAL),
+    JOB(KIND_REAL, stall_min_s, IS_OPTIONAL),
+    ROW(KIND_BOOL, job, stall_ends, "ends", IS_OPTIONAL, 0, 0),
+};
+static const struct json_struct stall_table = {NULL, JSON_FIELDS(stall_rows)};
+
+static const struct json_field last_rows[] = {
+    JOB(KIND_STRING, dir, IS_SPARSE | IS_KEPT),
+    JOB(KIND_RAW, digest, IS_SPARSE),
+    JOB(KIND_RAW, owner, IS_SPARSE),
+    JOB(KIND_RAW, account, IS_SPARSE),
+    JOB(KIND_STRING, rules, IS_SPARSE | IS_KEPT),
+    COUNT(KIND_U32, notify_on),
+};
+static const struct json_struct last_table = {NULL, JSON_FIELDS(last_rows)};
 
 static const char **where_text(const struct alloc_where *w, size_t i)
 {
-    return (const char **)((const char *)w + where_texts[i].offset);
+    return (const char **)((const char *)w + where_rows[i].at);
 }
 
 int where_copy(const struct alloc_where *from, struct alloc_where *ret,
@@ -60,48 +138,6 @@ int where_copy(const struct alloc_where *from, struct alloc_where *ret,
     *ret = to;
     *ret_words = words;
     return 0;
-}
-
-/* Only members that are set; NULL if none is, or out of memory. */
-static json_t *where_encode(const struct alloc_where *w)
-{
-    json_t *o = json_object();
-    for (size_t i = 0; o && i < N_WHERE; i++) {
-        if (*where_text(w, i))
-            (void)json_object_set_new(o, where_texts[i].name,
-                                      json_string(*where_text(w, i)));
-    }
-    if (w->cpus_per_gpu > 0)
-        (void)json_object_set_new(o, "cpus_per_gpu",
-                                  json_integer(w->cpus_per_gpu));
-    if (w->memory_bytes > 0)
-        (void)json_object_set_new(o, "memory_bytes",
-                                  json_integer(w->memory_bytes));
-    if (w->gpu_min_bytes > 0)
-        (void)json_object_set_new(o, "gpu_min_bytes",
-                                  json_integer(w->gpu_min_bytes));
-    if (w->gpu_max_bytes > 0)
-        (void)json_object_set_new(o, "gpu_max_bytes",
-                                  json_integer(w->gpu_max_bytes));
-    if (w->exclusive)
-        (void)json_object_set_new(o, "exclusive", json_true());
-    return o;
-}
-
-/* Strings are borrowed from o. */
-static struct alloc_where where_decode(const json_t *o)
-{
-    struct alloc_where w = {0};
-    for (size_t i = 0; i < N_WHERE; i++)
-        *where_text(&w, i) =
-            json_string_value(json_object_get(o, where_texts[i].name));
-    w.cpus_per_gpu =
-        (int32_t)json_integer_value(json_object_get(o, "cpus_per_gpu"));
-    w.memory_bytes = json_integer_value(json_object_get(o, "memory_bytes"));
-    w.gpu_min_bytes = json_integer_value(json_object_get(o, "gpu_min_bytes"));
-    w.gpu_max_bytes = json_integer_value(json_object_get(o, "gpu_max_bytes"));
-    w.exclusive = json_is_true(json_object_get(o, "exclusive"));
-    return w;
 }
 
 /* NULL: out of memory. */
@@ -181,86 +217,35 @@ static int sweep_decode(const json_t *o, struct job *ret, char **ret_vary)
     return *ret_vary ? 0 : -1;
 }
 
-static int add_text(json_t *o, const char *name, const char *text)
+/* An object of its own; it is left out if it is empty. */
+static int add_object(json_t *o, const char *key, const struct json_struct *t,
+                      const void *base)
 {
-    return text ? json_object_set_new(o, name, json_string(text)) : 0;
+    json_t *own = json_object();
+    int rc = own ? json_struct_write(t, base, own, NULL) : -1;
+    if (rc == 0 && json_object_size(own) > 0)
+        rc = json_object_set(o, key, own);
+    json_decref(own);
+    return rc;
 }
 
 static char *describe(const struct job *job, const char *class)
 {
-    json_t *limit =
-        isfinite(job->limit_s) ? json_real(job->limit_s) : json_null();
-    json_t *o = json_pack(
-        "{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:f, s:i, s:I}",
-        "user", job->user, "key", job->key, "name", job->name, "kind",
-        job->kind, "priority", job->priority, "gpus_min", job->gpus_min,
-        "gpus_max", job->gpus_max, "nodes_min", job->nodes_min, "nodes_max",
-        job->nodes_max, "limit_s", limit, "grace_s", job->grace_s, "retry_max",
-        job->retry_max, "log_max_bytes", (json_int_t)job->log_max_bytes);
-    json_t *where = where_encode(&job->where);
-    json_t *depends = depends_encode(job);
-    json_t *sweep = job->sweep > 0 ? sweep_encode(job) : json_null();
-    json_t *retry = json_pack("{s:i, s:f, s:f}", "retry_on", (int)job->retry_on,
-                              "backoff_s", job->backoff_s, "backoff_max_s",
-                              job->backoff_max_s);
-    json_t *warn =
-        job->warn_signal > 0
-            ? json_pack("{s:i, s:f}", "warn_signal", (int)job->warn_signal,
-                        "warn_before_s", job->warn_before_s)
-            : json_object();
-    json_t *stall =
-        json_pack("{s:f, s:f, s:b}", "stall_factor", job->stall_factor,
-                  "stall_min_s", job->stall_min_s, "ends", job->stall_ends);
-    if (job->exclude_node && o)
-        (void)json_object_set_new(o, "exclude_node", json_true());
-    if (!job->is_preemptible && o)
-        (void)json_object_set_new(o, "preemptible", json_false());
-    if (job->saves && o)
-        (void)json_object_set_new(o, "saves", json_true());
-    if (job->per_node > 0 && o)
-        (void)json_object_set_new(o, "per_node", json_integer(job->per_node));
-    if (job->parts > 0 && o)
-        (void)json_object_set_new(o, "parts", json_integer(job->parts));
-    if (job->begin_s > 0 && o)
-        (void)json_object_set_new(o, "begin_s", json_real(job->begin_s));
-    if (job->log_fails && o)
-        (void)json_object_set_new(o, "log_fails", json_true());
-    if (job->log_is_plain && o)
-        (void)json_object_set_new(o, "log_is_plain", json_true());
-    if (job->rank_per_node && o)
-        (void)json_object_set_new(o, "rank_per_node", json_true());
-    if (job->program_mpi && o)
-        (void)json_object_set_new(o, "program_mpi", json_true());
-    if (job->goal > 0 && o)
-        (void)json_object_set_new(o, "goal", json_integer(job->goal));
-    if (job->min_efficiency > 0 && o)
-        (void)json_object_set_new(o, "min_efficiency",
-                                  json_real(job->min_efficiency));
-    if (job->force_queue && o)
-        (void)json_object_set_new(o, "force_queue", json_true());
+    json_t *o = json_object();
     char *text = NULL;
-    if (o && warn && json_object_update(o, warn) == 0 && where && depends &&
-        sweep && retry && json_object_update(o, retry) == 0 && stall &&
-        json_object_set(o, "stall", stall) == 0 &&
-        (job->n_depends == 0 || json_object_set(o, "depends", depends) == 0) &&
-        (json_is_null(sweep) || json_object_set(o, "sweep", sweep) == 0) &&
-        (json_object_size(where) == 0 ||
-         json_object_set(o, "where", where) == 0) &&
-        add_text(o, "class", class) == 0 && add_text(o, "dir", job->dir) == 0 &&
-        add_text(o, "digest", job->digest[0] ? job->digest : NULL) == 0 &&
-        add_text(o, "owner", job->owner[0] ? job->owner : NULL) == 0 &&
-        add_text(o, "account", job->account[0] ? job->account : NULL) == 0 &&
-        add_text(o, "rules", job->rules) == 0 &&
-        (job->notify_on == 0 ||
-         json_object_set_new(o, "notify_on", json_integer(job->notify_on)) ==
-             0))
+    if (o && json_struct_write(&job_table, job, o, NULL) == 0 &&
+        (job->warn_signal <= 0 ||
+         json_struct_write(&warn_table, job, o, NULL) == 0) &&
+        json_struct_write(&retry_table, job, o, NULL) == 0 &&
+        add_object(o, "stall", &stall_table, job) == 0 &&
+        (job->n_depends == 0 ||
+         json_object_set_new(o, "depends", depends_encode(job)) == 0) &&
+        (job->sweep == 0 ||
+         json_object_set_new(o, "sweep", sweep_encode(job)) == 0) &&
+        add_object(o, "where", &where_table, &job->where) == 0 &&
+        (!class || json_object_set_new(o, "class", json_string(class)) == 0) &&
+        json_struct_write(&last_table, job, o, NULL) == 0)
         text = json_dumps(o, JSON_COMPACT);
-    json_decref(stall);
-    json_decref(retry);
-    json_decref(warn);
-    json_decref(depends);
-    json_decref(sweep);
-    json_decref(where);
     json_decref(o);
     return text;
 }
@@ -321,45 +306,17 @@ static int rest_of(const char *text, const char *known, size_t *ret_len,
     return members_read_rest(text + SPEC_AT + *ret_len, ret);
 }
 
-/* Without retry rules (jobs of older versions), these ends are retried at
- * once. */
-static void take_retry(const struct members *m, struct job *ret)
-{
-    const struct member on = members_get(m, "retry_on");
-    ret->retry_on = on.kind != MEMBER_NONE
-                        ? (uint32_t)on.n
-                        : RETRY_NODE_FAIL | RETRY_STALLED | RETRY_SIGNAL;
-    ret->backoff_s = members_get(m, "backoff_s").x;
-    ret->backoff_max_s = members_get(m, "backoff_max_s").x;
-}
-
 /* Absent in jobs that are older than this end. */
-static void take_stall(const struct members *m, struct job *ret)
+static int take_stall(const struct members *m, struct job *ret)
 {
     const struct member stall = members_get(m, "stall");
     struct members in;
 
     if (members_of(&stall, &in) < 0)
         in = (struct members){.n = 0};
-    ret->stall_factor = members_get(&in, "stall_factor").x;
-    ret->stall_min_s = members_get(&in, "stall_min_s").x;
-    ret->stall_ends = members_has(&in, "ends", MEMBER_TRUE);
+    int rc = json_struct_take(&stall_table, &in, false, ret);
     members_clear(&in);
-}
-
-/* Members that each submit has; -1: one is missing, or of another type. */
-enum { USER, KEY, NAME, KIND, N_TEXTS };
-enum { PRIORITY, GPUS_MIN, GPUS_MAX, NODES_MIN, NODES_MAX, RETRY_MAX, N_INTS };
-
-static int take_all(const struct members *m, enum member_kind kind,
-                    const char *const *names, size_t n, struct member *ret)
-{
-    for (size_t i = 0; i < n; i++) {
-        ret[i] = members_get(m, names[i]);
-        if (ret[i].kind != kind)
-            return -1;
-    }
-    return 0;
+    return rc;
 }
 
 static char *dup_text(const struct member *text)
@@ -368,61 +325,6 @@ static char *dup_text(const struct member *text)
 
     lack_note(own || text->kind != MEMBER_TEXT);
     return own;
-}
-
-static int take_texts(const struct members *m, struct job *ret,
-                      struct texts *own)
-{
-    static const char *const names[N_TEXTS] = {
-        [USER] = "user", [KEY] = "key", [NAME] = "name", [KIND] = "kind"};
-    enum spec_kind kind = SPEC_CV; /* which events of old versions mean */
-    struct member text[N_TEXTS];
-    const struct member owner = members_get(m, "owner");
-    const struct member account = members_get(m, "account");
-
-    text_take(ret->owner, sizeof(ret->owner), &owner);
-    text_take(ret->account, sizeof(ret->account), &account);
-    if (take_all(m, MEMBER_TEXT, names, N_TEXTS, text) < 0)
-        return -1;
-    text_take(ret->user, sizeof(ret->user), &text[USER]);
-    text_take(ret->name, sizeof(ret->name), &text[NAME]);
-    (void)spec_kind_of(text[KIND].text, text[KIND].len, &kind);
-    ret->kind = spec_kind_word(kind);
-    own->key = dup_text(&text[KEY]);
-    return 0;
-}
-
-static bool is_number(const struct member *m)
-{
-    return m->kind == MEMBER_INT || m->kind == MEMBER_REAL;
-}
-
-static int take_numbers(const struct members *m, struct job *ret)
-{
-    static const char *const names[N_INTS] = {
-        [PRIORITY] = "priority",   [GPUS_MIN] = "gpus_min",
-        [GPUS_MAX] = "gpus_max",   [NODES_MIN] = "nodes_min",
-        [NODES_MAX] = "nodes_max", [RETRY_MAX] = "retry_max"};
-    struct member number[N_INTS];
-    const struct member limit = members_get(m, "limit_s");
-    const struct member grace = members_get(m, "grace_s");
-    const struct member log_max = members_get(m, "log_max_bytes");
-
-    if (take_all(m, MEMBER_INT, names, N_INTS, number) < 0 ||
-        limit.kind == MEMBER_NONE || log_max.kind != MEMBER_INT ||
-        !is_number(&grace))
-        return -1;
-    ret->priority = (int32_t)number[PRIORITY].n;
-    ret->gpus_min = (int32_t)number[GPUS_MIN].n;
-    ret->gpus_max = (int32_t)number[GPUS_MAX].n;
-    ret->nodes_min = (int32_t)number[NODES_MIN].n;
-    ret->nodes_max = (int32_t)number[NODES_MAX].n;
-    ret->retry_max = (int32_t)number[RETRY_MAX].n;
-    ret->limit_s = is_number(&limit) ? limit.x : (double)INFINITY;
-    ret->attempt_limit_s = ret->limit_s;
-    ret->grace_s = grace.x;
-    ret->log_max_bytes = log_max.n;
-    return 0;
 }
 
 /* -1: the member is there, and is not a string. */
@@ -439,33 +341,27 @@ static int take_text(const struct members *m, const char *name, char **ret)
 /* own  texts_clear(), also after -1 */
 static int take(const struct members *m, struct job *ret, struct texts *own)
 {
-    const struct member digest = members_get(m, "digest");
+    const struct member key = members_get(m, "key");
+    const struct member kind_text = members_get(m, "kind");
     const struct member rules = members_get(m, "rules");
+    enum spec_kind kind = SPEC_CV; /* which events of old versions mean */
 
-    if (take_texts(m, ret, own) < 0 || take_numbers(m, ret) < 0 ||
-        take_text(m, "class", &own->class) < 0 ||
+    if (json_struct_take(&job_table, m, false, ret) < 0 ||
+        json_struct_take(&warn_table, m, false, ret) < 0 ||
+        json_struct_take(&retry_table, m, false, ret) < 0 ||
+        json_struct_take(&last_table, m, false, ret) < 0 ||
+        take_stall(m, ret) < 0 || take_text(m, "class", &own->class) < 0 ||
         take_text(m, "dir", &own->dir) < 0)
         return -1;
+    (void)spec_kind_of(kind_text.text, kind_text.len, &kind);
+    ret->kind = spec_kind_word(kind);
+    ret->attempt_limit_s = ret->limit_s;
+    /* Without retry rules (jobs of older versions), these ends are retried at
+     * once. */
+    if (members_has(m, "retry_on", MEMBER_NONE))
+        ret->retry_on = RETRY_NODE_FAIL | RETRY_STALLED | RETRY_SIGNAL;
+    own->key = dup_text(&key);
     own->rules = dup_text(&rules);
-    take_retry(m, ret);
-    ret->warn_signal = (int32_t)members_get(m, "warn_signal").n;
-    ret->warn_before_s = members_get(m, "warn_before_s").x;
-    take_stall(m, ret);
-    ret->notify_on = (uint32_t)members_get(m, "notify_on").n;
-    ret->exclude_node = members_has(m, "exclude_node", MEMBER_TRUE);
-    ret->is_preemptible = !members_has(m, "preemptible", MEMBER_FALSE);
-    ret->saves = members_has(m, "saves", MEMBER_TRUE);
-    ret->goal = (uint8_t)members_get(m, "goal").n;
-    ret->min_efficiency = members_get(m, "min_efficiency").x;
-    ret->force_queue = members_has(m, "force_queue", MEMBER_TRUE);
-    ret->log_fails = members_has(m, "log_fails", MEMBER_TRUE);
-    ret->log_is_plain = members_has(m, "log_is_plain", MEMBER_TRUE);
-    ret->rank_per_node = members_has(m, "rank_per_node", MEMBER_TRUE);
-    ret->program_mpi = members_has(m, "program_mpi", MEMBER_TRUE);
-    ret->per_node = (int32_t)members_get(m, "per_node").n;
-    ret->parts = (int32_t)members_get(m, "parts").n;
-    ret->begin_s = members_get(m, "begin_s").x;
-    text_take(ret->digest, sizeof(ret->digest), &digest);
     return 0;
 }
 
@@ -485,10 +381,13 @@ static int take_trees(const struct members *m, struct job *ret,
 {
     json_t *sweep = tree_of(m, "sweep"), *where = tree_of(m, "where");
     json_t *depends = tree_of(m, "depends");
-    const struct alloc_where words = where_decode(where);
+    struct alloc_where words = {0};
+    struct members in;
     bool is_bad = !sweep && !members_has(m, "sweep", MEMBER_NONE);
 
-    if (is_bad || sweep_decode(sweep, ret, &own->vary) < 0 ||
+    members_of_json(where, &in);
+    if (json_struct_take(&where_table, &in, false, &words) < 0 || is_bad ||
+        sweep_decode(sweep, ret, &own->vary) < 0 ||
         depends_decode(depends, ret, &own->depends) < 0)
         is_bad = true;
     else

@@ -27,6 +27,27 @@ static void detail(const char *text, size_t len, struct buf *ret)
         add(ret, again);
 }
 
+/* Read as the seventh job, the seventh of the sweep of the first. */
+static void submit(const char *text, size_t len, struct buf *ret)
+{
+    static struct job job;
+    struct error err = ERROR_INIT;
+    struct texts own = {.spec = NULL};
+    char *again = NULL;
+    (void)len;
+    job = (struct job){.id = 7};
+    int rc = submit_decode(text, NULL, &job, &own, &err);
+    job.spec = own.spec;
+    job.key = own.key;
+    job.dir = own.dir;
+    job.rules = own.rules;
+    if (rc < 0 || submit_encode(&job, own.class, &again, &err) < 0)
+        recorded_error(ret, &err);
+    else
+        add(ret, again);
+    texts_clear(&own);
+}
+
 /* What is not text when it is written. */
 static void test_clean(void)
 {
@@ -57,6 +78,7 @@ static void test_clean(void)
 int main(void)
 {
     recorded("event_detail", 26, detail);
+    recorded("event_submit", 27, submit);
     test_clean();
     return tap_done();
 }
