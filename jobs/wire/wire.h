@@ -211,7 +211,7 @@
  * {"n","findings":[".."]}: how many, and the first hundred mgpu.backup/1
  * {"dir","took_s"} mgpu.drain/1  {"drained":as in mgpu.status/1} mgpu.pause/1
  * {"paused":as in mgpu.status/1} mgpu.admin_log/1
- * {"deeds":[{"at","uid","do","detail":{..}|null}]}
+ * {"actions":[{"at","uid","do","detail":{..}|null}]}
  *
  * launch.json, which the allocator passes to each rank (0600; has the token):
  *   {"version":1,"cluster":"local","job":12,"attempt":1,"token":"..",

@@ -20,57 +20,57 @@
 
 /* ---- replay --------------------------------------------------------------
  */
-/* The first event of a new entry. err it cannot be read; ERR_NOMEM */
-static int fold_submit(struct engine *e, struct entry *en,
+/* The first event of a new record. err it cannot be read; ERR_NOMEM */
+static int fold_submit(struct engine *e, struct job_record *rec,
                        const struct store_event *ev, struct error *err)
 {
-    en->job.uid = ev->uid;
-    en->job.submit_s = ev->at_s;
-    if (eng_fold(en, ev, err) < 0)
+    rec->job.uid = ev->uid;
+    rec->job.submit_s = ev->at_s;
+    if (eng_fold(rec, ev, err) < 0)
         return -1;
     /* The key of a sweep leads to its first task. */
-    return en->job.task == 0 ? eng_add_key(e, en, err) : 0;
+    return rec->job.task == 0 ? eng_add_key(e, rec, err) : 0;
 }
 
 static int replay_submit(struct engine *e, const struct store_event *ev,
                          struct error *err)
 {
-    struct entry *en;
+    struct job_record *rec;
 
     if (ev->job < 1 || eng_find(e, ev->job))
         return error_set(err, ERR_IO, "it submits a job that exists already");
     if (ev->job > e->last_id + ENG_ID_STEP_MAX)
         return error_set(err, ERR_IO, "its job id is out of range");
-    if (eng_add_new(e, ev->job, &en, err) < 0)
+    if (eng_add_new(e, ev->job, &rec, err) < 0)
         return -1;
-    return fold_submit(e, en, ev, err);
+    return fold_submit(e, rec, ev, err);
 }
 
 static int replay(void *arg, const struct store_event *ev, struct error *err)
 {
     struct engine *e = arg;
-    struct entry *en = eng_find(e, ev->job);
+    struct job_record *rec = eng_find(e, ev->job);
     struct error why = ERROR_INIT;
     int rc;
 
     e->last_seq = ev->seq;
-    if (en && en->is_corrupt)
+    if (rec && rec->is_corrupt)
         rc = -1;
     else if (ev->ev == EV_N)
         rc = error_set(&why, ERR_IO, "its kind is unknown");
     else if (ev->ev == EV_SUBMIT)
         rc = replay_submit(e, ev, &why);
-    else if (!en)
+    else if (!rec)
         rc = error_set(&why, ERR_IO, "its submit is missing");
     else
-        rc = eng_fold(en, ev, &why);
-    if (rc == 0 && en) {
-        eng_costs_note(e, en, ev);
-        eng_refusals_note(e, en, ev);
-        eng_models_note(e, en, ev);
+        rc = eng_fold(rec, ev, &why);
+    if (rc == 0 && rec) {
+        eng_costs_note(e, rec, ev);
+        eng_refusals_note(e, rec, ev);
+        eng_models_note(e, rec, ev);
     }
-    if (rc == 0 && e->parts.replayed && (en = eng_find(e, ev->job)))
-        e->parts.replayed(e->parts.replayed_arg, ev, &en->job);
+    if (rc == 0 && e->parts.replayed && (rec = eng_find(e, ev->job)))
+        e->parts.replayed(e->parts.replayed_arg, ev, &rec->job);
     if (rc == 0)
         return 0;
     if (why.code == ERR_NOMEM)
@@ -80,46 +80,46 @@ static int replay(void *arg, const struct store_event *ev, struct error *err)
 
 /* A backoff in progress continues, also for a job that is held meanwhile. A
  * clock that jumped does not make it longer. */
-static void resume_wait(struct entry *en, double now_s, double wall_s)
+static void resume_wait(struct job_record *rec, double now_s, double wall_s)
 {
-    double wait_s = en->job.requeue_wait_s;
-    double left_s = en->job.requeue_s + wait_s - wall_s;
-    bool waits = en->job.state == JOB_QUEUED || en->job.state == JOB_HELD;
+    double wait_s = rec->job.requeue_wait_s;
+    double left_s = rec->job.requeue_s + wait_s - wall_s;
+    bool waits = rec->job.state == JOB_QUEUED || rec->job.state == JOB_HELD;
 
     if (waits && wait_s > 0 && left_s > 0)
-        en->not_before_s = now_s + fmin(left_s, wait_s);
+        rec->not_before_s = now_s + fmin(left_s, wait_s);
 }
 
 /* It is unknown whether the allocator ever got the request. The job may be held
  * meanwhile. For a cancelled job the engine looks for the attempt only for one
  * day after its end: a day later, some other start of the daemon has done
  * so. */
-static void resume_drop(struct entry *en, double wall_s)
+static void resume_drop(struct job_record *rec, double wall_s)
 {
     static const double day_s = 86400;
 
-    if (!en->is_taken_back || job_state_is_live(en->job.state) ||
-        (job_state_is_final(en->job.state) && wall_s - en->job.end_s > day_s))
+    if (!rec->is_taken_back || job_state_is_live(rec->job.state) ||
+        (job_state_is_final(rec->job.state) && wall_s - rec->job.end_s > day_s))
         return;
-    en->dropped = en->job.attempt;
-    en->is_resumed = en->is_unasked = true;
+    rec->dropped = rec->job.attempt;
+    rec->is_resumed = rec->is_unasked = true;
 }
 
 /* The time in which the ranks were suspended does not count as run time. */
-static void resume_clocks(struct entry *en, double now_s, double wall_s)
+static void resume_clocks(struct job_record *rec, double now_s, double wall_s)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
 
-    en->stalled_s = en->job.beat_s = now_s;
-    en->granted_s = job->native_id[0] ? now_s : (double)NAN;
+    rec->stalled_s = rec->job.beat_s = now_s;
+    rec->granted_s = job->native_id[0] ? now_s : (double)NAN;
     if (!isnan(job->start_s))
-        en->start_now_s =
+        rec->start_now_s =
             now_s - fmax(0, wall_s - job->start_s - job->stopped_for_s);
-    en->is_suspended = !isnan(job->stopped_s);
-    if (en->is_suspended)
-        en->suspended_s = now_s - fmax(0, wall_s - job->stopped_s);
-    en->is_by_wall = job->holder[0] != '\0';
-    en->is_from_claim = job->native_id[0] != '\0' && !en->is_by_wall;
+    rec->is_suspended = !isnan(job->stopped_s);
+    if (rec->is_suspended)
+        rec->suspended_s = now_s - fmax(0, wall_s - job->stopped_s);
+    rec->is_by_wall = job->holder[0] != '\0';
+    rec->is_from_claim = job->native_id[0] != '\0' && !rec->is_by_wall;
 }
 
 /* Requests every attempt again that may still run, and sets every clock from
@@ -130,28 +130,28 @@ static int resume(struct engine *e, struct error *err)
 
     e->listens_s = wall_s;
     for (size_t i = 0; i < e->n_active; i++) {
-        struct entry *en = e->active[i];
-        eng_resume_damaged(en);
-        resume_drop(en, wall_s);
-        if (en->job.preempted_for > 0)
-            en->preempted_s = now_s - fmax(0, wall_s - en->job.preempt_s);
+        struct job_record *rec = e->active[i];
+        eng_resume_damaged(rec);
+        resume_drop(rec, wall_s);
+        if (rec->job.preempted_for > 0)
+            rec->preempted_s = now_s - fmax(0, wall_s - rec->job.preempt_s);
     }
     eng_compact_all(e);
-    if (eng_file_all(e, err) < 0)
+    if (eng_lists_build(e, err) < 0)
         return -1;
     e->wants_depends = e->wants_stop = true;
     for (size_t i = 0; i < e->n_active; i++) {
-        struct entry *en = e->active[i];
-        resume_wait(en, now_s, wall_s);
-        eng_begin_one(e, en);
-        eng_file(e, en);
-        if (!job_state_is_live(en->job.state))
+        struct job_record *rec = e->active[i];
+        resume_wait(rec, now_s, wall_s);
+        eng_begin_one(e, rec);
+        eng_lists_update(e, rec);
+        if (!job_state_is_live(rec->job.state))
             continue;
-        en->ask_at_s = en->release_at_s = now_s;
-        en->told_s = eng_is_ending(en) ? now_s : (double)NAN;
-        en->asked_before = en->is_resumed = en->is_unasked = true;
-        en->tell_at_s = en->job.holder[0] ? now_s : (double)INFINITY;
-        resume_clocks(en, now_s, wall_s);
+        rec->ask_at_s = rec->release_at_s = now_s;
+        rec->end_asked_s = eng_is_ending(rec) ? now_s : (double)NAN;
+        rec->asked_before = rec->is_resumed = rec->is_unasked = true;
+        rec->tell_at_s = rec->job.holder[0] ? now_s : (double)INFINITY;
+        resume_clocks(rec, now_s, wall_s);
     }
     return 0;
 }
@@ -270,12 +270,12 @@ static int go_on(struct engine *e, struct store_batch **ret, struct error *err)
     while (e->phase != PHASE_OVER) {
         eng_leave(e);
         if (e->n_events > 0 || e->n_leaving > 0) {
-            if (eng_depart(e, err) < 0)
+            if (eng_send(e, err) < 0)
                 return fail(e);
-            *ret = &e->flight.batch;
+            *ret = &e->batch.rows;
             return 0;
         }
-        eng_arrive(e);
+        eng_land(e);
         next(e);
     }
     return e->later.code == ERR_NONE
@@ -311,14 +311,14 @@ int engine_step_begin(struct engine *e, struct store_batch **ret,
 int engine_step_end(struct engine *e, const struct error *why,
                     struct store_batch **ret, struct error *err)
 {
-    assert(e->flight.is_up);
+    assert(e->batch.is_sent);
     *ret = NULL;
     if (why) {
-        eng_undo(e);
+        eng_roll_back(e);
         (void)fail(e);
         return error_set(err, why->code, "%s", why->msg);
     }
-    eng_arrive(e);
+    eng_land(e);
     next(e);
     return go_on(e, ret, err);
 }
@@ -339,7 +339,7 @@ int engine_step(struct engine *e, struct error *err)
 
 double engine_next_s(const struct engine *e)
 {
-    if (e->flight.is_up)
+    if (e->batch.is_sent)
         return INFINITY; /* the end of the step comes next */
     double now_s = eng_now(e), plan_s = fmax(now_s, e->plan_from_s);
     bool is_wanted = e->wants_plan && isinf(e->retry_at_s);
@@ -348,8 +348,8 @@ double engine_next_s(const struct engine *e)
     double t = is_wanted ? plan_s : fmax(e->look_at_s, e->plan_from_s);
     t = fmin(t, fmin(e->retry_at_s, eng_leave_s(e)));
     t = fmin(t, fmin(fmax(e->begin_at_s, now_s), eng_later_s(e)));
-    for (size_t i = 0; i < e->files.moving.n; i++)
-        t = fmin(t, eng_timers_next(e, e->files.moving.at[i]));
+    for (size_t i = 0; i < e->lists.moving.n; i++)
+        t = fmin(t, eng_timers_next(e, e->lists.moving.at[i]));
     return t;
 }
 
@@ -363,9 +363,9 @@ uint64_t engine_durable(const struct engine *e)
     return e->durable;
 }
 
-uint64_t engine_undone(const struct engine *e)
+uint64_t engine_rolled_back(const struct engine *e)
 {
-    return e->undone;
+    return e->rolled_back;
 }
 
 uint64_t engine_last_seq(const struct engine *e)
@@ -392,30 +392,30 @@ size_t engine_corrupt(const struct engine *e, size_t *ret_stray)
 
 bool engine_is_durable(const struct engine *e, const struct job *job)
 {
-    return ((const struct entry *)job)->ticket <= e->durable;
+    return ((const struct job_record *)job)->ticket <= e->durable;
 }
 
 static const struct saved *saved_of(const struct saved *saved, size_t n,
-                                    const struct entry *en)
+                                    const struct job_record *rec)
 {
     for (size_t i = 0; i < n; i++)
-        if (saved[i].entry == en)
+        if (saved[i].record == rec)
             return &saved[i];
     return NULL;
 }
 
 const struct job *engine_settled(const struct engine *e, const struct job *job)
 {
-    const struct entry *en = (const struct entry *)job;
+    const struct job_record *rec = (const struct job_record *)job;
     const struct saved *s;
 
-    if (en->changed <= e->durable)
+    if (rec->changed <= e->durable)
         return job;
-    if (en->ticket > e->durable)
+    if (rec->ticket > e->durable)
         return NULL;
-    s = saved_of(e->flight.saved, e->flight.n_saved, en);
+    s = saved_of(e->batch.saved, e->batch.n_saved, rec);
     if (!s)
-        s = saved_of(e->saved, e->n_saved, en);
+        s = saved_of(e->saved, e->n_saved, rec);
     assert(s);
     return &s->copy->job;
 }
@@ -514,15 +514,15 @@ const struct job *engine_next_job(const struct engine *e, uint64_t after)
 const struct job *engine_next_since(const struct engine *e, uint64_t after,
                                     double since_s)
 {
-    const struct entry *en = eng_next(e, after, since_s);
-    return en ? &en->job : NULL;
+    const struct job_record *rec = eng_next(e, after, since_s);
+    return rec ? &rec->job : NULL;
 }
 
 void engine_count(const struct engine *e, uint64_t ret[JOB_STATE_N])
 {
     memcpy(ret, e->n_ended, sizeof(e->n_ended));
     for (size_t s = 0; s < JOB_STATE_N; s++)
-        ret[s] += e->files.n_state[s];
+        ret[s] += e->lists.n_state[s];
 }
 
 const struct alloc_node *engine_node(const struct engine *e, size_t i)

@@ -1,4 +1,5 @@
-/* engine.h - the controller without its process: jobs in, wishes carried out.
+/* engine.h - the controller without its process: jobs in, decisions carried
+ * out.
  *
  * mgpu-ctld drives it with a real clock, an allocator and SQLite; mgpu-sim
  * drives the same object code with a virtual clock, the fake allocator and a
@@ -19,8 +20,8 @@
  * but the request counts only when it is durable. The caller holds the reply
  * back until engine_durable() has reached the engine_staged() that it read
  * after the call. When a step fails in (2), the engine undoes everything staged
- * since the last good batch, and engine_undone() grows. The caller then answers
- * those requests with the error of the step.
+ * since the last good batch, and engine_rolled_back() grows. The caller then
+ * answers those requests with the error of the step.
  */
 #ifndef MGPU_SCHEDULER_ENGINE_H
 #define MGPU_SCHEDULER_ENGINE_H
@@ -161,8 +162,8 @@ double engine_next_s(const struct engine *e);
 
 uint64_t engine_staged(const struct engine *e);
 uint64_t engine_durable(const struct engine *e);
-uint64_t engine_undone(const struct engine *e); /* tickets up to this, not
-                                                   durable, were undone */
+uint64_t engine_rolled_back(const struct engine *e); /* tickets up to this, not
+                                                        durable, were undone */
 
 /* Sequence number of the last event that engine_create() replayed. */
 uint64_t engine_last_seq(const struct engine *e);
@@ -460,7 +461,7 @@ const char *engine_policy_name(const struct engine *e);
 const struct policy *engine_policy(const struct engine *e);
 
 /* What the policy would do with a job now. */
-struct engine_wish {
+struct engine_decision {
     const struct job *job;
     int32_t gpus, nodes; /* QUEUED, > 0 nodes: it would start with these */
     double start_s; /* QUEUED: estimated start, on the engine's clock; NAN */
@@ -473,7 +474,7 @@ struct engine_wish {
  * policy does not see.
  * err  ERR_UNAVAIL there is no inventory; from the policy */
 int engine_explain(struct engine *e,
-                   void (*each)(void *arg, const struct engine_wish *w),
+                   void (*each)(void *arg, const struct engine_decision *w),
                    void *arg, struct error *err) MUST_CHECK;
 /* Start estimates of the first pending jobs, on the engine's clock: the worst
  * case, if each job runs to its time limit and no later job overtakes; and the

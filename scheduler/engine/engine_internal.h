@@ -3,10 +3,10 @@
  * Every change of a job is an event, and every event takes the same path:
  * eng_stage() writes its detail, saves a copy of the job if this is the first
  * change since the last batch, and folds the text that will be stored.
- * eng_depart() passes the staged events to the store. When the store has
- * appended them, eng_arrive() makes them count; otherwise eng_undo() restores
- * the copies. A replay folds the same texts, so the state that was decided once
- * and the state that is read back cannot differ.
+ * eng_send() passes the staged events to the store. When the store has
+ * appended them, eng_land() makes them count; otherwise eng_roll_back()
+ * restores the copies. A replay folds the same texts, so the state that was
+ * decided once and the state that is read back cannot differ.
  */
 #ifndef MGPU_SCHEDULER_ENGINE_ENGINE_INTERNAL_H
 #define MGPU_SCHEDULER_ENGINE_ENGINE_INTERNAL_H
@@ -33,14 +33,14 @@ struct engine {
     uint64_t n_ended[JOB_STATE_N]; /* jobs that left `active`, by state,
                                       archived or not */
     uint64_t last_id;
-    struct entry **by_key; /* owned; [n_buckets], a power of two */
+    struct job_record **by_key; /* owned; [n_buckets], a power of two */
     size_t n_buckets, n_keys;
-    struct entry **active; /* owned; not final, by id; final ones stay until
-                              eng_compact() */
+    struct job_record **active; /* owned; not final, by id; final ones stay
+                                   until eng_compact() */
     size_t n_active, cap_active;
     /* Ended jobs that may leave memory, in the order of their ends. See
      * archive.c. */
-    struct entry *ended_first, *ended_last;
+    struct job_record *ended_first, *ended_last;
     size_t n_listed, n_listed_archived;
     bool has_archive;       /* the store has archived jobs */
     const uint64_t *barred; /* [n_barred], borrowed; see engine_bar() */
@@ -51,17 +51,17 @@ struct engine {
     struct store_archived *leaving; /* owned, with their summaries: archived
                                        with the next batch */
     size_t n_leaving;
-    struct files files; /* indexes of `active`, see job_lists.h */
+    struct job_lists lists; /* indexes of `active`, see job_lists.h */
 
     struct store_event *events; /* owned, with their details; staged */
     size_t n_events, cap_events;
     struct saved *saved; /* owned */
     size_t n_saved, cap_saved;
-    struct flight flight;
+    struct engine_batch batch;
     enum eng_phase phase;
     struct error later; /* of the allocator or the policy: returned when the
                            rest of the step was done */
-    uint64_t staged, durable, undone;
+    uint64_t staged, durable, rolled_back;
     uint64_t last_seq; /* that was replayed */
     size_t n_corrupt;  /* jobs that were set apart */
     size_t n_stray;    /* events that belong to no possible job */

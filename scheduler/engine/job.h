@@ -51,7 +51,7 @@ struct job_resize {
     int32_t planned_gpus, planned_nodes;
     /* When the attempt before was told to stop, and when it had ended; NAN: no
      * live attempt was resized. */
-    double told_s, ended_s;
+    double end_asked_s, ended_s;
     /* Of the attempt that runs: from the word to stop to its end (a
      * checkpoint), from there to new devices (the allocator), and from there to
      * the first iteration; NAN: it is not of a resize. */

@@ -147,7 +147,7 @@ static int reserve(struct backfill *b, const struct policy_job *job,
     if (!head->then)
         return error_set(err, ERR_NOMEM, "out of memory");
     b->n_heads++;
-    owed_picture(&b->plan, head->then);
+    reservations_picture(&b->plan, head->then);
     qsort(b->ends, b->n_ends, sizeof(*b->ends), by_end);
     for (size_t i = 0; i < b->n_ends && !fits;) {
         double t = b->ends[i].end_s;
@@ -202,26 +202,23 @@ static void take_back(struct backfill *b, size_t n_heads,
 /* Starts the job if every head within reach still starts at its time. Tries
  * both pictures: what is free now, and what is free at the time of the head.
  * Returns NULL, or the job that the start would delay.
- * out  ret_owed  the same job if GPUs are reserved for it by preemption; or
- *      NULL
- *      ret_at_s  start time of that job */
-static const struct policy_job *start_beside(struct backfill *b,
-                                             const struct policy_job *job,
-                                             struct place place,
-                                             const struct plan_owed **ret_owed,
-                                             double *ret_at_s)
+ * out  ret_reservation  the same job if GPUs are reserved for it by preemption;
+ * or NULL ret_at_s  start time of that job */
+static const struct policy_job *start_beside(
+    struct backfill *b, const struct policy_job *job, struct place place,
+    const struct plan_reservation **ret_reservation, double *ret_at_s)
 {
     struct plan *p = &b->plan;
     struct policy_job there = *job;
 
     there.classes = place.classes; /* heads that wait for other nodes do not
                                       matter */
-    const struct plan_owed *owed = plan_start(p, &there, place);
+    const struct plan_reservation *reservation = plan_start(p, &there, place);
 
-    *ret_owed = owed;
-    if (owed) {
-        *ret_at_s = owed->at_s;
-        return owed->job;
+    *ret_reservation = reservation;
+    if (reservation) {
+        *ret_at_s = reservation->at_s;
+        return reservation->job;
     }
     for (size_t i = 0; i < b->n_heads; i++) {
         if (!meets(b, &b->heads[i], &there) ||
@@ -259,21 +256,22 @@ static const struct policy_job *try_beside(struct backfill *b,
 {
     struct plan *p = &b->plan;
     struct plan_delay now = {.state = p->state,
-                             .owed_state = p->owed_state,
+                             .reservations_state = p->reservations_state,
                              .n_heads = b->n_heads,
                              .is_short = short_for(b, job)};
     const struct plan_delay *was = plan_delay(p, as);
 
-    if (!job->is_owed && was->state == now.state &&
-        was->owed_state == now.owed_state && was->n_heads == now.n_heads &&
-        was->is_short == now.is_short) {
-        *ret_at_s = was->owed ? was->owed->at_s : b->heads[was->by].at_s;
-        return was->owed ? was->owed->job : b->heads[was->by].job;
+    if (!job->has_reservation && was->state == now.state &&
+        was->reservations_state == now.reservations_state &&
+        was->n_heads == now.n_heads && was->is_short == now.is_short) {
+        *ret_at_s =
+            was->reservation ? was->reservation->at_s : b->heads[was->by].at_s;
+        return was->reservation ? was->reservation->job : b->heads[was->by].job;
     }
     const struct policy_job *delayed =
-        start_beside(b, job, place, &now.owed, ret_at_s);
-    if (!job->is_owed && delayed) {
-        while (!now.owed && b->heads[now.by].job != delayed)
+        start_beside(b, job, place, &now.reservation, ret_at_s);
+    if (!job->has_reservation && delayed) {
+        while (!now.reservation && b->heads[now.by].job != delayed)
             now.by++;
         *plan_delay(p, as) = now;
     }
@@ -380,12 +378,12 @@ static int prepare(struct backfill *b, struct error *err)
 }
 
 static int backfill_plan(const struct policy_view *view,
-                         struct policy_wish *wishes, size_t cap, size_t *ret_n,
-                         struct error *err)
+                         struct policy_decision *decisions, size_t cap,
+                         size_t *ret_n, struct error *err)
 {
     struct backfill b = {.n_heads = 0};
 
-    if (plan_begin(&b.plan, view, wishes, cap, err) < 0)
+    if (plan_begin(&b.plan, view, decisions, cap, err) < 0)
         return -1;
     int rc = prepare(&b, err);
     for (size_t i = 0; rc == 0 && i < view->n_jobs; i++) {

@@ -59,11 +59,11 @@ static const struct policy_job *ahead(const struct lines *l, uint64_t reach,
 
 /* Starts the job on the first of its sets of nodes that has room and that no
  * earlier job waits for.
- * out  ret_owed  the job for which a set with room is reserved; else
+ * out  ret_reservation  the job for which a set with room is reserved; else
  *      unchanged */
 static bool start(struct plan *p, const struct lines *l,
                   const struct policy_job *job,
-                  const struct plan_owed **ret_owed)
+                  const struct plan_reservation **ret_reservation)
 {
     size_t n_sets = job->n_sets > 0 ? job->n_sets : 1;
     struct place place;
@@ -78,25 +78,27 @@ static bool start(struct plan *p, const struct lines *l,
         if (there.classes == 0 || ahead(l, plan_reach(p, &there), &n_ahead) ||
             !plan_find(p, &there, &place))
             continue;
-        const struct plan_owed *owed = plan_start(p, &there, place);
-        if (!owed)
+        const struct plan_reservation *reservation =
+            plan_start(p, &there, place);
+        if (!reservation)
             return true;
-        *ret_owed = owed;
+        *ret_reservation = reservation;
     }
     return false;
 }
 
-static int fifo_plan(const struct policy_view *view, struct policy_wish *wishes,
-                     size_t cap, size_t *ret_n, struct error *err)
+static int fifo_plan(const struct policy_view *view,
+                     struct policy_decision *decisions, size_t cap,
+                     size_t *ret_n, struct error *err)
 {
     struct plan p;
     struct lines lines = {.n = 0};
 
-    if (plan_begin(&p, view, wishes, cap, err) < 0)
+    if (plan_begin(&p, view, decisions, cap, err) < 0)
         return -1;
     for (size_t i = 0; i < view->n_jobs; i++) {
         const struct policy_job *job = &view->jobs[i];
-        const struct plan_owed *owed = NULL;
+        const struct plan_reservation *reservation = NULL;
         const struct policy_job *head;
         int32_t n_ahead;
         if (policy_is_resizing(job) && !plan_hold(&p, job))
@@ -107,17 +109,17 @@ static int fifo_plan(const struct policy_view *view, struct policy_wish *wishes,
             plan_never_fits(&p, job);
             continue;
         }
-        if (start(&p, &lines, job, &owed))
+        if (start(&p, &lines, job, &reservation))
             continue;
         uint64_t reach = plan_reach(&p, job);
         head = ahead(&lines, reach, &n_ahead);
         if (head)
             plan_behind(&p, job, head, n_ahead);
-        else if (preempt_for(&p, job, owed ? owed->job : NULL,
-                             owed ? owed->at_s : (double)NAN))
+        else if (preempt_for(&p, job, reservation ? reservation->job : NULL,
+                             reservation ? reservation->at_s : (double)NAN))
             continue; /* the plan reserves its place */
-        else if (owed)
-            plan_reserved(&p, job, owed->job, owed->at_s);
+        else if (reservation)
+            plan_reserved(&p, job, reservation->job, reservation->at_s);
         else
             plan_lacks_gpus(&p, job, NAN);
         join(&lines, job, reach);

@@ -3,9 +3,9 @@
  *
  * The plan has four parts: the value of each size of each job
  * (goodput_value.c), the sizes (goodput_hull.c), what fits on the nodes
- * (goodput_place.c), and the wishes. Without a job of several sizes, the plan
- * is that of backfill. Preemption for strictly higher priorities works as under
- * backfill (preempt.h).
+ * (goodput_place.c), and the decisions. Without a job of several sizes, the
+ * plan is that of backfill. Preemption for strictly higher priorities works as
+ * under backfill (preempt.h).
  */
 #include <math.h>
 
@@ -37,7 +37,8 @@ static bool any_elastic(const struct policy_view *v)
     return false;
 }
 
-/* ---- the wishes -----------------------------------------------------------
+/* ---- the decisions
+ * -----------------------------------------------------------
  */
 static void wait(struct gp *g, const struct policy_job *job, double start_s,
                  bool *io_is_first)
@@ -81,7 +82,7 @@ static bool start(struct gp *g, const struct gp_job *j)
     return false;
 }
 
-static void wish_resize(struct gp *g, const struct gp_job *j)
+static void decide_resize(struct gp *g, const struct gp_job *j)
 {
     static const struct gp_size none = {.gpus = 0};
     const struct gp_size *to = j->chosen < 0 ? &none : &j->sizes[j->chosen];
@@ -89,7 +90,7 @@ static void wish_resize(struct gp *g, const struct gp_job *j)
     bool goes = g->p->leaves && g->p->leaves[j->order]; /* a victim */
     if (goes || g->p->n == g->p->cap)
         return;
-    g->p->wishes[g->p->n++] = (struct policy_wish){
+    g->p->decisions[g->p->n++] = (struct policy_decision){
         .act = POLICY_RESIZE,
         .id = j->job->id,
         .nodes = to->nodes,
@@ -113,7 +114,7 @@ static void start_all(struct gp *g)
             g->jobs[i].starts = start(g, &g->jobs[i]);
 }
 
-static void make_wishes(struct gp *g)
+static void make_decisions(struct gp *g)
 {
     const struct policy_view *v = g->p->view;
     bool is_first = true;
@@ -131,19 +132,19 @@ static void make_wishes(struct gp *g)
     }
     for (size_t i = 0; i < g->n; i++)
         if (g->jobs[i].now >= 0 && g->jobs[i].chosen != g->jobs[i].now)
-            wish_resize(g, &g->jobs[i]);
+            decide_resize(g, &g->jobs[i]);
 }
 
 static int goodput_plan(const struct policy_view *view,
-                        struct policy_wish *wishes, size_t cap, size_t *ret_n,
-                        struct error *err)
+                        struct policy_decision *decisions, size_t cap,
+                        size_t *ret_n, struct error *err)
 {
     struct plan p;
     struct gp g;
 
     if (!any_elastic(view))
-        return policy_backfill.plan(view, wishes, cap, ret_n, err);
-    if (plan_begin(&p, view, wishes, cap, err) < 0)
+        return policy_backfill.plan(view, decisions, cap, ret_n, err);
+    if (plan_begin(&p, view, decisions, cap, err) < 0)
         return -1;
     int rc = gp_collect(&g, &p, err);
     if (rc == 0)
@@ -152,7 +153,7 @@ static int goodput_plan(const struct policy_view *view,
         rc = gp_choose(&g, err);
     if (rc == 0) {
         gp_place(&g);
-        make_wishes(&g);
+        make_decisions(&g);
         *ret_n = p.n;
     }
     gp_clear(&g);

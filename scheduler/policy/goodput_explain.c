@@ -1,5 +1,5 @@
 /* goodput_explain.c - see goodput_explain.h. It makes the plan of goodput.c and
- * reads the sizes instead of the wishes. */
+ * reads the sizes instead of the decisions. */
 #include "scheduler/policy/goodput_explain.h"
 
 #include <math.h>
@@ -61,10 +61,10 @@ static struct goodput_row row_of(const struct gp_job *j, int32_t i)
 
 /* ---- the plan, and that of jobs with resizes left --------------------------
  */
-/* A plan without its wishes. */
+/* A plan without its decisions. */
 struct choice {
-    struct policy_wish *wishes; /* owned */
-    struct policy_job *jobs;    /* owned; NULL: those of the caller */
+    struct policy_decision *decisions; /* owned */
+    struct policy_job *jobs;           /* owned; NULL: those of the caller */
     struct policy_view view;
     struct plan p;
     struct gp g;
@@ -79,17 +79,17 @@ static void clear(struct choice *c)
     if (c->has_plan)
         plan_end(&c->p);
     free(c->jobs);
-    free(c->wishes);
+    free(c->decisions);
 }
 
 static int choose(struct choice *c, struct error *err)
 {
     size_t cap = 2 * c->view.n_jobs + 1;
 
-    c->wishes = calloc(cap, sizeof(*c->wishes));
-    if (!c->wishes)
+    c->decisions = calloc(cap, sizeof(*c->decisions));
+    if (!c->decisions)
         return error_set(err, ERR_NOMEM, "out of memory");
-    if (plan_begin(&c->p, &c->view, c->wishes, cap, err) < 0)
+    if (plan_begin(&c->p, &c->view, c->decisions, cap, err) < 0)
         return -1;
     c->has_plan = c->has_gp = true;
     if (gp_collect(&c->g, &c->p, err) < 0 || gp_rigid(&c->g, err) < 0 ||

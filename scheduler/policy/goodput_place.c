@@ -52,24 +52,24 @@ static void give_back(struct node_picture *nodes, const struct policy_job *job)
  */
 /* The sizes of the jobs that were told to resize by earlier plans. False: they
  * do not fit all together. */
-static bool take_told(const struct gp *g, struct node_picture *nodes)
+static bool take_leaving(const struct gp *g, struct node_picture *nodes)
 {
     const struct policy_view *v = g->p->view;
     bool fits = true;
 
-    for (size_t i = 0; i < g->n_told; i++)
-        if (gp_leaves(&v->jobs[g->told[i]]))
-            give_back(nodes, &v->jobs[g->told[i]]);
-    for (size_t i = 0; i < g->n_told; i++)
-        if (policy_is_resizing(&v->jobs[g->told[i]]))
-            fits = take(g, nodes, &v->jobs[g->told[i]]) && fits;
+    for (size_t i = 0; i < g->n_leaving; i++)
+        if (gp_leaves(&v->jobs[g->leaving[i]]))
+            give_back(nodes, &v->jobs[g->leaving[i]]);
+    for (size_t i = 0; i < g->n_leaving; i++)
+        if (policy_is_resizing(&v->jobs[g->leaving[i]]))
+            fits = take(g, nodes, &v->jobs[g->leaving[i]]) && fits;
     return fits;
 }
 
-static bool any_told(const struct gp *g)
+static bool any_leaving(const struct gp *g)
 {
-    for (size_t i = 0; i < g->n_told; i++)
-        if (policy_is_resizing(&g->p->view->jobs[g->told[i]]))
+    for (size_t i = 0; i < g->n_leaving; i++)
+        if (policy_is_resizing(&g->p->view->jobs[g->leaving[i]]))
             return true;
     return false;
 }
@@ -167,7 +167,7 @@ static bool has_failed(const struct failed *f, const struct policy_job *as,
 }
 
 /* Starts on what is free now. */
-static void start_now(struct gp *g, size_t n, bool told)
+static void start_now(struct gp *g, size_t n, bool some_leave)
 {
     struct failed f = {.nodes = 0};
 
@@ -187,7 +187,7 @@ static void start_now(struct gp *g, size_t n, bool told)
         }
         struct place place = place_of(&as, s->nodes, s->per_node);
         picture_copy(&g->soon, &g->free);
-        j->starts = !told || take_told(g, &g->soon);
+        j->starts = !some_leave || take_leaving(g, &g->soon);
         if (!j->starts)
             picture_add(&g->free, g->at, place, 1);
     }
@@ -230,7 +230,7 @@ static void not_yet(struct gp *g, const struct policy_job *job,
 
 /* Gives the job its own GPUs and what is free now. If that is too little, it
  * keeps its size. */
-static bool grow_now(struct gp *g, struct gp_job *j, bool told)
+static bool grow_now(struct gp *g, struct gp_job *j, bool some_leave)
 {
     const struct policy_job *job = j->job;
     struct policy_job as = gp_as(j, j->chosen);
@@ -238,10 +238,10 @@ static bool grow_now(struct gp *g, struct gp_job *j, bool told)
 
     give_back(&g->free, job);
     bool fits = take_place(g, &g->free, &as, &place);
-    if (fits && told) {
+    if (fits && some_leave) {
         memcpy(g->kept_at, g->at, (size_t)place.nodes * sizeof(*g->at));
         picture_copy(&g->soon, &g->free);
-        fits = take_told(g, &g->soon);
+        fits = take_leaving(g, &g->soon);
         memcpy(g->at, g->kept_at, (size_t)place.nodes * sizeof(*g->at));
         if (!fits)
             picture_add(&g->free, g->at, place, 1);
@@ -255,7 +255,7 @@ static bool grow_now(struct gp *g, struct gp_job *j, bool told)
     return fits;
 }
 
-static void grow_bound(struct gp *g, size_t n, bool told)
+static void grow_bound(struct gp *g, size_t n, bool some_leave)
 {
     bool is_shared = g->p->view->is_shared;
 
@@ -264,7 +264,7 @@ static void grow_bound(struct gp *g, size_t n, bool told)
     for (size_t k = 0; k < n; k++) {
         struct gp_job *j = &g->jobs[g->line[k]];
         j->has_grown =
-            j->is_bound && j->chosen > j->now && grow_now(g, j, told);
+            j->is_bound && j->chosen > j->now && grow_now(g, j, some_leave);
     }
     if (is_shared)
         close_wanted(g, 1);
@@ -290,15 +290,15 @@ static void fit_later(struct gp *g, struct gp_job *j)
 
 /* False: a job has a smaller size, which may fit now, or keeps its present one.
  * So the round is played again. */
-static bool play(struct gp *g, bool told)
+static bool play(struct gp *g, bool some_leave)
 {
     size_t n = line_up(g);
 
     picture_copy(&g->free, &g->now);
-    start_now(g, n, told);
-    grow_bound(g, n, told);
+    start_now(g, n, some_leave);
+    grow_bound(g, n, some_leave);
     picture_copy(&g->soon, &g->free);
-    (void)take_told(g, &g->soon);
+    (void)take_leaving(g, &g->soon);
     for (size_t k = 0; k < n; k++)
         if (moves(&g->jobs[g->line[k]]) && !g->jobs[g->line[k]].has_grown)
             give_back(&g->soon, g->jobs[g->line[k]].job);
@@ -445,18 +445,18 @@ static void fill(struct gp *g)
 
 void gp_place(struct gp *g)
 {
-    bool told = any_told(g);
+    bool some_leave = any_leaving(g);
     bool wants_head = g->head && g->head->is_forced;
 
     find_movers(g);
     /* Each further round has one resize less. */
     do {
-        while (!play(g, told))
+        while (!play(g, some_leave))
             ;
         if (wants_head && g->head->chosen < 0 && gp_make_room(g)) {
             g->head->chosen = 0;
             find_movers(g);
-            while (!play(g, told))
+            while (!play(g, some_leave))
                 ;
         }
         wants_head = false;

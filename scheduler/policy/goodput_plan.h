@@ -3,7 +3,7 @@
  * goodput_value.c lists the jobs that get or change GPUs, with their weights;
  * goodput_sizes.c has the sizes of each, with their values; goodput_hull.c
  * chooses the sizes; goodput_place.c finds out what fits on the nodes, and
- * when; goodput.c makes the wishes.
+ * when; goodput.c makes the decisions.
  */
 #ifndef MGPU_SCHEDULER_POLICY_GOODPUT_PLAN_H
 #define MGPU_SCHEDULER_POLICY_GOODPUT_PLAN_H
@@ -76,14 +76,14 @@ struct gp {
     int32_t grow_gpus; /* by so many GPUs may live jobs become larger in all */
     struct gp_job *head;      /* of goodput_rigid.c; NULL: none */
     int32_t gpus;             /* that the jobs can share */
-    struct node_picture now;  /* owned; what is free now; the wishes take
-                                their starts from it */
+    struct node_picture now;  /* owned; what is free now; the decisions take
+                                 their starts from it */
     struct node_picture soon; /* owned; pictures of goodput_place.c */
     struct node_picture free;
     int32_t *at;               /* owned; [n_nodes] */
     int32_t *closed, *kept_at; /* owned; [n_nodes], of goodput_place.c */
-    size_t *told; /* owned; [n_told], jobs of the view that leave */
-    size_t n_told;
+    size_t *leaving; /* owned; [n_leaving], jobs of the view that leave */
+    size_t n_leaving;
     size_t *movers; /* owned; [n_movers], of goodput_place.c */
     size_t n_movers;
     double *gains; /* owned; [n], likewise */

@@ -40,8 +40,8 @@ static size_t view_rigid(const struct gp *g, struct policy_job *jobs)
     return n;
 }
 
-/* The job of a wish; NULL: none of ours. Wishes mostly come in the order of the
- * jobs, so the search goes on behind the last one. */
+/* The job of a decision; NULL: none of ours. Decisions mostly come in the order
+ * of the jobs, so the search goes on behind the last one. */
 static struct gp_job *job_of(struct gp *g, uint64_t id, size_t *io_next)
 {
     for (size_t k = 0; k < g->n; k++) {
@@ -54,8 +54,8 @@ static struct gp_job *job_of(struct gp *g, uint64_t id, size_t *io_next)
     return NULL;
 }
 
-static void take_wish(struct gp *g, const struct policy_wish *w,
-                      size_t *io_next)
+static void take_decision(struct gp *g, const struct policy_decision *w,
+                          size_t *io_next)
 {
     struct gp_job *j = job_of(g, w->id, io_next);
 
@@ -75,26 +75,26 @@ int gp_rigid(struct gp *g, struct error *err)
 {
     struct policy_view v = *g->p->view;
     struct policy_job *jobs = NULL;
-    struct policy_wish *wishes = NULL;
+    struct policy_decision *decisions = NULL;
     size_t n = 0, next = 0;
     int rc = 0;
 
     if (!any_rigid(g))
         return 0;
     jobs = malloc((v.n_jobs + 1) * sizeof(*jobs));
-    wishes = malloc((v.n_jobs + 1) * sizeof(*wishes));
-    if (!jobs || !wishes)
+    decisions = malloc((v.n_jobs + 1) * sizeof(*decisions));
+    if (!jobs || !decisions)
         rc = error_set(err, ERR_NOMEM, "out of memory");
     if (rc == 0) {
         v.n_jobs = view_rigid(g, jobs);
         v.jobs = jobs;
         v.preempt.is_on = 0; /* that is goodput's own */
-        rc = policy_backfill.plan(&v, wishes, v.n_jobs, &n, err);
+        rc = policy_backfill.plan(&v, decisions, v.n_jobs, &n, err);
     }
     for (size_t i = 0; i < n; i++)
-        take_wish(g, &wishes[i], &next);
+        take_decision(g, &decisions[i], &next);
     free(jobs);
-    free(wishes);
+    free(decisions);
     return rc;
 }
 

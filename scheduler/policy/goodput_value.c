@@ -210,7 +210,7 @@ static bool takes_part(struct gp *g, const struct policy_view *v, size_t i,
     *ret = (struct gp_job){.job = job, .order = i, .chosen = -1};
     if (job->state != JOB_QUEUED)
         return may_change(g, v, job) && gp_list_sizes(g, ret);
-    ret->is_forced = job->to_gpus > 0 || job->is_owed;
+    ret->is_forced = job->to_gpus > 0 || job->has_reservation;
     return (!ret->is_forced && job->goodput.curve && gp_list_sizes(g, ret)) ||
            list_one(g, ret);
 }
@@ -229,13 +229,13 @@ static int allocate(struct gp *g, const struct policy_view *v,
     g->ladders = calloc(GP_LADDERS, sizeof(*g->ladders));
     g->closed = malloc((v->n_nodes + 1) * sizeof(*g->closed));
     g->kept_at = malloc((v->n_nodes + 1) * sizeof(*g->kept_at));
-    g->told = malloc((v->n_jobs + 1) * sizeof(*g->told));
+    g->leaving = malloc((v->n_jobs + 1) * sizeof(*g->leaving));
     g->at = malloc((v->n_nodes + 1) * sizeof(*g->at));
     g->movers = malloc((v->n_jobs + 1) * sizeof(*g->movers));
     g->gains = malloc((v->n_jobs + 1) * sizeof(*g->gains));
     g->line = malloc((v->n_jobs + 1) * sizeof(*g->line));
     if (!g->jobs || !g->sizes || !g->ladders || !g->at || !g->closed ||
-        !g->kept_at || !g->told || !g->movers || !g->gains || !g->line)
+        !g->kept_at || !g->leaving || !g->movers || !g->gains || !g->line)
         return error_set(err, ERR_NOMEM, "out of memory");
     return picture_init(&g->now, v->nodes, v->n_nodes, err) < 0 ||
                    picture_init(&g->soon, v->nodes, v->n_nodes, err) < 0
@@ -261,7 +261,7 @@ int gp_collect(struct gp *g, struct plan *p, struct error *err)
     for (size_t i = 0; i < v->n_jobs; i++) {
         const struct policy_job *job = &v->jobs[i];
         if (gp_leaves(job) || policy_is_resizing(job))
-            g->told[g->n_told++] = i;
+            g->leaving[g->n_leaving++] = i;
         if (takes_part(g, v, i, &g->jobs[g->n]))
             g->gpus += g->jobs[g->n++].job->gpus;
         else if (gp_leaves(job)) /* it may come back with a new size */
@@ -290,7 +290,7 @@ void gp_clear(struct gp *g)
     free(g->at);
     free(g->closed);
     free(g->kept_at);
-    free(g->told);
+    free(g->leaving);
     free(g->movers);
     free(g->gains);
     free(g->line);

@@ -1,4 +1,4 @@
-/* planner.c - state of a plan in progress: free GPUs, wishes and reasons.
+/* planner.c - state of a plan in progress: free GPUs, decisions and reasons.
  *
  * Caches the search results per shape (planner.h) and writes the reason of each
  * pending job. The reason tokens are those of mgpu-stat(1).
@@ -16,7 +16,7 @@
 #include "scheduler/policy/reservations.h"
 
 enum {
-    CAP = sizeof(((struct policy_wish *)NULL)->reason),
+    CAP = sizeof(((struct policy_decision *)NULL)->reason),
     SHAPES_MAX = 512, /* 90 KB; a collision only costs time */
 };
 
@@ -78,12 +78,12 @@ uint64_t plan_reach(const struct plan *p, const struct policy_job *job)
 }
 
 int plan_begin(struct plan *p, const struct policy_view *view,
-               struct policy_wish *wishes, size_t cap, struct error *err)
+               struct policy_decision *decisions, size_t cap, struct error *err)
 {
     if (policy_check_view(view, cap, err) < 0)
         return -1;
     *p = (struct plan){.view = view,
-                       .wishes = wishes,
+                       .decisions = decisions,
                        .cap = cap,
                        .n_shapes = 1,
                        .state = 1,
@@ -101,7 +101,7 @@ int plan_begin(struct plan *p, const struct policy_view *view,
     if (view->n_nodes > 0)
         memcpy(p->nodes, view->nodes, view->n_nodes * sizeof(*p->nodes));
     find_near(p);
-    if (view->preempt.is_on && owed_begin(p, err) < 0) {
+    if (view->preempt.is_on && reservations_begin(p, err) < 0) {
         plan_end(p);
         return -1;
     }
@@ -113,7 +113,7 @@ void plan_end(struct plan *p)
     free(p->nodes);
     free(p->at);
     free(p->shapes);
-    owed_end(p);
+    reservations_end(p);
     p->nodes = NULL;
     p->at = NULL;
     p->shapes = NULL;
@@ -205,19 +205,20 @@ struct plan_delay *plan_delay(struct plan *p, const struct policy_job *job)
 
 /* ---- starts ----------------------------------------------------------------
  */
-const struct plan_owed *plan_start(struct plan *p, const struct policy_job *job,
-                                   struct place place)
+const struct plan_reservation *plan_start(struct plan *p,
+                                          const struct policy_job *job,
+                                          struct place place)
 {
-    const struct plan_owed *owed;
+    const struct plan_reservation *reservation;
 
     place_take(p->nodes, p->view->n_nodes, place, p->at);
-    if ((owed = owed_take(p, job, place))) {
+    if ((reservation = reservations_take(p, job, place))) {
         place_add(p->nodes, p->at, place, 1);
-        return owed;
+        return reservation;
     }
     p->before = p->state;
     p->state = ++p->last_state;
-    p->wishes[p->n++] = (struct policy_wish){
+    p->decisions[p->n++] = (struct policy_decision){
         .act = POLICY_START,
         .id = job->id,
         .nodes = place.nodes,
@@ -275,7 +276,7 @@ bool plan_hold(struct plan *p, const struct policy_job *job)
 void plan_unstart(struct plan *p, struct place place)
 {
     place_add(p->nodes, p->at, place, 1);
-    owed_untake(p, place);
+    reservations_untake(p, place);
     p->n--;
     if (p->lacked_in == p->state)
         p->undone++;
@@ -287,15 +288,16 @@ void plan_unstart(struct plan *p, struct place place)
 
 static char *wait(struct plan *p, const struct policy_job *job, double start_s)
 {
-    struct policy_wish *w = &p->wishes[p->n++];
+    struct policy_decision *w = &p->decisions[p->n++];
 
-    /* Do not clear the whole wish: the reason, most of it, is written next. */
+    /* Do not clear the whole decision: the reason, most of it, is written next.
+     */
     w->act = POLICY_WAIT;
     w->id = job->id;
     w->nodes = w->gpus_per_node = 0;
     w->classes = 0;
     w->start_s = start_s;
-    w->lacks = w->is_owed = 0;
+    w->lacks = w->has_reservation = 0;
     w->for_id = 0;
     return w->reason;
 }
@@ -428,7 +430,7 @@ void plan_lacks_gpus(struct plan *p, const struct policy_job *job,
         s->worded_state = p->state;
     }
     memcpy(wait(p, job, start_s), s->lacks, CAP);
-    p->wishes[p->n - 1].lacks = lacks;
+    p->decisions[p->n - 1].lacks = lacks;
 }
 
 void plan_behind(struct plan *p, const struct policy_job *job,

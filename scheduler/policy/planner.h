@@ -1,4 +1,4 @@
-/* planner.h - a plan in progress: the free GPUs, and the wishes so far.
+/* planner.h - a plan in progress: the free GPUs, and the decisions so far.
  *
  * Shared by the policies. The planner checks the view, keeps a copy of the
  * nodes from which it takes the GPUs of started jobs, and writes the reasons in
@@ -21,19 +21,19 @@ struct plan_shape;
 /* Which job a start of some shape would delay. The answer is the same for all
  * jobs of the shape whose ends are before the same of these times. */
 struct plan_delay {
-    uint64_t state;      /* plan.state; 0: not computed */
-    uint64_t owed_state; /* plan.owed_state */
-    size_t n_heads;      /* number of reservations at that time */
-    uint64_t is_short;   /* bit per reservation: the job would end before its
-                            start */
-    size_t by;           /* reservation that would be delayed, unless: */
-    const struct plan_owed *owed; /* set: job whose preemption reservation
-                                     would be lost */
+    uint64_t state;              /* plan.state; 0: not computed */
+    uint64_t reservations_state; /* plan.reservations_state */
+    size_t n_heads;              /* number of reservations at that time */
+    uint64_t is_short; /* bit per reservation: the job would end before its
+                          start */
+    size_t by;         /* reservation that would be delayed, unless: */
+    const struct plan_reservation *reservation; /* set: job whose preemption
+                                                   reservation would be lost */
 };
 
 /* A queued job with a preemption reservation: it gets the GPUs of its
  * victims. */
-struct plan_owed {
+struct plan_reservation {
     const struct policy_job *job;
     struct place place;
     bool is_stuck; /* all victims have left, and the job still has no place */
@@ -45,7 +45,7 @@ struct plan_owed {
 /* A start that the allocator has not granted yet. */
 struct plan_start {
     struct place place;
-    bool is_owed; /* its GPUs came from victims */
+    bool has_reservation; /* its GPUs came from victims */
 };
 
 struct plan {
@@ -61,7 +61,7 @@ struct plan {
     uint64_t lacked_in;            /* the last state in which a search failed */
     uint64_t undone; /* changes when a failed search may succeed again */
     int32_t *at;     /* owned; [n_nodes], nodes of the last start */
-    struct policy_wish *wishes; /* borrowed */
+    struct policy_decision *decisions; /* borrowed */
     size_t cap, n;
     /* By class, the classes that plan_reach() adds to it. */
     uint64_t near[POLICY_CLASSES], near_alone[POLICY_CLASSES];
@@ -70,7 +70,7 @@ struct plan {
     /* The last reason that names a reservation; reserved_for 0: none. */
     uint64_t reserved_for;
     double reserved_s;
-    char reserved[sizeof(((struct policy_wish *)NULL)->reason)];
+    char reserved[sizeof(((struct policy_decision *)NULL)->reason)];
 
     /* Owned; NULL unless preemption is on. */
     struct policy_node *soon;  /* nodes, once all victims have left */
@@ -86,18 +86,19 @@ struct plan {
     bool *is_kept;    /* [n_nodes]: a reservation would use the node */
     struct policy_node *trial; /* [n_nodes], scratch copy for searches */
     int32_t *trial_at;         /* [n_nodes] */
-    struct plan_owed *owed;    /* [n_owed], in the order of their placement */
-    size_t n_owed;
-    bool *leaves;        /* by job of the view: its GPUs are counted in soon */
-    size_t n_leaving;    /* how many of these were told to leave */
-    uint64_t owed_state; /* changes when the victims or the reservations
-                            change, except by starts */
+    struct plan_reservation
+        *reservations; /* [n_reservations], in the order of their placement */
+    size_t n_reservations;
+    bool *leaves;     /* by job of the view: its GPUs are counted in soon */
+    size_t n_leaving; /* how many of these were told to leave */
+    uint64_t reservations_state; /* changes when the victims or the reservations
+                                    change, except by starts */
 };
 
 /* err  ERR_INVAL the view is inconsistent; ERR_LIMIT it has more jobs than
  *      cap */
 int plan_begin(struct plan *p, const struct policy_view *view,
-               struct policy_wish *wishes, size_t cap,
+               struct policy_decision *decisions, size_t cap,
                struct error *err) MUST_CHECK;
 void plan_end(struct plan *p);
 
@@ -116,8 +117,9 @@ uint64_t plan_reach(const struct plan *p, const struct policy_job *job);
 /* Starts the job at `place` and takes its GPUs; p->at has the nodes. Returns
  * NULL, or the reserved job that the start would delay, in which case nothing
  * is started. */
-const struct plan_owed *plan_start(struct plan *p, const struct policy_job *job,
-                                   struct place place);
+const struct plan_reservation *plan_start(struct plan *p,
+                                          const struct policy_job *job,
+                                          struct place place);
 /* A live job that leaves for another size: sets the GPUs of that size aside, so
  * that no later job of the plan takes them. False: not so many are free, its
  * own included. */
@@ -137,7 +139,7 @@ void plan_reserved(struct plan *p, const struct policy_job *job,
 
 /* Whether enough GPUs are free for the job, but not on as few nodes as it
  * requires. Nodes that are down or drained have none.
- * out  ret  as the reason of a policy_wish; unchanged if false */
+ * out  ret  as the reason of a policy_decision; unchanged if false */
 bool plan_say_fragmented(const struct policy_node *nodes, size_t n,
                          const struct policy_job *job, char *ret);
 

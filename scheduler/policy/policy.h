@@ -1,9 +1,9 @@
 /* policy.h - what a scheduling policy sees, and what it may request.
  *
- * A policy is a pure function from a view of the cluster to a list of wishes.
- * It reads no clock, no file and no global, logs nothing and keeps nothing
- * between calls, so the daemon and the simulator run the same object code and
- * any decision in production can be replayed from a logged view.
+ * A policy is a pure function from a view of the cluster to a list of
+ * decisions. It reads no clock, no file and no global, logs nothing and keeps
+ * nothing between calls, so the daemon and the simulator run the same object
+ * code and any decision in production can be replayed from a logged view.
  */
 #ifndef MGPU_SCHEDULER_POLICY_H
 #define MGPU_SCHEDULER_POLICY_H
@@ -48,20 +48,20 @@ struct policy_job {
      * order; n_sets 0: any nodes. Borrowed. */
     const uint64_t *sets;
     size_t n_sets;
-    int32_t is_exclusive; /* 1: shares its nodes with no other job, and takes
-                             all of their GPUs */
-    int32_t gpus;         /* allocated now, in all; 0 while queued */
-    int32_t nodes;        /* number of nodes of the allocation */
-    const int32_t *at;    /* [nodes] indexes into the view's nodes, borrowed;
-                             NULL: unknown, or queued */
-    int32_t is_promised;  /* 1: requested from the allocator and not granted;
-                             `at` is where it would go now */
-    double submit_s;      /* seconds on the view's clock */
-    double start_s;       /* of the running attempt; NAN while queued */
-    double limit_s;       /* time limit; INFINITY: none */
-    double left_s;        /* estimate of run time left, or NAN */
-    int32_t is_owed; /* queued: other jobs were preempted for it, and it has
-                        not started since. Such jobs go before all others */
+    int32_t is_exclusive;    /* 1: shares its nodes with no other job, and takes
+                                all of their GPUs */
+    int32_t gpus;            /* allocated now, in all; 0 while queued */
+    int32_t nodes;           /* number of nodes of the allocation */
+    const int32_t *at;       /* [nodes] indexes into the view's nodes, borrowed;
+                                NULL: unknown, or queued */
+    int32_t is_promised;     /* 1: requested from the allocator and not granted;
+                                `at` is where it would go now */
+    double submit_s;         /* seconds on the view's clock */
+    double start_s;          /* of the running attempt; NAN while queued */
+    double limit_s;          /* time limit; INFINITY: none */
+    double left_s;           /* estimate of run time left, or NAN */
+    int32_t has_reservation; /* queued: other jobs were preempted for it, and it
+                        has not started since. Such jobs go before all others */
 
     int32_t is_back; /* it gave its GPUs up for a size that was not granted,
                         and is to have its old size again: it goes before all
@@ -128,27 +128,27 @@ static inline bool policy_is_resizing(const struct policy_job *job)
  * (priority desc, submit_s, id). */
 bool policy_in_order(const struct policy_job *a, const struct policy_job *b);
 /* err  ERR_INVAL the view contradicts itself; ERR_LIMIT its jobs need more than
- *      `cap` wishes */
+ *      `cap` decisions */
 int policy_check_view(const struct policy_view *v, size_t cap,
                       struct error *err) MUST_CHECK;
 
 enum policy_act { POLICY_START, POLICY_RESIZE, POLICY_PREEMPT, POLICY_WAIT };
 
-/* Every queued job gets exactly one wish, START or WAIT, in the order in which
- * the engine carries them out; a live job may get PREEMPT. `reason` is one of
- * the tokens of mgpu-stat(1) with its numbers, e.g. "WaitingForGpus: needs 2, 1
- * free", "Priority: behind job 7". */
-struct policy_wish {
+/* Every queued job gets exactly one decision, START or WAIT, in the order in
+ * which the engine carries them out; a live job may get PREEMPT. `reason` is
+ * one of the tokens of mgpu-stat(1) with its numbers, e.g. "WaitingForGpus:
+ * needs 2, 1 free", "Priority: behind job 7". */
+struct policy_decision {
     enum policy_act act;
     uint64_t id;
     int32_t nodes, gpus_per_node; /* for START and RESIZE; of a WAIT with a
                                      reservation: the reserved placement */
     uint64_t classes;             /* the classes of its nodes; within one set */
     double start_s;               /* WAIT: estimated start, or NAN if unknown */
-    int32_t lacks;   /* WAIT, 1: only GPUs that are allocated to other jobs
-                        are missing; the nodes that are up would hold it */
-    int32_t is_owed; /* WAIT, 1: it gets the GPUs of its victims */
-    uint64_t for_id; /* PREEMPT: the job that gets the GPUs */
+    int32_t lacks; /* WAIT, 1: only GPUs that are allocated to other jobs
+                      are missing; the nodes that are up would hold it */
+    int32_t has_reservation; /* WAIT, 1: it gets the GPUs of its victims */
+    uint64_t for_id;         /* PREEMPT: the job that gets the GPUs */
     char reason[120];
 };
 
@@ -157,13 +157,14 @@ struct policy {
     const char *summary; /* one line */
 
     /* in   view
-     * out  wishes[cap], *ret_n <= cap
+     * out  decisions[cap], *ret_n <= cap
      * err  ERR_LIMIT cap is too small, ERR_INVAL the view is inconsistent
      *
      * The engine rejects a plan that allocates more than is free or breaks a
      * job's bounds: a policy is trusted to be clever, not right. */
-    int (*plan)(const struct policy_view *view, struct policy_wish *wishes,
-                size_t cap, size_t *ret_n, struct error *err);
+    int (*plan)(const struct policy_view *view,
+                struct policy_decision *decisions, size_t cap, size_t *ret_n,
+                struct error *err);
 };
 
 /* NULL: there is no policy of this name. */

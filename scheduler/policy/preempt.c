@@ -39,8 +39,9 @@ static bool may_go(const struct plan *p, const struct policy_job *job,
 {
     const struct policy_view *v = p->view;
 
-    return job->may_go && owed_has_devices(job) && !p->leaves[job - v->jobs] &&
-           !job->is_leaving && job->priority < who->priority &&
+    return job->may_go && reservations_has_devices(job) &&
+           !p->leaves[job - v->jobs] && !job->is_leaving &&
+           job->priority < who->priority &&
            v->now_s >= job->start_s + v->preempt.min_runtime_s &&
            v->now_s >= job->preempted_s + POLICY_PREEMPT_AGAIN_S;
 }
@@ -89,9 +90,9 @@ static int by_size(const void *x, const void *y)
 static bool fits_with(const struct plan *p, const struct policy_job *who,
                       struct set *s, size_t n)
 {
-    (void)owed_place(p, p->soon);
+    (void)reservations_place(p, p->soon);
     for (size_t i = 0; i < n; i++)
-        owed_add(p->trial, s->v[i].job, 1);
+        reservations_add(p->trial, s->v[i].job, 1);
     return place_find(p->trial, p->view->n_nodes, who, &s->place);
 }
 
@@ -115,11 +116,11 @@ static void choose(const struct plan *p, const struct policy_job *who,
     (void)fits_with(p, who, s, hi);
     for (size_t i = hi; i-- > 0;) {
         struct victim *v = &s->v[i];
-        owed_add(p->trial, v->job, -1);
+        reservations_add(p->trial, v->job, -1);
         v->is_out = place_find(p->trial, p->view->n_nodes, who, &s->place);
         if (v->is_out)
             continue;
-        owed_add(p->trial, v->job, 1);
+        reservations_add(p->trial, v->job, 1);
         s->lost += v->lost;
         s->n_jobs++;
         s->gpus += v->job->gpus;
@@ -169,17 +170,17 @@ static bool find_set(const struct plan *p, const struct policy_job *who,
     return true;
 }
 
-/* ---- the wishes ----------------------------------------------------------
+/* ---- the decisions ----------------------------------------------------------
  */
 static void let_go(struct plan *p, const struct policy_job *job,
                    const struct policy_job *who)
 {
-    struct policy_wish *w = &p->wishes[p->n++];
+    struct policy_decision *w = &p->decisions[p->n++];
 
-    *w = (struct policy_wish){.act = POLICY_PREEMPT,
-                              .id = job->id,
-                              .for_id = who->id,
-                              .start_s = NAN};
+    *w = (struct policy_decision){.act = POLICY_PREEMPT,
+                                  .id = job->id,
+                                  .for_id = who->id,
+                                  .start_s = NAN};
     (void)snprintf(w->reason, sizeof(w->reason),
                    "Preempted: for job %" PRIu64 ", priority %" PRId32
                    " over %" PRId32,
@@ -228,13 +229,13 @@ static struct leaving leaving_for(const struct plan *p,
 
 /* Makes the job wait for the GPUs of its victims. If the victims leave for
  * other reasons, the reason is the one it would have without preemption. */
-static void say_owed(struct plan *p, const struct policy_job *job,
-                     const struct leaving *l, double at_s)
+static void say_reserved(struct plan *p, const struct policy_job *job,
+                         const struct leaving *l, double at_s)
 {
     char more[32] = "";
 
     plan_lacks_gpus(p, job, at_s);
-    struct policy_wish *w = &p->wishes[p->n - 1];
+    struct policy_decision *w = &p->decisions[p->n - 1];
     if (l->n > NAMED_MAX)
         (void)snprintf(more, sizeof(more), " and %" PRId32 " more",
                        l->n - NAMED_MAX);
@@ -246,7 +247,7 @@ static void say_owed(struct plan *p, const struct policy_job *job,
                        job->gpus_min, l->n > 1 ? "s" : "", l->names, more);
         text[sizeof(w->reason) - 1] = '\0';
         memcpy(w->reason, text, sizeof(w->reason));
-    } else if (job->is_owed)
+    } else if (job->has_reservation)
         (void)snprintf(w->reason, sizeof(w->reason),
                        "WaitingForPreemption: needs %" PRId32
                        ", which have been released",
@@ -257,22 +258,22 @@ static void leave(struct plan *p, const struct set *s, int32_t sign)
 {
     for (size_t i = 0; i < s->n; i++)
         if (!s->v[i].is_out)
-            owed_leaves(p, s->v[i].job, sign);
+            reservations_leaves(p, s->v[i].job, sign);
 }
 
 /* Records the reservation and the victims if all jobs with a reservation then
  * have a place. With more GPUs free on some nodes, best fit may move the older
  * reservations, and a job that has just started may be placed late and land
  * there. */
-static bool settle(struct plan *p, const struct plan_owed *o,
+static bool settle(struct plan *p, const struct plan_reservation *o,
                    const struct set *s)
 {
-    p->owed[p->n_owed++] = *o;
+    p->reservations[p->n_reservations++] = *o;
     leave(p, s, 1);
-    if (owed_fit(p))
+    if (reservations_fit(p))
         return true;
     leave(p, s, -1);
-    p->n_owed--;
+    p->n_reservations--;
     return false;
 }
 
@@ -280,10 +281,10 @@ static bool settle(struct plan *p, const struct plan_owed *o,
 static bool decide(struct plan *p, const struct policy_job *job,
                    struct set *ret_set)
 {
-    struct plan_owed o = {.job = job};
+    struct plan_reservation o = {.job = job};
 
     *ret_set = (struct set){.v = NULL};
-    (void)owed_place(p, p->soon);
+    (void)reservations_place(p, p->soon);
     if (place_find(p->trial, p->view->n_nodes, job, &o.place))
         return settle(p, &o, ret_set);
     if (!find_set(p, job, ret_set))
@@ -295,21 +296,21 @@ static bool decide(struct plan *p, const struct policy_job *job,
     return false;
 }
 
-static void say(struct plan *p, struct plan_owed *o, const struct set *s,
+static void say(struct plan *p, struct plan_reservation *o, const struct set *s,
                 const struct policy_job *delayed, double delayed_at_s)
 {
     struct leaving l = leaving_for(p, o->job, s);
 
     o->at_s = l.n > 0 ? l.at_s : p->view->now_s + p->view->preempt.grace_s;
-    if (delayed && l.n == 0 && !o->job->is_owed)
+    if (delayed && l.n == 0 && !o->job->has_reservation)
         plan_reserved(p, o->job, delayed, delayed_at_s);
     else
-        say_owed(p, o->job, &l, o->at_s);
+        say_reserved(p, o->job, &l, o->at_s);
     if (o->is_stuck)
         return;
-    struct policy_wish *w = &p->wishes[p->n - 1];
+    struct policy_decision *w = &p->decisions[p->n - 1];
     w->start_s = o->at_s;
-    w->is_owed = 1;
+    w->has_reservation = 1;
     w->nodes = o->place.nodes;
     w->gpus_per_node = o->place.per_node;
     w->classes = o->place.classes;
@@ -318,22 +319,22 @@ static void say(struct plan *p, struct plan_owed *o, const struct set *s,
 bool preempt_for(struct plan *p, const struct policy_job *job,
                  const struct policy_job *delayed, double at_s)
 {
-    struct plan_owed *o;
+    struct plan_reservation *o;
     struct set s;
 
     if (!p->soon)
         return false;
-    if ((o = owed_of(p, job))) {
+    if ((o = reservations_find(p, job))) {
         say(p, o, NULL, delayed, at_s);
         return true;
     }
-    if (owed_stuck_before(p, job) || !decide(p, job, &s))
+    if (reservations_stuck_before(p, job) || !decide(p, job, &s))
         return false;
     for (size_t i = 0; i < s.n; i++)
         if (!s.v[i].is_out)
             let_go(p, s.v[i].job, job);
-    say(p, &p->owed[p->n_owed - 1], &s, delayed, at_s);
-    p->owed_state++;
+    say(p, &p->reservations[p->n_reservations - 1], &s, delayed, at_s);
+    p->reservations_state++;
     free(s.v);
     return true;
 }

@@ -6,7 +6,7 @@
  * The function preempts a set of jobs only if the job fits on what they
  * release, together with what is free and what other jobs release anyway; else
  * it preempts none. The released GPUs are reserved for the job. The code calls
- * this *owed*: the job goes before all others until it starts, and no other
+ * this *reserved*: the job goes before all others until it starts, and no other
  * start takes these GPUs (docs/engine.md has the rules and their reasons).
  *
  * These are functions of a plan (planner.h). They do nothing unless the view
@@ -18,10 +18,9 @@
 #include "scheduler/policy/planner.h"
 
 /* Call it if the job does not fit now, or would delay a job with a reservation,
- * and no earlier job waits for its nodes. True: the job has its wish, and each
- * victim has one.
- * in   delayed  the job that a start would delay, if it fits; or NULL
- *      at_s     start time of that job */
+ * and no earlier job waits for its nodes. True: the job has its decision, and
+ * each victim has one. in   delayed  the job that a start would delay, if it
+ * fits; or NULL at_s     start time of that job */
 bool preempt_for(struct plan *p, const struct policy_job *job,
                  const struct policy_job *delayed, double at_s);
 

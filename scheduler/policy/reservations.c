@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool owed_has_devices(const struct policy_job *job)
+bool reservations_has_devices(const struct policy_job *job)
 {
     return job_state_is_live(job->state) && job->at && job->nodes > 0 &&
            (job->gpus > 0 || job->is_exclusive);
@@ -40,8 +40,8 @@ static bool leaves_anyway(const struct policy_view *v,
             end_s + slack_s > v->now_s);
 }
 
-void owed_add(struct policy_node *nodes, const struct policy_job *job,
-              int32_t sign)
+void reservations_add(struct policy_node *nodes, const struct policy_job *job,
+                      int32_t sign)
 {
     place_add(nodes, job->at, place_of(job, job->nodes, job->gpus / job->nodes),
               sign);
@@ -49,12 +49,13 @@ void owed_add(struct policy_node *nodes, const struct policy_job *job,
 
 /* Places the reservations on p->trial. Returns the first that has no place
  * left, or NULL. */
-static struct plan_owed *place_on_trial(const struct plan *p, bool is_late)
+static struct plan_reservation *place_on_trial(const struct plan *p,
+                                               bool is_late)
 {
     size_t n = p->view->n_nodes;
 
-    for (size_t i = 0; i < p->n_owed; i++) {
-        struct plan_owed *o = &p->owed[i];
+    for (size_t i = 0; i < p->n_reservations; i++) {
+        struct plan_reservation *o = &p->reservations[i];
         if (o->is_stuck || o->has_them || (is_late && o->is_lost))
             continue;
         if (!place_fits(p->trial, n, o->place))
@@ -64,8 +65,8 @@ static struct plan_owed *place_on_trial(const struct plan *p, bool is_late)
     return NULL;
 }
 
-struct plan_owed *owed_place(const struct plan *p,
-                             const struct policy_node *from)
+struct plan_reservation *reservations_place(const struct plan *p,
+                                            const struct policy_node *from)
 {
     memcpy(p->trial, from, p->view->n_nodes * sizeof(*p->trial));
     return place_on_trial(p, from == p->late);
@@ -78,8 +79,8 @@ static size_t keep_places(struct plan *p)
     size_t n = p->view->n_nodes, n_stuck = 0;
 
     memcpy(p->trial, p->soon, n * sizeof(*p->trial));
-    for (size_t i = 0; i < p->n_owed; i++) {
-        struct plan_owed *o = &p->owed[i];
+    for (size_t i = 0; i < p->n_reservations; i++) {
+        struct plan_reservation *o = &p->reservations[i];
         o->is_stuck = !place_find(p->trial, n, o->job, &o->place);
         n_stuck += o->is_stuck;
         if (!o->is_stuck)
@@ -91,16 +92,16 @@ static size_t keep_places(struct plan *p)
 /* Both point into one array, which is in order. */
 static int by_view(const void *x, const void *y)
 {
-    const struct policy_job *a = ((const struct plan_owed *)x)->job;
-    const struct policy_job *b = ((const struct plan_owed *)y)->job;
+    const struct policy_job *a = ((const struct plan_reservation *)x)->job;
+    const struct policy_job *b = ((const struct plan_reservation *)y)->job;
     return (a > b) - (a < b);
 }
 
 /* A job that needs more nodes, or more GPUs, is harder to place. */
 static int by_width(const void *x, const void *y)
 {
-    const struct policy_job *a = ((const struct plan_owed *)x)->job;
-    const struct policy_job *b = ((const struct plan_owed *)y)->job;
+    const struct policy_job *a = ((const struct plan_reservation *)x)->job;
+    const struct policy_job *b = ((const struct plan_reservation *)y)->job;
     if (a->nodes_min != b->nodes_min)
         return a->nodes_min > b->nodes_min ? -1 : 1;
     if (a->gpus_min != b->gpus_min)
@@ -118,10 +119,12 @@ static void keep_all(struct plan *p)
 
     if (n_stuck == 0)
         return;
-    qsort(p->owed, p->n_owed, sizeof(*p->owed), by_width);
+    qsort(p->reservations, p->n_reservations, sizeof(*p->reservations),
+          by_width);
     if (keep_places(p) < n_stuck)
         return;
-    qsort(p->owed, p->n_owed, sizeof(*p->owed), by_view);
+    qsort(p->reservations, p->n_reservations, sizeof(*p->reservations),
+          by_view);
     (void)keep_places(p);
 }
 
@@ -137,10 +140,10 @@ static void mark_kept(struct plan *p, const struct policy_node *from)
 
 /* The start waits in the allocator's queue, where later requests wait behind
  * it. */
-static struct plan_owed *behind(const struct plan *p, struct place start)
+static struct plan_reservation *behind(const struct plan *p, struct place start)
 {
-    for (size_t i = 0; i < p->n_owed; i++) {
-        struct plan_owed *o = &p->owed[i];
+    for (size_t i = 0; i < p->n_reservations; i++) {
+        struct plan_reservation *o = &p->reservations[i];
         if (!o->is_stuck && !o->has_them && !o->is_lost &&
             (plan_reach(p, o->job) & start.classes))
             return o;
@@ -150,17 +153,17 @@ static struct plan_owed *behind(const struct plan *p, struct place start)
 
 /* Places the start on `late`. Returns NULL, or the job whose reservation may be
  * lost, in which case nothing is taken. */
-static struct plan_owed *take_late(struct plan *p, struct plan_start s)
+static struct plan_reservation *take_late(struct plan *p, struct plan_start s)
 {
     struct place start = s.place;
     size_t n = p->view->n_nodes;
-    struct plan_owed *robbed = owed_place(p, p->late);
+    struct plan_reservation *robbed = reservations_place(p, p->late);
     bool takes = false;
 
     if (robbed)
         return robbed;
     mark_kept(p, p->late);
-    for (size_t i = 0; i < n && !s.is_owed; i++) {
+    for (size_t i = 0; i < n && !s.has_reservation; i++) {
         if (!p->is_kept[i])
             continue;
         memcpy(p->trial, p->late, n * sizeof(*p->trial));
@@ -180,7 +183,7 @@ static struct plan_owed *take_late(struct plan *p, struct plan_start s)
         place_take(p->late, n, start, p->late_at);
     else
         return behind(p, start);
-    if (s.is_owed && (robbed = owed_place(p, p->late)))
+    if (s.has_reservation && (robbed = reservations_place(p, p->late)))
         place_add(p->late, p->late_at, start, 1);
     return robbed;
 }
@@ -193,12 +196,12 @@ static void begin_left(struct plan *p)
     memcpy(p->left, p->soon, v->n_nodes * sizeof(*p->left));
     for (size_t i = 0; i < v->n_jobs; i++) {
         const struct policy_job *job = &v->jobs[i];
-        if (!job->is_promised || !owed_has_devices(job) || p->leaves[i])
+        if (!job->is_promised || !reservations_has_devices(job) || p->leaves[i])
             continue;
-        owed_add(p->left, job, 1);
+        reservations_add(p->left, job, 1);
         p->starts[p->n_starts++] = (struct plan_start){
             place_of(job, job->nodes, job->gpus / job->nodes),
-            job->is_owed != 0};
+            job->has_reservation != 0};
     }
 }
 
@@ -206,11 +209,11 @@ static void begin_left(struct plan *p)
  * does not keep other jobs from starting. */
 static void begin_late(struct plan *p)
 {
-    struct plan_owed *o;
+    struct plan_reservation *o;
 
     begin_left(p);
     memcpy(p->late, p->left, p->view->n_nodes * sizeof(*p->late));
-    while ((o = owed_place(p, p->late)))
+    while ((o = reservations_place(p, p->late)))
         o->is_lost = true;
     for (size_t i = 0; i < p->n_starts; i++)
         while ((o = take_late(p, p->starts[i])))
@@ -219,22 +222,23 @@ static void begin_late(struct plan *p)
 
 static bool all_fit(struct plan *p)
 {
-    bool fit = !owed_place(p, p->soon);
+    bool fit = !reservations_place(p, p->soon);
 
     memcpy(p->late, p->left, p->view->n_nodes * sizeof(*p->late));
-    fit = fit && !owed_place(p, p->late);
+    fit = fit && !reservations_place(p, p->late);
     for (size_t i = 0; i < p->n_starts && fit; i++)
         fit = !take_late(p, p->starts[i]);
     return fit;
 }
 
-void owed_leaves(struct plan *p, const struct policy_job *job, int32_t sign)
+void reservations_leaves(struct plan *p, const struct policy_job *job,
+                         int32_t sign)
 {
-    owed_add(p->soon, job, sign);
-    owed_add(p->left, job, sign);
+    reservations_add(p->soon, job, sign);
+    reservations_add(p->left, job, sign);
 }
 
-bool owed_fit(struct plan *p)
+bool reservations_fit(struct plan *p)
 {
     size_t size = p->view->n_nodes * sizeof(*p->late);
 
@@ -245,16 +249,16 @@ bool owed_fit(struct plan *p)
     return false;
 }
 
-void owed_picture(const struct plan *p, struct policy_node *ret)
+void reservations_picture(const struct plan *p, struct policy_node *ret)
 {
     size_t n = p->view->n_nodes;
 
     if (p->soon)
-        (void)owed_place(p, p->soon);
+        (void)reservations_place(p, p->soon);
     memcpy(ret, p->soon ? p->trial : p->nodes, n * sizeof(*ret));
 }
 
-int owed_begin(struct plan *p, struct error *err)
+int reservations_begin(struct plan *p, struct error *err)
 {
     const struct policy_view *v = p->view;
     size_t n = v->n_nodes + 1;
@@ -268,30 +272,31 @@ int owed_begin(struct plan *p, struct error *err)
     p->late_at = malloc(n * sizeof(*p->late_at));
     p->trial = malloc(n * sizeof(*p->trial));
     p->trial_at = malloc(n * sizeof(*p->trial_at));
-    p->owed = malloc((v->n_jobs + 1) * sizeof(*p->owed));
+    p->reservations = malloc((v->n_jobs + 1) * sizeof(*p->reservations));
     p->leaves = calloc(v->n_jobs + 1, sizeof(*p->leaves));
     if (!p->soon || !p->left || !p->late || !p->was || !p->late_at ||
-        !p->is_kept || !p->starts || !p->trial || !p->trial_at || !p->owed ||
-        !p->leaves)
+        !p->is_kept || !p->starts || !p->trial || !p->trial_at ||
+        !p->reservations || !p->leaves)
         return error_set(err, ERR_NOMEM, "out of memory");
     memcpy(p->soon, p->nodes, v->n_nodes * sizeof(*p->soon));
     for (size_t i = 0; i < v->n_jobs; i++) {
-        p->leaves[i] =
-            owed_has_devices(&v->jobs[i]) && leaves_anyway(v, &v->jobs[i]);
+        p->leaves[i] = reservations_has_devices(&v->jobs[i]) &&
+                       leaves_anyway(v, &v->jobs[i]);
         if (p->leaves[i])
-            owed_add(p->soon, &v->jobs[i], 1);
+            reservations_add(p->soon, &v->jobs[i], 1);
         p->n_leaving += p->leaves[i] && v->jobs[i].is_leaving;
     }
-    p->n_owed = 0;
+    p->n_reservations = 0;
     for (size_t i = 0; i < v->n_jobs; i++)
-        if (v->jobs[i].state == JOB_QUEUED && v->jobs[i].is_owed)
-            p->owed[p->n_owed++] = (struct plan_owed){.job = &v->jobs[i]};
+        if (v->jobs[i].state == JOB_QUEUED && v->jobs[i].has_reservation)
+            p->reservations[p->n_reservations++] =
+                (struct plan_reservation){.job = &v->jobs[i]};
     keep_all(p);
     begin_late(p);
     return 0;
 }
 
-void owed_end(struct plan *p)
+void reservations_end(struct plan *p)
 {
     free(p->soon);
     free(p->left);
@@ -302,50 +307,54 @@ void owed_end(struct plan *p)
     free(p->late_at);
     free(p->trial_at);
     free(p->is_kept);
-    free(p->owed);
+    free(p->reservations);
     free(p->leaves);
     p->soon = p->left = p->late = p->was = p->trial = NULL;
     p->late_at = p->trial_at = NULL;
     p->starts = NULL;
     p->is_kept = p->leaves = NULL;
-    p->owed = NULL;
+    p->reservations = NULL;
 }
 
-struct plan_owed *owed_of(const struct plan *p, const struct policy_job *job)
+struct plan_reservation *reservations_find(const struct plan *p,
+                                           const struct policy_job *job)
 {
-    for (size_t i = 0; i < p->n_owed; i++)
-        if (p->owed[i].job->id == job->id)
-            return &p->owed[i];
+    for (size_t i = 0; i < p->n_reservations; i++)
+        if (p->reservations[i].job->id == job->id)
+            return &p->reservations[i];
     return NULL;
 }
 
 /* It is unknown where GPUs become free for a stuck reservation. */
-struct plan_owed *owed_stuck_before(const struct plan *p,
-                                    const struct policy_job *job)
+struct plan_reservation *reservations_stuck_before(const struct plan *p,
+                                                   const struct policy_job *job)
 {
-    for (size_t i = 0; i < p->n_owed; i++)
-        if (p->owed[i].is_stuck && p->owed[i].job->id != job->id &&
-            policy_in_order(p->owed[i].job, job) &&
-            (plan_reach(p, p->owed[i].job) & plan_reach(p, job)))
-            return &p->owed[i];
+    for (size_t i = 0; i < p->n_reservations; i++)
+        if (p->reservations[i].is_stuck &&
+            p->reservations[i].job->id != job->id &&
+            policy_in_order(p->reservations[i].job, job) &&
+            (plan_reach(p, p->reservations[i].job) & plan_reach(p, job)))
+            return &p->reservations[i];
     return NULL;
 }
 
 /* `soon` is without the start. If this returns NULL, `late` has it. */
-static struct plan_owed *robbed_by(struct plan *p, struct plan_start start)
+static struct plan_reservation *robbed_by(struct plan *p,
+                                          struct plan_start start)
 {
-    struct plan_owed *robbed = owed_place(p, p->soon);
+    struct plan_reservation *robbed = reservations_place(p, p->soon);
     return robbed ? robbed : take_late(p, start);
 }
 
 /* All victims have left, and there is room for all reservations in the order of
- * p->owed. But if `self`, which is to start at p->at, comes before one of them,
- * it is not its turn: that one can start with this plan, and `self` after
- * that. */
+ * p->reservations. But if `self`, which is to start at p->at, comes before one
+ * of them, it is not its turn: that one can start with this plan, and `self`
+ * after that. */
 static bool is_before_its_turn(const struct plan *p,
-                               const struct plan_owed *self, struct place place)
+                               const struct plan_reservation *self,
+                               struct place place)
 {
-    const struct plan_owed *o = p->owed;
+    const struct plan_reservation *o = p->reservations;
 
     if (self->is_stuck)
         return false;
@@ -361,15 +370,16 @@ static bool is_before_its_turn(const struct plan *p,
 /* Jobs with a reservation start in the order of the view, but none with the
  * GPUs of others while its own are still to come. Once all victims have left,
  * the first takes what there is, unless there is enough for all. */
-const struct plan_owed *owed_take(struct plan *p, const struct policy_job *job,
-                                  struct place place)
+const struct plan_reservation *reservations_take(struct plan *p,
+                                                 const struct policy_job *job,
+                                                 struct place place)
 {
-    struct plan_owed *self, *robbed;
+    struct plan_reservation *self, *robbed;
 
     if (!p->soon)
         return NULL;
-    self = owed_of(p, job);
-    robbed = self ? NULL : owed_stuck_before(p, job);
+    self = reservations_find(p, job);
+    robbed = self ? NULL : reservations_stuck_before(p, job);
     if (robbed)
         return robbed;
     bool takes =
@@ -390,7 +400,7 @@ const struct plan_owed *owed_take(struct plan *p, const struct policy_job *job,
     return robbed;
 }
 
-void owed_untake(struct plan *p, struct place place)
+void reservations_untake(struct plan *p, struct place place)
 {
     if (!p->soon)
         return;

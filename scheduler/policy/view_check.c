@@ -9,8 +9,8 @@
 
 bool policy_in_order(const struct policy_job *a, const struct policy_job *b)
 {
-    if (a->is_owed != b->is_owed)
-        return a->is_owed > b->is_owed;
+    if (a->has_reservation != b->has_reservation)
+        return a->has_reservation > b->has_reservation;
     if (a->is_back != b->is_back)
         return a->is_back > b->is_back;
     if (a->priority != b->priority)
@@ -49,7 +49,7 @@ static int check_job(const struct policy_view *v, size_t i, struct error *err)
 int policy_check_view(const struct policy_view *v, size_t cap,
                       struct error *err)
 {
-    size_t n_wishes = 0;
+    size_t n_decisions = 0;
 
     for (size_t i = 0; i < v->n_nodes; i++) {
         const struct policy_node *node = &v->nodes[i];
@@ -72,10 +72,10 @@ int policy_check_view(const struct policy_view *v, size_t cap,
     for (size_t i = 0; i < v->n_jobs; i++) {
         if (check_job(v, i, err) < 0)
             return -1;
-        n_wishes += v->jobs[i].state == JOB_QUEUED || v->preempt.is_on;
+        n_decisions += v->jobs[i].state == JOB_QUEUED || v->preempt.is_on;
     }
-    if (n_wishes > cap)
-        return error_set(err, ERR_LIMIT, "%zu jobs, room for %zu wishes",
-                         n_wishes, cap);
+    if (n_decisions > cap)
+        return error_set(err, ERR_LIMIT, "%zu jobs, room for %zu decisions",
+                         n_decisions, cap);
     return 0;
 }

@@ -32,7 +32,7 @@ struct bench {
     struct policy_node *nodes; /* owned, like all that follows */
     struct policy_job *jobs;
     int32_t *at;
-    struct policy_wish *wishes;
+    struct policy_decision *decisions;
     double *took_s;
     struct policy_rate rates[CLASSES][SIZES];
     struct policy_curve curves[CLASSES];
@@ -135,7 +135,7 @@ static void release(struct bench *b, size_t i)
     job->start_s = NAN;
 }
 
-static void occupy(struct bench *b, size_t i, const struct policy_wish *w)
+static void occupy(struct bench *b, size_t i, const struct policy_decision *w)
 {
     struct policy_job *job = &b->jobs[i];
     struct place place = place_of(job, w->nodes, w->gpus_per_node);
@@ -155,11 +155,11 @@ static void occupy(struct bench *b, size_t i, const struct policy_wish *w)
 static void carry_out(struct bench *b, size_t n)
 {
     for (size_t k = 0; k < n; k++)
-        if (b->wishes[k].act == POLICY_RESIZE)
-            release(b, (size_t)b->wishes[k].id - 1);
+        if (b->decisions[k].act == POLICY_RESIZE)
+            release(b, (size_t)b->decisions[k].id - 1);
     for (size_t k = 0; k < n; k++)
-        if (b->wishes[k].act != POLICY_WAIT)
-            occupy(b, (size_t)b->wishes[k].id - 1, &b->wishes[k]);
+        if (b->decisions[k].act != POLICY_WAIT)
+            occupy(b, (size_t)b->decisions[k].id - 1, &b->decisions[k]);
 }
 
 static int measure(struct bench *b, size_t n_plans, bool is_settled,
@@ -168,7 +168,7 @@ static int measure(struct bench *b, size_t n_plans, bool is_settled,
     for (size_t k = 0; k < n_plans; k++) {
         size_t n;
         clock_t began = clock();
-        if (policy_goodput.plan(&b->v, b->wishes, b->v.n_jobs, &n, err) < 0)
+        if (policy_goodput.plan(&b->v, b->decisions, b->v.n_jobs, &n, err) < 0)
             return -1;
         b->took_s[k] = (double)(clock() - began) / CLOCKS_PER_SEC;
         b->v.now_s += 1;
@@ -213,10 +213,10 @@ int main(int argc, char **argv)
     b->nodes = calloc(n_nodes + 1, sizeof(*b->nodes));
     b->jobs = calloc(n_jobs + 1, sizeof(*b->jobs));
     b->at = calloc(NODES_MAX * (n_jobs + 1), sizeof(*b->at));
-    b->wishes = calloc(n_jobs + 1, sizeof(*b->wishes));
+    b->decisions = calloc(n_jobs + 1, sizeof(*b->decisions));
     b->took_s = calloc(n_plans + 1, sizeof(*b->took_s));
-    if (b->nodes && b->jobs && b->at && b->wishes && b->took_s && n_plans > 0 &&
-        n_jobs > 0) {
+    if (b->nodes && b->jobs && b->at && b->decisions && b->took_s &&
+        n_plans > 0 && n_jobs > 0) {
         b->v = (struct policy_view){.now_s = 1e6,
                                     .nodes = b->nodes,
                                     .n_nodes = n_nodes,
@@ -234,7 +234,7 @@ int main(int argc, char **argv)
         b->v.is_shared = false;
         for (int i = 0; rc == 0 && i < SETTLE; i++) {
             size_t n;
-            rc = policy_goodput.plan(&b->v, b->wishes, n_jobs, &n, &err);
+            rc = policy_goodput.plan(&b->v, b->decisions, n_jobs, &n, &err);
             if (rc == 0)
                 carry_out(b, n);
         }
@@ -247,7 +247,7 @@ int main(int argc, char **argv)
     free(b->nodes);
     free(b->jobs);
     free(b->at);
-    free(b->wishes);
+    free(b->decisions);
     free(b->took_s);
     free(b);
     return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

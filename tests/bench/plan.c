@@ -206,7 +206,7 @@ static void print(const char *what, size_t from)
                  t[n - 1].cpu_s * 1e3);
 }
 
-static void count_wish(void *arg, const struct engine_wish *w)
+static void count_wish(void *arg, const struct engine_decision *w)
 {
     (void)w;
     ++*(size_t *)arg;
@@ -216,7 +216,7 @@ static void count_wish(void *arg, const struct engine_wish *w)
 static void ask(struct engine *e)
 {
     struct error err = ERROR_INIT;
-    size_t from = n_steps, i = 0, n_wishes = 0;
+    size_t from = n_steps, i = 0, n_decisions = 0;
 
     for (const struct job *j = engine_next_job(e, 0); j;
          j = engine_next_job(e, j->id)) {
@@ -231,7 +231,7 @@ static void ask(struct engine *e)
     from = n_steps;
     for (int k = 0; k < EXPLAINS && n_steps < STEPS_MAX; k++) {
         struct took began = now();
-        check(engine_explain(e, count_wish, &n_wishes, &err), &err);
+        check(engine_explain(e, count_wish, &n_decisions, &err), &err);
         note(began);
     }
     print("explain", from);

@@ -33,11 +33,11 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     [[ ${lines[0]} == 20*"uid $(id -u)"*pause*'why: new kernel' ]]
     [[ ${lines[1]} == *resume* ]]
     run admin log --last 1 --json
-    [ "$(json '$.deeds[0].do' <<<"$output")" = resume ]
-    [ "$(json '$.deeds[1].do' <<<"$output")" = "" ]
+    [ "$(json '$.actions[0].do' <<<"$output")" = resume ]
+    [ "$(json '$.actions[1].do' <<<"$output")" = "" ]
 }
 
-@test "each verb twice is one deed, and another reason another" {
+@test "each verb twice is one action, and another reason another" {
     cd "$ctld_dir"
     node=$("$MGPU_BIN/mgpu-stat" --nodes --json | json '$.nodes[0].name')
     id=$(submit_command one sleep 600)

@@ -25,7 +25,7 @@ row() { admin policy show | grep "^$1 "; }
         scheduler.fair_share.weights='{vision: 2, speech: 0.5}'
     [[ $(row scheduler.goodput.efficiency_floor) == *" 0.5 "*"set by uid"* ]]
     [[ $(row scheduler.fair_share.weights) == *vision*"set by uid"* ]]
-    [ "$(admin log --json --last 1 | json '$.deeds[0].detail.set."scheduler.goodput.efficiency_floor".old')" = 0.4 ]
+    [ "$(admin log --json --last 1 | json '$.actions[0].detail.set."scheduler.goodput.efficiency_floor".old')" = 0.4 ]
 
     # With what the file says: 0.3 is above 0.2.
     run admin policy set scheduler.goodput.efficiency_floor=0.2
@@ -188,7 +188,7 @@ is_in() { [ "$(api GET "/v1/jobs/$1" | json '$.job.state')" = "$2" ]; }
     [[ $output == *"completed "*" 2 "*" 2 "* ]]
     # Nothing is set, and the copy is gone.
     [[ $(admin policy show) == "policy backfill: "* ]]
-    dir=$(admin log --json --last 1 | json '$.deeds[0].detail.dir')
+    dir=$(admin log --json --last 1 | json '$.actions[0].detail.dir')
     [[ $dir == /tmp/mgpu-try.* ]]
     [ ! -e "$dir" ]
 

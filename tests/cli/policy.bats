@@ -68,8 +68,8 @@ row() { admin policy show | grep "^$1 "; }
     [[ $output == *"is read when the daemon starts"* ]]
     run admin policy set limits.max_gpus_per_user
     [ "$status" -eq 64 ]
-    [ "$(admin log --json --last 100 | json '$.deeds[0].detail.set."limits.max_gpus_per_user".old')" = 2 ]
-    [ "$(admin log --json --last 100 | json '$.deeds[0].detail.set."limits.max_gpus_per_user".value')" = 1 ]
+    [ "$(admin log --json --last 100 | json '$.actions[0].detail.set."limits.max_gpus_per_user".old')" = 2 ]
+    [ "$(admin log --json --last 100 | json '$.actions[0].detail.set."limits.max_gpus_per_user".value')" = 1 ]
     [ "$(admin log | grep -c policy)" -eq 1 ]
 }
 

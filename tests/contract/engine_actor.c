@@ -9,15 +9,16 @@ static struct error err;
 /* A policy that lets the first job make room: it has no GPUs for a while. */
 static bool pauses;
 
-static int plan_pausing(const struct policy_view *v, struct policy_wish *wishes,
-                        size_t cap, size_t *ret_n, struct error *e)
+static int plan_pausing(const struct policy_view *v,
+                        struct policy_decision *decisions, size_t cap,
+                        size_t *ret_n, struct error *e)
 {
-    if (policy_backfill.plan(v, wishes, cap, ret_n, e) < 0)
+    if (policy_backfill.plan(v, decisions, cap, ret_n, e) < 0)
         return -1;
     for (size_t i = 0; pauses && i < v->n_jobs && *ret_n < cap; i++)
         if (v->jobs[i].may_resize)
-            wishes[(*ret_n)++] =
-                (struct policy_wish){.act = POLICY_RESIZE, .id = v->jobs[i].id};
+            decisions[(*ret_n)++] = (struct policy_decision){
+                .act = POLICY_RESIZE, .id = v->jobs[i].id};
     return 0;
 }
 

@@ -25,46 +25,46 @@ static inline struct files_expected files_expect(const struct engine *e)
     struct files_expected x = {.next_s = INFINITY};
 
     for (size_t i = 0; i < e->n_active; i++) {
-        const struct entry *en = e->active[i];
-        enum job_state s = en->job.state;
-        bool is_later = s == JOB_QUEUED && en->not_before_s > -INFINITY;
-        x.moving += job_state_is_live(s) || en->dropped > 0;
-        x.line += job_is_in_line(&en->job) && !en->is_held;
+        const struct job_record *rec = e->active[i];
+        enum job_state s = rec->job.state;
+        bool is_later = s == JOB_QUEUED && rec->not_before_s > -INFINITY;
+        x.moving += job_state_is_live(s) || rec->dropped > 0;
+        x.line += job_is_in_line(&rec->job) && !rec->is_held;
         x.over += job_state_is_final(s);
-        x.depends += en->job.n_depends > 0;
-        x.early += en->is_early;
-        x.queue += s == JOB_QUEUED && !eng_waits(en);
+        x.depends += rec->job.n_depends > 0;
+        x.early += rec->is_early;
+        x.queue += s == JOB_QUEUED && !eng_waits(rec);
         x.later += is_later;
-        x.avoiding += en->job.exclude[0] != '\0';
-        x.went += eng_owed_until(en) > eng_now(e);
-        x.dirty += en->filed.is_dirty;
+        x.avoiding += rec->job.exclude[0] != '\0';
+        x.went += eng_reserved_until(rec) > eng_now(e);
+        x.dirty += rec->places.is_dirty;
         x.n_state[s]++;
         x.next_s = fmin(x.next_s,
-                        is_later ? en->not_before_s : eng_timers_next(e, en));
+                        is_later ? rec->not_before_s : eng_timers_next(e, rec));
     }
     return x;
 }
 
-static inline const char *files_check_ids(const struct entry_list *l)
+static inline const char *lists_check_ids(const struct record_list *l)
 {
     for (size_t i = 1; i < l->n; i++)
         if (l->at[i - 1]->job.id >= l->at[i]->job.id)
-            return "filed twice, or not by id";
+            return "places twice, or not by id";
     return NULL;
 }
 
 /* All pending jobs, those in the allocator's line too, have 1 to n in one
  * order: no two have the same position. */
-static inline const char *files_check_positions(struct engine *e)
+static inline const char *lists_check_positions(struct engine *e)
 {
-    size_t n = e->files.queue.n + e->files.line.n;
+    size_t n = e->lists.queue.n + e->lists.line.n;
     bool *has = calloc(n + 1, sizeof(*has));
     const char *why = has ? NULL : "no memory";
 
     for (size_t i = 0; i < e->n_active && !why; i++) {
-        const struct entry *en = e->active[i];
-        int32_t at = engine_position(e, en->job.id);
-        bool is_pending = en->filed.waits || en->filed.is_in_line;
+        const struct job_record *rec = e->active[i];
+        int32_t at = engine_position(e, rec->job.id);
+        bool is_pending = rec->places.waits || rec->places.is_in_line;
         if (at < 0 || (size_t)at > n || (at > 0) != is_pending)
             why = "has a position outside of the queue";
         else if (at > 0 && has[at])
@@ -78,8 +78,8 @@ static inline const char *files_check_positions(struct engine *e)
 
 static inline bool files_is_copy(const struct waiting *x)
 {
-    const struct entry *en = x->entry;
-    const struct job *job = &en->job;
+    const struct job_record *rec = x->record;
+    const struct job *job = &rec->job;
     const struct gpu_sizes sizes = eng_sizes(job);
     return x->id == job->id && x->priority == job->priority &&
            x->gpus_min == sizes.gpus.min && x->gpus_max == sizes.gpus.max &&
@@ -93,28 +93,28 @@ static inline bool files_is_copy(const struct waiting *x)
            x->barred_below == job->resize.barred_below &&
            memcmp(&x->barred_until_s, &job->resize.barred_until_s,
                   sizeof(double)) == 0 &&
-           memcmp(&x->not_before_s, &en->not_before_s, sizeof(double)) == 0 &&
+           memcmp(&x->not_before_s, &rec->not_before_s, sizeof(double)) == 0 &&
            x->is_exclusive == job->where.exclusive &&
-           x->is_dropping == (en->dropped > 0) &&
+           x->is_dropping == (rec->dropped > 0) &&
            x->has_cap == (job->max_parallel > 0) &&
-           x->is_owed == en->filed.is_owed;
+           x->has_reservation == rec->places.has_reservation;
 }
 
 /* In the policy's order, by what is true now, and under its kind. */
-static inline const char *files_check_queue(struct engine *e)
+static inline const char *lists_check_queue(struct engine *e)
 {
-    const struct queue *q = &e->files.queue;
+    const struct queue *q = &e->lists.queue;
     size_t n_of_kinds = 0;
 
     for (size_t i = 0; i < QUEUE_KINDS; i++)
         n_of_kinds += q->kinds[i].n;
     for (size_t i = 0; i < q->n; i++) {
         const struct waiting *x = q->at[i];
-        const struct job *a = i > 0 ? &q->at[i - 1]->entry->job : NULL;
-        const struct job *b = &x->entry->job;
+        const struct job *a = i > 0 ? &q->at[i - 1]->record->job : NULL;
+        const struct job *b = &x->record->job;
         n_of_kinds -= x->kind >= 0;
-        if (b->state != JOB_QUEUED || eng_waits(x->entry) ||
-            x->entry->filed.waits != x)
+        if (b->state != JOB_QUEUED || eng_waits(x->record) ||
+            x->record->places.waits != x)
             return "stands in the queue, and does not wait there";
         if (!files_is_copy(x))
             return "is shown in the queue as it was once";
@@ -133,29 +133,31 @@ static inline const char *files_check_queue(struct engine *e)
     return n_of_kinds == 0 ? NULL : "kinds are counted wrong";
 }
 
-static inline const char *files_check_later(const struct engine *e)
+static inline const char *lists_check_later(const struct engine *e)
 {
-    const struct entry_list *l = &e->files.later;
+    const struct record_list *l = &e->lists.later;
 
     for (size_t i = 0; i < l->n; i++) {
-        const struct entry *en = l->at[i], *up = l->at[(i + 1) / 2 - (i > 0)];
-        if (en->filed.later_at != i + 1)
+        const struct job_record *rec = l->at[i],
+                                *up = l->at[(i + 1) / 2 - (i > 0)];
+        if (rec->places.later_at != i + 1)
             return "is not where it is said to be in the heap";
-        if (en->job.state != JOB_QUEUED ||
-            memcmp(&en->filed.later_s, &en->not_before_s, sizeof(double)) != 0)
+        if (rec->job.state != JOB_QUEUED ||
+            memcmp(&rec->places.later_s, &rec->not_before_s, sizeof(double)) !=
+                0)
             return "is in the heap at another time";
-        if (i > 0 && up->filed.later_s > en->filed.later_s)
+        if (i > 0 && up->places.later_s > rec->places.later_s)
             return "the heap is none";
     }
     return NULL;
 }
 
-static inline const char *files_check_users(const struct engine *e)
+static inline const char *lists_check_users(const struct engine *e)
 {
     int64_t n = 0, n_all = 0;
 
-    for (size_t i = 0; i < e->files.n_users; i++)
-        n_all += e->files.users[i].n;
+    for (size_t i = 0; i < e->lists.n_users; i++)
+        n_all += e->lists.users[i].n;
     for (size_t i = 0; i < e->n_active; i++) {
         const struct job *of = &e->active[i]->job;
         int32_t own = 0;
@@ -172,8 +174,8 @@ static inline const char *files_check_users(const struct engine *e)
 static inline size_t files_n_dirty(const struct engine *e)
 {
     size_t n = 0;
-    const struct entry *en = e->files.dirty_first;
-    for (; en && n <= e->n_active; en = en->filed.dirty_next)
+    const struct job_record *rec = e->lists.dirty_first;
+    for (; rec && n <= e->n_active; rec = rec->places.dirty_next)
         n++;
     return n;
 }
@@ -182,47 +184,49 @@ static inline size_t files_n_dirty(const struct engine *e)
 static inline size_t files_n_went(const struct engine *e)
 {
     size_t n = 0;
-    for (size_t i = 0; i < e->files.went.n; i++)
-        n += eng_owed_until(e->files.went.at[i]) > eng_now(e);
+    for (size_t i = 0; i < e->lists.went.n; i++)
+        n += eng_reserved_until(e->lists.went.at[i]) > eng_now(e);
     return n;
 }
 
 /* Whether any job has gone for this one, which has not had the devices. */
-static inline bool files_is_owed(const struct engine *e, const struct entry *to)
+static inline bool files_is_owed(const struct engine *e,
+                                 const struct job_record *to)
 {
     for (size_t i = 0; i < e->n_active; i++) {
-        const struct entry *en = e->active[i];
-        if (en->job.preempted_for == to->job.id &&
-            eng_owed_until(en) > eng_now(e) &&
-            to->job.priority > en->job.priority &&
-            !(to->job.claim_s >= en->job.preempt_s))
+        const struct job_record *rec = e->active[i];
+        if (rec->job.preempted_for == to->job.id &&
+            eng_reserved_until(rec) > eng_now(e) &&
+            to->job.priority > rec->job.priority &&
+            !(to->job.claim_s >= rec->job.preempt_s))
             return true;
     }
     return false;
 }
 
 /* As for a plan that is made now. */
-static inline const char *files_check_owed(struct engine *e)
+static inline const char *lists_check_owed(struct engine *e)
 {
     const char *why = NULL;
 
     if (!e->parts.conf->preempt.is_on)
         return NULL;
-    eng_find_owed(e);
+    eng_find_reserved(e);
     for (size_t i = 0; i < e->n_active && !why; i++) {
-        const struct entry *en = e->active[i];
-        if (!job_state_is_final(en->job.state) &&
-            en->filed.is_owed != files_is_owed(e, en))
-            why = "is owed devices, and is not said to be, or is said to be";
+        const struct job_record *rec = e->active[i];
+        if (!job_state_is_final(rec->job.state) &&
+            rec->places.has_reservation != files_is_owed(e, rec))
+            why =
+                "is reserved devices, and is not said to be, or is said to be";
     }
-    why = why ? why : files_check_ids(&e->files.owed);
+    why = why ? why : lists_check_ids(&e->lists.reserved);
     return why;
 }
 
 /* NULL: as they should be. */
 static inline const char *files_check(struct engine *e)
 {
-    const struct files *f = &e->files;
+    const struct job_lists *f = &e->lists;
     const struct files_expected x = files_expect(e);
     double next_s = eng_later_s(e);
     const char *why = NULL;
@@ -239,20 +243,20 @@ static inline const char *files_check(struct engine *e)
                  x.early != f->early.n || x.queue != f->queue.n ||
                  x.later != f->later.n || x.avoiding != f->avoiding.n ||
                  x.went != files_n_went(e) || x.dirty != files_n_dirty(e)))
-        why = "a job is filed where it does not belong, or is not filed";
+        why = "a job is places where it does not belong, or is not places";
     if (!why && memcmp(x.n_state, f->n_state, sizeof(x.n_state)) != 0)
         why = "the states are counted wrong";
-    why = why ? why : files_check_ids(&f->moving);
-    why = why ? why : files_check_ids(&f->over);
-    why = why ? why : files_check_ids(&f->depends);
-    why = why ? why : files_check_ids(&f->early);
-    why = why ? why : files_check_ids(&f->avoiding);
-    why = why ? why : files_check_ids(&f->went);
-    why = why ? why : files_check_owed(e);
-    why = why ? why : files_check_queue(e);
-    why = why ? why : files_check_positions(e);
-    why = why ? why : files_check_later(e);
-    return why ? why : files_check_users(e);
+    why = why ? why : lists_check_ids(&f->moving);
+    why = why ? why : lists_check_ids(&f->over);
+    why = why ? why : lists_check_ids(&f->depends);
+    why = why ? why : lists_check_ids(&f->early);
+    why = why ? why : lists_check_ids(&f->avoiding);
+    why = why ? why : lists_check_ids(&f->went);
+    why = why ? why : lists_check_owed(e);
+    why = why ? why : lists_check_queue(e);
+    why = why ? why : lists_check_positions(e);
+    why = why ? why : lists_check_later(e);
+    return why ? why : lists_check_users(e);
 }
 
 #endif

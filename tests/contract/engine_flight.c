@@ -62,7 +62,7 @@ static void is_lost(void)
     (void)error_set(&why, ERR_LIMIT, "the disk is full");
     is_int(engine_step_end(w.engine, &why, &batch, &err), -1, "it is not");
     is_int(err.code, ERR_LIMIT, "  and the step says why");
-    ok(!batch && engine_undone(w.engine) == engine_staged(w.engine),
+    ok(!batch && engine_rolled_back(w.engine) == engine_staged(w.engine),
        "  all is undone");
 }
 

@@ -52,18 +52,20 @@ static void late_two(int32_t gpus, struct alloc_fake_outcome *io)
  */
 static int32_t seen_min, seen_max; /* bounds of the only job, last seen */
 
-static int plan_most(const struct policy_view *v, struct policy_wish *wishes,
-                     size_t cap, size_t *ret_n, struct error *e)
+static int plan_most(const struct policy_view *v,
+                     struct policy_decision *decisions, size_t cap,
+                     size_t *ret_n, struct error *e)
 {
-    if (policy_backfill.plan(v, wishes, cap, ret_n, e) < 0)
+    if (policy_backfill.plan(v, decisions, cap, ret_n, e) < 0)
         return -1;
     for (size_t i = 0; i < v->n_jobs; i++) {
         seen_min = v->jobs[i].gpus_min;
         seen_max = v->jobs[i].gpus_max;
     }
     for (size_t i = 0; i < *ret_n; i++)
-        if (wishes[i].act == POLICY_START && v->nodes[0].gpus_free >= seen_max)
-            wishes[i].gpus_per_node = seen_max;
+        if (decisions[i].act == POLICY_START &&
+            v->nodes[0].gpus_free >= seen_max)
+            decisions[i].gpus_per_node = seen_max;
     return 0;
 }
 
@@ -133,7 +135,7 @@ static void test_patience(bool dies)
     ok(job_of(0)->resize.barred_s > 299 && job_of(0)->resize.barred_s < 301,
        "  for %.0f s", job_of(0)->resize.barred_s);
     ok(!job_of(0)->resize.is_back, "  it goes before no one now");
-    ok(isnan(job_of(0)->resize.told_s), "  nothing was measured");
+    ok(isnan(job_of(0)->resize.end_asked_s), "  nothing was measured");
     if (dies)
         world_die(&w);
     is_int(job_of(0)->resize.barred_gpus, 4, "  which stays known");

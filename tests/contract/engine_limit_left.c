@@ -58,13 +58,14 @@ static struct alloc *spy(struct alloc *a)
     return a;
 }
 
-static int plan_looking(const struct policy_view *v, struct policy_wish *wishes,
-                        size_t cap, size_t *ret_n, struct error *e)
+static int plan_looking(const struct policy_view *v,
+                        struct policy_decision *decisions, size_t cap,
+                        size_t *ret_n, struct error *e)
 {
     for (size_t i = 0; i < v->n_jobs; i++)
         *(v->jobs[i].state == JOB_QUEUED ? &queued_s : &live_s) =
             v->jobs[i].limit_s;
-    return policy_backfill.plan(v, wishes, cap, ret_n, e);
+    return policy_backfill.plan(v, decisions, cap, ret_n, e);
 }
 
 static const struct policy looking = {

@@ -92,20 +92,21 @@ static void test_gpus(void)
 }
 
 /* Each job on one node, with as many GPUs as it may have. */
-static int plan_most(const struct policy_view *view, struct policy_wish *wishes,
-                     size_t cap, size_t *ret_n, struct error *perr)
+static int plan_most(const struct policy_view *view,
+                     struct policy_decision *decisions, size_t cap,
+                     size_t *ret_n, struct error *perr)
 {
     (void)perr;
     *ret_n = 0;
     for (size_t i = 0; i < view->n_jobs && *ret_n < cap; i++) {
         const struct policy_job *job = &view->jobs[i];
         if (job->state == JOB_QUEUED)
-            wishes[(*ret_n)++] =
-                (struct policy_wish){.act = POLICY_START,
-                                     .id = job->id,
-                                     .nodes = 1,
-                                     .gpus_per_node = job->gpus_max,
-                                     .start_s = NAN};
+            decisions[(*ret_n)++] =
+                (struct policy_decision){.act = POLICY_START,
+                                         .id = job->id,
+                                         .nodes = 1,
+                                         .gpus_per_node = job->gpus_max,
+                                         .start_s = NAN};
     }
     return 0;
 }

@@ -9,12 +9,12 @@ static double takes_s;
 static int n_plans;
 
 static int plan_slowly(const struct policy_view *view,
-                       struct policy_wish *wishes, size_t cap, size_t *ret_n,
-                       struct error *err)
+                       struct policy_decision *decisions, size_t cap,
+                       size_t *ret_n, struct error *err)
 {
     n_plans++;
     w.clock.t_s += takes_s;
-    return policy_fifo.plan(view, wishes, cap, ret_n, err);
+    return policy_fifo.plan(view, decisions, cap, ret_n, err);
 }
 
 static const struct policy slow = {

@@ -92,23 +92,25 @@ static void changed(void)
 static int32_t seen_max;   /* of the only job, last seen */
 static bool wishes_resize; /* to seen_max */
 
-static int plan_most(const struct policy_view *v, struct policy_wish *wishes,
-                     size_t cap, size_t *ret_n, struct error *e)
+static int plan_most(const struct policy_view *v,
+                     struct policy_decision *decisions, size_t cap,
+                     size_t *ret_n, struct error *e)
 {
-    if (policy_backfill.plan(v, wishes, cap, ret_n, e) < 0)
+    if (policy_backfill.plan(v, decisions, cap, ret_n, e) < 0)
         return -1;
     for (size_t i = 0; i < v->n_jobs; i++)
         seen_max = v->jobs[i].gpus_max;
     for (size_t i = 0; i < *ret_n; i++)
-        if (wishes[i].act == POLICY_START && v->nodes[0].gpus_free >= seen_max)
-            wishes[i].gpus_per_node = seen_max;
+        if (decisions[i].act == POLICY_START &&
+            v->nodes[0].gpus_free >= seen_max)
+            decisions[i].gpus_per_node = seen_max;
     for (size_t i = 0; wishes_resize && i < v->n_jobs && *ret_n < cap; i++)
         if (v->jobs[i].may_resize && v->jobs[i].gpus < seen_max)
-            wishes[(*ret_n)++] =
-                (struct policy_wish){.act = POLICY_RESIZE,
-                                     .id = v->jobs[i].id,
-                                     .nodes = 1,
-                                     .gpus_per_node = seen_max};
+            decisions[(*ret_n)++] =
+                (struct policy_decision){.act = POLICY_RESIZE,
+                                         .id = v->jobs[i].id,
+                                         .nodes = 1,
+                                         .gpus_per_node = seen_max};
     return 0;
 }
 

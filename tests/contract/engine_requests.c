@@ -132,7 +132,8 @@ static void test_tickets(void)
     ok(engine_durable(w.engine) < ticket, "it is not durable yet");
     is_int(engine_step(w.engine, &err), -1, "the step fails");
     is_int(err.code, ERR_IO, "  with the store's error");
-    ok(engine_durable(w.engine) < ticket && engine_undone(w.engine) >= ticket,
+    ok(engine_durable(w.engine) < ticket &&
+           engine_rolled_back(w.engine) >= ticket,
        "the ticket is undone");
     ok(!engine_job(w.engine, id) && !engine_next_job(w.engine, 0),
        "the job was never there");
@@ -140,7 +141,8 @@ static void test_tickets(void)
     ok(!again && id == 2, "a new job, under a new id");
     ticket = engine_staged(w.engine);
     is_int(engine_step(w.engine, &err), 0, "now the step is good");
-    ok(engine_durable(w.engine) >= ticket && engine_undone(w.engine) < ticket,
+    ok(engine_durable(w.engine) >= ticket &&
+           engine_rolled_back(w.engine) < ticket,
        "the ticket is durable");
 
     w.clock.t_s += 1;
@@ -313,13 +315,14 @@ static void test_drain(void)
     world_clear(&w);
 }
 
-static int wrong_plan(const struct policy_view *v, struct policy_wish *wishes,
-                      size_t cap, size_t *ret_n, struct error *e)
+static int wrong_plan(const struct policy_view *v,
+                      struct policy_decision *decisions, size_t cap,
+                      size_t *ret_n, struct error *e)
 {
     (void)v;
     (void)cap;
     (void)e;
-    wishes[0] = (struct policy_wish){
+    decisions[0] = (struct policy_decision){
         .act = POLICY_START, .id = 1, .nodes = 1, .gpus_per_node = 99};
     *ret_n = 1;
     return 0;

@@ -409,18 +409,18 @@ static int32_t wished_gpus, wished_nodes;
 static bool wishes_now;
 
 static int plan_resizing(const struct policy_view *v,
-                         struct policy_wish *wishes, size_t cap, size_t *ret_n,
-                         struct error *e)
+                         struct policy_decision *decisions, size_t cap,
+                         size_t *ret_n, struct error *e)
 {
-    if (policy_backfill.plan(v, wishes, cap, ret_n, e) < 0)
+    if (policy_backfill.plan(v, decisions, cap, ret_n, e) < 0)
         return -1;
     for (size_t i = 0; wishes_now && i < v->n_jobs && *ret_n < cap; i++)
         if (v->jobs[i].may_resize)
-            wishes[(*ret_n)++] =
-                (struct policy_wish){.act = POLICY_RESIZE,
-                                     .id = v->jobs[i].id,
-                                     .nodes = wished_nodes,
-                                     .gpus_per_node = wished_gpus};
+            decisions[(*ret_n)++] =
+                (struct policy_decision){.act = POLICY_RESIZE,
+                                         .id = v->jobs[i].id,
+                                         .nodes = wished_nodes,
+                                         .gpus_per_node = wished_gpus};
     return 0;
 }
 

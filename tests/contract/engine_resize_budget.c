@@ -6,20 +6,22 @@
 
 static struct error err;
 
-/* A policy that wishes this size for the job whenever it may be resized. */
+/* A policy that chooses this size for the job whenever it may be resized. */
 static int32_t wished; /* -1: none */
 
-static int plan_wished(const struct policy_view *v, struct policy_wish *wishes,
-                       size_t cap, size_t *ret_n, struct error *e)
+static int plan_wished(const struct policy_view *v,
+                       struct policy_decision *decisions, size_t cap,
+                       size_t *ret_n, struct error *e)
 {
-    if (policy_backfill.plan(v, wishes, cap, ret_n, e) < 0)
+    if (policy_backfill.plan(v, decisions, cap, ret_n, e) < 0)
         return -1;
     for (size_t i = 0; wished >= 0 && i < v->n_jobs && *ret_n < cap; i++)
         if (v->jobs[i].may_resize && v->jobs[i].gpus != wished)
-            wishes[(*ret_n)++] = (struct policy_wish){.act = POLICY_RESIZE,
-                                                      .id = v->jobs[i].id,
-                                                      .nodes = wished > 0,
-                                                      .gpus_per_node = wished};
+            decisions[(*ret_n)++] =
+                (struct policy_decision){.act = POLICY_RESIZE,
+                                         .id = v->jobs[i].id,
+                                         .nodes = wished > 0,
+                                         .gpus_per_node = wished};
     return 0;
 }
 
@@ -51,13 +53,13 @@ static void become(int32_t gpus)
     play(at() + 21); /* beyond the minimum run time */
 }
 
-static void nothing(void *arg, const struct engine_wish *wish)
+static void nothing(void *arg, const struct engine_decision *decision)
 {
     (void)arg;
-    (void)wish;
+    (void)decision;
 }
 
-/* Whether the engine lets the policy have its wish now. */
+/* Whether the engine lets the policy have its decision now. */
 static bool may_become(int32_t gpus)
 {
     wished = gpus;

@@ -375,7 +375,7 @@ static inline void world_answers(struct world *w)
         if (w->acts[i] != ASKED)
             continue;
         if (w->ticket[i] > engine_durable(w->engine)) {
-            if (w->ticket[i] <= engine_undone(w->engine))
+            if (w->ticket[i] <= engine_rolled_back(w->engine))
                 w->acts[i] = TODO;
             continue;
         }
@@ -499,7 +499,7 @@ static inline bool world_is_over(const struct world *w)
             return false;
     }
     return engine_staged(w->engine) == engine_durable(w->engine) ||
-           engine_staged(w->engine) == engine_undone(w->engine);
+           engine_staged(w->engine) == engine_rolled_back(w->engine);
 }
 
 /* To the next moment at which anything happens. */

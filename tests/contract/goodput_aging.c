@@ -2,7 +2,7 @@
  *
  * One node, four weeks, and a stream of short jobs that takes most of it. Among
  * them are long jobs, which weigh least. goodput plans each minute; what it
- * wishes happens at once, and a resize costs half a minute. With aging, the
+ * decides happens at once, and a resize costs half a minute. With aging, the
  * time from the submit to the end is within a bound of the job's length, which
  * is printed.
  */
@@ -30,7 +30,7 @@ struct run {
     struct policy_job jobs[JOBS]; /* in the order of arrival */
     double waits_s[JOBS];         /* without GPUs, since it last had some */
     int32_t at;                   /* of all jobs: the node */
-    struct policy_wish wishes[JOBS];
+    struct policy_decision decisions[JOBS];
     struct policy_rate rates[SIZES];
     struct policy_curve curve;
     uint64_t last_id;
@@ -122,13 +122,13 @@ static bool plan(struct run *r)
     struct error err = ERROR_INIT;
     size_t n = 0;
 
-    if (policy_goodput.plan(&r->v, r->wishes, JOBS, &n, &err) < 0) {
+    if (policy_goodput.plan(&r->v, r->decisions, JOBS, &n, &err) < 0) {
         tap_diag("%s", err.msg);
         return false;
     }
     for (int starts = 0; starts < 2; starts++)
         for (size_t i = 0; i < n; i++) {
-            const struct policy_wish *w = &r->wishes[i];
+            const struct policy_decision *w = &r->decisions[i];
             if (w->act == (starts ? POLICY_START : POLICY_RESIZE))
                 set_size(r, job_of(r, w->id), w->nodes * w->gpus_per_node);
         }

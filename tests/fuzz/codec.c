@@ -111,9 +111,9 @@ static void leave(void)
     (void)rmdir(dir);
 }
 
-static void count(void *arg, const json_t *deed)
+static void count(void *arg, const json_t *action)
 {
-    *(int *)arg += json_is_object(deed);
+    *(int *)arg += json_is_object(action);
 }
 
 static void audit(const char *text)

@@ -173,9 +173,9 @@ worker() {
     job calm "sleep 1000"
     run -0 as 2 "$MGPU_BIN/mgpu-submit" --parsable --hold "$d/calm.yaml"
     id=$output
-    for deed in hold release requeue top "priority 1"; do
+    for action in hold release requeue top "priority 1"; do
         # shellcheck disable=SC2086 # words
-        run -77 stranger $deed "$id"
+        run -77 stranger $action "$id"
         [[ $output == *"job $id belongs to another user"* ]]
     done
     # Nor may he wait for it: it is not told from one that is not there.

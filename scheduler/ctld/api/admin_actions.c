@@ -194,5 +194,5 @@ void serve_admin_log(void *arg, struct http_exchange *x)
     else
         ctld_reply(x, 200,
                    json_pack("{s:s, s:o}", "schema", "mgpu.admin_log/1",
-                             "deeds", list));
+                             "actions", list));
 }

@@ -46,10 +46,10 @@ static void answer(struct ctld *c, const struct held *h)
 void held_replies_settle(struct ctld *c, const struct error *why)
 {
     uint64_t durable = engine_durable(c->engine);
-    uint64_t undone = engine_undone(c->engine);
+    uint64_t rolled_back = engine_rolled_back(c->engine);
     for (struct held **p = &c->held_replies->first; *p;) {
         struct held *h = *p;
-        if (h->ticket > durable && h->ticket > undone) {
+        if (h->ticket > durable && h->ticket > rolled_back) {
             p = &h->next;
             continue;
         }

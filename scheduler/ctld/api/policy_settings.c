@@ -488,7 +488,7 @@ static json_t *use_json(const struct ctld *c, const struct job *job)
         u.account_running, "account_running_max", l->running_per_account);
 }
 
-static const char *act_of(const struct engine_wish *w)
+static const char *act_of(const struct engine_decision *w)
 {
     return w->job->state == JOB_HELD          ? "held"
            : w->job->state == JOB_DISPATCHING ? "submitted"
@@ -498,7 +498,7 @@ static const char *act_of(const struct engine_wish *w)
                                               : "out";
 }
 
-static void plan_row(void *arg, const struct engine_wish *w)
+static void plan_row(void *arg, const struct engine_decision *w)
 {
     struct planning *p = arg;
     struct ctld *c = p->c;

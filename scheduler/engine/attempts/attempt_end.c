@@ -133,10 +133,11 @@ static const char not_the_one[] =
 static const char stopped_by_nobody[] =
     "was told to stop by SIGTERM, not by mgpu, and saved its work";
 
-static struct verdict exited(const struct engine *e, const struct entry *en,
+static struct verdict exited(const struct engine *e,
+                             const struct job_record *rec,
                              const struct ending *end)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     const char *said = job->reported && job->reason[0] ? job->reason : NULL;
     char why[JOB_REASON_CAP];
 
@@ -161,7 +162,7 @@ static struct verdict exited(const struct engine *e, const struct entry *en,
                              said ? said : stopped_by_nobody));
     /* The same size would be refused again. */
     if (job->reported && strcmp(job->cause, "memory") == 0)
-        return make(eng_has_larger(e, en) ? EV_REQUEUE : EV_FAIL,
+        return make(eng_has_larger(e, rec) ? EV_REQUEUE : EV_FAIL,
                     job->report_code, 0, said ? said : "memory");
     if (job->reported && job->report_code != 0)
         return or_again(job, RETRY_EXIT,
@@ -178,17 +179,18 @@ static struct verdict exited(const struct engine *e, const struct entry *en,
     return make(EV_FINISH, 0, 0, said ? said : "");
 }
 
-static struct verdict expired(const struct engine *e, const struct entry *en,
+static struct verdict expired(const struct engine *e,
+                              const struct job_record *rec,
                               const struct ending *end)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     char why[JOB_REASON_CAP] = "time limit of its partition reached";
 
     if (!job->limit_hit && end_heeded_warning(job, end))
         (void)snprintf(why, sizeof(why),
                        "ended by the warning before its time limit of %.0f s",
                        job->attempt_limit_s);
-    else if (isfinite(job->attempt_limit_s) && end_is_slurms_limit(e, en, end))
+    else if (isfinite(job->attempt_limit_s) && end_is_slurms_limit(e, rec, end))
         (void)snprintf(why, sizeof(why),
                        "time limit in Slurm reached, before the job's own of "
                        "%.0f s",
@@ -222,11 +224,12 @@ static struct verdict done_and_died(const struct job *job, int32_t signo)
     return make(EV_FINISH, 0, 0, why);
 }
 
-static struct verdict decide(const struct engine *e, const struct entry *en,
+static struct verdict decide(const struct engine *e,
+                             const struct job_record *rec,
                              const struct ending *from)
 {
     static const struct ending by_itself = {.kind = ALLOC_EXITED};
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     const struct ending seen = end_without_the_kill(job, from), *end = &seen;
     struct verdict v;
     char why[JOB_REASON_CAP];
@@ -240,16 +243,16 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
     }
     bool is_limit = job->limit_hit ||
                     (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_LIMIT);
-    bool is_taken = job->requeue_asked || is_limit || en->give_up ||
+    bool is_taken = job->requeue_asked || is_limit || rec->give_up ||
                     end->kind == ALLOC_LOST;
     if (is_taken && end_has_finished(job))
-        return exited(e, en, &by_itself);
+        return exited(e, rec, &by_itself);
     /* Whatever the exit code is: many programs exit with 0 when they are told
      * to stop. */
     if (job->requeue_asked && !job->limit_hit)
         return make(EV_REQUEUE, EXIT_NEVER_RAN, end->signal, job->reason);
     if (is_limit)
-        return expired(e, en, end);
+        return expired(e, rec, end);
     if (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_OTHER)
         return make(EV_KILLED, EXIT_CANCELLED_BY_ADMIN, end->signal,
                     end->why && end->why[0] ? end->why : "cancelled in Slurm");
@@ -258,10 +261,10 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
         return printed_too_much(job);
     /* It was done: if anything ended it afterwards, it was the engine's own
      * kill. */
-    if (end->kind == ALLOC_EXITED && en->give_up == eng_was_done)
-        return exited(e, en, &by_itself);
-    if (end_was_warned(e, en, end) || end_heeded_warning(job, end))
-        return expired(e, en, end);
+    if (end->kind == ALLOC_EXITED && rec->give_up == eng_was_done)
+        return exited(e, rec, &by_itself);
+    if (end_was_warned(e, rec, end) || end_heeded_warning(job, end))
+        return expired(e, rec, end);
     if (end_is_fault(job, end) && !end_is_success(job)) {
         v = make(EV_LOST, EXIT_NEVER_RAN, end->signal,
                  end->by == ALLOC_BY_FAULT ? end->why : job->reason);
@@ -273,7 +276,7 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
         return v;
     }
     if (end->kind == ALLOC_LOST && end_failed_before(job, end))
-        return exited(e, en, end);
+        return exited(e, rec, end);
     if (end->kind == ALLOC_LOST) {
         bool is_preempted = end->by == ALLOC_BY_PREEMPTION;
         bool is_free = is_preempted || end->is_forgotten;
@@ -281,10 +284,10 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
         detail_because(&v.d, is_preempted ? "" : "lost: ", end->why);
         return is_free ? v : or_again(job, RETRY_NODE_FAIL, v);
     }
-    if (en->give_up) {
-        text_copy(why, sizeof(why), en->give_up);
-        if (en->give_up == eng_was_stuck)
-            eng_stuck_why(e, en, eng_now(e), why, sizeof(why));
+    if (rec->give_up) {
+        text_copy(why, sizeof(why), rec->give_up);
+        if (rec->give_up == eng_was_stuck)
+            eng_stuck_why(e, rec, eng_now(e), why, sizeof(why));
         return or_again(job, RETRY_STALLED,
                         make(EV_FAIL, EXIT_NEVER_RAN, end->signal, why));
     }
@@ -298,7 +301,7 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
                  end->signal, why);
         return or_again(job, RETRY_SIGNAL, v);
     }
-    return exited(e, en, end);
+    return exited(e, rec, end);
 }
 
 /* ---- where it is not to run again ------------------------------------------
@@ -336,14 +339,14 @@ static void nodes_at_fault(const struct engine *e, const struct job *job,
 }
 
 /* Does nothing if the remaining nodes could never hold the job. */
-static void exclude(const struct engine *e, const struct entry *en,
+static void exclude(const struct engine *e, const struct job_record *rec,
                     struct detail *d)
 {
-    struct job elsewhere = en->job;
+    struct job elsewhere = rec->job;
     char nodes[sizeof(d->exclude)];
     size_t len = strlen(elsewhere.exclude);
 
-    nodes_at_fault(e, &en->job, nodes, sizeof(nodes));
+    nodes_at_fault(e, &rec->job, nodes, sizeof(nodes));
     if (nodes[0] == '\0')
         return;
     if (len + strlen(nodes) + 2 > sizeof(elsewhere.exclude))
@@ -356,11 +359,12 @@ static void exclude(const struct engine *e, const struct entry *en,
 
 /* Why it could not start, and would not start the next time; NULL: it did
  * start, or that is unknown. */
-static const char *refusal(const struct entry *en, const struct ending *end)
+static const char *refusal(const struct job_record *rec,
+                           const struct ending *end)
 {
-    bool never_ran = end->kind == ALLOC_EXITED && !end_is_claimed(&en->job) &&
+    bool never_ran = end->kind == ALLOC_EXITED && !end_is_claimed(&rec->job) &&
                      end->signal == 0;
-    if (eng_is_ending(en))
+    if (eng_is_ending(rec))
         return NULL;
     if (end->kind == ALLOC_REFUSED)
         return end->why ? end->why : "";
@@ -373,7 +377,7 @@ static const char *refusal(const struct entry *en, const struct ending *end)
 
 /* A permanent refusal repeats, whatever the number of retries. The job does not
  * end: a person removes the cause, and releases the job. */
-static int refuse(struct engine *e, struct entry *en, const char *why,
+static int refuse(struct engine *e, struct job_record *rec, const char *why,
                   struct error *err)
 {
     struct detail d = DETAIL_INIT, held = DETAIL_INIT;
@@ -382,37 +386,37 @@ static int refuse(struct engine *e, struct entry *en, const char *why,
     detail_because(&d, "could not be started: ", why);
     detail_because(&held, "Refused: ", d.why);
     text_copy(held.held, sizeof(held.held), job_held_name(HELD_REFUSED));
-    if (eng_stage(e, en, EV_REQUEUE, -1, &d, err) < 0)
+    if (eng_stage(e, rec, EV_REQUEUE, -1, &d, err) < 0)
         return -1;
-    return eng_stage(e, en, EV_HOLD, -1, &held, err);
+    return eng_stage(e, rec, EV_HOLD, -1, &held, err);
 }
 
-int eng_end(struct engine *e, struct entry *en, const struct ending *end,
+int eng_end(struct engine *e, struct job_record *rec, const struct ending *end,
             struct error *err)
 {
     /* The hook may stage the worker's report, so it comes first. A refused
      * attempt left nothing to read and must not wait for the hook: by the time
      * that the hook is ready, the fact that nothing was started is lost. */
     if (end->kind != ALLOC_REFUSED && e->on_exit &&
-        e->on_exit(e->exit_arg, &en->job, err) < 0)
+        e->on_exit(e->exit_arg, &rec->job, err) < 0)
         return -1;
-    const char *why = refusal(en, end);
+    const char *why = refusal(rec, end);
     if (why)
-        return refuse(e, en, why, err);
-    struct verdict v = decide(e, en, end);
+        return refuse(e, rec, why, err);
+    struct verdict v = decide(e, rec, end);
     if (end->cores_ms > 0) {
         v.d.cpu_ms = end->cpu_ms;
         v.d.cores_ms = end->cores_ms;
     }
-    double ago_s = eng_ended_ago_s(e, en, end);
+    double ago_s = eng_ended_ago_s(e, rec, end);
     if (ago_s > 0)
         v.d.ended_ms = (int64_t)ceil(1000 * (eng_wall(e) - ago_s));
     bool is_nodes =
-        end->kind == ALLOC_LOST || en->give_up || end_is_fault(&en->job, end);
-    if (v.ev == EV_REQUEUE && en->job.requeue_asked && !en->job.limit_hit)
-        v.d.left_ms = eng_limit_left_ms(e, en, end);
+        end->kind == ALLOC_LOST || rec->give_up || end_is_fault(&rec->job, end);
+    if (v.ev == EV_REQUEUE && rec->job.requeue_asked && !rec->job.limit_hit)
+        v.d.left_ms = eng_limit_left_ms(e, rec, end);
     if (v.ev == EV_REQUEUE && v.d.retry == 1 &&
-        (v.excludes || (en->job.exclude_node && is_nodes)))
-        exclude(e, en, &v.d);
-    return eng_stage(e, en, v.ev, -1, &v.d, err);
+        (v.excludes || (rec->job.exclude_node && is_nodes)))
+        exclude(e, rec, &v.d);
+    return eng_stage(e, rec, v.ev, -1, &v.d, err);
 }

@@ -7,7 +7,7 @@
 #ifndef MGPU_SCHEDULER_ENGINE_ATTEMPTS_ATTEMPTS_H
 #define MGPU_SCHEDULER_ENGINE_ATTEMPTS_ATTEMPTS_H
 
-#include "scheduler/engine/table/entry.h"
+#include "scheduler/engine/table/job_record.h"
 
 struct engine;
 
@@ -24,35 +24,35 @@ struct ending {
     const char *why;          /* LOST, REFUSED; EXITED by other */
 };
 /* err  of the exit hook, or ERR_NOMEM: the caller tries again */
-int eng_end(struct engine *e, struct entry *en, const struct ending *end,
+int eng_end(struct engine *e, struct job_record *rec, const struct ending *end,
             struct error *err) MUST_CHECK;
 /* How long ago it ended while no daemon listened; 0: just now, or unknown, or
  * the engine had told it to end. */
-double eng_ended_ago_s(const struct engine *e, const struct entry *en,
+double eng_ended_ago_s(const struct engine *e, const struct job_record *rec,
                        const struct ending *end);
 /* What the attempt, which is over, has left of its time limit for one that
  * continues it with another size; at least a second. -1: no resize, or no
  * limit. */
-int64_t eng_limit_left_ms(const struct engine *e, const struct entry *en,
+int64_t eng_limit_left_ms(const struct engine *e, const struct job_record *rec,
                           const struct ending *end);
 
 void eng_timers(struct engine *e);
-/* entry.give_up of an attempt that had reported by then, and of one that was
- * STALLED without progress: eng_stuck_why() has the details. */
+/* job_record.give_up of an attempt that had reported by then, and of one that
+ * was STALLED without progress: eng_stuck_why() has the details. */
 extern const char eng_was_done[], eng_was_stuck[];
-double eng_timers_next(const struct engine *e, const struct entry *en);
+double eng_timers_next(const struct engine *e, const struct job_record *rec);
 
 /* Compares the heartbeat with the job, before the job takes its values; true if
  * it reports any progress. */
-bool eng_note_progress(struct entry *en, const struct engine_beat *beat,
+bool eng_note_progress(struct job_record *rec, const struct engine_beat *beat,
                        double now_s);
 /* Restarts the progress clock, if it runs. */
-void eng_moved(struct entry *en, double now_s);
+void eng_moved(struct job_record *rec, double now_s);
 /* When the attempt counts as stalled without further progress; INFINITY:
  * unknown. */
-double eng_stuck_at(const struct engine *e, const struct entry *en);
-void eng_stuck_why(const struct engine *e, const struct entry *en, double now_s,
-                   char *ret, size_t cap);
+double eng_stuck_at(const struct engine *e, const struct job_record *rec);
+void eng_stuck_why(const struct engine *e, const struct job_record *rec,
+                   double now_s, char *ret, size_t cap);
 
 void eng_act(struct engine *e);
 /* Cancels every attempt that is pending in the allocator, without counting a
@@ -61,7 +61,7 @@ int eng_take_all_back(struct engine *e, const char *why,
                       struct error *err) MUST_CHECK;
 /* Holds or releases a job that has not ended.
  * err  ERR_DENIED an administrator holds it; ERR_STATE it is not queued */
-int eng_hold_one(struct engine *e, struct entry *en, int64_t uid, bool hold,
-                 struct error *err) MUST_CHECK;
+int eng_hold_one(struct engine *e, struct job_record *rec, int64_t uid,
+                 bool hold, struct error *err) MUST_CHECK;
 
 #endif

@@ -21,11 +21,11 @@
 #include "scheduler/engine/plan/plan.h"
 
 /* A request for an attempt that is being ended must not start it. */
-static enum alloc_ask way_to_ask(const struct entry *en)
+static enum alloc_ask way_to_ask(const struct job_record *rec)
 {
-    if (!en->asked_before)
+    if (!rec->asked_before)
         return ALLOC_NEW;
-    return eng_is_ending(en) ? ALLOC_FIND : ALLOC_AGAIN;
+    return eng_is_ending(rec) ? ALLOC_FIND : ALLOC_AGAIN;
 }
 
 /* ---- ask -------------------------------------------------------------------
@@ -45,11 +45,11 @@ struct asking {
 #define FITS(dst, ...) \
     ((size_t)snprintf((dst), sizeof(dst), __VA_ARGS__) < sizeof(dst))
 
-static int launch_text(const struct engine *e, const struct entry *en,
+static int launch_text(const struct engine *e, const struct job_record *rec,
                        struct asking *a, struct error *err)
 {
     const struct engine_conf *conf = e->parts.conf;
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     struct wire_launch *l = calloc(1, sizeof(*l));
 
     if (!l)
@@ -71,7 +71,7 @@ static int launch_text(const struct engine *e, const struct entry *en,
                 FITS(l->url, "%s", conf->url) && FITS(l->dir, "%s", a->dir) &&
                 FITS(l->job_dir, "%s", job->dir) &&
                 FITS(l->user, "%s", job->user);
-    int rc = fits ? wire_launch_encode(l, en->own.spec, &a->launch, err)
+    int rc = fits ? wire_launch_encode(l, rec->own.spec, &a->launch, err)
                   : error_set(err, ERR_CONFIG,
                               "the jobs directory, url or cluster is too long");
     free(l);
@@ -97,11 +97,11 @@ static int exclude(const struct engine *e, const struct job *job,
     return 0;
 }
 
-static int prepare(const struct engine *e, const struct entry *en,
+static int prepare(const struct engine *e, const struct job_record *rec,
                    struct asking *a, struct error *err)
 {
     const struct engine_conf *conf = e->parts.conf;
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     char mark[ENGINE_SECRET_CAP];
 
     if (eng_secret(e, SECRET_MARK, job, mark, err) < 0)
@@ -110,12 +110,12 @@ static int prepare(const struct engine *e, const struct entry *en,
               job->id, job->attempt, MARK_DIGITS, mark) ||
         !FITS(a->dir, "%s/%" PRId32, job->dir, job->attempt))
         return error_set(err, ERR_CONFIG, "the jobs directory is too long");
-    if (exclude(e, job, a, err) < 0 || launch_text(e, en, a, err) < 0)
+    if (exclude(e, job, a, err) < 0 || launch_text(e, rec, a, err) < 0)
         return -1;
     a->req = (struct alloc_req){
         .job = job->id,
         .attempt = job->attempt,
-        .ask = way_to_ask(en),
+        .ask = way_to_ask(rec),
         .is_claimed = job->holder[0] != '\0',
         .native_id = job->native_id,
         .tag = a->tag,
@@ -145,18 +145,18 @@ static int prepare(const struct engine *e, const struct entry *en,
 }
 
 /* The answer is unknown or unusable: ask again later. */
-static void ask_later(struct engine *e, struct entry *en,
+static void ask_later(struct engine *e, struct job_record *rec,
                       const struct error *why)
 {
     struct detail d = DETAIL_INIT;
     double at_s = eng_reconcile_at(e);
 
-    if (en->job.state == JOB_DISPATCHING && en->job.native_id[0] == '\0') {
+    if (rec->job.state == JOB_DISPATCHING && rec->job.native_id[0] == '\0') {
         detail_because(&d, "unknown whether it started: ", why->msg);
-        if (eng_stage(e, en, EV_UNKNOWN, -1, &d, NULL) < 0)
+        if (eng_stage(e, rec, EV_UNKNOWN, -1, &d, NULL) < 0)
             at_s = eng_now(e) + 1;
     }
-    en->ask_at_s = at_s;
+    rec->ask_at_s = at_s;
 }
 
 static bool may_pass(const struct error *why)
@@ -168,55 +168,55 @@ static bool may_pass(const struct error *why)
 /* Nothing was started. After a temporary failure the job is queued for another
  * attempt without counting a retry; other failures would repeat. An attempt
  * that is being ended, perhaps since a moment ago, is over. */
-static void not_started(struct engine *e, struct entry *en,
+static void not_started(struct engine *e, struct job_record *rec,
                         const struct error *why)
 {
     struct ending end = {.kind = ALLOC_REFUSED, .why = why->msg};
     struct detail d = DETAIL_INIT;
     int rc;
 
-    if (!eng_is_ending(en) && (may_pass(why) || why->code == ERR_LIMIT)) {
+    if (!eng_is_ending(rec) && (may_pass(why) || why->code == ERR_LIMIT)) {
         d.exit_code = EXIT_NEVER_RAN;
         detail_because(&d, "could not be started: ", why->msg);
-        rc = eng_stage(e, en, EV_REQUEUE, -1, &d, NULL);
-        en->not_before_s = eng_reconcile_at(e);
-        eng_file(e, en);
+        rc = eng_stage(e, rec, EV_REQUEUE, -1, &d, NULL);
+        rec->not_before_s = eng_reconcile_at(e);
+        eng_lists_update(e, rec);
     } else {
-        rc = eng_end(e, en, &end, NULL);
+        rc = eng_end(e, rec, &end, NULL);
     }
     if (rc < 0)
-        en->ask_at_s = eng_now(e) + 1;
+        rec->ask_at_s = eng_now(e) + 1;
 }
 
-static void ask(struct engine *e, struct entry *en)
+static void ask(struct engine *e, struct job_record *rec)
 {
     struct asking a = {.launch = BUF_INIT};
     struct error err = ERROR_INIT;
 
-    int rc = prepare(e, en, &a, &err);
+    int rc = prepare(e, rec, &a, &err);
     if (rc == 0)
         rc = e->parts.alloc->ops->request(e->parts.alloc, &a.req, &err);
-    bool is_first = en->job.state == JOB_DISPATCHING && !en->asked_before;
-    en->is_unasked = false;
+    bool is_first = rec->job.state == JOB_DISPATCHING && !rec->asked_before;
+    rec->is_unasked = false;
     /* Only now does the allocator know that its devices are allocated. */
-    e->wants_plan = e->wants_plan || (rc == 0 && en->is_resumed);
+    e->wants_plan = e->wants_plan || (rc == 0 && rec->is_resumed);
     /* An attempt that can never be requested can still be cancelled. */
     if (rc == 0 || !may_pass(&err))
-        en->is_resumed = false;
+        rec->is_resumed = false;
     if (rc == 0)
-        en->ask_at_s = INFINITY;
+        rec->ask_at_s = INFINITY;
     else if (err.code == ERR_BUSY || !is_first)
-        ask_later(e, en, &err);
+        ask_later(e, rec, &err);
     else
-        not_started(e, en, &err);
-    en->asked_before = true;
+        not_started(e, rec, &err);
+    rec->asked_before = true;
     buf_clear(&a.launch);
 }
 
 /* ---- release -------------------------------------------------------------
  */
 /* False: the allocator knows no such attempt, so the attempt is over. */
-static bool release(struct engine *e, struct entry *en)
+static bool release(struct engine *e, struct job_record *rec)
 {
     struct alloc *a = e->parts.alloc;
     struct ending gone = {.kind = ALLOC_LOST,
@@ -224,19 +224,19 @@ static bool release(struct engine *e, struct entry *en)
     struct error err = ERROR_INIT;
 
     /* An unknown attempt is release()'s to tell. */
-    if (en->job.cancel_asked && a->ops->cancelled)
-        (void)a->ops->cancelled(a, en->job.id, en->job.attempt, NULL);
-    if (a->ops->release(a, en->job.id, en->job.attempt, eng_grace(en), &err) ==
-        0) {
-        en->job.release_asked = true;
+    if (rec->job.cancel_asked && a->ops->cancelled)
+        (void)a->ops->cancelled(a, rec->job.id, rec->job.attempt, NULL);
+    if (a->ops->release(a, rec->job.id, rec->job.attempt, eng_grace(rec),
+                        &err) == 0) {
+        rec->job.release_asked = true;
         return true;
     }
     if (err.code != ERR_NOTFOUND) {
-        en->release_at_s = eng_reconcile_at(e);
+        rec->release_at_s = eng_reconcile_at(e);
         return true;
     }
-    if (eng_end(e, en, &gone, NULL) < 0)
-        en->release_at_s = eng_now(e) + 1;
+    if (eng_end(e, rec, &gone, NULL) < 0)
+        rec->release_at_s = eng_now(e) + 1;
     return false;
 }
 
@@ -244,108 +244,108 @@ static bool release(struct engine *e, struct entry *en)
  */
 /* The claim is durable: any other holder is fenced permanently, and the
  * allocator may end everything else that it started for the attempt. */
-static void tell_claim(struct engine *e, struct entry *en)
+static void tell_claim(struct engine *e, struct job_record *rec)
 {
     struct alloc *a = e->parts.alloc;
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     struct error err = ERROR_INIT;
 
-    en->tell_at_s = INFINITY;
+    rec->tell_at_s = INFINITY;
     if (!a->ops->claimed)
         return;
     const char *id = job->claim_names_id ? job->native_id : "";
     if (a->ops->claimed(a, job->id, job->attempt, id, &err) < 0 &&
         err.code != ERR_NOTFOUND)
-        en->tell_at_s = eng_reconcile_at(e);
+        rec->tell_at_s = eng_reconcile_at(e);
 }
 
 /* An attempt that is being ended gets no warning: it has received a stronger
  * signal. */
-static void warn(struct engine *e, struct entry *en)
+static void warn(struct engine *e, struct job_record *rec)
 {
     struct alloc *a = e->parts.alloc;
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     struct error err = ERROR_INIT;
 
-    en->warn_at_s = INFINITY;
-    if (eng_is_ending(en) || job->reported)
+    rec->warn_at_s = INFINITY;
+    if (eng_is_ending(rec) || job->reported)
         return;
     if (a->ops->signal(a, job->id, job->attempt, job->warn_signal, &err) < 0 &&
         err.code != ERR_NOTFOUND)
-        en->warn_at_s = eng_reconcile_at(e);
+        rec->warn_at_s = eng_reconcile_at(e);
 }
 
-static void tell_limit(struct engine *e, struct entry *en)
+static void tell_limit(struct engine *e, struct job_record *rec)
 {
     struct alloc *a = e->parts.alloc;
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     double limit_s = isfinite(job->attempt_limit_s) ? job->attempt_limit_s : 0;
     struct error err = ERROR_INIT;
 
-    en->limit_at_s = INFINITY;
+    rec->limit_at_s = INFINITY;
     /* A default is the scheduler's own. */
     bool is_its = limit_s > 0 && !eng_names_limit(job, limit_s);
-    if (!a->ops->limit || eng_is_ending(en) || job->reported || is_its)
+    if (!a->ops->limit || eng_is_ending(rec) || job->reported || is_its)
         return;
     if (a->ops->limit(a, job->id, job->attempt, limit_s, &err) < 0 &&
         err.code != ERR_NOTFOUND)
-        en->limit_at_s = eng_reconcile_at(e);
+        rec->limit_at_s = eng_reconcile_at(e);
 }
 
-static void one(struct engine *e, struct entry *en, double now_s)
+static void one(struct engine *e, struct job_record *rec, double now_s)
 {
     /* An attempt that was started before a restart of the daemon must be found
      * before it can be ended, with a request that starts nothing. */
-    bool is_ending = eng_wants_release(en);
-    if (is_ending && en->is_resumed && en->ask_at_s <= now_s)
-        ask(e, en);
-    if (is_ending && !en->is_resumed) {
-        if (en->release_at_s > now_s || !release(e, en) ||
-            !en->job.release_asked)
+    bool is_ending = eng_wants_release(rec);
+    if (is_ending && rec->is_resumed && rec->ask_at_s <= now_s)
+        ask(e, rec);
+    if (is_ending && !rec->is_resumed) {
+        if (rec->release_at_s > now_s || !release(e, rec) ||
+            !rec->job.release_asked)
             return;
     }
-    if (en->ask_at_s <= now_s)
-        ask(e, en);
-    if (!job_state_is_live(en->job.state) || en->is_resumed)
+    if (rec->ask_at_s <= now_s)
+        ask(e, rec);
+    if (!job_state_is_live(rec->job.state) || rec->is_resumed)
         return;
-    if (en->tell_at_s <= now_s)
-        tell_claim(e, en);
-    if (en->warn_at_s <= now_s)
-        warn(e, en);
-    if (en->limit_at_s <= now_s)
-        tell_limit(e, en);
+    if (rec->tell_at_s <= now_s)
+        tell_claim(e, rec);
+    if (rec->warn_at_s <= now_s)
+        warn(e, rec);
+    if (rec->limit_at_s <= now_s)
+        tell_limit(e, rec);
 }
 
 /* ---- what was taken back --------------------------------------------------
  */
 /* For an attempt from before a restart, the allocator first has to look for
  * it. */
-static void drop(struct engine *e, struct entry *en)
+static void drop(struct engine *e, struct job_record *rec)
 {
     struct alloc *a = e->parts.alloc;
     struct asking q = {.launch = BUF_INIT};
     struct error err = ERROR_INIT;
     /* A pending attempt has nothing to save; one that may be running has. */
-    double grace_s = en->is_corrupt ? e->parts.conf->kill_grace_s : 0;
+    double grace_s = rec->is_corrupt ? e->parts.conf->kill_grace_s : 0;
     int rc = 0;
 
-    en->is_unasked = false;
-    if (en->is_resumed) {
-        rc = prepare(e, en, &q, &err);
+    rec->is_unasked = false;
+    if (rec->is_resumed) {
+        rc = prepare(e, rec, &q, &err);
         q.req.ask = ALLOC_FIND;
         if (rc == 0)
             rc = a->ops->request(a, &q.req, &err);
         buf_clear(&q.launch);
     }
     if (rc == 0)
-        rc = a->ops->release(a, en->job.id, en->dropped, grace_s, &err);
+        rc = a->ops->release(a, rec->job.id, rec->dropped, grace_s, &err);
     if (rc < 0 && err.code != ERR_NOTFOUND) {
         e->retry_at_s = fmin(e->retry_at_s, eng_reconcile_at(e));
         return;
     }
-    en->dropped = 0;
-    eng_file(e, en);
-    en->is_resumed = false;
+    rec->dropped = 0;
+    eng_lists_update(e, rec);
+    rec->is_resumed = false;
     e->wants_plan = true;
 }
 
@@ -354,36 +354,36 @@ static void drop(struct engine *e, struct entry *en)
  * durable yet, the allocator would give its devices to others. */
 static bool may_ask(const struct engine *e)
 {
-    for (size_t i = 0; i < e->files.moving.n; i++) {
-        const struct entry *en = e->files.moving.at[i];
-        if (en->is_unasked && en->is_saved &&
-            (job_state_is_live(en->job.state) || en->dropped > 0))
+    for (size_t i = 0; i < e->lists.moving.n; i++) {
+        const struct job_record *rec = e->lists.moving.at[i];
+        if (rec->is_unasked && rec->is_saved &&
+            (job_state_is_live(rec->job.state) || rec->dropped > 0))
             return false;
     }
     return true;
 }
 
 /* The first request for an attempt that this daemon has planned. */
-static bool is_start(const struct entry *en, double now_s)
+static bool is_start(const struct job_record *rec, double now_s)
 {
-    return en->job.state == JOB_DISPATCHING && !en->asked_before &&
-           !en->is_saved && en->ask_at_s <= now_s && !eng_is_ending(en);
+    return rec->job.state == JOB_DISPATCHING && !rec->asked_before &&
+           !rec->is_saved && rec->ask_at_s <= now_s && !eng_is_ending(rec);
 }
 
 /* Requests the attempts in the order of their plan: they fit in that order, and
  * in a cluster's queue the first request goes first. */
 static void ask_starts(struct engine *e, double now_s)
 {
-    struct entry *next;
+    struct job_record *next;
     uint64_t last = 0;
 
     do {
         next = NULL;
-        for (size_t i = 0; i < e->files.moving.n; i++) {
-            struct entry *en = e->files.moving.at[i];
-            if (is_start(en, now_s) && en->changed > last &&
-                (!next || en->changed < next->changed))
-                next = en;
+        for (size_t i = 0; i < e->lists.moving.n; i++) {
+            struct job_record *rec = e->lists.moving.at[i];
+            if (is_start(rec, now_s) && rec->changed > last &&
+                (!next || rec->changed < next->changed))
+                next = rec;
         }
         if (next) {
             last = next->changed;
@@ -395,17 +395,17 @@ static void ask_starts(struct engine *e, double now_s)
 void eng_act(struct engine *e)
 {
     double now_s = eng_now(e);
-    struct entry *en = eng_next_moving(e, 0);
+    struct job_record *rec = eng_next_moving(e, 0);
 
     if (!may_ask(e))
         return; /* the staged events are stored next, then this function is
                    called again */
-    for (; en; en = eng_next_moving(e, en->job.id)) {
-        if (en->dropped > 0 && !en->is_saved)
-            drop(e, en);
-        if (job_state_is_live(en->job.state) && !en->is_saved &&
-            !is_start(en, now_s))
-            one(e, en, now_s);
+    for (; rec; rec = eng_next_moving(e, rec->job.id)) {
+        if (rec->dropped > 0 && !rec->is_saved)
+            drop(e, rec);
+        if (job_state_is_live(rec->job.state) && !rec->is_saved &&
+            !is_start(rec, now_s))
+            one(e, rec, now_s);
     }
     ask_starts(e, now_s);
 }

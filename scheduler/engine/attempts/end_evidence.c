@@ -62,27 +62,28 @@ bool end_heeded_warning(const struct job *job, const struct ending *end)
  * much. */
 static const double SEEN_S = 60;
 
-static bool has_reached_limit(const struct engine *e, const struct entry *en,
+static bool has_reached_limit(const struct engine *e,
+                              const struct job_record *rec,
                               const struct ending *end)
 {
-    double ago_s = fmax(0, eng_ended_ago_s(e, en, end) - SEEN_S);
-    return !isnan(en->start_now_s) &&
-           en->start_now_s + en->job.attempt_limit_s <= eng_now(e) - ago_s;
+    double ago_s = fmax(0, eng_ended_ago_s(e, rec, end) - SEEN_S);
+    return !isnan(rec->start_now_s) &&
+           rec->start_now_s + rec->job.attempt_limit_s <= eng_now(e) - ago_s;
 }
 
-bool end_was_warned(const struct engine *e, const struct entry *en,
+bool end_was_warned(const struct engine *e, const struct job_record *rec,
                     const struct ending *end)
 {
-    bool is_term = is_by(end, SIGTERM) || was_stopped(&en->job);
+    bool is_term = is_by(end, SIGTERM) || was_stopped(&rec->job);
     return end->kind == ALLOC_EXITED && is_term &&
-           has_reached_limit(e, en, end);
+           has_reached_limit(e, rec, end);
 }
 
-bool end_is_slurms_limit(const struct engine *e, const struct entry *en,
+bool end_is_slurms_limit(const struct engine *e, const struct job_record *rec,
                          const struct ending *end)
 {
     return end->kind == ALLOC_EXITED && end->by == ALLOC_BY_LIMIT &&
-           !en->job.limit_hit && !has_reached_limit(e, en, end);
+           !rec->job.limit_hit && !has_reached_limit(e, rec, end);
 }
 
 bool end_is_fault(const struct job *job, const struct ending *end)

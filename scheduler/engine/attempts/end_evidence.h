@@ -33,11 +33,11 @@ bool end_failed_before(const struct job *job, const struct ending *end);
 bool end_heeded_warning(const struct job *job, const struct ending *end);
 /* It ended by the warning of the cluster's scheduler, which comes only if the
  * daemon, which warns earlier, was not running. */
-bool end_was_warned(const struct engine *e, const struct entry *en,
+bool end_was_warned(const struct engine *e, const struct job_record *rec,
                     const struct ending *end);
 /* The cluster's scheduler ended it for a limit of its own, which came before
  * the job's. */
-bool end_is_slurms_limit(const struct engine *e, const struct entry *en,
+bool end_is_slurms_limit(const struct engine *e, const struct job_record *rec,
                          const struct ending *end);
 /* A device of the attempt has failed, and the attempt with it. */
 bool end_is_fault(const struct job *job, const struct ending *end);

@@ -22,10 +22,10 @@
 /* An average over fewer iterations is not reliable. */
 enum { PACE_MIN = 3 };
 
-void eng_moved(struct entry *en, double now_s)
+void eng_moved(struct job_record *rec, double now_s)
 {
-    if (!isnan(en->moved_s))
-        en->moved_s = now_s;
+    if (!isnan(rec->moved_s))
+        rec->moved_s = now_s;
 }
 
 /* Few values: insertion sort. in n at most ENG_STEPS */
@@ -43,36 +43,36 @@ static double median(const float *v, size_t n)
 
 /* The step time as the worker measured it, or else the average since the first
  * heartbeat; NAN: unknown yet. */
-static double step_of(const struct entry *en, const struct engine_beat *beat,
-                      double now_s)
+static double step_of(const struct job_record *rec,
+                      const struct engine_beat *beat, double now_s)
 {
-    int64_t n = beat->iteration - en->pace_iteration;
+    int64_t n = beat->iteration - rec->pace_iteration;
     if (isfinite(beat->t_iter) && beat->t_iter > 0)
         return beat->t_iter;
-    return en->pace_of == en->job.attempt && n >= PACE_MIN
-               ? (now_s - en->pace_s) / (double)n
+    return rec->pace_of == rec->job.attempt && n >= PACE_MIN
+               ? (now_s - rec->pace_s) / (double)n
                : (double)NAN;
 }
 
-bool eng_note_progress(struct entry *en, const struct engine_beat *beat,
+bool eng_note_progress(struct job_record *rec, const struct engine_beat *beat,
                        double now_s)
 {
-    bool is_first = isnan(en->moved_s);
+    bool is_first = isnan(rec->moved_s);
     bool is_more = beat->iteration > 0 &&
-                   (is_first || beat->iteration > en->job.iteration);
-    bool moves = is_first || beat->iteration != en->job.iteration ||
-                 beat->work != en->work || beat->saves != en->saves;
-    double step_s = is_more ? step_of(en, beat, now_s) : (double)NAN;
+                   (is_first || beat->iteration > rec->job.iteration);
+    bool moves = is_first || beat->iteration != rec->job.iteration ||
+                 beat->work != rec->work || beat->saves != rec->saves;
+    double step_s = is_more ? step_of(rec, beat, now_s) : (double)NAN;
 
     if (!isnan(step_s)) {
-        en->steps_s[en->n_steps++ % ENG_STEPS] = (float)step_s;
-        en->step_s = median(en->steps_s,
-                            en->n_steps < ENG_STEPS ? en->n_steps : ENG_STEPS);
+        rec->steps_s[rec->n_steps++ % ENG_STEPS] = (float)step_s;
+        rec->step_s = median(
+            rec->steps_s, rec->n_steps < ENG_STEPS ? rec->n_steps : ENG_STEPS);
     }
-    en->work = beat->work;
-    en->saves = beat->saves;
+    rec->work = beat->work;
+    rec->saves = beat->saves;
     if (moves)
-        en->moved_s = now_s;
+        rec->moved_s = now_s;
     return moves;
 }
 
@@ -80,39 +80,39 @@ bool eng_note_progress(struct entry *en, const struct engine_beat *beat,
  * min, in which 1 TB is written at 300 MB/s. */
 static const double SAVE_FACTOR = 12;
 
-static double patience(const struct engine *e, const struct entry *en)
+static double patience(const struct engine *e, const struct job_record *rec)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     const struct engine_conf *conf = e->parts.conf;
     double factor =
         job->stall_factor > 0 ? job->stall_factor : conf->stall_factor;
     double min_s = job->stall_min_s > 0 ? job->stall_min_s : conf->stall_min_s;
-    if (en->saves)
+    if (rec->saves)
         min_s *= SAVE_FACTOR;
-    return factor > 0 ? fmax(min_s, factor * en->step_s) : (double)INFINITY;
+    return factor > 0 ? fmax(min_s, factor * rec->step_s) : (double)INFINITY;
 }
 
-double eng_stuck_at(const struct engine *e, const struct entry *en)
+double eng_stuck_at(const struct engine *e, const struct job_record *rec)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     bool is_done =
         job->iterations_total > 0 && job->iteration >= job->iterations_total;
     if (job->state != JOB_RUNNING || job->reported || is_done ||
-        en->is_suspended || en->give_up || eng_is_ending(en) ||
-        isnan(en->moved_s) || isnan(en->step_s))
+        rec->is_suspended || rec->give_up || eng_is_ending(rec) ||
+        isnan(rec->moved_s) || isnan(rec->step_s))
         return INFINITY;
-    return en->moved_s + patience(e, en);
+    return rec->moved_s + patience(e, rec);
 }
 
-void eng_stuck_why(const struct engine *e, const struct entry *en, double now_s,
-                   char *ret, size_t cap)
+void eng_stuck_why(const struct engine *e, const struct job_record *rec,
+                   double now_s, char *ret, size_t cap)
 {
     char who[80] = "";
     if (e->parts.lags)
-        e->parts.lags(e->parts.lags_arg, &en->job, who, sizeof(who));
+        e->parts.lags(e->parts.lags_arg, &rec->job, who, sizeof(who));
     (void)snprintf(ret, cap,
                    "no progress for %.0f s%s after iteration %" PRId64
                    ", step time %.2g s%s",
-                   now_s - en->moved_s, en->saves ? " in a checkpoint" : "",
-                   en->job.iteration, en->step_s, who);
+                   now_s - rec->moved_s, rec->saves ? " in a checkpoint" : "",
+                   rec->job.iteration, rec->step_s, who);
 }

@@ -29,50 +29,51 @@ static bool is_claimed(const struct job *job)
  * the worker has its heartbeat time-out to report its run time. None applies to
  * an attempt that could not be claimed meanwhile, because its limit counts from
  * its claim, nor to one that has done all its work and so ended in time. */
-static double end_at(const struct engine *e, const struct entry *en,
+static double end_at(const struct engine *e, const struct job_record *rec,
                      double after_s)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     bool is_done = job->reported && job->report_code == 0;
     bool is_due = !job->limit_hit && !job->cancel_asked &&
-                  !job->requeue_asked && !is_done && en->is_heard &&
-                  !isnan(en->start_now_s) && !en->is_suspended &&
-                  !en->is_from_claim;
-    double at_s = is_due ? en->start_now_s + after_s : (double)INFINITY;
-    return en->is_by_wall ? fmax(at_s, job->beat_s + e->parts.conf->node_lost_s)
-                          : at_s;
+                  !job->requeue_asked && !is_done && rec->is_heard &&
+                  !isnan(rec->start_now_s) && !rec->is_suspended &&
+                  !rec->is_from_claim;
+    double at_s = is_due ? rec->start_now_s + after_s : (double)INFINITY;
+    return rec->is_by_wall
+               ? fmax(at_s, job->beat_s + e->parts.conf->node_lost_s)
+               : at_s;
 }
 
-static double limit_at(const struct engine *e, const struct entry *en)
+static double limit_at(const struct engine *e, const struct job_record *rec)
 {
-    return end_at(e, en, en->job.attempt_limit_s);
+    return end_at(e, rec, rec->job.attempt_limit_s);
 }
 
 /* No warning before the first iteration: there is nothing to save, and a
  * program may not have installed its signal handler yet. */
-static double warn_at(const struct engine *e, const struct entry *en)
+static double warn_at(const struct engine *e, const struct job_record *rec)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     bool runs = job->state == JOB_RUNNING || job->state == JOB_STALLED;
     return job->warn_signal > 0 && !job->is_warned && runs && !job->reported
-               ? end_at(e, en, job->attempt_limit_s - job->warn_before_s)
+               ? end_at(e, rec, job->attempt_limit_s - job->warn_before_s)
                : (double)INFINITY;
 }
 
-static double time_80_at(const struct engine *e, const struct entry *en)
+static double time_80_at(const struct engine *e, const struct job_record *rec)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     bool is_asked = (job->notify_on & NOTIFY_TIME_80) != 0 && !job->is_time_80;
     return is_asked && is_claimed(job) && !job->reported
-               ? end_at(e, en, TIME_80 * job->attempt_limit_s)
+               ? end_at(e, rec, TIME_80 * job->attempt_limit_s)
                : (double)INFINITY;
 }
 
-static double stall_at(const struct engine *e, const struct entry *en)
+static double stall_at(const struct engine *e, const struct job_record *rec)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     bool beats = job->state == JOB_STARTING || job->state == JOB_RUNNING;
-    return beats && !job->reported && !en->is_suspended
+    return beats && !job->reported && !rec->is_suspended
                ? job->beat_s + eng_or_never(e->parts.conf->node_lost_s)
                : (double)INFINITY;
 }
@@ -82,19 +83,19 @@ static double stall_at(const struct engine *e, const struct entry *en)
  * unless the job only wants a notification. An attempt that was never claimed
  * gets twice the time-out from its grant. An attempt that has reported is
  * silent because it is done: if it hangs, it gets the time of a stalled one. */
-static double give_up_at(const struct engine *e, const struct entry *en)
+static double give_up_at(const struct engine *e, const struct job_record *rec)
 {
     double lost_s = eng_or_never(e->parts.conf->node_lost_s);
-    if (en->give_up || en->is_suspended)
+    if (rec->give_up || rec->is_suspended)
         return INFINITY;
-    if (en->job.reported)
-        return en->job.beat_s + 2 * lost_s;
-    if (en->job.state == JOB_STALLED && en->is_stuck && !en->job.stall_ends)
-        return en->job.beat_s + 2 * lost_s;
-    if (en->job.state == JOB_STALLED)
-        return en->stalled_s + lost_s;
-    if (!is_claimed(&en->job) && !isnan(en->granted_s))
-        return en->granted_s + 2 * lost_s;
+    if (rec->job.reported)
+        return rec->job.beat_s + 2 * lost_s;
+    if (rec->job.state == JOB_STALLED && rec->is_stuck && !rec->job.stall_ends)
+        return rec->job.beat_s + 2 * lost_s;
+    if (rec->job.state == JOB_STALLED)
+        return rec->stalled_s + lost_s;
+    if (!is_claimed(&rec->job) && !isnan(rec->granted_s))
+        return rec->granted_s + 2 * lost_s;
     return INFINITY;
 }
 
@@ -104,81 +105,84 @@ void engine_was_away(struct engine *e)
 
     e->listens_s = eng_wall(e);
     for (size_t i = 0; i < e->n_active; i++) {
-        struct entry *en = e->active[i];
-        if (!job_state_is_live(en->job.state))
+        struct job_record *rec = e->active[i];
+        if (!job_state_is_live(rec->job.state))
             continue;
-        en->stalled_s = en->job.beat_s = now_s;
-        eng_moved(en, now_s);
-        if (!isnan(en->granted_s))
-            en->granted_s = now_s;
-        en->is_from_claim = en->job.native_id[0] && !is_claimed(&en->job);
+        rec->stalled_s = rec->job.beat_s = now_s;
+        eng_moved(rec, now_s);
+        if (!isnan(rec->granted_s))
+            rec->granted_s = now_s;
+        rec->is_from_claim = rec->job.native_id[0] && !is_claimed(&rec->job);
     }
 }
 
-double eng_timers_next(const struct engine *e, const struct entry *en)
+double eng_timers_next(const struct engine *e, const struct job_record *rec)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
 
     if (!job_state_is_live(job->state))
         return INFINITY;
-    double t = fmin(limit_at(e, en), stall_at(e, en));
-    t = fmin(t, fmin(give_up_at(e, en), warn_at(e, en)));
-    t = fmin(t, fmin(time_80_at(e, en), eng_stuck_at(e, en)));
-    if (!en->is_resumed)
-        t = fmin(t, fmin(en->limit_at_s, fmin(en->tell_at_s, en->warn_at_s)));
-    bool is_next = eng_wants_release(en) && !en->is_resumed;
-    return fmin(t, is_next ? en->release_at_s : en->ask_at_s);
+    double t = fmin(limit_at(e, rec), stall_at(e, rec));
+    t = fmin(t, fmin(give_up_at(e, rec), warn_at(e, rec)));
+    t = fmin(t, fmin(time_80_at(e, rec), eng_stuck_at(e, rec)));
+    if (!rec->is_resumed)
+        t = fmin(t,
+                 fmin(rec->limit_at_s, fmin(rec->tell_at_s, rec->warn_at_s)));
+    bool is_next = eng_wants_release(rec) && !rec->is_resumed;
+    return fmin(t, is_next ? rec->release_at_s : rec->ask_at_s);
 }
 
-static const char *why_given_up(const struct engine *e, const struct entry *en)
+static const char *why_given_up(const struct engine *e,
+                                const struct job_record *rec)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     double silent_s = eng_now(e) - job->beat_s;
 
     if (job->reported)
         return eng_was_done;
     if (job->state != JOB_STALLED)
         return never_claimed;
-    return en->is_stuck && silent_s < e->parts.conf->node_lost_s ? eng_was_stuck
-                                                                 : gave_no_sign;
+    return rec->is_stuck && silent_s < e->parts.conf->node_lost_s
+               ? eng_was_stuck
+               : gave_no_sign;
 }
 
-static int one(struct engine *e, struct entry *en, double now_s)
+static int one(struct engine *e, struct job_record *rec, double now_s)
 {
     struct detail d = DETAIL_INIT;
 
-    if (limit_at(e, en) <= now_s) {
+    if (limit_at(e, rec) <= now_s) {
         (void)snprintf(d.why, sizeof(d.why), "time limit of %.0f s reached",
-                       en->job.attempt_limit_s);
-        return eng_stage(e, en, EV_LIMIT, -1, &d, NULL);
+                       rec->job.attempt_limit_s);
+        return eng_stage(e, rec, EV_LIMIT, -1, &d, NULL);
     }
-    if (warn_at(e, en) <= now_s) {
-        d.signal = en->job.warn_signal;
+    if (warn_at(e, rec) <= now_s) {
+        d.signal = rec->job.warn_signal;
         (void)snprintf(d.why, sizeof(d.why), "time limit in %.0f s, sent SIG%s",
-                       en->start_now_s + en->job.attempt_limit_s - now_s,
-                       sigabbrev_np(en->job.warn_signal));
-        return eng_stage(e, en, EV_WARN, -1, &d, NULL);
+                       rec->start_now_s + rec->job.attempt_limit_s - now_s,
+                       sigabbrev_np(rec->job.warn_signal));
+        return eng_stage(e, rec, EV_WARN, -1, &d, NULL);
     }
-    if (time_80_at(e, en) <= now_s) {
+    if (time_80_at(e, rec) <= now_s) {
         (void)snprintf(d.why, sizeof(d.why), "%.0f of %.0f s have passed",
-                       now_s - en->start_now_s, en->job.attempt_limit_s);
-        return eng_stage(e, en, EV_TIME_80, -1, &d, NULL);
+                       now_s - rec->start_now_s, rec->job.attempt_limit_s);
+        return eng_stage(e, rec, EV_TIME_80, -1, &d, NULL);
     }
-    if (stall_at(e, en) <= now_s) {
+    if (stall_at(e, rec) <= now_s) {
         (void)snprintf(d.why, sizeof(d.why), "no heartbeat for %.0f s",
-                       now_s - en->job.beat_s);
-        return eng_stage(e, en, EV_STALL, -1, &d, NULL);
+                       now_s - rec->job.beat_s);
+        return eng_stage(e, rec, EV_STALL, -1, &d, NULL);
     }
-    if (eng_stuck_at(e, en) <= now_s) {
-        eng_stuck_why(e, en, now_s, d.why, sizeof(d.why));
-        if (eng_stage(e, en, EV_STALL, -1, &d, NULL) < 0)
+    if (eng_stuck_at(e, rec) <= now_s) {
+        eng_stuck_why(e, rec, now_s, d.why, sizeof(d.why));
+        if (eng_stage(e, rec, EV_STALL, -1, &d, NULL) < 0)
             return -1;
-        en->is_stuck = true;
+        rec->is_stuck = true;
         return 0;
     }
-    if (give_up_at(e, en) <= now_s) {
-        en->give_up = why_given_up(e, en);
-        en->release_at_s = en->told_s = now_s;
+    if (give_up_at(e, rec) <= now_s) {
+        rec->give_up = why_given_up(e, rec);
+        rec->release_at_s = rec->end_asked_s = now_s;
     }
     return 0;
 }
@@ -187,15 +191,16 @@ static int one(struct engine *e, struct entry *en, double now_s)
 void eng_timers(struct engine *e)
 {
     double now_s = eng_now(e);
-    struct entry *en;
+    struct job_record *rec;
 
     while (eng_later_s(e) <= now_s) {
-        en = e->files.later.at[0];
-        en->not_before_s = -INFINITY;
-        eng_file(e, en);
+        rec = e->lists.later.at[0];
+        rec->not_before_s = -INFINITY;
+        eng_lists_update(e, rec);
         e->wants_plan = true;
     }
-    for (en = eng_next_moving(e, 0); en; en = eng_next_moving(e, en->job.id))
-        if (eng_timers_next(e, en) <= now_s && one(e, en, now_s) < 0)
+    for (rec = eng_next_moving(e, 0); rec;
+         rec = eng_next_moving(e, rec->job.id))
+        if (eng_timers_next(e, rec) <= now_s && one(e, rec, now_s) < 0)
             e->retry_at_s = now_s + 1;
 }

@@ -38,10 +38,10 @@ static bool same_token(const char *want, const char *got)
     return diff == 0;
 }
 
-static int fenced(const struct engine *e, const struct entry *en,
+static int fenced(const struct engine *e, const struct job_record *rec,
                   struct error *err, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-static int fenced(const struct engine *e, const struct entry *en,
+static int fenced(const struct engine *e, const struct job_record *rec,
                   struct error *err, const char *fmt, ...)
 {
     char why[200];
@@ -50,29 +50,29 @@ static int fenced(const struct engine *e, const struct entry *en,
     va_start(ap, fmt);
     (void)vsnprintf(why, sizeof(why), fmt, ap);
     va_end(ap);
-    if (en->changed > e->durable)
+    if (rec->changed > e->durable)
         return error_set(err, ERR_UNAVAIL, "not stored yet, try again: %s",
                          why);
     return error_set(err, ERR_FENCED, "%s", why);
 }
 
-static struct entry *attempt_of(const struct engine *e, uint64_t id,
-                                int32_t attempt, struct error *err)
+static struct job_record *attempt_of(const struct engine *e, uint64_t id,
+                                     int32_t attempt, struct error *err)
 {
-    struct entry *en = eng_find(e, id);
+    struct job_record *rec = eng_find(e, id);
 
-    if (!en || attempt < 1 || attempt > en->job.attempt) {
+    if (!rec || attempt < 1 || attempt > rec->job.attempt) {
         (void)error_set(err, ERR_NOTFOUND,
                         "no attempt %" PRId32 " of job %" PRIu64, attempt, id);
         return NULL;
     }
-    if (attempt < en->job.attempt || !job_state_is_live(en->job.state)) {
-        (void)fenced(e, en, err,
+    if (attempt < rec->job.attempt || !job_state_is_live(rec->job.state)) {
+        (void)fenced(e, rec, err,
                      "attempt %" PRId32 " of job %" PRIu64 " is over", attempt,
                      id);
         return NULL;
     }
-    return en;
+    return rec;
 }
 
 /* -1: it cannot be checked. */
@@ -88,18 +88,18 @@ static int is_token(const struct engine *e, uint64_t id, int32_t attempt,
     return is_same;
 }
 
-static struct entry *with_token(const struct engine *e, uint64_t id,
-                                int32_t attempt, const char *token,
-                                struct error *err)
+static struct job_record *with_token(const struct engine *e, uint64_t id,
+                                     int32_t attempt, const char *token,
+                                     struct error *err)
 {
     struct error why = ERROR_INIT;
-    struct entry *en = attempt_of(e, id, attempt, &why);
+    struct job_record *rec = attempt_of(e, id, attempt, &why);
     int is_ours = is_token(e, id, attempt, token, err);
     if (is_ours < 0)
         return NULL;
-    if (en && is_ours)
-        return en;
-    if (en)
+    if (rec && is_ours)
+        return rec;
+    if (rec)
         (void)error_set(err, ERR_DENIED, "wrong token for job %" PRIu64, id);
     else if (is_ours && why.code == ERR_NOTFOUND)
         (void)error_set(err, ERR_FENCED,
@@ -117,25 +117,25 @@ int engine_claim(struct engine *e, uint64_t id, int32_t attempt,
                  struct error *err)
 {
     struct detail d = DETAIL_INIT;
-    struct entry *en = with_token(e, id, attempt, token, err);
+    struct job_record *rec = with_token(e, id, attempt, token, err);
 
-    if (!en)
+    if (!rec)
         return -1;
     if (holder[0] == '\0')
         return error_set(err, ERR_INVAL, "a claim names its holder");
     text_copy(d.holder, sizeof(d.holder), holder);
     text_copy(d.native_id, sizeof(d.native_id), native_id);
-    if (en->job.holder[0] != '\0') {
-        if (strcmp(en->job.holder, d.holder) == 0)
+    if (rec->job.holder[0] != '\0') {
+        if (strcmp(rec->job.holder, d.holder) == 0)
             return 0;
-        return fenced(e, en, err, "held by '%s'", en->job.holder);
+        return fenced(e, rec, err, "held by '%s'", rec->job.holder);
     }
-    if (en->job.cancel_asked || en->job.requeue_asked || en->give_up)
-        return fenced(e, en, err,
+    if (rec->job.cancel_asked || rec->job.requeue_asked || rec->give_up)
+        return fenced(e, rec, err,
                       "attempt %" PRId32 " of job %" PRIu64 " is being ended",
                       attempt, id);
-    d.stopped = en->is_from_claim ? 1 : -1;
-    return eng_stage(e, en, EV_CLAIM, -1, &d, err);
+    d.stopped = rec->is_from_claim ? 1 : -1;
+    return eng_stage(e, rec, EV_CLAIM, -1, &d, err);
 }
 
 int engine_check_token(const struct engine *e, uint64_t id, int32_t attempt,
@@ -147,11 +147,11 @@ int engine_check_token(const struct engine *e, uint64_t id, int32_t attempt,
 int engine_check_lease(const struct engine *e, uint64_t id, int32_t attempt,
                        const char *token, struct error *err)
 {
-    const struct entry *en = with_token(e, id, attempt, token, err);
-    if (!en)
+    const struct job_record *rec = with_token(e, id, attempt, token, err);
+    if (!rec)
         return -1;
-    if (en->job.holder[0] == '\0')
-        return fenced(e, en, err,
+    if (rec->job.holder[0] == '\0')
+        return fenced(e, rec, err,
                       "attempt %" PRId32 " of job %" PRIu64 " was not claimed",
                       attempt, id);
     return 0;
@@ -159,38 +159,38 @@ int engine_check_lease(const struct engine *e, uint64_t id, int32_t attempt,
 
 /* A command need not report iterations; its first heartbeat counts as the start
  * of its work. */
-static bool runs_now(const struct entry *en, const struct engine_beat *beat,
-                     bool moves)
+static bool runs_now(const struct job_record *rec,
+                     const struct engine_beat *beat, bool moves)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     if (job->state == JOB_STALLED)
-        return moves || !en->is_stuck;
+        return moves || !rec->is_stuck;
     return job->state == JOB_STARTING &&
            (beat->iteration > 0 || strcmp(job->kind, "command") == 0);
 }
 
 /* The wall clock may have been set while the daemon was down: the run time that
  * the worker reports is more reliable. */
-static void set_start(struct engine *e, struct entry *en, double lease_s)
+static void set_start(struct engine *e, struct job_record *rec, double lease_s)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     double before_s = fmax(0, job->claim_s - job->start_s); /* not NAN */
 
-    if (en->is_by_wall && lease_s > 0)
-        en->start_now_s = eng_now(e) - lease_s - before_s + job->stopped_for_s;
-    en->is_by_wall = false;
+    if (rec->is_by_wall && lease_s > 0)
+        rec->start_now_s = eng_now(e) - lease_s - before_s + job->stopped_for_s;
+    rec->is_by_wall = false;
 }
 
-static void note_pace(struct engine *e, struct entry *en,
+static void note_pace(struct engine *e, struct job_record *rec,
                       const struct engine_beat *beat)
 {
-    bool is_known =
-        en->pace_of == en->job.attempt && beat->iteration >= en->pace_iteration;
+    bool is_known = rec->pace_of == rec->job.attempt &&
+                    beat->iteration >= rec->pace_iteration;
     if (beat->iteration <= 0 || is_known)
         return;
-    en->pace_of = en->job.attempt;
-    en->pace_iteration = beat->iteration;
-    en->pace_s = eng_now(e);
+    rec->pace_of = rec->job.attempt;
+    rec->pace_iteration = beat->iteration;
+    rec->pace_s = eng_now(e);
 }
 
 /* A value that was not reported is 0, as in the job's events and summaries. */
@@ -207,31 +207,31 @@ static struct engine_beat without_negatives(const struct engine_beat *beat)
 
 /* Say what a resize cost, for people who read the events; fold.c computes the
  * same. */
-static void say_cost(const struct engine *e, const struct entry *en,
+static void say_cost(const struct engine *e, const struct job_record *rec,
                      struct detail *d)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     const struct job_resize *r = &job->resize;
 
-    if (isnan(r->told_s) || isnan(r->ended_s) || !isnan(job->run_s))
+    if (isnan(r->end_asked_s) || isnan(r->ended_s) || !isnan(job->run_s))
         return;
     (void)snprintf(d->why, sizeof(d->why),
                    "resized from %" PRId32 " to %" PRId32
                    " GPUs in %.1f s: checkpoint %.1f, allocator %.1f, start "
                    "%.1f",
-                   r->from, job->gpus, eng_wall(e) - r->told_s,
-                   r->ended_s - r->told_s, job->start_s - r->ended_s,
+                   r->from, job->gpus, eng_wall(e) - r->end_asked_s,
+                   r->ended_s - r->end_asked_s, job->start_s - r->ended_s,
                    eng_wall(e) - job->start_s);
 }
 
-static int note_failures(struct engine *e, struct entry *en,
+static int note_failures(struct engine *e, struct job_record *rec,
                          const struct engine_failures *f, struct error *err)
 {
-    for (int32_t i = en->job.saves_failed; i < f->n; i++) {
+    for (int32_t i = rec->job.saves_failed; i < f->n; i++) {
         struct detail d = DETAIL_INIT;
         d.saves_failed = i + 1;
         text_copy(d.why, sizeof(d.why), f->why[i]);
-        if (eng_stage(e, en, EV_SAVE_FAILED, -1, &d, err) < 0)
+        if (eng_stage(e, rec, EV_SAVE_FAILED, -1, &d, err) < 0)
             return -1;
     }
     return 0;
@@ -240,18 +240,18 @@ static int note_failures(struct engine *e, struct entry *en,
 int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
                 const struct engine_beat *told, struct error *err)
 {
-    struct entry *en = attempt_of(e, id, attempt, err);
+    struct job_record *rec = attempt_of(e, id, attempt, err);
     const struct engine_beat known = without_negatives(told), *beat = &known;
     struct detail d = DETAIL_INIT;
 
-    if (!en)
+    if (!rec)
         return -1;
-    struct job *job = &en->job;
-    en->is_heard = true;
-    en->spoke_s = eng_wall(e);
-    set_start(e, en, beat->lease_s);
-    note_pace(e, en, beat);
-    bool moves = eng_note_progress(en, beat, eng_now(e));
+    struct job *job = &rec->job;
+    rec->is_heard = true;
+    rec->spoke_s = eng_wall(e);
+    set_start(e, rec, beat->lease_s);
+    note_pace(e, rec, beat);
+    bool moves = eng_note_progress(rec, beat, eng_now(e));
     job->beat_s = eng_now(e);
     job->iteration = beat->iteration;
     job->iterations_total = beat->iterations_total;
@@ -261,27 +261,27 @@ int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
     job->t_iter = beat->t_iter;
     job->eval_accuracy = beat->eval_accuracy;
     job->tokenised = beat->tokenised;
-    if (note_failures(e, en, &beat->failures, err) < 0)
+    if (note_failures(e, rec, &beat->failures, err) < 0)
         return -1;
-    if (en->give_up || !runs_now(en, beat, moves))
+    if (rec->give_up || !runs_now(rec, beat, moves))
         return 0;
-    say_cost(e, en, &d);
-    if (eng_refusal_of(e, en, eng_model_type(e, en)))
-        text_copy(d.gpu_type, sizeof(d.gpu_type), eng_model_type(e, en));
-    if (eng_stage(e, en, EV_RUN, -1, &d, err) < 0)
+    say_cost(e, rec, &d);
+    if (eng_refusal_of(e, rec, eng_model_type(e, rec)))
+        text_copy(d.gpu_type, sizeof(d.gpu_type), eng_model_type(e, rec));
+    if (eng_stage(e, rec, EV_RUN, -1, &d, err) < 0)
         return -1;
-    en->is_stuck = false;
+    rec->is_stuck = false;
     return 0;
 }
 
 void engine_last_figures(struct engine *e, uint64_t id, int32_t attempt,
                          const struct engine_beat *last)
 {
-    struct entry *en = attempt_of(e, id, attempt, NULL);
+    struct job_record *rec = attempt_of(e, id, attempt, NULL);
 
-    if (!en || last->iteration < en->job.iteration)
+    if (!rec || last->iteration < rec->job.iteration)
         return;
-    struct job *job = &en->job;
+    struct job *job = &rec->job;
     job->iteration = last->iteration;
     if (last->iterations_total > 0)
         job->iterations_total = last->iterations_total;
@@ -302,16 +302,16 @@ int engine_report(struct engine *e, uint64_t id, int32_t attempt,
                   const struct engine_report_extra *extra, struct error *err)
 {
     struct detail d = DETAIL_INIT;
-    struct entry *en = attempt_of(e, id, attempt, err);
+    struct job_record *rec = attempt_of(e, id, attempt, err);
 
-    if (!en)
+    if (!rec)
         return -1;
     if (exit_code < 0 || exit_code > 255)
         return error_set(err, ERR_INVAL, "exit code %" PRId32 " is not 0..255",
                          exit_code);
-    if (en->job.reported)
+    if (rec->job.reported)
         return 0;
-    if (extra && note_failures(e, en, &extra->failures, err) < 0)
+    if (extra && note_failures(e, rec, &extra->failures, err) < 0)
         return -1;
     d.exit_code = exit_code;
     d.cpu_ms = extra ? extra->cpu_ms : -1;
@@ -326,10 +326,10 @@ int engine_report(struct engine *e, uint64_t id, int32_t attempt,
         text_copy(d.cause, sizeof(d.cause), extra->cause);
         d.needed_bytes = extra->needed_bytes;
         d.available_bytes = extra->available_bytes;
-        text_copy(d.gpu_type, sizeof(d.gpu_type), eng_model_type(e, en));
+        text_copy(d.gpu_type, sizeof(d.gpu_type), eng_model_type(e, rec));
     }
     if (exit_code != 0)
         text_copy(d.fault_node, sizeof(d.fault_node),
                   fault_node ? fault_node : "");
-    return eng_stage(e, en, EV_REPORT, -1, &d, err);
+    return eng_stage(e, rec, EV_REPORT, -1, &d, err);
 }

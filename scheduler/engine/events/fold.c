@@ -27,22 +27,22 @@ static void copy(char *dst, const char *src, size_t cap)
     dst[cap - 1] = '\0';
 }
 
-int eng_take_submit(struct entry *en, const char *text, struct error *err)
+int eng_take_submit(struct job_record *rec, const char *text, struct error *err)
 {
     struct texts own;
 
     if (!text)
         return error_set(err, ERR_INVAL, "a submit without its detail");
-    if (submit_decode(text, en->own.spec, &en->job, &own, err) < 0)
+    if (submit_decode(text, rec->own.spec, &rec->job, &own, err) < 0)
         return -1;
-    texts_clear(&en->own);
-    en->own = own;
+    texts_clear(&rec->own);
+    rec->own = own;
     if (own.dir)
-        en->job.dir = own.dir;
-    en->job.spec = own.spec;
-    en->job.key = own.key;
-    en->job.depends = own.depends;
-    en->job.rules = own.rules;
+        rec->job.dir = own.dir;
+    rec->job.spec = own.spec;
+    rec->job.key = own.key;
+    rec->job.depends = own.depends;
+    rec->job.rules = own.rules;
     return 0;
 }
 
@@ -87,10 +87,10 @@ static void fold_release(struct job *job, const struct store_event *ev)
     because(job, why);
 }
 
-static void fold_intent(struct entry *en, const struct store_event *ev,
+static void fold_intent(struct job_record *rec, const struct store_event *ev,
                         const struct detail *d)
 {
-    struct job *job = &en->job;
+    struct job *job = &rec->job;
 
     job->attempt = ev->attempt;
     job->requeue_wait_s = 0;
@@ -117,11 +117,11 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     job->epoch = job->epochs_total = 0;
     job->loss = job->t_iter = job->eval_accuracy = job->beat_s = NAN;
     job->tokenised = NAN;
-    en->is_taken_back = false;
-    en->is_told = false;
-    en->attempt_exit = -1;
-    en->attempt_signal = 0;
-    en->attempt_end_s = NAN;
+    rec->is_taken_back = false;
+    rec->has_progress = false;
+    rec->attempt_exit = -1;
+    rec->attempt_signal = 0;
+    rec->attempt_end_s = NAN;
     resize_planned(&job->resize);
     because(job, "");
 }
@@ -184,10 +184,10 @@ static void fold_run(struct job *job, double at_s)
 }
 
 /* A detail says that the engine cancelled it, and why. */
-static void fold_cancel(struct entry *en, const struct store_event *ev,
+static void fold_cancel(struct job_record *rec, const struct store_event *ev,
                         const struct detail *d)
 {
-    struct job *job = &en->job;
+    struct job *job = &rec->job;
     bool own = ev->uid == job->uid;
 
     job->cancel_asked = true;
@@ -246,18 +246,18 @@ static double ended_s(const struct store_event *ev, const struct detail *d)
     return d->ended_ms > 0 ? (double)d->ended_ms / 1000 : ev->at_s;
 }
 
-static void fold_requeue(struct entry *en, const struct store_event *ev,
+static void fold_requeue(struct job_record *rec, const struct store_event *ev,
                          const struct detail *d)
 {
-    struct job *job = &en->job;
+    struct job *job = &rec->job;
 
-    en->attempt_end_s = ended_s(ev, d);
-    en->attempt_exit = d->exit_code;
-    en->attempt_signal = d->signal > 0 ? d->signal : 0;
+    rec->attempt_end_s = ended_s(ev, d);
+    rec->attempt_exit = d->exit_code;
+    rec->attempt_signal = d->signal > 0 ? d->signal : 0;
     if (!isnan(job->claim_s)) /* an unclaimed attempt has used none of it */
         job->attempt_limit_s =
             d->left_ms > 0 ? (double)d->left_ms / 1000 : job->limit_s;
-    resize_requeued(job, en->attempt_end_s);
+    resize_requeued(job, rec->attempt_end_s);
     job->retries += d->retry > 0;
     job->requeue_s = ev->at_s;
     if (d->exclude[0])
@@ -266,7 +266,7 @@ static void fold_requeue(struct entry *en, const struct store_event *ev,
     job->start_s = NAN;
     job->limit_hit = job->release_asked = job->requeue_asked = false;
     job->is_preempted = false;
-    en->is_taken_back =
+    rec->is_taken_back =
         strncmp(d->why, eng_taken_back, strlen(eng_taken_back)) == 0;
     because(job, d->why);
 }
@@ -283,19 +283,19 @@ static void take_progress(struct job *job, const struct detail *d)
     job->eval_accuracy = d->eval_accuracy;
 }
 
-static void fold_end(struct entry *en, const struct store_event *ev,
+static void fold_end(struct job_record *rec, const struct store_event *ev,
                      const struct detail *d)
 {
-    struct job *job = &en->job;
+    struct job *job = &rec->job;
 
-    if (job->attempt > 0 && isnan(en->attempt_end_s)) {
-        en->attempt_end_s = ended_s(ev, d);
-        en->attempt_exit = d->exit_code;
-        en->attempt_signal = d->signal > 0 ? d->signal : 0;
+    if (job->attempt > 0 && isnan(rec->attempt_end_s)) {
+        rec->attempt_end_s = ended_s(ev, d);
+        rec->attempt_exit = d->exit_code;
+        rec->attempt_signal = d->signal > 0 ? d->signal : 0;
     }
     job->end_s = ended_s(ev, d);
     job->exit_code = d->exit_code;
-    en->is_told = true;
+    rec->has_progress = true;
     if (job->iteration == 0)
         take_progress(job, d);
     because(job, d->why);
@@ -345,10 +345,10 @@ static void fold_report(struct job *job, const struct detail *d)
 }
 
 /* `job->state` is already the new state. */
-static void apply(struct entry *en, const struct store_event *ev,
+static void apply(struct job_record *rec, const struct store_event *ev,
                   const struct detail *d)
 {
-    struct job *job = &en->job;
+    struct job *job = &rec->job;
 
     switch (ev->ev) {
     case EV_SUBMIT:
@@ -373,7 +373,7 @@ static void apply(struct entry *en, const struct store_event *ev,
         fold_release(job, ev);
         break;
     case EV_INTENT:
-        fold_intent(en, ev, d);
+        fold_intent(rec, ev, d);
         break;
     case EV_UNKNOWN:
     case EV_STALL:
@@ -392,7 +392,7 @@ static void apply(struct entry *en, const struct store_event *ev,
         fold_report(job, d);
         break;
     case EV_CANCEL:
-        fold_cancel(en, ev, d);
+        fold_cancel(rec, ev, d);
         break;
     case EV_WARN:
         job->is_warned = true;
@@ -408,37 +408,38 @@ static void apply(struct entry *en, const struct store_event *ev,
         because(job, d->why);
         break;
     case EV_REQUEUE:
-        fold_requeue(en, ev, d);
+        fold_requeue(rec, ev, d);
         break;
     case EV_FINISH:
     case EV_FAIL:
     case EV_KILLED:
     case EV_EXPIRE:
     case EV_LOST:
-        fold_end(en, ev, d);
+        fold_end(rec, ev, d);
         break;
     }
 }
 
 /* The names of an update replace those of the submit; nothing else has changed
  * yet if memory runs out. */
-static int take_names(struct entry *en, const struct detail *d,
+static int take_names(struct job_record *rec, const struct detail *d,
                       struct error *err)
 {
-    struct alloc_where w = en->job.where;
+    struct alloc_where w = rec->job.where;
 
-    if (names_kept_set(&en->kept, d->partition, &w.partition, err) < 0 ||
-        names_kept_set(&en->kept, d->account, &w.account, err) < 0)
+    if (names_kept_set(&rec->kept, d->partition, &w.partition, err) < 0 ||
+        names_kept_set(&rec->kept, d->account, &w.account, err) < 0)
         return -1;
-    en->job.where = w;
+    rec->job.where = w;
     return 0;
 }
 
 /* The fields that the engine writes in every case and depends on. */
-static int check_detail(const struct entry *en, const struct store_event *ev,
-                        const struct detail *d, struct error *err)
+static int check_detail(const struct job_record *rec,
+                        const struct store_event *ev, const struct detail *d,
+                        struct error *err)
 {
-    int32_t attempt = en->job.attempt + (ev->ev == EV_INTENT);
+    int32_t attempt = rec->job.attempt + (ev->ev == EV_INTENT);
 
     if (ev->attempt != attempt)
         return error_set(err, ERR_INVAL,
@@ -451,50 +452,51 @@ static int check_detail(const struct entry *en, const struct store_event *ev,
     return 0;
 }
 
-static void move(struct entry *en, const struct store_event *ev,
+static void move(struct job_record *rec, const struct store_event *ev,
                  const struct detail *d, enum job_state to)
 {
-    enum job_state from = en->job.state;
+    enum job_state from = rec->job.state;
 
     if (to != from || ev->ev == EV_INTENT)
-        en->job.state_s = ev->at_s;
+        rec->job.state_s = ev->at_s;
     if (job_state_is_final(to)) /* there is no next attempt */
-        resize_over(&en->job.resize);
-    en->job.state = to;
+        resize_over(&rec->job.resize);
+    rec->job.state = to;
     /* The attempt's row keeps the state in which the attempt ended. */
-    if ((en->job.attempt > 0 && isnan(en->attempt_end_s)) ||
+    if ((rec->job.attempt > 0 && isnan(rec->attempt_end_s)) ||
         ev->ev == EV_INTENT)
-        en->attempt_state = to == JOB_QUEUED ? from : to;
-    apply(en, ev, d);
+        rec->attempt_state = to == JOB_QUEUED ? from : to;
+    apply(rec, ev, d);
 }
 
-int eng_fold(struct entry *en, const struct store_event *ev, struct error *err)
+int eng_fold(struct job_record *rec, const struct store_event *ev,
+             struct error *err)
 {
     struct detail d = DETAIL_INIT;
     enum job_state to;
 
-    if (job_state_next(en->job.state, ev->ev, &to, err) < 0)
+    if (job_state_next(rec->job.state, ev->ev, &to, err) < 0)
         return -1;
     if (ev->ev == EV_SUBMIT) {
-        if (eng_take_submit(en, ev->detail, err) < 0)
+        if (eng_take_submit(rec, ev->detail, err) < 0)
             return -1;
     } else if (detail_decode(ev->detail, &d, err) < 0 ||
-               check_detail(en, ev, &d, err) < 0 ||
-               (ev->ev == EV_UPDATE && take_names(en, &d, err) < 0)) {
+               check_detail(rec, ev, &d, err) < 0 ||
+               (ev->ev == EV_UPDATE && take_names(rec, &d, err) < 0)) {
         return -1;
     }
-    move(en, ev, &d, to);
+    move(rec, ev, &d, to);
     return 0;
 }
 
-int eng_fold_taken(struct entry *en, const struct store_event *ev,
+int eng_fold_taken(struct job_record *rec, const struct store_event *ev,
                    struct error *err)
 {
     static const struct detail nothing = DETAIL_INIT;
     enum job_state to;
 
-    if (job_state_next(en->job.state, ev->ev, &to, err) < 0)
+    if (job_state_next(rec->job.state, ev->ev, &to, err) < 0)
         return -1;
-    move(en, ev, &nothing, to);
+    move(rec, ev, &nothing, to);
     return 0;
 }

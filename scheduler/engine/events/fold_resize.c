@@ -22,7 +22,7 @@ void resize_asked(struct job *job, double at_s, const struct detail *d,
 {
     struct job_resize *r = &job->resize;
     /* What nobody has claimed has not run on its GPUs. */
-    bool has_run = r->planned_gpus == 0 || isnan(r->told_s);
+    bool has_run = r->planned_gpus == 0 || isnan(r->end_asked_s);
 
     r->gpus = d->to_gpus;
     r->nodes = d->to_nodes > 0 ? d->to_nodes : 0;
@@ -31,10 +31,12 @@ void resize_asked(struct job *job, double at_s, const struct detail *d,
     if (d->barred_gpus > 0)
         resize_barred(r, at_s, d);
     if (r->gpus == 0) {
-        r->told_s = r->ended_s = NAN;
+        r->end_asked_s = r->ended_s = NAN;
     } else if (is_live) {
         r->from = has_run ? job->gpus : r->from;
-        r->told_s = job->requeue_asked && !isnan(r->told_s) ? r->told_s : at_s;
+        r->end_asked_s = job->requeue_asked && !isnan(r->end_asked_s)
+                             ? r->end_asked_s
+                             : at_s;
         r->ended_s = NAN;
     }
 }
@@ -57,8 +59,8 @@ void resize_requeued(struct job *job, double ended_s)
         r->nodes = r->planned_nodes;
     }
     r->planned_gpus = r->planned_nodes = 0;
-    if (!isnan(r->told_s) && isnan(r->ended_s))
-        r->ended_s = fmax(r->told_s, ended_s);
+    if (!isnan(r->end_asked_s) && isnan(r->ended_s))
+        r->ended_s = fmax(r->end_asked_s, ended_s);
 }
 
 /* What it cost to have the old size again says nothing of a resize. */
@@ -66,7 +68,7 @@ void resize_claimed(struct job_resize *r)
 {
     r->planned_gpus = r->planned_nodes = 0;
     if (r->is_back)
-        r->told_s = r->ended_s = NAN;
+        r->end_asked_s = r->ended_s = NAN;
     r->is_back = false;
 }
 
@@ -84,13 +86,13 @@ void resize_ran(struct job *job)
         r->barred_gpus = 0;
         r->barred_s = 0;
     }
-    if (isnan(r->told_s) || isnan(r->ended_s))
+    if (isnan(r->end_asked_s) || isnan(r->ended_s))
         return;
     r->cost_from = r->from;
-    r->checkpoint_s = r->ended_s - r->told_s;
+    r->checkpoint_s = r->ended_s - r->end_asked_s;
     r->allocator_s = fmax(0, job->start_s - r->ended_s);
     r->start_s = fmax(0, job->run_s - fmax(job->start_s, r->ended_s));
-    r->told_s = r->ended_s = NAN;
+    r->end_asked_s = r->ended_s = NAN;
 }
 
 void resize_over(struct job_resize *r)

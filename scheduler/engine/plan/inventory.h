@@ -28,8 +28,8 @@ struct node_classes {
  * from one view to the next: the page faults of new ones take half of the time
  * of a plan. */
 struct eng_buffers {
-    struct policy_job *jobs;    /* owned, like the wishes; [cap] */
-    struct policy_wish *wishes; /* [cap] */
+    struct policy_job *jobs;           /* owned, like the decisions; [cap] */
+    struct policy_decision *decisions; /* [cap] */
     size_t cap;
 };
 

@@ -75,14 +75,14 @@ static enum policy_goal goal_of(const struct job *job)
 
 /* ---- the type of GPUs -----------------------------------------------------
  */
-bool eng_prefers_type(const struct engine *e, const struct entry *en)
+bool eng_prefers_type(const struct engine *e, const struct job_record *rec)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     bool has_range =
         job->gpus_min < job->gpus_max || job->nodes_min < job->nodes_max;
 
     return e->policy == &policy_goodput && e->classes.n_types > 1 &&
-           has_range && en->own.class && !en->has_own_rates &&
+           has_range && rec->own.class && !rec->has_own_rates &&
            !eng_where(e->parts.conf, job, 1).gpu_type;
 }
 
@@ -126,7 +126,7 @@ static void order_types(const struct engine *e, const struct eng_view *t,
  * there is no choice, or nothing to choose by. */
 static struct eng_model *try_in_order(struct engine *e,
                                       const struct eng_view *t,
-                                      const struct entry *en,
+                                      const struct job_record *rec,
                                       struct eng_model *m,
                                       struct policy_job *io)
 {
@@ -147,7 +147,7 @@ static struct eng_model *try_in_order(struct engine *e,
             first = m->types[i];
     }
     io->sets = m->sets;
-    io->n_sets = m->n_types + !eng_wants_type(e, &en->job);
+    io->n_sets = m->n_types + !eng_wants_type(e, &rec->job);
     if (first < 0 ||
         eng_models_get(&e->models, m->class,
                        e->nodes[e->classes.of_type[first]].gpu_type,
@@ -157,7 +157,7 @@ static struct eng_model *try_in_order(struct engine *e,
 }
 
 void eng_view_goodput(struct engine *e, struct eng_view *t,
-                      const struct entry *en, struct policy_job *io)
+                      const struct job_record *rec, struct policy_job *io)
 {
     const struct gpu_sizes sizes = {
         .gpus = {io->gpus_min, io->gpus_max},
@@ -168,26 +168,27 @@ void eng_view_goodput(struct engine *e, struct eng_view *t,
     struct policy_job_goodput *g = &io->goodput;
     struct eng_model *m = NULL;
 
-    g->share = en->share;
-    g->goal = goal_of(&en->job);
-    g->min_efficiency = en->job.min_efficiency;
-    m = eng_model_of(e, en);
-    if (!m && (!en->own.class ||
-               eng_models_get(&e->models, en->own.class, eng_model_type(e, en),
-                              engine_is_weak(&en->job), &m, NULL) < 0))
+    g->share = rec->share;
+    g->goal = goal_of(&rec->job);
+    g->min_efficiency = rec->job.min_efficiency;
+    m = eng_model_of(e, rec);
+    if (!m &&
+        (!rec->own.class ||
+         eng_models_get(&e->models, rec->own.class, eng_model_type(e, rec),
+                        engine_is_weak(&rec->job), &m, NULL) < 0))
         return;
-    if (io->state == JOB_QUEUED && eng_prefers_type(e, en))
-        m = try_in_order(e, t, en, m, io);
+    if (io->state == JOB_QUEUED && eng_prefers_type(e, rec))
+        m = try_in_order(e, t, rec, m, io);
     if (m->curve_of != e->models.n_views) {
         build(m, t);
         m->curve_of = e->models.n_views;
     }
-    struct eng_work work = eng_work_of(en, m);
+    struct eng_work work = eng_work_of(rec, m);
     g->left_one_s = work.left / m->curve.one_per_s;
     g->one_s = work.all / m->curve.one_per_s;
     bool is_open = io->state == JOB_QUEUED
                        ? io->to_gpus == 0
-                       : io->may_resize != 0 || en->job.iteration == 0;
+                       : io->may_resize != 0 || rec->job.iteration == 0;
     if (is_open && gpu_sizes_several(&sizes))
         g->curve = &m->curve;
 }

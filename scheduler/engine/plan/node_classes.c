@@ -50,7 +50,7 @@ static bool is_alike(const struct engine *e, size_t i, size_t k)
 
 static void mark_avoided(const struct engine *e, bool *ret)
 {
-    const struct entry_list *l = &e->files.avoiding;
+    const struct record_list *l = &e->lists.avoiding;
 
     for (size_t k = 0; k < l->n; k++) {
         const char *list = l->at[k]->job.exclude;

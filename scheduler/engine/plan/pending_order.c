@@ -16,8 +16,8 @@ static bool in_view(const struct waiting *w, double now_s)
 
 static int compare(const struct eng_order *a, const struct eng_order *b)
 {
-    if (a->is_owed != b->is_owed)
-        return a->is_owed ? -1 : 1;
+    if (a->has_reservation != b->has_reservation)
+        return a->has_reservation ? -1 : 1;
     if (a->is_back != b->is_back)
         return a->is_back ? -1 : 1;
     if (a->priority != b->priority)
@@ -32,29 +32,29 @@ static int by_order(const void *a, const void *b)
     return compare(a, b);
 }
 
-static struct eng_order of_live(const struct engine *e, struct entry *en,
+static struct eng_order of_live(const struct engine *e, struct job_record *rec,
                                 double now_s, double wall_s)
 {
     return (struct eng_order){
-        .entry = en,
-        .id = en->job.id,
-        .submit_s = now_s - (wall_s - en->job.submit_s),
-        .priority = en->job.priority,
-        .is_owed = eng_is_owed(e, en),
-        .is_back = en->job.resize.is_back,
+        .record = rec,
+        .id = rec->job.id,
+        .submit_s = now_s - (wall_s - rec->job.submit_s),
+        .priority = rec->job.priority,
+        .has_reservation = eng_has_reservation(e, rec),
+        .is_back = rec->job.resize.is_back,
     };
 }
 
 static struct eng_order of_waiting(const struct waiting *w, double now_s,
-                                   double wall_s, bool is_owed)
+                                   double wall_s, bool has_reservation)
 {
     return (struct eng_order){
-        .entry = w->entry,
+        .record = w->record,
         .waits = w,
         .id = w->id,
         .submit_s = now_s - (wall_s - w->submit_s),
         .priority = w->priority,
-        .is_owed = is_owed,
+        .has_reservation = has_reservation,
         .is_back = w->is_back,
     };
 }
@@ -63,16 +63,16 @@ static struct eng_order of_waiting(const struct waiting *w, double now_s,
 static size_t few_of(const struct engine *e, double now_s, double wall_s,
                      struct eng_order *ret)
 {
-    const struct entry_list *live = &e->files.moving;
-    const struct entry_list *owed = &e->files.owed;
-    bool has_owed = e->parts.conf->preempt.is_on;
+    const struct record_list *live = &e->lists.moving;
+    const struct record_list *reserved = &e->lists.reserved;
+    bool has_reserved = e->parts.conf->preempt.is_on;
     size_t n = 0;
 
     for (size_t i = 0; i < live->n; i++)
         if (job_state_is_live(live->at[i]->job.state))
             ret[n++] = of_live(e, live->at[i], now_s, wall_s);
-    for (size_t i = 0; has_owed && i < owed->n; i++) {
-        const struct waiting *w = owed->at[i]->filed.waits;
+    for (size_t i = 0; has_reserved && i < reserved->n; i++) {
+        const struct waiting *w = reserved->at[i]->places.waits;
         if (w && in_view(w, now_s))
             ret[n++] = of_waiting(w, now_s, wall_s, true);
     }
@@ -83,10 +83,10 @@ static size_t few_of(const struct engine *e, double now_s, double wall_s,
 int eng_order(struct engine *e, double now_s, double wall_s,
               struct eng_order **ret, size_t *ret_n, struct error *err)
 {
-    const struct queue *q = &e->files.queue;
+    const struct queue *q = &e->lists.queue;
     struct eng_order *o = malloc((e->n_active + 1) * sizeof(*o));
     struct eng_order *few = malloc((e->n_active + 1) * sizeof(*few));
-    bool has_owed = e->parts.conf->preempt.is_on;
+    bool has_reserved = e->parts.conf->preempt.is_on;
     size_t n = 0, n_few, k = 0;
 
     if (!o || !few) {
@@ -94,11 +94,11 @@ int eng_order(struct engine *e, double now_s, double wall_s,
         free(few);
         return error_set(err, ERR_NOMEM, "out of memory");
     }
-    eng_find_owed(e);
+    eng_find_reserved(e);
     n_few = few_of(e, now_s, wall_s, few);
     for (size_t i = 0; i < q->n; i++) {
         const struct waiting *w = q->at[i];
-        if (!in_view(w, now_s) || (has_owed && w->is_owed))
+        if (!in_view(w, now_s) || (has_reserved && w->has_reservation))
             continue;
         const struct eng_order one = of_waiting(w, now_s, wall_s, false);
         while (k < n_few && compare(&few[k], &one) < 0)

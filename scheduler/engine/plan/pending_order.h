@@ -6,12 +6,12 @@
 
 /* A job of the view, and what decides its position. */
 struct eng_order {
-    struct entry *entry;
+    struct job_record *record;
     const struct waiting *waits; /* NULL: it is live */
     uint64_t id;
     double submit_s; /* on the view's clock */
     int32_t priority;
-    bool is_owed, is_back;
+    bool has_reservation, is_back;
 };
 /* Jobs that are live or could start, in the policy's order.
  * own  *ret, for free() */

@@ -1,5 +1,5 @@
 /* plan.c - fetch the inventory, ask the policy for a plan, and stage its
- * wishes.
+ * decisions.
  *
  * policy_view.c builds what the policy sees; plan_check.c and user_limits.c
  * check the plan.
@@ -95,7 +95,7 @@ int eng_inventory(struct engine *e, struct error *err)
     return eng_classify(e, err);
 }
 
-/* ---- the wishes ----------------------------------------------------------
+/* ---- the decisions ----------------------------------------------------------
  */
 int eng_ahead_save(const struct engine *e, bool **ret, struct error *err)
 {
@@ -116,11 +116,11 @@ void eng_ahead_restore(struct engine *e, bool *saved)
     free(saved);
 }
 
-static void set_reason(struct engine *e, struct entry *en, const char *reason,
-                       double start_s)
+static void set_reason(struct engine *e, struct job_record *rec,
+                       const char *reason, double start_s)
 {
-    en->job.start_estimate_s = start_s;
-    (void)eng_set_reason(e, en, reason);
+    rec->job.start_estimate_s = start_s;
+    (void)eng_set_reason(e, rec, reason);
 }
 
 /* A job with a begin time or a backoff keeps that reason: no plan looks at the
@@ -131,10 +131,10 @@ static void pause_all(struct engine *e, const char *why)
 
     text_copy(reason, sizeof(reason), why);
     for (size_t i = 0; i < e->n_active; i++) {
-        struct entry *en = e->active[i];
-        if (en->job.state == JOB_QUEUED && !eng_waits(en) &&
-            en->not_before_s <= eng_now(e))
-            set_reason(e, en, reason, NAN);
+        struct job_record *rec = e->active[i];
+        if (rec->job.state == JOB_QUEUED && !eng_waits(rec) &&
+            rec->not_before_s <= eng_now(e))
+            set_reason(e, rec, reason, NAN);
     }
 }
 
@@ -159,26 +159,27 @@ static void say_chosen(const struct engine *e, const struct job *job,
                        e->policy->name);
 }
 
-int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
-               uint64_t classes, struct error *err)
+int eng_intend(struct engine *e, struct job_record *rec, int32_t nodes,
+               int32_t gpus, uint64_t classes, struct error *err)
 {
     struct detail d = DETAIL_INIT;
 
     d.nodes = nodes;
     d.gpus = gpus;
-    if (gpus > 0 && (eng_wants_type(e, &en->job) || eng_prefers_type(e, en)))
+    if (gpus > 0 && (eng_wants_type(e, &rec->job) || eng_prefers_type(e, rec)))
         text_copy(d.gpu_type, sizeof(d.gpu_type), eng_type_of(e, classes));
-    say_chosen(e, &en->job, &d);
+    say_chosen(e, &rec->job, &d);
     const char *account =
-        en->job.where.account ? NULL : eng_default_account(e, en->job.uid);
+        rec->job.where.account ? NULL : eng_default_account(e, rec->job.uid);
     text_copy(d.account, sizeof(d.account), account ? account : "");
-    en->job.start_estimate_s = NAN;
-    en->is_ahead = false;
-    return eng_stage(e, en, EV_INTENT, -1, &d, err);
+    rec->job.start_estimate_s = NAN;
+    rec->is_ahead = false;
+    return eng_stage(e, rec, EV_INTENT, -1, &d, err);
 }
 
-const char *eng_wait_reason(const struct engine *e, const struct entry *en,
-                            const struct policy_wish *w,
+const char *eng_wait_reason(const struct engine *e,
+                            const struct job_record *rec,
+                            const struct policy_decision *w,
                             char room[JOB_REASON_CAP])
 {
     struct mask_memo memo = {.next = 0};
@@ -186,7 +187,7 @@ const char *eng_wait_reason(const struct engine *e, const struct entry *en,
     if (!e->classes.has_next || w->lacks ||
         strncmp(w->reason, "WaitingForGpus", 14) != 0)
         return w->reason;
-    return eng_say_closed(e, en, eng_masks(e, &en->job, &memo).now, room)
+    return eng_say_closed(e, rec, eng_masks(e, &rec->job, &memo).now, room)
                ? room
                : w->reason;
 }
@@ -194,18 +195,18 @@ const char *eng_wait_reason(const struct engine *e, const struct entry *en,
 /* In a long queue each entry is a cache miss: prefetch it. */
 static void fetch(const struct engine *e, uint64_t id)
 {
-    const struct entry *en = eng_find(e, id);
+    const struct job_record *rec = eng_find(e, id);
 
-    __builtin_prefetch(en);
-    __builtin_prefetch(en->job.reason + 64);
+    __builtin_prefetch(rec);
+    __builtin_prefetch(rec->job.reason + 64);
 }
 
 /* A start, or a resize, of the same plan has taken what a quota of the cluster
  * left. The next plan sees that. */
-static bool is_over_quota(struct engine *e, const struct entry *en,
-                          const struct policy_wish *w)
+static bool is_over_quota(struct engine *e, const struct job_record *rec,
+                          const struct policy_decision *w)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     int32_t gpus = w->nodes * w->gpus_per_node;
     bool is_live = job_state_is_live(job->state);
     bool is_larger = w->act == POLICY_RESIZE
@@ -233,30 +234,30 @@ static int carry_over(struct engine *e, const struct eng_view *t, size_t n,
                       struct error *err)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct policy_wish *w = &t->wishes[i];
-        struct entry *en = eng_find(e, w->id);
+        const struct policy_decision *w = &t->decisions[i];
+        struct job_record *rec = eng_find(e, w->id);
         char why[JOB_REASON_CAP];
-        assert(en);
+        assert(rec);
         int rc = 0;
         if (i + FETCH_AHEAD < n)
-            fetch(e, t->wishes[i + FETCH_AHEAD].id);
-        if (is_over_quota(e, en, w))
+            fetch(e, t->decisions[i + FETCH_AHEAD].id);
+        if (is_over_quota(e, rec, w))
             continue;
         if (w->act == POLICY_PREEMPT)
-            rc = eng_preempt(e, t->wishes, n, w, err);
+            rc = eng_preempt(e, t->decisions, n, w, err);
         else if (w->act == POLICY_RESIZE)
-            rc = eng_resize(e, en, w, err);
-        else if (job_state_is_live(en->job.state))
-            rc = eng_ahead_wish(e, en, w, err);
+            rc = eng_resize(e, rec, w, err);
+        else if (job_state_is_live(rec->job.state))
+            rc = eng_ahead_decision(e, rec, w, err);
         else if (w->act == POLICY_WAIT)
-            set_reason(e, en, eng_wait_reason(e, en, w, why), w->start_s);
+            set_reason(e, rec, eng_wait_reason(e, rec, w, why), w->start_s);
         else
-            rc = eng_intend(e, en, w->nodes, w->nodes * w->gpus_per_node,
+            rc = eng_intend(e, rec, w->nodes, w->nodes * w->gpus_per_node,
                             w->classes, err);
         if (rc < 0)
             return -1;
     }
-    return eng_ahead(e, &t->v, t->wishes, n, err);
+    return eng_ahead(e, &t->v, t->decisions, n, err);
 }
 
 /* A cluster that does not answer makes jobs pending. It is not an error to
@@ -285,15 +286,15 @@ int eng_make_plan(struct engine *e, struct eng_view *t, uint64_t tells,
 
     *ret_n = 0;
     for (int i = 0; rc == 0 && again && i < PLANS_MAX && t->v.n_jobs > 0; i++) {
-        rc = e->policy->plan(&t->v, t->wishes, e->n_active, ret_n, err);
+        rc = e->policy->plan(&t->v, t->decisions, e->n_active, ret_n, err);
         if (rc == 0)
-            rc = eng_check_plan(&t->v, t->wishes, *ret_n, err);
+            rc = eng_check_plan(&t->v, t->decisions, *ret_n, err);
         if (rc < 0)
             return error_wrap(err, "policy %s", e->policy->name);
         again = false;
         if (has_limits)
-            rc = eng_limit_wishes(e, &t->v, t->jobs, t->wishes, *ret_n, tells,
-                                  &again, err);
+            rc = eng_limit_decisions(e, &t->v, t->jobs, t->decisions, *ret_n,
+                                     tells, &again, err);
     }
     return rc;
 }
@@ -354,62 +355,64 @@ int eng_plan(struct engine *e, struct error *err)
  */
 struct explaining {
     struct engine *e;
-    void (*each)(void *arg, const struct engine_wish *w);
+    void (*each)(void *arg, const struct engine_decision *w);
     void *arg;
-    const struct policy_wish *wishes; /* [n], from the plan */
+    const struct policy_decision *decisions; /* [n], from the plan */
     size_t n;
 };
 
-static void explain_wish(const struct explaining *x,
-                         const struct policy_wish *w)
+static void explain_decision(const struct explaining *x,
+                             const struct policy_decision *w)
 {
-    struct entry *en = eng_find(x->e, w->id);
+    struct job_record *rec = eng_find(x->e, w->id);
     bool starts = w->act == POLICY_START;
-    const struct engine_wish one = {
-        .job = &en->job,
+    const struct engine_decision one = {
+        .job = &rec->job,
         .nodes = starts ? w->nodes : 0,
         .gpus = starts ? w->nodes * w->gpus_per_node : 0,
         .start_s = starts ? eng_now(x->e) : w->start_s,
         .is_shown = true,
         .reason = starts ? "" : w->reason,
     };
-    en->is_planned = true;
-    if (en->job.state == JOB_QUEUED)
+    rec->is_planned = true;
+    if (rec->job.state == JOB_QUEUED)
         x->each(x->arg, &one);
 }
 
 /* "Preempted: ..." for a victim of the plan; else the job's reason. */
-static const char *reason_of(const struct explaining *x, const struct entry *en)
+static const char *reason_of(const struct explaining *x,
+                             const struct job_record *rec)
 {
     for (size_t i = 0; i < x->n; i++)
-        if (x->wishes[i].act == POLICY_PREEMPT && x->wishes[i].id == en->job.id)
-            return x->wishes[i].reason;
-    return en->job.reason;
+        if (x->decisions[i].act == POLICY_PREEMPT &&
+            x->decisions[i].id == rec->job.id)
+            return x->decisions[i].reason;
+    return rec->job.reason;
 }
 
 static void explain_others(const struct explaining *x, bool is_live)
 {
     for (size_t i = 0; i < x->e->n_active; i++) {
-        struct entry *en = x->e->active[i];
-        bool is_other = is_live ? job_state_is_live(en->job.state)
-                                : !job_state_is_live(en->job.state) &&
-                                      !job_state_is_final(en->job.state) &&
-                                      !en->is_planned;
+        struct job_record *rec = x->e->active[i];
+        bool is_other = is_live ? job_state_is_live(rec->job.state)
+                                : !job_state_is_live(rec->job.state) &&
+                                      !job_state_is_final(rec->job.state) &&
+                                      !rec->is_planned;
         if (!is_other)
             continue;
         /* Only live jobs are preempted, and few are: a linear search will
          * do. */
-        const struct engine_wish one = {.job = &en->job,
-                                        .start_s = NAN,
-                                        .is_shown = is_live,
-                                        .reason = is_live ? reason_of(x, en)
-                                                          : en->job.reason};
+        const struct engine_decision one = {
+            .job = &rec->job,
+            .start_s = NAN,
+            .is_shown = is_live,
+            .reason = is_live ? reason_of(x, rec) : rec->job.reason};
         x->each(x->arg, &one);
     }
 }
 
 int engine_explain(struct engine *e,
-                   void (*each)(void *arg, const struct engine_wish *w),
+                   void (*each)(void *arg, const struct engine_decision *w),
                    void *arg, struct error *err)
 {
     struct explaining x = {.e = e, .each = each, .arg = arg};
@@ -424,13 +427,13 @@ int engine_explain(struct engine *e,
     for (size_t i = 0; i < e->n_active; i++)
         e->active[i]->is_planned = false;
     if (rc == 0) {
-        x.wishes = t.wishes;
+        x.decisions = t.decisions;
         x.n = n;
         explain_others(&x, true);
         for (size_t i = 0; i < n; i++)
-            if (t.wishes[i].act == POLICY_START ||
-                t.wishes[i].act == POLICY_WAIT)
-                explain_wish(&x, &t.wishes[i]);
+            if (t.decisions[i].act == POLICY_START ||
+                t.decisions[i].act == POLICY_WAIT)
+                explain_decision(&x, &t.decisions[i]);
         explain_others(&x, false);
     }
     for (size_t i = 0; i < e->n_active; i++)

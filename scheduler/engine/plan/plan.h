@@ -7,15 +7,15 @@
 #include "scheduler/engine/engine_internal.h"
 
 /* ---- policy_view.c, plan.c, plan_check.c --------------------------------- */
-/* What a policy sees, and room for its wishes. */
+/* What a policy sees, and room for its decisions. */
 struct eng_view {
     struct policy_view v;
     struct engine *of;
-    struct eng_buffers buffers;    /* owned; has the jobs and wishes below */
-    struct policy_node *nodes;     /* owned, like ats */
-    struct policy_job *jobs;       /* [e->n_active] */
-    int32_t *ats;                  /* nodes of the live jobs, job after job */
-    struct policy_wish *wishes;    /* [e->n_active] */
+    struct eng_buffers buffers; /* owned; has the jobs and decisions below */
+    struct policy_node *nodes;  /* owned, like ats */
+    struct policy_job *jobs;    /* [e->n_active] */
+    int32_t *ats;               /* nodes of the live jobs, job after job */
+    struct policy_decision *decisions; /* [e->n_active] */
     uint64_t sets[POLICY_CLASSES]; /* by GPU type; the policy_jobs point here */
     int64_t free[POLICY_CLASSES];  /* GPUs, by index of node_classes.types */
 };
@@ -28,7 +28,7 @@ void eng_view_clear(struct eng_view *t);
  * that fails, the view allocates its own. */
 void eng_buffers_reserve(struct engine *e);
 void eng_buffers_clear(struct eng_buffers *r);
-/* Saves and restores entry.is_ahead of all active jobs, for a caller that
+/* Saves and restores job_record.is_ahead of all active jobs, for a caller that
  * builds a view without carrying out a plan.
  * own  *ret: eng_ahead_restore() frees it */
 int eng_ahead_save(const struct engine *e, bool **ret,
@@ -38,7 +38,7 @@ void eng_ahead_restore(struct engine *e, bool *saved);
  * the view that exceed a limit.
  * in   tells  a removed job with this id or a higher one gets the limit as its
  *      reason
- * out  ret_n  wishes
+ * out  ret_n  decisions
  * err  of the policy */
 enum { TELLS_ALL = 0 };
 #define TELLS_NONE UINT64_MAX
@@ -48,7 +48,7 @@ int eng_make_plan(struct engine *e, struct eng_view *t, uint64_t tells,
 int eng_inventory(struct engine *e, struct error *err);
 int eng_plan(struct engine *e, struct error *err);
 int eng_check_plan(const struct policy_view *view,
-                   const struct policy_wish *wishes, size_t n,
+                   const struct policy_decision *decisions, size_t n,
                    struct error *err) MUST_CHECK;
 
 /* ---- node_classes.c, feasibility.c --------------------------------------- */
@@ -125,10 +125,11 @@ int eng_limit_view(struct engine *e, struct policy_view *v,
                    struct error *err) MUST_CHECK;
 /* The same for starts that exceed a limit together; they become WAIT.
  * out  ret_again  there were some: a plan without them may start other jobs */
-int eng_limit_wishes(struct engine *e, struct policy_view *v,
-                     struct policy_job *jobs, struct policy_wish *wishes,
-                     size_t n, uint64_t tells, bool *ret_again,
-                     struct error *err) MUST_CHECK;
+int eng_limit_decisions(struct engine *e, struct policy_view *v,
+                        struct policy_job *jobs,
+                        struct policy_decision *decisions, size_t n,
+                        uint64_t tells, bool *ret_again,
+                        struct error *err) MUST_CHECK;
 bool eng_is_limited(const struct engine *e, const struct job *job,
                     int32_t gpus);
 /* Whether the user or the account of the job has no GPU-hours left for so many
@@ -141,50 +142,52 @@ int eng_check_limits(const struct engine *e, const struct job *job,
 
 /* ---- submit_ahead.c ------------------------------------------------------
  */
-/* Handles the wish for an attempt that is pending in the allocator, which the
- * policy saw as queued. */
-int eng_ahead_wish(struct engine *e, struct entry *en,
-                   const struct policy_wish *w, struct error *err) MUST_CHECK;
+/* Handles the decision for an attempt that is pending in the allocator, which
+ * the policy saw as queued. */
+int eng_ahead_decision(struct engine *e, struct job_record *rec,
+                       const struct policy_decision *w,
+                       struct error *err) MUST_CHECK;
 /* Requests attempts for the first jobs that lack devices, after the policy has
  * planned. */
 int eng_ahead(struct engine *e, const struct policy_view *view,
-              const struct policy_wish *wishes, size_t n,
+              const struct policy_decision *decisions, size_t n,
               struct error *err) MUST_CHECK;
 /* Stages the INTENT of an attempt. in classes of its nodes */
-int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
-               uint64_t classes, struct error *err) MUST_CHECK;
+int eng_intend(struct engine *e, struct job_record *rec, int32_t nodes,
+               int32_t gpus, uint64_t classes, struct error *err) MUST_CHECK;
 
 /* ---- resizing.c ----------------------------------------------------------
  */
 /* Sets the members that tell the policy about a live job that may be resized,
  * or that leaves for another size. */
-void eng_view_resize(const struct engine *e, const struct entry *en,
+void eng_view_resize(const struct engine *e, const struct job_record *rec,
                      struct policy_job *io);
-/* Stages the resize that a policy wishes. err ERR_NOMEM */
-int eng_resize(struct engine *e, struct entry *en, const struct policy_wish *w,
-               struct error *err) MUST_CHECK;
+/* Stages the resize that a policy decides. err ERR_NOMEM */
+int eng_resize(struct engine *e, struct job_record *rec,
+               const struct policy_decision *w, struct error *err) MUST_CHECK;
 
 /* ---- preemption.c -------------------------------------------------------- */
 /* Finds the jobs with a preemption reservation, if preemption is on. */
-void eng_find_owed(struct engine *e);
+void eng_find_reserved(struct engine *e);
 /* End of the reservation that this preempted job caused; -INFINITY: it was not
  * preempted. */
-double eng_owed_until(const struct entry *en);
-/* Within one view, after eng_find_owed(). */
-bool eng_is_owed(const struct engine *e, const struct entry *en);
+double eng_reserved_until(const struct job_record *rec);
+/* Within one view, after eng_find_reserved(). */
+bool eng_has_reservation(const struct engine *e, const struct job_record *rec);
 /* Sets the members that tell the policy about a possible victim, or about one
  * that is leaving. */
-void eng_view_preempt(const struct engine *e, const struct entry *en,
+void eng_view_preempt(const struct engine *e, const struct job_record *rec,
                       double now_s, struct policy_job *io);
-/* Stages the preemption. The wish was checked, but limits may have changed
+/* Stages the preemption. The decision was checked, but limits may have changed
  * since. err ERR_NOMEM */
-int eng_preempt(struct engine *e, const struct policy_wish *wishes, size_t n,
-                const struct policy_wish *w, struct error *err) MUST_CHECK;
+int eng_preempt(struct engine *e, const struct policy_decision *decisions,
+                size_t n, const struct policy_decision *w,
+                struct error *err) MUST_CHECK;
 /* When a plan could preempt a job that this plan could not; INFINITY: never. */
 double eng_preempt_next(const struct engine *e, const struct policy_view *v);
 /* When the attempt got its devices; now_s: not known yet. */
-double eng_start_of(const struct entry *en, double now_s);
+double eng_start_of(const struct job_record *rec, double now_s);
 /* Grace time of the attempt. */
-double eng_grace(const struct entry *en);
+double eng_grace(const struct job_record *rec);
 
 #endif

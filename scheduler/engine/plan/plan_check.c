@@ -1,9 +1,9 @@
 /* plan_check.c - check a plan: a policy is trusted to be clever, not right.
  *
  * The check uses the view that the policy was given. Each queued job has
- * exactly one wish, a start respects the bounds of its job, and all starts
- * together fit on what is free. No other job has a wish, except a victim: it
- * leaves for a pending job of higher priority that fits, together with all
+ * exactly one decision, a start respects the bounds of its job, and all starts
+ * together fit on what is free. No other job has a decision, except a victim:
+ * it leaves for a pending job of higher priority that fits, together with all
  * other such jobs, on what is free then.
  */
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #include "scheduler/engine/plan/plan.h"
 #include "scheduler/policy/placement.h"
 
-/* Searches from *i on, because wishes mostly come in the order of the jobs.
+/* Searches from *i on, because decisions mostly come in the order of the jobs.
  * out  *i  its index, if found */
 static const struct policy_job *find(const struct policy_view *v, uint64_t id,
                                      size_t *i)
@@ -35,15 +35,15 @@ static const struct policy_job *find(const struct policy_view *v, uint64_t id,
 /* State of the check of one plan. */
 struct checking {
     const struct policy_view *v;
-    const struct policy_wish *wishes;
+    const struct policy_decision *decisions;
     size_t n;
     struct policy_node *nodes; /* owned; what is free, less the starts */
     int32_t *at;               /* owned */
-    bool *seen;                /* owned; by job: its wish was seen */
+    bool *seen;                /* owned; by job: its decision was seen */
 };
 
 static int check_start(struct checking *c, const struct policy_job *job,
-                       const struct policy_wish *w, struct error *err)
+                       const struct policy_decision *w, struct error *err)
 {
     struct place p = place_of(job, w->nodes, w->gpus_per_node);
     bool is_of_set = job->n_sets == 0;
@@ -93,14 +93,15 @@ static const char *why_not(const struct policy_view *v,
 }
 
 static int check_preempt(const struct checking *c, const struct policy_job *job,
-                         const struct policy_wish *w, struct error *err)
+                         const struct policy_decision *w, struct error *err)
 {
     const char *why = why_not(c->v, job);
     size_t k = 0, i = 0;
     const struct policy_job *to = find(c->v, w->for_id, &k);
 
-    while (i < c->n && (c->wishes[i].act != POLICY_WAIT ||
-                        c->wishes[i].id != w->for_id || !c->wishes[i].is_owed))
+    while (i < c->n && (c->decisions[i].act != POLICY_WAIT ||
+                        c->decisions[i].id != w->for_id ||
+                        !c->decisions[i].has_reservation))
         i++;
     if (!why && (!to || i == c->n))
         why = "no pending job gets its GPUs";
@@ -116,7 +117,7 @@ static int check_preempt(const struct checking *c, const struct policy_job *job,
 /* Once all victims have left, there must be room for the reserved jobs on what
  * the starts leave. Which jobs end by themselves is the policy's guess, and no
  * reason to reject a plan without preemption. */
-static int check_owed(struct checking *c, struct error *err)
+static int check_reserved(struct checking *c, struct error *err)
 {
     const struct policy_view *v = c->v;
     double sure_s = v->now_s + v->preempt.grace_s;
@@ -124,7 +125,7 @@ static int check_owed(struct checking *c, struct error *err)
     size_t k = 0;
 
     for (size_t i = 0; i < c->n; i++)
-        goes = goes || c->wishes[i].act == POLICY_PREEMPT;
+        goes = goes || c->decisions[i].act == POLICY_PREEMPT;
     for (size_t i = 0; goes && i < v->n_jobs; i++) {
         const struct policy_job *job = &v->jobs[i];
         if (!job_state_is_live(job->state) || !job->at || job->nodes < 1 ||
@@ -136,8 +137,9 @@ static int check_owed(struct checking *c, struct error *err)
                       place_of(job, job->nodes, job->gpus / job->nodes), 1);
     }
     for (size_t i = 0; goes && i < c->n; i++) {
-        const struct policy_wish *w = &c->wishes[i];
-        if (w->is_owed && check_start(c, find(v, w->id, &k), w, err) < 0)
+        const struct policy_decision *w = &c->decisions[i];
+        if (w->has_reservation &&
+            check_start(c, find(v, w->id, &k), w, err) < 0)
             return -1;
     }
     return 0;
@@ -163,7 +165,7 @@ static double turn_s(const struct policy_job *job, int32_t nodes, int64_t gpus)
 /* The size must be another one that the nodes that are up could hold. What is
  * free then is not checked: the job waits in the queue like any other. */
 static int check_resize(const struct checking *c, const struct policy_job *job,
-                        const struct policy_wish *w, struct error *err)
+                        const struct policy_decision *w, struct error *err)
 {
     const struct policy_view *v = c->v;
     int64_t gpus = (int64_t)w->nodes * w->gpus_per_node;
@@ -199,15 +201,15 @@ static int check_resize(const struct checking *c, const struct policy_job *job,
 
 /* ---- the plan --------------------------------------------------------------
  */
-static int check_one(struct checking *c, const struct policy_wish *w, size_t *k,
-                     struct error *err)
+static int check_one(struct checking *c, const struct policy_decision *w,
+                     size_t *k, struct error *err)
 {
     const struct policy_job *job = find(c->v, w->id, k);
     bool is_queued = job && job->state == JOB_QUEUED;
     bool goes = w->act == POLICY_PREEMPT || w->act == POLICY_RESIZE;
 
     if (!job || c->seen[*k] || is_queued == goes)
-        return error_set(err, ERR_INTERNAL, "a %s wish for job %" PRIu64,
+        return error_set(err, ERR_INTERNAL, "a %s decision for job %" PRIu64,
                          job && c->seen[*k] ? "second" : "stray", w->id);
     c->seen[*k] = true;
     if (w->act == POLICY_RESIZE)
@@ -222,34 +224,34 @@ static int check_one(struct checking *c, const struct policy_wish *w, size_t *k,
 
 static int check(struct checking *c, struct error *err)
 {
-    size_t n_queued = 0, n_wishes = 0, k = 0, k_goes = 0;
+    size_t n_queued = 0, n_decisions = 0, k = 0, k_goes = 0;
 
     for (size_t i = 0; i < c->v->n_jobs; i++)
         n_queued += c->v->jobs[i].state == JOB_QUEUED;
     for (size_t i = 0; i < c->n; i++)
-        n_wishes +=
-            c->wishes[i].act == POLICY_START || c->wishes[i].act == POLICY_WAIT;
-    if (n_wishes != n_queued)
-        return error_set(err, ERR_INTERNAL, "%zu wishes for %zu queued jobs",
-                         n_wishes, n_queued);
+        n_decisions += c->decisions[i].act == POLICY_START ||
+                       c->decisions[i].act == POLICY_WAIT;
+    if (n_decisions != n_queued)
+        return error_set(err, ERR_INTERNAL, "%zu decisions for %zu queued jobs",
+                         n_decisions, n_queued);
     for (size_t i = 0; i < c->n; i++)
-        if (check_one(c, &c->wishes[i],
-                      c->wishes[i].act == POLICY_PREEMPT ||
-                              c->wishes[i].act == POLICY_RESIZE
+        if (check_one(c, &c->decisions[i],
+                      c->decisions[i].act == POLICY_PREEMPT ||
+                              c->decisions[i].act == POLICY_RESIZE
                           ? &k_goes
                           : &k,
                       err) < 0)
             return -1;
-    return check_owed(c, err);
+    return check_reserved(c, err);
 }
 
 int eng_check_plan(const struct policy_view *view,
-                   const struct policy_wish *wishes, size_t n,
+                   const struct policy_decision *decisions, size_t n,
                    struct error *err)
 {
     struct checking c = {
         .v = view,
-        .wishes = wishes,
+        .decisions = decisions,
         .n = n,
         .nodes = malloc((view->n_nodes + 1) * sizeof(*c.nodes)),
         .at = malloc((view->n_nodes + 1) * sizeof(*c.at)),

@@ -33,7 +33,7 @@
 void eng_buffers_clear(struct eng_buffers *r)
 {
     free(r->jobs);
-    free(r->wishes);
+    free(r->decisions);
     *r = (struct eng_buffers){.cap = 0};
 }
 
@@ -43,8 +43,8 @@ static int buffers_create(struct eng_buffers *ret, size_t n, struct error *err)
     struct eng_buffers r = {.cap = n + n / 8 + 64};
 
     r.jobs = malloc(r.cap * sizeof(*r.jobs));
-    r.wishes = malloc(r.cap * sizeof(*r.wishes));
-    if (!r.jobs || !r.wishes) {
+    r.decisions = malloc(r.cap * sizeof(*r.decisions));
+    if (!r.jobs || !r.decisions) {
         eng_buffers_clear(&r);
         return error_set(err, ERR_NOMEM, "out of memory");
     }
@@ -58,7 +58,8 @@ void eng_buffers_reserve(struct engine *e)
         return;
     /* Causes the page faults now. */
     memset(e->buffers.jobs, 0, e->buffers.cap * sizeof(*e->buffers.jobs));
-    memset(e->buffers.wishes, 0, e->buffers.cap * sizeof(*e->buffers.wishes));
+    memset(e->buffers.decisions, 0,
+           e->buffers.cap * sizeof(*e->buffers.decisions));
 }
 
 static int buffers_take(struct engine *e, struct eng_buffers *ret,
@@ -170,18 +171,18 @@ static void show_as_queued(struct policy_job *job)
 static bool promise(const struct engine *e, struct eng_view *t,
                     struct policy_job *job, int32_t *at)
 {
-    struct entry *en = eng_find(e, job->id);
+    struct job_record *rec = eng_find(e, job->id);
     struct place p = place_of(job, job->nodes, job->gpus / job->nodes);
 
-    p.classes &= eng_type_classes(e, en->job.gpu_type);
-    en->is_ahead = false;
+    p.classes &= eng_type_classes(e, rec->job.gpu_type);
+    rec->is_ahead = false;
     if (place_fits(t->nodes, t->v.n_nodes, p)) {
         place_take(t->nodes, t->v.n_nodes, p, at);
         return true;
     }
-    en->is_ahead = e->parts.conf->submit_ahead > 0 &&
-                   en->job.state == JOB_DISPATCHING && !eng_is_ending(en);
-    if (en->is_ahead)
+    rec->is_ahead = e->parts.conf->submit_ahead > 0 &&
+                    rec->job.state == JOB_DISPATCHING && !eng_is_ending(rec);
+    if (rec->is_ahead)
         show_as_queued(job);
     else
         set_aside(t, p);
@@ -227,8 +228,8 @@ static void view_places(const struct engine *e, struct eng_view *t)
     }
     for (size_t i = 0; i < t->v.n_jobs; i++) {
         struct policy_job *pj = &t->jobs[i];
-        const struct entry *en = holds(pj) ? eng_find(e, pj->id) : NULL;
-        bool is_promised = en && en->job.place[0] == '\0' && !en->is_held;
+        const struct job_record *rec = holds(pj) ? eng_find(e, pj->id) : NULL;
+        bool is_promised = rec && rec->job.place[0] == '\0' && !rec->is_held;
         if (!is_promised || !promise(e, t, pj, at))
             continue;
         pj->at = at;
@@ -249,9 +250,9 @@ static struct class_masks masks_of(const struct engine *e,
                                    struct kinds_memo *memo)
 {
     if (w->kind < 0)
-        return eng_masks(e, &w->entry->job, &memo->others);
+        return eng_masks(e, &w->record->job, &memo->others);
     if ((memo->known >> (unsigned)w->kind & 1) == 0) {
-        memo->of[w->kind] = eng_masks(e, &w->entry->job, &memo->others);
+        memo->of[w->kind] = eng_masks(e, &w->record->job, &memo->others);
         memo->known |= UINT64_C(1) << (unsigned)w->kind;
     }
     return memo->of[w->kind];
@@ -263,7 +264,7 @@ static void view_waiting(const struct engine *e, struct eng_view *t,
     const struct waiting *w = o->waits;
     struct class_masks masks = masks_of(e, w, memo);
 
-    masks.now &= ~eng_closed_classes(e, w->entry);
+    masks.now &= ~eng_closed_classes(e, w->record);
     t->jobs[t->v.n_jobs++] = (struct policy_job){
         .id = w->id,
         .state = JOB_QUEUED,
@@ -284,7 +285,7 @@ static void view_waiting(const struct engine *e, struct eng_view *t,
         .start_s = NAN,
         .limit_s = w->limit_s,
         .left_s = NAN,
-        .is_owed = o->is_owed,
+        .has_reservation = o->has_reservation,
         .is_back = o->is_back,
     };
     eng_leave_out_barred(
@@ -292,14 +293,14 @@ static void view_waiting(const struct engine *e, struct eng_view *t,
                              .barred_below = w->barred_below,
                              .barred_until_s = w->barred_until_s},
         t->v.wall_s, &t->jobs[t->v.n_jobs - 1]);
-    eng_leave_out_quota(e, w->entry, &t->jobs[t->v.n_jobs - 1]);
+    eng_leave_out_quota(e, w->record, &t->jobs[t->v.n_jobs - 1]);
 }
 
 static void view_live(const struct engine *e, struct eng_view *t,
                       const struct eng_order *o, struct mask_memo *memo)
 {
-    const struct entry *en = o->entry;
-    const struct job *job = &en->job;
+    const struct job_record *rec = o->record;
+    const struct job *job = &rec->job;
     const struct gpu_sizes sizes = eng_sizes(job);
     struct class_masks masks = eng_masks(e, job, memo);
     struct policy_job *pj = &t->jobs[t->v.n_jobs++];
@@ -320,21 +321,21 @@ static void view_live(const struct engine *e, struct eng_view *t,
         .gpus = job->gpus,
         .nodes = job->nodes,
         .submit_s = o->submit_s,
-        .start_s = eng_start_of(en, t->v.now_s),
+        .start_s = eng_start_of(rec, t->v.now_s),
         .limit_s = job->attempt_limit_s,
         .left_s = NAN,
-        .is_owed = o->is_owed,
+        .has_reservation = o->has_reservation,
         .is_back = o->is_back,
     };
-    eng_view_resize(e, en, pj);
+    eng_view_resize(e, rec, pj);
     eng_leave_out_barred(&job->resize, t->v.wall_s, pj);
     if (pj->may_resize)
-        eng_leave_out_quota(e, en, pj);
+        eng_leave_out_quota(e, rec, pj);
     /* A request that cannot start before a reservation takes no GPUs. */
     if (pj->may_resize ||
         (job->state == JOB_DISPATCHING && job->native_id[0] == '\0'))
-        pj->classes &= ~eng_closed_classes(e, en);
-    eng_view_preempt(e, en, t->v.now_s, pj);
+        pj->classes &= ~eng_closed_classes(e, rec);
+    eng_view_preempt(e, rec, t->v.now_s, pj);
 }
 
 static void view_nodes(const struct engine *e, struct policy_node *ret)
@@ -382,8 +383,8 @@ int eng_view_build(struct engine *e, struct eng_view *t, struct error *err)
     for (size_t i = 0; i < n; i++) {
         const struct waiting *w = order[i].waits;
         has_caps = has_caps || (w && w->has_cap);
-        if (!w && order[i].entry->job.nodes > 0)
-            n_ats += (size_t)order[i].entry->job.nodes;
+        if (!w && order[i].record->job.nodes > 0)
+            n_ats += (size_t)order[i].record->job.nodes;
     }
     t->nodes = calloc(e->n_nodes + 1, sizeof(*t->nodes));
     t->ats = calloc(n_ats, sizeof(*t->ats));
@@ -393,7 +394,7 @@ int eng_view_build(struct engine *e, struct eng_view *t, struct error *err)
         return error_set(err, ERR_NOMEM, "out of memory");
     }
     t->jobs = t->buffers.jobs;
-    t->wishes = t->buffers.wishes;
+    t->decisions = t->buffers.decisions;
     t->v = (struct policy_view){.now_s = now_s,
                                 .wall_s = wall_s,
                                 .nodes = t->nodes,

@@ -19,10 +19,10 @@ static const char *type_of(const struct engine *e, int32_t class_id)
 }
 
 /* The smallest number of GPUs of the class of nodes that was not refused. */
-static int32_t least_on(const struct engine *e, const struct entry *en,
+static int32_t least_on(const struct engine *e, const struct job_record *rec,
                         const struct policy_job *job, int32_t class_id)
 {
-    const struct eng_refusal *r = eng_refusal_of(e, en, type_of(e, class_id));
+    const struct eng_refusal *r = eng_refusal_of(e, rec, type_of(e, class_id));
     return r && r->gpus >= job->gpus_min ? r->gpus + 1 : job->gpus_min;
 }
 
@@ -73,7 +73,7 @@ static int32_t next_least(const struct policy_job *job, const int32_t *leasts,
  * else the smallest that these nodes could hold: a type that takes few GPUs is
  * no good while its nodes are busy, and none at all if they are too small.
  * False: there is none. */
-static bool narrow(const struct engine *e, const struct entry *en,
+static bool narrow(const struct engine *e, const struct job_record *rec,
                    const struct policy_view *v, struct policy_job *io)
 {
     int32_t leasts[POLICY_CLASSES], n = e->classes.n, least = 0;
@@ -82,7 +82,7 @@ static bool narrow(const struct engine *e, const struct entry *en,
     struct place place;
 
     for (int32_t k = 0; k < n; k++) {
-        leasts[k] = least_on(e, en, io, k);
+        leasts[k] = least_on(e, rec, io, k);
         is_refused = is_refused || leasts[k] > io->gpus_min;
     }
     if (!is_refused)
@@ -105,11 +105,11 @@ static bool narrow(const struct engine *e, const struct entry *en,
 }
 
 /* A live job has its size already, and stays on its type. */
-static void narrow_live(const struct engine *e, const struct entry *en,
+static void narrow_live(const struct engine *e, const struct job_record *rec,
                         struct policy_job *io)
 {
     const struct eng_refusal *r =
-        io->may_resize ? eng_refusal_of(e, en, en->job.on_type) : NULL;
+        io->may_resize ? eng_refusal_of(e, rec, rec->job.on_type) : NULL;
 
     if (r && r->gpus >= io->gpus_min && r->gpus < io->gpus)
         io->gpus_min = r->gpus + 1;
@@ -117,16 +117,17 @@ static void narrow_live(const struct engine *e, const struct entry *en,
 
 /* "Memory: needs 82.1 GiB on each GPU, h100 has 79.2 GiB; up to 4 GPUs were
  * refused to jobs of its class" */
-static void say(const struct engine *e, struct entry *en,
+static void say(const struct engine *e, struct job_record *rec,
                 const struct policy_job *pj)
 {
     static const double GIB = 1073741824.0;
     char why[JOB_REASON_CAP];
 
     for (int32_t k = 0; k < e->classes.n; k++) {
-        const struct eng_refusal *r = (pj->classes_ever >> (unsigned)k & 1) != 0
-                                          ? eng_refusal_of(e, en, type_of(e, k))
-                                          : NULL;
+        const struct eng_refusal *r =
+            (pj->classes_ever >> (unsigned)k & 1) != 0
+                ? eng_refusal_of(e, rec, type_of(e, k))
+                : NULL;
         if (!r)
             continue;
         (void)snprintf(why, sizeof(why),
@@ -134,7 +135,7 @@ static void say(const struct engine *e, struct entry *en,
                        "had %.1f GiB; refused at up to %" PRId32 " GPUs",
                        (double)r->needed_bytes / GIB, r->gpu_type,
                        (double)r->available_bytes / GIB, r->gpus);
-        (void)eng_set_reason((struct engine *)e, en, why);
+        (void)eng_set_reason((struct engine *)e, rec, why);
         return;
     }
 }
@@ -145,13 +146,13 @@ size_t eng_drop_refused(struct engine *e, const struct policy_view *v,
     size_t kept = 0, n = v->n_jobs;
 
     for (size_t i = 0; i < n; i++) {
-        struct entry *en = eng_find(e, jobs[i].id);
+        struct job_record *rec = eng_find(e, jobs[i].id);
         struct policy_job was = jobs[i];
         if (job_state_is_live(was.state)) {
-            narrow_live(e, en, &jobs[i]);
-        } else if (was.gpus_max > 0 && !narrow(e, en, v, &jobs[i])) {
-            en->job.start_estimate_s = (double)__builtin_nan("");
-            say(e, en, &was);
+            narrow_live(e, rec, &jobs[i]);
+        } else if (was.gpus_max > 0 && !narrow(e, rec, v, &jobs[i])) {
+            rec->job.start_estimate_s = (double)__builtin_nan("");
+            say(e, rec, &was);
             continue;
         }
         jobs[kept++] = jobs[i];
@@ -159,9 +160,9 @@ size_t eng_drop_refused(struct engine *e, const struct policy_view *v,
     return kept;
 }
 
-bool eng_has_larger(const struct engine *e, const struct entry *en)
+bool eng_has_larger(const struct engine *e, const struct job_record *rec)
 {
-    struct job larger = en->job;
+    struct job larger = rec->job;
 
     larger.gpus_min = larger.gpus + 1;
     if (larger.gpus_min > larger.gpus_max)

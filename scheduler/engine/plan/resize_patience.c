@@ -35,8 +35,9 @@ static int32_t old_size(const struct job *job, int32_t to)
 {
     const struct job_resize *r = &job->resize;
 
-    return to > 0 && !r->is_back && !isnan(r->told_s) && r->from != to ? r->from
-                                                                       : 0;
+    return to > 0 && !r->is_back && !isnan(r->end_asked_s) && r->from != to
+               ? r->from
+               : 0;
 }
 
 static struct gpu_sizes own_sizes(const struct job *job)
@@ -61,12 +62,12 @@ static bool has_smaller(const struct job *job)
 /* A person chose the size of a pending job: it waits for that one. */
 static bool is_persons(const struct job_resize *r)
 {
-    return r->planned_gpus > 0 && !r->is_back && isnan(r->told_s);
+    return r->planned_gpus > 0 && !r->is_back && isnan(r->end_asked_s);
 }
 
-bool eng_may_give_up(const struct entry *en, bool is_of_size)
+bool eng_may_give_up(const struct job_record *rec, bool is_of_size)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
 
     return old_size(job, job->resize.planned_gpus) > 0 ||
            (is_of_size && has_smaller(job) && !is_persons(&job->resize));
@@ -83,12 +84,12 @@ static double bar_s(const struct job_resize *r, int32_t gpus)
 }
 
 /* The job is queued. in old 0: any size that is easier to grant */
-static int bar(struct engine *e, struct entry *en, int32_t gpus, int32_t old,
-               const char *why, struct error *err)
+static int bar(struct engine *e, struct job_record *rec, int32_t gpus,
+               int32_t old, const char *why, struct error *err)
 {
     struct detail d = DETAIL_INIT;
     char text[2 * JOB_REASON_CAP];
-    double s = bar_s(&en->job.resize, gpus);
+    double s = bar_s(&rec->job.resize, gpus);
 
     d.to_gpus = old;
     d.barred_gpus = gpus;
@@ -104,14 +105,14 @@ static int bar(struct engine *e, struct entry *en, int32_t gpus, int32_t old,
                        " GPUs not granted, nor tried for %.0f min: ",
                        gpus, s / 60);
     detail_because(&d, text, why);
-    return eng_stage(e, en, EV_PREEMPT, -1, &d, err);
+    return eng_stage(e, rec, EV_PREEMPT, -1, &d, err);
 }
 
-int eng_refused_size(struct engine *e, struct entry *en, const char *why,
+int eng_refused_size(struct engine *e, struct job_record *rec, const char *why,
                      struct error *err)
 {
     struct detail d = DETAIL_INIT;
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     int32_t old = old_size(job, job->resize.planned_gpus);
     /* A refusal does not name its limit, which may be one of jobs: one more try
      * is enough. */
@@ -119,9 +120,9 @@ int eng_refused_size(struct engine *e, struct entry *en, const char *why,
 
     d.exit_code = EXIT_NEVER_RAN;
     detail_because(&d, "could not be started: ", why);
-    if (eng_stage(e, en, EV_REQUEUE, -1, &d, err) < 0)
+    if (eng_stage(e, rec, EV_REQUEUE, -1, &d, err) < 0)
         return -1;
-    return bar(e, en, gpus, old, why, err);
+    return bar(e, rec, gpus, old, why, err);
 }
 
 /* When the patience with a size ends, on the wall clock; INFINITY: never. While
@@ -141,55 +142,55 @@ static double patience_ends_s(const struct engine *e, const struct job *job,
 }
 
 /* An attempt that is pending in the allocator. */
-static int look_at(struct engine *e, struct entry *en, struct error *err)
+static int look_at(struct engine *e, struct job_record *rec, struct error *err)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     int32_t gpus = job->gpus, to = job->resize.planned_gpus;
     int32_t old = old_size(job, to);
     char why[JOB_REASON_CAP], cause[JOB_REASON_CAP + 40];
 
     bool is_refused =
-        en->is_over_size &&
+        rec->is_over_size &&
         (old > 0 ? old < gpus : has_smaller(job) && !is_persons(&job->resize));
-    if (!is_refused && patience_ends_s(e, job, to, en->is_held) > eng_wall(e))
+    if (!is_refused && patience_ends_s(e, job, to, rec->is_held) > eng_wall(e))
         return 0;
     text_copy(why, sizeof(why), job->reason);
     (void)snprintf(cause, sizeof(cause), "%" PRId32 " GPUs not granted: %s",
                    gpus, why);
-    if (eng_take_back(e, en, cause, err) < 0)
+    if (eng_take_back(e, rec, cause, err) < 0)
         return -1;
-    return bar(e, en, gpus, old, why, err);
+    return bar(e, rec, gpus, old, why, err);
 }
 
 /* Such jobs are the first of the queue. A cluster that cannot be told does not
  * stop the others for longer than the patience. */
 static bool waits_for_drop(const struct engine *e)
 {
-    const struct queue *q = &e->files.queue;
+    const struct queue *q = &e->lists.queue;
     double since_s = eng_wall(e) - e->parts.conf->resize_patience_s;
 
     for (size_t i = 0; i < q->n && q->at[i]->is_back; i++)
-        if (q->at[i]->is_dropping && q->at[i]->entry->job.requeue_s > since_s)
+        if (q->at[i]->is_dropping && q->at[i]->record->job.requeue_s > since_s)
             return true;
     return false;
 }
 
 int eng_give_up_sizes(struct engine *e, bool *ret_waits, struct error *err)
 {
-    struct entry *en = eng_next_moving(e, 0);
-    const struct queue *q = &e->files.queue;
+    struct job_record *rec = eng_next_moving(e, 0);
+    const struct queue *q = &e->lists.queue;
 
-    for (; en; en = eng_next_moving(e, en->job.id))
-        if (eng_is_pending(en) && look_at(e, en, err) < 0)
+    for (; rec; rec = eng_next_moving(e, rec->job.id))
+        if (eng_is_pending(rec) && look_at(e, rec, err) < 0)
             return -1;
     for (size_t i = 0; i < q->n; i++) {
         const struct waiting *w = q->at[i];
         char why[JOB_REASON_CAP];
-        if (w->to_gpus == 0 ||
-            patience_ends_s(e, &w->entry->job, w->to_gpus, false) > eng_wall(e))
+        if (w->to_gpus == 0 || patience_ends_s(e, &w->record->job, w->to_gpus,
+                                               false) > eng_wall(e))
             continue;
-        text_copy(why, sizeof(why), w->entry->job.reason);
-        if (bar(e, w->entry, w->to_gpus, old_size(&w->entry->job, w->to_gpus),
+        text_copy(why, sizeof(why), w->record->job.reason);
+        if (bar(e, w->record, w->to_gpus, old_size(&w->record->job, w->to_gpus),
                 why, err) < 0)
             return -1;
         i = (size_t)-1; /* the queue has another order now */
@@ -200,19 +201,19 @@ int eng_give_up_sizes(struct engine *e, bool *ret_waits, struct error *err)
 
 double eng_patience_next(const struct engine *e)
 {
-    const struct queue *q = &e->files.queue;
+    const struct queue *q = &e->lists.queue;
     double at_s = INFINITY;
 
-    for (size_t i = 0; i < e->files.moving.n; i++) {
-        const struct entry *en = e->files.moving.at[i];
-        if (en->job.state == JOB_DISPATCHING)
-            at_s = fmin(at_s, patience_ends_s(e, &en->job,
-                                              en->job.resize.planned_gpus,
-                                              en->is_held));
+    for (size_t i = 0; i < e->lists.moving.n; i++) {
+        const struct job_record *rec = e->lists.moving.at[i];
+        if (rec->job.state == JOB_DISPATCHING)
+            at_s = fmin(at_s, patience_ends_s(e, &rec->job,
+                                              rec->job.resize.planned_gpus,
+                                              rec->is_held));
     }
     for (size_t i = 0; i < q->n; i++)
         if (q->at[i]->to_gpus > 0)
-            at_s = fmin(at_s, patience_ends_s(e, &q->at[i]->entry->job,
+            at_s = fmin(at_s, patience_ends_s(e, &q->at[i]->record->job,
                                               q->at[i]->to_gpus, false));
     /* One that may be granted any moment is looked at again a second later. */
     return eng_now(e) + fmax(1, at_s - eng_wall(e));

@@ -21,22 +21,22 @@
 
 /* Whether an attempt of the job could be told to stop, and would save its
  * work. */
-static bool may_resize(const struct entry *en)
+static bool may_resize(const struct job_record *rec)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
 
     return job_state_is_live(job->state) && job->saves && !job->reported &&
-           !en->is_suspended && !eng_is_ending(en);
+           !rec->is_suspended && !eng_is_ending(rec);
 }
 
 /* What a policy chooses: an attempt that has begun, of a range. */
-static bool is_elastic(const struct entry *en)
+static bool is_elastic(const struct job_record *rec)
 {
-    const struct gpu_sizes sizes = eng_sizes(&en->job);
-    enum job_state s = en->job.state;
+    const struct gpu_sizes sizes = eng_sizes(&rec->job);
+    enum job_state s = rec->job.state;
 
     return (s == JOB_STARTING || s == JOB_RUNNING || s == JOB_STALLED) &&
-           may_resize(en) && gpu_sizes_several(&sizes);
+           may_resize(rec) && gpu_sizes_several(&sizes);
 }
 
 /* ---- how often ------------------------------------------------------------
@@ -50,16 +50,16 @@ static bool is_elastic(const struct entry *en)
  */
 enum { REFUSED_INTERVALS = 2 };
 
-static double again_s(const struct entry *en, uint32_t most)
+static double again_s(const struct job_record *rec, uint32_t most)
 {
     static const double HOUR_S = 3600;
 
-    return en->n_resizes < most
+    return rec->n_resizes < most
                ? 0
-               : en->resized_s[(en->n_resizes - most) % ENG_RESIZES] + HOUR_S;
+               : rec->resized_s[(rec->n_resizes - most) % ENG_RESIZES] + HOUR_S;
 }
 
-static void view_turn(const struct engine *e, const struct entry *en,
+static void view_turn(const struct engine *e, const struct job_record *rec,
                       struct policy_job_goodput *io)
 {
     const struct policy_goodput *p = &e->parts.conf->goodput;
@@ -73,40 +73,41 @@ static void view_turn(const struct engine *e, const struct entry *en,
         io->resizable_s = io->growable_s = io->idle_growable_s = INFINITY;
         return;
     }
-    bool has_more = en->spent_gpus > 0 && en->job.gpus > en->spent_gpus;
-    io->resizable_s = has_more ? 0 : again_s(en, most);
-    io->growable_s = again_s(en, most - (most > 1));
-    io->idle_growable_s = eng_start_of(en, eng_now(e)) + p->min_runtime_s +
+    bool has_more = rec->spent_gpus > 0 && rec->job.gpus > rec->spent_gpus;
+    io->resizable_s = has_more ? 0 : again_s(rec, most);
+    io->growable_s = again_s(rec, most - (most > 1));
+    io->idle_growable_s = eng_start_of(rec, eng_now(e)) + p->min_runtime_s +
                           REFUSED_INTERVALS * p->interval_s;
 }
 
-void eng_view_resize(const struct engine *e, const struct entry *en,
+void eng_view_resize(const struct engine *e, const struct job_record *rec,
                      struct policy_job *io)
 {
-    const struct job_resize *r = &en->job.resize;
+    const struct job_resize *r = &rec->job.resize;
 
     io->to_gpus = r->gpus > 0 ? r->gpus : r->planned_gpus;
     io->to_nodes = r->gpus > 0 ? r->nodes : r->planned_nodes;
-    io->may_resize = is_elastic(en);
-    io->cost_s = eng_costs_mean_s(e, en);
-    view_turn(e, en, &io->goodput);
+    io->may_resize = is_elastic(rec);
+    io->cost_s = eng_costs_mean_s(e, rec);
+    view_turn(e, rec, &io->goodput);
 }
 
-/* entry.spent_gpus after a resize. in gpus of the next attempt; 0: it waits */
-static int32_t spent_after(const struct engine *e, const struct entry *en,
+/* job_record.spent_gpus after a resize. in gpus of the next attempt; 0: it
+ * waits */
+static int32_t spent_after(const struct engine *e, const struct job_record *rec,
                            int32_t gpus)
 {
     struct policy_job_goodput may = {.curve = NULL};
 
-    view_turn(e, en, &may);
-    if (gpus >= en->job.gpus && eng_now(e) < may.growable_s)
-        return en->spent_gpus > 0 ? en->spent_gpus : en->job.gpus;
-    return gpus < en->job.gpus && gpus > en->spent_gpus ? en->spent_gpus : 0;
+    view_turn(e, rec, &may);
+    if (gpus >= rec->job.gpus && eng_now(e) < may.growable_s)
+        return rec->spent_gpus > 0 ? rec->spent_gpus : rec->job.gpus;
+    return gpus < rec->job.gpus && gpus > rec->spent_gpus ? rec->spent_gpus : 0;
 }
 
 /* No GPUs: the job makes room, and waits for any size. */
-static void say_resize(const struct engine *e, const struct entry *en,
-                       const struct policy_wish *w, struct detail *d)
+static void say_resize(const struct engine *e, const struct job_record *rec,
+                       const struct policy_decision *w, struct detail *d)
 {
     if (w->nodes == 0) {
         (void)snprintf(d->why, sizeof(d->why),
@@ -120,23 +121,23 @@ static void say_resize(const struct engine *e, const struct entry *en,
     (void)snprintf(d->why, sizeof(d->why),
                    "Resizing: from %" PRId32 " to %" PRId32
                    " GPUs, chosen by policy %s",
-                   en->job.gpus, d->to_gpus, e->policy->name);
+                   rec->job.gpus, d->to_gpus, e->policy->name);
 }
 
-int eng_resize(struct engine *e, struct entry *en, const struct policy_wish *w,
-               struct error *err)
+int eng_resize(struct engine *e, struct job_record *rec,
+               const struct policy_decision *w, struct error *err)
 {
     struct detail d = DETAIL_INIT;
 
-    if (w->nodes == en->job.nodes &&
-        w->nodes * w->gpus_per_node == en->job.gpus)
+    if (w->nodes == rec->job.nodes &&
+        w->nodes * w->gpus_per_node == rec->job.gpus)
         return 0; /* a limit of its user keeps it from growing */
-    say_resize(e, en, w, &d);
-    int32_t spent = spent_after(e, en, d.to_gpus);
-    if (eng_stage(e, en, EV_PREEMPT, -1, &d, err) < 0)
+    say_resize(e, rec, w, &d);
+    int32_t spent = spent_after(e, rec, d.to_gpus);
+    if (eng_stage(e, rec, EV_PREEMPT, -1, &d, err) < 0)
         return -1;
-    en->resized_s[en->n_resizes++ % ENG_RESIZES] = eng_now(e);
-    en->spent_gpus = spent;
+    rec->resized_s[rec->n_resizes++ % ENG_RESIZES] = eng_now(e);
+    rec->spent_gpus = spent;
     return 0;
 }
 
@@ -172,18 +173,18 @@ void eng_leave_out_barred(const struct job_resize *r, double wall_s,
     io->gpus_max = sizes.gpus.max;
 }
 
-void eng_leave_out_quota(const struct engine *e, const struct entry *en,
+void eng_leave_out_quota(const struct engine *e, const struct job_record *rec,
                          struct policy_job *io)
 {
     struct gpu_sizes sizes = sizes_of(io);
-    double limit_s = en->job.attempt_limit_s;
+    double limit_s = rec->job.attempt_limit_s;
     char why[JOB_REASON_CAP];
 
     if (io->gpus_min >= io->gpus_max || io->to_gpus > 0)
         return;
-    if (io->gpus > 0 && !isnan(en->start_now_s))
-        limit_s = fmax(1, limit_s - (eng_now(e) - en->start_now_s));
-    int32_t most = eng_quota_most(e, &en->job, io->gpus, limit_s, why);
+    if (io->gpus > 0 && !isnan(rec->start_now_s))
+        limit_s = fmax(1, limit_s - (eng_now(e) - rec->start_now_s));
+    int32_t most = eng_quota_most(e, &rec->job, io->gpus, limit_s, why);
     most = most > io->gpus ? most : io->gpus;
     /* Slurm keeps the smallest one pending. */
     most = most > io->gpus_min ? most : io->gpus_min;

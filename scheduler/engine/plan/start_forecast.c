@@ -102,7 +102,7 @@ static struct policy_job *job_of(struct forecast *f, uint64_t id)
     return &f->t.jobs[i];
 }
 
-static void start(struct forecast *f, const struct policy_wish *w)
+static void start(struct forecast *f, const struct policy_decision *w)
 {
     struct policy_job *job = job_of(f, w->id);
     struct place p = place_of(job, w->nodes, w->gpus_per_node);
@@ -180,12 +180,12 @@ static void play(struct forecast *f)
         struct eng_view *t = &f->t;
         f->work += t->v.n_jobs;
         if (f->work > FORECAST_WORK ||
-            policy->plan(&t->v, t->wishes, f->e->n_active, &n, NULL) < 0 ||
-            eng_check_plan(&t->v, t->wishes, n, NULL) < 0)
+            policy->plan(&t->v, t->decisions, f->e->n_active, &n, NULL) < 0 ||
+            eng_check_plan(&t->v, t->decisions, n, NULL) < 0)
             return;
         for (size_t i = 0; i < n; i++)
-            if (t->wishes[i].act == POLICY_START)
-                start(f, &t->wishes[i]);
+            if (t->decisions[i].act == POLICY_START)
+                start(f, &t->decisions[i]);
     } while (f->n < f->n_waiting && go_on(f));
 }
 

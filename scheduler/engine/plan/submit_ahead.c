@@ -28,13 +28,14 @@
 #include "scheduler/engine/plan/take_back.h"
 #include "scheduler/policy/placement.h"
 
-int eng_ahead_wish(struct engine *e, struct entry *en,
-                   const struct policy_wish *w, struct error *err)
+int eng_ahead_decision(struct engine *e, struct job_record *rec,
+                       const struct policy_decision *w, struct error *err)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     char why[80];
 
-    en->job.start_estimate_s = w->act == POLICY_WAIT ? w->start_s : (double)NAN;
+    rec->job.start_estimate_s =
+        w->act == POLICY_WAIT ? w->start_s : (double)NAN;
     bool is_same_type = job->gpu_type[0] == '\0' ||
                         (w->classes & ~eng_type_classes(e, job->gpu_type)) == 0;
     if (w->act == POLICY_WAIT ||
@@ -44,7 +45,7 @@ int eng_ahead_wish(struct engine *e, struct entry *en,
     (void)snprintf(why, sizeof(why),
                    "%" PRId32 " GPUs on %" PRId32 " nodes fit now",
                    w->nodes * w->gpus_per_node, w->nodes);
-    return eng_take_back(e, en, why, err);
+    return eng_take_back(e, rec, why, err);
 }
 
 /* ---- whose turn it is to stand in line ------------------------------------
@@ -65,10 +66,10 @@ static const struct policy_job *in_view(const struct policy_view *v,
  * devices. */
 static bool has_held(const struct engine *e, int64_t uid)
 {
-    for (size_t i = 0; i < e->files.moving.n; i++) {
-        const struct entry *en = e->files.moving.at[i];
-        if (en->job.uid == uid && en->is_held &&
-            job_state_is_live(en->job.state) && en->job.native_id[0] == '\0')
+    for (size_t i = 0; i < e->lists.moving.n; i++) {
+        const struct job_record *rec = e->lists.moving.at[i];
+        if (rec->job.uid == uid && rec->is_held &&
+            job_state_is_live(rec->job.state) && rec->job.native_id[0] == '\0')
             return true;
     }
     return false;
@@ -85,9 +86,9 @@ static int32_t in_line(const struct engine *e, const struct policy_view *v,
     *ret_last = NULL;
     for (size_t i = 0; i < v->n_jobs; i++) {
         const struct policy_job *other = &v->jobs[i];
-        const struct entry *en = eng_find(e, other->id);
-        if (other->state != JOB_QUEUED || !job_state_is_live(en->job.state) ||
-            !en->is_ahead || (other->classes & job->classes) == 0)
+        const struct job_record *rec = eng_find(e, other->id);
+        if (other->state != JOB_QUEUED || !job_state_is_live(rec->job.state) ||
+            !rec->is_ahead || (other->classes & job->classes) == 0)
             continue;
         n++;
         *ret_last = other;
@@ -100,39 +101,40 @@ static int32_t in_line(const struct engine *e, const struct policy_view *v,
 static int consider(struct engine *e, const struct policy_view *v,
                     const struct policy_job *job, struct error *err)
 {
-    struct entry *en = eng_find(e, job->id);
+    struct job_record *rec = eng_find(e, job->id);
     const struct policy_job *last;
     struct policy_job as = *job;
     struct place p;
     char why[80];
 
     /* A preference for a type must not keep it from what comes free first. */
-    if (!eng_wants_type(e, &en->job))
+    if (!eng_wants_type(e, &rec->job))
         as.n_sets = 0;
     int32_t n = in_line(e, v, job, &last);
     bool is_full = n >= e->parts.conf->submit_ahead;
-    if ((is_full && last < job) || has_held(e, en->job.uid) ||
+    if ((is_full && last < job) || has_held(e, rec->job.uid) ||
         !place_empty(v->nodes, v->n_nodes, &as, &p) ||
-        eng_is_limited(e, &en->job, p.nodes * p.per_node))
+        eng_is_limited(e, &rec->job, p.nodes * p.per_node))
         return 0;
     if (is_full) {
         (void)snprintf(why, sizeof(why), "job %" PRIu64 " goes first", job->id);
         if (eng_take_back(e, eng_find(e, last->id), why, err) < 0)
             return -1;
     }
-    if (eng_intend(e, en, p.nodes, p.nodes * p.per_node, p.classes, err) < 0)
+    if (eng_intend(e, rec, p.nodes, p.nodes * p.per_node, p.classes, err) < 0)
         return -1;
-    en->is_ahead = true;
+    rec->is_ahead = true;
     return 0;
 }
 
 int eng_ahead(struct engine *e, const struct policy_view *view,
-              const struct policy_wish *wishes, size_t n, struct error *err)
+              const struct policy_decision *decisions, size_t n,
+              struct error *err)
 {
     size_t at = 0;
 
     for (size_t i = 0; e->parts.conf->submit_ahead > 0 && i < n; i++) {
-        const struct policy_wish *w = &wishes[i];
+        const struct policy_decision *w = &decisions[i];
         const struct policy_job *job =
             w->lacks ? in_view(view, w->id, &at) : NULL;
         if (job && eng_find(e, job->id)->job.state == JOB_QUEUED &&

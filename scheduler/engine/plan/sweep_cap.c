@@ -25,16 +25,16 @@ size_t eng_cap_sweeps(struct engine *e, struct policy_job *jobs, size_t n)
             eng_find(e, job->sweep)->n_live++;
     }
     for (size_t i = 0; i < n; i++) {
-        struct entry *en = eng_find(e, jobs[i].id);
-        const struct job *job = &en->job;
+        struct job_record *rec = eng_find(e, jobs[i].id);
+        const struct job *job = &rec->job;
         if (job->max_parallel > 0 && job->state == JOB_QUEUED &&
             eng_find(e, job->sweep)->n_live++ >= job->max_parallel) {
             (void)snprintf(reason, sizeof(reason),
                            "SweepLimit: max_parallel %" PRId32 " of %" PRId32
                            " jobs",
                            job->max_parallel, job->n_tasks);
-            en->job.start_estimate_s = NAN;
-            (void)eng_set_reason(e, en, reason);
+            rec->job.start_estimate_s = NAN;
+            (void)eng_set_reason(e, rec, reason);
             continue;
         }
         jobs[kept++] = jobs[i];

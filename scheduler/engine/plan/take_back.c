@@ -14,34 +14,34 @@
 #include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/plan/plan.h"
 
-int eng_take_back(struct engine *e, struct entry *en, const char *why,
+int eng_take_back(struct engine *e, struct job_record *rec, const char *why,
                   struct error *err)
 {
     struct detail d = DETAIL_INIT;
-    int32_t attempt = en->job.attempt;
+    int32_t attempt = rec->job.attempt;
 
     d.exit_code = EXIT_NEVER_RAN;
     detail_because(&d, eng_taken_back, why);
-    if (eng_stage(e, en, EV_REQUEUE, -1, &d, err) < 0)
+    if (eng_stage(e, rec, EV_REQUEUE, -1, &d, err) < 0)
         return -1;
-    en->dropped = attempt;
-    eng_file(e, en);
+    rec->dropped = attempt;
+    eng_lists_update(e, rec);
     return 0;
 }
 
-bool eng_is_pending(const struct entry *en)
+bool eng_is_pending(const struct job_record *rec)
 {
-    return en->job.state == JOB_DISPATCHING && en->is_heard &&
-           isinf(en->ask_at_s) && en->job.native_id[0] == '\0' &&
-           !eng_is_ending(en);
+    return rec->job.state == JOB_DISPATCHING && rec->is_heard &&
+           isinf(rec->ask_at_s) && rec->job.native_id[0] == '\0' &&
+           !eng_is_ending(rec);
 }
 
 int eng_take_all_back(struct engine *e, const char *why, struct error *err)
 {
-    struct entry *en = eng_next_moving(e, 0);
+    struct job_record *rec = eng_next_moving(e, 0);
 
-    for (; en; en = eng_next_moving(e, en->job.id)) {
-        if (eng_is_pending(en) && eng_take_back(e, en, why, err) < 0)
+    for (; rec; rec = eng_next_moving(e, rec->job.id)) {
+        if (eng_is_pending(rec) && eng_take_back(e, rec, why, err) < 0)
             return -1;
     }
     return 0;
@@ -49,13 +49,13 @@ int eng_take_all_back(struct engine *e, const char *why, struct error *err)
 
 int eng_take_spent_back(struct engine *e, struct error *err)
 {
-    struct entry *en = e->n_spent > 0 ? eng_next_moving(e, 0) : NULL;
+    struct job_record *rec = e->n_spent > 0 ? eng_next_moving(e, 0) : NULL;
     char why[JOB_REASON_CAP];
 
-    for (; en; en = eng_next_moving(e, en->job.id)) {
-        if (eng_is_pending(en) &&
-            eng_is_spent(e, &en->job, en->job.gpus, why) &&
-            eng_take_back(e, en, why, err) < 0)
+    for (; rec; rec = eng_next_moving(e, rec->job.id)) {
+        if (eng_is_pending(rec) &&
+            eng_is_spent(e, &rec->job, rec->job.gpus, why) &&
+            eng_take_back(e, rec, why, err) < 0)
             return -1;
     }
     return 0;

@@ -65,8 +65,8 @@ static bool goes_on(const struct job *job)
     bool is_queued = job->state == JOB_QUEUED;
     int32_t gpus = is_queued ? r->gpus : r->planned_gpus;
 
-    return (is_queued || job->state == JOB_DISPATCHING) && !isnan(r->told_s) &&
-           gpus > 0 && gpus <= r->from;
+    return (is_queued || job->state == JOB_DISPATCHING) &&
+           !isnan(r->end_asked_s) && gpus > 0 && gpus <= r->from;
 }
 
 bool eng_is_spent(const struct engine *e, const struct job *job, int32_t gpus,
@@ -179,8 +179,8 @@ static int uses_of(const struct engine *e, struct uses *t, struct error *err)
     t->u = calloc(2 * e->n_active + 2, sizeof(*t->u));
     if (!t->u)
         return error_set(err, ERR_NOMEM, "out of memory");
-    for (size_t i = 0; i < e->files.moving.n; i++) {
-        const struct job *job = &e->files.moving.at[i]->job;
+    for (size_t i = 0; i < e->lists.moving.n; i++) {
+        const struct job *job = &e->lists.moving.at[i]->job;
         if (job_state_is_live(job->state))
             add(e, t, job, job->gpus);
     }
@@ -197,20 +197,20 @@ int eng_limit_view(struct engine *e, struct policy_view *v,
     if (uses_of(e, &t, err) < 0)
         return -1;
     for (size_t i = 0; i < v->n_jobs; i++) {
-        struct entry *en = eng_find(e, jobs[i].id);
+        struct job_record *rec = eng_find(e, jobs[i].id);
         /* An attempt that is pending in the cluster's queue is shown as queued
          * as well. */
-        bool is_new = en->job.state == JOB_QUEUED;
-        if (is_new && is_limited(e, &t, &en->job, jobs[i].gpus_min, why)) {
-            if (en->job.id >= tells) {
-                en->job.start_estimate_s = (double)__builtin_nan("");
-                (void)eng_set_reason(e, en, why);
+        bool is_new = rec->job.state == JOB_QUEUED;
+        if (is_new && is_limited(e, &t, &rec->job, jobs[i].gpus_min, why)) {
+            if (rec->job.id >= tells) {
+                rec->job.start_estimate_s = (double)__builtin_nan("");
+                (void)eng_set_reason(e, rec, why);
             }
             continue;
         }
         bool may_grow = is_new || jobs[i].may_resize;
         if (may_grow && jobs[i].gpus_max > 0) {
-            int32_t most = most_gpus(e, &t, &en->job);
+            int32_t most = most_gpus(e, &t, &rec->job);
             if (!is_new && most < INT32_MAX - jobs[i].gpus)
                 most = jobs[i].gpus + (most > 0 ? most : 0);
             if (jobs[i].gpus_max > most)
@@ -233,15 +233,15 @@ static void drop_limited(struct engine *e, struct uses *t,
     size_t n = 0;
 
     for (size_t i = 0; i < v->n_jobs; i++) {
-        struct entry *en = eng_find(e, jobs[i].id);
-        if (en->job.state == JOB_QUEUED && !en->is_planned &&
-            is_limited(e, t, &en->job, jobs[i].gpus_min, why)) {
-            if (en->job.id >= tells)
-                (void)eng_set_reason(e, en, why);
+        struct job_record *rec = eng_find(e, jobs[i].id);
+        if (rec->job.state == JOB_QUEUED && !rec->is_planned &&
+            is_limited(e, t, &rec->job, jobs[i].gpus_min, why)) {
+            if (rec->job.id >= tells)
+                (void)eng_set_reason(e, rec, why);
         } else {
             jobs[n++] = jobs[i];
         }
-        en->is_planned = false;
+        rec->is_planned = false;
     }
     v->n_jobs = n;
 }
@@ -249,7 +249,7 @@ static void drop_limited(struct engine *e, struct uses *t,
 /* Several jobs of a user may grow in one plan, each within what is left of the
  * limit. One that exceeds it with the others keeps its size. */
 static void limit_growth(const struct engine *e, struct uses *t,
-                         struct policy_wish *w, const struct job *job)
+                         struct policy_decision *w, const struct job *job)
 {
     const char *account = engine_account(e, job);
     int32_t more = w->nodes * w->gpus_per_node - job->gpus;
@@ -266,10 +266,10 @@ static void limit_growth(const struct engine *e, struct uses *t,
         find(t, 0, account)->gpus += more;
 }
 
-int eng_limit_wishes(struct engine *e, struct policy_view *v,
-                     struct policy_job *jobs, struct policy_wish *wishes,
-                     size_t n, uint64_t tells, bool *ret_again,
-                     struct error *err)
+int eng_limit_decisions(struct engine *e, struct policy_view *v,
+                        struct policy_job *jobs,
+                        struct policy_decision *decisions, size_t n,
+                        uint64_t tells, bool *ret_again, struct error *err)
 {
     struct uses t;
 
@@ -277,24 +277,24 @@ int eng_limit_wishes(struct engine *e, struct policy_view *v,
     if (uses_of(e, &t, err) < 0)
         return -1;
     for (size_t i = 0; i < n; i++) {
-        struct policy_wish *w = &wishes[i];
-        struct entry *en = eng_find(e, w->id);
+        struct policy_decision *w = &decisions[i];
+        struct job_record *rec = eng_find(e, w->id);
         int32_t gpus = w->nodes * w->gpus_per_node;
         char why[JOB_REASON_CAP];
-        en->is_planned = false;
+        rec->is_planned = false;
         if (w->act == POLICY_RESIZE)
-            limit_growth(e, &t, w, &en->job);
-        if ((w->act != POLICY_START && !w->is_owed) ||
-            en->job.state != JOB_QUEUED)
+            limit_growth(e, &t, w, &rec->job);
+        if ((w->act != POLICY_START && !w->has_reservation) ||
+            rec->job.state != JOB_QUEUED)
             continue;
-        if (is_limited(e, &t, &en->job, gpus, why)) {
+        if (is_limited(e, &t, &rec->job, gpus, why)) {
             w->act = POLICY_WAIT;
-            w->is_owed = 0;
+            w->has_reservation = 0;
             text_copy(w->reason, sizeof(w->reason), why);
             *ret_again = true;
         } else {
-            add(e, &t, &en->job, gpus);
-            en->is_planned = true;
+            add(e, &t, &rec->job, gpus);
+            rec->is_planned = true;
         }
     }
     if (*ret_again)

@@ -37,7 +37,7 @@ static const struct policy_job *self(const struct suppose *s)
     return &s->base.jobs[s->at];
 }
 
-/* out  ret_n  of s->base.wishes */
+/* out  ret_n  of s->base.decisions */
 static int plan(struct suppose *s, size_t *ret_n, struct error *err)
 {
     struct eng_view t = s->base;
@@ -46,18 +46,18 @@ static int plan(struct suppose *s, size_t *ret_n, struct error *err)
     return eng_make_plan(s->e, &t, TELLS_NONE, ret_n, err);
 }
 
-static const struct policy_wish *wish_of(const struct suppose *s, size_t n,
-                                         uint64_t id)
+static const struct policy_decision *decision_of(const struct suppose *s,
+                                                 size_t n, uint64_t id)
 {
     for (size_t i = 0; i < n; i++)
-        if (s->base.wishes[i].id == id)
-            return &s->base.wishes[i];
+        if (s->base.decisions[i].id == id)
+            return &s->base.decisions[i];
     return NULL; /* a limit keeps it from starting */
 }
 
 static bool goes_first(const struct policy_job *job)
 {
-    return job->is_owed || job->is_back;
+    return job->has_reservation || job->is_back;
 }
 
 /* Puts the changed job behind all others of its priority. */
@@ -65,7 +65,8 @@ static void put_last(struct suppose *s, struct policy_job changed)
 {
     size_t n = s->base.v.n_jobs, k = 0;
 
-    changed.is_owed = changed.is_back = 0; /* a new job has no reservation */
+    changed.has_reservation = changed.is_back =
+        0; /* a new job has no reservation */
     for (size_t i = 0; i < n; i++) {
         const struct policy_job *j = &s->base.jobs[i];
         if (i == s->at || (j->priority < changed.priority && !goes_first(j)))
@@ -96,7 +97,7 @@ static bool would_start(struct suppose *s, struct policy_job changed,
     put_last(s, changed);
     if (plan(s, &n, &ignored) < 0)
         return false;
-    const struct policy_wish *w = wish_of(s, n, changed.id);
+    const struct policy_decision *w = decision_of(s, n, changed.id);
     if (!w || w->act != POLICY_START)
         return false;
     ret->nodes = w->nodes;
@@ -132,7 +133,7 @@ static double hole_s(const struct suppose *s, size_t n, double t_s)
     double longest_s = 0;
 
     for (size_t i = 0; i < n; i++) {
-        const struct policy_wish *w = &s->base.wishes[i];
+        const struct policy_decision *w = &s->base.decisions[i];
         double hole = w->act == POLICY_WAIT && w->id != s->job->id
                           ? floor((w->start_s - s->base.v.now_s) / 60) * 60
                           : 0;
@@ -254,7 +255,7 @@ static double planned_s(struct suppose *s, bool is_slow,
     }
     if (ret->n_measured == 0 || plan(s, &n, &ignored) < 0)
         return NAN;
-    const struct policy_wish *w = wish_of(s, n, s->job->id);
+    const struct policy_decision *w = decision_of(s, n, s->job->id);
     bool is_sooner = w && w->act == POLICY_WAIT && isfinite(w->start_s) &&
                      !(w->start_s >= s->job->start_estimate_s);
     return is_sooner ? w->start_s : (double)NAN;
@@ -265,13 +266,13 @@ static bool has_spread(const struct suppose *s)
 {
     for (size_t i = 0; i < s->base.v.n_jobs; i++) {
         const struct policy_job *pj = &s->base.jobs[i];
-        const struct entry *en = eng_find(s->e, pj->id);
+        const struct job_record *rec = eng_find(s->e, pj->id);
         double for_s = fmax(0, s->base.v.now_s - pj->start_s);
         if (!job_state_is_live(pj->state))
             continue;
-        if (eng_average_s(en) > 0 ||
-            eng_expect_s(s->e, en, pj->nodes, pj->gpus, for_s, 1) >
-                eng_expect_s(s->e, en, pj->nodes, pj->gpus, for_s, 0))
+        if (eng_average_s(rec) > 0 ||
+            eng_expect_s(s->e, rec, pj->nodes, pj->gpus, for_s, 1) >
+                eng_expect_s(s->e, rec, pj->nodes, pj->gpus, for_s, 0))
             return true;
     }
     return false;

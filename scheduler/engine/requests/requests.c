@@ -73,14 +73,14 @@ int eng_check_submit(struct engine *e, const struct engine_submit *req,
     if (check_request(req, err) < 0 ||
         eng_recall_key(e, req->uid, req->key, err) < 0)
         return -1;
-    const struct entry *en = eng_find_key(e, req->uid, req->key);
-    *ret_again = en != NULL;
-    if (en)
-        *ret_id = en->job.id;
-    if (!en && req->closed)
+    const struct job_record *rec = eng_find_key(e, req->uid, req->key);
+    *ret_again = rec != NULL;
+    if (rec)
+        *ret_id = rec->job.id;
+    if (!rec && req->closed)
         return error_set(err, req->closed->code, "%s", req->closed->msg);
-    return en ? check_same(&en->job, req, err)
-              : eng_check_room(e, req->uid, n, err);
+    return rec ? check_same(&rec->job, req, err)
+               : eng_check_room(e, req->uid, n, err);
 }
 
 /* Most tasks of a sweep have the same dependencies. */
@@ -104,7 +104,7 @@ static int add_awaited(const struct engine_task *tasks, size_t n,
     int rc = 0;
 
     for (size_t i = 0; i < n; i++) {
-        const struct job *job = &tasks[i].read->en->job;
+        const struct job *job = &tasks[i].read->rec->job;
         bool is_new = !last || !waits_alike(last, job);
         for (size_t k = 0; is_new && rc == 0 && k < job->n_depends; k++)
             rc = add_id(out, job->depends[k].job, err);
@@ -170,7 +170,7 @@ int eng_enter_one(struct engine *e, const struct engine_submit *req,
                   uint64_t *ret_id, struct error *err)
 {
     struct engine_read *read = req->read;
-    struct entry *en;
+    struct job_record *rec;
     size_t n = e->n_events;
 
     if (!read && !req->spec)
@@ -179,16 +179,16 @@ int eng_enter_one(struct engine *e, const struct engine_submit *req,
         return -1;
     int rc = eng_prepare(e, req, read, NULL, err);
     if (rc == 0)
-        rc = eng_enter(e, req, read, 0, &en, err);
+        rc = eng_enter(e, req, read, 0, &rec, err);
     if (read != req->read)
         engine_read_destroy(read);
     /* Stage both events or neither: a job that its user wants held must not
      * run. */
     if (rc == 0 && req->hold &&
-        (rc = eng_stage(e, en, EV_HOLD, req->uid, NULL, err)) < 0)
+        (rc = eng_stage(e, rec, EV_HOLD, req->uid, NULL, err)) < 0)
         eng_unstage(e, n);
     if (rc == 0)
-        *ret_id = en->job.id;
+        *ret_id = rec->job.id;
     return rc;
 }
 
@@ -218,30 +218,30 @@ int eng_refuse(const struct job *job, struct error *err, enum err_code code,
     return error_set(err, code, "job %s %s", job_display_id(job, display), why);
 }
 
-static int check_not_over(const struct entry *en, struct error *err)
+static int check_not_over(const struct job_record *rec, struct error *err)
 {
-    if (job_state_is_final(en->job.state))
-        return eng_refuse(&en->job, err, ERR_STATE, "has ended: %s",
-                          job_state_name(en->job.state));
+    if (job_state_is_final(rec->job.state))
+        return eng_refuse(&rec->job, err, ERR_STATE, "has ended: %s",
+                          job_state_name(rec->job.state));
     return 0;
 }
 
 int engine_cancel(struct engine *e, uint64_t id, int64_t uid, struct error *err)
 {
-    struct entry *en = eng_mine(e, id, uid, err);
-    if (!en)
+    struct job_record *rec = eng_mine(e, id, uid, err);
+    if (!rec)
         return -1;
-    if (en->job.state == JOB_CANCELLED || en->job.cancel_asked)
+    if (rec->job.state == JOB_CANCELLED || rec->job.cancel_asked)
         return 0;
-    if (check_not_over(en, err) < 0)
+    if (check_not_over(rec, err) < 0)
         return -1;
-    return eng_stage(e, en, EV_CANCEL, uid, NULL, err);
+    return eng_stage(e, rec, EV_CANCEL, uid, NULL, err);
 }
 
-int eng_hold_one(struct engine *e, struct entry *en, int64_t uid, bool hold,
-                 struct error *err)
+int eng_hold_one(struct engine *e, struct job_record *rec, int64_t uid,
+                 bool hold, struct error *err)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     /* An administrator takes over the hold of a user, and a hold for a
      * dependency becomes that of the requester: the job then stays held when
      * the user releases it, or when the dependency is satisfied after all. */
@@ -249,7 +249,7 @@ int eng_hold_one(struct engine *e, struct entry *en, int64_t uid, bool hold,
                       (job->held_by == HELD_DEPENDENCY ||
                        (job->held_by != HELD_ADMIN && uid != job->uid));
 
-    if (eng_check_whole(en, err) < 0)
+    if (eng_check_whole(rec, err) < 0)
         return -1;
     if (!hold && job->held_by == HELD_ADMIN && !engine_is_admin(e, uid))
         return eng_refuse(job, err, ERR_DENIED, "is held by an administrator");
@@ -262,36 +262,36 @@ int eng_hold_one(struct engine *e, struct entry *en, int64_t uid, bool hold,
                           "mgpu-admin requeue ends its attempt first",
                           job_state_name(job->state))
                     : 0; /* a live job is not held */
-    return eng_stage(e, en, hold ? EV_HOLD : EV_RELEASE, uid, NULL, err);
+    return eng_stage(e, rec, hold ? EV_HOLD : EV_RELEASE, uid, NULL, err);
 }
 
 int engine_hold(struct engine *e, uint64_t id, int64_t uid, bool hold,
                 struct error *err)
 {
-    struct entry *en = eng_mine(e, id, uid, err);
-    if (!en || check_not_over(en, err) < 0)
+    struct job_record *rec = eng_mine(e, id, uid, err);
+    if (!rec || check_not_over(rec, err) < 0)
         return -1;
-    return eng_hold_one(e, en, uid, hold, err);
+    return eng_hold_one(e, rec, uid, hold, err);
 }
 
 int engine_requeue(struct engine *e, uint64_t id, int64_t uid,
                    struct error *err)
 {
-    struct entry *en = eng_mine(e, id, uid, err);
-    if (!en || check_not_over(en, err) < 0)
+    struct job_record *rec = eng_mine(e, id, uid, err);
+    if (!rec || check_not_over(rec, err) < 0)
         return -1;
-    if (eng_check_whole(en, err) < 0)
+    if (eng_check_whole(rec, err) < 0)
         return -1;
-    if (en->job.state == JOB_HELD)
-        return eng_refuse(&en->job, err, ERR_STATE, "is HELD: release it");
-    if (en->job.cancel_asked)
-        return eng_refuse(&en->job, err, ERR_STATE, "is being cancelled");
-    if (en->job.state == JOB_QUEUED || en->job.requeue_asked)
+    if (rec->job.state == JOB_HELD)
+        return eng_refuse(&rec->job, err, ERR_STATE, "is HELD: release it");
+    if (rec->job.cancel_asked)
+        return eng_refuse(&rec->job, err, ERR_STATE, "is being cancelled");
+    if (rec->job.state == JOB_QUEUED || rec->job.requeue_asked)
         return 0;
-    if (en->job.reported)
-        return eng_refuse(&en->job, err, ERR_STATE,
+    if (rec->job.reported)
+        return eng_refuse(&rec->job, err, ERR_STATE,
                           "has completed its work and is ending");
-    return eng_stage(e, en, EV_PREEMPT, uid, NULL, err);
+    return eng_stage(e, rec, EV_PREEMPT, uid, NULL, err);
 }
 
 int eng_check_priority(const struct engine *e, int64_t uid, int32_t priority,
@@ -311,37 +311,37 @@ int engine_prioritise(struct engine *e, uint64_t id, int64_t uid,
                       int32_t priority, struct error *err)
 {
     struct detail d = DETAIL_INIT;
-    struct entry *en = eng_mine(e, id, uid, err);
+    struct job_record *rec = eng_mine(e, id, uid, err);
 
-    if (!en || check_not_over(en, err) < 0 || eng_check_whole(en, err) < 0)
+    if (!rec || check_not_over(rec, err) < 0 || eng_check_whole(rec, err) < 0)
         return -1;
     /* Each event would delay the end of the attempt by a commit. */
-    if (en->job.cancel_asked || en->give_up)
-        return eng_refuse(&en->job, err, ERR_STATE, "is being ended");
+    if (rec->job.cancel_asked || rec->give_up)
+        return eng_refuse(&rec->job, err, ERR_STATE, "is being ended");
     if (eng_check_priority(e, uid, priority, err) < 0)
         return -1;
-    if (en->job.priority == priority)
+    if (rec->job.priority == priority)
         return 0;
     d.priority = priority;
-    return eng_stage(e, en, EV_PRIORITY, uid, &d, err);
+    return eng_stage(e, rec, EV_PRIORITY, uid, &d, err);
 }
 
 int engine_top(struct engine *e, uint64_t id, int64_t uid, struct error *err)
 {
     int32_t most = INT32_MIN;
-    const struct entry *en = eng_mine(e, id, uid, err);
+    const struct job_record *rec = eng_mine(e, id, uid, err);
 
-    if (!en || check_not_over(en, err) < 0)
+    if (!rec || check_not_over(rec, err) < 0)
         return -1;
     if (!engine_is_admin(e, uid))
         return error_set(err, ERR_DENIED, "only administrators can");
     for (size_t i = 0; i < e->n_active; i++) {
         const struct job *job = &e->active[i]->job;
-        if (e->active[i] != en && job->state == JOB_QUEUED &&
+        if (e->active[i] != rec && job->state == JOB_QUEUED &&
             job->priority > most)
             most = job->priority;
     }
-    if (en->job.priority > most)
+    if (rec->job.priority > most)
         return 0;
     return engine_prioritise(
         e, id, uid, most < PRIORITY_MAX ? most + 1 : PRIORITY_MAX, err);
@@ -351,11 +351,11 @@ int engine_signal(struct engine *e, uint64_t id, int64_t uid, int signo,
                   struct error *err)
 {
     struct alloc *a = e->parts.alloc;
-    struct entry *en = eng_mine(e, id, uid, err);
-    if (!en || check_not_over(en, err) < 0)
+    struct job_record *rec = eng_mine(e, id, uid, err);
+    if (!rec || check_not_over(rec, err) < 0)
         return -1;
-    if (!job_state_is_live(en->job.state))
-        return eng_refuse(&en->job, err, ERR_STATE, "is %s, not running",
-                          job_state_name(en->job.state));
-    return a->ops->signal(a, id, en->job.attempt, signo, err);
+    if (!job_state_is_live(rec->job.state))
+        return eng_refuse(&rec->job, err, ERR_STATE, "is %s, not running",
+                          job_state_name(rec->job.state));
+    return a->ops->signal(a, id, rec->job.attempt, signo, err);
 }

@@ -2,16 +2,16 @@
 #ifndef MGPU_SCHEDULER_ENGINE_REQUESTS_REQUESTS_H
 #define MGPU_SCHEDULER_ENGINE_REQUESTS_REQUESTS_H
 
-#include "scheduler/engine/table/entry.h"
+#include "scheduler/engine/table/job_record.h"
 
 struct engine;
 
 struct engine_read {
-    struct entry *en; /* owned; NULL: the job was entered */
-    char *text;       /* owned; text of the submit event, complete except
-                         that the id and the sweep are 1, and dir is missing;
-                         NULL: no draft yet */
-    size_t sweep_at;  /* offset of the sweep's id in the text; 0: no sweep */
+    struct job_record *rec; /* owned; NULL: the job was entered */
+    char *text;             /* owned; text of the submit event, complete except
+                               that the id and the sweep are 1, and dir is missing;
+                               NULL: no draft yet */
+    size_t sweep_at; /* offset of the sweep's id in the text; 0: no sweep */
     bool is_used;
 };
 /* Checks whether the parsed spec, or its draft, may be entered for req.
@@ -28,12 +28,12 @@ int eng_prepare_task(struct engine *e, const struct engine_submit *req,
 /* Stages the prepared job under the next id, and empties io.
  * in   sweep  id of its sweep; or 0 */
 int eng_enter(struct engine *e, const struct engine_submit *req,
-              struct engine_read *io, uint64_t sweep, struct entry **ret,
+              struct engine_read *io, uint64_t sweep, struct job_record **ret,
               struct error *err) MUST_CHECK;
 
 /* Gives a pending job without a time limit, or with that of another partition,
  * the one of its partition, by an event. */
-int eng_default_limit(struct engine *e, struct entry *en,
+int eng_default_limit(struct engine *e, struct job_record *rec,
                       struct error *err) MUST_CHECK;
 
 /* out  ret_again  *ret_id was submitted with this key before; else there is
@@ -50,8 +50,8 @@ int eng_check_room(const struct engine *e, int64_t uid, size_t n,
 int eng_enter_one(struct engine *e, const struct engine_submit *req,
                   uint64_t *ret_id, struct error *err) MUST_CHECK;
 /* NULL: there is no such job, or uid may not change it. */
-struct entry *eng_mine(const struct engine *e, uint64_t id, int64_t uid,
-                       struct error *err);
+struct job_record *eng_mine(const struct engine *e, uint64_t id, int64_t uid,
+                            struct error *err);
 
 /* Returns -1, with "job 31_1 <fmt>". */
 int eng_refuse(const struct job *job, struct error *err, enum err_code code,

@@ -20,16 +20,16 @@
 #include "scheduler/policy/placement.h"
 
 /* Whether its state allows a resize at all. */
-static int check_state(const struct entry *en, struct error *err)
+static int check_state(const struct job_record *rec, struct error *err)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
 
     if (job_state_is_final(job->state))
         return eng_refuse(job, err, ERR_STATE, "has ended: %s",
                           job_state_name(job->state));
-    if (eng_check_whole(en, err) < 0)
+    if (eng_check_whole(rec, err) < 0)
         return -1;
-    if (job->cancel_asked || job->limit_hit || en->give_up)
+    if (job->cancel_asked || job->limit_hit || rec->give_up)
         return eng_refuse(job, err, ERR_STATE, "is being ended");
     /* One that was told to stop and saved its work has another attempt. */
     if (job->reported && (!job->requeue_asked || end_has_finished(job)))
@@ -103,12 +103,12 @@ static bool fits(const struct engine *e, const struct job *job, uint64_t closed,
     return is;
 }
 
-/* in   en   the job
+/* in   rec   the job
  *      job  a copy that has the size as its target */
-static int check_room(const struct engine *e, const struct entry *en,
+static int check_room(const struct engine *e, const struct job_record *rec,
                       const struct job *job, struct error *err)
 {
-    uint64_t closed = eng_closed_classes(e, en);
+    uint64_t closed = eng_closed_classes(e, rec);
     char why[JOB_REASON_CAP];
     struct policy_node *nodes = calloc(e->n_nodes + 1, sizeof(*nodes));
     struct job limited = *job;
@@ -124,7 +124,7 @@ static int check_room(const struct engine *e, const struct entry *en,
     bool is = e->n_nodes == 0 || fits(e, job, closed, nodes);
     bool would = is || fits(e, job, 0, nodes);
     free(nodes);
-    if (!is && would && eng_say_closed(e, en, closed, why))
+    if (!is && would && eng_say_closed(e, rec, closed, why))
         return eng_refuse(job, err, ERR_STATE,
                           "cannot have %" PRId32 " GPUs: %s", job->resize.gpus,
                           why);
@@ -137,10 +137,10 @@ static int check_room(const struct engine *e, const struct entry *en,
 }
 
 /* A running attempt is not given up for a size that Slurm would not grant. */
-static int check_quota(const struct engine *e, const struct entry *en,
+static int check_quota(const struct engine *e, const struct job_record *rec,
                        int32_t gpus, struct error *err)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     char why[JOB_REASON_CAP];
 
     if (!job_state_is_live(job->state) || gpus <= job->gpus)
@@ -164,7 +164,7 @@ static int check_hours(const struct engine *e, struct job then,
 
     if (job_state_is_live(then.state))
         has = then.gpus;
-    else if (!isnan(r->told_s))
+    else if (!isnan(r->end_asked_s))
         has = r->from;
     then.state = JOB_RUNNING; /* one that is to shrink may start again */
     if (to <= has || !eng_is_spent(e, &then, to, why))
@@ -205,7 +205,7 @@ static int32_t from_of(const struct job *job)
 
     if (job_state_is_live(job->state) && !is_unclaimed(job))
         return job->gpus;
-    return isnan(r->told_s) ? 0 : r->from;
+    return isnan(r->end_asked_s) ? 0 : r->from;
 }
 
 /* "from 1 to 4 GPUs on 2 nodes", "on 1 GPU again" */
@@ -266,32 +266,32 @@ int engine_resize(struct engine *e, uint64_t id, int64_t uid, const char *who,
                   const struct engine_size *to, struct error *err)
 {
     struct detail d = DETAIL_INIT;
-    struct entry *en = eng_mine(e, id, uid, err);
+    struct job_record *rec = eng_mine(e, id, uid, err);
     struct gpu_sizes target;
 
-    if (!en || check_state(en, err) < 0)
+    if (!rec || check_state(rec, err) < 0)
         return -1;
-    if (to->gpus == 0 && !eng_target(&en->job, &target))
+    if (to->gpus == 0 && !eng_target(&rec->job, &target))
         return 0; /* nothing was asked for */
     if (to->gpus > 0) {
-        struct job then = en->job;
+        struct job then = rec->job;
         then.resize.gpus = to->gpus;
         then.resize.nodes = to->nodes;
-        if (check_size(&en->job, to, err) < 0)
+        if (check_size(&rec->job, to, err) < 0)
             return -1;
-        if (is_asked(&en->job, to))
+        if (is_asked(&rec->job, to))
             return 0;
-        if (has_it(&en->job, to))
-            return eng_refuse(&en->job, err, ERR_STATE,
+        if (has_it(&rec->job, to))
+            return eng_refuse(&rec->job, err, ERR_STATE,
                               "has %" PRId32 " GPU%s already", to->gpus,
                               to->gpus == 1 ? "" : "s");
-        if (check_room(e, en, &then, err) < 0 ||
-            check_quota(e, en, to->gpus, err) < 0 ||
+        if (check_room(e, rec, &then, err) < 0 ||
+            check_quota(e, rec, to->gpus, err) < 0 ||
             check_hours(e, then, err) < 0)
             return -1;
     }
     d.to_gpus = to->gpus;
     d.to_nodes = to->nodes;
-    say(&en->job, to, who, d.why);
-    return eng_stage(e, en, EV_PREEMPT, uid, &d, err);
+    say(&rec->job, to, who, d.why);
+    return eng_stage(e, rec, EV_PREEMPT, uid, &d, err);
 }

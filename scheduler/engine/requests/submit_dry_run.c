@@ -37,7 +37,7 @@ struct trial {
     struct engine_trial told;
 };
 
-/* State of the engine, besides the entries, that a submit changes. */
+/* State of the engine, besides the records, that a submit changes. */
 struct mark {
     size_t n_events, n_early;
     uint64_t last_id;
@@ -46,7 +46,7 @@ struct mark {
 
 static struct mark mark_of(const struct engine *e)
 {
-    return (struct mark){e->n_events, e->files.early.n, e->last_id,
+    return (struct mark){e->n_events, e->lists.early.n, e->last_id,
                          e->wants_plan, e->wants_depends};
 }
 
@@ -57,18 +57,18 @@ static void back_to(struct engine *e, const struct mark *m)
     e->last_id = m->last_id;
     /* Other jobs may have reached their begin time meanwhile: they need a
      * plan. */
-    e->wants_plan = m->wants_plan || e->files.early.n < m->n_early;
+    e->wants_plan = m->wants_plan || e->lists.early.n < m->n_early;
     e->wants_depends = m->wants_depends;
 }
 
-static struct entry *task(const struct trial *t, size_t i)
+static struct job_record *task(const struct trial *t, size_t i)
 {
     return eng_find(t->e, t->first + i);
 }
 
-static bool is_planned_for(const struct entry *en)
+static bool is_planned_for(const struct job_record *rec)
 {
-    return en->job.state == JOB_QUEUED && !eng_waits(en);
+    return rec->job.state == JOB_QUEUED && !eng_waits(rec);
 }
 
 static void all_wait(struct trial *t, const char *why)
@@ -88,12 +88,12 @@ static void no_inventory(struct trial *t, const struct error *why)
                     : "WaitingForGpus: the inventory is unknown");
 }
 
-/* Takes what a wish starts from the free GPUs, in the policy's order. */
+/* Takes what a decision starts from the free GPUs, in the policy's order. */
 static void take(struct trial *t, struct eng_view *view,
-                 const struct policy_wish *w, const struct entry *en)
+                 const struct policy_decision *w, const struct job_record *rec)
 {
     const struct alloc_where where =
-        eng_where(t->e->parts.conf, &en->job, w->gpus_per_node);
+        eng_where(t->e->parts.conf, &rec->job, w->gpus_per_node);
     const struct place p = {w->nodes, w->gpus_per_node, w->classes,
                             where.exclusive};
 
@@ -106,25 +106,25 @@ static void look(struct trial *t, struct eng_view *view, size_t n)
     struct engine *e = t->e;
 
     for (size_t i = 0; i < n; i++) {
-        const struct policy_wish *w = &view->wishes[i];
-        struct entry *en = eng_find(e, w->id);
+        const struct policy_decision *w = &view->decisions[i];
+        struct job_record *rec = eng_find(e, w->id);
         bool is_ours = w->id >= t->first, starts = w->act == POLICY_START;
         char why[JOB_REASON_CAP];
         if (starts && t->told.n_start == 0)
-            take(t, view, w, en);
+            take(t, view, w, rec);
         if (is_ours && w->act == POLICY_WAIT) {
-            en->job.start_estimate_s = w->start_s;
-            (void)eng_set_reason(e, en, eng_wait_reason(e, en, w, why));
+            rec->job.start_estimate_s = w->start_s;
+            (void)eng_set_reason(e, rec, eng_wait_reason(e, rec, w, why));
         }
         if (!is_ours || !starts)
             continue;
-        en->is_planned = true;
+        rec->is_planned = true;
         if (t->told.n_start++ > 0)
             continue;
         t->told.nodes = w->nodes;
         t->told.gpus_per_node = w->gpus_per_node;
         if (w->gpus_per_node > 0 &&
-            (eng_wants_type(e, &en->job) || eng_prefers_type(e, en)))
+            (eng_wants_type(e, &rec->job) || eng_prefers_type(e, rec)))
             t->told.gpu_type = eng_type_of(e, w->classes);
     }
 }
@@ -165,14 +165,14 @@ static int plan(struct trial *t, struct error *err)
 /* The class of a job is its own, so only jobs that have run were measured. */
 static uint64_t find_alike(const struct trial *t)
 {
-    const struct entry *of = task(t, 0);
+    const struct job_record *of = task(t, 0);
     uint64_t id = t->first;
 
     for (int i = 0; of->own.class && i < ALIKE_MAX && --id > 0; i++) {
-        const struct entry *en = eng_find(t->e, id);
-        if (en && en->job.attempt > 0 && en->own.class &&
-            engine_may(t->e, &en->job, of->job.uid) &&
-            strcmp(en->own.class, of->own.class) == 0)
+        const struct job_record *rec = eng_find(t->e, id);
+        if (rec && rec->job.attempt > 0 && rec->own.class &&
+            engine_may(t->e, &rec->job, of->job.uid) &&
+            strcmp(rec->own.class, of->own.class) == 0)
             return id;
     }
     return 0;

@@ -1,16 +1,16 @@
 /* submit_prepare.c - from a specification to the submit event of a job.
  *
  * There are three steps: read the specification; write a draft, which is the
- * text of the submit event and the entry that this text describes; enter the
+ * text of the submit event and the record that this text describes; enter the
  * job under an id. The first two do not need the state of the engine and cost
  * 0.1 ms, so any thread may do them in advance, and the event loop enters a
  * sweep of thousands with some microseconds per job. What was not done in
  * advance is done here.
  *
- * A job is what is stored of it: the engine fills the entry by parsing the text
- * that it wrote, as a replay does, and not from what the text was written from.
- * Only the engine knows the id of a sweep, the directory and the time. It
- * inserts the first two into the text and into the entry when it enters the
+ * A job is what is stored of it: the engine fills the record by parsing the
+ * text that it wrote, as a replay does, and not from what the text was written
+ * from. Only the engine knows the id of a sweep, the directory and the time. It
+ * inserts the first two into the text and into the record when it enters the
  * job; the time is part of the event itself.
  */
 #include <inttypes.h>
@@ -40,16 +40,16 @@ int engine_read(const char *spec, const char *owner, struct engine_read **ret,
     static const struct engine_conf later = {.kill_grace_s = 0};
     struct engine_read *r = calloc(1, sizeof(*r));
 
-    if (!r || !(r->en = malloc(sizeof(*r->en)))) {
+    if (!r || !(r->rec = malloc(sizeof(*r->rec)))) {
         free(r);
         return error_set(err, ERR_NOMEM, "out of memory");
     }
-    eng_entry_init(r->en, 1);
-    if (eng_from_spec(spec, &later, &r->en->job, &r->en->own, err) < 0) {
+    job_record_init(r->rec, 1);
+    if (eng_from_spec(spec, &later, &r->rec->job, &r->rec->own, err) < 0) {
         engine_read_destroy(r);
         return -1;
     }
-    text_copy(r->en->job.owner, sizeof(r->en->job.owner), owner ? owner : "");
+    text_copy(r->rec->job.owner, sizeof(r->rec->job.owner), owner ? owner : "");
     *ret = r;
     return 0;
 }
@@ -58,7 +58,7 @@ void engine_read_destroy(struct engine_read *r)
 {
     if (!r)
         return;
-    eng_entry_free(r->en);
+    job_record_free(r->rec);
     free(r->text);
     free(r);
 }
@@ -70,7 +70,7 @@ void engine_read_destroy(struct engine_read *r)
 static void say_whose(struct engine_read *r, const struct engine_submit *req,
                       double kill_grace_s, double wall_s)
 {
-    struct job *job = &r->en->job;
+    struct job *job = &r->rec->job;
 
     if (job->grace_s <= 0)
         job->grace_s = kill_grace_s;
@@ -83,18 +83,18 @@ static void say_whose(struct engine_read *r, const struct engine_submit *req,
 static int say_task(struct engine_read *r, const struct engine_sweep *sweep,
                     size_t i, struct error *err)
 {
-    struct entry *en = r->en;
+    struct job_record *rec = r->rec;
     char *vary = strdup(sweep->tasks[i].vary);
 
     if (!vary)
         return error_set(err, ERR_NOMEM, "out of memory");
-    free(en->own.vary);
-    en->job.vary = en->own.vary = vary;
-    en->job.task = (int32_t)i;
-    en->job.number = eng_task_number(vary, en->job.task);
-    en->job.n_tasks = (int32_t)sweep->n;
-    en->job.max_parallel = sweep->max_parallel;
-    en->job.stop_on_fail = sweep->stop_on_fail;
+    free(rec->own.vary);
+    rec->job.vary = rec->own.vary = vary;
+    rec->job.task = (int32_t)i;
+    rec->job.number = eng_task_number(vary, rec->job.task);
+    rec->job.n_tasks = (int32_t)sweep->n;
+    rec->job.max_parallel = sweep->max_parallel;
+    rec->job.stop_on_fail = sweep->stop_on_fail;
     return 0;
 }
 
@@ -108,13 +108,13 @@ static size_t find_sweep(const char *text, size_t spec_len)
     return at ? (size_t)(at - text) + sizeof(before) - 1 : 0;
 }
 
-/* Replaces the entry by one that is parsed from the text. */
+/* Replaces the record by one that is parsed from the text. */
 static int draft(struct engine_read *r, const struct engine_submit *req,
                  struct error *err)
 {
-    struct job job = r->en->job;
-    const struct texts own = r->en->own;
-    struct entry *en;
+    struct job job = r->rec->job;
+    const struct texts own = r->rec->own;
+    struct job_record *rec;
     char *text;
 
     job.id = 1 + (uint64_t)job.task;
@@ -126,25 +126,25 @@ static int draft(struct engine_read *r, const struct engine_submit *req,
               job.task == 0 && req->digest ? req->digest : "");
     if (submit_encode(&job, own.class, &text, err) < 0)
         return -1;
-    en = malloc(sizeof(*en));
-    if (!en) {
+    rec = malloc(sizeof(*rec));
+    if (!rec) {
         free(text);
         return error_set(err, ERR_NOMEM, "out of memory");
     }
-    eng_entry_init(en, job.id);
-    en->own.spec = own.spec; /* lets eng_take_submit() find the end of the
-                                spec */
+    job_record_init(rec, job.id);
+    rec->own.spec = own.spec; /* lets eng_take_submit() find the end of the
+                                 spec */
     size_t sweep_at = job.sweep > 0 ? find_sweep(text, strlen(own.spec)) : 0;
-    if (eng_take_submit(en, text, err) < 0) {
-        en->own.spec = NULL;
-        eng_entry_free(en);
+    if (eng_take_submit(rec, text, err) < 0) {
+        rec->own.spec = NULL;
+        job_record_free(rec);
         free(text);
         return -1;
     }
-    en->job.uid = req->uid;
-    r->en->own.spec = NULL;
-    eng_entry_free(r->en);
-    r->en = en;
+    rec->job.uid = req->uid;
+    r->rec->own.spec = NULL;
+    job_record_free(r->rec);
+    r->rec = rec;
     r->text = text;
     r->sweep_at = sweep_at;
     return 0;
@@ -192,8 +192,8 @@ static int take_read(const struct engine *e, const struct engine_submit *req,
     r->is_used = true;
     if (!r->text)
         say_whose(r, req, e->parts.conf->kill_grace_s, eng_wall(e));
-    else if (r->en->job.uid != req->uid ||
-             strcmp(r->en->own.key, req->key) != 0)
+    else if (r->rec->job.uid != req->uid ||
+             strcmp(r->rec->own.key, req->key) != 0)
         return error_set(err, ERR_INVAL,
                          "a draft can be used for its own submit only");
     return 0;
@@ -205,7 +205,7 @@ int eng_prepare(struct engine *e, const struct engine_submit *req,
 {
     if (take_read(e, req, io, err) < 0)
         return -1;
-    const struct job *job = &io->en->job;
+    const struct job *job = &io->rec->job;
     return check_fits(e, job, memo, err) < 0 ||
                    eng_check_depends(e, job, err) < 0 ||
                    eng_check_limits(e, job, err) < 0
@@ -222,7 +222,7 @@ int eng_prepare_task(struct engine *e, const struct engine_submit *req,
         return -1;
     if (!io->text)
         return say_task(io, sweep, i, err);
-    const struct job *job = &io->en->job;
+    const struct job *job = &io->rec->job;
     return job->task == (int32_t)i && job->n_tasks == (int32_t)sweep->n
                ? 0
                : error_set(err, ERR_INVAL,
@@ -305,26 +305,26 @@ static int put_member(struct engine_read *r, const char *name,
     return 0;
 }
 
-/* Sets the directory in the entry and in the text. */
+/* Sets the directory in the record and in the text. */
 static int put_dir(const struct engine *e, const struct engine_submit *req,
                    struct engine_read *r, struct error *err)
 {
-    struct entry *en = r->en;
+    struct job_record *rec = r->rec;
 
-    if (eng_set_dir(en, e->parts.conf->jobs_dir, err) < 0 ||
-        choose_dir(e, req, en->job.id, &en->own.dir, err) < 0)
+    if (eng_set_dir(rec, e->parts.conf->jobs_dir, err) < 0 ||
+        choose_dir(e, req, rec->job.id, &rec->own.dir, err) < 0)
         return -1;
-    if (!en->own.dir)
+    if (!rec->own.dir)
         return 0;
-    en->job.dir = en->own.dir;
-    return put_member(r, "dir", en->own.dir, err);
+    rec->job.dir = rec->own.dir;
+    return put_member(r, "dir", rec->own.dir, err);
 }
 
 /* Sets the cluster's default account, if it counts for the job. */
 static int put_account(const struct engine *e, struct engine_read *r,
                        struct error *err)
 {
-    struct job *job = &r->en->job;
+    struct job *job = &r->rec->job;
     const char *name =
         job->where.account ? NULL : eng_default_account(e, job->uid);
 
@@ -334,9 +334,10 @@ static int put_account(const struct engine *e, struct engine_read *r,
     return put_member(r, "account", job->account, err);
 }
 
-int eng_default_limit(struct engine *e, struct entry *en, struct error *err)
+int eng_default_limit(struct engine *e, struct job_record *rec,
+                      struct error *err)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     const char *partition = "";
     struct detail d = DETAIL_INIT;
 
@@ -350,7 +351,7 @@ int eng_default_limit(struct engine *e, struct entry *en, struct error *err)
     (void)snprintf(d.why, sizeof(d.why), "the default of %s %.60s",
                    isfinite(limit_s) ? "partition" : "its partition: none",
                    partition);
-    return eng_stage(e, en, EV_UPDATE, -1, &d, err);
+    return eng_stage(e, rec, EV_UPDATE, -1, &d, err);
 }
 
 /* Sets the id of the sweep, in place of the "1" in the text. */
@@ -366,40 +367,40 @@ static int put_sweep(struct engine_read *r, uint64_t sweep, struct error *err)
     r->text = text;
     memmove(text + r->sweep_at + n, text + r->sweep_at + 1, rest);
     memcpy(text + r->sweep_at, id, n);
-    r->en->job.sweep = sweep;
+    r->rec->job.sweep = sweep;
     return 0;
 }
 
 int eng_enter(struct engine *e, const struct engine_submit *req,
-              struct engine_read *io, uint64_t sweep, struct entry **ret,
+              struct engine_read *io, uint64_t sweep, struct job_record **ret,
               struct error *err)
 {
     if (!io->text && draft(io, req, err) < 0)
         return -1;
-    struct entry *en = io->en;
+    struct job_record *rec = io->rec;
     size_t n = e->n_events;
-    en->job.id = e->last_id + 1;
+    rec->job.id = e->last_id + 1;
     if ((sweep > 0 && put_sweep(io, sweep, err) < 0) ||
         put_dir(e, req, io, err) < 0 || put_account(e, io, err) < 0 ||
-        eng_add(e, en, err) < 0)
+        eng_add(e, rec, err) < 0)
         return -1;
     char *text = io->text;
-    io->en = NULL;
+    io->rec = NULL;
     io->text = NULL;
-    if (en->job.task == 0 && eng_add_key(e, en, err) < 0) {
+    if (rec->job.task == 0 && eng_add_key(e, rec, err) < 0) {
         free(text);
-        eng_remove(e, en);
+        eng_remove(e, rec);
         return -1;
     }
-    if (eng_stage_submit(e, en, text, err) < 0) {
-        eng_remove(e, en);
+    if (eng_stage_submit(e, rec, text, err) < 0) {
+        eng_remove(e, rec);
         return -1;
     }
-    eng_begin_one(e, en);
-    if (eng_default_limit(e, en, err) < 0) {
+    eng_begin_one(e, rec);
+    if (eng_default_limit(e, rec, err) < 0) {
         eng_unstage(e, n);
         return -1;
     }
-    *ret = en;
+    *ret = rec;
     return 0;
 }

@@ -45,12 +45,12 @@ static int enter_all(struct engine *e, const struct engine_submit *req,
 {
     size_t n_events = e->n_events;
     uint64_t first = e->last_id + 1;
-    struct entry *en;
+    struct job_record *rec;
 
     for (size_t i = 0; i < n; i++) {
-        int rc = eng_enter(e, req, all[i], first, &en, err);
+        int rc = eng_enter(e, req, all[i], first, &rec, err);
         if (rc == 0 && req->hold)
-            rc = eng_stage(e, en, EV_HOLD, req->uid, NULL, err);
+            rc = eng_stage(e, rec, EV_HOLD, req->uid, NULL, err);
         if (rc < 0) {
             eng_unstage(e, n_events);
             return -1;
@@ -78,8 +78,8 @@ int eng_enter_sweep(struct engine *e, const struct engine_submit *req,
         return error_set(err, ERR_NOMEM, "out of memory");
     int rc = prepare(e, req, sweep, all, err);
     for (size_t i = n; rc == 0 && i < sweep->n; i++)
-        *ret_never += all[i]->en->job.force_queue &&
-                      eng_check_fits(e, &all[i]->en->job, NULL) < 0;
+        *ret_never += all[i]->rec->job.force_queue &&
+                      eng_check_fits(e, &all[i]->rec->job, NULL) < 0;
     if (rc == 0)
         rc = enter_all(e, req, all, n, ret_id, err);
     for (size_t i = 0; i < sweep->n; i++)
@@ -109,8 +109,8 @@ int engine_submit_sweep(struct engine *e, const struct engine_submit *req,
 /* ---- all of a sweep --------------------------------------------------------
  */
 /* An action on one task: 1 done, 0 nothing to do, -1 failed. */
-typedef int act_f(struct engine *e, struct entry *en, int64_t uid, int how,
-                  struct error *err);
+typedef int act_f(struct engine *e, struct job_record *rec, int64_t uid,
+                  int how, struct error *err);
 
 /* Tasks for which the action failed, as "7_3, 7_5". */
 struct refused {
@@ -136,8 +136,8 @@ static void refuse(struct refused *r, uint64_t sweep, int32_t number,
 
 static int32_t number_at(const struct engine *e, uint64_t sweep, int32_t task)
 {
-    const struct entry *en = eng_find(e, sweep + (uint64_t)task);
-    return en ? en->job.number : task;
+    const struct job_record *rec = eng_find(e, sweep + (uint64_t)task);
+    return rec ? rec->job.number : task;
 }
 
 /* A failure for one task does not stop the others. */
@@ -152,8 +152,8 @@ static int for_all(struct engine *e, uint64_t sweep, int64_t uid, act_f *act,
         return error_set(err, ERR_NOTFOUND, "no sweep %" PRIu64, sweep);
     for (int32_t i = 0; i < n; i++) {
         struct error why = ERROR_INIT;
-        struct entry *en = eng_mine(e, sweep + (uint64_t)i, uid, &why);
-        int rc = en ? act(e, en, uid, how, &why) : -1;
+        struct job_record *rec = eng_mine(e, sweep + (uint64_t)i, uid, &why);
+        int rc = rec ? act(e, rec, uid, how, &why) : -1;
         if (rc < 0)
             refuse(&not, sweep, number_at(e, sweep, i), &why);
         did += rc > 0;
@@ -172,34 +172,34 @@ static int for_all(struct engine *e, uint64_t sweep, int64_t uid, act_f *act,
     return 0;
 }
 
-static int cancel_one(struct engine *e, struct entry *en, int64_t uid, int how,
-                      struct error *err)
+static int cancel_one(struct engine *e, struct job_record *rec, int64_t uid,
+                      int how, struct error *err)
 {
     (void)how;
-    if (en->job.state == JOB_CANCELLED || en->job.cancel_asked)
+    if (rec->job.state == JOB_CANCELLED || rec->job.cancel_asked)
         return 1; /* repeated cancels are allowed */
-    if (job_state_is_final(en->job.state))
+    if (job_state_is_final(rec->job.state))
         return 0;
-    return eng_stage(e, en, EV_CANCEL, uid, NULL, err) < 0 ? -1 : 1;
+    return eng_stage(e, rec, EV_CANCEL, uid, NULL, err) < 0 ? -1 : 1;
 }
 
-static int hold_one(struct engine *e, struct entry *en, int64_t uid, int how,
-                    struct error *err)
+static int hold_one(struct engine *e, struct job_record *rec, int64_t uid,
+                    int how, struct error *err)
 {
-    if (en->job.state != JOB_QUEUED && en->job.state != JOB_HELD)
+    if (rec->job.state != JOB_QUEUED && rec->job.state != JOB_HELD)
         return 0;
-    return eng_hold_one(e, en, uid, how != 0, err) < 0 ? -1 : 1;
+    return eng_hold_one(e, rec, uid, how != 0, err) < 0 ? -1 : 1;
 }
 
-static int signal_one(struct engine *e, struct entry *en, int64_t uid, int how,
-                      struct error *err)
+static int signal_one(struct engine *e, struct job_record *rec, int64_t uid,
+                      int how, struct error *err)
 {
     (void)uid;
-    if (!job_state_is_live(en->job.state))
+    if (!job_state_is_live(rec->job.state))
         return 0;
     struct alloc *a = e->parts.alloc;
-    return a->ops->signal(a, en->job.id, en->job.attempt, how, err) < 0 ? -1
-                                                                        : 1;
+    return a->ops->signal(a, rec->job.id, rec->job.attempt, how, err) < 0 ? -1
+                                                                          : 1;
 }
 
 int engine_cancel_sweep(struct engine *e, uint64_t sweep, int64_t uid,
@@ -227,10 +227,10 @@ int engine_signal_sweep(struct engine *e, uint64_t sweep, int64_t uid,
 static int32_t failed_task(const struct engine *e, const struct job *of)
 {
     for (int32_t i = 0; i < of->n_tasks; i++) {
-        const struct entry *en = eng_find(e, of->sweep + (uint64_t)i);
-        enum job_state s = en ? en->job.state : JOB_NEW;
+        const struct job_record *rec = eng_find(e, of->sweep + (uint64_t)i);
+        enum job_state s = rec ? rec->job.state : JOB_NEW;
         if (s == JOB_FAILED || s == JOB_TIMEOUT || s == JOB_NODE_FAIL)
-            return en->job.number;
+            return rec->job.number;
     }
     return -1;
 }
@@ -241,21 +241,21 @@ int eng_stop_sweeps(struct engine *e, struct error *err)
     int32_t failed = -1;
 
     for (size_t i = 0; e->wants_stop && i < e->n_active; i++) {
-        struct entry *en = e->active[i];
+        struct job_record *rec = e->active[i];
         struct detail d = DETAIL_INIT;
-        bool waits = en->job.state == JOB_QUEUED || en->job.state == JOB_HELD;
-        if (!en->job.stop_on_fail || !waits)
+        bool waits = rec->job.state == JOB_QUEUED || rec->job.state == JOB_HELD;
+        if (!rec->job.stop_on_fail || !waits)
             continue;
-        if (en->job.sweep != sweep)
-            failed = failed_task(e, &en->job);
-        sweep = en->job.sweep;
+        if (rec->job.sweep != sweep)
+            failed = failed_task(e, &rec->job);
+        sweep = rec->job.sweep;
         if (failed < 0)
             continue;
         d.exit_code = EXIT_NEVER_RAN;
         (void)snprintf(d.why, sizeof(d.why),
                        "SweepStopped: job %" PRIu64 "_%" PRId32 " failed",
                        sweep, failed);
-        if (eng_stage(e, en, EV_CANCEL, -1, &d, err) < 0)
+        if (eng_stage(e, rec, EV_CANCEL, -1, &d, err) < 0)
             return -1;
     }
     e->wants_stop = false;

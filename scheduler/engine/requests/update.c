@@ -77,19 +77,19 @@ static int check_values(const struct engine *e, int64_t uid,
     return u->has_priority ? eng_check_priority(e, uid, u->priority, err) : 0;
 }
 
-static int check_state(const struct engine *e, const struct entry *en,
+static int check_state(const struct engine *e, const struct job_record *rec,
                        int64_t uid, const struct engine_update *u,
                        struct error *err)
 {
-    const struct job *job = &en->job;
-    bool waits = !job_state_is_live(job->state) || eng_is_pending(en);
+    const struct job *job = &rec->job;
+    bool waits = !job_state_is_live(job->state) || eng_is_pending(rec);
 
     if (job_state_is_final(job->state))
         return eng_refuse(job, err, ERR_STATE, "has ended: %s",
                           job_state_name(job->state));
-    if (eng_check_whole(en, err) < 0)
+    if (eng_check_whole(rec, err) < 0)
         return -1;
-    if (job->cancel_asked || job->limit_hit || en->give_up)
+    if (job->cancel_asked || job->limit_hit || rec->give_up)
         return eng_refuse(job, err, ERR_STATE, "is being ended");
     if (waits || !is_request(u))
         return 0;
@@ -168,10 +168,10 @@ static int set_parallel(struct engine *e, const struct job *job, int64_t uid,
 
     d.max_parallel = n;
     for (int32_t i = 0; i < job->n_tasks; i++) {
-        struct entry *en = eng_find(e, job->sweep + (uint64_t)i);
-        if (en && !job_state_is_final(en->job.state) &&
-            en->job.max_parallel != n &&
-            eng_stage(e, en, EV_UPDATE, uid, &d, err) < 0)
+        struct job_record *rec = eng_find(e, job->sweep + (uint64_t)i);
+        if (rec && !job_state_is_final(rec->job.state) &&
+            rec->job.max_parallel != n &&
+            eng_stage(e, rec, EV_UPDATE, uid, &d, err) < 0)
             return -1;
     }
     return 0;
@@ -181,31 +181,31 @@ int engine_update(struct engine *e, uint64_t id, int64_t uid,
                   const struct engine_update *to, struct error *err)
 {
     struct detail d = DETAIL_INIT;
-    struct entry *en = eng_mine(e, id, uid, err);
+    struct job_record *rec = eng_mine(e, id, uid, err);
 
-    if (!en)
+    if (!rec)
         return -1;
-    struct engine_update u = news(&en->job, to);
+    struct engine_update u = news(&rec->job, to);
     if (check_values(e, uid, to, err) < 0 ||
-        check_state(e, en, uid, &u, err) < 0 ||
-        check_room(e, &en->job, &u, err) < 0)
+        check_state(e, rec, uid, &u, err) < 0 ||
+        check_room(e, &rec->job, &u, err) < 0)
         return -1;
-    if (u.has_parallel && en->job.sweep == 0)
+    if (u.has_parallel && rec->job.sweep == 0)
         return eng_refuse(
-            &en->job, err, ERR_INVAL,
+            &rec->job, err, ERR_INVAL,
             "is no task of a sweep: sweep.max_parallel is of those");
-    bool is_pending = job_state_is_live(en->job.state) && eng_is_pending(en);
+    bool is_pending = job_state_is_live(rec->job.state) && eng_is_pending(rec);
     describe(&u, &d);
     if ((is_request(&u) || u.has_priority) &&
-        eng_stage(e, en, EV_UPDATE, uid, &d, err) < 0)
+        eng_stage(e, rec, EV_UPDATE, uid, &d, err) < 0)
         return -1;
-    if ((is_pending || !job_state_is_live(en->job.state)) &&
-        (u.has_limit || u.partition) && eng_default_limit(e, en, err) < 0)
+    if ((is_pending || !job_state_is_live(rec->job.state)) &&
+        (u.has_limit || u.partition) && eng_default_limit(e, rec, err) < 0)
         return -1;
     if (is_pending && is_request(&u) &&
-        eng_take_back(e, en, "its request has changed", err) < 0)
+        eng_take_back(e, rec, "its request has changed", err) < 0)
         return -1;
-    return u.has_parallel ? set_parallel(e, &en->job, uid, u.max_parallel, err)
+    return u.has_parallel ? set_parallel(e, &rec->job, uid, u.max_parallel, err)
                           : 0;
 }
 

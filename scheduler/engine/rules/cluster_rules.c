@@ -165,8 +165,8 @@ static int32_t in_use(const struct share *s, int32_t listed)
     const struct engine *e = s->e;
     int32_t n = 0;
 
-    for (size_t i = 0; i < e->files.moving.n; i++) {
-        const struct job *job = &e->files.moving.at[i]->job;
+    for (size_t i = 0; i < e->lists.moving.n; i++) {
+        const struct job *job = &e->lists.moving.at[i]->job;
         if (job_state_is_live(job->state) && job->native_id[0] &&
             shares(s, job))
             n += job->gpus;
@@ -181,13 +181,13 @@ static int32_t in_flight(const struct share *s)
     const struct engine *e = s->e;
     int32_t n = 0;
 
-    for (size_t i = 0; i < e->files.moving.n; i++) {
-        const struct entry *en = e->files.moving.at[i];
-        const struct job *job = &en->job;
+    for (size_t i = 0; i < e->lists.moving.n; i++) {
+        const struct job_record *rec = e->lists.moving.at[i];
+        const struct job *job = &rec->job;
         bool is_asked = job->state == JOB_DISPATCHING && !job->native_id[0];
         int32_t more = is_asked ? job->gpus : job->resize.gpus - job->gpus;
         if (job->id == s->of->id || !job_state_is_live(job->state) ||
-            more <= 0 || (is_asked && en->is_held))
+            more <= 0 || (is_asked && rec->is_held))
             continue;
         if (shares(s, job))
             n += more;
@@ -300,13 +300,13 @@ int32_t eng_quota_most(const struct engine *e, const struct job *job,
 /* ---- reservations to come --------------------------------------------------
  */
 /* When the next attempt of the job would end at the latest, since 1970. */
-static double runs_until_s(const struct engine *e, const struct entry *en)
+static double runs_until_s(const struct engine *e, const struct job_record *rec)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     double left_s = job->attempt_limit_s, slack_s = 0;
 
-    if (job_state_is_live(job->state) && !isnan(en->start_now_s)) {
-        left_s = fmax(1, left_s - (eng_now(e) - en->start_now_s));
+    if (job_state_is_live(job->state) && !isnan(rec->start_now_s)) {
+        left_s = fmax(1, left_s - (eng_now(e) - rec->start_now_s));
         slack_s = RESIZE_SLACK_S;
     }
     return isfinite(left_s)
@@ -325,15 +325,16 @@ static bool is_closed(const struct engine *e, size_t i, const char *own,
            !has_word(own, node->next_reservation);
 }
 
-uint64_t eng_closed_classes(const struct engine *e, const struct entry *en)
+uint64_t eng_closed_classes(const struct engine *e,
+                            const struct job_record *rec)
 {
     const struct node_classes *c = &e->classes;
     uint64_t closed = 0;
 
     if (!c->has_next)
         return 0;
-    double until_s = runs_until_s(e, en);
-    const char *own = eng_where(e->parts.conf, &en->job, 1).reservation;
+    double until_s = runs_until_s(e, rec);
+    const char *own = eng_where(e->parts.conf, &rec->job, 1).reservation;
     for (int32_t k = 0; k < c->n; k++)
         if (is_closed(e, c->first[k], own, until_s))
             closed |= UINT64_C(1) << (unsigned)k;
@@ -343,10 +344,10 @@ uint64_t eng_closed_classes(const struct engine *e, const struct entry *en)
     return closed;
 }
 
-bool eng_say_closed(const struct engine *e, const struct entry *en,
+bool eng_say_closed(const struct engine *e, const struct job_record *rec,
                     uint64_t classes, char why[JOB_REASON_CAP])
 {
-    uint64_t closed = eng_closed_classes(e, en) & classes;
+    uint64_t closed = eng_closed_classes(e, rec) & classes;
     const struct alloc_node *node = NULL;
     char limit[SCALAR_CAP] = "no time limit", at[32] = "";
 
@@ -361,14 +362,14 @@ bool eng_say_closed(const struct engine *e, const struct entry *en,
     struct tm tm;
     if (gmtime_r(&t, &tm))
         (void)strftime(at, sizeof(at), "%Y-%m-%dT%H:%M:%SZ", &tm);
-    if (isfinite(en->job.attempt_limit_s))
-        (void)scalar_show_duration(limit, en->job.attempt_limit_s);
+    if (isfinite(rec->job.attempt_limit_s))
+        (void)scalar_show_duration(limit, rec->job.attempt_limit_s);
     (void)snprintf(why, JOB_REASON_CAP,
                    "Reservation: %.28s begins at %.20s on %.28s, too early for "
                    "%s%.16s",
                    node->next_reservation, at, node->name,
-                   isfinite(en->job.attempt_limit_s) ? "a limit of "
-                                                     : "a job with ",
+                   isfinite(rec->job.attempt_limit_s) ? "a limit of "
+                                                      : "a job with ",
                    limit);
     return true;
 }
@@ -428,11 +429,11 @@ static bool is_unknown(const struct engine *e, const struct job *job,
 bool engine_cluster_says(const struct engine *e, const struct job *job,
                          int32_t gpus, char ret[JOB_REASON_CAP])
 {
-    const struct entry *en = eng_find(e, job->id);
+    const struct job_record *rec = eng_find(e, job->id);
     bool is_live = job_state_is_live(job->state);
     char why[JOB_REASON_CAP];
 
-    if (!en || job_state_is_final(job->state))
+    if (!rec || job_state_is_final(job->state))
         return false;
     if (!is_live && is_unknown(e, job, why)) {
         (void)snprintf(ret, JOB_REASON_CAP, "refuses it: %.140s", why);
@@ -447,5 +448,5 @@ bool engine_cluster_says(const struct engine *e, const struct job *job,
         return true;
     }
     return !is_live && job->gpus_max > 0 &&
-           eng_say_closed(e, en, UINT64_MAX, ret);
+           eng_say_closed(e, rec, UINT64_MAX, ret);
 }

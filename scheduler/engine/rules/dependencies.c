@@ -172,8 +172,8 @@ static const char *root_of(const struct job *other)
     return after ? after + strlen(behind) : why + strlen(in_vain);
 }
 
-static int hold(struct engine *e, struct entry *en, const struct depend *d,
-                struct error *err)
+static int hold(struct engine *e, struct job_record *rec,
+                const struct depend *d, struct error *err)
 {
     const struct job *other;
     struct detail detail = DETAIL_INIT;
@@ -192,11 +192,11 @@ static int hold(struct engine *e, struct entry *en, const struct depend *d,
         (void)snprintf(detail.why, sizeof(detail.why), "%s%s, %s is %s",
                        in_vain, depend_show(d, text), which,
                        other ? job_state_name(other->state) : "not there");
-    return eng_stage(e, en, EV_HOLD, -1, &detail, err);
+    return eng_stage(e, rec, EV_HOLD, -1, &detail, err);
 }
 
-static void wait_for(struct engine *e, struct entry *en, const struct depend *d,
-                     size_t n)
+static void wait_for(struct engine *e, struct job_record *rec,
+                     const struct depend *d, size_t n)
 {
     char reason[JOB_REASON_CAP], text[DEPEND_TEXT_CAP], more[40] = "";
 
@@ -204,41 +204,41 @@ static void wait_for(struct engine *e, struct entry *en, const struct depend *d,
         (void)snprintf(more, sizeof(more), " and %zu more", n - 1);
     (void)snprintf(reason, sizeof(reason), "Dependency: waits for %s%s",
                    depend_show(d, text), more);
-    en->is_waiting = true;
-    en->job.start_estimate_s = (double)__builtin_nan("");
-    (void)eng_set_reason(e, en, reason);
+    rec->is_waiting = true;
+    rec->job.start_estimate_s = (double)__builtin_nan("");
+    (void)eng_set_reason(e, rec, reason);
 }
 
-static int look_at(struct engine *e, struct entry *en, struct error *err)
+static int look_at(struct engine *e, struct job_record *rec, struct error *err)
 {
     const struct depend *d = NULL;
     size_t n = 0;
-    bool was = en->is_waiting;
+    bool was = rec->is_waiting;
     bool is_held =
-        en->job.state == JOB_HELD && en->job.held_by == HELD_DEPENDENCY;
+        rec->job.state == JOB_HELD && rec->job.held_by == HELD_DEPENDENCY;
 
-    en->is_waiting = false;
-    if ((en->job.state != JOB_QUEUED && !is_held) || en->job.depends_waived)
+    rec->is_waiting = false;
+    if ((rec->job.state != JOB_QUEUED && !is_held) || rec->job.depends_waived)
         return 0;
-    if (eng_recall_depends(e, &en->job, NULL) < 0) {
-        en->is_waiting = !is_held; /* the store will report its error */
+    if (eng_recall_depends(e, &rec->job, NULL) < 0) {
+        rec->is_waiting = !is_held; /* the store will report its error */
         return -1;
     }
-    enum depend_fate fate = look(e, &en->job, &d, &n);
+    enum depend_fate fate = look(e, &rec->job, &d, &n);
     if (is_held && fate != DEPEND_NEVER &&
-        eng_stage(e, en, EV_RELEASE, -1, NULL, err) < 0)
+        eng_stage(e, rec, EV_RELEASE, -1, NULL, err) < 0)
         return -1;
     switch (fate) {
     case DEPEND_NEVER:
-        return is_held ? 0 : hold(e, en, d, err);
+        return is_held ? 0 : hold(e, rec, d, err);
     case DEPEND_WAITS:
-        wait_for(e, en, d, n);
+        wait_for(e, rec, d, n);
         break;
     case DEPEND_MET:
         if (was) {
-            (void)eng_set_reason(e, en, "");
+            (void)eng_set_reason(e, rec, "");
             e->wants_plan = true; /* a claim alone requests no plan */
-            if (en->is_early)
+            if (rec->is_early)
                 e->begin_at_s = -INFINITY;
         }
         break;
@@ -246,17 +246,17 @@ static int look_at(struct engine *e, struct entry *en, struct error *err)
     return 0;
 }
 
-int eng_depends_one(struct engine *e, struct entry *en, struct error *err)
+int eng_depends_one(struct engine *e, struct job_record *rec, struct error *err)
 {
-    int rc = look_at(e, en, err);
-    eng_file(e, en);
+    int rc = look_at(e, rec, err);
+    eng_lists_update(e, rec);
     return rc;
 }
 
 /* Out of memory, or the store fails: the engine looks again. */
 void eng_depends(struct engine *e)
 {
-    const struct entry_list *list = &e->files.depends;
+    const struct record_list *list = &e->lists.depends;
 
     if (!e->wants_depends)
         return;

@@ -1,6 +1,6 @@
 /* archive.c - evict inactive jobs from memory and reload them on demand.
  *
- * An ended job never changes again, and its entry is a fold of its events: the
+ * An ended job never changes again, and its record is a fold of its events: the
  * engine can evict it and read it again at any time. Before it evicts a job, it
  * tells the store that the job is archived, so that the next start does not
  * replay it. That is one row in any batch, and nothing is moved: whenever the
@@ -29,11 +29,11 @@ enum {
 /* Retry interval while no job can leave. */
 static const double LOOK_AGAIN_S = 10;
 
-/* How many jobs leave together with en: one, or its sweep, which begins with
+/* How many jobs leave together with rec: one, or its sweep, which begins with
  * it. */
-static size_t unit_of(const struct entry *en)
+static size_t unit_of(const struct job_record *rec)
 {
-    return en->job.n_tasks > 0 ? (size_t)en->job.n_tasks : 1;
+    return rec->job.n_tasks > 0 ? (size_t)rec->job.n_tasks : 1;
 }
 
 /* ---- leaving -------------------------------------------------------------
@@ -65,10 +65,10 @@ double eng_leave_s(const struct engine *e)
 static void mark_awaited(struct engine *e)
 {
     e->awaited_round++;
-    for (size_t i = 0; i < e->files.depends.n; i++) {
-        const struct job *job = &e->files.depends.at[i]->job;
+    for (size_t i = 0; i < e->lists.depends.n; i++) {
+        const struct job *job = &e->lists.depends.at[i]->job;
         for (size_t k = 0; k < job->n_depends; k++) {
-            struct entry *to = eng_find(e, job->depends[k].job);
+            struct job_record *to = eng_find(e, job->depends[k].job);
             if (to && to->job.n_tasks > 0)
                 to = eng_find(e, to->job.sweep);
             if (to)
@@ -77,41 +77,41 @@ static void mark_awaited(struct engine *e)
     }
 }
 
-static bool may_leave(const struct engine *e, const struct entry *first)
+static bool may_leave(const struct engine *e, const struct job_record *first)
 {
-    const struct entry *en = first;
+    const struct job_record *rec = first;
 
     if (first->awaited == e->awaited_round)
         return false;
-    for (size_t i = 0; i < unit_of(first); i++, en = en->next_ended)
+    for (size_t i = 0; i < unit_of(first); i++, rec = rec->next_ended)
         if (e->parts.may_leave &&
-            !e->parts.may_leave(e->parts.leave_arg, &en->job))
+            !e->parts.may_leave(e->parts.leave_arg, &rec->job))
             return false;
     return true;
 }
 
 /* Evicts the n archived jobs from *p on. */
-static void forget(struct engine *e, struct entry **p, size_t n)
+static void forget(struct engine *e, struct job_record **p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        struct entry *en = *p;
-        *p = en->next_ended;
+        struct job_record *rec = *p;
+        *p = rec->next_ended;
         e->n_listed--;
         e->n_listed_archived--;
-        eng_forget(e, en);
+        eng_forget(e, rec);
     }
 }
 
-static void pick(struct engine *e, const struct entry *en, size_t n)
+static void pick(struct engine *e, const struct job_record *rec, size_t n)
 {
-    for (size_t i = 0; i < n; i++, en = en->next_ended)
+    for (size_t i = 0; i < n; i++, rec = rec->next_ended)
         e->leaving[e->n_leaving++] = (struct store_archived){
-            .job = en->job.id,
-            .uid = en->job.uid,
-            .key = en->job.task == 0 ? en->own.key : NULL,
-            .state = en->job.state,
-            .end_s = en->job.end_s,
-            .line = line_encode(en),
+            .job = rec->job.id,
+            .uid = rec->job.uid,
+            .key = rec->job.task == 0 ? rec->own.key : NULL,
+            .state = rec->job.state,
+            .end_s = rec->job.end_s,
+            .line = line_encode(rec),
         };
 }
 
@@ -126,7 +126,7 @@ static void free_lines(struct store_archived *jobs, size_t n)
  * all of the list may be about to leave. Returns how many jobs have left. */
 static size_t sweep_out(struct engine *e, size_t n, size_t room)
 {
-    struct entry **p = &e->ended_first, *stays = NULL;
+    struct job_record **p = &e->ended_first, *stays = NULL;
     size_t left = 0, going = 0, n_archived = e->n_listed_archived;
 
     mark_awaited(e);
@@ -181,8 +181,8 @@ void eng_leave(struct engine *e)
 void eng_archived(struct engine *e, const struct store_archived *jobs, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        struct entry *en = eng_find(e, jobs[i].job);
-        en->is_archived = true;
+        struct job_record *rec = eng_find(e, jobs[i].job);
+        rec->is_archived = true;
         e->n_listed_archived++;
     }
     e->has_archive = e->has_archive || n > 0;
@@ -191,25 +191,25 @@ void eng_archived(struct engine *e, const struct store_archived *jobs, size_t n)
 /* ---- coming back ---------------------------------------------------------
  */
 /* Entered by engine_adopt(), and not in the list yet. */
-static bool is_new(const struct entry *en)
+static bool is_new(const struct job_record *rec)
 {
-    return en && en->is_archived && !en->is_listed;
+    return rec && rec->is_archived && !rec->is_listed;
 }
 
 static int enter(struct engine *e, struct job **io, struct error *err)
 {
-    struct entry *en = (struct entry *)*io;
+    struct job_record *rec = (struct job_record *)*io;
 
-    if (eng_find(e, en->job.id))
+    if (eng_find(e, rec->job.id))
         return error_set(err, ERR_IO,
                          "job %" PRIu64 " is damaged: it is archived, but "
                          "others of its sweep are not; see mgpu-admin fsck",
-                         en->job.id);
-    if (eng_put(e, en, err) < 0)
+                         rec->job.id);
+    if (eng_put(e, rec, err) < 0)
         return -1;
     *io = NULL;
-    en->is_archived = true;
-    return en->job.task == 0 ? eng_add_key(e, en, err) : 0;
+    rec->is_archived = true;
+    return rec->job.task == 0 ? eng_add_key(e, rec, err) : 0;
 }
 
 int engine_adopt(struct engine *e, struct job **io, size_t n, struct error *err)
@@ -228,14 +228,14 @@ int engine_adopt(struct engine *e, struct job **io, size_t n, struct error *err)
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = enter(e, &io[i], err);
     for (size_t i = 0; i < n; i++) {
-        struct entry *en = eng_find(e, first + i);
-        if (!is_new(en))
+        struct job_record *rec = eng_find(e, first + i);
+        if (!is_new(rec))
             continue;
         if (rc == 0) {
-            eng_set_ended(e, en);
-            eng_append_ended(e, en);
+            eng_set_ended(e, rec);
+            eng_append_ended(e, rec);
         } else {
-            eng_forget(e, en);
+            eng_forget(e, rec);
         }
     }
     return rc;

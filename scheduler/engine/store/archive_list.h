@@ -2,7 +2,7 @@
 #ifndef MGPU_SCHEDULER_ENGINE_STORE_ARCHIVE_LIST_H
 #define MGPU_SCHEDULER_ENGINE_STORE_ARCHIVE_LIST_H
 
-#include "scheduler/engine/table/entry.h"
+#include "scheduler/engine/table/job_record.h"
 
 struct engine;
 

@@ -15,34 +15,34 @@
 struct reading {
     const char *jobs_dir;
     uint64_t first;
-    struct job **jobs;   /* by id; entries, see engine_internal.h */
+    struct job **jobs;   /* by id; records, see job_record.h */
     struct error damage; /* of the first job that cannot be read */
 };
 
-static struct entry *entry_of(const struct reading *r, uint64_t id)
+static struct job_record *record_of(const struct reading *r, uint64_t id)
 {
-    return (struct entry *)r->jobs[id - r->first];
+    return (struct job_record *)r->jobs[id - r->first];
 }
 
 static int fold(struct reading *r, const struct store_event *ev,
                 struct error *why)
 {
-    struct entry *en = entry_of(r, ev->job);
+    struct job_record *rec = record_of(r, ev->job);
 
     if (ev->ev == EV_N)
         return error_set(why, ERR_IO, "its kind is unknown");
     if (ev->ev != EV_SUBMIT)
-        return en ? eng_fold(en, ev, why)
-                  : error_set(why, ERR_IO, "its submit is missing");
-    if (en)
+        return rec ? eng_fold(rec, ev, why)
+                   : error_set(why, ERR_IO, "its submit is missing");
+    if (rec)
         return error_set(why, ERR_IO, "it submits a job that exists already");
-    en = eng_entry_new(r->jobs_dir, ev->job);
-    if (!en)
+    rec = job_record_new(r->jobs_dir, ev->job);
+    if (!rec)
         return error_set(why, ERR_NOMEM, "out of memory");
-    r->jobs[ev->job - r->first] = &en->job;
-    en->job.uid = ev->uid;
-    en->job.submit_s = ev->at_s;
-    return eng_fold(en, ev, why);
+    r->jobs[ev->job - r->first] = &rec->job;
+    rec->job.uid = ev->uid;
+    rec->job.submit_s = ev->at_s;
+    return eng_fold(rec, ev, why);
 }
 
 static void note_damage(struct reading *r, uint64_t id, const char *why)
@@ -56,20 +56,20 @@ static void note_damage(struct reading *r, uint64_t id, const char *why)
 static int on_event(void *arg, const struct store_event *ev, struct error *err)
 {
     struct reading *r = arg;
-    struct entry *en = entry_of(r, ev->job);
+    struct job_record *rec = record_of(r, ev->job);
     struct error why = ERROR_INIT;
     char text[sizeof(why.msg) + 40];
 
-    if ((en && en->is_corrupt) || fold(r, ev, &why) == 0)
+    if ((rec && rec->is_corrupt) || fold(r, ev, &why) == 0)
         return 0;
     if (why.code == ERR_NOMEM)
         return error_set(err, ERR_NOMEM, "%s", why.msg);
     (void)snprintf(text, sizeof(text), "event %" PRIu64 ": %s", ev->seq,
                    why.msg);
     note_damage(r, ev->job, text);
-    en = entry_of(r, ev->job);
-    if (en)
-        en->is_corrupt = true;
+    rec = record_of(r, ev->job);
+    if (rec)
+        rec->is_corrupt = true;
     return 0;
 }
 
@@ -98,10 +98,10 @@ int engine_past_read(struct store *s, const char *jobs_dir, uint64_t first,
         return -1;
     }
     for (size_t i = 0; i < n; i++) {
-        const struct entry *en = (struct entry *)ret[i];
+        const struct job_record *rec = (struct job_record *)ret[i];
         bool has_ended =
-            en && !en->is_corrupt && job_state_is_final(en->job.state);
-        if (has_ended || (!en && was_removed(s, first + i)))
+            rec && !rec->is_corrupt && job_state_is_final(rec->job.state);
+        if (has_ended || (!rec && was_removed(s, first + i)))
             continue;
         note_damage(&r, first + i,
                     "it is archived, but its events say otherwise");
@@ -128,11 +128,11 @@ static int on_line(void *arg, uint64_t job, const char *text, struct error *err)
 {
     struct lines *l = arg;
     struct job **at = &l->jobs[job - l->first];
-    struct entry *en = (struct entry *)*at;
+    struct job_record *rec = (struct job_record *)*at;
 
     (void)err;
     go_to(l, job);
-    *at = line_decode(job, text, &en) == 0 ? &en->job : NULL;
+    *at = line_decode(job, text, &rec) == 0 ? &rec->job : NULL;
     l->next = job + 1;
     return 0;
 }
@@ -152,7 +152,7 @@ int engine_past_lines(struct store *s, uint64_t first, uint64_t last,
 void engine_past_free(struct job **jobs, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        eng_entry_free((struct entry *)jobs[i]);
+        job_record_free((struct job_record *)jobs[i]);
         jobs[i] = NULL;
     }
 }

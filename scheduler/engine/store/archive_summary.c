@@ -136,16 +136,16 @@ static int add_field(struct buf *b, const struct field *f,
     return add_number(b, f, at, (const char *)blank + f->offset);
 }
 
-char *line_encode(const struct entry *en)
+char *line_encode(const struct job_record *rec)
 {
     struct buf b = BUF_INIT;
-    struct entry blank;
+    struct job_record blank;
     int rc = 0;
-    eng_entry_init(&blank, en->job.id);
+    job_record_init(&blank, rec->job.id);
     set_blank(&blank.job);
     for (size_t i = 0; rc == 0 && i < N_FIELDS; i++)
-        if (en->is_told || !fields[i].is_told)
-            rc = add_field(&b, &fields[i], &en->job, &blank.job);
+        if (rec->has_progress || !fields[i].is_told)
+            rc = add_field(&b, &fields[i], &rec->job, &blank.job);
     if (rc == 0)
         rc = buf_addstr(&b, "}", NULL);
     if (rc == 0)
@@ -238,28 +238,28 @@ static int take_by_name(const struct members *m, struct job *job)
     return 0;
 }
 
-int line_decode(uint64_t id, const char *text, struct entry **io)
+int line_decode(uint64_t id, const char *text, struct job_record **io)
 {
     struct members m;
-    struct entry *en = *io;
+    struct job_record *rec = *io;
     int rc = -1;
-    if (en)
-        eng_entry_clear(en);
+    if (rec)
+        job_record_clear(rec);
     else
-        en = *io = malloc(sizeof(*en));
-    if (!en)
+        rec = *io = malloc(sizeof(*rec));
+    if (!rec)
         return -1;
-    eng_entry_init(en, id);
-    set_blank(&en->job);
+    job_record_init(rec, id);
+    set_blank(&rec->job);
     if (members_read(text, &m) == 0) {
-        bool is_ours = !m.o && take_in_order(&m, &en->job) == 0;
-        rc = is_ours ? 0 : take_by_name(&m, &en->job);
+        bool is_ours = !m.o && take_in_order(&m, &rec->job) == 0;
+        rc = is_ours ? 0 : take_by_name(&m, &rec->job);
         members_clear(&m);
-        en->job.limit_s = en->job.attempt_limit_s;
+        rec->job.limit_s = rec->job.attempt_limit_s;
     }
-    if (rc == 0 && job_state_is_final(en->job.state))
+    if (rc == 0 && job_state_is_final(rec->job.state))
         return 0;
-    eng_entry_free(en);
+    job_record_free(rec);
     *io = NULL;
     return -1;
 }

@@ -28,19 +28,19 @@ static const char *or_null(const char *s)
 }
 
 /* A job whose values could not be read keeps those in its row. */
-static const char *if_known(const struct entry *en, const char *s)
+static const char *if_known(const struct job_record *rec, const char *s)
 {
-    return en->has_no_submit ? NULL : s;
+    return rec->has_no_submit ? NULL : s;
 }
 
-static struct store_job job_row(const struct entry *en)
+static struct store_job job_row(const struct job_record *rec)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     return (struct store_job){
         .id = job->id,
-        .name = if_known(en, job->name),
-        .user = if_known(en, job->user),
-        .kind = if_known(en, job->kind),
+        .name = if_known(rec, job->name),
+        .user = if_known(rec, job->user),
+        .kind = if_known(rec, job->kind),
         .uid = job->uid,
         .state = job_state_name(job->state),
         .reason = or_null(job->reason),
@@ -53,32 +53,32 @@ static struct store_job job_row(const struct entry *en)
         .submit_s = job->submit_s,
         .start_s = job->start_s,
         .end_s = job->end_s,
-        .idempotency_key = if_known(en, en->own.key),
-        .spec = if_known(en, en->own.spec),
-        .dir = if_known(en, job->dir),
+        .idempotency_key = if_known(rec, rec->own.key),
+        .spec = if_known(rec, rec->own.spec),
+        .dir = if_known(rec, job->dir),
     };
 }
 
 static struct store_attempt attempt_row(const struct engine *e,
-                                        const struct entry *en)
+                                        const struct job_record *rec)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     return (struct store_attempt){
         .job = job->id,
         .attempt = job->attempt,
-        .state = job_state_name(en->attempt_state),
+        .state = job_state_name(rec->attempt_state),
         .native_id = or_null(job->native_id),
         .place = or_null(job->place),
         .reason = or_null(job->reason),
-        .class = en->own.class,
+        .class = rec->own.class,
         .gpus = job->gpus,
         .nodes = job->nodes,
-        .exit_code = en->attempt_exit,
-        .signal = en->attempt_signal,
+        .exit_code = rec->attempt_exit,
+        .signal = rec->attempt_signal,
         .intent_s = job->intent_s,
         .claim_s = job->claim_s,
         .run_s = job->run_s,
-        .end_s = en->attempt_end_s,
+        .end_s = rec->attempt_end_s,
         .resized_from =
             isnan(job->resize.checkpoint_s) ? 0 : job->resize.cost_from,
         .checkpoint_s = job->resize.checkpoint_s,
@@ -98,23 +98,23 @@ enum { REASONS_PER_BATCH = 64 };
 
 /* The jobs that get a row: those that changed, and those whose reason waited
  * longest. ret[n_saved + REASONS_PER_BATCH] */
-static size_t pick(struct engine *e, struct entry **ret)
+static size_t pick(struct engine *e, struct job_record **ret)
 {
     size_t n = 0, n_reasons = 0;
-    struct entry *en = e->files.dirty_first;
+    struct job_record *rec = e->lists.dirty_first;
 
     for (; n < e->n_saved; n++)
-        ret[n] = e->saved[n].entry;
-    for (; en && n_reasons < REASONS_PER_BATCH; en = en->filed.dirty_next) {
-        if (en->is_saved)
+        ret[n] = e->saved[n].record;
+    for (; rec && n_reasons < REASONS_PER_BATCH; rec = rec->places.dirty_next) {
+        if (rec->is_saved)
             continue;
         n_reasons++;
-        ret[n++] = en;
+        ret[n++] = rec;
     }
     return n;
 }
 
-/* ---- departure ------------------------------------------------------------
+/* ---- send -----------------------------------------------------------------
  */
 static void events_free(struct store_event *events, size_t n)
 {
@@ -130,21 +130,21 @@ static void saved_free(struct saved *saved, size_t n)
     free(saved);
 }
 
-static void flight_clear(struct flight *f)
+static void batch_clear(struct engine_batch *f)
 {
-    events_free(f->batch.events, f->batch.n_events);
+    events_free(f->rows.events, f->rows.n_events);
     saved_free(f->saved, f->n_saved);
     free(f->copies);
     free(f->jobs);
-    for (size_t i = 0; i < f->batch.n_attempts; i++)
+    for (size_t i = 0; i < f->rows.n_attempts; i++)
         free((char *)f->attempts[i].account);
     free(f->attempts);
-    eng_leaving_free(f->archived, f->batch.n_archived);
-    *f = (struct flight){.is_up = false};
+    eng_leaving_free(f->archived, f->rows.n_archived);
+    *f = (struct engine_batch){.is_sent = false};
 }
 
 /* Reserves the largest possible number of rows. */
-static int flight_reserve(struct flight *f, size_t n, struct error *err)
+static int batch_reserve(struct engine_batch *f, size_t n, struct error *err)
 {
     f->copies = malloc(n * sizeof(*f->copies));
     f->jobs = malloc(n * sizeof(*f->jobs));
@@ -156,73 +156,73 @@ static int flight_reserve(struct flight *f, size_t n, struct error *err)
 
 /* After its attempt has ended, changes of a job no longer concern that attempt.
  * saved: the job as the previous batch left it; NULL: no event changed it. */
-static bool has_attempt(const struct entry *en, const struct saved *saved)
+static bool has_attempt(const struct job_record *rec, const struct saved *saved)
 {
-    const struct entry *before = saved ? saved->copy : NULL;
+    const struct job_record *before = saved ? saved->copy : NULL;
 
-    if (en->job.attempt == 0 || en->is_corrupt)
+    if (rec->job.attempt == 0 || rec->is_corrupt)
         return false;
     if (!saved)
-        return job_state_is_live(en->job.state);
-    return !before || before->job.attempt != en->job.attempt ||
+        return job_state_is_live(rec->job.state);
+    return !before || before->job.attempt != rec->job.attempt ||
            isnan(before->attempt_end_s);
 }
 
-static void add_rows(struct engine *e, struct entry **picked, size_t n)
+static void add_rows(struct engine *e, struct job_record **picked, size_t n)
 {
-    struct flight *f = &e->flight;
+    struct engine_batch *f = &e->batch;
 
     for (size_t i = 0; i < n; i++) {
-        struct entry *en = picked[i], *copy = &f->copies[i];
+        struct job_record *rec = picked[i], *copy = &f->copies[i];
         const struct saved *saved = i < e->n_saved ? &e->saved[i] : NULL;
-        *copy = *en;
+        *copy = *rec;
         f->jobs[i] = job_row(copy);
         if (has_attempt(copy, saved)) {
             struct store_attempt row = attempt_row(e, copy);
-            /* Reloads free a default account, whatever is in flight. */
+            /* Reloads free a default account, whatever is on its way. */
             row.account = row.account ? strdup(row.account) : NULL;
-            f->attempts[f->batch.n_attempts++] = row;
+            f->attempts[f->rows.n_attempts++] = row;
         }
-        en->is_saved = false;
-        eng_clear_dirty(e, en);
+        rec->is_saved = false;
+        eng_clear_dirty(e, rec);
     }
-    f->batch.n_jobs = n;
-    f->batch.jobs = f->jobs;
-    f->batch.attempts = f->attempts;
+    f->rows.n_jobs = n;
+    f->rows.jobs = f->jobs;
+    f->rows.attempts = f->attempts;
 }
 
-int eng_depart(struct engine *e, struct error *err)
+int eng_send(struct engine *e, struct error *err)
 {
-    struct flight *f = &e->flight;
+    struct engine_batch *f = &e->batch;
     size_t cap = e->n_saved + REASONS_PER_BATCH;
-    struct entry **picked = malloc(cap * sizeof(struct entry *));
+    struct job_record **picked = malloc(cap * sizeof(struct job_record *));
 
-    assert(!f->is_up);
-    if (!picked || flight_reserve(f, cap, err) < 0) {
+    assert(!f->is_sent);
+    if (!picked || batch_reserve(f, cap, err) < 0) {
         free(picked);
-        flight_clear(f);
-        eng_undo(e);
+        batch_clear(f);
+        eng_roll_back(e);
         return error_set(err, ERR_NOMEM, "out of memory");
     }
     add_rows(e, picked, pick(e, picked));
     free(picked);
-    f->batch.events = e->events;
-    f->batch.n_events = e->n_events;
-    f->batch.archived = f->archived = e->leaving;
-    f->batch.n_archived = e->n_leaving;
+    f->rows.events = e->events;
+    f->rows.n_events = e->n_events;
+    f->rows.archived = f->archived = e->leaving;
+    f->rows.n_archived = e->n_leaving;
     e->leaving = NULL;
     e->n_leaving = 0;
     f->saved = e->saved;
     f->n_saved = e->n_saved;
     f->ticket = e->staged;
-    f->is_up = true;
+    f->is_sent = true;
     e->events = NULL;
     e->saved = NULL;
     e->n_events = e->cap_events = e->n_saved = e->cap_saved = 0;
     return 0;
 }
 
-/* ---- arrival --------------------------------------------------------------
+/* ---- land -----------------------------------------------------------------
  */
 static void drop_handled(struct inbox *in)
 {
@@ -237,28 +237,29 @@ static void drop_handled(struct inbox *in)
 }
 
 /* The callback may stage again, so the batch is removed first. */
-void eng_arrive(struct engine *e)
+void eng_land(struct engine *e)
 {
-    struct flight f = e->flight;
+    struct engine_batch f = e->batch;
 
-    e->flight = (struct flight){.is_up = false};
-    e->durable = f.is_up ? f.ticket : e->staged;
+    e->batch = (struct engine_batch){.is_sent = false};
+    e->durable = f.is_sent ? f.ticket : e->staged;
     drop_handled(&e->inbox);
     eng_compact(e);
-    eng_archived(e, f.archived, f.batch.n_archived);
-    for (size_t i = 0; i < f.batch.n_events; i++) {
-        const struct entry *en = eng_find(e, f.batch.events[i].job);
-        assert(en);
-        eng_costs_note(e, en, &f.batch.events[i]);
-        eng_refusals_note(e, en, &f.batch.events[i]);
-        eng_models_note(e, en, &f.batch.events[i]);
+    eng_archived(e, f.archived, f.rows.n_archived);
+    for (size_t i = 0; i < f.rows.n_events; i++) {
+        const struct job_record *rec = eng_find(e, f.rows.events[i].job);
+        assert(rec);
+        eng_costs_note(e, rec, &f.rows.events[i]);
+        eng_refusals_note(e, rec, &f.rows.events[i]);
+        eng_models_note(e, rec, &f.rows.events[i]);
         if (e->on_event)
-            e->on_event(e->event_arg, &f.batch.events[i], &en->job);
+            e->on_event(e->event_arg, &f.rows.events[i], &rec->job);
     }
-    flight_clear(&f);
+    batch_clear(&f);
 }
 
-/* ---- undo -----------------------------------------------------------------
+/* ---- roll back
+ * -----------------------------------------------------------------
  */
 /* Values from heartbeats are not part of a batch. */
 static void keep_figures(struct job *to, const struct job *from)
@@ -275,7 +276,7 @@ static void keep_figures(struct job *to, const struct job *from)
 }
 
 /* Nor is its progress: the store may have taken long to fail. */
-static void keep_beats(struct entry *to, const struct entry *from)
+static void keep_beats(struct job_record *to, const struct job_record *from)
 {
     keep_figures(&to->job, &from->job);
     to->pace_of = from->pace_of;
@@ -294,44 +295,45 @@ static void put_back(struct engine *e, const struct saved *saved, size_t n)
     for (size_t i = n; i-- > 0;) {
         const struct saved *s = &saved[i];
         if (!s->copy) {
-            eng_remove(e, s->entry);
+            eng_remove(e, s->record);
             continue;
         }
-        struct entry *next = s->entry->next_by_key; /* other entries of the
-                                                       bucket may have moved */
-        int32_t n_over = s->entry->n_tasks_over;    /* or ended */
-        struct filed filed = s->entry->filed;
-        if (s->entry->job.attempt == s->copy->job.attempt)
-            keep_beats(s->copy, s->entry);
-        names_kept_drop(&s->entry->kept, s->copy->kept);
-        *s->entry = *s->copy;
-        s->entry->next_by_key = next;
-        s->entry->n_tasks_over = n_over;
-        s->entry->is_saved = false;
-        s->entry->filed = filed;
-        eng_file(e, s->entry);
+        struct job_record *next =
+            s->record->next_by_key;               /* other records of the
+                                                     bucket may have moved */
+        int32_t n_over = s->record->n_tasks_over; /* or ended */
+        struct list_places places = s->record->places;
+        if (s->record->job.attempt == s->copy->job.attempt)
+            keep_beats(s->copy, s->record);
+        names_kept_drop(&s->record->kept, s->copy->kept);
+        *s->record = *s->copy;
+        s->record->next_by_key = next;
+        s->record->n_tasks_over = n_over;
+        s->record->is_saved = false;
+        s->record->places = places;
+        eng_lists_update(e, s->record);
     }
 }
 
 /* The rows of these jobs were not stored, and go with another batch; readers
  * may have seen what is undone. */
-static void tell_undone(struct engine *e, const struct flight *f)
+static void tell_rolled_back(struct engine *e, const struct engine_batch *f)
 {
-    for (size_t i = 0; i < f->batch.n_jobs; i++) {
-        struct entry *en = eng_find(e, f->copies[i].job.id);
-        if (!en)
+    for (size_t i = 0; i < f->rows.n_jobs; i++) {
+        struct job_record *rec = eng_find(e, f->copies[i].job.id);
+        if (!rec)
             continue;
-        eng_mark_dirty(e, en);
+        eng_mark_dirty(e, rec);
         if (e->on_wait)
-            e->on_wait(e->wait_arg, &en->job);
+            e->on_wait(e->wait_arg, &rec->job);
     }
 }
 
-void eng_undo(struct engine *e)
+void eng_roll_back(struct engine *e)
 {
-    struct flight f = e->flight;
+    struct engine_batch f = e->batch;
 
-    e->flight = (struct flight){.is_up = false};
+    e->batch = (struct engine_batch){.is_sent = false};
     put_back(e, e->saved, e->n_saved);
     put_back(e, f.saved, f.n_saved);
     events_free(e->events, e->n_events);
@@ -340,18 +342,18 @@ void eng_undo(struct engine *e)
     e->saved = NULL;
     e->n_events = e->cap_events = e->n_saved = e->cap_saved = 0;
     e->wants_depends = e->wants_stop = true;
-    if (e->files.early.n > 0) /* a job whose begin time passed may be early
+    if (e->lists.early.n > 0) /* a job whose begin time passed may be early
                                  again */
         e->begin_at_s = fmin(e->begin_at_s, eng_now(e) + 1);
-    e->undone = e->staged;
+    e->rolled_back = e->staged;
     memset(e->inbox.handled, 0, e->inbox.n * sizeof(bool));
-    tell_undone(e, &f);
-    flight_clear(&f);
+    tell_rolled_back(e, &f);
+    batch_clear(&f);
 }
 
 void eng_commit_clear(struct engine *e)
 {
     events_free(e->events, e->n_events);
     saved_free(e->saved, e->n_saved);
-    flight_clear(&e->flight);
+    batch_clear(&e->batch);
 }

@@ -29,25 +29,25 @@
 static const char held_corrupt[] = "Held(corrupt): ";
 
 /* Sets the strings that every reader of jobs expects. */
-static int give_texts(struct entry *en, struct error *err)
+static int give_texts(struct job_record *rec, struct error *err)
 {
-    if (!en->own.spec)
-        en->own.spec = strdup("{}");
-    if (!en->own.key)
-        en->own.key = strdup("");
-    if (!en->own.spec || !en->own.key)
+    if (!rec->own.spec)
+        rec->own.spec = strdup("{}");
+    if (!rec->own.key)
+        rec->own.key = strdup("");
+    if (!rec->own.spec || !rec->own.key)
         return error_set(err, ERR_NOMEM, "out of memory");
-    en->job.spec = en->own.spec;
-    en->job.key = en->own.key;
-    if (!en->job.kind)
-        en->job.kind = "command";
+    rec->job.spec = rec->own.spec;
+    rec->job.key = rec->own.key;
+    if (!rec->job.kind)
+        rec->job.kind = "command";
     return 0;
 }
 
-static void hold(struct engine *e, struct entry *en,
+static void hold(struct engine *e, struct job_record *rec,
                  const struct store_event *ev, const struct error *why)
 {
-    struct job *job = &en->job;
+    struct job *job = &rec->job;
     char text[sizeof(why->msg) + 64];
 
     (void)snprintf(text, sizeof(text), "%sevent %" PRIu64 ": %s", held_corrupt,
@@ -58,30 +58,30 @@ static void hold(struct engine *e, struct entry *en,
     job->state_s = ev->at_s;
     job->end_s = NAN;
     job->exit_code = -1;
-    eng_mark_dirty(e, en);
+    eng_mark_dirty(e, rec);
 }
 
 /* Applies the parts of a later event that are believed. */
-static void believe(struct entry *en, const struct store_event *ev)
+static void believe(struct job_record *rec, const struct store_event *ev)
 {
     struct detail d = DETAIL_INIT;
-    struct job *job = &en->job;
+    struct job *job = &rec->job;
     enum job_state to;
 
     if (detail_decode(ev->detail, &d, NULL) < 0)
         d.exit_code = EXIT_NEVER_RAN;
     if (ev->attempt == job->attempt + 1) {
         job->attempt = ev->attempt;
-        en->may_live = true;
+        rec->may_live = true;
     }
     if (ev->ev == EV_CANCEL && job->state == JOB_HELD &&
-        eng_fold(en, ev, NULL) == 0)
+        eng_fold(rec, ev, NULL) == 0)
         return;
     if (ev->ev == EV_REQUEUE) {
-        en->may_live = false;
+        rec->may_live = false;
     } else if (job_state_next(JOB_RUNNING, ev->ev, &to, NULL) == 0 &&
                job_state_is_final(to)) {
-        en->may_live = false;
+        rec->may_live = false;
         if (job_state_is_final(job->state))
             return;
         job->state = to;
@@ -92,70 +92,70 @@ static void believe(struct entry *en, const struct store_event *ev)
 }
 
 /* ev is the first damaged event. */
-static int set_apart(struct engine *e, struct entry *en,
+static int set_apart(struct engine *e, struct job_record *rec,
                      const struct store_event *ev, const struct error *why,
                      struct error *err)
 {
-    enum job_state was = en->job.state, to;
+    enum job_state was = rec->job.state, to;
 
-    en->has_no_submit = en->own.spec == NULL;
-    if (give_texts(en, err) < 0)
+    rec->has_no_submit = rec->own.spec == NULL;
+    if (give_texts(rec, err) < 0)
         return -1;
     e->n_corrupt++;
-    en->is_corrupt = true;
+    rec->is_corrupt = true;
     if (job_state_is_final(was)) /* the job had ended by then */
         return 0;
-    hold(e, en, ev, why);
-    en->may_live = job_state_is_live(was);
+    hold(e, rec, ev, why);
+    rec->may_live = job_state_is_live(was);
     /* Only its detail is wrong; the event itself did happen. */
     if (job_state_next(was, ev->ev, &to, NULL) == 0)
-        believe(en, ev);
+        believe(rec, ev);
     return 0;
 }
 
 int eng_damaged(struct engine *e, const struct store_event *ev,
                 const struct error *why, struct error *err)
 {
-    struct entry *en = eng_find(e, ev->job);
+    struct job_record *rec = eng_find(e, ev->job);
 
-    if (en && en->is_corrupt) {
-        believe(en, ev);
+    if (rec && rec->is_corrupt) {
+        believe(rec, ev);
         return 0;
     }
-    if (!en) {
+    if (!rec) {
         if (ev->job < 1 || ev->job > e->last_id + ENG_ID_STEP_MAX) {
             e->n_stray++; /* no job can have this id */
             return 0;
         }
-        if (eng_add_new(e, ev->job, &en, err) < 0)
+        if (eng_add_new(e, ev->job, &rec, err) < 0)
             return -1;
         /* The first event of a job is its submit, by its user. */
-        en->job.uid = ev->attempt == 0 ? ev->uid : -1;
-        en->job.submit_s = ev->at_s;
+        rec->job.uid = ev->attempt == 0 ? ev->uid : -1;
+        rec->job.submit_s = ev->at_s;
     }
-    return set_apart(e, en, ev, why, err);
+    return set_apart(e, rec, ev, why, err);
 }
 
-void eng_resume_damaged(struct entry *en)
+void eng_resume_damaged(struct job_record *rec)
 {
-    if (!en->is_corrupt || !en->may_live)
+    if (!rec->is_corrupt || !rec->may_live)
         return;
-    en->job.nodes = en->job.nodes > 0 ? en->job.nodes : 1;
-    en->job.gpus = en->job.gpus > 0 ? en->job.gpus : 0;
-    en->dropped = en->job.attempt;
-    en->is_resumed = en->is_unasked = true;
+    rec->job.nodes = rec->job.nodes > 0 ? rec->job.nodes : 1;
+    rec->job.gpus = rec->job.gpus > 0 ? rec->job.gpus : 0;
+    rec->dropped = rec->job.attempt;
+    rec->is_resumed = rec->is_unasked = true;
 }
 
-int eng_check_whole(const struct entry *en, struct error *err)
+int eng_check_whole(const struct job_record *rec, struct error *err)
 {
-    const char *why = en->job.reason;
+    const char *why = rec->job.reason;
     size_t n = strlen(held_corrupt);
 
-    if (!en->is_corrupt)
+    if (!rec->is_corrupt)
         return 0;
     return error_set(err, ERR_STATE,
                      "job %" PRIu64 " is damaged (%s): it can be cancelled; "
                      "mgpu-admin fsck says what is wrong",
-                     en->job.id,
+                     rec->job.id,
                      strncmp(why, held_corrupt, n) == 0 ? why + n : why);
 }

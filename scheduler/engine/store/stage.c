@@ -35,53 +35,53 @@ static int reserve(struct engine *e, struct error *err)
 
 /* Starts or stops the clocks that belong to the event; a replay sets them from
  * the stored times instead. */
-static void set_clocks(const struct engine *e, struct entry *en,
+static void set_clocks(const struct engine *e, struct job_record *rec,
                        enum job_event ev)
 {
     double now_s = eng_now(e);
 
-    if (isnan(en->job.start_s))
-        en->start_now_s = NAN;
-    else if (isnan(en->start_now_s))
-        en->start_now_s = now_s;
+    if (isnan(rec->job.start_s))
+        rec->start_now_s = NAN;
+    else if (isnan(rec->start_now_s))
+        rec->start_now_s = now_s;
     if (ev == EV_INTENT) {
-        en->ask_at_s = now_s;
-        en->release_at_s = now_s;
-        en->give_up = NULL;
-        en->asked_before = en->is_resumed = en->is_held = false;
-        en->is_over_size = false;
-        en->is_suspended = en->is_by_wall = en->is_from_claim = false;
-        en->stalled_s = en->granted_s = en->told_s = NAN;
-        en->moved_s = en->step_s = NAN;
-        en->saves = false;
-        en->n_steps = 0;
-        en->is_stuck = false;
-        en->tell_at_s = en->warn_at_s = en->limit_at_s = INFINITY;
-        en->is_heard = true; /* a new attempt cannot have ended unseen */
-    } else if (ev == EV_REQUEUE && en->job.requeue_wait_s > 0) {
-        en->not_before_s = now_s + en->job.requeue_wait_s;
+        rec->ask_at_s = now_s;
+        rec->release_at_s = now_s;
+        rec->give_up = NULL;
+        rec->asked_before = rec->is_resumed = rec->is_held = false;
+        rec->is_over_size = false;
+        rec->is_suspended = rec->is_by_wall = rec->is_from_claim = false;
+        rec->stalled_s = rec->granted_s = rec->end_asked_s = NAN;
+        rec->moved_s = rec->step_s = NAN;
+        rec->saves = false;
+        rec->n_steps = 0;
+        rec->is_stuck = false;
+        rec->tell_at_s = rec->warn_at_s = rec->limit_at_s = INFINITY;
+        rec->is_heard = true; /* a new attempt cannot have ended unseen */
+    } else if (ev == EV_REQUEUE && rec->job.requeue_wait_s > 0) {
+        rec->not_before_s = now_s + rec->job.requeue_wait_s;
     } else if (ev == EV_WARN) {
-        en->warn_at_s = now_s;
-    } else if (ev == EV_UPDATE && en->job.native_id[0]) {
-        en->limit_at_s = now_s;
+        rec->warn_at_s = now_s;
+    } else if (ev == EV_UPDATE && rec->job.native_id[0]) {
+        rec->limit_at_s = now_s;
     } else if (ev == EV_STALL) {
-        en->stalled_s = now_s;
+        rec->stalled_s = now_s;
     } else if (ev == EV_CLAIM) {
-        en->job.beat_s = en->tell_at_s = now_s;
-        en->is_heard = true;
-        if (en->is_from_claim)
-            en->start_now_s = now_s;
-        en->is_from_claim = false;
+        rec->job.beat_s = rec->tell_at_s = now_s;
+        rec->is_heard = true;
+        if (rec->is_from_claim)
+            rec->start_now_s = now_s;
+        rec->is_from_claim = false;
     } else if (ev == EV_GRANT) {
-        en->granted_s = en->job.native_id[0] ? now_s : (double)NAN;
-        en->is_from_claim = en->is_from_claim && en->job.native_id[0];
-        en->ask_at_s = INFINITY;
+        rec->granted_s = rec->job.native_id[0] ? now_s : (double)NAN;
+        rec->is_from_claim = rec->is_from_claim && rec->job.native_id[0];
+        rec->ask_at_s = INFINITY;
     } else if (ev == EV_CANCEL || ev == EV_LIMIT ||
-               (ev == EV_PREEMPT && en->job.requeue_asked)) {
-        en->release_at_s = now_s;
-        en->told_s = isnan(en->told_s) ? now_s : en->told_s;
-        if (en->job.is_preempted)
-            en->preempted_s = now_s;
+               (ev == EV_PREEMPT && rec->job.requeue_asked)) {
+        rec->release_at_s = now_s;
+        rec->end_asked_s = isnan(rec->end_asked_s) ? now_s : rec->end_asked_s;
+        if (rec->job.is_preempted)
+            rec->preempted_s = now_s;
     }
 }
 
@@ -108,59 +108,60 @@ static bool moves_devices(enum job_event ev)
 
 /* Whether the job, or others of its sweep, may have to be cancelled after
  * it. */
-static bool may_stop(const struct entry *en, enum job_event ev)
+static bool may_stop(const struct job_record *rec, enum job_event ev)
 {
-    return en->job.stop_on_fail && ev != EV_SUBMIT &&
-           !job_state_is_live(en->job.state);
+    return rec->job.stop_on_fail && ev != EV_SUBMIT &&
+           !job_state_is_live(rec->job.state);
 }
 
-/* Saves the entry as it was before the batch; a new entry has no earlier
+/* Saves the record as it was before the batch; a new record has no earlier
  * state. */
-static int save(struct entry *en, bool has_past, struct saved *ret,
+static int save(struct job_record *rec, bool has_past, struct saved *ret,
                 struct error *err)
 {
-    *ret = (struct saved){.entry = en};
+    *ret = (struct saved){.record = rec};
     if (!has_past)
         return 0;
     ret->copy = malloc(sizeof(*ret->copy));
     if (!ret->copy)
         return error_set(err, ERR_NOMEM, "out of memory");
-    *ret->copy = *en;
+    *ret->copy = *rec;
     return 0;
 }
 
 /* own  takes detail */
-static int push(struct engine *e, struct entry *en, struct store_event ev,
+static int push(struct engine *e, struct job_record *rec, struct store_event ev,
                 char *detail, struct error *err)
 {
-    bool is_new = ev.ev == EV_SUBMIT, is_first = !en->is_saved;
-    struct saved s = {.entry = NULL};
+    bool is_new = ev.ev == EV_SUBMIT, is_first = !rec->is_saved;
+    struct saved s = {.record = NULL};
 
     ev.detail = detail;
-    if (reserve(e, err) < 0 || save(en, is_first && !is_new, &s, err) < 0 ||
-        (is_new ? eng_fold_taken(en, &ev, err) : eng_fold(en, &ev, err)) < 0) {
+    if (reserve(e, err) < 0 || save(rec, is_first && !is_new, &s, err) < 0 ||
+        (is_new ? eng_fold_taken(rec, &ev, err) : eng_fold(rec, &ev, err)) <
+            0) {
         free(s.copy);
         free(detail);
         return -1;
     }
     if (is_new)
-        en->ticket = e->staged + 1;
-    en->changed = e->staged + 1;
+        rec->ticket = e->staged + 1;
+    rec->changed = e->staged + 1;
     if (is_first) {
         e->saved[e->n_saved++] = s;
-        en->is_saved = true;
+        rec->is_saved = true;
     }
-    set_clocks(e, en, ev.ev);
+    set_clocks(e, rec, ev.ev);
     e->events[e->n_events++] = ev;
     e->staged++;
-    eng_file(e, en);
-    e->wants_stop = e->wants_stop || may_stop(en, ev.ev);
-    if (en->is_early)
+    eng_lists_update(e, rec);
+    e->wants_stop = e->wants_stop || may_stop(rec, ev.ev);
+    if (rec->is_early)
         e->begin_at_s = -INFINITY;
-    e->wants_depends = e->wants_depends || en->job.n_depends > 0 ||
-                       ev.ev == EV_CLAIM || job_state_is_final(en->job.state);
+    e->wants_depends = e->wants_depends || rec->job.n_depends > 0 ||
+                       ev.ev == EV_CLAIM || job_state_is_final(rec->job.state);
     e->wants_plan = e->wants_plan || moves_devices(ev.ev) ||
-                    (ev.ev == EV_PREEMPT && en->job.state == JOB_QUEUED);
+                    (ev.ev == EV_PREEMPT && rec->job.state == JOB_QUEUED);
     return 0;
 }
 
@@ -183,13 +184,13 @@ static void add_progress(const struct job *job, struct detail *d)
     d->eval_accuracy = job->eval_accuracy;
 }
 
-int eng_stage(struct engine *e, struct entry *en, enum job_event ev,
+int eng_stage(struct engine *e, struct job_record *rec, enum job_event ev,
               int64_t uid, const struct detail *d, struct error *err)
 {
     char *text = NULL;
     struct store_event event = {
-        .job = en->job.id,
-        .attempt = en->job.attempt + (ev == EV_INTENT),
+        .job = rec->job.id,
+        .attempt = rec->job.attempt + (ev == EV_INTENT),
         .ev = ev,
         .at_s = eng_wall(e),
         .uid = uid,
@@ -198,22 +199,22 @@ int eng_stage(struct engine *e, struct entry *en, enum job_event ev,
     if (d)
         said = *d;
     if (is_end(ev))
-        add_progress(&en->job, &said);
+        add_progress(&rec->job, &said);
     if (detail_encode(&said, &text, err) < 0)
         return -1;
-    return push(e, en, event, text, err);
+    return push(e, rec, event, text, err);
 }
 
-int eng_stage_submit(struct engine *e, struct entry *en, char *text,
+int eng_stage_submit(struct engine *e, struct job_record *rec, char *text,
                      struct error *err)
 {
     const struct store_event event = {
-        .job = en->job.id,
+        .job = rec->job.id,
         .ev = EV_SUBMIT,
         .at_s = eng_wall(e),
-        .uid = en->job.uid,
+        .uid = rec->job.uid,
     };
-    return push(e, en, event, text, err);
+    return push(e, rec, event, text, err);
 }
 
 void eng_unstage(struct engine *e, size_t n)
@@ -221,7 +222,7 @@ void eng_unstage(struct engine *e, size_t n)
     while (e->n_saved > 0 && e->n_events > n) {
         struct saved *s = &e->saved[--e->n_saved];
         assert(!s->copy);
-        eng_remove(e, s->entry);
+        eng_remove(e, s->record);
         /* Its submit, and possibly a limit and a hold. */
         do {
             e->n_events--;

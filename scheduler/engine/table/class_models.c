@@ -139,9 +139,9 @@ static const char *as_known(const struct engine *e, const char *type)
     return type;
 }
 
-const char *eng_model_type(const struct engine *e, const struct entry *en)
+const char *eng_model_type(const struct engine *e, const struct job_record *rec)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     const char *asked = eng_where(e->parts.conf, job, 1).gpu_type;
 
     if (job->on_type[0] && job->state != JOB_QUEUED && job->state != JOB_HELD)
@@ -150,49 +150,51 @@ const char *eng_model_type(const struct engine *e, const struct entry *en)
 }
 
 static struct eng_model *class_model(const struct engine *e,
-                                     const struct entry *en)
+                                     const struct job_record *rec)
 {
     struct eng_model *m = NULL;
 
-    if (!en->own.class)
+    if (!rec->own.class)
         return NULL;
-    m = eng_models_find(&e->models, en->own.class, eng_model_type(e, en));
+    m = eng_models_find(&e->models, rec->own.class, eng_model_type(e, rec));
     if (!m) /* it has run before runs had a type, or not at all */
-        return eng_models_find(&e->models, en->own.class, "");
+        return eng_models_find(&e->models, rec->own.class, "");
     add_untyped(&e->models, m);
     return m;
 }
 
 /* "job/12": no class is named so. */
 enum { OWN_CAP = 32 };
-static const char *own_name(const struct entry *en, char ret[OWN_CAP])
+static const char *own_name(const struct job_record *rec, char ret[OWN_CAP])
 {
-    (void)snprintf(ret, OWN_CAP, "job/%" PRIu64, en->job.id);
+    (void)snprintf(ret, OWN_CAP, "job/%" PRIu64, rec->job.id);
     return ret;
 }
 
-struct eng_model *eng_model_of(const struct engine *e, const struct entry *en)
+struct eng_model *eng_model_of(const struct engine *e,
+                               const struct job_record *rec)
 {
     char name[OWN_CAP];
 
-    return en->has_own_rates
-               ? eng_models_find(&e->models, own_name(en, name), "")
-               : class_model(e, en);
+    return rec->has_own_rates
+               ? eng_models_find(&e->models, own_name(rec, name), "")
+               : class_model(e, rec);
 }
 
 /* Iterations of the whole job; 0: unknown. */
-static int64_t total_of(const struct entry *en)
+static int64_t total_of(const struct job_record *rec)
 {
-    return en->job.iterations_total > 0 ? en->job.iterations_total
-                                        : en->iterations_expected;
+    return rec->job.iterations_total > 0 ? rec->job.iterations_total
+                                         : rec->iterations_expected;
 }
 
-struct eng_work eng_work_of(const struct entry *en, const struct eng_model *m)
+struct eng_work eng_work_of(const struct job_record *rec,
+                            const struct eng_model *m)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     int32_t gpus = job->gpus > 0 ? job->gpus : 1;
     double unit = m->m.is_weak ? gpus : 1;
-    double done = (double)job->iteration, all = (double)total_of(en);
+    double done = (double)job->iteration, all = (double)total_of(rec);
 
     if (!(all > 0) && m->n_done > 0)
         return (struct eng_work){m->done_units,
@@ -203,17 +205,17 @@ struct eng_work eng_work_of(const struct entry *en, const struct eng_model *m)
     return (struct eng_work){all * unit, left * unit};
 }
 
-double eng_left_s(const struct engine *e, const struct entry *en, int32_t nodes,
-                  int32_t gpus)
+double eng_left_s(const struct engine *e, const struct job_record *rec,
+                  int32_t nodes, int32_t gpus)
 {
-    const struct eng_model *m = eng_model_of(e, en);
+    const struct eng_model *m = eng_model_of(e, rec);
 
     if (!m || nodes < 1 || gpus < 1 || gpus % nodes != 0)
         return NAN;
     struct throughput_rate r = throughput_rate(&m->m, nodes, gpus / nodes);
     return r.basis == RATE_ASSUMED || !(r.per_s > 0)
                ? (double)NAN
-               : eng_work_of(en, m).left / r.per_s;
+               : eng_work_of(rec, m).left / r.per_s;
 }
 
 bool engine_is_weak(const struct job *job)
@@ -224,24 +226,24 @@ bool engine_is_weak(const struct job *job)
 const struct throughput *engine_throughput(const struct engine *e,
                                            const struct job *job)
 {
-    const struct entry *en = eng_find(e, job->id);
-    const struct eng_model *m = en ? class_model(e, en) : NULL;
+    const struct job_record *rec = eng_find(e, job->id);
+    const struct eng_model *m = rec ? class_model(e, rec) : NULL;
 
     return m ? &m->m : NULL;
 }
 
 const char *engine_model_class(const struct engine *e, const struct job *job)
 {
-    const struct entry *en = eng_find(e, job->id);
+    const struct job_record *rec = eng_find(e, job->id);
 
-    return en ? en->own.class : NULL;
+    return rec ? rec->own.class : NULL;
 }
 
 const char *engine_model_type(const struct engine *e, const struct job *job)
 {
-    const struct entry *en = eng_find(e, job->id);
+    const struct job_record *rec = eng_find(e, job->id);
 
-    return en ? eng_model_type(e, en) : "";
+    return rec ? eng_model_type(e, rec) : "";
 }
 
 /* ---- teaching -------------------------------------------------------------
@@ -268,38 +270,38 @@ int engine_teach(struct engine *e, const char *class, const char *gpu_type,
 
 /* The first iteration that the attempt reported, or the first that is told:
  * warm-up counts from there. */
-static int64_t first_of(struct entry *en, int64_t from)
+static int64_t first_of(struct job_record *rec, int64_t from)
 {
-    bool is_known = en->pace_of == en->job.attempt;
+    bool is_known = rec->pace_of == rec->job.attempt;
 
-    return is_known && en->pace_iteration - 1 < from ? en->pace_iteration - 1
-                                                     : from;
+    return is_known && rec->pace_iteration - 1 < from ? rec->pace_iteration - 1
+                                                      : from;
 }
 
 int engine_teach_iterations(struct engine *e, uint64_t id, int32_t attempt,
                             int64_t from, int64_t n, double t_iter_s,
                             struct error *err)
 {
-    struct entry *en = eng_find(e, id);
+    struct job_record *rec = eng_find(e, id);
     struct eng_model *m;
 
-    if (!en || en->job.attempt != attempt || en->job.gpus < 1 ||
-        en->job.nodes < 1 || !en->own.class ||
-        !job_state_is_live(en->job.state))
+    if (!rec || rec->job.attempt != attempt || rec->job.gpus < 1 ||
+        rec->job.nodes < 1 || !rec->own.class ||
+        !job_state_is_live(rec->job.state))
         return 0;
-    if (en->taught_of != attempt) {
-        en->taught_of = attempt;
-        en->taught_from = first_of(en, from);
+    if (rec->taught_of != attempt) {
+        rec->taught_of = attempt;
+        rec->taught_from = first_of(rec, from);
     }
-    int64_t cold = en->taught_from + THROUGHPUT_WARM_UP - from;
+    int64_t cold = rec->taught_from + THROUGHPUT_WARM_UP - from;
     n -= cold > 0 ? cold : 0;
     if (n < 1)
         return 0;
-    if (eng_models_get(&e->models, en->own.class, eng_model_type(e, en),
-                       engine_is_weak(&en->job), &m, err) < 0)
+    if (eng_models_get(&e->models, rec->own.class, eng_model_type(e, rec),
+                       engine_is_weak(&rec->job), &m, err) < 0)
         return -1;
-    throughput_add(&m->m, en->job.nodes, en->job.gpus / en->job.nodes, t_iter_s,
-                   n);
+    throughput_add(&m->m, rec->job.nodes, rec->job.gpus / rec->job.nodes,
+                   t_iter_s, n);
     return 0;
 }
 
@@ -307,16 +309,16 @@ int engine_teach_job(struct engine *e, uint64_t id,
                      const struct throughput_row *rows, size_t n,
                      struct error *err)
 {
-    struct entry *en = eng_find(e, id);
+    struct job_record *rec = eng_find(e, id);
     struct eng_model *m;
     char name[OWN_CAP];
 
-    if (!en || job_state_is_final(en->job.state))
+    if (!rec || job_state_is_final(rec->job.state))
         return 0;
-    if (eng_models_get(&e->models, own_name(en, name), "",
-                       engine_is_weak(&en->job), &m, err) < 0)
+    if (eng_models_get(&e->models, own_name(rec, name), "",
+                       engine_is_weak(&rec->job), &m, err) < 0)
         return -1;
-    en->has_own_rates = true;
+    rec->has_own_rates = true;
     m->m.n = 0;
     for (size_t i = 0; i < n; i++)
         if (!throughput_set(&m->m, &rows[i]))
@@ -329,18 +331,18 @@ int engine_teach_job(struct engine *e, uint64_t id,
 
 void engine_teach_length(struct engine *e, uint64_t id, int64_t iterations)
 {
-    struct entry *en = eng_find(e, id);
+    struct job_record *rec = eng_find(e, id);
 
-    if (en && iterations > 0)
-        en->iterations_expected = iterations;
+    if (rec && iterations > 0)
+        rec->iterations_expected = iterations;
 }
 
 void engine_teach_share(struct engine *e, uint64_t id, double share)
 {
-    struct entry *en = eng_find(e, id);
+    struct job_record *rec = eng_find(e, id);
 
-    if (en && share > 0)
-        en->share = fmin(fmax(share, 1.0 / 8), 1);
+    if (rec && share > 0)
+        rec->share = fmin(fmax(share, 1.0 / 8), 1);
 }
 
 static void note_done(struct eng_model *m, int32_t gpus, int64_t iterations)
@@ -351,19 +353,19 @@ static void note_done(struct eng_model *m, int32_t gpus, int64_t iterations)
     m->done_units += (units - m->done_units) / (double)m->n_done;
 }
 
-void eng_models_note(struct engine *e, const struct entry *en,
+void eng_models_note(struct engine *e, const struct job_record *rec,
                      const struct store_event *ev)
 {
     char name[OWN_CAP];
 
-    if (!job_state_is_final(en->job.state))
+    if (!job_state_is_final(rec->job.state))
         return;
-    if (en->has_own_rates)
-        drop(&e->models, own_name(en, name));
-    if (ev->ev != EV_FINISH || en->job.iteration < 1 || !en->own.class)
+    if (rec->has_own_rates)
+        drop(&e->models, own_name(rec, name));
+    if (ev->ev != EV_FINISH || rec->job.iteration < 1 || !rec->own.class)
         return;
     struct eng_model *m;
-    if (eng_models_get(&e->models, en->own.class, eng_model_type(e, en),
-                       engine_is_weak(&en->job), &m, NULL) == 0)
-        note_done(m, en->job.gpus, en->job.iteration);
+    if (eng_models_get(&e->models, rec->own.class, eng_model_type(e, rec),
+                       engine_is_weak(&rec->job), &m, NULL) == 0)
+        note_done(m, rec->job.gpus, rec->job.iteration);
 }

@@ -7,7 +7,7 @@
 #include "scheduler/policy/policy.h"
 
 struct engine;
-struct entry;
+struct job_record;
 struct store_event;
 
 /* 44 MB at most. A class that comes later is never measured. */
@@ -61,21 +61,24 @@ int eng_models_get(struct eng_models *t, const char *class,
 
 /* The type of the GPUs that the job has; before, that it would get; "": not
  * known. */
-const char *eng_model_type(const struct engine *e, const struct entry *en);
+const char *eng_model_type(const struct engine *e,
+                           const struct job_record *rec);
 /* That of the job itself, or of its class; NULL: there is none. */
-struct eng_model *eng_model_of(const struct engine *e, const struct entry *en);
+struct eng_model *eng_model_of(const struct engine *e,
+                               const struct job_record *rec);
 /* Units of work of the whole job, and of what is left of it; NAN: unknown. */
 struct eng_work {
     double all, left;
 };
-struct eng_work eng_work_of(const struct entry *en, const struct eng_model *m);
+struct eng_work eng_work_of(const struct job_record *rec,
+                            const struct eng_model *m);
 /* Seconds that the rest of the job takes on this size, by the speed of its
  * class; NAN: the speed or the length is not known. An assumed speed is none.
  */
-double eng_left_s(const struct engine *e, const struct entry *en, int32_t nodes,
-                  int32_t gpus);
+double eng_left_s(const struct engine *e, const struct job_record *rec,
+                  int32_t nodes, int32_t gpus);
 /* A job that has completed adds its length to the mean of its class. */
-void eng_models_note(struct engine *e, const struct entry *en,
+void eng_models_note(struct engine *e, const struct job_record *rec,
                      const struct store_event *ev);
 
 #endif

@@ -8,31 +8,31 @@
 
 #include "scheduler/engine/engine_internal.h"
 
-void eng_append_ended(struct engine *e, struct entry *en)
+void eng_append_ended(struct engine *e, struct job_record *rec)
 {
-    en->next_ended = NULL;
+    rec->next_ended = NULL;
     if (e->ended_last)
-        e->ended_last->next_ended = en;
+        e->ended_last->next_ended = rec;
     else
-        e->ended_first = en;
-    e->ended_last = en;
-    en->is_listed = true;
+        e->ended_first = rec;
+    e->ended_last = rec;
+    rec->is_listed = true;
     e->n_listed++;
-    e->n_listed_archived += en->is_archived;
+    e->n_listed_archived += rec->is_archived;
 }
 
-static bool is_sound(const struct entry *en)
+static bool is_sound(const struct job_record *rec)
 {
-    return !en->is_corrupt && !en->has_no_submit && !en->is_listed &&
-           isfinite(en->job.end_s) && en->job.n_tasks <= SPEC_TASKS_MAX &&
-           job_state_is_final(en->job.state);
+    return !rec->is_corrupt && !rec->has_no_submit && !rec->is_listed &&
+           isfinite(rec->job.end_s) && rec->job.n_tasks <= SPEC_TASKS_MAX &&
+           job_state_is_final(rec->job.state);
 }
 
 /* Its tasks are in a row, which the list keeps. */
 static void append_sweep(struct engine *e, const struct job *job)
 {
     for (int32_t i = 0; i < job->n_tasks; i++) {
-        const struct entry *task = eng_find(e, job->sweep + (uint64_t)i);
+        const struct job_record *task = eng_find(e, job->sweep + (uint64_t)i);
         if (!task || !is_sound(task) || task->job.sweep != job->sweep ||
             task->job.n_tasks != job->n_tasks)
             return;
@@ -41,15 +41,15 @@ static void append_sweep(struct engine *e, const struct job *job)
         eng_append_ended(e, eng_find(e, job->sweep + (uint64_t)i));
 }
 
-void eng_list_ended(struct engine *e, struct entry *en)
+void eng_list_ended(struct engine *e, struct job_record *rec)
 {
-    if (!is_sound(en))
+    if (!is_sound(rec))
         return;
-    if (en->job.n_tasks == 0) {
-        eng_append_ended(e, en);
+    if (rec->job.n_tasks == 0) {
+        eng_append_ended(e, rec);
         return;
     }
-    struct entry *first = eng_find(e, en->job.sweep);
-    if (first && ++first->n_tasks_over >= en->job.n_tasks)
-        append_sweep(e, &en->job);
+    struct job_record *first = eng_find(e, rec->job.sweep);
+    if (first && ++first->n_tasks_over >= rec->job.n_tasks)
+        append_sweep(e, &rec->job);
 }

@@ -19,13 +19,14 @@ static struct page *page_of(const struct engine *e, uint64_t id)
     return id >= 1 && at < e->n_pages ? e->pages[at] : NULL;
 }
 
-struct entry *eng_find(const struct engine *e, uint64_t id)
+struct job_record *eng_find(const struct engine *e, uint64_t id)
 {
     const struct page *p = page_of(e, id);
     return p ? p->jobs[(id - 1) % PAGE_IDS] : NULL;
 }
 
-struct entry *eng_next(const struct engine *e, uint64_t after, double since_s)
+struct job_record *eng_next(const struct engine *e, uint64_t after,
+                            double since_s)
 {
     uint64_t i = after; /* the id, less one */
 
@@ -54,19 +55,21 @@ static uint64_t hash(int64_t uid, const char *key)
     return h;
 }
 
-struct entry **eng_bucket(const struct engine *e, int64_t uid, const char *key)
+struct job_record **eng_bucket(const struct engine *e, int64_t uid,
+                               const char *key)
 {
     return &e->by_key[hash(uid, key) & (e->n_buckets - 1)];
 }
 
-struct entry *eng_find_key(const struct engine *e, int64_t uid, const char *key)
+struct job_record *eng_find_key(const struct engine *e, int64_t uid,
+                                const char *key)
 {
     if (e->n_buckets == 0)
         return NULL;
-    for (struct entry *en = *eng_bucket(e, uid, key); en;
-         en = en->next_by_key) {
-        if (en->job.uid == uid && strcmp(en->own.key, key) == 0)
-            return en;
+    for (struct job_record *rec = *eng_bucket(e, uid, key); rec;
+         rec = rec->next_by_key) {
+        if (rec->job.uid == uid && strcmp(rec->own.key, key) == 0)
+            return rec;
     }
     return NULL;
 }
@@ -129,13 +132,13 @@ bool engine_has_past(const struct engine *e)
 
 const struct job *engine_job(const struct engine *e, uint64_t id)
 {
-    const struct entry *en = eng_find(e, id);
-    return en ? &en->job : NULL;
+    const struct job_record *rec = eng_find(e, id);
+    return rec ? &rec->job : NULL;
 }
 
 const struct job *engine_sweep(const struct engine *e, uint64_t sweep)
 {
-    const struct entry *first = eng_find(e, sweep);
+    const struct job_record *first = eng_find(e, sweep);
     return first && first->job.sweep == sweep ? &first->job : NULL;
 }
 
@@ -170,17 +173,17 @@ bool engine_may(const struct engine *e, const struct job *job, int64_t uid)
 
 /* The queue shows every job, so its existence is no secret. Its name and the
  * rest are not revealed here. */
-struct entry *eng_mine(const struct engine *e, uint64_t id, int64_t uid,
-                       struct error *err)
+struct job_record *eng_mine(const struct engine *e, uint64_t id, int64_t uid,
+                            struct error *err)
 {
-    struct entry *en = eng_find(e, id);
+    struct job_record *rec = eng_find(e, id);
     char display[JOB_DISPLAY_CAP];
 
-    if (en && engine_may(e, &en->job, uid))
-        return en;
-    if (en)
+    if (rec && engine_may(e, &rec->job, uid))
+        return rec;
+    if (rec)
         (void)error_set(err, ERR_DENIED, "job %s belongs to another user",
-                        job_display_id(&en->job, display));
+                        job_display_id(&rec->job, display));
     else
         (void)error_set(err, ERR_NOTFOUND, "no job %" PRIu64, id);
     return NULL;

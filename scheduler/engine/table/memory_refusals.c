@@ -7,23 +7,24 @@
 
 /* Of the class and the user: nobody's jobs wait for what another's worker
  * says. */
-static uint64_t hash_of(const struct entry *en)
+static uint64_t hash_of(const struct job_record *rec)
 {
     static const uint64_t prime = 1099511628211u;
-    uint64_t h = (14695981039346656037u ^ (uint64_t)en->job.uid) * prime;
+    uint64_t h = (14695981039346656037u ^ (uint64_t)rec->job.uid) * prime;
 
-    for (const char *p = en->own.class; p && *p; p++) /* FNV-1a */
+    for (const char *p = rec->own.class; p && *p; p++) /* FNV-1a */
         h = (h ^ (unsigned char)*p) * prime;
     return h;
 }
 
-static struct eng_refusal *find(struct eng_refusals *t, const struct entry *en,
+static struct eng_refusal *find(struct eng_refusals *t,
+                                const struct job_record *rec,
                                 const char *gpu_type)
 {
-    uint64_t h = hash_of(en);
+    uint64_t h = hash_of(rec);
     size_t n = t->n < REFUSALS_N ? t->n : REFUSALS_N;
 
-    for (size_t i = 0; en->own.class && i < n; i++)
+    for (size_t i = 0; rec->own.class && i < n; i++)
         if (t->at[i].class_hash == h &&
             strcmp(t->at[i].gpu_type, gpu_type) == 0)
             return &t->at[i];
@@ -31,23 +32,23 @@ static struct eng_refusal *find(struct eng_refusals *t, const struct entry *en,
 }
 
 const struct eng_refusal *eng_refusal_of(const struct engine *e,
-                                         const struct entry *en,
+                                         const struct job_record *rec,
                                          const char *gpu_type)
 {
     const struct eng_refusal *r =
-        find((struct eng_refusals *)&e->refusals, en, gpu_type);
+        find((struct eng_refusals *)&e->refusals, rec, gpu_type);
     return r && r->gpus > 0 ? r : NULL;
 }
 
-static void refuse(struct eng_refusals *t, const struct entry *en,
+static void refuse(struct eng_refusals *t, const struct job_record *rec,
                    const char *gpu_type)
 {
-    const struct job *job = &en->job;
-    struct eng_refusal *r = find(t, en, gpu_type);
+    const struct job *job = &rec->job;
+    struct eng_refusal *r = find(t, rec, gpu_type);
 
     if (!r) {
         r = &t->at[t->n++ % REFUSALS_N];
-        *r = (struct eng_refusal){.class_hash = hash_of(en)};
+        *r = (struct eng_refusal){.class_hash = hash_of(rec)};
         text_copy(r->gpu_type, sizeof(r->gpu_type), gpu_type);
     }
     if (r->gpus == 0 || job->needed_bytes < r->needed_bytes) {
@@ -58,20 +59,20 @@ static void refuse(struct eng_refusals *t, const struct entry *en,
         r->gpus = job->gpus;
 }
 
-void eng_refusals_note(struct engine *e, const struct entry *en,
+void eng_refusals_note(struct engine *e, const struct job_record *rec,
                        const struct store_event *ev)
 {
-    bool is_refused = ev->ev == EV_REPORT && ev->attempt == en->job.attempt &&
-                      strcmp(en->job.cause, "memory") == 0;
+    bool is_refused = ev->ev == EV_REPORT && ev->attempt == rec->job.attempt &&
+                      strcmp(rec->job.cause, "memory") == 0;
     struct detail d;
 
-    if (!en->own.class || en->job.gpus < 1 ||
+    if (!rec->own.class || rec->job.gpus < 1 ||
         (!is_refused && (ev->ev != EV_RUN || e->refusals.n == 0)) ||
         detail_decode(ev->detail, &d, NULL) < 0 || d.gpu_type[0] == '\0')
         return;
-    struct eng_refusal *r = find(&e->refusals, en, d.gpu_type);
+    struct eng_refusal *r = find(&e->refusals, rec, d.gpu_type);
     if (is_refused)
-        refuse(&e->refusals, en, d.gpu_type);
-    else if (r && r->gpus >= en->job.gpus)
-        r->gpus = en->job.gpus - 1;
+        refuse(&e->refusals, rec, d.gpu_type);
+    else if (r && r->gpus >= rec->job.gpus)
+        r->gpus = rec->job.gpus - 1;
 }

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 struct engine;
-struct entry;
+struct job_record;
 struct policy_job;
 struct policy_view;
 struct store_event;
@@ -37,11 +37,11 @@ struct eng_refusals {
 };
 
 /* Notes what the event, which is folded and durable, says. */
-void eng_refusals_note(struct engine *e, const struct entry *en,
+void eng_refusals_note(struct engine *e, const struct job_record *rec,
                        const struct store_event *ev);
 /* NULL: the class has none on GPUs of this type. */
 const struct eng_refusal *eng_refusal_of(const struct engine *e,
-                                         const struct entry *en,
+                                         const struct job_record *rec,
                                          const char *gpu_type);
 
 /* plan/refused_sizes.c: takes the refused sizes and types of GPUs from each
@@ -51,6 +51,6 @@ size_t eng_drop_refused(struct engine *e, const struct policy_view *v,
                         struct policy_job *jobs);
 /* Whether the cluster could hold a size of the job above what was refused to
  * its attempt. */
-bool eng_has_larger(const struct engine *e, const struct entry *en);
+bool eng_has_larger(const struct engine *e, const struct job_record *rec);
 
 #endif

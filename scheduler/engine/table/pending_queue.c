@@ -2,9 +2,9 @@
  * order.
  *
  * A plan goes through all of them, and for a long queue memory latency
- * dominates: an entry has 2 kB, on a page of its own, and the plan needs 100
- * bytes of it. So eng_file() copies these bytes here, close together, whenever
- * it indexes an entry (job_lists.c).
+ * dominates: a record has 2 kB, on a page of its own, and the plan needs 100
+ * bytes of it. So eng_lists_update() copies these bytes here, close together,
+ * whenever it indexes a record (job_lists.c).
  *
  * Where a job may run follows from a few strings, and most jobs of a queue have
  * the same ones: they are of one kind, and each plan judges a kind once. There
@@ -189,8 +189,8 @@ static size_t n_in_line(const struct engine *e, const struct waiting *w)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < e->files.line.n; i++) {
-        const struct waiting other = waiting_of(&e->files.line.at[i]->job);
+    for (size_t i = 0; i < e->lists.line.n; i++) {
+        const struct waiting other = waiting_of(&e->lists.line.at[i]->job);
         n += is_before(&other, w);
     }
     return n;
@@ -198,26 +198,26 @@ static size_t n_in_line(const struct engine *e, const struct waiting *w)
 
 int32_t engine_position(struct engine *e, uint64_t id)
 {
-    const struct entry *en = eng_find(e, id);
+    const struct job_record *rec = eng_find(e, id);
 
-    if (!en || (!en->filed.waits && !en->filed.is_in_line))
+    if (!rec || (!rec->places.waits && !rec->places.is_in_line))
         return 0;
-    const struct waiting as = waiting_of(&en->job);
-    return (int32_t)(n_in_line(e, &as) + place_of_one(&e->files.queue, &as)) +
+    const struct waiting as = waiting_of(&rec->job);
+    return (int32_t)(n_in_line(e, &as) + place_of_one(&e->lists.queue, &as)) +
            1;
 }
 
 /* ---- in and out -----------------------------------------------------------
  */
-static void copy_in(struct waiting *w, const struct entry *en)
+static void copy_in(struct waiting *w, const struct job_record *rec)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     const struct gpu_sizes sizes = eng_sizes(job);
 
     w->id = job->id;
     w->submit_s = job->submit_s;
     w->limit_s = job->attempt_limit_s;
-    w->not_before_s = en->not_before_s;
+    w->not_before_s = rec->not_before_s;
     w->priority = job->priority;
     w->gpus_min = sizes.gpus.min;
     w->gpus_max = sizes.gpus.max;
@@ -228,22 +228,22 @@ static void copy_in(struct waiting *w, const struct entry *en)
     w->to_gpus = job->resize.gpus;
     w->to_nodes = job->resize.nodes;
     w->is_exclusive = job->where.exclusive;
-    w->is_dropping = en->dropped > 0;
+    w->is_dropping = rec->dropped > 0;
     w->has_cap = job->max_parallel > 0;
-    w->is_owed = en->filed.is_owed;
+    w->has_reservation = rec->places.has_reservation;
     w->is_back = job->resize.is_back;
     w->barred_gpus = job->resize.barred_gpus;
     w->barred_below = job->resize.barred_below;
     w->barred_until_s = job->resize.barred_until_s;
 }
 
-static struct waiting *begin(struct queue *q, struct entry *en)
+static struct waiting *begin(struct queue *q, struct job_record *rec)
 {
     struct waiting *w = q->unused[--q->n_unused];
 
-    w->entry = en;
-    w->kind = kind_of(q, &en->job);
-    copy_in(w, en);
+    w->record = rec;
+    w->kind = kind_of(q, &rec->job);
+    copy_in(w, rec);
     return w;
 }
 
@@ -262,39 +262,39 @@ static void insert(struct queue *q, struct waiting *w)
     q->n++;
 }
 
-void eng_queue_set(struct queue *q, struct entry *en, bool wanted)
+void eng_queue_set(struct queue *q, struct job_record *rec, bool wanted)
 {
-    struct waiting *w = en->filed.waits;
+    struct waiting *w = rec->places.waits;
 
     if (!w && !wanted)
         return;
     if (!w) {
-        w = en->filed.waits = begin(q, en);
+        w = rec->places.waits = begin(q, rec);
         insert(q, w);
     } else if (!wanted) {
         take_out(q, place_of_one(q, w));
         leave_kind(q, w->kind);
         q->unused[q->n_unused++] = w;
-        en->filed.waits = NULL;
-    } else if (w->priority != en->job.priority ||
-               w->is_back != en->job.resize.is_back) {
+        rec->places.waits = NULL;
+    } else if (w->priority != rec->job.priority ||
+               w->is_back != rec->job.resize.is_back) {
         take_out(q, place_of_one(q, w));
-        copy_in(w, en);
+        copy_in(w, rec);
         insert(q, w);
     } else {
-        copy_in(w, en);
+        copy_in(w, rec);
     }
 }
 
 /* Sorts at the end: inserting one by one would move the others each time. */
 void eng_queue_fill(struct engine *e)
 {
-    struct queue *q = &e->files.queue;
+    struct queue *q = &e->lists.queue;
 
     for (size_t i = 0; i < e->n_active; i++) {
-        struct entry *en = e->active[i];
-        if (en->job.state == JOB_QUEUED && !eng_waits(en))
-            q->at[q->n++] = en->filed.waits = begin(q, en);
+        struct job_record *rec = e->active[i];
+        if (rec->job.state == JOB_QUEUED && !eng_waits(rec))
+            q->at[q->n++] = rec->places.waits = begin(q, rec);
     }
     if (q->n > 0)
         qsort(q->at, q->n, sizeof(struct waiting *), by_order);

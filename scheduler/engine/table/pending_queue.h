@@ -10,13 +10,13 @@
 #include "slurm/alloc.h"
 
 struct engine;
-struct entry;
+struct job_record;
 
 enum { QUEUE_KINDS = 64 };
 
 /* The values that a plan needs of each job. */
 struct waiting {
-    struct entry *entry;
+    struct job_record *record;
     uint64_t id;
     double submit_s, limit_s;
     double not_before_s; /* on the engine's clock */
@@ -24,10 +24,10 @@ struct waiting {
     int32_t parts, to_gpus, to_nodes; /* the last two of a resize */
     int32_t kind;                     /* 0..QUEUE_KINDS-1; -1: none */
     bool is_exclusive;                /* its spec asks for it */
-    bool is_dropping; /* an earlier attempt has to be released first */
-    bool has_cap;     /* task of a sweep with max_parallel */
-    bool is_owed;     /* within one view */
-    bool is_back;     /* as job_resize's, and the next three */
+    bool is_dropping;     /* an earlier attempt has to be released first */
+    bool has_cap;         /* task of a sweep with max_parallel */
+    bool has_reservation; /* within one view */
+    bool is_back;         /* as job_resize's, and the next three */
     bool barred_below;
     int32_t barred_gpus;
     double barred_until_s;
@@ -49,8 +49,9 @@ struct queue {
 
 /* err  ERR_NOMEM */
 int eng_queue_reserve(struct queue *q, size_t n, struct error *err) MUST_CHECK;
-/* Inserts, moves or removes the entry, according to `wanted` and its values. */
-void eng_queue_set(struct queue *q, struct entry *en, bool wanted);
+/* Inserts, moves or removes the record, according to `wanted` and its values.
+ */
+void eng_queue_set(struct queue *q, struct job_record *rec, bool wanted);
 /* Fills an empty queue with all active jobs that belong there. */
 void eng_queue_fill(struct engine *e);
 void eng_queue_clear(struct queue *q);

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 struct engine;
-struct entry;
+struct job_record;
 
 /* The last costs of a class, from the word to stop to the next iteration. A
  * class with the same slot in the table replaces another. */
@@ -19,9 +19,9 @@ struct eng_costs {
 /* Notes the cost of a resize if the event, which is folded, says that the
  * attempt with the new size has begun to run. */
 struct store_event;
-void eng_costs_note(struct engine *e, const struct entry *en,
+void eng_costs_note(struct engine *e, const struct job_record *rec,
                     const struct store_event *ev);
 /* The mean of the last costs of the job's class; NAN: none is known. */
-double eng_costs_mean_s(const struct engine *e, const struct entry *en);
+double eng_costs_mean_s(const struct engine *e, const struct job_record *rec);
 
 #endif

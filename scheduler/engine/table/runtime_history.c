@@ -25,9 +25,9 @@ static uint64_t kind_of(const struct job *job, int32_t gpus)
     return h ? h : 1;
 }
 
-void eng_runs_note(struct engine *e, const struct entry *en)
+void eng_runs_note(struct engine *e, const struct job_record *rec)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     double took_s = job->end_s - job->start_s;
     uint64_t kind = kind_of(job, job->gpus);
     struct eng_runs *r = &e->runs[kind % RUNS_N];
@@ -41,19 +41,19 @@ void eng_runs_note(struct engine *e, const struct entry *en)
     r->last_s = took_s;
 }
 
-double eng_average_s(const struct entry *en)
+double eng_average_s(const struct job_record *rec)
 {
-    int64_t n = en->job.iteration - en->pace_iteration;
-    return en->pace_of == en->job.attempt && n > 0
-               ? (en->job.beat_s - en->pace_s) / (double)n
+    int64_t n = rec->job.iteration - rec->pace_iteration;
+    return rec->pace_of == rec->job.attempt && n > 0
+               ? (rec->job.beat_s - rec->pace_s) / (double)n
                : (double)NAN;
 }
 
 /* Time to its end, from its progress; NAN: too little is known. */
-static double left_s(const struct entry *en, double share)
+static double left_s(const struct job_record *rec, double share)
 {
-    const struct job *j = &en->job;
-    double average = eng_average_s(en), fast = j->t_iter, slow = fast;
+    const struct job *j = &rec->job;
+    double average = eng_average_s(rec), fast = j->t_iter, slow = fast;
 
     if (!job_state_is_live(j->state) || j->iteration <= 0 ||
         j->iterations_total < j->iteration || !(fast > 0))
@@ -66,22 +66,22 @@ static double left_s(const struct entry *en, double share)
            (fast + share * (slow - fast));
 }
 
-double eng_expect_s(const struct engine *e, const struct entry *en,
+double eng_expect_s(const struct engine *e, const struct job_record *rec,
                     int32_t nodes, int32_t gpus, double for_s, double share)
 {
     const double stretch = 4; /* an overdue job: for_s / stretch more */
-    double left = left_s(en, share), of_class = NAN;
-    uint64_t kind = kind_of(&en->job, gpus);
+    double left = left_s(rec, share), of_class = NAN;
+    uint64_t kind = kind_of(&rec->job, gpus);
     const struct eng_runs *r = &e->runs[kind % RUNS_N];
 
     if (left >= 0)
-        return fmin(for_s + left, en->job.attempt_limit_s);
-    if ((of_class = eng_left_s(e, en, nodes, gpus)) >= 0)
-        return fmin(for_s + of_class, en->job.attempt_limit_s);
+        return fmin(for_s + left, rec->job.attempt_limit_s);
+    if ((of_class = eng_left_s(e, rec, nodes, gpus)) >= 0)
+        return fmin(for_s + of_class, rec->job.attempt_limit_s);
     if (r->kind != kind)
         return NAN;
     double took_s = r->fast_s + share * (r->slow_s - r->fast_s);
     if (took_s < for_s)
         took_s = for_s + for_s / stretch;
-    return fmin(took_s, en->job.attempt_limit_s);
+    return fmin(took_s, rec->job.attempt_limit_s);
 }

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct engine;
-struct entry;
+struct job_record;
 
 /* Run times of the last two jobs of a kind: one user's jobs with the same name
  * and the same number of GPUs. A kind with the same slot in the table replaces
@@ -23,7 +23,7 @@ struct eng_runs {
 };
 
 /* Notes the run time of a job that completed in its first attempt. */
-void eng_runs_note(struct engine *e, const struct entry *en);
+void eng_runs_note(struct engine *e, const struct job_record *rec);
 
 /* Seconds from its start to its end on this size, if it keeps its speed, is as
  * fast as its class, or takes as long as the jobs before it; never more than
@@ -32,10 +32,10 @@ void eng_runs_note(struct engine *e, const struct entry *en);
  * in   nodes, gpus  that it has, or would have
  *      for_s   since its start
  *      share   0 the fastest run time known of it, 1 the slowest */
-double eng_expect_s(const struct engine *e, const struct entry *en,
+double eng_expect_s(const struct engine *e, const struct job_record *rec,
                     int32_t nodes, int32_t gpus, double for_s, double share);
 
 /* The average step time, from its heartbeats; NAN: unknown. */
-double eng_average_s(const struct entry *en);
+double eng_average_s(const struct job_record *rec);
 
 #endif

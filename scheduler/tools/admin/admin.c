@@ -258,16 +258,16 @@ static int set_paused(struct client *c, const struct args *a, bool on,
 
 static int show_log(struct client *c, const struct args *a, struct error *err)
 {
-    json_t *reply = NULL, *deed;
+    json_t *reply = NULL, *action;
     size_t i;
     int rc = client_get(c, &reply, err, "/v1/admin/log?last=%" PRId64,
                         a->last > 0 ? a->last : 10000);
     if (rc == 0 && a->common.json)
         rc = client_print(reply, err);
     else if (rc == 0)
-        json_array_foreach(json_object_get(reply, "deeds"), i, deed)
+        json_array_foreach(json_object_get(reply, "actions"), i, action)
         {
-            admin_print_deed(deed);
+            admin_print_action(action);
         }
     json_decref(reply);
     return rc;

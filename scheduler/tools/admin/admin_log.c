@@ -104,15 +104,15 @@ static const char *print_member(const char *sep, const json_t *detail,
     return ", ";
 }
 
-void admin_print_deed(const json_t *deed)
+void admin_print_action(const json_t *action)
 {
-    const json_t *detail = json_object_get(deed, "detail");
+    const json_t *detail = json_object_get(action, "detail");
     const char *key, *sep = "  ";
     char who[240], word[80];
     json_t *v;
-    printf("%s  %-14s  %-6s", field_str(deed, "at"),
-           admin_who(field_int(deed, "uid", -1), who, sizeof(who)),
-           render_escape(field_str(deed, "do"), word, sizeof(word)));
+    printf("%s  %-14s  %-6s", field_str(action, "at"),
+           admin_who(field_int(action, "uid", -1), who, sizeof(who)),
+           render_escape(field_str(action, "do"), word, sizeof(word)));
     json_object_foreach((json_t *)detail, key, v)
     {
         sep = print_member(sep, detail, key, v);

@@ -10,6 +10,6 @@
 char *admin_who(int64_t uid, char *out, size_t cap);
 
 /* Prints one entry of /v1/admin/log. */
-void admin_print_deed(const json_t *deed);
+void admin_print_action(const json_t *action);
 
 #endif

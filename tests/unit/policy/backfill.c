@@ -18,11 +18,11 @@ static void test_time(void)
     setup(&t);
     view_job(&t, 2, 2, 90);
     is_plan(&t, bf, "2:WaitingForGpus +3:1x2", "ends just in time");
-    ok(t.wishes[0].start_s == 1090, "the head knows when it starts");
+    ok(t.decisions[0].start_s == 1090, "the head knows when it starts");
 
     t.jobs[2].limit_s = 91;
     is_plan(&t, bf, "2:WaitingForGpus 3:Reserved", "ends a second late");
-    is_str(t.wishes[1].reason,
+    is_str(t.decisions[1].reason,
            "Reserved: would delay job 2, which starts by 1970-01-01T00:01:30Z",
            "and says whom it would delay");
     t.jobs[2].limit_s = INFINITY;
@@ -48,7 +48,7 @@ static void test_order(void)
     view_job(&t, 1, 1, 50);
     is_plan(&t, bf, "+1:1x3 2:WaitingForGpus +3:1x1 4:WaitingForGpus",
             "jobs that this plan starts count for the reservation");
-    ok(t.wishes[1].start_s == 1050, "the head follows the first");
+    ok(t.decisions[1].start_s == 1050, "the head follows the first");
     t.jobs[2].limit_s = 51;
     is_plan(&t, bf, "+1:1x3 2:WaitingForGpus +3:1x1 4:WaitingForGpus",
             "3 GPUs come free, 2 are needed");
@@ -68,8 +68,9 @@ static void test_unlimited(void)
     view_job(&t, 1, 1, INFINITY);
     is_plan(&t, bf, "2:WaitingForGpus +3:1x1 4:Reserved",
             "behind an endless job only what ends passes");
-    ok(isnan(t.wishes[0].start_s), "the time is not known");
-    is_str(t.wishes[2].reason, "Reserved: would delay job 2", "nor promised");
+    ok(isnan(t.decisions[0].start_s), "the time is not known");
+    is_str(t.decisions[2].reason, "Reserved: would delay job 2",
+           "nor promised");
     t.jobs[1].gpus_min = t.jobs[1].gpus_max = 3;
     is_plan(&t, bf, "2:WaitingForGpus +3:1x1 +4:1x1",
             "or what leaves the head its place");
@@ -98,7 +99,7 @@ static void test_nodes(void)
     t.jobs[3].gpus_min = t.jobs[3].gpus_max = 1;
     is_plan(&t, bf, "3:WaitingForGpus +4:1x1 5:Reserved",
             "beside the head, on the other node");
-    ok(t.wishes[0].start_s == 1100, "the earliest whole node counts");
+    ok(t.decisions[0].start_s == 1100, "the earliest whole node counts");
 
     view_init(&t, 2, 4);
     t.nodes[1].is_up = 0;
@@ -135,13 +136,13 @@ static void test_classes(void)
     view_job(&t, 1, 1, 10);
     is_plan(&t, bf, "3:WaitingForGpus 4:WaitingForGpus 5:WaitingForGpus",
             "one waits on each");
-    ok(t.wishes[0].start_s == 1100 && t.wishes[1].start_s == 1200,
+    ok(t.decisions[0].start_s == 1100 && t.decisions[1].start_s == 1200,
        "and knows when it starts");
-    ok(isnan(t.wishes[2].start_s), "who is behind both does not");
+    ok(isnan(t.decisions[2].start_s), "who is behind both does not");
     t.nodes[1].gpus_free = t.nodes[0].gpus_free = 2;
     is_plan(&t, bf, "3:WaitingForGpus 4:WaitingForGpus +5:1x1",
             "it passes both in time");
-    is_str(t.wishes[0].reason, "WaitingForGpus: needs 4, 2 free",
+    is_str(t.decisions[0].reason, "WaitingForGpus: needs 4, 2 free",
            "only their own nodes count");
 
     /* Job 5 would go to node 0, in the way of job 3. */
@@ -165,7 +166,7 @@ static void test_classes(void)
     view_job(&t, 1, 1, INFINITY)->classes = 1;
     is_plan(&t, bf, "3:WaitingForGpus 4:WaitingForGpus 5:Reserved +6:1x1",
             "both heads are asked");
-    is_str(t.wishes[2].reason,
+    is_str(t.decisions[2].reason,
            "Reserved: would delay job 4, which starts by 1970-01-01T00:01:40Z",
            "and the one in the way is named");
 }
@@ -182,7 +183,7 @@ static void test_closed(void)
     view_job(&t, 4, 4, INFINITY)->classes = 1 << 7;
     is_plan(&t, bf, "+1:1x4 2:WaitingForGpus +3:1x4",
             "no reservation while some nodes are closed to it");
-    is_str(t.wishes[1].reason,
+    is_str(t.decisions[1].reason,
            "WaitingForGpus: needs 8, 0 free (1 node is down, drained "
            "or reserved)",
            "and it says so");
@@ -200,8 +201,9 @@ static void test_exclusive(void)
     view_job(&t, 1, 1, 50)->is_exclusive = 1;
     view_job(&t, 3, 3, INFINITY);
     is_plan(&t, bf, "+2:1x1 3:WaitingForGpus +4:1x3", "a node to itself");
-    ok(t.wishes[1].start_s == 1050, "the next has the one that is empty first");
-    is_str(t.wishes[1].reason,
+    ok(t.decisions[1].start_s == 1050,
+       "the next has the one that is empty first");
+    is_str(t.decisions[1].reason,
            "WaitingForGpus: needs 1 on 1 empty node, 0 are empty",
            "and says what it waits for");
     t.jobs[1].limit_s = INFINITY;

@@ -26,11 +26,11 @@ static void test_order(void)
     view_job(&t, 1, 1, 10);
     is_plan(&t, fifo, "+1:1x2 2:WaitingForGpus 3:Priority",
             "the first pending job blocks the rest");
-    is_str(t.wishes[1].reason, "WaitingForGpus: needs 3, 2 free",
+    is_str(t.decisions[1].reason, "WaitingForGpus: needs 3, 2 free",
            "the head says what it lacks");
-    is_str(t.wishes[2].reason, "Priority: 1 ahead, first job 2",
+    is_str(t.decisions[2].reason, "Priority: 1 ahead, first job 2",
            "the others say who is ahead");
-    ok(isnan(t.wishes[1].start_s), "fifo promises no time");
+    ok(isnan(t.decisions[1].start_s), "fifo promises no time");
 
     t.jobs[1].gpus_min = t.jobs[1].gpus_max = 1;
     is_plan(&t, fifo, "+1:1x2 +2:1x1 +3:1x1", "all that fit start");
@@ -39,7 +39,7 @@ static void test_order(void)
     view_run(&t, 0, 3, 5, 50);
     view_job(&t, 1, 1, 10);
     view_job(&t, 1, 1, 10);
-    is_plan(&t, fifo, "+2:1x1 3:WaitingForGpus", "live jobs get no wish");
+    is_plan(&t, fifo, "+2:1x1 3:WaitingForGpus", "live jobs get no decision");
 }
 
 static void test_never(void)
@@ -50,7 +50,7 @@ static void test_never(void)
     view_job(&t, 5, 5, 10);
     view_job(&t, 1, 1, 10);
     is_plan(&t, fifo, "1:NeverFits +2:1x1", "the impossible is stepped over");
-    is_str(t.wishes[0].reason,
+    is_str(t.decisions[0].reason,
            "NeverFits: needs 5 on 1 node, there are 8 on 2, "
            "at most 4 on one",
            "with the numbers");
@@ -61,7 +61,7 @@ static void test_never(void)
     view_job(&t, 1, 1, 10);
     is_plan(&t, fifo, "1:WaitingForGpus 2:Priority",
             "a node that is down may come back");
-    is_str(t.wishes[0].reason,
+    is_str(t.decisions[0].reason,
            "WaitingForGpus: needs 8, 4 free (1 node is down, drained "
            "or reserved)",
            "and says so");
@@ -78,7 +78,7 @@ static void test_shapes(void)
     view_run(&t, 2, 2, 1, 10);
     view_job(&t, 3, 3, 10);
     is_plan(&t, fifo, "4:Fragmented", "4 free, but nowhere 3");
-    is_str(t.wishes[0].reason,
+    is_str(t.decisions[0].reason,
            "Fragmented: needs 3 on 1 node, 4 free, at most 2 on one node",
            "with the numbers");
     t.jobs[3].nodes_max = 3;
@@ -121,14 +121,15 @@ static void test_classes(void)
             "+1:1x4 2:WaitingForGpus +3:1x4 4:WaitingForGpus "
             "5:Priority",
             "who wants other nodes does not stand in line");
-    is_str(t.wishes[4].reason, "Priority: 2 ahead, first job 2",
+    is_str(t.decisions[4].reason, "Priority: 2 ahead, first job 2",
            "who wants any stands in each");
     t.jobs[4].classes = 2;
     is_plan(&t, fifo,
             "+1:1x4 2:WaitingForGpus +3:1x4 4:WaitingForGpus "
             "5:Priority",
             "or in one");
-    is_str(t.wishes[4].reason, "Priority: 1 ahead, first job 4", "behind one");
+    is_str(t.decisions[4].reason, "Priority: 1 ahead, first job 4",
+           "behind one");
 }
 
 /* More masks than there are lines: nobody passes whom he must not. */
@@ -147,14 +148,14 @@ static void test_many_lines(void)
     view_job(&t, 1, 1, 10)->classes = 1 << 7;
     struct error err = ERROR_INIT;
     is_int(view_plan(&t, fifo, &err), 0, "63 masks");
-    is_int(t.wishes[VIEW_JOBS - 1].act, POLICY_START, "and one beside them");
+    is_int(t.decisions[VIEW_JOBS - 1].act, POLICY_START, "and one beside them");
 }
 
 static void is_refused(struct view *t, enum err_code code, const char *what)
 {
     struct error err = ERROR_INIT;
     size_t n = 77;
-    is_int(fifo->plan(&t->v, t->wishes, VIEW_JOBS, &n, &err), -1, what);
+    is_int(fifo->plan(&t->v, t->decisions, VIEW_JOBS, &n, &err), -1, what);
     is_int(err.code, code, "  its code");
     is_int((long long)n, 77, "  nothing is returned");
 }
@@ -168,9 +169,9 @@ static void test_bad_views(void)
     view_init(&t, 1, 4);
     view_job(&t, 1, 1, 10);
     view_job(&t, 1, 1, 10);
-    is_int(fifo->plan(&t.v, t.wishes, 1, &n, &err), -1, "no room");
+    is_int(fifo->plan(&t.v, t.decisions, 1, &n, &err), -1, "no room");
     is_int(err.code, ERR_LIMIT, "is a limit");
-    is_int(fifo->plan(&t.v, t.wishes, 2, &n, &err), 0, "just enough room");
+    is_int(fifo->plan(&t.v, t.decisions, 2, &n, &err), 0, "just enough room");
 
     t.jobs[1].priority = 1;
     is_refused(&t, ERR_INVAL, "wrong order of priority");

@@ -78,7 +78,7 @@ static void is_text(struct view *t, const char *want, const char *what)
         return;
     }
     for (size_t i = 0; i < t->n; i++) {
-        const struct policy_wish *w = &t->wishes[i];
+        const struct policy_decision *w = &t->decisions[i];
         char size[16] = "-";
         if (w->act != POLICY_WAIT)
             (void)snprintf(size, sizeof(size), "%c%d",
@@ -254,7 +254,7 @@ static void starts_on(struct view *t, uint64_t classes, const char *what)
     struct error err = ERROR_INIT;
 
     ok(view_plan(t, goodput, &err) == 0, "%s%s", what, err.msg);
-    const struct policy_wish *w = &t->wishes[t->n - 1];
+    const struct policy_decision *w = &t->decisions[t->n - 1];
     ok(t->n > 0 && w->act == POLICY_START && w->classes == classes,
        "  starts on classes %#llx", (unsigned long long)w->classes);
 }
@@ -434,7 +434,7 @@ static bool is_near_best(struct view *t, double *io_worst)
     struct gp g;
     bool is = false;
 
-    if (plan_begin(&p, &t->v, t->wishes, VIEW_JOBS, NULL) < 0)
+    if (plan_begin(&p, &t->v, t->decisions, VIEW_JOBS, NULL) < 0)
         return false;
     if (gp_collect(&g, &p, NULL) == 0 && gp_choose(&g, NULL) == 0) {
         double best = best_of(&g, 0, g.gpus), got = total(&g);
@@ -460,7 +460,7 @@ static bool is_allowed(const struct view *t)
     int32_t free = t->nodes[0].gpus_free, later = free;
 
     for (size_t i = 0; i < t->n; i++) {
-        const struct policy_wish *w = &t->wishes[i];
+        const struct policy_decision *w = &t->decisions[i];
         const struct policy_job *job = &t->jobs[w->id - 1];
         int32_t gpus = w->nodes * w->gpus_per_node;
         if (w->act == POLICY_START) {
@@ -482,10 +482,10 @@ static bool is_same_plan(const struct view *a, const struct view *b)
     bool is = a->n == b->n;
 
     for (size_t i = 0; is && i < a->n; i++)
-        is = a->wishes[i].id == b->wishes[i].id &&
-             a->wishes[i].act == b->wishes[i].act &&
-             a->wishes[i].nodes == b->wishes[i].nodes &&
-             a->wishes[i].gpus_per_node == b->wishes[i].gpus_per_node;
+        is = a->decisions[i].id == b->decisions[i].id &&
+             a->decisions[i].act == b->decisions[i].act &&
+             a->decisions[i].nodes == b->decisions[i].nodes &&
+             a->decisions[i].gpus_per_node == b->decisions[i].gpus_per_node;
     return is;
 }
 
@@ -501,9 +501,9 @@ static bool is_same_renamed(const struct view *a, struct view *b)
         return false;
     is = a->n == b->n;
     for (size_t i = 0; is && i < a->n; i++)
-        is = a->wishes[i].id == n + 1 - b->wishes[i].id &&
-             a->wishes[i].act == b->wishes[i].act &&
-             a->wishes[i].gpus_per_node == b->wishes[i].gpus_per_node;
+        is = a->decisions[i].id == n + 1 - b->decisions[i].id &&
+             a->decisions[i].act == b->decisions[i].act &&
+             a->decisions[i].gpus_per_node == b->decisions[i].gpus_per_node;
     return is;
 }
 

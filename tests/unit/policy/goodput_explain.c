@@ -87,7 +87,7 @@ static void test_plan(void)
 {
     struct view v;
     struct table t = {.n = 0};
-    struct policy_wish wishes[8];
+    struct policy_decision decisions[8];
     struct error err = ERROR_INIT;
     double price = 0;
     size_t n = 0, n_same = 0;
@@ -99,11 +99,11 @@ static void test_plan(void)
     (void)elastic(&v);
     (void)elastic(&v);
     is_int(goodput_explain(&v.v, add, &t, &price, &err), 0, "three jobs");
-    is_int(policy_goodput.plan(&v.v, wishes, 8, &n, &err), 0, "the plan");
+    is_int(policy_goodput.plan(&v.v, decisions, 8, &n, &err), 0, "the plan");
     for (size_t i = 0; i < n; i++) {
         const struct goodput_row *r =
-            find(&t, wishes[i].id, wishes[i].gpus_per_node);
-        n_same += wishes[i].act == POLICY_START && r && r->is_chosen;
+            find(&t, decisions[i].id, decisions[i].gpus_per_node);
+        n_same += decisions[i].act == POLICY_START && r && r->is_chosen;
     }
     is_int((long long)n_same, 3, "starts what the table says");
 }

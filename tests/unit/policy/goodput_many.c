@@ -28,7 +28,7 @@ struct many {
     int32_t at[JOBS];
     struct policy_rate rates[CURVES][SIZES];
     struct policy_curve curves[CURVES];
-    struct policy_wish wishes[JOBS];
+    struct policy_decision decisions[JOBS];
     size_t n;
 };
 
@@ -134,7 +134,7 @@ static bool choose(struct many *t, bool is_plain, int32_t *chosen,
     struct plan p;
     struct gp g;
 
-    if (plan_begin(&p, &t->v, t->wishes, JOBS, NULL) < 0)
+    if (plan_begin(&p, &t->v, t->decisions, JOBS, NULL) < 0)
         return false;
     bool is = gp_collect(&g, &p, NULL) == 0 && gp_rigid(&g, NULL) == 0;
     g.is_plain = is_plain;
@@ -156,7 +156,8 @@ static bool is_same_choice(struct many *t)
            n > JOBS / 2 && memcmp(a, b, n * sizeof(*a)) == 0;
 }
 
-static bool is_equal(const struct policy_wish *a, const struct policy_wish *b)
+static bool is_equal(const struct policy_decision *a,
+                     const struct policy_decision *b)
 {
     return a->id == b->id && a->act == b->act && a->nodes == b->nodes &&
            a->gpus_per_node == b->gpus_per_node &&
@@ -182,12 +183,12 @@ static bool is_same_plan(const struct many *t, struct many *a, struct many *b)
         }
         for (int c = 0; c < CURVES; c++)
             m->curves[c].rates = m->rates[c];
-        is =
-            is && policy_goodput.plan(&m->v, m->wishes, JOBS, &m->n, NULL) == 0;
+        is = is &&
+             policy_goodput.plan(&m->v, m->decisions, JOBS, &m->n, NULL) == 0;
     }
     is = is && a->n == b->n;
     for (size_t i = 0; is && i < a->n; i++)
-        is = is_equal(&a->wishes[i], &b->wishes[i]);
+        is = is_equal(&a->decisions[i], &b->decisions[i]);
     return is;
 }
 

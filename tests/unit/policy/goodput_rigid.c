@@ -82,7 +82,8 @@ static void random_view(struct rng *r, struct view *t)
         t->nodes[i].is_up = draw(r, 0, 9) > 0;
 }
 
-static bool is_same(const struct policy_wish *a, const struct policy_wish *b)
+static bool is_same(const struct policy_decision *a,
+                    const struct policy_decision *b)
 {
     bool is_same_time = (isnan(a->start_s) && isnan(b->start_s)) ||
                         memcmp(&a->start_s, &b->start_s, sizeof(double)) == 0;
@@ -95,14 +96,14 @@ static bool is_same(const struct policy_wish *a, const struct policy_wish *b)
 
 static bool is_same_plan(struct view *t)
 {
-    static struct policy_wish of_backfill[VIEW_JOBS];
+    static struct policy_decision of_backfill[VIEW_JOBS];
     bool is = view_plan(t, &policy_backfill, NULL) == 0;
     size_t n = t->n;
 
-    memcpy(of_backfill, t->wishes, sizeof(of_backfill));
+    memcpy(of_backfill, t->decisions, sizeof(of_backfill));
     is = is && view_plan(t, &policy_goodput, NULL) == 0 && t->n == n;
     for (size_t i = 0; is && i < n; i++)
-        is = is_same(&of_backfill[i], &t->wishes[i]);
+        is = is_same(&of_backfill[i], &t->decisions[i]);
     return is;
 }
 
@@ -121,11 +122,12 @@ static void test_no_range(void)
     is_int(n, VIEWS, "without ranges, the plans of backfill");
 }
 
-static const struct policy_wish *wish_of(const struct view *t, uint64_t id)
+static const struct policy_decision *decision_of(const struct view *t,
+                                                 uint64_t id)
 {
     for (size_t i = 0; i < t->n; i++)
-        if (t->wishes[i].id == id)
-            return &t->wishes[i];
+        if (t->decisions[i].id == id)
+            return &t->decisions[i];
     return NULL;
 }
 
@@ -147,8 +149,8 @@ static int starts_both(struct view *t, int *ret_n)
         view_plan(t, &policy_goodput, NULL) < 0)
         return 0;
     for (size_t i = 0; i < alone.n; i++) {
-        const struct policy_wish *a = &alone.wishes[i];
-        const struct policy_wish *b = wish_of(t, a->id);
+        const struct policy_decision *a = &alone.decisions[i];
+        const struct policy_decision *b = decision_of(t, a->id);
         if (a->act != POLICY_START)
             continue;
         n++;

@@ -51,12 +51,12 @@ static struct policy_job *running(struct view *t, const struct curve *c,
     return make_elastic(view_run(t, node, gpus, 600, INFINITY), c, left_s);
 }
 
-/* The size that the plan wishes for the job; -1: none. */
+/* The size that the plan chooses for the job; -1: none. */
 static int32_t wished(const struct view *t, uint64_t id)
 {
     for (size_t i = 0; i < t->n; i++)
-        if (t->wishes[i].id == id && t->wishes[i].act != POLICY_WAIT)
-            return t->wishes[i].nodes * t->wishes[i].gpus_per_node;
+        if (t->decisions[i].id == id && t->decisions[i].act != POLICY_WAIT)
+            return t->decisions[i].nodes * t->decisions[i].gpus_per_node;
     return -1;
 }
 
@@ -157,7 +157,7 @@ static bool is_allowed(const struct view *t)
         open += t->nodes[i].is_wanted ? 0 : t->nodes[i].gpus_free;
     }
     for (size_t i = 0; i < t->n; i++) {
-        const struct policy_wish *w = &t->wishes[i];
+        const struct policy_decision *w = &t->decisions[i];
         const struct policy_job *job = &t->jobs[w->id - 1];
         int32_t more = w->nodes * w->gpus_per_node - job->gpus;
         if (w->act == POLICY_START)
@@ -184,9 +184,9 @@ static void test_random(void)
         bool has = view_plan(&t, &policy_goodput, NULL) == 0;
         n_allowed += has && is_allowed(&t);
         for (size_t k = 0; has && k < t.n; k++)
-            n_grown += t.wishes[k].act == POLICY_RESIZE &&
-                       t.wishes[k].nodes * t.wishes[k].gpus_per_node >
-                           t.jobs[t.wishes[k].id - 1].gpus;
+            n_grown += t.decisions[k].act == POLICY_RESIZE &&
+                       t.decisions[k].nodes * t.decisions[k].gpus_per_node >
+                           t.jobs[t.decisions[k].id - 1].gpus;
     }
     is_int(n_allowed, VIEWS, "plans that grow onto free GPUs only");
     ok(n_grown > VIEWS / 10, "and that do grow");

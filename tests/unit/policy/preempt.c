@@ -52,12 +52,12 @@ static struct policy_job *job(struct view *t, uint64_t id)
     return &t->jobs[i];
 }
 
-static const struct policy_wish *wish(const struct view *t, uint64_t id)
+static const struct policy_decision *decision(const struct view *t, uint64_t id)
 {
     size_t i = 0;
-    while (t->wishes[i].id != id)
+    while (t->decisions[i].id != id)
         i++;
-    return &t->wishes[i];
+    return &t->decisions[i];
 }
 
 /* One node, full: job 1 with 4 GPUs. Job 2 wants them. */
@@ -77,14 +77,14 @@ static void test_guards(void)
     one(&t);
     is_plan(&t, bf, "-1>2 2:WaitingForPreemption", "it goes");
     is_plan(&t, &policy_fifo, "-1>2 2:WaitingForPreemption", "in fifo, too");
-    is_str(wish(&t, 2)->reason,
+    is_str(decision(&t, 2)->reason,
            "WaitingForPreemption: needs 4, released by job 1",
            "and who waits says who goes");
-    ok(wish(&t, 2)->start_s == 10060, "and when he is gone");
-    ok(wish(&t, 2)->is_owed && wish(&t, 2)->nodes == 1 &&
-           wish(&t, 2)->gpus_per_node == 4,
+    ok(decision(&t, 2)->start_s == 10060, "and when he is gone");
+    ok(decision(&t, 2)->has_reservation && decision(&t, 2)->nodes == 1 &&
+           decision(&t, 2)->gpus_per_node == 4,
        "and what it gets");
-    is_str(wish(&t, 1)->reason, "Preempted: for job 2, priority 50 over 0",
+    is_str(decision(&t, 1)->reason, "Preempted: for job 2, priority 50 over 0",
            "and who goes says for whom");
 
     t.v.preempt.is_on = 0;
@@ -110,7 +110,8 @@ static void test_guards(void)
     one(&t);
     job(&t, 1)->limit_s = 3600 + 120;
     is_plan(&t, bf, no, "not one that ends as soon by itself");
-    ok(wish(&t, 2)->is_owed, "  whose devices are kept all the same");
+    ok(decision(&t, 2)->has_reservation,
+       "  whose devices are kept all the same");
     job(&t, 1)->limit_s = 3600 + 121;
     is_plan(&t, bf, "-1>2 2:WaitingForPreemption",
             "a second more, and it goes");
@@ -194,7 +195,7 @@ static void leaving(struct view *t, int n_nodes)
     v->is_leaving = 1;
     v->leaves_s = 10030;
     v->leaves_for = 2;
-    urgent(t, 4, 50)->is_owed = 1;
+    urgent(t, 4, 50)->has_reservation = 1;
 }
 
 static void test_kept(void)
@@ -207,7 +208,7 @@ static void test_kept(void)
     is_plan(&t, bf, "2:WaitingForPreemption 3:Reserved",
             "what is free meanwhile is kept, too");
     is_plan(&t, &policy_fifo, "2:WaitingForPreemption 3:Reserved", "in fifo");
-    is_str(wish(&t, 3)->reason,
+    is_str(decision(&t, 3)->reason,
            "Reserved: would delay job 2, which starts by 1970-01-01T00:00:30Z",
            "  until then");
     (void)urgent(&t, 1, 60);
@@ -232,14 +233,14 @@ static void test_kept(void)
     sort(&t);
     is_plan(&t, bf, "2:WaitingForPreemption",
             "nobody else goes for one that is owed");
-    job(&t, 2)->is_owed = 0;
+    job(&t, 2)->has_reservation = 0;
     sort(&t);
     is_plan(&t, bf, "-3>2 2:WaitingForPreemption",
             "but when it is not any more");
     job(&t, 1)->leaves_s = 10000 - 59;
     job(&t, 1)->leaves_for = 0;
     is_plan(&t, bf, "2:WaitingForGpus", "nor where somebody is cancelled");
-    ok(wish(&t, 2)->is_owed, "  which is waited for");
+    ok(decision(&t, 2)->has_reservation, "  which is waited for");
 }
 
 /* What comes free first fits both who are owed something. */
@@ -250,7 +251,7 @@ static void test_owed(void)
     leaving(&t, 2);
     t.jobs[1].gpus_min = t.jobs[1].gpus_max = 3;
     t.nodes[0].gpus_free = 0;
-    urgent(&t, 4, 10)->is_owed = 1;
+    urgent(&t, 4, 10)->has_reservation = 1;
     sort(&t);
     is_plan(&t, bf, "2:WaitingForPreemption +3:1x4",
             "nobody starts with what another is owed");
@@ -267,10 +268,10 @@ static void test_owed_wide(void)
 
     setup(&t, 2);
     t.nodes[0].gpus_free = 2;
-    urgent(&t, 2, 50)->is_owed = 1;
+    urgent(&t, 2, 50)->has_reservation = 1;
     struct policy_job *wide = urgent(&t, 4, 10);
     wide->nodes_min = wide->nodes_max = 2;
-    wide->is_owed = 1;
+    wide->has_reservation = 1;
     sort(&t);
     is_plan(&t, bf, "1:WaitingForPreemption +2:2x2",
             "of two who have room the wide one goes first");
@@ -290,7 +291,7 @@ static void half_left(struct view *t, int n_nodes)
     v->is_leaving = 1;
     v->leaves_s = 10030;
     v->leaves_for = 2;
-    urgent(t, 3, 50)->is_owed = 1;
+    urgent(t, 3, 50)->has_reservation = 1;
     runs(t, 1, 1, 3600)->may_go = 0;
 }
 
@@ -314,7 +315,7 @@ static void test_late(void)
             "but who leaves room there");
 
     half_left(&t, 2);
-    urgent(&t, 2, 60)->is_owed = 1;
+    urgent(&t, 2, 60)->has_reservation = 1;
     (void)urgent(&t, 2, 10);
     sort(&t);
     is_plan(&t, bf, "+4:1x2 2:WaitingForPreemption 5:Reserved",
@@ -324,7 +325,7 @@ static void test_late(void)
 
     half_left(&t, 2);
     t.nodes[0].gpus_free = 2;
-    urgent(&t, 2, 10)->is_owed = 1;
+    urgent(&t, 2, 10)->has_reservation = 1;
     sort(&t);
     is_plan(&t, bf, "2:WaitingForPreemption +4:1x2",
             "one who is owed something is not held up for another by that");
@@ -347,7 +348,7 @@ static void test_late_queue(void)
     struct policy_job *o = urgent(&t, 2, 50);
     o->nodes_min = o->nodes_max = 2;
     o->classes = o->classes_ever = 1 | 2;
-    o->is_owed = 1;
+    o->has_reservation = 1;
     runs(&t, 3, 3, 3600)->may_go = 0;
     t.nodes[3].class_id = 2;
     urgent(&t, 1, 20)->classes = 1 | 4;

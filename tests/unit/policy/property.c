@@ -2,7 +2,7 @@
  *
  * Nodes may be parts of machines; then each job's GPUs are of one set.
  *
- * After each plan: every queued job has one wish, nothing is given out
+ * After each plan: every queued job has one decision, nothing is given out
  * twice, nor more of a machine than its parts share, each start respects its
  * job's bounds and stays in its classes, an exclusive job is alone. Over time:
  * fifo starts in order, as far as jobs want the same nodes; under backfill a
@@ -143,36 +143,36 @@ static void check_machine(struct world *w, int32_t node, uint64_t id)
         bad(w, "more than a machine's parts share", id);
 }
 
-static void start(struct world *w, const struct policy_wish *wish)
+static void start(struct world *w, const struct policy_decision *decision)
 {
     struct view *t = &w->t;
-    size_t i = wish->id - 1;
+    size_t i = decision->id - 1;
     struct policy_job *job = &t->jobs[i];
-    struct place p = place_of(job, wish->nodes, wish->gpus_per_node);
+    struct place p = place_of(job, decision->nodes, decision->gpus_per_node);
     int32_t gpus = p.nodes * p.per_node;
 
-    p.classes = wish->classes;
-    if (job->n_sets > 0 && wish->classes != 2 && wish->classes != 4)
-        bad(w, "not of one set", wish->id);
+    p.classes = decision->classes;
+    if (job->n_sets > 0 && decision->classes != 2 && decision->classes != 4)
+        bad(w, "not of one set", decision->id);
     if (gpus < job->gpus_min || gpus > job->gpus_max ||
         p.nodes < job->nodes_min || p.nodes > job->nodes_max)
-        bad(w, "out of its bounds", wish->id);
+        bad(w, "out of its bounds", decision->id);
     if (job->per_node > 0 && p.per_node != job->per_node)
-        bad(w, "other numbers on its nodes", wish->id);
+        bad(w, "other numbers on its nodes", decision->id);
     if (job->state != JOB_QUEUED)
-        bad(w, "started twice", wish->id);
+        bad(w, "started twice", decision->id);
     if (!place_fits(t->nodes, t->v.n_nodes, p)) {
-        bad(w, "over-committed", wish->id);
+        bad(w, "over-committed", decision->id);
         return;
     }
     place_take(t->nodes, t->v.n_nodes, p, t->at[i]);
     for (int32_t k = 0; k < p.nodes; k++) {
         int32_t n = t->at[i][k];
         if (!(job->classes >> t->nodes[n].class_id & 1))
-            bad(w, "outside its classes", wish->id);
+            bad(w, "outside its classes", decision->id);
         /* One without GPUs does not count: it is Slurm's to keep it out. */
         if (w->is_alone[n] && p.per_node > 0)
-            bad(w, "beside an exclusive job", wish->id);
+            bad(w, "beside an exclusive job", decision->id);
         set_alone(w, n, w->is_alone[n] || job->is_exclusive);
     }
     job->state = JOB_RUNNING;
@@ -181,7 +181,7 @@ static void start(struct world *w, const struct policy_wish *wish)
     job->nodes = p.nodes;
     job->start_s = t->v.now_s;
     for (int32_t k = 0; k < p.nodes; k++)
-        check_machine(w, t->at[i][k], wish->id);
+        check_machine(w, t->at[i][k], decision->id);
     double run_s = isfinite(job->limit_s) ? job->limit_s : draw(w, 1, 300);
     w->end_s[i] = t->v.now_s + (draw(w, 0, 1) ? run_s : run_s / 2);
 }
@@ -197,18 +197,18 @@ static bool all_end(const struct world *w)
     return true;
 }
 
-static void check_promise(struct world *w, const struct policy_wish *wish,
-                          bool is_first)
+static void check_promise(struct world *w,
+                          const struct policy_decision *decision, bool is_first)
 {
-    double *promised_s = &w->promised_s[wish->id - 1];
-    double at_s = isnan(wish->start_s) ? INFINITY : wish->start_s;
+    double *promised_s = &w->promised_s[decision->id - 1];
+    double at_s = isnan(decision->start_s) ? INFINITY : decision->start_s;
 
     if (at_s > *promised_s)
-        bad(w, "its promise moved back", wish->id);
+        bad(w, "its promise moved back", decision->id);
     if (w->t.v.now_s > *promised_s)
-        bad(w, "its promise was broken", wish->id);
+        bad(w, "its promise was broken", decision->id);
     if (is_first && isinf(at_s) && all_end(w))
-        bad(w, "the first to wait has no promise", wish->id);
+        bad(w, "the first to wait has no promise", decision->id);
     *promised_s = at_s;
 }
 
@@ -225,41 +225,41 @@ static void plan_once(struct world *w, const struct policy *p)
 {
     struct policy_job jobs[VIEW_JOBS];
     struct policy_view v = w->t.v;
-    struct policy_wish *wishes = w->t.wishes;
+    struct policy_decision *decisions = w->t.decisions;
     struct error err = ERROR_INIT;
     size_t n = 0, n_queued = 0;
     uint64_t waited = 0; /* classes */
 
     v.jobs = jobs;
     v.n_jobs = visible(w, jobs);
-    if (p->plan(&v, wishes, VIEW_JOBS, &n, &err) < 0) {
+    if (p->plan(&v, decisions, VIEW_JOBS, &n, &err) < 0) {
         bad(w, err.msg, 0);
         return;
     }
     for (size_t i = 0; i < v.n_jobs; i++) {
         if (jobs[i].state != JOB_QUEUED)
             continue;
-        if (n_queued >= n || wishes[n_queued].id != jobs[i].id)
-            bad(w, "not exactly one wish, in order", jobs[i].id);
+        if (n_queued >= n || decisions[n_queued].id != jobs[i].id)
+            bad(w, "not exactly one decision, in order", jobs[i].id);
         n_queued++;
     }
     if (n != n_queued)
-        bad(w, "too many wishes", 0);
+        bad(w, "too many decisions", 0);
     for (size_t i = 0; i < n; i++) {
-        bool never = strncmp(wishes[i].reason, "NeverFits", 9) == 0;
-        const struct policy_job *job = &w->t.jobs[wishes[i].id - 1];
+        bool never = strncmp(decisions[i].reason, "NeverFits", 9) == 0;
+        const struct policy_job *job = &w->t.jobs[decisions[i].id - 1];
         uint64_t classes = reach(w, job, job->classes);
         bool is_first = (waited & classes) == 0;
-        if (wishes[i].act == POLICY_START) {
-            uint64_t there = reach(w, job, wishes[i].classes);
+        if (decisions[i].act == POLICY_START) {
+            uint64_t there = reach(w, job, decisions[i].classes);
             if ((waited & there) != 0 && p == &policy_fifo)
-                bad(w, "fifo passed the head", wishes[i].id);
-            start(w, &wishes[i]);
-        } else if (wishes[i].reason[0] == '\0') {
-            bad(w, "no reason", wishes[i].id);
+                bad(w, "fifo passed the head", decisions[i].id);
+            start(w, &decisions[i]);
+        } else if (decisions[i].reason[0] == '\0') {
+            bad(w, "no reason", decisions[i].id);
         } else if (!never) {
             if (p == &policy_backfill)
-                check_promise(w, &wishes[i], is_first);
+                check_promise(w, &decisions[i], is_first);
             waited |= classes;
         }
     }

@@ -24,7 +24,7 @@ enum {
 static struct rng rng;
 static struct policy_node nodes[NODES];
 static struct policy_job jobs[JOBS];
-static struct policy_wish wishes[JOBS];
+static struct policy_decision decisions[JOBS];
 
 static int32_t draw(int32_t from, int32_t to)
 {
@@ -72,7 +72,7 @@ static bool same_reason(const struct plan *p, const struct policy_job *job,
                         const char *reason)
 {
     struct policy_view v = *p->view;
-    struct policy_wish one = {.id = 0};
+    struct policy_decision one = {.id = 0};
     struct plan fresh;
     struct error err = ERROR_INIT;
 
@@ -107,7 +107,7 @@ static int round_of(int32_t variety, int n_jobs)
                                         .class_id = i % 2};
     for (int i = 0; i < n_jobs; i++)
         jobs[i] = job_of(i, variety);
-    if (plan_begin(&p, &v, wishes, JOBS, &err) < 0) {
+    if (plan_begin(&p, &v, decisions, JOBS, &err) < 0) {
         tap_diag("%s", err.msg);
         return 1;
     }
@@ -118,14 +118,14 @@ static int round_of(int32_t variety, int n_jobs)
         n_bad += !same_answers(&p, job, &place, &fits);
         if (!fits) {
             plan_lacks_gpus(&p, job, NAN);
-            n_bad += !same_reason(&p, job, wishes[p.n - 1].reason);
+            n_bad += !same_reason(&p, job, decisions[p.n - 1].reason);
             continue;
         }
         n_bad += plan_start(&p, job, place) != NULL;
         n_bad += !same_answers(&p, &jobs[draw(0, n_jobs - 1)], &place, &fits);
         if (draw(0, 9) > 0)
-            plan_unstart(&p, place_of(job, wishes[p.n - 1].nodes,
-                                      wishes[p.n - 1].gpus_per_node));
+            plan_unstart(&p, place_of(job, decisions[p.n - 1].nodes,
+                                      decisions[p.n - 1].gpus_per_node));
     }
     plan_end(&p);
     return n_bad;
@@ -169,7 +169,7 @@ static void alike(struct policy_job *to, const struct policy_job *from)
     to->priority = was.priority;
     to->submit_s = was.submit_s;
     to->limit_s = was.limit_s;
-    to->is_owed = was.is_owed;
+    to->has_reservation = was.has_reservation;
 }
 
 static int by_order(const void *a, const void *b)
@@ -196,7 +196,7 @@ static struct policy_view view_of(int n_jobs, int32_t *ats)
         if (draw(0, odds) == 0)
             run_one(&jobs[i], &ats[i]);
         else
-            jobs[i].is_owed = preempts && draw(0, 15) == 0;
+            jobs[i].has_reservation = preempts && draw(0, 15) == 0;
     }
     qsort(jobs, (size_t)n_jobs, sizeof(*jobs), by_order);
     for (int i = 1; i < n_jobs; i++)
@@ -211,12 +211,14 @@ static struct policy_view view_of(int n_jobs, int32_t *ats)
     };
 }
 
-static bool same_wish(const struct policy_wish *a, const struct policy_wish *b)
+static bool same_decision(const struct policy_decision *a,
+                          const struct policy_decision *b)
 {
     bool is_same = a->act == b->act && a->id == b->id && a->nodes == b->nodes &&
                    a->gpus_per_node == b->gpus_per_node &&
                    a->classes == b->classes && a->lacks == b->lacks &&
-                   a->is_owed == b->is_owed && a->for_id == b->for_id &&
+                   a->has_reservation == b->has_reservation &&
+                   a->for_id == b->for_id &&
                    memcmp(&a->start_s, &b->start_s, sizeof(a->start_s)) == 0 &&
                    strcmp(a->reason, b->reason) == 0;
     if (!is_same)
@@ -234,7 +236,7 @@ static void tell_apart(struct policy_job *job, uint64_t *set)
 
 static int plan_of(const struct policy *policy, int n_jobs)
 {
-    static struct policy_wish apart[PLANNED];
+    static struct policy_decision apart[PLANNED];
     static uint64_t sets[PLANNED];
     static int32_t ats[PLANNED];
     struct policy_view v = view_of(n_jobs, ats);
@@ -242,18 +244,18 @@ static int plan_of(const struct policy *policy, int n_jobs)
     size_t n = 0, n_apart = 0;
     int n_bad = 0;
 
-    int rc = policy->plan(&v, wishes, PLANNED, &n, &err);
+    int rc = policy->plan(&v, decisions, PLANNED, &n, &err);
     for (int i = 0; i < n_jobs; i++)
         if (jobs[i].state == JOB_QUEUED)
             tell_apart(&jobs[i], &sets[i]);
     if (rc == 0)
         rc = policy->plan(&v, apart, PLANNED, &n_apart, &err);
     if (rc < 0 || n != n_apart) {
-        tap_diag("%zu wishes, and %zu: %s", n, n_apart, err.msg);
+        tap_diag("%zu decisions, and %zu: %s", n, n_apart, err.msg);
         return 1;
     }
     for (size_t i = 0; i < n; i++)
-        n_bad += !same_wish(&wishes[i], &apart[i]);
+        n_bad += !same_decision(&decisions[i], &apart[i]);
     return n_bad;
 }
 

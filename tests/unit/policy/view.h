@@ -16,7 +16,7 @@ struct view {
     struct policy_node nodes[VIEW_NODES];
     struct policy_job jobs[VIEW_JOBS];
     int32_t at[VIEW_JOBS][VIEW_NODES];
-    struct policy_wish wishes[VIEW_JOBS];
+    struct policy_decision decisions[VIEW_JOBS];
     size_t n;
 };
 
@@ -74,7 +74,7 @@ static inline struct policy_job *view_run(struct view *t, int32_t node,
 static inline int view_plan(struct view *t, const struct policy *p,
                             struct error *err)
 {
-    return p->plan(&t->v, t->wishes, VIEW_JOBS, &t->n, err);
+    return p->plan(&t->v, t->decisions, VIEW_JOBS, &t->n, err);
 }
 
 /* The plan as one line: "+3:1x2" starts job 3 on one node with two GPUs,
@@ -91,7 +91,7 @@ static inline void is_plan(struct view *t, const struct policy *p,
         return;
     }
     for (size_t i = 0; i < t->n; i++) {
-        const struct policy_wish *w = &t->wishes[i];
+        const struct policy_decision *w = &t->decisions[i];
         const char *sep = i > 0 ? " " : "";
         int token = (int)strcspn(w->reason, ":");
         if (w->act == POLICY_START)

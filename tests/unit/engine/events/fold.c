@@ -34,10 +34,10 @@ static struct job template(void)
     };
 }
 
-static void entry_end(struct entry *en)
+static void entry_end(struct job_record *rec)
 {
-    texts_clear(&en->own);
-    memset(en, 0, sizeof(*en));
+    texts_clear(&rec->own);
+    memset(rec, 0, sizeof(*rec));
 }
 
 static void test_submit_codec(void)
@@ -294,42 +294,43 @@ struct step {
 };
 
 /* Folds the steps on a new job, the n-th at second n. */
-static void folds(const struct step *steps, size_t n, struct entry *en,
+static void folds(const struct step *steps, size_t n, struct job_record *rec,
                   const char *what)
 {
     struct job in = template();
     struct error err = ERROR_INIT;
     char *submit;
 
-    memset(en, 0, sizeof(*en));
-    en->job.id = 1;
-    en->job.exit_code = -1;
-    en->job.start_s = en->job.end_s = NAN;
-    en->attempt_end_s = NAN;
+    memset(rec, 0, sizeof(*rec));
+    rec->job.id = 1;
+    rec->job.exit_code = -1;
+    rec->job.start_s = rec->job.end_s = NAN;
+    rec->attempt_end_s = NAN;
     if (submit_encode(&in, NULL, &submit, &err) < 0)
         abort();
     for (size_t i = 0; i < n; i++) {
         const struct step *s = &steps[i];
         struct store_event ev = {
             .job = 1,
-            .attempt = en->job.attempt + (s->ev == EV_INTENT),
+            .attempt = rec->job.attempt + (s->ev == EV_INTENT),
             .ev = s->ev,
             .at_s = (double)i,
             .uid = 1000,
             .detail = s->ev == EV_SUBMIT ? submit : s->detail,
         };
-        bool good = eng_fold(en, &ev, &err) == 0 && en->job.state == s->state &&
-                    strcmp(en->job.reason, s->reason) == 0 &&
-                    en->job.exit_code == s->exit_code;
+        bool good = eng_fold(rec, &ev, &err) == 0 &&
+                    rec->job.state == s->state &&
+                    strcmp(rec->job.reason, s->reason) == 0 &&
+                    rec->job.exit_code == s->exit_code;
         ok(good, "%s: %s", what, job_event_name(s->ev));
         if (!good)
-            tap_diag("is %s, '%s', %d", job_state_name(en->job.state),
-                     en->job.reason, en->job.exit_code);
+            tap_diag("is %s, '%s', %d", job_state_name(rec->job.state),
+                     rec->job.reason, rec->job.exit_code);
     }
     free(submit);
 }
-#define FOLDS(steps, en, what) \
-    folds((steps), sizeof(steps) / sizeof((steps)[0]), (en), (what))
+#define FOLDS(steps, rec, what) \
+    folds((steps), sizeof(steps) / sizeof((steps)[0]), (rec), (what))
 
 static const char intent[] = "{\"nodes\":2,\"gpus\":4}";
 
@@ -362,26 +363,26 @@ static void test_life(void)
         {EV_FINISH, "{\"exit_code\":0,\"why\":\"done\"}", JOB_COMPLETED, "done",
          0},
     };
-    struct entry en;
+    struct job_record rec;
 
-    folds(steps, 10, &en, "first attempt");
-    ok(en.attempt_state == JOB_STALLED && en.attempt_exit == 125,
+    folds(steps, 10, &rec, "first attempt");
+    ok(rec.attempt_state == JOB_STALLED && rec.attempt_exit == 125,
        "its row says how it ended");
-    is_str(en.job.gpu_type, "a100", "the type that was chosen for it");
-    ok(en.job.retries == 1 && isnan(en.job.start_s), "a retry is used up");
-    ok(fabs(en.job.requeue_wait_s - 2.5) < 1e-9, "and it waits");
-    entry_end(&en);
-    FOLDS(steps, &en, "second");
-    ok(en.job.attempt == 2 && en.job.gpus == 4 && en.job.nodes == 2,
+    is_str(rec.job.gpu_type, "a100", "the type that was chosen for it");
+    ok(rec.job.retries == 1 && isnan(rec.job.start_s), "a retry is used up");
+    ok(fabs(rec.job.requeue_wait_s - 2.5) < 1e-9, "and it waits");
+    entry_end(&rec);
+    FOLDS(steps, &rec, "second");
+    ok(rec.job.attempt == 2 && rec.job.gpus == 4 && rec.job.nodes == 2,
        "the second attempt");
-    is_str(en.job.gpu_type, "", "for it none was, as in older logs");
-    is_str(en.job.holder, "h2", "its holder");
-    is_str(en.job.native_id, "9", "where it says that it is");
-    ok(en.job.claim_names_id, "  by its own account");
-    is_str(en.job.place, "", "the place of another allocation is forgotten");
-    ok(fabs(en.job.start_s - 11) < 1e-9 && fabs(en.job.end_s - 15) < 1e-9,
+    is_str(rec.job.gpu_type, "", "for it none was, as in older logs");
+    is_str(rec.job.holder, "h2", "its holder");
+    is_str(rec.job.native_id, "9", "where it says that it is");
+    ok(rec.job.claim_names_id, "  by its own account");
+    is_str(rec.job.place, "", "the place of another allocation is forgotten");
+    ok(fabs(rec.job.start_s - 11) < 1e-9 && fabs(rec.job.end_s - 15) < 1e-9,
        "it starts with its grant");
-    entry_end(&en);
+    entry_end(&rec);
 }
 
 /* Each attempt counts its own, and the job stays what it is. */
@@ -397,17 +398,17 @@ static void test_save_failed(void)
          "", -1},
     };
     struct error err = ERROR_INIT;
-    struct entry en;
+    struct job_record rec;
 
-    FOLDS(steps, &en, "checkpoints that fail");
-    is_int(en.job.saves_failed, 2, "  are counted");
+    FOLDS(steps, &rec, "checkpoints that fail");
+    is_int(rec.job.saves_failed, 2, "  are counted");
     struct store_event ev = {.job = 7, .attempt = 1, .ev = EV_REQUEUE};
-    ok(eng_fold(&en, &ev, &err) == 0, "%s", err.msg);
+    ok(eng_fold(&rec, &ev, &err) == 0, "%s", err.msg);
     ev = (struct store_event){
         .job = 7, .attempt = 2, .ev = EV_INTENT, .detail = (char *)intent};
-    ok(eng_fold(&en, &ev, &err) == 0 && en.job.saves_failed == 0,
+    ok(eng_fold(&rec, &ev, &err) == 0 && rec.job.saves_failed == 0,
        "  and counted again in the next attempt");
-    entry_end(&en);
+    entry_end(&rec);
 }
 
 static void test_cancel(void)
@@ -423,14 +424,14 @@ static void test_cancel(void)
         {EV_KILLED, "{\"exit_code\":130,\"signal\":15,\"why\":\"gone\"}",
          JOB_CANCELLED, "gone", 130},
     };
-    struct entry en;
+    struct job_record rec;
 
-    FOLDS(waiting, &en, "waiting");
-    entry_end(&en);
-    FOLDS(live, &en, "live");
-    ok(en.job.cancel_asked && en.job.cancel_uid == 1000, "who asked");
-    ok(en.attempt_signal == 15, "what it died of");
-    entry_end(&en);
+    FOLDS(waiting, &rec, "waiting");
+    entry_end(&rec);
+    FOLDS(live, &rec, "live");
+    ok(rec.job.cancel_asked && rec.job.cancel_uid == 1000, "who asked");
+    ok(rec.attempt_signal == 15, "what it died of");
+    entry_end(&rec);
 }
 
 /* A job in any state, hit by any event: it moves along the table of
@@ -442,7 +443,7 @@ static void test_every_pair(void)
 
     for (int s = 0; s < JOB_STATE_N; s++) {
         for (int v = EV_SUBMIT + 1; v < EV_N; v++) {
-            struct entry en = {
+            struct job_record rec = {
                 .job = {.id = 1, .state = (enum job_state)s, .start_s = NAN}};
             struct store_event ev = {
                 .job = 1,
@@ -451,26 +452,26 @@ static void test_every_pair(void)
                 .detail = "{\"nodes\":1,\"gpus\":1,\"holder\":\"h\"}"};
             enum job_state to = JOB_STATE_N;
             int want = job_state_next((enum job_state)s, ev.ev, &to, &err);
-            struct entry before = en;
-            int got = eng_fold(&en, &ev, &err);
-            if (got != want || (got == 0 && en.job.state != to) ||
-                (got < 0 && memcmp(&before, &en, sizeof(en)) != 0))
+            struct job_record before = rec;
+            int got = eng_fold(&rec, &ev, &err);
+            if (got != want || (got == 0 && rec.job.state != to) ||
+                (got < 0 && memcmp(&before, &rec, sizeof(rec)) != 0))
                 n_wrong++;
         }
     }
     is_int(n_wrong, 0, "every state and event");
-    struct entry en = {.job = {.id = 1, .state = JOB_QUEUED}};
+    struct job_record rec = {.job = {.id = 1, .state = JOB_QUEUED}};
     struct store_event ev = {.job = 1, .ev = EV_HOLD, .detail = "rubbish"};
     struct store_event bare = {.job = 1, .attempt = 1, .ev = EV_INTENT};
-    is_int(eng_fold(&en, &bare, &err), -1, "an intent without its devices");
+    is_int(eng_fold(&rec, &bare, &err), -1, "an intent without its devices");
     bare.detail = "{\"nodes\":1,\"gpus\":0}";
     bare.attempt = 2;
-    is_int(eng_fold(&en, &bare, &err), -1, "  of an attempt too many");
-    is_int(eng_fold(&en, &ev, &err), -1, "a damaged detail");
-    is_int(en.job.state, JOB_QUEUED, "  changes nothing");
+    is_int(eng_fold(&rec, &bare, &err), -1, "  of an attempt too many");
+    is_int(eng_fold(&rec, &ev, &err), -1, "a damaged detail");
+    is_int(rec.job.state, JOB_QUEUED, "  changes nothing");
     ev = (struct store_event){.job = 1, .ev = EV_SUBMIT};
-    en.job.state = JOB_NEW;
-    is_int(eng_fold(&en, &ev, &err), -1, "a submit without a detail");
+    rec.job.state = JOB_NEW;
+    is_int(eng_fold(&rec, &ev, &err), -1, "a submit without a detail");
 }
 
 int main(void)

@@ -26,25 +26,25 @@ static void reset(void)
     jobs[2].state = JOB_RUNNING;
 }
 
-static void verdict(struct policy_wish a, struct policy_wish b, size_t n,
-                    const char *why, const char *what)
+static void verdict(struct policy_decision a, struct policy_decision b,
+                    size_t n, const char *why, const char *what)
 {
-    struct policy_wish wishes[3] = {a, b, b};
+    struct policy_decision decisions[3] = {a, b, b};
     struct error err = ERROR_INIT;
 
-    int rc = eng_check_plan(&view, wishes, n, &err);
+    int rc = eng_check_plan(&view, decisions, n, &err);
     is_str(rc == 0 ? "good" : err.msg, why, what);
 }
 
-static struct policy_wish start(uint64_t id, int32_t n, int32_t per)
+static struct policy_decision start(uint64_t id, int32_t n, int32_t per)
 {
-    return (struct policy_wish){
+    return (struct policy_decision){
         .act = POLICY_START, .id = id, .nodes = n, .gpus_per_node = per};
 }
 
-static struct policy_wish wait(uint64_t id)
+static struct policy_decision wait(uint64_t id)
 {
-    return (struct policy_wish){.act = POLICY_WAIT, .id = id};
+    return (struct policy_decision){.act = POLICY_WAIT, .id = id};
 }
 
 /* Job 3 has what job 1 wants; job 2 waits for something else. */
@@ -70,12 +70,12 @@ static void reset_full(void)
 /* Job 3, which runs with two GPUs on a node, changes its size. */
 static void resizes(int32_t n, int32_t per, const char *why, const char *what)
 {
-    const struct policy_wish wishes[] = {
+    const struct policy_decision decisions[] = {
         {.act = POLICY_RESIZE, .id = 3, .nodes = n, .gpus_per_node = per},
         wait(1),
         wait(2)};
     struct error err = ERROR_INIT;
-    int rc = eng_check_plan(&view, wishes, 3, &err);
+    int rc = eng_check_plan(&view, decisions, 3, &err);
     const char *got = rc == 0 ? "good" : strrchr(err.msg, ':');
     is_str(rc == 0 ? got : got ? got + 2 : err.msg, why, what);
 }
@@ -121,17 +121,17 @@ static void test_resize(void)
 
 static void goes(int32_t gpus, const char *why, const char *what)
 {
-    struct policy_wish wishes[] = {
+    struct policy_decision decisions[] = {
         {.act = POLICY_PREEMPT, .id = 3, .for_id = 1},
         {.act = POLICY_WAIT,
          .id = 1,
-         .is_owed = 1,
+         .has_reservation = 1,
          .nodes = 1,
          .gpus_per_node = gpus},
         wait(2)};
     struct error err = ERROR_INIT;
 
-    int rc = eng_check_plan(&view, wishes, 3, &err);
+    int rc = eng_check_plan(&view, decisions, 3, &err);
     is_str(rc == 0 ? "good" : err.msg, why, what);
 }
 
@@ -164,14 +164,17 @@ static void test_goes(void)
     jobs[2].priority = 50;
     goes(4, NO "its priority is not lower", "not for an equal");
     reset_full();
-    verdict((struct policy_wish){.act = POLICY_PREEMPT, .id = 3, .for_id = 1},
-            wait(1), 3, NO "no pending job gets its GPUs",
-            "not for one that gets none");
+    verdict(
+        (struct policy_decision){.act = POLICY_PREEMPT, .id = 3, .for_id = 1},
+        wait(1), 3, NO "no pending job gets its GPUs",
+        "not for one that gets none");
     jobs[1].state = JOB_RUNNING;
-    verdict((struct policy_wish){.act = POLICY_PREEMPT, .id = 3, .for_id = 1},
-            wait(1), 2, NO "no pending job gets its GPUs", "not for nobody");
-    verdict((struct policy_wish){.act = POLICY_PREEMPT, .id = 1, .for_id = 1},
-            wait(1), 2, "a stray wish for job 1", "not who waits");
+    verdict(
+        (struct policy_decision){.act = POLICY_PREEMPT, .id = 3, .for_id = 1},
+        wait(1), 2, NO "no pending job gets its GPUs", "not for nobody");
+    verdict(
+        (struct policy_decision){.act = POLICY_PREEMPT, .id = 1, .for_id = 1},
+        wait(1), 2, "a stray decision for job 1", "not who waits");
     view.preempt = (struct policy_preempt){.is_on = 0};
     view.n_nodes = 2;
 }
@@ -183,11 +186,11 @@ int main(void)
     verdict(start(1, 1, 4), start(2, 1, 4), 2, "good", "all that is free");
     verdict(start(1, 2, 2), start(2, 2, 2), 2, "good", "spread");
     verdict(wait(2), wait(1), 2, "good", "in any order");
-    verdict(start(1, 1, 4), wait(2), 1, "1 wishes for 2 queued jobs",
+    verdict(start(1, 1, 4), wait(2), 1, "1 decisions for 2 queued jobs",
             "one is missing");
-    verdict(wait(1), wait(1), 2, "a second wish for job 1", "one twice");
-    verdict(wait(1), wait(3), 2, "a stray wish for job 3", "one that runs");
-    verdict(wait(1), wait(9), 2, "a stray wish for job 9", "one unknown");
+    verdict(wait(1), wait(1), 2, "a second decision for job 1", "one twice");
+    verdict(wait(1), wait(3), 2, "a stray decision for job 3", "one that runs");
+    verdict(wait(1), wait(9), 2, "a stray decision for job 9", "one unknown");
     verdict(start(1, 1, 1), wait(2), 2,
             "job 1 may not have 1 nodes with 1 GPUs", "too few");
     verdict(start(1, 2, 3), wait(2), 2,
@@ -196,8 +199,8 @@ int main(void)
             "job 1 may not have 3 nodes with 1 GPUs", "too many nodes");
     verdict(start(1, 2, -1), wait(2), 2,
             "job 1 may not have 2 nodes with -1 GPUs", "less than none");
-    verdict((struct policy_wish){.act = POLICY_RESIZE, .id = 1}, wait(2), 2,
-            "1 wishes for 2 queued jobs", "a pending job is not resized");
+    verdict((struct policy_decision){.act = POLICY_RESIZE, .id = 1}, wait(2), 2,
+            "1 decisions for 2 queued jobs", "a pending job is not resized");
     nodes[1].is_up = 0;
     verdict(start(1, 1, 4), start(2, 1, 2), 2,
             "no room for 1 nodes with 2 GPUs of job 2", "a node is down");

@@ -1,6 +1,6 @@
-/* entry.c - predicates and life cycle of one job entry.
+/* job_record.c - predicates and life cycle of one job record.
  *
- * An entry answers here for itself: whether a dependency or a begin time keeps
+ * A record answers here for itself: whether a dependency or a begin time keeps
  * it pending, whether its attempt is to end, until when a preemption reserves
  * its devices. No function needs the job table, the plan or the store, so
  * every file of the engine may call them.
@@ -17,70 +17,70 @@
 #include "scheduler/engine/plan/plan.h"
 #include "scheduler/engine/store/archive_list.h"
 
-void eng_entry_init(struct entry *en, uint64_t id)
+void job_record_init(struct job_record *rec, uint64_t id)
 {
-    memset(en, 0, sizeof(*en));
-    en->job.id = id;
-    en->job.state = JOB_NEW;
-    en->job.exit_code = en->attempt_exit = -1;
-    en->job.submit_s = en->job.start_s = en->job.end_s = NAN;
-    en->job.intent_s = en->job.claim_s = en->job.run_s = NAN;
-    en->job.stopped_s = NAN;
-    en->job.loss = en->job.t_iter = en->job.eval_accuracy = NAN;
-    en->job.start_estimate_s = en->job.beat_s = en->job.requeue_s = NAN;
-    en->attempt_end_s = en->start_now_s = en->spoke_s = NAN;
-    en->stalled_s = en->granted_s = NAN;
-    en->moved_s = en->step_s = NAN;
-    en->ask_at_s = en->release_at_s = en->tell_at_s = INFINITY;
-    en->warn_at_s = en->limit_at_s = INFINITY;
-    en->told_s = en->job.preempt_s = NAN;
-    en->job.resize.told_s = en->job.resize.ended_s = NAN;
-    en->job.resize.checkpoint_s = en->job.resize.allocator_s = NAN;
-    en->job.resize.start_s = NAN;
-    en->preempted_s = -INFINITY;
-    en->not_before_s = -INFINITY;
+    memset(rec, 0, sizeof(*rec));
+    rec->job.id = id;
+    rec->job.state = JOB_NEW;
+    rec->job.exit_code = rec->attempt_exit = -1;
+    rec->job.submit_s = rec->job.start_s = rec->job.end_s = NAN;
+    rec->job.intent_s = rec->job.claim_s = rec->job.run_s = NAN;
+    rec->job.stopped_s = NAN;
+    rec->job.loss = rec->job.t_iter = rec->job.eval_accuracy = NAN;
+    rec->job.start_estimate_s = rec->job.beat_s = rec->job.requeue_s = NAN;
+    rec->attempt_end_s = rec->start_now_s = rec->spoke_s = NAN;
+    rec->stalled_s = rec->granted_s = NAN;
+    rec->moved_s = rec->step_s = NAN;
+    rec->ask_at_s = rec->release_at_s = rec->tell_at_s = INFINITY;
+    rec->warn_at_s = rec->limit_at_s = INFINITY;
+    rec->end_asked_s = rec->job.preempt_s = NAN;
+    rec->job.resize.end_asked_s = rec->job.resize.ended_s = NAN;
+    rec->job.resize.checkpoint_s = rec->job.resize.allocator_s = NAN;
+    rec->job.resize.start_s = NAN;
+    rec->preempted_s = -INFINITY;
+    rec->not_before_s = -INFINITY;
 }
 
-int eng_set_dir(struct entry *en, const char *jobs_dir, struct error *err)
+int eng_set_dir(struct job_record *rec, const char *jobs_dir, struct error *err)
 {
     struct buf dir = BUF_INIT;
-    int rc = buf_addf(&dir, err, "%s/%" PRIu64, jobs_dir, en->job.id);
+    int rc = buf_addf(&dir, err, "%s/%" PRIu64, jobs_dir, rec->job.id);
     char *text = rc == 0 ? buf_detach(&dir) : NULL;
 
     buf_clear(&dir);
     if (!text)
         return rc < 0 ? -1 : error_set(err, ERR_NOMEM, "out of memory");
-    free(en->dir);
-    en->job.dir = en->dir = text;
+    free(rec->dir);
+    rec->job.dir = rec->dir = text;
     return 0;
 }
 
-struct entry *eng_entry_new(const char *jobs_dir, uint64_t id)
+struct job_record *job_record_new(const char *jobs_dir, uint64_t id)
 {
-    struct entry *en = malloc(sizeof(*en));
+    struct job_record *rec = malloc(sizeof(*rec));
 
-    if (en)
-        eng_entry_init(en, id);
-    if (!en || eng_set_dir(en, jobs_dir, NULL) < 0) {
-        free(en);
+    if (rec)
+        job_record_init(rec, id);
+    if (!rec || eng_set_dir(rec, jobs_dir, NULL) < 0) {
+        free(rec);
         return NULL;
     }
-    return en;
+    return rec;
 }
 
-void eng_entry_clear(struct entry *en)
+void job_record_clear(struct job_record *rec)
 {
-    names_kept_drop(&en->kept, NULL);
-    texts_clear(&en->own);
-    free(en->dir);
+    names_kept_drop(&rec->kept, NULL);
+    texts_clear(&rec->own);
+    free(rec->dir);
 }
 
-void eng_entry_free(struct entry *en)
+void job_record_free(struct job_record *rec)
 {
-    if (!en)
+    if (!rec)
         return;
-    eng_entry_clear(en);
-    free(en);
+    job_record_clear(rec);
+    free(rec);
 }
 
 void eng_leaving_free(struct store_archived *jobs, size_t n)
@@ -90,7 +90,7 @@ void eng_leaving_free(struct store_archived *jobs, size_t n)
     free(jobs);
 }
 
-size_t eng_at_id(struct entry *const *list, size_t n, uint64_t id)
+size_t eng_at_id(struct job_record *const *list, size_t n, uint64_t id)
 {
     size_t from = 0, to = n;
 
@@ -131,21 +131,21 @@ bool eng_names_limit(const struct job *job, double limit_s)
            !(job->limit_is_default && limit_s >= job->limit_s);
 }
 
-bool eng_is_ending(const struct entry *en)
+bool eng_is_ending(const struct job_record *rec)
 {
-    const struct job *job = &en->job;
+    const struct job *job = &rec->job;
     return job->cancel_asked || job->limit_hit || job->requeue_asked ||
-           en->give_up;
+           rec->give_up;
 }
 
-bool eng_wants_release(const struct entry *en)
+bool eng_wants_release(const struct job_record *rec)
 {
-    return !en->job.release_asked && eng_is_ending(en);
+    return !rec->job.release_asked && eng_is_ending(rec);
 }
 
-bool eng_waits(const struct entry *en)
+bool eng_waits(const struct job_record *rec)
 {
-    return en->is_waiting || en->is_early;
+    return rec->is_waiting || rec->is_early;
 }
 
 bool eng_target(const struct job *job, struct gpu_sizes *ret)
@@ -175,23 +175,23 @@ struct gpu_sizes eng_sizes(const struct job *job)
     return s;
 }
 
-double eng_grace(const struct entry *en)
+double eng_grace(const struct job_record *rec)
 {
-    return en->job.is_preempted ? en->job.preempt_grace_s : en->job.grace_s;
+    return rec->job.is_preempted ? rec->job.preempt_grace_s : rec->job.grace_s;
 }
 
-double eng_owed_until(const struct entry *en)
+double eng_reserved_until(const struct job_record *rec)
 {
-    return en->job.preempted_for > 0
-               ? en->preempted_s + en->job.preempt_grace_s +
+    return rec->job.preempted_for > 0
+               ? rec->preempted_s + rec->job.preempt_grace_s +
                      POLICY_PREEMPT_SLACK_S
                : -(double)INFINITY;
 }
 
-bool eng_is_owed(const struct engine *e, const struct entry *en)
+bool eng_has_reservation(const struct engine *e, const struct job_record *rec)
 {
-    return e->parts.conf->preempt.is_on && en->filed.is_owed &&
-           !(job_state_is_live(en->job.state) && en->job.native_id[0]);
+    return e->parts.conf->preempt.is_on && rec->places.has_reservation &&
+           !(job_state_is_live(rec->job.state) && rec->job.native_id[0]);
 }
 
 double eng_reconcile_at(const struct engine *e)

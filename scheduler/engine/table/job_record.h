@@ -1,6 +1,6 @@
-/* entry.h - a job together with the private state of the engine. */
-#ifndef MGPU_SCHEDULER_ENGINE_TABLE_ENTRY_H
-#define MGPU_SCHEDULER_ENGINE_TABLE_ENTRY_H
+/* job_record.h - a job together with the private state of the engine. */
+#ifndef MGPU_SCHEDULER_ENGINE_TABLE_JOB_RECORD_H
+#define MGPU_SCHEDULER_ENGINE_TABLE_JOB_RECORD_H
 
 #include "jobs/spec/spec.h"
 #include "scheduler/engine/engine.h"
@@ -21,10 +21,10 @@ enum {
     EXIT_CANCELLED_BY_ADMIN = 143,
 };
 
-/* How many step times an entry keeps. */
+/* How many step times a record keeps. */
 enum { ENG_STEPS = 9 };
 
-/* How many resizes by the policy an entry keeps: the most of an hour. */
+/* How many resizes by the policy a record keeps: the most of an hour. */
 enum { ENG_RESIZES = 20 };
 
 /* The fate of a whole sweep, kept in its first task; see dependencies.c. */
@@ -36,7 +36,7 @@ struct fates {
 
 /* A job with its private state in the engine. The times below are on the
  * engine's clock; INFINITY is never, NAN not yet. */
-struct entry {
+struct job_record {
     struct job job;
 
     /* A plan reads these for each job, like the first members of struct job. */
@@ -55,12 +55,12 @@ struct entry {
     bool is_held;    /* the attempt waits, and not for devices */
     bool is_over_size; /* likewise, for a limit of their number */
 
-    struct filed filed; /* see job_lists.h */
+    struct list_places places; /* see job_lists.h */
 
     struct texts own;       /* fixed from the submit on */
     struct name_kept *kept; /* owned; names of updates, the newest first */
     char *dir; /* the common place; owned. job.dir is what counts */
-    struct entry *next_by_key;
+    struct job_record *next_by_key;
 
     /* Of the current or last attempt, for its row in the store. */
     enum job_state attempt_state;
@@ -78,7 +78,7 @@ struct entry {
     double tell_at_s;    /* tell the allocator (again) who claimed */
     double warn_at_s;    /* have it (again) send the warning */
     double limit_at_s;   /* tell the allocator (again) its time limit */
-    double told_s;       /* since when the attempt is to end */
+    double end_asked_s;  /* since when the attempt is to end */
     double spoke_s;      /* last message of its worker; seconds since 1970 */
     /* The first iteration that a heartbeat of attempt pace_of reported, and
      * when: the average step time includes evaluations. pace_of 0: none. */
@@ -128,12 +128,12 @@ struct entry {
     uint64_t ticket; /* of the submit; 0: replayed at the start */
 
     /* Ended; see archive.c. */
-    struct entry *next_ended;
+    struct job_record *next_ended;
     int32_t n_tasks_over; /* first task of a sweep: tasks that have ended */
     bool is_listed;       /* in the list of jobs that may leave; with all of
                              its sweep */
     bool is_archived;     /* the store's archive has it */
-    bool is_told;         /* its last event holds its progress */
+    bool has_progress;    /* its last event holds its progress */
     uint32_t awaited;     /* round in which an active job depends on it, see
                              archive.c */
 
@@ -141,25 +141,25 @@ struct entry {
 };
 
 /* Initializes a job with an id and nothing else. */
-void eng_entry_init(struct entry *en, uint64_t id);
-/* A new entry with its directory, outside the engine; NULL: out of memory. */
-struct entry *eng_entry_new(const char *jobs_dir, uint64_t id);
+void job_record_init(struct job_record *rec, uint64_t id);
+/* A new record with its directory, outside the engine; NULL: out of memory. */
+struct job_record *job_record_new(const char *jobs_dir, uint64_t id);
 /* Sets the common directory, for its id. */
-int eng_set_dir(struct entry *en, const char *jobs_dir,
+int eng_set_dir(struct job_record *rec, const char *jobs_dir,
                 struct error *err) MUST_CHECK;
-void eng_entry_clear(struct entry *en); /* all but the entry itself */
-void eng_entry_free(struct entry *en);  /* NULL is fine */
+void job_record_clear(struct job_record *rec); /* all but the record itself */
+void job_record_free(struct job_record *rec);  /* NULL is fine */
 /* Whether a request of the job for an attempt with this limit names it. A
  * default is left to the cluster's scheduler, which may know a shorter one, and
  * refuse what is named. What is left of it, after a resize, is named. */
 bool eng_names_limit(const struct job *job, double limit_s);
 /* Whether the attempt must end. */
-bool eng_is_ending(const struct entry *en);
+bool eng_is_ending(const struct job_record *rec);
 /* Whether the allocator must still be asked to release it. */
-bool eng_wants_release(const struct entry *en);
+bool eng_wants_release(const struct job_record *rec);
 /* Whether a QUEUED job is not to be planned yet: a dependency is open, or its
  * begin time is to come. */
-bool eng_waits(const struct entry *en);
+bool eng_waits(const struct job_record *rec);
 /* The numbers of GPUs that the job may have: those of its spec, or those that
  * were asked for its next attempt. */
 struct gpu_sizes;
