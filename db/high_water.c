@@ -27,7 +27,7 @@ static void write_record(char ret[RECORD_BYTES + 1], const struct mark *m)
                    "job=%020" PRIu64 " seq=%020" PRIu64 "\n", m->job, m->seq);
 }
 
-int mark_open(const char *dir, int *ret_fd, struct error *err)
+int high_water_open(const char *dir, int *ret_fd, struct error *err)
 {
     char path[PATH_CAP];
     if (path_of(path, dir, err) < 0)
@@ -39,7 +39,7 @@ int mark_open(const char *dir, int *ret_fd, struct error *err)
     return 0;
 }
 
-void mark_write(int fd, const struct mark *m, bool sync)
+void high_water_write(int fd, const struct mark *m, bool sync)
 {
     char text[RECORD_BYTES + 1];
     write_record(text, m);
@@ -47,7 +47,7 @@ void mark_write(int fd, const struct mark *m, bool sync)
         (void)fdatasync(fd);
 }
 
-struct mark mark_read(const char *dir)
+struct mark high_water_read(const char *dir)
 {
     char path[PATH_CAP], text[RECORD_BYTES + 1] = "", again[RECORD_BYTES + 1];
     struct mark m = {.job = 0};

@@ -22,10 +22,10 @@ struct mark {
 };
 
 /* Creates the file if it is missing. */
-int mark_open(const char *dir, int *ret_fd, struct error *err) MUST_CHECK;
+int high_water_open(const char *dir, int *ret_fd, struct error *err) MUST_CHECK;
 /* A failure does not fail the transaction: the file stays behind. */
-void mark_write(int fd, const struct mark *m, bool sync);
+void high_water_write(int fd, const struct mark *m, bool sync);
 /* All 0: there is no readable one. */
-struct mark mark_read(const char *dir);
+struct mark high_water_read(const char *dir);
 
 #endif

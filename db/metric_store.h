@@ -43,7 +43,7 @@ struct store_query {
 /* A size that a class of jobs has not run on, relative to a measured one. */
 struct store_guess {
     int32_t gpus, nodes;
-    const char *basis; /* rate_basis_name(), not "measured"; borrowed */
+    const char *basis; /* throughput_basis_name(), not "measured"; borrowed */
     int32_t base_gpus, base_nodes;
     double rate_ratio, t_iter_ratio; /* times those of the measured size */
 };

@@ -169,7 +169,7 @@ static struct report_extra known_alone(const struct run *r)
                                  .available_bytes = r->refusal.available_bytes,
                                  .refused_by_host = r->refusal.is_host};
     if (r->comm->size == 1 && r->has_begun) {
-        struct used u = used_end(&r->since, r->cores);
+        struct used u = cpu_usage_end(&r->since, r->cores);
         extra.cpu_ms = u.cpu_ms;
         extra.cores_ms = u.cores_ms;
         extra.gpu_busy_ms = r->gpus.busy_ms;
@@ -421,13 +421,13 @@ static void run_job(struct run *r, const struct args *a)
     bool is_command = r->job.launch.spec.kind == SPEC_COMMAND;
     r->cores = rank_cores_share(r->comm);
     (void)rank_cores_bind(r->comm->local_rank, r->comm->local_size);
-    r->since = used_begin(is_command);
+    r->since = cpu_usage_begin(is_command);
     r->has_begun = true;
     if (is_command)
         run_command(r);
     else
         run_training(r);
-    r->used = used_end(&r->since, r->cores);
+    r->used = cpu_usage_end(&r->since, r->cores);
     settle(r);
     last_word(r);
 }

@@ -137,7 +137,7 @@ int run_config_read_job(const char *file, struct job_spec *ret,
     char user[FILL_USER_CAP];
     struct spec_options opt = {.file = file,
                                .home = getenv("HOME"),
-                               .user = fill_own_user(user),
+                               .user = interpolate_own_user(user),
                                .draw_seed = true};
     struct spec_report report = {.n = 0};
     if (buf_read_operand(&text, file, FILE_MAX_BYTES, err) < 0) {
@@ -145,10 +145,10 @@ int run_config_read_job(const char *file, struct job_spec *ret,
         return -1;
     }
     int rc = spec_parse(buf_str(&text), text.len, &opt, ret, &report, err);
-    if (report.n > 0 && spec_report_print(&report, file, buf_str(&text),
+    if (report.n > 0 && diagnostics_print(&report, file, buf_str(&text),
                                           text.len, &findings, NULL) == 0)
         (void)fputs(buf_str(&findings), stderr);
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     buf_clear(&findings);
     buf_clear(&text);
     return rc;
@@ -171,7 +171,7 @@ static int parse_shared(const struct buf *text, struct job_spec *ret,
     struct spec_options opt = {.is_stored = true};
     struct spec_report report = {.n = 0};
     int rc = spec_parse(buf_str(text), text->len, &opt, ret, &report, err);
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     return rc;
 }
 
@@ -191,7 +191,7 @@ static int set_launch(struct wire_launch *l, const char *dir, struct comm *c,
                          path, sizeof(l->dir) - 1);
     memcpy(l->dir, path, strlen(path) + 1);
     memcpy(l->job_dir, path, strlen(path) + 1);
-    (void)fill_own_user(l->user);
+    (void)interpolate_own_user(l->user);
     l->attempt = 1;
     l->nodes = 1;
     l->gpus_per_node = l->spec.resources.gpus.max > 0 ? c->local_size : 0;

@@ -111,7 +111,7 @@ int archive_events(struct archive *a, uint64_t first, uint64_t last,
         sqlite3_bind_int64(r->events, 1, (int64_t)first) != SQLITE_OK ||
                 sqlite3_bind_int64(r->events, 2, (int64_t)last) != SQLITE_OK
             ? db_fail(&r->db, "load events", err)
-            : events_each(&r->db, r->events, each, arg, err);
+            : store_events_each(&r->db, r->events, each, arg, err);
     give_back(r);
     return rc;
 }

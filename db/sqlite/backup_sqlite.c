@@ -110,8 +110,8 @@ static int open_moment(struct db *ret, const char *dir, const char *name,
                              sizeof(n), err);
 }
 
-int db_copy(const struct db *from, const char *to_path,
-            const _Atomic bool *stop, struct error *err)
+int backup_copy(const struct db *from, const char *to_path,
+                const _Atomic bool *stop, struct error *err)
 {
     struct db to = {.h = NULL};
     int rc = db_open(&to, to_path, from->name, false, err);
@@ -129,7 +129,7 @@ static int copy_database(const struct db *from, const char *into,
     char to_path[1024];
     return path_of(to_path, sizeof(to_path), into, from->name, err) < 0
                ? -1
-               : db_copy(from, to_path, stop, err);
+               : backup_copy(from, to_path, stop, err);
 }
 
 /* The rows of an attempt are stored before its end is, so the snapshot of the

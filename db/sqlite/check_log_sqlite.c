@@ -85,10 +85,11 @@ static void check_alive(const struct check *c, int64_t job, int64_t seq)
     for (size_t i = 0; i < c->n_holds; i++) {
         const struct hold *h = &c->holds[i];
         if (h->job == job && h->given_to > 0)
-            finding(c->f,
-                    "I4: event %" PRId64 ": job %" PRId64 " still uses GPU %s, "
-                    "which event %" PRId64 " allocated to job %" PRId64,
-                    seq, job, h->name, h->given_seq, h->given_to);
+            check_finding(c->f,
+                          "I4: event %" PRId64 ": job %" PRId64
+                          " still uses GPU %s, "
+                          "which event %" PRId64 " allocated to job %" PRId64,
+                          seq, job, h->name, h->given_seq, h->given_to);
     }
 }
 
@@ -125,10 +126,10 @@ static void check_attempt(struct check *c, struct fate *f,
 {
     int32_t want = f->attempt + (ev == EV_INTENT);
     if (e->attempt != want)
-        finding(c->f,
-                "I3: job %" PRId64 ": event %" PRId64 ": attempt %" PRId32
-                " follows %" PRId32,
-                e->job, e->seq, e->attempt, f->attempt);
+        check_finding(c->f,
+                      "I3: job %" PRId64 ": event %" PRId64 ": attempt %" PRId32
+                      " follows %" PRId32,
+                      e->job, e->seq, e->attempt, f->attempt);
     f->is_damaged = f->is_damaged || e->attempt != want;
     if (ev == EV_INTENT) {
         f->attempt = e->attempt;
@@ -136,10 +137,10 @@ static void check_attempt(struct check *c, struct fate *f,
     }
     f->claims += ev == EV_CLAIM;
     if (ev == EV_CLAIM && f->claims > 1)
-        finding(c->f,
-                "I3: job %" PRId64 ": event %" PRId64 ": attempt %" PRId32
-                " is claimed twice",
-                e->job, e->seq, e->attempt);
+        check_finding(c->f,
+                      "I3: job %" PRId64 ": event %" PRId64 ": attempt %" PRId32
+                      " is claimed twice",
+                      e->job, e->seq, e->attempt);
 }
 
 static int check_event(struct check *c, const struct event *e,
@@ -149,30 +150,33 @@ static int check_event(struct check *c, const struct event *e,
     enum job_event ev;
     enum job_state to;
     if (e->job < 1 || e->job >= c->n_jobs) {
-        finding(c->f, "event %" PRId64 " is of job %" PRId64 ", which is none",
-                e->seq, e->job);
+        check_finding(c->f,
+                      "event %" PRId64 " is of job %" PRId64 ", which is none",
+                      e->seq, e->job);
         return 0;
     }
     struct fate *f = &c->jobs[e->job];
     if (!e->name || job_event_from_name(e->name, &ev) < 0) {
-        finding(c->f, "event %" PRId64 ": '%.40s' of job %" PRId64 " is none",
-                e->seq, e->name ? e->name : "NULL", e->job);
+        check_finding(c->f,
+                      "event %" PRId64 ": '%.40s' of job %" PRId64 " is none",
+                      e->seq, e->name ? e->name : "NULL", e->job);
         f->is_damaged = true;
         return 0;
     }
     if (!e->is_readable) {
-        finding(c->f,
-                "job %" PRId64 ": event %" PRId64 ": the detail of its %s is "
-                "damaged",
-                e->job, e->seq, e->name);
+        check_finding(c->f,
+                      "job %" PRId64 ": event %" PRId64
+                      ": the detail of its %s is "
+                      "damaged",
+                      e->job, e->seq, e->name);
         f->is_damaged = true;
     }
     if (job_state_next(f->state, ev, &to, &why) < 0) {
         /* Events after damage need not be consistent. */
         if (!f->is_damaged)
-            finding(c->f, "%s: job %" PRId64 ": event %" PRId64 ": %s",
-                    job_state_is_final(f->state) ? "I5" : "I6", e->job, e->seq,
-                    why.msg);
+            check_finding(c->f, "%s: job %" PRId64 ": event %" PRId64 ": %s",
+                          job_state_is_final(f->state) ? "I5" : "I6", e->job,
+                          e->seq, why.msg);
         f->is_damaged = true;
         return 0;
     }
@@ -217,11 +221,11 @@ static void check_missing(struct check *c, int64_t last)
         return;
     miss(c, last, c->removed.last + 1);
     if (c->missing.n != c->removed.n || c->missing.sum != c->removed.sum)
-        finding(c->f,
-                "I1: %" PRId64 " events are missing, and %" PRId64
-                " went with removed jobs%s",
-                c->missing.n, c->removed.n,
-                c->missing.n == c->removed.n ? ": others" : "");
+        check_finding(c->f,
+                      "I1: %" PRId64 " events are missing, and %" PRId64
+                      " went with removed jobs%s",
+                      c->missing.n, c->removed.n,
+                      c->missing.n == c->removed.n ? ": others" : "");
 }
 
 static int check_events(struct check *c, const struct db *d, struct error *err)
@@ -241,13 +245,14 @@ static int check_events(struct check *c, const struct db *d, struct error *err)
             .place = (const char *)sqlite3_column_text(st, 5),
         };
         if (e.seq != last + 1 && c->removed.n == 0)
-            finding(c->f, "event %" PRId64 " follows %" PRId64, e.seq, last);
+            check_finding(c->f, "event %" PRId64 " follows %" PRId64, e.seq,
+                          last);
         miss(c, last, e.seq);
         last = e.seq;
         failed = check_event(c, &e, err);
     }
     if (failed == 0 && rc != SQLITE_DONE)
-        finding(c->f, "%s: %s", d->name, sqlite3_errmsg(d->h));
+        check_finding(c->f, "%s: %s", d->name, sqlite3_errmsg(d->h));
     sqlite3_finalize(st);
     if (failed == 0)
         check_missing(c, last);
@@ -272,15 +277,16 @@ static int check_keys(const struct check *c, const struct db *d,
         return -1;
     while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
         const char *key = (const char *)sqlite3_column_text(st, 1);
-        finding(c->f,
-                "I2: the key '%.64s' of uid %lld has created job %lld and job "
-                "%lld",
-                key ? key : "", (long long)sqlite3_column_int64(st, 0),
-                (long long)sqlite3_column_int64(st, 2),
-                (long long)sqlite3_column_int64(st, 3));
+        check_finding(
+            c->f,
+            "I2: the key '%.64s' of uid %lld has created job %lld and job "
+            "%lld",
+            key ? key : "", (long long)sqlite3_column_int64(st, 0),
+            (long long)sqlite3_column_int64(st, 2),
+            (long long)sqlite3_column_int64(st, 3));
     }
     if (rc != SQLITE_DONE)
-        finding(c->f, "%s: %s", d->name, sqlite3_errmsg(d->h));
+        check_finding(c->f, "%s: %s", d->name, sqlite3_errmsg(d->h));
     sqlite3_finalize(st);
     return 0;
 }
@@ -291,21 +297,23 @@ static void check_row(const struct check *c, int64_t job, const char *state,
     const struct fate *f = job >= 1 && job < c->n_jobs ? &c->jobs[job] : NULL;
     if (!f || f->state == JOB_NEW) {
         if (!f || !f->is_damaged)
-            finding(c->f, "I6: job %" PRId64 " has a row but no events", job);
+            check_finding(c->f, "I6: job %" PRId64 " has a row but no events",
+                          job);
         return;
     }
     if (reason && strncmp(reason, "Held(corrupt)", 13) == 0 &&
         strcmp(state, "HELD") == 0) {
-        finding(c->f, "job %" PRId64 " is held as corrupt: %.200s", job,
-                reason);
+        check_finding(c->f, "job %" PRId64 " is held as corrupt: %.200s", job,
+                      reason);
         return;
     }
     if (!f->is_damaged &&
         (strcmp(state, job_state_name(f->state)) != 0 || attempt != f->attempt))
-        finding(c->f,
-                "I6: job %" PRId64 ": its row says %.20s, attempt %d, its "
-                "events %s, attempt %" PRId32,
-                job, state, attempt, job_state_name(f->state), f->attempt);
+        check_finding(
+            c->f,
+            "I6: job %" PRId64 ": its row says %.20s, attempt %d, its "
+            "events %s, attempt %" PRId32,
+            job, state, attempt, job_state_name(f->state), f->attempt);
 }
 
 static int check_rows(const struct check *c, const struct db *d,
@@ -325,13 +333,14 @@ static int check_rows(const struct check *c, const struct db *d,
         seen++;
     }
     if (rc != SQLITE_DONE)
-        finding(c->f, "%s: %s", d->name, sqlite3_errmsg(d->h));
+        check_finding(c->f, "%s: %s", d->name, sqlite3_errmsg(d->h));
     sqlite3_finalize(st);
     for (int64_t i = 1; i < c->n_jobs; i++)
         known += c->jobs[i].state != JOB_NEW || c->jobs[i].is_damaged;
     if (known != seen)
-        finding(c->f, "I6: %" PRId64 " jobs have events, %" PRId64 " have rows",
-                known, seen);
+        check_finding(c->f,
+                      "I6: %" PRId64 " jobs have events, %" PRId64 " have rows",
+                      known, seen);
     return 0;
 }
 
@@ -344,18 +353,20 @@ static void check_one_archived(const struct check *c, int64_t job,
     const char *is = f && f->state != JOB_NEW ? job_state_name(f->state) : NULL;
 
     if (!is)
-        finding(c->f, "I6: job %" PRId64 " is archived but has no events", job);
+        check_finding(c->f, "I6: job %" PRId64 " is archived but has no events",
+                      job);
     else if (!f->is_damaged && !job_state_is_final(f->state))
-        finding(c->f, "I6: job %" PRId64 " is archived, but %s by its events",
-                job, is);
+        check_finding(c->f,
+                      "I6: job %" PRId64 " is archived, but %s by its events",
+                      job, is);
     else if (!f->is_damaged && strcmp(is, state) != 0)
-        finding(c->f,
-                "I6: job %" PRId64 " is archived as %.20s, by its events "
-                "%s",
-                job, state, is);
+        check_finding(c->f,
+                      "I6: job %" PRId64 " is archived as %.20s, by its events "
+                      "%s",
+                      job, state, is);
     else if (!is_as_row)
-        finding(c->f, "I6: job %" PRId64 ": the archive and its row disagree",
-                job);
+        check_finding(
+            c->f, "I6: job %" PRId64 ": the archive and its row disagree", job);
 }
 
 static int check_archive(const struct check *c, const struct db *d,
@@ -376,7 +387,7 @@ static int check_archive(const struct check *c, const struct db *d,
                            (const char *)sqlite3_column_text(st, 1),
                            sqlite3_column_int(st, 2) != 0);
     if (rc != SQLITE_DONE)
-        finding(c->f, "%s: %s", d->name, sqlite3_errmsg(d->h));
+        check_finding(c->f, "%s: %s", d->name, sqlite3_errmsg(d->h));
     sqlite3_finalize(st);
     return 0;
 }
@@ -412,10 +423,10 @@ static int check_removed(const struct check *c, const struct db *d,
                    &st, err) < 0)
         return -1;
     while ((rc = sqlite3_step(st)) == SQLITE_ROW)
-        finding(c->f, "I6: job %lld was removed, but not all of it",
-                (long long)sqlite3_column_int64(st, 0));
+        check_finding(c->f, "I6: job %lld was removed, but not all of it",
+                      (long long)sqlite3_column_int64(st, 0));
     if (rc != SQLITE_DONE)
-        finding(c->f, "%s: %s", d->name, sqlite3_errmsg(d->h));
+        check_finding(c->f, "%s: %s", d->name, sqlite3_errmsg(d->h));
     sqlite3_finalize(st);
     return 0;
 }

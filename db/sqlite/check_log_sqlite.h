@@ -15,7 +15,7 @@ struct findings {
     int n;
 };
 
-void finding(struct findings *f, const char *fmt, ...)
+void check_finding(struct findings *f, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Checks state.db, within a transaction of the caller's.

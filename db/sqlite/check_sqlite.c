@@ -17,7 +17,7 @@
 
 enum { FINDINGS_MAX = 100 };
 
-void finding(struct findings *f, const char *fmt, ...)
+void check_finding(struct findings *f, const char *fmt, ...)
 {
     char text[400];
     va_list ap;
@@ -55,10 +55,10 @@ static int check_pages(struct findings *f, const struct db *d,
     while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
         const char *line = (const char *)sqlite3_column_text(st, 0);
         if (line && strcmp(line, "ok") != 0)
-            finding(f, "%s: %.300s", d->name, line);
+            check_finding(f, "%s: %.300s", d->name, line);
     }
     if (rc != SQLITE_DONE)
-        finding(f, "%s: %s", d->name, sqlite3_errmsg(d->h));
+        check_finding(f, "%s: %s", d->name, sqlite3_errmsg(d->h));
     sqlite3_finalize(st);
     return 0;
 }
@@ -82,11 +82,12 @@ static int check_mark(struct findings *f, const struct db *d, const char *dir,
                    err) < 0)
         return -1;
     if (m->seq > (uint64_t)gone)
-        finding(f,
-                "state.db: its log ends at event %lld, events up to %llu and "
-                "jobs up to %llu were stored",
-                (long long)(seq > gone ? seq : gone),
-                (unsigned long long)m->seq, (unsigned long long)m->job);
+        check_finding(
+            f,
+            "state.db: its log ends at event %lld, events up to %llu and "
+            "jobs up to %llu were stored",
+            (long long)(seq > gone ? seq : gone), (unsigned long long)m->seq,
+            (unsigned long long)m->job);
     return 0;
 }
 
@@ -95,7 +96,7 @@ static int check_state(struct findings *f, const char *dir, int64_t *ret_events,
                        struct error *err)
 {
     struct db d = {.h = NULL};
-    struct mark m = mark_read(dir);
+    struct mark m = high_water_read(dir);
     int rc = open_one(dir, &d, "state.db", err);
     if (rc == 0)
         rc = schema_check(&d, &schema_state, err);
@@ -132,7 +133,7 @@ static int check_metrics(struct findings *f, const char *dir, int64_t events,
     if (rc == 0)
         rc = db_get_int(&d, "PRAGMA user_version", &version, err);
     if (rc == 0 && version == 0 && events > 0)
-        finding(f, "metrics.db: empty beside a state.db with jobs");
+        check_finding(f, "metrics.db: empty beside a state.db with jobs");
     if (rc == 0)
         rc = check_pages(f, &d, err);
     db_close(&d);
@@ -148,9 +149,9 @@ int store_sqlite_check(const char *dir,
     struct error err = ERROR_INIT;
     int64_t events = 0;
     if (check_state(&f, dir, &events, &err) < 0)
-        finding(&f, "%s", err.msg);
+        check_finding(&f, "%s", err.msg);
     err = (struct error)ERROR_INIT;
     if (check_metrics(&f, dir, events, &err) < 0)
-        finding(&f, "%s", err.msg);
+        check_finding(&f, "%s", err.msg);
     return f.n;
 }

@@ -40,23 +40,26 @@ static void say(struct findings *f, const char *what, sqlite3_stmt *st)
     const long long first = sqlite3_column_int64(st, 1);
     const long long second = sqlite3_column_int64(st, 2);
     if (what[0] == 'e')
-        finding(f, "event %lld of job %lld does not match its checksum", first,
-                second);
+        check_finding(f, "event %lld of job %lld does not match its checksum",
+                      first, second);
     else if (strcmp(what, "archived") == 0)
-        finding(f, "job %lld: its archive entry does not match its checksum",
-                first);
+        check_finding(f,
+                      "job %lld: its archive entry does not match its checksum",
+                      first);
     else if (strcmp(what, "removed") == 0)
-        finding(f, "job %lld: its removal entry does not match its checksum",
-                first);
+        check_finding(f,
+                      "job %lld: its removal entry does not match its checksum",
+                      first);
     else if (what[0] == 'l')
-        finding(f, "job %lld: its summary line does not match its checksum",
-                first);
+        check_finding(
+            f, "job %lld: its summary line does not match its checksum", first);
     else if (what[0] == 'j')
-        finding(f, "job %lld: its row does not match its checksum", first);
+        check_finding(f, "job %lld: its row does not match its checksum",
+                      first);
     else
-        finding(f,
-                "job %lld: the row of attempt %lld does not match its checksum",
-                first, second);
+        check_finding(
+            f, "job %lld: the row of attempt %lld does not match its checksum",
+            first, second);
 }
 
 static int check_table(struct findings *f, const struct db *d, size_t i,
@@ -71,7 +74,7 @@ static int check_table(struct findings *f, const struct db *d, size_t i,
             (uint64_t)sqlite3_column_int64(st, 0))
             say(f, tables[i].what, st);
     if (rc != SQLITE_DONE)
-        finding(f, "%s: %s", d->name, sqlite3_errmsg(d->h));
+        check_finding(f, "%s: %s", d->name, sqlite3_errmsg(d->h));
     sqlite3_finalize(st);
     return 0;
 }
@@ -98,11 +101,12 @@ static int check_fixed(struct findings *f, const struct db *d,
                    &st, err) < 0)
         return -1;
     while ((rc = sqlite3_step(st)) == SQLITE_ROW)
-        finding(f, "I6: job %lld: the %s of its row is not what was submitted",
-                (long long)sqlite3_column_int64(st, 0),
-                (const char *)sqlite3_column_text(st, 1));
+        check_finding(
+            f, "I6: job %lld: the %s of its row is not what was submitted",
+            (long long)sqlite3_column_int64(st, 0),
+            (const char *)sqlite3_column_text(st, 1));
     if (rc != SQLITE_DONE)
-        finding(f, "%s: %s", d->name, sqlite3_errmsg(d->h));
+        check_finding(f, "%s: %s", d->name, sqlite3_errmsg(d->h));
     sqlite3_finalize(st);
     return 0;
 }

@@ -165,21 +165,22 @@ static void check_line(struct findings *f, sqlite3_stmt *st)
     const char *text = (const char *)sqlite3_column_text(st, LINE);
     struct members m;
     if (!sqlite3_column_int(st, IS_ARCHIVED)) {
-        finding(f, "I6: job %lld has a summary line but is not archived", job);
+        check_finding(f, "I6: job %lld has a summary line but is not archived",
+                      job);
         return;
     }
     if (!sqlite3_column_int(st, HAS_SUBMIT))
         return; /* its events are damaged; another check reports that */
-    if (!text || members_read(text, &m) < 0) {
-        finding(f, "job %lld: its summary line is damaged", job);
+    if (!text || json_members_read(text, &m) < 0) {
+        check_finding(f, "job %lld: its summary line is damaged", job);
         return;
     }
     const char *other = other_part(&m, st);
     if (other)
-        finding(f,
-                "I6: job %lld: its summary line disagrees with its events: %s",
-                job, other);
-    members_clear(&m);
+        check_finding(
+            f, "I6: job %lld: its summary line disagrees with its events: %s",
+            job, other);
+    json_members_clear(&m);
 }
 
 int check_lines(struct findings *f, const struct db *d, struct error *err)
@@ -191,7 +192,7 @@ int check_lines(struct findings *f, const struct db *d, struct error *err)
     while ((rc = sqlite3_step(st)) == SQLITE_ROW)
         check_line(f, st);
     if (rc != SQLITE_DONE)
-        finding(f, "%s: %s", d->name, sqlite3_errmsg(d->h));
+        check_finding(f, "%s: %s", d->name, sqlite3_errmsg(d->h));
     sqlite3_finalize(st);
     return 0;
 }

@@ -54,8 +54,8 @@ void db_rollback(const struct db *d); /* no effect without a transaction */
 /* Copies what `from` reads to the new file to_path, verified and synced; the
  * caller removes it when that fails. In backup_sqlite.c.
  * err  ERR_UNAVAIL *stop became true; of the files */
-int db_copy(const struct db *from, const char *to_path,
-            const _Atomic bool *stop, struct error *err) MUST_CHECK;
+int backup_copy(const struct db *from, const char *to_path,
+                const _Atomic bool *stop, struct error *err) MUST_CHECK;
 
 /* Binds parameters in order. Text is borrowed until db_run(). */
 struct db_row {

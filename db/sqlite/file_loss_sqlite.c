@@ -250,7 +250,7 @@ int file_loss_rescue(struct file_loss *l, const struct db *d,
     (void)snprintf(log, sizeof(log), "%s-journal", part);
     (void)unlink(part);
     (void)unlink(log);
-    int rc = db_copy(d, part, stop, err);
+    int rc = backup_copy(d, part, stop, err);
     if (rc == 0 && (chmod(part, 0600) < 0 || rename(part, path) < 0))
         rc = error_sys(err, errno, "rename '%s'", part);
     if (rc < 0) {

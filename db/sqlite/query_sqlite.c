@@ -113,7 +113,7 @@ static int bind(sqlite3_stmt *st, const struct store_query *q)
 
 /* Column i of st's current row; its name and text are borrowed until the next
  * step. */
-static struct store_cell cell_of(sqlite3_stmt *st, int i)
+static struct store_cell query_cell(sqlite3_stmt *st, int i)
 {
     struct store_cell c = {.name = sqlite3_column_name(st, i)};
 
@@ -146,7 +146,7 @@ static int run(const struct db *d, sqlite3_stmt *st,
 
     while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
         for (int i = 0; i < n; i++)
-            cells[i] = cell_of(st, i);
+            cells[i] = query_cell(st, i);
         if (row(arg, cells, (size_t)n, err) < 0)
             return -1;
     }
@@ -188,8 +188,8 @@ int reader_query(struct reader *r, const struct store_query *q,
     return rc;
 }
 
-int reader_open(struct reader *r, const char *path, const char *name,
-                struct error *err)
+int query_open(struct reader *r, const char *path, const char *name,
+               struct error *err)
 {
     int64_t n;
 
@@ -202,7 +202,7 @@ int reader_open(struct reader *r, const char *path, const char *name,
                             err);
 }
 
-void reader_close(struct reader *r)
+void query_close(struct reader *r)
 {
     if (!r->db.h)
         return;

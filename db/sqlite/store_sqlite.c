@@ -41,7 +41,7 @@ static void move_mark(struct store_sqlite *s, const struct store_batch *b)
             s->last_job = b->jobs[i].id;
     struct mark m = {.job = s->last_job, .seq = s->seq};
     bool sync = m.job >= s->synced_job + MARK_SYNC_IDS;
-    mark_write(s->mark_fd, &m, sync);
+    high_water_write(s->mark_fd, &m, sync);
     if (sync)
         s->synced_job = m.job;
 }
@@ -73,7 +73,7 @@ static int sqlite_append(struct store *base, const struct store_batch *b,
 
 /* Decodes the current row. The caller of the fold handles events of an unknown
  * kind. */
-static struct store_event event_of_row(sqlite3_stmt *st)
+static struct store_event store_event_of_row(sqlite3_stmt *st)
 {
     const char *name = (const char *)sqlite3_column_text(st, 3);
     struct store_event e = {
@@ -92,15 +92,15 @@ static struct store_event event_of_row(sqlite3_stmt *st)
     return e;
 }
 
-int events_each(const struct db *d, sqlite3_stmt *st,
-                int (*each)(void *arg, const struct store_event *event,
-                            struct error *err),
-                void *arg, struct error *err)
+int store_events_each(const struct db *d, sqlite3_stmt *st,
+                      int (*each)(void *arg, const struct store_event *event,
+                                  struct error *err),
+                      void *arg, struct error *err)
 {
     int rc = sqlite3_step(st), failed = 0;
 
     while (failed == 0 && rc == SQLITE_ROW) {
-        struct store_event e = event_of_row(st);
+        struct store_event e = store_event_of_row(st);
         if (each(arg, &e, err) < 0)
             failed = -1;
         else
@@ -136,7 +136,7 @@ static int sqlite_load(struct store *base,
     int rc = from == 0 ? 0
              : sqlite3_bind_int64(st, 1, from) != SQLITE_OK
                  ? db_fail(d, "load events", err)
-                 : events_each(d, st, each, arg, err);
+                 : store_events_each(d, st, each, arg, err);
     sqlite3_finalize(st);
     return rc;
 }
@@ -286,8 +286,8 @@ static void sqlite_destroy(struct store *base)
     struct store_sqlite *s = sqlite(base);
     leave_lost(s);
     archive_close(&s->archive);
-    reader_close(&s->state_reader);
-    reader_close(&s->metrics_reader);
+    query_close(&s->state_reader);
+    query_close(&s->metrics_reader);
     rows_close(&s->rows);
     batch_finalize(s);
     file_loss_close(&s->loss);
@@ -408,7 +408,7 @@ static int metrics_open(struct store_sqlite *s, const char *path,
             rc = rows_open(&s->rows, path, state_path, err);
     }
     if (rc == 0)
-        rc = reader_open(&s->metrics_reader, path, "metrics.db", err);
+        rc = query_open(&s->metrics_reader, path, "metrics.db", err);
     s->metrics_reader.db.damaged = &s->rows.is_damaged;
     return rc;
 }
@@ -421,10 +421,10 @@ static int open_all(struct store_sqlite *s, struct error *err)
     if (buf_addf(&state, err, "%s/state.db", s->dir) == 0 &&
         buf_addf(&metrics, err, "%s/metrics.db", s->dir) == 0 &&
         check_pair(s->dir, state.data, metrics.data, err) == 0 &&
-        mark_open(s->dir, &s->mark_fd, err) == 0 &&
+        high_water_open(s->dir, &s->mark_fd, err) == 0 &&
         state_open(s, state.data, err) == 0 &&
         metrics_open(s, metrics.data, state.data, err) == 0 &&
-        reader_open(&s->state_reader, state.data, "state.db", err) == 0 &&
+        query_open(&s->state_reader, state.data, "state.db", err) == 0 &&
         archive_open(&s->archive, state.data, err) == 0)
         rc = 0;
     buf_clear(&state);

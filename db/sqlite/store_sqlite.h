@@ -73,10 +73,10 @@ struct store_sqlite {
 #define EVENT_COLUMNS "seq, job, attempt, event, at, uid, detail"
 /* Passes all rows of st, a "SELECT " EVENT_COLUMNS, to each(), and resets st.
  * err  of each(), or of the file */
-int events_each(const struct db *d, sqlite3_stmt *st,
-                int (*each)(void *arg, const struct store_event *event,
-                            struct error *err),
-                void *arg, struct error *err) MUST_CHECK;
+int store_events_each(const struct db *d, sqlite3_stmt *st,
+                      int (*each)(void *arg, const struct store_event *event,
+                                  struct error *err),
+                      void *arg, struct error *err) MUST_CHECK;
 
 /* ---- state_batch_sqlite.c ------------------------------------------------ */
 /* The statements of state.db, which is open and migrated. */
@@ -133,9 +133,9 @@ int purge_some(struct purge *p, const struct db *d, struct store_purge *io,
 void purge_close(struct purge *p); /* no effect on a zeroed struct */
 
 /* ---- query_sqlite.c ------------------------------------------------------ */
-int reader_open(struct reader *r, const char *path, const char *name,
-                struct error *err) MUST_CHECK;
-void reader_close(struct reader *r);
+int query_open(struct reader *r, const char *path, const char *name,
+               struct error *err) MUST_CHECK;
+void query_close(struct reader *r);
 int reader_query(struct reader *r, const struct store_query *q,
                  int (*row)(void *arg, const struct store_cell *cells, size_t n,
                             struct error *err),

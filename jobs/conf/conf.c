@@ -372,7 +372,7 @@ static int read_conf(const struct input *in, struct conf *c,
         conf_check(c, from, report);
         note_lines(c, from);
     }
-    node_destroy(root);
+    tree_destroy(root);
     free(dir);
     return rc == 0 ? keep_input(c, in, err) : rc;
 }
@@ -381,11 +381,11 @@ static int parse(const struct input *in, struct conf *ret,
                  struct spec_report *report, struct error *err)
 {
     struct conf c;
-    int rc = report_init(report, err);
+    int rc = diagnostics_init(report, err);
     if (rc < 0 || conf_default(&c, err) < 0)
         return -1;
     rc = read_conf(in, &c, report, err);
-    if (rc == 0 && report_verdict(report, err) < 0) {
+    if (rc == 0 && diagnostics_verdict(report, err) < 0) {
         if (err)
             err->code = ERR_CONFIG;
         rc = -1;
@@ -421,7 +421,7 @@ static int parse_and_tell(const struct input *in, struct conf *ret,
         *ret = c;
     else
         conf_clear(&c);
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     return rc;
 }
 

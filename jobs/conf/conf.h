@@ -144,7 +144,7 @@ void conf_clear(struct conf *c); /* NULL and zeroed are fine */
  *
  * in   file    for relative paths; NULL: paths must be absolute
  * out  ret     set only when there is no error: all or nothing
- *      report  always set; spec_report_clear()
+ *      report  always set; diagnostics_clear()
  * err  ERR_CONFIG there are errors: "3 errors"; ERR_NOMEM
  */
 int conf_parse(const char *text, size_t len, const char *file, struct conf *ret,

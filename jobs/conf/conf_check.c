@@ -58,8 +58,8 @@ static void check_text(const struct schema_from *from, const char *path,
     const struct schema_from *f = from_of(from, path);
     if (!f->node || f->bad || !value || is_fine(value))
         return;
-    report_add(report, conf_schema.keys[f - from].code, f->node->at, path, NULL,
-               "'%s' must be %s", path, must_be);
+    diagnostics_add(report, conf_schema.keys[f - from].code, f->node->at, path,
+                    NULL, "'%s' must be %s", path, must_be);
 }
 
 static void check_texts(const struct conf *c, const struct schema_from *from,
@@ -89,10 +89,11 @@ static void check_allocator(const struct conf *c,
     const struct schema_from *alloc = from_of(from, "allocator");
     if (c->allocator == ALLOCATOR_SLURM && !c->controller.listen &&
         !from_of(from, "controller.listen")->bad)
-        report_add(report, "E017", alloc->node->at, "allocator",
-                   "controller: {listen: \"HOST:PORT\"}",
-                   "'allocator: slurm' needs controller.listen: workers on "
-                   "the nodes call there");
+        diagnostics_add(
+            report, "E017", alloc->node->at, "allocator",
+            "controller: {listen: \"HOST:PORT\"}",
+            "'allocator: slurm' needs controller.listen: workers on "
+            "the nodes call there");
 }
 
 static void check_group(const struct conf *c, const struct schema_from *from,
@@ -101,11 +102,11 @@ static void check_group(const struct conf *c, const struct schema_from *from,
     static const char path[] = "controller.socket_group";
     const struct schema_from *f = from_of(from, path);
     if (f->node && !f->bad && c->controller.socket_group && !c->controller.user)
-        report_add(report, "E017", f->node->at, path,
-                   "controller: {user: mgpu}",
-                   "'%s' needs controller.user: the socket of a daemon that "
-                   "serves one user is his alone",
-                   path);
+        diagnostics_add(
+            report, "E017", f->node->at, path, "controller: {user: mgpu}",
+            "'%s' needs controller.user: the socket of a daemon that "
+            "serves one user is his alone",
+            path);
 }
 
 static void check_admins(const struct conf *c, const struct schema_from *from,
@@ -117,8 +118,8 @@ static void check_admins(const struct conf *c, const struct schema_from *from,
     const struct node *n = f->node->first;
     for (size_t i = 0; i < c->auth.admins.n; i++, n = n->next)
         if (!*n->text || strpbrk(n->text, " \t\n\r:/"))
-            report_add(report, "E014", n->at, "auth.admins", NULL,
-                       "each of 'auth.admins' must be the name of a user");
+            diagnostics_add(report, "E014", n->at, "auth.admins", NULL,
+                            "each of 'auth.admins' must be the name of a user");
 }
 
 static void check_labels(const struct schema_from *from,
@@ -130,9 +131,9 @@ static void check_labels(const struct schema_from *from,
          n = n->next)
         if (strcmp(n->text, "partition") != 0 &&
             strcmp(n->text, "gpu_type") != 0 && strcmp(n->text, "account") != 0)
-            report_add(report, "E012", n->at, path, NULL,
-                       "each of '%s' must be partition, gpu_type or account",
-                       path);
+            diagnostics_add(
+                report, "E012", n->at, path, NULL,
+                "each of '%s' must be partition, gpu_type or account", path);
 }
 
 /* No shell looks for it. */
@@ -143,9 +144,9 @@ static void check_notify(const struct schema_from *from,
     const struct schema_from *f = from_of(from, path);
     const struct node *n = f->node && !f->bad ? f->node->first : NULL;
     if (n && n->text[0] != '/')
-        report_add(report, "E015", n->at, path,
-                   "as in [/usr/local/bin/tell, --quiet]",
-                   "the first of '%s' must be an absolute path", path);
+        diagnostics_add(report, "E015", n->at, path,
+                        "as in [/usr/local/bin/tell, --quiet]",
+                        "the first of '%s' must be an absolute path", path);
 }
 
 /* Slurm's GRES have a type and a number, and no size. */
@@ -159,12 +160,12 @@ static void check_gpu_memory(const struct schema_from *from,
     for (const struct node *n = f->node && !f->bad ? f->node->first : NULL; n;
          n = n->next) {
         if (!schema_is_name(n->key))
-            report_add(report, "E014", n->key_at, path, NULL,
-                       "each key of '%s' must be a type of GPUs", path);
+            diagnostics_add(report, "E014", n->key_at, path, NULL,
+                            "each key of '%s' must be a type of GPUs", path);
         else if (parse_size(n->text, &bytes, &why) < 0 || bytes < 1 << 20)
-            report_add(report, "E023", n->at, path, "as in {h100: 80G}",
-                       "%s: %.150s", path,
-                       why.code != ERR_NONE ? why.msg : "less than 1M");
+            diagnostics_add(report, "E023", n->at, path, "as in {h100: 80G}",
+                            "%s: %.150s", path,
+                            why.code != ERR_NONE ? why.msg : "less than 1M");
     }
 }
 
@@ -178,12 +179,13 @@ static void check_floors(const struct conf *c, const struct schema_from *from,
         from_of(from, "scheduler.goodput.efficiency_floor");
     if (!idle->bad && !busy->bad && (idle->node || busy->node) &&
         c->scheduler.goodput.idle_floor > c->scheduler.goodput.efficiency_floor)
-        report_add(report, "E023", (idle->node ? idle : busy)->node->at, path,
-                   "a size that may idle GPUs may have is no better than one "
-                   "that others wait for",
-                   "'%s' must be 0..%g, at most "
-                   "scheduler.goodput.efficiency_floor",
-                   path, c->scheduler.goodput.efficiency_floor);
+        diagnostics_add(
+            report, "E023", (idle->node ? idle : busy)->node->at, path,
+            "a size that may idle GPUs may have is no better than one "
+            "that others wait for",
+            "'%s' must be 0..%g, at most "
+            "scheduler.goodput.efficiency_floor",
+            path, c->scheduler.goodput.efficiency_floor);
 }
 
 static void check_weights(const struct schema_from *from,
@@ -196,14 +198,16 @@ static void check_weights(const struct schema_from *from,
         double w = 0;
         bool is_number = n->text && scalar_float(n->text, &w) == 0;
         if (!*n->key || strpbrk(n->key, " \t\n\r:/"))
-            report_add(report, "E014", n->key_at, path, NULL,
-                       "each key of '%s' must be the name of a user or of an "
-                       "account",
-                       path);
+            diagnostics_add(
+                report, "E014", n->key_at, path, NULL,
+                "each key of '%s' must be the name of a user or of an "
+                "account",
+                path);
         else if (!is_number || !(w > 0 && w <= 1e6))
-            report_add(report, "E023", n->at, path, "as in {vision: 2}",
-                       "%s: the share of '%s' must be above 0, at most 1000000",
-                       path, n->key);
+            diagnostics_add(
+                report, "E023", n->at, path, "as in {vision: 2}",
+                "%s: the share of '%s' must be above 0, at most 1000000", path,
+                n->key);
     }
 }
 
@@ -217,14 +221,15 @@ static void check_gpu_hours(const struct schema_from *from,
         struct gpu_hours_limit l;
         struct error err = ERROR_INIT;
         if (!*n->key || strpbrk(n->key, " \t\n\r:/"))
-            report_add(report, "E014", n->key_at, path, NULL,
-                       "each key of '%s' must be the name of a user or of an "
-                       "account",
-                       path);
+            diagnostics_add(
+                report, "E014", n->key_at, path, NULL,
+                "each key of '%s' must be the name of a user or of an "
+                "account",
+                path);
         else if (gpu_hours_parse(n->text ? n->text : "", &l, &err) < 0)
-            report_add(report, "E023", n->at, path,
-                       "as in {vision: 5000 per 30d}", "%s: '%s' %s", path,
-                       n->key, err.msg);
+            diagnostics_add(report, "E023", n->at, path,
+                            "as in {vision: 5000 per 30d}", "%s: '%s' %s", path,
+                            n->key, err.msg);
     }
 }
 
@@ -235,17 +240,17 @@ void conf_check(const struct conf *c, const struct schema_from *from,
     const struct schema_from *beat = from_of(from, "watchdog.heartbeat");
 
     if (!from_of(from, "version")->node)
-        report_add(report, "W001",
-                   (struct mark){.line = 1, .column = 1, .width = 1}, "version",
-                   "begin with version: 1",
-                   "'version' is missing; 1 is assumed");
+        diagnostics_add(report, "W001",
+                        (struct mark){.line = 1, .column = 1, .width = 1},
+                        "version", "begin with version: 1",
+                        "'version' is missing; 1 is assumed");
     if (!lost->bad && !beat->bad && (lost->node || beat->node) &&
         c->watchdog.node_lost_after_s < 2 * c->watchdog.heartbeat_s)
-        report_add(report, "E023", (lost->node ? lost : beat)->node->at,
-                   "watchdog.node_lost_after",
-                   "one lost heartbeat must not end a job",
-                   "'watchdog.node_lost_after' must be at least twice "
-                   "watchdog.heartbeat");
+        diagnostics_add(report, "E023", (lost->node ? lost : beat)->node->at,
+                        "watchdog.node_lost_after",
+                        "one lost heartbeat must not end a job",
+                        "'watchdog.node_lost_after' must be at least twice "
+                        "watchdog.heartbeat");
     check_texts(c, from, report);
     check_allocator(c, from, report);
     check_group(c, from, report);

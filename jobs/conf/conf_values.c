@@ -105,7 +105,7 @@ static const struct mark *mark_in(const struct node *root, const char *path,
     for (const char *p = path; *p;) {
         size_t len = strcspn(p, ".");
         (void)snprintf(part, sizeof(part), "%.*s", (int)len, p);
-        const struct node *below = node_child(n, part);
+        const struct node *below = tree_child(n, part);
         if (!below)
             return n == root ? NULL : &n->key_at;
         n = below;
@@ -123,7 +123,7 @@ bool conf_place(const struct conf *c, const char *path, const char *item,
     struct spec_report report;
     struct node *root = NULL;
     bool is_there = false;
-    if (!c->from.text || report_init(&report, NULL) < 0)
+    if (!c->from.text || diagnostics_init(&report, NULL) < 0)
         return false;
     if (tree_parse(c->from.text, c->from.len, &report, &root, NULL) == 0 &&
         root) {
@@ -134,7 +134,7 @@ bool conf_place(const struct conf *c, const char *path, const char *item,
             *ret_column = at->column;
         }
     }
-    node_destroy(root);
-    spec_report_clear(&report);
+    tree_destroy(root);
+    diagnostics_clear(&report);
     return is_there;
 }

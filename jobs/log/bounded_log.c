@@ -15,7 +15,7 @@
 
 enum { PART_NAME_CAP = 32, N_PIECES = 2 };
 
-struct joblog {
+struct bounded_log {
     int dirfd;
     int fd; /* the part being written; -1 after a failure */
     uint64_t head_bytes, piece_bytes;
@@ -74,7 +74,7 @@ static void remove_part(void *arg, int dirfd, const char *name, uint64_t offset)
     (void)unlinkat(dirfd, name, 0);
 }
 
-static int open_part(struct joblog *l, struct error *err)
+static int open_part(struct bounded_log *l, struct error *err)
 {
     char name[PART_NAME_CAP];
     part_name(l->at, name);
@@ -89,7 +89,7 @@ static int open_part(struct joblog *l, struct error *err)
 }
 
 /* The open part is full: open a new piece, delete the oldest. */
-static int next_part(struct joblog *l, struct error *err)
+static int next_part(struct bounded_log *l, struct error *err)
 {
     if (l->fd >= 0)
         (void)close(l->fd);
@@ -108,14 +108,14 @@ static int next_part(struct joblog *l, struct error *err)
     return 0;
 }
 
-int joblog_create(const char *dir, int64_t max_bytes, struct joblog **ret,
-                  struct error *err)
+int bounded_log_create(const char *dir, int64_t max_bytes,
+                       struct bounded_log **ret, struct error *err)
 {
     uint64_t max = max_bytes < JOBLOG_MIN_BYTES ? (uint64_t)JOBLOG_MIN_BYTES
                                                 : (uint64_t)max_bytes;
     if (each_part(dir, remove_part, NULL, err) < 0)
         return -1;
-    struct joblog *l = calloc(1, sizeof(*l));
+    struct bounded_log *l = calloc(1, sizeof(*l));
     if (!l)
         return error_set(err, ERR_NOMEM, "log");
     l->fd = -1;
@@ -125,14 +125,15 @@ int joblog_create(const char *dir, int64_t max_bytes, struct joblog **ret,
     if (l->dirfd < 0)
         (void)error_sys(err, errno, "open '%s'", dir);
     if (l->dirfd < 0 || open_part(l, err) < 0) {
-        joblog_destroy(l);
+        bounded_log_destroy(l);
         return -1;
     }
     *ret = l;
     return 0;
 }
 
-int joblog_write(struct joblog *l, const void *p, size_t n, struct error *err)
+int bounded_log_write(struct bounded_log *l, const void *p, size_t n,
+                      struct error *err)
 {
     const char *from = p;
     while (n > 0) {
@@ -160,7 +161,7 @@ int joblog_write(struct joblog *l, const void *p, size_t n, struct error *err)
     return 0;
 }
 
-void joblog_destroy(struct joblog *l)
+void bounded_log_destroy(struct bounded_log *l)
 {
     if (!l)
         return;
@@ -225,8 +226,8 @@ static ssize_t read_part(const char *dir, uint64_t part, uint64_t from, void *p,
     return n;
 }
 
-int joblog_read(const char *dir, uint64_t *io_offset, void *p, size_t cap,
-                size_t *ret_n, uint64_t *ret_dropped, struct error *err)
+int bounded_log_read(const char *dir, uint64_t *io_offset, void *p, size_t cap,
+                     size_t *ret_n, uint64_t *ret_dropped, struct error *err)
 {
     struct search s = {.want = *io_offset};
     if (each_part(dir, look, &s, err) < 0)
@@ -251,7 +252,7 @@ int joblog_read(const char *dir, uint64_t *io_offset, void *p, size_t cap,
     return 0;
 }
 
-size_t joblog_marker(uint64_t dropped, char ret[JOBLOG_MARKER_CAP])
+size_t bounded_log_marker(uint64_t dropped, char ret[JOBLOG_MARKER_CAP])
 {
     int n =
         snprintf(ret, JOBLOG_MARKER_CAP,

@@ -20,16 +20,17 @@
 
 enum { JOBLOG_MIN_BYTES = 4096 }; /* smaller limits are raised to this */
 
-struct joblog; /* the writer */
+struct bounded_log; /* the writer */
 
 /* Removes the parts of an older log in the directory. dir is copied. */
-int joblog_create(const char *dir, int64_t max_bytes, struct joblog **ret,
-                  struct error *err) MUST_CHECK;
+int bounded_log_create(const char *dir, int64_t max_bytes,
+                       struct bounded_log **ret, struct error *err) MUST_CHECK;
 /* Bytes that cannot be written (a full disk) are counted as dropped, and the
  * next call tries again: a job does not stop because of its log.
  * err  the first failure; all other bytes were written */
-int joblog_write(struct joblog *l, const void *p, size_t n, struct error *err);
-void joblog_destroy(struct joblog *l); /* NULL is fine */
+int bounded_log_write(struct bounded_log *l, const void *p, size_t n,
+                      struct error *err);
+void bounded_log_destroy(struct bounded_log *l); /* NULL is fine */
 
 /* Reads up to cap bytes of one part, from *io_offset on.
  *
@@ -38,13 +39,13 @@ void joblog_destroy(struct joblog *l); /* NULL is fine */
  * out   ret_n       0: no more bytes so far
  *       ret_dropped how many bytes are missing before the first one read
  * err   ERR_NOTFOUND there is no log (yet) */
-int joblog_read(const char *dir, uint64_t *io_offset, void *p, size_t cap,
-                size_t *ret_n, uint64_t *ret_dropped,
-                struct error *err) MUST_CHECK;
+int bounded_log_read(const char *dir, uint64_t *io_offset, void *p, size_t cap,
+                     size_t *ret_n, uint64_t *ret_dropped,
+                     struct error *err) MUST_CHECK;
 
 /* The line that represents dropped bytes; it begins with a newline, because the
  * bytes before it may end in the middle of a line. Returns its length. */
 enum { JOBLOG_MARKER_CAP = 64 };
-size_t joblog_marker(uint64_t dropped, char ret[JOBLOG_MARKER_CAP]);
+size_t bounded_log_marker(uint64_t dropped, char ret[JOBLOG_MARKER_CAP]);
 
 #endif

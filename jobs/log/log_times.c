@@ -22,7 +22,7 @@ struct stretch {
     int64_t first_ms, last_ms;
 };
 
-struct logtimes {
+struct log_times {
     int dirfd, fd;
     int32_t ranks;
     double stretch_s;
@@ -53,7 +53,7 @@ static int put(int fd, const struct buf *b)
 }
 
 /* Writes all of it to a new file, which replaces the old one. */
-static int rewrite(struct logtimes *t)
+static int rewrite(struct log_times *t)
 {
     struct buf b = BUF_INIT;
     int rc = buf_addf(&b, NULL, "mgpu-times 1 %" PRId32 "\n", t->ranks);
@@ -80,10 +80,10 @@ static int rewrite(struct logtimes *t)
     return 0;
 }
 
-int logtimes_create(const char *dir, int32_t ranks, struct logtimes **ret,
-                    struct error *err)
+int log_times_create(const char *dir, int32_t ranks, struct log_times **ret,
+                     struct error *err)
 {
-    struct logtimes *t = calloc(1, sizeof(*t));
+    struct log_times *t = calloc(1, sizeof(*t));
     if (!t)
         return error_set(err, ERR_NOMEM, "times of a log");
     t->ranks = ranks;
@@ -92,14 +92,14 @@ int logtimes_create(const char *dir, int32_t ranks, struct logtimes **ret,
     t->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (t->dirfd < 0 || rewrite(t) < 0) {
         (void)error_sys(err, errno, "create '%s/%s'", dir, LOGTIMES_NAME);
-        logtimes_destroy(t);
+        log_times_destroy(t);
         return -1;
     }
     *ret = t;
     return 0;
 }
 
-static void halve(struct logtimes *t)
+static void halve(struct log_times *t)
 {
     for (size_t i = 0; i < t->n / 2; i++)
         t->at[i] = (struct stretch){.end = t->at[2 * i + 1].end,
@@ -110,7 +110,7 @@ static void halve(struct logtimes *t)
     (void)rewrite(t);
 }
 
-static void end_stretch(struct logtimes *t)
+static void end_stretch(struct log_times *t)
 {
     struct buf b = BUF_INIT;
     if (!t->is_open)
@@ -126,7 +126,7 @@ static void end_stretch(struct logtimes *t)
     buf_clear(&b);
 }
 
-void logtimes_note(struct logtimes *t, uint64_t end, double now_s)
+void log_times_note(struct log_times *t, uint64_t end, double now_s)
 {
     int64_t now_ms = ms_of(now_s);
     if (t->is_open && llabs(now_ms - t->now.first_ms) >= ms_of(t->stretch_s))
@@ -138,7 +138,7 @@ void logtimes_note(struct logtimes *t, uint64_t end, double now_s)
     t->now.last_ms = now_ms;
 }
 
-double logtimes_rest(struct logtimes *t, double now_s)
+double log_times_rest(struct log_times *t, double now_s)
 {
     if (!t->is_open)
         return INFINITY;
@@ -149,7 +149,7 @@ double logtimes_rest(struct logtimes *t, double now_s)
     return INFINITY;
 }
 
-void logtimes_destroy(struct logtimes *t)
+void log_times_destroy(struct log_times *t)
 {
     if (!t)
         return;
@@ -185,8 +185,8 @@ static bool number(const char **p, const char *end, int64_t *ret)
     return true;
 }
 
-int logtimes_find(const char *text, size_t n, double since_s,
-                  int32_t *ret_ranks, uint64_t *ret_offset, struct error *err)
+int log_times_find(const char *text, size_t n, double since_s,
+                   int32_t *ret_ranks, uint64_t *ret_offset, struct error *err)
 {
     static const char head[] = "mgpu-times 1 ";
     const char *p = text, *end = text + n;

@@ -32,21 +32,21 @@ enum {
 };
 #define LOGTIMES_NAME "times"
 
-struct logtimes; /* the writer */
+struct log_times; /* the writer */
 
 /* Replaces an older file.
  * in  dir    copied
  *     ranks  with labels; 0: none */
-int logtimes_create(const char *dir, int32_t ranks, struct logtimes **ret,
-                    struct error *err) MUST_CHECK;
+int log_times_create(const char *dir, int32_t ranks, struct log_times **ret,
+                     struct error *err) MUST_CHECK;
 /* Records that the bytes up to end were written at now_s, seconds since 1970.
  * If the file cannot be written, the index is incomplete; that is no error. */
-void logtimes_note(struct logtimes *t, uint64_t end, double now_s);
+void log_times_note(struct log_times *t, uint64_t end, double now_s);
 /* Call it at intervals: it ends a stretch after a pause in the output. Returns
  * in how many seconds to call it again, or INFINITY. */
-double logtimes_rest(struct logtimes *t, double now_s);
+double log_times_rest(struct log_times *t, double now_s);
 /* Writes the last stretch. NULL is fine. */
-void logtimes_destroy(struct logtimes *t);
+void log_times_destroy(struct log_times *t);
 
 /* Searches the file's text; n bytes of it were read.
  *
@@ -54,8 +54,8 @@ void logtimes_destroy(struct logtimes *t);
  *      ret_offset  where to start reading the log, to see all that was written
  *                  at since_s or later
  * err  ERR_INVAL   not such a file */
-int logtimes_find(const char *text, size_t n, double since_s,
-                  int32_t *ret_ranks, uint64_t *ret_offset,
-                  struct error *err) MUST_CHECK;
+int log_times_find(const char *text, size_t n, double since_s,
+                   int32_t *ret_ranks, uint64_t *ret_offset,
+                   struct error *err) MUST_CHECK;
 
 #endif

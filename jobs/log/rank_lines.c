@@ -6,22 +6,22 @@
 #include <stdio.h>
 #include <string.h>
 
-size_t loglines_label(int32_t rank, char ret[LOGLINES_LABEL_CAP])
+size_t rank_lines_label(int32_t rank, char ret[LOGLINES_LABEL_CAP])
 {
     int n = snprintf(ret, LOGLINES_LABEL_CAP, "[%" PRId32 "] ", rank);
     return n > 0 ? (size_t)n : 0;
 }
 
-void loglines_gap(struct loglines *l)
+void rank_lines_gap(struct rank_lines *l)
 {
     l->state = LINE_LEFT_OUT;
     l->n = 0;
 }
 
-size_t loglines_take(struct loglines *l, char *p, size_t n)
+size_t rank_lines_take(struct rank_lines *l, char *p, size_t n)
 {
     char mine[LOGLINES_LABEL_CAP];
-    size_t len = loglines_label(l->rank, mine), kept = 0;
+    size_t len = rank_lines_label(l->rank, mine), kept = 0;
     for (size_t i = 0; i < n; i++) {
         char c = p[i];
         if (l->state == LINE_BEGINS && c == mine[l->n]) {

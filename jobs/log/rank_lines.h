@@ -10,10 +10,10 @@
 enum { LOGLINES_LABEL_CAP = 16 };
 
 /* Writes "[3] "; returns its length. */
-size_t loglines_label(int32_t rank, char ret[LOGLINES_LABEL_CAP]);
+size_t rank_lines_label(int32_t rank, char ret[LOGLINES_LABEL_CAP]);
 
 /* The state of a log that is read in pieces. */
-struct loglines {
+struct rank_lines {
     int32_t rank;
     enum { LINE_BEGINS, LINE_SHOWN, LINE_LEFT_OUT } state;
     size_t n; /* bytes of the label read so far */
@@ -21,9 +21,9 @@ struct loglines {
 
 /* Bytes are missing before the next ones: the rest of the current line belongs
  * to an unknown rank, and is skipped. */
-void loglines_gap(struct loglines *l);
+void rank_lines_gap(struct rank_lines *l);
 /* Keeps of the n bytes those of the rank, without its labels, and returns their
  * number. */
-size_t loglines_take(struct loglines *l, char *p, size_t n);
+size_t rank_lines_take(struct rank_lines *l, char *p, size_t n);
 
 #endif

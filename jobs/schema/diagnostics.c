@@ -10,7 +10,7 @@
 
 #include "jobs/text/text.h"
 
-int report_init(struct spec_report *r, struct error *err)
+int diagnostics_init(struct spec_report *r, struct error *err)
 {
     *r = (struct spec_report){.findings = NULL};
     r->findings = calloc(REPORT_CAP, sizeof(*r->findings));
@@ -19,7 +19,7 @@ int report_init(struct spec_report *r, struct error *err)
     return 0;
 }
 
-void spec_report_clear(struct spec_report *r)
+void diagnostics_clear(struct spec_report *r)
 {
     if (!r)
         return;
@@ -65,8 +65,8 @@ static void insert(struct spec_report *r, const struct spec_finding *f)
     r->n++;
 }
 
-void report_add(struct spec_report *r, const char *code, struct mark at,
-                const char *path, const char *hint, const char *fmt, ...)
+void diagnostics_add(struct spec_report *r, const char *code, struct mark at,
+                     const char *path, const char *hint, const char *fmt, ...)
 {
     struct spec_finding f = {
         .is_error = code[0] == 'E',
@@ -91,12 +91,12 @@ void report_add(struct spec_report *r, const char *code, struct mark at,
     insert(r, &f);
 }
 
-const char *report_option(const struct spec_finding *f)
+const char *diagnostics_option(const struct spec_finding *f)
 {
     return f->option ? f->option : "--set";
 }
 
-int report_verdict(const struct spec_report *r, struct error *err)
+int diagnostics_verdict(const struct spec_report *r, struct error *err)
 {
     if (r->n_errors == 0)
         return 0;
@@ -115,7 +115,7 @@ static int add_finding(const struct spec_finding *f, const char *file,
     } words[] = {
         {"code", f->code},
         {"severity", f->is_error ? "error" : "warning"},
-        {"file", f->line > 0 ? file : report_option(f)},
+        {"file", f->line > 0 ? file : diagnostics_option(f)},
         {"path", f->path},
         {"message", f->message},
         {"hint", f->hint},
@@ -132,7 +132,7 @@ static int add_finding(const struct spec_finding *f, const char *file,
     return rc < 0 ? -1 : buf_add(out, "}", 1, err);
 }
 
-int spec_report_json(const struct spec_report *r, const char *file,
+int diagnostics_json(const struct spec_report *r, const char *file,
                      struct buf *out, struct error *err)
 {
     struct buf text = BUF_INIT; /* out stays untouched on failure */

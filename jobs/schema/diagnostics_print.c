@@ -239,7 +239,7 @@ static int add_finding(const struct spec_finding *f, const char *file,
         if (rc == 0)
             rc = buf_addf(out, err, ":%d:%d: ", f->line, f->column);
     } else {
-        rc = buf_addf(out, err, "%s", report_option(f));
+        rc = buf_addf(out, err, "%s", diagnostics_option(f));
         if (rc == 0 && f->column > 0)
             rc = buf_addf(out, err, ":%d", f->column);
         if (rc == 0)
@@ -293,7 +293,7 @@ int report_print(const struct spec_report *r, const char *file,
     return rc;
 }
 
-int spec_report_print(const struct spec_report *r, const char *file,
+int diagnostics_print(const struct spec_report *r, const char *file,
                       const char *text, size_t len, struct buf *out,
                       struct error *err)
 {

@@ -147,8 +147,8 @@ static int check_name(const struct step *s, enum fill_when when,
     return 0;
 }
 
-int fill_check(const char *text, enum fill_when when, char hint[FILL_HINT_CAP],
-               struct error *err)
+int interpolate_check(const char *text, enum fill_when when,
+                      char hint[FILL_HINT_CAP], struct error *err)
 {
     size_t len = 0;
     for (const char *p = text; *p;) {
@@ -180,7 +180,7 @@ int fill_check(const char *text, enum fill_when when, char hint[FILL_HINT_CAP],
 
 /* ---- substitution -------------------------------------------------------- */
 
-bool fill_is_user(const char *user)
+bool interpolate_is_user(const char *user)
 {
     size_t n = 0;
     while (user[n] > ' ' && user[n] < 0x7f && !strchr("/$\"'`", user[n]))
@@ -189,7 +189,7 @@ bool fill_is_user(const char *user)
            !strchr(".-~", *user);
 }
 
-const char *fill_own_user(char out[FILL_USER_CAP])
+const char *interpolate_own_user(char out[FILL_USER_CAP])
 {
     const struct passwd *pw = getpwuid(geteuid());
     if (pw && strlen(pw->pw_name) < FILL_USER_CAP)
@@ -204,7 +204,7 @@ static int add_user(const char *user, struct buf *out, struct error *err)
     if (!user)
         return error_set(err, ERR_INVAL,
                          "the name of the user is not known here");
-    if (!fill_is_user(user))
+    if (!interpolate_is_user(user))
         return error_set(err, ERR_INVAL,
                          "a user of such a name cannot be put into a text");
     return buf_addstr(out, user, err);
@@ -229,13 +229,14 @@ static int add_value(size_t i, const struct fill_vars *v, struct buf *out,
     }
 }
 
-int fill_text(const char *text, enum fill_when when, const struct fill_vars *v,
-              struct buf *out, struct error *err)
+int interpolate_text(const char *text, enum fill_when when,
+                     const struct fill_vars *v, struct buf *out,
+                     struct error *err)
 {
     char hint[FILL_HINT_CAP];
     if (when == FILL_NONE)
         return buf_addstr(out, text, err);
-    if (fill_check(text, when, hint, err) < 0)
+    if (interpolate_check(text, when, hint, err) < 0)
         return -1;
     for (const char *p = text; *p;) {
         struct step s = next(p);
@@ -251,7 +252,7 @@ int fill_text(const char *text, enum fill_when when, const struct fill_vars *v,
     return 0;
 }
 
-bool fill_has(const char *text, const char *name)
+bool interpolate_has(const char *text, const char *name)
 {
     while (text && *text) {
         struct step s = next(text);
@@ -263,7 +264,7 @@ bool fill_has(const char *text, const char *name)
     return false;
 }
 
-bool fill_is_below_output(const char *path)
+bool interpolate_is_below_output(const char *path)
 {
     static const char head[] = "${output_dir}";
     size_t n = sizeof(head) - 1;

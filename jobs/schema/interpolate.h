@@ -37,27 +37,28 @@ enum { FILL_MAX_BYTES = 65536, FILL_HINT_CAP = 200 };
  * out  hint  what to write instead
  * err  ERR_INVAL an unknown name, or one that is not available then; no '}'; a
  *      text that could be longer than FILL_MAX_BYTES */
-int fill_check(const char *text, enum fill_when when, char hint[FILL_HINT_CAP],
-               struct error *err) MUST_CHECK;
+int interpolate_check(const char *text, enum fill_when when,
+                      char hint[FILL_HINT_CAP], struct error *err) MUST_CHECK;
 
 /* Appends the substituted text; with FILL_NONE the text itself.
  * err  ERR_INVAL as above, or a value is unknown or not allowed; ERR_NOMEM; out
  *      may have a part of it */
-int fill_text(const char *text, enum fill_when when, const struct fill_vars *v,
-              struct buf *out, struct error *err) MUST_CHECK;
+int interpolate_text(const char *text, enum fill_when when,
+                     const struct fill_vars *v, struct buf *out,
+                     struct error *err) MUST_CHECK;
 
 /* Whether the text contains that name. */
-bool fill_has(const char *text, const char *name);
+bool interpolate_has(const char *text, const char *name);
 
 /* Whether it begins with output_dir, and so is an absolute path. */
-bool fill_is_below_output(const char *path);
+bool interpolate_is_below_output(const char *path);
 
 /* Whether a user name may be inserted: it must remain one component of a
  * path. */
-bool fill_is_user(const char *user);
+bool interpolate_is_user(const char *user);
 
 /* The name of our own user, or the number. */
 enum { FILL_USER_CAP = 64 };
-const char *fill_own_user(char out[FILL_USER_CAP]);
+const char *interpolate_own_user(char out[FILL_USER_CAP]);
 
 #endif

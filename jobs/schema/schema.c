@@ -215,14 +215,14 @@ static void unknown_key(const struct schema *s, const char *section,
     list_names(s, section, hint, sizeof(hint));
     if (suggest(s, section, name, word, sizeof(word)))
         (void)snprintf(hint, sizeof(hint), "did you mean '%s'?", word);
-    report_add(report, "E010", at, path, hint, "unknown key '%s'", path);
+    diagnostics_add(report, "E010", at, path, hint, "unknown key '%s'", path);
 }
 
 static void later_key(const char *path, struct mark at,
                       struct spec_report *report)
 {
-    report_add(report, "E018", at, path, NULL,
-               "'%s' is not supported by this version", path);
+    diagnostics_add(report, "E018", at, path, NULL,
+                    "'%s' is not supported by this version", path);
 }
 
 /* ---- read a tree --------------------------------------------------------- */
@@ -254,8 +254,8 @@ static int walk_child(struct walk *w, // NOLINT(misc-no-recursion)
         if (c->kind == NODE_MAP)
             return walk_map(w, c, path);
         if (c->kind == NODE_SCALAR || c->kind == NODE_LIST)
-            report_add(w->report, "E011", c->at, path, NULL,
-                       "'%s' must be a mapping (key: value)", path);
+            diagnostics_add(w->report, "E011", c->at, path, NULL,
+                            "'%s' must be a mapping (key: value)", path);
         return 0;
     }
     if (w->s->notes && !*section &&
@@ -265,8 +265,8 @@ static int walk_child(struct walk *w, // NOLINT(misc-no-recursion)
     while (g && g->path && strcmp(g->path, path) != 0)
         g++;
     if (g && g->path)
-        report_add(w->report, "E018", c->key_at, path, g->instead,
-                   "'%s' was removed", path);
+        diagnostics_add(w->report, "E018", c->key_at, path, g->instead,
+                        "'%s' was removed", path);
     else
         unknown_key(w->s, section, c->key, c->key_at, w->report);
     return 0;
@@ -339,17 +339,17 @@ static size_t step_length(const struct schema *s, const char *path,
 static struct node *new_child(struct node *map, const char *key, struct mark at,
                               struct error *err)
 {
-    struct node *n = node_create(NODE_MAP, at, err);
+    struct node *n = tree_create(NODE_MAP, at, err);
     if (!n)
         return NULL;
     n->key_at = at;
     n->key = strdup(key);
     if (!n->key) {
-        node_destroy(n);
+        tree_destroy(n);
         (void)error_set(err, ERR_NOMEM, "key of a YAML tree");
         return NULL;
     }
-    node_append(map, n);
+    tree_append(map, n);
     return n;
 }
 
@@ -357,16 +357,16 @@ static struct node *new_child(struct node *map, const char *key, struct mark at,
 static int put_value(struct node *map, const char *name, struct node *value,
                      struct error *err)
 {
-    node_remove(map, name);
+    tree_remove(map, name);
     if (!value)
         return 0;
     free(value->key);
     value->key = strdup(name);
     if (!value->key) {
-        node_destroy(value);
+        tree_destroy(value);
         return error_set(err, ERR_NOMEM, "key of a YAML tree");
     }
-    node_append(map, value);
+    tree_append(map, value);
     return 0;
 }
 
@@ -387,7 +387,7 @@ static struct node *descend(const struct schema *s, struct node *root,
             return map;
         char name[PATH_CAP];
         (void)snprintf(name, sizeof(name), "%.*s", (int)len, rest);
-        struct node *next = node_child(map, name);
+        struct node *next = tree_child(map, name);
         if (next && next->kind == NODE_NULL)
             next->kind = NODE_MAP; /* an empty section */
         if (!next && value)
@@ -396,9 +396,9 @@ static struct node *descend(const struct schema *s, struct node *root,
             return NULL;
         if (next->kind != NODE_MAP) {
             struct mark at = {.option = value ? value->at.option : NULL};
-            report_add(report, "E011", at, path, NULL,
-                       "'%s' cannot be set: '%.*s' is not a mapping", path,
-                       (int)(rest + len - path), path);
+            diagnostics_add(report, "E011", at, path, NULL,
+                            "'%s' cannot be set: '%.*s' is not a mapping", path,
+                            (int)(rest + len - path), path);
             return NULL;
         }
         map = next;
@@ -478,7 +478,7 @@ int schema_put(const struct schema *s, struct node *root, const char *path,
     struct error why = ERROR_INIT;
     struct node *map = descend(s, root, path, value, &last, report, &why);
     if (!map) {
-        node_destroy(value);
+        tree_destroy(value);
         return why.code == ERR_NONE ? 0
                                     : error_set(err, why.code, "%s", why.msg);
     }

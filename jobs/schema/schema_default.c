@@ -17,20 +17,20 @@ static int set_default(const struct schema_key *k, const char *def, void *obj,
     if (rc == 0 && v)
         rc = schema_set(k, v, &top, obj, report, &bad, err);
     assert(rc < 0 || (v && !bad)); /* the table is ours */
-    node_destroy(v);
+    tree_destroy(v);
     return rc;
 }
 
 int schema_defaults(const struct schema *s, void *obj, struct error *err)
 {
     struct spec_report report;
-    int rc = report_init(&report, err);
+    int rc = diagnostics_init(&report, err);
     if (rc < 0)
         return -1;
     for (size_t i = 0; rc == 0 && i < s->n; i++)
         if (s->keys[i].def)
             rc = set_default(&s->keys[i], s->keys[i].def, obj, &report, err);
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     return rc;
 }
 
@@ -50,7 +50,7 @@ int schema_defaults_by_case(const struct schema *s,
                             struct error *err)
 {
     struct spec_report report;
-    int rc = report_init(&report, err);
+    int rc = diagnostics_init(&report, err);
     if (rc < 0)
         return -1;
     for (size_t i = 0; rc == 0 && i < s->n; i++) {
@@ -64,6 +64,6 @@ int schema_defaults_by_case(const struct schema *s,
             memcpy((char *)obj + k->at,
                    (char *)obj + schema_find(s, k->like)->at, k->size);
     }
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     return rc;
 }

@@ -16,25 +16,25 @@ struct setter {
 };
 
 /* Adds a finding at the value; marks it bad. hint may be NULL. */
-void setter_complain(struct setter *t, const char *code, const char *hint,
+void schema_complain(struct setter *t, const char *code, const char *hint,
                      const char *what);
 /* Adds "'train.epochs' must be 1..10000, not 'x'", with the key's own code. */
-void setter_refuse(struct setter *t, const char *hint, const char *must_be);
+void schema_refuse(struct setter *t, const char *hint, const char *must_be);
 /* Adds E011: a list instead of a scalar, or similar. */
-void setter_not_a(struct setter *t, const char *wanted);
+void schema_not_a(struct setter *t, const char *wanted);
 
 /* Adds E016 for a ${ that is not allowed; true if it did. v is the value or a
  * part of it. */
-bool setter_cannot_fill(struct setter *t, const struct node *v);
+bool schema_cannot_fill(struct setter *t, const struct node *v);
 
 void setter_sizes(struct setter *t); /* schema_sizes.c */
 
 /* Returns 0 also if the value was refused; -1 if memory is short. */
-void setter_name(struct setter *t);
-int setter_string(struct setter *t);
-int setter_word(struct setter *t);
-int setter_path(struct setter *t);
-int setter_list(struct setter *t);
-int setter_map(struct setter *t);
+void schema_name(struct setter *t);
+int schema_string(struct setter *t);
+int schema_set_word(struct setter *t);
+int schema_path(struct setter *t);
+int schema_list(struct setter *t);
+int schema_map(struct setter *t);
 
 #endif

@@ -17,12 +17,13 @@ static bool take_end(struct setter *t, struct mark at, const char *text,
     char hint[SCALAR_HINT_CAP], range[RANGE_CAP];
     struct error why = ERROR_INIT;
     if (scalar_size(text, ret, hint, &why) < 0)
-        report_add(t->report, t->k->code, at, t->k->path, *hint ? hint : how,
-                   "'%s': %.180s", t->k->path, why.msg);
+        diagnostics_add(t->report, t->k->code, at, t->k->path,
+                        *hint ? hint : how, "'%s': %.180s", t->k->path,
+                        why.msg);
     else if ((double)*ret < t->k->min || (double)*ret > t->k->max)
-        report_add(t->report, t->k->code, at, t->k->path, how,
-                   "'%s' must be within %s", t->k->path,
-                   schema_range(t->k, range));
+        diagnostics_add(t->report, t->k->code, at, t->k->path, how,
+                        "'%s' must be within %s", t->k->path,
+                        schema_range(t->k, range));
     else
         return true;
     t->bad = true;
@@ -40,7 +41,7 @@ static void take_text(struct setter *t, struct spec_sizes *ret)
     }
     if ((dots == text && dots[2] == '\0') ||
         dots - text >= (ptrdiff_t)sizeof(low)) {
-        setter_refuse(t, how, "a size or a range of sizes");
+        schema_refuse(t, how, "a size or a range of sizes");
         return;
     }
     (void)snprintf(low, sizeof(low), "%.*s", (int)(dots - text), text);
@@ -53,18 +54,18 @@ static void take_text(struct setter *t, struct spec_sizes *ret)
 static void take_map(struct setter *t, struct spec_sizes *ret)
 {
     if (!t->v->first)
-        setter_not_a(t, "a size or a range of sizes");
+        schema_not_a(t, "a size or a range of sizes");
     for (const struct node *c = t->v->first; c; c = c->next) {
         bool is_min = strcmp(c->key, "min") == 0;
         if (!is_min && strcmp(c->key, "max") != 0) {
             char q[TEXT_QUOTE_CAP];
-            report_add(t->report, "E010", c->key_at, t->k->path,
-                       "write {min: 40G, max: 80G}", "unknown key '%s.%s'",
-                       t->k->path, text_quote(q, sizeof(q), c->key));
+            diagnostics_add(t->report, "E010", c->key_at, t->k->path,
+                            "write {min: 40G, max: 80G}", "unknown key '%s.%s'",
+                            t->k->path, text_quote(q, sizeof(q), c->key));
             t->bad = true;
         } else if (c->kind != NODE_SCALAR) {
-            report_add(t->report, "E011", c->at, t->k->path, how,
-                       "'%s.%s' must be a size", t->k->path, c->key);
+            diagnostics_add(t->report, "E011", c->at, t->k->path, how,
+                            "'%s.%s' must be a size", t->k->path, c->key);
             t->bad = true;
         } else if (!take_end(t, c->at, c->text, is_min ? &ret->min : &ret->max))
             return;
@@ -79,9 +80,9 @@ void setter_sizes(struct setter *t)
     else if (t->v->kind == NODE_MAP)
         take_map(t, &r);
     else if (t->v->kind != NODE_NULL)
-        setter_not_a(t, "a size or a range of sizes");
+        schema_not_a(t, "a size or a range of sizes");
     if (!t->bad && r.max > 0 && r.min > r.max)
-        setter_complain(t, t->k->code, how,
+        schema_complain(t, t->k->code, how,
                         "the range has its larger end first");
     if (!t->bad)
         *(struct spec_sizes *)t->member = r;

@@ -21,16 +21,17 @@ static enum fill_when fill_of(const struct setter *t, const struct node *v)
     return is_secret ? FILL_NONE : t->k->fill;
 }
 
-bool setter_cannot_fill(struct setter *t, const struct node *v)
+bool schema_cannot_fill(struct setter *t, const struct node *v)
 {
     char hint[FILL_HINT_CAP];
     struct error why = ERROR_INIT;
     if (!v->text || !strstr(v->text, "${") ||
-        fill_check(v->text, fill_of(t, v), hint, &why) == 0)
+        interpolate_check(v->text, fill_of(t, v), hint, &why) == 0)
         return false;
-    report_add(t->report, "E016", v->at, t->k->path, hint, "%s%s%s: %.180s",
-               t->k->path, v->key && v != t->v ? "." : "",
-               v->key && v != t->v ? v->key : "", why.msg);
+    diagnostics_add(t->report, "E016", v->at, t->k->path, hint,
+                    "%s%s%s: %.180s", t->k->path,
+                    v->key && v != t->v ? "." : "",
+                    v->key && v != t->v ? v->key : "", why.msg);
     t->bad = true;
     return true;
 }
@@ -57,13 +58,13 @@ bool schema_is_name(const char *s)
 
 static void refuse_name(struct setter *t)
 {
-    setter_refuse(t,
+    schema_refuse(t,
                   "letters, digits, '.', '_' and '-'; a letter or digit first; "
                   "at most 63",
                   "a name");
 }
 
-void setter_name(struct setter *t)
+void schema_name(struct setter *t)
 {
     if (!schema_is_name(t->v->text))
         refuse_name(t);
@@ -81,7 +82,7 @@ static int store_string(struct setter *t, char *s)
     return 0;
 }
 
-int setter_string(struct setter *t)
+int schema_string(struct setter *t)
 {
     return store_string(t, strdup(t->v->text));
 }
@@ -96,15 +97,15 @@ static bool is_word(const char *s)
     return n > 0 && n <= 127 && s[n] == '\0';
 }
 
-int setter_word(struct setter *t)
+int schema_set_word(struct setter *t)
 {
     if (t->k->name_only && !schema_is_name(t->v->text))
         refuse_name(t);
     else if (!is_word(t->v->text) && !strstr(t->v->text, "${"))
-        setter_refuse(t, "printable ASCII without blanks; at most 127",
+        schema_refuse(t, "printable ASCII without blanks; at most 127",
                       "a word");
     else
-        return setter_string(t);
+        return schema_string(t);
     return 0;
 }
 
@@ -112,12 +113,13 @@ void schema_refuse_dir(struct spec_report *report, struct mark at,
                        const struct schema_key *k, const char *dir)
 {
     char q[TEXT_QUOTE_CAP];
-    report_add(report, k->code, at, k->path,
-               "give the directory another name, or write the whole path of "
-               "another one",
-               "the directory '%s' has ${, control characters or bytes that "
-               "are not UTF-8 in its name",
-               text_quote(q, sizeof(q), dir));
+    diagnostics_add(
+        report, k->code, at, k->path,
+        "give the directory another name, or write the whole path of "
+        "another one",
+        "the directory '%s' has ${, control characters or bytes that "
+        "are not UTF-8 in its name",
+        text_quote(q, sizeof(q), dir));
 }
 
 static int join(struct setter *t, const char *dir, const char *rest)
@@ -133,7 +135,7 @@ static int join(struct setter *t, const char *dir, const char *rest)
     if (buf_addf(&b, t->err, "%s%s%s", dir, *rest ? slash : "", rest) < 0)
         return -1;
     if (b.len >= 4096) { /* PATH_MAX */
-        setter_complain(t, t->k->code, NULL,
+        schema_complain(t, t->k->code, NULL,
                         "the path is longer than 4095 bytes");
         buf_clear(&b);
         return 0;
@@ -141,29 +143,29 @@ static int join(struct setter *t, const char *dir, const char *rest)
     return store_string(t, buf_detach(&b));
 }
 
-int setter_path(struct setter *t)
+int schema_path(struct setter *t)
 {
     const char *s = t->v->text;
     if (*s == '\0' || strpbrk(s, "\t\n\r")) {
-        setter_refuse(t, NULL, "a path in one line");
+        schema_refuse(t, NULL, "a path in one line");
         return 0;
     }
     if (*s == '~') {
         if (s[1] != '\0' && s[1] != '/')
-            setter_refuse(t, "write the whole path",
+            schema_refuse(t, "write the whole path",
                           "a path; ~user is not known");
         else if (!t->base->home)
-            setter_refuse(t, "write the whole path", "a path without ~ here");
+            schema_refuse(t, "write the whole path", "a path without ~ here");
         else
             return join(t, t->base->home, s + 1 + (s[1] == '/'));
         return 0;
     }
-    if (t->k->fill == FILL_START && fill_is_below_output(s))
-        return setter_string(t);
+    if (t->k->fill == FILL_START && interpolate_is_below_output(s))
+        return schema_string(t);
     if (*s == '/')
         return join(t, "/", s + 1);
     if (!t->base->dir) {
-        setter_refuse(t, NULL, "an absolute path here");
+        schema_refuse(t, NULL, "an absolute path here");
         return 0;
     }
     while (strncmp(s, "./", 2) == 0)
@@ -198,23 +200,24 @@ static bool item_is_fine(struct setter *t, const struct node *c)
         return false;
     }
     if (c->kind != NODE_SCALAR) {
-        report_add(t->report, "E011", c->at, t->k->path,
-                   c->kind == NODE_NULL ? "write '' for an empty text" : NULL,
-                   "each value of '%s' must be a text", t->k->path);
+        diagnostics_add(t->report, "E011", c->at, t->k->path,
+                        c->kind == NODE_NULL ? "write '' for an empty text"
+                                             : NULL,
+                        "each value of '%s' must be a text", t->k->path);
         t->bad = true;
         return false;
     }
-    return !setter_cannot_fill(t, c);
+    return !schema_cannot_fill(t, c);
 }
 
-int setter_list(struct setter *t)
+int schema_list(struct setter *t)
 {
     struct spec_list l = {.items = NULL};
     if (t->v->kind != NODE_LIST && t->v->kind != NODE_NULL) {
-        setter_not_a(t, "a list ([a, b])");
+        schema_not_a(t, "a list ([a, b])");
         return 0;
     }
-    size_t n = node_count(t->v);
+    size_t n = tree_count(t->v);
     l.items = calloc(n + 1, sizeof(*l.items)); /* NULL at the end, as in argv */
     if (!l.items)
         return error_set(t->err, ERR_NOMEM, "'%s'", t->k->path);
@@ -236,14 +239,14 @@ int setter_list(struct setter *t)
     return 0;
 }
 
-int setter_map(struct setter *t)
+int schema_map(struct setter *t)
 {
     struct spec_map m = {.pairs = NULL};
     if (t->v->kind != NODE_MAP && t->v->kind != NODE_NULL) {
-        setter_not_a(t, "a mapping (key: value)");
+        schema_not_a(t, "a mapping (key: value)");
         return 0;
     }
-    m.pairs = calloc(node_count(t->v) + 1, sizeof(*m.pairs));
+    m.pairs = calloc(tree_count(t->v) + 1, sizeof(*m.pairs));
     if (!m.pairs)
         return error_set(t->err, ERR_NOMEM, "'%s'", t->k->path);
     for (const struct node *c = t->v->first; c; c = c->next) {

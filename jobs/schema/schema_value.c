@@ -15,22 +15,22 @@
 #include "jobs/text/scalar.h"
 #include "jobs/text/text.h"
 
-void setter_complain(struct setter *t, const char *code, const char *hint,
+void schema_complain(struct setter *t, const char *code, const char *hint,
                      const char *what)
 {
-    report_add(t->report, code, t->v->at, t->k->path, hint, "%s", what);
+    diagnostics_add(t->report, code, t->v->at, t->k->path, hint, "%s", what);
     t->bad = true;
 }
 
-void setter_refuse(struct setter *t, const char *hint, const char *must_be)
+void schema_refuse(struct setter *t, const char *hint, const char *must_be)
 {
     char q[TEXT_QUOTE_CAP], what[240];
     (void)snprintf(what, sizeof(what), "'%s' must be %s, not '%s'", t->k->path,
                    must_be, text_quote(q, sizeof(q), t->v->text));
-    setter_complain(t, t->k->code, hint, what);
+    schema_complain(t, t->k->code, hint, what);
 }
 
-void setter_not_a(struct setter *t, const char *wanted)
+void schema_not_a(struct setter *t, const char *wanted)
 {
     static const char *const kinds[] = {[NODE_NULL] = "nothing",
                                         [NODE_SCALAR] = "a single value",
@@ -40,7 +40,7 @@ void setter_not_a(struct setter *t, const char *wanted)
     char what[240];
     (void)snprintf(what, sizeof(what), "'%s' must be %s, not %s", t->k->path,
                    wanted, kinds[t->v->kind]);
-    setter_complain(
+    schema_complain(
         t, "E011",
         t->v->kind == NODE_NULL ? "leave the key out for its default" : NULL,
         what);
@@ -96,9 +96,9 @@ static void set_int(struct setter *t)
     if (w)
         store_number(t, w->value);
     else if (scalar_int(t->v->text, &n) < 0)
-        setter_refuse(t, schema_range(t->k, range), "a whole number");
+        schema_refuse(t, schema_range(t->k, range), "a whole number");
     else if (!in_range(t->k, (double)n))
-        setter_refuse(t, NULL, schema_range(t->k, range));
+        schema_refuse(t, NULL, schema_range(t->k, range));
     else
         store_number(t, (double)n);
 }
@@ -108,9 +108,9 @@ static void set_float(struct setter *t)
     char range[RANGE_CAP];
     double v = 0;
     if (scalar_float(t->v->text, &v) < 0)
-        setter_refuse(t, "write 0.0003, .0003 or 3e-4", "a number");
+        schema_refuse(t, "write 0.0003, .0003 or 3e-4", "a number");
     else if (!isfinite(v) || !in_range(t->k, v))
-        setter_refuse(t, NULL, schema_range(t->k, range));
+        schema_refuse(t, NULL, schema_range(t->k, range));
     else
         store_number(t, v);
 }
@@ -129,12 +129,12 @@ static void set_unit(struct setter *t)
     if (rc < 0) {
         bool is_word = t->k->null_ok && !strpbrk(t->v->text, "0123456789");
         (void)snprintf(what, sizeof(what), "'%s': %.180s", t->k->path, why.msg);
-        setter_complain(t, is_size ? t->k->code : "E024",
+        schema_complain(t, is_size ? t->k->code : "E024",
                         is_word ? "leave the key out, or write null, for none"
                                 : hint,
                         what);
     } else if (!in_range(t->k, v))
-        setter_refuse(t, NULL, schema_range(t->k, range));
+        schema_refuse(t, NULL, schema_range(t->k, range));
     else
         store_number(t, v);
 }
@@ -179,13 +179,13 @@ static bool range_map(struct setter *t, struct spec_range *ret)
         (void)snprintf(path, sizeof(path), "%s.%s", t->k->path,
                        text_quote(q, sizeof(q), c->key));
         if (!is_min && strcmp(c->key, "max") != 0) {
-            report_add(t->report, "E010", c->key_at, path,
-                       "write {min: 1, max: 4}", "unknown key '%s'", path);
+            diagnostics_add(t->report, "E010", c->key_at, path,
+                            "write {min: 1, max: 4}", "unknown key '%s'", path);
             t->bad = true;
         } else if (c->kind != NODE_SCALAR ||
                    range_end(c->text, is_min ? &ret->min : &ret->max) < 0) {
-            report_add(t->report, t->k->code, c->at, path, NULL,
-                       "'%s' must be a whole number", path);
+            diagnostics_add(t->report, t->k->code, c->at, path, NULL,
+                            "'%s' must be a whole number", path);
             t->bad = true;
         } else
             seen++;
@@ -194,7 +194,7 @@ static bool range_map(struct setter *t, struct spec_range *ret)
         char what[240];
         (void)snprintf(what, sizeof(what), "'%s' needs both min and max",
                        t->k->path);
-        setter_complain(t, t->k->code, "write {min: 1, max: 4}, or 1..4", what);
+        schema_complain(t, t->k->code, "write {min: 1, max: 4}, or 1..4", what);
     }
     return !t->bad;
 }
@@ -207,10 +207,10 @@ static void set_range(struct setter *t)
         if (!range_map(t, &r))
             return;
     } else if (t->v->kind != NODE_SCALAR) {
-        setter_not_a(t, "a number or a range");
+        schema_not_a(t, "a number or a range");
         return;
     } else if (range_text(t->v->text, &r) < 0) {
-        setter_refuse(t, "write 2, 1..4 or {min: 1, max: 4}",
+        schema_refuse(t, "write 2, 1..4 or {min: 1, max: 4}",
                       "a whole number or a range of them");
         return;
     }
@@ -219,13 +219,13 @@ static void set_range(struct setter *t)
         (void)snprintf(what, sizeof(what), "'%s' must be within %s, not %d%s",
                        t->k->path, schema_range(t->k, range), r.min,
                        r.min == r.max ? "" : both);
-        setter_complain(t, t->k->code, NULL, what);
+        schema_complain(t, t->k->code, NULL, what);
     } else if (r.min > r.max || (r.min == 0 && r.max > 0)) {
         (void)snprintf(what, sizeof(what), "'%s': %d..%d %s", t->k->path, r.min,
                        r.max,
                        r.min > r.max ? "has its larger end first"
                                      : "mixes 0 (CPU only) with GPUs");
-        setter_complain(t, t->k->code, NULL, what);
+        schema_complain(t, t->k->code, NULL, what);
     } else
         *(struct spec_range *)t->member = r;
 }
@@ -238,7 +238,7 @@ static void set_numbers(struct setter *t)
     struct spec_numbers x = {.n = 0};
     char range[RANGE_CAP], what[240];
     if (t->v->kind != NODE_LIST && t->v->kind != NODE_NULL) {
-        setter_not_a(t, "a list of numbers, [1, 2]");
+        schema_not_a(t, "a list of numbers, [1, 2]");
         return;
     }
     for (const struct node *c = t->v->first; c; c = c->next) {
@@ -249,8 +249,8 @@ static void set_numbers(struct setter *t)
             (void)snprintf(
                 what, sizeof(what), "'%s' must be at most %d numbers, each %s",
                 t->k->path, SPEC_NUMBERS_CAP, schema_range(t->k, range));
-            report_add(t->report, t->k->code, c->at, t->k->path, NULL, "%s",
-                       what);
+            diagnostics_add(t->report, t->k->code, c->at, t->k->path, NULL,
+                            "%s", what);
             t->bad = true;
             return;
         }
@@ -280,7 +280,7 @@ static void set_enum(struct setter *t)
                        w->name);
         (void)snprintf(hint, sizeof(hint), "supported: %s",
                        schema_range(t->k, range));
-        setter_complain(t, "E018", hint, what);
+        schema_complain(t, "E018", hint, what);
         return;
     }
     hint[0] = '\0';
@@ -294,7 +294,7 @@ static void set_enum(struct setter *t)
         }
     }
     (void)snprintf(what, sizeof(what), "one of: %s", schema_range(t->k, range));
-    setter_refuse(t, hint, what);
+    schema_refuse(t, hint, what);
 }
 
 static void set_bool(struct setter *t)
@@ -313,7 +313,7 @@ static void set_bool(struct setter *t)
     else
         rc = scalar_bool(s, &v);
     if (rc < 0)
-        setter_refuse(t, "yes, no, on and off are fine too",
+        schema_refuse(t, "yes, no, on and off are fine too",
                       is_tri ? "true, false or auto" : "true or false");
     else if (is_tri)
         *(enum spec_tristate *)t->member = v ? TRI_TRUE : TRI_FALSE;
@@ -327,7 +327,7 @@ static void check_tree(struct setter *t)
     bool is_map = t->k->type == KEY_MAP_TREE;
     if (t->v->kind != NODE_NULL &&
         t->v->kind != (is_map ? NODE_MAP : NODE_LIST))
-        setter_not_a(t, is_map ? "a mapping (key: values)" : "a list");
+        schema_not_a(t, is_map ? "a mapping (key: values)" : "a list");
 }
 
 /* ---- the list ------------------------------------------------------------ */
@@ -372,14 +372,14 @@ static int set_scalar(struct setter *t)
         if (t->k->words)
             set_enum(t);
         else
-            setter_name(t);
+            schema_name(t);
         return 0;
     case KEY_PATH:
-        return setter_path(t);
+        return schema_path(t);
     case KEY_WORD:
-        return setter_word(t);
+        return schema_set_word(t);
     default:
-        return setter_string(t);
+        return schema_string(t);
     }
 }
 
@@ -405,14 +405,14 @@ int schema_set(const struct schema_key *k, const struct node *value,
     else if (k->type == KEY_NUMBERS)
         set_numbers(&t);
     else if (k->type == KEY_LIST)
-        rc = setter_list(&t);
+        rc = schema_list(&t);
     else if (k->type == KEY_MAP)
-        rc = setter_map(&t);
+        rc = schema_map(&t);
     else if (value->kind == NODE_NULL && k->null_ok)
         rc = set_null(&t);
     else if (value->kind != NODE_SCALAR)
-        setter_not_a(&t, "a single value");
-    else if (!setter_cannot_fill(&t, value))
+        schema_not_a(&t, "a single value");
+    else if (!schema_cannot_fill(&t, value))
         rc = set_scalar(&t);
     if (rc == 0)
         *ret_bad = t.bad;

@@ -9,7 +9,7 @@
 
 #include "jobs/text/text.h"
 
-struct node *node_create(enum node_kind kind, struct mark at, struct error *err)
+struct node *tree_create(enum node_kind kind, struct mark at, struct error *err)
 {
     struct node *n = calloc(1, sizeof(*n));
     if (!n) {
@@ -23,14 +23,14 @@ struct node *node_create(enum node_kind kind, struct mark at, struct error *err)
 
 /* Recursion depth: that of the tree, TREE_MAX_DEPTH, and once more for
  * --set. */
-void node_destroy(struct node *n) // NOLINT(misc-no-recursion)
+void tree_destroy(struct node *n) // NOLINT(misc-no-recursion)
 {
     if (!n)
         return;
     int saved = errno;
     for (struct node *c = n->first, *next = NULL; c; c = next) {
         next = c->next;
-        node_destroy(c);
+        tree_destroy(c);
     }
     free(n->key);
     free(n->text);
@@ -38,7 +38,7 @@ void node_destroy(struct node *n) // NOLINT(misc-no-recursion)
     errno = saved;
 }
 
-struct node *node_child(const struct node *map, const char *key)
+struct node *tree_child(const struct node *map, const char *key)
 {
     for (struct node *c = map->first; c; c = c->next)
         if (c->key && strcmp(c->key, key) == 0)
@@ -46,7 +46,7 @@ struct node *node_child(const struct node *map, const char *key)
     return NULL;
 }
 
-void node_append(struct node *parent, struct node *child)
+void tree_append(struct node *parent, struct node *child)
 {
     child->next = NULL;
     if (parent->last)
@@ -56,7 +56,7 @@ void node_append(struct node *parent, struct node *child)
     parent->last = child;
 }
 
-void node_remove(struct node *map, const char *key)
+void tree_remove(struct node *map, const char *key)
 {
     struct node *before = NULL;
     for (struct node *c = map->first; c; before = c, c = c->next) {
@@ -68,12 +68,12 @@ void node_remove(struct node *map, const char *key)
             map->first = c->next;
         if (map->last == c)
             map->last = before;
-        node_destroy(c);
+        tree_destroy(c);
         return;
     }
 }
 
-size_t node_count(const struct node *n)
+size_t tree_count(const struct node *n)
 {
     size_t count = 0;
     for (const struct node *c = n->first; c; c = c->next)
@@ -82,27 +82,27 @@ size_t node_count(const struct node *n)
 }
 
 /* Recursion depth: that of the tree. */
-struct node *node_clone(const struct node *n, // NOLINT(misc-no-recursion)
+struct node *tree_clone(const struct node *n, // NOLINT(misc-no-recursion)
                         struct error *err)
 {
-    struct node *copy = node_create(n->kind, n->at, err);
+    struct node *copy = tree_create(n->kind, n->at, err);
     if (!copy)
         return NULL;
     copy->key_at = n->key_at;
     copy->key = n->key ? strdup(n->key) : NULL;
     copy->text = n->text ? strdup(n->text) : NULL;
     if ((n->key && !copy->key) || (n->text && !copy->text)) {
-        node_destroy(copy);
+        tree_destroy(copy);
         (void)error_set(err, ERR_NOMEM, "copy of a YAML tree");
         return NULL;
     }
     for (const struct node *c = n->first; c; c = c->next) {
-        struct node *child = node_clone(c, err);
+        struct node *child = tree_clone(c, err);
         if (!child) {
-            node_destroy(copy);
+            tree_destroy(copy);
             return NULL;
         }
-        node_append(copy, child);
+        tree_append(copy, child);
     }
     return copy;
 }

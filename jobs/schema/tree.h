@@ -52,7 +52,7 @@ struct node {
  * document, E011 a key that is not a word.
  *
  * out  ret  the top, a NODE_MAP; NULL if parsing had to stop. The caller frees
- *      it with node_destroy()
+ *      it with tree_destroy()
  * err  ERR_NOMEM only */
 int tree_parse(const char *text, size_t len, struct spec_report *report,
                struct node **ret, struct error *err) MUST_CHECK;
@@ -64,15 +64,15 @@ int tree_parse_value(const char *path, const char *value,
                      struct spec_report *report, struct node **ret,
                      struct error *err) MUST_CHECK;
 
-struct node *node_create(enum node_kind kind, struct mark at,
+struct node *tree_create(enum node_kind kind, struct mark at,
                          struct error *err);
-void node_destroy(struct node *n);
-struct node *node_child(const struct node *map, const char *key); /* or NULL */
-void node_append(struct node *parent, struct node *child); /* owns child */
-void node_remove(struct node *map, const char *key);
-size_t node_count(const struct node *n); /* number of children */
+void tree_destroy(struct node *n);
+struct node *tree_child(const struct node *map, const char *key); /* or NULL */
+void tree_append(struct node *parent, struct node *child); /* owns child */
+void tree_remove(struct node *map, const char *key);
+size_t tree_count(const struct node *n); /* number of children */
 /* A copy of n and its descendants, without its siblings. NULL and ERR_NOMEM. */
-struct node *node_clone(const struct node *n, struct error *err);
+struct node *tree_clone(const struct node *n, struct error *err);
 
 /* Appends n as JSON: scalars as strings, since a tree has no types; NODE_BAD as
  * null. tree_parse() reads it back. */

@@ -92,7 +92,7 @@ static const char *path_here(const struct reader *r, const char *key,
 static void stop_at(struct reader *r, const char *code, struct mark at,
                     const char *message)
 {
-    report_add(r->report, code, at, NULL, NULL, "%s", message);
+    diagnostics_add(r->report, code, at, NULL, NULL, "%s", message);
     r->stop = true;
 }
 
@@ -144,17 +144,18 @@ static bool text_fits(struct reader *r, const yaml_event_t *ev, struct mark at,
     size_t max = is_key ? TREE_MAX_KEY : TREE_MAX_SCALAR;
     char here[HERE_CAP];
     if (len > max) {
-        report_add(r->report, "E005", at, path_here(r, NULL, here), NULL,
-                   "a %s of %zu bytes; at most %zu are accepted",
-                   is_key ? "key" : "value", len, max);
+        diagnostics_add(r->report, "E005", at, path_here(r, NULL, here), NULL,
+                        "a %s of %zu bytes; at most %zu are accepted",
+                        is_key ? "key" : "value", len, max);
         return false;
     }
     for (const char *p = s; p < s + len;) {
         int32_t cp = text_next(&p, s + len);
         if (!text_is_control(cp))
             continue;
-        report_add(r->report, "E007", at, path_here(r, NULL, here), NULL,
-                   "control character U+%04X is not accepted", (unsigned)cp);
+        diagnostics_add(r->report, "E007", at, path_here(r, NULL, here), NULL,
+                        "control character U+%04X is not accepted",
+                        (unsigned)cp);
         return false;
     }
     return true;
@@ -175,9 +176,9 @@ static bool refuse_tag(struct reader *r, const void *tag, struct mark at)
 {
     char here[HERE_CAP];
     if (tag)
-        report_add(r->report, "E009", at, path_here(r, NULL, here),
-                   "leave the tag out; the key decides the type",
-                   "tags are not accepted");
+        diagnostics_add(r->report, "E009", at, path_here(r, NULL, here),
+                        "leave the tag out; the key decides the type",
+                        "tags are not accepted");
     return tag != NULL;
 }
 
@@ -185,9 +186,9 @@ static bool refuse_anchor(struct reader *r, const void *anchor, struct mark at)
 {
     char here[HERE_CAP];
     if (anchor)
-        report_add(r->report, "E003", at, path_here(r, NULL, here),
-                   "write the value out where it is used",
-                   "anchors and aliases are not accepted");
+        diagnostics_add(r->report, "E003", at, path_here(r, NULL, here),
+                        "write the value out where it is used",
+                        "anchors and aliases are not accepted");
     return anchor != NULL;
 }
 
@@ -202,9 +203,9 @@ static int take_key(struct reader *r, struct frame *f, const yaml_event_t *ev,
     f->key_at = at;
     f->key_bad = !text_fits(r, ev, at, true);
     if (!f->key_bad && strcmp(s, "<<") == 0) {
-        report_add(r->report, "E003", at, path_here(r, s, here),
-                   "write the keys out where they are used",
-                   "merge keys are not accepted");
+        diagnostics_add(r->report, "E003", at, path_here(r, s, here),
+                        "write the keys out where they are used",
+                        "merge keys are not accepted");
         f->key_bad = true;
     }
     if (reserve_seen(r) < 0)
@@ -213,10 +214,10 @@ static int take_key(struct reader *r, struct frame *f, const yaml_event_t *ev,
         f->key_bad || f->lost ? NULL : find_seen(r, f->node, s)->child;
     if (twin) {
         (void)text_quote(q, sizeof(q), s);
-        report_add(r->report, "E006", at, path_here(r, s, here),
-                   "leave one of them out",
-                   "key '%s' is there twice; the first is on line %d", q,
-                   twin->key_at.line);
+        diagnostics_add(r->report, "E006", at, path_here(r, s, here),
+                        "leave one of them out",
+                        "key '%s' is there twice; the first is on line %d", q,
+                        twin->key_at.line);
         f->key_bad = true;
     }
     if (f->key_bad)
@@ -238,7 +239,7 @@ static void place_node(struct reader *r, struct node *n, bool *ret_keep)
     }
     struct frame *f = &r->stack[r->depth - 1];
     if (f->node->kind == NODE_LIST) {
-        node_append(f->node, n);
+        tree_append(f->node, n);
         return;
     }
     *ret_keep = !f->key_bad;
@@ -246,7 +247,7 @@ static void place_node(struct reader *r, struct node *n, bool *ret_keep)
         n->key = f->key;
         n->key_at = f->key_at;
         f->key = NULL;
-        node_append(f->node, n);
+        tree_append(f->node, n);
         if (!f->lost) {
             *find_seen(r, f->node, n->key) = (struct seen){f->node, n};
             r->n_seen++;
@@ -264,17 +265,17 @@ static bool expects_key(const struct reader *r)
 static int on_leaf(struct reader *r, enum node_kind kind, const char *text,
                    struct mark at)
 {
-    struct node *n = node_create(kind, at, r->err);
+    struct node *n = tree_create(kind, at, r->err);
     if (!n)
         return -1;
     if (text && !(n->text = strdup(text))) {
-        node_destroy(n);
+        tree_destroy(n);
         return error_set(r->err, ERR_NOMEM, "value of a YAML tree");
     }
     bool keep = false;
     place_node(r, n, &keep);
     if (!keep)
-        node_destroy(n);
+        tree_destroy(n);
     return 0;
 }
 
@@ -320,15 +321,15 @@ static int on_open(struct reader *r, enum node_kind kind, const void *anchor,
     }
     bool bad = refuse_anchor(r, anchor, at);
     bad = refuse_tag(r, tag, at) || bad;
-    struct node *n = node_create(kind, at, r->err);
+    struct node *n = tree_create(kind, at, r->err);
     if (!n)
         return -1;
     bool keep = false;
     if (expects_key(r)) {
         struct frame *f = &r->stack[r->depth - 1];
         if (!bad && f->keep)
-            report_add(r->report, "E011", at, NULL, NULL,
-                       "a key must be a single word");
+            diagnostics_add(r->report, "E011", at, NULL, NULL,
+                            "a key must be a single word");
         f->has_key = f->key_bad = true;
     } else
         place_node(r, n, &keep);
@@ -342,7 +343,7 @@ static void on_close(struct reader *r)
 {
     struct frame *f = &r->stack[--r->depth];
     if (!f->keep)
-        node_destroy(f->node);
+        tree_destroy(f->node);
 }
 
 /* ---- the event loop ------------------------------------------------------ */
@@ -355,8 +356,8 @@ static void on_document(struct reader *r, const yaml_event_t *ev)
     else if (ev->data.document_start.version_directive ||
              ev->data.document_start.tag_directives.start !=
                  ev->data.document_start.tag_directives.end)
-        report_add(r->report, "E009", at, NULL, NULL,
-                   "directives are not accepted");
+        diagnostics_add(r->report, "E009", at, NULL, NULL,
+                        "directives are not accepted");
 }
 
 static int on_event(struct reader *r, const yaml_event_t *ev)
@@ -451,10 +452,10 @@ static int syntax_error(struct reader *r)
     bool is_before = strstr(what, "find expected ':'") && opened.line > 0;
     char hint[HINT_CAP];
     hint_of(what, opened, hint);
-    report_add(r->report, is_utf ? "E008" : "E000",
-               is_before ? opened : place(r, &y->problem_mark, NULL), NULL,
-               hint, "not YAML that mgpu reads: %s%s%s", what,
-               y->context ? ", " : "", y->context ? y->context : "");
+    diagnostics_add(r->report, is_utf ? "E008" : "E000",
+                    is_before ? opened : place(r, &y->problem_mark, NULL), NULL,
+                    hint, "not YAML that mgpu reads: %s%s%s", what,
+                    y->context ? ", " : "", y->context ? y->context : "");
     r->stop = true;
     return 0;
 }
@@ -488,8 +489,8 @@ static bool bytes_are_fine(struct reader *r, const char *text, size_t len)
 {
     struct mark at = {.line = r->no_place ? 0 : 1, .column = 1, .width = 1};
     if (len > TREE_MAX_BYTES) {
-        report_add(r->report, "E002", at, NULL, NULL,
-                   "%zu bytes; at most 1 MiB is accepted", len);
+        diagnostics_add(r->report, "E002", at, NULL, NULL,
+                        "%zu bytes; at most 1 MiB is accepted", len);
         return false;
     }
     const char *end = text + len;
@@ -497,15 +498,15 @@ static bool bytes_are_fine(struct reader *r, const char *text, size_t len)
         const char *from = p;
         int32_t cp = text_next(&p, end);
         if (cp < 0) {
-            report_add(r->report, "E008", at, NULL, "save it as UTF-8",
-                       "not UTF-8: byte 0x%02X at offset %zu",
-                       (unsigned char)*from, (size_t)(from - text));
+            diagnostics_add(r->report, "E008", at, NULL, "save it as UTF-8",
+                            "not UTF-8: byte 0x%02X at offset %zu",
+                            (unsigned char)*from, (size_t)(from - text));
             return false;
         }
         if (text_is_control(cp)) {
-            report_add(r->report, "E007", at, NULL, NULL,
-                       "control character U+%04X is not accepted",
-                       (unsigned)cp);
+            diagnostics_add(r->report, "E007", at, NULL, NULL,
+                            "control character U+%04X is not accepted",
+                            (unsigned)cp);
             return false;
         }
         bool ends = cp == '\n' || (cp == '\r' && !(p < end && *p == '\n'));
@@ -541,7 +542,7 @@ static int read_tree(struct reader *r, const char *text, size_t len)
 static int finish(struct reader *r, int rc, struct node **ret)
 {
     if (rc < 0 || r->stop) {
-        node_destroy(r->root);
+        tree_destroy(r->root);
         r->root = NULL;
     }
     if (rc == 0)

@@ -6,7 +6,7 @@
 
 enum { GPUS_MAX = 1024 }; /* of resources.gpus */
 
-int32_t spec_parts(const struct job_spec *s)
+int32_t gpu_sizes_parts(const struct job_spec *s)
 {
     if (s->kind == SPEC_COMMAND || s->train.global_batch_size == 0 ||
         s->train.batch_size < 1)
@@ -19,7 +19,7 @@ struct gpu_sizes spec_gpu_sizes(const struct job_spec *s)
     return (struct gpu_sizes){.gpus = s->resources.gpus,
                               .nodes = s->resources.nodes,
                               .per_node = s->resources.gpus_per_node,
-                              .parts = spec_parts(s)};
+                              .parts = gpu_sizes_parts(s)};
 }
 
 /* Whatever the range is. */

@@ -14,7 +14,7 @@ struct gpu_sizes {
 };
 
 /* Micro-batches of an iteration; 0: no train.global_batch_size. */
-int32_t spec_parts(const struct job_spec *s);
+int32_t gpu_sizes_parts(const struct job_spec *s);
 struct gpu_sizes spec_gpu_sizes(const struct job_spec *s);
 
 /* Whether ranks of that number can divide the parts equally: one per GPU, or

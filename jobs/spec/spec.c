@@ -21,10 +21,10 @@
 #include "jobs/text/text.h"
 #include "jobs/text/timestamp.h"
 
-void reading_clear(struct reading *r)
+void spec_reading_clear(struct reading *r)
 {
     spec_clear(&r->spec);
-    node_destroy(r->root);
+    tree_destroy(r->root);
     free(r->dir);
 }
 
@@ -53,15 +53,15 @@ void spec_name_of_file(const char *file, char out[SPEC_NAME_CAP])
 
 /* ---- reading ------------------------------------------------------------- */
 
-int reading_open(struct reading *r, const char *text, size_t len,
-                 const struct spec_options *opt, struct spec_report *report,
-                 struct error *err)
+int spec_reading_open(struct reading *r, const char *text, size_t len,
+                      const struct spec_options *opt,
+                      struct spec_report *report, struct error *err)
 {
     if (schema_defaults(&spec_schema, &r->spec, err) < 0 ||
         schema_dir_of(opt->file, &r->dir, err) < 0 ||
         tree_parse(text, len, report, &r->root, err) < 0)
         return -1;
-    if (r->root && opt->base && reading_lay(r, opt->base, err) < 0)
+    if (r->root && opt->base && spec_reading_merge(r, opt->base, err) < 0)
         return -1;
     for (size_t i = 0; r->root && i < opt->n_sets; i++)
         if (schema_graft(&spec_schema, r->root, &opt->sets[i], report, err) < 0)
@@ -69,8 +69,8 @@ int reading_open(struct reading *r, const char *text, size_t len,
     return r->root ? spec_torchtune(r->root, report, err) : 0;
 }
 
-int reading_values(struct reading *r, const struct spec_options *opt,
-                   struct spec_report *report, struct error *err)
+int spec_reading_values(struct reading *r, const struct spec_options *opt,
+                        struct spec_report *report, struct error *err)
 {
     struct schema_base base = {r->dir, opt->home};
     if (schema_apply(&spec_schema, r->root, &base, &r->spec, r->from, report,
@@ -95,12 +95,12 @@ static int read_spec(const char *text, size_t len,
                      const struct spec_options *opt, struct reading *r,
                      struct spec_report *report, struct error *err)
 {
-    if (reading_open(r, text, len, opt, report, err) < 0)
+    if (spec_reading_open(r, text, len, opt, report, err) < 0)
         return -1;
     if (!r->root)
         return 0;
     if (reading_fill(r->root, opt, report, err) < 0 ||
-        reading_values(r, opt, report, err) < 0)
+        spec_reading_values(r, opt, report, err) < 0)
         return -1;
     spec_settle(&r->spec, r->from);
     spec_check(&r->spec, r->root, r->from, opt->is_stored, report);
@@ -137,9 +137,10 @@ static void look_for_secrets(const struct reading *r, const char *home,
     for (const struct node *n = list ? list->first : NULL; n; n = n->next) {
         struct error why = ERROR_INIT;
         if (secret_look(n->text, home, &why) < 0)
-            report_add(report, "W103", n->at, "secrets",
-                       "it must exist where the job runs, or the job is held",
-                       "%.230s", why.msg);
+            diagnostics_add(
+                report, "W103", n->at, "secrets",
+                "it must exist where the job runs, or the job is held",
+                "%.230s", why.msg);
     }
 }
 
@@ -152,17 +153,17 @@ static void look_at_begin(const struct reading *r, double now_s,
     const char *text = r->spec.policy.begin;
     const struct node *from = node_of(r, path);
     struct when at;
-    if (!from || !text || when_parse(text, &at, NULL, NULL) < 0 ||
+    if (!from || !text || timestamp_parse(text, &at, NULL, NULL) < 0 ||
         at.is_after || at.s >= now_s)
         return;
-    report_add(report, "W112", from->at, path, NULL,
-               "policy.begin '%.60s' is past: it starts as soon as it can",
-               text);
+    diagnostics_add(report, "W112", from->at, path, NULL,
+                    "policy.begin '%.60s' is past: it starts as soon as it can",
+                    text);
 }
 
-void reading_look_around(const struct reading *r,
-                         const struct spec_options *opt,
-                         struct spec_report *report)
+void spec_reading_look_around(const struct reading *r,
+                              const struct spec_options *opt,
+                              struct spec_report *report)
 {
     if (opt->now_s > 0)
         look_at_begin(r, opt->now_s, report);
@@ -172,8 +173,8 @@ void reading_look_around(const struct reading *r,
 }
 
 /* Variables that env sets itself keep their values. */
-int reading_take_env(struct reading *r, const char *home,
-                     struct spec_report *report, struct error *err)
+int spec_reading_take_env(struct reading *r, const char *home,
+                          struct spec_report *report, struct error *err)
 {
     struct spec_map *env = &r->spec.env;
     const struct spec_list *names = &r->spec.env_passthrough;
@@ -192,13 +193,13 @@ int reading_take_env(struct reading *r, const char *home,
         if (find_pair(env, name))
             continue;
         if (!value)
-            report_add(report, "W102", at, "env_passthrough", NULL,
-                       "the variable '%.100s' is not set here", name);
+            diagnostics_add(report, "W102", at, "env_passthrough", NULL,
+                            "the variable '%.100s' is not set here", name);
         else if (!schema_can_say(value))
-            report_add(report, "E014", at, "env_passthrough", NULL,
-                       "the value of the variable '%.100s' has control "
-                       "characters, ${ or over 64 KiB",
-                       name);
+            diagnostics_add(report, "E014", at, "env_passthrough", NULL,
+                            "the value of the variable '%.100s' has control "
+                            "characters, ${ or over 64 KiB",
+                            name);
         else {
             struct spec_pair *p = &pairs[env->n++];
             p->key = strdup(name);
@@ -231,15 +232,15 @@ int spec_parse(const char *text, size_t len, const struct spec_options *opt,
 
     if (!opt)
         opt = &none;
-    int rc = report_init(report, err);
+    int rc = diagnostics_init(report, err);
     if (rc == 0)
         rc = read_spec(text, len, opt, &r, report, err);
     if (rc == 0 && opt->take_env)
-        rc = reading_take_env(&r, opt->home, report, err);
+        rc = spec_reading_take_env(&r, opt->home, report, err);
     if (rc == 0)
-        reading_look_around(&r, opt, report);
+        spec_reading_look_around(&r, opt, report);
     if (rc == 0)
-        rc = report_verdict(report, err);
+        rc = diagnostics_verdict(report, err);
     if (rc == 0 && opt->draw_seed && r.spec.kind != SPEC_COMMAND &&
         r.spec.train.seed < 0)
         rc = spec_draw_seed(&r.spec.train.seed, err);
@@ -247,7 +248,7 @@ int spec_parse(const char *text, size_t len, const struct spec_options *opt,
         *ret = r.spec;
         r.spec = (struct job_spec){.version = 0};
     }
-    reading_clear(&r);
+    spec_reading_clear(&r);
     return rc;
 }
 
@@ -292,7 +293,7 @@ static const struct node *other_origin(const struct node *n)
 {
     for (const struct node *c = n->first; c; c = c->next)
         if ((c->at.line > 0) != (n->at.line > 0) ||
-            mark_is_base(c->at) != mark_is_base(n->at))
+            spec_mark_is_base(c->at) != spec_mark_is_base(n->at))
             return c;
     return NULL;
 }
@@ -362,9 +363,9 @@ int spec_show(const char *text, size_t len, const struct spec_options *opt,
     int rc = spec_expand(text, len, &quiet, &jobs, &report, err);
     report.n = 0; /* a second parse finds the same */
     if (rc == 0)
-        rc = reading_open(&r, text, len, opt, &report, err);
+        rc = spec_reading_open(&r, text, len, opt, &report, err);
     if (rc == 0)
-        rc = reading_values(&r, opt, &report, err);
+        rc = spec_reading_values(&r, opt, &report, err);
     if (rc == 0)
         spec_settle(&r.spec, r.from);
     if (rc == 0)
@@ -372,9 +373,9 @@ int spec_show(const char *text, size_t len, const struct spec_options *opt,
                          &shown, out, err);
     if (rc == 0 && jobs.is_sweep)
         rc = add_tasks(&jobs, out, err);
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     spec_jobs_clear(&jobs);
-    reading_clear(&r);
+    spec_reading_clear(&r);
     return rc;
 }
 
@@ -484,9 +485,9 @@ bool spec_saves(const struct job_spec *s)
     const char *dir =
         s->checkpoint.dir ? s->checkpoint.dir : s->train.output_dir;
     /* Another attempt would look for its checkpoints elsewhere. */
-    bool moves =
-        fill_has(dir, "attempt") || (fill_has(dir, "output_dir") &&
-                                     fill_has(s->train.output_dir, "attempt"));
+    bool moves = interpolate_has(dir, "attempt") ||
+                 (interpolate_has(dir, "output_dir") &&
+                  interpolate_has(s->train.output_dir, "attempt"));
     if (s->kind == SPEC_COMMAND)
         return s->saves;
     return s->checkpoint.on_signal && s->retry.resume && !moves;

@@ -246,7 +246,7 @@ struct spec_report {
     size_t n, n_errors, n_warnings; /* n is at most 50; the counts include
                                      * the rest */
 };
-void spec_report_clear(struct spec_report *r);
+void diagnostics_clear(struct spec_report *r);
 
 /* resources.warn_signal: auto */
 enum { SPEC_WARN_AUTO = -1 };
@@ -298,7 +298,7 @@ struct spec_options {
  * error here: use spec_expand().
  *
  * out  ret     set only if there is no error; free it with spec_clear()
- *      report  always set, also on success (warnings); spec_report_clear()
+ *      report  always set, also on success (warnings); diagnostics_clear()
  * err  ERR_INVAL there are errors: "3 errors"; ERR_NOMEM */
 int spec_parse(const char *text, size_t len, const struct spec_options *opt,
                struct job_spec *ret, struct spec_report *report,
@@ -363,11 +363,11 @@ int spec_show(const char *text, size_t len, const struct spec_options *opt,
 
 /* The findings for display: "file:line:col: error[E010]: ...", the source line
  * with a caret, the hint; then the summary line. */
-int spec_report_print(const struct spec_report *r, const char *file,
+int diagnostics_print(const struct spec_report *r, const char *file,
                       const char *text, size_t len, struct buf *out,
                       struct error *err) MUST_CHECK;
 /* As a JSON array of {code,severity,file,line,column,path,message,hint}. */
-int spec_report_json(const struct spec_report *r, const char *file,
+int diagnostics_json(const struct spec_report *r, const char *file,
                      struct buf *out, struct error *err) MUST_CHECK;
 
 /* One row per key, for --help, the man page check and completion: calls each()

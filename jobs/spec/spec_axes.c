@@ -15,8 +15,8 @@ static void refuse(struct expansion *x, struct mark at, const char *key,
                    const char *hint, const char *what)
 {
     char q[TEXT_QUOTE_CAP];
-    report_add(x->report, "E020", at, key, hint, "'%s' %s",
-               text_quote(q, sizeof(q), key), what);
+    diagnostics_add(x->report, "E020", at, key, hint, "'%s' %s",
+                    text_quote(q, sizeof(q), key), what);
 }
 
 /* ---- keys and values ------------------------------------------------------
@@ -77,8 +77,8 @@ static void refuse_unknown(struct expansion *x, const struct node *n)
     hint[0] = '\0';
     if (is_meant(n, word, sizeof(word)))
         (void)snprintf(hint, sizeof(hint), "did you mean '%s'?", word);
-    report_add(x->report, "E010", n->key_at, key, hint, "unknown key '%s'",
-               key);
+    diagnostics_add(x->report, "E010", n->key_at, key, hint, "unknown key '%s'",
+                    key);
 }
 
 static bool check_key(struct expansion *x, const struct node *n)
@@ -115,8 +115,8 @@ static int check_value(struct expansion *x, const char *key, struct node *value)
         return 0;
     if (!k) { /* an item of a map */
         if (value->kind != NODE_SCALAR)
-            report_add(x->report, "E011", value->at, key, NULL,
-                       "each value of '%s' must be a text", key);
+            diagnostics_add(x->report, "E011", value->at, key, NULL,
+                            "each value of '%s' must be a text", key);
         return 0;
     }
     if (schema_set(k, value, &x->paths, &x->scratch, x->report, &bad, x->err) <
@@ -151,7 +151,7 @@ static int take_values(struct expansion *x, struct node *list, size_t *ret_n)
             return -1;
     x->varied[x->n_varied++] =
         (struct varied){list->key, list->key_at, list->first};
-    *ret_n = node_count(list);
+    *ret_n = tree_count(list);
     return 0;
 }
 
@@ -216,7 +216,7 @@ static int read_item(struct expansion *x, struct node *item)
 
 static int read_list(struct expansion *x, struct node *list)
 {
-    struct axis a = {.list = list->first, .n = node_count(list)};
+    struct axis a = {.list = list->first, .n = tree_count(list)};
     for (struct node *c = list->first; c; c = c->next)
         if (read_item(x, c) < 0)
             return -1;
@@ -250,7 +250,7 @@ static int read_array(struct expansion *x, const struct node *n)
     struct error why = ERROR_INIT;
     size_t off = 0;
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        if (node_child(x->sweep, others[i])) {
+        if (tree_child(x->sweep, others[i])) {
             refuse(x, n->at, key, "a sweep of numbers is a sweep of its own",
                    "cannot stand beside grid, zip or list");
             return 0;
@@ -259,10 +259,10 @@ static int read_array(struct expansion *x, const struct node *n)
     if (!x->array)
         return error_set(x->err, ERR_NOMEM, "array");
     if (array_parse(n->text, x->array, &off, &why) < 0)
-        report_add(x->report, "E020", place_in(n, off), key,
-                   "as in 0-15, 0-30:10, 1,3,7-9; 0-15%4: four at a time",
-                   "'%s': %s", key, why.msg);
-    else if (x->array->max_parallel > 0 && node_child(x->sweep, "max_parallel"))
+        diagnostics_add(x->report, "E020", place_in(n, off), key,
+                        "as in 0-15, 0-30:10, 1,3,7-9; 0-15%4: four at a time",
+                        "'%s': %s", key, why.msg);
+    else if (x->array->max_parallel > 0 && tree_child(x->sweep, "max_parallel"))
         refuse(x, n->at, key, "leave one of them out",
                "has a % and sweep.max_parallel is there, too");
     else {
@@ -280,12 +280,12 @@ static const struct node *node_at(const struct node *root, const char *path)
     const struct node *n = root;
     for (const char *p = path; n && n->kind == NODE_MAP;) {
         char name[PATH_CAP];
-        const struct node *whole = node_child(n, p); /* labels: {a.b: c} */
+        const struct node *whole = tree_child(n, p); /* labels: {a.b: c} */
         size_t len = strcspn(p, ".");
         if (whole)
             return whole;
         (void)snprintf(name, sizeof(name), "%.*s", (int)len, p);
-        n = p[len] ? node_child(n, name) : NULL;
+        n = p[len] ? tree_child(n, name) : NULL;
         p += len + 1;
     }
     return NULL;
@@ -294,7 +294,7 @@ static const struct node *node_at(const struct node *root, const char *path)
 static bool in_list(const struct axis *a, const char *key, bool in_all)
 {
     for (const struct node *c = a->list; c; c = c->next) {
-        bool is_there = c->kind == NODE_MAP && node_child(c, key);
+        bool is_there = c->kind == NODE_MAP && tree_child(c, key);
         if (is_there != in_all)
             return is_there;
     }
@@ -403,9 +403,9 @@ void axes_check_parts(struct expansion *x)
                        text_quote(q, sizeof(q), c->key));
         (void)snprintf(hint, sizeof(hint), "did you mean 'grid: {%s: ...}'?",
                        word);
-        report_add(x->report, "E010", c->key_at, path, hint, "unknown key '%s'",
-                   path);
-        node_remove(x->sweep, c->key);
+        diagnostics_add(x->report, "E010", c->key_at, path, hint,
+                        "unknown key '%s'", path);
+        tree_remove(x->sweep, c->key);
     }
 }
 
@@ -421,11 +421,11 @@ int axes_read(struct expansion *x)
     if (x->sweep->kind != NODE_MAP)
         return 0; /* reported */
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        struct node *n = node_child(x->sweep, parts[i].key);
+        struct node *n = tree_child(x->sweep, parts[i].key);
         if (n && n->kind == parts[i].kind && parts[i].read(x, n) < 0)
             return -1;
     }
-    const struct node *array = node_child(x->sweep, "array");
+    const struct node *array = tree_child(x->sweep, "array");
     if (array && array->kind == NODE_SCALAR && read_array(x, array) < 0)
         return -1;
     check_twice(x);

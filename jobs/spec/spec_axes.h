@@ -53,13 +53,13 @@ bool axes_vary(const struct expansion *x, const char *key);
 bool axes_check_size(struct expansion *x, size_t len);
 /* Adds a finding if its tasks depend on too many jobs. -1 if memory is
  * short. */
-int axes_check_awaited(struct expansion *x,
-                       const struct spec_jobs *jobs) MUST_CHECK;
+int spec_axes_check_awaited(struct expansion *x,
+                            const struct spec_jobs *jobs) MUST_CHECK;
 
 /* Adds a finding if two tasks would write into one directory. -1 if memory is
  * short. */
-int axes_check_dirs(struct expansion *x,
-                    const struct spec_jobs *jobs) MUST_CHECK;
+int spec_axes_check_dirs(struct expansion *x,
+                         const struct spec_jobs *jobs) MUST_CHECK;
 
 /* Makes a path in the node absolute, relative to the file that contains it,
  * because the text that goes to the daemon has no file. */

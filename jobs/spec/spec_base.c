@@ -12,7 +12,7 @@
 
 static const char head[] = "template ";
 
-bool mark_is_base(struct mark at)
+bool spec_mark_is_base(struct mark at)
 {
     return at.line == 0 && at.option &&
            strncmp(at.option, head, sizeof(head) - 1) == 0;
@@ -72,11 +72,11 @@ int spec_base_create(const char *text, size_t len, const char *name,
     struct spec_base *b = calloc(1, sizeof(*b));
     if (!b)
         return error_set(err, ERR_NOMEM, "template");
-    int rc = report_init(report, err);
+    int rc = diagnostics_init(report, err);
     if (rc == 0)
         rc = tree_parse(text, len, report, &b->root, err);
     if (rc == 0)
-        rc = report_verdict(report, err);
+        rc = diagnostics_verdict(report, err);
     if (rc == 0) {
         b->n_lines = (size_t)last_line(b->root) + 1;
         b->places = calloc(b->n_lines, sizeof(*b->places));
@@ -94,7 +94,7 @@ void spec_base_destroy(struct spec_base *b)
 {
     if (!b)
         return;
-    node_destroy(b->root);
+    tree_destroy(b->root);
     for (size_t i = 0; b->places && i < b->n_lines; i++)
         free(b->places[i]);
     free(b->places);
@@ -115,30 +115,30 @@ static void swap(struct node *a, struct node *b)
 static void lay(struct node *below, struct node *over) // NOLINT(*-no-recursion)
 {
     for (struct node *c = over->first, *next = NULL; c; c = next) {
-        struct node *b = node_child(below, c->key);
+        struct node *b = tree_child(below, c->key);
         next = c->next;
         if (!b) {
-            node_append(below, c);
+            tree_append(below, c);
             continue;
         }
         if (b->kind == NODE_MAP && c->kind == NODE_MAP)
             lay(b, c);
         else
             swap(b, c);
-        node_destroy(c);
+        tree_destroy(c);
     }
     over->first = over->last = NULL;
 }
 
-int reading_lay(struct reading *r, const struct spec_base *base,
-                struct error *err)
+int spec_reading_merge(struct reading *r, const struct spec_base *base,
+                       struct error *err)
 {
-    struct node *root = node_clone(base->root, err);
+    struct node *root = tree_clone(base->root, err);
     if (!root)
         return -1;
     root->at = r->root->at;
     lay(root, r->root);
-    node_destroy(r->root);
+    tree_destroy(r->root);
     r->root = root;
     return 0;
 }

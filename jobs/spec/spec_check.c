@@ -19,7 +19,7 @@ static struct mark place_of_section(const struct check *c, const char *path)
 {
     char head[PATH_CAP];
     (void)snprintf(head, sizeof(head), "%.*s", (int)strcspn(path, "."), path);
-    const struct node *n = node_child(c->root, head);
+    const struct node *n = tree_child(c->root, head);
     struct mark top = {.line = 1, .column = 1, .width = 1};
     return n ? n->key_at : top;
 }
@@ -103,21 +103,21 @@ static void refuse_stray(const struct check *c, const struct schema_key *k,
 {
     char kinds[40];
     if (k->when == WHEN_SWEEP)
-        report_add(c->report, "E020", at, k->path, NULL,
-                   "a sweep is several jobs, this is a single one");
+        diagnostics_add(c->report, "E020", at, k->path, NULL,
+                        "a sweep is several jobs, this is a single one");
     else if (!(spec_kinds(k->when) & 1u << c->s->kind))
-        report_add(c->report, "E018", at, k->path, NULL,
-                   "'%s' is only for kind: %s", k->path,
-                   kinds_of(k->when, kinds));
+        diagnostics_add(c->report, "E018", at, k->path, NULL,
+                        "'%s' is only for kind: %s", k->path,
+                        kinds_of(k->when, kinds));
     else if (k->when == WHEN_FILES)
-        report_add(c->report, "E017", at, k->path, NULL,
-                   "'%s' is not read when dataset.source is synthetic",
-                   k->path);
+        diagnostics_add(c->report, "E017", at, k->path, NULL,
+                        "'%s' is not read when dataset.source is synthetic",
+                        k->path);
     else
-        report_add(c->report, "E017", at, k->path,
-                   k->when == WHEN_LORA ? "remove it, or set method: lora"
-                                        : NULL,
-                   "'%s' is only for %s", k->path, spec_needs(k->when));
+        diagnostics_add(c->report, "E017", at, k->path,
+                        k->when == WHEN_LORA ? "remove it, or set method: lora"
+                                             : NULL,
+                        "'%s' is only for %s", k->path, spec_needs(k->when));
 }
 
 static void check_rows(const struct check *c)
@@ -134,9 +134,9 @@ static void check_rows(const struct check *c)
             char range[RANGE_CAP], hint[RANGE_CAP + 16];
             (void)snprintf(hint, sizeof(hint), "one of: %s",
                            schema_range(k, range));
-            report_add(c->report, k->code, place_of_section(c, k->path),
-                       k->path, k->words ? hint : k->doc, "'%s' is missing",
-                       k->path);
+            diagnostics_add(c->report, k->code, place_of_section(c, k->path),
+                            k->path, k->words ? hint : k->doc,
+                            "'%s' is missing", k->path);
         }
     }
 }
@@ -150,9 +150,10 @@ static void check_optimizer(const struct check *c)
         s->train.optimizer.name == OPTIM_SGD &&
         s->train.optimizer.momentum == 0 &&
         !is_bad(c, "train.optimizer.momentum"))
-        report_add(c->report, "E017", place_of(c, "train.optimizer.nesterov"),
-                   "train.optimizer.nesterov", "set momentum: 0.9",
-                   "nesterov needs a momentum above 0");
+        diagnostics_add(c->report, "E017",
+                        place_of(c, "train.optimizer.nesterov"),
+                        "train.optimizer.nesterov", "set momentum: 0.9",
+                        "nesterov needs a momentum above 0");
 }
 
 static void check_profile(const struct check *c)
@@ -160,17 +161,18 @@ static void check_profile(const struct check *c)
     static const char path[] = "train.profile_first";
     if (c->s->train.profile_first_s > 0 && c->s->train.profile == PROFILE_OFF &&
         !is_bad(c, "train.profile"))
-        report_add(c->report, "E017", place_of(c, path), path,
-                   "set train.profile: epoch", "profile_first needs a profile");
+        diagnostics_add(c->report, "E017", place_of(c, path), path,
+                        "set train.profile: epoch",
+                        "profile_first needs a profile");
 }
 
 static void check_channels(const struct check *c)
 {
     static const char path[] = "model.in_channels";
     if (is_set(c, path) && c->s->model.in_channels == 2)
-        report_add(c->report, "E013", place_of(c, path), path,
-                   "1 for gray images, 3 for colour", "%s is 1 or 3, not 2",
-                   path);
+        diagnostics_add(c->report, "E013", place_of(c, path), path,
+                        "1 for gray images, 3 for colour",
+                        "%s is 1 or 3, not 2", path);
 }
 
 /* The last feature map of an image of 32 pixels or less has one pixel:
@@ -181,11 +183,12 @@ static void check_batch(const struct check *c)
     int32_t side = c->s->dataset.image_size;
     if (is_set(c, path) && c->s->train.batch_size == 1 && side <= 32 &&
         !is_bad(c, "dataset.image_size"))
-        report_add(c->report, "E017", place_of(c, path), path,
-                   "set batch_size: 2 or more, or image_size: 33 or more",
-                   "batch norm needs more than 1 value per channel: a batch "
-                   "of 1 image of %d by %d pixels has 1",
-                   side, side);
+        diagnostics_add(
+            c->report, "E017", place_of(c, path), path,
+            "set batch_size: 2 or more, or image_size: 33 or more",
+            "batch norm needs more than 1 value per channel: a batch "
+            "of 1 image of %d by %d pixels has 1",
+            side, side);
 }
 
 /* All weights of an image network fit on one GPU. */
@@ -194,9 +197,9 @@ static void check_shared_out(const struct check *c)
     static const char path[] = "train.distribution";
     if (is_set(c, path) && c->s->train.distribution == DIST_FSDP &&
         c->s->kind == SPEC_CV)
-        report_add(c->report, "E018", place_of(c, path), path,
-                   "one of: ddp-ds, ddp-rr, ddp, dp",
-                   "'%s: fsdp' is only for kind: llm", path);
+        diagnostics_add(c->report, "E018", place_of(c, path), path,
+                        "one of: ddp-ds, ddp-rr, ddp, dp",
+                        "'%s: fsdp' is only for kind: llm", path);
 }
 
 static void check_mixed(const struct check *c)
@@ -204,19 +207,19 @@ static void check_mixed(const struct check *c)
     enum spec_precision p = c->s->train.precision;
     if (is_set(c, "train.mixed") && c->s->train.mixed && p != PRECISION_FP16 &&
         p != PRECISION_BF16 && !is_bad(c, "train.precision"))
-        report_add(c->report, "E017", place_of(c, "train.mixed"), "train.mixed",
-                   "set precision: bf16",
-                   "mixed precision computes in fp16 or bf16");
+        diagnostics_add(c->report, "E017", place_of(c, "train.mixed"),
+                        "train.mixed", "set precision: bf16",
+                        "mixed precision computes in fp16 or bf16");
 }
 
 static void check_betas(const struct check *c)
 {
     if (is_set(c, "train.optimizer.betas") &&
         c->s->train.optimizer.betas.n != 2)
-        report_add(c->report, "E017", place_of(c, "train.optimizer.betas"),
-                   "train.optimizer.betas", "as in betas: [0.9, 0.999]",
-                   "train.optimizer.betas are two numbers, not %d",
-                   c->s->train.optimizer.betas.n);
+        diagnostics_add(c->report, "E017", place_of(c, "train.optimizer.betas"),
+                        "train.optimizer.betas", "as in betas: [0.9, 0.999]",
+                        "train.optimizer.betas are two numbers, not %d",
+                        c->s->train.optimizer.betas.n);
 }
 
 static void check_milestones(const struct check *c)
@@ -230,10 +233,10 @@ static void check_milestones(const struct check *c)
         rises = rises && m->v[i] == (double)(int32_t)m->v[i] &&
                 (i == 0 || m->v[i] > m->v[i - 1]);
     if (!rises)
-        report_add(c->report, "E017", place_of(c, path), path,
-                   "as in milestones: [30, 60, 90]",
-                   "%s are whole numbers of epochs, each above the one before",
-                   path);
+        diagnostics_add(
+            c->report, "E017", place_of(c, path), path,
+            "as in milestones: [30, 60, 90]",
+            "%s are whole numbers of epochs, each above the one before", path);
 }
 
 static void check_every(const struct check *c, const char *path,
@@ -242,9 +245,9 @@ static void check_every(const struct check *c, const char *path,
     struct spec_every every;
     struct error why = ERROR_INIT;
     if (is_set(c, path) && spec_every(value, &every, &why) < 0)
-        report_add(c->report, "E024", place_of(c, path), path,
-                   "write 500steps, 10m or 1epoch", "%s: %.160s", path,
-                   why.msg);
+        diagnostics_add(c->report, "E024", place_of(c, path), path,
+                        "write 500steps, 10m or 1epoch", "%s: %.160s", path,
+                        why.msg);
 }
 
 static void check_begin(const struct check *c)
@@ -254,10 +257,10 @@ static void check_begin(const struct check *c)
     struct error why = ERROR_INIT;
     struct when at;
     if (is_set(c, path) && c->s->policy.begin &&
-        when_parse(c->s->policy.begin, &at, hint, &why) < 0)
-        report_add(c->report, "E023", place_of(c, path), path, hint,
-                   "%s '%s': %.120s", path,
-                   text_quote(q, sizeof(q), c->s->policy.begin), why.msg);
+        timestamp_parse(c->s->policy.begin, &at, hint, &why) < 0)
+        diagnostics_add(c->report, "E023", place_of(c, path), path, hint,
+                        "%s '%s': %.120s", path,
+                        text_quote(q, sizeof(q), c->s->policy.begin), why.msg);
 }
 
 /* ---- gpus_per_node ------------------------------------------------------- */
@@ -270,12 +273,13 @@ static void check_per_node(const struct check *c)
         is_bad(c, "resources.gpus") || is_bad(c, "resources.nodes") ||
         spec_is_settled(c->s))
         return;
-    report_add(c->report, "E021", place_of(c, path), path,
-               "as in gpus: 8, gpus_per_node: 4, which is two nodes",
-               "%d GPUs on each node, and %d..%d GPUs in all, do not go "
-               "together%s",
-               c->s->resources.gpus_per_node, gpus->min, gpus->max,
-               is_set(c, "resources.nodes") ? " with resources.nodes" : "");
+    diagnostics_add(c->report, "E021", place_of(c, path), path,
+                    "as in gpus: 8, gpus_per_node: 4, which is two nodes",
+                    "%d GPUs on each node, and %d..%d GPUs in all, do not go "
+                    "together%s",
+                    c->s->resources.gpus_per_node, gpus->min, gpus->max,
+                    is_set(c, "resources.nodes") ? " with resources.nodes"
+                                                 : "");
 }
 
 static void check_resources(const struct check *c)
@@ -285,16 +289,16 @@ static void check_resources(const struct check *c)
     if (is_set(c, "resources.gpu_memory") && gpus->max == 0 &&
         (c->s->resources.gpu_memory.min > 0 ||
          c->s->resources.gpu_memory.max > 0))
-        report_add(c->report, "E017", place_of(c, "resources.gpu_memory"),
-                   "resources.gpu_memory", NULL,
-                   "resources.gpu_memory is of GPUs, and there are none");
+        diagnostics_add(c->report, "E017", place_of(c, "resources.gpu_memory"),
+                        "resources.gpu_memory", NULL,
+                        "resources.gpu_memory is of GPUs, and there are none");
     if (!is_set(c, "resources.nodes") || is_bad(c, "resources.gpus"))
         return;
     if (gpus->max > 0 && nodes->min > gpus->max)
-        report_add(c->report, "E021", place_of(c, "resources.nodes"),
-                   "resources.nodes", "give each node at least one GPU",
-                   "%d nodes for %d GPU%s", nodes->min, gpus->max,
-                   gpus->max == 1 ? "" : "s");
+        diagnostics_add(c->report, "E021", place_of(c, "resources.nodes"),
+                        "resources.nodes", "give each node at least one GPU",
+                        "%d nodes for %d GPU%s", nodes->min, gpus->max,
+                        gpus->max == 1 ? "" : "s");
 }
 
 static void check_command(const struct check *c)
@@ -303,11 +307,12 @@ static void check_command(const struct check *c)
     if (!is_set(c, "command") || c->s->kind != SPEC_COMMAND)
         return;
     if (argv->n == 0)
-        report_add(c->report, "E011", place_of(c, "command"), "command",
-                   "write [program, argument]", "'command' is empty");
+        diagnostics_add(c->report, "E011", place_of(c, "command"), "command",
+                        "write [program, argument]", "'command' is empty");
     else if (argv->items[0][0] == '\0' || argv->items[0][0] == '-')
-        report_add(c->report, "E011", from_of(c, "command")->node->first->at,
-                   "command", NULL, "'command' must begin with a program");
+        diagnostics_add(c->report, "E011",
+                        from_of(c, "command")->node->first->at, "command", NULL,
+                        "'command' must begin with a program");
 }
 
 /* ---- dependencies and retries -------------------------------------------- */
@@ -323,8 +328,8 @@ static void check_depends(const struct check *c)
     for (; at; at = at->next) {
         struct error why = ERROR_INIT;
         if (depend_parse(at->text, found, &n, &why) < 0)
-            report_add(c->report, "E022", at->at, path, NULL,
-                       "depends_on: %.200s", why.msg);
+            diagnostics_add(c->report, "E022", at->at, path, NULL,
+                            "depends_on: %.200s", why.msg);
     }
 }
 
@@ -337,10 +342,11 @@ static void check_retry(const struct check *c)
 
     for (; at; at = at->next)
         if (spec_retry(at->text) == 0)
-            report_add(c->report, "E012", at->at, path,
-                       "one of: node_fail, stalled, signal, exit, time_limit",
-                       "'%s' is not an end that can be retried",
-                       text_quote(q, sizeof(q), at->text));
+            diagnostics_add(
+                c->report, "E012", at->at, path,
+                "one of: node_fail, stalled, signal, exit, time_limit",
+                "'%s' is not an end that can be retried",
+                text_quote(q, sizeof(q), at->text));
 }
 
 static void check_rules(const struct check *c)
@@ -353,11 +359,11 @@ static void check_rules(const struct check *c)
         struct error why = ERROR_INIT;
         struct rule r;
         if (rule_parse(at->text, &r, &why) < 0)
-            report_add(c->report, "E017", at->at, path, NULL,
-                       "retry.rules: %.200s", why.msg);
+            diagnostics_add(c->report, "E017", at->at, path, NULL,
+                            "retry.rules: %.200s", why.msg);
         else if (n == RULES_MAX + 1)
-            report_add(c->report, "E017", at->at, path, NULL,
-                       "retry.rules: more than %d", (int)RULES_MAX);
+            diagnostics_add(c->report, "E017", at->at, path, NULL,
+                            "retry.rules: more than %d", (int)RULES_MAX);
     }
 }
 
@@ -377,23 +383,23 @@ static void check_notify(const struct check *c)
     const struct node *at = is_set(c, on) ? from_of(c, on)->node->first : NULL;
 
     if (is_set(c, to) && c->s->notify.to && !is_address(c->s->notify.to))
-        report_add(c->report, "E023", place_of(c, to), to, NULL,
-                   "notify.to: expected 1 to %d bytes without control "
-                   "characters",
-                   SPEC_NOTIFY_TO_CAP - 1);
+        diagnostics_add(c->report, "E023", place_of(c, to), to, NULL,
+                        "notify.to: expected 1 to %d bytes without control "
+                        "characters",
+                        SPEC_NOTIFY_TO_CAP - 1);
     for (; at; at = at->next) {
         enum spec_notify bit = spec_notify(at->text);
         if (bit == 0)
-            report_add(c->report, "E012", at->at, on,
-                       "one of: begin, end, fail, stalled, time_80, held, "
-                       "requeue",
-                       "'%s' is nothing to be told of",
-                       text_quote(q, sizeof(q), at->text));
+            diagnostics_add(c->report, "E012", at->at, on,
+                            "one of: begin, end, fail, stalled, time_80, held, "
+                            "requeue",
+                            "'%s' is nothing to be told of",
+                            text_quote(q, sizeof(q), at->text));
         else if (bit == NOTIFY_TIME_80 &&
                  !isfinite(c->s->resources.time_limit_s) &&
                  !is_bad(c, "resources.time_limit"))
-            report_add(c->report, "E017", at->at, on, NULL,
-                       "time_80 needs resources.time_limit");
+            diagnostics_add(c->report, "E017", at->at, on, NULL,
+                            "time_80 needs resources.time_limit");
     }
 }
 
@@ -409,19 +415,19 @@ static void check_warning(const struct check *c)
     if (is_bad(c, "resources.time_limit"))
         return;
     if (is_set(c, how) && s->resources.warn_signal > 0 && !has_limit)
-        report_add(c->report, "E017", place_of(c, how), how, NULL,
-                   "%s needs resources.time_limit", how);
+        diagnostics_add(c->report, "E017", place_of(c, how), how, NULL,
+                        "%s needs resources.time_limit", how);
     if (has_time && !has_limit)
-        report_add(c->report, "E017", place_of(c, when), when, NULL,
-                   "%s needs resources.time_limit", when);
+        diagnostics_add(c->report, "E017", place_of(c, when), when, NULL,
+                        "%s needs resources.time_limit", when);
     else if (has_time &&
              s->resources.warn_before_s >= s->resources.time_limit_s)
-        report_add(c->report, "E017", place_of(c, when), when, NULL,
-                   "%s must be less than resources.time_limit", when);
+        diagnostics_add(c->report, "E017", place_of(c, when), when, NULL,
+                        "%s must be less than resources.time_limit", when);
     if (has_time && has_limit && !is_bad(c, how) && is_set(c, "kind") &&
         spec_warning(s, NULL) == 0)
-        report_add(c->report, "E017", place_of(c, when), when,
-                   "as in warn_signal: USR1", "%s needs %s", when, how);
+        diagnostics_add(c->report, "E017", place_of(c, when), when,
+                        "as in warn_signal: USR1", "%s needs %s", when, how);
 }
 
 /* mgpu cannot know what a command does on SIGTERM, so it only warns about a
@@ -441,10 +447,11 @@ static void check_preemptible(const struct check *c)
     if (i == n || !is_set(c, "kind") || is_bad(c, path) ||
         !s->policy.preemptible || spec_saves(s))
         return;
-    report_add(c->report, "W111", place_of(c, keys[i]), keys[i],
-               "policy.preemptible: false prevents that",
-               "when preempted it restarts from the beginning%s",
-               is_command ? ", unless it saves its work: saves: true" : "");
+    diagnostics_add(c->report, "W111", place_of(c, keys[i]), keys[i],
+                    "policy.preemptible: false prevents that",
+                    "when preempted it restarts from the beginning%s",
+                    is_command ? ", unless it saves its work: saves: true"
+                               : "");
 }
 
 void spec_check(const struct job_spec *s, const struct node *root,
@@ -454,8 +461,8 @@ void spec_check(const struct job_spec *s, const struct node *root,
     struct check c = {s, root, from, report, is_stored};
     struct mark top = {.line = 1, .column = 1, .width = 1};
     if (!from_of(&c, "version")->node)
-        report_add(report, "W001", top, "version", "begin with version: 1",
-                   "'version' is missing; 1 is assumed");
+        diagnostics_add(report, "W001", top, "version", "begin with version: 1",
+                        "'version' is missing; 1 is assumed");
     check_rows(&c);
     check_optimizer(&c);
     check_profile(&c);

@@ -23,9 +23,9 @@ static bool check_multiple(const struct check *c)
                        all / one * one, up);
     else
         (void)snprintf(hint, sizeof(hint), "as in global_batch_size: %d", one);
-    report_add(c->report, "E017", place_of(c, batch), batch, hint,
-               "%s: %d is no multiple of train.batch_size: %d", batch, all,
-               one);
+    diagnostics_add(c->report, "E017", place_of(c, batch), batch, hint,
+                    "%s: %d is no multiple of train.batch_size: %d", batch, all,
+                    one);
     return false;
 }
 
@@ -35,9 +35,10 @@ static void check_distribution(const struct check *c)
     static const char path[] = "train.distribution";
     enum spec_distribution d = c->s->train.distribution;
     if (is_set(c, path) && (d == DIST_DP || d == DIST_DDP))
-        report_add(c->report, "E017", place_of(c, path), path,
-                   "one of: ddp-ds, ddp-rr", "'%s: %s' does not go with %s",
-                   path, from_of(c, path)->node->text, batch);
+        diagnostics_add(c->report, "E017", place_of(c, path), path,
+                        "one of: ddp-ds, ddp-rr",
+                        "'%s: %s' does not go with %s", path,
+                        from_of(c, path)->node->text, batch);
 }
 
 static void check_range(const struct check *c)
@@ -61,11 +62,12 @@ static void check_range(const struct check *c)
         (void)snprintf(hint, sizeof(hint), "as in gpus: %d..%d",
                        near < sizes.gpus.min ? near : sizes.gpus.min,
                        near > sizes.gpus.max ? near : sizes.gpus.max);
-    report_add(c->report, "E021", place_of(c, at), at, hint[0] ? hint : NULL,
-               "no number of GPUs in %d..%d divides the %d batches of %d that "
-               "make up %s: %d",
-               sizes.gpus.min, sizes.gpus.max, sizes.parts,
-               c->s->train.batch_size, batch, c->s->train.global_batch_size);
+    diagnostics_add(
+        c->report, "E021", place_of(c, at), at, hint[0] ? hint : NULL,
+        "no number of GPUs in %d..%d divides the %d batches of %d that "
+        "make up %s: %d",
+        sizes.gpus.min, sizes.gpus.max, sizes.parts, c->s->train.batch_size,
+        batch, c->s->train.global_batch_size);
 }
 
 void spec_check_elastic(const struct check *c)

@@ -21,23 +21,25 @@ static void check_labels(const struct check *c)
     if (!is_set(c, "labels"))
         return;
     if (c->s->labels.n > 16)
-        report_add(c->report, "E014", f->node->key_at, "labels", NULL,
-                   "%zu labels; at most 16 are kept", c->s->labels.n);
+        diagnostics_add(c->report, "E014", f->node->key_at, "labels", NULL,
+                        "%zu labels; at most 16 are kept", c->s->labels.n);
     for (const struct node *n = f->node->first; n; n = n->next) {
         size_t len = strspn(n->key, name_chars);
         while (len > 0 && n->key[len] && strchr("./-", n->key[len]))
             len += 1 + strspn(n->key + len + 1, name_chars);
         (void)text_quote(q, sizeof(q), n->key);
         if (len == 0 || n->key[len] || len > 63 || *n->key == '_')
-            report_add(c->report, "E014", n->key_at, "labels",
-                       "letters, digits, '.', '_', '/' and '-'; a letter or "
-                       "digit first; at most 63",
-                       "label '%s' is not a name", q);
+            diagnostics_add(
+                c->report, "E014", n->key_at, "labels",
+                "letters, digits, '.', '_', '/' and '-'; a letter or "
+                "digit first; at most 63",
+                "label '%s' is not a name", q);
         if (strlen(n->text) > 63 || strpbrk(n->text, "\t\n\r"))
-            report_add(c->report, "E014", n->at, "labels", NULL,
-                       "the value of label '%s' must be one line of at most "
-                       "63 bytes",
-                       q);
+            diagnostics_add(
+                c->report, "E014", n->at, "labels", NULL,
+                "the value of label '%s' must be one line of at most "
+                "63 bytes",
+                q);
     }
 }
 
@@ -77,20 +79,21 @@ static bool check_variable(const struct check *c, const char *name,
     size_t len = strspn(name, name_chars);
     (void)text_quote(q, sizeof(q), name);
     if (len == 0 || name[len] || (*name >= '0' && *name <= '9')) {
-        report_add(c->report, "E014", at, path, "letters, digits and '_'",
-                   "'%s' is not the name of a variable", q);
+        diagnostics_add(c->report, "E014", at, path, "letters, digits and '_'",
+                        "'%s' is not the name of a variable", q);
         return false;
     }
     if (is_denied(name)) {
-        report_add(c->report, "E019", at, path, NULL,
-                   "a job may not set the variable '%s'", q);
+        diagnostics_add(c->report, "E019", at, path, NULL,
+                        "a job may not set the variable '%s'", q);
         return false;
     }
     if (is_of_launch(c, name)) {
-        report_add(c->report, "E019", at, path,
-                   "mgpu sets it; or leave 'launch' out, and set all of them",
-                   "with launch: %s a job may not set the variable '%s'",
-                   c->s->launch == LAUNCH_TORCH ? "torch" : "node", q);
+        diagnostics_add(
+            c->report, "E019", at, path,
+            "mgpu sets it; or leave 'launch' out, and set all of them",
+            "with launch: %s a job may not set the variable '%s'",
+            c->s->launch == LAUNCH_TORCH ? "torch" : "node", q);
         return false;
     }
     return true;
@@ -107,11 +110,11 @@ static void refuse_secret(const struct check *c, const char *name,
 {
     char q[TEXT_QUOTE_CAP];
     if (!c->is_stored && schema_is_secret(name))
-        report_add(c->report, "E025", at, path,
-                   "name it under 'secrets:' instead, with the value in "
-                   "~/" SECRET_DIR "/NAME, mode 0600",
-                   "'%s' looks like a secret, and %s",
-                   text_quote(q, sizeof(q), name), what);
+        diagnostics_add(c->report, "E025", at, path,
+                        "name it under 'secrets:' instead, with the value in "
+                        "~/" SECRET_DIR "/NAME, mode 0600",
+                        "'%s' looks like a secret, and %s",
+                        text_quote(q, sizeof(q), name), what);
 }
 
 static void check_env(const struct check *c)
@@ -146,16 +149,16 @@ static void check_secret(const struct check *c, const struct node *n)
     while (env && strcmp(env->key, n->text) != 0)
         env = env->next;
     if (strlen(n->text) > SECRET_NAME_MAX)
-        report_add(c->report, "E014", n->at, path, NULL,
-                   "the name of a secret has at most %d bytes",
-                   SECRET_NAME_MAX);
+        diagnostics_add(c->report, "E014", n->at, path, NULL,
+                        "the name of a secret has at most %d bytes",
+                        SECRET_NAME_MAX);
     else if (has_text(first_of(c, path), n, n->text))
-        report_add(c->report, "E017", n->at, path, NULL, "'%s' is named twice",
-                   q);
+        diagnostics_add(c->report, "E017", n->at, path, NULL,
+                        "'%s' is named twice", q);
     else if (env || has_text(first_of(c, "env_passthrough"), NULL, n->text))
-        report_add(c->report, "E017", n->at, path, "leave it out there",
-                   "'%s' is a variable of %s as well", q,
-                   env ? "env" : "env_passthrough");
+        diagnostics_add(c->report, "E017", n->at, path, "leave it out there",
+                        "'%s' is a variable of %s as well", q,
+                        env ? "env" : "env_passthrough");
 }
 
 static void check_secrets(const struct check *c)
@@ -163,8 +166,8 @@ static void check_secrets(const struct check *c)
     size_t count = 0;
     for (const struct node *n = first_of(c, "secrets"); n; n = n->next) {
         if (++count > SECRETS_MAX) {
-            report_add(c->report, "E014", n->at, "secrets", NULL,
-                       "more than %d secrets", SECRETS_MAX);
+            diagnostics_add(c->report, "E014", n->at, "secrets", NULL,
+                            "more than %d secrets", SECRETS_MAX);
             return;
         }
         check_secret(c, n);
@@ -200,8 +203,8 @@ void spec_look_for_files(const struct job_spec *s, const struct node *workdir,
         return;
     bool has_dir = dir && !strchr(dir, '$');
     if (workdir && has_dir && is_missing(dir)) {
-        report_add(report, "W104", workdir->at, "workdir", hint,
-                   "the directory '%.200s' is not here", dir);
+        diagnostics_add(report, "W104", workdir->at, "workdir", hint,
+                        "the directory '%.200s' is not here", dir);
         return;
     }
     if (!command || !command->first || !strchr(program, '/') ||
@@ -210,8 +213,8 @@ void spec_look_for_files(const struct job_spec *s, const struct node *workdir,
     int n = snprintf(path, sizeof(path), "%s%s%s", program[0] == '/' ? "" : dir,
                      program[0] == '/' ? "" : "/", program);
     if (n > 0 && n < (int)sizeof(path) && is_missing(path))
-        report_add(report, "W104", command->first->at, "command", hint,
-                   "the program '%.200s' is not here", path);
+        diagnostics_add(report, "W104", command->first->at, "command", hint,
+                        "the program '%.200s' is not here", path);
 }
 
 static bool is_there(const char *dir, const char *name)
@@ -245,12 +248,13 @@ static void look_at_dir(const struct node *from, const char *key,
     (void)snprintf(below, sizeof(below), "%s/ckpt", dir);
     bool is_owned = is_there(dir, SPEC_OWNER_FILE);
     if (is_owned || has_step(dir) || has_step(below))
-        report_add(report, "E015", from->at, key,
-                   "name another, leave the key out, or go on from it with "
-                   "train.resume_from",
-                   "'%.150s' %s", dir,
-                   is_owned ? "is another job's directory"
-                            : "has another job's checkpoints");
+        diagnostics_add(
+            report, "E015", from->at, key,
+            "name another, leave the key out, or go on from it with "
+            "train.resume_from",
+            "'%.150s' %s", dir,
+            is_owned ? "is another job's directory"
+                     : "has another job's checkpoints");
 }
 
 /* A job that has no directory yet owns none. */

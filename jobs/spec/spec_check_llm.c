@@ -96,22 +96,23 @@ static void check_targets(const struct check *c)
                       strcmp(n->text, "up_proj") == 0 ||
                       strcmp(n->text, "down_proj") == 0;
         if (bit_of(n->text) == 0)
-            report_add(c->report, "E012", n->at, path,
-                       is_mlp ? "write apply_lora_to_mlp: true"
-                              : "one of: q_proj, k_proj, v_proj, output_proj",
-                       "'%s' is not a matrix of attention",
-                       text_quote(q, sizeof(q), n->text));
+            diagnostics_add(c->report, "E012", n->at, path,
+                            is_mlp
+                                ? "write apply_lora_to_mlp: true"
+                                : "one of: q_proj, k_proj, v_proj, output_proj",
+                            "'%s' is not a matrix of attention",
+                            text_quote(q, sizeof(q), n->text));
     }
     if (c->s->train.model.lora_attn_modules.n == 0 &&
         spec_lora_targets(c->s) == 0 &&
         !is_bad(c, "train.model.apply_lora_to_mlp") &&
         !is_bad(c, "train.model.apply_lora_to_output"))
-        report_add(c->report, "E017", place_of(c, path), path,
-                   "as in lora_attn_modules: [q_proj, v_proj]",
-                   "method: %s, and no matrix has an adapter",
-                   c->s->method == METHOD_QLORA ? "qlora"
-                   : c->s->method == METHOD_QAT ? "qat"
-                                                : "lora");
+        diagnostics_add(c->report, "E017", place_of(c, path), path,
+                        "as in lora_attn_modules: [q_proj, v_proj]",
+                        "method: %s, and no matrix has an adapter",
+                        c->s->method == METHOD_QLORA ? "qlora"
+                        : c->s->method == METHOD_QAT ? "qat"
+                                                     : "lora");
 }
 
 /* Method dpo then has a second copy of the weights, and qat has none. */
@@ -123,19 +124,19 @@ static void check_rank(const struct check *c)
     if (!spec_has_adapter(s) || s->train.model.lora_rank > 0 || is_bad(c, rank))
         return;
     if (s->method != METHOD_DPO && s->method != METHOD_QAT)
-        report_add(c->report, "E013", place_of(c, rank), rank,
-                   "1 or more; method: full trains without adapters",
-                   "'%s' is 0: this method trains adapters alone", rank);
+        diagnostics_add(c->report, "E013", place_of(c, rank), rank,
+                        "1 or more; method: full trains without adapters",
+                        "'%s' is 0: this method trains adapters alone", rank);
     else if (is_set(c, adapter) && s->train.checkpointer.adapter != NULL)
-        report_add(c->report, "E017", place_of(c, adapter), adapter,
-                   "set lora_rank to that of the adapter",
-                   "'%s' needs %s of 1 or more", adapter, rank);
+        diagnostics_add(c->report, "E017", place_of(c, adapter), adapter,
+                        "set lora_rank to that of the adapter",
+                        "'%s' needs %s of 1 or more", adapter, rank);
 }
 
 /* An iteration's, on as few GPUs as it may have. */
 static int64_t rows_of_iteration(const struct job_spec *s)
 {
-    const int32_t whole = spec_parts(s), gpus = s->resources.gpus.min;
+    const int32_t whole = gpu_sizes_parts(s), gpus = s->resources.gpus.min;
     const int64_t parts = whole > 0
                               ? whole
                               : (int64_t)s->train.gradient_accumulation_steps *
@@ -169,17 +170,19 @@ static void check_quantizer(const struct check *c)
     if (is_set(c, name) && !is_bad(c, name) &&
         (is_qat || s->method == METHOD_QLORA) &&
         is_qat != (s->train.quantizer.name == QUANTIZER_8DA4W))
-        report_add(c->report, "E017", place_of(c, name), name,
-                   is_qat ? "set name: 8da4w" : "set name: nf4, or nf4_single",
-                   "'%s: %s' is only for method: %s", name,
-                   from_of(c, name)->node->text, is_qat ? "qlora" : "qat");
+        diagnostics_add(c->report, "E017", place_of(c, name), name,
+                        is_qat ? "set name: 8da4w"
+                               : "set name: nf4, or nf4_single",
+                        "'%s: %s' is only for method: %s", name,
+                        from_of(c, name)->node->text, is_qat ? "qlora" : "qat");
     if (is_qat && is_set(c, after) && most > 0 &&
         s->train.quantizer.fake_quant_after >= most)
-        report_add(c->report, "E017", place_of(c, after), after,
-                   "set it below the iterations of all epochs",
-                   "'%s' is %d, and the job has at most %lld iterations: "
-                   "nothing would be rounded",
-                   after, s->train.quantizer.fake_quant_after, (long long)most);
+        diagnostics_add(c->report, "E017", place_of(c, after), after,
+                        "set it below the iterations of all epochs",
+                        "'%s' is %d, and the job has at most %lld iterations: "
+                        "nothing would be rounded",
+                        after, s->train.quantizer.fake_quant_after,
+                        (long long)most);
 }
 
 /* Method dpo reads pairs, in words or in tokens. */
@@ -189,15 +192,15 @@ static void check_pairs(const struct check *c, const char *path,
     if (c->s->method != METHOD_DPO || is_bad(c, path))
         return;
     if (t->template != TEMPLATE_PREFERENCE && t->template != TEMPLATE_TOKENS)
-        report_add(c->report, "E017", place_of(c, path), path,
-                   "preference or tokens",
-                   "method: dpo needs pairs of answers, which '%s' does not "
-                   "read",
-                   path);
+        diagnostics_add(
+            c->report, "E017", place_of(c, path), path, "preference or tokens",
+            "method: dpo needs pairs of answers, which '%s' does not "
+            "read",
+            path);
     else if (t->packed && t->template == TEMPLATE_TOKENS && is_set(c, packed))
-        report_add(c->report, "E017", place_of(c, packed), packed,
-                   "set packed: false; a batch of pairs has no padding",
-                   "'%s' is not for method: dpo", packed);
+        diagnostics_add(c->report, "E017", place_of(c, packed), packed,
+                        "set packed: false; a batch of pairs has no padding",
+                        "'%s' is not for method: dpo", packed);
 }
 
 /* Other values of keys that kind cv has, too. */
@@ -209,23 +212,23 @@ static void check_shared(const struct check *c)
     const struct job_spec *s = c->s;
     if (is_set(c, dist) && s->train.distribution != DIST_DDP_DS &&
         s->train.distribution != DIST_FSDP)
-        report_add(c->report, "E018", place_of(c, dist), dist,
-                   "one of: ddp-ds, fsdp", "'%s: %s' is only for kind: cv",
-                   dist, from_of(c, dist)->node->text);
+        diagnostics_add(c->report, "E018", place_of(c, dist), dist,
+                        "one of: ddp-ds, fsdp", "'%s: %s' is only for kind: cv",
+                        dist, from_of(c, dist)->node->text);
     if (is_set(c, optim) && s->train.optimizer.name == OPTIM_RMSPROP)
-        report_add(c->report, "E018", place_of(c, optim), optim,
-                   "one of: adamw, sgd, adamw8bit",
-                   "'%s: rmsprop' is only for kind: cv", optim);
+        diagnostics_add(c->report, "E018", place_of(c, optim), optim,
+                        "one of: adamw, sgd, adamw8bit",
+                        "'%s: rmsprop' is only for kind: cv", optim);
     if (is_set(c, optim) && s->train.optimizer.name == OPTIM_ADAMW8 &&
         s->train.distribution == DIST_FSDP)
-        report_add(c->report, "E017", place_of(c, optim), optim,
-                   "set name: adamw, whose state the ranks share out",
-                   "'%s: adamw8bit' does not go with distribution: fsdp",
-                   optim);
+        diagnostics_add(c->report, "E017", place_of(c, optim), optim,
+                        "set name: adamw, whose state the ranks share out",
+                        "'%s: adamw8bit' does not go with distribution: fsdp",
+                        optim);
     if (is_set(c, metric) && s->checkpoint.metric == METRIC_EVAL_ACCURACY)
-        report_add(c->report, "E018", place_of(c, metric), metric,
-                   "set metric: eval_loss",
-                   "'%s: eval_accuracy' is only for kind: cv", metric);
+        diagnostics_add(c->report, "E018", place_of(c, metric), metric,
+                        "set metric: eval_loss",
+                        "'%s: eval_accuracy' is only for kind: cv", metric);
 }
 
 static void check_packed(const struct check *c, const char *path, bool packed)
@@ -233,9 +236,9 @@ static void check_packed(const struct check *c, const char *path, bool packed)
     static const char length[] = "train.tokenizer.max_seq_len";
     if (is_set(c, path) && packed && c->s->train.tokenizer.max_seq_len == 0 &&
         !is_bad(c, length))
-        report_add(c->report, "E017", place_of(c, path), path,
-                   "as in tokenizer: {max_seq_len: 2048}", "'%s' needs %s",
-                   path, length);
+        diagnostics_add(c->report, "E017", place_of(c, path), path,
+                        "as in tokenizer: {max_seq_len: 2048}", "'%s' needs %s",
+                        path, length);
 }
 
 /* Columns that the template has, each with a name in the file. */
@@ -248,9 +251,9 @@ static void check_columns(const struct check *c)
         return;
     for (const struct node *n = from_of(c, path)->node->first; n; n = n->next) {
         if (!has_column(t, n->key))
-            report_add(c->report, "E012", n->key_at, path, columns[t],
-                       "'%s' is not a column of the template",
-                       text_quote(q, sizeof(q), n->key));
+            diagnostics_add(c->report, "E012", n->key_at, path, columns[t],
+                            "'%s' is not a column of the template",
+                            text_quote(q, sizeof(q), n->key));
     }
 }
 
@@ -262,9 +265,9 @@ static void check_pair(const struct check *c)
     const struct spec_map *map = &c->s->train.dataset.column_map;
     if (is_set(c, path) && is_set(c, "train.dataset.template") && map->n == 1 &&
         t == TEMPLATE_SAMSUM)
-        report_add(c->report, "E017", place_of(c, path), path,
-                   "as in column_map: {input: dialogue, output: summary}",
-                   "'%s' names one column of two", path);
+        diagnostics_add(c->report, "E017", place_of(c, path), path,
+                        "as in column_map: {input: dialogue, output: summary}",
+                        "'%s' names one column of two", path);
 }
 
 static void check_split(const struct check *c, const char *path,
@@ -273,9 +276,9 @@ static void check_split(const struct check *c, const char *path,
     struct error why = ERROR_INIT;
     struct row_split s;
     if (is_set(c, path) && row_split_parse(split, &s, &why) < 0)
-        report_add(c->report, "E012", place_of(c, path), path,
-                   "as in train[:95%] or train[1000:2000]", "'%s': %s", path,
-                   why.msg);
+        diagnostics_add(c->report, "E012", place_of(c, path), path,
+                        "as in train[:95%] or train[1000:2000]", "'%s': %s",
+                        path, why.msg);
 }
 
 /* Packs of pairs would need a mask for each. */
@@ -283,9 +286,9 @@ static void check_preference(const struct check *c, const char *path,
                              const struct spec_text *t)
 {
     if (is_set(c, path) && t->packed && t->template == TEMPLATE_PREFERENCE)
-        report_add(c->report, "E017", place_of(c, path), path,
-                   "set packed: false", "'%s' is not for template: preference",
-                   path);
+        diagnostics_add(c->report, "E017", place_of(c, path), path,
+                        "set packed: false",
+                        "'%s' is not for template: preference", path);
 }
 
 /* The best evaluation of a job that has none. */
@@ -294,16 +297,16 @@ static void check_best(const struct check *c)
     static const char path[] = "checkpoint.keep_best";
     if (is_set(c, path) && c->s->checkpoint.keep_best &&
         !c->s->train.dataset_val.path && !is_bad(c, "train.dataset_val.path"))
-        report_add(c->report, "E017", place_of(c, path), path, NULL,
-                   "'%s' needs train.dataset_val", path);
+        diagnostics_add(c->report, "E017", place_of(c, path), path, NULL,
+                        "'%s' needs train.dataset_val", path);
 }
 
 static void refuse_in_bwd(const struct check *c, const char *hint,
                           const char *why)
 {
     static const char path[] = "train.optimizer_in_bwd";
-    report_add(c->report, "E017", place_of(c, path), path, hint, "'%s' %s",
-               path, why);
+    diagnostics_add(c->report, "E017", place_of(c, path), path, hint, "'%s' %s",
+                    path, why);
 }
 
 /* When a layer is changed, nobody knows yet what the gradient of the layers

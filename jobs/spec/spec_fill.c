@@ -25,7 +25,7 @@ static struct node *node_at(struct node *root, const char *path)
         size_t len = strcspn(path, ".");
         memcpy(step, path, len);
         step[len] = '\0';
-        n = node_child(n, step);
+        n = tree_child(n, step);
         if (path[len] == '\0')
             return n;
         path += len + 1;
@@ -36,8 +36,8 @@ static struct node *node_at(struct node *root, const char *path)
 static void refuse(const struct filling *f, const struct schema_key *k,
                    const struct node *n, const char *why)
 {
-    report_add(f->report, "E016", n->at, k->path, "leave ${user} out",
-               "%s: %.180s", k->path, why);
+    diagnostics_add(f->report, "E016", n->at, k->path, "leave ${user} out",
+                    "%s: %.180s", k->path, why);
 }
 
 /* schema_apply() reports names that are not allowed. */
@@ -48,15 +48,15 @@ static int fill_node(const struct filling *f, const struct schema_key *k,
     struct error why = ERROR_INIT;
     struct buf b = BUF_INIT;
     if (n->kind != NODE_SCALAR || !strstr(n->text, "${") ||
-        fill_check(n->text, k->fill, hint, NULL) < 0)
+        interpolate_check(n->text, k->fill, hint, NULL) < 0)
         return 0;
     if (k->fill != FILL_SUBMIT) {
-        if (f->vars->user && !fill_is_user(f->vars->user) &&
-            fill_has(n->text, "user"))
+        if (f->vars->user && !interpolate_is_user(f->vars->user) &&
+            interpolate_has(n->text, "user"))
             refuse(f, k, n, "a user of such a name cannot be put into a text");
         return 0;
     }
-    int rc = fill_text(n->text, k->fill, f->vars, &b, &why);
+    int rc = interpolate_text(n->text, k->fill, f->vars, &b, &why);
     char *text = rc == 0 ? buf_detach(&b) : NULL;
     buf_clear(&b);
     if (text) {
@@ -74,7 +74,7 @@ int reading_fill(struct node *root, const struct spec_options *opt,
                  struct spec_report *report, struct error *err)
 {
     char name[SPEC_NAME_CAP];
-    const struct node *said = node_child(root, "name");
+    const struct node *said = tree_child(root, "name");
     const struct fill_vars vars = {
         .name = said && said->kind == NODE_SCALAR ? said->text : name,
         .user = opt->user,
@@ -104,7 +104,7 @@ static int fill_member(const struct schema_key *k, const struct fill_vars *v,
     struct buf b = BUF_INIT;
     if (!*text || !strstr(*text, "${"))
         return 0;
-    int rc = fill_text(*text, k->fill, v, &b, err);
+    int rc = interpolate_text(*text, k->fill, v, &b, err);
     char *filled = rc == 0 ? buf_detach(&b) : NULL;
     buf_clear(&b);
     if (rc < 0)

@@ -17,31 +17,33 @@ struct reading {
 /* Parses the tree, applies --set, and sets the defaults. r is zeroed; the
  * caller clears it in any case. -1 if memory is short; bad input is in the
  * report. */
-int reading_open(struct reading *r, const char *text, size_t len,
-                 const struct spec_options *opt, struct spec_report *report,
-                 struct error *err) MUST_CHECK;
+int spec_reading_open(struct reading *r, const char *text, size_t len,
+                      const struct spec_options *opt,
+                      struct spec_report *report, struct error *err) MUST_CHECK;
 /* Whether a position is in a struct spec_base. */
-bool mark_is_base(struct mark at);
+bool spec_mark_is_base(struct mark at);
 /* Merges the parsed tree over that of base.  err  ERR_NOMEM */
-int reading_lay(struct reading *r, const struct spec_base *base,
-                struct error *err) MUST_CHECK;
+int spec_reading_merge(struct reading *r, const struct spec_base *base,
+                       struct error *err) MUST_CHECK;
 /* Substitutes the name and the user in the texts that the daemon reads, and
  * checks whether this user can be substituted in the others. */
 int reading_fill(struct node *root, const struct spec_options *opt,
                  struct spec_report *report, struct error *err) MUST_CHECK;
 /* Reads each value of the tree by itself, and sets the job's name. */
-int reading_values(struct reading *r, const struct spec_options *opt,
-                   struct spec_report *report, struct error *err) MUST_CHECK;
+int spec_reading_values(struct reading *r, const struct spec_options *opt,
+                        struct spec_report *report,
+                        struct error *err) MUST_CHECK;
 /* env_passthrough: adds to spec.env. secrets: checks that the files exist below
  * home, unless it is NULL. */
-int reading_take_env(struct reading *r, const char *home,
-                     struct spec_report *report, struct error *err) MUST_CHECK;
+int spec_reading_take_env(struct reading *r, const char *home,
+                          struct spec_report *report,
+                          struct error *err) MUST_CHECK;
 /* Adds findings about valid values that will not work as intended here and
  * now. */
-void reading_look_around(const struct reading *r,
-                         const struct spec_options *opt,
-                         struct spec_report *report);
-void reading_clear(struct reading *r);
+void spec_reading_look_around(const struct reading *r,
+                              const struct spec_options *opt,
+                              struct spec_report *report);
+void spec_reading_clear(struct reading *r);
 
 /* The file's stem with only the characters of a name; "job" without a file. */
 void spec_name_of_file(const char *file, char out[SPEC_NAME_CAP]);

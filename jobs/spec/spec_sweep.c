@@ -30,12 +30,12 @@ static int resolve_base(struct expansion *x)
 
 static int put_text(struct expansion *x, const char *path, const char *text)
 {
-    struct node *n = node_create(NODE_SCALAR, (struct mark){.line = 0}, x->err);
+    struct node *n = tree_create(NODE_SCALAR, (struct mark){.line = 0}, x->err);
     if (!n)
         return -1;
     n->text = strdup(text);
     if (!n->text) {
-        node_destroy(n);
+        tree_destroy(n);
         return error_set(x->err, ERR_NOMEM, "'%s'", path);
     }
     return schema_put(&spec_schema, x->base.root, path, n, x->report, x->err);
@@ -55,9 +55,9 @@ static int settle_base(struct expansion *x, bool takes_env)
         return -1;
     /* First: what is put below takes the place of nodes that it looks at. */
     if (takes_env &&
-        reading_take_env(&x->base, x->paths.home, x->report, x->err) < 0)
+        spec_reading_take_env(&x->base, x->paths.home, x->report, x->err) < 0)
         return -1;
-    if (!node_child(x->base.root, "name") && !axes_vary(x, "name") &&
+    if (!tree_child(x->base.root, "name") && !axes_vary(x, "name") &&
         put_text(x, "name", s->name) < 0)
         return -1;
     if (s->workdir && !axes_vary(x, "workdir") &&
@@ -78,7 +78,7 @@ static void drop_notes(struct node *root)
     for (const struct node *c = root->first, *next; c; c = next) {
         next = c->next;
         if (strncmp(c->key, spec_schema.notes, n) == 0)
-            node_remove(root, c->key);
+            tree_remove(root, c->key);
     }
 }
 
@@ -119,7 +119,7 @@ static int assign(struct expansion *x, struct node *root, const char *key,
     if (rc == 0)
         rc = is_hidden(key) ? buf_addstr(vary, "\"********\"", x->err)
                             : tree_json(value, vary, x->err);
-    struct node *copy = rc == 0 ? node_clone(value, x->err) : NULL;
+    struct node *copy = rc == 0 ? tree_clone(value, x->err) : NULL;
     if (!copy)
         return -1;
     copy->key_at = at;
@@ -192,12 +192,12 @@ static void merge(struct expansion *x, size_t task, const char *vary)
         if (is_known(x->report, f))
             continue;
         if (f->is_error)
-            report_add(x->report, f->code, at, f->path, f->hint,
-                       "%s (task %d: %s)", f->message, number_of(x, task),
-                       vary);
+            diagnostics_add(x->report, f->code, at, f->path, f->hint,
+                            "%s (task %d: %s)", f->message, number_of(x, task),
+                            vary);
         else
-            report_add(x->report, f->code, at, f->path, f->hint, "%s",
-                       f->message);
+            diagnostics_add(x->report, f->code, at, f->path, f->hint, "%s",
+                            f->message);
     }
     x->found.n = x->found.n_errors = x->found.n_warnings = 0;
 }
@@ -220,7 +220,7 @@ static int read_task(struct expansion *x, struct node *root,
 static int make_task(struct expansion *x, size_t i, struct spec_task *ret)
 {
     struct buf vary = BUF_INIT;
-    struct node *root = node_clone(x->base.root, x->err);
+    struct node *root = tree_clone(x->base.root, x->err);
     int rc = root ? assign_all(x, root, i, &vary) : -1;
     if (rc == 0)
         rc = read_task(x, root, &ret->spec);
@@ -232,14 +232,14 @@ static int make_task(struct expansion *x, size_t i, struct spec_task *ret)
             rc = error_set(x->err, ERR_NOMEM, "task");
     }
     buf_clear(&vary);
-    node_destroy(root);
+    tree_destroy(root);
     return rc;
 }
 
 /* The sweep is removed while tasks are made of the rest. */
 static int make_tasks(struct expansion *x, struct spec_jobs *ret)
 {
-    if (report_init(&x->found, x->err) < 0)
+    if (diagnostics_init(&x->found, x->err) < 0)
         return -1;
     ret->tasks = calloc(x->n_tasks, sizeof(*ret->tasks));
     if (!ret->tasks)
@@ -248,7 +248,8 @@ static int make_tasks(struct expansion *x, struct spec_jobs *ret)
     for (size_t i = 0; i < ret->n; i++)
         if (make_task(x, i, &ret->tasks[i]) < 0)
             return -1;
-    return axes_check_awaited(x, ret) < 0 ? -1 : axes_check_dirs(x, ret);
+    return spec_axes_check_awaited(x, ret) < 0 ? -1
+                                               : spec_axes_check_dirs(x, ret);
 }
 
 static int draw_seeds(struct spec_jobs *jobs, struct error *err)
@@ -288,10 +289,10 @@ static int expand(struct expansion *x, const struct spec_options *opt,
     x->opt = opt;
     x->paths = (struct schema_base){x->base.dir, opt->home};
     axes_check_parts(x);
-    if (reading_values(&x->base, opt, x->report, x->err) < 0 ||
+    if (spec_reading_values(&x->base, opt, x->report, x->err) < 0 ||
         axes_read(x) < 0 || settle_base(x, opt->take_env) < 0)
         return -1;
-    reading_look_around(&x->base, opt, x->report);
+    spec_reading_look_around(&x->base, opt, x->report);
     if (x->report->n_errors > 0)
         return 0;
     ret->is_sweep = true;
@@ -305,7 +306,7 @@ static int expand(struct expansion *x, const struct spec_options *opt,
         return 0;
     x->sweep = take_out(x->base.root, "sweep");
     int rc = make_tasks(x, ret);
-    node_append(x->base.root, x->sweep);
+    tree_append(x->base.root, x->sweep);
     return rc;
 }
 
@@ -319,7 +320,7 @@ static int expand_one(const char *text, size_t len,
     ret->tasks = calloc(1, sizeof(*ret->tasks));
     if (!ret->tasks)
         return error_set(err, ERR_NOMEM, "job");
-    spec_report_clear(report);
+    diagnostics_clear(report);
     if (spec_parse(text, len, opt, &ret->tasks[0].spec, report, err) < 0)
         return -1;
     ret->n = 1;
@@ -332,8 +333,8 @@ static int write_one(struct expansion *x, const struct spec_options *opt,
 {
     x->report = &x->found;
     x->paths = (struct schema_base){x->base.dir, opt->home};
-    if (report_init(&x->found, x->err) < 0 ||
-        reading_values(&x->base, opt, x->report, x->err) < 0 ||
+    if (diagnostics_init(&x->found, x->err) < 0 ||
+        spec_reading_values(&x->base, opt, x->report, x->err) < 0 ||
         settle_base(x, opt->take_env) < 0)
         return -1;
     return write_text(x, &ret->text);
@@ -342,7 +343,7 @@ static int write_one(struct expansion *x, const struct spec_options *opt,
 /* An empty sweep counts as none. */
 static bool has_sweep(const struct node *root)
 {
-    const struct node *n = root ? node_child(root, "sweep") : NULL;
+    const struct node *n = root ? tree_child(root, "sweep") : NULL;
     return n && n->kind != NODE_NULL;
 }
 
@@ -356,14 +357,14 @@ int spec_expand(const char *text, size_t len, const struct spec_options *opt,
 
     if (!opt)
         opt = &none;
-    int rc = report_init(report, err);
+    int rc = diagnostics_init(report, err);
     if (rc == 0)
-        rc = reading_open(&x.base, text, len, opt, report, err);
+        rc = spec_reading_open(&x.base, text, len, opt, report, err);
     if (rc == 0 && has_sweep(x.base.root)) {
-        x.sweep = node_child(x.base.root, "sweep");
+        x.sweep = tree_child(x.base.root, "sweep");
         rc = expand(&x, opt, &jobs);
         if (rc == 0)
-            rc = report_verdict(report, err);
+            rc = diagnostics_verdict(report, err);
         if (rc == 0 && opt->draw_seed)
             rc = draw_seeds(&jobs, err);
     } else if (rc == 0) {
@@ -375,9 +376,9 @@ int spec_expand(const char *text, size_t len, const struct spec_options *opt,
         *ret = jobs;
     else
         spec_jobs_clear(&jobs);
-    reading_clear(&x.base);
+    spec_reading_clear(&x.base);
     spec_clear(&x.scratch);
-    spec_report_clear(&x.found);
+    diagnostics_clear(&x.found);
     free(x.array);
     return rc;
 }

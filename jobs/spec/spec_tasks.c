@@ -52,7 +52,7 @@ static size_t count_distinct(struct buf *all)
     return n_distinct;
 }
 
-int axes_check_awaited(struct expansion *x, const struct spec_jobs *jobs)
+int spec_axes_check_awaited(struct expansion *x, const struct spec_jobs *jobs)
 {
     const struct spec_list *last = NULL;
     struct buf all = BUF_INIT;
@@ -67,10 +67,11 @@ int axes_check_awaited(struct expansion *x, const struct spec_jobs *jobs)
     size_t n = rc == 0 ? count_distinct(&all) : 0;
     buf_clear(&all);
     if (n > SPEC_AWAITED_MAX)
-        report_add(x->report, "E020", x->sweep->key_at, "sweep",
-                   "the number of a sweep stands for all of its tasks",
-                   "'sweep' makes jobs that wait for %zu others; at most %d", n,
-                   SPEC_AWAITED_MAX);
+        diagnostics_add(
+            x->report, "E020", x->sweep->key_at, "sweep",
+            "the number of a sweep stands for all of its tasks",
+            "'sweep' makes jobs that wait for %zu others; at most %d", n,
+            SPEC_AWAITED_MAX);
     return rc;
 }
 
@@ -96,9 +97,10 @@ static int by_place(const void *a, const void *b)
 static const char *fixed_dir(const struct job_spec *s, bool is_ckpt)
 {
     const char *dir = is_ckpt ? s->checkpoint.dir : s->train.output_dir;
-    bool differs = !dir || s->kind == SPEC_COMMAND || fill_has(dir, "job_id") ||
-                   fill_has(dir, "task_id") ||
-                   (is_ckpt && fill_has(dir, "output_dir"));
+    bool differs = !dir || s->kind == SPEC_COMMAND ||
+                   interpolate_has(dir, "job_id") ||
+                   interpolate_has(dir, "task_id") ||
+                   (is_ckpt && interpolate_has(dir, "output_dir"));
     return differs ? NULL : dir;
 }
 
@@ -124,8 +126,9 @@ static int check_one_dir(struct expansion *x, const struct spec_jobs *jobs,
         const struct job_spec *s = &jobs->tasks[i].spec;
         const char *dir = fixed_dir(s, is_ckpt);
         if (dir)
-            all[n++] = (struct place){dir, fill_has(dir, "name") ? s->name : "",
-                                      jobs->tasks[i].number};
+            all[n++] =
+                (struct place){dir, interpolate_has(dir, "name") ? s->name : "",
+                               jobs->tasks[i].number};
     }
     qsort(all, n, sizeof(*all), by_place);
     size_t i = 1;
@@ -133,7 +136,7 @@ static int check_one_dir(struct expansion *x, const struct spec_jobs *jobs,
                      strcmp(all[i].name, all[i - 1].name) != 0))
         i++;
     if (i < n)
-        report_add(
+        diagnostics_add(
             x->report, "E020", place_of_key(x, key), key,
             "put ${task_id} into it, or leave the key out: then each job "
             "has one of its own",
@@ -143,7 +146,7 @@ static int check_one_dir(struct expansion *x, const struct spec_jobs *jobs,
     return 0;
 }
 
-int axes_check_dirs(struct expansion *x, const struct spec_jobs *jobs)
+int spec_axes_check_dirs(struct expansion *x, const struct spec_jobs *jobs)
 {
     return check_one_dir(x, jobs, "train.output_dir", false) < 0
                ? -1

@@ -115,7 +115,7 @@ static struct node *map_of(struct node *root, const char *path,
     for (const char *dot; map && (dot = strchr(path, '.')); path = dot + 1) {
         char step[PATH_CAP];
         (void)snprintf(step, sizeof(step), "%.*s", (int)(dot - path), path);
-        map = map->kind == NODE_MAP ? node_child(map, step) : NULL;
+        map = map->kind == NODE_MAP ? tree_child(map, step) : NULL;
     }
     *ret_last = path;
     return map && map->kind == NODE_MAP ? map : NULL;
@@ -123,7 +123,7 @@ static struct node *map_of(struct node *root, const char *path,
 
 static const char *word_at(struct node *root, const char *key)
 {
-    const struct node *n = node_child(root, key);
+    const struct node *n = tree_child(root, key);
     return n && n->kind == NODE_SCALAR ? n->text : "";
 }
 
@@ -142,15 +142,15 @@ static int change(char **io, const char *text, struct error *err)
 static int become(struct translation *t, struct node *map, struct node *n,
                   const char *path, const char *key, const char *value)
 {
-    struct node *other = node_child(map, key);
+    struct node *other = tree_child(map, key);
     if (other) {
         if (!value || other->kind != NODE_SCALAR ||
             strcmp(other->text, value) != 0)
-            report_add(t->report, "E017", n->key_at, path,
-                       "leave one of them out",
-                       "'%s' and '%.*s%s' are both there", path,
-                       (int)(strrchr(path, '.') + 1 - path), path, key);
-        node_remove(map, n->key);
+            diagnostics_add(t->report, "E017", n->key_at, path,
+                            "leave one of them out",
+                            "'%s' and '%.*s%s' are both there", path,
+                            (int)(strrchr(path, '.') + 1 - path), path, key);
+        tree_remove(map, n->key);
         return 0;
     }
     if (value && change(&n->text, value, t->err) < 0)
@@ -224,9 +224,9 @@ static void refuse_component(struct translation *t, const struct node *n,
 {
     char q[TEXT_QUOTE_CAP], hint[sizeof(t->report->findings->hint)];
     list_allowed(section, hint, sizeof(hint));
-    report_add(t->report, "E012", n->at, path, hint,
-               "'%s' is not a component that is known here",
-               text_quote(q, sizeof(q), n->text));
+    diagnostics_add(t->report, "E012", n->at, path, hint,
+                    "'%s' is not a component that is known here",
+                    text_quote(q, sizeof(q), n->text));
 }
 
 static void check_model(struct translation *t, const struct node *n,
@@ -249,9 +249,9 @@ static void check_model(struct translation *t, const struct node *n,
         (strcmp(t->method, "dpo") == 0 || strcmp(t->method, "qat") == 0))
         return; /* with adapters or without */
     (void)snprintf(hint, sizeof(hint), "set method: %s", methods[has]);
-    report_add(t->report, "E017", n->at, path, hint,
-               "'%s' is a model %s, and method is %.20s", path, kinds[has],
-               t->method);
+    diagnostics_add(t->report, "E017", n->at, path, hint,
+                    "'%s' is a model %s, and method is %.20s", path, kinds[has],
+                    t->method);
 }
 
 static int translate_component(struct translation *t, struct node *map,
@@ -262,8 +262,8 @@ static int translate_component(struct translation *t, struct node *map,
     (void)snprintf(section, sizeof(section), "%.*s",
                    (int)(strrchr(path, '.') - path), path);
     if (n->kind != NODE_SCALAR) {
-        report_add(t->report, "E011", n->at, path, NULL,
-                   "'%s' must be a single value", path);
+        diagnostics_add(t->report, "E011", n->at, path, NULL,
+                        "'%s' must be a single value", path);
     } else if (strcmp(section, "train.model") == 0) {
         check_model(t, n, path);
     } else {
@@ -280,11 +280,11 @@ static int translate_component(struct translation *t, struct node *map,
     }
     /* What it stood for is not missing, too. */
     if (!c && same_section && same_section->key &&
-        !node_child(map, same_section->key)) {
+        !tree_child(map, same_section->key)) {
         n->kind = NODE_BAD;
         return change(&n->key, same_section->key, t->err);
     }
-    node_remove(map, n->key);
+    tree_remove(map, n->key);
     return 0;
 }
 
@@ -294,7 +294,7 @@ static int translate(struct translation *t, const char *path)
 {
     const char *last;
     struct node *map = map_of(t->root, path, &last);
-    struct node *n = map ? node_child(map, last) : NULL;
+    struct node *n = map ? tree_child(map, last) : NULL;
     bool is_llm = strcmp(t->kind, "llm") == 0;
     bool is_cv = strcmp(t->kind, "cv") == 0;
     if (!n)
@@ -304,12 +304,12 @@ static int translate(struct translation *t, const char *path)
     if (is_llm && strcmp(last, "_component_") == 0)
         return translate_component(t, map, n, path);
     if (is_llm)
-        report_add(t->report, "W113", n->key_at, path, NULL,
-                   "'%s' has no effect here", path);
+        diagnostics_add(t->report, "W113", n->key_at, path, NULL,
+                        "'%s' has no effect here", path);
     else if (is_cv || strcmp(t->kind, "command") == 0)
-        report_add(t->report, "E018", n->key_at, path, NULL,
-                   "'%s' is only for kind: llm", path);
-    node_remove(map, last);
+        diagnostics_add(t->report, "E018", n->key_at, path, NULL,
+                        "'%s' is only for kind: llm", path);
+    tree_remove(map, last);
     return 0;
 }
 
@@ -318,9 +318,9 @@ static void drop_loss(struct node *root)
 {
     const char *last;
     struct node *train = map_of(root, "train.loss", &last);
-    const struct node *loss = train ? node_child(train, last) : NULL;
+    const struct node *loss = train ? tree_child(train, last) : NULL;
     if (loss && loss->kind == NODE_MAP && !loss->first)
-        node_remove(train, last);
+        tree_remove(train, last);
 }
 
 int spec_torchtune(struct node *root, struct spec_report *report,

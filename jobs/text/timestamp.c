@@ -104,8 +104,8 @@ static int read_after(const char *text, struct when *ret, char *hint,
     return 0;
 }
 
-int when_parse(const char *text, struct when *ret, char ret_hint[WHEN_HINT_CAP],
-               struct error *err)
+int timestamp_parse(const char *text, struct when *ret,
+                    char ret_hint[WHEN_HINT_CAP], struct error *err)
 {
     char own[WHEN_HINT_CAP], *hint = ret_hint ? ret_hint : own;
     const char *p = text;

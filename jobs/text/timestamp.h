@@ -19,7 +19,7 @@ enum { WHEN_HINT_CAP = 160 };
 /* out  ret      untouched on failure
  *      ret_hint on failure: what to write; "" for nothing. May be NULL
  * err  ERR_INVAL */
-int when_parse(const char *text, struct when *ret, char ret_hint[WHEN_HINT_CAP],
-               struct error *err) MUST_CHECK;
+int timestamp_parse(const char *text, struct when *ret,
+                    char ret_hint[WHEN_HINT_CAP], struct error *err) MUST_CHECK;
 
 #endif

@@ -215,7 +215,7 @@ static const char *tree_end(const char *p, int depth)
     }
 }
 
-const char *members_end(const char *text)
+const char *json_members_end(const char *text)
 {
     return *text == '{' ? tree_end(text, 1) : NULL;
 }
@@ -254,11 +254,11 @@ static int take_tree(json_t *o, struct members *ret)
     ret->o = o;
     if (json_is_object(o))
         return 0;
-    members_clear(ret);
+    json_members_clear(ret);
     return -1;
 }
 
-int members_read(const char *text, struct members *ret)
+int json_members_read(const char *text, struct members *ret)
 {
     json_error_t bad;
     if (text[0] == '{' && read_bare(text + 1, ret))
@@ -286,7 +286,7 @@ static size_t next_of_rest(void *buffer, size_t n, void *arg)
     return n;
 }
 
-int members_read_rest(const char *text, struct members *ret)
+int json_members_read_rest(const char *text, struct members *ret)
 {
     struct rest rest = {.text = text + 1};
     json_error_t bad;
@@ -299,8 +299,8 @@ int members_read_rest(const char *text, struct members *ret)
     return take_tree(json_load_callback(next_of_rest, &rest, 0, &bad), ret);
 }
 
-int members_read_next(const char *text, const char *end, struct members *ret,
-                      const char **ret_end)
+int json_members_read_next(const char *text, const char *end,
+                           struct members *ret, const char **ret_end)
 {
     json_error_t bad;
     const char *at = *text == '{' ? object_end(text + 1, ret) : NULL;
@@ -317,13 +317,13 @@ int members_read_next(const char *text, const char *end, struct members *ret,
     return 0;
 }
 
-void members_of_json(json_t *o, struct members *ret)
+void json_members_of_json(json_t *o, struct members *ret)
 {
     ret->n = 0;
     ret->o = o;
 }
 
-int members_of(const struct member *m, struct members *ret)
+int json_members_of(const struct member *m, struct members *ret)
 {
     if (m->kind != MEMBER_TREE || (!m->is_bare && !json_is_object(m->tree)) ||
         (m->is_bare && m->text[0] != '{'))
@@ -338,7 +338,7 @@ int members_of(const struct member *m, struct members *ret)
     return ret->o ? 0 : -1;
 }
 
-void members_clear(struct members *m)
+void json_members_clear(struct members *m)
 {
     json_decref(m->o);
     m->o = NULL;
@@ -383,8 +383,8 @@ static struct member of_tree(json_t *v)
     return m;
 }
 
-struct member members_find(const struct members *m, const char *name,
-                           size_t len)
+struct member json_members_find(const struct members *m, const char *name,
+                                size_t len)
 {
     if (m->o)
         return of_tree(json_object_get(m->o, name));
@@ -395,18 +395,18 @@ struct member members_find(const struct members *m, const char *name,
     return of_tree(NULL);
 }
 
-bool members_has(const struct members *m, const char *name,
-                 enum member_kind kind)
+bool json_members_has(const struct members *m, const char *name,
+                      enum member_kind kind)
 {
     return members_get(m, name).kind == kind;
 }
 
-char *member_dup(const struct member *m)
+char *json_member_dup(const struct member *m)
 {
     return m->kind == MEMBER_TEXT ? strndup(m->text, m->len) : NULL;
 }
 
-json_t *member_tree(const struct member *m)
+json_t *json_member_tree(const struct member *m)
 {
     json_error_t bad;
     if (m->kind != MEMBER_TREE)

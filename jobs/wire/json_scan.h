@@ -53,40 +53,41 @@ struct members {
 
 /* The end of the bare object at `text`; NULL: not bare, or not an object.
  * Ignores the text after it. */
-const char *members_end(const char *text);
-/* in   text  an object and nothing else, borrowed until members_clear()
- * own  *ret  members_clear()
+const char *json_members_end(const char *text);
+/* in   text  an object and nothing else, borrowed until json_members_clear()
+ * own  *ret  json_members_clear()
  * err  -1: not an object, or memory is short */
-int members_read(const char *text, struct members *ret) MUST_CHECK;
+int json_members_read(const char *text, struct members *ret) MUST_CHECK;
 /* The same for a text with a comma in place of the object's first brace. */
-int members_read_rest(const char *text, struct members *ret) MUST_CHECK;
+int json_members_read_rest(const char *text, struct members *ret) MUST_CHECK;
 /* The same for the object at `text`, which ends at or before `end`, where a NUL
  * is.
  * out  ret_end  the byte after it */
-int members_read_next(const char *text, const char *end, struct members *ret,
-                      const char **ret_end) MUST_CHECK;
+int json_members_read_next(const char *text, const char *end,
+                           struct members *ret,
+                           const char **ret_end) MUST_CHECK;
 /* The members of a tree. in  m  borrowed, with what it is borrowed from
  * err  -1: not an object */
-int members_of(const struct member *m, struct members *ret) MUST_CHECK;
+int json_members_of(const struct member *m, struct members *ret) MUST_CHECK;
 /* The members of an object that the library parsed, borrowed: nothing to
  * clear. */
-void members_of_json(json_t *o, struct members *ret);
-void members_clear(struct members *m);
+void json_members_of_json(json_t *o, struct members *ret);
+void json_members_clear(struct members *m);
 
 /* The last member of that name. */
-struct member members_find(const struct members *m, const char *name,
-                           size_t len);
+struct member json_members_find(const struct members *m, const char *name,
+                                size_t len);
 static inline struct member members_get(const struct members *m,
                                         const char *name)
 {
-    return members_find(m, name, strlen(name)); /* the length is mostly a
-                                                 * constant */
+    return json_members_find(m, name, strlen(name)); /* the length is mostly a
+                                                      * constant */
 }
-bool members_has(const struct members *m, const char *name,
-                 enum member_kind kind);
+bool json_members_has(const struct members *m, const char *name,
+                      enum member_kind kind);
 /* NULL: not a text, or memory is short. own  the caller frees */
-char *member_dup(const struct member *m);
+char *json_member_dup(const struct member *m);
 /* NULL: not a tree, or memory is short. own  json_decref() */
-json_t *member_tree(const struct member *m);
+json_t *json_member_tree(const struct member *m);
 
 #endif

@@ -85,7 +85,7 @@ static int get_spec(const json_t *o, struct job_spec *ret, struct error *err)
     if (rc < 0 && report.n > 0 && report.findings != NULL)
         (void)error_set(err, ERR_INVAL, "spec: %s: %s", report.findings[0].path,
                         report.findings[0].message);
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     free(text);
     return rc;
 }
@@ -111,7 +111,7 @@ static int get_all(json_t *o, struct wire_launch *l, struct error *err)
     struct members m;
     if (!json_is_object(o))
         return error_set(err, ERR_INVAL, "not a JSON object");
-    members_of_json(o, &m);
+    json_members_of_json(o, &m);
     if (take(JSON_FIELDS(who), &m, l, err) < 0 ||
         take(JSON_FIELDS(size), &m, l, err) < 0 ||
         (members_get(&m, "sweep").kind != MEMBER_NONE &&
@@ -168,7 +168,7 @@ static char *dump(const json_t *o)
 static char *describe(const struct wire_launch *l, struct error *err)
 {
     json_t *o = json_object();
-    size_t skip = !fill_is_user(l->user);
+    size_t skip = !interpolate_is_user(l->user);
     struct error why = {.code = ERR_NOMEM, .msg = "out of memory"};
     char *text = NULL;
     if (o != NULL && put(JSON_FIELDS(who), l, o, &why) == 0 &&

@@ -103,7 +103,7 @@ static void on_event(void *arg, const struct store_event *event,
                  job_event_name(event->ev), (unsigned long long)event->job,
                  event->attempt, job_state_name(job->state), job->reason);
     if (job)
-        ctld_notice(c, event, job);
+        ctld_event_notice(c, event, job);
     job_watch_saw_event(c, event->job, event->seq);
     job_watch_changed(c, event->job);
 }
@@ -125,7 +125,7 @@ static void make_live_dirs(const struct ctld *c)
 static bool may_leave(void *arg, const struct job *job)
 {
     struct ctld *c = arg;
-    return job->notify_on == 0 || ctld_notice_counts(c).waiting == 0;
+    return job->notify_on == 0 || ctld_event_notice_counts(c).waiting == 0;
 }
 
 /* Logs each job that is set apart as damaged, and the number of events without
@@ -148,7 +148,7 @@ static void on_replayed(void *arg, const struct store_event *event,
                         const struct job *job)
 {
     fair_share_note(arg, event, job);
-    ctld_notice_again(arg, event, job);
+    ctld_event_notice_again(arg, event, job);
 }
 
 static int make_engine(struct ctld *c, struct error *err)
@@ -171,11 +171,11 @@ static int make_engine(struct ctld *c, struct error *err)
         .lags_arg = c,
     };
     if (secret_load(conf->state_dir, conf->cluster, &c->secret, err) < 0 ||
-        ctld_notice_init(c, err) < 0 ||
+        ctld_event_notice_init(c, err) < 0 ||
         engine_create(&parts, &c->engine, err) < 0)
         return -1;
     c->first_seq = engine_last_seq(c->engine);
-    if (ctld_notice_begin(c, err) < 0)
+    if (ctld_event_notice_begin(c, err) < 0)
         return -1;
     log_corrupt(c->engine);
     uint64_t first_id;
@@ -344,7 +344,7 @@ static void look_at_helper(struct ctld *c)
 static void on_child(void *arg)
 {
     look_at_helper(arg);
-    ctld_want_step(arg); /* the allocator reaps what is its own */
+    ctld_step_want(arg); /* the allocator reaps what is its own */
 }
 
 /* The loop notifies the watchdog, so a loop that hangs counts as dead. */
@@ -388,9 +388,11 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         reload_config_init(c, err) < 0 || disk_space_init(c, err) < 0 ||
         metrics_damage_init(c, err) < 0 || loop_create(&c->loop, err) < 0 ||
         make_signals(c, err) < 0 || lost_files_init(c, err) < 0 ||
-        thread_create(c->loop, "writer", WRITER_QUEUE, &c->writer, err) < 0 ||
-        thread_create(c->loop, "reader", READER_QUEUE, &c->reader, err) < 0 ||
-        thread_create(c->loop, "logs", LOGS_QUEUE, &c->logs, err) < 0 ||
+        work_queue_create(c->loop, "writer", WRITER_QUEUE, &c->writer, err) <
+            0 ||
+        work_queue_create(c->loop, "reader", READER_QUEUE, &c->reader, err) <
+            0 ||
+        work_queue_create(c->loop, "logs", LOGS_QUEUE, &c->logs, err) < 0 ||
         auth_init(c, err) < 0 || rate_limit_init(c, err) < 0 ||
         user_names_init(c, err) < 0 || job_submit_init(c, err) < 0 ||
         engine_loop_init(c, on_engine_stopped, err) < 0 ||
@@ -408,7 +410,7 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
     }
     (void)metrics_damage_look(c);
     fair_share_restart(c);
-    ctld_want_step(c);
+    ctld_step_want(c);
     *ret = c;
     return 0;
 }
@@ -437,15 +439,15 @@ void ctld_destroy(struct ctld *c)
     c->stopping = true;
     atomic_store(&c->closing, true);
     job_retention_stop(c);
-    thread_destroy(c->commits);
-    notices_destroy(c->notices);
-    thread_destroy(c->logins);
+    work_queue_destroy(c->commits);
+    notifier_destroy(c->notices);
+    work_queue_destroy(c->logins);
     user_names_clear(c);
-    thread_destroy(c->backups);
-    thread_destroy(c->submits);
-    thread_destroy(c->logs);
-    thread_destroy(c->reader);
-    thread_destroy(c->writer);
+    work_queue_destroy(c->backups);
+    work_queue_destroy(c->submits);
+    work_queue_destroy(c->logs);
+    work_queue_destroy(c->reader);
+    work_queue_destroy(c->writer);
     job_watch_clear(c);
     job_cursor_clear(c);
     start_estimates_clear(c);

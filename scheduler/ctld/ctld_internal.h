@@ -104,17 +104,17 @@ struct ctld {
 /* ---- job_events.c: who is told of which event -----------------------------
  */
 /* Before the engine is there, and after. */
-int ctld_notice_init(struct ctld *c, struct error *err) MUST_CHECK;
-int ctld_notice_begin(struct ctld *c, struct error *err) MUST_CHECK;
+int ctld_event_notice_init(struct ctld *c, struct error *err) MUST_CHECK;
+int ctld_event_notice_begin(struct ctld *c, struct error *err) MUST_CHECK;
 /* engine_parts.replayed: events that the daemon before may not have sent. */
-void ctld_notice_again(void *arg, const struct store_event *event,
+void ctld_event_notice_again(void *arg, const struct store_event *event,
+                             const struct job *job);
+void ctld_event_notice(struct ctld *c, const struct store_event *event,
                        const struct job *job);
-void ctld_notice(struct ctld *c, const struct store_event *event,
-                 const struct job *job);
-struct notices_counts ctld_notice_counts(struct ctld *c);
+struct notices_counts ctld_event_notice_counts(struct ctld *c);
 /* Whether what a spec asks for can be done here.
  * err  ERR_INVAL, with the key */
-int ctld_notice_check(const struct job_spec *spec, bool has_program,
-                      struct error *err) MUST_CHECK;
+int ctld_event_notice_check(const struct job_spec *spec, bool has_program,
+                            struct error *err) MUST_CHECK;
 
 #endif

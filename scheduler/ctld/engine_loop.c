@@ -118,7 +118,7 @@ static void step_is_over(struct ctld *c, int rc, const struct error *err)
     }
     set_timer(c, now_s);
     if (c->engine_loop->is_wanted_again)
-        ctld_want_step(c);
+        ctld_step_want(c);
     c->engine_loop->is_wanted_again = false;
 }
 
@@ -139,7 +139,8 @@ static void go_on(struct ctld *c, int rc, struct store_batch *batch,
         struct error why = ERROR_INIT;
         c->engine_loop->commit.batch = batch;
         c->engine_loop->commit.why = (struct error)ERROR_INIT;
-        if (thread_post(c->commits, &c->engine_loop->commit.task, &why) == 0)
+        if (work_queue_post(c->commits, &c->engine_loop->commit.task, &why) ==
+            0)
             return;
         rc = engine_step_end(c->engine, &why, &batch, err);
     }
@@ -243,7 +244,7 @@ static void on_wake(void *arg)
     struct ctld *c = arg;
     if (c->engine_loop->commit.batch)
         loop_fd_pause(c->engine_loop->wake);
-    ctld_want_step(c);
+    ctld_step_want(c);
 }
 
 void engine_loop_stop(struct ctld *c)
@@ -276,7 +277,8 @@ int engine_loop_init(struct ctld *c, void (*on_stopped)(void *ctld),
     l->commit.task = (struct task){.run = append, .done = appended};
     l->commit.c = c;
     l->commit.store = c->parts.store;
-    if (thread_create(c->loop, "commits", COMMITS_MAX, &c->commits, err) < 0)
+    if (work_queue_create(c->loop, "commits", COMMITS_MAX, &c->commits, err) <
+        0)
         return -1;
     return create_sources(c, l, err);
 }

@@ -176,7 +176,7 @@ static int serve(const struct ctld_parts *parts, const struct setup *s,
         return -1;
     log_path(s, log_file);
     enum conf_log_target to = parts->source->log.target;
-    int rc = daemonpipe_ready(log_file, to == LOG_TO_FILE, err);
+    int rc = daemonize_ready(log_file, to == LOG_TO_FILE, err);
     if (rc == 0 && to == LOG_TO_JOURNAL && log_to_journal(LOG_JOURNAL) < 0)
         rc = error_sys(err, errno, "log.target: journal: '%s'", LOG_JOURNAL);
     if (rc == 0) {
@@ -219,7 +219,7 @@ static int open_log(const struct args *a, const struct conf *conf,
         return 0;
     log_path(s, path);
     if (s->kind == DAEMON_SYSTEM)
-        return system_open_log(path, &s->who, ret_fd, err);
+        return privileges_open_log(path, &s->who, ret_fd, err);
     *ret_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW,
                    0600);
     return *ret_fd < 0 ? error_sys(err, errno, "open '%s'", path) : 0;
@@ -244,7 +244,7 @@ static int start_helper(const struct args *a, const struct conf *conf,
     if (log_fd >= 0)
         (void)close(log_fd);
     if (rc == 0 && is_system)
-        rc = system_become(&s->who, err);
+        rc = privileges_become(&s->who, err);
     return rc;
 }
 
@@ -324,7 +324,7 @@ static int live(const struct args *a, const struct conf *conf,
                                  .reload = reload_run,
                                  .reloaded = reload_keep,
                                  .reload_arg = reload,
-                                 .reopen_log = daemonpipe_reopen,
+                                 .reopen_log = daemonize_reopen,
                                  .backup = store_sqlite_backup,
                                  .damage = store_sqlite_damage,
                                  .check = check_all};
@@ -396,7 +396,7 @@ static int fail(const struct error *err)
     bool is_bare = err->code == ERR_NOMEM && !strstr(err->msg, "memory");
     (void)fprintf(stderr, "%smgpu-ctld: %s%s\n", log_prefix(LOG_ERR),
                   is_bare ? "out of memory: " : "", err->msg);
-    daemonpipe_failed(status);
+    daemonize_failed(status);
     return status;
 }
 
@@ -436,7 +436,7 @@ int main(int argc, char **argv)
      * process and its children become. */
     if (geteuid() == 0)
         closefrom(STDERR_FILENO + 1);
-    rc = a.background ? daemonpipe_start(&err) : 0;
+    rc = a.background ? daemonize_start(&err) : 0;
     if (rc == 0)
         rc = run(&a, &conf, &err);
     conf_clear(&conf);

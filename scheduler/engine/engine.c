@@ -185,7 +185,7 @@ int engine_create(const struct engine_parts *parts, struct engine **ret,
     e->policy = parts->policy;
     e->retry_at_s = e->look_at_s = e->begin_at_s = INFINITY;
     e->wants_plan = true;
-    lack_watch();
+    nomem_watch();
     e->leave_at_s = e->plan_from_s = -INFINITY;
     if (load(e, err) < 0 || resume(e, err) < 0) {
         engine_destroy(e);
@@ -260,7 +260,7 @@ static void next(struct engine *e)
         plan(e);
     } else {
         e->phase = PHASE_OVER;
-        eng_act(e);
+        eng_dispatch(e);
     }
 }
 
@@ -270,12 +270,12 @@ static int go_on(struct engine *e, struct store_batch **ret, struct error *err)
     while (e->phase != PHASE_OVER) {
         eng_leave(e);
         if (e->n_events > 0 || e->n_leaving > 0) {
-            if (eng_send(e, err) < 0)
+            if (eng_commit_send(e, err) < 0)
                 return fail(e);
             *ret = &e->batch.rows;
             return 0;
         }
-        eng_land(e);
+        eng_commit_land(e);
         next(e);
     }
     return e->later.code == ERR_NONE
@@ -295,11 +295,11 @@ int engine_step_begin(struct engine *e, struct store_batch **ret,
     }
     if (e->look_at_s <= eng_now(e))
         e->wants_plan = true;
-    if (eng_poll(e, &e->later) < 0) {
+    if (eng_notes_poll(e, &e->later) < 0) {
         (void)error_wrap(&e->later, "allocator");
         e->retry_at_s = eng_now(e) + 1;
     }
-    eng_take_notes(e);
+    eng_notes_take(e);
     eng_timers(e);
     if (eng_stop_sweeps(e, &e->later) < 0)
         e->retry_at_s = eng_now(e) + 1;
@@ -314,11 +314,11 @@ int engine_step_end(struct engine *e, const struct error *why,
     assert(e->batch.is_sent);
     *ret = NULL;
     if (why) {
-        eng_roll_back(e);
+        eng_commit_roll_back(e);
         (void)fail(e);
         return error_set(err, why->code, "%s", why->msg);
     }
-    eng_land(e);
+    eng_commit_land(e);
     next(e);
     return go_on(e, ret, err);
 }

@@ -1,5 +1,4 @@
-/* engine.h - the controller without its process: jobs in, decisions carried
- * out.
+/* engine.h - the controller without its process: jobs in, decisions out.
  *
  * mgpu-ctld drives it with a real clock, an allocator and SQLite; mgpu-sim
  * drives the same object code with a virtual clock, the fake allocator and a
@@ -162,8 +161,8 @@ double engine_next_s(const struct engine *e);
 
 uint64_t engine_staged(const struct engine *e);
 uint64_t engine_durable(const struct engine *e);
-uint64_t engine_rolled_back(const struct engine *e); /* tickets up to this, not
-                                                        durable, were undone */
+/* Tickets up to this that are not durable were rolled back. */
+uint64_t engine_rolled_back(const struct engine *e);
 
 /* Sequence number of the last event that engine_create() replayed. */
 uint64_t engine_last_seq(const struct engine *e);
@@ -300,11 +299,11 @@ struct engine_trial {
  * in   req    its key and digest are ignored
  *      sweep  NULL: one job
  * err  as engine_submit(), except for its key; from tell() */
-int engine_try(struct engine *e, const struct engine_submit *req,
-               const struct engine_sweep *sweep,
-               int (*tell)(void *arg, const struct engine_trial *t,
-                           struct error *err),
-               void *arg, struct error *err) MUST_CHECK;
+int engine_dry_run(struct engine *e, const struct engine_submit *req,
+                   const struct engine_sweep *sweep,
+                   int (*tell)(void *arg, const struct engine_trial *t,
+                               struct error *err),
+                   void *arg, struct error *err) MUST_CHECK;
 
 /* The state of a dependency. A sweep has ended when all of its tasks have, and
  * has COMPLETED when all of them have.
@@ -441,7 +440,7 @@ const struct job *engine_next_since(const struct engine *e, uint64_t after,
 void engine_count(const struct engine *e, uint64_t ret[JOB_STATE_N]);
 /* Position among the queued jobs that could start and those pending in the
  * allocator, from 1; 0: none, as behind a dependency. */
-int32_t engine_position(struct engine *e, uint64_t id);
+int32_t engine_queue_position(struct engine *e, uint64_t id);
 /* The i-th node of the last inventory; NULL past its end. Valid until the next
  * call that changes e. */
 const struct alloc_node *engine_node(const struct engine *e, size_t i);

@@ -3,10 +3,11 @@
  * Every change of a job is an event, and every event takes the same path:
  * eng_stage() writes its detail, saves a copy of the job if this is the first
  * change since the last batch, and folds the text that will be stored.
- * eng_send() passes the staged events to the store. When the store has
- * appended them, eng_land() makes them count; otherwise eng_roll_back()
- * restores the copies. A replay folds the same texts, so the state that was
- * decided once and the state that is read back cannot differ.
+ * eng_commit_send() passes the staged events to the store. When the store has
+ * appended them, eng_commit_land() makes them count; otherwise
+ * eng_commit_roll_back() restores the copies. A replay folds the same texts, so
+ * the state that was decided once and the state that is read back cannot
+ * differ.
  */
 #ifndef MGPU_SCHEDULER_ENGINE_ENGINE_INTERNAL_H
 #define MGPU_SCHEDULER_ENGINE_ENGINE_INTERNAL_H

@@ -11,7 +11,7 @@ struct engine_change {
     double limit_s;      /* for a change of the time limit */
     char partition[64];  /* for a change of the partition */
 };
-struct engine_suppose {
+struct engine_what_if {
     /* The largest number of GPUs below its minimum, the longest shorter limit,
      * another partition; each change alone. */
     struct engine_change gpus, limit, partition;
@@ -31,7 +31,7 @@ struct engine_suppose {
  * job that does not wait for devices. Changes nothing and asks no allocator:
  * the nodes are those of the last inventory.
  * err  ERR_NOMEM */
-int engine_suppose(struct engine *e, const struct job *job,
-                   struct engine_suppose *ret, struct error *err) MUST_CHECK;
+int engine_what_if(struct engine *e, const struct job *job,
+                   struct engine_what_if *ret, struct error *err) MUST_CHECK;
 
 #endif

@@ -146,17 +146,17 @@ static int goodput_plan(const struct policy_view *view,
         return policy_backfill.plan(view, decisions, cap, ret_n, err);
     if (plan_begin(&p, view, decisions, cap, err) < 0)
         return -1;
-    int rc = gp_collect(&g, &p, err);
+    int rc = gp_value_collect(&g, &p, err);
     if (rc == 0)
         rc = gp_rigid(&g, err);
     if (rc == 0)
-        rc = gp_choose(&g, err);
+        rc = gp_hull_choose(&g, err);
     if (rc == 0) {
         gp_place(&g);
         make_decisions(&g);
         *ret_n = p.n;
     }
-    gp_clear(&g);
+    gp_value_clear(&g);
     plan_end(&p);
     return rc;
 }

@@ -75,7 +75,7 @@ struct choice {
 static void clear(struct choice *c)
 {
     if (c->has_gp)
-        gp_clear(&c->g);
+        gp_value_clear(&c->g);
     if (c->has_plan)
         plan_end(&c->p);
     free(c->jobs);
@@ -92,8 +92,8 @@ static int choose(struct choice *c, struct error *err)
     if (plan_begin(&c->p, &c->view, c->decisions, cap, err) < 0)
         return -1;
     c->has_plan = c->has_gp = true;
-    if (gp_collect(&c->g, &c->p, err) < 0 || gp_rigid(&c->g, err) < 0 ||
-        gp_choose(&c->g, err) < 0)
+    if (gp_value_collect(&c->g, &c->p, err) < 0 || gp_rigid(&c->g, err) < 0 ||
+        gp_hull_choose(&c->g, err) < 0)
         return -1;
     gp_place(&c->g);
     return 0;

@@ -169,7 +169,7 @@ static int32_t give_least(struct gp *g)
         j->chosen = 0;
         left -= j->sizes[0].gpus;
     }
-    if (g->head && gp_head_fits(g, left)) {
+    if (g->head && gp_rigid_head_fits(g, left)) {
         g->head->is_forced = true;
         g->head->chosen = 0;
         left -= g->head->sizes[0].gpus;
@@ -325,7 +325,7 @@ static void repair(struct gp *g, struct heap *h, int32_t left)
     h->n = 0;
 }
 
-int gp_choose(struct gp *g, struct error *err)
+int gp_hull_choose(struct gp *g, struct error *err)
 {
     struct heap h = {.at = malloc((g->n + 1) * sizeof(*h.at))};
 

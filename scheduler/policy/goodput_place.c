@@ -434,7 +434,7 @@ static void fill(struct gp *g)
         if (!fits) {
             /* Try its smaller sizes, if there are any. */
             n_failed++;
-            gp_rule_out(g, j, size);
+            gp_sizes_rule_out(g, j, size);
             continue;
         }
         left -= j->sizes[size].gpus - (is_live(j) ? j->sizes[j->now].gpus : 0);
@@ -453,7 +453,7 @@ void gp_place(struct gp *g)
     do {
         while (!play(g, some_leave))
             ;
-        if (wants_head && g->head->chosen < 0 && gp_make_room(g)) {
+        if (wants_head && g->head->chosen < 0 && gp_rigid_make_room(g)) {
             g->head->chosen = 0;
             find_movers(g);
             while (!play(g, some_leave))

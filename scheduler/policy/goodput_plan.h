@@ -71,7 +71,7 @@ struct gp {
     size_t n;
     struct gp_size *sizes; /* owned; [cap_sizes], those of all jobs */
     size_t n_sizes, cap_sizes;
-    bool is_plain;             /* in tests: gp_choose() takes no shortcut */
+    bool is_plain; /* in tests: gp_hull_choose() takes no shortcut */
     struct gp_ladder *ladders; /* owned; hash table, [GP_LADDERS] */
     int32_t grow_gpus; /* by so many GPUs may live jobs become larger in all */
     struct gp_job *head;      /* of goodput_rigid.c; NULL: none */
@@ -98,36 +98,37 @@ static inline int32_t gp_n_turns(const struct gp *g)
 }
 
 /* ---- goodput_value.c ----------------------------------------------------- */
-/* err  ERR_NOMEM; call gp_clear() in any case */
-int gp_collect(struct gp *g, struct plan *p, struct error *err) MUST_CHECK;
-void gp_clear(struct gp *g);
+/* err  ERR_NOMEM; call gp_value_clear() in any case */
+int gp_value_collect(struct gp *g, struct plan *p,
+                     struct error *err) MUST_CHECK;
+void gp_value_clear(struct gp *g);
 
 /* ---- goodput_sizes.c ----------------------------------------------------- */
 /* Room for n further sizes after an empty one. */
-struct gp_size *gp_new_sizes(struct gp *g, size_t n);
+struct gp_size *gp_sizes_new(struct gp *g, size_t n);
 /* Lists the sizes of a job with a curve. False: the curve has none for the job,
  * or not its present one. */
-bool gp_list_sizes(struct gp *g, struct gp_job *j);
+bool gp_sizes_list(struct gp *g, struct gp_job *j);
 /* For a live job, once its weight and what it has left to do are known: takes
  * the cost of a change from the values. */
-void gp_value_changes(const struct gp *g, struct gp_job *j);
+void gp_sizes_value_changes(const struct gp *g, struct gp_job *j);
 /* The size may not be chosen. */
-void gp_rule_out(struct gp *g, struct gp_job *j, int32_t size);
+void gp_sizes_rule_out(struct gp *g, struct gp_job *j, int32_t size);
 
 /* ---- goodput_rigid.c ----------------------------------------------------- */
 /* Decides which jobs of one size start, and which is the head.
  * err  ERR_NOMEM */
 int gp_rigid(struct gp *g, struct error *err) MUST_CHECK;
 /* Whether the head gets its GPUs. in left for it and all live jobs */
-bool gp_head_fits(const struct gp *g, int32_t left);
+bool gp_rigid_head_fits(const struct gp *g, int32_t left);
 /* The head has its GPUs, but not on as few nodes as it needs: pauses jobs on
  * the nodes that are nearest to it. False: no nodes will do. */
-bool gp_make_room(struct gp *g);
+bool gp_rigid_make_room(struct gp *g);
 
 /* ---- goodput_hull.c ------------------------------------------------------ */
 /* Sets `chosen` of each job so that the GPUs of all are at most g->gpus.
  * err  ERR_NOMEM */
-int gp_choose(struct gp *g, struct error *err) MUST_CHECK;
+int gp_hull_choose(struct gp *g, struct error *err) MUST_CHECK;
 /* Marks the sizes that lie on the upper hull from size `from` on: their value
  * per further GPU falls. in from -1: from nothing. out on[job->n] */
 void gp_hull(const struct gp_job *job, int32_t from, bool *on);

@@ -105,7 +105,7 @@ static bool is_older(const struct gp *g, const struct gp_job *j)
     return j->job->start_s < g->head->job->submit_s;
 }
 
-bool gp_head_fits(const struct gp *g, int32_t left)
+bool gp_rigid_head_fits(const struct gp *g, int32_t left)
 {
     for (size_t i = 0; i < g->n; i++)
         if (g->jobs[i].now >= 0 && !g->jobs[i].is_held &&
@@ -160,7 +160,7 @@ static size_t next_node(const struct gp *g, const bool *is_taken)
     return best;
 }
 
-bool gp_make_room(struct gp *g)
+bool gp_rigid_make_room(struct gp *g)
 {
     const struct policy_view *v = g->p->view;
     const struct gp_size *size = &g->head->sizes[0];

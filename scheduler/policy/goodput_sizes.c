@@ -35,7 +35,7 @@ static bool allows(const struct policy_job *job, const struct policy_rate *r)
            gpu_sizes_divide(job->parts, gpus, r->nodes);
 }
 
-struct gp_size *gp_new_sizes(struct gp *g, size_t n)
+struct gp_size *gp_sizes_new(struct gp *g, size_t n)
 {
     struct gp_size *none = &g->sizes[g->n_sizes];
 
@@ -90,7 +90,7 @@ static void build(struct gp *g, const struct policy_job *job,
     int32_t n_waits = 0;
 
     *l = (struct gp_ladder){
-        .is_used = true, .like = job, .sizes = gp_new_sizes(g, c->n_rates)};
+        .is_used = true, .like = job, .sizes = gp_sizes_new(g, c->n_rates)};
     for (size_t i = 0; i < c->n_rates; i++) {
         if (!allows(job, &c->rates[i]))
             continue;
@@ -174,7 +174,7 @@ static bool list_live(struct gp *g, struct gp_job *j, const struct gp_ladder *l)
     j->is_held = now_s < j->job->goodput.resizable_s;
     j->is_beyond = j->is_held || now_s < j->job->goodput.growable_s;
     j->is_bound = g->p->view->is_shared || j->is_beyond;
-    j->sizes = gp_new_sizes(g, (size_t)l->n_all);
+    j->sizes = gp_sizes_new(g, (size_t)l->n_all);
     for (int32_t k = 0; k < l->n_all; k++) {
         if (k > 0 && !may_become(g, j->job, &l->sizes[k]))
             continue;
@@ -190,7 +190,7 @@ static bool list_live(struct gp *g, struct gp_job *j, const struct gp_ladder *l)
     return j->now >= 0;
 }
 
-bool gp_list_sizes(struct gp *g, struct gp_job *j)
+bool gp_sizes_list(struct gp *g, struct gp_job *j)
 {
     struct gp_ladder *l = ladder_of(g, j->job);
 
@@ -215,7 +215,7 @@ static double rho(const struct gp *g, const struct gp_job *j, double left_s)
     return fmax(RHO_MIN, 1 - (cost_s + g->conf.hysteresis_s) / most_s);
 }
 
-void gp_value_changes(const struct gp *g, struct gp_job *j)
+void gp_sizes_value_changes(const struct gp *g, struct gp_job *j)
 {
     double one = j->left_one_s * j->job->goodput.curve->one_per_s;
 
@@ -230,10 +230,10 @@ void gp_value_changes(const struct gp *g, struct gp_job *j)
     }
 }
 
-void gp_rule_out(struct gp *g, struct gp_job *j, int32_t size)
+void gp_sizes_rule_out(struct gp *g, struct gp_job *j, int32_t size)
 {
     if (j->is_shared) {
-        struct gp_size *own = gp_new_sizes(g, (size_t)j->n);
+        struct gp_size *own = gp_sizes_new(g, (size_t)j->n);
         memcpy(own, j->sizes, (size_t)j->n * sizeof(*own));
         j->sizes = own;
         j->is_shared = false;

@@ -190,7 +190,7 @@ static bool list_one(struct gp *g, struct gp_job *j)
     if (!plan_ever(g->p, j->job, false) ||
         !place_empty(v->nodes, v->n_nodes, j->job, &place))
         return false;
-    j->sizes = gp_new_sizes(g, 1);
+    j->sizes = gp_sizes_new(g, 1);
     j->sizes[0] = (struct gp_size){.nodes = place.nodes,
                                    .per_node = place.per_node,
                                    .gpus = place.nodes * place.per_node};
@@ -209,9 +209,9 @@ static bool takes_part(struct gp *g, const struct policy_view *v, size_t i,
 
     *ret = (struct gp_job){.job = job, .order = i, .chosen = -1};
     if (job->state != JOB_QUEUED)
-        return may_change(g, v, job) && gp_list_sizes(g, ret);
+        return may_change(g, v, job) && gp_sizes_list(g, ret);
     ret->is_forced = job->to_gpus > 0 || job->has_reservation;
-    return (!ret->is_forced && job->goodput.curve && gp_list_sizes(g, ret)) ||
+    return (!ret->is_forced && job->goodput.curve && gp_sizes_list(g, ret)) ||
            list_one(g, ret);
 }
 
@@ -243,7 +243,7 @@ static int allocate(struct gp *g, const struct policy_view *v,
                : picture_init(&g->free, v->nodes, v->n_nodes, err);
 }
 
-int gp_collect(struct gp *g, struct plan *p, struct error *err)
+int gp_value_collect(struct gp *g, struct plan *p, struct error *err)
 {
     const struct policy_view *v = p->view;
 
@@ -275,11 +275,11 @@ int gp_collect(struct gp *g, struct plan *p, struct error *err)
         return -1;
     for (size_t i = 0; i < g->n; i++)
         if (g->jobs[i].now >= 0)
-            gp_value_changes(g, &g->jobs[i]);
+            gp_sizes_value_changes(g, &g->jobs[i]);
     return 0;
 }
 
-void gp_clear(struct gp *g)
+void gp_value_clear(struct gp *g)
 {
     free(g->jobs);
     free(g->sizes);

@@ -106,8 +106,8 @@ struct policy_view {
     double wall_s; /* the same moment since 1970, to print times in UTC */
     const struct policy_node *nodes; /* borrowed */
     size_t n_nodes;
-    const struct policy_job *jobs; /* borrowed; in policy_in_order(), queued
-                                      and live jobs together */
+    const struct policy_job *jobs; /* borrowed; in policy_view_in_order(),
+                                      queued and live jobs together */
     size_t n_jobs;
     /* Others get GPUs from the same cluster. What a job gives up may be theirs
      * at once, so no job grows onto GPUs that are not free yet, nor gives up
@@ -126,7 +126,8 @@ static inline bool policy_is_resizing(const struct policy_job *job)
 
 /* Whether a goes before b: jobs with a preemption reservation first, then by
  * (priority desc, submit_s, id). */
-bool policy_in_order(const struct policy_job *a, const struct policy_job *b);
+bool policy_view_in_order(const struct policy_job *a,
+                          const struct policy_job *b);
 /* err  ERR_INVAL the view contradicts itself; ERR_LIMIT its jobs need more than
  *      `cap` decisions */
 int policy_check_view(const struct policy_view *v, size_t cap,

@@ -5,9 +5,10 @@
  * policies call preempt_for() when it is the job's turn and it does not fit.
  * The function preempts a set of jobs only if the job fits on what they
  * release, together with what is free and what other jobs release anyway; else
- * it preempts none. The released GPUs are reserved for the job. The code calls
- * this *reserved*: the job goes before all others until it starts, and no other
- * start takes these GPUs (docs/engine.md has the rules and their reasons).
+ * it preempts none. The released GPUs are reserved for the job. The job
+ * then has a *reservation*: it goes before all others until it starts, and no
+ * other start takes these GPUs (docs/engine.md has the rules and their
+ * reasons).
  *
  * These are functions of a plan (planner.h). They do nothing unless the view
  * says that preemption is on.

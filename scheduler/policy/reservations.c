@@ -332,7 +332,7 @@ struct plan_reservation *reservations_stuck_before(const struct plan *p,
     for (size_t i = 0; i < p->n_reservations; i++)
         if (p->reservations[i].is_stuck &&
             p->reservations[i].job->id != job->id &&
-            policy_in_order(p->reservations[i].job, job) &&
+            policy_view_in_order(p->reservations[i].job, job) &&
             (plan_reach(p, p->reservations[i].job) & plan_reach(p, job)))
             return &p->reservations[i];
     return NULL;

@@ -2,8 +2,7 @@
  * where.
  *
  * These are functions of a plan (planner.h). They do nothing unless the view
- * says that preemption is on (preempt.h). "Owed" in a name means: the job has
- * such a reservation.
+ * says that preemption is on (preempt.h).
  */
 #ifndef MGPU_SCHEDULER_POLICY_RESERVATIONS_H
 #define MGPU_SCHEDULER_POLICY_RESERVATIONS_H

@@ -11,7 +11,7 @@ enum { FEW = 8 };
 /* A deviation below this part of the mean is noise of the clock. */
 static const double DEVIATION_MIN = 0.01;
 
-const char *rate_basis_name(enum rate_basis b)
+const char *throughput_basis_name(enum rate_basis b)
 {
     static const char *const names[] = {"assumed", "fitted", "measured"};
 

@@ -28,7 +28,7 @@
 /* In the order of trust. */
 enum rate_basis { RATE_ASSUMED, RATE_FITTED, RATE_MEASURED };
 /* "assumed", "fitted", "measured" */
-const char *rate_basis_name(enum rate_basis b);
+const char *throughput_basis_name(enum rate_basis b);
 
 /* A measured size: what is stored of it. */
 struct throughput_row {

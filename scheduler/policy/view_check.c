@@ -7,7 +7,8 @@
 
 #include "scheduler/policy/policy.h"
 
-bool policy_in_order(const struct policy_job *a, const struct policy_job *b)
+bool policy_view_in_order(const struct policy_job *a,
+                          const struct policy_job *b)
 {
     if (a->has_reservation != b->has_reservation)
         return a->has_reservation > b->has_reservation;
@@ -40,7 +41,7 @@ static int check_job(const struct policy_view *v, size_t i, struct error *err)
                              "job %" PRIu64 " runs on node %" PRId32 " of %zu",
                              j->id, j->at[k], v->n_nodes);
     }
-    if (i > 0 && !policy_in_order(&v->jobs[i - 1], j))
+    if (i > 0 && !policy_view_in_order(&v->jobs[i - 1], j))
         return error_set(err, ERR_INVAL, "job %" PRIu64 " is out of order",
                          j->id);
     return 0;

@@ -207,7 +207,7 @@ static int moment(const char *name, const char *value, double *ret_s,
     char hint[WHEN_HINT_CAP];
     struct when when;
 
-    if (when_parse(value, &when, hint, err) < 0) {
+    if (timestamp_parse(value, &when, hint, err) < 0) {
         if (err)
             err->code = ERR_USAGE;
         return error_wrap(err, "--%s", name);

@@ -39,10 +39,10 @@ int sim_args_trace(const char *text, enum trace_format *ret,
  * err  ERR_USAGE an unknown policy or key; ERR_CONFIG the file */
 struct conf;
 struct past_settings;
-int sim_args_policy(const char *config, const char *word,
+int sim_policy_args(const char *config, const char *word,
                     const struct past_settings *past, struct conf *ret,
                     struct error *err) MUST_CHECK;
 /* What a simulation takes of a configuration. */
-struct sim_policy sim_args_policy_of(const struct conf *conf);
+struct sim_policy sim_policy_args_of(const struct conf *conf);
 
 #endif

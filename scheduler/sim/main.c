@@ -98,7 +98,7 @@ static int read_past(struct simulation *s, struct error *err)
 {
     const struct sim_args *a = s->args;
 
-    if (past_open(a->from_db, a->since_s, a->until_s, &s->past, err) < 0)
+    if (from_db_open(a->from_db, a->since_s, a->until_s, &s->past, err) < 0)
         return -1;
     s->trace = s->past.trace;
     s->speed = s->past.speed;
@@ -158,9 +158,9 @@ static int run_policy(struct simulation *s, const char *word, struct error *err)
     struct conf conf;
 
     if ((s->args->from_db && replay_past(s, word, &past, err) < 0) ||
-        sim_args_policy(s->args->config, word, &past, &conf, err) < 0)
+        sim_policy_args(s->args->config, word, &past, &conf, err) < 0)
         return -1;
-    struct sim_policy policy = sim_args_policy_of(&conf);
+    struct sim_policy policy = sim_policy_args_of(&conf);
     (void)snprintf(run->name, sizeof(run->name), "%s", conf.scheduler.policy);
     run->parameters = json_object();
     s->n_runs++;
@@ -220,7 +220,7 @@ static int write_text(struct simulation *s, const char *path,
         numbered(path, i, s->n_runs, name, sizeof(name));
         int rc = make(&s->args->conf, &s->runs[i].out, &text, err);
         if (rc == 0)
-            rc = sim_file_write(name, &text, err);
+            rc = sim_csv_write(name, &text, err);
         buf_clear(&text);
         if (rc < 0)
             return -1;
@@ -261,7 +261,7 @@ static int write_json(struct simulation *s, const char *note,
                   : error_set(err, ERR_NOMEM, "figures");
 
     if (rc == 0)
-        rc = sim_file_write(s->args->json, &text, err);
+        rc = sim_csv_write(s->args->json, &text, err);
     free(dump);
     json_decref(o);
     buf_clear(&text);
@@ -274,7 +274,7 @@ static int write_cdf(struct simulation *s, struct error *err)
     int rc = cdf_svg(&s->args->conf, s->runs, s->n_runs, &text, err);
 
     if (rc == 0)
-        rc = sim_file_write(s->args->cdf, &text, err);
+        rc = sim_csv_write(s->args->cdf, &text, err);
     buf_clear(&text);
     return rc;
 }
@@ -367,7 +367,7 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
     if (s.speed)
         s.speed->ops->destroy(s.speed);
     sim_trace_clear(&s.trace);
-    past_clear(&s.past);
+    from_db_clear(&s.past);
     for (size_t i = 0; i < SIM_POLICIES_MAX; i++)
         replay_clear(&s.replays[i]);
     return rc;

@@ -99,7 +99,7 @@ static size_t add_past(struct keys *k, size_t n,
     return n;
 }
 
-struct sim_policy sim_args_policy_of(const struct conf *conf)
+struct sim_policy sim_policy_args_of(const struct conf *conf)
 {
     return (struct sim_policy){
         .policy = policy_find(conf->scheduler.policy),
@@ -114,7 +114,7 @@ struct sim_policy sim_args_policy_of(const struct conf *conf)
                        conf->limits.max_running_per_account}};
 }
 
-int sim_args_policy(const char *config, const char *word,
+int sim_policy_args(const char *config, const char *word,
                     const struct past_settings *past, struct conf *ret,
                     struct error *err)
 {

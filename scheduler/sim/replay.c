@@ -16,7 +16,7 @@ int replay_is_past(const struct past *p, const char *config, const char *word,
     struct past_settings first = replay_begin(p, true);
     struct conf conf;
 
-    if (sim_args_policy(config, NULL, &first, &conf, err) < 0)
+    if (sim_policy_args(config, NULL, &first, &conf, err) < 0)
         return -1;
     const char *name = conf.scheduler.policy;
     size_t n = strlen(name);
@@ -51,9 +51,9 @@ static int add_change(const struct past_settings *s, const char *config,
     struct past_settings own = settings_for(s, is_past);
     struct conf conf;
 
-    if (sim_args_policy(config, word, &own, &conf, err) < 0)
+    if (sim_policy_args(config, word, &own, &conf, err) < 0)
         return error_wrap(err, "the settings of %.0f s", s->t_s);
-    r->changes[i] = sim_args_policy_of(&conf);
+    r->changes[i] = sim_policy_args_of(&conf);
     conf_clear(&conf);
     r->actions[r->n++] = (struct sim_action){
         .t_s = s->t_s, .act = ACT_POLICY, .policy = &r->changes[i]};

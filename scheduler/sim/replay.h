@@ -16,7 +16,7 @@ struct replay {
  * first submit.
  * in   word     NULL: it is
  * out  ret_ran  the policy that ran; NULL to skip
- * err  as sim_args_policy() */
+ * err  as sim_policy_args() */
 enum { REPLAY_POLICY_CAP = 64 };
 int replay_is_past(const struct past *p, const char *config, const char *word,
                    char ret_ran[REPLAY_POLICY_CAP], bool *ret,
@@ -28,7 +28,7 @@ struct past_settings replay_begin(const struct past *p, bool is_past);
  * another policy than that which ran has no resize, and keeps its own policy;
  * keys that --policy names keep their values.
  * own  replay_clear(), also on failure
- * err  as sim_args_policy() */
+ * err  as sim_policy_args() */
 int replay_make(const struct past *p, const struct sim_trace *t,
                 const char *config, const char *word, bool is_past,
                 struct replay *ret, struct error *err) MUST_CHECK;

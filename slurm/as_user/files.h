@@ -34,7 +34,7 @@ struct files_ops {
     int (*read)(struct files *f, uid_t uid, const char *dir, const char *name,
                 uint64_t offset, void *p, size_t cap, size_t *ret_n,
                 struct error *err);
-    /* joblog_read() (jobs/log/bounded_log.h has the words) */
+    /* bounded_log_read() (jobs/log/bounded_log.h has the words) */
     int (*log)(struct files *f, uid_t uid, const char *dir, uint64_t *io_offset,
                void *p, size_t cap, size_t *ret_n, uint64_t *ret_dropped,
                struct error *err);

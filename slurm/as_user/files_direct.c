@@ -78,7 +78,7 @@ static int direct_log(struct files *f, uid_t uid, const char *dir,
 {
     (void)f;
     (void)uid;
-    return joblog_read(dir, io_offset, p, cap, ret_n, ret_dropped, err);
+    return bounded_log_read(dir, io_offset, p, cap, ret_n, ret_dropped, err);
 }
 
 static void direct_destroy(struct files *f)

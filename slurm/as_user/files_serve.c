@@ -132,7 +132,7 @@ static int start(struct server *s, uid_t uid, struct reader **ret,
 {
     int pair[2];
     if (s->whom == FILES_USERS && s->slurm_conf &&
-        guard_check(s->slurm_conf, uid, err) < 0)
+        protected_uids_check(s->slurm_conf, uid, err) < 0)
         return -1;
     struct reader *r = find_place(s);
     if (!r)

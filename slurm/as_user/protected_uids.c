@@ -128,8 +128,8 @@ static int find_in(const char *path, int depth, const struct find *f,
     return rc;
 }
 
-int guard_conf_value(const char *slurm_conf, const char *key, char *ret,
-                     size_t cap, struct error *err)
+int protected_uids_conf_value(const char *slurm_conf, const char *key,
+                              char *ret, size_t cap, struct error *err)
 {
     const struct find f = {.key = key, .ret = ret, .cap = cap};
     ret[0] = '\0';
@@ -171,13 +171,13 @@ static const char *socket_in(char *auth_info)
     return munge_default;
 }
 
-int guard_check(const char *slurm_conf, uid_t uid, struct error *err)
+int protected_uids_check(const char *slurm_conf, uid_t uid, struct error *err)
 {
     char value[VALUE_CAP];
     uid_t slurm_user = 0; /* the default if there is no such key */
     struct stat st;
-    int rc =
-        guard_conf_value(slurm_conf, "SlurmUser", value, sizeof(value), err);
+    int rc = protected_uids_conf_value(slurm_conf, "SlurmUser", value,
+                                       sizeof(value), err);
     if (rc == 0 && value[0])
         rc = user_of(value, &slurm_user, err);
     if (rc == 0 && uid == slurm_user)
@@ -185,8 +185,8 @@ int guard_check(const char *slurm_conf, uid_t uid, struct error *err)
                          "user %lu is SlurmUser, who may not run jobs here",
                          (unsigned long)uid);
     if (rc == 0)
-        rc =
-            guard_conf_value(slurm_conf, "AuthInfo", value, sizeof(value), err);
+        rc = protected_uids_conf_value(slurm_conf, "AuthInfo", value,
+                                       sizeof(value), err);
     if (rc < 0) {
         (void)error_wrap(err, "cannot determine SlurmUser");
         err->code = ERR_UNAVAIL;

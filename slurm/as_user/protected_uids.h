@@ -17,8 +17,8 @@
  * in   slurm_conf  absolute
  * err  ERR_DENIED uid is one of them; ERR_UNAVAIL that cannot be determined, so
  *      uid is refused */
-int guard_check(const char *slurm_conf, uid_t uid,
-                struct error *err) MUST_CHECK;
+int protected_uids_check(const char *slurm_conf, uid_t uid,
+                         struct error *err) MUST_CHECK;
 
 /* A line's value as Slurm reads it: keys in any case, comments, quotes,
  * continued lines, Include; the last one counts.
@@ -26,7 +26,8 @@ int guard_check(const char *slurm_conf, uid_t uid,
  * out  ret  "" if the file has no such key
  * err  ERR_IO, .. a file cannot be read; ERR_CONFIG endless includes, a value
  *      that is too long */
-int guard_conf_value(const char *slurm_conf, const char *key, char *ret,
-                     size_t cap, struct error *err) MUST_CHECK;
+int protected_uids_conf_value(const char *slurm_conf, const char *key,
+                              char *ret, size_t cap,
+                              struct error *err) MUST_CHECK;
 
 #endif

@@ -251,7 +251,7 @@ static void note_told(struct batch *b, const struct signalfd_siginfo *si)
         return;
     b->has_said = true;
     (void)snprintf(id, sizeof(id), "%" PRIu32, own_slurm_id());
-    if (attempt_told_write(b->dir, told_read(b->dir, id), own_slurm_id(),
+    if (attempt_told_write(b->dir, end_cause_read(b->dir, id), own_slurm_id(),
                            b->submission, &err) < 0)
         say(b, "%s", err.msg);
 }

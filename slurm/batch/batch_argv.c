@@ -36,7 +36,7 @@ static int add_srun(const struct batch_conf *c, struct buf *b,
         "--mem=0",      "--immediate=15",
     };
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
-        if (words_add(b, fixed[i], err) < 0)
+        if (argv_add(b, fixed[i], err) < 0)
             return -1;
     if (buf_addf(b, err, "--mpi=%s%c", c->mpi, '\0') < 0 ||
         buf_addf(b, err, "--nodes=%d%c", c->nodes, '\0') < 0 ||
@@ -48,7 +48,7 @@ static int add_srun(const struct batch_conf *c, struct buf *b,
         buf_addf(b, err, "--kill-on-bad-exit=%d%c", aborts ? 0 : 1, '\0') < 0 ||
         buf_addf(b, err, "--wait=%d%c", WAIT_S, '\0') < 0)
         return -1;
-    if (batch_has_labels(c) && words_add(b, "--label", err) < 0)
+    if (batch_has_labels(c) && argv_add(b, "--label", err) < 0)
         return -1;
     if (c->gpus_per_node == 0)
         return 0;
@@ -63,11 +63,11 @@ static int add_mpirun(const struct batch_conf *c, enum mpirun_kind kind,
 {
     /* --bind-to none: Slurm decides which cores a job may use. */
     const char *mca = kind == MPIRUN_OMPI_4 ? "--mca" : "--prtemca";
-    if (mpirun_add_common(b, kind, err) < 0 || words_add(b, mca, err) < 0 ||
-        words_add(b, "ess_base_forward_signals", err) < 0 ||
-        words_add(b, "SIGXCPU", err) < 0 || words_add(b, "--map-by", err) < 0 ||
+    if (mpirun_add_common(b, kind, err) < 0 || argv_add(b, mca, err) < 0 ||
+        argv_add(b, "ess_base_forward_signals", err) < 0 ||
+        argv_add(b, "SIGXCPU", err) < 0 || argv_add(b, "--map-by", err) < 0 ||
         buf_addf(b, err, "ppr:%d:node%c", c->ranks_per_node, '\0') < 0 ||
-        words_add(b, "-np", err) < 0)
+        argv_add(b, "-np", err) < 0)
         return -1;
     return buf_addf(b, err, "%lld%c", (long long)c->nodes * c->ranks_per_node,
                     '\0');
@@ -77,18 +77,18 @@ char **batch_argv(const struct batch_conf *c, enum mpirun_kind kind,
                   const char *dir, struct error *err)
 {
     struct buf b = BUF_INIT;
-    int rc = words_add(&b, c->program, err);
+    int rc = argv_add(&b, c->program, err);
     if (rc == 0)
         rc = c->launcher == BATCH_SRUN ? add_srun(c, &b, err)
                                        : add_mpirun(c, kind, &b, err);
-    if (rc < 0 || words_add(&b, c->worker, err) < 0 ||
-        words_add(&b, "--launch", err) < 0 ||
+    if (rc < 0 || argv_add(&b, c->worker, err) < 0 ||
+        argv_add(&b, "--launch", err) < 0 ||
         buf_addf(&b, err, "%s/launch.json%c", dir, '\0') < 0 ||
-        (c->program_mpi && words_add(&b, "--program-mpi", err) < 0)) {
+        (c->program_mpi && argv_add(&b, "--program-mpi", err) < 0)) {
         buf_clear(&b);
         return NULL;
     }
-    return words_take(&b, err);
+    return argv_take(&b, err);
 }
 
 /* A rank that has several GPUs starts a process for each: they share its

@@ -22,7 +22,7 @@ static const char *last_about(const char *text, const char *slurm_id)
     return last;
 }
 
-const char *told_word(const char *text, const char *slurm_id)
+const char *end_cause_word(const char *text, const char *slurm_id)
 {
     static const struct {
         const char *says, *word;
@@ -49,7 +49,7 @@ const char *told_word(const char *text, const char *slurm_id)
     return strncmp(stop, " ***", 4) == 0 ? "CANCELLED" : "ENDED";
 }
 
-const char *told_read(const char *dir, const char *slurm_id)
+const char *end_cause_read(const char *dir, const char *slurm_id)
 {
     char path[PATH_MAX];
     char text[TAIL_BYTES + 1];
@@ -72,5 +72,5 @@ const char *told_read(const char *dir, const char *slurm_id)
         if (text[i] == '\0')
             text[i] = '\n';
     }
-    return told_word(text, slurm_id);
+    return end_cause_word(text, slurm_id);
 }

@@ -16,9 +16,9 @@
 /* Extracts the cause from the text of Slurm's output file. The words are
  * Slurm's for the state in which such a job ends; "REQUEUED" is not such a
  * state, and "ENDED" stands for a cause that is missing or unknown to us. */
-const char *told_word(const char *text, const char *slurm_id);
+const char *end_cause_word(const char *text, const char *slurm_id);
 
 /* The same from dir/slurm-<id>.out. */
-const char *told_read(const char *dir, const char *slurm_id);
+const char *end_cause_read(const char *dir, const char *slurm_id);
 
 #endif

@@ -199,7 +199,7 @@ static int since(struct error *ret, const char *what, int64_t wall_s)
     return error_set(ret, ERR_UNAVAIL, "%s since %s", what, text);
 }
 
-const char *cluster_why_down(const struct cluster *c, struct error *ret)
+const char *alloc_slurm_why_down(const struct cluster *c, struct error *ret)
 {
     double wall_s = c->clock->wall_s(c->clock);
     int64_t heard = (int64_t)(wall_s - (cluster_now(c) - c->heard_s));
@@ -221,7 +221,7 @@ static int slurm_inventory(struct alloc *base, struct alloc_node *nodes,
 {
     struct cluster *c = (struct cluster *)base;
     struct error why = ERROR_INIT;
-    if (cluster_why_down(c, &why))
+    if (alloc_slurm_why_down(c, &why))
         return error_set(err, ERR_UNAVAIL, "%s", why.msg);
     if (!c->has_nodes)
         return error_set(err, ERR_UNAVAIL, "no list of nodes from Slurm yet");

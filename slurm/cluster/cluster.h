@@ -352,7 +352,7 @@ double cluster_next_s(const struct cluster *c, const struct cluster_attempt *a);
  */
 /* Why Slurm is unavailable, and since when; NULL: it is available. `ret` holds
  * the text. */
-const char *cluster_why_down(const struct cluster *c, struct error *ret);
+const char *alloc_slurm_why_down(const struct cluster *c, struct error *ret);
 
 /* ---- cluster_end_slurm.c --------------------------------------------------
  */

@@ -192,7 +192,7 @@ void cluster_submit(struct cluster *c, struct cluster_attempt *a)
         return;
     if (!slurm_answers(c)) {
         cluster_wait(c, a, ERR_UNAVAIL, "SlurmUnavailable: %s",
-                     cluster_why_down(c, &err));
+                     alloc_slurm_why_down(c, &err));
         return;
     }
     if (cluster_send(c, a, &cmd, &err))

@@ -20,7 +20,7 @@ static int ask_conf(struct helper_news *ret, struct error *err)
 {
     slurm_conf_t *conf = NULL;
     if (slurm_load_ctl_conf(0, &conf) != SLURM_SUCCESS)
-        return rpc_fail(errno, "configuration", NULL, err);
+        return rpc_call_fail(errno, "configuration", NULL, err);
     const char *type = conf->accounting_storage_type;
     ret->booted = conf->control_cnt > 1 ? 0 : (int64_t)conf->boot_time;
     ret->has_accounting = type && strstr(type, "slurmdbd");
@@ -46,7 +46,7 @@ static void take(const slurmdb_job_rec_t *j, struct helper_news *ret)
 {
     uint32_t status = j->exitcode;
     (void)snprintf(ret->job.state, sizeof(ret->job.state), "%s",
-                   rpc_state_word(j->state & JOB_STATE_BASE));
+                   rpc_scan_state_word(j->state & JOB_STATE_BASE));
     /* Other ends name a user, too: that of the controller. */
     ret->job.reason[0] = '\0';
     if ((j->state & JOB_STATE_BASE) == JOB_CANCELLED)
@@ -114,8 +114,8 @@ static int ask_accounting(void *conn, const struct alloc_req *req,
     return 0;
 }
 
-int rpc_recall(const struct alloc_req *req, uint32_t slurm_id,
-               struct helper_news *ret, struct error *err)
+int rpc_accounting_recall(const struct alloc_req *req, uint32_t slurm_id,
+                          struct helper_news *ret, struct error *err)
 {
     if (ask_conf(ret, err) < 0)
         return -1;

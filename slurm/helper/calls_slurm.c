@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rpc_version_text(char *ret, size_t cap)
+void rpc_call_version_text(char *ret, size_t cap)
 {
     long v = SLURM_VERSION_NUMBER;
     (void)snprintf(ret, cap, "%02ld.%02ld.%ld", SLURM_VERSION_MAJOR(v),
@@ -22,20 +22,20 @@ static int call_once(void)
     return 0;
 }
 
-void rpc_start(const char *conf)
+void rpc_call_start(const char *conf)
 {
     slurm_init(conf);
     (void)call_once();
 }
 
-int rpc_try(const char *conf)
+int rpc_call_try(const char *conf)
 {
     struct error err;
     slurm_init(conf);
     int rc = call_once();
     if (rc == 0)
         return 0;
-    (void)rpc_fail(rc, NULL, NULL, &err);
+    (void)rpc_call_fail(rc, NULL, NULL, &err);
     (void)fprintf(stderr, "%s\n", err.msg);
     return RPC_TRY_UNAVAIL;
 }
@@ -102,7 +102,8 @@ static const char *hint(int errnum)
     }
 }
 
-int rpc_fail(int errnum, const char *what, bool *ret_is_sure, struct error *err)
+int rpc_call_fail(int errnum, const char *what, bool *ret_is_sure,
+                  struct error *err)
 {
     /* an answer of slurmctld itself */
     bool is_answer = errnum == EAGAIN || (errnum >= 2000 && errnum < 3000) ||

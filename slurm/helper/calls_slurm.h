@@ -14,8 +14,8 @@
  *
  * out  ret_is_sure  NULL is fine; true: slurmctld refused, or was never
  *      reached, so a request that changes something has changed nothing */
-int rpc_fail(int errnum, const char *what, bool *ret_is_sure,
-             struct error *err);
+int rpc_call_fail(int errnum, const char *what, bool *ret_is_sure,
+                  struct error *err);
 
 struct rpc_scan {
     const struct helper_conf *conf;
@@ -36,23 +36,23 @@ struct rpc_scan {
 
 /* Slurm's word for a job's state; "COMPLETING" before a final one while
  * resources are not free. */
-const char *rpc_state_word(uint32_t job_state);
+const char *rpc_scan_state_word(uint32_t job_state);
 
 /* Appends a "nodes" line if it differs from the last one. */
-int rpc_scan_nodes(struct rpc_scan *s, struct buf *news,
+int rpc_nodes_scan(struct rpc_scan *s, struct buf *news,
                    struct error *err) MUST_CHECK;
 /* Appends a line for each partition if one differs from the last time. */
-int rpc_scan_partitions(struct rpc_scan *s, struct buf *news,
+int rpc_partitions_scan(struct rpc_scan *s, struct buf *news,
                         struct error *err) MUST_CHECK;
 /* Appends a line for each limit and reservation, likewise. */
-int rpc_scan_quotas(struct rpc_scan *s, struct buf *news,
+int rpc_quotas_scan(struct rpc_scan *s, struct buf *news,
                     struct error *err) MUST_CHECK;
 /* The longest time limit that one of these partitions takes, in minutes; 0: any
  * limit, or Slurm does not answer. */
 uint32_t rpc_partition_minutes(const char *names);
 /* Whether a user's job may use these partitions, "a,b"; NULL: the default one.
  * err  ERR_DENIED; others as for any call: nothing was submitted */
-int rpc_check_partitions(const char *names, struct error *err) MUST_CHECK;
+int rpc_partitions_check(const char *names, struct error *err) MUST_CHECK;
 /* Extracts job and attempt from a tag of our cluster; false: it is not one. */
 bool rpc_scan_tag(const struct helper_conf *c, const char *comment,
                   unsigned long long *ret_job, unsigned *ret_attempt);

@@ -75,8 +75,8 @@ void helper_rpc(const struct helper_conf *conf, int fd, uint64_t generation)
     __attribute__((noreturn));
 
 /* Sends complete lines; exits if the daemon has exited. */
-void helper_send(struct helper *h, const struct buf *lines);
-void helper_send_news(struct helper *h, const struct helper_news *n);
+void helper_line_send(struct helper *h, const struct buf *lines);
+void helper_line_send_news(struct helper *h, const struct helper_news *n);
 
 /* Slurm does not answer: reports it to the daemon once, until helper_up(). */
 void helper_down(struct helper *h, const struct error *why);
@@ -94,10 +94,10 @@ struct helper_in {
 };
 /* Reads once; waits at most timeout_ms (-1: no limit). Exits if the daemon has
  * exited. */
-void helper_read(struct helper *h, struct helper_in *in, int timeout_ms);
+void helper_line_read(struct helper *h, struct helper_in *in, int timeout_ms);
 /* true: *ret is the next command; the caller clears it. */
-bool helper_next(struct helper *h, struct helper_in *in,
-                 struct helper_cmd *ret);
+bool helper_line_next(struct helper *h, struct helper_in *in,
+                      struct helper_cmd *ret);
 /* Executes it and sends the reply. */
 void helper_do(struct helper *h, const struct helper_cmd *c);
 
@@ -111,13 +111,13 @@ enum { HELPER_CONF_PATH_CAP = 32 };
 void helper_conf_path(int fd, char ret[static HELPER_CONF_PATH_CAP]);
 
 /* ---- with libslurm ------------------------------------------------------- */
-void rpc_version_text(char *ret, size_t cap);
+void rpc_call_version_text(char *ret, size_t cap);
 /* Reads the configuration and loads the plug-ins: may exit(1), with a message
  * on standard error. Later calls use the time-out of conf. */
-void rpc_start(const char *conf);
-/* In a process of its own: rpc_start() and one call of Slurm. Returns the exit
- * status; the last line on standard error has the error. */
-int rpc_try(const char *conf);
+void rpc_call_start(const char *conf);
+/* In a process of its own: rpc_call_start() and one call of Slurm. Returns the
+ * exit status; the last line on standard error has the error. */
+int rpc_call_try(const char *conf);
 enum {
     RPC_TRY_UNAVAIL = 75
 }; /* Slurm does not answer, but the
@@ -155,8 +155,9 @@ int rpc_limit(const struct helper_conf *conf, uint32_t slurm_id,
  * out  ret  job.state "": accounting has no end of it; slurm_id, exit_code,
  *           signal, job.reason, has_accounting, booted
  * err  as for other calls: accounting, or slurmctld, does not answer */
-int rpc_recall(const struct alloc_req *req, uint32_t slurm_id,
-               struct helper_news *ret, struct error *err) MUST_CHECK;
+int rpc_accounting_recall(const struct alloc_req *req, uint32_t slurm_id,
+                          struct helper_news *ret,
+                          struct error *err) MUST_CHECK;
 
 /* The state of the poller's scans. */
 struct rpc_scan;

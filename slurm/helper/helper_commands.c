@@ -20,8 +20,9 @@ static int check_uid(const struct helper_conf *c, uid_t uid, struct error *err)
                          (unsigned long)uid, (unsigned long)geteuid());
     if (c->is_system && uid == 0 && !c->may_root)
         return error_set(err, ERR_DENIED, "root may not run jobs here");
-    return c->is_system && !c->may_root ? guard_check(c->slurm_conf, uid, err)
-                                        : 0;
+    return c->is_system && !c->may_root
+               ? protected_uids_check(c->slurm_conf, uid, err)
+               : 0;
 }
 
 /* Requires a tag of our cluster: "mgpu:<cluster>:..". */
@@ -123,8 +124,8 @@ static int do_submit(struct helper *h, const struct helper_cmd *c,
     if (check_uid(h->conf, c->req.uid, &n->why) < 0 ||
         check_tag(h->conf, c->req.tag, &n->why) < 0 ||
         helper_check_up(h, &n->why) < 0 ||
-        seen_ask(h->seen, c->req.tag, c->req.uid, &was, &n->slurm_id, &n->why) <
-            0)
+        known_jobs_ask(h->seen, c->req.tag, c->req.uid, &was, &n->slurm_id,
+                       &n->why) < 0)
         return -1;
     if (was == SEEN_BEFORE)
         return 0;
@@ -133,7 +134,7 @@ static int do_submit(struct helper *h, const struct helper_cmd *c,
         return error_set(&n->why, ERR_BUSY, "it is being submitted");
     }
     int rc = submit(h, c, &n->slurm_id, &n->is_sure, &n->why);
-    seen_done(h->seen, c->req.tag, c->req.uid, rc == 0 ? n->slurm_id : 0);
+    known_jobs_done(h->seen, c->req.tag, c->req.uid, rc == 0 ? n->slurm_id : 0);
     helper_poke(h);
     return rc;
 }
@@ -198,7 +199,7 @@ static int do_recall(struct helper *h, const struct helper_cmd *c,
     return check_uid(h->conf, c->req.uid, &n->why) < 0 ||
                    check_tag(h->conf, c->req.tag, &n->why) < 0 ||
                    helper_check_up(h, &n->why) < 0 ||
-                   rpc_recall(&c->req, c->slurm_id, n, &n->why) < 0
+                   rpc_accounting_recall(&c->req, c->slurm_id, n, &n->why) < 0
                ? -1
                : 0;
 }
@@ -230,5 +231,5 @@ void helper_do(struct helper *h, const struct helper_cmd *c)
         _exit(0);
     }
     n.is_ok = rc == 0;
-    helper_send_news(h, &n);
+    helper_line_send_news(h, &n);
 }

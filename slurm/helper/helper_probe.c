@@ -63,7 +63,7 @@ static int begin(struct trial *t, int conf_fd, struct error *err)
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent || dup2(fds[1], 2) < 0)
             _exit(1);
-        exit(rpc_try(path));
+        exit(rpc_call_try(path));
     }
     int saved = errno;
     (void)close(fds[1]);
@@ -99,7 +99,7 @@ static bool listen_to(struct trial *t)
 static void answer_all(struct helper *h, struct helper_in *in)
 {
     struct helper_cmd c;
-    while (helper_next(h, in, &c)) {
+    while (helper_line_next(h, in, &c)) {
         helper_do(h, &c);
         helper_cmd_clear(&c);
     }
@@ -115,7 +115,7 @@ static void serve_until(struct helper *h, struct helper_in *in, int fd,
                           {.fd = fd, .events = POLLIN}};
     int n = poll(p, 2, left > 0 ? (int)(left * 1e3) + 1 : 0);
     if (n > 0 && p[0].revents) {
-        helper_read(h, in, 0);
+        helper_line_read(h, in, 0);
         answer_all(h, in);
     }
 }

@@ -120,7 +120,7 @@ static void *look(void *arg)
             }
         } else {
             helper_up(crew->h);
-            helper_send(crew->h, &news);
+            helper_line_send(crew->h, &news);
         }
         rest(crew->h, began_s);
     }
@@ -153,7 +153,7 @@ static void set_up(struct helper *h, const struct helper_conf *conf, int fd,
     (void)pthread_condattr_setclock(&attr,
                                     CLOCK_MONOTONIC); /* the clock of now_s() */
     (void)pthread_cond_init(&h->wake, &attr);
-    if (seen_create(&h->seen, err) < 0)
+    if (known_jobs_create(&h->seen, err) < 0)
         _exit(1);
 }
 
@@ -161,11 +161,11 @@ static void hello(struct helper *h)
 {
     struct helper_news n = {.ev = HELPER_HELLO, .generation = h->generation};
     struct buf empty = BUF_INIT;
-    rpc_version_text(n.slurm, sizeof(n.slurm));
+    rpc_call_version_text(n.slurm, sizeof(n.slurm));
     if (buf_addstr(&empty, "\n", NULL) == 0)
-        helper_send(h, &empty);
+        helper_line_send(h, &empty);
     buf_clear(&empty);
-    helper_send_news(h, &n);
+    helper_line_send_news(h, &n);
 }
 
 void helper_rpc(const struct helper_conf *conf, int fd, uint64_t generation)
@@ -180,7 +180,7 @@ void helper_rpc(const struct helper_conf *conf, int fd, uint64_t generation)
     hello(&h);
     helper_lobby(&h, &in, &conf_fd);
     helper_conf_path(conf_fd, path);
-    rpc_start(path);
+    rpc_call_start(path);
     crew.h = &h;
     if (rpc_scan_create(conf, &crew.scan, &err) < 0 ||
         start_threads(&crew, &err) < 0) {
@@ -189,8 +189,8 @@ void helper_rpc(const struct helper_conf *conf, int fd, uint64_t generation)
     }
     for (;;) {
         struct helper_cmd c;
-        while (helper_next(&h, &in, &c))
+        while (helper_line_next(&h, &in, &c))
             push(&crew.queue, &c);
-        helper_read(&h, &in, -1);
+        helper_line_read(&h, &in, -1);
     }
 }

@@ -17,7 +17,7 @@ void helper_down(struct helper *h, const struct error *why)
         .ev = HELPER_DOWN, .why = *why, .since = h->down_since};
     (void)pthread_mutex_unlock(&h->lock);
     if (is_news)
-        helper_send_news(h, &n);
+        helper_line_send_news(h, &n);
 }
 
 void helper_up(struct helper *h)
@@ -27,7 +27,7 @@ void helper_up(struct helper *h)
     h->is_down = false;
     (void)pthread_mutex_unlock(&h->lock);
     if (is_news)
-        helper_send_news(h, &(struct helper_news){.ev = HELPER_UP});
+        helper_line_send_news(h, &(struct helper_news){.ev = HELPER_UP});
 }
 
 int helper_check_up(struct helper *h, struct error *err)

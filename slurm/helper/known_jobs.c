@@ -21,7 +21,7 @@ struct seen {
     uint64_t n_begun;
 };
 
-int seen_create(struct seen **ret, struct error *err)
+int known_jobs_create(struct seen **ret, struct error *err)
 {
     struct seen *s = calloc(1, sizeof(*s));
     if (s == NULL)
@@ -31,7 +31,7 @@ int seen_create(struct seen **ret, struct error *err)
     return 0;
 }
 
-void seen_destroy(struct seen *s)
+void known_jobs_destroy(struct seen *s)
 {
     if (s == NULL)
         return;
@@ -85,8 +85,8 @@ static int ask(struct seen *s, const char *tag, uid_t uid,
     return add_recent(s, tag, uid);
 }
 
-int seen_ask(struct seen *s, const char *tag, uid_t uid, enum seen_answer *ret,
-             uint32_t *ret_id, struct error *err)
+int known_jobs_ask(struct seen *s, const char *tag, uid_t uid,
+                   enum seen_answer *ret, uint32_t *ret_id, struct error *err)
 {
     if (strlen(tag) >= HELPER_TAG_CAP)
         return error_set(err, ERR_INVAL, "the tag is too long");
@@ -96,7 +96,8 @@ int seen_ask(struct seen *s, const char *tag, uid_t uid, enum seen_answer *ret,
     return rc < 0 ? error_set(err, ERR_NOMEM, "out of memory") : 0;
 }
 
-void seen_done(struct seen *s, const char *tag, uid_t uid, uint32_t slurm_id)
+void known_jobs_done(struct seen *s, const char *tag, uid_t uid,
+                     uint32_t slurm_id)
 {
     (void)pthread_mutex_lock(&s->lock);
     struct recent *r = find_recent(s, tag, uid);
@@ -112,7 +113,7 @@ void seen_done(struct seen *s, const char *tag, uid_t uid, uint32_t slurm_id)
     (void)pthread_mutex_unlock(&s->lock);
 }
 
-uint64_t seen_scan_begin(struct seen *s)
+uint64_t known_jobs_scan_begin(struct seen *s)
 {
     (void)pthread_mutex_lock(&s->lock);
     uint64_t when = ++s->n_begun;
@@ -183,8 +184,9 @@ static void forget_recent(struct seen *s, uint64_t when)
     s->recent.len = kept * sizeof(*r);
 }
 
-int seen_scan_end(struct seen *s, uint64_t when, const struct helper_job *jobs,
-                  size_t n, struct buf *news, struct error *err)
+int known_jobs_scan_end(struct seen *s, uint64_t when,
+                        const struct helper_job *jobs, size_t n,
+                        struct buf *news, struct error *err)
 {
     size_t before = news->len;
     struct helper_job *copy = malloc((n ? n : 1) * sizeof(*copy));

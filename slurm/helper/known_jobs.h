@@ -14,24 +14,27 @@
 #include "slurm/protocol/helper_wire.h"
 
 struct seen;
-int seen_create(struct seen **ret, struct error *err) MUST_CHECK;
-void seen_destroy(struct seen *s);
+int known_jobs_create(struct seen **ret, struct error *err) MUST_CHECK;
+void known_jobs_destroy(struct seen *s);
 
 enum seen_answer { SEEN_NEVER, SEEN_NOW, SEEN_BEFORE };
-/* NEVER: marked as being submitted until seen_done(). NOW: another thread is
- * submitting it. BEFORE: as *ret_id. A tag of another user does not count. */
-int seen_ask(struct seen *s, const char *tag, uid_t uid, enum seen_answer *ret,
-             uint32_t *ret_id, struct error *err) MUST_CHECK;
-void seen_done(struct seen *s, const char *tag, uid_t uid,
-               uint32_t slurm_id); /* 0: it was not accepted */
+/* NEVER: marked as being submitted until known_jobs_done(). NOW: another thread
+ * is submitting it. BEFORE: as *ret_id. A tag of another user does not count.
+ */
+int known_jobs_ask(struct seen *s, const char *tag, uid_t uid,
+                   enum seen_answer *ret, uint32_t *ret_id,
+                   struct error *err) MUST_CHECK;
+void known_jobs_done(struct seen *s, const char *tag, uid_t uid,
+                     uint32_t slurm_id); /* 0: it was not accepted */
 
-uint64_t seen_scan_begin(struct seen *s);
+uint64_t known_jobs_scan_begin(struct seen *s);
 /* Takes all jobs of the scan that began as `when`; appends "job" and "gone"
  * lines for new, changed and vanished jobs, and a "scan" line.
  *
  * in   jobs[n]  copied; those with the same id in any order
  * err  ERR_NOMEM nothing has changed */
-int seen_scan_end(struct seen *s, uint64_t when, const struct helper_job *jobs,
-                  size_t n, struct buf *news, struct error *err) MUST_CHECK;
+int known_jobs_scan_end(struct seen *s, uint64_t when,
+                        const struct helper_job *jobs, size_t n,
+                        struct buf *news, struct error *err) MUST_CHECK;
 
 #endif

@@ -12,7 +12,7 @@
 #include "jobs/base/log.h"
 #include "slurm/helper/helper.h"
 
-void helper_send(struct helper *h, const struct buf *lines)
+void helper_line_send(struct helper *h, const struct buf *lines)
 {
     (void)pthread_mutex_lock(&h->out_lock);
     for (size_t at = 0; at < lines->len;) {
@@ -27,18 +27,18 @@ void helper_send(struct helper *h, const struct buf *lines)
     (void)pthread_mutex_unlock(&h->out_lock);
 }
 
-void helper_send_news(struct helper *h, const struct helper_news *n)
+void helper_line_send_news(struct helper *h, const struct helper_news *n)
 {
     struct buf line = BUF_INIT;
     struct error err = ERROR_INIT;
     if (helper_news_encode(n, &line, &err) < 0)
         log_err("helper", "cannot write a line why=\"%s\"", err.msg);
     else
-        helper_send(h, &line);
+        helper_line_send(h, &line);
     buf_clear(&line);
 }
 
-void helper_read(struct helper *h, struct helper_in *in, int timeout_ms)
+void helper_line_read(struct helper *h, struct helper_in *in, int timeout_ms)
 {
     char part[16384];
     struct pollfd p = {.fd = h->fd, .events = POLLIN};
@@ -54,7 +54,8 @@ void helper_read(struct helper *h, struct helper_in *in, int timeout_ms)
     }
 }
 
-bool helper_next(struct helper *h, struct helper_in *in, struct helper_cmd *ret)
+bool helper_line_next(struct helper *h, struct helper_in *in,
+                      struct helper_cmd *ret)
 {
     struct error err = ERROR_INIT;
     for (;;) {
@@ -74,6 +75,6 @@ bool helper_next(struct helper *h, struct helper_in *in, struct helper_cmd *ret)
         /* Its id is unknown; the daemon never sends such a line. */
         struct helper_news no = {
             .ev = HELPER_REPLY, .is_sure = true, .why = err};
-        helper_send_news(h, &no);
+        helper_line_send_news(h, &no);
     }
 }

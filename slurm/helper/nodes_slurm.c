@@ -434,7 +434,7 @@ static int make_room(struct list *l, const node_info_msg_t *m,
     return l->nodes ? 0 : error_set(err, ERR_NOMEM, "%zu nodes", l->n);
 }
 
-int rpc_scan_nodes(struct rpc_scan *s, struct buf *news, struct error *err)
+int rpc_nodes_scan(struct rpc_scan *s, struct buf *news, struct error *err)
 {
     const node_info_msg_t *m = s->nodes;
     struct list l = {.s = s, .n = m->record_count};

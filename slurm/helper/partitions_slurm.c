@@ -25,7 +25,7 @@ static int refresh(struct error *err)
     }
     if (known && errno == SLURM_NO_CHANGE_IN_DATA)
         return 0;
-    return rpc_fail(errno, "partitions", NULL, err);
+    return rpc_call_fail(errno, "partitions", NULL, err);
 }
 
 /* in  names  "a,b"; NULL: the default partition */
@@ -42,7 +42,7 @@ static bool is_meant(const partition_info_t *p, const char *names)
     return false;
 }
 
-int rpc_check_partitions(const char *names, struct error *err)
+int rpc_partitions_check(const char *names, struct error *err)
 {
     (void)pthread_mutex_lock(&lock);
     int rc = refresh(err);
@@ -111,7 +111,7 @@ static struct helper_news describe(const partition_info_t *p)
     return n;
 }
 
-int rpc_scan_partitions(struct rpc_scan *s, struct buf *news, struct error *err)
+int rpc_partitions_scan(struct rpc_scan *s, struct buf *news, struct error *err)
 {
     const partition_info_msg_t *m = s->parts;
     struct buf lines = BUF_INIT;

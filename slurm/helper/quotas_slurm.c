@@ -362,7 +362,7 @@ static int send_if_new(struct rpc_scan *s, const struct alloc_quota *rows,
     return rc;
 }
 
-int rpc_scan_quotas(struct rpc_scan *s, struct buf *news, struct error *err)
+int rpc_quotas_scan(struct rpc_scan *s, struct buf *news, struct error *err)
 {
     struct buf rows = BUF_INIT;
     int rc = 0;

@@ -48,7 +48,7 @@ static int loaded(int rc, bool *ret_is_new, const char *what, struct error *err)
     *ret_is_new = rc == SLURM_SUCCESS;
     if (rc == SLURM_SUCCESS || errno == SLURM_NO_CHANGE_IN_DATA)
         return 0;
-    return rpc_fail(errno, what, NULL, err);
+    return rpc_call_fail(errno, what, NULL, err);
 }
 
 static int load_jobs(struct rpc_scan *s, struct error *err)
@@ -132,7 +132,7 @@ bool rpc_scan_tag(const struct helper_conf *c, const char *comment,
     return true;
 }
 
-const char *rpc_state_word(uint32_t job_state)
+const char *rpc_scan_state_word(uint32_t job_state)
 {
     static const char *const words[] = {
         [JOB_PENDING] = "PENDING",     [JOB_RUNNING] = "RUNNING",
@@ -214,7 +214,7 @@ static void describe(const slurm_job_info_t *j, struct helper_job *ret)
         ret->limit_min = (int32_t)j->time_limit;
     ret->nice = (int32_t)((int64_t)j->nice - NICE_OFFSET);
     copy(ret->tag, sizeof(ret->tag), j->comment);
-    copy(ret->state, sizeof(ret->state), rpc_state_word(state));
+    copy(ret->state, sizeof(ret->state), rpc_scan_state_word(state));
     set_reason(j, ret);
     set_place(j, ret);
     /* Slurm's backfill sets it for a pending job, if it looks that far. */
@@ -265,19 +265,19 @@ static int collect(struct rpc_scan *s, struct error *err)
 int rpc_scan_once(struct rpc_scan *s, struct seen *seen, struct buf *news,
                   struct error *err)
 {
-    uint64_t when = seen_scan_begin(seen);
+    uint64_t when = known_jobs_scan_begin(seen);
     if (load_jobs(s, err) < 0 || load_nodes(s, err) < 0 ||
         load_parts(s, err) < 0 || load_resvs(s, err) < 0) {
         forget(s);
         return -1;
     }
     if (collect(s, err) < 0 ||
-        seen_scan_end(seen, when,
-                      (const struct helper_job *)(const void *)s->mine.data,
-                      s->mine.len / sizeof(struct helper_job), news, err) < 0)
+        known_jobs_scan_end(
+            seen, when, (const struct helper_job *)(const void *)s->mine.data,
+            s->mine.len / sizeof(struct helper_job), news, err) < 0)
         return -1;
-    return rpc_scan_partitions(s, news, err) < 0 ||
-                   rpc_scan_quotas(s, news, err) < 0
+    return rpc_partitions_scan(s, news, err) < 0 ||
+                   rpc_quotas_scan(s, news, err) < 0
                ? -1
-               : rpc_scan_nodes(s, news, err);
+               : rpc_nodes_scan(s, news, err);
 }

@@ -53,7 +53,7 @@ int rpc_signal(const struct helper_conf *conf, uint32_t slurm_id,
     bool is_pending = false;
     *is_sure = true;
     if (slurm_load_job(&m, rpc_job_id(slurm_id), 0) != SLURM_SUCCESS)
-        return rpc_fail(errno, NULL, NULL, err);
+        return rpc_call_fail(errno, NULL, NULL, err);
     int rc = check(m, slurm_id, tag, uid, &is_pending, err);
     slurm_free_job_info_msg(m);
     if (rc < 0)
@@ -70,7 +70,7 @@ int rpc_signal(const struct helper_conf *conf, uint32_t slurm_id,
                     : slurm_kill_job(rpc_job_id(slurm_id),
                                      (uint16_t)batch_signal(conf, signo),
                                      flags_for(conf, signo));
-    return rc == SLURM_SUCCESS ? 0 : rpc_fail(errno, NULL, is_sure, err);
+    return rc == SLURM_SUCCESS ? 0 : rpc_call_fail(errno, NULL, is_sure, err);
 }
 
 int rpc_limit(const struct helper_conf *conf, uint32_t slurm_id,
@@ -83,7 +83,7 @@ int rpc_limit(const struct helper_conf *conf, uint32_t slurm_id,
     job_desc_msg_t d;
     *is_sure = true;
     if (slurm_load_job(&m, rpc_job_id(slurm_id), 0) != SLURM_SUCCESS)
-        return rpc_fail(errno, NULL, NULL, err);
+        return rpc_call_fail(errno, NULL, NULL, err);
     int rc = check(m, slurm_id, req->tag, req->uid, &is_pending, err);
     slurm_free_job_info_msg(m);
     if (rc < 0)
@@ -94,5 +94,5 @@ int rpc_limit(const struct helper_conf *conf, uint32_t slurm_id,
     d.time_limit = *ret_min > 0 ? (uint32_t)*ret_min : INFINITE;
     return slurm_update_job(&d) == SLURM_SUCCESS
                ? 0
-               : rpc_fail(errno, NULL, is_sure, err);
+               : rpc_call_fail(errno, NULL, is_sure, err);
 }

@@ -194,8 +194,8 @@ static int check_accepted(uint32_t id, uint32_t warning, bool *is_sure,
         int errnum = errno;
         if (errnum != ESLURM_ALREADY_DONE && errnum != ESLURM_INVALID_JOB_ID) {
             *is_sure = false;
-            return rpc_fail(errnum, "cancel a job that can never run", NULL,
-                            err);
+            return rpc_call_fail(errnum, "cancel a job that can never run",
+                                 NULL, err);
         }
     }
     *is_sure = true;
@@ -215,7 +215,7 @@ int rpc_submit(const struct helper_conf *conf, const struct alloc_req *req,
     submit_response_msg_t *r = NULL;
     *is_sure = true;
     if (conf->is_system && owner->uid != 0 &&
-        rpc_check_partitions(req->where.partition, err) < 0)
+        rpc_partitions_check(req->where.partition, err) < 0)
         return -1;
     if (describe(&d, conf, req, mark, owner, &t, err) < 0) {
         buf_clear(&t.room);
@@ -225,7 +225,7 @@ int rpc_submit(const struct helper_conf *conf, const struct alloc_req *req,
     int errnum = errno;
     buf_clear(&t.room);
     if (rc != SLURM_SUCCESS || r == NULL) {
-        rc = rpc_fail(errnum, NULL, is_sure, err);
+        rc = rpc_call_fail(errnum, NULL, is_sure, err);
     } else {
         uint32_t id = rpc_submitted_id(r);
         *ret_id = id;

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-int words_add(struct buf *b, const char *word, struct error *err)
+int argv_add(struct buf *b, const char *word, struct error *err)
 {
     return buf_add(b, word, strlen(word) + 1, err);
 }
 
-char **words_take(struct buf *b, struct error *err)
+char **argv_take(struct buf *b, struct error *err)
 {
     size_t n = 0;
     for (size_t i = 0; i < b->len; i++)

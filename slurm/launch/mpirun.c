@@ -16,7 +16,7 @@
 static int add_rank(struct buf *b, const char *worker, const char *dir,
                     struct error *err)
 {
-    return words_add(b, worker, err) < 0 || words_add(b, "--launch", err) < 0 ||
+    return argv_add(b, worker, err) < 0 || argv_add(b, "--launch", err) < 0 ||
                    buf_addf(b, err, "%s/launch.json%c", dir, '\0') < 0
                ? -1
                : 0;
@@ -25,7 +25,7 @@ static int add_rank(struct buf *b, const char *worker, const char *dir,
 static int add_all(struct buf *b, const char *const *words, struct error *err)
 {
     for (; *words; words++)
-        if (words_add(b, *words, err) < 0)
+        if (argv_add(b, *words, err) < 0)
             return -1;
     return 0;
 }
@@ -44,7 +44,7 @@ int mpirun_add_common(struct buf *b, enum mpirun_kind kind, struct error *err)
         return -1;
     if (add_all(b, kind == MPIRUN_OMPI_4 ? of_4 : of_5, err) < 0)
         return -1;
-    return words_add(b, "--bind-to", err) < 0 ? -1 : words_add(b, "none", err);
+    return argv_add(b, "--bind-to", err) < 0 ? -1 : argv_add(b, "none", err);
 }
 
 char **mpirun_argv(const char *mpirun, enum mpirun_kind kind, int32_t ranks,
@@ -71,30 +71,30 @@ char **mpirun_argv(const char *mpirun, enum mpirun_kind kind, int32_t ranks,
                                        "self,sm",
                                        NULL};
     struct buf b = BUF_INIT;
-    int rc = words_add(&b, mpirun, err);
+    int rc = argv_add(&b, mpirun, err);
     if (rc == 0)
         rc = mpirun_add_common(&b, kind, err);
     if (rc == 0)
         rc = add_all(&b, kind == MPIRUN_OMPI_4 ? of_4 : of_5, err);
-    if (rc < 0 || words_add(&b, "-np", err) < 0 ||
+    if (rc < 0 || argv_add(&b, "-np", err) < 0 ||
         buf_addf(&b, err, "%d%c", ranks, '\0') < 0 ||
         add_rank(&b, worker, dir, err) < 0 ||
-        (program_mpi && words_add(&b, "--program-mpi", err) < 0)) {
+        (program_mpi && argv_add(&b, "--program-mpi", err) < 0)) {
         buf_clear(&b);
         return NULL;
     }
-    return words_take(&b, err);
+    return argv_take(&b, err);
 }
 
 char **mpirun_argv_alone(const char *worker, const char *dir, struct error *err)
 {
     struct buf b = BUF_INIT;
     if (add_rank(&b, worker, dir, err) < 0 ||
-        words_add(&b, "--alone", err) < 0) {
+        argv_add(&b, "--alone", err) < 0) {
         buf_clear(&b);
         return NULL;
     }
-    return words_take(&b, err);
+    return argv_take(&b, err);
 }
 
 /* Passes a variable of our own environment, or `otherwise`; NULL: omits it. */
@@ -180,5 +180,5 @@ char **mpirun_env(const char *dir, int32_t threads, bool bind, const char *cuda,
         buf_clear(&b);
         return NULL;
     }
-    return words_take(&b, err);
+    return argv_take(&b, err);
 }

@@ -39,10 +39,10 @@ struct source {
 };
 
 struct outputs {
-    struct joblog *log;
-    struct logtimes *times; /* NULL: it cannot be written */
-    uint64_t at;            /* bytes written to the log */
-    uint64_t max;           /* bytes that it keeps */
+    struct bounded_log *log;
+    struct log_times *times; /* NULL: it cannot be written */
+    uint64_t at;             /* bytes written to the log */
+    uint64_t max;            /* bytes that it keeps */
     int dirfd, epoll_fd;
     bool is_plain;               /* no labels: bytes are copied unchanged */
     bool has_labels;             /* the launcher's output has labels */
@@ -61,10 +61,10 @@ static void put(struct outputs *o, const void *p, size_t n)
 {
     if (n == 0)
         return;
-    (void)joblog_write(o->log, p, n, NULL);
+    (void)bounded_log_write(o->log, p, n, NULL);
     o->at += n;
     if (o->times)
-        logtimes_note(o->times, o->at, clock_real.wall_s(&clock_real));
+        log_times_note(o->times, o->at, clock_real.wall_s(&clock_real));
 }
 
 /* Parses srun's own label, " 3: "; returns what follows it. */
@@ -97,7 +97,7 @@ static void put_labelled(struct outputs *o, const struct source *s,
         const char *rest =
             o->has_labels && rank < 0 ? srun_label(p, n, &rank) : NULL;
         if (rank >= 0)
-            put(o, label, loglines_label(rank, label));
+            put(o, label, rank_lines_label(rank, label));
         n -= rest ? (size_t)(rest - p) : 0;
         p = rest ? rest : p;
     }
@@ -225,7 +225,7 @@ int outputs_rest(struct outputs *o)
         next_s = fmin(next_s, o->ruled_s + HOLD_S - now_s);
     if (o->times)
         next_s = fmin(next_s,
-                      logtimes_rest(o->times, clock_real.wall_s(&clock_real)));
+                      log_times_rest(o->times, clock_real.wall_s(&clock_real)));
     return isfinite(next_s) ? (int)ceil(next_s * 1e3) + 1 : -1;
 }
 
@@ -307,10 +307,10 @@ static int set_up(struct outputs *o, const struct outputs_conf *conf,
     o->has_labels = conf->has_labels;
     o->is_plain = !has_pipes && !conf->has_labels;
     /* Before the log: a reader that finds the log finds these, too. */
-    if (logtimes_create(conf->dir, o->is_plain ? 0 : conf->ranks, &o->times,
-                        NULL) < 0)
+    if (log_times_create(conf->dir, o->is_plain ? 0 : conf->ranks, &o->times,
+                         NULL) < 0)
         o->times = NULL;
-    return joblog_create(conf->dir, conf->max_bytes, &o->log, err);
+    return bounded_log_create(conf->dir, conf->max_bytes, &o->log, err);
 }
 
 int outputs_create(const struct outputs_conf *conf, struct outputs **ret,
@@ -337,8 +337,8 @@ void outputs_destroy(struct outputs *o)
         put_rule(o);
     if (o->sources && o->dirfd >= 0)
         remove_pipes(o);
-    logtimes_destroy(o->times);
-    joblog_destroy(o->log);
+    log_times_destroy(o->times);
+    bounded_log_destroy(o->log);
     if (o->epoll_fd >= 0)
         (void)close(o->epoll_fd);
     if (o->dirfd >= 0)

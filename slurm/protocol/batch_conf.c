@@ -109,7 +109,7 @@ static int get_all(json_t *o, struct batch_conf *ret, struct error *err)
     struct members all;
     if (!json_is_object(o))
         return error_set(err, ERR_INVAL, "not a JSON object");
-    members_of_json(o, &all);
+    json_members_of_json(o, &all);
     if (json_struct_read(&table, &all, 0, &f, err) < 0)
         return -1;
     f.conf.launcher = strcmp(f.launcher, launchers[BATCH_SRUN]) == 0

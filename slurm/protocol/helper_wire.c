@@ -16,7 +16,7 @@ static int get_fields(const struct json_struct *m, json_t *o, int extra,
                       void *base, struct error *err)
 {
     struct members all;
-    members_of_json(o, &all);
+    json_members_of_json(o, &all);
     return json_struct_read(m, &all, extra, base, err);
 }
 

@@ -72,21 +72,21 @@ static double measure(const struct dataset *ds, enum spec_augment augment,
         .batch = BATCH,
         .workers = workers};
     int32_t index[BATCH], put = 0, taken = 0;
-    check(fetch_create(&conf, ds, &f, &err), &err);
+    check(prefetch_create(&conf, ds, &f, &err), &err);
     double start = clock_real.now_s(&clock_real), t;
     do {
-        for (; fetch_has_room(f); put++) {
+        for (; prefetch_has_room(f); put++) {
             for (int32_t i = 0; i < BATCH; i++)
                 index[i] = (put * BATCH + i) % ds->n;
             const struct fetch_ask ask = {
                 .index = index, .n = BATCH, .epoch = put};
-            check(fetch_put(f, &ask, &err), &err);
+            check(prefetch_put(f, &ask, &err), &err);
         }
-        check(fetch_take(f, &b, &err), &err);
+        check(prefetch_take(f, &b, &err), &err);
         taken++;
         t = clock_real.now_s(&clock_real) - start;
     } while (t < 1.5);
-    fetch_destroy(f);
+    prefetch_destroy(f);
     return taken * BATCH / t;
 }
 

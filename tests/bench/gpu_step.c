@@ -100,14 +100,16 @@ static void step(struct bench *b, struct error *err)
     }
     must(model_put(b->m, (uint64_t)b->at, 1.0 / b->batch, err), err);
     struct replay *r = &b->replay[b->how];
-    enum replay_what what = replay_next(r);
+    enum replay_what what = device_graph_next(r);
     /* A figure without graphs is no figure of a job: it ends here. */
     if (what == REPLAY_CAPTURE)
-        must(replay_end(r, replay_begin(r, err) < 0 || calls(b, err) < 0, err),
+        must(device_graph_end(
+                 r, device_graph_begin(r, err) < 0 || calls(b, err) < 0, err),
              err);
     if (what == REPLAY_LAUNCH)
         model_repeat(b->m, &size, true);
-    must(what == REPLAY_RUN ? calls(b, err) : replay_piece(r, 0, err), err);
+    must(what == REPLAY_RUN ? calls(b, err) : device_graph_piece(r, 0, err),
+         err);
     if (b->has_data) { /* as the trainer does: the loss of each step */
         must(loader_ahead(b->loader, err), err);
         must(model_result(b->m, &size, &result, err), err);
@@ -183,7 +185,7 @@ static void open_all(struct bench *b, const struct mobilenet_conf *conf,
     if (b->index == NULL)
         exit(1);
     for (int i = 0; i < HOWS; i++)
-        replay_init(&b->replay[i], b->d);
+        device_graph_init(&b->replay[i], b->d);
     next_batch(b, err);
     must(loader_take(b->loader, &b->data, err), err);
 }
@@ -191,7 +193,7 @@ static void open_all(struct bench *b, const struct mobilenet_conf *conf,
 static void close_all(struct bench *b)
 {
     for (int i = 0; i < HOWS; i++)
-        replay_clear(&b->replay[i]);
+        device_graph_clear(&b->replay[i]);
     free(b->index);
     b->d->ops->release(b->d, b->momentum);
     mixed_clear(&b->mixed);

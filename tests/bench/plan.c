@@ -220,11 +220,11 @@ static void ask(struct engine *e)
 
     for (const struct job *j = engine_next_job(e, 0); j;
          j = engine_next_job(e, j->id)) {
-        struct engine_suppose s;
+        struct engine_what_if s;
         if (j->state != JOB_QUEUED || i++ % WHY_EVERY != 0)
             continue;
         struct took began = now();
-        check(engine_suppose(e, j, &s, &err), &err);
+        check(engine_what_if(e, j, &s, &err), &err);
         note(began);
     }
     print("--why", from);

@@ -219,8 +219,8 @@ static void test_log(struct rig *r)
         struct error err = ERROR_INIT;
         size_t n;
         uint64_t dropped;
-        if (joblog_read(rig_path(r, 50, NULL), &at, bytes, sizeof(bytes), &n,
-                        &dropped, &err) < 0 ||
+        if (bounded_log_read(rig_path(r, 50, NULL), &at, bytes, sizeof(bytes),
+                             &n, &dropped, &err) < 0 ||
             n == 0)
             break;
         if (got == 0)

@@ -90,11 +90,12 @@ static void test_head(void)
     play(1.5);
     is_at(1, JOB_DISPATCHING, "Slurm(Resources)", "the first waits there");
     is_at(2, JOB_QUEUED, wait_4, "the second waits here");
-    is_int(engine_position(w.engine, 1), 1, "the first has its position");
-    is_int(engine_position(w.engine, 2), 2, "  and the second is behind it");
+    is_int(engine_queue_position(w.engine, 1), 1, "the first has its position");
+    is_int(engine_queue_position(w.engine, 2), 2,
+           "  and the second is behind it");
     play(3);
     is_at(3, JOB_RUNNING, NULL, "a short one gets around both");
-    is_int(engine_position(w.engine, 3), 0, "  and has none");
+    is_int(engine_queue_position(w.engine, 3), 0, "  and has none");
     world_die(&w);
     play(4);
     is_at(1, JOB_DISPATCHING, "Slurm(Resources)", "after a restart it is so");
@@ -366,10 +367,10 @@ static void first_node(void *arg, int32_t i, struct alloc_node *io)
 
 static void says_fragmented(uint64_t id, const char *want, const char *what)
 {
-    struct engine_suppose s;
+    struct engine_what_if s;
     struct error err = ERROR_INIT;
 
-    is_int(engine_suppose(w.engine, engine_job(w.engine, id), &s, &err), 0,
+    is_int(engine_what_if(w.engine, engine_job(w.engine, id), &s, &err), 0,
            "asked");
     is_str(s.fragmented, want, what);
 }

@@ -56,7 +56,7 @@ static void waits(uint64_t id, const char *what)
     ok(j->state == JOB_QUEUED &&
            strncmp(j->reason, "BeginTime: not before 20", 24) == 0,
        "%s: %s", what, j->reason);
-    is_int(engine_position(w.engine, id), 0, "  and stands in no line");
+    is_int(engine_queue_position(w.engine, id), 0, "  and stands in no line");
 }
 
 static void begin(const char *what)
@@ -236,7 +236,7 @@ static void test_trial(void)
     uint64_t id = submit("k0", "+60s", "", false);
     waits(id, "until then it waits");
     w.clock.t_s += 61;
-    is_int(engine_try(w.engine, &req, NULL, says_nothing, NULL, &err), 0,
+    is_int(engine_dry_run(w.engine, &req, NULL, says_nothing, NULL, &err), 0,
            "the dry run");
     for (int i = 0; i < 4; i++)
         (void)world_step(&w);

@@ -84,7 +84,7 @@ static void test_kinds(void)
     is_str(job(id[0])->reason, "Dependency: waits for afterok:2", "why");
     is_str(job(id[5])->reason, "Dependency: waits for afterany:2 and 1 more",
            "why, of two");
-    is_int(engine_position(w.engine, id[0]), 0, "it stands in no line");
+    is_int(engine_queue_position(w.engine, id[0]), 0, "it stands in no line");
     play(30);
     for (size_t i = 0; i < N; i++) {
         is_int(job(id[i])->state, rows[i].after, rows[i].name);

@@ -63,7 +63,7 @@ static inline const char *lists_check_positions(struct engine *e)
 
     for (size_t i = 0; i < e->n_active && !why; i++) {
         const struct job_record *rec = e->active[i];
-        int32_t at = engine_position(e, rec->job.id);
+        int32_t at = engine_queue_position(e, rec->job.id);
         bool is_pending = rec->places.waits || rec->places.is_in_line;
         if (at < 0 || (size_t)at > n || (at > 0) != is_pending)
             why = "has a position outside of the queue";
@@ -118,7 +118,8 @@ static inline const char *lists_check_queue(struct engine *e)
             return "stands in the queue, and does not wait there";
         if (!files_is_copy(x))
             return "is shown in the queue as it was once";
-        if (a && engine_position(e, a->id) >= engine_position(e, b->id))
+        if (a &&
+            engine_queue_position(e, a->id) >= engine_queue_position(e, b->id))
             return "has another place in the queue";
         bool is_alike = a && a->resize.is_back == b->resize.is_back;
         if (a && !is_alike && b->resize.is_back)

@@ -176,9 +176,10 @@ static void test_positions(void)
     play(85);
     ok(job_of(0)->resize.is_back && job_of(0)->pending_id[0],
        "---- the old size is pending");
-    is_int(engine_position(w.engine, w.ids[0]), 1, "  it is the first");
+    is_int(engine_queue_position(w.engine, w.ids[0]), 1, "  it is the first");
     is_int(job_of(1)->state, JOB_QUEUED, "  before a higher priority");
-    is_int(engine_position(w.engine, w.ids[1]), 2, "  which is the second");
+    is_int(engine_queue_position(w.engine, w.ids[1]), 2,
+           "  which is the second");
     play_out("k0:CANCELLED/130/3[101] k1:CANCELLED/130/0[]");
 }
 

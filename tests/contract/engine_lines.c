@@ -101,9 +101,9 @@ static int n_same(uint64_t last, int *ret_lines, uint32_t *ret_states)
     int n = 0;
     *ret_lines = 0;
     *ret_states = 0;
-    if (engine_past_lines(w.store, 1, last, lines, &err) < 0 ||
-        engine_past_read(w.store, w.conf.jobs_dir, 1, last, read, &damage,
-                         &err) < 0)
+    if (engine_archive_lines(w.store, 1, last, lines, &err) < 0 ||
+        engine_archive_read(w.store, w.conf.jobs_dir, 1, last, read, &damage,
+                            &err) < 0)
         return -1;
     for (uint64_t i = 0; i < last; i++) {
         if (!lines[i])
@@ -116,8 +116,8 @@ static int n_same(uint64_t last, int *ret_lines, uint32_t *ret_states)
             tap_diag("job %d: %s, %s", (int)i + 1, lines[i]->reason,
                      read[i] ? read[i]->reason : "none");
     }
-    engine_past_free(lines, last);
-    engine_past_free(read, last);
+    engine_archive_free(lines, last);
+    engine_archive_free(read, last);
     return n;
 }
 
@@ -181,7 +181,7 @@ static void test_strange(void)
         struct job *first = lines[0];
         lines[0] = lines[GOOD]; /* NULL; that one has no line at all */
         lines[GOOD] = first;
-        ok(engine_past_lines(w.store, 1, N, lines, &err) == 0, "are read%s",
+        ok(engine_archive_lines(w.store, 1, N, lines, &err) == 0, "are read%s",
            round ? " into used memory" : "");
         for (int i = 0; i < GOOD; i++)
             ok(lines[i] && lines[i]->state == JOB_COMPLETED &&
@@ -193,7 +193,7 @@ static void test_strange(void)
         for (int i = GOOD; i < N; i++)
             ok(!lines[i], "not '%.60s'", texts[i]);
     }
-    engine_past_free(lines, N);
+    engine_archive_free(lines, N);
     world_clear(&w);
 }
 
@@ -214,11 +214,11 @@ static void test_long(void)
     (void)snprintf(longer, sizeof(longer),
                    "{\"state\":\"FAILED\",\"name\":\"%0*d\"}", JOB_NAME_CAP, 0);
     ok(world_start(&w) && w.store->ops->append(w.store, &b, &err) == 0 &&
-           engine_past_lines(w.store, 1, 2, lines, &err) == 0,
+           engine_archive_lines(w.store, 1, 2, lines, &err) == 0,
        "---- long names");
     ok(lines[0] && strlen(lines[0]->name) == JOB_NAME_CAP - 1, "the longest");
     ok(!lines[1], "and not one that is longer");
-    engine_past_free(lines, 2);
+    engine_archive_free(lines, 2);
     world_clear(&w);
 }
 

@@ -161,18 +161,18 @@ static void test_read(void)
     submit_many();
     play(60);
     ok(engine_has_past(w.engine), "some have left");
-    ok(engine_past_read(w.store, w.conf.jobs_dir, 1, MANY, jobs, &damage,
-                        &err) == 0 &&
+    ok(engine_archive_read(w.store, w.conf.jobs_dir, 1, MANY, jobs, &damage,
+                           &err) == 0 &&
            damage.code == ERR_NONE,
        "are read");
     is_int(count_jobs(), KEPT, "and none is in memory for it");
     for (uint64_t id = 1; id <= MANY; id++)
         is_all = is_all && is_same(jobs[id - 1], recalled(id));
     ok(is_all, "each is what it was");
-    engine_past_free(jobs, MANY);
+    engine_archive_free(jobs, MANY);
     ok(!jobs[0] && !jobs[MANY - 1], "they are gone again");
-    ok(engine_past_read(w.store, w.conf.jobs_dir, MANY + 9, MANY + 9, &beyond,
-                        &damage, &err) == 0 &&
+    ok(engine_archive_read(w.store, w.conf.jobs_dir, MANY + 9, MANY + 9,
+                           &beyond, &damage, &err) == 0 &&
            !beyond && damage.code == ERR_IO,
        "one that never was: %s", damage.msg);
     end();
@@ -190,10 +190,10 @@ static void test_adopt(void)
     play(60);
     ok(id == 1 && !engine_job(w.engine, 1) && !engine_job(w.engine, 2),
        "a sweep has left");
-    ok(engine_past_read_unit(w.store, w.conf.jobs_dir, 2, &jobs, &n, &err) ==
+    ok(engine_archive_read_unit(w.store, w.conf.jobs_dir, 2, &jobs, &n, &err) ==
                0 &&
-           engine_past_read_unit(w.store, w.conf.jobs_dir, 1, &again, &n_again,
-                                 &err) == 0,
+           engine_archive_read_unit(w.store, w.conf.jobs_dir, 1, &again,
+                                    &n_again, &err) == 0,
        "is read twice");
     is_int((long long)n, 2, "as a whole");
     is_int((long long)n_again, 2, "each time");
@@ -203,7 +203,7 @@ static void test_adopt(void)
     ok(!jobs[0] && !jobs[1], "the engine has them");
     ok(engine_adopt(w.engine, again, n_again, &err) == 0 && again[0],
        "a second time changes nothing");
-    engine_past_free(again, n_again);
+    engine_archive_free(again, n_again);
     free(jobs);
     free(again);
     play(10);
@@ -225,8 +225,8 @@ static void test_removed(void)
     is_int(w.store->ops->remove_jobs(w.store, gone, 3, 70, &err), 0,
            "a sweep and a job are removed");
     for (uint64_t id = 1; id <= 3; id++) {
-        is_int(engine_past_read_unit(w.store, w.conf.jobs_dir, id, &jobs, &n,
-                                     &err),
+        is_int(engine_archive_read_unit(w.store, w.conf.jobs_dir, id, &jobs, &n,
+                                        &err),
                -1, "who reads one");
         is_int(err.code, ERR_NOTFOUND, "  is told");
     }

@@ -18,7 +18,7 @@ static int submit_prior(const char *key, int priority, uint64_t *ret_id)
 static void places(const char *what, const int32_t *want, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        int32_t got = engine_position(w.engine, i + 1);
+        int32_t got = engine_queue_position(w.engine, i + 1);
         ok(got == want[i], "%s: job %zu is at %d", what, i + 1, got);
     }
 }
@@ -38,9 +38,9 @@ static void test_position(void)
     for (int i = 0; i < 5; i++) {
         (void)snprintf(key, sizeof(key), "p%d", i);
         is_int(submit(key, 7, "\"gpus\":4", &id, NULL), 0, "submit");
-        is_int(engine_position(w.engine, id), i + 1, "is the last");
+        is_int(engine_queue_position(w.engine, id), i + 1, "is the last");
     }
-    is_int(engine_position(w.engine, 6), 0, "no job, no place");
+    is_int(engine_queue_position(w.engine, 6), 0, "no job, no place");
     is_int(engine_step(w.engine, &err), 0, "they wait");
     is_int(engine_cancel(w.engine, 2, 7, &err), 0, "cancel in the middle");
     PLACES("cancelled", 1, 0, 2, 3, 4);
@@ -143,23 +143,23 @@ static void test_priority(void)
     is_int(submit_prior("a", 50, &a), 0, "first");
     is_int(submit_prior("b", 0, &b), 0, "second");
     is_int(submit_prior("c", -50, &c), 0, "third");
-    is_int(engine_position(w.engine, c), 3, "the last");
+    is_int(engine_queue_position(w.engine, c), 3, "the last");
     refused(engine_prioritise(w.engine, c, 7, 51, &err), ERR_INVAL, "-50..50",
             "a user's reach");
     refused(engine_prioritise(w.engine, c, 8, 1, &err), ERR_DENIED, NULL,
             "another's");
     is_int(engine_prioritise(w.engine, c, 7, 1, &err), 0, "before the second");
-    is_int(engine_position(w.engine, c), 2, "  it is");
+    is_int(engine_queue_position(w.engine, c), 2, "  it is");
     refused(engine_top(w.engine, b, 7, &err), ERR_DENIED, "administrators",
             "the top is not for users");
     is_int(engine_top(w.engine, b, 42, &err), 0, "an administrator may");
-    is_int(engine_position(w.engine, b), 1, "  the first");
+    is_int(engine_queue_position(w.engine, b), 1, "  the first");
     is_int(engine_job(w.engine, b)->priority, 51, "  by one");
     uint64_t staged = engine_staged(w.engine);
     is_int(engine_top(w.engine, b, 0, &err), 0, "again");
     ok(engine_staged(w.engine) == staged, "  changes nothing");
     is_int(engine_prioritise(w.engine, b, 0, -1000, &err), 0, "and down");
-    is_int(engine_position(w.engine, b), 3, "  to the end");
+    is_int(engine_queue_position(w.engine, b), 3, "  to the end");
     settle();
     world_die(&w);
     is_int(engine_job(w.engine, b)->priority, -1000, "still, in the next life");

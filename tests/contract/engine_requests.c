@@ -250,12 +250,12 @@ static void test_rights(void)
     is_int(engine_hold(e, id, 0, true, &err), 0, "root may");
     is_str(engine_job(e, id)->reason, "Held: by an administrator", "and says");
     is_int(engine_hold(e, id, 7, true, &err), 0, "held twice is fine");
-    is_int(engine_position(e, id), 0, "a held job has no place");
+    is_int(engine_queue_position(e, id), 0, "a held job has no place");
     refused(engine_hold(e, id, 7, false, &err), ERR_DENIED,
             "job 1 is held by an administrator",
             "its user does not release it");
     is_int(engine_hold(e, id, 9, false, &err), 0, "an administrator does");
-    is_int(engine_position(e, id), 1, "it is the first");
+    is_int(engine_queue_position(e, id), 1, "it is the first");
     is_int(engine_hold(e, id, 7, true, &err), 0, "its user's own hold");
     is_int(engine_hold(e, id, 7, false, &err), 0, "he releases");
     is_int(engine_hold(e, id, 7, true, &err), 0, "held by its user");

@@ -36,14 +36,14 @@ static void test_policy(const struct policy *policy)
         .policy = policy,
         .jobs = {{.gpus = 3, .attempts = {{.run_s = 100000}}}},
     };
-    struct engine_suppose suppose;
+    struct engine_what_if suppose;
     world_init(&w, &script);
     ok(world_start(&w), "---- %s", policy->name);
     uint64_t hog = world_command(&w, 3, 5000);
     uint64_t id = submit("5..8");
     is_int(engine_job(w.engine, id)->state, JOB_QUEUED,
            "5 of 8 are free, and 5 is no size of it");
-    ok(engine_suppose(w.engine, engine_job(w.engine, id), &suppose, &err) == 0,
+    ok(engine_what_if(w.engine, engine_job(w.engine, id), &suppose, &err) == 0,
        "what would start");
     is_int(suppose.gpus.gpus, 4, "  4 would");
     world_die(&w);

@@ -26,15 +26,15 @@ static bool runs(uint64_t id)
 }
 
 /* What is said of the job, and that saying it changes nothing of it. */
-static struct engine_suppose suppose(uint64_t id)
+static struct engine_what_if suppose(uint64_t id)
 {
     const struct job *job = engine_job(w.engine, id);
-    struct engine_suppose s;
+    struct engine_what_if s;
     char reason[JOB_REASON_CAP];
     double start_s = job->start_estimate_s;
 
     (void)snprintf(reason, sizeof(reason), "%s", job->reason);
-    is_int(engine_suppose(w.engine, job, &s, &err), 0, "asked");
+    is_int(engine_what_if(w.engine, job, &s, &err), 0, "asked");
     is_str(job->reason, reason, "  its reason stays");
     ok((isnan(start_s) && isnan(job->start_estimate_s)) ||
            fabs(start_s - job->start_estimate_s) < 1e-9,
@@ -47,7 +47,7 @@ static void test_gpus(void)
     begin((struct engine_limits){0}, "fewer GPUs");
     uint64_t hog = world_command(&w, 2, 0), wide = world_command(&w, 4, 0);
     ok(runs(hog) && !runs(wide), "one waits for all four");
-    struct engine_suppose s = suppose(wide);
+    struct engine_what_if s = suppose(wide);
     is_int(s.gpus.gpus, 2, "two are the most that would do");
     is_int(s.gpus.nodes, 1, "  on one node");
     is_int(s.limit.nodes, 0, "no shorter limit would");
@@ -67,7 +67,7 @@ static void test_limit(void)
     uint64_t hog = world_command(&w, 3, 1000), head = world_command(&w, 4, 500);
     uint64_t late = world_command(&w, 1, 0);
     ok(runs(hog) && !runs(head) && !runs(late), "it would delay the first");
-    struct engine_suppose s = suppose(late);
+    struct engine_what_if s = suppose(late);
     ok(s.limit.nodes == 1 && s.limit.gpus == 1, "in less time it would not");
     ok(s.limit.limit_s <= 1000 && s.limit.limit_s >= 900 &&
            fmod(s.limit.limit_s, 60) < 1e-9,
@@ -86,7 +86,7 @@ static void test_behind(void)
     (void)world_command(&w, 3, 1000);
     uint64_t head = world_command(&w, 4, 500), next = world_command(&w, 1, 0);
     ok(!runs(head) && !runs(next), "one GPU, and two that wait");
-    struct engine_suppose s = suppose(head);
+    struct engine_what_if s = suppose(head);
     is_int(s.gpus.nodes, 0, "who left the queue's head had none of it");
     world_clear(&w);
 }
@@ -98,7 +98,7 @@ static void test_limited(void)
     uint64_t much = world_command(&w, 3, 0);
     ok(strncmp(engine_job(w.engine, much)->reason, "LimitUserGpus", 13) == 0,
        "too much for its user");
-    struct engine_suppose s = suppose(much);
+    struct engine_what_if s = suppose(much);
     is_int(s.gpus.gpus, 2, "what is left of the limit would do");
     world_clear(&w);
 }
@@ -112,7 +112,7 @@ static void test_expected(void)
                                      .eval_accuracy = NAN};
     begin((struct engine_limits){0}, "when it may start");
     uint64_t hog = world_command(&w, 4, 1000), wide = world_command(&w, 4, 0);
-    struct engine_suppose s = suppose(wide);
+    struct engine_what_if s = suppose(wide);
     ok(isnan(s.expected_s), "no speed is known");
     is_int(engine_beat(w.engine, hog, 1, &beat, &err), 0, "it tells");
     s = suppose(wide);
@@ -142,7 +142,7 @@ static void test_within(void)
     w.clock.t_s += 130;
     beat.iteration = 20;
     is_int(engine_beat(w.engine, hog, 1, &beat, &err), 0, "and tells again");
-    struct engine_suppose s = suppose(wide);
+    struct engine_what_if s = suppose(wide);
     double in_s = s.expected_s - w.clock.t_s;
     ok(fabs(in_s - s.within_s - 70) < 6 && fabs(in_s + s.within_s - 100) < 6,
        "the end of the mute one's limit, or 10 more of 10 s: %g +- %g", in_s,

@@ -389,7 +389,8 @@ static void test_max_parallel(void)
     const struct job *j = engine_task(w.engine, id, 2);
     is_str(j->reason, "SweepLimit: max_parallel 2 of 6 jobs",
            "the third waits for its turn");
-    is_int(engine_position(w.engine, j->id), 1, "  and stands in the queue");
+    is_int(engine_queue_position(w.engine, j->id), 1,
+           "  and stands in the queue");
     is_int(play(&died), 2, "never more than two");
     is_str(states(id),
            "COMPLETED/0 COMPLETED/0 FAILED/3 COMPLETED/0 COMPLETED/0 "

@@ -36,7 +36,7 @@ static int tell(void *arg, const struct engine_trial *t, struct error *why)
 {
     struct told *told = arg;
     const struct job *job = t->waits ? t->waits : t->first;
-    struct engine_suppose s;
+    struct engine_what_if s;
 
     *told = (struct told){.n = t->n,
                           .n_tried = t->n_tried,
@@ -45,7 +45,7 @@ static int tell(void *arg, const struct engine_trial *t, struct error *why)
                           .nodes = t->nodes,
                           .gpus_per_node = t->gpus_per_node,
                           .task = job->task,
-                          .position = engine_position(w.engine, job->id),
+                          .position = engine_queue_position(w.engine, job->id),
                           .state = job->state,
                           .start_estimate_s = job->start_estimate_s,
                           .alike = t->alike};
@@ -53,7 +53,7 @@ static int tell(void *arg, const struct engine_trial *t, struct error *why)
         (void)snprintf(told->on, sizeof(told->on), "%s",
                        engine_node(w.engine, (size_t)t->at[0])->name);
     (void)snprintf(told->reason, sizeof(told->reason), "%s", job->reason);
-    told->has_suppose = engine_suppose(w.engine, job, &s, why) == 0;
+    told->has_suppose = engine_what_if(w.engine, job, &s, why) == 0;
     return 0;
 }
 
@@ -67,7 +67,7 @@ static void picture(char *ret, size_t cap)
         len += (size_t)snprintf(ret + len, cap - len, "%d %s %s %g %d|",
                                 (int)job->id, job_state_name(job->state),
                                 job->reason, job->start_estimate_s,
-                                engine_position(w.engine, job->id));
+                                engine_queue_position(w.engine, job->id));
     (void)snprintf(ret + len, cap - len, "last %d, staged %d, next %g",
                    (int)engine_last_id(w.engine), (int)engine_staged(w.engine),
                    engine_next_s(w.engine));
@@ -98,7 +98,7 @@ static int ask(const char *spec, const struct engine_sweep *sweep, bool hold,
     *ret = (struct told){.n = 0};
     err = (struct error)ERROR_INIT;
     picture(before, sizeof(before));
-    int rc = engine_try(w.engine, &req, sweep, tell, ret, &err);
+    int rc = engine_dry_run(w.engine, &req, sweep, tell, ret, &err);
     picture(after, sizeof(after));
     is_str(after, before, "  nothing is left of it");
     return rc;
@@ -127,7 +127,7 @@ static void same(uint64_t id, const struct told *t)
         return;
     }
     is_str(job->reason, t->reason, "  it waits for that");
-    is_int(engine_position(w.engine, id), t->position, "  in that place");
+    is_int(engine_queue_position(w.engine, id), t->position, "  in that place");
     ok((isnan(job->start_estimate_s) && isnan(t->start_estimate_s)) ||
            fabs(job->start_estimate_s - t->start_estimate_s) < 5,
        "  and may start then: %g, %g", job->start_estimate_s,
@@ -326,7 +326,8 @@ static void test_told(void)
     const struct engine_submit req = {
         .uid = 1, .user = "anna", .spec = spec_of(1, 0, "")};
     begin((struct engine_limits){0}, "who is told has no room for it");
-    is_int(engine_try(w.engine, &req, NULL, refuse, NULL, &err), -1, "asked");
+    is_int(engine_dry_run(w.engine, &req, NULL, refuse, NULL, &err), -1,
+           "asked");
     ok(err.code == ERR_NOMEM && !engine_next_job(w.engine, 0), "  as he says");
     world_clear(&w);
 }

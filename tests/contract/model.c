@@ -100,7 +100,7 @@ static void open_spec(struct rig *r)
     buf_clear(&text);
     if (rc < 0 && report.n > 0)
         tap_diag("%s: %s", report.findings[0].path, report.findings[0].message);
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     must(rc, &err);
 }
 

@@ -118,7 +118,8 @@ static void conf(const char *text, size_t len)
     path_to("slurm.conf", path);
     put("slurm.conf", text, len);
     if (!strcasestr(copy, "include") &&
-        guard_conf_value(path, "SlurmUser", value, sizeof(value), NULL) == 0 &&
+        protected_uids_conf_value(path, "SlurmUser", value, sizeof(value),
+                                  NULL) == 0 &&
         (strlen(value) >= sizeof(value) || strchr(value, '\n')))
         abort();
     free(copy);
@@ -127,7 +128,7 @@ static void conf(const char *text, size_t len)
 static void told(const char *text, size_t len)
 {
     put("slurm-7.out", text, len);
-    const char *word = told_read(dir, "7");
+    const char *word = end_cause_read(dir, "7");
     if (!word || strlen(word) >= ATTEMPT_TOLD_CAP)
         abort();
 }

@@ -20,9 +20,9 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
     int rc = conf_parse(text, size, "/etc/mgpu.yaml", &c, &r, &err);
     if ((rc == 0) != (r.n_errors == 0))
         abort();
-    if (spec_report_print(&r, "f", text, size, &one, &err) < 0)
+    if (diagnostics_print(&r, "f", text, size, &one, &err) < 0)
         abort();
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
     buf_reset(&one);
     if (rc == 0) {
         if (conf_print(&c, &one, &err) < 0 ||
@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
             conf_print(&again, &two, &err) < 0 ||
             strcmp(one.data, two.data) != 0)
             abort();
-        spec_report_clear(&r);
+        diagnostics_clear(&r);
         conf_clear(&again);
         conf_clear(&c);
     }

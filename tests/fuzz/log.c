@@ -17,7 +17,7 @@ static uint64_t find(const char *text, size_t n, double since_s)
     int32_t ranks = -1;
     uint64_t at = UINT64_MAX;
     struct error err = ERROR_INIT;
-    if (logtimes_find(text, n, since_s, &ranks, &at, &err) == 0) {
+    if (log_times_find(text, n, since_s, &ranks, &at, &err) == 0) {
         if (ranks < 0 || at > INT64_MAX)
             abort();
         return at;
@@ -57,20 +57,20 @@ static void lines(const uint8_t *data, size_t size)
         return;
     int32_t rank = data[0] & 1 ? data[0] : 1 << (data[0] % 31);
     size_t piece = 1 + data[1], n = size - 2;
-    struct loglines whole = {.rank = rank}, parts = {.rank = rank};
+    struct rank_lines whole = {.rank = rank}, parts = {.rank = rank};
     char *a = malloc(n + 1), *b = malloc(n + 1);
     if (!a || !b)
         abort();
     memcpy(a, data + 2, n);
     memcpy(b, data + 2, n);
     if (data[1] & 1) {
-        loglines_gap(&whole);
-        loglines_gap(&parts);
+        rank_lines_gap(&whole);
+        rank_lines_gap(&parts);
     }
-    size_t n_a = loglines_take(&whole, a, n), n_b = 0;
+    size_t n_a = rank_lines_take(&whole, a, n), n_b = 0;
     for (size_t at = 0; at < n; at += piece) {
         size_t m = n - at < piece ? n - at : piece;
-        size_t got = loglines_take(&parts, b + at, m);
+        size_t got = rank_lines_take(&parts, b + at, m);
         if (got > m)
             abort();
         memmove(b + n_b, b + at, got);

@@ -18,12 +18,12 @@ static void check(const struct safetensors *s)
         size_t bytes = (size_t)st_types[t->type].bytes;
         for (int32_t k = 0; k < t->dims; k++)
             bytes *= (size_t)t->shape[k];
-        if (bytes != t->bytes || st_find(s, t->name) != t)
+        if (bytes != t->bytes || safetensors_find(s, t->name) != t)
             abort();
         for (size_t k = 0; k < t->bytes; k++)
             sum += ((const unsigned char *)t->data)[k];
     }
-    if (st_find(s, "no tensor has this name, surely"))
+    if (safetensors_find(s, "no tensor has this name, surely"))
         abort();
 }
 
@@ -36,11 +36,11 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
     if (fd < 0 || write(fd, data, size) != (ssize_t)size)
         abort();
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    if (st_open(path, 1 << 20, &s, &err) == 0)
+    if (safetensors_open(path, 1 << 20, &s, &err) == 0)
         check(&s);
     else if (err.code == ERR_NONE || err.msg[0] == '\0' || s.tensors)
         abort();
-    st_close(&s);
+    safetensors_close(&s);
     (void)close(fd);
     return 0;
 }

@@ -18,13 +18,13 @@ static void report(const struct spec_report *r, const char *text, size_t len)
     struct error err = ERROR_INIT;
     if (r->n > 50 || r->n > r->n_errors + r->n_warnings)
         abort();
-    if (spec_report_print(r, "fuzz.yaml", text, len, &out, &err) < 0)
+    if (diagnostics_print(r, "fuzz.yaml", text, len, &out, &err) < 0)
         abort();
     for (size_t i = 0; i < out.len; i++) /* nothing that a terminal obeys */
         if ((unsigned char)out.data[i] < 0x20 && out.data[i] != '\n')
             abort();
     buf_reset(&out);
-    if (spec_report_json(r, "fuzz.yaml", &out, &err) < 0)
+    if (diagnostics_json(r, "fuzz.yaml", &out, &err) < 0)
         abort();
     buf_clear(&out);
 }
@@ -52,7 +52,7 @@ static void round_trip(const struct job_spec *s)
     if (spec_dump(s, &one, &err) < 0)
         abort();
     if (spec_parse(one.data, one.len, NULL, &again, &r, &err) < 0) {
-        spec_report_clear(&r);
+        diagnostics_clear(&r);
         /* Quoting may take a dump over the limit of a file. */
         if (one.len <= 1 << 20)
             abort();
@@ -63,7 +63,7 @@ static void round_trip(const struct job_spec *s)
         memcmp(one.data, two.data, one.len) != 0)
         abort();
     spec_clear(&again);
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
     buf_clear(&one);
     buf_clear(&two);
 }
@@ -92,8 +92,8 @@ static int expand(const char *text, size_t len, const struct spec_options *opt,
     }
     spec_jobs_clear(&jobs);
     spec_jobs_clear(&again);
-    spec_report_clear(&r);
-    spec_report_clear(&r2);
+    diagnostics_clear(&r);
+    diagnostics_clear(&r2);
     return rc;
 }
 
@@ -145,7 +145,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
         fill(&s);
         spec_clear(&s);
     }
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
     buf_clear(&shown);
     free(text);
     return 0;

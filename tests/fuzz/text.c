@@ -150,9 +150,9 @@ static void choose(const char *text)
     struct buf b = BUF_INIT;
     unsigned long long id = 0;
     double s = 0;
-    (void)filter_states("state", text, &f.states, NULL);
-    (void)filter_option(&f, FILTER_LABEL, text, NULL);
-    if (filter_time("since", text, &s, NULL) == 0) {
+    (void)job_query_states("state", text, &f.states, NULL);
+    (void)job_query_option(&f, FILTER_LABEL, text, NULL);
+    if (job_query_time("since", text, &s, NULL) == 0) {
         f.since = text;
         if (!isfinite(s))
             abort();

@@ -21,13 +21,13 @@ static int64_t batches_tracked(const char *dir, int step)
     int64_t n = -1;
     (void)snprintf(path, sizeof(path), "%s/ckpt/step-%d/model.safetensors", dir,
                    step);
-    if (st_open(path, SIZE_MAX, &st, &err) < 0)
+    if (safetensors_open(path, SIZE_MAX, &st, &err) < 0)
         return -1;
     const struct st_tensor *t =
-        st_find(&st, "features.0.1.num_batches_tracked");
+        safetensors_find(&st, "features.0.1.num_batches_tracked");
     if (t != NULL && t->bytes == sizeof(n))
         memcpy(&n, t->data, sizeof(n));
-    st_close(&st);
+    safetensors_close(&st);
     return n;
 }
 

@@ -61,7 +61,7 @@ static bool open_spec(struct job_spec *ret, const char *method, bool packed)
     int rc = spec_parse(text, (size_t)n, &opt, ret, &report, &err);
     if (rc < 0 && report.n > 0)
         tap_diag("%s: %s", report.findings[0].path, report.findings[0].message);
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     return mpi_ok(rc == 0, &err, "specification");
 }
 

@@ -59,7 +59,7 @@ static inline bool llm_small(struct job_spec *ret, const char *method,
     int rc = spec_parse(text, (size_t)n, &opt, ret, &report, &err);
     if (rc < 0 && report.n > 0)
         tap_diag("%s: %s", report.findings[0].path, report.findings[0].message);
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     return mpi_ok(rc == 0, &err, "specification");
 }
 

@@ -200,7 +200,7 @@ static bool open_llm(struct job_spec *ret, bool is_full, bool packed,
     int rc = spec_parse(text, (size_t)n, &opt, ret, &report, &err);
     if (rc < 0 && report.n > 0)
         tap_diag("%s: %s", report.findings[0].path, report.findings[0].message);
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     return mpi_ok(rc == 0, &err, "specification");
 }
 

@@ -36,7 +36,7 @@ static inline bool train_spec(struct job_spec *ret)
         spec_parse(train_yaml, strlen(train_yaml), &opt, ret, &report, &err);
     if (rc < 0 && report.n > 0)
         tap_diag("%s: %s", report.findings[0].path, report.findings[0].message);
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     return mpi_ok(rc == 0, &err, "specification");
 }
 

@@ -28,7 +28,7 @@ struct whole {
 static void clear(struct whole *w)
 {
     for (int i = 0; i < CKPT_STATE; i++)
-        st_close(&w->files[i]);
+        safetensors_close(&w->files[i]);
 }
 
 static int read_state(const char *step, struct checkpoint_state *ret,
@@ -82,7 +82,7 @@ static int read_tensors(const char *step, const char *name, uint64_t crc,
     uint64_t sum = 0;
     int rc = buf_addf(&path, err, "%s/%s", step, name);
     rc = rc < 0 ? rc : sum_file(buf_str(&path), &sum, err);
-    rc = rc < 0 ? rc : st_open(buf_str(&path), max_bytes, ret, err);
+    rc = rc < 0 ? rc : safetensors_open(buf_str(&path), max_bytes, ret, err);
     if (rc == 0 && sum != crc)
         rc = error_set(err, ERR_INVAL, "%s: the checksum does not fit", name);
     buf_clear(&path);
@@ -149,7 +149,7 @@ static int give_tensor(const struct st_tensor *from, struct model *m,
 static int require_tensor(void *arg, const struct model_tensor *t,
                           struct error *err)
 {
-    if (st_find(arg, t->name) == NULL)
+    if (safetensors_find(arg, t->name) == NULL)
         return error_set(err, ERR_INVAL, "no tensor '%s'", t->name);
     return 0;
 }
@@ -205,7 +205,7 @@ static int give_optim(const struct safetensors *f,
     for (int32_t i = 0; i < parts->n; i++) {
         const char *name = parts->arrays[i].name;
         const int64_t n = checkpoint_whole(parts, i);
-        const struct st_tensor *t = st_find(f, name);
+        const struct st_tensor *t = safetensors_find(f, name);
         if (t == NULL)
             return error_set(err, ERR_INVAL,
                              "it is of another optimizer, or train.ema: no "

@@ -58,7 +58,8 @@ static int declare_one(void *arg, const struct model_tensor *t,
     int64_t shape[4] = {0};
     for (int32_t i = 0; i < t->dims; i++)
         shape[i] = t->shape[i];
-    return st_declare(arg, t->name, type_of(t->dt), shape, t->dims, err);
+    return safetensors_declare(arg, t->name, type_of(t->dt), shape, t->dims,
+                               err);
 }
 
 static int write_one(void *arg, const struct model_tensor *t, struct error *err)
@@ -70,7 +71,7 @@ static int write_model(struct st_writer *w,
                        const struct checkpoint_parts *parts, struct error *err)
 {
     if (model_export(parts->model, declare_one, w, err) < 0 ||
-        st_begin(w, err) < 0)
+        safetensors_begin(w, err) < 0)
         return -1;
     return model_export(parts->model, write_one, w, err);
 }
@@ -116,12 +117,12 @@ static int write_optim(struct st_writer *w,
         const int64_t piece =
             parts->exchange != NULL ? parts->exchange->shards->largest : n;
         most = (size_t)piece * size > most ? (size_t)piece * size : most;
-        rc = st_declare(w, parts->arrays[i].name, type, &n, 1, err);
+        rc = safetensors_declare(w, parts->arrays[i].name, type, &n, 1, err);
     }
     void *host = malloc(most);
     if (host == NULL)
         return error_set(err, ERR_NOMEM, "%zu bytes", most);
-    rc = rc < 0 ? rc : st_begin(w, err);
+    rc = rc < 0 ? rc : safetensors_begin(w, err);
     for (int32_t i = 0; i < parts->n && rc == 0; i++)
         rc = write_array(w, parts, i, host, err);
     free(host);
@@ -143,11 +144,11 @@ static int write_file(const char *step, enum checkpoint_file which,
         if (fd < 0)
             rc = error_sys(err, errno, "create");
     }
-    st_writer_init(&w, fd);
+    safetensors_writer_init(&w, fd);
     if (rc == 0)
         rc = which == CKPT_OPTIM ? write_optim(&w, parts, err)
                                  : write_model(&w, parts, err);
-    rc = rc < 0 ? rc : st_end(&w, err);
+    rc = rc < 0 ? rc : safetensors_end(&w, err);
     if (rc == 0 && fsync(fd) < 0)
         rc = error_sys(err, errno, "sync");
     if (fd >= 0 && close(fd) < 0 && rc == 0)
@@ -155,7 +156,7 @@ static int write_file(const char *step, enum checkpoint_file which,
     if (rc < 0)
         (void)error_wrap(err, "%s", buf_str(&path));
     *ret_crc = w.crc;
-    st_writer_clear(&w);
+    safetensors_writer_clear(&w);
     buf_clear(&path);
     return rc;
 }

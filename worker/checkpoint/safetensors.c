@@ -252,8 +252,8 @@ static int map_file(struct safetensors *s, int fd, off_t size, size_t max_bytes,
     return 0;
 }
 
-int st_open(const char *path, size_t max_bytes, struct safetensors *ret,
-            struct error *err)
+int safetensors_open(const char *path, size_t max_bytes,
+                     struct safetensors *ret, struct error *err)
 {
     struct safetensors s = {.n = 0};
     struct stat st;
@@ -263,14 +263,14 @@ int st_open(const char *path, size_t max_bytes, struct safetensors *ret,
     int rc = map_file(&s, fd, st.st_size, max_bytes, err);
     (void)close(fd);
     if (rc < 0 || read_map(&s, err) < 0) {
-        st_close(&s);
+        safetensors_close(&s);
         return error_wrap(err, "%s", path);
     }
     *ret = s;
     return 0;
 }
 
-void st_close(struct safetensors *s)
+void safetensors_close(struct safetensors *s)
 {
     for (size_t i = 0; i < s->n; i++)
         free(s->tensors[i].name);
@@ -281,7 +281,8 @@ void st_close(struct safetensors *s)
     *s = (struct safetensors){.n = 0};
 }
 
-const struct st_tensor *st_find(const struct safetensors *s, const char *name)
+const struct st_tensor *safetensors_find(const struct safetensors *s,
+                                         const char *name)
 {
     size_t first = 0, end = s->n;
     while (first < end) {

@@ -65,7 +65,7 @@ struct st_tensor {
 struct safetensors {
     struct st_tensor *tensors; /* by offset */
     size_t n;
-    const struct st_tensor **by_name; /* sorted, for st_find() */
+    const struct st_tensor **by_name; /* sorted, for safetensors_find() */
     const void *map;                  /* the whole file */
     size_t bytes;
 };
@@ -74,11 +74,12 @@ struct safetensors {
  * err  ERR_INVAL not as above, or no regular file, or more than ST_TENSORS_MAX
  *      tensors; ERR_IO, ERR_NOTFOUND;
  *      ERR_LIMIT longer than max_bytes */
-int st_open(const char *path, size_t max_bytes, struct safetensors *ret,
-            struct error *err) MUST_CHECK;
-void st_close(struct safetensors *s); /* zeroed is fine */
+int safetensors_open(const char *path, size_t max_bytes,
+                     struct safetensors *ret, struct error *err) MUST_CHECK;
+void safetensors_close(struct safetensors *s); /* zeroed is fine */
 /* NULL: no such tensor. cost  O(log n) */
-const struct st_tensor *st_find(const struct safetensors *s, const char *name);
+const struct st_tensor *safetensors_find(const struct safetensors *s,
+                                         const char *name);
 
 /* Writing: declare every tensor, begin, write their data in that order, end.
  * The checksum (crc64.h) is the file's. */
@@ -89,19 +90,20 @@ struct st_writer {
     uint64_t crc;
 };
 
-void st_writer_init(struct st_writer *w, int fd);
-void st_writer_clear(struct st_writer *w);
-/* Before the first st_declare(), or not at all: metadata {"format": format},
- * which transformers and PEFT want to be "pt". format: as a tensor's name. */
-int st_declare_format(struct st_writer *w, const char *format,
-                      struct error *err) MUST_CHECK;
+void safetensors_writer_init(struct st_writer *w, int fd);
+void safetensors_writer_clear(struct st_writer *w);
+/* Before the first safetensors_declare(), or not at all: metadata {"format":
+ * format}, which transformers and PEFT want to be "pt". format: as a tensor's
+ * name. */
+int safetensors_declare_format(struct st_writer *w, const char *format,
+                               struct error *err) MUST_CHECK;
 /* name: letters, digits, '.', '_' and '-' */
-int st_declare(struct st_writer *w, const char *name, enum st_type type,
-               const int64_t *shape, int32_t dims,
-               struct error *err) MUST_CHECK;
-int st_begin(struct st_writer *w, struct error *err) MUST_CHECK;
+int safetensors_declare(struct st_writer *w, const char *name,
+                        enum st_type type, const int64_t *shape, int32_t dims,
+                        struct error *err) MUST_CHECK;
+int safetensors_begin(struct st_writer *w, struct error *err) MUST_CHECK;
 int st_write(struct st_writer *w, const void *data, size_t bytes,
              struct error *err) MUST_CHECK;
-int st_end(struct st_writer *w, struct error *err) MUST_CHECK;
+int safetensors_end(struct st_writer *w, struct error *err) MUST_CHECK;
 
 #endif

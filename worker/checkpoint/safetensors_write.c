@@ -9,13 +9,13 @@
 #include "worker/checkpoint/crc64.h"
 #include "worker/checkpoint/safetensors.h"
 
-void st_writer_init(struct st_writer *w, int fd)
+void safetensors_writer_init(struct st_writer *w, int fd)
 {
     *w = (struct st_writer){.fd = fd};
     buf_init(&w->header);
 }
 
-void st_writer_clear(struct st_writer *w)
+void safetensors_writer_clear(struct st_writer *w)
 {
     buf_clear(&w->header);
 }
@@ -27,8 +27,8 @@ static void check_name(const char *name)
                              "VWXYZ0123456789._-")] == '\0');
 }
 
-int st_declare_format(struct st_writer *w, const char *format,
-                      struct error *err)
+int safetensors_declare_format(struct st_writer *w, const char *format,
+                               struct error *err)
 {
     assert(w->header.len == 0);
     check_name(format);
@@ -36,8 +36,9 @@ int st_declare_format(struct st_writer *w, const char *format,
                     format);
 }
 
-int st_declare(struct st_writer *w, const char *name, enum st_type type,
-               const int64_t *shape, int32_t dims, struct error *err)
+int safetensors_declare(struct st_writer *w, const char *name,
+                        enum st_type type, const int64_t *shape, int32_t dims,
+                        struct error *err)
 {
     int64_t bytes = st_types[type].bytes;
     check_name(name);
@@ -73,7 +74,7 @@ static int write_all(struct st_writer *w, const void *data, size_t n,
     return 0;
 }
 
-int st_begin(struct st_writer *w, struct error *err)
+int safetensors_begin(struct st_writer *w, struct error *err)
 {
     unsigned char length[8];
     if (buf_addstr(&w->header, w->header.len > 0 ? "}" : "{}", err) < 0)
@@ -96,7 +97,7 @@ int st_write(struct st_writer *w, const void *data, size_t bytes,
     return write_all(w, data, bytes, err);
 }
 
-int st_end(struct st_writer *w, struct error *err)
+int safetensors_end(struct st_writer *w, struct error *err)
 {
     if (w->written != w->declared)
         return error_set(err, ERR_INTERNAL,

@@ -30,7 +30,7 @@ static double start_of(const struct mobilenet *m, const struct slot *s,
 int mobilenet_init(struct model *model, uint32_t seed, struct error *err)
 {
     struct mobilenet *m = mobilenet_of(model);
-    const size_t most = (size_t)slot_largest(m);
+    const size_t most = (size_t)tensor_slot_largest(m);
     double *v = calloc(2 * most, sizeof(*v));
     if (!v)
         return error_set(err, ERR_NOMEM, "model: initial values");
@@ -40,7 +40,7 @@ int mobilenet_init(struct model *model, uint32_t seed, struct error *err)
     for (int32_t i = 0; i < SLOTS && rc == 0; i++) {
         struct slot s;
         double constant;
-        slot_get(m, i, &s);
+        tensor_slot_get(m, i, &s);
         if (s.kind == SLOT_TRACKED) {
             m->tracked[s.row] = 0;
             continue;
@@ -48,7 +48,7 @@ int mobilenet_init(struct model *model, uint32_t seed, struct error *err)
         double std = start_of(m, &s, &constant);
         for (int64_t j = 0; j < s.n; j++)
             v[j] = std > 0 ? std * rng_normal(&rng) : constant;
-        rc = slot_write(m, &s, v, v + most, err);
+        rc = tensor_slot_write(m, &s, v, v + most, err);
     }
     free(v);
     return rc;

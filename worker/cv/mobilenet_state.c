@@ -12,7 +12,7 @@ static int export_slot(struct mobilenet *m, const struct slot *s, double *v,
                                    struct error *err),
                        void *arg, struct error *err)
 {
-    const enum dtype dt = slot_dtype(m, s);
+    const enum dtype dt = tensor_slot_dtype(m, s);
     struct model_tensor t = {
         .name = s->name,
         .dt = dt,
@@ -28,7 +28,7 @@ static int export_slot(struct mobilenet *m, const struct slot *s, double *v,
         t.bytes = sizeof(m->tracked[s->row]);
         return each(arg, &t, err);
     }
-    if (slot_read(m, s, v, raw, err) < 0)
+    if (tensor_slot_read(m, s, v, raw, err) < 0)
         return -1;
     for (int64_t j = 0; j < s->n; j++)
         dtype_set(dt, raw, j, v[j]);
@@ -41,14 +41,14 @@ int mobilenet_export(struct model *model,
                      void *arg, struct error *err)
 {
     struct mobilenet *m = mobilenet_of(model);
-    const size_t most = (size_t)slot_largest(m);
+    const size_t most = (size_t)tensor_slot_largest(m);
     double *v = calloc(2 * most, sizeof(*v));
     if (!v)
         return error_set(err, ERR_NOMEM, "model: export");
     int rc = 0;
     for (int32_t i = 0; i < SLOTS && rc == 0; i++) {
         struct slot s;
-        slot_get(m, i, &s);
+        tensor_slot_get(m, i, &s);
         rc = export_slot(m, &s, v, v + most, each, arg, err);
     }
     free(v);
@@ -59,7 +59,7 @@ static int find(const struct mobilenet *m, const char *name, struct slot *ret,
                 struct error *err)
 {
     for (int32_t i = 0; i < SLOTS; i++) {
-        slot_get(m, i, ret);
+        tensor_slot_get(m, i, ret);
         if (strcmp(ret->name, name) == 0)
             return 0;
     }
@@ -120,7 +120,7 @@ int mobilenet_import(struct model *model, const struct model_tensor *t,
         return error_set(err, ERR_NOMEM, "model: import of %s", t->name);
     for (int64_t j = 0; j < s.n; j++)
         v[j] = dtype_get(t->dt, t->data, j); /* need not be aligned */
-    int rc = slot_write(m, &s, v, v + s.n, err);
+    int rc = tensor_slot_write(m, &s, v, v + s.n, err);
     free(v);
     return rc;
 }

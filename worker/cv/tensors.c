@@ -41,7 +41,7 @@ static void get_row(const struct mobilenet *m, struct slot *s)
         s->kind = s->part < 5 ? SLOT_RUNNING : SLOT_TRACKED;
 }
 
-void slot_get(const struct mobilenet *m, int32_t i, struct slot *ret)
+void tensor_slot_get(const struct mobilenet *m, int32_t i, struct slot *ret)
 {
     memset(ret, 0, sizeof(*ret));
     if (i < SLOTS - 2) {
@@ -68,12 +68,12 @@ void slot_get(const struct mobilenet *m, int32_t i, struct slot *ret)
     }
 }
 
-int64_t slot_largest(const struct mobilenet *m)
+int64_t tensor_slot_largest(const struct mobilenet *m)
 {
     int64_t most = 0;
     struct slot s;
     for (int32_t i = 0; i < SLOTS; i++) {
-        slot_get(m, i, &s);
+        tensor_slot_get(m, i, &s);
         most = s.n > most ? s.n : most;
     }
     return most;
@@ -97,7 +97,7 @@ static int64_t ours(const struct mobilenet *m, const struct slot *s, int64_t j)
     return j;
 }
 
-enum dtype slot_dtype(const struct mobilenet *m, const struct slot *s)
+enum dtype tensor_slot_dtype(const struct mobilenet *m, const struct slot *s)
 {
     return s->kind == SLOT_RUNNING ? dtype_acc(m->conf.dt) : m->conf.dt;
 }
@@ -108,10 +108,10 @@ static void *place(struct mobilenet *m, const struct slot *s)
                                    : at_t(m, m->mem.params, s->at);
 }
 
-int slot_read(struct mobilenet *m, const struct slot *s, double *v, void *raw,
-              struct error *err)
+int tensor_slot_read(struct mobilenet *m, const struct slot *s, double *v,
+                     void *raw, struct error *err)
 {
-    const enum dtype dt = slot_dtype(m, s);
+    const enum dtype dt = tensor_slot_dtype(m, s);
     if (m->d->ops->to_host(m->d, raw, place(m, s),
                            (size_t)s->n * dtype_bytes(dt), err) < 0)
         return error_wrap(err, "%s", s->name);
@@ -120,10 +120,10 @@ int slot_read(struct mobilenet *m, const struct slot *s, double *v, void *raw,
     return 0;
 }
 
-int slot_write(struct mobilenet *m, const struct slot *s, const double *v,
-               void *raw, struct error *err)
+int tensor_slot_write(struct mobilenet *m, const struct slot *s,
+                      const double *v, void *raw, struct error *err)
 {
-    const enum dtype dt = slot_dtype(m, s);
+    const enum dtype dt = tensor_slot_dtype(m, s);
     for (int64_t j = 0; j < s->n; j++)
         dtype_set(dt, raw, ours(m, s, j), v[j]);
     /* raw is the caller's again when this returns, whatever the device does

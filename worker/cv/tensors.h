@@ -19,19 +19,19 @@ struct slot {
     int32_t dims, shape[4];
 };
 
-void slot_get(const struct mobilenet *m, int32_t i, struct slot *ret);
+void tensor_slot_get(const struct mobilenet *m, int32_t i, struct slot *ret);
 
 /* What its values are on the device; not for SLOT_TRACKED. */
-enum dtype slot_dtype(const struct mobilenet *m, const struct slot *s);
+enum dtype tensor_slot_dtype(const struct mobilenet *m, const struct slot *s);
 
 /* The largest n of all slots. */
-int64_t slot_largest(const struct mobilenet *m);
+int64_t tensor_slot_largest(const struct mobilenet *m);
 
 /* Between the device and v[s->n], doubles in torchvision's layout. raw is
  * scratch for as many doubles; not for SLOT_TRACKED. */
-int slot_read(struct mobilenet *m, const struct slot *s, double *v, void *raw,
-              struct error *err) MUST_CHECK;
-int slot_write(struct mobilenet *m, const struct slot *s, const double *v,
-               void *raw, struct error *err) MUST_CHECK;
+int tensor_slot_read(struct mobilenet *m, const struct slot *s, double *v,
+                     void *raw, struct error *err) MUST_CHECK;
+int tensor_slot_write(struct mobilenet *m, const struct slot *s,
+                      const double *v, void *raw, struct error *err) MUST_CHECK;
 
 #endif

@@ -14,7 +14,7 @@ struct loader {
     const struct dataset *ds;
     const struct clock *clock;
     struct fetch *fetch;
-    struct fetch_layout layout;
+    struct prefetch_layout layout;
     uint8_t *dev[2]; /* the second one with ahead only */
     int32_t pinned;  /* stages */
     void *x;         /* NULL: in dev, as it was copied */
@@ -64,7 +64,7 @@ static bool has_x(const struct loader_conf *c)
 }
 
 static size_t pixels_bytes(const struct loader_conf *c,
-                           const struct fetch_layout *at)
+                           const struct prefetch_layout *at)
 {
     return c->planar && !c->floats ? at->cap - at->bytes_at : 0;
 }
@@ -72,7 +72,7 @@ static size_t pixels_bytes(const struct loader_conf *c,
 int64_t loader_bytes(const struct loader_conf *conf, const struct dataset *ds)
 {
     const struct fetch_conf fc = fetch_conf_of(conf);
-    const struct fetch_layout at = fetch_layout(&fc, ds);
+    const struct prefetch_layout at = prefetch_layout(&fc, ds);
     int64_t cap = (int64_t)at.cap;
     int64_t bytes = cap + (int64_t)pixels_bytes(conf, &at);
     if (has_x(conf))
@@ -86,7 +86,7 @@ int64_t loader_host_bytes(const struct loader_conf *conf,
                           const struct dataset *ds)
 {
     const struct fetch_conf fc = fetch_conf_of(conf);
-    return fetch_bytes(&fc, ds);
+    return prefetch_bytes(&fc, ds);
 }
 
 static int pin_stages(struct loader *l, struct error *err)
@@ -95,7 +95,7 @@ static int pin_stages(struct loader *l, struct error *err)
     uint8_t *p;
     if (!l->conf.pin || !d->ops->pin)
         return 0;
-    for (int32_t i = 0; (p = fetch_stage(l->fetch, i)) != NULL; i++) {
+    for (int32_t i = 0; (p = prefetch_stage(l->fetch, i)) != NULL; i++) {
         if (d->ops->pin(d, p, l->layout.cap, err) < 0)
             return -1;
         l->pinned++;
@@ -137,9 +137,9 @@ int loader_create(struct device *d, const struct loader_conf *conf,
     if (!l)
         return error_set(err, ERR_NOMEM, "loader");
     *l = (struct loader){.d = d, .conf = *conf, .ds = ds, .clock = clock};
-    if (fetch_create(&fc, ds, &l->fetch, err) < 0)
+    if (prefetch_create(&fc, ds, &l->fetch, err) < 0)
         goto fail;
-    l->layout = fetch_layout(&fc, ds);
+    l->layout = prefetch_layout(&fc, ds);
     if (pin_stages(l, err) < 0 || alloc_all(l, err) < 0)
         goto fail;
     *ret = l;
@@ -161,19 +161,19 @@ void loader_destroy(struct loader *l)
     l->d->ops->release(l->d, l->dev[0]);
     l->d->ops->release(l->d, l->dev[1]);
     for (int32_t i = 0; i < l->pinned; i++)
-        l->d->ops->unpin(l->d, fetch_stage(l->fetch, i));
-    fetch_destroy(l->fetch);
+        l->d->ops->unpin(l->d, prefetch_stage(l->fetch, i));
+    prefetch_destroy(l->fetch);
     free(l);
 }
 
 bool loader_has_room(const struct loader *l)
 {
-    return fetch_has_room(l->fetch);
+    return prefetch_has_room(l->fetch);
 }
 
 int loader_put(struct loader *l, const struct fetch_ask *ask, struct error *err)
 {
-    return fetch_put(l->fetch, ask, err) < 0 ? error_wrap(err, "loader") : 0;
+    return prefetch_put(l->fetch, ask, err) < 0 ? error_wrap(err, "loader") : 0;
 }
 
 /* Until the stage of the batch taken last is read. */
@@ -188,7 +188,7 @@ void loader_reset(struct loader *l)
 {
     (void)wait_for_copy(l, NULL); /* what is wrong will be wrong later */
     l->has_next = false;
-    fetch_reset(l->fetch);
+    prefetch_reset(l->fetch);
 }
 
 /* The next batch, from the threads into the next dev. */
@@ -196,7 +196,7 @@ static int begin_next(struct loader *l, struct error *err)
 {
     if (wait_for_copy(l, err) < 0)
         return error_wrap(err, "loader");
-    if (fetch_take(l->fetch, &l->next, err) < 0)
+    if (prefetch_take(l->fetch, &l->next, err) < 0)
         return error_wrap(err, "data");
     if (l->d->ops->send(l->d, l->conf.slot + l->turn, l->dev[l->turn],
                         l->next.stage, l->next.used, err) < 0)
@@ -208,7 +208,7 @@ static int begin_next(struct loader *l, struct error *err)
 
 int loader_ahead(struct loader *l, struct error *err)
 {
-    if (!l->conf.ahead || l->has_next || !fetch_is_ready(l->fetch))
+    if (!l->conf.ahead || l->has_next || !prefetch_is_ready(l->fetch))
         return 0;
     return begin_next(l, err);
 }
@@ -245,7 +245,7 @@ static int unpack_bytes(struct loader *l, const uint8_t *from, const void *list,
 static int unpack(struct loader *l, const uint8_t *dev, int32_t n,
                   struct error *err)
 {
-    const struct fetch_layout *at = &l->layout;
+    const struct prefetch_layout *at = &l->layout;
     if (l->label != NULL &&
         l->d->ops->copy(l->d, l->label, dev, (size_t)n * sizeof(int32_t), err) <
             0)
@@ -276,7 +276,7 @@ static int take_ahead(struct loader *l, double *ret_s, struct error *err)
 static int take_now(struct loader *l, double *ret_s, struct error *err)
 {
     struct fetch_batch *b = &l->next;
-    if (fetch_take(l->fetch, b, err) < 0)
+    if (prefetch_take(l->fetch, b, err) < 0)
         return error_wrap(err, "data");
     *ret_s = l->clock->now_s(l->clock);
     if (l->d->ops->to_device(l->d, l->dev[0], b->stage, b->used, err) < 0 ||

@@ -66,8 +66,8 @@ int loader_create(struct device *d, const struct loader_conf *conf,
                   struct loader **ret, struct error *err) MUST_CHECK;
 void loader_destroy(struct loader *l); /* NULL is fine */
 
-/* What is put ahead is prepared by the threads; see fetch_put() and
- * fetch_reset(). */
+/* What is put ahead is prepared by the threads; see prefetch_put() and
+ * prefetch_reset(). */
 bool loader_has_room(const struct loader *l);
 int loader_put(struct loader *l, const struct fetch_ask *ask,
                struct error *err) MUST_CHECK;

@@ -34,7 +34,7 @@ struct stage {
 struct fetch {
     struct fetch_conf conf;
     const struct dataset *ds;
-    struct fetch_layout layout;
+    struct prefetch_layout layout;
     size_t cap; /* bytes for images */
     struct stage stages[FETCH_STAGES_MAX];
     int32_t n_stages;
@@ -69,16 +69,18 @@ static struct floats_conf floats_of(const struct fetch_conf *c,
                                 .norm = &ds->norm};
 }
 
-struct fetch_layout fetch_layout(const struct fetch_conf *conf,
-                                 const struct dataset *ds)
+struct prefetch_layout prefetch_layout(const struct fetch_conf *conf,
+                                       const struct dataset *ds)
 {
     size_t n = (size_t)conf->batch;
     size_t each = ds->images ? (size_t)ds->H * (size_t)ds->W * (size_t)ds->C
                              : sample_bytes(&conf->view);
     const struct floats_conf fc = floats_of(conf, ds);
-    struct fetch_layout l = {.list_at = round_up(n * sizeof(int32_t), ALIGN)};
+    struct prefetch_layout l = {.list_at =
+                                    round_up(n * sizeof(int32_t), ALIGN)};
     l.bytes_at = round_up(l.list_at + n * sizeof(struct image_u8), ALIGN);
-    l.cap = round_up(l.bytes_at + n * (conf->floats ? floats_bytes(&fc) : each),
+    l.cap = round_up(l.bytes_at +
+                         n * (conf->floats ? resize_floats_bytes(&fc) : each),
                      PAGE);
     return l;
 }
@@ -88,10 +90,10 @@ static int32_t stages_of(const struct fetch_conf *conf)
     return conf->workers > 0 ? FETCH_STAGES_MAX : 2;
 }
 
-int64_t fetch_bytes(const struct fetch_conf *conf, const struct dataset *ds)
+int64_t prefetch_bytes(const struct fetch_conf *conf, const struct dataset *ds)
 {
     size_t index = (size_t)conf->batch * sizeof(int32_t);
-    return stages_of(conf) * (int64_t)(fetch_layout(conf, ds).cap + index);
+    return stages_of(conf) * (int64_t)(prefetch_layout(conf, ds).cap + index);
 }
 
 static int32_t *labels_of(const struct stage *s)
@@ -140,9 +142,10 @@ static int resize_part(struct fetch *f, struct stage *s, struct thread *t,
                        const uint8_t *pixels, size_t stride, struct error *err)
 {
     const struct floats_conf c = floats_of(&f->conf, f->ds);
-    return floats_resize(
-        &c, m, pixels, stride, &t->lines,
-        s->memory + f->layout.bytes_at + (size_t)i * floats_bytes(&c), err);
+    return floats_resize(&c, m, pixels, stride, &t->lines,
+                         s->memory + f->layout.bytes_at +
+                             (size_t)i * resize_floats_bytes(&c),
+                         err);
 }
 
 /* The part of an image in memory. */
@@ -152,7 +155,7 @@ static int copy_part(struct fetch *f, struct stage *s, struct thread *t,
 {
     const struct dataset *ds = f->ds;
     struct view v;
-    view_of(&f->conf.view, draw, ds->W, ds->H, &v);
+    augment_view_of(&f->conf.view, draw, ds->W, ds->H, &v);
     *m = (struct image_u8){.H = v.h,
                            .W = v.w,
                            .C = ds->C,
@@ -300,8 +303,8 @@ static int start_threads(struct fetch *f, struct error *err)
     return rc ? error_sys(err, rc, "a thread for images") : 0;
 }
 
-int fetch_create(const struct fetch_conf *conf, const struct dataset *ds,
-                 struct fetch **ret, struct error *err)
+int prefetch_create(const struct fetch_conf *conf, const struct dataset *ds,
+                    struct fetch **ret, struct error *err)
 {
     if (conf->batch < 1 || conf->view.S < 1 || conf->workers < 0)
         return error_set(err, ERR_INVAL, "batch %d, image size %d, %d threads",
@@ -311,7 +314,7 @@ int fetch_create(const struct fetch_conf *conf, const struct dataset *ds,
         return error_set(err, ERR_NOMEM, "batches");
     f->conf = *conf;
     f->ds = ds;
-    f->layout = fetch_layout(conf, ds);
+    f->layout = prefetch_layout(conf, ds);
     f->cap = f->layout.cap - f->layout.bytes_at;
     (void)pthread_mutex_init(&f->lock, NULL);
     (void)pthread_cond_init(&f->work, NULL);
@@ -331,14 +334,14 @@ int fetch_create(const struct fetch_conf *conf, const struct dataset *ds,
         (void)error_set(err, ERR_NOMEM, "%d stages of %zu bytes", f->n_stages,
                         f->layout.cap);
     if (!has || start_threads(f, err) < 0) {
-        fetch_destroy(f);
+        prefetch_destroy(f);
         return -1;
     }
     *ret = f;
     return 0;
 }
 
-void fetch_destroy(struct fetch *f)
+void prefetch_destroy(struct fetch *f)
 {
     if (!f)
         return;
@@ -366,18 +369,19 @@ void fetch_destroy(struct fetch *f)
 /* ---- the caller's side ---------------------------------------------------
  */
 
-uint8_t *fetch_stage(const struct fetch *f, int32_t i)
+uint8_t *prefetch_stage(const struct fetch *f, int32_t i)
 {
     return i < f->n_stages ? f->stages[i].memory : NULL;
 }
 
-bool fetch_has_room(const struct fetch *f)
+bool prefetch_has_room(const struct fetch *f)
 {
     /* The batch taken last still has its stage. */
     return f->puts - f->takes + 1 < f->n_stages + (f->takes == 0);
 }
 
-int fetch_put(struct fetch *f, const struct fetch_ask *ask, struct error *err)
+int prefetch_put(struct fetch *f, const struct fetch_ask *ask,
+                 struct error *err)
 {
     struct stage *s = &f->stages[f->puts % f->n_stages];
     if (ask->n < 1 || ask->n > f->conf.batch)
@@ -388,7 +392,7 @@ int fetch_put(struct fetch *f, const struct fetch_ask *ask, struct error *err)
             (ask->index[i] < 0 || ask->index[i] >= f->ds->n))
             return error_set(err, ERR_INVAL, "sample %d of %d", ask->index[i],
                              f->ds->n);
-    if (!fetch_has_room(f))
+    if (!prefetch_has_room(f))
         return error_set(err, ERR_STATE, "no room for another batch");
     memcpy(s->index, ask->index, (size_t)ask->n * sizeof(*s->index));
     (void)pthread_mutex_lock(&f->lock);
@@ -426,7 +430,7 @@ static struct stage *finish_oldest(struct fetch *f)
     return s;
 }
 
-bool fetch_is_ready(struct fetch *f)
+bool prefetch_is_ready(struct fetch *f)
 {
     bool is = f->takes < f->puts;
     if (is && f->conf.workers > 0) {
@@ -438,7 +442,7 @@ bool fetch_is_ready(struct fetch *f)
     return is;
 }
 
-int fetch_take(struct fetch *f, struct fetch_batch *ret, struct error *err)
+int prefetch_take(struct fetch *f, struct fetch_batch *ret, struct error *err)
 {
     if (f->takes == f->puts)
         return error_set(err, ERR_STATE, "no batch was asked for");
@@ -449,7 +453,8 @@ int fetch_take(struct fetch *f, struct fetch_batch *ret, struct error *err)
         return -1;
     }
     const struct floats_conf fc = floats_of(&f->conf, f->ds);
-    size_t bytes = f->conf.floats ? (size_t)s->n * floats_bytes(&fc) : s->used;
+    size_t bytes =
+        f->conf.floats ? (size_t)s->n * resize_floats_bytes(&fc) : s->used;
     *ret = (struct fetch_batch){.stage = s->memory,
                                 .used = f->layout.bytes_at + bytes,
                                 .n = s->n,
@@ -459,7 +464,7 @@ int fetch_take(struct fetch *f, struct fetch_batch *ret, struct error *err)
     return 0;
 }
 
-void fetch_reset(struct fetch *f)
+void prefetch_reset(struct fetch *f)
 {
     (void)pthread_mutex_lock(&f->lock);
     for (int64_t k = f->takes; k < f->puts; k++) {

@@ -42,7 +42,7 @@ struct fetch_conf {
  *   list  [batch] struct image_u8, at list_at
  *   the images' bytes, at bytes_at
  * It begins and ends with a page: page-locking knows nothing smaller. */
-struct fetch_layout {
+struct prefetch_layout {
     size_t list_at, bytes_at;
     size_t cap; /* of the whole block */
 };
@@ -61,38 +61,38 @@ struct fetch_batch {
     struct error first_bad; /* why not, of the first in the batch */
 };
 
-struct fetch_layout fetch_layout(const struct fetch_conf *conf,
-                                 const struct dataset *ds);
-/* Bytes that fetch_create() will take for them. */
-int64_t fetch_bytes(const struct fetch_conf *conf, const struct dataset *ds);
+struct prefetch_layout prefetch_layout(const struct fetch_conf *conf,
+                                       const struct dataset *ds);
+/* Bytes that prefetch_create() will take for them. */
+int64_t prefetch_bytes(const struct fetch_conf *conf, const struct dataset *ds);
 
 /* The data is borrowed and outlives it.
  * err  ERR_INVAL batch < 1, S < 1; ERR_NOMEM */
-int fetch_create(const struct fetch_conf *conf, const struct dataset *ds,
-                 struct fetch **ret, struct error *err) MUST_CHECK;
-void fetch_destroy(struct fetch *f); /* NULL is fine */
+int prefetch_create(const struct fetch_conf *conf, const struct dataset *ds,
+                    struct fetch **ret, struct error *err) MUST_CHECK;
+void prefetch_destroy(struct fetch *f); /* NULL is fine */
 
 /* For page-locking: stage i, NULL after the last. */
-uint8_t *fetch_stage(const struct fetch *f, int32_t i);
+uint8_t *prefetch_stage(const struct fetch *f, int32_t i);
 
-bool fetch_has_room(const struct fetch *f); /* for one more put */
+bool prefetch_has_room(const struct fetch *f); /* for one more put */
 
 /* err  ERR_INVAL n < 1, n > batch, or an index outside the data;
  *      ERR_STATE no room */
-int fetch_put(struct fetch *f, const struct fetch_ask *ask,
-              struct error *err) MUST_CHECK;
+int prefetch_put(struct fetch *f, const struct fetch_ask *ask,
+                 struct error *err) MUST_CHECK;
 
-/* fetch_take() would not wait for the threads: the oldest batch that was put is
- * whole, or there are none but the caller's. */
-bool fetch_is_ready(struct fetch *f);
+/* prefetch_take() would not wait for the threads: the oldest batch that was put
+ * is whole, or there are none but the caller's. */
+bool prefetch_is_ready(struct fetch *f);
 
 /* The oldest batch that was put; waits for it.
  * err  ERR_STATE nothing was put; why an image cannot be read: with skip_bad
  *      only ERR_IO and ERR_NOMEM. The batch is gone. */
-int fetch_take(struct fetch *f, struct fetch_batch *ret,
-               struct error *err) MUST_CHECK;
+int prefetch_take(struct fetch *f, struct fetch_batch *ret,
+                  struct error *err) MUST_CHECK;
 
 /* Forgets what was put and not taken. The device is done with the last. */
-void fetch_reset(struct fetch *f);
+void prefetch_reset(struct fetch *f);
 
 #endif

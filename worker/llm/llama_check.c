@@ -164,7 +164,7 @@ int llama_check_adapters(const struct safetensors *f, const struct hf_dir *base,
     for (int32_t i = 0; i < llama_adapter_count(s); i++) {
         struct llama_tensor t;
         llama_adapter(s, i, &t);
-        const struct st_tensor *from = st_find(f, t.name);
+        const struct st_tensor *from = safetensors_find(f, t.name);
         if (from == NULL || hf_dtype(from->type) == DT_N || from->dims != 2 ||
             from->shape[0] != t.shape[0] || from->shape[1] != t.shape[1])
             return error_set(err, ERR_INVAL,

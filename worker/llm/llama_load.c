@@ -144,9 +144,9 @@ static void words_of(uint32_t targets, char *ret, size_t cap)
     ret[0] = '\0';
     for (int i = 0; i < LORA_TARGETS && at < cap; i++)
         if (targets & 1u << i)
-            at +=
-                (size_t)snprintf(ret + at, cap - at, "%s%s", at > 0 ? ", " : "",
-                                 lora_target_word((enum lora_target)(1u << i)));
+            at += (size_t)snprintf(
+                ret + at, cap - at, "%s%s", at > 0 ? ", " : "",
+                adapter_target_word((enum lora_target)(1u << i)));
 }
 
 static int check_adapter(const struct llama *m, const struct adapter_config *c,
@@ -190,10 +190,10 @@ static int load_adapter(struct llama *m, void *piece, struct error *err)
     for (int32_t i = 0; i < llama_adapter_count(s) && rc == 0; i++) {
         struct llama_tensor t;
         llama_adapter(s, i, &t);
-        rc = load_tensor(m, st_find(&f, t.name), t.n, t.at,
+        rc = load_tensor(m, safetensors_find(&f, t.name), t.n, t.at,
                          llama_at(m, m->mem.params, t.at), piece, &unused, err);
     }
-    st_close(&f);
+    safetensors_close(&f);
     return rc;
 }
 

@@ -115,7 +115,7 @@ static const struct st_tensor *adapter_of(const struct merge *m,
         return NULL;
     (void)snprintf(full, sizeof(full), "base_model.model.%.*s.%s.weight",
                    (int)(end - name), name, which);
-    return st_find(&m->adapter, full);
+    return safetensors_find(&m->adapter, full);
 }
 
 /* Row i of W + scale B A. */
@@ -268,7 +268,7 @@ int llama_merge(const struct llama_merge *conf, struct llama_merged *ret,
         (void)snprintf(ret->quantizer, sizeof(ret->quantizer), "%s",
                        m.quantizer);
     }
-    st_close(&m.adapter);
+    safetensors_close(&m.adapter);
     hf_close(m.base);
     free(m.out);
     free(m.a);

@@ -223,7 +223,7 @@ static void adapter_of(const struct llama_shape *s,
 
 static void name_adapter(struct llama_tensor *t, int32_t layer, uint32_t target)
 {
-    const char *word = lora_target_word((enum lora_target)target);
+    const char *word = adapter_target_word((enum lora_target)target);
     const char *part = t->fan_in > 0 ? "lora_A" : "lora_B";
     if (target == LORA_OUTPUT)
         (void)snprintf(t->name, sizeof(t->name),

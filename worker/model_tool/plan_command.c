@@ -113,7 +113,7 @@ static void count_ranks(struct plan *p)
     const int32_t all = s->resources.gpus.max > 0 ? s->resources.gpus.max : 1;
     const int32_t nodes =
         s->resources.nodes.max > 0 ? s->resources.nodes.max : 1;
-    const int32_t whole = spec_parts(s);
+    const int32_t whole = gpu_sizes_parts(s);
     p->gpus = all;
     p->ranks = s->resources.gpus_per_node > 0 ? s->resources.gpus_per_node
                                               : (all + nodes - 1) / nodes;

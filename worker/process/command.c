@@ -200,7 +200,7 @@ static int child_start(struct child *c, char *const *argv, char **envp,
     int ends[2];
     struct failure f = {.code = 0};
     pid_t self = getpid();
-    strays_adopt(&c->strays);
+    orphans_adopt(&c->strays);
     if (argv[0] == NULL)
         return error_set(err, ERR_INVAL, "command: nothing to run");
     if (pipe2(ends, O_CLOEXEC) < 0)
@@ -279,7 +279,7 @@ static void child_wait(struct child *c, const struct command_env *env,
         if (ppoll(&p, 1, is_behind ? &at_once : &look, NULL) > 0)
             break;
         is_behind = tail_read(tail, env->reporter);
-        strays_reap(c->pid);
+        orphans_reap(c->pid);
         if (*env->stop != 0) {
             r->was_stopped = true;
             child_stop(c, grace_s, *env->has_heard != 0);
@@ -304,7 +304,7 @@ static void child_wait(struct child *c, const struct command_env *env,
     if (env->job->launch.spec.launch != LAUNCH_MPI || *ret_status == 0)
         r->was_stopped = r->was_stopped || *env->stop != 0;
     (void)close(c->pidfd);
-    strays_kill(&c->strays, strays_s);
+    orphans_kill(&c->strays, strays_s);
     /* Who kills one rank of a job kills the others at the same moment: this
      * rank, if it lives on, was not among them, and its program is to blame. */
     if (WIFSIGNALED(*ret_status) && WTERMSIG(*ret_status) == SIGKILL &&

@@ -15,14 +15,14 @@ static double cpu_s(bool is_command)
            1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
-struct used_since used_begin(bool is_command)
+struct used_since cpu_usage_begin(bool is_command)
 {
     return (struct used_since){.is_command = is_command,
                                .at_s = clock_real.now_s(&clock_real),
                                .cpu_s = cpu_s(is_command)};
 }
 
-struct used used_end(const struct used_since *since, double cores)
+struct used cpu_usage_end(const struct used_since *since, double cores)
 {
     double cpu = cpu_s(since->is_command) - since->cpu_s;
     double s = clock_real.now_s(&clock_real) - since->at_s;

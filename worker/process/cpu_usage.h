@@ -19,9 +19,9 @@ struct used_since {
     double at_s, cpu_s;
 };
 
-struct used_since used_begin(bool is_command);
+struct used_since cpu_usage_begin(bool is_command);
 /* in  cores  that this rank may use; a share of those that it has with others;
  *            0: unknown */
-struct used used_end(const struct used_since *since, double cores);
+struct used cpu_usage_end(const struct used_since *since, double cores);
 
 #endif

@@ -16,7 +16,7 @@
 
 enum { LIST_MAX_BYTES = 1 << 20, LOOK_EACH_MS = 10 };
 
-void strays_reap(pid_t child)
+void orphans_reap(pid_t child)
 {
     siginfo_t si = {.si_pid = 0};
     while (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) == 0 &&
@@ -70,19 +70,19 @@ static bool hit(struct strays *s, pid_t pid)
     return true;
 }
 
-void strays_adopt(struct strays *s)
+void orphans_adopt(struct strays *s)
 {
     s->n_spared = 0;
     (void)each_child(spare, s);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-void strays_kill(struct strays *s, double patience_s)
+void orphans_kill(struct strays *s, double patience_s)
 {
     double until_s = clock_real.now_s(&clock_real) + patience_s;
     for (;;) {
         /* The children of one that has ended are ours now. */
-        strays_reap(0);
+        orphans_reap(0);
         if (each_child(hit, s) == 0 || clock_real.now_s(&clock_real) > until_s)
             return;
         (void)poll(NULL, 0, LOOK_EACH_MS);

@@ -19,11 +19,11 @@ struct strays {
 };
 
 /* From here on orphans come to this process. */
-void strays_adopt(struct strays *s);
+void orphans_adopt(struct strays *s);
 /* Takes leave of those that have ended, but for `child` (0: of all). */
-void strays_reap(pid_t child);
+void orphans_reap(pid_t child);
 /* Kills all children but the spared, and waits for that, for patience_s at
  * most. */
-void strays_kill(struct strays *s, double patience_s);
+void orphans_kill(struct strays *s, double patience_s);
 
 #endif

@@ -10,7 +10,7 @@ static bool is_allowed(void)
     return v == NULL || strcmp(v, "0") != 0;
 }
 
-void replay_init(struct replay *r, struct device *dev)
+void device_graph_init(struct replay *r, struct device *dev)
 {
     bool can = dev->ops->capture_begin != NULL && is_allowed();
     *r = (struct replay){.dev = can ? dev : NULL};
@@ -24,14 +24,14 @@ static void forget(struct replay *r)
     r->is_kept = false;
 }
 
-void replay_clear(struct replay *r)
+void device_graph_clear(struct replay *r)
 {
     if (r->dev != NULL)
         forget(r);
     memset(r, 0, sizeof(*r));
 }
 
-enum replay_what replay_next(struct replay *r)
+enum replay_what device_graph_next(struct replay *r)
 {
     if (r->dev == NULL)
         return REPLAY_RUN;
@@ -42,7 +42,7 @@ enum replay_what replay_next(struct replay *r)
     return had_run ? REPLAY_CAPTURE : REPLAY_RUN;
 }
 
-int replay_begin(struct replay *r, struct error *err)
+int device_graph_begin(struct replay *r, struct error *err)
 {
     if (r->dev->ops->capture_begin(r->dev, err) < 0)
         return -1;
@@ -59,17 +59,17 @@ static int end_piece(struct replay *r, int64_t note, struct error *err)
     return 0;
 }
 
-bool replay_can_cut(const struct replay *r)
+bool device_graph_can_cut(const struct replay *r)
 {
     return r->n < REPLAY_PIECES - 1;
 }
 
-int replay_cut(struct replay *r, int64_t note, struct error *err)
+int device_graph_cut(struct replay *r, int64_t note, struct error *err)
 {
     return end_piece(r, note, err);
 }
 
-int replay_end(struct replay *r, bool failed, struct error *err)
+int device_graph_end(struct replay *r, bool failed, struct error *err)
 {
     struct graph *unused = NULL;
     if (!failed && end_piece(r, 0, err) == 0) {
@@ -83,7 +83,7 @@ int replay_end(struct replay *r, bool failed, struct error *err)
     return -1;
 }
 
-int replay_piece(struct replay *r, int32_t i, struct error *err)
+int device_graph_piece(struct replay *r, int32_t i, struct error *err)
 {
     return r->dev->ops->launch(r->dev, r->pieces[i], err);
 }

@@ -22,8 +22,9 @@ enum { REPLAY_PIECES = 64 };
 
 enum replay_what {
     REPLAY_RUN,     /* call the device */
-    REPLAY_CAPTURE, /* the same between replay_begin() and replay_end() */
-    REPLAY_LAUNCH   /* replay_piece(), for all pieces */
+    REPLAY_CAPTURE, /* the same between device_graph_begin() and
+                       device_graph_end() */
+    REPLAY_LAUNCH   /* device_graph_piece(), for all pieces */
 };
 
 struct replay {
@@ -35,22 +36,25 @@ struct replay {
 };
 
 /* $MGPU_CUDA_GRAPHS=0 keeps every device from capturing. */
-void replay_init(struct replay *r, struct device *dev);
-void replay_clear(struct replay *r); /* zeroed is fine */
+void device_graph_init(struct replay *r, struct device *dev);
+void device_graph_clear(struct replay *r); /* zeroed is fine */
 
 /* What to do this time. After REPLAY_RUN, next time is REPLAY_CAPTURE. */
-enum replay_what replay_next(struct replay *r);
+enum replay_what device_graph_next(struct replay *r);
 
-int replay_begin(struct replay *r, struct error *err) MUST_CHECK;
+int device_graph_begin(struct replay *r, struct error *err) MUST_CHECK;
 /* What was called since the last begin is a piece; another begin follows. */
-bool replay_can_cut(const struct replay *r); /* there is a piece left */
-int replay_cut(struct replay *r, int64_t note, struct error *err) MUST_CHECK;
+bool device_graph_can_cut(const struct replay *r); /* there is a piece left */
+int device_graph_cut(struct replay *r, int64_t note,
+                     struct error *err) MUST_CHECK;
 /* After it, or after a begin that failed, either all pieces are there, or
  * everything captured is given up and from now on it is REPLAY_RUN.
  * in  failed  a call in between, or the begin, has failed, with err: returns
  *             -1 */
-int replay_end(struct replay *r, bool failed, struct error *err) MUST_CHECK;
+int device_graph_end(struct replay *r, bool failed,
+                     struct error *err) MUST_CHECK;
 
-int replay_piece(struct replay *r, int32_t i, struct error *err) MUST_CHECK;
+int device_graph_piece(struct replay *r, int32_t i,
+                       struct error *err) MUST_CHECK;
 
 #endif

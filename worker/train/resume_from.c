@@ -75,7 +75,7 @@ static int check_spec(const struct job_spec *s, const char *text, size_t len,
     struct spec_report report = {.n = 0};
     struct job_spec was;
     int rc = spec_parse(text, len, &opt, &was, &report, err);
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     if (rc < 0)
         return error_set(err, ERR_INVAL,
                          "the specification of the job of '%.100s' is of "

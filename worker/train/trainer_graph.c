@@ -51,9 +51,9 @@ void trainer_open_replays(struct trainer *t)
 {
     const struct job_spec *s = t->spec;
     for (int32_t i = 0; i < PASS_KINDS; i++)
-        replay_init(&t->pass[i].replay, t->dev);
-    replay_init(&t->update, t->dev);
-    replay_init(&t->eval_pass.replay, t->dev);
+        device_graph_init(&t->pass[i].replay, t->dev);
+    device_graph_init(&t->update, t->dev);
+    device_graph_init(&t->eval_pass.replay, t->dev);
     t->can_fuse = t->update.dev != NULL && t->env->comm->size == 1 &&
                   t->parts == 1 && s->train.clip_grad_norm <= 0 &&
                   s->train.on_nan == ON_NAN_FAIL &&
@@ -63,9 +63,9 @@ void trainer_open_replays(struct trainer *t)
 void trainer_close_replays(struct trainer *t)
 {
     for (int32_t i = 0; i < PASS_KINDS; i++)
-        replay_clear(&t->pass[i].replay);
-    replay_clear(&t->update);
-    replay_clear(&t->eval_pass.replay);
+        device_graph_clear(&t->pass[i].replay);
+    device_graph_clear(&t->update);
+    device_graph_clear(&t->eval_pass.replay);
 }
 
 /* The end of a capture. false: nothing of it has run, make the calls, which is
@@ -73,7 +73,7 @@ void trainer_close_replays(struct trainer *t)
 static bool is_captured(struct trainer *t, struct replay *r, bool failed,
                         struct error *why)
 {
-    if (replay_end(r, failed, why) < 0) {
+    if (device_graph_end(r, failed, why) < 0) {
         log_warn("worker",
                  "a step cannot be captured, operations are launched one by "
                  "one rank=%d why=\"%s\"",
@@ -136,16 +136,16 @@ int trainer_update(struct trainer *t, double lr, double grad_scale,
         return trainer_mark(t, PHASE_END, err);
     }
     struct error why = ERROR_INIT;
-    switch (replay_next(&t->update)) {
+    switch (device_graph_next(&t->update)) {
     case REPLAY_CAPTURE:
         if (!is_captured(t, &t->update,
-                         replay_begin(&t->update, &why) < 0 ||
+                         device_graph_begin(&t->update, &why) < 0 ||
                              update_calls(t, &why) < 0,
                          &why))
             break;
-        return replay_piece(&t->update, 0, err);
+        return device_graph_piece(&t->update, 0, err);
     case REPLAY_LAUNCH:
-        return replay_piece(&t->update, 0, err);
+        return device_graph_piece(&t->update, 0, err);
     case REPLAY_RUN:
         break;
     }
@@ -214,12 +214,13 @@ static int last_ready(void *arg, int64_t first, int64_t count,
         return -1;
     if (g->capture == NULL)
         return buckets_on_ready(&t->buckets, first, count, err);
-    if (!buckets_are_due(&g->planned, first) || !replay_can_cut(g->capture))
+    if (!buckets_are_due(&g->planned, first) ||
+        !device_graph_can_cut(g->capture))
         return 0;
     buckets_suppose(&g->planned, first);
-    if (replay_cut(g->capture, first, err) < 0)
+    if (device_graph_cut(g->capture, first, err) < 0)
         return -1;
-    return replay_begin(g->capture, err);
+    return device_graph_begin(g->capture, err);
 }
 
 /* What the batches before the last one leave. */
@@ -288,7 +289,7 @@ static int launch(struct going *g, const struct pass *p, const struct batch *b,
     const struct replay *r = &p->replay;
     range_begin("launch");
     for (int32_t i = 0; i < r->n; i++) {
-        if (replay_piece(g->capture, i, err) < 0)
+        if (device_graph_piece(g->capture, i, err) < 0)
             return -1;
         if (i + 1 == r->n)
             break;
@@ -309,7 +310,7 @@ static int capture(struct going *g, const struct pass *p, const struct batch *b,
     struct error why = ERROR_INIT;
     g->planned = t->buckets;
     if (is_captured(t, g->capture,
-                    replay_begin(g->capture, &why) < 0 ||
+                    device_graph_begin(g->capture, &why) < 0 ||
                         pass_calls(g, b, &why) < 0,
                     &why))
         return launch(g, p, b, err);
@@ -352,7 +353,7 @@ int trainer_run_batch(struct trainer *t, int32_t part, const struct batch *b,
                       .is_last = kind == PASS_LAST,
                       .low = model_planned(t->model)->params};
     enum replay_what what =
-        is_usual(t, p, b) ? replay_next(&p->replay) : REPLAY_RUN;
+        is_usual(t, p, b) ? device_graph_next(&p->replay) : REPLAY_RUN;
     if (model_put(t->model, seed, scale, err) < 0)
         return -1;
     if (what == REPLAY_RUN)
@@ -384,17 +385,18 @@ int trainer_run_eval(struct trainer *t, const struct batch *b,
     struct pass *p = &t->eval_pass;
     struct replay *r = &p->replay;
     struct error why = ERROR_INIT;
-    switch (fits(t, p, b) ? replay_next(r) : REPLAY_RUN) {
+    switch (fits(t, p, b) ? device_graph_next(r) : REPLAY_RUN) {
     case REPLAY_CAPTURE:
         memcpy(p->arrays, b->arrays, sizeof(p->arrays));
-        if (!is_captured(
-                t, r, replay_begin(r, &why) < 0 || eval_calls(t, b, &why) < 0,
-                &why))
+        if (!is_captured(t, r,
+                         device_graph_begin(r, &why) < 0 ||
+                             eval_calls(t, b, &why) < 0,
+                         &why))
             break;
-        return replay_piece(r, 0, err);
+        return device_graph_piece(r, 0, err);
     case REPLAY_LAUNCH:
         model_repeat(t->model, b, false);
-        return replay_piece(r, 0, err);
+        return device_graph_piece(r, 0, err);
     case REPLAY_RUN:
         break;
     }

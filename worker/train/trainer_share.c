@@ -52,7 +52,7 @@ static int deal(struct trainer *t, struct error *err)
 {
     const struct comm *c = t->env->comm;
     bool is_all = t->spec->train.distribution == DIST_DDP;
-    int32_t whole = spec_parts(t->spec);
+    int32_t whole = gpu_sizes_parts(t->spec);
     if (whole % c->size != 0)
         return error_set(err, ERR_INVAL,
                          "train.global_batch_size: %d ranks cannot divide %d "

@@ -131,7 +131,7 @@ static int pause_or_resume(struct ctld *c, struct http_exchange *x,
     set_paused(c, is_pause, http_uid(x), at, why);
     log_notice("admin", "%s uid=%lld why=\"%s\"", action,
                (long long)http_uid(x), why);
-    ctld_want_step(c);
+    ctld_step_want(c);
     return 0;
 }
 

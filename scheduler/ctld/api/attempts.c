@@ -91,7 +91,7 @@ void serve_heartbeat(void *arg, struct http_exchange *x)
     job_watch_changed(c, w.w.job);
     /* Not held: nothing is lost with a beat. What it staged (RUN) goes with
      * the step that this wakes. */
-    ctld_want_step(c);
+    ctld_step_want(c);
     ctld_reply(x, 200, json_pack("{s:s}", "schema", "mgpu.ok/1"));
 }
 

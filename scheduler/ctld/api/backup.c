@@ -80,7 +80,7 @@ static int start(struct ctld *c, struct http_exchange *x, const char *dir,
     b->uid = http_uid(x);
     b->began_s = c->parts.clock->now_s(c->parts.clock);
     memcpy(b->dir, dir, strlen(dir) + 1);
-    int rc = thread_post(c->backups, &b->task, err);
+    int rc = work_queue_post(c->backups, &b->task, err);
     if (rc < 0)
         free(b);
     return rc;
@@ -151,7 +151,7 @@ void serve_fsck(void *arg, struct http_exchange *x)
         f->task = (struct task){.run = fsck_run, .done = fsck_done};
         f->c = c;
         f->x = x;
-        rc = thread_post(c->backups, &f->task, &err);
+        rc = work_queue_post(c->backups, &f->task, &err);
     }
     if (rc == 0)
         return;

@@ -99,5 +99,5 @@ void config_apply_fresh(struct ctld *c, const struct ctld_fresh *f)
     gpu_hours_limit_restart(c);
     log_set_level(f->level);
     log_set_format(f->format);
-    ctld_want_step(c);
+    ctld_step_want(c);
 }

@@ -195,7 +195,7 @@ static int change(struct ctld *c, int64_t uid, const char *node, bool is_drain,
         (void)engine_mend(c->engine, node);
     log_notice("admin", "%s node=\"%s\" uid=%lld why=\"%s\"",
                is_drain ? "drain" : "resume", node, (long long)uid, why);
-    ctld_want_step(c);
+    ctld_step_want(c);
     return 0;
 }
 

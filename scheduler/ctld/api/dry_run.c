@@ -119,7 +119,7 @@ void dry_run_reply(struct ctld *c, struct http_exchange *x,
     struct error err = ERROR_INIT;
 
     start_estimates_drop(c); /* in the trial there is a job more */
-    int rc = engine_try(c->engine, req, sweep, tell, &d, &err);
+    int rc = engine_dry_run(c->engine, req, sweep, tell, &d, &err);
     start_estimates_drop(c);
     if (rc < 0) {
         json_decref(d.reply);

@@ -219,7 +219,7 @@ static bool took_jobs(void *arg, double until_s, const struct error *why)
     struct gpus *g = arg;
     struct error err = ERROR_INIT;
     (void)until_s;
-    if (!why && thread_post(g->c->reader, &g->task, &err) < 0)
+    if (!why && work_queue_post(g->c->reader, &g->task, &err) < 0)
         why = &err;
     if (why) {
         http_reply_err(g->x, why);

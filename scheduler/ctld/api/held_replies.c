@@ -29,7 +29,7 @@ struct held_replies {
 
 static void answer(struct ctld *c, const struct held *h)
 {
-    const struct job *job = h->job ? ctld_find_or_log(c, h->job) : NULL;
+    const struct job *job = h->job ? ctld_job_find_or_log(c, h->job) : NULL;
     if (!job) {
         ctld_reply(h->x, h->status, json_pack("{s:s}", "schema", "mgpu.ok/1"));
         return;
@@ -99,14 +99,14 @@ void held_replies_add_text(struct ctld *c, struct http_exchange *x, int status,
         /* The engine may carry it out; the client repeats it with its key. */
         (void)error_set(&err, ERR_NOMEM, "request");
         http_reply_err(x, &err);
-        ctld_want_step(c);
+        ctld_step_want(c);
         return;
     }
     *h = now;
     h->ticket = engine_staged(c->engine);
     *c->held_replies->last = h;
     c->held_replies->last = &h->next;
-    ctld_want_step(c);
+    ctld_step_want(c);
 }
 
 bool held_replies_any(const struct ctld *c)

@@ -122,7 +122,7 @@ static int expand(struct submission *s, struct spec_jobs *ret,
         rc = digest(s, text, len, err);
     if (rc < 0 && report.n_errors > 0)
         rc = refuse_spec(&report, err);
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     free(text);
     return rc;
 }
@@ -138,7 +138,7 @@ static int resolve(const struct submission *s, const struct job_spec *spec,
                              "spec: logs.max_bytes: at most %lld here "
                              "(limits.max_log_bytes)",
                              (long long)s->max_log_bytes)
-                 : ctld_notice_check(spec, s->has_program, err);
+                 : ctld_event_notice_check(spec, s->has_program, err);
     if (rc == 0)
         rc = spec_dump(spec, &text, err);
     if (rc == 0)
@@ -434,7 +434,7 @@ static int post(struct ctld *c, struct http_exchange *x, const char *user,
     if (rc == 0 && !is_dry)
         rc = pick_key(x, s->key, err);
     if (rc == 0)
-        rc = thread_post(c->submits, &s->task, err);
+        rc = work_queue_post(c->submits, &s->task, err);
     if (rc < 0)
         submission_destroy(s);
     return rc;
@@ -464,6 +464,7 @@ void serve_dry_run(void *arg, struct http_exchange *x)
 int job_submit_init(struct ctld *c, struct error *err)
 {
     /* A connection has one request under way. */
-    return thread_create(c->loop, "submits", (size_t)c->parts.conf->max_clients,
-                         &c->submits, err);
+    return work_queue_create(c->loop, "submits",
+                             (size_t)c->parts.conf->max_clients, &c->submits,
+                             err);
 }

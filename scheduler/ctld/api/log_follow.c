@@ -49,7 +49,7 @@ struct follower {
     int64_t rank;   /* -1: all */
     double since_s; /* -INFINITY: all */
     bool has_begun, has_labels;
-    struct loglines lines;
+    struct rank_lines lines;
 
     /* The piece under way. */
     bool over; /* this piece is the last */
@@ -133,15 +133,15 @@ static int begin_attempt(struct follower *f, struct error *err)
         if (rc == 0 && read_times(f, &b, err) < 0)
             buf_reset(&b);
     }
-    if (rc == 0 &&
-        logtimes_find(buf_str(&b), b.len, f->since_s, &ranks, &start, NULL) < 0)
+    if (rc == 0 && log_times_find(buf_str(&b), b.len, f->since_s, &ranks,
+                                  &start, NULL) < 0)
         ranks = 0;
     buf_clear(&b);
     if (rc < 0)
         return -1;
     f->offset = start;
     f->has_labels = ranks > 0;
-    f->lines = (struct loglines){.rank = (int32_t)f->rank};
+    f->lines = (struct rank_lines){.rank = (int32_t)f->rank};
     f->has_begun = true;
     return 0;
 }
@@ -161,8 +161,8 @@ static void choose_lines(struct follower *f)
     if (f->rank < 0 || !f->has_labels)
         return;
     if (f->dropped > 0)
-        loglines_gap(&f->lines);
-    f->n_shown = loglines_take(&f->lines, f->piece, f->n);
+        rank_lines_gap(&f->lines);
+    f->n_shown = rank_lines_take(&f->lines, f->piece, f->n);
 }
 
 static void read_run(struct task *t)
@@ -191,7 +191,7 @@ static void begin(struct follower *f)
     struct ctld *c = f->c;
     /* Looked up before the piece is read, so it has all that was printed before
      * the end. */
-    const struct job *job = ctld_find_or_log(c, f->job);
+    const struct job *job = ctld_job_find_or_log(c, f->job);
     if (job)
         job = engine_settled(c->engine, job);
     f->behind = http_stream_behind(f->x) > BEHIND_MAX;
@@ -204,7 +204,7 @@ static void begin(struct follower *f)
                    f->attempt);
     f->task = (struct task){.run = read_run, .done = read_done};
     /* A full queue: the next look tries again. */
-    f->reading = thread_post(c->logs, &f->task, NULL) == 0;
+    f->reading = work_queue_post(c->logs, &f->task, NULL) == 0;
 }
 
 static void send_piece(struct follower *f)
@@ -218,7 +218,7 @@ static void send_piece(struct follower *f)
     if (f->rc < 0)
         return;
     if (f->dropped > 0)
-        http_stream_send(f->x, marker, joblog_marker(f->dropped, marker));
+        http_stream_send(f->x, marker, bounded_log_marker(f->dropped, marker));
     if (f->n_shown > 0)
         http_stream_send(f->x, f->piece, f->n_shown);
 }
@@ -237,7 +237,7 @@ static void read_done(struct task *t)
     }
     if (f->c->stopping)
         return;
-    const struct job *job = ctld_find_or_log(f->c, f->job);
+    const struct job *job = ctld_job_find_or_log(f->c, f->job);
     if (f->rc == 0 && f->n > 0) {
         begin(f);
     } else if (f->over && (!f->follow || !job || job->attempt <= f->attempt)) {
@@ -300,7 +300,7 @@ void serve_logs(void *arg, struct http_exchange *x)
     const struct job *job = NULL;
     int64_t follow = 0, attempt = 0, rank = -1;
     double since_s = -INFINITY;
-    if (!ctld_admit(c, x) || !ctld_param_job(c, x, &job) ||
+    if (!ctld_admit(c, x) || !ctld_job_param(c, x, &job) ||
         !ctld_query_int(x, "follow", 0, 1, 0, &follow) ||
         !ctld_query_int(x, "attempt", 1, INT32_MAX, job->attempt, &attempt) ||
         !ctld_query_int(x, "rank", 0, INT32_MAX, -1, &rank) ||

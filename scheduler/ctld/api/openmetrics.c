@@ -309,7 +309,7 @@ static int add_all(struct ctld *c, struct buf *b)
               "Requests of users who had asked too often.", s->limited);
     rc |= one(b, "mgpu_writer_queued", "gauge",
               "Tasks that wait for the thread that writes metric rows.",
-              thread_queued(c->writer));
+              work_queue_queued(c->writer));
     rc |= one(b, "mgpu_watchers", "gauge", "Open /v1/watch streams.",
               job_watch_count(c));
     rc |=
@@ -321,7 +321,7 @@ static int add_all(struct ctld *c, struct buf *b)
     rc |= one(b, "mgpu_jobs_removed", "counter",
               "Jobs removed by store.jobs_retention.", s->jobs_removed);
     rc |= add_resizes(b, s);
-    rc |= add_notices(b, ctld_notice_counts(c));
+    rc |= add_notices(b, ctld_event_notice_counts(c));
     rc |= add_admin(b, c);
     rc |= add_backups(b, backup_schedule_counts(c));
     rc |= add_disk_space(b, c);

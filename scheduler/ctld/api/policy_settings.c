@@ -521,7 +521,7 @@ static void plan_row(void *arg, const struct engine_decision *w)
         "id", (json_int_t)job->id, "display_id", job_display_id(job, display),
         "user", ctld_text(job->user), "name", ctld_text(job->name), "state",
         job_state_name(job->state), "act", act_of(w), "priority", job->priority,
-        "position", engine_position(c->engine, job->id), "waited_s",
+        "position", engine_queue_position(c->engine, job->id), "waited_s",
         ctld_num((is_live ? job->start_s : wall_s) - job->submit_s), "gpus_min",
         job->gpus_min, "gpus_max", job->gpus_max, "gpus",
         is_live ? job->gpus : w->gpus, "nodes", is_live ? job->nodes : w->nodes,

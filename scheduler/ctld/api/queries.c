@@ -341,7 +341,7 @@ static void ask(struct ctld *c, struct http_exchange *x,
         q->c = c;
         q->x = x;
         buf_init(&q->out);
-        rc = thread_post(c->reader, &q->task, &err);
+        rc = work_queue_post(c->reader, &q->task, &err);
     }
     if (rc < 0) {
         free(q);
@@ -352,7 +352,7 @@ static void ask(struct ctld *c, struct http_exchange *x,
 void serve_job(void *arg, struct http_exchange *x)
 {
     const struct job *job = NULL;
-    if (!ctld_admit(arg, x) || !ctld_param_job(arg, x, &job))
+    if (!ctld_admit(arg, x) || !ctld_job_param(arg, x, &job))
         return;
     struct query q = {.is_job = true,
                       .row = row_attempt,
@@ -369,7 +369,7 @@ static void rows(struct ctld *c, struct http_exchange *x, enum store_view view,
     const struct job *job = NULL;
     struct query q = {.schema = schema, .row = row_array, .q = {.view = view}};
     int64_t attempt = 0, rank = 0, last = 0, guess = 0;
-    if (!ctld_admit(c, x) || !ctld_param_job(c, x, &job) ||
+    if (!ctld_admit(c, x) || !ctld_job_param(c, x, &job) ||
         !ctld_query_int(x, "attempt", 1, INT32_MAX, 0, &attempt) ||
         !ctld_query_int(x, "rank", 0, INT32_MAX, -1, &rank) ||
         !ctld_query_int(x, "after", INT64_MIN, INT64_MAX, INT64_MIN,

@@ -29,8 +29,8 @@ struct counts {
 static struct counts count_jobs(const struct ctld *c)
 {
     struct counts n = {.running = 0};
-    const struct job *j = ctld_next_since(c, 0, INFINITY);
-    for (; j; j = ctld_next_since(c, j->id, INFINITY)) {
+    const struct job *j = ctld_job_next_since(c, 0, INFINITY);
+    for (; j; j = ctld_job_next_since(c, j->id, INFINITY)) {
         bool is_pending = job_state_is_pending(j->state);
         n.running += job_state_is_live(j->state) && !is_pending;
         n.queued += is_pending;

@@ -38,7 +38,7 @@ struct why {
     const struct alloc_node *nodes; /* the engine's */
     size_t n;
     bool *may, *is_open; /* owned; by node: some time, and now */
-    struct engine_suppose suppose;
+    struct engine_what_if suppose;
 };
 
 static void why_clear(struct why *w)
@@ -62,7 +62,7 @@ static int why_init(struct why *w, const struct ctld *c, const struct job *job,
         w->may[i] = engine_node_fits(c->engine, job, i, false);
         w->is_open[i] = engine_node_fits(c->engine, job, i, true);
     }
-    if (engine_suppose(c->engine, job, &w->suppose, err) < 0 ||
+    if (engine_what_if(c->engine, job, &w->suppose, err) < 0 ||
         start_estimates_make(c, err) < 0) {
         why_clear(w);
         return -1;
@@ -255,7 +255,7 @@ static json_t *reasons_of(const struct why *w)
     char text[TEXT_CAP];
     double since_s;
     const char *away = engine_unavailable(w->c->engine, &since_s);
-    int32_t ahead = engine_position(w->c->engine, job->id) - 1;
+    int32_t ahead = engine_queue_position(w->c->engine, job->id) - 1;
 
     add_own_reason(list, job);
     add_preempt_reasons(w, list);
@@ -417,7 +417,7 @@ static void add_change(json_t *list, const struct engine_change *c,
                         "partition", ctld_text(c->partition)));
 }
 
-static json_t *changes_of(const struct engine_suppose *s)
+static json_t *changes_of(const struct engine_what_if *s)
 {
     json_t *list = json_array();
     char value[32];
@@ -436,7 +436,7 @@ static json_t *changes_of(const struct engine_suppose *s)
  * waits. */
 static json_t *expected_of(const struct why *w)
 {
-    const struct engine_suppose *s = &w->suppose;
+    const struct engine_what_if *s = &w->suppose;
     const struct clock *clock = w->c->parts.clock;
     double at_s = start_estimates_expected_s(w->c, w->job);
     char text[TEXT_CAP] = "";
@@ -586,10 +586,10 @@ void serve_why(void *arg, struct http_exchange *x)
     struct ctld *c = arg;
     const struct job *job = NULL;
     struct error err = ERROR_INIT;
-    if (!ctld_admit(c, x) || !ctld_param_job(c, x, &job))
+    if (!ctld_admit(c, x) || !ctld_job_param(c, x, &job))
         return;
     for (size_t i = 0; i < job->n_depends; i++)
-        (void)ctld_find_or_log(c, job->depends[i].job);
+        (void)ctld_job_find_or_log(c, job->depends[i].job);
     json_t *o = why_json(c, job, &err);
     if (o)
         (void)json_object_set_new(o, "size", size_of(c, job));

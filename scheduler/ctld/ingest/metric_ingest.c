@@ -213,7 +213,7 @@ int metric_ingest_store(struct store *s, uint64_t job, int32_t attempt,
             count.dropped += hole == 0;
         count.iteration = highest(r->row + r->n, got, count.iteration);
         for (size_t i = 0; io->times && i < got; i++)
-            iteration_times_add(io->times, &r->row[r->n + i]);
+            teach_times_add(io->times, &r->row[r->n + i]);
         got = drop_totals(r->row + r->n, got);
         size_t kept = keep_wanted(names, r->row + r->n, got);
         count.unwanted += got - kept;
@@ -351,7 +351,7 @@ static int batch_create(struct ctld *c, struct http_exchange *x,
     b->names = metric_name_limit_ref(like->names);
     if (len > 0) /* a rank without news asks whether it is still to run */
         memcpy(text, body, len);
-    if (thread_post(c->writer, &b->task, err) < 0) {
+    if (work_queue_post(c->writer, &b->task, err) < 0) {
         batch_free(b);
         return -1;
     }
@@ -433,7 +433,7 @@ static void on_sync(void *arg)
         s->task = (struct task){.run = sync_run, .done = sync_done};
         s->c = c;
     }
-    if (!s || thread_post(c->writer, &s->task, NULL) < 0) {
+    if (!s || work_queue_post(c->writer, &s->task, NULL) < 0) {
         free(s);
         loop_timer_set(c->metric_ingest->sync_timer, SYNC_S);
         return;

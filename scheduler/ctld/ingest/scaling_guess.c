@@ -38,7 +38,7 @@ static void add(struct guesses *gs, int64_t nodes, int32_t per_node)
     gs->at[gs->n++] = (struct store_guess){
         .gpus = (int32_t)gpus,
         .nodes = (int32_t)nodes,
-        .basis = rate_basis_name(r.basis),
+        .basis = throughput_basis_name(r.basis),
         .base_gpus = base->nodes * base->per_node,
         .base_nodes = base->nodes,
         .rate_ratio = r.per_s / base_per_s,
@@ -134,7 +134,7 @@ static int post(struct ctld *c, const struct job *job, const char *class,
                    engine_model_type(c->engine, job));
     find_sizes(c, job, &sizes);
     n->n = m ? scaling_guess_fill(m, &sizes, n->at) : 0;
-    if (thread_post(c->writer, &n->task, err) < 0) {
+    if (work_queue_post(c->writer, &n->task, err) < 0) {
         note_free(n);
         return -1;
     }

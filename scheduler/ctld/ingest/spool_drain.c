@@ -286,7 +286,7 @@ static void drain_done(struct task *t)
     else if (i)
         i->state = d->at.rank < d->n_ranks ? SPOOL_IDLE : SPOOL_DRAINED;
     drain_free(d);
-    ctld_want_step(c);
+    ctld_step_want(c);
 }
 
 static int post(struct ctld *c, const struct job *job,
@@ -314,7 +314,7 @@ static int post(struct ctld *c, const struct job *job,
     d->n_ranks = job->gpus > job->nodes ? job->gpus : job->nodes;
     d->at = i->at;
     (void)snprintf(d->dir, sizeof(d->dir), "%s/%d", job->dir, job->attempt);
-    if (thread_post(c->writer, &d->task, err) < 0) {
+    if (work_queue_post(c->writer, &d->task, err) < 0) {
         drain_free(d);
         return -1;
     }

@@ -22,7 +22,7 @@
 
 /* ---- while jobs run --------------------------------------------------------
  */
-void iteration_times_add(struct iteration_times *t, const struct metric_row *m)
+void teach_times_add(struct iteration_times *t, const struct metric_row *m)
 {
     if (m->kind != METRIC_ITERATION || m->iteration.rank != 0 ||
         m->iteration.iteration < 1 || !(m->iteration.t_iter > 0) ||
@@ -272,7 +272,7 @@ static int recall(struct ctld *c, struct error *err)
         return error_set(err, ERR_NOMEM, "speeds");
     r->task = (struct task){.run = recall_run, .done = recall_done};
     r->c = c;
-    if (thread_post(c->reader, &r->task, err) < 0) {
+    if (work_queue_post(c->reader, &r->task, err) < 0) {
         free(r);
         return -1;
     }

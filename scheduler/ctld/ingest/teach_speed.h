@@ -25,7 +25,7 @@ struct iteration_times {
 };
 
 /* Notes the row if it has an iteration time of rank 0. */
-void iteration_times_add(struct iteration_times *t, const struct metric_row *m);
+void teach_times_add(struct iteration_times *t, const struct metric_row *m);
 
 /* On the loop. Each iteration is told once. The first iterations of a size that
  * had not run are compared with the rate that was predicted for it. */

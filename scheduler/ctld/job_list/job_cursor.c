@@ -62,10 +62,10 @@ static bool fits(const struct job_cursor *cur, const struct job *j)
 static void cursor_free(struct job_cursor *cur)
 {
     for (int i = 0; i < 2; i++)
-        engine_past_free(cur->chunks[i].read, cur->chunks[i].n);
-    engine_past_free(cur->spare, cur->n_spare);
+        engine_archive_free(cur->chunks[i].read, cur->chunks[i].n);
+    engine_archive_free(cur->spare, cur->n_spare);
     for (size_t i = 0; i < cur->past.n; i++)
-        engine_past_free(&cur->past.v[i].read, 1);
+        engine_archive_free(&cur->past.v[i].read, 1);
     free(cur->mine.v);
     free(cur->past.v);
     free(cur);
@@ -118,7 +118,7 @@ static void post(struct job_cursor *cur, enum job_cursor_task work,
         cur->work = work;
         cur->reading = k;
         cur->jobs_dir = c->jobs_dir;
-        cur->is_out = thread_post(c->reader, &cur->task, &err) == 0;
+        cur->is_out = work_queue_post(c->reader, &cur->task, &err) == 0;
     }
     if (!cur->is_out)
         (void)fail(cur, &err);
@@ -131,9 +131,9 @@ static bool take_mine(struct job_cursor *cur, double until_s)
     struct error err = ERROR_INIT;
     int n_looks = 0;
     const struct job *j =
-        ctld_next_since(cur->conf.c, cur->after, cur->since_s);
+        ctld_job_next_since(cur->conf.c, cur->after, cur->since_s);
     for (; j && j->id <= cur->last;
-         j = ctld_next_since(cur->conf.c, j->id, cur->since_s)) {
+         j = ctld_job_next_since(cur->conf.c, j->id, cur->since_s)) {
         cur->after = j->id;
         if (fits(cur, j) && job_cursor_keep(&cur->mine, j->id, &err) < 0)
             return fail(cur, &err);
@@ -249,7 +249,7 @@ static void empty(struct job_cursor *cur, struct job_cursor_chunk *k)
             cur->spare[cur->n_spare++] = k->read[i];
             k->read[i] = NULL;
         }
-    engine_past_free(k->read, k->n);
+    engine_archive_free(k->read, k->n);
     k->n = k->at = 0;
 }
 

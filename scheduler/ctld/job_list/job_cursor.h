@@ -14,7 +14,7 @@ struct job_cursor_conf {
     struct ctld *c;
     struct http_exchange *x; /* its filter; the cursor ends when it is gone */
     struct job_filter f;     /* its limit: so many are shown */
-    /* The archive row of a job is enough; see engine_past_lines(). */
+    /* The archive row of a job is enough; see engine_archive_lines(). */
     bool is_brief;
     /* A further filter; NULL: none. */
     bool (*fits)(void *arg, const struct job *j);

@@ -82,8 +82,8 @@ static int read_lines(struct job_cursor *cur, struct error *err)
             n++;
         for (size_t k = 0; k < n && cur->n_spare > 0; k++)
             jobs[k] = cur->spare[--cur->n_spare];
-        if (engine_past_lines(cur->conf.c->parts.store, v[i].id,
-                              v[i + n - 1].id, jobs, err) < 0)
+        if (engine_archive_lines(cur->conf.c->parts.store, v[i].id,
+                                 v[i + n - 1].id, jobs, err) < 0)
             return -1;
         for (size_t k = 0; k < n; k++) {
             v[i + k].read = jobs[k];
@@ -134,15 +134,15 @@ static int read_row(struct job_cursor *cur, uint64_t first, struct job **jobs,
     struct store *s = cur->conf.c->parts.store;
     struct error damage = ERROR_INIT;
     if (job_cursor_is_brief(&cur->conf) &&
-        engine_past_lines(s, first, first + n - 1, jobs, err) < 0)
+        engine_archive_lines(s, first, first + n - 1, jobs, err) < 0)
         return -1;
     for (size_t i = 0, k; i < n; i += k) {
         for (k = 0; i + k < n && !jobs[i + k]; k++)
             continue;
         if (k > 0 &&
-            engine_past_read(s, cur->jobs_dir, first + i, first + i + k - 1,
-                             jobs + i, &damage, err) < 0) {
-            engine_past_free(jobs, n);
+            engine_archive_read(s, cur->jobs_dir, first + i, first + i + k - 1,
+                                jobs + i, &damage, err) < 0) {
+            engine_archive_free(jobs, n);
             return -1;
         }
         if (damage.code != ERR_NONE)

@@ -181,7 +181,7 @@ static const char *held_by(const struct view *v)
 
 static int64_t position(const struct view *v)
 {
-    return engine_position(v->c->engine, v->j->id);
+    return engine_queue_position(v->c->engine, v->j->id);
 }
 
 /* GPUs that a job had whose resize is under way. */

@@ -232,9 +232,9 @@ static bool encode_block(const struct watcher *w, struct buf *text,
                          uint64_t *ret_last)
 {
     const struct job_watch *jw = w->all;
-    const struct job *job = ctld_next_job(jw->c, w->begun);
+    const struct job *job = ctld_job_next(jw->c, w->begun);
     for (int n = 0; job && n < WATCH_BLOCK_JOBS;
-         job = ctld_next_job(jw->c, job->id), n++) {
+         job = ctld_job_next(jw->c, job->id), n++) {
         char *line = line_of(jw, job, engine_may(jw->c->engine, job, w->uid));
         int rc = line ? buf_addstr(text, line, NULL) : -1;
         free(line);
@@ -294,9 +294,9 @@ static void begin(struct watcher *w, double until_s)
         return;
     }
     const struct engine *e = jw->c->engine;
-    const struct job *job = ctld_next_job(jw->c, w->begun);
+    const struct job *job = ctld_job_next(jw->c, w->begun);
     for (; job && (!w->job || job->id == w->job);
-         job = ctld_next_job(jw->c, job->id)) {
+         job = ctld_job_next(jw->c, job->id)) {
         if (http_stream_behind(w->x) > BEHIND_MAX ||
             (!w->job && is_late(jw, until_s)))
             return;
@@ -328,7 +328,7 @@ static bool push_dirty(struct job_watch *jw, double until_s)
         first++;
     for (size_t done = 0; done < n; done++) {
         size_t at = (first + done) % n;
-        const struct job *job = ctld_find_or_log(jw->c, jw->dirty[at]);
+        const struct job *job = ctld_job_find_or_log(jw->c, jw->dirty[at]);
         /* A job whose change is not durable is marked again when it is: a
          * client that waits for the end takes the first line that says so. */
         if (job && engine_settled(jw->c->engine, job) == job &&

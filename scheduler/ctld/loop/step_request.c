@@ -13,7 +13,7 @@ struct step_request {
 const double ctld_step_bounds_s[CTLD_STEP_BUCKETS - 1] = {
     0.0005, 0.001, 0.005, 0.01, 0.05, 0.25, 1};
 
-void ctld_want_step(struct ctld *c)
+void ctld_step_want(struct ctld *c)
 {
     if (!c->stopping)
         loop_timer_soon(c->step_request->soon);

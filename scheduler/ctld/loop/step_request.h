@@ -17,7 +17,7 @@ int step_request_init(struct ctld *c, loop_f step,
 void step_request_clear(struct ctld *c);
 /* Requests a step in this turn of the loop. Many requests are one step; a
  * daemon that is stopping ignores them. */
-void ctld_want_step(struct ctld *c);
+void ctld_step_want(struct ctld *c);
 
 /* Whether the last step failed: the store does not take events. */
 bool step_request_has_failed(const struct ctld *c);

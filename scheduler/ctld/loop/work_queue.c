@@ -30,8 +30,8 @@ struct thread {
     struct thread *next_left;
 };
 
-/* Threads that thread_destroy_within() left to their tasks. They are leaked on
- * purpose; the list keeps them reachable for a leak checker. */
+/* Threads that work_queue_destroy_within() left to their tasks. They are leaked
+ * on purpose; the list keeps them reachable for a leak checker. */
 static struct thread *left;
 
 static void put(struct queue *q, struct task *t)
@@ -96,8 +96,8 @@ static void on_finished(void *arg)
     }
 }
 
-int thread_create(struct loop *l, const char *name, size_t max_queued,
-                  struct thread **ret, struct error *err)
+int work_queue_create(struct loop *l, const char *name, size_t max_queued,
+                      struct thread **ret, struct error *err)
 {
     struct thread *th = calloc(1, sizeof(*th));
     if (!th)
@@ -131,11 +131,11 @@ int thread_create(struct loop *l, const char *name, size_t max_queued,
     *ret = th;
     return 0;
 fail:
-    thread_destroy(th);
+    work_queue_destroy(th);
     return -1;
 }
 
-int thread_post(struct thread *th, struct task *t, struct error *err)
+int work_queue_post(struct thread *th, struct task *t, struct error *err)
 {
     (void)pthread_mutex_lock(&th->lock);
     bool full = th->n_todo >= th->max_queued;
@@ -151,7 +151,7 @@ int thread_post(struct thread *th, struct task *t, struct error *err)
     return 0;
 }
 
-size_t thread_queued(struct thread *th)
+size_t work_queue_queued(struct thread *th)
 {
     (void)pthread_mutex_lock(&th->lock);
     size_t n = th->n_todo;
@@ -169,7 +169,7 @@ static bool join_within(struct thread *th, double s)
     return pthread_clockjoin_np(th->id, NULL, CLOCK_MONOTONIC, &until) == 0;
 }
 
-bool thread_destroy_within(struct thread *th, double s)
+bool work_queue_destroy_within(struct thread *th, double s)
 {
     if (!th)
         return true;
@@ -195,7 +195,7 @@ bool thread_destroy_within(struct thread *th, double s)
     return true;
 }
 
-void thread_destroy(struct thread *th)
+void work_queue_destroy(struct thread *th)
 {
-    (void)thread_destroy_within(th, INFINITY);
+    (void)work_queue_destroy_within(th, INFINITY);
 }

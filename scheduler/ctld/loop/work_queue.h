@@ -20,17 +20,17 @@ struct task {
 
 struct thread;
 
-int thread_create(struct loop *l, const char *name, size_t max_queued,
-                  struct thread **ret, struct error *err) MUST_CHECK;
+int work_queue_create(struct loop *l, const char *name, size_t max_queued,
+                      struct thread **ret, struct error *err) MUST_CHECK;
 /* err  ERR_BUSY max_queued tasks wait already; t is still the caller's */
-int thread_post(struct thread *th, struct task *t,
-                struct error *err) MUST_CHECK;
-size_t thread_queued(struct thread *th);
+int work_queue_post(struct thread *th, struct task *t,
+                    struct error *err) MUST_CHECK;
+size_t work_queue_queued(struct thread *th);
 /* Runs what is queued, calls done() for all of it, ends. NULL is fine. */
-void thread_destroy(struct thread *th);
+void work_queue_destroy(struct thread *th);
 /* The same, but one that is still at a task after s is left to it, with what is
  * queued: for calls of libraries that nothing interrupts, in a process that is
  * about to end. False: it was left. */
-bool thread_destroy_within(struct thread *th, double s);
+bool work_queue_destroy_within(struct thread *th, double s);
 
 #endif

@@ -51,8 +51,8 @@ struct turn {
 int backup_schedule_need_thread(struct ctld *c, struct error *err)
 {
     return c->backups ? 0
-                      : thread_create(c->loop, "backup", BACKUPS_QUEUED,
-                                      &c->backups, err);
+                      : work_queue_create(c->loop, "backup", BACKUPS_QUEUED,
+                                          &c->backups, err);
 }
 
 /* ---- on the thread --------------------------------------------------------
@@ -175,7 +175,7 @@ static int post(struct ctld *c, struct error *err)
     t->every_s = conf->backup_every_s;
     t->keep = conf->backup_keep;
     t->now_s = wall_s(c);
-    int rc = thread_post(c->backups, &t->task, err);
+    int rc = work_queue_post(c->backups, &t->task, err);
     if (rc < 0)
         free(t);
     return rc;

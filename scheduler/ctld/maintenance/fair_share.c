@@ -36,17 +36,18 @@ static int gather(struct ctld *c, const struct conf_fair_share *conf,
     int rc = past_use_update(p, u, conf, now_s, err);
 
     for (size_t i = 0; rc == 0 && i < p->sums.n; i++)
-        rc = shares_add(ret, conf, p->sums.v[i].name, p->sums.v[i].used, err);
+        rc = uses_shares_add(ret, conf, p->sums.v[i].name, p->sums.v[i].used,
+                             err);
     for (size_t i = 0; rc == 0 && i < u->n_live; i++)
-        rc =
-            shares_add(ret, conf, u->live[i].name,
-                       use_decayed(&u->live[i], now_s, conf->half_life_s), err);
+        rc = uses_shares_add(ret, conf, u->live[i].name,
+                             use_decayed(&u->live[i], now_s, conf->half_life_s),
+                             err);
     for (const struct job *job = engine_next_since(c->engine, 0, INFINITY);
          rc == 0 && job; job = engine_next_since(c->engine, job->id, INFINITY))
         if (is_open(job)) {
             char name[SHARE_NAME_CAP];
-            fair_share_name(job, name);
-            rc = shares_add(ret, conf, name, 0, err);
+            uses_fair_share_name(job, name);
+            rc = uses_shares_add(ret, conf, name, 0, err);
         }
     return rc;
 }
@@ -59,8 +60,9 @@ static void tell(struct ctld *c, const struct shares *s)
         char name[SHARE_NAME_CAP];
         if (!is_open(job))
             continue;
-        fair_share_name(job, name);
-        engine_teach_share(c->engine, job->id, s ? shares_factor(s, name) : 1);
+        uses_fair_share_name(job, name);
+        engine_teach_share(c->engine, job->id,
+                           s ? uses_shares_factor(s, name) : 1);
     }
 }
 
@@ -78,7 +80,7 @@ static void look(void *arg)
         if (f->is_told)
             tell(c, NULL);
         f->is_told = false;
-        shares_clear(&f->told);
+        uses_shares_clear(&f->told);
         return;
     }
     if (gather(c, conf, &shares, &err) < 0)
@@ -86,7 +88,7 @@ static void look(void *arg)
     else
         tell(c, &shares);
     f->is_told = true;
-    shares_clear(&f->told);
+    uses_shares_clear(&f->told);
     f->told = shares;
     loop_timer_set(f->timer, fmax(c->conf.goodput.interval_s, 1));
 }
@@ -103,9 +105,9 @@ void fair_share_note(struct ctld *c, const struct store_event *ev,
     /* The others wait for the timer: a new job changes their shares little. A
      * name without a share has used nothing. */
     char name[SHARE_NAME_CAP];
-    fair_share_name(job, name);
+    uses_fair_share_name(job, name);
     engine_teach_share(c->engine, job->id,
-                       shares_factor(&c->fair_share->told, name));
+                       uses_shares_factor(&c->fair_share->told, name));
     if (!c->fair_share->is_told)
         loop_timer_set(c->fair_share->timer, 0.01);
 }
@@ -135,7 +137,7 @@ void fair_share_clear(struct ctld *c)
     loop_source_destroy(c->fair_share->timer);
     uses_log_clear(&c->fair_share->uses);
     past_use_clear(&c->fair_share->past);
-    shares_clear(&c->fair_share->told);
+    uses_shares_clear(&c->fair_share->told);
     free(c->fair_share);
     c->fair_share = NULL;
 }

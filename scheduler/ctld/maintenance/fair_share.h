@@ -37,7 +37,7 @@ void uses_log_note(struct uses_log *u, const struct store_event *ev,
                    const struct job *job);
 /* The name that a job is charged to: the account of its spec, or else the
  * cluster's default account that its events have, or else its user. */
-void fair_share_name(const struct job *job, char ret[SHARE_NAME_CAP]);
+void uses_fair_share_name(const struct job *job, char ret[SHARE_NAME_CAP]);
 /* GPU seconds; those half_life_s ago count half. */
 double use_decayed(const struct use_interval *i, double now_s,
                    double half_life_s);
@@ -52,12 +52,13 @@ struct shares {
     size_t n, cap;
     double used, weight; /* sums */
 };
-void shares_clear(struct shares *s);
+void uses_shares_clear(struct shares *s);
 /* err  ERR_NOMEM */
-int shares_add(struct shares *s, const struct conf_fair_share *conf,
-               const char *name, double used, struct error *err) MUST_CHECK;
+int uses_shares_add(struct shares *s, const struct conf_fair_share *conf,
+                    const char *name, double used,
+                    struct error *err) MUST_CHECK;
 /* 2^(-share of the use / own share), 1/8..1; 1 for an unknown name. */
-double shares_factor(const struct shares *s, const char *name);
+double uses_shares_factor(const struct shares *s, const char *name);
 
 /* The decayed use of all intervals that are over, by name, at one moment. It
  * decays as a whole, so only the intervals that ended since are looked at, and

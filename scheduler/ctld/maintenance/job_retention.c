@@ -158,8 +158,8 @@ static int add_unit(struct batch *b, uint64_t id, struct error *err)
     struct error why = ERROR_INIT;
     struct job **jobs;
     size_t n;
-    if (engine_past_read_unit(b->c->parts.store, b->c->jobs_dir, id, &jobs, &n,
-                              &why) < 0)
+    if (engine_archive_read_unit(b->c->parts.store, b->c->jobs_dir, id, &jobs,
+                                 &n, &why) < 0)
         return why.code == ERR_NOMEM ? error_set(err, ERR_NOMEM, "%s", why.msg)
                                      : 0;
     int rc = is_due(b, jobs, n, err);
@@ -169,7 +169,7 @@ static int add_unit(struct batch *b, uint64_t id, struct error *err)
             .id = jobs[i]->id, .unit = unit, .state = jobs[i]->state};
     if (rc == 0)
         note_young(b, unit, n);
-    engine_past_free(jobs, n);
+    engine_archive_free(jobs, n);
     free(jobs);
     return rc < 0 ? -1 : 0;
 }
@@ -263,7 +263,7 @@ static void post(struct batch *b, struct thread *th, enum step step)
 {
     b->task = (struct task){.run = batch_run, .done = batch_done};
     b->step = step;
-    if (thread_post(th, &b->task, &b->err) < 0)
+    if (work_queue_post(th, &b->task, &b->err) < 0)
         fail(b);
 }
 
@@ -347,7 +347,7 @@ static void on_timer(void *arg)
     if (c->stopping || r->batch || !isfinite(before_s))
         return;
     if (!r->thread &&
-        thread_create(c->loop, "retire", 1, &r->thread, &err) < 0) {
+        work_queue_create(c->loop, "retire", 1, &r->thread, &err) < 0) {
         log_warn("store", "old jobs stay why=\"%s\"", err.msg);
         return;
     }
@@ -391,7 +391,7 @@ void job_retention_stop(struct ctld *c)
 {
     if (!c->job_retention)
         return;
-    thread_destroy(c->job_retention->thread);
+    work_queue_destroy(c->job_retention->thread);
     c->job_retention->thread = NULL;
 }
 

@@ -133,7 +133,7 @@ static int post(struct ctld *c, enum store_file f, struct error *err)
     r->task = (struct task){.run = rescue_run, .done = rescue_done};
     r->c = c;
     r->which = f;
-    int rc = thread_post(c->backups, &r->task, err);
+    int rc = work_queue_post(c->backups, &r->task, err);
     if (rc < 0)
         free(r);
     return rc;

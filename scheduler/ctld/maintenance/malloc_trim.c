@@ -50,7 +50,7 @@ static void on_timer(void *arg)
     if (c->stopping)
         return;
     m->task = (struct task){.run = trim_run, .done = trim_done};
-    if (thread_post(c->logs, &m->task, NULL) < 0) {
+    if (work_queue_post(c->logs, &m->task, NULL) < 0) {
         loop_timer_set(m->timer, EVERY_S);
         return;
     }

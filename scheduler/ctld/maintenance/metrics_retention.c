@@ -174,7 +174,7 @@ static bool must_skip(struct ctld *c)
 static bool must_yield(struct ctld *c)
 {
     struct metrics_retention *r = c->metrics_retention;
-    if (thread_queued(c->writer) == 0 || r->yielded_s >= YIELD_MAX_S) {
+    if (work_queue_queued(c->writer) == 0 || r->yielded_s >= YIELD_MAX_S) {
         r->yielded_s = 0;
         return false;
     }
@@ -203,7 +203,7 @@ static int post(struct ctld *c)
     p->c = c;
     p->purge = (struct store_purge){
         .before_s = kept_since(c), .max = r->max, .at = r->job};
-    if (thread_post(c->writer, &p->task, NULL) == 0) {
+    if (work_queue_post(c->writer, &p->task, NULL) == 0) {
         r->is_busy = true;
         return 0;
     }

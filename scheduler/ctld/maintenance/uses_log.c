@@ -17,7 +17,7 @@ void uses_log_clear(struct uses_log *u)
     *u = (struct uses_log){.past = NULL};
 }
 
-void fair_share_name(const struct job *job, char ret[SHARE_NAME_CAP])
+void uses_fair_share_name(const struct job *job, char ret[SHARE_NAME_CAP])
 {
     const char *named = job->where.account;
     (void)snprintf(ret, SHARE_NAME_CAP, "%s",
@@ -74,7 +74,7 @@ static void begin(struct uses_log *u, const struct job *job, double at_s)
         return;
     *at = (struct use_interval){
         .job = job->id, .gpus = job->gpus, .from_s = at_s, .to_s = NAN};
-    fair_share_name(job, at->name);
+    uses_fair_share_name(job, at->name);
     u->n_live++;
 }
 
@@ -105,7 +105,7 @@ double use_decayed(const struct use_interval *i, double now_s,
 
 /* ---- shares ----------------------------------------------------------------
  */
-void shares_clear(struct shares *s)
+void uses_shares_clear(struct shares *s)
 {
     free(s->v);
     *s = (struct shares){.v = NULL};
@@ -129,8 +129,8 @@ static double weight_of(const struct conf_fair_share *conf, const char *name)
     return w;
 }
 
-int shares_add(struct shares *s, const struct conf_fair_share *conf,
-               const char *name, double used, struct error *err)
+int uses_shares_add(struct shares *s, const struct conf_fair_share *conf,
+                    const char *name, double used, struct error *err)
 {
     struct share *at = find(s, name);
 
@@ -153,7 +153,7 @@ int shares_add(struct shares *s, const struct conf_fair_share *conf,
     return 0;
 }
 
-double shares_factor(const struct shares *s, const char *name)
+double uses_shares_factor(const struct shares *s, const char *name)
 {
     const struct share *at = find(s, name);
 
@@ -167,7 +167,7 @@ double shares_factor(const struct shares *s, const char *name)
  */
 void past_use_clear(struct past_use *p)
 {
-    shares_clear(&p->sums);
+    uses_shares_clear(&p->sums);
     *p = (struct past_use){.n_ended = 0};
 }
 
@@ -197,7 +197,7 @@ int past_use_update(struct past_use *p, const struct uses_log *u,
     for (size_t k = first; k < u->n_past; k++) {
         const struct use_interval *i = past_at(u, k);
         double used = use_decayed(i, now_s, conf->half_life_s);
-        if (shares_add(&p->sums, conf, i->name, used, err) < 0) {
+        if (uses_shares_add(&p->sums, conf, i->name, used, err) < 0) {
             past_use_clear(p);
             return -1;
         }

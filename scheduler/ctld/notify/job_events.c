@@ -153,7 +153,7 @@ static struct notice *make_notice(const struct ctld *c, const struct news *w,
                          .text = document(c, w, notify)};
     if (n->argv && n->text)
         return n;
-    notice_destroy(n);
+    notifier_notice_destroy(n);
     return NULL;
 }
 
@@ -179,7 +179,7 @@ static bool has_thread(struct ctld *c, struct error *err)
                                       .limit_s = LIMIT_S,
                                       .pause_s = PAUSE_S,
                                       .max_waiting = WAITING_MAX};
-    return c->notices || notices_create(&conf, &c->notices, err) == 0;
+    return c->notices || notifier_create(&conf, &c->notices, err) == 0;
 }
 
 static void tell(struct ctld *c, const struct news *w, json_t *notify)
@@ -195,11 +195,11 @@ static void tell(struct ctld *c, const struct news *w, json_t *notify)
     else if (!(n = make_notice(c, w, notify)))
         not_told(c, w, "out of memory");
     else
-        notices_post(c->notices, &n, 1);
+        notifier_post(c->notices, &n, 1);
 }
 
-void ctld_notice(struct ctld *c, const struct store_event *event,
-                 const struct job *job)
+void ctld_event_notice(struct ctld *c, const struct store_event *event,
+                       const struct job *job)
 {
     struct news w = {.ev = event, .job = job};
     if (job->notify_on == 0 || (w.state = state_by(event, job)) == JOB_STATE_N)
@@ -219,42 +219,42 @@ void ctld_notice(struct ctld *c, const struct store_event *event,
 
 /* ---- starts ---------------------------------------------------------------
  */
-int ctld_notice_init(struct ctld *c, struct error *err)
+int ctld_event_notice_init(struct ctld *c, struct error *err)
 {
     char path[PATH_MAX_BYTES];
     path_of(c, path);
-    return notices_read(path, &c->told, &c->knows_told, err);
+    return notifier_read(path, &c->told, &c->knows_told, err);
 }
 
-void ctld_notice_again(void *arg, const struct store_event *event,
-                       const struct job *job)
+void ctld_event_notice_again(void *arg, const struct store_event *event,
+                             const struct job *job)
 {
     struct ctld *c = arg;
     if (c->knows_told && event->seq > c->told)
-        ctld_notice(c, event, job);
+        ctld_event_notice(c, event, job);
 }
 
 /* A first start, or a state that is older than the file. */
-int ctld_notice_begin(struct ctld *c, struct error *err)
+int ctld_event_notice_begin(struct ctld *c, struct error *err)
 {
     char path[PATH_MAX_BYTES];
     path_of(c, path);
     return c->knows_told && c->told <= c->first_seq
                ? 0
-               : notices_write(path, c->first_seq, err);
+               : notifier_write(path, c->first_seq, err);
 }
 
-struct notices_counts ctld_notice_counts(struct ctld *c)
+struct notices_counts ctld_event_notice_counts(struct ctld *c)
 {
     struct notices_counts n = {.sent = 0};
     if (c->notices)
-        n = notices_count(c->notices);
+        n = notifier_count(c->notices);
     n.failed += c->n_untold;
     return n;
 }
 
-int ctld_notice_check(const struct job_spec *spec, bool has_program,
-                      struct error *err)
+int ctld_event_notice_check(const struct job_spec *spec, bool has_program,
+                            struct error *err)
 {
     return has_program || !spec->notify.to
                ? 0

@@ -76,7 +76,7 @@ struct notices {
     uint64_t unsaid_drops;
 };
 
-void notice_destroy(struct notice *n)
+void notifier_notice_destroy(struct notice *n)
 {
     if (!n)
         return;
@@ -107,8 +107,8 @@ static int open_file(const char *path)
     return open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
-int notices_read(const char *path, uint64_t *ret_seq, bool *ret_is_there,
-                 struct error *err)
+int notifier_read(const char *path, uint64_t *ret_seq, bool *ret_is_there,
+                  struct error *err)
 {
     struct buf b = BUF_INIT;
     struct error why = ERROR_INIT;
@@ -123,7 +123,7 @@ int notices_read(const char *path, uint64_t *ret_seq, bool *ret_is_there,
                : error_set(err, why.code, "%s", why.msg);
 }
 
-int notices_write(const char *path, uint64_t seq, struct error *err)
+int notifier_write(const char *path, uint64_t seq, struct error *err)
 {
     int fd = open_file(path);
     bool is_done = fd >= 0 && put_number(fd, seq);
@@ -303,7 +303,7 @@ static double pause_of(const struct notices *n)
  */
 static void item_destroy(struct item *it)
 {
-    notice_destroy(it->what);
+    notifier_notice_destroy(it->what);
     free(it);
 }
 
@@ -376,8 +376,8 @@ static void *notices_main(void *arg)
     return NULL;
 }
 
-int notices_create(const struct notices_conf *conf, struct notices **ret,
-                   struct error *err)
+int notifier_create(const struct notices_conf *conf, struct notices **ret,
+                    struct error *err)
 {
     struct notices *n = calloc(1, sizeof(*n));
     if (!n)
@@ -416,7 +416,7 @@ int notices_create(const struct notices_conf *conf, struct notices **ret,
     *ret = n;
     return 0;
 fail:
-    notices_destroy(n);
+    notifier_destroy(n);
     return -1;
 }
 
@@ -429,7 +429,7 @@ static void list_destroy(struct item *it)
     }
 }
 
-void notices_destroy(struct notices *n)
+void notifier_destroy(struct notices *n)
 {
     if (!n)
         return;
@@ -484,14 +484,14 @@ static void drop(struct notices *n, const struct notice *w)
     n->unsaid_drops = 0;
 }
 
-void notices_post(struct notices *n, struct notice **list, size_t len)
+void notifier_post(struct notices *n, struct notice **list, size_t len)
 {
     (void)pthread_mutex_lock(&n->lock);
     for (size_t i = 0; i < len; i++) {
         struct item *it = calloc(1, sizeof(*it));
         if (!it || !take_share(n, list[i]->uid)) {
             drop(n, list[i]);
-            notice_destroy(list[i]);
+            notifier_notice_destroy(list[i]);
             free(it);
             continue;
         }
@@ -503,7 +503,7 @@ void notices_post(struct notices *n, struct notice **list, size_t len)
     (void)pthread_mutex_unlock(&n->lock);
 }
 
-struct notices_counts notices_count(struct notices *n)
+struct notices_counts notifier_count(struct notices *n)
 {
     (void)pthread_mutex_lock(&n->lock);
     struct notices_counts counts = n->counts;

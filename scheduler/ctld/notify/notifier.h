@@ -29,7 +29,7 @@ struct notice {
     char **argv;       /* owned, ends with NULL: the program */
     char *text;        /* owned: the document */
 };
-void notice_destroy(struct notice *n); /* NULL is fine */
+void notifier_notice_destroy(struct notice *n); /* NULL is fine */
 
 struct notices_conf {
     const char *path; /* of the file; copied */
@@ -46,19 +46,20 @@ struct notices_counts {
 
 struct notices;
 
-int notices_create(const struct notices_conf *conf, struct notices **ret,
-                   struct error *err) MUST_CHECK;
-void notices_destroy(struct notices *n); /* NULL is fine */
+int notifier_create(const struct notices_conf *conf, struct notices **ret,
+                    struct error *err) MUST_CHECK;
+void notifier_destroy(struct notices *n); /* NULL is fine */
 
 /* Takes the notices list[n] of one event, whose seq is above all before. */
-void notices_post(struct notices *n, struct notice **list, size_t len);
+void notifier_post(struct notices *n, struct notice **list, size_t len);
 /* Any thread. */
-struct notices_counts notices_count(struct notices *n);
+struct notices_counts notifier_count(struct notices *n);
 
 /* What the file says; *ret_is_there is false when there is none, or it says
  * nothing. err ERR_IO */
-int notices_read(const char *path, uint64_t *ret_seq, bool *ret_is_there,
-                 struct error *err) MUST_CHECK;
-int notices_write(const char *path, uint64_t seq, struct error *err) MUST_CHECK;
+int notifier_read(const char *path, uint64_t *ret_seq, bool *ret_is_there,
+                  struct error *err) MUST_CHECK;
+int notifier_write(const char *path, uint64_t seq,
+                   struct error *err) MUST_CHECK;
 
 #endif

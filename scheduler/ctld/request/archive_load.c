@@ -42,7 +42,7 @@ static void drop_all(struct recall *r)
         struct unit *u = &r->units[i];
         if (u->n == 0)
             continue;
-        engine_past_free(u->jobs, u->n);
+        engine_archive_free(u->jobs, u->n);
         free(u->jobs);
         u->n = 0;
     }
@@ -52,8 +52,8 @@ static void drop_all(struct recall *r)
 static int read_unit(struct recall *r, struct unit *u)
 {
     struct error why = ERROR_INIT;
-    if (engine_past_read_unit(r->c->parts.store, r->c->jobs_dir, u->id,
-                              &u->jobs, &u->n, &why) == 0)
+    if (engine_archive_read_unit(r->c->parts.store, r->c->jobs_dir, u->id,
+                                 &u->jobs, &u->n, &why) == 0)
         return 0;
     if (r->err.code == ERR_NONE)
         r->err = why;
@@ -92,10 +92,10 @@ static void recall_done(struct task *t)
         if (u->n == 0)
             continue;
         if (engine_adopt(r->c->engine, u->jobs, u->n, &why) == 0)
-            ctld_want_step(r->c); /* in which those leave that are too many */
+            ctld_step_want(r->c); /* in which those leave that are too many */
         else if (r->err.code == ERR_NONE)
             r->err = why;
-        engine_past_free(u->jobs, u->n);
+        engine_archive_free(u->jobs, u->n);
         free(u->jobs);
     }
     r->fn(r->arg, r->err.code == ERR_NONE ? NULL : &r->err);
@@ -115,7 +115,7 @@ int archive_load_all(struct ctld *c, const uint64_t *ids, size_t n,
     r->n_units = n;
     for (size_t i = 0; i < n; i++)
         r->units[i].id = ids[i];
-    if (thread_post(c->reader, &r->task, err) < 0) {
+    if (work_queue_post(c->reader, &r->task, err) < 0) {
         free(r);
         return -1;
     }

@@ -155,7 +155,7 @@ static int post_login(struct ctld *c, struct http_exchange *x, const char *cred,
     l->c = c;
     l->x = x;
     l->asked_s = c->parts.clock->now_s(c->parts.clock);
-    int rc = thread_post(c->logins, &l->task, err);
+    int rc = work_queue_post(c->logins, &l->task, err);
     if (rc < 0) {
         free(l->cred);
         free(l);
@@ -194,7 +194,7 @@ int auth_init(struct ctld *c, struct error *err)
     if (!HAVE_MUNGE)
         return error_set(err, ERR_CONFIG,
                          "auth.remote: this mgpu was built without MUNGE");
-    return thread_create(c->loop, "logins", LOGINS_QUEUED, &c->logins, err);
+    return work_queue_create(c->loop, "logins", LOGINS_QUEUED, &c->logins, err);
 }
 
 void auth_clear(struct ctld *c)

@@ -20,11 +20,11 @@ static int find(struct ctld *c, uint64_t id, const struct job **ret,
     int rc = engine_recall(c->engine, id, err);
     *ret = engine_job(c->engine, id);
     if (*ret)
-        ctld_want_step(c); /* in which those leave that are too many */
+        ctld_step_want(c); /* in which those leave that are too many */
     return rc;
 }
 
-const struct job *ctld_find_or_log(struct ctld *c, uint64_t id)
+const struct job *ctld_job_find_or_log(struct ctld *c, uint64_t id)
 {
     const struct job *job;
     struct error err = ERROR_INIT;
@@ -34,8 +34,8 @@ const struct job *ctld_find_or_log(struct ctld *c, uint64_t id)
     return job;
 }
 
-const struct job *ctld_next_since(const struct ctld *c, uint64_t after,
-                                  double since_s)
+const struct job *ctld_job_next_since(const struct ctld *c, uint64_t after,
+                                      double since_s)
 {
     const struct job *job = engine_next_since(c->engine, after, since_s);
     const struct job *known = NULL;
@@ -44,9 +44,9 @@ const struct job *ctld_next_since(const struct ctld *c, uint64_t after,
     return known;
 }
 
-const struct job *ctld_next_job(const struct ctld *c, uint64_t after)
+const struct job *ctld_job_next(const struct ctld *c, uint64_t after)
 {
-    return ctld_next_since(c, after, -INFINITY);
+    return ctld_job_next_since(c, after, -INFINITY);
 }
 
 static void say_none(const struct ctld *c, uint64_t id, struct error *ret)
@@ -89,7 +89,7 @@ const struct job *ctld_job_of(struct ctld *c, struct http_exchange *x,
     return NULL;
 }
 
-bool ctld_param_job(struct ctld *c, struct http_exchange *x,
+bool ctld_job_param(struct ctld *c, struct http_exchange *x,
                     const struct job **ret)
 {
     struct target t;

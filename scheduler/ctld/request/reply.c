@@ -32,10 +32,10 @@ json_t *ctld_body(struct http_exchange *x)
     size_t len = 0;
     const char *text = http_body(x, &len);
     json_error_t why = {.text = ""};
-    lack_forget(); /* else what is taken may be another text */
+    nomem_forget(); /* else what is taken may be another text */
     json_t *o = len > 0 ? json_loadb(text, len, JSON_REJECT_DUPLICATES, &why)
                         : json_object();
-    bool has_lacked = lack_was_there();
+    bool has_lacked = nomem_was_there();
     if (json_is_object(o) && !has_lacked)
         return o;
     struct error err;

@@ -56,20 +56,20 @@ json_t *size_table_json(const struct size_table *t, uint64_t job)
             continue;
         (void)json_array_append_new(
             list,
-            json_pack("{s:I, s:i, s:i, s:o, s:o, s:o, s:I, s:o, s:o, s:b, s:b, "
-                      "s:b, s:o, s:o}",
-                      "id", (json_int_t)r->job, "gpus", r->nodes * r->per_node,
-                      "nodes", r->nodes, "rate", ctld_num(r->rate.per_s),
-                      "efficiency", ctld_num(r->efficiency), "basis",
-                      is_known ? json_string(rate_basis_name(r->rate.basis))
-                               : json_null(),
-                      "iterations", (json_int_t)r->rate.n, "value",
-                      ctld_num(r->value), "gain", ctld_num(r->gain), "is_now",
-                      r->is_now, "is_chosen", r->is_chosen, "is_next",
-                      r->is_next, "turn",
-                      ctld_time(r->is_refused ? r->turn_s : (double)NAN),
-                      "idle_turn",
-                      ctld_time(r->is_refused ? r->idle_turn_s : (double)NAN)));
+            json_pack(
+                "{s:I, s:i, s:i, s:o, s:o, s:o, s:I, s:o, s:o, s:b, s:b, "
+                "s:b, s:o, s:o}",
+                "id", (json_int_t)r->job, "gpus", r->nodes * r->per_node,
+                "nodes", r->nodes, "rate", ctld_num(r->rate.per_s),
+                "efficiency", ctld_num(r->efficiency), "basis",
+                is_known ? json_string(throughput_basis_name(r->rate.basis))
+                         : json_null(),
+                "iterations", (json_int_t)r->rate.n, "value",
+                ctld_num(r->value), "gain", ctld_num(r->gain), "is_now",
+                r->is_now, "is_chosen", r->is_chosen, "is_next", r->is_next,
+                "turn", ctld_time(r->is_refused ? r->turn_s : (double)NAN),
+                "idle_turn",
+                ctld_time(r->is_refused ? r->idle_turn_s : (double)NAN)));
     }
     return list;
 }
@@ -128,7 +128,7 @@ static int say_basis(const struct goodput_row *r, const char *before,
     if (!isfinite(r->efficiency))
         return 0;
     if (buf_addf(out, err, "%s%.2f %s%s at %" PRId32, before, r->efficiency,
-                 rate_basis_name(r->rate.basis),
+                 throughput_basis_name(r->rate.basis),
                  before[0] == ';' ? " efficiency" : "", gpus_of(r)) < 0)
         return -1;
     return r->rate.n > 0

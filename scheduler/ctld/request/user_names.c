@@ -170,7 +170,7 @@ static const struct lookup *look_up(struct user_names *u, int64_t uid)
                          .u = u,
                          .uid = uid,
                          .since_s = now_of(u)};
-    if (thread_post(u->thread, &l->task, NULL) < 0) {
+    if (work_queue_post(u->thread, &l->task, NULL) < 0) {
         free(l);
         return NULL;
     }
@@ -220,7 +220,7 @@ int user_names_init(struct ctld *c, struct error *err)
     if (loop_timer_create(c->loop, on_timer, u, &u->timer, err) < 0)
         return -1;
     loop_source_name(u->timer, "names");
-    return thread_create(c->loop, "names", QUEUED, &u->thread, err);
+    return work_queue_create(c->loop, "names", QUEUED, &u->thread, err);
 }
 
 /* A service that does not answer keeps its thread, and must not keep us: what
@@ -230,7 +230,7 @@ void user_names_clear(struct ctld *c)
     struct user_names *u = c->user_names;
     if (!u)
         return;
-    bool has_ended = thread_destroy_within(u->thread, END_S);
+    bool has_ended = work_queue_destroy_within(u->thread, END_S);
     struct error err;
     (void)error_set(&err, ERR_UNAVAIL, "the daemon is stopping");
     while (u->waits) {

@@ -23,7 +23,7 @@ static _Noreturn void wait_for_verdict(int fd)
     _exit(n == 1 ? status : error_exit_status(ERR_INTERNAL));
 }
 
-int daemonpipe_start(struct error *err)
+int daemonize_start(struct error *err)
 {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) < 0)
@@ -78,12 +78,12 @@ static int open_log(struct error *err)
     return 0;
 }
 
-int daemonpipe_reopen(struct error *err)
+int daemonize_reopen(struct error *err)
 {
     return log_path[0] ? open_log(err) : 0;
 }
 
-int daemonpipe_ready(const char *log_file, bool always, struct error *err)
+int daemonize_ready(const char *log_file, bool always, struct error *err)
 {
     if (to_parent < 0 && !always)
         return 0;
@@ -100,7 +100,7 @@ int daemonpipe_ready(const char *log_file, bool always, struct error *err)
     return 0;
 }
 
-void daemonpipe_failed(int status)
+void daemonize_failed(int status)
 {
     tell(status);
 }

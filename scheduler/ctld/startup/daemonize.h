@@ -13,18 +13,18 @@
 #include "jobs/base/error.h"
 
 /* Returns in the daemon only, which has no terminal any more; standard error
- * still goes where it went until daemonpipe_ready().
+ * still goes where it went until daemonize_ready().
  * err  the fork failed; this is still the first process */
-int daemonpipe_start(struct error *err) MUST_CHECK;
+int daemonize_start(struct error *err) MUST_CHECK;
 /* Up: lets the first process end well, and sends standard output and error
  * to log_file from now on; in the foreground only when asked `always`. */
-int daemonpipe_ready(const char *log_file, bool always,
-                     struct error *err) MUST_CHECK;
-/* The log of daemonpipe_ready() anew: somebody has moved it. What was open
+int daemonize_ready(const char *log_file, bool always,
+                    struct error *err) MUST_CHECK;
+/* The log of daemonize_ready() anew: somebody has moved it. What was open
  * stays when that fails, and without a log of ours nothing is done. */
-int daemonpipe_reopen(struct error *err) MUST_CHECK;
+int daemonize_reopen(struct error *err) MUST_CHECK;
 /* Not up: the first process ends with this status. What went wrong was
- * written to standard error. Harmless without daemonpipe_start(). */
-void daemonpipe_failed(int status);
+ * written to standard error. Harmless without daemonize_start(). */
+void daemonize_failed(int status);
 
 #endif

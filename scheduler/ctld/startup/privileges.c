@@ -27,7 +27,7 @@ static int look_up(const char *name, struct passwd *ret, char *space,
                      rc ? ": " : "", rc ? strerror(rc) : "");
 }
 
-int system_account(const char *name, struct account *ret, struct error *err)
+int privileges_account(const char *name, struct account *ret, struct error *err)
 {
     static char space[65536];
     struct passwd pw;
@@ -48,8 +48,8 @@ int system_account(const char *name, struct account *ret, struct error *err)
     return 0;
 }
 
-int system_group(const char *name, const struct account *who, int64_t *ret_gid,
-                 struct error *err)
+int privileges_group(const char *name, const struct account *who,
+                     int64_t *ret_gid, struct error *err)
 {
     gid_t gids[1024];
     int n = (int)(sizeof(gids) / sizeof(gids[0]));
@@ -82,8 +82,8 @@ int system_group(const char *name, const struct account *who, int64_t *ret_gid,
                      who->name, name, name, who->name);
 }
 
-int system_admins(const struct conf *conf, int64_t **ret, size_t *ret_n,
-                  struct error *err)
+int privileges_admins(const struct conf *conf, int64_t **ret, size_t *ret_n,
+                      struct error *err)
 {
     static char space[65536];
     const struct spec_list *names = &conf->auth.admins;
@@ -279,8 +279,8 @@ static int step(struct walk *w, const char *name, bool is_last,
     return arrive(w, fd, &st, is_last, err);
 }
 
-int system_dir(const char *path, const struct account *who, mode_t mode,
-               char *ret, size_t cap, struct error *err)
+int privileges_dir(const char *path, const struct account *who, mode_t mode,
+                   char *ret, size_t cap, struct error *err)
 {
     struct walk w = {.who = who, .mode = mode, .fd = -1};
     char part[NAME_MAX + 1];
@@ -343,7 +343,8 @@ static int check_way(const char *dir, const struct account *who,
     return 0;
 }
 
-int system_way(const char *path, const struct account *who, struct error *err)
+int privileges_way(const char *path, const struct account *who,
+                   struct error *err)
 {
     char top[PATH_MAX];
     if (real_top(path, top, err) < 0)
@@ -359,7 +360,7 @@ int system_way(const char *path, const struct account *who, struct error *err)
     return top[0] ? check_way(top, who, err) : 0;
 }
 
-int system_file(const char *path, struct error *err)
+int privileges_file(const char *path, struct error *err)
 {
     struct stat st;
     if (stat(path, &st) < 0)
@@ -375,8 +376,8 @@ int system_file(const char *path, struct error *err)
 
 /* ---- identity -------------------------------------------------------------
  */
-int system_open_log(const char *path, const struct account *who, int *ret_fd,
-                    struct error *err)
+int privileges_open_log(const char *path, const struct account *who,
+                        int *ret_fd, struct error *err)
 {
     uid_t me = geteuid();
     if (seteuid(who->uid) < 0)
@@ -397,7 +398,7 @@ static bool is_all(uid_t id, uid_t r, uid_t e, uid_t s)
     return r == id && e == id && s == id;
 }
 
-int system_become(const struct account *who, struct error *err)
+int privileges_become(const struct account *who, struct error *err)
 {
     uid_t r, e, s;
     gid_t rg, eg, sg;

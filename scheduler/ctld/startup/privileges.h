@@ -16,20 +16,20 @@ struct account {
 };
 
 /* err  ERR_CONFIG no such account, or it is root */
-int system_account(const char *name, struct account *ret,
-                   struct error *err) MUST_CHECK;
+int privileges_account(const char *name, struct account *ret,
+                       struct error *err) MUST_CHECK;
 
 /* A group of who's, for his socket.
  * err  ERR_CONFIG no such group, root's, or he is not in it */
-int system_group(const char *name, const struct account *who, int64_t *ret_gid,
-                 struct error *err) MUST_CHECK;
+int privileges_group(const char *name, const struct account *who,
+                     int64_t *ret_gid, struct error *err) MUST_CHECK;
 
 /* auth.admins as uids; root, who may do everything anyway, is left out.
  *
  * own  *ret: the caller frees; NULL when there is none
  * err  ERR_CONFIG no such account */
-int system_admins(const struct conf *conf, int64_t **ret, size_t *ret_n,
-                  struct error *err) MUST_CHECK;
+int privileges_admins(const struct conf *conf, int64_t **ret, size_t *ret_n,
+                      struct error *err) MUST_CHECK;
 
 /* A directory for `who`, who alone may write to it. What is missing is made:
  * the last part is who's, with `mode`, parents are root's, 0755.
@@ -43,8 +43,8 @@ int system_admins(const struct conf *conf, int64_t **ret, size_t *ret_n,
  *            must let them
  * out  ret   its path without links
  * err  ERR_CONFIG with the remedy */
-int system_dir(const char *path, const struct account *who, mode_t mode,
-               char *ret, size_t cap, struct error *err) MUST_CHECK;
+int privileges_dir(const char *path, const struct account *who, mode_t mode,
+                   char *ret, size_t cap, struct error *err) MUST_CHECK;
 
 /* Whether users' directories are safe from each other at a path that has %u
  * for the user's name: as far as it is there, no directory before that part
@@ -52,22 +52,22 @@ int system_dir(const char *path, const struct account *who, mode_t mode,
  * sticky. What root cannot look at (NFS) is left to who may.
  *
  * err  ERR_CONFIG with the directory */
-int system_way(const char *path, const struct account *who,
-               struct error *err) MUST_CHECK;
+int privileges_way(const char *path, const struct account *who,
+                   struct error *err) MUST_CHECK;
 
 /* What a daemon that is root believes: a file that only root may change.
  * err  ERR_CONFIG it is not; of open(2) */
-int system_file(const char *path, struct error *err) MUST_CHECK;
+int privileges_file(const char *path, struct error *err) MUST_CHECK;
 
 /* To append to, made by `who`: its directory is his, and so the file's name
  * is his word. The caller closes. */
-int system_open_log(const char *path, const struct account *who, int *ret_fd,
-                    struct error *err) MUST_CHECK;
+int privileges_open_log(const char *path, const struct account *who,
+                        int *ret_fd, struct error *err) MUST_CHECK;
 
 /* Becomes who, with his groups, for good. Afterwards this process can neither
  * become anybody else, nor gain anything by exec(2), nor be looked into by
  * other processes of who.
  * err  ERR_DENIED it did not work: do not go on */
-int system_become(const struct account *who, struct error *err) MUST_CHECK;
+int privileges_become(const struct account *who, struct error *err) MUST_CHECK;
 
 #endif

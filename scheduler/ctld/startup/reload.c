@@ -105,7 +105,7 @@ static int read_file(const struct reload *r, const struct spec_set *sets,
     if (r->path[0] == '\0')
         return error_set(err, ERR_CONFIG,
                          "the daemon was started without --config");
-    if (r->setup->kind == DAEMON_SYSTEM && system_file(r->path, err) < 0)
+    if (r->setup->kind == DAEMON_SYSTEM && privileges_file(r->path, err) < 0)
         return -1;
     return conf_load_with(r->path, sets, n, ret, text, err);
 }
@@ -128,7 +128,8 @@ static int read_life(const struct reload *r, bool reads_file,
     l->setup = *r->setup;
     l->setup.admins = NULL;
     if (rc == 0)
-        rc = system_admins(&l->conf, &l->setup.admins, &l->setup.n_admins, err);
+        rc = privileges_admins(&l->conf, &l->setup.admins, &l->setup.n_admins,
+                               err);
     return rc;
 }
 

@@ -114,9 +114,9 @@ static int go_on(const char *state_dir, uint64_t next, const struct mark *log,
 {
     int fd = -1;
     if (write_first(state_dir, next, err) < 0 ||
-        mark_open(state_dir, &fd, err) < 0)
+        high_water_open(state_dir, &fd, err) < 0)
         return -1;
-    mark_write(fd, log, true);
+    high_water_write(fd, log, true);
     (void)close(fd);
     return 0;
 }
@@ -138,7 +138,7 @@ int restored_first_id(const char *state_dir, const char *jobs_dir,
     char copy[PATH_CAP];
     uint64_t first, dirs = last_dir(jobs_dir, last_id);
     const struct mark log = {.job = last_id, .seq = last_seq};
-    const struct mark stored = mark_read(state_dir);
+    const struct mark stored = high_water_read(state_dir);
 
     if (path_of(copy, state_dir, "backup", err) < 0 ||
         read_first(state_dir, &first, err) < 0)

@@ -32,7 +32,7 @@ static int check_admins(const struct conf *conf, struct error *err)
 {
     int64_t *uids = NULL;
     size_t n = 0;
-    int rc = system_admins(conf, &uids, &n, err);
+    int rc = privileges_admins(conf, &uids, &n, err);
     free(uids);
     return rc;
 }
@@ -133,7 +133,7 @@ static int check_account(const struct conf *conf, struct error *err)
 {
     struct account who;
     return conf->controller.user
-               ? system_account(conf->controller.user, &who, err)
+               ? privileges_account(conf->controller.user, &who, err)
                : 0;
 }
 
@@ -143,9 +143,10 @@ static int check_group(const struct conf *conf, struct error *err)
     int64_t gid = 0;
     if (!conf->controller.user || !conf->controller.socket_group)
         return 0;
-    return system_account(conf->controller.user, &who, NULL) < 0
+    return privileges_account(conf->controller.user, &who, NULL) < 0
                ? 0 /* check_account() says so */
-               : system_group(conf->controller.socket_group, &who, &gid, err);
+               : privileges_group(conf->controller.socket_group, &who, &gid,
+                                  err);
 }
 
 static int check_jobs_dir(const struct conf *conf, struct error *err)
@@ -160,8 +161,8 @@ static int check_jobs_dir(const struct conf *conf, struct error *err)
                          "files are their users'; say where all nodes see "
                          "them and users may write, with %%u for the user, for "
                          "example /home/%%u/.mgpu");
-    bool is_known = system_account(conf->controller.user, &who, NULL) == 0;
-    return is_known && system_way(dir, &who, err) < 0
+    bool is_known = privileges_account(conf->controller.user, &who, NULL) == 0;
+    return is_known && privileges_way(dir, &who, err) < 0
                ? error_wrap(err, "controller.jobs_dir")
                : 0;
 }
@@ -288,7 +289,7 @@ static int find_kind(const struct args *a, const struct conf *conf,
         return check_no_user(conf, err);
     if (*ret != DAEMON_PERSONAL || !user)
         return 0;
-    if (system_account(user, &who, err) < 0)
+    if (privileges_account(user, &who, err) < 0)
         return -1;
     return who.uid == geteuid()
                ? 0
@@ -331,13 +332,13 @@ int setup_find(const struct args *a, const struct conf *conf, struct setup *ret,
         first_wrong(of_all, conf, err) < 0 || find_places(a, conf, &s, err) < 0)
         return -1;
     if (s.kind == DAEMON_SYSTEM &&
-        (system_file(a->config, err) < 0 ||
-         system_account(conf->controller.user, &s.who, err) < 0 ||
+        (privileges_file(a->config, err) < 0 ||
+         privileges_account(conf->controller.user, &s.who, err) < 0 ||
          (conf->controller.socket_group &&
-          system_group(conf->controller.socket_group, &s.who, &s.socket_gid,
-                       err) < 0)))
+          privileges_group(conf->controller.socket_group, &s.who, &s.socket_gid,
+                           err) < 0)))
         return -1;
-    if (system_admins(conf, &s.admins, &s.n_admins, err) < 0)
+    if (privileges_admins(conf, &s.admins, &s.n_admins, err) < 0)
         return -1;
     *ret = s;
     return 0;
@@ -355,10 +356,11 @@ static int system_dirs(struct setup *s, struct error *err)
     memcpy(dir, s->socket, (size_t)(slash - s->socket));
     dir[slash - s->socket] = '\0';
     memcpy(name, slash, strlen(slash) + 1);
-    if (system_dir(s->state_dir, &s->who, 0700, real, sizeof(real), err) < 0)
+    if (privileges_dir(s->state_dir, &s->who, 0700, real, sizeof(real), err) <
+        0)
         return -1;
     memcpy(s->state_dir, real, sizeof(real));
-    if (system_dir(dir, &s->who, 0755, real, sizeof(real), err) < 0)
+    if (privileges_dir(dir, &s->who, 0755, real, sizeof(real), err) < 0)
         return -1;
     if (strlen(real) + strlen(name) >= sizeof(s->socket))
         return error_set(err, ERR_CONFIG, "path is too long: '%s%s'", real,

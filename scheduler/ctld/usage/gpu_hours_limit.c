@@ -199,7 +199,7 @@ static void reading_done(struct task *t)
     if (!c->stopping && take(c, r, &err) < 0)
         log_warn("ctld", "GPU-hours stay as they were why=\"%s\"", err.msg);
     else if (!c->stopping)
-        ctld_want_step(c);
+        ctld_step_want(c);
     reading_free(r);
 }
 
@@ -219,7 +219,7 @@ static void look(void *arg)
     if ((!limits || limits->n == 0) && !h->is_told)
         return;
     struct reading *r = reading_new(c);
-    if (!r || thread_post(c->reader, &r->task, &err) < 0) {
+    if (!r || work_queue_post(c->reader, &r->task, &err) < 0) {
         reading_free(r);
         loop_timer_set(h->timer, LEAST_S);
         return;

@@ -207,7 +207,7 @@ void serve_usage(void *arg, struct http_exchange *x)
                          .uid = sees_all ? -1 : uid};
     usage_sums_init(&r->sums, by, fmin(fmax(since_s, 1), fmax(now_s, 1)),
                     now_s);
-    if (thread_post(c->reader, &r->task, &err) < 0) {
+    if (work_queue_post(c->reader, &r->task, &err) < 0) {
         http_reply_err(x, &err);
         report_free(r);
     }

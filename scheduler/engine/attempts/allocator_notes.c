@@ -33,7 +33,7 @@ static int inbox_reserve(struct inbox *in, struct error *err)
     return 0;
 }
 
-int eng_poll(struct engine *e, struct error *err)
+int eng_notes_poll(struct engine *e, struct error *err)
 {
     struct alloc *a = e->parts.alloc;
     struct inbox *in = &e->inbox;
@@ -66,7 +66,7 @@ static void set_suspended(struct engine *e, struct job_record *rec,
         rec->start_now_s += now_s - rec->suspended_s;
         rec->granted_s += now_s - rec->suspended_s;
         rec->stalled_s = rec->job.beat_s = now_s;
-        eng_moved(rec, now_s);
+        eng_stall_moved(rec, now_s);
         rec->pace_of = 0; /* the pause must not count as step time */
     }
     if ((is_suspended ? rec->job.reason[0] == '\0'
@@ -294,7 +294,7 @@ static int take(struct engine *e, const struct alloc_note *note,
 /* A note that cannot be handled now (the exit hook failed, out of memory)
  * stays. Later notes about that attempt are then harmless: they find it still
  * live, and are handled in order the next time. */
-void eng_take_notes(struct engine *e)
+void eng_notes_take(struct engine *e)
 {
     for (size_t i = 0; i < e->inbox.n; i++) {
         if (e->inbox.handled[i])

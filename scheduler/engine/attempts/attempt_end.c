@@ -162,7 +162,7 @@ static struct verdict exited(const struct engine *e,
                              said ? said : stopped_by_nobody));
     /* The same size would be refused again. */
     if (job->reported && strcmp(job->cause, "memory") == 0)
-        return make(eng_has_larger(e, rec) ? EV_REQUEUE : EV_FAIL,
+        return make(eng_refused_has_larger(e, rec) ? EV_REQUEUE : EV_FAIL,
                     job->report_code, 0, said ? said : "memory");
     if (job->reported && job->report_code != 0)
         return or_again(job, RETRY_EXIT,
@@ -287,7 +287,7 @@ static struct verdict decide(const struct engine *e,
     if (rec->give_up) {
         text_copy(why, sizeof(why), rec->give_up);
         if (rec->give_up == eng_was_stuck)
-            eng_stuck_why(e, rec, eng_now(e), why, sizeof(why));
+            eng_stall_why(e, rec, eng_now(e), why, sizeof(why));
         return or_again(job, RETRY_STALLED,
                         make(EV_FAIL, EXIT_NEVER_RAN, end->signal, why));
     }
@@ -353,7 +353,7 @@ static void exclude(const struct engine *e, const struct job_record *rec,
         len = 0;
     (void)snprintf(elsewhere.exclude + len, sizeof(elsewhere.exclude) - len,
                    "%s%s", len > 0 ? "," : "", nodes);
-    if (eng_check_fits(e, &elsewhere, NULL) == 0)
+    if (eng_feasibility_check(e, &elsewhere, NULL) == 0)
         text_copy(d->exclude, sizeof(d->exclude), nodes);
 }
 

@@ -11,8 +11,8 @@
 
 struct engine;
 
-int eng_poll(struct engine *e, struct error *err);
-void eng_take_notes(struct engine *e);
+int eng_notes_poll(struct engine *e, struct error *err);
+void eng_notes_take(struct engine *e);
 /* The end of an attempt, as the allocator or the engine itself saw it. */
 struct ending {
     enum alloc_note_kind kind; /* EXITED, LOST or REFUSED */
@@ -38,23 +38,23 @@ int64_t eng_limit_left_ms(const struct engine *e, const struct job_record *rec,
 
 void eng_timers(struct engine *e);
 /* job_record.give_up of an attempt that had reported by then, and of one that
- * was STALLED without progress: eng_stuck_why() has the details. */
+ * was STALLED without progress: eng_stall_why() has the details. */
 extern const char eng_was_done[], eng_was_stuck[];
 double eng_timers_next(const struct engine *e, const struct job_record *rec);
 
 /* Compares the heartbeat with the job, before the job takes its values; true if
  * it reports any progress. */
-bool eng_note_progress(struct job_record *rec, const struct engine_beat *beat,
-                       double now_s);
+bool eng_stall_note_progress(struct job_record *rec,
+                             const struct engine_beat *beat, double now_s);
 /* Restarts the progress clock, if it runs. */
-void eng_moved(struct job_record *rec, double now_s);
+void eng_stall_moved(struct job_record *rec, double now_s);
 /* When the attempt counts as stalled without further progress; INFINITY:
  * unknown. */
-double eng_stuck_at(const struct engine *e, const struct job_record *rec);
-void eng_stuck_why(const struct engine *e, const struct job_record *rec,
+double eng_stall_at(const struct engine *e, const struct job_record *rec);
+void eng_stall_why(const struct engine *e, const struct job_record *rec,
                    double now_s, char *ret, size_t cap);
 
-void eng_act(struct engine *e);
+void eng_dispatch(struct engine *e);
 /* Cancels every attempt that is pending in the allocator, without counting a
  * retry. */
 int eng_take_all_back(struct engine *e, const char *why,

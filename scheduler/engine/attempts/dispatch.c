@@ -392,7 +392,7 @@ static void ask_starts(struct engine *e, double now_s)
     } while (next);
 }
 
-void eng_act(struct engine *e)
+void eng_dispatch(struct engine *e)
 {
     double now_s = eng_now(e);
     struct job_record *rec = eng_next_moving(e, 0);

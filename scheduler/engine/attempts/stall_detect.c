@@ -22,7 +22,7 @@
 /* An average over fewer iterations is not reliable. */
 enum { PACE_MIN = 3 };
 
-void eng_moved(struct job_record *rec, double now_s)
+void eng_stall_moved(struct job_record *rec, double now_s)
 {
     if (!isnan(rec->moved_s))
         rec->moved_s = now_s;
@@ -54,8 +54,8 @@ static double step_of(const struct job_record *rec,
                : (double)NAN;
 }
 
-bool eng_note_progress(struct job_record *rec, const struct engine_beat *beat,
-                       double now_s)
+bool eng_stall_note_progress(struct job_record *rec,
+                             const struct engine_beat *beat, double now_s)
 {
     bool is_first = isnan(rec->moved_s);
     bool is_more = beat->iteration > 0 &&
@@ -92,7 +92,7 @@ static double patience(const struct engine *e, const struct job_record *rec)
     return factor > 0 ? fmax(min_s, factor * rec->step_s) : (double)INFINITY;
 }
 
-double eng_stuck_at(const struct engine *e, const struct job_record *rec)
+double eng_stall_at(const struct engine *e, const struct job_record *rec)
 {
     const struct job *job = &rec->job;
     bool is_done =
@@ -104,7 +104,7 @@ double eng_stuck_at(const struct engine *e, const struct job_record *rec)
     return rec->moved_s + patience(e, rec);
 }
 
-void eng_stuck_why(const struct engine *e, const struct job_record *rec,
+void eng_stall_why(const struct engine *e, const struct job_record *rec,
                    double now_s, char *ret, size_t cap)
 {
     char who[80] = "";

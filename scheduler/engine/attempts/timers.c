@@ -109,7 +109,7 @@ void engine_was_away(struct engine *e)
         if (!job_state_is_live(rec->job.state))
             continue;
         rec->stalled_s = rec->job.beat_s = now_s;
-        eng_moved(rec, now_s);
+        eng_stall_moved(rec, now_s);
         if (!isnan(rec->granted_s))
             rec->granted_s = now_s;
         rec->is_from_claim = rec->job.native_id[0] && !is_claimed(&rec->job);
@@ -124,7 +124,7 @@ double eng_timers_next(const struct engine *e, const struct job_record *rec)
         return INFINITY;
     double t = fmin(limit_at(e, rec), stall_at(e, rec));
     t = fmin(t, fmin(give_up_at(e, rec), warn_at(e, rec)));
-    t = fmin(t, fmin(time_80_at(e, rec), eng_stuck_at(e, rec)));
+    t = fmin(t, fmin(time_80_at(e, rec), eng_stall_at(e, rec)));
     if (!rec->is_resumed)
         t = fmin(t,
                  fmin(rec->limit_at_s, fmin(rec->tell_at_s, rec->warn_at_s)));
@@ -173,8 +173,8 @@ static int one(struct engine *e, struct job_record *rec, double now_s)
                        now_s - rec->job.beat_s);
         return eng_stage(e, rec, EV_STALL, -1, &d, NULL);
     }
-    if (eng_stuck_at(e, rec) <= now_s) {
-        eng_stuck_why(e, rec, now_s, d.why, sizeof(d.why));
+    if (eng_stall_at(e, rec) <= now_s) {
+        eng_stall_why(e, rec, now_s, d.why, sizeof(d.why));
         if (eng_stage(e, rec, EV_STALL, -1, &d, NULL) < 0)
             return -1;
         rec->is_stuck = true;

@@ -251,7 +251,7 @@ int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
     rec->spoke_s = eng_wall(e);
     set_start(e, rec, beat->lease_s);
     note_pace(e, rec, beat);
-    bool moves = eng_note_progress(rec, beat, eng_now(e));
+    bool moves = eng_stall_note_progress(rec, beat, eng_now(e));
     job->beat_s = eng_now(e);
     job->iteration = beat->iteration;
     job->iterations_total = beat->iterations_total;

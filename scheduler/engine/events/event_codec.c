@@ -95,7 +95,7 @@ static const struct json_struct details = {"event", JSON_FIELDS(fields)};
 
 int detail_encode(const struct detail *d, char **ret_text, struct error *err)
 {
-    lack_forget();
+    nomem_forget();
     json_t *o = json_object();
     char *text = NULL;
     if (o && json_struct_write(&details, d, o, NULL) < 0) {
@@ -106,7 +106,7 @@ int detail_encode(const struct detail *d, char **ret_text, struct error *err)
     if (o && !is_empty)
         text = json_dumps(o, JSON_COMPACT);
     json_decref(o);
-    if (lack_was_there() || (!text && !is_empty)) {
+    if (nomem_was_there() || (!text && !is_empty)) {
         free(text);
         return error_set(err, ERR_NOMEM, "out of memory");
     }
@@ -123,14 +123,14 @@ int detail_decode(const char *text, struct detail *ret, struct error *err)
         *ret = nothing;
         return 0;
     }
-    lack_forget();
-    bool is_read = members_read(text, &m) == 0;
-    if (is_read && lack_was_there())
-        members_clear(&m);
-    if (!is_read || lack_was_there())
-        return lack_refuse("an event's detail is no object", err);
+    nomem_forget();
+    bool is_read = json_members_read(text, &m) == 0;
+    if (is_read && nomem_was_there())
+        json_members_clear(&m);
+    if (!is_read || nomem_was_there())
+        return nomem_refuse("an event's detail is no object", err);
     *ret = nothing;
     int rc = json_struct_take(&details, &m, true, ret);
-    members_clear(&m);
+    json_members_clear(&m);
     return rc; /* no row has to be there */
 }

@@ -82,7 +82,7 @@ int detail_encode(const struct detail *d, char **ret_text,
                   struct error *err) MUST_CHECK;
 /* in   text  NULL is an empty object.
  * err  ERR_INVAL it is damaged; ERR_NOMEM, also if the JSON library ran out of
- *      memory and lack_watch() was called (json_nomem.h) */
+ *      memory and nomem_watch() was called (json_nomem.h) */
 int detail_decode(const char *text, struct detail *ret,
                   struct error *err) MUST_CHECK;
 

@@ -93,14 +93,13 @@ static void fold_intent(struct job_record *rec, const struct store_event *ev,
     struct job *job = &rec->job;
 
     job->attempt = ev->attempt;
-    job->requeue_wait_s = 0;
     job->nodes = d->nodes;
     job->gpus = d->gpus;
     copy(job->gpu_type, d->gpu_type, sizeof(job->gpu_type));
     copy(job->account, d->account, sizeof(job->account));
     job->native_id[0] = job->place[0] = job->holder[0] = '\0';
     job->on_type[0] = job->pending_id[0] = '\0';
-    job->alloc_start_s = 0;
+    job->requeue_wait_s = job->alloc_start_s = 0;
     job->claim_names_id = false;
     job->intent_s = ev->at_s;
     job->start_s = job->claim_s = job->run_s = job->stopped_s = NAN;
@@ -117,8 +116,7 @@ static void fold_intent(struct job_record *rec, const struct store_event *ev,
     job->epoch = job->epochs_total = 0;
     job->loss = job->t_iter = job->eval_accuracy = job->beat_s = NAN;
     job->tokenised = NAN;
-    rec->is_taken_back = false;
-    rec->has_progress = false;
+    rec->is_taken_back = rec->has_progress = false;
     rec->attempt_exit = -1;
     rec->attempt_signal = 0;
     rec->attempt_end_s = NAN;

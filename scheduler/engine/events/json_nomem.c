@@ -11,32 +11,32 @@ static _Thread_local bool was_there;
 static void *allocate(size_t n)
 {
     void *p = malloc(n);
-    lack_note(p != NULL);
+    nomem_note(p != NULL);
     return p;
 }
 
-void lack_watch(void)
+void nomem_watch(void)
 {
     json_set_alloc_funcs(allocate, free);
 }
 
-void lack_forget(void)
+void nomem_forget(void)
 {
     was_there = false;
 }
 
-void lack_note(bool is_there)
+void nomem_note(bool is_there)
 {
     was_there = was_there || !is_there;
 }
 
-bool lack_was_there(void)
+bool nomem_was_there(void)
 {
     return was_there;
 }
 
-int lack_refuse(const char *why, struct error *err)
+int nomem_refuse(const char *why, struct error *err)
 {
-    return lack_was_there() ? error_set(err, ERR_NOMEM, "out of memory")
-                            : error_set(err, ERR_INVAL, "%s", why);
+    return nomem_was_there() ? error_set(err, ERR_NOMEM, "out of memory")
+                             : error_set(err, ERR_INVAL, "%s", why);
 }

@@ -14,15 +14,15 @@
 
 /* Call it before any other thread uses JSON; a repeated call is harmless while
  * no other thread does. */
-void lack_watch(void);
+void nomem_watch(void);
 
 /* Forgets the failures so far. */
-void lack_forget(void);
+void nomem_forget(void);
 /* Notes the outcome of an allocation of our own. */
-void lack_note(bool is_there);
-bool lack_was_there(void);
+void nomem_note(bool is_there);
+bool nomem_was_there(void);
 /* Returns -1: the error for a text that could not be read.
  * err  ERR_NOMEM memory ran out; ERR_INVAL, with why, the text is damaged */
-int lack_refuse(const char *why, struct error *err);
+int nomem_refuse(const char *why, struct error *err);
 
 #endif

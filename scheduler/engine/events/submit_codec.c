@@ -169,7 +169,7 @@ static int depends_decode(const json_t *list, struct job *ret,
     }
     if (n > 0) {
         *ret_own = malloc(n * sizeof(**ret_own));
-        lack_note(*ret_own != NULL);
+        nomem_note(*ret_own != NULL);
     }
     if (*ret_own)
         memcpy(*ret_own, found, n * sizeof(*found));
@@ -254,14 +254,14 @@ int submit_encode(const struct job *job, const char *class, char **ret_text,
                   struct error *err)
 {
     struct buf b = BUF_INIT;
-    lack_forget(); /* out of memory counts as a value that is not there */
+    nomem_forget(); /* out of memory counts as a value that is not there */
     char *rest = describe(job, class);
 
-    if (!rest || lack_was_there()) {
+    if (!rest || nomem_was_there()) {
         free(rest);
-        return lack_refuse("the user, the key, the name or the directory is "
-                           "not valid UTF-8",
-                           err);
+        return nomem_refuse("the user, the key, the name or the directory is "
+                            "not valid UTF-8",
+                            err);
     }
     int rc = buf_addstr(&b, spec_first, err);
     if (rc == 0)
@@ -285,7 +285,7 @@ static size_t spec_len(const char *text, const char *known)
     size_t len = known ? strlen(known) : 0;
     if (len > 0 && strncmp(text, known, len) == 0 && text[len] == ',')
         return len;
-    const char *end = members_end(text);
+    const char *end = json_members_end(text);
     if (end)
         return (size_t)(end - text);
     json_t *spec = json_loadb(text, strlen(text), JSON_DISABLE_EOF_CHECK, &bad);
@@ -303,7 +303,7 @@ static int rest_of(const char *text, const char *known, size_t *ret_len,
     *ret_len = spec_len(text + SPEC_AT, known);
     if (*ret_len == 0)
         return -1;
-    return members_read_rest(text + SPEC_AT + *ret_len, ret);
+    return json_members_read_rest(text + SPEC_AT + *ret_len, ret);
 }
 
 /* Absent in jobs that are older than this end. */
@@ -312,18 +312,18 @@ static int take_stall(const struct members *m, struct job *ret)
     const struct member stall = members_get(m, "stall");
     struct members in;
 
-    if (members_of(&stall, &in) < 0)
+    if (json_members_of(&stall, &in) < 0)
         in = (struct members){.n = 0};
     int rc = json_struct_take(&stall_table, &in, false, ret);
-    members_clear(&in);
+    json_members_clear(&in);
     return rc;
 }
 
 static char *dup_text(const struct member *text)
 {
-    char *own = member_dup(text);
+    char *own = json_member_dup(text);
 
-    lack_note(own || text->kind != MEMBER_TEXT);
+    nomem_note(own || text->kind != MEMBER_TEXT);
     return own;
 }
 
@@ -358,7 +358,7 @@ static int take(const struct members *m, struct job *ret, struct texts *own)
     ret->attempt_limit_s = ret->limit_s;
     /* Without retry rules (jobs of older versions), these ends are retried at
      * once. */
-    if (members_has(m, "retry_on", MEMBER_NONE))
+    if (json_members_has(m, "retry_on", MEMBER_NONE))
         ret->retry_on = RETRY_NODE_FAIL | RETRY_STALLED | RETRY_SIGNAL;
     own->key = dup_text(&key);
     own->rules = dup_text(&rules);
@@ -369,9 +369,9 @@ static int take(const struct members *m, struct job *ret, struct texts *own)
 static json_t *tree_of(const struct members *m, const char *name)
 {
     const struct member v = members_get(m, name);
-    json_t *tree = member_tree(&v);
+    json_t *tree = json_member_tree(&v);
 
-    lack_note(tree || v.kind != MEMBER_TREE);
+    nomem_note(tree || v.kind != MEMBER_TREE);
     return tree;
 }
 
@@ -383,15 +383,15 @@ static int take_trees(const struct members *m, struct job *ret,
     json_t *depends = tree_of(m, "depends");
     struct alloc_where words = {0};
     struct members in;
-    bool is_bad = !sweep && !members_has(m, "sweep", MEMBER_NONE);
+    bool is_bad = !sweep && !json_members_has(m, "sweep", MEMBER_NONE);
 
-    members_of_json(where, &in);
+    json_members_of_json(where, &in);
     if (json_struct_take(&where_table, &in, false, &words) < 0 || is_bad ||
         sweep_decode(sweep, ret, &own->vary) < 0 ||
         depends_decode(depends, ret, &own->depends) < 0)
         is_bad = true;
     else
-        lack_note(where_copy(&words, &ret->where, &own->words, NULL) == 0);
+        nomem_note(where_copy(&words, &ret->where, &own->words, NULL) == 0);
     json_decref(sweep);
     json_decref(where);
     json_decref(depends);
@@ -420,18 +420,18 @@ int submit_decode(const char *text, const char *known, struct job *ret,
     struct members m;
     size_t len = 0;
 
-    lack_forget();
+    nomem_forget();
     if (rest_of(text, known, &len, &m) < 0)
-        return lack_refuse(damaged, err);
+        return nomem_refuse(damaged, err);
     int rc = take(&m, &job, &own);
     if (rc == 0)
         rc = take_trees(&m, &job, &own);
-    members_clear(&m);
+    json_members_clear(&m);
     own.spec = strndup(text + SPEC_AT, len);
-    lack_note(own.spec != NULL);
-    if (rc < 0 || lack_was_there()) {
+    nomem_note(own.spec != NULL);
+    if (rc < 0 || nomem_was_there()) {
         texts_clear(&own);
-        return lack_refuse(damaged, err);
+        return nomem_refuse(damaged, err);
     }
     *ret = job;
     *ret_own = own;

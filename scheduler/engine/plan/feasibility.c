@@ -219,8 +219,8 @@ static int refuse_size(const struct engine *e, const struct job *job,
                                             : "lower resources.gpus");
 }
 
-int eng_check_fits(const struct engine *e, const struct job *job,
-                   struct error *err)
+int eng_feasibility_check(const struct engine *e, const struct job *job,
+                          struct error *err)
 {
     const struct alloc_where w = eng_where(e->parts.conf, job, 1);
     bool has_gpus = job->gpus_max > 0;
@@ -235,7 +235,7 @@ int eng_check_fits(const struct engine *e, const struct job *job,
     if (e->n_nodes == 0)
         return 0;
     if (refuse_words(e, &w, has_gpus, err) < 0 ||
-        eng_check_partition(e, job, err) < 0)
+        eng_partition_check(e, job, err) < 0)
         return -1;
     struct policy_node *nodes = calloc(e->n_nodes, sizeof(*nodes));
     if (!nodes)
@@ -271,13 +271,13 @@ static bool wants_same(const struct job *a, const struct job *b)
            eng_same_where(&a->where, &b->where);
 }
 
-int eng_check_fits_as(const struct engine *e, const struct job *job,
-                      struct fit_memo *memo, struct error *err)
+int eng_feasibility_check_as(const struct engine *e, const struct job *job,
+                             struct fit_memo *memo, struct error *err)
 {
     for (size_t i = 0; memo && i < FIT_MEMO && memo->of[i]; i++)
         if (wants_same(memo->of[i], job))
             return 0;
-    if (eng_check_fits(e, job, err) < 0)
+    if (eng_feasibility_check(e, job, err) < 0)
         return -1;
     if (memo)
         memo->of[memo->next++ % FIT_MEMO] = job;

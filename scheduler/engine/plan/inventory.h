@@ -35,7 +35,7 @@ struct eng_buffers {
 
 /* Whether a partition of the job takes its time limit, nodes, account and QOS,
  * as far as the allocator tells. err ERR_INVAL */
-int eng_check_partition(const struct engine *e, const struct job *job,
+int eng_partition_check(const struct engine *e, const struct job *job,
                         struct error *err) MUST_CHECK;
 /* The time limit that Slurm gives a job that names none: the shortest of its
  * partitions. Returns seconds, or INFINITY

@@ -55,7 +55,7 @@ static void build(struct eng_model *m, const struct eng_view *t)
     m->curve.largest = throughput_largest(&m->m);
 }
 
-double eng_goodput_next(const struct engine *e)
+double eng_curves_next(const struct engine *e)
 {
     double interval_s = e->parts.conf->goodput.interval_s;
 
@@ -75,7 +75,8 @@ static enum policy_goal goal_of(const struct job *job)
 
 /* ---- the type of GPUs -----------------------------------------------------
  */
-bool eng_prefers_type(const struct engine *e, const struct job_record *rec)
+bool eng_curves_prefer_type(const struct engine *e,
+                            const struct job_record *rec)
 {
     const struct job *job = &rec->job;
     bool has_range =
@@ -156,8 +157,8 @@ static struct eng_model *try_in_order(struct engine *e,
     return of;
 }
 
-void eng_view_goodput(struct engine *e, struct eng_view *t,
-                      const struct job_record *rec, struct policy_job *io)
+void eng_curves_view(struct engine *e, struct eng_view *t,
+                     const struct job_record *rec, struct policy_job *io)
 {
     const struct gpu_sizes sizes = {
         .gpus = {io->gpus_min, io->gpus_max},
@@ -177,7 +178,7 @@ void eng_view_goodput(struct engine *e, struct eng_view *t,
          eng_models_get(&e->models, rec->own.class, eng_model_type(e, rec),
                         engine_is_weak(&rec->job), &m, NULL) < 0))
         return;
-    if (io->state == JOB_QUEUED && eng_prefers_type(e, rec))
+    if (io->state == JOB_QUEUED && eng_curves_prefer_type(e, rec))
         m = try_in_order(e, t, rec, m, io);
     if (m->curve_of != e->models.n_views) {
         build(m, t);

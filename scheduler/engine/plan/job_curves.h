@@ -5,12 +5,13 @@
 #include "scheduler/engine/plan/plan.h"
 
 /* When the policy is to choose the sizes anew; INFINITY: it does not. */
-double eng_goodput_next(const struct engine *e);
+double eng_curves_next(const struct engine *e);
 /* Whether goodput chooses the type of GPUs of a job, if its class has run. */
-bool eng_prefers_type(const struct engine *e, const struct job_record *rec);
+bool eng_curves_prefer_type(const struct engine *e,
+                            const struct job_record *rec);
 /* Sets io->goodput, and io->sets of a job that prefers a type, after all else
  * of *io. */
-void eng_view_goodput(struct engine *e, struct eng_view *t,
-                      const struct job_record *rec, struct policy_job *io);
+void eng_curves_view(struct engine *e, struct eng_view *t,
+                     const struct job_record *rec, struct policy_job *io);
 
 #endif

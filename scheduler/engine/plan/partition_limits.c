@@ -89,7 +89,7 @@ static bool is_meant(const struct alloc_where *w,
     return w->partition ? has(w->partition, p->name, strncmp) : p->is_default;
 }
 
-int eng_check_partition(const struct engine *e, const struct job *job,
+int eng_partition_check(const struct engine *e, const struct job *job,
                         struct error *err)
 {
     struct alloc *a = e->parts.alloc;

@@ -166,7 +166,8 @@ int eng_intend(struct engine *e, struct job_record *rec, int32_t nodes,
 
     d.nodes = nodes;
     d.gpus = gpus;
-    if (gpus > 0 && (eng_wants_type(e, &rec->job) || eng_prefers_type(e, rec)))
+    if (gpus > 0 &&
+        (eng_wants_type(e, &rec->job) || eng_curves_prefer_type(e, rec)))
         text_copy(d.gpu_type, sizeof(d.gpu_type), eng_type_of(e, classes));
     say_chosen(e, &rec->job, &d);
     const char *account =
@@ -344,7 +345,7 @@ int eng_plan(struct engine *e, struct error *err)
     if (rc == 0)
         e->look_at_s =
             fmin(eng_patience_next(e),
-                 fmin(eng_preempt_next(e, &t.v), eng_goodput_next(e)));
+                 fmin(eng_preempt_next(e, &t.v), eng_curves_next(e)));
     if (rc == 0 && (rc = carry_over(e, &t, n, err)) < 0)
         e->retry_at_s = eng_now(e) + 1;
     eng_view_clear(&t);

@@ -75,8 +75,8 @@ struct mask_memo {
 struct class_masks eng_masks(const struct engine *e, const struct job *job,
                              struct mask_memo *memo);
 /* err  ERR_INVAL "can never fit", and what is missing */
-int eng_check_fits(const struct engine *e, const struct job *job,
-                   struct error *err) MUST_CHECK;
+int eng_feasibility_check(const struct engine *e, const struct job *job,
+                          struct error *err) MUST_CHECK;
 /* Jobs that were found to fit: most tasks of a sweep have the same request.
  * Zeroed at first; for one inventory, and while these jobs exist. */
 enum { FIT_MEMO = 16 };
@@ -84,9 +84,10 @@ struct fit_memo {
     const struct job *of[FIT_MEMO];
     size_t next;
 };
-/* As eng_check_fits(). in memo NULL: no cache */
-int eng_check_fits_as(const struct engine *e, const struct job *job,
-                      struct fit_memo *memo, struct error *err) MUST_CHECK;
+/* As eng_feasibility_check(). in memo NULL: no cache */
+int eng_feasibility_check_as(const struct engine *e, const struct job *job,
+                             struct fit_memo *memo,
+                             struct error *err) MUST_CHECK;
 bool eng_same_where(const struct alloc_where *a, const struct alloc_where *b);
 
 /* ---- mixed_gpu_nodes.c ----------------------------------------------------

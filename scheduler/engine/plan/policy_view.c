@@ -414,13 +414,13 @@ int eng_view_build(struct engine *e, struct eng_view *t, struct error *err)
     free(order);
     /* First: what is refused takes no place of its sweep. */
     if (e->refusals.n > 0)
-        t->v.n_jobs = eng_drop_refused(e, &t->v, t->jobs);
+        t->v.n_jobs = eng_refused_drop(e, &t->v, t->jobs);
     if (has_caps)
         t->v.n_jobs = eng_cap_sweeps(e, t->jobs, t->v.n_jobs);
     view_places(e, t);
     eng_part_jobs(e, t);
     bool has_sizes = e->policy == &policy_goodput && any_sizes(&t->v);
     for (size_t i = 0; i < t->v.n_jobs && has_sizes; i++)
-        eng_view_goodput(e, t, eng_find(e, t->jobs[i].id), &t->jobs[i]);
+        eng_curves_view(e, t, eng_find(e, t->jobs[i].id), &t->jobs[i]);
     return 0;
 }

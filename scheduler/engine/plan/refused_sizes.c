@@ -140,7 +140,7 @@ static void say(const struct engine *e, struct job_record *rec,
     }
 }
 
-size_t eng_drop_refused(struct engine *e, const struct policy_view *v,
+size_t eng_refused_drop(struct engine *e, const struct policy_view *v,
                         struct policy_job *jobs)
 {
     size_t kept = 0, n = v->n_jobs;
@@ -160,7 +160,8 @@ size_t eng_drop_refused(struct engine *e, const struct policy_view *v,
     return kept;
 }
 
-bool eng_has_larger(const struct engine *e, const struct job_record *rec)
+bool eng_refused_has_larger(const struct engine *e,
+                            const struct job_record *rec)
 {
     struct job larger = rec->job;
 
@@ -168,5 +169,6 @@ bool eng_has_larger(const struct engine *e, const struct job_record *rec)
     if (larger.gpus_min > larger.gpus_max)
         return false;
     const struct gpu_sizes sizes = eng_sizes(&larger);
-    return gpu_sizes_any(&sizes) && eng_check_fits(e, &larger, NULL) == 0;
+    return gpu_sizes_any(&sizes) &&
+           eng_feasibility_check(e, &larger, NULL) == 0;
 }

@@ -87,9 +87,10 @@ static void cut(struct forecast *f)
 static double takes_s(struct forecast *f, const struct policy_job *job,
                       double for_s)
 {
-    double s = f->is_expected ? eng_expect_s(f->e, eng_find(f->e, job->id),
-                                             job->nodes, job->gpus, for_s, 0.5)
-                              : (double)NAN;
+    double s = f->is_expected
+                   ? eng_runtime_expect_s(f->e, eng_find(f->e, job->id),
+                                          job->nodes, job->gpus, for_s, 0.5)
+                   : (double)NAN;
     f->n_measured += s < job->limit_s;
     return isnan(s) ? job->limit_s : s;
 }

@@ -232,7 +232,7 @@ static void suppose_partition(struct suppose *s, struct engine_change *ret)
 /* When it would start if the running jobs end as estimated, and never after
  * their limits. */
 static double planned_s(struct suppose *s, bool is_slow,
-                        struct engine_suppose *ret)
+                        struct engine_what_if *ret)
 {
     double now_s = s->base.v.now_s;
     struct error ignored = ERROR_INIT;
@@ -244,9 +244,9 @@ static double planned_s(struct suppose *s, bool is_slow,
         struct policy_job *pj = &s->jobs[i];
         if (!job_state_is_live(pj->state))
             continue;
-        double limit_s =
-            eng_expect_s(s->e, eng_find(s->e, pj->id), pj->nodes, pj->gpus,
-                         fmax(0, now_s - pj->start_s), is_slow ? 1 : 0);
+        double limit_s = eng_runtime_expect_s(
+            s->e, eng_find(s->e, pj->id), pj->nodes, pj->gpus,
+            fmax(0, now_s - pj->start_s), is_slow ? 1 : 0);
         ret->n_running++;
         if (limit_s < pj->limit_s) {
             pj->limit_s = limit_s;
@@ -270,17 +270,17 @@ static bool has_spread(const struct suppose *s)
         double for_s = fmax(0, s->base.v.now_s - pj->start_s);
         if (!job_state_is_live(pj->state))
             continue;
-        if (eng_average_s(rec) > 0 ||
-            eng_expect_s(s->e, rec, pj->nodes, pj->gpus, for_s, 1) >
-                eng_expect_s(s->e, rec, pj->nodes, pj->gpus, for_s, 0))
+        if (eng_runtime_average_s(rec) > 0 ||
+            eng_runtime_expect_s(s->e, rec, pj->nodes, pj->gpus, for_s, 1) >
+                eng_runtime_expect_s(s->e, rec, pj->nodes, pj->gpus, for_s, 0))
             return true;
     }
     return false;
 }
 
-static void expect(struct suppose *s, struct engine_suppose *ret)
+static void expect(struct suppose *s, struct engine_what_if *ret)
 {
-    struct engine_suppose slow;
+    struct engine_what_if slow;
     double early = planned_s(s, false, ret), late;
 
     ret->expected_s = early;
@@ -312,7 +312,7 @@ static bool find_self(struct suppose *s)
 }
 
 /* A job that is pending in the allocator has asked for one size. */
-static void say_fragmented(const struct suppose *s, struct engine_suppose *ret)
+static void say_fragmented(const struct suppose *s, struct engine_what_if *ret)
 {
     struct policy_job as = *self(s);
 
@@ -324,7 +324,7 @@ static void say_fragmented(const struct suppose *s, struct engine_suppose *ret)
                               ret->fragmented);
 }
 
-static void ask(struct suppose *s, struct engine_suppose *ret)
+static void ask(struct suppose *s, struct engine_what_if *ret)
 {
     say_fragmented(s, ret);
     if (s->job->state != JOB_QUEUED)
@@ -336,14 +336,14 @@ static void ask(struct suppose *s, struct engine_suppose *ret)
     expect(s, ret);
 }
 
-int engine_suppose(struct engine *e, const struct job *job,
-                   struct engine_suppose *ret, struct error *err)
+int engine_what_if(struct engine *e, const struct job *job,
+                   struct engine_what_if *ret, struct error *err)
 {
     struct suppose s = {.e = e, .job = job};
     bool *was_ahead = NULL;
     int rc;
 
-    *ret = (struct engine_suppose){
+    *ret = (struct engine_what_if){
         .limit.limit_s = NAN, .expected_s = NAN, .within_s = NAN};
     if (!is_pending(job) || e->is_draining || e->n_nodes == 0 ||
         e->unavailable.code != ERR_NONE)

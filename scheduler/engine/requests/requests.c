@@ -186,7 +186,7 @@ int eng_enter_one(struct engine *e, const struct engine_submit *req,
      * run. */
     if (rc == 0 && req->hold &&
         (rc = eng_stage(e, rec, EV_HOLD, req->uid, NULL, err)) < 0)
-        eng_unstage(e, n);
+        eng_stage_undo(e, n);
     if (rc == 0)
         *ret_id = rec->job.id;
     return rc;

@@ -52,7 +52,7 @@ static struct mark mark_of(const struct engine *e)
 
 static void back_to(struct engine *e, const struct mark *m)
 {
-    eng_unstage(e, m->n_events);
+    eng_stage_undo(e, m->n_events);
     /* No client has seen the ids. */
     e->last_id = m->last_id;
     /* Other jobs may have reached their begin time meanwhile: they need a
@@ -124,7 +124,7 @@ static void look(struct trial *t, struct eng_view *view, size_t n)
         t->told.nodes = w->nodes;
         t->told.gpus_per_node = w->gpus_per_node;
         if (w->gpus_per_node > 0 &&
-            (eng_wants_type(e, &rec->job) || eng_prefers_type(e, rec)))
+            (eng_wants_type(e, &rec->job) || eng_curves_prefer_type(e, rec)))
             t->told.gpu_type = eng_type_of(e, w->classes);
     }
 }
@@ -202,11 +202,11 @@ static int enter(struct trial *t, const struct engine_submit *req,
     return rc;
 }
 
-int engine_try(struct engine *e, const struct engine_submit *req,
-               const struct engine_sweep *sweep,
-               int (*tell)(void *arg, const struct engine_trial *t,
-                           struct error *err),
-               void *arg, struct error *err)
+int engine_dry_run(struct engine *e, const struct engine_submit *req,
+                   const struct engine_sweep *sweep,
+                   int (*tell)(void *arg, const struct engine_trial *t,
+                               struct error *err),
+                   void *arg, struct error *err)
 {
     const struct mark mark = mark_of(e);
     struct trial t = {.e = e};
@@ -224,8 +224,9 @@ int engine_try(struct engine *e, const struct engine_submit *req,
             if (!task(&t, i)->is_planned)
                 t.told.waits = &task(&t, i)->job;
         for (size_t i = 0; i < t.n; i++)
-            t.told.n_never += task(&t, i)->job.force_queue &&
-                              eng_check_fits(e, &task(&t, i)->job, NULL) < 0;
+            t.told.n_never +=
+                task(&t, i)->job.force_queue &&
+                eng_feasibility_check(e, &task(&t, i)->job, NULL) < 0;
         rc = tell(arg, &t.told, err);
     }
     back_to(e, &mark);

@@ -18,7 +18,8 @@
 static double begin_of(const struct job_spec *s)
 {
     struct when at;
-    if (!s->policy.begin || when_parse(s->policy.begin, &at, NULL, NULL) < 0)
+    if (!s->policy.begin ||
+        timestamp_parse(s->policy.begin, &at, NULL, NULL) < 0)
         return 0;
     return at.is_after ? -at.s : at.s;
 }
@@ -32,7 +33,7 @@ static void take(const struct job_spec *s, const struct engine_conf *conf,
     ret->gpus_min = s->resources.gpus.min;
     ret->gpus_max = s->resources.gpus.max;
     ret->per_node = s->resources.gpus_per_node;
-    ret->parts = spec_parts(s);
+    ret->parts = gpu_sizes_parts(s);
     ret->nodes_min = s->resources.nodes.min;
     ret->nodes_max = s->resources.nodes.max;
     ret->limit_s = ret->attempt_limit_s = s->resources.time_limit_s;
@@ -161,7 +162,7 @@ int eng_from_spec(const char *spec, const struct engine_conf *conf,
     int rc = spec_parse(spec, strlen(spec), &opt, &s, &report, err);
     if (rc < 0 && report.n_errors > 0)
         (void)refuse(&report, err);
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     if (rc < 0)
         return -1;
     const struct alloc_where theirs = where_of(&s);

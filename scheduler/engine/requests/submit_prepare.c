@@ -175,7 +175,7 @@ static int check_fits(const struct engine *e, const struct job *job,
 {
     struct error why = ERROR_INIT;
 
-    if (eng_check_fits_as(e, job, memo, &why) == 0 ||
+    if (eng_feasibility_check_as(e, job, memo, &why) == 0 ||
         (job->force_queue && why.code == ERR_INVAL))
         return 0;
     return error_set(err, why.code, "%s", why.msg);
@@ -398,7 +398,7 @@ int eng_enter(struct engine *e, const struct engine_submit *req,
     }
     eng_begin_one(e, rec);
     if (eng_default_limit(e, rec, err) < 0) {
-        eng_unstage(e, n);
+        eng_stage_undo(e, n);
         return -1;
     }
     *ret = rec;

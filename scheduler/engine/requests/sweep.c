@@ -52,7 +52,7 @@ static int enter_all(struct engine *e, const struct engine_submit *req,
         if (rc == 0 && req->hold)
             rc = eng_stage(e, rec, EV_HOLD, req->uid, NULL, err);
         if (rc < 0) {
-            eng_unstage(e, n_events);
+            eng_stage_undo(e, n_events);
             return -1;
         }
     }
@@ -79,7 +79,7 @@ int eng_enter_sweep(struct engine *e, const struct engine_submit *req,
     int rc = prepare(e, req, sweep, all, err);
     for (size_t i = n; rc == 0 && i < sweep->n; i++)
         *ret_never += all[i]->rec->job.force_queue &&
-                      eng_check_fits(e, &all[i]->rec->job, NULL) < 0;
+                      eng_feasibility_check(e, &all[i]->rec->job, NULL) < 0;
     if (rc == 0)
         rc = enter_all(e, req, all, n, ret_id, err);
     for (size_t i = 0; i < sweep->n; i++)

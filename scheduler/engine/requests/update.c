@@ -140,8 +140,8 @@ static int check_room(const struct engine *e, const struct job *job,
 
     if (!is_request(u) || job->force_queue || job->native_id[0] != '\0')
         return 0;
-    if (eng_check_fits(e, &then, err) < 0)
-        return eng_check_fits(e, job, NULL) < 0 ? 0 : -1;
+    if (eng_feasibility_check(e, &then, err) < 0)
+        return eng_feasibility_check(e, job, NULL) < 0 ? 0 : -1;
     return u->account ? eng_check_limits(e, &then, err) : 0;
 }
 

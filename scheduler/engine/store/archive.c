@@ -111,7 +111,7 @@ static void pick(struct engine *e, const struct job_record *rec, size_t n)
             .key = rec->job.task == 0 ? rec->own.key : NULL,
             .state = rec->job.state,
             .end_s = rec->job.end_s,
-            .line = line_encode(rec),
+            .line = summary_encode(rec),
         };
 }
 
@@ -233,7 +233,7 @@ int engine_adopt(struct engine *e, struct job **io, size_t n, struct error *err)
             continue;
         if (rc == 0) {
             eng_set_ended(e, rec);
-            eng_append_ended(e, rec);
+            eng_ended_append(e, rec);
         } else {
             eng_forget(e, rec);
         }
@@ -258,11 +258,11 @@ static int recall(struct engine *e, uint64_t id, struct error *err)
     struct job **jobs;
     size_t n;
 
-    if (engine_past_read_unit(e->parts.store, e->parts.conf->jobs_dir, id,
-                              &jobs, &n, err) < 0)
+    if (engine_archive_read_unit(e->parts.store, e->parts.conf->jobs_dir, id,
+                                 &jobs, &n, err) < 0)
         return -1;
     int rc = engine_adopt(e, jobs, n, err);
-    engine_past_free(jobs, n);
+    engine_archive_free(jobs, n);
     free(jobs);
     return rc;
 }

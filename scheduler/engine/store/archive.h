@@ -10,12 +10,12 @@ int engine_is_past(struct engine *e, uint64_t id, bool *ret,
 /* The first part of engine_recall(), which may take long. It does not use an
  * engine: any thread may call it.
  * out  ret[*ret_n]  the job, or all tasks of its sweep, by id
- * own  *ret  engine_past_free(), free()
+ * own  *ret  engine_archive_free(), free()
  * err  as engine_recall() */
-int engine_past_read_unit(struct store *s, const char *jobs_dir, uint64_t id,
-                          struct job ***ret, size_t *ret_n,
-                          struct error *err) MUST_CHECK;
-/* The second part: takes what engine_past_read_unit() has read into memory,
+int engine_archive_read_unit(struct store *s, const char *jobs_dir, uint64_t id,
+                             struct job ***ret, size_t *ret_n,
+                             struct error *err) MUST_CHECK;
+/* The second part: takes what engine_archive_read_unit() has read into memory,
  * where it stays as after engine_recall(). io io[n] set to NULL when the engine
  * has taken it
  * err  ERR_NOMEM, or ERR_IO: part of a sweep is in memory; then nothing is
@@ -39,11 +39,11 @@ int engine_needs(struct engine *e, const struct engine_submit *req,
  * out  ret[last - first + 1]  by id. NULL: there is none, or it is damaged;
  *      ret_damage->code ERR_IO: one is damaged, and the message says which and
  *      why
- * own  engine_past_free()
+ * own  engine_archive_free()
  * err  of the store; ERR_NOMEM */
-int engine_past_read(struct store *s, const char *jobs_dir, uint64_t first,
-                     uint64_t last, struct job **ret, struct error *ret_damage,
-                     struct error *err) MUST_CHECK;
+int engine_archive_read(struct store *s, const char *jobs_dir, uint64_t first,
+                        uint64_t last, struct job **ret,
+                        struct error *ret_damage, struct error *err) MUST_CHECK;
 /* The same from the summaries, which takes a tenth of the time. These members
  * of struct job are set: id, state, uid, name, user, kind, reason, reported,
  * place, priority, gpus_min, gpus_max, gpus, attempt, exit_code, sweep, task,
@@ -52,8 +52,8 @@ int engine_past_read(struct store *s, const char *jobs_dir, uint64_t first,
  * in   io  NULLs, or jobs of either function that are not needed any more:
  *      their memory is reused
  * out  io[last - first + 1]; NULLs on failure */
-int engine_past_lines(struct store *s, uint64_t first, uint64_t last,
-                      struct job **io, struct error *err) MUST_CHECK;
-void engine_past_free(struct job **jobs, size_t n); /* NULLs are fine */
+int engine_archive_lines(struct store *s, uint64_t first, uint64_t last,
+                         struct job **io, struct error *err) MUST_CHECK;
+void engine_archive_free(struct job **jobs, size_t n); /* NULLs are fine */
 
 #endif

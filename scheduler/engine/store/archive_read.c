@@ -81,9 +81,9 @@ static bool was_removed(struct store *s, uint64_t id)
     return s->ops->removed(s, id, &r, NULL) == 0;
 }
 
-int engine_past_read(struct store *s, const char *jobs_dir, uint64_t first,
-                     uint64_t last, struct job **ret, struct error *ret_damage,
-                     struct error *err)
+int engine_archive_read(struct store *s, const char *jobs_dir, uint64_t first,
+                        uint64_t last, struct job **ret,
+                        struct error *ret_damage, struct error *err)
 {
     struct reading r = {.jobs_dir = jobs_dir,
                         .first = first,
@@ -94,7 +94,7 @@ int engine_past_read(struct store *s, const char *jobs_dir, uint64_t first,
     for (size_t i = 0; i < n; i++)
         ret[i] = NULL;
     if (s->ops->load_jobs(s, first, last, on_event, &r, err) < 0) {
-        engine_past_free(ret, n);
+        engine_archive_free(ret, n);
         return -1;
     }
     for (size_t i = 0; i < n; i++) {
@@ -105,7 +105,7 @@ int engine_past_read(struct store *s, const char *jobs_dir, uint64_t first,
             continue;
         note_damage(&r, first + i,
                     "it is archived, but its events say otherwise");
-        engine_past_free(&ret[i], 1);
+        engine_archive_free(&ret[i], 1);
     }
     *ret_damage = r.damage;
     return 0;
@@ -119,7 +119,8 @@ struct lines {
 /* Jobs that are skipped have no summary. */
 static void go_to(struct lines *l, uint64_t job)
 {
-    engine_past_free(l->jobs + (l->next - l->first), (size_t)(job - l->next));
+    engine_archive_free(l->jobs + (l->next - l->first),
+                        (size_t)(job - l->next));
     l->next = job;
 }
 
@@ -132,24 +133,24 @@ static int on_line(void *arg, uint64_t job, const char *text, struct error *err)
 
     (void)err;
     go_to(l, job);
-    *at = line_decode(job, text, &rec) == 0 ? &rec->job : NULL;
+    *at = summary_decode(job, text, &rec) == 0 ? &rec->job : NULL;
     l->next = job + 1;
     return 0;
 }
 
-int engine_past_lines(struct store *s, uint64_t first, uint64_t last,
-                      struct job **io, struct error *err)
+int engine_archive_lines(struct store *s, uint64_t first, uint64_t last,
+                         struct job **io, struct error *err)
 {
     struct lines l = {.first = first, .next = first, .jobs = io};
     int rc = s->ops->lines(s, first, last, on_line, &l, err);
 
     go_to(&l, last + 1);
     if (rc < 0)
-        engine_past_free(io, (size_t)(last - first + 1));
+        engine_archive_free(io, (size_t)(last - first + 1));
     return rc;
 }
 
-void engine_past_free(struct job **jobs, size_t n)
+void engine_archive_free(struct job **jobs, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         job_record_free((struct job_record *)jobs[i]);
@@ -166,8 +167,8 @@ static int read_all(struct store *s, const char *jobs_dir, uint64_t first,
 
     if (!jobs)
         return error_set(err, ERR_NOMEM, "out of memory");
-    int rc =
-        engine_past_read(s, jobs_dir, first, first + n - 1, jobs, &damage, err);
+    int rc = engine_archive_read(s, jobs_dir, first, first + n - 1, jobs,
+                                 &damage, err);
     if (rc == 0 && damage.code != ERR_NONE)
         rc = error_set(err, ERR_IO, "%s", damage.msg);
     for (size_t i = 0; rc == 0 && i < n; i++)
@@ -178,13 +179,14 @@ static int read_all(struct store *s, const char *jobs_dir, uint64_t first,
         *ret = jobs;
         return 0;
     }
-    engine_past_free(jobs, n);
+    engine_archive_free(jobs, n);
     free(jobs);
     return -1;
 }
 
-int engine_past_read_unit(struct store *s, const char *jobs_dir, uint64_t id,
-                          struct job ***ret, size_t *ret_n, struct error *err)
+int engine_archive_read_unit(struct store *s, const char *jobs_dir, uint64_t id,
+                             struct job ***ret, size_t *ret_n,
+                             struct error *err)
 {
     struct job **one;
 
@@ -197,7 +199,7 @@ int engine_past_read_unit(struct store *s, const char *jobs_dir, uint64_t id,
         *ret_n = 1;
         return 0;
     }
-    engine_past_free(one, 1);
+    engine_archive_free(one, 1);
     free(one);
     if (n > SPEC_TASKS_MAX)
         return error_set(err, ERR_IO,

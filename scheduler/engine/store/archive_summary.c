@@ -136,7 +136,7 @@ static int add_field(struct buf *b, const struct field *f,
     return add_number(b, f, at, (const char *)blank + f->offset);
 }
 
-char *line_encode(const struct job_record *rec)
+char *summary_encode(const struct job_record *rec)
 {
     struct buf b = BUF_INIT;
     struct job_record blank;
@@ -238,7 +238,7 @@ static int take_by_name(const struct members *m, struct job *job)
     return 0;
 }
 
-int line_decode(uint64_t id, const char *text, struct job_record **io)
+int summary_decode(uint64_t id, const char *text, struct job_record **io)
 {
     struct members m;
     struct job_record *rec = *io;
@@ -251,10 +251,10 @@ int line_decode(uint64_t id, const char *text, struct job_record **io)
         return -1;
     job_record_init(rec, id);
     set_blank(&rec->job);
-    if (members_read(text, &m) == 0) {
+    if (json_members_read(text, &m) == 0) {
         bool is_ours = !m.o && take_in_order(&m, &rec->job) == 0;
         rc = is_ours ? 0 : take_by_name(&m, &rec->job);
-        members_clear(&m);
+        json_members_clear(&m);
         rec->job.limit_s = rec->job.attempt_limit_s;
     }
     if (rc == 0 && job_state_is_final(rec->job.state))

@@ -12,13 +12,13 @@
 /* NULL: the job gets no summary, also when out of memory.
  * in   rec  of a job that is about to be archived
  * own  the caller frees */
-char *line_encode(const struct job_record *rec);
+char *summary_encode(const struct job_record *rec);
 /* in   *io  NULL, or a job that is not needed any more: its memory is reused
  * out  *io  the members of struct job that archive.h lists for
- *      engine_past_lines(); all others have their initial values
+ *      engine_archive_lines(); all others have their initial values
  * own  *io  job_record_free()
  * err  -1: the text is no summary, or out of memory; *io is NULL */
-int line_decode(uint64_t id, const char *text,
-                struct job_record **io) MUST_CHECK;
+int summary_decode(uint64_t id, const char *text,
+                   struct job_record **io) MUST_CHECK;
 
 #endif

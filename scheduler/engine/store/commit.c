@@ -191,7 +191,7 @@ static void add_rows(struct engine *e, struct job_record **picked, size_t n)
     f->rows.attempts = f->attempts;
 }
 
-int eng_send(struct engine *e, struct error *err)
+int eng_commit_send(struct engine *e, struct error *err)
 {
     struct engine_batch *f = &e->batch;
     size_t cap = e->n_saved + REASONS_PER_BATCH;
@@ -201,7 +201,7 @@ int eng_send(struct engine *e, struct error *err)
     if (!picked || batch_reserve(f, cap, err) < 0) {
         free(picked);
         batch_clear(f);
-        eng_roll_back(e);
+        eng_commit_roll_back(e);
         return error_set(err, ERR_NOMEM, "out of memory");
     }
     add_rows(e, picked, pick(e, picked));
@@ -237,7 +237,7 @@ static void drop_handled(struct inbox *in)
 }
 
 /* The callback may stage again, so the batch is removed first. */
-void eng_land(struct engine *e)
+void eng_commit_land(struct engine *e)
 {
     struct engine_batch f = e->batch;
 
@@ -329,7 +329,7 @@ static void tell_rolled_back(struct engine *e, const struct engine_batch *f)
     }
 }
 
-void eng_roll_back(struct engine *e)
+void eng_commit_roll_back(struct engine *e)
 {
     struct engine_batch f = e->batch;
 

@@ -217,7 +217,7 @@ int eng_stage_submit(struct engine *e, struct job_record *rec, char *text,
     return push(e, rec, event, text, err);
 }
 
-void eng_unstage(struct engine *e, size_t n)
+void eng_stage_undo(struct engine *e, size_t n)
 {
     while (e->n_saved > 0 && e->n_events > n) {
         struct saved *s = &e->saved[--e->n_saved];

@@ -39,15 +39,15 @@ int eng_stage_submit(struct engine *e, struct job_record *rec, char *text,
                      struct error *err) MUST_CHECK;
 /* Undoes what was staged since engine.n_events was n: new jobs and their
  * events, nothing else. */
-void eng_unstage(struct engine *e, size_t n);
+void eng_stage_undo(struct engine *e, size_t n);
 
 /* Moves the staged events to e->batch, for the store. err ERR_NOMEM;
  * everything staged is undone */
-int eng_send(struct engine *e, struct error *err) MUST_CHECK;
+int eng_commit_send(struct engine *e, struct error *err) MUST_CHECK;
 /* The batch is durable; without a batch there was nothing to store. */
-void eng_land(struct engine *e);
+void eng_commit_land(struct engine *e);
 /* The batch failed: undoes it, and everything staged since. */
-void eng_roll_back(struct engine *e);
+void eng_commit_roll_back(struct engine *e);
 void eng_commit_clear(struct engine *e);
 
 #endif

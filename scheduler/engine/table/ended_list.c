@@ -8,7 +8,7 @@
 
 #include "scheduler/engine/engine_internal.h"
 
-void eng_append_ended(struct engine *e, struct job_record *rec)
+void eng_ended_append(struct engine *e, struct job_record *rec)
 {
     rec->next_ended = NULL;
     if (e->ended_last)
@@ -38,7 +38,7 @@ static void append_sweep(struct engine *e, const struct job *job)
             return;
     }
     for (int32_t i = 0; i < job->n_tasks; i++)
-        eng_append_ended(e, eng_find(e, job->sweep + (uint64_t)i));
+        eng_ended_append(e, eng_find(e, job->sweep + (uint64_t)i));
 }
 
 void eng_list_ended(struct engine *e, struct job_record *rec)
@@ -46,7 +46,7 @@ void eng_list_ended(struct engine *e, struct job_record *rec)
     if (!is_sound(rec))
         return;
     if (rec->job.n_tasks == 0) {
-        eng_append_ended(e, rec);
+        eng_ended_append(e, rec);
         return;
     }
     struct job_record *first = eng_find(e, rec->job.sweep);

@@ -51,7 +51,7 @@ void eng_index_clear(struct engine *e);
 
 /* The end of the job is durable. */
 void eng_list_ended(struct engine *e, struct job_record *rec);
-void eng_append_ended(struct engine *e,
+void eng_ended_append(struct engine *e,
                       struct job_record *rec); /* only this one */
 
 /* Sets the reason of a pending job. That is no event: readers see it at once,

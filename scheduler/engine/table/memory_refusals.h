@@ -47,10 +47,11 @@ const struct eng_refusal *eng_refusal_of(const struct engine *e,
 /* plan/refused_sizes.c: takes the refused sizes and types of GPUs from each
  * job's bounds. A queued job without another leaves the view, with the reason.
  * Returns the number of jobs that stay. */
-size_t eng_drop_refused(struct engine *e, const struct policy_view *v,
+size_t eng_refused_drop(struct engine *e, const struct policy_view *v,
                         struct policy_job *jobs);
 /* Whether the cluster could hold a size of the job above what was refused to
  * its attempt. */
-bool eng_has_larger(const struct engine *e, const struct job_record *rec);
+bool eng_refused_has_larger(const struct engine *e,
+                            const struct job_record *rec);
 
 #endif

@@ -196,7 +196,7 @@ static size_t n_in_line(const struct engine *e, const struct waiting *w)
     return n;
 }
 
-int32_t engine_position(struct engine *e, uint64_t id)
+int32_t engine_queue_position(struct engine *e, uint64_t id)
 {
     const struct job_record *rec = eng_find(e, id);
 

@@ -25,7 +25,7 @@ static uint64_t kind_of(const struct job *job, int32_t gpus)
     return h ? h : 1;
 }
 
-void eng_runs_note(struct engine *e, const struct job_record *rec)
+void eng_runtime_note(struct engine *e, const struct job_record *rec)
 {
     const struct job *job = &rec->job;
     double took_s = job->end_s - job->start_s;
@@ -41,7 +41,7 @@ void eng_runs_note(struct engine *e, const struct job_record *rec)
     r->last_s = took_s;
 }
 
-double eng_average_s(const struct job_record *rec)
+double eng_runtime_average_s(const struct job_record *rec)
 {
     int64_t n = rec->job.iteration - rec->pace_iteration;
     return rec->pace_of == rec->job.attempt && n > 0
@@ -53,7 +53,7 @@ double eng_average_s(const struct job_record *rec)
 static double left_s(const struct job_record *rec, double share)
 {
     const struct job *j = &rec->job;
-    double average = eng_average_s(rec), fast = j->t_iter, slow = fast;
+    double average = eng_runtime_average_s(rec), fast = j->t_iter, slow = fast;
 
     if (!job_state_is_live(j->state) || j->iteration <= 0 ||
         j->iterations_total < j->iteration || !(fast > 0))
@@ -66,8 +66,9 @@ static double left_s(const struct job_record *rec, double share)
            (fast + share * (slow - fast));
 }
 
-double eng_expect_s(const struct engine *e, const struct job_record *rec,
-                    int32_t nodes, int32_t gpus, double for_s, double share)
+double eng_runtime_expect_s(const struct engine *e,
+                            const struct job_record *rec, int32_t nodes,
+                            int32_t gpus, double for_s, double share)
 {
     const double stretch = 4; /* an overdue job: for_s / stretch more */
     double left = left_s(rec, share), of_class = NAN;

@@ -23,7 +23,7 @@ struct eng_runs {
 };
 
 /* Notes the run time of a job that completed in its first attempt. */
-void eng_runs_note(struct engine *e, const struct job_record *rec);
+void eng_runtime_note(struct engine *e, const struct job_record *rec);
 
 /* Seconds from its start to its end on this size, if it keeps its speed, is as
  * fast as its class, or takes as long as the jobs before it; never more than
@@ -32,10 +32,11 @@ void eng_runs_note(struct engine *e, const struct job_record *rec);
  * in   nodes, gpus  that it has, or would have
  *      for_s   since its start
  *      share   0 the fastest run time known of it, 1 the slowest */
-double eng_expect_s(const struct engine *e, const struct job_record *rec,
-                    int32_t nodes, int32_t gpus, double for_s, double share);
+double eng_runtime_expect_s(const struct engine *e,
+                            const struct job_record *rec, int32_t nodes,
+                            int32_t gpus, double for_s, double share);
 
 /* The average step time, from its heartbeats; NAN: unknown. */
-double eng_average_s(const struct job_record *rec);
+double eng_runtime_average_s(const struct job_record *rec);
 
 #endif

@@ -78,7 +78,7 @@ static int write_plain(const char *path, const struct buf *text,
     return 0;
 }
 
-int sim_file_write(const char *path, const struct buf *text, struct error *err)
+int sim_csv_write(const char *path, const struct buf *text, struct error *err)
 {
     size_t n = strlen(path);
 

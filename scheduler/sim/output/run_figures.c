@@ -21,7 +21,7 @@ static double quantile(const double *sorted, size_t n, double p)
 }
 
 /* Sorts the values. */
-static struct spread spread_of(double *values, size_t n)
+static struct spread run_spread_of(double *values, size_t n)
 {
     double sum = 0;
 
@@ -55,17 +55,17 @@ static void of_jobs(const struct sim_conf *conf, const struct sim_output *o,
         worst = fmax(worst, job->fairness);
     }
     r->completed = n;
-    r->jct_s = spread_of(v, n);
+    r->jct_s = run_spread_of(v, n);
     n = 0;
     for (size_t i = 0; i < o->n; i++)
         if (o->results[i].is_completed)
             v[n++] = o->results[i].start_s - conf->trace->jobs[i].submit_s;
-    r->wait_s = spread_of(v, n);
+    r->wait_s = run_spread_of(v, n);
     n = 0;
     for (size_t i = 0; i < o->n; i++)
         if (o->results[i].is_completed && !isnan(o->results[i].slowdown))
             v[n++] = o->results[i].slowdown;
-    r->slowdown = spread_of(v, n);
+    r->slowdown = run_spread_of(v, n);
     r->worst_fairness = worst;
     r->share_above_1 = fair > 0 ? (double)above / (double)fair : (double)NAN;
     if (o->n > 0) {
@@ -86,7 +86,7 @@ int run_figures(const struct sim_conf *conf, const struct sim_output *o,
     of_jobs(conf, o, v, &r);
     for (size_t i = 0; i < o->n_decisions; i++)
         v[i] = 1e3 * o->decision_s[i];
-    r.decision_ms = spread_of(v, o->n_decisions);
+    r.decision_ms = run_spread_of(v, o->n_decisions);
     r.n_decisions = o->n_decisions;
     free(v);
     r.makespan_s = fmax(0, o->last_s - o->first_s);

@@ -54,7 +54,7 @@ int events_csv(const struct sim_conf *conf, const struct sim_output *o,
 /* Writes a text to a file, compressed if its name ends in ".gz", "-" is
  * standard output.
  * err  ERR_IO and others of the file */
-int sim_file_write(const char *path, const struct buf *text,
-                   struct error *err) MUST_CHECK;
+int sim_csv_write(const char *path, const struct buf *text,
+                  struct error *err) MUST_CHECK;
 
 #endif

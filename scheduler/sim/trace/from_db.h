@@ -65,17 +65,17 @@ struct past {
 };
 
 /* in   since_s, until_s  of the submits, seconds since 1970; NAN: no bound
- * out  ret  past_clear()
+ * out  ret  from_db_clear()
  * err  ERR_NOTFOUND, ERR_DENIED the files; ERR_INVAL they have no job, or are
  *      no databases of mgpu */
-int past_open(const char *state_dir, double since_s, double until_s,
-              struct past *ret, struct error *err) MUST_CHECK;
-void past_clear(struct past *p); /* a zeroed one is fine */
+int from_db_open(const char *state_dir, double since_s, double until_s,
+                 struct past *ret, struct error *err) MUST_CHECK;
+void from_db_clear(struct past *p); /* a zeroed one is fine */
 
 /* ---- past_settings.c ----------------------------------------------------- */
 /* Reads the lines of admin.log to their end.
  * in   first_s, last_s  of the past, seconds since 1970
- * out  p  its settings, n_admin and n_unknown_keys; past_clear() also on
+ * out  p  its settings, n_admin and n_unknown_keys; from_db_clear() also on
  *      failure
  * err  ERR_INVAL a finding */
 int past_settings_read(struct lines *l, double first_s, double last_s,
@@ -86,7 +86,7 @@ int past_not_replayed(const struct past *p, struct buf *out,
 
 /* ---- past_stranded.c ----------------------------------------------------- */
 /* Times since 1970 until past_stranded_apply().
- * own  past_clear() */
+ * own  from_db_clear() */
 int past_stranded_add(struct past *p, const struct past_stranded *one,
                       struct error *err) MUST_CHECK;
 /* When a job ended, or NAN, for granted_s. */

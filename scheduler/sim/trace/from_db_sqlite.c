@@ -436,8 +436,8 @@ static int read_settings(struct reading *r, const char *dir, struct error *err)
     return rc;
 }
 
-int past_open(const char *state_dir, double since_s, double until_s,
-              struct past *ret, struct error *err)
+int from_db_open(const char *state_dir, double since_s, double until_s,
+                 struct past *ret, struct error *err)
 {
     struct past p = {.n_actions = 0};
     struct reading *r = calloc(1, sizeof(*r));
@@ -458,13 +458,13 @@ int past_open(const char *state_dir, double since_s, double until_s,
     }
     free(r);
     if (rc < 0)
-        past_clear(&p);
+        from_db_clear(&p);
     else
         *ret = p;
     return rc;
 }
 
-void past_clear(struct past *p)
+void from_db_clear(struct past *p)
 {
     sim_trace_clear(&p->trace);
     if (p->speed)

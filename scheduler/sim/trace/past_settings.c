@@ -145,7 +145,8 @@ static int one_line(struct reading *r, const struct lines *l, double first_s,
     int rc = 0;
 
     if (!json_is_object(o) ||
-        when_parse(string_of(o, "at"), &at, NULL, NULL) < 0 || at.is_after) {
+        timestamp_parse(string_of(o, "at"), &at, NULL, NULL) < 0 ||
+        at.is_after) {
         json_decref(o);
         return lines_error(l, 0, err,
                            "no line of admin.log: expected "

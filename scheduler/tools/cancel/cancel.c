@@ -41,7 +41,7 @@ static int on_option(void *arg, const struct opt *o, const char *value,
 {
     struct args *a = arg;
     if (o->id >= FILTER_USER)
-        return filter_option(&a->filter, o->id, value, err);
+        return job_query_option(&a->filter, o->id, value, err);
     return options_common(&a->common, o->id, value)
                ? 0
                : cancel_signal(value, &a->signal, err);
@@ -59,7 +59,7 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
     if (cancel_check(&conf, n, err) < 0 ||
         client_create(a->common.url, 5, &c, err) < 0)
         return -1;
-    int rc = filter_check_user(&a->filter, c, err);
+    int rc = job_query_check_user(&a->filter, c, err);
     if (rc == 0)
         rc = cancel_jobs(c, &conf, n, words, ret_exit, err);
     client_destroy(c);

@@ -161,7 +161,7 @@ int cancel_check(const struct cancel_conf *conf, int n, struct error *err)
     if (n == 0 && !conf->filter->user)
         return error_set(err, ERR_USAGE, "which job? see %s --help",
                          conf->tool);
-    if (!conf->filter->user && !filter_is_any(conf->filter))
+    if (!conf->filter->user && !job_query_is_any(conf->filter))
         return error_set(err, ERR_USAGE,
                          "--state, --name, --account, --partition and --label "
                          "go with --user");

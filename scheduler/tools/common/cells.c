@@ -8,7 +8,7 @@
 #include "scheduler/tools/common/client.h"
 #include "scheduler/tools/views/show.h"
 
-int show_column(const json_t *reply, const char *name)
+int cells_column(const json_t *reply, const char *name)
 {
     size_t i;
     json_t *c;
@@ -27,9 +27,9 @@ double show_cell(const json_t *row, int column)
     return json_is_number(v) ? json_number_value(v) : NAN;
 }
 
-bool show_has(const json_t *reply, const char *name)
+bool cells_has(const json_t *reply, const char *name)
 {
-    int column = show_column(reply, name);
+    int column = cells_column(reply, name);
     size_t i;
     json_t *row;
     json_array_foreach(json_object_get(reply, "rows"), i, row)
@@ -40,7 +40,7 @@ bool show_has(const json_t *reply, const char *name)
     return false;
 }
 
-bool show_removed(FILE *out, const json_t *reply)
+bool cells_removed(FILE *out, const json_t *reply)
 {
     bool has_some = json_array_size(json_object_get(reply, "rows")) > 0;
     if (!field_yes(reply, "rows_removed"))
@@ -52,7 +52,7 @@ bool show_removed(FILE *out, const json_t *reply)
     return true;
 }
 
-const char *show_asked(const json_t *event)
+const char *cells_asked(const json_t *event)
 {
     const json_t *detail = json_object_get(event, "detail");
     bool is = strcmp(field_str(event, "event"), "preempt") == 0 &&

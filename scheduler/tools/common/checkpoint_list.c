@@ -20,7 +20,7 @@ static bool put(char *ret, size_t cap, const char *text, enum fill_when when,
                 const struct fill_vars *v)
 {
     struct buf b = BUF_INIT;
-    bool fits = fill_text(text, when, v, &b, NULL) == 0 && b.len < cap;
+    bool fits = interpolate_text(text, when, v, &b, NULL) == 0 && b.len < cap;
     if (fits)
         memcpy(ret, buf_str(&b), b.len + 1);
     buf_clear(&b);
@@ -46,7 +46,7 @@ static bool place_of(const json_t *job, char *ret, size_t cap)
     };
     (void)snprintf(place, sizeof(place), "%s/out", dir);
     bool has_output = *out || *dir;
-    return (has_output || (*ckpt && !fill_has(ckpt, "output_dir"))) &&
+    return (has_output || (*ckpt && !interpolate_has(ckpt, "output_dir"))) &&
            (!*out || put(place, sizeof(place), out, FILL_OUTPUT, &v)) &&
            put(ret, cap, *ckpt ? ckpt : "${output_dir}/ckpt", FILL_START, &v) &&
            ret[0] == '/';

@@ -122,7 +122,7 @@ DURATION_OF(starts, "start_in_s")
 static void labels_text(const struct members *job, char *out, size_t cap)
 {
     const struct member m = members_get(job, "labels");
-    json_t *labels = member_tree(&m), *value;
+    json_t *labels = json_member_tree(&m), *value;
     const char *key;
     size_t len = 0;
     out[0] = '\0';
@@ -161,7 +161,7 @@ static bool is_suspended(const struct members *job)
 static void st_text(const struct members *job, char *out, size_t cap)
 {
     enum job_state s;
-    const char *word = state_of(job, &s) == 0 ? filter_letters(s) : "?";
+    const char *word = state_of(job, &s) == 0 ? job_query_letters(s) : "?";
     put(out, cap, is_live(job) && is_suspended(job) ? "S" : word);
 }
 
@@ -551,7 +551,7 @@ static void fill_item(struct item *it, json_t *job, const struct field *f)
         it->number = it->has ? json_number_value(v) : 0;
         return;
     }
-    members_of_json(job, &m);
+    json_members_of_json(job, &m);
     f->text(&m, text, sizeof(text));
     (void)snprintf(it->text, sizeof(it->text), "%.127s", text);
     it->has = it->text[0] && strcmp(it->text, "-") != 0;

@@ -23,7 +23,7 @@ static const struct {
 };
 enum { N_GO_BY = sizeof(goes_by) / sizeof(goes_by[0]) };
 
-void going_note(json_t *job, double now_s)
+void elapsed_note(json_t *job, double now_s)
 {
     for (size_t i = 0; i < N_GO_BY; i++) {
         double s = field_real(job, goes_by[i].s);
@@ -33,7 +33,7 @@ void going_note(json_t *job, double now_s)
     }
 }
 
-bool going_by(json_t *job, double now_s)
+bool elapsed_by(json_t *job, double now_s)
 {
     bool does = false;
     for (size_t i = 0; i < N_GO_BY; i++) {

@@ -9,9 +9,9 @@
 
 /* Records the times of a job that was just received. now_s is on a monotonic
  * clock. */
-void going_note(json_t *job, double now_s);
+void elapsed_note(json_t *job, double now_s);
 
 /* Advances the times to now_s. False: the job has no time that advances. */
-bool going_by(json_t *job, double now_s);
+bool elapsed_by(json_t *job, double now_s);
 
 #endif

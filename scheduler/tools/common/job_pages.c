@@ -110,10 +110,10 @@ static int begin_whole(struct bounds *b)
     bool is_first = true;
     for (;; is_first = false) {
         b->from = next;
-        if (*next != '{' || members_read_next(next, b->end, &m, &next) < 0)
+        if (*next != '{' || json_members_read_next(next, b->end, &m, &next) < 0)
             return -1;
         int64_t id = int_of(&m, "id"), sweep = int_of(&m, "sweep");
-        members_clear(&m);
+        json_members_clear(&m);
         if (id < 1)
             return -1;
         b->last = id - 1;

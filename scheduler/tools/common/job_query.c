@@ -29,7 +29,7 @@ static const char *const letters[JOB_STATE_N] = {
     [JOB_TIMEOUT] = "TO", [JOB_NODE_FAIL] = "NF",
 };
 
-const char *filter_letters(enum job_state s)
+const char *job_query_letters(enum job_state s)
 {
     return letters[s];
 }
@@ -53,8 +53,8 @@ static uint32_t bits_of(const char *word, size_t n)
     return bits;
 }
 
-int filter_states(const char *option, const char *text, uint32_t *ret,
-                  struct error *err)
+int job_query_states(const char *option, const char *text, uint32_t *ret,
+                     struct error *err)
 {
     char word[32], q[TEXT_QUOTE_CAP];
     uint32_t bits = 0;
@@ -102,15 +102,15 @@ static int add_label(struct filter *f, const char *text, struct error *err)
     return 0;
 }
 
-int filter_option(struct filter *f, int id, const char *value,
-                  struct error *err)
+int job_query_option(struct filter *f, int id, const char *value,
+                     struct error *err)
 {
     switch (id) {
     case FILTER_USER:
         f->user = value;
         break;
     case FILTER_STATE:
-        return filter_states("state", value, &f->states, err);
+        return job_query_states("state", value, &f->states, err);
     case FILTER_NAME:
         f->name = value;
         break;
@@ -131,14 +131,14 @@ int filter_option(struct filter *f, int id, const char *value,
     return 0;
 }
 
-bool filter_is_any(const struct filter *f)
+bool job_query_is_any(const struct filter *f)
 {
     return !f->user && !f->name && !f->account && !f->partition && !f->node &&
            !f->states && !f->since && f->n_labels == 0;
 }
 
-int filter_time(const char *option, const char *text, double *ret,
-                struct error *err)
+int job_query_time(const char *option, const char *text, double *ret,
+                   struct error *err)
 {
     struct tm tm = {.tm_mday = 0};
     double ago_s = 0;
@@ -187,8 +187,8 @@ static int add(struct buf *out, const char *key, const char *text,
                                                : add_quoted(out, text, err);
 }
 
-int filter_stream_query(const struct filter *f, struct buf *out,
-                        struct error *err)
+int job_query_stream_query(const struct filter *f, struct buf *out,
+                           struct error *err)
 {
     if (add(out, "user", f->user, err) < 0 ||
         add(out, "name", f->name, err) < 0 ||
@@ -207,9 +207,9 @@ int filter_query(const struct filter *f, struct buf *out, struct error *err)
     uint32_t states = states_of(f);
     const char *between = "&state=";
     double since_s = 0;
-    if (f->since && filter_time("since", f->since, &since_s, err) < 0)
+    if (f->since && job_query_time("since", f->since, &since_s, err) < 0)
         return -1;
-    if (filter_stream_query(f, out, err) < 0 ||
+    if (job_query_stream_query(f, out, err) < 0 ||
         add(out, "node", f->node, err) < 0)
         return -1;
     for (int i = 0; i < JOB_STATE_N && states != FILTER_ALL; i++) {
@@ -233,8 +233,8 @@ static bool is_known_here(const char *user)
            getpwnam(user) != NULL;
 }
 
-int filter_check_user(const struct filter *f, struct client *c,
-                      struct error *err)
+int job_query_check_user(const struct filter *f, struct client *c,
+                         struct error *err)
 {
     struct buf query = BUF_INIT;
     json_t *reply = NULL;
@@ -334,8 +334,8 @@ static void tell_unknown(const char *tool, const char *key, const char *name,
     (void)fputc('\n', stderr);
 }
 
-void filter_tell_unknown(const struct filter *f, const char *tool,
-                         struct client *c)
+void job_query_tell_unknown(const struct filter *f, const char *tool,
+                            struct client *c)
 {
     const struct {
         const char *key, *name;
@@ -357,7 +357,7 @@ void filter_tell_unknown(const struct filter *f, const char *tool,
 /* ---- what a stream brought ------------------------------------------------
  */
 
-bool filter_wants_ended(const struct filter *f)
+bool job_query_wants_ended(const struct filter *f)
 {
     for (int s = 0; s < JOB_STATE_N; s++)
         if (job_state_is_final((enum job_state)s) && (states_of(f) & 1u << s))
@@ -365,7 +365,7 @@ bool filter_wants_ended(const struct filter *f)
     return false;
 }
 
-bool filter_now(const struct filter *f, const json_t *job)
+bool job_query_now(const struct filter *f, const json_t *job)
 {
     enum job_state s;
     return job_state_from_name(field_str(job, "state"), &s) == 0 &&

@@ -24,8 +24,8 @@ int curve_of(const json_t *reply, const char *x, const char *y, int rank,
              struct curve *ret, struct error *err)
 {
     const json_t *rows = json_object_get(reply, "rows");
-    int c_x = show_column(reply, x), c_y = show_column(reply, y);
-    int c_rank = show_column(reply, "rank");
+    int c_x = cells_column(reply, x), c_y = cells_column(reply, y);
+    int c_rank = cells_column(reply, "rank");
     size_t n = json_array_size(rows), i;
     json_t *row;
     if (c_x < 0 || c_y < 0)

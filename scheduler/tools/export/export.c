@@ -43,7 +43,7 @@ static int each_page(void *arg, const json_t *reply, size_t n,
     struct each *e = arg;
     const json_t *rows = json_object_get(reply, "rows");
     int rc = 0;
-    e->said = e->said || show_removed(stderr, reply);
+    e->said = e->said || cells_removed(stderr, reply);
     if (e->head)
         rc = e->head(e->arg, json_object_get(reply, "columns"), err);
     e->head = NULL;
@@ -209,7 +209,7 @@ static int put_own_row(struct text *t, const json_t *columns, struct error *err)
 
 static int64_t whole(const json_t *reply, const json_t *row, const char *name)
 {
-    double v = show_cell(row, show_column(reply, name));
+    double v = show_cell(row, cells_column(reply, name));
     return isfinite(v) ? (int64_t)v : -1;
 }
 

@@ -14,7 +14,7 @@ static int add_value(const struct field *f, json_t *job, struct buf *line,
     const json_t *v = f->is_number ? json_object_get(job, f->key) : NULL;
     struct members m;
     char text[COLUMN_TEXT_CAP] = "";
-    members_of_json(job, &m);
+    json_members_of_json(job, &m);
     if (json_is_integer(v))
         (void)snprintf(text, sizeof(text), "%" PRId64,
                        (int64_t)json_integer_value(v));

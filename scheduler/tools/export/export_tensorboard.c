@@ -172,11 +172,11 @@ static int put_iteration(void *arg, const json_t *reply, const json_t *row,
     static const char *const skip[] = {"attempt", "rank",       "iteration",
                                        "epoch",   "started_at", NULL};
     struct board *b = arg;
-    double wall_s = show_cell(row, show_column(reply, "started_at"));
-    double rank = show_cell(row, show_column(reply, "rank"));
+    double wall_s = show_cell(row, cells_column(reply, "started_at"));
+    double rank = show_cell(row, cells_column(reply, "rank"));
     b->wall_s = isfinite(wall_s) ? wall_s : b->wall_s;
     if (begin_event(b, b->wall_s,
-                    (int64_t)show_cell(row, show_column(reply, "iteration")),
+                    (int64_t)show_cell(row, cells_column(reply, "iteration")),
                     err) < 0 ||
         add_columns(b, reply, row, skip, false, rank, err) < 0)
         return -1;
@@ -189,7 +189,7 @@ static int put_epoch(void *arg, const json_t *reply, const json_t *row,
     static const char *const skip[] = {"attempt", "epoch", NULL};
     struct board *b = arg;
     if (begin_event(b, b->wall_s,
-                    (int64_t)show_cell(row, show_column(reply, "epoch")),
+                    (int64_t)show_cell(row, cells_column(reply, "epoch")),
                     err) < 0 ||
         add_columns(b, reply, row, skip, true, 0, err) < 0)
         return -1;
@@ -201,16 +201,16 @@ static int put_value(void *arg, const json_t *reply, const json_t *row,
 {
     struct board *b = arg;
     const char *name = json_string_value(
-        json_array_get(row, (size_t)show_column(reply, "name")));
-    double at = show_cell(row, show_column(reply, "iteration"));
-    double rank = show_cell(row, show_column(reply, "rank"));
+        json_array_get(row, (size_t)cells_column(reply, "name")));
+    double at = show_cell(row, cells_column(reply, "iteration"));
+    double rank = show_cell(row, cells_column(reply, "rank"));
     char tag[120];
     if (!name)
         return 0;
     (void)snprintf(tag, sizeof(tag),
                    rank > 0 ? "metric/%s/rank_%.0f" : "metric/%s", name, rank);
     if (begin_event(b, b->wall_s, isfinite(at) ? (int64_t)at : 0, err) < 0 ||
-        add_scalar(b, tag, show_cell(row, show_column(reply, "value")), err) <
+        add_scalar(b, tag, show_cell(row, cells_column(reply, "value")), err) <
             0)
         return -1;
     return end_event(b, err);

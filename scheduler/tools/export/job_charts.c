@@ -107,7 +107,7 @@ void job_charts_add(struct page *p, const json_t *iterations,
     static const char *const accuracy[] = {"eval_accuracy", NULL};
     static const char *const rates[][2] = {{"samples_per_s", NULL},
                                            {"tokens_per_s", NULL}};
-    bool is_text = show_has(epochs, "tokens_per_s");
+    bool is_text = cells_has(epochs, "tokens_per_s");
     if (json_array_size(json_object_get(iterations, "rows")) == 0 &&
         own->n == 0)
         return;
@@ -147,9 +147,9 @@ void job_charts_add(struct page *p, const json_t *iterations,
 /* NAN: no row has a value. */
 static double sum_of(const json_t *reply, const char *column)
 {
-    int c = show_column(reply, column);
+    int c = cells_column(reply, column);
     double sum = 0;
-    if (!show_has(reply, column))
+    if (!cells_has(reply, column))
         return NAN;
     size_t i;
     json_t *row;
@@ -191,7 +191,7 @@ void job_charts_phases(struct page *p, const json_t *iterations)
     double whole = sum_of(iterations, "t_iter"), rest = whole;
     bool is_known = false;
     for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++)
-        is_known = is_known || show_has(iterations, phases[i].column);
+        is_known = is_known || cells_has(iterations, phases[i].column);
     if (n == 0 || !(whole > 0) || !is_known)
         return;
     page_add(p, "<h2>Time per phase of an iteration</h2><section>");

@@ -43,11 +43,11 @@ static int take_page(void *arg, const json_t *reply, size_t n,
 {
     struct own_values *o = arg;
     const json_t *rows = json_object_get(reply, "rows");
-    int c_name = show_column(reply, "name");
-    int c_attempt = show_column(reply, "attempt");
-    int c_iteration = show_column(reply, "iteration");
-    int c_rank = show_column(reply, "rank");
-    int c_value = show_column(reply, "value");
+    int c_name = cells_column(reply, "name");
+    int c_attempt = cells_column(reply, "attempt");
+    int c_iteration = cells_column(reply, "iteration");
+    int c_rank = cells_column(reply, "rank");
+    int c_value = cells_column(reply, "value");
     size_t guess = 0;
     for (size_t i = 0; i < n && c_name >= 0; i++) {
         const json_t *row = json_array_get(rows, i);

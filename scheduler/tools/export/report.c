@@ -147,10 +147,10 @@ static void take_epochs(struct report_row *row, const json_t *job,
 {
     char batch[REPORT_VALUE_CAP];
     const json_t *rows = json_object_get(epochs, "rows");
-    int c_epoch = show_column(epochs, "epoch");
-    int c_s = show_column(epochs, "seconds");
-    int c_acc = show_column(epochs, "eval_accuracy");
-    int c_rate = show_column(epochs, "samples_per_s");
+    int c_epoch = cells_column(epochs, "epoch");
+    int c_s = cells_column(epochs, "seconds");
+    int c_acc = cells_column(epochs, "eval_accuracy");
+    int c_rate = cells_column(epochs, "samples_per_s");
     double last = 0;
     value_of(job, "train.batch_size", batch, sizeof(batch));
     const double samples =
@@ -199,10 +199,10 @@ static struct profiled sums_of(const struct paper *p, const json_t *profile,
                                size_t attempt)
 {
     const json_t *rows = json_object_get(profile, "rows");
-    int c_name = show_column(profile, "metric");
-    int c_s = show_column(profile, "total_s");
-    int c_rank = show_column(profile, "rank");
-    int c_attempt = show_column(profile, "attempt");
+    int c_name = cells_column(profile, "metric");
+    int c_s = cells_column(profile, "total_s");
+    int c_rank = cells_column(profile, "rank");
+    int c_attempt = cells_column(profile, "attempt");
     struct profiled ret = {.ranks = 0};
     for (size_t i = 0; c_name >= 0 && i < json_array_size(rows); i++) {
         const json_t *one = json_array_get(rows, i);

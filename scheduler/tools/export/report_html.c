@@ -112,7 +112,7 @@ static void number(struct page *p, const json_t *row, int column,
 
 static void add_epochs(struct page *p, const json_t *epochs)
 {
-    bool is_text = show_has(epochs, "tokens_per_s");
+    bool is_text = cells_has(epochs, "tokens_per_s");
     const char *const titles[] = {"Epoch",
                                   "Attempt",
                                   "Seconds",
@@ -140,7 +140,7 @@ static void add_epochs(struct page *p, const json_t *epochs)
     {
         page_add(p, "<tr>");
         for (size_t c = 0; c < sizeof(cells) / sizeof(cells[0]); c++)
-            number(p, row, show_column(epochs, cells[c].column), cells[c].fmt);
+            number(p, row, cells_column(epochs, cells[c].column), cells[c].fmt);
         page_add(p, "</tr>\n");
     }
     page_add(p, "</table></div></section>\n");
@@ -194,7 +194,7 @@ static void add_profile(struct page *p, const json_t *reply)
     char text[40];
     if (n == 0)
         return;
-    int c_epoch = show_column(reply, "epoch");
+    int c_epoch = cells_column(reply, "epoch");
     double epoch = show_cell(json_array_get(rows, n - 1), c_epoch);
     p->bad |=
         buf_addf(&p->out, NULL,
@@ -203,22 +203,22 @@ static void add_profile(struct page *p, const json_t *reply)
     json_array_foreach(rows, i, row)
     {
         const json_t *name =
-            json_array_get(row, (size_t)show_column(reply, "metric"));
+            json_array_get(row, (size_t)cells_column(reply, "metric"));
         if (show_cell(row, c_epoch) != epoch || !json_is_string(name) ||
-            show_cell(row, show_column(reply, "rank")) != 0)
+            show_cell(row, cells_column(reply, "rank")) != 0)
             continue;
         page_add(p, "<tr>");
         page_cell(p, "l", json_string_value(name));
-        double calls = show_cell(row, show_column(reply, "calls"));
+        double calls = show_cell(row, cells_column(reply, "calls"));
         page_cell(p, "",
                   isfinite(calls)
                       ? render_count((long long)calls, text, sizeof(text))
                       : "-");
         page_cell(p, "",
-                  render_time(show_cell(row, show_column(reply, "total_s")),
+                  render_time(show_cell(row, cells_column(reply, "total_s")),
                               text, sizeof(text)));
         page_cell(p, "",
-                  render_bytes(show_cell(row, show_column(reply, "bytes")),
+                  render_bytes(show_cell(row, cells_column(reply, "bytes")),
                                text, sizeof(text)));
         page_add(p, "</tr>\n");
     }
@@ -351,7 +351,7 @@ static int add_yaml(const char *json, struct buf *ret)
     int rc = spec_parse(json, strlen(json), &stored, &spec, &report, NULL);
     if (rc == 0)
         rc = spec_brief(&spec, ret, NULL);
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     spec_clear(&spec);
     return rc;
 }
@@ -400,9 +400,9 @@ static void add_all(struct page *p, const json_t *job, const json_t *iterations,
     }
     json_array_foreach(list, i, e)
     {
-        if (show_asked(e))
+        if (cells_asked(e))
             p->bad |=
-                json_object_set_new(e, "detail", json_string(show_asked(e)));
+                json_object_set_new(e, "detail", json_string(cells_asked(e)));
         else if (strcmp(field_str(e, "event"), "submit") == 0)
             p->bad |= json_object_set_new(
                 e, "detail", json_string("as in the specification below"));

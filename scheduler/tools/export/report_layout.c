@@ -19,7 +19,7 @@ static double last_of(const json_t *table, const char *column)
 {
     const json_t *rows = json_object_get(table, "rows");
     const size_t n = json_array_size(rows);
-    const int at = show_column(table, column);
+    const int at = cells_column(table, column);
     return n > 0 ? show_cell(json_array_get(rows, n - 1), at) : (double)NAN;
 }
 
@@ -29,9 +29,9 @@ static double mean_of(const json_t *table, const char *column, double attempt,
                       double epoch)
 {
     const json_t *rows = json_object_get(table, "rows");
-    const int c_attempt = show_column(table, "attempt");
-    const int c_epoch = show_column(table, "epoch");
-    const int at = show_column(table, column);
+    const int c_attempt = cells_column(table, "attempt");
+    const int c_epoch = cells_column(table, "epoch");
+    const int at = cells_column(table, column);
     double sum = 0;
     size_t n = 0;
     for (size_t i = 0; i < json_array_size(rows); i++) {

@@ -20,9 +20,9 @@ static const char job_name[] = "paper-methods";
 static double epochs_s(const json_t *epochs, double *ret_tokens)
 {
     const json_t *rows = json_object_get(epochs, "rows");
-    const int c_epoch = show_column(epochs, "epoch");
-    const int c_s = show_column(epochs, "seconds");
-    const int c_tokens = show_column(epochs, "tokens_per_s");
+    const int c_epoch = cells_column(epochs, "epoch");
+    const int c_s = cells_column(epochs, "seconds");
+    const int c_tokens = cells_column(epochs, "tokens_per_s");
     const size_t n = json_array_size(rows);
     double sum = 0;
     for (size_t i = 0; i < n; i++) {
@@ -48,9 +48,9 @@ static void take_profile(struct methods_row *row, const json_t *profile,
                          double iterations)
 {
     const json_t *rows = json_object_get(profile, "rows");
-    const int c_name = show_column(profile, "metric");
-    const int c_bytes = show_column(profile, "bytes");
-    const int c_rank = show_column(profile, "rank");
+    const int c_name = cells_column(profile, "metric");
+    const int c_bytes = cells_column(profile, "bytes");
+    const int c_rank = cells_column(profile, "rank");
     double sums[METHODS_FIGURES] = {0}, ranks = 1, planned = NAN, used = NAN;
     bool has[METHODS_FIGURES] = {false};
     for (size_t i = 0; c_name >= 0 && i < json_array_size(rows); i++) {

@@ -135,7 +135,7 @@ static int note_columns(struct sweep *s, size_t task, const json_t *reply,
     for (size_t i = 0; (column = plot_column_at(i)) != NULL; i++) {
         struct curve curve;
         if (column->is_epoch != is_epoch || !is_compared(column->name) ||
-            show_column(reply, column->name) < 0)
+            cells_column(reply, column->name) < 0)
             continue;
         if (curve_of(reply, is_epoch ? "epoch" : "iteration", column->name,
                      is_epoch ? -1 : 0, &curve, err) < 0 ||

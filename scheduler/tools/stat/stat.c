@@ -161,7 +161,7 @@ static int queue(struct client *c, const struct stat_args *a, FILE *csv,
         rc = show_reply(a, reply, csv, err);
     s.has_some |= json_array_size(json_object_get(reply, "jobs")) > 0;
     if (rc == 0 && !s.has_some)
-        filter_tell_unknown(&a->filter, stat_tool.name, c);
+        job_query_tell_unknown(&a->filter, stat_tool.name, c);
     buf_clear(&query);
     json_decref(reply);
     return rc;
@@ -330,7 +330,7 @@ static int views(const struct stat_args *a, size_t n, char **words,
     if (rc == 0)
         rc = client_create(a->url, 5, &c, err);
     if (rc == 0)
-        rc = filter_check_user(&a->filter, c, err);
+        rc = job_query_check_user(&a->filter, c, err);
     if (rc == 0 && a->exports)
         rc = export(c, a, n > 0 ? words[0] : NULL, err);
     else if (rc == 0 && a->view == OPT_NODES)

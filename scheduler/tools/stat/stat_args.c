@@ -220,7 +220,7 @@ int stat_on_option(void *arg, const struct opt *o, const char *value,
 {
     struct stat_args *a = arg;
     if (o->id >= FILTER_USER)
-        return filter_option(&a->filter, o->id, value, err);
+        return job_query_option(&a->filter, o->id, value, err);
     if (take_text(a, o->id, value))
         return 0;
     switch (o->id) {
@@ -392,7 +392,7 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
                       a->view == OPT_STATUS || a->view == OPT_WATCH ||
                       a->view == OPT_TOP || a->view == OPT_USAGE;
     bool is_many =
-        a->view == OPT_EFF && (!filter_is_any(&a->filter) || a->f.count > 0);
+        a->view == OPT_EFF && (!job_query_is_any(&a->filter) || a->f.count > 0);
     bool needs_job = a->view && a->view != OPT_PAPER && !is_cluster && !is_many;
     if ((a->report.csv || a->report.svg) && a->view != OPT_PAPER)
         return error_set(err, ERR_USAGE,

@@ -105,14 +105,14 @@ static int print_findings(const struct submit_args *a, const char *file,
         rc = buf_addstr(&out,
                         "{\"schema\":\"mgpu.findings/1\",\"findings\":", err);
         if (rc == 0)
-            rc = spec_report_json(r, file, &out, err);
+            rc = diagnostics_json(r, file, &out, err);
         if (rc == 0)
             rc = buf_addstr(&out, "}\n", err);
         if (rc == 0)
             (void)fputs(buf_str(&out), stdout);
     } else if (!a->common.json && r->n &&
                (!a->common.quiet || is_refused(a, r))) {
-        rc = spec_report_print(r, file, text->data ? text->data : "", text->len,
+        rc = diagnostics_print(r, file, text->data ? text->data : "", text->len,
                                &out, err);
         if (rc == 0)
             (void)fputs(buf_str(&out), stderr);
@@ -134,7 +134,7 @@ static struct spec_options spec_options(const struct submit_args *a)
                 : strcmp(a->file, "-") == 0 ? "stdin"
                                             : a->file,
         .home = getenv("HOME"),
-        .user = fill_own_user(user),
+        .user = interpolate_own_user(user),
         .sets = a->sets,
         .n_sets = a->n_sets,
         .take_env = true,
@@ -155,7 +155,7 @@ static int open_base(struct submit_args *a, const struct buf *text,
     if (rc < 0 &&
         print_findings(a, buf_str(&a->template_path), &report, text, &why) < 0)
         *err = why;
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     return rc;
 }
 
@@ -187,7 +187,7 @@ static int check(const struct submit_args *a, const struct buf *text,
         jobs.text = NULL;
     }
     spec_jobs_clear(&jobs);
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     return rc;
 }
 

@@ -148,7 +148,7 @@ static int part_of(const struct fetch *f, char *ret, size_t cap,
     double since_s = 0;
     int n = 0;
     *ret = '\0';
-    if (f->since && filter_time("since", f->since, &since_s, err) < 0)
+    if (f->since && job_query_time("since", f->since, &since_s, err) < 0)
         return -1;
     if (f->rank >= 0)
         n = snprintf(ret, cap, "&rank=%" PRId64, f->rank);

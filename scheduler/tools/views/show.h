@@ -56,7 +56,7 @@ int show_sweep(const struct show_conf *s, const json_t *sweep,
                const json_t *tasks, struct error *err) MUST_CHECK;
 /* Prints a remark if rows of a reply were removed; returns whether they
  * were. */
-bool show_removed(FILE *out, const json_t *reply);
+bool cells_removed(FILE *out, const json_t *reply);
 /* mgpu.iterations/1: the curves as bars, those of the job's own metrics among
  * them (may be NULL), then the step time by phase. */
 int show_metrics(const struct show_conf *s, const json_t *iterations,
@@ -84,7 +84,7 @@ int show_eff_rows(const struct show_conf *s, const json_t *reply,
                   struct error *err) MUST_CHECK;
 /* The name of a requeue that a person requested: it is stored as a preemption,
  * because it ends its attempt in the same way. NULL: another event. */
-const char *show_asked(const json_t *event);
+const char *cells_asked(const json_t *event);
 int show_events(const struct show_conf *s, const json_t *reply,
                 struct error *err) MUST_CHECK;
 /* mgpu.why/1 with its mgpu.job/1 (may be NULL): reasons, usable nodes and the
@@ -138,10 +138,10 @@ json_t *sweep_rows_ready(const struct sweep_rows *r);
  * bad, and states that need a person are odd. */
 enum render_paint show_state_paint(const char *state);
 /* The index of a column, or -1. */
-int show_column(const json_t *reply, const char *name);
+int cells_column(const json_t *reply, const char *name);
 /* NAN when absent or null. */
 double show_cell(const json_t *row, int column);
 /* Whether any row has a number there. */
-bool show_has(const json_t *reply, const char *name);
+bool cells_has(const json_t *reply, const char *name);
 
 #endif

@@ -36,21 +36,21 @@ struct figures {
 
 static double cell_of(const json_t *reply, const json_t *row, const char *name)
 {
-    double v = show_cell(row, show_column(reply, name));
+    double v = show_cell(row, cells_column(reply, name));
     return isfinite(v) ? v : 0;
 }
 
 /* Sums of phases that no row has are unknown. */
 static void drop_unknown(const json_t *reply, struct figures *f)
 {
-    if (!show_has(reply, "t_data"))
+    if (!cells_has(reply, "t_data"))
         f->data = NAN;
-    if (!show_has(reply, "t_h2d"))
+    if (!cells_has(reply, "t_h2d"))
         f->copy = NAN;
-    if (!show_has(reply, "t_comm"))
+    if (!cells_has(reply, "t_comm"))
         f->comm = NAN;
-    if (!show_has(reply, "t_forward") && !show_has(reply, "t_backward") &&
-        !show_has(reply, "t_optimizer"))
+    if (!cells_has(reply, "t_forward") && !cells_has(reply, "t_backward") &&
+        !cells_has(reply, "t_optimizer"))
         f->compute = NAN;
 }
 
@@ -63,7 +63,7 @@ static void gather(const json_t *reply, struct figures *f)
     json_t *row;
     json_array_foreach(rows, i, row) /* attempt by attempt */
     {
-        double at = show_cell(row, show_column(reply, "iteration"));
+        double at = show_cell(row, cells_column(reply, "iteration"));
         int rank = (int)cell_of(reply, row, "rank");
         int of = (int)cell_of(reply, row, "attempt");
         first = isnan(first) || of != attempt ? at : first;
@@ -93,8 +93,8 @@ static void gather(const json_t *reply, struct figures *f)
 static double gpu_memory_of(const json_t *reply)
 {
     const json_t *profile = json_object_get(reply, "profile");
-    int c_name = show_column(profile, "metric");
-    int c_bytes = show_column(profile, "bytes");
+    int c_name = cells_column(profile, "metric");
+    int c_bytes = cells_column(profile, "bytes");
     double used = NAN, total = NAN;
     size_t i;
     json_t *row;
@@ -183,10 +183,10 @@ static double efficiency_of(const json_t *scaling, int64_t gpus)
     json_t *row;
     json_array_foreach(json_object_get(scaling, "rows"), i, row)
     {
-        double n = show_cell(row, show_column(scaling, "gpus"));
+        double n = show_cell(row, cells_column(scaling, "gpus"));
         least = n < least || isnan(least) ? n : least;
         if (n == (double)gpus)
-            found = show_cell(row, show_column(scaling, "efficiency"));
+            found = show_cell(row, cells_column(scaling, "efficiency"));
     }
     return least < (double)gpus ? found : NAN;
 }

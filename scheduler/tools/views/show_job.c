@@ -347,9 +347,9 @@ static void print_workload(const struct show_conf *s, const json_t *job)
 
 static void print_result(const struct show_conf *s, const json_t *epochs)
 {
-    int c_epoch = show_column(epochs, "epoch");
-    bool is_loss = !show_has(epochs, "eval_accuracy");
-    int c_best = show_column(epochs, is_loss ? "eval_loss" : "eval_accuracy");
+    int c_epoch = cells_column(epochs, "epoch");
+    bool is_loss = !cells_has(epochs, "eval_accuracy");
+    int c_best = cells_column(epochs, is_loss ? "eval_loss" : "eval_accuracy");
     double best = NAN, at = 0;
     char text[32];
     size_t i;

@@ -107,8 +107,8 @@ static int column_curve(const struct show_conf *s, const json_t *reply,
                         struct error *err)
 {
     struct numbers x;
-    if (gather(json_object_get(reply, "rows"), show_column(reply, column),
-               show_column(reply, "rank"), 0, &x, err) < 0)
+    if (gather(json_object_get(reply, "rows"), cells_column(reply, column),
+               cells_column(reply, "rank"), 0, &x, err) < 0)
         return -1;
     if (x.n > 0 || (strcmp(column, "loss") == 0))
         print_curve(s, column, wide, &x, is_time, false);
@@ -167,14 +167,14 @@ static int phase_rows(struct render_table *t, const json_t *reply,
 {
     const json_t *rows = json_object_get(reply, "rows");
     struct numbers whole, x;
-    if (gather(rows, show_column(reply, "t_iter"), -1, -1, &whole, err) < 0)
+    if (gather(rows, cells_column(reply, "t_iter"), -1, -1, &whole, err) < 0)
         return -1;
     double rest = whole.sum;
     bool is_known = false;
     int rc = 0;
     for (size_t p = 0; rc == 0 && p < N_PHASES; p++) {
-        rc =
-            gather(rows, show_column(reply, phases[p].column), -1, -1, &x, err);
+        rc = gather(rows, cells_column(reply, phases[p].column), -1, -1, &x,
+                    err);
         if (rc < 0)
             break;
         rest -= x.sum;
@@ -195,7 +195,7 @@ static int phase_rows(struct render_table *t, const json_t *reply,
 
 static int ranks_of(const json_t *reply)
 {
-    int most = -1, column = show_column(reply, "rank");
+    int most = -1, column = cells_column(reply, "rank");
     size_t i;
     json_t *row;
     json_array_foreach(json_object_get(reply, "rows"), i, row)
@@ -210,17 +210,17 @@ static int rank_lines(const struct show_conf *s, const json_t *reply,
                       struct error *err)
 {
     const json_t *rows = json_object_get(reply, "rows");
-    int c_rank = show_column(reply, "rank"), n = ranks_of(reply);
-    const char *what = show_has(reply, "tokens") ? "tokens" : "samples";
+    int c_rank = cells_column(reply, "rank"), n = ranks_of(reply);
+    const char *what = cells_has(reply, "tokens") ? "tokens" : "samples";
     double all = 0;
     for (int r = 0; r < n; r++) {
         struct numbers t = {.n = 0}, samples = {.n = 0}, comm = {.n = 0};
         char mean[32];
-        if (gather(rows, show_column(reply, "t_iter"), c_rank, r, &t, err) <
+        if (gather(rows, cells_column(reply, "t_iter"), c_rank, r, &t, err) <
                 0 ||
-            gather(rows, show_column(reply, what), c_rank, r, &samples, err) <
+            gather(rows, cells_column(reply, what), c_rank, r, &samples, err) <
                 0 ||
-            gather(rows, show_column(reply, "t_comm"), c_rank, r, &comm, err) <
+            gather(rows, cells_column(reply, "t_comm"), c_rank, r, &comm, err) <
                 0) {
             free(t.v);
             free(samples.v);
@@ -270,7 +270,7 @@ int show_metrics(const struct show_conf *s, const json_t *iterations,
     size_t n = json_array_size(json_object_get(iterations, "rows"));
     int rc = 0, wide = width_of(own);
 
-    bool is_removed = show_removed(s->out, iterations);
+    bool is_removed = cells_removed(s->out, iterations);
     if (n == 0 && (!own || own->n == 0) && !is_removed)
         (void)fprintf(s->out, "no iterations recorded yet\n");
     if (n > 0 && (column_curve(s, iterations, "loss", wide, false, err) < 0 ||
@@ -280,7 +280,7 @@ int show_metrics(const struct show_conf *s, const json_t *iterations,
     if (rc == 0 && own)
         rc = own_curves(s, own, wide, err);
     /* A program that reports no times has no phases. */
-    if (rc == 0 && show_has(iterations, "t_iter")) {
+    if (rc == 0 && cells_has(iterations, "t_iter")) {
         (void)fputc('\n', s->out);
         rc = render_table_create(columns, 5, &t, err);
         if (rc == 0)

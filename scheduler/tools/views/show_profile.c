@@ -33,14 +33,14 @@ struct columns {
 
 static struct columns columns_of(const json_t *reply)
 {
-    return (struct columns){.attempt = show_column(reply, "attempt"),
-                            .rank = show_column(reply, "rank"),
-                            .epoch = show_column(reply, "epoch"),
-                            .metric = show_column(reply, "metric"),
-                            .calls = show_column(reply, "calls"),
-                            .total_s = show_column(reply, "total_s"),
-                            .bytes = show_column(reply, "bytes"),
-                            .sampled = show_column(reply, "sampled")};
+    return (struct columns){.attempt = cells_column(reply, "attempt"),
+                            .rank = cells_column(reply, "rank"),
+                            .epoch = cells_column(reply, "epoch"),
+                            .metric = cells_column(reply, "metric"),
+                            .calls = cells_column(reply, "calls"),
+                            .total_s = cells_column(reply, "total_s"),
+                            .bytes = cells_column(reply, "bytes"),
+                            .sampled = cells_column(reply, "sampled")};
 }
 
 static void add(double *io, double v)
@@ -89,10 +89,10 @@ static double epoch_seconds(const json_t *epochs, const struct part *p)
     json_t *row;
     json_array_foreach(json_object_get(epochs, "rows"), i, row)
     {
-        if (show_cell(row, show_column(epochs, "epoch")) == (double)p->epoch &&
-            show_cell(row, show_column(epochs, "attempt")) ==
+        if (show_cell(row, cells_column(epochs, "epoch")) == (double)p->epoch &&
+            show_cell(row, cells_column(epochs, "attempt")) ==
                 (double)p->attempt)
-            return show_cell(row, show_column(epochs, "seconds"));
+            return show_cell(row, cells_column(epochs, "seconds"));
     }
     return NAN;
 }
@@ -194,7 +194,7 @@ int show_profile(const struct show_conf *s, const json_t *reply,
     const json_t *rows = json_object_get(reply, "rows");
     struct columns c = columns_of(reply);
     size_t n = json_array_size(rows), i = 0;
-    if (!show_removed(s->out, reply) && n == 0)
+    if (!cells_removed(s->out, reply) && n == 0)
         (void)fprintf(s->out, "no profile: it needs train.profile in the "
                               "specification, and an epoch\n");
     for (bool first = true; i < n; first = false) {

@@ -33,7 +33,7 @@ static int add_jobs(struct render_table *t, const struct columns *c,
     size_t i;
     json_array_foreach(jobs, i, job)
     {
-        members_of_json(job, &m);
+        json_members_of_json(job, &m);
         if (add_job(t, c, &m, err) < 0)
             return -1;
     }
@@ -183,9 +183,9 @@ static int add_rows(struct queue_rows *r, const char *p, const char *end,
     const char *next;
     int rc = 0;
     while (rc == 0 && !r->is_strange && *p == '{' &&
-           members_read_next(p, end, &m, &next) == 0) {
+           json_members_read_next(p, end, &m, &next) == 0) {
         rc = add_row(r, &m, p, (size_t)(next - p), err);
-        members_clear(&m);
+        json_members_clear(&m);
         p = next;
         if (p[0] != ',' || p[1] != '{')
             break;

@@ -66,12 +66,12 @@ int show_epochs(const struct show_conf *s, const json_t *epochs,
         {"TOKENS/S", RENDER_RIGHT}, "tokens_per_s", "i"};
     struct render_column heads[N];
     const struct epoch_column *used[N];
-    bool is_text = show_has(epochs, tokens.name);
+    bool is_text = cells_has(epochs, tokens.name);
     size_t n = 0, i;
     for (i = 0; i < N; i++) {
         const struct epoch_column *c = &images[i];
         if (is_text && strcmp(c->name, "eval_accuracy") == 0 &&
-            !show_has(epochs, c->name))
+            !cells_has(epochs, c->name))
             continue;
         used[n] =
             is_text && strcmp(c->name, "samples_per_s") == 0 ? &tokens : c;
@@ -85,12 +85,12 @@ int show_epochs(const struct show_conf *s, const json_t *epochs,
     {
         for (size_t c = 0; rc == 0 && c < n; c++)
             rc = add_number(t,
-                            show_cell(row, show_column(epochs, used[c]->name)),
+                            show_cell(row, cells_column(epochs, used[c]->name)),
                             used[c]->kind, err);
     }
     if (rc == 0) {
         render_table_print(t, &s->style, s->header, s->out);
-        (void)show_removed(s->out, epochs);
+        (void)cells_removed(s->out, epochs);
     }
     render_table_destroy(t);
     return rc;
@@ -115,7 +115,7 @@ int show_events(const struct show_conf *s, const json_t *reply,
         json_t *detail = json_object_get(e, "detail");
         char *text = field_pairs(detail, "key"); /* without the idempotency
                                                     key */
-        const char *asked = show_asked(e);
+        const char *asked = cells_asked(e);
         if (uid >= 0)
             (void)snprintf(by, sizeof(by), "uid %" PRId64, uid);
         if (rc == 0 &&

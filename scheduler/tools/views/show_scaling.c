@@ -8,7 +8,7 @@
 
 static double cell(const json_t *reply, const json_t *row, const char *column)
 {
-    return show_cell(row, show_column(reply, column));
+    return show_cell(row, cells_column(reply, column));
 }
 
 static int add(struct render_table *t, const char *fmt, double v,
@@ -71,7 +71,7 @@ static const char *text_of(const json_t *reply, const json_t *row,
                            const char *column)
 {
     const char *text = json_string_value(
-        json_array_get(row, (size_t)show_column(reply, column)));
+        json_array_get(row, (size_t)cells_column(reply, column)));
     return text ? text : "";
 }
 
@@ -226,7 +226,7 @@ int show_scaling(const struct show_conf *s, const json_t *reply,
                  struct error *err)
 {
     const json_t *rows = json_object_get(reply, "rows");
-    const char *what = show_has(reply, "tokens_per_s") ? "tokens" : "samples";
+    const char *what = cells_has(reply, "tokens_per_s") ? "tokens" : "samples";
     bool is_first = true;
     size_t i;
     json_t *row;

@@ -184,7 +184,7 @@ static void show(struct follow *f, struct waited *j, const json_t *job)
 int wait_states(const char *text, uint32_t *ret, struct error *err)
 {
     if (text)
-        return filter_states("wait", text, ret, err);
+        return job_query_states("wait", text, ret, err);
     *ret = 0;
     return 0;
 }

@@ -83,7 +83,7 @@ static bool is_final(const json_t *job)
 static bool fits(const struct watch *w, const json_t *job, bool was)
 {
     bool is_past = is_final(job) && field_time(job, "ended") < w->since_s;
-    return filter_now(&w->conf->filter, job) && (was || !is_past);
+    return job_query_now(&w->conf->filter, job) && (was || !is_past);
 }
 
 static void key_of(const json_t *job, char out[24])
@@ -98,7 +98,7 @@ static void keep(struct watch *w, json_t *job)
     pthread_mutex_lock(&w->lock);
     bool was = json_object_get(w->jobs, key) != NULL;
     bool is = fits(w, job, was);
-    going_note(job, now_s());
+    elapsed_note(job, now_s());
     if (is)
         (void)json_object_set(w->jobs, key, job);
     else if (was)
@@ -172,7 +172,7 @@ static int read_ended(struct watch *w, struct error *err)
     struct buf query = BUF_INIT;
     json_t *list = NULL, *job;
     size_t i;
-    if (w->conf->top || !filter_wants_ended(&w->conf->filter))
+    if (w->conf->top || !job_query_wants_ended(&w->conf->filter))
         return 0;
     int rc = filter_query(&w->conf->filter, &query, err);
     if (rc == 0)
@@ -237,7 +237,7 @@ static json_t *in_order(json_t *jobs)
 
 static bool sees_all(const struct watch *w)
 {
-    return filter_is_any(&w->conf->filter);
+    return job_query_is_any(&w->conf->filter);
 }
 
 /* Counts the jobs: with a subscription to all jobs, no request is needed. */
@@ -270,7 +270,7 @@ static json_t *picture(struct watch *w)
     w->is_going = false;
     json_array_foreach(jobs, i, job)
     {
-        w->is_going = going_by(job, now_s()) || w->is_going;
+        w->is_going = elapsed_by(job, now_s()) || w->is_going;
     }
     if (sees_all(w))
         count(w, o);
@@ -283,7 +283,7 @@ static int draw_top(const struct watch *w, const struct show_conf *s,
 {
     struct show_conf conf = *s;
     json_t *top = NULL;
-    int rc = top_document(queue, w->gpus, !filter_is_any(&w->conf->filter),
+    int rc = top_document(queue, w->gpus, !job_query_is_any(&w->conf->filter),
                           &top, NULL);
     conf.style.rows = w->rows;
     if (rc == 0)
@@ -513,7 +513,7 @@ static int stream_path(const struct watch_conf *conf, struct buf *ret,
                        struct error *err)
 {
     struct buf query = BUF_INIT;
-    int rc = filter_stream_query(&conf->filter, &query, err);
+    int rc = job_query_stream_query(&conf->filter, &query, err);
     if (rc == 0) /* a query begins with '&' */
         rc = buf_addf(ret, err, "/v1/watch%s%s", query.len ? "?" : "",
                       query.len ? buf_str(&query) + 1 : "");
@@ -541,7 +541,7 @@ static int watch_init(struct watch *w, struct client *c,
     if (!w->jobs || !w->told || !w->alive)
         return error_set(err, ERR_NOMEM, "watch");
     if (conf->filter.since &&
-        filter_time("since", conf->filter.since, &w->since_s, err) < 0)
+        job_query_time("since", conf->filter.since, &w->since_s, err) < 0)
         return -1;
     return read_head(c, w, err);
 }

@@ -13,23 +13,23 @@ static void test_rows(void)
     struct metric_row m = {.kind = METRIC_ITERATION};
 
     m.iteration = (struct metric_iteration){.iteration = 7, .t_iter = 0.5};
-    iteration_times_add(&t, &m);
+    teach_times_add(&t, &m);
     m.iteration.rank = 1;
-    iteration_times_add(&t, &m);
+    teach_times_add(&t, &m);
     m.iteration.rank = 0;
     m.iteration.t_iter = NAN;
-    iteration_times_add(&t, &m);
+    teach_times_add(&t, &m);
     m.iteration.t_iter = 0;
-    iteration_times_add(&t, &m);
+    teach_times_add(&t, &m);
     m.kind = METRIC_EPOCH;
-    iteration_times_add(&t, &m);
+    teach_times_add(&t, &m);
     is_int((long long)t.n, 1, "only iterations of rank 0 that have a time");
     ok(t.at[0].iteration == 7 && t.at[0].t_iter_s == 0.5,
        "  with their number");
     m = (struct metric_row){.kind = METRIC_ITERATION};
     m.iteration = (struct metric_iteration){.iteration = 8, .t_iter = 1};
     for (int i = 0; i < TIMES_MAX + 5; i++)
-        iteration_times_add(&t, &m);
+        teach_times_add(&t, &m);
     is_int((long long)t.n, TIMES_MAX, "no more than there is room for");
 }
 

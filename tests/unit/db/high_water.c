@@ -24,7 +24,7 @@ static int check(void)
 
 static bool is_at(uint64_t job, uint64_t seq)
 {
-    struct mark m = mark_read(t.dir);
+    struct mark m = high_water_read(t.dir);
     bool is = m.job == job && m.seq == seq;
     if (!is)
         tap_diag("job %llu, event %llu", (unsigned long long)m.job,

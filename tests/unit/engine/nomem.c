@@ -159,7 +159,7 @@ static void each_fails(enum err_code (*decode)(void), const char *what)
 
 int main(void)
 {
-    lack_watch();
+    nomem_watch();
     each_fails(decode_detail, "an event's detail");
     each_fails(decode_submit, "a submit's");
     each_fails(encode_detail, "a detail that is written");

@@ -88,11 +88,11 @@ static int parse_spec(const char *text, const struct spec_options *o,
         rc = spec_dump(&s, &out, err);
         spec_clear(&s);
     } else if (err->code == want) { /* what it should be: go on */
-        rc = spec_report_print(&r, "a.yaml", text, strlen(text), &out, err);
+        rc = diagnostics_print(&r, "a.yaml", text, strlen(text), &out, err);
         if (rc == 0)
-            rc = spec_report_json(&r, "a.yaml", &out, err);
+            rc = diagnostics_json(&r, "a.yaml", &out, err);
     }
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
     buf_clear(&out);
     return rc;
 }
@@ -144,7 +144,7 @@ static int try_base(struct error *err)
     if (rc == 0 && !strstr(buf_str(&out), "# template base:4, file:2"))
         rc = error_set(err, ERR_INTERNAL, "%s", buf_str(&out));
     buf_clear(&out);
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
     spec_base_destroy(base);
     return rc;
 }
@@ -168,7 +168,7 @@ static int try_conf(struct error *err)
         rc = conf_print(&c, &out, err);
         conf_clear(&c);
     }
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
     buf_clear(&out);
     return rc;
 }
@@ -197,7 +197,7 @@ static int try_expand(struct error *err)
     struct spec_jobs jobs = {.n = 0};
     int rc = spec_expand(text, strlen(text), &take, &jobs, &report, err);
     spec_jobs_clear(&jobs);
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     return rc;
 }
 

@@ -20,7 +20,7 @@ static struct error err;
 static int expand_with(const char *text, const struct spec_options *opt)
 {
     spec_jobs_clear(&jobs);
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     return spec_expand(text, strlen(text), opt, &jobs, &report, &err);
 }
 
@@ -570,6 +570,6 @@ int main(void)
     test_array_bad();
     test_show();
     spec_jobs_clear(&jobs);
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     return tap_done();
 }

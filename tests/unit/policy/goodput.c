@@ -436,7 +436,7 @@ static bool is_near_best(struct view *t, double *io_worst)
 
     if (plan_begin(&p, &t->v, t->decisions, VIEW_JOBS, NULL) < 0)
         return false;
-    if (gp_collect(&g, &p, NULL) == 0 && gp_choose(&g, NULL) == 0) {
+    if (gp_value_collect(&g, &p, NULL) == 0 && gp_hull_choose(&g, NULL) == 0) {
         double best = best_of(&g, 0, g.gpus), got = total(&g);
         int32_t used = 0;
         for (size_t i = 0; i < g.n; i++)
@@ -448,7 +448,7 @@ static bool is_near_best(struct view *t, double *io_worst)
         if (best > 0 && 1 - got / best > *io_worst)
             *io_worst = 1 - got / best;
     }
-    gp_clear(&g);
+    gp_value_clear(&g);
     plan_end(&p);
     return is;
 }

@@ -136,13 +136,13 @@ static bool choose(struct many *t, bool is_plain, int32_t *chosen,
 
     if (plan_begin(&p, &t->v, t->decisions, JOBS, NULL) < 0)
         return false;
-    bool is = gp_collect(&g, &p, NULL) == 0 && gp_rigid(&g, NULL) == 0;
+    bool is = gp_value_collect(&g, &p, NULL) == 0 && gp_rigid(&g, NULL) == 0;
     g.is_plain = is_plain;
-    is = is && gp_choose(&g, NULL) == 0;
+    is = is && gp_hull_choose(&g, NULL) == 0;
     *ret_n = g.n;
     for (size_t i = 0; is && i < g.n; i++)
         chosen[i] = g.jobs[i].chosen;
-    gp_clear(&g);
+    gp_value_clear(&g);
     plan_end(&p);
     return is;
 }

@@ -36,7 +36,7 @@ static struct policy_job *urgent(struct view *t, int32_t gpus, int32_t priority)
 
 static int by_order(const void *a, const void *b)
 {
-    return policy_in_order(a, b) ? -1 : 1;
+    return policy_view_in_order(a, b) ? -1 : 1;
 }
 
 static void sort(struct view *t)

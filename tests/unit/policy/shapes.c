@@ -174,7 +174,7 @@ static void alike(struct policy_job *to, const struct policy_job *from)
 
 static int by_order(const void *a, const void *b)
 {
-    return policy_in_order(a, b) ? -1 : 1;
+    return policy_view_in_order(a, b) ? -1 : 1;
 }
 
 static struct policy_view view_of(int n_jobs, int32_t *ats)

@@ -68,7 +68,7 @@ static void test_assumed(void)
        "between: from the one below");
     r = throughput_rate(&m, 1, 1);
     ok(is_near(r.per_s, 0.625, 1e-12), "below all: down from the smallest");
-    is_str(rate_basis_name(r.basis), "assumed", "its name");
+    is_str(throughput_basis_name(r.basis), "assumed", "its name");
 
     struct throughput weak = {.is_weak = true};
     throughput_add(&weak, 1, 4, 0.5, 10);

@@ -92,11 +92,11 @@ static void test_read(void)
            strstr(buf_str(&text), "1 settings of keys that are no more"),
        "is named: %s", buf_str(&text));
     buf_clear(&text);
-    past_clear(&p);
+    from_db_clear(&p);
     ok(read_text("", &p, &err) == 0 && p.n_settings == 1 &&
            p.settings[0].policy[0] == '\0',
        "no line is no setting");
-    past_clear(&p);
+    from_db_clear(&p);
 }
 
 #define RUN "scheduler.goodput.min_runtime"
@@ -128,9 +128,9 @@ static void test_base(void)
 
     struct past_settings first = replay_begin(&p, true);
     struct conf conf;
-    ok(sim_args_policy(NULL, NULL, &first, &conf, &err) == 0 &&
-           sim_args_policy_of(&conf).goodput.min_runtime_s <= 5 &&
-           sim_args_policy_of(&conf).limits.running_per_user == 2,
+    ok(sim_policy_args(NULL, NULL, &first, &conf, &err) == 0 &&
+           sim_policy_args_of(&conf).goodput.min_runtime_s <= 5 &&
+           sim_policy_args_of(&conf).limits.running_per_user == 2,
        "the run begins with them");
     conf_clear(&conf);
     ok(replay_make(&p, &t, NULL, NULL, true, &r, &err) == 0 && r.n == 3 &&
@@ -152,7 +152,7 @@ static void test_base(void)
        "a file has its own values, but for keys that were set");
     replay_clear(&r);
     (void)unlink(path);
-    past_clear(&p);
+    from_db_clear(&p);
 }
 
 static void test_bad(void)
@@ -167,13 +167,13 @@ static void test_bad(void)
     ok(read_text("\n{\"at\":\"now\"}\n", &p, &err) < 0 && err.code == ERR_INVAL,
        "a bad time is refused");
     ok(strstr(err.msg, "admin.log:2:1: ") != NULL, "%s", err.msg);
-    past_clear(&p);
+    from_db_clear(&p);
     ok(read_text("[1]\n", &p, &err) < 0, "and a line that is no object");
-    past_clear(&p);
+    from_db_clear(&p);
     ok(read_text(long_value, &p, &err) < 0 &&
            strstr(err.msg, "admin.log:1:1: "),
        "and a long value: %s", err.msg);
-    past_clear(&p);
+    from_db_clear(&p);
 }
 
 static void add_action(struct past *p, double t_s, enum sim_act act)
@@ -249,7 +249,7 @@ static void test_runs(void)
            "with the policy that ran");
     buf_clear(&text);
     replay_clear(&r);
-    past_clear(&p);
+    from_db_clear(&p);
 }
 
 int main(void)

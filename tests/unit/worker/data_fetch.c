@@ -33,7 +33,7 @@ static struct fetch *make(int32_t workers, bool skip)
         .batch = BATCH,
         .workers = workers,
         .skip_bad = skip};
-    if (fetch_create(&conf, &ds, &f, &err) < 0) {
+    if (prefetch_create(&conf, &ds, &f, &err) < 0) {
         tap_diag("%s", err.msg);
         exit(1);
     }
@@ -49,7 +49,7 @@ static void put(struct fetch *f, int32_t k)
     index[k % BATCH] = SAMPLER_NONE;
     const struct fetch_ask ask = {
         .index = index, .n = BATCH - k % 3, .seed = 42, .epoch = k / 12};
-    if (fetch_put(f, &ask, &err) < 0) {
+    if (prefetch_put(f, &ask, &err) < 0) {
         tap_diag("%s", err.msg);
         exit(1);
     }
@@ -58,7 +58,7 @@ static void put(struct fetch *f, int32_t k)
 /* Labels, places and bytes in one number; not where the bytes lie. */
 static uint64_t digest(const struct fetch_batch *b, const struct fetch_conf *c)
 {
-    struct fetch_layout l = fetch_layout(c, &ds);
+    struct prefetch_layout l = prefetch_layout(c, &ds);
     const int32_t *label = (const int32_t *)(const void *)b->stage;
     const struct image_u8 *list = (void *)(b->stage + l.list_at);
     uint64_t sum = 1469598103934665603u;
@@ -85,16 +85,16 @@ static uint64_t run(int32_t workers, int32_t *ret_valid)
     *ret_valid = 0;
     for (int32_t k = 0; k < BATCHES; k++) {
         struct fetch_batch b;
-        while (next < BATCHES && fetch_has_room(f))
+        while (next < BATCHES && prefetch_has_room(f))
             put(f, next++);
-        if (fetch_take(f, &b, &err) < 0) {
+        if (prefetch_take(f, &b, &err) < 0) {
             tap_diag("%s", err.msg);
             exit(1);
         }
         sum = sum * 31 + digest(&b, &layout_conf);
         *ret_valid += b.valid;
     }
-    fetch_destroy(f);
+    prefetch_destroy(f);
     return sum;
 }
 
@@ -119,40 +119,41 @@ static void test_stages(void)
     for (int32_t workers = 0; workers <= 2; workers += 2) {
         struct fetch *f = make(workers, false);
         int32_t room = 0;
-        is_int(fetch_take(f, &a, &err), -1, "nothing was put");
+        is_int(prefetch_take(f, &a, &err), -1, "nothing was put");
         is_int(err.code, ERR_STATE, "so nothing can be taken");
-        for (; fetch_has_room(f); room++)
+        for (; prefetch_has_room(f); room++)
             put(f, room);
         is_int(room, workers ? 3 : 2, "room at the start");
-        if (fetch_take(f, &a, &err) < 0)
+        if (prefetch_take(f, &a, &err) < 0)
             exit(1);
         uint64_t was = digest(&a, &layout_conf);
-        ok(!fetch_has_room(f), "a batch that is taken keeps its room");
+        ok(!prefetch_has_room(f), "a batch that is taken keeps its room");
         const struct fetch_ask ask = {.index = &room, .n = 1};
-        is_int(fetch_put(f, &ask, &err), -1, "so no more is put");
+        is_int(prefetch_put(f, &ask, &err), -1, "so no more is put");
         is_int(err.code, ERR_STATE, "yet");
         ok(digest(&a, &layout_conf) == was, "and it stays as it is");
-        if (fetch_take(f, &b, &err) < 0)
+        if (prefetch_take(f, &b, &err) < 0)
             exit(1);
-        ok(fetch_has_room(f) && a.stage != b.stage, "until the next is taken");
+        ok(prefetch_has_room(f) && a.stage != b.stage,
+           "until the next is taken");
         put(f, 9);
-        fetch_reset(f);
-        fetch_reset(f);
-        is_int(fetch_take(f, &b, &err), -1, "nothing is left after a reset");
+        prefetch_reset(f);
+        prefetch_reset(f);
+        is_int(prefetch_take(f, &b, &err), -1, "nothing is left after a reset");
         put(f, 5);
-        if (fetch_take(f, &a, &err) < 0)
+        if (prefetch_take(f, &a, &err) < 0)
             exit(1);
         uint64_t after = digest(&a, &layout_conf);
         put(f, 0);
-        fetch_destroy(f); /* with work to do */
+        prefetch_destroy(f); /* with work to do */
         f = make(0, false);
         put(f, 5);
-        if (fetch_take(f, &a, &err) < 0)
+        if (prefetch_take(f, &a, &err) < 0)
             exit(1);
         ok(digest(&a, &layout_conf) == after, "what is put then is right");
-        fetch_destroy(f);
+        prefetch_destroy(f);
     }
-    fetch_destroy(NULL);
+    prefetch_destroy(NULL);
 }
 
 static void test_refused(void)
@@ -161,17 +162,17 @@ static void test_refused(void)
     struct fetch *f = make(1, false);
     const int32_t bad[] = {0, DIGITS}, worse[] = {-2};
     struct fetch_ask ask = {.index = bad, .n = 2};
-    is_int(fetch_put(f, &ask, &err), -1, "a sample behind the last");
+    is_int(prefetch_put(f, &ask, &err), -1, "a sample behind the last");
     is_str(err.msg, "sample 90 of 90", "is named");
     ask = (struct fetch_ask){.index = worse, .n = 1};
-    is_int(fetch_put(f, &ask, &err), -1, "a negative one");
+    is_int(prefetch_put(f, &ask, &err), -1, "a negative one");
     ask = (struct fetch_ask){.index = bad, .n = 0};
-    is_int(fetch_put(f, &ask, &err), -1, "none");
+    is_int(prefetch_put(f, &ask, &err), -1, "none");
     ask.n = BATCH + 1;
-    is_int(fetch_put(f, &ask, &err), -1, "too many");
-    fetch_destroy(f);
+    is_int(prefetch_put(f, &ask, &err), -1, "too many");
+    prefetch_destroy(f);
     const struct fetch_conf none = {.view = {.S = S}};
-    is_int(fetch_create(&none, &ds, &f, &err), -1, "no batch");
+    is_int(prefetch_create(&none, &ds, &f, &err), -1, "no batch");
 }
 
 static void path_of(int32_t i, char path[400])
@@ -196,14 +197,14 @@ static void test_bad(void)
         struct fetch_batch b;
         struct fetch *f = make(workers, false);
         path_of(3, path);
-        if (fetch_put(f, &ask, &err) < 0)
+        if (prefetch_put(f, &ask, &err) < 0)
             exit(1);
-        is_int(fetch_take(f, &b, &err), -1, "two files are damaged");
+        is_int(prefetch_take(f, &b, &err), -1, "two files are damaged");
         ok(strncmp(err.msg, path, strlen(path)) == 0,
            "%d threads: the first of them is named: %s", workers, err.msg);
-        fetch_destroy(f);
+        prefetch_destroy(f);
         f = make(workers, true);
-        if (fetch_put(f, &ask, &err) < 0 || fetch_take(f, &b, &err) < 0)
+        if (prefetch_put(f, &ask, &err) < 0 || prefetch_take(f, &b, &err) < 0)
             exit(1);
         const int32_t *label = (const int32_t *)(const void *)b.stage;
         ok(b.n == 8 && b.valid == 6 && b.bad == 2 && label[3] == -1 &&
@@ -211,17 +212,17 @@ static void test_bad(void)
            "passed over they have no label");
         ok(strncmp(b.first_bad.msg, path, strlen(path)) == 0,
            "and are named: %s", b.first_bad.msg);
-        fetch_destroy(f);
+        prefetch_destroy(f);
     }
     path_of(5, path);
     (void)unlink(path);
     struct error err = ERROR_INIT;
     struct fetch_batch b;
     struct fetch *f = make(2, true);
-    if (fetch_put(f, &ask, &err) < 0 || fetch_take(f, &b, &err) < 0)
+    if (prefetch_put(f, &ask, &err) < 0 || prefetch_take(f, &b, &err) < 0)
         exit(1);
     is_int(b.bad, 2, "a file that is gone is one of them");
-    fetch_destroy(f);
+    prefetch_destroy(f);
 }
 
 int main(void)

@@ -17,7 +17,7 @@ static void test_random(const struct golden *g)
                                    .sample = (int32_t)0x85a308d3};
     uint32_t r[4];
     double got[4];
-    view_random(&draw, 0x243f6a88, r);
+    augment_view_random(&draw, 0x243f6a88, r);
     for (int i = 0; i < 4; i++)
         got[i] = r[i];
     golden_is(g, "philox", got, 4, 0);
@@ -37,7 +37,7 @@ static void test_crops(const struct golden *g)
         int32_t H = shapes[i / 4][0], W = shapes[i / 4][1];
         struct view v;
         char line[96];
-        view_of(&conf, d, W, H, &v);
+        augment_view_of(&conf, d, W, H, &v);
         (void)snprintf(line, sizeof(line), "crop %d %d %lld %lld %d", H, W,
                        (long long)d->seed, (long long)d->epoch, d->sample);
         const double got[] = {v.top, v.left, v.h, v.w, v.flip};
@@ -57,7 +57,7 @@ static void test_bounds(void)
     for (int32_t i = 0; i < 4000; i++) {
         const struct view_draw draw = {.seed = 7, .sample = i};
         struct view v;
-        view_of(&conf, &draw, 320, 240, &v);
+        augment_view_of(&conf, &draw, 320, 240, &v);
         inside = inside && v.top >= 0 && v.left >= 0 && v.h >= 1 && v.w >= 1 &&
                  v.top + v.h <= 240 && v.left + v.w <= 320 && v.to_h == 32 &&
                  v.to_w == 32 && v.oy == 0 && v.ox == 0;
@@ -79,32 +79,32 @@ static void test_others(void)
         .augment = AUGMENT_NONE, .is_train = true, .S = 224};
     struct view_draw draw = {.seed = 1};
     struct view v, w;
-    view_of(&conf, &draw, 500, 375, &v);
+    augment_view_of(&conf, &draw, 500, 375, &v);
     const struct view all = {.h = 375, .w = 500, .to_h = 224, .to_w = 224};
     ok(memcmp(&v, &all, sizeof(v)) == 0, "none: all of the picture");
     conf.augment = AUGMENT_FLIP;
     int32_t flips = 0;
     for (draw.sample = 0; draw.sample < 64; draw.sample++) {
-        view_of(&conf, &draw, 500, 375, &v);
+        augment_view_of(&conf, &draw, 500, 375, &v);
         flips += v.flip;
     }
     ok(flips > 16 && flips < 48 && v.h == 375 && v.to_h == 224,
        "flip: some are mirrored");
     conf.is_train = false;
-    view_of(&conf, &draw, 500, 375, &v);
+    augment_view_of(&conf, &draw, 500, 375, &v);
     ok(memcmp(&v, &all, sizeof(v)) == 0, "but not in evaluation");
     conf.augment = AUGMENT_CROP;
-    view_of(&conf, &draw, 500, 375, &v);
+    augment_view_of(&conf, &draw, 500, 375, &v);
     const struct view middle = {
         .h = 375, .w = 500, .to_h = 256, .to_w = 341, .oy = 16, .ox = 58};
     ok(memcmp(&v, &middle, sizeof(v)) == 0,
        "crop: the middle of the shorter side at 256");
     conf.is_train = true;
-    view_of(&conf, &draw, 500, 375, &v);
-    view_of(&conf, &draw, 500, 375, &w);
+    augment_view_of(&conf, &draw, 500, 375, &v);
+    augment_view_of(&conf, &draw, 500, 375, &w);
     ok(memcmp(&v, &w, sizeof(v)) == 0, "the same sample twice is the same");
     draw.epoch = 1;
-    view_of(&conf, &draw, 500, 375, &w);
+    augment_view_of(&conf, &draw, 500, 375, &w);
     ok(memcmp(&v, &w, sizeof(v)) != 0, "in another epoch it is not");
 }
 

@@ -198,13 +198,14 @@ static bool holds(const struct model_dir *d, const struct source *want)
         tap_diag("%s", err.msg);
         return false;
     }
-    const struct st_tensor *a = st_find(&s, key_a), *b = st_find(&s, key_b);
+    const struct st_tensor *a = safetensors_find(&s, key_a),
+                           *b = safetensors_find(&s, key_b);
     bool same = s.n == 2 && a != NULL && b != NULL && a->shape[0] == 2 &&
                 a->shape[1] == 3 && b->shape[0] == 5 && b->shape[1] == 2 &&
                 memcmp(a->data, want->a, sizeof(want->a)) == 0 &&
                 memcmp(b->data, want->b, sizeof(want->b)) == 0 &&
                 memmem(s.map, s.bytes, "{\"format\":\"pt\"}", 15) != NULL;
-    st_close(&s);
+    safetensors_close(&s);
     return same;
 }
 
@@ -290,9 +291,9 @@ int main(void)
     struct model_dir d;
     model_dir_init(&d);
     for (int i = 0; i < LORA_TARGETS; i++)
-        ok(lora_target_word((enum lora_target)(1 << i))[0] != '\0', "%s",
-           lora_target_word((enum lora_target)(1 << i)));
-    is_str(lora_target_word(LORA_GATE), "gate_proj", "a word");
+        ok(adapter_target_word((enum lora_target)(1 << i))[0] != '\0', "%s",
+           adapter_target_word((enum lora_target)(1 << i)));
+    is_str(adapter_target_word(LORA_GATE), "gate_proj", "a word");
     test_read(&d);
     test_refused(&d);
     test_write(&d);

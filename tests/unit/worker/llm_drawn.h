@@ -49,14 +49,15 @@ static inline void llm_write_model(const char *dir,
     struct st_writer w;
     must(llama_shape_init(&s, c, true, 0, 0, 0, &err), &err);
     FILE *f = llm_create_file(dir, "model.safetensors");
-    st_writer_init(&w, fileno(f));
-    must(st_declare_format(&w, "pt", &err), &err);
+    safetensors_writer_init(&w, fileno(f));
+    must(safetensors_declare_format(&w, "pt", &err), &err);
     for (int32_t k = 0; k < llama_weight_count(&s); k++) {
         llama_weight(&s, k, &t);
         const int64_t shape[2] = {t.shape[0], t.shape[1]};
-        must(st_declare(&w, t.name, ST_F64, shape, t.dims, &err), &err);
+        must(safetensors_declare(&w, t.name, ST_F64, shape, t.dims, &err),
+             &err);
     }
-    must(st_begin(&w, &err), &err);
+    must(safetensors_begin(&w, &err), &err);
     for (int32_t k = 0; k < llama_weight_count(&s); k++) {
         llama_weight(&s, k, &t);
         for (int64_t i = 0; i < t.n; i++) {
@@ -64,8 +65,8 @@ static inline void llm_write_model(const char *dir,
             must(st_write(&w, &v, sizeof(v), &err), &err);
         }
     }
-    must(st_end(&w, &err), &err);
-    st_writer_clear(&w);
+    must(safetensors_end(&w, &err), &err);
+    safetensors_writer_clear(&w);
     (void)fclose(f);
     llm_write_config(dir, c);
 }

@@ -113,16 +113,16 @@ static inline void model_dir_tensors(const struct model_dir *d,
     int fd =
         open(model_dir_file(d, name, path), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     int rc = fd < 0 ? -1 : 0;
-    st_writer_init(&w, fd);
+    safetensors_writer_init(&w, fd);
     for (int i = 0; tensors[i] != NULL && rc == 0; i++)
-        rc = st_declare(&w, tensors[i], ST_F32, shape, 2, NULL);
-    rc = rc < 0 ? rc : st_begin(&w, NULL);
+        rc = safetensors_declare(&w, tensors[i], ST_F32, shape, 2, NULL);
+    rc = rc < 0 ? rc : safetensors_begin(&w, NULL);
     for (int i = 0; tensors[i] != NULL && rc == 0; i++)
         for (int64_t k = 0; k < rows * columns && rc == 0; k++, value++)
             rc = st_write(&w, &value, sizeof(value), NULL);
-    if (rc < 0 || st_end(&w, NULL) < 0)
+    if (rc < 0 || safetensors_end(&w, NULL) < 0)
         abort();
-    st_writer_clear(&w);
+    safetensors_writer_clear(&w);
     (void)close(fd);
 }
 

@@ -277,15 +277,15 @@ static void put_pair(const struct model_dir *d, const float *embed,
                   O_WRONLY | O_CREAT | O_TRUNC, 0600);
     for (int i = 0; i < 4; i++)
         dtype_set(dt, out, i, head[i]);
-    st_writer_init(&w, fd);
-    if (fd < 0 || st_declare(&w, "a", ST_F32, shape, 2, NULL) < 0 ||
-        st_declare(&w, "lm_head.weight", type, shape, 2, NULL) < 0 ||
-        st_begin(&w, NULL) < 0 ||
+    safetensors_writer_init(&w, fd);
+    if (fd < 0 || safetensors_declare(&w, "a", ST_F32, shape, 2, NULL) < 0 ||
+        safetensors_declare(&w, "lm_head.weight", type, shape, 2, NULL) < 0 ||
+        safetensors_begin(&w, NULL) < 0 ||
         st_write(&w, embed, 4 * sizeof(*embed), NULL) < 0 ||
         st_write(&w, out, 4 * dtype_bytes(dt), NULL) < 0 ||
-        st_end(&w, NULL) < 0)
+        safetensors_end(&w, NULL) < 0)
         abort();
-    st_writer_clear(&w);
+    safetensors_writer_clear(&w);
     (void)close(fd);
 }
 

@@ -114,7 +114,8 @@ static int64_t data_bytes(const struct model_dir *d, const char *name, size_t n)
     char path[512];
     int64_t bytes = 0;
     static const char meta[] = "{\"__metadata__\":{\"format\":\"pt\"}";
-    if (st_open(model_dir_file(d, name, path), 1 << 20, &s, &err) < 0) {
+    if (safetensors_open(model_dir_file(d, name, path), 1 << 20, &s, &err) <
+        0) {
         tap_diag("%s", err.msg);
         return -1;
     }
@@ -123,7 +124,7 @@ static int64_t data_bytes(const struct model_dir *d, const char *name, size_t n)
        "%s has its format", name);
     for (size_t i = 0; i < s.n; i++)
         bytes += (int64_t)s.tensors[i].bytes;
-    st_close(&s);
+    safetensors_close(&s);
     return bytes;
 }
 

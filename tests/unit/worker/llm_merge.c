@@ -255,16 +255,16 @@ static void spoil(const struct model_dir *d, const char *name,
     struct safetensors s;
     struct error err = ERROR_INIT;
     int fd = -1;
-    if (st_open(model_dir_file(d, name, path), 1 << 20, &s, &err) < 0)
+    if (safetensors_open(model_dir_file(d, name, path), 1 << 20, &s, &err) < 0)
         abort();
-    const struct st_tensor *t = st_find(&s, tensor);
+    const struct st_tensor *t = safetensors_find(&s, tensor);
     if (t == NULL || (fd = open(path, O_WRONLY)) < 0 ||
         pwrite(fd, value, bytes,
                (const char *)t->data - (const char *)s.map +
                    (off_t)(5 * bytes)) != (ssize_t)bytes)
         abort();
     (void)close(fd);
-    st_close(&s);
+    safetensors_close(&s);
 }
 
 static void copy_adapter(const struct model_dir *to, const char *from)
@@ -342,26 +342,28 @@ static void add_copy(const struct model_dir *to, const char *from_dir,
                    from_dir);
     int fd = open(model_dir_file(to, "adapter_model.safetensors", out),
                   O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    if (values == NULL || fd < 0 || st_open(path, 1 << 20, &s, NULL) < 0)
+    if (values == NULL || fd < 0 ||
+        safetensors_open(path, 1 << 20, &s, NULL) < 0)
         abort();
     hf_copy(head, 0, n, DT_F64, values);
     values[n - 1] *= factor;
-    st_writer_init(&w, fd);
+    safetensors_writer_init(&w, fd);
     int rc = 0;
     for (size_t i = 0; i < s.n && rc == 0; i++)
-        rc = st_declare(&w, s.tensors[i].name, s.tensors[i].type,
-                        s.tensors[i].shape, s.tensors[i].dims, NULL);
-    if (rc < 0 || st_declare(&w, head_copy, ST_F64, head->shape, 2, NULL) < 0 ||
-        st_begin(&w, NULL) < 0)
+        rc = safetensors_declare(&w, s.tensors[i].name, s.tensors[i].type,
+                                 s.tensors[i].shape, s.tensors[i].dims, NULL);
+    if (rc < 0 ||
+        safetensors_declare(&w, head_copy, ST_F64, head->shape, 2, NULL) < 0 ||
+        safetensors_begin(&w, NULL) < 0)
         abort();
     for (size_t i = 0; i < s.n && rc == 0; i++)
         rc = st_write(&w, s.tensors[i].data, s.tensors[i].bytes, NULL);
     if (rc < 0 || st_write(&w, values, (size_t)n * sizeof(*values), NULL) < 0 ||
-        st_end(&w, NULL) < 0)
+        safetensors_end(&w, NULL) < 0)
         abort();
-    st_writer_clear(&w);
+    safetensors_writer_clear(&w);
     (void)close(fd);
-    st_close(&s);
+    safetensors_close(&s);
     free(values);
 }
 

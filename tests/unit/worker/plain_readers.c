@@ -72,7 +72,7 @@ static int read_adapter(const char *dir, const char *path, struct error *err)
     (void)path;
     int rc = adapter_open(dir, &s, err);
     if (rc == 0)
-        st_close(&s);
+        safetensors_close(&s);
     return rc;
 }
 

@@ -29,7 +29,8 @@ static void philox(const uint32_t key[2], const uint32_t counter[4],
     ret[3] = c3;
 }
 
-void view_random(const struct view_draw *draw, uint32_t n, uint32_t ret[4])
+void augment_view_random(const struct view_draw *draw, uint32_t n,
+                         uint32_t ret[4])
 {
     uint64_t seed = (uint64_t)draw->seed, epoch = (uint64_t)draw->epoch;
     const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
@@ -76,7 +77,7 @@ static void random_part(const struct view_draw *draw, int32_t W, int32_t H,
     double area = (double)W * H;
     for (uint32_t i = 0; i < TRIES; i++) {
         uint32_t r[4];
-        view_random(draw, i, r);
+        augment_view_random(draw, i, r);
         double target = area * between(0.08, 1, r[0]);
         double shape = exp(between(log(3.0 / 4), log(4.0 / 3), r[1]));
         double w = even(sqrt(target * shape)), h = even(sqrt(target / shape));
@@ -102,8 +103,8 @@ static void centre(int32_t S, int32_t W, int32_t H, struct view *v)
     v->ox = (int32_t)even((v->to_w - S) / 2.0);
 }
 
-void view_of(const struct view_conf *conf, const struct view_draw *draw,
-             int32_t W, int32_t H, struct view *ret)
+void augment_view_of(const struct view_conf *conf, const struct view_draw *draw,
+                     int32_t W, int32_t H, struct view *ret)
 {
     uint32_t r[4];
     *ret = (struct view){.h = H, .w = W, .to_h = conf->S, .to_w = conf->S};
@@ -113,6 +114,6 @@ void view_of(const struct view_conf *conf, const struct view_draw *draw,
         return;
     if (conf->augment == AUGMENT_CROP)
         random_part(draw, W, H, ret);
-    view_random(draw, TRIES, r);
+    augment_view_random(draw, TRIES, r);
     ret->flip = r[0] < 0x80000000u;
 }

@@ -39,11 +39,12 @@ struct view_draw {
 };
 
 /* in  W, H  1..IMAGE_SIDE_MAX */
-void view_of(const struct view_conf *conf, const struct view_draw *draw,
-             int32_t W, int32_t H, struct view *ret);
+void augment_view_of(const struct view_conf *conf, const struct view_draw *draw,
+                     int32_t W, int32_t H, struct view *ret);
 
 /* Block `n` of the counter-based stream of a sample: Philox4x32-10.
  * src Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3" */
-void view_random(const struct view_draw *draw, uint32_t n, uint32_t ret[4]);
+void augment_view_random(const struct view_draw *draw, uint32_t n,
+                         uint32_t ret[4]);
 
 #endif

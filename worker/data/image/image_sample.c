@@ -146,7 +146,7 @@ static int begin(void *arg, const struct picture *p, int32_t *ret_halvings,
     struct exif_turn turn = exif_turn(p->orientation);
     int32_t W = turn.swap ? p->H : p->W, H = turn.swap ? p->W : p->H, h, w;
     struct view v;
-    view_of(m->conf, m->draw, W, H, &v);
+    augment_view_of(m->conf, m->draw, W, H, &v);
     int32_t k = p->can_shrink ? halvings_of(&v) : 0, up = (1 << k) - 1;
     bool to_gray = m->conf->gray && p->C != 1;
     m->y = plan_axis(v.top, v.h, H, k, v.to_h, v.oy, m->conf->S, &h);

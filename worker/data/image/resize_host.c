@@ -34,7 +34,7 @@ static struct taps taps_of(const struct image_axis *a, int32_t i, int32_t from,
     return t;
 }
 
-size_t floats_bytes(const struct floats_conf *c)
+size_t resize_floats_bytes(const struct floats_conf *c)
 {
     return (size_t)c->S * (size_t)c->S * (size_t)c->C * dtype_bytes(c->dt);
 }
@@ -116,7 +116,7 @@ int floats_resize(const struct floats_conf *c, const struct image_u8 *m,
     size_t lines = (size_t)m->H * (size_t)c->S * IMAGE_CHANNELS;
     size_t sums = (size_t)c->S * IMAGE_CHANNELS;
     if (m->C == 0) {
-        memset(out, 0, floats_bytes(c));
+        memset(out, 0, resize_floats_bytes(c));
         return 0;
     }
     buf_reset(room);

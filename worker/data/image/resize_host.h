@@ -17,7 +17,7 @@ struct floats_conf {
 };
 
 /* Bytes of one image. */
-size_t floats_bytes(const struct floats_conf *c);
+size_t resize_floats_bytes(const struct floats_conf *c);
 
 /* out [S, S, C], or with planar [C, S, S], of dt.
  *

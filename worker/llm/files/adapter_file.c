@@ -26,7 +26,7 @@ static const char *const words[LORA_TARGETS] = {
     "gate_proj", "up_proj", "down_proj", "lm_head",
 };
 
-const char *lora_target_word(enum lora_target t)
+const char *adapter_target_word(enum lora_target t)
 {
     int i = 0;
     while (t != (enum lora_target)(1 << i)) {
@@ -231,7 +231,7 @@ int adapter_open(const char *dir, struct safetensors *ret, struct error *err)
     struct buf path = BUF_INIT;
     struct error why = ERROR_INIT;
     int rc = buf_addf(&path, err, "%s/%s", dir, tensors_name);
-    if (rc == 0 && st_open(buf_str(&path), max_bytes, ret, &why) < 0) {
+    if (rc == 0 && safetensors_open(buf_str(&path), max_bytes, ret, &why) < 0) {
         rc = error_set(err, why.code, "%s", why.msg);
         buf_reset(&path);
         if (why.code == ERR_NOTFOUND &&
@@ -322,7 +322,7 @@ static int write_config(struct staged_file *f, const char *dir,
 static int declare_one(void *to, const struct adapter_tensor *t,
                        struct error *err)
 {
-    return st_declare(to, t->name, t->type, t->shape, 2, err);
+    return safetensors_declare(to, t->name, t->type, t->shape, 2, err);
 }
 
 static int write_one(void *to, const struct adapter_tensor *t,
@@ -343,13 +343,13 @@ static int write_tensors(struct staged_file *f, const char *dir,
     struct st_writer w;
     if (staged_file_create(f, dir, tensors_name, err) < 0)
         return -1;
-    st_writer_init(&w, f->fd);
-    int rc = st_declare_format(&w, "pt", err);
+    safetensors_writer_init(&w, f->fd);
+    int rc = safetensors_declare_format(&w, "pt", err);
     rc = rc < 0 ? rc : each(arg, declare_one, &w, err);
-    rc = rc < 0 ? rc : st_begin(&w, err);
+    rc = rc < 0 ? rc : safetensors_begin(&w, err);
     rc = rc < 0 ? rc : each(arg, write_one, &w, err);
-    rc = rc < 0 ? rc : st_end(&w, err);
-    st_writer_clear(&w);
+    rc = rc < 0 ? rc : safetensors_end(&w, err);
+    safetensors_writer_clear(&w);
     return rc < 0 ? error_wrap(err, "%s", buf_str(&f->path))
                   : staged_file_close(f, err);
 }

@@ -27,7 +27,7 @@ enum lora_target {
 };
 enum { LORA_TARGETS = 8 };
 /* PEFT's word of a bit: "q_proj" ... "down_proj", "lm_head". */
-const char *lora_target_word(enum lora_target t);
+const char *adapter_target_word(enum lora_target t);
 
 enum { ADAPTER_QUANTIZER_CAP = 16 };
 struct adapter_config {
@@ -51,7 +51,7 @@ int adapter_config_read(const char *dir, struct adapter_config *ret,
                         struct error *err) MUST_CHECK;
 
 /* The tensors, mapped. Names as above.
- * err  as st_open() */
+ * err  as safetensors_open() */
 int adapter_open(const char *dir, struct safetensors *ret,
                  struct error *err) MUST_CHECK;
 

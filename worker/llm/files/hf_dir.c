@@ -99,7 +99,7 @@ static int open_one(struct hf_dir *h, const char *dir, const char *name,
         if (strcmp(h->files[i].name, name) == 0)
             return error_set(err, ERR_INVAL, "'%.80s' is named twice", name);
     int rc = buf_addf(&path, err, "%s/%s", dir, name);
-    rc = rc < 0 ? rc : st_open(buf_str(&path), max_bytes, &f->st, err);
+    rc = rc < 0 ? rc : safetensors_open(buf_str(&path), max_bytes, &f->st, err);
     buf_clear(&path);
     if (rc < 0)
         return -1;
@@ -239,7 +239,7 @@ void hf_close(struct hf_dir *h)
         return;
     for (size_t i = 0; i < h->n_files; i++) {
         free(h->files[i].name);
-        st_close(&h->files[i].st);
+        safetensors_close(&h->files[i].st);
     }
     free(h->files);
     free(h->slots);

@@ -70,7 +70,7 @@ static void clear(struct output *o)
 {
     for (size_t i = 0; i < o->n_shards; i++) {
         staged_file_clear(&shard_at(o, i)->file);
-        st_writer_clear(&shard_at(o, i)->writer);
+        safetensors_writer_clear(&shard_at(o, i)->writer);
     }
     for (size_t i = 0; i < o->n; i++)
         free(entry_at(o, i)->name);
@@ -104,14 +104,15 @@ static int add_shard(struct output *o, const char *name, struct error *err)
     if (name != NULL && strlen(name) >= sizeof(s.name))
         return error_set(err, ERR_INVAL, "'%.80s' is too long a name", name);
     (void)snprintf(s.name, sizeof(s.name), "%s", name != NULL ? name : "");
-    st_writer_init(&s.writer, -1);
+    safetensors_writer_init(&s.writer, -1);
     if (buf_reserve(&o->shards, sizeof(s), err) < 0)
         return -1;
     assert(o->shards.data != NULL);
     if (buf_add(&o->shards, &s, sizeof(s), err) < 0)
         return -1;
     o->n_shards++;
-    return st_declare_format(&shard_at(o, o->n_shards - 1)->writer, "pt", err);
+    return safetensors_declare_format(&shard_at(o, o->n_shards - 1)->writer,
+                                      "pt", err);
 }
 
 /* s  NULL: there is none yet */
@@ -135,7 +136,8 @@ static int declare_one(void *to, const struct hf_tensor *t, struct error *err)
             return -1;
         s = shard_at(o, o->n_shards - 1);
     }
-    if (st_declare(&s->writer, t->name, t->type, t->shape, t->dims, err) < 0)
+    if (safetensors_declare(&s->writer, t->name, t->type, t->shape, t->dims,
+                            err) < 0)
         return -1;
     s->bytes += bytes;
     o->total += bytes;
@@ -172,12 +174,14 @@ static int begin_shard(const struct output *o, struct shard *s,
     if (staged_file_create(&s->file, o->dir, s->name, err) < 0)
         return -1;
     s->writer.fd = s->file.fd;
-    return st_begin(&s->writer, err) < 0 ? error_wrap(err, "%s", s->name) : 0;
+    return safetensors_begin(&s->writer, err) < 0
+               ? error_wrap(err, "%s", s->name)
+               : 0;
 }
 
 static int end_shard(struct shard *s, struct error *err)
 {
-    if (st_end(&s->writer, err) < 0)
+    if (safetensors_end(&s->writer, err) < 0)
         return error_wrap(err, "%s", s->name);
     return staged_file_close(&s->file, err);
 }

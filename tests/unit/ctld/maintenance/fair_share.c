@@ -53,7 +53,7 @@ static void test_log(void)
     is_str(u.live[0].name, "lab", "one is charged to a default account");
     a.where.account = "vision";
     char name[SHARE_NAME_CAP];
-    fair_share_name(&a, name);
+    uses_fair_share_name(&a, name);
     is_str(name, "vision", "  unless it names another one");
     uses_log_clear(&u);
 }
@@ -80,29 +80,30 @@ static void test_factor(void)
                                            .weights = {&pair, 1}};
     struct shares s = {.v = NULL};
 
-    ok(shares_add(&s, &even, "anna", 0, NULL) == 0 &&
-           shares_add(&s, &even, "bert", 0, NULL) == 0,
+    ok(uses_shares_add(&s, &even, "anna", 0, NULL) == 0 &&
+           uses_shares_add(&s, &even, "bert", 0, NULL) == 0,
        "two names");
-    ok(is_near(shares_factor(&s, "anna"), 1), "nobody has used anything");
-    ok(shares_add(&s, &even, "anna", 30, NULL) == 0 &&
-           shares_add(&s, &even, "bert", 10, NULL) == 0,
+    ok(is_near(uses_shares_factor(&s, "anna"), 1), "nobody has used anything");
+    ok(uses_shares_add(&s, &even, "anna", 30, NULL) == 0 &&
+           uses_shares_add(&s, &even, "bert", 10, NULL) == 0,
        "30 and 10");
-    ok(is_near(shares_factor(&s, "anna"), exp2(-1.5)),
+    ok(is_near(uses_shares_factor(&s, "anna"), exp2(-1.5)),
        "three quarters of half");
-    ok(is_near(shares_factor(&s, "bert"), exp2(-0.5)), "one quarter of half");
-    ok(is_near(shares_factor(&s, "eve"), 1), "an unknown name");
-    shares_clear(&s);
+    ok(is_near(uses_shares_factor(&s, "bert"), exp2(-0.5)),
+       "one quarter of half");
+    ok(is_near(uses_shares_factor(&s, "eve"), 1), "an unknown name");
+    uses_shares_clear(&s);
 
-    ok(shares_add(&s, &uneven, "anna", 10, NULL) == 0 &&
-           shares_add(&s, &uneven, "bert", 30, NULL) == 0,
+    ok(uses_shares_add(&s, &uneven, "anna", 10, NULL) == 0 &&
+           uses_shares_add(&s, &uneven, "bert", 30, NULL) == 0,
        "shares of 1 and 3");
-    ok(is_near(shares_factor(&s, "anna"), 0.5) &&
-           is_near(shares_factor(&s, "bert"), 0.5),
+    ok(is_near(uses_shares_factor(&s, "anna"), 0.5) &&
+           is_near(uses_shares_factor(&s, "bert"), 0.5),
        "each used its own share");
-    ok(shares_add(&s, &uneven, "anna", 1e9, NULL) == 0 &&
-           is_near(shares_factor(&s, "anna"), 1.0 / 8),
+    ok(uses_shares_add(&s, &uneven, "anna", 1e9, NULL) == 0 &&
+           is_near(uses_shares_factor(&s, "anna"), 1.0 / 8),
        "never below 1/8");
-    shares_clear(&s);
+    uses_shares_clear(&s);
 }
 
 /* The use of a name by a walk over all that the log has. */

@@ -45,7 +45,7 @@ static struct notices *start(double limit_s, size_t max_waiting)
                                       .limit_s = limit_s,
                                       .pause_s = 0.01,
                                       .max_waiting = max_waiting};
-    if (!ok(notices_create(&conf, &n, &err) == 0, "create %s", err.msg))
+    if (!ok(notifier_create(&conf, &n, &err) == 0, "create %s", err.msg))
         exit(1);
     return n;
 }
@@ -70,17 +70,17 @@ static void post(struct notices *n, uint64_t seq, int64_t uid,
                  const char *program)
 {
     struct notice *w = notice(seq, seq, uid, program, "{\"job\":1}\n");
-    notices_post(n, &w, 1);
+    notifier_post(n, &w, 1);
 }
 
 /* Until there are so many, for 60 s at most. */
 static struct notices_counts counts(struct notices *n, uint64_t sent,
                                     uint64_t failed)
 {
-    struct notices_counts c = notices_count(n);
+    struct notices_counts c = notifier_count(n);
     for (int i = 0; i < 6000 && (c.sent < sent || c.failed < failed); i++) {
         (void)poll(NULL, 0, 10);
-        c = notices_count(n);
+        c = notifier_count(n);
     }
     return c;
 }
@@ -99,7 +99,7 @@ static uint64_t number(void)
     uint64_t seq = UINT64_MAX;
     bool is_there = false;
     struct error err = ERROR_INIT;
-    if (notices_read(in_dir("notified"), &seq, &is_there, &err) < 0)
+    if (notifier_read(in_dir("notified"), &seq, &is_there, &err) < 0)
         tap_diag("%s", err.msg);
     return is_there ? seq : UINT64_MAX;
 }
@@ -146,7 +146,7 @@ static void test_run(void)
     file_is("text", "{\"job\":1}\n");
     file_is("env", "HOME LC_ALL PATH ");
     file_is("fds", "1\n"); /* it is not there */
-    notices_destroy(n);
+    notifier_destroy(n);
     is_int((int)number(), 7, "it is written down");
     (void)unlink(in_dir("notified"));
 }
@@ -161,7 +161,7 @@ static void test_fails(void)
     are(n, 0, 2, "one that is not there");
     post(n, 3, 1000, program("run2", "echo x >>late; test $(wc -l <late) = 3"));
     are(n, 1, 2, "one that does it the third time");
-    notices_destroy(n);
+    notifier_destroy(n);
     is_int((int)number(), 3, "told, or given up");
     (void)unlink(in_dir("notified"));
 }
@@ -174,7 +174,7 @@ static void test_order(void)
     struct notice *list[] = {notice(1, 5, 1000, path, "begin\n"),
                              notice(2, 5, 1000, path, "end\n")};
     (void)mkdir(in_dir("first"), 0700);
-    notices_post(n, list, 2);
+    notifier_post(n, list, 2);
     for (int i = 0; i < 6000 && access(in_dir("told"), F_OK) < 0; i++)
         (void)poll(NULL, 0, 10);
     (void)rmdir(in_dir("first"));
@@ -186,7 +186,7 @@ static void test_order(void)
            !strstr(buf_str(&b), "end\nbegin"),
        "in their order: %s", buf_str(&b));
     buf_clear(&b);
-    notices_destroy(n);
+    notifier_destroy(n);
     (void)unlink(in_dir("notified"));
 }
 
@@ -220,7 +220,7 @@ static void test_hangs(void)
     post(n, 1, 1000,
          program("run4", "echo $$ >>pids; sleep 3600 & echo $! >>pids; wait"));
     are(n, 0, 1, "a program that hangs");
-    notices_destroy(n);
+    notifier_destroy(n);
     if (buf_read_file(&b, in_dir("pids"), 4096, NULL) < 0)
         tap_diag("it was killed before it had begun");
     for (at = b.data; at && *at;) {
@@ -240,15 +240,15 @@ static void test_queue(void)
     const char *hangs = program("hangs", "exec sleep 3600");
     for (uint64_t i = 1; i <= 100; i++)
         post(n, i, 1000, hangs);
-    struct notices_counts c = notices_count(n);
+    struct notices_counts c = notifier_count(n);
     ok(c.waiting == 10 && c.dropped == 90,
        "one user fills a quarter: %d wait, %d are dropped", (int)c.waiting,
        (int)c.dropped);
     for (uint64_t i = 101; i <= 200; i++)
         post(n, i, (int64_t)i, hangs);
-    c = notices_count(n);
+    c = notifier_count(n);
     ok(c.waiting == 40 && c.dropped == 90 + 70, "and all users all of it");
-    notices_destroy(n); /* does not wait for those that hang */
+    notifier_destroy(n); /* does not wait for those that hang */
     (void)unlink(in_dir("notified"));
 }
 
@@ -283,7 +283,7 @@ static void test_neighbours(void)
         (void)poll(NULL, 0, 10);
     (void)poll(NULL, 0, 200);
     is_int(n_lines("hung"), 4, "so many at a time");
-    notices_destroy(n);
+    notifier_destroy(n);
     is_int((int)number(), 0, "the first is still to be told");
     (void)unlink(in_dir("notified"));
 }
@@ -296,17 +296,17 @@ static void test_file(void)
     bool is_there = true;
     struct error err = ERROR_INIT;
     const char *path = in_dir("notified");
-    is_int(notices_read(path, &seq, &is_there, &err), 0, "no file");
+    is_int(notifier_read(path, &seq, &is_there, &err), 0, "no file");
     ok(!is_there && seq == 5, "says nothing");
-    is_int(notices_write(path, 18446744073709551614u, &err), 0, "written");
-    is_int(notices_read(path, &seq, &is_there, &err), 0, "read");
+    is_int(notifier_write(path, 18446744073709551614u, &err), 0, "written");
+    is_int(notifier_read(path, &seq, &is_there, &err), 0, "read");
     ok(is_there && seq == 18446744073709551614u, "the same");
     FILE *f = fopen(path, "w");
     if (f) {
         (void)fputs("12\n", f);
         (void)fclose(f);
     }
-    is_int(notices_read(path, &seq, &is_there, &err), 0, "half a number");
+    is_int(notifier_read(path, &seq, &is_there, &err), 0, "half a number");
     ok(!is_there, "is none");
     (void)unlink(path);
 }

@@ -60,7 +60,7 @@ static void takes(const char *path, mode_t mode, const char *want,
 {
     struct error err = ERROR_INIT;
     char real[256] = "";
-    int rc = system_dir(path, &who, mode, real, sizeof(real), &err);
+    int rc = privileges_dir(path, &who, mode, real, sizeof(real), &err);
     ok(rc == 0 && strcmp(real, in_top(want)) == 0, "%s", what);
     if (rc < 0)
         tap_diag("%s", err.msg);
@@ -71,7 +71,7 @@ static void refuses(const char *path, mode_t mode, const char *msg,
 {
     struct error err = ERROR_INIT;
     char real[256] = "";
-    int rc = system_dir(path, &who, mode, real, sizeof(real), &err);
+    int rc = privileges_dir(path, &who, mode, real, sizeof(real), &err);
     ok(rc < 0 && err.code == ERR_CONFIG && strstr(err.msg, msg), "%s: %s", what,
        rc < 0 ? err.msg : real);
 }
@@ -120,7 +120,7 @@ static void test_owners(void)
 static void way(const char *name, const char *msg, const char *what)
 {
     struct error err = ERROR_INIT;
-    int rc = system_way(in_top(name), &who, &err);
+    int rc = privileges_way(in_top(name), &who, &err);
     if (!*msg)
         ok(rc == 0, "%s: %s", what, err.msg);
     else
@@ -182,16 +182,16 @@ static void test_links(void)
 static void test_file(void)
 {
     struct error err = ERROR_INIT;
-    ok(system_file(in_top("file"), &err) == 0, "root's file is believed");
+    ok(privileges_file(in_top("file"), &err) == 0, "root's file is believed");
     (void)chmod(in_top("file"), 0620);
-    ok(system_file(in_top("file"), &err) < 0 && err.code == ERR_CONFIG,
+    ok(privileges_file(in_top("file"), &err) < 0 && err.code == ERR_CONFIG,
        "one that others may write is not: %s", err.msg);
     (void)chmod(in_top("file"), 0600);
     if (chown(in_top("file"), NOBODY, 0) < 0)
         exit(1);
-    ok(system_file(in_top("file"), &err) < 0 && err.code == ERR_CONFIG,
+    ok(privileges_file(in_top("file"), &err) < 0 && err.code == ERR_CONFIG,
        "nor another's: %s", err.msg);
-    ok(system_file(in_top("none"), &err) < 0 && err.code == ERR_NOTFOUND,
+    ok(privileges_file(in_top("none"), &err) < 0 && err.code == ERR_NOTFOUND,
        "nor none: %s", err.msg);
 }
 
@@ -207,7 +207,8 @@ static void test_lengths(void)
     refuses(path, 0700, "name is too long", "a name of 256");
     path[len + NAME_MAX] = '\0';
     ok(access(path, F_OK) < 0, "  of which nothing is made");
-    ok(system_dir(in_top("real/x"), &who, 0700, real, sizeof(real), &err) < 0 &&
+    ok(privileges_dir(in_top("real/x"), &who, 0700, real, sizeof(real), &err) <
+               0 &&
            err.code == ERR_CONFIG,
        "no room for the answer: %s", err.msg);
 }
@@ -221,21 +222,21 @@ static void test_accounts(void)
     size_t n = 9;
     char root[] = "root", nobody[] = "nobody", none[] = "no-such-user";
     char *names[] = {root, nobody, none};
-    ok(system_account("nobody", &a, &err) == 0 && a.uid == NOBODY,
+    ok(privileges_account("nobody", &a, &err) == 0 && a.uid == NOBODY,
        "an account");
-    ok(system_account("root", &a, &err) < 0 && err.code == ERR_CONFIG,
+    ok(privileges_account("root", &a, &err) < 0 && err.code == ERR_CONFIG,
        "not root: %s", err.msg);
-    ok(system_account(none, &a, &err) < 0 && err.code == ERR_CONFIG,
+    ok(privileges_account(none, &a, &err) < 0 && err.code == ERR_CONFIG,
        "not one that is not there: %s", err.msg);
     memset(&conf, 0, sizeof(conf));
     conf.auth.admins = (struct spec_list){.items = names, .n = 2};
-    ok(system_admins(&conf, &uids, &n, &err) == 0 && n == 1 &&
+    ok(privileges_admins(&conf, &uids, &n, &err) == 0 && n == 1 &&
            uids[0] == NOBODY,
        "administrators, but root");
     free(uids);
     conf.auth.admins.n = 3;
-    ok(system_admins(&conf, &uids, &n, &err) < 0 && err.code == ERR_CONFIG &&
-           n == 1,
+    ok(privileges_admins(&conf, &uids, &n, &err) < 0 &&
+           err.code == ERR_CONFIG && n == 1,
        "one who is not there: %s", err.msg);
 }
 
@@ -248,7 +249,7 @@ static int become_and_look(void)
     int bad = 0;
     if (setgroups(1, &extra) < 0)
         return 128;
-    if (system_become(&who, &err) < 0)
+    if (privileges_become(&who, &err) < 0)
         return 64;
     bad |= (getuid() != NOBODY || geteuid() != NOBODY) << 0;
     bad |= (setuid(0) == 0 || setgid(0) == 0 || seteuid(0) == 0) << 1;
@@ -270,15 +271,15 @@ static void test_become(void)
         _exit(become_and_look());
     (void)waitpid(pid, &status, 0);
     is_int(status, 0, "root is given up for good");
-    ok(system_open_log(in_top("mine/log"), &who, &fd, &err) == 0 &&
+    ok(privileges_open_log(in_top("mine/log"), &who, &fd, &err) == 0 &&
            fstat(fd, &st) == 0 && st.st_uid == NOBODY &&
            (st.st_mode & 0777) == 0600 && geteuid() == 0,
        "a log is the daemon's, and we are who we were");
     (void)close(fd);
     make_link("mine/trap", in_top("file"), NOBODY);
-    ok(system_open_log(in_top("mine/trap"), &who, &fd, &err) < 0,
+    ok(privileges_open_log(in_top("mine/trap"), &who, &fd, &err) < 0,
        "not through a link: %s", err.msg);
-    ok(system_open_log(in_top("roots/log"), &who, &fd, &err) < 0 &&
+    ok(privileges_open_log(in_top("roots/log"), &who, &fd, &err) < 0 &&
            err.code == ERR_DENIED,
        "nor where it may not: %s", err.msg);
 }
@@ -300,7 +301,7 @@ int main(void)
     (void)umask(077);
     (void)snprintf(top, sizeof(top), "/tmp/mgpu-system.XXXXXX");
     if (!mkdtemp(top) || chmod(top, 0755) < 0 ||
-        system_account("nobody", &who, &err) < 0)
+        privileges_account("nobody", &who, &err) < 0)
         exit(1);
     test_made();
     test_owners();

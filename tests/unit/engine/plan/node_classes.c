@@ -179,7 +179,7 @@ static void fits(struct alloc_where w, int32_t gpus, int32_t n_nodes,
                       .nodes_min = n_nodes,
                       .nodes_max = n_nodes};
     struct error err = ERROR_INIT;
-    int rc = eng_check_fits(&e, &job, &err);
+    int rc = eng_feasibility_check(&e, &job, &err);
     is_str(rc == 0 ? "fits" : err.msg, want, what);
 }
 

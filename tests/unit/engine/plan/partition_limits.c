@@ -45,7 +45,7 @@ static const char *refusal(struct alloc_where w, double minutes, int32_t n)
                             .nodes_max = n};
     struct error err = ERROR_INIT;
     said[0] = '\0';
-    if (eng_check_partition(&e, &job, &err) < 0)
+    if (eng_partition_check(&e, &job, &err) < 0)
         (void)snprintf(said, sizeof(said), "%s", err.msg);
     return said;
 }

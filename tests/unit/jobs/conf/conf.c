@@ -205,7 +205,7 @@ static void test_rows(void)
             is_int(rc, 0, rows[i].name);
         if (rc == 0)
             conf_clear(&c);
-        spec_report_clear(&r);
+        diagnostics_clear(&r);
     }
 }
 
@@ -300,7 +300,7 @@ static void test_values(void)
     conf_clear(&c);
     conf_clear(&c);
     conf_clear(NULL);
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
 }
 
 /* In two pieces: a string of C99 may be no longer than 4095 bytes. */
@@ -432,7 +432,7 @@ static void test_print(void)
     is_golden(&twice, "to the same");
     conf_clear(&c);
     conf_clear(&again);
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
     buf_clear(&out);
     buf_clear(&twice);
 }
@@ -486,9 +486,9 @@ static void test_changes(void)
     struct buf out = BUF_INIT;
     struct error err = ERROR_INIT;
     is_int(conf_parse(one, strlen(one), NULL, &a, &report, &err), 0, "one");
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     is_int(conf_parse(two, strlen(two), NULL, &b, &report, &err), 0, "another");
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     conf_changes(&a, &a, note, &out);
     is_str(buf_str(&out), "", "nothing has changed");
     conf_changes(&a, &b, note, &out);
@@ -544,7 +544,7 @@ static void test_with(void)
 
     is_int(conf_parse(text, strlen(text), NULL, &base, &report, &err), 0,
            "a base");
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     is_from(&base, "limits.max_gpus_per_user", "4", 3);
     is_from(&base, "scheduler.policy", "goodput", CONF_BUILT_IN);
     is_int(conf_with(&base, good, 3, &c, &out, &err), 0, "three keys on top");

@@ -20,7 +20,7 @@ static char byte_at(uint64_t at)
     return (char)('a' + (at * 7 + at / 251) % 26);
 }
 
-static void write_stream(struct joblog *l, uint64_t from, uint64_t to,
+static void write_stream(struct bounded_log *l, uint64_t from, uint64_t to,
                          size_t step)
 {
     char buf[1500];
@@ -29,7 +29,7 @@ static void write_stream(struct joblog *l, uint64_t from, uint64_t to,
         size_t n = to - from < step ? (size_t)(to - from) : step;
         for (size_t i = 0; i < n; i++)
             buf[i] = byte_at(from + i);
-        if (joblog_write(l, buf, n, &err) < 0)
+        if (bounded_log_write(l, buf, n, &err) < 0)
             ok(false, "write: %s", err.msg);
         from += n;
     }
@@ -49,7 +49,7 @@ static struct seen read_all(uint64_t from, size_t cap)
     for (;;) {
         size_t n;
         uint64_t dropped;
-        if (joblog_read(dir, &at, buf, cap, &n, &dropped, &err) < 0) {
+        if (bounded_log_read(dir, &at, buf, cap, &n, &dropped, &err) < 0) {
             s.is_right = false;
             break;
         }
@@ -87,8 +87,8 @@ static void test_bounds(void)
     for (size_t e = 0; e < sizeof(edges) / sizeof(edges[0]); e++) {
         for (uint64_t end = edges[e] - 1; end <= edges[e] + 1; end++) {
             struct error err = ERROR_INIT;
-            struct joblog *l = NULL;
-            if (joblog_create(dir, MAX, &l, &err) < 0)
+            struct bounded_log *l = NULL;
+            if (bounded_log_create(dir, MAX, &l, &err) < 0)
                 break;
             write_stream(l, 0, end, 1000);
             struct seen s = read_all(0, 1500);
@@ -98,7 +98,7 @@ static void test_bounds(void)
                    s.got >= (is_whole ? end : (uint64_t)3 * MAX / 4),
                "%llu bytes: %llu kept, %llu dropped", (unsigned long long)end,
                (unsigned long long)s.got, (unsigned long long)s.dropped);
-            joblog_destroy(l);
+            bounded_log_destroy(l);
         }
     }
 }
@@ -106,8 +106,8 @@ static void test_bounds(void)
 static void test_follow(void)
 {
     struct error err = ERROR_INIT;
-    struct joblog *l = NULL;
-    ok(joblog_create(dir, 65536, &l, &err) == 0, "a new log");
+    struct bounded_log *l = NULL;
+    ok(bounded_log_create(dir, 65536, &l, &err) == 0, "a new log");
     struct seen s = read_all(0, 100);
     ok(s.is_right && s.got == 0, "is empty, also after an older one");
     uint64_t at = 0;
@@ -125,7 +125,7 @@ static void test_follow(void)
        "one that comes late is told what it missed");
     s = read_all(at - 10, 1500);
     ok(s.is_right && s.got == 10 && s.dropped == 0, "the last bytes are there");
-    joblog_destroy(l);
+    bounded_log_destroy(l);
 }
 
 static void test_errors(void)
@@ -135,19 +135,19 @@ static void test_errors(void)
     uint64_t dropped;
     size_t n;
     char c;
-    is_int(joblog_read("/nonexistent", &at, &c, 1, &n, &dropped, &err), -1,
+    is_int(bounded_log_read("/nonexistent", &at, &c, 1, &n, &dropped, &err), -1,
            "no directory");
     is_int(err.code, ERR_NOTFOUND, "is ERR_NOTFOUND");
     char marker[JOBLOG_MARKER_CAP];
-    (void)joblog_marker(UINT64_MAX, marker);
+    (void)bounded_log_marker(UINT64_MAX, marker);
     is_str(marker, "\n[mgpu: 18446744073709551615 bytes of output dropped]\n",
            "the longest marker fits");
-    struct joblog *l = NULL;
-    ok(joblog_create(dir, 0, &l, &err) == 0, "a limit of 0 is raised");
+    struct bounded_log *l = NULL;
+    ok(bounded_log_create(dir, 0, &l, &err) == 0, "a limit of 0 is raised");
     write_stream(l, 0, 100000, 1000);
     ok(bytes_on_disk() <= JOBLOG_MIN_BYTES, "to the smallest one");
-    joblog_destroy(l);
-    joblog_destroy(NULL);
+    bounded_log_destroy(l);
+    bounded_log_destroy(NULL);
 }
 
 /* Whoever waits for a pipe's other end is killed by the alarm. */
@@ -158,20 +158,21 @@ static void test_pipes(void)
     uint64_t at = 0, dropped;
     size_t n;
     (void)alarm(60);
-    struct joblog *l = NULL;
-    ok(joblog_create(dir, 0, &l, &err) == 0, "a log");
+    struct bounded_log *l = NULL;
+    ok(bounded_log_create(dir, 0, &l, &err) == 0, "a log");
     (void)snprintf(path, sizeof(path), "%s/log.%012d", dir,
                    JOBLOG_MIN_BYTES / 2);
     ok(mkfifo(path, 0600) == 0, "a pipe where its next part goes");
     static char text[JOBLOG_MIN_BYTES / 2 + 1];
     memset(text, 'x', sizeof(text));
-    is_int(joblog_write(l, text, sizeof(text), &err), -1,
+    is_int(bounded_log_write(l, text, sizeof(text), &err), -1,
            "is an error, and not waited for");
-    is_int(joblog_write(l, text, 10, &err), 0, "what comes after it is kept");
-    joblog_destroy(l);
+    is_int(bounded_log_write(l, text, 10, &err), 0,
+           "what comes after it is kept");
+    bounded_log_destroy(l);
     (void)snprintf(path, sizeof(path), "%s/log", dir);
     ok(unlink(path) == 0 && mkfifo(path, 0600) == 0, "a pipe instead of it");
-    is_int(joblog_read(dir, &at, &c, 1, &n, &dropped, &err), -1,
+    is_int(bounded_log_read(dir, &at, &c, 1, &n, &dropped, &err), -1,
            "is not read from");
     (void)alarm(0);
 }

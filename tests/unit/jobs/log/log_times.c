@@ -33,18 +33,18 @@ static long long found(double s)
     uint64_t at = 0;
     int rc = buf_read_file(&b, path_of(LOGTIMES_NAME), LOGTIMES_FILE_MAX, &err);
     if (rc == 0)
-        rc = logtimes_find(buf_str(&b), b.len, T + s, &ranks, &at, &err);
+        rc = log_times_find(buf_str(&b), b.len, T + s, &ranks, &at, &err);
     if (rc < 0 || ranks != 3)
         tap_diag("%d ranks: %s", (int)ranks, err.msg);
     buf_clear(&b);
     return rc < 0 || ranks != 3 ? -1 : (long long)at;
 }
 
-static struct logtimes *begin(void)
+static struct log_times *begin(void)
 {
     struct error err = ERROR_INIT;
-    struct logtimes *t = NULL;
-    if (logtimes_create(dir, 3, &t, &err) < 0) {
+    struct log_times *t = NULL;
+    if (log_times_create(dir, 3, &t, &err) < 0) {
         ok(false, "create: %s", err.msg);
         exit(tap_done());
     }
@@ -53,36 +53,36 @@ static struct logtimes *begin(void)
 
 static void test_stretches(void)
 {
-    struct logtimes *t = begin();
+    struct log_times *t = begin();
     is_int(found(0), 0, "an empty log begins at its beginning");
-    logtimes_note(t, 10, T);
-    logtimes_note(t, 20, T + 0.9);
-    ok(logtimes_rest(t, T + 1) > 0.8, "a stretch lasts a second");
-    logtimes_note(t, 30, T + 1.1);
+    log_times_note(t, 10, T);
+    log_times_note(t, 20, T + 0.9);
+    ok(log_times_rest(t, T + 1) > 0.8, "a stretch lasts a second");
+    log_times_note(t, 30, T + 1.1);
     is_int(found(0.9), 0, "what was written then is shown");
     is_int(found(0.901), 20, "and what was before is not");
-    ok(!isfinite(logtimes_rest(t, T + 2.2)), "it ends when nothing follows");
+    ok(!isfinite(log_times_rest(t, T + 2.2)), "it ends when nothing follows");
     is_int(found(1.1), 20, "up to its last write");
     is_int(found(1.2), 30, "nothing since");
-    logtimes_note(t, 40, T + 100);
+    log_times_note(t, 40, T + 100);
     is_int(found(50), 30, "what was written just now is behind it");
-    logtimes_note(t, 50, T + 7); /* the clock was set back */
+    log_times_note(t, 50, T + 7); /* the clock was set back */
     is_int(found(101), 40, "a clock that jumps ends a stretch, too");
-    logtimes_destroy(t);
+    log_times_destroy(t);
     is_int(found(101), 50, "the end writes down the last one");
-    logtimes_destroy(NULL);
+    log_times_destroy(NULL);
 }
 
 /* A write each second, for longer than there is room for. */
 static void test_bound(void)
 {
     enum { N = 3 * LOGTIMES_MAX };
-    struct logtimes *t = begin();
+    struct log_times *t = begin();
     struct stat st;
     bool is_right = true;
     for (int i = 0; i < N; i++)
-        logtimes_note(t, (uint64_t)(i + 1) * 7, T + i);
-    logtimes_destroy(t);
+        log_times_note(t, (uint64_t)(i + 1) * 7, T + i);
+    log_times_destroy(t);
     ok(stat(path_of(LOGTIMES_NAME), &st) == 0 &&
            st.st_size <= LOGTIMES_FILE_MAX,
        "the file is bounded: %lld bytes", (long long)st.st_size);
@@ -123,7 +123,7 @@ static void test_input(void)
         if (!text)
             break;
         memcpy(text, cases[i].text, n);
-        int rc = logtimes_find(text, n, T, &ranks, &at, &err);
+        int rc = log_times_find(text, n, T, &ranks, &at, &err);
         ok(rc == cases[i].rc && (long long)at == cases[i].at,
            "input %zu: %d, %llu", i, rc, (unsigned long long)at);
         free(text);
@@ -136,13 +136,13 @@ static void test_input(void)
 static const char *lines_of(int32_t rank, const char *text, size_t step)
 {
     static char shown[200];
-    struct loglines l = {.rank = rank};
+    struct rank_lines l = {.rank = rank};
     size_t len = strlen(text), n = 0;
     for (size_t i = 0; i < len; i += step) {
         char piece[200];
         size_t k = len - i < step ? len - i : step;
         memcpy(piece, text + i, k);
-        k = loglines_take(&l, piece, k);
+        k = rank_lines_take(&l, piece, k);
         memcpy(shown + n, piece, k);
         n += k;
     }
@@ -160,15 +160,15 @@ static void test_lines(void)
               strcmp(lines_of(0, text, step), "a\n") == 0 &&
               strcmp(lines_of(11, text, step), "d\n") == 0;
     ok(all, "a rank's lines, in pieces of any size");
-    struct loglines l = {.rank = 1};
+    struct rank_lines l = {.rank = 1};
     char piece[] = "[1] half";
-    is_int((long long)loglines_take(&l, piece, 8), 4, "half a line");
-    loglines_gap(&l);
+    is_int((long long)rank_lines_take(&l, piece, 8), 4, "half a line");
+    rank_lines_gap(&l);
     char rest[] = "[1] x\n[1] y\n";
-    is_int((long long)loglines_take(&l, rest, strlen(rest)), 2,
+    is_int((long long)rank_lines_take(&l, rest, strlen(rest)), 2,
            "after a gap, from the next line on");
     char label[LOGLINES_LABEL_CAP];
-    is_int((long long)loglines_label(INT32_MAX, label), 13,
+    is_int((long long)rank_lines_label(INT32_MAX, label), 13,
            "the longest label fits");
 }
 

@@ -55,7 +55,7 @@ static size_t find(const char *lines, const char *code, bool *ret_has)
     if (n > 0 && !*ret_has)
         tap_diag("%s: %s %s", code, r.findings[0].code, r.findings[0].message);
     spec_jobs_clear(&jobs);
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
     buf_clear(&text);
     return n;
 }

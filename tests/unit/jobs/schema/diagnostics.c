@@ -26,11 +26,11 @@ static void check_print(const char *text, const struct spec_set *sets,
     struct spec_report r;
     struct buf out = BUF_INIT;
     parse(text, strlen(text), sets, n_sets, &r);
-    is_int(spec_report_print(&r, "bad.yaml", text, strlen(text), &out, NULL), 0,
+    is_int(diagnostics_print(&r, "bad.yaml", text, strlen(text), &out, NULL), 0,
            name);
     is_str(buf_str(&out), want, name);
     buf_clear(&out);
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
 }
 
 /* What an option said has its name in place of a line. */
@@ -137,7 +137,7 @@ static void test_window(void)
     struct spec_report r;
     struct buf out = BUF_INIT;
     parse(text, strlen(text), NULL, 0, &r);
-    is_int(spec_report_print(&r, "a", text, strlen(text), &out, NULL), 0,
+    is_int(diagnostics_print(&r, "a", text, strlen(text), &out, NULL), 0,
            "a long line");
     const char *source = strstr(buf_str(&out), "    4 | ...");
     const char *caret = source ? strstr(source, "^~~~") : NULL;
@@ -146,7 +146,7 @@ static void test_window(void)
     ok(caret && what && caret - next == what - source,
        "the caret stands under the key");
     buf_clear(&out);
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
 }
 
 static void test_json(void)
@@ -157,7 +157,7 @@ static void test_json(void)
     struct buf out = BUF_INIT;
     struct spec_set set = {"train.epoch", "3", NULL};
     parse(text, strlen(text), &set, 1, &r);
-    is_int(spec_report_json(&r, "a\"b.yaml", &out, NULL), 0, "JSON");
+    is_int(diagnostics_json(&r, "a\"b.yaml", &out, NULL), 0, "JSON");
     /* The keys of the top follow, and there will be more. */
     char *keys = strstr(out.data, "version, ");
     if (ok(keys != NULL, "an unknown key's hint names those there are"))
@@ -171,13 +171,13 @@ static void test_json(void)
            "\"line\":3,\"column\":1,\"path\":\"a\\\"b\",\"message\":\"unknown "
            "key 'a\\\"b'\",\"hint\":\"one of: ",
            "with quotes in their place");
-    spec_report_clear(&r);
-    spec_report_clear(NULL);
+    diagnostics_clear(&r);
+    diagnostics_clear(NULL);
     buf_reset(&out);
     parse("version: 1\nkind: command\ncommand: [ls]\n", 38, NULL, 0, &r);
-    is_int(spec_report_json(&r, NULL, &out, NULL), 0, "no findings");
+    is_int(diagnostics_json(&r, NULL, &out, NULL), 0, "no findings");
     is_str(buf_str(&out), "[]", "are an empty array");
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
     buf_clear(&out);
 }
 
@@ -185,39 +185,39 @@ static void test_json(void)
 static void test_full(void)
 {
     struct spec_report r;
-    if (report_init(&r, NULL) < 0)
+    if (diagnostics_init(&r, NULL) < 0)
         return;
     for (int i = 60; i > 0; i--)
-        report_add(&r, "W102", AT(i, 1), NULL, "", "w%d", i);
+        diagnostics_add(&r, "W102", AT(i, 1), NULL, "", "w%d", i);
     is_str(r.findings[0].message, "w1", "the first place is first");
     is_str(r.findings[49].message, "w50", "the last ones go");
-    report_add(&r, "W102", AT(99, 1), NULL, "", "late");
+    diagnostics_add(&r, "W102", AT(99, 1), NULL, "", "late");
     is_str(r.findings[49].message, "w50", "a late warning does not come in");
-    report_add(&r, "E010", AT(99, 1), NULL, "", "error");
+    diagnostics_add(&r, "E010", AT(99, 1), NULL, "", "error");
     is_str(r.findings[49].message, "error", "an error does");
-    report_add(&r, "E010", AT(5, 2), NULL, "", "middle");
+    diagnostics_add(&r, "E010", AT(5, 2), NULL, "", "middle");
     is_str(r.findings[5].message, "middle", "in its place");
     is_int((long long)r.n, 50, "fifty in all");
     is_int((long long)r.n_errors, 2, "errors are counted");
     is_int((long long)r.n_warnings, 61, "warnings too");
-    report_add(&r, "E010", AT(1, 1), NULL, "", "%0400d", 1);
+    diagnostics_add(&r, "E010", AT(1, 1), NULL, "", "%0400d", 1);
     is_int((long long)strlen(r.findings[1].message), 239, "a long message");
     ok(strcmp(r.findings[1].message + 236, "...") == 0, "is marked as cut");
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
 }
 
 /* An error is never pushed out by a warning. */
 static void test_errors_stay(void)
 {
     struct spec_report r;
-    if (report_init(&r, NULL) < 0)
+    if (diagnostics_init(&r, NULL) < 0)
         return;
     for (int i = 2; i < 52; i++)
-        report_add(&r, "E010", AT(i, 1), NULL, "", "e%d", i);
-    report_add(&r, "W102", AT(1, 1), NULL, "", "early");
+        diagnostics_add(&r, "E010", AT(i, 1), NULL, "", "e%d", i);
+    diagnostics_add(&r, "W102", AT(1, 1), NULL, "", "early");
     is_str(r.findings[0].message, "e2", "fifty errors leave no room");
     is_int((long long)r.n_warnings, 1, "for a warning; it is counted");
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
 }
 
 static const struct {
@@ -260,7 +260,7 @@ static void test_hints(void)
             r.findings[0].hint[n] = '\0';
         is_str(r.n == 1 ? r.findings[0].hint : "no finding", hints[i].hint,
                hints[i].line);
-        spec_report_clear(&r);
+        diagnostics_clear(&r);
     }
 }
 
@@ -302,14 +302,14 @@ static void test_secrets(void)
         (void)snprintf(text, sizeof(text), "%s%s", rows[i].text, head);
         parse(text, strlen(text), NULL, 0, &r);
         int rc =
-            spec_report_print(&r, "s.yaml", text, strlen(text), &out, NULL);
+            diagnostics_print(&r, "s.yaml", text, strlen(text), &out, NULL);
         bool good = rc == 0 && strstr(buf_str(&out), rows[i].want) &&
                     !strstr(buf_str(&out), "hunter");
         ok(good, "S11: %s", rows[i].name);
         if (!good)
             tap_diag("%s", buf_str(&out));
         buf_clear(&out);
-        spec_report_clear(&r);
+        diagnostics_clear(&r);
     }
 }
 

@@ -47,8 +47,8 @@ static void test_texts(void)
         struct buf b = BUF_INIT;
         struct error err = ERROR_INIT;
         char hint[FILL_HINT_CAP] = "";
-        int rc = fill_text(rows[i].text, FILL_START, &vars, &b, &err);
-        int checked = fill_check(rows[i].text, FILL_START, hint, NULL);
+        int rc = interpolate_text(rows[i].text, FILL_START, &vars, &b, &err);
+        int checked = interpolate_check(rows[i].text, FILL_START, hint, NULL);
         is_int(checked, rc, rows[i].text);
         if (rows[i].want)
             is_str(rc == 0 ? buf_str(&b) : err.msg, rows[i].want, rows[i].text);
@@ -62,7 +62,7 @@ static void test_texts(void)
 static bool may(const char *text, enum fill_when when)
 {
     char hint[FILL_HINT_CAP];
-    return fill_check(text, when, hint, NULL) == 0;
+    return interpolate_check(text, when, hint, NULL) == 0;
 }
 
 static void test_when(void)
@@ -78,17 +78,18 @@ static void test_when(void)
     ok(!may("${name}", FILL_NONE) && !may("$${name}", FILL_NONE) &&
            may("$name", FILL_NONE),
        "none: neither a name nor its escape");
-    ok(fill_text("${name}", FILL_NONE, &vars, &b, NULL) == 0 &&
+    ok(interpolate_text("${name}", FILL_NONE, &vars, &b, NULL) == 0 &&
            strcmp(buf_str(&b), "${name}") == 0,
        "which is as it stands");
-    ok(fill_is_below_output("${output_dir}") &&
-           fill_is_below_output("${output_dir}/a") &&
-           !fill_is_below_output("${output_dir}a") &&
-           !fill_is_below_output("$${output_dir}/a"),
+    ok(interpolate_is_below_output("${output_dir}") &&
+           interpolate_is_below_output("${output_dir}/a") &&
+           !interpolate_is_below_output("${output_dir}a") &&
+           !interpolate_is_below_output("$${output_dir}/a"),
        "what is below output_dir");
-    ok(fill_has("a/${attempt}", "attempt") && !fill_has(NULL, "attempt") &&
-           !fill_has("$${attempt}", "attempt") &&
-           !fill_has("${attempts}", "attempt"),
+    ok(interpolate_has("a/${attempt}", "attempt") &&
+           !interpolate_has(NULL, "attempt") &&
+           !interpolate_has("$${attempt}", "attempt") &&
+           !interpolate_has("${attempts}", "attempt"),
        "what is named");
     buf_clear(&b);
 }
@@ -102,15 +103,16 @@ static void test_sizes(void)
     struct error err = ERROR_INIT;
     for (size_t i = 0; i < n; i++)
         memcpy(text + 2 * i, "${", 3);
-    ok(fill_check(text, FILL_START, hint, &err) < 0, "10,000 without an end");
+    ok(interpolate_check(text, FILL_START, hint, &err) < 0,
+       "10,000 without an end");
     memcpy(text + 2 * n, "name", 4);
     memset(text + 2 * n + 4, '}', n);
-    ok(fill_check(text, FILL_START, hint, &err) < 0 &&
+    ok(interpolate_check(text, FILL_START, hint, &err) < 0 &&
            strstr(err.msg, "10000 deep"),
        "10,000 deep: %s", err.msg);
     for (size_t i = 0; i < 65; i++)
         memcpy(text + 13 * i, "${output_dir}", 14);
-    ok(fill_check(text, FILL_START, hint, &err) < 0 &&
+    ok(interpolate_check(text, FILL_START, hint, &err) < 0 &&
            strstr(err.msg, "may become 66495 bytes"),
        "as long as it may become: %s", err.msg);
     text[13 * (size_t)64] = '\0';
@@ -125,13 +127,13 @@ static void test_users(void)
                                       "a b",  "a\nb", "$a",   "-a",
                                       "\xc3", "a'b",  "~ann", "a`b`"};
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
-        ok(fill_is_user(good[i]), "user '%s'", good[i]);
+        ok(interpolate_is_user(good[i]), "user '%s'", good[i]);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct fill_vars v = vars;
         struct buf b = BUF_INIT;
         struct error err = ERROR_INIT;
         v.user = bad[i];
-        ok(fill_text("/runs/${user}", FILL_START, &v, &b, &err) < 0 &&
+        ok(interpolate_text("/runs/${user}", FILL_START, &v, &b, &err) < 0 &&
                err.code == ERR_INVAL,
            "no user that leaves its directory");
         buf_clear(&b);
@@ -152,7 +154,7 @@ static bool parse(const char *text, const char *user, struct job_spec *s,
     (void)snprintf(first, 400, "%.200s | %.190s",
                    r.n > 0 ? r.findings[0].message : "",
                    r.n > 0 ? r.findings[0].hint : "");
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
     return rc == 0;
 }
 
@@ -189,7 +191,7 @@ static void test_cv(void)
            spec_parse(dump.data, dump.len, NULL, &again, &r, &err) == 0,
        "its dump can be read where no file and no user is: %s", err.msg);
     is_str(again.checkpoint.dir, "${output_dir}/ckpt", "as written");
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
     buf_clear(&dump);
 
     v.job = 7;
@@ -278,7 +280,7 @@ static void test_sweep(void)
        "what travels is as written, too");
     is_int(spec_fill(&jobs.tasks[1].spec, &vars, &err), 0, "its attempt");
     is_str(jobs.tasks[1].spec.workdir, "/w/12345678901234567890", "workdir");
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
     spec_jobs_clear(&jobs);
 }
 

@@ -107,7 +107,7 @@ static bool fits_members(const json_t *s, const struct node *n)
     json_t *key;
     json_array_foreach(member(s, "required"), i, key)
     {
-        if (!node_child(n, json_string_value(key)))
+        if (!tree_child(n, json_string_value(key)))
             return false;
     }
     for (const struct node *c = n->first; c; c = c->next) {
@@ -137,12 +137,12 @@ static bool text_fits(const char *text, size_t len)
     struct spec_report r;
     struct node *root = NULL;
     struct error err = ERROR_INIT;
-    if (report_init(&r, &err) < 0)
+    if (diagnostics_init(&r, &err) < 0)
         return false;
     bool is_good = tree_parse(text, len, &r, &root, &err) == 0 && root &&
                    fits(schema, root);
-    node_destroy(root);
-    spec_report_clear(&r);
+    tree_destroy(root);
+    diagnostics_clear(&r);
     return is_good;
 }
 

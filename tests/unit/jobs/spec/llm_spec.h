@@ -30,7 +30,7 @@ static struct error err;
 
 static int parse(const char *text, struct job_spec *s)
 {
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     return spec_parse(text, strlen(text), &here, s, &report, &err);
 }
 

@@ -25,7 +25,7 @@ static const char *findings(const char *keys, bool is_submission)
         len += (size_t)snprintf(said + len, sizeof(said) - len, "%s %d:%d ",
                                 r.findings[i].code, (int)r.findings[i].line,
                                 (int)r.findings[i].column);
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
     return said;
 }
 

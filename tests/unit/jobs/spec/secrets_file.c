@@ -148,31 +148,31 @@ static void test_reports(void)
     ok(strstr(r.findings[1].message, "/nowhere/.config/mgpu/secrets/B"),
        "  with the file: %s", r.findings[1].message);
     spec_clear(&s);
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
 
     opt.take_env = false;
     is_int(spec_parse(text, strlen(text), &opt, &s, &r, &err), 0,
            "where the daemon reads it");
     is_int((long long)r.n, 0, "  nobody looks");
     spec_clear(&s);
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
 
     is_int(spec_parse(shown, strlen(shown), &opt, &s, &r, &err), -1, "E025");
-    is_int(spec_report_print(&r, "a.yaml", shown, strlen(shown), &out, &err), 0,
+    is_int(diagnostics_print(&r, "a.yaml", shown, strlen(shown), &out, &err), 0,
            "  is printed");
     ok(strstr(buf_str(&out), "a.yaml:4:19: error[E025]: 'B_KEY' looks") &&
            strstr(buf_str(&out), "under 'secrets:' instead"),
        "  with its place and what to write: %s", buf_str(&out));
     ok(!strstr(buf_str(&out), "hunter"), "  and without the line");
     buf_clear(&out);
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
 
     opt.is_stored = true;
     is_int(spec_parse(shown, strlen(shown), &opt, &s, &r, &err), 0,
            "of a job that was taken it is no error");
     is_int((long long)r.n, 0, "  nor a warning");
     spec_clear(&s);
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
 }
 
 int main(void)

@@ -437,7 +437,7 @@ static void check(const struct row *row, size_t len)
         ok(false, "%s: touches the result", row->name);
     if (rc == 0)
         spec_clear(&s);
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
 }
 
 /* ---- what is too large for a row ----------------------------------------- */
@@ -529,7 +529,7 @@ static void test_said(void)
         size_t len = strlen(rows[i].text);
         if (spec_parse(rows[i].text, len, NULL, &s, &r, NULL) == 0)
             spec_clear(&s);
-        if (spec_report_print(&r, "bad.yaml", rows[i].text, len, &out, NULL) <
+        if (diagnostics_print(&r, "bad.yaml", rows[i].text, len, &out, NULL) <
             0)
             ok(false, "memory");
         if (!ok(strstr(buf_str(&out), rows[i].says) != NULL, "%s",
@@ -538,7 +538,7 @@ static void test_said(void)
         ok(!strpbrk(buf_str(&out), "\x1b\x07\x7f\x9b"),
            "  no byte of it is obeyed");
         buf_clear(&out);
-        spec_report_clear(&r);
+        diagnostics_clear(&r);
     }
     is_int((long long)sizeof(OK_CV "name: caf") - 1, 58, "B08 that is it");
 }
@@ -558,12 +558,12 @@ static void test_fifty(void)
     is_int(r.findings[49].line, 53, "the first fifty of the file");
     is_str(err.msg, "60 errors", "the error counts them");
     struct buf out = BUF_INIT;
-    is_int(spec_report_print(&r, "a.yaml", text, len, &out, &err), 0, "prints");
+    is_int(diagnostics_print(&r, "a.yaml", text, len, &out, &err), 0, "prints");
     ok(strstr(buf_str(&out), "\n... and 10 more\n60 errors; nothing was "
                              "submitted.\n") != NULL,
        "the rest is counted at the end");
     buf_clear(&out);
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
 }
 
 int main(void)

@@ -16,7 +16,7 @@ static bool parses(const struct buf *text, const struct spec_options *opt,
     int rc = spec_parse(text->data, text->len, opt, s, &r, &err);
     if (rc < 0)
         tap_diag("%s: %s", r.n ? r.findings[0].message : "", err.msg);
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
     return rc == 0;
 }
 

@@ -25,7 +25,7 @@ static bool parse_with(const char *text, const struct spec_options *opt,
     int rc = spec_parse(text, strlen(text), opt, s, &r, &err);
     if (rc < 0)
         tap_diag("%s: %s", r.n ? r.findings[0].message : "", err.msg);
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
     return rc == 0;
 }
 
@@ -332,7 +332,7 @@ static void test_sets(void)
                sets[i].want, sets[i].name);
         if (rc < 0 && r.n == 1 && sets[i].value)
             is_int(r.findings[0].line, 0, "has no line");
-        spec_report_clear(&r);
+        diagnostics_clear(&r);
     }
     struct spec_set two[] = {{"train.epochs", "3", NULL},
                              {"train.epochs", "4", NULL}};
@@ -364,7 +364,7 @@ static void check_env(const char *name, const char *text, const char *finding,
     is_str(rc == 0 ? got : err.msg, want, name);
     if (rc == 0)
         spec_clear(&s);
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
 }
 
 static void test_passthrough(void)

@@ -288,7 +288,7 @@ static int read_text(const char *text, size_t len, struct buf *ret)
     all_of(&r, ret);
     if (rc == 0)
         spec_clear(&s);
-    spec_report_clear(&r);
+    diagnostics_clear(&r);
     return rc;
 }
 

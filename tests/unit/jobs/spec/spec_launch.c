@@ -31,7 +31,7 @@ static void test_words(void)
                 "row %zu is read %s", i, err.msg))
             continue;
         is_int((int)s.launch, (int)rows[i].want, "means");
-        spec_report_clear(&r);
+        diagnostics_clear(&r);
         spec_clear(&s);
     }
 }
@@ -71,7 +71,7 @@ static void test_bad(void)
                            r.findings[k].column);
         }
         is_str(got, bad[i].codes, bad[i].name);
-        spec_report_clear(&r);
+        diagnostics_clear(&r);
     }
 }
 

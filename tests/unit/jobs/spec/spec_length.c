@@ -27,7 +27,7 @@ static bool rounds_after(int64_t after, const char *lines, int gpus)
                  "%s",
                  gpus, (long long)after, lines) < 0)
         return false;
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     const bool is_good =
         spec_parse(buf_str(&text), text.len, &here, &s, &report, &err) == 0;
     if (is_good)
@@ -85,6 +85,6 @@ static void test_length(void)
 int main(void)
 {
     test_length();
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     return tap_done();
 }

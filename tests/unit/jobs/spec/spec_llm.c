@@ -469,7 +469,7 @@ static void test_life(void)
     struct spec_options opt = here;
     static const char text[] = LORA "resources: {time_limit: 1h}\n";
     opt.draw_seed = true;
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     is_int(spec_parse(text, strlen(text), &opt, &s, &report, &err), 0, "a job");
     ok(s.train.seed >= 0, "its seed is drawn");
     ok(spec_saves(&s), "it saves when it is stopped");
@@ -498,7 +498,7 @@ static void test_sweep(void)
     struct spec_jobs jobs = {.n = 0};
     struct spec_options opt = here;
     opt.draw_seed = true;
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     is_int(spec_expand(text, strlen(text), &opt, &jobs, &report, &err), 0,
            "a sweep over methods");
     is_int((long long)jobs.n, 4, "makes four jobs");
@@ -510,7 +510,7 @@ static void test_sweep(void)
            "they share a seed");
     }
     spec_jobs_clear(&jobs);
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     static const char own[] =
         LORA "  dtype: fp32\n  compile: no\nsweep: {grid: {train.epochs: [1, "
              "2]}}\n";
@@ -534,6 +534,6 @@ int main(void)
     test_null();
     test_life();
     test_sweep();
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     return tap_done();
 }

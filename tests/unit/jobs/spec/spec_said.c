@@ -33,7 +33,7 @@ static struct error err;
 static int expand(const char *text, const struct spec_options *opt,
                   struct spec_jobs *ret)
 {
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     return spec_expand(text, strlen(text), opt, ret, &report, &err);
 }
 
@@ -81,8 +81,8 @@ static size_t errors_without(const struct node *root, size_t row)
            (spec_schema.n - row - 1) * sizeof(*keys));
     older.keys = keys;
     older.n = spec_schema.n - 1;
-    spec_report_clear(&report);
-    int rc = report_init(&report, &err);
+    diagnostics_clear(&report);
+    int rc = diagnostics_init(&report, &err);
     if (rc == 0)
         rc = schema_defaults(&older, &spec, &err);
     if (rc == 0)
@@ -118,8 +118,8 @@ static void test_older_daemon(void)
     struct node *root = NULL;
     size_t n_silent = 0, n_written = 0, wrong = 0;
 
-    spec_report_clear(&report);
-    if (report_init(&report, &err) < 0 ||
+    diagnostics_clear(&report);
+    if (diagnostics_init(&report, &err) < 0 ||
         tree_parse(said, strlen(said), &report, &root, &err) < 0)
         tap_diag("%s", err.msg);
     for (size_t i = 0; root && i < spec_schema.n; i++) {
@@ -136,7 +136,7 @@ static void test_older_daemon(void)
     ok(n_silent > 50, "keys that nobody wrote: %zu", n_silent);
     is_int((long)n_written, 12, "and those that somebody did");
     is_int((long)wrong, 0, "a daemon minds the latter alone not to know");
-    node_destroy(root);
+    tree_destroy(root);
 }
 
 int main(void)
@@ -144,6 +144,6 @@ int main(void)
     (void)setenv("SAID_TEST", "from here", 1);
     test_text();
     test_older_daemon();
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     return tap_done();
 }

@@ -65,7 +65,7 @@ int main(void)
                            r.findings[0].line, r.findings[0].column);
         }
         is_str(got, rows[i].want, rows[i].text);
-        spec_report_clear(&r);
+        diagnostics_clear(&r);
     }
     return tap_done();
 }

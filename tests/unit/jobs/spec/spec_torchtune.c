@@ -185,6 +185,6 @@ int main(void)
     test_recipe();
     test_components();
     test_component_alone();
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     return tap_done();
 }

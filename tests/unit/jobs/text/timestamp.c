@@ -28,15 +28,15 @@ static void test_good(void)
     };
     for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
         struct when w = {.is_after = true, .s = -1};
-        ok(when_parse(t[i].text, &w, NULL, NULL) == 0 && !w.is_after &&
+        ok(timestamp_parse(t[i].text, &w, NULL, NULL) == 0 && !w.is_after &&
                w.s >= t[i].s && w.s <= t[i].s,
            "%s is %.2f", t[i].text, w.s);
     }
     struct when w = {.s = -1};
-    ok(when_parse("+2h", &w, NULL, NULL) == 0 && w.is_after && w.s >= 7200 &&
-           w.s <= 7200,
+    ok(timestamp_parse("+2h", &w, NULL, NULL) == 0 && w.is_after &&
+           w.s >= 7200 && w.s <= 7200,
        "+2h is two hours after");
-    ok(when_parse("+1-00:30:00", &w, NULL, NULL) == 0 && w.s >= 88200 &&
+    ok(timestamp_parse("+1-00:30:00", &w, NULL, NULL) == 0 && w.s >= 88200 &&
            w.s <= 88200,
        "so is a day and half an hour");
 }
@@ -75,8 +75,8 @@ static void test_bad(void)
         struct when w = {.s = 77};
         struct error err = ERROR_INIT;
         char hint[WHEN_HINT_CAP] = "none";
-        ok(when_parse(t[i].text, &w, hint, &err) < 0 && err.code == ERR_INVAL &&
-               w.s >= 77 && w.s <= 77,
+        ok(timestamp_parse(t[i].text, &w, hint, &err) < 0 &&
+               err.code == ERR_INVAL && w.s >= 77 && w.s <= 77,
            "'%s': %s", t[i].text, err.msg);
         ok(strncmp(err.msg, t[i].message, strlen(t[i].message)) == 0 &&
                strstr(hint, t[i].hint),

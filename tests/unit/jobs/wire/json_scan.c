@@ -50,7 +50,7 @@ static bool is_same(const struct member *m, json_t *v)
         return json_is_string(v) && m->len == json_string_length(v) &&
                memcmp(m->text, json_string_value(v), m->len) == 0;
     case MEMBER_TREE: {
-        json_t *tree = member_tree(m);
+        json_t *tree = json_member_tree(m);
         bool is = tree && json_equal(tree, v);
         json_decref(tree);
         return is;
@@ -82,16 +82,16 @@ static bool agree(const char *text, bool *ret_bare)
     struct members m;
     json_error_t bad;
     json_t *o = json_loads(text, 0, &bad);
-    int rc = members_read(text, &m);
+    int rc = json_members_read(text, &m);
     bool is = (rc == 0) == json_is_object(o);
 
     *ret_bare = rc == 0 && !m.o;
     if (rc == 0)
         is = is && has_all(&m, o);
     if (rc == 0)
-        members_clear(&m);
+        json_members_clear(&m);
     json_decref(o);
-    const char *end = members_end(text);
+    const char *end = json_members_end(text);
     if (end) {
         o = json_loads(text, JSON_DISABLE_EOF_CHECK, &bad);
         is = is && json_is_object(o) && bad.position == end - text;
@@ -133,7 +133,7 @@ static void test_changed(void)
         if (!agree(text, &is_bare) && n_bad++ == 0)
             tap_diag("not as the library: %s", text);
         n_bare += is_bare;
-        n_end += members_end(text) != NULL;
+        n_end += json_members_end(text) != NULL;
         free(text);
     }
     ok(n_bad == 0, "%d changed texts are read as the library does", ROUNDS);
@@ -198,25 +198,26 @@ static void test_bounds(void)
 static void test_of(void)
 {
     struct members m, in;
-    bool is_ok = members_read(texts[2], &m) == 0;
+    bool is_ok = json_members_read(texts[2], &m) == 0;
     const struct member stall = members_get(&m, "stall");
     const struct member list = members_get(&m, "c"), none = {.len = 0};
 
-    is_ok = is_ok && members_of(&stall, &in) == 0;
-    ok(is_ok && members_has(&in, "ends", MEMBER_FALSE) &&
-           members_has(&in, "stall_min_s", MEMBER_REAL) && !in.o,
+    is_ok = is_ok && json_members_of(&stall, &in) == 0;
+    ok(is_ok && json_members_has(&in, "ends", MEMBER_FALSE) &&
+           json_members_has(&in, "stall_min_s", MEMBER_REAL) && !in.o,
        "what a member's own object says");
-    members_clear(&in);
-    ok(members_of(&list, &in) < 0 && members_of(&none, &in) < 0,
+    json_members_clear(&in);
+    ok(json_members_of(&list, &in) < 0 && json_members_of(&none, &in) < 0,
        "  a list says nothing, nor does what is not there");
-    members_clear(&m);
-    is_ok = members_read("{\"a\":\"123\",\"b\":7}", &m) == 0;
+    json_members_clear(&m);
+    is_ok = json_members_read("{\"a\":\"123\",\"b\":7}", &m) == 0;
     const struct member a = members_get(&m, "a"), b = members_get(&m, "b");
-    char *text = member_dup(&a);
+    char *text = json_member_dup(&a);
     ok(is_ok && text && strcmp(text, "123") == 0, "a text of one's own");
-    ok(!member_dup(&b) && !member_tree(&a), "  a number is none, nor a tree");
+    ok(!json_member_dup(&b) && !json_member_tree(&a),
+       "  a number is none, nor a tree");
     free(text);
-    members_clear(&m);
+    json_members_clear(&m);
 }
 
 /* One behind the other, as in a list. */
@@ -225,19 +226,19 @@ static void test_next(void)
     static const char list[] = "{\"a\":1},{\"a\": 2}{\"a\":\"\\n\"}]";
     const char *p = list, *end = list + sizeof(list) - 1;
     struct members m;
-    bool is_ok = members_read_next(p, end, &m, &p) == 0;
+    bool is_ok = json_members_read_next(p, end, &m, &p) == 0;
     ok(is_ok && !m.o && members_get(&m, "a").n == 1 && p == list + 7,
        "the first of a list");
-    members_clear(&m);
-    is_ok = members_read_next(p + 1, end, &m, &p) == 0;
+    json_members_clear(&m);
+    is_ok = json_members_read_next(p + 1, end, &m, &p) == 0;
     ok(is_ok && m.o && members_get(&m, "a").n == 2 && p == list + 16,
        "  the next, by the library");
-    members_clear(&m);
-    is_ok = members_read_next(p, end, &m, &p) == 0;
+    json_members_clear(&m);
+    is_ok = json_members_read_next(p, end, &m, &p) == 0;
     ok(is_ok && m.o && *p == ']', "  the last, with an escape");
-    members_clear(&m);
-    ok(members_read_next(p, end, &m, &p) < 0 &&
-           members_read_next(end, end, &m, &p) < 0,
+    json_members_clear(&m);
+    ok(json_members_read_next(p, end, &m, &p) < 0 &&
+           json_members_read_next(end, end, &m, &p) < 0,
        "  and no more");
 }
 
@@ -245,17 +246,17 @@ static void test_next(void)
 static void test_rest(void)
 {
     struct members m;
-    ok(members_read_rest(",\"a\":1}", &m) == 0 && !m.o &&
+    ok(json_members_read_rest(",\"a\":1}", &m) == 0 && !m.o &&
            members_get(&m, "a").n == 1,
        "the rest of an object");
-    members_clear(&m);
-    ok(members_read_rest(", \"a\":1}", &m) == 0 && m.o &&
+    json_members_clear(&m);
+    ok(json_members_read_rest(", \"a\":1}", &m) == 0 && m.o &&
            members_get(&m, "a").n == 1,
        "  by the library");
-    members_clear(&m);
-    ok(members_read_rest(",\"a\":1", &m) < 0 &&
-           members_read_rest("\"a\":1}", &m) < 0 &&
-           members_read_rest("", &m) < 0,
+    json_members_clear(&m);
+    ok(json_members_read_rest(",\"a\":1", &m) < 0 &&
+           json_members_read_rest("\"a\":1}", &m) < 0 &&
+           json_members_read_rest("", &m) < 0,
        "  that is none");
 }
 
@@ -282,9 +283,9 @@ static void test_reals(void)
         (void)!buf_addstr(&b, ".", NULL);
         add_digits(&b, &r, 1 + rng_u32(&r) % 16);
         (void)!buf_addstr(&b, "}", NULL);
-        if (members_read(buf_str(&b), &m) == 0)
+        if (json_members_read(buf_str(&b), &m) == 0)
             x = members_get(&m, "x").x;
-        members_clear(&m);
+        json_members_clear(&m);
         if (x != strtod(buf_str(&b) + strlen("{\"x\":"), NULL) && n_bad++ < 5)
             tap_diag("%s: %.17g", buf_str(&b), x);
         buf_clear(&b);

@@ -38,7 +38,7 @@ static int make(struct buf *out, struct error *err)
         spec_parse(spec_text, strlen(spec_text), &opt, &l.spec, &report, err);
     if (rc < 0 && report.n > 0)
         tap_diag("%s", report.findings[0].message);
-    spec_report_clear(&report);
+    diagnostics_clear(&report);
     rc = rc < 0 ? rc : spec_dump(&l.spec, &spec, err);
     rc = rc < 0 ? rc : wire_launch_encode(&l, buf_str(&spec), out, err);
     buf_clear(&spec);

@@ -34,8 +34,8 @@ static const char *says(const char *text)
 {
     static char value[32];
     struct error err = ERROR_INIT;
-    if (guard_conf_value(put("slurm.conf", text), "SlurmUser", value,
-                         sizeof(value), &err) < 0) {
+    if (protected_uids_conf_value(put("slurm.conf", text), "SlurmUser", value,
+                                  sizeof(value), &err) < 0) {
         tap_diag("%s", err.msg);
         return "!";
     }
@@ -75,7 +75,7 @@ static void test_value(void)
 static enum err_code check(const char *text, uid_t uid)
 {
     struct error err = ERROR_INIT;
-    int rc = guard_check(put("slurm.conf", text), uid, &err);
+    int rc = protected_uids_check(put("slurm.conf", text), uid, &err);
     if (rc < 0)
         tap_diag("%s", err.msg);
     return rc < 0 ? err.code : ERR_NONE;
@@ -102,7 +102,7 @@ static void test_check(void)
     (void)snprintf(text, sizeof(text),
                    "SlurmUser=5000\nAuthInfo=socket=%s.no\n", socket);
     is_int(check(text, st.st_uid), ERR_NONE, "nobody does");
-    ok(guard_check(in_dir("nowhere"), 5000, &err) < 0 &&
+    ok(protected_uids_check(in_dir("nowhere"), 5000, &err) < 0 &&
            err.code == ERR_UNAVAIL,
        "no slurm.conf: %s", err.msg);
 }

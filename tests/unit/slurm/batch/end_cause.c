@@ -15,31 +15,34 @@
 
 static void test_words(void)
 {
-    is_str(told_word(LINE("12", " ***"), "12"), "CANCELLED", "scancel");
-    is_str(told_word(LINE("12", " DUE TO TIME LIMIT ***"), "12"), "TIMEOUT",
-           "the time limit");
-    is_str(told_word(LINE("12", " DUE TO PREEMPTION ***"), "12"), "PREEMPTED",
-           "preemption");
-    is_str(told_word(LINE("12", " DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR "
-                                "DETAILS ***"),
-                     "12"),
-           "NODE_FAIL", "a node that failed");
-    is_str(told_word(LINE("12", " DUE TO JOB REQUEUE ***"), "12"), "REQUEUED",
-           "a requeue");
-    is_str(told_word(LINE("12", " DUE TO THE MOON ***"), "12"), "ENDED",
+    is_str(end_cause_word(LINE("12", " ***"), "12"), "CANCELLED", "scancel");
+    is_str(end_cause_word(LINE("12", " DUE TO TIME LIMIT ***"), "12"),
+           "TIMEOUT", "the time limit");
+    is_str(end_cause_word(LINE("12", " DUE TO PREEMPTION ***"), "12"),
+           "PREEMPTED", "preemption");
+    is_str(
+        end_cause_word(LINE("12", " DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR "
+                                  "DETAILS ***"),
+                       "12"),
+        "NODE_FAIL", "a node that failed");
+    is_str(end_cause_word(LINE("12", " DUE TO JOB REQUEUE ***"), "12"),
+           "REQUEUED", "a requeue");
+    is_str(end_cause_word(LINE("12", " DUE TO THE MOON ***"), "12"), "ENDED",
            "a reason that we do not know");
-    is_str(told_word("", "12"), "ENDED", "nothing was said");
-    is_str(told_word(LINE("112", " ***"), "12"), "ENDED", "of another job");
-    is_str(told_word("*** JOB 12 ON node1 IS FINE\n" LINE("13", " ***"), "12"),
+    is_str(end_cause_word("", "12"), "ENDED", "nothing was said");
+    is_str(end_cause_word(LINE("112", " ***"), "12"), "ENDED",
+           "of another job");
+    is_str(end_cause_word("*** JOB 12 ON node1 IS FINE\n" LINE("13", " ***"),
+                          "12"),
            "ENDED", "nor is another line its own");
-    is_str(told_word("srun: hello\n" LINE("12", " ***")
-                         LINE("12", " DUE TO TIME LIMIT ***"),
-                     "12"),
+    is_str(end_cause_word("srun: hello\n" LINE("12", " ***")
+                              LINE("12", " DUE TO TIME LIMIT ***"),
+                          "12"),
            "TIMEOUT", "the last one counts");
-    is_str(told_word(LINE("12", " ***") LINE("13", " DUE TO TIME LIMIT ***"),
-                     "12"),
+    is_str(end_cause_word(
+               LINE("12", " ***") LINE("13", " DUE TO TIME LIMIT ***"), "12"),
            "CANCELLED", "the next line is of another one");
-    is_str(told_word("*** JOB 12 ON node1 CANCELLED AT", "12"), "ENDED",
+    is_str(end_cause_word("*** JOB 12 ON node1 CANCELLED AT", "12"), "ENDED",
            "one that is cut short");
 }
 
@@ -50,7 +53,7 @@ static void test_file(void)
     FILE *f = NULL;
     if (mkdtemp(dir)) {
         (void)snprintf(path, sizeof(path), "%s/slurm-12.out", dir);
-        is_str(told_read(dir, "12"), "ENDED", "no file");
+        is_str(end_cause_read(dir, "12"), "ENDED", "no file");
         f = fopen(path, "w");
     }
     if (!f)
@@ -61,7 +64,7 @@ static void test_file(void)
     (void)fputs(LINE("12", " DUE TO PREEMPTION ***"), f);
     (void)fputc('\0', f);
     (void)fclose(f);
-    is_str(told_read(dir, "12"), "PREEMPTED",
+    is_str(end_cause_read(dir, "12"), "PREEMPTED",
            "at the end of a long file with bytes of no text");
     (void)unlink(path);
     (void)rmdir(dir);

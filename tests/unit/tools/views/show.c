@@ -437,7 +437,7 @@ static void text_of(const struct field *f, json_t *job,
                     char ret[COLUMN_TEXT_CAP])
 {
     struct members m;
-    members_of_json(job, &m);
+    json_members_of_json(job, &m);
     f->text(&m, ret, COLUMN_TEXT_CAP);
 }
 

@@ -41,12 +41,12 @@ static void refused(const char *what, const char *w1, const char *w2)
 {
     struct error err = ERROR_INIT;
     struct safetensors s = {.n = 77};
-    bool bad = st_open(path, 1 << 20, &s, &err) < 0;
+    bool bad = safetensors_open(path, 1 << 20, &s, &err) < 0;
     ok(bad && err.code == ERR_INVAL && strstr(err.msg, w1) != NULL &&
            strstr(err.msg, w2) != NULL && s.n == 77,
        "%s: %s", what, err.msg);
     if (!bad)
-        st_close(&s);
+        safetensors_close(&s);
 }
 
 static void test_round_trip(void)
@@ -57,34 +57,37 @@ static void test_round_trip(void)
     const double a[6] = {1, 2, 3, 4, 5, -0.0};
     const int64_t b = 42, shape_a[] = {2, 3}, none[] = {0};
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    st_writer_init(&w, fd);
-    ok(st_declare(&w, "layer.0.weight", ST_F64, shape_a, 2, &err) == 0 &&
-           st_declare(&w, "count", ST_I64, NULL, 0, &err) == 0 &&
-           st_declare(&w, "nothing", ST_F32, none, 1, &err) == 0 &&
-           st_begin(&w, &err) == 0 && st_write(&w, a, sizeof(a), &err) == 0,
+    safetensors_writer_init(&w, fd);
+    ok(safetensors_declare(&w, "layer.0.weight", ST_F64, shape_a, 2, &err) ==
+               0 &&
+           safetensors_declare(&w, "count", ST_I64, NULL, 0, &err) == 0 &&
+           safetensors_declare(&w, "nothing", ST_F32, none, 1, &err) == 0 &&
+           safetensors_begin(&w, &err) == 0 &&
+           st_write(&w, a, sizeof(a), &err) == 0,
        "write: %s", err.msg);
-    is_int(st_end(&w, &err), -1, "a tensor is missing");
-    ok(st_write(&w, &b, sizeof(b), &err) == 0 && st_end(&w, &err) == 0,
+    is_int(safetensors_end(&w, &err), -1, "a tensor is missing");
+    ok(st_write(&w, &b, sizeof(b), &err) == 0 && safetensors_end(&w, &err) == 0,
        "now it is whole");
     (void)close(fd);
-    if (!ok(st_open(path, 1 << 20, &s, &err) == 0, "read: %s", err.msg))
+    if (!ok(safetensors_open(path, 1 << 20, &s, &err) == 0, "read: %s",
+            err.msg))
         return;
     ok(crc64(0, s.map, s.bytes) == w.crc, "the writer's checksum");
-    const struct st_tensor *t = st_find(&s, "layer.0.weight");
+    const struct st_tensor *t = safetensors_find(&s, "layer.0.weight");
     ok(t != NULL && t->type == ST_F64 && t->dims == 2 && t->shape[0] == 2 &&
            t->shape[1] == 3 && t->bytes == sizeof(a) &&
            memcmp(t->data, a, sizeof(a)) == 0,
        "the values");
-    t = st_find(&s, "count");
+    t = safetensors_find(&s, "count");
     ok(t != NULL && t->dims == 0 && t->bytes == 8 &&
            memcmp(t->data, &b, 8) == 0,
        "a scalar");
-    t = st_find(&s, "nothing");
+    t = safetensors_find(&s, "nothing");
     ok(t != NULL && t->bytes == 0, "an empty tensor");
-    ok(st_find(&s, "other") == NULL, "no other");
+    ok(safetensors_find(&s, "other") == NULL, "no other");
     ok((uint64_t)(s.bytes - 8 - sizeof(a) - 8) % 8 == 0, "the data is aligned");
-    st_close(&s);
-    st_writer_clear(&w);
+    safetensors_close(&s);
+    safetensors_writer_clear(&w);
 }
 
 #define T(type, shape, from, to)                                          \
@@ -118,12 +121,13 @@ static void test_header(void)
         -1, 4);
     struct safetensors s;
     struct error err = ERROR_INIT;
-    ok(st_open(path, 1 << 20, &s, &err) == 0 && s.n == 1, "metadata: %s",
-       err.msg);
-    st_close(&s);
-    is_int(st_open(path, 20, &s, &err), -1, "longer than allowed");
+    ok(safetensors_open(path, 1 << 20, &s, &err) == 0 && s.n == 1,
+       "metadata: %s", err.msg);
+    safetensors_close(&s);
+    is_int(safetensors_open(path, 20, &s, &err), -1, "longer than allowed");
     is_int(err.code, ERR_LIMIT, "is a limit");
-    is_int(st_open("/nonexistent/x", 20, &s, &err), -1, "no such file");
+    is_int(safetensors_open("/nonexistent/x", 20, &s, &err), -1,
+           "no such file");
     is_int(err.code, ERR_NOTFOUND, "is not found");
 }
 
@@ -188,22 +192,23 @@ static void test_format(void)
     const float value = 7;
     for (int tensors = 0; tensors < 2; tensors++) {
         int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        st_writer_init(&w, fd);
-        ok(st_declare_format(&w, "pt", &err) == 0 &&
+        safetensors_writer_init(&w, fd);
+        ok(safetensors_declare_format(&w, "pt", &err) == 0 &&
                (tensors == 0 ||
-                st_declare(&w, "a", ST_F32, one, 1, &err) == 0) &&
-               st_begin(&w, &err) == 0 &&
+                safetensors_declare(&w, "a", ST_F32, one, 1, &err) == 0) &&
+               safetensors_begin(&w, &err) == 0 &&
                st_write(&w, &value, (size_t)tensors * sizeof(value), &err) ==
                    0 &&
-               st_end(&w, &err) == 0,
+               safetensors_end(&w, &err) == 0,
            "write with metadata: %s", err.msg);
         (void)close(fd);
-        st_writer_clear(&w);
-        if (ok(st_open(path, 1 << 20, &s, &err) == 0, "read: %s", err.msg)) {
+        safetensors_writer_clear(&w);
+        if (ok(safetensors_open(path, 1 << 20, &s, &err) == 0, "read: %s",
+               err.msg)) {
             ok(s.n == (size_t)tensors &&
                    memcmp((const char *)s.map + 8, want, strlen(want)) == 0,
                "metadata and %zu tensors", s.n);
-            st_close(&s);
+            safetensors_close(&s);
         }
     }
 }
@@ -218,31 +223,34 @@ static void test_many(void)
     char name[32];
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600), found = 0;
     int rc = 0;
-    st_writer_init(&w, fd);
+    safetensors_writer_init(&w, fd);
     for (int64_t i = 0; i < N && rc == 0; i++) {
         int64_t shape[] = {i % 3};
         (void)snprintf(name, sizeof(name), "t.%d", (int)(i * 617 % N));
-        rc = st_declare(&w, name, ST_U8, shape, 1, &err);
+        rc = safetensors_declare(&w, name, ST_U8, shape, 1, &err);
     }
-    rc = rc < 0 ? rc : st_begin(&w, &err);
+    rc = rc < 0 ? rc : safetensors_begin(&w, &err);
     for (int64_t i = 0; i < N && rc == 0; i++)
         rc = st_write(&w, "xy", (size_t)(i % 3), &err);
-    is_int(rc < 0 ? rc : st_end(&w, &err), 0, "write 1000 tensors");
+    is_int(rc < 0 ? rc : safetensors_end(&w, &err), 0, "write 1000 tensors");
     (void)close(fd);
-    st_writer_clear(&w);
-    if (!ok(st_open(path, 1 << 20, &s, &err) == 0, "read: %s", err.msg))
+    safetensors_writer_clear(&w);
+    if (!ok(safetensors_open(path, 1 << 20, &s, &err) == 0, "read: %s",
+            err.msg))
         return;
     for (int64_t i = 0; i < N; i++) {
         (void)snprintf(name, sizeof(name), "t.%d", (int)(i * 617 % N));
-        const struct st_tensor *t = st_find(&s, name);
+        const struct st_tensor *t = safetensors_find(&s, name);
         found +=
             t != NULL && strcmp(t->name, name) == 0 && t->shape[0] == i % 3;
     }
     is_int(found, N, "each is found by its name");
-    ok(st_find(&s, "") == NULL && st_find(&s, "t.1000") == NULL &&
-           st_find(&s, "zzz") == NULL && st_find(&s, "t.") == NULL,
+    ok(safetensors_find(&s, "") == NULL &&
+           safetensors_find(&s, "t.1000") == NULL &&
+           safetensors_find(&s, "zzz") == NULL &&
+           safetensors_find(&s, "t.") == NULL,
        "names before, between and after them are not");
-    st_close(&s);
+    safetensors_close(&s);
 }
 
 static void test_no_file(void)
@@ -252,13 +260,14 @@ static void test_no_file(void)
     char fifo[64];
     put("", 0);
     refused("an empty file", "0 bytes", "too short");
-    is_int(st_open("/tmp", 1 << 20, &s, &err), -1, "a directory");
+    is_int(safetensors_open("/tmp", 1 << 20, &s, &err), -1, "a directory");
     ok(err.code == ERR_INVAL && strstr(err.msg, "a directory") != NULL, "%s",
        err.msg);
     (void)snprintf(fifo, sizeof(fifo), "%s.fifo", path);
     if (mkfifo(fifo, 0600) < 0)
         abort();
-    is_int(st_open(fifo, 1 << 20, &s, &err), -1, "a FIFO does not block");
+    is_int(safetensors_open(fifo, 1 << 20, &s, &err), -1,
+           "a FIFO does not block");
     ok(err.code == ERR_INVAL && s.n == 77, "%s", err.msg);
     (void)unlink(fifo);
 }
@@ -297,9 +306,10 @@ static void test_large(void)
     }
     (void)close(fd);
     long before = resident_kb();
-    if (ok(st_open(path, (size_t)1 << 40, &s, &err) == 0, "open 6 GB: %s",
-           err.msg)) {
-        const struct st_tensor *a = st_find(&s, "a"), *b = st_find(&s, "b");
+    if (ok(safetensors_open(path, (size_t)1 << 40, &s, &err) == 0,
+           "open 6 GB: %s", err.msg)) {
+        const struct st_tensor *a = safetensors_find(&s, "a"),
+                               *b = safetensors_find(&s, "b");
         ok(a != NULL && b != NULL && a->bytes == (size_t)1 << 32 &&
                b->bytes == (size_t)1 << 31 &&
                ((const unsigned char *)b->data)[b->bytes - 1] == 0x2a &&
@@ -307,7 +317,7 @@ static void test_large(void)
            "the last bytes of both tensors");
         long more = resident_kb() - before;
         ok(before > 0 && more < 16 * 1024, "it takes %ld kB of memory", more);
-        st_close(&s);
+        safetensors_close(&s);
     }
     put("", 0);
 }
@@ -335,14 +345,14 @@ static void test_too_many(void)
     struct error err = ERROR_INIT;
     struct safetensors s;
     put_many(ST_TENSORS_MAX + 2);
-    is_int(st_open(path, 1 << 30, &s, &err), -1, "too many tensors");
+    is_int(safetensors_open(path, 1 << 30, &s, &err), -1, "too many tensors");
     ok(err.code == ERR_INVAL && strstr(err.msg, "at most 100000") != NULL, "%s",
        err.msg);
     put_many(ST_TENSORS_MAX);
-    if (ok(st_open(path, 1 << 30, &s, &err) == 0, "but not many: %s",
+    if (ok(safetensors_open(path, 1 << 30, &s, &err) == 0, "but not many: %s",
            err.msg)) {
         is_int((long long)s.n, ST_TENSORS_MAX, "all of them");
-        st_close(&s);
+        safetensors_close(&s);
     }
     put("", 0);
 }
@@ -363,8 +373,8 @@ static void test_damage(void)
     for (size_t n = 0; n < good.len; n++) {
         put(good.data, n);
         err.msg[0] = '\0';
-        if (st_open(path, 1000, &s, &err) == 0) {
-            st_close(&s);
+        if (safetensors_open(path, 1000, &s, &err) == 0) {
+            safetensors_close(&s);
             opened++;
         }
         silent += err.msg[0] == '\0';
@@ -380,10 +390,10 @@ static void test_damage(void)
             bad.data[rng_u32(&rng) % (8 + sizeof(header))] =
                 (char)rng_u32(&rng);
         put(bad.data, bad.len);
-        if (st_open(path, 1000, &s, &err) == 0) {
+        if (safetensors_open(path, 1000, &s, &err) == 0) {
             for (size_t k = 0; k < s.n; k++)
                 silent += crc64(0, s.tensors[k].data, s.tensors[k].bytes) == 1;
-            st_close(&s);
+            safetensors_close(&s);
         }
         buf_clear(&bad);
     }
