@@ -11,6 +11,9 @@
 #   source   a .c has 40 to 600 lines, a new one at most 500
 #   circle   at most 3 files call each other in a circle, and all of them are
 #            in one folder (what the objects define and need says so)
+#   function a public function of a .c begins with a word of the file's name, in
+#            any form (plan_start in planner.c); one word may stand before it,
+#            for the room (eng_commit_send in commit.c)
 #   unused   a public name is used by another source of the product
 #   seam     the same, of a name that tests use
 #
@@ -75,6 +78,26 @@ lonely() { # WORDS
                    print s in tested ? "seam" : "unused", 1, s }'
 }
 
+# Of symbols: function NUMBER FILE NAME..., for the public functions of a .c that
+# do not say their file.
+misnamed() {
+    awk '
+        function is_form(a, b) {
+            return a == b || a "s" == b || a == b "s" ||
+                (length(a) > 3 && index(b, a) == 1) ||
+                (length(b) > 3 && index(a, b) == 1)
+        }
+        $3 == "T" && $2 !~ /^_/ && $2 != "main" {
+            file = $1; sub(/.*\//, "", file)
+            nf = split(file, of, "_"); np = split($2, part, "_")
+            for (i = 1; i <= 2 && i <= np; i++)
+                for (k = 1; k <= nf; k++)
+                    if (is_form(part[i], of[k])) next
+            n[$1]++; names[$1] = names[$1] " " $2
+        }
+        END { for (f in n) print "function", n[f], f names[f] }'
+}
+
 # A program that lacks a part, as CUDA=0, does not say who uses the rest.
 is_whole() { # OBJECTS
     git ls-files jobs kernels db slurm worker scheduler | grep '\.cu*$' |
@@ -118,6 +141,7 @@ broken() {
             if ($1 == "folder")
                 return $2 > 20
             if ($1 == "name") return $2 > 1
+            if ($1 == "function") return 1
             if ($1 == "header") return $2 > (soft ? 200 : 400)
             if ($1 == "source") return $2 < 40 || $2 > (soft ? 500 : 600)
             return $2 > 3 || $3 ~ /\+/
@@ -170,6 +194,10 @@ if [ "$1" = --self-test ]; then
     [ "$(calls <"$tmp/symbols")" = 'b/y a/x' ]
     [ "$(lonely "$tmp/words" <"$tmp/symbols" | sort | tr '\n' ' ')" = \
         'seam 1 h unused 1 g ' ]
+    got=$(printf '%s T\n' 'a/work_queue work_queue_create' 'a/plan eng_step' \
+        'a/planner eng_plan_end' 'a/tree node_child' | misnamed | sort)
+    [ "$(echo "$got" | tr '\n' ' ')" = \
+        'function 1 a/plan eng_step function 1 a/tree node_child ' ]
     printf '%s\n' 'folder 20 a' 'folder 21 b' 'name 2 c.c' 'name 1 d.c' \
         'header 401 e.h' 'header 400 f.h' 'source 39 g.c' 'source 600 h.c' \
         'circle 3 a x y z' 'circle 2 a+b x y' >"$tmp/rows"
@@ -191,6 +219,12 @@ fi
 sizes >"$tmp/rows"
 symbols "$1" >"$tmp/symbols"
 calls <"$tmp/symbols" | circles >>"$tmp/rows"
+if is_whole "$1"; then
+    misnamed <"$tmp/symbols" >>"$tmp/rows"
+else
+    grep -v '^function ' "$allow" >"$tmp/rooms.allow"
+    allow=$tmp/rooms.allow
+fi
 broken '' <"$tmp/rows" >"$tmp/hard"
 broken 1 <"$tmp/rows" | grep -vxFf "$tmp/hard" >"$tmp/soft" || :
 git grep -howE '[a-z0-9_]+' -- tests contrib ':!tests/lint' ':!*.bats' |
