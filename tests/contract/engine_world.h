@@ -9,7 +9,7 @@
 
 #include "scheduler/engine/resize.h"
 #include "tests/contract/engine_checks.h"
-#include "tests/contract/engine_files.h"
+#include "tests/contract/engine_lists.h"
 #include "tests/contract/engine_script.h"
 
 static inline int32_t world_index(const struct job *job)
@@ -432,7 +432,7 @@ static inline void world_check_gpus(struct world *w)
 
 static inline void world_check_files(struct world *w)
 {
-    const char *why = files_check(w->engine);
+    const char *why = lists_check(w->engine);
     if (why)
         world_bad(w, why, 0);
 }

@@ -12,7 +12,7 @@
  * eng_add() reserves the room in the lists together with the record.
  *
  * An undo restores a record and calls eng_lists_update() again, so the lists
- * always follow from the records; tests/contract/engine_files.h compares the
+ * always follow from the records; tests/contract/engine_lists.h compares the
  * two after each step of the engine's tests.
  */
 #include "scheduler/engine/table/job_lists.h"

@@ -1,5 +1,5 @@
-/* engine_parts.c - machines with GPUs of two types: both are given out, each
- * job has GPUs of one, and what they share is not given out twice. */
+/* engine_mixed_gpu_nodes.c - machines with GPUs of two types: both are given
+ * out, each job has GPUs of one, and what they share is not given out twice. */
 #include "tests/contract/engine_cluster.h"
 
 #define MORE(text) "," text "},\"retry\":{\"max\":0}}"

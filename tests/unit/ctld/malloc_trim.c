@@ -1,5 +1,5 @@
-/* give_back.c - memory that is free, below a few bytes that are not, goes back
- * to the system when a daemon begins, and when many jobs have left. */
+/* malloc_trim.c - memory that is free, below a few bytes that are not, goes
+ * back to the system when a daemon begins, and when many jobs have left. */
 #include "tests/live.h"
 #include "tests/unit/ctld/rig.h"
 

@@ -1,5 +1,5 @@
-/* engine_lines.c - what a list reads of an archived job is what its events say,
- * however it ended. */
+/* engine_archive_summary.c - what a list reads of an archived job is what its
+ * events say, however it ended. */
 #include "scheduler/engine/store/archive.h"
 #include "tests/contract/engine_play.h"
 

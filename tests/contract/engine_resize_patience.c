@@ -1,6 +1,6 @@
-/* engine_granted.c - a size that the allocator does not grant is given up: the
- * job has its old size again, before all others, and the other one is not
- * tried for a while.
+/* engine_resize_patience.c - a size that the allocator does not grant is given
+ * up: the job has its old size again, before all others, and the other one is
+ * not tried for a while.
  */
 #include "tests/contract/engine_play.h"
 

@@ -1,5 +1,5 @@
-/* engine_ahead.c - a cluster whose devices others have, too: who waits there,
- * who gets around him, and who is taken back.
+/* engine_submit_ahead.c - a cluster whose devices others have, too: who waits
+ * there, who gets around him, and who is taken back.
  */
 #include "scheduler/engine/teach.h"
 #include "scheduler/engine/what_if.h"

@@ -1,5 +1,5 @@
-/* engine_try.c - what would come of a submit: what is said is submitted then,
- * and comes of it; and saying it leaves no trace. */
+/* engine_dry_run.c - what would come of a submit: what is said is submitted
+ * then, and comes of it; and saying it leaves no trace. */
 #include "scheduler/engine/what_if.h"
 #include "tests/contract/engine_queue.h"
 

@@ -1,5 +1,5 @@
-/* engine_kinds.c - nodes that are not for everybody: of another partition,
- * reserved, or taken by one job alone. */
+/* engine_node_classes.c - nodes that are not for everybody: of another
+ * partition, reserved, or taken by one job alone. */
 #include "tests/contract/engine_cluster.h"
 
 /* n1 is of partition a, n2 of b; n2 is reserved until 1030 s. */

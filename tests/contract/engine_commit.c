@@ -1,4 +1,4 @@
-/* engine_flight.c - what is asked while a batch is on its way to the disk.
+/* engine_commit.c - what is asked while a batch is on its way to the disk.
  *
  * It sees what that batch says, gathers for the next one, and shares its
  * fate when it fails; nothing is done about it before it is durable.

@@ -1,6 +1,6 @@
-/* past_lists.c - lists of jobs that are in memory, have left it, leave or come
- * back meanwhile: each is there once and in its place, whatever the limit, and
- * what is read for a list that nobody waits for does no harm. */
+/* archived_lists.c - lists of jobs that are in memory, have left it, leave or
+ * come back meanwhile: each is there once and in its place, whatever the limit,
+ * and what is read for a list that nobody waits for does no harm. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/socket.h>

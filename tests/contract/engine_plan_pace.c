@@ -1,4 +1,5 @@
-/* engine_paced.c - plans that take long are made less often than asked for. */
+/* engine_plan_pace.c - plans that take long are made less often than asked for.
+ */
 #include "tests/contract/engine_queue.h"
 
 static struct world w;

@@ -1,6 +1,6 @@
-/* engine_files.h - the lists of job_lists.c against a pass over all jobs. */
-#ifndef MGPU_TESTS_ENGINE_FILES_H
-#define MGPU_TESTS_ENGINE_FILES_H
+/* engine_lists.h - the lists of job_lists.c against a pass over all jobs. */
+#ifndef MGPU_TESTS_ENGINE_LISTS_H
+#define MGPU_TESTS_ENGINE_LISTS_H
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,16 +13,16 @@
 #include "scheduler/engine/plan/plan.h"
 
 /* How many there should be in each list, and what is first. */
-struct files_expected {
+struct lists_expected {
     size_t moving, line, over, depends, early, queue, later, avoiding, went,
         dirty;
     uint64_t n_state[JOB_STATE_N];
     double next_s; /* of all that time brings */
 };
 
-static inline struct files_expected files_expect(const struct engine *e)
+static inline struct lists_expected lists_expect(const struct engine *e)
 {
-    struct files_expected x = {.next_s = INFINITY};
+    struct lists_expected x = {.next_s = INFINITY};
 
     for (size_t i = 0; i < e->n_active; i++) {
         const struct job_record *rec = e->active[i];
@@ -49,7 +49,7 @@ static inline const char *lists_check_ids(const struct record_list *l)
 {
     for (size_t i = 1; i < l->n; i++)
         if (l->at[i - 1]->job.id >= l->at[i]->job.id)
-            return "places twice, or not by id";
+            return "is listed twice, or not by id";
     return NULL;
 }
 
@@ -76,7 +76,7 @@ static inline const char *lists_check_positions(struct engine *e)
     return why;
 }
 
-static inline bool files_is_copy(const struct waiting *x)
+static inline bool lists_is_copy(const struct waiting *x)
 {
     const struct job_record *rec = x->record;
     const struct job *job = &rec->job;
@@ -116,7 +116,7 @@ static inline const char *lists_check_queue(struct engine *e)
         if (b->state != JOB_QUEUED || eng_waits(x->record) ||
             x->record->places.waits != x)
             return "stands in the queue, and does not wait there";
-        if (!files_is_copy(x))
+        if (!lists_is_copy(x))
             return "is shown in the queue as it was once";
         if (a &&
             engine_queue_position(e, a->id) >= engine_queue_position(e, b->id))
@@ -172,7 +172,7 @@ static inline const char *lists_check_users(const struct engine *e)
     return n == n_all ? NULL : "jobs are counted for nobody";
 }
 
-static inline size_t files_n_dirty(const struct engine *e)
+static inline size_t lists_n_dirty(const struct engine *e)
 {
     size_t n = 0;
     const struct job_record *rec = e->lists.dirty_first;
@@ -182,7 +182,7 @@ static inline size_t files_n_dirty(const struct engine *e)
 }
 
 /* Those of long ago may still be there. */
-static inline size_t files_n_went(const struct engine *e)
+static inline size_t lists_n_went(const struct engine *e)
 {
     size_t n = 0;
     for (size_t i = 0; i < e->lists.went.n; i++)
@@ -191,8 +191,8 @@ static inline size_t files_n_went(const struct engine *e)
 }
 
 /* Whether any job has gone for this one, which has not had the devices. */
-static inline bool files_is_owed(const struct engine *e,
-                                 const struct job_record *to)
+static inline bool lists_has_reservation(const struct engine *e,
+                                         const struct job_record *to)
 {
     for (size_t i = 0; i < e->n_active; i++) {
         const struct job_record *rec = e->active[i];
@@ -216,19 +216,18 @@ static inline const char *lists_check_owed(struct engine *e)
     for (size_t i = 0; i < e->n_active && !why; i++) {
         const struct job_record *rec = e->active[i];
         if (!job_state_is_final(rec->job.state) &&
-            rec->places.has_reservation != files_is_owed(e, rec))
-            why =
-                "is reserved devices, and is not said to be, or is said to be";
+            rec->places.has_reservation != lists_has_reservation(e, rec))
+            why = "has reserved devices, and is not said to, or is said to";
     }
     why = why ? why : lists_check_ids(&e->lists.reserved);
     return why;
 }
 
 /* NULL: as they should be. */
-static inline const char *files_check(struct engine *e)
+static inline const char *lists_check(struct engine *e)
 {
     const struct job_lists *f = &e->lists;
-    const struct files_expected x = files_expect(e);
+    const struct lists_expected x = lists_expect(e);
     double next_s = eng_later_s(e);
     const char *why = NULL;
 
@@ -243,8 +242,8 @@ static inline const char *files_check(struct engine *e)
                  x.line != f->line.n || x.depends != f->depends.n ||
                  x.early != f->early.n || x.queue != f->queue.n ||
                  x.later != f->later.n || x.avoiding != f->avoiding.n ||
-                 x.went != files_n_went(e) || x.dirty != files_n_dirty(e)))
-        why = "a job is places where it does not belong, or is not places";
+                 x.went != lists_n_went(e) || x.dirty != lists_n_dirty(e)))
+        why = "a job is in a list where it does not belong, or is missing";
     if (!why && memcmp(x.n_state, f->n_state, sizeof(x.n_state)) != 0)
         why = "the states are counted wrong";
     why = why ? why : lists_check_ids(&f->moving);

@@ -1,4 +1,4 @@
-/* engine_suppose.c - with what a job that waits would start at once: what is
+/* engine_what_if.c - with what a job that waits would start at once: what is
  * said is submitted then, and does start. */
 #include "scheduler/engine/what_if.h"
 #include "tests/contract/engine_queue.h"

@@ -1,4 +1,4 @@
-/* engine_past.c - jobs that ended leave memory, and are what they were when
+/* engine_archive.c - jobs that ended leave memory, and are what they were when
  * they are asked for: by number, by key, by those that wait for them, after a
  * crash at any store call. */
 #include "scheduler/engine/store/archive.h"
