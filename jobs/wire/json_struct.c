@@ -402,15 +402,24 @@ int json_struct_write(const struct json_struct *t, const void *base, json_t *o,
     return 0;
 }
 
+struct sink {
+    struct buf *out;
+    bool is_short; /* jansson ignores that a key could not be written */
+};
+
 static int to_buf(const char *p, size_t n, void *arg)
 {
-    return buf_add(arg, p, n, NULL);
+    struct sink *s = arg;
+    s->is_short = s->is_short || buf_add(s->out, p, n, NULL) < 0;
+    return s->is_short ? -1 : 0;
 }
 
 int json_struct_dump(const json_t *o, struct buf *out, struct error *err)
 {
     size_t before = out->len;
-    if (json_dump_callback(o, to_buf, out, JSON_COMPACT) == 0)
+    struct sink sink = {.out = out};
+    if (json_dump_callback(o, to_buf, &sink, JSON_COMPACT) == 0 &&
+        !sink.is_short)
         return 0;
     if (out->data) {
         out->len = before;

@@ -69,9 +69,14 @@ enum { JSON_ANY_EXTRA = -1 };
 int json_struct_read(const struct json_struct *t, const struct members *m,
                      int extra, void *base, struct error *err) MUST_CHECK;
 /* Reads without checks of values: integers are truncated, texts cleaned. A
- * value of another type counts as missing. in   keep  a missing value leaves
- * the struct as it is, else it is 0 out  ret   strings only of a tree, borrowed
- * err  -1: a row that is not optional is missing */
+ * value of another type counts as missing, but for a real that may be null:
+ * whatever is no number is infinite.
+ *
+ * in   keep  a missing value leaves the struct as it is; else it is 0, of a
+ *            KIND_UNLESS true
+ * out  ret   strings only of a tree, borrowed
+ *
+ * Returns -1, without an error, if a row that is not optional is missing. */
 int json_struct_take(const struct json_struct *t, const struct members *m,
                      bool keep, void *ret) MUST_CHECK;
 /* Adds the rows to o. A KIND_TEXT without a check of its own may have any

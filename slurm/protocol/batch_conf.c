@@ -144,13 +144,15 @@ int batch_conf_encode(const struct batch_conf *c, struct buf *out,
         return error_wrap(err, "batch.json");
     const struct file f = {.launcher = launchers[c->launcher], .conf = *c};
     struct buf text = BUF_INIT;
+    struct error why = {.code = ERR_NOMEM, .msg = "out of memory"};
     json_t *o = json_object();
-    int rc = o && json_struct_write(&table, &f, o, NULL) == 0
-                 ? json_struct_dump(o, &text, NULL)
+    int rc = o && json_struct_write(&table, &f, o, &why) == 0
+                 ? json_struct_dump(o, &text, &why)
                  : -1;
     json_decref(o);
-    if (rc < 0) /* out of memory, or a path that is not UTF-8 */
-        rc = error_set(err, ERR_INVAL, "batch.json: a path is not UTF-8");
+    if (rc < 0)
+        rc = error_set(err, why.code, "batch.json: %s",
+                       why.code == ERR_INVAL ? "a path is not UTF-8" : why.msg);
     else
         rc = buf_addf(out, err, "%s\n", buf_str(&text));
     buf_clear(&text);

@@ -56,7 +56,7 @@ struct batch_conf {
 int batch_conf_parse(const char *text, size_t len, struct batch_conf *ret,
                      struct error *err) MUST_CHECK;
 /* Appends one line with its newline.
- * err  ERR_INVAL a value that batch_conf_parse() would refuse */
+ * err  ERR_INVAL a value that batch_conf_parse() would refuse; ERR_NOMEM */
 int batch_conf_encode(const struct batch_conf *c, struct buf *out,
                       struct error *err) MUST_CHECK;
 

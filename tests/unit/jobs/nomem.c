@@ -9,6 +9,7 @@
 
 #include "jobs/conf/conf.h"
 #include "jobs/spec/spec.h"
+#include "jobs/wire/json_struct.h"
 #include "jobs/wire/metric_rows.h"
 #include "tests/tap.h"
 
@@ -185,6 +186,29 @@ static int try_metrics(struct error *err)
     return rc;
 }
 
+/* jansson goes on when a key could not be written: the text would have a hole.
+ */
+static int try_dump(struct error *err)
+{
+    json_t *o = json_object();
+    for (int i = 0; o && i < 60; i++) {
+        char key[16];
+        (void)snprintf(key, sizeof(key), "key %d", i);
+        (void)json_object_set_new(o, key, json_integer(i));
+    }
+    struct buf out = BUF_INIT;
+    char *want = json_dumps(o, JSON_COMPACT);
+    int rc = want ? json_struct_dump(o, &out, err) : -1;
+    if (rc == 0 && strcmp(buf_str(&out), want) != 0)
+        rc = error_set(err, ERR_INTERNAL, "another text: %s", buf_str(&out));
+    if (rc < 0 && out.len > 0)
+        rc = error_set(err, ERR_INTERNAL, "half a text: %s", buf_str(&out));
+    free(want);
+    json_decref(o);
+    buf_clear(&out);
+    return rc;
+}
+
 static int try_expand(struct error *err)
 {
     static const char text[] =
@@ -232,5 +256,6 @@ int main(void)
     sweep("a sweep", try_expand);
     sweep("mgpu.yaml", try_conf);
     sweep("metrics", try_metrics);
+    sweep("a JSON text", try_dump);
     return tap_done();
 }
