@@ -295,22 +295,24 @@ check-slurm: all $(slurm_progs)
 	    $(call longest_first,$(slurm_progs) $(slurm_tests)))
 
 # The same tree on Debian 13, in a chroot that .ci/debian13 makes: the unit and
-# contract tests, those under MPI on two ranks, those on Slurm. The rest, which
-# .ci/nightly runs, is what these variables leave out, two demos, and the unit
-# tests once more, with the flags of a release; of those on Slurm the ones that
-# wait or compute longest, and the one whose nodes have host names of their own.
+# contract tests, most of those under MPI on two ranks, those on Slurm. The
+# rest, which .ci/nightly runs, is what these variables leave out, two demos,
+# and the unit tests once more, with the flags of a release; of those on Slurm
+# the ones that wait or compute longest, and the one whose nodes have host names
+# of their own. The four of MPI are among the longest.
 debian13-check:
 	$(Q)sh .ci/debian13 make JOBS=$(JOBS) debian13-half demo-run \
 	    demo-slurm-run
-debian13_rest := $(patsubst %,tests/slurm/%.bats,launch nodes people resize \
-                   slurmctld) %/slurm/helper_faults
+debian13_rest := $(patsubst %,tests/slurm/%.bats,daemon launch nodes people \
+                   resize slurmctld) %/slurm/helper_faults
 debian13-half:
-	$(Q)$(MAKE) --no-print-directory MPI_RANKS=2 MPI_MORE= simt_tests= \
+	$(Q)$(MAKE) --no-print-directory MPI_RANKS=2 MPI_MORE= \
+	    MPI_SKIP='llm ranks resize train' simt_tests= \
 	    fault_progs= bats_tests= benches= closed= \
 	    slurm_progs='$(filter-out $(debian13_rest),$(slurm_progs))' \
 	    slurm_tests='$(filter-out $(debian13_rest),$(slurm_tests))' check
 debian13-rest:
-	$(Q)$(MAKE) --no-print-directory MPI_RANKS='1 3' MPI_TWO= \
+	$(Q)$(MAKE) --no-print-directory MPI_RANKS='1 2 3' MPI_TWO= \
 	    contracts='$(long_contracts:%=$(B)/tests/contract/%)' \
 	    slurm_progs='$(filter $(debian13_rest),$(slurm_progs))' \
 	    slurm_tests='$(filter $(debian13_rest),$(slurm_tests))' check
