@@ -31,8 +31,7 @@ enum json_kind {
 };
 
 enum {
-    IS_NULLABLE =
-        1, /* of a string: null is NULL; of a REAL: null is infinite */
+    IS_NULLABLE = 1, /* null is, of a string, NULL, and of a REAL, infinite */
     IS_OPTIONAL = 2, /* a missing key leaves the struct as it is */
     IS_SPARSE = 4,   /* and an empty text, an integer below min or a number that
                       * is not finite is not written */

@@ -150,37 +150,22 @@ void wire_launch_clear(struct wire_launch *l)
     *l = (struct wire_launch){.attempt = 0};
 }
 
-/* jansson 2.14 silently omits members for which it finds no memory: parse the
- * output again to verify it. NULL: no memory. */
-static char *dump(const json_t *o)
-{
-    char *text = json_dumps(o, JSON_COMPACT);
-    json_t *read = text != NULL ? json_loads(text, 0, NULL) : NULL;
-    bool is_whole = read != NULL && json_equal(read, o);
-    json_decref(read);
-    if (is_whole)
-        return text;
-    free(text);
-    return NULL;
-}
-
-/* NULL: a field is not UTF-8, or no memory. */
-static char *describe(const struct wire_launch *l, struct error *err)
+/* err  ERR_INVAL a field is not UTF-8; ERR_NOMEM */
+static int describe(const struct wire_launch *l, struct buf *out,
+                    struct error *err)
 {
     json_t *o = json_object();
     size_t skip = !interpolate_is_user(l->user);
     struct error why = {.code = ERR_NOMEM, .msg = "out of memory"};
-    char *text = NULL;
+    int rc = -1;
     if (o != NULL && put(JSON_FIELDS(who), l, o, &why) == 0 &&
         put(JSON_FIELDS(beat), l, o, &why) == 0 &&
         put(JSON_FIELDS(size), l, o, &why) == 0 &&
         put(rest + skip, 2 - skip, l, o, &why) == 0 &&
         (l->sweep == 0 || put(JSON_FIELDS(task), l, o, &why) == 0))
-        text = dump(o);
+        rc = json_struct_dump(o, out, &why);
     json_decref(o);
-    if (text == NULL)
-        (void)error_set(err, why.code, "launch: %s", why.msg);
-    return text;
+    return rc < 0 ? error_set(err, why.code, "launch: %s", why.msg) : 0;
 }
 
 static int add_all(const struct wire_launch *l, const char *spec_json,
@@ -188,17 +173,13 @@ static int add_all(const struct wire_launch *l, const char *spec_json,
 {
     /* jansson escapes; the spec, already JSON, is inserted before the closing
      * brace. */
-    char *text = describe(l, err);
-    if (text == NULL)
+    if (describe(l, out, err) < 0)
         return -1;
-    size_t n = strlen(text);
-    int rc = 0;
-    if (buf_add(out, text, n - 1, err) < 0 ||
-        buf_addstr(out, ",\"spec\":", err) < 0 ||
+    out->len--;
+    if (buf_addstr(out, ",\"spec\":", err) < 0 ||
         buf_addstr(out, spec_json, err) < 0 || buf_addstr(out, "}\n", err) < 0)
-        rc = -1;
-    free(text);
-    return rc;
+        return -1;
+    return 0;
 }
 
 int wire_launch_encode(const struct wire_launch *l, const char *spec_json,
