@@ -43,6 +43,8 @@ stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
 
 @test "a node that mgpu-admin drains gets nothing of ours, and stays Slurm's" {
     ctld_start
+    known() { stat --nodes | grep -q '^node1 '; }
+    wait_for 30 known # the first look at Slurm may come after the start
     shown() { stat --nodes | grep -q "^node1 .*drained by uid 0: fan"; }
     "$MGPU_BIN/mgpu-admin" --quiet drain --reason fan node1
     wait_for 30 shown
