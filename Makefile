@@ -213,13 +213,14 @@ bins := $(foreach b,$(bins),$(if $(wildcard $(filter \
           $(if $(filter %model,$(b)),worker/model_tool/main.c),$(mains))),$(b)))
 bins += $(if $(filter 1,$(SLURM)),$(B)/bin/mgpu-slurm-helper)
 plugin := $(if $(filter 1,$(CUDA)),$(B)/lib/libmgpu-cuda.so)
+schema := $(B)/share/mgpu.schema.json
 
 .PHONY: all demo demo-run demo-llm demo-llm-run demo-torch demo-torch-run \
         demo-elastic demo-elastic-run demo-slurm demo-slurm-run deps clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
-all: $(bins) $(plugin)
+all: $(bins) $(plugin) $(schema)
 
 # Objects depend on the flags they were built with, archives on the list of
 # sources: change either and what it touches is rebuilt, and nothing else.
@@ -327,6 +328,12 @@ $(eval $(call program,mgpu-worker,worker/main.c,worker))
 $(eval $(call program,mgpu-model,worker/model_tool/main.c,model))
 $(foreach t,submit stat cancel admin,$(eval \
   $(call program,mgpu-$(t),$(filter %/$(t).c,$(mains)),tools)))
+
+$(schema): scheduler/schema/json_schema.awk scheduler/schema/documents
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)
+	$(Q)awk -f $^ >$@
+$(B)/tests/unit/tools/schema: | $(schema)
 
 # The plug-in: every kernel by nvcc, the CUDA-only files, cuBLAS. The
 # program never links CUDA; it opens this with dlopen.

@@ -21,7 +21,7 @@ install: $(if $(NOBUILD),,all)
 	    $(DESTDIR)$(datadir)/doc/mgpu/examples/$${e#jobs/examples/} || exit 1; done
 	for e in jobs/paper/*; do install -D -m 644 $$e \
 	    $(DESTDIR)$(datadir)/doc/mgpu/paper/$${e##*/} || exit 1; done
-	install -D -m 644 scheduler/schema/mgpu.schema.json \
+	install -D -m 644 $(schema) \
 	    $(DESTDIR)$(datadir)/mgpu/mgpu.schema.json
 	for m in $(pages); do install -D -m 644 $$m \
 	    $(DESTDIR)$(mandir)/man$${m##*.}/$${m##*/} || exit 1; done

@@ -1,5 +1,5 @@
 /* schema.c - the documents that the daemon and the tools print are what
- * scheduler/schema/mgpu.schema.json says, and say nothing that it does not.
+ * scheduler/schema/documents says, and say nothing that it does not.
  *
  *   schema                  tests itself, and the file
  *   schema FILE...          checks documents, or lines of them
@@ -136,11 +136,11 @@ static bool is_document(const json_t *v)
 
 static void load(void)
 {
-    const char *src = getenv("MGPU_SRC");
+    const char *bin = getenv("MGPU_BIN");
     char path[512];
     json_error_t err;
-    (void)snprintf(path, sizeof(path), "%s/scheduler/schema/mgpu.schema.json",
-                   src ? src : ".");
+    (void)snprintf(path, sizeof(path), "%s/../share/mgpu.schema.json",
+                   bin ? bin : "build/release/bin");
     schema = json_load_file(path, JSON_REJECT_DUPLICATES, &err);
     if (!schema) {
         (void)fprintf(stderr, "%s: %s\n", path, err.text);
