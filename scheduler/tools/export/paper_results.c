@@ -1,5 +1,5 @@
-/* paper_results.c - parse the papers' tables that are built into the program;
- * see paper_results.h.
+/* paper_results.c - parse the papers' tables that are built into the program,
+ * and state those without numbers; see paper_results.h.
  */
 #include "scheduler/tools/export/paper_results.h"
 
@@ -37,6 +37,39 @@ static const struct {
     {"fig6", paper_fig6},
 };
 enum { N_PAPERS = sizeof(papers) / sizeof(papers[0]) };
+
+/* Comparisons of arXiv 2505.22905; its numbers are not known here. */
+static const struct paper bare[] = {
+    {.name = "methods",
+     .view = PAPER_METHODS,
+     .job = "paper-methods",
+     .compare_key = "method",
+     .compare_value = "lora",
+     .keys = {"resources.gpus", "method"},
+     .n_keys = 2,
+     .titles = {"GPUS", "<METHOD"},
+     .quotient = "/LORA",
+     .values =
+         {{"lora", "lora"}, {"qlora", "qlora"}, {"dpo", "dpo"}, {"qat", "qat"}},
+     .notes = {"H2D and COLLECTIVES: bytes of a rank in an iteration"},
+     .n_notes = 1},
+    {.name = "layout",
+     .view = PAPER_LAYOUT,
+     .job = "paper-layout",
+     .compare_key = "train.channels_last",
+     .compare_value = "true",
+     .keys = {"dataset.image_size", "dataset.data_path", "train.precision",
+              "train.batch_size", "resources.gpus", "train.channels_last"},
+     .n_keys = 6,
+     .titles = {"SIZE", "<DATA PATH", "<PRECISION", "BATCH", "GPUS", "<LAYOUT"},
+     .quotient = "/NHWC",
+     .values = {{"true", "NHWC"}, {"false", "NCHW"}},
+     .is_first = true,
+     .notes = {"DATA and H2D: the host's mean time of an iteration in the last "
+               "epoch, t_data and t_h2d"},
+     .n_notes = 1},
+};
+enum { N_BARE = sizeof(bare) / sizeof(bare[0]) };
 
 const char *paper_name(size_t i)
 {
@@ -235,8 +268,10 @@ int paper_parse(const char *name, const char *text, struct paper *ret,
                      err);
     if (rc < 0)
         paper_clear(&p);
-    else
+    else {
+        p.view = p.n_metrics > 0 ? PAPER_SHARES : PAPER_TIMES;
         *ret = p;
+    }
     return rc;
 }
 
@@ -247,8 +282,15 @@ int paper_load(const char *name, struct paper *ret, struct error *err)
     for (size_t i = 0; i < N_PAPERS; i++)
         if (strcmp(papers[i].name, name) == 0)
             return paper_parse(papers[i].name, papers[i].text, ret, err);
+    for (size_t i = 0; i < N_BARE; i++)
+        if (strcmp(bare[i].name, name) == 0) {
+            *ret = bare[i];
+            return 0;
+        }
     for (size_t i = 0; rc == 0 && i < N_PAPERS; i++)
-        rc = buf_addf(&known, err, "%s%s", i > 0 ? ", " : "", papers[i].name);
+        rc = buf_addf(&known, err, "%s, ", papers[i].name);
+    for (size_t i = 0; rc == 0 && i < N_BARE; i++)
+        rc = buf_addf(&known, err, "%s%s", i > 0 ? ", " : "", bare[i].name);
     if (rc == 0)
         (void)error_set(err, ERR_USAGE,
                         "no report '%.40s'; there are %s. A job's is a file: "

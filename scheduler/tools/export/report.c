@@ -1,4 +1,4 @@
-/* report.c - collect the runs of a paper report, and compute its figures.
+/* report.c - sort runs into the rows of a report, and compare the rows.
  *
  * A run belongs to the row whose keys match its specification; of several, the
  * newest that completed counts. The seconds are compared with the paper's only
@@ -13,7 +13,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "scheduler/tools/export/report_runs.h"
 #include "scheduler/tools/views/show.h"
 
 double report_time(const char *text)
@@ -68,6 +67,14 @@ static void clear_row(struct report_row *row)
                                .accuracy = NAN,
                                .s_per_it = NAN,
                                .profiled_s = NAN,
+                               .s_per_update = NAN,
+                               .samples_per_s = NAN,
+                               .tokens_per_s = NAN,
+                               .memory_bytes = NAN,
+                               .h2d_bytes = NAN,
+                               .collective_bytes = NAN,
+                               .t_data_s = NAN,
+                               .t_h2d_s = NAN,
                                .paper_s_per_it = NAN,
                                .paper_s = NAN,
                                .speedup = NAN,
@@ -80,6 +87,13 @@ static void clear_row(struct report_row *row)
                                .paper_compared = NAN};
     for (size_t i = 0; i < PAPER_METRICS; i++)
         row->seconds[i] = row->metrics[i] = row->paper_metrics[i] = NAN;
+}
+
+double report_number(const struct report_row *row, size_t at)
+{
+    double v;
+    memcpy(&v, (const char *)row + at, sizeof(v));
+    return v;
 }
 
 void report_begin(struct report *r)
@@ -102,7 +116,8 @@ void report_begin(struct report *r)
     }
 }
 
-/* The row of a run, created if the paper has none; NULL: no room. */
+/* The row of a run, created if the paper has none; NULL: no room, or the run
+ * lacks a key of a report that is not of a paper. */
 static struct report_row *row_of(struct report *r, const json_t *job)
 {
     const struct paper *p = &r->paper;
@@ -112,6 +127,12 @@ static struct report_row *row_of(struct report *r, const json_t *job)
         value_of(job, p->keys[k], like.keys[k], REPORT_VALUE_CAP);
         if (strcmp(p->keys[k], "resources.gpus") == 0)
             like.gpus = field_int(job, "gpus", 0);
+        if ((p->view & PAPER_PRINTED) || strcmp(like.keys[k], "-") != 0)
+            continue;
+        if (k + 1 < p->n_keys || !p->is_first)
+            return NULL;
+        (void)snprintf(like.keys[k], REPORT_VALUE_CAP, "%s",
+                       p->values[0].value);
     }
     for (size_t i = 0; i < r->n_rows; i++) {
         bool same = true;
@@ -124,122 +145,6 @@ static struct report_row *row_of(struct report *r, const json_t *job)
         return NULL;
     r->rows[r->n_rows] = like;
     return &r->rows[r->n_rows++];
-}
-
-/* ---- one run --------------------------------------------------------------
- */
-static double attempts_s(const json_t *attempts)
-{
-    double sum = NAN;
-    for (size_t i = 0; i < json_array_size(attempts); i++) {
-        const json_t *a = json_array_get(attempts, i);
-        double s = report_time(field_str(a, "ended")) -
-                   report_time(field_str(a, "claimed"));
-        if (isfinite(s))
-            sum = (isfinite(sum) ? sum : 0) + s;
-    }
-    return sum;
-}
-
-/* An epoch that was repeated counts as it ended. */
-static void take_epochs(struct report_row *row, const json_t *job,
-                        const json_t *epochs)
-{
-    char batch[REPORT_VALUE_CAP];
-    const json_t *rows = json_object_get(epochs, "rows");
-    int c_epoch = cells_column(epochs, "epoch");
-    int c_s = cells_column(epochs, "seconds");
-    int c_acc = cells_column(epochs, "eval_accuracy");
-    int c_rate = cells_column(epochs, "samples_per_s");
-    double last = 0;
-    value_of(job, "train.batch_size", batch, sizeof(batch));
-    const double samples =
-        strtod(batch, NULL) * (double)field_int(job, "gpus", 0);
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *e = json_array_get(rows, i);
-        double epoch = show_cell(e, c_epoch), s = show_cell(e, c_s);
-        bool again = false;
-        for (size_t j = i + 1; j < json_array_size(rows); j++)
-            again =
-                again || show_cell(json_array_get(rows, j), c_epoch) == epoch;
-        if (again)
-            continue;
-        if (isfinite(s))
-            row->train_s = (isfinite(row->train_s) ? row->train_s : 0) + s;
-        if (epoch >= last) {
-            last = epoch;
-            row->accuracy = show_cell(e, c_acc);
-            row->s_per_it = samples / show_cell(e, c_rate);
-        }
-    }
-}
-
-/* Whether the name begins with one of "a | b". */
-static bool is_of(const char *name, const char *prefixes)
-{
-    for (const char *p = prefixes; *p;) {
-        size_t len = strcspn(p, "|"), n = len;
-        while (n > 0 && p[n - 1] == ' ' && p[len] == '|')
-            n--;
-        if (n > 0 && strncmp(name, p, n) == 0)
-            return true;
-        p += len;
-        p += strspn(p, "| ");
-    }
-    return false;
-}
-
-struct profiled {
-    double sums[PAPER_METRICS]; /* seconds of all ranks */
-    double ranks, part_s;       /* part_s: of all ranks; 0: no profile_first */
-};
-
-/* in   attempt  0: all of them */
-static struct profiled sums_of(const struct paper *p, const json_t *profile,
-                               size_t attempt)
-{
-    const json_t *rows = json_object_get(profile, "rows");
-    int c_name = cells_column(profile, "metric");
-    int c_s = cells_column(profile, "total_s");
-    int c_rank = cells_column(profile, "rank");
-    int c_attempt = cells_column(profile, "attempt");
-    struct profiled ret = {.ranks = 0};
-    for (size_t i = 0; c_name >= 0 && i < json_array_size(rows); i++) {
-        const json_t *one = json_array_get(rows, i);
-        const char *name =
-            json_string_value(json_array_get(one, (size_t)c_name));
-        double s = show_cell(one, c_s), rank = show_cell(one, c_rank);
-        if (attempt > 0 && show_cell(one, c_attempt) != (double)attempt)
-            continue;
-        ret.ranks = rank + 1 > ret.ranks ? rank + 1 : ret.ranks;
-        if (name && strcmp(name, "profiled part") == 0)
-            ret.part_s += s;
-        for (size_t m = 0; name && isfinite(s) && m < p->n_metrics; m++)
-            if (is_of(name, p->metrics[m].prefixes))
-                ret.sums[m] += s;
-    }
-    return ret;
-}
-
-/* Seconds and shares are of the part of the run that was profiled. With
- * train.profile_first each attempt has such a part: the longest counts. */
-static void take_profile(struct report_row *row, const struct paper *p,
-                         const json_t *profile, size_t attempts)
-{
-    const struct profiled all = sums_of(p, profile, 0);
-    struct profiled of = {.part_s = 0};
-    for (size_t a = 1; all.part_s > 0 && a <= attempts; a++) {
-        const struct profiled one = sums_of(p, profile, a);
-        of = one.part_s > of.part_s ? one : of;
-    }
-    of = of.part_s > 0 ? of : all;
-    if (of.ranks == 0 || !(row->train_s > 0))
-        return;
-    row->profiled_s = of.part_s > 0 ? of.part_s / of.ranks : row->train_s;
-    for (size_t m = 0; m < p->n_metrics; m++) {
-        row->seconds[m] = of.sums[m];
-        row->metrics[m] = of.sums[m] / (of.ranks * row->profiled_s);
-    }
 }
 
 static int add_once(struct buf *b, const char *text, const char *sep,
@@ -270,11 +175,10 @@ static int check_like(struct report *r, struct report_row *row,
     return 0;
 }
 
-int report_add_run(struct report *r, const json_t *job_reply,
-                   const json_t *epochs, const json_t *profile,
+int report_add_run(struct report *r, const struct report_run *run,
                    struct error *err)
 {
-    const json_t *job = json_object_get(job_reply, "job");
+    const json_t *job = json_object_get(run->job, "job");
     struct report_row *row;
     if (strcmp(field_str(job, "state"), "COMPLETED") != 0) {
         r->n_open++;
@@ -291,21 +195,15 @@ int report_add_run(struct report *r, const json_t *job_reply,
                    field_str(job, "place"));
     (void)snprintf(row->started, sizeof(row->started), "%s",
                    field_str(job, "started"));
-    row->time_s = attempts_s(json_object_get(job_reply, "attempts"));
-    take_epochs(row, job, epochs);
-    if (profile)
-        take_profile(row, &r->paper, profile,
-                     json_array_size(json_object_get(job_reply, "attempts")));
+    report_figures(row, &r->paper, run);
     return check_like(r, row, job, err);
 }
 
 /* ---- all of them ----------------------------------------------------------
  */
-/* The row with this value of `key` and the same other keys; NULL: there is
- * none, or no such key. */
-static const struct report_row *base_of(const struct report *r,
-                                        const struct report_row *row,
-                                        const char *key, const char *value)
+const struct report_row *report_base(const struct report *r,
+                                     const struct report_row *row,
+                                     const char *key, const char *value)
 {
     for (size_t i = 0; i < r->n_rows; i++) {
         bool same = true, has_key = false;
@@ -324,9 +222,9 @@ static const struct report_row *base_of(const struct report *r,
 static void compare(struct report *r, struct report_row *row)
 {
     const struct paper *p = &r->paper;
-    const struct report_row *one = base_of(r, row, "resources.gpus", "1");
+    const struct report_row *one = report_base(r, row, "resources.gpus", "1");
     const struct report_row *other =
-        p->compare_key ? base_of(r, row, p->compare_key, p->compare_value)
+        p->compare_key ? report_base(r, row, p->compare_key, p->compare_value)
                        : NULL;
     if (one && row->gpus > 0) {
         row->speedup = one->time_s / row->time_s;
@@ -389,12 +287,27 @@ static int compare_values(const char *a, const char *b)
     return strcmp(a, b);
 }
 
-static int by_keys(const void *a, const void *b)
+/* Where a value of the last key stands among those that the table lists. */
+static int place_of(const struct paper *p, const char *value)
+{
+    int i = 0;
+    while (i < PAPER_VALUES && p->values[i].value &&
+           strcmp(p->values[i].value, value) != 0)
+        i++;
+    return i;
+}
+
+static int by_keys(const void *a, const void *b, void *paper)
 {
     const struct report_row *x = a, *y = b;
+    const struct paper *p = paper;
     int order = 0;
-    for (size_t k = 0; order == 0 && k < PAPER_KEYS; k++)
-        order = compare_values(x->keys[k], y->keys[k]);
+    for (size_t k = 0; order == 0 && k < p->n_keys; k++) {
+        if (k + 1 == p->n_keys)
+            order = place_of(p, x->keys[k]) - place_of(p, y->keys[k]);
+        if (order == 0)
+            order = compare_values(x->keys[k], y->keys[k]);
+    }
     return order;
 }
 
@@ -402,7 +315,7 @@ int report_finish(struct report *r, const json_t *nodes, struct error *err)
 {
     /* Jobs come newest first; the rows that they add are sorted at the end. */
     const size_t n = r->paper.n_rows;
-    qsort(r->rows + n, r->n_rows - n, sizeof(r->rows[0]), by_keys);
+    qsort_r(r->rows + n, r->n_rows - n, sizeof(r->rows[0]), by_keys, &r->paper);
     for (size_t i = 0; i < r->n_rows; i++) {
         struct report_row *row = &r->rows[i];
         compare(r, row);
@@ -417,41 +330,4 @@ void report_clear(struct report *r)
     paper_clear(&r->paper);
     buf_clear(&r->differs);
     buf_clear(&r->ran_on);
-}
-
-/* ---- from the daemon ------------------------------------------------------
- */
-static int take_job(struct client *c, const char *display_id, const json_t *job,
-                    void *arg, struct error *err)
-{
-    struct report *r = arg;
-    json_t *epochs = NULL, *profile = NULL;
-    int rc = client_get(c, &epochs, err, "/v1/jobs/%s/epochs", display_id);
-    if (rc == 0 && r->paper.n_metrics > 0)
-        rc = client_get(c, &profile, err, "/v1/jobs/%s/profile", display_id);
-    if (rc == 0)
-        rc = report_add_run(r, job, epochs, profile, err);
-    json_decref(epochs);
-    json_decref(profile);
-    return rc;
-}
-
-int report_collect(struct client *c, const char *name, char **words, size_t n,
-                   struct report *ret, struct error *err)
-{
-    json_t *nodes = NULL;
-    *ret = (struct report){.n_rows = 0};
-    if (paper_load(name, &ret->paper, err) < 0)
-        return -1;
-    report_begin(ret);
-    int rc = client_get(c, &nodes, err, "/v1/nodes");
-    if (rc == 0)
-        rc = runs_each(c, ret->paper.job, words, n, take_job, ret,
-                       &ret->n_denied, err);
-    if (rc == 0)
-        rc = report_finish(ret, nodes, err);
-    json_decref(nodes);
-    if (rc < 0)
-        report_clear(ret);
-    return rc;
 }

@@ -1,4 +1,5 @@
-/* report.h - own runs beside the results of a paper: mgpu-stat --report. */
+/* report.h - own runs beside the results of a paper, or beside each other:
+ * mgpu-stat --report NAME. */
 #ifndef MGPU_SCHEDULER_TOOLS_EXPORT_REPORT_H
 #define MGPU_SCHEDULER_TOOLS_EXPORT_REPORT_H
 
@@ -10,7 +11,7 @@
 #include "scheduler/tools/common/render.h"
 #include "scheduler/tools/export/paper_results.h"
 
-enum { REPORT_ROWS = 2 * PAPER_ROWS, REPORT_VALUE_CAP = 48 };
+enum { REPORT_ROWS = 256, REPORT_VALUE_CAP = 48 };
 
 /* One row: of the paper, or of own runs with other values of the keys. */
 struct report_row {
@@ -26,6 +27,13 @@ struct report_row {
     double profiled_s; /* of train_s, what was profiled, on average of a rank */
     double seconds[PAPER_METRICS]; /* in profiled_s, summed over the ranks */
     double metrics[PAPER_METRICS]; /* of profiled_s on each rank, 0..1 */
+    double s_per_update;           /* train_s by iterations */
+    double samples_per_s, tokens_per_s; /* of all ranks, in the last epoch */
+    /* The memory of the fullest rank, planned if no GPU measured it; what a
+     * rank moves in an iteration, from host to device and by collectives. */
+    double memory_bytes, h2d_bytes, collective_bytes;
+    bool is_planned;
+    double t_data_s, t_h2d_s; /* a rank's mean in the last epoch */
     bool is_like; /* as far as known it is the same task as the paper's */
 
     double paper_s, paper_metrics[PAPER_METRICS];
@@ -49,24 +57,36 @@ struct report {
     size_t n_open, n_denied; /* number of jobs: not completed; of other users */
 };
 
-/* in   words  jobs and sweeps to take the runs from; n 0: all visible jobs with
- *      the report's name
- * own  *ret: report_clear() */
-int report_collect(struct client *c, const char *name, char **words, size_t n,
-                   struct report *ret, struct error *err) MUST_CHECK;
 void report_clear(struct report *r);
+
+/* Replies about one run: mgpu.job/1, mgpu.epochs/1; mgpu.profile/1 and
+ * mgpu.iterations/1, or NULL. */
+struct report_run {
+    const json_t *job, *epochs, *profile, *iterations;
+};
+/* The figures of a row. */
+void report_figures(struct report_row *row, const struct paper *p,
+                    const struct report_run *run);
 
 /* ---- the parts of it, for tests -------------------------------------------
  */
 /* Adds the paper's rows to r, which has its paper. */
 void report_begin(struct report *r);
-/* Adds one run: mgpu.job/1, mgpu.epochs/1, mgpu.profile/1 (or NULL). A later
- * call for the same row is an older run, and changes nothing. */
-int report_add_run(struct report *r, const json_t *job, const json_t *epochs,
-                   const json_t *profile, struct error *err) MUST_CHECK;
+/* Adds one run. A later call for the same row is an older run, and changes
+ * nothing. */
+int report_add_run(struct report *r, const struct report_run *run,
+                   struct error *err) MUST_CHECK;
 /* Computes speed-up and the other derived figures; ran_on from mgpu.nodes/1. */
 int report_finish(struct report *r, const json_t *nodes,
                   struct error *err) MUST_CHECK;
+
+/* The row with this value of `key` and the same other keys; NULL: there is
+ * none, or no such key. */
+const struct report_row *report_base(const struct report *r,
+                                     const struct report_row *row,
+                                     const char *key, const char *value);
+/* A number of a row by its offset. */
+double report_number(const struct report_row *row, size_t at);
 
 /* ---- what is made of it ----------------------------------------------------
  */
@@ -86,7 +106,10 @@ struct report_conf {
 };
 /* How many documents go to standard output: JSON, and files named "-". */
 int report_stdouts(const struct report_conf *conf);
-/* err  as report_collect(); of a file that cannot be written */
+/* in   words  jobs and sweeps to take the runs from; n 0: all visible jobs with
+ *      the report's name, the newest 500
+ * err  ERR_USAGE no such report, or not in that form; a word is no job; of a
+ *      file that cannot be written; the client's */
 int report_view(struct client *c, const struct report_conf *conf, char **words,
                 size_t n, FILE *out, struct error *err) MUST_CHECK;
 

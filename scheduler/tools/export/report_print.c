@@ -1,6 +1,4 @@
-/* report_print.c - print a paper report as a table with notes, as CSV and as
- * JSON.
- */
+/* report_print.c - print a report as a table with notes. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -10,9 +8,7 @@
 #include "jobs/text/text.h"
 #include "scheduler/tools/export/report.h"
 
-/* A report with metrics has the keys, three times, the job, and for each metric
- * its seconds, its share and the paper's share. */
-enum { COLUMNS_CAP = PAPER_KEYS + 3 + 3 * PAPER_METRICS + 1, TEXT_CAP = 64 };
+enum { TEXT_CAP = 64 };
 
 /* "precision" of "train.precision". */
 static const char *tail_of(const char *key)
@@ -40,159 +36,198 @@ static bool has_paper_metrics(const struct report *r)
 
 /* ---- the table ------------------------------------------------------------
  */
-/* The columns of a report of times, besides the keys; "%s" is the value that
- * the paper compares with. */
-static const struct time_column {
+/* The columns between the keys and the job; "%s" is the value that the paper
+ * compares with. Of reports that are not of a paper each has a second column,
+ * the quotient by the row that it is compared with. */
+static const struct figure {
     const char *title;
     size_t at;
     char fmt;
+    enum paper_view in;
     enum { ALWAYS, WITH_ACCURACY, WITH_S_PER_IT, WITH_COMPARE } when;
-} times[] = {
-    {"TIME s", offsetof(struct report_row, time_s), 's', ALWAYS},
-    {"TRAIN s", offsetof(struct report_row, train_s), 's', ALWAYS},
-    {"TEST ACC", offsetof(struct report_row, accuracy), 'a', ALWAYS},
-    {"PAPER ACC", offsetof(struct report_row, paper_accuracy), 'a',
-     WITH_ACCURACY},
-    {"s/IT", offsetof(struct report_row, s_per_it), 'i', WITH_S_PER_IT},
-    {"PAPER s/IT", offsetof(struct report_row, paper_s_per_it), 'i',
-     WITH_S_PER_IT},
-    {"SPEED-UP", offsetof(struct report_row, speedup), 'x', ALWAYS},
-    {"EFFICIENCY", offsetof(struct report_row, efficiency), '%', ALWAYS},
-    {"VS %s", offsetof(struct report_row, compared), '%', WITH_COMPARE},
-    {"PAPER VS %s", offsetof(struct report_row, paper_compared), '%',
-     WITH_COMPARE},
-    {"PAPER s", offsetof(struct report_row, paper_s), 's', ALWAYS},
-    {"SPEED-UP", offsetof(struct report_row, paper_speedup), 'x', ALWAYS},
-    {"EFFICIENCY", offsetof(struct report_row, paper_efficiency), '%', ALWAYS},
-    {"PAPER/OURS", offsetof(struct report_row, times_paper), 'x', ALWAYS},
+} figures[] = {
+#define AT(member) offsetof(struct report_row, member)
+    {"TIME s", AT(time_s), 's', PAPER_TIMES, ALWAYS},
+    {"TRAIN s", AT(train_s), 's', PAPER_PRINTED, ALWAYS},
+    {"TEST ACC", AT(accuracy), 'a', PAPER_TIMES, ALWAYS},
+    {"PAPER ACC", AT(paper_accuracy), 'a', PAPER_TIMES, WITH_ACCURACY},
+    {"s/IT", AT(s_per_it), 'i', PAPER_PRINTED, WITH_S_PER_IT},
+    {"PAPER s/IT", AT(paper_s_per_it), 'i', PAPER_TIMES, WITH_S_PER_IT},
+    {"SPEED-UP", AT(speedup), 'x', PAPER_TIMES, ALWAYS},
+    {"EFFICIENCY", AT(efficiency), '%', PAPER_TIMES, ALWAYS},
+    {"VS %s", AT(compared), '%', PAPER_TIMES, WITH_COMPARE},
+    {"PAPER VS %s", AT(paper_compared), '%', PAPER_TIMES, WITH_COMPARE},
+    {"PAPER s", AT(paper_s), 's', PAPER_TIMES, ALWAYS},
+    {"SPEED-UP", AT(paper_speedup), 'x', PAPER_TIMES, ALWAYS},
+    {"EFFICIENCY", AT(paper_efficiency), '%', PAPER_TIMES, ALWAYS},
+    {"PAPER/OURS", AT(times_paper), 'x', PAPER_TIMES, ALWAYS},
+    {"PROFILED s", AT(profiled_s), 's', PAPER_SHARES, ALWAYS},
+    {"s/IT", AT(s_per_update), 'i', PAPER_METHODS, ALWAYS},
+    {"TOKENS/S", AT(tokens_per_s), 'n', PAPER_METHODS, ALWAYS},
+    {"MEMORY", AT(memory_bytes), 'b', PAPER_METHODS, ALWAYS},
+    {"H2D/IT", AT(h2d_bytes), 'b', PAPER_METHODS, ALWAYS},
+    {"COLLECTIVES/IT", AT(collective_bytes), 'b', PAPER_METHODS, ALWAYS},
+    {"DATA/IT", AT(t_data_s), 'm', PAPER_LAYOUT, ALWAYS},
+    {"H2D/IT", AT(t_h2d_s), 'm', PAPER_LAYOUT, ALWAYS},
+    {"IMAGES/S", AT(samples_per_s), 'n', PAPER_LAYOUT, ALWAYS},
 };
-enum { N_TIMES = sizeof(times) / sizeof(*times) };
-_Static_assert(PAPER_KEYS + N_TIMES + 1 <= COLUMNS_CAP, "all its columns");
+enum { N_FIGURES = sizeof(figures) / sizeof(*figures) };
 
-static bool is_shown(const struct paper *p, const struct time_column *c)
+/* The figures of one view are fewer than half of all, so there is room for
+ * their quotients; a metric has its seconds, its share and the paper's. */
+enum { COLUMNS_CAP = PAPER_KEYS + N_FIGURES + 3 * PAPER_METRICS + 1 };
+
+struct titles {
+    char text[COLUMNS_CAP][TEXT_CAP];
+    struct render_column columns[COLUMNS_CAP];
+    size_t n;
+};
+
+/* "<name": a column of text, on the left. */
+static void add_title(struct titles *t, const char *title)
 {
-    return c->when == ALWAYS || (c->when == WITH_ACCURACY && p->has_accuracy) ||
-           (c->when == WITH_S_PER_IT && p->has_s_per_it) ||
-           (c->when == WITH_COMPARE && p->compare_key);
+    const bool is_left = *title == '<';
+    (void)snprintf(t->text[t->n], TEXT_CAP, "%s", title + is_left);
+    t->columns[t->n] = (struct render_column){
+        t->text[t->n], is_left ? RENDER_LEFT : RENDER_RIGHT};
+    t->n++;
 }
 
-static void time_title(const struct paper *p, const struct time_column *c,
-                       char out[TEXT_CAP])
+static bool is_shown(const struct paper *p, const struct figure *f)
 {
-    char value[32] = "";
-    int n = (int)strcspn(c->title, "%");
-    if (c->when == WITH_COMPARE)
-        upper(p->compare_value, value, sizeof(value));
-    (void)snprintf(out, TEXT_CAP, "%.*s%s", n, c->title, value);
+    return (f->in & p->view) &&
+           (f->when == ALWAYS ||
+            (f->when == WITH_ACCURACY && p->has_accuracy) ||
+            (f->when == WITH_S_PER_IT && p->has_s_per_it) ||
+            (f->when == WITH_COMPARE && p->compare_key));
 }
 
-static void metric_titles(const struct paper *p, bool has_paper,
-                          char titles[COLUMNS_CAP][TEXT_CAP], size_t *io_n)
-{
-    char word[32];
-    (void)snprintf(titles[(*io_n)++], TEXT_CAP, "TRAIN s");
-    if (p->has_s_per_it)
-        (void)snprintf(titles[(*io_n)++], TEXT_CAP, "s/IT");
-    (void)snprintf(titles[(*io_n)++], TEXT_CAP, "PROFILED s");
-    for (size_t m = 0; m < p->n_metrics; m++) {
-        upper(p->metrics[m].name, word, sizeof(word));
-        (void)snprintf(titles[(*io_n)++], TEXT_CAP, "%s s", word);
-        (void)snprintf(titles[(*io_n)++], TEXT_CAP, "%s %%", word);
-    }
-    for (size_t m = 0; has_paper && m < p->n_metrics; m++) {
-        upper(p->metrics[m].name, word, sizeof(word));
-        (void)snprintf(titles[(*io_n)++], TEXT_CAP, "PAPER %s %%", word);
-    }
-}
-
-static size_t make_columns(const struct report *r,
-                           struct render_column columns[COLUMNS_CAP],
-                           char titles[COLUMNS_CAP][TEXT_CAP])
+static void make_titles(const struct report *r, struct titles *t)
 {
     const struct paper *p = &r->paper;
-    size_t n = 0;
-    for (size_t k = 0; k < p->n_keys; k++)
-        upper(tail_of(p->keys[k]), titles[n++], TEXT_CAP);
-    if (p->n_metrics == 0)
-        for (size_t i = 0; i < N_TIMES; i++) {
-            if (is_shown(p, &times[i]))
-                time_title(p, &times[i], titles[n++]);
-        }
-    else
-        metric_titles(p, has_paper_metrics(r), titles, &n);
-    (void)snprintf(titles[n++], TEXT_CAP, "JOB");
-    for (size_t i = 0; i < n; i++)
-        columns[i] = (struct render_column){titles[i], RENDER_RIGHT};
-    return n;
+    char text[TEXT_CAP], word[32] = "";
+    *t = (struct titles){.n = 0};
+    for (size_t k = 0; k < p->n_keys; k++) {
+        upper(tail_of(p->keys[k]), text, sizeof(text));
+        add_title(t, p->titles[k] ? p->titles[k] : text);
+    }
+    if (p->compare_value)
+        upper(p->compare_value, word, sizeof(word));
+    for (size_t i = 0; i < N_FIGURES; i++) {
+        if (!is_shown(p, &figures[i]))
+            continue;
+        (void)snprintf(text, sizeof(text), "%.*s%s",
+                       (int)strcspn(figures[i].title, "%"), figures[i].title,
+                       figures[i].when == WITH_COMPARE ? word : "");
+        add_title(t, text);
+        if (p->quotient)
+            add_title(t, p->quotient);
+    }
+    for (size_t m = 0; m < p->n_metrics; m++) {
+        upper(p->metrics[m].name, word, sizeof(word));
+        (void)snprintf(text, sizeof(text), "%s s", word);
+        add_title(t, text);
+        (void)snprintf(text, sizeof(text), "%s %%", word);
+        add_title(t, text);
+    }
+    for (size_t m = 0; has_paper_metrics(r) && m < p->n_metrics; m++) {
+        upper(p->metrics[m].name, word, sizeof(word));
+        (void)snprintf(text, sizeof(text), "PAPER %s %%", word);
+        add_title(t, text);
+    }
+    add_title(t, "JOB");
 }
 
-static double number_at(const struct report_row *row, size_t at)
+static const char *number_text(double v, char fmt, char out[TEXT_CAP])
 {
-    double v;
-    memcpy(&v, (const char *)row + at, sizeof(v));
-    return v;
+    (void)snprintf(out, TEXT_CAP, "-");
+    if (fmt == 'b')
+        return render_bytes(v, out, TEXT_CAP);
+    if (!isfinite(v))
+        return out;
+    if (fmt == 'a')
+        (void)snprintf(out, TEXT_CAP, "%.2f %%", 100 * v);
+    else if (fmt == '%')
+        (void)snprintf(out, TEXT_CAP, "%.1f %%", 100 * v);
+    else if (fmt == 'i')
+        (void)snprintf(out, TEXT_CAP, "%.3g", v);
+    else if (fmt == 'x')
+        (void)snprintf(out, TEXT_CAP, "%.2f x", v);
+    else if (fmt == 'n')
+        (void)snprintf(out, TEXT_CAP, "%.0f", v);
+    else if (fmt == 'm')
+        (void)snprintf(out, TEXT_CAP, "%.3f ms", 1e3 * v);
+    else
+        (void)snprintf(out, TEXT_CAP, v < 100 ? "%.2f" : "%.0f", v);
+    return out;
 }
 
 static int add_number(struct render_table *t, double v, char fmt,
                       struct error *err)
 {
-    char text[TEXT_CAP] = "-";
-    if (isfinite(v) && fmt == 'a')
-        (void)snprintf(text, sizeof(text), "%.2f %%", 100 * v);
-    else if (isfinite(v) && fmt == '%')
-        (void)snprintf(text, sizeof(text), "%.1f %%", 100 * v);
-    else if (isfinite(v) && fmt == 'i')
-        (void)snprintf(text, sizeof(text), "%.3g", v);
-    else if (isfinite(v) && fmt == 'x')
-        (void)snprintf(text, sizeof(text), "%.2f x", v);
-    else if (isfinite(v))
-        (void)snprintf(text, sizeof(text), v < 100 ? "%.2f" : "%.0f", v);
-    return render_table_add(t, err, "%s", text);
+    char text[TEXT_CAP];
+    return render_table_put(t, number_text(v, fmt, text), err);
 }
 
-static int add_times(struct render_table *t, const struct paper *p,
-                     const struct report_row *row, struct error *err)
+static int add_figures(struct render_table *t, const struct report *r,
+                       const struct report_row *row, struct error *err)
 {
-    for (size_t i = 0; i < N_TIMES; i++)
-        if (is_shown(p, &times[i]) &&
-            add_number(t, number_at(row, times[i].at), times[i].fmt, err) < 0)
+    const struct paper *p = &r->paper;
+    const struct report_row *base =
+        p->quotient ? report_base(r, row, p->compare_key, p->compare_value)
+                    : NULL;
+    for (size_t i = 0; i < N_FIGURES; i++) {
+        const struct figure *f = &figures[i];
+        if (!is_shown(p, f))
+            continue;
+        double v = report_number(row, f->at);
+        if (add_number(t, v, f->fmt, err) < 0 ||
+            (p->quotient &&
+             add_number(t, base ? v / report_number(base, f->at) : (double)NAN,
+                        'x', err) < 0))
             return -1;
+    }
     return 0;
 }
 
 static int add_metrics(struct render_table *t, const struct report *r,
                        const struct report_row *row, struct error *err)
 {
-    const struct paper *p = &r->paper;
-    bool has_paper = has_paper_metrics(r);
-    int rc = add_number(t, row->train_s, 's', err);
-    if (rc == 0 && p->has_s_per_it)
-        rc = add_number(t, row->s_per_it, 'i', err);
-    if (rc == 0)
-        rc = add_number(t, row->profiled_s, 's', err);
-    for (size_t m = 0; rc == 0 && m < p->n_metrics; m++) {
+    const size_t n = r->paper.n_metrics;
+    int rc = 0;
+    for (size_t m = 0; rc == 0 && m < n; m++) {
         rc = add_number(t, row->seconds[m], 's', err);
         if (rc == 0)
             rc = add_number(t, row->metrics[m], '%', err);
     }
-    for (size_t m = 0; rc == 0 && has_paper && m < p->n_metrics; m++)
+    for (size_t m = 0; rc == 0 && has_paper_metrics(r) && m < n; m++)
         rc = add_number(t, row->paper_metrics[m], '%', err);
     return rc;
+}
+
+/* A value as the table shows it. */
+static const char *word_of(const struct paper *p, size_t key, const char *value)
+{
+    for (size_t i = 0; key + 1 == p->n_keys && i < PAPER_VALUES; i++)
+        if (p->values[i].value && strcmp(p->values[i].value, value) == 0)
+            return p->values[i].word;
+    return value;
 }
 
 static int add_row(struct render_table *t, const struct report *r,
                    const struct report_row *row, struct error *err)
 {
     const struct paper *p = &r->paper;
-    int rc = 0;
-    for (size_t k = 0; rc == 0 && k < p->n_keys; k++)
-        rc = render_table_add(t, err, "%s", row->keys[k]);
+    int rc = render_table_add(t, err, "%s", row->keys[0]);
+    for (size_t k = 1; rc == 0 && k < p->n_keys; k++)
+        rc = render_table_put(t, word_of(p, k, row->keys[k]), err);
     if (rc == 0)
-        rc = p->n_metrics == 0 ? add_times(t, p, row, err)
-                               : add_metrics(t, r, row, err);
-    return rc < 0 ? -1
-                  : render_table_add(t, err, "%s",
-                                     row->is_run ? row->display_id : "-");
+        rc = add_figures(t, r, row, err);
+    if (rc == 0)
+        rc = add_metrics(t, r, row, err);
+    return rc < 0
+               ? -1
+               : render_table_put(t, row->is_run ? row->display_id : "-", err);
 }
 
 /* ---- what is to be known of it --------------------------------------------
@@ -291,170 +326,116 @@ static void print_runs(const struct report *r, FILE *out)
                       render_escape(buf_str(&r->differs), safe, sizeof(safe)));
 }
 
+/* ---- the order of the methods ---------------------------------------------
+ */
+/* The row of a method; NULL method: the one that has most, of all but qat. */
+static const struct report_row *row_of(const struct report *r, int64_t gpus,
+                                       const char *method, size_t at)
+{
+    const struct report_row *most = NULL;
+    for (size_t i = 0; i < r->n_rows; i++) {
+        const struct report_row *row = &r->rows[i];
+        const bool is_it = strcmp(row->keys[1], method ? method : "qat") == 0;
+        const double v = report_number(row, at);
+        if (row->gpus != gpus || is_it != (method != NULL))
+            continue;
+        if (method)
+            return row;
+        if (isfinite(v) && (!most || v > report_number(most, at)))
+            most = row;
+    }
+    return most;
+}
+
+/* "LoRA is faster than DPO: holds (0.31 s and 0.52 s of dpo)" */
+static void print_order(const struct report *r, int64_t gpus, FILE *out)
+{
+    static const struct {
+        const char *claim, *less, *more;
+        size_t at;
+    } claims[] = {
+        {"LoRA is faster than DPO", "lora", "dpo", AT(s_per_update)},
+        {"LoRA is smaller than DPO", "lora", "dpo", AT(memory_bytes)},
+        {"QAT is the slowest", NULL, "qat", AT(s_per_update)},
+        {"QAT is the largest", NULL, "qat", AT(memory_bytes)},
+    };
+    (void)fprintf(
+        out, "the order that arXiv 2505.22905 states, on %" PRId64 " GPU%s:\n",
+        gpus, gpus == 1 ? "" : "s");
+    for (size_t i = 0; i < sizeof(claims) / sizeof(claims[0]); i++) {
+        const size_t at = claims[i].at;
+        const struct report_row *less = row_of(r, gpus, claims[i].less, at);
+        const struct report_row *more = row_of(r, gpus, claims[i].more, at);
+        const double a = less ? report_number(less, at) : (double)NAN;
+        const double b = more ? report_number(more, at) : (double)NAN;
+        const bool is_time = at == AT(s_per_update);
+        char texts[2][TEXT_CAP];
+        if (!isfinite(a) || !isfinite(b)) {
+            (void)fprintf(out, "  %s: not known, a run is missing\n",
+                          claims[i].claim);
+            continue;
+        }
+        (void)fprintf(out, "  %s: %s (%s%s and %s%s of %s)\n", claims[i].claim,
+                      a < b ? "holds" : "does not hold",
+                      number_text(a, is_time ? 'i' : 'b', texts[0]),
+                      is_time ? " s" : "",
+                      number_text(b, is_time ? 'i' : 'b', texts[1]),
+                      is_time ? " s" : "", claims[i].more);
+    }
+}
+
+/* What follows the table of a report that is not of a paper. */
+static void print_bare(const struct report *r, FILE *out)
+{
+    const struct paper *p = &r->paper;
+    bool is_planned = false;
+    for (size_t i = 0; p->view == PAPER_METHODS && i < r->n_rows; i++) {
+        is_planned = is_planned || r->rows[i].is_planned;
+        if (i + 1 == r->n_rows || r->rows[i + 1].gpus != r->rows[i].gpus)
+            print_order(r, r->rows[i].gpus, out);
+    }
+    if (is_planned)
+        (void)fprintf(out, "memory: where no GPU measured it, the bytes that "
+                           "the plan takes\n");
+    if (r->n_rows > 0)
+        (void)fprintf(out, "%s\n", p->notes[0]);
+    else
+        (void)fprintf(out,
+                      "missing: no run yet; mgpu-submit jobs/paper/%s.yaml\n",
+                      p->name);
+    if (r->n_open > 0)
+        (void)fprintf(out, "not completed: %zu job%s\n", r->n_open,
+                      r->n_open == 1 ? "" : "s");
+    if (r->n_denied > 0)
+        (void)fprintf(out, "of other users, left out: %zu job%s\n", r->n_denied,
+                      r->n_denied == 1 ? "" : "s");
+}
+
 int report_show(const struct report *r, const struct render_style *s,
                 bool header, FILE *out, struct error *err)
 {
-    struct render_column columns[COLUMNS_CAP];
-    char titles[COLUMNS_CAP][TEXT_CAP];
+    const struct paper *p = &r->paper;
+    const bool is_bare = !(p->view & PAPER_PRINTED);
     struct render_table *t = NULL;
-    size_t n = make_columns(r, columns, titles);
-    int rc = render_table_create(columns, n, &t, err);
+    struct titles titles;
+    make_titles(r, &titles);
+    int rc = render_table_create(titles.columns, titles.n, &t, err);
     for (size_t i = 0; rc == 0 && i < r->n_rows; i++)
         rc = add_row(t, r, &r->rows[i], err);
     if (rc == 0) {
-        if (header)
-            (void)fprintf(out, "%s\n\n", r->paper.title);
+        if (header && !is_bare)
+            (void)fprintf(out, "%s\n\n", p->title);
         render_table_print(t, s, header, out);
     }
     render_table_destroy(t);
-    if (rc < 0 || !header)
+    if (rc == 0 && is_bare)
+        print_bare(r, out);
+    if (rc < 0 || !header || is_bare)
         return rc;
     (void)fputc('\n', out);
     print_runs(r, out);
-    (void)fprintf(out, "paper:   %s; %s\n", r->paper.source, r->paper.platform);
-    for (size_t i = 0; i < r->paper.n_notes; i++)
-        (void)fprintf(out, "note:    %s\n", r->paper.notes[i]);
+    (void)fprintf(out, "paper:   %s; %s\n", p->source, p->platform);
+    for (size_t i = 0; i < p->n_notes; i++)
+        (void)fprintf(out, "note:    %s\n", p->notes[i]);
     return print_missing(r, out, err);
-}
-
-/* ---- CSV and JSON ---------------------------------------------------------
- */
-/* The numbers of a row by name; the metrics follow. */
-static const struct {
-    const char *name;
-    size_t at;
-} numbers[] = {
-    {"time_s", offsetof(struct report_row, time_s)},
-    {"train_s", offsetof(struct report_row, train_s)},
-    {"accuracy", offsetof(struct report_row, accuracy)},
-    {"speedup", offsetof(struct report_row, speedup)},
-    {"efficiency", offsetof(struct report_row, efficiency)},
-    {"paper_time_s", offsetof(struct report_row, paper_s)},
-    {"paper_speedup", offsetof(struct report_row, paper_speedup)},
-    {"paper_efficiency", offsetof(struct report_row, paper_efficiency)},
-    {"times_paper", offsetof(struct report_row, times_paper)},
-    {"paper_accuracy", offsetof(struct report_row, paper_accuracy)},
-    {"compared", offsetof(struct report_row, compared)},
-    {"paper_compared", offsetof(struct report_row, paper_compared)},
-    {"s_per_it", offsetof(struct report_row, s_per_it)},
-    {"paper_s_per_it", offsetof(struct report_row, paper_s_per_it)},
-};
-enum { N_NUMBERS = sizeof(numbers) / sizeof(*numbers) };
-
-/* Quotes commas, quotes and line ends; a cell that a spreadsheet would take for
- * a formula stays as it is. */
-static int add_text(struct buf *b, const char *text, struct error *err)
-{
-    return buf_addstr(b, ",", err) < 0 ? -1 : text_add_csv(b, text, err);
-}
-
-static int add_value(struct buf *b, double v, struct error *err)
-{
-    return isfinite(v) ? buf_addf(b, err, ",%.9g", v) : buf_addstr(b, ",", err);
-}
-
-static int csv_header(const struct report *r, struct buf *b, struct error *err)
-{
-    int rc = buf_addstr(b, "report", err);
-    for (size_t k = 0; rc == 0 && k < r->paper.n_keys; k++)
-        rc = buf_addf(b, err, ",%s", r->paper.keys[k]);
-    for (size_t i = 0; rc == 0 && i < N_NUMBERS; i++)
-        rc = buf_addf(b, err, ",%s", numbers[i].name);
-    if (rc == 0 && r->paper.n_metrics > 0)
-        rc = buf_addstr(b, ",profiled_s", err);
-    for (size_t m = 0; rc == 0 && m < r->paper.n_metrics; m++)
-        rc = buf_addf(b, err, ",%s_s,%s,paper_%s", r->paper.metrics[m].name,
-                      r->paper.metrics[m].name, r->paper.metrics[m].name);
-    return rc < 0 ? -1
-                  : buf_addstr(b, ",like_the_paper,job,place,started\n", err);
-}
-
-static int csv_row(const struct report *r, const struct report_row *row,
-                   struct buf *b, struct error *err)
-{
-    int rc = buf_addstr(b, r->paper.name, err);
-    for (size_t k = 0; rc == 0 && k < r->paper.n_keys; k++)
-        rc = add_text(b, row->keys[k], err);
-    for (size_t i = 0; rc == 0 && i < N_NUMBERS; i++)
-        rc = add_value(b, number_at(row, numbers[i].at), err);
-    if (rc == 0 && r->paper.n_metrics > 0)
-        rc = add_value(b, row->profiled_s, err);
-    for (size_t m = 0; rc == 0 && m < r->paper.n_metrics; m++) {
-        rc = add_value(b, row->seconds[m], err);
-        if (rc == 0)
-            rc = add_value(b, row->metrics[m], err);
-        if (rc == 0)
-            rc = add_value(b, row->paper_metrics[m], err);
-    }
-    if (rc == 0)
-        rc = buf_addf(b, err, ",%s",
-                      !row->is_run   ? ""
-                      : row->is_like ? "true"
-                                     : "false");
-    if (rc == 0)
-        rc = add_text(b, row->display_id, err);
-    if (rc == 0)
-        rc = add_text(b, row->place, err);
-    if (rc == 0)
-        rc = add_text(b, row->started, err);
-    return rc < 0 ? -1 : buf_addstr(b, "\n", err);
-}
-
-int report_csv(const struct report *r, FILE *out, struct error *err)
-{
-    struct buf b = BUF_INIT;
-    int rc = csv_header(r, &b, err);
-    for (size_t i = 0; rc == 0 && i < r->n_rows; i++)
-        rc = csv_row(r, &r->rows[i], &b, err);
-    if (rc == 0)
-        (void)fwrite(buf_str(&b), 1, b.len, out);
-    buf_clear(&b);
-    return rc;
-}
-
-static json_t *real(double v)
-{
-    return isfinite(v) ? json_real(v) : json_null();
-}
-
-static json_t *row_json(const struct report *r, const struct report_row *row)
-{
-    json_t *keys = json_object(), *o = json_object(), *m = json_object();
-    json_t *seconds = json_object();
-    for (size_t k = 0; k < r->paper.n_keys; k++)
-        (void)json_object_set_new(keys, r->paper.keys[k],
-                                  json_string(row->keys[k]));
-    (void)json_object_set_new(o, "keys", keys);
-    for (size_t i = 0; i < N_NUMBERS; i++)
-        (void)json_object_set_new(o, numbers[i].name,
-                                  real(number_at(row, numbers[i].at)));
-    for (size_t i = 0; i < r->paper.n_metrics; i++) {
-        (void)json_object_set_new(seconds, r->paper.metrics[i].name,
-                                  real(row->seconds[i]));
-        (void)json_object_set_new(m, r->paper.metrics[i].name,
-                                  real(row->metrics[i]));
-    }
-    (void)json_object_set_new(o, "profiled_s", real(row->profiled_s));
-    (void)json_object_set_new(o, "seconds", seconds);
-    (void)json_object_set_new(o, "shares", m);
-    (void)json_object_set_new(o, "like_the_paper",
-                              row->is_run ? json_boolean(row->is_like)
-                                          : json_null());
-    (void)json_object_set_new(
-        o, "job", row->is_run ? json_string(row->display_id) : json_null());
-    (void)json_object_set_new(
-        o, "place", *row->place ? json_string(row->place) : json_null());
-    return o;
-}
-
-json_t *report_json(const struct report *r)
-{
-    json_t *rows = json_array();
-    for (size_t i = 0; rows && i < r->n_rows; i++)
-        (void)json_array_append_new(rows, row_json(r, &r->rows[i]));
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o}", "schema",
-                     "mgpu.report/1", "report", r->paper.name, "title",
-                     r->paper.title, "source", r->paper.source, "platform",
-                     r->paper.platform, "ran_on", buf_str(&r->ran_on),
-                     "differs", buf_str(&r->differs), "rows", rows);
 }

@@ -65,7 +65,7 @@ static void test_papers(void)
     ok(err.code == ERR_USAGE &&
            strstr(err.msg,
                   "there are table2, table3, fig1, fig2, fig3, table5, "
-                  "fig4, fig5, fig6"),
+                  "fig4, fig5, fig6, methods, layout. "),
        "  and which there are");
 }
 
@@ -148,7 +148,8 @@ static void add_run(const char *id, const char *state, const char *precision,
                      "\"eval_accuracy\"],\"rows\":[[1,1,2.0,0.5],"
                      "[1,2,9.0,null],[2,2,3.0,0.75]]}");
     json_t *p = profile ? load(profile) : NULL;
-    is_int(report_add_run(&r, job, e, p, &err), 0, "a run");
+    const struct report_run run = {.job = job, .epochs = e, .profile = p};
+    is_int(report_add_run(&r, &run, &err), 0, "a run");
     json_decref(job);
     json_decref(e);
     json_decref(p);

@@ -1,12 +1,41 @@
 /* report_layout.c - the comparison of layouts: figures of the last epoch, and
  * ratios. */
-#include "scheduler/tools/export/report_layout.h"
+#include "scheduler/tools/export/report.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/tap.h"
 
-static struct layout_report r;
+static struct report r;
+static struct error err = ERROR_INIT;
+
+static const char table[] =
+    "SIZE  DATA PATH  PRECISION  BATCH  GPUS  LAYOUT     DATA/IT   /NHWC      "
+    "H2D/IT   /NHWC  IMAGES/S   /NHWC  JOB\n"
+    " 100  fast       fp32          64     2  NHWC    200.000 ms  1.00 x  "
+    "500.000 ms  1.00 x       800  1.00 x    6\n"
+    " 224  fast       fp32          32     1  NHWC    250.000 ms  1.00 x  "
+    "500.000 ms  1.00 x       800  1.00 x    4\n"
+    " 224  fast       fp32          64     1  NCHW    250.000 ms       -  "
+    "500.000 ms       -       800       -    5\n"
+    " 224  fast       fp32          64     2  NHWC    500.000 ms  1.00 x  "
+    "500.000 ms  1.00 x       800  1.00 x    8\n"
+    " 224  fast       fp32          64     2  NCHW    750.000 ms  1.50 x  "
+    "500.000 ms  1.00 x       800  1.00 x    9\n"
+    "DATA and H2D: the host's mean time of an iteration in the last epoch, "
+    "t_data and t_h2d\n"
+    "not completed: 1 job\n"
+    "of other users, left out: 2 jobs\n";
+
+static const char csv[] =
+    "report,dataset.image_size,dataset.data_path,train.precision,train.batch_"
+    "size,resources.gpus,train.channels_last,t_data,t_h2d,images_per_s,job\n"
+    "layout,100,fast,fp32,64,2,true,0.2,0.5,800,6\n"
+    "layout,224,fast,fp32,32,1,true,0.25,0.5,800,4\n"
+    "layout,224,fast,fp32,64,1,false,0.25,0.5,800,5\n"
+    "layout,224,fast,fp32,64,2,true,0.5,0.5,800,8\n"
+    "layout,224,fast,fp32,64,2,false,0.75,0.5,800,9\n";
 
 /* A run of two epochs; only the second counts, as the second attempt ended it,
  * with 2 iterations of 2 ranks of which one measured no copy. */
@@ -29,7 +58,9 @@ static void add_batch(const char *id, int size, int gpus, int layout,
         "columns", "attempt", "epoch", "t_data", "t_h2d", "rows", 1, 1, 9.0,
         9.0, 1, 2, 9.0, 9.0, 2, 2, data, 0.25, 2, 2, 3 * data, 0.75, 2, 2,
         2 * data);
-    layout_add_run(&r, job, epochs, its);
+    const struct report_run run = {
+        .job = job, .epochs = epochs, .iterations = its};
+    ok(report_add_run(&r, &run, &err) == 0, "%s is added", id);
     json_decref(job);
     json_decref(epochs);
     json_decref(its);
@@ -44,10 +75,9 @@ static char *shown(void)
 {
     char *text = NULL;
     size_t n = 0;
-    struct error err = ERROR_INIT;
     const struct render_style style = {.ascii = true};
     FILE *f = open_memstream(&text, &n);
-    ok(layout_show(&r, &style, true, f, &err) == 0, "is shown");
+    ok(report_show(&r, &style, true, f, &err) == 0, "is shown");
     (void)fclose(f);
     return text;
 }
@@ -60,6 +90,9 @@ static void has(const char *text, const char *part)
 
 int main(void)
 {
+    if (!ok(paper_load("layout", &r.paper, &err) == 0, "the report exists"))
+        return tap_done();
+    report_begin(&r);
     char *text = shown();
     has(text, "missing: no run yet; mgpu-submit jobs/paper/layout.yaml");
     free(text);
@@ -71,28 +104,20 @@ int main(void)
     add_batch("4", 224, 1, 1, 0.125, 32);
     r.n_denied = 2;
     json_t *open = json_pack("{s:{s:s}}", "job", "state", "RUNNING");
-    layout_add_run(&r, open, NULL, NULL);
+    const struct report_run run = {.job = open};
+    ok(report_add_run(&r, &run, &err) == 0, "a job that runs is counted");
     json_decref(open);
-    is_int((int64_t)r.n, 5, "a row for each size, batch, number and layout");
+    is_int((int64_t)r.n_rows, 5, "a row for each size, batch, number, layout");
+    ok(report_finish(&r, NULL, &err) == 0, "is finished");
     text = shown();
-    is_str(r.rows[0].display_id, "6", "by size");
-    ok(r.rows[0].channels_last, "a run that does not say so is NHWC");
-    is_str(r.rows[1].display_id, "4", "then by batch");
-    is_str(r.rows[2].display_id, "5", "then by GPUs");
-    is_str(r.rows[3].display_id, "8", "then NHWC before NCHW");
-    ok(r.rows[3].v[0] == 0.5 && r.rows[3].v[1] == 0.5 && r.rows[3].v[2] == 800,
-       "means of the last epoch, of what was measured");
-    has(text, "750.000 ms  1.50 x  500.000 ms  1.00 x       800  1.00 x    9");
-    has(text, "250.000 ms       -  500.000 ms       -       800       -    5");
-    has(text, "not completed: 1 job\n");
-    has(text, "of other users, left out: 2 jobs\n");
+    is_str(text, table, "the table: means of the last epoch, by its keys");
     free(text);
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
-    layout_csv(&r, f);
+    ok(report_csv(&r, f, &err) == 0, "is written");
     (void)fclose(f);
-    has(text, "\nlayout,224,fast,fp32,64,2,true,0.5,0.5,800,8\n");
-    has(text, "\nlayout,224,fast,fp32,64,2,false,0.75,0.5,800,9\n");
+    is_str(text, csv, "the CSV");
     free(text);
+    report_clear(&r);
     return tap_done();
 }
