@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jobs/base/file_atomic.h"
+
 static int path_of(const char *dir, const char *name, char ret[PATH_MAX],
                    struct error *err)
 {
@@ -24,77 +26,17 @@ static int path_of(const char *dir, const char *name, char ret[PATH_MAX],
     return 0;
 }
 
-static int write_all(int fd, const char *p, size_t n)
-{
-    while (n > 0) {
-        ssize_t done = write(fd, p, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0)
-            return -1;
-        p += done;
-        n -= (size_t)done;
-    }
-    return 0;
-}
-
-enum how {
-    SYNCED,
-    KEPT,   /* synced; overwrites the reserved space, so needs no room on the
-             * disk */
-    CACHED, /* need not survive a reboot */
-};
-
-static int replace(const char *dir, const char *name, const char *text,
-                   enum how how, struct error *err)
-{
-    char path[PATH_MAX];
-    char temp[PATH_MAX];
-    char temp_name[64];
-    (void)snprintf(temp_name, sizeof(temp_name), ".%s.new", name);
-    if (path_of(dir, name, path, err) < 0 ||
-        path_of(dir, temp_name, temp, err) < 0)
-        return -1;
-    int fd = how == KEPT ? open(temp, O_WRONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
-    if (fd < 0) {
-        /* A file that a crash left behind may have any mode: start afresh. */
-        (void)unlink(temp);
-        fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                  0600);
-    }
-    if (fd < 0)
-        return error_sys(err, errno, "create '%s'", temp);
-    int rc = write_all(fd, text, strlen(text));
-    if (rc == 0)
-        rc = ftruncate(fd, (off_t)strlen(text));
-    if (rc == 0 && how != CACHED)
-        rc = fsync(fd);
-    int saved = errno;
-    if (close(fd) < 0 && rc == 0) {
-        rc = -1;
-        saved = errno;
-    }
-    if (rc == 0 && rename(temp, path) < 0) {
-        rc = -1;
-        saved = errno;
-    }
-    if (rc < 0) {
-        (void)unlink(temp);
-        return error_sys(err, saved, "write '%s'", path);
-    }
-    return 0;
-}
-
 int attempt_write(const char *dir, const char *name, const char *text,
                   struct error *err)
 {
-    return replace(dir, name, text, SYNCED, err);
+    return file_atomic_put(dir, name, text, strlen(text), FILE_NAME_CACHED,
+                           err);
 }
 
 int attempt_put(const char *dir, const char *name, const char *text,
                 struct error *err)
 {
-    return replace(dir, name, text, CACHED, err);
+    return file_atomic_put(dir, name, text, strlen(text), FILE_CACHED, err);
 }
 
 int attempt_read(const char *dir, const char *name, char *ret, size_t cap,
@@ -202,18 +144,9 @@ static const char mark_key[] = "\"submission\":\"";
 
 int attempt_exit_reserve(const char *dir, struct error *err)
 {
-    char from[PATH_MAX];
-    char to[PATH_MAX];
-    char blank[EXIT_BYTES + 1];
-    memset(blank, ' ', sizeof(blank) - 1);
-    blank[sizeof(blank) - 1] = '\0';
-    if (path_of(dir, ".exit.kept", from, err) < 0 ||
-        path_of(dir, ".exit.new", to, err) < 0 ||
-        attempt_write(dir, ".exit.kept", blank, err) < 0)
-        return -1;
-    if (rename(from, to) < 0)
-        return error_sys(err, errno, "rename '%s'", from);
-    return 0;
+    char blank[EXIT_BYTES];
+    memset(blank, ' ', sizeof(blank));
+    return file_atomic_create(dir, ".exit.new", blank, sizeof(blank), err);
 }
 
 int attempt_exit_write(const char *dir, const struct attempt_exit *x,
@@ -234,7 +167,8 @@ int attempt_exit_write(const char *dir, const struct attempt_exit *x,
     (void)snprintf(text, sizeof(text),
                    "{\"code\":%d,\"signal\":%d,\"when\":%.3f%s%s%s}\n", x->code,
                    x->signal, x->when_s, slurm, mark, used);
-    return replace(dir, "exit", text, KEPT, err);
+    return file_atomic_put_over(dir, "exit", ".exit.new", text, strlen(text),
+                                err);
 }
 
 /* The number after "key":, in the one form that attempt_exit_write() writes;

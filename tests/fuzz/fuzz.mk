@@ -15,7 +15,6 @@ build/fuzz/llama_config: $(call fuzz_obj,worker/llm/llama_config.c \
         worker/llm/llama_ends.c)
 build/fuzz/hf_index: $(call fuzz_obj,worker/llm/files/hf_index.c)
 build/fuzz/adapter_config: $(call fuzz_obj,worker/llm/files/adapter_file.c \
-    worker/llm/files/staged_file.c \
     worker/checkpoint/crc64.c \
     worker/checkpoint/safetensors.c \
     worker/checkpoint/safetensors_write.c)

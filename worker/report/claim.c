@@ -5,7 +5,6 @@
  * the same holder claim twice, so that a lost answer can be asked for again.
  * Under Slurm the claim also says for which of its jobs it speaks.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
+#include "jobs/base/file_atomic.h"
 #include "jobs/http/http_client.h"
 #include "worker/report/reporter.h"
 
@@ -122,61 +122,24 @@ static int post_until(const struct report_conf *conf, const char *what,
     return rc;
 }
 
-static int write_all(int fd, const char *p, size_t n)
-{
-    while (n > 0) {
-        ssize_t k = write(fd, p, n);
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k <= 0)
-            return -1;
-        p += k;
-        n -= (size_t)k;
-    }
-    return 0;
-}
-
-/* The reserved room, for this rank alone: ranks may fail at the same moment,
- * and only one of them gets it. */
-static int open_report(const char *dir, const char *mine, struct error *err)
-{
-    struct buf reserved = BUF_INIT;
-    if (buf_addf(&reserved, err, "%s/.report.json.new", dir) < 0)
-        return -1;
-    (void)rename(buf_str(&reserved), mine);
-    buf_clear(&reserved);
-    int fd = open(mine, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    return fd < 0 ? error_sys(err, errno, "open '%s'", mine) : fd;
-}
-
-static int fill_report(int fd, const char *text, struct error *err)
-{
-    size_t n = strlen(text);
-    if (write_all(fd, text, n) < 0 || ftruncate(fd, (off_t)n) < 0 ||
-        fsync(fd) < 0)
-        return error_sys(err, errno, "write the final report");
-    return 0;
-}
-
-/* Whole or not at all: the daemon may look at any moment. Over what was
- * reserved, which needs no room on the disk. */
+/* Whole or not at all: the daemon may look at any moment. Over the reserved
+ * room, which needs no space on the disk. Ranks may fail at the same moment,
+ * and only one of them gets it: a rank renames it to a name of its own. */
 static int write_report(const struct report_conf *conf, const char *text,
                         struct error *err)
 {
-    struct buf tmp = BUF_INIT, path = BUF_INIT;
-    int rc = -1, fd = -1;
-    if (buf_addf(&tmp, err, "%s/.report.json.%d", conf->dir, conf->rank) < 0 ||
-        buf_addf(&path, err, "%s/report.json", conf->dir) < 0)
-        goto out;
-    fd = open_report(conf->dir, buf_str(&tmp), err);
-    rc = fd < 0 ? -1 : fill_report(fd, text, err);
-    if (rc == 0 && rename(buf_str(&tmp), buf_str(&path)) < 0)
-        rc = error_sys(err, errno, "rename to '%s'", buf_str(&path));
-out:
-    if (fd >= 0)
-        (void)close(fd);
-    buf_clear(&tmp);
-    buf_clear(&path);
+    struct buf reserved = BUF_INIT, mine = BUF_INIT;
+    char room[32];
+    (void)snprintf(room, sizeof(room), ".report.json.%d", conf->rank);
+    int rc = buf_addf(&reserved, err, "%s/.report.json.new", conf->dir);
+    rc = rc < 0 ? rc : buf_addf(&mine, err, "%s/%s", conf->dir, room);
+    if (rc == 0) {
+        (void)rename(buf_str(&reserved), buf_str(&mine));
+        rc = file_atomic_put_over(conf->dir, "report.json", room, text,
+                                  strlen(text), err);
+    }
+    buf_clear(&reserved);
+    buf_clear(&mine);
     return rc;
 }
 
@@ -191,7 +154,7 @@ static void reserve_report(const char *dir)
         fd = open(buf_str(&path), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
                   0600);
     if (fd >= 0) {
-        (void)write_all(fd, blank, sizeof(blank));
+        (void)!write(fd, blank, sizeof(blank));
         (void)close(fd);
     }
     buf_clear(&path);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "jobs/base/buf.h"
-#include "worker/llm/files/staged_file.h"
+#include "jobs/base/file_atomic.h"
 
 static const char config_name[] = "adapter_config.json";
 static const char tensors_name[] = "adapter_model.safetensors";
@@ -300,7 +300,7 @@ static char *config_text(const struct adapter_config *c, const json_t *base)
     return text;
 }
 
-static int write_config(struct staged_file *f, const char *dir,
+static int write_config(struct file_atomic *f, const char *dir,
                         const struct adapter_config *c, const char *base,
                         struct error *err)
 {
@@ -312,11 +312,11 @@ static int write_config(struct staged_file *f, const char *dir,
     json_decref(name);
     if (text == NULL)
         return error_set(err, ERR_NOMEM, "%s", config_name);
-    int rc = staged_file_create(f, dir, config_name, err);
-    rc = rc < 0 ? rc : staged_file_write(f, text, strlen(text), err);
-    rc = rc < 0 ? rc : staged_file_write(f, "\n", 1, err);
+    int rc = file_atomic_open(f, dir, config_name, err);
+    rc = rc < 0 ? rc : file_atomic_write(f, text, strlen(text), err);
+    rc = rc < 0 ? rc : file_atomic_write(f, "\n", 1, err);
     free(text);
-    return rc < 0 ? rc : staged_file_close(f, err);
+    return rc < 0 ? rc : file_atomic_close(f, err);
 }
 
 static int declare_one(void *to, const struct adapter_tensor *t,
@@ -335,13 +335,13 @@ static int write_one(void *to, const struct adapter_tensor *t,
 typedef int take_fn(void *to, const struct adapter_tensor *t,
                     struct error *err);
 
-static int write_tensors(struct staged_file *f, const char *dir,
+static int write_tensors(struct file_atomic *f, const char *dir,
                          int (*each)(void *arg, take_fn *take, void *to,
                                      struct error *err),
                          void *arg, struct error *err)
 {
     struct st_writer w;
-    if (staged_file_create(f, dir, tensors_name, err) < 0)
+    if (file_atomic_open(f, dir, tensors_name, err) < 0)
         return -1;
     safetensors_writer_init(&w, f->fd);
     int rc = safetensors_declare_format(&w, "pt", err);
@@ -351,7 +351,7 @@ static int write_tensors(struct staged_file *f, const char *dir,
     rc = rc < 0 ? rc : safetensors_end(&w, err);
     safetensors_writer_clear(&w);
     return rc < 0 ? error_wrap(err, "%s", buf_str(&f->path))
-                  : staged_file_close(f, err);
+                  : file_atomic_close(f, err);
 }
 
 int adapter_write(const char *dir, const struct adapter_config *c,
@@ -363,12 +363,12 @@ int adapter_write(const char *dir, const struct adapter_config *c,
                               void *to, struct error *err),
                   void *arg, struct error *err)
 {
-    struct staged_file config = STAGED_FILE_INIT, tensors = STAGED_FILE_INIT;
+    struct file_atomic config = FILE_ATOMIC_INIT, tensors = FILE_ATOMIC_INIT;
     int rc = write_tensors(&tensors, dir, each, arg, err);
     rc = rc < 0 ? rc : write_config(&config, dir, c, base, err);
-    rc = rc < 0 ? rc : staged_file_rename(&tensors, err);
-    rc = rc < 0 ? rc : staged_file_rename(&config, err);
-    staged_file_clear(&tensors);
-    staged_file_clear(&config);
-    return rc < 0 ? rc : staged_file_sync_dir(dir, err);
+    rc = rc < 0 ? rc : file_atomic_rename(&tensors, err);
+    rc = rc < 0 ? rc : file_atomic_rename(&config, err);
+    file_atomic_clear(&tensors);
+    file_atomic_clear(&config);
+    return rc < 0 ? rc : file_atomic_sync(dir, err);
 }

@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include "jobs/base/buf.h"
+#include "jobs/base/file_atomic.h"
 #include "worker/llm/files/base_file.h"
 #include "worker/llm/files/hf_index.h"
-#include "worker/llm/files/staged_file.h"
 
 static const char single[] = "model.safetensors";
 static const char index_name[] = "model.safetensors.index.json";
@@ -32,7 +32,7 @@ static const int64_t default_shard_bytes = 5000000000;
 enum { COPIED_MAX_BYTES = 1 << 30 };
 
 struct shard {
-    struct staged_file file;
+    struct file_atomic file;
     struct st_writer writer;
     int64_t bytes; /* of its tensors */
     char name[64];
@@ -46,7 +46,7 @@ struct output {
     size_t n_shards, n;
     int64_t total;
     size_t at; /* the second pass: how many tensors are written */
-    struct staged_file copies[COPIED], index;
+    struct file_atomic copies[COPIED], index;
     struct buf original; /* its directory of that name; empty: not made */
 };
 
@@ -69,14 +69,14 @@ static bool has_index(const struct output *o)
 static void clear(struct output *o)
 {
     for (size_t i = 0; i < o->n_shards; i++) {
-        staged_file_clear(&shard_at(o, i)->file);
+        file_atomic_clear(&shard_at(o, i)->file);
         safetensors_writer_clear(&shard_at(o, i)->writer);
     }
     for (size_t i = 0; i < o->n; i++)
         free(entry_at(o, i)->name);
     for (int i = 0; i < COPIED; i++)
-        staged_file_clear(&o->copies[i]);
-    staged_file_clear(&o->index);
+        file_atomic_clear(&o->copies[i]);
+    file_atomic_clear(&o->index);
     if (o->original.len > 0) /* stays when it has a file */
         (void)rmdir(buf_str(&o->original));
     buf_clear(&o->original);
@@ -98,7 +98,7 @@ static int64_t bytes_of(const struct hf_tensor *t)
 /* in  name  NULL: name_shards() gives it one */
 static int add_shard(struct output *o, const char *name, struct error *err)
 {
-    struct shard s = {.file = STAGED_FILE_INIT};
+    struct shard s = {.file = FILE_ATOMIC_INIT};
     if (name != NULL && hf_index_check_file(name, err) < 0)
         return -1;
     if (name != NULL && strlen(name) >= sizeof(s.name))
@@ -171,7 +171,7 @@ static void name_shards(struct output *o)
 static int begin_shard(const struct output *o, struct shard *s,
                        struct error *err)
 {
-    if (staged_file_create(&s->file, o->dir, s->name, err) < 0)
+    if (file_atomic_open(&s->file, o->dir, s->name, err) < 0)
         return -1;
     s->writer.fd = s->file.fd;
     return safetensors_begin(&s->writer, err) < 0
@@ -183,7 +183,7 @@ static int end_shard(struct shard *s, struct error *err)
 {
     if (safetensors_end(&s->writer, err) < 0)
         return error_wrap(err, "%s", s->name);
-    return staged_file_close(&s->file, err);
+    return file_atomic_close(&s->file, err);
 }
 
 static int write_one(void *to, const struct hf_tensor *t, struct error *err)
@@ -208,13 +208,13 @@ static int write_one(void *to, const struct hf_tensor *t, struct error *err)
 /* ---- the other files ------------------------------------------------------
  */
 
-static int stage_text(struct staged_file *f, const char *dir, const char *name,
+static int stage_text(struct file_atomic *f, const char *dir, const char *name,
                       const struct buf *text, struct error *err)
 {
-    if (staged_file_create(f, dir, name, err) < 0 ||
-        staged_file_write(f, buf_str(text), text->len, err) < 0)
+    if (file_atomic_open(f, dir, name, err) < 0 ||
+        file_atomic_write(f, buf_str(text), text->len, err) < 0)
         return -1;
-    return staged_file_close(f, err);
+    return file_atomic_close(f, err);
 }
 
 /* The directory of copied[i] in ours. */
@@ -284,21 +284,20 @@ static int rename_all(struct output *o, struct error *err)
         return -1;
     for (int i = 0; i < COPIED; i++)
         if (o->copies[i].tmp.len > 0 &&
-            staged_file_rename(&o->copies[i], err) < 0)
+            file_atomic_rename(&o->copies[i], err) < 0)
             return -1;
     for (size_t i = 0; i < o->n_shards; i++)
-        if (staged_file_rename(&shard_at(o, i)->file, err) < 0)
+        if (file_atomic_rename(&shard_at(o, i)->file, err) < 0)
             return -1;
-    if (o->original.len > 0 &&
-        staged_file_sync_dir(buf_str(&o->original), err) < 0)
+    if (o->original.len > 0 && file_atomic_sync(buf_str(&o->original), err) < 0)
         return -1;
-    if (staged_file_sync_dir(o->dir, err) < 0)
+    if (file_atomic_sync(o->dir, err) < 0)
         return -1;
     if (!has_index(o))
         return 0;
-    if (staged_file_rename(&o->index, err) < 0)
+    if (file_atomic_rename(&o->index, err) < 0)
         return -1;
-    return staged_file_sync_dir(o->dir, err);
+    return file_atomic_sync(o->dir, err);
 }
 
 static int write_all(struct output *o, const char *base,
@@ -339,9 +338,9 @@ int hf_write(const char *dir, const char *base, int64_t shard_bytes,
     struct output o = {.dir = dir,
                        .shard_bytes =
                            shard_bytes > 0 ? shard_bytes : default_shard_bytes,
-                       .index = STAGED_FILE_INIT};
+                       .index = FILE_ATOMIC_INIT};
     for (int i = 0; i < COPIED; i++)
-        o.copies[i] = (struct staged_file)STAGED_FILE_INIT;
+        o.copies[i] = (struct file_atomic)FILE_ATOMIC_INIT;
     int rc = write_all(&o, base, each, arg, err);
     clear(&o);
     return rc < 0 ? error_wrap(err, "%s", dir) : 0;

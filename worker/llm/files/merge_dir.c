@@ -1,5 +1,6 @@
 /* merge_dir.c - see merge_dir.h. */
 #include "worker/llm/files/merge_dir.h"
+#include "jobs/base/file_atomic.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -9,8 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "worker/llm/files/staged_file.h"
 
 static const char config_name[] = "config.json";
 enum { CONFIG_MAX_BYTES = 1 << 20 };
@@ -68,14 +67,7 @@ int merge_dir_finish(struct merge_dir *d, struct error *err)
         return error_sys(err, errno, "rename '%s' to '%s'",
                          buf_str(&d->partial), buf_str(&d->out));
     d->is_made = false;
-    const char *slash = strrchr(buf_str(&d->out), '/');
-    if (slash == NULL)
-        return staged_file_sync_dir(".", err);
-    /* "/MERGED" is in "/". */
-    d->partial.len = (size_t)(slash - buf_str(&d->out)) + 1;
-    memcpy(d->partial.data, buf_str(&d->out), d->partial.len);
-    d->partial.data[d->partial.len] = '\0';
-    return staged_file_sync_dir(buf_str(&d->partial), err);
+    return file_atomic_sync_parent(buf_str(&d->out), err);
 }
 
 /* All files in a directory that we made, and it. */
@@ -134,20 +126,18 @@ static char *untied_text(const struct buf *text, struct error *err)
 
 int merge_dir_untie(struct merge_dir *d, struct error *err)
 {
-    struct staged_file f = STAGED_FILE_INIT;
     struct buf path = BUF_INIT, text = BUF_INIT;
     const char *dir = buf_str(&d->partial);
     int rc = buf_addf(&path, err, "%s/%s", dir, config_name);
     rc = rc < 0 ? rc
                 : buf_read_file(&text, buf_str(&path), CONFIG_MAX_BYTES, err);
     char *changed = rc < 0 ? NULL : untied_text(&text, err);
-    if (changed == NULL || staged_file_create(&f, dir, config_name, err) < 0 ||
-        staged_file_write(&f, changed, strlen(changed), err) < 0 ||
-        staged_file_write(&f, "\n", 1, err) < 0 ||
-        staged_file_close(&f, err) < 0 || staged_file_rename(&f, err) < 0 ||
-        staged_file_sync_dir(dir, err) < 0)
+    buf_reset(&text);
+    if (changed == NULL || buf_addf(&text, err, "%s\n", changed) < 0)
         rc = -1;
-    staged_file_clear(&f);
+    rc = rc < 0 ? rc
+                : file_atomic_put(dir, config_name, buf_str(&text), text.len,
+                                  FILE_PUBLIC, err);
     free(changed);
     buf_clear(&path);
     buf_clear(&text);

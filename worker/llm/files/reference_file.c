@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/base/file_atomic.h"
 #include "jobs/base/plain_file.h"
 #include "worker/checkpoint/crc64.h"
-#include "worker/llm/files/staged_file.h"
 
 static const char magic[8] = "mgpuref1";
 
@@ -56,21 +56,16 @@ int reference_file_read(const char *dir, const char *name, double *ret,
 int reference_file_write(const char *dir, const char *name, const double *v,
                          int64_t n, struct error *err)
 {
-    struct staged_file f = STAGED_FILE_INIT;
+    struct file_atomic f = FILE_ATOMIC_INIT;
     const size_t bytes = (size_t)n * sizeof(*v);
     struct header h = {.sum = crc64(0, v, bytes), .n = n};
     memcpy(h.magic, magic, sizeof(magic));
-    int rc = staged_file_create(&f, dir, name, err);
-    if (rc == 0)
-        rc = staged_file_write(&f, &h, sizeof(h), err);
-    if (rc == 0)
-        rc = staged_file_write(&f, v, bytes, err);
-    if (rc == 0)
-        rc = staged_file_close(&f, err);
-    if (rc == 0)
-        rc = staged_file_rename(&f, err);
-    if (rc == 0)
-        rc = staged_file_sync_dir(dir, err);
-    staged_file_clear(&f);
+    int rc = file_atomic_open(&f, dir, name, err);
+    rc = rc < 0 ? rc : file_atomic_write(&f, &h, sizeof(h), err);
+    rc = rc < 0 ? rc : file_atomic_write(&f, v, bytes, err);
+    rc = rc < 0 ? rc : file_atomic_close(&f, err);
+    rc = rc < 0 ? rc : file_atomic_rename(&f, err);
+    rc = rc < 0 ? rc : file_atomic_sync(dir, err);
+    file_atomic_clear(&f);
     return rc;
 }
