@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -16,6 +17,8 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#include "jobs/base/file_atomic.h"
 
 /* From linux/magic.h and the file systems' own sources: that header lacks those
  * outside the kernel. FUSE is not listed, since it also serves local disks. */
@@ -141,16 +144,11 @@ static int create(const char *dir, struct error *err)
 {
     if (mkdir(dir, 0700) < 0)
         return errno == EEXIST ? 0 : error_sys(err, errno, "create '%s'", dir);
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int parent = fd < 0 ? -1 : openat(fd, "..", O_RDONLY | O_CLOEXEC);
-    int rc = parent < 0 || fsync(parent) < 0
-                 ? error_sys(err, errno, "sync the parent of '%s'", dir)
-                 : 0;
-    if (parent >= 0)
-        close(parent);
-    if (fd >= 0)
-        close(fd);
-    return rc;
+    char parent[PATH_MAX];
+    int n = snprintf(parent, sizeof(parent), "%s/..", dir);
+    return n > 0 && (size_t)n < sizeof(parent)
+               ? file_atomic_sync(parent, err)
+               : error_set(err, ERR_CONFIG, "'%s' is too long", dir);
 }
 
 int dir_take(const char *dir, char **ret_path, int *ret_lock_fd,

@@ -7,7 +7,6 @@
  * and only then renamed to the requested name: an entry with that name is
  * complete. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include "db/sqlite/db_sqlite.h"
 #include "db/sqlite/schema_sqlite.h"
 #include "jobs/base/buf.h"
+#include "jobs/base/file_atomic.h"
 
 /* CHECK_STEPS instructions of SQLite's virtual machine take some milliseconds.
  * The check of one table's pages is a single instruction, however long it
@@ -35,16 +35,6 @@ static int path_of(char *ret, size_t cap, const char *dir, const char *name,
     return n > 0 && (size_t)n < cap
                ? 0
                : error_set(err, ERR_CONFIG, "'%s' is too long", dir);
-}
-
-static int sync_path(const char *path, struct error *err)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    int rc =
-        fd < 0 || fsync(fd) < 0 ? error_sys(err, errno, "sync '%s'", path) : 0;
-    if (fd >= 0)
-        (void)close(fd);
-    return rc;
 }
 
 static bool is_over(const _Atomic bool *stop)
@@ -120,7 +110,7 @@ int backup_copy(const struct db *from, const char *to_path,
     if (rc == 0)
         rc = check_copy(&to, stop, err);
     db_close(&to);
-    return rc == 0 ? sync_path(to_path, err) : -1;
+    return rc == 0 ? file_atomic_sync(to_path, err) : -1;
 }
 
 static int copy_database(const struct db *from, const char *into,
@@ -151,28 +141,14 @@ static int copy_databases(const char *dir, const char *into,
     return rc;
 }
 
-static int write_all(int fd, const struct buf *text)
-{
-    for (size_t at = 0; at < text->len;) {
-        ssize_t n = write(fd, text->data + at, text->len - at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return -1;
-        at += (size_t)n;
-    }
-    return fsync(fd);
-}
-
 /* A missing file is no error: a store without jobs has no secret. */
 static int copy_small(const char *dir, const char *into, const char *name,
                       struct error *err)
 {
-    char from[1024], to[1024];
+    char from[1024];
     struct buf text = BUF_INIT;
     struct error why = ERROR_INIT;
-    if (path_of(from, sizeof(from), dir, name, err) < 0 ||
-        path_of(to, sizeof(to), into, name, err) < 0)
+    if (path_of(from, sizeof(from), dir, name, err) < 0)
         return -1;
     if (buf_read_file(&text, from, SMALL_MAX, &why) < 0) {
         buf_clear(&text);
@@ -180,12 +156,7 @@ static int copy_small(const char *dir, const char *into, const char *name,
                    ? 0
                    : error_set(err, why.code, "%s", why.msg);
     }
-    int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int rc = fd < 0 || write_all(fd, &text) < 0
-                 ? error_sys(err, errno, "write '%s'", to)
-                 : 0;
-    if (fd >= 0)
-        (void)close(fd);
+    int rc = file_atomic_create(into, name, buf_str(&text), text.len, err);
     buf_clear(&text);
     return rc;
 }
@@ -195,27 +166,7 @@ static int copy_small(const char *dir, const char *into, const char *name,
 static int write_mark(const char *into, struct error *err)
 {
     static const char text[] = "a copy by mgpu-admin backup\n";
-    char path[1024];
-    struct buf b = {.data = (char *)text, .len = sizeof(text) - 1};
-    if (path_of(path, sizeof(path), into, "backup", err) < 0)
-        return -1;
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int rc = fd < 0 || write_all(fd, &b) < 0
-                 ? error_sys(err, errno, "write '%s'", path)
-                 : 0;
-    if (fd >= 0)
-        (void)close(fd);
-    return rc;
-}
-
-static int sync_parent(const char *dest, struct error *err)
-{
-    char parent[1024];
-    (void)snprintf(parent, sizeof(parent), "%s", dest);
-    char *slash = strrchr(parent, '/');
-    if (slash)
-        slash[slash == parent] = '\0';
-    return sync_path(slash ? parent : ".", err);
+    return file_atomic_create(into, "backup", text, sizeof(text) - 1, err);
 }
 
 static int fill(const char *dir, const char *part, const _Atomic bool *stop,
@@ -228,7 +179,7 @@ static int fill(const char *dir, const char *part, const _Atomic bool *stop,
             return -1;
     if (write_mark(part, err) < 0)
         return -1;
-    return sync_path(part, err);
+    return file_atomic_sync(part, err);
 }
 
 int store_sqlite_backup(const char *dir, const char *dest,
@@ -248,7 +199,7 @@ int store_sqlite_backup(const char *dir, const char *dest,
     if (rc == 0 && rename(part, dest) < 0)
         rc = error_sys(err, errno, "rename '%s'", part);
     if (rc == 0)
-        return sync_parent(dest, err);
+        return file_atomic_sync_parent(dest, err);
     backups_remove_part(part);
     return -1;
 }

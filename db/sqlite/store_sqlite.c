@@ -11,8 +11,6 @@
  * closing it drops all locks of the process on it. */
 #include "db/sqlite/store_sqlite.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +23,7 @@
 #include "db/store_dir.h"
 #include "db/view.h"
 #include "jobs/base/buf.h"
+#include "jobs/base/file_atomic.h"
 
 static struct store_sqlite *sqlite(struct store *s)
 {
@@ -432,17 +431,6 @@ static int open_all(struct store_sqlite *s, struct error *err)
     return rc;
 }
 
-/* The names of new files are durable once their directory is synced. */
-static int sync_dir(const char *dir, struct error *err)
-{
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = fd < 0 || fsync(fd) < 0 ? error_sys(err, errno, "sync") : 0;
-
-    if (fd >= 0)
-        close(fd);
-    return rc;
-}
-
 int store_sqlite_open(const char *dir, struct store **ret, struct error *err)
 {
     struct store_sqlite *s = calloc(1, sizeof(*s));
@@ -457,7 +445,7 @@ int store_sqlite_open(const char *dir, struct store **ret, struct error *err)
     }
     int rc = open_all(s, err);
     if (rc == 0)
-        rc = sync_dir(s->dir, err);
+        rc = file_atomic_sync(s->dir, err); /* the names of new files */
     if (rc < 0) {
         sqlite_destroy(&s->base);
         return error_wrap(err, "store '%s'", dir);
