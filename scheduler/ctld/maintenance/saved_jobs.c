@@ -2,19 +2,16 @@
 #include "scheduler/ctld/maintenance/saved_jobs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "jobs/base/buf.h"
+#include "jobs/base/file_atomic.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/request/reply.h"
-
-enum { PATH_CAP = 1024 };
 
 static int add_job(const struct job *job, struct buf *out, struct error *err)
 {
@@ -50,58 +47,22 @@ static int add_jobs(const struct ctld *c, struct buf *out, size_t *ret_n,
     return 0;
 }
 
-static int write_all(int fd, const struct buf *text)
-{
-    for (size_t at = 0; at < text->len;) {
-        ssize_t n = write(fd, text->data + at, text->len - at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return -1;
-        at += (size_t)n;
-    }
-    return fsync(fd);
-}
-
-static int write_file(const char *path, const struct buf *text,
-                      struct error *err)
-{
-    char draft[PATH_CAP + 8];
-    (void)snprintf(draft, sizeof(draft), "%s.part", path);
-    int fd = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-                  0600);
-    int rc = fd < 0 || write_all(fd, text) < 0
-                 ? error_sys(err, errno, "write '%s'", draft)
-                 : 0;
-    if (fd >= 0 && close(fd) < 0 && rc == 0)
-        rc = error_sys(err, errno, "write '%s'", draft);
-    if (rc == 0 && rename(draft, path) < 0)
-        rc = error_sys(err, errno, "rename '%s'", draft);
-    if (rc < 0)
-        (void)unlink(draft);
-    return rc;
-}
-
 int saved_jobs_write(const struct ctld *c, char ret_file[STORE_FILE_CAP],
                      size_t *ret_n, struct error *err)
 {
     const struct clock *clock = c->parts.clock;
     time_t now = (time_t)clock->wall_s(clock);
-    char stamp[24], file[STORE_FILE_CAP], path[PATH_CAP];
+    char stamp[24], file[STORE_FILE_CAP];
     struct buf text = BUF_INIT;
     struct tm tm;
     if (!gmtime_r(&now, &tm))
         return error_sys(err, errno, "convert the time");
     (void)strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm);
     (void)snprintf(file, sizeof(file), "state.db.rescued-%s.jsonl", stamp);
-    int n =
-        snprintf(path, sizeof(path), "%s/%s", c->parts.conf->state_dir, file);
-    if (n < 0 || n >= PATH_CAP)
-        return error_set(err, ERR_CONFIG, "'%s' is too long",
-                         c->parts.conf->state_dir);
     int rc = add_jobs(c, &text, ret_n, err);
     if (rc == 0)
-        rc = write_file(path, &text, err);
+        rc = file_atomic_put(c->parts.conf->state_dir, file, buf_str(&text),
+                             text.len, 0, err);
     buf_clear(&text);
     if (rc == 0)
         memcpy(ret_file, file, sizeof(file));

@@ -7,7 +7,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 
 #include "db/high_water.h"
 #include "jobs/base/buf.h"
+#include "jobs/base/file_atomic.h"
 #include "jobs/base/log.h"
 
 /* More than are submitted between two backups: five a second for six hours.
@@ -77,34 +77,11 @@ static int read_first(const char *state_dir, uint64_t *ret, struct error *err)
     return 0;
 }
 
-static int sync_dir(const char *dir, struct error *err)
-{
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc =
-        fd < 0 || fsync(fd) < 0 ? error_sys(err, errno, "sync '%s'", dir) : 0;
-    if (fd >= 0)
-        (void)close(fd);
-    return rc;
-}
-
 static int write_first(const char *state_dir, uint64_t first, struct error *err)
 {
-    char path[PATH_CAP], draft[PATH_CAP], text[32];
-    if (path_of(path, state_dir, "first_id", err) < 0 ||
-        path_of(draft, state_dir, "first_id.new", err) < 0)
-        return -1;
+    char text[32];
     int n = snprintf(text, sizeof(text), "%" PRIu64 "\n", first);
-    int fd = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-                  0600);
-    bool is_good = fd >= 0 && write(fd, text, (size_t)n) == n && fsync(fd) == 0;
-    int saved = errno;
-    if (fd >= 0)
-        (void)close(fd);
-    if (!is_good)
-        return error_sys(err, saved, "write '%s'", draft);
-    if (rename(draft, path) < 0)
-        return error_sys(err, errno, "rename '%s'", draft);
-    return sync_dir(state_dir, err);
+    return file_atomic_put(state_dir, "first_id", text, (size_t)n, 0, err);
 }
 
 /* The log is taken as it is from now on.

@@ -1,9 +1,4 @@
-/* token_secret.c - see token_secret.h.
- *
- * The file appears under its name only when all of it is on the disk: a
- * daemon that dies while it writes leaves nothing, or secret.new, which the
- * next one throws away.
- */
+/* token_secret.c - see token_secret.h. */
 #include "scheduler/ctld/startup/token_secret.h"
 
 #include <errno.h>
@@ -14,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jobs/base/file_atomic.h"
 #include "jobs/base/rng.h"
 #include "jobs/http/digest_ssl.h"
 
@@ -49,48 +45,12 @@ static int read_it(int fd, const char *path, unsigned char *ret,
     return 0;
 }
 
-static int write_it(const char *path, const unsigned char *bytes,
-                    struct error *err)
+static int secret_create(const char *dir, unsigned char ret[SECRET_BYTES],
+                         struct error *err)
 {
-    (void)unlink(path);
-    int fd =
-        open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return error_sys(err, errno, "create '%s'", path);
-    ssize_t n = write(fd, bytes, SECRET_BYTES);
-    int rc = n == SECRET_BYTES && fchmod(fd, 0600) == 0 && fsync(fd) == 0
-                 ? 0
-                 : error_sys(err, n < 0 || n == SECRET_BYTES ? errno : ENOSPC,
-                             "write '%s'", path);
-    (void)close(fd);
-    return rc;
-}
-
-static int sync_dir(const char *dir, struct error *err)
-{
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return error_sys(err, errno, "open '%s'", dir);
-    int rc = fsync(fd) < 0 ? error_sys(err, errno, "sync '%s'", dir) : 0;
-    (void)close(fd);
-    return rc;
-}
-
-static int secret_create(const char *dir, const char *path,
-                         unsigned char ret[SECRET_BYTES], struct error *err)
-{
-    char draft[1024];
-    if ((size_t)snprintf(draft, sizeof(draft), "%s.new", path) >= sizeof(draft))
-        return error_set(err, ERR_CONFIG, "'%s' is too long", path);
     if (rng_secret(ret, SECRET_BYTES, err) < 0)
         return -1;
-    if (write_it(draft, ret, err) < 0) {
-        (void)unlink(draft);
-        return -1;
-    }
-    if (rename(draft, path) < 0)
-        return error_sys(err, errno, "rename '%s'", draft);
-    return sync_dir(dir, err);
+    return file_atomic_put(dir, "secret", ret, SECRET_BYTES, 0, err);
 }
 
 /* err  ERR_NOTFOUND there is none */
@@ -115,7 +75,7 @@ static int secret_ensure(const char *dir, const char *path,
     struct error why = ERROR_INIT;
     if (secret_read(path, ret, &why) == 0)
         return 0;
-    return why.code == ERR_NOTFOUND ? secret_create(dir, path, ret, err)
+    return why.code == ERR_NOTFOUND ? secret_create(dir, ret, err)
                                     : error_set(err, why.code, "%s", why.msg);
 }
 

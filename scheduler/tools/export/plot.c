@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "jobs/base/file_atomic.h"
 #include "jobs/text/text.h"
 #include "scheduler/tools/common/render.h"
 #include "scheduler/tools/common/row_pages.h"
@@ -102,25 +102,17 @@ int plot_close(FILE *f)
 
 int plot_write(const char *path, const struct buf *text, struct error *err)
 {
-    char temp[1024];
     if (plot_is_stdout(path))
         return fwrite(text->data, 1, text->len, stdout) == text->len
                    ? 0
                    : error_set(err, ERR_IO, "write to standard output: %s",
                                strerror(errno));
-    int n = snprintf(temp, sizeof(temp), "%s.tmp", path);
-    if (n < 0 || (size_t)n >= sizeof(temp))
-        return error_set(err, ERR_USAGE, "'%.60s...' is too long", path);
-    FILE *f = fopen(temp, "we");
-    if (!f)
-        return plot_file_error(err, errno, "create", path);
-    bool is_bad = fwrite(text->data, 1, text->len, f) != text->len;
-    is_bad = fclose(f) != 0 || is_bad;
-    if (!is_bad && rename(temp, path) == 0)
+    if (file_atomic_put(NULL, path, buf_str(text), text->len,
+                        FILE_PUBLIC | FILE_CACHED, err) == 0)
         return 0;
-    int why = errno;
-    (void)unlink(temp);
-    return plot_file_error(err, why, "write", path);
+    if (err)
+        err->code = ERR_IO; /* as plot_file_error(): one exit status */
+    return -1;
 }
 
 /* "3_1 lr=0.1 precision=fp16": all tasks of a sweep have the same name. */

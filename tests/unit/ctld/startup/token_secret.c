@@ -43,13 +43,13 @@ static void test_file(void)
     struct secret a, b;
     struct stat st;
     struct error err = ERROR_INIT;
-    put("secret.new", "half", 4, 0644); /* of a daemon that died */
+    put("secret.tmp", "half", 4, 0644); /* of a daemon that died */
     is_int(secret_load(dir, "c", &a, &err), 0, "created");
     ok(stat(path_of("secret"), &st) == 0 && (st.st_mode & 07777) == 0600 &&
            st.st_size == SECRET_BYTES,
        "0600 and 32 bytes");
-    ok(stat(path_of("secret.new"), &st) < 0 && errno == ENOENT,
-       "no draft is left");
+    ok(stat(path_of("secret.tmp"), &st) < 0 && errno == ENOENT,
+       "no temporary is left");
     is_int(secret_load(dir, "c", &b, &err), 0, "read again");
     ok(memcmp(a.bytes, b.bytes, SECRET_BYTES) == 0, "the same");
     if (unlink(path_of("secret")) < 0)
