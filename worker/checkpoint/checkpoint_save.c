@@ -8,19 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jobs/base/file_atomic.h"
 #include "worker/checkpoint/checkpoint_internal.h"
 #include "worker/checkpoint/safetensors.h"
-
-static int sync_dir(const char *path, struct error *err)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = 0;
-    if (fd < 0 || fsync(fd) < 0)
-        rc = error_sys(err, errno, "sync '%s'", path);
-    if (fd >= 0)
-        (void)close(fd);
-    return rc;
-}
 
 /* Only what we put there: a directory with anything else in it stays. */
 static int remove_step(const char *dir, int64_t iteration, const char *suffix,
@@ -164,22 +154,11 @@ static int write_file(const char *step, enum checkpoint_file which,
 static int write_state(const char *step, const struct checkpoint_state *state,
                        const uint64_t crc[CKPT_STATE], struct error *err)
 {
-    struct buf path = BUF_INIT, text = BUF_INIT;
-    int fd = -1, rc = -1;
-    if (buf_addf(&path, err, "%s/%s", step, checkpoint_files[CKPT_STATE]) < 0 ||
-        checkpoint_encode(state, crc, &text, err) < 0)
-        goto out;
-    fd = open(buf_str(&path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    errno = fd < 0 ? errno : ENOSPC; /* what a short write means */
-    if (fd < 0 || write(fd, buf_str(&text), text.len) != (ssize_t)text.len ||
-        fsync(fd) < 0)
-        (void)error_sys(err, errno, "write '%s'", buf_str(&path));
-    else
-        rc = 0;
-out:
-    if (fd >= 0)
-        (void)close(fd);
-    buf_clear(&path);
+    struct buf text = BUF_INIT;
+    int rc = checkpoint_encode(state, crc, &text, err);
+    rc = rc < 0 ? rc
+                : file_atomic_create(step, checkpoint_files[CKPT_STATE],
+                                     buf_str(&text), text.len, err);
     buf_clear(&text);
     return rc;
 }
@@ -211,7 +190,7 @@ static int write_step(const char *step, const struct checkpoint_state *state,
         write_ema(step, parts, &crc[CKPT_EMA], err) < 0 ||
         write_state(step, state, crc, err) < 0)
         return -1;
-    return sync_dir(step, err);
+    return file_atomic_sync(step, err);
 }
 
 /* One of the same name is the same position written again, or one that was
@@ -240,7 +219,7 @@ static int publish(const char *dir, int64_t iteration, const char *tmp,
         else
             rc = error_sys(err, errno, "rename '%s'", tmp);
     }
-    rc = rc < 0 ? rc : sync_dir(dir, err);
+    rc = rc < 0 ? rc : file_atomic_sync(dir, err);
     if (rc == 0) /* what is left of the old one; the next save tries again */
         (void)remove_step(dir, iteration, ".tmp", NULL);
     buf_clear(&to);
@@ -348,7 +327,7 @@ int checkpoint_export(const char *dir, const struct checkpoint_parts *parts,
     rc = rc < 0 ? rc : move_up(dir, buf_str(&tmp), CKPT_MODEL, err);
     if (rc == 0 && has_mean)
         rc = move_up(dir, buf_str(&tmp), CKPT_EMA, err);
-    rc = rc < 0 ? rc : sync_dir(dir, err);
+    rc = rc < 0 ? rc : file_atomic_sync(dir, err);
     if (tmp.len > 0)
         (void)remove_step(dir, 0, ".tmp", NULL);
     buf_clear(&tmp);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
+#include "jobs/base/file_atomic.h"
 #include "jobs/base/plain_file.h"
 #include "jobs/base/rng.h"
 #include "jobs/spec/spec_run.h"
@@ -94,31 +95,6 @@ int dir_owner_has_checkpoints(const char *dir, bool *ret, struct error *err)
 /* ---- writing --------------------------------------------------------------
  */
 
-static int write_synced(const char *path, const char *text, struct error *err)
-{
-    const size_t n = strlen(text);
-    (void)unlink(path); /* of a process that had our number */
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return error_sys(err, errno, "create '%s'", path);
-    errno = ENOSPC; /* what a short write means */
-    int rc = write(fd, text, n) == (ssize_t)n && fsync(fd) == 0
-                 ? 0
-                 : error_sys(err, errno, "write '%s'", path);
-    (void)close(fd);
-    return rc;
-}
-
-static int sync_dir_of(const char *dir, struct error *err)
-{
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc =
-        fd < 0 || fsync(fd) < 0 ? error_sys(err, errno, "sync '%s'", dir) : 0;
-    if (fd >= 0)
-        (void)close(fd);
-    return rc;
-}
-
 /* Some file systems have no hard links, and none of those replaces a file with
  * this flag. */
 static int name_it(const char *tmp, const char *path)
@@ -135,11 +111,13 @@ static int make_record(const char *dir, const char *text, struct error *err)
 {
     char host[HOST_NAME_MAX + 1] = "";
     struct buf tmp = BUF_INIT, path = BUF_INIT;
+    char name[HOST_NAME_MAX + 64];
     (void)gethostname(host, sizeof(host) - 1);
-    int rc = buf_addf(&tmp, err, "%s/%s.%s.%ld", dir, SPEC_OWNER_FILE, host,
-                      (long)getpid());
+    (void)snprintf(name, sizeof(name), "%s.%s.%ld", SPEC_OWNER_FILE, host,
+                   (long)getpid());
+    int rc = buf_addf(&tmp, err, "%s/%s", dir, name);
     rc = rc < 0 ? rc : buf_addf(&path, err, "%s/%s", dir, SPEC_OWNER_FILE);
-    rc = rc < 0 ? rc : write_synced(buf_str(&tmp), text, err);
+    rc = rc < 0 ? rc : file_atomic_create(dir, name, text, strlen(text), err);
     if (rc == 0 && name_it(buf_str(&tmp), buf_str(&path)) < 0)
         rc = errno == EEXIST
                  ? 1
@@ -147,7 +125,7 @@ static int make_record(const char *dir, const char *text, struct error *err)
     if (tmp.len > 0)
         (void)unlink(buf_str(&tmp));
     if (rc == 0)
-        rc = sync_dir_of(dir, err);
+        rc = file_atomic_sync(dir, err);
     buf_clear(&tmp);
     buf_clear(&path);
     return rc;
