@@ -10,7 +10,8 @@
  * heuristic, which depends on the shape, the GPU and the library alone. With
  * tune() it is the fastest of the first few, timed on the operands of the first
  * call; another run may choose another, so that its results may differ in
- * rounding.
+ * rounding. A product that adds to C is timed into memory that is taken for it
+ * and given back; where there is none left, it has the first algorithm.
  *
  * fp32 is computed in fp32 unless the job asks for TF32: the job decides about
  * 10 bits of fraction, not the library. 16-bit factors are summed in fp32, also
@@ -71,7 +72,8 @@ struct cuda_gemm {
 /* The operands of one call, as cuBLAS has them. */
 struct operands {
     const void *a, *b;
-    void *c;
+    const void *c; /* what beta multiplies */
+    void *d;       /* the result; c, but for candidates of one that adds */
     const void *alpha, *beta; /* host, of the scale type */
     cudaStream_t stream;
 };
@@ -263,7 +265,7 @@ static int run(struct cuda_gemm *g, const struct plan *p,
                struct error *err)
 {
     return blas_check(cublasLtMatmul(g->lt, p->op, x->alpha, x->a, p->a, x->b,
-                                     p->b, x->beta, x->c, p->c, x->c, p->c,
+                                     p->b, x->beta, x->c, p->c, x->d, p->c,
                                      algo, g->workspace, WORKSPACE_BYTES,
                                      x->stream),
                       err);
@@ -294,18 +296,15 @@ static int measure(struct cuda_gemm *g, const struct plan *p,
     return 0;
 }
 
-/* Each candidate computes the same product into the same place. */
-static int choose(struct cuda_gemm *g, struct plan *p, const struct operands *x,
-                  bool may_run, struct error *err)
+/* The fastest of `found`, which all compute the same into the same place. */
+static int fastest(struct cuda_gemm *g, const struct plan *p,
+                   const cublasLtMatmulHeuristicResult_t *found, int n,
+                   const struct operands *x, int *ret_best, struct error *err)
 {
-    cublasLtMatmulHeuristicResult_t found[CANDIDATES];
-    int n = 0, best = 0;
     float least = 0;
+    int best = 0;
 
-    memset(found, 0, sizeof(found));
-    if (ask(g, p, found, &n, err) < 0)
-        return -1;
-    for (int i = 0; may_run && i < n && n > 1; i++) {
+    for (int i = 0; i < n; i++) {
         float ms = 0;
         if (found[i].state != CUBLAS_STATUS_SUCCESS)
             continue;
@@ -316,8 +315,43 @@ static int choose(struct cuda_gemm *g, struct plan *p, const struct operands *x,
             best = i;
         }
     }
-    p->algo = found[best].algo;
+    *ret_best = best;
     return 0;
+}
+
+/* Room for a result [m, n] with its leading dimension; NULL: there is none. */
+static void *take_room(const struct shape *s)
+{
+    const size_t values = (size_t)(s->m - 1) * (size_t)s->ldc + (size_t)s->n;
+    void *p = NULL;
+
+    if (cudaMalloc(&p, values * dtype_bytes((enum dtype)s->dt)) !=
+        cudaSuccess) {
+        (void)cudaGetLastError(); /* else the next launch would find it */
+        return NULL;
+    }
+    return p;
+}
+
+static int choose(struct cuda_gemm *g, struct plan *p, const struct operands *x,
+                  bool may_run, struct error *err)
+{
+    cublasLtMatmulHeuristicResult_t found[CANDIDATES];
+    struct operands to = *x;
+    void *room = NULL;
+    int n = 0, best = 0, rc = 0;
+
+    memset(found, 0, sizeof(found));
+    if (ask(g, p, found, &n, err) < 0)
+        return -1;
+    /* In place the second run would add to the result of the first. */
+    if (may_run && n > 1 && p->of.adds)
+        to.d = room = take_room(&p->of);
+    if (may_run && n > 1 && to.d != NULL)
+        rc = fastest(g, p, found, n, &to, &best, err);
+    (void)cudaFree(room);
+    p->algo = found[best].algo;
+    return rc;
 }
 
 /* FNV-1a */
@@ -383,7 +417,6 @@ int cuda_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
     if (k == 0) /* cuBLASLt rejects k = 0: C = beta C */
         return cuda_gemm(d, dt, false, false, m, n, 1, 0, C, 1, C, n, beta, C,
                          ldc, err);
-    /* With beta, a second run would change the result. */
     const struct shape s = {.dt = (int32_t)dt,
                             .ta = ta,
                             .tb = tb,
@@ -396,10 +429,11 @@ int cuda_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
                             .adds = beta != 0,
                             .tf32 = dt == DT_F32 && g->tf32,
                             .align = align_of(A, B, C),
-                            .chosen = g->tunes && beta == 0};
+                            .chosen = g->tunes};
     const struct operands x = {.a = B,
                                .b = A,
                                .c = C,
+                               .d = C,
                                .alpha =
                                    is_f64 ? (void *)&alpha : (void *)&alpha32,
                                .beta = is_f64 ? (void *)&beta : (void *)&beta32,
