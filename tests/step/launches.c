@@ -129,7 +129,7 @@ static void check_products(const struct step *s)
     /* A of three, one, two, one linears, and B of their widths. */
     const double in = 3 * 4096 + 4096 + 2 * 4096 + 14336;
     const double out = (4096 + 2 * 1024) + 4096 + 2 * 14336 + 4096;
-    int32_t adding = 0, other = 0;
+    int32_t adding = 0, twice = 0, other = 0;
 
     ok(flop(s, PART_PRODUCTS) == 2 * tokens * (2 * 32 * layer - qkv),
        "LoRA: the products of the layers are those of the shape");
@@ -144,10 +144,12 @@ static void check_products(const struct step *s)
         if (strcmp(s->at[i].kernel, STEP_PRODUCT) != 0)
             continue;
         adding += adds;
+        twice += adds && !is_product(&s->at[i], PART_PRODUCTS);
         other += s->at[i].type != DT_BF16 || (!adds && s->at[i].beta != 0);
     }
-    /* B of seven linears, dx of four products but one. */
-    is_int(adding, 32 * (7 + 4) - 1, "LoRA: products that are added");
+    /* Four products both ways but one, which add to what adapters wrote. */
+    is_int(adding, 32 * (4 + 4) - 1, "LoRA: products that are added");
+    is_int(twice, 0, "LoRA: adapters that read and write a result again");
     is_int(other, 0, "LoRA: products that are not of bf16");
 }
 

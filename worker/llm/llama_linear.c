@@ -1,7 +1,11 @@
 /* llama_linear.c - a product with its adapters, and its gradients.
  *
- *   y  = x W^T + s t B^T,  t = drop(x) A^T,  s = alpha / rank
- *   dB = s dy^T t,  dt = s dy B,  dA = dt^T drop(x),  dx = dy W + drop(dt A)
+ *   y  = s t B^T + x W^T,  t = drop(x) A^T,  s = alpha / rank
+ *   dB = s dy^T t,  dt = s dy B,  dA = dt^T drop(x),  dx = drop(dt A) + dy W
+ *
+ * The adapter writes its result first, and the product of W, which computes far
+ * longer than it reads and writes, adds to it: added the other way round, the
+ * adapter's product would read and write all of y, and of dx, once more.
  *
  * drop() takes the same values away each time: its stream begins at a place
  * of its own for every layer and product. With 8da4w W and the x beside it are
@@ -70,6 +74,38 @@ static int input_of(struct llama *m, const struct llama_call *c,
     return drop(m, c, p, m->mem.dropped, c->x, err);
 }
 
+/* Whether each column of y has an adapter. */
+static bool has_all_parts(const struct llama_linear *l)
+{
+    int32_t width = 0;
+    for (int32_t i = 0; i < l->parts; i++)
+        width += l->part[i].width;
+    return width == l->out;
+}
+
+/* y = s t B^T, or y += s t B^T, in the columns of each part. Fills in low. */
+static int adapter(struct llama *m, const struct llama_call *c,
+                   const struct place *p, bool adds, void *y, struct error *err)
+{
+    const struct llama_linear *l = p->l;
+    const int32_t r = m->shape.rank;
+    const void *x;
+    if (input_of(m, c, p, &x, err) < 0 ||
+        gemm(m, false, true, c->rows, p->lows, l->in, 1, x, l->in,
+             llama_at(m, m->mem.params, l->a + p->adapter), l->in, 0, c->low,
+             p->lows, err) < 0)
+        return -1;
+    for (int32_t i = 0; i < l->parts; i++) {
+        const struct llama_part *part = &l->part[i];
+        if (gemm(m, false, true, c->rows, part->width, r, p->scale,
+                 llama_at(m, c->low, (int64_t)i * r), p->lows,
+                 llama_at(m, m->mem.params, part->b + p->adapter), r,
+                 adds ? 1 : 0, llama_at(m, y, part->col), l->out, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int llama_linear(struct llama *m, const struct llama_call *c, void *y,
                  struct error *err)
 {
@@ -77,28 +113,16 @@ int llama_linear(struct llama *m, const struct llama_call *c, void *y,
         return -1;
     const struct place p = place_of(m, c);
     const struct llama_linear *l = p.l;
-    const int32_t r = m->shape.rank;
+    const bool adapts = l->parts > 0 && !m->is_reference;
+    /* Columns without an adapter have nothing that W could be added to. */
+    const bool is_first = adapts && has_all_parts(l);
     const void *x;
-    if (llama_round_input(m, c->product, c->rows, c->x, &x, err) < 0 ||
-        gemm(m, false, true, c->rows, l->out, l->in, 1, x, l->in, p.w, l->in, 0,
-             y, l->out, err) < 0)
+    if ((is_first && adapter(m, c, &p, false, y, err) < 0) ||
+        llama_round_input(m, c->product, c->rows, c->x, &x, err) < 0 ||
+        gemm(m, false, true, c->rows, l->out, l->in, 1, x, l->in, p.w, l->in,
+             is_first ? 1 : 0, y, l->out, err) < 0)
         return -1;
-    if (l->parts == 0 || m->is_reference)
-        return 0;
-    if (input_of(m, c, &p, &x, err) < 0 ||
-        gemm(m, false, true, c->rows, p.lows, l->in, 1, x, l->in,
-             llama_at(m, m->mem.params, l->a + p.adapter), l->in, 0, c->low,
-             p.lows, err) < 0)
-        return -1;
-    for (int32_t i = 0; i < l->parts; i++) {
-        const struct llama_part *part = &l->part[i];
-        if (gemm(m, false, true, c->rows, part->width, r, p.scale,
-                 llama_at(m, c->low, (int64_t)i * r), p.lows,
-                 llama_at(m, m->mem.params, part->b + p.adapter), r, 1,
-                 llama_at(m, y, part->col), l->out, err) < 0)
-            return -1;
-    }
-    return 0;
+    return adapts && !is_first ? adapter(m, c, &p, true, y, err) : 0;
 }
 
 /* dB of each part, and dlow [rows, parts * rank]. */
@@ -123,24 +147,31 @@ static int back_up(struct llama *m, const struct llama_call *c,
     return 0;
 }
 
-/* dx += drop(dlow A); without dropout in one call. */
+/* dA, from dlow. */
+static int back_in(struct llama *m, const struct llama_call *c,
+                   const struct place *p, struct error *err)
+{
+    const struct llama_linear *l = p->l;
+    const void *x;
+    if (input_of(m, c, p, &x, err) < 0)
+        return -1;
+    return gemm(m, true, false, p->lows, l->in, c->rows, 1, m->mem.dlow,
+                p->lows, x, l->in, c->adds ? 1 : 0,
+                llama_at(m, m->mem.grads, l->a + p->adapter), l->in, err);
+}
+
+/* dx = drop(dlow A) */
 static int back_down(struct llama *m, const struct llama_call *c,
                      const struct place *p, void *dx, struct error *err)
 {
     const struct llama_linear *l = p->l;
-    const bool drops = c->train && m->conf.dropout > 0;
-    void *to = drops ? m->mem.dropped : dx;
-    if (dx == NULL)
-        return 0;
     if (gemm(m, false, false, c->rows, l->in, p->lows, 1, m->mem.dlow, p->lows,
-             llama_at(m, m->mem.params, l->a + p->adapter), l->in,
-             drops ? 0 : 1, to, l->in, err) < 0)
+             llama_at(m, m->mem.params, l->a + p->adapter), l->in, 0, dx, l->in,
+             err) < 0)
         return -1;
-    if (!drops)
+    if (!c->train || !(m->conf.dropout > 0))
         return 0;
-    if (drop(m, c, p, to, to, err) < 0)
-        return -1;
-    return m->d->ops->add(m->d, m->conf.dt, dx, to, c->rows * l->in, err);
+    return drop(m, c, p, dx, dx, err);
 }
 
 int llama_linear_back(struct llama *m, const struct llama_call *c,
@@ -148,23 +179,20 @@ int llama_linear_back(struct llama *m, const struct llama_call *c,
 {
     const struct place p = place_of(m, c);
     const struct llama_linear *l = p.l;
-    const double keep = c->adds ? 1 : 0;
+    const bool adapts = !m->shape.is_full && l->parts > 0;
     const void *x;
-    if (dx != NULL && gemm(m, false, false, c->rows, l->in, l->out, 1, dy,
-                           l->out, p.w, l->in, 0, dx, l->in, err) < 0)
+    if (adapts &&
+        (back_up(m, c, &p, dy, err) < 0 || back_in(m, c, &p, err) < 0 ||
+         (dx != NULL && back_down(m, c, &p, dx, err) < 0)))
         return -1;
-    if (m->shape.is_full) {
-        if (llama_round_input(m, c->product, c->rows, c->x, &x, err) < 0)
-            return -1;
-        return gemm(m, true, false, l->out, l->in, c->rows, 1, dy, l->out, x,
-                    l->in, keep, llama_grad_at(m, p.weight), l->in, err);
-    }
-    if (l->parts == 0)
+    if (dx != NULL &&
+        gemm(m, false, false, c->rows, l->in, l->out, 1, dy, l->out, p.w, l->in,
+             adapts ? 1 : 0, dx, l->in, err) < 0)
+        return -1;
+    if (!m->shape.is_full)
         return 0;
-    if (back_up(m, c, &p, dy, err) < 0 || input_of(m, c, &p, &x, err) < 0 ||
-        gemm(m, true, false, p.lows, l->in, c->rows, 1, m->mem.dlow, p.lows, x,
-             l->in, keep, llama_at(m, m->mem.grads, l->a + p.adapter), l->in,
-             err) < 0)
+    if (llama_round_input(m, c->product, c->rows, c->x, &x, err) < 0)
         return -1;
-    return back_down(m, c, &p, dx, err);
+    return gemm(m, true, false, l->out, l->in, c->rows, 1, dy, l->out, x, l->in,
+                c->adds ? 1 : 0, llama_grad_at(m, p.weight), l->in, err);
 }

@@ -3,7 +3,7 @@
  *
  * On the model that is shipped, in fp64: packed and unpacked rows agree to
  * 1e-12, chunks too; activation checkpointing gives the same bits, in fp32
- * and bf16 as well.
+ * and bf16 as well. The gradient beside dropout is that of central differences.
  */
 #include <math.h>
 
@@ -109,6 +109,59 @@ static void test_method(bool is_full)
     }
 }
 
+/* Moves the parameters by so much of v. */
+static void move(struct llm_rig *g, const double *start, const double *v,
+                 double by)
+{
+    struct error err = ERROR_INIT;
+    const int64_t n = model_planned(g->m)->params;
+    double *p = malloc((size_t)n * sizeof(*p));
+    for (int64_t i = 0; i < n; i++)
+        p[i] = start[i] + by * v[i];
+    must(g->d->ops->to_device(g->d, model_params(g->m), p,
+                              (size_t)n * sizeof(*p), &err),
+         &err);
+    must(g->d->ops->sync(g->d, &err), &err);
+    free(p);
+}
+
+/* Along the gradient, which has its own square as derivative. A step of 1e-5
+ * and 1e-7 as the kernels' (kernels/README.md). */
+static void test_differences(uint32_t targets, double dropout)
+{
+    static struct llm_rows rows;
+    struct error err = ERROR_INIT;
+    struct llama_conf conf = conf_of(false, DT_F64);
+    struct llm_rig g;
+    double square = 0;
+    conf.targets = targets;
+    conf.dropout = dropout;
+    llm_rig_open(&g, &conf, 7);
+    llm_shake(&g, 3);
+    write_rows(&rows, true);
+    llm_rig_rows(&g, &rows);
+    const int64_t n = model_planned(g.m)->params;
+    double *start = malloc((size_t)n * sizeof(*start));
+    must(g.d->ops->to_host(g.d, start, model_params(g.m),
+                           (size_t)n * sizeof(*start), &err),
+         &err);
+    (void)llm_pass(&g, 1);
+    double *v = llm_grads(&g);
+    for (int64_t i = 0; i < n; i++)
+        square += v[i] * v[i];
+    const double step = 1e-5 / sqrt(square);
+    move(&g, start, v, step);
+    const double more = llm_pass(&g, 1);
+    move(&g, start, v, -step);
+    const double off = fabs((more - llm_pass(&g, 1)) / (2 * step) / square - 1);
+    ok(square > 0 && off <= 1e-7,
+       "the gradient with dropout %g, targets %u: %.2g from differences",
+       dropout, targets, off);
+    free(v);
+    free(start);
+    llm_rig_close(&g);
+}
+
 /* A layer is written out from four bits again for each of its passes. */
 static void test_quantised(enum spec_quantizer quantizer)
 {
@@ -157,6 +210,9 @@ int main(void)
         test_method(full != 0);
         test_nothing_judged(full != 0);
     }
+    test_differences(255 - LORA_OUTPUT, 0);
+    test_differences(255 - LORA_OUTPUT, 0.3);
+    test_differences(LORA_Q | LORA_V | LORA_UP, 0.3);
     test_quantised(QUANTIZER_NF4);
     test_quantised(QUANTIZER_NF4_SINGLE);
     return tap_done();
