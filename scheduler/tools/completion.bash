@@ -23,7 +23,7 @@ _mgpu_values() {
         ;;
     --priority) echo low normal high ;;
     --launch) echo ranks torch mpi node ;;
-    --export) echo csv jsonl tensorboard ;;
+    --export) echo csv jsonl tensorboard svg ;;
     --explain)
         "${tool%/*}/mgpu-submit" --explain 2>/dev/null |
             sed -n 's/^\([EW][0-9]*\)  .*/\1/p'

@@ -40,7 +40,7 @@ _mgpu() {
         return
         ;;
     --export)
-        compadd -- csv jsonl tensorboard
+        compadd -- csv jsonl tensorboard svg
         return
         ;;
     --color)

@@ -130,7 +130,7 @@ look_through() {
 }
 administer() {
     local n=0 node
-    node=$(ask stat --nodes --no-header --parsable | head -1 | cut -d'|' -f1)
+    node=$(ask stat --nodes --format ids | head -1 | cut -d'|' -f1)
     until [ -e "$dir/enough" ]; do
         read -rt 10 <>"$dir/never" || :
         n=$((n + 1))

@@ -90,7 +90,7 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
 }
 
 @test "a node that is drained while the daemon is paused is shown so" {
-    node=$("$MGPU_BIN/mgpu-stat" --nodes --parsable)
+    node=$("$MGPU_BIN/mgpu-stat" --nodes -o ids)
     shows() { "$MGPU_BIN/mgpu-stat" --nodes | grep -q "$1"; }
     hides() { ! shows "$1"; }
     admin --quiet pause

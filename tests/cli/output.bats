@@ -64,7 +64,7 @@ YAML
     done <<'END'
 mgpu-stat
 mgpu-stat --json
-mgpu-stat --parsable
+mgpu-stat -o ids
 mgpu-stat -o help
 mgpu-stat --help
 mgpu-stat --version
@@ -136,7 +136,7 @@ END
 mgpu-stat --logs --follow 1
 mgpu-stat --watch
 mgpu-stat --watch --json
-mgpu-stat --watch --parsable
+mgpu-stat --watch -o ids
 END
 }
 has_said() { [ "$("$MGPU_BIN/mgpu-stat" --logs 1 2>/dev/null)" = word ]; }

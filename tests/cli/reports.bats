@@ -89,13 +89,21 @@ settings() {
     run -0 paper table2 '{grid: {train.precision: [fp64, fp32],
         resources.gpus: [1, 2]}}' --set dataset.image_size=32
     cd "$BATS_TEST_TMPDIR"
-    run -0 "$MGPU_BIN/mgpu-stat" --report table2 --csv t.csv --svg t.svg
-    diff t.csv <("$MGPU_BIN/mgpu-stat" --report table2 --csv -)
-    diff t.svg <("$MGPU_BIN/mgpu-stat" --report table2 --svg -)
+    for suffix in csv svg; do # the suffix says the format
+        run -0 "$MGPU_BIN/mgpu-stat" --report table2 --output t.$suffix
+        [ -z "$output" ]
+        diff t.$suffix <("$MGPU_BIN/mgpu-stat" --report table2 --export $suffix)
+        diff t.$suffix <("$MGPU_BIN/mgpu-stat" --report table2 \
+            --export $suffix --output -)
+    done
     [ ! -e ./- ]
-    run -64 "$MGPU_BIN/mgpu-stat" --report table2 --csv - --svg -
-    [[ "$output" == *"only one of --json, --csv - and --svg -"* ]]
-    run -0 "$MGPU_BIN/mgpu-stat" --report table2 --csv t.csv
+    run -64 "$MGPU_BIN/mgpu-stat" --report table2 --export csv --json
+    [[ "$output" == *"only one of --json and --export"* ]]
+    run -64 "$MGPU_BIN/mgpu-stat" --report table2 --output t.txt
+    [[ "$output" == *"a name that ends in .csv, .jsonl or .svg"* ]]
+    run -64 "$MGPU_BIN/mgpu-stat" --report table2 --output t.jsonl
+    [[ "$output" == *"exported as csv or svg"* ]]
+    run -0 "$MGPU_BIN/mgpu-stat" --report table2
     [[ "$output" == *" TEST ACC  PAPER ACC "*" VS FP64  PAPER VS FP64 "* ]]
     [[ "$output" == *"  fp64     2 "*" 99.20 % "*" 1.88 x      93.8 % "*" 1_1"* ]]
     [[ "$output" == *"  fp32     1 "*" 99.32 % "*" 168.4 % "*" 1_2"* ]]
@@ -166,10 +174,11 @@ settings() {
 @test "what goes with a report, and what does not" {
     run -64 "$MGPU_BIN/mgpu-stat" --report table9
     [[ "$output" == *"there are table2, table3, fig1, fig2, fig3, table5, fig4, fig5, fig6"* ]]
-    run -64 "$MGPU_BIN/mgpu-stat" --csv x
+    run -64 "$MGPU_BIN/mgpu-stat" --output x.svg
+    [[ "$output" == *"--report NAME and csv or svg"* ]]
     run -64 "$MGPU_BIN/mgpu-stat" --report table2 --nodes
     run -66 "$MGPU_BIN/mgpu-stat" --report table2 77
-    run ! "$MGPU_BIN/mgpu-stat" --report table2 --svg /nonexistent/x.svg
+    run ! "$MGPU_BIN/mgpu-stat" --report table2 --output /nonexistent/x.svg
     [[ "$output" == *"'/nonexistent/x.svg'"* ]]
 }
 
@@ -289,7 +298,8 @@ profiled_on_a_gpu() {
         --set train.dataset.path="$MGPU_SRC/jobs/examples/story-pairs/train.jsonl" \
         --set train.precision=fp32 --set train.tokenizer.max_seq_len=128
     cd "$BATS_TEST_TMPDIR"
-    run -0 "$MGPU_BIN/mgpu-stat" --report methods --csv m.csv
+    "$MGPU_BIN/mgpu-stat" --report methods --output m.csv
+    run -0 "$MGPU_BIN/mgpu-stat" --report methods
     [[ "$output" == *" s/IT "*" /LORA "*" TOKENS/S "*" MEMORY "*" H2D/IT "*" COLLECTIVES/IT "* ]]
     echo "$output"
     [ "$(grep -c '  lora  .* 1.00 x .* 1.00 x .* 1.00 x ' <<<"$output")" = 2 ]
@@ -309,7 +319,7 @@ profiled_on_a_gpu() {
     run -0 paper layout '{grid: {train.channels_last: [true, false]}}' \
         --set dataset.image_size=32 --set resources.gpus=1
     cd "$BATS_TEST_TMPDIR"
-    "$MGPU_BIN/mgpu-stat" --report layout --csv - >l.csv
+    "$MGPU_BIN/mgpu-stat" --report layout --export csv >l.csv
     run -0 "$MGPU_BIN/mgpu-stat" --report layout
     echo "$output"
     grep -E '^ *32 +fast +[a-z0-9]+ +[0-9]+ +1 +NHWC .* ms +1\.00 x .* ms +1\.00 x +[0-9]+ +1\.00 x +1_0$' \
@@ -327,5 +337,5 @@ profiled_on_a_gpu() {
     # And the losses are the same, to the last bit.
     [ "$(sqlite3 "$ctld_dir/state/metrics.db" 'SELECT count(DISTINCT job) > 1 AND
         count(DISTINCT loss) = count(DISTINCT iteration) FROM v_iteration')" = 1 ]
-    run -64 "$MGPU_BIN/mgpu-stat" --report layout --svg l.svg
+    run -64 "$MGPU_BIN/mgpu-stat" --report layout --output l.svg
 }

@@ -54,20 +54,20 @@ END
     has_four() { [ "$(wc -l <"$1")" -ge 4 ]; }
     follow_until has_four lines "$MGPU_BIN/mgpu-stat" --watch --json -t all
     head -n 4 lines >lines.json
-    stat --jsonl -t all -S -id >l-queue.json
+    stat -o jsonl -t all -S -id >l-queue.json
     [ "$(wc -l <l-queue.json)" -eq 4 ]
     [ "$(head -n 1 l-queue.json | json '$.job.id')" = 4 ]
-    stat --nodes --jsonl >l-nodes.json
-    stat --gpus --jsonl >l-gpus.json
+    stat --nodes -o jsonl >l-nodes.json
+    stat --gpus -o jsonl >l-gpus.json
     for view in metrics epochs profile events scaling why; do
-        stat --jsonl "--$view" 1 3 >"l-$view.json"
+        stat -o jsonl "--$view" 1 3 >"l-$view.json"
         [ -s "l-$view.json" ]
     done
     [ "$(head -n 1 l-metrics.json | json '$.row.iteration')" = 1 ]
     [ "$(wc -l <l-metrics.json)" -ge 2 ]
     [ "$(tail -n 1 l-events.json | json '$.event.job')" = 3 ]
-    stat --eff -u me --jsonl >l-eff.json
-    stat --jsonl 1 2 >l-jobs.json
+    stat --eff -u me -o jsonl >l-eff.json
+    stat -o jsonl 1 2 >l-jobs.json
     [ "$(tail -n 1 l-jobs.json | json '$.job.id')" = 2 ]
     [ "$(cat l-nodes.json l-gpus.json l-eff.json | wc -l)" -ge 3 ]
     for id in 1 2 3 4; do
@@ -95,7 +95,7 @@ END
     sweep=$(submit --json --hold --set 'sweep={grid: {labels.a: [1, 2]}}' \
         hog.yaml | json '$.id')
     stat --json "$sweep" >sweep.json
-    stat --jsonl "$sweep" "${sweep}_1" >l-sweep.json
+    stat -o jsonl "$sweep" "${sweep}_1" >l-sweep.json
     [ "$(json '$.tasks[1].display_id' <sweep.json)" = "${sweep}_1" ]
     [ "$(head -n 1 l-sweep.json | json '$.tasks[1].task')" = 1 ]
     [ "$(tail -n 1 l-sweep.json | json '$.tasks')" = "" ]
@@ -140,7 +140,7 @@ hog_runs() { job_is 2 RUNNING || job_is 2 STARTING; }
     stat --json 99 >absent.json || [ $? -ne 0 ]
     stat --json -o nothing >column.json || [ $? -eq 64 ]
     stat --json --plot x.svg >usage.json || [ $? -eq 64 ]
-    stat --jsonl --sort nothing >lines.json || [ $? -eq 64 ]
+    stat -o jsonl --sort nothing >lines.json || [ $? -eq 64 ]
     stat --json --sort nothing >order.json || [ $? -eq 64 ]
     printf 'version: 1\nkind: cv\ndataset: {source: synthetic}\n' >good.yaml
     submit --show --json good.yaml >show.json || [ $? -eq 64 ]

@@ -195,7 +195,7 @@ END
     run --separate-stderr stat -q gqu
     [ "$status" -eq 0 ]
     [ "$stderr" = "mgpu-stat: unknown partition 'gqu'" ]
-    run --separate-stderr stat -A vison --parsable
+    run --separate-stderr stat -A vison -o ids
     [ "$stderr" = "mgpu-stat: unknown account 'vison'" ]
     run --separate-stderr stat --json -A vison -S id --on "n7,7"
     is_json "$output"
@@ -207,7 +207,7 @@ END
     submit --quiet --wait --set policy.account=vison quick.yaml
     run --separate-stderr stat -A vison -q gqu
     [ "$stderr" = "mgpu-stat: unknown partition 'gqu'" ]
-    run --separate-stderr stat --jsonl -A vison
+    run --separate-stderr stat -o jsonl -A vison
     [ -z "$output$stderr" ]
     run --separate-stderr stat -t all -n 'zz*' # of no name
     [ -z "$stderr" ]
@@ -380,9 +380,9 @@ END
     grep -q 'gnorm .*299 .* 100 .*lowest 100  highest 299' shown
     grep -q 'lr .* 0.1  \(.\)\1*  0.1 ' shown
     ! grep -q '_total' shown || false
-    stat --plot g.svg --of gnorm 1
+    stat --plot g.svg -o gnorm 1
     grep -q '>gnorm, job 1 own<' g.svg
-    run stat --plot none.svg --of gain 1
+    run stat --plot none.svg -o gain 1
     [ "$status" -eq 64 ]
     [[ $output == *"of the job's own "*"gnorm"* ]]
     stat --report own.html 1
@@ -426,30 +426,30 @@ END
     [[ $output == *'"schema":"mgpu.error/1"'*'"NOTFOUND"'* ]]
 }
 
-@test "--parsable: numbers and names alone; --jsonl: a line each" {
+@test "-o ids: numbers and names alone; -o jsonl: a line each" {
     spec two 'sleep 600'
     submit --quiet --hold two.yaml
     submit --quiet --hold --set 'sweep={grid: {labels.a: [1, 2, 3]}}' two.yaml
-    [ "$(stat --parsable | tr '\n' ' ')" = "1 2_0 2_1 2_2 " ]
-    [ "$(stat --parsable -S -id -n two -c 2 | tr '\n' ' ')" = "2_2 2_1 " ]
-    [ -z "$(stat --parsable -t RUNNING)" ]
-    node=$(stat --nodes --parsable)
+    [ "$(stat -o ids | tr '\n' ' ')" = "1 2_0 2_1 2_2 " ]
+    [ "$(stat -o ids -S -id -n two -c 2 | tr '\n' ' ')" = "2_2 2_1 " ]
+    [ -z "$(stat -o ids -t RUNNING)" ]
+    node=$(stat --nodes -o ids)
     [ "$(wc -l <<<"$node")" -eq 1 ]
-    [ "$(stat --gpus --parsable | tr '\n' ' ')" = "$node:0 $node:1 " ]
-    [ "$(stat --nodes --jsonl | json '$.node.name')" = "$node" ]
-    [ "$(stat --jsonl 1 2_1 | wc -l)" -eq 2 ]
-    [ "$(stat --jsonl | tail -n 1 | json '$.job.display_id')" = 2_2 ]
-    for bad in "--json --jsonl" "--jsonl --parsable" "--parsable --json" \
-        "--parsable 1" "--parsable --events 1" "--parsable --status" \
-        "--jsonl --logs 1" "--jsonl --plot x.svg 1" "--json 1 2" \
-        "--parsable --export csv" "--jsonl --export csv"; do
+    [ "$(stat --gpus -o ids | tr '\n' ' ')" = "$node:0 $node:1 " ]
+    [ "$(stat --nodes -o jsonl | json '$.node.name')" = "$node" ]
+    [ "$(stat -o jsonl 1 2_1 | wc -l)" -eq 2 ]
+    [ "$(stat -o jsonl | tail -n 1 | json '$.job.display_id')" = 2_2 ]
+    for bad in "--json -o jsonl" "-o jsonl -o ids" "-o ids --json" \
+        "-o ids 1" "-o ids --events 1" "-o ids --status" \
+        "-o jsonl --logs 1" "-o jsonl --plot x.svg 1" "--json 1 2" \
+        "-o ids --export csv" "-o jsonl --export csv"; do
         # shellcheck disable=SC2086 # words
         run stat $bad
         [ "$status" -eq 64 ] || { echo "$bad: $status" && false; }
     done
     # As a stream: each that is there, and each that changes.
     has_release() { [ "$(grep -c '^1$' "$1")" -ge 2 ]; }
-    stat --watch --parsable >ids 3>&- &
+    stat --watch -o ids >ids 3>&- &
     pid=$!
     wait_for 60 grep -q '^2_2$' ids
     "$MGPU_BIN/mgpu-admin" --quiet release 1
@@ -460,7 +460,7 @@ END
     [ "$status" -eq 0 ]
     not grep -v '^\(1\|2_[012]\)$' ids
     has_two() { [ "$(wc -l <"$1")" -ge 2 ]; }
-    follow_until has_two lines "$MGPU_BIN/mgpu-stat" -i 1 --jsonl -n two
+    follow_until has_two lines "$MGPU_BIN/mgpu-stat" -i 1 -o jsonl -n two
     [ "$(head -n 1 lines | json '$.job.id')" = 1 ]
     # Which --help says of it.
     said=$(stat --help | tr -s ' \n' ' ')
@@ -515,7 +515,7 @@ END
     [ "$status" -eq 64 ]
     run stat --plot loss 1
     [ "$status" -eq 64 ]
-    [ "$output" = "mgpu-stat: --plot 'loss': expected a file named .svg, or '-'; --of says what is drawn" ]
+    [ "$output" = "mgpu-stat: --plot 'loss': expected a file named .svg, or '-'; --format says what is drawn" ]
     [ ! -e loss ]
     for bad in 2026-02-30 2026-04-31T10:00:00Z 2026-13-01 2026-11-21T24:00:00; do
         run stat --since "$bad"
@@ -808,7 +808,7 @@ END
     grep -q '>1_0 RATE=1<' all.svg
     grep -q '>1_1 RATE=2<' all.svg
     [ "$(grep -o '<path' all.svg | wc -l)" -eq 2 ]
-    stat --plot - --of gnorm 1 | grep -q '>1_1 RATE=2<'
+    stat --plot - -o gnorm 1 | grep -q '>1_1 RATE=2<'
     stat --report sweep.html 1
     page_is_sound sweep.html
     for part in 'Sweep 1 varied' '2 COMPLETED' '1 FAILED' '>env.RATE<' \
@@ -849,7 +849,7 @@ END
     grep -q '<svg .*</svg>' <(tr -d '\n' <loss.svg)
     grep -q '>1 drawn<' loss.svg
     grep -q '>2 a.b<' loss.svg
-    stat --plot - --of eval_accuracy 1 | grep -q 'Test accuracy, job 1 drawn'
+    stat --plot - -o eval_accuracy 1 | grep -q 'Test accuracy, job 1 drawn'
     stat --report page.html 1
     [ "$(grep -c '<svg' page.html)" -eq 6 ]
     for part in 'Job 1 drawn' 'Time per phase' 'host GEMM' 'COMPLETED' \
@@ -877,7 +877,7 @@ END
     [ "$(json '$.charts[0].title' <data.json)" = Loss ]
     [ "$(json '$.charts[0].series[0].x[7]' <data.json)" = 8 ]
     [ "$(json '$.job.name' <data.json)" = drawn ]
-    run stat --plot nothing.svg --of gain 1
+    run stat --plot nothing.svg -o gain 1
     [ "$status" -eq 64 ]
     [[ $output == *"there are loss, lr"* ]]
     run stat --report /nowhere/page.html 1
@@ -936,8 +936,8 @@ END
         diff <(stat --logs --rank $rank 1) <(sed -n "s/^\[$rank\] //p" all)
     done
     run ! grep -v '^\[[01]\] ' all
-    diff all <(stat --logs --rank all --no-follow 1)
-    [[ $(stat --logs --rank 1 --tail 2 1) == "half a line"$'\n'"no end"* ]]
+    diff all <(stat --logs --rank all 1)
+    [[ $(stat --logs --rank 1 -c 2 1) == "half a line"$'\n'"no end"* ]]
     run ! ls "$ctld_dir"/state/jobs/1/1/out.*
     # A log from before there were labels is shown whole.
     rm "$ctld_dir/state/jobs/1/1/times"
@@ -1289,7 +1289,7 @@ END
     wait "$changes" || :
     [ "$(sed 's/^.*"job":{"id":\([0-9]*\),.*/\1/' changes | grep -vx 5 |
         tr '\n' ' ')" = "1 2 3 4 " ]
-    "$MGPU_BIN/mgpu-stat" --watch --parsable --since 2h --timeout 10m >ids 3>&- &
+    "$MGPU_BIN/mgpu-stat" --watch -o ids --since 2h --timeout 10m >ids 3>&- &
     changes=$!
     wait_for 60 grep -qx 5 ids
     kill "$changes"

@@ -143,7 +143,7 @@ END
 @test "--top: not on what is no terminal, but once as JSON" {
     run -64 "$MGPU_BIN/mgpu-stat" --top
     [[ $output == *"--top needs a terminal"* ]]
-    run -64 "$MGPU_BIN/mgpu-stat" --top --parsable
+    run -64 "$MGPU_BIN/mgpu-stat" --top -o ids
     run -64 "$MGPU_BIN/mgpu-stat" --top 1
     run -64 "$MGPU_BIN/mgpu-stat" --top --nodes
     run -64 "$MGPU_BIN/mgpu-stat" --top -o id
@@ -157,7 +157,7 @@ END
     [ "$(json '$.gpus[1].name' <top.json)" = next ]
     [ "$(json '$.jobs[1].id' <top.json)" = 2 ]
     [ "$(json '$.queue[0].id' <top.json)" = 3 ]
-    "$MGPU_BIN/mgpu-stat" --jsonl -i 1 --top >lines.json
+    "$MGPU_BIN/mgpu-stat" -o jsonl -i 1 --top >lines.json
     # Of GPUs that other jobs have it is known, too, who they are.
     "$MGPU_BIN/mgpu-stat" --top --json -n third >third.json
     [ "$(json '$.gpus[0].name' <third.json)" = hog ]
@@ -165,7 +165,7 @@ END
     "$MGPU_BIN/../tests/unit/tools/schema" top.json lines.json third.json
 }
 waits_third() {
-    [ "$("$MGPU_BIN/mgpu-stat" -t RUNNING,STARTING --parsable | wc -l)" = 2 ] &&
+    [ "$("$MGPU_BIN/mgpu-stat" -t RUNNING,STARTING -o ids | wc -l)" = 2 ] &&
         [ "$(job_state 3)" = QUEUED ]
 }
 

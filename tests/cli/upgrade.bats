@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# upgrade.bats - what older programs wrote, and options that were removed.
+# upgrade.bats - what older programs wrote, and keys that were removed.
 # shellcheck disable=SC2154 # bats sets output
 
 bats_require_minimum_version 1.5.0
@@ -25,10 +25,7 @@ teardown() { ctld_stop; }
     done
 }
 
-@test "what was removed is refused by name, with what to use instead" {
-    run "$MGPU_BIN/mgpu-stat" --sql "SELECT 1"
-    [ "$status" -eq 64 ]
-    [[ $output == *"--sql was removed: ask sqlite3 -readonly of a backup"* ]]
+@test "a key that was removed is refused by name, with what to use instead" {
     for line in 'mail_program: /usr/bin/true' 'ca_file: /a.pem' "webhook_allow: ['a.org']"; do
         printf 'version: 1\nnotify:\n  %s\n' "$line" >old.yaml
         run "$MGPU_BIN/mgpu-ctld" --check-config old.yaml

@@ -1,4 +1,4 @@
-/* job_lines.h - lists line by line: --jsonl and --parsable. */
+/* job_lines.h - lists line by line: --format jsonl and ids. */
 #ifndef MGPU_SCHEDULER_TOOLS_COMMON_JOB_LINES_H
 #define MGPU_SCHEDULER_TOOLS_COMMON_JOB_LINES_H
 

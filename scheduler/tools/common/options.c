@@ -114,10 +114,6 @@ static int unknown(const struct tool *t, const char *word, struct error *err)
     char name[40];
     (void)snprintf(name, sizeof(name), "%s", word + 2);
     name[strcspn(name, "=")] = '\0';
-    for (const struct opt *o = t->gone; o && o->id; o++)
-        if (strcmp(name, o->name) == 0)
-            return error_set(err, ERR_USAGE, "--%s was removed: %s", name,
-                             o->doc);
     const struct opt *tables[] = {t->opts, common};
     const char *near = NULL;
     size_t best = 3; /* a suggestion is at most two typing errors away */

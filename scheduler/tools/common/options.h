@@ -27,8 +27,6 @@ struct tool {
     const char *summary;
     const struct opt *opts; /* ends with id 0 */
     int section;            /* section of its manual page; 0: 1 */
-    const struct opt
-        *gone; /* NULL, or removed options: doc names the replacement */
 };
 
 /* The options that all tools share, and their values. The ids of a tool's own

@@ -17,7 +17,7 @@ struct render_style {
     int columns; /* 0: not a terminal, and nothing is cut */
     int rows;    /* of a terminal */
     bool colour; /* a terminal, and neither NO_COLOR nor TERM=dumb */
-    bool ascii;  /* no UTF-8 locale, or --ascii */
+    bool ascii;  /* the locale is not UTF-8 */
 };
 void render_style_init(struct render_style *s, FILE *out);
 /* Parses --color: "auto" is 0, "always" 1 and "never" -1. err ERR_USAGE */

@@ -13,18 +13,43 @@
 #include "scheduler/tools/export/own_values.h"
 #include "scheduler/tools/views/show.h"
 
+static const char *const words[] = {"csv", "jsonl", "tensorboard", "svg"};
+enum { N_WORDS = sizeof(words) / sizeof(words[0]) };
+
+static bool find_format(const char *word, enum export_format *ret)
+{
+    size_t i = 0;
+    while (i < N_WORDS && strcmp(word, words[i]) != 0)
+        i++;
+    if (i < N_WORDS)
+        *ret = (enum export_format)i;
+    return i < N_WORDS;
+}
+
 int export_format_of(const char *word, enum export_format *ret,
                      struct error *err)
 {
-    static const char *const words[] = {"csv", "jsonl", "tensorboard"};
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (strcmp(word, words[i]) == 0) {
-            *ret = (enum export_format)i;
-            return 0;
-        }
+    if (find_format(word, ret))
+        return 0;
     return error_set(err, ERR_USAGE,
-                     "--export '%.20s': expected csv, jsonl or tensorboard",
+                     "--export '%.20s': expected csv, jsonl, tensorboard or "
+                     "svg",
                      word);
+}
+
+int export_format_of_file(const char *path, enum export_format *ret,
+                          struct error *err)
+{
+    const char *dot = strrchr(path, '.');
+    enum export_format format;
+    if (dot && find_format(dot + 1, &format) && format != EXPORT_TENSORBOARD) {
+        *ret = format;
+        return 0;
+    }
+    return error_set(err, ERR_USAGE,
+                     "--output '%.60s': expected a name that ends in .csv, "
+                     ".jsonl or .svg, or --export FORMAT beside it",
+                     path);
 }
 
 /* ---- pages ---------------------------------------------------------------

@@ -8,11 +8,14 @@
 #include "scheduler/tools/common/client.h"
 #include "scheduler/tools/views/show.h"
 
-enum export_format { EXPORT_CSV, EXPORT_JSONL, EXPORT_TENSORBOARD };
+enum export_format { EXPORT_CSV, EXPORT_JSONL, EXPORT_TENSORBOARD, EXPORT_SVG };
 
 /* err  ERR_USAGE unknown format */
 int export_format_of(const char *word, enum export_format *ret,
                      struct error *err) MUST_CHECK;
+/* By the suffix of a file's name. err ERR_USAGE it is none of a format */
+int export_format_of_file(const char *path, enum export_format *ret,
+                          struct error *err) MUST_CHECK;
 
 /* Exports all rows of a view ("iterations", "epochs", "values", "profile") of
  * all attempts, page by page, so that a long job is no problem. CSV follows RFC

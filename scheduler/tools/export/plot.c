@@ -83,26 +83,9 @@ int plot_file_error(struct error *err, int why, const char *what,
     return error_set(err, ERR_IO, "%s '%s': %s", what, path, strerror(why));
 }
 
-bool plot_is_stdout(const char *path)
-{
-    return path != NULL && strcmp(path, "-") == 0;
-}
-
-FILE *plot_open(const char *path)
-{
-    return plot_is_stdout(path) ? stdout : fopen(path, "we");
-}
-
-int plot_close(FILE *f)
-{
-    const bool is_bad = ferror(f) != 0;
-    const int rc = f == stdout ? fflush(f) : fclose(f);
-    return rc != 0 || is_bad ? -1 : 0;
-}
-
 int plot_write(const char *path, const struct buf *text, struct error *err)
 {
-    if (plot_is_stdout(path))
+    if (strcmp(path, "-") == 0)
         return fwrite(text->data, 1, text->len, stdout) == text->len
                    ? 0
                    : error_set(err, ERR_IO, "write to standard output: %s",

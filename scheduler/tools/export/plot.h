@@ -46,14 +46,8 @@ int report_sweep(struct client *c, const char *word, const json_t *reply,
  * named, which is no missing job. Returns -1 with ERR_IO. */
 int plot_file_error(struct error *err, int why, const char *what,
                     const char *path);
-/* path  "-" is standard output; NULL is no file */
-bool plot_is_stdout(const char *path);
-/* The file to write to. NULL with errno */
-FILE *plot_open(const char *path) MUST_CHECK;
-/* Closes it, or flushes standard output. Returns -1 with errno when something
- * was not written. */
-int plot_close(FILE *f) MUST_CHECK;
-/* Writes the whole text, or leaves no file. err ERR_IO */
+/* Writes the whole text, or leaves no file; "-" is standard output.
+ * err  ERR_IO */
 int plot_write(const char *path, const struct buf *text,
                struct error *err) MUST_CHECK;
 

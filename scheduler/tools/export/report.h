@@ -9,6 +9,7 @@
 
 #include "scheduler/tools/common/client.h"
 #include "scheduler/tools/common/render.h"
+#include "scheduler/tools/export/export.h"
 #include "scheduler/tools/export/paper_results.h"
 
 enum { REPORT_ROWS = 256, REPORT_VALUE_CAP = 48 };
@@ -99,13 +100,13 @@ int report_svg(const struct report *r, FILE *out, struct error *err) MUST_CHECK;
 
 /* Everything that mgpu-stat --report does. */
 struct report_conf {
-    const char *name;      /* "table2" */
-    const char *csv, *svg; /* files to write; "-": standard output */
+    const char *name; /* "table2" */
+    bool exports;     /* in `format`, CSV or SVG, in place of printing */
+    enum export_format format;
+    const char *output; /* the file; NULL: standard output */
     bool json, header;
     struct render_style style;
 };
-/* How many documents go to standard output: JSON, and files named "-". */
-int report_stdouts(const struct report_conf *conf);
 /* in   words  jobs and sweeps to take the runs from; n 0: all visible jobs with
  *      the report's name, the newest 500
  * err  ERR_USAGE no such report, or not in that form; a word is no job; of a

@@ -101,18 +101,21 @@ static int collect(struct report *r, struct client *c, char **words, size_t n,
 
 /* ---- what is made of it ---------------------------------------------------
  */
-typedef int write_f(const struct report *r, FILE *out, struct error *err);
-
 /* If a file is incomplete, the exit status says so. */
-static int to_file(const struct report *r, const char *path, write_f *write,
-                   struct error *err)
+static int export(const struct report *r, const struct report_conf *conf,
+                  struct error *err)
 {
-    FILE *f = plot_open(path);
+    const char *path = conf->output;
+    FILE *f = path ? fopen(path, "we") : stdout;
     if (!f)
-        return plot_file_error(err, errno, "open", path);
-    int rc = write(r, f, err);
-    if (plot_close(f) < 0)
-        return rc < 0 ? -1 : plot_file_error(err, errno, "write", path);
+        return plot_file_error(err, errno, "create", path);
+    int rc = conf->format == EXPORT_SVG ? report_svg(r, f, err)
+                                        : report_csv(r, f, err);
+    const bool is_bad = fflush(f) != 0 || ferror(f) != 0;
+    if ((path && fclose(f) != 0) || is_bad)
+        return rc < 0 ? -1
+                      : plot_file_error(err, errno, "write",
+                                        path ? path : "standard output");
     return rc;
 }
 
@@ -130,26 +133,6 @@ static int print_json(const struct report *r, FILE *out, struct error *err)
     return 0;
 }
 
-int report_stdouts(const struct report_conf *conf)
-{
-    return conf->json + plot_is_stdout(conf->csv) + plot_is_stdout(conf->svg);
-}
-
-static int write_all(const struct report *r, const struct report_conf *conf,
-                     FILE *out, struct error *err)
-{
-    int rc = 0;
-    if (conf->json)
-        rc = print_json(r, out, err);
-    else if (report_stdouts(conf) == 0)
-        rc = report_show(r, &conf->style, conf->header, out, err);
-    if (rc == 0 && conf->csv)
-        rc = to_file(r, conf->csv, report_csv, err);
-    if (rc == 0 && conf->svg)
-        rc = to_file(r, conf->svg, report_svg, err);
-    return rc;
-}
-
 int report_view(struct client *c, const struct report_conf *conf, char **words,
                 size_t n, FILE *out, struct error *err)
 {
@@ -158,17 +141,20 @@ int report_view(struct client *c, const struct report_conf *conf, char **words,
         return error_set(err, ERR_NOMEM, "report");
     int rc = paper_load(conf->name, &r->paper, err);
     if (rc == 0 && !(r->paper.view & PAPER_PRINTED) &&
-        (conf->json || conf->svg))
+        (conf->json || (conf->exports && conf->format == EXPORT_SVG)))
         rc = error_set(err, ERR_USAGE,
-                       "--report %s is a table: use --csv, it has neither "
-                       "--json nor --svg",
+                       "--report %s is a table: --export csv writes it, it is "
+                       "neither JSON nor a picture",
                        conf->name);
     if (rc == 0) {
         report_begin(r);
         rc = collect(r, c, words, n, err);
     }
     if (rc == 0)
-        rc = write_all(r, conf, out, err);
+        rc = conf->json ? print_json(r, out, err)
+             : conf->exports
+                 ? export(r, conf, err)
+                 : report_show(r, &conf->style, conf->header, out, err);
     report_clear(r);
     free(r);
     return rc;

@@ -331,7 +331,9 @@ static int views(const struct stat_args *a, size_t n, char **words,
         rc = client_create(a->url, 5, &c, err);
     if (rc == 0)
         rc = job_query_check_user(&a->filter, c, err);
-    if (rc == 0 && a->exports)
+    if (rc == 0 && a->view == OPT_PAPER)
+        rc = report_view(c, &a->report, words, n, a->f.show.out, err);
+    else if (rc == 0 && a->exports)
         rc = export(c, a, n > 0 ? words[0] : NULL, err);
     else if (rc == 0 && a->view == OPT_NODES)
         rc = fetch_simple(c, &a->f, "/v1/nodes", show_nodes, err);
@@ -341,12 +343,11 @@ static int views(const struct stat_args *a, size_t n, char **words,
         rc = usage(c, a, NULL, err);
     else if (rc == 0 && a->view == OPT_STATUS)
         rc = fetch_simple(c, &a->f, "/v1/status", show_status, err);
-    else if (rc == 0 && a->view == OPT_PAPER)
-        rc = report_view(c, &a->report, words, n, a->f.show.out, err);
     else if (rc == 0 && (a->view == OPT_WATCH || a->view == OPT_TOP))
         rc = watch(c, a, err);
     else if (rc == 0 && a->view == OPT_PLOT)
-        rc = plot_jobs(c, words, n, a->of ? a->of : "loss", a->file, err);
+        rc = plot_jobs(c, words, n, a->has_format ? a->f.show.format : "loss",
+                       a->file, err);
     else if (rc == 0 && a->view == OPT_WAIT)
         rc = wait_all(c, a, words, n, ret_exit, err);
     else if (rc == 0 && n == 0 && a->view == OPT_EFF)
@@ -394,16 +395,19 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
                struct error *err)
 {
     struct stat_args *a = arg;
-    bool ascii = a->f.show.style.ascii; /* --ascii */
     render_style_init(&a->f.show.style, a->f.show.out);
-    a->f.show.style.ascii |= ascii;
     if (a->colour)
         a->f.show.style.colour = a->colour > 0;
-    bool is_help = a->f.show.format && strcmp(a->f.show.format, "help") == 0;
-    if (stat_check(a, n, err) < 0)
+    bool is_help = a->has_format && a->view != OPT_PLOT &&
+                   strcmp(a->f.show.format, "help") == 0;
+    if (stat_settle(a, err) < 0 || stat_check(a, n, err) < 0)
         return -1;
     if (is_help) {
         columns_help(a->f.show.out);
+        (void)fputs("  jsonl       JSON, one line per job, node, event or row\n"
+                    "  ids         only ids, one per line: of jobs, --nodes or "
+                    "--gpus\n",
+                    a->f.show.out);
         return 0;
     }
     if (a->f.ids)
@@ -414,6 +418,9 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
     a->f.timeout_s = a->timeout_s;
     a->f.since = a->filter.since;
     a->report.json = a->f.json;
+    a->report.exports = a->exports;
+    a->report.format = a->format;
+    a->report.output = a->output;
     a->report.header = a->f.show.header;
     a->report.style = a->f.show.style;
     return on_screen(a, (size_t)n, operands, ret_exit, err);

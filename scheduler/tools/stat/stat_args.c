@@ -24,10 +24,7 @@ static const struct opt opts[] = {
     {OPT_FOLLOW, 'f', "follow", NULL,
      "with --logs: follow until the job ends; with --wait as well, exit with "
      "its code"},
-    {OPT_NO_FOLLOW, 0, "no-follow", NULL,
-     "with --logs: print the present log and exit (default)"},
     {OPT_RANK, 0, "rank", "N|all", "with --logs: only the lines of rank N"},
-    {OPT_TAIL, 0, "tail", "N", "with --logs: the last N lines, as --count"},
     {OPT_NODES, 0, "nodes", NULL, "the nodes and their GPUs or slots"},
     {OPT_GPUS, 0, "gpus", NULL,
      "allocation history of each GPU, by default of the last hour: share "
@@ -41,17 +38,17 @@ static const struct opt opts[] = {
      "wait until the jobs end, or reach one of the states; exit with the "
      "largest of their codes"},
     {OPT_PLOT, 0, "plot", "FILE.svg",
-     "draw a chart of the jobs' loss, or of the column --of"},
-    {OPT_OF, 0, "of", "COLUMN", "column or own metric that --plot draws"},
+     "draw a chart of the jobs' loss, or of the column --format"},
     {OPT_REPORT, 0, "report", "FILE|NAME",
      "HTML report of a job or sweep; or own runs compared with a paper's: "
-     "table2, "
-     "table3, table5, fig1 to fig6; or methods, layout"},
+     "table2, table3, table5, fig1 to fig6; or methods, layout"},
     {OPT_EXPORT, 0, "export", "FORMAT",
      "export the rows of --metrics, --epochs or --profile as csv, jsonl or "
-     "tensorboard; without a job, the queue as csv"},
+     "tensorboard; without a job, the queue as csv; --report NAME as csv or "
+     "svg"},
     {OPT_OUTPUT, 0, "output", "PATH",
-     "output file of --export; a directory for tensorboard"},
+     "export to this file, in the format of its suffix or of --export; a "
+     "directory for tensorboard"},
     {OPT_WATCH, 0, "watch", NULL, "show the queue as it changes"},
     {OPT_TOP, 0, "top", NULL,
      "show the cluster on one screen as it changes: GPUs, jobs, the queue; q "
@@ -74,32 +71,18 @@ static const struct opt opts[] = {
      "also jobs that ended since, or a log's lines since then; 6h, 2d, "
      "2026-11-21, 2026-11-21T10:00:00Z"},
     {OPT_FORMAT, 'o', "format", "COLUMN,...",
-     "columns of the queue, or the name of a format; 'help' lists both"},
+     "columns of the queue, the column or own metric that --plot draws, or "
+     "the name of a format: jsonl, ids and others; 'help' lists them"},
     {OPT_SORT, 'S', "sort", "COLUMN",
      "sort rows by COLUMN; -COLUMN: largest first"},
     {OPT_COUNT, 'c', "count", "N",
      "only the newest N jobs, rows or lines of a log"},
-    {OPT_CSV, 0, "csv", "FILE",
-     "with --report NAME: write its rows to FILE; - is standard output"},
-    {OPT_SVG, 0, "svg", "FILE",
-     "with --report NAME: write a picture of it to FILE"},
     {OPT_EXPAND, 'x', "expand", NULL, "one row per pending task of a sweep"},
     {OPT_JSON, 0, "json", NULL, "print JSON, errors included"},
-    {OPT_JSONL, 0, "jsonl", NULL,
-     "print JSON, one line per job, node, event or row"},
-    {OPT_PARSABLE, 0, "parsable", NULL,
-     "print only ids, one per line: of jobs, --nodes or --gpus"},
     {OPT_NOHEADER, 'h', "no-header", NULL, "print rows without titles"},
-    {OPT_ASCII, 0, "ascii", NULL, "draw with ASCII characters only"},
     {OPT_COLOR, 0, "color", "WHEN",
      "colour titles and states: auto, always or never"},
     OPTION_ROW_URL,
-    {0, 0, NULL, NULL, NULL},
-};
-
-static const struct opt gone[] = {
-    {1, 0, "sql", NULL,
-     "ask sqlite3 -readonly of a backup or of the databases, see mgpu-db(5)"},
     {0, 0, NULL, NULL, NULL},
 };
 
@@ -108,7 +91,6 @@ const struct tool stat_tool = {
     .synopsis = "[options] [JOB...]",
     .summary = "Shows the queue, or jobs in detail.",
     .opts = opts,
-    .gone = gone,
 };
 
 /* The daemon sends four updates a second at most. */
@@ -155,15 +137,22 @@ static int read_rank(const char *text, int64_t *ret, struct error *err)
     return 0;
 }
 
-/* Takes one of --json, --jsonl and --parsable. */
-static int take_form(struct stat_args *a, const struct opt *o,
-                     struct error *err)
+/* Takes --json (word NULL), or the value of --format: columns, or another form
+ * of what is printed. */
+static int take_form(struct stat_args *a, const char *word, struct error *err)
 {
-    bool is_lines = o->id == OPT_JSONL, is_ids = o->id == OPT_PARSABLE;
+    bool is_lines = word && strcmp(word, "jsonl") == 0;
+    bool is_ids = word && strcmp(word, "ids") == 0;
+    if (word && !is_lines && !is_ids) {
+        a->f.show.format = word;
+        a->has_format = true;
+        return 0;
+    }
     if ((a->f.json || a->f.ids) &&
         (a->f.lines != is_lines || a->f.ids != is_ids))
         return error_set(err, ERR_USAGE,
-                         "use only one of --json, --jsonl, --parsable");
+                         "use only one of --json, --format jsonl and --format "
+                         "ids");
     a->f.json = !is_ids;
     a->f.lines = is_lines;
     a->f.ids = is_ids;
@@ -190,21 +179,8 @@ static bool take_text(struct stat_args *a, int id, const char *value)
     case OPT_OUTPUT:
         a->output = value;
         break;
-    case OPT_OF:
-        a->of = value;
-        break;
-    case OPT_FORMAT:
-        a->f.show.format = value;
-        a->has_format = true;
-        break;
     case OPT_SORT:
         a->f.show.sort = value;
-        break;
-    case OPT_CSV:
-        a->report.csv = value;
-        break;
-    case OPT_SVG:
-        a->report.svg = value;
         break;
     case OPTION_URL:
         a->url = value;
@@ -231,8 +207,7 @@ int stat_on_option(void *arg, const struct opt *o, const char *value,
             return -1;
         return take_view(a, OPT_WAIT, o->name, err);
     case OPT_FOLLOW:
-    case OPT_NO_FOLLOW:
-        a->f.follow = o->id == OPT_FOLLOW;
+        a->f.follow = true;
         break;
     case OPT_RANK:
         a->has_rank = true;
@@ -248,9 +223,6 @@ int stat_on_option(void *arg, const struct opt *o, const char *value,
     case OPT_EXPORT:
         a->exports = true;
         return export_format_of(value, &a->format, err);
-    case OPT_TAIL:
-        a->has_tail = true;
-        __attribute__((fallthrough));
     case OPT_COUNT:
         if (options_job_id(value, &a->f.count, NULL) < 0)
             return error_set(err, ERR_USAGE, "--%s '%s' is not a number from 1",
@@ -264,14 +236,10 @@ int stat_on_option(void *arg, const struct opt *o, const char *value,
         return take_view(a, strpbrk(value, "./") ? OPT_REPORT : OPT_PAPER,
                          o->name, err);
     case OPT_JSON:
-    case OPT_JSONL:
-    case OPT_PARSABLE:
-        return take_form(a, o, err);
+    case OPT_FORMAT:
+        return take_form(a, value, err);
     case OPT_NOHEADER:
         a->f.show.header = false;
-        break;
-    case OPT_ASCII:
-        a->f.show.style.ascii = true;
         break;
     case OPT_COLOR:
         return render_colour(value, &a->colour, err);
@@ -316,6 +284,8 @@ static unsigned uses_of(const struct stat_args *a, int n)
         return USES_SINCE | USES_COUNT;
     case OPT_METRICS:
         return a->exports ? 0 : USES_COUNT;
+    case OPT_PLOT:
+        return USES_FORMAT;
     default:
         return 0;
     }
@@ -382,8 +352,48 @@ static int check_plot(const struct stat_args *a, struct error *err)
         return 0;
     return error_set(err, ERR_USAGE,
                      "--plot '%.60s': expected a file named .svg, or '-'; "
-                     "--of says what is drawn",
+                     "--format says what is drawn",
                      a->file);
+}
+
+int stat_settle(struct stat_args *a, struct error *err)
+{
+    const bool is_stdout = a->output && strcmp(a->output, "-") == 0;
+    if (a->output && !a->exports) {
+        if (export_format_of_file(a->output, &a->format, err) < 0)
+            return -1;
+        a->exports = true;
+    }
+    if (is_stdout)
+        a->output = NULL;
+    return 0;
+}
+
+static int check_export(const struct stat_args *a, int n, struct error *err)
+{
+    const bool is_paper = a->view == OPT_PAPER;
+    const bool is_queue =
+        n == 0 && (!a->view || a->view == OPT_USAGE) && a->format == EXPORT_CSV;
+    const bool is_rows = n == 1 && a->format != EXPORT_SVG &&
+                         (!a->view || a->view == OPT_METRICS ||
+                          a->view == OPT_EPOCHS || a->view == OPT_PROFILE);
+    if (!a->exports)
+        return 0;
+    if (is_paper && a->format != EXPORT_CSV && a->format != EXPORT_SVG)
+        return error_set(err, ERR_USAGE,
+                         "--report NAME is exported as csv or "
+                         "svg");
+    if (a->f.json)
+        return error_set(err, ERR_USAGE, "use only one of --json and --export");
+    if (!is_paper && !is_queue && !is_rows)
+        return error_set(err, ERR_USAGE,
+                         "--export takes one job, and --metrics, --epochs or "
+                         "--profile; or no job and csv: the queue or --usage; "
+                         "or --report NAME and csv or svg");
+    if (a->format == EXPORT_TENSORBOARD && !a->output)
+        return error_set(err, ERR_USAGE,
+                         "--export tensorboard needs --output DIRECTORY");
+    return 0;
 }
 
 int stat_check(const struct stat_args *a, int n, struct error *err)
@@ -394,12 +404,6 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
     bool is_many =
         a->view == OPT_EFF && (!job_query_is_any(&a->filter) || a->f.count > 0);
     bool needs_job = a->view && a->view != OPT_PAPER && !is_cluster && !is_many;
-    if ((a->report.csv || a->report.svg) && a->view != OPT_PAPER)
-        return error_set(err, ERR_USAGE,
-                         "--csv and --svg go with --report NAME");
-    if (a->view == OPT_PAPER && report_stdouts(&a->report) > 1)
-        return error_set(err, ERR_USAGE,
-                         "only one of --json, --csv - and --svg -");
     if (needs_job && n == 0 && a->file) /* which may be the job's number */
         return error_set(err, ERR_USAGE,
                          "which job? '%.60s' is the file, which comes first",
@@ -413,30 +417,12 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
                          stat_tool.name);
     if (is_cluster && n > 0)
         return error_set(err, ERR_USAGE, "that view takes no job");
-    bool has_rows = !a->view || a->view == OPT_METRICS ||
-                    a->view == OPT_EPOCHS || a->view == OPT_PROFILE;
-    bool is_queue =
-        n == 0 && (!a->view || a->view == OPT_USAGE) && a->format == EXPORT_CSV;
-    if (a->exports &&
-        ((n != 1 && !is_queue) || (!has_rows && !is_queue) || a->f.json))
-        return error_set(err, ERR_USAGE,
-                         "--export takes one job, and --metrics, --epochs or "
-                         "--profile; or no job and csv: the queue or --usage");
     if (a->by && a->view != OPT_USAGE)
         return error_set(err, ERR_USAGE, "--by goes with --usage");
-    if (a->exports && a->format == EXPORT_TENSORBOARD && !a->output)
-        return error_set(err, ERR_USAGE,
-                         "--export tensorboard needs --output "
-                         "DIRECTORY");
-    if (a->output && !a->exports)
-        return error_set(err, ERR_USAGE, "--output goes with --export");
-    if (a->of && a->view != OPT_PLOT)
-        return error_set(err, ERR_USAGE, "--of goes with --plot");
     if (a->view == OPT_REPORT && n > 1)
         return error_set(err, ERR_USAGE, "--report shows one job at a time");
-    if ((a->f.follow || a->has_rank || a->has_tail) && a->view != OPT_LOGS)
-        return error_set(err, ERR_USAGE,
-                         "--follow, --rank and --tail go with --logs");
+    if ((a->f.follow || a->has_rank) && a->view != OPT_LOGS)
+        return error_set(err, ERR_USAGE, "--follow and --rank go with --logs");
     if (a->f.json && (a->view == OPT_PLOT || a->view == OPT_REPORT))
         return error_set(err, ERR_USAGE,
                          "that view has no JSON form; use --metrics --json");
@@ -448,14 +434,16 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
         return error_set(err, ERR_USAGE, "a log is text; leave --json out");
     if (a->f.json && !a->f.lines && n > 1 && a->view != OPT_PAPER)
         return error_set(err, ERR_USAGE,
-                         "--json shows one job at a time; --jsonl does more");
-    if (check_plot(a, err) < 0 || check_uses(a, n, err) < 0)
+                         "--json shows one job at a time; --format jsonl does "
+                         "more");
+    if (check_plot(a, err) < 0 || check_export(a, n, err) < 0 ||
+        check_uses(a, n, err) < 0)
         return -1;
     if (a->f.ids && (n > 0 || a->exports ||
                      (a->view && a->view != OPT_NODES && a->view != OPT_GPUS &&
                       a->view != OPT_WATCH)))
         return error_set(err, ERR_USAGE,
-                         "--parsable goes with the queue, --watch, --nodes "
+                         "--format ids goes with the queue, --watch, --nodes "
                          "and --gpus");
     return 0;
 }

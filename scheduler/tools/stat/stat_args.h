@@ -18,9 +18,7 @@ enum {
     OPT_WHY,
     OPT_LOGS,
     OPT_FOLLOW,
-    OPT_NO_FOLLOW,
     OPT_RANK,
-    OPT_TAIL,
     OPT_NODES,
     OPT_GPUS,
     OPT_STATUS,
@@ -30,7 +28,6 @@ enum {
     OPT_WATCH,
     OPT_TOP,
     OPT_PLOT,
-    OPT_OF,
     OPT_REPORT,
     OPT_EXPORT,
     OPT_OUTPUT,
@@ -41,13 +38,8 @@ enum {
     OPT_COUNT,
     OPT_EXPAND,
     OPT_PAPER, /* --report of a paper's table */
-    OPT_CSV,
-    OPT_SVG,
     OPT_JSON,
-    OPT_JSONL,
-    OPT_PARSABLE,
     OPT_NOHEADER,
-    OPT_ASCII,
     OPT_COLOR
 };
 
@@ -57,13 +49,13 @@ struct stat_args {
     int view; /* OPT_METRICS .. OPT_WAIT; 0: the queue or the jobs */
     double timeout_s, interval_s;
     uint32_t wait_states;
-    bool has_rank, has_tail, has_format;
+    bool has_rank, has_format;
     int colour; /* render_colour() */
     bool waits; /* --wait; together with --logs it is not a view */
     struct filter filter;
     const char *url;
-    const char *file, *of, *output;
-    const char *by; /* --usage; NULL: user */
+    const char *file, *output; /* output NULL: standard output */
+    const char *by;            /* --usage; NULL: user */
     bool exports;
     enum export_format format;
     struct report_conf report;
@@ -73,6 +65,9 @@ struct stat_args {
 /* For options_parse(); arg is a struct stat_args. */
 int stat_on_option(void *arg, const struct opt *o, const char *value,
                    struct error *err) MUST_CHECK;
+/* Takes the format of --output from its suffix, unless --export has one.
+ * err  ERR_USAGE it has none that is known */
+int stat_settle(struct stat_args *a, struct error *err) MUST_CHECK;
 /* Checks the combination of options with n operands. err ERR_USAGE */
 int stat_check(const struct stat_args *a, int n, struct error *err) MUST_CHECK;
 
