@@ -136,9 +136,9 @@ settings() {
          WHERE d.\"train.precision\" = 'fp64' AND n.\"train.precision\" = 'fp32'
            AND abs(n.compared - d.time_s / n.time_s) < 1e-6
            AND n.paper_accuracy > 0.98")" = 2 ]
-    [[ "$(head -c 5 t.svg)" == "<svg " ]]
+    [[ "$(head -c 5 t.svg)" == "<?xml" ]]
     grep -q '>fp64, paper<' t.svg
-    [ "$(grep -c 'class="ours" stroke="#' t.svg)" = 4 ] # 2 lines, 2 in the legend
+    [ "$(grep -o 'class="c-line c-s[0-9]"' t.svg | wc -l)" = 4 ] # and their legend
     # A run that is named is the one that is shown.
     run -0 "$MGPU_BIN/mgpu-stat" --json --report table2 1_2
     [ "$(json '$.rows[4].job' <<<"$output")" = 1_2 ]

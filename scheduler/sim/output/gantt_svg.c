@@ -10,25 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/tools/export/chart.h"
+#include "scheduler/tools/export/svg.h"
 
-enum { COLOURS = 8, LEFT = 48, TOP = 34, PLOT_WIDTH = 1140, MARGIN = 12 };
+enum { LEFT = 48, TOP = 34, PLOT_WIDTH = 1140, MARGIN = 12 };
 enum { TICKS_MAX = 10, ROWS_HEIGHT = 640, CLASSES_MAX = 512 };
 static const double ROW_MIN = 2, ROW_MAX = 14;
 static const double WIDTH_MIN = 1.4; /* a short job is still seen */
-
-static const char style[] =
-    "<style>"
-    "svg{background:#fff;font:11px sans-serif}"
-    ".t{fill:#222}.g{stroke:#ddd}.n{stroke:#bbb}rect{stroke:#fff;"
-    "stroke-width:.4}"
-    ".c0{fill:#4477aa}.c1{fill:#ee6677}.c2{fill:#228833}.c3{fill:#ccbb44}"
-    ".c4{fill:#66ccee}.c5{fill:#aa3377}.c6{fill:#dd8833}.c7{fill:#6655aa}"
-    ".c8{fill:#999}"
-    "@media(prefers-color-scheme:dark){svg{background:#181818}"
-    ".t{fill:#ddd}.g{stroke:#333}.n{stroke:#555}rect{stroke:#181818}"
-    ".c0{fill:#6699cc}.c2{fill:#44aa55}.c5{fill:#dd66aa}.c7{fill:#9988dd}}"
-    "</style>\n";
 
 struct class_use {
     const char *name;
@@ -42,7 +29,7 @@ struct gantt {
     size_t n_classes;
     int32_t *first; /* owned; [nodes] the first row of each */
     double row, from_s, to_s;
-    struct buf *out;
+    struct svg *out;
 };
 
 static int by_use(const void *a, const void *b)
@@ -71,12 +58,24 @@ static void count_classes(struct gantt *g)
     qsort(g->classes, g->n_classes, sizeof(*g->classes), by_use);
 }
 
-static int colour(const struct gantt *g, const char *class)
+/* k  the place of the class */
+static const char *class_at(size_t k, char out[24])
 {
-    for (size_t k = 0; k < g->n_classes && k < COLOURS; k++)
-        if (strcmp(g->classes[k].name, class) == 0)
-            return (int)k;
-    return COLOURS;
+    if (k < SVG_COLOURS)
+        (void)snprintf(out, 24, "c-s%zu c-bar", k);
+    else
+        (void)snprintf(out, 24, "c-rest c-bar");
+    return out;
+}
+
+static const char *colour(const struct gantt *g, const char *class,
+                          char out[24])
+{
+    size_t k = 0;
+    while (k < g->n_classes && k < SVG_COLOURS &&
+           strcmp(g->classes[k].name, class) != 0)
+        k++;
+    return class_at(k < g->n_classes ? k : SVG_COLOURS, out);
 }
 
 static double x_of(const struct gantt *g, double t_s)
@@ -85,12 +84,12 @@ static double x_of(const struct gantt *g, double t_s)
 }
 
 /* The rows of neighbouring GPUs are one bar. */
-static int bars(const struct gantt *g, const struct sim_span *s,
-                struct error *err)
+static void bars(const struct gantt *g, const struct sim_span *s)
 {
     const struct sim_job *job = &g->conf->trace->jobs[s->job];
     double to_s = isnan(s->to_s) ? g->to_s : s->to_s;
     double x = x_of(g, s->from_s), width = x_of(g, to_s) - x;
+    char class[24];
 
     for (int i = 0; i < 64; i++) {
         int n = 0;
@@ -98,41 +97,28 @@ static int bars(const struct gantt *g, const struct sim_span *s,
             n++;
         if (n == 0)
             continue;
-        if (buf_addf(g->out, err,
-                     "<rect class=\"c%d\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" "
-                     "height=\"%.1f\"><title>",
-                     colour(g, job->class), x,
-                     TOP + g->row * (g->first[s->node] + i),
-                     fmax(width, WIDTH_MIN), g->row * n) < 0 ||
-            chart_escape(job->name, g->out, err) < 0 ||
-            buf_addstr(g->out, "</title></rect>\n", err) < 0)
-            return -1;
+        svg_rect(g->out, x, TOP + g->row * (g->first[s->node] + i),
+                 fmax(width, WIDTH_MIN), g->row * n,
+                 colour(g, job->class, class), job->name);
+        svg_add(g->out, "\n");
         i += n;
     }
-    return 0;
 }
 
-static int nodes(const struct gantt *g, struct error *err)
+static void nodes(const struct gantt *g)
 {
     double last = -100;
+    char name[24];
 
     for (int32_t i = 0; i < g->conf->cluster->nodes; i++) {
         double y = TOP + g->row * g->first[i];
-        if (buf_addf(g->out, err,
-                     "<line class=\"n\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" "
-                     "y2=\"%.1f\"/>\n",
-                     LEFT, LEFT + PLOT_WIDTH, y, y) < 0)
-            return -1;
+        svg_line(g->out, LEFT, LEFT + PLOT_WIDTH, y, y, "c-axis");
         if (y - last < 11) /* the height of a line of text */
             continue;
         last = y;
-        if (buf_addf(g->out, err,
-                     "<text class=\"t\" x=\"%d\" y=\"%.1f\" "
-                     "text-anchor=\"end\">n%" PRId32 "</text>\n",
-                     LEFT - 4, y + 10, i + 1) < 0)
-            return -1;
+        (void)snprintf(name, sizeof(name), "n%" PRId32, i + 1);
+        svg_text(g->out, LEFT - 4, y + 10, "c-ink c-small", "end", name);
     }
-    return 0;
 }
 
 /* The shortest round time that gives the axis at most TICKS_MAX ticks. */
@@ -149,7 +135,7 @@ static double tick_of(double span_s)
     return round_s[i] * fmax(1, ceil(span_s / round_s[i] / TICKS_MAX));
 }
 
-static int axis(const struct gantt *g, double bottom, struct error *err)
+static void axis(const struct gantt *g, double bottom)
 {
     double tick_s = tick_of(g->to_s - g->from_s);
     double unit_s = tick_s >= 86400  ? 86400
@@ -160,60 +146,51 @@ static int axis(const struct gantt *g, double bottom, struct error *err)
                        : tick_s >= 1800 ? "h"
                        : tick_s >= 60   ? "min"
                                         : "s";
+    char text[40];
 
     int64_t first = (int64_t)ceil(g->from_s / tick_s);
     int64_t last = (int64_t)floor(g->to_s / tick_s);
 
     for (int64_t i = first; i <= last; i++) {
         double t_s = (double)i * tick_s, x = x_of(g, t_s);
-        if (buf_addf(g->out, err,
-                     "<line class=\"g\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" "
-                     "y2=\"%.1f\"/><text class=\"t\" x=\"%.1f\" y=\"%.1f\" "
-                     "text-anchor=\"middle\">%g %s</text>\n",
-                     x, x, TOP, bottom, x, bottom + 14, t_s / unit_s, unit) < 0)
-            return -1;
+        svg_line(g->out, x, x, TOP, bottom, "c-grid");
+        (void)snprintf(text, sizeof(text), "%g %s", t_s / unit_s, unit);
+        svg_text(g->out, x, bottom + 14, "c-ink c-small", "middle", text);
     }
-    return 0;
 }
 
-static int legend(const struct gantt *g, struct error *err)
+static void legend(const struct gantt *g)
 {
     double x = LEFT;
+    char class[24];
 
-    for (size_t k = 0; k < g->n_classes && k <= COLOURS; k++) {
-        const char *name = k < COLOURS ? g->classes[k].name : "others";
-        if (buf_addf(g->out, err,
-                     "<rect class=\"c%zu\" x=\"%.0f\" y=\"10\" width=\"10\" "
-                     "height=\"10\"/><text class=\"t\" x=\"%.0f\" y=\"19\">",
-                     k, x, x + 14) < 0 ||
-            chart_escape(name, g->out, err) < 0 ||
-            buf_addstr(g->out, "</text>\n", err) < 0)
-            return -1;
+    for (size_t k = 0; k < g->n_classes && k <= SVG_COLOURS; k++) {
+        const char *name = k < SVG_COLOURS ? g->classes[k].name : "others";
+        svg_rect(g->out, x, 10, 10, 10, class_at(k, class), NULL);
+        svg_text(g->out, x + 14, 19, "c-ink c-small", "start", name);
         x += 30 + 6.5 * (double)strlen(name);
     }
-    return 0;
 }
 
-static int draw(const struct gantt *g, struct error *err)
+static void draw(const struct gantt *g)
 {
     double bottom = TOP + g->row * g->conf->cluster->gpus_total;
 
-    if (buf_addf(g->out, err,
-                 "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d "
-                 "%.0f\">\n%s",
-                 LEFT + PLOT_WIDTH + MARGIN + MARGIN, bottom + 24, style) < 0 ||
-        legend(g, err) < 0 || axis(g, bottom, err) < 0 || nodes(g, err) < 0)
-        return -1;
+    svg_begin(g->out, LEFT + PLOT_WIDTH + MARGIN + MARGIN, ceil(bottom + 24),
+              "jobs by GPU and time", "", true);
+    legend(g);
+    axis(g, bottom);
+    nodes(g);
     for (size_t i = 0; i < g->o->n_spans; i++)
-        if (bars(g, &g->o->spans[i], err) < 0)
-            return -1;
-    return buf_addstr(g->out, "</svg>\n", err);
+        bars(g, &g->o->spans[i]);
+    svg_end(g->out);
 }
 
 int gantt_svg(const struct sim_conf *conf, const struct sim_output *o,
               struct buf *out, struct error *err)
 {
     struct gantt *g = calloc(1, sizeof(*g));
+    struct svg svg = {.out = out, .err = err};
     int32_t rows = 0;
 
     if (g)
@@ -224,7 +201,7 @@ int gantt_svg(const struct sim_conf *conf, const struct sim_output *o,
     }
     g->conf = conf;
     g->o = o;
-    g->out = out;
+    g->out = &svg;
     g->to_s = fmax(o->last_s, o->first_s + 1);
     double tick_s = tick_of(g->to_s - o->first_s);
     g->from_s = floor(o->first_s / tick_s) * tick_s;
@@ -234,8 +211,8 @@ int gantt_svg(const struct sim_conf *conf, const struct sim_output *o,
     }
     g->row = fmin(ROW_MAX, fmax(ROW_MIN, (double)ROWS_HEIGHT / rows));
     count_classes(g);
-    int rc = draw(g, err);
+    draw(g);
     free(g->first);
     free(g);
-    return rc;
+    return svg.rc;
 }

@@ -1,20 +1,14 @@
-/* chart.h - line charts as SVG.
- *
- * A picture follows the reader's preference for light or dark
- * (prefers-color-scheme), has no script and loads nothing. Text from outside is
- * escaped.
- */
+/* chart.h - line charts as SVG. */
 #ifndef MGPU_SCHEDULER_TOOLS_EXPORT_CHART_H
 #define MGPU_SCHEDULER_TOOLS_EXPORT_CHART_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "jobs/base/buf.h"
-#include "jobs/base/error.h"
+#include "scheduler/tools/export/svg.h"
 
-/* Eight colours; further lines have them again, in other patterns. */
-enum { CHART_COLOURS = 8, CHART_SERIES_MAX = 64 };
+/* Further lines than colours have them again, in other patterns. */
+enum { CHART_SERIES_MAX = 64, CHART_CLASS_CAP = 48 };
 
 struct chart_series {
     const char *name;
@@ -22,14 +16,17 @@ struct chart_series {
     size_t n;
     bool marks;  /* draw a dot at each point, if there is room */
     bool dashed; /* a reference line */
+    size_t like; /* it has the colour of line like - 1; 0: its own */
 };
 
 struct chart {
     const char *title, *x_title, *y_title;
+    const char *note; /* below it; NULL: none */
     const struct chart_series *series;
     size_t n;        /* 1..CHART_SERIES_MAX */
     bool from_zero;  /* y starts at 0 */
-    bool log_y;      /* draw only values above 0 */
+    bool log_x;      /* with a tick at each x */
+    bool log_y;      /* of logarithmic axes draw only values above 0 */
     bool categories; /* x are whole numbers, each with a tick */
 };
 
@@ -39,15 +36,8 @@ struct chart {
 int chart_svg(const struct chart *c, bool is_file, struct buf *out,
               struct error *err) MUST_CHECK;
 
-/* Appends the colours; once per document with several charts. */
-int chart_style(struct buf *out, struct error *err) MUST_CHECK;
-
-/* Appends the classes of line i: its colour and pattern. */
-int chart_class(size_t i, bool dashed, struct buf *out,
-                struct error *err) MUST_CHECK;
-
-/* Escapes text for XML and HTML; an invalid character becomes '?'. */
-int chart_escape(const char *text, struct buf *out,
-                 struct error *err) MUST_CHECK;
+/* The classes of line i: its colour and pattern. */
+const char *chart_class(const struct chart *c, size_t i,
+                        char out[CHART_CLASS_CAP]);
 
 #endif

@@ -37,7 +37,9 @@ void page_add(struct page *p, const char *raw)
 
 void page_say(struct page *p, const char *text)
 {
-    p->bad |= chart_escape(text, &p->out, NULL);
+    struct svg s = {.out = &p->out};
+    svg_escape(&s, text);
+    p->bad |= s.rc;
 }
 
 void page_cell(struct page *p, const char *class, const char *text)
@@ -78,7 +80,9 @@ void page_begin(struct page *p)
     page_add(p, head);
     page_add(p, report_css);
     page_add(p, "</style>\n");
-    p->bad |= chart_style(&p->out, NULL);
+    struct svg s = {.out = &p->out};
+    svg_style(&s);
+    p->bad |= s.rc;
     p->bad |= buf_addstr(&p->data, "{\"schema\":\"mgpu.report/1\",\"charts\":[",
                          NULL);
 }
@@ -157,6 +161,7 @@ static void add_data(struct page *p, const struct chart *c)
 {
     struct buf *b = &p->data;
     size_t at[POINTS_MAX];
+    char class[CHART_CLASS_CAP];
     p->bad |= buf_addstr(b, p->n_charts ? ",{\"title\":" : "{\"title\":", NULL);
     p->bad |= add_text(b, c->title);
     p->bad |= buf_addstr(b, ",\"x\":", NULL);
@@ -170,7 +175,7 @@ static void add_data(struct page *p, const struct chart *c)
         p->bad |= buf_addstr(b, i ? ",{\"name\":" : "{\"name\":", NULL);
         p->bad |= add_text(b, s->name);
         p->bad |= buf_addstr(b, ",\"class\":\"", NULL);
-        p->bad |= chart_class(i, s->dashed, b, NULL);
+        p->bad |= buf_addstr(b, chart_class(c, i, class), NULL);
         p->bad |= buf_addstr(b, "\"", NULL);
         p->bad |= add_numbers(b, "x", s->x, at, n);
         p->bad |= add_numbers(b, "y", s->y, at, n);

@@ -12,7 +12,7 @@
 #include "scheduler/tools/views/show.h"
 
 /* The maximum of the daemon; more points would not be visible. */
-enum { ROWS_SHOWN = 100000, RANKS_SHOWN = CHART_COLOURS };
+enum { ROWS_SHOWN = 100000, RANKS_SHOWN = SVG_COLOURS };
 
 /* Draws columns of one view as the lines of one chart. */
 static void draw_columns(struct page *p, const json_t *reply, const char *x,

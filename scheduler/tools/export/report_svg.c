@@ -1,210 +1,32 @@
 /* report_svg.c - draw a paper report as one picture.
  *
- * It shows seconds over GPUs on logarithmic axes: perfect scaling follows the
- * diagonal, and runs of seconds and of hours are both readable. Own results are
- * solid lines, the paper's are dashed lines of the same colour. A report of
- * shares has a bar for each row instead. The colours are those of Okabe and
- * Ito, which colour-blind people can distinguish, on both backgrounds; text
- * uses the reader's sans-serif font and follows the preference for light or
- * dark.
+ * It shows seconds over GPUs on logarithmic axes: perfect scaling follows a
+ * straight line, and runs of seconds and of hours are both readable. Own
+ * results are solid lines, the paper's are dashed lines of the same colour. A
+ * report of shares has a bar for each row instead.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/tools/export/chart.h"
 #include "scheduler/tools/export/report.h"
 
-enum {
-    WIDTH = 760,
-    HEIGHT = 440,
-    LEFT = 72,
-    TOP = 56,
-    RIGHT = 210, /* room for the legend */
-    BOTTOM = 60,
-    SERIES_MAX = 12
-};
+enum { WIDTH = 760, TOP = 56, BAR = 22, BAR_LEFT = 270, SERIES_MAX = 12 };
 
-static const char *const colours[] = {"#0072b2", "#e69f00", "#009e73",
-                                      "#cc79a7", "#56b4e9", "#d55e00",
-                                      "#8a8a00", "#999999"};
-enum { N_COLOURS = sizeof(colours) / sizeof(*colours) };
-
-static int add_escaped(struct buf *b, const char *text, struct error *err)
+static void begin(struct svg *s, const struct report *r, int height,
+                  const char *about)
 {
-    int rc = 0;
-    for (; rc == 0 && *text; text++) {
-        switch (*text) {
-        case '<':
-            rc = buf_addstr(b, "&lt;", err);
-            break;
-        case '>':
-            rc = buf_addstr(b, "&gt;", err);
-            break;
-        case '&':
-            rc = buf_addstr(b, "&amp;", err);
-            break;
-        case '"':
-            rc = buf_addstr(b, "&quot;", err);
-            break;
-        default:
-            /* XML does not allow control characters, not even escaped. */
-            rc = (unsigned char)*text < 0x20 ? buf_addstr(b, "?", err)
-                                             : buf_add(b, text, 1, err);
-        }
-    }
-    return rc;
-}
-
-static int add_label(struct buf *b, double x, double y, const char *class,
-                     const char *text, struct error *err)
-{
-    int rc = buf_addf(b, err, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">", x, y,
-                      class);
-    if (rc == 0)
-        rc = add_escaped(b, text, err);
-    return rc < 0 ? -1 : buf_addstr(b, "</text>\n", err);
-}
-
-static int add_head(const struct report *r, int height, const char *about,
-                    struct buf *b, struct error *err)
-{
-    int rc = buf_addf(
-        b, err,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-        "viewBox=\"0 0 %d %d\" role=\"img\">\n"
-        "<style>\n"
-        "svg{--ink:#1a1a1a;--dim:#5f5f5f;--grid:#d9d9d9;--back:#fff}\n"
-        "@media (prefers-color-scheme:dark){svg{--ink:#eee;--dim:#b0b0b0;"
-        "--grid:#3c3c3c;--back:#161616}}\n"
-        ".back{fill:#fff;fill:var(--back)}\n"
-        "text{font:12px sans-serif;fill:#1a1a1a;fill:var(--ink)}\n"
-        ".title{font-size:15px;font-weight:600}\n"
-        ".dim{fill:#5f5f5f;fill:var(--dim)}\n"
-        ".mid{text-anchor:middle}.end{text-anchor:end}\n"
-        ".grid{stroke:#d9d9d9;stroke:var(--grid)}\n"
-        ".ours{fill:none;stroke-width:2.2}\n"
-        ".paper{fill:none;stroke-width:1.6;stroke-dasharray:6 4}\n"
-        "</style>\n<rect width=\"%d\" height=\"%d\" class=\"back\"/>\n",
-        WIDTH, height, WIDTH, height, WIDTH, height);
-    if (rc == 0)
-        rc = add_label(b, 16, 26, "title", r->paper.title, err);
-    return rc < 0 ? -1 : add_label(b, 16, 44, "dim", about, err);
+    char size[64];
+    (void)snprintf(size, sizeof(size), " width=\"%d\" height=\"%d\"", WIDTH,
+                   height);
+    svg_begin(s, WIDTH, height, r->paper.title, size, true);
+    svg_text(s, 16, 26, "c-ink c-h", "start", r->paper.title);
+    svg_text(s, 16, 44, "c-dim c-small", "start", about);
 }
 
 /* ---- seconds over GPUs ----------------------------------------------------
  */
-struct scale {
-    double x_max, y_min, y_max;
-};
-
-static double to_x(const struct scale *s, double gpus)
-{
-    double part = s->x_max > 1 ? log(gpus) / log(s->x_max) : 0.5;
-    return LEFT + 14 + part * (WIDTH - LEFT - RIGHT - 28);
-}
-
-static double to_y(const struct scale *s, double v)
-{
-    return (double)TOP + log(s->y_max / v) / log(s->y_max / s->y_min) *
-                             (HEIGHT - TOP - BOTTOM);
-}
-
-static void widen(struct scale *s, double gpus, double v)
-{
-    if (!(v > 0) || !(gpus > 0))
-        return;
-    s->x_max = gpus > s->x_max ? gpus : s->x_max;
-    s->y_min = v < s->y_min ? v : s->y_min;
-    s->y_max = v > s->y_max ? v : s->y_max;
-}
-
-static struct scale scale_of(const struct report *r)
-{
-    struct scale s = {1, INFINITY, 0};
-    for (size_t i = 0; i < r->n_rows; i++) {
-        widen(&s, (double)r->rows[i].gpus, r->rows[i].time_s);
-        widen(&s, (double)r->rows[i].gpus, r->rows[i].paper_s);
-    }
-    s.y_min /= 1.3;
-    s.y_max *= 1.3;
-    return s;
-}
-
-/* The steps of an axis in each power of ten: the coarsest steps with at least
- * three lines, so that the axis is readable also if the runs differ little. */
-struct steps {
-    size_t n;
-    double at[14];
-};
-
-static bool is_inside(const struct scale *s, double v)
-{
-    return v >= s->y_min && v <= s->y_max;
-}
-
-static const struct steps *steps_of(const struct scale *s)
-{
-    static const struct steps sets[] = {
-        {1, {1}},
-        {3, {1, 2, 5}},
-        {14, {1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8}},
-    };
-    enum { FINEST = sizeof(sets) / sizeof(*sets) - 1 };
-    for (size_t i = 0; i < FINEST; i++) {
-        size_t n = 0;
-        for (int e = -6; e < 9; e++)
-            for (size_t k = 0; k < sets[i].n; k++)
-                n += is_inside(s, sets[i].at[k] * pow(10, e));
-        if (n >= 3)
-            return &sets[i];
-    }
-    return &sets[FINEST];
-}
-
-static int add_grid(const struct scale *s, struct buf *b, struct error *err)
-{
-    const struct steps *steps = steps_of(s);
-    int rc = 0;
-    for (int e = -6; rc == 0 && e < 9; e++) {
-        for (size_t k = 0; rc == 0 && k < steps->n; k++) {
-            double v = steps->at[k] * pow(10, e);
-            char text[32];
-            if (!is_inside(s, v))
-                continue;
-            (void)snprintf(text, sizeof(text), "%g s", v);
-            rc = buf_addf(b, err,
-                          "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" "
-                          "class=\"grid\"/>\n",
-                          LEFT, WIDTH - RIGHT, to_y(s, v), to_y(s, v));
-            if (rc == 0)
-                rc = add_label(b, LEFT - 8, to_y(s, v) + 4, "end dim", text,
-                               err);
-        }
-    }
-    return rc;
-}
-
-static int add_gpus(const struct report *r, const struct scale *s,
-                    struct buf *b, struct error *err)
-{
-    bool seen[64] = {false};
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < r->n_rows; i++) {
-        int64_t g = r->rows[i].gpus;
-        char text[24];
-        if (g < 1 || g >= 64 || seen[g])
-            continue;
-        seen[g] = true;
-        (void)snprintf(text, sizeof(text), "%d", (int)g);
-        rc = add_label(b, to_x(s, (double)g), HEIGHT - BOTTOM + 20, "mid dim",
-                       text, err);
-    }
-    return rc < 0 ? -1
-                  : add_label(b, (LEFT + WIDTH - RIGHT) / 2.0,
-                              HEIGHT - BOTTOM + 40, "mid dim",
-                              "GPUs, or CPU slots", err);
-}
-
 /* The name of a line: the values of the other keys. */
 static void series_of(const struct report *r, const struct report_row *row,
                       char *out, size_t cap)
@@ -237,57 +59,6 @@ static int by_gpus(const void *a, const void *b)
     return (x->gpus > y->gpus) - (x->gpus < y->gpus);
 }
 
-static int add_line(const struct report_row *const *rows, size_t n,
-                    const struct scale *s, const char *colour, bool is_paper,
-                    struct buf *b, struct error *err)
-{
-    bool first = true;
-    int rc = buf_addf(b, err, "<path class=\"%s\" stroke=\"%s\" d=\"",
-                      is_paper ? "paper" : "ours", colour);
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        double v = y_of(rows[i], is_paper);
-        if (!(v > 0))
-            continue;
-        rc = buf_addf(b, err, "%s%.1f %.1f", first ? "M" : "L",
-                      to_x(s, (double)rows[i]->gpus), to_y(s, v));
-        first = false;
-    }
-    if (rc == 0)
-        rc = buf_addstr(b, "\"/>\n", err);
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        double v = y_of(rows[i], is_paper);
-        if (v > 0)
-            rc = buf_addf(b, err,
-                          "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%s\" "
-                          "fill=\"%s\"/>\n",
-                          to_x(s, (double)rows[i]->gpus), to_y(s, v),
-                          is_paper ? "2.5" : "4", colour);
-    }
-    return rc;
-}
-
-static int add_legend(size_t at, const char *name, const char *colour,
-                      bool is_paper, struct buf *b, struct error *err)
-{
-    char text[200];
-    double y = TOP + 8 + 20 * (double)at;
-    (void)snprintf(text, sizeof(text), "%s%s", name, is_paper ? ", paper" : "");
-    int rc = buf_addf(b, err,
-                      "<path class=\"%s\" stroke=\"%s\" d=\"M%d %.1fL%d "
-                      "%.1f\"/>\n",
-                      is_paper ? "paper" : "ours", colour, WIDTH - RIGHT + 16,
-                      y, WIDTH - RIGHT + 46, y);
-    return rc < 0 ? -1 : add_label(b, WIDTH - RIGHT + 54, y + 4, "", text, err);
-}
-
-static bool any(const struct report_row *const *rows, size_t n, bool is_paper)
-{
-    for (size_t i = 0; i < n; i++)
-        if (y_of(rows[i], is_paper) > 0)
-            return true;
-    return false;
-}
-
 /* Collects the rows of one line; false if an earlier line has drawn them. */
 static bool gather(const struct report *r, size_t at,
                    const struct report_row **rows, size_t *ret_n, char *name,
@@ -308,55 +79,95 @@ static bool gather(const struct report *r, size_t at,
     return true;
 }
 
-static int add_lines(const struct report *r, const struct scale *s,
-                     struct buf *b, struct error *err)
+/* One line: own results, or the paper's. */
+struct line {
+    char name[200];
+    double x[REPORT_ROWS], y[REPORT_ROWS];
+};
+
+/* Fills a line with the rows that have a value; returns how many. */
+static size_t fill(struct line *l, const struct report_row *const *rows,
+                   size_t n, const char *name, bool is_paper)
+{
+    size_t points = 0;
+    (void)snprintf(l->name, sizeof(l->name), "%s%s", name,
+                   is_paper ? ", paper" : "");
+    for (size_t i = 0; i < n; i++) {
+        double v = y_of(rows[i], is_paper);
+        if (!(v > 0) || rows[i]->gpus < 1)
+            continue;
+        l->x[points] = (double)rows[i]->gpus;
+        l->y[points++] = v;
+    }
+    return points;
+}
+
+/* in  lines[2 * SERIES_MAX]  memory for the points */
+static size_t make_series(const struct report *r, struct line *lines,
+                          struct chart_series ret[2 * SERIES_MAX])
 {
     const struct report_row *rows[REPORT_ROWS];
-    size_t n = 0, k = 0, named = 0;
+    size_t n = 0, used = 0, k = 0;
     char name[160];
-    int rc = 0;
-    for (size_t at = 0; rc == 0 && at < r->n_rows && k < SERIES_MAX; at++) {
+    for (size_t at = 0; at < r->n_rows && k < SERIES_MAX; at++) {
         if (!gather(r, at, rows, &n, name, sizeof(name)))
             continue;
-        for (int paper = 0; rc == 0 && paper < 2; paper++) {
-            if (!any(rows, n, paper))
-                continue;
-            rc = add_line(rows, n, s, colours[k % N_COLOURS], paper, b, err);
-            if (rc == 0)
-                rc = add_legend(named++, name, colours[k % N_COLOURS], paper, b,
-                                err);
-        }
         k++;
+        for (int paper = 0; paper < 2; paper++) {
+            struct line *l = &lines[used];
+            size_t points = fill(l, rows, n, name, paper);
+            if (points > 0)
+                ret[used++] = (struct chart_series){.name = l->name,
+                                                    .x = l->x,
+                                                    .y = l->y,
+                                                    .n = points,
+                                                    .marks = true,
+                                                    .dashed = paper,
+                                                    .like = k};
+        }
     }
-    return rc;
+    return used;
 }
 
 static int draw_times(const struct report *r, const char *about, struct buf *b,
                       struct error *err)
 {
-    struct scale s = scale_of(r);
-    int rc = add_head(r, HEIGHT, about, b, err);
-    if (rc == 0 && s.y_max == 0)
-        rc = add_label(b, (double)WIDTH / 2, (double)HEIGHT / 2, "mid dim",
-                       "no run yet", err);
-    else if (rc == 0) {
-        rc = add_grid(&s, b, err);
-        if (rc == 0)
-            rc = add_gpus(r, &s, b, err);
-        if (rc == 0)
-            rc = add_lines(r, &s, b, err);
-    }
-    return rc;
+    struct chart_series series[2 * SERIES_MAX];
+    struct line *lines = calloc(2UL * SERIES_MAX, sizeof(*lines));
+    if (!lines)
+        return error_set(err, ERR_NOMEM, "picture");
+    const struct chart chart = {.title = r->paper.title,
+                                .x_title = "seconds by GPUs, or CPU slots",
+                                .y_title = "", /* titles are long */
+                                .note = about,
+                                .series = series,
+                                .n = make_series(r, lines, series),
+                                .log_x = true,
+                                .log_y = true};
+    struct svg none = {.out = b, .err = err};
+    if (chart.n == 0) {
+        begin(&none, r, 2 * TOP, about);
+        svg_text(&none, (double)WIDTH / 2, 1.5 * TOP, "c-dim c-t", "middle",
+                 "no run yet");
+        svg_end(&none);
+    } else
+        none.rc = chart_svg(&chart, true, b, err);
+    free(lines);
+    return none.rc;
 }
 
 /* ---- shares ---------------------------------------------------------------
  */
-enum { BAR = 22, BAR_LEFT = 270 };
-
-static int add_bar(const struct report *r, const struct report_row *row,
-                   double y, double width, struct buf *b, struct error *err)
+static const char *colour(size_t i, char out[8])
 {
-    char name[240] = "", text[16];
+    (void)snprintf(out, 8, "c-s%zu", i % SVG_COLOURS);
+    return out;
+}
+
+static void add_bar(const struct report *r, const struct report_row *row,
+                    double y, double width, struct svg *s)
+{
+    char name[240] = "", text[16], class[8];
     double x = BAR_LEFT;
     size_t len = 0;
     for (size_t k = 0; k < r->paper.n_keys; k++) {
@@ -365,28 +176,20 @@ static int add_bar(const struct report *r, const struct report_row *row,
                                 k > 0 ? ", " : "", dot + 1, row->keys[k]);
         len = len < sizeof(name) ? len : sizeof(name) - 1;
     }
-    int rc = add_label(b, BAR_LEFT - 8, y + 15, "end", name, err);
-    if (rc == 0 && !row->is_run)
-        rc = add_label(b, BAR_LEFT + 4, y + 15, "dim", "no run yet", err);
-    else if (rc == 0 && !isfinite(row->metrics[0]))
-        rc = add_label(b, BAR_LEFT + 4, y + 15, "dim", "not profiled", err);
-    for (size_t m = 0; rc == 0 && m < r->paper.n_metrics; m++) {
+    svg_text(s, BAR_LEFT - 8, y + 15, "c-ink c-t", "end", name);
+    if (!row->is_run || !isfinite(row->metrics[0]))
+        svg_text(s, BAR_LEFT + 4, y + 15, "c-dim c-t", "start",
+                 row->is_run ? "not profiled" : "no run yet");
+    for (size_t m = 0; m < r->paper.n_metrics; m++) {
         double w = row->metrics[m] * width;
         if (!(w > 0))
             continue;
-        rc = buf_addf(b, err,
-                      "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
-                      "height=\"%d\" fill=\"%s\"/>\n",
-                      x, y, w, BAR, colours[m % N_COLOURS]);
         (void)snprintf(text, sizeof(text), "%.0f %%", 100 * row->metrics[m]);
-        if (rc == 0 && w > 40)
-            rc = buf_addf(b, err,
-                          "<text x=\"%.1f\" y=\"%.1f\" class=\"mid\" "
-                          "style=\"fill:#000\">%s</text>\n",
-                          x + w / 2, y + 15, text);
+        svg_rect(s, x, y, w, BAR, colour(m, class), NULL);
+        if (w > 40)
+            svg_text(s, x + w / 2, y + 15, "c-on c-t", "middle", text);
         x += w;
     }
-    return rc;
 }
 
 static double most(const struct report *r)
@@ -407,21 +210,19 @@ static int draw_shares(const struct report *r, const char *about, struct buf *b,
 {
     int height = TOP + 40 + (BAR + 8) * (int)r->n_rows + 24;
     double width = (WIDTH - BAR_LEFT - 30) / most(r), x = BAR_LEFT;
-    int rc = add_head(r, height, about, b, err);
-    for (size_t m = 0; rc == 0 && m < r->paper.n_metrics; m++) {
+    struct svg s = {.out = b, .err = err};
+    char class[8];
+    begin(&s, r, height, about);
+    for (size_t m = 0; m < r->paper.n_metrics; m++) {
         const char *name = r->paper.metrics[m].name;
-        rc = buf_addf(b, err,
-                      "<rect x=\"%.1f\" y=\"%d\" width=\"12\" height=\"12\" "
-                      "fill=\"%s\"/>\n",
-                      x, TOP + 8, colours[m % N_COLOURS]);
-        if (rc == 0)
-            rc = add_label(b, x + 18, TOP + 18, "", name, err);
+        svg_rect(&s, x, TOP + 8, 12, 12, colour(m, class), NULL);
+        svg_text(&s, x + 18, TOP + 18, "c-ink c-t", "start", name);
         x += 40 + 8 * (double)strlen(name);
     }
-    for (size_t i = 0; rc == 0 && i < r->n_rows; i++)
-        rc = add_bar(r, &r->rows[i], TOP + 36 + (BAR + 8) * (double)i, width, b,
-                     err);
-    return rc;
+    for (size_t i = 0; i < r->n_rows; i++)
+        add_bar(r, &r->rows[i], TOP + 36 + (BAR + 8) * (double)i, width, &s);
+    svg_end(&s);
+    return s.rc;
 }
 
 int report_svg(const struct report *r, FILE *out, struct error *err)
@@ -436,8 +237,6 @@ int report_svg(const struct report *r, FILE *out, struct error *err)
         r->paper.source);
     int rc = r->paper.n_metrics > 0 ? draw_shares(r, about, &b, err)
                                     : draw_times(r, about, &b, err);
-    if (rc == 0)
-        rc = buf_addstr(&b, "</svg>\n", err);
     if (rc == 0)
         (void)fwrite(buf_str(&b), 1, b.len, out);
     buf_clear(&b);

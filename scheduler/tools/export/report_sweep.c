@@ -235,8 +235,8 @@ static void add_charts(struct page *p, const struct sweep *s)
     if (s->n_measures == 0)
         return;
     page_add(p, "<h2>Curves</h2>");
-    page_add(p, s->n > CHART_COLOURS ? "<div class=\"charts wide\">\n"
-                                     : "<div class=\"charts\">\n");
+    page_add(p, s->n > SVG_COLOURS ? "<div class=\"charts wide\">\n"
+                                   : "<div class=\"charts\">\n");
     for (size_t i = 0; i < s->n_measures; i++) {
         const struct measure *m = s->measures[i];
         struct chart_series series[CHART_SERIES_MAX];

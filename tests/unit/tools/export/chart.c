@@ -80,24 +80,30 @@ static void test_lines(void)
 static void test_legend(void)
 {
     const double x[] = {1, 2}, y[] = {1, 2};
-    struct chart_series s[CHART_COLOURS];
-    for (size_t i = 0; i < CHART_COLOURS; i++)
+    struct chart_series s[SVG_COLOURS];
+    for (size_t i = 0; i < SVG_COLOURS; i++)
         s[i] = (struct chart_series){
             .name = "3_1 lr=0.001 precision=fp16", .x = x, .y = y, .n = 2};
     struct chart c = {.title = "T",
                       .x_title = "x",
                       .y_title = "y",
                       .series = s,
-                      .n = CHART_COLOURS};
+                      .n = SVG_COLOURS};
     draw(&c, true);
     is_int(count("height=\"374\""), 2, "three rows more, of a picture higher");
     is_int(count("viewBox=\"0 0 720 374\""), 1, "  seen whole");
     is_int(count("translate(0,54)"), 1, "  with the plot below");
-    is_int(count("<line x1=\"64.0\" x2=\"84.0\" y1=\"94\""), 1, "the last row");
-    is_int(count("<line x1=\"64.0\" x2=\"84.0\""), 4, "four in all");
+    is_int(count("<line x1=\"64\" x2=\"84\" y1=\"94\""), 1, "the last row");
+    is_int(count("<line x1=\"64\" x2=\"84\""), 4, "four in all");
     c.n = 2;
     draw(&c, true);
     is_int(count("height=\"320\""), 2, "two fit in one");
+    is_int(count("<text x=\"64\" y=\"22\""), 1,
+           "a short title is above the plot");
+    c.title = "mmmmmmmmmm mmmmmmmmmm mmmmmmmmmm mmmmmmmmmm mmmmmmmmmm";
+    draw(&c, true);
+    is_int(count("<text x=\"16\" y=\"22\""), 1,
+           "a long one begins at the side");
     s[0].name = "name=mmmmmmwwww"; /* ten of 12, and five others */
     draw(&c, true);
     const char *next = strstr(buf_str(&out), "c-line c-s0\"/>");
@@ -120,7 +126,7 @@ static void test_colours(void)
                       .n = CHART_SERIES_MAX};
     draw(&c, true);
     is_int(count("<path class=\"c-line c-s0\""), 1, "a plain line");
-    for (int i = 1; i < CHART_SERIES_MAX / CHART_COLOURS; i++) {
+    for (int i = 1; i < CHART_SERIES_MAX / SVG_COLOURS; i++) {
         char want[60];
         (void)snprintf(want, sizeof(want), "<path class=\"c-line c-s7 c-d%d\"",
                        i);
@@ -133,6 +139,24 @@ static void test_colours(void)
     c.n = CHART_SERIES_MAX + 1;
     struct error err = ERROR_INIT;
     is_int(chart_svg(&c, true, &out, &err), -1, "more are refused");
+}
+
+/* A line that belongs to another one has its colour. */
+static void test_like(void)
+{
+    const double x[] = {1, 2}, y[] = {1, 2};
+    struct chart_series s[3];
+    for (size_t i = 0; i < 3; i++)
+        s[i] = (struct chart_series){.name = "a", .x = x, .y = y, .n = 2};
+    s[1].like = 1;
+    s[1].dashed = true;
+    s[2].like = 2;
+    struct chart c = {
+        .title = "T", .x_title = "x", .y_title = "y", .series = s, .n = 3};
+    draw(&c, true);
+    is_int(count("<path class=\"c-line c-s0 c-dash\""), 1,
+           "dashed, as the first");
+    is_int(count("<path class=\"c-line c-s1\""), 1, "the third has the second");
 }
 
 /* 100,000 points: as large as the picture is wide, and the peak is there. */
@@ -154,7 +178,7 @@ static void test_many(void)
                       .from_zero = true};
     draw(&c, true);
     ok(out.len < 40000, "has a bounded size: %zu", out.len);
-    is_int(count(" 56.0"), 1, "and shows the peak, at the top");
+    is_int(count(" 56L"), 1, "and shows the peak, at the top");
     free(x);
     free(y);
 }
@@ -177,7 +201,8 @@ static void test_marks(void)
 
 static void test_odd(void)
 {
-    const double x[] = {1}, same[] = {5}, none[] = {NAN}, big[] = {1e7};
+    const double zero = 0, x[] = {1}, same[] = {5}, none[] = {NAN},
+                 big[] = {1e7};
     struct error err = ERROR_INIT;
     struct chart_series s = {
         .name = "s", .x = x, .y = same, .n = 1, .marks = true};
@@ -192,9 +217,16 @@ static void test_odd(void)
     draw(&c, true);
     is_int(count("<circle") + count("nan") + count("inf"), 0, "no point");
     s.y = big;
-    c.log_y = true;
+    c.log_x = c.log_y = true;
+    c.note = "A <note>";
     draw(&c, true);
-    is_int(count("nan") + count("inf"), 0, "a logarithm");
+    is_int(count("nan") + count("inf"), 0, "logarithms");
+    is_int(count(">1</text>") + count(">10M</text>"), 2, "with their ticks");
+    is_int(count("A &lt;note&gt;"), 1, "and a note");
+    is_int(count("height=\"338\""), 2, "  that has room");
+    s.x = &zero;
+    draw(&c, true);
+    is_int(count("<circle") + count("nan") + count("inf"), 0, "none of 0");
     s.n = 0;
     draw(&c, true);
     c.n = 0;
@@ -227,6 +259,7 @@ int main(void)
     test_lines();
     test_legend();
     test_colours();
+    test_like();
     test_many();
     test_marks();
     test_odd();
