@@ -10,10 +10,15 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "kernels/host_cpu.h"
+
 static const char library[] = "libopenblas.so.0";
+static const char core_type[] = "OPENBLAS_CORETYPE";
 
 /* The library and those that it links have 45 MiB, and its constructor takes a
  * buffer of 32 MiB, or of 128 MiB for some processors. */
@@ -42,13 +47,65 @@ static int find(void *lib, const char *name, void *ret, struct error *err)
     return 0;
 }
 
-/* What OpenBLAS reads from its environment it reads while it is opened: whoever
- * has to choose that for it does so here, before dlopen(). */
+/* Sets ret->note where a core type fails that the processor should have.
+ * Returns the one to ask for; NULL: what OpenBLAS chooses is right, or nothing
+ * is better. */
+static const char *choose(struct blas *ret)
+{
+    const struct host_cpu cpu = host_cpu();
+    const enum blas_level want = blas_level_of_cpu(cpu);
+    const char *cores[BLAS_CORES];
+    const size_t n = blas_cores(cpu, cores);
+    char got[BLAS_CORE_CAP];
+
+    if (n == 0 || (blas_probe(library, NULL, got, NULL) == 0 &&
+                   blas_level_of_core(got) == want))
+        return NULL;
+    for (size_t i = 0; i < n; i++) {
+        struct error why = ERROR_INIT;
+        if (blas_probe(library, cores[i], got, &why) < 0)
+            (void)snprintf(ret->note, sizeof(ret->note), "%.200s", why.msg);
+        else if (blas_level_of_core(got) == blas_level_of_core(cores[i]))
+            return cores[i];
+    }
+    return NULL;
+}
+
+static void describe(void *lib, bool is_users, struct blas *ret)
+{
+    const enum blas_level has = blas_level_of_cpu(host_cpu());
+    char *(*text)(void);
+    struct error err = ERROR_INIT;
+    if (find(lib, "openblas_get_config", &text, &err) == 0)
+        (void)sscanf(text(), "OpenBLAS %31s", ret->version);
+    if (find(lib, "openblas_get_corename", &text, &err) == 0)
+        (void)snprintf(ret->core, sizeof(ret->core), "%s", text());
+    const enum blas_level is = blas_level_of_core(ret->core);
+    if (is < has && ret->note[0] == '\0')
+        (void)snprintf(ret->note, sizeof(ret->note),
+                       "%s, and the processor has %s%s", blas_level_name(is),
+                       blas_level_name(has),
+                       is_users ? ": unset OPENBLAS_CORETYPE" : "");
+}
+
+/* OpenBLAS reads its environment while it is opened. */
+static void *open_with(const char *core)
+{
+    if (core != NULL)
+        (void)setenv(core_type, core, 1); /* else it is opened without */
+    void *lib = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (core != NULL)
+        (void)unsetenv(core_type); /* what this process starts chooses again */
+    return lib;
+}
+
 static int open_library(struct blas *ret, struct error *err)
 {
+    const char *users = getenv(core_type);
+    bool is_users = users != NULL && users[0] != '\0';
     if (check_room(err) < 0)
         return -1;
-    void *lib = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    void *lib = open_with(is_users ? NULL : choose(ret));
     if (lib == NULL)
         return error_set(err, ERR_UNAVAIL,
                          "OpenBLAS cannot be opened, install "
@@ -58,6 +115,7 @@ static int open_library(struct blas *ret, struct error *err)
         find(lib, "cblas_dgemm", &ret->dgemm, err) < 0 ||
         find(lib, "openblas_set_num_threads", &ret->set_num_threads, err) < 0)
         return -1; /* it stays: its threads may run */
+    describe(lib, is_users, ret);
     return 0;
 }
 
@@ -78,4 +136,11 @@ int blas_open(struct error *err)
 const struct blas *blas_opened(void)
 {
     return &blas;
+}
+
+void blas_describe(char *buf, size_t cap)
+{
+    (void)snprintf(buf, cap, "OpenBLAS %s with core type %s%s%s%s",
+                   blas.version, blas.core, blas.note[0] ? " (" : "", blas.note,
+                   blas.note[0] ? ")" : "");
 }

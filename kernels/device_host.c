@@ -11,6 +11,7 @@
 
 #include "kernels/blas_host.h"
 #include "kernels/exec/exec_device.h"
+#include "kernels/host_cpu.h"
 
 enum {
     ALIGN = 256, /* as cudaMalloc; a multiple of every SIMD register */
@@ -123,27 +124,10 @@ static void host_destroy(struct device *d)
     free(exec);
 }
 
-#if HAVE_WIDE
-/* The wide build requires a CPU with all of x86-64-v4. $MGPU_HOST_SIMD=256
- * disables it: for comparisons, and for bit-identical results with a machine
- * that lacks it. */
-static bool is_wide(void)
-{
-    const char *bits = getenv("MGPU_HOST_SIMD");
-    if (bits && strcmp(bits, "256") == 0)
-        return false;
-    return __builtin_cpu_supports("avx512f") &&
-           __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512cd") &&
-           __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl");
-}
-#endif
-
 static void install(struct exec_device *exec)
 {
 #if HAVE_WIDE
-    if (is_wide()) {
+    if (host_cpu().avx512) { /* the wide build is for all of x86-64-v4 */
         KERNEL_FAMILIES(KERNEL_INSTALL, wide)
         return;
     }

@@ -10,6 +10,7 @@
 #include "jobs/base/output.h"
 #include "jobs/base/version.h"
 #include "jobs/spec/spec.h"
+#include "kernels/blas_host.h"
 
 static const struct {
     const char *name, *value;
@@ -96,6 +97,20 @@ static int set_option(struct args *a, int id, const char *value)
     }
 }
 
+/* What kind cv and llm compute with on a host is part of it. */
+static void print_version(void)
+{
+    struct error err = ERROR_INIT;
+    char products[400];
+    (void)puts("mgpu-worker " MGPU_VERSION);
+    if (blas_open(&err) < 0)
+        (void)puts(err.msg);
+    else {
+        blas_describe(products, sizeof(products));
+        (void)puts(products);
+    }
+}
+
 int args_parse(int argc, char **argv, struct args *ret)
 {
     struct args a = {.device = -1};
@@ -115,7 +130,7 @@ int args_parse(int argc, char **argv, struct args *ret)
             return printed();
         }
         if (id == 'v') {
-            (void)puts("mgpu-worker " MGPU_VERSION);
+            print_version();
             return printed();
         }
         bad |= set_option(&a, id, optarg);

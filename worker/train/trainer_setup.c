@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "jobs/base/log.h"
+#include "kernels/blas_host.h"
 #include "worker/process/gpu_select.h"
 #include "worker/process/rank_cores.h"
 #include "worker/train/memory_plan.h"
@@ -346,6 +347,7 @@ static void warn_of_mean(const struct trainer *t)
 int trainer_open(struct trainer *t, const struct train_env *env,
                  struct error *err)
 {
+    char products[400];
     char model[400], data[200];
     *t = (struct trainer){.env = env,
                           .spec = env->spec,
@@ -380,6 +382,10 @@ int trainer_open(struct trainer *t, const struct train_env *env,
                 t->dev->ops->name, t->comm->ops->name, env->comm->size,
                 env->comm->size == 1 ? "" : "s", env->spec->train.batch_size);
     trainer_say(t, "data: %s", data);
+    if (t->dev->host_memory) {
+        blas_describe(products, sizeof(products));
+        trainer_say(t, "products: %s", products);
+    }
     warn_of_mean(t);
     return 0;
 }
