@@ -176,25 +176,47 @@ enum { COPIES = 32 };
 enum { COPIES = 1 };
 #endif
 
-/* A lane takes 8 values, which are 4 bytes. */
-template <class T>
+/* Values of a lane, which are a load of 4 bytes and on a GPU, in 16 bits, a
+ * store of 16. */
+enum { TOGETHER = 8 };
+
+template <int W> FN uint32_t load_codes(const uint8_t *p)
+{
+    uint32_t word;
+#ifdef EXEC_CUDA
+    if constexpr (W > 1)
+        return *reinterpret_cast<const uint32_t *>(p);
+#endif
+    memcpy(&word, p, sizeof(word));
+    return word;
+}
+
+/* The code of value k of a lane: of two in a byte the first is above. */
+FN uint32_t code_at(uint32_t word, int k)
+{
+    return word >> (k % 2 ? k / 2 * 8 : k / 2 * 8 + 4) & 15;
+}
+
+/* W: values of a store. That rounds to T is enough: Q is T, or float. */
+template <class T, int W>
 KERNEL expand(blk b, T *w, const uint8_t *codes, scale<quant<T>> scales,
               int64_t n, codebook book)
 {
-    typedef quant<T> Q;
+    typedef vec<acc<T>, W> V;
     SHARED(float, at, CODES * COPIES);
     const float *mine = at + b.lane() % COPIES;
 
     for (int64_t l : b.lanes(COPIES))
         UNROLL for (int k = 0; k < CODES; k++) at[k * COPIES + l] = book.at[k];
     b.sync();
-    for (int64_t i : b.each(n, 8)) {
+    for (int64_t i : b.each(n, TOGETHER)) {
         const float s = scales.of(i / BLOCK);
-        UNROLL for (int k = 0; k < 8; k += 2)
+        const uint32_t word = load_codes<W>(codes + i / 2);
+        UNROLL for (int j = 0; j < TOGETHER; j += W)
         {
-            const int byte = codes[(i + k) / 2];
-            w[i + k] = (T)(acc<T>)in<Q>(mine[(byte >> 4) * COPIES] * s);
-            w[i + k + 1] = (T)(acc<T>)in<Q>(mine[(byte & 15) * COPIES] * s);
+            V v;
+            EACH v.v[k] = mine[code_at(word, j + k) * COPIES] * s;
+            v.store(w + i + j);
         }
     }
 }
@@ -242,10 +264,14 @@ int nf4_expand(struct device *d, void *w, const struct nf4 *q,
     const scale<Q> scales = {q->scalers, (const Q *)q->factors,
                              (const Q *)q->mean, (const Q *)q->absmax};
 
+    constexpr int wide = widest<T> < TOGETHER ? widest<T> : (int)TOGETHER;
+    const bool fits = bits_of((T *)w) % VEC_BYTES == 0 &&
+                      bits_of(q->codes) % sizeof(uint32_t) == 0;
+
     if (check(q, err) < 0)
         return -1;
-    launch(d, blocks(d, q->n), expand<T>, (T *)w, (const uint8_t *)q->codes,
-           scales, q->n, codes_of<Q>());
+    launch(d, blocks(d, q->n), fits ? expand<T, wide> : expand<T, 1>, (T *)w,
+           (const uint8_t *)q->codes, scales, q->n, codes_of<Q>());
     return finish(d, "NF4", err);
 }
 

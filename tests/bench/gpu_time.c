@@ -41,9 +41,9 @@ static const double careful_share = 0.6, careful_issue = 0.58;
 /* Of text: a library's product in bf16 on random data, taken as what one
  * reaches whose best tile has this share of full waves; carefully, as what one
  * reaches whose waves are all full. A product that reads more than it computes.
- * Stores of two bytes in sectors of their own, at the second-level cache. */
+ */
 static const double product_flop_s = 700e12, best_tile = 0.97;
-static const double skinny_share = 0.55, sector_bytes_s = 3.5e12;
+static const double skinny_share = 0.55;
 enum { SKINNY = 48 };
 /* src  NVIDIA's data sheet: 989 TFLOP/s in bf16, at 1.83 GHz 1,024 per cycle
  *      and scheduler; Luo et al. 2024, arXiv:2402.13499: on an H100 mma.sync
@@ -244,7 +244,6 @@ int time_launch(const struct facts *f, const struct step_launch *l,
         return -1;
     const bool is_large =
         l->vocab > 0 && t.role == ROLE_PRODUCT && !is_skinny(l);
-    own_s = fmax(own_s, t.sector_bytes / sector_bytes_s);
     const bool is_1x1 = strncmp(l->kernel, "pw_", 3) == 0 &&
                         (t.role == ROLE_PRODUCT || t.role == ROLE_BACK);
     const double sms = l->grid < STEP_SMS ? (double)l->grid : STEP_SMS;

@@ -55,14 +55,12 @@ struct traffic {
      * mean block the longest one takes. */
     double beside, uneven;
     bool is_odd; /* a product of rows that are no multiples of 16 bytes */
-    /* Of text. Bytes of sectors that stores of two bytes touch, each for
-     * itself; 0: stores are wide. Multiplications and additions on tensor
-     * cores of a product. Of attention: pairs of a row and a row of a tile, of
-     * which a lane has `lane_pairs` in a tile, in which it passes a loop that
-     * fetches `fetches` times; tiles of a warp that are not seen as a whole;
-     * and units of rows that a warp has. beside has what the last two take
-     * more. */
-    double sector_bytes, flop;
+    /* Of text. Multiplications and additions on tensor cores of a product. Of
+     * attention: pairs of a row and a row of a tile, of which a lane has
+     * `lane_pairs` in a tile, in which it passes a loop that fetches `fetches`
+     * times; tiles of a warp that are not seen as a whole; and units of rows
+     * that a warp has. beside has what the last two take more. */
+    double flop;
     double pairs, masked, units;
     int32_t lane_pairs, fetches;
 };

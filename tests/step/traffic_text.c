@@ -426,9 +426,6 @@ int traffic_of_text(const struct step_launch *l, struct traffic *ret,
         r->walk(l, &t);
     if (r->role == ROLE_PRODUCT)
         t.flop = 2.0 * (double)l->m * (double)l->n * (double)l->k;
-    /* Lanes store every eighth value each: 16 sectors of 32 bytes a warp. */
-    if (strcmp(r->kernel, "expand") == 0)
-        t.sector_bytes = 16 * (double)l->op.in;
     *ret = t;
     return 0;
 }

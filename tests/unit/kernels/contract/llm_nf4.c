@@ -205,6 +205,37 @@ static void pack_nan(struct bed *b)
     }
 }
 
+/* From and to addresses that fit no vector. */
+static void pack_odd(struct bed *b)
+{
+    const struct device_ops *ops = b->d->ops;
+    const int64_t n = 9 * NF4_BLOCK;
+    const size_t size = dtype_bytes(b->dt);
+    struct packed k;
+    pack_make(&k, b, n, true);
+    pack_run(&k);
+    tensor_pull(&k.back);
+    struct tensor odd = tensor_make(b, n + 1, 7, 8);
+    void *codes = NULL;
+    must(ops->alloc(b->d, (size_t)n / 2 + 1, &codes, ERR));
+    for (int i = 0; i < 4; i++) {
+        struct nf4 at = k.at;
+        at.codes = (uint8_t *)codes + i % 2;
+        must(ops->copy(b->d, at.codes, k.at.codes, (size_t)n / 2, ERR));
+        must(ops->llm.nf4_expand(
+            b->d, b->dt, (char *)odd.p + (size_t)(i / 2) * size, &at, ERR));
+        tensor_pull(&odd);
+        int64_t bad = 0;
+        for (int64_t j = 0; j < n; j++)
+            bad += odd.v[j + i / 2] != k.back.v[j];
+        ok(bad == 0, "codes %d byte on, values %d on: %lld are wrong", i % 2,
+           i / 2, (long long)bad);
+    }
+    ops->release(b->d, codes);
+    tensor_drop(&odd);
+    pack_drop(&k);
+}
+
 static void pack_rest(struct bed *b)
 {
     const struct llm_ops *ops = &b->d->ops->llm;
@@ -232,5 +263,6 @@ void contract_llm_nf4(struct bed *b)
             pack_one(b, (2 * NF4_GROUP + 44) * NF4_BLOCK, twice);
     }
     pack_nan(b);
+    pack_odd(b);
     pack_rest(b);
 }
