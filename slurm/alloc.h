@@ -65,25 +65,19 @@ struct alloc_req {
     uid_t uid;             /* the submitter */
     int64_t since;         /* time of the first request, seconds since 1970 */
     /* The attempt's own directory, absolute; its parent exists. Created
-     * 0700. `launch` is written there as launch.json, 0600, and each rank
-     * runs `worker --launch <dir>/launch.json` under MPI. Ranks write their
-     * output to <dir>/log (bounded by log_max_bytes). */
+     * 0700. `launch` is written there as launch.json, 0600: it says which ranks
+     * there are (wire_launch_ranks()) and what becomes of their output,
+     * <dir>/log. Each runs `worker --launch <dir>/launch.json` under MPI, or
+     * with
+     * --program-mpi if its program is the MPI process. */
     const char *dir;
     const char *worker; /* the program, absolute */
     const char *launch; /* JSON text; holds the token: never on argv */
-    int64_t log_max_bytes;
-    bool log_fails;     /* exceeding the limit ends it: ALLOC_EXIT_LOG */
-    bool log_is_plain;  /* lines have no rank labels */
-    bool rank_per_node; /* one rank per node, which sees all of its GPUs;
-                         * otherwise each GPU has a rank of its own */
-    /* Each rank runs `worker --launch <dir>/launch.json --program-mpi`, and its
-     * program is the MPI process. */
-    bool program_mpi;
 };
 
-/* Exit codes of an attempt whose log exceeded its limit, and of one whose
- * launcher is missing or belongs to another MPI (127, as of a shell). No
- * launcher of ours exits with the first by itself; a program may. */
+/* Exit codes of an attempt that printed more than it may (logs.on_limit), and
+ * of one whose launcher is missing or belongs to another MPI (127, as of a
+ * shell). No launcher of ours exits with the first by itself; a program may. */
 enum { ALLOC_EXIT_LOG = 122, ALLOC_EXIT_NO_LAUNCHER = 127 };
 
 enum alloc_note_kind {

@@ -207,11 +207,7 @@ struct job_spec {
     struct spec_map env;
     struct spec_list env_passthrough;
     struct spec_list secrets; /* only names; secrets_file.h */
-    struct {
-        int64_t max_bytes;
-        enum spec_on_limit on_limit;
-        bool per_rank; /* lines have rank labels */
-    } logs;
+    struct spec_logs logs;
     struct {
         char *to;            /* for notify.program; NULL: nobody is told */
         struct spec_list on; /* spec_notify() reads each */

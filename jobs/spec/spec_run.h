@@ -3,6 +3,9 @@
 #ifndef MGPU_JOBS_SPEC_SPEC_RUN_H
 #define MGPU_JOBS_SPEC_SPEC_RUN_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 /* The processes of a command, and what they are told of each other. */
 enum spec_launch {
     LAUNCH_RANKS, /* one per GPU, told its number as MGPU_RANK */
@@ -20,5 +23,12 @@ enum spec_on_error { ON_ERROR_WARN, ON_ERROR_FAIL };
 
 /* What becomes of a job that prints more than logs.max_bytes. */
 enum spec_on_limit { ON_LIMIT_TRUNCATE, ON_LIMIT_FAIL };
+
+/* What the ranks print. */
+struct spec_logs {
+    int64_t max_bytes;
+    enum spec_on_limit on_limit;
+    bool per_rank; /* lines have rank labels */
+};
 
 #endif

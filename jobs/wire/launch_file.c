@@ -1,4 +1,5 @@
-/* launch_file.c - launch.json: the input of each rank of an attempt.
+/* launch_file.c - launch.json: the input of an attempt's ranks, and of the
+ * shepherd or batch step that starts them.
  *
  * A newer daemon may add fields, so unknown keys are ignored; a missing key, a
  * wrong type or a value that does not fit is an error that names the key.
@@ -13,9 +14,7 @@
 #include "jobs/wire/json_struct.h"
 #include "jobs/wire/wire.h"
 
-/* A spec is at most 64 KiB of text; its dump and the other fields are far below
- * the limit. */
-enum { LAUNCH_MAX_BYTES = 1 << 20, LAUNCH_VERSION = 1, OWNER_LEN = 32 };
+enum { LAUNCH_VERSION = 1, OWNER_LEN = 32 };
 
 static const char *bad_dir(const char *text)
 {
@@ -125,9 +124,9 @@ static int get_all(json_t *o, struct wire_launch *l, struct error *err)
 int wire_launch_parse(const char *text, size_t len, struct wire_launch *ret,
                       struct error *err)
 {
-    if (len > LAUNCH_MAX_BYTES)
+    if (len > WIRE_LAUNCH_MAX_BYTES)
         return error_set(err, ERR_INVAL, "launch: over %d bytes",
-                         LAUNCH_MAX_BYTES);
+                         WIRE_LAUNCH_MAX_BYTES);
     json_error_t why;
     json_t *o = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
     if (o == NULL)
@@ -148,6 +147,12 @@ void wire_launch_clear(struct wire_launch *l)
         return;
     spec_clear(&l->spec);
     *l = (struct wire_launch){.attempt = 0};
+}
+
+int32_t wire_launch_ranks(const struct wire_launch *l)
+{
+    bool is_one = l->gpus_per_node < 1 || l->spec.launch == LAUNCH_NODE;
+    return is_one ? 1 : l->gpus_per_node;
 }
 
 /* err  ERR_INVAL a field is not UTF-8; ERR_NOMEM */

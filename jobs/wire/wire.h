@@ -213,7 +213,8 @@
  * {"paused":as in mgpu.status/1} mgpu.admin_log/1
  * {"actions":[{"at","uid","do","detail":{..}|null}]}
  *
- * launch.json, which the allocator passes to each rank (0600; has the token):
+ * launch.json, which the allocator passes to each rank and to the program that
+ * starts the ranks (0600; has the token):
  *   {"version":1,"cluster":"local","job":12,"attempt":1,"token":"..",
  *    "url":"unix:/..","dir":"/../12/1","job_dir":"/../12","heartbeat_s":10,
  *    "nodes":1,"gpus_per_node":2,"spec":{..}}
@@ -232,6 +233,9 @@
 #include "jobs/base/error.h"
 #include "jobs/spec/spec.h"
 
+/* A spec is at most 64 KiB of text; its dump and the other fields are far below
+ * the limit. */
+enum { WIRE_LAUNCH_MAX_BYTES = 1 << 20 };
 struct wire_launch {
     int32_t attempt, nodes, gpus_per_node;
     uint64_t job;
@@ -249,6 +253,8 @@ struct wire_launch {
 int wire_launch_parse(const char *text, size_t len, struct wire_launch *ret,
                       struct error *err) MUST_CHECK;
 void wire_launch_clear(struct wire_launch *l);
+/* How many ranks each node has: one per GPU, or one that has all of them. */
+int32_t wire_launch_ranks(const struct wire_launch *l);
 /* spec_json is inserted literally. */
 int wire_launch_encode(const struct wire_launch *l, const char *spec_json,
                        struct buf *out, struct error *err) MUST_CHECK;

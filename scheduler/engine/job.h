@@ -147,7 +147,7 @@ struct job {
     /* retry_rule.h, one per line; or NULL; owned by the engine */
     const char *rules;
     int64_t log_max_bytes;
-    bool log_fails, log_is_plain; /* as in alloc_req, and these */
+    bool log_fails, log_is_plain;
     bool rank_per_node, program_mpi;
     const char *vary; /* values of this task, JSON; owned by the engine */
     double start_s, end_s;

@@ -4,11 +4,10 @@
  *
  * Slurm runs it as the job's user on the first node; the batch script is a
  * constant text that execs it. DIR, the attempt's directory, has its input:
- * batch.json (batch_conf.h) and, for the ranks, launch.json. It runs srun or
- * mpirun, copies the launcher's output into the bounded log, and at the end
- * writes `exit` (attempt_dir.h). Its own exit status is the launcher's, for
- * sacct. Errors before the log exists go to standard error, Slurm's
- * slurm-<id>.out.
+ * batch.json (batch_conf.h) and launch.json. It runs srun or mpirun, copies the
+ * launcher's output into the bounded log, and at the end writes `exit`
+ * (attempt_dir.h). Its own exit status is the launcher's, for sacct. Errors
+ * before the log exists go to standard error, Slurm's slurm-<id>.out.
  *
  * One directory, one run. Slurm may start an attempt twice: a submission that
  * timed out was accepted after all, or slurmctld forgot that the script runs.
@@ -77,6 +76,7 @@ struct batch {
     const char *submission; /* its mark; "": of an earlier release */
     char ran[PATH_MAX];     /* exists once a rank was started */
     struct batch_conf conf;
+    struct wire_launch launch;
     struct outputs *out;
     int signal_fd;
     struct launcher launcher;
@@ -185,22 +185,26 @@ static int read_conf(struct batch *b, struct error *err)
     char text[BATCH_CONF_MAX_BYTES + 1];
     if (attempt_read(b->dir, "batch.json", text, sizeof(text), err) < 0)
         return -1;
-    return batch_conf_parse(text, strlen(text), &b->conf, err);
+    if (batch_conf_parse(text, strlen(text), &b->conf, err) < 0)
+        return -1;
+    return attempt_launch_read(b->dir, &b->launch, err);
 }
 
 /* Ranks 0, 1, .. are on this node, the first one: both launchers fill it
  * before the next. */
 static int create_outputs(struct batch *b, struct error *err)
 {
-    const struct batch_conf *c = &b->conf;
-    bool has_one = c->nodes == 1 && c->ranks_per_node == 1;
+    const struct wire_launch *l = &b->launch;
+    int32_t here = wire_launch_ranks(l);
+    if (l->nodes > INT32_MAX / here)
+        return error_set(err, ERR_INVAL, "launch: %d nodes with %d ranks each",
+                         l->nodes, here);
     const struct outputs_conf conf = {
         .dir = b->dir,
-        .max_bytes = c->log_max_bytes,
-        .ranks = has_one ? 1 : c->nodes * c->ranks_per_node,
-        .here = c->ranks_per_node,
-        .has_labels = batch_has_labels(c),
-        .is_plain = c->log_is_plain,
+        .logs = l->spec.logs,
+        .ranks = l->nodes * here,
+        .here = here,
+        .has_labels = batch_has_labels(&b->conf, l),
     };
     return outputs_create(&conf, &b->out, err);
 }
@@ -215,7 +219,8 @@ static int prepare(struct batch *b, struct error *err)
         return error_sys(err, errno, "change to '%s'", b->dir);
     (void)unlink("told"); /* of an earlier run */
     if (attempt_exit_reserve(b->dir, err) < 0 || read_conf(b, err) < 0 ||
-        create_outputs(b, err) < 0 || batch_env(&b->conf, b->ran, err) < 0)
+        create_outputs(b, err) < 0 ||
+        batch_env(&b->conf, &b->launch, b->ran, err) < 0)
         return -1;
     (void)unlink(b->ran);
     if (b->conf.launcher == BATCH_MPIRUN &&
@@ -282,15 +287,10 @@ static void take_signals(struct batch *b)
  * on those. */
 static void kill_orphans(const struct batch *b)
 {
-    int others = b->conf.nodes > 1 ? 1 : 0;
+    int others = b->launch.nodes > 1 ? 1 : 0;
     if (proc_n_own_children() > 1 &&
         proc_signal_children(b->launcher.pid, 0, 0) <= others)
         (void)proc_signal_children(getpid(), b->launcher.pid, SIGKILL);
-}
-
-static bool has_printed_too_much(const struct batch *b)
-{
-    return b->conf.log_fails && outputs_are_over(b->out);
 }
 
 /* Ends it like a SIGTERM: srun ends its step, mpirun its ranks. Processes that
@@ -298,7 +298,7 @@ static bool has_printed_too_much(const struct batch *b)
 static void end_flood(struct batch *b)
 {
     bool is_mpirun = b->conf.launcher == BATCH_MPIRUN;
-    if (!has_printed_too_much(b))
+    if (!outputs_are_over(b->out))
         return;
     if (isinf(b->kill_at_s)) {
         b->kill_at_s = now_s() + FLOOD_GRACE_S;
@@ -312,13 +312,13 @@ static void end_flood(struct batch *b)
 static void watch(struct batch *b)
 {
     bool is_mpirun = b->conf.launcher == BATCH_MPIRUN;
-    bool has_tick = is_mpirun || b->conf.log_fails;
-    int tick_ms = has_tick ? (int)(ORPHAN_TICK_S * 1e3) : -1;
     for (;;) {
         reap(b);
         if (b->has_ended)
             return;
         end_flood(b);
+        bool has_tick = is_mpirun || isfinite(b->kill_at_s);
+        int tick_ms = has_tick ? (int)(ORPHAN_TICK_S * 1e3) : -1;
         int rest_ms = outputs_rest(b->out);
         bool is_tick = rest_ms < 0 || (tick_ms >= 0 && tick_ms < rest_ms);
         struct pollfd fds[] = {{.fd = b->signal_fd, .events = POLLIN},
@@ -340,7 +340,7 @@ static void watch(struct batch *b)
 
 static int run_once(struct batch *b, struct error *err)
 {
-    char **argv = batch_argv(&b->conf, b->kind, b->dir, err);
+    char **argv = batch_argv(&b->conf, &b->launch, b->kind, b->dir, err);
     if (!argv)
         return -1;
     b->has_ended = false;
@@ -456,7 +456,7 @@ static int finish(struct batch *b, int rc, const struct error *why)
         launcher_exit(b->status, &x);
         wait_for_word(b, &x);
     }
-    bool is_over = rc == 0 && has_printed_too_much(b);
+    bool is_over = rc == 0 && outputs_are_over(b->out);
     /* mpirun exits with 1 when it was ended by a signal. */
     if (b->conf.launcher == BATCH_MPIRUN && b->is_told && x.code == 1)
         x = (struct attempt_exit){.signal = SIGTERM, .when_s = x.when_s};
@@ -492,6 +492,7 @@ int main(int argc, char **argv)
         rc = run(&b, &err);
     int status = finish(&b, rc, &err);
     outputs_destroy(b.out);
+    wire_launch_clear(&b.launch);
     /* The kernel releases the lock with the process. */
     return status;
 }

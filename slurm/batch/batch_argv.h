@@ -35,23 +35,25 @@
 #include <signal.h>
 #include <stdbool.h>
 
+#include "jobs/wire/wire.h"
 #include "slurm/launch/mpirun_version.h"
 #include "slurm/protocol/batch_conf.h"
 
 #define BATCH_STOP_SIGNAL SIGXCPU
 
 /* Whether the launcher labels the lines of ranks that have no pipe here. */
-bool batch_has_labels(const struct batch_conf *c);
+bool batch_has_labels(const struct batch_conf *c, const struct wire_launch *l);
 
 /* Arguments that run `worker --launch <dir>/launch.json` on every rank.
  * in   kind  of mpirun; unused with srun
  * own  one free() ends the array and the strings */
-char **batch_argv(const struct batch_conf *c, enum mpirun_kind kind,
-                  const char *dir, struct error *err) MUST_CHECK;
+char **batch_argv(const struct batch_conf *c, const struct wire_launch *l,
+                  enum mpirun_kind kind, const char *dir,
+                  struct error *err) MUST_CHECK;
 
 /* Sets the variables of launcher and ranks in our own environment.
  * in   ran  the path for MGPU_RAN (mgpu-worker(8)) */
-int batch_env(const struct batch_conf *c, const char *ran,
-              struct error *err) MUST_CHECK;
+int batch_env(const struct batch_conf *c, const struct wire_launch *l,
+              const char *ran, struct error *err) MUST_CHECK;
 
 #endif

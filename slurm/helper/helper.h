@@ -43,13 +43,12 @@ int helper_conf_parse(int argc, char **argv, struct helper_conf *ret,
                       struct error *err) MUST_CHECK;
 extern const char helper_usage[];
 
-/* The batch.json for mgpu-batch; the same for every rank.
+/* The batch.json for mgpu-batch.
  * in   gpu_type  NULL: any
  * err  ERR_USAGE */
-int helper_batch_conf(const struct helper_conf *c, int32_t nodes,
-                      int32_t gpus_per_node, const char *gpu_type,
-                      int32_t cpus_per_gpu, int64_t log_max_bytes,
-                      struct batch_conf *ret, struct error *err) MUST_CHECK;
+int helper_batch_conf(const struct helper_conf *c, const char *gpu_type,
+                      int32_t cpus_per_gpu, struct batch_conf *ret,
+                      struct error *err) MUST_CHECK;
 
 /* The process that calls libslurm. One thread writes a line at a time. */
 struct helper {

@@ -89,16 +89,9 @@ static int submit(struct helper *h, const struct helper_cmd *cmd,
         return -1;
     (void)snprintf(mark, sizeof(mark), "%016" PRIx64, random);
     add_defaults(h->conf, &r);
-    int rc = helper_batch_conf(h->conf, r.nodes, r.gpus_per_node,
+    int rc = helper_batch_conf(h->conf,
                                r.gpus_per_node > 0 ? r.where.gpu_type : NULL,
-                               r.where.cpus_per_gpu, r.log_max_bytes, &bc, err);
-    bc.log_fails = r.log_fails;
-    bc.log_is_plain = r.log_is_plain;
-    bc.program_mpi = r.program_mpi;
-    if (r.rank_per_node) {
-        bc.cpus_per_rank *= bc.ranks_per_node;
-        bc.ranks_per_node = 1;
-    }
+                               r.where.cpus_per_gpu, &bc, err);
     if (rc == 0)
         rc = batch_conf_encode(&bc, &batch, err);
     if (rc == 0 && as_user_write(r.uid, r.dir, r.launch, buf_str(&batch), mark,

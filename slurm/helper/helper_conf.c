@@ -215,8 +215,7 @@ static int check_batch(const struct helper_conf *c, struct error *err)
 {
     struct batch_conf bc;
     struct buf b = BUF_INIT;
-    if (helper_batch_conf(c, 1, 0, NULL, c->where.cpus_per_gpu, 1, &bc, err) <
-        0)
+    if (helper_batch_conf(c, NULL, c->where.cpus_per_gpu, &bc, err) < 0)
         return -1;
     int rc = batch_conf_encode(&bc, &b, err);
     buf_clear(&b);
@@ -257,20 +256,14 @@ int helper_conf_parse(int argc, char **argv, struct helper_conf *ret,
     return 0;
 }
 
-int helper_batch_conf(const struct helper_conf *c, int32_t nodes,
-                      int32_t gpus_per_node, const char *gpu_type,
-                      int32_t cpus_per_gpu, int64_t log_max_bytes,
-                      struct batch_conf *ret, struct error *err)
+int helper_batch_conf(const struct helper_conf *c, const char *gpu_type,
+                      int32_t cpus_per_gpu, struct batch_conf *ret,
+                      struct error *err)
 {
     bool is_srun = c->launcher == BATCH_SRUN;
     const char *program = is_srun ? c->srun : c->mpirun;
-    *ret = (struct batch_conf){
-        .launcher = c->launcher,
-        .nodes = nodes,
-        .gpus_per_node = gpus_per_node,
-        .ranks_per_node = gpus_per_node > 0 ? gpus_per_node : 1,
-        .cpus_per_rank = cpus_per_gpu,
-        .log_max_bytes = log_max_bytes > 0 ? log_max_bytes : 1};
+    *ret = (struct batch_conf){.launcher = c->launcher,
+                               .cpus_per_gpu = cpus_per_gpu};
     if (strlen(program) >= sizeof(ret->program) ||
         strlen(c->mpi) >= sizeof(ret->mpi) ||
         (gpu_type && strlen(gpu_type) >= sizeof(ret->gpu_type)) ||

@@ -82,6 +82,20 @@ int attempt_read(const char *dir, const char *name, char *ret, size_t cap,
     return 0;
 }
 
+int attempt_launch_read(const char *dir, struct wire_launch *ret,
+                        struct error *err)
+{
+    char *text = malloc(WIRE_LAUNCH_MAX_BYTES + 1);
+    if (!text)
+        return error_set(err, ERR_NOMEM, "launch.json");
+    int rc =
+        attempt_read(dir, "launch.json", text, WIRE_LAUNCH_MAX_BYTES + 1, err);
+    if (rc == 0)
+        rc = wire_launch_parse(text, strlen(text), ret, err);
+    free(text);
+    return rc;
+}
+
 int attempt_has(const char *dir, const char *name, struct error *err)
 {
     char path[PATH_MAX];

@@ -3,7 +3,8 @@
  *
  * The directory is their only channel that outlives each of them:
  *
- *   launch.json  input of the ranks; written before anything starts
+ *   launch.json  input of the ranks and of what starts them; written before
+ *                anything starts
  *   place        where they run, "host:0,1"; so that a restarted daemon
  *                books the same slots again
  *   lock         flock(2)ed by the shepherd until it exits; holds its pid
@@ -47,6 +48,7 @@
 #include <sys/types.h>
 
 #include "jobs/base/error.h"
+#include "jobs/wire/wire.h"
 
 /* The variable that marks every process of an attempt; its value is the
  * directory. It survives setsid(2), double forks and the end of the
@@ -100,6 +102,10 @@ int attempt_put(const char *dir, const char *name, const char *text,
  *      may write to it: the directory may have been replaced */
 int attempt_read(const char *dir, const char *name, char *ret, size_t cap,
                  struct error *err) MUST_CHECK;
+/* Reads launch.json; attempt_read() on who may have written it.
+ * own  *ret: wire_launch_clear() */
+int attempt_launch_read(const char *dir, struct wire_launch *ret,
+                        struct error *err) MUST_CHECK;
 /* 1: there is such a file, 0: there is none, -1: an error. */
 int attempt_has(const char *dir, const char *name, struct error *err);
 

@@ -24,7 +24,7 @@ int mpirun_add_common(struct buf *b, enum mpirun_kind kind,
 
 /* mpirun's arguments for `ranks` ranks of `worker --launch <dir>/launch.json`
  *
- * in   program_mpi  as in alloc_req
+ * in   program_mpi  the program is the MPI process: `worker --program-mpi`
  * own  argv is a NULL-terminated array; the caller frees it and its strings
  *      with one free() */
 char **mpirun_argv(const char *mpirun, enum mpirun_kind kind, int32_t ranks,

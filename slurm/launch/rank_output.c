@@ -42,7 +42,7 @@ struct outputs {
     struct bounded_log *log;
     struct log_times *times; /* NULL: it cannot be written */
     uint64_t at;             /* bytes written to the log */
-    uint64_t max;            /* bytes that it keeps */
+    uint64_t max;            /* bytes that do not end the attempt */
     int dirfd, epoll_fd;
     bool is_plain;               /* no labels: bytes are copied unchanged */
     bool has_labels;             /* the launcher's output has labels */
@@ -286,10 +286,11 @@ static bool make_pipes(struct outputs *o)
 static int set_up(struct outputs *o, const struct outputs_conf *conf,
                   struct error *err)
 {
+    const struct spec_logs *logs = &conf->logs;
     int32_t here = conf->here < conf->ranks ? conf->here : conf->ranks;
-    bool is_many = conf->ranks > 1 && here <= PIPES_MAX && !conf->is_plain;
-    o->max = (uint64_t)(conf->max_bytes > JOBLOG_MIN_BYTES ? conf->max_bytes
-                                                           : JOBLOG_MIN_BYTES);
+    bool is_many = conf->ranks > 1 && here <= PIPES_MAX && logs->per_rank;
+    o->max = logs->on_limit == ON_LIMIT_FAIL ? (uint64_t)logs->max_bytes
+                                             : UINT64_MAX;
     o->n = is_many ? 1 + (size_t)here : 1;
     o->sources = calloc(o->n, sizeof(*o->sources));
     if (!o->sources)
@@ -310,7 +311,7 @@ static int set_up(struct outputs *o, const struct outputs_conf *conf,
     if (log_times_create(conf->dir, o->is_plain ? 0 : conf->ranks, &o->times,
                          NULL) < 0)
         o->times = NULL;
-    return bounded_log_create(conf->dir, conf->max_bytes, &o->log, err);
+    return bounded_log_create(conf->dir, logs->max_bytes, &o->log, err);
 }
 
 int outputs_create(const struct outputs_conf *conf, struct outputs **ret,

@@ -24,16 +24,16 @@
 #include <stdint.h>
 
 #include "jobs/base/error.h"
+#include "jobs/spec/spec_run.h"
 
 struct outputs;
 
 struct outputs_conf {
-    const char *dir;   /* copied */
-    int64_t max_bytes; /* of the log */
-    int32_t ranks;     /* total number */
-    int32_t here;      /* ranks 0 to here - 1 are on this machine */
-    bool has_labels;   /* the launcher's output has srun's labels */
-    bool is_plain;     /* write no labels */
+    const char *dir;       /* copied */
+    struct spec_logs logs; /* of the job's specification */
+    int32_t ranks;         /* total number */
+    int32_t here;          /* ranks 0 to here - 1 are on this machine */
+    bool has_labels;       /* the launcher's output has srun's labels */
 };
 
 /* Begins a new log. If pipes cannot be created (a file system without them, too
@@ -46,7 +46,7 @@ int outputs_fd(const struct outputs *o);
 void outputs_copy(struct outputs *o);
 /* Adds output of the launcher, or a message of the caller's own. */
 void outputs_add(struct outputs *o, const char *p, size_t n);
-/* Whether more than max_bytes have come. */
+/* Whether so much has come that the attempt is to end (logs.on_limit). */
 bool outputs_are_over(const struct outputs *o);
 /* Writes held-back lines that are due. Returns in how many milliseconds to call
  * it again; -1: after new output. */

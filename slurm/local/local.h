@@ -36,10 +36,8 @@ struct local_attempt {
     uint64_t job;
     int32_t attempt;
     enum local_state state;
-    char *dir, *worker;     /* owned */
-    int32_t ranks, n_slots; /* n_slots 0: needs none */
-    int64_t log_max_bytes;
-    bool log_fails, log_is_plain, program_mpi;
+    char *dir, *worker; /* owned */
+    int32_t n_slots;    /* 0: needs none */
     int pidfd;
     bool is_ours;     /* started by this daemon */
     bool is_released; /* released while UNSURE */

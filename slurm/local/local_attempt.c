@@ -78,12 +78,6 @@ int local_new(struct alloc_local *l, const struct alloc_req *req,
     a->attempt = req->attempt;
     a->n_slots = req->gpus_per_node;
     a->is_to_end = req->ask == ALLOC_FIND;
-    a->ranks =
-        req->gpus_per_node > 0 && !req->rank_per_node ? req->gpus_per_node : 1;
-    a->log_max_bytes = req->log_max_bytes > 0 ? req->log_max_bytes : 1;
-    a->log_fails = req->log_fails;
-    a->log_is_plain = req->log_is_plain;
-    a->program_mpi = req->program_mpi;
     a->pidfd = -1;
     a->dir = strdup(req->dir);
     a->worker = strdup(req->worker);
@@ -402,12 +396,7 @@ int local_start(struct alloc_local *l, struct local_attempt *a,
                                .mpirun = l->mpirun,
                                .dir = a->dir,
                                .worker = a->worker,
-                               .ranks = a->ranks,
                                .threads = share > 0 ? share : 1,
-                               .log_max_bytes = a->log_max_bytes,
-                               .log_fails = a->log_fails,
-                               .log_is_plain = a->log_is_plain,
-                               .program_mpi = a->program_mpi,
                                .max_fds = l->max_fds,
                                .cores = l->binds ? &cores : NULL};
     int rc = cuda_devices(l, a, &cuda, err);

@@ -1,6 +1,6 @@
 /* shepherd.c - mgpu-shepherd: run one local attempt; it outlives the daemon.
  *
- *   mgpu-shepherd DIR RANKS LOG-MAX-BYTES HOW MPIRUN WORKER
+ *   mgpu-shepherd DIR MPIRUN WORKER
  *
  * The local allocator starts it in a session of its own, with a clean
  * environment, every signal blocked, and two descriptors: 3 is the locked lock
@@ -8,15 +8,11 @@
  * closes without it, the daemon died between fork and its decision, and the
  * shepherd exits with 75: nothing has run.
  *
- * HOW sets what to do with an attempt that prints more, "keep" or "fail", and
- * whether lines get their rank's label, "labels" or "plain": "keep,labels". An
- * older daemon, while the package is being upgraded, omits it.
- *
- * Then it runs the ranks, copies their output into the bounded log, and obeys
- * the daemon's two signals (attempt_dir.h). It is the subreaper of all its
- * descendants, so none can escape, and it does not exit before the last of them
- * has ended: when it writes `exit`, the GPUs are free. The engine enforces the
- * time limit, not the shepherd.
+ * Then it runs the ranks that DIR/launch.json describes, copies their output
+ * into the bounded log, and obeys the daemon's two signals (attempt_dir.h). It
+ * is the subreaper of all its descendants, so none can escape, and it does not
+ * exit before the last of them has ended: when it writes `exit`, the GPUs are
+ * free. The engine enforces the time limit, not the shepherd.
  *
  * Several ranks are started by mpirun. A single rank is a child of the shepherd
  * and does not need MPI: mpirun and MPI_Init would cost it half a second.
@@ -63,9 +59,8 @@ static const double DEFAULT_GRACE_S = 10;
 
 struct shepherd {
     const char *dir, *program, *worker;
+    struct wire_launch launch;
     int32_t ranks;
-    int64_t log_max_bytes;
-    bool log_fails, log_is_plain, program_mpi;
     struct outputs *out;
     sigset_t signals;
     int signal_fd;
@@ -82,43 +77,6 @@ struct shepherd {
 static double now_s(void)
 {
     return clock_real.now_s(&clock_real);
-}
-
-static int number(const char *text, long long max, long long *ret)
-{
-    char *end;
-    errno = 0;
-    long long v = strtoll(text, &end, 10);
-    if (errno || end == text || *end || v < 1 || v > max)
-        return -1;
-    *ret = v;
-    return 0;
-}
-
-static int parse(struct shepherd *s, int argc, char **argv, struct error *err)
-{
-    long long ranks;
-    long long max;
-    bool has_how = argc == 7;
-    if (!has_how && argc != 6)
-        return error_set(err, ERR_USAGE,
-                         "usage: mgpu-shepherd DIR RANKS LOG-MAX-BYTES HOW "
-                         "MPIRUN WORKER (the daemon starts it)");
-    if (number(argv[2], INT32_MAX, &ranks) < 0 ||
-        number(argv[3], INT64_MAX, &max) < 0)
-        return error_set(err, ERR_USAGE, "'%s' and '%s' must be numbers",
-                         argv[2], argv[3]);
-    s->dir = argv[1];
-    s->ranks = (int32_t)ranks;
-    s->is_alone = ranks == 1;
-    s->log_max_bytes = max;
-    s->log_fails = has_how && strncmp(argv[4], "fail,", 5) == 0;
-    s->log_is_plain = has_how && strstr(argv[4], ",plain") != NULL;
-    s->program_mpi = has_how && strstr(argv[4], ",mpi") != NULL;
-    s->program = argv[argc - 2];
-    s->worker = argv[argc - 1];
-    s->kill_at_s = INFINITY;
-    return 0;
 }
 
 static int set_up(struct shepherd *s, struct error *err)
@@ -167,26 +125,33 @@ static char **first_argv(const struct shepherd *s, struct error *err)
     if (mpirun_version_ask(s->program, &kind, err) < 0)
         return NULL;
     return mpirun_argv(s->program, kind, s->ranks, s->worker, s->dir,
-                       s->program_mpi, err);
+                       s->launch.spec.launch == LAUNCH_MPI, err);
 }
 
-/* End the attempt because mpirun cannot start ranks; the log says why. */
-static void refuse_mpirun(struct shepherd *s, const struct error *why)
+/* End the attempt because no rank can be started; the log says why. */
+static void refuse(struct shepherd *s, const struct error *why)
 {
     char line[sizeof(why->msg) + 20];
     int n = snprintf(line, sizeof(line), "mgpu-shepherd: %s\n", why->msg);
     outputs_add(s->out, line, (size_t)n);
     s->has_ended = true;
-    s->status = ALLOC_EXIT_NO_LAUNCHER << 8; /* as wait(2) has it */
+    int code = why->code == ERR_CONFIG ? ALLOC_EXIT_NO_LAUNCHER
+                                       : error_exit_status(why->code);
+    s->status = code << 8; /* as wait(2) has it */
 }
 
 static int start(struct shepherd *s, struct error *err)
 {
     struct error why = ERROR_INIT;
+    char **argv = NULL;
+    if (attempt_launch_read(s->dir, &s->launch, &why) < 0 &&
+        why.code != ERR_INVAL)
+        return error_set(err, why.code, "%s", why.msg);
+    s->ranks = wire_launch_ranks(&s->launch);
+    s->is_alone = s->ranks == 1;
     const struct outputs_conf conf = {.dir = s->dir,
-                                      .max_bytes = s->log_max_bytes,
+                                      .logs = s->launch.spec.logs,
                                       .ranks = s->ranks,
-                                      .is_plain = s->log_is_plain,
                                       .here = s->ranks};
     if (attempt_exit_reserve(s->dir, err) < 0 ||
         outputs_create(&conf, &s->out, err) < 0)
@@ -195,9 +160,10 @@ static int start(struct shepherd *s, struct error *err)
     if (attempt_write(s->dir, "started", "", err) < 0)
         return -1;
     s->began_s = now_s();
-    char **argv = first_argv(s, &why);
-    if (!argv && why.code == ERR_CONFIG) {
-        refuse_mpirun(s, &why);
+    if (why.code == ERR_NONE)
+        argv = first_argv(s, &why);
+    if (!argv && (why.code == ERR_CONFIG || why.code == ERR_INVAL)) {
+        refuse(s, &why);
         return 0;
     }
     if (!argv)
@@ -274,11 +240,6 @@ static bool has_only_orphans(const struct shepherd *s)
            proc_signal_children(s->first.pid, 0, 0) == 0;
 }
 
-static bool has_printed_too_much(const struct shepherd *s)
-{
-    return s->log_fails && outputs_are_over(s->out);
-}
-
 /* Runs until `first` has ended and no process that it left behind is alive. */
 static void watch(struct shepherd *s)
 {
@@ -310,7 +271,7 @@ static void watch(struct shepherd *s)
             outputs_copy(s->out);
         if (fds[0].revents)
             take_signals(s);
-        if (has_printed_too_much(s) && isinf(s->kill_at_s))
+        if (outputs_are_over(s->out) && isinf(s->kill_at_s))
             release(s, DEFAULT_GRACE_S);
     }
 }
@@ -334,7 +295,7 @@ static int finish(struct shepherd *s, struct error *err)
 {
     outputs_drain(s->out); /* a rank's last output before the launcher's */
     launcher_drain(&s->first, s->out);
-    bool is_over = has_printed_too_much(s);
+    bool is_over = outputs_are_over(s->out);
     outputs_destroy(s->out);
     s->out = NULL;
     (void)shm_dir_sweep(SHM_DIR_BASE); /* files of killed ranks */
@@ -365,14 +326,23 @@ static int run(struct shepherd *s, struct error *err)
 int main(int argc, char **argv)
 {
     struct shepherd s = {.signal_fd = -1,
-                         .first = {.out_fd = -1, .tty_fd = -1}};
+                         .first = {.out_fd = -1, .tty_fd = -1},
+                         .kill_at_s = INFINITY};
     struct error err = ERROR_INIT;
-    int rc = parse(&s, argc, argv, &err);
-    if (rc == 0)
-        rc = run(&s, &err);
+    if (argc != 4) {
+        (void)fputs("usage: mgpu-shepherd DIR MPIRUN WORKER (the daemon starts "
+                    "it)\n",
+                    stderr);
+        return error_exit_status(ERR_USAGE);
+    }
+    s.dir = argv[1];
+    s.program = argv[2];
+    s.worker = argv[3];
+    int rc = run(&s, &err);
     if (rc < 0)
         (void)fprintf(stderr, "mgpu-shepherd: %s\n", err.msg);
     outputs_destroy(s.out);
+    wire_launch_clear(&s.launch);
     /* The kernel releases the lock with the process; the descriptors need no
      * closing. */
     return rc < 0 ? error_exit_status(err.code) : 0;

@@ -65,20 +65,11 @@ static int plan_signals(posix_spawnattr_t *attr)
 static int spawn(const struct shepherd_spawn *s, char *const *env, int lock,
                  int go, pid_t *ret_pid)
 {
-    char ranks[16];
-    char max[32];
-    char how[24];
     char log[PATH_MAX];
-    (void)snprintf(ranks, sizeof(ranks), "%d", s->ranks);
-    (void)snprintf(max, sizeof(max), "%lld", (long long)s->log_max_bytes);
-    (void)snprintf(how, sizeof(how), "%s,%s%s", s->log_fails ? "fail" : "keep",
-                   s->log_is_plain ? "plain" : "labels",
-                   s->program_mpi ? ",mpi" : "");
     int n = snprintf(log, sizeof(log), "%s/shepherd.log", s->dir);
     if (n < 0 || n >= PATH_MAX)
         return ENAMETOOLONG;
-    const char *const argv[] = {s->program, s->dir,    ranks,     max,
-                                how,        s->mpirun, s->worker, NULL};
+    const char *const argv[] = {s->program, s->dir, s->mpirun, s->worker, NULL};
 
     posix_spawn_file_actions_t fa;
     posix_spawnattr_t attr;

@@ -3,7 +3,6 @@
 #define MGPU_SLURM_LOCAL_SHEPHERD_SPAWN_H
 
 #include <sched.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -12,9 +11,7 @@
 struct shepherd_spawn {
     const char *program, *mpirun; /* see alloc_local_conf */
     const char *dir, *worker;
-    int32_t ranks, threads;
-    int64_t log_max_bytes;
-    bool log_fails, log_is_plain, program_mpi;
+    int32_t threads;        /* of each rank */
     int64_t max_fds;        /* its soft RLIMIT_NOFILE; 0: the caller's */
     const char *cuda;       /* CUDA_VISIBLE_DEVICES */
     const cpu_set_t *cores; /* that it may use; NULL: the caller's */

@@ -15,15 +15,6 @@ enum { N_LAUNCHERS = sizeof(launchers) / sizeof(launchers[0]) };
 static const char word_bytes[] = "abcdefghijklmnopqrstuvwxyz"
                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
 
-static int range(const char *key, int64_t v, int64_t min, int64_t max,
-                 struct error *err)
-{
-    if (v < min || v > max)
-        return error_set(err, ERR_INVAL, "'%s' is %lld, must be %lld..%lld",
-                         key, (long long)v, (long long)min, (long long)max);
-    return 0;
-}
-
 static int check(const struct batch_conf *c, struct error *err)
 {
     if ((unsigned)c->launcher >= N_LAUNCHERS)
@@ -40,19 +31,9 @@ static int check(const struct batch_conf *c, struct error *err)
         return error_set(err, ERR_INVAL, "'mpi' must be one word");
     if (strspn(c->gpu_type, word_bytes) != strlen(c->gpu_type))
         return error_set(err, ERR_INVAL, "'gpu_type' must be one word");
-    if (range("nodes", c->nodes, 1, BATCH_NODES_MAX, err) < 0 ||
-        range("ranks_per_node", c->ranks_per_node, 1, BATCH_RANKS_MAX, err) <
-            0 ||
-        range("gpus_per_node", c->gpus_per_node, 0, BATCH_RANKS_MAX, err) < 0 ||
-        range("cpus_per_rank", c->cpus_per_rank, 1, BATCH_RANKS_MAX, err) < 0 ||
-        range("log_max_bytes", c->log_max_bytes, 1, INT64_MAX, err) < 0)
-        return -1;
-    if (c->gpus_per_node > 0 && c->ranks_per_node > 1 &&
-        c->gpus_per_node != c->ranks_per_node)
-        return error_set(err, ERR_INVAL,
-                         "'ranks_per_node' is %d, 'gpus_per_node' %d: each "
-                         "rank has one GPU, none has, or one has all",
-                         c->ranks_per_node, c->gpus_per_node);
+    if (c->cpus_per_gpu < 1 || c->cpus_per_gpu > BATCH_CPUS_MAX)
+        return error_set(err, ERR_INVAL, "'cpus_per_gpu' is %d, must be 1..%d",
+                         c->cpus_per_gpu, BATCH_CPUS_MAX);
     return 0;
 }
 
@@ -77,29 +58,14 @@ static const char *bad_launcher(const char *text)
 #member, KIND_RAW, (flags) | IS_EMPTY_OK, AT(member), 1, \
             sizeof(((struct batch_conf *)0)->member), NULL       \
     }
-#define INT(member)                                          \
-    {                                                        \
-#member, KIND_I32, 0, AT(member), 0, INT32_MAX, NULL \
-    }
-#define FLAG(member)                                  \
-    {                                                 \
-#member, KIND_FLAG, 0, AT(member), 0, 0, NULL \
-    }
 static const struct json_field fields[] = {
     {"launcher", KIND_STRING, IS_EMPTY_OK, offsetof(struct file, launcher), 1,
      15, bad_launcher},
     TEXT(program, 0),
     TEXT(mpi, 0),
     TEXT(worker, 0),
-    INT(nodes),
-    INT(ranks_per_node),
-    INT(gpus_per_node),
-    INT(cpus_per_rank),
-    {"log_max_bytes", KIND_I64, 0, AT(log_max_bytes), 0, INT64_MAX, NULL},
+    {"cpus_per_gpu", KIND_I32, 0, AT(cpus_per_gpu), 0, INT32_MAX, NULL},
     TEXT(gpu_type, IS_SPARSE),
-    FLAG(log_fails),
-    FLAG(log_is_plain),
-    FLAG(program_mpi),
 };
 static const struct json_struct table = {NULL, JSON_FIELDS(fields)};
 

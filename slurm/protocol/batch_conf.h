@@ -1,19 +1,17 @@
 /* batch_conf.h - batch.json, the input of mgpu-batch (batch.c).
  *
  *   {"launcher":"srun","program":"srun","mpi":"pmix","worker":"/../mgpu-worker",
- *    "nodes":2,"ranks_per_node":2,"gpus_per_node":2,"cpus_per_rank":4,
- *    "log_max_bytes":67108864,"gpu_type":"h100","log_fails":true,
- *    "log_is_plain":true,"program_mpi":true}
+ *    "cpus_per_gpu":4,"gpu_type":"h100"}
  *
- * It is in the attempt's directory next to launch.json, so that the batch
- * script can be one constant text: a shell never evaluates a value of a job.
- * mgpu-slurm-helper writes it as the job's user, mgpu-batch reads it on the
- * first node. */
+ * It has what the helper knows: its own options, and what it has put in place
+ * of values that the job leaves open. All else is in launch.json, next to which
+ * it is in the attempt's directory, so that the batch script can be one
+ * constant text: a shell never evaluates a value of a job. mgpu-slurm-helper
+ * writes it as the job's user, mgpu-batch reads it on the first node. */
 #ifndef MGPU_SLURM_PROTOCOL_BATCH_CONF_H
 #define MGPU_SLURM_PROTOCOL_BATCH_CONF_H
 
 #include <signal.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,8 +20,7 @@
 enum {
     BATCH_PATH_CAP = 1024,
     BATCH_MPI_CAP = 64,
-    BATCH_NODES_MAX = 100000,
-    BATCH_RANKS_MAX = 4096, /* per node; also the limit of its GPUs and CPUs */
+    BATCH_CPUS_MAX = 4096,
     BATCH_CONF_MAX_BYTES = 8192
 };
 
@@ -39,16 +36,9 @@ struct batch_conf {
                                    * PATH */
     char mpi[BATCH_MPI_CAP];      /* for srun --mpi=; letters, digits, "_.-" */
     char worker[BATCH_PATH_CAP];  /* mgpu-worker, absolute */
-    int32_t nodes;                /* >= 1 */
-    int32_t ranks_per_node;       /* >= 1 */
-    int32_t gpus_per_node;        /* 0; as many as ranks; or any number, all
-                                   * of them for one rank */
+    int32_t cpus_per_gpu;         /* >= 1; without GPUs, of each rank */
     char gpu_type[BATCH_MPI_CAP]; /* same characters as mpi; "": any, and the
                                    * key is omitted */
-    int32_t cpus_per_rank;        /* >= 1 */
-    int64_t log_max_bytes;        /* >= 1 */
-    /* As in alloc_req; false: the key is omitted. */
-    bool log_fails, log_is_plain, program_mpi;
 };
 
 /* err  ERR_INVAL not exactly this format: a key is missing, unknown or

@@ -13,9 +13,7 @@
  *   daemon -> helper
  *   {"op":"submit","id":7,"job":12,"attempt":1,"tag":"mgpu:c:12:1:9f..",
  *    "name":"mnist","uid":1000,"dir":"/..","launch":"{..}","nodes":2,
- *    "gpus_per_node":2,"limit_s":3600,"grace_s":120,"log_max_bytes":67108864,
- *    "log_fails":false,"log_is_plain":false,"rank_per_node":false,
- *    "program_mpi":false,
+ *    "gpus_per_node":2,"limit_s":3600,"grace_s":120,
  *    "partition":..,"account":..,"qos":..,"constraint":..,"reservation":..,
  *    "gpu_type":..,"exclude":"n1,n2","cpus_per_gpu":4,"memory_bytes":0,"exclusive":false}
  *      Makes dir and its parents and writes launch.json, batch.json and the

@@ -18,7 +18,8 @@ teardown() {
 }
 
 # launcher [srun|mpirun]: its program is standard input, run in $dir. An mpirun
-# is asked for its version ($version) first.
+# is asked for its version ($version) first. The job's `logs`: $logs.
+logs='"max_bytes":"8K"'
 version='mpirun (Open MPI) 4.1.4'
 launcher() {
     {
@@ -30,8 +31,13 @@ launcher() {
     chmod +x "$BATS_TEST_TMPDIR/launcher"
     cat >"$dir/batch.json" <<END
 {"launcher":"${1:-srun}","program":"$BATS_TEST_TMPDIR/launcher","mpi":"pmix",
- "worker":"/nonexistent/mgpu-worker","nodes":1,"ranks_per_node":2,
- "gpus_per_node":2,"cpus_per_rank":1,"log_max_bytes":8192}
+ "worker":"/nonexistent/mgpu-worker","cpus_per_gpu":1}
+END
+    cat >"$dir/launch.json" <<END
+{"version":1,"cluster":"c","job":1,"attempt":1,"token":"0","url":"unix:/none",
+ "dir":"$dir","job_dir":"$dir","heartbeat_s":10,"nodes":1,"gpus_per_node":2,
+ "spec":{"version":1,"name":"t","kind":"command","command":["true"],
+ "resources":{"gpus":2},"logs":{$logs}}}
 END
 }
 
@@ -138,21 +144,40 @@ has_ended_with() {
     [ "$(cat "$dir"/log* | tail -n 1)" = 100000 ]
 }
 
+@test "a launch.json that is none ends the attempt, and is named" {
+    launcher <<<'exit 0'
+    sed -i 's/"nodes":1/"nodes":0/' "$dir/launch.json"
+    run batch
+    [ "$status" -eq 65 ]
+    has_ended_with 65 0
+    grep -q "launch: 'nodes'" "$dir/log"
+    rm "${dir:?}"/*
+    launcher <<<'exit 0'
+    chmod 666 "$dir/launch.json"
+    run batch
+    [ "$status" -eq 77 ]
+    grep -q "launch.json' may have been written by others" "$dir/log"
+    rm "${dir:?}"/*
+    launcher <<<'exit 0'
+    sed -i 's/"nodes":1/"nodes":2147483647/' "$dir/launch.json"
+    run batch
+    [ "$status" -eq 65 ]
+    grep -q "launch: 2147483647 nodes with 2 ranks each" "$dir/log"
+}
+
 @test "F27: too much output ends it where the job says so, also one that was done" {
+    logs=$logs,'"on_limit":"fail"'
     launcher <<<'touch ran; exec yes'
-    sed -i 's/"log_max_bytes":8192/&,"log_fails":true/' "$dir/batch.json"
     run batch
     [ "$status" -eq 122 ]
     has_ended_with 122 0
     [ "$(cat "$dir"/log* | wc -c)" -le 8192 ]
     rm "$dir/exit"
     launcher <<<'touch ran; seq 100000'
-    sed -i 's/"log_max_bytes":8192/&,"log_fails":true/' "$dir/batch.json"
     run batch
     [ "$status" -eq 122 ]
     rm "$dir/exit"
     launcher <<<'touch ran; seq 1000; exit 3'
-    sed -i 's/"log_max_bytes":8192/&,"log_fails":true/' "$dir/batch.json"
     run batch
     [ "$status" -eq 3 ]
 }

@@ -11,6 +11,7 @@ static const struct behaviour usr1 = {.launch = "{\"do\":\"usr1\"}"};
 static const struct behaviour env = {.launch = "{\"do\":\"env\"}"};
 static const struct behaviour prints = {
     .launch = "{\"do\":\"print\",\"n\":10000000}"};
+static const struct behaviour few = {.launch = "{\"do\":\"print\",\"n\":100}"};
 
 static int n_fds(void)
 {
@@ -175,14 +176,7 @@ static void test_no_go(struct rig *r)
     (void)posix_spawn_file_actions_adddup2(&fa, high, SHEPHERD_LOCK_FD);
     (void)posix_spawn_file_actions_adddup2(&fa, go, SHEPHERD_GO_FD);
     (void)posix_spawn_file_actions_addopen(&fa, 2, "/dev/null", O_WRONLY, 0);
-    char *const argv[] = {r->bin,
-                          dir,
-                          (char[]){"1"},
-                          (char[]){"10000"},
-                          (char[]){"keep,labels"},
-                          (char[]){"mpirun"},
-                          r->self,
-                          NULL};
+    char *const argv[] = {r->bin, dir, (char[]){"mpirun"}, r->self, NULL};
     pid_t pid = -1;
     is_int(posix_spawn(&pid, r->bin, &fa, NULL, argv, environ), 0,
            "a shepherd");
@@ -278,26 +272,27 @@ static void test_files(struct rig *r)
     rig_attach(r);
 }
 
-/* The package is being replaced under a daemon from before logs.on_limit. */
-static void test_older(struct rig *r)
+/* The shepherd reads the specification, so the daemon need not. */
+static void test_spec(struct rig *r)
 {
-    char real[PATH_MAX];
-    rig_detach(r);
-    memcpy(real, r->bin, sizeof(real));
-    (void)snprintf(r->bin, sizeof(r->bin), "%s/older", r->dir);
-    FILE *f = fopen(r->bin, "w");
-    if (!f ||
-        fprintf(f, "#!/bin/sh\nexec %s \"$1\" \"$2\" \"$3\" \"$5\" \"$6\"\n",
-                real) < 0 ||
-        fclose(f) != 0 || chmod(r->bin, 0700) < 0)
-        exit(1);
-    rig_attach(r);
-    ok(rig_ask(r, 65, 1, &env) == 0 && rig_gets(r, 65, ALLOC_GRANTED) &&
-           rig_ends(r, 65, 0, 0),
-       "a daemon from before starts a new shepherd");
-    rig_detach(r);
-    memcpy(r->bin, real, sizeof(real));
-    rig_attach(r);
+    r->spec = ",\"logs\":{\"max_bytes\":\"4K\",\"on_limit\":\"fail\"}";
+    ok(rig_ask(r, 65, 1, &prints) == 0 && rig_gets(r, 65, ALLOC_GRANTED) &&
+           rig_ends(r, 65, ALLOC_EXIT_LOG, 0),
+       "logs.on_limit: a rank that prints 10 MB is ended");
+    r->spec = ",\"logs\":{\"per_rank\":false}";
+    ok(rig_ask(r, 66, 2, &few) == 0 && rig_gets(r, 66, ALLOC_GRANTED) &&
+           rig_ends(r, 66, 0, 0) && rig_size(r, 66, "log") == 4 * 49,
+       "logs.per_rank: two lines from each of two ranks have no labels");
+    r->spec = ",\"launch\":\"node\"";
+    ok(starts(r, 67, 2, &ignores, 1) && rig_alive(r, 67) == 1 &&
+           n_marked(r, 67) == 2,
+       "launch: one rank has both slots, and no mpirun");
+    ok(rig_release(r, 67, 0) == 0 && rig_ends(r, 67, 0, SIGKILL), "it ends");
+    r->spec = ",\"launch\":\"no word\"";
+    ok(rig_ask(r, 68, 1, &ignores) == 0 && rig_gets(r, 68, ALLOC_GRANTED) &&
+           rig_ends(r, 68, 65, 0) && rig_has(r, 68, "log", "no word"),
+       "a specification that is none ends the attempt, and is named");
+    r->spec = NULL;
 }
 
 static void test_gpus(struct rig *r)
@@ -493,7 +488,7 @@ int main(int argc, char **argv)
     test_no_go(&r);
     test_log(&r);
     test_files(&r);
-    test_older(&r);
+    test_spec(&r);
     test_forgets(&r);
     test_gpus(&r);
     test_fails(&r);

@@ -34,12 +34,13 @@
 #include "slurm/launch/proc.h"
 #include "slurm/protocol/helper_wire.h"
 #include "tests/contract/alloc_rank.h"
+#include "tests/launch_text.h"
 #include "tests/tap.h"
 
 /* ---- the rig --------------------------------------------------------------
  */
 struct behaviour {
-    const char *launch;
+    const char *launch; /* for the rank: the last keys of launch.json */
     struct alloc_fake_outcome outcome;
 };
 
@@ -63,7 +64,8 @@ struct rig {
     int32_t gpus;
     const char *nvml;   /* local: ask this library for GPUs instead */
     const char *mpirun; /* local; NULL: the one that is there */
-    char dir[64];       /* the attempts' */
+    const char *spec; /* more keys of the specification; NULL: a limited log */
+    char dir[64];     /* the attempts' */
     char programs[PATH_MAX - 64];
     char bin[PATH_MAX]; /* mgpu-shepherd */
     char self[PATH_MAX];
@@ -262,8 +264,12 @@ static inline int rig_ask_as(struct rig *r, enum alloc_ask ask, uint64_t job,
                              int32_t gpus, const struct behaviour *b)
 {
     char dir[PATH_MAX];
-    char tag[64];
+    char tag[64], launch[1024], more[256];
     (void)snprintf(dir, sizeof(dir), "%s", rig_path(r, job, NULL));
+    (void)snprintf(more, sizeof(more), ",%.*s", (int)strlen(b->launch) - 2,
+                   b->launch + 1);
+    launch_text(launch, sizeof(launch), 1, gpus,
+                r->spec ? r->spec : ",\"logs\":{\"max_bytes\":\"976K\"}", more);
     (void)snprintf(tag, sizeof(tag), "mgpu:test:%d:1:0123456789abcdef",
                    (int)job);
     struct alloc_req req = {.job = job,
@@ -276,8 +282,7 @@ static inline int rig_ask_as(struct rig *r, enum alloc_ask ask, uint64_t job,
                             .uid = geteuid(),
                             .dir = dir,
                             .worker = r->self,
-                            .launch = b->launch,
-                            .log_max_bytes = 1000000};
+                            .launch = launch};
     struct error err = ERROR_INIT;
     r->outcome = b->outcome;
     if (r->a->ops->request(r->a, &req, &err) == 0)

@@ -61,10 +61,16 @@ submit() {
     mkdir -p "$dir"
     cat >"$dir/batch.json" <<END
 {"launcher":"$1","program":"${launcher_program:-$1}","mpi":"pmix",
- "worker":"$BATS_TEST_TMPDIR/rank","nodes":$nodes,"ranks_per_node":$gpus,
- "gpus_per_node":$gpus,"cpus_per_rank":1,"log_max_bytes":1000000}
+ "worker":"$BATS_TEST_TMPDIR/rank","cpus_per_gpu":1}
 END
-    chmod 600 "$dir/batch.json"
+    cat >"$dir/launch.json" <<END
+{"version":1,"cluster":"c","job":1,"attempt":1,"token":"0","url":"unix:/none",
+ "dir":"$dir","job_dir":"$dir","heartbeat_s":10,"nodes":$nodes,
+ "gpus_per_node":$gpus,"spec":{"version":1,"name":"t","kind":"command",
+ "command":["true"],"resources":{"gpus":$((nodes * gpus)),"nodes":$nodes},
+ "logs":{"max_bytes":"1M"}}}
+END
+    chmod 600 "$dir/batch.json" "$dir/launch.json"
     # mgpu-worker as it is without a daemon, but for the pipe to the log that
     # it has with one; still the same process.
     cat >"$BATS_TEST_TMPDIR/rank" <<END

@@ -78,9 +78,8 @@ static void test_run(struct world *w)
     ok(has_file(w, 1, ".", 0700), "its directory is the user's alone");
     ok(has_file(w, 1, "launch.json", 0600), "launch.json");
     ok(has_file(w, 1, "batch.json", 0600), "batch.json");
-    ok(file_has(w, 1, "batch.json", "\"ranks_per_node\":2") == 1 &&
-           file_has(w, 1, "batch.json", "\"cpus_per_rank\":3") == 1,
-       "says what is to be started");
+    ok(file_has(w, 1, "batch.json", "\"cpus_per_gpu\":3") == 1,
+       "says how to start ranks");
     ok(has_file(w, 1, "submission", 0600), "and the mark of its submission");
     WAIT(w, file_has(w, 1, "env", "MGPU_ATTEMPT_DIR=") == 1);
     char mark[64] = "MGPU_SUBMISSION=";

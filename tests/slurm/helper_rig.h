@@ -385,8 +385,7 @@ static inline struct helper_cmd submission(const struct world *w, uint64_t job,
                                        .nodes = 1,
                                        .gpus_per_node = 1,
                                        .limit_s = 600,
-                                       .grace_s = 10,
-                                       .log_max_bytes = 1000}};
+                                       .grace_s = 10}};
 }
 
 static inline bool is_state(const struct world *w, uint32_t id,

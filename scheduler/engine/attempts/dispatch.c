@@ -132,11 +132,6 @@ static int prepare(const struct engine *e, const struct job_record *rec,
         .dir = a->dir,
         .worker = conf->worker,
         .launch = buf_str(&a->launch),
-        .log_max_bytes = job->log_max_bytes,
-        .log_fails = job->log_fails,
-        .log_is_plain = job->log_is_plain,
-        .rank_per_node = job->rank_per_node,
-        .program_mpi = job->program_mpi,
     };
     a->req.where.exclude = a->exclude[0] ? a->exclude : NULL;
     if (job->gpu_type[0])

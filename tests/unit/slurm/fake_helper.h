@@ -343,7 +343,6 @@ static inline int ask_for(const struct alloc_req *like, struct error *err)
     req.dir = dir;
     req.worker = "/bin/worker";
     req.launch = like->launch ? like->launch : "{\"a\":1}";
-    req.log_max_bytes = 1000;
     return h.a->ops->request(h.a, &req, err);
 }
 

@@ -15,8 +15,7 @@ static void test_runs(void)
     hello(1);
     ok(!next_note() && hears(HELPER_SUBMIT), "then it is submitted");
     ok(h.cmd.req.job == 1 && h.cmd.req.attempt == 1 && h.cmd.req.nodes == 2 &&
-           h.cmd.req.gpus_per_node == 2 && h.cmd.req.uid == 1000 &&
-           h.cmd.req.log_max_bytes == 1000,
+           h.cmd.req.gpus_per_node == 2 && h.cmd.req.uid == 1000,
        "with its size and owner");
     is_str(h.cmd.req.tag, TAG1, "its tag");
     is_str(h.cmd.req.name, "mnist", "its name");

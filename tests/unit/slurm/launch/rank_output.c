@@ -28,11 +28,12 @@ static struct outputs *begin(int32_t ranks, int32_t here, bool has_labels)
 {
     struct error err = ERROR_INIT;
     struct outputs *o = NULL;
-    const struct outputs_conf conf = {.dir = dir,
-                                      .max_bytes = 1 << 20,
-                                      .ranks = ranks,
-                                      .here = here,
-                                      .has_labels = has_labels};
+    const struct outputs_conf conf = {
+        .dir = dir,
+        .logs = {1 << 20, ON_LIMIT_TRUNCATE, true},
+        .ranks = ranks,
+        .here = here,
+        .has_labels = has_labels};
     if (outputs_create(&conf, &o, &err) < 0) {
         ok(false, "create: %s", err.msg);
         exit(tap_done());
@@ -80,8 +81,10 @@ static void test_one(void)
 
 static void test_plain(void)
 {
-    const struct outputs_conf conf = {
-        .dir = dir, .max_bytes = 4096, .ranks = 2, .here = 2, .is_plain = true};
+    const struct outputs_conf conf = {.dir = dir,
+                                      .logs = {4096, ON_LIMIT_FAIL, false},
+                                      .ranks = 2,
+                                      .here = 2};
     char more[2048];
     struct outputs *o = NULL;
     struct error err = ERROR_INIT;

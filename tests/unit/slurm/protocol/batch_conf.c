@@ -6,37 +6,30 @@
 #include "tests/recorded.h"
 #include "tests/tap.h"
 
-static const struct batch_conf two_by_two = {.launcher = BATCH_SRUN,
-                                             .program = "/usr/bin/srun",
-                                             .mpi = "pmix",
-                                             .worker = "/opt/mgpu-worker",
-                                             .nodes = 2,
-                                             .ranks_per_node = 2,
-                                             .gpus_per_node = 2,
-                                             .cpus_per_rank = 4,
-                                             .log_max_bytes = 1LL << 40};
+static const struct batch_conf four_cpus = {.launcher = BATCH_SRUN,
+                                            .program = "/usr/bin/srun",
+                                            .mpi = "pmix",
+                                            .worker = "/opt/mgpu-worker",
+                                            .cpus_per_gpu = 4};
 
-static const char two_by_two_text[] =
+static const char four_cpus_text[] =
     "{\"launcher\":\"srun\",\"program\":\"/usr/bin/srun\",\"mpi\":\"pmix\","
-    "\"worker\":\"/opt/mgpu-worker\",\"nodes\":2,\"ranks_per_node\":2,"
-    "\"gpus_per_node\":2,\"cpus_per_rank\":4,\"log_max_bytes\":1099511627776}"
-    "\n";
+    "\"worker\":\"/opt/mgpu-worker\",\"cpus_per_gpu\":4}\n";
 
 static void both_ways(void)
 {
     struct buf b = BUF_INIT;
-    struct batch_conf c = {.nodes = 0};
+    struct batch_conf c = {.cpus_per_gpu = 0};
     struct error err = ERROR_INIT;
-    ok(batch_conf_encode(&two_by_two, &b, &err) == 0, "encoded %s", err.msg);
-    is_str(buf_str(&b), two_by_two_text, "the documented line");
+    ok(batch_conf_encode(&four_cpus, &b, &err) == 0, "encoded %s", err.msg);
+    is_str(buf_str(&b), four_cpus_text, "the documented line");
     ok(batch_conf_parse(buf_str(&b), b.len, &c, &err) == 0, "parsed %s",
        err.msg);
-    ok(memcmp(&c, &two_by_two, sizeof(c)) == 0, "and all the same");
+    ok(memcmp(&c, &four_cpus, sizeof(c)) == 0, "and all the same");
     buf_reset(&b);
 
-    struct batch_conf other = two_by_two;
+    struct batch_conf other = four_cpus;
     other.launcher = BATCH_MPIRUN;
-    other.gpus_per_node = 0;
     memset(other.program, 0, sizeof(other.program));
     memcpy(other.program, "mpirun", 7);
     memset(other.worker, 0, sizeof(other.worker));
@@ -49,7 +42,7 @@ static void both_ways(void)
        "comes back %s", err.msg);
     buf_reset(&b);
 
-    other = two_by_two;
+    other = four_cpus;
     memcpy(other.gpu_type, "a100", 5);
     ok(batch_conf_encode(&other, &b, &err) == 0 &&
            strstr(buf_str(&b), ",\"gpu_type\":\"a100\"}\n"),
@@ -59,23 +52,6 @@ static void both_ways(void)
        "comes back, too %s", err.msg);
     buf_reset(&b);
 
-    other = two_by_two;
-    other.log_fails = other.log_is_plain = other.program_mpi = true;
-    ok(batch_conf_encode(&other, &b, &err) == 0 &&
-           strstr(buf_str(&b), ",\"log_fails\":true,\"log_is_plain\":true,"
-                               "\"program_mpi\":true}\n"),
-       "a log without labels, and not more of it %s", err.msg);
-    ok(batch_conf_parse(buf_str(&b), b.len, &c, &err) == 0 &&
-           memcmp(&c, &other, sizeof(c)) == 0,
-       "comes back %s", err.msg);
-    buf_reset(&b);
-
-    other = two_by_two;
-    other.ranks_per_node = 1;
-    ok(batch_conf_encode(&other, &b, &err) == 0 &&
-           batch_conf_parse(buf_str(&b), b.len, &c, &err) == 0 &&
-           c.ranks_per_node == 1 && c.gpus_per_node == 2,
-       "one rank that has both GPUs %s", err.msg);
     buf_clear(&b);
 }
 
@@ -83,13 +59,12 @@ static void both_ways(void)
 static void refused(const char *from, const char *to, const char *why)
 {
     struct buf b = BUF_INIT;
-    struct batch_conf c = two_by_two;
+    struct batch_conf c = four_cpus;
     struct error err = ERROR_INIT;
-    const char *at = strstr(two_by_two_text, from);
+    const char *at = strstr(four_cpus_text, from);
     if (!ok(at != NULL, "the text has '%s'", from))
         return;
-    ok(buf_add(&b, two_by_two_text, (size_t)(at - two_by_two_text), &err) ==
-               0 &&
+    ok(buf_add(&b, four_cpus_text, (size_t)(at - four_cpus_text), &err) == 0 &&
            buf_addstr(&b, to, &err) == 0 &&
            buf_addstr(&b, at + strlen(from), &err) == 0,
        "text");
@@ -97,7 +72,7 @@ static void refused(const char *from, const char *to, const char *why)
            err.code == ERR_INVAL,
        "refused: %.40s instead of %s", to, from);
     ok(strstr(err.msg, why) != NULL, "because of '%s': %s", why, err.msg);
-    ok(memcmp(&c, &two_by_two, sizeof(c)) == 0, "nothing is set");
+    ok(memcmp(&c, &four_cpus, sizeof(c)) == 0, "nothing is set");
     buf_clear(&b);
 }
 
@@ -112,24 +87,22 @@ static void bad_texts(void)
     refused("\"pmix\"", "\"\"", "mpi");
     refused("\"pmix\"", "\"pmix --bcast\"", "mpi");
     refused("\"/opt/mgpu-worker\"", "\"mgpu-worker\"", "worker");
-    refused("\"nodes\":2", "\"nodes\":0", "nodes");
-    refused("\"nodes\":2", "\"nodes\":100001", "nodes");
-    refused("\"nodes\":2", "\"nodes\":4294967297", "nodes");
-    refused("\"nodes\":2", "\"nodes\":2.0", "nodes");
-    refused("\"ranks_per_node\":2", "\"ranks_per_node\":0", "ranks_per_node");
-    refused("\"ranks_per_node\":2", "\"ranks_per_node\":3", "each rank");
-    refused("\"gpus_per_node\":2", "\"gpus_per_node\":-1", "gpus_per_node");
-    refused("\"cpus_per_rank\":4", "\"cpus_per_rank\":0", "cpus_per_rank");
-    refused("\"cpus_per_rank\":4", "\"cpus_per_rank\":null", "cpus_per_rank");
-    refused("1099511627776", "0", "log_max_bytes");
-    refused("1099511627776", "9223372036854775808", "line 1");
-    refused("\"nodes\":2", "\"nodes\":2,\"extra\":1", "unknown");
-    refused("\"nodes\":2", "\"nodes\":2,\"nodes\":2", "line 1");
-    refused("\"nodes\":2,", "", "nodes");
-    refused("\"nodes\":2", "\"nodes\":2,\"gpu_type\":\"a b\"", "gpu_type");
-    refused("\"nodes\":2", "\"nodes\":2,\"gpu_type\":1", "gpu_type");
-    refused("\"nodes\":2", "\"nodes\":2,\"log_fails\":false", "log_fails");
-    refused("\"nodes\":2", "\"nodes\":2,\"log_is_plain\":1", "log_is_plain");
+    refused("\"cpus_per_gpu\":4", "\"cpus_per_gpu\":0", "cpus_per_gpu");
+    refused("\"cpus_per_gpu\":4", "\"cpus_per_gpu\":4097", "cpus_per_gpu");
+    refused("\"cpus_per_gpu\":4", "\"cpus_per_gpu\":4294967297",
+            "cpus_per_gpu");
+    refused("\"cpus_per_gpu\":4", "\"cpus_per_gpu\":2.0", "cpus_per_gpu");
+    refused("\"cpus_per_gpu\":4", "\"cpus_per_gpu\":null", "cpus_per_gpu");
+    refused("\"cpus_per_gpu\":4", "\"cpus_per_gpu\":9223372036854775808",
+            "line 1");
+    refused("\"cpus_per_gpu\":4", "\"cpus_per_gpu\":4,\"extra\":1", "unknown");
+    refused("\"cpus_per_gpu\":4", "\"cpus_per_gpu\":4,\"cpus_per_gpu\":4",
+            "line 1");
+    refused(",\"cpus_per_gpu\":4", "", "cpus_per_gpu");
+    refused("\"cpus_per_gpu\":4", "\"cpus_per_gpu\":4,\"gpu_type\":\"a b\"",
+            "gpu_type");
+    refused("\"cpus_per_gpu\":4", "\"cpus_per_gpu\":4,\"gpu_type\":1",
+            "gpu_type");
     refused("{", "[{", "line ");
 }
 
@@ -137,11 +110,11 @@ static void bad_values(void)
 {
     struct buf b = BUF_INIT;
     struct error err = ERROR_INIT;
-    struct batch_conf c = two_by_two;
-    c.cpus_per_rank = 0;
+    struct batch_conf c = four_cpus;
+    c.cpus_per_gpu = 0;
     ok(batch_conf_encode(&c, &b, &err) < 0 && err.code == ERR_INVAL,
        "a value that the reader would refuse: %s", err.msg);
-    c = two_by_two;
+    c = four_cpus;
     memcpy(c.worker, "/\xff\xff", 4);
     ok(batch_conf_encode(&c, &b, &err) < 0 && err.code == ERR_INVAL,
        "a path that is not UTF-8: %s", err.msg);
@@ -150,7 +123,7 @@ static void bad_values(void)
 
     char text[BATCH_CONF_MAX_BYTES + 2];
     memset(text, ' ', sizeof(text));
-    memcpy(text, two_by_two_text, sizeof(two_by_two_text) - 1);
+    memcpy(text, four_cpus_text, sizeof(four_cpus_text) - 1);
     ok(batch_conf_parse(text, BATCH_CONF_MAX_BYTES, &c, &err) == 0,
        "a text of the greatest length");
     ok(batch_conf_parse(text, BATCH_CONF_MAX_BYTES + 1, &c, &err) < 0,
@@ -171,7 +144,7 @@ static void outcome(const char *text, size_t len, struct buf *ret)
 
 int main(void)
 {
-    recorded("batch_conf", 41, outcome);
+    recorded("batch_conf", 28, outcome);
     both_ways();
     bad_texts();
     bad_values();

@@ -14,8 +14,6 @@
     "\"tag\":\"mgpu:c:12:1:9f3a\",\"name\":\"mnist\",\"uid\":1000,"         \
     "\"dir\":\"/srv/12/1\",\"launch\":\"{\\\"version\\\":1}\",\"nodes\":2," \
     "\"gpus_per_node\":2,\"limit_s\":3600.5,\"grace_s\":120,"               \
-    "\"log_max_bytes\":67108864,\"log_fails\":true,\"log_is_plain\":true,"  \
-    "\"rank_per_node\":true,\"program_mpi\":true,"                          \
     "\"partition\":\"a,b\",\"account\":null,"                               \
     "\"qos\":\"high\",\"constraint\":\"ib&(h100|h200)\","                   \
     "\"reservation\":null,\"gpu_type\":\"h100\",\"exclude\":\"n1,n-2\","    \
@@ -76,10 +74,6 @@ static void test_submit(void)
     is_int(d.req.nodes, 2, "nodes");
     is_int(d.req.gpus_per_node, 2, "GPUs");
     ok(d.req.limit_s == 3600.5 && d.req.grace_s == 120, "limits");
-    is_int(d.req.log_max_bytes, 67108864, "log");
-    ok(d.req.log_fails && d.req.log_is_plain, "what becomes of it");
-    ok(d.req.program_mpi, "MPI is left to the program");
-    ok(d.req.rank_per_node, "one rank has all GPUs of its node");
     is_str(d.req.where.partition, "a,b", "partition");
     ok(d.req.where.account == NULL && d.req.where.reservation == NULL, "null");
     is_str(d.req.where.qos, "high", "QOS");
