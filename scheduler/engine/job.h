@@ -146,9 +146,6 @@ struct job {
     bool force_queue;      /* stays pending though no node can ever hold it */
     /* retry_rule.h, one per line; or NULL; owned by the engine */
     const char *rules;
-    int64_t log_max_bytes;
-    bool log_fails, log_is_plain;
-    bool rank_per_node, program_mpi;
     const char *vary; /* values of this task, JSON; owned by the engine */
     double start_s, end_s;
     double state_s;     /* since when it is in this state */

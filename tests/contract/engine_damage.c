@@ -227,7 +227,7 @@ static const struct damage damages[] = {
          "{\"spec\":{},\"user\":\"anna\",\"key\":\"k1\",\"name\":\"j1\","
          "\"kind\":\"command\",\"priority\":0,\"gpus_min\":1,\"gpus_max\":1,"
          "\"nodes_min\":1,\"nodes_max\":1,\"limit_s\":null,\"grace_s\":1.0,"
-         "\"retry_max\":0,\"log_max_bytes\":1,\"depends\":[\"nonsense\"]}",
+         "\"retry_max\":0,\"depends\":[\"nonsense\"]}",
      .says = "damaged"},
     {"a submit of no known kind", DAMAGE(SUBMIT, EVENT), .ev = EV_N,
      .says = "kind is unknown"},

@@ -202,14 +202,26 @@ static struct verdict expired(const struct engine *e,
                     make(EV_EXPIRE, EXIT_TIME_LIMIT, end->signal, why));
 }
 
+/* A program may exit with that code by itself. */
+static bool is_ended_by_log(const struct job *job)
+{
+    char on_limit[END_WORD_CAP];
+    end_spec_word(job, "logs", "on_limit", on_limit);
+    return strcmp(on_limit, "fail") == 0;
+}
+
 /* Also for an attempt that had completed: a user who wants this to be a failure
  * wants it in every case. */
 static struct verdict printed_too_much(const struct job *job)
 {
-    char why[JOB_REASON_CAP];
+    char why[JOB_REASON_CAP], max[END_WORD_CAP];
+    int64_t bytes;
+    end_spec_word(job, "logs", "max_bytes", max);
+    if (parse_size(max, &bytes, NULL) < 0)
+        bytes = 0; /* of a specification that is damaged */
     (void)snprintf(why, sizeof(why),
                    "printed more than the %" PRId64 " bytes of logs.max_bytes",
-                   job->log_max_bytes);
+                   bytes);
     return or_again(job, RETRY_EXIT, make(EV_FAIL, ALLOC_EXIT_LOG, 0, why));
 }
 
@@ -256,8 +268,8 @@ static struct verdict decide(const struct engine *e,
     if (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_OTHER)
         return make(EV_KILLED, EXIT_CANCELLED_BY_ADMIN, end->signal,
                     end->why && end->why[0] ? end->why : "cancelled in Slurm");
-    if (end->kind == ALLOC_EXITED && job->log_fails &&
-        end->exit_code == ALLOC_EXIT_LOG)
+    if (end->kind == ALLOC_EXITED && end->exit_code == ALLOC_EXIT_LOG &&
+        is_ended_by_log(job))
         return printed_too_much(job);
     /* It was done: if anything ended it afterwards, it was the engine's own
      * kill. */

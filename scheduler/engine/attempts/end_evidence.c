@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "jobs/wire/json_scan.h"
 #include "scheduler/engine/engine_internal.h"
 
 /* ---- what its worker said --------------------------------------------------
@@ -92,6 +93,27 @@ bool end_is_fault(const struct job *job, const struct ending *end)
            (end->by == ALLOC_BY_FAULT || job->fault_node[0] != '\0');
 }
 
+/* A bare text is scanned in place, so memory that is short changes no end. */
+void end_spec_word(const struct job *job, const char *section, const char *key,
+                   char ret[END_WORD_CAP])
+{
+    struct members all, in = {.n = 0};
+    ret[0] = '\0';
+    if (!job->spec || json_members_read(job->spec, &all) < 0)
+        return;
+    struct member v = members_get(&all, section ? section : key);
+    if (section && json_members_of(&v, &in) < 0)
+        in = (struct members){.n = 0};
+    if (section)
+        v = members_get(&in, key);
+    if (v.kind == MEMBER_TEXT && v.len < END_WORD_CAP) {
+        memcpy(ret, v.text, v.len);
+        ret[v.len] = '\0';
+    }
+    json_members_clear(&in);
+    json_members_clear(&all);
+}
+
 int32_t end_signal(const struct ending *end)
 {
     int32_t by_code = end->exit_code - EXIT_SIGNAL;
@@ -104,8 +126,11 @@ struct ending end_without_the_kill(const struct job *job,
                                    const struct ending *end)
 {
     struct ending e = *end;
-    if (e.signal != SIGKILL || !job->program_mpi || !job->reported ||
-        job->report_code <= 0)
+    char launch[END_WORD_CAP];
+    if (e.signal != SIGKILL || !job->reported || job->report_code <= 0)
+        return e;
+    end_spec_word(job, NULL, "launch", launch);
+    if (strcmp(launch, "mpi") != 0)
         return e;
     e.exit_code = job->report_code;
     e.signal = 0;

@@ -42,6 +42,13 @@ bool end_is_slurms_limit(const struct engine *e, const struct job_record *rec,
 /* A device of the attempt has failed, and the attempt with it. */
 bool end_is_fault(const struct job *job, const struct ending *end);
 
+/* The word at section.key of its specification, or at key where section is
+ * NULL; "": there is none, or it does not fit. Some ends depend on keys that
+ * only the start of an attempt needs: the record has none of them. */
+enum { END_WORD_CAP = 32 };
+void end_spec_word(const struct job *job, const char *section, const char *key,
+                   char ret[END_WORD_CAP]);
+
 /* The signal as the launcher reports it, or from an exit code like a shell's;
  * 0: none. A launcher has exit codes of its own in that range, too. */
 int32_t end_signal(const struct ending *end);

@@ -51,7 +51,7 @@ static const struct json_field where_rows[] = {
 };
 static const struct json_struct where_table = {NULL, JSON_FIELDS(where_rows)};
 
-/* Each submit has the rows up to log_max_bytes. */
+/* Each submit has the rows up to retry_max. */
 static const struct json_field job_rows[] = {
     TEXT(user),
     JOB(KIND_STRING, key, IS_KEPT),
@@ -65,17 +65,12 @@ static const struct json_field job_rows[] = {
     JOB(KIND_REAL, limit_s, IS_NULLABLE),
     JOB(KIND_REAL, grace_s, 0),
     INT(retry_max),
-    JOB(KIND_I64, log_max_bytes, 0),
     FLAG(exclude_node),
     ROW(KIND_UNLESS, job, is_preemptible, "preemptible", 0, 0, 0),
     FLAG(saves),
     COUNT(KIND_I32, per_node),
     COUNT(KIND_I32, parts),
     COUNT(KIND_POSITIVE, begin_s),
-    FLAG(log_fails),
-    FLAG(log_is_plain),
-    FLAG(rank_per_node),
-    FLAG(program_mpi),
     COUNT(KIND_U8, goal),
     COUNT(KIND_POSITIVE, min_efficiency),
     FLAG(force_queue),

@@ -60,11 +60,6 @@ static void take(const struct job_spec *s, const struct engine_conf *conf,
     ret->min_efficiency = s->policy.min_efficiency;
     ret->saves = spec_saves(s);
     ret->force_queue = s->policy.force_queue;
-    ret->log_max_bytes = s->logs.max_bytes;
-    ret->log_fails = s->logs.on_limit == ON_LIMIT_FAIL;
-    ret->log_is_plain = !s->logs.per_rank;
-    ret->rank_per_node = s->launch == LAUNCH_NODE;
-    ret->program_mpi = s->launch == LAUNCH_MPI;
 }
 
 /* The retry rules, one per line; NULL: none. */

@@ -53,7 +53,7 @@ static const char submit[] =
     "\"0123456789012345678901234567890123456789\",\"name\":\"a\",\"kind\":"
     "\"command\",\"priority\":0,\"gpus_min\":1,\"gpus_max\":12,\"nodes_min\":1,"
     "\"nodes_max\":1,\"limit_s\":null,\"grace_s\":120.0,\"retry_max\":2,"
-    "\"log_max_bytes\":67108864,\"depends\":[\"afterok:3\"],\"where\":"
+    "\"depends\":[\"afterok:3\"],\"where\":"
     "{\"partition\":\"gpu\"},\"dir\":\"/d\",\"rules\":\"exit:75 retry\","
     "\"sweep\":{\"id\":7,\"task\":0,\"tasks\":2,\"max_parallel\":0,"
     "\"stop_on_fail\":false,\"vary\":{\"train.lr\":0.125}}}";

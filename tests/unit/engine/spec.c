@@ -109,12 +109,11 @@ static void test_fields(void)
         "resources: {gpus: 2..4, nodes: 1..2, time_limit: 90s}\n"
         "policy: {priority: high}\nretry: {max: 3, on: [exit, signal], "
         "backoff: 3s, backoff_max: 4s}\n"
-        "checkpoint: {grace: 5s}\nlogs: {max_bytes: 8K}\n",
+        "checkpoint: {grace: 5s}\n",
         &conf, &job, &own, &err);
     ok(rc == 0, "a spec in YAML");
     ok(job.gpus_min == 2 && job.gpus_max == 4 && job.nodes_min == 1 &&
-           job.nodes_max == 2 && job.priority == 50 && job.retry_max == 3 &&
-           job.log_max_bytes == 8192,
+           job.nodes_max == 2 && job.priority == 50 && job.retry_max == 3,
        "its numbers");
     ok(fabs(job.limit_s - 90) < 1e-9 && fabs(job.grace_s - 5) < 1e-9,
        "its times");

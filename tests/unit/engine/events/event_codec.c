@@ -78,7 +78,7 @@ static void test_clean(void)
 int main(void)
 {
     recorded("event_detail", 26, detail);
-    recorded("event_submit", 27, submit);
+    recorded("event_submit", 26, submit);
     test_clean();
     return tap_done();
 }

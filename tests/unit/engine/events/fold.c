@@ -27,7 +27,6 @@ static struct job template(void)
         .retry_on = RETRY_EXIT | RETRY_TIME_LIMIT,
         .backoff_s = 1.5,
         .backoff_max_s = 60,
-        .log_max_bytes = 5000000000,
         .goal = GOAL_SPEED,
         .min_efficiency = 0.625,
         .owner = "0123456789abcdef0123456789abcdef",
@@ -58,8 +57,7 @@ static void test_submit_codec(void)
     is_str(out.kind, "command", "the kind");
     ok(out.priority == -50 && out.gpus_min == 1 && out.gpus_max == 4 &&
            out.nodes_min == 1 && out.nodes_max == 2 && out.retry_max == 3 &&
-           out.log_max_bytes == 5000000000 && out.goal == GOAL_SPEED &&
-           fabs(out.min_efficiency - 0.625) < 1e-9,
+           out.goal == GOAL_SPEED && fabs(out.min_efficiency - 0.625) < 1e-9,
        "the numbers");
     ok(out.retry_on == 24 && fabs(out.backoff_s - 1.5) < 1e-9 &&
            fabs(out.backoff_max_s - 60) < 1e-9,
@@ -114,8 +112,6 @@ static void test_where_codec(void)
     free(text);
     text = NULL;
 
-    in.log_fails = in.log_is_plain = true;
-    in.rank_per_node = in.program_mpi = true;
     in.where = (struct alloc_where){.partition = "p",
                                     .account = "a",
                                     .qos = "q",
@@ -139,8 +135,6 @@ static void test_where_codec(void)
            out.where.gpu_min_bytes == 7 && out.where.gpu_max_bytes == 9 &&
            out.where.exclusive,
        "  numbers");
-    ok(out.log_fails && out.log_is_plain, "  what becomes of its log");
-    ok(out.rank_per_node && out.program_mpi, "  which ranks it has");
     texts_clear(&own);
     free(text);
 }
