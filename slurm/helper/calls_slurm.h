@@ -6,9 +6,9 @@
 #define MGPU_SLURM_HELPER_CALLS_SLURM_H
 
 #include "jobs/base/buf.h"
+#include "jobs/base/name_lookup.h"
 #include "slurm/helper/compat_slurm.h"
 #include "slurm/helper/helper.h"
-#include "slurm/helper/name_lookup.h"
 
 /* Translates Slurm's error number to our code, with Slurm's text.
  *

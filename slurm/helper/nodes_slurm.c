@@ -105,8 +105,8 @@ static void set_state(const struct list *l, const node_info_t *n,
                        n->reason);
     } else {
         names_user(l->s->names, n->reason_uid, user);
-        (void)snprintf(ret->why, sizeof(ret->why), "%s%s by %s: %s", bad, more,
-                       user, n->reason);
+        (void)snprintf(ret->why, sizeof(ret->why), "%s%s by %.63s: %s", bad,
+                       more, user, n->reason);
     }
 }
 

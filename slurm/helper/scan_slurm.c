@@ -14,6 +14,9 @@
 #include "slurm/helper/gres.h"
 #include "slurm/place_text.h"
 
+static const struct names_conf names_conf = {
+    .cached = 100000, .keep_s = 600, .keep_unknown_s = 30};
+
 int rpc_scan_create(const struct helper_conf *conf, struct rpc_scan **ret,
                     struct error *err)
 {
@@ -21,7 +24,7 @@ int rpc_scan_create(const struct helper_conf *conf, struct rpc_scan **ret,
     if (s == NULL)
         return error_set(err, ERR_NOMEM, "the scan");
     s->conf = conf;
-    if (names_create(&s->names, err) < 0) {
+    if (names_create(&names_conf, &s->names, err) < 0) {
         free(s);
         return -1;
     }

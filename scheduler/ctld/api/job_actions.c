@@ -118,7 +118,7 @@ void serve_resize(void *arg, struct http_exchange *x)
     struct ctld *c = arg;
     struct error err = ERROR_INIT;
     struct engine_size to;
-    char who[USER_NAME_CAP], says[JOB_REASON_CAP] = "";
+    char who[NAME_USER_CAP], says[JOB_REASON_CAP] = "";
     uint64_t id = 0;
     json_t *body = ctld_admit(c, x) && ctld_param_one(c, x, &id) &&
                            user_names_of_caller(c, x, who)

@@ -43,7 +43,7 @@ struct submission {
     struct ctld *c;
     struct http_exchange *x;
     json_t *body; /* owned until it is read */
-    char user[USER_NAME_CAP], key[RNG_TOKEN_CAP];
+    char user[NAME_USER_CAP], key[RNG_TOKEN_CAP];
     char digest[JOB_DIGEST_CAP]; /* of the spec's text; set on the thread */
     int64_t uid, max_spec_bytes, max_log_bytes;
     int32_t max_sweep;
@@ -443,7 +443,7 @@ static int post(struct ctld *c, struct http_exchange *x, const char *user,
 static void serve(struct ctld *c, struct http_exchange *x, bool is_dry)
 {
     struct error err = ERROR_INIT;
-    char user[USER_NAME_CAP];
+    char user[NAME_USER_CAP];
     json_t *body = ctld_admit(c, x) && user_names_of_caller(c, x, user)
                        ? ctld_body(x)
                        : NULL;

@@ -3,14 +3,12 @@
 #include "scheduler/ctld/loop/work_queue.h"
 
 #include <errno.h>
-#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 struct queue {
@@ -27,12 +25,7 @@ struct thread {
     int fd; /* eventfd */
     struct loop_source *source;
     char name[16];
-    struct thread *next_left;
 };
-
-/* Threads that work_queue_destroy_within() left to their tasks. They are leaked
- * on purpose; the list keeps them reachable for a leak checker. */
-static struct thread *left;
 
 static void put(struct queue *q, struct task *t)
 {
@@ -159,31 +152,16 @@ size_t work_queue_queued(struct thread *th)
     return n;
 }
 
-static bool join_within(struct thread *th, double s)
-{
-    struct timespec until;
-    if (isinf(s))
-        return pthread_join(th->id, NULL) == 0;
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)ceil(s);
-    return pthread_clockjoin_np(th->id, NULL, CLOCK_MONOTONIC, &until) == 0;
-}
-
-bool work_queue_destroy_within(struct thread *th, double s)
+void work_queue_destroy(struct thread *th)
 {
     if (!th)
-        return true;
+        return;
     if (th->started) {
         (void)pthread_mutex_lock(&th->lock);
         th->stopping = true;
         (void)pthread_cond_signal(&th->more);
         (void)pthread_mutex_unlock(&th->lock);
-        if (!join_within(th, s)) {
-            loop_source_destroy(th->source);
-            th->next_left = left;
-            left = th;
-            return false;
-        }
+        (void)pthread_join(th->id, NULL);
         on_finished(th);
     }
     loop_source_destroy(th->source);
@@ -192,10 +170,4 @@ bool work_queue_destroy_within(struct thread *th, double s)
     (void)pthread_cond_destroy(&th->more);
     (void)pthread_mutex_destroy(&th->lock);
     free(th);
-    return true;
-}
-
-void work_queue_destroy(struct thread *th)
-{
-    (void)work_queue_destroy_within(th, INFINITY);
 }

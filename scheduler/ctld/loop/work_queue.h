@@ -28,9 +28,5 @@ int work_queue_post(struct thread *th, struct task *t,
 size_t work_queue_queued(struct thread *th);
 /* Runs what is queued, calls done() for all of it, ends. NULL is fine. */
 void work_queue_destroy(struct thread *th);
-/* The same, but one that is still at a task after s is left to it, with what is
- * queued: for calls of libraries that nothing interrupts, in a process that is
- * about to end. False: it was left. */
-bool work_queue_destroy_within(struct thread *th, double s);
 
 #endif

@@ -5,18 +5,17 @@
 #include <stdbool.h>
 
 #include "jobs/base/error.h"
+#include "jobs/base/name_lookup.h"
 
 struct ctld;
 struct http_exchange;
 
-enum { USER_NAME_CAP = 256 }; /* login names have at most 255 bytes */
-
 int user_names_init(struct ctld *c, struct error *err) MUST_CHECK;
-/* Ends its thread. */
+/* Does not wait for an answer. */
 void user_names_clear(struct ctld *c);
 /* The caller's name. False: it is not known yet, and the handler is called
  * again when it is; or it has replied with why not. */
 bool user_names_of_caller(struct ctld *c, struct http_exchange *x,
-                          char ret[USER_NAME_CAP]);
+                          char ret[NAME_USER_CAP]);
 
 #endif
