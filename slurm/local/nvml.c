@@ -1,18 +1,12 @@
-/* nvml.c - the calls of libnvidia-ml, opened with dlopen(3); see nvml.h.
+/* nvml.c - list and watch GPUs; see nvml.h.
  *
  * The daemon opens the library once, at start, and closes it again: the library
  * opens device files, starts threads of its own, and may block for long when a
- * GPU is lost. Another process keeps it open to watch (gpuwatch.c).
- *
- * src  NVIDIA Management Library reference, "Initialization and Cleanup",
- *      "Device Queries" and "Event Handling Methods"; the _v2 names are those
- *      that nvml.h maps the plain ones to since driver 319, nvmlEventSetWait_v2
- *      is of driver 450 */
+ * GPU is lost. Another process keeps it open to watch (gpuwatch.c). */
 #include "slurm/local/nvml.h"
 
 #include <assert.h>
 #include <ctype.h>
-#include <dlfcn.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,103 +14,28 @@
 #include <string.h>
 #include <strings.h>
 
-/* The head of nvmlPciInfo_t; the rest only has to be large enough: the
- * structure has 68 bytes as of driver 580. */
-struct pci_info {
-    char bus_id_legacy[16];
-    unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
-    char bus_id[32];
-    unsigned char room[128];
-};
+#include "jobs/base/nvml_library.h"
 
-/* nvmlMemory_t */
-struct memory_info {
-    unsigned long long total, free, used;
-};
-
-struct nvml {
-    void *handle; /* of dlopen() */
-    int (*init)(void);
-    int (*shutdown)(void);
-    int (*get_count)(unsigned *n);
-    int (*get_handle)(unsigned index, void **ret);
-    int (*get_name)(void *device, char *ret, unsigned cap);
-    int (*get_uuid)(void *device, char *ret, unsigned cap);
-    int (*get_pci)(void *device, struct pci_info *ret);
-    int (*get_memory)(void *device, struct memory_info *ret);
-    const char *(*text)(int code);
-};
-
-/* dlsym(3) returns an object pointer; POSIX promises that this works. */
-static bool find(const struct nvml *n, const char *name, void *fn, size_t size)
-{
-    void *symbol = dlsym(n->handle, name);
-    assert(size == sizeof(symbol));
-    memcpy(fn, &symbol, size);
-    return symbol != NULL;
-}
-
-static int open_library(struct nvml *n, const char *path, struct error *err)
-{
-    n->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!n->handle) {
-        const char *why = dlerror();
-        return error_set(err, ERR_NOTFOUND, "%s", why ? why : path);
-    }
-    if (find(n, "nvmlInit_v2", &n->init, sizeof(n->init)) &&
-        find(n, "nvmlShutdown", &n->shutdown, sizeof(n->shutdown)) &&
-        find(n, "nvmlDeviceGetCount_v2", &n->get_count, sizeof(n->get_count)) &&
-        find(n, "nvmlDeviceGetHandleByIndex_v2", &n->get_handle,
-             sizeof(n->get_handle)) &&
-        find(n, "nvmlDeviceGetName", &n->get_name, sizeof(n->get_name)) &&
-        find(n, "nvmlDeviceGetUUID", &n->get_uuid, sizeof(n->get_uuid)) &&
-        find(n, "nvmlDeviceGetPciInfo_v3", &n->get_pci, sizeof(n->get_pci)) &&
-        find(n, "nvmlDeviceGetMemoryInfo", &n->get_memory,
-             sizeof(n->get_memory)) &&
-        find(n, "nvmlErrorString", &n->text, sizeof(n->text)))
-        return 0;
-    (void)dlclose(n->handle);
-    return error_set(err, ERR_EXTERN, "'%s' is not the NVML that is needed",
-                     path);
-}
-
-/* NVML_ERROR_...; a query of a lost GPU returns one of these, first of all the
- * query for its handle. */
-enum {
-    NOT_SUPPORTED = 3,
-    TIMED_OUT = 10,
-    GPU_IS_LOST = 15,
-    RESET_REQUIRED = 16,
-};
-
-static int refused(const struct nvml *n, const char *what, int code,
-                   struct error *err)
-{
-    const char *text = n->text(code);
-    return error_set(err, ERR_EXTERN, "NVML: %s: %s (%d)", what,
-                     text ? text : "?", code);
-}
-
-static int describe(const struct nvml *n, unsigned index, struct nvml_gpu *ret,
-                    struct error *err)
+static int describe(const struct nvml_library *n, unsigned index,
+                    struct nvml_gpu *ret, struct error *err)
 {
     void *device;
-    struct pci_info pci = {.domain = 0};
-    struct memory_info memory = {.total = 0};
+    struct nvml_pci pci = {.domain = 0};
+    struct nvml_memory memory = {.total = 0};
     struct nvml_gpu gpu = {.uuid = ""};
-    int code = n->get_handle(index, &device);
+    int code = n->get_by_index(index, &device);
     if (code == 0)
         code = n->get_name(device, gpu.name, sizeof(gpu.name));
     if (code == 0)
         code = n->get_uuid(device, gpu.uuid, sizeof(gpu.uuid));
     if (code == 0)
         code = n->get_pci(device, &pci);
-    if (code == GPU_IS_LOST) {
+    if (code == NVML_GPU_IS_LOST) {
         *ret = (struct nvml_gpu){.is_lost = true};
         return 0;
     }
     if (code != 0)
-        return refused(n, "describe a GPU", code, err);
+        return nvml_library_fail(n, "describe a GPU", code, err);
     /* A GPU that shares the machine's memory has none of its own. */
     if (n->get_memory(device, &memory) == 0 && memory.total <= INT64_MAX)
         gpu.bytes = (int64_t)memory.total;
@@ -154,13 +73,13 @@ static void sort(struct nvml_gpu *gpus, size_t n)
     free(known);
 }
 
-static int list(const struct nvml *n, struct nvml_gpu *gpus, size_t cap,
+static int list(const struct nvml_library *n, struct nvml_gpu *gpus, size_t cap,
                 size_t *ret_n, struct error *err)
 {
     unsigned count;
     int code = n->get_count(&count);
     if (code != 0)
-        return refused(n, "count the GPUs", code, err);
+        return nvml_library_fail(n, "count the GPUs", code, err);
     if (count > cap)
         return error_set(err, ERR_LIMIT, "%u GPUs, room for %zu", count, cap);
     for (unsigned i = 0; i < count; i++)
@@ -174,29 +93,16 @@ static int list(const struct nvml *n, struct nvml_gpu *gpus, size_t cap,
 int nvml_list(const char *library, struct nvml_gpu *gpus, size_t cap,
               size_t *ret_n, struct error *err)
 {
-    struct nvml n = {.handle = NULL};
-    if (open_library(&n, library ? library : "libnvidia-ml.so.1", err) < 0)
+    struct nvml_library n;
+    if (nvml_library_open(&n, library, NVML_LIST, err) < 0)
         return -1;
-    int rc;
-    int code = n.init();
-    if (code != 0) {
-        rc = refused(&n, "start", code, err);
-    } else {
-        rc = list(&n, gpus, cap, ret_n, err);
-        (void)n.shutdown();
-    }
-    (void)dlclose(n.handle);
+    int rc = list(&n, gpus, cap, ret_n, err);
+    nvml_library_close(&n);
     return rc;
 }
 
 /* ---- watching --------------------------------------------------------------
  */
-/* nvmlEventData_t */
-struct event {
-    void *device;
-    unsigned long long type, data;
-    unsigned gpu_instance, compute_instance;
-};
 static const unsigned long long XID_EVENT = 8; /* nvmlEventTypeXid... */
 
 struct watched {
@@ -206,46 +112,12 @@ struct watched {
 };
 
 struct nvml_watch {
-    struct nvml n;
-    int (*get_by_uuid)(const char *uuid, void **ret);
-    int (*get_ecc)(void *device, int type, int counter,
-                   unsigned long long *ret);
-    int (*get_temperature)(void *device, int sensor, unsigned *ret);
-    int (*get_remapped)(void *device, unsigned *corrected,
-                        unsigned *uncorrected, unsigned *is_pending,
-                        unsigned *has_failed); /* NULL: an old driver */
-    int (*get_set)(void **ret);
-    int (*get_events)(void *device, unsigned long long types, void *set);
-    int (*get_event)(void *set, struct event *ret, unsigned ms);
-    int (*free_set)(void *set);
+    struct nvml_library n;
     void *set;
     bool has_events; /* of any GPU */
     size_t count;
     struct watched gpus[];
 };
-
-static int find_watching(struct nvml_watch *w, struct error *err)
-{
-    const struct nvml *n = &w->n;
-    (void)find(n, "nvmlDeviceGetRemappedRows", &w->get_remapped,
-               sizeof(w->get_remapped));
-    return find(n, "nvmlDeviceGetHandleByUUID", &w->get_by_uuid,
-                sizeof(w->get_by_uuid)) &&
-                   find(n, "nvmlDeviceGetTotalEccErrors", &w->get_ecc,
-                        sizeof(w->get_ecc)) &&
-                   find(n, "nvmlDeviceGetTemperature", &w->get_temperature,
-                        sizeof(w->get_temperature)) &&
-                   find(n, "nvmlEventSetCreate", &w->get_set,
-                        sizeof(w->get_set)) &&
-                   find(n, "nvmlDeviceRegisterEvents", &w->get_events,
-                        sizeof(w->get_events)) &&
-                   find(n, "nvmlEventSetWait_v2", &w->get_event,
-                        sizeof(w->get_event)) &&
-                   find(n, "nvmlEventSetFree", &w->free_set,
-                        sizeof(w->free_set))
-               ? 0
-               : error_set(err, ERR_EXTERN, "this driver reports no events");
-}
 
 /* Reads the number of uncorrectable errors since the last reset, and whether
  * the GPU failed to replace a row of its memory. Many GPUs have neither. */
@@ -255,16 +127,16 @@ static int count_errors(const struct nvml_watch *w, void *device,
     enum { UNCORRECTED = 1, SINCE_RESET = 0 };
     unsigned long long ecc = 0;
     unsigned corrected, uncorrected, is_pending, failed = 0;
-    int code = w->get_ecc(device, UNCORRECTED, SINCE_RESET, &ecc);
-    if (code == GPU_IS_LOST || code == RESET_REQUIRED)
+    int code = w->n.get_ecc(device, UNCORRECTED, SINCE_RESET, &ecc);
+    if (code == NVML_GPU_IS_LOST || code == NVML_RESET_REQUIRED)
         return code;
     *ret_ecc = code == 0 ? ecc : 0;
     *ret_failed = false;
-    if (!w->get_remapped)
+    if (!w->n.get_remapped)
         return 0;
-    code =
-        w->get_remapped(device, &corrected, &uncorrected, &is_pending, &failed);
-    if (code == GPU_IS_LOST || code == RESET_REQUIRED)
+    code = w->n.get_remapped(device, &corrected, &uncorrected, &is_pending,
+                             &failed);
+    if (code == NVML_GPU_IS_LOST || code == NVML_RESET_REQUIRED)
         return code;
     *ret_failed = code == 0 && failed != 0;
     return 0;
@@ -275,28 +147,28 @@ static int take_gpu(struct nvml_watch *w, const char *uuid,
                     struct error *err)
 {
     void *device = NULL;
-    int code = w->get_by_uuid(uuid, &device);
-    if (code == GPU_IS_LOST)
+    int code = w->n.get_by_uuid(uuid, &device);
+    if (code == NVML_GPU_IS_LOST)
         return 0; /* ret->device stays NULL */
     if (code != 0)
-        return refused(&w->n, "find a GPU", code, err);
+        return nvml_library_fail(&w->n, "find a GPU", code, err);
     ret->device = device;
     if (judge == NVML_AS_IS &&
         count_errors(w, device, &ret->ecc_errors, &ret->is_remap_failed) != 0)
         ret->ecc_errors = 0; /* nvml_watch_look() will get the same error */
-    code = w->get_events(device, XID_EVENT, w->set);
+    code = w->n.get_events(device, XID_EVENT, w->set);
     w->has_events = w->has_events || code == 0;
-    if (code != 0 && code != NOT_SUPPORTED && code != GPU_IS_LOST)
-        return refused(&w->n, "register for events", code, err);
+    if (code != 0 && code != NVML_NOT_SUPPORTED && code != NVML_GPU_IS_LOST)
+        return nvml_library_fail(&w->n, "register for events", code, err);
     return 0;
 }
 
 static int start_watch(struct nvml_watch *w, const char *const *uuids,
                        enum nvml_judge judge, struct error *err)
 {
-    int code = w->get_set(&w->set);
+    int code = w->n.get_set(&w->set);
     if (code != 0)
-        return refused(&w->n, "make an event set", code, err);
+        return nvml_library_fail(&w->n, "make an event set", code, err);
     for (size_t i = 0; i < w->count; i++)
         if (uuids[i][0] != '\0' &&
             take_gpu(w, uuids[i], judge, &w->gpus[i], err) < 0)
@@ -314,16 +186,7 @@ int nvml_watch_open(const char *library, const char *const *uuids, size_t n,
     if (!w)
         return error_set(err, ERR_NOMEM, "watch of %zu GPUs", n);
     w->count = n;
-    if (open_library(&w->n, library ? library : "libnvidia-ml.so.1", err) < 0) {
-        free(w);
-        return -1;
-    }
-    int rc = find_watching(w, err);
-    int code = rc == 0 ? w->n.init() : 0;
-    if (code != 0)
-        rc = refused(&w->n, "start", code, err);
-    if (rc < 0) {
-        (void)dlclose(w->n.handle);
+    if (nvml_library_open(&w->n, library, NVML_WATCH, err) < 0) {
         free(w);
         return -1;
     }
@@ -340,9 +203,8 @@ void nvml_watch_close(struct nvml_watch *w)
     if (!w)
         return;
     if (w->set)
-        (void)w->free_set(w->set);
-    (void)w->n.shutdown();
-    (void)dlclose(w->n.handle);
+        (void)w->n.free_set(w->set);
+    nvml_library_close(&w->n);
     free(w);
 }
 
@@ -395,13 +257,13 @@ int nvml_watch_look(struct nvml_watch *w, size_t gpu, char *ret_why)
     char why[NVML_WHY_CAP];
     if (g->is_told)
         return 0;
-    int code =
-        g->device ? w->get_temperature(g->device, 0, &celsius) : GPU_IS_LOST;
-    if (code != GPU_IS_LOST && code != RESET_REQUIRED)
+    int code = g->device ? w->n.get_temperature(g->device, 0, &celsius)
+                         : NVML_GPU_IS_LOST;
+    if (code != NVML_GPU_IS_LOST && code != NVML_RESET_REQUIRED)
         code = count_errors(w, g->device, &ecc, &failed);
-    if (code == GPU_IS_LOST)
+    if (code == NVML_GPU_IS_LOST)
         return tell(w, gpu, "GPU has fallen off the bus", ret_why);
-    if (code == RESET_REQUIRED)
+    if (code == NVML_RESET_REQUIRED)
         return tell(w, gpu, "GPU requires a reset", ret_why);
     (void)snprintf(why, sizeof(why), "%llu uncorrectable ECC error%s", ecc,
                    ecc == 1 ? "" : "s");
@@ -420,16 +282,16 @@ bool nvml_watch_has_events(const struct nvml_watch *w)
 int nvml_watch_next(struct nvml_watch *w, int ms, size_t *ret_gpu,
                     char *ret_why, bool *ret_more, struct error *err)
 {
-    struct event e = {.device = NULL};
+    struct nvml_event e = {.device = NULL};
     char why[NVML_WHY_CAP];
-    int code = w->get_event(w->set, &e, (unsigned)ms);
+    int code = w->n.get_event(w->set, &e, (unsigned)ms);
     *ret_more = code == 0;
-    if (code == GPU_IS_LOST)
+    if (code == NVML_GPU_IS_LOST)
         (void)poll(NULL, 0, ms); /* it would return at once each time */
-    if (code == TIMED_OUT || code == GPU_IS_LOST)
+    if (code == NVML_TIMED_OUT || code == NVML_GPU_IS_LOST)
         return 0; /* nvml_watch_look() will find out which one */
     if (code != 0)
-        return refused(&w->n, "wait for events", code, err);
+        return nvml_library_fail(&w->n, "wait for events", code, err);
     const char *text = e.type == XID_EVENT ? xid_text(e.data) : NULL;
     if (!text)
         return 0;

@@ -1,7 +1,4 @@
-/* nvml.h - list and watch this machine's GPUs through NVIDIA's NVML.
- *
- * The library is opened at run time, so the program builds and runs without it;
- * we declare the few prototypes ourselves. */
+/* nvml.h - list and watch this machine's GPUs through NVIDIA's NVML. */
 #ifndef MGPU_SLURM_LOCAL_NVML_H
 #define MGPU_SLURM_LOCAL_NVML_H
 

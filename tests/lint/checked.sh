@@ -9,7 +9,7 @@
 # where nothing can be done about a failure, and those that wait before it. A
 # kernel launch has no status: cudaGetLastError() has to follow. What dlsym()
 # has found is called by a member: of nccl, cuda or api, and NVML's by the
-# names that both of its files give them.
+# names that nvml_library.h gives them.
 set -eu
 
 scan() {
@@ -105,7 +105,7 @@ scan() {
         if (s ~ /<<</ && next_s !~ /cudaGetLastError/)
             say(name, line, "a launch without cudaGetLastError()")
         is_void = sub(/^\(void\) */, "", s)
-        if (!match(s, /^(((cuda|cublas|cublasLt|cudnn|nccl|cupti|nvml|cu)[A-Z][A-Za-z0-9_]*)|([a-z_]+(->|\.)(nccl|cuda|api|nvml)(->|\.)[A-Za-z0-9_]+)|([a-z_]+(->|\.)(init|shutdown|get_[a-z_]+))) *\(/))
+        if (!match(s, /^(((cuda|cublas|cublasLt|cudnn|nccl|cupti|nvml|cu)[A-Z][A-Za-z0-9_]*)|([a-z_]+(->|\.)(nccl|cuda|api|nvml)(->|\.)[A-Za-z0-9_]+)|(([a-z_]+(->|\.))+(init|shutdown|get_[a-z_]+))) *\(/))
             return
         call = substr(s, 1, RLENGTH - 1)
         if (is_void && call ~ /(Free|Destroy|Unregister|GetLastError|destroy|abort|shutdown|StreamSynchronize|FlushAll)(_v[0-9])? *$/)
@@ -136,6 +136,7 @@ int f(struct x *m)
                        2);
     kernel<<<1, 2>>>(x);
     m->get_memory(m->device, &now);
+    w->n.get_event(w->set, &e, 1);
     (void)n.init();
     return 0;
 }
@@ -163,8 +164,8 @@ int cudaOwn(int x)
 GOOD
     found=$(scan "$dir/bad.c") && { echo "checked.sh: found nothing" >&2; exit 1; }
     lines=$(printf '%s\n' "$found" | sed 's/^[^:]*:\([0-9]*\):.*/\1/' | tr '\n' ' ')
-    [ "$lines" = '3 4 6 8 9 10 13 14 15 ' ] || {
-        echo "checked.sh: planted at 3 4 6 8 9 10 13 14 15, found at $lines" >&2
+    [ "$lines" = '3 4 6 8 9 10 13 14 15 16 ' ] || {
+        echo "checked.sh: planted at 3 4 6 8 9 10 13 14 15 16, found at $lines" >&2
         exit 1
     }
     scan "$dir/good.c" || { echo "checked.sh: these are checked" >&2; exit 1; }
@@ -178,7 +179,7 @@ elif [ $# -gt 0 ]; then
 else
     # Named by their doors (layers.sh); a launch may be in any kernel.
     # shellcheck disable=SC2046
-    scan slurm/local/nvml.c $(find kernels worker \( -name '*_cuda.c' -o -name '*_nccl.c' \
-        -o -name '*_cupti.c' -o -name 'gpu_memory.c' -o -name '*.cu' \
+    scan jobs/base/nvml_library.c slurm/local/nvml.c $(find kernels worker \( -name '*_cuda.c' -o -name '*_nccl.c' \
+        -o -name '*_cupti.c' -o -name 'gpu_memory.c' -o -name 'gpu_use.c' -o -name '*.cu' \
         -o -name 'exec*.h' \))
 fi

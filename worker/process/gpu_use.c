@@ -1,12 +1,7 @@
-/* gpu_use.c - see gpu_use.h.
- *
- * src  NVIDIA Management Library reference, "Device Queries":
- *      nvmlDeviceGetUtilizationRates(), percent of time over the last sample
- *      period during which kernels ran
- */
+/* gpu_use.c - see gpu_use.h. The percentage is that of the last sample period
+ * during which kernels ran. */
 #include "worker/process/gpu_use.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -18,21 +13,9 @@
 #include <time.h>
 
 #include "jobs/base/clock.h"
+#include "jobs/base/nvml_library.h"
 
 enum { GPUS_MAX = 64, NAME_CAP = 96, PATIENCE_S = 2 };
-
-struct rates { /* nvmlUtilization_t */
-    unsigned gpu, memory;
-};
-
-struct nvml {
-    int (*init)(void);
-    int (*shutdown)(void);
-    int (*by_index)(unsigned index, void **ret);
-    int (*by_uuid)(const char *uuid, void **ret);
-    int (*get_rates)(void *device, struct rates *ret);
-    const char *(*text)(int code);
-};
 
 struct gpu_use {
     char library[256], names[GPUS_MAX][NAME_CAP];
@@ -48,13 +31,6 @@ struct gpu_use {
 
 /* ---- the thread -----------------------------------------------------------
  */
-static bool find(void *library, const char *name, void *fn, size_t size)
-{
-    void *symbol = dlsym(library, name);
-    memcpy(fn, &symbol, size);
-    return symbol != NULL;
-}
-
 static void note(struct gpu_use *u, const struct error *why)
 {
     (void)pthread_mutex_lock(&u->lock);
@@ -63,41 +39,8 @@ static void note(struct gpu_use *u, const struct error *why)
     (void)pthread_mutex_unlock(&u->lock);
 }
 
-static int refused(const struct nvml *v, const char *what, int code,
-                   struct error *err)
-{
-    const char *text = v->text(code);
-    return error_set(err, ERR_EXTERN, "NVML: %s: %s (%d)", what,
-                     text != NULL ? text : "?", code);
-}
-
-static int open_nvml(const char *path, void **ret_library, struct nvml *v,
-                     struct error *err)
-{
-    void *l = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    const char *why = l == NULL ? dlerror() : NULL;
-
-    *ret_library = l;
-    if (l == NULL)
-        return error_set(err, ERR_UNAVAIL, "NVML: %s",
-                         why != NULL ? why : path);
-    if (!find(l, "nvmlInit_v2", &v->init, sizeof(v->init)) ||
-        !find(l, "nvmlShutdown", &v->shutdown, sizeof(v->shutdown)) ||
-        !find(l, "nvmlDeviceGetHandleByIndex_v2", &v->by_index,
-              sizeof(v->by_index)) ||
-        !find(l, "nvmlDeviceGetHandleByUUID", &v->by_uuid,
-              sizeof(v->by_uuid)) ||
-        !find(l, "nvmlDeviceGetUtilizationRates", &v->get_rates,
-              sizeof(v->get_rates)) ||
-        !find(l, "nvmlErrorString", &v->text, sizeof(v->text)))
-        return error_set(err, ERR_UNAVAIL,
-                         "'%s' is not the NVML that is needed", path);
-    int code = v->init();
-    return code != 0 ? refused(v, "start", code, err) : 0;
-}
-
 /* NULL: it cannot be asked, and why is noted. */
-static void *device_of(struct gpu_use *u, const struct nvml *v,
+static void *device_of(struct gpu_use *u, const struct nvml_library *v,
                        const char *name)
 {
     char *end;
@@ -105,27 +48,27 @@ static void *device_of(struct gpu_use *u, const struct nvml *v,
     void *device = NULL;
     struct error why;
     int code = end != name && *end == '\0'
-                   ? v->by_index((unsigned)index, &device)
-                   : v->by_uuid(name, &device);
+                   ? v->get_by_index((unsigned)index, &device)
+                   : v->get_by_uuid(name, &device);
 
     if (code == 0)
         return device;
-    (void)refused(v, name, code, &why);
+    (void)nvml_library_fail(v, name, code, &why);
     note(u, &why);
     return NULL;
 }
 
-static void sample(struct gpu_use *u, const struct nvml *v, void **devices,
-                   double for_s)
+static void sample(struct gpu_use *u, const struct nvml_library *v,
+                   void **devices, double for_s)
 {
     for (size_t i = 0; i < u->n; i++) {
-        struct rates now = {.gpu = 0};
+        struct nvml_rates now = {.gpu = 0};
         struct error why;
         int code = devices[i] ? v->get_rates(devices[i], &now) : 0;
         if (devices[i] == NULL)
             continue;
         if (code != 0) {
-            (void)refused(v, "utilization", code, &why);
+            (void)nvml_library_fail(v, "utilization", code, &why);
             note(u, &why);
             devices[i] = NULL;
             continue;
@@ -156,7 +99,7 @@ static bool wait_for_next(struct gpu_use *u)
     return goes_on;
 }
 
-static void watch(struct gpu_use *u, const struct nvml *v)
+static void watch(struct gpu_use *u, const struct nvml_library *v)
 {
     void *devices[GPUS_MAX] = {NULL};
     double last_s = clock_real.now_s(&clock_real);
@@ -180,18 +123,16 @@ static void release(struct gpu_use *u)
 static void *run(void *arg)
 {
     struct gpu_use *u = arg;
-    struct nvml v = {.init = NULL};
+    struct nvml_library v;
     struct error why = ERROR_INIT;
-    void *library = NULL;
 
-    if (open_nvml(u->library, &library, &v, &why) == 0) {
+    if (nvml_library_open(&v, u->library[0] ? u->library : NULL, NVML_SAMPLE,
+                          &why) == 0) {
         watch(u, &v);
-        (void)v.shutdown();
+        nvml_library_close(&v);
     } else {
         note(u, &why);
     }
-    if (library != NULL)
-        (void)dlclose(library);
     (void)pthread_mutex_lock(&u->lock);
     u->has_ended = true;
     bool is_left = u->is_left;
@@ -243,7 +184,7 @@ int gpu_use_begin(const char *library, const char *list, int each_ms,
         return 0;
     }
     (void)snprintf(u->library, sizeof(u->library), "%s",
-                   library != NULL ? library : "libnvidia-ml.so.1");
+                   library != NULL ? library : "");
     u->each_ms = each_ms;
     (void)pthread_mutex_init(&u->lock, NULL);
     (void)pthread_condattr_init(&attr);

@@ -41,8 +41,8 @@ int main(void)
     if (mkdtemp(dir) == NULL || !fake_nvml_build(dir, library, sizeof(library)))
         tap_skip_all("no C compiler");
     test_reads(library);
-    refused("/nowhere/libnvidia-ml.so.1", "0000:18:00.0", ERR_UNAVAIL);
-    refused("libm.so.6", "0000:18:00.0", ERR_UNAVAIL);
+    refused("/nowhere/libnvidia-ml.so.1", "0000:18:00.0", ERR_NOTFOUND);
+    refused("libm.so.6", "0000:18:00.0", ERR_EXTERN);
     refused(library, "0000:77:00.0", ERR_EXTERN);
     (void)setenv("FAKE_NVML", "broken", 1);
     refused(library, "0000:18:00.0", ERR_EXTERN);
