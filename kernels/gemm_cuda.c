@@ -319,10 +319,9 @@ static int fastest(struct cuda_gemm *g, const struct plan *p,
     return 0;
 }
 
-/* Room for a result [m, n] with its leading dimension; NULL: there is none. */
+/* Room for a result; NULL: there is none. The plug-in has no dtype_bytes(). */
 static void *take_room(const struct shape *s)
 {
-    /* The plug-in has no dtype_bytes(). */
     static const size_t bytes[DT_N] = {
         [DT_F64] = 8, [DT_F32] = 4, [DT_F16] = 2, [DT_BF16] = 2};
     const size_t values = (size_t)(s->m - 1) * (size_t)s->ldc + (size_t)s->n;
@@ -338,12 +337,11 @@ static void *take_room(const struct shape *s)
 static int choose(struct cuda_gemm *g, struct plan *p, const struct operands *x,
                   bool may_run, struct error *err)
 {
-    cublasLtMatmulHeuristicResult_t found[CANDIDATES];
+    cublasLtMatmulHeuristicResult_t found[CANDIDATES] = {0};
     struct operands to = *x;
     void *room = NULL;
     int n = 0, best = 0, rc = 0;
 
-    memset(found, 0, sizeof(found));
     if (ask(g, p, found, &n, err) < 0)
         return -1;
     /* In place the second run would add to the result of the first. */
