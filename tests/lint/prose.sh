@@ -14,7 +14,7 @@ verbs='accept add allow announce answer apply ask attend avoid backfill begin be
 bound build cancel cap carry change check choose clamp clean clear close collect
 compare compile compute copy correct count cover cut decide declare decode
 define delete demote derive describe detect disable distinguish divide do
-document drain draw drop embed emulate enable encode end enforce ensure exclude expect explain
+document drain draw drop embed emulate enable encode end enforce ensure exclude expand expect explain
 export expose extract fail fill find fit fix fold follow forbid format free generate
 give group grow guard hand handle hash hide hold identify ignore implement import improve
 include inline install introduce join keep kill know label launch learn leave let limit
