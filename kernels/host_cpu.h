@@ -22,8 +22,8 @@ enum blas_level { BLAS_SSE, BLAS_AVX2, BLAS_AVX512 };
 const char *blas_level_name(enum blas_level level); /* "AVX2" */
 /* The best that the processor has. */
 enum blas_level blas_level_of_cpu(struct host_cpu cpu);
-/* Of a core type, in any case of letters. A name that is newer than this file
- * counts as AVX-512, as every core type since SkylakeX. */
+/* The level of a core type, in any case of letters. A name that is newer than
+ * this file counts as AVX-512, as every core type since SkylakeX. */
 enum blas_level blas_level_of_core(const char *core);
 /* The core types for a processor, best first: ret[0..n). Returns n; 0: OpenBLAS
  * has none that is better than its own choice. */
