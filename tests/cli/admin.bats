@@ -573,7 +573,7 @@ has_newer() { [[ $(backup_lasts) > $1 ]]; }
          WHERE job=$c AND event='submit'")" = 90 ]
 }
 
-@test "what fits no more, for there are fewer slots, is in nobody's way" {
+@test "a job that needs more slots than are left does not hold up the others" {
     cd "$BATS_TEST_TMPDIR"
     printf 'version: 1\nkind: command\ncommand: ["true"]\n%s\n' \
         'resources: {gpus: 2}' >two.yaml

@@ -263,7 +263,7 @@ END
     [ ! -e "$dir/started-ranks" ]
 }
 
-@test "what a rank of mpirun left behind does not keep the allocation" {
+@test "a process that a rank of mpirun left does not keep the allocation" {
     launcher mpirun <<'END'
 ( setsid sleep 1000 & echo $! >orphan )
 while kill -0 "$(<orphan)" 2>/dev/null; do
@@ -303,7 +303,7 @@ END
     has_ended_with 1 0
 }
 
-@test "one directory, one run: the second touches nothing" {
+@test "a second run in a directory that is in use touches nothing" {
     launcher <<<'echo first; touch ran; until [ -e go ] || [ $SECONDS -gt 60 ]; do sleep 0.05; done'
     batch_start
     wait_for 30 grep -qsx first "$dir/log"

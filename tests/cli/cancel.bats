@@ -134,7 +134,7 @@ works='i=0; while [ \"$i\" -lt 30000 ]; do i=$((i + 1)); done'
 
 cpu_of() { "$MGPU_BIN/mgpu-stat" --eff --json "$1" | json '$.jobs[0].cpu'; }
 
-@test "what an attempt used is known however it ended" {
+@test "the resources of an attempt are recorded however it ends" {
     # By itself; with others that nobody can ask any more; by a signal; told to.
     submit --wait --set 'resources.gpus=1' --set 'retry.max=0' \
         --set "command=[\"sh\",\"-c\",\"$works; exit 3\"]" hog.yaml && false

@@ -415,7 +415,7 @@ ended_long_ago() { # JOB
     local exit=$ctld_dir/state/jobs/$1/1/exit
     [ -e "$exit" ] && [ $(($(date +%s) - $(stat -c %Y "$exit"))) -gt 11 ]
 }
-@test "what ends while nobody is there has ended then, and not at the restart" {
+@test "a job that ends while the daemon is down has the time of its end, not of the restart" {
     ctld_start
     mark=$BATS_TEST_TMPDIR/mark
     submit_command one sh -c "until [ -e $mark ]; do sleep 0.1; done"

@@ -12,7 +12,7 @@ teardown() {
 
 ctld() { "$MGPU_BIN/mgpu-ctld" "$@"; }
 
-@test "it starts, answers, takes a job, and ends on SIGTERM at once" {
+@test "mgpu-ctld starts, answers, takes a job, and ends on SIGTERM at once" {
     ctld_start
     [ "$(api GET /livez)" = ok ]
     [ "$(api GET /v1/status | json '$.pid')" = "$ctld_pid" ]
@@ -66,7 +66,7 @@ ctld() { "$MGPU_BIN/mgpu-ctld" "$@"; }
 
 soft_fds() { awk '/^Max open files/ { print $4 }' "/proc/$1/limits"; }
 
-@test "it raises its limit of open files as far as it needs, and not its jobs'" {
+@test "mgpu-ctld raises its own limit of open files, and not its jobs'" {
     ulimit -Sn 300
     ctld_start
     [ "$(soft_fds "$ctld_pid")" = 2560 ]

@@ -162,7 +162,7 @@ kill 11|139
 END
 }
 
-@test "one line: the program runs here, with the caller's PATH" {
+@test "mgpu-submit -- PROGRAM runs it here, with the caller's PATH" {
     ctld_start
     mkdir bin work
     printf '#!/bin/sh\necho "said $RANK of $WORLD_SIZE, $1, in $(pwd)"\n' >bin/mine

@@ -115,7 +115,7 @@ teardown() {
         "hint: one of: q_proj, k_proj, v_proj, output_proj"
 }
 
-@test "what does not fit in the memory is refused, with what each key saves" {
+@test "a job that exceeds the memory is refused, with what each key saves" {
     llm_spec lora fp32 1 "tokenizer: {max_seq_len: 2048}"
     change 's/rows.jsonl/rows.jsonl, packed: true/; s/batch_size: 2/batch_size: 65536/'
     refused 71 "the model needs 499.5 GiB: activations 343.5, work 156.0; enable_activation_checkpointing saves 139.0, batch_size 1 saves 499.5: 1 rank of " \

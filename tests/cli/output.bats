@@ -121,7 +121,7 @@ END
     [ "$status" -eq 65 ]
 }
 
-@test "what goes on for ever ends when its output cannot be written" {
+@test "a command that follows ends when its output cannot be written" {
     submit_command says sh -c 'echo word; sleep 600' >/dev/null
     wait_for 60 has_said
     while read -r line; do

@@ -78,7 +78,7 @@ submit_gpus() {
         "command":["true"],"resources":{"gpus":'"$1"'}}}'
 }
 
-@test "what is set outlives reload and daemon; reset gives it back to the file" {
+@test "a key that was set survives reload and restart; reset returns it to the file" {
     admin --quiet policy set limits.max_gpus_per_user=1
     printf '%s\n' 'version: 1' 'limits: {max_gpus_per_user: 3}' >mgpu.yaml
     admin --quiet reload
@@ -132,7 +132,7 @@ second_is_over() {
     [ "$(grep -c '1 error' <<<"$output")" -eq 1 ]
 }
 
-@test "what does not go with a new file any more is dropped, and said" {
+@test "a set key that a new file forbids is dropped, with a warning" {
     admin --quiet policy set watchdog.node_lost_after=11s
     # Something else is over at the same start.
     admin --quiet policy set --for 1s limits.max_running_per_user=5

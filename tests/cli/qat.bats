@@ -17,7 +17,7 @@ load llm
     grep -q "fake-quantised from iteration 9 on: $((6 * 5)) linears to 8da4w in groups of 32, but not down_proj (172 inputs), lm_head (the embedding), .* 2 ranks" "$log"
 }
 
-@test "what is left is a model directory that trains on as any other" {
+@test "QAT leaves a model directory that can be trained like any other" {
     llm_spec qat fp32 1 "quantizer: {groupsize: 16}"
     run -0 worker 1
     [[ $output == *"; fake-quantised: 14 linears to 8da4w in groups of 16, but not lm_head (the embedding),"* ]]

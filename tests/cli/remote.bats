@@ -127,7 +127,7 @@ YAML
     grep -q "job 1 COMPLETED" "$m/out"
 }
 
-@test "who cannot prove anything is told what is missing" {
+@test "a client without credentials is told what is missing" {
     munge_start
     remote_start 0 none
     run "$MGPU_BIN/mgpu-stat"

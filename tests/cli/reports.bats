@@ -171,7 +171,7 @@ settings() {
     [[ "$output" == *"missing: 7 of 8"* ]]
 }
 
-@test "what goes with a report, and what does not" {
+@test "options that a report takes, and those that it refuses" {
     run -64 "$MGPU_BIN/mgpu-stat" --report table9
     [[ "$output" == *"there are table2, table3, fig1, fig2, fig3, table5, fig4, fig5, fig6"* ]]
     run -64 "$MGPU_BIN/mgpu-stat" --output x.svg

@@ -208,7 +208,7 @@ grows_and_shrinks() { # JOB
     field_is "$id" attempt 3
 }
 
-@test "what is refused leaves the job as it was" {
+@test "a resize that is refused leaves the job as it was" {
     ctld_launch --local --slots 4
     mnist m 1..4
     sed -i 's/epochs: 12/epochs: 10000/' m.yaml
@@ -295,7 +295,7 @@ grows_and_shrinks() { # JOB
     wait_for 60 job_is "$id" CANCELLED
 }
 
-@test "its time limit passes in the middle" {
+@test "a job's time limit passes in the middle of a resize" {
     ctld_launch --local --slots 2
     saver 1..2 'checkpoint: {grace: 60s}'
     touch hold

@@ -594,7 +594,7 @@ one 1 COMPLETED" ]
     [[ $(MGPU_STAT_FORMAT=id stat 1) == "Job 1  one "* ]]
 }
 
-@test "one key is one job" {
+@test "two submits with one key make one job" {
     spec quick 'exit 0'
     run submit --parsable --idempotency-key k1 quick.yaml
     [ "$output" = 1 ]
@@ -618,7 +618,7 @@ one 1 COMPLETED" ]
     [[ $output =~ \"seed\":[0-9] ]]
 }
 
-@test "what can never fit is refused at once" {
+@test "a job that can never fit is refused at once" {
     spec wide 'exit 0'
     run submit --set resources.gpus=3 wide.yaml
     [ "$status" -eq 65 ]

@@ -28,7 +28,7 @@ waits_for_limit() { # JOBID
     [[ "$(stat_of -h)" == *"$1  "*"SweepLimit: max_parallel 1 of 4 jobs"* ]]
 }
 
-@test "one submit, all jobs; each has its values; --wait takes the largest code" {
+@test "a submit makes all jobs of a sweep; --wait exits with the largest code" {
     file=$(DO='exit $I' sweep codes '')
     run -4 timeout "$compute_s" "$MGPU_BIN/mgpu-submit" --wait "$file"
     [ "${lines[0]}" = "submitted sweep 1: 4 jobs, 1_0 to 1_3" ]
@@ -54,7 +54,7 @@ waits_for_limit() { # JOBID
     run -64 stat_of 1_2_3
 }
 
-@test "one key is one sweep, also for a daemon that was killed" {
+@test "two submits with one key make one sweep, even if the daemon was killed between them" {
     file=$(DO='exit 0' sweep keys '')
     run -0 "$MGPU_BIN/mgpu-submit" --parsable --idempotency-key k "$file"
     [ "$output" = 1 ]
@@ -68,7 +68,7 @@ waits_for_limit() { # JOBID
     [ "$output" = '{"schema":"mgpu.submitted/1","id":5,"tasks":4}' ]
 }
 
-@test "what waits shares a line, --expand gives it its own; one cancel for all" {
+@test "queued tasks share a line, --expand gives each its own; one cancel ends them all" {
     file=$(DO='exec sleep 1000' sweep slow 'max_parallel: 1')
     run -0 "$MGPU_BIN/mgpu-submit" "$file"
     wait_for 60 waits_for_limit '1_[1-3]'
@@ -233,7 +233,7 @@ YAML
     wait_for 30 job_is 3 CANCELLED
 }
 
-@test "one bad task is no sweep: nothing is submitted" {
+@test "a sweep with one bad task is not submitted at all" {
     file=$(DO='exit 0' sweep bad 'list: [{resources.gpus: 1}, {resources.gpus: 99}]')
     run -65 "$MGPU_BIN/mgpu-submit" "$file"
     [[ "$output" == *'task 1 {"env.I":"1","resources.gpus":"99"}: can never fit'* ]]

@@ -112,7 +112,7 @@ END
     [ "$status" -eq 65 ]
 }
 
-@test "what does not fit in memory is refused before it begins, with a way out" {
+@test "a job that exceeds the memory is refused before it begins, with a way out" {
     cv_spec 1 0.01
     sed -i -e 's/batch_size: 4/batch_size: 4096/' \
         -e 's/image_size: 32/image_size: 1024/' "$BATS_TEST_TMPDIR/spec.yaml"
@@ -322,7 +322,7 @@ mib_of() {
     tail -n 1 "$dir/spool.1" | grep -q '^{.*}$'
 }
 
-@test "what ranks share is removed, also when nobody of them is left" {
+@test "memory that ranks share is removed, even when no rank is left" {
     export TMPDIR=$BATS_TEST_TMPDIR
     cv_spec 1000 0.01
     worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
@@ -382,7 +382,7 @@ END
     [ ! -e "$dir/touched" ]
 }
 
-@test "what others may have written is not run" {
+@test "a launch file that others may write is not run" {
     launch_for http://127.0.0.1:1
     chmod 620 "$dir/launch.json"
     run timeout "$compute_s" mpirun -n 1 --oversubscribe \
@@ -508,7 +508,7 @@ END
     [[ $output != *socket:* ]]
 }
 
-@test "what starts programs links no OpenBLAS, and needs little address space" {
+@test "a worker that starts a program loads no OpenBLAS, and needs little address space" {
     run ldd "$MGPU_BIN/mgpu-worker"
     [ "$status" -eq 0 ]
     [[ $output != *openblas* ]]
@@ -813,7 +813,7 @@ END
     grep -q '^stopped by signal, checkpoint at' "$BATS_TEST_TMPDIR/log"
 }
 
-@test "what a program leaves behind is killed, in its group or not" {
+@test "processes that a program leaves are killed, in its group or not" {
     command_spec <<'END'
 setsid sh -c 'setsid sleep 1000 & echo $! >>"$MGPU_OUTPUT_DIR/left"'
 (exec sleep 1000) & echo $! >>"$MGPU_OUTPUT_DIR/left"

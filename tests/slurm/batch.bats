@@ -267,7 +267,7 @@ END
     done
 }
 
-@test "what a program leaves behind, on either node, keeps nothing" {
+@test "processes that a program leaves on either node keep no allocation" {
     local launcher
     for launcher in srun mpirun; do
         dir=$BATS_TEST_TMPDIR/$launcher

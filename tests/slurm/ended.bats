@@ -105,7 +105,7 @@ is_at() { [ "$(job_field "$1" attempt)" = "$2" ] && job_is "$1" RUNNING; }
     goes_on "$id" 1
 }
 
-@test "its node is set down: what saved and exited with 0 runs again elsewhere" {
+@test "a job whose node is set down runs again elsewhere, though it saved and exited with 0" {
     ctld_start
     id=$(submit_saving moves retry.backoff=0s)
     wait_for 60 has_run "$id.1.0"

@@ -57,7 +57,7 @@ show_place="tr '\\0' '\\n' </proc/\$PPID/environ |
     stat "$id" | grep -qw "$native"
 }
 
-@test "what strangers have is taken, and the plan goes around it" {
+@test "the plan counts GPUs of other users' jobs as taken" {
     conf_slurm='  submit_ahead: 0'
     ctld_start
     other=$(stranger -w node1 --gpus-per-node=3)

@@ -143,7 +143,7 @@ grouped() {
     echo "$one"
 }
 
-@test "it gives up root for good, and prepares its directories before" {
+@test "mgpu-ctld prepares its directories and gives up root for good" {
     system_start
     uid=$(id -u "$ctld_user")
     [ "$(proc "$ctld_pid" Uid)" = "$uid $uid $uid $uid" ]
@@ -180,7 +180,7 @@ grouped() {
     done
 }
 
-@test "what root had open when it started the daemon stays root's" {
+@test "files that root had open when it started the daemon do not reach it" {
     system_conf "user: $ctld_user" "jobs_dir: $jobs/%u"
     install -m 600 /dev/null "$ctld_dir/roots"
     launch 20<"$ctld_dir/roots"
@@ -274,7 +274,7 @@ grouped() {
     scontrol delete partitionname=group
 }
 
-@test "what ranks left behind while it was away is read as their user" {
+@test "rows that ranks wrote while the daemon was down are read as their user" {
     system_start
     id=$(submit_as "$one" away 1 "$say_ran; $wait_go
         echo '{\"iteration\":1,\"loss\":0.5}' >>\$MGPU_METRICS
@@ -323,7 +323,7 @@ grouped() {
     kill -0 "$ctld_pid"
 }
 
-@test "what is not safe is refused: 78" {
+@test "unsafe modes and owners are refused with status 78" {
     system_conf "user: $ctld_user" "jobs_dir: $jobs/%u"
     chmod 666 "$ctld_dir/mgpu.yaml"
     run "$MGPU_BIN/mgpu-ctld" --config "$ctld_dir/mgpu.yaml"
@@ -415,7 +415,7 @@ grouped() {
     ctld_pid=
 }
 
-@test "both are asked to stop at once, as a service manager may: status 0" {
+@test "daemon and helper that are stopped together exit with 0" {
     system_start
     kill -TERM "$ctld_pid" "$(helper_pid)"
     status=0

@@ -83,7 +83,7 @@ is_running() { [ "$(squeue -h -j "$1" -o %T)" = RUNNING ]; }
     [ ! -e "$dir" ]
 }
 
-@test "it ends with its owner" {
+@test "the private cluster ends with its owner" {
     dir=$TB/tmp/other
     sleep 600 3>&- &
     owner=$!

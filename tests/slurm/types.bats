@@ -81,7 +81,7 @@ is_waiting() { reason_like "$1" 'WaitingForGpus*'; }
     done
 }
 
-@test "of each type what others have is taken, and the whole node is drained" {
+@test "GPUs of other jobs count as taken by type, and a drain holds for the whole node" {
     conf_slurm='  submit_ahead: 0'
     ctld_start
     other=$(stranger --gpus-per-node=a100:1)
