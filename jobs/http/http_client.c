@@ -441,8 +441,8 @@ int http_client_stream(struct http_client *c, const char *path,
 /* ---- replies --------------------------------------------------------------
  */
 
-/* Of a reply without a word of the daemon's own. That it cannot read what we
- * send is said by its library, when memory is short. */
+/* The code of a reply whose body is not the daemon's. Its HTTP library answers
+ * so when it cannot read the request, as when memory is short. */
 static enum err_code code_of(int status)
 {
     switch (status) {

@@ -310,7 +310,7 @@ void http_reply_retry(struct http_exchange *x, const struct error *err,
 /* ---- streams --------------------------------------------------------------
  */
 
-/* From the loop, in a moment. */
+/* The loop calls it a moment later. */
 static void drop(struct http_exchange *x)
 {
     if (!x->conn->hup)

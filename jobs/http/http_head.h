@@ -15,7 +15,7 @@ struct http_head {
     bool is_over;    /* the empty line has come */
     const char *bad; /* why it is refused; static; NULL: it is not */
 
-    /* Of the line that arrives. */
+    /* The part of the line that arrives now. */
     enum { HEAD_FIRST, HEAD_START, HEAD_NAME, HEAD_VALUE } at;
     bool has_cr;                   /* a \r that has to be followed by \n */
     int n_spaces;                  /* of the first line */

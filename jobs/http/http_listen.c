@@ -147,8 +147,8 @@ static int add_listener(struct http_server *s, int fd, const char *where,
     struct evconnlistener *l = evhttp_bound_socket_get_listener(b);
     evconnlistener_set_error_cb(l, on_accept_error);
     enlist(s, b);
-    /* It is enabled already, unless that failed, of which nobody has been
-     * told. http_server_close() closes it. */
+    /* libevent has enabled it already, or has failed to and not said so.
+     * http_server_close() closes it. */
     return evconnlistener_enable(l) == 0
                ? 0
                : error_set(err, ERR_NOMEM, "listen at '%s'", where);
@@ -226,7 +226,8 @@ static bool is_gone(pid_t pid)
     return pid > 0 && kill(pid, 0) < 0 && errno == ESRCH;
 }
 
-/* What is there is a socket that nobody listens on any more, or nothing. */
+/* Succeeds if the path is free, or has a socket on which nobody listens any
+ * more. */
 static int check_path(const struct sockaddr_un *addr, bool *ret_is_there,
                       struct error *err)
 {
@@ -270,8 +271,8 @@ static int clear_path(const struct sockaddr_un *addr, struct error *err)
     return 0;
 }
 
-/* To its group first: it is never open to another. Its directory is nobody
- * else's to write to. */
+/* Sets the group before the mode, so that the socket is never open to another
+ * group. Nobody else can write to its directory. */
 static int give_unix(const char *path, unsigned mode, int64_t gid,
                      struct error *err)
 {
@@ -366,7 +367,7 @@ static int set_int(int fd, int level, int name, int value)
     return setsockopt(fd, level, name, &value, sizeof(value));
 }
 
-/* What a listening socket has, those that it accepts have too. */
+/* Accepted sockets inherit these options from the listening one. */
 static int open_tcp(const struct addrinfo *ai)
 {
     int fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,

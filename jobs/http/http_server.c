@@ -96,7 +96,7 @@ static struct timeval tv_of(double s)
                             (suseconds_t)((s - (double)(time_t)s) * 1e6)};
 }
 
-/* For a request of which nothing has come yet. */
+/* Starts the deadline of a request of which nothing has come yet. */
 static void arm(struct http_conn *c)
 {
     const struct timeval tv = tv_of(c->s->conf.request_timeout_s);
@@ -136,11 +136,13 @@ static void take_head(struct http_conn *c, struct evbuffer *in, size_t n)
                "the headers of the request are longer than 16 KiB");
 }
 
-/* Nothing was looked at, so who is told to come later may. */
+/* The server has done nothing for the request, so the client may send it again.
+ * */
 #define RETRY_AFTER ",\"retry_after_s\":0.5"
 
-/* One answer past a limit, written to the socket itself: evhttp has none to
- * give yet, as there is no whole request. It then sees the end and frees. */
+/* Answers a request that exceeds a limit, on the socket itself: evhttp has no
+ * exchange yet, as the request is not whole. evhttp then sees the end of the
+ * connection and frees it. */
 static void refuse(struct http_conn *c, int status, const char *reason,
                    const char *code, const char *why)
 {

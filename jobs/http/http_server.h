@@ -45,7 +45,8 @@ struct http_server_conf {
     double header_timeout_s; /* from the first byte on; 0: as the whole */
     double idle_timeout_s;   /* between two requests; 0: ten minutes */
     int32_t max_clients, max_clients_per_uid;
-    /* Of one address over TCP, known or not; 0: as of a uid. */
+    /* Connections of one address over TCP, with a known user or without; 0: as
+     * of a uid. */
     int32_t max_clients_per_net;
     /* Whose connections over the unix socket are taken also when max_clients
      * are there, HTTP_MORE of them. NULL: nobody's. */
@@ -60,7 +61,7 @@ int http_server_create(struct event_base *base,
                        const struct http_server_conf *conf,
                        struct http_server **ret, struct error *err) MUST_CHECK;
 void http_server_destroy(struct http_server *s); /* NULL is fine */
-/* Of connections that come from now on. */
+/* Sets max_clients_per_uid for connections that come from now on. */
 void http_server_set_per_uid(struct http_server *s, int32_t max);
 
 /* Accepts nobody any more and removes the socket; those who are connected
@@ -108,7 +109,7 @@ const char *http_param(const struct http_exchange *x, size_t i);
 const char *http_query(struct http_exchange *x, const char *name);
 const char *http_header(const struct http_exchange *x, const char *name);
 const char *http_bearer(const struct http_exchange *x); /* or NULL */
-/* What stands behind this word in the header Authorization, or NULL. */
+/* The credential behind this scheme in the header Authorization, or NULL. */
 const char *http_authorization(const struct http_exchange *x,
                                const char *scheme);
 const char *http_body(struct http_exchange *x, size_t *ret_len);

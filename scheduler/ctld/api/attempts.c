@@ -89,8 +89,8 @@ void serve_heartbeat(void *arg, struct http_exchange *x)
         return;
     }
     job_watch_changed(c, w.w.job);
-    /* Not held: nothing is lost with a beat. What it staged (RUN) goes with
-     * the step that this wakes. */
+    /* The reply is not held until a commit: a lost heartbeat loses nothing. The
+     * event that it staged (RUN) is committed by the step that this wakes. */
     ctld_step_want(c);
     ctld_reply(x, 200, json_pack("{s:s}", "schema", "mgpu.ok/1"));
 }

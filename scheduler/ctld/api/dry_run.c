@@ -21,7 +21,7 @@ struct dry_run {
     json_t *reply; /* owned */
 };
 
-/* Of JOB in wire.h what there is before a submit. */
+/* The members of JOB in wire.h that a job has before it is submitted. */
 static json_t *job_of(const json_t *all)
 {
     static const char *const keys[] = {
@@ -36,7 +36,7 @@ static json_t *job_of(const json_t *all)
     return o;
 }
 
-/* Where the first would start; null: nothing would. */
+/* The place where the sweep's first job would start; null: it would wait. */
 static json_t *start_of(const struct ctld *c, const struct engine_trial *t)
 {
     json_t *names = json_array();
@@ -66,7 +66,7 @@ static json_t *spec_of(const struct dry_run *d, const struct job *job)
     return spec;
 }
 
-/* What Slurm would say of the size with which the first would start. */
+/* Slurm's answer for the size with which the first job would start. */
 static json_t *cluster_of(const struct ctld *c, const struct engine_trial *t)
 {
     char text[JOB_REASON_CAP];

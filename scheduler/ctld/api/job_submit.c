@@ -37,7 +37,8 @@ enum {
     RECALLS_MAX = 3, /* what is asked for may leave as often as it comes */
 };
 
-/* Of the loop until it is posted, of the thread until it is read. */
+/* A submit on its way. The loop owns it until it posts it to the thread; the
+ * thread, until it has read the specification. */
 struct submission {
     struct task task;
     struct ctld *c;
@@ -53,7 +54,7 @@ struct submission {
     bool is_seed_open;
     bool has_program; /* notify.program is set */
 
-    /* What is in it. */
+    /* The jobs that the specification describes. */
     struct engine_task *tasks; /* owned, as .vary and .read of each */
     size_t n;
     bool is_sweep, stop_on_fail;
@@ -127,7 +128,7 @@ static int expand(struct submission *s, struct spec_jobs *ret,
     return rc;
 }
 
-/* One of them as the engine stores it: every value present. */
+/* A job's specification as the engine stores it: with every value. */
 static int resolve(const struct submission *s, const struct job_spec *spec,
                    struct engine_read **ret, struct error *err)
 {
@@ -158,7 +159,8 @@ static int check_open(const struct submission *s, struct error *err)
                : 0;
 }
 
-/* As what is wrong with a sweep otherwise, it is refused for good. */
+/* A sweep that is too large is refused for good, as any other bad sweep: the
+ * client does not try again. */
 static int check_sweep(const struct submission *s, const struct spec_jobs *jobs,
                        struct error *err)
 {
@@ -192,7 +194,7 @@ static int read_tasks(struct submission *s, struct spec_jobs *jobs,
     return 0;
 }
 
-/* Of what was read. */
+/* The engine's request, from what the thread read. */
 static struct engine_submit request_of(const struct submission *s)
 {
     return (struct engine_submit){.uid = s->uid,
@@ -211,7 +213,8 @@ static struct engine_sweep sweep_of(const struct submission *s)
                                  .stop_on_fail = s->stop_on_fail};
 }
 
-/* What the engine makes of them it could make only one by one. */
+/* Makes all jobs at once on the thread: in the loop the engine could make them
+ * only one by one. */
 static int draft(struct submission *s, struct error *err)
 {
     const struct engine_submit req = request_of(s);
@@ -243,8 +246,8 @@ static void read_run(struct task *t)
 /* ---- on the loop ----------------------------------------------------------
  */
 
-/* What this configuration does not take may have been taken by another: its
- * key is known then, and it is what that brought. */
+/* This configuration refuses the specification; an earlier one may have taken
+ * it. Then the engine knows the key, and the answer is the job that it made. */
 static int enter_refused(const struct submission *s, uint64_t *ret_id,
                          bool *ret_again, struct error *err)
 {
@@ -285,7 +288,7 @@ static void dry_run(struct submission *s)
                   s->is_seed_open);
 }
 
-/* It was read as far as its text goes, and may be known. */
+/* The text of the specification was read, so the engine may know its key. */
 static bool may_be_known(const struct submission *s)
 {
     return !s->is_dry && s->digest[0] != '\0';
@@ -314,8 +317,8 @@ static void answer(struct submission *s)
 
 static void settle(struct submission *s);
 
-/* One that was removed meanwhile, or is about to be, is the engine's to judge
- * in its turn. */
+/* A job that was removed meanwhile, or is being removed, is no error here: the
+ * engine decides when the submit's turn comes. */
 static void on_recalled(void *arg, const struct error *why)
 {
     struct submission *s = arg;

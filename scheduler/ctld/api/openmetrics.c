@@ -79,7 +79,7 @@ static int add_jobs(struct buf *b, const struct counts *n)
     return rc;
 }
 
-/* Of durations; the last bucket is all above the bounds. */
+/* A histogram of durations; the last bucket counts those above all bounds. */
 static int histogram(struct buf *b, const char *name, const char *help,
                      const uint64_t *buckets, const double *bounds_s,
                      int n_buckets, double sum_s, uint64_t n)
@@ -225,7 +225,7 @@ static uint64_t n_failed(const struct ctld *c)
     return failed;
 }
 
-/* What an administrator has done, and may have forgotten. */
+/* Gauges of what an administrator has set and may have forgotten. */
 static int add_admin(struct buf *b, const struct ctld *c)
 {
     size_t n_drained = 0;

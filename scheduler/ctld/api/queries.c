@@ -238,8 +238,8 @@ static void query_run(struct task *t)
 /* ---- on the loop ----------------------------------------------------------
  */
 
-/* Who knows the rest of such a URL may call it. A user before the host has a
- * password. */
+/* Whoever knows the whole URL of a webhook may call it, so its path is masked;
+ * a user name before the host may come with a password. */
 static void mask_url(json_t *to)
 {
     char shown[SPEC_NOTIFY_TO_CAP + 16];

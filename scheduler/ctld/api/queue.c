@@ -55,8 +55,8 @@ static json_t *queue_head(struct ctld *c, json_t *jobs)
                      "allocator_state", status_allocator_json(c), "jobs", jobs);
 }
 
-/* One that is being made: the newest comes first, and is to stand last, so the
- * text grows from its end to its beginning. */
+/* A list that is being written. The engine gives the newest job first and the
+ * list ends with it, so the text grows from its end to its beginning. */
 struct list {
     struct ctld *c;
     struct http_exchange *x;
@@ -68,8 +68,8 @@ struct list {
     bool has_some;
 };
 
-/* Of a table's row there are 170 bytes, of a whole job a thousand. Pages that
- * are not written to cost nothing. */
+/* A row of a table takes 170 bytes, a whole job a thousand. Pages that are not
+ * written to cost nothing. */
 enum { JOB_BYTES = 192, FIRST_JOBS = 8192 };
 
 static void list_free(struct list *l)

@@ -89,7 +89,8 @@ void serve_status(void *arg, struct http_exchange *x)
                   ctld_text(conf->where.account)));
 }
 
-/* Of one with GPUs of several types, any of them: its entries are in a row. */
+/* A node with GPUs of several types has one entry per type, in a row: true if
+ * any of them is in use. */
 static bool is_used(const struct alloc_node *nodes, size_t n, size_t i)
 {
     const char *name = nodes[i].name;

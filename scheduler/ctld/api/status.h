@@ -8,7 +8,7 @@
 struct alloc_node;
 struct ctld;
 
-/* Of nodes[i] */
+/* nodes[i] as NODE in wire.h. */
 json_t *status_node_json(const struct alloc_node *nodes, size_t n, size_t i);
 /* "up", "down", "drained"; "draining" while jobs of any user are on it */
 const char *status_node_state(const struct alloc_node *nodes, size_t n,

@@ -105,7 +105,7 @@ static void add_own_reason(json_t *list, const struct job *job)
 
 /* ---- what is also true -----------------------------------------------------
  */
-/* As another part of the same machine. */
+/* True if the entry before is another GPU type of the same machine. */
 static bool is_told(const struct why *w, size_t i)
 {
     return i > 0 && w->may[i - 1] &&
@@ -215,8 +215,8 @@ static void add_preempt_reasons(const struct why *w, json_t *list)
     add_reason(list, text);
 }
 
-/* What it asks of each GPU, and how many nodes have that: also those on which
- * it would not be allowed, for a word is the next obstacle. */
+/* Names the memory that the job asks of each GPU, and how many nodes have it,
+ * be the job allowed there or not: that is an obstacle of its own. */
 static void add_memory_reason(const struct why *w, json_t *list)
 {
     const struct alloc_where a = engine_where(w->c->engine, w->job);
@@ -334,7 +334,7 @@ static json_t *nodes_of(const struct why *w, int64_t *ret_total,
     return list;
 }
 
-/* Its GPUs are of another type, and there is all else for both. */
+/* True if the node lacks only GPUs of the type that the job asks for. */
 static bool is_apart(const struct alloc_node *node, const struct alloc_where *a)
 {
     return node->shared_total > 0 && node->shared_free > 0 && !a->exclusive &&
@@ -462,7 +462,7 @@ static json_t *expected_of(const struct why *w)
         "expected_basis", ctld_text(text));
 }
 
-/* Of one that has others before it. */
+/* The forecast of a job that has others before it. */
 static json_t *forecast_of(const struct why *w)
 {
     const struct clock *clock = w->c->parts.clock;
@@ -477,7 +477,7 @@ static json_t *forecast_of(const struct why *w)
                                               : NULL));
 }
 
-/* What Slurm would say of the largest number of GPUs that it may have. */
+/* Slurm's answer for the largest number of GPUs that the job may have. */
 static json_t *cluster_of(const struct why *w)
 {
     char text[JOB_REASON_CAP];
@@ -487,7 +487,7 @@ static json_t *cluster_of(const struct why *w)
                : json_null();
 }
 
-/* What its start estimate rests on. */
+/* The basis of the job's start estimate. */
 static json_t *basis_of(const struct why *w)
 {
     if (!isfinite(start_estimates_plan_s(w->c, w->job)))

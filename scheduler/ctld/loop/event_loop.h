@@ -45,7 +45,7 @@ struct loop_turn {
     double waited_s; /* of s, for a core */
     double slept_s;  /* of s, for anything else */
 };
-/* What clocks say at one moment. */
+/* The clocks, read at one moment. */
 struct loop_clocks {
     double s;
     double ran_s, waited_s; /* the thread, on a core and for one */

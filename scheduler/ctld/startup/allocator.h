@@ -27,7 +27,7 @@ struct compose {
 int compose_local(const struct conf *conf, int32_t slots, int64_t max_fds,
                   struct compose *ret, struct error *err) MUST_CHECK;
 
-/* What a daemon with `allocator: slurm` is to its users. */
+/* Whom a daemon with `allocator: slurm` serves. */
 enum slurm_mode {
     SLURM_PERSONAL, /* serves the user who started it */
     SLURM_SYSTEM    /* serves everybody: the helper stays root */

@@ -17,8 +17,8 @@
 #include "slurm/protocol/helper_wire.h"
 
 enum { ARGS_MAX = 48, NUMBER_CAP = 32, N_NUMBERS = 5, ABOVE = 16 };
-/* So many rounds of the helper without a word: it hangs, and Slurm is as good
- * as away. A round is a pause, and calls that may each take their time. */
+/* A helper that is silent for so many rounds hangs, and Slurm counts as away. A
+ * round is a pause and the helper's calls after it, and each may take long. */
 static const double STALE_ROUNDS = 5;
 
 /* ---- its command line -----------------------------------------------------
@@ -51,7 +51,7 @@ static void add_number(struct line *l, const char *option, double value)
     add(l, option, text);
 }
 
-/* At most 1 + 2 * 18 + 3 words: ARGS_MAX holds them. */
+/* Writes at most 1 + 2 * 18 + 3 words: ARGS_MAX holds them. */
 static void make_line(const struct conf *conf, enum slurm_mode mode,
                       const char *program, const char *batch,
                       const char *worker, struct line *l)

@@ -23,8 +23,9 @@ int daemonize_ready(const char *log_file, bool always,
 /* The log of daemonize_ready() anew: somebody has moved it. What was open
  * stays when that fails, and without a log of ours nothing is done. */
 int daemonize_reopen(struct error *err) MUST_CHECK;
-/* Not up: the first process ends with this status. What went wrong was
- * written to standard error. Harmless without daemonize_start(). */
+/* The daemon did not start: the first process ends with this status. The caller
+ * has written the cause to standard error. Does nothing without
+ * daemonize_start(). */
 void daemonize_failed(int status);
 
 #endif

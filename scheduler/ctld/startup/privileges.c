@@ -248,7 +248,7 @@ static int step_back(struct walk *w, const char *name, bool is_last,
     return arrive(w, fd, &st, is_last, err);
 }
 
-/* One part further. */
+/* Walks one part of the path further. */
 static int step(struct walk *w, const char *name, bool is_last,
                 struct error *err)
 {

@@ -59,8 +59,8 @@ int privileges_way(const char *path, const struct account *who,
  * err  ERR_CONFIG it is not; of open(2) */
 int privileges_file(const char *path, struct error *err) MUST_CHECK;
 
-/* To append to, made by `who`: its directory is his, and so the file's name
- * is his word. The caller closes. */
+/* Opens a log to append to. `who` makes it: its directory is his, so the name
+ * of the file is his choice. The caller closes. */
 int privileges_open_log(const char *path, const struct account *who,
                         int *ret_fd, struct error *err) MUST_CHECK;
 

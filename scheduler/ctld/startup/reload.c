@@ -7,7 +7,8 @@
 
 #include "scheduler/ctld/startup/paths.h"
 
-/* What a daemon runs with: the configuration, and what came of it. */
+/* What a daemon runs with: the configuration, and the set-up that was derived
+ * from it. */
 struct life {
     struct conf conf;
     struct setup setup; /* with administrators of its own */
@@ -58,8 +59,8 @@ void reload_destroy(struct reload *r)
     free(r);
 }
 
-/* What to write instead, of the finding that begins `text`: it ends its quoted
- * line, or has a line of its own. "": none. */
+/* The hint of the finding that begins `text`; it ends the quoted line, or has a
+ * line of its own. "": none. */
 static const char *hint_of(const char *text, size_t *ret_len)
 {
     static const char *const marks[] = {"^ did you mean", "~ did you mean",
@@ -146,7 +147,8 @@ static void note_change(void *arg, const char *path, bool is_live)
         add_key(f->changed, sizeof(f->changed), path);
 }
 
-/* Of what the daemon was started with, however often it was read since. */
+/* Notes a key that differs from the start's configuration and waits for a
+ * restart, whatever was reloaded since. */
 static void note_waiting(void *arg, const char *path, bool is_live)
 {
     struct ctld_fresh *f = arg;

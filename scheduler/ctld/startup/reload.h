@@ -17,7 +17,7 @@ struct reload;
 int reload_create(const struct args *a, const struct conf *conf,
                   const struct setup *s, struct reload **ret,
                   struct error *err) MUST_CHECK;
-/* What the last answers borrow from goes away with it. NULL is fine. */
+/* Frees also what the last answers borrow from. NULL is fine. */
 void reload_destroy(struct reload *r);
 
 /* ctld_parts.reload and .reloaded */

@@ -22,7 +22,7 @@
 /* More than are submitted between two backups: five a second for six hours.
  * The engine has 8 bytes for each id. */
 enum { ID_STEP = 100000, PATH_CAP = 1024 };
-/* What an id in a file may be: one that is damaged must cost no memory. */
+/* How far ahead an id in the file may be: a damaged one must cost no memory. */
 enum { ID_AHEAD_MAX = 1 << 22 };
 
 static int path_of(char ret[PATH_CAP], const char *dir, const char *name,

@@ -107,7 +107,7 @@ static int check_batch(const struct conf *conf, struct error *err)
     return check_program("mgpu-batch", err);
 }
 
-/* That there is one is conf.c's rule. */
+/* conf.c has checked that there is a port. */
 static int check_listen(const struct conf *conf, struct error *err)
 {
     const char *at = conf->controller.listen;
@@ -167,7 +167,7 @@ static int check_jobs_dir(const struct conf *conf, struct error *err)
                : 0;
 }
 
-/* Of the list of administrators the one that it is about; or NULL. */
+/* The first administrator who has no account; or NULL. */
 static const char *unknown_admin(const struct conf *conf)
 {
     size_t i = 0;
@@ -191,7 +191,7 @@ static const struct check of_all[] = {
     {NULL, NULL, NULL}};
 static const struct check of_local[] = {{check_shepherd, NULL, NULL},
                                         {NULL, NULL, NULL}};
-/* Of a daemon without Slurm; --local does without. */
+/* Checks of a daemon whose configuration has no Slurm; --local skips them. */
 static const struct check of_user[] = {{check_no_user, "controller.user", NULL},
                                        {NULL, NULL, NULL}};
 static const struct check of_slurm[] = {
@@ -272,8 +272,8 @@ int setup_doubts(const struct conf *conf, setup_each_f *each, void *arg)
 
 /* ---- which daemon ---------------------------------------------------------
  */
-/* Whoever is root and is to become nobody stays root: a daemon for root's own
- * jobs. Whoever is not cannot become anybody else. */
+/* A daemon that root starts without `controller.user` stays root and serves
+ * root's own jobs. Another user's daemon cannot change its user. */
 static int find_kind(const struct args *a, const struct conf *conf,
                      enum daemon_kind *ret, struct error *err)
 {
@@ -468,7 +468,7 @@ void setup_ctld(const struct conf *conf, const struct setup *s,
     };
     if (s->kind != DAEMON_LOCAL)
         set_slurm(conf, s, ret);
-    /* One's own daemon is one's own affair. */
+    /* A user's own daemon has no limit unless the user sets one. */
     ret->rpc_burst = conf->limits.rpc_burst;
     ret->rpc_rate = conf->limits.rpc_rate > 0 ? conf->limits.rpc_rate
                     : ret->serves_all         ? RPC_RATE

@@ -54,7 +54,7 @@ int setup_check(const struct conf *conf, setup_each_f *each, void *arg);
 /* The same of what it starts without, and what somebody will miss: a launcher,
  * a service that may come later. */
 int setup_doubts(const struct conf *conf, setup_each_f *each, void *arg);
-/* Of these, what a reload has to look at. err ERR_CONFIG */
+/* The one of these checks that a reload repeats. err ERR_CONFIG */
 int setup_check_notify(const struct conf *conf, struct error *err) MUST_CHECK;
 
 #endif
