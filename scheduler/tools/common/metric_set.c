@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/tools/common/row_pages.h"
+
 static int grow(void **io, size_t *io_cap, size_t size, struct error *err)
 {
     size_t cap = *io_cap ? 2 * *io_cap : 16;
@@ -104,6 +106,19 @@ int metric_set_take(struct metric_set *s, const json_t *reply, size_t n,
             return -1;
     }
     return 0;
+}
+
+static int take_page(void *arg, const json_t *reply, size_t n,
+                     struct error *err)
+{
+    return metric_set_take(arg, reply, n, err);
+}
+
+int metric_set_read(struct client *c, const char *word, struct metric_set *s,
+                    struct error *err)
+{
+    int64_t job = 0;
+    return row_pages(c, word, "values", &job, take_page, s, err);
 }
 
 const struct metric_curve *metric_set_find(const struct metric_set *s,

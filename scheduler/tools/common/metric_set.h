@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "jobs/wire/metric_rows.h"
+#include "scheduler/tools/common/client.h"
 
 struct metric_curve {
     char name[METRIC_NAME_CAP];
@@ -29,6 +30,9 @@ int metric_set_add(struct metric_set *s, const char *name, int rank, double x,
                    double y, struct error *err) MUST_CHECK;
 /* Adds the first n rows of mgpu.values/1, which come attempt by attempt. */
 int metric_set_take(struct metric_set *s, const json_t *reply, size_t n,
+                    struct error *err) MUST_CHECK;
+/* Reads all values of a job, page by page. */
+int metric_set_read(struct client *c, const char *word, struct metric_set *s,
                     struct error *err) MUST_CHECK;
 /* The curve of the lowest rank that has the name; NULL: none. */
 const struct metric_curve *metric_set_find(const struct metric_set *s,

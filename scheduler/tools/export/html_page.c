@@ -42,11 +42,36 @@ void page_say(struct page *p, const char *text)
     p->bad |= s.rc;
 }
 
+void page_title(struct page *p, const char *what, const char *id,
+                const char *name)
+{
+    for (int i = 0; i < 2; i++) {
+        page_add(p, i == 0 ? "<title>" : "</head><body><main>\n<h1>");
+        page_say(p, what);
+        page_add(p, " ");
+        page_say(p, id);
+        page_add(p, " ");
+        page_say(p, name);
+        page_add(p, i == 0 ? "</title>\n" : "</h1>");
+    }
+}
+
 void page_cell(struct page *p, const char *class, const char *text)
 {
     p->bad |= buf_addf(&p->out, NULL, "<td class=\"%s\">", class);
     page_say(p, text);
     page_add(p, "</td>");
+}
+
+void page_bar(struct page *p, double share)
+{
+    if (isfinite(share))
+        p->bad |= buf_addf(&p->out, NULL,
+                           "<td class=\"b\"><div class=\"bar\" "
+                           "style=\"width:%.1f%%\"></div></td></tr>\n",
+                           100 * fmin(fmax(share, 0), 1));
+    else
+        page_add(p, "<td class=\"b\"></td></tr>\n");
 }
 
 void page_heads(struct page *p, const char *const *titles)

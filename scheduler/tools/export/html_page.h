@@ -26,6 +26,9 @@ void page_begin(struct page *p);
  * are a further member of the data. */
 void page_end(struct page *p, const char *name, const json_t *more);
 void page_clear(struct page *p);
+/* "Job 12 name", of the document and as its heading. */
+void page_title(struct page *p, const char *what, const char *id,
+                const char *name);
 void page_add(struct page *p, const char *raw);
 void page_say(struct page *p, const char *text); /* escaped */
 void page_cell(struct page *p, const char *class, const char *text);
@@ -35,6 +38,8 @@ void page_heads(struct page *p, const char *const *titles);
 /* A chart with the values of its lines below it, and in the data; nothing
  * without a point. */
 void page_chart(struct page *p, const struct chart *c);
+/* The last cell of a row: a bar as long as the share, 0..1; NAN: none. */
+void page_bar(struct page *p, double share);
 /* One fact of a list; "" and "-" are none. */
 void page_fact(struct page *p, const char *name, const char *value);
 

@@ -9,20 +9,24 @@
 
 #include "scheduler/tools/common/render.h"
 #include "scheduler/tools/export/curves.h"
+#include "scheduler/tools/export/plot.h"
 #include "scheduler/tools/views/show.h"
 
 /* The maximum of the daemon; more points would not be visible. */
 enum { ROWS_SHOWN = 100000, RANKS_SHOWN = SVG_COLOURS };
 
-/* Draws columns of one view as the lines of one chart. */
-static void draw_columns(struct page *p, const json_t *reply, const char *x,
-                         const char *const *columns, struct chart chart)
+/* Draws columns of one view as the lines of one chart.
+ * in  title  NULL: that of the first column */
+static void draw_columns(struct page *p, const json_t *reply, const char *title,
+                         const char *const *columns)
 {
+    const struct plot_column *first = plot_column_named(columns[0]);
     struct curve curves[RANKS_SHOWN] = {{.n = 0}};
     struct chart_series series[RANKS_SHOWN];
     size_t n = 0;
     for (size_t i = 0; n < RANKS_SHOWN && columns[i]; i++) {
-        if (curve_of(reply, x, columns[i], 0, &curves[n], NULL) < 0 ||
+        if (curve_of(reply, first->is_epoch ? "epoch" : "iteration", columns[i],
+                     0, &curves[n], NULL) < 0 ||
             curve_points(&curves[n]) == 0) {
             curve_clear(&curves[n]);
             continue;
@@ -32,9 +36,8 @@ static void draw_columns(struct page *p, const json_t *reply, const char *x,
         series[n] = curve_series(&curves[n]);
         n++;
     }
-    chart.x_title = x;
-    chart.series = series;
-    chart.n = n;
+    const struct chart chart =
+        plot_chart(first, title ? title : first->title, series, n);
     page_chart(p, &chart);
     for (size_t i = 0; i < n; i++)
         curve_clear(&curves[i]);
@@ -54,12 +57,8 @@ static void draw_ranks(struct page *p, const json_t *reply)
         (void)snprintf(curves[n].name, sizeof(curves[n].name), "rank %zu", n);
         series[n] = curve_series(&curves[n]);
     }
-    struct chart chart = {.title = "Step time",
-                          .x_title = "iteration",
-                          .y_title = "seconds",
-                          .series = series,
-                          .n = n,
-                          .from_zero = true};
+    const struct chart chart =
+        plot_chart(plot_column_named("t_iter"), "Step time", series, n);
     if (n > 0)
         page_chart(p, &chart);
     for (size_t i = 0; i < RANKS_SHOWN; i++)
@@ -86,11 +85,7 @@ static void draw_own(struct page *p, const struct metric_set *own)
             series[n] = curve_series(&curves[n]);
             n++;
         }
-        struct chart chart = {.title = m->name,
-                              .x_title = "iteration",
-                              .y_title = "",
-                              .series = series,
-                              .n = n};
+        const struct chart chart = plot_chart(NULL, m->name, series, n);
         if (n > 0)
             page_chart(p, &chart);
         for (size_t k = 0; k < n; k++)
@@ -117,26 +112,12 @@ void job_charts_add(struct page *p, const json_t *iterations,
             p,
             "<p class=\"dim\">Only the first 100,000 rows of iterations.</p>");
     page_add(p, "<div class=\"charts\">\n");
-    draw_columns(p, iterations, "iteration", loss,
-                 (struct chart){.title = "Loss", .y_title = "nats"});
-    draw_columns(p, iterations, "iteration", rate,
-                 (struct chart){.title = "Learning rate",
-                                .y_title = "",
-                                .from_zero = true});
+    draw_columns(p, iterations, NULL, loss);
+    draw_columns(p, iterations, NULL, rate);
     draw_ranks(p, iterations);
-    draw_columns(p, epochs, "epoch", losses,
-                 (struct chart){.title = "Loss by epoch",
-                                .y_title = "nats",
-                                .categories = true});
-    draw_columns(p, epochs, "epoch", accuracy,
-                 (struct chart){.title = "Test accuracy",
-                                .y_title = "accuracy, 0 to 1",
-                                .categories = true});
-    draw_columns(p, epochs, "epoch", rates[is_text],
-                 (struct chart){.title = "Throughput",
-                                .y_title = is_text ? "tokens/s" : "samples/s",
-                                .from_zero = true,
-                                .categories = true});
+    draw_columns(p, epochs, "Loss by epoch", losses);
+    draw_columns(p, epochs, NULL, accuracy);
+    draw_columns(p, epochs, NULL, rates[is_text]);
     draw_own(p, own);
     page_add(p, "</div>\n");
 }
@@ -171,10 +152,7 @@ static void add_phase(struct page *p, const char *name, double sum,
     page_cell(p, "", render_time(sum / (double)n, text, sizeof(text)));
     (void)snprintf(text, sizeof(text), "%.1f %%", share);
     page_cell(p, "", isfinite(sum) ? text : "-");
-    p->bad |= buf_addf(&p->out, NULL,
-                       "<td class=\"b\"><div class=\"bar\" "
-                       "style=\"width:%.1f%%\"></div></td></tr>\n",
-                       share > 100 ? 100 : share);
+    page_bar(p, share / 100);
 }
 
 void job_charts_phases(struct page *p, const json_t *iterations)

@@ -12,7 +12,6 @@
 #include "jobs/base/file_atomic.h"
 #include "jobs/text/text.h"
 #include "scheduler/tools/common/render.h"
-#include "scheduler/tools/common/row_pages.h"
 #include "scheduler/tools/export/curves.h"
 #include "scheduler/tools/views/fetch.h"
 #include "scheduler/tools/views/show.h"
@@ -43,13 +42,25 @@ const struct plot_column *plot_column_at(size_t i)
     return i < N_KNOWN ? &known[i] : NULL;
 }
 
-/* NULL: perhaps a metric that a job named itself. */
-static const struct plot_column *column_of(const char *name)
+const struct plot_column *plot_column_named(const char *name)
 {
     size_t i = 0;
     while (i < N_KNOWN && strcmp(known[i].name, name) != 0)
         i++;
     return plot_column_at(i);
+}
+
+struct chart plot_chart(const struct plot_column *column, const char *title,
+                        const struct chart_series *series, size_t n)
+{
+    const bool is_epoch = column && column->is_epoch;
+    return (struct chart){.title = title,
+                          .x_title = is_epoch ? "epoch" : "iteration",
+                          .y_title = column ? column->unit : "",
+                          .series = series,
+                          .n = n,
+                          .from_zero = column && column->from_zero,
+                          .categories = is_epoch};
 }
 
 /* Adds a word to a list of names, unless it is too long. */
@@ -127,12 +138,6 @@ int plot_name(const char *word, const json_t *job, char *out, size_t cap,
     return rc;
 }
 
-static int take_page(void *arg, const json_t *reply, size_t n,
-                     struct error *err)
-{
-    return metric_set_take(arg, reply, n, err);
-}
-
 /* The curve of a metric that the job named itself; without one it has no
  * points. `own` collects the names of all jobs. */
 static int own_curve(struct client *c, const char *word, const char *name,
@@ -140,8 +145,7 @@ static int own_curve(struct client *c, const char *word, const char *name,
                      struct error *err)
 {
     struct metric_set set = {.n = 0};
-    int64_t job = 0;
-    int rc = row_pages(c, word, "values", &job, take_page, &set, err);
+    int rc = metric_set_read(c, word, &set, err);
     for (size_t i = 0; rc == 0 && i < set.n; i++)
         rc = metric_set_add(own, set.curves[i].name, set.curves[i].rank, 1, 1,
                             err);
@@ -163,7 +167,7 @@ static int read_curve(struct client *c, const char *word, const char *column,
                       const json_t *job, struct lines *to, struct error *err)
 {
     json_t *rows = NULL;
-    const struct plot_column *known_as = column_of(column);
+    const struct plot_column *known_as = plot_column_named(column);
     bool is_epoch = known_as && known_as->is_epoch;
     struct curve *ret = &to->curves[to->n];
     int rc = !known_as ? own_curve(c, word, column, &to->own, ret, err)
@@ -233,8 +237,7 @@ static int draw(const char *column, const struct curve *curves, size_t n,
     struct chart_series series[CHART_SERIES_MAX];
     struct buf out = BUF_INIT;
     char title[192];
-    const struct plot_column *known_as = column_of(column);
-    bool is_epoch = known_as && known_as->is_epoch;
+    const struct plot_column *known_as = plot_column_named(column);
     size_t points = 0;
     for (size_t i = 0; i < n; i++) {
         series[i] = curve_series(&curves[i]);
@@ -247,13 +250,7 @@ static int draw(const char *column, const struct curve *curves, size_t n,
     (void)snprintf(title, sizeof(title), "%.*s%s%s", METRIC_NAME_CAP,
                    known_as ? known_as->title : column, n == 1 ? ", job " : "",
                    n == 1 ? curves[0].name : "");
-    struct chart chart = {.title = title,
-                          .x_title = is_epoch ? "epoch" : "iteration",
-                          .y_title = known_as ? known_as->unit : "",
-                          .series = series,
-                          .n = n,
-                          .from_zero = known_as && known_as->from_zero,
-                          .categories = is_epoch};
+    const struct chart chart = plot_chart(known_as, title, series, n);
     int rc = chart_svg(&chart, true, &out, err);
     if (rc == 0)
         rc = plot_write(path, &out, err);
@@ -268,7 +265,8 @@ int plot_jobs(struct client *c, char *const *words, size_t n,
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = read_word(c, words[i], column, &lines, err);
-    if (rc == 0 && !column_of(column) && !metric_set_find(&lines.own, column))
+    if (rc == 0 && !plot_column_named(column) &&
+        !metric_set_find(&lines.own, column))
         rc = no_column(column, &lines.own, err);
     if (rc == 0)
         rc = draw(column, lines.curves, lines.n, path, err);

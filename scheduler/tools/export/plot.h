@@ -8,6 +8,7 @@
 
 #include "jobs/base/buf.h"
 #include "scheduler/tools/common/client.h"
+#include "scheduler/tools/export/chart.h"
 
 /* What is known of a column of v_iteration or v_epoch. */
 struct plot_column {
@@ -17,6 +18,11 @@ struct plot_column {
 };
 /* NULL: i is past the last. */
 const struct plot_column *plot_column_at(size_t i);
+/* NULL: perhaps a metric that a job named itself. */
+const struct plot_column *plot_column_named(const char *name);
+/* A chart of a column; of such a metric without one. It borrows the lines. */
+struct chart plot_chart(const struct plot_column *column, const char *title,
+                        const struct chart_series *series, size_t n);
 /* "3_1 lr=0.1 precision=fp16" of a task, "3 mnist" of a job. */
 int plot_name(const char *word, const json_t *job, char *out, size_t cap,
               struct error *err) MUST_CHECK;

@@ -11,7 +11,6 @@
 #include "jobs/spec/spec_editor.h"
 #include "jobs/state.h"
 #include "scheduler/tools/common/render.h"
-#include "scheduler/tools/common/row_pages.h"
 #include "scheduler/tools/export/curves.h"
 #include "scheduler/tools/export/html_page.h"
 #include "scheduler/tools/export/job_charts.h"
@@ -42,16 +41,8 @@ static void add_head(struct page *p, const json_t *job)
 {
     char text[64];
     const char *state = field_str(job, "state");
-    page_add(p, "<title>Job ");
-    page_say(p, field_str(job, "display_id"));
-    page_add(p, " ");
-    page_say(p, field_str(job, "name"));
-    page_add(p, "</title>\n");
-    page_add(p, "</head><body><main>\n<h1>Job ");
-    page_say(p, field_str(job, "display_id"));
-    page_add(p, " ");
-    page_say(p, field_str(job, "name"));
-    p->bad |= buf_addf(&p->out, NULL, "</h1><p><span class=\"state %s\">",
+    page_title(p, "Job", field_str(job, "display_id"), field_str(job, "name"));
+    p->bad |= buf_addf(&p->out, NULL, "<p><span class=\"state %s\">",
                        class_of(state));
     page_say(p, state);
     page_add(p, "</span> <span class=\"dim\">");
@@ -230,19 +221,13 @@ static void add_profile(struct page *p, const json_t *reply)
 
 static void add_share(struct page *p, const char *name, double share)
 {
-    char text[32];
-    double width = share < 0 ? 0 : share > 1 ? 1 : share;
+    char text[32] = "-";
+    if (isfinite(share))
+        (void)snprintf(text, sizeof(text), "%.0f %%", 100 * share);
     page_add(p, "<tr>");
     page_cell(p, "l", name);
-    if (isfinite(share)) {
-        (void)snprintf(text, sizeof(text), "%.0f %%", 100 * share);
-        page_cell(p, "", text);
-        p->bad |= buf_addf(&p->out, NULL,
-                           "<td class=\"b\"><div class=\"bar\" "
-                           "style=\"width:%.1f%%\"></div></td></tr>\n",
-                           100 * width);
-    } else
-        page_add(p, "<td>-</td><td class=\"b\"></td></tr>\n");
+    page_cell(p, "", text);
+    page_bar(p, share);
 }
 
 /* A row of mgpu.eff/1, with its advice. */
@@ -420,12 +405,6 @@ static void add_all(struct page *p, const json_t *job, const json_t *iterations,
     page_end(p, "job", o);
 }
 
-static int take_page(void *arg, const json_t *reply, size_t n,
-                     struct error *err)
-{
-    return metric_set_take(arg, reply, n, err);
-}
-
 /* The figures and the advice of --eff. */
 static int read_eff(struct client *c, const char *word, json_t *job,
                     const json_t *iterations, json_t *profile,
@@ -451,7 +430,6 @@ static int report_one(struct client *c, const char *word, json_t *job,
     json_t *profile = NULL, *eff = NULL;
     struct metric_set own = {.n = 0};
     struct log_tail *log = calloc(1, sizeof(*log));
-    int64_t id = 0;
     page_begin(&p);
     int rc = log ? 0 : error_set(err, ERR_NOMEM, "report");
     if (rc == 0)
@@ -459,7 +437,7 @@ static int report_one(struct client *c, const char *word, json_t *job,
     if (rc == 0)
         rc = client_get(c, &epochs, err, "/v1/jobs/%s/epochs", word);
     if (rc == 0)
-        rc = row_pages(c, word, "values", &id, take_page, &own, err);
+        rc = metric_set_read(c, word, &own, err);
     if (rc == 0)
         rc = client_get(c, &profile, err, "/v1/jobs/%s/profile", word);
     if (rc == 0)

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "scheduler/tools/common/render.h"
-#include "scheduler/tools/common/row_pages.h"
 #include "scheduler/tools/export/curves.h"
 #include "scheduler/tools/export/html_page.h"
 #include "scheduler/tools/export/plot.h"
@@ -145,12 +144,6 @@ static int note_columns(struct sweep *s, size_t task, const json_t *reply,
     return 0;
 }
 
-static int take_page(void *arg, const json_t *reply, size_t n,
-                     struct error *err)
-{
-    return metric_set_take(arg, reply, n, err);
-}
-
 static int note_own(struct sweep *s, size_t task, const struct metric_set *own,
                     struct error *err)
 {
@@ -172,14 +165,13 @@ static int read_task(struct client *c, struct sweep *s, size_t task,
     const char *word = field_str(job, "display_id");
     json_t *rows = NULL, *epochs = NULL;
     struct metric_set own = {.n = 0};
-    int64_t id = 0;
     if (field_int(job, "attempt", 0) < 1)
         return 0;
     int rc = client_get(c, &rows, err, "/v1/jobs/%s/iterations?rank=0", word);
     if (rc == 0)
         rc = client_get(c, &epochs, err, "/v1/jobs/%s/epochs", word);
     if (rc == 0)
-        rc = row_pages(c, word, "values", &id, take_page, &own, err);
+        rc = metric_set_read(c, word, &own, err);
     if (rc == 0)
         rc = note_columns(s, task, rows, false, err);
     if (rc == 0)
@@ -201,15 +193,9 @@ static void add_head(struct page *p, const json_t *sweep, const json_t *jobs)
     const char *state, *sep = "";
     json_t *count;
     char text[64];
-    page_add(p, "<title>Sweep ");
-    p->bad |=
-        buf_addf(&p->out, NULL, "%" PRId64 " ", field_int(sweep, "id", 0));
-    page_say(p, field_str(first, "name"));
-    page_add(p, "</title>\n</head><body><main>\n<h1>Sweep ");
-    p->bad |=
-        buf_addf(&p->out, NULL, "%" PRId64 " ", field_int(sweep, "id", 0));
-    page_say(p, field_str(first, "name"));
-    page_add(p, "</h1><p class=\"dim\">");
+    (void)snprintf(text, sizeof(text), "%" PRId64, field_int(sweep, "id", 0));
+    page_title(p, "Sweep", text, field_str(first, "name"));
+    page_add(p, "<p class=\"dim\">");
     json_object_foreach(json_object_get(sweep, "states"), state, count)
     {
         p->bad |= buf_addf(&p->out, NULL, "%s%" JSON_INTEGER_FORMAT " ", sep,
@@ -250,14 +236,8 @@ static void add_charts(struct page *p, const struct sweep *s)
                            m->n_with);
         else
             (void)snprintf(title, sizeof(title), "%s", name);
-        bool is_epoch = m->column && m->column->is_epoch;
-        struct chart chart = {.title = title,
-                              .x_title = is_epoch ? "epoch" : "iteration",
-                              .y_title = m->column ? m->column->unit : "",
-                              .series = series,
-                              .n = m->n_curves,
-                              .from_zero = m->column && m->column->from_zero,
-                              .categories = is_epoch};
+        const struct chart chart =
+            plot_chart(m->column, title, series, m->n_curves);
         page_chart(p, &chart);
     }
     page_add(p, "</div>\n");

@@ -172,10 +172,13 @@ static int take_by(struct stat_args *a, const char *word, struct error *err)
                      word);
 }
 
-/* Stores values that need no parsing; false: the option needs more. */
-static bool take_text(struct stat_args *a, int id, const char *value)
+int stat_on_option(void *arg, const struct opt *o, const char *value,
+                   struct error *err)
 {
-    switch (id) {
+    struct stat_args *a = arg;
+    if (o->id >= FILTER_USER)
+        return job_query_option(&a->filter, o->id, value, err);
+    switch (o->id) {
     case OPT_OUTPUT:
         a->output = value;
         break;
@@ -185,21 +188,6 @@ static bool take_text(struct stat_args *a, int id, const char *value)
     case OPTION_URL:
         a->url = value;
         break;
-    default:
-        return false;
-    }
-    return true;
-}
-
-int stat_on_option(void *arg, const struct opt *o, const char *value,
-                   struct error *err)
-{
-    struct stat_args *a = arg;
-    if (o->id >= FILTER_USER)
-        return job_query_option(&a->filter, o->id, value, err);
-    if (take_text(a, o->id, value))
-        return 0;
-    switch (o->id) {
     case OPT_BY:
         return take_by(a, value, err);
     case OPT_WAIT:
@@ -369,7 +357,9 @@ int stat_settle(struct stat_args *a, struct error *err)
     return 0;
 }
 
-static int check_export(const struct stat_args *a, int n, struct error *err)
+/* Options that exclude each other. */
+static int check_rules(const struct stat_args *a, int n, bool is_cluster,
+                       struct error *err)
 {
     const bool is_paper = a->view == OPT_PAPER;
     const bool is_queue =
@@ -377,22 +367,39 @@ static int check_export(const struct stat_args *a, int n, struct error *err)
     const bool is_rows = n == 1 && a->format != EXPORT_SVG &&
                          (!a->view || a->view == OPT_METRICS ||
                           a->view == OPT_EPOCHS || a->view == OPT_PROFILE);
-    if (!a->exports)
-        return 0;
-    if (is_paper && a->format != EXPORT_CSV && a->format != EXPORT_SVG)
-        return error_set(err, ERR_USAGE,
-                         "--report NAME is exported as csv or "
-                         "svg");
-    if (a->f.json)
-        return error_set(err, ERR_USAGE, "use only one of --json and --export");
-    if (!is_paper && !is_queue && !is_rows)
-        return error_set(err, ERR_USAGE,
-                         "--export takes one job, and --metrics, --epochs or "
-                         "--profile; or no job and csv: the queue or --usage; "
-                         "or --report NAME and csv or svg");
-    if (a->format == EXPORT_TENSORBOARD && !a->output)
-        return error_set(err, ERR_USAGE,
-                         "--export tensorboard needs --output DIRECTORY");
+    const bool has_ids = !a->view || a->view == OPT_NODES ||
+                         a->view == OPT_GPUS || a->view == OPT_WATCH;
+    const struct {
+        bool is_wrong;
+        const char *why;
+    } rules[] = {
+        {is_cluster && n > 0, "that view takes no job"},
+        {a->by && a->view != OPT_USAGE, "--by goes with --usage"},
+        {a->view == OPT_REPORT && n > 1, "--report shows one job at a time"},
+        {(a->f.follow || a->has_rank) && a->view != OPT_LOGS,
+         "--follow and --rank go with --logs"},
+        {a->f.json && (a->view == OPT_PLOT || a->view == OPT_REPORT),
+         "that view has no JSON form; use --metrics --json"},
+        {a->view == OPT_LOGS && a->wait_states,
+         "--wait=STATE and --logs: a log is followed to the job's end"},
+        {a->f.json && a->view == OPT_LOGS, "a log is text; leave --json out"},
+        {a->f.json && !a->f.lines && n > 1 && !is_paper,
+         "--json shows one job at a time; --format jsonl does more"},
+        {a->exports && is_paper && a->format != EXPORT_CSV &&
+             a->format != EXPORT_SVG,
+         "--report NAME is exported as csv or svg"},
+        {a->exports && a->f.json, "use only one of --json and --export"},
+        {a->exports && !is_paper && !is_queue && !is_rows,
+         "--export takes one job, and --metrics, --epochs or --profile; or no "
+         "job and csv: the queue or --usage; or --report NAME and csv or svg"},
+        {a->exports && a->format == EXPORT_TENSORBOARD && !a->output,
+         "--export tensorboard needs --output DIRECTORY"},
+        {a->f.ids && (n > 0 || a->exports || !has_ids),
+         "--format ids goes with the queue, --watch, --nodes and --gpus"},
+    };
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+        if (rules[i].is_wrong)
+            return error_set(err, ERR_USAGE, "%s", rules[i].why);
     return 0;
 }
 
@@ -415,35 +422,7 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
     if (needs_job && n == 0)
         return error_set(err, ERR_USAGE, "which job? see %s --help",
                          stat_tool.name);
-    if (is_cluster && n > 0)
-        return error_set(err, ERR_USAGE, "that view takes no job");
-    if (a->by && a->view != OPT_USAGE)
-        return error_set(err, ERR_USAGE, "--by goes with --usage");
-    if (a->view == OPT_REPORT && n > 1)
-        return error_set(err, ERR_USAGE, "--report shows one job at a time");
-    if ((a->f.follow || a->has_rank) && a->view != OPT_LOGS)
-        return error_set(err, ERR_USAGE, "--follow and --rank go with --logs");
-    if (a->f.json && (a->view == OPT_PLOT || a->view == OPT_REPORT))
-        return error_set(err, ERR_USAGE,
-                         "that view has no JSON form; use --metrics --json");
-    if (a->view == OPT_LOGS && a->wait_states)
-        return error_set(err, ERR_USAGE,
-                         "--wait=STATE and --logs: a log is followed to the "
-                         "job's end");
-    if (a->f.json && a->view == OPT_LOGS)
-        return error_set(err, ERR_USAGE, "a log is text; leave --json out");
-    if (a->f.json && !a->f.lines && n > 1 && a->view != OPT_PAPER)
-        return error_set(err, ERR_USAGE,
-                         "--json shows one job at a time; --format jsonl does "
-                         "more");
-    if (check_plot(a, err) < 0 || check_export(a, n, err) < 0 ||
-        check_uses(a, n, err) < 0)
+    if (check_rules(a, n, is_cluster, err) < 0 || check_plot(a, err) < 0)
         return -1;
-    if (a->f.ids && (n > 0 || a->exports ||
-                     (a->view && a->view != OPT_NODES && a->view != OPT_GPUS &&
-                      a->view != OPT_WATCH)))
-        return error_set(err, ERR_USAGE,
-                         "--format ids goes with the queue, --watch, --nodes "
-                         "and --gpus");
-    return 0;
+    return check_uses(a, n, err);
 }

@@ -11,7 +11,6 @@
 #include "scheduler/tools/common/job_lines.h"
 #include "scheduler/tools/common/job_query.h"
 #include "scheduler/tools/common/options.h"
-#include "scheduler/tools/common/row_pages.h"
 
 enum { DETAIL_EVENTS = 64 };
 
@@ -104,20 +103,13 @@ int fetch_detail(struct client *c, const struct fetch *f, const char *word,
     return rc;
 }
 
-static int take_page(void *arg, const json_t *reply, size_t n,
-                     struct error *err)
-{
-    return metric_set_take(arg, reply, n, err);
-}
-
 /* All values, or with -n the last ones. */
 static int fetch_own(struct client *c, const char *word, const char *limit,
                      struct metric_set *ret, struct error *err)
 {
     json_t *values = NULL;
-    int64_t job = 0;
     if (!*limit)
-        return row_pages(c, word, "values", &job, take_page, ret, err);
+        return metric_set_read(c, word, ret, err);
     int rc = client_get(c, &values, err, "/v1/jobs/%s/values%s", word, limit);
     if (rc == 0)
         rc = metric_set_take(
