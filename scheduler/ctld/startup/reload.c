@@ -9,7 +9,7 @@
 
 /* What a daemon runs with: the configuration, and the set-up that was derived
  * from it. */
-struct life {
+struct config {
     struct conf conf;
     struct setup setup; /* with administrators of its own */
 };
@@ -19,18 +19,19 @@ struct reload {
     const struct conf *first; /* of the start; what it says of sockets stays */
     const struct setup *setup;
     char path[SETUP_PATH_CAP]; /* "": none */
-    /* NULL: that of the start. The one before is kept until the next, for
-     * the daemon takes the new one up only after it was answered. */
-    struct life *now, *before, *next; /* next: not kept yet */
+    /* running: NULL is that of the start. reload_keep() makes the candidate the
+     * running one. The daemon takes that up only after its answer, so the
+     * previous one is kept until the next reload. */
+    struct config *candidate, *running, *previous;
 };
 
-static void life_destroy(struct life *l)
+static void config_destroy(struct config *c)
 {
-    if (!l)
+    if (!c)
         return;
-    conf_clear(&l->conf);
-    free(l->setup.admins);
-    free(l);
+    conf_clear(&c->conf);
+    free(c->setup.admins);
+    free(c);
 }
 
 int reload_create(const struct args *a, const struct conf *conf,
@@ -53,9 +54,9 @@ void reload_destroy(struct reload *r)
 {
     if (!r)
         return;
-    life_destroy(r->next);
-    life_destroy(r->now);
-    life_destroy(r->before);
+    config_destroy(r->candidate);
+    config_destroy(r->running);
+    config_destroy(r->previous);
     free(r);
 }
 
@@ -96,7 +97,7 @@ static int refuse(const char *text, struct error *err)
 
 static const struct conf *in_force(const struct reload *r)
 {
-    return r->now ? &r->now->conf : r->first;
+    return r->running ? &r->running->conf : r->first;
 }
 
 static int read_file(const struct reload *r, const struct spec_set *sets,
@@ -111,25 +112,25 @@ static int read_file(const struct reload *r, const struct spec_set *sets,
     return conf_load_with(r->path, sets, n, ret, text, err);
 }
 
-static int read_life(const struct reload *r, bool reads_file,
-                     const struct spec_set *sets, size_t n, struct life *l,
-                     struct error *err)
+static int read_config(const struct reload *r, bool reads_file,
+                       const struct spec_set *sets, size_t n, struct config *c,
+                       struct error *err)
 {
     struct buf text = BUF_INIT;
-    int rc = reads_file ? read_file(r, sets, n, &l->conf, &text, err)
-                        : conf_with(in_force(r), sets, n, &l->conf, &text, err);
+    int rc = reads_file ? read_file(r, sets, n, &c->conf, &text, err)
+                        : conf_with(in_force(r), sets, n, &c->conf, &text, err);
     if (rc < 0)
         (void)refuse(buf_str(&text), err);
     buf_clear(&text);
-    if (rc == 0 && !policy_find(l->conf.scheduler.policy))
+    if (rc == 0 && !policy_find(c->conf.scheduler.policy))
         rc = error_set(err, ERR_CONFIG, "no policy '%s'",
-                       l->conf.scheduler.policy);
+                       c->conf.scheduler.policy);
     if (rc == 0)
-        rc = setup_check_notify(&l->conf, err);
-    l->setup = *r->setup;
-    l->setup.admins = NULL;
+        rc = setup_check_notify(&c->conf, err);
+    c->setup = *r->setup;
+    c->setup.admins = NULL;
     if (rc == 0)
-        rc = privileges_admins(&l->conf, &l->setup.admins, &l->setup.n_admins,
+        rc = privileges_admins(&c->conf, &c->setup.admins, &c->setup.n_admins,
                                err);
     return rc;
 }
@@ -160,32 +161,32 @@ int reload_run(void *arg, bool reads_file, const struct spec_set *sets,
                size_t n, struct ctld_fresh *ret, struct error *err)
 {
     struct reload *r = arg;
-    struct life *l = calloc(1, sizeof(*l));
-    if (!l)
+    struct config *c = calloc(1, sizeof(*c));
+    if (!c)
         return error_set(err, ERR_NOMEM, "reload");
-    if (read_life(r, reads_file, sets, n, l, err) < 0) {
-        life_destroy(l);
+    if (read_config(r, reads_file, sets, n, c, err) < 0) {
+        config_destroy(c);
         return -1;
     }
-    *ret = (struct ctld_fresh){.policy = policy_find(l->conf.scheduler.policy),
-                               .level = l->conf.log.level,
-                               .format = l->conf.log.format,
-                               .source = &l->conf};
-    setup_ctld(&l->conf, &l->setup, &ret->conf);
-    conf_changes(in_force(r), &l->conf, note_change, ret);
-    conf_changes(r->first, &l->conf, note_waiting, ret);
-    life_destroy(r->next);
-    r->next = l;
+    *ret = (struct ctld_fresh){.policy = policy_find(c->conf.scheduler.policy),
+                               .level = c->conf.log.level,
+                               .format = c->conf.log.format,
+                               .source = &c->conf};
+    setup_ctld(&c->conf, &c->setup, &ret->conf);
+    conf_changes(in_force(r), &c->conf, note_change, ret);
+    conf_changes(r->first, &c->conf, note_waiting, ret);
+    config_destroy(r->candidate);
+    r->candidate = c;
     return 0;
 }
 
 void reload_keep(void *arg)
 {
     struct reload *r = arg;
-    if (!r->next)
+    if (!r->candidate)
         return;
-    life_destroy(r->before);
-    r->before = r->now;
-    r->now = r->next;
-    r->next = NULL;
+    config_destroy(r->previous);
+    r->previous = r->running;
+    r->running = r->candidate;
+    r->candidate = NULL;
 }
