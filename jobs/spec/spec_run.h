@@ -28,8 +28,7 @@ enum spec_on_limit { ON_LIMIT_TRUNCATE, ON_LIMIT_FAIL };
 struct spec_logs {
     int64_t max_bytes;
     enum spec_on_limit on_limit;
-    bool per_rank;       /* lines have rank labels */
-    int64_t line_buffer; /* bytes of an unfinished line that are held back */
+    bool per_rank; /* lines have rank labels */
 };
 
 #endif

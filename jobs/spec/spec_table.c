@@ -422,9 +422,6 @@ static const struct schema_key keys[] = {
     {"logs.per_rank", KEY_BOOL, AT(logs.per_rank), .def = "true",
      .code = "E011",
      .doc = "of several ranks, begin each line with its rank's label"},
-    {"logs.line_buffer", KEY_SIZE, AT(logs.line_buffer), .def = "4K",
-     RANGE(64, 4096), .code = "E023",
-     .doc = "how much of an unfinished line is held back until it ends"},
 
     {"notify.to", KEY_STRING, AT(notify.to), .def = "null", NONE(0),
      .fill = FILL_SUBMIT, .code = "E023",

@@ -49,7 +49,6 @@ struct outputs {
     const struct source *open;   /* the source of the log's last, incomplete
                                   * line; NULL: none */
     struct mpirun_report report; /* a block in the launcher's output */
-    size_t line_buffer;          /* HOLD_BYTES at most */
     double ruled_s;              /* since when its first line is held back */
     size_t n;                    /* number of sources */
     struct source *sources;      /* owned */
@@ -154,8 +153,8 @@ static void take(struct outputs *o, struct source *s, const char *p, size_t n)
         size_t len = end ? (size_t)(end - p) + 1 : n;
         if (o->open == s || (s->n == 0 && end)) {
             put_line(o, s, p, len);
-        } else if (s->n + len > o->line_buffer) {
-            len = o->line_buffer - s->n;
+        } else if (s->n + len > HOLD_BYTES) {
+            len = HOLD_BYTES - s->n;
             hold(s, p, len);
             put_held(o, s);
         } else {
@@ -307,7 +306,6 @@ static int set_up(struct outputs *o, const struct outputs_conf *conf,
     if (!has_pipes)
         remove_pipes(o);
     o->has_labels = conf->has_labels;
-    o->line_buffer = (size_t)logs->line_buffer;
     o->is_plain = !has_pipes && !conf->has_labels;
     /* Before the log: a reader that finds the log finds these, too. */
     if (log_times_create(conf->dir, o->is_plain ? 0 : conf->ranks, &o->times,

@@ -205,7 +205,6 @@ static void test_defaults(void)
        "checkpoint");
     ok(s.retry.max == 2 && s.retry.resume, "retry");
     is_int(s.logs.max_bytes, 64 << 20, "log bytes");
-    is_int(s.logs.line_buffer, 4096, "bytes of an unfinished line");
     spec_clear(&s);
     spec_clear(&s);
     spec_clear(NULL);
@@ -512,7 +511,6 @@ static void test_show(void)
         "  max_bytes: 64M                        # default\n"
         "  on_limit: truncate                    # default\n"
         "  per_rank: true                        # default\n"
-        "  line_buffer: 4K                       # default\n"
         "notify:\n"
         "  to: null                              # default\n"
         "watchdog:\n"

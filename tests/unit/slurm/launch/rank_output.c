@@ -30,7 +30,7 @@ static struct outputs *begin(int32_t ranks, int32_t here, bool has_labels)
     struct outputs *o = NULL;
     const struct outputs_conf conf = {
         .dir = dir,
-        .logs = {1 << 20, ON_LIMIT_TRUNCATE, true, 4096},
+        .logs = {1 << 20, ON_LIMIT_TRUNCATE, true},
         .ranks = ranks,
         .here = here,
         .has_labels = has_labels};
@@ -81,11 +81,10 @@ static void test_one(void)
 
 static void test_plain(void)
 {
-    const struct outputs_conf conf = {
-        .dir = dir,
-        .logs = {4096, ON_LIMIT_FAIL, false, 4096},
-        .ranks = 2,
-        .here = 2};
+    const struct outputs_conf conf = {.dir = dir,
+                                      .logs = {4096, ON_LIMIT_FAIL, false},
+                                      .ranks = 2,
+                                      .here = 2};
     char more[2048];
     struct outputs *o = NULL;
     struct error err = ERROR_INIT;
@@ -101,30 +100,6 @@ static void test_plain(void)
     ok(!outputs_are_over(o), "as many bytes as are kept");
     outputs_add(o, "x", 1);
     ok(outputs_are_over(o), "and one more");
-    outputs_destroy(o);
-}
-
-static void test_line_buffer(void)
-{
-    const struct outputs_conf conf = {
-        .dir = dir,
-        .logs = {1 << 20, ON_LIMIT_TRUNCATE, true, 64},
-        .ranks = 2,
-        .here = 2};
-    char line[66], want[80];
-    struct outputs *o = NULL;
-    struct error err = ERROR_INIT;
-    if (!ok(outputs_create(&conf, &o, &err) == 0, "64 bytes: %s", err.msg))
-        return;
-    int a = open_rank(0);
-    memset(line, 'x', sizeof(line));
-    line[64] = '\0';
-    say(o, a, line);
-    is_log("", "so much of an unfinished line is held back");
-    say(o, a, "x");
-    (void)snprintf(want, sizeof(want), "[0] %sx", line);
-    is_log(want, "and not a byte more");
-    (void)close(a);
     outputs_destroy(o);
 }
 
@@ -266,7 +241,6 @@ int main(void)
         tap_skip_all("no temporary directory");
     test_one();
     test_plain();
-    test_line_buffer();
     test_many();
     test_long();
     test_report();
