@@ -97,7 +97,7 @@ static int set_option(struct args *a, int id, const char *value)
     }
 }
 
-/* What kind cv and llm compute with on a host is part of it. */
+/* Also prints the BLAS code that cv and llm compute with on a host. */
 static void print_version(void)
 {
     struct error err = ERROR_INIT;

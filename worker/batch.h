@@ -32,9 +32,9 @@ struct batch {
     struct batch_array arrays[BATCH_ARRAYS];
     int32_t n;     /* samples, with those that are no samples (padding) */
     int32_t valid; /* real samples */
-    /* What losses are averaged over: the real samples for CV, the tokens
-     * with a label for an LLM, or its pairs of answers. The host knows it when
-     * it makes the batch, so no model has to fetch it from the device. */
+    /* Losses are averaged over this: the real samples for CV, the tokens with a
+     * label for an LLM, or its pairs of answers. The host counts it when it
+     * makes the batch, so no model has to fetch it from the device. */
     double weight;
     int64_t tokens;         /* read by the model; -1: it reads none */
     int32_t judged;         /* tokens with a label */
@@ -44,7 +44,7 @@ struct batch {
     double h2d_s;           /* copying to the device, enqueueing its work */
 };
 
-/* What data says of itself to the model that is to read it. */
+/* Properties of the data that the model needs. */
 struct batch_info {
     int32_t classes;    /* of labels, and of tokens: all are below it; 0:
                          * labels are no classes */
@@ -61,7 +61,7 @@ struct batch_info {
 
 enum batch_part { BATCH_TRAIN, BATCH_EVAL, BATCH_PARTS };
 
-/* What a source is opened with. All is borrowed and outlives the source.
+/* Arguments of a source. All pointers are borrowed and outlive the source.
  *
  * The training samples of an epoch are dealt to `streams` streams. A rank
  * has `parts` of them, from `first` on: an iteration is a batch of each, so
@@ -76,18 +76,18 @@ struct batch_env {
     double deadline_s; /* of its collectives */
     const struct clock *clock;
     int32_t first, parts, streams;
-    /* How many ranks' batches this one reads in training, one behind the
-     * other: 1, all, or 0 where another rank reads them. */
+    /* How many ranks' batches this rank reads in training, one behind the
+     * other: 1, all, or 0 if another rank reads them. */
     int32_t shares;
-    /* For people: a line of the log of rank 0. */
+    /* Prints a line for people in the log of rank 0. */
     void (*say)(void *arg, const char *line);
-    /* The share of the data that this rank has tokenised, or that the process
-     * has for which it waits; NAN: it is done. NULL: no one asks. */
+    /* Reports the share of the data that this rank, or the process that it
+     * waits for, has tokenised; NAN: all. NULL: not reported. */
     void (*tokenised)(void *arg, double share);
     void *arg;
 };
 
-/* A line for people. */
+/* Formats a line for say(). */
 __attribute__((format(printf, 2, 3))) static inline void batch_say(
     const struct batch_env *env, const char *fmt, ...)
 {
@@ -120,7 +120,7 @@ struct batch_source_ops {
     /* Bytes of memory that start() will take. */
     void (*plan)(const struct batch_source *s, int64_t *ret_device,
                  int64_t *ret_host);
-    /* Before the first take().
+    /* Takes the memory; call it before the first take().
      * err  ERR_NOMEM */
     int (*start)(struct batch_source *s, struct error *err);
 

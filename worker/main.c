@@ -1,12 +1,11 @@
 /* main.c - mgpu-worker(8): one rank of a job.
  *
- *   start MPI unless alone, learn the job, claim it, run it, flush, say the
- *   last word
+ *   start MPI unless alone, read the job, claim it, run it, flush, post the
+ *   final report
  *
- * The ends differ in who speaks. When all ranks end alike, rank 0 reports
- * after everybody has flushed. When one rank fails, it reports for itself
- * and takes the whole job down, because the others may wait for it in a
- * collective: within five seconds nothing is left.
+ * If all ranks end alike, rank 0 reports after all have flushed. If one rank
+ * fails, it reports for itself and ends the whole job, because the others may
+ * wait for it in a collective: within five seconds nothing is left.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -37,7 +36,7 @@ static const double claim_patience_s = 600;
 static const double flush_s = 2, last_word_s = 2;
 static const double agree_s = 120;  /* ranks that still start */
 static const double stopping_s = 5; /* beyond the grace of the others */
-/* Of a rank that fails: the job must be gone five seconds later. */
+/* Limits of a rank that fails: the job must be gone five seconds later. */
 static const double failing_flush_s = 0.5, failing_word_s = 1;
 
 enum {
@@ -105,7 +104,7 @@ static void on_user(int signo, siginfo_t *si, void *context)
         (void)kill(-(pid_t)child_group, signo);
 }
 
-/* Who started this process, if Slurm did and nobody in between. */
+/* The parent, if Slurm started this process itself; else 0. */
 static pid_t find_step(void)
 {
     const char *task = getenv("SLURM_TASK_PID");
@@ -130,8 +129,9 @@ static void catch_signals(void)
     signals_let_users_in(); /* held by who started us */
 }
 
-/* For who started the launcher: one that cannot start ranks is not one whose
- * ranks fail. Before MPI_Init, which may well be what does. */
+/* Tells the program that started the launcher that a rank ran: a launcher that
+ * cannot start ranks differs from ranks that fail. Comes before MPI_Init, which
+ * may fail. */
 static void say_that_we_ran(void)
 {
     const char *path = getenv("MGPU_RAN");
@@ -161,7 +161,8 @@ struct run {
     char why[240];
 };
 
-/* What the others used nobody can ask any more; one that has none knows all. */
+/* The usage of other ranks cannot be asked for any more; a single rank knows
+ * all. */
 static struct report_extra known_alone(const struct run *r)
 {
     struct report_extra extra = {.stopped = -1,
@@ -227,8 +228,9 @@ fail_device(struct run *r, const struct error *err)
     fail_at(r, error_exit_status(err->code), why, node);
 }
 
-/* Each rank as the user on its own node. All have them or none begins, and as
- * nothing is claimed yet, nothing has begun when somebody puts it right. */
+/* Each rank reads the secrets as the user on its own node. If one rank lacks a
+ * secret, no rank begins; nothing is claimed yet, so the job can start once
+ * they are mended. */
 static bool take_secrets(struct run *r)
 {
     struct error why = ERROR_INIT, err = ERROR_INIT;
@@ -334,10 +336,10 @@ static void run_command(struct run *r)
     memcpy(r->why, c.why, sizeof(r->why));
 }
 
-/* How long the other ranks may take. A program may be busy for as long as
- * the job lasts; but not after one that was told to stop has: the others
- * were told too, or nobody will. In training they have agreed to stop, and
- * rank 0 may be writing a checkpoint. */
+/* How long to wait for the other ranks. A program may run as long as the job;
+ * but once one ended because it was told to stop, the others were told too, or
+ * never will be. Ranks that train have agreed to stop, and rank 0 may be
+ * writing a checkpoint. */
 static double patience_s(const struct run *r)
 {
     if (r->job.launch.spec.kind != SPEC_COMMAND)
@@ -480,8 +482,9 @@ int main(int argc, char **argv)
     r.comm->ops->destroy(r.comm);
     if (leaks_now())
         r.exit_code = error_exit_status(ERR_INTERNAL);
-    /* A launcher makes a failure of 0 from who has not left MPI; the daemon
-     * knows what was reported, and takes a signal's code for none. */
+    /* If a rank exits with 0 without MPI_Finalize, the launcher reports a
+     * failure. The daemon has the final report, and ignores the code of a
+     * signal. */
     bool is_known = a.launch != NULL && r.exit_code == 0;
     if (a.program_mpi)
         comm_mpi_take_back();

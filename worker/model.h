@@ -36,7 +36,7 @@ struct model_range {
 };
 enum { MODEL_RANGES = 512 };
 
-/* One tensor under the name that it has in a file. */
+/* A tensor and its name in a file. */
 struct model_tensor {
     const char *name;
     enum dtype dt; /* DT_N: int64 */
@@ -47,10 +47,10 @@ struct model_tensor {
 
 enum { MODEL_VALUES = 8 };
 
-/* From here on marks of the device (kernels/device.h) are the model's. */
+/* Marks of the device (kernels/device.h) from this one on are the model's. */
 enum { MODEL_MARK = 6 };
 
-/* What a forward pass over a batch leaves. Samples without a label have no part
+/* Result of a forward pass over a batch. Samples without a label have no part
  * in it. */
 struct model_result {
     double loss_sum; /* over the batch's weight; nats */
@@ -82,11 +82,11 @@ struct model_ops {
     bool can_repeat;
 
     bool is_shared_out; /* passes and sample() are collectives of all ranks */
-    /* Optional: rank 0's way to parameters that are shared out, array 0 of it.
-     * params() is this rank's share, and backward() sums that of grads(). */
+    /* Optional: rank 0's access to sharded parameters, array 0 of it. params()
+     * is this rank's shard, and backward() sums that of grads(). */
     struct shard_exchange *(*exchange)(struct model *m);
-    /* Optional: how long the device did nothing in the last forward pass, and
-     * the backward pass behind it, but wait for other ranks. After result(). */
+    /* Optional: how long the device only waited for other ranks in the last
+     * forward pass and in its backward pass. After result(). */
     void (*waited)(struct model *m, double *ret_forward_s,
                    double *ret_backward_s);
 
@@ -129,11 +129,11 @@ struct model_ops {
                                     struct error *err),
                     void *arg, struct error *err);
 
-    /* What the passes over b leave in host memory, without them. With train:
-     * of both passes. */
+    /* Changes host memory as a forward pass over b does, or with train as both
+     * passes do, without running them. */
     void (*repeat)(struct model *m, const struct batch *b, bool train);
 
-    /* Of the last forward pass, over b. Waits for the device.
+    /* Result of the last forward pass, over b. Waits for the device.
      * err  ERR_STATE no such forward pass; *ret is as it was */
     int (*result)(struct model *m, const struct batch *b,
                   struct model_result *ret, struct error *err);
@@ -141,8 +141,8 @@ struct model_ops {
     /* Device pointers, valid until destroy(): [plan.params] T. */
     void *(*params)(struct model *m);
     void *(*grads)(struct model *m);
-    /* With plan.parts: where the gradients begin that on_ready() was called
-     * with, until it returns. Their parameters may be changed there. */
+    /* With plan.parts: address of the gradients that on_ready() was called
+     * with, until it returns. It may change their parameters. */
     void *(*part)(struct model *m, int64_t first);
     /* [plan.state] A: what a forward pass in training changes beside
      * activations (the running statistics of batch norm), so that rank 0's
@@ -164,14 +164,14 @@ struct model_ops {
                   int (*each)(void *arg, const struct model_tensor *t,
                               struct error *err),
                   void *arg, struct error *err);
-    /* One tensor by name; the shape must be this model's. Of floating point
-     * types each is converted to each.
+    /* Imports a tensor by name; the shape must be this model's. Converts
+     * between all floating point types.
      * err  ERR_NOTFOUND no such name, ERR_INVAL another shape or type; both
      *      are named */
     int (*import)(struct model *m, const struct model_tensor *t,
                   struct error *err);
 
-    /* One line about itself, without an end of line: "MobileNetV2: 3504872
+    /* Describes the model in a line without newline: "MobileNetV2: 3504872
      * parameters, 1000 classes". */
     void (*describe)(const struct model *m, char *ret, size_t cap);
 

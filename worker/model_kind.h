@@ -23,7 +23,7 @@ struct model_kind {
     int (*open_data)(const struct batch_env *env, struct batch_source **ret,
                      struct error *err);
 
-    /* What create() will take on each of so many ranks; nothing is allocated.
+    /* Plans what create() takes on each of `ranks` ranks; allocates nothing.
      * err  ERR_INVAL a value is out of range; it is named */
     int (*plan)(const struct job_spec *spec, enum dtype dt,
                 const struct batch_info *data, int32_t ranks,

@@ -102,7 +102,7 @@ int job_own_dirs(const struct worker_job *j, struct error *err)
         rc = rc < 0 ? rc : own_dir(j->ckpt_dir, "checkpoint.dir", &o, err);
     }
     buf_clear(&spec);
-    /* It will be another job's later, too. */
+    /* Another job owns the directory, and will own it later: do not retry. */
     if (rc < 0 && err != NULL && err->code == ERR_STATE)
         err->code = ERR_INVAL;
     return rc;

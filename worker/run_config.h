@@ -17,15 +17,15 @@ struct worker_job {
  * err  ERR_INVAL it is none; ERR_NOTFOUND, ERR_IO, ERR_NOMEM */
 int run_config_read_job(const char *file, struct job_spec *ret,
                         struct error *err) MUST_CHECK;
-/* From launch.json. */
+/* Reads the job from launch.json. */
 int job_from_launch(const char *file, struct comm *c, struct worker_job *ret,
                     struct error *err) MUST_CHECK;
-/* From a specification alone: no daemon, number 0, all files under dir
- * (NULL: "<name>.run" in the working directory). */
+/* Reads the job from a specification alone: no daemon, number 0, all files
+ * under dir (NULL: "<name>.run" in the working directory). */
 int job_from_spec(const char *file, const char *dir, struct comm *c,
                   struct worker_job *ret, struct error *err) MUST_CHECK;
-/* The directory of results, which is the user's to name: after the claim, so
- * that the daemon can be told why it cannot be made. */
+/* Creates the directory of results, which the user names: after the claim, so
+ * that the daemon gets the reason if it cannot be made. */
 int job_make_dirs(const struct worker_job *j, struct error *err) MUST_CHECK;
 /* Rank 0 makes the directories of a training the job's: err as
  * dir_owner_take(), but ERR_INVAL where one is another job's. */

@@ -20,7 +20,7 @@ struct model_args {
     uint64_t given; /* a bit for each option's id */
 };
 
-/* What a command is, for the table in main.c. */
+/* A command, for the table in main.c. */
 struct model_command {
     const char *name;
     const char *operand; /* its one word, for messages */
@@ -55,10 +55,10 @@ enum {
 extern const struct tool model_tool;
 
 void model_args_init(struct model_args *a);
-/* For tool_main.on_option. err  ERR_USAGE */
+/* Implements tool_main.on_option. err  ERR_USAGE */
 int model_args_option(void *arg, const struct opt *o, const char *value,
                       struct error *err) MUST_CHECK;
-/* One operand, and only options of the command. err  ERR_USAGE */
+/* Requires one operand, and options of the command alone. err  ERR_USAGE */
 int model_args_check(const struct model_args *a, const struct model_command *c,
                      int operands, struct error *err) MUST_CHECK;
 

@@ -161,7 +161,7 @@ static int print_json(const struct answer *a, struct error *err)
     json_t *list = json_array();
     for (size_t i = 0; i < a->text.ids.len / sizeof(*ids); i++)
         (void)json_array_append_new(list, json_integer(ids[i]));
-    /* Of bytes that are no UTF-8 there is no string. */
+    /* JSON has no string for bytes that are not UTF-8. */
     json_t *text = json_string(buf_str(&a->text.text));
     json_t *o =
         json_pack("{s:i, s:o, s:o, s:s}", "prompt_tokens", (int)a->prompt.n,

@@ -17,11 +17,11 @@
 
 enum { CHANGES = 6 };
 
-/* The weights on each rank, or shared out. */
+/* The weights are whole on each rank, or sharded. */
 enum { BOTH = 2 };
 static const char *const both_words[BOTH] = {"ddp-ds", "fsdp"};
 
-/* What a job would take with another value. */
+/* What the job would take with another value of a key. */
 struct change {
     char text[120];
     int64_t total;
@@ -71,7 +71,7 @@ static int size_of_card(struct plan *p, struct error *err)
     return 0;
 }
 
-/* As a rank chooses it. */
+/* Chooses a device as a rank does. */
 static int find_device(struct plan *p, bool *ret_is_gpu, struct error *err)
 {
     struct device *dev = NULL;

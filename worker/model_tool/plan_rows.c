@@ -4,7 +4,7 @@
 #include "worker/llm/batches/token_stage.h"
 #include "worker/llm/llama.h"
 
-static const double deadline_s = 60; /* nobody else takes part */
+static const double deadline_s = 60; /* no other rank takes part */
 
 /* A device that is not here: what a batch takes depends on where its memory is,
  * and on whether it can be sent ahead, which a GPU can. */
@@ -48,7 +48,7 @@ static int read_data(const struct plan_rows_ask *ask, struct device *dev,
     return rc;
 }
 
-/* As token_batches.c takes it: two stages, and the lists of a batch. */
+/* Counts what token_batches.c takes: two stages, and the lists of a batch. */
 static int assume(const struct plan_rows_ask *ask, struct device *dev,
                   struct plan_rows *ret, struct error *err)
 {

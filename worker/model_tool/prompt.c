@@ -19,8 +19,8 @@ int prompt_of_text(const char *dir, const char *text, struct prompt *ret,
     return 0;
 }
 
-/* Where the answer begins whose first judged token is token n: with Llama 3 the
- * header of the message is judged as well, and "\n\n" behind it. */
+/* Finds where the answer begins whose first labelled token is token n: with
+ * Llama 3 the message's header, and "\n\n" behind it, have labels as well. */
 static int skip_header(const struct tokenizer *t, const int32_t *ids,
                        int32_t most, int32_t *io, struct error *err)
 {
@@ -40,7 +40,7 @@ static int skip_header(const struct tokenizer *t, const int32_t *ids,
     return 0;
 }
 
-/* The row's tokens up to the first that is judged, and the text of the rest.
+/* The row's tokens up to the first that has a label, and the text of the rest.
  * `each` rows of tokens are made of a row. */
 static int take_row(const struct token_data *d, int32_t each, int64_t row,
                     struct prompt *ret, struct error *err)

@@ -17,7 +17,7 @@ struct prompt {
  * err  those of tokenizer_open() and tokenizer_encode() */
 int prompt_of_text(const char *dir, const char *text, struct prompt *ret,
                    struct error *err) MUST_CHECK;
-/* A row of train.dataset: its tokens before the first that is judged, with
+/* A row of train.dataset: its tokens before the first that has a label, with
  * train_on_input false.
  * in   file  of a job
  *      row   from 1 on, as rows are counted that are not left out

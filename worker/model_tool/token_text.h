@@ -27,7 +27,7 @@ void token_text_clear(struct token_text *t);
  * the next call. */
 int token_text_add(struct token_text *t, int32_t id, const char **ret,
                    size_t *ret_len, struct error *err) MUST_CHECK;
-/* What is left at the end, complete or not. */
+/* The bytes left at the end, a complete character or not. */
 const char *token_text_rest(const struct token_text *t);
 
 /* A token that never has a text, such as the end of one. */

@@ -168,7 +168,7 @@ static const char *answer_of(const struct rows *r, int32_t i)
     return i % 2 == 0 ? ", chosen" : ", rejected";
 }
 
-/* Of the rows that are shown. */
+/* Number of rows to show. */
 static int32_t shown(const struct rows *r)
 {
     const int32_t each = is_pairs(r) ? 2 : 1;
