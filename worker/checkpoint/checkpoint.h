@@ -37,7 +37,7 @@ struct checkpoint_state {
     int32_t batch; /* done in it; 0: it has not begun */
     int32_t ranks;
     int32_t batch_size; /* of one rank's pass; 0: an older file, not known */
-    /* Of the epoch under way, for its row. */
+    /* Sums of the current epoch, for its metric row. */
     double epoch_s, loss_sum;
     int64_t samples; /* trained on */
     int64_t counted; /* samples, or label tokens of a text, whose loss is in
@@ -60,7 +60,7 @@ struct checkpoint_array {
     int32_t i;
 };
 
-/* What is saved beside it; all borrowed. */
+/* What a checkpoint holds beside the state; all pointers are borrowed. */
 struct checkpoint_parts {
     struct device *dev;
     struct model *model;
@@ -72,8 +72,8 @@ struct checkpoint_parts {
      * own back; NULL: there is no mean. */
     int (*show)(void *arg, bool on, struct error *err);
     void *arg;
-    /* The model's parameters, and array i as number i + 1 of it, are shared
-     * out; in the files they are whole. NULL: they are not. */
+    /* The model's parameters, and array i as its number i + 1, are sharded, but
+     * whole in the files. NULL: they are not. */
     struct shard_exchange *exchange;
 };
 
@@ -82,7 +82,7 @@ int checkpoint_save(const char *dir, const struct checkpoint_state *state,
                     const struct checkpoint_parts *parts, int32_t keep,
                     struct error *err) MUST_CHECK;
 
-/* As <dir>/best, in place of the one there.
+/* Saves as <dir>/best, in place of the one there.
  * err  ERR_IO; the one that was there still is */
 int checkpoint_save_best(const char *dir, const struct checkpoint_state *state,
                          const struct checkpoint_parts *parts,
@@ -106,7 +106,7 @@ int checkpoint_load(const char *dir, const struct checkpoint_parts *parts,
                     struct checkpoint_state *ret, struct buf *ret_skipped,
                     struct error *err) MUST_CHECK;
 
-/* As mkdir -p, 0700. */
+/* Creates path and its parents as mkdir -p does, with mode 0700. */
 int checkpoint_make_dirs(const char *path, struct error *err) MUST_CHECK;
 
 #endif

@@ -157,7 +157,7 @@ static int get_state(const json_t *o, struct checkpoint_state *s,
     const char *ema = checkpoint_files[CKPT_EMA];
     const json_t *best = json_object_get(o, "best");
     const json_t *scale = json_object_get(o, "loss_scale");
-    /* Before there was a difference all were counted. */
+    /* A file without "counted" is older and counted all samples. */
     const char *counted = json_object_get(o, "counted") ? "counted" : "samples";
     if (get_int(o, "version", STATE_VERSION, STATE_VERSION, &version, err) ||
         get_int(o, "iteration", 0, INT64_MAX, &s->iteration, err) ||

@@ -7,7 +7,7 @@
 #include "jobs/base/buf.h"
 #include "worker/checkpoint/checkpoint.h"
 
-/* Those with tensors before CKPT_STATE; CKPT_EMA need not be there. */
+/* Files before CKPT_STATE hold tensors; CKPT_EMA is optional. */
 enum checkpoint_file {
     CKPT_MODEL,
     CKPT_OPTIM,

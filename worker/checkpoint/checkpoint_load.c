@@ -178,7 +178,7 @@ static int give_array(const struct checkpoint_parts *parts, int32_t i,
     return parts->dev->ops->sync(parts->dev, err);
 }
 
-/* What the run that saved it had and this one has not would be lost. */
+/* Refuses arrays that this run does not have: they would be lost. */
 static int refuse_others(const struct safetensors *f,
                          const struct checkpoint_parts *parts,
                          struct error *err)
@@ -223,10 +223,9 @@ static int give_optim(const struct safetensors *f,
     return refuse_others(f, parts, err);
 }
 
-/* Of what is in the file, or is not there: it will not be any better later.
- * What cannot be read now, for an error of the disk, for rights or for want
- * of memory, may be whole: an older one in its place would throw away work,
- * and the next checkpoint would remove it. */
+/* The file is damaged or absent, and will not get better. An I/O error, missing
+ * rights or lack of memory may pass: loading an older checkpoint would lose
+ * work, and the next save would remove this one. */
 static bool is_damage(const struct error *e)
 {
     return e->code == ERR_INVAL || e->code == ERR_NOTFOUND ||

@@ -12,7 +12,7 @@
 #include "worker/checkpoint/checkpoint_internal.h"
 #include "worker/checkpoint/safetensors.h"
 
-/* Only what we put there: a directory with anything else in it stays. */
+/* Removes our files alone: a directory with another file in it stays. */
 static int remove_step(const char *dir, int64_t iteration, const char *suffix,
                        struct error *err)
 {
@@ -66,7 +66,7 @@ static int write_model(struct st_writer *w,
     return model_export(parts->model, write_one, w, err);
 }
 
-/* One that is shared out, unit by unit. */
+/* Writes a sharded array, unit by unit. */
 static int write_shared(struct st_writer *w,
                         const struct checkpoint_parts *parts, int32_t i,
                         void *host, struct error *err)
@@ -193,9 +193,9 @@ static int write_step(const char *step, const struct checkpoint_state *state,
     return file_atomic_sync(step, err);
 }
 
-/* One of the same name is the same position written again, or one that was
- * found damaged: the new one takes its place, in one step where the file
- * system can, and the old one is then the .tmp that is removed. */
+/* A checkpoint of this name is the same position written again, or a damaged
+ * one. The new one replaces it, in one step where the file system can exchange
+ * names; then the old one is the .tmp, which publish() removes. */
 static int replace(const char *dir, int64_t iteration, const char *tmp,
                    const char *to, struct error *err)
 {
@@ -226,8 +226,8 @@ static int publish(const char *dir, int64_t iteration, const char *tmp,
     return rc;
 }
 
-/* Those of a higher number were passed over as damaged, or belong to a run
- * that was given up: loading must not find them again. */
+/* Checkpoints of a higher number are damaged, or belong to a run that was given
+ * up: loading must not find them again. */
 static void remove_old(const char *dir, int64_t newest, int32_t keep)
 {
     int64_t *list = NULL;
@@ -241,8 +241,8 @@ static void remove_old(const char *dir, int64_t newest, int32_t keep)
     free(list);
 }
 
-/* A directory that somebody put something into stays, and is no reason not
- * to save: what we put there is gone. */
+/* A directory with files of others stays, which does not prevent saving: our
+ * files in it are gone. */
 static void remove_tmp(const char *dir)
 {
     int64_t *list = NULL;
@@ -254,7 +254,7 @@ static void remove_tmp(const char *dir)
     free(list);
 }
 
-/* As that of an iteration, or CKPT_BEST. */
+/* Saves as the checkpoint of iteration `name`, or as CKPT_BEST. */
 static int save_as(const char *dir, int64_t name,
                    const struct checkpoint_state *state,
                    const struct checkpoint_parts *parts, struct error *err)

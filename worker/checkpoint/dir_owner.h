@@ -1,4 +1,4 @@
-/* dir_owner.h - whose a directory of results or checkpoints is.
+/* dir_owner.h - which job owns a directory of results or checkpoints.
  *
  * It belongs to one job over all of its attempts. The first of them leaves
  * DIR_OWNER_FILE there: the job's id, drawn at its submit, and for people its

@@ -92,9 +92,9 @@ struct st_writer {
 
 void safetensors_writer_init(struct st_writer *w, int fd);
 void safetensors_writer_clear(struct st_writer *w);
-/* Before the first safetensors_declare(), or not at all: metadata {"format":
- * format}, which transformers and PEFT want to be "pt". format: as a tensor's
- * name. */
+/* Declares metadata {"format": format}, which transformers and PEFT want to be
+ * "pt". Optional, and before the first safetensors_declare(). format:
+ * characters as in a tensor's name. */
 int safetensors_declare_format(struct st_writer *w, const char *format,
                                struct error *err) MUST_CHECK;
 /* name: letters, digits, '.', '_' and '-' */
