@@ -42,12 +42,12 @@ void buckets_init(struct buckets *ret, struct comm *comm,
                   enum dtype dt, double deadline_s);
 
 void buckets_begin(struct buckets *b);
-/* As model_backward() wants it; arg is the struct buckets. */
+/* A callback for model_backward(); arg is the struct buckets. */
 int buckets_on_ready(void *arg, int64_t first, int64_t count,
                      struct error *err) MUST_CHECK;
 /* Would the gradients from `first` on complete a piece? */
 bool buckets_are_due(const struct buckets *b, int64_t first);
-/* On a copy of the buckets: as if that piece had been started. */
+/* Counts that piece as started, in a copy of the buckets. */
 void buckets_suppose(struct buckets *copy, int64_t first);
 /* Starts the last piece, when all gradients are final. */
 int buckets_flush(struct buckets *b, struct error *err) MUST_CHECK;

@@ -24,8 +24,8 @@ struct comm;
 
 enum { COMM_INFLIGHT = 8 };
 enum comm_op { COMM_SUM, COMM_MAX };
-/* What is summed; counts and flags travel as I64. Two values of 16 bits are
- * added in fp32, and their sum is rounded: of n ranks there are n - 1
+/* The type of what is summed; counts and flags travel as I64. Two values of 16
+ * bits are added in fp32, and the sum is rounded: n ranks need n - 1
  * roundings. */
 enum comm_type { COMM_F64, COMM_F32, COMM_F16, COMM_BF16, COMM_I64 };
 
@@ -84,7 +84,8 @@ enum comm_type comm_type_of(enum dtype dt);
  * than the set. */
 cpu_set_t comm_own_cpus(void);
 
-/* For implementations. err ERR_INVAL root is no rank; says `what` it was for */
+/* Checks `root` for implementations. err ERR_INVAL no rank; says `what` it is
+ * for */
 int comm_check_root(const struct comm *c, int32_t root, const char *what,
                     struct error *err) MUST_CHECK;
 
@@ -117,18 +118,18 @@ void comm_mpi_take_back(void);
  * err  ERR_EXTERN */
 int comm_mpi_use(int32_t ranks, struct error *err) MUST_CHECK;
 
-/* After comm_mpi_start(). `dev` may be NULL: host memory. */
+/* Call it after comm_mpi_start(). `dev` NULL: host memory. */
 int comm_mpi_create(struct device *dev, struct comm **ret,
                     struct error *err) MUST_CHECK;
 
-/* Of this rank and no other; needs no MPI. `dev` as above. */
+/* A communicator of this rank alone; needs no MPI. `dev` as above. */
 int comm_alone_create(struct device *dev, struct comm **ret,
                       struct error *err) MUST_CHECK;
 
-/* Of ranks that leave MPI to the program that each of them runs; a launcher
- * started them, and says who they are. They use files below `dir`, which all of
- * them see and which is made. It has broadcast from rank 0, all_reduce of I64,
- * one of them at a time, and barrier. */
+/* A communicator of ranks whose programs use MPI themselves; a launcher started
+ * the ranks and numbers them. It keeps files below `dir`, which it creates and
+ * all ranks see. It has broadcast from rank 0, all_reduce of I64, one of them
+ * at a time, and barrier. */
 int comm_files_create(const char *dir, struct comm **ret,
                       struct error *err) MUST_CHECK;
 

@@ -30,8 +30,8 @@ struct comm_count {
  * err  ERR_NOMEM inner stays the caller's */
 int comm_count_create(struct comm *inner, bool owned, struct comm **ret,
                       struct error *err) MUST_CHECK;
-/* From now on adds to to[COMM_WORK_N], which the caller keeps; NULL: no more.
- * `c` is of comm_count_create(). */
+/* From now on adds to to[COMM_WORK_N], which the caller keeps; NULL ends it.
+ * comm_count_create() made `c`. */
 void comm_count_to(struct comm *c, struct comm_count *to);
 
 #endif

@@ -194,7 +194,7 @@ static void forget(struct comm_files *m)
     }
 }
 
-/* On rank 0: what all say, and the answer. */
+/* Rank 0 combines what all ranks sent, and writes the answer. */
 static int gather(struct comm_files *m, double until_s, double deadline_s,
                   struct error *err)
 {
@@ -286,7 +286,8 @@ static int32_t number(const char *name, int32_t otherwise)
     return n >= 0 && n < INT32_MAX ? (int32_t)n : otherwise;
 }
 
-/* As the launcher says it. mpirun may run below srun, and not the other way. */
+/* mpirun's variables come first: mpirun may run below srun, but not srun below
+ * mpirun. */
 static void find_place(struct comm *c)
 {
     static const char *const names[][4] = {
@@ -301,7 +302,7 @@ static void find_place(struct comm *c)
     c->local_size = number(names[i][3], 1);
 }
 
-/* A word that all ranks of this start know, and no other start. */
+/* A name that all ranks of this start share, and no other start has. */
 static void find_namespace(char ret[NAMESPACE_CAP])
 {
     const char *job = getenv("PMIX_NAMESPACE");

@@ -168,7 +168,7 @@ static bool is_staged(const struct comm_mpi *m)
     return m->dev != NULL && !m->dev->host_memory;
 }
 
-/* Where a collective that works in place finds x: there, or in the slot.
+/* Gives an in-place collective its buffer: x itself, or the slot's copy of it.
  *
  * in  sends, receives  what x is to this rank
  */
@@ -535,8 +535,8 @@ int comm_mpi_create(struct device *dev, struct comm **ret, struct error *err)
     m->mpi = MPI_COMM_NULL;
     for (int i = 0; i < 4; i++)
         m->ops16[i / 2][i % 2] = MPI_OP_NULL;
-    /* Without errors as codes the first one would end the process with no
-     * word to the daemon. */
+    /* The default handler would end the process at the first error, before it
+     * could tell the daemon. */
     (void)MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     /* The default slack of 50 us would double each nap. */
     (void)prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);

@@ -27,11 +27,11 @@ static const double init_deadline_s = 300;
 /* A rank that has failed ends within five seconds, though what it started
  * may wait for ranks that will never come. */
 static const double end_deadline_s = 2;
-/* As in comm_mpi.c; a query of an event costs about 1 us. */
+/* Polls for so long before it naps; a query of an event costs about 1 us. */
 static const double spin_s = 500e-6;
 enum { NAP_NS = 50 * 1000 };
 
-/* From cuda.h, which is not included: a driver result is an int here. */
+/* Values of cuda.h, which is not included: a driver result is an int here. */
 enum { CU_OK = 0, CU_NOT_READY = 600, CU_NON_BLOCKING = 1, CU_NO_TIMING = 2 };
 
 /* Up to 2.23 nccl.h has ncclBfloat16 only where cuda_bf16.h has the type, and

@@ -34,7 +34,7 @@ static int take_ticket(struct comm *c, int *ret_ticket, struct error *err)
                      COMM_INFLIGHT);
 }
 
-/* As the device's next operation finds it. */
+/* On a device the copy is ordered with its other operations. */
 static int copy(struct comm *c, void *out, const void *in, size_t bytes,
                 int *ret_ticket, struct error *err)
 {

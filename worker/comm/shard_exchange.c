@@ -3,7 +3,7 @@
 
 enum what { GATHER, SCATTER, END };
 
-/* From rank 0 to the others, before each step that needs them. */
+/* Rank 0 sends a request before each step that needs the other ranks. */
 struct request {
     int32_t what, array, unit;
 };
@@ -44,7 +44,7 @@ static int scatter(struct shard_exchange *x, int32_t array, int32_t unit,
                             0, x->deadline_s, err);
 }
 
-/* What was stored goes to its ranks. */
+/* Scatters a unit that was stored to its ranks. */
 static int flush(struct shard_exchange *x, struct error *err)
 {
     if (!x->is_changed)
@@ -69,7 +69,8 @@ static int have(struct shard_exchange *x, int32_t array, int32_t unit,
     return 0;
 }
 
-/* Of [*first, ...) what lies in one unit, where it is whole. */
+/* Gathers the unit of `first`, and gives the part of [first, first + count)
+ * that lies in it. */
 static int next(struct shard_exchange *x, int32_t array, int64_t first,
                 int64_t count, void **ret_at, int64_t *ret_n, struct error *err)
 {

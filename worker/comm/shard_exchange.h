@@ -1,5 +1,5 @@
-/* shard_exchange.h - rank 0 reads and writes arrays that are shared out, as if
- * it had all of them: for checkpoints and results.
+/* shard_exchange.h - rank 0 reads and writes sharded arrays as if it had all of
+ * them: for checkpoints and results.
  *
  * Rank 0 calls shard_fetch() and shard_store(), in any order, and then
  * shard_end(). Meanwhile the others are in shard_serve(), which does their

@@ -1,4 +1,4 @@
-/* shards.h - an array that the ranks share out: each keeps a part.
+/* shards.h - an array that is sharded over the ranks: each keeps a part.
  *
  * The whole array is a row of units, such as the layers of a model. Every unit
  * is cut into as many chunks of one size as there are ranks, and zeros fill
@@ -25,7 +25,7 @@ struct shard_unit {
 
 struct shards {
     int32_t rank, ranks;
-    int32_t n;                /* 0: the array is not shared out */
+    int32_t n;                /* 0: the array is not sharded */
     struct shard_unit *units; /* owned */
     int64_t elements;         /* of a shard */
     int64_t largest;          /* of the largest unit, filled up */
@@ -42,7 +42,7 @@ int64_t shards_whole(const struct shards *s);
 /* The unit that an element of the whole array is in. */
 int32_t shards_find(const struct shards *s, int64_t element);
 
-/* What this rank keeps of a part of the whole that lies in one unit. */
+/* The elements that this rank keeps of a range within one unit. */
 struct shard_part {
     int64_t first; /* of the whole's elements */
     int64_t at;    /* where it lies in the shard */
