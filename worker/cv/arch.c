@@ -31,7 +31,7 @@ int32_t arch_channels(double v)
     return c < 0.9 * v ? c + 8 : c;
 }
 
-/* One convolution and its norm, named "features.F.conv" and so on. */
+/* Appends a convolution and its norm, named "features.F.conv" and so on. */
 static struct layer *add(struct builder *b, enum layer_kind kind, int32_t cout,
                          int32_t stride, double cap)
 {

@@ -196,8 +196,8 @@ static void describe(const struct batch_source *source, int32_t batches,
 
 /* ---- loaders ------------------------------------------------------------- */
 
-/* On a GPU the rank's own thread mostly waits; on the host all cores compute,
- * and what decodes slows every one of their loops down. */
+/* On a GPU the rank's own thread mostly waits. On the host all cores compute,
+ * and decoding threads slow every loop down. */
 static int32_t workers_of(const struct image_batches *s)
 {
     int32_t asked = s->env.spec->dataset.workers, n;

@@ -42,7 +42,7 @@ static int64_t padding_bytes(const struct mobilenet_conf *conf,
                                  (int64_t)dtype_bytes(conf->dt);
 }
 
-/* With so many columns of the stem's patches. */
+/* Lays out the arena; a patch of the stem has `columns` columns. */
 static void lay_out(const struct mobilenet_conf *conf, const struct arch *a,
                     int32_t columns, void *base, struct arena *ret,
                     struct model_plan *plan)

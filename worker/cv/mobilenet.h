@@ -47,7 +47,7 @@ int mobilenet_create(struct device *d, const struct mobilenet_conf *conf,
 /* Jobs of kind cv. */
 extern const struct model_kind mobilenet_kind;
 
-/* Of the last forward(train = false); [n, classes] doubles, host. */
+/* Logits of the last forward(train = false): [n, classes] doubles, host. */
 int mobilenet_logits(struct model *m, int32_t n, double *ret,
                      struct error *err) MUST_CHECK;
 

@@ -77,7 +77,7 @@ static int head(struct pass *p, struct error *err)
                            (int64_t)n * side * side, f, err);
 }
 
-/* Where the gradients of row i's norm go. */
+/* Destination of the gradients of row i's norm. */
 static struct norm_grad norm_of_row(const struct mobilenet *m, int32_t i)
 {
     const struct layer *l = &m->arch.layers[i];
@@ -88,7 +88,7 @@ static struct norm_grad norm_of_row(const struct mobilenet *m, int32_t i)
     };
 }
 
-/* Where the patches are padded, so is the gradient of the weights. */
+/* The weights' gradient is padded as the patches are. */
 static int stem(const struct pass *p, struct error *err)
 {
     struct mobilenet *m = p->m;
@@ -108,8 +108,8 @@ static int stem(const struct pass *p, struct error *err)
                 : 0;
 }
 
-/* Where a skip begins in front of a depthwise convolution: what it carries
- * is added before the gate of the norm. */
+/* extra: what a skip carries that begins in front of the convolution; it is
+ * added before the gate of the norm. */
 static int depthwise_of_kept(const struct pass *p, int32_t i, void *dx,
                              const void *d, const void *extra,
                              struct error *err)
@@ -170,7 +170,7 @@ static int row(struct pass *p, int32_t i, struct error *err)
         p->carry = p->dy;
         p->carry_to = l->skip;
     }
-    /* Nobody asks for the gradient of the image. */
+    /* The image needs no gradient. */
     if ((i > 0 ? convolution(p, i, err) : stem(p, err)) < 0)
         return -1;
     return ready(p, l->weight, l->beta + l->cout, err);

@@ -11,7 +11,7 @@
 #include "jobs/base/rng.h"
 #include "worker/cv/tensors.h"
 
-/* What a slot starts from: normal with this std, or the constant if 0. */
+/* Initial values of a slot: normal with this std, or the constant if 0. */
 static double start_of(const struct mobilenet *m, const struct slot *s,
                        double *ret_constant)
 {

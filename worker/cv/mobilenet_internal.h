@@ -5,7 +5,7 @@
 #include "worker/cv/arch.h"
 #include "worker/cv/image_batches.h"
 
-/* What a row keeps from the forward for the backward pass. */
+/* Activations of a row that the backward pass needs. */
 struct acts {
     void *z;           /* [rows, cout] T, the convolution's output */
     void *y;           /* [rows, cout] T, after norm and skip; NULL where the
@@ -16,8 +16,8 @@ struct acts {
 
 enum { MODEL_DY = 3 }; /* gradients of activations alive at the same time */
 
-/* Where everything lies in the arena; mobilenet.c sets all of it twice, first
- * from address 0 to learn the sizes. */
+/* Addresses in the arena; mobilenet.c sets all of them twice, first from
+ * address 0 to learn the sizes. */
 struct arena {
     void *params, *grads; /* [arch.params] T */
     void *running;        /* [arch.running] A */
@@ -48,7 +48,7 @@ struct mobilenet {
     void *host;                   /* staging for results; owned */
     int64_t tracked[ARCH_LAYERS]; /* num_batches_tracked */
 
-    /* Of the last forward(). */
+    /* State of the last forward(). */
     const int32_t *label; /* borrowed until backward() */
     int32_t n;            /* 0: there was none */
     bool train;

@@ -79,7 +79,7 @@ int64_t tensor_slot_largest(const struct mobilenet *m)
     return most;
 }
 
-/* Where torchvision's element j of this slot lies in ours. */
+/* Index in our layout of torchvision's element j of the slot. */
 static int64_t ours(const struct mobilenet *m, const struct slot *s, int64_t j)
 {
     if (s->row < 0 || s->part != 0)

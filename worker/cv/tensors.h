@@ -21,7 +21,7 @@ struct slot {
 
 void tensor_slot_get(const struct mobilenet *m, int32_t i, struct slot *ret);
 
-/* What its values are on the device; not for SLOT_TRACKED. */
+/* Type of the slot's values on the device; not for SLOT_TRACKED. */
 enum dtype tensor_slot_dtype(const struct mobilenet *m, const struct slot *s);
 
 /* The largest n of all slots. */
