@@ -2,7 +2,7 @@
  *
  * A stage has a twin on the device: one copy moves a batch of any size. With
  * ahead there are two of them, which are filled in turn; labels and images
- * then have places of their own, for who captured their addresses.
+ * then have places of their own, because a captured graph has their addresses.
  */
 #include "worker/data/loader.h"
 
@@ -20,7 +20,7 @@ struct loader {
     void *x;         /* NULL: in dev, as it was copied */
     int32_t *label;  /* NULL: in dev */
     uint8_t *pixels; /* planar, of bytes: the images of dev as [H, W, C] */
-    /* With ahead: */
+    /* Used with `ahead` alone: */
     struct fetch_batch next;
     bool has_next;
     int32_t turn; /* of the dev that is filled next */
@@ -176,7 +176,7 @@ int loader_put(struct loader *l, const struct fetch_ask *ask, struct error *err)
     return prefetch_put(l->fetch, ask, err) < 0 ? error_wrap(err, "loader") : 0;
 }
 
-/* Until the stage of the batch taken last is read. */
+/* Waits until the device has read the stage of the last batch. */
 static int wait_for_copy(struct loader *l, struct error *err)
 {
     if (!l->has_sent)
@@ -241,7 +241,7 @@ static int unpack_bytes(struct loader *l, const uint8_t *from, const void *list,
                           channels_of(c), &l->ds->norm, err);
 }
 
-/* From the stage's twin to what the model reads. */
+/* Unpacks the device's copy of a stage into what the model reads. */
 static int unpack(struct loader *l, const uint8_t *dev, int32_t n,
                   struct error *err)
 {

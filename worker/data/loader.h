@@ -66,15 +66,15 @@ int loader_create(struct device *d, const struct loader_conf *conf,
                   struct loader **ret, struct error *err) MUST_CHECK;
 void loader_destroy(struct loader *l); /* NULL is fine */
 
-/* What is put ahead is prepared by the threads; see prefetch_put() and
+/* Threads prepare the batches that are put; see prefetch_put() and
  * prefetch_reset(). */
 bool loader_has_room(const struct loader *l);
 int loader_put(struct loader *l, const struct fetch_ask *ask,
                struct error *err) MUST_CHECK;
 void loader_reset(struct loader *l);
 
-/* With ahead: begins to copy the next batch, when one was put and it costs no
- * waiting for the threads. Call it when the device has work to do.
+/* With ahead: begins to copy the next batch, if one was put and the threads
+ * have finished it. Call it when the device has work to do.
  * err  as loader_take() */
 int loader_ahead(struct loader *l, struct error *err) MUST_CHECK;
 

@@ -106,7 +106,7 @@ static struct image_u8 *list_of(const struct fetch *f, const struct stage *s)
     return (struct image_u8 *)(void *)(s->memory + f->layout.list_at);
 }
 
-/* Room for one image's bytes; where it is depends on who comes first. */
+/* Reserves room for one image's bytes, in the order in which threads ask. */
 static uint8_t *reserve(struct fetch *f, struct stage *s, struct image_u8 *m)
 {
     size_t n = (size_t)m->H * (size_t)m->W * (size_t)m->C;
@@ -195,7 +195,7 @@ static int read_part(struct fetch *f, struct stage *s, struct thread *t,
     return 0;
 }
 
-/* What the user can have passed over: the file, not the machine. */
+/* A failure that skip_bad may pass over: the file's, not the machine's. */
 static bool is_bad_row(const struct error *e)
 {
     return e->code == ERR_INVAL || e->code == ERR_LIMIT ||
@@ -207,7 +207,7 @@ static void note_failure(const struct fetch *f, struct stage *s, int32_t i,
 {
     bool fatal = !f->conf.skip_bad || !is_bad_row(why);
     s->bad++;
-    /* Of those that end the job the first counts, else of all. */
+    /* The first failure that ends the job counts, else the first of all. */
     if (s->why.code == ERR_NONE || (fatal && !s->fatal) ||
         (fatal == s->fatal && i < s->why_at)) {
         s->why = *why;
@@ -250,7 +250,7 @@ static void run_task(struct fetch *f, struct stage *s, int32_t i,
 /* ---- threads -------------------------------------------------------------
  */
 
-/* The next image that nobody has begun; false when there is none. */
+/* The next image that no thread has begun; false when there is none. */
 static bool next_task(struct fetch *f, struct stage **ret, int32_t *ret_i)
 {
     if (f->at < f->takes)
@@ -409,7 +409,7 @@ int prefetch_put(struct fetch *f, const struct fetch_ask *ask,
     return 0;
 }
 
-/* Until everything of the oldest batch that was begun is finished. */
+/* Waits until all tasks of the oldest batch are finished. */
 static struct stage *finish_oldest(struct fetch *f)
 {
     struct stage *s = &f->stages[f->takes % f->n_stages];

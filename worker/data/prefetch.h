@@ -72,7 +72,7 @@ int prefetch_create(const struct fetch_conf *conf, const struct dataset *ds,
                     struct fetch **ret, struct error *err) MUST_CHECK;
 void prefetch_destroy(struct fetch *f); /* NULL is fine */
 
-/* For page-locking: stage i, NULL after the last. */
+/* Address of stage i, to page-lock it; NULL after the last. */
 uint8_t *prefetch_stage(const struct fetch *f, int32_t i);
 
 bool prefetch_has_room(const struct fetch *f); /* for one more put */

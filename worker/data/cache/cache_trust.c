@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* What the kernel shows for a user without a number in this namespace; sysctl
- * kernel.overflowuid, which nobody changes. */
+/* The kernel shows this uid for a user without a number in this namespace: the
+ * default of sysctl kernel.overflowuid, which sites leave as it is. */
 enum { OVERFLOW_UID = 65534 };
 
 struct cache_trust cache_trust_of(const struct data_files *files)

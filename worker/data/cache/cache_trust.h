@@ -1,10 +1,10 @@
-/* cache_trust.h - whose files of tokenised rows are taken.
+/* cache_trust.h - which files of tokenised rows a job may trust.
  *
- * A job trains on what such a file says, and the file lies where its data lie,
- * which may be where everybody can make files. So the file and its directory
- * belong to this user, to root, or to the owner of the data, who could as well
- * have changed the data; and nobody else can write to them. The check is one of
- * names and numbers: what the file says is checked by token_file.h. */
+ * A job trains on what such a file says, and the file lies beside the data,
+ * where every user may be able to create files. So the file and its directory
+ * must belong to this user, to root, or to the owner of the data, who could as
+ * well change the data, and no other user may write to them. Only owners and
+ * permissions are checked here; token_file.h checks the content. */
 #ifndef MGPU_WORKER_DATA_CACHE_CACHE_TRUST_H
 #define MGPU_WORKER_DATA_CACHE_CACHE_TRUST_H
 
@@ -23,11 +23,11 @@ struct cache_trust {
  * here (user_namespaces(7)): two such owners look the same. */
 struct cache_trust cache_trust_of(const struct data_files *files);
 
-/* err  ERR_DENIED "'path' ...": whose it is, or who may write to it */
+/* err  ERR_DENIED "'path' ...": names the owner, or who may write to it */
 int cache_trust_check(const struct cache_trust *t, const char *path,
                       const struct stat *st, struct error *err) MUST_CHECK;
 
-/* The same of a directory, and of the symbolic link that leads to it.
+/* Checks a directory in the same way, and the symbolic link that leads to it.
  * out  ret_is_own  it is this user's, who may write to it: files of others are
  *                  never replaced, not even by root
  * err  ERR_DENIED; ERR_INVAL no directory; as stat(2) */

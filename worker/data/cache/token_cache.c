@@ -106,7 +106,7 @@ static int tokenise(struct cache *c, int32_t threads,
     conf.spill = spill;
     c->start_s = c->said_s = c->told_s = c->conf->clock->now_s(c->conf->clock);
     if (c->fd >= 0)
-        token_lock_tell(c->fd, 0); /* an older process told another */
+        token_lock_tell(c->fd, 0); /* an earlier holder wrote another */
     return token_data_open(&conf, ret, err);
 }
 
@@ -146,8 +146,8 @@ static bool found(struct cache *c, struct token_data *ret)
     return false;
 }
 
-/* Those that wait for the rows tokenise for themselves from now on, all at
- * once: the lock that they get has no name any more. */
+/* Processes that wait for the lock now tokenise for themselves, all at once:
+ * the lock file that they get has no name any more. */
 static void give_up(struct cache *c, const struct error *why)
 {
     say(c->conf, "tokenised rows are not kept: %s", why->msg);
@@ -226,9 +226,9 @@ static int make(struct cache *c, struct token_data *ret, struct error *err)
     return 0;
 }
 
-/* Tells the share of the process that has the lock, as if it were our own. One
- * that stands still is told once, so that nobody takes this process for one
- * that works. */
+/* Reports the share of the process that has the lock as if it were our own. A
+ * share that does not change is reported once, so that this process does not
+ * look as if it worked. */
 static void follow(struct cache *c)
 {
     const struct token_cache_conf *conf = c->conf;
@@ -292,7 +292,7 @@ static int wait_for_other(struct cache *c)
     return rc;
 }
 
-/* Returns 0: the lock is held; else it is not, and nobody waits for it. */
+/* Returns 0: the lock is held; else it is not, and we do not wait. */
 static int wait_turn(struct cache *c)
 {
     const struct timespec poll = {.tv_nsec = POLL_NS};

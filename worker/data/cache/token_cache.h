@@ -3,11 +3,11 @@
  *
  * The file's name is the SHA-256 of all that the tokens follow from: the bytes
  * of the data and of the tokenizer, the keys of the specification, and a
- * version. It is written under another name, renamed, and read by all. Who
- * writes it holds a lock on a file beside it (token_lock.h); others wait for
- * that lock, in no collective, as long as the writer works, and take over if it
- * dies. A file that is damaged is made again, and one that somebody else may
- * have written is not looked at (cache_trust.h).
+ * version. It is written under another name, renamed, and read by all. The
+ * writer holds a lock on a file beside it (token_lock.h); others wait for that
+ * lock, in no collective, as long as the writer works, and take over if it
+ * dies. A damaged file is made again, and one that another user may have
+ * written is not read (cache_trust.h).
  *
  * The process that makes it uses all processors that the ranks of its node may
  * run on, and little memory: tokens go to the file as they come. Where there is
@@ -32,10 +32,11 @@ struct token_cache_conf {
     int32_t threads_alone; /* of this process, where each tokenises; 0: one
                             * for each processor */
     const struct clock *clock;
-    /* A line for people; NULL: none. */
+    /* Prints a line for people; NULL: does not. */
     void (*say)(void *arg, const char *line);
-    /* The share that this process has tokenised, or the one that it waits for;
-     * at most once a second, and when it changes. NULL: no one asks. */
+    /* Reports the share that this process, or the one that it waits for, has
+     * tokenised; once a second at most, and if it changed. NULL: not
+     * reported. */
     void (*tokenised)(void *arg, double share);
     void *arg;
 };
@@ -45,7 +46,7 @@ struct token_cache_conf {
 const char *token_cache_tokenizer(const struct job_spec *s,
                                   const struct spec_text *text);
 
-/* As token_data_open(). */
+/* As token_data_open(), but reads from the cache, and fills it. */
 int token_cache_open(const struct token_cache_conf *conf,
                      struct token_data *ret, struct error *err) MUST_CHECK;
 

@@ -154,7 +154,7 @@ static int check_sum(struct reading *r, int k)
     return sum == r->h.sum[k] ? 0 : damaged(r, "damaged");
 }
 
-/* Its parts are as long as the file: no size below is larger. */
+/* Checks that the parts fill the file: no size below is larger than it. */
 static int read_header(struct reading *r, size_t size)
 {
     if (size < sizeof(r->h))
@@ -171,7 +171,7 @@ static int read_header(struct reading *r, size_t size)
     return check_sum(r, 3);
 }
 
-/* One behind the other and within the ids. */
+/* Checks that the rows follow each other and lie within the ids. */
 static int check_rows(struct reading *r)
 {
     struct token_data *d = r->to;
@@ -210,8 +210,8 @@ static int read_rows(struct reading *r)
     return check_rows(r);
 }
 
-/* Counts labels of tokens [at, at + n), but for the first of each row, which
- * is never judged. */
+/* Counts labels of tokens [at, at + n), but for the first of each row, which no
+ * token before it predicts. */
 static int32_t count_judged(struct reading *r, const int32_t *label,
                             uint64_t at, size_t n, int32_t *io_row,
                             int32_t *io_in_row)

@@ -12,10 +12,10 @@
 int token_file_write(const char *path, struct token_data *d,
                      struct error *err) MUST_CHECK;
 
-/* Where ids begin in a file. */
+/* Offset of the ids in a file. */
 int64_t token_file_base(void);
 
-/* What a file has to say so that it can be used. */
+/* Conditions that a file must meet to be used. */
 struct token_file_want {
     const struct cache_trust *trust; /* NULL: the file is anybody's */
     int32_t files;                   /* of the data */

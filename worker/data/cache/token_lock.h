@@ -11,8 +11,8 @@
 
 #include "jobs/base/error.h"
 
-/* Makes the file if there is none. A lock of others, who may hold it for ever,
- * is none.
+/* Creates the file if there is none. The file of another user is refused: its
+ * owner could hold the lock for ever.
  * err  ERR_DENIED neither this user's nor root's; ERR_INVAL no regular file; as
  *      open(2)
  * Returns a descriptor. */
@@ -21,13 +21,13 @@ int token_lock_open(const char *path, struct error *err) MUST_CHECK;
 /* Returns 0: held; 1: another holds it; -1: errno says why. Never waits. */
 int token_lock_try(int fd);
 
-/* Removed meanwhile: the holder of the lock wants nobody to follow it. */
+/* The lock file was removed: the holder of the lock wants no successor. */
 bool token_lock_is_gone(int fd);
 
-/* The holder's share, from 0 to 1. Nobody depends on it: a share that cannot
- * be written is left out. */
+/* Writes the holder's share, from 0 to 1. A share that cannot be written is
+ * left out. */
 void token_lock_tell(int fd, double share);
-/* What the holder has told; NAN: nothing. */
+/* The share that the holder wrote; NAN: none. */
 double token_lock_told(int fd);
 
 #endif

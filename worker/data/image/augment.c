@@ -51,13 +51,13 @@ static int32_t below(int32_t n, uint32_t word)
     return (int32_t)((uint64_t)word * (uint64_t)n >> 32);
 }
 
-/* As Python's round(): halves to the even neighbour. */
+/* Rounds as Python's round() does: halves to the even neighbour. */
 static double even(double x)
 {
     return nearbyint(x);
 }
 
-/* Where no try fits: the largest part in the middle with an allowed shape. */
+/* No try fits: takes the largest middle part with an allowed shape. */
 static void middle_part(int32_t W, int32_t H, struct view *v)
 {
     double shape = (double)W / H;

@@ -18,8 +18,8 @@
 
 #include "jobs/spec/spec.h"
 
-/* In pixels of the upright picture: the part h x w at (top, left) is resized
- * to to_h x to_w, of which S x S from (oy, ox) on is the sample. */
+/* In pixels of the upright picture: the part h x w at (top, left) is resized to
+ * to_h x to_w; S x S of that from (oy, ox) on is the sample. */
 struct view {
     int32_t top, left, h, w;
     int32_t to_h, to_w, oy, ox;

@@ -43,7 +43,7 @@ struct decode_sink {
     bool (*row)(void *arg, int32_t y, const uint8_t *pixels);
 };
 
-/* By content, whatever the name.
+/* Detects the format by content, whatever the name.
  * err  ERR_INVAL what is wrong with the file, also ERR_INVAL "not a JPEG or
  *      PNG file"; ERR_LIMIT too large; ERR_NOMEM; begin's
  */
@@ -55,7 +55,7 @@ int decode_jpeg(const uint8_t *bytes, size_t n, const struct decode_sink *sink,
 int decode_png(const uint8_t *bytes, size_t n, const struct decode_sink *sink,
                struct error *err) MUST_CHECK;
 
-/* For the decoders: the limits above. */
+/* Checks the limits above, for the decoders. */
 int decode_check_size(uint32_t W, uint32_t H, struct error *err) MUST_CHECK;
 
 #endif

@@ -61,7 +61,7 @@ static void limit_chunks(png_structp p)
     png_set_keep_unknown_chunks(p, PNG_HANDLE_CHUNK_NEVER, unread, 5);
 }
 
-/* To 8 bits, gray or RGB, without alpha. */
+/* Converts to 8 bits, gray or RGB, without alpha. */
 static void set_transforms(png_structp p, png_infop info)
 {
     int kind = png_get_color_type(p, info), bits = png_get_bit_depth(p, info);

@@ -29,7 +29,7 @@ static int bad(const struct reader *r, int64_t at, const char *what,
     return -1;
 }
 
-/* What a read that gave less than was asked for means. */
+/* Explains a read that returned less than was asked for. */
 static int short_read(const struct reader *r, struct error *err)
 {
     int code = Z_OK;

@@ -76,7 +76,7 @@ static void add_stray(struct scan *s)
         (void)snprintf(out + len, room, "%s%s", len ? ", " : "", name);
 }
 
-/* What s->path is keeps the job from starting, unless the user said so. */
+/* Refuses s->path, or with skip_bad counts it as a stray. */
 static int refuse(struct scan *s, const char *why, struct error *err)
 {
     char q[TEXT_QUOTE_CAP];
@@ -243,7 +243,7 @@ static int list_classes(struct scan *s, struct buf *names, char ***ret,
 /* ---- the whole -----------------------------------------------------------
  */
 
-/* As os.walk() and sorted() give them: by directory, then by name. */
+/* Sorts as os.walk() and sorted() do: by directory, then by name. */
 static int by_place(const void *a, const void *b, void *names)
 {
     const struct folder_file *x = a, *y = b;

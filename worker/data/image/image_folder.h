@@ -29,7 +29,7 @@ struct folder {
     struct buf list;  /* of struct folder_file */
     int32_t n;
     int32_t num_classes;
-    /* What was passed over, for a line that people read. */
+    /* Files that were passed over, for a log line. */
     int32_t strays;
     char first_strays[160]; /* "a, b, c"; "" for none */
 };

@@ -121,7 +121,7 @@ static int take_room(struct maker *m, bool to_gray, struct error *err)
     return 0;
 }
 
-/* Where each stored column goes, and which are the first and the last. */
+/* Sets the box of each stored column, and the first and last column needed. */
 static void place_columns(struct maker *m, size_t step)
 {
     int32_t *place = (int32_t *)(void *)m->room->place.data;
@@ -220,7 +220,8 @@ static bool take_row(void *arg, int32_t y, const uint8_t *pixels)
         else
             copy_row(m, base, pixels);
     }
-    /* To the end where all is needed: what follows the rows is checked. */
+    /* If the last row is needed, the decoder reads to the end of the file and
+     * checks what follows the rows. */
     return y < m->last_row || m->last_row == m->rows.len - 1;
 }
 

@@ -23,7 +23,7 @@ struct sample_room {
 };
 void sample_room_clear(struct sample_room *r); /* NULL and zeroed are fine */
 
-/* At most, of one sample. */
+/* Bytes that one sample takes at most. */
 size_t sample_bytes(const struct view_conf *conf);
 
 /* out  ret         but for at, which is the caller's

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* What weighs in output i of an axis: inputs lo..hi-1, as in image_u8.h. */
+/* Weights of output i of an axis: inputs lo..hi-1, as in image_u8.h. */
 struct taps {
     int32_t lo, hi;
     double first, step, most, total;

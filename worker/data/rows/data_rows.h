@@ -26,7 +26,7 @@ int data_files_find(const char *path, const struct spec_list *below,
                     struct data_files *ret, struct error *err) MUST_CHECK;
 void data_files_clear(struct data_files *f); /* zeroed is fine */
 
-/* What separates the fields of the file, as its name says; '\0': it is JSON. */
+/* The separator of fields that the file's name implies; '\0': it is JSON. */
 char data_rows_separator(const char *path);
 
 /* inout  to  with take, arg, skip_bad and most; the rest is zero. What was

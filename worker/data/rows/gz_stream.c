@@ -22,7 +22,7 @@ static gzFile open_file(const char *path, struct error *err)
     return f;
 }
 
-/* What a read says that gave nothing, or less than nothing. */
+/* Tells the end of the file, which returns 0, from an error. */
 static int read_ended(const struct gz_stream *s, int got, struct error *err)
 {
     int code = Z_OK;

@@ -14,7 +14,7 @@ struct gz_stream {
     char *data;       /* what was read; at..len is not taken yet */
     size_t at, len;
     int64_t line; /* of data[at], from 1 on */
-    /* Grows by the bytes of the file that are read; NULL: no one asks. */
+    /* Grows by the bytes of the file that are read; NULL: not counted. */
     int64_t *read;
     int64_t offset; /* in the file */
 };

@@ -17,7 +17,7 @@ struct reader {
     int64_t line;    /* where it begins */
 };
 
-/* What is at the reader's place, for a message. */
+/* Reports what is at the reader's place instead of `want`. */
 static int unexpected(const struct reader *r, const char *want,
                       struct error *err)
 {
@@ -159,7 +159,7 @@ static int read_value(struct reader *r, struct error *err)
         size_t to = s->at;
         while (to < s->len && !over)
             over = ends(&n, s->data[to++], &past);
-        /* At least a character, so that the parser says what is wrong. */
+        /* Keep at least a character, so that the parser says what is wrong. */
         to -= over && past && (r->text.len > 0 || to - 1 > s->at);
         if (keep(r, to, err) < 0)
             return -1;

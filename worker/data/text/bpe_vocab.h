@@ -80,8 +80,8 @@ static inline uint32_t bpe_pair_slot(uint64_t pair, uint32_t slots)
     return (uint32_t)((pair * 0x9e3779b97f4a7c15U) >> 32) & (slots - 1);
 }
 
-/* What a pair becomes; NULL: it does not merge. Inline, because it is most of
- * the time of an encoding. */
+/* The merge of a pair; NULL: it has none. Inline, because an encoding spends
+ * most of its time here. */
 static inline const struct bpe_merge *bpe_vocab_pair(const struct bpe_vocab *v,
                                                      int32_t left,
                                                      int32_t right)

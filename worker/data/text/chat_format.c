@@ -18,7 +18,7 @@ struct words {
     const char *before, *after; /* "": none */
 };
 
-/* Of the roles system, user, assistant and ipython. */
+/* One for each role: system, user, assistant and ipython. */
 static const struct words words[][4] = {
     [PROMPT_NONE] = {{"", ""}, {"", ""}, {"", ""}, {"", ""}},
     [PROMPT_LLAMA2_CHAT] = {{"<<SYS>>\n", "\n<</SYS>>\n\n"},

@@ -186,7 +186,8 @@ static int add_preference(const struct messages_conf *c, const json_t *row,
 
 /* ---- all templates ------------------------------------------------------- */
 
-/* As torchtune: a system message comes first, an answer follows a question. */
+/* torchtune's rule: a system message comes first, an answer follows a
+ * question. */
 static int check_turns(const struct messages *m, struct error *err)
 {
     enum message_role last = ROLE_ASSISTANT;

@@ -17,12 +17,12 @@ enum { ORDERED_WORK_THREADS = 64 };
 
 struct ordered_work_conf {
     int32_t threads; /* 0: the owner works on an item when it puts it in */
-    /* Where the threads run, if the kernel allows it; NULL or empty: where the
-     * owner does. */
+    /* Processors of the threads, if the kernel allows it; NULL or empty: those
+     * of the owner. */
     const cpu_set_t *cpus;
     /* in   thread  its number, below `threads`; 0 for the owner */
     void (*work)(void *arg, int32_t thread, void *item);
-    void (*drop)(void *item); /* one that nobody takes out */
+    void (*drop)(void *item); /* an item that is not taken out */
     void *arg;
 };
 
@@ -30,7 +30,7 @@ struct ordered_work_conf {
  * run on; at most ORDERED_WORK_THREADS. */
 int32_t ordered_work_cpus(const cpu_set_t *cpus);
 
-/* Where threads cannot be had there are fewer, or none.
+/* Starts fewer threads, or none, where the system refuses more.
  * out  ret  end it with ordered_work_end()
  * err  ERR_NOMEM */
 int ordered_work_start(const struct ordered_work_conf *conf,

@@ -166,7 +166,7 @@ static int failed(int rc, struct error *err)
                      (const char *)why);
 }
 
-/* Where the next match begins and ends; both are len if none follows. */
+/* Begin and end of the next match; both are len if none follows. */
 static int find(const struct pretokenizer *p, const char *text, size_t len,
                 size_t at, pcre2_match_data *m, size_t ret[2],
                 struct error *err)

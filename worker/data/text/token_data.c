@@ -13,7 +13,7 @@
 #include "worker/checkpoint/crc64.h"
 #include "worker/data/text/token_read.h"
 
-/* What reading the rows needs. */
+/* State while the rows are read. */
 struct opening {
     const struct token_conf *conf;
     struct token_data *data;
@@ -29,7 +29,7 @@ int token_data_recall(struct token_data *d, struct error *err)
     return token_list_recall(&d->labels, err);
 }
 
-/* The labels' file has no name: who ends leaves nothing behind. */
+/* The labels' file has no name: a process that ends leaves nothing behind. */
 static int open_spills(struct token_data *d, const struct token_spill *spill)
 {
     const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
@@ -53,7 +53,7 @@ static int open_spills(struct token_data *d, const struct token_spill *spill)
     return -1;
 }
 
-/* Without room on the disk, memory has to do. */
+/* Moves tokens to the file; if the disk is full they stay in memory. */
 static int spill(struct opening *o, struct error *err)
 {
     const struct token_spill *to = o->conf->spill;

@@ -47,7 +47,7 @@ struct token_kept {
 
 struct token_data {
     struct token_list ids;
-    struct token_list labels; /* of the same tokens; < 0: not judged */
+    struct token_list labels; /* of the same tokens; < 0: none */
     struct buf list;          /* of struct token_row */
     int32_t n;                /* rows, 1 or more; of pairs: 2 of each */
     int32_t longest;          /* tokens of a row */
@@ -91,13 +91,13 @@ struct token_conf {
     /* Two rows of each: its chosen answer, and then its rejected one. Otherwise
      * template preference makes a row of the chosen one. */
     bool pairs;
-    /* After each row that is read; NULL: no one asks.
+    /* Called after each row that is read; NULL: not called.
      * in  bytes  of the files, packed if they are, that have been read */
     void (*progress)(void *arg, int64_t bytes, int64_t rows);
     void *arg;
 };
 
-/* As the keys of the job say, without progress; all is borrowed.
+/* A conf as the job's keys say, without progress; all is borrowed.
  * in  text       train.dataset or train.dataset_val
  *     tokenizer  template tokens: NULL */
 struct token_conf token_conf_of(const struct job_spec *s,
@@ -122,7 +122,7 @@ int token_data_recall(struct token_data *d, struct error *err) MUST_CHECK;
 
 /* Valid until token_data_clear(). */
 const struct token_row *token_data_rows(const struct token_data *d); /* [n] */
-/* Of data that is not kept in a file. */
+/* For data that is in memory, not in a file. */
 const int32_t *token_data_ids(const struct token_data *d);
 const int32_t *token_data_labels(const struct token_data *d);
 
@@ -159,7 +159,7 @@ int token_data_check(const struct token_data *d, int32_t vocab,
  * err  as token_data_row() */
 int token_data_digest(const struct token_data *d, uint64_t *ret,
                       struct error *err) MUST_CHECK;
-/* Likewise, where data is told apart by it alone.
+/* The same, for uses that tell data apart by it alone.
  * err  ERR_EXTERN; as token_data_row() */
 int token_data_sha256(const struct token_data *d, char ret[DIGEST_HEX_CAP],
                       struct error *err) MUST_CHECK;

@@ -36,7 +36,7 @@ static int add_int(struct buf *b, int32_t v, struct error *err)
     return buf_add(b, &v, sizeof(v), err);
 }
 
-/* All tokens that have no label are judged. */
+/* Gives labels to all tokens that have none. */
 static int label_all(struct token_part *p, struct error *err)
 {
     const size_t at = p->labels.len;

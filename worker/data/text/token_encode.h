@@ -9,14 +9,14 @@
 
 /* Tokens of rows, one behind the other. */
 struct token_part {
-    struct buf ids, labels; /* int32_t; not judged: < 0 */
+    struct buf ids, labels; /* int32_t; not labelled: < 0 */
     struct buf list;        /* struct token_row; `first` of these tokens */
     int32_t most;           /* the highest id, of labels as well */
 };
 
 void token_part_clear(struct token_part *p); /* zeroed is fine */
 
-/* One thread encodes with it at a time. */
+/* An encoder serves one thread at a time. */
 struct token_encoder {
     const struct token_conf *conf;
     const struct chat_format *format; /* template tokens: not read */

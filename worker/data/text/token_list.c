@@ -13,7 +13,7 @@ void token_list_clear(struct token_list *l)
 {
     buf_clear(&l->memory);
     if (l->has_file)
-        (void)close(l->fd); /* nobody reads it again */
+        (void)close(l->fd); /* it is not read again */
     *l = (struct token_list){.has_file = false};
 }
 

@@ -27,12 +27,12 @@ size_t token_list_values(const struct token_list *l);
 /* A list without a file is here as a whole. Valid until the next call. */
 const int32_t *token_list_data(const struct token_list *l);
 
-/* What is flushed goes into the file from now on, behind what is before base.
+/* From now on flushes write to the file, from offset base on.
  * in   l   without a file
  * own  fd  open for reading and writing */
 void token_list_use_file(struct token_list *l, int fd, int64_t base);
 
-/* Nothing is left in memory.
+/* Writes what is in memory to the file; nothing is left in memory.
  * in   l    with a file
  * err  ERR_IO, ERR_LIMIT; the list is as it was */
 int token_list_flush(struct token_list *l, struct error *err) MUST_CHECK;

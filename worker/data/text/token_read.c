@@ -8,8 +8,8 @@
 enum {
     BATCH_ROWS = 256,
     BATCH_BYTES = 64 << 10, /* some milliseconds of work */
-    /* Of all batches that were handed out; parsed rows and tokens take a few
-     * times as much. */
+    /* Limit of all batches handed out; parsed rows and tokens take a few times
+     * as much. */
     ON_WAY_BYTES = 8 << 20
 };
 

@@ -19,7 +19,7 @@ struct token_reading {
     void *arg;
 };
 
-/* What was read. */
+/* Counts of what was read. */
 struct token_read {
     int32_t rows; /* bad ones as well */
     struct rows_skipped skipped;

@@ -30,8 +30,8 @@ void bpe_parts_clear(struct bpe_parts *p);
  * err  ERR_NOMEM */
 int bpe_parts_add_special(struct bpe_parts *p, const char *name, int32_t id,
                           bool shown, struct error *err) MUST_CHECK;
-/* Sorted and not hashed: names come from a file, and whoever made it could make
- * all of them collide.
+/* Sorted and not hashed: names come from a file, whose author could make all of
+ * them collide.
  * err  ERR_INVAL two have an id or a name in common; ERR_NOMEM
  * cost n log n */
 int bpe_parts_sort_special(struct bpe_parts *p, struct error *err) MUST_CHECK;
@@ -64,7 +64,7 @@ bool tokenizer_is_json(const struct buf *file);
  * err  ERR_INVAL what is not read, and what is */
 int tokenizer_json_read(const struct buf *file, struct bpe_parts *ret,
                         struct error *err) MUST_CHECK;
-/* Only the special tokens that it names. */
+/* Reads the special tokens alone. */
 int tokenizer_json_special(const struct buf *file, struct bpe_parts *ret,
                            struct error *err) MUST_CHECK;
 

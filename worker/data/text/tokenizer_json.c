@@ -48,7 +48,7 @@ static bool is_off(const json_t *o, const char *key)
            (json_is_string(v) && json_string_length(v) == 0);
 }
 
-/* What a value is, for a message. */
+/* A word for a value, for a message. */
 static const char *shown(const json_t *o, const char *key)
 {
     const json_t *v = value_of(o, key);
