@@ -19,8 +19,7 @@
 
 enum { ALIGN = 256 };
 
-/* Of logits, which a chunk holds: as many as keep a GPU busy, in not more
- * than this. */
+/* Most rows of logits in a chunk, which keep a GPU busy, and most bytes. */
 enum { HEAD_ROWS_MOST = 2048, HEAD_BYTES = 256 << 20 };
 
 struct cursor {
@@ -75,8 +74,8 @@ static void lay_acts(struct cursor *c, const struct llama_conf *conf,
         ret->low[p] = take(c, m * s->linear[p].parts * s->rank, t);
 }
 
-/* Of all layers: with activation checkpointing they share all but x, where
- * only answers are made all but qkv.
+/* Lays out the activations of all layers: with activation checkpointing they
+ * share all but x, to generate all but qkv.
  * in   acts  [layers], or NULL: only count */
 static void lay_layers(struct cursor *c, const struct llama_conf *conf,
                        const struct llama_shape *s, int64_t m,
@@ -96,7 +95,7 @@ static void lay_layers(struct cursor *c, const struct llama_conf *conf,
     }
 }
 
-/* What the base takes: the weights, or those that stay and four bits.
+/* Lays out the base: all weights, or four-bit values and the weights that stay.
  * in   weights  elements that this rank keeps */
 static void lay_base(struct cursor *c, const struct llama_conf *conf,
                      const struct llama_shape *s, const struct llama_base *b,

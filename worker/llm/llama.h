@@ -56,7 +56,7 @@ struct llama_conf {
     int32_t shared_by;   /* ranks that share the weights out; 0, 1: none */
     struct comm *comm;   /* of these, over the device's memory; borrowed */
     int32_t head_rows;   /* rows of logits at a time; 0: chosen */
-    /* Where init() finds the base. Borrowed; outlive the model. */
+    /* Sources of the base, for init(). Borrowed; outlive the model. */
     const char *dir;
     const struct spec_list *files; /* NULL: all */
     const char *adapter;           /* NULL: a new one */
@@ -84,11 +84,11 @@ void llama_rounded_words(const struct llama_conf *conf, char *ret, size_t cap);
 int llama_create(struct device *d, const struct llama_conf *conf,
                  struct model **ret, struct error *err) MUST_CHECK;
 
-/* Of pairs: log p [2 b->n] of each answer by the reference, as the weights are
- * now. The last pass has no result any more. */
+/* For pairs: log p [2 b->n] of each answer by the reference, with the weights
+ * as they are now. Discards the result of the last pass. */
 int llama_reference(struct model *m, const struct batch *b, double *ret,
                     struct error *err) MUST_CHECK;
-/* Of the base's values, in the run's type; 0: not loaded. */
+/* Digest of the base's values, in the run's type; 0: not loaded. */
 int64_t llama_digest(const struct model *m);
 
 /* For tests and samples: logits [vocab] of the token at `row` of the list of

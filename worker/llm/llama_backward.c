@@ -39,7 +39,8 @@ static int norm_back(struct llama *m, const void *w, int64_t weight,
                      struct error *err)
 {
     void *dw = m->shape.is_full ? llama_grad_at(m, weight) : NULL;
-    /* It may take the place of w, which is still read. */
+    /* dw may replace w, which the op still reads: the gradient goes elsewhere
+     * first. */
     void *to = llama_shares_grads(m) ? m->mem.norm_grad : dw;
     if (m->d->ops->llm.rmsnorm_bwd(m->d, m->conf.dt, m->mem.dres, to,
                                    m->mem.dnorm, h, rstd, w, extra, m->tokens,
@@ -51,7 +52,7 @@ static int norm_back(struct llama *m, const void *w, int64_t weight,
         m->d, dw, to, (size_t)m->shape.c.hidden * dtype_bytes(m->conf.dt), err);
 }
 
-/* The gradient of an output layer that saw no judged token. */
+/* Clears the gradient of an output layer that saw no labelled token. */
 static int zero_head(struct llama *m, struct error *err)
 {
     const struct llama_linear *l = &m->shape.linear[PRODUCT_HEAD];
@@ -62,8 +63,8 @@ static int zero_head(struct llama *m, struct error *err)
                            (size_t)n * dtype_bytes(m->conf.dt), err);
 }
 
-/* From an output layer that is the embedding back to the last norm, which is
- * another unit. */
+/* A tied output layer is in the embedding's unit: continues in the unit of the
+ * last norm. */
 static int leave_head(struct llama *m, struct error *err)
 {
     const int32_t norm = llama_unit_of_norm(m), head = llama_unit_of_head(m);
@@ -113,7 +114,7 @@ static int head_back(const struct way *w, struct error *err)
     return s->is_full ? ready(w, s->norm, s->c.hidden, err) : 0;
 }
 
-/* From dres, of the layer's output, to that of mid. */
+/* Goes back from dres, of the layer's output, to the gradient of mid. */
 static int feed_back(struct llama *m, int32_t l, struct error *err)
 {
     const struct llama_shape *s = &m->shape;
@@ -142,7 +143,8 @@ static int feed_back(struct llama *m, int32_t l, struct error *err)
                      m->mem.dres, err);
 }
 
-/* From the gradient of `attended`, in wide_grad, to that of q, k and v. */
+/* Goes back from the gradient of `attended`, in wide_grad, to that of q, k and
+ * v. */
 static int attend_back(struct llama *m, int32_t l, const int32_t *pos,
                        struct error *err)
 {

@@ -281,7 +281,7 @@ static void *kept_at(const struct llama *m, int32_t l, int32_t k)
 
 /* ---- loading ------------------------------------------------------------- */
 
-/* Whether tensor i of the weights is one of a layer; which, then. */
+/* Whether tensor i of the weights is in a layer; if so, which and where. */
 static bool is_inner(const struct llama *m, int32_t i, int32_t *ret_layer,
                      int32_t *ret_k)
 {
@@ -365,8 +365,8 @@ static int put_weights(struct llama *m, bool rounds, int64_t first, int64_t n,
                               (size_t)n * dtype_bytes(m->conf.dt), err);
 }
 
-/* Nothing reads the weights of the layer themselves behind it: in the backward
- * pass their gradient may take their place. */
+/* No op reads the layer's unrounded weights after it: in the backward pass
+ * their gradient may replace them. */
 static int round_layer(struct llama *m, int32_t l, struct error *err)
 {
     const struct llama_shape *s = &m->shape;

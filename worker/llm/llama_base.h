@@ -32,8 +32,8 @@
 struct llama_base_tensor {
     int64_t at, n; /* in the weights of its layer, in elements */
     bool is_packed;
-    /* Before it in its layer: packed values, their groups of scalers and
-     * their means; or elements that stay. */
+    /* Counts before it in its layer: packed values, groups of scalers and
+     * means; or elements that stay. */
     int64_t values, groups, stays;
     int32_t means;
 };
@@ -45,12 +45,12 @@ struct llama_base {
     int64_t quantised, groups, stays;
     int32_t means;
     int64_t outside; /* elements beside the layers */
-    /* With 8da4w; 0 and none without. */
+    /* For 8da4w; else 0 and none. */
     int32_t groupsize;
     bool rounds[PRODUCTS];
 };
 
-/* Where the arrays of a layer lie in its piece of memory. All are bytes. */
+/* Offsets of a layer's arrays in its piece of memory, in bytes. */
 struct llama_base_piece {
     int64_t codes, scalers, factors, mean; /* with double quantisation */
     int64_t absmax;                        /* without */
@@ -82,7 +82,7 @@ int llama_open_layer(struct llama *m, int32_t l, struct error *err) MUST_CHECK;
 /* A tensor of the open layer.
  * in   offset  in layer 0 */
 const void *llama_layer_weight(const struct llama *m, int64_t offset);
-/* As model_ops.reached: rounding begins behind so many iterations. */
+/* Implements model_ops.reached: from some iteration on weights are rounded. */
 struct model;
 void llama_reached(struct model *model, int64_t iterations);
 /* "; fake-quantised from iteration 4 on: 30 linears to 8da4w in ..." */
@@ -90,15 +90,15 @@ void llama_say_rounded(const struct llama *m, char *ret, size_t cap);
 /* The same of the output layer, which stays open for the pass. */
 int llama_open_head(struct llama *m, struct error *err) MUST_CHECK;
 const void *llama_head_weight(const struct llama *m);
-/* What a product reads: x [rows, in], or what int8 leaves of it, until the
- * next call. */
+/* Input of a product: x [rows, in], or x rounded to int8, until the next
+ * call. */
 int llama_round_input(struct llama *m, enum llama_product p, int64_t rows,
                       const void *x, const void **ret,
                       struct error *err) MUST_CHECK;
-/* Before a pass: no layer is open. */
+/* Closes all layers, before a pass. */
 void llama_close_layers(struct llama *m);
-/* Where tensor i of the weights is loaded to, and what becomes of it then. The
- * tensors are loaded in their order.
+/* room() says where to load tensor i of the weights, keep() takes it from
+ * there. The tensors are loaded in their order.
  * out  ret  NULL: it goes to llama_put_weights() */
 int llama_base_room(struct llama *m, int32_t i, void **ret,
                     struct error *err) MUST_CHECK;

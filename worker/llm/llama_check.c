@@ -11,14 +11,14 @@ static const char head_name[] = "lm_head.weight";
 
 /* Rounding to bf16, the coarsest type, changes a value by up to 2^-8 of it; to
  * fp16, where it is below the smallest normal value, by up to 2^-25. Both are
- * doubled, for the arithmetic of who wrote the file. */
+ * doubled, for the arithmetic of the program that wrote the file. */
 static bool is_near(double is, double must)
 {
     return fabs(is - must) <= ldexp(must, -7) + ldexp(1, -24);
 }
 
-/* As config.json says, or without its rope_scaling: a file may have those that
- * are not scaled yet. */
+/* Accepts the frequencies of config.json, with or without its rope_scaling:
+ * some files have unscaled ones. */
 static int check_buffer(const struct st_tensor *t, const struct llama_config *c,
                         struct error *err)
 {

@@ -21,8 +21,8 @@ struct llama_config {
         double factor, low_freq_factor, high_freq_factor;
         int32_t original_max_positions;
     } scaling;
-    /* Of bos_token_id and eos_token_id, or the first of a list; -1: absent,
-     * null or empty. */
+    /* Values of bos_token_id and eos_token_id, or the first of a list; -1:
+     * absent, null or empty. */
     int32_t bos_id, eos_id;
 };
 
@@ -31,7 +31,7 @@ struct llama_config {
  *      out of range, heads that do not divide: named, with what is allowed */
 int llama_config_parse(const char *text, size_t len, struct llama_config *ret,
                        struct error *err) MUST_CHECK;
-/* That of a directory. err as above; ERR_NOTFOUND, ERR_IO */
+/* Reads the one of a directory. err as above; ERR_NOTFOUND, ERR_IO */
 int llama_config_read(const char *dir, struct llama_config *ret,
                       struct error *err) MUST_CHECK;
 

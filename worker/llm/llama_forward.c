@@ -39,7 +39,7 @@ int llama_norm_again(struct llama *m, int32_t l, bool is_second,
                 NULL, is_second ? a->mid : a->x, NULL, err);
 }
 
-/* Of the tokens in qkv, or of one with those before it. */
+/* Attention of the tokens in qkv, or of one to those before it. */
 static int attend_to(struct llama *m, const struct llama_acts *a,
                      const void *qkv, const int32_t *pos, struct error *err)
 {

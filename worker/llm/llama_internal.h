@@ -10,8 +10,8 @@
 #include "worker/llm/llama_shape.h"
 #include "worker/llm/llama_shard.h"
 
-/* What a layer keeps from the forward for the backward pass. All T but where
- * it says A. */
+/* Activations of a layer that the backward pass needs. All T but where it says
+ * A. */
 struct llama_acts {
     void *x;             /* [M, hidden]: its input */
     void *rstd1, *rstd2; /* [M] A */
@@ -23,7 +23,7 @@ struct llama_acts {
     void *low[PRODUCTS]; /* [M, parts * rank]: of adapters, x A^T */
 };
 
-/* Where everything lies; llama.c sets all of it twice, first from address 0
+/* Addresses in the arena; llama.c sets all of them twice, first from address 0
  * to learn the sizes. M is the tokens of the largest batch. */
 struct llama_arena {
     void *base; /* [shape.weights] T, or a share; see llama_has_base(). In
@@ -35,15 +35,15 @@ struct llama_arena {
     struct llama_acts *acts; /* [layers] host */
     void *last;              /* [M, hidden]: what the last norm reads */
     void *last_rstd;         /* [M] A */
-    void *judged;            /* [M, hidden]: gradient of judged tokens */
+    void *judged;            /* [M, hidden]: gradient of labelled tokens */
     void *loss;              /* [M] A */
     int32_t *hit;            /* [M]; behind loss, to be fetched with it */
     void *head_low;          /* [chunk, rank]: low of the output layer */
     uint64_t *seed;          /* [1] of dropout */
     double *scale;           /* [2] of the gradient; 1 */
-    /* Of pairs: of each answer its log p by the model and by the reference, and
-     * its mean logit [2 pairs] A, one behind the other; of each judged token
-     * its mean logit, and its factor in the gradient [M] A. */
+    /* For pairs: each answer's log p by the model and by the reference, and its
+     * mean logit [2 pairs] A, one behind the other; each labelled token's mean
+     * logit, and its factor in the gradient [M] A. */
     void *log_p, *logit, *reference, *logits_mean, *factor;
     void *rotation;     /* [row_tokens, head_dim / 2, 2] A */
     int32_t *ids, *pos; /* [row_tokens]: of a sample */
@@ -91,12 +91,12 @@ struct llama {
     struct llama_slot slots[2];
     int32_t slot; /* whose weights are computed with */
     struct wait_times waits;
-    /* Of the backward pass under way. */
+    /* State of the current backward pass. */
     int (*on_ready)(void *arg, int64_t first, int64_t count, struct error *err);
     void *arg;
     int32_t handed; /* unit whose sum is on its way to on_ready(); -1: none */
 
-    /* Of the last forward(). */
+    /* State of the last forward(). */
     int32_t n;      /* 0: there was none */
     int64_t tokens; /* rows of the list */
     int64_t first;  /* of a sample: tokens before them whose qkv is kept */
@@ -156,7 +156,7 @@ int llama_norm_again(struct llama *m, int32_t l, bool is_second,
 
 /* Whether the output layer has gradients of its own. */
 bool llama_trains_head(const struct llama *m);
-/* Loss and hits of the judged tokens of normed. With `grads` also their
+/* Loss and hits of the labelled tokens of normed. With `grads` also their
  * gradient, in mem.judged, and that of an output layer that is trained. */
 int llama_head(struct llama *m, const struct batch *b, bool train, bool grads,
                struct error *err) MUST_CHECK;

@@ -16,7 +16,7 @@
 #include "worker/llm/llama_linear.h"
 #include "worker/llm/llama_internal.h"
 
-/* Where a product's tensors lie. */
+/* Tensors of a product. */
 struct place {
     const struct llama_linear *l;
     const void *w;           /* [out, in] */
@@ -63,7 +63,7 @@ static int drop(struct llama *m, const struct llama_call *c,
                               err);
 }
 
-/* What A reads: x, or with dropout a copy. */
+/* The input of A: x, or with dropout a copy. */
 static int input_of(struct llama *m, const struct llama_call *c,
                     const struct place *p, const void **ret, struct error *err)
 {

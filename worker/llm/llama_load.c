@@ -36,7 +36,7 @@ static uint64_t mix(uint64_t h, const void *data, size_t bytes)
     return h ^ h >> 32;
 }
 
-/* One tensor of a file, in the model's type.
+/* Loads a tensor of a file, in the model's type.
  * in    at      its place among the weights, if `to` is NULL: of weights that
  *               are shared out this rank keeps its part
  * inout digest  of all values, as they are on the device */

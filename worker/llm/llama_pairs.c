@@ -15,7 +15,7 @@
 #include "worker/llm/llama_internal.h"
 #include "worker/llm/llama_pairs.h"
 
-/* In the order of add_pair(). A mean logit is over the judged tokens. */
+/* In the order of add_pair(). A mean logit is over the labelled tokens. */
 const char *const llama_pair_values[] = {
     "rewards/chosen",  "rewards/rejected", "rewards/accuracies",
     "rewards/margins", "log_probs/chosen", "log_probs/rejected",
@@ -117,7 +117,7 @@ static int fetch(struct llama *m, const struct batch *b, struct fetched *ret,
     const struct llama_arena *a = &m->mem;
     const size_t acc = dtype_acc_bytes(m->conf.dt), n = 2 * (size_t)b->n;
     char *to = (char *)m->host + n * sizeof(struct pair_answer);
-    /* They lie one behind the other: one copy is one wait. */
+    /* The arrays are contiguous: a single copy needs a single wait. */
     const size_t logit = (size_t)((char *)a->logit - (char *)a->log_p);
     const size_t reference = (size_t)((char *)a->reference - (char *)a->log_p);
     if (ops->to_host(m->d, m->host, answers_of(b),
@@ -169,9 +169,8 @@ void llama_pairs_begin(struct model *model)
     m->is_fresh = m->conf.adapter == NULL;
 }
 
-/* Before the first update both are the same model. A reference that was
- * computed in other batches is rounded otherwise: its tolerance grows with log
- * p. */
+/* Before the first update the model equals its reference. A reference computed
+ * in other batches is rounded differently: its tolerance grows with log p. */
 static int check_first(const struct llama *m, const struct answer *c,
                        const struct answer *r, double loss, struct error *err)
 {

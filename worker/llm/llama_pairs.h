@@ -11,16 +11,16 @@ int llama_check_batch(const struct llama *m, const struct batch *b, bool train,
 /* Log p of the answers by the reference, before the pass of the model. */
 int llama_pairs_reference(struct llama *m, const struct batch *b,
                           struct error *err) MUST_CHECK;
-/* Behind the output layer: log p of the answers by the model, and with `grads`
- * the factors of the judged tokens. */
+/* Follows the output layer: log p of the answers by the model, and with `grads`
+ * the factors of the labelled tokens. */
 int llama_pairs_forward(struct llama *m, const struct batch *b, bool grads,
                         struct error *err) MUST_CHECK;
 /* Bytes of host memory that the result takes, on its way. */
 size_t llama_pairs_host(const struct llama_conf *c);
-/* As model_ops.result. */
+/* Implements model_ops.result. */
 int llama_pairs_result(struct model *model, const struct batch *b,
                        struct model_result *ret, struct error *err) MUST_CHECK;
-/* As model_ops.begin. */
+/* Implements model_ops.begin. */
 void llama_pairs_begin(struct model *model);
 extern const char *const llama_pair_values[];
 

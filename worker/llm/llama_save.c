@@ -14,7 +14,7 @@ static enum st_type type_of(enum dtype dt)
     return types[dt];
 }
 
-/* What the files are written from. */
+/* The weights that the files are written from. */
 struct source {
     struct llama *m;
     const char *weights; /* device */

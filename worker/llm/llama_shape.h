@@ -65,7 +65,7 @@ int llama_shape_init(struct llama_shape *ret, const struct llama_config *c,
                      bool is_full, int32_t rank, double alpha, uint32_t targets,
                      struct error *err) MUST_CHECK;
 
-/* One tensor under the name that it has in a file. */
+/* A tensor and its name in a file. */
 enum { LLAMA_NAME_CAP = 112, LLAMA_LAYER_TENSORS = 9 };
 struct llama_tensor {
     char name[LLAMA_NAME_CAP];
@@ -83,7 +83,7 @@ void llama_weight(const struct llama_shape *s, int32_t i,
 int32_t llama_adapter_count(const struct llama_shape *s);
 void llama_adapter(const struct llama_shape *s, int32_t i,
                    struct llama_tensor *ret);
-/* Of those that are trained. */
+/* The same for the trained tensors. */
 int32_t llama_trained_count(const struct llama_shape *s);
 void llama_trained(const struct llama_shape *s, int32_t i,
                    struct llama_tensor *ret);

@@ -18,7 +18,7 @@
 
 #include "worker/llm/llama_internal.h"
 
-/* As long as ranks wait for one that reads or evaluates. */
+/* Ranks wait so long for one that reads or evaluates. */
 static const double deadline_s = 3600;
 
 size_t llama_share_size(const struct llama_base *b, enum dtype dt)
@@ -173,7 +173,7 @@ static void *part_at(const struct llama *m, int64_t offset)
                         first_of(m, unit));
 }
 
-/* Where the sum of a unit goes. */
+/* Address of the sum of a unit's gradient. */
 static void *sum_at(const struct llama *m, int32_t unit)
 {
     const struct shard_unit *u = m->shards.units;
@@ -376,7 +376,7 @@ int llama_grads_end(struct llama *m, int32_t unit, struct error *err)
     if (hand_over(m, err) < 0 ||
         reduce(m, &m->slots[slot_of_grads(m, unit)], sum_at(m, unit), err) < 0)
         return -1;
-    /* That of the embedding is not whole before its end. */
+    /* A tied embedding's sum is not complete before llama_grads_add(). */
     m->handed = m->conf.in_bwd && !(unit == LLAMA_UNIT_EMBED && m->shape.c.tied)
                     ? unit
                     : -1;

@@ -1,6 +1,6 @@
-/* llama_shard.h - weights that the ranks share out, and their gradients.
- * Where the weights are whole, the functions about units do nothing. A base in
- * four bits travels as it is, and each rank expands it (llama_base.h).
+/* llama_shard.h - sharded weights and their gradients. Where the weights are
+ * whole, the functions about units do nothing. A base in four bits travels as
+ * it is, and each rank expands it (llama_base.h).
  */
 #ifndef MGPU_WORKER_LLM_LLAMA_SHARD_H
 #define MGPU_WORKER_LLM_LLAMA_SHARD_H
@@ -17,8 +17,8 @@ struct llama_base;
 struct llama_slot {
     void *data;
     int32_t unit, grads; /* -1: none */
-    /* Under way, -1: none: what hands out the sum of the gradient that was
-     * here, and behind it what gathers weights. */
+    /* Transfers in flight, -1: none: the one that hands out the sum of the
+     * gradient that was here, and then the one that gathers weights. */
     int reduce, gather;
 };
 
@@ -56,7 +56,7 @@ int llama_soon(struct llama *m, int32_t unit, struct error *err) MUST_CHECK;
 void llama_forget(struct llama *m);
 /* The weights of the unit that was needed last are not needed any more. */
 void llama_drop(struct llama *m);
-/* Whether the gradient is shared out, too. */
+/* Whether the gradient is sharded, too. */
 bool llama_shares_grads(const struct llama *m);
 /* All of the unit's gradient is written behind begin() or replace(): beside the
  * weights of the unit that was needed last, or in their place. Then each tensor
@@ -76,8 +76,8 @@ int llama_grads_finish(struct llama *m, struct error *err) MUST_CHECK;
 /* Values of the weights; a rank keeps its share. */
 int llama_put_weights(struct llama *m, int64_t first, int64_t count,
                       const void *host, struct error *err) MUST_CHECK;
-/* Values of the parameters. Where they are shared out, rank 0 alone calls this
- * function (shard_exchange.h). */
+/* Writes values of the parameters. If they are sharded, rank 0 alone calls it
+ * (shard_exchange.h). */
 int llama_fetch_params(struct llama *m, int64_t first, int64_t count,
                        void *host, struct error *err) MUST_CHECK;
 

@@ -1,7 +1,7 @@
 /* llama_state.c - export and import of what is trained, under the names of
  * Hugging Face and PEFT.
  *
- * Where the parameters are shared out, rank 0 moves them by the exchange.
+ * Rank 0 moves sharded parameters by the exchange.
  *
  * A frozen base is not in a checkpoint. A digest of its values is, so that
  * an adapter is not trained on with another base.
@@ -24,7 +24,7 @@ int llama_fetch_params(struct llama *m, int64_t first, int64_t count,
                               (size_t)count * dtype_bytes(m->conf.dt), err);
 }
 
-/* Where they are shared out, rank 0 alone calls it (shard_exchange.h). */
+/* Rank 0 alone calls it for sharded parameters (shard_exchange.h). */
 static int store_params(struct llama *m, int64_t first, int64_t count,
                         const void *host, struct error *err)
 {
@@ -56,7 +56,7 @@ int32_t llama_share_ranges(const struct llama *m,
         const struct shard_part p = shards_part(&m->shards, t.at, t.n);
         if (p.count == 0)
             continue;
-        /* With the zeros that fill up the chunk before. */
+        /* Includes the zeros that pad the chunk before. */
         const int64_t count = p.at + p.count - at;
         if (n > 0 && merges && ret[n - 1].is_norm_bias == t.is_norm)
             ret[n - 1].count += count;

@@ -13,7 +13,7 @@
 enum { REFERENCE_VERSION = 1, NAME_CAP = DIGEST_HEX_CAP + 16 };
 static const double say_each_s = 10;
 
-/* One part of the data. */
+/* The pairs of one part of the data. */
 struct work {
     const struct batch_env *env;
     struct batch_source *source;
@@ -81,7 +81,7 @@ static int compute(const struct work *w, int32_t batch, struct error *err)
                                COMM_F64, COMM_SUM, env->deadline_s, err);
 }
 
-/* Of rank 0: what another job computed. */
+/* Rank 0 reads what another job computed. */
 static bool found(const struct work *w, const char *dir, const char *name)
 {
     struct error why = ERROR_INIT;

@@ -11,7 +11,7 @@
 #include "worker/batch.h"
 #include "worker/model.h"
 
-/* As model_kind.prepare; does nothing where it is not asked for.
+/* Implements model_kind.prepare; does nothing unless the job asks for it.
  * in   source  of token_batches_open()
  *      m       of llama_create()
  * err  the device's, the ranks'; ERR_NOMEM. A cache that cannot be used is

@@ -60,7 +60,7 @@ static int by_rank(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Of the first n ranks, how many are needed for top_p of their sum. */
+/* How many of the first n ranks reach top_p of their sum. */
 static int32_t nucleus(const struct token_choice *c, int32_t n, double *ret_sum)
 {
     double all = 0, sum = 0;

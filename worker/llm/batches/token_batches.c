@@ -396,7 +396,7 @@ static int take(struct batch_source *source, enum batch_part part, int32_t i,
     return 0;
 }
 
-/* Without copies beside the work the next batch has nowhere to go before the
+/* Without copies that overlap compute, the next batch has no room until the
  * device is done with this one. */
 static int ahead(struct batch_source *source, enum batch_part part,
                  struct error *err)

@@ -31,13 +31,13 @@ enum token_array {
     TOKENS_JUDGED,
     TOKENS_LABEL,
     TOKENS_LISTS, /* so many are lists of tokens */
-    /* Of pairs: [n, 2] struct pair_answer, of the chosen answer and the
-     * rejected one. */
+    /* For pairs: [n, 2] struct pair_answer, the chosen answer and the rejected
+     * one. */
     TOKENS_PAIR = TOKENS_LISTS,
 };
 
-/* What the arrays of a batch hold, in host memory; for batches and tests.
- * All arrays are [n * S]. */
+/* Host memory of a batch's arrays, for batches and tests. All arrays are [n *
+ * S]. */
 struct token_rows {
     int32_t n, S;
     int32_t *id, *pos, *order, *judged, *label;

@@ -51,7 +51,7 @@ static int pack(struct token_feed *f, const struct job_spec *spec,
     return packed ? count_other(f, &conf, err) : 0;
 }
 
-/* Of this rank, if all ranks of the node tokenise. */
+/* Threads of a rank when all ranks of the node tokenise. */
 static int32_t threads_of(const struct comm *c)
 {
     const int32_t n = (int32_t)rank_cores_share(c);

@@ -10,7 +10,7 @@
 #include "worker/data/text/packing.h"
 #include "worker/llm/batches/token_stage.h"
 
-/* One part's samples, and its batches in turn. */
+/* The samples of one part, and its batches in order. */
 struct token_feed {
     const struct spec_text *text;
     struct token_data data; /* n 0: the part has no data */

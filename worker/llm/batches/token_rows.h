@@ -7,14 +7,14 @@
 #include "worker/data/text/packing.h"
 #include "worker/llm/batches/token_batches.h"
 
-/* What a batch is made of. */
+/* Samples of a batch, and the data that they come from. */
 struct token_pick {
     const struct token_data *data;
     const struct packing *packs;
     const int32_t *index; /* [n] samples; SAMPLER_NONE: a row of padding */
     int32_t n;
     int32_t pad; /* the id of padding */
-    /* Of pairs: their answers' log p, [2 packs.n]; NULL: not known. */
+    /* For pairs: log p of their answers, [2 packs.n]; NULL: not known. */
     const double *reference;
 };
 
@@ -24,7 +24,7 @@ int32_t token_rows_longest(const struct token_pick *p);
  * not begin with a row. */
 int32_t token_rows_dense(const struct token_pick *p, int32_t n);
 
-/* With r->answers the samples are pairs.
+/* Fills the arrays of a batch. With r->answers the samples are pairs.
  * in     counts  [classes] of the data; overwritten
  * inout  r       n >= p->n, S >= the longest and the arrays are given; the
  *                rest is filled in, and what the arrays point to

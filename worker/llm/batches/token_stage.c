@@ -5,7 +5,7 @@
 
 enum { ALIGN = 64 }; /* ints: 256 bytes, as the device aligns */
 
-/* From one array to the next. */
+/* Distance in ints from one array to the next. */
 static size_t stride_of(int64_t tokens)
 {
     return ((size_t)tokens + ALIGN - 1) / ALIGN * ALIGN;
@@ -72,7 +72,7 @@ int token_stage_start(struct token_stage *s, struct error *err)
     return alloc_ints(s, &s->x, err);
 }
 
-/* Until no copy reads stage i. */
+/* Waits until no copy reads stage i. */
 static int settle(struct token_stage *s, int32_t i, struct error *err)
 {
     if (!s->sent[i])

@@ -28,7 +28,7 @@ struct token_stage {
 
 bool token_stage_is_ahead(const struct token_stage *s);
 
-/* What start() takes. */
+/* Memory that start() takes. */
 int64_t token_stage_device_bytes(const struct token_stage *s);
 int64_t token_stage_host_bytes(const struct token_stage *s);
 

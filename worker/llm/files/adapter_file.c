@@ -57,7 +57,8 @@ static bool is_off(const json_t *v)
            (json_is_object(v) && json_object_size(v) == 0);
 }
 
-/* What would make other numbers of the same tensors, or use other tensors. */
+/* Refuses keys that give the same tensors another result, or use other
+ * tensors. */
 static int check_off(const json_t *o, struct error *err)
 {
     static const char *const keys[] = {"use_rslora",

@@ -46,7 +46,7 @@ struct adapter_config {
 int adapter_config_parse(const char *text, size_t len,
                          struct adapter_config *ret,
                          struct error *err) MUST_CHECK;
-/* That of a directory. err as above; ERR_NOTFOUND, ERR_IO */
+/* Reads the one of a directory. err as above; ERR_NOTFOUND, ERR_IO */
 int adapter_config_read(const char *dir, struct adapter_config *ret,
                         struct error *err) MUST_CHECK;
 

@@ -11,7 +11,7 @@
 
 #include "jobs/base/plain_file.h"
 
-/* Where an open file is: nobody can change that by another link. */
+/* Path of an open file, which no later change of a link alters. */
 static int where(int fd, char ret[PATH_MAX], struct error *err)
 {
     char link[40];
@@ -28,7 +28,8 @@ static bool is_below(const char *path, const char *dir, size_t dir_len)
     return strncmp(path, dir, dir_len) == 0 && path[dir_len] == '/';
 }
 
-/* Of ".../snapshots/REVISION" the directory ".../blobs"; 0: it is none. */
+/* For ".../snapshots/REVISION" the length of "...", which has "blobs"; else
+ * 0. */
 static size_t cut_to_cache(const char *dir)
 {
     static const char parent[] = "/snapshots";

@@ -27,7 +27,7 @@ enum dtype hf_dtype(enum st_type type)
     }
 }
 
-/* Neither array need be aligned. */
+/* Converts to float; neither array need be aligned. */
 static void load(enum dtype dt, const char *from, int64_t n, float *to)
 {
     uint16_t h;

@@ -65,7 +65,7 @@ static int is_weights(const struct dirent *e)
     return 0;
 }
 
-/* What is there instead, by the first of its files. */
+/* Names the weights of another format that are there instead. */
 static int no_weights(const char *dir, struct error *err)
 {
     struct dirent **list = NULL;

@@ -16,7 +16,7 @@
 
 struct hf_dir;
 
-/* What a model needs of a directory. */
+/* A tensor that a model needs. */
 struct hf_want {
     const char *name;
     int32_t dims;
@@ -36,8 +36,7 @@ void hf_close(struct hf_dir *h); /* NULL is fine */
 /* NULL: no such tensor. Valid until hf_close(). */
 const struct st_tensor *hf_find(const struct hf_dir *h, const char *name);
 
-/* Its files, as the index names them, and their tensors. Valid until
- * hf_close(). */
+/* The files that the index names, and their tensors. Valid until hf_close(). */
 size_t hf_file_count(const struct hf_dir *h);
 const char *hf_file_name(const struct hf_dir *h, size_t i);
 const struct safetensors *hf_file_tensors(const struct hf_dir *h, size_t i);

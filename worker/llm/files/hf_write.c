@@ -38,7 +38,7 @@ struct shard {
     char name[64];
 };
 
-/* What is being written. */
+/* State of a directory that is being written. */
 struct output {
     const char *dir;
     int64_t shard_bytes;
@@ -60,7 +60,7 @@ static struct hf_index_entry *entry_at(const struct output *o, size_t i)
     return (struct hf_index_entry *)(void *)o->entries.data + i;
 }
 
-/* One shard of the usual name needs none. */
+/* A single shard of the usual name needs none. */
 static bool has_index(const struct output *o)
 {
     return o->n_shards > 1 || strcmp(shard_at(o, 0)->name, single) != 0;
@@ -275,8 +275,8 @@ static int remove_old(const struct output *o, const char *name,
     return rc;
 }
 
-/* What an earlier write left must not be taken for a part of this one: its
- * index goes first, and with an index its single file. */
+/* Files of an earlier write must not be taken for parts of this one: its index
+ * goes first, and if this one has an index, its single file too. */
 static int rename_all(struct output *o, struct error *err)
 {
     if (remove_old(o, index_name, err) < 0 ||

@@ -16,7 +16,8 @@ enum { CONFIG_MAX_BYTES = 1 << 20 };
 
 /* ---- creating and renaming ----------------------------------------------- */
 
-/* Nothing is there, or an empty directory, which a rename replaces. */
+/* Refuses `out` unless it is absent, or an empty directory, which a rename
+ * replaces. */
 static int check_free(const char *out, struct error *err)
 {
     const struct dirent *e;
