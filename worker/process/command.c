@@ -47,8 +47,8 @@ struct child {
 /* ---- its environment ------------------------------------------------------
  */
 
-/* Of the GPUs that the ranks of this node share, this rank's; all of them if
- * the program is told which one is its own, or has all of them. */
+/* Gives the program the GPU of this rank, out of those that the node's ranks
+ * share; or all, if the program learns which one is its own, or has all. */
 static int env_gpu(struct env_list *e, const struct command_env *env,
                    struct error *err)
 {
@@ -94,7 +94,7 @@ static void use_end(struct gpu_use *u, struct command_result *r)
                  why.msg);
 }
 
-/* Of a task of a sweep, and of an array above all: which it is. */
+/* Says which task of a sweep or of an array this is. */
 static int env_task(struct env_list *e, const struct wire_launch *l,
                     struct error *err)
 {
@@ -107,7 +107,7 @@ static int env_task(struct env_list *e, const struct wire_launch *l,
                : 0;
 }
 
-/* What has priority is added first. */
+/* Adds the variables with priority first. */
 static int env_fill(struct env_list *e, const struct command_env *env,
                     const char *metrics, const struct rendezvous *meet,
                     struct error *err)
@@ -160,7 +160,7 @@ static int env_fill(struct env_list *e, const struct command_env *env,
 /* ---- the child ------------------------------------------------------------
  */
 
-/* What became of a child that is not the program yet. */
+/* Why the child failed before it became the program. */
 struct failure {
     int code; /* errno */
     bool is_dir;
@@ -215,7 +215,7 @@ static int child_start(struct child *c, char *const *argv, char **envp,
         (void)close(ends[0]);
         return error_sys(err, fork_errno, "start a process");
     }
-    (void)setpgid(c->pid, c->pid); /* whoever is first */
+    (void)setpgid(c->pid, c->pid); /* parent and child: the first counts */
     ssize_t n;
     do
         n = read(ends[0], &f, sizeof(f));
@@ -243,7 +243,7 @@ static double now_s(void)
     return clock_real.now_s(&clock_real);
 }
 
-/* With has_heard, the program has got the signal from who sent it to us. */
+/* has_heard: the sender of our signal has signalled the program as well. */
 static void child_stop(struct child *c, double grace_s, bool has_heard)
 {
     if (c->killed_at_s < INFINITY)
@@ -254,8 +254,8 @@ static void child_stop(struct child *c, double grace_s, bool has_heard)
 }
 
 /* Slurm signals the processes of a step one after the other, the program
- * perhaps before us. A program that exits with 0 at once has not finished if we
- * are told to stop a moment later. */
+ * perhaps before us. If the program exits with 0 at once, and a signal tells us
+ * to stop a moment later, it has not finished. */
 static void hear_the_same(const struct command_env *env, int status)
 {
     const struct timespec slice = {.tv_nsec = 20000000};
@@ -264,7 +264,7 @@ static void hear_the_same(const struct command_env *env, int status)
         (void)nanosleep(&slice, NULL);
 }
 
-/* Until it has ended; *ret_status is waitpid's. */
+/* Waits until the child has ended; *ret_status is waitpid's. */
 static void child_wait(struct child *c, const struct command_env *env,
                        struct tail *tail, int *ret_status,
                        struct command_result *r)
@@ -293,7 +293,7 @@ static void child_wait(struct child *c, const struct command_env *env,
         if (now_s() >= c->killed_at_s)
             (void)kill(-c->pid, SIGKILL);
     }
-    /* Not reaped yet, so its number is still its group's. */
+    /* The child is not reaped yet, so no other group has its number. */
     *env->group = 0;
     (void)kill(-c->pid, SIGKILL);
     while (waitpid(c->pid, ret_status, 0) < 0 && errno == EINTR)
@@ -305,15 +305,15 @@ static void child_wait(struct child *c, const struct command_env *env,
         r->was_stopped = r->was_stopped || *env->stop != 0;
     (void)close(c->pidfd);
     orphans_kill(&c->strays, strays_s);
-    /* Who kills one rank of a job kills the others at the same moment: this
-     * rank, if it lives on, was not among them, and its program is to blame. */
+    /* A sender that kills one rank of a job kills the others at the same
+     * moment: if this rank survives, its program alone was killed. */
     if (WIFSIGNALED(*ret_status) && WTERMSIG(*ret_status) == SIGKILL &&
         c->killed_at_s == INFINITY)
         (void)nanosleep(&moment, NULL);
 }
 
-/* What is there now, and no more: a process that nothing can kill may go on
- * writing for ever. One who asks us to end gets a second's worth. */
+/* Reads what is there now and no more: a process that cannot be killed may
+ * write for ever. After a request to stop it reads for a second at most. */
 static void take_rest(const struct command_env *env, struct tail *tail)
 {
     int64_t end = tail_size(tail);
@@ -334,8 +334,8 @@ static void take_rest(const struct command_env *env, struct tail *tail)
     tail_end(tail, env->reporter);
 }
 
-/* A program that cannot listen where the others look for it often says so in
- * a way that nobody understands. It is over: whoever listens is another. */
+/* A program whose port is taken often fails with an unclear message. It has
+ * ended: if a program listens there, it is another. */
 static void explain_port(const struct command_env *env,
                          const struct rendezvous *meet,
                          struct command_result *r)

@@ -36,7 +36,8 @@ struct command_result {
     char why[240]; /* "" for exit code 0 */
 };
 
-/* It starts in the specification's workdir, or else in the attempt's directory.
+/* Starts the program in the specification's workdir, or else in the attempt's
+ * directory.
  *
  * err  ERR_NOTFOUND no such program or directory (exit code 127), ERR_DENIED
  *      or another: it cannot be run, or not there (126); ERR_IO the metrics

@@ -1,9 +1,9 @@
 /* gpu_select.h - which of the GPUs that a rank can see is its own.
  *
- * There is one GPU for each rank of a node, and who starts the ranks either
- * shows all of them to each (mpirun, srun), or each rank its own alone (srun
- * --gpu-bind, a container). Two ranks on one GPU would halve the speed at
- * best, so nothing else is guessed.
+ * There is one GPU for each rank of a node. The launcher shows either all GPUs
+ * to each rank (mpirun, srun), or each rank its own alone (srun --gpu-bind, a
+ * container). Two ranks on one GPU would halve the speed at best, so all else
+ * is an error.
  */
 #ifndef MGPU_WORKER_PROCESS_GPU_SELECT_H
 #define MGPU_WORKER_PROCESS_GPU_SELECT_H
@@ -13,12 +13,12 @@
 
 #include "jobs/base/error.h"
 
-/* Of a process that sees `visible` GPUs.
+/* Chooses the GPU of a rank whose process sees `visible` GPUs.
  * err  ERR_UNAVAIL too few; names CUDA_VISIBLE_DEVICES */
 int gpu_index(int32_t visible, int32_t local_rank, int32_t *ret,
               struct error *err) MUST_CHECK;
 
-/* What CUDA_VISIBLE_DEVICES has to be for this rank alone.
+/* The value of CUDA_VISIBLE_DEVICES for this rank alone.
  *
  * in   list  its value for the ranks of this node; NULL: not set, so that
  *            every GPU is visible

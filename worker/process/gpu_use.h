@@ -1,8 +1,8 @@
-/* gpu_use.h - how busy a rank's GPUs are while a program that is not ours has
- * them, by NVIDIA's NVML.
+/* gpu_use.h - how busy a rank's GPUs are while a user's program has them, by
+ * NVIDIA's NVML.
  *
  * A thread opens the library and samples, because a driver whose GPU has fallen
- * off the bus blocks each caller; who ends it does not wait for such a one. */
+ * off the bus blocks each caller; ending it does not wait for such a thread. */
 #ifndef MGPU_WORKER_PROCESS_GPU_USE_H
 #define MGPU_WORKER_PROCESS_GPU_USE_H
 

@@ -47,7 +47,7 @@ static int64_t number(const char *text, const char *what)
     return *at >= '0' && *at <= '9' ? strtoll(at, NULL, 10) : -1;
 }
 
-/* What the limit of one group leaves; -1: it has none. */
+/* Bytes that the limit of a group leaves; -1: it has none. */
 static int64_t left_in(const char *dir, const struct names *v)
 {
     struct buf b = BUF_INIT;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 struct memory_left {
-    int64_t bytes; /* negative: nobody says */
+    int64_t bytes; /* negative: not known */
     bool is_share; /* what the process's control groups leave, as Slurm sets
                       them for --mem, is less than what the machine has */
 };
@@ -14,7 +14,8 @@ struct memory_left {
 /* in  root  "" but for tests: stands before /proc and /sys */
 struct memory_left memory_left(const char *root);
 
-/* Of this process, resident: now, and at its highest. Negative: not known. */
+/* Resident memory of this process: now, and at its highest. Negative: not
+ * known. */
 struct memory_used {
     int64_t bytes, highest;
 };

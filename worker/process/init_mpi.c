@@ -10,10 +10,10 @@
 
 static struct shm_dir shared = {.fd = -1};
 
-/* Where Open MPI puts the memory that this rank shares with its neighbours,
- * who are told the whole path. By itself it puts it into /dev/shm, from where
- * nobody removes it when the ranks and mpirun are killed. Somebody who has
- * said where, or a machine without the place, is as it was. */
+/* Sets the directory of the memory that Open MPI shares with the other ranks of
+ * the node, which get its path. The default is /dev/shm, where nobody removes
+ * it when the ranks and mpirun are killed. A value that the user set stays, and
+ * so does the default if no directory can be made. */
 static void choose_shared(void)
 {
     static const char where[] = "OMPI_MCA_btl_vader_backing_directory";

@@ -8,10 +8,10 @@
 #include "worker/process/env_list.h"
 #include "worker/process/rendezvous.h"
 
-/* Whether the processes are told where they find each other. */
+/* Whether the processes get an address and port to meet at. */
 bool launch_meets(enum spec_launch launch);
 
-/* What this launch needs of the ranks.
+/* Checks the ranks against what this launch needs.
  * err  ERR_CONFIG several ranks on a node of launch: node; a program that
  *      wants to be an MPI process of ranks that are ones */
 int launch_check(enum spec_launch launch, const struct comm *c,
@@ -23,9 +23,9 @@ int launch_env(enum spec_launch launch, const struct comm *c,
                int32_t gpus_per_node, const struct rendezvous *r,
                struct env_list *e, struct error *err) MUST_CHECK;
 
-/* Those over which the job's own have priority. With launch: mpi, what the
- * launcher told this process, from which MPI_Init finds its world. With launch:
- * node, the defaults of torchrun's options, which it reads from PET_*. */
+/* Adds variables that the job's own override. With launch: mpi, the launcher's,
+ * from which MPI_Init finds its world. With launch: node, the defaults of
+ * torchrun's options, which it reads from PET_*. */
 int launch_env_below(enum spec_launch launch, const struct comm *c,
                      int32_t gpus_per_node, const struct rendezvous *r,
                      struct env_list *e, struct error *err) MUST_CHECK;

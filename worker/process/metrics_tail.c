@@ -78,8 +78,8 @@ void tail_close(struct tail *t)
     buf_clear(&t->rest);
 }
 
-/* How many iterations, or epochs, the whole job has. It is no metric: nobody
- * needs a curve of it. Returns whether the row was one. */
+/* Takes the number of iterations or epochs of the whole job, which is no
+ * metric: it needs no curve. Returns whether the row was one. */
 static bool take_total(struct report_progress *p, const struct metric_row *row)
 {
     const double most = 9007199254740992.0; /* 2^53: a double is exact */

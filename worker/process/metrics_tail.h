@@ -28,7 +28,7 @@ struct tail {
     struct buf path, rest; /* rest: of a line that is not complete */
     int64_t bad, lines;
     bool is_skipping;            /* in a line that is too long */
-    struct metric_ignored named; /* keys that the log has been told of */
+    struct metric_ignored named; /* keys that the log has named */
     struct report_progress progress;
     /* The first iteration that was read, and when: since then the step time is
      * measured. */
@@ -45,7 +45,7 @@ void tail_close(struct tail *t); /* {.fd = -1, .mark_fd = -1} is fine */
  * that writes faster than we read must not keep us from a signal. Returns
  * whether there may be more. */
 bool tail_read(struct tail *t, struct reporter *r);
-/* Where the file ends now. */
+/* Size of the file now. */
 int64_t tail_size(const struct tail *t);
 /* The writer is gone: a last line without its newline counts. */
 void tail_end(struct tail *t, struct reporter *r);

@@ -18,7 +18,7 @@ struct strays {
     int n_spared;
 };
 
-/* From here on orphans come to this process. */
+/* Makes this process the parent of orphans from now on. */
 void orphans_adopt(struct strays *s);
 /* Takes leave of those that have ended, but for `child` (0: of all). */
 void orphans_reap(pid_t child);

@@ -10,8 +10,8 @@ double rank_cores_share(const struct comm *c)
     const int32_t ranks = c->local_size > 0 ? c->local_size : 1;
     const int n = CPU_COUNT(&c->local_cpus);
 
-    /* Without a launcher's word on the others, they may run where this one
-     * may. */
+    /* If the launcher does not say where the others run, assume the processors
+     * of this rank. */
     return (double)(n > 0 ? n : CPU_COUNT(&own)) / ranks;
 }
 

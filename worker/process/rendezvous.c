@@ -144,7 +144,8 @@ static int meet(struct comm *c, struct error *err)
     return comm_all_reduce_now(c, &none, 1, COMM_I64, COMM_MAX, agree_s, err);
 }
 
-/* On rank 0, when all ranks know the port: it is still ours, or another is. */
+/* Rank 0 checks that the port, which all ranks know now, is still ours, or else
+ * takes another. */
 static int keep_port(int *io_fd, struct rendezvous *r, struct error *err)
 {
     int32_t taken = r->port;

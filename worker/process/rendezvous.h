@@ -1,13 +1,13 @@
-/* rendezvous.h - where the processes of a command find each other.
+/* rendezvous.h - host and port where the processes of a command meet.
  *
  * PyTorch's env:// and torchrun need the name of the first node, and a port
  * there that no other program uses. Rank 0 chooses both, and all ranks are
  * told.
  *
- * Nobody can reserve a port for a program that is started later. Rank 0 holds
- * the port until all ranks know it, and so a program that asks for any port
- * gets another one. One that takes this very port meanwhile is found, and
- * another port is chosen, once. */
+ * A port cannot be reserved for a program that starts later. Rank 0 holds the
+ * port until all ranks know it, and so a program that asks for any port gets
+ * another one. If a program takes this very port meanwhile, rank 0 finds out
+ * and chooses another port, once. */
 #ifndef MGPU_WORKER_PROCESS_RENDEZVOUS_H
 #define MGPU_WORKER_PROCESS_RENDEZVOUS_H
 
@@ -34,13 +34,13 @@ int rendezvous_agree(struct comm *c, struct rendezvous *ret,
  * is closed; a program that sets SO_REUSEADDR can bind it nevertheless. */
 int rendezvous_hold(int *ret_fd, int32_t *ret_port,
                     struct error *err) MUST_CHECK;
-/* Whether another program listens on the port that fd holds. Listens itself
- * otherwise, so that none can from now on. */
+/* Whether another program listens on the port that fd holds. If not, fd
+ * listens, so that no other can from now on. */
 bool rendezvous_is_taken(int fd);
-/* Whether a program listens on the port; nobody holds it. */
+/* Whether a program listens on a port that we do not hold. */
 bool rendezvous_in_use(int32_t port);
 
-/* What the cluster's scheduler calls this node, or else its host name. */
+/* The cluster's name for this node, or else its host name. */
 void rendezvous_node(char ret[HOST_NAME_MAX + 1]);
 
 #endif
