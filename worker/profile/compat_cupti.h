@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One name for each release of CUDA; 11 and older have others. */
+/* The library's name depends on the release; 11 and older have others. */
 #if CUPTI_API_VERSION >= 130000
 #define CUPTI_LIBRARY "libcupti.so.13"
 #else
@@ -66,9 +66,9 @@ struct cupti_api {
 };
 #undef MEMBER
 
-/* To record some calls of the runtime, cupti_watch() once and then
- * cupti_watch_call() for each of them. Before 12.5 all are recorded or none, so
- * whoever reads the records has to leave out the others. */
+/* cupti_watch() once and then cupti_watch_call() for each call of the runtime
+ * record these calls. Before 12.5 CUPTI records all or none, and the reader of
+ * the records leaves out the others. */
 #if CUPTI_API_VERSION >= 23
 static inline CUptiResult cupti_watch(const struct cupti_api *api, bool on)
 {

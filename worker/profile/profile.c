@@ -1,4 +1,4 @@
-/* profile.c - which iterations are looked at, and what that costs. */
+/* profile.c - which iterations are profiled, and what that costs. */
 #include "worker/profile/profile.h"
 
 #include <math.h>
@@ -74,7 +74,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* One late iteration among four is no cost of ours. */
+/* The median ignores one late iteration among four. */
 static double block_median(const struct block *b)
 {
     double t[PROFILE_BLOCK];
@@ -84,7 +84,7 @@ static double block_median(const struct block *b)
     return (t[(n - 1) / 2] + t[n / 2]) / 2;
 }
 
-/* A block that was looked at has ended, behind one that was not. */
+/* A block that was profiled has ended, after one that was not. */
 static void compare_blocks(struct profile *p)
 {
     if (p->now.n >= PROFILE_BLOCK && p->before.n >= PROFILE_BLOCK) {
@@ -109,8 +109,8 @@ double profile_cost(const struct profile *p, double *ret_error)
     return mean / (p->base / n);
 }
 
-/* It is worth looking less only when the cost is beyond what chance does:
- * two standard errors. */
+/* Lowers the share only if the cost exceeds PROFILE_MOST by more than chance
+ * does: two standard errors. */
 double profile_wish(const struct profile *p)
 {
     double error, cost = profile_cost(p, &error);

@@ -2,15 +2,15 @@
  *
  * A source counts. There are two: cupti, for GPUs, has NVIDIA's own figures
  * of the calls that the papers compare; host counts what the host does in
- * their place. A source that fails is left alone, with one line in the log:
- * training needs none of it.
+ * their place. A source that fails is turned off, with one line in the log:
+ * training does not need it.
  *
- * Looking costs time, and how much is measured: an epoch's first iterations
- * are looked at in turns of PROFILE_BLOCK, on and off, and the medians are
- * compared. Where looking costs more than PROFILE_MOST, only windows of an
- * epoch are looked at from then on, as few as it takes, and what they showed
- * is scaled up; v_profile's `sampled` says so. The ranks look at the same
- * iterations, for one that is slower makes all slower.
+ * Profiling costs time, which is measured: blocks of PROFILE_BLOCK of an
+ * epoch's first iterations run in turn with and without it, and their medians
+ * are compared. If it costs more than PROFILE_MOST, only windows of an epoch
+ * are profiled from then on, as few as it takes, and their counts are scaled
+ * up; v_profile's `sampled` says so. All ranks profile the same iterations,
+ * because a slower rank makes all slower.
  */
 #ifndef MGPU_WORKER_PROFILE_PROFILE_H
 #define MGPU_WORKER_PROFILE_PROFILE_H
@@ -28,7 +28,7 @@
 #define PROFILE_MOST 0.01 /* of an iteration's time */
 #define PROFILE_SHARE 0.1 /* of the iterations, with profile: sampled */
 enum {
-    PROFILE_BLOCK = 4, /* iterations that are looked at in a row */
+    PROFILE_BLOCK = 4, /* iterations that are profiled in a row */
     PROFILE_PAIRS = 8, /* blocks, on and off, that are compared */
     PROFILE_WARM = 3,  /* iterations that are no measure of anything */
     PROFILE_ROWS = 64,
@@ -45,8 +45,8 @@ struct profile_rows {
     struct profile_row at[PROFILE_ROWS];
     int32_t n;
 };
-/* To the metric's row, or a new one; when all are taken, to the last, which
- * is then called "other". */
+/* Adds to the metric's row, or to a new one; when all are taken, to the last,
+ * which is then called "other". */
 void profile_add(struct profile_rows *io, const char *metric, int64_t calls,
                  double total_s, int64_t bytes);
 
@@ -78,7 +78,7 @@ int profile_cupti_create(const char *library, struct profile_source **ret,
 
 /* ---- the iterations ------------------------------------------------------ */
 
-struct profile; /* NULL: nobody looks; every function takes it */
+struct profile; /* NULL: no profile; every function takes it */
 
 /* own  source  also on failure */
 int profile_create(struct profile_source *source, enum spec_profile mode,
@@ -88,7 +88,7 @@ void profile_destroy(struct profile *p);
 /* Around iteration `batch` of `batches` of an epoch, from 0. */
 void profile_begin(struct profile *p, int32_t batch, int32_t batches);
 void profile_end(struct profile *p, double t_iter);
-/* Between two iterations: nobody looks at later ones. The ranks agree on it. */
+/* Between two iterations: ends the profile, on all ranks alike. */
 void profile_finish(struct profile *p);
 
 struct profile_epoch {
@@ -96,13 +96,13 @@ struct profile_epoch {
     int32_t seen, iterations; /* of those that this rank did */
     double iterations_s;      /* what these took */
     double sampled;           /* seen / iterations */
-    double cost_s;            /* what looking took, as far as it is known */
+    double cost_s;            /* what profiling took, as far as it is known */
 };
 /* All since the last call; false: nothing was seen. Ends the epoch. */
 bool profile_take(struct profile *p, struct profile_epoch *ret);
 
-/* What looking costs, as a share of an iteration's time, and the standard
- * error of that; NAN before it is known. */
+/* Cost of profiling as a share of an iteration's time, and its standard error;
+ * NAN before it is known. */
 double profile_cost(const struct profile *p, double *ret_error);
 /* The share of the iterations that this rank would look at, above 0 to 1;
  * and what the ranks agreed on. */

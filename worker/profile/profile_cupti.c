@@ -1,8 +1,8 @@
 /* profile_cupti.c - the GPU's source: activity records of NVIDIA's CUPTI.
  *
  * The library is opened when a job asks for a profile, and nothing of ours
- * links it. Of the runtime's calls only those are recorded that somebody
- * wants to see: they are found by name, for the numbers differ between
+ * links it. Only some of the runtime's calls are recorded (`wanted`): they are
+ * found by name, for the numbers differ between
  * versions and one call has several (nvcc 13 launches by
  * "__cudaLaunchKernel_v13000", nvcc 12 and C by "cudaLaunchKernel_v7000").
  *
@@ -24,8 +24,8 @@
 /* A record has 100 to 250 bytes: 4,000 and more of them in a buffer. */
 enum { BUFFER_BYTES = 1 << 20, CALLS_MAX = 32 };
 
-/* What is recorded of the runtime, under the name that it has in a row. A
- * graph's launch stands for the launches of all that is in it. */
+/* Runtime calls that are recorded, by their name in a row. A graph's launch
+ * counts for all launches in it. */
 static const char *const wanted[] = {
     "cudaLaunchKernel",     "cudaMemcpyAsync",  "cudaStreamSynchronize",
     "cudaEventSynchronize", "cudaEventDestroy", "cudaGraphLaunch",
@@ -51,7 +51,7 @@ struct cupti {
     size_t cut;    /* bytes of a record that lacks what is read; 0: none */
 };
 
-/* Not on the heap: CUPTI may call back when the source has ended. */
+/* Not on the heap: CUPTI may call back after the source has ended. */
 static struct cupti the = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- names ---------------------------------------------------------------
@@ -291,7 +291,7 @@ static int cupti_take(struct profile_source *s, struct profile_rows *io,
                          cut, CUPTI_API_VERSION);
     if (is_short)
         return error_set(err, ERR_NOMEM, "CUPTI: no memory for its records");
-    if (dropped > 0) /* how long they took nobody knows */
+    if (dropped > 0) /* their time is not known */
         profile_add(io, "CUPTI dropped records", dropped, 0, -1);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* trace_ranges.c - a build without NVTX's header: nobody looks. */
+/* trace_ranges.c - a build without NVTX's header: marks nothing. */
 #include "worker/profile/trace_ranges.h"
 
 #if !HAVE_NVTX
