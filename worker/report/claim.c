@@ -88,7 +88,7 @@ bool report_may_pass(enum err_code code)
            code == ERR_IO;
 }
 
-/* Any word may be said twice: the daemon knows who holds the attempt.
+/* A request may be repeated: the daemon knows which process holds the attempt.
  * own  *reply: buf_clear() */
 static int ask_until(const struct report_conf *conf, const char *what,
                      json_t *body, double patience_s,

@@ -1,8 +1,8 @@
 /* reporter.c - see reporter.h. The HTTP client belongs to the sender's thread
  * alone; what both threads touch is behind the mutex or atomic.
  *
- * The first word and the last (claim, final report) are in claim.c: they are
- * posted by the caller's thread, when no sender runs. */
+ * Claim and final report are in claim.c: the caller's thread posts them, when
+ * no sender runs. */
 #include "worker/report/reporter.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@
 
 /* mgpu-stat looks alive at one beat per second; the rest from the spec. */
 static const double period_default_s = 0.5, live_s = 1.0;
-/* One request; the daemon answers in milliseconds or is in trouble. */
+/* Limit of a request; the daemon answers in milliseconds or is in trouble. */
 static const double request_s = 3.0;
 
 struct reporter {
@@ -32,7 +32,7 @@ struct reporter {
     double heartbeat_s, period_s;
 
     struct spool spool;
-    struct http_client *http; /* NULL: nobody listens */
+    struct http_client *http; /* NULL: no daemon */
     pthread_t thread;
     bool has_thread, has_lock;
 
@@ -103,15 +103,15 @@ static int read_acked(const struct buf *reply, int64_t *ret, struct error *err)
     return 0;
 }
 
-/* A rank without news asks as often as rank 0 beats whether it is still to
- * run: of an attempt that was given up while its node was out of reach nobody
- * but the daemon can end the ranks. */
+/* A rank without rows asks as often as rank 0 sends heartbeats whether it may
+ * still run: if an attempt was given up while its node was out of reach, only
+ * the daemon can end its ranks. */
 static bool may_be_quiet(const struct reporter *r)
 {
     return r->rank == 0 || now_s() - r->rows_at_s < r->heartbeat_s;
 }
 
-/* One batch. *ret_more: the daemon took it, and there is another. */
+/* Sends one batch. *ret_more: the daemon took it, and there is another. */
 static int send_rows(struct reporter *r, bool *ret_more, struct error *err)
 {
     int64_t offset = 0, acked = 0;
@@ -228,7 +228,7 @@ static bool rest(struct reporter *r)
     return ending;
 }
 
-/* Nothing more is to be sent: refused, or the time to flush has passed. */
+/* Sending is over: the daemon refused, or the time to flush has passed. */
 static bool is_over(struct reporter *r)
 {
     pthread_mutex_lock(&r->lock);

@@ -4,13 +4,13 @@
  * every period_s, from the acknowledged byte on; training waits for nothing
  * but one write(2). Rank 0 also posts heartbeats: each heartbeat_s, and each
  * second while iterations advance; the others post no rows when they had none
- * for heartbeat_s, and so hear whether they are still to run. A daemon that is
- * away is tried again quietly for ever. A 403 means that this attempt is
- * fenced: the flag is raised, and nothing more is sent.
+ * for heartbeat_s, and so hear whether they may still run. If the daemon is
+ * away, requests are repeated for ever, without a log line. A 403 means that
+ * this attempt is fenced: the flag is raised, and nothing more is sent.
  *
- * The life of an attempt: rank 0 claims before anything else; all report;
- * at the end all flush, and then rank 0 writes <dir>/report.json and posts
- * the same. Without an url nothing is sent: the spool stays.
+ * In an attempt rank 0 claims before anything else; all ranks report; at the
+ * end all flush, and then rank 0 writes <dir>/report.json and posts the same.
+ * Without an url nothing is sent: the spool stays.
  */
 #ifndef MGPU_WORKER_REPORT_REPORTER_H
 #define MGPU_WORKER_REPORT_REPORTER_H
@@ -23,7 +23,7 @@
 #include "jobs/wire/metric_rows.h"
 
 struct report_conf {
-    const char *url; /* "": nobody listens */
+    const char *url; /* "": no daemon */
     const char *token;
     const char *dir; /* of the attempt */
     uint64_t job;
@@ -45,9 +45,8 @@ struct report_stats {
     int64_t saves; /* checkpoints that have begun and ended */
 };
 
-/* Whether a word could not be said for a reason that may be gone by the next
- * time: the daemon is away, or in no state to answer (its disk fails, it lacks
- * memory). */
+/* Whether a request failed for a reason that may pass: the daemon is away, or
+ * cannot answer now (its disk fails, it lacks memory). */
 bool report_may_pass(enum err_code code);
 
 /* Proves to the daemon that this process is the attempt; retries while it
@@ -65,13 +64,13 @@ struct reporter;
 int reporter_create(const struct report_conf *conf, struct reporter **ret,
                     struct error *err) MUST_CHECK;
 void reporter_row(struct reporter *r, const struct metric_row *row);
-/* For the next heartbeat. */
+/* The next heartbeat reports it. */
 void reporter_progress(struct reporter *r, const struct report_progress *p);
 /* Share of the data that is tokenised, by this job or by another for whose rows
- * it waits, before the first iteration; NAN: all of it, or nobody says. Rank
- * 0's goes into its heartbeats. */
+ * it waits, before the first iteration; NAN: all of it, or unknown. Rank 0's
+ * goes into its heartbeats. */
 void reporter_tokenised(struct reporter *r, double share);
-/* It works, though no iteration comes of it: for the next heartbeat, too. */
+/* The next heartbeat says that the rank works, though no iteration ends. */
 void reporter_alive(struct reporter *r);
 /* A checkpoint begins, or has ended: rank 0 says so in its heartbeats, so that
  * a long one is not taken for a rank that hangs. */
@@ -94,12 +93,13 @@ void reporter_stats(struct reporter *r, struct report_stats *ret);
 bool reporter_flush(struct reporter *r, double deadline_s);
 void reporter_destroy(struct reporter *r); /* NULL is fine */
 
-/* Of all ranks; -1: not known. */
+/* Sums over all ranks; -1: not known. */
 struct report_extra {
     int64_t cpu_ms;               /* time that cores worked for the job */
     int64_t cores_ms;             /* and that of all cores which it might use */
     int64_t gpu_busy_ms, gpus_ms; /* of a command's GPUs; 0: not sampled */
-    int stopped; /* 1: one was told to stop before its work ended; 0: none was
+    int stopped; /* 1: a rank was told to stop before its work ended; 0: none
+                  * was
                   */
     /* A plan of a rank that does not fit the memory; needed 0: there is none.
      */
