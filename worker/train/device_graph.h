@@ -39,16 +39,16 @@ struct replay {
 void device_graph_init(struct replay *r, struct device *dev);
 void device_graph_clear(struct replay *r); /* zeroed is fine */
 
-/* What to do this time. After REPLAY_RUN, next time is REPLAY_CAPTURE. */
+/* What to do this time. REPLAY_CAPTURE follows REPLAY_RUN. */
 enum replay_what device_graph_next(struct replay *r);
 
 int device_graph_begin(struct replay *r, struct error *err) MUST_CHECK;
-/* What was called since the last begin is a piece; another begin follows. */
+/* Ends a piece, of the calls since the last begin; another begin follows. */
 bool device_graph_can_cut(const struct replay *r); /* there is a piece left */
 int device_graph_cut(struct replay *r, int64_t note,
                      struct error *err) MUST_CHECK;
-/* After it, or after a begin that failed, either all pieces are there, or
- * everything captured is given up and from now on it is REPLAY_RUN.
+/* Ends the capture, also after a begin that failed: either all pieces are
+ * there, or all are given up and REPLAY_RUN is the answer from now on.
  * in  failed  a call in between, or the begin, has failed, with err: returns
  *             -1 */
 int device_graph_end(struct replay *r, bool failed,

@@ -28,7 +28,7 @@ struct ema {
 int64_t ema_bytes(const struct model_plan *plan, enum dtype dt, double decay);
 
 /* decay 0: none, and the calls below do nothing.
- * in   weights  fp32 ones behind the model's, of which the mean is then;
+ * in   weights  the fp32 weights behind the model's, to average instead;
  *               NULL: there are none */
 int ema_init(struct ema *ret, struct device *dev, struct model *model,
              enum dtype dt, const void *weights, double decay,
@@ -41,7 +41,7 @@ double ema_rest(double decay, int64_t updates);
 /* Above this an evaluation says more of the start than of the training. */
 #define EMA_REST_MAX 0.05
 
-/* After a step of the optimizer; the first one copies. */
+/* Call it after each step of the optimizer; with is_first it copies. */
 int ema_update(struct ema *e, bool is_first, struct error *err) MUST_CHECK;
 
 /* Puts the mean into the model, and with false the model's own back. */

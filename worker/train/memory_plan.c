@@ -8,7 +8,7 @@
 #include "worker/train/optimizer.h"
 #include "worker/train/trainer.h"
 
-/* On a GPU: partial sums of an op, at most, and cuBLAS's workspace. */
+/* GPU memory of an op's partial sums, at most, and of cuBLAS's workspace. */
 enum { GPU_BYTES = 64 << 20 };
 
 enum dtype memory_plan_dtype(const struct job_spec *s)
@@ -96,7 +96,8 @@ int memory_plan_check(const struct memory_plan *p,
     const int64_t host = p->host + (p->is_gpu ? 0 : p->total);
     const struct memory_left *m = &room->host;
     if (p->is_gpu && room->gpu >= 0 && p->total > room->gpu) {
-        /* What other programs have now is no reason never to try again. */
+        /* Other programs may free memory later: refuse for good only what
+         * exceeds the whole GPU. */
         if (room->gpu_all >= 0 && p->total > room->gpu_all)
             note_refusal(ret_refusal, p->total, room->gpu_all, false);
         return error_set(

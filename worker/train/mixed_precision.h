@@ -64,8 +64,8 @@ enum { LOSS_SCALE_GROW_AFTER = 2000 };
 #define LOSS_SCALE_LEAST 0x1p-14
 
 struct loss_scale loss_scale_first(enum dtype dt, bool is_mixed);
-/* After the gradients are summed: whether all of them were numbers. False
- * when the scale cannot be lowered any more. */
+/* Call it after the gradients are summed; is_finite: all of them are numbers.
+ * False when the scale cannot be lowered any more. */
 bool loss_scale_next(struct loss_scale *s, bool is_finite);
 
 #endif

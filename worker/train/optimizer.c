@@ -153,7 +153,7 @@ void optimizer_clear(struct optimizer *o)
     memset(o, 0, sizeof(*o));
 }
 
-/* What one call of the device works on. */
+/* Arguments of one call of the device. */
 struct part {
     void *p, *state[OPTIM_ARRAYS];
     const void *g;

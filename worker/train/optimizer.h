@@ -35,7 +35,7 @@ struct optimizer {
     int32_t n_state;
     struct optimizer_range *ranges; /* owned */
     int32_t n_ranges;
-    /* Of adamw8bit (kernels/ops/state8.h): room for blocks, the first block of
+    /* For adamw8bit (kernels/ops/state8.h): room for blocks, the first block of
      * each range, and the maps on the device; owned. */
     int64_t blocks, *first_block;
     float *maps;
@@ -67,8 +67,8 @@ int optimizer_put(struct optimizer *o, int64_t step, double lr,
                   double grad_scale, struct error *err) MUST_CHECK;
 int optimizer_step_only(struct optimizer *o, void *params, const void *grads,
                         struct error *err) MUST_CHECK;
-/* Of the parameters [first, first + count) alone; grads begins with theirs.
- * With adamw8bit these are whole ranges. */
+/* Updates the parameters [first, first + count) alone; grads begins with
+ * theirs. With adamw8bit these are whole ranges. */
 int optimizer_step_part(struct optimizer *o, void *params, const void *grads,
                         int64_t first, int64_t count,
                         struct error *err) MUST_CHECK;
@@ -78,9 +78,8 @@ int optimizer_step_part(struct optimizer *o, void *params, const void *grads,
 int optimizer_grad_norm(struct optimizer *o, const void *grads, double *ret,
                         struct error *err) MUST_CHECK;
 
-/* What a gradient of that norm is multiplied by so that it is at most `max`
- * long, as torch.nn.utils.clip_grad_norm_; max 0: 1. A norm that is no
- * number gives no number. */
+/* Factor that makes a gradient of this norm at most `max` long, as
+ * torch.nn.utils.clip_grad_norm_ does; max 0: 1. For a NaN it is NaN. */
 double optimizer_clip(double norm, double max);
 
 #endif

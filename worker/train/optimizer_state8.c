@@ -16,7 +16,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* As torch.linspace(0.1, 1, n) in float, which rounds once. */
+/* Computes torch.linspace(0.1, 1, n) in float, which rounds once. */
 static float between(int i, int n)
 {
     const float first = 0.1f, last = 1, step = (last - first) / (float)(n - 1);

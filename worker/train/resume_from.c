@@ -8,8 +8,8 @@
 #include "jobs/spec/spec_table.h"
 #include "worker/checkpoint/dir_owner.h"
 
-/* What may differ: where and when a job runs, what it prints, where its files
- * are, and how long it trains. */
+/* Keys that may differ: where and when a job runs, what it prints, where its
+ * files are, and how long it trains. */
 static bool is_free(const char *path)
 {
     static const char *const free_keys[] = {"version",
@@ -86,8 +86,8 @@ static int check_spec(const struct job_spec *s, const char *text, size_t len,
     return rc;
 }
 
-/* One of before there were records cannot be compared; what fits its tensors
- * is taken. */
+/* A directory without a record cannot be compared; tensors that fit are
+ * loaded. */
 static int check_record(const struct job_spec *s, const char *dir,
                         struct buf *notes, struct error *err)
 {

@@ -21,9 +21,9 @@ static inline void sample_times_begin(struct sample_times *s, double now_s)
     s->begin_s = s->last_s = now_s;
 }
 
-/* With these, which take as long as the last ones, all have at most their share
- * of the time until they end. What the first ones take is not known: they are
- * taken. */
+/* Allows samples if all, and these at the cost of the last ones, take at most
+ * their share of the time. The cost of the first ones is not known: they are
+ * allowed. */
 static inline bool sample_times_allow(const struct sample_times *s,
                                       double now_s)
 {

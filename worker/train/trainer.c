@@ -51,7 +51,7 @@ static void say_progress(struct trainer *t, double loss)
                            t->at.epoch_s, speed));
 }
 
-/* Without data for it there is nothing to say. */
+/* Without data for an evaluation the line leaves it out. */
 static void say_epoch(const struct trainer *t, const struct metric_epoch *e)
 {
     char train[LOSS_CAP], eval[LOSS_CAP], evaluated[60] = "", hits[40] = "";
@@ -69,7 +69,8 @@ static void say_epoch(const struct trainer *t, const struct metric_epoch *e)
                            speed));
 }
 
-/* With its loss as a value of the iteration, for a language model. */
+/* Evaluates; a language model reports the loss as a value of the iteration,
+ * too. */
 static int evaluate(struct trainer *t, struct evaluation *ret,
                     struct agreed *ret_agreed, struct error *err)
 {
@@ -106,8 +107,8 @@ static int evaluate_between(struct trainer *t, struct agreed *ret,
     return 0;
 }
 
-/* With stop or fenced in *ret, the epoch has not ended: a run that is
- * resumed here begins with its evaluation. */
+/* If *ret says stop or fenced, the epoch has not ended: a run that is resumed
+ * here begins with its evaluation. */
 static int end_epoch(struct trainer *t, struct agreed *ret, struct error *err)
 {
     struct metric_row row = {.kind = METRIC_EPOCH};
@@ -179,7 +180,7 @@ static void stop_fenced(const struct trainer *t, struct train_result *ret)
                    why.code != ERR_NONE ? why.msg : "told to another rank");
 }
 
-/* To the end of the epoch, or until the ranks agree to stop. */
+/* Trains to the end of the epoch, or until the ranks agree to stop. */
 static int train_epoch(struct trainer *t, struct agreed *ret, struct error *err)
 {
     if (trainer_share_epoch(t, err) < 0)
@@ -209,7 +210,7 @@ static int train_epoch(struct trainer *t, struct agreed *ret, struct error *err)
     return end_epoch(t, ret, err);
 }
 
-/* What a person should ask for: the plan, and all that it does not cover. */
+/* The memory to request for a job: the plan, and all that it does not cover. */
 static void say_memory(const struct trainer *t)
 {
     int64_t highest = memory_used("").highest;

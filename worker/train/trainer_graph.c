@@ -91,13 +91,13 @@ static bool is_captured(struct trainer *t, struct replay *r, bool failed,
 /* ---- the change of the weights ---------------------------------------------
  */
 
-/* Those of all ranks but dp's others. */
+/* All ranks have an optimizer, but with dp rank 0 alone. */
 static bool has_optimizer(const struct trainer *t)
 {
     return t->env->comm->rank == 0 || !trainer_is_dp(t);
 }
 
-/* What behind the optimizer makes the next forward pass's weights. */
+/* Makes the next forward pass's weights, after the optimizer. */
 static int give(struct trainer *t, bool is_first, struct error *err)
 {
     if (t->mixed.dev != NULL && mixed_give_weights(&t->mixed, err) < 0)
@@ -223,7 +223,7 @@ static int last_ready(void *arg, int64_t first, int64_t count,
     return device_graph_begin(g->capture, err);
 }
 
-/* What the batches before the last one leave. */
+/* Sums the gradients of the batches before the last one. */
 static int keep_gradient(struct trainer *t, int32_t part, struct error *err)
 {
     const struct device_ops *ops = t->dev->ops;
@@ -361,7 +361,7 @@ int trainer_run_batch(struct trainer *t, int32_t part, const struct batch *b,
     g.capture = &p->replay;
     g.fuses = t->can_fuse;
     t->has_updated = g.fuses;
-    /* Nothing was left out and nothing is clipped: the scale is 1. */
+    /* No sample was left out and nothing is clipped: the scale is 1. */
     if (g.fuses &&
         optimizer_put(&t->optimizer, t->at.updates + 1, lr, 1, err) < 0)
         return -1;

@@ -75,8 +75,8 @@ struct trainer {
 
     int32_t batches;      /* iterations of an epoch */
     int32_t eval_batches; /* of an evaluation, on each rank */
-    /* Of the iteration: the weight of all ranks' samples if all of them were
-     * real, which backward() divides by; and of this rank's, what there is. */
+    /* Of an iteration. asked: the weight of all ranks' samples as if all were
+     * real, which backward() divides by; the others: of this rank's samples. */
     double asked, weight, valid;
     double values[MODEL_VALUES]; /* sums over this rank's weight */
     double grad_norm;            /* before clipping */
@@ -93,7 +93,7 @@ struct trainer {
     struct report_progress progress; /* as last reported */
     struct sample_times samples;     /* rank 0 */
 
-    struct profile *profile;       /* NULL: nobody looks */
+    struct profile *profile;       /* NULL: no profile */
     double profile_s;              /* when its time began; NAN: not yet */
     struct comm *counted;          /* around the one of env; NULL */
     struct train_env own_env;      /* env, with that one */
@@ -110,7 +110,7 @@ int trainer_find_newest(struct trainer *t, struct error *err) MUST_CHECK;
 
 /* ---- trainer_shared.c, which prints rank 0's lines ----------------------- */
 
-/* What a checkpoint holds beside the position. */
+/* The parts of a checkpoint beside the position. */
 struct checkpoint_parts trainer_parts(struct trainer *t);
 void trainer_say(const struct trainer *t, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
@@ -146,7 +146,7 @@ int trainer_share_batch(struct trainer *t, int32_t part, struct batch *ret,
 void trainer_open_replays(struct trainer *t);
 void trainer_close_replays(struct trainer *t);
 int trainer_mark(struct trainer *t, enum phase p, struct error *err) MUST_CHECK;
-/* After a synchronisation. */
+/* Call it after a synchronisation. */
 int trainer_between(struct trainer *t, enum phase from, enum phase to,
                     double *ret_s, struct error *err) MUST_CHECK;
 /* Both passes over batch `part` of an iteration; enqueued, not done. lr is

@@ -45,7 +45,7 @@ static int take_times(struct trainer *t, struct metric_iteration *m,
             0 ||
         trainer_between(t, PHASE_BACKWARD, PHASE_DONE, &backward_s, err) < 0)
         return -1;
-    /* What the host spent meanwhile has its own names. */
+    /* Other metrics have the host's part of the load. */
     m->t_h2d += load_s > host_s ? load_s - host_s : 0;
     model_waited(t->model, &forward_wait_s, &backward_wait_s);
     m->t_forward += forward_s - forward_wait_s;
@@ -61,8 +61,8 @@ bool trainer_by_batch(const struct trainer *t)
            t->spec->train.loss.normalize == NORMALIZE_MICRO_BATCH;
 }
 
-/* Before its backward pass changes the weights: with the gradient as the mean
- * over what all ranks judge in the batch. */
+/* The backward pass changes the weights: prepares an update with the gradient
+ * as the mean over all ranks' labelled tokens of the batch. */
 static int update_ahead(struct trainer *t, struct metric_iteration *m,
                         struct error *err)
 {
@@ -95,7 +95,7 @@ static int one_batch(struct trainer *t, int32_t part,
     if (b.tokens >= 0)
         m->tokens = b.tokens + (m->tokens > 0 ? m->tokens : 0);
     double weight = b.n * t->data.sample_weight; /* if nothing is left out */
-    if (trainer_by_batch(t)) /* without a judged token there is no gradient */
+    if (trainer_by_batch(t)) /* without a labelled token there is no gradient */
         weight = b.weight > 0 ? b.weight : 1;
     t->asked += weight * t->env->comm->size;
     m->t_data += b.data_s;

@@ -82,7 +82,7 @@ static void say_lines(const struct trainer *t, const struct buf *lines)
     }
 }
 
-/* Of another job, which has at least an epoch less. */
+/* Loads from another job, which has at least an epoch less. */
 static int load_other(struct trainer *t, struct checkpoint_state *ret,
                       struct error *err)
 {

@@ -1,8 +1,8 @@
 /* trainer_profile.c - the rows of v_profile: what a source counted in each
- * epoch, memory, and what looking cost.
+ * epoch, memory, and what profiling cost.
  *
- * Nothing here ends a job. Whatever cannot be had is said once, in the log,
- * and left out. */
+ * Nothing here ends a job. A figure that cannot be had is left out, with one
+ * line in the log. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,8 +66,7 @@ void trainer_profile_begin(struct trainer *t)
     profile_begin(t->profile, t->at.batch, t->batches);
 }
 
-/* By the clock of one rank, for the others' differ: all count as many
- * iterations. */
+/* Rank 0's clock alone decides, so that all ranks count as many iterations. */
 bool trainer_profile_is_over(const struct trainer *t)
 {
     const double first_s = t->spec->train.profile_first_s;
@@ -100,7 +99,7 @@ static void put(const struct trainer *t, const char *metric, int64_t calls,
     reporter_row(t->env->reporter, &row);
 }
 
-/* The most that this process had of the host's memory; -1: nobody says. */
+/* The most host memory that this process had; -1: not known. */
 static int64_t resident_peak(void)
 {
     struct buf b = BUF_INIT;

@@ -1,4 +1,4 @@
-/* trainer_profile.h - the profile of a run: which iterations are looked at, and
+/* trainer_profile.h - the profile of a run: which iterations are profiled, and
  * the rows of each epoch.
  *
  * Without train.profile every function does nothing. */

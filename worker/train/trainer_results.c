@@ -112,7 +112,7 @@ static bool is_due(const struct trainer *t, double now_s)
     return false;
 }
 
-/* By rank 0's clock. */
+/* Rank 0 alone asks: its clock decides. */
 static bool allows(struct trainer *t, double now_s)
 {
     if (!is_due(t, now_s))

@@ -1,5 +1,5 @@
-/* trainer_results.h - what a run leaves for people: answers to prompts, and
- * files that others can use. */
+/* trainer_results.h - results for people: answers to prompts, and files that
+ * other programs can use. */
 #ifndef MGPU_WORKER_TRAIN_TRAINER_RESULTS_H
 #define MGPU_WORKER_TRAIN_TRAINER_RESULTS_H
 
@@ -14,7 +14,7 @@ void trainer_sample(struct trainer *t);
 /* The same behind an iteration, if train.sample.every says so and the time
  * allows it. */
 int trainer_sample_between(struct trainer *t, struct error *err) MUST_CHECK;
-/* What others can use, into the output directory. */
+/* Writes what others can use into the output directory. */
 int trainer_save_result(struct trainer *t, struct error *err) MUST_CHECK;
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "jobs/base/log.h"
 
-/* As the newest checkpoint, or the best. */
+/* Writes the newest checkpoint, or the best. */
 static int write_checkpoint(struct trainer *t, bool is_best, struct error *err)
 {
     if (t->env->comm->rank != 0)

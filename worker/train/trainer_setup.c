@@ -81,8 +81,8 @@ static int open_device(struct trainer *t, struct error *err)
     bool try = want == DEVICE_CUDA ||
                (want == DEVICE_AUTO && t->env->gpus_per_node > 0);
     bool is_over = try && try_cuda(t, &missing, &why) < 0;
-    /* What has failed is not made up for by a host that is a hundred times
-     * slower: there are GPUs elsewhere. */
+    /* The host is a hundred times slower: a GPU that failed is an error, for
+     * other nodes have GPUs. */
     if (is_over ||
         (missing && (want == DEVICE_CUDA || why.code == ERR_DEVICE))) {
         if (err != NULL)
@@ -126,7 +126,7 @@ static int open_comm(struct trainer *t, struct error *err)
 /* ---- memory ---------------------------------------------------------------
  */
 
-/* What is left is asked for by all before one of them takes anything. */
+/* All ranks ask for the free memory before one of them takes any. */
 static int check_memory(const struct trainer *t, const struct memory_plan *p,
                         struct error *err)
 {
@@ -166,9 +166,9 @@ static int open_extra(struct trainer *t, struct error *err)
                     s->train.ema.decay, err);
 }
 
-/* Before the plan's memory is taken, what is resident is all the rest: the
- * program, its libraries, and data that was read. BLAS's buffers and what a
- * checkpoint is written from come later; trainer.c prints what it came to. */
+/* The plan's memory is not taken yet, so the resident memory is all the rest:
+ * the program, its libraries, and data that was read. BLAS's buffers and what a
+ * checkpoint is written from come later; trainer.c prints the highest value. */
 static void say_host_memory(const struct trainer *t, int64_t planned)
 {
     const double mib = 1 << 20;
@@ -253,7 +253,7 @@ static int take_memory(struct trainer *t, struct error *err)
     return 0;
 }
 
-/* What is free may be gone a moment later, and not every GPU says. */
+/* Free memory may be gone a moment later, and not every GPU reports it. */
 static int open_model(struct trainer *t, struct error *err)
 {
     const struct model_kind *kind = t->env->kind;

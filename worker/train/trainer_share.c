@@ -135,7 +135,7 @@ int trainer_share_epoch(struct trainer *t, struct error *err)
 static void note_bad(struct trainer *t, enum batch_part part,
                      const struct batch *b)
 {
-    /* What all ranks read is counted once. */
+    /* Samples that all ranks read are counted once. */
     if (part == BATCH_EVAL || t->env->comm->rank == 0 ||
         t->spec->train.distribution == DIST_DDP_DS ||
         t->spec->train.distribution == DIST_FSDP)
@@ -232,7 +232,7 @@ int trainer_share_batch(struct trainer *t, int32_t part, struct batch *ret,
         if (scatter(t, &b, err) < 0)
             return -1;
     } else {
-        /* What several ranks read is counted by all of them. */
+        /* Each rank that reads a sample counts its share of it. */
         t->valid += (double)b.valid / shares;
         t->weight += b.weight / shares;
         take_share(t, shares, &b);

@@ -108,7 +108,8 @@ double trainer_lr(const struct trainer *t)
            schedule_factor(t->spec, t->at.iteration, t->batches, t->total);
 }
 
-/* With the gradient as the mean over the samples that could be read. */
+/* grad_scale makes the gradient the mean over the samples that could be
+ * read. */
 static int update(struct trainer *t, struct metric_iteration *m,
                   double grad_scale, struct error *err)
 {
@@ -186,7 +187,7 @@ void trainer_report_value(struct trainer *t, const char *name,
     reporter_row(t->env->reporter, &row);
 }
 
-/* As a value of the iteration, and to people when it falls. */
+/* Reports the scale as a value of the iteration, and prints when it falls. */
 static void say_scale(struct trainer *t, bool is_overflow)
 {
     if (t->env->comm->rank != 0)
@@ -200,8 +201,8 @@ static void say_scale(struct trainer *t, bool is_overflow)
                     (long long)t->at.iteration + 1, t->at.loss_scale.scale);
 }
 
-/* Of the summed gradient: the same on every rank. A loss that is no number
- * is none of its business. */
+/* Changes the scale by the summed gradient, which is the same on every rank.
+ * The caller handles a loss that is no number. */
 static int follow_scale(struct trainer *t, bool is_finite, struct error *err)
 {
     double was = t->at.loss_scale.scale;
@@ -227,7 +228,7 @@ static int norm_of_shares(struct trainer *t, double *norm, struct error *err)
     return 0;
 }
 
-/* The gradient's norm, where somebody wants to know: 0 elsewhere. */
+/* The gradient's norm, if the job uses it: 0 otherwise. */
 static int find_norm(struct trainer *t, double *ret, struct error *err)
 {
     const struct job_spec *s = t->spec;
@@ -253,7 +254,7 @@ static int find_norm(struct trainer *t, double *ret, struct error *err)
                : 0;
 }
 
-/* From the agreed loss to the changed weights. */
+/* Changes the weights once the ranks have agreed on the loss. */
 static int finish(struct trainer *t, struct metric_iteration *m,
                   const struct agreed *a, struct error *err)
 {
@@ -289,7 +290,7 @@ static int finish(struct trainer *t, struct metric_iteration *m,
     return overflow ? 0 : update(t, m, scale, err);
 }
 
-/* What is asked of a language model beside its loss. */
+/* Metrics of a language model beside its loss. */
 static void report_text(struct trainer *t, const struct metric_iteration *m,
                         const struct agreed *a)
 {
