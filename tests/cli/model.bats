@@ -159,11 +159,11 @@ alpaca_job() {
         >rows.jsonl
 }
 
-@test "tokenize: what is judged, and characters of several tokens" {
+@test "tokenize: which tokens have labels, and characters of several tokens" {
     alpaca_job 'train_on_input: false' 'batch_size: 1'
     "$model" tokenize job.yaml --rows 1 >text
     grep -qxF '[[It, ä€.<|1|>]]' text
-    grep -q '^row 1: [0-9]* tokens, [0-9]* judged$' text
+    grep -q '^row 1: [0-9]* tokens, [0-9]* labelled$' text
     grep -q '^<|1|> \{0,1\}Below is an instruction' text
     grep -q '^ids: 1 .* \[\[[0-9 ]* 1\]\]$' text
     [ "$(grep -c '^row ' text)" -eq 1 ]

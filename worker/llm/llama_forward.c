@@ -173,7 +173,7 @@ int llama_check_batch(const struct llama *m, const struct batch *b, bool train,
                          b->n, (long long)row, most, m->conf.row_tokens);
     const double judged = m->conf.pairs ? b->judged : b->weight;
     if (!(judged >= 0) || judged > (double)(b->n * row))
-        return error_set(err, ERR_INVAL, "model: %.0f judged tokens of %lld",
+        return error_set(err, ERR_INVAL, "model: %.0f labelled tokens of %lld",
                          judged, (long long)(b->n * row));
     if (m->conf.pairs && b->arrays[TOKENS_PAIR].data == NULL)
         return error_set(err, ERR_INVAL, "model: a batch without pairs");

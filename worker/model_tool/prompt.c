@@ -55,10 +55,11 @@ static int take_row(const struct token_data *d, int32_t each, int64_t row,
     while (n < r->n && labels[n] < 0)
         n++;
     if (n <= 1 && r->n > 1)
-        return error_set(err, ERR_INVAL,
-                         "--row: row %lld has no prompt: all of its tokens are "
-                         "judged",
-                         (long long)row);
+        return error_set(
+            err, ERR_INVAL,
+            "--row: row %lld has no prompt: all of its tokens have "
+            "labels",
+            (long long)row);
     if (n < r->n && skip_header(ret->tokenizer, ids, r->n, &n, err) < 0)
         return -1;
     ret->n = n;

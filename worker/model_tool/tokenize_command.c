@@ -152,7 +152,7 @@ static void print_counts(const struct rows *r)
 {
     const struct token_data *d = &r->data;
     (void)printf("%d rows, %" PRId64
-                 " tokens, %.0f %% of them judged; the longest "
+                 " tokens, %.0f %% of them labelled; the longest "
                  "has %d, %d cut at max_seq_len\n",
                  d->n, d->tokens, 100 * (double)d->judged / (double)d->tokens,
                  d->longest, d->cut);
@@ -183,7 +183,7 @@ static int print_row(const struct rows *r, int32_t i, struct token_window *w,
     const int32_t *ids, *labels;
     if (token_data_row(&r->data, i, w, &ids, &labels, err) < 0)
         return -1;
-    (void)printf("row %d%s: %d tokens, %d judged\n", t->place.number,
+    (void)printf("row %d%s: %d tokens, %d labelled\n", t->place.number,
                  answer_of(r, i), t->n, t->judged);
     if (r->tokenizer != NULL && print_text(r, ids, labels, t->n, err) < 0)
         return -1;
