@@ -204,7 +204,8 @@ fail_at(struct run *r, int exit_code, const char *why, const char *fault_node)
         const struct report_extra extra = known_alone(r);
         if (report_final(&r->conf, exit_code, why, fault_node, &extra,
                          failing_word_s, &err) < 0)
-            log_warn("worker", "no final report rank=%d why=\"%s\"",
+            log_warn("worker",
+                     "cannot post the final report rank=%d why=\"%s\"",
                      r->comm->rank, err.msg);
     }
     (void)fflush(NULL);
@@ -239,8 +240,8 @@ static bool take_secrets(struct run *r)
         return true;
     int64_t is_bad = secrets_read(names, NULL, &r->secrets, &why) < 0;
     if (is_bad)
-        log_err("worker", "not started rank=%d why=\"%s\"", r->comm->rank,
-                why.msg);
+        log_err("worker", "cannot start the job rank=%d why=\"%s\"",
+                r->comm->rank, why.msg);
     if (comm_all_reduce_now(r->comm, &is_bad, 1, COMM_I64, COMM_MAX, agree_s,
                             &err) < 0)
         fail(r, error_exit_status(err.code), err.msg);
@@ -264,7 +265,7 @@ static bool claim(struct run *r)
     if (code == ERR_NONE)
         return true;
     if (r->comm->rank == 0)
-        log_err("worker", "not started why=\"%s\"", why.msg);
+        log_err("worker", "cannot start the job why=\"%s\"", why.msg);
     r->exit_code =
         report_may_pass((enum err_code)code) ? EXIT_NOT_NOW : EXIT_FENCED;
     return false;
@@ -371,8 +372,8 @@ static void say_drops(const struct run *r)
     reporter_stats(r->reporter, &s);
     if (s.dropped > 0)
         log_warn("worker",
-                 "rows were dropped: the spool was full rank=%d rows=%lld "
-                 "kept=%lld",
+                 "metric rows were dropped, the spool was full rank=%d "
+                 "rows=%lld kept=%lld",
                  r->comm->rank, (long long)s.dropped, (long long)s.rows);
 }
 
@@ -399,7 +400,7 @@ static void last_word(struct run *r)
     reporter_saves_failed(r->reporter, &extra.failures);
     if (r->comm->rank == 0 && report_final(&r->conf, r->exit_code, r->why, NULL,
                                            &extra, last_word_s, &err) < 0)
-        log_warn("worker", "no final report why=\"%s\"", err.msg);
+        log_warn("worker", "cannot post the final report why=\"%s\"", err.msg);
 }
 
 static void run_job(struct run *r, const struct args *a)

@@ -467,7 +467,7 @@ END
     done
     rm -rf "$dir"
     run -0 worker 1
-    [[ $output == *"log p of the reference: 24 pairs, of the cache"* ]]
+    [[ $output == *"log p of the reference: 24 pairs, from the cache"* ]]
     printf x >>"$(ls "$XDG_CACHE_HOME"/mgpu/*.reference)"
     rm -rf "$dir"
     run -0 worker 1

@@ -193,7 +193,7 @@ alpaca_job() {
     mkdir xdg
     "$model" tokenize job.yaml --rows 0 --cache >text 2>said
     grep -q '^2 rows, ' text
-    [ "$(grep -c "tokenised rows are kept in '$PWD/xdg/mgpu/" said)" -eq 2 ]
+    [ "$(grep -c "tokenised rows are cached in '$PWD/xdg/mgpu/" said)" -eq 2 ]
     [ "$(find xdg -name '*.tokens' | wc -l)" -eq 2 ]
     "$model" tokenize job.yaml --rows 0 --cache >again 2>said
     cmp text again
@@ -221,6 +221,6 @@ alpaca_job() {
     timeout "$compute_s" "$MGPU_BIN/mgpu-worker" --standalone job.yaml --dir run \
         --alone >log 2>&1
     cat log
-    not grep -q 'tokenised rows are kept' log
+    not grep -q 'tokenised rows are cached' log
     [ "$(find xdg -name '*.tokens' | wc -l)" -eq 3 ]
 }

@@ -138,7 +138,7 @@ worker_pids() { pgrep -f "^[^ ]*mgpu-worker .*$BATS_TEST_TMPDIR"; }
     id=$(submit more.yaml)
     ends "$id" COMPLETED
     log_of "$id" | grep -q 'resumed at iteration 8 of 12'
-    log_of "$id" | grep -q "the checkpoint is that of '$PWD/out/ckpt'"
+    log_of "$id" | grep -q "loaded the checkpoint of '$PWD/out/ckpt'"
     log_of "$id" | grep -q 'train.seed stays '
     [ -d more/ckpt/step-12 ]
     diff -r out before

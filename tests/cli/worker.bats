@@ -259,7 +259,7 @@ mib_of() {
     [[ $output != *"begins at iteration 1"* ]]
 }
 
-@test "resumed on other ranks: only other batches are 'not exactly' the same" {
+@test "resumed on other ranks: losses differ only if the batches do" {
     # resume RANKS BATCH STEPS: on what 2 ranks with batches of 4 have begun.
     resume() {
         cv_spec 1 0.01
@@ -274,12 +274,12 @@ mib_of() {
         [[ $output == *"resumed at iteration 8 of 16"* ]]
     }
     resume 1 4 2 # batch norm sees the same batches
-    [[ $output != *"not exactly"* ]]
+    [[ $output != *"losses differ was="* ]]
     [[ $output == *"the checkpoint is of 2 ranks, this run has 1: the batches stay the same, so losses differ by rounding only"* ]]
     resume 1 8 1
-    [[ $output == *"not exactly was=4 is=8"* ]]
+    [[ $output == *"losses differ was=4 is=8"* ]]
     resume 2 2 2
-    [[ $output == *"not exactly was=4 is=2"* ]]
+    [[ $output == *"losses differ was=4 is=2"* ]]
 }
 
 @test "SIGUSR1: checkpoint, and training goes on" {
@@ -737,12 +737,12 @@ opened() {
     run worker 1 --device auto
     echo "$output"
     [ "$status" -eq 0 ]
-    grep -q "device auto: the host, for device cuda: no plug-in" <<<"$output"
+    grep -q "device auto uses the host: device cuda: no plug-in" <<<"$output"
     fake_plugin
     CUDA_VISIBLE_DEVICES='' MGPU_CUDA_PLUGIN=$BATS_TEST_TMPDIR/fake.so \
         run worker 1 --device auto
     [ "$status" -eq 0 ]
-    grep -q 'device auto: the host, for .* sees 0 GPUs' <<<"$output"
+    grep -q 'device auto uses the host: .* sees 0 GPUs' <<<"$output"
     sed -i 's/device: host/device: cuda/' "$BATS_TEST_TMPDIR/spec.yaml"
     run worker 1 --device host
     echo "$output"

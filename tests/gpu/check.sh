@@ -270,7 +270,7 @@ fi
 if has profile; then
     rc=0
     (job fp32 2 16 32 ', profile: epoch' | worker 1 "$dir/profile") >"$dir/log" 2>&1 || rc=1
-    grep -q 'cost of looking' "$dir/log" || rc=1
+    grep -q 'cost of profiling' "$dir/log" || rc=1
     case $device in
     cuda) set -- cudaGraphLaunch cudaStreamSynchronize 'CUDA memcpy Host-to-Device' \
         'CUDA kernels' 'memory of the GPU, in use' ;;

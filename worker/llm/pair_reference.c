@@ -101,7 +101,7 @@ static void keep(const struct work *w, const char *dir, const char *name)
     struct error why = ERROR_INIT;
     if (dir != NULL && reference_file_write(dir, name, w->ret,
                                             2 * (int64_t)w->pairs, &why) < 0)
-        batch_say(w->env, "log p of the reference is not kept: %s", why.msg);
+        batch_say(w->env, "log p of the reference is not cached: %s", why.msg);
 }
 
 /* in   batch  pairs of a pass */
@@ -130,7 +130,7 @@ static int find_or_compute(const struct work *w, int32_t batch,
     }
     if (rc == 0)
         batch_say(w->env, "log p of the reference: %d pairs, %s", w->pairs,
-                  is_found ? "of the cache" : "computed");
+                  is_found ? "from the cache" : "computed");
     free(dir);
     return rc;
 }

@@ -79,8 +79,7 @@ static struct gpu_use *use_begin(const struct command_env *env)
         visible = own;
     }
     if (gpu_use_begin(NULL, visible, use_each_ms, &u, &err) < 0)
-        log_warn("worker", "the use of GPUs is not sampled why=\"%s\"",
-                 err.msg);
+        log_warn("worker", "cannot sample the use of GPUs why=\"%s\"", err.msg);
     return u;
 }
 
@@ -90,8 +89,7 @@ static void use_end(struct gpu_use *u, struct command_result *r)
 
     r->gpus = gpu_use_end(u, &why);
     if (why.code != ERR_NONE)
-        log_warn("worker", "the use of GPUs is not sampled why=\"%s\"",
-                 why.msg);
+        log_warn("worker", "cannot sample the use of GPUs why=\"%s\"", why.msg);
 }
 
 /* Says which task of a sweep or of an array this is. */

@@ -53,18 +53,18 @@ static void say_change(const struct trainer *t,
     const struct checkpoint_state *is = &t->at;
     if (was->global_batch != is->global_batch)
         log_warn("worker",
-                 "the checkpoint is of another global batch: the "
-                 "run goes on, but not exactly was=%" PRId64 " is=%" PRId64,
+                 "the checkpoint has another global batch: training "
+                 "continues, but losses differ was=%" PRId64 " is=%" PRId64,
                  was->global_batch, is->global_batch);
     else if (was->batch_size != 0 && was->batch_size != is->batch_size)
         log_warn("worker",
-                 "the checkpoint is of another train.batch_size: the "
-                 "run goes on, but not exactly was=%d is=%d",
+                 "the checkpoint has another train.batch_size: training "
+                 "continues, but losses differ was=%d is=%d",
                  was->batch_size, is->batch_size);
     else if (was->ranks != is->ranks && was->batch_size == 0)
         log_warn("worker",
-                 "the checkpoint is of another number of ranks: "
-                 "the run goes on, but not exactly was=%d is=%d",
+                 "the checkpoint has another number of ranks: training "
+                 "continues, but losses differ was=%d is=%d",
                  was->ranks, is->ranks);
     else if (was->ranks != is->ranks)
         trainer_say(t,
@@ -101,7 +101,7 @@ static int load_other(struct trainer *t, struct checkpoint_state *ret,
                        "'%.100s' has %d epochs: set train.epochs to more",
                        buf_str(&dir), ret->epoch - 1);
     if (rc == 0)
-        trainer_say(t, "the checkpoint is that of '%s'", buf_str(&dir));
+        trainer_say(t, "loaded the checkpoint of '%s'", buf_str(&dir));
     buf_clear(&dir);
     buf_clear(&notes);
     return rc < 0 ? error_wrap(err, "train.resume_from") : 0;

@@ -141,7 +141,7 @@ static void say(const struct trainer *t, const struct profile_epoch *e)
         (void)snprintf(text, sizeof(text), "%.2f %% (+- %.2f)", 100 * cost,
                        100 * error);
     trainer_say(t,
-                "epoch %d/%d: profile of %d of %d iterations, cost of looking "
+                "epoch %d/%d: profiled %d of %d iterations, cost of profiling "
                 "%s",
                 t->at.epoch, t->spec->train.epochs, e->seen, e->iterations,
                 text);

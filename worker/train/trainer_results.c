@@ -95,7 +95,9 @@ void trainer_sample(struct trainer *t)
     }
     buf_clear(&answer);
     if (rc < 0 || noted < 0)
-        log_warn("worker", "no sample, training goes on why=\"%s\"", err.msg);
+        log_warn("worker",
+                 "cannot sample the model, training continues why=\"%s\"",
+                 err.msg);
 }
 
 static bool is_due(const struct trainer *t, double now_s)
@@ -122,7 +124,7 @@ static bool allows(struct trainer *t, double now_s)
     if (!t->samples.has_said)
         trainer_say(t,
                     "samples as often as train.sample.every would take "
-                    "more than %.0f %% of the time: some are left out",
+                    "more than %.0f %% of the time: some are skipped",
                     100 * SAMPLE_SHARE);
     t->samples.has_said = true;
     return false;

@@ -90,7 +90,7 @@ static int open_device(struct trainer *t, struct error *err)
         return -1;
     }
     if (try && missing)
-        trainer_say(t, "train.device auto: the host, for %s", why.msg);
+        trainer_say(t, "train.device auto uses the host: %s", why.msg);
     if (missing &&
         device_host_create(host_threads(t->env->comm), &t->dev, err) < 0)
         return -1;

@@ -145,9 +145,9 @@ static void note_bad(struct trainer *t, enum batch_part part,
     if (b->bad == 0 || t->at.epoch != t->bad_epoch ||
         t->bad_named++ >= NAMED_BAD)
         return;
-    log_warn("worker", "left out of a batch rank=%d %s=%d why=\"%s\"",
-             t->env->comm->rank, t->source->ops->noun, b->bad,
-             b->first_bad.msg);
+    log_warn(
+        "worker", "samples are left out of a batch rank=%d %s=%d why=\"%s\"",
+        t->env->comm->rank, t->source->ops->noun, b->bad, b->first_bad.msg);
 }
 
 int trainer_share_take(struct trainer *t, enum batch_part part, int32_t i,

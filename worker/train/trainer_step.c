@@ -195,10 +195,11 @@ static void say_scale(struct trainer *t, bool is_overflow)
     trainer_report_value(t, "loss_scale", t->at.iteration + 1,
                          t->at.loss_scale.scale);
     if (is_overflow)
-        trainer_say(t,
-                    "iteration %lld left out, its gradient is no number: loss "
-                    "scale %g",
-                    (long long)t->at.iteration + 1, t->at.loss_scale.scale);
+        trainer_say(
+            t,
+            "iteration %lld skipped, its gradient is not a number: loss "
+            "scale now %g",
+            (long long)t->at.iteration + 1, t->at.loss_scale.scale);
 }
 
 /* Changes the scale by the summed gradient, which is the same on every rank.

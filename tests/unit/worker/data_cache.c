@@ -234,7 +234,7 @@ static void test_damaged(void)
             touch_byte(path, i == 0 ? 3 : i == 1 ? 40 : (long)st.st_size - 30);
         open_cache(&r, &again);
         ok(!again.is_kept && same(&d, &again) &&
-               strstr(r.said, "made again") != NULL,
+               strstr(r.said, "tokenising again") != NULL,
            "%s", r.said);
         token_data_clear(&again);
         open_cache(&r, &again);
@@ -285,7 +285,7 @@ static void test_no_room(void)
         exit(1);
     open_cache(&r, &d);
     (void)setrlimit(RLIMIT_FSIZE, &was);
-    ok(!d.is_kept && d.n > 0 && strstr(r.said, "are not kept") != NULL,
+    ok(!d.is_kept && d.n > 0 && strstr(r.said, "are not cached") != NULL,
        "no room: %s", r.said);
     is_int(files_of(".tmp", path, sizeof(path)) +
                files_of(".tokens", path, sizeof(path)),
@@ -294,7 +294,7 @@ static void test_no_room(void)
     begin(&r);
     r.conf.dir = "/nowhere/cache";
     open_cache(&r, &d);
-    ok(d.n > 0 && strstr(r.said, "are not kept") != NULL, "no directory: %s",
+    ok(d.n > 0 && strstr(r.said, "are not cached") != NULL, "no directory: %s",
        r.said);
     token_data_clear(&d);
     r.conf.dir = NULL;

@@ -134,7 +134,7 @@ static void test_forged(void)
         store(path, &f);
         open_cache(&r, &d);
         ok(!d.is_kept && digest_of(&d) == digest_of(&plain) &&
-               strstr(r.said, "made again") != NULL,
+               strstr(r.said, "tokenising again") != NULL,
            "%s: %s", what, r.said);
         token_data_clear(&d);
     }
@@ -197,7 +197,7 @@ static void test_no_file(void)
         (void)alarm(60);
         open_cache(&r, &d);
         (void)alarm(0);
-        ok(!d.is_kept && d.n == 2 && strstr(r.said, "made again") != NULL,
+        ok(!d.is_kept && d.n == 2 && strstr(r.said, "tokenising again") != NULL,
            "%s: %s", i == 0 ? "a FIFO" : "a link", r.said);
         token_data_clear(&d);
         (void)unlink(moved);
@@ -446,7 +446,7 @@ static void test_lock_fifo(void)
     (void)alarm(60);
     open_cache(&r, &d);
     (void)alarm(0);
-    ok(!d.is_kept && d.n == 2 && strstr(r.said, "not kept") != NULL,
+    ok(!d.is_kept && d.n == 2 && strstr(r.said, "not cached") != NULL,
        "a FIFO for a lock: %s", r.said);
     token_data_clear(&d);
 }

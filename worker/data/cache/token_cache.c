@@ -134,7 +134,8 @@ static bool found(struct cache *c, struct token_data *ret)
                                          .pairs = tokens->pairs};
     if (token_file_read(c->path, &want, ret, &why) < 0) {
         if (why.code != ERR_NOTFOUND && !c->has_said)
-            say(c->conf, "tokenised rows are made again: %s", why.msg);
+            say(c->conf, "cached rows are not used, tokenising again: %s",
+                why.msg);
         c->has_said = c->has_said || why.code != ERR_NOTFOUND;
         return false;
     }
@@ -150,7 +151,7 @@ static bool found(struct cache *c, struct token_data *ret)
  * the lock file that they get has no name any more. */
 static void give_up(struct cache *c, const struct error *why)
 {
-    say(c->conf, "tokenised rows are not kept: %s", why->msg);
+    say(c->conf, "tokenised rows are not cached: %s", why->msg);
     (void)unlink(c->temp);
     (void)unlink(c->lock);
     (void)close(c->fd);
@@ -217,7 +218,7 @@ static int make(struct cache *c, struct token_data *ret, struct error *err)
         }
     } else if (!d.no_room) {
         share(c);
-        say(c->conf, "%s: tokenised rows are kept in '%s'",
+        say(c->conf, "%s: tokenised rows are cached in '%s'",
             c->conf->tokens->text->path, c->path);
         if (is_long && use_file(c, &d, err) < 0)
             return -1;
@@ -308,7 +309,7 @@ static int wait_turn(struct cache *c)
     rc = wait_for_other(c);
     if (rc > 0)
         say(c->conf,
-            "%s: tokenised rows are not waited for any more: the process that "
+            "%s: not waiting for tokenised rows any longer: the process that "
             "locked '%s' has done nothing for %d minutes",
             c->conf->tokens->text->path, c->lock, STILL_S / 60);
     return rc;
@@ -320,7 +321,7 @@ static int make_or_wait(struct cache *c, struct token_data *ret,
     struct error why = ERROR_INIT;
     c->fd = token_lock_open(c->lock, &why);
     if (c->fd < 0) {
-        say(c->conf, "tokenised rows are not kept: %s", why.msg);
+        say(c->conf, "tokenised rows are not cached: %s", why.msg);
         return tokenise_alone(c, ret, err);
     }
     if (wait_turn(c) == 0 && !token_lock_is_gone(c->fd))
@@ -363,10 +364,9 @@ static bool may_use(const struct cache *c, const char *dir, bool *ret_is_own)
     if (dir == NULL || cache_trust_dir(&c->trust, dir, ret_is_own, &why) == 0)
         return dir != NULL;
     if (dir == c->conf->dir)
-        say(c->conf, "tokenised rows are not kept: %s", why.msg);
+        say(c->conf, "tokenised rows are not cached: %s", why.msg);
     else if (why.code != ERR_NOTFOUND)
-        say(c->conf, "tokenised rows beside the data are not used: %s",
-            why.msg);
+        say(c->conf, "cached rows beside the data are not used: %s", why.msg);
     return false;
 }
 

@@ -15,7 +15,7 @@ static void say_skipped(const struct token_feed *f, const struct batch_env *env)
         batch_say(env, "%s: left out %d row%s: %s", f->text->path, out->n,
                   out->n > 1 ? "s" : "", out->why[0].msg);
     for (int32_t i = 1; i < out->n && i < ROWS_NAMED; i++)
-        batch_say(env, "left out as well: %s", out->why[i].msg);
+        batch_say(env, "%s: also left out: %s", f->text->path, out->why[i].msg);
 }
 
 /* Another order than the job's, to say what it would leave empty. */
