@@ -134,6 +134,15 @@ big_job() {
     [ "$(json '$.fits' <<<"$output")" = 0 ]
     [ "$(json '$.changes[1].change' <<<"$output")" = "train.batch_size: $batch" ]
 
+    # What CUDA takes, and with several ranks NCCL, is in the plan.
+    "$model" --json plan big.yaml --for llama3.2-1b --device 80G >plan
+    [ "$(json '$.runtime' <plan)" = $((400 << 20)) ]
+    sed 's/gpus: 1/gpus: 2/' big.yaml >two.yaml
+    "$model" --json plan two.yaml --for llama3.2-1b --device 80G >plan
+    [ "$(json '$.runtime' <plan)" = $((1536 << 20)) ]
+    run "$model" plan two.yaml --for llama3.2-1b --device 80G
+    grep -q ', CUDA and NCCL 1536.0), and' <<<"$output"
+
     # config.json is enough.
     mkdir model
     cp "$data/llama-tied/config.json" model

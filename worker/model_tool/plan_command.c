@@ -141,6 +141,7 @@ static int make(const struct plan *p, const struct job_spec *s,
     struct memory_ask ask = {.spec = s,
                              .dt = memory_plan_dtype(s),
                              .parts = p->parts,
+                             .ranks = p->gpus,
                              .is_gpu = p->memory.is_gpu,
                              .batches = rows->batches,
                              .host = rows->host};
@@ -340,17 +341,17 @@ static int print_json(const struct plan *p, struct error *err)
                                (int)p->changes[i].fits));
     json_t *o = json_pack(
         "{s:s, s:i, s:i, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-        "s:I, s:b, s:s, s:o, s:o, s:f, s:I}",
+        "s:I, s:I, s:b, s:s, s:o, s:o, s:f, s:I}",
         "device", p->device, "ranks", (int)p->ranks, "row_tokens",
         (int)p->rows.info.row_tokens, "rows_read", (int)p->rows.is_read, "base",
         (json_int_t)m->base, "parameters", (json_int_t)m->params, "gradients",
         (json_int_t)m->grads, "optimizer", (json_int_t)m->optimizer, "gathered",
         (json_int_t)m->gathered, "activations", (json_int_t)m->activations,
-        "work", (json_int_t)m->work, "batches", (json_int_t)m->batches, "total",
-        (json_int_t)m->total, "host", (json_int_t)m->host, "fits",
-        p->why.code == ERR_NONE, "why", p->why.msg, "changes", changes,
-        "distributions", json_both(p), "base_bits", p->base_bits, "rounded",
-        (json_int_t)p->rounded);
+        "work", (json_int_t)m->work, "batches", (json_int_t)m->batches,
+        "runtime", (json_int_t)m->runtime, "total", (json_int_t)m->total,
+        "host", (json_int_t)m->host, "fits", p->why.code == ERR_NONE, "why",
+        p->why.msg, "changes", changes, "distributions", json_both(p),
+        "base_bits", p->base_bits, "rounded", (json_int_t)p->rounded);
     int rc = client_print(o, err);
     json_decref(o);
     return rc;

@@ -50,9 +50,13 @@ void memory_plan_make(const struct memory_ask *a, struct memory_plan *ret)
     p.optimizer = optimizer_bytes(a->spec, a->dt, m->params) +
                   ema_bytes(m, a->dt, a->spec->train.ema.decay) +
                   extra_bytes(a) + a->shared;
-    if (a->is_gpu)
+    if (a->is_gpu) {
         p.work += m->bytes_scratch + GPU_BYTES;
-    p.total = m->bytes_total - m->bytes_work + p.work + p.optimizer + p.batches;
+        p.runtime = (int64_t)(a->ranks > 1 ? RUNTIME_RANKS_MIB : RUNTIME_MIB)
+                    << 20;
+    }
+    p.total = m->bytes_total - m->bytes_work + p.work + p.optimizer +
+              p.batches + p.runtime;
     *ret = p;
 }
 
@@ -65,18 +69,22 @@ void memory_plan_line(const struct memory_plan *p, char *ret, size_t cap)
 {
     char base[40] = "";     /* of weights that are not trained */
     char gathered[40] = ""; /* of units that are whole */
+    char runtime[40] = "";  /* of a GPU */
     if (p->base > 0)
         (void)snprintf(base, sizeof(base), "base %.1f, ", mib(p->base));
     if (p->gathered > 0)
         (void)snprintf(gathered, sizeof(gathered), "gathered %.1f, ",
                        mib(p->gathered));
+    if (p->runtime > 0)
+        (void)snprintf(runtime, sizeof(runtime), ", CUDA and NCCL %.1f",
+                       mib(p->runtime));
     (void)snprintf(
         ret, cap,
         "memory per rank: %.1f MiB (%sparameters %.1f, gradients %.1f, "
-        "optimizer %.1f, %sactivations %.1f, work %.1f, batches %.1f), "
+        "optimizer %.1f, %sactivations %.1f, work %.1f, batches %.1f%s), "
         "and %.1f MiB of the host's for batches to come",
         mib(p->total), base, mib(p->params), mib(p->grads), mib(p->optimizer),
-        gathered, mib(p->activations), mib(p->work), mib(p->batches),
+        gathered, mib(p->activations), mib(p->work), mib(p->batches), runtime,
         mib(p->host));
 }
 

@@ -16,6 +16,7 @@ struct memory_ask {
     enum dtype dt;
     struct model_plan model;
     int32_t parts; /* batches of an iteration that this rank computes */
+    int32_t ranks; /* of the job */
     bool is_gpu;
     int64_t shared;        /* of a batch that another rank reads */
     int64_t batches, host; /* batch_source_ops.plan */
@@ -26,18 +27,25 @@ struct memory_plan {
     bool is_gpu;
     int64_t base, params, grads, optimizer, activations, work, batches;
     int64_t
-        gathered;  /* of weights that ranks share out: units that are whole */
-    int64_t total; /* of these: on the device */
-    int64_t host;  /* beside it */
+        gathered;    /* of weights that ranks share out: units that are whole */
+    int64_t runtime; /* of a GPU: CUDA's own and NCCL's, see RUNTIME_MIB */
+    int64_t total;   /* of these: on the device */
+    int64_t host;    /* beside it */
 };
 
 /* The type of a job's weights; tf32 is a way to multiply fp32. */
 enum dtype memory_plan_dtype(const struct job_spec *s);
 
+/* What CUDA takes of a GPU for its context and the kernels that it loads at
+ * their first use, and with several ranks NCCL for its buffers, which it makes
+ * at the first collective: most of it after the check, so that the plan keeps
+ * it. Estimates that no GPU has confirmed. */
+enum { RUNTIME_MIB = 400, RUNTIME_RANKS_MIB = 1536 };
+
 void memory_plan_make(const struct memory_ask *ask, struct memory_plan *ret);
 
 /* "memory per rank: 812.4 MiB (base ...)", without an end of line. */
-enum { MEMORY_LINE_CAP = 400 };
+enum { MEMORY_LINE_CAP = 440 };
 void memory_plan_line(const struct memory_plan *p, char *ret, size_t cap);
 
 struct memory_room {

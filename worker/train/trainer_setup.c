@@ -187,6 +187,7 @@ static int plan_memory(struct trainer *t, struct error *err)
     struct memory_ask ask = {.spec = t->spec,
                              .dt = t->dt,
                              .parts = t->parts,
+                             .ranks = t->comm->size,
                              .is_gpu = !t->dev->host_memory,
                              .shared = trainer_share_bytes(t)};
     struct memory_plan p;
