@@ -1,5 +1,5 @@
-/* batch.h - samples on their way from the data to the model: the seam
- * between the trainer and where batches come from.
+/* batch.h - samples for the model: the seam between the trainer and the sources
+ * of batches.
  *
  * A batch is arrays in device memory, and numbers in host memory that the
  * trainer counts with. The trainer does not know what the arrays hold: the

@@ -271,8 +271,8 @@ static bool claim(struct run *r)
     return false;
 }
 
-/* "Not now" is for a job that has not begun: what is too large will be too
- * large the next time. */
+/* EXIT_NOT_NOW is for a job that has not begun: data that is too large now will
+ * be too large next time. */
 static int status_of_training(enum err_code code)
 {
     return code == ERR_STATE   ? EXIT_LOSS

@@ -1,4 +1,5 @@
-/* model.h - what the trainer needs of a network: the seam between the two.
+/* model.h - the functions of a network that the trainer calls: the seam between
+ * the two.
  *
  * Parameters lie in one flat array, as gradients and optimizer state do, so
  * that one all-reduce, one optimizer call or one broadcast covers any

@@ -1,4 +1,4 @@
-/* model_kind.h - what a kind of job trains, and on which data. */
+/* model_kind.h - the model and the data source of a kind of job. */
 #ifndef MGPU_WORKER_MODEL_KIND_H
 #define MGPU_WORKER_MODEL_KIND_H
 
@@ -6,8 +6,8 @@
 #include "worker/comm/comm.h"
 #include "worker/model.h"
 
-/* A kind makes its own configuration from the specification, the data type
- * and what the data says of itself. */
+/* A kind makes its own configuration from the specification, the data type and
+ * the properties of the data. */
 struct model_kind {
     const char *name; /* "cv" */
     /* Prefix of the error when the plan does not fit: the keys to lower. */

@@ -1,4 +1,5 @@
-/* run_config.h - what this run is: the same on every rank, read by rank 0. */
+/* run_config.h - the configuration of this run: rank 0 reads it, and all ranks
+ * have the same. */
 #ifndef MGPU_WORKER_RUN_CONFIG_H
 #define MGPU_WORKER_RUN_CONFIG_H
 
@@ -12,7 +13,7 @@ struct worker_job {
     char out_dir[1024], ckpt_dir[1024];
 };
 
-/* A specification, its seed drawn. Findings go to standard error.
+/* Reads a specification and draws its seed. Findings go to standard error.
  * out  ret  end it with spec_clear()
  * err  ERR_INVAL it is none; ERR_NOTFOUND, ERR_IO, ERR_NOMEM */
 int run_config_read_job(const char *file, struct job_spec *ret,

@@ -1,4 +1,5 @@
-/* checkpoint.h - what a training run needs to go on as if never stopped.
+/* checkpoint.h - save and load the state with which a training run resumes as
+ * if it had never stopped.
  *
  *   <dir>/step-<iteration>/model.safetensors   what the model exports
  *                          optim.safetensors   the optimizer's flat arrays

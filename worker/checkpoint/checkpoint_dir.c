@@ -1,4 +1,4 @@
-/* checkpoint_dir.c - names, and state.json. */
+/* checkpoint_dir.c - names of checkpoints, and state.json. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -119,7 +119,7 @@ int checkpoint_encode(const struct checkpoint_state *s,
                       s->loss_scale.scale, s->loss_scale.good_steps);
     if (rc < 0)
         return -1;
-    /* Over what stands before it. */
+    /* The checksum covers all that is before it. */
     uint64_t own = crc64(0, buf_str(out) + start, out->len - start);
     return buf_addf(out, err, ",\"crc64\":\"%016" PRIx64 "\"}\n", own);
 }

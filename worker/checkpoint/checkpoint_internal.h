@@ -1,4 +1,4 @@
-/* checkpoint_internal.h - what the writing and the reading side share. */
+/* checkpoint_internal.h - shared declarations of checkpoint_*.c. */
 #ifndef MGPU_WORKER_CHECKPOINT_CHECKPOINT_INTERNAL_H
 #define MGPU_WORKER_CHECKPOINT_CHECKPOINT_INTERNAL_H
 

@@ -1,5 +1,5 @@
-/* comm.c - what every communicator shares, and the answer of a build that
- * leaves NCCL out. */
+/* comm.c - common parts of all communicators, and the answer of a build without
+ * NCCL. */
 #include "worker/comm/comm.h"
 
 size_t comm_type_bytes(enum comm_type type)

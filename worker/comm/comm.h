@@ -56,7 +56,7 @@ struct comm_ops {
     int (*wait)(struct comm *c, int ticket, double deadline_s,
                 struct error *err);
     int (*barrier)(struct comm *c, double deadline_s, struct error *err);
-    /* Lets what is under way advance; never waits. Without it a collective
+    /* Lets collectives in flight advance; never waits. Without it a collective
      * on host memory moves only inside the other calls. */
     void (*poll)(struct comm *c);
     /* Ends the whole job now: the other ranks are killed by the launcher. */

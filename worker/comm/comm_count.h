@@ -1,4 +1,4 @@
-/* comm_count.h - a communicator that counts what is asked of another.
+/* comm_count.h - a communicator that counts the calls to another one.
  *
  * Each collective counts once, with the seconds inside the call that starts
  * it and inside the wait for it: what this rank's thread gave away, not how

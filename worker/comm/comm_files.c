@@ -1,5 +1,5 @@
-/* comm_files.c - the communicator of ranks that leave MPI to the programs that
- * they run: one rank of a launcher can be one MPI process only.
+/* comm_files.c - a communicator for ranks whose programs use MPI: one rank of a
+ * launcher can be one MPI process only.
  *
  * Ranks talk through files in a directory that all of them see. Of the n-th
  * collective, "n.r" is what rank r says and "n" is the answer of rank 0; each

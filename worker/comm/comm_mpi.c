@@ -1,4 +1,4 @@
-/* comm_mpi.c - collectives on MPI's non-blocking ones.
+/* comm_mpi.c - collectives by MPI's non-blocking ones.
  *
  * Each collective under way owns a slot; its index is the ticket. On host
  * memory MPI works in place on the caller's buffer. On a device whose memory
@@ -422,9 +422,9 @@ static int mpi_barrier(struct comm *c, double deadline_s, struct error *err)
 
 static void __attribute__((noreturn)) mpi_abort(struct comm *c, int exit_code)
 {
-    /* Each rank of a job that fails would have Open MPI print eight lines
-     * about MPI_Abort, after the one that says why. mpirun --quiet is a
-     * remedy, but under srun only silence about everything. */
+    /* If a job fails, Open MPI prints eight lines about MPI_Abort for each
+     * rank, after the one that says why. mpirun --quiet is a remedy, but under
+     * srun only silence about everything. */
     int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (fd >= 0)
         (void)dup2(fd, STDERR_FILENO);

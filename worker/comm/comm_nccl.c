@@ -1,4 +1,4 @@
-/* comm_nccl.c - collectives on NCCL, on a stream of their own.
+/* comm_nccl.c - collectives by NCCL, on a stream of their own.
  *
  * Neither NCCL nor CUDA is linked: both are opened with dlopen, so that a
  * run on the host needs neither. The communicator is non-blocking: a call

@@ -1,4 +1,4 @@
-/* comm_self.c - the communicator of a rank that has no others.
+/* comm_self.c - the communicator of a single rank.
  *
  * What is summed over one rank stays as it is, and what is gathered or
  * scattered is copied. So nothing is under way between start and wait; a

@@ -1,4 +1,4 @@
-/* loader.h - from sample numbers to a batch on the device.
+/* loader.h - load the samples of given numbers into a batch on the device.
  *
  * The u8 images and labels of the batch are gathered into host staging
  * (prefetch.h), copied to the device, and resized and normalised there. With

@@ -1,4 +1,4 @@
-/* sampler.h - which samples a rank sees, and in which order.
+/* sampler.h - choose the samples of a rank, and their order.
  *
  * Training follows torch.utils.data.DistributedSampler index by index: the
  * order is torch.randperm(n) drawn from seed + epoch, padded from its own

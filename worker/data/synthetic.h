@@ -1,4 +1,4 @@
-/* synthetic.h - images made up on the spot; see dataset.h. */
+/* synthetic.h - generated images; see dataset.h. */
 #ifndef MGPU_WORKER_DATA_SYNTHETIC_H
 #define MGPU_WORKER_DATA_SYNTHETIC_H
 

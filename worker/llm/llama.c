@@ -1,4 +1,5 @@
-/* llama.c - memory: the plan, the arena, and what outlives a step.
+/* llama.c - memory of the model: the plan, the arena, and the state that
+ * outlives a step.
  *
  * lay_out() gives every array its place. It runs with base 0 for the plan
  * and with the real base afterwards, so the plan cannot differ from what is

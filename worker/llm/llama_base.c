@@ -1,4 +1,4 @@
-/* llama_base.c - hands out the weights, layer by layer; see llama_base.h.
+/* llama_base.c - give the weights of one layer at a time; see llama_base.h.
  *
  * A pass opens a layer before it reads the layer's weights. Where all layers
  * lie in the type of the run, that is a pointer. With a base in four bits the

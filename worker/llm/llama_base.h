@@ -1,5 +1,5 @@
-/* llama_base.h - how the tensors of a layer lie in a frozen base of four bits,
- * and which linears are rounded in a pass.
+/* llama_base.h - the layout of a layer's tensors in a frozen base of four bits,
+ * and the linears that a pass rounds.
  *
  * A linear whose values are a multiple of 64 is quantised; norms stay, and so
  * do other linears. All layers are alike. What stays of the model lies in one

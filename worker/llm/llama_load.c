@@ -1,4 +1,4 @@
-/* llama_load.c - the values that training starts from.
+/* llama_load.c - load or draw the initial values of a training.
  *
  * The weights come from a directory of Hugging Face, tensor by tensor and
  * piece by piece: no more than a piece is held beside the device's copy. An

@@ -1,5 +1,5 @@
-/* llama_sample.c - answers to one prompt: the likeliest token each time, or one
- * that is drawn.
+/* llama_sample.c - answer a prompt, with the likeliest token each time or a
+ * drawn one.
  *
  * The first pass is over the prompt. What it leaves in qkv of each layer is
  * kept, and each pass behind it is over one token (attention_step). With

@@ -1,4 +1,5 @@
-/* llama_save.c - what a job is for: PEFT's adapter, or a model directory. */
+/* llama_save.c - write the result of a job: PEFT's adapter, or a model
+ * directory. */
 #include <stdio.h>
 #include <stdlib.h>
 

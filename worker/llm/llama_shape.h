@@ -1,4 +1,4 @@
-/* llama_shape.h - where every tensor of a Llama lies, and its name.
+/* llama_shape.h - offset and name of each tensor of a Llama.
  *
  * The weights are one array: embedding, layers, norm, output layer. Linears
  * that read the same input lie one behind the other and are one product: q,

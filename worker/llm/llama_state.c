@@ -1,4 +1,4 @@
-/* llama_state.c - export and import of what is trained, under the names of
+/* llama_state.c - export and import of the trained tensors, under the names of
  * Hugging Face and PEFT.
  *
  * Rank 0 moves sharded parameters by the exchange.

@@ -1,5 +1,5 @@
-/* keep_tokens.h - tokenise rows ahead of a job, into the cache that its ranks
- * look into. */
+/* keep_tokens.h - tokenise rows before a job runs, into the cache of its
+ * ranks. */
 #ifndef MGPU_WORKER_MODEL_TOOL_KEEP_TOKENS_H
 #define MGPU_WORKER_MODEL_TOOL_KEEP_TOKENS_H
 

@@ -1,4 +1,4 @@
-/* known_models.h - shapes of models whose files are not here. */
+/* known_models.h - shapes of well-known models, for use without their files. */
 #ifndef MGPU_WORKER_MODEL_TOOL_KNOWN_MODELS_H
 #define MGPU_WORKER_MODEL_TOOL_KNOWN_MODELS_H
 

@@ -1,5 +1,5 @@
 /* plan_command.c - mgpu-model plan JOB.YAML: the memory of a rank by part, and
- * what would make a job fit that does not. */
+ * changes with which a job fits that does not. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>

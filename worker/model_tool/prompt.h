@@ -1,4 +1,4 @@
-/* prompt.h - what a model is to go on with: a text, or a row of a job. */
+/* prompt.h - the prompt to continue: a text, or a row of a job. */
 #ifndef MGPU_WORKER_MODEL_TOOL_PROMPT_H
 #define MGPU_WORKER_MODEL_TOOL_PROMPT_H
 

@@ -1,7 +1,7 @@
 /* tokenize_command.c - mgpu-model tokenize JOB.YAML: the first rows as the
- * model gets them, with what is judged.
+ * model gets them, and which tokens have labels.
  *
- * Judged text is green on a terminal, and in [[ ]] elsewhere. */
+ * Text with labels is green on a terminal, and in [[ ]] elsewhere. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>

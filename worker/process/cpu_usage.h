@@ -1,5 +1,5 @@
-/* cpu_usage.h - the time for which cores worked for this rank, of what they
- * could.
+/* cpu_usage.h - CPU time of this rank, and the CPU time that was available to
+ * it.
  *
  * A command's is that of the processes which it waited for, the program's own
  * and those of strays; in training that of this process. */

@@ -1,4 +1,4 @@
-/* gpu_select.h - which of the GPUs that a rank can see is its own.
+/* gpu_select.h - choose the GPU of a rank among those that it can see.
  *
  * There is one GPU for each rank of a node. The launcher shows either all GPUs
  * to each rank (mpirun, srun), or each rank its own alone (srun --gpu-bind, a

@@ -1,4 +1,4 @@
-/* host_memory.h - how much memory of the host a job can still have, and has. */
+/* host_memory.h - host memory that a job has, and that is left for it. */
 #ifndef MGPU_WORKER_PROCESS_HOST_MEMORY_H
 #define MGPU_WORKER_PROCESS_HOST_MEMORY_H
 

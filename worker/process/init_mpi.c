@@ -1,4 +1,4 @@
-/* init_mpi.c - MPI_Init and MPI_Finalize, and what is to be done around them.
+/* init_mpi.c - MPI_Init and MPI_Finalize, with their preparation and clean-up.
  */
 #include <mpi.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* launch_env.h - how a process of a command learns of the others: the
- * variables of `launch` in mgpu-job(5). */
+/* launch_env.h - the environment by which a process of a command finds the
+ * others: the variables of `launch` in mgpu-job(5). */
 #ifndef MGPU_WORKER_PROCESS_LAUNCH_ENV_H
 #define MGPU_WORKER_PROCESS_LAUNCH_ENV_H
 

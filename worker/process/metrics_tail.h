@@ -1,5 +1,5 @@
-/* metrics_tail.h - follows $MGPU_METRICS, a file that a child appends JSON
- * Lines to.
+/* metrics_tail.h - follow $MGPU_METRICS, a file to which a child appends JSON
+ * Lines.
  *
  * Lines go to the reporter as they are complete. A line that is no row is
  * skipped and counted, and the first is named in the log: a program's own

@@ -26,7 +26,7 @@ void orphans_reap(pid_t child)
     }
 }
 
-/* Calls fn for each child; returns how often it said true. A child that was
+/* Calls fn for each child; returns how often fn returned true. A child that was
  * not waited for keeps its number. */
 static int each_child(bool (*fn)(struct strays *s, pid_t pid), struct strays *s)
 {

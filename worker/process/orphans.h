@@ -1,4 +1,4 @@
-/* orphans.h - processes that a program leaves behind when it ends.
+/* orphans.h - reap and kill processes that a program leaves behind.
  *
  * One that became a daemon is in no process group that could be killed, but
  * it holds the GPU, and the launcher's end of the output: mpirun waits for

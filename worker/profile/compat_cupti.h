@@ -1,4 +1,4 @@
-/* compat_cupti.h - what differs between the releases of CUPTI.
+/* compat_cupti.h - the differences between releases of CUPTI.
  *
  * A release adds fields at the end of a record, under a new name for it, and
  * adds functions. Every difference that concerns this program is in this file,

@@ -1,5 +1,5 @@
-/* profile_host.c - the host's source: what stands in the place of a GPU's
- * calls. Its times are of the thread that trains. */
+/* profile_host.c - the host's source: host calls in place of a GPU's. Its times
+ * are of the thread that trains. */
 #include "worker/profile/profile.h"
 
 #include <stdio.h>

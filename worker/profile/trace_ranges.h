@@ -1,4 +1,5 @@
-/* trace_ranges.h - where a tool like Nsight Systems sees a phase begin and end.
+/* trace_ranges.h - mark the phases of an iteration for tools like Nsight
+ * Systems.
  *
  * NVTX: its header looks for a tool when the first range begins
  * ($NVTX_INJECTION64_PATH, which such a tool sets) and does nothing without

@@ -1,4 +1,4 @@
-/* claim.c - rank 0's first word to the daemon and its last; see reporter.h.
+/* claim.c - rank 0's claim and final report; see reporter.h.
  *
  * The holder "host pid starttime" names a process for good: a process id
  * comes back after a while, a start time with it does not. The daemon lets
@@ -122,9 +122,10 @@ static int post_until(const struct report_conf *conf, const char *what,
     return rc;
 }
 
-/* Whole or not at all: the daemon may look at any moment. Over the reserved
- * room, which needs no space on the disk. Ranks may fail at the same moment,
- * and only one of them gets it: a rank renames it to a name of its own. */
+/* Writes the file whole or not at all, because the daemon may read it at any
+ * moment, and into the room reserved for it, so that a full disk does not
+ * matter. Ranks may fail at the same moment, and only one gets the room: a rank
+ * renames it to a name of its own. */
 static int write_report(const struct report_conf *conf, const char *text,
                         struct error *err)
 {

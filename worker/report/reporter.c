@@ -251,8 +251,8 @@ static void send_all(struct reporter *r)
             return; /* away or refused: the next period tries again */
 }
 
-/* The job ends: what is left goes out now, with a few tries for a daemon
- * that is just being restarted. */
+/* The job ends: sends the rest now, with a few tries for a daemon that is being
+ * restarted. */
 static void send_last(struct reporter *r)
 {
     struct timespec pause = {.tv_nsec = 50000000};

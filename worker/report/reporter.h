@@ -1,4 +1,4 @@
-/* reporter.h - how a rank tells the daemon what it does.
+/* reporter.h - send a rank's rows and heartbeats to the daemon.
  *
  * Rows go to the spool (spool.h) and are posted by a thread of their own,
  * every period_s, from the acknowledged byte on; training waits for nothing
@@ -72,8 +72,8 @@ void reporter_progress(struct reporter *r, const struct report_progress *p);
 void reporter_tokenised(struct reporter *r, double share);
 /* The next heartbeat says that the rank works, though no iteration ends. */
 void reporter_alive(struct reporter *r);
-/* A checkpoint begins, or has ended: rank 0 says so in its heartbeats, so that
- * a long one is not taken for a rank that hangs. */
+/* A checkpoint begins, or has ended: rank 0's heartbeats say so, so that the
+ * daemon does not take a long one for a hang. */
 void reporter_saving(struct reporter *r, bool is_saving);
 /* A checkpoint could not be written, for this reason: heartbeats and the final
  * report say so. After SAVES_FAILED_MAX only the log does. */

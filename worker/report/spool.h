@@ -1,4 +1,5 @@
-/* spool.h - the rows of one rank on their way to the daemon: a file.
+/* spool.h - a file with the rows of one rank that are on their way to the
+ * daemon.
  *
  * Training appends whole lines with one write(2) each and never waits for
  * anybody; a sender reads them from the byte that the daemon acknowledged.

@@ -1,5 +1,5 @@
-/* device_graph.h - the device calls of a part of an iteration: run the first
- * time, captured the second time, and then launched as they are.
+/* device_graph.h - the device calls of a part of an iteration: run directly the
+ * first time, captured the second time, and then launched as a graph.
  *
  * The first run lets the device allocate and choose what it has to, which a
  * capture cannot. Where something on the host has to happen between two

@@ -1,5 +1,5 @@
-/* memory_plan.h - the memory of a rank by part, and whether it fits: what a
- * rank prints before it allocates anything, and refuses by. */
+/* memory_plan.h - the memory of a rank by part. A rank prints it before it
+ * allocates anything, and refuses a job that does not fit. */
 #ifndef MGPU_WORKER_TRAIN_MEMORY_PLAN_H
 #define MGPU_WORKER_TRAIN_MEMORY_PLAN_H
 

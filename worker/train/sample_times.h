@@ -1,5 +1,5 @@
-/* sample_times.h - when samples are taken during training, so that they never
- * take more than a share of the run's time. */
+/* sample_times.h - limit samples during training to a share of the run's
+ * time. */
 #ifndef MGPU_WORKER_TRAIN_SAMPLE_TIMES_H
 #define MGPU_WORKER_TRAIN_SAMPLE_TIMES_H
 

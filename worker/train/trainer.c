@@ -1,4 +1,4 @@
-/* trainer.c - epochs, and the ways in which they end. */
+/* trainer.c - run the epochs, and end them. */
 #include "worker/train/trainer.h"
 
 #include <inttypes.h>

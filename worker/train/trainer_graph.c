@@ -1,4 +1,4 @@
-/* trainer_graph.c - what an iteration asks of the device, and when.
+/* trainer_graph.c - the device calls of an iteration, and their graphs.
  *
  * On a device that can capture (kernels/device.h), the calls of a whole batch
  * of the usual size are captured once and launched from then on, one graph
@@ -319,8 +319,8 @@ static int capture(struct going *g, const struct pass *p, const struct batch *b,
     return pass_calls(g, b, err);
 }
 
-/* The graph has addresses and shapes in it: it does not fit a batch that lies
- * elsewhere, or is of another size. */
+/* A graph contains addresses and shapes: it does not fit a batch at another
+ * address or of another size. */
 static bool fits(const struct trainer *t, const struct pass *p,
                  const struct batch *b)
 {

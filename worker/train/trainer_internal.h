@@ -1,4 +1,4 @@
-/* trainer_internal.h - what the parts of the trainer share. */
+/* trainer_internal.h - shared declarations of trainer*.c. */
 #ifndef MGPU_WORKER_TRAIN_TRAINER_INTERNAL_H
 #define MGPU_WORKER_TRAIN_TRAINER_INTERNAL_H
 

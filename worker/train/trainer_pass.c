@@ -1,4 +1,4 @@
-/* trainer_pass.c - from the data to the gradient of one iteration.
+/* trainer_pass.c - compute the gradient of one iteration from its data.
  *
  * An iteration is train.gradient_accumulation_steps batches per rank, or the
  * rank's share of train.global_batch_size, one after the other. Rank r of R

@@ -1,5 +1,5 @@
-/* trainer_position.c - where a run begins: at the newest checkpoint of its own
- * job, at that of another, or at iteration 1. */
+/* trainer_position.c - find the start of a run: the newest checkpoint of its
+ * own job, that of another, or iteration 1. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -107,8 +107,8 @@ static int load_other(struct trainer *t, struct checkpoint_state *ret,
     return rc < 0 ? error_wrap(err, "train.resume_from") : 0;
 }
 
-/* Rank 0 looks; a checkpoint of another number of ranks goes on at the same
- * share of the epoch. */
+/* Rank 0 looks for a checkpoint; one of another number of ranks resumes at the
+ * same share of the epoch. */
 static int load_position(struct trainer *t, struct error *err)
 {
     struct checkpoint_state found = {0};

@@ -128,8 +128,8 @@ int trainer_save_stop(struct trainer *t, char *ret_why, size_t cap,
     return 0;
 }
 
-/* A kind without a result of its own has it in the last checkpoint: where that
- * has no room, train.output_dir may have. */
+/* A kind without a result of its own has it in the last checkpoint: if that
+ * cannot be written, write the model to train.output_dir. */
 static int keep_model(struct trainer *t, struct error *err)
 {
     const struct checkpoint_parts parts = trainer_parts(t);

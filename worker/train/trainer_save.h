@@ -1,5 +1,5 @@
-/* trainer_save.h - when a run writes checkpoints, and what it does when it
- * cannot (checkpoint.on_error).
+/* trainer_save.h - write checkpoints, and handle failures as
+ * checkpoint.on_error says.
  *
  * Each rank calls these functions: rank 0 writes, and the others send it their
  * shards. With on_error: warn a failed checkpoint is reported in the log and to

@@ -1,4 +1,5 @@
-/* trainer_setup.c - device, data, model and position, before the first step.
+/* trainer_setup.c - prepare device, data, model and position before the first
+ * step.
  *
  * Whatever one rank may find and another not (a GPU) is settled by all of
  * them together, so that no rank waits for one that went another way. */

@@ -1,4 +1,4 @@
-/* trainer_share.c - how the samples of a batch reach the ranks.
+/* trainer_share.c - deal the samples of a batch to the ranks.
  *
  *   ddp-ds  each rank reads its own; fsdp, too
  *   ddp-rr  each reads those of all ranks, to its device, and uses its own

@@ -1,5 +1,5 @@
-/* trainer_shared.c - what the parts of the trainer have in common: the log of
- * rank 0, and what a checkpoint consists of. */
+/* trainer_shared.c - common to the parts of the trainer: the log of rank 0, and
+ * the parts of a checkpoint. */
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -117,7 +117,7 @@ static int tokenise_alone(struct cache *c, struct token_data *ret,
     return tokenise(c, c->conf->threads_alone, NULL, ret, err);
 }
 
-/* A row is as long as it is only where packs are filled with parts of it. */
+/* A row keeps its length only if packs are filled with parts of rows. */
 static int32_t longest_row(const struct token_conf *t)
 {
     return t->text->packed && t->text->split_across_pack ? 0 : t->max_seq_len;
@@ -171,7 +171,8 @@ static int use_file(struct cache *c, struct token_data *ret, struct error *err)
     return found(c, ret) ? 0 : tokenise_alone(c, ret, err);
 }
 
-/* The rows are of the files that were hashed, for the name is made of these. */
+/* The rows are those of the hashed files, because the file's name has their
+ * hash. */
 static int check_stamp(const struct cache *c, struct error *err)
 {
     struct buf now = BUF_INIT;

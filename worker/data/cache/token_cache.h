@@ -1,5 +1,5 @@
-/* token_cache.h - tokenised rows kept in a file, so that they are made once per
- * content: by one process of all that want them, in this job and in others.
+/* token_cache.h - tokenised rows in a file, tokenised once per content by one
+ * of all processes that need them, in this job and in others.
  *
  * The file's name is the SHA-256 of all that the tokens follow from: the bytes
  * of the data and of the tokenizer, the keys of the specification, and a

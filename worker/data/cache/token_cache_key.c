@@ -1,5 +1,5 @@
-/* token_cache_key.c - the name that tokenised rows are kept under, and the
- * directories where they are; see token_cache.h. */
+/* token_cache_key.c - the file name of tokenised rows, and its directories; see
+ * token_cache.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

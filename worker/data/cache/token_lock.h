@@ -1,5 +1,5 @@
 /* token_lock.h - the lock of the process that tokenises rows for others, and
- * how far it is.
+ * its progress.
  *
  * The lock is of the whole file, so that it ends with the process that holds
  * it. The holder writes into the file what share it has done; those that wait

@@ -1,4 +1,4 @@
-/* augment.h - which part of a picture becomes a sample, and at what size.
+/* augment.h - choose the part of a picture that becomes a sample, and its size.
  *
  *   none   all of it, to S x S, whatever its shape
  *   flip   the same; in training half of them are mirrored

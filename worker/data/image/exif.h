@@ -1,4 +1,4 @@
-/* exif.h - which way up a camera held a picture. */
+/* exif.h - the orientation in which a camera held a picture. */
 #ifndef MGPU_WORKER_DATA_IMAGE_EXIF_H
 #define MGPU_WORKER_DATA_IMAGE_EXIF_H
 

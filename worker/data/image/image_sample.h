@@ -1,4 +1,4 @@
-/* image_sample.h - one picture from its file to the bytes that a batch needs.
+/* image_sample.h - turn one picture file into the bytes that a batch needs.
  *
  * Of the picture only the pixels that weigh in the sample are kept. One that
  * is larger than needed is reduced first: a JPEG by 2, 4 or 8 as it is

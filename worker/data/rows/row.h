@@ -1,5 +1,5 @@
-/* row.h - a row of data: its columns, where the readers of files put it, and
- * what becomes of a bad one. */
+/* row.h - a row of data: its columns, where readers of files put it, and how a
+ * bad one is handled. */
 #ifndef MGPU_WORKER_DATA_ROWS_ROW_H
 #define MGPU_WORKER_DATA_ROWS_ROW_H
 

@@ -1,5 +1,5 @@
-/* messages.h - what the roles say to each other in a row of data, by the
- * template that its columns follow.
+/* messages.h - the messages of a row of data, by role, as the template of its
+ * columns says.
  *
  * src  torchtune 0.6.1, torchtune/data/_messages.py and datasets; the words of
  *      alpaca are Stanford's: stanford_alpaca, train.py

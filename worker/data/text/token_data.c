@@ -107,7 +107,7 @@ static int prepare(struct opening *o, struct error *err)
     return 0;
 }
 
-/* Rows that have to be read: those behind a bound that is known are not. */
+/* Rows that must be read: a bound that is known leaves the later ones out. */
 static int32_t rows_needed(const struct opening *o)
 {
     const struct row_bound *from = &o->split.from, *to = &o->split.to;

@@ -1,5 +1,5 @@
-/* tokenizer_internal.h - what is behind a struct tokenizer: one of several
- * kinds. tokenizer.c chooses it by what the file is. */
+/* tokenizer_internal.h - the kinds of a struct tokenizer. tokenizer.c chooses
+ * one by the content of the file. */
 #ifndef MGPU_WORKER_DATA_TEXT_TOKENIZER_INTERNAL_H
 #define MGPU_WORKER_DATA_TEXT_TOKENIZER_INTERNAL_H
 

@@ -1,5 +1,5 @@
-/* token_feed.h - one part of the data, training or evaluation: its rows, put
- * into samples, and where its batches are. */
+/* token_feed.h - one part of the data, training or evaluation: its rows, packed
+ * into samples, and its batches. */
 #ifndef MGPU_WORKER_LLM_TOKEN_FEED_H
 #define MGPU_WORKER_LLM_TOKEN_FEED_H
 

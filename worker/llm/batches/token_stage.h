@@ -1,4 +1,5 @@
-/* token_stage.h - the memory of one part's batches, and its way to the device.
+/* token_stage.h - the memory of one part's batches, and their copies to the
+ * device.
  *
  * A batch is filled in host memory and copied as one piece. Where the device
  * copies beside its work there are two stages, page-locked, with a twin on the

@@ -34,8 +34,9 @@ struct adapter_config {
     int32_t rank;
     double alpha, dropout;
     uint32_t targets; /* bits of enum lora_target */
-    /* How the base was stored that it was trained beside: "nf4"; "": as it is.
-     * A key of ours, "mgpu_base_quantizer"; PEFT warns of it. */
+    /* How the base was stored when the adapter was trained: "nf4", or ""
+     * without a quantizer. A key of ours, "mgpu_base_quantizer"; PEFT warns of
+     * it. */
     char quantizer[ADAPTER_QUANTIZER_CAP];
 };
 

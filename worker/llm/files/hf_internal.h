@@ -1,4 +1,4 @@
-/* hf_internal.h - what the files of hf_dir.h share. */
+/* hf_internal.h - shared declarations of the files behind hf_dir.h. */
 #ifndef MGPU_WORKER_LLM_FILES_HF_INTERNAL_H
 #define MGPU_WORKER_LLM_FILES_HF_INTERNAL_H
 
