@@ -10,6 +10,13 @@
 namespace
 {
 
+/* The first v of a vector, and minus infinity behind them. */
+template <class A, int W> FN vec<A, W> first_of(vec<A, W> v, int64_t n)
+{
+    EACH v.v[k] = k < n ? (A)v.v[k] : A(-INFINITY);
+    return v;
+}
+
 template <class T, int W>
 KERNEL softmax_loss(blk b, single<acc<T>> loss, single<int32_t> hit, T *z,
                     single<const int32_t> label, int64_t rows, int64_t C,
@@ -24,21 +31,24 @@ KERNEL softmax_loss(blk b, single<acc<T>> loss, single<int32_t> hit, T *z,
         const int32_t t = label.at[r];
         const bool in = t >= 0 && t < C;
 
-        V m = V::of(-INFINITY), s = V::of(0);
-        for (int64_t i : b.lanes(C, W))
-            m = vmax(m, V::load(row + i));
-        const A top = b.max(m.largest());
+        /* The first of the largest wins, so that a row of equal logits is a hit
+         * for one label only: the largest before the label, and of the rest.
+         * The label's vector belongs to both. */
+        const int64_t split = in ? t / W * W : 0;
+        V before = V::of(-INFINITY), m = before, s = V::of(0);
+        for (int64_t i : b.lanes(split, W))
+            before = vmax(before, V::load(row + i));
+        if (in && b.lane() == 0)
+            before =
+                vmax(before, first_of(V::load(row + split), t - split));
+        for (int64_t i : b.lanes(C - split, W))
+            m = vmax(m, V::load(row + split + i));
+        const A ahead = b.max(before.largest());
+        const A top = b.max(vmax(m, before).largest());
+        const A at = in ? (A)row[t] : 0;
         for (int64_t i : b.lanes(C, W))
             s += vexp(V::load(row + i) - top);
-        const A sum = b.sum(s.total());
-
-        /* The first of the largest wins, so that a row of equal logits is a hit
-         * for one label only. */
-        const A at = in ? (A)row[t] : 0;
-        A before = 0;
-        for (int64_t i : b.lanes(in ? t : 0))
-            before += (A)row[i] == top ? 1 : 0;
-        before = b.sum(before); /* also a barrier: all have read the row */
+        const A sum = b.sum(s.total()); /* also a barrier: all have read it */
 
         /* The loss of the other logits; skipped with smooth 0, where a logit of
          * minus infinity would make it a NaN. */
@@ -53,7 +63,7 @@ KERNEL softmax_loss(blk b, single<acc<T>> loss, single<int32_t> hit, T *z,
         if (b.lane() == 0) {
             loss.at[r] =
                 in ? log(sum) + top - at + rest : t < 0 ? A(0) : A(NAN);
-            hit.at[r] = in && at == top && before == 0;
+            hit.at[r] = in && at == top && (t == 0 || ahead < top);
         }
         if (!grad)
             continue;

@@ -76,11 +76,10 @@ static double expand(launch *l)
     return (double)l->op.in *
            (l->op.value + 0.5 + (l->op.keeps ? 1.0 : l->op.value) / 64);
 }
-/* Read for the largest, the sum and the gradient, up to the label for whether
- * that is the first of the largest; written once. */
+/* Read for the largest, the sum and the gradient; written once. */
 static double softmax_loss(launch *l)
 {
-    return of_values(l, 2.5 * (double)l->op.in + 2 * (double)l->op.out);
+    return of_values(l, 2 * (double)l->op.in + 2 * (double)l->op.out);
 }
 static double attend(launch *l) /* q, o; k, v; lse */
 {
@@ -143,7 +142,7 @@ static double adamw_values(launch *l)
  * were counted in the machine code of nvcc 13.0 (sm_90), per value. */
 static double softmax_beside(launch *l)
 {
-    return 39.0 * (double)l->op.in / 32;
+    return 31.0 * (double)l->op.in / 32;
 }
 static double adamw8_beside(launch *l)
 {

@@ -20,9 +20,6 @@
 
 enum { ALIGN = 256 };
 
-/* Most rows of logits in a chunk, which keep a GPU busy, and most bytes. */
-enum { HEAD_ROWS_MOST = 2048, HEAD_BYTES = 256 << 20 };
-
 struct cursor {
     char *base; /* NULL: only count */
     size_t at;
@@ -43,17 +40,6 @@ static int32_t most_rows(const struct llama_conf *c)
 static int64_t most_tokens(const struct llama_conf *c)
 {
     return (int64_t)most_rows(c) * c->row_tokens;
-}
-
-static int32_t head_rows(const struct llama_conf *c)
-{
-    const int64_t bytes = c->shape.vocab * (int64_t)dtype_bytes(c->dt);
-    int64_t rows = c->head_rows > 0 ? c->head_rows : HEAD_BYTES / bytes;
-    if (c->head_rows == 0 && rows > HEAD_ROWS_MOST)
-        rows = HEAD_ROWS_MOST;
-    if (rows > most_tokens(c))
-        rows = most_tokens(c);
-    return rows > 0 ? (int32_t)rows : 1;
 }
 
 /* ---- the arena ------------------------------------------------------------
@@ -131,7 +117,7 @@ static void lay_work(struct cursor *c, const struct llama_conf *conf,
 {
     const size_t t = dtype_bytes(conf->dt);
     const int32_t d = s->c.hidden, widest = llama_widest(s);
-    const int32_t chunk = conf->generates ? 1 : head_rows(conf);
+    const int32_t chunk = conf->generates ? 1 : conf->head_rows;
     const int64_t back = conf->generates ? 0 : m; /* rows with gradients */
     ret->normed = take(c, m * d, t);
     ret->delta = take(c, m * d, t);
@@ -202,7 +188,7 @@ static void lay_out(const struct llama_conf *conf, const struct llama_shape *s,
     ret->loss = take(&c, m, acc);
     ret->hit = take(&c, m, sizeof(*ret->hit));
     ret->head_low = take(
-        &c, (int64_t)head_rows(conf) * s->linear[PRODUCT_HEAD].parts * s->rank,
+        &c, (int64_t)conf->head_rows * s->linear[PRODUCT_HEAD].parts * s->rank,
         t);
     ret->seed = take(&c, 1, sizeof(*ret->seed));
     ret->scale = take(&c, 2, sizeof(*ret->scale));
@@ -240,9 +226,25 @@ static int shape_of(const struct llama_conf *conf, struct llama_shape *ret,
     return llama_base_round(ret_base, ret, conf->groupsize, err);
 }
 
+/* By what a pass takes that keeps least: activation checkpointing leaves the
+ * chunks, and with them all bits, as they are. */
+static void choose_head_rows(struct llama_conf *c, const struct llama_shape *s,
+                             const struct llama_base *b,
+                             const struct shards *shards)
+{
+    struct llama_arena unused = {.acts = NULL};
+    struct model_plan rest = {.params = 0};
+    struct llama_conf least = *c;
+    least.head_rows = 1;
+    least.recomputes = true;
+    lay_out(&least, s, b, shards, NULL, &unused, &rest);
+    c->head_rows = llama_head_rows(c, most_tokens(c), rest.bytes_total);
+}
+
 int llama_plan(const struct llama_conf *conf, struct model_plan *ret,
                struct error *err)
 {
+    struct llama_conf c = *conf;
     struct llama_shape s;
     struct llama_base b;
     struct llama_arena unused = {.acts = NULL};
@@ -251,7 +253,8 @@ int llama_plan(const struct llama_conf *conf, struct model_plan *ret,
     if (shape_of(conf, &s, &b, err) < 0 ||
         llama_shards_of(conf, &s, &b, 0, &shards, err) < 0)
         return -1;
-    lay_out(conf, &s, &b, &shards, NULL, &unused, &p);
+    choose_head_rows(&c, &s, &b, &shards);
+    lay_out(&c, &s, &b, &shards, NULL, &unused, &p);
     shards_clear(&shards);
     *ret = p;
     return 0;
@@ -445,7 +448,7 @@ static int take_memory(struct llama *m, struct error *err)
 {
     const struct device_ops *dev = m->d->ops;
     m->most = most_tokens(&m->conf);
-    m->head_rows = head_rows(&m->conf);
+    choose_head_rows(&m->conf, &m->shape, &m->base, &m->shards);
     m->attention_scale = 1 / sqrt(m->shape.c.head_dim);
     m->mem.acts = calloc((size_t)m->shape.c.layers, sizeof(*m->mem.acts));
     lay_out(&m->conf, &m->shape, &m->base, &m->shards, NULL, &m->mem, &m->plan);

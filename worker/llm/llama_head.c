@@ -13,6 +13,31 @@
 #include "worker/llm/llama_internal.h"
 #include "worker/llm/llama_linear.h"
 
+/* 2,048 rows keep a GPU busy: the gradient of 4,096 hidden values has 256 tiles
+ * of 128 x 256, 1.9 for each of 132 multiprocessors. They are there where they
+ * are a small part of what the job takes anyway; else there are as many as fit
+ * into 256 MiB. A number of rows that fills the tiles of a product leaves no
+ * multiprocessor with a part of one. */
+enum { ROWS_MOST = 2048, ROWS_OF_TILES = 256, SMALL_PART = 10 };
+static const int64_t bytes_least = 256 << 20;
+
+int32_t llama_head_rows(const struct llama_conf *c, int64_t tokens,
+                        int64_t rest)
+{
+    const int64_t row = c->shape.vocab * (int64_t)dtype_bytes(c->dt);
+    const int64_t small = rest / SMALL_PART;
+    int64_t rows = (small > bytes_least ? small : bytes_least) / row;
+    if (rows > ROWS_MOST)
+        rows = ROWS_MOST;
+    if (rows > ROWS_OF_TILES)
+        rows -= rows % ROWS_OF_TILES;
+    if (c->head_rows > 0)
+        rows = c->head_rows;
+    if (rows > tokens)
+        rows = tokens;
+    return rows > 0 ? (int32_t)rows : 1;
+}
+
 bool llama_trains_head(const struct llama *m)
 {
     return m->shape.is_full || m->shape.linear[PRODUCT_HEAD].parts > 0;
@@ -65,9 +90,10 @@ static int one_chunk(struct llama *m, const struct batch *b, int32_t first,
 int llama_head(struct llama *m, const struct batch *b, bool train, bool grads,
                struct error *err)
 {
-    for (int32_t i = 0; i < m->judges; i += m->head_rows) {
+    const int32_t most = m->conf.head_rows;
+    for (int32_t i = 0; i < m->judges; i += most) {
         const int32_t left = m->judges - i;
-        const int32_t rows = left < m->head_rows ? left : m->head_rows;
+        const int32_t rows = left < most ? left : most;
         if (one_chunk(m, b, i, rows, train, grads, err) < 0)
             return -1;
     }

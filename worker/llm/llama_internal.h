@@ -71,7 +71,6 @@ struct llama {
     struct llama_shape shape;
     struct model_plan plan;
     struct llama_arena mem;
-    int32_t head_rows;
     struct llama_base base;
     const void *layer; /* the weights of the open layer; NULL: none is */
     int32_t open;
@@ -155,6 +154,10 @@ int llama_norm_again(struct llama *m, int32_t l, bool is_second,
  */
 
 /* Whether the output layer has gradients of its own. */
+/* How many rows of logits there are at a time, of a batch of up to so many
+ * tokens. in  rest  bytes of what the job takes beside them */
+int32_t llama_head_rows(const struct llama_conf *c, int64_t tokens,
+                        int64_t rest);
 bool llama_trains_head(const struct llama *m);
 /* Loss and hits of the labelled tokens of normed. With `grads` also their
  * gradient, in mem.judged, and that of an output layer that is trained. */

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "tests/unit/worker/llm_rig.h"
+#include "worker/llm/llama_internal.h"
 
 static char stories[4096], untied[4096];
 
@@ -180,6 +181,35 @@ static void test_quantised(enum spec_quantizer quantizer)
     }
 }
 
+static void test_head_rows(void)
+{
+    static const struct {
+        int32_t vocab, asked;
+        enum dtype dt;
+        int64_t tokens, rest;
+        int32_t rows;
+    } cases[] = {
+        {128256, 0, DT_BF16, 16384, (int64_t)10 << 30, 2048},
+        {128256, 0, DT_BF16, 16384, (int64_t)4 << 30, 1536}, /* 1,674 */
+        {128256, 0, DT_BF16, 16384, 0, 1024},                /* 1,046 */
+        {128256, 0, DT_F64, 16384, 0, 256},                  /* 261 */
+        {1000000, 0, DT_F64, 16384, 0, 33},
+        {512, 0, DT_BF16, 16384, 0, 2048},
+        {512, 0, DT_BF16, 300, 0, 300},
+        {512, 3, DT_BF16, 300, 0, 3},
+        {100000000, 0, DT_F64, 300, 0, 1},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct llama_conf c = {.shape.vocab = cases[i].vocab,
+                                     .dt = cases[i].dt,
+                                     .head_rows = cases[i].asked};
+        const int32_t rows =
+            llama_head_rows(&c, cases[i].tokens, cases[i].rest);
+        ok(rows == cases[i].rows, "%d rows of logits of %d words", rows,
+           cases[i].vocab);
+    }
+}
+
 /* A batch with no judged token has gradients, of zero. */
 static void test_nothing_judged(bool is_full)
 {
@@ -210,6 +240,7 @@ int main(void)
         test_method(full != 0);
         test_nothing_judged(full != 0);
     }
+    test_head_rows();
     test_differences(255 - LORA_OUTPUT, 0);
     test_differences(255 - LORA_OUTPUT, 0.3);
     test_differences(LORA_Q | LORA_V | LORA_UP, 0.3);

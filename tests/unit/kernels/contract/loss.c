@@ -126,6 +126,29 @@ static void xent_edges(struct bed *b)
     labels_drop(b, &l);
 }
 
+/* Two largest logits, one of them the label's: it has the hit where no other
+ * comes before it, in the same vector or in another one. */
+static void xent_ties(struct bed *b)
+{
+    enum { C = 16, ROWS = C * C };
+    struct tensor z = tensor_make(b, (int64_t)ROWS * C, -1, -1);
+    struct tensor loss = tensor_acc(b, ROWS, 7, 8);
+    struct labels l = labels_make(b, ROWS, C);
+
+    for (int32_t r = 0; r < ROWS; r++) {
+        l.host[r] = r / C;
+        z.v[r * C + r / C] = z.v[r * C + r % C] = 1;
+    }
+    tensor_push(&z);
+    must(b->d->ops->to_device(b->d, l.p, l.host, ROWS * sizeof(int32_t), ERR));
+    must(b->d->ops->xent(b->d, b->dt, loss.p, l.hit, z.p, l.p, ROWS, C, NULL, 0,
+                         false, ERR));
+    check_hits(b, &l, z.v, ROWS, C);
+    tensor_drop(&z);
+    tensor_drop(&loss);
+    labels_drop(b, &l);
+}
+
 void contract_loss(struct bed *b)
 {
     xent_one(b, 1, 10, 3, 0);
@@ -136,6 +159,7 @@ void contract_loss(struct bed *b)
     xent_one(b, 9, 11, 3, 0.1);
     xent_one(b, 3, 64, 3, 0.5);
     xent_edges(b);
+    xent_ties(b);
     if (b->small)
         return;
     xent_one(b, 64, 10, 20, 0);
