@@ -123,7 +123,7 @@ big_job() {
 @test "plan: a card and a model that are not here, and what would fit" {
     big_job 'tokenizer: {max_seq_len: 2048}' 'batch_size: 16' 'precision: bf16'
     run -71 "$model" plan big.yaml --for llama3-8b --device 80G
-    grep -q 'does not fit: .* 81920.0 MiB that this GPU has left' <<<"$output"
+    grep -q 'does not fit: .* 80998.4 MiB that this GPU has left' <<<"$output"
     grep -q 'enable_activation_checkpointing: true .*, fits$' <<<"$output"
     batch=$(sed -n 's/^  train.batch_size: \([0-9]*\) .*, fits$/\1/p' <<<"$output")
     # That batch fits, and one more does not.
@@ -150,7 +150,26 @@ big_job() {
     big_job 'batch_size: 16'
     refused 65 "set train.tokenizer.max_seq_len" plan big.yaml --device 80G
     refused 64 "none of llama2-7b, " plan big.yaml --for gpt2
-    refused 64 "such as 80G" plan big.yaml --device host
+}
+
+@test "plan: --device is a card, with what such a card has free, or a size" {
+    big_job 'tokenizer: {max_seq_len: 2048}' 'batch_size: 1' 'precision: bf16'
+    while read -r card free; do
+        "$model" plan big.yaml --for llama3.2-1b --device "$card" >plan
+        grep -qx "left on the GPU: $free MiB" plan
+    done <<'EOF'
+80G 80998.4
+H100 80998.4
+h100 80998.4
+96G 96768.0
+H200 143073.3
+40G 40960.0
+81920M 81920.0
+EOF
+    for card in host H300 80X 0 -80G ''; do
+        refused 64 "'$card' is none of 80G, 96G, H100, H200, and not the free memory of a GPU, such as 40G" \
+            plan big.yaml --for llama3.2-1b --device "$card"
+    done
 }
 
 # alpaca_job KEY: VALUE...: a job over rows.jsonl with the model of stories.

@@ -32,8 +32,8 @@ static const struct opt opts[] = {
      "generate: draw from the likeliest of probability P"},
     {MODEL_SEED, 0, "seed", "N", "generate: of what is drawn (1)"},
     {MODEL_DEVICE, 0, "device", "DEVICE",
-     "generate: auto, cuda or host (auto); plan: the memory of a GPU, such as "
-     "80G"},
+     "generate: auto, cuda or host (auto); plan: a GPU, such as H100, or its "
+     "free memory, such as 40G"},
     {MODEL_FOR, 0, "for", "MODEL",
      "plan: a model that is not here, such as llama3-8b"},
     {MODEL_PRECISION, 0, "precision", "TYPE",

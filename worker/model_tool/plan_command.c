@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "jobs/spec/gpu_sizes.h"
-#include "jobs/text/scalar.h"
 #include "kernels/device.h"
 #include "scheduler/tools/common/client.h"
 #include "worker/llm/llama.h"
 #include "worker/model_tool/commands.h"
+#include "worker/model_tool/known_cards.h"
 #include "worker/model_tool/known_models.h"
 #include "worker/model_tool/plan_rows.h"
 #include "worker/train/memory_plan.h"
@@ -59,14 +59,9 @@ static double mib(int64_t bytes)
 /* --device 80G */
 static int size_of_card(struct plan *p, struct error *err)
 {
-    char hint[SCALAR_HINT_CAP];
-    if (scalar_size(p->args->device, &p->room.gpu, hint, NULL) < 0 ||
-        p->room.gpu < 1)
-        return error_set(err, ERR_USAGE,
-                         "--device: '%.40s' is not the memory of a GPU, such "
-                         "as 80G",
-                         p->args->device);
-    (void)snprintf(p->device, sizeof(p->device), "a GPU of %.1f GiB",
+    if (known_card_find(p->args->device, &p->room.gpu, err) < 0)
+        return -1;
+    (void)snprintf(p->device, sizeof(p->device), "a GPU with %.1f GiB free",
                    mib(p->room.gpu) / 1024);
     return 0;
 }
