@@ -19,11 +19,10 @@ static const struct {
 } options[] = {
     {"launch", "FILE", 'l', "run the attempt that FILE describes"},
     {"standalone", "SPEC", 's', "run the job of SPEC without a daemon"},
-    {"dir", "DIR", 'd', "with --standalone: put its files there"},
+    {"dir", "DIR", 'd', "with --standalone: the directory of all files"},
     {"alone", NULL, 'a', "be the only rank, without MPI"},
-    {"program-mpi", NULL, 'm', "leave MPI to the program that is run"},
-    {"device", "DEVICE", 'D',
-     "train on auto, cuda or host, not as the job says"},
+    {"program-mpi", NULL, 'm', "leave MPI to the job's program"},
+    {"device", "DEVICE", 'D', "instead of train.device: auto, cuda or host"},
     {"help", NULL, 'h', "print this and exit"},
     {"version", NULL, 'v', "print the version and exit"},
 };

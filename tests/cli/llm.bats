@@ -479,7 +479,7 @@ END
     ctld_start
     id=$("$MGPU_BIN/mgpu-submit" --parsable "$spec")
     "$MGPU_BIN/mgpu-stat" --wait "$id"
-    grep -q 'Llama: 260032 parameters, all trained, shared out over 2 ranks' \
+    grep -q 'Llama: 260032 parameters, all trained, sharded over 2 ranks' \
         "$ctld_dir/state/jobs/$id/1/log"
     cmp <(jq -S 'del(.torch_dtype)' "$stories/config.json") \
         <(jq -S 'del(.torch_dtype)' "$ctld_dir/state/jobs/$id/out/config.json")

@@ -177,7 +177,7 @@ again() {
 }
 
 # Where the parameters are shared out all ranks write, and all go on.
-@test "shared out over two ranks, each of them goes on" {
+@test "sharded over two ranks, each of them goes on" {
     llm shared ", every: 2steps"
     sed -i 's/^method: lora/method: full/; s/^  seed: 1/&\n  distribution: fsdp\n  precision: fp32/' shared.yaml
     block step-2 step-5 # 5 iterations of two ranks

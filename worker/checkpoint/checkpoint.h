@@ -13,8 +13,8 @@
  * newest whose checksums hold; one that is damaged is passed over, one that
  * cannot be read is an error.
  *
- * Only rank 0 calls these functions; where the parameters are shared out, the
- * others serve it meanwhile (shard_exchange.h).
+ * Only rank 0 calls these functions; if the parameters are sharded, the others
+ * serve it meanwhile (shard_exchange.h).
  */
 #ifndef MGPU_WORKER_CHECKPOINT_CHECKPOINT_H
 #define MGPU_WORKER_CHECKPOINT_CHECKPOINT_H

@@ -247,8 +247,8 @@ static int find_whole(const char *dir, struct whole *ret,
         if (rc < 0 && !is_damage(&why)) {
             free(list);
             return error_set(err, why.code,
-                             "checkpoint: %.300s; if it stays so, remove it "
-                             "to go on from an older one",
+                             "checkpoint: %.300s; if this error stays, "
+                             "remove it to go on from an older one",
                              why.msg);
         }
         if (rc < 0 && buf_addf(ret_skipped, err, "%s\n", why.msg) < 0) {

@@ -353,7 +353,7 @@ static void describe(const struct model *model, char *ret, size_t cap)
     const struct llama *m = (const struct llama *)model;
     char stays[120], shared[40] = "";
     if (m->shards.n > 0)
-        (void)snprintf(shared, sizeof(shared), ", shared out over %d ranks",
+        (void)snprintf(shared, sizeof(shared), ", sharded over %d ranks",
                        m->shards.ranks);
     const int n =
         m->shape.is_full

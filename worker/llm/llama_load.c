@@ -37,8 +37,8 @@ static uint64_t mix(uint64_t h, const void *data, size_t bytes)
 }
 
 /* Loads a tensor of a file, in the model's type.
- * in    at      its place among the weights, if `to` is NULL: of weights that
- *               are shared out this rank keeps its part
+ * in    at      its place among the weights, if `to` is NULL: of sharded
+ *               weights this rank keeps its part
  * inout digest  of all values, as they are on the device */
 static int load_tensor(struct llama *m, const struct st_tensor *from, int64_t n,
                        int64_t at, void *to, void *piece, uint64_t *digest,

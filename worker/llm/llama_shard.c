@@ -39,7 +39,7 @@ int llama_shards_of(const struct llama_conf *conf, const struct llama_shape *s,
     if (conf->shared_by <= 1)
         return 0;
     if (layers > LLAMA_LAYERS_MOST)
-        return error_set(err, ERR_LIMIT, "%d layers, %d can be shared out",
+        return error_set(err, ERR_LIMIT, "%d layers, at most %d can be sharded",
                          layers, LLAMA_LAYERS_MOST);
     counts[0] = s->layers * each;
     for (int32_t l = 0; l < layers; l++)

@@ -20,8 +20,8 @@ static const struct opt opts[] = {
     {MODEL_ADAPTER, 0, "adapter", "DIR", "the output of a LoRA job"},
     {MODEL_OUTPUT, 'o', "output", "DIR",
      "merge: the new directory, which is absent or empty"},
-    {MODEL_PROMPT, 0, "prompt", "TEXT", "generate: go on with TEXT"},
-    {MODEL_DATA, 0, "data", "FILE", "generate: a job whose rows are meant"},
+    {MODEL_PROMPT, 0, "prompt", "TEXT", "generate: continue TEXT"},
+    {MODEL_DATA, 0, "data", "FILE", "generate: the job with the data of --row"},
     {MODEL_ROW, 0, "row", "N", "generate: answer row N of the data"},
     {MODEL_MAX_NEW, 0, "max-new-tokens", "N",
      "generate: at most N tokens (256)"},
@@ -29,19 +29,20 @@ static const struct opt opts[] = {
      "generate: draw tokens at T; 0: take the likeliest (0)"},
     {MODEL_TOP_K, 0, "top-k", "N", "generate: draw from the N likeliest"},
     {MODEL_TOP_P, 0, "top-p", "P",
-     "generate: draw from the likeliest of probability P"},
-    {MODEL_SEED, 0, "seed", "N", "generate: of what is drawn (1)"},
+     "generate: draw from the likeliest, of probability P in all"},
+    {MODEL_SEED, 0, "seed", "N", "generate: seed of the draws (1)"},
     {MODEL_DEVICE, 0, "device", "DEVICE",
      "generate: auto, cuda or host (auto); plan: a GPU, such as H100, or its "
      "free memory, such as 40G"},
     {MODEL_FOR, 0, "for", "MODEL",
-     "plan: a model that is not here, such as llama3-8b"},
+     "plan: a known model without its files, such as llama3-8b"},
     {MODEL_PRECISION, 0, "precision", "TYPE",
      "generate: fp32 or bf16 (bf16 on a GPU)"},
-    {MODEL_NO_CACHE, 0, "no-cache", NULL, "generate: keep no keys and values"},
-    {MODEL_CACHE, 0, "cache", NULL, "tokenize: keep the tokens for jobs"},
+    {MODEL_NO_CACHE, 0, "no-cache", NULL,
+     "generate: do not cache keys and values"},
+    {MODEL_CACHE, 0, "cache", NULL, "tokenize: cache the tokens for jobs"},
     {MODEL_BESIDE, 0, "beside", NULL,
-     "tokenize --cache: keep them in .mgpu beside the data"},
+     "tokenize --cache: cache in .mgpu beside the data"},
     {MODEL_ROWS, 0, "rows", "N", "tokenize: print the first N rows (3)"},
     OPTION_ROW_JSON,
     OPTION_ROW_QUIET,
@@ -52,7 +53,7 @@ const struct tool model_tool = {
     .name = "mgpu-model",
     .synopsis = "[options] COMMAND OPERAND",
     .summary = "Looks at a language model and its data. The commands:\n\n"
-               "  generate DIR     let the model in DIR answer\n"
+               "  generate DIR     answer a prompt by the model in DIR\n"
                "  merge DIR        write the model in DIR with its adapter "
                "merged\n"
                "  plan JOB.YAML    print the memory that a job takes, and "

@@ -26,7 +26,7 @@ static int check_free(const char *out, struct error *err)
     if (d == NULL && errno == ENOENT)
         return 0;
     if (d == NULL && errno == ENOTDIR)
-        return error_set(err, ERR_STATE, "'%s' is there, and no directory",
+        return error_set(err, ERR_STATE, "'%s' exists, and is not a directory",
                          out);
     if (d == NULL)
         return error_sys(err, errno, "'%s'", out);
@@ -57,7 +57,7 @@ int merge_dir_create(struct merge_dir *d, const char *out, struct error *err)
     if (errno != EEXIST)
         return error_sys(err, errno, "create '%s'", buf_str(&d->partial));
     return error_set(err, ERR_STATE,
-                     "'%s' is there: another merge is writing it, or one was "
+                     "'%s' exists: another merge is writing it, or one was "
                      "killed; then remove it",
                      buf_str(&d->partial));
 }
