@@ -1,4 +1,4 @@
-/* checkpoint_load.c - load the newest checkpoint that is not damaged.
+/* checkpoint_load.c - load the newest whole checkpoint.
  *
  * Whole means: state.json and both files are there, their checksums hold and
  * they parse. Only then is anything of it given to the model, so that one

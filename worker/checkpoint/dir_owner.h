@@ -6,7 +6,7 @@
  * train.resume_from compares. The file is written under another name and made
  * by link(2), so that of two jobs one has it, and whole.
  *
- * A directory that has checkpoints, but no such file, is somebody else's.
+ * A directory that has checkpoints, but no such file, is another job's.
  */
 #ifndef MGPU_WORKER_CHECKPOINT_DIR_OWNER_H
 #define MGPU_WORKER_CHECKPOINT_DIR_OWNER_H

@@ -10,7 +10,7 @@ struct comm_counted {
     struct comm_ops ops;
     struct comm *inner;
     bool is_owned;
-    struct comm_count *to;              /* NULL: nobody counts */
+    struct comm_count *to;              /* NULL: calls are not counted */
     enum comm_work work[COMM_INFLIGHT]; /* by ticket */
 };
 

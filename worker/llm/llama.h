@@ -5,7 +5,7 @@
  * it is the reference of dpo), in the run's type; what is trained, with its
  * gradients; activations and work. A pass keeps per layer what the backward
  * pass needs, or with activation checkpointing the layer's input alone, and
- * makes the rest again. Logits exist of judged tokens alone, some rows at a
+ * makes the rest again. Logits exist of labelled tokens alone, some rows at a
  * time.
  *
  *   llama.c           memory: the plan and the arena
@@ -17,7 +17,7 @@
  *   llama_head.c      output layer and loss, in chunks
  *   llama_pairs.c     the loss of preference pairs
  *   llama_backward.c  the gradients
- *   llama_shard.c     weights and gradients that the ranks share out
+ *   llama_shard.c     sharded weights and gradients
  *   llama_state.c     export and import
  *   llama_load.c      from a model directory
  *   llama_save.c      to an adapter's, or a model's, directory
@@ -53,7 +53,7 @@ struct llama_conf {
     double beta, label_smoothing;
     bool is_precomputed; /* batches have log p of the reference */
     bool generates;      /* only llama_generate(): no gradients */
-    int32_t shared_by;   /* ranks that share the weights out; 0, 1: none */
+    int32_t shared_by;   /* ranks of the sharded weights; 0, 1: none */
     struct comm *comm;   /* of these, over the device's memory; borrowed */
     int32_t head_rows;   /* rows of logits at a time; 0: chosen */
     /* Sources of the base, for init(). Borrowed; outlive the model. */

@@ -7,7 +7,7 @@
  * layer. The codes of all layers are one array, too, and so are their scalers,
  * factors and means: each tensor has scalers, groups and a mean of its own.
  *
- * Where the ranks share the base out (llama_shard.h), each layer is one piece
+ * Where the base is sharded (llama_shard.h), each layer is one piece
  * of memory instead, with codes, scalers, factors, means and what stays one
  * behind the other.
  *
@@ -15,7 +15,7 @@
  * what int4 leaves of them, and int8 of what they are multiplied with; the
  * gradient goes straight through both. A linear is rounded if the groupsize
  * divides its inputs, and an output layer that is the embedding is not. Where
- * the ranks share the weights out, a layer is rounded from its unit, all of it
+ * the weights are sharded, a layer is rounded from its unit, all of it
  * before the gradient takes the unit's place.
  */
 #ifndef MGPU_WORKER_LLM_LLAMA_BASE_H

@@ -10,7 +10,7 @@
 #include "kernels/dtype.h"
 #include "worker/run_config.h"
 
-/* A word that an option accepts. */
+/* A value that an option accepts. */
 struct model_word {
     const char *name;
     int value;

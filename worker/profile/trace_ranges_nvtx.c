@@ -6,7 +6,7 @@
 
 void range_begin(const char *name)
 {
-    (void)nvtxRangePushA(name); /* the depth, which nobody asks for */
+    (void)nvtxRangePushA(name); /* the depth, which is not needed */
 }
 
 void range_end(void)

@@ -52,8 +52,8 @@ bool report_may_pass(enum err_code code);
 /* Proves to the daemon that this process is the attempt; retries while it
  * is away, for patience_s, or until *stop (may be NULL) is not 0.
  * err  ERR_FENCED, ERR_DENIED, ERR_STATE, ... as the daemon says: do not
- *      train; one that report_may_pass(): in all that time nobody could say,
- *      as ERR_UNAVAIL when it was away */
+ *      train; one that report_may_pass(): the daemon gave no answer in all that
+ *      time, as ERR_UNAVAIL when it was away */
 int report_claim(const struct report_conf *conf, double patience_s,
                  const volatile sig_atomic_t *stop,
                  struct error *err) MUST_CHECK;

@@ -26,11 +26,10 @@ struct memory_ask {
 struct memory_plan {
     bool is_gpu;
     int64_t base, params, grads, optimizer, activations, work, batches;
-    int64_t
-        gathered;    /* of weights that ranks share out: units that are whole */
-    int64_t runtime; /* of a GPU: CUDA's own and NCCL's, see RUNTIME_MIB */
-    int64_t total;   /* of these: on the device */
-    int64_t host;    /* beside it */
+    int64_t gathered; /* of sharded weights: units that are whole */
+    int64_t runtime;  /* of a GPU: CUDA's own and NCCL's, see RUNTIME_MIB */
+    int64_t total;    /* of these: on the device */
+    int64_t host;     /* beside it */
 };
 
 /* The type of a job's weights; tf32 is a way to multiply fp32. */

@@ -16,7 +16,7 @@ void trainer_say(const struct trainer *t, const char *fmt, ...)
     if (n < 0 || t->env->comm->rank != 0)
         return;
     (void)puts(line);
-    (void)fflush(stdout); /* into a log that somebody follows */
+    (void)fflush(stdout); /* into a log that a user follows */
 }
 
 static int show_mean(void *arg, bool on, struct error *err)

@@ -351,7 +351,7 @@ int trainer_step(struct trainer *t, struct agreed *ret, struct error *err)
     t->at.batch++;
     t->at.epoch_s += m.t_iter;
     report(t, &m, ret);
-    if (rc < 0) /* the row is told all the same */
+    if (rc < 0) /* the row is reported nevertheless */
         return error_wrap(err, "iteration %lld", (long long)m.iteration);
     return 0;
 }

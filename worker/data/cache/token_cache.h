@@ -6,7 +6,7 @@
  * version. It is written under another name, renamed, and read by all. The
  * writer holds a lock on a file beside it (token_lock.h); others wait for that
  * lock, in no collective, as long as the writer works, and take over if it
- * dies. A damaged file is made again, and one that another user may have
+ * dies. A damaged file is written anew, and one that another user may have
  * written is not read (cache_trust.h).
  *
  * The process that makes it uses all processors that the ranks of its node may

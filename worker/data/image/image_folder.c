@@ -213,7 +213,7 @@ static int list_classes(struct scan *s, struct buf *names, char ***ret,
             rc = buf_add(names, e->d_name, strlen(e->d_name) + 1, err);
             n++;
         } else if (rc == 0 && type != S_IFDIR && type != S_IFREG) {
-            /* A class that is passed over would be missed by nobody. */
+            /* A class that is passed over would not be noticed. */
             rc = error_set(err, ERR_INVAL, "%s: neither directory nor file",
                            s->path);
         } else if (rc == 0) {
@@ -299,7 +299,7 @@ static int scan_part(struct scan *s, const char *train, const char *part,
     rc = rc < 0 ? rc : list_classes(s, &names, &classes, &n, err);
     if (rc == 0 && !same) {
         s->path[len] = '\0';
-        s->f->strays = 0; /* those of train are told with train */
+        s->f->strays = 0; /* train reports its own */
         s->f->first_strays[0] = '\0';
         rc = enter(s, part, err);
         rc = rc < 0 ? rc : list_classes(s, &here_names, &here, &n_here, err);

@@ -73,7 +73,7 @@ int bpe_vocab_merge(struct bpe_vocab *v, int32_t left, int32_t right,
  * the rank: tiktoken's rule. */
 int bpe_vocab_merge_all(struct bpe_vocab *v, struct error *err) MUST_CHECK;
 
-/* Multiplication spreads the ids; slots are then looked at one after the
+/* Multiplication spreads the ids; slots are then tried one after the
  * other. */
 static inline uint32_t bpe_pair_slot(uint64_t pair, uint32_t slots)
 {

@@ -41,7 +41,8 @@ void ordered_work_end(struct ordered_work *w);
 bool ordered_work_is_full(const struct ordered_work *w);
 /* in   w  not full */
 void ordered_work_put(struct ordered_work *w, void *item);
-/* The oldest item; NULL: there is none, or it is not done and nobody waits. */
+/* The oldest item; NULL: there is none, or it is not done and the caller does
+ * not wait. */
 void *ordered_work_take(struct ordered_work *w, bool wait);
 
 #endif

@@ -7,10 +7,10 @@
  * Template completion: {"text"}; all of its tokens count.
  *
  * Template tokens: {"input_ids", "labels"} as they are, labels as Hugging Face
- * has them: label i belongs to id i, a negative one is not judged. Without
- * labels all tokens are judged. A row longer than max_seq_len is cut.
+ * has them: label i belongs to id i, a negative one is none. Without
+ * labels all tokens have one. A row longer than max_seq_len is cut.
  *
- * The first token of a row is never judged: nothing stands before it that
+ * The first token of a row never has a label: no token is before it that
  * could predict it.
  *
  * A row that is read but not within `split` has tokens and no place in the
@@ -106,7 +106,7 @@ struct token_conf token_conf_of(const struct job_spec *s,
 
 /* out  ret  end it with token_data_clear()
  * err  ERR_INVAL "file: row 17: line 20: what is wrong": not such a row, one
- *      that has no judged token, one that is longer than max_seq_len where
+ *      that has no labelled token, one that is longer than max_seq_len where
  *      rows are packed; on_bad_row skip leaves such a row out, but not more
  *      than half of all. No rows, fewer than `samples`; packed without
  * max_seq_len; a tokenizer without an end of text. ERR_LIMIT 2 GiB or more;

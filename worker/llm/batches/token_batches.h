@@ -5,7 +5,7 @@
  * batch_size_val) and S the longest row of the batch: rows that are shorter
  * are filled up with padding, and so are rows that are missing. The tokens of
  * the batch are one list of n * S; token i's label is token i + 1 of its
- * document where that one is judged.
+ * document where that one has a label.
  *
  * With method dpo a sample is a pair: two documents, its chosen answer and its
  * rejected one. Pairs lie one behind the other, wherever a row ends, and S is
