@@ -84,18 +84,18 @@ static const struct text {
 } texts[] = {
     {"LoRA, 4,096 tokens",
      {STEP_LORA, STEP_LLAMA3_8B, 2, 2048, 2048, false},
-     1808},
-    {"LoRA, 16,384", {STEP_LORA, STEP_LLAMA3_8B, 8, 2048, 2048, false}, 1832},
+     1776},
+    {"LoRA, 16,384", {STEP_LORA, STEP_LLAMA3_8B, 8, 2048, 2048, false}, 1800},
     {"LoRA, layers made again",
      {STEP_LORA, STEP_LLAMA3_8B, 8, 2048, 2048, true},
-     2452},
-    {"QLoRA, 4,096", {STEP_QLORA, STEP_LLAMA3_8B, 2, 2048, 2048, false}, 2375},
-    {"QLoRA, 16,384", {STEP_QLORA, STEP_LLAMA3_8B, 8, 2048, 2048, false}, 2399},
-    {"DPO, 4,096", {STEP_DPO, STEP_LLAMA3_8B, 2, 2048, 1024, false}, 2112},
-    {"DPO, 16,384", {STEP_DPO, STEP_LLAMA3_8B, 8, 2048, 1024, false}, 2166},
-    {"full, 4,096", {STEP_FULL, STEP_LLAMA3_8B, 2, 2048, 2048, true}, 1593},
-    {"full, 16,384", {STEP_FULL, STEP_LLAMA3_8B, 8, 2048, 2048, true}, 1641},
-    {"QAT, 4,096", {STEP_QAT, STEP_LLAMA3_8B, 2, 2048, 2048, true}, 2358},
+     2420},
+    {"QLoRA, 4,096", {STEP_QLORA, STEP_LLAMA3_8B, 2, 2048, 2048, false}, 2343},
+    {"QLoRA, 16,384", {STEP_QLORA, STEP_LLAMA3_8B, 8, 2048, 2048, false}, 2367},
+    {"DPO, 4,096", {STEP_DPO, STEP_LLAMA3_8B, 2, 2048, 1024, false}, 2080},
+    {"DPO, 16,384", {STEP_DPO, STEP_LLAMA3_8B, 8, 2048, 1024, false}, 2134},
+    {"full, 4,096", {STEP_FULL, STEP_LLAMA3_8B, 2, 2048, 2048, true}, 1561},
+    {"full, 16,384", {STEP_FULL, STEP_LLAMA3_8B, 8, 2048, 2048, true}, 1609},
+    {"QAT, 4,096", {STEP_QAT, STEP_LLAMA3_8B, 2, 2048, 2048, true}, 2326},
 };
 enum { TEXTS = sizeof(texts) / sizeof(texts[0]) };
 
@@ -167,6 +167,24 @@ static struct traffic sum_tiles(const struct step *s, const char *kernel)
         }
     }
     return all;
+}
+
+/* The backward pass makes its result again beside the gradient. */
+static void check_swiglu(const struct step *s)
+{
+    int32_t forward = 0, backward = 0, again = 0;
+
+    for (int32_t i = 0; i < s->n; i++) {
+        const struct step_op *op = &s->at[i].op;
+        forward += strncmp(s->at[i].kernel, "gate_rows<", 10) == 0;
+        if (strncmp(s->at[i].kernel, "gate_grads<", 11) == 0) {
+            backward++;
+            again += op->keeps;
+        }
+    }
+    is_int(forward, 32, "LoRA: SwiGLU of each layer");
+    is_int(backward, 32, "LoRA: its gradient");
+    is_int(again, 32, "LoRA: which makes the forward's result again");
 }
 
 /* Rows of logits, of 16,376 judged tokens. */
@@ -248,6 +266,7 @@ static void count_text(struct device *d, struct step *s, const struct text *t)
         return;
     check_products(s);
     check_head(s);
+    check_swiglu(s);
     check_tiles(s);
 }
 

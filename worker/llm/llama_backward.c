@@ -125,12 +125,12 @@ static int feed_back(struct llama *m, int32_t l, struct error *err)
                               .train = true,
                               .x = m->mem.wide,
                               .low = a->low[PRODUCT_DOWN]};
-    if (m->d->ops->llm.swiglu_fwd(m->d, m->conf.dt, m->mem.wide, a->gate_up,
-                                  m->tokens, s->c.ffn, err) < 0 ||
-        llama_linear_back(m, &call, m->mem.dres, m->mem.wide_grad, err) < 0 ||
-        m->d->ops->llm.swiglu_bwd(m->d, m->conf.dt, a->gate_up, NULL,
+    if (llama_linear_back_input(m, &call, m->mem.dres, m->mem.wide_grad, err) <
+            0 ||
+        m->d->ops->llm.swiglu_bwd(m->d, m->conf.dt, a->gate_up, m->mem.wide,
                                   m->mem.wide_grad, a->gate_up, m->tokens,
                                   s->c.ffn, err) < 0 ||
+        llama_linear_back_weights(m, &call, m->mem.dres, err) < 0 ||
         llama_norm_again(m, l, true, err) < 0)
         return -1;
     call.product = PRODUCT_GATE_UP;

@@ -174,25 +174,39 @@ static int back_down(struct llama *m, const struct llama_call *c,
     return drop(m, c, p, dx, dx, err);
 }
 
-int llama_linear_back(struct llama *m, const struct llama_call *c,
-                      const void *dy, void *dx, struct error *err)
+int llama_linear_back_input(struct llama *m, const struct llama_call *c,
+                            const void *dy, void *dx, struct error *err)
 {
     const struct place p = place_of(m, c);
     const struct llama_linear *l = p.l;
     const bool adapts = !m->shape.is_full && l->parts > 0;
-    const void *x;
-    if (adapts &&
-        (back_up(m, c, &p, dy, err) < 0 || back_in(m, c, &p, err) < 0 ||
-         (dx != NULL && back_down(m, c, &p, dx, err) < 0)))
+    if (adapts && (back_up(m, c, &p, dy, err) < 0 ||
+                   (dx != NULL && back_down(m, c, &p, dx, err) < 0)))
         return -1;
-    if (dx != NULL &&
-        gemm(m, false, false, c->rows, l->in, l->out, 1, dy, l->out, p.w, l->in,
-             adapts ? 1 : 0, dx, l->in, err) < 0)
-        return -1;
-    if (!m->shape.is_full)
+    if (dx == NULL)
         return 0;
+    return gemm(m, false, false, c->rows, l->in, l->out, 1, dy, l->out, p.w,
+                l->in, adapts ? 1 : 0, dx, l->in, err);
+}
+
+int llama_linear_back_weights(struct llama *m, const struct llama_call *c,
+                              const void *dy, struct error *err)
+{
+    const struct place p = place_of(m, c);
+    const struct llama_linear *l = p.l;
+    const void *x;
+    if (!m->shape.is_full)
+        return l->parts > 0 ? back_in(m, c, &p, err) : 0;
     if (llama_round_input(m, c->product, c->rows, c->x, &x, err) < 0)
         return -1;
     return gemm(m, true, false, l->out, l->in, c->rows, 1, dy, l->out, x, l->in,
                 c->adds ? 1 : 0, llama_grad_at(m, p.weight), l->in, err);
+}
+
+int llama_linear_back(struct llama *m, const struct llama_call *c,
+                      const void *dy, void *dx, struct error *err)
+{
+    if (llama_linear_back_input(m, c, dy, dx, err) < 0)
+        return -1;
+    return llama_linear_back_weights(m, c, dy, err);
 }

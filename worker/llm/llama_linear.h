@@ -24,5 +24,13 @@ int llama_linear(struct llama *m, const struct llama_call *c, void *y,
  * [rows, in]; dx NULL: not wanted. dx is neither x nor dy. */
 int llama_linear_back(struct llama *m, const struct llama_call *c,
                       const void *dy, void *dx, struct error *err) MUST_CHECK;
+/* The same in two calls, one behind the other with no product between them: dx
+ * and the gradient of B, for which c->x is not needed yet, and then the
+ * gradient of W, or of A. */
+int llama_linear_back_input(struct llama *m, const struct llama_call *c,
+                            const void *dy, void *dx,
+                            struct error *err) MUST_CHECK;
+int llama_linear_back_weights(struct llama *m, const struct llama_call *c,
+                              const void *dy, struct error *err) MUST_CHECK;
 
 #endif
