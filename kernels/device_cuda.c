@@ -55,6 +55,9 @@ static int cuda_report(struct exec_device *exec, const char *op,
                        struct error *err)
 {
     (void)cuda_check(exec->failed, op, err);
+    if (err && err->code == ERR_NOMEM) /* the kernel's module, at first use */
+        (void)error_wrap(err, "CUDA and NCCL of the memory plan: lower "
+                              "train.batch_size");
     /* A launch that lacks resources is not alloc's ERR_NOMEM. */
     if (err && err->code != ERR_DEVICE)
         err->code = ERR_EXTERN;
@@ -165,7 +168,8 @@ static int cuda_grow(struct exec_device *exec, size_t bytes, struct error *err)
                          "work space: %zu bytes while a step is captured",
                          bytes);
     if (cuda_check((int)cudaMalloc(&p, bytes),
-                   "work space: lower train.batch_size or dataset.image_size",
+                   "work of the memory plan: lower train.batch_size, or "
+                   "dataset.image_size or train.tokenizer.max_seq_len",
                    err) < 0)
         return -1;
     if (cuda->graphs > 0 && exec->scratch)

@@ -119,6 +119,7 @@ void __wrap_memory_plan_make(const struct memory_ask *a,
 static struct {
     int64_t planned, now, highest;
     int allocs, plans;
+    int fails_at; /* the alloc that fails, from 1 on; 0: none */
     struct block {
         void *p;
         int64_t bytes;
@@ -138,6 +139,8 @@ static struct block *block_of(const void *p)
 static int counted_alloc(struct device *d, size_t bytes, void **ret,
                          struct error *err)
 {
+    if (held.allocs + 1 == held.fails_at)
+        return error_set(err, ERR_NOMEM, "alloc: none left");
     if (plain->alloc(d, bytes, ret, err) < 0)
         return -1;
     *block_of(NULL) = (struct block){*ret, (int64_t)bytes};
@@ -252,6 +255,52 @@ static void test_highest(struct comm *c, const struct method_case *m,
     spec_clear(&spec);
 }
 
+/* ---- memory that is gone after the check --------------------------------- */
+
+/* The lines of the plan, in the order in which their memory is taken. */
+static const char *const lines[] = {
+    "parameters, gradients, activations and work of the memory plan",
+    "batches of the memory plan", "optimizer of the memory plan"};
+enum { LINES = sizeof(lines) / sizeof(lines[0]) };
+
+static int open_once(struct comm *c, const struct job_spec *spec, int fails_at,
+                     struct error *err)
+{
+    struct train_rig rig;
+    struct trainer t = {.env = NULL};
+    memset(&held, 0, sizeof(held));
+    held.fails_at = fails_at;
+    int rc = train_rig_open(&rig, c, spec, &none, &none, err);
+    rc = rc < 0 ? rc : trainer_open(&t, &rig.env, err);
+    trainer_close(&t);
+    train_rig_close(&rig);
+    return rc;
+}
+
+/* The n-th alloc fails, for every n: the message has the line that it belongs
+ * to and what to lower, and nothing is kept. */
+static void test_late(struct comm *c, const struct job_spec *spec,
+                      const char *lower)
+{
+    struct error err = ERROR_INIT;
+    int seen[LINES] = {0}, n = 1, at = 0;
+    for (; open_once(c, spec, n, &err) < 0 && n < 64; n++) {
+        while (at < LINES && strstr(err.msg, lines[at]) == NULL)
+            at++;
+        const bool is_named = at < LINES && err.code == ERR_NOMEM &&
+                              strstr(err.msg, lower) != NULL &&
+                              strstr(err.msg, "none left") != NULL;
+        (void)mpi_ok(is_named && held.now == 0, &err, err.msg);
+        if (!is_named)
+            return;
+        seen[at]++;
+        err = (struct error)ERROR_INIT;
+    }
+    (void)mpi_ok(seen[0] == 1 && seen[1] > 0 && seen[2] > 0 &&
+                     n == held.allocs + 1,
+                 NULL, "each piece of memory, once");
+}
+
 int main(int argc, char **argv)
 {
     mpi_tap_start(&argc, &argv);
@@ -282,6 +331,18 @@ int main(int argc, char **argv)
     spec_clear(&spec);
     /* What is computed once is not kept for the next run. */
     (void)setenv("XDG_CACHE_HOME", "/proc/none", 1);
+    if (c != NULL && train_spec(&spec)) {
+        spec.train.precision = PRECISION_BF16;
+        spec.train.mixed = true;
+        spec.train.ema.decay = 0.9;
+        test_late(c, &spec, "lower train.batch_size or dataset.image_size");
+        spec_clear(&spec);
+    }
+    if (c != NULL &&
+        llm_small(&spec, "lora", &llm_tied, "model: {lora_rank: 2}")) {
+        test_late(c, &spec, "train.tokenizer.max_seq_len");
+        spec_clear(&spec);
+    }
     for (size_t i = 0; c != NULL && i < sizeof(methods) / sizeof(methods[0]);
          i++) {
         if (methods[i].of == &llm_stories && mpi_size > 1)

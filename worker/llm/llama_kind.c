@@ -1,5 +1,6 @@
 /* llama_kind.c - a Llama from a job's specification. */
 #include <stdio.h>
+#include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 
@@ -170,7 +171,7 @@ static void add_saving(struct text *t, const struct llama_conf *c, int64_t now,
 }
 
 /* "the model needs 23.1 GiB: base 15.0, activations 6.9, work 1.2; batch_size
- * 1 saves 3.4" */
+ * 1 saves 3.4"; where neither saves anything, "; lower ..." */
 static void advise(const struct job_spec *spec, enum dtype dt,
                    const struct batch_info *data, int32_t ranks, char *ret,
                    size_t cap)
@@ -200,6 +201,9 @@ static void advise(const struct job_spec *spec, enum dtype dt,
     if (spec->train.batch_size_val == 0)
         less.batch_eval = 1;
     add_saving(&t, &less, p.bytes_total, "batch_size 1 saves");
+    if (strcmp(t.before, "; ") == 0 && t.len < cap) /* neither saves any */
+        (void)snprintf(ret + t.len, cap - t.len,
+                       "; lower train.tokenizer.max_seq_len");
 }
 
 const struct model_kind llama_kind = {

@@ -233,18 +233,29 @@ static void open_exchange(struct trainer *t)
     t->buckets.comm = NULL; /* the model sums them */
 }
 
+/* Memory that the check found may be gone a moment later, and not every GPU
+ * says what it has: names the lines of the plan that it was for. */
+static int lacks(const char *part, struct error *err)
+{
+    if (err != NULL && err->code == ERR_NOMEM)
+        (void)error_wrap(err, "%s of the memory plan", part);
+    return -1;
+}
+
 static int take_memory(struct trainer *t, struct error *err)
 {
     const struct job_spec *s = t->spec;
-    if (plan_memory(t, err) < 0 ||
-        t->env->kind->create(t->dev, t->comm, s, t->dt, &t->data, &t->model,
-                             err) < 0 ||
-        t->source->ops->start(t->source, err) < 0)
+    if (plan_memory(t, err) < 0)
         return -1;
+    if (t->env->kind->create(t->dev, t->comm, s, t->dt, &t->data, &t->model,
+                             err) < 0)
+        return lacks("parameters, gradients, activations and work", err);
+    if (t->source->ops->start(t->source, err) < 0)
+        return lacks("batches", err);
     int64_t n = model_planned(t->model)->params;
     if (open_optimizer(t, n, err) < 0 || open_extra(t, err) < 0 ||
         trainer_share_open(t, err) < 0)
-        return -1;
+        return lacks("optimizer", err);
     trainer_open_replays(t);
     buckets_init(&t->buckets, t->comm, t->env->clock, model_grads(t->model), n,
                  t->dt, TRAIN_DEADLINE_S);
@@ -255,16 +266,16 @@ static int take_memory(struct trainer *t, struct error *err)
     return 0;
 }
 
-/* Free memory may be gone a moment later, and not every GPU reports it. */
+/* Says what to lower if memory lacks, at the check or behind it. */
 static int open_model(struct trainer *t, struct error *err)
 {
     const struct model_kind *kind = t->env->kind;
     char advice[300] = "";
     if (take_memory(t, err) == 0)
         return 0;
-    if (err == NULL || err->code != ERR_NOMEM || t->model != NULL)
+    if (err == NULL || err->code != ERR_NOMEM)
         return -1;
-    if (kind->advise != NULL)
+    if (kind->advise != NULL && t->model == NULL)
         kind->advise(t->spec, t->dt, &t->data, t->comm->size, advice,
                      sizeof(advice));
     return error_wrap(err, "%s", advice[0] != '\0' ? advice : kind->too_large);
