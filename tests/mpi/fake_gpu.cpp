@@ -697,6 +697,8 @@ int nccl_async_error(void *, int *ret)
 {
     if (fake_nccl == NCCL_LOSES_RANK)
         return *ret = 6, OK;
+    if (fake_nccl == NCCL_LACKS_MEMORY)
+        return *ret = 1, OK;
     *ret = polls-- > 0 ? IN_PROGRESS : OK;
     return OK;
 }

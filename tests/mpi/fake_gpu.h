@@ -33,8 +33,9 @@ struct fake_counts {
     int64_t hidden; /* of these: the device was given work behind it */
     int64_t aborts; /* of communicators */
 };
-/* What NCCL does: it works; never ends; or a rank of another node is lost. */
-enum fake_nccl { NCCL_WORKS, NCCL_HANGS, NCCL_LOSES_RANK };
+/* What NCCL does: it works; never ends; a rank of another node is lost; or its
+ * buffers do not fit on the GPU, which it calls an unhandled CUDA error. */
+enum fake_nccl { NCCL_WORKS, NCCL_HANGS, NCCL_LOSES_RANK, NCCL_LACKS_MEMORY };
 extern enum fake_nccl fake_nccl;
 extern struct fake_counts fake;
 extern bool fake_is_early; /* copies beside the work */

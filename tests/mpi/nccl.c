@@ -182,6 +182,11 @@ static void test_failure(struct device *d, enum fake_nccl how,
     fake_nccl = how;
     int rc = comm_all_reduce_now(&b.base, &x, 1, COMM_F64, COMM_SUM, 0.1, &err);
     (void)mpi_ok(rc < 0 && err.code == code && fake.aborts == 1, &err, what);
+    (void)mpi_ok((strstr(err.msg, "CUDA and NCCL of the memory plan: lower "
+                                  "train.batch_size") != NULL) ==
+                     (how == NCCL_LACKS_MEMORY),
+                 &err, "and says what to lower only if that may help");
+    err = (struct error)ERROR_INIT;
     rc = comm_all_reduce_now(&b.base, &x, 1, COMM_F64, COMM_SUM, 0.1, &err);
     (void)mpi_ok(rc < 0 && err.code == ERR_STATE, &err, "dead after that");
     fake_nccl = NCCL_WORKS;
@@ -225,6 +230,8 @@ int main(int argc, char **argv)
                          "what does not end is late");
             test_failure(d, NCCL_LOSES_RANK, ERR_EXTERN,
                          "a rank of another node is lost");
+            test_failure(d, NCCL_LACKS_MEMORY, ERR_EXTERN,
+                         "its buffers do not fit");
         }
         d->ops->destroy(d);
     }

@@ -127,8 +127,13 @@ static int fail_nccl(struct comm_nccl *m, struct error *err, const char *what,
 {
     const char *text = m->nccl.text(code);
     kill_comm(m);
-    return error_set(err, ERR_EXTERN, "NCCL: %s on rank %d: %s", what,
-                     m->base.rank, text);
+    (void)error_set(err, ERR_EXTERN, "NCCL: %s on rank %d: %s", what,
+                    m->base.rank, text);
+    /* So it calls the end of the GPU's memory, among others. */
+    if (code == ncclUnhandledCudaError)
+        (void)error_wrap(err, "if GPU memory ran out, CUDA and NCCL of the "
+                              "memory plan: lower train.batch_size");
+    return -1;
 }
 
 static int fail_cuda(struct comm_nccl *m, struct error *err, const char *what,
