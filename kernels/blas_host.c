@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "kernels/blas_core.h"
+#include "kernels/host_cpu.h"
 
 static const char library[] = "libopenblas.so.0";
 static const char core_type[] = "OPENBLAS_CORETYPE";
@@ -53,19 +53,19 @@ static int find(void *lib, const char *name, void *ret, struct error *err)
 static const char *choose(struct blas *ret)
 {
     const struct host_cpu cpu = host_cpu();
-    const enum blas_level want = blas_core_of_cpu(cpu);
+    const enum blas_level want = host_cpu_level(cpu);
     const char *cores[BLAS_CORES];
-    const size_t n = blas_core_list(cpu, cores);
+    const size_t n = host_cpu_cores(cpu, cores);
     char got[BLAS_CORE_CAP];
 
     if (n == 0 || (blas_probe(library, NULL, got, NULL) == 0 &&
-                   blas_core_level(got) == want))
+                   host_cpu_core_level(got) == want))
         return NULL;
     for (size_t i = 0; i < n; i++) {
         struct error why = ERROR_INIT;
         if (blas_probe(library, cores[i], got, &why) < 0)
             (void)snprintf(ret->note, sizeof(ret->note), "%.200s", why.msg);
-        else if (blas_core_level(got) == blas_core_level(cores[i]))
+        else if (host_cpu_core_level(got) == host_cpu_core_level(cores[i]))
             return cores[i];
     }
     return NULL;
@@ -73,18 +73,18 @@ static const char *choose(struct blas *ret)
 
 static void describe(void *lib, bool is_users, struct blas *ret)
 {
-    const enum blas_level has = blas_core_of_cpu(host_cpu());
+    const enum blas_level has = host_cpu_level(host_cpu());
     char *(*text)(void);
     struct error err = ERROR_INIT;
     if (find(lib, "openblas_get_config", &text, &err) == 0)
         (void)sscanf(text(), "OpenBLAS %31s", ret->version);
     if (find(lib, "openblas_get_corename", &text, &err) == 0)
         (void)snprintf(ret->core, sizeof(ret->core), "%s", text());
-    const enum blas_level is = blas_core_level(ret->core);
+    const enum blas_level is = host_cpu_core_level(ret->core);
     if (is < has && ret->note[0] == '\0')
         (void)snprintf(ret->note, sizeof(ret->note),
                        "%s, and the processor has %s%s",
-                       blas_core_level_name(is), blas_core_level_name(has),
+                       host_cpu_level_name(is), host_cpu_level_name(has),
                        is_users ? ": unset OPENBLAS_CORETYPE" : "");
 }
 

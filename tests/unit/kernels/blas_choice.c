@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/blas_core.h"
 #include "kernels/blas_host.h"
 #include "kernels/device.h"
+#include "kernels/host_cpu.h"
 #include "tests/tap.h"
 
 static int show(void)
@@ -50,19 +50,19 @@ static void test_table(void)
     };
     const char *got[BLAS_CORES];
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        size_t n = blas_core_list(table[i].cpu, got), want = 0;
+        size_t n = host_cpu_cores(table[i].cpu, got), want = 0;
         while (table[i].cores[want] != NULL)
             want++;
         is_int((long long)n, (long long)want, "its core types");
         for (size_t k = 0; k < n && k < want; k++)
             is_str(got[k], table[i].cores[k], "each of them");
-        is_int(blas_core_of_cpu(table[i].cpu), table[i].level, "its level");
+        is_int(host_cpu_level(table[i].cpu), table[i].level, "its level");
     }
-    is_int(blas_core_level("Prescott"), BLAS_SSE, "Prescott");
-    is_int(blas_core_level("Sandybridge"), BLAS_SSE, "no FMA");
-    is_int(blas_core_level("zen"), BLAS_AVX2, "zen");
-    is_int(blas_core_level("SkylakeX"), BLAS_AVX512, "SkylakeX");
-    is_int(blas_core_level("Diamondrapids"), BLAS_AVX512, "a newer one");
+    is_int(host_cpu_core_level("Prescott"), BLAS_SSE, "Prescott");
+    is_int(host_cpu_core_level("Sandybridge"), BLAS_SSE, "no FMA");
+    is_int(host_cpu_core_level("zen"), BLAS_AVX2, "zen");
+    is_int(host_cpu_core_level("SkylakeX"), BLAS_AVX512, "SkylakeX");
+    is_int(host_cpu_core_level("Diamondrapids"), BLAS_AVX512, "a newer one");
 }
 
 /* ---- a library ------------------------------------------------------------
@@ -102,7 +102,7 @@ static bool has_core(const char *text, const char *core)
 static void test_older(const char *how)
 {
     const char *cores[BLAS_CORES];
-    size_t n = blas_core_list(host_cpu(), cores);
+    size_t n = host_cpu_cores(host_cpu(), cores);
     char fake[200] = "Prescott", text[400];
     for (size_t i = 0; i <= n; i++) {
         const char *want = i < n ? cores[i] : "Prescott";
@@ -148,7 +148,7 @@ static void test_hang(void)
     const char *cores[BLAS_CORES];
     char fake[100], text[400];
     if (getenv("MGPU_TEST_ALL") == NULL ||
-        blas_core_list(host_cpu(), cores) == 0)
+        host_cpu_cores(host_cpu(), cores) == 0)
         return;
     (void)snprintf(fake, sizeof(fake), "Prescott hang=%s", cores[0]);
     shown(fake, "", text, sizeof(text));
@@ -163,7 +163,7 @@ static void test_machine(void)
     const char *at = strstr(text, "core type ");
     if (at != NULL)
         (void)sscanf(at + 10, "%39s", core);
-    ok(blas_core_level(core) >= blas_core_of_cpu(host_cpu()),
+    ok(host_cpu_core_level(core) >= host_cpu_level(host_cpu()),
        "the machine's library has its processor's code: %s", text);
     ok(strstr(text, "OpenBLAS 0.") == text, "it has a version");
 }
