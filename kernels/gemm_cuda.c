@@ -38,10 +38,10 @@ enum {
 /* The parameters that determine an algorithm; compared byte by byte. */
 struct shape {
     int32_t dt, ta, tb, m, n, k, lda, ldb, ldc;
-    int32_t adds;   /* beta is not 0 */
-    int32_t tf32;   /* of an fp32 product */
-    int32_t align;  /* bytes, of the least aligned operand */
-    int32_t chosen; /* by time */
+    int32_t adds;     /* beta is not 0 */
+    int32_t tf32;     /* of an fp32 product */
+    int32_t align;    /* bytes, of the least aligned operand */
+    int32_t is_tuned; /* by time */
 };
 
 struct plan {
@@ -52,9 +52,9 @@ struct plan {
     cublasLtMatmulAlgo_t algo;
 };
 
-/* Of two ways to one result; a network has some 50. */
-enum { WAYS_MOST = 256 };
-struct way {
+/* The faster of two variants of a product; a network has some 50. */
+enum { VARIANTS_MOST = 256 };
+struct variant {
     int64_t key[WAY_KEY];
     bool second;
 };
@@ -63,8 +63,8 @@ struct cuda_gemm {
     cublasLtHandle_t lt;
     void *workspace; /* on the device */
     bool tf32, tunes;
-    struct way ways[WAYS_MOST];
-    int n_ways;
+    struct variant variants[VARIANTS_MOST];
+    int n_variants;
     cudaEvent_t start, end;
     struct plan *buckets[BUCKETS];
 };
@@ -248,7 +248,7 @@ static int ask(struct cuda_gemm *g, struct plan *p,
     if (rc == 0)
         rc = blas_check(cublasLtMatmulAlgoGetHeuristic(
                             g->lt, p->op, p->a, p->b, p->c, p->c, pref,
-                            s->chosen ? CANDIDATES : 1, ret, &n),
+                            s->is_tuned ? CANDIDATES : 1, ret, &n),
                         err);
     (void)cublasLtMatmulPreferenceDestroy(pref);
     if (rc == 0 && (n < 1 || ret[0].state != CUBLAS_STATUS_SUCCESS))
@@ -277,7 +277,6 @@ static int measure(struct cuda_gemm *g, const struct plan *p,
                    float *ret_ms, struct error *err)
 {
     float best = -1;
-
     for (int i = -1; i < ROUNDS; i++) {
         float ms = 0;
         if (cuda_check((int)cudaEventRecord(g->start, x->stream), "gemm", err) <
@@ -429,7 +428,7 @@ int cuda_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
                             .adds = beta != 0,
                             .tf32 = dt == DT_F32 && g->tf32,
                             .align = align_of(A, B, C),
-                            .chosen = g->tunes};
+                            .is_tuned = g->tunes};
     const struct operands x = {.a = B,
                                .b = A,
                                .c = C,
@@ -446,21 +445,21 @@ int cuda_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
  */
 
 /* The fastest of ROUNDS runs, after one that loads the code and chooses. */
-static int time_way(struct cuda_device *cuda,
-                    int (*way)(void *arg, bool second, struct error *err),
-                    void *arg, bool second, float *ret_ms, struct error *err)
+static int time_variant(struct cuda_device *cuda,
+                        int (*fn)(void *arg, bool second, struct error *err),
+                        void *arg, bool second, float *ret_ms,
+                        struct error *err)
 {
     struct cuda_gemm *g = cuda->gemm;
     cudaStream_t stream = (cudaStream_t)cuda->exec.stream;
     float best = -1;
-
     for (int i = -1; i < ROUNDS; i++) {
         float ms = 0;
-        if (i < 0 && way(arg, second, err) < 0)
+        if (i < 0 && fn(arg, second, err) < 0)
             return -1;
         if (cuda_check((int)cudaEventRecord(g->start, stream), "gemm", err) <
                 0 ||
-            way(arg, second, err) < 0 ||
+            fn(arg, second, err) < 0 ||
             cuda_check((int)cudaEventRecord(g->end, stream), "gemm", err) < 0 ||
             cuda_check((int)cudaEventSynchronize(g->end), "gemm", err) < 0 ||
             cuda_check((int)cudaEventElapsedTime(&ms, g->start, g->end), "gemm",
@@ -473,7 +472,7 @@ static int time_way(struct cuda_device *cuda,
 }
 
 int cuda_faster(struct exec_device *exec, const int64_t key[WAY_KEY],
-                int (*way)(void *arg, bool second, struct error *err),
+                int (*variant)(void *arg, bool second, struct error *err),
                 void *arg, bool *ret_second, struct error *err)
 {
     struct cuda_device *cuda = (struct cuda_device *)exec;
@@ -483,17 +482,17 @@ int cuda_faster(struct exec_device *exec, const int64_t key[WAY_KEY],
     *ret_second = false;
     if (!g->tunes)
         return 0;
-    for (int i = 0; i < g->n_ways; i++)
-        if (memcmp(g->ways[i].key, key, sizeof(g->ways[i].key)) == 0) {
-            *ret_second = g->ways[i].second;
+    for (int i = 0; i < g->n_variants; i++)
+        if (memcmp(g->variants[i].key, key, sizeof(g->variants[i].key)) == 0) {
+            *ret_second = g->variants[i].second;
             return 0;
         }
-    if (cuda->captures || g->n_ways == WAYS_MOST)
+    if (cuda->captures || g->n_variants == VARIANTS_MOST)
         return 0;
-    if (time_way(cuda, way, arg, false, &first_ms, err) < 0 ||
-        time_way(cuda, way, arg, true, &second_ms, err) < 0)
+    if (time_variant(cuda, variant, arg, false, &first_ms, err) < 0 ||
+        time_variant(cuda, variant, arg, true, &second_ms, err) < 0)
         return -1;
-    struct way *w = &g->ways[g->n_ways++];
+    struct variant *w = &g->variants[g->n_variants++];
     memcpy(w->key, key, sizeof(w->key));
     w->second = *ret_second = second_ms < first_ms;
     return 0;
