@@ -37,7 +37,7 @@ struct batch {
      * makes the batch, so no model has to fetch it from the device. */
     double weight;
     int64_t tokens;         /* read by the model; -1: it reads none */
-    int32_t judged;         /* tokens with a label */
+    int32_t labelled;       /* tokens with a label */
     int32_t bad;            /* samples that cannot be read and are left out */
     struct error first_bad; /* why, of the first of these */
     double data_s;          /* host: making the batch, or waiting for it */

@@ -222,7 +222,7 @@ static void check_shared(const struct check *c)
     if (is_set(c, optim) && s->train.optimizer.name == OPTIM_ADAMW8 &&
         s->train.distribution == DIST_FSDP)
         diagnostics_add(c->report, "E017", place_of(c, optim), optim,
-                        "set name: adamw, whose state the ranks share out",
+                        "set name: adamw, whose state the ranks shard",
                         "'%s: adamw8bit' does not go with distribution: fsdp",
                         optim);
     if (is_set(c, metric) && s->checkpoint.metric == METRIC_EVAL_ACCURACY)

@@ -125,7 +125,7 @@ static void write_rows(struct bench *b, int32_t *host[ARRAYS])
     const int32_t vocab = b->conf.shape.vocab;
     int32_t *first = calloc((size_t)vocab + 1, sizeof(*first));
     struct rng rng;
-    int32_t judges = 0;
+    int32_t n_labelled = 0;
     if (first == NULL)
         exit(1);
     rng_seed(&rng, 2);
@@ -140,10 +140,10 @@ static void write_rows(struct bench *b, int32_t *host[ARRAYS])
         host[TOKENS_ORDER][first[host[TOKENS_ID][i]]++] = i;
         if (i + 1 == n || host[TOKENS_POS][i + 1] == 0)
             continue;
-        host[TOKENS_JUDGED][judges] = i;
-        host[TOKENS_LABEL][judges++] = host[TOKENS_ID][i + 1];
+        host[TOKENS_LABELLED][n_labelled] = i;
+        host[TOKENS_LABEL][n_labelled++] = host[TOKENS_ID][i + 1];
     }
-    b->batch.weight = judges;
+    b->batch.weight = n_labelled;
     free(first);
 }
 

@@ -199,8 +199,8 @@ alpaca_job() {
     "$model" --json tokenize job.yaml >json
     [ "$(json '$.rows' <json)" = 2 ]
     [ "$(json '$.first[1].row' <json)" = 2 ]
-    [ "$(json '$.first[0].tokens[0].judged' <json)" = 0 ]
-    [ "$(json '$.first[0].tokens[#-1].judged' <json)" = 1 ]
+    [ "$(json '$.first[0].tokens[0].labelled' <json)" = 0 ]
+    [ "$(json '$.first[0].tokens[#-1].labelled' <json)" = 1 ]
     [ "$(json '$.first[0].tokens[#-1].id' <json)" = 1 ]
 }
 

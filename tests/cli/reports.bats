@@ -49,7 +49,7 @@ settings() {
 @test "figures 1, 4, 5, 6 and table 5 are run as the paper ran them" {
     # Figure 1 compares ddp, ddp-rr and ddp-ds.
     [ "$(tasks fig1 | cut -d' ' -f2 | sort -u | xargs)" = "ddp ddp-ds ddp-rr" ]
-    # Several GPUs share out the weights; alone a GPU has all of them.
+    # Several GPUs shard the weights; alone a GPU has all of them.
     [ "$(tasks table5 | sort | xargs)" = "$(for g in 1 2 3 4; do
         printf '%s fsdp false %s fsdp true ' "$g" "$g"; done | xargs)" ]
     [ "$(tasks fig4 | sort | xargs)" = "$(for d in alpaca grammar samsum slimorca

@@ -176,7 +176,7 @@ again() {
     [ "$(sql state "SELECT count(*) FROM v_event WHERE job = $id AND attempt = 1 AND event = 'save_failed'")" = 1 ]
 }
 
-# Where the parameters are shared out all ranks write, and all go on.
+# Where the parameters are sharded all ranks write, and all go on.
 @test "sharded over two ranks, each of them goes on" {
     llm shared ", every: 2steps"
     sed -i 's/^method: lora/method: full/; s/^  seed: 1/&\n  distribution: fsdp\n  precision: fp32/' shared.yaml

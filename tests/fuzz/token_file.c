@@ -110,11 +110,11 @@ static void fill(const struct token_data *d, const struct packing *p,
         r.id = x;
         r.pos = x + n;
         r.order = x + 2 * n;
-        r.judged = x + 3 * n;
+        r.labelled = x + 3 * n;
         r.label = x + 4 * n;
         int rc = token_rows_fill(&r, &pick, x + 5 * n, d->most + 1, &err);
         need(rc == 0 || (may_fail && err.code == ERR_IO));
-        need(rc < 0 || may_fail || r.judges == d->judged);
+        need(rc < 0 || may_fail || r.n_labelled == d->labelled);
         free(x);
     }
     free(answers);
@@ -134,7 +134,7 @@ static void check(const struct token_data *d, int flags, bool may_fail)
     const struct token_row *rows = token_data_rows(d);
     for (int32_t i = 0; i < d->n; i++)
         need(rows[i].place.file >= 0 && rows[i].place.file < 2 &&
-             rows[i].n <= d->longest && rows[i].judged > 0);
+             rows[i].n <= d->longest && rows[i].labelled > 0);
     need(packing_of(d, &conf, &p, NULL) == 0);
     fill(d, &p, pairs, may_fail);
     packing_clear(&p);

@@ -64,7 +64,7 @@ static void check_rows(const struct token_data *d, int32_t most)
     const struct token_row *rows = token_data_rows(d);
     size_t at = 0;
     for (int32_t i = 0; i < d->n; i++) {
-        need(rows[i].first >= at && rows[i].n > 1 && rows[i].judged > 0);
+        need(rows[i].first >= at && rows[i].n > 1 && rows[i].labelled > 0);
         need(rows[i].n <= d->longest && (most == 0 || rows[i].n <= most));
         at = rows[i].first + (size_t)rows[i].n;
     }
@@ -93,9 +93,9 @@ static void check_batch(const struct token_rows *r)
         sum += at;
     }
     need(sum == (int64_t)n * (n - 1) / 2 && r->tokens <= n);
-    for (int32_t i = 0; i < r->judges; i++)
-        need(r->judged[i] < n && r->label[i] >= 0 &&
-             (i == 0 || r->judged[i - 1] < r->judged[i]));
+    for (int32_t i = 0; i < r->n_labelled; i++)
+        need(r->labelled[i] < n && r->label[i] >= 0 &&
+             (i == 0 || r->labelled[i - 1] < r->labelled[i]));
 }
 
 /* All samples, and a row of padding, in one batch. */
@@ -119,11 +119,11 @@ static void check_fill(const struct token_data *d, const struct packing *p,
         r.id = x;
         r.pos = x + n;
         r.order = x + 2 * n;
-        r.judged = x + 3 * n;
+        r.labelled = x + 3 * n;
         r.label = x + 4 * n;
         need(token_rows_fill(&r, &pick, x + 5 * n, d->most + 1, NULL) == 0);
         check_batch(&r);
-        need(r.judges == d->judged);
+        need(r.n_labelled == d->labelled);
         free(x);
     }
     free(index);

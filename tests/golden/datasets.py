@@ -11,7 +11,7 @@ usage: datasets.py rows GSM8K C4_200M OPENORCA     writes tests/data/rows
        datasets.py sums DIR > DIR/datasets.jsonl   of files that we may not ship
 
 A sum is the lower half of CRC-64/XZ over the ids of a row and its labels, as
-int32, -1 where a token is not judged: in hexadecimal, for each row.
+int32, -1 where a token is not labelled: in hexadecimal, for each row.
 """
 import csv
 import gzip
@@ -203,7 +203,7 @@ FOREIGN = [
     ("samsum", "samsum/train.jsonl.gz", [None, "summarize"], None, None),
 ]
 # Rows whose roles keep torchtune's masks: a row's own system message is never
-# judged here, and is in torchtune with train_on_input.
+# labelled here, and is in torchtune with train_on_input.
 NO_INPUT = {"slimorca", "chat", "preference"}
 
 

@@ -13,7 +13,7 @@ The lines of dpo.txt, each behind "tied " or "untied ":
 
 pairsI ids      the answers of 3 pairs one behind the other: chosen, rejected
 pairsI lengths  tokens of each
-pairsI labels   of each token: the next one of its answer, or -1: not judged
+pairsI labels   of each token: the next one of its answer, or -1: not labelled
 SET S first     of pairs 0, with label smoothing S: the mean loss, and the means
                 of the values in the order of llama_pairs.c
 SET S grad NAME of that loss: sum, and sum of squares
@@ -23,7 +23,7 @@ SET is "full" (all weights are trained, the reference is the model of the file)
 or the directory of adapters (the reference has none). The first lines are of
 adapters as in their files, and of weights that are 1.01 times those of the
 file; curves begin with a B of 0, and with the weights of the file. A mean logit
-is over the judged tokens of an answer. Training is AdamW as in llama.py.
+is over the labelled tokens of an answer. Training is AdamW as in llama.py.
 """
 import importlib.util
 import json
@@ -143,10 +143,10 @@ class Llama:
 
 
 def answer(logits, labels):
-    """log p, and the mean logit over the judged tokens."""
-    judged = labels >= 0
-    p = logits.log_softmax(-1)[judged].gather(-1, labels[judged][:, None])
-    return p.sum(), logits[judged].mean().detach()
+    """log p, and the mean logit over the labelled tokens."""
+    labelled = labels >= 0
+    p = logits.log_softmax(-1)[labelled].gather(-1, labels[labelled][:, None])
+    return p.sum(), logits[labelled].mean().detach()
 
 
 def draw_pairs(vocab, draw):

@@ -13,14 +13,14 @@ The lines of llama.txt, each behind "tied " or "untied ":
 frequencies     head_dim / 2 angles per position
 batchI ids      3 rows, one behind the other, filled up with 0 to the longest
 batchI lengths  of the rows, without padding
-batchI labels   of each token: the next one of its row, or -1: not judged
+batchI labels   of each token: the next one of its row, or -1: not labelled
 at              which tokens of batch 0 have their logits below
 SET logits      vocab values for each of these
-SET loss        sum over the judged tokens of batch 0, and its mean
+SET loss        sum over the labelled tokens of batch 0, and its mean
 SET grad NAME   of the mean: sum, sum of squares, and the 12 elements
                 k * (n - 1) / 11, k = 0..11, rounded down, of the n of a tensor
 SET curve1      20 losses: each is the mean of batch u % 4 before update u
-SET curve2      20 losses: the mean over the judged tokens of batches
+SET curve2      20 losses: the mean over the labelled tokens of batches
                 2u % 4 and 2u % 4 + 1 before update u
 
 SET is "full" (all weights are trained) or the directory of adapters; names
@@ -126,14 +126,14 @@ def draw_batch(vocab, draw):
     labels = np.full(ids.shape, -1)
     for r, n in enumerate(lengths):
         ids[r, :n] = draw.randint(1, vocab, n)
-        judged = draw.random_sample(n - 1) < 0.6
-        judged[-1] = True
-        labels[r, :n - 1][judged] = ids[r, 1:n][judged]
+        labelled = draw.random_sample(n - 1) < 0.6
+        labelled[-1] = True
+        labels[r, :n - 1][labelled] = ids[r, 1:n][labelled]
     return torch.from_numpy(ids), lengths, torch.from_numpy(labels)
 
 
 def loss_of(model, batch):
-    """Sum over the judged tokens, their number, logits."""
+    """Sum over the labelled tokens, their number, logits."""
     ids, _, labels = batch
     logits = model(input_ids=ids, use_cache=False).logits
     flat = logits.reshape(-1, logits.shape[-1])

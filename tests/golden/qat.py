@@ -178,10 +178,10 @@ def models(tree, llama, tmp):
         what = "%s %s %d" % (name, kind, group)
         m, _, n = fresh()
         sys.stderr.write("%s: %d linears\n" % (what, n))
-        nll, judged, _ = llama["loss_of"](m, batches[0])
-        line(what + " loss", [nll.item(), nll.item() / judged])
+        nll, labelled, _ = llama["loss_of"](m, batches[0])
+        line(what + " loss", [nll.item(), nll.item() / labelled])
         m.zero_grad()
-        (nll / judged).backward()
+        (nll / labelled).backward()
         line(what + " grad",
              [v for _, p in sorted(llama["trained"](m))
               for v in (p.grad.sum().item(), (p.grad ** 2).sum().item())])

@@ -11,7 +11,7 @@ on, the rest is for evaluation. A row asks who the story is about:
     train.jsonl, val.jsonl            {"input_ids", "labels"}
 
 The ids are id 1, the prompt, the answer, id 1: id 1 begins and ends a
-document of stories260K. The labels are the ids, and -100 (not judged) in the
+document of stories260K. The labels are the ids, and -100 (not labelled) in the
 prompt; as Hugging Face has it, they are not shifted. Prompt and answer are
 encoded apart, so that a prompt alone has the same ids.
 """
@@ -22,7 +22,7 @@ import sys
 
 import sentencepiece
 
-TRAIN, LONGEST, END, NOT_JUDGED = 75, 160, 1, -100
+TRAIN, LONGEST, END, NOT_LABELLED = 75, 160, 1, -100
 INSTRUCTION = "Who is the story about?"
 PROMPT = "### Instruction:\n%s\n\n### Input:\n%s\n\n### Response:\n"
 
@@ -56,7 +56,7 @@ def main():
             asked = [END] + sp.encode(PROMPT % (INSTRUCTION, sentence))
             told = sp.encode(answer) + [END]
             ids.append({"input_ids": asked + told,
-                        "labels": [NOT_JUDGED] * len(asked) + told})
+                        "labels": [NOT_LABELLED] * len(asked) + told})
         write(os.path.join(out, part + ".jsonl"), ids)
         write(os.path.join(out, part + "-text.jsonl"),
               [{"instruction": INSTRUCTION, "input": s, "output": a}

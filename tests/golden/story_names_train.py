@@ -45,7 +45,7 @@ def packs(data, order):
 
 
 def loss_of(model, some):
-    """Sum over the judged tokens, and their number."""
+    """Sum over the labelled tokens, and their number."""
     longest = max(len(r["input_ids"]) for r in some)
     ids = torch.zeros(len(some), longest, dtype=torch.long)
     labels = torch.full((len(some), longest), -100)

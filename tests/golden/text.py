@@ -69,8 +69,8 @@ def tokens_of(model, row, train_on_input, max_seq_len):
 
 def limits(model, row):
     """Without one, and such as cut the row everywhere around its answer."""
-    ids, judged = tokens_of(model, row, False, None)
-    prompt = judged.count("-")
+    ids, labelled = tokens_of(model, row, False, None)
+    prompt = labelled.count("-")
     near = {prompt - 3, prompt, prompt + 1, len(ids) - 1, len(ids)}
     return [None] + sorted(near)
 
@@ -96,9 +96,9 @@ def main():
         for m in MODELS:
             for most in limits(m, row):
                 for on_input in (True, False):
-                    ids, judged = tokens_of(m, row, on_input, most)
+                    ids, labelled = tokens_of(m, row, on_input, most)
                     put("alpaca", row=row, model=m, max_seq_len=most or 0,
-                        train_on_input=on_input, ids=ids, judged=judged)
+                        train_on_input=on_input, ids=ids, labelled=labelled)
     for name, (most, lengths) in PACKS.items():
         packs = PackedDataset(Lengths(lengths), max_seq_len=most).packs
         put("packs", name=name, max_seq_len=most, lengths=lengths,

@@ -4,7 +4,7 @@
  * first loss and the step after it agree to 1e-12, six steps to 1e-10, for
  * full, tied and not, and for lora, qlora, dpo and qat. Evaluation,
  * checkpoints, the mean of the weights and samples are those of whole weights;
- * a run that was stopped goes on on other numbers of ranks, shared out or not.
+ * a run that was stopped goes on on other numbers of ranks, sharded or not.
  * A rank keeps its part of the states, and two units; what it waits for them is
  * in t_comm.
  */

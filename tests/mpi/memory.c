@@ -243,7 +243,7 @@ static void test_highest(struct comm *c, const struct method_case *m,
         return;
     spec.train.distribution = how;
     (void)snprintf(what, sizeof(what), "%s%s", m->what,
-                   how == DIST_FSDP ? ", shared out" : "");
+                   how == DIST_FSDP ? ", sharded" : "");
     train_dir(dir);
     (void)is_as_planned(c, &spec, dir, STOP_AT, &r, what);
     const int64_t stopped = r.iteration;

@@ -120,12 +120,12 @@ static double flop(const struct step *s, enum text_part part)
 
 /* By hand: q, k, v; o; gate, up; down. Both ways a value of the weights is
  * multiplied once per token; below the first layer's q, k, v nothing is
- * trained. 2,047 tokens of 2,048 are judged. */
+ * trained. 2,047 tokens of 2,048 are labelled. */
 static void check_products(const struct step *s)
 {
     const double qkv = 4096.0 * (4096 + 2 * 1024), tokens = 16384;
     const double layer = qkv + 4096.0 * 4096 + 3 * 4096.0 * 14336;
-    const double judged = tokens - 8, rank = 16;
+    const double labelled = tokens - 8, rank = 16;
     /* A of three, one, two, one linears, and B of their widths. */
     const double in = 3 * 4096 + 4096 + 2 * 4096 + 14336;
     const double out = (4096 + 2 * 1024) + 4096 + 2 * 14336 + 4096;
@@ -133,8 +133,8 @@ static void check_products(const struct step *s)
 
     ok(flop(s, PART_PRODUCTS) == 2 * tokens * (2 * 32 * layer - qkv),
        "LoRA: the products of the layers are those of the shape");
-    ok(flop(s, PART_HEAD) == 2 * 2 * judged * 4096 * 128256,
-       "LoRA: those of the output layer are of judged tokens alone");
+    ok(flop(s, PART_HEAD) == 2 * 2 * labelled * 4096 * 128256,
+       "LoRA: those of the output layer are of labelled tokens alone");
     /* Forward, its gradient, and that of what it reads. */
     ok(flop(s, PART_ADAPTERS) ==
            2 * tokens * rank * (3 * 32 * (in + out) - 3 * 4096),
@@ -187,7 +187,7 @@ static void check_swiglu(const struct step *s)
     is_int(again, 32, "LoRA: which makes the forward's result again");
 }
 
-/* Rows of logits, of 16,376 judged tokens. */
+/* Rows of logits, of 16,376 labelled tokens. */
 static void check_head(const struct step *s)
 {
     int32_t chunks = 0, odd = 0;

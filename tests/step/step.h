@@ -91,7 +91,7 @@ struct step_text {
 /* A step of a Llama in bf16: the calls of worker/train for one rank and one
  * micro-batch. Adapters of rank 16 at all linears of the layers, with AdamW; or
  * all weights, with AdamW of 8 bits. A pair is two documents. Tokens of a
- * document but the last one are judged.
+ * document but the last one are labelled.
  * out  ret_bytes  that the model plans of the GPU's memory
  * err  as llama_create() and optimizer_step() */
 int step_record_text(struct device *d, const struct step_text *of,

@@ -69,8 +69,8 @@ static int take_batch(struct text_parts *p, const struct step_text *x,
     const bool pairs = x->method == STEP_DPO;
     const size_t row = (size_t)x->row_tokens * sizeof(int32_t);
     struct batch b = {.n = x->rows, .valid = x->rows, .tokens = tokens};
-    b.judged = tokens - tokens / x->document;
-    b.weight = pairs ? x->rows : b.judged;
+    b.labelled = tokens - tokens / x->document;
+    b.weight = pairs ? x->rows : b.labelled;
     for (int i = 0; i < TOKENS_LISTS + pairs; i++) {
         b.arrays[i].bytes =
             i == TOKENS_PAIR ? 2 * sizeof(struct pair_answer) : row;

@@ -184,7 +184,7 @@ static void lay_out(const struct llama_conf *conf, const struct llama_shape *s,
     lay_layers(&c, conf, s, m, ret->acts);
     ret->last = take(&c, m * s->c.hidden, t);
     ret->last_rstd = take(&c, m, acc);
-    ret->judged = take(&c, conf->generates ? 0 : m * s->c.hidden, t);
+    ret->labelled = take(&c, conf->generates ? 0 : m * s->c.hidden, t);
     ret->loss = take(&c, m, acc);
     ret->hit = take(&c, m, sizeof(*ret->hit));
     ret->head_low = take(
@@ -335,12 +335,12 @@ static int result(struct model *model, const struct batch *b,
     /* Both at once: each copy waits for the device. */
     const size_t apart = (size_t)((char *)m->mem.hit - (char *)m->mem.loss);
     if (m->d->ops->to_host(m->d, m->host, m->mem.loss,
-                           apart + (size_t)m->judges * sizeof(*m->mem.hit),
+                           apart + (size_t)m->n_labelled * sizeof(*m->mem.hit),
                            err) < 0)
         return -1;
     const int32_t *hit = (const void *)((const char *)m->host + apart);
     struct model_result sum = {.loss_sum = 0};
-    for (int32_t i = 0; i < m->judges; i++) {
+    for (int32_t i = 0; i < m->n_labelled; i++) {
         sum.loss_sum += dtype_get(acc, m->host, i);
         sum.hits += hit[i];
     }

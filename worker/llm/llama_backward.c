@@ -93,7 +93,7 @@ static int head_back(const struct way *w, struct error *err)
                                        s->c.hidden, s->c.norm_eps, err) < 0 ||
             llama_need(m, llama_unit_of_head(m), err) < 0 ||
             llama_grads_begin(m, llama_unit_of_head(m), err) < 0 ||
-            (m->judges == 0 && zero_head(m, err) < 0) ||
+            (m->n_labelled == 0 && zero_head(m, err) < 0) ||
             llama_head(m, w->b, true, true, err) < 0 || leave_head(m, err) < 0)
             return -1;
         if (!s->is_full && ready(w, l->a, s->adapters - l->a, err) < 0)
@@ -102,9 +102,10 @@ static int head_back(const struct way *w, struct error *err)
             ready(w, l->weight, (int64_t)l->out * l->in, err) < 0)
             return -1;
     }
-    if (m->d->ops->llm.put_rows(m->d, m->conf.dt, m->mem.dnorm, m->mem.judged,
-                                w->b->arrays[TOKENS_JUDGED].data, m->judges,
-                                s->c.hidden, m->tokens, err) < 0 ||
+    if (m->d->ops->llm.put_rows(m->d, m->conf.dt, m->mem.dnorm, m->mem.labelled,
+                                w->b->arrays[TOKENS_LABELLED].data,
+                                m->n_labelled, s->c.hidden, m->tokens,
+                                err) < 0 ||
         norm_back(m, llama_weight_at(m, s->norm), s->norm, m->mem.last,
                   m->mem.last_rstd, NULL, err) < 0 ||
         llama_grads_end(m, llama_unit_of_norm(m), err) < 0)

@@ -171,10 +171,10 @@ int llama_check_batch(const struct llama *m, const struct batch *b, bool train,
                          "model: %d rows of %lld tokens, expected 1..%d of "
                          "1..%d",
                          b->n, (long long)row, most, m->conf.row_tokens);
-    const double judged = m->conf.pairs ? b->judged : b->weight;
-    if (!(judged >= 0) || judged > (double)(b->n * row))
+    const double labelled = m->conf.pairs ? b->labelled : b->weight;
+    if (!(labelled >= 0) || labelled > (double)(b->n * row))
         return error_set(err, ERR_INVAL, "model: %.0f labelled tokens of %lld",
-                         judged, (long long)(b->n * row));
+                         labelled, (long long)(b->n * row));
     if (m->conf.pairs && b->arrays[TOKENS_PAIR].data == NULL)
         return error_set(err, ERR_INVAL, "model: a batch without pairs");
     return 0;
@@ -185,7 +185,7 @@ void llama_repeat(struct model *model, const struct batch *b, bool train)
     struct llama *m = llama_of(model);
     m->n = b->n;
     m->tokens = b->n * (int64_t)(b->arrays[TOKENS_ID].bytes / sizeof(int32_t));
-    m->judges = m->conf.pairs ? b->judged : (int32_t)b->weight;
+    m->n_labelled = m->conf.pairs ? b->labelled : (int32_t)b->weight;
     m->train = false; /* the backward pass was in it */
     m->trained = train;
 }

@@ -1,7 +1,7 @@
-/* llama_head.c - output layer and loss, some judged tokens at a time.
+/* llama_head.c - output layer and loss, some labelled tokens at a time.
  *
  * Logits are the largest array of a Llama: 128,256 for each token. They exist
- * for one chunk of judged tokens; the loss turns them into their gradient in
+ * for one chunk of labelled tokens; the loss turns them into their gradient in
  * place. Where the output layer is frozen, the forward pass does both, and
  * leaves the gradient of its input. Where it is trained, its gradient belongs
  * to the backward pass, which makes the logits again.
@@ -49,7 +49,7 @@ static int one_chunk(struct llama *m, const struct batch *b, int32_t first,
     const struct device_ops *ops = m->d->ops;
     const struct llama_config *c = &m->shape.c;
     const enum dtype dt = m->conf.dt;
-    const int32_t *judged = b->arrays[TOKENS_JUDGED].data;
+    const int32_t *labelled = b->arrays[TOKENS_LABELLED].data;
     const int32_t *label = b->arrays[TOKENS_LABEL].data;
     const struct llama_call call = {.product = PRODUCT_HEAD,
                                     .rows = rows,
@@ -61,9 +61,9 @@ static int one_chunk(struct llama *m, const struct batch *b, int32_t first,
     const size_t ahead = (size_t)first * dtype_acc_bytes(dt);
     const bool pairs = m->conf.pairs;
     void *loss = (char *)m->mem.loss + ahead;
-    void *dx = llama_at(m, m->mem.judged, (int64_t)first * c->hidden);
+    void *dx = llama_at(m, m->mem.labelled, (int64_t)first * c->hidden);
     if (ops->llm.take_rows(m->d, dt, m->mem.chunk, m->mem.normed,
-                           judged + first, rows, c->hidden, m->tokens,
+                           labelled + first, rows, c->hidden, m->tokens,
                            err) < 0 ||
         llama_linear(m, &call, m->mem.logits, err) < 0 ||
         (pairs &&
@@ -91,8 +91,8 @@ int llama_head(struct llama *m, const struct batch *b, bool train, bool grads,
                struct error *err)
 {
     const int32_t most = m->conf.head_rows;
-    for (int32_t i = 0; i < m->judges; i += most) {
-        const int32_t left = m->judges - i;
+    for (int32_t i = 0; i < m->n_labelled; i += most) {
+        const int32_t left = m->n_labelled - i;
         const int32_t rows = left < most ? left : most;
         if (one_chunk(m, b, i, rows, train, grads, err) < 0)
             return -1;

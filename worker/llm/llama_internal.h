@@ -35,7 +35,7 @@ struct llama_arena {
     struct llama_acts *acts; /* [layers] host */
     void *last;              /* [M, hidden]: what the last norm reads */
     void *last_rstd;         /* [M] A */
-    void *judged;            /* [M, hidden]: gradient of labelled tokens */
+    void *labelled;          /* [M, hidden]: gradient of labelled tokens */
     void *loss;              /* [M] A */
     int32_t *hit;            /* [M]; behind loss, to be fetched with it */
     void *head_low;          /* [chunk, rank]: low of the output layer */
@@ -99,7 +99,7 @@ struct llama {
     int32_t n;      /* 0: there was none */
     int64_t tokens; /* rows of the list */
     int64_t first;  /* of a sample: tokens before them whose qkv is kept */
-    int32_t judges;
+    int32_t n_labelled;
     bool train;
     bool trained;      /* train, as it was */
     bool is_reference; /* pairs: the pass is the reference's */
@@ -160,7 +160,7 @@ int32_t llama_head_rows(const struct llama_conf *c, int64_t tokens,
                         int64_t rest);
 bool llama_trains_head(const struct llama *m);
 /* Loss and hits of the labelled tokens of normed. With `grads` also their
- * gradient, in mem.judged, and that of an output layer that is trained. */
+ * gradient, in mem.labelled, and that of an output layer that is trained. */
 int llama_head(struct llama *m, const struct batch *b, bool train, bool grads,
                struct error *err) MUST_CHECK;
 

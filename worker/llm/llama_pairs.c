@@ -61,8 +61,8 @@ int llama_pairs_forward(struct llama *m, const struct batch *b, bool grads,
         return -1;
     if (llama_trains_head(m))
         return 0;
-    return ops->scale_rows(m->d, dt, m->mem.judged, m->mem.factor, m->judges,
-                           m->shape.c.hidden, err);
+    return ops->scale_rows(m->d, dt, m->mem.labelled, m->mem.factor,
+                           m->n_labelled, m->shape.c.hidden, err);
 }
 
 int llama_reference(struct model *model, const struct batch *b, double *ret,

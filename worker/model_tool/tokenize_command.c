@@ -154,7 +154,7 @@ static void print_counts(const struct rows *r)
     (void)printf("%d rows, %" PRId64
                  " tokens, %.0f %% of them labelled; the longest "
                  "has %d, %d cut at max_seq_len\n",
-                 d->n, d->tokens, 100 * (double)d->judged / (double)d->tokens,
+                 d->n, d->tokens, 100 * (double)d->labelled / (double)d->tokens,
                  d->longest, d->cut);
     if (d->skipped.n > 0)
         (void)printf("%d row%s left out: %s\n", d->skipped.n,
@@ -184,7 +184,7 @@ static int print_row(const struct rows *r, int32_t i, struct token_window *w,
     if (token_data_row(&r->data, i, w, &ids, &labels, err) < 0)
         return -1;
     (void)printf("row %d%s: %d tokens, %d labelled\n", t->place.number,
-                 answer_of(r, i), t->n, t->judged);
+                 answer_of(r, i), t->n, t->labelled);
     if (r->tokenizer != NULL && print_text(r, ids, labels, t->n, err) < 0)
         return -1;
     print_ids(ids, labels, t->n);
@@ -225,13 +225,13 @@ static json_t *json_of_row(const struct rows *r, int32_t at,
         json_t *text = json_stringn(piece, n);
         (void)json_array_append_new(
             list, json_pack("{s:i, s:o, s:b}", "id", (int)ids[i], "text",
-                            text != NULL ? text : json_null(), "judged",
+                            text != NULL ? text : json_null(), "labelled",
                             labels[i] >= 0));
     }
     token_text_clear(&t);
     if (rc == 0)
         return json_pack("{s:i, s:i, s:o}", "row", (int)row->place.number,
-                         "judged", (int)row->judged, "tokens", list);
+                         "labelled", (int)row->labelled, "tokens", list);
     json_decref(list);
     return NULL;
 }
@@ -252,8 +252,8 @@ static int print_json(const struct rows *r, struct error *err)
     }
     json_t *o =
         json_pack("{s:i, s:I, s:I, s:i, s:i, s:i, s:o}", "rows", (int)d->n,
-                  "tokens", (json_int_t)d->tokens, "judged",
-                  (json_int_t)d->judged, "longest", (int)d->longest, "cut",
+                  "tokens", (json_int_t)d->tokens, "labelled",
+                  (json_int_t)d->labelled, "longest", (int)d->longest, "cut",
                   (int)d->cut, "skipped", (int)d->skipped.n, "first", rows);
     int rc = client_print(o, err);
     json_decref(o);

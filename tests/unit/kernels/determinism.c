@@ -103,7 +103,7 @@ static void llm_sums(struct bed *b, struct trace *t)
     keep(t, &sum);
 }
 
-/* Attention, whose sums do not depend on how its tiles are shared out. */
+/* Attention, whose sums do not depend on how its tiles are divided. */
 static void attention(struct bed *b, struct trace *t)
 {
     static const struct layout l = {{100, 1, 150, 30, -3}, 4, 2, 8, false};

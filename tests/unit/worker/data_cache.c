@@ -9,7 +9,7 @@
 static bool same(const struct token_data *a, const struct token_data *b)
 {
     return a->n == b->n && a->longest == b->longest && a->most == b->most &&
-           a->tokens == b->tokens && a->judged == b->judged &&
+           a->tokens == b->tokens && a->labelled == b->labelled &&
            a->files.n == b->files.n && a->skipped.n == b->skipped.n &&
            digest_of(a) == digest_of(b);
 }

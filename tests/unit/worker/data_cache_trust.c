@@ -16,7 +16,7 @@ struct head {
     char magic[8];
     uint64_t sum[4];
     uint64_t values;
-    int64_t tokens, judged;
+    int64_t tokens, labelled;
     int32_t n, longest, most, cut;
 };
 
@@ -105,7 +105,7 @@ static const char *forge(struct forged *f, int i)
         f->labels[f->rows[0].n - 1] = -1;
         return "fewer labels";
     case 12:
-        f->h->judged = 1;
+        f->h->labelled = 1;
         return "another sum of labels";
     default:
         f->h->tokens = INT64_MAX;
@@ -166,7 +166,7 @@ static void test_wanted(void)
     f.h->n = 1;
     f.b.len -= sizeof(struct token_row);
     f.h->tokens = f.h->longest = f.rows[0].n;
-    f.h->judged = f.rows[0].judged;
+    f.h->labelled = f.rows[0].labelled;
     store(path, &f);
     want = (struct token_file_want){.files = 1};
     if (token_file_read(path, &want, &d, &err) == 0)

@@ -48,7 +48,7 @@ static void test_goldens(void)
 
 static const struct {
     enum spec_template template;
-    const char *system, *row, *want; /* "role:text|..."; *: judged */
+    const char *system, *row, *want; /* "role:text|..."; *: labelled */
 } given[] = {
     {TEMPLATE_ALPACA, NULL,
      "{'instruction': '100 %s', 'input': '{output}', 'output': 'o'}",
@@ -146,7 +146,7 @@ static void test_messages(struct messages *m)
         for (int32_t k = 0; k < m->n; k++)
             text_must(buf_addf(&got, &err, "%s%s:%s|",
                                message_role_name(m->list[k].role),
-                               m->list[k].judged ? "*" : "", m->list[k].text),
+                               m->list[k].labelled ? "*" : "", m->list[k].text),
                       &err);
         is_str(buf_str(&got), given[i].want, "messages");
         buf_clear(&got);
@@ -173,18 +173,18 @@ static void test_sides(struct messages *m)
         json_t *row = row_of(rows[i]);
         text_must(messages_of_row(&conf, row, SIDE_CHOSEN, m, &err), &err);
         ok(m->n == 2 && strcmp(m->list[0].text, "q") == 0 &&
-               !m->list[0].judged && strcmp(m->list[1].text, "good") == 0 &&
-               m->list[1].judged,
+               !m->list[0].labelled && strcmp(m->list[1].text, "good") == 0 &&
+               m->list[1].labelled,
            "pair %zu: chosen", i);
         text_must(messages_of_row(&conf, row, SIDE_REJECTED, m, &err), &err);
         ok(m->n == 2 && strcmp(m->list[0].text, "q") == 0 &&
-               strcmp(m->list[1].text, "bad") == 0 && m->list[1].judged,
+               strcmp(m->list[1].text, "bad") == 0 && m->list[1].labelled,
            "pair %zu: rejected", i);
         json_decref(row);
     }
 }
 
-static void test_judged(struct messages *m)
+static void test_labelled(struct messages *m)
 {
     const struct messages_conf conf = {.template = TEMPLATE_CHAT,
                                        .train_on_input = true};
@@ -193,8 +193,8 @@ static void test_judged(struct messages *m)
                          " {'role': 'user', 'content': 'a'},"
                          " {'role': 'assistant', 'content': 'b'}]}");
     text_must(messages_of_row(&conf, row, SIDE_CHOSEN, m, &err), &err);
-    ok(!m->list[0].judged && m->list[1].judged && m->list[2].judged,
-       "train_on_input judges the user, and never the system");
+    ok(!m->list[0].labelled && m->list[1].labelled && m->list[2].labelled,
+       "train_on_input labels the user, and never the system");
     json_decref(row);
 }
 
@@ -211,7 +211,7 @@ static void encode(const struct tokenizer *t, enum spec_prompt prompt,
         exit(1);
     m->list[0] = (struct message){.role = ROLE_USER, .text = text};
     m->list[1] =
-        (struct message){.role = ROLE_ASSISTANT, .judged = true, .text = "b"};
+        (struct message){.role = ROLE_ASSISTANT, .labelled = true, .text = "b"};
     m->n = 2;
     buf_reset(ret);
     text_must(chat_format_init(&f, t, prompt, -1, 0, &err), &err);
@@ -271,7 +271,7 @@ int main(void)
     test_goldens();
     test_messages(m);
     test_sides(m);
-    test_judged(m);
+    test_labelled(m);
     test_whole();
     test_refused(m);
     messages_clear(m);

@@ -39,7 +39,7 @@ static void one_alpaca(const json_t *line, void *arg)
     struct error err = ERROR_INIT;
     struct token_data d;
     const char *model = json_string_value(json_object_get(line, "model"));
-    const char *judged = json_string_value(json_object_get(line, "judged"));
+    const char *labelled = json_string_value(json_object_get(line, "labelled"));
     const json_t *ids = json_object_get(line, "ids");
     const int32_t most =
         (int32_t)json_integer_value(json_object_get(line, "max_seq_len"));
@@ -52,7 +52,7 @@ static void one_alpaca(const json_t *line, void *arg)
                   &err) < 0) {
         /* torchtune trains on a row that has nothing to learn from, and on
          * one without an answer */
-        g->wrong_masks += strchr(judged, '+') != NULL &&
+        g->wrong_masks += strchr(labelled, '+') != NULL &&
                           strstr(err.msg, "the answer is empty") == NULL;
         g->refused++;
         return;
@@ -63,7 +63,7 @@ static void one_alpaca(const json_t *line, void *arg)
                  json_string_value(json_object_get(json_object_get(line, "row"),
                                                    "instruction")));
     else
-        g->wrong_masks += masks_differ(&d, judged);
+        g->wrong_masks += masks_differ(&d, labelled);
     g->cut += most > 0 && d.longest == most;
     token_data_clear(&d);
 }
@@ -78,7 +78,7 @@ static void test_alpaca(void)
     is_int(g.wrong_ids, 0, "have its ids");
     is_int(g.wrong_masks, 0, "and its masks");
     ok(g.cut > 50, "%d of them are cut", g.cut);
-    ok(g.refused > 10, "%d without a judged token are refused", g.refused);
+    ok(g.refused > 10, "%d without a labelled token are refused", g.refused);
     for (int i = 0; i < TEXT_MODELS; i++)
         tokenizer_close(g.t[i]);
 }
@@ -93,7 +93,7 @@ static void test_eos(void)
     token_file(path, "[{\"instruction\": \"a\", \"output\": \"b\"}]");
     text_must(token_data_open(&conf, &d, &err), &err);
     is_int(token_data_ids(&d)[d.longest - 1], 1, "another end of text");
-    is_int(token_data_labels(&d)[d.longest - 1], 1, "is judged");
+    is_int(token_data_labels(&d)[d.longest - 1], 1, "is labelled");
     token_data_clear(&d);
     tokenizer_close(t);
 }
@@ -153,8 +153,8 @@ static void test_numbers(void)
     is_int(d.n, 2, "rows");
     is_int(d.longest, 3, "the longest");
     is_int(d.most, 40, "the highest id is a label");
-    is_int(d.judged, 3, "judged: no first token is");
-    is_int(token_data_rows(&d)[1].judged, 1, "of the second row");
+    is_int(d.labelled, 3, "labelled: no first token is");
+    is_int(token_data_rows(&d)[1].labelled, 1, "of the second row");
     text_must(open_rows(&text, NULL, 0, &e, &err), &err);
     ok(digest_of(&d) == digest_of(&e), "the same digest");
     token_data_clear(&e);
@@ -305,7 +305,7 @@ static void one_packing(const json_t *line, void *arg)
     struct token_data d = {.n = 0};
     struct packing p = {.n = 0};
     (void)arg;
-    /* Rows of one token have nothing to judge: they are put in by hand. */
+    /* Rows of one token have no label: they are put in by hand. */
     for (size_t i = 0; i < json_array_size(lengths); i++) {
         const struct token_row row = {
             .n = (int32_t)json_integer_value(json_array_get(lengths, i))};

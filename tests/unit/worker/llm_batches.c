@@ -57,18 +57,18 @@ static void test_rows(void)
     is_int(b.n, 3, "a full batch of rows");
     is_int(b.valid, 2, "two of them are real");
     is_int(b.tokens, 7, "tokens without padding");
-    ok(b.weight == 4, "four are judged");
+    ok(b.weight == 4, "four are labelled");
     is_int((long long)b.arrays[TOKENS_ID].bytes, 16, "the longest has four");
     is_list(&b, TOKENS_ID, 12, "5 3 5 0 4 3 9 0 0 0 0 0", "ids");
     is_list(&b, TOKENS_POS, 12, "0 1 2 0 0 1 2 3 0 0 0 0", "positions");
     is_list(&b, TOKENS_ORDER, 12, "3 7 8 9 10 11 1 5 4 0 2 6", "by id");
-    is_list(&b, TOKENS_JUDGED, 4, "0 1 5 6", "judged");
+    is_list(&b, TOKENS_LABELLED, 4, "0 1 5 6", "labelled");
     is_list(&b, TOKENS_LABEL, 4, "3 5 9 8", "labels");
     const struct batch_info *info = r.source->ops->info(r.source);
     is_int(info->classes, 10, "one more than the highest id");
     is_int(info->row_tokens, 4, "the longest row");
     is_int((long long)info->sample_bytes[TOKENS_LABEL], 16, "of each array");
-    ok(info->sample_weight == 2, "two judged tokens in a row");
+    ok(info->sample_weight == 2, "two labelled tokens in a row");
     rig_close(&r);
 }
 
@@ -94,7 +94,7 @@ static void test_packed(void)
     is_list(&b, TOKENS_POS, 12, "0 1 0 1 2 0 0 1 2 0 0 0",
             "positions begin anew in each document");
     is_list(&b, TOKENS_ORDER, 12, "5 9 10 11 1 3 2 0 6 7 8 4", "by id");
-    is_list(&b, TOKENS_JUDGED, 4, "0 2 3 6",
+    is_list(&b, TOKENS_LABELLED, 4, "0 2 3 6",
             "no token predicts another document");
     is_list(&b, TOKENS_LABEL, 4, "3 3 9 7", "labels");
     ok(b.weight == 4, "four");
@@ -151,7 +151,7 @@ static void test_evaluation(int32_t size)
     for (int32_t i = 0; i < ROWS; i++)
         wrong += seen[i] != (i < EVAL_ROWS);
     is_int(wrong, 0, "each row is evaluated once");
-    ok(weight == 18, "all that is judged: %g", weight);
+    ok(weight == 18, "all that is labelled: %g", weight);
     is_int(tokens, 25, "all tokens");
 }
 
@@ -457,12 +457,12 @@ static void test_text(const char *dir, const char *file, int32_t classes)
     rig_epoch(&r, 1);
     struct batch b = rig_take(&r, BATCH_TRAIN, 0);
     const int32_t *id = b.arrays[TOKENS_ID].data;
-    const int32_t *judged = b.arrays[TOKENS_JUDGED].data;
+    const int32_t *labelled = b.arrays[TOKENS_LABELLED].data;
     const int32_t *label = b.arrays[TOKENS_LABEL].data;
     is_int(id[0], 1, "begins with bos");
-    ok(b.weight == 2, "\"b\" and eos are judged: %g", b.weight);
+    ok(b.weight == 2, "\"b\" and eos are labelled: %g", b.weight);
     is_int(label[1], 2, "eos is the last label");
-    is_int(judged[1] + 2, b.tokens, "its place is the last but one");
+    is_int(labelled[1] + 2, b.tokens, "its place is the last but one");
     ok(r.source->ops->info(r.source)->classes <= classes, "ids of its own");
     rig_close(&r);
 }

@@ -52,13 +52,13 @@ struct run {
 static struct pair_answer *begin_answer(struct llm_rows *r)
 {
     struct pair_answer *a = &r->answer[r->answers++];
-    *a = (struct pair_answer){.first = r->judges};
+    *a = (struct pair_answer){.first = r->n_labelled};
     return a;
 }
 
 static void end_answer(struct llm_rows *r, struct pair_answer *a)
 {
-    a->n = r->judges - a->first;
+    a->n = r->n_labelled - a->first;
     r->n = (r->answers + 1) / 2;
     r->S = (r->at + r->n - 1) / r->n;
 }
@@ -86,8 +86,8 @@ static void read_rows(struct run *r, int b)
             to->pos[to->at] = i;
             if (label[to->at] < 0)
                 continue;
-            to->judged[to->judges] = to->at;
-            to->label[to->judges++] = (int32_t)label[to->at];
+            to->labelled[to->n_labelled] = to->at;
+            to->label[to->n_labelled++] = (int32_t)label[to->at];
         }
         end_answer(to, a);
     }
@@ -360,7 +360,7 @@ static void drop_pair(struct llm_rows *r)
 {
     for (int i = 4; i < 6; i++)
         r->answer[i].n = 0;
-    r->judges = r->answer[4].first;
+    r->n_labelled = r->answer[4].first;
 }
 
 static void test_same(const struct golden_case *c, const struct golden *g)

@@ -132,9 +132,9 @@ static void check_grad(const struct run *r, const struct llama_tensor *t,
 
 static void test_first(struct run *r)
 {
-    const double judges = r->rows[0].judges;
-    double loss[2] = {pass(r, 0, 1 / judges)};
-    loss[1] = loss[0] / judges;
+    const double n_labelled = r->rows[0].n_labelled;
+    double loss[2] = {pass(r, 0, 1 / n_labelled)};
+    loss[1] = loss[0] / n_labelled;
     check(r, "loss", loss, 2, 1e-9);
     double *grads = llm_grads(&r->rig);
     for (int32_t i = 0; i < llama_trained_count(&r->shape); i++) {
@@ -232,14 +232,14 @@ static void test_curve(const struct golden_case *c, const struct golden *g,
          &err);
     for (int u = 0; u < UPDATES; u++) {
         const int b = batches * u % BATCHES;
-        double judges = r.rows[b].judges;
+        double n_labelled = r.rows[b].n_labelled;
         losses[u] = pass(&r, b, 1);
         if (batches == 2) {
-            judges += r.rows[b + 1].judges;
+            n_labelled += r.rows[b + 1].n_labelled;
             add_other(&r, b + 1, &losses[u]);
         }
-        losses[u] /= judges;
-        step(&o, &r, u, 1 / judges);
+        losses[u] /= n_labelled;
+        step(&o, &r, u, 1 / n_labelled);
     }
     check(&r, batches == 1 ? "curve1" : "curve2", losses, UPDATES, tolerance);
     optimizer_clear(&o);
@@ -252,9 +252,9 @@ static void test_rounded(const struct golden_case *c, const struct golden *g,
 {
     static struct run r;
     open_run(&r, c, g, want, dt);
-    const double judges = r.rows[0].judges;
-    double loss[2] = {pass(&r, 0, 1 / judges)};
-    loss[1] = loss[0] / judges;
+    const double n_labelled = r.rows[0].n_labelled;
+    double loss[2] = {pass(&r, 0, 1 / n_labelled)};
+    loss[1] = loss[0] / n_labelled;
     check(&r, "loss", loss, 2, tolerance);
     llm_rig_close(&r.rig);
 }
@@ -289,9 +289,9 @@ static void test_quantised(const struct golden_case *c, const struct golden *g,
     const int32_t n = llama_trained_count(&r.shape);
     struct llama_tensor *t = calloc((size_t)n, sizeof(*t));
     double *sums = calloc(2 * (size_t)n, sizeof(*sums));
-    const double judges = r.rows[0].judges;
-    double loss[2] = {pass(&r, 0, 1 / judges)};
-    loss[1] = loss[0] / judges;
+    const double n_labelled = r.rows[0].n_labelled;
+    double loss[2] = {pass(&r, 0, 1 / n_labelled)};
+    loss[1] = loss[0] / n_labelled;
     check(&r, "loss", loss, 2, 1e-9);
     double *grads = llm_grads(&r.rig);
     for (int32_t i = 0; i < n; i++)

@@ -16,7 +16,7 @@ static inline double *llm_golden_line(const struct golden *g, const char *model,
     return golden_get(g, line, ret_n);
 }
 
-/* Batch b of a model. A label below 0 is not judged, and a token behind the
+/* Batch b of a model. A label below 0 is not labelled, and a token behind the
  * length of its row is padding. */
 static inline void llm_golden_rows(struct llm_rows *to, const struct golden *g,
                                    const char *model, int b)
@@ -35,8 +35,8 @@ static inline void llm_golden_rows(struct llm_rows *to, const struct golden *g,
         to->pos[i] = k < (int32_t)lengths[i / to->S] ? k : 0;
         if (label[i] < 0)
             continue;
-        to->judged[to->judges] = i;
-        to->label[to->judges++] = (int32_t)label[i];
+        to->labelled[to->n_labelled] = i;
+        to->label[to->n_labelled++] = (int32_t)label[i];
     }
     free(ids);
     free(lengths);

@@ -152,9 +152,9 @@ static void test_first(const struct qat_case *c, const struct golden *g,
     static struct run r;
     char line[LINE], text[400], words[80];
     open_run(&r, c, g, want, dt, 0);
-    const double judges = r.rows[0].judges;
-    double loss[2] = {pass(&r, 0, 1 / judges)};
-    loss[1] = loss[0] / judges;
+    const double n_labelled = r.rows[0].n_labelled;
+    double loss[2] = {pass(&r, 0, 1 / n_labelled)};
+    loss[1] = loss[0] / n_labelled;
     name_line(&r, "loss", line);
     golden_is(want, line, loss, 2, tolerance);
     if (dt == DT_F64) {
@@ -199,11 +199,11 @@ static void curve(const struct qat_case *c, const struct golden *g,
     spec.train.optimizer.weight_decay = 0.01;
     must(optimizer_init(&o, r.rig.d, &spec, dt, params, &range, 1, &err), &err);
     for (int u = 0; u < n; u++) {
-        const double judged = r.rows[u % BATCHES].judges;
+        const double labelled = r.rows[u % BATCHES].n_labelled;
         model_reached(r.rig.m, u);
-        losses[u] = pass(&r, u % BATCHES, 1) / judged;
+        losses[u] = pass(&r, u % BATCHES, 1) / labelled;
         must(optimizer_step(&o, model_params(r.rig.m), model_grads(r.rig.m),
-                            u + 1, 1e-3 * faster, 1 / judged, &err),
+                            u + 1, 1e-3 * faster, 1 / labelled, &err),
              &err);
     }
     optimizer_clear(&o);
@@ -421,7 +421,7 @@ static void test_plan(const struct golden *g, const struct golden *want)
     conf.shared_by = 2;
     ok(llama_plan(&conf, &p, &err) == 0 && p.bytes_rounded == rounded &&
            p.bytes_gathered > 0,
-       "shared out, a rank rounds as much: %s", err.msg);
+       "sharded, a rank rounds as much: %s", err.msg);
     conf.shared_by = 0;
     char words[120];
     llama_rounded_words(&conf, words, sizeof(words));

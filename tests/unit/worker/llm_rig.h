@@ -39,9 +39,9 @@ static inline const char *llm_path(const char *path, char out[4096])
 /* The batch that is being written down. */
 struct llm_rows {
     int32_t n, S, at; /* rows, their tokens, the next one's place */
-    int32_t judges;
+    int32_t n_labelled;
     int32_t id[LLM_TOKENS], pos[LLM_TOKENS], order[LLM_TOKENS];
-    int32_t judged[LLM_TOKENS], label[LLM_TOKENS];
+    int32_t labelled[LLM_TOKENS], label[LLM_TOKENS];
     /* Of pairs, which have n of them: S is found out. */
     struct pair_answer answer[2 * LLM_PAIRS];
     int32_t answers;
@@ -54,16 +54,16 @@ static inline void llm_begin(struct llm_rows *r, int32_t n, int32_t S)
     r->S = S;
 }
 
-/* A document at the next place; tokens from `judged` on are answers. */
+/* A document at the next place; tokens from `labelled` on are answers. */
 static inline void llm_add(struct llm_rows *r, const int32_t *ids, int32_t n,
-                           int32_t judged)
+                           int32_t labelled)
 {
     for (int32_t i = 0; i < n; i++, r->at++) {
         r->id[r->at] = ids[i];
         r->pos[r->at] = i;
-        if (i + 1 < n && i + 1 >= judged) {
-            r->judged[r->judges] = r->at;
-            r->label[r->judges++] = ids[i + 1];
+        if (i + 1 < n && i + 1 >= labelled) {
+            r->labelled[r->n_labelled] = r->at;
+            r->label[r->n_labelled++] = ids[i + 1];
         }
     }
 }
@@ -100,14 +100,14 @@ static inline void llm_rig_rows(struct llm_rig *g, struct llm_rows *r)
     const int32_t *from[TOKENS_LISTS] = {[TOKENS_ID] = r->id,
                                          [TOKENS_POS] = r->pos,
                                          [TOKENS_ORDER] = r->order,
-                                         [TOKENS_JUDGED] = r->judged,
+                                         [TOKENS_LABELLED] = r->labelled,
                                          [TOKENS_LABEL] = r->label};
     llm_order(r, g->conf.shape.vocab);
     g->b = (struct batch){.n = r->n,
                           .valid = r->n,
-                          .weight = r->answers > 0 ? r->n : r->judges,
+                          .weight = r->answers > 0 ? r->n : r->n_labelled,
                           .tokens = r->at,
-                          .judged = r->judges};
+                          .labelled = r->n_labelled};
     g->b.arrays[TOKENS_PAIR] = (struct batch_array){
         g->arrays[TOKENS_PAIR], 2 * sizeof(struct pair_answer)};
     must(g->d->ops->to_device(g->d, g->arrays[TOKENS_PAIR], r->answer,

@@ -210,8 +210,8 @@ static void test_head_rows(void)
     }
 }
 
-/* A batch with no judged token has gradients, of zero. */
-static void test_nothing_judged(bool is_full)
+/* A batch with no labelled token has gradients, of zero. */
+static void test_nothing_labelled(bool is_full)
 {
     static struct llm_rows rows;
     const struct llama_conf conf = conf_of(is_full, DT_F64);
@@ -221,13 +221,13 @@ static void test_nothing_judged(bool is_full)
     write_rows(&rows, false);
     llm_rig_rows(&g, &rows);
     (void)llm_pass(&g, 1);
-    rows.judges = 0;
+    rows.n_labelled = 0;
     llm_rig_rows(&g, &rows);
     const double loss = llm_pass(&g, 1);
     double *v = llm_grads(&g);
     for (int64_t i = 0; i < model_planned(g.m)->params; i++)
         most = fmax(most, fabs(v[i]));
-    ok(loss == 0 && most == 0, "no judged token: no loss and no gradient");
+    ok(loss == 0 && most == 0, "no labelled token: no loss and no gradient");
     free(v);
     llm_rig_close(&g);
 }
@@ -238,7 +238,7 @@ int main(void)
     (void)llm_path("tests/data/llama-untied", untied);
     for (int full = 0; full < 2; full++) {
         test_method(full != 0);
-        test_nothing_judged(full != 0);
+        test_nothing_labelled(full != 0);
     }
     test_head_rows();
     test_differences(255 - LORA_OUTPUT, 0);

@@ -44,7 +44,7 @@ static inline uint64_t digest_of(const struct token_data *d)
     return sum;
 }
 
-/* "1 2 3|4 5": ids, or labels, row by row; -: not judged. */
+/* "1 2 3|4 5": ids, or labels, row by row; -: not labelled. */
 static inline void token_text(const struct token_data *d, bool labels,
                               char *ret, size_t cap)
 {

@@ -18,7 +18,7 @@ struct header {
     char magic[8];
     uint64_t sum[4]; /* CRC-64 of ids, labels, rows, what follows here */
     uint64_t values; /* ids, and as many labels */
-    int64_t tokens, judged;
+    int64_t tokens, labelled;
     int32_t n, longest, most, cut;
     struct rows_skipped skipped;
 };
@@ -59,7 +59,7 @@ static int write_file(int fd, struct token_data *d, struct error *err)
     memcpy(h.magic, magic, sizeof(magic));
     h.values = token_list_values(&d->ids);
     h.tokens = d->tokens;
-    h.judged = d->judged;
+    h.labelled = d->labelled;
     h.n = d->n;
     h.longest = d->longest;
     h.most = d->most;
@@ -212,9 +212,9 @@ static int read_rows(struct reading *r)
 
 /* Counts labels of tokens [at, at + n), but for the first of each row, which no
  * token before it predicts. */
-static int32_t count_judged(struct reading *r, const int32_t *label,
-                            uint64_t at, size_t n, int32_t *io_row,
-                            int32_t *io_in_row)
+static int32_t count_labelled(struct reading *r, const int32_t *label,
+                              uint64_t at, size_t n, int32_t *io_row,
+                              int32_t *io_in_row)
 {
     const struct token_row *rows = token_data_rows(r->to);
     int32_t wrong = 0;
@@ -225,8 +225,8 @@ static int32_t count_judged(struct reading *r, const int32_t *label,
         *io_in_row += k > row->first && label[k - at] >= 0;
         if (k + 1 < row->first + (uint64_t)row->n)
             continue;
-        wrong += *io_in_row != row->judged || *io_in_row == 0;
-        r->to->judged += *io_in_row;
+        wrong += *io_in_row != row->labelled || *io_in_row == 0;
+        r->to->labelled += *io_in_row;
         *io_in_row = 0;
         ++*io_row;
     }
@@ -258,7 +258,7 @@ static int read_values(struct reading *r, bool ids, int32_t *piece)
             return -1;
         if (!take_piece(r, piece, n, ids))
             return damaged(r, "a token that is no id");
-        if (!ids && count_judged(r, piece, at, n, &row, &in_row) > 0)
+        if (!ids && count_labelled(r, piece, at, n, &row, &in_row) > 0)
             return damaged(r, "a row with other labels than it says");
         at += n;
     }
@@ -285,7 +285,8 @@ static int check_header(struct reading *r)
     const struct token_data *d = r->to;
     const struct header *h = &r->h;
     if (h->longest == d->longest && h->most == d->most && h->cut == d->cut &&
-        h->tokens == d->tokens && h->judged == d->judged && h->skipped.n >= 0)
+        h->tokens == d->tokens && h->labelled == d->labelled &&
+        h->skipped.n >= 0)
         return 0;
     return damaged(r, "its header does not say what its rows say");
 }

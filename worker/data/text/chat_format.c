@@ -93,13 +93,13 @@ static int put_id(const struct output *o, int32_t id)
 }
 
 /* Ids that have no label yet get one. */
-static int put_labels(const struct output *o, bool judged)
+static int put_labels(const struct output *o, bool labelled)
 {
     static const int32_t none = -1;
     while (o->labels->len < o->ids->len)
         if (buf_add(o->labels,
-                    judged ? o->ids->data + o->labels->len
-                           : (const char *)&none,
+                    labelled ? o->ids->data + o->labels->len
+                             : (const char *)&none,
                     sizeof(none), o->err) < 0)
             return -1;
     return 0;
@@ -120,7 +120,7 @@ static void set(struct buf *b, size_t i, int32_t v)
 }
 
 /* Cuts what is too long; the last id becomes eos, unless it is. */
-static void end_in_eos(const struct output *o, bool judged, bool *ret_cut)
+static void end_in_eos(const struct output *o, bool labelled, bool *ret_cut)
 {
     const size_t most = (size_t)o->f->max_seq_len;
     if (most == 0 || ids_of(o) == 0)
@@ -130,7 +130,7 @@ static void end_in_eos(const struct output *o, bool judged, bool *ret_cut)
     cut(o->labels, o->first + most);
     const size_t last = o->first + ids_of(o) - 1;
     set(o->ids, last, o->f->eos);
-    set(o->labels, last, judged ? o->f->eos : -1);
+    set(o->labels, last, labelled ? o->f->eos : -1);
 }
 
 /* Appends a text, but for what is cut in any case: one id more than there is
@@ -200,7 +200,7 @@ static int put_message3(const struct output *o, const struct message *m,
             return -1;
     if (put_id(o, f->eot) < 0)
         return -1;
-    return put_labels(o, m->judged);
+    return put_labels(o, m->labelled);
 }
 
 /* ---- Llama 2 ------------------------------------------------------------- */
@@ -229,7 +229,7 @@ static int put_message2(const struct output *o, const struct message *m,
     turn->begins = m->role == ROLE_ASSISTANT;
     if (turn->begins && put_id(o, f->eos) < 0)
         return -1;
-    return put_labels(o, m->judged);
+    return put_labels(o, m->labelled);
 }
 
 /* ---- all ----------------------------------------------------------------- */
@@ -293,7 +293,7 @@ int chat_format_encode(const struct chat_format *f, const struct messages *m,
     const char *system = NULL;
     struct turn turn = {.begins = true};
     struct buf whole = BUF_INIT;
-    bool judged = false, is_cut = false;
+    bool labelled = false, is_cut = false;
     if (llama3 && f->bos >= 0 &&
         (put_id(&o, f->bos) < 0 || put_labels(&o, false) < 0))
         return -1;
@@ -304,7 +304,7 @@ int chat_format_encode(const struct chat_format *f, const struct messages *m,
             continue;
         }
         struct parts p = parts_of(f, one, system, i + 1 == m->n);
-        judged = one->judged && !llama3;
+        labelled = one->labelled && !llama3;
         int rc = put_message(&o, one, &p, &turn, &whole);
         if (rc < 0) {
             buf_clear(&whole);
@@ -317,7 +317,7 @@ int chat_format_encode(const struct chat_format *f, const struct messages *m,
     buf_clear(&whole);
     if (llama3 && (put_id(&o, f->eos) < 0 || put_labels(&o, false) < 0))
         return -1;
-    end_in_eos(&o, judged, &is_cut);
+    end_in_eos(&o, labelled, &is_cut);
     *ret_cut = is_cut;
     return 0;
 }

@@ -40,12 +40,12 @@ static int role_of(const char *word, enum message_role *ret, struct error *err)
 static int add(const struct messages_conf *c, struct messages *m,
                enum message_role role, const char *text, struct error *err)
 {
-    const bool judged =
+    const bool labelled =
         role == ROLE_ASSISTANT || (c->train_on_input && role != ROLE_SYSTEM);
     if (m->n == MESSAGES_MAX)
         return error_set(err, ERR_INVAL, "more than %d messages", MESSAGES_MAX);
     m->list[m->n++] =
-        (struct message){.role = role, .judged = judged, .text = text};
+        (struct message){.role = role, .labelled = labelled, .text = text};
     return 0;
 }
 

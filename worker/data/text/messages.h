@@ -18,7 +18,7 @@ enum message_role { ROLE_SYSTEM, ROLE_USER, ROLE_ASSISTANT, ROLE_IPYTHON };
 
 struct message {
     enum message_role role;
-    bool judged;      /* its tokens count in the loss */
+    bool labelled;    /* its tokens count in the loss */
     const char *text; /* borrowed */
 };
 

@@ -139,7 +139,7 @@ static void keep_split(const struct opening *o, int32_t rows, int64_t *ret)
             continue;
         d->longest = list[i].n > d->longest ? list[i].n : d->longest;
         d->tokens += list[i].n;
-        d->judged += list[i].judged;
+        d->labelled += list[i].labelled;
         d->cut += list[i].cut;
         list[d->n++] = list[i];
     }

@@ -33,7 +33,7 @@
 struct token_row {
     size_t first; /* of its tokens */
     int32_t n;
-    int32_t judged;
+    int32_t labelled;
     struct row_place place;
     int32_t cut; /* 1: it was longer than max_seq_len; 0 */
 };
@@ -54,7 +54,7 @@ struct token_data {
     int32_t most;             /* the highest id, of labels as well */
     int32_t cut;              /* rows that were longer than max_seq_len */
     int64_t tokens;           /* of all rows */
-    int64_t judged;           /* of these */
+    int64_t labelled;         /* of these */
     bool no_room; /* for the tokens, in the files they were to go to */
     struct data_files files;
     struct rows_skipped skipped;

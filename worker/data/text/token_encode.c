@@ -155,11 +155,11 @@ static int finish(struct encoding *o, size_t first, struct row_place place,
                          n, c->max_seq_len, hint);
     for (size_t i = first; i < first + n; i++) {
         const int32_t id = ints(&p->ids)[i], label = ints(&p->labels)[i];
-        row.judged += i > first && label >= 0;
+        row.labelled += i > first && label >= 0;
         most = id > most ? id : most;
         most = label > most ? label : most;
     }
-    if (row.judged == 0)
+    if (row.labelled == 0)
         return error_set(err, ERR_INVAL,
                          "none of its %zu tokens counts in the loss%s", n,
                          hint);

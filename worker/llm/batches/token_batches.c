@@ -156,7 +156,7 @@ static void set_info(struct token_batches *s)
                          ? larger(train->data.longest, eval->data.longest)
                          : larger(train->longest, eval->longest),
         .sample_weight =
-            train->pairs ? 1 : (double)train->data.judged / train->packs.n};
+            train->pairs ? 1 : (double)train->data.labelled / train->packs.n};
     for (int i = 0; i < TOKENS_LISTS; i++)
         s->info.sample_bytes[i] = (size_t)s->info.row_tokens * sizeof(int32_t);
     s->info.sample_bytes[TOKENS_PAIR] = pair_bytes(train);
@@ -331,9 +331,9 @@ static int make_of(struct token_batches *s, struct token_feed *f, int32_t n,
     if (token_rows_fill(&rows, &pick, s->counts, s->info.classes, err) < 0)
         return error_wrap(err, "batch");
     f->on_way = (struct batch){.n = f->batch,
-                               .weight = rows.judges,
+                               .weight = rows.n_labelled,
                                .tokens = rows.tokens,
-                               .judged = rows.judges};
+                               .labelled = rows.n_labelled};
     for (int32_t k = 0; k < n; k++)
         f->on_way.valid += s->index[k] != SAMPLER_NONE;
     if (f->pairs)

@@ -28,7 +28,7 @@ enum token_array {
     TOKENS_ORDER,
     /* The tokens that have a label, ascending, and their labels: weight of
      * them (batch.h); what follows in the arrays is not read. */
-    TOKENS_JUDGED,
+    TOKENS_LABELLED,
     TOKENS_LABEL,
     TOKENS_LISTS, /* so many are lists of tokens */
     /* For pairs: [n, 2] struct pair_answer, the chosen answer and the rejected
@@ -40,9 +40,9 @@ enum token_array {
  * S]. */
 struct token_rows {
     int32_t n, S;
-    int32_t *id, *pos, *order, *judged, *label;
+    int32_t *id, *pos, *order, *labelled, *label;
     struct pair_answer *answers; /* [2 n]; NULL: samples are no pairs */
-    int32_t judges;              /* how many have a label */
+    int32_t n_labelled;          /* how many have a label */
     int64_t tokens;              /* without padding */
 };
 

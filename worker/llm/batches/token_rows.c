@@ -34,8 +34,8 @@ static int put_document(struct token_rows *r, const struct token_data *d,
 {
     const struct token_row *row = &token_data_rows(d)[piece->row];
     const size_t first = row->first + (size_t)piece->at;
-    /* r->judges is at most `at`, so that a label is read before its place is
-     * written to. */
+    /* r->n_labelled is at most `at`, so that a label is read before its place
+     * is written to. */
     int32_t *labels = r->label + at, after = -1, unused;
     const bool has_after = piece->at + piece->n < row->n;
     if (token_data_read(d, first, (size_t)piece->n, r->id + at, labels, err) <
@@ -48,8 +48,8 @@ static int put_document(struct token_rows *r, const struct token_data *d,
         r->pos[at + i] = i;
         if (label < 0)
             continue;
-        r->judged[r->judges] = at + i;
-        r->label[r->judges++] = label;
+        r->labelled[r->n_labelled] = at + i;
+        r->label[r->n_labelled++] = label;
     }
     r->tokens += piece->n;
     return 0;
@@ -79,10 +79,10 @@ static int put_pairs(struct token_rows *r, const struct token_pick *p,
             const struct pack_piece *piece =
                 &p->packs->piece[p->packs->first[pair] + side];
             struct pair_answer *a = &r->answers[2 * i + side];
-            a->first = r->judges;
+            a->first = r->n_labelled;
             if (put_document(r, p->data, piece, at, err) < 0)
                 return -1;
-            a->n = r->judges - a->first;
+            a->n = r->n_labelled - a->first;
             a->reference =
                 p->reference != NULL ? p->reference[2 * pair + side] : 0;
             at += piece->n;
@@ -112,7 +112,7 @@ int token_rows_fill(struct token_rows *r, const struct token_pick *p,
                     int32_t *counts, int32_t classes, struct error *err)
 {
     const size_t n = (size_t)r->n * (size_t)r->S;
-    r->judges = 0;
+    r->n_labelled = 0;
     r->tokens = 0;
     for (size_t i = 0; i < n; i++)
         r->id[i] = p->pad;
@@ -123,8 +123,8 @@ int token_rows_fill(struct token_rows *r, const struct token_pick *p,
             return -1;
     if (r->answers != NULL && put_pairs(r, p, err) < 0)
         return -1;
-    for (size_t i = (size_t)r->judges; i < n; i++)
-        r->judged[i] = r->label[i] = -1;
+    for (size_t i = (size_t)r->n_labelled; i < n; i++)
+        r->labelled[i] = r->label[i] = -1;
     sort_by_id(r, counts, classes);
     return 0;
 }

@@ -110,7 +110,7 @@ int token_stage_open(struct token_stage *s, int32_t n, int32_t S,
                                .id = p + TOKENS_ID * stride,
                                .pos = p + TOKENS_POS * stride,
                                .order = p + TOKENS_ORDER * stride,
-                               .judged = p + TOKENS_JUDGED * stride,
+                               .labelled = p + TOKENS_LABELLED * stride,
                                .label = p + TOKENS_LABEL * stride,
                                .answers = s->pairs > 0 ? pairs : NULL};
     return 0;

@@ -73,7 +73,7 @@ static const struct {
      "\"quantizer\":{\"name\":\"8da4w\",\"groupsize\":256,"
      "\"fake_quant_after_n_steps\":null}|"
      "\"enable_activation_checkpointing\":true"},
-    {"qat that is shared out",
+    {"qat that is sharded",
      HEAD "method: qat\ntrain:\n" DATA "  distribution: fsdp\n",
      "\"method\":\"qat\"|\"distribution\":\"fsdp\""},
     {"qat with adapters is as lora",
@@ -320,7 +320,7 @@ static const struct {
      "E024 7:33", "write 500steps, 10m or 1epoch"},
     {"rmsprop", LORA "  optimizer: {name: rmsprop}\n", "E018 7:21",
      "one of: adamw, sgd, adamw8bit"},
-    {"a state in eight bits that is shared out",
+    {"a state in eight bits that is sharded",
      LORA "  distribution: fsdp\n  optimizer: {name: adamw8bit}\n", "E017 8:21",
      "set name: adamw"},
     {"the data of all", LORA "  distribution: ddp\n", "E018 7:17",

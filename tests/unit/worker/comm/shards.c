@@ -1,4 +1,4 @@
-/* shards.c - how an array is shared out, and what a Llama's shares take. */
+/* shards.c - how an array is sharded, and what a Llama's shares take. */
 #include "worker/comm/shards.h"
 
 #include <stdlib.h>
