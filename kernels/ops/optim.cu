@@ -96,7 +96,9 @@ template <class T> struct moments {
 };
 
 /* Lanes share a block of the state. They make its moments twice: for the
- * largest of them, and when that is known for the codes. */
+ * largest of them, and when that is known for the codes. The maps and what is
+ * between their codes are in shared memory: a code takes eight look-ups, of
+ * which each waits for the one before. */
 template <class T>
 KERNEL adamw8_step(blk b, single<T> p, single<uint8_t> m, single<uint8_t> v,
                    single<float> m_most, single<float> v_most,
@@ -104,8 +106,16 @@ KERNEL adamw8_step(blk b, single<T> p, single<uint8_t> m, single<uint8_t> v,
                    adamw_scalars<acc<T>> a)
 {
     typedef acc<T> A;
+    SHARED(float, codes, 2 * STATE8_CODES);
+    SHARED(float, middles, 2 * STATE8_CODES);
 
     a.look();
+    for (int64_t i : b.lanes(2 * STATE8_CODES)) {
+        codes[i] = map.at[i];
+        if (i % STATE8_CODES < STATE8_CODES - 1)
+            middles[i] = state8_middle(map.at, i);
+    }
+    b.sync(); /* the maps are there */
     for (int64_t k : b.share(state8_blocks(n))) {
         const int64_t lo = k * STATE8_BLOCK;
         const int64_t left = n - lo;
@@ -114,7 +124,7 @@ KERNEL adamw8_step(blk b, single<T> p, single<uint8_t> m, single<uint8_t> v,
         A m_now = 0, v_now = 0;
         for (int64_t j : b.lanes(len)) {
             const int64_t i = lo + j;
-            const moments<T> now(m.at[i], v.at[i], m_was, v_was, map.at,
+            const moments<T> now(m.at[i], v.at[i], m_was, v_was, codes,
                                  g.at[i], a);
             const A size = now.m < 0 ? -now.m : now.m;
             m_now = size > m_now ? size : m_now;
@@ -126,13 +136,13 @@ KERNEL adamw8_step(blk b, single<T> p, single<uint8_t> m, single<uint8_t> v,
         const float v_scale = state8_scale((float)v_now);
         for (int64_t j : b.lanes(len)) {
             const int64_t i = lo + j;
-            const moments<T> now(m.at[i], v.at[i], m_was, v_was, map.at,
+            const moments<T> now(m.at[i], v.at[i], m_was, v_was, codes,
                                  g.at[i], a);
             const A step = now.m * a.rate / ((A)sqrt(now.v) * a.root + a.eps);
             p.at[i] = (T)((A)p.at[i] * a.shrink - step);
-            m.at[i] = state8_code(map.at, (float)now.m * m_scale);
+            m.at[i] = state8_find(middles, (float)now.m * m_scale);
             v.at[i] =
-                state8_code(map.at + STATE8_CODES, (float)now.v * v_scale);
+                state8_find(middles + STATE8_CODES, (float)now.v * v_scale);
         }
         if (b.lane() == 0) {
             m_most.at[k] = (float)m_now;

@@ -60,6 +60,30 @@ static void test_codes(const struct golden *g, int which, const float *map)
        names[which], wrong);
 }
 
+/* What kernels do is what the host does: at the middles, at their neighbours,
+ * between them, and beyond the map. */
+static void test_find(int which, const float *map)
+{
+    float middle[STATE8_CODES - 1];
+    int wrong = 0;
+    for (int i = 0; i < STATE8_CODES - 1; i++)
+        middle[i] = state8_middle(map, i);
+    for (int i = 0; i < STATE8_CODES - 1; i++) {
+        const float x[] = {middle[i],
+                           nextafterf(middle[i], -2),
+                           nextafterf(middle[i], 2),
+                           map[i],
+                           map[i + 1],
+                           -2,
+                           2,
+                           NAN};
+        for (size_t k = 0; k < sizeof(x) / sizeof(x[0]); k++)
+            wrong += state8_find(middle, x[k]) != state8_code(map, x[k]);
+    }
+    ok(wrong == 0, "codes of the %s map, found by halves: %d differ",
+       names[which], wrong);
+}
+
 /* Two ranges, whose blocks are their own. */
 static void test_values(enum dtype dt)
 {
@@ -106,6 +130,7 @@ int main(void)
     for (int i = 0; i < STATE8_MAPS; i++) {
         test_map(&g, i, maps[i]);
         test_codes(&g, i, maps[i]);
+        test_find(i, maps[i]);
     }
     golden_close(&g);
     test_values(DT_F32);
