@@ -19,15 +19,21 @@ static int path_of(char ret[PATH_MAX], const char *dir, const char *name,
                                              dir != NULL ? dir : name);
 }
 
-/* A file that a killed process left may have any mode and owner: start
- * afresh. */
 static int create(const char *tmp, const char *path, unsigned flags,
                   struct error *err)
 {
-    (void)unlink(tmp);
     int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                   flags & FILE_PUBLIC ? 0666 : 0600);
     return fd < 0 ? error_sys(err, errno, "create '%s'", path) : fd;
+}
+
+/* A file that a killed process left may have any mode and owner: start
+ * afresh. */
+static int create_anew(const char *tmp, const char *path, unsigned flags,
+                       struct error *err)
+{
+    (void)unlink(tmp);
+    return create(tmp, path, flags, err);
 }
 
 static int write_all(int fd, const char *path, const char *p, size_t n,
@@ -60,7 +66,8 @@ static int finish(int fd, const char *path, unsigned flags, int rc,
 {
     if (rc == 0 && !(flags & FILE_CACHED))
         rc = sync_fd(fd, path, err);
-    if (close(fd) < 0 && rc == 0)
+    /* After EINTR it is closed, and what was synced is safe. */
+    if (close(fd) < 0 && errno != EINTR && rc == 0)
         rc = error_sys(err, errno, "close '%s'", path);
     return rc;
 }
@@ -81,7 +88,7 @@ int file_atomic_put(const char *dir, const char *name, const void *p, size_t n,
     if (path_of(path, dir, name, "", err) < 0 ||
         path_of(tmp, dir, name, ".tmp", err) < 0)
         return -1;
-    int fd = create(tmp, path, flags, err);
+    int fd = create_anew(tmp, path, flags, err);
     if (fd < 0)
         return -1;
     int rc = finish(fd, path, flags, write_all(fd, path, p, n, err), err);
@@ -102,7 +109,7 @@ int file_atomic_put_over(const char *dir, const char *name, const char *room,
         return -1;
     int fd = open(tmp, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
-        fd = create(tmp, path, 0, err);
+        fd = create_anew(tmp, path, 0, err);
     if (fd < 0)
         return -1;
     int rc = write_all(fd, path, p, n, err);
@@ -158,7 +165,8 @@ int file_atomic_open(struct file_atomic *f, const char *dir, const char *name,
 {
     if (buf_addf(&f->path, err, "%s/%s", dir, name) == 0 &&
         buf_addf(&f->tmp, err, "%s.tmp", buf_str(&f->path)) == 0)
-        f->fd = create(buf_str(&f->tmp), buf_str(&f->path), FILE_PUBLIC, err);
+        f->fd =
+            create_anew(buf_str(&f->tmp), buf_str(&f->path), FILE_PUBLIC, err);
     if (f->fd < 0)
         buf_reset(&f->tmp);
     return f->fd < 0 ? -1 : 0;

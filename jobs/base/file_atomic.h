@@ -32,7 +32,8 @@ int file_atomic_put(const char *dir, const char *name, const void *p, size_t n,
 int file_atomic_put_over(const char *dir, const char *name, const char *room,
                          const void *p, size_t n, struct error *err) MUST_CHECK;
 /* A new file under its own name, mode 0600, synced: for a directory that gets
- * its name later. The directory is not synced. */
+ * its name later. The directory is not synced.
+ * err  as open(2) with O_EXCL: a file that is there stays */
 int file_atomic_create(const char *dir, const char *name, const void *p,
                        size_t n, struct error *err) MUST_CHECK;
 

@@ -88,8 +88,13 @@ int attempt_launch_read(const char *dir, struct wire_launch *ret,
     char *text = malloc(WIRE_LAUNCH_MAX_BYTES + 1);
     if (!text)
         return error_set(err, ERR_NOMEM, "launch.json");
+    struct error why = ERROR_INIT;
     int rc =
-        attempt_read(dir, "launch.json", text, WIRE_LAUNCH_MAX_BYTES + 1, err);
+        attempt_read(dir, "launch.json", text, WIRE_LAUNCH_MAX_BYTES + 1, &why);
+    /* Another try finds the same file. */
+    if (rc < 0)
+        (void)error_set(err, why.code == ERR_LIMIT ? ERR_INVAL : why.code, "%s",
+                        why.msg);
     if (rc == 0)
         rc = wire_launch_parse(text, strlen(text), ret, err);
     free(text);
@@ -158,7 +163,10 @@ static const char mark_key[] = "\"submission\":\"";
 
 int attempt_exit_reserve(const char *dir, struct error *err)
 {
-    char blank[EXIT_BYTES];
+    char blank[EXIT_BYTES], path[PATH_MAX];
+    if (path_of(dir, ".exit.new", path, err) < 0)
+        return -1;
+    (void)unlink(path); /* that of a process that was killed */
     memset(blank, ' ', sizeof(blank));
     return file_atomic_create(dir, ".exit.new", blank, sizeof(blank), err);
 }

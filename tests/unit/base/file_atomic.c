@@ -235,6 +235,10 @@ static void test_refused(void)
        err.msg);
     is_str(listing(), "a=old", "  is not there");
 
+    ok(file_atomic_create(dir, "a", "new", 3, &err) == -1,
+       "a new file where one is: %s", err.msg);
+    is_str(listing(), "a=old", "  does not replace it");
+
     if (mkdir(path_of("d"), 0700) < 0)
         exit(1);
     ok(file_atomic_put(dir, "d", "new", 3, 0, &err) == -1 && err.code == ERR_IO,
