@@ -86,18 +86,27 @@ static void free_names(struct names *n)
     free(n);
 }
 
+/* The first entry after `last`, round and round, that is asked for: a name that
+ * is asked for again and again delays no other. Returns n if there is none. */
+static size_t next_asked(const struct entry *all, size_t n, size_t last)
+{
+    for (size_t k = 1; k <= n; k++)
+        if (all[(last + k) % n].is_asked)
+            return (last + k) % n;
+    return n;
+}
+
 static void *ask(void *arg)
 {
     struct names *n = arg;
     const uint64_t one = 1;
+    size_t last = 0;
     (void)pthread_setname_np(pthread_self(), "names");
     (void)pthread_mutex_lock(&n->lock);
     while (!n->is_over) {
         size_t count;
-        size_t i = 0;
         struct entry *all = entries(n, &count);
-        while (i < count && !all[i].is_asked)
-            i++;
+        size_t i = next_asked(all, count, last);
         if (i == count) {
             (void)pthread_cond_wait(&n->wake, &n->lock);
             continue;
@@ -115,6 +124,7 @@ static void *ask(void *arg)
         (void)pthread_mutex_lock(&n->lock);
         all = entries(n, &count); /* an entry that is asked stays */
         all[i] = e;
+        last = i;
         while (write(n->fd, &one, sizeof(one)) < 0 && errno == EINTR)
             ; /* full means that the reader is about to wake */
     }

@@ -14,12 +14,13 @@
 enum { NOBODY = 99, DEADLINE_MS = 60000 };
 static _Atomic bool is_mute; /* no answer, for now */
 static _Atomic int n_asked;
+static _Atomic uid_t asked[16]; /* in turn */
 
 /* "user1", and so on. */
 int getpwuid_r(uid_t uid, struct passwd *pw, char *space, size_t cap,
                struct passwd **ret)
 {
-    n_asked++;
+    asked[n_asked++ % 16] = uid;
     while (is_mute)
         (void)poll(NULL, 0, 1);
     *ret = NULL;
@@ -80,6 +81,33 @@ static void test_unknown(struct names *n)
     is_int(n_asked, 2, "  twice");
 }
 
+/* The user who is nobody has the first place, and is asked for again while the
+ * thread is at the second. */
+static void test_turns(void)
+{
+    static const struct names_conf conf = {.cached = 3, .keep_s = 1e6};
+    struct error err = ERROR_INIT;
+    struct names *n = NULL;
+    char name[NAME_USER_CAP];
+    if (!ok(names_create(&conf, &n, &err) == 0, "three places"))
+        return;
+    ok(isfinite(names_user(n, NOBODY, name)) && answers(n), "nobody is first");
+    n_asked = 0;
+    is_mute = true;
+    (void)names_user(n, 31, name);
+    while (n_asked == 0)
+        (void)poll(NULL, 0, 1);
+    (void)names_user(n, NOBODY, name);
+    (void)names_user(n, 32, name);
+    is_mute = false;
+    is_str(name_of(n, 32), "user32", "who came after is found");
+    while (n_asked < 3)
+        (void)poll(NULL, 0, 1);
+    ok(asked[0] == 31 && asked[1] == 32 && asked[2] == NOBODY,
+       "  in turn, whoever else is asked for again");
+    names_release(n);
+}
+
 static void test_address(struct names *n)
 {
     char address[NAME_ADDRESS_CAP], host[300];
@@ -114,6 +142,7 @@ int main(void)
         return 1;
     test_cache(n);
     test_unknown(n);
+    test_turns();
     test_address(n);
     test_full(n);
     names_release(n);
