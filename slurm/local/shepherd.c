@@ -144,8 +144,8 @@ static int start(struct shepherd *s, struct error *err)
 {
     struct error why = ERROR_INIT;
     char **argv = NULL;
-    if (attempt_launch_read(s->dir, &s->launch, &why) < 0 &&
-        why.code != ERR_INVAL)
+    bool has_launch = attempt_launch_read(s->dir, &s->launch, &why) == 0;
+    if (!has_launch && (why.code == ERR_NOMEM || why.code == ERR_IO))
         return error_set(err, why.code, "%s", why.msg);
     s->ranks = wire_launch_ranks(&s->launch);
     s->is_alone = s->ranks == 1;
@@ -160,9 +160,10 @@ static int start(struct shepherd *s, struct error *err)
     if (attempt_write(s->dir, "started", "", err) < 0)
         return -1;
     s->began_s = now_s();
-    if (why.code == ERR_NONE)
+    if (has_launch)
         argv = first_argv(s, &why);
-    if (!argv && (why.code == ERR_CONFIG || why.code == ERR_INVAL)) {
+    if (!has_launch ||
+        (!argv && (why.code == ERR_CONFIG || why.code == ERR_INVAL))) {
         refuse(s, &why);
         return 0;
     }

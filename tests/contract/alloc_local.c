@@ -292,6 +292,12 @@ static void test_spec(struct rig *r)
     ok(rig_ask(r, 68, 1, &ignores) == 0 && rig_gets(r, 68, ALLOC_GRANTED) &&
            rig_ends(r, 68, 65, 0) && rig_has(r, 68, "log", "no word"),
        "a specification that is none ends the attempt, and is named");
+    static char blanks[(1 << 20) + 1];
+    memset(blanks, ' ', sizeof(blanks) - 1);
+    r->spec = blanks;
+    ok(rig_ask(r, 69, 1, &ignores) == 0 && rig_gets(r, 69, ALLOC_GRANTED) &&
+           rig_ends(r, 69, 65, 0) && rig_has(r, 69, "log", "is too long"),
+       "one that is too long does, too");
     r->spec = NULL;
 }
 

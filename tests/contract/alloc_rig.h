@@ -264,7 +264,8 @@ static inline int rig_ask_as(struct rig *r, enum alloc_ask ask, uint64_t job,
                              int32_t gpus, const struct behaviour *b)
 {
     char dir[PATH_MAX];
-    char tag[64], launch[1024], more[256];
+    static char launch[(1 << 20) + 4096];
+    char tag[64], more[256];
     (void)snprintf(dir, sizeof(dir), "%s", rig_path(r, job, NULL));
     (void)snprintf(more, sizeof(more), ",%.*s", (int)strlen(b->launch) - 2,
                    b->launch + 1);
