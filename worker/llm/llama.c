@@ -226,8 +226,8 @@ static int shape_of(const struct llama_conf *conf, struct llama_shape *ret,
     return llama_base_round(ret_base, ret, conf->groupsize, err);
 }
 
-/* By what a pass takes that keeps least: activation checkpointing leaves the
- * chunks, and with them all bits, as they are. */
+/* By what a pass takes that keeps least: activation checkpointing and gradients
+ * by layer leave the chunks, and with them all bits, as they are. */
 static void choose_head_rows(struct llama_conf *c, const struct llama_shape *s,
                              const struct llama_base *b,
                              const struct shards *shards)
@@ -237,6 +237,7 @@ static void choose_head_rows(struct llama_conf *c, const struct llama_shape *s,
     struct llama_conf least = *c;
     least.head_rows = 1;
     least.recomputes = true;
+    least.in_bwd = least.is_full;
     lay_out(&least, s, b, shards, NULL, &unused, &rest);
     c->head_rows = llama_head_rows(c, most_tokens(c), rest.bytes_total);
 }

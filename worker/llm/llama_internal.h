@@ -153,11 +153,11 @@ int llama_norm_again(struct llama *m, int32_t l, bool is_second,
 /* ---- llama_head.c --------------------------------------------------------
  */
 
-/* Whether the output layer has gradients of its own. */
 /* How many rows of logits there are at a time, of a batch of up to so many
  * tokens. in  rest  bytes of what the job takes beside them */
 int32_t llama_head_rows(const struct llama_conf *c, int64_t tokens,
                         int64_t rest);
+/* Whether the output layer has gradients of its own. */
 bool llama_trains_head(const struct llama *m);
 /* Loss and hits of the labelled tokens of normed. With `grads` also their
  * gradient, in mem.labelled, and that of an output layer that is trained. */

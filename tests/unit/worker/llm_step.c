@@ -210,6 +210,36 @@ static void test_head_rows(void)
     }
 }
 
+/* All weights of a Llama of 1B: gradients by layer take a fifth of the memory
+ * of gradients at once, and the chunks stay, whose size decides how sums round.
+ */
+static void test_head_rows_by_layer(void)
+{
+    struct llama_conf conf = {.dt = DT_BF16,
+                              .is_full = true,
+                              .batch = 2,
+                              .batch_eval = 2,
+                              .row_tokens = 2048,
+                              .shape = {.hidden = 2048,
+                                        .ffn = 8192,
+                                        .layers = 16,
+                                        .heads = 32,
+                                        .kv_heads = 8,
+                                        .head_dim = 64,
+                                        .vocab = 128256,
+                                        .tied = true}};
+    struct error err = ERROR_INIT;
+    struct model_plan all, by_layer;
+    ok(llama_plan(&conf, &all, &err) == 0, "a plan of 1B: %s", err.msg);
+    conf.in_bwd = true;
+    ok(llama_plan(&conf, &by_layer, &err) == 0 &&
+           by_layer.bytes_grads < all.bytes_grads,
+       "  and one with gradients by layer");
+    ok(all.bytes_work == by_layer.bytes_work,
+       "  which has as many rows of logits: %lld and %lld bytes",
+       (long long)all.bytes_work, (long long)by_layer.bytes_work);
+}
+
 /* A batch with no labelled token has gradients, of zero. */
 static void test_nothing_labelled(bool is_full)
 {
@@ -241,6 +271,7 @@ int main(void)
         test_nothing_labelled(full != 0);
     }
     test_head_rows();
+    test_head_rows_by_layer();
     test_differences(255 - LORA_OUTPUT, 0);
     test_differences(255 - LORA_OUTPUT, 0.3);
     test_differences(LORA_Q | LORA_V | LORA_UP, 0.3);
