@@ -20,8 +20,9 @@ struct blas {
 /* Opens it, the first time, and never closes it. Where OpenBLAS itself takes
  * code for a poorer processor, as an older one does for a processor that it
  * does not know, the core type is chosen from the processor's features, and has
- * proven itself. $OPENBLAS_CORETYPE wins. Threads may call; none may change the
- * environment meanwhile.
+ * proven itself. $OPENBLAS_CORETYPE wins. Threads may call, but the first
+ * call changes the environment for a moment, and forks: it comes before threads
+ * that read the environment.
  * err  ERR_UNAVAIL it is not there, or no such library; ERR_NOMEM the address
  *      space has no room for it (ulimit -v) */
 int blas_open(struct error *err) MUST_CHECK;

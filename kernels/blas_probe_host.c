@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ enum {
     /* A constructor that finds no memory tries for ever. In CPU time, which a
      * busy machine does not lengthen. */
     LIMIT_S = 10,
+    WAIT_MS = 120000, /* for a child that sleeps */
     MAX_EDGE = 96,
     MAX_VALUES = MAX_EDGE * MAX_EDGE,
 };
@@ -135,7 +137,11 @@ static int result(pid_t pid, int from, const char *core,
     int status;
 
     do {
-        n = read(from, ret + have, BLAS_CORE_CAP - 1 - have);
+        struct pollfd p = {.fd = from, .events = POLLIN};
+        int ready = poll(&p, 1, WAIT_MS);
+        if (ready == 0)
+            (void)kill(pid, SIGKILL); /* it sleeps, which no CPU limit ends */
+        n = ready < 0 ? -1 : read(from, ret + have, BLAS_CORE_CAP - 1 - have);
         have += n > 0 ? (size_t)n : 0;
     } while (n > 0 || (n < 0 && errno == EINTR));
     ret[have] = '\0';
