@@ -188,7 +188,7 @@ static int plan_memory(struct trainer *t, struct error *err)
     struct memory_ask ask = {.spec = t->spec,
                              .dt = t->dt,
                              .parts = t->parts,
-                             .ranks = t->comm->size,
+                             .ranks = t->overlaps ? t->comm->size : 1,
                              .is_gpu = !t->dev->host_memory,
                              .shared = trainer_share_bytes(t)};
     struct memory_plan p;
