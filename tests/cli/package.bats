@@ -34,7 +34,7 @@ cuda() { if [ -e "$MGPU_BIN/../lib/libmgpu-cuda.so" ]; then echo 1; else echo 0;
     for tool in ctld worker submit stat cancel admin; do
         run "$root/usr/bin/mgpu-$tool" --version
         [ "$status" -eq 0 ]
-        [ "$output" = "mgpu-$tool $(dpkg-deb --field "$deb" Version)" ]
+        [ "${lines[0]}" = "mgpu-$tool $(dpkg-deb --field "$deb" Version)" ]
     done
     [ -e "$root/usr/share/man/man8/mgpu-admin.8.gz" ]
     for unit in system user; do
