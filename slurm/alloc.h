@@ -68,8 +68,7 @@ struct alloc_req {
      * 0700. `launch` is written there as launch.json, 0600: it says which ranks
      * there are (wire_launch_ranks()) and what becomes of their output,
      * <dir>/log. Each runs `worker --launch <dir>/launch.json` under MPI, or
-     * with
-     * --program-mpi if its program is the MPI process. */
+     * with --program-mpi if its program is the MPI process. */
     const char *dir;
     const char *worker; /* the program, absolute */
     const char *launch; /* JSON text; holds the token: never on argv */

@@ -233,8 +233,8 @@
 #include "jobs/base/error.h"
 #include "jobs/spec/spec.h"
 
-/* A spec is at most 64 KiB of text; its dump and the other fields are far below
- * the limit. */
+/* limits.max_spec_bytes bounds a specification's text; its dump, with all
+ * escapes, may be longer. */
 enum { WIRE_LAUNCH_MAX_BYTES = 1 << 20 };
 struct wire_launch {
     int32_t attempt, nodes, gpus_per_node;

@@ -93,7 +93,8 @@ bool end_is_fault(const struct job *job, const struct ending *end)
            (end->by == ALLOC_BY_FAULT || job->fault_node[0] != '\0');
 }
 
-/* A bare text is scanned in place, so memory that is short changes no end. */
+/* A value without escapes is scanned in place, so memory that is short changes
+ * no end. */
 void end_spec_word(const struct job *job, const char *section, const char *key,
                    char ret[END_WORD_CAP])
 {
