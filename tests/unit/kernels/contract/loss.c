@@ -149,6 +149,30 @@ static void xent_ties(struct bed *b)
     labels_drop(b, &l);
 }
 
+/* All logits but the first are equal: the second has the hit, though the
+ * largest of what comes before it is found first and others find the same
+ * value. */
+static void xent_equal_rest(struct bed *b)
+{
+    enum { C = 1000, ROWS = 3 };
+    struct tensor z = tensor_make(b, (int64_t)ROWS * C, 1, 1);
+    struct tensor loss = tensor_acc(b, ROWS, 7, 8);
+    struct labels l = labels_make(b, ROWS, C);
+
+    for (int32_t r = 0; r < ROWS; r++) {
+        l.host[r] = r + 1;
+        z.v[r * C] = 0;
+    }
+    tensor_push(&z);
+    must(b->d->ops->to_device(b->d, l.p, l.host, ROWS * sizeof(int32_t), ERR));
+    must(b->d->ops->xent(b->d, b->dt, loss.p, l.hit, z.p, l.p, ROWS, C, NULL, 0,
+                         false, ERR));
+    check_hits(b, &l, z.v, ROWS, C);
+    tensor_drop(&z);
+    tensor_drop(&loss);
+    labels_drop(b, &l);
+}
+
 void contract_loss(struct bed *b)
 {
     xent_one(b, 1, 10, 3, 0);
@@ -160,6 +184,7 @@ void contract_loss(struct bed *b)
     xent_one(b, 3, 64, 3, 0.5);
     xent_edges(b);
     xent_ties(b);
+    xent_equal_rest(b);
     if (b->small)
         return;
     xent_one(b, 64, 10, 20, 0);
