@@ -356,12 +356,12 @@ static int choose(struct cuda_gemm *g, struct plan *p, const struct operands *x,
 /* FNV-1a */
 static uint32_t hash(const struct shape *s)
 {
-    const unsigned char *p = (const unsigned char *)s;
-    uint32_t h = 2166136261u;
+    uint32_t word[sizeof(*s) / 4], h = 2166136261u;
 
-    for (size_t i = 0; i < sizeof(*s); i++)
-        h = (h ^ p[i]) * 16777619u;
-    return h;
+    memcpy(word, s, sizeof(word));
+    for (size_t i = 0; i < sizeof(word) / sizeof(*word); i++)
+        h = (h ^ word[i]) * 16777619u;
+    return h ^ h >> 16; /* sizes are multiples of 64: their low bits are 0 */
 }
 
 static const struct plan *plan_of(struct cuda_gemm *g, const struct shape *s,
