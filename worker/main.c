@@ -22,7 +22,6 @@
 #include "jobs/base/signals.h"
 #include "jobs/log/rank_pipe.h"
 #include "jobs/spec/secrets_file.h"
-#include "kernels/blas_host.h"
 #include "worker/args.h"
 #include "worker/process/command.h"
 #include "worker/process/cpu_usage.h"
@@ -404,19 +403,6 @@ static void last_word(struct run *r)
         log_warn("worker", "cannot post the final report why=\"%s\"", err.msg);
 }
 
-/* Before there are threads, for blas_open() changes the environment. A failure
- * is met again, and reported, when the device is made. */
-static void open_blas(const struct run *r)
-{
-    const struct job_spec *spec = &r->job.launch.spec;
-    const bool is_host =
-        spec->train.device == DEVICE_HOST ||
-        (spec->train.device == DEVICE_AUTO && r->job.launch.gpus_per_node == 0);
-    struct error err = ERROR_INIT;
-    if (spec->kind != SPEC_COMMAND && is_host)
-        (void)(blas_open(&err) == 0);
-}
-
 static void run_job(struct run *r, const struct args *a)
 {
     struct error err = ERROR_INIT;
@@ -429,7 +415,7 @@ static void run_job(struct run *r, const struct args *a)
     if (a->device >= 0)
         r->job.launch.spec.train.device = (enum spec_device)a->device;
     r->conf = job_report_conf(&r->job, r->comm->rank);
-    open_blas(r);
+    trainer_prepare(&r->job.launch.spec, r->job.launch.gpus_per_node);
     if (!take_secrets(r) || !claim(r))
         return;
     if (reporter_create(&r->conf, &r->reporter, &err) < 0 ||

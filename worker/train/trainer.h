@@ -66,6 +66,11 @@ struct train_result {
     char why[240];        /* when done: "", or what was left out or failed */
 };
 
+/* Opens OpenBLAS where the host will compute, which changes the environment for
+ * a moment: call it before the process has threads, for a job of any kind. A
+ * failure is met again by trainer_run(). */
+void trainer_prepare(const struct job_spec *spec, int32_t gpus_per_node);
+
 /* Every rank calls it; all return the same, or one returns -1 and must end
  * the job (comm's abort), for the others may be waiting for it.
  * err  ERR_INVAL   the data does not fit the specification

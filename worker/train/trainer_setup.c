@@ -74,6 +74,15 @@ static int try_cuda(struct trainer *t, int *ret_missing, struct error *err)
     return 0;
 }
 
+void trainer_prepare(const struct job_spec *spec, int32_t gpus_per_node)
+{
+    const enum spec_device want = spec->train.device;
+    struct error met_again = ERROR_INIT;
+    if (spec->kind != SPEC_COMMAND &&
+        (want == DEVICE_HOST || (want == DEVICE_AUTO && gpus_per_node == 0)))
+        (void)(blas_open(&met_again) == 0);
+}
+
 static int open_device(struct trainer *t, struct error *err)
 {
     enum spec_device want = t->spec->train.device;
