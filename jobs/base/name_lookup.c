@@ -200,7 +200,8 @@ static struct entry *entry_of(struct names *n, const struct entry *want)
 {
     size_t count;
     struct entry *all = entries(n, &count), *oldest = NULL;
-    for (struct entry *e = all; e < all + count; e++) {
+    for (size_t i = 0; i < count; i++) {
+        struct entry *e = &all[i];
         if (is_same(e, want))
             return e;
         if (!e->is_asked && (oldest == NULL || e->again_s < oldest->again_s))
