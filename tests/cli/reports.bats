@@ -98,7 +98,7 @@ settings() {
     done
     [ ! -e ./- ]
     run -64 "$MGPU_BIN/mgpu-stat" --report table2 --export csv --json
-    [[ "$output" == *"only one of --json and --export"* ]]
+    [[ "$output" == *"only one of --json, --format jsonl and --export"* ]]
     run -64 "$MGPU_BIN/mgpu-stat" --report table2 --output t.txt
     [[ "$output" == *"a name that ends in .csv, .jsonl or .svg"* ]]
     run -64 "$MGPU_BIN/mgpu-stat" --report table2 --output t.jsonl

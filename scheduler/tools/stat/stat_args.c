@@ -388,7 +388,8 @@ static int check_rules(const struct stat_args *a, int n, bool is_cluster,
         {a->exports && is_paper && a->format != EXPORT_CSV &&
              a->format != EXPORT_SVG,
          "--report NAME is exported as csv or svg"},
-        {a->exports && a->f.json, "use only one of --json and --export"},
+        {a->exports && a->f.json,
+         "use only one of --json, --format jsonl and --export"},
         {a->exports && !is_paper && !is_queue && !is_rows,
          "--export takes one job, and --metrics, --epochs or --profile; or no "
          "job and csv: the queue or --usage; or --report NAME and csv or svg"},
