@@ -126,27 +126,35 @@ static void xent_edges(struct bed *b)
     labels_drop(b, &l);
 }
 
+/* What has the hit, of z [rows, C] and its labels; drops both. */
+static void hits_of(struct bed *b, struct tensor *z, struct labels *l,
+                    int32_t rows, int32_t C)
+{
+    struct tensor loss = tensor_acc(b, rows, 7, 8);
+    tensor_push(z);
+    must(b->d->ops->to_device(b->d, l->p, l->host,
+                              (size_t)rows * sizeof(int32_t), ERR));
+    must(b->d->ops->xent(b->d, b->dt, loss.p, l->hit, z->p, l->p, rows, C, NULL,
+                         0, false, ERR));
+    check_hits(b, l, z->v, rows, C);
+    tensor_drop(z);
+    tensor_drop(&loss);
+    labels_drop(b, l);
+}
+
 /* Two largest logits, one of them the label's: it has the hit where no other
  * comes before it, in the same vector or in another one. */
 static void xent_ties(struct bed *b)
 {
     enum { C = 16, ROWS = C * C };
     struct tensor z = tensor_make(b, (int64_t)ROWS * C, -1, -1);
-    struct tensor loss = tensor_acc(b, ROWS, 7, 8);
     struct labels l = labels_make(b, ROWS, C);
 
     for (int32_t r = 0; r < ROWS; r++) {
         l.host[r] = r / C;
         z.v[r * C + r / C] = z.v[r * C + r % C] = 1;
     }
-    tensor_push(&z);
-    must(b->d->ops->to_device(b->d, l.p, l.host, ROWS * sizeof(int32_t), ERR));
-    must(b->d->ops->xent(b->d, b->dt, loss.p, l.hit, z.p, l.p, ROWS, C, NULL, 0,
-                         false, ERR));
-    check_hits(b, &l, z.v, ROWS, C);
-    tensor_drop(&z);
-    tensor_drop(&loss);
-    labels_drop(b, &l);
+    hits_of(b, &z, &l, ROWS, C);
 }
 
 /* All logits but the first are equal: the second has the hit, though the
@@ -156,21 +164,13 @@ static void xent_equal_rest(struct bed *b)
 {
     enum { C = 1000, ROWS = 3 };
     struct tensor z = tensor_make(b, (int64_t)ROWS * C, 1, 1);
-    struct tensor loss = tensor_acc(b, ROWS, 7, 8);
     struct labels l = labels_make(b, ROWS, C);
 
     for (int32_t r = 0; r < ROWS; r++) {
         l.host[r] = r + 1;
         z.v[r * C] = 0;
     }
-    tensor_push(&z);
-    must(b->d->ops->to_device(b->d, l.p, l.host, ROWS * sizeof(int32_t), ERR));
-    must(b->d->ops->xent(b->d, b->dt, loss.p, l.hit, z.p, l.p, ROWS, C, NULL, 0,
-                         false, ERR));
-    check_hits(b, &l, z.v, ROWS, C);
-    tensor_drop(&z);
-    tensor_drop(&loss);
-    labels_drop(b, &l);
+    hits_of(b, &z, &l, ROWS, C);
 }
 
 void contract_loss(struct bed *b)
