@@ -687,10 +687,10 @@ END
     spec long 'until [ -e go ]; do sleep 0.05; done'
     sed -i "s|until \[ -e go|until [ -e $PWD/go|" long.yaml
     # Not the function, which would be a shell, and end alone.
-    "$MGPU_BIN/mgpu-stat" --watch -i 0.25 --timeout 10m -o id,name,state \
+    "$MGPU_BIN/mgpu-stat" --watch -i 0.25 --timeout 30m -o id,name,state \
         >table 3>&- &
     table=$!
-    "$MGPU_BIN/mgpu-stat" --watch --json -t all --timeout 10m >changes 3>&- &
+    "$MGPU_BIN/mgpu-stat" --watch --json -t all --timeout 30m >changes 3>&- &
     changes=$!
     wait_for 60 grep -q 'slots: 0 allocated' table
     submit --quiet long.yaml
@@ -728,7 +728,7 @@ END
     has_all -t QUEUED
     has_all -u me -n 'o*'
     # Others' jobs come without a word of them.
-    "$MGPU_BIN/mgpu-stat" --watch -i 0.25 --timeout 10m -n 'zz*' >table 3>&- &
+    "$MGPU_BIN/mgpu-stat" --watch -i 0.25 --timeout 30m -n 'zz*' >table 3>&- &
     table=$!
     wait_for 60 grep -q '1 allocated, 1 idle | 1 running' table
     submit --quiet one.yaml
@@ -1280,7 +1280,7 @@ END
     has_all() { [ "$(sed -n 's/^\([1-4]\)  COMPLETED$/\1/p' "$1" | sort -u | wc -l)" -eq 4 ]; }
     follow_until has_all table "$MGPU_BIN/mgpu-stat" --watch -h -t all -o id,state
     follow_until has_all table "$MGPU_BIN/mgpu-stat" --watch -h --since 2h -o id,state
-    "$MGPU_BIN/mgpu-stat" --watch --json -t COMPLETED --timeout 10m >changes 3>&- &
+    "$MGPU_BIN/mgpu-stat" --watch --json -t COMPLETED --timeout 30m >changes 3>&- &
     changes=$!
     wait_for 60 grep -q '"id":4,' changes
     last=$(submit_command j5 true)
@@ -1289,7 +1289,7 @@ END
     wait "$changes" || :
     [ "$(sed 's/^.*"job":{"id":\([0-9]*\),.*/\1/' changes | grep -vx 5 |
         tr '\n' ' ')" = "1 2 3 4 " ]
-    "$MGPU_BIN/mgpu-stat" --watch -o ids --since 2h --timeout 10m >ids 3>&- &
+    "$MGPU_BIN/mgpu-stat" --watch -o ids --since 2h --timeout 30m >ids 3>&- &
     changes=$!
     wait_for 60 grep -qx 5 ids
     kill "$changes"

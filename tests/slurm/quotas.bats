@@ -126,7 +126,7 @@ limit_is() { scontrol show job "$(native_id "$1")" | grep -q "TimeLimit=$2 "; }
 steps() {
     cat >"$BATS_TEST_TMPDIR/$1.sh" <<'SH'
 trap 'exit 0' TERM
-for _ in $(seq 6000); do
+for _ in $(seq 60000); do
     [ "$MGPU_RANK" != 0 ] || printf '{"iteration":%d,"t_iter":%d.%03d}\n' \
         $((i += 1)) 0 $((200 / MGPU_WORLD_SIZE)) >>"$MGPU_METRICS"
     sleep 0.1
