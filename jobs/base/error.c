@@ -87,21 +87,10 @@ int(error_wrap)(struct error *err, const char *fmt, ...)
     return error_set(err, err->code, "%s: %s", what, inner);
 }
 
-const char *error_name(enum err_code code)
-{
-    static const char *const names[] = {
-#define X(name, status, text) [ERR_##name] = text,
-        ERR_CODES(X)
-#undef X
-    };
-    size_t n = sizeof(names) / sizeof(names[0]);
-    return (size_t)code < n ? names[code] : "unknown error";
-}
-
 int error_exit_status(enum err_code code)
 {
     static const int status[] = {
-#define X(name, exit_status, text) [ERR_##name] = exit_status,
+#define X(name, exit_status) [ERR_##name] = exit_status,
         ERR_CODES(X)
 #undef X
     };
@@ -110,7 +99,7 @@ int error_exit_status(enum err_code code)
 }
 
 static const char *const words[] = {
-#define X(name, exit_status, text) [ERR_##name] = #name,
+#define X(name, exit_status) [ERR_##name] = #name,
     ERR_CODES(X)
 #undef X
 };

@@ -11,31 +11,30 @@
 extern "C" {
 #endif
 
-/* X(code, exit status, text for people). The exit statuses are part of the
- * command line interface (EXIT STATUS in mgpu-submit(1)): those of sysexits(3)
- * where one fits, so that they do not collide with a job's own 1..63. Never
- * reused. */
-#define ERR_CODES(X)                                            \
-    X(NONE, 0, "success")                                       \
-    X(INTERNAL, 70, "internal error")                           \
-    X(USAGE, 64, "wrong command line")                          \
-    X(INVAL, 65, "invalid argument or job specification")       \
-    X(NOTFOUND, 66, "no such object")                           \
-    X(UNAVAIL, 69, "the daemon or a service cannot be reached") \
-    X(EXTERN, 71, "slurm, CUDA, NCCL, MPI or SQLite refused")   \
-    X(NOMEM, 71, "out of memory")                               \
-    X(STATE, 73, "not possible in the current state")           \
-    X(IO, 74, "input or output failed")                         \
-    X(BUSY, 75, "not possible now, try again later")            \
-    X(LIMIT, 75, "a configured limit was reached")              \
-    X(FENCED, 76, "another attempt holds the lease")            \
-    X(DENIED, 77, "permission denied")                          \
-    X(CONFIG, 78, "invalid configuration")                      \
-    X(TIMEOUT, 124, "deadline passed")                          \
-    X(DEVICE, 71, "a GPU has failed")
+/* X(code, exit status). The exit statuses are part of the command line
+ * interface (EXIT STATUS in mgpu-submit(1)): those of sysexits(3) where one
+ * fits, so that they do not collide with a job's own 1..63. Never reused. */
+#define ERR_CODES(X)                                                \
+    X(NONE, 0)      /* success */                                   \
+    X(INTERNAL, 70) /* internal error */                            \
+    X(USAGE, 64)    /* wrong command line */                        \
+    X(INVAL, 65)    /* invalid argument or job specification */     \
+    X(NOTFOUND, 66) /* no such object */                            \
+    X(UNAVAIL, 69)  /* the daemon or a service cannot be reached */ \
+    X(EXTERN, 71)   /* slurm, CUDA, NCCL, MPI or SQLite refused */  \
+    X(NOMEM, 71)    /* out of memory */                             \
+    X(STATE, 73)    /* not possible in the current state */         \
+    X(IO, 74)       /* input or output failed */                    \
+    X(BUSY, 75)     /* not possible now, try again later */         \
+    X(LIMIT, 75)    /* a configured limit was reached */            \
+    X(FENCED, 76)   /* another attempt holds the lease */           \
+    X(DENIED, 77)   /* permission denied */                         \
+    X(CONFIG, 78)   /* invalid configuration */                     \
+    X(TIMEOUT, 124) /* deadline passed */                           \
+    X(DEVICE, 71)   /* a GPU has failed */
 
 enum err_code {
-#define X(name, status, text) ERR_##name,
+#define X(name, status) ERR_##name,
     ERR_CODES(X)
 #undef X
 };
@@ -70,7 +69,6 @@ int error_wrap(struct error *err, const char *fmt, ...)
 #define error_sys(...) (error_sys(__VA_ARGS__), -1)
 #define error_wrap(...) (error_wrap(__VA_ARGS__), -1)
 
-const char *error_name(enum err_code code); /* the text for display */
 int error_exit_status(enum err_code code);
 
 /* The enumerator's name ("NOTFOUND") and back: messages carry a code by name.
