@@ -55,7 +55,7 @@ struct plan {
 /* The faster of two variants of a product; a network has some 50. */
 enum { VARIANTS_MOST = 256 };
 struct variant {
-    int64_t key[WAY_KEY];
+    int64_t key[VARIANT_KEY];
     bool second;
 };
 
@@ -471,7 +471,7 @@ static int time_variant(struct cuda_device *cuda,
     return 0;
 }
 
-int cuda_faster(struct exec_device *exec, const int64_t key[WAY_KEY],
+int cuda_faster(struct exec_device *exec, const int64_t key[VARIANT_KEY],
                 int (*variant)(void *arg, bool second, struct error *err),
                 void *arg, bool *ret_second, struct error *err)
 {

@@ -133,8 +133,8 @@ template <class T> struct pw_call {
         struct exec_device *e = exec_of(d);
         const uintptr_t at = bits_of(z) | bits_of(y) | bits_of(x) |
                              bits_of(skip) | bits_of(w) | bits_of(in);
-        const int64_t key[WAY_KEY] = {rows, K, N, dtype_of<T>,
-                                      sums + 2 * plain + 4 * (y != nullptr)};
+        const int64_t key[VARIANT_KEY] = {
+            rows, K, N, dtype_of<T>, sums + 2 * plain + 4 * (y != nullptr)};
         bool by_library = !fits_product<T>(K, N, at) || adds_clamped(skip, in);
 
         if (!by_library && e->faster &&
@@ -326,7 +326,7 @@ template <class T> struct pw_back_call {
                              bits_of(dz.norm) | bits_of(dz.sums) | bits_of(u) |
                              bits_of(gate.extra) | bits_of(gate.x) |
                              bits_of(gate.in) | bits_of(w);
-        const int64_t key[WAY_KEY] = {
+        const int64_t key[VARIANT_KEY] = {
             dz.rows, K, dz.C, dtype_of<T>,
             8 + (dx != nullptr) + 2 * (sums != nullptr) + 4 * (u != nullptr) +
                 16 * (gate.extra != nullptr)};

@@ -46,7 +46,7 @@ int cuda_allow_tf32(struct device *d, bool allow, struct error *err);
 int cuda_tune(struct device *d, bool on, struct error *err);
 /* With tune() the way that took less time when this key came first; else the
  * first one. See struct exec_device. */
-int cuda_faster(struct exec_device *exec, const int64_t key[WAY_KEY],
+int cuda_faster(struct exec_device *exec, const int64_t key[VARIANT_KEY],
                 int (*run)(void *arg, bool second, struct error *err),
                 void *arg, bool *ret_second, struct error *err);
 

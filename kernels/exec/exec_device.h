@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /* First member of the host, cuda and simt devices. */
-enum { WAY_KEY = 5 };
+enum { VARIANT_KEY = 5 };
 
 struct exec_device {
     struct device base;
@@ -37,9 +37,10 @@ struct exec_device {
     void *stream; /* cuda: the cudaStream_t */
     int failed;   /* the first launch that failed: a cudaError_t */
     int (*report)(struct exec_device *d, const char *op, struct error *err);
-    /* Optional. Which of two ways to one result is taken for calls that have
-     * this key: run(arg, false) or run(arg, true), which may run many times. */
-    int (*faster)(struct exec_device *d, const int64_t key[WAY_KEY],
+    /* Optional. Which of two variants of one computation is taken for calls
+     * that have this key: run(arg, false) or run(arg, true), which may run many
+     * times. */
+    int (*faster)(struct exec_device *d, const int64_t key[VARIANT_KEY],
                   int (*run)(void *arg, bool second, struct error *err),
                   void *arg, bool *ret_second, struct error *err);
 

@@ -103,7 +103,7 @@ struct llm_ops {
                       struct error *err);
 
     /* y [n, C] = row index[i] of x [limit, C] for each i: a look-up of
-     * embeddings, or of the rows that are judged. An index outside 0..limit-1
+     * embeddings, or of the labelled rows. An index outside 0..limit-1
      * gives NaN. */
     int (*take_rows)(struct device *d, enum dtype dt, void *y, const void *x,
                      const int32_t *index, int64_t n, int32_t C, int64_t limit,

@@ -28,8 +28,8 @@ static inline enum dtype nf4_dtype(enum dtype dt) /* Q */
 {
     return dt == DT_BF16 ? DT_BF16 : DT_F32;
 }
-/* One of the two answers of a preference pair: its judged tokens, neighbours in
- * the lists of these, and its log p by the reference. */
+/* One of the two answers of a preference pair: its labelled tokens, neighbours
+ * in the lists of these, and its log p by the reference. */
 struct pair_answer {
     int32_t first, n; /* n 0: there is none */
     double reference; /* nats */

@@ -4,7 +4,7 @@
  * the first loss and the step after it agree to 1e-12, six steps to 1e-10,
  * for lora, qlora, full and qat, packed and not, with clipping. A run that was
  * stopped and goes on has the same bits on as many ranks, and 1e-10 on others.
- * The loss is over judged tokens, whose number differs from rank to rank.
+ * The loss is over labelled tokens, whose number differs from rank to rank.
  */
 #include <limits.h>
 #include <math.h>
