@@ -78,11 +78,15 @@ struct model_ops {
      * averaged over, with the iteration. At most MODEL_VALUES. */
     const char *const *values;
 
+    /* Losses are means over labelled tokens. Training reports grad_norm,
+     * label_tokens and val_loss as values, and no accuracy. */
+    bool is_language;
+
     /* A pass over a batch of the planned size enqueues the same calls every
      * time: it can be captured and repeated. */
     bool can_repeat;
 
-    bool is_shared_out; /* passes and sample() are collectives of all ranks */
+    bool is_sharded; /* passes and sample() are collectives of all ranks */
     /* Optional: rank 0's access to sharded parameters, array 0 of it. params()
      * is this rank's shard, and backward() sums that of grads(). */
     struct shard_exchange *(*exchange)(struct model *m);

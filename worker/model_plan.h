@@ -9,7 +9,7 @@ struct model_plan {
     int64_t state;      /* elements of A, see model_ops.state; may be 0 */
     int64_t bytes_base; /* of weights that are not trained */
     int64_t bytes_params, bytes_grads, bytes_activations, bytes_work;
-    int64_t bytes_gathered; /* of shared-out ones, the units that are whole */
+    int64_t bytes_gathered; /* of sharded ones, the units that are whole */
     int64_t bytes_total;    /* of the six: what create() takes */
     int64_t quantised, bytes_quantised; /* of the base, in fewer bits than T */
     int64_t bytes_rounded; /* of work: weights and inputs as fewer bits hold */

@@ -192,7 +192,7 @@ static void check_batch(const struct check *c)
 }
 
 /* All weights of an image network fit on one GPU. */
-static void check_shared_out(const struct check *c)
+static void check_sharded(const struct check *c)
 {
     static const char path[] = "train.distribution";
     if (is_set(c, path) && c->s->train.distribution == DIST_FSDP &&
@@ -468,7 +468,7 @@ void spec_check(const struct job_spec *s, const struct node *root,
     check_profile(&c);
     check_channels(&c);
     check_batch(&c);
-    check_shared_out(&c);
+    check_sharded(&c);
     check_mixed(&c);
     check_betas(&c);
     check_milestones(&c);

@@ -474,7 +474,7 @@ END
     [[ $output == *"computed again: "*".reference: damaged"* ]]
 }
 
-@test "the example with shared-out weights ends on two ranks, and can be resumed on one" {
+@test "the example with sharded weights ends on two ranks, and can be resumed on one" {
     local id spec=$MGPU_SRC/jobs/examples/llama-full-fsdp.yaml shares
     ctld_start
     id=$("$MGPU_BIN/mgpu-submit" --parsable "$spec")
@@ -499,7 +499,7 @@ END
     [[ $output == *"resumed at iteration "*" of "*", epoch 3"* ]]
 }
 
-@test "killed in the middle of a save, shared-out weights go on from the checkpoint before" {
+@test "killed in the middle of a save, sharded weights go on from the checkpoint before" {
     local gate=$BATS_TEST_TMPDIR/gate pid i ckpt=$dir/out/ckpt
     model=$data/llama-tied llm_spec full fp64 40 "distribution: fsdp"
     LD_PRELOAD=$MGPU_BIN/../tests/contract/preload/slow_sync.so \

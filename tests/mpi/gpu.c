@@ -242,7 +242,7 @@ static void test_none(struct comm *c, const struct job_spec *spec)
 }
 
 /* Gathered ahead, and summed behind the backward pass, by NCCL. */
-static void test_shared_out(struct comm *c)
+static void test_sharded(struct comm *c)
 {
     struct job_spec spec = {.version = 0};
     if (mpi_size > 1 && llm_small(&spec, "full", &llm_tied,
@@ -296,7 +296,7 @@ int main(int argc, char **argv)
         mpi_ok(comm_mpi_create(NULL, &c, &err) == 0, &err, "ranks")) {
         variants(c, &spec);
         survive(c, &spec);
-        test_shared_out(c);
+        test_sharded(c);
         if (mpi_size == 1) {
             count_alone(c, &spec);
             test_copies(c, &spec);

@@ -381,8 +381,8 @@ static void describe(const struct model *model, char *ret, size_t cap)
 }
 
 #define MEMBERS                                                               \
-    .destroy = destroy, .init = llama_init, .put = llama_put,                 \
-    .forward = llama_forward, .backward = llama_backward,                     \
+    .is_language = true, .destroy = destroy, .init = llama_init,              \
+    .put = llama_put, .forward = llama_forward, .backward = llama_backward,   \
     .repeat = llama_repeat, .params = params, .grads = grads, .state = state, \
     .planned = planned, .ranges = ranges, .export = llama_export,             \
     .import = llama_import, .describe = describe, .save = llama_save,         \
@@ -393,22 +393,21 @@ static const struct model_ops ops_of_pairs = {
     MEMBERS, .result = llama_pairs_result, .begin = llama_pairs_begin,
     .values = llama_pair_values};
 /* Collectives are started by the host: a pass cannot be captured. */
-static const struct model_ops ops_shared_out = {
-    MEMBERS, .result = result, .is_shared_out = true,
-    .exchange = llama_exchange, .waited = llama_waited};
-static const struct model_ops ops_shared_out_pairs = {
-    MEMBERS,
-    .result = llama_pairs_result,
-    .begin = llama_pairs_begin,
-    .values = llama_pair_values,
-    .is_shared_out = true,
-    .exchange = llama_exchange,
+static const struct model_ops ops_sharded = {
+    MEMBERS, .result = result, .is_sharded = true, .exchange = llama_exchange,
     .waited = llama_waited};
+static const struct model_ops ops_sharded_pairs = {MEMBERS,
+                                                   .result = llama_pairs_result,
+                                                   .begin = llama_pairs_begin,
+                                                   .values = llama_pair_values,
+                                                   .is_sharded = true,
+                                                   .exchange = llama_exchange,
+                                                   .waited = llama_waited};
 
 static const struct model_ops *ops_of(const struct llama_conf *c)
 {
     if (c->shared_by > 1)
-        return c->pairs ? &ops_shared_out_pairs : &ops_shared_out;
+        return c->pairs ? &ops_sharded_pairs : &ops_sharded;
     return c->pairs ? &ops_of_pairs : &ops;
 }
 

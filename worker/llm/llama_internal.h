@@ -56,7 +56,7 @@ struct llama_arena {
     void *dres, *dnorm; /* [M, hidden] */
     void *dlow;         /* [M, 3 rank]; lora alone */
     void *dropped;      /* [M, llama_widest()]; lora_dropout alone */
-    void *norm_grad;    /* [hidden]: shared-out gradients alone */
+    void *norm_grad;    /* [hidden]: sharded gradients alone */
     void *opened;       /* [shape.layer_weights]: written out, or rounded */
     void *opened_head;  /* [vocab, hidden]: rounded */
     void *rounded;      /* [M, llama_base_widest()]: what a product reads */

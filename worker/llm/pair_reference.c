@@ -66,7 +66,7 @@ static int compute(const struct work *w, int32_t batch, struct error *err)
     for (int64_t first = 0; first < w->pairs && rc == 0; first += each) {
         const int64_t i = first + (int64_t)batch * env->comm->rank;
         const bool is_own = i < w->pairs;
-        if (is_own || w->m->ops->is_shared_out)
+        if (is_own || w->m->ops->is_sharded)
             rc = compute_batch(w, is_own ? i : 0, is_own, two, err);
         if (clock->now_s(clock) - said_s < say_each_s)
             continue;

@@ -59,7 +59,7 @@ static void say_epoch(const struct trainer *t, const struct metric_epoch *e)
     if (t->eval_batches > 0)
         (void)snprintf(evaluated, sizeof(evaluated), ", evaluation loss %s",
                        loss_text(e->eval_loss, eval));
-    if (t->spec->kind != SPEC_LLM)
+    if (!t->model->ops->is_language)
         (void)snprintf(hits, sizeof(hits), ", accuracy %.4f", e->eval_accuracy);
     trainer_say(t, "epoch %d/%d: %.1f s, training loss %s%s%s, %s", e->epoch,
                 t->spec->train.epochs, e->seconds,
@@ -82,7 +82,7 @@ static int evaluate(struct trainer *t, struct evaluation *ret,
     }
     if (trainer_evaluate(t, ret, ret_agreed, err) < 0)
         return -1;
-    if (t->spec->kind == SPEC_LLM && t->env->comm->rank == 0 &&
+    if (t->model->ops->is_language && t->env->comm->rank == 0 &&
         !ret_agreed->stop && !ret_agreed->fenced)
         trainer_report_value(t, "val_loss", t->at.iteration, ret->loss);
     return 0;
@@ -127,8 +127,7 @@ static int end_epoch(struct trainer *t, struct agreed *ret, struct error *err)
     if (ret->stop || ret->fenced)
         return 0;
     e->eval_loss = v.loss;
-    /* A language model has no accuracy. */
-    e->eval_accuracy = t->spec->kind == SPEC_LLM ? (double)NAN : v.accuracy;
+    e->eval_accuracy = t->model->ops->is_language ? (double)NAN : v.accuracy;
     e->tokens_per_s =
         t->at.tokens > 0 ? (double)t->at.tokens / t->at.epoch_s : (double)NAN;
     t->eval_accuracy = e->eval_accuracy;

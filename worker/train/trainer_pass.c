@@ -57,8 +57,7 @@ static int take_times(struct trainer *t, struct metric_iteration *m,
 
 bool trainer_by_batch(const struct trainer *t)
 {
-    return t->spec->kind == SPEC_LLM &&
-           t->spec->train.loss.normalize == NORMALIZE_MICRO_BATCH;
+    return t->spec->train.loss.normalize == NORMALIZE_MICRO_BATCH;
 }
 
 /* The backward pass changes the weights: prepares an update with the gradient

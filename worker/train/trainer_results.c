@@ -75,7 +75,7 @@ static int one_sample(struct trainer *t, const char *prompt, struct buf *answer,
  * the same ones, whatever becomes of rank 0's file. */
 static bool has_part(const struct trainer *t)
 {
-    return t->env->comm->rank == 0 || t->model->ops->is_shared_out;
+    return t->env->comm->rank == 0 || t->model->ops->is_sharded;
 }
 
 void trainer_sample(struct trainer *t)
@@ -137,7 +137,7 @@ int trainer_sample_between(struct trainer *t, struct error *err)
     if (!t->samples.is_on || !has_part(t) || t->at.iteration == t->total)
         return 0;
     int64_t now = t->env->comm->rank == 0 && allows(t, begin_s);
-    if (t->model->ops->is_shared_out &&
+    if (t->model->ops->is_sharded &&
         comm_broadcast_now(t->env->comm, &now, sizeof(now), 0, TRAIN_DEADLINE_S,
                            err) < 0)
         return error_wrap(err, "sample");

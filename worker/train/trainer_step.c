@@ -240,7 +240,7 @@ static int find_norm(struct trainer *t, double *ret, struct error *err)
     if (mixed && !t->has_updated && mixed_take_grads(&t->mixed, err) < 0)
         return -1;
     if (s->train.clip_grad_norm <= 0 && s->train.on_nan == ON_NAN_FAIL &&
-        !is_scaled(t) && s->kind != SPEC_LLM)
+        !is_scaled(t) && !t->model->ops->is_language)
         return 0;
     if (optimizer_grad_norm(&t->optimizer,
                             mixed ? t->mixed.grads : model_grads(t->model), ret,
@@ -295,7 +295,7 @@ static int finish(struct trainer *t, struct metric_iteration *m,
 static void report_text(struct trainer *t, const struct metric_iteration *m,
                         const struct agreed *a)
 {
-    if (t->spec->kind != SPEC_LLM || t->env->comm->rank != 0)
+    if (!t->model->ops->is_language || t->env->comm->rank != 0)
         return;
     if (model_planned(t->model)->parts == 0)
         trainer_report_value(t, "grad_norm", m->iteration, t->grad_norm);
