@@ -7,13 +7,8 @@
 # when interrupted, and keeps its directory for a look.
 set -eu
 
-bin=${MGPU_BIN:?set MGPU_BIN to the folder of the mgpu programs}
-here=$(cd "$(dirname "$0")" && pwd)
-dir=$(mktemp -d "${TMPDIR:-/tmp}/mgpu-demo.XXXXXX")
-MGPU_URL=unix:$dir/ctld.sock
-export MGPU_URL
-daemon=
-job=
+# shellcheck source=jobs/examples/demo-daemon.sh
+. "$(dirname "$0")/demo-daemon.sh"
 
 python=
 for p in python3 /usr/bin/python3; do
@@ -23,36 +18,10 @@ for p in python3 /usr/bin/python3; do
     fi
 done
 if [ -z "$python" ]; then
-    echo "demo: no python3 here has torch; Debian's package is python3-torch" >&2
+    echo "$demo: no python3 here has torch; Debian's package is python3-torch" >&2
     exit 77
 fi
 
-# Ends the job first, then the daemon: a daemon leaves its jobs running.
-stop() {
-    trap - EXIT INT TERM HUP
-    if [ -n "$daemon" ]; then
-        if [ -n "$job" ] && "$bin/mgpu-cancel" --quiet "$job" 2>/dev/null; then
-            "$bin/mgpu-stat" --wait --timeout 30s "$job" >/dev/null 2>&1 || :
-        fi
-        kill "$daemon" 2>/dev/null || :
-        wait "$daemon" 2>/dev/null || :
-    fi
-}
-trap 'stop; exit 130' INT TERM HUP
-trap stop EXIT
-
-show() {
-    printf '\n$ mgpu-%s\n' "$*"
-    tool=$1
-    shift
-    "$bin/mgpu-$tool" "$@"
-}
-fail() {
-    "$bin/mgpu-stat" "$job" || :
-    "$bin/mgpu-stat" --logs "$job" | tail -n 30 || :
-    echo "demo: $*" >&2
-    exit 1
-}
 state_of() { "$bin/mgpu-stat" --no-header --format state "$job" 2>/dev/null; }
 in_db() { sqlite3 -readonly -cmd '.timeout 5000' "$dir/state/$1.db" "$2"; }
 
@@ -63,31 +32,17 @@ trains_on() {
             WHERE job = $job AND attempt = $2" 2>/dev/null)" = 1 ]; do
         case $(state_of) in
         COMPLETED | FAILED | CANCELLED | TIMEOUT | NODE_FAIL)
-            fail "the job ended before attempt $2 trained"
+            fail 1 "the job ended before attempt $2 trained"
             ;;
         esac
         sleep 0.1
     done
     gpus=$(in_db state "SELECT gpus FROM v_attempt WHERE job = $job AND attempt = $2")
-    [ "$gpus" = "$1" ] || fail "attempt $2 has $gpus slots, not $1"
+    [ "$gpus" = "$1" ] || fail 1 "attempt $2 has $gpus slots, not $1"
 }
 
 printf 'Starting a private daemon in %s\n' "$dir"
-# In a session of its own: Ctrl-C is for this script, which still needs the
-# daemon to end the job.
-setsid "$bin/mgpu-ctld" --local --state-dir "$dir/state" --socket "$dir/ctld.sock" \
-    --slots 2 2>"$dir/ctld.log" &
-daemon=$!
-tries=100
-until "$bin/mgpu-stat" --status >/dev/null 2>&1; do
-    tries=$((tries - 1))
-    if [ "$tries" -eq 0 ] || ! kill -0 "$daemon" 2>/dev/null; then
-        echo "demo: the daemon did not start:" >&2
-        cat "$dir/ctld.log" >&2
-        exit 1
-    fi
-    sleep 0.1
-done
+start_daemon --slots 2
 
 # It trains until a file `stop` is there, so that it is resized in time on any
 # machine.
@@ -110,7 +65,7 @@ for gpus in $((3 - first)) "$first"; do
     trains_on "$gpus" "$attempt"
 done
 : >"$out/stop"
-show stat --wait "$job" || fail "the job did not complete"
+wait_for_job
 show stat "$job"
 printf '\nThe output of its three attempts:\n'
 cat "$dir/state/jobs/$job"/[123]/log
@@ -130,6 +85,6 @@ fell=$(in_db metrics "SELECT
 printf '\nGradients agreed in %s of 3 attempts. Remove everything with: rm -r %s\n' \
     "$said" "$dir"
 if [ "$said" != 3 ] || [ "$odd" != 0 ] || [ "$fell" != 1 ]; then
-    echo "demo: compared in $said attempts, $odd iterations are odd, loss fell: $fell" >&2
+    echo "$demo: compared in $said attempts, $odd iterations are odd, loss fell: $fell" >&2
     exit 1
 fi

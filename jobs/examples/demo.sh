@@ -13,71 +13,24 @@
 # per cents of.
 set -eu
 
-bin=${MGPU_BIN:?set MGPU_BIN to the folder of the mgpu programs}
-here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=jobs/examples/demo-daemon.sh
+. "$(dirname "$0")/demo-daemon.sh"
 spec=$here/mnist-mobilenet.yaml
-dir=$(mktemp -d "${TMPDIR:-/tmp}/mgpu-demo.XXXXXX")
-MGPU_URL=unix:$dir/ctld.sock
-export MGPU_URL
 threads=$(($(env -u OMP_NUM_THREADS nproc) / 2))
 [ "$threads" -gt 0 ] || threads=1
 OMP_NUM_THREADS=${OMP_NUM_THREADS:-$threads}
 export OMP_NUM_THREADS
-daemon=
-job=
-
-# Ends the job first, then the daemon: a daemon leaves its jobs running.
-stop() {
-    trap - EXIT INT TERM HUP
-    if [ -n "$daemon" ]; then
-        if [ -n "$job" ] && "$bin/mgpu-cancel" --quiet "$job" 2>/dev/null; then
-            "$bin/mgpu-stat" --wait --timeout 30s "$job" >/dev/null 2>&1 || :
-        fi
-        kill "$daemon" 2>/dev/null || :
-        wait "$daemon" 2>/dev/null || :
-    fi
-}
-trap 'stop; exit 130' INT TERM HUP
-trap stop EXIT
-
-show() {
-    printf '\n$ mgpu-%s\n' "$*"
-    tool=$1
-    shift
-    "$bin/mgpu-$tool" "$@"
-}
 
 printf 'Starting a private daemon in %s, threads of each rank: %s\n' "$dir" \
     "$OMP_NUM_THREADS"
 # The default policy may grow the second job by itself. Here a person does.
 printf '%s\n' 'version: 1' 'scheduler: {policy: backfill}' >"$dir/mgpu.yaml"
-# In a session of its own: Ctrl-C is for this script, which still needs the
-# daemon to end the job.
-setsid "$bin/mgpu-ctld" --local --config "$dir/mgpu.yaml" --state-dir "$dir/state" --socket "$dir/ctld.sock" \
-    --slots 2 2>"$dir/ctld.log" &
-daemon=$!
-tries=100
-until "$bin/mgpu-stat" --status >/dev/null 2>&1; do
-    tries=$((tries - 1))
-    if [ "$tries" -eq 0 ] || ! kill -0 "$daemon" 2>/dev/null; then
-        echo "demo: the daemon did not start:" >&2
-        cat "$dir/ctld.log" >&2
-        exit 1
-    fi
-    sleep 0.1
-done
+start_daemon --slots 2 --config "$dir/mgpu.yaml"
 
 printf '\n$ mgpu-submit --set train.global_batch_size=64 %s\n' "$spec"
 job=$("$bin/mgpu-submit" --parsable --set train.global_batch_size=64 "$spec")
 show stat
-printf '\n$ mgpu-stat --wait %s\n' "$job"
-"$bin/mgpu-stat" --wait "$job" || {
-    code=$?
-    "$bin/mgpu-stat" "$job" || :
-    "$bin/mgpu-stat" --logs "$job" | tail -n 30 || :
-    echo "demo: the job ended with $code" >&2
-    exit "$code"
-}
+wait_for_job
 show stat "$job"
 show stat --metrics "$job"
 finished=$job
@@ -101,7 +54,7 @@ until half; do
     sleep 0.2
 done
 show admin resize "$job" 2
-show stat --wait "$job"
+wait_for_job
 show stat "$job"
 grown=$job
 job=
@@ -133,7 +86,7 @@ grew=$(sqlite3 -readonly "$dir/state/state.db" \
 printf 'Training losses of both jobs are the same bits in %s of %s iterations.\n' \
     "$same" "$all"
 if [ "$grew" != 1 ] || [ "$same" != "$all" ] || [ "$all" != 628 ]; then
-    echo "demo: the job that grew has other losses, or did not grow" >&2
+    echo "$demo: the job that grew has other losses, or did not grow" >&2
     exit 1
 fi
 # The replay of what the daemon did, with its policy. How near its time is
@@ -144,11 +97,11 @@ sqlite3 :memory: "SELECT printf('Recorded makespan %.1f s, replayed %.1f s.',
     FROM (SELECT CAST(readfile('$dir/sim.json') AS TEXT) AS d)"
 if [ "$(sqlite3 :memory: "SELECT json_extract(
         CAST(readfile('$dir/sim.json') AS TEXT), '$.runs[1].restarts_per_job')")" != 0.5 ]; then
-    echo "demo: mgpu-sim did not repeat the resize" >&2
+    echo "$demo: mgpu-sim did not repeat the resize" >&2
     exit 1
 fi
 # Both jobs are far beyond it: a run that learns nothing has 0.11.
 if ! awk -v a="$accuracy" 'BEGIN { exit !(a >= 0.9) }'; then
-    echo "demo: test accuracy $accuracy is below 0.9" >&2
+    echo "$demo: test accuracy $accuracy is below 0.9" >&2
     exit 1
 fi
