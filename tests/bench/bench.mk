@@ -25,6 +25,7 @@ $(B)/tests/bench/preload/%.so: tests/bench/preload/%.c $(B)/flags
 	$(call say,LD,$@)
 	$(Q)$(CC) $(cppflags) -std=c11 $(CFLAGS) $(warn) -shared -fPIC -o $@ $< -lm
 $(B)/tests/bench/metrics: $(B)/obj/tests/tap.o
+$(B)/tests/bench/llm_step: $(B)/obj/tests/bench/llm_parts.o
 $(addprefix $(B)/tests/bench/,cv_step decode gpu_step layers llm_step metrics \
     report text): \
     $(B)/tests/bench/%: \
@@ -55,7 +56,7 @@ bench-cv: $(B)/tests/bench/cv_step $(B)/tests/bench/metrics
 	$(Q)MGPU_BENCH=$(abspath $(B)/tests/bench) tests/bench/cv.sh
 	$(Q)GOMP_SPINCOUNT=2000 $(B)/tests/bench/metrics $(shell nproc) # as ranks
 
-# A step of LoRA, against transformers and PEFT.
+# Steps of a Llama on the host, against transformers and PEFT.
 bench-llm: $(B)/tests/bench/llm_step
 	$(Q)MGPU_BENCH=$(abspath $(B)/tests/bench) tests/bench/llm.sh
 # The scheduler on published traces; PHILLY=1: October 2017 as well.

@@ -8,19 +8,20 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "kernels/host_cpu.h"
+
 struct limits {
     double flops; /* fp32 operations per second, a product and sum being two */
     double bytes; /* per second from and to memory, read or written */
 };
 
 enum {
-    LIMIT_CHAINS = 16,       /* more than latency times width of any FMA unit */
+    LIMIT_CHAINS = 12,       /* more than latency times width of any FMA unit,
+                              * and fewer than there are registers */
     LIMIT_VALUES = 16 << 20, /* floats in each of three arrays: 192 MB */
     LIMIT_ROUNDS = 5,
     LIMIT_THREADS = 64,
 };
-
-typedef float limit_vec __attribute__((vector_size(64)));
 
 struct limit_job {
     int64_t times;
@@ -29,22 +30,47 @@ struct limit_job {
     float out;
 };
 
-/* Compiled three times; the loader takes the one for this CPU. */
-__attribute__((target_clones("avx512f", "arch=haswell",
-                             "default"))) static float
-limit_flops(int64_t times)
+/* Chains of a register each; ISO C alone would have a product and a sum. */
+#define LIMIT_FLOPS(name, BYTES)                                     \
+    __attribute__((optimize("fp-contract=fast"))) static float name( \
+        int64_t times)                                               \
+    {                                                                \
+        typedef float vec __attribute__((vector_size(BYTES)));       \
+        vec v[LIMIT_CHAINS], k = {0}, s = {0};                       \
+        for (int i = 0; i < LIMIT_CHAINS; i++)                       \
+            v[i] = s + (float)i;                                     \
+        k += 0.5f;                                                   \
+        for (int64_t t = 0; t < times; t++)                          \
+            UNROLL_CHAINS                                            \
+        for (int i = 0; i < LIMIT_CHAINS; i++)                       \
+            v[i] = v[i] * k + k;                                     \
+        for (int i = 0; i < LIMIT_CHAINS; i++)                       \
+            s += v[i];                                               \
+        return s[0];                                                 \
+    }
+#define UNROLL_CHAINS _Pragma("GCC unroll 12")
+LIMIT_FLOPS(limit_flops_16, 16)
+#ifdef __x86_64__
+__attribute__((target("avx2,fma"))) LIMIT_FLOPS(limit_flops_32, 32)
+    __attribute__((target("avx512f"))) LIMIT_FLOPS(limit_flops_64, 64)
+#endif
+
+    /* The bytes of the registers that the host's kernels have. */
+    static int limit_register(void)
 {
-    limit_vec v[LIMIT_CHAINS], k = {0}, s = {0};
-    for (int i = 0; i < LIMIT_CHAINS; i++)
-        v[i] = s + (float)i;
-    k += 0.5f;
-    for (int64_t t = 0; t < times; t++)
-#pragma GCC unroll 16
-        for (int i = 0; i < LIMIT_CHAINS; i++)
-            v[i] = v[i] * k + k;
-    for (int i = 0; i < LIMIT_CHAINS; i++)
-        s += v[i];
-    return s[0];
+    const struct host_cpu cpu = host_cpu();
+    return cpu.avx512 ? 64 : cpu.avx2 ? 32 : 16;
+}
+
+static float limit_flops(int64_t times)
+{
+#ifdef __x86_64__
+    if (limit_register() == 64)
+        return limit_flops_64(times);
+    if (limit_register() == 32)
+        return limit_flops_32(times);
+#endif
+    return limit_flops_16(times);
 }
 
 static void *limit_flops_job(void *arg)
@@ -62,7 +88,8 @@ static void *limit_bytes_job(void *arg)
     return NULL;
 }
 
-/* Seconds for f on `threads` threads, the best of a few rounds. */
+/* Seconds for f on `threads` threads with a core each, the best of a few
+ * rounds: of CPU time, which a busy machine does not lengthen. */
 static double limit_time(void *(*f)(void *), struct limit_job *jobs,
                          int32_t threads)
 {
@@ -70,15 +97,16 @@ static double limit_time(void *(*f)(void *), struct limit_job *jobs,
     for (int32_t r = 0; r < LIMIT_ROUNDS; r++) {
         struct timespec a, b;
         pthread_t id[LIMIT_THREADS];
-        (void)clock_gettime(CLOCK_MONOTONIC, &a);
+        (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
         for (int32_t i = 0; i < threads; i++)
             if (pthread_create(&id[i], NULL, f, &jobs[i]) != 0)
                 exit(1);
         for (int32_t i = 0; i < threads; i++)
             (void)pthread_join(id[i], NULL);
-        (void)clock_gettime(CLOCK_MONOTONIC, &b);
-        const double s = (double)(b.tv_sec - a.tv_sec) +
-                         1e-9 * (double)(b.tv_nsec - a.tv_nsec);
+        (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
+        const double s = ((double)(b.tv_sec - a.tv_sec) +
+                          1e-9 * (double)(b.tv_nsec - a.tv_nsec)) /
+                         threads;
         best = s < best ? s : best;
     }
     return best;
@@ -107,8 +135,8 @@ static struct limits limits_measure(int32_t threads)
                                      .c = f + 2 * n,
                                      .lo = n * i / threads,
                                      .hi = n * (i + 1) / threads};
-    ret.flops = (double)(2 * LIMIT_CHAINS * 16) * (double)times * threads /
-                limit_time(limit_flops_job, jobs, threads);
+    ret.flops = 2.0 * LIMIT_CHAINS * limit_register() / 4 * (double)times *
+                threads / limit_time(limit_flops_job, jobs, threads);
     ret.bytes = (double)bytes / limit_time(limit_bytes_job, jobs, threads);
     free(p);
     return ret;

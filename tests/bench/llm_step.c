@@ -1,32 +1,46 @@
-/* llm_step.c - tokens per second of a training step: LoRA of a Llama.
+/* llm_step.c - tokens per second of a training step: a Llama, LoRA or full.
  *
- *   llm_step cuda|host [SHAPE [ROWS [TOKENS [TYPE [auto|keep|again]]]]]
+ *   llm_step cuda|host [SHAPE [ROWS [TOKENS [TYPE [auto|keep|again [full]]]]]]
  *                  512,1376,4,8,4,4096 2 128 fp32 auto
  *
  * SHAPE is hidden, ffn, layers, heads, kv_heads, vocabulary. Adapters of rank
- * 8 at q, v, o and the MLP; forward and backward pass and AdamW; fp16 and bf16
- * keep the adapters in fp32, too (mixed). A batch is ROWS packs of TOKENS, four
- * documents each; each token but a document's last has a label. The weights
- * are drawn in place: a million values, repeated.
+ * 8 at q, v, o and the MLP, or with `full` all weights; forward and backward
+ * pass and AdamW; fp16 and bf16 keep what is trained in fp32, too (mixed). A
+ * batch is ROWS packs of TOKENS, four documents each; each token but a
+ * document's last has a label. The weights are drawn in place: a million
+ * values, repeated.
  *
  * `again` is activation checkpointing, `keep` is without, `auto` is without
  * where the memory of the device allows it. For each line of its input it works
  * for half a second at least, waits for the device and prints tokens/s, GiB
- * planned, and keep or again. A loss that is no number ends it.
+ * planned, keep or again, tokens per second of CPU time, and the MiB that the
+ * process had in memory at most. A line `parts` prints instead where the time
+ * of a step on the host goes, and an empty line; `code` prints whose products
+ * these are. A loss that is no number ends it.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "jobs/base/clock.h"
 #include "jobs/base/rng.h"
+#include "kernels/blas_host.h"
+#include "tests/bench/llm_parts.h"
 #include "worker/llm/llama_internal.h"
 #include "worker/model_call.h"
 #include "worker/train/mixed_precision.h"
 #include "worker/train/optimizer.h"
 
-enum { DRAWN = 1 << 20, DOCUMENTS = 4, ARRAYS = 5, LINE = 16 };
+enum {
+    DRAWN = 1 << 20,
+    DOCUMENTS = 4,
+    ARRAYS = 5,
+    LINE = 16,
+    RANK = 8,
+    PARTS_STEPS = 5
+};
 static const double turn_s = 0.5;
 /* For BLAS, its context and the kernels' scratch. */
 static const int64_t spare_bytes = (int64_t)2 << 30;
@@ -91,6 +105,22 @@ static void repeat(struct bench *b, void *to, const void *from, int64_t n)
 }
 
 /* The B of an adapter is zero. */
+static void fill_adapters(struct bench *b, const void *values)
+{
+    struct error err = ERROR_INIT;
+    struct llama *m = llama_of(b->m);
+    const struct llama_shape *s = &m->shape;
+    struct llama_tensor t;
+    must(b->d->ops->zero(b->d, m->mem.params,
+                         (size_t)s->params * dtype_bytes(b->conf.dt), &err),
+         &err);
+    for (int32_t i = 0; i < llama_adapter_count(s); i++) {
+        llama_adapter(s, i, &t);
+        if (t.fan_in != 0)
+            repeat(b, llama_at(m, m->mem.params, t.at), values, t.n);
+    }
+}
+
 static void fill(struct bench *b)
 {
     struct error err = ERROR_INIT;
@@ -102,14 +132,8 @@ static void fill(struct bench *b)
         llama_weight(s, i, &t);
         repeat(b, llama_weight_at(m, t.at), t.is_norm ? ones : values, t.n);
     }
-    must(b->d->ops->zero(b->d, m->mem.params,
-                         (size_t)s->params * dtype_bytes(b->conf.dt), &err),
-         &err);
-    for (int32_t i = 0; i < llama_adapter_count(s); i++) {
-        llama_adapter(s, i, &t);
-        if (t.fan_in != 0)
-            repeat(b, llama_at(m, m->mem.params, t.at), values, t.n);
-    }
+    if (!s->is_full)
+        fill_adapters(b, values);
     must(b->d->ops->sync(b->d, &err), &err);
     b->d->ops->release(b->d, values);
     b->d->ops->release(b->d, ones);
@@ -221,35 +245,82 @@ static void step(struct bench *b)
         must(mixed_give_weights(&b->mixed, &err), &err);
 }
 
-static double run(struct bench *b, int32_t steps)
+struct took {
+    double wall_s, cpu_s;
+};
+
+/* User and system, of all threads. */
+static double cpu_s(void)
+{
+    struct rusage u;
+    (void)getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+static struct took run(struct bench *b, int32_t steps)
 {
     struct error err = ERROR_INIT;
     struct model_result x;
-    const double start_s = clock_real.now_s(&clock_real);
+    const double start_s = clock_real.now_s(&clock_real), start_cpu_s = cpu_s();
     for (int32_t i = 0; i < steps; i++)
         step(b);
     must(model_result(b->m, &b->batch, &x, &err), &err);
     must(b->d->ops->sync(b->d, &err), &err);
-    const double took_s = clock_real.now_s(&clock_real) - start_s;
+    const struct took ret = {clock_real.now_s(&clock_real) - start_s,
+                             cpu_s() - start_cpu_s};
     if (!isfinite(x.loss_sum)) {
         (void)fprintf(stderr, "llm_step: a loss of %g after %lld steps\n",
                       x.loss_sum, (long long)b->steps);
         exit(1);
     }
-    return took_s;
+    return ret;
+}
+
+static void turn(struct bench *b, int32_t steps)
+{
+    struct rusage u;
+    const struct took t = run(b, steps);
+    const double tokens = (double)b->batch.tokens * steps;
+    (void)getrusage(RUSAGE_SELF, &u);
+    (void)printf("%.1f %.2f %s %.1f %.0f\n", tokens / t.wall_s,
+                 (double)b->bytes / (1 << 30),
+                 b->conf.recomputes ? "again" : "keep", tokens / t.cpu_s,
+                 (double)u.ru_maxrss / 1024);
+}
+
+static void parts(struct bench *b)
+{
+    llm_parts_begin(b->d, b->conf.shape.vocab, b->conf.is_full ? 0 : 3 * RANK);
+    for (int i = 0; i < PARTS_STEPS; i++) {
+        llm_parts_step_begin();
+        step(b);
+        llm_parts_step_end();
+    }
+    llm_parts_end(b->d, b->d->threads);
+}
+
+static void code(void)
+{
+    char text[320];
+    blas_describe(text, sizeof(text));
+    (void)printf("%s\n", text);
 }
 
 static void take_turns(struct bench *b)
 {
     char line[LINE];
     (void)run(b, 2);
-    const double once_s = run(b, 1);
+    const double once_s = run(b, 1).wall_s;
     const int32_t steps = once_s < turn_s ? (int32_t)(turn_s / once_s) + 1 : 1;
+    const bool is_host = b->d->host_memory;
     while (fgets(line, sizeof(line), stdin) != NULL) {
-        const double s = run(b, steps) / steps;
-        (void)printf("%.1f %.2f %s\n", (double)b->batch.tokens / s,
-                     (double)b->bytes / (1 << 30),
-                     b->conf.recomputes ? "again" : "keep");
+        if (is_host && strcmp(line, "parts\n") == 0)
+            parts(b);
+        else if (is_host && strcmp(line, "code\n") == 0)
+            code();
+        else
+            turn(b, steps);
         (void)fflush(stdout);
     }
 }
@@ -309,19 +380,23 @@ static bool read_shape(const char *text, struct llama_config *ret)
 static bool read_args(int argc, char **argv, struct bench *ret)
 {
     const char *how = argc > 6 ? argv[6] : "auto";
-    ret->conf = (struct llama_conf){
-        .dt = argc > 5 ? dtype_named(argv[5]) : DT_F32,
-        .rank = 8,
-        .alpha = 16,
-        .targets = LORA_Q | LORA_V | LORA_O | LORA_GATE | LORA_UP | LORA_DOWN,
-        .batch = number(argc, argv, 3, 2),
-        .batch_eval = 1,
-        .row_tokens = number(argc, argv, 4, 128)};
+    const bool is_full = argc > 7 && strcmp(argv[7], "full") == 0;
+    const uint32_t targets =
+        LORA_Q | LORA_V | LORA_O | LORA_GATE | LORA_UP | LORA_DOWN;
+    ret->conf =
+        (struct llama_conf){.dt = argc > 5 ? dtype_named(argv[5]) : DT_F32,
+                            .is_full = is_full,
+                            .rank = is_full ? 0 : RANK,
+                            .alpha = is_full ? 0 : 2 * RANK,
+                            .targets = is_full ? 0 : targets,
+                            .batch = number(argc, argv, 3, 2),
+                            .batch_eval = 1,
+                            .row_tokens = number(argc, argv, 4, 128)};
     ret->spec.train.optimizer.name = OPTIM_ADAMW;
     ret->spec.train.optimizer.betas =
         (struct spec_numbers){.n = 2, .v = {0.9, 0.999}};
     ret->spec.train.optimizer.eps = 1e-8;
-    return argc > 1 && argc < 8 &&
+    return argc > 1 && (argc < 8 || (argc == 8 && is_full)) &&
            (strcmp(argv[1], "cuda") == 0 || strcmp(argv[1], "host") == 0) &&
            read_shape(argc > 2 ? argv[2] : "512,1376,4,8,4,4096",
                       &ret->conf.shape) &&
@@ -340,7 +415,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr,
                       "usage: llm_step cuda|host [HIDDEN,FFN,LAYERS,HEADS,"
                       "KV_HEADS,VOCAB [ROWS [TOKENS [TYPE "
-                      "[auto|keep|again]]]]]\n");
+                      "[auto|keep|again [full]]]]]]\n");
         return 2;
     }
     must(strcmp(argv[1], "cuda") == 0 ? device_cuda_create(0, &b.d, &err)

@@ -205,7 +205,7 @@ lora() { # shape rows tokens precision
         [ -z "$no" ] || continue
         [ -n "${in[theirs]:-}" ] ||
             begin theirs "$python" "$here/torch_llm.py" "$torch" "$@" "${how:-keep}"
-        if turn theirs go; then e+=("$answer"); else no=$why; fi
+        if turn theirs go; then e+=("${answer%% *}"); else no=$why; fi
     done
     end ours
     end theirs
