@@ -7,6 +7,7 @@
  *
  * src  Shazeer 2020, arXiv:2002.05202, equation 6 */
 #include "kernels/exec/exec_launch.h"
+#include "kernels/exec/simd_exp.h"
 
 namespace
 {
@@ -21,7 +22,7 @@ KERNEL gate_rows(blk b, T *y, const T *x, int64_t rows, int64_t F)
         for (int64_t t : lay.cols(F / W)) {
             const T *in = x + 2 * r * F + t * W;
             const V g = V::load(in), u = V::load(in + F);
-            const V silu = g / (vexp(V::of(0) - g) + 1);
+            const V silu = g / (vexp_float(V::of(0) - g) + 1);
             (silu * u).store(y + r * F + t * W);
         }
 }
@@ -39,7 +40,7 @@ KERNEL gate_grads(blk b, T *dx, T *y, const T *dy, const T *x, int64_t rows,
             const int64_t at = 2 * r * F + t * W, out = r * F + t * W;
             const V g = V::load(x + at), u = V::load(x + at + F);
             const V d = V::load(dy + out);
-            const V below = vexp(V::of(0) - g) + 1;
+            const V below = vexp_float(V::of(0) - g) + 1;
             const V s = one / below, silu = g / below;
             (d * u * (s * (one + g * (one - s)))).store(dx + at);
             (d * silu).store(dx + at + F);

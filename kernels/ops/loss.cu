@@ -6,9 +6,19 @@
  *
  * src  Szegedy et al. 2016, arXiv:1512.00567, section 7 (label smoothing) */
 #include "kernels/exec/exec_launch.h"
+#include "kernels/exec/simd_exp.h"
 
 namespace
 {
+
+/* Whether the exponentials of a row wait in its place for their sum. In 16 bits
+ * they would be rounded; a GPU waits longer for memory than it takes to compute
+ * them again. */
+#ifdef EXEC_CUDA
+template <class T> constexpr bool keeps_exp = false;
+#else
+template <class T> constexpr bool keeps_exp = sizeof(T) == sizeof(acc<T>);
+#endif
 
 /* The first v of a vector, and minus infinity behind them. */
 template <class A, int W> FN vec<A, W> first_of(vec<A, W> v, int64_t n)
@@ -46,9 +56,6 @@ KERNEL softmax_loss(blk b, single<acc<T>> loss, single<int32_t> hit, T *z,
         const A ahead = b.max(before.largest());
         const A top = b.max(vmax(m, before).largest());
         const A at = in ? (A)row[t] : 0;
-        for (int64_t i : b.lanes(C, W))
-            s += vexp(V::load(row + i) - top);
-        const A sum = b.sum(s.total()); /* also a barrier: all have read it */
 
         /* The loss of the other logits; skipped with smooth 0, where a logit of
          * minus infinity would make it a NaN. */
@@ -59,6 +66,13 @@ KERNEL softmax_loss(blk b, single<acc<T>> loss, single<int32_t> hit, T *z,
                 d += V::of(at) - V::load(row + i);
             rest = b.sum(d.total()) / (A)C * smooth;
         }
+        for (int64_t i : b.lanes(C, W)) {
+            const V e = vexp_float(V::load(row + i) - top);
+            s += e;
+            if (keeps_exp<T> && grad)
+                e.store(row + i);
+        }
+        const A sum = b.sum(s.total()); /* also a barrier: all have read it */
 
         if (b.lane() == 0) {
             loss.at[r] =
@@ -69,9 +83,11 @@ KERNEL softmax_loss(blk b, single<acc<T>> loss, single<int32_t> hit, T *z,
             continue;
         const A share = scale * smooth / (A)C;
         const A k = in ? scale / sum : t < 0 ? A(0) : A(NAN);
-        for (int64_t i : b.lanes(C, W))
-            (t < 0 ? V::of(0) : vexp(V::load(row + i) - top) * k - share)
-                .store(row + i);
+        for (int64_t i : b.lanes(C, W)) {
+            const V x = V::load(row + i);
+            const V e = keeps_exp<T> ? x : vexp_float(x - top);
+            (t < 0 ? V::of(0) : e * k - share).store(row + i);
+        }
         b.sync();
         if (in && b.lane() == 0)
             row[t] = (T)(exp(at - top) * k - share - scale * (1 - smooth));
