@@ -54,6 +54,12 @@ struct policy_job_goodput {
                                is for the GPUs that others need */
     double idle_growable_s; /* but to grow onto GPUs that are free now, not
                                before this */
+    /* Not to change its size before: it has computed for as long as the start
+     * of its attempt took. INFINITY: it has not begun; 0: at any time */
+    double paid_s;
+    /* Queued: not to start before, for it was paused, and what it gave up is
+     * for others. */
+    double startable_s;
     double one_s; /* what the whole job takes on one GPU, for the slowdown; 0 or
                      NAN: unknown */
     enum policy_goal goal;

@@ -35,7 +35,8 @@ static bool may_change(const struct gp *g, const struct policy_view *v,
     return job->goodput.curve && job->goodput.goal != POLICY_GOAL_FIT &&
            job->may_resize && !job->is_leaving && job->at && job->gpus > 0 &&
            is_on_nodes_up(v, job) && g->conf.max_resizes_per_hour > 0 &&
-           v->now_s >= job->start_s + g->conf.min_runtime_s && has_turn(v, job);
+           v->now_s >= job->start_s + g->conf.min_runtime_s &&
+           v->now_s >= job->goodput.paid_s && has_turn(v, job);
 }
 
 /* ---- weights --------------------------------------------------------------
@@ -107,25 +108,11 @@ static double weight(const struct gp *g, const struct policy_view *v,
                : w;
 }
 
-/* The median of the first n, which are sorted: of the queued jobs if there is
- * one; NAN: none is known. */
-static double median(const struct policy_view *v, const struct ranked *r,
-                     size_t n)
+/* The median of n, which are sorted. It must not depend on who waits: a job
+ * that is paused for its rank would change its rank by that. */
+static double median(const struct ranked *r, size_t n)
 {
-    size_t n_queued = 0, k = 0;
-    double low = NAN, high = NAN;
-
-    for (size_t i = 0; i < n; i++)
-        n_queued += v->jobs[r[i].order].state == JOB_QUEUED;
-    size_t of = n_queued > 0 ? n_queued : n;
-    for (size_t i = 0; i < n; i++) {
-        if (n_queued > 0 && v->jobs[r[i].order].state != JOB_QUEUED)
-            continue;
-        high = k == (of - 1) / 2 ? r[i].left_s : high;
-        low = k == of / 2 ? r[i].left_s : low;
-        k++;
-    }
-    return (low + high) / 2;
+    return (r[(n - 1) / 2].left_s + r[n / 2].left_s) / 2;
 }
 
 /* Sorts the jobs, those of unknown length as the median of the others.
@@ -143,7 +130,7 @@ static void sort(const struct policy_view *v, struct ranked *r,
     if (n == v->n_jobs)
         return;
     if (n > 0)
-        middle_s = median(v, r, n);
+        middle_s = median(r, n);
     for (size_t i = v->n_jobs, k = 0; i-- > 0; k++) {
         double s = v->jobs[i].goodput.left_one_s;
         r[k] = (struct ranked){is_known(s) ? s : middle_s, i};
@@ -211,6 +198,8 @@ static bool takes_part(struct gp *g, const struct policy_view *v, size_t i,
     if (job->state != JOB_QUEUED)
         return may_change(g, v, job) && gp_sizes_list(g, ret);
     ret->is_forced = job->to_gpus > 0 || job->has_reservation;
+    if (!ret->is_forced && v->now_s < job->goodput.startable_s)
+        return false;
     return (!ret->is_forced && job->goodput.curve && gp_sizes_list(g, ret)) ||
            list_one(g, ret);
 }

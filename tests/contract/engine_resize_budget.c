@@ -1,6 +1,6 @@
 /* engine_resize_budget.c - how often the policy resizes a job: what is spent by
  * making room for others does not keep the job from idle GPUs for long, and
- * what it has beyond that may be taken back.
+ * what it has beyond that may be taken back. What has not begun is left alone.
  */
 #include "tests/contract/engine_play.h"
 
@@ -70,6 +70,35 @@ static bool may_become(int32_t gpus)
     return is;
 }
 
+/* A job whose worker never says that it has begun. */
+static void test_not_begun(void)
+{
+    const struct world_script s = {
+        .nodes = 1,
+        .gpus_per_node = 4,
+        .policy = &wishing,
+        .goodput = {.interval_s = 60,
+                    .min_runtime_s = 20,
+                    .max_resizes_per_hour = 3},
+        .jobs = {{.gpus = 1,
+                  .gpus_max = 4,
+                  .attempts = {{.run_s = 100, .silent = 1}}}},
+        .acts = {{.job = 0}},
+        .n_acts = 1,
+    };
+
+    world_init(&w, &s);
+    if (!world_start(&w))
+        abort();
+    play(60);
+    wished = 4;
+    ok(engine_explain(w.engine, nothing, NULL, &err) < 0 &&
+           strstr(err.msg, "has not paid for its start"),
+       "a job that has not begun is left alone: %s", err.msg);
+    wished = -1;
+    world_clear(&w);
+}
+
 int main(void)
 {
     const struct world_script s = {
@@ -119,5 +148,6 @@ int main(void)
     become(2);
     ok(!may_become(4), "  as many as before");
     play_out("k0:COMPLETED/0/9[111111111]");
+    test_not_begun();
     return tap_done();
 }

@@ -170,6 +170,7 @@ void eng_curves_view(struct engine *e, struct eng_view *t,
     struct eng_model *m = NULL;
 
     g->share = rec->share;
+    g->startable_s = io->state == JOB_QUEUED ? eng_startable_s(e, rec) : 0;
     g->goal = goal_of(&rec->job);
     g->min_efficiency = rec->job.min_efficiency;
     m = eng_model_of(e, rec);

@@ -179,6 +179,8 @@ static int check_resize(const struct checking *c, const struct policy_job *job,
         why = "it cannot be resized";
     else if (v->now_s - job->start_s < resize_min_runtime_s(v) - 1e-6)
         why = "it is below its minimum run time";
+    else if (v->now_s < job->goodput.paid_s - 1e-6)
+        why = "it has not paid for its start";
     else if (v->now_s < turn_s(job, w->nodes, gpus) - 1e-6)
         why = "it was resized too often";
     else if (w->nodes == 0)

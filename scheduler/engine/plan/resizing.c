@@ -59,6 +59,14 @@ static double again_s(const struct job_record *rec, uint32_t most)
                : rec->resized_s[(rec->n_resizes - most) % ENG_RESIZES] + HOUR_S;
 }
 
+double eng_startable_s(const struct engine *e, const struct job_record *rec)
+{
+    double interval_s = e->parts.conf->goodput.interval_s;
+
+    return rec->paused_s +
+           (interval_s > 0 ? interval_s : policy_goodput_default.interval_s);
+}
+
 static void view_turn(const struct engine *e, const struct job_record *rec,
                       struct policy_job_goodput *io)
 {
@@ -80,6 +88,29 @@ static void view_turn(const struct engine *e, const struct job_record *rec,
                           REFUSED_INTERVALS * p->interval_s;
 }
 
+/* What the attempt's start took: if it is of a resize, from the word to stop; a
+ * class whose resizes take longer on the mean may expect that. */
+static double start_took_s(const struct job_record *rec, double mean_s)
+{
+    const struct job_resize *r = &rec->job.resize;
+    double own_s = rec->job.run_s - rec->job.start_s;
+    double resize_s = r->checkpoint_s + r->allocator_s + r->start_s;
+
+    return fmax(fmax(own_s, resize_s), mean_s); /* those that are not NAN */
+}
+
+/* When the attempt has computed for as long. Each size that is left earlier
+ * takes more from the job than it gives. */
+static double paid_s(const struct engine *e, const struct job_record *rec,
+                     double mean_s)
+{
+    const struct job *job = &rec->job;
+    double began_s = eng_start_of(rec, eng_now(e)) + job->run_s - job->start_s;
+
+    return isnan(job->run_s) ? (double)INFINITY
+                             : began_s + fmax(0, start_took_s(rec, mean_s));
+}
+
 void eng_view_resize(const struct engine *e, const struct job_record *rec,
                      struct policy_job *io)
 {
@@ -89,6 +120,7 @@ void eng_view_resize(const struct engine *e, const struct job_record *rec,
     io->to_nodes = r->gpus > 0 ? r->nodes : r->planned_nodes;
     io->may_resize = is_elastic(rec);
     io->cost_s = eng_costs_mean_s(e, rec);
+    io->goodput.paid_s = paid_s(e, rec, io->cost_s);
     view_turn(e, rec, &io->goodput);
 }
 
@@ -138,6 +170,7 @@ int eng_resize(struct engine *e, struct job_record *rec,
         return -1;
     rec->resized_s[rec->n_resizes++ % ENG_RESIZES] = eng_now(e);
     rec->spent_gpus = spent;
+    rec->paused_s = d.to_gpus > 0 ? -INFINITY : eng_now(e);
     return 0;
 }
 

@@ -37,7 +37,7 @@ void job_record_init(struct job_record *rec, uint64_t id)
     rec->job.resize.end_asked_s = rec->job.resize.ended_s = NAN;
     rec->job.resize.checkpoint_s = rec->job.resize.allocator_s = NAN;
     rec->job.resize.start_s = NAN;
-    rec->preempted_s = -INFINITY;
+    rec->preempted_s = rec->paused_s = -INFINITY;
     rec->not_before_s = -INFINITY;
 }
 

@@ -97,6 +97,8 @@ struct job_record {
      * ENG_RESIZES]; on the engine's clock. */
     double resized_s[ENG_RESIZES];
     uint32_t n_resizes;
+    double paused_s;    /* the policy's last resize was a pause: when; else
+                           -INFINITY */
     int32_t spent_gpus; /* that it had when it first grew beyond its resizes of
                            an hour; 0: it has not */
     int64_t work;       /* as engine_beat.work */

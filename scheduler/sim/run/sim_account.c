@@ -194,6 +194,37 @@ void sim_check_resize(struct sim_world *w, int32_t i, const struct job *job)
     s->resized_s[s->n_resizes++ % SIM_RESIZES] = sim_now(w);
 }
 
+static size_t n_changes(const struct sim_world *w)
+{
+    return w->n_grants + w->n_submitted + w->n_over + w->n_action + w->n_downs;
+}
+
+void sim_check_paid(struct sim_world *w, int32_t i, const struct job *job)
+{
+    struct sim_state *s = &w->jobs[i];
+    double cost_s = s->began_s - s->restart_s; /* INFINITY: it has not begun */
+
+    if (s->attempt > 1 && sim_now(w) - s->began_s < cost_s - TOLERANCE_S)
+        sim_account_broken(w, "a size is left before it has paid its restart",
+                           i);
+    s->asked_s = job->resize.gpus > 0 ? sim_now(w) : 0;
+    s->paused_gpus = job->resize.gpus > 0 ? 0 : job->gpus;
+    s->paused_nodes = job->nodes;
+    s->paused_at = n_changes(w);
+}
+
+void sim_check_restart(struct sim_world *w, int32_t i, const struct job *job)
+{
+    struct sim_state *s = &w->jobs[i];
+
+    if (s->paused_gpus == job->gpus && s->paused_nodes == job->nodes &&
+        s->paused_at == n_changes(w))
+        sim_account_broken(w, "a job restarts at its own size for nothing", i);
+    s->restart_s = s->asked_s > 0 ? s->asked_s : sim_now(w);
+    s->asked_s = 0;
+    s->paused_gpus = 0;
+}
+
 /* The time alone with `share` GPUs; below the smallest size in proportion. */
 static double alone(const struct sim_world *w, const struct sim_job *job,
                     double share)

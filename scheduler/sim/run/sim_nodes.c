@@ -111,6 +111,7 @@ int sim_node_fail(struct sim_world *w, int32_t node, struct error *err)
     const struct alloc_fake_outcome how = {.lose = 1, .why = "its node failed"};
 
     w->is_down[node] = true;
+    w->n_downs++;
     sim_account(w);
     w->down_total += w->gpus[node];
     for (size_t k = 0; k < w->n_live; k++) {
@@ -134,6 +135,7 @@ int sim_node_repair(struct sim_world *w, int32_t node, struct error *err)
 {
     sim_account(w);
     w->is_down[node] = false;
+    w->n_downs++;
     w->down_total -= w->gpus[node];
     if (alloc_fake_changed(w->cluster, err) < 0)
         return -1;

@@ -80,8 +80,10 @@ static void granted(struct sim_world *w, int32_t i, const struct job *job)
     s->runs = true;
     s->is_claimed = s->is_stopping = false;
     s->attempt = job->attempt;
+    sim_check_restart(w, i, job);
+    w->n_grants++;
     s->grant_s = sim_now(w);
-    s->from_s = INFINITY;
+    s->began_s = s->from_s = INFINITY;
     s->saved = s->done;
     s->nodes = job->nodes;
     s->per_node = job->nodes > 0 ? job->gpus / job->nodes : 0;
@@ -153,8 +155,10 @@ void sim_on_event(void *arg, const struct store_event *event,
             granted(w, i, job);
         break;
     case EV_PREEMPT:
-        if (event->detail && strstr(event->detail, "chosen by policy"))
+        if (event->detail && strstr(event->detail, "chosen by policy")) {
             sim_check_resize(w, i, job);
+            sim_check_paid(w, i, job);
+        }
         stopping(w, i);
         break;
     case EV_LIMIT:
@@ -292,7 +296,7 @@ int sim_first_beat(struct sim_world *w, int32_t i, struct error *err)
     if (!s->runs || s->is_stopping)
         return 0;
     double run_s = speed_time(w->conf->speed, job, &p, s->done, job->work);
-    s->from_s = sim_now(w);
+    s->began_s = s->from_s = sim_now(w);
     s->told = s->done;
     s->is_claimed = true;
     double start_gpu_s =

@@ -27,10 +27,17 @@ struct sim_state {
     double saved;     /* work that a lost node does not lose */
     double from_s;    /* since when it advances in this attempt */
     double grant_s;   /* when this attempt got its GPUs */
-    double factor;    /* seconds of this attempt per second of the model */
-    double reported;  /* the work in all, as its worker reports it */
-    double told;      /* work up to which the engine was taught */
-    double crowd;     /* integral of the number of jobs at its submit */
+    double restart_s; /* since when its restart took: the word to stop, if the
+                         policy has resized it, else grant_s */
+    double began_s;   /* its first iteration; INFINITY: not yet */
+    double asked_s;   /* the word to stop, for the next attempt; 0: none */
+    int32_t paused_gpus, paused_nodes; /* that it had when the policy paused it;
+                                          0: it did not */
+    size_t paused_at;                  /* changes of the world until then */
+    double factor;   /* seconds of this attempt per second of the model */
+    double reported; /* the work in all, as its worker reports it */
+    double told;     /* work up to which the engine was taught */
+    double crowd;    /* integral of the number of jobs at its submit */
     double resized_s[SIM_RESIZES]; /* by the policy, see sim_account.c */
     size_t n_resizes;
     int32_t spent_gpus; /* when it grew beyond that; 0: it has not */
@@ -71,6 +78,8 @@ struct sim_world {
     int32_t *live; /* [trace->n] jobs that have GPUs */
     size_t n_live;
     size_t n_submitted, n_over, n_action;
+    size_t n_grants;   /* attempts that got their GPUs */
+    size_t n_downs;    /* nodes that failed, or came back */
     double round_at_s; /* the next round of heartbeats; INFINITY: none */
 
     int32_t *gpus; /* [nodes] of each */
@@ -149,6 +158,13 @@ void sim_unbook(struct sim_world *w, int32_t i, const struct job *job);
  * than it may. Beyond that, it grows two intervals later, and gives that back.
  */
 void sim_check_resize(struct sim_world *w, int32_t i, const struct job *job);
+/* The policy leaves no size that has not paid for its restart: the attempt has
+ * computed for as long as that took. */
+void sim_check_paid(struct sim_world *w, int32_t i, const struct job *job);
+/* Nobody restarts at his own size for nothing: until what the policy has paused
+ * comes back so, another job has got GPUs, or jobs, nodes or requests of people
+ * came or went. */
+void sim_check_restart(struct sim_world *w, int32_t i, const struct job *job);
 /* The figures of a job that has ended. */
 void sim_account_end(struct sim_world *w, int32_t i, const struct job *job);
 /* An invariant does not hold: the run fails after this step. */

@@ -119,6 +119,32 @@ static void test_sizes(void)
     is_text(&t, "+1:1 +2:1 +3:1 +4:1 5- 6-", "weight 0: arrival alone");
 }
 
+/* A class that has never run has no length. What stands for it must be the same
+ * whether job 2 waits or runs. */
+static void test_unknown(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    setup(&t, &c, 1);
+    t.nodes[0].gpus_total = t.nodes[0].gpus_free = 2;
+    c.curve[1].largest = 0;
+    running(&t, &c, 0, 1000, 0, 1, 10);
+    running(&t, &c, 0, 2000, 0, 1, 600);
+    elastic(&t, &c, 1, NAN);
+    is_text(&t, "3- 2=0", "the job with most work gives way");
+    t.nodes[0].gpus_free = 1;
+    t.v.n_jobs = 1;
+    elastic(&t, &c, 0, 2000);
+    elastic(&t, &c, 1, NAN);
+    is_text(&t, "+3:1 2-", "  and does not take its GPU back");
+    t.v.n_jobs = 2;
+    t.jobs[1].goodput.startable_s = t.v.now_s + 1;
+    is_text(&t, "2-", "what was paused leaves its GPU to others for a while");
+    t.jobs[1].goodput.startable_s = t.v.now_s;
+    is_text(&t, "+2:1", "  and then has it if nobody took it");
+}
+
 static void test_bounds(void)
 {
     static struct view t;
@@ -157,6 +183,9 @@ static void test_changes(void)
     t.jobs[0].start_s = t.v.now_s - 30;
     is_text(&t, "", "not within its minimum run time");
     t.jobs[0].start_s = t.v.now_s - 600;
+    t.jobs[0].goodput.paid_s = t.v.now_s + 1;
+    is_text(&t, "", "nor before it has paid for its start");
+    t.jobs[0].goodput.paid_s = t.v.now_s;
     t.jobs[0].goodput.growable_s = t.v.now_s + 1;
     t.jobs[0].goodput.idle_growable_s = t.v.now_s + 1;
     is_text(&t, "", "not if it may not grow");
@@ -538,6 +567,7 @@ int main(void)
 {
     ok(policy_find("goodput") == goodput, "goodput is known by name");
     test_sizes();
+    test_unknown();
     test_bounds();
     test_changes();
     test_beyond();
