@@ -37,6 +37,8 @@ struct batch {
      * makes the batch, so no model has to fetch it from the device. */
     double weight;
     int64_t tokens;         /* read by the model; -1: it reads none */
+    int64_t attends;        /* pairs of a token and one that it attends to,
+                               itself or one before it in its document */
     int32_t labelled;       /* tokens with a label */
     int32_t bad;            /* samples that cannot be read and are left out */
     struct error first_bad; /* why, of the first of these */

@@ -30,13 +30,6 @@
 #include "worker/batch.h"
 #include "worker/model_plan.h"
 
-/* A part of the parameters. */
-struct model_range {
-    int64_t first, count;
-    bool is_norm_bias; /* recipes keep these from weight decay */
-};
-enum { MODEL_RANGES = 512 };
-
 /* A tensor and its name in a file. */
 struct model_tensor {
     const char *name;
@@ -46,10 +39,8 @@ struct model_tensor {
     size_t bytes;
 };
 
-enum { MODEL_VALUES = 8 };
-
-/* Marks of the device (kernels/device.h) from this one on are the model's. */
-enum { MODEL_MARK = 6 };
+/* The device's marks (kernels/device.h) from MODEL_MARK on are the model's. */
+enum { MODEL_VALUES = 8, MODEL_MARK = 6 };
 
 /* Result of a forward pass over a batch. Samples without a label have no part
  * in it. */
@@ -70,6 +61,7 @@ struct model_choice {
 };
 
 struct model;
+struct card_floor;     /* worker/process/card_limits.h */
 struct shard_exchange; /* worker/comm/shard_exchange.h */
 
 struct model_ops {
@@ -142,6 +134,10 @@ struct model_ops {
      * err  ERR_STATE no such forward pass; *ret is as it was */
     int (*result)(struct model *m, const struct batch *b,
                   struct model_result *ret, struct error *err);
+
+    /* Adds the least time that both passes over b take on a card. */
+    void (*floor)(const struct model *m, const struct batch *b,
+                  struct card_floor *io);
 
     /* Device pointers, valid until destroy(): [plan.params] T. */
     void *(*params)(struct model *m);

@@ -66,6 +66,12 @@ static inline int MUST_CHECK model_result(struct model *m,
     return m->ops->result(m, b, ret, err);
 }
 
+static inline void model_floor(const struct model *m, const struct batch *b,
+                               struct card_floor *io)
+{
+    m->ops->floor(m, b, io);
+}
+
 static inline void *model_params(struct model *m)
 {
     return m->ops->params(m);

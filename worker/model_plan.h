@@ -1,7 +1,9 @@
-/* model_plan.h - the memory that a model takes. */
+/* model_plan.h - the memory that a model takes, and the parts of its
+ * parameters. */
 #ifndef MGPU_WORKER_MODEL_PLAN_H
 #define MGPU_WORKER_MODEL_PLAN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct model_plan {
@@ -20,5 +22,12 @@ struct model_plan {
      * by how much arrays are larger whose rows it pads. */
     int64_t bytes_scratch;
 };
+
+/* A part of the parameters. */
+struct model_range {
+    int64_t first, count;
+    bool is_norm_bias; /* recipes keep these from weight decay */
+};
+enum { MODEL_RANGES = 512 };
 
 #endif

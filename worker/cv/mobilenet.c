@@ -210,6 +210,7 @@ static const struct model_ops ops = {
     .backward = mobilenet_backward,
     .repeat = mobilenet_repeat,
     .result = result,
+    .floor = mobilenet_floor,
     .params = params,
     .grads = grads,
     .state = state,

@@ -75,6 +75,9 @@ int mobilenet_backward(struct model *model, const struct batch *b,
 int mobilenet_init(struct model *model, uint32_t seed,
                    struct error *err) MUST_CHECK;
 
+void mobilenet_floor(const struct model *model, const struct batch *b,
+                     struct card_floor *io);
+
 int mobilenet_export(struct model *model,
                      int (*each)(void *arg, const struct model_tensor *t,
                                  struct error *err),

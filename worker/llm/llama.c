@@ -386,7 +386,8 @@ static void describe(const struct model *model, char *ret, size_t cap)
     .repeat = llama_repeat, .params = params, .grads = grads, .state = state, \
     .planned = planned, .ranges = ranges, .export = llama_export,             \
     .import = llama_import, .describe = describe, .save = llama_save,         \
-    .sample = llama_sample, .part = llama_part, .reached = llama_reached
+    .sample = llama_sample, .part = llama_part, .reached = llama_reached,     \
+    .floor = llama_floor
 
 static const struct model_ops ops = {MEMBERS, .result = result};
 static const struct model_ops ops_of_pairs = {

@@ -190,6 +190,23 @@ void llama_repeat(struct model *model, const struct batch *b, bool train)
     m->trained = train;
 }
 
+/* Counts tokens without padding, and the codes of a base of four bits. */
+void llama_floor(const struct model *model, const struct batch *b,
+                 struct card_floor *io)
+{
+    const struct llama *m = (const struct llama *)model;
+    const double bytes = (double)dtype_bytes(m->conf.dt);
+    const struct llama_work w = {
+        .tokens = (double)b->tokens,
+        .labelled = m->conf.pairs ? b->labelled : b->weight,
+        .attends = (double)b->attends,
+        .value_bytes = bytes,
+        .weight_bytes = m->base.quantised > 0 ? 0.5 : bytes,
+        .has_reference = m->conf.pairs && !m->conf.is_precomputed};
+    if (b->tokens > 0)
+        llama_shape_floor(&m->shape, &w, io);
+}
+
 int llama_forward(struct model *model, const struct batch *b, bool train,
                   struct error *err)
 {

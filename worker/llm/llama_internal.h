@@ -139,6 +139,8 @@ int llama_put(struct model *model, uint64_t seed, double scale,
 int llama_forward(struct model *model, const struct batch *b, bool train,
                   struct error *err) MUST_CHECK;
 void llama_repeat(struct model *model, const struct batch *b, bool train);
+void llama_floor(const struct model *model, const struct batch *b,
+                 struct card_floor *io);
 /* Layer l; leaves its output as the sum of acts[l].mid and mem.delta.
  * in   again  from acts[l].x; else from what the layer before left */
 int llama_layer(struct llama *m, int32_t l, const int32_t *pos, bool train,

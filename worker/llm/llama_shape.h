@@ -17,6 +17,7 @@
 
 #include "worker/llm/files/adapter_file.h"
 #include "worker/llm/llama_config.h"
+#include "worker/process/card_limits.h"
 
 /* The products of a layer, and that with the output layer. */
 enum llama_product {
@@ -89,5 +90,20 @@ void llama_trained(const struct llama_shape *s, int32_t i,
                    struct llama_tensor *ret);
 /* Elements of the largest of them. */
 int64_t llama_largest(const struct llama_shape *s);
+
+/* The work of both passes over a batch. */
+struct llama_work {
+    double tokens, labelled, attends; /* struct batch */
+    double value_bytes;  /* of an activation, and of what is trained */
+    double weight_bytes; /* of a weight of the layers' linears */
+    bool has_reference;  /* of pairs, whose pass comes first */
+};
+/* Adds its floor. Adapters are part of the product that they belong to. Logits
+ * need not be in memory, nor scores. Attention is two products forward, and
+ * five backward, which make the scores again: to keep them would take longer.
+ * What is made again to save memory is not counted: layers with activation
+ * checkpointing, and the logits of an output layer that is trained. */
+void llama_shape_floor(const struct llama_shape *s, const struct llama_work *w,
+                       struct card_floor *io);
 
 #endif

@@ -57,6 +57,7 @@ static void test_rows(void)
     is_int(b.n, 3, "a full batch of rows");
     is_int(b.valid, 2, "two of them are real");
     is_int(b.tokens, 7, "tokens without padding");
+    is_int(b.attends, 6 + 10, "each attends to itself and those before it");
     ok(b.weight == 4, "four are labelled");
     is_int((long long)b.arrays[TOKENS_ID].bytes, 16, "the longest has four");
     is_list(&b, TOKENS_ID, 12, "5 3 5 0 4 3 9 0 0 0 0 0", "ids");
@@ -89,6 +90,7 @@ static void test_packed(void)
     is_int(b.n, 2, "two packs");
     is_int(b.valid, 2, "both real");
     is_int(b.tokens, 8, "of eight tokens");
+    is_int(b.attends, 3 + 6 + 6, "which attend within their documents");
     is_int((long long)b.arrays[TOKENS_ID].bytes, 24, "as long as they may be");
     is_list(&b, TOKENS_ID, 12, "5 3 4 3 9 0 7 7 7 0 0 0", "ids");
     is_list(&b, TOKENS_POS, 12, "0 1 0 1 2 0 0 1 2 0 0 0",

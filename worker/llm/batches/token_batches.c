@@ -333,6 +333,7 @@ static int make_of(struct token_batches *s, struct token_feed *f, int32_t n,
     f->on_way = (struct batch){.n = f->batch,
                                .weight = rows.n_labelled,
                                .tokens = rows.tokens,
+                               .attends = rows.attends,
                                .labelled = rows.n_labelled};
     for (int32_t k = 0; k < n; k++)
         f->on_way.valid += s->index[k] != SAMPLER_NONE;

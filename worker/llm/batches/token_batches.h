@@ -44,6 +44,7 @@ struct token_rows {
     struct pair_answer *answers; /* [2 n]; NULL: samples are no pairs */
     int32_t n_labelled;          /* how many have a label */
     int64_t tokens;              /* without padding */
+    int64_t attends;             /* struct batch */
 };
 
 /* Opens train.dataset and train.dataset_val; without the latter there are no

@@ -52,6 +52,7 @@ static int put_document(struct token_rows *r, const struct token_data *d,
         r->label[r->n_labelled++] = label;
     }
     r->tokens += piece->n;
+    r->attends += (int64_t)piece->n * (piece->n + 1) / 2;
     return 0;
 }
 
@@ -113,7 +114,7 @@ int token_rows_fill(struct token_rows *r, const struct token_pick *p,
 {
     const size_t n = (size_t)r->n * (size_t)r->S;
     r->n_labelled = 0;
-    r->tokens = 0;
+    r->tokens = r->attends = 0;
     for (size_t i = 0; i < n; i++)
         r->id[i] = p->pad;
     memset(r->pos, 0, n * sizeof(*r->pos));
