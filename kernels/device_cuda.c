@@ -6,8 +6,10 @@
  * that it was refused; a later call reports an error of a running kernel, at
  * the latest sync() or to_host(). */
 #include <cuda_runtime_api.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "kernels/card_name.h"
 #include "kernels/cuda_fault.h"
 #include "kernels/exec/exec_cuda.h"
 
@@ -248,6 +250,18 @@ __attribute__((visibility("default"))) int mgpu_cuda_count(int32_t *ret,
     if (cuda_check((int)cudaGetDeviceCount(&n), "CUDA", err) < 0)
         return -1;
     *ret = n;
+    return 0;
+}
+
+__attribute__((visibility("default"))) int mgpu_cuda_card(
+    int32_t index, char ret[CARD_NAME_CAP], struct error *err)
+{
+    struct cudaDeviceProp about;
+
+    if (cuda_check((int)cudaGetDeviceProperties(&about, index), "CUDA", err) <
+        0)
+        return -1;
+    (void)snprintf(ret, CARD_NAME_CAP, "%s", about.name);
     return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels/card_name.h"
 #include "kernels/device.h"
 
 #define PLUGIN "libmgpu-cuda.so"
@@ -100,4 +101,15 @@ int device_cuda_count(int32_t *ret, struct error *err)
         return -1;
     memcpy(&count, &symbol, sizeof(count));
     return count(ret, err);
+}
+
+int device_cuda_card(int32_t index, char ret[CARD_NAME_CAP], struct error *err)
+{
+    void *symbol;
+    device_cuda_card_f card;
+
+    if (find_symbol("mgpu_cuda_card", &symbol, err) < 0)
+        return -1;
+    memcpy(&card, &symbol, sizeof(card));
+    return card(index, ret, err);
 }

@@ -222,7 +222,8 @@ $(B)/tests/crash/crash: $(B)/obj/tests/crash/crash.o $(call libs,engine)
 # With a GPU and NCCL that are not there (tests/mpi/fake_gpu.h).
 $(B)/tests/mpi/gpu $(B)/tests/mpi/nccl: $(B)/obj/tests/mpi/fake_gpu.o
 $(B)/tests/mpi/gpu $(B)/tests/mpi/nccl: LDFLAGS += -Wl,--wrap=dlopen,--wrap=dlsym \
-  -Wl,--wrap=device_cuda_create,--wrap=device_cuda_count
+  -Wl,--wrap=device_cuda_create,--wrap=device_cuda_count \
+  -Wl,--wrap=device_cuda_card
 $(B)/tests/mpi/%: $(B)/obj/tests/mpi/%.o $(B)/obj/tests/tap.o \
                   $(call libs,worker)
 	@mkdir -p $(@D)

@@ -2,6 +2,7 @@
 #include "tests/mpi/fake_gpu.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -13,6 +14,7 @@
 #include <vector>
 
 extern "C" {
+#include "kernels/card_name.h"
 #include "worker/comm/comm.h"
 }
 
@@ -773,6 +775,8 @@ int __real_device_cuda_count(int32_t *ret, struct error *err);
 int __wrap_device_cuda_create(int32_t index, struct device **ret,
                               struct error *err);
 int __wrap_device_cuda_count(int32_t *ret, struct error *err);
+int __real_device_cuda_card(int32_t index, char *ret, struct error *err);
+int __wrap_device_cuda_card(int32_t index, char *ret, struct error *err);
 
 static bool is_real()
 {
@@ -828,6 +832,15 @@ void fake_end(void)
     if (over)
         over->ops->destroy(over);
     over = nullptr;
+}
+
+int __wrap_device_cuda_card(int32_t index, char *ret, struct error *err)
+{
+    const char *name = getenv("MGPU_TEST_CARD");
+    if (is_real())
+        return __real_device_cuda_card(index, ret, err);
+    (void)snprintf(ret, CARD_NAME_CAP, "%s", name ? name : "a fake GPU");
+    return 0;
 }
 
 int __wrap_device_cuda_count(int32_t *ret, struct error *err)

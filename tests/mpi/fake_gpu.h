@@ -8,7 +8,7 @@
  *
  * device_cuda_create() and device_cuda_count() give it, and dlopen() NCCL:
  * the test is linked with --wrap for these. With $MGPU_TEST_DEVICE=cuda they
- * give what is really there.
+ * give what is really there. $MGPU_TEST_CARD is the name of the card.
  */
 #ifndef MGPU_TESTS_FAKE_GPU_H
 #define MGPU_TESTS_FAKE_GPU_H

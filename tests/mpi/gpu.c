@@ -11,6 +11,7 @@
 #include "tests/mpi/llm_small.h"
 #include "tests/mpi/trace.h"
 #include "worker/checkpoint/safetensors.h"
+#include "worker/cv/mobilenet_internal.h"
 
 /* num_batches_tracked in the last checkpoint; -1: the model has none. */
 static int64_t batches_tracked(const char *dir, int step)
@@ -223,6 +224,92 @@ static void test_copies(struct comm *c, const struct job_spec *spec)
        (long long)fake.sent_bytes, (long long)full);
 }
 
+/* ---- the share of the card's limit ----------------------------------------
+ */
+
+static int n_sol(const struct trace *t)
+{
+    int n = 0;
+    for (int i = 1; i <= t->n; i++)
+        n += t->sol[i] != 0;
+    return n;
+}
+
+/* The floor of an iteration over so many images on this rank, in fp64, with
+ * the update of sgd: weights and momentum both ways, and the gradient. */
+static double floor_of(const struct job_spec *s, const char *card,
+                       int32_t images, int32_t batches)
+{
+    struct mobilenet m = {.conf = {.dt = DT_F64,
+                                   .width_mult = s->model.width_mult,
+                                   .num_classes = 10,
+                                   .image_size = s->dataset.image_size,
+                                   .batch = s->train.batch_size}};
+    struct card_floor f = {.s = 0};
+    struct error err = ERROR_INIT;
+    const struct batch b = {.n = images, .valid = images};
+    if (arch_build(&m.conf, &m.arch, &err) < 0 ||
+        !card_limits_find(card, DT_F64, false, &f.card))
+        return NAN;
+    for (int32_t i = 0; i < batches; i++)
+        mobilenet_floor(&m.model, &b, &f);
+    card_floor_add(&f, 0, (double)m.arch.params * 8 * (2 + 2 + 1));
+    return f.s;
+}
+
+/* Iterations from first to last, but for `without` of them, have the floor. */
+static bool has_floor(const struct trace *t, int first, int last, int without,
+                      double floor_s)
+{
+    bool all = true;
+    for (int i = first; i <= last; i++) {
+        const double is = t->sol[i] * t->t_iter[i];
+        all = all && (i == without ? t->sol[i] == 0
+                                   : fabs(is - floor_s) <= 1e-12 * floor_s);
+    }
+    return all;
+}
+
+/* One rank: of 13 batches in each of two epochs the last has two images. The
+ * second iteration captures the pass with its update, and iteration 13, the
+ * second with an update beside the pass, captures that. */
+static void test_sol(struct comm *c, const struct job_spec *spec)
+{
+    static const char card[] = "NVIDIA H200";
+    static struct trace t;
+    struct job_spec s = *spec;
+    const double whole = floor_of(spec, card, 4, 1);
+    const double odd = floor_of(spec, card, 2, 1);
+
+    (void)train(c, &s, DEVICE_CUDA, &t);
+    ok(t.n == 26 && n_sol(&t) == 0, "no sol on a card that is not known");
+    (void)setenv("MGPU_TEST_CARD", card, 1);
+    (void)train(c, &s, DEVICE_HOST, &t);
+    ok(t.n == 26 && n_sol(&t) == 0, "no sol on the host");
+    (void)train(c, &s, DEVICE_CUDA, &t);
+    ok(has_floor(&t, 1, 12, 2, whole) && has_floor(&t, 14, 25, 0, whole) &&
+           has_floor(&t, 26, 26, 0, odd) && n_sol(&t) == 24,
+       "sol is the floor over t_iter, but of captures");
+    /* 4 GiB fit more; of 13 batches eight become one. */
+    ok(t.fits == 32, "a batch of %g fits", t.fits);
+
+    s.train.gradient_accumulation_steps = 3;
+    (void)train(c, &s, DEVICE_CUDA, &t);
+    ok(has_floor(&t, 4, 4, 0, floor_of(spec, card, 4, 3)),
+       "three batches an iteration: of all three");
+    s = *spec;
+    s.train.profile = PROFILE_EPOCH;
+    (void)train(c, &s, DEVICE_CUDA, &t);
+    ok(t.n == 26 && n_sol(&t) == 0, "no sol where a profile slows it down");
+    s = *spec;
+    s.train.on_nan = ON_NAN_SKIP;
+    s.train.optimizer.lr = 1e300;
+    (void)train(c, &s, DEVICE_CUDA, &t);
+    ok(t.sol[1] > 0 && t.sol[25] == 0,
+       "no sol of an iteration that is left out");
+    (void)unsetenv("MGPU_TEST_CARD");
+}
+
 static void test_none(struct comm *c, const struct job_spec *spec)
 {
     struct job_spec s = *spec;
@@ -300,6 +387,7 @@ int main(int argc, char **argv)
         if (mpi_size == 1) {
             count_alone(c, &spec);
             test_copies(c, &spec);
+            test_sol(c, &spec);
         } else if (HAVE_NCCL) {
             count_together(c, &spec);
         }

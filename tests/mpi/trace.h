@@ -13,6 +13,8 @@ struct trace {
     int saves; /* that it told of */
     double loss[ROWS], epoch_loss[4], eval_loss[4];
     int n;
+    double t_iter[ROWS], sol[ROWS]; /* sol 0: not reported */
+    double fits;                    /* batch_fits; 0: not reported */
 };
 
 /* A signal in the middle of iteration `at`, on one rank only: the trainer
@@ -55,12 +57,20 @@ static inline void read_trace(const char *dir, struct trace *t)
             continue;
         const struct metric_iteration *m = &rows[0].iteration;
         const struct metric_epoch *e = &rows[0].epoch;
+        const struct metric_value *v = &rows[0].value;
         if (rows[0].kind == METRIC_ITERATION && m->iteration < ROWS) {
             t->loss[m->iteration] = m->loss;
+            t->t_iter[m->iteration] = m->t_iter;
             t->n = (int)m->iteration > t->n ? (int)m->iteration : t->n;
         } else if (rows[0].kind == METRIC_EPOCH && e->epoch < 4) {
             t->epoch_loss[e->epoch] = e->train_loss;
             t->eval_loss[e->epoch] = e->eval_loss;
+        } else if (rows[0].kind == METRIC_VALUE &&
+                   strcmp(v->name, "batch_fits") == 0) {
+            t->fits = v->value;
+        } else if (rows[0].kind == METRIC_VALUE && v->iteration < ROWS &&
+                   strcmp(v->name, "sol") == 0) {
+            t->sol[v->iteration] = v->value;
         }
     }
     buf_clear(&b);

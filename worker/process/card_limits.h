@@ -11,11 +11,23 @@
 #ifndef MGPU_WORKER_PROCESS_CARD_LIMITS_H
 #define MGPU_WORKER_PROCESS_CARD_LIMITS_H
 
+#include <stdbool.h>
+
+#include "kernels/dtype.h"
+
 struct card_limits {
     double flop_s; /* of products, without sparsity; a product and its sum are
                       two */
     double byte_s; /* of its memory */
 };
+
+/* in   card  its name, as CUDA says it
+ *      tf32  products of fp32 may round their factors to TF32
+ * out  ret   only if true
+ * Returns false for a card that is not in the table, or one without a figure
+ * for the type. */
+bool card_limits_find(const char *card, enum dtype dt, bool tf32,
+                      struct card_limits *ret);
 
 struct card_floor {
     struct card_limits card;

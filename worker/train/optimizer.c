@@ -57,6 +57,17 @@ int64_t optimizer_bytes(const struct job_spec *spec, enum dtype dt, int64_t n)
     return arrays * n * (int64_t)dtype_acc_bytes(dt) + scalars;
 }
 
+double optimizer_moves(const struct job_spec *spec, enum dtype dt, int64_t n)
+{
+    const char *names[OPTIM_ARRAYS];
+    const bool is_plain = spec->train.optimizer.name == OPTIM_SGD &&
+                          spec->train.optimizer.momentum == 0;
+    const int32_t arrays = is_plain ? 0 : names_of(spec, names);
+    const size_t each = optimizer_is_8bit(spec) ? 1 : dtype_acc_bytes(dt);
+    return 2 * (double)n *
+           ((double)dtype_bytes(dt) + (double)arrays * (double)each);
+}
+
 static int fill_blocks(struct optimizer *o, struct error *err)
 {
     float maps[STATE8_MAPS][STATE8_CODES];

@@ -48,6 +48,10 @@ bool optimizer_is_8bit(const struct job_spec *spec);
 /* Bytes of device memory that optimizer_init() will take. */
 int64_t optimizer_bytes(const struct job_spec *spec, enum dtype dt, int64_t n);
 
+/* Bytes that a step reads and writes at least, of n weights of type dt: weights
+ * and state, both ways; gradients are not among them. */
+double optimizer_moves(const struct job_spec *spec, enum dtype dt, int64_t n);
+
 /* in   ranges  cover 0..n; copied */
 int optimizer_init(struct optimizer *ret, struct device *dev,
                    const struct job_spec *spec, enum dtype dt, int64_t n,

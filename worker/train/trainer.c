@@ -43,30 +43,32 @@ static void say_progress(struct trainer *t, double loss)
     if (t->at.batch % tenth != 0 || now_s - t->said_s < say_each_s)
         return;
     t->said_s = now_s;
-    char text[LOSS_CAP], speed[SPEED_CAP];
-    trainer_say(t, "epoch %d/%d: iteration %d/%d, loss %s, %s", t->at.epoch,
+    char text[LOSS_CAP], speed[SPEED_CAP], sol[SOL_TEXT_CAP];
+    trainer_say(t, "epoch %d/%d: iteration %d/%d, loss %s, %s%s", t->at.epoch,
                 t->spec->train.epochs, t->at.batch, t->batches,
                 loss_text(loss, text),
                 speed_text((double)t->at.samples, (double)t->at.tokens,
-                           t->at.epoch_s, speed));
+                           t->at.epoch_s, speed),
+                sol_text(&t->sol, sol));
 }
 
 /* Without data for an evaluation the line leaves it out. */
 static void say_epoch(const struct trainer *t, const struct metric_epoch *e)
 {
     char train[LOSS_CAP], eval[LOSS_CAP], evaluated[60] = "", hits[40] = "";
-    char speed[SPEED_CAP];
+    char speed[SPEED_CAP], sol[SOL_TEXT_CAP];
     if (t->eval_batches > 0)
         (void)snprintf(evaluated, sizeof(evaluated), ", evaluation loss %s",
                        loss_text(e->eval_loss, eval));
     if (!t->model->ops->is_language)
         (void)snprintf(hits, sizeof(hits), ", accuracy %.4f", e->eval_accuracy);
-    trainer_say(t, "epoch %d/%d: %.1f s, training loss %s%s%s, %s", e->epoch,
+    trainer_say(t, "epoch %d/%d: %.1f s, training loss %s%s%s, %s%s", e->epoch,
                 t->spec->train.epochs, e->seconds,
                 loss_text(e->train_loss, train), evaluated, hits,
                 speed_text(e->samples_per_s,
                            isnan(e->tokens_per_s) ? 0 : e->tokens_per_s, 1,
-                           speed));
+                           speed),
+                sol_text(&t->sol, sol));
 }
 
 /* Evaluates; a language model reports the loss as a value of the iteration,
@@ -145,6 +147,7 @@ static int end_epoch(struct trainer *t, struct agreed *ret, struct error *err)
     t->at.epoch++;
     t->at.batch = 0;
     t->at.epoch_s = t->at.loss_sum = 0;
+    sol_next_epoch(&t->sol);
     t->at.samples = t->at.counted = t->at.tokens = 0;
     if (trainer_save_best(t, &v, err) < 0)
         return -1;

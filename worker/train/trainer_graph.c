@@ -73,6 +73,7 @@ void trainer_close_replays(struct trainer *t)
 static bool is_captured(struct trainer *t, struct replay *r, bool failed,
                         struct error *why)
 {
+    t->sol.has_captured = true;
     if (device_graph_end(r, failed, why) < 0) {
         log_warn("worker",
                  "a step cannot be captured, operations are launched one by "

@@ -13,6 +13,7 @@
 #include "worker/train/ema.h"
 #include "worker/train/optimizer.h"
 #include "worker/train/sample_times.h"
+#include "worker/train/sol.h"
 #include "worker/train/trainer.h"
 
 /* A rank that is alive answers within this: others wait for rank 0 while it
@@ -92,6 +93,7 @@ struct trainer {
     int64_t bad_said;        /* samples left out of the last whole epoch */
     struct report_progress progress; /* as last reported */
     struct sample_times samples;     /* rank 0 */
+    struct sol sol;
 
     struct profile *profile;       /* NULL: no profile */
     double profile_s;              /* when its time began; NAN: not yet */

@@ -90,6 +90,7 @@ static int one_batch(struct trainer *t, int32_t part,
     range_begin("data");
     if (trainer_share_batch(t, part, &b, err) < 0)
         return -1;
+    sol_add(&t->sol, t->model, &b);
     m->samples += b.valid;
     if (b.tokens >= 0)
         m->tokens = b.tokens + (m->tokens > 0 ? m->tokens : 0);
@@ -144,6 +145,7 @@ int trainer_pass(struct trainer *t, struct metric_iteration *m,
                  double *ret_loss_sum, struct error *err)
 {
     double loss_sum = 0;
+    sol_begin(&t->sol);
     t->asked = t->weight = t->valid = 0;
     memset(t->values, 0, sizeof(t->values));
     t->has_updated = false;

@@ -59,6 +59,7 @@ static int try_cuda(struct trainer *t, int *ret_missing, struct error *err)
     if (!*ret_missing) {
         assert(dev != NULL); /* none is missing, so mine is there */
         t->dev = dev;
+        t->sol.gpu = index;
         return 0;
     }
     if (dev != NULL)
@@ -137,7 +138,7 @@ static int open_comm(struct trainer *t, struct error *err)
  */
 
 /* All ranks ask for the free memory before one of them takes any. */
-static int check_memory(const struct trainer *t, const struct memory_plan *p,
+static int check_memory(struct trainer *t, const struct memory_plan *p,
                         struct error *err)
 {
     struct comm *c = t->env->comm;
@@ -151,6 +152,7 @@ static int check_memory(const struct trainer *t, const struct memory_plan *p,
             return -1;
         room.gpu = (int64_t)left;
         room.gpu_all = (int64_t)all;
+        t->sol.room = room.gpu;
     }
     if (c->ops->barrier(c, TRAIN_DEADLINE_S, err) < 0)
         return -1;
@@ -191,22 +193,35 @@ static void say_host_memory(const struct trainer *t, int64_t planned)
                     (double)used / mib);
 }
 
-/* Printed before anything is allocated, and refused if it cannot fit. */
-static int plan_memory(struct trainer *t, struct error *err)
+/* The plan with batches that are so many times as large. */
+static int make_plan(const struct trainer *t, int32_t times,
+                     struct memory_plan *ret, struct error *err)
 {
-    struct memory_ask ask = {.spec = t->spec,
+    struct job_spec spec = *t->spec; /* shares what it points to */
+    struct memory_ask ask = {.spec = &spec,
                              .dt = t->dt,
                              .parts = t->parts,
                              .ranks = t->overlaps ? t->comm->size : 1,
                              .is_gpu = !t->dev->host_memory,
-                             .shared = trainer_share_bytes(t)};
-    struct memory_plan p;
-    char line[MEMORY_LINE_CAP];
-    if (t->env->kind->plan(t->spec, t->dt, &t->data, t->comm->size, &ask.model,
+                             .shared = trainer_share_bytes(t) * times};
+    spec.train.batch_size *= times;
+    if (t->env->kind->plan(&spec, t->dt, &t->data, t->comm->size, &ask.model,
                            err) < 0)
         return -1;
     t->source->ops->plan(t->source, &ask.batches, &ask.host);
-    memory_plan_make(&ask, &p);
+    ask.batches *= times;
+    ask.host *= times;
+    memory_plan_make(&ask, ret);
+    return 0;
+}
+
+/* Printed before anything is allocated, and refused if it cannot fit. */
+static int plan_memory(struct trainer *t, struct error *err)
+{
+    struct memory_plan p;
+    char line[MEMORY_LINE_CAP];
+    if (make_plan(t, 1, &p, err) < 0)
+        return -1;
     t->bytes = p.total;
     memory_plan_line(&p, line, sizeof(line));
     trainer_say(t, "%s", line);
@@ -288,6 +303,37 @@ static int open_model(struct trainer *t, struct error *err)
         kind->advise(t->spec, t->dt, &t->data, t->comm->size, advice,
                      sizeof(advice));
     return error_wrap(err, "%s", advice[0] != '\0' ? advice : kind->too_large);
+}
+
+/* The largest of this batch size, twice it, four times ... with a plan that
+ * fits what the GPU had free. Of the batches of an epoch, or of
+ * train.global_batch_size, at least one is left. */
+static int32_t batch_that_fits(const struct trainer *t)
+{
+    const int32_t batch = t->spec->train.batch_size;
+    const int32_t most =
+        t->spec->train.global_batch_size > 0 ? t->parts : t->batches;
+    int32_t times = 1;
+    while (times <= most / 2 && times <= INT32_MAX / 2 / batch) {
+        struct memory_plan p;
+        if (make_plan(t, 2 * times, &p, NULL) < 0 || p.total > t->sol.room)
+            break;
+        times *= 2;
+    }
+    return batch * times;
+}
+
+static void open_sol(struct trainer *t)
+{
+    char line[SOL_LINE_CAP], fits[60] = "";
+    sol_open(&t->sol, t->spec, t->dt, line);
+    if (t->sol.is_on && t->sol.room >= 0 && t->env->comm->rank == 0) {
+        const int32_t batch = batch_that_fits(t);
+        trainer_report_value(t, "batch_fits", -1, batch);
+        (void)snprintf(fits, sizeof(fits), "; train.batch_size %d fits", batch);
+    }
+    if (line[0] != '\0')
+        trainer_say(t, "%s%s", line, fits);
 }
 
 /* ---- the position ---------------------------------------------------------
@@ -374,6 +420,7 @@ int trainer_open(struct trainer *t, const struct train_env *env,
     *t = (struct trainer){.env = env,
                           .spec = env->spec,
                           .eval_accuracy = NAN,
+                          .sol = {.gpu = -1, .room = -1},
                           .said_s = -INFINITY};
     t->progress = (struct report_progress){.iteration = -1,
                                            .iterations_total = -1,
@@ -408,6 +455,7 @@ int trainer_open(struct trainer *t, const struct train_env *env,
         blas_describe(products, sizeof(products));
         trainer_say(t, "products: %s", products);
     }
+    open_sol(t);
     warn_of_mean(t);
     return 0;
 }

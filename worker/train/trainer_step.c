@@ -125,6 +125,7 @@ static int update(struct trainer *t, struct metric_iteration *m,
                         PHASE_END, &took_s, err) < 0)
         return -1;
     t->at.updates++;
+    t->sol.has_updated = true;
     m->t_comm += t->replicate_s;
     m->t_optimizer += took_s - t->replicate_s;
     return 0;
@@ -322,6 +323,24 @@ static void report(struct trainer *t, const struct metric_iteration *m,
     reporter_progress(t->env->reporter, &t->progress);
 }
 
+/* An update moves weights and state, gradients, and what it makes of the
+ * weights: those of 16 bits, and their mean. */
+static double update_bytes(const struct trainer *t)
+{
+    const struct optimizer *o = &t->optimizer;
+    const double n = (double)o->n, own = n * (double)dtype_bytes(t->dt);
+    return optimizer_moves(t->spec, o->dt, o->n) + own +
+           (t->mixed.dev != NULL ? own : 0) +
+           (t->ema.dev != NULL ? 2 * n * (double)dtype_acc_bytes(t->dt) : 0);
+}
+
+static void report_sol(struct trainer *t, const struct metric_iteration *m)
+{
+    const double share = sol_end(&t->sol, update_bytes(t), m->t_iter);
+    if (isfinite(share) && t->env->comm->rank == 0)
+        trainer_report_value(t, "sol", m->iteration, share);
+}
+
 int trainer_step(struct trainer *t, struct agreed *ret, struct error *err)
 {
     const struct clock *clock = t->env->clock;
@@ -346,6 +365,7 @@ int trainer_step(struct trainer *t, struct agreed *ret, struct error *err)
     m.t_iter = now_s(t) - start_s;
     range_end();
     trainer_profile_end(t, m.t_iter, ret);
+    report_sol(t, &m);
     t->at.iteration++;
     model_reached(t->model, t->at.iteration);
     t->at.batch++;

@@ -7,6 +7,7 @@
 
 #include "kernels/exec/exec_device.h"
 #include "tests/tap.h"
+#include "kernels/card_name.h"
 #include "tests/unit/kernels/contract/bed.h"
 
 static void test_search(void)
@@ -72,6 +73,7 @@ static void test_device(void)
     const char *bin = getenv("MGPU_BIN");
     struct device *d = NULL;
     struct error err = ERROR_INIT;
+    char card[CARD_NAME_CAP] = "";
 
     (void)snprintf(path, sizeof(path), "%s/../lib/libmgpu-cuda.so",
                    bin ? bin : ".");
@@ -80,6 +82,9 @@ static void test_device(void)
         return;
     }
     (void)setenv("MGPU_CUDA_PLUGIN", path, 1);
+    ok(device_cuda_card(0, card, &err) == 0 ? card[0] != '\0'
+                                            : err.code == ERR_UNAVAIL,
+       "the card's name, or there is no driver: '%s' %s", card, err.msg);
     int rc = device_cuda_create(0, &d, &err);
     (void)unsetenv("MGPU_CUDA_PLUGIN");
     if (rc < 0) {

@@ -36,6 +36,7 @@
 #include "tests/tap.h"
 #include "worker/cv/mobilenet_internal.h"
 #include "worker/process/card_limits.h"
+#include "worker/train/optimizer.h"
 
 static const double never = 0x1p60; /* as fast as to take no time */
 
@@ -85,6 +86,12 @@ int main(void)
     ok(floor_of(&m, 3, never, 1) == 2 * (forward + backward + head),
        "bytes: %.17g", floor_of(&m, 3, never, 1));
 
+    /* 98,890 weights of two bytes, and a momentum of four, both ways. */
+    const struct job_spec spec = {
+        .train.optimizer = {.name = OPTIM_SGD, .momentum = 0.9}};
+    is_int(m.arch.params, 86080 + 12810, "weights");
+    ok(optimizer_moves(&spec, DT_BF16, m.arch.params) == 98890 * 2 * (2 + 4),
+       "sgd: bytes of an update");
     ok(floor_of(&m, 0, 1, 1) == 0, "no image, no work");
     return tap_done();
 }

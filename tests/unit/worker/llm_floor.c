@@ -10,6 +10,7 @@
 
 #include "kernels/dtype.h"
 #include "tests/tap.h"
+#include "worker/train/optimizer.h"
 
 static const double never = 0x1p60; /* as fast as to take no time */
 
@@ -112,9 +113,24 @@ static void test_full(void)
              "full, tied: no gradient beside the output layer's");
 }
 
+/* Weights are read and written, and so is each mean. */
+static void test_update(void)
+{
+    struct job_spec spec = {.train.optimizer.name = OPTIM_ADAMW};
+    is_exact(optimizer_moves(&spec, DT_BF16, 100), 100 * 2 * (2 + 2 * 4),
+             "adamw: bytes of an update");
+    spec.train.optimizer.name = OPTIM_ADAMW8;
+    is_exact(optimizer_moves(&spec, DT_BF16, 100), 100 * 2 * (2 + 2),
+             "adamw8bit: bytes of an update");
+    spec.train.optimizer.name = OPTIM_SGD;
+    is_exact(optimizer_moves(&spec, DT_F64, 100), 100 * 2 * 8,
+             "sgd without momentum: bytes of an update");
+}
+
 int main(void)
 {
     test_lora();
     test_full();
+    test_update();
     return tap_done();
 }
