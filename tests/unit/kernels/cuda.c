@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels/card_name.h"
 #include "kernels/exec/exec_device.h"
 #include "tests/tap.h"
-#include "kernels/card_name.h"
 #include "tests/unit/kernels/contract/bed.h"
 
 static void test_search(void)
