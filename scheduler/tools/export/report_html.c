@@ -243,6 +243,7 @@ static void add_efficiency(struct page *p, const json_t *eff)
         {"copying", "copying"},
         {"waiting_for_ranks", "waiting for ranks"},
         {"efficiency", "parallel efficiency"},
+        {"sol", "GPU's limit reached"},
         {"gpu_memory", "GPU memory"},
         {"cpu", "CPU"},
         {"limit_used", "time limit used"},
@@ -408,17 +409,22 @@ static void add_all(struct page *p, const json_t *job, const json_t *iterations,
 /* The figures and the advice of --eff. */
 static int read_eff(struct client *c, const char *word, json_t *job,
                     const json_t *iterations, json_t *profile,
-                    const json_t *events, json_t **ret, struct error *err)
+                    const json_t *events, bool has_sol, json_t **ret,
+                    struct error *err)
 {
-    json_t *scaling = NULL;
+    json_t *scaling = NULL, *values = NULL;
     int rc = client_get(c, &scaling, err, "/v1/jobs/%s/scaling", word);
+    if (rc == 0 && has_sol)
+        rc = client_get(c, &values, err, "/v1/jobs/%s/values", word);
     if (rc == 0 && (json_object_set(job, "events",
                                     json_object_get(events, "events")) < 0 ||
-                    json_object_set(job, "profile", profile) < 0))
+                    json_object_set(job, "profile", profile) < 0 ||
+                    (values && json_object_set(job, "values", values) < 0)))
         rc = error_set(err, ERR_NOMEM, "report");
     if (rc == 0)
         rc = show_eff_row(job, iterations, scaling, ret, err);
     json_decref(scaling);
+    json_decref(values);
     return rc;
 }
 
@@ -443,7 +449,8 @@ static int report_one(struct client *c, const char *word, json_t *job,
     if (rc == 0)
         rc = client_get(c, &events, err, "/v1/jobs/%s/events", word);
     if (rc == 0)
-        rc = read_eff(c, word, job, iterations, profile, events, &eff, err);
+        rc = read_eff(c, word, job, iterations, profile, events,
+                      metric_set_find(&own, "sol") != NULL, &eff, err);
     if (rc == 0) {
         read_log(c, word, field_int(json_object_get(job, "job"), "attempt", 0),
                  log);

@@ -175,26 +175,33 @@ int fetch_profile(struct client *c, const struct fetch *f, const char *word,
 enum { EFF_JOBS = 50, EFF_ROWS = 2000, EFF_EVENTS = 16 };
 enum { EFF_PART = 1000 }; /* jobs per request */
 
-/* GPU and CPU usage are in the profile, if the job has one, and in the events;
- * adds both to the job. */
-static int add_used(struct client *c, const char *word, json_t *reply,
-                    struct error *err)
+/* GPU and CPU usage are in the profile, if the job has one, in the events, and
+ * in the values of a training; adds them to the job.
+ * in  query  which rows of its iterations are looked at */
+static int add_used(struct client *c, const char *word, const char *query,
+                    json_t *reply, struct error *err)
 {
-    json_t *events = NULL, *profile = NULL;
-    const json_t *spec = json_object_get(json_object_get(reply, "job"), "spec");
+    json_t *events = NULL, *profile = NULL, *values = NULL;
+    const json_t *job = json_object_get(reply, "job");
+    const json_t *spec = json_object_get(job, "spec");
+    const bool trains = strcmp(field_str(job, "kind"), "command") != 0;
     const char *mode = field_str(json_object_get(spec, "train"), "profile");
     int rc = client_get(c, &events, err, "/v1/jobs/%s/events?last=1&limit=%d",
                         word, (int)EFF_EVENTS);
     if (rc == 0 && *mode && strcmp(mode, "off") != 0)
         rc = client_get(c, &profile, err, "/v1/jobs/%s/profile?last=1&limit=%d",
                         word, (int)EFF_ROWS);
+    if (rc == 0 && trains)
+        rc = client_get(c, &values, err, "/v1/jobs/%s/values%s", word, query);
     if (rc == 0 &&
         ((events && json_object_set(reply, "events",
                                     json_object_get(events, "events")) < 0) ||
-         (profile && json_object_set(reply, "profile", profile) < 0)))
+         (profile && json_object_set(reply, "profile", profile) < 0) ||
+         (values && json_object_set(reply, "values", values) < 0)))
         rc = error_set(err, ERR_NOMEM, "reply");
     json_decref(events);
     json_decref(profile);
+    json_decref(values);
     return rc;
 }
 
@@ -205,7 +212,7 @@ static int eff_of(struct client *c, const struct fetch *f, const char *word,
     json_t *job = NULL, *its = NULL, *scaling = NULL, *row = NULL;
     int rc = client_get(c, &job, err, "/v1/jobs/%s", word);
     if (rc == 0)
-        rc = add_used(c, word, job, err);
+        rc = add_used(c, word, query, job, err);
     if (rc == 0)
         rc = client_get(c, &its, err, "/v1/jobs/%s/iterations%s", word, query);
     if (rc == 0)

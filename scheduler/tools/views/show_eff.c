@@ -16,6 +16,7 @@
 
 #include "jobs/state.h"
 #include "scheduler/tools/common/client.h"
+#include "scheduler/tools/common/gpu_figures.h"
 #include "scheduler/tools/views/show.h"
 
 enum { BAR = 30, WARM_UP = 3, RANKS_MAX = 1024 };
@@ -32,6 +33,7 @@ struct figures {
     size_t n;
     double rank_s[RANKS_MAX]; /* a rank's own work */
     int ranks;
+    struct gpu_figures gpus;
 };
 
 static double cell_of(const json_t *reply, const json_t *row, const char *name)
@@ -54,7 +56,7 @@ static void drop_unknown(const json_t *reply, struct figures *f)
         f->compute = NAN;
 }
 
-static void gather(const json_t *reply, struct figures *f)
+static void gather(const json_t *job, const json_t *reply, struct figures *f)
 {
     const json_t *rows = json_object_get(reply, "rows");
     double first = NAN;
@@ -86,30 +88,7 @@ static void gather(const json_t *reply, struct figures *f)
         f->n++;
     }
     drop_unknown(reply, f);
-}
-
-/* The memory use of the fullest GPU at the end of an epoch, among the GPUs that
- * were sampled; NAN: none was. */
-static double gpu_memory_of(const json_t *reply)
-{
-    const json_t *profile = json_object_get(reply, "profile");
-    int c_name = cells_column(profile, "metric");
-    int c_bytes = cells_column(profile, "bytes");
-    double used = NAN, total = NAN;
-    size_t i;
-    json_t *row;
-    json_array_foreach(json_object_get(profile, "rows"), i, row)
-    {
-        const char *name =
-            c_name < 0 ? NULL
-                       : json_string_value(json_array_get(row, (size_t)c_name));
-        double bytes = show_cell(row, c_bytes);
-        if (name && strcmp(name, "memory of the GPU, in use") == 0)
-            used = fmax(used, bytes); /* if one is NAN, the other counts */
-        else if (name && strcmp(name, "memory of the GPU, total") == 0)
-            total = fmax(total, bytes);
-    }
-    return total > 0 ? used / total : NAN;
+    f->gpus = gpu_figures_of(job, reply);
 }
 
 /* CPU usage from the final report of the last attempt's worker; if there is
@@ -131,24 +110,6 @@ static double cpu_of(const json_t *reply)
             continue;
         share = (double)cpu_ms / (double)cores_ms;
         is_said = strcmp(field_str(e, "event"), "report") == 0;
-    }
-    return share;
-}
-
-/* Use of a command's GPUs, as its worker sampled it; NAN: it did not. */
-static double gpu_busy_of(const json_t *reply)
-{
-    int64_t attempt = field_int(json_object_get(reply, "job"), "attempt", 0);
-    double share = NAN;
-    size_t i;
-    json_t *e;
-    json_array_foreach(json_object_get(reply, "events"), i, e)
-    {
-        const json_t *detail = json_object_get(e, "detail");
-        int64_t gpus_ms = field_int(detail, "gpus_ms", 0);
-        if (field_int(e, "attempt", 0) == attempt && gpus_ms > 0)
-            share =
-                (double)field_int(detail, "gpu_busy_ms", 0) / (double)gpus_ms;
     }
     return share;
 }
@@ -371,7 +332,7 @@ static void tell_warm_up(FILE *out, const struct figures *f)
 }
 
 /* Not of one machine, where they may be slots of the CPU. */
-static int note_gpus(FILE *out, const json_t *reply)
+static int note_gpus(FILE *out, const json_t *reply, const struct figures *f)
 {
     const json_t *job = json_object_get(reply, "job");
     const char *id = field_str(job, "native_id");
@@ -379,8 +340,7 @@ static int note_gpus(FILE *out, const json_t *reply)
     bool is_slurm = *id && id[strspn(id, "0123456789")] == '\0';
 
     (void)job_state_from_name(field_str(job, "state"), &state);
-    if (!is_slurm || field_int(job, "gpus", 0) < 1 ||
-        isfinite(gpu_busy_of(reply)) ||
+    if (!is_slurm || field_int(job, "gpus", 0) < 1 || isfinite(f->gpus.busy) ||
         strcmp(field_str(job, "kind"), "command") != 0)
         return 0;
     (void)fputs(job_state_is_final(state)
@@ -402,9 +362,11 @@ static void all_notes(FILE *out, const json_t *reply, const struct figures *f,
     int n = 0;
     if (f->n > 0 && f->iter > 0)
         n += note_data(out, job, f) + note_copy(out, job, f) +
-             note_comm(out, gpus, f) + note_late(out, f);
+             note_comm(out, gpus, f) + note_late(out, f) +
+             gpu_figures_note(out, job, &f->gpus, f->compute / f->iter,
+                              fmax(f->comm, fmax(f->data, f->copy)) / f->iter);
     n += note_efficiency(out, gpus, efficiency) + note_limit(out, reply) +
-         note_gpus(out, reply);
+         note_gpus(out, reply, f);
     *ret_n = n;
 }
 
@@ -464,8 +426,9 @@ static int put_shares(json_t *row, const json_t *reply, const struct figures *f,
         {"copying", f->copy / whole},
         {"waiting_for_ranks", f->comm / whole},
         {"efficiency", field_int(job, "gpus", 0) > 1 ? efficiency : NAN},
-        {"gpus_busy", gpu_busy_of(reply)},
-        {"gpu_memory", gpu_memory_of(reply)},
+        {"gpus_busy", f->gpus.busy},
+        {"gpu_memory", f->gpus.memory},
+        {"sol", f->gpus.limit},
         {"cpu", cpu_of(reply)},
         {"limit_used", used},
     };
@@ -490,7 +453,7 @@ int show_eff_row(const json_t *reply, const json_t *iterations,
     json_t *row = mem ? json_object() : NULL;
     int n = 0, bad = row ? 0 : -1;
     if (mem) {
-        gather(iterations, f);
+        gather(reply, iterations, f);
         all_notes(mem, reply, f, efficiency, &n);
         bad |= fclose(mem);
     }
@@ -523,12 +486,13 @@ int show_eff_rows(const struct show_conf *s, const json_t *reply,
         {"USER", RENDER_LEFT},   {"GPUS", RENDER_RIGHT},
         {"COMP", RENDER_RIGHT},  {"DATA", RENDER_RIGHT},
         {"COPY", RENDER_RIGHT},  {"RANKS", RENDER_RIGHT},
-        {"EFF", RENDER_RIGHT},   {"LIMIT", RENDER_RIGHT},
-        {"NOTES", RENDER_RIGHT},
+        {"EFF", RENDER_RIGHT},   {"SOL", RENDER_RIGHT},
+        {"LIMIT", RENDER_RIGHT}, {"NOTES", RENDER_RIGHT},
     };
     static const char *const shares[] = {"computing",  "waiting_for_data",
                                          "copying",    "waiting_for_ranks",
-                                         "efficiency", "limit_used"};
+                                         "efficiency", "sol",
+                                         "limit_used"};
     struct render_table *t = NULL;
     int rc = render_table_create(columns, sizeof(columns) / sizeof(*columns),
                                  &t, err);
@@ -556,7 +520,8 @@ int show_eff_rows(const struct show_conf *s, const json_t *reply,
         (void)fputs(
             "\nShares of the iterations' time, without the first three: "
             "computing, waiting for\ndata, copying, waiting for ranks; EFF "
-            "against one GPU; of the time limit.\n--eff JOB has the notes.\n",
+            "against one GPU; SOL of the GPU's\nlimit; of the time limit. "
+            "--eff JOB has the notes.\n",
             s->out);
     render_table_destroy(t);
     return rc;
@@ -571,7 +536,7 @@ int show_eff(const struct show_conf *s, const json_t *reply,
     struct figures *f = calloc(1, sizeof(*f));
     if (!f)
         return error_set(err, ERR_NOMEM, "figures");
-    gather(iterations, f);
+    gather(reply, iterations, f);
     if (f->n == 0 || f->iter <= 0) {
         (void)fputs(f->n == 0
                         ? "no iterations recorded beyond the first three\n"
@@ -584,8 +549,9 @@ int show_eff(const struct show_conf *s, const json_t *reply,
         known_bar(s, "waiting for ranks", f->comm / f->iter);
     }
     bar(s, "parallel efficiency", gpus > 1 ? efficiency : NAN);
-    bar(s, "GPUs busy", gpu_busy_of(reply));
-    known_bar(s, "GPU memory", gpu_memory_of(reply));
+    bar(s, "GPU's limit reached", f->gpus.limit);
+    bar(s, "GPUs busy", f->gpus.busy);
+    known_bar(s, "GPU memory", f->gpus.memory);
     known_bar(s, "CPU", cpu_of(reply));
     known_bar(s, "time limit used",
               field_real(job, "elapsed_s") / field_real(job, "limit_s"));

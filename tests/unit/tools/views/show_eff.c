@@ -350,16 +350,16 @@ static void test_rows(void)
     (void)fclose(conf.out);
     is_str(
         shown,
-        "JOBID  NAME   USER  GPUS  COMP  DATA  COPY  RANKS   EFF  LIMIT  "
+        "JOBID  NAME   USER  GPUS  COMP  DATA  COPY  RANKS   EFF  SOL  LIMIT  "
         "NOTES\n"
-        "    7  a\\x1b  ann      2  90 %   2 %   1 %    5 %  90 %    2 %  "
+        "    7  a\\x1b  ann      2  90 %   2 %   1 %    5 %  90 %    -    2 %  "
         "    1\n"
-        "    7  a\\x1b  ann      2     -     -     -      -     -    2 %  "
+        "    7  a\\x1b  ann      2     -     -     -      -     -    -    2 %  "
         "    1\n\n"
         "Shares of the iterations' time, without the first three: computing, "
         "waiting for\n"
-        "data, copying, waiting for ranks; EFF against one GPU; of the time "
-        "limit.\n--eff JOB has the notes.\n",
+        "data, copying, waiting for ranks; EFF against one GPU; SOL of the "
+        "GPU's\nlimit; of the time limit. --eff JOB has the notes.\n",
         "a row each, and what is not known is -");
     json_decref(both);
     json_decref(with);
