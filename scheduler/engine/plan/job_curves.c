@@ -55,14 +55,18 @@ static void build(struct eng_model *m, const struct eng_view *t)
     m->curve.largest = throughput_largest(&m->m);
 }
 
+static double interval_s(const struct engine *e)
+{
+    double own_s = e->parts.conf->goodput.interval_s;
+
+    return own_s > 0 ? own_s : policy_goodput_default.interval_s;
+}
+
 double eng_curves_next(const struct engine *e)
 {
-    double interval_s = e->parts.conf->goodput.interval_s;
-
-    if (e->policy != &policy_goodput || e->n_active == 0)
-        return INFINITY;
-    return eng_now(e) +
-           (interval_s > 0 ? interval_s : policy_goodput_default.interval_s);
+    return e->policy == &policy_goodput && e->n_active > 0
+               ? eng_now(e) + interval_s(e)
+               : (double)INFINITY;
 }
 
 static enum policy_goal goal_of(const struct job *job)
@@ -170,7 +174,9 @@ void eng_curves_view(struct engine *e, struct eng_view *t,
     struct eng_model *m = NULL;
 
     g->share = rec->share;
-    g->startable_s = io->state == JOB_QUEUED ? eng_startable_s(e, rec) : 0;
+    /* Those for which it was paused start before it. */
+    g->startable_s =
+        io->state == JOB_QUEUED ? rec->paused_s + interval_s(e) : 0;
     g->goal = goal_of(&rec->job);
     g->min_efficiency = rec->job.min_efficiency;
     m = eng_model_of(e, rec);

@@ -163,9 +163,6 @@ int eng_intend(struct engine *e, struct job_record *rec, int32_t nodes,
  * or that leaves for another size. */
 void eng_view_resize(const struct engine *e, const struct job_record *rec,
                      struct policy_job *io);
-/* A job that the policy has paused waits for an interval, so that those for
- * which it was paused start before it. -INFINITY: it was not */
-double eng_startable_s(const struct engine *e, const struct job_record *rec);
 /* Stages the resize that a policy decides. err ERR_NOMEM */
 int eng_resize(struct engine *e, struct job_record *rec,
                const struct policy_decision *w, struct error *err) MUST_CHECK;

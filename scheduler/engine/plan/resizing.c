@@ -59,14 +59,6 @@ static double again_s(const struct job_record *rec, uint32_t most)
                : rec->resized_s[(rec->n_resizes - most) % ENG_RESIZES] + HOUR_S;
 }
 
-double eng_startable_s(const struct engine *e, const struct job_record *rec)
-{
-    double interval_s = e->parts.conf->goodput.interval_s;
-
-    return rec->paused_s +
-           (interval_s > 0 ? interval_s : policy_goodput_default.interval_s);
-}
-
 static void view_turn(const struct engine *e, const struct job_record *rec,
                       struct policy_job_goodput *io)
 {
