@@ -18,11 +18,8 @@ static struct policy_rate rate_of(const struct gp_job *j, int32_t i)
 /* Value of each GPU that size `to` has more than size `from`; from -1: none. */
 static double gain(const struct gp_job *j, int32_t from, int32_t to)
 {
-    double value = from < 0 ? 0 : j->sizes[from].value;
-    int32_t gpus = from < 0 ? 0 : j->sizes[from].gpus;
-
-    return j->weight * (j->sizes[to].value - value) /
-           (j->sizes[to].gpus - gpus);
+    return j->weight * (j->sizes[to].value - j->sizes[from].value) /
+           (j->sizes[to].gpus - j->sizes[from].gpus);
 }
 
 /* The size above the chosen one that is worth most for each further GPU; -1:

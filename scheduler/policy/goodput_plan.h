@@ -14,7 +14,8 @@
 
 /* A size that a job may have now. The values are those of a job of weight 1:
  * jobs that wait for GPUs with equal bounds share their sizes. In an array of
- * them, the one before the first has no GPUs and no value. */
+ * them, the one before the first has no GPUs; its value is 0, and below that
+ * for a live job. */
 struct gp_size {
     int32_t nodes, per_node, gpus;
     bool is_efficient; /* it may be chosen while others want the GPUs */

@@ -4,7 +4,8 @@
  * size, and p < 1 because the first GPUs of a job bring its end nearer than the
  * last. rho is what is left of a change after its cost, see docs/policy.md. It
  * is 1 for a job that waits, so such jobs differ in their weights only: a plan
- * computes the sizes of a class of jobs once, as a ladder.
+ * computes the sizes of a class of jobs once, as a ladder. A live job that is
+ * paused loses its restart: for it no GPU is worth less than nothing.
  */
 #include <assert.h>
 #include <math.h>
@@ -14,6 +15,9 @@
 #include "scheduler/policy/goodput_plan.h"
 
 static const double RHO_MIN = 0.02;
+/* A pause costs no more than so many times the value of the smallest size: a
+ * job that has a minute left gives way to one that weighs more than that. */
+static const double LOSS_MAX = 3;
 
 static double floor_of(const struct policy_job *job, double conf)
 {
@@ -204,21 +208,32 @@ bool gp_sizes_list(struct gp *g, struct gp_job *j)
     return j->n > 0;
 }
 
-/* What is left of the value of a change after its cost. */
-static double rho(const struct gp *g, const struct gp_job *j, double left_s)
+/* The part of what the job does until then that a restart takes: what it cost
+ * lately and the hysteresis, over the time that is left, or the horizon. */
+static double loss(const struct gp *g, const struct gp_job *j, double left_s)
 {
     const struct policy_job *job = j->job;
     double cost_s = isnan(job->cost_s) ? POLICY_COST_S : job->cost_s;
     double most_s =
         isfinite(left_s) ? fmin(left_s, g->conf.horizon_s) : g->conf.horizon_s;
 
-    return fmax(RHO_MIN, 1 - (cost_s + g->conf.hysteresis_s) / most_s);
+    return (cost_s + g->conf.hysteresis_s) / most_s;
+}
+
+/* What is left of the value of a change after its cost. */
+static double rho(const struct gp *g, const struct gp_job *j, double left_s)
+{
+    return fmax(RHO_MIN, 1 - loss(g, j, left_s));
 }
 
 void gp_sizes_value_changes(const struct gp *g, struct gp_job *j)
 {
     double one = j->left_one_s * j->job->goodput.curve->one_per_s;
+    struct gp_size *none = &j->sizes[-1];
+    double lost = loss(g, j, one / j->sizes[j->now].rate->per_s);
 
+    /* The job has to start once more, with its smallest size at least. */
+    none->value = none->hoped = -fmin(lost, LOSS_MAX) * j->sizes[0].value;
     for (int32_t k = 0; k < j->n; k++) {
         struct gp_size *s = &j->sizes[k];
         bool is_more = s->hoped > s->value;

@@ -63,6 +63,7 @@ bench-llm: $(B)/tests/bench/llm_step
 sim-bench: $(B)/bin/mgpu-sim $(B)/tests/bench/goodput
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) SUITES="$(SUITES)" \
 	    tests/bench/sim/goodput.sh
+	$(Q)MGPU_BIN=$(abspath $(B)/bin) tests/bench/sim/attacks.sh
 	$(Q)$(B)/tests/bench/goodput
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) PHILLY=$(PHILLY) tests/bench/sim.sh
 

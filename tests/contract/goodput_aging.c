@@ -20,7 +20,7 @@ static const double STEP_S = 60, COST_S = 30, DAY_S = 86400;
 static const double LONG_S = 60000, LONG_EACH_S = 43200;
 static const double SHORT_S = 600, SHORTEST_S = 300;
 static const double LOAD = 0.8;
-/* 2.9 is seen with aging, 4.5 without. */
+/* 2.5 is seen with aging, 4.3 without. */
 static const double SLOWDOWN_MAX = 4;
 
 struct run {

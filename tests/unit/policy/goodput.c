@@ -217,6 +217,26 @@ static void test_changes(void)
     is_text(&t, "5- 3=0 4=0", "two of four wait for a short job");
 }
 
+/* A pause costs a restart. */
+static void test_pause(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    setup(&t, &c, 1);
+    t.nodes[0].gpus_total = t.nodes[0].gpus_free = 1;
+    struct policy_job *job = running(&t, &c, 0, 5000, 0, 1, 600);
+    elastic(&t, &c, 0, 4000);
+    is_text(&t, "2- 1=0", "a shorter job takes the GPU of a long one");
+    job->cost_s = 900;
+    is_text(&t, "2-", "not if that takes long to start again");
+    t.jobs[1].goodput.left_one_s = 300;
+    t.v.goodput.length_weight = 1;
+    is_text(&t, "2- 1=0", "but if it is worth the restart");
+    job->goodput.left_one_s = 400;
+    is_text(&t, "2-", "not if the other is about to end");
+}
+
 /* Beyond its resizes of the hour. */
 static void test_beyond(void)
 {
@@ -247,7 +267,7 @@ static void test_beyond(void)
     job->goodput.resizable_s = t.v.now_s + 1;
     running(&t, &c, 0, 1e5, 1, 4, 600);
     elastic(&t, &c, 0, 500);
-    is_text(&t, "3- 2=0", "another makes room for what waits");
+    is_text(&t, "3- 2=1", "another makes room for what waits");
 }
 
 static void test_nodes(void)
@@ -411,11 +431,8 @@ static double total(const struct gp *g)
 {
     double v = 0;
 
-    for (size_t i = 0; i < g->n; i++)
-        v +=
-            g->jobs[i].chosen < 0
-                ? 0
-                : g->jobs[i].weight * g->jobs[i].sizes[g->jobs[i].chosen].value;
+    for (size_t i = 0; i < g->n; i++) /* of a pause: sizes[-1] */
+        v += g->jobs[i].weight * g->jobs[i].sizes[g->jobs[i].chosen].value;
     return v;
 }
 
@@ -424,7 +441,8 @@ static double best_of(const struct gp *g, size_t i, int32_t left)
 {
     if (i == g->n)
         return 0;
-    double best = best_of(g, i + 1, left);
+    double best = g->jobs[i].weight * g->jobs[i].sizes[-1].value +
+                  best_of(g, i + 1, left);
     for (int32_t k = 0; k < g->jobs[i].n; k++) {
         const struct gp_size *s = &g->jobs[i].sizes[k];
         if (s->gpus > left || !s->is_efficient)
@@ -570,6 +588,7 @@ int main(void)
     test_unknown();
     test_bounds();
     test_changes();
+    test_pause();
     test_beyond();
     test_nodes();
     test_types();
