@@ -68,6 +68,11 @@ NVTX  ?= $(if $(wildcard $(cuda_include)/nvtx3/nvToolsExt.h),1,0)
 NCCL  ?= $(if $(wildcard /usr/include/nccl.h $(cuda_include)/nccl.h),$(CUDA),0)
 SLURM ?= $(if $(wildcard /usr/include/slurm/slurm.h),1,0)
 MUNGE ?= $(if $(wildcard /usr/include/munge.h),1,0)
+# Opened at run time under the name that a program that links it would ask for.
+dnnl_library := $(shell objdump -p "$$($(CC) -print-file-name=libdnnl.so)" \
+                  2>/dev/null | awk '$$1 == "SONAME" { print $$2 }')
+DNNL  ?= $(if $(and $(wildcard /usr/include/dnnl.h),$(dnnl_library)),1,0)
+dnnl_cppflags := -DHAVE_DNNL=$(DNNL) -DDNNL_LIBRARY='"$(dnnl_library)"'
 
 # ---- flags ----------------------------------------------------------------
 WERROR ?= -Werror
@@ -165,7 +170,8 @@ absent := %_cuda.cu %_cuda.c $(if $(filter 0,$(NCCL)),%_nccl.c) \
           $(if $(filter 0,$(CUPTI)),%_cupti.c) \
           $(if $(filter 0,$(NVTX)),%_nvtx.c) \
           $(if $(filter 0,$(SLURM)),%_slurm.c) \
-          $(if $(filter 0,$(MUNGE)),%_munge.c)
+          $(if $(filter 0,$(MUNGE)),%_munge.c) \
+          $(if $(filter 0,$(DNNL)),%_dnnl.c)
 
 # Of a folder, and of a layer.
 room_srcs = $(filter-out $(absent) $(mains),$(sort $(wildcard $(1)/*.c \
@@ -227,7 +233,8 @@ all: $(bins) $(plugin) $(schema)
 flags := $(CC) $(cppflags) $(cuda_cflags) $(cflags) $(CXX) $(kflags) \
          $(cxxflags) $(NVCC) $(nvflags)
 files := $(foreach l,$(layers),$(call srcs,$(l)))
-$(B)/flags $(B)/files: $(B)/%: FORCE
+dnnl := $(DNNL) $(dnnl_library)
+$(B)/flags $(B)/files $(B)/dnnl: $(B)/%: FORCE
 	@mkdir -p $(@D)
 	@echo '$($*)' | cmp -s - $@ || echo '$($*)' > $@
 FORCE:
@@ -245,6 +252,10 @@ $(B)/obj/scheduler/tools/export/html_page.o: \
 	  scheduler/tools/export/report.js)
 $(B)/obj/%_mpi.o $(B)/obj/tests/mpi/%.o $(B)/obj/worker/main.o: \
 	cppflags += $(mpi_cflags)
+# Of three files alone, so that no other one depends on it.
+$(patsubst %,$(B)/obj/kernels/%.o,blas_host gemm_host gemm_dnnl): $(B)/dnnl
+$(patsubst %,$(B)/obj/kernels/%.o,blas_host gemm_host gemm_dnnl): \
+	cppflags += $(dnnl_cppflags)
 $(B)/obj/%_nccl.o $(B)/obj/%_cupti.o $(B)/obj/%_nvtx.o: \
 	cppflags += $(cuda_cflags)
 

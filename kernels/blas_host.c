@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "kernels/gemm_dnnl.h"
 #include "kernels/host_cpu.h"
 
 static const char library[] = "libopenblas.so.0";
@@ -116,6 +117,9 @@ static int open_library(struct blas *ret, struct error *err)
         find(lib, "openblas_set_num_threads", &ret->set_num_threads, err) < 0)
         return -1; /* it stays: its threads may run */
     describe(lib, is_users, ret);
+#if HAVE_DNNL
+    gemm_dnnl_open();
+#endif
     return 0;
 }
 
@@ -140,7 +144,11 @@ const struct blas *blas_opened(void)
 
 void blas_describe(char *buf, size_t cap)
 {
-    (void)snprintf(buf, cap, "OpenBLAS %s with core type %s%s%s%s",
+    char narrow[128] = "";
+#if HAVE_DNNL
+    gemm_dnnl_describe(narrow, sizeof(narrow));
+#endif
+    (void)snprintf(buf, cap, "OpenBLAS %s with core type %s%s%s%s%s",
                    blas.version, blas.core, blas.note[0] ? " (" : "", blas.note,
-                   blas.note[0] ? ")" : "");
+                   blas.note[0] ? ")" : "", narrow);
 }

@@ -28,7 +28,8 @@ struct blas {
 int blas_open(struct error *err) MUST_CHECK;
 /* After that. */
 const struct blas *blas_opened(void);
-/* "OpenBLAS 0.3.21 with core type Haswell", and its note in parentheses. */
+/* "OpenBLAS 0.3.21 with core type Haswell", its note in parentheses, and " and
+ * oneDNN 2.6.3 with AVX2" where that is opened, too. */
 void blas_describe(char *buf, size_t cap);
 
 #endif

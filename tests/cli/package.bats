@@ -21,6 +21,7 @@ cuda() { if [ -e "$MGPU_BIN/../lib/libmgpu-cuda.so" ]; then echo 1; else echo 0;
     dpkg-deb --field "$deb" Depends | grep -q 'libsqlite3-0.*openmpi-bin'
     # It is opened, so that no tool finds it.
     dpkg-deb --field "$deb" Depends | grep -q 'libopenblas0-openmp | libopenblas0'
+    dpkg-deb --field "$deb" Recommends | grep -q 'libdnnl2 | libdnnl3.6'
     mkdir -p "$root"/var/lib/dpkg/updates "$root"/var/lib/dpkg/info
     : >"$root/var/lib/dpkg/status"
     if [ "$(id -u)" -eq 0 ]; then # what it needs is not in this root

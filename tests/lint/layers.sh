@@ -65,6 +65,7 @@ door() {
     nccl.h)         echo '_nccl' ;;
     cuda* | cublas*) echo '_cuda' ;;
     cblas.h)        echo '_host' ;;
+    dnnl*)          echo '_dnnl' ;;
     cupti*)         echo '_cupti' ;;
     nvtx3/*)        echo '_nvtx' ;;
     event2/* | curl/*) echo 'http_*' ;;

@@ -51,7 +51,7 @@ lint: all
 	$(Q)clang-format --dry-run -Werror $(c_files)
 	$(Q)printf '%s\n' $(tidy_files) | xargs -P $(JOBS) -I FILE \
 	    clang-tidy --quiet $(tidy_args) FILE -- $(cppflags) $(mpi_cflags) \
-	    $(cuda_cflags) -std=c11
+	    $(cuda_cflags) $(dnnl_cppflags) -std=c11
 	$(Q)cppcheck -j $(JOBS) --quiet --error-exitcode=1 --inline-suppr --std=c11 -I. \
 	    --enable=warning,performance,portability $(filter %.c,$(c_files))
 	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps .ci/nightly .ci/debian13 .ci/stage.sh contrib/deb/build contrib/notify/* jobs/examples/*.sh \
