@@ -19,6 +19,9 @@ enum {
     OPT_SINCE,
     OPT_UNTIL,
     OPT_TABLES,
+    OPT_ELASTIC,
+    OPT_SCALING,
+    OPT_PROCS,
     OPT_BATCH,
     OPT_REQUEST,
     OPT_ROUND,
@@ -45,10 +48,11 @@ static const struct opt opts[] = {
      "policy, and keys of mgpu.yaml without 'scheduler.'; repeat it to "
      "compare"},
     {OPT_CONFIG, 0, "config", "FILE", "mgpu.yaml; without it the defaults"},
-    {OPT_CLUSTER, 0, "cluster", "NxG[:TYPE],...",
-     "nodes with so many GPUs each, such as 4x8:h100,2x4"},
+    {OPT_CLUSTER, 0, "cluster", "NxG[:TYPE],...|slurm:FILE",
+     "nodes with so many GPUs each, such as 4x8:h100,2x4, or the output of "
+     "scontrol show node"},
     {OPT_TRACE, 0, "trace", "FORMAT:FILE",
-     "jobs to run: csv, mgpu, pollux or gavel"},
+     "jobs to run: sacct, swf, csv, mgpu, pollux or gavel"},
     {OPT_FROM_DB, 0, "from-db", "STATE_DIR",
      "replay the jobs of a daemon's state directory"},
     {OPT_SINCE, 0, "since", "TIME",
@@ -56,6 +60,13 @@ static const struct opt opts[] = {
     {OPT_UNTIL, 0, "until", "TIME", "with --from-db: submitted before TIME"},
     {OPT_TABLES, 0, "tables", "FORMAT:PATH",
      "speeds of jobs: mgpu:FILE.csv, pollux:DIR or gavel:FILE.json"},
+    {OPT_ELASTIC, 0, "elastic", "PERCENT%|user=NAME|name=PATTERN",
+     "these jobs of sacct and swf take a quarter to four times their GPUs"},
+    {OPT_SCALING, 0, "scaling", "LAW",
+     "speed of elastic jobs: linear, amdahl:PART (amdahl:0.95), "
+     "power:EXPONENT or table:FILE"},
+    {OPT_PROCS, 0, "procs-per-gpu", "N",
+     "in a swf trace, N processors are a GPU (1)"},
     {OPT_BATCH, 0, "batch", "fixed|adaptive",
      "global batch of pollux jobs: the trace's, or the best one"},
     {OPT_REQUEST, 0, "request", "elastic|trace|N",
@@ -105,6 +116,7 @@ void sim_args_init(struct sim_args *a)
         .since_s = NAN,
         .until_s = NAN,
         .seeds = 100,
+        .procs_per_gpu = 1,
         .conf = {.round_s = 60, .restart_s = 30, .limit_factor = 3, .seed = 1}};
 }
 
@@ -241,6 +253,10 @@ static const char **text_of(struct sim_args *a, int id)
         return &a->from_db;
     case OPT_TABLES:
         return &a->tables;
+    case OPT_ELASTIC:
+        return &a->elastic;
+    case OPT_SCALING:
+        return &a->scaling;
     case OPT_JSON:
         return &a->json;
     case OPT_JOBS:
@@ -309,6 +325,10 @@ int sim_args_option(void *arg, const struct opt *o, const char *value,
         rc = whole("seed", value, UINT32_MAX, &n, err);
         a->conf.seed = (uint32_t)n;
         return rc;
+    case OPT_PROCS:
+        rc = whole("procs-per-gpu", value, 65536, &n, err);
+        a->procs_per_gpu = (int32_t)n;
+        return rc;
     case OPT_SEEDS:
         rc = whole("seeds", value, 1000000, &n, err);
         a->seeds = (int32_t)n;
@@ -337,14 +357,19 @@ int sim_args_check(const struct sim_args *a, int n_operands, struct error *err)
         lack = "--cluster, such as --cluster 4x8";
     else if (a->from_db && a->tables)
         lack = "--from-db has its own speeds: leave out --tables";
+    else if (a->scaling && !a->elastic)
+        lack = "--elastic with --scaling";
+    else if (a->elastic && (!a->trace || (strncmp(a->trace, "sacct:", 6) != 0 &&
+                                          strncmp(a->trace, "swf:", 4) != 0)))
+        lack = "--elastic with --trace sacct:FILE or swf:FILE";
     return lack ? error_set(err, ERR_USAGE, "expected %s", lack) : 0;
 }
 
 int sim_args_trace(const char *text, enum trace_format *ret,
                    const char **ret_file, struct error *err)
 {
-    for (int f = 0; trace_format_name((enum trace_format)f); f++) {
-        const char *name = trace_format_name((enum trace_format)f);
+    for (int f = 0; trace_file_format_name((enum trace_format)f); f++) {
+        const char *name = trace_file_format_name((enum trace_format)f);
         size_t n = strlen(name);
         if (strncmp(text, name, n) != 0 || text[n] != ':' || !text[n + 1])
             continue;
@@ -353,7 +378,7 @@ int sim_args_trace(const char *text, enum trace_format *ret,
         return 0;
     }
     return error_set(err, ERR_USAGE,
-                     "'%.80s' is not FORMAT:FILE with csv, mgpu, pollux or "
-                     "gavel",
+                     "'%.80s' is not FORMAT:FILE with csv, mgpu, pollux, "
+                     "gavel, sacct or swf",
                      text);
 }

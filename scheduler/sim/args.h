@@ -3,6 +3,7 @@
 #define MGPU_SCHEDULER_SIM_ARGS_H
 
 #include "scheduler/sim/run/sim_run.h"
+#include "scheduler/sim/trace_file.h"
 #include "scheduler/tools/common/options.h"
 
 enum { SIM_POLICIES_MAX = 8 };
@@ -11,10 +12,11 @@ struct sim_args {
     const char *policies[SIM_POLICIES_MAX]; /* NAME[:KEY=VALUE,...] */
     size_t n_policies;
     const char *config, *cluster, *trace, *tables, *from_db;
+    const char *elastic, *scaling; /* as given, or NULL */
     const char *json, *jobs, *events, *gantt, *cdf, *bench;
     double since_s, until_s; /* since 1970; NAN: not given */
     bool is_adaptive, check;
-    int32_t seeds;
+    int32_t seeds, procs_per_gpu;
     struct sim_conf conf; /* what options set of it */
 };
 

@@ -9,10 +9,13 @@
 
 #include "jobs/conf/conf.h"
 #include "scheduler/sim/args.h"
+#include "scheduler/sim/elastic.h"
 #include "scheduler/sim/output/gantt_svg.h"
 #include "scheduler/sim/output/run_figures.h"
 #include "scheduler/sim/replay.h"
 #include "scheduler/sim/self_checks.h"
+#include "scheduler/sim/trace/scaling_law.h"
+#include "scheduler/sim/trace/slurm_nodes.h"
 #include "scheduler/tools/common/client.h"
 
 /* All that the runs share. */
@@ -24,6 +27,7 @@ struct simulation {
     struct sim_cluster cluster;
     struct sim_trace trace;
     struct speed *speed;
+    struct run_figures recorded; /* jobs 0: of no job */
     struct sim_named runs[SIM_POLICIES_MAX];
     size_t n_runs;
 };
@@ -52,6 +56,19 @@ static int open_sizes(const char *file, struct speed **ret, struct error *err)
     return rc;
 }
 
+/* Jobs of a recorded length: fixed, or of a size that the law is for. */
+static int open_law(struct simulation *s, struct error *err)
+{
+    const char *text = s->args->scaling ? s->args->scaling : "amdahl:0.95";
+    struct scaling_law law;
+
+    if (!s->args->elastic)
+        return speed_constant(&s->speed, err);
+    return scaling_law_parse(text, &law, err) < 0
+               ? -1
+               : scaling_law_speed(&law, &s->speed, err);
+}
+
 static int open_tables(struct simulation *s, enum trace_format f,
                        struct error *err)
 {
@@ -61,9 +78,15 @@ static int open_tables(struct simulation *s, enum trace_format f,
 
     if (a->tables && sim_args_trace(a->tables, &tables, &path, err) < 0)
         return error_wrap(err, "--tables");
+    if (f == TRACE_SACCT || f == TRACE_SWF)
+        return a->tables ? error_set(err, ERR_USAGE,
+                                     "a trace of %s has no --tables: --scaling "
+                                     "is for its elastic jobs",
+                                     trace_file_format_name(f))
+                         : open_law(s, err);
     if (tables != f)
         return error_set(err, ERR_USAGE, "a trace of %s needs --tables %s:PATH",
-                         trace_format_name(f), trace_format_name(f));
+                         trace_file_format_name(f), trace_file_format_name(f));
     switch (f) {
     case TRACE_CSV:
         return speed_constant(&s->speed, err);
@@ -73,7 +96,56 @@ static int open_tables(struct simulation *s, enum trace_format f,
         return pollux_table_open(path, a->is_adaptive, &s->speed, err);
     case TRACE_GAVEL:
         return open_gavel(path, &s->speed, err);
+    case TRACE_SACCT:
+    case TRACE_SWF:
+        break;
     }
+    return 0;
+}
+
+/* "4x8", or slurm:FILE. */
+static int open_cluster(const char *text, struct sim_cluster *ret,
+                        struct error *err)
+{
+    static const char slurm[] = "slurm:";
+    struct buf nodes = BUF_INIT;
+    struct lines l;
+
+    if (strncmp(text, slurm, strlen(slurm)) != 0)
+        return sim_cluster_parse(text, ret, err);
+    if (lines_open(&l, text + strlen(slurm), err) < 0)
+        return -1;
+    int rc = slurm_nodes_read(&l, &nodes, err);
+    lines_clear(&l);
+    if (rc == 0)
+        rc = sim_cluster_parse(buf_str(&nodes), ret, err);
+    buf_clear(&nodes);
+    return rc;
+}
+
+/* Says what the file has beside the jobs of the trace. */
+static int say_left_out(const struct sim_trace *t, struct error *err)
+{
+    struct buf text = BUF_INIT;
+    int rc = sim_trace_say_left_out(t, &text, err);
+
+    if (rc == 0 && text.len > 0)
+        (void)fprintf(stderr, "%smgpu-sim: %s: left out: %s\n",
+                      buf_str(&t->findings), t->name, buf_str(&text));
+    buf_clear(&text);
+    return rc;
+}
+
+static int make_elastic(struct simulation *s, struct error *err)
+{
+    struct elastic e;
+
+    if (elastic_parse(s->args->elastic, &e, err) < 0)
+        return -1;
+    size_t n =
+        elastic_apply(&e, s->args->conf.seed, s->cluster.gpus_total, &s->trace);
+    if (!s->args->json || strcmp(s->args->json, "-") != 0)
+        (void)printf("elastic: %zu of %zu jobs\n", n, s->trace.n);
     return 0;
 }
 
@@ -84,9 +156,11 @@ static int read_trace(struct simulation *s, struct error *err)
 
     if (sim_args_trace(s->args->trace, &f, &file, err) < 0)
         return error_wrap(err, "--trace");
-    if (sim_cluster_parse(s->args->cluster, &s->cluster, err) < 0 ||
+    if (open_cluster(s->args->cluster, &s->cluster, err) < 0 ||
         open_tables(s, f, err) < 0 ||
-        sim_trace_load(f, file, &s->trace, err) < 0)
+        trace_file_load(f, file, s->args->procs_per_gpu, &s->trace, err) < 0 ||
+        say_left_out(&s->trace, err) < 0 ||
+        (s->args->elastic && make_elastic(s, err) < 0))
         return -1;
     for (size_t i = 0; i < s->trace.n; i++)
         if (s->speed->ops->prepare(s->speed, &s->trace.jobs[i], err) < 0)
@@ -109,7 +183,7 @@ static int read_past(struct simulation *s, struct error *err)
         return error_set(err, ERR_USAGE,
                          "no job in '%s' has run: expected --cluster",
                          a->from_db);
-    return sim_cluster_parse(cluster, &s->cluster, err);
+    return open_cluster(cluster, &s->cluster, err);
 }
 
 static int bench_trace(struct simulation *s, struct error *err)
@@ -161,6 +235,7 @@ static int run_policy(struct simulation *s, const char *word, struct error *err)
         sim_policy_args(s->args->config, word, &past, &conf, err) < 0)
         return -1;
     struct sim_policy policy = sim_policy_args_of(&conf);
+    s->args->conf.is_fixed = policy.policy != &policy_goodput;
     (void)snprintf(run->name, sizeof(run->name), "%s", conf.scheduler.policy);
     run->parameters = json_object();
     s->n_runs++;
@@ -251,7 +326,8 @@ static int write_json(struct simulation *s, const char *note,
                       const char *missing, struct error *err)
 {
     struct buf text = BUF_INIT;
-    json_t *o = run_json(&s->args->conf, s->runs, s->n_runs, note);
+    json_t *o =
+        run_json(&s->args->conf, &s->recorded, s->runs, s->n_runs, note);
     if (o && missing[0])
         (void)json_object_set_new(o, "not_replayed", json_string(missing));
     if (o && s->past.n_stranded > 0)
@@ -297,6 +373,8 @@ static int write_all(struct simulation *s, struct error *err)
     int rc = a->from_db ? past_not_replayed(&s->past, &missing, err) : 0;
 
     if (rc == 0)
+        rc = run_figures_recorded(&a->conf, &s->recorded, err);
+    if (rc == 0)
         rc = past_stranded_say(&s->past, &stranded, err);
 
     for (size_t i = 0; a->from_db && rc == 0 && i < s->n_runs; i++)
@@ -307,7 +385,7 @@ static int write_all(struct simulation *s, struct error *err)
     if (rc == 0 && a->json)
         rc = write_json(s, buf_str(&note), buf_str(&missing), err);
     if (rc == 0 && (!a->json || strcmp(a->json, "-") != 0)) {
-        rc = run_table(s->runs, s->n_runs, stdout, err);
+        rc = run_table(&s->recorded, s->runs, s->n_runs, stdout, err);
         if (a->from_db)
             print_recorded(s, buf_str(&stranded));
         if (note.len > 0)

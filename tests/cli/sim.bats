@@ -90,6 +90,80 @@ near() {
     [[ $output == *'no job'* ]]
 }
 
+# A month of a Slurm in five lines, one of them wrong.
+sacct_file() {
+    cat >past.txt <<'END'
+JobID|JobName|User|State|Submit|Start|Elapsed|Timelimit|AllocTRES
+1|train|anna|COMPLETED|2026-11-01T08:00:00|2026-11-01T08:00:10|01:00:00|02:00:00|cpu=8,gres/gpu=4
+2|train|anna|COMPLETED|2026-11-01T08:00:00|2026-11-01T09:00:10|01:00:00|02:00:00|cpu=8,gres/gpu=4
+3|infer|bob|TIMEOUT|2026-11-01T08:00:00|2026-11-01T09:00:10|01:00:20|01:00:00|cpu=8,gres/gpu=2
+4|cpu|bob|COMPLETED|2026-11-01T08:00:00|2026-11-01T09:00:10|01:00:00|01:00:00|cpu=8
+5|odd|bob|COMPLETED|yesterday|2026-11-01T09:00:10|01:00:00|01:00:00|gres/gpu=1
+END
+    printf 'NodeName=n1 Arch=x86_64\n   Gres=gpu:a100:8(S:0-1)\n' >nodes.txt
+}
+
+@test "what Slurm recorded stands beside what would have been" {
+    sacct_file
+    TZ=UTC "$sim" --trace sacct:past.txt --cluster slurm:nodes.txt \
+        --policy fifo --jobs jobs.csv --json out.json >table 2>err
+    grep "past.txt:6:21: Submit: 'yesterday' is not a time" err
+    grep 'left out: 1 line that is wrong, 1 job without GPUs' err
+    grep -E '^ +recorded +fifo +/recorded$' table
+    # 3 jobs of 3,600, 3,600 and 3,620 s; they waited for 10, 3,610 and 3,610.
+    [ "$(figure '$.recorded.jobs')" = 3 ]
+    near 6016.667 0.001 "$(figure '$.recorded.jct_s.avg')"
+    near 2410 0.001 "$(figure '$.recorded.wait_s.avg')"
+    near 36040 0.001 "$(figure '$.recorded.gpu_s.used')"
+    # Two of 4 GPUs fit at once, the third one follows.
+    [ "$(figure '$.runs[0].completed')" = 3 ]
+    near 7220 0.1 "$(figure '$.runs[0].makespan_s')"
+    grep '^3,bob/infer/2,bob,0.000,3600.000,7220.000,2,' jobs.csv
+}
+
+@test "recorded jobs are made elastic by name, and scale as a table says" {
+    sacct_file
+    printf '1,1\n4,4\n8,6\n' >law.csv
+    TZ=UTC "$sim" --trace sacct:past.txt --cluster 1x8:a100 --policy fifo \
+        --policy goodput --elastic 'name=tr*' --scaling table:law.csv \
+        --jobs jobs.csv >table 2>err
+    grep -x 'elastic: 2 of 3 jobs' table
+    # fifo keeps their size; goodput grows the one that is left alone.
+    grep '^1,anna/train/4,anna,0.000,0.000,3600.000,4,14400.000,0,' jobs.1.csv
+    grep '^2,anna/train/4,anna,0.000,0.000,3600.000,4,14400.000,0,' jobs.1.csv
+    grep -E '^[12],anna/train/4,anna,0.000,[0-9.]+,[0-9.]+,8,' jobs.2.csv
+    grep -E '^3,bob/infer/2,bob,0.000,[0-9.]+,[0-9.]+,2,7240.000,0,' jobs.2.csv
+    run -2 "$sim" --trace csv:four.csv --cluster 1x8 --elastic 20%
+    [[ $output == *'--elastic with --trace sacct:FILE or swf:FILE'* ]]
+    run -2 "$sim" --trace sacct:past.txt --cluster 1x8 --scaling linear
+    run -2 "$sim" --trace sacct:past.txt --cluster 1x8 --elastic 120%
+    [[ $output == *"'120%' is not a share such as 20%"* ]]
+    run -2 "$sim" --trace sacct:past.txt --cluster 1x8 --tables mgpu:law.csv
+    run -2 "$sim" --trace sacct:past.txt --cluster 1x8 --elastic 20% --scaling x
+    [[ $output == *"'x' is not linear, amdahl:PART"* ]]
+}
+
+@test "the Standard Workload Format, eight processors a GPU" {
+    printf '%s\n' '; UnixStartTime: 1143849600' \
+        '1 0 5 100 16 -1 -1 16 200 -1 1 3 1 1 1 -1 -1 -1' \
+        '2 1 4 50 4 -1 -1 4 200 -1 1 3 1 1 1 -1 -1 -1' >log.swf
+    "$sim" --trace swf:log.swf --procs-per-gpu 8 --cluster 1x3 --policy fifo \
+        --jobs jobs.csv >table
+    grep '^1,user-3/program-1/2,user-3,0.000,0.000,100.000,2,' jobs.csv
+    grep '^2,user-3/program-1/1,user-3,1.000,1.000,51.000,1,' jobs.csv
+}
+
+@test "a file of Slurm's without a good line fails, and says why" {
+    printf 'JobID|State|Submit|Start|End|AllocTRES\nx|COMPLETED||||\n' >past.txt
+    run -65 "$sim" --trace sacct:past.txt --cluster 1x8
+    [[ $output == *"past.txt: no job; the first bad lines:"*"past.txt:2:1: JobID: 'x'"* ]]
+    printf 'a b c\n' >past.txt
+    run -65 "$sim" --trace sacct:past.txt --cluster 1x8
+    [[ $output == *'past.txt:1:1: the header has no column JobID'* ]]
+    run -65 "$sim" --trace csv:four.csv --cluster slurm:four.csv
+    [[ $output == *"four.csv:1:1: neither scontrol's nor sinfo's"* ]]
+}
+
 @test "a wrong command line is refused" {
     run -2 "$sim"
     run -2 "$sim" --cluster 4y4 --trace csv:four.csv

@@ -1,5 +1,5 @@
 /* traces.c - every reader of mgpu-sim: traces, tables, compressed files, and
- * what a state directory has. READER, 0 to 11, or else the first byte names the
+ * what a state directory has. READER, 0 to 15, or else the first byte names the
  * reader. */
 #include <stddef.h>
 #include <stdint.h>
@@ -11,9 +11,11 @@
 #include "scheduler/sim/trace/from_db.h"
 #include "scheduler/sim/trace/gz_text.h"
 #include "scheduler/sim/trace/pollux_app.h"
+#include "scheduler/sim/trace/scaling_law.h"
+#include "scheduler/sim/trace/slurm_nodes.h"
 #include "scheduler/sim/trace/speed.h"
 
-enum { READERS = 12 };
+enum { READERS = 16 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -95,19 +97,74 @@ static void read_settings(struct lines *l)
     free(p.settings);
 }
 
-/* As a file, because zlib reads a descriptor. */
-static void read_file(const uint8_t *data, size_t n)
+/* Traces that go on after a bad line: each job has GPUs and a length. */
+static void read_recorded(int kind, struct lines *l)
+{
+    struct sim_trace t = {.n = 0};
+    struct buf text = BUF_INIT;
+    struct error err = ERROR_INIT;
+    int rc = kind == 0 ? sacct_trace_read(l, &t, &err)
+                       : swf_trace_read(l, 4, &t, &err);
+
+    for (size_t i = 0; rc == 0 && i < t.n; i++)
+        if (t.jobs[i].gpus_min < 1 || !(t.jobs[i].work >= 0) ||
+            !(t.jobs[i].submit_s >= 0) || !t.jobs[i].class[0])
+            abort();
+    if (rc == 0 && sim_trace_say_left_out(&t, &text, &err) < 0)
+        abort();
+    buf_clear(&text);
+    sim_trace_clear(&t);
+}
+
+static void read_nodes(struct lines *l)
+{
+    struct buf text = BUF_INIT;
+    struct error err = ERROR_INIT;
+
+    if (slurm_nodes_read(l, &text, &err) == 0 && text.len == 0)
+        abort(); /* it says that there is none */
+    buf_clear(&text);
+}
+
+/* A file with these bytes. */
+static void make_file(const uint8_t *data, size_t n, char *ret, size_t cap,
+                      const char *prefix)
 {
     static int fd = -1;
-    char path[40];
-    struct lines l;
-    struct error err = ERROR_INIT;
 
     if (fd < 0)
         fd = memfd_create("traces", MFD_CLOEXEC);
     if (fd < 0 || ftruncate(fd, 0) < 0 || pwrite(fd, data, n, 0) != (ssize_t)n)
         abort();
-    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    (void)snprintf(ret, cap, "%s/proc/self/fd/%d", prefix, fd);
+}
+
+static void read_law(const uint8_t *data, size_t n)
+{
+    const struct sim_job job = {.work = 10, .work_gpus = 2};
+    const struct speed_place place = {"", 1, 3};
+    struct scaling_law law;
+    struct error err = ERROR_INIT;
+    struct speed *s;
+    char text[40];
+
+    make_file(data, n, text, sizeof(text), "table:");
+    if (scaling_law_parse(text, &law, &err) < 0 ||
+        scaling_law_speed(&law, &s, &err) < 0)
+        return;
+    if (!(speed_time(s, &job, &place, 0, job.work) > 0))
+        abort();
+    s->ops->destroy(s);
+}
+
+/* As a file, because zlib reads a descriptor. */
+static void read_file(const uint8_t *data, size_t n)
+{
+    char path[40];
+    struct lines l;
+    struct error err = ERROR_INIT;
+
+    make_file(data, n, path, sizeof(path), "");
     if (lines_open(&l, path, &err) < 0)
         return;
     read_trace(0, &l);
@@ -124,8 +181,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
     kind %= READERS;
 
-    if (kind == 11) {
-        read_file(data + 1, n - 1);
+    if (kind == 11 || kind == 15) {
+        (kind == 11 ? read_file : read_law)(data + 1, n > 0 ? n - 1 : 0);
         return 0;
     }
     if (n == 0 || lines_text(&l, "f", (const char *)data + 1, n - 1, &err) < 0)
@@ -140,6 +197,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         read_past(l.text.data);
     else if (kind == 10)
         read_settings(&l);
+    else if (kind == 12 || kind == 13)
+        read_recorded(kind - 12, &l);
+    else if (kind == 14)
+        read_nodes(&l);
     else if (gavel_table_read("f", buf_str(&l.text), l.text.len, &s, &err) == 0)
         s->ops->destroy(s);
     lines_clear(&l);

@@ -235,3 +235,28 @@ same_sizes() {
     wait_for 60 second_runs
     scontrol show job "$(native_id "$id")" | grep 'TimeLimit=00:01:00 '
 }
+
+@test "mgpu-sim reads what this Slurm's sacct and scontrol print" {
+    cd "$BATS_TEST_TMPDIR"
+    first=$(stranger --gpus-per-node=2)
+    array=$(stranger --gpus-per-node=1 --array 1-2)
+    none=$(stranger)
+    for id in "$first" "${array}_1" "${array}_2" "$none"; do
+        recorded() { sacct -nPX -j "$id" -o State,End | grep -v -E 'RUNNING|PENDING|Unknown'; }
+        wait_for 60 slurm_is "$id" RUNNING
+        scancel "$id"
+        wait_for 60 recorded
+    done
+    sacct --allusers --allocations --duplicates --parsable2 \
+        --starttime=now-1days --format=JobID,JobName,User,State,Submit,Eligible,Start,End,Elapsed,Timelimit,NNodes,AllocTRES,ReqTRES >past.txt
+    scontrol show node >nodes.txt
+    "$MGPU_BIN/mgpu-sim" --trace sacct:past.txt --cluster slurm:nodes.txt \
+        --jobs jobs.csv --json out.json 2>err
+    cat err
+    not grep 'is wrong' err
+    grep 'without GPUs' err
+    grep "^$first,.*/stranger/2," jobs.csv
+    grep "^${array}_1,.*/stranger/1," jobs.csv
+    grep "^${array}_2,.*/stranger/1," jobs.csv
+    not grep "^$none," jobs.csv
+}

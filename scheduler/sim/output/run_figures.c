@@ -102,3 +102,47 @@ int run_figures(const struct sim_conf *conf, const struct sim_output *o,
     *ret = r;
     return 0;
 }
+
+int run_figures_recorded(const struct sim_conf *conf, struct run_figures *ret,
+                         struct error *err)
+{
+    const struct sim_trace *t = conf->trace;
+    const struct spread none = {NAN, NAN, NAN, NAN, NAN};
+    struct run_figures r = {.slowdown = none,
+                            .decision_ms = none,
+                            .restarting_gpu_s = NAN,
+                            .idle_queued_gpu_s = NAN,
+                            .restarts_per_job = NAN,
+                            .worst_fairness = NAN,
+                            .share_above_1 = NAN,
+                            .wall_s = NAN};
+    double *jct_s = calloc(2 * t->n + 1, sizeof(*jct_s));
+    double *wait_s = jct_s ? jct_s + t->n : NULL;
+    double first_s = INFINITY, last_s = -INFINITY;
+
+    if (!jct_s)
+        return error_set(err, ERR_NOMEM, "figures of %zu jobs", t->n);
+    for (size_t i = 0; i < t->n; i++) {
+        const struct sim_job *job = &t->jobs[i];
+        if (!job->is_recorded)
+            continue;
+        jct_s[r.jobs] = job->recorded_end_s - job->submit_s;
+        wait_s[r.jobs] = job->recorded_start_s - job->submit_s;
+        first_s = fmin(first_s, job->submit_s);
+        last_s = fmax(last_s, job->recorded_end_s);
+        r.used_gpu_s += job->recorded_gpu_s;
+        r.jobs++;
+    }
+    r.completed = r.jobs;
+    r.jct_s = run_spread_of(jct_s, r.jobs);
+    r.wait_s = run_spread_of(wait_s, r.jobs);
+    free(jct_s);
+    r.makespan_s = r.jobs > 0 ? last_s - first_s : 0;
+    r.total_gpu_s = r.makespan_s * conf->cluster->gpus_total;
+    r.utilisation =
+        r.total_gpu_s > 0 ? r.used_gpu_s / r.total_gpu_s : (double)NAN;
+    r.gpu_hours_per_job =
+        r.jobs > 0 ? r.used_gpu_s / 3600 / (double)r.jobs : (double)NAN;
+    *ret = r;
+    return 0;
+}

@@ -28,6 +28,11 @@ struct run_figures {
 int run_figures(const struct sim_conf *conf, const struct sim_output *o,
                 struct run_figures *ret, struct error *err) MUST_CHECK;
 
+/* The figures of what happened in the past, of the jobs that the trace has it
+ * of; NAN where nothing is recorded. jobs 0: the trace has none. */
+int run_figures_recorded(const struct sim_conf *conf, struct run_figures *ret,
+                         struct error *err) MUST_CHECK;
+
 /* One run of several on the same trace. */
 struct sim_named {
     char name[64];      /* the policy */
@@ -37,13 +42,16 @@ struct sim_named {
 };
 
 /* The document mgpu.sim/1; NULL: memory is short. own  json_decref()
- * in  note  what the sizes without a measurement are; "": none */
-json_t *run_json(const struct sim_conf *conf, const struct sim_named *runs,
-                 size_t n, const char *note);
-/* A line for each figure, a column for each policy; of several the last column
- * is relative to the first. */
-int run_table(const struct sim_named *runs, size_t n, FILE *out,
-              struct error *err) MUST_CHECK;
+ * in  recorded  the past's; jobs 0: none
+ *     note      what the sizes without a measurement are; "": none */
+json_t *run_json(const struct sim_conf *conf,
+                 const struct run_figures *recorded,
+                 const struct sim_named *runs, size_t n, const char *note);
+/* A line for each figure, a column for the past, unless it has no job, and one
+ * for each policy. The last column has the last policy relative to the first
+ * one, or the only one relative to the past. */
+int run_table(const struct run_figures *recorded, const struct sim_named *runs,
+              size_t n, FILE *out, struct error *err) MUST_CHECK;
 
 /* name,class,user,submit_s,... with a header; a line for each job. */
 int jobs_csv(const struct sim_conf *conf, const struct sim_output *o,

@@ -40,8 +40,19 @@ static json_t *one(const struct sim_named *run)
         (json_int_t)f->events, "wall_s", real(f->wall_s));
 }
 
-json_t *run_json(const struct sim_conf *conf, const struct sim_named *runs,
-                 size_t n, const char *note)
+static json_t *past(const struct run_figures *f)
+{
+    return json_pack("{s:I,s:o,s:o,s:o,s:{s:o,s:o},s:o,s:o}", "jobs",
+                     (json_int_t)f->jobs, "jct_s", spread(&f->jct_s), "wait_s",
+                     spread(&f->wait_s), "makespan_s", real(f->makespan_s),
+                     "gpu_s", "total", real(f->total_gpu_s), "used",
+                     real(f->used_gpu_s), "utilisation", real(f->utilisation),
+                     "gpu_hours_per_job", real(f->gpu_hours_per_job));
+}
+
+json_t *run_json(const struct sim_conf *conf,
+                 const struct run_figures *recorded,
+                 const struct sim_named *runs, size_t n, const char *note)
 {
     json_t *list = json_array();
 
@@ -57,6 +68,8 @@ json_t *run_json(const struct sim_conf *conf, const struct sim_named *runs,
     if (o && conf->trace->recorded_s > 0)
         (void)json_object_set_new(o, "recorded_makespan_s",
                                   real(conf->trace->recorded_s));
+    if (o && recorded->jobs > 0)
+        (void)json_object_set_new(o, "recorded", past(recorded));
     if (o && note[0])
         (void)json_object_set_new(o, "sizes_without_measurement",
                                   json_string(note));

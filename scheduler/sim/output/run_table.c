@@ -90,36 +90,48 @@ static const char *show(char out[32], enum unit unit, double x)
     return out;
 }
 
+/* r of `last` relative to `first`. */
 static const char *ratio(char out[32], const struct row *r,
-                         const struct sim_named *runs, size_t n)
+                         const struct run_figures *first,
+                         const struct run_figures *last)
 {
-    double first = r->of(&runs[0].figures), last = r->of(&runs[n - 1].figures);
+    double a = r->of(first), b = r->of(last);
 
     out[0] = '\0';
-    if (r->has_ratio && isfinite(first) && isfinite(last) && first > 0)
-        (void)snprintf(out, 32, "%+.1f %%", 100 * (last / first - 1));
+    if (r->has_ratio && isfinite(a) && isfinite(b) && a > 0)
+        (void)snprintf(out, 32, "%+.1f %%", 100 * (b / a - 1));
     return out;
 }
 
-int run_table(const struct sim_named *runs, size_t n, FILE *out,
-              struct error *err)
+int run_table(const struct run_figures *recorded, const struct sim_named *runs,
+              size_t n, FILE *out, struct error *err)
 {
     char text[32];
+    bool is_past = recorded->jobs > 0;
+    const struct run_figures *first = n > 1     ? &runs[0].figures
+                                      : is_past ? recorded
+                                                : NULL;
 
     (void)fprintf(out, "%-*s", LABEL, "");
+    if (is_past)
+        (void)fprintf(out, " %*s", COLUMN, "recorded");
     for (size_t i = 0; i < n; i++)
         (void)fprintf(out, " %*s", COLUMN, runs[i].name);
-    if (n > 1)
-        (void)fprintf(out, " %*s", COLUMN, "last/first");
+    if (first)
+        (void)fprintf(out, " %*s", COLUMN, n > 1 ? "last/first" : "/recorded");
     (void)fprintf(out, "\n");
     for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
         (void)fprintf(out, "%-*s", LABEL, rows[k].label);
+        if (is_past)
+            (void)fprintf(out, " %*s", COLUMN,
+                          show(text, rows[k].unit, rows[k].of(recorded)));
         for (size_t i = 0; i < n; i++)
             (void)fprintf(
                 out, " %*s", COLUMN,
                 show(text, rows[k].unit, rows[k].of(&runs[i].figures)));
-        if (n > 1)
-            (void)fprintf(out, " %*s", COLUMN, ratio(text, &rows[k], runs, n));
+        if (first)
+            (void)fprintf(out, " %*s", COLUMN,
+                          ratio(text, &rows[k], first, &runs[n - 1].figures));
         (void)fprintf(out, "\n");
     }
     return ferror(out) ? error_set(err, ERR_IO, "standard output") : 0;

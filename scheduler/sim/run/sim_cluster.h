@@ -7,7 +7,7 @@
 #include "jobs/base/error.h"
 #include "scheduler/sim/trace/speed.h"
 
-enum { CLUSTER_GROUPS_MAX = 16, CLUSTER_TEXT_CAP = 128 };
+enum { CLUSTER_GROUPS_MAX = 16, CLUSTER_TEXT_CAP = 640 };
 
 struct sim_group {
     int32_t nodes, gpus; /* on each node */

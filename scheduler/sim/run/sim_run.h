@@ -47,6 +47,8 @@ struct sim_conf {
     const struct sim_cluster *cluster;
     const struct sim_trace *trace;
     struct speed *speed;
+    bool is_fixed; /* jobs with work_gpus ask for as many: the policy chooses no
+                      sizes */
     enum sim_request request;
     int32_t request_gpus;
     double round_s, grant_delay_s;

@@ -24,6 +24,8 @@ static struct range range_of(const struct sim_conf *conf,
 {
     int32_t max = conf->cluster->gpus_total;
 
+    if (conf->is_fixed && job->work_gpus > 0)
+        return (struct range){job->work_gpus, job->work_gpus};
     if (conf->request == REQUEST_FIXED)
         return (struct range){conf->request_gpus, conf->request_gpus};
     if (conf->request == REQUEST_TRACE || job->most_gpus == 0)
@@ -50,17 +52,24 @@ static double limit_of(const struct sim_world *w, const struct sim_job *job,
     double exact_s = longest(w, job, gpus);
     double factor = w->conf->limit_factor > 0 ? w->conf->limit_factor : 1;
 
-    if (job->limit_s > 0)
+    /* A recorded limit was for the recorded size. */
+    if (job->limit_s > 0 && (job->work_gpus == 0 || gpus == job->work_gpus))
         return job->limit_s;
     double limit_s = ceil(exact_s * factor) + 1;
     return limit_s <= LIMIT_MAX_S ? limit_s : 0;
 }
 
-/* The fewest nodes: a job whose GPUs fit on a node is not spread. */
-static struct range nodes_of(const struct sim_conf *conf, struct range gpus)
+/* The fewest nodes: a job whose GPUs fit on a node is not spread, unless it
+ * asked for more nodes. */
+static struct range nodes_of(const struct sim_conf *conf,
+                             const struct sim_job *job, struct range gpus)
 {
     struct speed_place least = sim_cluster_fit(conf->cluster, gpus.min);
     struct speed_place most = sim_cluster_fit(conf->cluster, gpus.max);
+
+    if (gpus.min == gpus.max && job->nodes > least.nodes &&
+        job->nodes <= conf->cluster->nodes && gpus.min % job->nodes == 0)
+        return (struct range){job->nodes, job->nodes};
     struct range r = {least.nodes > 0 ? least.nodes : 1,
                       most.nodes > 0 ? most.nodes : conf->cluster->nodes};
 
@@ -72,7 +81,7 @@ static int make_spec(const struct sim_world *w, const struct sim_job *job,
                      struct buf *out, struct error *err)
 {
     struct range r = range_of(w->conf, job);
-    struct range nodes = nodes_of(w->conf, r);
+    struct range nodes = nodes_of(w->conf, job, r);
     double limit_s = limit_of(w, job, r.min);
     char limit[40] = "null";
 

@@ -196,6 +196,10 @@ static int job_row(void *arg, sqlite3_stmt *s, struct error *err)
     (void)snprintf(job.name, sizeof(job.name), "%s", text(s, 1));
     (void)snprintf(job.user, sizeof(job.user), "%s", text(s, 2));
     job.submit_s = real(s, 4) - r->first_s;
+    job.is_recorded = real(s, 23) > 0;
+    job.recorded_start_s = real(s, 23) - r->first_s;
+    job.recorded_end_s = real(s, 9) - r->first_s;
+    job.recorded_gpu_s = real(s, 24);
     job.spec = strdup(text(s, 6));
     if (!job.spec)
         return error_set(err, ERR_NOMEM, "specification");
@@ -242,7 +246,11 @@ static const char jobs_sql[] =
     " json_extract(u.detail, '$.sweep.vary'),"
     " CASE WHEN json_extract(j.spec, '$.saves') THEN"
     "  (SELECT sum((b.ended_at - b.running_at) * b.gpus) / a.gpus"
-    "    FROM attempt AS b WHERE b.job = j.job) END"
+    "    FROM attempt AS b WHERE b.job = j.job) END,"
+    " CASE WHEN j.state = 'COMPLETED' THEN"
+    "  (SELECT min(b.running_at) FROM attempt AS b WHERE b.job = j.job) END,"
+    " (SELECT sum((b.ended_at - b.running_at) * b.gpus) FROM attempt AS b"
+    "   WHERE b.job = j.job)"
     " FROM job AS j"
     " LEFT JOIN attempt AS a ON a.job = j.job AND a.attempt = j.attempt"
     " LEFT JOIN event AS u ON u.job = j.job AND u.event = 'submit'"

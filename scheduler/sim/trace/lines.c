@@ -61,13 +61,25 @@ static char *trim(char *field)
     return field;
 }
 
+/* Where the separator behind `at` is, or NULL. */
+static char *field_end(char *at, char sep)
+{
+    if (sep == ' ')
+        return strpbrk(at, " \t\r");
+    return sep ? strchr(at, sep) : NULL;
+}
+
 static void split(struct lines *l, char *line, char sep)
 {
     char *at = line;
 
     l->n = 0;
     while (at) {
-        char *end = sep && l->n + 1 < FIELDS_MAX ? strchr(at, sep) : NULL;
+        if (sep == ' ')
+            at += strspn(at, " \t\r");
+        if (sep == ' ' && *at == '\0')
+            break; /* blanks at the end of the line */
+        char *end = l->n + 1 < FIELDS_MAX ? field_end(at, sep) : NULL;
         if (end)
             *end = '\0';
         l->field[l->n] = trim(at);

@@ -33,7 +33,8 @@ int lines_text(struct lines *l, const char *file, const char *text, size_t len,
 void lines_clear(struct lines *l);
 
 /* The next line that is not blank, cut at each `sep` into fields without
- * blanks around them; sep '\0': one field. False: there is none. A line with
+ * blanks around them; sep ' ': at runs of blanks; sep '\0': one field. False:
+ * there is none. A line with
  * more than FIELDS_MAX fields has the rest in the last one. */
 bool lines_next(struct lines *l, char sep);
 

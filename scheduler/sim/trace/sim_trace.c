@@ -14,6 +14,7 @@ void sim_trace_clear(struct sim_trace *t)
         free(t->jobs[i].vary);
     }
     free(t->jobs);
+    buf_clear(&t->findings);
     *t = (struct sim_trace){.n = 0};
 }
 
@@ -34,6 +35,36 @@ int sim_trace_add(struct sim_trace *t, const struct sim_job *job,
         t->cap = cap;
     }
     t->jobs[t->n++] = *job;
+    return 0;
+}
+
+int sim_trace_bad_line(struct sim_trace *t, const struct error *finding,
+                       struct error *err)
+{
+    if (t->left_out.bad++ >= TRACE_FINDINGS_MAX)
+        return 0;
+    return buf_addf(&t->findings, err, "%s\n", finding->msg);
+}
+
+int sim_trace_say_left_out(const struct sim_trace *t, struct buf *out,
+                           struct error *err)
+{
+    const struct {
+        size_t n;
+        const char *one, *more;
+    } kinds[] = {
+        {t->left_out.bad, "line that is wrong", "lines that are wrong"},
+        {t->left_out.without_gpus, "job without GPUs", "jobs without GPUs"},
+        {t->left_out.never_started, "job that never started",
+         "jobs that never started"},
+        {t->left_out.parts, "line of a step", "lines of steps"},
+    };
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (kinds[i].n > 0 &&
+            buf_addf(out, err, "%s%zu %s", out->len > 0 ? ", " : "", kinds[i].n,
+                     kinds[i].n == 1 ? kinds[i].one : kinds[i].more) < 0)
+            return -1;
     return 0;
 }
 
@@ -70,43 +101,4 @@ int sim_trace_sort(struct sim_trace *t, struct error *err)
     t->jobs = sorted;
     t->cap = t->n + 1;
     return 0;
-}
-
-static const struct {
-    const char *name;
-    int (*read)(struct lines *l, struct sim_trace *t, struct error *err);
-} formats[] = {
-    [TRACE_CSV] = {"csv", csv_trace_read},
-    [TRACE_MGPU] = {"mgpu", mgpu_trace_read},
-    [TRACE_POLLUX] = {"pollux", pollux_trace_read},
-    [TRACE_GAVEL] = {"gavel", gavel_trace_read},
-};
-
-const char *trace_format_name(enum trace_format f)
-{
-    size_t n = sizeof(formats) / sizeof(formats[0]);
-    return (size_t)f < n ? formats[f].name : NULL;
-}
-
-int sim_trace_load(enum trace_format f, const char *file, struct sim_trace *ret,
-                   struct error *err)
-{
-    struct sim_trace t = {.n = 0};
-    struct lines l;
-    const char *slash = strrchr(file, '/');
-
-    if (lines_open(&l, file, err) < 0)
-        return -1;
-    (void)snprintf(t.name, sizeof(t.name), "%s", slash ? slash + 1 : file);
-    int rc = formats[f].read(&l, &t, err);
-    if (rc == 0 && t.n == 0)
-        rc = error_set(err, ERR_INVAL, "%s: no job", file);
-    if (rc == 0)
-        rc = sim_trace_sort(&t, err);
-    lines_clear(&l);
-    if (rc < 0)
-        sim_trace_clear(&t);
-    else
-        *ret = t;
-    return rc;
 }

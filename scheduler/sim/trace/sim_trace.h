@@ -28,9 +28,16 @@ struct sim_job {
     int32_t task, n_tasks; /* n_tasks 0: no task */
     int32_t max_parallel;  /* 0: unlimited */
     bool stop_on_fail;
-    char *vary;  /* a JSON object; owned by the trace */
-    int64_t uid; /* with a spec */
-    uint64_t id; /* number of the job; 0: any */
+    char *vary;               /* a JSON object; owned by the trace */
+    int64_t uid;              /* with a spec */
+    uint64_t id;              /* number of the job; 0: any */
+    char label[SIM_NAME_CAP]; /* what its user calls it; "": no name */
+    int32_t nodes;            /* of a fixed size; 0: the fewest */
+    int32_t work_gpus;        /* a unit of work is a second on so many GPUs; 0:
+                                 the unit is another one */
+    bool is_recorded;         /* the next three are what happened to it in the
+                                 past: first start and last end, as submit_s */
+    double recorded_start_s, recorded_end_s, recorded_gpu_s;
 };
 
 /* Something that a person or Slurm did, replayed at its time. */
@@ -52,21 +59,35 @@ struct sim_trace {
     double epoch_s;    /* seconds since 1970 of its first second; 0: unknown */
     double recorded_s; /* makespan of the past; 0: a trace has none */
     uint64_t last_id;
+    /* What of the file is no job of the trace. */
+    struct {
+        size_t bad;           /* lines with a finding */
+        size_t without_gpus;  /* jobs */
+        size_t never_started; /* jobs */
+        size_t parts;         /* lines of steps, and of parts of a job */
+        size_t merged;        /* lines of requeued jobs and of components */
+    } left_out;
+    struct buf findings; /* of the first bad lines, one a line */
 };
+enum { TRACE_FINDINGS_MAX = 10 };
 
 void sim_trace_clear(struct sim_trace *t); /* a zeroed one is fine */
 /* Appends a copy, which owns job->spec and job->vary. */
 int sim_trace_add(struct sim_trace *t, const struct sim_job *job,
                   struct error *err) MUST_CHECK;
+/* Counts a bad line, which the trace goes on without.
+ * in   finding  what is wrong, with its place */
+int sim_trace_bad_line(struct sim_trace *t, const struct error *finding,
+                       struct error *err) MUST_CHECK;
+/* Appends "3 lines that are wrong, 1 job without GPUs, ..."; nothing if all is
+ * in the trace. */
+int sim_trace_say_left_out(const struct sim_trace *t, struct buf *out,
+                           struct error *err) MUST_CHECK;
 /* Sorts by time; jobs of one moment keep their order. */
 int sim_trace_sort(struct sim_trace *t, struct error *err) MUST_CHECK;
 
 /* ---- readers; each appends all jobs, or fails with the place of the first
  * finding. They read l to its end. --------------------------------------- */
-enum trace_format { TRACE_CSV, TRACE_MGPU, TRACE_POLLUX, TRACE_GAVEL };
-/* NULL past the last one. */
-const char *trace_format_name(enum trace_format f);
-
 /* t_s,duration_s,gpus: a rigid job of this length. */
 int csv_trace_read(struct lines *l, struct sim_trace *t,
                    struct error *err) MUST_CHECK;
@@ -81,9 +102,14 @@ int pollux_trace_read(struct lines *l, struct sim_trace *t,
 int gavel_trace_read(struct lines *l, struct sim_trace *t,
                      struct error *err) MUST_CHECK;
 
-/* Opens the file, reads it, sorts the jobs.
- * err  ERR_INVAL a finding, or no job */
-int sim_trace_load(enum trace_format f, const char *file, struct sim_trace *ret,
+/* What sacct(1) prints with --parsable2: a header, then a job a line. Jobs are
+ * fixed and last as long as they did. A bad line is counted and left out.
+ * err  ERR_INVAL the header lacks a column */
+int sacct_trace_read(struct lines *l, struct sim_trace *t,
+                     struct error *err) MUST_CHECK;
+/* The Standard Workload Format, 18 numbers a line. Likewise.
+ * in   procs_per_gpu  that many processors of the trace are a GPU */
+int swf_trace_read(struct lines *l, int32_t procs_per_gpu, struct sim_trace *t,
                    struct error *err) MUST_CHECK;
 
 #endif
