@@ -21,6 +21,7 @@ extern "C" {
 struct fake_counts fake;
 bool fake_is_early;
 int32_t fake_gpus = 1;
+size_t fake_left = (size_t)4 << 30, fake_all = (size_t)4 << 30;
 enum fake_surprise fake_surprise;
 int32_t fake_surprise_at;
 enum fake_nccl fake_nccl;
@@ -290,7 +291,8 @@ int put(struct device *, void *dst, const void *src, size_t bytes,
 int memory(struct device *, size_t *ret_free, size_t *ret_total,
            struct error *)
 {
-    *ret_free = *ret_total = (size_t)4 << 30;
+    *ret_free = fake_left;
+    *ret_total = fake_all;
     return 0;
 }
 

@@ -14,6 +14,7 @@
 #define MGPU_TESTS_FAKE_GPU_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -44,9 +45,10 @@ extern bool fake_is_early; /* copies beside the work */
 enum fake_surprise { FAKE_BEGIN, FAKE_END, FAKE_CALL };
 extern enum fake_surprise fake_surprise;
 extern int32_t fake_surprise_at;
-int32_t fake_begun(void); /* captures, since the program's start */
-extern int32_t fake_gpus; /* that a process sees */
-void fake_end(void);      /* frees what an aborted communicator left */
+int32_t fake_begun(void);          /* captures, since the program's start */
+extern int32_t fake_gpus;          /* that a process sees */
+extern size_t fake_left, fake_all; /* bytes of memory */
+void fake_end(void);               /* frees what an aborted communicator left */
 
 #ifdef __cplusplus
 }

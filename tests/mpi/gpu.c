@@ -328,6 +328,49 @@ static void test_none(struct comm *c, const struct job_spec *spec)
                  &err, "no GPU: it says so");
 }
 
+/* Opens a trainer on a GPU with so much memory. */
+static int open_on(struct comm *c, const struct job_spec *s, int64_t all,
+                   int64_t left, struct train_refusal *why, struct error *err)
+{
+    static volatile sig_atomic_t none;
+    struct train_rig rig;
+    struct trainer t;
+    fake_all = (size_t)all;
+    fake_left = (size_t)left;
+    *why = (struct train_refusal){.needed_bytes = 0};
+    int rc = train_rig_open(&rig, c, s, &none, &none, err);
+    if (rc == 0) {
+        rig.env.refusal = why;
+        rc = trainer_open(&t, &rig.env, err);
+        trainer_close(&t);
+    }
+    train_rig_close(&rig);
+    return rc;
+}
+
+/* The worker asks what is left when it has its context: the plan, which has a
+ * context of 300 MiB, counts it once. */
+static void test_context(struct comm *c, const struct job_spec *spec)
+{
+    static const int64_t context = (int64_t)300 << 20;
+    struct job_spec s = *spec;
+    struct train_refusal why;
+    struct error err = ERROR_INIT;
+    const size_t all = fake_all, left = fake_left;
+    s.train.device = DEVICE_CUDA;
+    int rc = open_on(c, &s, 1, 1, &why, &err);
+    const int64_t needed = why.needed_bytes;
+    (void)mpi_ok(rc < 0 && err.code == ERR_NOMEM && needed > context, &err,
+                 "it does not fit a GPU of a byte");
+    rc = open_on(c, &s, needed, needed - context, &why, &err);
+    (void)mpi_ok(rc == 0, &err, "it fits beside its context to the byte");
+    rc = open_on(c, &s, needed, needed - context - 1, &why, &err);
+    (void)mpi_ok(rc < 0 && err.code == ERR_NOMEM && why.needed_bytes == 0, &err,
+                 "a byte less: not now");
+    fake_all = all;
+    fake_left = left;
+}
+
 /* Gathered ahead, and summed behind the backward pass, by NCCL. */
 static void test_sharded(struct comm *c)
 {
@@ -391,6 +434,7 @@ int main(int argc, char **argv)
         } else if (HAVE_NCCL) {
             count_together(c, &spec);
         }
+        test_context(c, &spec);
         test_none(c, &spec);
         c->ops->destroy(c);
         spec_clear(&spec);

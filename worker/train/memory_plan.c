@@ -97,13 +97,24 @@ static void note_refusal(struct train_refusal *ret, int64_t needed,
                                       .is_host = is_host};
 }
 
+/* No more than is used at all: a driver may take less. */
+int64_t memory_plan_held(const struct memory_room *room)
+{
+    const int64_t context = (int64_t)CONTEXT_MIB << 20;
+    const int64_t used = room->gpu_all - room->gpu;
+    if (room->gpu < 0 || room->gpu_all < room->gpu)
+        return 0;
+    return used < context ? used : context;
+}
+
 int memory_plan_check(const struct memory_plan *p,
                       const struct memory_room *room,
                       struct train_refusal *ret_refusal, struct error *err)
 {
     const int64_t host = p->host + (p->is_gpu ? 0 : p->total);
     const struct memory_left *m = &room->host;
-    if (p->is_gpu && room->gpu >= 0 && p->total > room->gpu) {
+    const int64_t gpu = p->total - room->gpu_held; /* to be taken */
+    if (p->is_gpu && room->gpu >= 0 && gpu > room->gpu) {
         /* Other programs may free memory later: refuse for good only what
          * exceeds the whole GPU. */
         if (room->gpu_all >= 0 && p->total > room->gpu_all)
@@ -111,8 +122,9 @@ int memory_plan_check(const struct memory_plan *p,
         return error_set(
             err, ERR_NOMEM,
             "%.1f MiB do not fit in the %.1f MiB that this GPU has "
-            "left",
-            mib(p->total), mib(room->gpu));
+            "left%s",
+            mib(gpu), mib(room->gpu),
+            room->gpu_held > 0 ? " beside CUDA's context" : "");
     }
     if (m->bytes >= 0 && host > m->bytes / room->ranks) {
         note_refusal(ret_refusal, host, m->bytes / room->ranks, true);

@@ -40,6 +40,8 @@ enum dtype memory_plan_dtype(const struct job_spec *s);
  * at the first collective: most of it after the check, so that the plan keeps
  * it. Estimates that no GPU has confirmed. */
 enum { RUNTIME_MIB = 400, RUNTIME_RANKS_MIB = 1536 };
+/* Of these the context, which a worker has made when it asks what is left. */
+enum { CONTEXT_MIB = 300 };
 
 void memory_plan_make(const struct memory_ask *ask, struct memory_plan *ret);
 
@@ -50,9 +52,12 @@ void memory_plan_line(const struct memory_plan *p, char *ret, size_t cap);
 struct memory_room {
     int64_t gpu, gpu_all;    /* bytes left on it, and of all of it; -1: not
                                 known */
+    int64_t gpu_held;        /* of a plan's bytes, taken already */
     struct memory_left host; /* of this machine */
     int32_t ranks;           /* that share the host's */
 };
+/* gpu_held of a process that has a context. */
+int64_t memory_plan_held(const struct memory_room *room);
 struct train_refusal;
 /* out  ret_refusal  only with ERR_NOMEM, and of a GPU only if it would not do
  *                   empty; NULL: not wanted

@@ -152,7 +152,8 @@ static int check_memory(struct trainer *t, const struct memory_plan *p,
             return -1;
         room.gpu = (int64_t)left;
         room.gpu_all = (int64_t)all;
-        t->sol.room = room.gpu;
+        room.gpu_held = memory_plan_held(&room);
+        t->sol.room = room.gpu + room.gpu_held;
     }
     if (c->ops->barrier(c, TRAIN_DEADLINE_S, err) < 0)
         return -1;

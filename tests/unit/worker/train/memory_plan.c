@@ -79,10 +79,40 @@ static void test_check(void)
     is_int(why.needed_bytes, p.total, "the bytes it needs");
 }
 
+/* A worker asks what is left when it has its context, which is in the plan. */
+static void test_context(void)
+{
+    const struct memory_plan p = plan(true, 1);
+    const int64_t context = 300 * MIB;
+    struct memory_room room = {.gpu = p.total - context,
+                               .gpu_all = p.total,
+                               .host = {.bytes = -1},
+                               .ranks = 1};
+    struct train_refusal why = {.needed_bytes = 0};
+    struct error err = ERROR_INIT;
+    room.gpu_held = memory_plan_held(&room);
+    is_int(room.gpu_held, context, "the context is there");
+    ok(memory_plan_check(&p, &room, &why, &err) == 0, "it counts once");
+    room.gpu--;
+    room.gpu_held = memory_plan_held(&room);
+    is_int(room.gpu_held, context, "what others use is not the plan's");
+    ok(memory_plan_check(&p, &room, &why, &err) < 0 &&
+           strstr(err.msg, " left beside CUDA's context") != NULL,
+       "a byte less: %s", err.msg);
+    is_int(why.needed_bytes, 0, "it fits an empty GPU");
+    room.gpu = p.total - 100 * MIB;
+    is_int(room.gpu_held = memory_plan_held(&room), 100 * MIB,
+           "a smaller one, too");
+    ok(memory_plan_check(&p, &room, &why, &err) == 0, "it counts once");
+    room.gpu = -1;
+    is_int(memory_plan_held(&room), 0, "a GPU that does not say");
+}
+
 int main(void)
 {
     test_parts();
     test_line();
     test_check();
+    test_context();
     return tap_done();
 }
