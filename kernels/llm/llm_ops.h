@@ -102,12 +102,13 @@ struct llm_ops {
                       const void *dy, const void *x, int64_t rows, int32_t F,
                       struct error *err);
 
-    /* y [n, C] = row index[i] of x [limit, C] for each i: a look-up of
-     * embeddings, or of the labelled rows. An index outside 0..limit-1
-     * gives NaN. */
+    /* y [n, C] = row index[i] of a table for each i: a look-up of embeddings,
+     * or of the labelled rows. x [part.rows, C] is a part of it: a row of y
+     * whose index is in another part stays as it is. An index outside
+     * 0..part.limit-1 gives NaN. */
     int (*take_rows)(struct device *d, enum dtype dt, void *y, const void *x,
-                     const int32_t *index, int64_t n, int32_t C, int64_t limit,
-                     struct error *err);
+                     const int32_t *index, int64_t n, int32_t C,
+                     const struct row_part *part, struct error *err);
     /* y [limit, C] = 0, but row index[i] is row i of x [n, C]; no index comes
      * twice. An index outside is left out. */
     int (*put_rows)(struct device *d, enum dtype dt, void *y, const void *x,

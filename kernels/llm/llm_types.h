@@ -13,6 +13,11 @@ struct attention {
     double scale; /* of the scores: 1 / sqrt(head_dim) */
 };
 
+/* Rows [first, first + rows) of a table of `limit` rows. */
+struct row_part {
+    int64_t first, rows, limit;
+};
+
 /* n values in four bits each. Q, the type of what is beside the codes, is bf16
  * for bf16 and f32 for all others. */
 enum { NF4_BLOCK = 64, NF4_GROUP = 256 };

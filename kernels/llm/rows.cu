@@ -12,14 +12,18 @@ namespace
 
 template <class T, int W>
 KERNEL take(blk b, T *y, const T *x, single<const int32_t> index, int64_t n,
-            int64_t C, int64_t limit)
+            int64_t C, row_part part)
 {
     typedef vec<acc<T>, W> V;
     const rect lay(b, C / W);
 
     for (int64_t i : lay.rows(b.share(n))) {
-        const int64_t r = index.at[i];
-        const bool in = r >= 0 && r < limit;
+        const int64_t r = index.at[i] - part.first;
+        const bool in = r >= 0 && r < part.rows;
+        const bool is_known =
+            r + part.first >= 0 && r + part.first < part.limit;
+        if (!in && is_known)
+            continue;
         for (int64_t t : lay.cols(C / W))
             (in ? V::load(x + r * C + t * W) : V::of(NAN))
                 .store(y + i * C + t * W);
@@ -107,12 +111,18 @@ int check(const char *op, int64_t n, int32_t C, int64_t limit,
 
 template <class T>
 int take_rows(struct device *d, void *y, const void *x, const int32_t *index,
-              int64_t n, int32_t C, int64_t limit, struct error *err)
+              int64_t n, int32_t C, const struct row_part *part,
+              struct error *err)
 {
-    if (check("look-up of rows", n, C, limit, err) < 0)
+    if (check("look-up of rows", n, C, part->rows, err) < 0)
         return -1;
+    if (part->first < 0 || part->first + part->rows > part->limit)
+        return error_set(err, ERR_INVAL,
+                         "look-up of rows: %lld from %lld of %lld",
+                         (long long)part->rows, (long long)part->first,
+                         (long long)part->limit);
     LAUNCH_ROWS(C, blocks(d, n * C, n), take, (T *)y, (const T *)x,
-                single<const int32_t>{index}, n, (int64_t)C, limit);
+                single<const int32_t>{index}, n, (int64_t)C, *part);
     return finish(d, "look-up of rows", err);
 }
 

@@ -152,6 +152,16 @@ big_job() {
     refused 64 "none of llama2-7b, " plan big.yaml --for gpt2
 }
 
+@test "plan: two slots of a sharded base take two layers, not two embeddings" {
+    big_job 'tokenizer: {max_seq_len: 2048}' 'batch_size: 1' 'precision: bf16' \
+        'distribution: fsdp'
+    sed -i 's/^method: lora/method: qlora/; s/gpus: 1/gpus: 8/' big.yaml
+    # A layer of 70B has 855,638,016 values: 4.125 bits each, and its norms. The
+    # embedding has 1,050,673,152 of 16 bits: two of them are 4008 MiB.
+    "$model" plan big.yaml --for llama3-70b --device 80G >plan
+    grep -q '^memory per rank: .* gathered 841\.8, ' plan
+}
+
 @test "plan: --device is a card, with what such a card has free, or a size" {
     big_job 'tokenizer: {max_seq_len: 2048}' 'batch_size: 1' 'precision: bf16'
     while read -r card free; do

@@ -142,6 +142,7 @@ KEEP_STRUCT(rmsprop_args)
 KEEP_STRUCT(image_norm)
 KEEP_STRUCT(attention)
 KEEP_STRUCT(nf4)
+KEEP_STRUCT(row_part)
 /* The caller's struct error is gone by then. */
 template <> struct keep<struct error *> {
     keep(struct error *)

@@ -488,6 +488,9 @@ static void test_qlora(void)
         test_equal(&spec, 1e-12, 1e-10, "qlora, quantised once");
     }
     spec_clear(&spec);
+    if (llm_small(&spec, "qlora", &llm_tied, "model: {lora_rank: 2}"))
+        test_equal(&spec, 1e-12, 1e-10, "qlora on tied weights");
+    spec_clear(&spec);
 }
 
 /* The reference is the base of adapters, or all weights as they were. */

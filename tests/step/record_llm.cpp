@@ -73,8 +73,8 @@ struct step_op of_swiglu_bwd(enum dtype dt, void *, void *y, const void *,
 }
 
 struct step_op of_take_rows(enum dtype dt, void *, const void *,
-                            const int32_t *, int64_t n, int32_t C, int64_t,
-                            struct error *)
+                            const int32_t *, int64_t n, int32_t C,
+                            const struct row_part *, struct error *)
 {
     return shaped("take_rows", dt, n * C, n * C, C, C);
 }

@@ -132,7 +132,7 @@ static void lay_work(struct cursor *c, const struct llama_conf *conf,
     ret->opened =
         take(c, b->quantised > 0 || b->groupsize > 0 ? s->layer_weights : 0, t);
     ret->opened_head =
-        take(c, b->rounds[PRODUCT_HEAD] ? (int64_t)s->c.vocab * d : 0, t);
+        take(c, b->rounds[PRODUCT_HEAD] ? (int64_t)s->unit_rows * d : 0, t);
     ret->rounded = take(c, m * llama_base_widest(b, s), t);
     plan->bytes_rounded = b->groupsize > 0 ? (int64_t)(c->at - mark) : 0;
     ret->norm_grad = take(c, s->is_full && conf->shared_by > 1 ? d : 0, t);
@@ -221,6 +221,7 @@ static int shape_of(const struct llama_conf *conf, struct llama_shape *ret,
         return -1;
     if (llama_base_init(ret_base, ret, conf->quantizer, err) < 0)
         return -1;
+    ret->unit_rows = llama_unit_rows(conf, ret, ret_base);
     if (conf->quantizer != QUANTIZER_8DA4W)
         return 0;
     return llama_base_round(ret_base, ret, conf->groupsize, err);

@@ -56,6 +56,7 @@ struct llama_conf {
     int32_t shared_by;   /* ranks of the sharded weights; 0, 1: none */
     struct comm *comm;   /* of these, over the device's memory; borrowed */
     int32_t head_rows;   /* rows of logits at a time; 0: chosen */
+    int32_t unit_rows;   /* as in struct llama_shape; 0: chosen */
     /* Sources of the base, for init(). Borrowed; outlive the model. */
     const char *dir;
     const struct spec_list *files; /* NULL: all */

@@ -63,12 +63,15 @@ static int zero_head(struct llama *m, struct error *err)
                            (size_t)n * dtype_bytes(m->conf.dt), err);
 }
 
-/* A tied output layer is in the embedding's unit: continues in the unit of the
- * last norm. */
+/* A tied output layer is in the embedding's unit, and one in pieces ends with
+ * any of them: continues in the unit of the last norm. */
 static int leave_head(struct llama *m, struct error *err)
 {
-    const int32_t norm = llama_unit_of_norm(m), head = llama_unit_of_head(m);
-    if (!llama_shares_grads(m) || norm == head)
+    const struct llama_shape *s = &m->shape;
+    const int32_t norm = llama_unit_of_norm(s), head = llama_unit_of_head(s, 0);
+    if (!llama_shares_grads(m))
+        return llama_need(m, norm, err);
+    if (norm == head)
         return 0;
     if (llama_grads_end(m, head, err) < 0)
         return -1;
@@ -84,15 +87,15 @@ static int head_back(const struct way *w, struct error *err)
     struct llama *m = w->m;
     const struct llama_shape *s = &m->shape;
     const struct llama_linear *l = &s->linear[PRODUCT_HEAD];
-    if (llama_need(m, llama_unit_of_norm(m), err) < 0)
+    if (llama_need(m, llama_unit_of_norm(s), err) < 0)
         return -1;
     if (llama_trains_head(m)) {
         if (m->d->ops->llm.rmsnorm_fwd(m->d, m->conf.dt, m->mem.normed, NULL,
                                        NULL, m->mem.last, NULL,
                                        llama_weight_at(m, s->norm), m->tokens,
                                        s->c.hidden, s->c.norm_eps, err) < 0 ||
-            llama_need(m, llama_unit_of_head(m), err) < 0 ||
-            llama_grads_begin(m, llama_unit_of_head(m), err) < 0 ||
+            llama_need(m, llama_unit_of_head(s, 0), err) < 0 ||
+            llama_grads_begin(m, llama_unit_of_head(s, 0), err) < 0 ||
             (m->n_labelled == 0 && zero_head(m, err) < 0) ||
             llama_head(m, w->b, true, true, err) < 0 || leave_head(m, err) < 0)
             return -1;
@@ -108,7 +111,7 @@ static int head_back(const struct way *w, struct error *err)
                                 err) < 0 ||
         norm_back(m, llama_weight_at(m, s->norm), s->norm, m->mem.last,
                   m->mem.last_rstd, NULL, err) < 0 ||
-        llama_grads_end(m, llama_unit_of_norm(m), err) < 0)
+        llama_grads_end(m, llama_unit_of_norm(s), err) < 0)
         return -1;
     if (llama_shares_grads(m))
         llama_drop(m);
@@ -178,7 +181,7 @@ static int layer_back(const struct way *w, int32_t l, struct error *err)
     const struct llama_acts *a = &m->mem.acts[l];
     const int32_t *pos = w->b->arrays[TOKENS_POS].data;
     const bool goes_on = s->is_full || l > 0;
-    const int32_t unit = llama_unit_of_layer(l);
+    const int32_t unit = llama_unit_of_layer(s, l);
     struct llama_call call = {.product = PRODUCT_O,
                               .layer = l,
                               .rows = m->tokens,
@@ -221,7 +224,7 @@ static int embed_back(const struct way *w, struct error *err)
     const bool adds = s->c.tied && m->shards.n == 0;
     if (!s->is_full)
         return 0;
-    if (llama_grads_begin(m, LLAMA_UNIT_EMBED, err) < 0)
+    if (llama_grads_begin(m, llama_unit_of_embed(0), err) < 0)
         return -1;
     void *grad = llama_grad_at(m, s->embed);
     if ((!adds &&
@@ -231,8 +234,8 @@ static int embed_back(const struct way *w, struct error *err)
                                 w->b->arrays[TOKENS_ID].data,
                                 w->b->arrays[TOKENS_ORDER].data, m->tokens,
                                 s->c.hidden, s->c.vocab, err) < 0 ||
-        (s->c.tied ? llama_grads_add(m, LLAMA_UNIT_EMBED, err)
-                   : llama_grads_end(m, LLAMA_UNIT_EMBED, err)) < 0)
+        (s->c.tied ? llama_grads_add(m, llama_unit_of_embed(0), err)
+                   : llama_grads_end(m, llama_unit_of_embed(0), err)) < 0)
         return -1;
     return ready(w, s->embed, n, err);
 }

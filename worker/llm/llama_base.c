@@ -241,7 +241,7 @@ static struct layer layer_at(const struct llama *m, int32_t l)
         return (struct layer){m->mem.packed,
                               llama_at(m, m->mem.base, b->outside), l};
     const struct llama_base_piece p = llama_base_piece(b, m->conf.dt);
-    char *at = llama_unit_whole(m, llama_unit_of_layer(l));
+    char *at = llama_unit_whole(m, llama_unit_of_layer(&m->shape, l));
     return (struct layer){.packed = {.codes = (uint8_t *)at + p.codes,
                                      .scalers = (int8_t *)at + p.scalers,
                                      .factors = at + p.factors,
@@ -306,7 +306,7 @@ int llama_base_room(struct llama *m, int32_t i, void **ret, struct error *err)
     llama_weight(&m->shape, i, &t);
     const bool is_packed = m->base.quantised > 0 && is_inner(m, i, &l, &k);
     if (is_packed && k == 0 &&
-        llama_unit_begin(m, llama_unit_of_layer(l), err) < 0)
+        llama_unit_begin(m, llama_unit_of_layer(&m->shape, l), err) < 0)
         return -1;
     *ret = is_packed          ? room_of_inner(m, l, k)
            : m->shards.n > 0  ? NULL
@@ -328,7 +328,7 @@ int llama_base_keep(struct llama *m, int32_t i, struct error *err)
             return -1;
     }
     return k == LLAMA_LAYER_TENSORS - 1
-               ? llama_unit_keep(m, llama_unit_of_layer(l), err)
+               ? llama_unit_keep(m, llama_unit_of_layer(&m->shape, l), err)
                : 0;
 }
 
@@ -387,23 +387,30 @@ static int round_layer(struct llama *m, int32_t l, struct error *err)
     return 0;
 }
 
-int llama_open_head(struct llama *m, struct error *err)
+static int64_t head_offset(const struct llama_shape *s, int32_t piece)
 {
-    const struct llama_linear *w = &m->shape.linear[PRODUCT_HEAD];
-    if (!m->rounds || !m->base.rounds[PRODUCT_HEAD] || m->head_is_open)
+    const struct llama_linear *w = &s->linear[PRODUCT_HEAD];
+    return w->weight + (int64_t)piece * s->unit_rows * w->in;
+}
+
+int llama_open_head(struct llama *m, int32_t piece, struct error *err)
+{
+    const struct llama_shape *s = &m->shape;
+    if (!m->rounds || !m->base.rounds[PRODUCT_HEAD] || m->open_piece == piece)
         return 0;
-    if (put_weights(m, true, w->weight, (int64_t)w->out * w->in,
+    if (put_weights(m, true, head_offset(s, piece),
+                    (int64_t)llama_piece_rows(s, piece) * s->c.hidden,
                     m->mem.opened_head, err) < 0)
         return -1;
-    m->head_is_open = true;
+    m->open_piece = piece;
     return 0;
 }
 
-const void *llama_head_weight(const struct llama *m)
+const void *llama_head_weight(const struct llama *m, int32_t piece)
 {
-    return m->head_is_open
+    return m->open_piece == piece
                ? m->mem.opened_head
-               : llama_weight_at(m, m->shape.linear[PRODUCT_HEAD].weight);
+               : llama_weight_at(m, head_offset(&m->shape, piece));
 }
 
 int llama_round_input(struct llama *m, enum llama_product p, int64_t rows,
@@ -426,7 +433,7 @@ const void *llama_layer_weight(const struct llama *m, int64_t offset)
 void llama_close_layers(struct llama *m)
 {
     m->layer = NULL;
-    m->head_is_open = false;
+    m->open_piece = -1;
 }
 
 int llama_open_layer(struct llama *m, int32_t l, struct error *err)

@@ -87,9 +87,11 @@ struct model;
 void llama_reached(struct model *model, int64_t iterations);
 /* "; fake-quantised from iteration 4 on: 30 linears to 8da4w in ..." */
 void llama_say_rounded(const struct llama *m, char *ret, size_t cap);
-/* The same of the output layer, which stays open for the pass. */
-int llama_open_head(struct llama *m, struct error *err) MUST_CHECK;
-const void *llama_head_weight(const struct llama *m);
+/* The same of a piece of the output layer, which was needed and stays open
+ * until another unit is. */
+int llama_open_head(struct llama *m, int32_t piece,
+                    struct error *err) MUST_CHECK;
+const void *llama_head_weight(const struct llama *m, int32_t piece);
 /* Input of a product: x [rows, in], or x rounded to int8, until the next
  * call. */
 int llama_round_input(struct llama *m, enum llama_product p, int64_t rows,

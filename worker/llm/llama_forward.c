@@ -134,6 +134,24 @@ int llama_layer(struct llama *m, int32_t l, const int32_t *pos, bool train,
     return feed(m, l, train, err);
 }
 
+/* The rows of x whose tokens are in a piece of the embedding. The unit behind
+ * the last piece is the first layer. */
+static int embed(struct llama *m, int32_t piece, const int32_t *ids,
+                 struct error *err)
+{
+    const struct llama_shape *s = &m->shape;
+    const int32_t unit = llama_unit_of_embed(piece);
+    const struct row_part part = {.first = (int64_t)piece * s->unit_rows,
+                                  .rows = llama_piece_rows(s, piece),
+                                  .limit = s->c.vocab};
+    if (llama_need(m, unit, err) < 0 || llama_ahead(m, unit + 1, err) < 0)
+        return -1;
+    return m->d->ops->llm.take_rows(
+        m->d, m->conf.dt, m->mem.acts[0].x,
+        llama_weight_at(m, s->embed + part.first * s->c.hidden), ids, m->tokens,
+        s->c.hidden, &part, err);
+}
+
 int llama_layers(struct llama *m, const int32_t *ids, const int32_t *pos,
                  bool train, struct error *err)
 {
@@ -141,24 +159,21 @@ int llama_layers(struct llama *m, const int32_t *ids, const int32_t *pos,
     const int32_t last = s->c.layers - 1;
     llama_close_layers(m);
     llama_forget(m);
-    if (llama_need(m, LLAMA_UNIT_EMBED, err) < 0 ||
-        llama_ahead(m, llama_unit_of_layer(0), err) < 0 ||
-        m->d->ops->llm.take_rows(m->d, m->conf.dt, m->mem.acts[0].x,
-                                 llama_weight_at(m, s->embed), ids, m->tokens,
-                                 s->c.hidden, s->c.vocab, err) < 0)
-        return -1;
+    for (int32_t i = 0; i < llama_pieces(s); i++)
+        if (embed(m, i, ids, err) < 0)
+            return -1;
     for (int32_t l = 0; l <= last; l++) {
-        const int32_t unit = llama_unit_of_layer(l);
+        const int32_t unit = llama_unit_of_layer(s, l);
         if (llama_need(m, unit, err) < 0 || llama_ahead(m, unit + 1, err) < 0 ||
             llama_layer(m, l, pos, train, false, err) < 0)
             return -1;
     }
-    if (llama_need(m, llama_unit_of_norm(m), err) < 0 ||
-        llama_ahead(m, llama_unit_of_head(m), err) < 0 ||
+    if (llama_need(m, llama_unit_of_norm(s), err) < 0 ||
+        llama_ahead(m, llama_unit_of_head(s, 0), err) < 0 ||
         norm(m, llama_weight_at(m, s->norm), m->mem.last_rstd, m->mem.last,
              m->mem.acts[last].mid, m->mem.delta, err) < 0)
         return -1;
-    return llama_need(m, llama_unit_of_head(m), err);
+    return llama_need(m, llama_unit_of_head(s, 0), err);
 }
 
 int llama_check_batch(const struct llama *m, const struct batch *b, bool train,
@@ -216,7 +231,8 @@ int llama_forward(struct model *model, const struct batch *b, bool train,
         return -1;
     llama_waits_begin(m, false);
     llama_repeat(model, b, train);
-    if ((m->conf.pairs && !m->conf.is_precomputed &&
+    if (llama_head_begin(m, err) < 0 ||
+        (m->conf.pairs && !m->conf.is_precomputed &&
          llama_pairs_reference(m, b, err) < 0) ||
         llama_layers(m, b->arrays[TOKENS_ID].data, b->arrays[TOKENS_POS].data,
                      train, err) < 0 ||

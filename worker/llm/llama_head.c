@@ -6,6 +6,10 @@
  * leaves the gradient of its input. Where it is trained, its gradient belongs
  * to the backward pass, which makes the logits again.
  *
+ * A sharded output layer may come in pieces (llama_shard.h). Each chunk goes
+ * through all of them, once for the logits and once back for the gradient of
+ * its input, so all ranks go through as many chunks.
+ *
  * Of pairs, how much a token counts is known when all tokens have their loss.
  * So the gradients of the forward pass are those of the losses themselves, and
  * are multiplied by the factors behind it; those of the backward pass at once.
@@ -38,9 +42,78 @@ int32_t llama_head_rows(const struct llama_conf *c, int64_t tokens,
     return rows > 0 ? (int32_t)rows : 1;
 }
 
+int32_t llama_unit_rows(const struct llama_conf *conf,
+                        const struct llama_shape *s, const struct llama_base *b)
+{
+    const int64_t vocab = s->c.vocab;
+    const int64_t row = s->c.hidden * (int64_t)dtype_bytes(conf->dt);
+    const int64_t layer =
+        b->quantised > 0 ? llama_base_piece(b, conf->dt).bytes
+                         : s->layer_weights * (int64_t)dtype_bytes(conf->dt);
+    const int64_t least = (vocab + LLAMA_PIECES_MOST - 1) / LLAMA_PIECES_MOST;
+    if (conf->shared_by <= 1 || s->is_full)
+        return s->c.vocab;
+    /* The norm is with the first piece. */
+    int64_t rows = conf->unit_rows > 0 ? conf->unit_rows : layer / row - 1;
+    if (rows > ROWS_OF_TILES)
+        rows -= rows % ROWS_OF_TILES;
+    if (rows < least)
+        rows = least;
+    return (int32_t)(rows < vocab ? rows : vocab);
+}
+
 bool llama_trains_head(const struct llama *m)
 {
     return m->shape.is_full || m->shape.linear[PRODUCT_HEAD].parts > 0;
+}
+
+int llama_head_begin(struct llama *m, struct error *err)
+{
+    const int32_t most = m->conf.head_rows;
+    int64_t chunks = (m->n_labelled + (int64_t)most - 1) / most;
+    if (llama_pieces(&m->shape) > 1 && llama_most_of(m, &chunks, err) < 0)
+        return -1;
+    m->chunks = (int32_t)chunks;
+    return 0;
+}
+
+int llama_head_piece(struct llama *m, struct llama_piece *p, struct error *err)
+{
+    const struct llama_shape *s = &m->shape;
+    const int32_t n = llama_pieces(s), last = n - 1;
+    if (p->step == 0) {
+        p->step = n > 1 && m->slots[m->slot].unit == llama_unit_of_head(s, last)
+                      ? -1
+                      : 1;
+        p->i = p->step > 0 ? 0 : last;
+    } else {
+        p->i += p->step;
+    }
+    if (p->i < 0 || p->i > last)
+        return 0;
+    const int32_t next = p->i + p->step;
+    if (n > 1 && (llama_need(m, llama_unit_of_head(s, p->i), err) < 0 ||
+                  (next >= 0 && next <= last &&
+                   llama_ahead(m, llama_unit_of_head(s, next), err) < 0)))
+        return -1;
+    if (llama_open_head(m, p->i, err) < 0)
+        return -1;
+    p->first = p->i * s->unit_rows;
+    p->rows = llama_piece_rows(s, p->i);
+    p->w = llama_head_weight(m, p->i);
+    return 1;
+}
+
+/* Gathers the pieces as often as the ranks do that have tokens left. */
+static int gather_alone(struct llama *m, bool grads, struct error *err)
+{
+    int rc = 0;
+    for (int times = grads ? 2 : 1; times > 0 && rc == 0; times--) {
+        struct llama_piece p = {.step = 0};
+        while ((rc = llama_head_piece(m, &p, err)) > 0)
+            continue;
+    }
+    return rc;
 }
 
 static int one_chunk(struct llama *m, const struct batch *b, int32_t first,
@@ -60,11 +133,11 @@ static int one_chunk(struct llama *m, const struct batch *b, int32_t first,
                                     .low = m->mem.head_low};
     const size_t ahead = (size_t)first * dtype_acc_bytes(dt);
     const bool pairs = m->conf.pairs;
+    const struct row_part all = {.rows = m->tokens, .limit = m->tokens};
     void *loss = (char *)m->mem.loss + ahead;
     void *dx = llama_at(m, m->mem.labelled, (int64_t)first * c->hidden);
     if (ops->llm.take_rows(m->d, dt, m->mem.chunk, m->mem.normed,
-                           labelled + first, rows, c->hidden, m->tokens,
-                           err) < 0 ||
+                           labelled + first, rows, c->hidden, &all, err) < 0 ||
         llama_linear(m, &call, m->mem.logits, err) < 0 ||
         (pairs &&
          ops->llm.row_means(m->d, dt, (char *)m->mem.logits_mean + ahead,
@@ -80,21 +153,18 @@ static int one_chunk(struct llama *m, const struct batch *b, int32_t first,
                             (const char *)m->mem.factor + ahead, rows, c->vocab,
                             err) < 0)
         return -1;
-    if (llama_trains_head(m))
-        return llama_linear_back(m, &call, m->mem.logits, dx, err);
-    return ops->gemm(m->d, dt, false, false, rows, c->hidden, c->vocab, 1,
-                     m->mem.logits, c->vocab, llama_head_weight(m), c->hidden,
-                     0, dx, c->hidden, err);
+    return llama_linear_back(m, &call, m->mem.logits, dx, err);
 }
 
 int llama_head(struct llama *m, const struct batch *b, bool train, bool grads,
                struct error *err)
 {
     const int32_t most = m->conf.head_rows;
-    for (int32_t i = 0; i < m->n_labelled; i += most) {
-        const int32_t left = m->n_labelled - i;
+    for (int32_t i = 0; i < m->chunks; i++) {
+        const int32_t first = i * most, left = m->n_labelled - first;
         const int32_t rows = left < most ? left : most;
-        if (one_chunk(m, b, i, rows, train, grads, err) < 0)
+        if ((rows > 0 ? one_chunk(m, b, first, rows, train, grads, err)
+                      : gather_alone(m, grads, err)) < 0)
             return -1;
     }
     return 0;

@@ -7,6 +7,7 @@
 #include "worker/llm/llama.h"
 #include "worker/llm/llama_base.h"
 #include "worker/llm/llama_ends.h"
+#include "worker/llm/llama_head.h"
 #include "worker/llm/llama_shape.h"
 #include "worker/llm/llama_shard.h"
 
@@ -58,7 +59,7 @@ struct llama_arena {
     void *dropped;      /* [M, llama_widest()]; lora_dropout alone */
     void *norm_grad;    /* [hidden]: sharded gradients alone */
     void *opened;       /* [shape.layer_weights]: written out, or rounded */
-    void *opened_head;  /* [vocab, hidden]: rounded */
+    void *opened_head;  /* [shape.unit_rows, hidden]: rounded */
     void *rounded;      /* [M, llama_base_widest()]: what a product reads */
     void *chunk;        /* [head_rows, hidden] */
     void *logits;       /* [head_rows, vocab] */
@@ -74,8 +75,8 @@ struct llama {
     struct llama_base base;
     const void *layer; /* the weights of the open layer; NULL: none is */
     int32_t open;
-    bool head_is_open;
-    bool rounds; /* 8da4w, in the passes from now on */
+    int32_t open_piece; /* of the output layer, rounded; -1: none is */
+    bool rounds;        /* 8da4w, in the passes from now on */
     double attention_scale;
     int64_t most;   /* M */
     void *memory;   /* of the arena; owned */
@@ -100,6 +101,7 @@ struct llama {
     int64_t tokens; /* rows of the list */
     int64_t first;  /* of a sample: tokens before them whose qkv is kept */
     int32_t n_labelled;
+    int32_t chunks; /* of labelled tokens, of the rank that has most */
     bool train;
     bool trained;      /* train, as it was */
     bool is_reference; /* pairs: the pass is the reference's */
@@ -151,20 +153,6 @@ int llama_layers(struct llama *m, const int32_t *ids, const int32_t *pos,
 /* normed = the norm of acts[l].x, or of acts[l].mid, again. */
 int llama_norm_again(struct llama *m, int32_t l, bool is_second,
                      struct error *err) MUST_CHECK;
-
-/* ---- llama_head.c --------------------------------------------------------
- */
-
-/* How many rows of logits there are at a time, of a batch of up to so many
- * tokens. in  rest  bytes of what the job takes beside them */
-int32_t llama_head_rows(const struct llama_conf *c, int64_t tokens,
-                        int64_t rest);
-/* Whether the output layer has gradients of its own. */
-bool llama_trains_head(const struct llama *m);
-/* Loss and hits of the labelled tokens of normed. With `grads` also their
- * gradient, in mem.labelled, and that of an output layer that is trained. */
-int llama_head(struct llama *m, const struct batch *b, bool train, bool grads,
-               struct error *err) MUST_CHECK;
 
 /* ---- llama_backward.c ----------------------------------------------------
  */

@@ -19,7 +19,7 @@
 /* Tensors of a product. */
 struct place {
     const struct llama_linear *l;
-    const void *w;           /* [out, in] */
+    const void *w;           /* [out, in]; the output layer's is in pieces */
     int64_t weight, adapter; /* offsets, and what the layer adds to them */
     int32_t lows;            /* parts * rank */
     double scale;
@@ -32,7 +32,7 @@ static struct place place_of(const struct llama *m, const struct llama_call *c)
     const bool is_head = c->product == PRODUCT_HEAD;
     return (struct place){
         .l = l,
-        .w = is_head ? llama_head_weight(m) : llama_layer_weight(m, l->weight),
+        .w = is_head ? NULL : llama_layer_weight(m, l->weight),
         .weight = l->weight + (is_head ? 0 : c->layer * s->layer_weights),
         .adapter = is_head ? 0 : c->layer * s->layer_adapters,
         .lows = l->parts * s->rank,
@@ -106,11 +106,50 @@ static int adapter(struct llama *m, const struct llama_call *c,
     return 0;
 }
 
+/* y (+)= x W^T, each piece of an output layer to columns of its own. */
+static int times_weight(struct llama *m, const struct llama_call *c,
+                        const struct place *p, const void *x, double beta,
+                        void *y, struct error *err)
+{
+    const struct llama_linear *l = p->l;
+    struct llama_piece w = {.step = 0};
+    int rc = 0;
+    if (c->product != PRODUCT_HEAD)
+        return gemm(m, false, true, c->rows, l->out, l->in, 1, x, l->in, p->w,
+                    l->in, beta, y, l->out, err);
+    while ((rc = llama_head_piece(m, &w, err)) > 0)
+        if (gemm(m, false, true, c->rows, w.rows, l->in, 1, x, l->in, w.w,
+                 l->in, beta, llama_at(m, y, w.first), l->out, err) < 0)
+            return -1;
+    return rc;
+}
+
+/* dx (+)= dy W: the sum over the pieces of an output layer, which is rounded at
+ * each. */
+static int times_weight_back(struct llama *m, const struct llama_call *c,
+                             const struct place *p, const void *dy, double beta,
+                             void *dx, struct error *err)
+{
+    const struct llama_linear *l = p->l;
+    const char *columns = dy;
+    struct llama_piece w = {.step = 0};
+    int rc = 0;
+    if (c->product != PRODUCT_HEAD)
+        return gemm(m, false, false, c->rows, l->in, l->out, 1, dy, l->out,
+                    p->w, l->in, beta, dx, l->in, err);
+    while ((rc = llama_head_piece(m, &w, err)) > 0) {
+        if (gemm(m, false, false, c->rows, l->in, w.rows, 1,
+                 columns + (size_t)w.first * dtype_bytes(m->conf.dt), l->out,
+                 w.w, l->in, beta, dx, l->in, err) < 0)
+            return -1;
+        beta = 1;
+    }
+    return rc;
+}
+
 int llama_linear(struct llama *m, const struct llama_call *c, void *y,
                  struct error *err)
 {
-    if (c->product == PRODUCT_HEAD && llama_open_head(m, err) < 0)
-        return -1;
     const struct place p = place_of(m, c);
     const struct llama_linear *l = p.l;
     const bool adapts = l->parts > 0 && !m->is_reference;
@@ -119,8 +158,7 @@ int llama_linear(struct llama *m, const struct llama_call *c, void *y,
     const void *x;
     if ((is_first && adapter(m, c, &p, false, y, err) < 0) ||
         llama_round_input(m, c->product, c->rows, c->x, &x, err) < 0 ||
-        gemm(m, false, true, c->rows, l->out, l->in, 1, x, l->in, p.w, l->in,
-             is_first ? 1 : 0, y, l->out, err) < 0)
+        times_weight(m, c, &p, x, is_first ? 1 : 0, y, err) < 0)
         return -1;
     return adapts && !is_first ? adapter(m, c, &p, true, y, err) : 0;
 }
@@ -185,8 +223,7 @@ int llama_linear_back_input(struct llama *m, const struct llama_call *c,
         return -1;
     if (dx == NULL)
         return 0;
-    return gemm(m, false, false, c->rows, l->in, l->out, 1, dy, l->out, p.w,
-                l->in, adapts ? 1 : 0, dx, l->in, err);
+    return times_weight_back(m, c, &p, dy, adapts ? 1 : 0, dx, err);
 }
 
 int llama_linear_back_weights(struct llama *m, const struct llama_call *c,

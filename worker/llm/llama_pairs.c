@@ -74,7 +74,7 @@ int llama_reference(struct model *model, const struct batch *b, double *ret,
     if (llama_check_batch(m, b, false, err) < 0)
         return -1;
     llama_repeat(model, b, false);
-    if (llama_pairs_reference(m, b, err) < 0 ||
+    if (llama_head_begin(m, err) < 0 || llama_pairs_reference(m, b, err) < 0 ||
         m->d->ops->to_host(m->d, m->host, m->mem.reference,
                            (size_t)n * dtype_bytes(acc), err) < 0)
         return -1;

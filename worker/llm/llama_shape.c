@@ -100,8 +100,75 @@ int llama_shape_init(struct llama_shape *ret, const struct llama_config *c,
     place_weights(&s);
     place_adapters(&s);
     s.params = is_full ? s.weights : s.adapters;
+    s.unit_rows = c->vocab;
     *ret = s;
     return 0;
+}
+
+/* ---- units ---------------------------------------------------------------
+ */
+
+int32_t llama_pieces(const struct llama_shape *s)
+{
+    return (s->c.vocab + s->unit_rows - 1) / s->unit_rows;
+}
+
+int32_t llama_units(const struct llama_shape *s)
+{
+    return llama_unit_of_norm(s) + (s->c.tied ? 1 : llama_pieces(s));
+}
+
+int32_t llama_unit_of_embed(int32_t piece)
+{
+    return piece;
+}
+
+int32_t llama_unit_of_layer(const struct llama_shape *s, int32_t l)
+{
+    return llama_pieces(s) + l;
+}
+
+int32_t llama_unit_of_norm(const struct llama_shape *s)
+{
+    return llama_pieces(s) + s->c.layers;
+}
+
+int32_t llama_unit_of_head(const struct llama_shape *s, int32_t piece)
+{
+    return s->c.tied ? llama_unit_of_embed(piece)
+                     : llama_unit_of_norm(s) + piece;
+}
+
+int32_t llama_unit_at(const struct llama_shape *s, int64_t offset)
+{
+    const int64_t piece = (int64_t)s->unit_rows * s->c.hidden;
+    if (offset < s->layers)
+        return llama_unit_of_embed((int32_t)((offset - s->embed) / piece));
+    if (offset < s->norm)
+        return llama_unit_of_layer(
+            s, (int32_t)((offset - s->layers) / s->layer_weights));
+    const int64_t into = offset - s->norm - s->c.hidden;
+    return llama_unit_of_norm(s) + (into < 0 ? 0 : (int32_t)(into / piece));
+}
+
+int64_t llama_unit_first(const struct llama_shape *s, int32_t unit)
+{
+    const int64_t piece = (int64_t)s->unit_rows * s->c.hidden;
+    const int32_t pieces = llama_pieces(s), norm = llama_unit_of_norm(s);
+    if (unit >= llama_units(s))
+        return s->weights;
+    if (unit < pieces)
+        return s->embed + unit * piece;
+    if (unit < norm)
+        return s->layers + (unit - pieces) * s->layer_weights;
+    return unit == norm ? s->norm
+                        : s->norm + s->c.hidden + (unit - norm) * piece;
+}
+
+int32_t llama_piece_rows(const struct llama_shape *s, int32_t piece)
+{
+    const int32_t left = s->c.vocab - piece * s->unit_rows;
+    return left < s->unit_rows ? left : s->unit_rows;
 }
 
 /* ---- names ---------------------------------------------------------------

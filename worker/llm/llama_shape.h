@@ -58,6 +58,9 @@ struct llama_shape {
     int64_t layers;                        /* where layer 0 begins */
     int64_t weights, adapters;             /* elements in all */
     int64_t params;                        /* that are trained */
+    /* Rows of a sharded embedding's or output layer's unit (llama_shard.h):
+     * vocab, or a piece. */
+    int32_t unit_rows;
 };
 
 /* in   targets  bits of enum lora_target; 0 with is_full
@@ -65,6 +68,26 @@ struct llama_shape {
 int llama_shape_init(struct llama_shape *ret, const struct llama_config *c,
                      bool is_full, int32_t rank, double alpha, uint32_t targets,
                      struct error *err) MUST_CHECK;
+
+/* ---- units -----------------------------------------------------------------
+ * What travels at once of sharded weights: the embedding, or each piece of it;
+ * each layer; the last norm with an output layer of its own, or with its first
+ * piece, and its other pieces. Where the output layer is the embedding, its
+ * units are those. */
+
+enum { LLAMA_PIECES_MOST = 512 };
+int32_t llama_pieces(const struct llama_shape *s);
+int32_t llama_units(const struct llama_shape *s);
+int32_t llama_unit_of_embed(int32_t piece);
+int32_t llama_unit_of_layer(const struct llama_shape *s, int32_t l);
+int32_t llama_unit_of_norm(const struct llama_shape *s);
+int32_t llama_unit_of_head(const struct llama_shape *s, int32_t piece);
+/* The unit that a weight is in. */
+int32_t llama_unit_at(const struct llama_shape *s, int64_t offset);
+/* The first weight of a unit; behind the last unit, that behind all. */
+int64_t llama_unit_first(const struct llama_shape *s, int32_t unit);
+/* Rows of the vocabulary in a piece. */
+int32_t llama_piece_rows(const struct llama_shape *s, int32_t piece);
 
 /* A tensor and its name in a file. */
 enum { LLAMA_NAME_CAP = 112, LLAMA_LAYER_TENSORS = 9 };

@@ -1,7 +1,8 @@
 /* llama_shard.c - see llama_shard.h.
  *
  * Units are the embedding, each layer, and what is behind the layers: the
- * norm, and an output layer of its own. Two units are whole at a time, in
+ * norm, and an output layer of its own; of a frozen base embedding and output
+ * layer are pieces no larger than a layer. Two units are whole at a time, in
  * two slots: the one that is computed with, and the next, which an all-gather
  * fills meanwhile. In the backward pass the gradient of a layer takes the place
  * of its weights, tensor by tensor. While the layer below is computed, a
@@ -30,7 +31,7 @@ int llama_shards_of(const struct llama_conf *conf, const struct llama_shape *s,
                     const struct llama_base *b, int32_t rank,
                     struct shards *ret, struct error *err)
 {
-    int64_t counts[LLAMA_LAYERS_MOST + 2];
+    int64_t counts[LLAMA_LAYERS_MOST + 2 * LLAMA_PIECES_MOST];
     const int32_t layers = s->c.layers;
     /* Elements of a weight. */
     const int64_t each =
@@ -41,51 +42,17 @@ int llama_shards_of(const struct llama_conf *conf, const struct llama_shape *s,
     if (layers > LLAMA_LAYERS_MOST)
         return error_set(err, ERR_LIMIT, "%d layers, at most %d can be sharded",
                          layers, LLAMA_LAYERS_MOST);
-    counts[0] = s->layers * each;
-    for (int32_t l = 0; l < layers; l++)
-        counts[1 + l] = b->quantised > 0 ? llama_base_piece(b, conf->dt).bytes
-                                         : s->layer_weights;
-    counts[1 + layers] =
-        (s->weights - s->layers - layers * s->layer_weights) * each;
-    return shards_init(ret, rank, conf->shared_by, counts, layers + 2, err);
-}
-
-int32_t llama_unit_of_layer(int32_t l)
-{
-    return 1 + l;
-}
-
-int32_t llama_unit_of_norm(const struct llama *m)
-{
-    return 1 + m->shape.c.layers;
-}
-
-int32_t llama_unit_of_head(const struct llama *m)
-{
-    return m->shape.c.tied ? LLAMA_UNIT_EMBED : llama_unit_of_norm(m);
+    for (int32_t u = 0; u < llama_units(s); u++)
+        counts[u] =
+            (llama_unit_first(s, u + 1) - llama_unit_first(s, u)) * each;
+    for (int32_t l = 0; l < layers && b->quantised > 0; l++)
+        counts[llama_unit_of_layer(s, l)] = llama_base_piece(b, conf->dt).bytes;
+    return shards_init(ret, rank, conf->shared_by, counts, llama_units(s), err);
 }
 
 static const struct shard_unit *unit_at(const struct llama *m, int32_t unit)
 {
     return &m->shards.units[unit];
-}
-
-/* The unit that a weight is in, and the first weight of a unit. */
-static int32_t unit_of(const struct llama *m, int64_t offset)
-{
-    const struct llama_shape *s = &m->shape;
-    const int64_t layer = (offset - s->layers) / s->layer_weights;
-    if (offset < s->layers)
-        return LLAMA_UNIT_EMBED;
-    return layer < s->c.layers ? llama_unit_of_layer((int32_t)layer)
-                               : llama_unit_of_norm(m);
-}
-
-static int64_t first_of(const struct llama *m, int32_t unit)
-{
-    const struct llama_shape *s = &m->shape;
-    return unit == LLAMA_UNIT_EMBED ? 0
-                                    : s->layers + (unit - 1) * s->layer_weights;
 }
 
 /* Element i of a share, or of a unit. */
@@ -124,9 +91,9 @@ void *llama_weight_at(const struct llama *m, int64_t offset)
     const bool of_base =
         llama_has_base(&m->conf) && (!s->is_full || m->is_reference);
     if (m->shards.n > 0) {
-        const int32_t unit = unit_of(m, offset);
+        const int32_t unit = llama_unit_at(&m->shape, offset);
         return llama_at(m, llama_unit_whole(m, unit),
-                        offset - first_of(m, unit));
+                        offset - llama_unit_first(&m->shape, unit));
     }
     if (m->base.quantised > 0 && offset > s->layers)
         offset -= s->c.layers * s->layer_weights; /* they are elsewhere */
@@ -148,7 +115,7 @@ int64_t llama_parts_of(const struct llama_conf *conf,
     if (!conf->in_bwd)
         return 0;
     if (shards->n > 0) {
-        embed = shards->units[LLAMA_UNIT_EMBED].chunk;
+        embed = shards->units[llama_unit_of_embed(0)].chunk;
         return s->c.tied ? embed + shards->units[1].chunk
                          : shards->largest / shards->ranks;
     }
@@ -161,16 +128,16 @@ int64_t llama_parts_of(const struct llama_conf *conf,
 /* Elements before the place that the unit shares with others. */
 static int64_t place_of(const struct llama *m, int32_t unit, int64_t embed)
 {
-    return m->shape.c.tied && unit != LLAMA_UNIT_EMBED ? embed : 0;
+    return m->shape.c.tied && unit != llama_unit_of_embed(0) ? embed : 0;
 }
 
 /* in  offset  among the weights, which are whole */
 static void *part_at(const struct llama *m, int64_t offset)
 {
-    const int32_t unit = unit_of(m, offset);
+    const int32_t unit = llama_unit_at(&m->shape, offset);
     return llama_at(m, m->mem.grads,
                     place_of(m, unit, m->shape.layers) + offset -
-                        first_of(m, unit));
+                        llama_unit_first(&m->shape, unit));
 }
 
 /* Address of the sum of a unit's gradient. */
@@ -179,7 +146,7 @@ static void *sum_at(const struct llama *m, int32_t unit)
     const struct shard_unit *u = m->shards.units;
     return llama_at(m, m->mem.grads,
                     m->conf.in_bwd
-                        ? place_of(m, unit, u[LLAMA_UNIT_EMBED].chunk)
+                        ? place_of(m, unit, u[llama_unit_of_embed(0)].chunk)
                         : u[unit].at);
 }
 
@@ -194,9 +161,11 @@ void *llama_grad_at(const struct llama *m, int64_t offset)
     if (!llama_shares_grads(m))
         return m->conf.in_bwd ? part_at(m, offset)
                               : llama_at(m, m->mem.grads, offset);
-    const int32_t unit = unit_of(m, offset), slot = slot_of_grads(m, unit);
+    const int32_t unit = llama_unit_at(&m->shape, offset),
+                  slot = slot_of_grads(m, unit);
     assert(slot >= 0); /* llama_grads_begin(), llama_grads_replace() */
-    return llama_at(m, m->slots[slot].data, offset - first_of(m, unit));
+    return llama_at(m, m->slots[slot].data,
+                    offset - llama_unit_first(&m->shape, unit));
 }
 
 static int wait_for(struct llama *m, int *ticket, struct error *err)
@@ -305,6 +274,24 @@ int llama_need(struct llama *m, int32_t unit, struct error *err)
     return finish(m, &m->slots[m->slot], err);
 }
 
+/* In a slot, where nothing is before a pass. */
+int llama_most_of(struct llama *m, int64_t *x, struct error *err)
+{
+    struct comm *c = m->conf.comm;
+    struct llama_slot *s = &m->slots[0];
+    llama_forget(m);
+    if (finish(m, s, err) < 0 ||
+        m->d->ops->put(m->d, s->data, x, sizeof(*x), err) < 0 ||
+        wait_times_begin(&m->waits, err) < 0)
+        return -1;
+    const int rc =
+        c->ops->all_reduce(c, s->data, 1, COMM_I64, COMM_MAX, &s->gather, err);
+    if (wait_times_end(&m->waits, rc < 0 ? rc : wait_for(m, &s->gather, err),
+                       err) < 0)
+        return -1;
+    return m->d->ops->to_host(m->d, x, s->data, sizeof(*x), err);
+}
+
 /* ---- gradients ------------------------------------------------------------
  */
 
@@ -377,9 +364,10 @@ int llama_grads_end(struct llama *m, int32_t unit, struct error *err)
         reduce(m, &m->slots[slot_of_grads(m, unit)], sum_at(m, unit), err) < 0)
         return -1;
     /* A tied embedding's sum is not complete before llama_grads_add(). */
-    m->handed = m->conf.in_bwd && !(unit == LLAMA_UNIT_EMBED && m->shape.c.tied)
-                    ? unit
-                    : -1;
+    m->handed =
+        m->conf.in_bwd && !(unit == llama_unit_of_embed(0) && m->shape.c.tied)
+            ? unit
+            : -1;
     return 0;
 }
 
@@ -434,23 +422,38 @@ int llama_unit_keep(struct llama *m, int32_t unit, struct error *err)
                            (size_t)u->chunk * m->share_size, err);
 }
 
-int llama_put_weights(struct llama *m, int64_t first, int64_t count,
-                      const void *host, struct error *err)
+/* As llama_put_weights(), of one unit. */
+static int put_in_unit(struct llama *m, int32_t unit, int64_t first,
+                       int64_t count, const char *host, struct error *err)
 {
     void *to = m->shape.is_full ? m->mem.params : m->mem.base;
-    const int32_t unit = unit_of(m, first);
     const int64_t each = (int64_t)(dtype_bytes(m->conf.dt) / m->share_size);
-    const int64_t at =
-        unit_at(m, unit)->first + (first - first_of(m, unit)) * each;
+    const int64_t at = unit_at(m, unit)->first +
+                       (first - llama_unit_first(&m->shape, unit)) * each;
     const struct shard_part part = shards_part(&m->shards, at, count * each);
     if (part.count == 0)
         return 0;
     if (m->d->ops->to_device(m->d, share_at(m, to, part.at),
-                             (const char *)host +
-                                 (size_t)(part.first - at) * m->share_size,
+                             host + (size_t)(part.first - at) * m->share_size,
                              (size_t)part.count * m->share_size, err) < 0)
         return -1;
     return m->d->ops->sync(m->d, err);
+}
+
+int llama_put_weights(struct llama *m, int64_t first, int64_t count,
+                      const void *host, struct error *err)
+{
+    const size_t size = dtype_bytes(m->conf.dt);
+    for (int64_t done = 0, n = 0; done < count; done += n) {
+        const int64_t at = first + done;
+        const int32_t unit = llama_unit_at(&m->shape, at);
+        const int64_t left = llama_unit_first(&m->shape, unit + 1) - at;
+        n = count - done < left ? count - done : left;
+        if (put_in_unit(m, unit, at, n,
+                        (const char *)host + (size_t)done * size, err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 void llama_shard_open(struct llama *m)

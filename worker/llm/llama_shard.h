@@ -28,13 +28,6 @@ void *llama_weight_at(const struct llama *m, int64_t offset);
 /* The same of its gradient; with method full, where the unit was begun. */
 void *llama_grad_at(const struct llama *m, int64_t offset);
 
-/* The embedding; each layer; the last norm with an output layer that is not the
- * embedding. */
-enum { LLAMA_UNIT_EMBED };
-int32_t llama_unit_of_layer(int32_t l);
-int32_t llama_unit_of_norm(const struct llama *m);
-int32_t llama_unit_of_head(const struct llama *m);
-
 /* A unit that is whole. */
 void *llama_unit_whole(const struct llama *m, int32_t unit);
 /* Loading: begin() gives the unit a slot full of zeros, keep() takes this
@@ -47,6 +40,8 @@ int llama_unit_keep(struct llama *m, int32_t unit,
 /* Makes a unit whole; it stays so until another unit but the next one is
  * needed. */
 int llama_need(struct llama *m, int32_t unit, struct error *err) MUST_CHECK;
+/* The most of all ranks, which all call it before a pass. */
+int llama_most_of(struct llama *m, int64_t *x, struct error *err) MUST_CHECK;
 /* Begins to: the unit is the next that is needed. Where its slot is still
  * handed out and collectives are not in order (comm.h), soon() leaves it to a
  * later call; ahead() waits. */

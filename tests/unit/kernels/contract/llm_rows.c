@@ -69,9 +69,10 @@ static void rows_drop(struct rows *k)
 static void take(void *arg)
 {
     struct rows *k = arg;
+    const struct row_part all = {0, k->limit, k->limit};
 
     must(k->b->d->ops->llm.take_rows(k->b->d, k->b->dt, k->few.p, k->all.p,
-                                     k->d_index, k->n, k->C, k->limit, ERR));
+                                     k->d_index, k->n, k->C, &all, ERR));
 }
 
 static void put(void *arg)
@@ -221,6 +222,46 @@ static void outside(struct bed *b, int32_t C)
     rows_drop(&k);
 }
 
+/* A table in parts, from the last to the first: each leaves the rows of others
+ * as they are, and all of them together give the bits of the whole. */
+static void take_parts(struct bed *b, int32_t C)
+{
+    enum { N = 40, LIMIT = 10, PART = 4 };
+    const size_t size = dtype_bytes(b->dt);
+    struct rows k;
+
+    rows_make(&k, b, N, C, LIMIT, false);
+    for (int i = 0; i < N; i++)
+        k.index[i] = i % (LIMIT + 2) - 1;
+    push(&k);
+    take(&k);
+    tensor_pull(&k.few);
+    double *whole = zeros(N * C);
+    memcpy(whole, k.few.v, (size_t)(N * C) * sizeof(*whole));
+    for (int i = 0; i < N * C; i++)
+        k.few.v[i] = -7;
+    tensor_push(&k.few);
+    int wrong = 0;
+    for (int64_t first = LIMIT / PART * PART; first >= 0; first -= PART) {
+        const int64_t left = LIMIT - first;
+        const struct row_part part = {first, left < PART ? left : PART, LIMIT};
+        must(b->d->ops->llm.take_rows(
+            b->d, b->dt, k.few.p, (char *)k.all.p + (size_t)(first * C) * size,
+            k.d_index, N, C, &part, ERR));
+        tensor_pull(&k.few);
+        for (int i = 0; i < N * C; i++) {
+            const double v = k.few.v[i];
+            const int32_t at = k.index[i / C];
+            wrong += at < 0 || at >= LIMIT ? !isnan(v)
+                     : at < first          ? v != -7
+                                           : v != whole[i];
+        }
+    }
+    is_int(wrong, 0, "take_rows of parts of a table");
+    free(whole);
+    rows_drop(&k);
+}
+
 static int64_t nans(struct tensor *t)
 {
     int64_t n = 0;
@@ -280,7 +321,8 @@ static void rows_gradient(struct bed *b)
     rows_make(&k, b, 4, 3, 9, true);
     r = tensor_make(b, k.all.n, -1, 1);
     grad = tensor_make(b, k.few.n, 0, 0);
-    must(ops->take_rows(b->d, b->dt, grad.p, r.p, k.d_index, k.n, k.C, k.limit,
+    const struct row_part all = {0, k.limit, k.limit};
+    must(ops->take_rows(b->d, b->dt, grad.p, r.p, k.d_index, k.n, k.C, &all,
                         ERR));
     differences(&(struct call){b, put, &k}, &k.few, &grad, &k.all, r.v,
                 "put_rows, by take_rows");
@@ -307,11 +349,16 @@ static void rows_refusals(struct bed *b)
         enum dtype dt = bad[i].dt == DT_N ? DT_N : b->dt;
         int64_t n = bad[i].n, limit = bad[i].limit;
         int32_t C = bad[i].C;
-        refused(ops->take_rows(b->d, dt, y, x, k.d_index, n, C, limit, ERR));
+        const struct row_part all = {0, limit, limit};
+        refused(ops->take_rows(b->d, dt, y, x, k.d_index, n, C, &all, ERR));
         refused(ops->put_rows(b->d, dt, y, x, k.d_index, n, C, limit, ERR));
         refused(ops->add_rows(b->d, dt, y, x, k.d_index, k.d_order, n, C, limit,
                               ERR));
     }
+    static const struct row_part outside[] = {{-1, 4, 4}, {1, 4, 4}, {0, 5, 4}};
+    for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++)
+        refused(ops->take_rows(b->d, b->dt, y, x, k.d_index, 4, 3, &outside[i],
+                               ERR));
     same(&k.all, was, "refused rows write nothing");
     free(was);
     rows_drop(&k);
@@ -335,6 +382,8 @@ void contract_llm_rows(struct bed *b)
     add_in_order(b);
     outside(b, 5);
     outside(b, 64);
+    take_parts(b, 11);
+    take_parts(b, 64);
     rows_nan(b);
     rows_blocks(b);
     rows_refusals(b);

@@ -144,6 +144,55 @@ static void test_plan(bool is_tied)
     }
 }
 
+/* 70B in four bits on eight ranks: an embedding and an output layer of 2.0 GiB
+ * each travel in pieces that are no larger than a layer. */
+static void test_slots(bool is_tied)
+{
+    struct llama_conf c = {.shape = {.hidden = 8192,
+                                     .ffn = 28672,
+                                     .layers = 80,
+                                     .vocab = 128256,
+                                     .heads = 64,
+                                     .kv_heads = 8,
+                                     .head_dim = 128,
+                                     .max_positions = 8192,
+                                     .norm_eps = 1e-5,
+                                     .rope_theta = 5e5,
+                                     .tied = is_tied},
+                           .dt = DT_BF16,
+                           .rank = 16,
+                           .alpha = 32,
+                           .targets = 127,
+                           .quantizer = QUANTIZER_NF4,
+                           .batch = 1,
+                           .batch_eval = 1,
+                           .row_tokens = 2048,
+                           .shared_by = 8};
+    const int64_t values = (int64_t)8192 * (10240 + 8192 + 3 * 28672);
+    const int64_t embed = (int64_t)128256 * 8192 * 2;
+    struct error err = ERROR_INIT;
+    struct model_plan p, whole;
+    struct llama_conf all = c;
+    all.unit_rows = c.shape.vocab;
+    if (!ok(llama_plan(&c, &p, &err) == 0 &&
+                llama_plan(&all, &whole, &err) == 0,
+            "70B: %s", err.msg))
+        return;
+    /* A code of 4 bits for each value and a scaler for each 64, and less than
+     * a ten-thousandth for factors, means and norms. */
+    const int64_t layer = values / 2 + values / 64;
+    ok(p.bytes_gathered >= 2 * layer &&
+           p.bytes_gathered <= 2 * layer + 2 * layer / 1000 &&
+           whole.bytes_gathered >= 2 * embed,
+       "%s: two slots take %.2f GiB, and %.2f with whole embeddings",
+       is_tied ? "tied" : "untied", (double)p.bytes_gathered / (1 << 30),
+       (double)whole.bytes_gathered / (1 << 30));
+    ok(p.bytes_base >= whole.bytes_base &&
+           p.bytes_base <= whole.bytes_base + 16 * SHARD_ALIGN,
+       "a share is as large as it was: %lld bytes, %lld",
+       (long long)p.bytes_base, (long long)whole.bytes_base);
+}
+
 int main(void)
 {
     for (int32_t ranks = 1; ranks <= 8; ranks++)
@@ -151,5 +200,7 @@ int main(void)
     test_pieces();
     test_plan(true);
     test_plan(false);
+    test_slots(true);
+    test_slots(false);
     return tap_done();
 }
