@@ -224,6 +224,16 @@ $(B)/tests/mpi/gpu $(B)/tests/mpi/nccl: $(B)/obj/tests/mpi/fake_gpu.o
 $(B)/tests/mpi/gpu $(B)/tests/mpi/nccl: LDFLAGS += -Wl,--wrap=dlopen,--wrap=dlsym \
   -Wl,--wrap=device_cuda_create,--wrap=device_cuda_count \
   -Wl,--wrap=device_cuda_card
+# mgpu-worker with such a GPU, for a daemon beside it.
+fake_worker := $(B)/tests/fake/mgpu-worker
+$(fake_worker): LDFLAGS += -Wl,--wrap=dlopen,--wrap=dlsym \
+  -Wl,--wrap=device_cuda_create,--wrap=device_cuda_count \
+  -Wl,--wrap=device_cuda_card
+$(fake_worker): $(B)/obj/worker/main.o $(B)/obj/tests/mpi/fake_gpu.o \
+                $(call libs,worker)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_worker) $(LDLIBS)
 $(B)/tests/mpi/%: $(B)/obj/tests/mpi/%.o $(B)/obj/tests/tap.o \
                   $(call libs,worker)
 	@mkdir -p $(@D)
@@ -267,7 +277,7 @@ $(gpu_versions): $(B)/obj/tests/gpu/versions.o
 	$(call say,LD,$@)
 	$(link) -ldl $(LDLIBS)
 check-build: all $(units) $(contracts) $(mpi_tests) $(simt_tests) $(slurm_progs) \
-             $(fault_progs) \
+             $(fault_progs) $(fake_worker) \
              $(if $(filter release,$(VARIANT)),$(closed) $(benches) \
                  $(gpu_versions) $(B)/tests/crash/crash \
                  $(B)/tests/bench/preload/clock.so)

@@ -13,6 +13,7 @@
 #include "jobs/wire/wire.h"
 #include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/ctld.h"
+#include "scheduler/ctld/ingest/sol_counts.h"
 #include "scheduler/ctld/loop/event_loop.h"
 #include "scheduler/ctld/loop/work_queue.h"
 #include "scheduler/ctld/notify/notifier.h"
@@ -41,6 +42,7 @@ struct ctld_stats {
     double resize_s[3];      /* of them: checkpoint, allocator, start */
     struct ctld_durations steps, commits; /* commits: the time of the store */
     struct wait_counts waits;
+    struct sol_counts sol;
 };
 extern const double ctld_step_bounds_s[CTLD_STEP_BUCKETS - 1];
 

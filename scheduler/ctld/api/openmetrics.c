@@ -79,10 +79,11 @@ static int add_jobs(struct buf *b, const struct counts *n)
     return rc;
 }
 
-/* A histogram of durations; the last bucket counts those above all bounds. */
+/* A histogram of durations or of shares; the last bucket counts those above all
+ * bounds. */
 static int histogram(struct buf *b, const char *name, const char *help,
-                     const uint64_t *buckets, const double *bounds_s,
-                     int n_buckets, double sum_s, uint64_t n)
+                     const uint64_t *buckets, const double *bounds,
+                     int n_buckets, double sum, uint64_t n)
 {
     uint64_t below = 0;
     int rc = family(b, name, "histogram", help);
@@ -90,12 +91,12 @@ static int histogram(struct buf *b, const char *name, const char *help,
         below += buckets[i];
         if (i < n_buckets - 1)
             rc |= buf_addf(b, NULL, "%s_bucket{le=\"%g\"} %llu\n", name,
-                           bounds_s[i], (unsigned long long)below);
+                           bounds[i], (unsigned long long)below);
         else
             rc |= buf_addf(b, NULL, "%s_bucket{le=\"+Inf\"} %llu\n", name,
                            (unsigned long long)below);
     }
-    return rc | buf_addf(b, NULL, "%s_sum %.9g\n%s_count %llu\n", name, sum_s,
+    return rc | buf_addf(b, NULL, "%s_sum %.9g\n%s_count %llu\n", name, sum,
                          name, (unsigned long long)n);
 }
 
@@ -299,6 +300,11 @@ static int add_all(struct ctld *c, struct buf *b)
         one(b, "mgpu_values_dropped", "counter",
             "Metric rows dropped: their attempt has the most names of metrics.",
             s->values_dropped);
+    rc |= histogram(b, "mgpu_sol_ratio",
+                    "Share of the GPU's limit that iterations of training "
+                    "reached.",
+                    s->sol.buckets, sol_counts_bounds, SOL_BUCKETS, s->sol.sum,
+                    s->sol.n);
     rc |= one(b, "mgpu_spools_undrained", "counter",
               "Attempts that ended before all their rows were stored.",
               s->spools_undrained);

@@ -50,10 +50,11 @@ struct attempt_metrics {
     int64_t *acked;                  /* by rank; -1: nothing known */
     struct rank_seen *seen;          /* by rank, for stragglers.c */
     int32_t n_ranks;
-    int64_t taught;   /* the last iteration whose time the engine was told */
-    int64_t n_taught; /* how many since the daemon started */
-    int64_t guess_at; /* when so many are, scaling_guess_note() stores */
-    bool is_compared; /* predicted_per_s is set, or was compared */
+    int64_t sol_counted; /* the last iteration that is in sol_counts */
+    int64_t taught;      /* the last iteration whose time the engine was told */
+    int64_t n_taught;    /* how many since the daemon started */
+    int64_t guess_at;    /* when so many are, scaling_guess_note() stores */
+    bool is_compared;    /* predicted_per_s is set, or was compared */
     double predicted_per_s; /* rate of a size that had not run; NAN: none */
     struct drain_at at;
 };

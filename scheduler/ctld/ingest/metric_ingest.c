@@ -27,6 +27,7 @@
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/ingest/attempt_metrics.h"
 #include "scheduler/ctld/ingest/metric_name_limit.h"
+#include "scheduler/ctld/ingest/sol_counts.h"
 #include "scheduler/ctld/ingest/teach_speed.h"
 #include "scheduler/ctld/request/auth.h"
 #include "scheduler/ctld/request/reply.h"
@@ -214,6 +215,8 @@ int metric_ingest_store(struct store *s, uint64_t job, int32_t attempt,
         count.iteration = highest(r->row + r->n, got, count.iteration);
         for (size_t i = 0; io->times && i < got; i++)
             teach_times_add(io->times, &r->row[r->n + i]);
+        for (size_t i = 0; io->shares && i < got; i++)
+            sol_counts_note(io->shares, &r->row[r->n + i]);
         got = drop_totals(r->row + r->n, got);
         size_t kept = keep_wanted(names, r->row + r->n, got);
         count.unwanted += got - kept;
@@ -248,6 +251,7 @@ struct batch {
     struct metric_name_limit *names; /* a reference */
     struct ingest_count count;
     struct iteration_times times;
+    struct sol_shares shares;
     int rc;
     struct error err;
 };
@@ -256,6 +260,7 @@ static void batch_run(struct task *t)
 {
     struct batch *b = (struct batch *)t;
     b->count.times = b->rank == 0 ? &b->times : NULL;
+    b->count.shares = b->rank == 0 ? &b->shares : NULL;
     b->rc = metric_ingest_store(b->c->parts.store, b->job, b->attempt, b->rank,
                                 b->names, b->text, b->len, &b->count, &b->err);
 }
@@ -323,8 +328,10 @@ static void batch_done(struct task *t)
             *acked = end;
         if (acked && i->seen[b->rank].iteration < b->count.iteration)
             i->seen[b->rank].iteration = b->count.iteration;
-        if (i)
+        if (i) {
             teach_times(c, i, &b->times);
+            sol_counts_add(c, i, &b->shares);
+        }
         reply_acked(b->x, acked ? *acked : end, b->count.dropped);
     }
     batch_free(b);
