@@ -440,10 +440,12 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
         *ret_exit = warn_unfinished(&s) ? 1 : 0;
     for (size_t i = 0; i < s.n_runs; i++) {
         sim_output_clear(&s.runs[i].out);
+        run_figures_clear(&s.runs[i].figures);
         json_decref(s.runs[i].parameters);
     }
     if (s.speed)
         s.speed->ops->destroy(s.speed);
+    run_figures_clear(&s.recorded);
     sim_trace_clear(&s.trace);
     from_db_clear(&s.past);
     for (size_t i = 0; i < SIM_POLICIES_MAX; i++)

@@ -115,6 +115,20 @@ END
     near 6016.667 0.001 "$(figure '$.recorded.jct_s.avg')"
     near 2410 0.001 "$(figure '$.recorded.wait_s.avg')"
     near 36040 0.001 "$(figure '$.recorded.gpu_s.used')"
+    # By size and by user: anna's two of 4 GPUs, bob's one of 2.
+    [ "$(figure '$.recorded.by_size[0].size')" = '2-4 GPUs' ]
+    [ "$(figure '$.recorded.by_size[0].jobs')" = 3 ]
+    near 1810 0.001 "$(figure '$.recorded.by_user.anna.wait_s')"
+    near 3610 0.001 "$(figure '$.recorded.by_user.bob.wait_s')"
+    near 3600 0.001 "$(figure '$.runs[0].by_user.anna.jct_s')"
+    near 7220 0.001 "$(figure '$.runs[0].by_user.bob.jct_s')"
+    a=$(figure '$.runs[0].by_user.anna.fairness')
+    b=$(figure '$.runs[0].by_user.bob.fairness')
+    near "$(awk -v a="$a" -v b="$b" 'BEGIN {
+        print (a + b) * (a + b) / (2 * (a * a + b * b)) }')" 0.01 \
+        "$(figure '$.runs[0].fairness.jain')"
+    grep -E '^wait, 2-4 GPUs +40.2 min +20.0 min ' table
+    not grep '^wait, 1 GPU' table
     # Two of 4 GPUs fit at once, the third one follows.
     [ "$(figure '$.runs[0].completed')" = 3 ]
     near 7220 0.1 "$(figure '$.runs[0].makespan_s')"

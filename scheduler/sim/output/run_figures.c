@@ -4,6 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+void run_figures_clear(struct run_figures *f)
+{
+    json_decref(f->groups.users);
+    f->groups.users = NULL;
+}
+
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -26,13 +32,13 @@ static struct spread run_spread_of(double *values, size_t n)
     double sum = 0;
 
     if (n == 0)
-        return (struct spread){NAN, NAN, NAN, NAN, NAN};
+        return (struct spread){NAN, NAN, NAN, NAN, NAN, NAN};
     qsort(values, n, sizeof(*values), by_value);
     for (size_t i = 0; i < n; i++)
         sum += values[i];
-    return (struct spread){sum / (double)n, quantile(values, n, 0.5),
-                           quantile(values, n, 0.9), quantile(values, n, 0.99),
-                           values[n - 1]};
+    return (struct spread){sum / (double)n,           quantile(values, n, 0.5),
+                           quantile(values, n, 0.9),  quantile(values, n, 0.95),
+                           quantile(values, n, 0.99), values[n - 1]};
 }
 
 static void of_jobs(const struct sim_conf *conf, const struct sim_output *o,
@@ -99,6 +105,8 @@ int run_figures(const struct sim_conf *conf, const struct sim_output *o,
     r.steps = o->n_steps;
     r.events = o->n_log;
     r.wall_s = o->wall_s;
+    if (run_groups_make(conf, o, &r.groups, err) < 0)
+        return -1;
     *ret = r;
     return 0;
 }
@@ -107,7 +115,7 @@ int run_figures_recorded(const struct sim_conf *conf, struct run_figures *ret,
                          struct error *err)
 {
     const struct sim_trace *t = conf->trace;
-    const struct spread none = {NAN, NAN, NAN, NAN, NAN};
+    const struct spread none = {NAN, NAN, NAN, NAN, NAN, NAN};
     struct run_figures r = {.slowdown = none,
                             .decision_ms = none,
                             .restarting_gpu_s = NAN,
@@ -143,6 +151,8 @@ int run_figures_recorded(const struct sim_conf *conf, struct run_figures *ret,
         r.total_gpu_s > 0 ? r.used_gpu_s / r.total_gpu_s : (double)NAN;
     r.gpu_hours_per_job =
         r.jobs > 0 ? r.used_gpu_s / 3600 / (double)r.jobs : (double)NAN;
+    if (run_groups_make(conf, NULL, &r.groups, err) < 0)
+        return -1;
     *ret = r;
     return 0;
 }

@@ -5,11 +5,12 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "scheduler/sim/output/run_groups.h"
 #include "scheduler/sim/run/sim_run.h"
 
 /* Of completed jobs; NAN without any. */
 struct spread {
-    double avg, p50, p90, p99, max;
+    double avg, p50, p90, p95, p99, max;
 };
 
 struct run_figures {
@@ -23,13 +24,17 @@ struct run_figures {
     size_t n_decisions;
     uint64_t steps, events;
     double wall_s;
+    struct run_groups groups;
 };
 
+void run_figures_clear(struct run_figures *f); /* a zeroed one is fine */
+/* own  run_figures_clear() */
 int run_figures(const struct sim_conf *conf, const struct sim_output *o,
                 struct run_figures *ret, struct error *err) MUST_CHECK;
 
 /* The figures of what happened in the past, of the jobs that the trace has it
- * of; NAN where nothing is recorded. jobs 0: the trace has none. */
+ * of; NAN where nothing is recorded. jobs 0: the trace has none.
+ * own  run_figures_clear() */
 int run_figures_recorded(const struct sim_conf *conf, struct run_figures *ret,
                          struct error *err) MUST_CHECK;
 

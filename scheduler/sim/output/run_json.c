@@ -11,9 +11,9 @@ static json_t *real(double x)
 
 static json_t *spread(const struct spread *s)
 {
-    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "avg", real(s->avg), "p50",
-                     real(s->p50), "p90", real(s->p90), "p99", real(s->p99),
-                     "max", real(s->max));
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "avg", real(s->avg), "p50",
+                     real(s->p50), "p90", real(s->p90), "p95", real(s->p95),
+                     "p99", real(s->p99), "max", real(s->max));
 }
 
 static json_t *one(const struct sim_named *run)
@@ -23,7 +23,8 @@ static json_t *one(const struct sim_named *run)
 
     return json_pack(
         "{s:s,s:O,s:I,s:I,s:o,s:o,s:{s:o,s:o,s:o},s:o,s:{s:o,s:o,s:o,s:o},"
-        "s:o,s:o,s:o,s:{s:o,s:o},s:{s:I,s:o,s:o,s:o},s:I,s:I,s:o}",
+        "s:o,s:o,s:o,s:{s:o,s:o,s:o},s:{s:I,s:o,s:o,s:o},s:I,s:I,s:o,s:o,"
+        "s:O}",
         "policy", run->name, "parameters", run->parameters, "jobs",
         (json_int_t)f->jobs, "completed", (json_int_t)f->completed, "jct_s",
         spread(&f->jct_s), "wait_s", spread(&f->wait_s), "slowdown", "avg",
@@ -34,20 +35,23 @@ static json_t *one(const struct sim_named *run)
         real(f->idle_queued_gpu_s), "utilisation", real(f->utilisation),
         "gpu_hours_per_job", real(f->gpu_hours_per_job), "restarts_per_job",
         real(f->restarts_per_job), "fairness", "worst", real(f->worst_fairness),
-        "share_above_1", real(f->share_above_1), "decision_ms", "n",
-        (json_int_t)f->n_decisions, "p50", real(d->p50), "p99", real(d->p99),
-        "max", real(d->max), "steps", (json_int_t)f->steps, "events",
-        (json_int_t)f->events, "wall_s", real(f->wall_s));
+        "share_above_1", real(f->share_above_1), "jain", real(f->groups.jain),
+        "decision_ms", "n", (json_int_t)f->n_decisions, "p50", real(d->p50),
+        "p99", real(d->p99), "max", real(d->max), "steps", (json_int_t)f->steps,
+        "events", (json_int_t)f->events, "wall_s", real(f->wall_s), "by_size",
+        run_groups_sizes_json(&f->groups), "by_user", f->groups.users);
 }
 
 static json_t *past(const struct run_figures *f)
 {
-    return json_pack("{s:I,s:o,s:o,s:o,s:{s:o,s:o},s:o,s:o}", "jobs",
+    return json_pack("{s:I,s:o,s:o,s:o,s:{s:o,s:o},s:o,s:o,s:o,s:O}", "jobs",
                      (json_int_t)f->jobs, "jct_s", spread(&f->jct_s), "wait_s",
                      spread(&f->wait_s), "makespan_s", real(f->makespan_s),
                      "gpu_s", "total", real(f->total_gpu_s), "used",
                      real(f->used_gpu_s), "utilisation", real(f->utilisation),
-                     "gpu_hours_per_job", real(f->gpu_hours_per_job));
+                     "gpu_hours_per_job", real(f->gpu_hours_per_job), "by_size",
+                     run_groups_sizes_json(&f->groups), "by_user",
+                     f->groups.users);
 }
 
 json_t *run_json(const struct sim_conf *conf,
