@@ -224,6 +224,26 @@ static void test_copies(struct comm *c, const struct job_spec *spec)
        (long long)fake.sent_bytes, (long long)full);
 }
 
+/* Opens a trainer on a GPU with so much memory. */
+static int open_on(struct comm *c, const struct job_spec *s, int64_t all,
+                   int64_t left, struct train_refusal *why, struct error *err)
+{
+    static volatile sig_atomic_t none;
+    struct train_rig rig;
+    struct trainer t;
+    fake_all = (size_t)all;
+    fake_left = (size_t)left;
+    *why = (struct train_refusal){.needed_bytes = 0};
+    int rc = train_rig_open(&rig, c, s, &none, &none, err);
+    if (rc == 0) {
+        rig.env.refusal = why;
+        rc = trainer_open(&t, &rig.env, err);
+        trainer_close(&t);
+    }
+    train_rig_close(&rig);
+    return rc;
+}
+
 /* ---- the share of the card's limit ----------------------------------------
  */
 
@@ -270,6 +290,28 @@ static bool has_floor(const struct trace *t, int first, int last, int without,
     return all;
 }
 
+/* To the byte what a job with twice the batch takes. */
+static void test_fits(struct comm *c, const struct job_spec *spec)
+{
+    static struct trace t;
+    struct job_spec s = *spec;
+    struct train_refusal why;
+    struct error err = ERROR_INIT;
+    const size_t all = fake_all, left = fake_left;
+    s.train.device = DEVICE_CUDA;
+    s.train.batch_size = 8;
+    int rc = open_on(c, &s, 1, 1, &why, &err);
+    ok(rc < 0 && why.needed_bytes > 0, "a batch of 8 needs %lld bytes",
+       (long long)why.needed_bytes);
+    for (int less = 0; less < 2; less++) {
+        fake_all = fake_left = (size_t)(why.needed_bytes - less);
+        (void)train(c, spec, DEVICE_CUDA, &t);
+        ok(t.fits == (less ? 4 : 8), "with %d bytes less %g fit", less, t.fits);
+    }
+    fake_all = all;
+    fake_left = left;
+}
+
 /* One rank: of 13 batches in each of two epochs the last has two images. The
  * second iteration captures the pass with its update, and iteration 13, the
  * second with an update beside the pass, captures that. */
@@ -292,6 +334,8 @@ static void test_sol(struct comm *c, const struct job_spec *spec)
        "sol is the floor over t_iter, but of captures");
     /* 4 GiB fit more; of 13 batches eight become one. */
     ok(t.fits == 32, "a batch of %g fits", t.fits);
+
+    test_fits(c, spec);
 
     s.train.gradient_accumulation_steps = 3;
     (void)train(c, &s, DEVICE_CUDA, &t);
@@ -326,26 +370,6 @@ static void test_none(struct comm *c, const struct job_spec *spec)
     (void)mpi_ok(rc < 0 && err.code == ERR_UNAVAIL &&
                      strncmp(err.msg, "device cuda: ", 13) == 0,
                  &err, "no GPU: it says so");
-}
-
-/* Opens a trainer on a GPU with so much memory. */
-static int open_on(struct comm *c, const struct job_spec *s, int64_t all,
-                   int64_t left, struct train_refusal *why, struct error *err)
-{
-    static volatile sig_atomic_t none;
-    struct train_rig rig;
-    struct trainer t;
-    fake_all = (size_t)all;
-    fake_left = (size_t)left;
-    *why = (struct train_refusal){.needed_bytes = 0};
-    int rc = train_rig_open(&rig, c, s, &none, &none, err);
-    if (rc == 0) {
-        rig.env.refusal = why;
-        rc = trainer_open(&t, &rig.env, err);
-        trainer_close(&t);
-    }
-    train_rig_close(&rig);
-    return rc;
 }
 
 /* The worker asks what is left when it has its context: the plan, which has a

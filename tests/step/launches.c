@@ -14,6 +14,7 @@
 
 #include "tests/step/traffic.h"
 #include "tests/tap.h"
+#include "worker/llm/llama_shape.h"
 
 enum {
     MOST_BF16 = 254, /* goal 260 */
@@ -153,6 +154,31 @@ static void check_products(const struct step *s)
     is_int(other, 0, "LoRA: products that are not of bf16");
 }
 
+/* The floor of `sol` has the products that a step launches, no more and no
+ * less: here attention has no pairs, and memory takes no time. */
+static void check_floor(const struct step *s)
+{
+    const struct llama_config c = {.hidden = 4096,
+                                   .ffn = 14336,
+                                   .layers = 32,
+                                   .vocab = 128256,
+                                   .heads = 32,
+                                   .kv_heads = 8,
+                                   .head_dim = 128};
+    const struct llama_work w = {
+        .tokens = 16384, .labelled = 16384 - 8, .value_bytes = 2};
+    struct card_floor f = {.card = {.flop_s = 1, .byte_s = 0x1p100}};
+    struct llama_shape shape;
+    struct error err = ERROR_INIT;
+
+    ok(llama_shape_init(&shape, &c, false, 16, 32, 127, &err) == 0,
+       "the shape: %s", err.msg);
+    llama_shape_floor(&shape, &w, &f);
+    ok(f.s ==
+           flop(s, PART_PRODUCTS) + flop(s, PART_ADAPTERS) + flop(s, PART_HEAD),
+       "LoRA: the floor has the products that are launched: %.17g", f.s);
+}
+
 static struct traffic sum_tiles(const struct step *s, const char *kernel)
 {
     struct traffic all = {.pairs = 0};
@@ -265,6 +291,7 @@ static void count_text(struct device *d, struct step *s, const struct text *t)
     if (t->of.method != STEP_LORA || t->of.rows != 8 || t->of.recomputes)
         return;
     check_products(s);
+    check_floor(s);
     check_head(s);
     check_swiglu(s);
     check_tiles(s);
