@@ -31,7 +31,7 @@ mpi_tests := $(patsubst %.c,$(B)/%,$(filter-out $(MPI_SKIP:%=tests/mpi/%.c), \
 # whole.c takes a minute, most of it to compile: make check-races.
 simt_tests := $(patsubst %.c,$(B)/%,$(filter-out $(not_here) \
                tests/race/whole.c,$(wildcard tests/simt/*.c tests/race/*.c) \
-               tests/step/launches.c))
+               tests/step/launches.c tests/step/collectives.c))
 bats_tests := $(wildcard tests/cli/*.bats)
 slurm_tests := $(if $(filter 1,$(SLURM)),$(wildcard tests/slurm/*.bats))
 slurm_progs := $(if $(filter 1,$(SLURM)),$(patsubst %.c,$(B)/%, \
@@ -77,8 +77,8 @@ simt_objs := $(patsubst %.cu,$(B)/simt/%.o, \
              $(patsubst %.cpp,$(B)/simt/%.o,$(wildcard tests/simt/*.cpp))
 # The launches of a training step, which are recorded and not run. Kernels are
 # found by their addresses.
-step_objs := $(patsubst %,$(B)/obj/tests/step/%.o,device_record names \
-               record_llm step step_text traffic traffic_text) \
+step_objs := $(patsubst %,$(B)/obj/tests/step/%.o,comm_record \
+               device_record names record_llm step step_text traffic traffic_text) \
              $(filter $(B)/simt/kernels/%,$(simt_objs)) \
              $(B)/simt/tests/simt/simt.o
 $(B)/tests/step/%: $(B)/obj/tests/step/%.o $(B)/obj/tests/tap.o \
@@ -265,9 +265,9 @@ mpi_two   := $(filter $(MPI_TWO:%=$(B)/tests/mpi/%),$(mpi_tests))
 check: deps
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) check-build
 	$(Q)$(MAKE) --no-print-directory check-run
-# Each benchmark has to compile, though check runs none. gpu_text and gpu_time
-# are parts of gpu_model.
-benches   := $(filter-out %/gpu_text %/gpu_time, \
+# Each benchmark has to compile, though check runs none. gpu_shared, gpu_text
+# and gpu_time are parts of gpu_model.
+benches   := $(filter-out %/gpu_shared %/gpu_text %/gpu_time, \
                  $(patsubst tests/bench/%.c,$(B)/tests/bench/%, \
                  $(wildcard tests/bench/*.c)))
 # What the libraries of a GPU say of themselves, for the bundle's doctor.

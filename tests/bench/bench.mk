@@ -38,7 +38,7 @@ $(addprefix $(B)/tests/bench/,cv_step decode gpu_step layers llm_step metrics \
 # the machine code of their kernels. CHECK=1: fails if a goal is missed.
 # LAUNCHES=1: each of them. MEASURED=: the .tsv of a gpu-bench, to compare.
 $(B)/tests/bench/gpu_model: $(patsubst %,$(B)/obj/tests/bench/%.o, \
-                          gpu_model gpu_text gpu_time) $(step_objs) \
+                          gpu_model gpu_shared gpu_text gpu_time) $(step_objs) \
                           $(call libs,worker)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)

@@ -226,7 +226,7 @@ int main(int argc, char **argv)
     struct error err = ERROR_INIT;
     struct device *d = NULL;
     const char *measured = NULL;
-    bool checks = false, has_missed = false;
+    bool checks = false, has_missed = false, is_exposed = false;
 
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "--check") == 0)
@@ -249,6 +249,8 @@ int main(int argc, char **argv)
     print_groups(&m);
     judge(&m);
     must(text_model(d, &m.facts, m.tells_launches, &has_missed, &err), &err);
+    must(shared_model(d, &m.facts, &is_exposed, &err), &err);
+    has_missed = has_missed || is_exposed;
     if (measured != NULL)
         must(compare(&m, measured, &err), &err);
     d->ops->destroy(d);

@@ -50,5 +50,9 @@ int time_launch(const struct facts *f, const struct step_launch *l,
  * err  as time_launch() */
 int text_model(struct device *d, const struct facts *f, bool launches,
                bool *ret_missed, struct error *err) MUST_CHECK;
+/* gpu_shared.c: the table of steps whose weights eight ranks shard.
+ * err  as time_launch() */
+int shared_model(struct device *d, const struct facts *f, bool *ret_missed,
+                 struct error *err) MUST_CHECK;
 
 #endif

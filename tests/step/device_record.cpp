@@ -401,6 +401,14 @@ void fill_table(recorder *r)
 
 } // namespace
 
+void device_record_add(struct device *d, const struct step_launch *l)
+{
+    struct step *to = of(d)->to;
+
+    if (to && to->n < STEP_LAUNCHES)
+        to->at[to->n++] = *l;
+}
+
 void device_record_to(struct device *d, struct step *to)
 {
     of(d)->to = to;

@@ -21,6 +21,11 @@ extern "C" {
 #define STEP_PRODUCT "product" /* of a library */
 #define STEP_ZERO "zero"
 #define STEP_COPY "copy"
+/* Of sharded weights: a collective may begin when the launches before it are
+ * done, on a stream of its own; the launches behind STEP_AWAITED need it. */
+#define STEP_GATHER "gather"
+#define STEP_SCATTER "scatter"
+#define STEP_AWAITED "awaited"
 
 enum {
     STEP_LAUNCHES = 8192,
@@ -52,7 +57,8 @@ struct step_launch {
     double beta;        /* of it, and its type */
     enum dtype type;
     bool is_transposed; /* its first factor: the gradient of weights */
-    int64_t bytes;      /* of a copy, a zero */
+    int64_t bytes;      /* of a copy, a zero; sent by a rank, of a collective */
+    int32_t ticket;     /* of a collective */
     /* Of text: tokens of each document, which only the data knows, and how many
      * tokens there are to choose from. 0: it is no text. */
     int32_t document, vocab;
@@ -68,6 +74,8 @@ struct step {
  * an op of struct llm_ops notes no call: which */
 int device_record_create(struct device **ret, struct error *err) MUST_CHECK;
 void device_record_to(struct device *d, struct step *to); /* NULL: stop */
+/* Writes down what is no call of the device. */
+void device_record_add(struct device *d, const struct step_launch *l);
 /* What all launches from now on have as document and vocab. */
 void device_record_text(struct device *d, int32_t document, int32_t vocab);
 
@@ -97,6 +105,16 @@ struct step_text {
 int step_record_text(struct device *d, const struct step_text *of,
                      struct step *ret, int64_t *ret_bytes,
                      struct error *err) MUST_CHECK;
+/* The same of the first of so many ranks that shard the weights; 0: none do. */
+int step_record_shared(struct device *d, const struct step_text *of,
+                       int32_t ranks, struct step *ret, int64_t *ret_bytes,
+                       struct error *err) MUST_CHECK;
+
+/* Rank 0 of so many, over the device's memory: collectives are written down
+ * like launches. */
+struct comm;
+int comm_record_create(struct device *d, int32_t ranks, struct comm **ret,
+                       struct error *err) MUST_CHECK;
 
 #ifdef __cplusplus
 }

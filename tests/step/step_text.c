@@ -1,5 +1,6 @@
 /* step_text.c - the calls of a training step of a Llama, in worker/train's
- * order for one rank: trainer_pass.c's batch, and trainer_step.c's update. */
+ * order for one rank, or the first of many: trainer_pass.c's batch, and
+ * trainer_step.c's update. */
 #include "tests/step/step.h"
 
 #include "worker/llm/llama.h"
@@ -29,6 +30,7 @@ static const struct llama_config shapes[] = {
 
 struct text_parts {
     struct device *d;
+    struct comm *comm; /* NULL: one rank */
     struct model *m;
     struct optimizer optimizer;
     struct batch batch;
@@ -107,10 +109,11 @@ static int text_calls(struct text_parts *p, struct error *err)
                           1, 1e-4, 1, err);
 }
 
-int step_record_text(struct device *d, const struct step_text *x,
-                     struct step *ret, int64_t *ret_bytes, struct error *err)
+int step_record_shared(struct device *d, const struct step_text *x,
+                       int32_t ranks, struct step *ret, int64_t *ret_bytes,
+                       struct error *err)
 {
-    const struct llama_conf conf = conf_of(x);
+    struct llama_conf conf = conf_of(x);
     struct job_spec spec = {.kind = SPEC_LLM};
     struct text_parts p = {.d = d};
 
@@ -119,7 +122,11 @@ int step_record_text(struct device *d, const struct step_text *x,
         (struct spec_numbers){.n = 2, .v = {0.9, 0.999}};
     spec.train.optimizer.eps = 1e-8;
     ret->n = 0;
-    int rc = llama_create(d, &conf, &p.m, err);
+    int rc = ranks > 0 ? comm_record_create(d, ranks, &p.comm, err) : 0;
+    conf.shared_by = ranks;
+    conf.comm = p.comm;
+    if (rc == 0)
+        rc = llama_create(d, &conf, &p.m, err);
     if (rc == 0)
         rc = take_batch(&p, x, err);
     if (rc == 0)
@@ -135,5 +142,13 @@ int step_record_text(struct device *d, const struct step_text *x,
     }
     optimizer_clear(&p.optimizer);
     model_destroy(p.m);
+    if (p.comm != NULL)
+        p.comm->ops->destroy(p.comm);
     return rc;
+}
+
+int step_record_text(struct device *d, const struct step_text *x,
+                     struct step *ret, int64_t *ret_bytes, struct error *err)
+{
+    return step_record_shared(d, x, 0, ret, ret_bytes, err);
 }
