@@ -16,7 +16,7 @@
 
 #include "tests/bench/gpu_time.h"
 
-enum { RANKS = 8, INFLIGHT = 16 };
+enum { RANKS = 8, TICKETS = 16 };
 static const double link_bytes_s = 350e9, collective_s = 20e-6;
 static const double goal_of_one = 0.97;
 
@@ -41,14 +41,14 @@ struct passes {
 
 /* When what is under way is done, by ticket. */
 struct stream {
-    double end_s, done_s[INFLIGHT];
+    double end_s, done_s[TICKETS];
 };
 
 /* A collective, or where it is awaited; no: another launch. */
 static bool take_collective(const struct step_launch *l, int card,
                             struct stream *in, struct passes *x)
 {
-    double *done_s = &in->done_s[l->ticket % INFLIGHT];
+    double *done_s = &in->done_s[l->ticket % TICKETS];
     double *now_s = &x->s[card];
     if (strcmp(l->kernel, STEP_AWAITED) == 0) {
         x->waited_s[card] += fmax(0, *done_s - *now_s);
