@@ -7,12 +7,17 @@
 
 #include <dlfcn.h>
 #include <dnnl.h>
+#include <omp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/host_cpu.h"
+
+/* A thread needs some 0.1 ms for so many products: with less, a team that waits
+ * for a core on a busy machine costs more than it saves. */
+enum { TEAM_WORK = 4 << 20 };
 
 /* What a program that links it asks for: "libdnnl.so.2". */
 static const char library[] = DNNL_LIBRARY;
@@ -91,9 +96,15 @@ int gemm_dnnl(bool ta, bool tb, int32_t m, int32_t n, int32_t k, float alpha,
               const float *A, int32_t lda, const float *B, int32_t ldb,
               float beta, float *C, int32_t ldc, struct error *err)
 {
+    const int threads = omp_get_max_threads();
+    const bool alone = (int64_t)m * n * k < TEAM_WORK && threads > 1;
+    if (alone)
+        omp_set_num_threads(1);
     const dnnl_status_t status =
         dnnl.sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, A, lda, B,
                    ldb, beta, C, ldc);
+    if (alone)
+        omp_set_num_threads(threads);
     if (status != dnnl_success)
         return error_set(err, ERR_NOMEM,
                          "matrix product: [%d, %d] by [%d, %d]: oneDNN has no "

@@ -5,6 +5,7 @@
  *   gemm_narrow          all of it
  *   gemm_narrow show     what a device of the host multiplies with */
 #include <math.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,14 +160,32 @@ static void test_broken(const char *text)
     (void)rmdir(dir);
 }
 
-int main(int argc, char **argv)
+static bool make_device(int32_t threads)
 {
     struct error err = ERROR_INIT;
+    if (device_host_create(threads, &d, &err) == 0)
+        return true;
+    ok(false, "a device: %s", err.msg);
+    return false;
+}
+
+/* Small ones are computed by one thread alone; the team is there again. */
+static void test_team(void)
+{
+    if (!make_device(2))
+        return;
+    test_shape(300, 16, 40, false, true);
+    test_shape(2100, 64, 40, false, true);
+    test_shape(24, 200, 1030, true, false);
+    ok(omp_get_max_threads() == 2, "the next kernel has both threads");
+    d->ops->destroy(d);
+}
+
+int main(int argc, char **argv)
+{
     char text[400];
-    if (device_host_create(1, &d, &err) < 0) {
-        ok(false, "a device: %s", err.msg);
+    if (!make_device(1))
         return tap_done();
-    }
     if (argc > 1 && strcmp(argv[1], "show") == 0)
         return show();
     blas_describe(text, sizeof(text));
@@ -174,5 +193,6 @@ int main(int argc, char **argv)
     test_shapes();
     test_broken(text);
     d->ops->destroy(d);
+    test_team();
     return tap_done();
 }
