@@ -208,11 +208,11 @@ static int xent(struct device *d, enum dtype dt, void *loss, int32_t *hit,
 }
 
 static int take_rows(struct device *d, enum dtype dt, void *y, const void *x,
-                     const int32_t *index, int64_t n, int32_t C, int64_t limit,
-                     struct error *err)
+                     const int32_t *index, int64_t n, int32_t C,
+                     const struct row_part *part, struct error *err)
 {
     const double t = begin();
-    const int rc = real->llm.take_rows(d, dt, y, x, index, n, C, limit, err);
+    const int rc = real->llm.take_rows(d, dt, y, x, index, n, C, part, err);
     return end(t, rc, COPIES, 0, 2 * (double)n * C, dt, "rows taken");
 }
 
