@@ -38,7 +38,8 @@ $(addprefix $(B)/tests/bench/,cv_step decode gpu_step layers llm_step metrics \
 # the machine code of their kernels. CHECK=1: fails if a goal is missed.
 # LAUNCHES=1: each of them. MEASURED=: the .tsv of a gpu-bench, to compare.
 $(B)/tests/bench/gpu_model: $(patsubst %,$(B)/obj/tests/bench/%.o, \
-                          gpu_model gpu_shared gpu_text gpu_time) $(step_objs) \
+                          gpu_model gpu_shared gpu_table gpu_text gpu_time) \
+                          $(step_objs) \
                           $(call libs,worker)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
@@ -50,6 +51,17 @@ gpu-model: $(B)/tests/bench/gpu_model $(if $(plugin),$(model_code))
 	$(Q)NVCC='$(NVCC)' sh tests/bench/gpu_model.sh $< $(model_code) -- \
 	    $(if $(CHECK),--check) $(if $(LAUNCHES),--launches) \
 	    $(if $(MEASURED),'$(MEASURED)')
+# What gpu-bench and first-contact print beside what they measure; without a
+# disassembler a line that says so.
+predictions := $(B)/tests/gpu/predictions.tsv
+$(predictions): $(B)/tests/bench/gpu_model $(if $(plugin),$(model_code)) \
+                tests/gpu/steps.txt
+	@mkdir -p $(@D)
+	$(call say,MODEL,$@)
+	$(Q)NVCC='$(NVCC)' sh tests/bench/gpu_model.sh $< \
+	    $(if $(plugin),$(model_code)) -- --table tests/gpu/steps.txt >$@.new || \
+	    { [ $$? -eq 77 ] && echo '# no predictions: no nvcc or cuobjdump' >$@.new; }
+	$(Q)mv $@.new $@
 
 # Against PyTorch on the same cores.
 bench-cv: $(B)/tests/bench/cv_step $(B)/tests/bench/metrics

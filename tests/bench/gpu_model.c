@@ -1,6 +1,7 @@
 /* gpu_model.c - training steps on an H100 and an H200, predicted without one.
  *
  *   gpu_model FACTS [--check] [--launches] [gpu-bench's .tsv]
+ *   gpu_model FACTS --table STEPS         (gpu_table.c)
  *
  * MobileNetV2, 224x224, batch 256, bf16, and Llamas (gpu_text.c): what
  * mgpu-worker launches is recorded (tests/step/step.h), each launch moves what
@@ -130,6 +131,16 @@ static void print_groups(const struct gpu_model *m)
                  m->all.launches);
 }
 
+/* The rest of the table that scripts read, see gpu_time.h. */
+static void print_table(const struct gpu_model *m)
+{
+    (void)printf("cv\t%d %d bf16\t%.0f\t%.0f\t%.0f\t%.0f\n", SIZE, BATCH,
+                 images_s(m, ESTIMATE, 0), images_s(m, ESTIMATE, 1),
+                 images_s(m, CAREFUL, 0), images_s(m, CAREFUL, 1));
+    (void)printf("copy\tTB/s\t%.2f\t%.2f\n", card_copies(0) / 1e12,
+                 card_copies(1) / 1e12);
+}
+
 static void judge(struct gpu_model *m)
 {
     const bool is_fast = images_s(m, ESTIMATE, 0) >= goal_images_s;
@@ -227,25 +238,37 @@ int main(int argc, char **argv)
     struct device *d = NULL;
     const char *measured = NULL;
     bool checks = false, has_missed = false, is_exposed = false;
+    bool is_table = false;
 
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "--check") == 0)
             checks = true;
         else if (strcmp(argv[i], "--launches") == 0)
             m.tells_launches = true;
+        else if (strcmp(argv[i], "--table") == 0)
+            is_table = true;
         else
             measured = argv[i];
     }
-    if (argc < 2) {
+    if (argc < 2 || (is_table && measured == NULL)) {
         (void)fprintf(stderr, "usage: gpu_model FACTS [--check] [--launches] "
-                              "[TSV of make gpu-bench]\n");
+                              "[TSV of make gpu-bench]\n"
+                              "       gpu_model FACTS --table STEPS\n");
         return 64;
     }
     must(facts_read(&m.facts, argv[1], &err), &err);
     must(device_record_create(&d, &err), &err);
+    if (is_table)
+        must(table_print(d, &m.facts, measured, &err), &err);
     must(step_record(d, SIZE, BATCH, DT_BF16, &m.step, &err), &err);
     for (int32_t i = 0; i < m.step.n; i++)
         must(predict_launch(&m, &m.step.at[i], &err), &err);
+    if (is_table) {
+        print_table(&m);
+        d->ops->destroy(d);
+        facts_clear(&m.facts);
+        return 0;
+    }
     print_groups(&m);
     judge(&m);
     must(text_model(d, &m.facts, m.tells_launches, &has_missed, &err), &err);

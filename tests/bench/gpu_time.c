@@ -216,6 +216,11 @@ static double share_of(const struct step_launch *l, const struct traffic *t)
     return stream_share;
 }
 
+double card_copies(int card)
+{
+    return bandwidth[card];
+}
+
 void total_add(struct total *to, const struct total *x)
 {
     to->launches += x->launches;

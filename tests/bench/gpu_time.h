@@ -1,5 +1,5 @@
 /* gpu_time.h - how long a launch takes on an H100 and an H200, predicted: for
- * gpu_model.c and gpu_text.c, which sum it up. */
+ * gpu_model.c, gpu_text.c and gpu_table.c, which sum it up. */
 #ifndef MGPU_TESTS_BENCH_GPU_TIME_H
 #define MGPU_TESTS_BENCH_GPU_TIME_H
 
@@ -7,6 +7,7 @@
 
 enum { CARDS = 2 };
 extern const char *const card_names[CARDS];
+double card_copies(int card); /* bytes/s, read and written */
 
 /* What is read of the machine code, by kernel (tests/lint/sass.sh). */
 struct fact {
@@ -54,5 +55,23 @@ int text_model(struct device *d, const struct facts *f, bool launches,
  * err  as time_launch() */
 int shared_model(struct device *d, const struct facts *f, bool *ret_missed,
                  struct error *err) MUST_CHECK;
+
+/* gpu_table.c: predictions that a script reads beside what it measures, of the
+ * steps that a file names (tests/gpu/steps.txt).
+ *
+ *   step    METHOD SHAPE ROWS TOKENS TYPE HOW DOCUMENTS, tokens/s on each card,
+ *           and carefully on each
+ *   kernel  that step, name (of a product with its m x n x k), launches, ms in
+ *           all on each card, GB
+ *
+ * and gpu_model.c adds
+ *
+ *   cv      SIZE BATCH TYPE, images/s like tokens/s above
+ *   copy    TB/s, on each card
+ *
+ * err  ERR_IO it cannot be opened; ERR_INVAL a line is no step: its number; as
+ *      time_launch() */
+int table_print(struct device *d, const struct facts *f, const char *steps,
+                struct error *err) MUST_CHECK;
 
 #endif

@@ -150,6 +150,36 @@ END
     [ "$status" -eq 0 ]
 }
 
+@test "gpu-model: a table of the steps that are measured" {
+    # Of machine code that nobody has to read: a kernel that no step launches.
+    echo 'none 0 0 1 1 1 1 1 1' >"$BATS_TEST_TMPDIR/facts"
+    table=("$tests/bench/gpu_model" "$BATS_TEST_TMPDIR/facts" --table "$BATS_TEST_TMPDIR/steps")
+    # Neither sharded nor other shapes are predicted; then no launch is looked at.
+    printf '%s\n' '# steps' 'a fsdp 4096,14336,32,32,8,128256 4 2048 bf16 auto 1 60 0' \
+        'b lora 64,128,2,4,2,100 1 16 bf16 auto 1 5 5' 'c lora lora' >"$BATS_TEST_TMPDIR/steps"
+    run "${table[@]}"
+    [ "$status" -ne 0 ]
+    grep -qxF "gpu_model: $BATS_TEST_TMPDIR/steps:4: no step" <<<"$output"
+    not grep -q '^step' <<<"$output"
+    echo 'a lora 4096,14336,2,32,8,128256 2 2048 bf16 keep 1 9 9' >"$BATS_TEST_TMPDIR/steps"
+    run "${table[@]}"
+    [[ $output == *"the machine code has no kernel '"* ]]
+    run "${table[@]:0:3}"
+    [ "$status" -eq 64 ]
+    # What the scripts measure is predicted, but for what is sharded.
+    [ -s "$tests/gpu/predictions.tsv" ] || skip 'make gpu-bundle has made no table'
+    not grep -q '^# no predictions' "$tests/gpu/predictions.tsv" || skip 'no cuobjdump'
+    . "$MGPU_SRC/tests/gpu/steps.bash"
+    for name in $(step_names); do
+        read -ra x <<<"$(step_named "$name")"
+        [ "${x[0]}" != fsdp ] || continue
+        for how in keep again; do
+            PREDICTED=$tests/gpu/predictions.tsv
+            [[ $(predicted 2 step "${x[*]:0:5} $how ${x[6]}") =~ ^[0-9]+\ [0-9]+$ ]]
+        done
+    done
+}
+
 # fake NAME: a program that answers each line of its input as standard input
 # of this says: a case of its patterns.
 fake() {

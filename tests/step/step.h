@@ -86,7 +86,14 @@ int step_record(struct device *d, int32_t size, int32_t batch, enum dtype dt,
                 struct step *ret, struct error *err) MUST_CHECK;
 
 enum step_method { STEP_LORA, STEP_QLORA, STEP_DPO, STEP_FULL, STEP_QAT };
-enum step_shape { STEP_LLAMA3_8B, STEP_QWEN2_7B };
+/* Some of the layers, for what has to be short. */
+enum step_shape {
+    STEP_LLAMA3_8B,
+    STEP_LLAMA3_8B_8,
+    STEP_LLAMA3_8B_2,
+    STEP_QWEN2_7B,
+    STEP_SHAPES,
+};
 
 /* A step on rows of text, which consist of documents. */
 struct step_text {
@@ -95,6 +102,10 @@ struct step_text {
     int32_t rows, row_tokens, document; /* document divides row_tokens */
     bool recomputes;                    /* activation checkpointing */
 };
+
+/* A shape as llm_step has it: hidden, ffn, layers, heads, kv_heads, vocabulary.
+ */
+void step_shape_words(enum step_shape shape, char *ret, size_t cap);
 
 /* A step of a Llama in bf16: the calls of worker/train for one rank and one
  * micro-batch. Adapters of rank 16 at all linears of the layers, with AdamW; or

@@ -1,6 +1,8 @@
 /* step_text.c - the calls of a training step of a Llama, in worker/train's
  * order for one rank, or the first of many: trainer_pass.c's batch, and
  * trainer_step.c's update. */
+#include <stdio.h>
+
 #include "tests/step/step.h"
 
 #include "worker/llm/llama.h"
@@ -11,14 +13,15 @@ enum { RANK = 16, ALL_LINEARS = 127, GROUP_OF_INT4 = 32 };
 
 /* src  Grattafiori et al. 2024, arXiv:2407.21783, table 3; Qwen Team 2024,
  *      arXiv:2412.15115, table 1, and the config.json of Qwen2.5-7B */
-static const struct llama_config shapes[] = {
-    [STEP_LLAMA3_8B] = {.hidden = 4096,
-                        .ffn = 14336,
-                        .layers = 32,
-                        .vocab = 128256,
-                        .heads = 32,
-                        .kv_heads = 8,
-                        .head_dim = 128},
+#define LLAMA3_8B(n)                                                  \
+    {                                                                 \
+        .hidden = 4096, .ffn = 14336, .layers = (n), .vocab = 128256, \
+        .heads = 32, .kv_heads = 8, .head_dim = 128                   \
+    }
+static const struct llama_config shapes[STEP_SHAPES] = {
+    [STEP_LLAMA3_8B] = LLAMA3_8B(32),
+    [STEP_LLAMA3_8B_8] = LLAMA3_8B(8),
+    [STEP_LLAMA3_8B_2] = LLAMA3_8B(2),
     [STEP_QWEN2_7B] = {.hidden = 3584,
                        .ffn = 18944,
                        .layers = 28,
@@ -27,6 +30,13 @@ static const struct llama_config shapes[] = {
                        .kv_heads = 4,
                        .head_dim = 128},
 };
+
+void step_shape_words(enum step_shape shape, char *ret, size_t cap)
+{
+    const struct llama_config *c = &shapes[shape];
+    (void)snprintf(ret, cap, "%d,%d,%d,%d,%d,%d", c->hidden, c->ffn, c->layers,
+                   c->heads, c->kv_heads, c->vocab);
+}
 
 struct text_parts {
     struct device *d;
