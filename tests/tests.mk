@@ -369,10 +369,13 @@ gpu-check-run: all $(gpu_units) $(B)/tests/mpi/nccl
 gpu-bundle: all $(gpu_units) $(B)/tests/mpi/nccl $(gpu_bench) $(gpu_versions)
 	$(Q)MGPU_BUILD=$(abspath $(B)) MGPU_SRC=$(CURDIR) \
 	    tests/gpu/bundle.sh $(or $(BUNDLE),$(abspath $(B))/gpu-bundle)
-gpu-bench-run: all $(gpu_bench)
+# VARIABLE='VALUE' of those that are set, if only to nothing: SIZES= is none.
+given = $(foreach v,$(1),$(if $(filter undefined,$(origin $(v))),,$(v)='$($(v))'))
+gpu-bench-run: all $(gpu_bench) $(B)/tests/gpu/predictions.tsv
 	$(Q)$(if $(plugin),MGPU_CUDA_PLUGIN=$(abspath $(plugin))) \
-	    DEVICE=$(DEVICE) $(foreach v,SIZES BATCHES PRECISIONS LLM ROUNDS RESULTS \
-	    BUDGET RESUME,$(if $($(v)),$(v)='$($(v))')) \
+	    DEVICE=$(DEVICE) $(call given,SIZES BATCHES PRECISIONS LLM LLM_SHAPE \
+	    RANKS ROUNDS RESULTS BUDGET RESUME PYTHON) \
+	    PREDICTED=$(abspath $(B))/tests/gpu/predictions.tsv \
 	    MGPU_BENCH=$(abspath $(B)/tests/bench) tests/gpu/bench.sh
 
 # All that includes a header of CUDA, NCCL, CUPTI or NVTX, and its tests with

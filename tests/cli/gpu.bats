@@ -192,8 +192,9 @@ fake() {
 # bench VARIABLE=VALUE...
 bench() {
     run --separate-stderr timeout "$compute_s" env DEVICE=host SIZES=28 BATCHES=4 \
-        PRECISIONS=fp32 LLM='64,128,2,4,2,100 1 16 fp32' ROUNDS=1 RESULTS="$BATS_TEST_TMPDIR/results" \
-        PYTHON="$BATS_TEST_TMPDIR/python" "$@" "$MGPU_SRC/tests/gpu/bench.sh"
+        PRECISIONS=fp32 LLM=lora LLM_SHAPE='64,128,2,4,2,100 1 16 fp32' ROUNDS=1 \
+        RESULTS="$BATS_TEST_TMPDIR/results" PYTHON="$BATS_TEST_TMPDIR/python" "$@" \
+        "$MGPU_SRC/tests/gpu/bench.sh"
     echo "$output" "$stderr"
 }
 
@@ -201,7 +202,10 @@ bench() {
     printf '#!/bin/sh\necho no torch here >&2\nexit 1\n' \
         >"$BATS_TEST_TMPDIR/python"
     chmod +x "$BATS_TEST_TMPDIR/python"
-    bench
+    # The others run in first-contact, or at night.
+    local name names='lora fsdp'
+    [ -z "${MGPU_TEST_ALL-}" ] || names='lora qlora dpo full fsdp'
+    bench LLM="$names"
     [ "$status" -eq 0 ]
     [ -f "${stderr##*$'\n'}" ]
     cmp <(printf '%s\n' "$output") "$BATS_TEST_TMPDIR"/results/*-host-gpu-bench.md
@@ -211,21 +215,46 @@ bench() {
     not grep -q '^mgpu, where it is missing' <<<"$output"
     grep -q '^- 28, 4, fp32, data: eager nhwc: no torch here' <<<"$output"
     grep -qE '^\| dw_bwd (\| [0-9.]+ ){5}\| [0-9]+ % \| [0-9]+ % \|$' <<<"$output"
-    grep -qE '^\| 64,128,2,4,2,100 \| 1 x 16 \| fp32 \| kept \| [0-9.]+ \| [0-9.]+ \| - \| - \|$' <<<"$output"
-    grep -qx 'PyTorch is missing: no torch here' <<<"$output"
+    for name in $names; do
+        [ "$name" != fsdp ] || name='fsdp, 2 ranks'
+        grep -qE "^\\| $name \\| 64,128,2,4,2,100 \\| 1 x 16 \\| fp32 \\| [12] \\| kept \\| [0-9.]+ \\| [0-9.]+ \\| - \\| - \\| - \\| - \\| - \\| - \\|\$" <<<"$output"
+    done
+    grep -qx -- '- lora, eager: no torch here' <<<"$output"
+    not grep -q -- '- lora, ours: ' <<<"$output"
+    # The Llama comes first.
+    [ "$(grep -n '^## Steps of a Llama' <<<"$output" | cut -d: -f1)" -lt \
+        "$(grep -n '^## Steps of MobileNetV2' <<<"$output" | cut -d: -f1)" ]
+    grep -qx 'llm	lora	ours' <(sed -n 2p "$BATS_TEST_TMPDIR/results/host-gpu-bench.tsv" | cut -f1-3)
 }
 
-@test "gpu-bench: the fastest of PyTorch's four is compared, in turns" {
-    fake python <<<'*torch_llm*again\ go) echo 3.0 ;; *compile\ nchw) echo 2.0 ;; *) echo 1.0 ;;'
+@test "gpu-bench: predictions, and the fastest of PyTorch's, are compared" {
+    # With activations kept PyTorch has no room.
+    fake python <<'END'
+*torch_llm*keep\ *) echo "- CUDA out of memory" ;;
+*torch_llm*again\ lora\ 1\ eager\ go) echo 3.0 9.0 8 ;; *torch_llm*again\ lora\ 1\ compile\ go) echo 4.0 9.0 8 ;;
+*compile\ nchw) echo 2.0 ;; *) echo 1.0 ;;
+END
     mkdir "$BATS_TEST_TMPDIR/bench"
     fake bench/gpu_step <<<"*tuned) echo 6.0 ;; *) echo 5.0; echo turn >>$BATS_TEST_TMPDIR/turns ;;"
     fake bench/kernels <<<'*) ;;'
-    fake bench/llm_step <<<'*auto\ go) echo 6.0 1.50 again ;;'
-    bench BATCHES='8 4' PRECISIONS=bf16 ROUNDS=2 MGPU_BENCH="$BATS_TEST_TMPDIR/bench"
+    fake bench/llm_step <<<'*auto\ lora\ 1\ go) echo 6.0 1.50 keep ;;'
+    printf '#!/bin/sh\necho "NVIDIA H200"\n' >"$BATS_TEST_TMPDIR/nvidia-smi"
+    chmod +x "$BATS_TEST_TMPDIR/nvidia-smi"
+    printf 'step\tlora 64,128,2,4,2,100 1 16 fp32 keep 1\t7\t8\t5\t4\nstep\tlora 64,128,2,4,2,100 1 16 fp32 again 1\t1\t1\t1\t1\n' \
+        >"$BATS_TEST_TMPDIR/predictions"
+    export PATH=$BATS_TEST_TMPDIR:$PATH PREDICTED=$BATS_TEST_TMPDIR/predictions
+    bench DEVICE=cuda BATCHES='8 4' PRECISIONS=bf16 ROUNDS=2 MGPU_BENCH="$BATS_TEST_TMPDIR/bench"
     [ "$status" -eq 0 ]
-    grep -qxF '| 64,128,2,4,2,100 | 1 x 16 | fp32 | made again | 1.50 | 6.0 | 3.0 | 2.00 |' <<<"$output"
+    grep -qxF '| lora | 64,128,2,4,2,100 | 1 x 16 | fp32 | 1 | kept | 1.50 | 6.0 | 8 | 4 | 0.75 | 3.0 (again) | 4.0 (again) | 1.50 |' <<<"$output"
     grep -qxF '| 28 | 8 | bf16 | included | 5.0 | 6.0 | 2.0 | compile nchw | 2.50 | 3.00 |' <<<"$output"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/turns")" -eq 8 ]
+    # Without images; one GPU has no ranks.
+    bench DEVICE=cuda SIZES= LLM='lora fsdp' MGPU_BENCH="$BATS_TEST_TMPDIR/bench"
+    [ "$status" -eq 0 ]
+    not grep -q 'MobileNetV2\|fsdp' <<<"$output"
+    bench LLM='lora loro'
+    [ "$status" -eq 64 ]
+    [[ $stderr == *"there is no step 'loro', but lora qlora "* ]]
 }
 
 @test "gpu-bench: what fails is said, and the others go on" {
@@ -242,11 +271,11 @@ bench() {
     grep -qxF -- '- 28, 8, fp32, data: compile nhwc: out of memory' <<<"$output"
     grep -qxF -- '- 28, 8, fp32, data: boom' <<<"$output"
     grep -qxF '(it does not run)' <<<"$output"
-    grep -qxF '| 64,128,2,4,2,100 | 1 x 16 | fp32 | - | - | - | 2.0 | - |' <<<"$output"
-    grep -qxF 'mgpu is missing: no room' <<<"$output"
+    grep -qxF '| lora | 64,128,2,4,2,100 | 1 x 16 | fp32 | 1 | - | - | - | - | - | - | 2.0 | 2.0 | - |' <<<"$output"
+    grep -qxF -- '- lora, ours: no room' <<<"$output"
 }
 
-@test "gpu-bench: a budget ends it, and another run goes on from there" {
+@test "gpu-bench: a budget leaves out what does not fit, and another run goes on" {
     fake python <<<'*) echo 2.0 ;;'
     mkdir "$BATS_TEST_TMPDIR/bench"
     fake bench/gpu_step <<<"*) echo 5.0; echo turn >>$BATS_TEST_TMPDIR/turns ;;"
@@ -255,11 +284,30 @@ bench() {
     export MGPU_BENCH=$BATS_TEST_TMPDIR/bench MGPU_COMMIT=abc
     bench BUDGET=0
     [ "$status" -eq 0 ]
-    grep -q '^Not measured, for want of time: 4\.' <<<"$output"
+    [ "$(grep -cE '^- .* \([0-9]+ s\)$' <<<"$output")" -eq 6 ]
+    grep -qxF -- '- lora, compile (120 s)' <<<"$output"
+    grep -qxF -- '- 28, 4, fp32, nodata (130 s)' <<<"$output"
     grep -q 'RESUME=.*-gpu-bench.tsv goes on' <<<"$stderr"
     [ ! -e "$BATS_TEST_TMPDIR/turns" ]
+    # A smaller part behind a larger one.
+    bench BUDGET=60
+    [ "$status" -eq 0 ]
+    grep -qxF '| lora | 64,128,2,4,2,100 | 1 x 16 | fp32 | 1 | kept | 1.50 | 6.0 | - | - | - | 2.0 | - | 3.00 |' <<<"$output"
+    grep -qxF -- '- lora, compile (120 s)' <<<"$output"
+    grep -qxF -- '- 28, 4, fp32, nodata (130 s)' <<<"$output"
+    grep -qF '| 28 | 4 | fp32 | included | 5.0 |' <<<"$output"
+    not grep -q '^- \(28, 4, fp32, data\|the limits of 28\)' <<<"$output"
+    # None is waited for beyond the budget.
+    echo 'slow lora 64,128,2,4,2,100 1 16 fp32 auto 1 1 0' >"$BATS_TEST_TMPDIR/steps"
+    fake bench/llm_step <<<'*) exec sleep 60 ;;'
+    bench STEPS="$BATS_TEST_TMPDIR/steps" LLM=slow SIZES= BUDGET=8
+    [ "$status" -eq 0 ]
+    grep -qx -- '- slow, ours: no answer within [1-8] s' <<<"$output"
+    fake bench/llm_step <<<'*) echo 6.0 1.50 keep ;;'
+    rm "$BATS_TEST_TMPDIR/turns"
     raw=$BATS_TEST_TMPDIR/results/host-gpu-bench.tsv
-    printf 'cell\t28\t4\tfp32\tnodata\t9.0\t\t3.0\t\t\t\n' >>"$raw"
+    printf '# abc on %s\ncell\t28\t4\tfp32\tnodata\t9.0\t\t3.0\t\t\t\n' \
+        "$(head -n 1 "$raw" | sed 's/^# abc on //')" >"$raw.new" && mv "$raw.new" "$raw"
     bench RESUME="$raw"
     [ "$status" -eq 0 ]
     grep -qxF '| 28 | 4 | fp32 | excluded | 9.0 | - | 3.0 | eager nhwc | 3.00 | - |' <<<"$output"

@@ -1,34 +1,42 @@
 #!/bin/bash
-# bench.sh - how fast a training step is: ours, PyTorch's, and the device's
-# limits; written to RESULTS/DATE-CARD-gpu-bench.md.
+# bench.sh - how fast a training step is: ours, PyTorch's, what was predicted,
+# and the device's limits; written to RESULTS/DATE-CARD-gpu-bench.md.
 #
-#   DEVICE=cuda|host SIZES= PRECISIONS= BATCHES= ROUNDS= RESULTS= bench.sh
-#                    "224 100 300 500" "bf16 fp16 fp32" "256 64" 3
-#                    docs/gpu/DATE-CARD; that folder is made
-#   LLM="SHAPE ROWS TOKENS TYPE"   of the step of LoRA, see llm_step.c; an 8B
-#                    Llama, 2 x 2048, bf16; on the host a small one; LLM=: none
-#   BUDGET=SECONDS   begin nothing that may not be over by then
-#   RESUME=FILE      take what FILE, the .tsv of an earlier run, has already
+#   DEVICE=cuda|host LLM= SIZES= PRECISIONS= BATCHES= ROUNDS= RESULTS= bench.sh
+#                    steps of steps.txt, all; "224 100 300 500"
+#                    "bf16 fp16 fp32" "256 64" 3 docs/gpu/DATE-CARD; that folder
+#                    is made
+#   LLM=NAMES     of these steps of a Llama, first of all; LLM=: none
+#   LLM_SHAPE="SHAPE ROWS TOKENS TYPE"  in place of their own; on the host a
+#                 small one
+#   SIZES=        empty: no images
+#   RANKS=        of the step `fsdp`: the GPUs that there are, on the host two;
+#                 it is left out with one
+#   PREDICTED=    table of make gpu-model, printed beside
+#   BUDGET=SECONDS  each part has an estimate; one that does not fit into what
+#                 is left is left out and named, and the smaller ones behind it
+#                 get their turn. None is waited for beyond the budget.
+#   RESUME=FILE   take what FILE, the .tsv of an earlier run, has already
 #
-# The two take turns on the same device, in one run, so that a clock or a
-# neighbour that changes meets both; medians over the rounds are compared.
+# Images: the two take turns on the same device, in one run, so that a clock or
+# a neighbour that changes meets both; medians over the rounds are compared.
 # Ours is the job that says nothing of it (`mgpu`), and one with
 # train.deterministic: false (`tuned`). PyTorch is the best of eager and
 # torch.compile, channels last and contiguous, with AMP in 16 bits and fused
-# SGD. Where it cannot run its columns are empty and the file says why.
-# What each is given is said in gpu_step.c and torch_step.py, and for LoRA in
+# SGD. A Llama fills the memory: all of ours come first, then PyTorch's eager,
+# then those by torch.compile, with layers made again where they do not fit
+# otherwise. Where it cannot run its columns are empty and the file says why.
+# What each is given is said in gpu_step.c and torch_step.py, and of a Llama in
 # llm_step.c and torch_llm.py. Not a test: figures are printed, none is
-# expected.
-#
-# A machine that is lent for half an hour in calls of ten minutes gets the
-# whole of it with BUDGET and RESUME: what matters most comes first, and each
-# figure is in the .tsv as soon as it is known.
+# expected. Each figure is in the .tsv as soon as it is known.
 set -eu
 trap '' PIPE # a process that has ended is noticed by what it does not say
 
 bench=${MGPU_BENCH:?set MGPU_BENCH to the folder of gpu_step, llm_step and kernels}
 here=$(cd "$(dirname "$0")" && pwd)
-device=${DEVICE:-cuda} sizes=${SIZES:-224 100 300 500} batches=${BATCHES:-256 64}
+# shellcheck source=tests/gpu/steps.bash
+. "$here/steps.bash"
+device=${DEVICE:-cuda} sizes=${SIZES-224 100 300 500} batches=${BATCHES:-256 64}
 precisions=${PRECISIONS:-bf16 fp16 fp32} rounds=${ROUNDS:-3}
 budget=${BUDGET:-1000000}
 python=${PYTHON:-python3} patience=${PATIENCE:-240}
@@ -37,12 +45,14 @@ unset OPENBLAS_CORETYPE
 
 case $device in
 cuda)
-    torch=cuda llm='4096,14336,32,32,8,128256 2 2048 bf16'
+    torch=cuda
+    ranks=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU') || true
     name=$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0 2>/dev/null |
         head -n 1) || true
     ;;
 host)
-    torch=cpu llm='512,1376,4,8,4,4096 2 128 fp32'
+    torch=cpu ranks=2
+    LLM_SHAPE=${LLM_SHAPE:-512,1376,4,8,4,4096 2 128 fp32}
     name=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
     ;;
 *)
@@ -50,7 +60,14 @@ host)
     exit 64
     ;;
 esac
-llm=${LLM-$llm} name=${name:-unknown}
+llm=${LLM-$(step_names)} name=${name:-unknown} ranks=${RANKS:-$ranks}
+for step in $llm; do
+    step_named "$step" >/dev/null || {
+        echo "bench.sh: there is no step '$step', but $(step_names | paste -sd ' ')" >&2
+        exit 64
+    }
+done
+column=$([ "$device" = host ] || card_column "$name")
 slug=$(printf '%s' "$name" | tr '[:upper:]' '[:lower:]' | tr -cs '[:alnum:]' '-' | sed 's/^-//; s/-$//')
 [ "$device" = cuda ] || slug=host
 commit=${MGPU_COMMIT:-$(git -C "$here" describe --always --dirty 2>/dev/null || echo unknown)}
@@ -84,9 +101,12 @@ end() { # who
     [ -n "$w" ] || return 0
     exec {w}>&- {r}<&-
     in[$1]='' out_of[$1]=''
-    # It ends when there is no more to read, unless it hangs.
-    for _ in 1 2 3 4 5 6 7 8 9 10; do
+    # It ends when there is no more to read, unless it hangs; mpirun takes its
+    # ranks along at a SIGTERM.
+    local i
+    for i in {1..25}; do
         kill -0 "${pid[$1]}" 2>/dev/null || break
+        [ "$i" -ne 15 ] || kill -TERM "${pid[$1]}" 2>/dev/null || true
         sleep 0.2
     done
     kill -KILL "${pid[$1]}" 2>/dev/null || true
@@ -94,11 +114,17 @@ end() { # who
 }
 # A figure in `answer`, or nothing and `why`.
 turn() { # who line
+    local wait=$((budget - SECONDS))
+    [ "$wait" -gt 1 ] || wait=1
+    [ "$wait" -lt "$patience" ] || wait=$patience
     answer='' why=''
     { printf '%s\n' "$2" >&"${in[$1]}"; } 2>/dev/null || true
-    if ! read -r -t "$patience" answer <&"${out_of[$1]}"; then
+    local rc=0
+    read -r -t "$wait" answer <&"${out_of[$1]}" || rc=$?
+    if [ "$rc" -ne 0 ]; then
         why=$(tail -n 1 "$dir/$1.why")
-        why=${why:-no answer within $patience s}
+        [ -n "$why" ] || why='it ended without an answer'
+        [ "$rc" -le 128 ] || why="no answer within $wait s"
         end "$1"
         answer=''
         return 1
@@ -123,14 +149,13 @@ fi
 keep() { (IFS=$'\t'; printf '%s\n' "$*") >>"$raw"; }
 known() { grep -q "^$(IFS=$'\t'; printf '%s' "$*")"$'\t' "$raw"; }
 
-longest=0 left=0
-# Whether there is time for one more; what there was none for is counted.
-may_begin() {
-    [ $((SECONDS + longest)) -lt "$budget" ] && return
-    left=$((left + 1))
+left=()
+# Whether a part of so many seconds fits into what is left; else it is named.
+may_begin() { # seconds name
+    [ $((SECONDS + $1)) -gt "$budget" ] || return 0
+    left+=("$2 ($1 s)")
     return 1
 }
-took() { [ $((SECONDS - $1)) -le "$longest" ] || longest=$((SECONDS - $1)); }
 
 median() { # of numbers; nothing for none
     printf '%s\n' "$@" | sed '/^$/d' | sort -n |
@@ -139,7 +164,7 @@ median() { # of numbers; nothing for none
 
 compare() { # size batch precision data
     local -A got=()
-    local bad='' no='' start=$SECONDS ours='default tuned' how
+    local bad='' no='' ours='default tuned' how
     local theirs='eager-nhwc eager-nchw compile-nhwc compile-nchw'
     begin ours "$bench/gpu_step" "$device" "$@"
     for _ in $(seq "$rounds"); do
@@ -173,77 +198,128 @@ compare() { # size batch precision data
         medians+=("$(median ${got[$how]:-})")
     done
     keep cell "$@" "${medians[@]}"
-    took "$start"
     echo "$SECONDS s: $*: default${got[default]:- -}, tuned${got[tuned]:- -}, PyTorch ${medians[*]:2}" >&2
 }
 
 roof() { # size batch precision
-    local start=$SECONDS line
+    local line wait=$((budget - SECONDS))
     end theirs # its memory, and a device to ourselves
-    timeout "$patience" "$bench/kernels" \
+    timeout "$((wait < patience ? wait : patience))" "$bench/kernels" \
         "$([ "$device" = cuda ] && echo cuda || nproc)" "$@" table \
         </dev/null >"$dir/roof" 2>&1 || echo '(it does not run)' >>"$dir/roof"
     while IFS= read -r line; do keep roof "$@" "$line"; done <"$dir/roof"
-    took "$start"
 }
 
-# A step of LoRA. PyTorch keeps of the forward pass what ours keeps.
-lora() { # shape rows tokens precision
-    local -a a=() e=()
-    local bad='' no='' start=$SECONDS gib='' how='' rest
-    end theirs # its memory
-    begin ours "$bench/llm_step" "$device" "$@" auto
+# ---- steps of a Llama ------------------------------------------------------------
+# Into the .tsv: llm NAME BY SHAPE ROWS TOKENS TYPE DOCUMENTS HOW GIB TOKENS_S,
+# of BY ours, eager, compile; and why there is none.
+turns() { # who: the median of its turns into `rate`, what else it says into `rest`
+    local -a rates=()
+    local said='' x
+    rate='' rest=''
     for _ in $(seq "$rounds"); do
-        if [ -z "$bad" ]; then
-            if turn ours go; then
-                read -r answer gib how rest <<<"$answer"
-                a+=("$answer")
-            else
-                bad=$why
-            fi
-        fi
-        [ -z "$no" ] || continue
-        [ -n "${in[theirs]:-}" ] ||
-            begin theirs "$python" "$here/torch_llm.py" "$torch" "$@" "${how:-keep}"
-        if turn theirs go; then e+=("${answer%% *}"); else no=$why; fi
+        turn "$1" go || break
+        read -r x said <<<"$answer"
+        rates+=("$x") rest=$said
     done
-    end ours
-    end theirs
-    [ -z "$bad" ] || keep llm-bad "$@" "$bad"
-    [ -z "$no" ] || keep llm-no "$@" "$no"
-    keep llm "$@" "$(median "${a[@]}")" "$(median "${e[@]}")" "$gib" "$how"
-    took "$start"
-    echo "$SECONDS s: LoRA, $*: ours ${a[*]:--}, PyTorch ${e[*]:--}" >&2
+    end "$1"
+    rate=$(median "${rates[@]}")
+    [ -n "$rate" ]
+}
+ours() { # name method shape rows tokens type how documents
+    local -a run=("$bench/llm_step" "$device" "${@:3:4}" "$7" "$2" "$8") gib_how
+    [ "$2" != fsdp ] || run=(env OMPI_MCA_orte_execute_quiet=1 mpirun -n "$ranks"
+        --oversubscribe --bind-to none "${run[@]}")
+    begin ours "${run[@]}"
+    turns ours || keep llm-no "$1" ours "$why"
+    read -ra gib_how <<<"$rest"
+    keep llm "$1" ours "${@:3:4}" "$8" "${gib_how[1]:-}" "${gib_how[0]:-}" "$rate"
+}
+theirs() { # eager|compile name method shape rows tokens type how documents
+    local how
+    # As ours, and if that does not fit with less memory.
+    how=$(awk -F '\t' -v name="$2" '$1 == "llm" && $2 == name && $3 == "ours" {
+        print $9 }' "$raw" | tail -n 1)
+    for how in ${how:-keep} again; do
+        begin theirs "$python" "$here/torch_llm.py" "$torch" "${@:4:4}" "$how" \
+            "$3" "$9" "$1"
+        ! turns theirs || break
+        case $how$why in keep*[Mm]emory*) ;; *) break ;; esac
+    done
+    [ -n "$rate" ] || keep llm-no "$2" "$1" "$why"
+    keep llm "$2" "$1" "${@:4:4}" "$9" "$how" '' "$rate"
+}
+# All steps, one way.
+llm_by() { # ours|eager|compile
+    local step x s
+    for step in $llm; do
+        read -ra x <<<"$(step_named "$step")"
+        s=${x[7]}
+        [ "$1" = ours ] || s=${x[8]}
+        [ "$s" -gt 0 ] || continue # PyTorch has none
+        [ "${x[0]}" != fsdp ] || [ "$ranks" -gt 1 ] || continue
+        [ "$1" != compile ] || s=$((s + 75))
+        known llm "$step" "$1" "${x[@]:1:4}" "${x[6]}" || ! may_begin "$s" "$step, $1" || {
+            local why='' rate='' rest=''
+            if [ "$1" = ours ]; then
+                ours "$step" "${x[@]:0:7}"
+            else
+                theirs "$1" "$step" "${x[@]:0:7}"
+            fi
+            echo "$SECONDS s: $step, $1: ${rate:-- $why} tokens/s" >&2
+        }
+    done
 }
 
 # ---- the file ---------------------------------------------------------------------
-write_lora() {
-    echo
-    echo "## A step of LoRA"
-    echo
-    echo "Rank 8 at q, v, o and the MLP, AdamW; tokens per second, and GiB that"
-    echo "are planned. A shape is hidden, ffn, layers, heads, kv_heads,"
-    echo "vocabulary. PyTorch: transformers and PEFT, eager, SDPA."
-    echo
-    echo "| shape | rows | precision | activations | GiB | mgpu | PyTorch | ratio |"
-    echo "|---|---|---|---|---|---|---|---|"
-    awk -F '\t' '$1 == "llm" {
-        printf "| %s | %s x %s | %s | %s | %s | %s | %s | %s |\n", $2, $3, $4,
-            $5, $9 == "again" ? "made again" : $9 == "" ? "-" : "kept",
-            $8 == "" ? "-" : $8, $6 == "" ? "-" : $6, $7 == "" ? "-" : $7,
-            $6 == "" || $7 == "" ? "-" : sprintf("%.2f", $6 / $7)
-    }' "$raw"
-    awk -F '\t' '$1 == "llm-no" { printf "\nPyTorch is missing: %s\n", $6 }
-        $1 == "llm-bad" { printf "\nmgpu is missing: %s\n", $6 }' "$raw"
+# A row for each step: what is known of it, by whom.
+llm_rows() {
+    local step x how gib a e c ec cc p careful best
+    field() { awk -F '\t' -v name="$step" -v w="$1" -v f="$2" '
+        $1 == "llm" && $2 == name && $3 == w { x = $f } END { print x }' "$raw"; }
+    for step in $llm; do
+        grep -q "^llm"$'\t'"$step"$'\t' "$raw" || continue
+        read -ra x <<<"$(step_named "$step")"
+        how=$(field ours 9) gib=$(field ours 10) a=$(field ours 11)
+        e=$(field eager 11) ec=$(field eager 9) c=$(field compile 11) cc=$(field compile 9)
+        p='' careful=''
+        read -r p careful < <(predicted "$column" step \
+            "${x[*]:0:5} ${how:-keep} ${x[6]}") || true
+        best=$(printf '%s\n' "$e" "$c" | sort -n | tail -n 1)
+        [ "$ec" != again ] || [ -z "$e" ] || e+=' (again)'
+        [ "$cc" != again ] || [ -z "$c" ] || c+=' (again)'
+        [ "${x[0]}" != fsdp ] || step+=", $ranks ranks"
+        printf '| %s ' "$step" "${x[1]}" "${x[2]} x ${x[3]}" "${x[4]}" "${x[6]}" \
+            "$(case $how in again) echo made again ;; keep) echo kept ;; *) echo - ;; esac)" \
+            "${gib:--}" "${a:--}" "${p:--}" "${careful:--}" \
+            "$(by "$a" "$p" | grep . || echo -)" "${e:--}" "${c:--}" \
+            "$(by "$a" "$best" | grep . || echo -)"
+        printf '|\n'
+    done
 }
-write() {
-    echo "# A training step on $name, $(date -u +%Y-%m-%d)"
+write_llm() {
     echo
-    echo "MobileNetV2, 10 classes, SGD; images per second, medians of $rounds"
+    echo "## Steps of a Llama"
+    echo
+    echo "Tokens per second; predicted: by \`make gpu-model\`, and carefully. A"
+    echo "shape is hidden, ffn, layers, heads, kv_heads, vocabulary; documents are"
+    echo "those of a row; GiB are planned. PyTorch: transformers and PEFT, SDPA,"
+    echo "eager and by torch.compile, the same documents."
+    echo
+    echo "| step | shape | rows | precision | documents | activations | GiB | mgpu | predicted | carefully | of it | PyTorch | compiled | ratio |"
+    echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
+    llm_rows
+    ! grep -q '^llm-no'$'\t' "$raw" || printf '\nMissing:\n\n'
+    awk -F '\t' '$1 == "llm-no" { printf "- %s, %s: %s\n", $2, $3, $4 }' "$raw"
+}
+write_images() {
+    echo
+    echo "## Steps of MobileNetV2"
+    echo
+    echo "10 classes, SGD; images per second, medians of $rounds"
     echo "rounds in turns. mgpu: a job as it is by default; tuned: one with"
     echo "train.deterministic: false. PyTorch: the best of eager and torch.compile,"
     echo "channels last (nhwc) and contiguous (nchw), AMP in 16 bits, fused SGD."
-    echo "Written by \`make gpu-bench\`; commit $commit."
     echo
     echo "| size | batch | precision | loader | mgpu | tuned | PyTorch | which | ratio | tuned ratio |"
     echo "|---|---|---|---|---|---|---|---|---|---|"
@@ -264,8 +340,6 @@ write() {
         awk -F '\t' -v w="${what%%:*}" '$1 == w {
             printf "- %s, %s, %s, %s: %s\n", $2, $3, $4, $5, $6 }' "$raw"
     done
-    ! grep -q '^llm'$'\t' "$raw" || write_lora
-    [ "$left" -eq 0 ] || printf '\nNot measured, for want of time: %s.\n' "$left"
     echo
     echo "## Each kernel and its limit"
     echo
@@ -283,21 +357,36 @@ write() {
     }' "$raw"
 }
 
+write() {
+    local part
+    echo "# A training step on $name, $(date -u +%Y-%m-%d)"
+    echo
+    echo "Written by \`make gpu-bench\`; commit $commit. Medians of $rounds rounds."
+    [ "${#left[@]}" -eq 0 ] || printf '\nNot measured, for want of time:\n\n'
+    for part in "${left[@]}"; do echo "- $part"; done
+    ! grep -q '^llm'$'\t' "$raw" || write_llm
+    ! grep -q '^\(cell\|roof\)'$'\t' "$raw" || write_images
+}
+
+for way in ours eager compile; do llm_by "$way"; done
+# Seconds: a first cell, with what PyTorch compiles of its four; one with data;
+# the limits.
 for size in $sizes; do
     for precision in $precisions; do
         for batch in $batches; do
             for data in nodata data; do
-                known cell "$size" "$batch" "$precision" "$data" || ! may_begin ||
+                known cell "$size" "$batch" "$precision" "$data" ||
+                    ! may_begin "$([ "$data" = data ] && echo 40 || echo 130)" \
+                        "$size, $batch, $precision, $data" ||
                     compare "$size" "$batch" "$precision" "$data"
             done
         done
-        known roof "$size" "${batches%% *}" "$precision" || ! may_begin ||
+        known roof "$size" "${batches%% *}" "$precision" ||
+            ! may_begin 20 "the limits of $size, $precision" ||
             roof "$size" "${batches%% *}" "$precision"
     done
 done
-# shellcheck disable=SC2086 # four words
-[ -z "$llm" ] || known llm $llm || ! may_begin || lora $llm
 end theirs
 write | tee "$out"
-[ "$left" -eq 0 ] || echo "bench.sh: $left not measured; RESUME=$raw goes on" >&2
+[ "${#left[@]}" -eq 0 ] || echo "bench.sh: ${#left[@]} not measured; RESUME=$raw goes on" >&2
 echo "$out" >&2

@@ -7,11 +7,10 @@
 # Needs MGPU_BIN, MGPU_SRC and MGPU_TESTS, which make gpu-check sets. With
 # DEVICE=host the same script runs what there is of it on the host, so that it
 # is known to work before there is a GPU. There are no skips with cuda: what
-# cannot be checked has not been. PARTS is for a machine that is lent for some
-# minutes at a time; LIMIT ends a check that takes longer, in seconds. Ranks
-# that share a GPU get 120 s at most: two processes take turns on it, a
-# collective is milliseconds, a first connection can take seconds. What fails
-# there says nothing about NVLink, and the log of the check says so.
+# cannot be checked has not been. LIMIT ends a check that takes longer, in
+# seconds. Ranks that share a GPU get 120 s at most: two processes take turns on
+# it, a collective is milliseconds, a first connection can take seconds. What
+# fails there says nothing about NVLink, and the log of the check says so.
 set -u
 
 device=${DEVICE:-cuda} limit=${LIMIT:-1800}
