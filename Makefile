@@ -11,6 +11,7 @@
 #   make gpu-check         kernels on a GPU    make gpu-bench    and their speed
 #   make gpu-model         their speed as predicted, without a GPU
 #   make gpu-bundle        both, for a machine that has nothing of ours
+#   make gpu-first-contact  is it right, how fast, on a GPU that has run none of it
 #   make check-races       every kernel, watched for races in the emulator
 #   make check-processors  numbers with the instructions of other processors
 #   make check-mutants     bugs in kernels, on purpose, that check has no time for

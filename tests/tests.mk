@@ -57,7 +57,7 @@ longest   := $(B)/tests/slurm/helper_faults \
 longest_first = $(foreach t,$(longest),$(filter $(t),$(1))) \
                 $(filter-out $(longest),$(1))
 .PHONY: check check-build check-run check-slurm asan tsan cov coverage \
-        coverage-run gpu-check gpu-check-run gpu-bench gpu-bench-run gpu-bundle cuda-parts cuda12-check \
+        coverage-run gpu-check gpu-check-run gpu-bench gpu-bench-run gpu-bundle gpu-first-contact cuda-parts cuda12-check \
         crash fault resizes debian13-check debian13-half debian13-rest \
         check-tokenizers \
         check-datasets check-long-rows check-races check-processors \
@@ -366,9 +366,14 @@ gpu-check-run: all $(gpu_units) $(B)/tests/mpi/nccl
 	    $(if $($(v)),$(v)='$($(v))')) MGPU_TESTS=$(abspath $(B)/tests) \
 	    tests/gpu/check.sh
 # One folder with all of it, for a machine without our libraries.
-gpu-bundle: all $(gpu_units) $(B)/tests/mpi/nccl $(gpu_bench) $(gpu_versions)
+gpu-bundle: all $(gpu_units) $(B)/tests/mpi/nccl $(gpu_bench) $(gpu_versions) \
+            $(B)/tests/gpu/predictions.tsv
 	$(Q)MGPU_BUILD=$(abspath $(B)) MGPU_SRC=$(CURDIR) \
 	    tests/gpu/bundle.sh $(or $(BUNDLE),$(abspath $(B))/gpu-bundle)
+# From that folder: what is looked at first on a GPU that has run nothing of it.
+gpu-first-contact: gpu-bundle
+	$(Q)DEVICE=$(DEVICE) $(call given,PARTS LIMIT OUT LLM_SHAPE PYTHON) \
+	    $(or $(BUNDLE),$(abspath $(B))/gpu-bundle)/run first-contact $(BLOCKS)
 # VARIABLE='VALUE' of those that are set, if only to nothing: SIZES= is none.
 given = $(foreach v,$(1),$(if $(filter undefined,$(origin $(v))),,$(v)='$($(v))'))
 gpu-bench-run: all $(gpu_bench) $(B)/tests/gpu/predictions.tsv

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# gpu.bats - what make gpu-check and make gpu-bench run on a GPU, on the host:
-# the scripts work, and say no where there is none.
+# gpu.bats - what make gpu-check, make gpu-bench and first-contact run on a GPU,
+# on the host: the scripts work, and say no where there is none.
 
 bats_require_minimum_version 1.5.0
 load helpers
@@ -118,6 +118,23 @@ END
         "$BATS_TEST_TMPDIR/libraries"
     run "${in[@]}" nothing
     [ "$status" -eq 64 ]
+    # At night, which sets $MGPU_TEST_ALL, all that the host can do of it.
+    local parts='doctor speed llm cv'
+    [ -z "${MGPU_TEST_ALL-}" ] || parts='doctor llm_golden llm_step lora qlora speed llm cv ncu kernels probe'
+    run timeout "$compute_s" "${in[@]:0:4}" PARTS="$parts" MGPU_ROOT="$BATS_TEST_TMPDIR/root" \
+        OUT="$BATS_TEST_TMPDIR/out" PYTHON=/nowhere LIMIT="$compute_s" \
+        "$BATS_TEST_TMPDIR/bundle/run" first-contact
+    echo "$output"
+    [ "$status" -eq 0 ]
+    grep -q '^== doctor: passed, ' <<<"$output"
+    grep -qx 'a rank starts' "$BATS_TEST_TMPDIR/out/right-doctor.txt"
+    [ "$(grep -cE '^== (speed|llm) [a-z]+(-[a-z]+)? .*: [0-9.]+ tokens/s, no prediction; ' <<<"$output")" -eq 7 ]
+    grep -qE '^== cv, graphs .*: [0-9.]+ .* images/s, no prediction; ' <<<"$output"
+    [ -z "${MGPU_TEST_ALL-}" ] || {
+        [ "$(grep -c ': needs a GPU, not run' <<<"$output")" -eq 3 ]
+        [ "$(grep -c ': passed, ' <<<"$output")" -eq 5 ]
+        [ "$(grep -c 'evaluation loss 0\.' <<<"$output")" -eq 2 ]
+    }
     # Its doctor: versions of what is there, the rest is named.
     mkdir "$BATS_TEST_TMPDIR/libs" "$BATS_TEST_TMPDIR/bin"
     [ ! -e "$tests/fake/cupti.so" ] ||
@@ -315,4 +332,98 @@ END
     [ "$(wc -l <"$BATS_TEST_TMPDIR/turns")" -eq 2 ]
     bench RESUME="$raw" MGPU_COMMIT=def # figures of two programs in one table
     [ "$status" -eq 65 ]
+}
+
+# What a GPU and its tools say, said by programs; first-contact on it.
+contact() { # VARIABLE=VALUE... -- BLOCK...
+    run timeout "$compute_s" env DEVICE=cuda MGPU_TESTS="$fakes" MGPU_BENCH="$fakes/bench" \
+        MGPU_BIN="$fakes/bin" PYTHON="$fakes/bin/python" OUT="$BATS_TEST_TMPDIR/out" \
+        LLM_SHAPE='64,128,2,4,2,100 1 16 fp32' PREDICTED="$fakes/predictions" \
+        MGPU_COMMIT=abc "$@"
+    echo "$output"
+}
+fake_gpu() {
+    export fakes=$BATS_TEST_TMPDIR/fakes
+    mkdir -p "$fakes"/{unit/kernels,unit/worker,bin,bench}
+    export PATH=$fakes/bin:$PATH
+    say_as() { { echo '#!/bin/sh'; cat; } >"$fakes/$1" && chmod +x "$fakes/$1"; }
+    say_as bin/nvidia-smi <<'END'
+case $* in *lms*) echo 70000; echo 71000; exec sleep 60 ;; *) echo "NVIDIA H200" ;; esac
+END
+    say_as unit/kernels/cuda <<<'echo ok 1; echo "not ok 2 - product"; echo "# apart"; exit 1'
+    for t in llm_golden llm_step; do say_as "unit/worker/$t" <<<'echo ok 1; echo ok 2'; done
+    say_as bin/mpirun <<<'shift 5; exec "$@"'
+    say_as bin/mgpu-worker <<<'echo "epoch 1/1: evaluation loss 0.48"; yes | head -c 100000'
+    say_as bench/llm_step <<'END'
+read -r _ || exit 0
+case $* in *again*) echo no room >&2; exit 1 ;; *dpo*) exec sleep 60 ;; *) echo 90.0 1.50 keep ;; esac
+END
+    say_as bench/gpu_step <<<'while read -r _; do echo 5.0; done'
+    say_as bin/python <<'END'
+case $1 in
+*probe.py) printf '# 2.9\ncopy\t1.0\t4.10\tTB/s\ngate_up 16x8x4\t2.000\t9.00\tTFLOP/s\nhead\t- no room\n' ;;
+*) echo 60.0 ;;
+esac
+END
+    say_as bin/ncu <<'END'
+echo "$*" >"$fakes/ncu.said"
+echo '==PROF== Connected'
+echo '"ID","Kernel Name","gpu__time_duration.sum","dram__bytes.sum","dram__throughput.avg.pct_of_peak_sustained_elapsed","smsp__issue_active.avg.pct_of_peak_sustained_active","sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active"'
+echo '"","","ns","byte","%","%","%"'
+echo '"0","void <unnamed>::rms_rows<__nv_bfloat16, (int)8>(<unnamed>::blk)","30,000","2000000","70","40","0"'
+echo '"1","void <unnamed>::rms_rows<__nv_bfloat16, (int)8>(<unnamed>::blk)","50000","4000000","90","20","0"'
+END
+    local lora='64,128,2,4,2,100 1 16 fp32 keep 1'
+    printf '%s\n' "step	lora $lora	200	100	150	80" "cv	224 256 bf16	4	10	3	8" \
+        "copy	TB/s	3.00	4.30" "kernel	lora $lora	rms_rows<bf16,8>	4	0.2	0.1	0.008" \
+        "kernel	lora $lora	product 16x8x4	2	9	3	0.1" >"$fakes/predictions"
+}
+
+@test "first-contact: all of it, what fails stops nothing, predictions beside" {
+    fake_gpu
+    contact PARTS='kernels llm_golden llm_step lora qlora speed ncu llm cv probe torch' LIMIT=15 \
+        "$MGPU_SRC/tests/gpu/first-contact"
+    [ "$status" -eq 1 ]
+    grep -qx '== kernels: FAILED, status 1, 1 checks passed, [0-9]* s' <<<"$output"
+    grep -qx '   not ok 2 - product' <<<"$output"
+    grep -qx '== llm_step: passed, 2 checks, [0-9]* s' <<<"$output"
+    [ "$(grep -c 'evaluation loss 0.48 (it begins' <<<"$output")" -eq 2 ]
+    grep -qE '^== speed lora-two \(lora 64.* activations kept\): 90.0 tokens/s, predicted 100, carefully 80: 0.90 of it; 1.50 GiB planned, 71000 MiB used, [0-9]+ s$' <<<"$output"
+    grep -qE '^== speed lora-short again: FAILED, [0-9]+ s: no room$' <<<"$output"
+    grep -qE '^   rms_rows +2 +40.0 +25.0 +1.60 +3.00 +2.00 +80 +30 +0$' <<<"$output"
+    grep -q -- '-k regex:rms_rows --launch-count 4 ' "$fakes/ncu.said"
+    # Of LIMIT a step that hangs leaves nothing to those behind it.
+    grep -qE '^== llm dpo: FAILED, [0-9]+ s: no answer$' <<<"$output"
+    grep -qx '== llm full: no time left, not run' <<<"$output"
+    grep -qx '== torch: no time left, not run' <<<"$output"
+    # Small files: the worker has said 100 kB.
+    [ "$(du -sb "$BATS_TEST_TMPDIR/out" | cut -f1)" -lt 200000 ]
+    [ "$(wc -c <"$BATS_TEST_TMPDIR/out/right-lora.txt")" -le 10000 ]
+    grep -qx '\[9[0-9]* bytes are left out\]' "$BATS_TEST_TMPDIR/out/right-lora.txt"
+    grep -qE '"lora|^== llm lora' "$BATS_TEST_TMPDIR/out/fast.txt"
+    contact PARTS='cv probe torch' "$MGPU_SRC/tests/gpu/first-contact" fast
+    [ "$status" -eq 0 ]
+    grep -qE '^== cv, no graphs .*: 5.0 5.0 5.0 images/s, predicted 10, carefully 8: 0.50 of it; ' <<<"$output"
+    grep -qx '   copy: 1.0 ms, 4.10 TB/s, predicted 4.30' <<<"$output"
+    grep -qx '   gate_up 16x8x4: 2.000 ms, 9.00 TFLOP/s, predicted 1.500 ms' <<<"$output"
+    grep -qx '   head: - no room ms' <<<"$output"
+    grep -qE '^== torch lora-short, eager: 60.0 tokens/s, ' <<<"$output"
+}
+
+@test "first-contact: a wrong address makes block 2 a memcheck; it says what it cannot" {
+    fake_gpu
+    say_as unit/kernels/cuda <<<'echo "an illegal memory access was encountered"; exit 1'
+    say_as bin/compute-sanitizer <<<'echo "$*" >"$fakes/said"'
+    contact PARTS='kernels cv memcheck' "$MGPU_SRC/tests/gpu/first-contact" right fast
+    [ "$status" -eq 1 ]
+    grep -qx 'first-contact memcheck: abc on NVIDIA H200' <<<"$output"
+    grep -q '^--tool memcheck --kernel-name kernel_substring=NS_3blkE ' "$fakes/said"
+    not grep -q '^== cv' <<<"$output"
+    contact PARTS=kernel "$MGPU_SRC/tests/gpu/first-contact"
+    [ "$status" -eq 64 ]
+    contact "$MGPU_SRC/tests/gpu/first-contact" write
+    [ "$status" -eq 64 ]
+    say_as bin/nvidia-smi <<<'exit 9'
+    contact "$MGPU_SRC/tests/gpu/first-contact"
+    [ "$status" -eq 69 ]
 }

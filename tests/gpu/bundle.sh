@@ -1,5 +1,5 @@
 #!/bin/bash
-# bundle.sh - what gpu-check and gpu-bench need, in one folder, for a machine
+# bundle.sh - what gpu-check, gpu-bench and first-contact need, in one folder, for a machine
 # that has a driver, CUDA's libraries and perhaps PyTorch, but nothing of ours:
 # no compiler, no MPI, no libyaml.
 #
@@ -7,8 +7,8 @@
 #
 # FOLDER gets `run` (tests/gpu/run.sh) and `payload.tar.gz`: programs without
 # debug information, the libraries that they open, Open MPI with what it needs
-# to start ranks on one machine, goldens, scripts, the papers' jobs and the
-# examples with their model. Not in it: the C library, whose version is
+# to start ranks on one machine, goldens, scripts, what make gpu-model predicts,
+# the papers' jobs and the examples with their model. Not in it: the C library, whose version is
 # remembered, and CUDA, which is far larger than the rest and has to fit the
 # driver.
 set -eu
@@ -43,6 +43,8 @@ mkdir "$root/jobs"
 cp -r "$src/jobs/paper" "$src/jobs/examples" "$root/jobs"
 git -C "$src" describe --always --dirty >"$root/VERSION" 2>/dev/null ||
     echo unknown >"$root/VERSION"
+cp "$build/tests/gpu/predictions.tsv" "$root" 2>/dev/null ||
+    echo '# no predictions: make gpu-bundle makes them' >"$root/predictions.tsv"
 getconf GNU_LIBC_VERSION | cut -d' ' -f2 >"$root/GLIBC"
 
 # ---- Open MPI, of which one machine needs a part ---------------------------------

@@ -1,10 +1,13 @@
 #!/bin/bash
-# run - gpu-check and gpu-bench from a bundle, see tests/gpu/bundle.sh.
+# run - what a bundle is for, see tests/gpu/bundle.sh.
 #
 #   run check        tests/gpu/check.sh, with DEVICE=, PARTS=, LIMIT=
 #   run bench        tests/gpu/bench.sh, with DEVICE=, SIZES=, BUDGET= ...;
 #                    RESULTS= is where its files go, by default ./results
 #   run doctor       what this machine has and lacks, with versions
+#   run first-contact [right|fast|memcheck]...
+#                    tests/gpu/first-contact, with DEVICE=, PARTS=, LIMIT=; OUT=
+#                    is where its files go
 #   run exec CMD...  anything else, in the same environment
 #
 # Unpacks into MGPU_ROOT, by default a new folder that is removed at the end;
@@ -16,9 +19,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 verb=${1:-} device=${DEVICE:-cuda}
 case $verb in
 check | bench | doctor) ;;
-exec) shift ;;
+exec | first-contact) shift ;;
 *)
-    echo "usage: run check|bench|doctor|exec CMD..." >&2
+    echo "usage: run check|bench|doctor|first-contact [BLOCK...]|exec CMD..." >&2
     exit 64
     ;;
 esac
@@ -75,7 +78,7 @@ if [ "$device" = cuda ]; then
         find_lib "$f" || missing+=("$f")
     done
     # PyTorch's, not ours.
-    [ "$verb" != doctor ] || find_lib libcudnn.so.9 || true
+    case $verb in doctor | first-contact) find_lib libcudnn.so.9 || true ;; esac
 fi
 
 # Python has its own libraries, and must not see ours.
@@ -102,6 +105,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export MGPU_BIN=$root/bin MGPU_SRC=$root MGPU_TESTS=$root/tests
 export MGPU_BENCH=$root/tests/bench MGPU_COMMIT=${MGPU_COMMIT:-$(cat "$root/VERSION")}
 export RESULTS=${RESULTS:-$PWD/results} DEVICE=$device
+export PREDICTED=${PREDICTED:-$root/predictions.tsv}
 [ ! -f "$root/lib/libmgpu-cuda.so" ] || export MGPU_CUDA_PLUGIN=$root/lib/libmgpu-cuda.so
 
 # The older of two versions is the bundle's, or this is too old a machine.
@@ -113,30 +117,12 @@ for f in "$root"/bin/mgpu-worker "$root"/bin/mpirun; do
         < <(ldd "$f" 2>/dev/null | awk '/not found/ { print $1 }')
 done
 for f in "${missing[@]}"; do echo "run: there is no $f here" >&2; done
+# For the doctor.
+export MGPU_MISSING="${missing[*]}" MGPU_CUDA=${cuda:-13} MGPU_LIBC=$libc
 
-# Where it is, and the line of its --version that has a number.
-tool() { # name place...
-    local name=$1 at
-    shift
-    at=$(command -v "$name") || for at; do [ ! -x "$at" ] || break; done
-    if [ -x "$at" ]; then
-        echo "$name $("$at" --version 2>/dev/null | grep -m 1 '[0-9]\.[0-9]' || echo '?') $at"
-    else
-        echo "no $name"
-    fi
-}
 case $verb in
-doctor)
-    echo "bundle $MGPU_COMMIT, C library $libc"
-    nvidia-smi -L 2>/dev/null || echo "no nvidia-smi"
-    [ "$device" = host ] || "$root/tests/gpu/versions" "${cuda:-13}"
-    tool compute-sanitizer /usr/local/cuda/bin/compute-sanitizer
-    tool ncu /opt/nvidia/nsight-compute/*/ncu /usr/local/cuda/bin/ncu
-    "$PYTHON" -c 'import torch, torchvision; print("torch", torch.__version__)' 2>&1 |
-        tail -n 1
-    mpirun -n 2 --oversubscribe --bind-to none sh -c 'echo a rank starts'
-    [ "${#missing[@]}" -eq 0 ]
-    ;;
+doctor) "$root/tests/gpu/doctor.sh" ;;
 check | bench) "$root/tests/gpu/$verb.sh" ;;
+first-contact) "$root/tests/gpu/first-contact" "$@" ;;
 exec) "$@" ;;
 esac
