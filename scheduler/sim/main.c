@@ -10,6 +10,7 @@
 #include "jobs/conf/conf.h"
 #include "scheduler/sim/args.h"
 #include "scheduler/sim/elastic.h"
+#include "scheduler/sim/fit_jobs.h"
 #include "scheduler/sim/output/gantt_svg.h"
 #include "scheduler/sim/output/run_figures.h"
 #include "scheduler/sim/replay.h"
@@ -132,8 +133,26 @@ static int say_left_out(const struct sim_trace *t, struct error *err)
     if (rc == 0 && text.len > 0)
         (void)fprintf(stderr, "%smgpu-sim: %s: left out: %s\n",
                       buf_str(&t->findings), t->name, buf_str(&text));
+    if (rc == 0 && t->left_out.rounded > 0)
+        (void)fprintf(stderr,
+                      "mgpu-sim: %s: jobs with more GPUs than recorded, for "
+                      "nodes to share them evenly: %zu\n",
+                      t->name, t->left_out.rounded);
     buf_clear(&text);
     return rc;
+}
+
+/* Slurm ran them all, perhaps on nodes that are gone or shared unevenly. */
+static int fit_recorded(struct simulation *s, enum trace_format f,
+                        const char *file, struct error *err)
+{
+    if (f != TRACE_SACCT && f != TRACE_SWF)
+        return 0;
+    fit_jobs(&s->cluster, &s->trace);
+    return s->trace.n > 0
+               ? 0
+               : error_set(err, ERR_INVAL,
+                           "%s: each job is larger than the cluster", file);
 }
 
 static int make_elastic(struct simulation *s, struct error *err)
@@ -159,7 +178,7 @@ static int read_trace(struct simulation *s, struct error *err)
     if (open_cluster(s->args->cluster, &s->cluster, err) < 0 ||
         open_tables(s, f, err) < 0 ||
         trace_file_load(f, file, s->args->procs_per_gpu, &s->trace, err) < 0 ||
-        say_left_out(&s->trace, err) < 0 ||
+        fit_recorded(s, f, file, err) < 0 || say_left_out(&s->trace, err) < 0 ||
         (s->args->elastic && make_elastic(s, err) < 0))
         return -1;
     for (size_t i = 0; i < s->trace.n; i++)

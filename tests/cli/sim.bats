@@ -110,16 +110,17 @@ END
     grep "past.txt:6:21: Submit: 'yesterday' is not a time" err
     grep 'left out: 1 line that is wrong, 1 job without GPUs' err
     grep -E '^ +recorded +fifo +/recorded$' table
-    # 3 jobs of 3,600, 3,600 and 3,620 s; they waited for 10, 3,610 and 3,610.
+    # 3 jobs of 3,600, 3,600 and 3,620 s; two waited for an hour from the first
+    # start on.
     [ "$(figure '$.recorded.jobs')" = 3 ]
-    near 6016.667 0.001 "$(figure '$.recorded.jct_s.avg')"
-    near 2410 0.001 "$(figure '$.recorded.wait_s.avg')"
+    near 6006.667 0.001 "$(figure '$.recorded.jct_s.avg')"
+    near 2400 0.001 "$(figure '$.recorded.wait_s.avg')"
     near 36040 0.001 "$(figure '$.recorded.gpu_s.used')"
     # By size and by user: anna's two of 4 GPUs, bob's one of 2.
     [ "$(figure '$.recorded.by_size[0].size')" = '2-4 GPUs' ]
     [ "$(figure '$.recorded.by_size[0].jobs')" = 3 ]
-    near 1810 0.001 "$(figure '$.recorded.by_user.anna.wait_s')"
-    near 3610 0.001 "$(figure '$.recorded.by_user.bob.wait_s')"
+    near 1800 0.001 "$(figure '$.recorded.by_user.anna.wait_s')"
+    near 3600 0.001 "$(figure '$.recorded.by_user.bob.wait_s')"
     near 3600 0.001 "$(figure '$.runs[0].by_user.anna.jct_s')"
     near 7220 0.001 "$(figure '$.runs[0].by_user.bob.jct_s')"
     a=$(figure '$.runs[0].by_user.anna.fairness')
@@ -127,12 +128,31 @@ END
     near "$(awk -v a="$a" -v b="$b" 'BEGIN {
         print (a + b) * (a + b) / (2 * (a * a + b * b)) }')" 0.01 \
         "$(figure '$.runs[0].fairness.jain')"
-    grep -E '^wait, 2-4 GPUs +40.2 min +20.0 min ' table
+    grep -E '^wait, 2-4 GPUs +40.0 min +20.0 min ' table
     not grep '^wait, 1 GPU' table
     # Two of 4 GPUs fit at once, the third one follows.
     [ "$(figure '$.runs[0].completed')" = 3 ]
     near 7220 0.1 "$(figure '$.runs[0].makespan_s')"
     grep '^3,bob/infer/2,bob,0.000,3600.000,7220.000,2,' jobs.csv
+}
+
+@test "recorded jobs that no node could hold leave, uneven ones are rounded" {
+    sacct_file
+    TZ=UTC "$sim" --trace sacct:past.txt --cluster 2x3 --policy fifo \
+        --jobs jobs.csv >table 2>err
+    grep 'jobs with more GPUs than recorded, .*: 0$' err && return 1
+    grep '^1,' jobs.csv | grep ',4,'
+    TZ=UTC "$sim" --trace sacct:past.txt --cluster 1x3 --policy fifo \
+        --jobs jobs.csv >table 2>err
+    grep '2 jobs larger than the cluster' err
+    [ "$(wc -l <jobs.csv)" = 2 ]
+    sed -i 's/gres.gpu=4/gres\/gpu=5/' past.txt
+    TZ=UTC "$sim" --trace sacct:past.txt --cluster 2x4 --policy fifo \
+        --jobs jobs.csv >table 2>err
+    grep 'with more GPUs than recorded, for nodes to share them evenly: 2$' err
+    grep '^1,' jobs.csv | grep ',6,'
+    run -65 env TZ=UTC "$sim" --trace sacct:past.txt --cluster 1x1
+    [[ $output == *'each job is larger than the cluster'* ]]
 }
 
 @test "recorded jobs are made elastic by name, and scale as a table says" {

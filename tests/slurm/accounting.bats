@@ -248,7 +248,7 @@ same_sizes() {
         wait_for 60 recorded
     done
     sacct --allusers --allocations --duplicates --parsable2 \
-        --starttime=now-1days --format=JobID,JobName,User,State,Submit,Eligible,Start,End,Elapsed,Timelimit,NNodes,AllocTRES,ReqTRES >past.txt
+        --starttime=now-1days --format=JobID,User,State,Submit,Eligible,Start,End,Elapsed,Timelimit,NNodes,AllocTRES,ReqTRES,JobName >past.txt
     scontrol show node >nodes.txt
     "$MGPU_BIN/mgpu-sim" --trace sacct:past.txt --cluster slurm:nodes.txt \
         --jobs jobs.csv --json out.json 2>err

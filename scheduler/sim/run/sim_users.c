@@ -51,11 +51,15 @@ static double limit_of(const struct sim_world *w, const struct sim_job *job,
 {
     double exact_s = longest(w, job, gpus);
     double factor = w->conf->limit_factor > 0 ? w->conf->limit_factor : 1;
+    double limit_s;
 
     /* A recorded limit was for the recorded size. */
-    if (job->limit_s > 0 && (job->work_gpus == 0 || gpus == job->work_gpus))
-        return job->limit_s;
-    double limit_s = ceil(exact_s * factor) + 1;
+    if (job->limit_s > 0 && job->work_gpus > 0 && gpus != job->work_gpus)
+        limit_s = job->limit_s * exact_s / longest(w, job, job->work_gpus);
+    else if (job->limit_s > 0)
+        limit_s = job->limit_s;
+    else
+        limit_s = ceil(exact_s * factor) + 1;
     return limit_s <= LIMIT_MAX_S ? limit_s : 0;
 }
 

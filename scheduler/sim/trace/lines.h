@@ -12,7 +12,7 @@
 #include "jobs/base/buf.h"
 #include "jobs/base/error.h"
 
-enum { FIELDS_MAX = 32 };
+enum { FIELDS_MAX = 192 }; /* sacct --format=ALL has 120 */
 
 struct lines {
     const char *file;

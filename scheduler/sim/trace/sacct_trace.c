@@ -24,7 +24,7 @@
 #include "scheduler/sim/trace/slurm_text.h"
 
 enum { GPUS_MAX = 65536, NODES_MAX = 65536 };
-static const double TIME_MAX_S = 1e10;
+static const double TIME_MAX_S = 1e10, LENGTH_MAX_S = 10 * 365.0 * 86400;
 
 enum column {
     COL_ID,
@@ -58,6 +58,7 @@ struct place {
     int64_t task;      /* of an array; -1: none */
     int64_t component; /* of a heterogeneous job; -1: none */
     double start_s;    /* of this run */
+    bool is_resizing;  /* the next run goes on with it, on other GPUs */
     size_t job;        /* in the trace */
 };
 
@@ -240,28 +241,34 @@ static int times(const struct reader *r, struct sim_job *job, bool *ret_started,
         moment(r, COL_START, &start_s, err) < 0 ||
         moment(r, COL_END, &end_s, err) < 0 ||
         span(r, COL_ELAPSED, NAN, &elapsed_s, err) < 0 ||
-        span(r, COL_LIMIT, 0, &job->limit_s, err) < 0)
+        span(r, COL_LIMIT, INFINITY, &job->limit_s, err) < 0)
         return -1;
     if (isnan(submit_s))
         return bad(r, COL_SUBMIT, "a time", err);
-    if (isnan(start_s) || strcmp(text_at(r, COL_STATE), "PENDING") == 0)
-        return 0;
     if (isnan(elapsed_s))
         elapsed_s = end_s - start_s;
+    /* A job that was cancelled in the queue has a Start in some versions. */
+    if (isnan(start_s) || strcmp(text_at(r, COL_STATE), "PENDING") == 0 ||
+        (!(elapsed_s > 0) && text_at(r, COL_ALLOC)[0] == '\0'))
+        return 0;
     if (isnan(elapsed_s))
         return lines_error(r->l, r->field[COL_START], err,
                            "the job has started, and neither End nor Elapsed "
                            "says how long it ran");
+    /* In the second of two equal hours in autumn. */
+    if (start_s < submit_s && start_s + 3600 >= submit_s)
+        start_s += 3600;
     job->submit_s =
         eligible_s > submit_s && eligible_s <= start_s ? eligible_s : submit_s;
     if (start_s < job->submit_s || elapsed_s < 0)
         return bad(r, COL_START, "at Submit or later, and before End", err);
+    if (elapsed_s > LENGTH_MAX_S)
+        return lines_error(r->l, r->field[COL_START], err,
+                           "the job ran for over ten years");
     job->work = elapsed_s;
-    /* Slurm looks at limits now and then. */
-    if (job->limit_s > 0)
-        job->limit_s = fmax(job->limit_s, elapsed_s + 1);
     job->recorded_start_s = start_s;
-    job->recorded_end_s = start_s + elapsed_s;
+    /* Elapsed is without the time for which it was suspended. */
+    job->recorded_end_s = fmax(start_s + elapsed_s, end_s);
     job->recorded_gpu_s = elapsed_s * job->work_gpus;
     job->is_recorded = true;
     *ret_started = true;
@@ -282,6 +289,7 @@ static int read_record(struct reader *r, struct error *err)
                            r->n_fields);
     if (job_id(r, &at, &is_part, err) < 0)
         return -1;
+    at.is_resizing = strncmp(text_at(r, COL_STATE), "RESIZING", 8) == 0;
     if (is_part) {
         r->t->left_out.parts++;
         return 0;
@@ -324,6 +332,24 @@ static void join_runs(struct sim_job *into, const struct sim_job *later)
     into->recorded_gpu_s += first.recorded_gpu_s;
 }
 
+/* One run that was resized: as long as its GPU time takes on the size that had
+ * most of it. */
+static void join_sizes(struct sim_job *into, const struct sim_job *later)
+{
+    double before = into->work * into->work_gpus;
+    double after = later->work * later->work_gpus;
+
+    if (after > before)
+        into->gpus_min = into->gpus_max = into->work_gpus = later->gpus_min;
+    if (into->work_gpus > 0)
+        into->work = (before + after) / into->work_gpus;
+    else
+        into->work += later->work;
+    into->nodes = 0;
+    into->recorded_gpu_s += later->recorded_gpu_s;
+    into->recorded_end_s = fmax(into->recorded_end_s, later->recorded_end_s);
+}
+
 static void join_components(struct sim_job *into, const struct sim_job *other)
 {
     int64_t gpus = (int64_t)into->gpus_min + other->gpus_min;
@@ -332,6 +358,7 @@ static void join_components(struct sim_job *into, const struct sim_job *other)
         (int32_t)(gpus < GPUS_MAX ? gpus : GPUS_MAX);
     into->nodes = 0;
     into->work = fmax(into->work, other->work);
+    into->limit_s = fmax(into->limit_s, other->limit_s);
     into->recorded_gpu_s += other->recorded_gpu_s;
     into->recorded_end_s = fmax(into->recorded_end_s, other->recorded_end_s);
 }
@@ -353,7 +380,8 @@ static void join_lines(struct reader *r)
             run = i;
             continue;
         }
-        join_runs(&jobs[a->job], &jobs[b->job]);
+        (r->places[i - 1].is_resizing ? join_sizes : join_runs)(&jobs[a->job],
+                                                                &jobs[b->job]);
         jobs[b->job].work = NAN;
         r->t->left_out.merged++;
     }
@@ -371,11 +399,21 @@ static void join_lines(struct reader *r)
     }
 }
 
-/* Leaves whole jobs with GPUs, in their time since the first submit. */
+/* The first start: what was queued before is there from then on, because a file
+ * has the jobs of a while, and nothing of the cluster before. */
+static double begin_of(const struct sim_trace *t)
+{
+    double first_s = INFINITY;
+
+    for (size_t i = 0; i < t->n; i++)
+        first_s = fmin(first_s, t->jobs[i].recorded_start_s);
+    return first_s;
+}
+
+/* Leaves whole jobs with GPUs, in their time since the first start. */
 static void finish(struct reader *r)
 {
     struct sim_trace *t = r->t;
-    double first_s = INFINITY;
     size_t n = 0;
 
     for (size_t i = 0; i < t->n; i++) {
@@ -385,17 +423,19 @@ static void finish(struct reader *r)
             t->left_out.without_gpus++;
         if (!is_whole || job->gpus_min == 0)
             continue;
-        first_s = fmin(first_s, job->submit_s);
         (void)snprintf(job->class, sizeof(job->class), "%s/%s/%" PRId32,
                        job->user, job->label, job->gpus_min);
+        /* Slurm looks at limits now and then. */
+        job->limit_s = fmax(job->limit_s, job->work + 1);
         t->jobs[n++] = *job;
     }
     t->n = n;
-    t->epoch_s = n > 0 ? first_s : 0;
+    t->epoch_s = n > 0 ? begin_of(t) : 0;
     for (size_t i = 0; i < n; i++) {
-        t->jobs[i].submit_s -= first_s;
-        t->jobs[i].recorded_start_s -= first_s;
-        t->jobs[i].recorded_end_s -= first_s;
+        struct sim_job *job = &t->jobs[i];
+        job->submit_s = fmax(job->submit_s - t->epoch_s, 0);
+        job->recorded_start_s -= t->epoch_s;
+        job->recorded_end_s -= t->epoch_s;
     }
 }
 

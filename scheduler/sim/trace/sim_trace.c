@@ -58,6 +58,8 @@ int sim_trace_say_left_out(const struct sim_trace *t, struct buf *out,
         {t->left_out.never_started, "job that never started",
          "jobs that never started"},
         {t->left_out.parts, "line of a step", "lines of steps"},
+        {t->left_out.too_large, "job larger than the cluster",
+         "jobs larger than the cluster"},
     };
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)

@@ -9,13 +9,13 @@
 #include "jobs/base/error.h"
 #include "scheduler/sim/trace/lines.h"
 
-enum { SIM_NAME_CAP = 64, SIM_USER_CAP = 32, SIM_CLASS_CAP = 128 };
+enum { SIM_NAME_CAP = 64, SIM_USER_CAP = 64, SIM_CLASS_CAP = 160 };
 
 struct sim_job {
     char name[SIM_NAME_CAP], user[SIM_USER_CAP], class[SIM_CLASS_CAP];
     double submit_s; /* since the first second of the trace */
     double work;     /* in units of the speed model: iterations, or seconds */
-    double limit_s;  /* 0: as --limits says */
+    double limit_s;  /* 0: as --limits says; INFINITY: none */
     int32_t gpus_min, gpus_max; /* the trace's own request */
     int32_t priority;
     int32_t batch;     /* global batch of the trace; 0: it has none */
@@ -66,6 +66,8 @@ struct sim_trace {
         size_t never_started; /* jobs */
         size_t parts;         /* lines of steps, and of parts of a job */
         size_t merged;        /* lines of requeued jobs and of components */
+        size_t too_large;     /* jobs that fit nowhere */
+        size_t rounded; /* jobs of uneven size: not left out, but larger */
     } left_out;
     struct buf findings; /* of the first bad lines, one a line */
 };

@@ -1,6 +1,7 @@
 /* slurm_nodes.c - see slurm_nodes.h. */
 #include "scheduler/sim/trace/slurm_nodes.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,11 +9,13 @@
 
 #include "slurm/helper/gres.h"
 
-enum { NODES_MAX = 65536, NAME_CAP = 64 };
+/* KINDS_MAX: as many as a cluster has groups. */
+enum { NODES_MAX = 65536, NAME_CAP = 64, KINDS_MAX = 16 };
 
 struct node {
     char name[NAME_CAP], type[GRES_TYPE_CAP];
     int32_t gpus;
+    bool has_gres; /* its line was read */
 };
 
 struct nodes {
@@ -52,6 +55,9 @@ static void take_gres(struct node *node, const char *gres)
     const char *at = text;
     struct gres_gpu g;
 
+    if (node->has_gres)
+        return; /* another word of its comment */
+    node->has_gres = true;
     (void)snprintf(text, sizeof(text), "%.*s", (int)strcspn(gres, blanks),
                    gres);
     while (gres_next(&at, &g)) {
@@ -59,6 +65,10 @@ static void take_gres(struct node *node, const char *gres)
             memcpy(node->type, g.type, sizeof(node->type));
         node->gpus += g.n;
     }
+    /* As a type of --cluster. */
+    for (char *p = node->type; *p; p++)
+        if (!isalnum((unsigned char)*p) && !strchr("_.-", *p))
+            *p = '_';
 }
 
 /* A line of scontrol: NodeName= begins a node, Gres= is the present one's. */
@@ -127,13 +137,20 @@ static void keep_gpu_nodes(struct nodes *s)
         qsort(s->at, n, sizeof(*s->at), by_kind);
 }
 
-static int write_groups(const struct nodes *s, struct buf *out,
-                        struct error *err)
+static int write_groups(const struct nodes *s, const char *file,
+                        struct buf *out, struct error *err)
 {
+    size_t kinds = 0;
+
     for (size_t i = 0, next; i < s->n; i = next) {
         const struct node *one = &s->at[i];
         for (next = i + 1; next < s->n && by_kind(one, &s->at[next]) == 0;)
             next++;
+        if (++kinds > KINDS_MAX)
+            return error_set(err, ERR_LIMIT,
+                             "%s: over %d kinds of nodes, by type and number "
+                             "of GPUs",
+                             file, KINDS_MAX);
         if (buf_addf(out, err, "%s%zux%" PRId32 "%s%s", i > 0 ? "," : "",
                      next - i, one->gpus, one->type[0] ? ":" : "",
                      one->type) < 0)
@@ -160,7 +177,7 @@ int slurm_nodes_read(struct lines *l, struct buf *out, struct error *err)
     if (rc == 0 && s.n == 0)
         rc = error_set(err, ERR_INVAL, "%s: no node with GPUs", l->file);
     if (rc == 0)
-        rc = write_groups(&s, out, err);
+        rc = write_groups(&s, l->file, out, err);
     free(s.at);
     return rc;
 }

@@ -17,7 +17,7 @@
 #include "scheduler/sim/trace/sim_trace.h"
 
 enum { PROCS_MAX = 1 << 28, GPUS_MAX = 65536, NUMBER_MAX = 1 << 30 };
-static const double TIME_MAX_S = 1e10;
+static const double TIME_MAX_S = 1e10, LENGTH_MAX_S = 10 * 365.0 * 86400;
 
 enum field {
     F_JOB,
@@ -59,7 +59,8 @@ static int read_job(const struct lines *l, int32_t procs_per_gpu,
         lines_real(l, F_SUBMIT, "submit time", 0, TIME_MAX_S, &job.submit_s,
                    err) < 0 ||
         lines_real(l, F_WAIT, "wait time", -1, TIME_MAX_S, &wait_s, err) < 0 ||
-        lines_real(l, F_RUN, "run time", -1, TIME_MAX_S, &job.work, err) < 0 ||
+        lines_real(l, F_RUN, "run time", -1, LENGTH_MAX_S, &job.work, err) <
+            0 ||
         lines_int(l, F_PROCS, "processors", -1, PROCS_MAX, &procs, err) < 0 ||
         lines_int(l, F_REQ_PROCS, "requested processors", -1, PROCS_MAX, &asked,
                   err) < 0 ||
@@ -88,7 +89,8 @@ static int read_job(const struct lines *l, int32_t procs_per_gpu,
                            "%" PRId64 " processors are over %d GPUs: raise "
                            "--procs-per-gpu",
                            procs, GPUS_MAX);
-    job.limit_s = job.limit_s > 0 ? fmax(job.limit_s, job.work + 1) : 0;
+    job.limit_s =
+        job.limit_s > 0 ? fmax(job.limit_s, job.work + 1) : (double)INFINITY;
     job.gpus_min = job.gpus_max = job.work_gpus = (int32_t)gpus;
     job.is_recorded = wait_s >= 0;
     job.recorded_start_s = job.submit_s + wait_s;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "scheduler/sim/elastic.h"
+#include "scheduler/sim/fit_jobs.h"
 #include "scheduler/sim/trace/scaling_law.h"
 #include "scheduler/sim/trace/slurm_nodes.h"
 #include "tests/tap.h"
@@ -56,7 +57,7 @@ static void test_swf(void)
            t.left_out.without_gpus == 1 && t.left_out.bad == 2,
        "what is left out");
     is_str(buf_str(&t.findings),
-           "f:8:18: run time: 'five' is not a number in -1..1e+10\n"
+           "f:8:18: run time: 'five' is not a number in -1..3.1536e+08\n"
            "f:9:5: 5 fields, expected 'the 18 numbers of the format'\n",
            "findings");
     sim_trace_clear(&t);
@@ -91,6 +92,8 @@ static void test_nodes(void)
     is_str(nodes_of("NodeName=a Gres=gpu:h100:2 State=IDLE\n"
                     "NodeName=b Gres=gpu:h100:2,gpu:a100:2 State=DOWN\n"),
            "1x4:h100,1x2:h100", "with --oneliner; the sum of two types");
+    is_str(nodes_of("NodeName=a Gres=gpu:a+b:2 Comment=old Gres=gpu:8\n"),
+           "1x2:a_b", "a comment that says Gres=");
     is_str(nodes_of("n1 gpu:a100:8(S:0-1)\nn2 gpu:a100:8\nn1 gpu:a100:8\n"
                     "n3 (null)\n"),
            "2x8:a100", "sinfo, n1 in two partitions");
@@ -174,6 +177,35 @@ static void test_law_speed(void)
     s->ops->destroy(s);
 }
 
+static void test_fit(void)
+{
+    static const struct {
+        int32_t gpus, fits; /* 0: leaves */
+    } rows[] = {{3, 3}, {4, 4}, {5, 6}, {7, 8}, {10, 12}, {16, 16}, {17, 0}};
+    enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+    struct sim_trace t = {.n = 0};
+    struct sim_cluster c;
+    struct error err = ERROR_INIT;
+
+    if (sim_cluster_parse("4x4", &c, &err) < 0)
+        (void)printf("Bail out! %s\n", err.msg);
+    for (size_t i = 0; i < ROWS; i++) {
+        struct sim_job job = {.gpus_min = rows[i].gpus,
+                              .gpus_max = rows[i].gpus,
+                              .work_gpus = rows[i].gpus};
+        if (sim_trace_add(&t, &job, &err) < 0)
+            (void)printf("Bail out! %s\n", err.msg);
+    }
+    fit_jobs(&c, &t);
+    is_int((long long)t.n, ROWS - 1, "one is larger than the cluster");
+    for (size_t i = 0; i < t.n && i < ROWS; i++)
+        ok(t.jobs[i].gpus_max == rows[i].fits &&
+               t.jobs[i].work_gpus == rows[i].fits,
+           "%d GPUs", (int)rows[i].gpus);
+    ok(t.left_out.too_large == 1 && t.left_out.rounded == 3, "counted");
+    sim_trace_clear(&t);
+}
+
 enum { JOBS = 1000 };
 
 /* How many of JOBS jobs are elastic; marks them. */
@@ -240,6 +272,7 @@ int main(void)
     test_nodes();
     test_laws();
     test_law_speed();
+    test_fit();
     test_elastic();
     return tap_done();
 }

@@ -64,29 +64,30 @@ static void test_job(void)
 {
     struct sim_trace t = read_lines(
         "7|train|anna|COMPLETED|" DAY "08:00:00|" DAY "08:05:00|" DAY
-        "08:15:00|" DAY "09:15:01|01:00:00|1-02:03:04|1|"
+        "08:15:00|" DAY "10:15:00|01:00:00|1-02:03:04|1|"
         "billing=8,cpu=8,gres/gpu:a100=4,gres/gpu=4,node=1|gres/gpu=4,node=1\n"
         "8|late|bob|RUNNING|" DAY "08:00:00|Unknown|" DAY
         "08:00:30|Unknown|00:00:10|UNLIMITED|2|gres/gpu:a100=4,gres/gpu:v100=2"
         "|gres/gpu=6\n",
         2);
 
-    is_int((long long)t.epoch_s, 1793520000, "from the first submit");
-    ok(t.jobs[0].submit_s == 300, "a job counts from when it is eligible");
+    is_int((long long)t.epoch_s, 1793520030, "from the first start");
+    ok(t.jobs[0].submit_s == 270, "a job counts from when it is eligible");
     ok(t.jobs[0].work == 3600, "its length is Elapsed, not End - Start");
     ok(t.jobs[0].limit_s == 86400 + 2 * 3600 + 3 * 60 + 4, "a time limit");
     is_int(t.jobs[0].gpus_max, 4, "the total and not the sum with its types");
     is_int(t.jobs[0].nodes, 1, "the nodes that it asked for");
     is_str(t.jobs[0].name, "7", "its name is its number");
     is_str(t.jobs[0].class, "anna/train/4", "class");
-    ok(t.jobs[0].is_recorded && t.jobs[0].recorded_start_s == 900 &&
-           t.jobs[0].recorded_end_s == 4500 &&
+    ok(t.jobs[0].is_recorded && t.jobs[0].recorded_start_s == 870 &&
+           t.jobs[0].recorded_end_s == 8070 &&
            t.jobs[0].recorded_gpu_s == 14400,
-       "what happened to it");
-    ok(t.jobs[1].submit_s == 0 && t.jobs[1].work == 10, "it still runs");
+       "what happened to it, an hour of suspension included");
+    ok(t.jobs[1].submit_s == 0 && t.jobs[1].work == 10,
+       "it still runs; what waited before the first start is there then");
     is_int(t.jobs[1].gpus_max, 6, "GPUs of two types");
     is_int(t.jobs[1].nodes, 2, "NNodes, where ReqTRES has none");
-    ok(t.jobs[1].limit_s == 0, "no limit");
+    ok(isinf(t.jobs[1].limit_s), "no limit");
     is_str(left_out(&t), "", "all is in the trace");
     sim_trace_clear(&t);
 }
@@ -122,6 +123,58 @@ static void test_times(void)
     tzset();
 }
 
+/* Start in the second hour of two, Submit in the first. */
+static void test_hour_twice(void)
+{
+    (void)setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+    tzset();
+    struct sim_trace t =
+        read_lines("1|n|u|COMPLETED|2026-10-25T02:50:00|2026-10-25T02:50:00|"
+                   "2026-10-25T02:10:00|Unknown|00:00:01||1|gres/gpu=1|\n",
+                   1);
+    is_int((long long)t.epoch_s, 1792888200 + 2400, "the later one");
+    sim_trace_clear(&t);
+    (void)setenv("TZ", "UTC0", 1);
+    tzset();
+}
+
+/* A job that was cancelled in the queue: old versions have a Start for it. */
+static void test_cancelled(void)
+{
+    struct sim_trace t = read_lines(
+        "1|n|u|CANCELLED by 1000|" DAY "08:00:00|" DAY "08:00:00|" DAY
+        "09:00:00|" DAY "09:00:00|00:00:00|01:00:00|1||gres/gpu=4\n"
+        "2|n|u|PREEMPTED|" DAY "08:00:00|" DAY "08:00:00|" DAY "08:00:00|" DAY
+        "08:30:00|00:30:00|01:00:00|1|gres/gpu=4|\n"
+        "2|n|u|CANCELLED by 0|" DAY "08:30:00|" DAY "08:30:00|" DAY
+        "09:00:00|" DAY "09:00:00|00:00:00|01:00:00|1||gres/gpu=4\n"
+        "3|n|u|CANCELLED by 0|" DAY "08:30:00|" DAY "08:30:00|" DAY
+        "09:00:00|" DAY "09:05:00|00:05:00|01:00:00|1|gres/gpu=4|\n",
+        2);
+
+    ok(t.jobs[0].work == 1800 && t.jobs[1].work == 300, "those that ran");
+    is_str(left_out(&t), "2 jobs that never started", "left out");
+    sim_trace_clear(&t);
+}
+
+/* scontrol update NumNodes=: the same job, in two lines. */
+static void test_resized(void)
+{
+    struct sim_trace t = read_lines(
+        "1|n|u|RESIZING|" DAY "08:00:00|" DAY "08:00:00|" DAY "08:00:00|" DAY
+        "10:00:00|02:00:00|1-00:00:00|2|gres/gpu=8|\n"
+        "1|n|u|COMPLETED|" DAY "10:00:00|" DAY "10:00:00|" DAY "10:00:00|" DAY
+        "12:00:00|02:00:00|1-00:00:00|1|gres/gpu=4|\n",
+        1);
+
+    is_int(t.jobs[0].gpus_max, 8, "the size that had most of its GPU time");
+    ok(t.jobs[0].work == 3 * 3600, "with all of it");
+    ok(t.jobs[0].recorded_end_s == 4 * 3600 &&
+           t.jobs[0].recorded_gpu_s == 24 * 3600,
+       "recorded");
+    sim_trace_clear(&t);
+}
+
 static void test_limit_passed(void)
 {
     struct sim_trace t =
@@ -147,10 +200,10 @@ static void test_several_lines(void)
         "5_1|n|u|COMPLETED|" AT AT AT "|00:01:00||1|gres/gpu=1|\n"
         "5_[2-9%1]|n|u|PENDING|" AT AT
         "Unknown|Unknown|00:00:00||1||gres/gpu=1\n"
-        "9+1|h|u|COMPLETED|" AT AT AT "|00:03:00||2|gres/gpu=8|\n"
-        "9+0|h|u|COMPLETED|" AT AT AT "|00:02:00||1|cpu=1|\n"
+        "9+1|h|u|COMPLETED|" AT AT AT "|00:03:00|00:20:00|2|gres/gpu=8|\n"
+        "9+0|h|u|COMPLETED|" AT AT AT "|00:02:00|00:02:00|1|cpu=1|\n"
         "9+1.0|h|u|COMPLETED|" AT AT AT "|00:03:00||2|gres/gpu=8|\n"
-        "9+2|h|u|COMPLETED|" AT AT AT "|00:02:00||1|gres/gpu=1|\n",
+        "9+2|h|u|COMPLETED|" AT AT AT "|00:02:00|00:02:00|1|gres/gpu=1|\n",
         3);
 
     ok(t.jobs[0].submit_s == 0 && t.jobs[0].work == 1800 &&
@@ -163,7 +216,8 @@ static void test_several_lines(void)
     is_str(t.jobs[1].name, "5_1", "a task is a job of its own");
     is_str(t.jobs[2].name, "9", "a heterogeneous job is one");
     is_int(t.jobs[2].gpus_max, 9, "with the GPUs of its components");
-    ok(t.jobs[2].work == 180, "as long as the longest");
+    ok(t.jobs[2].work == 180 && t.jobs[2].limit_s == 1200,
+       "as long as the longest, with its limit");
     is_str(t.jobs[2].class, "u/h/9", "class");
     is_int((long long)t.left_out.merged, 4, "lines that were joined");
     is_str(left_out(&t), "1 job that never started, 1 line of a step",
@@ -188,6 +242,7 @@ static void test_bad_lines(void)
         "1|n|u|RUNNING|S|S|S|Unknown|||1|gres/gpu=1|",
         "1|n|u|COMPLETED|S|S|S|S|00:00:01||1|gres/gpu=1",
         "1|n|u|COMPLETED|S|S|S|S|00:00:01||1|gres/gpu=1||",
+        "1|n|u|COMPLETED|S|S|S|S|4000-00:00:00||1|gres/gpu=1|",
     };
     size_t n = sizeof(fields) / sizeof(fields[0]);
 
@@ -209,7 +264,7 @@ static void test_bad_lines(void)
     buf_clear(&text);
 
     is_int((long long)t.left_out.bad, (long long)n, "each other one is bad");
-    is_str(left_out(&t), "12 lines that are wrong, 1 job without GPUs",
+    is_str(left_out(&t), "13 lines that are wrong, 1 job without GPUs",
            "left out");
     ok(strstr(buf_str(&t.findings),
               "f:2:1: JobID: 'x' is not a job, such as 123_4\n"
@@ -255,6 +310,9 @@ int main(void)
     tzset();
     test_job();
     test_times();
+    test_hour_twice();
+    test_cancelled();
+    test_resized();
     test_limit_passed();
     test_several_lines();
     test_bad_lines();
