@@ -19,6 +19,7 @@ enum {
     OPT_SINCE,
     OPT_UNTIL,
     OPT_TABLES,
+    OPT_SWEEP,
     OPT_ELASTIC,
     OPT_SCALING,
     OPT_PROCS,
@@ -47,6 +48,8 @@ static const struct opt opts[] = {
     {OPT_POLICY, 0, "policy", "NAME[:KEY=VALUE,...]",
      "policy, and keys of mgpu.yaml without 'scheduler.'; repeat it to "
      "compare"},
+    {OPT_SWEEP, 0, "sweep", "KEY=VALUE,...",
+     "run the policy once for each value of a key of it"},
     {OPT_CONFIG, 0, "config", "FILE", "mgpu.yaml; without it the defaults"},
     {OPT_CLUSTER, 0, "cluster", "NxG[:TYPE],...|slurm:FILE",
      "nodes with so many GPUs each, such as 4x8:h100,2x4, or the output of "
@@ -253,6 +256,8 @@ static const char **text_of(struct sim_args *a, int id)
         return &a->from_db;
     case OPT_TABLES:
         return &a->tables;
+    case OPT_SWEEP:
+        return &a->sweep;
     case OPT_ELASTIC:
         return &a->elastic;
     case OPT_SCALING:

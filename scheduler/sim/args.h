@@ -6,13 +6,16 @@
 #include "scheduler/sim/trace_file.h"
 #include "scheduler/tools/common/options.h"
 
-enum { SIM_POLICIES_MAX = 8 };
+enum { SIM_POLICIES_MAX = 8, SIM_SWEEP_CAP = 64 };
 
 struct sim_args {
     const char *policies[SIM_POLICIES_MAX]; /* NAME[:KEY=VALUE,...] */
     size_t n_policies;
     const char *config, *cluster, *trace, *tables, *from_db;
-    const char *elastic, *scaling; /* as given, or NULL */
+    const char *elastic, *scaling, *sweep; /* as given, or NULL */
+    /* The policies of a sweep, and what tells them apart. */
+    char sweep_words[SIM_POLICIES_MAX][512];
+    char sweep_values[SIM_POLICIES_MAX][SIM_SWEEP_CAP];
     const char *json, *jobs, *events, *gantt, *cdf, *bench;
     double since_s, until_s; /* since 1970; NAN: not given */
     bool is_adaptive, check;
@@ -29,6 +32,11 @@ int sim_args_option(void *arg, const struct opt *o, const char *value,
 /* What must come together, and what excludes each other. err  ERR_USAGE */
 int sim_args_check(const struct sim_args *a, int n_operands,
                    struct error *err) MUST_CHECK;
+
+/* ---- sweep.c ------------------------------------------------------------- */
+/* --sweep: makes the policies of its values from the only --policy.
+ * err  ERR_USAGE */
+int sweep_expand(struct sim_args *a, struct error *err) MUST_CHECK;
 
 /* "csv:FILE". out  ret_file  borrowed. err  ERR_USAGE lists the formats */
 int sim_args_trace(const char *text, enum trace_format *ret,

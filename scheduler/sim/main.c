@@ -256,6 +256,9 @@ static int run_policy(struct simulation *s, const char *word, struct error *err)
     struct sim_policy policy = sim_policy_args_of(&conf);
     s->args->conf.is_fixed = policy.policy != &policy_goodput;
     (void)snprintf(run->name, sizeof(run->name), "%s", conf.scheduler.policy);
+    (void)snprintf(run->label, sizeof(run->label), "%s",
+                   s->args->sweep ? s->args->sweep_values[s->n_runs]
+                                  : run->name);
     run->parameters = json_object();
     s->n_runs++;
     int rc = run->parameters ? conf_each_value(&conf, add_parameter, run, err)
@@ -404,6 +407,9 @@ static int write_all(struct simulation *s, struct error *err)
     if (rc == 0 && a->json)
         rc = write_json(s, buf_str(&note), buf_str(&missing), err);
     if (rc == 0 && (!a->json || strcmp(a->json, "-") != 0)) {
+        if (a->sweep)
+            (void)printf("%s, %.*s:\n", s->runs[0].name,
+                         (int)strcspn(a->sweep, "="), a->sweep);
         rc = run_table(&s->recorded, s->runs, s->n_runs, stdout, err);
         if (a->from_db)
             print_recorded(s, buf_str(&stranded));
@@ -444,7 +450,7 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
     struct simulation s = {.args = arg};
 
     (void)words;
-    if (sim_args_check(s.args, n, err) < 0)
+    if (sim_args_check(s.args, n, err) < 0 || sweep_expand(s.args, err) < 0)
         return -1;
     if (s.args->check)
         return self_check(s.args, err);

@@ -198,6 +198,26 @@ END
     [[ $output == *"four.csv:1:1: neither scontrol's nor sinfo's"* ]]
 }
 
+@test "a sweep runs a policy with each value of a key" {
+    "$sim" --cluster 2x4 --trace csv:four.csv \
+        --policy backfill:preempt.enabled=true \
+        --sweep preempt.min_runtime=0s,60s,5m --json out.json >table
+    [ "$(sed -n 1p table)" = 'backfill, preempt.min_runtime:' ]
+    grep -E '^ +0s +60s +5m +last/first$' table
+    key='"preempt.min_runtime"'
+    [ "$(figure "\$.runs[0].parameters.$key")" = 0s ]
+    [ "$(figure "\$.runs[2].parameters.$key")" = 5m ]
+    [ "$(figure '$.runs[2].parameters."preempt.enabled"')" = true ]
+    for wrong in =1 key key= depth=1 depth=1, depth=1,,2 \
+        depth=1,2,3,4,5,6,7,8,9; do
+        run -2 "$sim" --cluster 2x4 --trace csv:four.csv --policy fifo \
+            --sweep "$wrong"
+        [[ $output == *"--sweep: '$wrong' is not KEY=VALUE,..."* ]]
+    done
+    run -2 "$sim" --cluster 2x4 --trace csv:four.csv --sweep depth=1,2
+    [[ $output == *'--sweep needs one --policy, not 0'* ]]
+}
+
 @test "a wrong command line is refused" {
     run -2 "$sim"
     run -2 "$sim" --cluster 4y4 --trace csv:four.csv

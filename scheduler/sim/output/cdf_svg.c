@@ -54,7 +54,7 @@ int cdf_svg(const struct sim_conf *conf, const struct sim_named *runs, size_t n,
     for (size_t i = 0; rc == 0 && i < n; i++) {
         double *x = points + 2 * (size_t)POINTS * i, *y = x + POINTS;
         series[i] = (struct chart_series){
-            .name = runs[i].name, .x = x, .y = y, .n = POINTS};
+            .name = runs[i].label, .x = x, .y = y, .n = POINTS};
         rc = line(conf, &runs[i], x, y, err);
     }
     if (rc == 0)

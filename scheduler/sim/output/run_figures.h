@@ -41,6 +41,8 @@ int run_figures_recorded(const struct sim_conf *conf, struct run_figures *ret,
 /* One run of several on the same trace. */
 struct sim_named {
     char name[64];      /* the policy */
+    char label[64];     /* what tells it apart: its name, or a value of a
+                           sweep */
     json_t *parameters; /* its keys */
     struct sim_output out;
     struct run_figures figures;

@@ -143,7 +143,7 @@ int run_table(const struct run_figures *recorded, const struct sim_named *runs,
     if (is_past)
         (void)fprintf(out, " %*s", COLUMN, "recorded");
     for (size_t i = 0; i < n; i++)
-        (void)fprintf(out, " %*s", COLUMN, runs[i].name);
+        (void)fprintf(out, " %*s", COLUMN, runs[i].label);
     if (first)
         (void)fprintf(out, " %*s", COLUMN, n > 1 ? "last/first" : "/recorded");
     (void)fprintf(out, "\n");
