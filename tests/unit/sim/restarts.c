@@ -17,6 +17,7 @@
 
 #include "jobs/base/rng.h"
 #include "scheduler/sim/run/sim_run.h"
+#include "scheduler/sim/trace_file.h"
 #include "tests/tap.h"
 
 static const char osc[] = "tests/data/traces/attacks/osc.jsonl";
@@ -110,7 +111,7 @@ static void test_oscillation(void)
     begin(&r, "1x2");
     add_class(&r, "a", 1, 2, 60);
     add_class(&r, "b", 1, 2, 60);
-    if (sim_trace_load(TRACE_MGPU, osc, &r.trace, &err) < 0)
+    if (trace_file_load(TRACE_MGPU, osc, 1, &r.trace, &err) < 0)
         stop(&err);
     ok(run(&r, policy_goodput_default.aging), "the case that oscillated");
     for (size_t i = 0; i < r.out.n; i++) {
