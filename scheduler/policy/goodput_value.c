@@ -115,10 +115,64 @@ static double median(const struct ranked *r, size_t n)
     return (r[(n - 1) / 2].left_s + r[n / 2].left_s) / 2;
 }
 
-/* Sorts the jobs, those of unknown length as the median of the others.
+/* ---- probes ---------------------------------------------------------------
+ *
+ * Nothing tells which rank the jobs of a class deserve that has never run. So
+ * one job of it, the first or the one that runs, ranks as if it were about to
+ * end. It starts at once with its smallest size, and once that is measured it
+ * and all others of the class have the rank of what they have left to do.
+ */
+static bool is_new(const struct policy_job *job)
+{
+    return job->goodput.curve && job->goodput.curve->largest == 0 &&
+           !is_known(job->goodput.left_one_s);
+}
+
+/* Where the class of a job is in the table, or would be. */
+static size_t slot_of(const struct policy_view *v, const size_t *table,
+                      size_t n_slots, size_t i)
+{
+    const struct policy_curve *c = v->jobs[i].goodput.curve;
+    size_t k = ((uint64_t)(uintptr_t)c * 0x9e3779b97f4a7c15u >> 20) % n_slots;
+
+    while (table[k] > 0 && v->jobs[table[k] - 1].goodput.curve != c)
+        k = (k + 1) % n_slots;
+    return k;
+}
+
+/* Marks the probe of each class. out is [n_jobs] */
+static int find_probes(const struct policy_view *v, bool *is, struct error *err)
+{
+    size_t n_slots = 1, *table; /* of a job's index + 1; 0: empty */
+
+    for (size_t i = 0; i < v->n_jobs; i++)
+        n_slots += is_new(&v->jobs[i]) ? 2 : 0;
+    table = calloc(n_slots, sizeof(*table));
+    if (!table)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    for (size_t i = 0; n_slots > 1 && i < v->n_jobs; i++) {
+        if (!is_new(&v->jobs[i]))
+            continue;
+        size_t *first = &table[slot_of(v, table, n_slots, i)];
+        if (*first == 0 ||
+            (v->jobs[i].gpus > 0 && v->jobs[*first - 1].gpus == 0))
+            *first = i + 1;
+    }
+    for (size_t k = 0; k < n_slots; k++)
+        if (table[k] > 0)
+            is[table[k] - 1] = true;
+    free(table);
+    return 0;
+}
+
+/* Less than any job has left. */
+static const double PROBE_S = 1e-3;
+
+/* Sorts the jobs, those of unknown length as the median of the others, but for
+ * the probes.
  * out r [n_jobs]; scratch likewise */
-static void sort(const struct policy_view *v, struct ranked *r,
-                 struct ranked *scratch)
+static void sort(const struct policy_view *v, const bool *is_probe,
+                 struct ranked *r, struct ranked *scratch)
 {
     size_t n = 0;
     double middle_s = 0;
@@ -133,7 +187,8 @@ static void sort(const struct policy_view *v, struct ranked *r,
         middle_s = median(r, n);
     for (size_t i = v->n_jobs, k = 0; i-- > 0; k++) {
         double s = v->jobs[i].goodput.left_one_s;
-        r[k] = (struct ranked){is_known(s) ? s : middle_s, i};
+        double guess_s = is_probe[i] ? PROBE_S : middle_s;
+        r[k] = (struct ranked){is_known(s) ? s : guess_s, i};
     }
     sort_ranked(r, v->n_jobs, scratch);
 }
@@ -145,23 +200,27 @@ static int rank_all(struct gp *g, const struct policy_view *v,
     struct ranked *r = malloc((v->n_jobs + 1) * sizeof(*r));
     struct ranked *scratch = malloc((v->n_jobs + 1) * sizeof(*r));
     struct gp_job **of = calloc(v->n_jobs + 1, sizeof(struct gp_job *));
-    int rc =
-        r && scratch && of ? 0 : error_set(err, ERR_NOMEM, "out of memory");
+    bool *is_probe = calloc(v->n_jobs + 1, sizeof(*is_probe));
+    int rc = r && scratch && of && is_probe
+                 ? find_probes(v, is_probe, err)
+                 : error_set(err, ERR_NOMEM, "out of memory");
 
     if (rc == 0) {
-        sort(v, r, scratch);
+        sort(v, is_probe, r, scratch);
         for (size_t i = 0; i < g->n; i++)
             of[g->jobs[i].order] = &g->jobs[i];
         for (size_t i = 0; i < v->n_jobs; i++) {
             struct gp_job *j = of[r[i].order];
             if (!j)
                 continue;
-            j->left_one_s = r[i].left_s > 0 ? r[i].left_s : (double)INFINITY;
+            bool is_told = r[i].left_s > 0 && !is_probe[r[i].order];
+            j->left_one_s = is_told ? r[i].left_s : (double)INFINITY;
             j->weight = weight(g, v, j->job, i + 1);
         }
     }
     free(r);
     free(scratch);
+    free(is_probe);
     free((void *)of);
     return rc;
 }

@@ -119,7 +119,7 @@ static void test_sizes(void)
     is_text(&t, "+1:1 +2:1 +3:1 +4:1 5- 6-", "weight 0: arrival alone");
 }
 
-/* A class that has never run has no length. What stands for it must be the same
+/* A job may tell no length. What stands for it must be the same
  * whether job 2 waits or runs. */
 static void test_unknown(void)
 {
@@ -128,7 +128,6 @@ static void test_unknown(void)
 
     setup(&t, &c, 1);
     t.nodes[0].gpus_total = t.nodes[0].gpus_free = 2;
-    c.curve[1].largest = 0;
     running(&t, &c, 0, 1000, 0, 1, 10);
     running(&t, &c, 0, 2000, 0, 1, 600);
     elastic(&t, &c, 1, NAN);
@@ -143,6 +142,32 @@ static void test_unknown(void)
     is_text(&t, "2-", "what was paused leaves its GPU to others for a while");
     t.jobs[1].goodput.startable_s = t.v.now_s;
     is_text(&t, "+2:1", "  and then has it if nobody took it");
+}
+
+/* One job of a class that never ran. */
+static void test_probe(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    setup(&t, &c, 1);
+    t.nodes[0].gpus_total = 2;
+    t.nodes[0].gpus_free = 1;
+    c.curve[1].largest = 0;
+    elastic(&t, &c, 0, 100);
+    elastic(&t, &c, 1, NAN);
+    elastic(&t, &c, 1, NAN);
+    is_text(&t, "+2:1 1- 3-", "it goes before the shortest");
+    t.nodes[0].gpus_free = 2;
+    is_text(&t, "+1:1 +2:1 3-", "one of each class");
+    t.v.n_jobs = 1;
+    running(&t, &c, 1, NAN, 0, 1, 10);
+    elastic(&t, &c, 1, NAN);
+    is_text(&t, "+1:1 3-", "  or the one that runs");
+    t.jobs[2].goodput.curve = &c.curve[2];
+    set_curve(&c, 2, poor, 4);
+    c.curve[2].largest = 0;
+    is_text(&t, "+3:1 1-", "  and of each other one");
 }
 
 static void test_bounds(void)
@@ -586,6 +611,7 @@ int main(void)
     ok(policy_find("goodput") == goodput, "goodput is known by name");
     test_sizes();
     test_unknown();
+    test_probe();
     test_bounds();
     test_changes();
     test_pause();
