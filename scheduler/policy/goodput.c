@@ -25,7 +25,7 @@ const struct policy_goodput policy_goodput_default = {
     .min_runtime_s = 60,
     .max_resizes_per_hour = 6,
     .explore = 2,
-    .aging = 0,
+    .aging = 2,
 };
 
 static bool any_elastic(const struct policy_view *v)

@@ -105,4 +105,21 @@ for cost in 0 30 300 900; do
     aim 'p99 / that of backfill' "$(ratio "$5" "$2")" 1.03
 done
 
+echo 'Three jobs of all 16 GPUs in a stream of jobs of 5 to 15 min, load .85'
+table 30
+: >"$tmp/pairs"
+for seed in $(seq "$seeds"); do
+    stream "$seed" .85 300 900 1..4 0 >"$tmp/trace"
+    for hour in 2 8 14; do
+        printf '{"t":%d,"name":"wide","class":"c","iterations":19200,"gpus":16}\n' \
+            $((hour * 3600)) >>"$tmp/trace"
+    done
+    both
+done
+# shellcheck disable=SC2046 # six words
+set -- $(pairs)
+show backfill "$1" "$2" "$3"
+show goodput "$4" "$5" "$6"
+goal 'longest wait / that of backfill' "$(ratio "$6" "$3")" 2
+
 [ ! -s "$tmp/missed" ] || { echo 'a goal is missed by more than 5 %'; exit 1; }

@@ -38,6 +38,7 @@ static void setup(struct view *t, struct curves *c, int nodes)
 {
     view_init(t, nodes, 4);
     t->v.goodput = policy_goodput_default;
+    t->v.goodput.aging = 0; /* which tests turn on */
     set_curve(c, 0, good, 4);
     set_curve(c, 1, poor, 4);
 }

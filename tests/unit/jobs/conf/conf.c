@@ -369,7 +369,7 @@ static const char golden_head[] =
     "    interval: 1m                        # live\n"
     "    min_runtime: 1m                     # live\n"
     "    max_resizes_per_hour: 6             # live\n"
-    "    aging: null                         # live\n"
+    "    aging: 2                            # live\n"
     "    explore: 2                          # live\n"
     "  fair_share:\n"
     "    half_life: null                     # live\n"
