@@ -266,8 +266,9 @@ check: deps
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) check-build
 	$(Q)$(MAKE) --no-print-directory check-run
 # Each benchmark has to compile, though check runs none. gpu_shared, gpu_table,
-# gpu_text and gpu_time are parts of gpu_model.
-benches   := $(filter-out %/gpu_shared %/gpu_table %/gpu_text %/gpu_time, \
+# gpu_text and gpu_time are parts of gpu_model, llm_parts of llm_step.
+benches   := $(filter-out %/gpu_shared %/gpu_table %/gpu_text %/gpu_time \
+                 %/llm_parts, \
                  $(patsubst tests/bench/%.c,$(B)/tests/bench/%, \
                  $(wildcard tests/bench/*.c)))
 # What the libraries of a GPU say of themselves, for the bundle's doctor.
