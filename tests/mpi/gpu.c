@@ -359,6 +359,13 @@ static void test_sol(struct comm *c, const struct job_spec *spec)
 
     test_fits(c, spec);
 
+    /* No larger than what its batches can be dealt in. */
+    for (int32_t parts = 3; parts <= 12; parts *= 2) {
+        s.train.global_batch_size = parts * 4;
+        (void)train(c, &s, DEVICE_CUDA, &t);
+        ok(t.fits == 4.0 * parts / 3, "%d batches: %g", parts, t.fits);
+    }
+    s = *spec;
     s.train.gradient_accumulation_steps = 3;
     (void)train(c, &s, DEVICE_CUDA, &t);
     ok(has_floor(&t, 4, 4, 0, floor_of(spec, card, 4, 3)),

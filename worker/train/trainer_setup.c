@@ -306,16 +306,21 @@ static int open_model(struct trainer *t, struct error *err)
     return error_wrap(err, "%s", advice[0] != '\0' ? advice : kind->too_large);
 }
 
+/* Whether the specification takes a batch so many times as large: an epoch has
+ * one at least, or train.global_batch_size is dealt in such ones evenly. */
+static bool takes_batch(const struct trainer *t, int32_t times)
+{
+    return t->spec->train.global_batch_size > 0 ? t->parts % times == 0
+                                                : times <= t->batches;
+}
+
 /* The largest of this batch size, twice it, four times ... with a plan that
- * fits what the GPU had free. Of the batches of an epoch, or of
- * train.global_batch_size, at least one is left. */
+ * fits what the GPU had free. */
 static int32_t batch_that_fits(const struct trainer *t)
 {
     const int32_t batch = t->spec->train.batch_size;
-    const int32_t most =
-        t->spec->train.global_batch_size > 0 ? t->parts : t->batches;
     int32_t times = 1;
-    while (times <= most / 2 && times <= INT32_MAX / 2 / batch) {
+    while (times <= INT32_MAX / 2 / batch && takes_batch(t, 2 * times)) {
         struct memory_plan p;
         if (make_plan(t, 2 * times, &p, NULL) < 0 || p.total > t->sol.room)
             break;
