@@ -7,6 +7,8 @@
 
 #include "jobs/spec/spec.h"
 
+enum conf_priority { PRIORITY_STRICT, PRIORITY_WEIGHT };
+
 struct conf_goodput {
     double length_weight, speedup_exponent;
     double efficiency_floor, idle_floor;
@@ -14,6 +16,7 @@ struct conf_goodput {
     int32_t max_resizes_per_hour; /* 0: sizes are chosen at starts alone */
     double aging;                 /* 0: off */
     int32_t explore;
+    int32_t priority; /* enum conf_priority */
 };
 
 struct conf_fair_share {

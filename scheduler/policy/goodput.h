@@ -65,6 +65,11 @@ struct policy_job_goodput {
     enum policy_goal goal;
 };
 
+enum policy_priority {
+    POLICY_PRIORITY_STRICT, /* jobs of higher priority choose first */
+    POLICY_PRIORITY_WEIGHT, /* the factor in the weight alone */
+};
+
 /* scheduler.goodput of mgpu.yaml(5). */
 struct policy_goodput {
     double length_weight;         /* 0..3 */
@@ -80,7 +85,8 @@ struct policy_goodput {
                                      alone. Beyond them a job grows onto GPUs
                                      that are free, two intervals later */
     int32_t explore; /* 1..16: so many times the largest measured size */
-    double aging;    /* 0: off; else w x (1 + (slowdown / aging)^2) */
+    enum policy_priority priority;
+    double aging; /* 0: off; else w x (1 + (slowdown / aging)^2) */
 };
 extern const struct policy_goodput policy_goodput_default;
 

@@ -21,6 +21,8 @@ static inline struct policy_goodput policy_goodput_of_conf(
         .max_resizes_per_hour = c->max_resizes_per_hour,
         .explore = c->explore,
         .aging = c->aging,
+        .priority = c->priority == PRIORITY_WEIGHT ? POLICY_PRIORITY_WEIGHT
+                                                   : POLICY_PRIORITY_STRICT,
     };
 }
 

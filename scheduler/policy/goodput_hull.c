@@ -1,5 +1,6 @@
 /* goodput_hull.c - choose the sizes: the upper hull of each job's values, one
- * heap, the best gain per GPU first; then a repair for what is left over.
+ * heap, the best gain per GPU first; then a repair for what is left over. If
+ * priority is an order, there is a heap for each priority, the highest first.
  *
  * On the hulls the greedy choice is the optimum of the relaxed problem, so what
  * is lost is at most one step. A step that does not fit ends its job's hull;
@@ -76,6 +77,22 @@ static bool may_grow(const struct gp *g, const struct gp_job *j, int32_t grows)
     return grows == 0 || (grows <= g->grow_gpus && !(j->is_beyond && g->head));
 }
 
+/* The size that the step leads to; -1: it is not to be taken. What jobs of
+ * lower priority keep is for a job's smallest size, and not for more. */
+static int32_t may_become(const struct gp *g, const struct gp_job *j,
+                          int32_t to, int32_t left)
+{
+    int32_t least = j->chosen < 0 ? j->sizes[0].gpus : 0;
+    int32_t more = j->sizes[to].gpus - j->sizes[j->chosen].gpus;
+    int32_t kept = g->kept_gpus < left - least ? g->kept_gpus : left - least;
+
+    if (more > left)
+        return -1;
+    if (more == least || more <= left - kept)
+        return to;
+    return j->chosen < 0 ? 0 : -1;
+}
+
 /* The next size of the upper hull from `from` on: the best gain per GPU, of
  * equal ones the largest. -1: none is worth more. out ret_gain of weight 1 */
 static int32_t search_hull(const struct gp_job *j, int32_t from,
@@ -124,7 +141,7 @@ void gp_hull(const struct gp_job *job, int32_t from, bool *on)
 
 /* The best gain among all sizes that `left` GPUs are enough for. */
 static int32_t next_repair(const struct gp *g, const struct gp_job *j,
-                           int32_t left, double *ret_gain)
+                           bool is_idle, int32_t left, double *ret_gain)
 {
     int32_t best = -1, has = j->sizes[j->chosen].gpus;
     double now = j->sizes[j->chosen].hoped;
@@ -134,8 +151,9 @@ static int32_t next_repair(const struct gp *g, const struct gp_job *j,
         int32_t more = j->sizes[k].gpus - has;
         if (more > left)
             break; /* so are all that follow */
-        if (!j->sizes[k].is_idle_use || more <= 0 ||
-            !may_grow(g, j, growth(j, j->chosen, k)))
+        bool is_use =
+            is_idle ? j->sizes[k].is_idle_use : j->sizes[k].is_efficient;
+        if (!is_use || more <= 0 || !may_grow(g, j, growth(j, j->chosen, k)))
             continue;
         double gain = j->weight * (j->sizes[k].hoped - now) / more;
         if (gain > *ret_gain) {
@@ -197,12 +215,12 @@ static int32_t take_steps(struct gp *g, struct heap *h, int32_t left,
     while (h->n > 0 && left > 0 && h->at[0].gain >= least) {
         struct step s = h->at[0];
         struct gp_job *j = &g->jobs[s.i];
-        int32_t more = j->sizes[s.to].gpus - j->sizes[j->chosen].gpus, to = -1;
-        int32_t grows = growth(j, j->chosen, s.to);
+        int32_t next = may_become(g, j, s.to, left), to = -1;
+        int32_t grows = next < 0 ? 0 : growth(j, j->chosen, next);
         double gain = 0;
-        if (more <= left && may_grow(g, j, grows)) {
-            j->chosen = s.to;
-            left -= more;
+        if (next >= 0 && may_grow(g, j, grows)) {
+            left -= j->sizes[next].gpus - j->sizes[j->chosen].gpus;
+            j->chosen = next;
             g->grow_gpus -= grows;
             *ret_last = s.gain;
             to = next_on_hull(j, j->chosen, &gain);
@@ -228,15 +246,16 @@ static double sample_price(struct gp *g, struct heap *h, int32_t left)
     double gain, last = 0;
     int32_t to;
 
-    if (g->n < MANY || g->is_plain || g->p->view->is_shared)
+    if (g->to - g->from < MANY || g->kept_gpus > 0 || g->is_plain ||
+        g->p->view->is_shared)
         return 0;
-    for (size_t i = 0; i < g->n; i += SAMPLE)
+    for (size_t i = g->from; i < g->to; i += SAMPLE)
         if (is_free(&g->jobs[i]) &&
             (to = next_on_hull(&g->jobs[i], g->jobs[i].chosen, &gain)) >= 0)
             h->at[h->n++] = (struct step){gain, i, to};
     bool is_scarce = take_steps(g, h, left / SAMPLE, 0, &last) == 0;
     h->n = 0;
-    for (size_t i = 0; i < g->n; i += SAMPLE)
+    for (size_t i = g->from; i < g->to; i += SAMPLE)
         if (is_free(&g->jobs[i]))
             g->jobs[i].chosen = least_of(&g->jobs[i]);
     return is_scarce ? last : 0;
@@ -248,7 +267,7 @@ static int32_t take_above(struct gp *g, double price, int32_t left)
     double gain;
     int32_t to;
 
-    for (size_t i = 0; i < g->n && left >= 0; i++) {
+    for (size_t i = g->from; i < g->to && left >= 0; i++) {
         struct gp_job *j = &g->jobs[i];
         while (is_free(j) && (to = next_on_hull(j, j->chosen, &gain)) >= 0 &&
                gain > price) {
@@ -267,7 +286,7 @@ static void push_steps(const struct gp *g, struct heap *h, double from,
     double gain;
     int32_t to;
 
-    for (size_t i = 0; i < g->n; i++)
+    for (size_t i = g->from; i < g->to; i++)
         if (is_open(&g->jobs[i]) &&
             (to = next_on_hull(&g->jobs[i], g->jobs[i].chosen, &gain)) >= 0 &&
             gain >= from && gain < below)
@@ -280,7 +299,7 @@ static int32_t greedy(struct gp *g, struct heap *h, int32_t left)
     int32_t most = left;
 
     if (price > 0 && (left = take_above(g, price * MARGIN, most)) < 0) {
-        for (size_t i = 0; i < g->n; i++)
+        for (size_t i = g->from; i < g->to; i++)
             if (is_free(&g->jobs[i]))
                 g->jobs[i].chosen = least_of(&g->jobs[i]);
         left = most;
@@ -299,14 +318,14 @@ static int32_t greedy(struct gp *g, struct heap *h, int32_t left)
 
 /* The gain of a job never grows while GPUs become fewer, so the top of the heap
  * is looked at again when it is its turn. */
-static void repair(struct gp *g, struct heap *h, int32_t left)
+static int32_t repair(struct gp *g, struct heap *h, bool is_idle, int32_t left)
 {
     double gain;
     int32_t to;
 
-    for (size_t i = 0; left > 0 && i < g->n; i++)
+    for (size_t i = g->from; left > 0 && i < g->to; i++)
         if (is_open(&g->jobs[i]) &&
-            (to = next_repair(g, &g->jobs[i], left, &gain)) >= 0)
+            (to = next_repair(g, &g->jobs[i], is_idle, left, &gain)) >= 0)
             h->at[h->n++] = (struct step){gain, i, to};
     make_heap(h);
     while (h->n > 0 && left > 0) {
@@ -319,10 +338,43 @@ static void repair(struct gp *g, struct heap *h, int32_t left)
             left -= more;
             g->grow_gpus -= grows;
         }
-        to = next_repair(g, j, left, &gain);
+        to = next_repair(g, j, is_idle, left, &gain);
         replace_top(h, gain, to);
     }
     h->n = 0;
+    return left;
+}
+
+/* ---- the order of priorities ----------------------------------------------
+ */
+static int32_t kept_by(const struct gp_job *j)
+{
+    return j->now >= 0 && !j->is_held && is_open(j) ? j->sizes[0].gpus : 0;
+}
+
+/* Jobs of equal priority are neighbours in the view. So the first ones take
+ * what they use well, and others what is left; but a live job is not paused for
+ * the growth of another. */
+static int32_t greedy_in_order(struct gp *g, struct heap *h, int32_t left)
+{
+    bool is_order = g->conf.priority == POLICY_PRIORITY_STRICT;
+
+    for (size_t i = 0; i < g->n; i++)
+        g->kept_gpus += is_order ? kept_by(&g->jobs[i]) : 0;
+    for (g->from = 0; g->from < g->n && left > 0; g->from = g->to) {
+        int32_t priority = g->jobs[g->from].job->priority;
+        for (g->to = g->from;
+             g->to < g->n &&
+             (!is_order || g->jobs[g->to].job->priority == priority);
+             g->to++)
+            g->kept_gpus -= is_order ? kept_by(&g->jobs[g->to]) : 0;
+        left = greedy(g, h, left);
+        /* A step that does not fit leaves GPUs that its job uses well in
+         * part. */
+        if (g->to < g->n && left > g->kept_gpus)
+            left = g->kept_gpus + repair(g, h, false, left - g->kept_gpus);
+    }
+    return left;
 }
 
 int gp_hull_choose(struct gp *g, struct error *err)
@@ -332,9 +384,10 @@ int gp_hull_choose(struct gp *g, struct error *err)
     if (!h.at)
         return error_set(err, ERR_NOMEM, "out of memory");
     int32_t left = give_least(g);
-    if (left > 0)
-        left = greedy(g, &h, left);
-    repair(g, &h, left);
+    left = greedy_in_order(g, &h, left);
+    g->from = 0;
+    g->to = g->n;
+    (void)repair(g, &h, true, left);
     free(h.at);
     return 0;
 }

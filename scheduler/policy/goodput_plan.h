@@ -74,6 +74,8 @@ struct gp {
     size_t n_sizes, cap_sizes;
     bool is_plain; /* in tests: gp_hull_choose() takes no shortcut */
     struct gp_ladder *ladders; /* owned; hash table, [GP_LADDERS] */
+    size_t from, to;           /* of jobs: those of the priority in turn */
+    int32_t kept_gpus;         /* the smallest sizes of live jobs after them */
     int32_t grow_gpus; /* by so many GPUs may live jobs become larger in all */
     struct gp_job *head;      /* of goodput_rigid.c; NULL: none */
     int32_t gpus;             /* that the jobs can share */

@@ -122,4 +122,27 @@ show backfill "$1" "$2" "$3"
 show goodput "$4" "$5" "$6"
 goal 'longest wait / that of backfill' "$(ratio "$6" "$3")" 2
 
+echo 'A job of 16 h with priority 50 in a stream with -50, load 1'
+table 30
+: >"$tmp/pairs"
+for seed in $(seq "$seeds"); do
+    stream "$seed" 1 300 900 1..4 -50 >"$tmp/trace"
+    printf '{"t":7200,"name":"high","class":"c","iterations":57600,"gpus":"1..16","priority":50}\n' \
+        >>"$tmp/trace"
+    both
+    jobs backfill
+    was=$(awk '$1 == "high" { print $3 }' "$tmp/jobs")
+    jobs goodput
+    is=$(awk '$1 == "high" { print $3 }' "$tmp/jobs")
+    echo "$was $is" >>"$tmp/high"
+done
+# shellcheck disable=SC2046 # six words
+set -- $(pairs)
+show 'all jobs, backfill' "$1" "$2" "$3"
+show 'all jobs, goodput' "$4" "$5" "$6"
+# shellcheck disable=SC2046 # two words
+set -- $(awk '{ a += $1; b += $2 } END { print a / NR, b / NR }' "$tmp/high")
+printf '  of that job: backfill %.1f, goodput %.1f\n' "$1" "$2"
+goal 'its time / that of backfill' "$(ratio "$2" "$1")" 1
+
 [ ! -s "$tmp/missed" ] || { echo 'a goal is missed by more than 5 %'; exit 1; }

@@ -33,6 +33,7 @@ static void set_curve(struct curves *c, int k, const double *speed, int n)
 
 static const double good[] = {1, 1.9, 2.7, 3.4};
 static const double poor[] = {1, 1.3, 1.4, 1.45};
+static const double jumps[] = {1, 1.6, 2.7, 3.4};
 
 static void setup(struct view *t, struct curves *c, int nodes)
 {
@@ -241,6 +242,45 @@ static void test_changes(void)
         running(&t, &c, 1, 1e6, 0, 1, 600);
     elastic(&t, &c, 0, 500);
     is_text(&t, "5- 3=0 4=0", "two of four wait for a short job");
+}
+
+static void test_priority(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    setup(&t, &c, 1);
+    elastic(&t, &c, 0, 1000)->priority = 10;
+    elastic(&t, &c, 0, 900);
+    is_text(&t, "+1:4 2-", "a higher priority chooses first");
+    t.v.goodput.efficiency_floor = 0.91;
+    is_text(&t, "+1:2 +2:2", "  what it uses well");
+    t.v.goodput.efficiency_floor = 0.4;
+    t.v.goodput.priority = POLICY_PRIORITY_WEIGHT;
+    is_text(&t, "+2:3 +1:1", "or weighs more");
+
+    setup(&t, &c, 1);
+    elastic(&t, &c, 0, 1e6)->priority = 10;
+    running(&t, &c, 0, 1e5, 0, 4, 600);
+    is_text(&t, "1- 2=1", "a live one keeps its smallest size");
+    t.v.goodput.priority = POLICY_PRIORITY_WEIGHT;
+    is_text(&t, "1- 2=2", "  or what its weight gives");
+
+    setup(&t, &c, 1);
+    t.nodes[0].gpus_total = t.nodes[0].gpus_free = 2;
+    elastic(&t, &c, 0, 1e5)->priority = 10;
+    running(&t, &c, 0, 1000, 0, 1, 600);
+    running(&t, &c, 0, 1000, 0, 1, 600);
+    is_text(&t, "1- 3=0", "one of two goes for the start of a higher one");
+    t.jobs[1].goodput.paid_s = t.jobs[2].goodput.paid_s = t.v.now_s + 1;
+    is_text(&t, "1-", "  once it has paid for its own");
+
+    setup(&t, &c, 1);
+    set_curve(&c, 2, jumps, 4);
+    running(&t, &c, 2, 1e5, 0, 1, 600)->priority = 10;
+    running(&t, &c, 0, 1000, 0, 2, 10);
+    elastic(&t, &c, 0, 10);
+    is_text(&t, "3- 1=2", "it grows as far as GPUs are free");
 }
 
 /* A pause costs a restart. */
@@ -615,6 +655,7 @@ int main(void)
     test_probe();
     test_bounds();
     test_changes();
+    test_priority();
     test_pause();
     test_beyond();
     test_nodes();

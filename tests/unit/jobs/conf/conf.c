@@ -137,6 +137,7 @@ static const struct {
     {"aging", V "scheduler: {goodput: {aging: 0}}\n", "E013 2:30"},
     {"aging off", V "scheduler: {goodput: {aging: null}}\n", ""},
     {"explore", V "scheduler: {goodput: {explore: 17}}\n", "E013 2:32"},
+    {"priority", V "scheduler: {goodput: {priority: order}}\n", "E012 2:33"},
     {"no key of goodput", V "scheduler: {goodput: {idle_flor: 0}}\n",
      "E010 2:23"},
     {"fair share", V "scheduler: {fair_share: {half_life: 7d}}\n", ""},
@@ -230,7 +231,7 @@ static void test_values(void)
           "scheduler: {policy: fifo, interval: 2s,\n"
           " preempt: {enabled: yes, grace: 30s, min_runtime: 1h},\n"
           " goodput: {length_weight: 1, aging: 1.5, explore: 4,\n"
-          "  max_resizes_per_hour: 0, horizon: 1h},\n"
+          "  max_resizes_per_hour: 0, horizon: 1h, priority: weight},\n"
           " fair_share: {half_life: 7d, weights: {vision: 2.5}}}\n"
           "limits: {max_jobs_per_user: 5, max_log_bytes: 2G}\n"
           "watchdog: {heartbeat: 5s, node_lost_after: 1m}\n"
@@ -289,6 +290,7 @@ static void test_values(void)
            c.scheduler.goodput.idle_floor == 0.25,
        "goodput");
     is_int(c.scheduler.goodput.explore, 4, "explore");
+    is_int(c.scheduler.goodput.priority, PRIORITY_WEIGHT, "priority");
     is_int(c.scheduler.goodput.max_resizes_per_hour, 0, "resizes");
     ok(c.scheduler.fair_share.half_life_s == 7 * 86400, "half life");
     is_str(c.scheduler.fair_share.weights.pairs[0].value, "2.5", "weight");
@@ -371,6 +373,7 @@ static const char golden_head[] =
     "    max_resizes_per_hour: 6             # live\n"
     "    aging: 2                            # live\n"
     "    explore: 2                          # live\n"
+    "    priority: strict                    # live\n"
     "  fair_share:\n"
     "    half_life: null                     # live\n"
     "    weights: {}                         # live\n";
