@@ -10,7 +10,7 @@
 set -eu
 allow=tests/lint/prose.allow
 riddles='\bWho [a-z]+ .*,|is told of|nobody ever|\ba deed\b|this life|goes by|of which|(^|[.:] |^[ /]*\* )Of (a|what)\b'
-verbs='accept add allow announce answer apply ask attend avoid backfill begin bench bind block
+verbs='accept add advise allow announce answer apply ask attend avoid backfill begin bench bind block
 bound build cancel cap carry change check choose clamp clean clear close collect
 compare compile compute copy correct count cover cut decide declare decode
 define delete demote derive describe detect disable distinguish divide do
@@ -26,7 +26,7 @@ reject release reload remove rename resize reorder repeat replace replay report 
 reserve reset resolve restart restore resume retry return reuse revert rewrite
 round run save say scale schedule search select send separate serve set share
 shorten show shrink simplify skip sort specify spell split spread start state stop store
-stream strip submit sum support switch sync take teach tell test tidy time tokenise tolerate
+stream strip submit sum support sweep switch sync take teach tell test tidy time tokenise tolerate
 trace track train translate trim try turn unify update use validate verify wait
 warn watch weigh widen wrap write'
 
