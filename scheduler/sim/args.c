@@ -64,7 +64,8 @@ static const struct opt opts[] = {
     {OPT_TABLES, 0, "tables", "FORMAT:PATH",
      "speeds of jobs: mgpu:FILE.csv, pollux:DIR or gavel:FILE.json"},
     {OPT_ELASTIC, 0, "elastic", "PERCENT%|user=NAME|name=PATTERN",
-     "these jobs of sacct and swf take a quarter to four times their GPUs"},
+     "these jobs of sacct, swf and csv take a quarter to four times their "
+     "GPUs"},
     {OPT_SCALING, 0, "scaling", "LAW",
      "speed of elastic jobs: linear, amdahl:PART (amdahl:0.95), "
      "power:EXPONENT or table:FILE"},
@@ -346,6 +347,17 @@ int sim_args_option(void *arg, const struct opt *o, const char *value,
     }
 }
 
+/* Of jobs with one size and its length. */
+static bool is_rigid_trace(const char *trace)
+{
+    static const char *const formats[] = {"sacct:", "swf:", "csv:"};
+
+    for (size_t i = 0; trace && i < sizeof(formats) / sizeof(formats[0]); i++)
+        if (strncmp(trace, formats[i], strlen(formats[i])) == 0)
+            return true;
+    return false;
+}
+
 int sim_args_check(const struct sim_args *a, int n_operands, struct error *err)
 {
     const char *lack = NULL;
@@ -364,9 +376,8 @@ int sim_args_check(const struct sim_args *a, int n_operands, struct error *err)
         lack = "--from-db has its own speeds: leave out --tables";
     else if (a->scaling && !a->elastic)
         lack = "--elastic with --scaling";
-    else if (a->elastic && (!a->trace || (strncmp(a->trace, "sacct:", 6) != 0 &&
-                                          strncmp(a->trace, "swf:", 4) != 0)))
-        lack = "--elastic with --trace sacct:FILE or swf:FILE";
+    else if (a->elastic && !is_rigid_trace(a->trace))
+        lack = "--elastic with --trace sacct:FILE, swf:FILE or csv:FILE";
     return lack ? error_set(err, ERR_USAGE, "expected %s", lack) : 0;
 }
 

@@ -89,14 +89,14 @@ static int open_tables(struct simulation *s, enum trace_format f,
         return error_set(err, ERR_USAGE, "a trace of %s needs --tables %s:PATH",
                          trace_file_format_name(f), trace_file_format_name(f));
     switch (f) {
-    case TRACE_CSV:
-        return speed_constant(&s->speed, err);
     case TRACE_MGPU:
         return open_sizes(path, &s->speed, err);
     case TRACE_POLLUX:
         return pollux_table_open(path, a->is_adaptive, &s->speed, err);
     case TRACE_GAVEL:
         return open_gavel(path, &s->speed, err);
+    case TRACE_CSV:
+        return open_law(s, err);
     case TRACE_SACCT:
     case TRACE_SWF:
         break;

@@ -75,6 +75,22 @@ philly() {
 october=$traces/philly/philly_oct2017.t_duration_gpus.csv.gz
 zcat "$october" | head -n 11000 >"$out.csv"
 philly '11,000 jobs of Philly' "$out.csv"
+
+# Jobs of one size made elastic by an assumed law; the sizes of all others, and
+# all sizes under backfill, are those of the trace.
+zcat "$october" | head -n 3000 >"$out.csv"
+elastic() { # POLICY PERCENT
+    "$sim" --policy "$1" --cluster 32x8 --limits exact --json "$out" \
+        --trace "csv:$out.csv" --elastic "$2%" --scaling amdahl:0.95 >/dev/null
+    awk -v name="3,000 jobs of Philly" -v p="$1" -v e="$2" \
+        -v jct="$(figure jct_s.avg)" -v p99="$(figure jct_s.p99)" \
+        -v rho="$(figure fairness.worst)" 'BEGIN {
+            printf "%-22s %-9s %3d %% elastic: JCT %5.2f h, p99 %5.1f h, worst rho %6.1f\n",
+            name, p, e, jct / 3600, p99 / 3600, rho }'
+}
+elastic backfill 0
+for share in 0 20 50 100; do elastic goodput "$share"; done
+other '' 'turnaround 37 to 67 % less (arXiv 2602.17318, its own traces)'
 [ -n "${PHILLY:-}" ] || exit 0
 philly 'Philly, October 2017' "$october"
 other FIFO '27.85 h, EASY 6.01 h (event simulator)'

@@ -167,8 +167,10 @@ END
     grep '^2,anna/train/4,anna,0.000,0.000,3600.000,4,14400.000,0,' jobs.1.csv
     grep -E '^[12],anna/train/4,anna,0.000,[0-9.]+,[0-9.]+,8,' jobs.2.csv
     grep -E '^3,bob/infer/2,bob,0.000,[0-9.]+,[0-9.]+,2,7240.000,0,' jobs.2.csv
-    run -2 "$sim" --trace csv:four.csv --cluster 1x8 --elastic 20%
-    [[ $output == *'--elastic with --trace sacct:FILE or swf:FILE'* ]]
+    "$sim" --trace csv:four.csv --cluster 1x8 --elastic 100% >table
+    grep -x 'elastic: 4 of 4 jobs' table
+    run -2 "$sim" --from-db . --cluster 1x8 --elastic 20%
+    [[ $output == *'--elastic with --trace sacct:FILE, swf:FILE or csv:FILE'* ]]
     run -2 "$sim" --trace sacct:past.txt --cluster 1x8 --scaling linear
     run -2 "$sim" --trace sacct:past.txt --cluster 1x8 --elastic 120%
     [[ $output == *"'120%' is not a share such as 20%"* ]]

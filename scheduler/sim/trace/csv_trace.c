@@ -23,7 +23,7 @@ int csv_trace_read(struct lines *l, struct sim_trace *t, struct error *err)
             return -1;
         (void)snprintf(job.name, sizeof(job.name), "job-%zu", t->n + 1);
         (void)snprintf(job.class, sizeof(job.class), "gpus-%d", (int)gpus);
-        job.gpus_min = job.gpus_max = (int32_t)gpus;
+        job.gpus_min = job.gpus_max = job.work_gpus = (int32_t)gpus;
         if (sim_trace_add(t, &job, err) < 0)
             return -1;
     }
