@@ -43,9 +43,11 @@ struct llm_ops {
     /* dx = rstd * (w * dy - hat * mean(w * dy * hat)) + extra, hat = h * rstd;
      * dw [C] T = the sum over rows of dy * hat.
      * in   extra  [rows, C], or NULL
-     * out  dx     may be dy or extra;  dw  NULL: not wanted */
+     * out  dx     may be dy or extra;  dw  NULL: not wanted
+     *      y      [rows, C]: the forward pass's again, or NULL: not wanted;
+     *             may be dy */
     int (*rmsnorm_bwd)(struct device *d, enum dtype dt, void *dx, void *dw,
-                       const void *dy, const void *h, const void *rstd,
+                       void *y, const void *dy, const void *h, const void *rstd,
                        const void *w, const void *extra, int64_t rows,
                        int32_t C, struct error *err);
 

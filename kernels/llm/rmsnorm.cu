@@ -4,6 +4,9 @@
  * the second one writes. The row is in the nearest cache by then. The squares
  * are those of h as it is stored, because the backward pass reads that.
  *
+ * Both passes compute y as (h * rstd) * w, so that the backward pass writes the
+ * same y again.
+ *
  * The gradient of w sums over rows (exec_columns.h) and runs before the
  * gradient of h, which may overwrite dy.
  *
@@ -45,7 +48,7 @@ KERNEL rms_rows(blk b, T *y, single<acc<T>> rstd, T *h, const T *x,
 }
 
 template <class T, int W>
-KERNEL grad_rows(blk b, T *dx, const T *dy, const T *h,
+KERNEL grad_rows(blk b, T *dx, T *y, const T *dy, const T *h,
                  single<const acc<T>> rstd, const T *w, const T *extra,
                  int64_t rows, int64_t C)
 {
@@ -62,11 +65,13 @@ KERNEL grad_rows(blk b, T *dx, const T *dy, const T *h,
                      (V::load(h + at + i) * k);
         const A mean = b.sum(along.total()) / (A)C;
         for (int64_t i : b.lanes(C, W)) {
-            V hat = V::load(h + at + i) * k;
-            V g = (V::load(w + i) * V::load(dy + at + i) - hat * mean) * k;
+            const V hat = V::load(h + at + i) * k, by = V::load(w + i);
+            V g = (by * V::load(dy + at + i) - hat * mean) * k;
             if (extra)
                 g += V::load(extra + at + i);
             g.store(dx + at + i);
+            if (y)
+                (hat * by).store(y + at + i);
         }
     }
 }
@@ -135,7 +140,7 @@ int weight_grad(struct device *d, T *dw, const T *dy, const T *h,
 }
 
 template <class T>
-int rmsnorm_bwd(struct device *d, void *dx, void *dw, const void *dy,
+int rmsnorm_bwd(struct device *d, void *dx, void *dw, void *y, const void *dy,
                 const void *h, const void *rstd, const void *w,
                 const void *extra, int64_t rows, int32_t C, struct error *err)
 {
@@ -148,8 +153,9 @@ int rmsnorm_bwd(struct device *d, void *dx, void *dw, const void *dy,
     if (dw && weight_grad(d, (T *)dw, (const T *)dy, (const T *)h, k, rows, c,
                           err) < 0)
         return -1;
-    LAUNCH_ROWS(c, blocks(d, rows * c, rows), grad_rows, (T *)dx, (const T *)dy,
-                (const T *)h, k, (const T *)w, (const T *)extra, rows, c);
+    LAUNCH_ROWS(c, blocks(d, rows * c, rows), grad_rows, (T *)dx, (T *)y,
+                (const T *)dy, (const T *)h, k, (const T *)w, (const T *)extra,
+                rows, c);
     return finish(d, "RMSNorm's gradient", err);
 }
 

@@ -156,14 +156,15 @@ static int rmsnorm_fwd(struct device *d, enum dtype dt, void *y, void *rstd,
 }
 
 static int rmsnorm_bwd(struct device *d, enum dtype dt, void *dx, void *dw,
-                       const void *dy, const void *h, const void *rstd,
+                       void *y, const void *dy, const void *h, const void *rstd,
                        const void *w, const void *extra, int64_t rows,
                        int32_t C, struct error *err)
 {
     const double t = begin();
-    const int rc = real->llm.rmsnorm_bwd(d, dt, dx, dw, dy, h, rstd, w, extra,
-                                         rows, C, err);
-    return end(t, rc, NORMS, 0, (double)rows * C * (3 + (extra != NULL)), dt,
+    const int rc = real->llm.rmsnorm_bwd(d, dt, dx, dw, y, dy, h, rstd, w,
+                                         extra, rows, C, err);
+    return end(t, rc, NORMS, 0,
+               (double)rows * C * (3 + (extra != NULL) + (y != NULL)), dt,
                "RMSNorm, backward");
 }
 

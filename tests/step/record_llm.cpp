@@ -36,14 +36,15 @@ struct step_op of_rmsnorm_fwd(enum dtype dt, void *, void *, void *h,
     return op;
 }
 
-struct step_op of_rmsnorm_bwd(enum dtype dt, void *, void *, const void *,
+struct step_op of_rmsnorm_bwd(enum dtype dt, void *, void *, void *y,
                               const void *, const void *, const void *,
-                              const void *extra, int64_t rows, int32_t C,
-                              struct error *)
+                              const void *, const void *extra, int64_t rows,
+                              int32_t C, struct error *)
 {
     struct step_op op = shaped("rmsnorm_bwd", dt, rows * C, rows * C, C, C);
 
     op.extra = extra;
+    op.keeps = y;
     return op;
 }
 

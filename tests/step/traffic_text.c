@@ -49,7 +49,7 @@ static double rms_rows(launch *l)
 }
 static double grad_rows(launch *l)
 {
-    return of_values(l, (3 + l->op.extra) * (double)l->op.in);
+    return of_values(l, (3 + l->op.extra + l->op.keeps) * (double)l->op.in);
 }
 /* A double of each block and column. */
 static double weight_sums(launch *l)
@@ -120,6 +120,12 @@ static double product(launch *l)
 static double both_loops(launch *l)
 {
     return 2 * (double)l->op.in;
+}
+/* Of the loop that writes, dx, and where it is wanted y, which it has in any
+ * case; the one that sums is as long. */
+static double grad_values(launch *l)
+{
+    return 4 * (double)l->op.in;
 }
 /* dx, and where it is wanted y, which the loop has in any case. */
 static double gate_values(launch *l)
@@ -292,7 +298,7 @@ static const struct row {
 } rows[] = {
     {"rms_rows", ROLE_STREAM, .bytes = rms_rows, .values = both_loops,
      .is_by_row = true},
-    {"grad_rows", ROLE_STREAM, .bytes = grad_rows, .values = both_loops,
+    {"grad_rows", ROLE_STREAM, .bytes = grad_rows, .values = grad_values,
      .is_by_row = true},
     {"weight_sums", ROLE_STREAM, .bytes = weight_sums, .values = both_loops,
      .is_by_row = true},

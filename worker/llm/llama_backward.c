@@ -2,7 +2,7 @@
  *
  * mem.dres is the gradient of the residual stream, all the way down. What
  * the forward pass did not keep is made again: norms and the MLP's product
- * always, a whole layer with activation checkpointing.
+ * always, beside their gradients, a whole layer with activation checkpointing.
  */
 #include "worker/llm/llama_internal.h"
 #include "worker/llm/llama_linear.h"
@@ -33,8 +33,9 @@ static int share_ready(const struct way *w, struct error *err)
 }
 
 /* dres of a norm's input h: through the norm of dnorm, beside `extra`.
- * in   w, weight  its weights, and their offset among the gradients */
-static int norm_back(struct llama *m, const void *w, int64_t weight,
+ * in   w, weight  its weights, and their offset among the gradients
+ * out  y          what the forward pass made of h; NULL: not wanted */
+static int norm_back(struct llama *m, const void *w, int64_t weight, void *y,
                      const void *h, const void *rstd, const void *extra,
                      struct error *err)
 {
@@ -42,7 +43,7 @@ static int norm_back(struct llama *m, const void *w, int64_t weight,
     /* dw may replace w, which the op still reads: the gradient goes elsewhere
      * first. */
     void *to = llama_shares_grads(m) ? m->mem.norm_grad : dw;
-    if (m->d->ops->llm.rmsnorm_bwd(m->d, m->conf.dt, m->mem.dres, to,
+    if (m->d->ops->llm.rmsnorm_bwd(m->d, m->conf.dt, m->mem.dres, to, y,
                                    m->mem.dnorm, h, rstd, w, extra, m->tokens,
                                    m->shape.c.hidden, err) < 0)
         return -1;
@@ -109,7 +110,7 @@ static int head_back(const struct way *w, struct error *err)
                                 w->b->arrays[TOKENS_LABELLED].data,
                                 m->n_labelled, s->c.hidden, m->tokens,
                                 err) < 0 ||
-        norm_back(m, llama_weight_at(m, s->norm), s->norm, m->mem.last,
+        norm_back(m, llama_weight_at(m, s->norm), s->norm, NULL, m->mem.last,
                   m->mem.last_rstd, NULL, err) < 0 ||
         llama_grads_end(m, llama_unit_of_norm(s), err) < 0)
         return -1;
@@ -134,17 +135,17 @@ static int feed_back(struct llama *m, int32_t l, struct error *err)
         m->d->ops->llm.swiglu_bwd(m->d, m->conf.dt, a->gate_up, m->mem.wide,
                                   m->mem.wide_grad, a->gate_up, m->tokens,
                                   s->c.ffn, err) < 0 ||
-        llama_linear_back_weights(m, &call, m->mem.dres, err) < 0 ||
-        llama_norm_again(m, l, true, err) < 0)
+        llama_linear_back_weights(m, &call, m->mem.dres, err) < 0)
         return -1;
     call.product = PRODUCT_GATE_UP;
     call.x = m->mem.normed;
     call.low = a->low[PRODUCT_GATE_UP];
-    if (llama_linear_back(m, &call, a->gate_up, m->mem.dnorm, err) < 0)
+    if (llama_linear_back_input(m, &call, a->gate_up, m->mem.dnorm, err) < 0 ||
+        norm_back(m, llama_layer_weight(m, s->norm2),
+                  s->norm2 + l * s->layer_weights, m->mem.normed, a->mid,
+                  a->rstd2, m->mem.dres, err) < 0)
         return -1;
-    return norm_back(m, llama_layer_weight(m, s->norm2),
-                     s->norm2 + l * s->layer_weights, a->mid, a->rstd2,
-                     m->mem.dres, err);
+    return llama_linear_back_weights(m, &call, a->gate_up, err);
 }
 
 /* Goes back from the gradient of `attended`, in wide_grad, to that of q, k and
@@ -197,17 +198,18 @@ static int layer_back(const struct way *w, int32_t l, struct error *err)
         llama_open_layer(m, l, err) < 0 || feed_back(m, l, err) < 0 ||
         (l > 0 && llama_ahead(m, unit - 1, err) < 0) ||
         llama_linear_back(m, &call, m->mem.dres, m->mem.wide_grad, err) < 0 ||
-        attend_back(m, l, pos, err) < 0 ||
-        llama_norm_again(m, l, false, err) < 0)
+        attend_back(m, l, pos, err) < 0)
         return -1;
     call.product = PRODUCT_QKV;
     call.x = m->mem.normed;
     call.low = a->low[PRODUCT_QKV];
-    if (llama_linear_back(m, &call, m->mem.qkv_grad,
-                          goes_on ? m->mem.dnorm : NULL, err) < 0 ||
-        (goes_on && norm_back(m, llama_layer_weight(m, s->norm1),
-                              s->norm1 + l * s->layer_weights, a->x, a->rstd1,
-                              m->mem.dres, err) < 0) ||
+    if (llama_linear_back_input(m, &call, m->mem.qkv_grad,
+                                goes_on ? m->mem.dnorm : NULL, err) < 0 ||
+        (goes_on ? norm_back(m, llama_layer_weight(m, s->norm1),
+                             s->norm1 + l * s->layer_weights, m->mem.normed,
+                             a->x, a->rstd1, m->mem.dres, err)
+                 : llama_norm_again(m, l, err)) < 0 ||
+        llama_linear_back_weights(m, &call, m->mem.qkv_grad, err) < 0 ||
         llama_grads_end(m, unit, err) < 0)
         return -1;
     return s->is_full ? ready(w, s->layers + l * s->layer_weights,

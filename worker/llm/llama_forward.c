@@ -30,13 +30,10 @@ static int norm(struct llama *m, const void *w, void *rstd, void *h,
                                       m->shape.c.norm_eps, err);
 }
 
-int llama_norm_again(struct llama *m, int32_t l, bool is_second,
-                     struct error *err)
+int llama_norm_again(struct llama *m, int32_t l, struct error *err)
 {
-    const struct llama_shape *s = &m->shape;
-    const struct llama_acts *a = &m->mem.acts[l];
-    return norm(m, llama_layer_weight(m, is_second ? s->norm2 : s->norm1), NULL,
-                NULL, is_second ? a->mid : a->x, NULL, err);
+    return norm(m, llama_layer_weight(m, m->shape.norm1), NULL, NULL,
+                m->mem.acts[l].x, NULL, err);
 }
 
 /* Attention of the tokens in qkv, or of one to those before it. */
@@ -82,10 +79,13 @@ static int attend(struct llama *m, int32_t l, const int32_t *pos, bool train,
     return attend_to(m, a, qkv, pos, err);
 }
 
-/* delta = the MLP of normed, which is the norm of a->mid. */
-static int feed(struct llama *m, int32_t l, bool train, struct error *err)
+/* delta = the MLP of normed, which is the norm of a->mid. `again`: only what
+ * the backward pass reads, not delta. */
+static int feed(struct llama *m, int32_t l, bool train, bool again,
+                struct error *err)
 {
     const struct llama_acts *a = &m->mem.acts[l];
+    const bool is_wanted = !again || m->shape.linear[PRODUCT_DOWN].parts > 0;
     struct llama_call call = {.product = PRODUCT_GATE_UP,
                               .layer = l,
                               .rows = m->tokens,
@@ -93,13 +93,15 @@ static int feed(struct llama *m, int32_t l, bool train, struct error *err)
                               .x = m->mem.normed,
                               .low = a->low[PRODUCT_GATE_UP]};
     if (llama_linear(m, &call, a->gate_up, err) < 0 ||
-        m->d->ops->llm.swiglu_fwd(m->d, m->conf.dt, m->mem.wide, a->gate_up,
-                                  m->tokens, m->shape.c.ffn, err) < 0)
+        (is_wanted &&
+         m->d->ops->llm.swiglu_fwd(m->d, m->conf.dt, m->mem.wide, a->gate_up,
+                                   m->tokens, m->shape.c.ffn, err) < 0))
         return -1;
     call.product = PRODUCT_DOWN;
     call.x = m->mem.wide;
     call.low = a->low[PRODUCT_DOWN];
-    return llama_linear(m, &call, m->mem.delta, err);
+    return again ? llama_linear_low(m, &call, err)
+                 : llama_linear(m, &call, m->mem.delta, err);
 }
 
 /* normed = the norm of a->x. */
@@ -131,7 +133,7 @@ int llama_layer(struct llama *m, int32_t l, const int32_t *pos, bool train,
         norm(m, llama_layer_weight(m, s->norm2), a->rstd2, a->mid, a->x,
              m->mem.delta, err) < 0)
         return -1;
-    return feed(m, l, train, err);
+    return feed(m, l, train, again, err);
 }
 
 /* The rows of x whose tokens are in a piece of the embedding. The unit behind

@@ -144,15 +144,15 @@ void llama_repeat(struct model *model, const struct batch *b, bool train);
 void llama_floor(const struct model *model, const struct batch *b,
                  struct card_floor *io);
 /* Layer l; leaves its output as the sum of acts[l].mid and mem.delta.
- * in   again  from acts[l].x; else from what the layer before left */
+ * in   again  from acts[l].x, for the backward pass, without the output; else
+ *             from what the layer before left */
 int llama_layer(struct llama *m, int32_t l, const int32_t *pos, bool train,
                 bool again, struct error *err) MUST_CHECK;
 /* All layers over m->tokens tokens, and the last norm: leaves normed. */
 int llama_layers(struct llama *m, const int32_t *ids, const int32_t *pos,
                  bool train, struct error *err) MUST_CHECK;
-/* normed = the norm of acts[l].x, or of acts[l].mid, again. */
-int llama_norm_again(struct llama *m, int32_t l, bool is_second,
-                     struct error *err) MUST_CHECK;
+/* normed = the norm of acts[l].x, again. */
+int llama_norm_again(struct llama *m, int32_t l, struct error *err) MUST_CHECK;
 
 /* ---- llama_backward.c ----------------------------------------------------
  */

@@ -83,17 +83,33 @@ static bool has_all_parts(const struct llama_linear *l)
     return width == l->out;
 }
 
+/* low = drop(x) A^T */
+static int lower(struct llama *m, const struct llama_call *c,
+                 const struct place *p, struct error *err)
+{
+    const struct llama_linear *l = p->l;
+    const void *x;
+    if (input_of(m, c, p, &x, err) < 0)
+        return -1;
+    return gemm(m, false, true, c->rows, p->lows, l->in, 1, x, l->in,
+                llama_at(m, m->mem.params, l->a + p->adapter), l->in, 0, c->low,
+                p->lows, err);
+}
+
+int llama_linear_low(struct llama *m, const struct llama_call *c,
+                     struct error *err)
+{
+    const struct place p = place_of(m, c);
+    return p.l->parts > 0 && !m->is_reference ? lower(m, c, &p, err) : 0;
+}
+
 /* y = s t B^T, or y += s t B^T, in the columns of each part. Fills in low. */
 static int adapter(struct llama *m, const struct llama_call *c,
                    const struct place *p, bool adds, void *y, struct error *err)
 {
     const struct llama_linear *l = p->l;
     const int32_t r = m->shape.rank;
-    const void *x;
-    if (input_of(m, c, p, &x, err) < 0 ||
-        gemm(m, false, true, c->rows, p->lows, l->in, 1, x, l->in,
-             llama_at(m, m->mem.params, l->a + p->adapter), l->in, 0, c->low,
-             p->lows, err) < 0)
+    if (lower(m, c, p, err) < 0)
         return -1;
     for (int32_t i = 0; i < l->parts; i++) {
         const struct llama_part *part = &l->part[i];

@@ -20,6 +20,9 @@ struct llama_call {
 /* y [rows, out] = x W^T + alpha / rank * (x A^T) B^T. Fills in low. */
 int llama_linear(struct llama *m, const struct llama_call *c, void *y,
                  struct error *err) MUST_CHECK;
+/* Fills in low alone, where there is an adapter. */
+int llama_linear_low(struct llama *m, const struct llama_call *c,
+                     struct error *err) MUST_CHECK;
 /* Backward: from dy [rows, out] the gradients of W, or of A and B, and dx
  * [rows, in]; dx NULL: not wanted. dx is neither x nor dy. */
 int llama_linear_back(struct llama *m, const struct llama_call *c,

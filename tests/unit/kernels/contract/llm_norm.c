@@ -11,7 +11,7 @@ struct rms {
     int32_t C;
     double eps;
     struct bed acc; /* for rstd, which is judged by the accumulator's type */
-    struct tensor x, delta, w, y, rstd, h, dy, extra, dx, dw;
+    struct tensor x, delta, w, y, rstd, h, dy, extra, dx, dw, again;
 };
 
 static void rms_make(struct rms *k, struct bed *b, int64_t rows, int32_t C,
@@ -31,6 +31,7 @@ static void rms_make(struct rms *k, struct bed *b, int64_t rows, int32_t C,
     k->extra = tensor_make(b, n, -1, 1);
     k->dx = tensor_make(b, n, 7, 8);
     k->dw = tensor_make(b, C, 7, 8);
+    k->again = tensor_make(b, n, 7, 8);
 }
 
 static void rms_drop(struct rms *k)
@@ -45,6 +46,7 @@ static void rms_drop(struct rms *k)
     tensor_drop(&k->extra);
     tensor_drop(&k->dx);
     tensor_drop(&k->dw);
+    tensor_drop(&k->again);
 }
 
 static void forward(struct rms *k, void *rstd, void *h, const void *delta)
@@ -54,12 +56,18 @@ static void forward(struct rms *k, void *rstd, void *h, const void *delta)
                                        k->eps, ERR));
 }
 
+static void backward_again(struct rms *k, void *dx, void *dw, void *y,
+                           const void *dy, const void *h, const void *extra)
+{
+    must(k->b->d->ops->llm.rmsnorm_bwd(k->b->d, k->b->dt, dx, dw, y, dy, h,
+                                       k->rstd.p, k->w.p, extra, k->rows, k->C,
+                                       ERR));
+}
+
 static void backward(struct rms *k, void *dx, void *dw, const void *h,
                      const void *extra)
 {
-    must(k->b->d->ops->llm.rmsnorm_bwd(k->b->d, k->b->dt, dx, dw, k->dy.p, h,
-                                       k->rstd.p, k->w.p, extra, k->rows, k->C,
-                                       ERR));
+    backward_again(k, dx, dw, NULL, k->dy.p, h, extra);
 }
 
 /* From the values H of h. */
@@ -123,6 +131,22 @@ static void check_fwd(struct rms *k)
     free(R);
 }
 
+/* y and h are of one forward pass. DX: with extra. */
+static void check_again(struct rms *k, const double *DX)
+{
+    const size_t bytes = (size_t)(k->rows * k->C) * dtype_bytes(k->b->dt);
+
+    tensor_pull(&k->y);
+    backward_again(k, k->dx.p, NULL, k->again.p, k->dy.p, k->h.p, k->extra.p);
+    same(&k->again, k->y.v, "rmsnorm_bwd y has the bits of rmsnorm_fwd");
+    near(&k->dx, DX, "rmsnorm_bwd dx beside y");
+    must(k->b->d->ops->copy(k->b->d, k->again.p, k->dy.p, bytes, ERR));
+    backward_again(k, k->dx.p, NULL, k->again.p, k->again.p, k->h.p,
+                   k->extra.p);
+    same(&k->again, k->y.v, "rmsnorm_bwd y over dy");
+    near(&k->dx, DX, "rmsnorm_bwd dx with y over dy");
+}
+
 static void check_bwd(struct rms *k)
 {
     const struct device_ops *ops = k->b->d->ops;
@@ -137,6 +161,7 @@ static void check_bwd(struct rms *k)
     expect_bwd(k, k->h.v, k->extra.v, DX, none);
     backward(k, k->dx.p, NULL, k->h.p, k->extra.p);
     near(&k->dx, DX, "rmsnorm_bwd dx with extra");
+    check_again(k, DX);
     must(ops->copy(k->b->d, k->dx.p, k->extra.p, bytes, ERR));
     backward(k, k->dx.p, NULL, k->h.p, k->dx.p);
     near(&k->dx, DX, "rmsnorm_bwd dx over extra");
@@ -308,9 +333,9 @@ static void rms_refusals(struct bed *b)
     refused(
         ops->rmsnorm_fwd(b->d, b->dt, p, p, NULL, p, p, p, 2, 4, 1e-5, ERR));
     refused(ops->rmsnorm_fwd(b->d, DT_N, p, p, p, p, p, p, 2, 4, 1e-5, ERR));
-    refused(ops->rmsnorm_bwd(b->d, b->dt, p, p, p, p, p, p, p, 2, 0, ERR));
-    refused(ops->rmsnorm_bwd(b->d, b->dt, p, p, p, p, p, p, p, -1, 4, ERR));
-    refused(ops->rmsnorm_bwd(b->d, DT_N, p, p, p, p, p, p, p, 2, 4, ERR));
+    refused(ops->rmsnorm_bwd(b->d, b->dt, p, p, p, p, p, p, p, p, 2, 0, ERR));
+    refused(ops->rmsnorm_bwd(b->d, b->dt, p, p, p, p, p, p, p, p, -1, 4, ERR));
+    refused(ops->rmsnorm_bwd(b->d, DT_N, p, p, p, p, p, p, p, p, 2, 4, ERR));
     same(&t, was, "a refused rmsnorm writes nothing");
     free(was);
     tensor_drop(&t);
