@@ -3,7 +3,7 @@
  * A kernel is a function whose first parameter is a blk. A launch runs it on
  * some number of independent blocks. The lanes of a block split loops with
  * lanes(n), the blocks with share(n). A kernel must be correct for every number
- * of lanes and of blocks.
+ * of lanes and of blocks. Lanes are in warps of WARP, which is 1 on the host.
  *
  *   nvcc   A block is a CUDA thread block and a lane is a thread.
  *   g++    A block has ONE lane: lanes(n) is a plain loop that the compiler
@@ -50,10 +50,14 @@
     alignas(bytes) static type name[n]; \
     simt_shared(name, sizeof(name))
 #define UNROLL
+#define UNROLL_HELD
 #define ROLLED
 #define FAMILY(name) extern "C" void simt_##name(struct device_ops *ops)
 #else
 #define UNROLL _Pragma("unroll")
+/* Over arrays of a lane, which are in registers then; the host has them in
+ * memory. */
+#define UNROLL_HELD UNROLL
 #define ROLLED _Pragma("unroll 1")
 #define FAMILY(name) extern "C" void cuda_##name(struct device_ops *ops)
 #endif
@@ -65,6 +69,7 @@ enum { MAX_LANES = 256, VEC_BYTES = 16 };
 #define KERNEL_OF_TWO KERNEL
 #define SHARED(type, name, n) type name[n]
 #define UNROLL _Pragma("GCC unroll 16")
+#define UNROLL_HELD
 #ifdef MGPU_WIDE /* for machines with AVX-512, beside the one for all */
 #define FAMILY(name) extern "C" void wide_##name(struct device_ops *ops)
 #else
@@ -114,6 +119,7 @@ struct range {
 
 struct blk {
 #ifdef EXEC_CUDA
+    enum { WARP = 32 };
     FN int64_t id() const
     {
         return blockIdx.x;
@@ -150,7 +156,20 @@ struct blk {
         __syncthreads();
         return v;
     }
+    /* All lanes of the warp receive the same value, without a barrier: that of
+     * the first one, or the largest. */
+    template <class A> FN A warp_first(A v) const
+    {
+        return __shfl_sync(~0u, v, 0);
+    }
+    template <class A> FN A warp_max(A v) const
+    {
+        UNROLL for (int m = WARP / 2; m; m >>= 1) v =
+            larger()(v, __shfl_xor_sync(~0u, v, m));
+        return v;
+    }
 #else
+    enum { WARP = 1 };
     int64_t id_, count_;
     FN int64_t id() const
     {
@@ -172,6 +191,14 @@ struct blk {
     {
     }
     template <class A, class Op> FN A reduce(A v, A, Op) const
+    {
+        return v;
+    }
+    template <class A> FN A warp_first(A v) const
+    {
+        return v;
+    }
+    template <class A> FN A warp_max(A v) const
     {
         return v;
     }
@@ -216,6 +243,17 @@ struct blk {
     {
         range r = share(n, w);
         return {r.lo + (int64_t)lane() * w, r.hi, (int64_t)width() * w};
+    }
+    /* This warp's part of 0..n when all warps together do all of it: each lane
+     * of a warp gets the same. */
+    FN range warps(int64_t n) const
+    {
+        range r = share(n);
+        return {r.lo + warp_first(lane() / WARP), r.hi, width() / WARP};
+    }
+    FN int lane_of_warp() const
+    {
+        return lane() % WARP;
     }
 };
 

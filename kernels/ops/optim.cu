@@ -82,73 +82,174 @@ KERNEL adamw_step(blk b, T *p, acc<T> *m, acc<T> *v, const T *g, int64_t n,
     }
 }
 
-/* The mean and the mean of squares behind a step. */
-template <class T> struct moments {
-    acc<T> m, v;
-    FN moments(uint8_t m_code, uint8_t v_code, float m_most, float v_most,
-               const float *map, T g, const adamw_scalars<acc<T>> &a)
+/* Codes of W neighbours. */
+template <int W> struct alignas(W) codes_raw {
+    uint8_t e[W];
+    FN int at(int k) const
     {
-        const acc<T> d = (acc<T>)g * a.grad_scale;
-        m = (acc<T>)map[m_code] * (acc<T>)m_most * a.beta1 + d * a.grow1;
-        v = (acc<T>)map[STATE8_CODES + v_code] * (acc<T>)v_most * a.beta2 +
-            d * d * a.grow2;
+        if constexpr (W % 4 != 0)
+            return e[k];
+        uint32_t word; /* nvcc takes a byte out of 16 bits, and these first */
+        memcpy(&word, e + k / 4 * 4, sizeof(word));
+        return (int)(word >> k % 4 * 8 & 255);
+    }
+};
+template <int W> FN codes_raw<W> load_codes(const uint8_t *p)
+{
+    codes_raw<W> r;
+#ifdef EXEC_CUDA
+    r = *reinterpret_cast<const codes_raw<W> *>(p);
+#else
+    memcpy(&r, p, W); /* its address may be odd */
+#endif
+    return r;
+}
+template <int W> FN void store_codes(uint8_t *p, const codes_raw<W> &r)
+{
+#ifdef EXEC_CUDA
+    store_raw(p, r);
+#else
+    memcpy(p, &r, W);
+#endif
+}
+
+/* The walk of state8_find() on addresses of 32 bits, four instructions a level:
+ * the children of the node at `at` are at 2 at - base, and one value behind.
+ * Where memory is not shared addresses begin with the tree. */
+struct codes_tree {
+    const float *tree;
+    uint32_t base;
+    FN codes_tree(const float *tree) : tree(tree), base(0)
+    {
+#ifdef __CUDACC__
+        base = (uint32_t)__cvta_generic_to_shared(tree);
+#endif
+    }
+    FN float value(uint32_t at) const
+    {
+#ifdef __CUDACC__
+        return *(const float *)__cvta_shared_to_generic(at);
+#else
+        return tree[at / sizeof(float)];
+#endif
+    }
+    FN uint8_t find(float x) const
+    {
+        const uint32_t one = sizeof(float), left = 0u - base;
+        uint32_t at = base + one;
+        UNROLL for (int level = 0; level < STATE8_BITS; level++) at =
+            at + at + (value(at) < x ? left + one : left);
+        return (uint8_t)((at - base) / one);
     }
 };
 
-/* Lanes share a block of the state. They make its moments twice: for the
- * largest of them, and when that is known for the codes. The maps and what is
- * between their codes are in shared memory: a code takes eight look-ups, of
- * which each waits for the one before. */
-template <class T>
-KERNEL adamw8_step(blk b, single<T> p, single<uint8_t> m, single<uint8_t> v,
-                   single<float> m_most, single<float> v_most,
-                   single<const T> g, single<const float> map, int64_t n,
-                   adamw_scalars<acc<T>> a)
+/* What a step of adamw8bit reads and writes, and on a GPU in shared memory, its
+ * maps and their trees (state8.h). */
+template <class T> struct adamw8_state {
+    T *p;
+    const T *g;
+    uint8_t *m, *v;
+    single<float> m_most, v_most;
+    int64_t n;
+};
+struct adamw8_maps {
+    const float *map, *tree; /* of m; that of v is behind it */
+};
+
+/* A warp processes a block of the state: a lane has a few times W neighbours,
+ * whose moments stay in registers until the block's largest are known. W = 1
+ * also ends within a block. */
+template <class T, int W>
+FN void adamw8_block(blk b, const adamw8_state<T> &x, const adamw8_maps &maps,
+                     int64_t k, const adamw_scalars<acc<T>> &a)
 {
     typedef acc<T> A;
+    typedef vec<A, W> V;
+    enum { NEXT = blk::WARP * W, TIMES = STATE8_BLOCK / NEXT };
+    const int64_t lo = k * STATE8_BLOCK + b.lane_of_warp() * W;
+    const bool is_first = b.lane_of_warp() == 0;
+    /* Only the lane that writes them later reads them. */
+    const A m_was = (A)b.warp_first(is_first ? x.m_most.at[k] : 0);
+    const A v_was = (A)b.warp_first(is_first ? x.v_most.at[k] : 0);
+    A m[TIMES][W], v[TIMES][W], m_now = 0, v_now = 0;
+
+    UNROLL_HELD for (int t = 0; t < TIMES; t++)
+    {
+        const int64_t i = lo + t * NEXT;
+        if (W == 1 && i >= x.n)
+            continue;
+        const codes_raw<W> was_m = load_codes<W>(x.m + i);
+        const codes_raw<W> was_v = load_codes<W>(x.v + i);
+        const V g = V::load(x.g + i);
+        EACH
+        {
+            const A d = g.v[k] * a.grad_scale;
+            const A mk =
+                (A)maps.map[was_m.at(k)] * m_was * a.beta1 + d * a.grow1;
+            const A vk =
+                (A)maps.map[STATE8_CODES + was_v.at(k)] * v_was * a.beta2 +
+                d * d * a.grow2;
+            const A size = (A)fabs(mk);
+            m_now = size > m_now ? size : m_now;
+            v_now = vk > v_now ? vk : v_now;
+            m[t][k] = mk;
+            v[t][k] = vk;
+        }
+    }
+    m_now = b.warp_max(m_now);
+    v_now = b.warp_max(v_now);
+    const float m_scale = state8_scale((float)m_now);
+    const float v_scale = state8_scale((float)v_now);
+    const codes_tree m_tree(maps.tree), v_tree(maps.tree + STATE8_CODES);
+    UNROLL_HELD for (int t = 0; t < TIMES; t++)
+    {
+        const int64_t i = lo + t * NEXT;
+        if (W == 1 && i >= x.n)
+            continue;
+        codes_raw<W> m_code, v_code;
+        V p = V::load(x.p + i);
+        EACH
+        {
+            const A step =
+                m[t][k] * a.rate / ((A)sqrt(v[t][k]) * a.root + a.eps);
+            p.v[k] = p.v[k] * a.shrink - step;
+        }
+        p.store(x.p + i);
+        EACH
+        {
+            m_code.e[k] = m_tree.find((float)m[t][k] * m_scale);
+            v_code.e[k] = v_tree.find((float)v[t][k] * v_scale);
+        }
+        store_codes(x.m + i, m_code);
+        store_codes(x.v + i, v_code);
+    }
+    if (is_first) {
+        x.m_most.at[k] = (float)m_now;
+        x.v_most.at[k] = (float)v_now;
+    }
+}
+
+/* Blocks of the state from `first` on. The maps are in shared memory: a code
+ * takes eight look-ups, and each waits for the one before. */
+template <class T, int W>
+KERNEL adamw8_step(blk b, T *p, const T *g, uint8_t *m, uint8_t *v,
+                   single<float> m_most, single<float> v_most,
+                   single<const float> map, int64_t first, int64_t n,
+                   adamw_scalars<acc<T>> a)
+{
     SHARED(float, codes, 2 * STATE8_CODES);
-    SHARED(float, middles, 2 * STATE8_CODES);
+    SHARED(float, trees, 2 * STATE8_CODES);
+    const adamw8_state<T> x = {p, g, m, v, m_most, v_most, n};
 
     a.look();
     for (int64_t i : b.lanes(2 * STATE8_CODES)) {
+        const int node = (int)i % STATE8_CODES;
         codes[i] = map.at[i];
-        if (i % STATE8_CODES < STATE8_CODES - 1)
-            middles[i] = state8_middle(map.at, i);
+        trees[i] = node > 0 ? state8_node(map.at + i - node, node) : 0;
     }
     b.sync(); /* the maps are there */
-    for (int64_t k : b.share(state8_blocks(n))) {
-        const int64_t lo = k * STATE8_BLOCK;
-        const int64_t left = n - lo;
-        const int64_t len = left < STATE8_BLOCK ? left : (int64_t)STATE8_BLOCK;
-        const float m_was = m_most.at[k], v_was = v_most.at[k];
-        A m_now = 0, v_now = 0;
-        for (int64_t j : b.lanes(len)) {
-            const int64_t i = lo + j;
-            const moments<T> now(m.at[i], v.at[i], m_was, v_was, codes,
-                                 g.at[i], a);
-            const A size = now.m < 0 ? -now.m : now.m;
-            m_now = size > m_now ? size : m_now;
-            v_now = now.v > v_now ? now.v : v_now;
-        }
-        m_now = b.max(m_now);
-        v_now = b.max(v_now);
-        const float m_scale = state8_scale((float)m_now);
-        const float v_scale = state8_scale((float)v_now);
-        for (int64_t j : b.lanes(len)) {
-            const int64_t i = lo + j;
-            const moments<T> now(m.at[i], v.at[i], m_was, v_was, codes,
-                                 g.at[i], a);
-            const A step = now.m * a.rate / ((A)sqrt(now.v) * a.root + a.eps);
-            p.at[i] = (T)((A)p.at[i] * a.shrink - step);
-            m.at[i] = state8_find(middles, (float)now.m * m_scale);
-            v.at[i] =
-                state8_find(middles + STATE8_CODES, (float)now.v * v_scale);
-        }
-        if (b.lane() == 0) {
-            m_most.at[k] = (float)m_now;
-            v_most.at[k] = (float)v_now;
-        }
-    }
+    for (int64_t k : b.warps(state8_blocks(n) - first))
+        adamw8_block<T, W>(b, x, {codes, trees}, first + k, a);
 }
 
 template <class A> struct rmsprop_scalars {
@@ -271,20 +372,25 @@ int adamw_check(int64_t n, const struct adamw_args *a, struct error *err)
                      (long long)a->step);
 }
 
+/* Blocks that are whole in vectors, a last one that is not value by value. */
 template <class T>
 int adamw8(struct device *d, void *p, uint8_t *m, uint8_t *v, float *m_most,
            float *v_most, const void *g, const float *map, int64_t n,
            const struct adamw_args *a, struct error *err)
 {
-    const int64_t parts = n > 0 ? (n + STATE8_BLOCK - 1) / STATE8_BLOCK : 0;
+    const int64_t whole = n / STATE8_BLOCK, all = n - n % STATE8_BLOCK;
+    const single<float> ms = {m_most}, vs = {v_most};
+    const single<const float> maps = {map};
 
     if (adamw_check(n, a, err) < 0)
         return -1;
-    launch(d, blocks(d, parts * STATE8_BLOCK, parts), adamw8_step<T>,
-           single<T>{(T *)p}, single<uint8_t>{m}, single<uint8_t>{v},
-           single<float>{m_most}, single<float>{v_most},
-           single<const T>{(const T *)g}, single<const float>{map}, n,
-           adamw_scalars_of<acc<T>>(a));
+    const adamw_scalars<acc<T>> s = adamw_scalars_of<acc<T>>(a);
+    if (whole > 0)
+        LAUNCH_FLAT(blocks(d, all, whole), adamw8_step, (T *)p, (const T *)g, m,
+                    v, ms, vs, maps, (int64_t)0, all, s);
+    if (n > all)
+        launch(d, 1, adamw8_step<T, 1>, (T *)p, (const T *)g, m, v, ms, vs,
+               maps, whole, n, s);
     return finish(d, "adamw8", err);
 }
 

@@ -16,7 +16,7 @@
 #define STATE8_FN static inline
 #endif
 
-enum { STATE8_BLOCK = 256, STATE8_CODES = 256 };
+enum { STATE8_BLOCK = 256, STATE8_BITS = 8, STATE8_CODES = 1 << STATE8_BITS };
 
 STATE8_FN int64_t state8_blocks(int64_t n)
 {
@@ -43,14 +43,27 @@ STATE8_FN uint8_t state8_code(const float *map, float x)
     return (uint8_t)low;
 }
 
-/* The same from the middles: how many are below x, by halves, without a branch.
- * in  middle  those of a map, STATE8_CODES - 1;  x  of -1..1 */
-STATE8_FN uint8_t state8_find(const float *middle, float x)
+/* The middles as a tree: node 1 is the one between halves of the codes, and
+ * below node i are 2 i and 2 i + 1. The nodes of a level are neighbours, so
+ * that lanes which look up different ones of them meet in few banks of shared
+ * memory. in  node  of 1..STATE8_CODES - 1 */
+STATE8_FN float state8_node(const float *map, int node)
 {
-    int low = 0;
-    for (int half = STATE8_CODES / 2; half > 0; half /= 2)
-        low += middle[low + half - 1] < x ? half : 0;
-    return (uint8_t)low;
+    int first = 1; /* of the level */
+    while (2 * first <= node)
+        first *= 2;
+    const int apart = STATE8_CODES / first;
+    return state8_middle(map, (node - first) * apart + apart / 2 - 1);
+}
+
+/* The same code from the tree, without a branch: how many middles are below x.
+ * in  tree  [STATE8_CODES]: node i at i;  x  of -1..1 */
+STATE8_FN uint8_t state8_find(const float *tree, float x)
+{
+    int node = 1;
+    for (int level = 0; level < STATE8_BITS; level++)
+        node = 2 * node + (tree[node] < x);
+    return (uint8_t)(node - STATE8_CODES);
 }
 
 /* What the values of a block are multiplied by, so that they are -1..1. */

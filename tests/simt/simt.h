@@ -112,6 +112,16 @@ extern void (*simt_on_shared)(const void *p, size_t bytes);
 /* SIMT_OK, or what was wrong with the kernel. */
 int simt_run(unsigned grid, unsigned lanes, void (*lane)(void *arg), void *arg);
 
+template <class V> static inline V __shfl_sync(unsigned, V v, int from)
+{
+    V r;
+    const void *p =
+        simt_exchange(&v, sizeof(v), threadIdx.x / 32 * 32 + (unsigned)from);
+
+    memcpy(&r, p, sizeof(r));
+    return r;
+}
+
 template <class V> static inline V __shfl_xor_sync(unsigned, V v, int mask)
 {
     V r;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "kernels/ops/state8.h"
 #include "tests/tap.h"
 #include "tests/unit/kernels/contract/bed.h"
 
@@ -185,6 +186,75 @@ static void adamw8_one(struct bed *b, int64_t n)
     tensor_drop(&g);
 }
 
+/* All moments are exact, in every type, and so are the codes: the map of m has
+ * steps of 1/128, that of v of 1/256; means of halves; gradients of eighths,
+ * -2..2, of which one makes the largest of its block what the scale is exact
+ * for. Weights begin `off` values behind an aligned address. */
+static void adamw8_exact(struct bed *b, int64_t n, int64_t off)
+{
+    const struct adamw_args a = {
+        .beta1 = 0.5, .beta2 = 0.5, .eps = 1, .grad_scale = 1, .step = 1};
+    const int64_t blocks = state8_blocks(n);
+    const size_t beside = (size_t)off * dtype_bytes(b->dt);
+    struct tensor p = tensor_make(b, n + off, -1, 1);
+    struct tensor g = tensor_ints(b, n, -16, 16);
+    float map[2][STATE8_CODES], most[2][200] = {{0}};
+    uint8_t *codes[2];
+    void *at[2], *most_at[2], *map_at = NULL;
+    int64_t wrong[2] = {0}, wrong_most = 0;
+
+    for (int i = 0; i < STATE8_CODES; i++) {
+        map[0][i] = (float)(i - 128) / 128;
+        map[1][i] = (float)i / 256;
+    }
+    for (int64_t i = 0; i < n; i++)
+        g.v[i] = i % STATE8_BLOCK == i / STATE8_BLOCK ? 4 : g.v[i] / 8;
+    tensor_push(&g);
+    must(b->d->ops->alloc(b->d, sizeof(map), &map_at, ERR));
+    must(b->d->ops->to_device(b->d, map_at, map, sizeof(map), ERR));
+    for (int s = 0; s < 2; s++) {
+        codes[s] = malloc((size_t)n + 1);
+        for (int64_t i = 0; i < n; i++)
+            codes[s][i] = i % STATE8_BLOCK == i / STATE8_BLOCK
+                              ? s == 0 ? 128 : 0
+                              : (uint8_t)bed_uniform(b, 0, 256);
+        for (int64_t k = 0; k < blocks; k++)
+            most[s][k] = 1;
+        must(b->d->ops->alloc(b->d, (size_t)n + 1, &at[s], ERR));
+        must(b->d->ops->alloc(b->d, sizeof(most[s]), &most_at[s], ERR));
+        must(b->d->ops->to_device(b->d, at[s], codes[s], (size_t)n, ERR));
+        must(b->d->ops->to_device(b->d, most_at[s], most[s], sizeof(most[s]),
+                                  ERR));
+        must(b->d->ops->sync(b->d, ERR));
+    }
+    must(b->d->ops->adamw8(b->d, b->dt, (char *)p.p + beside, at[0], at[1],
+                           most_at[0], most_at[1], g.p, map_at, n, &a, ERR));
+    for (int s = 0; s < 2; s++) {
+        uint8_t *is = malloc((size_t)n + 1);
+        must(b->d->ops->to_host(b->d, is, at[s], (size_t)n, ERR));
+        must(b->d->ops->to_host(b->d, most[s], most_at[s], sizeof(most[s]),
+                                ERR));
+        for (int64_t i = 0; i < n; i++) {
+            const double g2 = s == 0 ? g.v[i] : g.v[i] * g.v[i];
+            const double now = (map[s][codes[s][i]] + g2) / 2;
+            const float largest = s == 0 ? 2 : 8;
+            wrong_most += most[s][i / STATE8_BLOCK] != largest;
+            wrong[s] += is[i] != state8_code(map[s], (float)now / largest);
+        }
+        free(is);
+        free(codes[s]);
+        b->d->ops->release(b->d, at[s]);
+        b->d->ops->release(b->d, most_at[s]);
+    }
+    ok(wrong[0] == 0 && wrong[1] == 0,
+       "adamw8: %lld and %lld codes of %lld are not the exact ones",
+       (long long)wrong[0], (long long)wrong[1], (long long)n);
+    is_int(wrong_most, 0, "adamw8: the largest of each block");
+    b->d->ops->release(b->d, map_at);
+    tensor_drop(&p);
+    tensor_drop(&g);
+}
+
 static void rmsprop_one(struct bed *b, int64_t n, double momentum,
                         bool centered)
 {
@@ -310,6 +380,10 @@ void contract_optim(struct bed *b)
     adamw_one(b, big);
     adamw8_one(b, 1);
     adamw8_one(b, big);
+    adamw8_exact(b, 1, 0);
+    adamw8_exact(b, 300, 0);
+    adamw8_exact(b, 600, 1);
+    adamw8_exact(b, (int64_t)9 * STATE8_BLOCK, 0);
     rmsprop_one(b, 1, 0, false);
     rmsprop_one(b, 13, 0.9, false);
     rmsprop_one(b, big, 0.9, true);

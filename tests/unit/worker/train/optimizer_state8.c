@@ -64,23 +64,24 @@ static void test_codes(const struct golden *g, int which, const float *map)
  * between them, and beyond the map. */
 static void test_find(int which, const float *map)
 {
-    float middle[STATE8_CODES - 1];
+    float tree[STATE8_CODES] = {0};
     int wrong = 0;
-    for (int i = 0; i < STATE8_CODES - 1; i++)
-        middle[i] = state8_middle(map, i);
+    for (int i = 1; i < STATE8_CODES; i++)
+        tree[i] = state8_node(map, i);
     for (int i = 0; i < STATE8_CODES - 1; i++) {
-        const float x[] = {middle[i],
-                           nextafterf(middle[i], -2),
-                           nextafterf(middle[i], 2),
+        const float middle = state8_middle(map, i);
+        const float x[] = {middle,
+                           nextafterf(middle, -2),
+                           nextafterf(middle, 2),
                            map[i],
                            map[i + 1],
                            -2,
                            2,
                            NAN};
         for (size_t k = 0; k < sizeof(x) / sizeof(x[0]); k++)
-            wrong += state8_find(middle, x[k]) != state8_code(map, x[k]);
+            wrong += state8_find(tree, x[k]) != state8_code(map, x[k]);
     }
-    ok(wrong == 0, "codes of the %s map, found by halves: %d differ",
+    ok(wrong == 0, "codes of the %s map, found in a tree: %d differ",
        names[which], wrong);
 }
 
