@@ -85,10 +85,29 @@ KERNEL drop(blk b, T *y, const T *x, int64_t n, uint64_t threshold,
     for (int64_t g : b.each(counters + 1)) {
         philox_words r = philox(key, first + (uint64_t)g);
         int64_t i = (int64_t)((first + (uint64_t)g) * 4 - offset);
-        UNROLL for (int k = 0; k < 4; k++)
-            if (i + k >= 0 && i + k < n)
-                y[i + k] =
-                    (T)(r.w[k] >= threshold ? (acc<T>)x[i + k] * scale : 0);
+        UNROLL for (int k = 0; k < 4; k++) if (i + k >= 0 && i + k < n)
+            y[i + k] = (T)(r.w[k] >= threshold ? (acc<T>)x[i + k] * scale : 0);
+    }
+}
+
+/* The same in vectors: each begins with a counter, the one at x with `first`.
+ */
+template <class T, int W>
+KERNEL drop_vectors(blk b, T *y, const T *x, int64_t n, uint64_t threshold,
+                    acc<T> scale, const uint64_t *seed, uint64_t first)
+{
+    typedef vec<acc<T>, W> V;
+    const uint64_t key = *seed;
+
+    for (int64_t i : b.each(n, W)) {
+        V v = V::load(x + i, n - i);
+        UNROLL for (int j = 0; j < W; j += 4)
+        {
+            const philox_words r = philox(key, first + (uint64_t)(i + j) / 4);
+            UNROLL for (int k = 0; k < 4; k++) v.v[j + k] =
+                r.w[k] >= threshold ? v.v[j + k] * scale : 0;
+        }
+        v.store(y + i, n - i);
     }
 }
 
@@ -108,8 +127,8 @@ int bias_fwd(struct device *d, void *y, const void *bias, int64_t rows,
     if (rows < 0 || C < 1)
         return error_set(err, ERR_INVAL, "bias: rows %lld, C %d",
                          (long long)rows, (int)C);
-    LAUNCH_ROWS(C, blocks(d, rows * C, rows), add_bias, (T *)y,
-                (const T *)bias, rows, (int64_t)C);
+    LAUNCH_ROWS(C, blocks(d, rows * C, rows), add_bias, (T *)y, (const T *)bias,
+                rows, (int64_t)C);
     return finish(d, "bias", err);
 }
 
@@ -137,10 +156,18 @@ int dropout(struct device *d, void *y, const void *x, int64_t n, double p,
     if (n < 0 || !(p >= 0 && p < 1))
         return error_set(err, ERR_INVAL, "dropout: n %lld, p %g", (long long)n,
                          p);
-    if (n > 0)
+    constexpr int wide = sizeof(T) == 2 ? 8 : 4;
+    const bool fits =
+        offset % 4 == 0 &&
+        (bits_of((T *)y) | bits_of((const T *)x)) % VEC_BYTES == 0;
+    const uint64_t threshold = (uint64_t)ceil(p * 4294967296.0);
+    const acc<T> scale = (acc<T>)(1 / (1 - p));
+    if (fits)
+        launch(d, blocks(d, 4 * n, n), drop_vectors<T, wide>, (T *)y,
+               (const T *)x, n, threshold, scale, seed, offset / 4);
+    else if (n > 0)
         launch(d, blocks(d, 4 * n, n), drop<T>, (T *)y, (const T *)x, n,
-               (uint64_t)ceil(p * 4294967296.0), (acc<T>)(1 / (1 - p)), seed,
-               offset);
+               threshold, scale, seed, offset);
     return finish(d, "dropout", err);
 }
 

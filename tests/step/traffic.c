@@ -356,6 +356,7 @@ static const struct row {
     {"mean_fwd", ROLE_STREAM, in_out, in, BY_K},
     {"mean_bwd", ROLE_STREAM, in_out, in, BY_K},
     {"drop", ROLE_STREAM, in_twice, in, FLAT},
+    {"drop_vectors", ROLE_STREAM, in_twice, in, FLAT},
     {"add_bias", ROLE_STREAM, in_twice, in, BY_K},
     {"bias_sums", ROLE_STREAM, only_in, in, BY_K},
     {"softmax_loss", ROLE_STREAM, in_out, NULL, FLAT},
