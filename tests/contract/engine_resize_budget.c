@@ -2,6 +2,8 @@
  * making room for others does not keep the job from idle GPUs for long, and
  * what it has beyond that may be taken back. What has not begun is left alone.
  */
+#include <math.h>
+
 #include "tests/contract/engine_play.h"
 
 static struct error err;
@@ -99,6 +101,51 @@ static void test_not_begun(void)
     world_clear(&w);
 }
 
+/* A resize that waits for hours in the queue of a cluster. */
+static void test_long_start(void)
+{
+    const struct world_script s = {
+        .nodes = 1,
+        .gpus_per_node = 4,
+        .policy = &wishing,
+        .goodput = {.interval_s = 60,
+                    .min_runtime_s = 20,
+                    .max_resizes_per_hour = 3,
+                    .horizon_s = 1800},
+        .resize_patience_s = 1e6,
+        .jobs = {{.gpus = 1,
+                  .gpus_max = 4,
+                  .attempts = {{.run_s = 1e6},
+                               {.run_s = 1e6, .wait_s = 20000},
+                               {.run_s = 1e6}}}},
+        .acts = {{.job = 0}},
+        .n_acts = 1,
+    };
+
+    world_init(&w, &s);
+    if (!world_start(&w))
+        abort();
+    play(30);
+    wished = 4;
+    for (int i = 0; i < 20; i++) {
+        (void)!engine_prioritise(w.engine, w.ids[0], 1000, i % 2, &err);
+        play(at() + 1);
+    }
+    wished = -1;
+    play(20500);
+    ok(job_of()->gpus == 4 && !isnan(job_of()->run_s), "it has run since then");
+    double began_s = at();
+    play(began_s + 1000);
+    wished = 2;
+    ok(engine_explain(w.engine, nothing, NULL, &err) < 0 &&
+           strstr(err.msg, "has not paid for its start"),
+       "it pays for its start: %s", err.msg);
+    wished = -1;
+    play(began_s + 1801);
+    ok(may_become(2), "  for no longer than the horizon");
+    world_clear(&w);
+}
+
 int main(void)
 {
     const struct world_script s = {
@@ -149,5 +196,6 @@ int main(void)
     ok(!may_become(4), "  as many as before");
     play_out("k0:COMPLETED/0/9[111111111]");
     test_not_begun();
+    test_long_start();
     return tap_done();
 }

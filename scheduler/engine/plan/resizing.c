@@ -91,16 +91,21 @@ static double start_took_s(const struct job_record *rec, double mean_s)
     return fmax(fmax(own_s, resize_s), mean_s); /* those that are not NAN */
 }
 
-/* When the attempt has computed for as long. Each size that is left earlier
- * takes more from the job than it gives. */
+/* When the attempt has computed for as long, at most the horizon: a start that
+ * waited for hours in the queue of a cluster says little of the next one. Each
+ * size that is left earlier takes more from the job than it gives. */
 static double paid_s(const struct engine *e, const struct job_record *rec,
                      double mean_s)
 {
     const struct job *job = &rec->job;
+    const struct policy_goodput *p = &e->parts.conf->goodput;
     double began_s = eng_start_of(rec, eng_now(e)) + job->run_s - job->start_s;
+    double most_s =
+        p->horizon_s > 0 ? p->horizon_s : policy_goodput_default.horizon_s;
 
-    return isnan(job->run_s) ? (double)INFINITY
-                             : began_s + fmax(0, start_took_s(rec, mean_s));
+    if (isnan(job->run_s))
+        return INFINITY;
+    return began_s + fmin(fmax(0, start_took_s(rec, mean_s)), most_s);
 }
 
 void eng_view_resize(const struct engine *e, const struct job_record *rec,
