@@ -33,10 +33,10 @@ int sim_args_option(void *arg, const struct opt *o, const char *value,
 int sim_args_check(const struct sim_args *a, int n_operands,
                    struct error *err) MUST_CHECK;
 
-/* ---- sweep.c ------------------------------------------------------------- */
+/* ---- policy_sweep.c ------------------------------------------------------ */
 /* --sweep: makes the policies of its values from the only --policy.
  * err  ERR_USAGE */
-int sweep_expand(struct sim_args *a, struct error *err) MUST_CHECK;
+int policy_sweep_expand(struct sim_args *a, struct error *err) MUST_CHECK;
 
 /* "csv:FILE". out  ret_file  borrowed. err  ERR_USAGE lists the formats */
 int sim_args_trace(const char *text, enum trace_format *ret,

@@ -10,7 +10,6 @@
 #include "jobs/conf/conf.h"
 #include "scheduler/sim/args.h"
 #include "scheduler/sim/elastic.h"
-#include "scheduler/sim/fit_jobs.h"
 #include "scheduler/sim/output/gantt_svg.h"
 #include "scheduler/sim/output/run_figures.h"
 #include "scheduler/sim/replay.h"
@@ -148,7 +147,7 @@ static int fit_recorded(struct simulation *s, enum trace_format f,
 {
     if (f != TRACE_SACCT && f != TRACE_SWF)
         return 0;
-    fit_jobs(&s->cluster, &s->trace);
+    sim_cluster_fit_jobs(&s->cluster, &s->trace);
     return s->trace.n > 0
                ? 0
                : error_set(err, ERR_INVAL,
@@ -450,7 +449,8 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
     struct simulation s = {.args = arg};
 
     (void)words;
-    if (sim_args_check(s.args, n, err) < 0 || sweep_expand(s.args, err) < 0)
+    if (sim_args_check(s.args, n, err) < 0 ||
+        policy_sweep_expand(s.args, err) < 0)
         return -1;
     if (s.args->check)
         return self_check(s.args, err);

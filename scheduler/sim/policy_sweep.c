@@ -1,4 +1,5 @@
-/* sweep.c - --sweep KEY=VALUE,...: one policy once for each value of a key. */
+/* policy_sweep.c - --sweep KEY=VALUE,...: one policy once for each value of a
+ * key. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@ static int bad(const char *text, struct error *err)
                      text, SIM_POLICIES_MAX);
 }
 
-int sweep_expand(struct sim_args *a, struct error *err)
+int policy_sweep_expand(struct sim_args *a, struct error *err)
 {
     const char *policy = a->policies[0];
     const char *equals = a->sweep ? strchr(a->sweep, '=') : NULL;

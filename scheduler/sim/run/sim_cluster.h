@@ -31,4 +31,9 @@ const struct sim_group *sim_cluster_group(const struct sim_cluster *c,
  * first group that holds them. nodes 0: they fit nowhere. */
 struct speed_place sim_cluster_fit(const struct sim_cluster *c, int32_t gpus);
 
+/* A job whose GPUs no nodes share evenly gets the next larger size that some
+ * do: mgpu gives each node of a job the same number. A job that is larger than
+ * the cluster leaves the trace. Both are counted in t->left_out. */
+void sim_cluster_fit_jobs(const struct sim_cluster *c, struct sim_trace *t);
+
 #endif

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "scheduler/sim/elastic.h"
-#include "scheduler/sim/fit_jobs.h"
+#include "scheduler/sim/run/sim_cluster.h"
 #include "scheduler/sim/trace/scaling_law.h"
 #include "scheduler/sim/trace/slurm_nodes.h"
 #include "tests/tap.h"
@@ -196,7 +196,7 @@ static void test_fit(void)
         if (sim_trace_add(&t, &job, &err) < 0)
             (void)printf("Bail out! %s\n", err.msg);
     }
-    fit_jobs(&c, &t);
+    sim_cluster_fit_jobs(&c, &t);
     is_int((long long)t.n, ROWS - 1, "one is larger than the cluster");
     for (size_t i = 0; i < t.n && i < ROWS; i++)
         ok(t.jobs[i].gpus_max == rows[i].fits &&
