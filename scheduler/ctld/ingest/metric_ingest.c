@@ -198,6 +198,7 @@ int metric_ingest_store(struct store *s, uint64_t job, int32_t attempt,
 {
     struct rows *r = malloc(sizeof(*r));
     struct ingest_count count = {0};
+    const size_t n_shares = io->shares ? io->shares->n : 0;
     int rc = 0;
     if (!r)
         return error_set(err, ERR_NOMEM, "metric rows");
@@ -215,14 +216,14 @@ int metric_ingest_store(struct store *s, uint64_t job, int32_t attempt,
         count.iteration = highest(r->row + r->n, got, count.iteration);
         for (size_t i = 0; io->times && i < got; i++)
             teach_times_add(io->times, &r->row[r->n + i]);
-        for (size_t i = 0; io->shares && i < got; i++)
-            sol_counts_note(io->shares, &r->row[r->n + i]);
+        for (size_t i = 0; rc == 0 && io->shares && i < got; i++)
+            rc = sol_counts_note(io->shares, &r->row[r->n + i], err);
         got = drop_totals(r->row + r->n, got);
         size_t kept = keep_wanted(names, r->row + r->n, got);
         count.unwanted += got - kept;
         r->n += kept;
         at += n + 1;
-        if (r->n >= ROWS_PER_CALL)
+        if (rc == 0 && r->n >= ROWS_PER_CALL)
             rc = flush(s, job, attempt, r, &count, err);
     }
     if (rc == 0)
@@ -235,6 +236,8 @@ int metric_ingest_store(struct store *s, uint64_t job, int32_t attempt,
         io->unwanted += count.unwanted;
         if (count.iteration > io->iteration)
             io->iteration = count.iteration;
+    } else if (io->shares) {
+        io->shares->n = n_shares; /* they come again */
     }
     return rc;
 }
@@ -271,6 +274,7 @@ static void batch_run(struct task *t)
 static void batch_free(struct batch *b)
 {
     metric_name_limit_unref(b->names);
+    sol_shares_clear(&b->shares);
     free(b->text);
     free(b);
 }

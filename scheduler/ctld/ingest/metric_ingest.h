@@ -25,7 +25,7 @@ struct ingest_count {
     int64_t iteration;             /* the highest; 0: there is none */
     struct iteration_times *times; /* for the rows of rank 0; NULL: not
                                       wanted */
-    struct sol_shares *shares;     /* the same */
+    struct sol_shares *shares;     /* the same; none of what was not stored */
 };
 /* Stores one batch of lines as rows, and adds to *io. Called on the writer's
  * thread. */

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "jobs/base/error.h"
 #include "jobs/wire/metric_rows.h"
 
 enum { SOL_BUCKETS = 11 };
@@ -16,18 +17,20 @@ struct sol_counts {
 };
 extern const double sol_counts_bounds[SOL_BUCKETS - 1];
 
-/* The shares in one batch of rows, the first of them. */
-enum { SOL_MOST = 1024 };
+/* The shares in rows that are being stored. Cleared by sol_shares_clear(). */
 struct sol_shares {
-    size_t n;
-    struct {
+    size_t n, cap;
+    struct sol_share {
         int64_t iteration;
         double share;
-    } at[SOL_MOST];
+    } * at; /* owned */
 };
+void sol_shares_clear(struct sol_shares *s);
 
-/* Notes the row if it is rank 0's `sol` of an iteration. */
-void sol_counts_note(struct sol_shares *io, const struct metric_row *m);
+/* Notes the row if it is rank 0's `sol` of an iteration.
+ * err  ERR_NOMEM */
+int sol_counts_note(struct sol_shares *io, const struct metric_row *m,
+                    struct error *err) MUST_CHECK;
 
 /* On the loop: counts each iteration of an attempt once. A program may call
  * something else `sol`: a command's are not counted. */

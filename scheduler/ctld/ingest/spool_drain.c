@@ -37,6 +37,7 @@
 #include "scheduler/ctld/ingest/attempt_progress.h"
 #include "scheduler/ctld/ingest/metric_ingest.h"
 #include "scheduler/ctld/ingest/metric_name_limit.h"
+#include "scheduler/ctld/ingest/sol_counts.h"
 #include "scheduler/ctld/ingest/worker_report.h"
 #include "scheduler/ctld/loop/step_request.h"
 
@@ -76,6 +77,7 @@ struct drain {
     bool has_progress;
     struct attempt_progress progress;
     struct ingest_count count;
+    struct sol_shares shares;
     int rc;
     struct error err;
 };
@@ -165,6 +167,7 @@ static int drain_piece(struct drain *d, char *buf, bool *ret_all,
         end = buf + n - 1; /* one endless line: dropped piece by piece */
     size_t len = end ? (size_t)(end - buf) + 1 : 0;
     bool hole = len > 0 && is_hole(buf, len);
+    d->count.shares = rank == 0 ? &d->shares : NULL;
     if (len > 0 && !hole &&
         metric_ingest_store(d->c->parts.store, d->job, d->attempt, rank,
                             d->names, buf, len, &d->count, err) < 0)
@@ -241,6 +244,7 @@ static void drain_run(struct task *t)
 static void drain_free(struct drain *d)
 {
     metric_name_limit_unref(d->names);
+    sol_shares_clear(&d->shares);
     free(d->acked);
     free(d);
 }
@@ -279,8 +283,10 @@ static void drain_done(struct task *t)
         i->has_progress = true;
         i->progress = d->progress;
     }
-    if (i)
-        i->at = d->at; /* also of a try that failed: so much is stored */
+    if (i) { /* also of a try that failed: so much is stored */
+        i->at = d->at;
+        sol_counts_add(c, i, &d->shares);
+    }
     if (i && d->rc < 0)
         failed(c, i, &d->err);
     else if (i)
