@@ -10,17 +10,18 @@
 #include "jobs/base/error.h"
 
 #if HAVE_DNNL
-/* Opens it, the first time, on a processor with AVX2. Where it cannot be
- * opened, the log says so and OpenBLAS multiplies all. */
+/* Opens it, the first time, on a processor with AVX2, and lets it multiply a
+ * few matrices. Where it cannot be opened, fails or is wrong, the log says so
+ * and OpenBLAS multiplies all. */
 void gemm_dnnl_open(void);
-/* Whether it is open. */
+/* Whether it is open and right. */
 bool gemm_dnnl_is_open(void);
 /* C[m,n] = alpha * op(A) op(B) + beta * C of rows, in fp32; k > 0.
- * err  ERR_NOMEM */
+ * err  ERR_NOMEM; ERR_EXTERN it fails otherwise */
 int gemm_dnnl(bool ta, bool tb, int32_t m, int32_t n, int32_t k, float alpha,
               const float *A, int32_t lda, const float *B, int32_t ldb,
               float beta, float *C, int32_t ldc, struct error *err) MUST_CHECK;
-/* " and oneDNN 2.6.3 with AVX2", or why it is not open. */
+/* " and oneDNN 2.6.3 with AVX2", or why it is not used. */
 void gemm_dnnl_describe(char *buf, size_t cap);
 #endif
 

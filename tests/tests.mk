@@ -167,6 +167,9 @@ $(B)/tests/fake/%.so: tests/fake/%.c $(B)/flags
 $(B)/tests/unit/worker/profile/profile_cupti \
 $(B)/tests/unit/worker/profile/trace_ranges: | $(fakes)
 $(B)/tests/unit/kernels/blas_choice: | $(B)/tests/fake/openblas.so
+ifeq ($(DNNL),1)
+$(B)/tests/unit/kernels/gemm_narrow: | $(B)/tests/fake/dnnl.so
+endif
 # The n-th allocation of our own code fails, for every n.
 $(B)/tests/unit/jobs/nomem: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc \
     -Wl,--wrap=realloc,--wrap=strdup

@@ -3,12 +3,16 @@
  * which OpenBLAS computes.
  *
  *   gemm_narrow          all of it
- *   gemm_narrow show     what a device of the host multiplies with */
+ *   gemm_narrow show     what a device of the host multiplies with, and how
+ *   gemm_narrow mdwe     the same where memory may not become executable */
+#include <errno.h>
+#include <libgen.h>
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "kernels/blas_host.h"
@@ -18,14 +22,6 @@
 enum { GAP = 3, FILL = 99 }; /* between rows, and what is there */
 
 static struct device *d;
-
-static int show(void)
-{
-    char text[400];
-    blas_describe(text, sizeof(text));
-    (void)puts(text);
-    return 0;
-}
 
 /* Small integers: every sum is exact in fp32, in whichever order. */
 static float value(int64_t i)
@@ -42,6 +38,24 @@ static float *matrix(int32_t rows, int32_t ld)
     for (int64_t i = 0; i < n; i++)
         ret[i] = value(i);
     return ret;
+}
+
+/* One line of what multiplies, and one of a product that is narrow. */
+static int show(void)
+{
+    enum { M = 1030, N = 8, K = 16 };
+    struct error err = ERROR_INIT;
+    char text[400];
+    float *A = matrix(M, K), *B = matrix(K, N), *C = matrix(M, N);
+    blas_describe(text, sizeof(text));
+    (void)puts(text);
+    const int rc = d->ops->gemm(d, DT_F32, false, false, M, N, K, 1, A, K, B, N,
+                                0, C, N, &err);
+    (void)printf("code %d %s\n", rc < 0 ? (int)err.code : 0, err.msg);
+    free(A);
+    free(B);
+    free(C);
+    return 0;
 }
 
 struct factors {
@@ -121,42 +135,120 @@ static void test_shapes(void)
     test_shape(16, 16, 0, true, false);
 }
 
-/* What `show` prints with a library in `dir` before others. */
-static void shown(const char *dir, char *ret, size_t cap)
+/* What is printed with a library in `dir` before others: "LINE; LINE; ". */
+static void shown(const char *dir, const char *env, const char *how, char *ret,
+                  size_t cap)
 {
     char self[2048], command[5000];
     const ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
     self[n > 0 ? n : 0] = '\0';
     (void)snprintf(command, sizeof(command),
-                   "LD_LIBRARY_PATH='%s' '%s' show 2>&1", dir, self);
+                   "env LD_LIBRARY_PATH='%s' %s '%s' %s 2>&1", dir, env, self,
+                   how);
     FILE *f = popen(command, "re");
-    ret[0] = '\0';
-    if (f != NULL && fgets(ret, (int)cap, f) != NULL)
-        ret[strcspn(ret, "\n")] = '\0';
+    const size_t got = f != NULL ? fread(ret, 1, cap - 1, f) : 0;
+    ret[got] = '\0';
+    for (char *at = ret; (at = strchr(at, '\n')) != NULL;)
+        *at = ';';
     if (f != NULL)
         (void)pclose(f);
 }
 
-/* OpenBLAS multiplies all where oneDNN cannot be opened, and that is said. */
-static void test_broken(const char *text)
+enum { NAMES = 3 };
+static const char *const names[NAMES] = {"libdnnl.so.2", "libdnnl.so.3",
+                                         "libdnnl.so.3.6"};
+
+static void remove_names(const char *dir)
 {
-    char dir[] = "/tmp/mgpu-dnnl.XXXXXX", file[100], other[400];
-    const char *names[] = {"libdnnl.so.2", "libdnnl.so.3", "libdnnl.so.3.6"};
-    if (strstr(text, "oneDNN") == NULL || mkdtemp(dir) == NULL)
-        return;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    char file[100];
+    for (size_t i = 0; i < NAMES; i++) {
+        (void)snprintf(file, sizeof(file), "%s/%s", dir, names[i]);
+        (void)unlink(file);
+    }
+}
+
+/* OpenBLAS multiplies all where oneDNN cannot be opened, and that is said. */
+static void test_no_library(const char *dir)
+{
+    char file[100], text[1000];
+    for (size_t i = 0; i < NAMES; i++) {
         (void)snprintf(file, sizeof(file), "%s/%s", dir, names[i]);
         FILE *f = fopen(file, "we");
         ok(f != NULL && fputs("no library\n", f) >= 0 && fclose(f) == 0,
            "a file that is no library");
     }
-    shown(dir, other, sizeof(other));
-    ok(strstr(other, "(oneDNN cannot be opened: ") != NULL, "it says so: %s",
-       other);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    shown(dir, "", "show", text, sizeof(text));
+    ok(strstr(text, "(oneDNN cannot be opened: ") && strstr(text, "code 0 "),
+       "it says so: %s", text);
+    remove_names(dir);
+}
+
+/* Likewise where it opens, but fails or is wrong when it multiplies. */
+static void test_failing(const char *dir)
+{
+    static const struct {
+        const char *env, *say;
+        enum err_code code; /* of a product with oneDNN */
+        const char *why;    /* of that */
+    } table[] = {
+        {"", " and oneDNN 0.1.0 with AVX2;", 0, ""},
+        {"FAKE_DNNL=status=3", "(oneDNN 0.1.0 is not used: it cannot make its",
+         0, ""},
+        {"FAKE_DNNL=status=1", "(oneDNN 0.1.0 is not used: it has no memory)",
+         0, ""},
+        {"FAKE_DNNL=status=5", "(oneDNN 0.1.0 is not used: it fails)", 0, ""},
+        {"FAKE_DNNL=wrong", "(oneDNN 0.1.0 is not used: it multiplies wrongly)",
+         0, ""},
+        {"FAKE_DNNL=late=1", " and oneDNN 0.1.0 with AVX2;", ERR_NOMEM,
+         "oneDNN has no memory (1)"},
+        {"FAKE_DNNL=late=3", " and oneDNN 0.1.0 with AVX2;", ERR_EXTERN,
+         "oneDNN cannot make its code"},
+        {"FAKE_DNNL=late=5", " and oneDNN 0.1.0 with AVX2;", ERR_EXTERN,
+         "oneDNN fails (5)"},
+    };
+    char fake[2100], file[100], text[1000], code[30];
+    const ssize_t n = readlink("/proc/self/exe", fake, 2000);
+    fake[n > 0 ? n : 0] = '\0';
+    /* build/VARIANT/tests/unit/kernels/gemm_narrow */
+    char *tests = dirname(dirname(dirname(fake)));
+    (void)strcat(tests, "/fake/dnnl.so");
+    for (size_t i = 0; i < NAMES; i++) {
         (void)snprintf(file, sizeof(file), "%s/%s", dir, names[i]);
-        (void)unlink(file);
+        ok(symlink(tests, file) == 0, "the library");
     }
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        shown(dir, table[i].env, "show", text, sizeof(text));
+        (void)snprintf(code, sizeof(code), ";code %d ", (int)table[i].code);
+        ok(strstr(text, table[i].say) && strstr(text, code) &&
+               strstr(text, table[i].why),
+           "%s: it says \"%s\", code %d: %s", table[i].env, table[i].say,
+           (int)table[i].code, text);
+    }
+    remove_names(dir);
+}
+
+/* systemd's MemoryDenyWriteExecute=, and Linux's own. */
+static void test_mdwe(void)
+{
+    char text[1000];
+    shown("", "", "mdwe", text, sizeof(text));
+    if (strncmp(text, "no PR_SET_MDWE", 14) == 0)
+        tap_diag("left out, where memory may not become executable: %s", text);
+    else
+        ok(strstr(text, " is not used: it ") && strstr(text, ";code 0 "),
+           "OpenBLAS multiplies where memory may not become executable: %s",
+           text);
+}
+
+static void test_broken(void)
+{
+    char dir[] = "/tmp/mgpu-dnnl.XXXXXX", text[1000];
+    shown("", "", "show", text, sizeof(text));
+    if (strstr(text, "oneDNN") == NULL || !ok(mkdtemp(dir) != NULL, "a folder"))
+        return; /* the build or the processor is without it */
+    test_no_library(dir);
+    test_failing(dir);
+    test_mdwe();
     (void)rmdir(dir);
 }
 
@@ -183,15 +275,19 @@ static void test_team(void)
 
 int main(int argc, char **argv)
 {
+    enum { SET_MDWE = 65, REFUSE_EXEC_GAIN = 1 }; /* Linux 6.3 */
     char text[400];
+    if (argc > 1 && strcmp(argv[1], "mdwe") == 0 &&
+        prctl(SET_MDWE, REFUSE_EXEC_GAIN, 0, 0, 0) < 0)
+        return printf("no PR_SET_MDWE: %s\n", strerror(errno)) < 0;
     if (!make_device(1))
         return tap_done();
-    if (argc > 1 && strcmp(argv[1], "show") == 0)
+    if (argc > 1)
         return show();
     blas_describe(text, sizeof(text));
     ok(strncmp(text, "OpenBLAS ", 9) == 0, "%s", text);
     test_shapes();
-    test_broken(text);
+    test_broken();
     d->ops->destroy(d);
     test_team();
     return tap_done();
