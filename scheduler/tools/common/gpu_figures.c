@@ -125,6 +125,17 @@ static double limit_of(const json_t *iterations, struct values v)
     return took_s > 0 ? floor_s / took_s : NAN;
 }
 
+static struct values values_of(const json_t *reply, const char *member)
+{
+    const json_t *values = json_object_get(reply, member);
+    return (struct values){.rows = json_object_get(values, "rows"),
+                           .attempt = cells_column(values, "attempt"),
+                           .iteration = cells_column(values, "iteration"),
+                           .rank = cells_column(values, "rank"),
+                           .name = cells_column(values, "name"),
+                           .value = cells_column(values, "value")};
+}
+
 static int64_t batch_of(const struct values *v)
 {
     for (size_t i = json_array_size(v->rows); i-- > 0;) {
@@ -139,19 +150,16 @@ static int64_t batch_of(const struct values *v)
 struct gpu_figures gpu_figures_of(const json_t *reply, const json_t *iterations)
 {
     const json_t *job = json_object_get(reply, "job");
-    const json_t *values = json_object_get(reply, "values");
-    struct values v = {.rows = json_object_get(values, "rows"),
-                       .attempt = cells_column(values, "attempt"),
-                       .iteration = cells_column(values, "iteration"),
-                       .rank = cells_column(values, "rank"),
-                       .name = cells_column(values, "name"),
-                       .value = cells_column(values, "value")};
+    const struct values v = values_of(reply, "values");
+    const struct values first = values_of(reply, "first_values");
     struct gpu_figures ret = {
         .memory = memory_of(reply), .busy = busy_of(reply), .limit = NAN};
     /* A program may call something else so. */
     if (strcmp(field_str(job, "kind"), "command") != 0) {
         ret.limit = limit_of(iterations, v);
-        ret.batch_fits = batch_of(&v);
+        ret.batch_fits = batch_of(&first);
+        if (ret.batch_fits == 0)
+            ret.batch_fits = batch_of(&v);
     }
     return ret;
 }

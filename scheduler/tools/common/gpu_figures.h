@@ -17,7 +17,8 @@ struct gpu_figures {
 };
 
 /* in  reply       mgpu.job/1, with "profile", "events" and "values" if there
- *                 are any
+ *                 are any, and the first values of its attempt, which the
+ *                 others may lack, as "first_values"
  *     iterations  mgpu.iterations/1 */
 struct gpu_figures gpu_figures_of(const json_t *reply,
                                   const json_t *iterations);

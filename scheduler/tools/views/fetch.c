@@ -172,8 +172,28 @@ int fetch_profile(struct client *c, const struct fetch *f, const char *word,
 
 /* For --eff over several jobs, only the last rows and events of each. The
  * worker's final report is among the last events of a job. */
-enum { EFF_JOBS = 50, EFF_ROWS = 2000, EFF_EVENTS = 16 };
+enum { EFF_JOBS = 50, EFF_ROWS = 2000, EFF_EVENTS = 16, EFF_FIRST = 16 };
 enum { EFF_PART = 1000 }; /* jobs per request */
+
+/* The values without an iteration, which are its attempt's first: however many
+ * come behind them. */
+static int add_first_values(struct client *c, const char *word, json_t *reply,
+                            struct error *err)
+{
+    json_t *values = NULL;
+    const int64_t attempt =
+        field_int(json_object_get(reply, "job"), "attempt", 0);
+    if (attempt < 1)
+        return 0;
+    int rc =
+        client_get(c, &values, err,
+                   "/v1/jobs/%s/values?attempt=%" PRId64 "&rank=0&limit=%d",
+                   word, attempt, (int)EFF_FIRST);
+    if (rc == 0 && json_object_set(reply, "first_values", values) < 0)
+        rc = error_set(err, ERR_NOMEM, "reply");
+    json_decref(values);
+    return rc;
+}
 
 /* GPU and CPU usage are in the profile, if the job has one, in the events, and
  * in the values of a training; adds them to the job.
@@ -193,6 +213,8 @@ static int add_used(struct client *c, const char *word, const char *query,
                         word, (int)EFF_ROWS);
     if (rc == 0 && trains)
         rc = client_get(c, &values, err, "/v1/jobs/%s/values%s", word, query);
+    if (rc == 0 && trains)
+        rc = add_first_values(c, word, reply, err);
     if (rc == 0 &&
         ((events && json_object_set(reply, "events",
                                     json_object_get(events, "events")) < 0) ||

@@ -71,7 +71,8 @@ int show_scaling(const struct show_conf *s, const json_t *reply,
                  struct error *err) MUST_CHECK;
 /* mgpu.job/1, mgpu.iterations/1 and mgpu.scaling/1: how well the job used its
  * resources, and what to change. The job's "events", its "profile" as
- * mgpu.profile/1 and its "values" as mgpu.values/1 are used if present. */
+ * mgpu.profile/1 and its "values" and "first_values" as mgpu.values/1 are used
+ * if present. */
 int show_eff(const struct show_conf *s, const json_t *job,
              const json_t *iterations, const json_t *scaling,
              struct error *err) MUST_CHECK;

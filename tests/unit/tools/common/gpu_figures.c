@@ -64,6 +64,12 @@ static void test_limit(void)
        "the floor over the time, without warm-up: %g", g.limit);
     is_int(g.batch_fits, 8, "what fits, of the last attempt");
     ok(isnan(g.memory) && isnan(g.busy), "nothing else is known");
+    (void)json_object_set_new(
+        reply, "first_values",
+        load("{\"columns\":[\"attempt\",\"rank\",\"iteration\",\"name\","
+             "\"value\"],\"rows\":[[3,0,null,\"batch_fits\",16.0]]}"));
+    g = gpu_figures_of(reply, its);
+    is_int(g.batch_fits, 16, "by the first values, where the others lack it");
     json_decref(reply);
     json_decref(its);
     reply = reply_of("command", &its);
