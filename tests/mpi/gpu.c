@@ -403,10 +403,10 @@ static void test_none(struct comm *c, const struct job_spec *spec)
 }
 
 /* The worker asks what is left when it has its context: the plan, which has a
- * context of 300 MiB, counts it once. */
+ * context of 100 MiB at least, counts that once. */
 static void test_context(struct comm *c, const struct job_spec *spec)
 {
-    static const int64_t context = (int64_t)300 << 20;
+    static const int64_t context = (int64_t)100 << 20;
     struct job_spec s = *spec;
     struct train_refusal why;
     struct error err = ERROR_INIT;

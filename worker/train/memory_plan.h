@@ -40,8 +40,9 @@ enum dtype memory_plan_dtype(const struct job_spec *s);
  * at the first collective: most of it after the check, so that the plan keeps
  * it. Estimates that no GPU has confirmed. */
 enum { RUNTIME_MIB = 400, RUNTIME_RANKS_MIB = 1536 };
-/* Of these the context, which a worker has made when it asks what is left. */
-enum { CONTEXT_MIB = 300 };
+/* Of these the smallest context that is known of, which a worker has made when
+ * it asks what is left. What else is used by then may be another program's. */
+enum { CONTEXT_MIB = 100 };
 
 void memory_plan_make(const struct memory_ask *ask, struct memory_plan *ret);
 

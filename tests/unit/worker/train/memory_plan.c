@@ -83,7 +83,7 @@ static void test_check(void)
 static void test_context(void)
 {
     const struct memory_plan p = plan(true, 1);
-    const int64_t context = 300 * MIB;
+    const int64_t context = 100 * MIB;
     struct memory_room room = {.gpu = p.total - context,
                                .gpu_all = p.total,
                                .host = {.bytes = -1},
@@ -100,8 +100,13 @@ static void test_context(void)
            strstr(err.msg, " left beside CUDA's context") != NULL,
        "a byte less: %s", err.msg);
     is_int(why.needed_bytes, 0, "it fits an empty GPU");
-    room.gpu = p.total - 100 * MIB;
-    is_int(room.gpu_held = memory_plan_held(&room), 100 * MIB,
+    /* A context of 180 MiB, and 120 MiB of another program. */
+    room.gpu = p.total - 300 * MIB;
+    ok((room.gpu_held = memory_plan_held(&room)) <= 180 * MIB &&
+           memory_plan_check(&p, &room, &why, &err) < 0,
+       "another program's memory does not pass for the context");
+    room.gpu = p.total - 60 * MIB;
+    is_int(room.gpu_held = memory_plan_held(&room), 60 * MIB,
            "a smaller one, too");
     ok(memory_plan_check(&p, &room, &why, &err) == 0, "it counts once");
     room.gpu = -1;
