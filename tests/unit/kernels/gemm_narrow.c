@@ -227,7 +227,8 @@ static void test_failing(const char *dir)
     remove_names(dir);
 }
 
-/* systemd's MemoryDenyWriteExecute=, and Linux's own. */
+/* systemd's MemoryDenyWriteExecute=, and Linux's own: version 2 of oneDNN fails
+ * there, version 3 does not, and somebody multiplies. */
 static void test_mdwe(void)
 {
     char text[1000];
@@ -235,9 +236,8 @@ static void test_mdwe(void)
     if (strncmp(text, "no PR_SET_MDWE", 14) == 0)
         tap_diag("left out, where memory may not become executable: %s", text);
     else
-        ok(strstr(text, " is not used: it ") && strstr(text, ";code 0 "),
-           "OpenBLAS multiplies where memory may not become executable: %s",
-           text);
+        ok(strstr(text, ";code 0 ") != NULL,
+           "a product where memory may not become executable: %s", text);
 }
 
 static void test_broken(void)
