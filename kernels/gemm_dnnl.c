@@ -145,8 +145,14 @@ static void open_library(struct dnnl *ret)
     __typeof__(dnnl_get_effective_cpu_isa) *isa;
     __typeof__(dnnl_set_max_cpu_isa) *set_most;
     __typeof__(dnnl_sgemm) *sgemm;
+    const char *asked = getenv("MGPU_DNNL");
     if (!host_cpu().avx2)
         return;
+    if (asked != NULL && strcmp(asked, "0") == 0) {
+        (void)snprintf(ret->text, sizeof(ret->text),
+                       " without oneDNN (MGPU_DNNL=0)");
+        return;
+    }
     void *lib = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (lib == NULL || !find(lib, "dnnl_version", &version) ||
         !find(lib, "dnnl_get_effective_cpu_isa", &isa) ||

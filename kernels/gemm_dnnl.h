@@ -11,8 +11,8 @@
 
 #if HAVE_DNNL
 /* Opens it, the first time, on a processor with AVX2, and lets it multiply a
- * few matrices. Where it cannot be opened, fails or is wrong, the log says so
- * and OpenBLAS multiplies all. */
+ * few matrices. Where $MGPU_DNNL is 0, or where it cannot be opened, fails or
+ * is wrong, the log says so and OpenBLAS multiplies all. */
 void gemm_dnnl_open(void);
 /* Whether it is open and right. */
 bool gemm_dnnl_is_open(void);

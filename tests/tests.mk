@@ -405,11 +405,12 @@ check-races: $(B)/tests/race/whole
 	$(Q)$(test_env) prove --timer --exec tests/run $<
 
 # The tests of kernels and workers, whole models and the demos, with the
-# instructions of other processors and 1, 2 and 4 threads: PARTS="units demos".
+# instructions of other processors and 1, 2 and 4 threads: PARTS="units demos";
+# DNNLS=0: without oneDNN.
 numeric := $(filter $(B)/tests/unit/kernels/% $(B)/tests/unit/worker/%, \
              $(units)) $(B)/tests/contract/model
 check-processors: all $(numeric)
-	$(Q)$(test_env) JOBS=$(JOBS) $(foreach v,PARTS CORES SIMDS THREADS, \
+	$(Q)$(test_env) JOBS=$(JOBS) $(foreach v,PARTS CORES SIMDS THREADS DNNLS, \
 	    $(if $($(v)),$(v)='$($(v))')) tests/portability/processors.sh $(numeric)
 # Bugs in kernels, on purpose, for which check has no time.
 check-mutants: $(B)/tests/simt/night/mutants

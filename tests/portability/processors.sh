@@ -1,13 +1,14 @@
 #!/bin/sh
 # processors.sh - the same promises on other processors: the instructions that
-# our kernels and OpenBLAS may use, and the number of threads.
+# our kernels, OpenBLAS and oneDNN may use, the number of threads, and oneDNN.
 #
-# usage: [PARTS="units demos"] [CORES=] [SIMDS=] [THREADS="1 2 4"]
+# usage: [PARTS="units demos"] [CORES=] [SIMDS=] [THREADS="1 2 4"] [DNNLS="1"]
 #        processors.sh TEST...
 #
-# The bits of a result depend on three things: MGPU_HOST_SIMD (256, or all that
-# the processor has), OPENBLAS_CORETYPE and OMP_NUM_THREADS. Each combination
-# of them runs the tests that are named, and the demos. A core type of OpenBLAS
+# The bits of a result depend on four things: MGPU_HOST_SIMD (256, or all that
+# the processor has), which oneDNN follows here, OPENBLAS_CORETYPE,
+# OMP_NUM_THREADS, and MGPU_DNNL: 0 leaves oneDNN out. Each combination of them
+# runs the tests that are named, and the demos. A core type of OpenBLAS
 # is another set of kernels, whose sums are in another order:
 #
 #   Prescott  SSE3, what OpenBLAS takes for a processor that it does not know
@@ -28,6 +29,7 @@ else
 fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+unset DNNL_MAX_CPU_ISA ONEDNN_MAX_CPU_ISA
 failed=
 n=0
 
@@ -59,26 +61,36 @@ units() { # NAME
         --exec "$src/tests/run" "$@"
 }
 
+# With one combination, which the environment has.
+parts() { # NAME TEST...
+    at=$1
+    shift
+    for part in ${PARTS:-units demos}; do
+        case $part in
+        units) units "$at" "$@" ;;
+        demos)
+            for demo in demo demo-elastic demo-llm; do
+                try "$at $demo" sh "$src/jobs/examples/$demo.sh"
+            done
+            ;;
+        *)
+            echo "processors.sh: PARTS= has '$part', not units or demos" >&2
+            exit 64
+            ;;
+        esac
+    done
+}
+
 for threads in ${THREADS:-1 2 4}; do
     for core in $cores; do
         for simd in $simds; do
-            export OMP_NUM_THREADS="$threads" OPENBLAS_CORETYPE="$core"
-            export MGPU_HOST_SIMD="$simd"
-            [ "$simd" != all ] || unset MGPU_HOST_SIMD
-            at="$core, $simd bits, $threads threads:"
-            for part in ${PARTS:-units demos}; do
-                case $part in
-                units) units "$at" "$@" ;;
-                demos)
-                    for demo in demo demo-elastic demo-llm; do
-                        try "$at $demo" sh "$src/jobs/examples/$demo.sh"
-                    done
-                    ;;
-                *)
-                    echo "processors.sh: PARTS= has '$part', not units or demos" >&2
-                    exit 64
-                    ;;
-                esac
+            for dnnl in ${DNNLS:-1}; do
+                export OMP_NUM_THREADS="$threads" OPENBLAS_CORETYPE="$core"
+                export MGPU_HOST_SIMD="$simd" MGPU_DNNL="$dnnl"
+                [ "$simd" != all ] || unset MGPU_HOST_SIMD
+                without=
+                [ "$dnnl" != 0 ] || without=', without oneDNN'
+                parts "$core, $simd bits, $threads threads$without:" "$@"
             done
         done
     done

@@ -143,8 +143,8 @@ static void shown(const char *dir, const char *env, const char *how, char *ret,
     const ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
     self[n > 0 ? n : 0] = '\0';
     (void)snprintf(command, sizeof(command),
-                   "env LD_LIBRARY_PATH='%s' %s '%s' %s 2>&1", dir, env, self,
-                   how);
+                   "env -u MGPU_DNNL LD_LIBRARY_PATH='%s' %s '%s' %s 2>&1", dir,
+                   env, self, how);
     FILE *f = popen(command, "re");
     const size_t got = f != NULL ? fread(ret, 1, cap - 1, f) : 0;
     ret[got] = '\0';
@@ -240,12 +240,24 @@ static void test_mdwe(void)
            "a product where memory may not become executable: %s", text);
 }
 
+static void test_left_out(void)
+{
+    char text[1000];
+    shown("", "MGPU_DNNL=0", "show", text, sizeof(text));
+    ok(strstr(text, " without oneDNN (MGPU_DNNL=0);") &&
+           strstr(text, ";code 0 "),
+       "it is left out: %s", text);
+    shown("", "MGPU_DNNL=1", "show", text, sizeof(text));
+    ok(strstr(text, " and oneDNN ") != NULL, "or asked for: %s", text);
+}
+
 static void test_broken(void)
 {
     char dir[] = "/tmp/mgpu-dnnl.XXXXXX", text[1000];
     shown("", "", "show", text, sizeof(text));
     if (strstr(text, "oneDNN") == NULL || !ok(mkdtemp(dir) != NULL, "a folder"))
         return; /* the build or the processor is without it */
+    test_left_out();
     test_no_library(dir);
     test_failing(dir);
     test_mdwe();

@@ -90,12 +90,15 @@ static void test_words(void)
     (void)setenv("OMP_NUM_THREADS", "3", 1);
     (void)setenv("MGPU_HOST_SIMD", "256", 1);
     (void)setenv("OPENBLAS_CORETYPE", "Haswell", 1);
+    (void)setenv("DNNL_MAX_CPU_ISA", "AVX2", 1);
+    (void)setenv("MGPU_DNNL", "0", 1);
     env = mpirun_env("/jobs/1/2", 4, false, "", &err);
     ok(env && has(env, "OMP_NUM_THREADS=3") &&
            has(env, "OPENBLAS_NUM_THREADS=3"),
        "a number of threads that was asked for");
     ok(env && has(env, "MGPU_HOST_SIMD=256") &&
-           has(env, "OPENBLAS_CORETYPE=Haswell"),
+           has(env, "OPENBLAS_CORETYPE=Haswell") &&
+           has(env, "DNNL_MAX_CPU_ISA=AVX2") && has(env, "MGPU_DNNL=0"),
        "the instructions that may be used");
     free(env);
     (void)unsetenv("OMP_NUM_THREADS");
