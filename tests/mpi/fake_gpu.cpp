@@ -544,8 +544,15 @@ std::deque<event *> recorded; /* on NCCL's stream */
 enum { OK = 0, NOT_READY = 600, IN_PROGRESS = 7 };
 int polls; /* of a call that is not taken yet */
 
-int stream_create(void **ret, unsigned)
+int priorities(int *least, int *greatest)
 {
+    *least = FAKE_LEAST_PRIORITY;
+    *greatest = FAKE_GREATEST_PRIORITY;
+    return OK;
+}
+int stream_create(void **ret, unsigned, int priority)
+{
+    fake.priority = priority;
     *ret = new nccl_stream();
     return OK;
 }
@@ -740,7 +747,8 @@ const struct {
     const char *name;
     void *f;
 } symbols[] = {
-    {"cuStreamCreate", (void *)stream_create},
+    {"cuCtxGetStreamPriorityRange", (void *)priorities},
+    {"cuStreamCreateWithPriority", (void *)stream_create},
     {"cuStreamDestroy_v2", (void *)stream_destroy},
     {"cuStreamWaitEvent", (void *)stream_wait},
     {"cuEventCreate", (void *)event_create},

@@ -31,9 +31,11 @@ struct fake_counts {
     int64_t planes; /* calls and captures of nchw_to_nhwc() */
     int64_t pins;   /* pieces of memory that were page-locked */
     int64_t collectives;
-    int64_t hidden; /* of these: the device was given work behind it */
-    int64_t aborts; /* of communicators */
+    int64_t hidden;   /* of these: the device was given work behind it */
+    int64_t aborts;   /* of communicators */
+    int64_t priority; /* of the newest stream of NCCL's */
 };
+enum { FAKE_LEAST_PRIORITY = 0, FAKE_GREATEST_PRIORITY = -5 };
 /* What NCCL does: it works; never ends; a rank of another node is lost; or its
  * buffers do not fit on the GPU, which it calls an unhandled CUDA error. */
 enum fake_nccl { NCCL_WORKS, NCCL_HANGS, NCCL_LOSES_RANK, NCCL_LACKS_MEMORY };

@@ -222,6 +222,8 @@ int main(int argc, char **argv)
         share_one_gpu();
     if (mpi_ok(device_cuda_create(0, &d, &err) == 0, &err, "a GPU")) {
         if (open_between(&b, d)) {
+            (void)mpi_ok(is_real || fake.priority == FAKE_GREATEST_PRIORITY,
+                         NULL, "its stream has the greatest priority");
             test_all(&b.base);
             b.inner->ops->destroy(b.inner);
         }

@@ -72,14 +72,16 @@ enum { CU_OK = 0, CU_NOT_READY = 600, CU_NON_BLOCKING = 1, CU_NO_TIMING = 2 };
     X(finalize, "ncclCommFinalize", ncclResult_t, (ncclComm_t))               \
     X(destroy, "ncclCommDestroy", ncclResult_t, (ncclComm_t))                 \
     X(abort, "ncclCommAbort", ncclResult_t, (ncclComm_t))
-#define CUDA_CALLS(X)                                                   \
-    X(stream_create, "cuStreamCreate", int, (cudaStream_t *, unsigned)) \
-    X(stream_destroy, "cuStreamDestroy_v2", int, (cudaStream_t))        \
-    X(stream_wait, "cuStreamWaitEvent", int,                            \
-      (cudaStream_t, cudaEvent_t, unsigned))                            \
-    X(event_create, "cuEventCreate", int, (cudaEvent_t *, unsigned))    \
-    X(event_destroy, "cuEventDestroy_v2", int, (cudaEvent_t))           \
-    X(event_record, "cuEventRecord", int, (cudaEvent_t, cudaStream_t))  \
+#define CUDA_CALLS(X)                                                  \
+    X(priorities, "cuCtxGetStreamPriorityRange", int, (int *, int *))  \
+    X(stream_create, "cuStreamCreateWithPriority", int,                \
+      (cudaStream_t *, unsigned, int))                                 \
+    X(stream_destroy, "cuStreamDestroy_v2", int, (cudaStream_t))       \
+    X(stream_wait, "cuStreamWaitEvent", int,                           \
+      (cudaStream_t, cudaEvent_t, unsigned))                           \
+    X(event_create, "cuEventCreate", int, (cudaEvent_t *, unsigned))   \
+    X(event_destroy, "cuEventDestroy_v2", int, (cudaEvent_t))          \
+    X(event_record, "cuEventRecord", int, (cudaEvent_t, cudaStream_t)) \
     X(event_query, "cuEventQuery", int, (cudaEvent_t))
 
 #define MEMBER(name, symbol, result, params) result(*name) params;
@@ -467,9 +469,15 @@ static int load_all(struct comm_nccl *m, struct error *err)
     return -1;
 }
 
+/* The stream has the greatest priority: blocks of a collective, which are few,
+ * start as soon as a multiprocessor has room, and not behind all blocks of the
+ * kernels that were enqueued before them. */
 static int open_device(struct comm_nccl *m, struct error *err)
 {
-    int code = m->cuda.stream_create(&m->stream, CU_NON_BLOCKING);
+    int least = 0, greatest = 0; /* numbers fall as priorities rise */
+    int code = m->cuda.priorities(&least, &greatest);
+    if (code == CU_OK)
+        code = m->cuda.stream_create(&m->stream, CU_NON_BLOCKING, greatest);
     if (code == CU_OK)
         code = m->cuda.event_create(&m->ready, CU_NO_TIMING);
     for (int t = 0; t < COMM_INFLIGHT && code == CU_OK; t++)
