@@ -279,6 +279,7 @@ static void test_memory(bool sends, bool packed)
     is_int(rig_dev.bytes, device, "takes what is planned");
     ok(host > 0, "%lld bytes of the host", (long long)host);
     is_int(rig_dev.pinned, sends ? 4 : 0, "stages that are page-locked");
+    is_int(rig_dev.shared, 0, "which share no page");
     rig_epoch(&r, 1);
     const void *x = rig_take(&r, BATCH_TRAIN, 0).arrays[TOKENS_LABEL].data;
     for (int32_t i = 1; i < 3; i++) {

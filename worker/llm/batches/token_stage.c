@@ -2,8 +2,10 @@
 #include "worker/llm/batches/token_stage.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-enum { ALIGN = 64 }; /* ints: 256 bytes, as the device aligns */
+enum { ALIGN = 64 };  /* ints: 256 bytes, as the device aligns */
+enum { PAGE = 4096 }; /* what is page-locked shares no page with the heap */
 
 /* Distance in ints from one array to the next. */
 static size_t stride_of(int64_t tokens)
@@ -15,6 +17,12 @@ static size_t bytes_of(const struct token_stage *s, int64_t tokens)
 {
     return TOKENS_LISTS * stride_of(tokens) * sizeof(int32_t) +
            2 * (size_t)s->pairs * sizeof(struct pair_answer);
+}
+
+/* In whole pages. */
+static size_t stage_bytes(const struct token_stage *s)
+{
+    return (bytes_of(s, s->tokens) + PAGE - 1) / PAGE * PAGE;
 }
 
 bool token_stage_is_ahead(const struct token_stage *s)
@@ -34,7 +42,7 @@ int64_t token_stage_device_bytes(const struct token_stage *s)
 
 int64_t token_stage_host_bytes(const struct token_stage *s)
 {
-    return stages(s) * (int64_t)bytes_of(s, s->tokens);
+    return stages(s) * (int64_t)stage_bytes(s);
 }
 
 static int alloc_ints(struct token_stage *s, int32_t **ret, struct error *err)
@@ -48,10 +56,11 @@ static int alloc_ints(struct token_stage *s, int32_t **ret, struct error *err)
 
 static int start_stage(struct token_stage *s, int32_t i, struct error *err)
 {
-    const size_t bytes = bytes_of(s, s->tokens);
-    s->host[i] = calloc(1, bytes);
+    const size_t bytes = stage_bytes(s);
+    s->host[i] = aligned_alloc(PAGE, bytes);
     if (s->host[i] == NULL)
         return error_set(err, ERR_NOMEM, "batch of %zu bytes", bytes);
+    memset(s->host[i], 0, bytes);
     if (!token_stage_is_ahead(s))
         return 0; /* to_device() has read the stage when it returns */
     if (alloc_ints(s, &s->twin[i], err) < 0)
