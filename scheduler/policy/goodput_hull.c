@@ -86,8 +86,10 @@ static int32_t may_become(const struct gp *g, const struct gp_job *j,
     int32_t more = j->sizes[to].gpus - j->sizes[j->chosen].gpus;
     int32_t kept = g->kept_gpus < left - least ? g->kept_gpus : left - least;
 
+    /* While jobs of lower priority keep theirs, no later step is sure to have
+     * room for its smallest size. */
     if (more > left)
-        return -1;
+        return g->kept_gpus > 0 && j->chosen < 0 && least <= left ? 0 : -1;
     if (more == least || more <= left - kept)
         return to;
     return j->chosen < 0 ? 0 : -1;

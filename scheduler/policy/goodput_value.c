@@ -93,15 +93,16 @@ static void sort_ranked(struct ranked *io, size_t n, struct ranked *scratch)
     /* After six digits the result is back in io. */
 }
 
+/* in guess_s  of the whole job on one GPU, where nothing tells it: or it would
+ *             not age, and starve behind those that do. 0: it does not age */
 static double weight(const struct gp *g, const struct policy_view *v,
-                     const struct policy_job *job, size_t rank)
+                     const struct policy_job *job, size_t rank, double guess_s)
 {
     double share = job->goodput.share > 0 ? job->goodput.share : 1;
     double w = pow((double)rank, g->conf.length_weight) * share *
                exp2(job->priority / 50.0);
-    double slowdown = is_known(job->goodput.one_s)
-                          ? (v->now_s - job->submit_s) / job->goodput.one_s
-                          : 0;
+    double one_s = is_known(job->goodput.one_s) ? job->goodput.one_s : guess_s;
+    double slowdown = one_s > 0 ? (v->now_s - job->submit_s) / one_s : 0;
 
     return g->conf.aging > 0
                ? w * (1 + pow(fmax(slowdown, 0) / g->conf.aging, 2))
@@ -193,6 +194,17 @@ static void sort(const struct policy_view *v, const bool *is_probe,
     sort_ranked(r, v->n_jobs, scratch);
 }
 
+/* How long a job of unknown length takes: as the others of the view, and a
+ * probe, which is measured soon, an interval. 0: its length is known in part.
+ */
+static double guess_of(const struct gp *g, const struct policy_job *job,
+                       bool is_told, double middle_s)
+{
+    if (is_known(job->goodput.left_one_s))
+        return 0;
+    return is_told ? middle_s : g->conf.interval_s;
+}
+
 /* All jobs of the view have a rank. */
 static int rank_all(struct gp *g, const struct policy_view *v,
                     struct error *err)
@@ -215,7 +227,8 @@ static int rank_all(struct gp *g, const struct policy_view *v,
                 continue;
             bool is_told = r[i].left_s > 0 && !is_probe[r[i].order];
             j->left_one_s = is_told ? r[i].left_s : (double)INFINITY;
-            j->weight = weight(g, v, j->job, i + 1);
+            j->weight = weight(g, v, j->job, i + 1,
+                               guess_of(g, j->job, is_told, r[i].left_s));
         }
     }
     free(r);

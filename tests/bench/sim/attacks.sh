@@ -122,6 +122,27 @@ show backfill "$1" "$2" "$3"
 show goodput "$4" "$5" "$6"
 goal 'longest wait / that of backfill' "$(ratio "$6" "$3")" 2
 
+echo 'Three jobs of 10 min, each of a class that never ran, load 1.05'
+table 30
+for class in new1 new2 new3; do
+    printf '%s,,1,1,1,30\n%s,,1,2,.54,30\n%s,,1,4,.29,30\n' $class $class $class
+done >>"$tmp/table"
+for seed in $(seq "$seeds"); do
+    stream "$seed" 1.05 300 900 1..4 0 >"$tmp/trace"
+    for k in 1 2 3; do
+        printf '{"t":%d,"name":"new%d","class":"new%d","iterations":600,"gpus":"1..4"}\n' \
+            $((14400 * k + 14400)) $k $k >>"$tmp/trace"
+    done
+    for policy in backfill goodput; do
+        jobs $policy
+        awk -v p=$policy '/^new/ { print p, $2 }' "$tmp/jobs" >>"$tmp/new"
+    done
+done
+# shellcheck disable=SC2046 # two words
+set -- $(awk '{ if ($2 > w[$1]) w[$1] = $2 } END { print w["backfill"], w["goodput"] }' "$tmp/new")
+echo "  longest wait of these: backfill $1, goodput $2"
+goal 'longest wait / that of backfill' "$(ratio "$2" "$1")" 1
+
 echo 'A job of 16 h with priority 50 in a stream with -50, load 1'
 table 30
 : >"$tmp/pairs"

@@ -172,6 +172,35 @@ static void test_probe(void)
     is_text(&t, "+3:1 1-", "  and of each other one");
 }
 
+/* A probe ages, too: known jobs that have waited for their own length or more
+ * are there all the time in a backlog. */
+static void test_probe_ages(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    setup(&t, &c, 1);
+    t.nodes[0].gpus_total = t.nodes[0].gpus_free = 1;
+    t.v.goodput.aging = 2;
+    c.curve[1].largest = 0;
+    struct policy_job *known = elastic(&t, &c, 0, 500);
+    known->goodput.one_s = 500;
+    known->submit_s = t.v.now_s - 2000;
+    elastic(&t, &c, 1, NAN)->submit_s = t.v.now_s - 600;
+    is_text(&t, "+2:1 1-", "a class that never ran has waited for ten minutes");
+    t.jobs[1].goodput.curve = &c.curve[0];
+    is_text(&t, "+1:1 2-",
+            "a known class whose job tells no length: as the others");
+
+    setup(&t, &c, 1);
+    t.nodes[0].gpus_total = t.nodes[0].gpus_free = 1;
+    t.v.goodput.aging = 2;
+    elastic(&t, &c, 0, NAN)->submit_s = t.v.now_s - 20000;
+    known = elastic(&t, &c, 0, 500);
+    known->submit_s = t.v.now_s - 2000;
+    is_text(&t, "+1:1 2-", "  and it ages with the length of the others");
+}
+
 static void test_bounds(void)
 {
     static struct view t;
@@ -281,6 +310,17 @@ static void test_priority(void)
     running(&t, &c, 0, 1000, 0, 2, 10);
     elastic(&t, &c, 0, 10);
     is_text(&t, "3- 1=2", "it grows as far as GPUs are free");
+
+    static const double linear[] = {1, 2, 3, 4};
+    setup(&t, &c, 1);
+    set_curve(&c, 2, linear, 4);
+    struct policy_job *fast = elastic(&t, &c, 2, 1e5);
+    fast->priority = 50;
+    fast->goodput.goal = POLICY_GOAL_SPEED;
+    (void)view_run(&t, 0, 2, 600, INFINITY);
+    running(&t, &c, 0, 1000, 0, 1, 600);
+    running(&t, &c, 0, 1000, 0, 1, 600);
+    is_text(&t, "1- 4=0", "its first step is too large: the smallest size");
 }
 
 /* A pause costs a restart. */
@@ -653,6 +693,7 @@ int main(void)
     test_sizes();
     test_unknown();
     test_probe();
+    test_probe_ages();
     test_bounds();
     test_changes();
     test_priority();
