@@ -3,95 +3,9 @@
 #include <stdlib.h>
 
 #include "jobs/base/rng.h"
-#include "scheduler/policy/goodput_plan.h"
-#include "tests/unit/policy/view.h"
+#include "tests/unit/policy/goodput_view.h"
 
-enum { CURVES = 8, GPUS_MAX = 8, RANDOM_VIEWS = 1000 };
-
-static const struct policy *const goodput = &policy_goodput;
-
-struct curves {
-    struct policy_rate rates[CURVES][GPUS_MAX];
-    struct policy_curve curve[CURVES];
-};
-
-/* Speed-ups on 1..n GPUs of one node, all measured. */
-static void set_curve(struct curves *c, int k, const double *speed, int n)
-{
-    for (int g = 0; g < n; g++)
-        c->rates[k][g] = (struct policy_rate){.nodes = 1,
-                                              .per_node = g + 1,
-                                              .per_s = speed[g],
-                                              .hoped_per_s = speed[g],
-                                              .basis = RATE_MEASURED,
-                                              .n = 100};
-    c->curve[k] = (struct policy_curve){.rates = c->rates[k],
-                                        .n_rates = (size_t)n,
-                                        .one_per_s = speed[0],
-                                        .largest = n};
-}
-
-static const double good[] = {1, 1.9, 2.7, 3.4};
-static const double poor[] = {1, 1.3, 1.4, 1.45};
-static const double jumps[] = {1, 1.6, 2.7, 3.4};
-
-static void setup(struct view *t, struct curves *c, int nodes)
-{
-    view_init(t, nodes, 4);
-    t->v.goodput = policy_goodput_default;
-    t->v.goodput.aging = 0; /* which tests turn on */
-    set_curve(c, 0, good, 4);
-    set_curve(c, 1, poor, 4);
-}
-
-static struct policy_job *elastic(struct view *t, const struct curves *c, int k,
-                                  double left_s)
-{
-    struct policy_job *job = view_job(t, 1, 4, INFINITY);
-    job->cost_s = NAN;
-    job->goodput.curve = &c->curve[k];
-    job->goodput.left_one_s = job->goodput.one_s = left_s;
-    return job;
-}
-
-static struct policy_job *running(struct view *t, const struct curves *c, int k,
-                                  double left_s, int32_t node, int32_t gpus,
-                                  double ran_s)
-{
-    struct policy_job *job = view_run(t, node, gpus, ran_s, INFINITY);
-    job->gpus_min = 1;
-    job->gpus_max = 4;
-    job->may_resize = 1;
-    job->cost_s = 20;
-    job->goodput.curve = &c->curve[k];
-    job->goodput.left_one_s = job->goodput.one_s = left_s;
-    return job;
-}
-
-/* As is_plan(), with "3=2" for a job that becomes 2 GPUs. */
-static void is_text(struct view *t, const char *want, const char *what)
-{
-    struct error err = ERROR_INIT;
-    char got[512] = "";
-    size_t len = 0;
-
-    if (view_plan(t, goodput, &err) < 0) {
-        ok(false, "%s: %s", what, err.msg);
-        return;
-    }
-    for (size_t i = 0; i < t->n; i++) {
-        const struct policy_decision *w = &t->decisions[i];
-        char size[16] = "-";
-        if (w->act != POLICY_WAIT)
-            (void)snprintf(size, sizeof(size), "%c%d",
-                           w->act == POLICY_START ? ':' : '=',
-                           w->nodes * w->gpus_per_node);
-        len += (size_t)snprintf(
-            got + len, sizeof(got) - len, "%s%s%d%s", len ? " " : "",
-            w->act == POLICY_START ? "+" : "", (int)w->id, size);
-    }
-    is_str(got, want, what);
-}
+enum { RANDOM_VIEWS = 1000 };
 
 static void test_sizes(void)
 {
@@ -144,61 +58,6 @@ static void test_unknown(void)
     is_text(&t, "2-", "what was paused leaves its GPU to others for a while");
     t.jobs[1].goodput.startable_s = t.v.now_s;
     is_text(&t, "+2:1", "  and then has it if nobody took it");
-}
-
-/* One job of a class that never ran. */
-static void test_probe(void)
-{
-    static struct view t;
-    static struct curves c;
-
-    setup(&t, &c, 1);
-    t.nodes[0].gpus_total = 2;
-    t.nodes[0].gpus_free = 1;
-    c.curve[1].largest = 0;
-    elastic(&t, &c, 0, 100);
-    elastic(&t, &c, 1, NAN);
-    elastic(&t, &c, 1, NAN);
-    is_text(&t, "+2:1 1- 3-", "it goes before the shortest");
-    t.nodes[0].gpus_free = 2;
-    is_text(&t, "+1:1 +2:1 3-", "one of each class");
-    t.v.n_jobs = 1;
-    running(&t, &c, 1, NAN, 0, 1, 10);
-    elastic(&t, &c, 1, NAN);
-    is_text(&t, "+1:1 3-", "  or the one that runs");
-    t.jobs[2].goodput.curve = &c.curve[2];
-    set_curve(&c, 2, poor, 4);
-    c.curve[2].largest = 0;
-    is_text(&t, "+3:1 1-", "  and of each other one");
-}
-
-/* A probe ages, too: known jobs that have waited for their own length or more
- * are there all the time in a backlog. */
-static void test_probe_ages(void)
-{
-    static struct view t;
-    static struct curves c;
-
-    setup(&t, &c, 1);
-    t.nodes[0].gpus_total = t.nodes[0].gpus_free = 1;
-    t.v.goodput.aging = 2;
-    c.curve[1].largest = 0;
-    struct policy_job *known = elastic(&t, &c, 0, 500);
-    known->goodput.one_s = 500;
-    known->submit_s = t.v.now_s - 2000;
-    elastic(&t, &c, 1, NAN)->submit_s = t.v.now_s - 600;
-    is_text(&t, "+2:1 1-", "a class that never ran has waited for ten minutes");
-    t.jobs[1].goodput.curve = &c.curve[0];
-    is_text(&t, "+1:1 2-",
-            "a known class whose job tells no length: as the others");
-
-    setup(&t, &c, 1);
-    t.nodes[0].gpus_total = t.nodes[0].gpus_free = 1;
-    t.v.goodput.aging = 2;
-    elastic(&t, &c, 0, NAN)->submit_s = t.v.now_s - 20000;
-    known = elastic(&t, &c, 0, 500);
-    known->submit_s = t.v.now_s - 2000;
-    is_text(&t, "+1:1 2-", "  and it ages with the length of the others");
 }
 
 static void test_bounds(void)
@@ -271,76 +130,6 @@ static void test_changes(void)
         running(&t, &c, 1, 1e6, 0, 1, 600);
     elastic(&t, &c, 0, 500);
     is_text(&t, "5- 3=0 4=0", "two of four wait for a short job");
-}
-
-static void test_priority(void)
-{
-    static struct view t;
-    static struct curves c;
-
-    setup(&t, &c, 1);
-    elastic(&t, &c, 0, 1000)->priority = 10;
-    elastic(&t, &c, 0, 900);
-    is_text(&t, "+1:4 2-", "a higher priority chooses first");
-    t.v.goodput.efficiency_floor = 0.91;
-    is_text(&t, "+1:2 +2:2", "  what it uses well");
-    t.v.goodput.efficiency_floor = 0.4;
-    t.v.goodput.priority = POLICY_PRIORITY_WEIGHT;
-    is_text(&t, "+2:3 +1:1", "or weighs more");
-
-    setup(&t, &c, 1);
-    elastic(&t, &c, 0, 1e6)->priority = 10;
-    running(&t, &c, 0, 1e5, 0, 4, 600);
-    is_text(&t, "1- 2=1", "a live one keeps its smallest size");
-    t.v.goodput.priority = POLICY_PRIORITY_WEIGHT;
-    is_text(&t, "1- 2=2", "  or what its weight gives");
-
-    setup(&t, &c, 1);
-    t.nodes[0].gpus_total = t.nodes[0].gpus_free = 2;
-    elastic(&t, &c, 0, 1e5)->priority = 10;
-    running(&t, &c, 0, 1000, 0, 1, 600);
-    running(&t, &c, 0, 1000, 0, 1, 600);
-    is_text(&t, "1- 3=0", "one of two goes for the start of a higher one");
-    t.jobs[1].goodput.paid_s = t.jobs[2].goodput.paid_s = t.v.now_s + 1;
-    is_text(&t, "1-", "  once it has paid for its own");
-
-    setup(&t, &c, 1);
-    set_curve(&c, 2, jumps, 4);
-    running(&t, &c, 2, 1e5, 0, 1, 600)->priority = 10;
-    running(&t, &c, 0, 1000, 0, 2, 10);
-    elastic(&t, &c, 0, 10);
-    is_text(&t, "3- 1=2", "it grows as far as GPUs are free");
-
-    static const double linear[] = {1, 2, 3, 4};
-    setup(&t, &c, 1);
-    set_curve(&c, 2, linear, 4);
-    struct policy_job *fast = elastic(&t, &c, 2, 1e5);
-    fast->priority = 50;
-    fast->goodput.goal = POLICY_GOAL_SPEED;
-    (void)view_run(&t, 0, 2, 600, INFINITY);
-    running(&t, &c, 0, 1000, 0, 1, 600);
-    running(&t, &c, 0, 1000, 0, 1, 600);
-    is_text(&t, "1- 4=0", "its first step is too large: the smallest size");
-}
-
-/* A pause costs a restart. */
-static void test_pause(void)
-{
-    static struct view t;
-    static struct curves c;
-
-    setup(&t, &c, 1);
-    t.nodes[0].gpus_total = t.nodes[0].gpus_free = 1;
-    struct policy_job *job = running(&t, &c, 0, 5000, 0, 1, 600);
-    elastic(&t, &c, 0, 4000);
-    is_text(&t, "2- 1=0", "a shorter job takes the GPU of a long one");
-    job->cost_s = 900;
-    is_text(&t, "2-", "not if that takes long to start again");
-    t.jobs[1].goodput.left_one_s = 300;
-    t.v.goodput.length_weight = 1;
-    is_text(&t, "2- 1=0", "but if it is worth the restart");
-    job->goodput.left_one_s = 400;
-    is_text(&t, "2-", "not if the other is about to end");
 }
 
 /* Beyond its resizes of the hour. */
@@ -692,12 +481,8 @@ int main(void)
     ok(policy_find("goodput") == goodput, "goodput is known by name");
     test_sizes();
     test_unknown();
-    test_probe();
-    test_probe_ages();
     test_bounds();
     test_changes();
-    test_priority();
-    test_pause();
     test_beyond();
     test_nodes();
     test_types();

@@ -1,0 +1,137 @@
+/* goodput_order.c - who goes before whom under goodput: probes of new classes,
+ * priorities, and what a pause costs. */
+#include "tests/unit/policy/goodput_view.h"
+
+/* One job of a class that never ran. */
+static void test_probe(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    setup(&t, &c, 1);
+    t.nodes[0].gpus_total = 2;
+    t.nodes[0].gpus_free = 1;
+    c.curve[1].largest = 0;
+    elastic(&t, &c, 0, 100);
+    elastic(&t, &c, 1, NAN);
+    elastic(&t, &c, 1, NAN);
+    is_text(&t, "+2:1 1- 3-", "it goes before the shortest");
+    t.nodes[0].gpus_free = 2;
+    is_text(&t, "+1:1 +2:1 3-", "one of each class");
+    t.v.n_jobs = 1;
+    running(&t, &c, 1, NAN, 0, 1, 10);
+    elastic(&t, &c, 1, NAN);
+    is_text(&t, "+1:1 3-", "  or the one that runs");
+    t.jobs[2].goodput.curve = &c.curve[2];
+    set_curve(&c, 2, poor, 4);
+    c.curve[2].largest = 0;
+    is_text(&t, "+3:1 1-", "  and of each other one");
+}
+
+/* A probe ages, too: known jobs that have waited for their own length or more
+ * are there all the time in a backlog. */
+static void test_probe_ages(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    setup(&t, &c, 1);
+    t.nodes[0].gpus_total = t.nodes[0].gpus_free = 1;
+    t.v.goodput.aging = 2;
+    c.curve[1].largest = 0;
+    struct policy_job *known = elastic(&t, &c, 0, 500);
+    known->goodput.one_s = 500;
+    known->submit_s = t.v.now_s - 2000;
+    elastic(&t, &c, 1, NAN)->submit_s = t.v.now_s - 600;
+    is_text(&t, "+2:1 1-", "a class that never ran has waited for ten minutes");
+    t.jobs[1].goodput.curve = &c.curve[0];
+    is_text(&t, "+1:1 2-",
+            "a known class whose job tells no length: as the others");
+
+    setup(&t, &c, 1);
+    t.nodes[0].gpus_total = t.nodes[0].gpus_free = 1;
+    t.v.goodput.aging = 2;
+    elastic(&t, &c, 0, NAN)->submit_s = t.v.now_s - 20000;
+    known = elastic(&t, &c, 0, 500);
+    known->submit_s = t.v.now_s - 2000;
+    is_text(&t, "+1:1 2-", "  and it ages with the length of the others");
+}
+
+static void test_priority(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    setup(&t, &c, 1);
+    elastic(&t, &c, 0, 1000)->priority = 10;
+    elastic(&t, &c, 0, 900);
+    is_text(&t, "+1:4 2-", "a higher priority chooses first");
+    t.v.goodput.efficiency_floor = 0.91;
+    is_text(&t, "+1:2 +2:2", "  what it uses well");
+    t.v.goodput.efficiency_floor = 0.4;
+    t.v.goodput.priority = POLICY_PRIORITY_WEIGHT;
+    is_text(&t, "+2:3 +1:1", "or weighs more");
+
+    setup(&t, &c, 1);
+    elastic(&t, &c, 0, 1e6)->priority = 10;
+    running(&t, &c, 0, 1e5, 0, 4, 600);
+    is_text(&t, "1- 2=1", "a live one keeps its smallest size");
+    t.v.goodput.priority = POLICY_PRIORITY_WEIGHT;
+    is_text(&t, "1- 2=2", "  or what its weight gives");
+
+    setup(&t, &c, 1);
+    t.nodes[0].gpus_total = t.nodes[0].gpus_free = 2;
+    elastic(&t, &c, 0, 1e5)->priority = 10;
+    running(&t, &c, 0, 1000, 0, 1, 600);
+    running(&t, &c, 0, 1000, 0, 1, 600);
+    is_text(&t, "1- 3=0", "one of two goes for the start of a higher one");
+    t.jobs[1].goodput.paid_s = t.jobs[2].goodput.paid_s = t.v.now_s + 1;
+    is_text(&t, "1-", "  once it has paid for its own");
+
+    setup(&t, &c, 1);
+    set_curve(&c, 2, jumps, 4);
+    running(&t, &c, 2, 1e5, 0, 1, 600)->priority = 10;
+    running(&t, &c, 0, 1000, 0, 2, 10);
+    elastic(&t, &c, 0, 10);
+    is_text(&t, "3- 1=2", "it grows as far as GPUs are free");
+
+    static const double linear[] = {1, 2, 3, 4};
+    setup(&t, &c, 1);
+    set_curve(&c, 2, linear, 4);
+    struct policy_job *fast = elastic(&t, &c, 2, 1e5);
+    fast->priority = 50;
+    fast->goodput.goal = POLICY_GOAL_SPEED;
+    (void)view_run(&t, 0, 2, 600, INFINITY);
+    running(&t, &c, 0, 1000, 0, 1, 600);
+    running(&t, &c, 0, 1000, 0, 1, 600);
+    is_text(&t, "1- 4=0", "its first step is too large: the smallest size");
+}
+
+/* A pause costs a restart. */
+static void test_pause(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    setup(&t, &c, 1);
+    t.nodes[0].gpus_total = t.nodes[0].gpus_free = 1;
+    struct policy_job *job = running(&t, &c, 0, 5000, 0, 1, 600);
+    elastic(&t, &c, 0, 4000);
+    is_text(&t, "2- 1=0", "a shorter job takes the GPU of a long one");
+    job->cost_s = 900;
+    is_text(&t, "2-", "not if that takes long to start again");
+    t.jobs[1].goodput.left_one_s = 300;
+    t.v.goodput.length_weight = 1;
+    is_text(&t, "2- 1=0", "but if it is worth the restart");
+    job->goodput.left_one_s = 400;
+    is_text(&t, "2-", "not if the other is about to end");
+}
+
+int main(void)
+{
+    test_probe();
+    test_probe_ages();
+    test_priority();
+    test_pause();
+    return tap_done();
+}
