@@ -163,7 +163,7 @@ static bool world(uint32_t seed, uint64_t *io_restarts)
     begin(&r, clusters[k]);
     r.rng = draws.rng;
     for (int32_t c = 0; c < CLASSES; c++) {
-        char class[8];
+        char class[16];
         (void)snprintf(class, sizeof(class), "c%d", (int)c);
         add_class(&r, class, nodes[k], gpus[k], restarts[draw(&r, 0, 5)]);
     }
