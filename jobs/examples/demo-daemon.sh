@@ -21,7 +21,7 @@ stop() {
     trap - EXIT INT TERM HUP
     if [ -n "$daemon" ]; then
         if [ -n "$job" ] && "$bin/mgpu-cancel" --quiet "$job" 2>/dev/null; then
-            "$bin/mgpu-stat" --wait --timeout 30s "$job" >/dev/null 2>&1 || :
+            "$bin/mgpu-stat" --wait --timeout 5m "$job" >/dev/null 2>&1 || :
         fi
         kill "$daemon" 2>/dev/null || :
         wait "$daemon" 2>/dev/null || :

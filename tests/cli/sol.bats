@@ -33,13 +33,13 @@ END
 
 # How many iterations have a share, and whether all of them are shares.
 shares() {
-    sqlite3 -cmd '.timeout 20000' "$ctld_dir/state/metrics.db" \
+    sqlite3 -cmd '.timeout 600000' "$ctld_dir/state/metrics.db" \
         "SELECT count(*), min(value) > 0, max(value) < 1 FROM v_metric
          WHERE job = 1 AND name = 'sol' AND rank = 0 AND iteration > 0"
 }
 
 own_is_stored() {
-    [ "$(sqlite3 -cmd '.timeout 20000' "$ctld_dir/state/metrics.db" \
+    [ "$(sqlite3 -cmd '.timeout 600000' "$ctld_dir/state/metrics.db" \
         "SELECT value FROM v_metric WHERE job = 2 AND name = 'sol'")" = 0.5 ]
 }
 
@@ -65,7 +65,7 @@ own_is_stored() {
     [ "$(sqlite3 :memory: "SELECT json_extract(readfile('$BATS_TEST_TMPDIR/eff.json'),
         '\$.jobs[0].sol') BETWEEN 1e-12 AND 1")" = 1 ]
     # What fits is the first value of an attempt, however many come behind it.
-    sqlite3 -cmd '.timeout 20000' "$ctld_dir/state/metrics.db" "
+    sqlite3 -cmd '.timeout 600000' "$ctld_dir/state/metrics.db" "
         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2100)
         INSERT INTO metric SELECT 1, 1, 1, 0, 'own' || i, 0.5 FROM n"
     "$MGPU_BIN/mgpu-stat" --eff --count 1 --json >"$BATS_TEST_TMPDIR/all.json"
