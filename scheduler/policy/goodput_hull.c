@@ -354,9 +354,9 @@ static int32_t kept_by(const struct gp_job *j)
     return j->now >= 0 && !j->is_held && is_open(j) ? j->sizes[0].gpus : 0;
 }
 
-/* Jobs of equal priority are neighbours in the view. So the first ones take
- * what they use well, and others what is left; but a live job is not paused for
- * the growth of another. */
+/* Jobs of equal priority are neighbours in the view, but for those that go
+ * before all. So the first ones take what they use well, and others what is
+ * left; but a live job is not paused for the growth of another. */
 static int32_t greedy_in_order(struct gp *g, struct heap *h, int32_t left)
 {
     bool is_order = g->conf.priority == POLICY_PRIORITY_STRICT;
