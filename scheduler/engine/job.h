@@ -82,6 +82,8 @@ struct job {
     int32_t per_node; /* GPUs on each; 0: any number */
     int32_t parts;    /* the number of GPUs divides it (gpu_sizes.h); 0: any */
     double submit_s;
+    double freed_s; /* when it was released, or max_parallel of its sweep
+                       changed, last; NAN never */
     double limit_s; /* INFINITY: none */
     /* Of this attempt, or the next of a queued job: less after a resize. */
     double attempt_limit_s;
@@ -160,6 +162,7 @@ struct job {
     /* The current or last attempt. */
     int32_t first_claimed; /* the first attempt that a worker claimed, this one
                               or an earlier one; 0: none */
+    double first_claim_s;  /* of that one; NAN not yet */
     double requeue_s;      /* when its last attempt was over, NAN never */
     double requeue_wait_s; /* minimum time from then to the next start */
     char native_id[ALLOC_NATIVE_ID_CAP], place[ALLOC_PLACE_CAP];

@@ -102,7 +102,8 @@ static double weight(const struct gp *g, const struct policy_view *v,
     double w = pow((double)rank, g->conf.length_weight) * share *
                exp2(job->priority / 50.0);
     double one_s = is_known(job->goodput.one_s) ? job->goodput.one_s : guess_s;
-    double slowdown = one_s > 0 ? (v->now_s - job->submit_s) / one_s : 0;
+    double since_s = fmax(job->submit_s, job->eligible_s);
+    double slowdown = one_s > 0 ? (v->now_s - since_s) / one_s : 0;
 
     return g->conf.aging > 0
                ? w * (1 + pow(fmax(slowdown, 0) / g->conf.aging, 2))

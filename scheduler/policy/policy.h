@@ -76,6 +76,9 @@ struct policy_job {
     double cost_s;      /* live: what a resize of such a job took lately, from
                            the word to stop to the next iteration; NAN */
     struct policy_job_goodput goodput;
+    /* Since when nothing but GPUs keeps it from running: its slowdown counts
+     * from then. Before submit_s: from its submit. */
+    double eligible_s;
 
     /* For a live job; see preempt.h. */
     int32_t may_go;      /* preemptible: kind and state allow preemption (the

@@ -46,12 +46,6 @@ int eng_take_submit(struct job_record *rec, const char *text, struct error *err)
     return 0;
 }
 
-static void fold_submit(struct job *job, const struct store_event *ev)
-{
-    job->uid = ev->uid;
-    job->submit_s = ev->at_s;
-}
-
 static void fold_hold(struct job *job, const struct store_event *ev,
                       const struct detail *d)
 {
@@ -78,6 +72,7 @@ static void fold_release(struct job *job, const struct store_event *ev)
     job->depends_waived = job->depends_waived ||
                           (job->held_by == HELD_DEPENDENCY && ev->uid >= 0);
     job->held_by = HELD_NOT;
+    job->freed_s = ev->at_s;
     if (job->requeue_wait_s >= 1 && retry_s > ev->at_s) {
         wire_time(retry_s, at);
         (void)snprintf(why, sizeof(why),
@@ -164,6 +159,8 @@ static void fold_claim(struct job *job, const struct store_event *ev,
     }
     job->claim_s = ev->at_s;
     resize_claimed(&job->resize);
+    if (isnan(job->first_claim_s))
+        job->first_claim_s = ev->at_s;
     job->first_claimed = job->first_claimed ? job->first_claimed : ev->attempt;
     if (isnan(job->start_s))
         job->start_s = ev->at_s;
@@ -316,14 +313,16 @@ static void fold_limit(struct job *job, int64_t limit_ms, bool is_default)
     job->limit_is_default = is_default;
 }
 
-static void fold_update(struct job *job, const struct detail *d)
+static void fold_update(struct job *job, double at_s, const struct detail *d)
 {
     if (d->limit_ms >= 0)
         fold_limit(job, d->limit_ms, d->limit_default > 0);
     if (d->priority != INT32_MIN)
         job->priority = d->priority;
-    if (d->max_parallel >= 0)
-        job->max_parallel = d->max_parallel;
+    if (d->max_parallel < 0)
+        return;
+    job->max_parallel = d->max_parallel;
+    job->freed_s = at_s;
 }
 
 static void fold_report(struct job *job, const struct detail *d)
@@ -350,7 +349,8 @@ static void apply(struct job_record *rec, const struct store_event *ev,
 
     switch (ev->ev) {
     case EV_SUBMIT:
-        fold_submit(job, ev);
+        job->uid = ev->uid;
+        job->submit_s = ev->at_s;
         break;
     case EV_N:
         break;
@@ -362,7 +362,7 @@ static void apply(struct job_record *rec, const struct store_event *ev,
             job->priority = d->priority;
         break;
     case EV_UPDATE:
-        fold_update(job, d);
+        fold_update(job, ev->at_s, d);
         break;
     case EV_HOLD:
         fold_hold(job, ev, d);

@@ -43,8 +43,10 @@ int eng_partition_check(const struct engine *e, const struct job *job,
 double eng_partition_limit_s(const struct engine *e, const struct job *job,
                              const char **ret);
 /* Removes tasks beyond their sweep's max_parallel from the view, and sets their
- * reason. `jobs` is in the policy's order; returns how many are left. */
-size_t eng_cap_sweeps(struct engine *e, struct policy_job *jobs, size_t n);
+ * reason; the others are eligible since their turn. `jobs` are those of v;
+ * returns how many are left. */
+size_t eng_cap_sweeps(struct engine *e, const struct policy_view *v,
+                      struct policy_job *jobs);
 /* Which jobs have the same speed on the same devices; see workload_class.c.
  * own  *ret: the caller frees */
 int eng_class(const struct job_spec *spec, char **ret,

@@ -282,6 +282,7 @@ static void view_waiting(const struct engine *e, struct eng_view *t,
         .classes_ever = masks.ever,
         .is_exclusive = w->is_exclusive || e->parts.conf->where.exclusive,
         .submit_s = o->submit_s,
+        .eligible_s = t->v.now_s - (t->v.wall_s - w->eligible_s),
         .start_s = NAN,
         .limit_s = w->limit_s,
         .left_s = NAN,
@@ -321,6 +322,7 @@ static void view_live(const struct engine *e, struct eng_view *t,
         .gpus = job->gpus,
         .nodes = job->nodes,
         .submit_s = o->submit_s,
+        .eligible_s = t->v.now_s - (t->v.wall_s - job_record_eligible_s(rec)),
         .start_s = eng_start_of(rec, t->v.now_s),
         .limit_s = job->attempt_limit_s,
         .left_s = NAN,
@@ -382,7 +384,8 @@ int eng_view_build(struct engine *e, struct eng_view *t, struct error *err)
         return -1;
     for (size_t i = 0; i < n; i++) {
         const struct waiting *w = order[i].waits;
-        has_caps = has_caps || (w && w->has_cap);
+        has_caps = has_caps ||
+                   (w ? w->has_cap : order[i].record->job.max_parallel > 0);
         if (!w && order[i].record->job.nodes > 0)
             n_ats += (size_t)order[i].record->job.nodes;
     }
@@ -416,7 +419,7 @@ int eng_view_build(struct engine *e, struct eng_view *t, struct error *err)
     if (e->refusals.n > 0)
         t->v.n_jobs = eng_refused_drop(e, &t->v, t->jobs);
     if (has_caps)
-        t->v.n_jobs = eng_cap_sweeps(e, t->jobs, t->v.n_jobs);
+        t->v.n_jobs = eng_cap_sweeps(e, &t->v, t->jobs);
     view_places(e, t);
     eng_part_jobs(e, t);
     bool has_sizes = e->policy == &policy_goodput && any_sizes(&t->v);

@@ -2,42 +2,117 @@
  *
  * The tasks beyond it leave the policy's view before each plan. Tasks start in
  * the policy's order, and a task that is pending for GPUs keeps its turn.
+ *
+ * The turn of a task comes when fewer than max_parallel of those before it have
+ * not ended. It follows from when they ended, so a new daemon finds the same.
  */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "scheduler/engine/engine_internal.h"
 
-size_t eng_cap_sweeps(struct engine *e, struct policy_job *jobs, size_t n)
+/* The turn of a task that is in the view for the first time; find_turns() finds
+ * it. */
+static const double WANTED_S = INFINITY;
+
+/* The latest ends of tasks; INFINITY: it has not ended. */
+struct ends {
+    double *s; /* owned; [n], ascending */
+    size_t n, cap;
+    double last_s; /* of all that have ended; -INFINITY: none */
+};
+
+static void add_end(struct ends *io, double end_s)
 {
-    size_t kept = 0;
+    size_t i = io->n;
+
+    io->last_s = isfinite(end_s) ? fmax(io->last_s, end_s) : io->last_s;
+    if (i < io->cap) {
+        io->n++;
+    } else if (end_s <= io->s[0]) {
+        return;
+    } else {
+        memmove(io->s, io->s + 1, (io->cap - 1) * sizeof(*io->s));
+        i--;
+    }
+    for (; i > 0 && io->s[i - 1] > end_s; i--)
+        io->s[i] = io->s[i - 1];
+    io->s[i] = end_s;
+}
+
+/* Of all tasks of the sweep that are WANTED_S. Without memory they count from
+ * the submit, and the next view tries again. */
+static void find_turns(struct engine *e, const struct job *of)
+{
+    size_t cap = (size_t)(of->max_parallel < of->n_tasks ? of->max_parallel
+                                                         : of->n_tasks);
+    struct ends ends = {
+        .s = malloc(cap * sizeof(*ends.s)), .cap = cap, .last_s = -INFINITY};
+
+    for (int32_t i = 0; i < of->n_tasks; i++) {
+        struct job_record *rec = eng_find(e, of->sweep + (uint64_t)i);
+        bool is_over = !rec || job_state_is_final(rec->job.state);
+        if (rec && rec->turn_s >= WANTED_S)
+            rec->turn_s = !ends.s             ? (double)NAN
+                          : ends.n < ends.cap ? -INFINITY
+                          : isinf(ends.s[0])  ? ends.last_s
+                                              : ends.s[0];
+        if (ends.s && rec)
+            add_end(&ends, is_over ? rec->job.end_s : INFINITY);
+    }
+    free(ends.s);
+}
+
+static void set_reason(struct engine *e, struct job_record *rec)
+{
     char reason[JOB_REASON_CAP];
 
-    for (size_t i = 0; i < n; i++) {
+    (void)snprintf(reason, sizeof(reason),
+                   "SweepLimit: max_parallel %" PRId32 " of %" PRId32 " jobs",
+                   rec->job.max_parallel, rec->job.n_tasks);
+    rec->job.start_estimate_s = NAN;
+    (void)eng_set_reason(e, rec, reason);
+}
+
+size_t eng_cap_sweeps(struct engine *e, const struct policy_view *v,
+                      struct policy_job *jobs)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < v->n_jobs; i++) {
         const struct job *job = &eng_find(e, jobs[i].id)->job;
         if (job->max_parallel > 0)
             eng_find(e, job->sweep)->n_live = 0;
     }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < v->n_jobs; i++) {
         const struct job *job = &eng_find(e, jobs[i].id)->job;
         if (job->max_parallel > 0 && job_state_is_live(job->state))
             eng_find(e, job->sweep)->n_live++;
     }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < v->n_jobs; i++) {
         struct job_record *rec = eng_find(e, jobs[i].id);
         const struct job *job = &rec->job;
         if (job->max_parallel > 0 && job->state == JOB_QUEUED &&
             eng_find(e, job->sweep)->n_live++ >= job->max_parallel) {
-            (void)snprintf(reason, sizeof(reason),
-                           "SweepLimit: max_parallel %" PRId32 " of %" PRId32
-                           " jobs",
-                           job->max_parallel, job->n_tasks);
-            rec->job.start_estimate_s = NAN;
-            (void)eng_set_reason(e, rec, reason);
+            rec->turn_s = NAN;
+            set_reason(e, rec);
             continue;
         }
+        if (job->max_parallel > 0 && isnan(rec->turn_s))
+            rec->turn_s = WANTED_S;
         jobs[kept++] = jobs[i];
+    }
+    for (size_t i = 0; i < kept; i++) {
+        struct job_record *rec = eng_find(e, jobs[i].id);
+        if (rec->job.max_parallel <= 0)
+            continue;
+        if (rec->turn_s >= WANTED_S)
+            find_turns(e, &rec->job);
+        jobs[i].eligible_s =
+            v->now_s - (v->wall_s - job_record_eligible_s(rec));
     }
     return kept;
 }

@@ -93,7 +93,7 @@ static bool would_start(struct suppose *s, struct policy_job changed,
 
     if (!place_find(s->base.nodes, s->base.v.n_nodes, &changed, &place))
         return false;
-    changed.submit_s = s->base.v.now_s;
+    changed.submit_s = changed.eligible_s = s->base.v.now_s;
     put_last(s, changed);
     if (plan(s, &n, &ignored) < 0)
         return false;

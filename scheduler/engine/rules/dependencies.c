@@ -18,6 +18,7 @@
  * has found.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -113,6 +114,28 @@ enum depend_fate engine_depend_fate(const struct engine *e,
     return other ? fate_of(d, other) : DEPEND_NEVER;
 }
 
+/* When the job did what the dependency asks for, since 1970: it ended, or
+ * began.
+ */
+static double met_by(const struct depend *d, const struct job *job)
+{
+    return d->kind == DEPEND_BEGUN ? fmin(job->first_claim_s, job->end_s)
+                                   : job->end_s;
+}
+
+/* The last task decides. */
+static double met_by_sweep(const struct engine *e, const struct depend *d,
+                           const struct job *first)
+{
+    double s = -INFINITY;
+
+    for (int32_t i = 0; i < first->n_tasks; i++) {
+        const struct job *task = engine_job(e, first->sweep + (uint64_t)i);
+        s = task ? fmax(s, met_by(d, task)) : s;
+    }
+    return s;
+}
+
 /* As engine_depend_fate(), with the memo of a pass. */
 static enum depend_fate find_fate(struct engine *e, const struct depend *d,
                                   const struct job **ret)
@@ -127,9 +150,30 @@ static enum depend_fate find_fate(struct engine *e, const struct depend *d,
     if (!known->of[d->kind]) {
         known->fate[d->kind] = engine_depend_fate(e, d, ret);
         known->of[d->kind] = *ret;
+        known->met_s[d->kind] = known->fate[d->kind] == DEPEND_MET
+                                    ? met_by_sweep(e, d, other)
+                                    : (double)NAN;
     }
     *ret = known->of[d->kind];
     return known->fate[d->kind];
+}
+
+/* When the last of the job's dependencies was met, since 1970; it is the same
+ * after a restart of the daemon. */
+static double find_met(struct engine *e, const struct job *job)
+{
+    double s = -INFINITY;
+
+    for (size_t i = 0; i < job->n_depends; i++) {
+        const struct depend *d = &job->depends[i];
+        const struct job *ignored, *other = named(e, d);
+        if (!other || find_fate(e, d, &ignored) != DEPEND_MET)
+            continue;
+        s = fmax(s, is_whole(d, other)
+                        ? eng_find(e, d->job)->fates.met_s[d->kind]
+                        : met_by(d, other));
+    }
+    return s;
 }
 
 void eng_fates_anew(struct engine *e)
@@ -218,6 +262,9 @@ static int look_at(struct engine *e, struct job_record *rec, struct error *err)
         rec->job.state == JOB_HELD && rec->job.held_by == HELD_DEPENDENCY;
 
     rec->is_waiting = false;
+    if (job_state_is_live(rec->job.state) && isnan(rec->met_s) &&
+        eng_recall_depends(e, &rec->job, NULL) == 0)
+        rec->met_s = find_met(e, &rec->job); /* the daemon is new */
     if ((rec->job.state != JOB_QUEUED && !is_held) || rec->job.depends_waived)
         return 0;
     if (eng_recall_depends(e, &rec->job, NULL) < 0) {
@@ -235,6 +282,7 @@ static int look_at(struct engine *e, struct job_record *rec, struct error *err)
         wait_for(e, rec, d, n);
         break;
     case DEPEND_MET:
+        rec->met_s = find_met(e, &rec->job);
         if (was) {
             (void)eng_set_reason(e, rec, "");
             e->wants_plan = true; /* a claim alone requests no plan */

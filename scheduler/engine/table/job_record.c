@@ -25,7 +25,7 @@ void job_record_init(struct job_record *rec, uint64_t id)
     rec->job.exit_code = rec->attempt_exit = -1;
     rec->job.submit_s = rec->job.start_s = rec->job.end_s = NAN;
     rec->job.intent_s = rec->job.claim_s = rec->job.run_s = NAN;
-    rec->job.stopped_s = NAN;
+    rec->job.stopped_s = rec->job.freed_s = rec->job.first_claim_s = NAN;
     rec->job.loss = rec->job.t_iter = rec->job.eval_accuracy = NAN;
     rec->job.start_estimate_s = rec->job.beat_s = rec->job.requeue_s = NAN;
     rec->attempt_end_s = rec->start_now_s = rec->spoke_s = NAN;
@@ -38,6 +38,7 @@ void job_record_init(struct job_record *rec, uint64_t id)
     rec->job.resize.checkpoint_s = rec->job.resize.allocator_s = NAN;
     rec->job.resize.start_s = NAN;
     rec->preempted_s = rec->paused_s = -INFINITY;
+    rec->met_s = rec->turn_s = NAN;
     rec->not_before_s = -INFINITY;
 }
 
@@ -146,6 +147,14 @@ bool eng_wants_release(const struct job_record *rec)
 bool eng_waits(const struct job_record *rec)
 {
     return rec->is_waiting || rec->is_early;
+}
+
+double job_record_eligible_s(const struct job_record *rec)
+{
+    const struct job *job = &rec->job;
+    double s = fmax(job->submit_s, job->begin_s);
+
+    return fmax(fmax(s, job->freed_s), fmax(rec->met_s, rec->turn_s));
 }
 
 bool eng_target(const struct job *job, struct gpu_sizes *ret)

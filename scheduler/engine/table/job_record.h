@@ -32,6 +32,7 @@ struct fates {
     uint64_t round; /* the pass that found it; 0: not known */
     enum depend_fate fate[DEPEND_N];
     const struct job *of[DEPEND_N]; /* the task that decides; NULL: not known */
+    double met_s[DEPEND_N];         /* when it was met; NAN: it is not */
 };
 
 /* A job with its private state in the engine. The times below are on the
@@ -41,8 +42,11 @@ struct job_record {
 
     /* A plan reads these for each job, like the first members of struct job. */
     double not_before_s; /* QUEUED: do not start earlier */
-    double preempted_s;  /* when job.preempt_s was; -INFINITY: never */
-    uint64_t changed;    /* ticket of its last event */
+    /* Since 1970, NAN not known: when its dependencies were met
+     * (dependencies.c), and when its turn in its sweep came (sweep_cap.c). */
+    double met_s, turn_s;
+    double preempted_s; /* when job.preempt_s was; -INFINITY: never */
+    uint64_t changed;   /* ticket of its last event */
     int32_t dropped; /* not live: the attempt that was taken back and that the
                         allocator must still release; 0: none */
     int32_t n_live;  /* first task of a sweep: tasks with devices, in a plan */
@@ -162,6 +166,11 @@ bool eng_wants_release(const struct job_record *rec);
 /* Whether a QUEUED job is not to be planned yet: a dependency is open, or its
  * begin time is to come. */
 bool eng_waits(const struct job_record *rec);
+/* Since when nothing but devices keeps the job from running, since 1970: from
+ * its submit on, but not before its begin time, its dependencies, its turn in
+ * its sweep, or a release. A job that could not have run has waited for
+ * nothing. */
+double job_record_eligible_s(const struct job_record *rec);
 /* The numbers of GPUs that the job may have: those of its spec, or those that
  * were asked for its next attempt. */
 struct gpu_sizes;

@@ -216,6 +216,7 @@ static void copy_in(struct waiting *w, const struct job_record *rec)
 
     w->id = job->id;
     w->submit_s = job->submit_s;
+    w->eligible_s = job_record_eligible_s(rec);
     w->limit_s = job->attempt_limit_s;
     w->not_before_s = rec->not_before_s;
     w->priority = job->priority;

@@ -18,7 +18,7 @@ enum { QUEUE_KINDS = 64 };
 struct waiting {
     struct job_record *record;
     uint64_t id;
-    double submit_s, limit_s;
+    double submit_s, eligible_s, limit_s;
     double not_before_s; /* on the engine's clock */
     int32_t priority, gpus_min, gpus_max, nodes_min, nodes_max, per_node;
     int32_t parts, to_gpus, to_nodes; /* the last two of a resize */

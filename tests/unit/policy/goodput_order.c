@@ -57,6 +57,26 @@ static void test_probe_ages(void)
     is_text(&t, "+1:1 2-", "  and it ages with the length of the others");
 }
 
+/* The time in which a job may not start, by its own wish, is no slowdown. */
+static void test_eligible(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    setup(&t, &c, 1);
+    t.nodes[0].gpus_total = t.nodes[0].gpus_free = 1;
+    t.v.goodput.aging = 2;
+    struct policy_job *late = elastic(&t, &c, 0, 600);
+    late->submit_s = t.v.now_s - 86400;
+    elastic(&t, &c, 0, 500)->submit_s = t.v.now_s - 1500;
+    is_text(&t, "+1:1 2-", "a job that has waited for a day goes first");
+    late->eligible_s = t.v.now_s - 60;
+    is_text(&t, "+2:1 1-", "  not if it could not start until now");
+    t.jobs[1].eligible_s = t.v.now_s + 60;
+    late->eligible_s = t.v.now_s;
+    is_text(&t, "+2:1 1-", "  a clock that was set back makes it no worse");
+}
+
 static void test_priority(void)
 {
     static struct view t;
@@ -131,6 +151,7 @@ int main(void)
 {
     test_probe();
     test_probe_ages();
+    test_eligible();
     test_priority();
     test_pause();
     return tap_done();
