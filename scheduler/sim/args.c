@@ -39,6 +39,7 @@ enum {
     OPT_EVENTS,
     OPT_GANTT,
     OPT_CDF,
+    OPT_HTML,
     OPT_BENCH,
     OPT_CHECK,
     OPT_SEEDS
@@ -99,6 +100,8 @@ static const struct opt opts[] = {
     {OPT_EVENTS, 0, "events", "FILE", "write each start and stop as CSV"},
     {OPT_GANTT, 0, "gantt", "FILE.svg", "draw which job has which GPU"},
     {OPT_CDF, 0, "cdf", "FILE.svg", "draw the distribution of the JCT"},
+    {OPT_HTML, 0, "html", "FILE",
+     "write figures and charts of all policies as a page"},
     {OPT_BENCH, 0, "bench", "JOBSxGPUS",
      "time the decisions of a policy on a synthetic queue"},
     {OPT_CHECK, 0, "check", NULL, "run random worlds and check invariants"},
@@ -273,6 +276,8 @@ static const char **text_of(struct sim_args *a, int id)
         return &a->gantt;
     case OPT_CDF:
         return &a->cdf;
+    case OPT_HTML:
+        return &a->html;
     case OPT_BENCH:
         return &a->bench;
     default:
@@ -364,6 +369,8 @@ int sim_args_check(const struct sim_args *a, int n_operands, struct error *err)
 
     if (n_operands > 0)
         lack = "options only: a trace is --trace FORMAT:FILE";
+    else if (a->check && a->html)
+        lack = "no --html: --check writes no page";
     else if (a->check || a->bench)
         lack = a->trace || a->from_db
                    ? "--check and --bench run without --trace and --from-db"

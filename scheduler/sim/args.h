@@ -7,6 +7,7 @@
 #include "scheduler/tools/common/options.h"
 
 enum { SIM_POLICIES_MAX = 8, SIM_SWEEP_CAP = 64 };
+#define SIM_SCALING_DEFAULT "amdahl:0.95"
 
 struct sim_args {
     const char *policies[SIM_POLICIES_MAX]; /* NAME[:KEY=VALUE,...] */
@@ -16,10 +17,12 @@ struct sim_args {
     /* The policies of a sweep, and what tells them apart. */
     char sweep_words[SIM_POLICIES_MAX][512];
     char sweep_values[SIM_POLICIES_MAX][SIM_SWEEP_CAP];
-    const char *json, *jobs, *events, *gantt, *cdf, *bench;
+    const char *json, *jobs, *events, *gantt, *cdf, *html, *bench;
     double since_s, until_s; /* since 1970; NAN: not given */
     bool is_adaptive, check;
     int32_t seeds, procs_per_gpu;
+    int argc; /* the command line */
+    char **argv;
     struct sim_conf conf; /* what options set of it */
 };
 

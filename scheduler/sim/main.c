@@ -142,6 +142,8 @@ int main(int argc, char **argv)
                                 .json = &json};
 
     sim_args_init(&a);
+    a.argc = argc;
+    a.argv = argv; /* there are no operands that would be moved */
     int status = tool_run(&m, argc, argv);
     return status == error_exit_status(ERR_USAGE) ? EXIT_USAGE : status;
 }

@@ -15,6 +15,7 @@ struct simulation {
     struct sim_cluster cluster;
     struct sim_trace trace;
     struct speed *speed;
+    size_t n_elastic;            /* jobs of --elastic */
     struct run_figures recorded; /* jobs 0: of no job */
     struct sim_named runs[SIM_POLICIES_MAX];
     size_t n_runs;
@@ -31,5 +32,17 @@ int simulation_read(struct simulation *s, struct error *err) MUST_CHECK;
 /* Prints the table and writes the files of the options, of all runs.
  * err  ERR_IO and others of the files */
 int simulation_write(struct simulation *s, struct error *err) MUST_CHECK;
+
+/* ---- simulation_page.c --------------------------------------------------- */
+/* What the output says beside the figures. */
+struct simulation_notes {
+    struct buf guessed;  /* sizes without a measurement */
+    struct buf missing;  /* what of a past is not repeated */
+    struct buf stranded; /* a line for each attempt */
+};
+/* Writes the page of --html. err  ERR_IO and others of the file */
+int simulation_page(const struct simulation *s,
+                    const struct simulation_notes *notes,
+                    struct error *err) MUST_CHECK;
 
 #endif

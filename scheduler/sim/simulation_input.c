@@ -33,7 +33,8 @@ static int open_sizes(const char *file, struct speed **ret, struct error *err)
 /* Jobs of a recorded length: fixed, or of a size that the law is for. */
 static int open_law(struct simulation *s, struct error *err)
 {
-    const char *text = s->args->scaling ? s->args->scaling : "amdahl:0.95";
+    const char *text =
+        s->args->scaling ? s->args->scaling : SIM_SCALING_DEFAULT;
     struct scaling_law law;
 
     if (!s->args->elastic)
@@ -134,10 +135,10 @@ static int make_elastic(struct simulation *s, struct error *err)
 
     if (elastic_parse(s->args->elastic, &e, err) < 0)
         return -1;
-    size_t n =
+    s->n_elastic =
         elastic_apply(&e, s->args->conf.seed, s->cluster.gpus_total, &s->trace);
     if (!s->args->json || strcmp(s->args->json, "-") != 0)
-        (void)printf("elastic: %zu of %zu jobs\n", n, s->trace.n);
+        (void)printf("elastic: %zu of %zu jobs\n", s->n_elastic, s->trace.n);
     return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "scheduler/sim/output/gantt_svg.h"
+#include "scheduler/sim/output/run_lines.h"
 #include "scheduler/sim/simulation.h"
 
 /* "a.svg" of the second of several runs is "a.2.svg", "a.csv.gz" "a.2.csv.gz".
@@ -90,7 +91,7 @@ static int write_json(struct simulation *s, const char *note,
 static int write_cdf(struct simulation *s, struct error *err)
 {
     struct buf text = BUF_INIT;
-    int rc = cdf_svg(&s->args->conf, s->runs, s->n_runs, &text, err);
+    int rc = run_lines_cdf(&s->args->conf, s->runs, s->n_runs, &text, err);
 
     if (rc == 0)
         rc = sim_csv_write(s->args->cdf, &text, err);
@@ -109,39 +110,67 @@ static void print_recorded(const struct simulation *s, const char *stranded)
     (void)printf("%s%s", s->trace.recorded_s > 0 ? "\n" : "", stranded);
 }
 
-int simulation_write(struct simulation *s, struct error *err)
+static void print_notes(const struct simulation *s,
+                        const struct simulation_notes *notes)
+{
+    if (s->args->from_db)
+        print_recorded(s, buf_str(&notes->stranded));
+    if (notes->guessed.len > 0)
+        (void)printf("sizes without a measurement: %s\n",
+                     buf_str(&notes->guessed));
+    if (notes->missing.len > 0)
+        (void)printf("not repeated: %s\n", buf_str(&notes->missing));
+}
+
+static int make_notes(const struct simulation *s, struct simulation_notes *n,
+                      struct error *err)
+{
+    bool is_past = s->args->from_db != NULL;
+    int rc = is_past ? past_not_replayed(&s->past, &n->missing, err) : 0;
+
+    if (rc == 0)
+        rc = past_stranded_say(&s->past, &n->stranded, err);
+    for (size_t i = 0; is_past && rc == 0 && i < s->n_runs; i++)
+        rc = replay_left_out(&s->replays[i], s->runs[i].name, s->ran,
+                             s->runs[i].out.n_not_applied, &n->missing, err);
+    if (rc == 0 && s->speed->ops->guessed)
+        rc = s->speed->ops->guessed(s->speed, &n->guessed, err);
+    return rc;
+}
+
+static int write_figures(struct simulation *s,
+                         const struct simulation_notes *notes,
+                         struct error *err)
 {
     const struct sim_args *a = s->args;
-    struct buf note = BUF_INIT, missing = BUF_INIT, stranded = BUF_INIT;
-    int rc = a->from_db ? past_not_replayed(&s->past, &missing, err) : 0;
 
-    if (rc == 0)
-        rc = run_figures_recorded(&a->conf, &s->recorded, err);
-    if (rc == 0)
-        rc = past_stranded_say(&s->past, &stranded, err);
-
-    for (size_t i = 0; a->from_db && rc == 0 && i < s->n_runs; i++)
-        rc = replay_left_out(&s->replays[i], s->runs[i].name, s->ran,
-                             s->runs[i].out.n_not_applied, &missing, err);
-    if (rc == 0 && s->speed->ops->guessed)
-        rc = s->speed->ops->guessed(s->speed, &note, err);
-    if (rc == 0 && a->json)
-        rc = write_json(s, buf_str(&note), buf_str(&missing), err);
-    if (rc == 0 && (!a->json || strcmp(a->json, "-") != 0)) {
+    if (a->json && write_json(s, buf_str(&notes->guessed),
+                              buf_str(&notes->missing), err) < 0)
+        return -1;
+    if (!a->json || strcmp(a->json, "-") != 0) {
         if (a->sweep)
             (void)printf("%s, %.*s:\n", s->runs[0].name,
                          (int)strcspn(a->sweep, "="), a->sweep);
-        rc = run_table(&s->recorded, s->runs, s->n_runs, stdout, err);
-        if (a->from_db)
-            print_recorded(s, buf_str(&stranded));
-        if (note.len > 0)
-            (void)printf("sizes without a measurement: %s\n", buf_str(&note));
-        if (missing.len > 0)
-            (void)printf("not repeated: %s\n", buf_str(&missing));
+        if (run_table(&s->recorded, s->runs, s->n_runs, stdout, err) < 0)
+            return -1;
+        print_notes(s, notes);
     }
-    buf_clear(&note);
-    buf_clear(&missing);
-    buf_clear(&stranded);
+    return a->html ? simulation_page(s, notes, err) : 0;
+}
+
+int simulation_write(struct simulation *s, struct error *err)
+{
+    const struct sim_args *a = s->args;
+    struct simulation_notes notes = {BUF_INIT, BUF_INIT, BUF_INIT};
+    int rc = run_figures_recorded(&a->conf, &s->recorded, err);
+
+    if (rc == 0)
+        rc = make_notes(s, &notes, err);
+    if (rc == 0)
+        rc = write_figures(s, &notes, err);
+    buf_clear(&notes.guessed);
+    buf_clear(&notes.missing);
+    buf_clear(&notes.stranded);
     if (rc < 0 || write_text(s, a->jobs, jobs_csv, err) < 0 ||
         write_text(s, a->events, events_csv, err) < 0 ||
         write_text(s, a->gantt, gantt_svg, err) < 0)

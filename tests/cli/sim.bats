@@ -353,7 +353,10 @@ END
     near "$(figure '$.recorded_makespan_s')" 10 \
         "$(figure '$.runs[0].makespan_s')"
     "$sim" --from-db "$ctld_dir/state" --since 2020-01-01T00:00:00Z \
-        --json out.json >/dev/null
+        --json out.json --html past.html >/dev/null
+    grep -q 'Jobs are as fast as the daemon has measured their class' past.html
+    grep -q '<th>recorded</th><th>goodput</th><th>/recorded</th>' past.html
+    grep -q '<pre>not repeated: ' past.html
     [ "$(figure '$.runs[0].completed')" = 3 ]
     run -65 "$sim" --from-db "$ctld_dir/state" --until 2020-01-01T00:00:00Z
     [[ $output == *'has no job in this time'* ]]

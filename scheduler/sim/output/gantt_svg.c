@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/text/text.h"
 #include "scheduler/tools/export/svg.h"
 
 enum { LEFT = 48, TOP = 34, PLOT_WIDTH = 1140, MARGIN = 12 };
@@ -29,6 +30,9 @@ struct gantt {
     size_t n_classes;
     int32_t *first; /* owned; [nodes] the first row of each */
     double row, from_s, to_s;
+    double least_gpu_s; /* of the bars that are drawn, */
+    size_t n_least;     /* and so many of those with as much */
+    bool is_file;
     struct svg *out;
 };
 
@@ -83,12 +87,21 @@ static double x_of(const struct gantt *g, double t_s)
     return LEFT + PLOT_WIDTH * (t_s - g->from_s) / (g->to_s - g->from_s);
 }
 
+static double end_of(const struct sim_output *o, const struct sim_span *s)
+{
+    return isnan(s->to_s) ? fmax(o->last_s, o->first_s + 1) : s->to_s;
+}
+
+static double gpu_s_of(const struct sim_output *o, const struct sim_span *s)
+{
+    return s->gpus * (end_of(o, s) - s->from_s);
+}
+
 /* The rows of neighbouring GPUs are one bar. */
 static void bars(const struct gantt *g, const struct sim_span *s)
 {
     const struct sim_job *job = &g->conf->trace->jobs[s->job];
-    double to_s = isnan(s->to_s) ? g->to_s : s->to_s;
-    double x = x_of(g, s->from_s), width = x_of(g, to_s) - x;
+    double x = x_of(g, s->from_s), width = x_of(g, end_of(g->o, s)) - x;
     char class[24];
 
     for (int i = 0; i < 64; i++) {
@@ -159,35 +172,54 @@ static void axis(const struct gantt *g, double bottom)
     }
 }
 
-static void legend(const struct gantt *g)
+/* Names are shortened if they do not fit side by side. Returns the width. */
+static double legend_of(const struct gantt *g, size_t cap, bool draws)
 {
     double x = LEFT;
-    char class[24];
+    char class[24], name[SIM_CLASS_CAP + 1];
 
     for (size_t k = 0; k < g->n_classes && k <= SVG_COLOURS; k++) {
-        const char *name = k < SVG_COLOURS ? g->classes[k].name : "others";
-        svg_rect(g->out, x, 10, 10, 10, class_at(k, class), NULL);
-        svg_text(g->out, x + 14, 19, "c-ink c-small", "start", name);
+        (void)text_quote(name, cap,
+                         k < SVG_COLOURS ? g->classes[k].name : "others");
+        if (draws) {
+            svg_rect(g->out, x, 10, 10, 10, class_at(k, class), NULL);
+            svg_text(g->out, x + 14, 19, "c-ink c-small", "start", name);
+        }
         x += 30 + 6.5 * (double)strlen(name);
     }
+    return x;
+}
+
+static void legend(const struct gantt *g)
+{
+    enum { SHORT = 18 }; /* eight of them fit */
+    bool fits = legend_of(g, SIM_CLASS_CAP, false) <= LEFT + PLOT_WIDTH;
+
+    (void)legend_of(g, fits ? SIM_CLASS_CAP : SHORT, true);
 }
 
 static void draw(const struct gantt *g)
 {
     double bottom = TOP + g->row * g->conf->cluster->gpus_total;
+    size_t n_least = 0;
 
     svg_begin(g->out, LEFT + PLOT_WIDTH + MARGIN + MARGIN, ceil(bottom + 24),
-              "jobs by GPU and time", "", true);
+              "jobs by GPU and time", "", g->is_file);
     legend(g);
     axis(g, bottom);
     nodes(g);
-    for (size_t i = 0; i < g->o->n_spans; i++)
-        bars(g, &g->o->spans[i]);
+    for (size_t i = 0; i < g->o->n_spans; i++) {
+        double gpu_s = gpu_s_of(g->o, &g->o->spans[i]);
+        if (gpu_s > g->least_gpu_s ||
+            (gpu_s >= g->least_gpu_s && n_least++ < g->n_least))
+            bars(g, &g->o->spans[i]);
+    }
     svg_end(g->out);
 }
 
-int gantt_svg(const struct sim_conf *conf, const struct sim_output *o,
-              struct buf *out, struct error *err)
+static int picture(const struct sim_conf *conf, const struct sim_output *o,
+                   double least_gpu_s, size_t n_least, bool is_file,
+                   struct buf *out, struct error *err)
 {
     struct gantt *g = calloc(1, sizeof(*g));
     struct svg svg = {.out = out, .err = err};
@@ -202,6 +234,9 @@ int gantt_svg(const struct sim_conf *conf, const struct sim_output *o,
     g->conf = conf;
     g->o = o;
     g->out = &svg;
+    g->least_gpu_s = least_gpu_s;
+    g->n_least = n_least;
+    g->is_file = is_file;
     g->to_s = fmax(o->last_s, o->first_s + 1);
     double tick_s = tick_of(g->to_s - o->first_s);
     g->from_s = floor(o->first_s / tick_s) * tick_s;
@@ -215,4 +250,44 @@ int gantt_svg(const struct sim_conf *conf, const struct sim_output *o,
     free(g->first);
     free(g);
     return svg.rc;
+}
+
+int gantt_svg(const struct sim_conf *conf, const struct sim_output *o,
+              struct buf *out, struct error *err)
+{
+    return picture(conf, o, 0, SIZE_MAX, true, out, err);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x < y) - (x > y);
+}
+
+int gantt_svg_largest(const struct sim_conf *conf, const struct sim_output *o,
+                      size_t most, struct gantt_shown *ret, struct buf *out,
+                      struct error *err)
+{
+    double *gpu_s = calloc(o->n_spans + 1, sizeof(*gpu_s));
+    struct gantt_shown shown = {.bars = o->n_spans,
+                                .shown = o->n_spans < most ? o->n_spans : most};
+    double all_s = 0, shown_s = 0, least_s = 0;
+    size_t n_least = 0;
+
+    if (!gpu_s)
+        return error_set(err, ERR_NOMEM, "picture");
+    for (size_t i = 0; i < o->n_spans; i++)
+        gpu_s[i] = gpu_s_of(o, &o->spans[i]);
+    qsort(gpu_s, o->n_spans, sizeof(*gpu_s), by_number);
+    if (shown.shown > 0)
+        least_s = gpu_s[shown.shown - 1];
+    for (size_t i = 0; i < o->n_spans; i++) {
+        all_s += gpu_s[i];
+        shown_s += i < shown.shown ? gpu_s[i] : 0;
+        n_least += i < shown.shown && gpu_s[i] <= least_s;
+    }
+    free(gpu_s);
+    shown.share = all_s > 0 ? shown_s / all_s : 1;
+    *ret = shown;
+    return picture(conf, o, least_s, n_least, false, out, err);
 }

@@ -60,6 +60,17 @@ json_t *run_json(const struct sim_conf *conf,
 int run_table(const struct run_figures *recorded, const struct sim_named *runs,
               size_t n, FILE *out, struct error *err) MUST_CHECK;
 
+/* A cell of that table. Row 0 has the titles, column 0 the names. */
+struct run_cell {
+    size_t row, column, last; /* last: column of the row */
+    bool is_timing;           /* a time of the machine that simulates */
+    const char *text;         /* valid in the call */
+};
+void run_table_each(const struct run_figures *recorded,
+                    const struct sim_named *runs, size_t n,
+                    void (*each)(void *arg, const struct run_cell *c),
+                    void *arg);
+
 /* name,class,user,submit_s,... with a header; a line for each job. */
 int jobs_csv(const struct sim_conf *conf, const struct sim_output *o,
              struct buf *out, struct error *err) MUST_CHECK;

@@ -15,6 +15,7 @@ struct row {
     enum unit unit;
     bool has_ratio;  /* worth comparing */
     bool is_of_some; /* left out where no run has a value */
+    bool is_timing;  /* of the machine that simulates */
 };
 
 #define GETTER(name, expr)                          \
@@ -54,36 +55,36 @@ GETTER(get_rate, (double)f->steps / f->wall_s)
 GETTER(get_wall, f->wall_s)
 
 static const struct row rows[] = {
-    {"jobs", get_jobs, AS_COUNT, false, false},
-    {"completed", get_completed, AS_COUNT, false, false},
-    {"JCT average", get_jct_avg, AS_TIME, true, false},
-    {"JCT p50", get_jct_p50, AS_TIME, true, false},
-    {"JCT p90", get_jct_p90, AS_TIME, true, false},
-    {"JCT p95", get_jct_p95, AS_TIME, true, false},
-    {"JCT p99", get_jct_p99, AS_TIME, true, false},
-    {"wait average", get_wait_avg, AS_TIME, true, false},
-    {"wait p99", get_wait_p99, AS_TIME, true, false},
-    {"wait, 1 GPU", get_wait_0, AS_TIME, true, true},
-    {"wait, 2-4 GPUs", get_wait_1, AS_TIME, true, true},
-    {"wait, 5-8 GPUs", get_wait_2, AS_TIME, true, true},
-    {"wait, 9-32 GPUs", get_wait_3, AS_TIME, true, true},
-    {"wait, over 32 GPUs", get_wait_4, AS_TIME, true, true},
-    {"slowdown average", get_slow_avg, AS_RATIO, true, false},
-    {"slowdown p99", get_slow_p99, AS_RATIO, true, false},
-    {"makespan", get_makespan, AS_TIME, true, false},
-    {"GPUs in use", get_used, AS_PERCENT, true, false},
-    {"idle while jobs wait", get_idle, AS_PERCENT, true, false},
-    {"restarting", get_restarting, AS_PERCENT, true, false},
-    {"GPU hours restarting", get_lost, AS_RATIO, true, false},
-    {"GPU hours per job", get_gpu_hours, AS_RATIO, true, false},
-    {"restarts per job", get_restarts, AS_RATIO, true, false},
-    {"fairness, worst", get_fair_worst, AS_RATIO, true, false},
-    {"fairness, above 1", get_fair_share, AS_PERCENT, true, false},
-    {"fairness, users", get_jain, AS_RATIO, true, false},
-    {"decision p50", get_ms_p50, AS_MS, false, false},
-    {"decision p99", get_ms_p99, AS_MS, false, false},
-    {"steps per second", get_rate, AS_COUNT, false, false},
-    {"simulated in", get_wall, AS_TIME, false, false},
+    {"jobs", get_jobs, AS_COUNT, false, false, false},
+    {"completed", get_completed, AS_COUNT, false, false, false},
+    {"JCT average", get_jct_avg, AS_TIME, true, false, false},
+    {"JCT p50", get_jct_p50, AS_TIME, true, false, false},
+    {"JCT p90", get_jct_p90, AS_TIME, true, false, false},
+    {"JCT p95", get_jct_p95, AS_TIME, true, false, false},
+    {"JCT p99", get_jct_p99, AS_TIME, true, false, false},
+    {"wait average", get_wait_avg, AS_TIME, true, false, false},
+    {"wait p99", get_wait_p99, AS_TIME, true, false, false},
+    {"wait, 1 GPU", get_wait_0, AS_TIME, true, true, false},
+    {"wait, 2-4 GPUs", get_wait_1, AS_TIME, true, true, false},
+    {"wait, 5-8 GPUs", get_wait_2, AS_TIME, true, true, false},
+    {"wait, 9-32 GPUs", get_wait_3, AS_TIME, true, true, false},
+    {"wait, over 32 GPUs", get_wait_4, AS_TIME, true, true, false},
+    {"slowdown average", get_slow_avg, AS_RATIO, true, false, false},
+    {"slowdown p99", get_slow_p99, AS_RATIO, true, false, false},
+    {"makespan", get_makespan, AS_TIME, true, false, false},
+    {"GPUs in use", get_used, AS_PERCENT, true, false, false},
+    {"idle while jobs wait", get_idle, AS_PERCENT, true, false, false},
+    {"restarting", get_restarting, AS_PERCENT, true, false, false},
+    {"GPU hours restarting", get_lost, AS_RATIO, true, false, false},
+    {"GPU hours per job", get_gpu_hours, AS_RATIO, true, false, false},
+    {"restarts per job", get_restarts, AS_RATIO, true, false, false},
+    {"fairness, worst", get_fair_worst, AS_RATIO, true, false, false},
+    {"fairness, above 1", get_fair_share, AS_PERCENT, true, false, false},
+    {"fairness, users", get_jain, AS_RATIO, true, false, false},
+    {"decision p50", get_ms_p50, AS_MS, false, false, true},
+    {"decision p99", get_ms_p99, AS_MS, false, false, true},
+    {"steps per second", get_rate, AS_COUNT, false, false, true},
+    {"simulated in", get_wall, AS_TIME, false, false, true},
 };
 
 static const char *show(char out[32], enum unit unit, double x)
@@ -130,38 +131,57 @@ static bool has_value(const struct row *r, const struct run_figures *recorded,
     return any;
 }
 
-int run_table(const struct run_figures *recorded, const struct sim_named *runs,
-              size_t n, FILE *out, struct error *err)
+void run_table_each(const struct run_figures *recorded,
+                    const struct sim_named *runs, size_t n,
+                    void (*each)(void *arg, const struct run_cell *c),
+                    void *arg)
 {
     char text[32];
     bool is_past = recorded->jobs > 0;
     const struct run_figures *first = n > 1     ? &runs[0].figures
                                       : is_past ? recorded
                                                 : NULL;
+    const size_t last = n + (is_past ? 1 : 0) + (first ? 1 : 0);
+    struct run_cell c = {.last = last, .text = ""};
+#define CELL(value)                   \
+    (c.text = (value), each(arg, &c), \
+     c.column = c.column < last ? c.column + 1 : 0)
 
-    (void)fprintf(out, "%-*s", LABEL, "");
+    CELL("");
     if (is_past)
-        (void)fprintf(out, " %*s", COLUMN, "recorded");
+        CELL("recorded");
     for (size_t i = 0; i < n; i++)
-        (void)fprintf(out, " %*s", COLUMN, runs[i].label);
+        CELL(runs[i].label);
     if (first)
-        (void)fprintf(out, " %*s", COLUMN, n > 1 ? "last/first" : "/recorded");
-    (void)fprintf(out, "\n");
+        CELL(n > 1 ? "last/first" : "/recorded");
     for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
-        if (rows[k].is_of_some && !has_value(&rows[k], recorded, runs, n))
+        const struct row *r = &rows[k];
+        if (r->is_of_some && !has_value(r, recorded, runs, n))
             continue;
-        (void)fprintf(out, "%-*s", LABEL, rows[k].label);
+        c.row++;
+        c.is_timing = r->is_timing;
+        CELL(r->label);
         if (is_past)
-            (void)fprintf(out, " %*s", COLUMN,
-                          show(text, rows[k].unit, rows[k].of(recorded)));
+            CELL(show(text, r->unit, r->of(recorded)));
         for (size_t i = 0; i < n; i++)
-            (void)fprintf(
-                out, " %*s", COLUMN,
-                show(text, rows[k].unit, rows[k].of(&runs[i].figures)));
+            CELL(show(text, r->unit, r->of(&runs[i].figures)));
         if (first)
-            (void)fprintf(out, " %*s", COLUMN,
-                          ratio(text, &rows[k], first, &runs[n - 1].figures));
-        (void)fprintf(out, "\n");
+            CELL(ratio(text, r, first, &runs[n - 1].figures));
     }
+#undef CELL
+}
+
+static void print_cell(void *arg, const struct run_cell *c)
+{
+    (void)fprintf(arg, c->column == 0 ? "%-*s" : " %*s",
+                  c->column == 0 ? LABEL : COLUMN, c->text);
+    if (c->column == c->last)
+        (void)fprintf(arg, "\n");
+}
+
+int run_table(const struct run_figures *recorded, const struct sim_named *runs,
+              size_t n, FILE *out, struct error *err)
+{
+    run_table_each(recorded, runs, n, print_cell, out);
     return ferror(out) ? error_set(err, ERR_IO, "standard output") : 0;
 }
