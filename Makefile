@@ -257,6 +257,8 @@ $(B)/obj/%_mpi.o $(B)/obj/tests/mpi/%.o $(B)/obj/worker/main.o: \
 $(patsubst %,$(B)/obj/kernels/%.o,blas_host gemm_host gemm_dnnl): $(B)/dnnl
 $(patsubst %,$(B)/obj/kernels/%.o,blas_host gemm_host gemm_dnnl): \
 	cppflags += $(dnnl_cppflags)
+# A team shares the pieces of a product.
+$(B)/obj/kernels/gemm_host.o: cflags += -fopenmp
 $(B)/obj/%_nccl.o $(B)/obj/%_cupti.o $(B)/obj/%_nvtx.o: \
 	cppflags += $(cuda_cflags)
 

@@ -1,8 +1,7 @@
 /* gemm_dnnl.c - see gemm_dnnl.h.
  *
  * It is opened and not linked, for the reasons of blas_host.c. Versions 2 and 3
- * have the same sgemm. It shares OpenMP's team with OpenBLAS and our kernels.
- */
+ * have the same sgemm. A call runs on one thread (gemm_host.c). */
 #include "kernels/gemm_dnnl.h"
 
 #include <dlfcn.h>
@@ -15,10 +14,6 @@
 #include <string.h>
 
 #include "kernels/host_cpu.h"
-
-/* A thread needs some 0.1 ms for so many products: with less, a team that waits
- * for a core on a busy machine costs more than it saves. */
-enum { TEAM_WORK = 4 << 20 };
 
 enum { MAX_VALUES = 24 * 256 }; /* of a matrix of the proof */
 
@@ -47,23 +42,6 @@ static enum blas_level level_of(dnnl_cpu_isa_t isa)
     return (bits & avx512) == avx512 ? BLAS_AVX512
            : (bits & avx2) == avx2   ? BLAS_AVX2
                                      : BLAS_SSE;
-}
-
-/* Products so small that a team does not pay are computed by one thread. */
-static dnnl_status_t multiply(__typeof__(dnnl_sgemm) *sgemm, bool ta, bool tb,
-                              int32_t m, int32_t n, int32_t k, float alpha,
-                              const float *A, int32_t lda, const float *B,
-                              int32_t ldb, float beta, float *C, int32_t ldc)
-{
-    const int threads = omp_get_max_threads();
-    const bool alone = (int64_t)m * n * k < TEAM_WORK && threads > 1;
-    if (alone)
-        omp_set_num_threads(1);
-    const dnnl_status_t status = sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k,
-                                       alpha, A, lda, B, ldb, beta, C, ldc);
-    if (alone)
-        omp_set_num_threads(threads);
-    return status;
 }
 
 static const char *meaning(dnnl_status_t status)
@@ -104,8 +82,9 @@ static dnnl_status_t try_shape(__typeof__(dnnl_sgemm) *sgemm, int m, int n,
         a[i] = b[i] = value(i);
         c[i] = beta == 0 ? NAN : (float)(i % 3);
     }
-    const dnnl_status_t ret = multiply(sgemm, ta, tb, m, n, k, alpha, a,
-                                       ta ? m : k, b, tb ? k : n, beta, c, n);
+    const dnnl_status_t ret =
+        sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a, ta ? m : k, b,
+              tb ? k : n, beta, c, n);
     *is_right = true;
     for (int i = 0; i < m * n; i++) {
         const float was = beta == 0 ? 0 : beta * (float)(i % 3);
@@ -167,7 +146,10 @@ static void open_library(struct dnnl *ret)
         find(lib, "dnnl_set_max_cpu_isa", &set_most))
         (void)set_most(dnnl_cpu_isa_avx2);
     const dnnl_version_t *v = version();
+    const int threads = omp_get_max_threads();
+    omp_set_num_threads(1); /* as each call later */
     const char *why = fault(sgemm);
+    omp_set_num_threads(threads);
     if (why != NULL) {
         (void)snprintf(ret->text, sizeof(ret->text),
                        " (oneDNN %d.%d.%d is not used: it %s)", v->major,
@@ -203,8 +185,9 @@ int gemm_dnnl(bool ta, bool tb, int32_t m, int32_t n, int32_t k, float alpha,
               const float *A, int32_t lda, const float *B, int32_t ldb,
               float beta, float *C, int32_t ldc, struct error *err)
 {
-    const dnnl_status_t status = multiply(dnnl.sgemm, ta, tb, m, n, k, alpha, A,
-                                          lda, B, ldb, beta, C, ldc);
+    const dnnl_status_t status =
+        dnnl.sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, A, lda, B,
+                   ldb, beta, C, ldc);
     if (status != dnnl_success)
         return error_set(err,
                          status == dnnl_out_of_memory ? ERR_NOMEM : ERR_EXTERN,

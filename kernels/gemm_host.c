@@ -1,21 +1,55 @@
 /* gemm_host.c - GEMM by OpenBLAS, which blas_host.c opens, and narrow products
  * of fp32 by oneDNN.
  *
- * The OpenMP flavour of OpenBLAS shares its threads with our kernels; the
- * pthreads flavour would have a second pool that competes for the cores.
- * OpenBLAS itself runs GEMMs that are too small to share on one thread. */
+ * Teams of different sizes would round differently: both libraries cut sums and
+ * treat edges by the number of their threads. So each call of a library runs on
+ * one thread, and our own OpenMP team, the kernels' as well, shares the calls:
+ * a product is cut into pieces of C, k never.
+ *
+ * The number of threads decides about OpenBLAS's pieces of rows, which changes
+ * no bit: its code for x86 takes GROUP rows or a divisor of it at a time, sums
+ * a value over k in one order, and cuts k by its length alone. Whole groups are
+ * the same wherever a piece begins, up to the rows that it packs at once, of
+ * which MOST_ROWS are less. (tests/unit/kernels/determinism.c; with 600 random
+ * shapes for each of the cores Haswell, Zen, Sandybridge, Nehalem and Prescott
+ * in 0.3.21 and 0.3.29.) Its columns, and both edges of oneDNN's, have no such
+ * groups and are cut by the shape alone. */
 #include <omp.h>
 
 #include "kernels/blas_host.h"
 #include "kernels/exec/exec_device.h"
 #include "kernels/gemm_dnnl.h"
 
+enum {
+    GROUP = 24,       /* rows of OpenBLAS's code: 3 or 6 times 2, 4 or 8 */
+    MOST_ROWS = 4032, /* of one call: it packs 8,000 and more at once */
+    /* A thread needs some 0.1 ms for so many products: with less, a team that
+     * waits for a core on a busy machine costs more than it saves. */
+    PIECE_WORK = 3 << 20,
+    /* Each piece of rows packs all of B: for fewer, cut columns. */
+    FEW_ROWS = 192,
+    WIDE = 512, /* columns of such a piece */
+    /* oneDNN's, which pay no more than 5 % for being cut. */
+    NARROW_ROWS = 512,
+    NARROW_SUMS = 128,
+};
+
+/* C[m,n] = alpha * op(A) op(B) + beta * C, of `size` bytes a value. */
+struct product {
+    bool ta, tb;
+    int32_t m, n, k, lda, ldb, ldc;
+    size_t size;
+    double alpha, beta;
+    const char *A, *B;
+    char *C;
+};
+
 void host_gemm_threads(int32_t threads)
 {
-    /* OpenBLAS adopts the OpenMP limit when it finds a change; set both, so
-     * that it finds none. */
     omp_set_num_threads(threads);
-    blas_opened()->set_num_threads(threads);
+    /* OpenBLAS adopts the OpenMP limit when it finds a change; run() sets that
+     * to one as well, so that it finds none. */
+    blas_opened()->set_num_threads(1);
 }
 
 #if HAVE_DNNL
@@ -48,24 +82,140 @@ static bool is_narrow(bool ta, int32_t m, int32_t n, int32_t k)
 }
 #endif
 
-static int multiply32(struct exec_device *exec, bool ta, bool tb, int32_t m,
-                      int32_t n, int32_t k, double alpha, const float *A,
-                      int32_t lda, const float *B, int32_t ldb, double beta,
-                      float *C, int32_t ldc, struct error *err)
+/* ---- pieces ---------------------------------------------------------------
+ */
+
+/* How many pieces C is cut into, and what its rows and columns are cut at. */
+struct cut {
+    int32_t rows, cols, row_unit, col_unit;
+};
+
+static int32_t at_most(int64_t n, int64_t most)
 {
-    double begin_s = exec_begin(exec);
-    int rc = 0;
+    return (int32_t)(n < 1 ? 1 : n < most ? n : most);
+}
+
+static struct cut cut_blas(const struct product *p, int32_t threads)
+{
+    const int64_t work = (int64_t)p->m * p->n * p->k / PIECE_WORK;
+    if (p->m < FEW_ROWS && p->n >= 2 * WIDE)
+        return (struct cut){1, at_most(work, p->n / WIDE), 1, 64};
+    const int64_t groups = p->m / (2 * GROUP);
+    const int32_t least = p->m / MOST_ROWS + 1;
+    int32_t rows = at_most(at_most(groups, work), threads);
+    rows = (least + rows - 1) / rows * rows; /* as many for each thread */
+    return (struct cut){rows, 1, GROUP, 1};
+}
+
 #if HAVE_DNNL
-    if (is_narrow(ta, m, n, k) && gemm_dnnl_is_open())
-        rc = gemm_dnnl(ta, tb, m, n, k, (float)alpha, A, lda, B, ldb,
-                       (float)beta, C, ldc, err);
-    else
-#else
-    (void)err;
+static struct cut cut_dnnl(const struct product *p)
+{
+    const int64_t work = (int64_t)p->m * p->n * p->k / PIECE_WORK;
+    if (!p->ta)
+        return (struct cut){at_most(work, at_most(p->m / NARROW_ROWS, p->m)), 1,
+                            16, 1};
+    if (p->m >= p->n)
+        return (struct cut){at_most(work, at_most(p->m / NARROW_SUMS, p->m)), 1,
+                            16, 1};
+    return (struct cut){1, at_most(work, at_most(p->n / NARROW_SUMS, p->n)), 1,
+                        16};
+}
 #endif
-        blas_opened()->sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
-                             tb ? CblasTrans : CblasNoTrans, m, n, k,
-                             (float)alpha, A, lda, B, ldb, (float)beta, C, ldc);
+
+/* Where piece i of n begins: at a multiple of the unit. */
+static int32_t begin_of(int32_t i, int32_t n, int32_t length, int32_t unit)
+{
+    return i == n ? length : (int32_t)((int64_t)(length / unit) * i / n) * unit;
+}
+
+static struct product piece_of(const struct product *p, const struct cut *c,
+                               int32_t i)
+{
+    const int32_t row = i / c->cols, col = i % c->cols;
+    const int64_t r = begin_of(row, c->rows, p->m, c->row_unit);
+    const int64_t j = begin_of(col, c->cols, p->n, c->col_unit);
+    struct product ret = *p;
+    ret.m = begin_of(row + 1, c->rows, p->m, c->row_unit) - (int32_t)r;
+    ret.n = begin_of(col + 1, c->cols, p->n, c->col_unit) - (int32_t)j;
+    ret.A += (size_t)(p->ta ? r : r * p->lda) * p->size;
+    ret.B += (size_t)(p->tb ? j * p->ldb : j) * p->size;
+    ret.C += (size_t)(r * p->ldc + j) * p->size;
+    return ret;
+}
+
+static int blas_piece(const struct product *p, struct error *err)
+{
+    const struct blas *blas = blas_opened();
+    const enum CBLAS_TRANSPOSE a = p->ta ? CblasTrans : CblasNoTrans;
+    const enum CBLAS_TRANSPOSE b = p->tb ? CblasTrans : CblasNoTrans;
+    (void)err;
+    if (p->size == sizeof(double))
+        blas->dgemm(CblasRowMajor, a, b, p->m, p->n, p->k, p->alpha,
+                    (const double *)(const void *)p->A, p->lda,
+                    (const double *)(const void *)p->B, p->ldb, p->beta,
+                    (double *)(void *)p->C, p->ldc);
+    else
+        blas->sgemm(CblasRowMajor, a, b, p->m, p->n, p->k, (float)p->alpha,
+                    (const float *)(const void *)p->A, p->lda,
+                    (const float *)(const void *)p->B, p->ldb, (float)p->beta,
+                    (float *)(void *)p->C, p->ldc);
+    return 0;
+}
+
+#if HAVE_DNNL
+static int dnnl_piece(const struct product *p, struct error *err)
+{
+    return gemm_dnnl(p->ta, p->tb, p->m, p->n, p->k, (float)p->alpha,
+                     (const float *)(const void *)p->A, p->lda,
+                     (const float *)(const void *)p->B, p->ldb, (float)p->beta,
+                     (float *)(void *)p->C, p->ldc, err);
+}
+#endif
+
+/* Threads of the team have no teams of their own. */
+static int run(const struct product *p, struct cut cut, int32_t threads,
+               int (*piece)(const struct product *p, struct error *err),
+               struct error *err)
+{
+    const int32_t pieces = cut.rows * cut.cols;
+    int rc = 0;
+    omp_set_num_threads(1); /* for the libraries, which read it */
+    if (pieces == 1)
+        rc = piece(p, err);
+    else {
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+        for (int32_t i = 0; i < pieces; i++) {
+            const struct product some = piece_of(p, &cut, i);
+            struct error why = ERROR_INIT;
+            if (piece(&some, &why) < 0) {
+#pragma omp critical(gemm_host)
+                {
+                    if (err != NULL)
+                        *err = why;
+                    rc = -1;
+                }
+            }
+        }
+    }
+    omp_set_num_threads(threads);
+    return rc;
+}
+
+static int multiply(struct exec_device *exec, const struct product *p,
+                    struct error *err)
+{
+    const int32_t threads = exec->base.threads > 0 ? exec->base.threads : 1;
+    double begin_s = exec_begin(exec);
+#if HAVE_DNNL
+    const bool is_dnnl = p->size == sizeof(float) &&
+                         is_narrow(p->ta, p->m, p->n, p->k) &&
+                         gemm_dnnl_is_open();
+    const int rc = is_dnnl
+                       ? run(p, cut_dnnl(p), threads, dnnl_piece, err)
+                       : run(p, cut_blas(p, threads), threads, blas_piece, err);
+#else
+    const int rc = run(p, cut_blas(p, threads), threads, blas_piece, err);
+#endif
     exec_end(exec, DEVICE_GEMM, begin_s, 0);
     return rc;
 }
@@ -97,8 +247,21 @@ static int multiply16(struct device *d, enum dtype dt, bool ta, bool tb,
         d->ops->cast(d, DT_F32, fb, dt, B, b, err) < 0 ||
         d->ops->cast(d, DT_F32, fc, dt, C, c, err) < 0)
         return -1;
-    if (multiply32(exec, ta, tb, m, n, k, alpha, fa, lda, fb, ldb, beta, fc,
-                   ldc, err) < 0)
+    const struct product p = {ta,
+                              tb,
+                              m,
+                              n,
+                              k,
+                              lda,
+                              ldb,
+                              ldc,
+                              sizeof(float),
+                              alpha,
+                              beta,
+                              (const char *)fa,
+                              (const char *)fb,
+                              (char *)fc};
+    if (multiply(exec, &p, err) < 0)
         return -1;
     return d->ops->cast(d, dt, C, DT_F32, fc, c, err);
 }
@@ -115,14 +278,11 @@ int host_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
     if (dt == DT_F16 || dt == DT_BF16)
         return multiply16(d, dt, ta, tb, m, n, k, alpha, A, lda, B, ldb, beta,
                           C, ldc, err);
-    struct exec_device *exec = (struct exec_device *)d;
-    if (dt == DT_F32)
-        return multiply32(exec, ta, tb, m, n, k, alpha, A, lda, B, ldb, beta, C,
-                          ldc, err);
-    double begin_s = exec_begin(exec);
-    blas_opened()->dgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
-                         tb ? CblasTrans : CblasNoTrans, m, n, k, alpha, A, lda,
-                         B, ldb, beta, C, ldc);
-    exec_end(exec, DEVICE_GEMM, begin_s, 0);
-    return 0;
+    const struct product p = {
+        ta,    tb,   m,
+        n,     k,    lda,
+        ldb,   ldc,  dt == DT_F32 ? sizeof(float) : sizeof(double),
+        alpha, beta, A,
+        B,     C};
+    return multiply((struct exec_device *)d, &p, err);
 }

@@ -1,5 +1,7 @@
-/* determinism.c - the same calls give the same bits, and a shape that was
- * seen once allocates nothing more. */
+/* determinism.c - the same calls give the same bits, products on any number of
+ * threads, and a shape that was seen once allocates nothing more.
+ *
+ * MGPU_TEST_ALL=1: 3 and 8 threads, too. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,22 +12,33 @@
 
 enum { N = 6, S = 12, C = 40, ROWS = N * S * S, VALUES = ROWS * C };
 
+enum { TENSORS = 64 };
+
 /* What a run leaves behind, one tensor after the other. */
 struct trace {
     double *v;
-    size_t n;
+    size_t n, ends[TENSORS]; /* of the tensors */
+    const char *what[TENSORS];
+    int tensors;
 };
 
-static void keep(struct trace *t, struct tensor *x)
+static void look(struct trace *t, struct tensor *x, const char *what)
 {
     size_t n = (size_t)x->n;
 
     tensor_pull(x);
     t->v = realloc(t->v, (t->n + n) * sizeof(*t->v));
-    if (!t->v)
+    if (!t->v || t->tensors == TENSORS)
         abort();
     memcpy(t->v + t->n, x->v, n * sizeof(*t->v));
     t->n += n;
+    t->what[t->tensors] = what;
+    t->ends[t->tensors++] = t->n;
+}
+
+static void keep(struct trace *t, struct tensor *x, const char *what)
+{
+    look(t, x, what);
     tensor_drop(x);
 }
 
@@ -45,29 +58,43 @@ static void sums(struct bed *b, struct trace *t)
         c[i] = i < 4 ? tensor_acc(b, C, 0.5, 1) : tensor_make(b, C, 0.5, 1);
     struct tensor z = tensor_make(b, VALUES, 0, 0);
     struct tensor two = tensor_acc(b, (int64_t)2 * C, 0, 0);
+    struct bed exact = *b;
+    exact.dt = DT_F64;
+    struct tensor square = tensor_make(&exact, 1, 0, 0);
     const struct norm_stats stats = {c[0].p, c[1].p, c[2].p, c[3].p, 1e-5, 0.1};
     const struct norm n = {c[0].p, c[1].p, c[4].p, c[5].p, 6};
     const struct norm_grad out = {two.p, c[6].p, c[7].p};
     must(ops->dw_fwd(b->d, b->dt, z.p, &stats, x.p, NULL, w.p, &s, ERR));
+    look(t, &z, "depthwise");
+    for (int i = 0; i < 4; i++)
+        look(t, &c[i], "depthwise's statistics");
     must(ops->pw_fwd(b->d, b->dt, y.p, &stats, NULL, z.p, &n, x.p, filter.p,
                      ROWS, C, C, ERR));
+    look(t, &y, "pointwise");
+    for (int i = 0; i < 4; i++)
+        look(t, &c[i], "pointwise's statistics");
     must(ops->norm_grads(b->d, b->dt, dy.p, &out, z.p, &n, ROWS, C, ERR));
+    look(t, &two, "batch norm's gradient");
     must(ops->pw_bwd(b->d, b->dt, y.p, filter.p, &out, dy.p, y.p, &n, two.p,
                      NULL, z.p, &n, x.p, filter.p, ROWS, C, C, ERR));
+    look(t, &filter, "pointwise's weights");
+    look(t, &two, "pointwise's gate");
     must(ops->dw_bwd(b->d, b->dt, dy.p, w.p, &out, y.p, z.p, &n, two.p, x.p, &n,
                      w.p, &s, ERR));
     must(ops->bias_bwd(b->d, b->dt, c[5].p, dy.p, ROWS, C, ERR));
     must(ops->gemm(b->d, b->dt, true, false, C, C, ROWS, 1, y.p, C, dy.p, C, 0,
                    x.p, C, ERR));
-    keep(t, &x);
-    keep(t, &dy);
-    keep(t, &y);
-    keep(t, &w);
-    keep(t, &z);
-    keep(t, &two);
-    keep(t, &filter);
+    must(ops->sum_squares(b->d, b->dt, square.p, dy.p, VALUES, ERR));
+    keep(t, &square, "sum of squares");
+    keep(t, &w, "depthwise's filter");
+    keep(t, &two, "depthwise's gate");
+    keep(t, &dy, "depthwise's gradient");
+    keep(t, &y, "pointwise's gradient");
+    keep(t, &x, "product");
+    keep(t, &z, "depthwise");
+    keep(t, &filter, "pointwise's weights");
     for (int i = 0; i < 8; i++)
-        keep(t, &c[i]);
+        keep(t, &c[i], "bias");
 }
 
 /* The same for the ops of a transformer. */
@@ -98,9 +125,9 @@ static void llm_sums(struct bed *b, struct trace *t)
     tensor_drop(&h);
     tensor_drop(&rstd);
     tensor_drop(&w);
-    keep(t, &dy);
-    keep(t, &dw);
-    keep(t, &sum);
+    keep(t, &dy, "RMSNorm's gradient");
+    keep(t, &dw, "RMSNorm's weights");
+    keep(t, &sum, "sum of rows");
 }
 
 /* Attention, whose sums do not depend on how its tiles are divided. */
@@ -111,15 +138,53 @@ static void attention(struct bed *b, struct trace *t)
 
     attend_forward(&c);
     attend_backward(&c);
-    keep(t, &c.o);
-    keep(t, &c.lse);
-    keep(t, &c.dq);
-    keep(t, &c.dk);
-    keep(t, &c.dv);
+    keep(t, &c.o, "attention");
+    keep(t, &c.lse, "attention's sums");
+    keep(t, &c.dq, "attention's dq");
+    keep(t, &c.dk, "attention's dk");
+    keep(t, &c.dv, "attention's dv");
     b->d->ops->release(b->d, c.pos_at);
     free(c.pos);
     tensor_drop(&c.x);
     tensor_drop(&c.dout);
+}
+
+/* Products that a team shares, and small ones; with both libraries' shapes. */
+static void products(struct bed *b, struct trace *t)
+{
+    static const struct {
+        bool ta, tb;
+        int32_t m, n, k;
+        const char *what;
+    } shapes[] = {
+        {false, true, 1024, 64, 64, "tokens by narrow weights"},
+        {false, true, 1024, 8, 512, "tokens by an adapter's A"},
+        {false, true, 1024, 512, 8, "tokens by an adapter's B"},
+        {true, false, 8, 512, 1024, "an adapter's gradient"},
+        {true, false, 512, 8, 1024, "an adapter's other gradient"},
+        {false, true, 700, 320, 172, "tokens by weights"},
+        {false, false, 700, 172, 320, "a gradient of tokens"},
+        {true, false, 344, 192, 700, "a gradient of weights"},
+        {false, true, 48, 1536, 96, "few tokens by wide weights"},
+        {true, false, 1536, 96, 48, "a gradient over few tokens"},
+        {false, true, 64, 1000, 1280, "a classifier"},
+        {true, false, 1000, 1280, 64, "a classifier's gradient"},
+        {true, true, 131, 257, 67, "both transposed"},
+        {false, false, 1, 1000, 512, "one row"},
+        {false, true, 1000, 1, 700, "one column"},
+    };
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        const int32_t m = shapes[i].m, n = shapes[i].n, k = shapes[i].k;
+        const bool ta = shapes[i].ta, tb = shapes[i].tb;
+        struct tensor A = tensor_make(b, (int64_t)m * k, -1, 1);
+        struct tensor B = tensor_make(b, (int64_t)k * n, -1, 1);
+        struct tensor c = tensor_make(b, (int64_t)m * n, -1, 1);
+        must(b->d->ops->gemm(b->d, b->dt, ta, tb, m, n, k, 0.5, A.p, ta ? m : k,
+                             B.p, tb ? k : n, 1, c.p, n, ERR));
+        tensor_drop(&A);
+        tensor_drop(&B);
+        keep(t, &c, shapes[i].what);
+    }
 }
 
 static struct trace run(struct device *d, enum dtype dt)
@@ -130,7 +195,52 @@ static struct trace run(struct device *d, enum dtype dt)
     sums(&b, &t);
     llm_sums(&b, &t);
     attention(&b, &t);
+    products(&b, &t);
     return t;
+}
+
+/* One TAP line; what differs is named. */
+static void is_same(const struct trace *a, const struct trace *b,
+                    const char *dt, int32_t threads)
+{
+    int differ = a->tensors != b->tensors;
+
+    for (int i = 0; i < a->tensors && a->tensors == b->tensors; i++) {
+        const size_t from = i == 0 ? 0 : a->ends[i - 1];
+        if (a->ends[i] == b->ends[i] &&
+            memcmp(a->v + from, b->v + from,
+                   (a->ends[i] - from) * sizeof(*a->v)) == 0)
+            continue;
+        tap_diag("%s, %d threads: %s differs", dt, threads, a->what[i]);
+        differ++;
+    }
+    ok(!differ, "%s, %d threads: the bits of one", dt, threads);
+}
+
+/* 1, 2 and 4 threads; 3 and 8 at night. */
+static void test_threads(enum dtype dt)
+{
+    static const int32_t counts[] = {1, 2, 4, 3, 8};
+    const int n = getenv("MGPU_TEST_ALL") ? 5 : 3;
+    struct error err = ERROR_INIT;
+    struct trace first = {0};
+
+    for (int i = 0; i < n; i++) {
+        struct device *d = NULL;
+        if (!ok(device_host_create(counts[i], &d, &err) == 0, "%s", err.msg))
+            return;
+        struct bed b = {.d = d, .name = "host", .dt = dt, .seed = 7};
+        struct trace t = {0};
+        products(&b, &t);
+        d->ops->destroy(d);
+        if (i == 0) {
+            first = t;
+            continue;
+        }
+        is_same(&first, &t, dtype_name(dt), counts[i]);
+        free(t.v);
+    }
+    free(first.v);
 }
 
 static void test_same_bits(int32_t threads, enum dtype dt)
@@ -216,8 +326,10 @@ int main(void)
             test_same_bits(threads, (enum dtype)dt);
     if (!test_on_gpu()) {
         test_dropout();
-        for (int dt = 0; dt < DT_N; dt++)
+        for (int dt = 0; dt < DT_N; dt++) {
             test_attention((enum dtype)dt);
+            test_threads((enum dtype)dt);
+        }
     }
     return tap_done();
 }
