@@ -326,6 +326,12 @@ awk -v a="$4" 'BEGIN { exit !(a != "" && a <= 1e-10) }' ||
     fail "the long job has other losses"
 metrics goodput "SELECT printf('Measured on %d of %d slots: %.0f images/s, %.2f times one slot.',
     gpus, $slots, samples_per_s, speedup) FROM v_scaling WHERE basis = 'measured'"
+# What is left between recorded and repeat is the error of the simulator.
+printf '\nThese jobs in the simulator: their attempts at their sizes (repeat), and the policy again\n'
+"$bin/mgpu-sim" --config "$dir/goodput/mgpu.yaml" --from-db "$dir/goodput/state" \
+    --policy repeat --policy goodput >"$dir/sim.txt" ||
+    fail "the simulator does not repeat the jobs"
+sed -n '1p; /^JCT average/p; /^makespan/p; /^restarts per job/p' "$dir/sim.txt"
 printf 'Remove everything with: rm -r %s\n' "$dir"
 if [ "$(times_grown)" -eq 0 ]; then
     is_busy || fail "the long job did not grow back"

@@ -5,6 +5,7 @@
 
 #include "jobs/conf/conf.h"
 #include "scheduler/sim/args.h"
+#include "scheduler/sim/repeat_policy.h"
 #include "scheduler/sim/self_checks.h"
 #include "scheduler/sim/simulation.h"
 #include "scheduler/tools/common/client.h"
@@ -39,26 +40,60 @@ static int replay_past(struct simulation *s, const char *word,
     return 0;
 }
 
-static int run_policy(struct simulation *s, const char *word, struct error *err)
+/* A policy with its keys, and the actions of the past. */
+static int begin_policy(struct simulation *s, const char *word,
+                        struct sim_named *run, struct sim_policy *ret,
+                        struct error *err)
 {
-    struct sim_named *run = &s->runs[s->n_runs];
     struct past_settings past = {.n = 0};
     struct conf conf;
 
     if ((s->args->from_db && replay_past(s, word, &past, err) < 0) ||
         sim_policy_args(s->args->config, word, &past, &conf, err) < 0)
         return -1;
-    struct sim_policy policy = sim_policy_args_of(&conf);
-    s->args->conf.is_fixed = policy.policy != &policy_goodput;
+    *ret = sim_policy_args_of(&conf);
+    s->args->conf.repeats = false;
+    s->args->conf.is_fixed = ret->policy != &policy_goodput;
     (void)snprintf(run->name, sizeof(run->name), "%s", conf.scheduler.policy);
-    (void)snprintf(run->label, sizeof(run->label), "%s",
-                   s->args->sweep ? s->args->sweep_values[s->n_runs]
-                                  : run->name);
-    run->parameters = json_object();
-    s->n_runs++;
-    int rc = run->parameters ? conf_each_value(&conf, add_parameter, run, err)
-                             : error_set(err, ERR_NOMEM, "parameters");
+    int rc = conf_each_value(&conf, add_parameter, run, err);
     conf_clear(&conf);
+    return rc;
+}
+
+/* The attempts of the past. */
+static int begin_repeat(struct simulation *s, struct sim_named *run,
+                        struct sim_policy *ret, struct error *err)
+{
+    struct replay *r = &s->replays[s->n_runs];
+
+    *ret = (struct sim_policy){.policy = &policy_repeat};
+    (void)snprintf(run->name, sizeof(run->name), "%s", policy_repeat.name);
+    s->args->conf.repeats = true;
+    if (repeat_policy_replay(&s->past, &s->trace, r, err) < 0)
+        return -1;
+    s->args->conf.actions = r->actions;
+    s->args->conf.n_actions = r->n;
+    return 0;
+}
+
+static int run_policy(struct simulation *s, const char *word, struct error *err)
+{
+    struct sim_named *run = &s->runs[s->n_runs];
+    struct sim_policy policy;
+    bool repeats;
+
+    if (repeat_policy_named(word, s->args->from_db, &repeats, err) < 0)
+        return -1;
+    run->parameters = json_object();
+    int rc = !run->parameters ? error_set(err, ERR_NOMEM, "parameters")
+             : repeats        ? begin_repeat(s, run, &policy, err)
+                              : begin_policy(s, word, run, &policy, err);
+    if (s->args->sweep)
+        (void)snprintf(run->label, sizeof(run->label), "%s",
+                       s->args->sweep_values[s->n_runs]);
+    else
+        memcpy(run->label, run->name, sizeof(run->label));
+    s->n_runs++;
     if (rc == 0)
         rc = sim_run(&s->args->conf, &policy, &run->out, err);
     if (rc == 0)

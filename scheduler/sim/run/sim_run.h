@@ -47,6 +47,7 @@ struct sim_conf {
     const struct sim_cluster *cluster;
     const struct sim_trace *trace;
     struct speed *speed;
+    bool repeats;  /* jobs have the sizes that all their attempts had */
     bool is_fixed; /* jobs with work_gpus ask for as many: the policy chooses no
                       sizes */
     enum sim_request request;

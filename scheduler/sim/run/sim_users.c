@@ -141,6 +141,11 @@ static int entered(struct sim_world *w, size_t i, uint64_t id,
     return sim_adapt(w, (int32_t)i, err);
 }
 
+static char *spec_of(const struct sim_world *w, const struct sim_job *job)
+{
+    return w->conf->repeats && job->sized_spec ? job->sized_spec : job->spec;
+}
+
 /* All tasks of a sweep. out  ret_id  of the first one */
 static int submit_sweep(struct sim_world *w, const struct engine_submit *req,
                         const struct sim_job *first, uint64_t *ret_id,
@@ -156,8 +161,8 @@ static int submit_sweep(struct sim_world *w, const struct engine_submit *req,
     if (!tasks)
         return error_set(err, ERR_NOMEM, "sweep of %zu tasks", n);
     for (size_t k = 0; k < n; k++)
-        tasks[k] =
-            (struct engine_task){.spec = first[k].spec, .vary = first[k].vary};
+        tasks[k] = (struct engine_task){.spec = spec_of(w, &first[k]),
+                                        .vary = first[k].vary};
     int rc = engine_submit_sweep(w->engine, req, &sweep, ret_id, NULL, err);
     free(tasks);
     return rc;
@@ -182,7 +187,8 @@ int sim_submit(struct sim_world *w, struct error *err)
     struct engine_submit req = {.uid = job->spec ? job->uid : uid_of(job->user),
                                 .user = job->user,
                                 .key = key,
-                                .spec = job->spec ? job->spec : buf_str(&spec)};
+                                .spec = job->spec ? spec_of(w, job)
+                                                  : buf_str(&spec)};
     if (job->id > 0)
         engine_skip_to(w->engine, job->id);
     int rc = job->n_tasks > 0 ? submit_sweep(w, &req, job, &id, &why)

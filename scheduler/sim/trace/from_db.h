@@ -33,6 +33,14 @@ struct past_stranded {
     bool is_last;  /* no attempt of the job followed */
 };
 
+/* An attempt that ran. */
+struct past_attempt {
+    uint64_t job;
+    int32_t gpus;
+    double intent_s; /* since the first submit, when it was requested, */
+    double stop_s;   /* and told to stop, or ended; INFINITY: neither */
+};
+
 /* The keys of the policy that admin.log has, from some time on. */
 enum { PAST_KEYS_MAX = 64 };
 struct past_settings {
@@ -56,6 +64,8 @@ struct past {
     size_t n_settings;
     struct past_stranded *stranded; /* owned; in the order of time */
     size_t n_stranded;
+    struct past_attempt *attempts; /* owned; by job, in their order */
+    size_t n_attempts, cap_attempts;
     double granted_s; /* makespan without jobs whose last attempt stranded */
     /* What a simulation does not repeat: */
     size_t n_admin;        /* actions in admin.log, such as pause and drain */
@@ -98,6 +108,20 @@ int past_stranded_apply(struct past *p, double first_s,
 int past_stranded_say(const struct past *p, struct buf *out,
                       struct error *err) MUST_CHECK;
 
+/* ---- past_attempts_sqlite.c ---------------------------------------------- */
+struct sqlite3;
+/* in   db       state.db
+ *      first_s  the first submit, since 1970
+ * err  ERR_INVAL, ERR_NOMEM */
+int past_attempts_read(struct sqlite3 *db, double since_s, double until_s,
+                       double first_s, struct past *p,
+                       struct error *err) MUST_CHECK;
+/* The index of the first attempt of the job, and how many there are. */
+size_t past_attempts_of(const struct past *p, uint64_t job, size_t *ret_n);
+/* The GPUs that all attempts of the job had; 0: they differ, or it never ran.
+ */
+int32_t past_attempts_size(const struct past *p, uint64_t job);
+
 /* ---- past_spec.c --------------------------------------------------------- */
 /* The specification for a simulated cluster: without partition, reservation,
  * node features, GPU types, memory and CPUs, and without dependencies on jobs
@@ -106,6 +130,9 @@ int past_stranded_say(const struct past *p, struct buf *out,
  * err  ERR_INVAL it is no JSON object */
 int past_spec(const char *spec, bool (*has_job)(void *arg, uint64_t id),
               void *arg, char **ret, struct error *err) MUST_CHECK;
+/* The specification with this number of GPUs alone. Likewise. */
+int past_spec_sized(const char *spec, int32_t gpus, char **ret,
+                    struct error *err) MUST_CHECK;
 /* Tasks of sweeps that are not whole become jobs of their own. out p n_cut */
 void past_find_sweeps(struct past *p);
 /* Adds the nodes of a place, "vm:0,1 n2:0-3", to a list of nodes. */

@@ -354,14 +354,20 @@ static bool has_job(void *arg, uint64_t id)
     return false;
 }
 
-static int adapt_specs(struct sim_trace *t, struct error *err)
+static int adapt_specs(struct past *p, struct error *err)
 {
+    struct sim_trace *t = &p->trace;
+
     for (size_t i = 0; i < t->n; i++) {
+        int32_t gpus = past_attempts_size(p, t->jobs[i].id);
         char *spec;
         if (past_spec(t->jobs[i].spec, has_job, t, &spec, err) < 0)
             return error_wrap(err, "job %" PRIu64, t->jobs[i].id);
         free(t->jobs[i].spec);
         t->jobs[i].spec = spec;
+        if (gpus > 0 &&
+            past_spec_sized(spec, gpus, &t->jobs[i].sized_spec, err) < 0)
+            return error_wrap(err, "job %" PRIu64, t->jobs[i].id);
     }
     return 0;
 }
@@ -423,9 +429,12 @@ static int read_past(struct reading *r, const char *dir, double since_s,
         rc = each_row(r->state, path, actions_sql, since_s, until_s, action_row,
                       r, err);
     if (rc == 0)
+        rc = past_attempts_read(r->state, since_s, until_s, r->first_s, r->p,
+                                err);
+    if (rc == 0)
         rc = past_stranded_apply(r->p, r->first_s, err);
     (void)sqlite3_close(r->state);
-    return rc == 0 ? adapt_specs(&r->p->trace, err) : rc;
+    return rc == 0 ? adapt_specs(r->p, err) : rc;
 }
 
 /* A state directory without admin.log has never had an administrator. */
@@ -480,5 +489,6 @@ void from_db_clear(struct past *p)
     free(p->actions);
     free(p->settings);
     free(p->stranded);
+    free(p->attempts);
     *p = (struct past){.n_actions = 0};
 }

@@ -54,6 +54,26 @@ int past_spec(const char *spec, bool (*has_job)(void *arg, uint64_t id),
     return 0;
 }
 
+int past_spec_sized(const char *spec, int32_t gpus, char **ret,
+                    struct error *err)
+{
+    json_t *o = json_loads(spec, 0, NULL);
+    json_t *resources = json_object_get(o, "resources");
+    char *text = NULL;
+
+    if (!json_is_object(resources)) {
+        json_decref(o);
+        return error_set(err, ERR_INVAL, "its specification has no resources");
+    }
+    if (json_object_set_new(resources, "gpus", json_integer(gpus)) == 0)
+        text = json_dumps(o, JSON_COMPACT);
+    json_decref(o);
+    if (!text)
+        return error_set(err, ERR_NOMEM, "specification");
+    *ret = text;
+    return 0;
+}
+
 /* ---- sweeps ---------------------------------------------------------------
  */
 /* The simulation submits a sweep as one if all of its tasks are there; other

@@ -11,6 +11,7 @@ void sim_trace_clear(struct sim_trace *t)
 {
     for (size_t i = 0; i < t->n; i++) {
         free(t->jobs[i].spec);
+        free(t->jobs[i].sized_spec);
         free(t->jobs[i].vary);
     }
     free(t->jobs);

@@ -23,7 +23,9 @@ struct sim_job {
     int32_t of_batch;  /* likewise: jobs of the class differ in speed by this
                           batch; 0: they do not */
     int32_t most_gpus; /* that its tables allow; 0: any number */
-    char *spec; /* resolved JSON; NULL: one is made. Owned by the trace */
+    char *spec;       /* resolved JSON; NULL: one is made. Owned by the trace */
+    char *sized_spec; /* the same with the GPUs that all its attempts had;
+                         NULL: they differ, or it never ran. Likewise */
     /* A task of a sweep; all tasks of one follow each other in the trace. */
     int32_t task, n_tasks; /* n_tasks 0: no task */
     int32_t max_parallel;  /* 0: unlimited */
