@@ -1,8 +1,8 @@
 /* checker.c - the race checker finds the races it is there for, and no others.
  *
  * First in kernels of a few lines, then in kernels of ours that miss a barrier
- * (rows of tests/simt/mutants.def). A removed barrier is found by what was
- * accessed: the results are not looked at.
+ * (rows of tests/simt/mutants.def and mutants_night.def). A removed barrier is
+ * found by what was accessed: the results are not looked at.
  */
 #include <sys/wait.h>
 #include <unistd.h>
