@@ -5,8 +5,8 @@
  * numbers, and equal to them where sums are exact, so host and CUDA side
  * agree. Blocks of 96 and 160 lanes leave some idle in most shapes; the
  * reversed order makes a missing barrier visible that the forward one hides.
- * $MGPU_TEST_ALL, which .ci/nightly sets, reverses it for every number of
- * lanes.
+ * The orders take turns; $MGPU_TEST_ALL, which .ci/nightly sets, has both for
+ * every number of lanes.
  */
 #include "kernels/device.h"
 
@@ -37,7 +37,8 @@ int main(void)
     const bool all = getenv("MGPU_TEST_ALL") != NULL;
 
     for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]); i++) {
-        test_lanes(lanes[i], false);
+        if (all || i % 2 == 0)
+            test_lanes(lanes[i], false);
         if (all || i % 2 == 1)
             test_lanes(lanes[i], true);
     }
