@@ -20,16 +20,7 @@ teardown() {
 }
 
 # The ranks of this test, by its directory on their command line.
-worker_pids() {
-    local f
-    for f in /proc/[0-9]*/cmdline; do
-        if { tr '\0' ' ' <"$f"; } 2>/dev/null |
-            grep -q "^[^ ]*mgpu-worker .*$BATS_TEST_TMPDIR"; then
-            f=${f%/cmdline}
-            echo "${f##*/}"
-        fi
-    done
-}
+worker_pids() { pgrep -f "^[^ ]*mgpu-worker .*$BATS_TEST_TMPDIR"; }
 
 # ends_with STATUS PID: `run` has a shell of its own, which cannot wait.
 ends_with() {
