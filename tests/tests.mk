@@ -261,9 +261,12 @@ mpi_env := ASAN_OPTIONS=leak_check_at_exit=0:fast_unwind_on_malloc=0:protect_sha
 MPI_RANKS ?= 1 2 3
 # And for what depends on the number; empty: not.
 MPI_MORE  ?= 4
-# What takes longest: on two ranks; at night on one and three, too.
+# What takes longest: on two ranks; at night on one and three, too. What trains
+# on a fake GPU and what is resumed: on one and two; at night on three, too.
 MPI_TWO   ?= llm resize
+MPI_FEW   ?= gpu train
 mpi_two   := $(filter $(MPI_TWO:%=$(B)/tests/mpi/%),$(mpi_tests))
+mpi_few   := $(filter $(MPI_FEW:%=$(B)/tests/mpi/%),$(mpi_tests))
 
 check: deps
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) check-build
@@ -295,11 +298,13 @@ check-run: check-build
 	    $(contracts) $(simt_tests) $(fault_progs) $(bats_tests) \
 	    $(slurm_progs) $(slurm_tests))
 	$(Q)for n in $(MPI_RANKS); do \
-	    if [ $$n -eq 2 ]; then two='$(mpi_two)'; else two=; fi; \
+	    two= few=; [ $$n -ne 2 ] || two='$(mpi_two)'; \
+	    [ $$n -gt 2 ] || few='$(mpi_few)'; \
 	    $(test_env) $(mpi_env) $(tally) \
 	    prove -j$(JOBS) --failures --exec \
-	    "tests/run mpirun -n $$n --oversubscribe --bind-to none" $$two \
-	    $(call longest_first,$(filter-out $(mpi_two),$(mpi_tests))); done
+	    "tests/run mpirun -n $$n --oversubscribe --bind-to none" $$two $$few \
+	    $(call longest_first,$(filter-out $(mpi_two) $(mpi_few), \
+	    $(mpi_tests))); done
 	$(if $(MPI_MORE),$(Q)$(test_env) $(mpi_env) $(tally) \
 	    prove -j$(JOBS) --failures --exec \
 	    "tests/run mpirun -n $(MPI_MORE) --oversubscribe --bind-to none" \
@@ -332,7 +337,7 @@ debian13-half:
 	    slurm_progs='$(filter-out $(debian13_rest),$(slurm_progs))' \
 	    slurm_tests='$(filter-out $(debian13_rest),$(slurm_tests))' check
 debian13-rest:
-	$(Q)$(MAKE) --no-print-directory MPI_RANKS='1 2 3' MPI_TWO= \
+	$(Q)$(MAKE) --no-print-directory MPI_RANKS='1 2 3' MPI_TWO= MPI_FEW= \
 	    contracts='$(long_contracts:%=$(B)/tests/contract/%) \
 	        $(filter $(debian13_night),$(contracts))' \
 	    slurm_progs='$(filter $(debian13_rest),$(slurm_progs))' \
