@@ -15,11 +15,13 @@ not_here  := $(if $(filter tsan,$(VARIANT)),tests/unit/kernels/% \
 # LONG=0 leaves out what computes longest, in a run with other flags of what
 # `make check` has run: the kernels' own tests, and shorter ones of the same
 # models, jobs and plans, stay.
-long_contracts := engine_resize_random engine_storm goodput_aging
+long_contracts := engine_resize_random engine_storm engine_crash \
+                  engine_random goodput_aging
 long      := $(if $(filter 0,$(LONG)),$(patsubst %,tests/unit/%.c, \
-               worker/cv_golden worker/cv_precision worker/cv_grad \
+               worker/cv_golden worker/cv_precision worker/cv_grad worker/cv_step \
                worker/llm_stories worker/data_spill worker/data_templates \
-               policy/goodput_many) $(long_contracts:%=tests/contract/%.c))
+               policy/goodput_many policy/property sim/restarts) \
+               $(long_contracts:%=tests/contract/%.c))
 units     := $(patsubst %.c,$(B)/%,$(filter-out $(not_here) $(long) \
                tests/unit/kernels/contract/%, \
                $(wildcard tests/unit/*/*.c tests/unit/*/*/*.c)))
@@ -326,20 +328,17 @@ debian13-check:
 	    demo-slurm-run
 debian13_rest := $(patsubst %,tests/slurm/%.bats,daemon launch nodes people \
                    resize slurmctld) %/slurm/helper_faults
-debian13_night := $(B)/tests/unit/kernels/device $(B)/tests/unit/worker/cv_step \
-                  $(B)/tests/contract/engine_crash
+debian13_night := $(B)/tests/unit/kernels/device
 debian13-half:
 	$(Q)$(MAKE) --no-print-directory MPI_RANKS=2 MPI_MORE= \
 	    MPI_SKIP='llm ranks resize train llm_shared strategies dpo gpu' \
 	    units='$(filter-out $(debian13_night),$(units))' \
-	    contracts='$(filter-out $(debian13_night),$(contracts))' \
 	    simt_tests= fault_progs= bats_tests= benches= closed= \
 	    slurm_progs='$(filter-out $(debian13_rest),$(slurm_progs))' \
 	    slurm_tests='$(filter-out $(debian13_rest),$(slurm_tests))' check
 debian13-rest:
 	$(Q)$(MAKE) --no-print-directory MPI_RANKS='1 2 3' MPI_TWO= MPI_FEW= \
-	    contracts='$(long_contracts:%=$(B)/tests/contract/%) \
-	        $(filter $(debian13_night),$(contracts))' \
+	    contracts='$(long_contracts:%=$(B)/tests/contract/%)' \
 	    slurm_progs='$(filter $(debian13_rest),$(slurm_progs))' \
 	    slurm_tests='$(filter $(debian13_rest),$(slurm_tests))' check
 	$(Q)$(MAKE) --no-print-directory demo-run demo-slurm-run

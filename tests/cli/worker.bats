@@ -22,6 +22,13 @@ teardown() {
 # The ranks of this test, by its directory on their command line.
 worker_pids() { pgrep -f "^[^ ]*mgpu-worker .*$BATS_TEST_TMPDIR"; }
 
+# What trains for longest: under a sanitizer at night alone, which sets
+# $MGPU_TEST_ALL.
+trains_long() {
+    [ "${MGPU_VARIANT:-release}" = release ] || [ -n "${MGPU_TEST_ALL-}" ] ||
+        skip 'at night'
+}
+
 # ends_with STATUS PID: `run` has a shell of its own, which cannot wait.
 ends_with() {
     local status=0
@@ -163,6 +170,7 @@ mib_of() {
 }
 
 @test "a run that goes on with a loss that is no number says so" {
+    trains_long
     for on_nan in warn skip; do
         cv_spec 2 1000
         sed -i "s/seed: 1,/seed: 1, on_nan: $on_nan,/" \
@@ -176,6 +184,7 @@ mib_of() {
 }
 
 @test "the log counts the samples of an epoch, without a last batch of one" {
+    trains_long
     cv_spec 1 0.01
     sed -i 's/train_samples: 64/train_samples: 13/' "$BATS_TEST_TMPDIR/spec.yaml"
     run worker 1
@@ -196,6 +205,7 @@ mib_of() {
 }
 
 @test "a mean of the weights that keeps too much of its start is warned of" {
+    trains_long
     cv_spec 2 0.01 # 32 iterations
     sed -i "s/seed: 1,/seed: 1, ema: {decay: 0.95},/" "$BATS_TEST_TMPDIR/spec.yaml"
     run worker 2 # 16: 0.95^16 is 0.44
@@ -229,6 +239,7 @@ mib_of() {
 }
 
 @test "each damaged checkpoint is named; without a usable one it begins anew" {
+    trains_long
     cv_spec 3 0.01
     run worker 1
     [ "$status" -eq 0 ]
@@ -251,6 +262,7 @@ mib_of() {
 }
 
 @test "resumed on other ranks: losses differ only if the batches do" {
+    trains_long
     # resume RANKS BATCH STEPS: on what 2 ranks with batches of 4 have begun.
     resume() {
         cv_spec 1 0.01
@@ -274,6 +286,7 @@ mib_of() {
 }
 
 @test "SIGUSR1: checkpoint, and training goes on" {
+    trains_long
     cv_spec 1000 0.01
     worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
     local pid=$!
