@@ -322,23 +322,27 @@ check-slurm: all $(slurm_progs)
 # rest, which .ci/nightly runs, is what these variables leave out, two demos,
 # and the unit tests once more, with the flags of a release; of those on Slurm
 # the ones that wait or compute longest, and the one whose nodes have host names
-# of their own. Those of MPI and the three others are the longest.
+# of their own. Those of MPI and the kernels' own are the longest; policies, the
+# simulator and the engine's contracts call little of Debian's.
 debian13-check:
 	$(Q)sh .ci/debian13 make JOBS=$(JOBS) debian13-half demo-run \
 	    demo-slurm-run
 debian13_rest := $(patsubst %,tests/slurm/%.bats,daemon launch nodes people \
                    resize slurmctld) %/slurm/helper_faults
-debian13_night := $(B)/tests/unit/kernels/device
+debian13_night := $(B)/tests/unit/kernels/device $(B)/tests/unit/policy/% \
+                  $(B)/tests/unit/sim/% $(B)/tests/contract/engine_%
 debian13-half:
 	$(Q)$(MAKE) --no-print-directory MPI_RANKS=2 MPI_MORE= \
 	    MPI_SKIP='llm ranks resize train llm_shared strategies dpo gpu' \
 	    units='$(filter-out $(debian13_night),$(units))' \
+	    contracts='$(filter-out $(debian13_night),$(contracts))' \
 	    simt_tests= fault_progs= bats_tests= benches= closed= \
 	    slurm_progs='$(filter-out $(debian13_rest),$(slurm_progs))' \
 	    slurm_tests='$(filter-out $(debian13_rest),$(slurm_tests))' check
 debian13-rest:
 	$(Q)$(MAKE) --no-print-directory MPI_RANKS='1 2 3' MPI_TWO= MPI_FEW= \
-	    contracts='$(long_contracts:%=$(B)/tests/contract/%)' \
+	    contracts='$(sort $(long_contracts:%=$(B)/tests/contract/%) \
+	        $(filter $(debian13_night),$(contracts)))' \
 	    slurm_progs='$(filter $(debian13_rest),$(slurm_progs))' \
 	    slurm_tests='$(filter $(debian13_rest),$(slurm_tests))' check
 	$(Q)$(MAKE) --no-print-directory demo-run demo-slurm-run
