@@ -167,13 +167,17 @@ static bool is_spent(const struct sim_world *w, const struct sim_state *s,
                HOUR_S - TOLERANCE_S;
 }
 
+/* Not those of the beginning: administrators change them. */
+static const struct policy_goodput *keys_of(const struct sim_world *w)
+{
+    return w->engine_conf.goodput.interval_s > 0 ? &w->engine_conf.goodput
+                                                 : &policy_goodput_default;
+}
+
 void sim_check_resize(struct sim_world *w, int32_t i, const struct job *job)
 {
     struct sim_state *s = &w->jobs[i];
-    /* Not those of the beginning: administrators change them. */
-    const struct policy_goodput *p = w->engine_conf.goodput.interval_s > 0
-                                         ? &w->engine_conf.goodput
-                                         : &policy_goodput_default;
+    const struct policy_goodput *p = keys_of(w);
     size_t most = (size_t)p->max_resizes_per_hour;
     double turn_s = s->grant_s + p->min_runtime_s;
     bool grows = job->resize.gpus >= job->gpus;
@@ -204,7 +208,9 @@ void sim_check_paid(struct sim_world *w, int32_t i, const struct job *job)
     struct sim_state *s = &w->jobs[i];
     double cost_s = s->began_s - s->restart_s; /* INFINITY: it has not begun */
 
-    if (s->attempt > 1 && sim_now(w) - s->began_s < cost_s - TOLERANCE_S)
+    if (isfinite(cost_s))
+        cost_s = fmin(cost_s, keys_of(w)->horizon_s);
+    if (s->attempt > 1 && !(sim_now(w) - s->began_s >= cost_s - TOLERANCE_S))
         sim_account_broken(w, "a size is left before it has paid its restart",
                            i);
     s->asked_s = job->resize.gpus > 0 ? sim_now(w) : 0;

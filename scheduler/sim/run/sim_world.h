@@ -159,7 +159,7 @@ void sim_unbook(struct sim_world *w, int32_t i, const struct job *job);
  */
 void sim_check_resize(struct sim_world *w, int32_t i, const struct job *job);
 /* The policy leaves no size that has not paid for its restart: the attempt has
- * computed for as long as that took. */
+ * computed for as long as that took, at most the horizon. */
 void sim_check_paid(struct sim_world *w, int32_t i, const struct job *job);
 /* Nobody restarts at his own size for nothing: until what the policy has paused
  * comes back so, another job has got GPUs, or jobs, nodes or requests of people

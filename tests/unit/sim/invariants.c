@@ -132,8 +132,35 @@ static void test_sums(void)
     end(&s);
 }
 
+/* The policy may leave a size when the attempt has computed for as long as its
+ * restart took, at most the horizon. */
+static void test_paid(void)
+{
+    static struct small s;
+    static const double horizon_s[] = {0, 600}; /* 0: the default, 1800 s */
+    const struct job job = {.gpus = 4, .nodes = 1};
+
+    for (size_t i = 0; i < 2; i++)
+        for (size_t late = 0; late < 2; late++) {
+            begin(&s);
+            s.w.engine_conf.goodput.horizon_s = horizon_s[i];
+            s.w.engine_conf.goodput.interval_s = horizon_s[i] / 10;
+            s.jobs[0].attempt = 2;
+            s.jobs[0].restart_s = SIM_BEGIN_S;
+            s.jobs[0].began_s = SIM_BEGIN_S + 5000; /* in the queue */
+            s.w.clock.t_s = s.jobs[0].began_s + (i == 0 ? 1800 : horizon_s[i]) +
+                            (late ? 1 : -1);
+            sim_check_paid(&s.w, 0, &job);
+            ok(is_broken(&s, late ? "" : "a size is left before it has paid") !=
+                   late,
+               "a long wait is paid after %g s", i == 0 ? 1800 : horizon_s[i]);
+            end(&s);
+        }
+}
+
 int main(void)
 {
+    test_paid();
     test_node();
     test_attempts();
     test_sums();
