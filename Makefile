@@ -136,7 +136,7 @@ rooms_ctld    := $(call under,scheduler/ctld,loop startup request notify \
                    maintenance usage ingest job_list api) scheduler/ctld
 rooms_tools   := $(call under,scheduler/tools,common admin cancel views \
                    export stat submit)
-rooms_sim     := $(call under,scheduler/sim,trace run output) scheduler/sim
+rooms_sim     := $(call under,scheduler/sim,trace past run output) scheduler/sim
 rooms_worker  := $(call under,worker,comm report process profile \
                    checkpoint data/image data/rows data/text data/cache data \
                    cv llm/files llm/batches llm train) worker

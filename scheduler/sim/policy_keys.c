@@ -7,7 +7,7 @@
 #include "jobs/conf/conf.h"
 #include "scheduler/policy/goodput_conf.h"
 #include "scheduler/sim/args.h"
-#include "scheduler/sim/trace/from_db.h"
+#include "scheduler/sim/past/from_db.h"
 
 enum { KEYS_MAX = 16, KEY_CAP = 96 };
 struct keys {

@@ -2,8 +2,8 @@
 #ifndef MGPU_SCHEDULER_SIM_REPLAY_H
 #define MGPU_SCHEDULER_SIM_REPLAY_H
 
+#include "scheduler/sim/past/from_db.h"
 #include "scheduler/sim/run/sim_run.h"
-#include "scheduler/sim/trace/from_db.h"
 
 struct replay {
     struct sim_action *actions; /* owned; in the order of time */

@@ -83,9 +83,10 @@ build/fuzz/codec: $(call fuzz_obj,scheduler/ctld/maintenance/audit_log.c \
     scheduler/engine/events/submit_codec.c \
     scheduler/engine/events/json_nomem.c)
 build/fuzz/traces: $(call fuzz_obj,$(addprefix scheduler/sim/trace/,csv_trace.c \
-    gavel_table.c gz_text.c lines.c mgpu_trace.c past_settings.c past_spec.c \
-    pollux_app.c pollux_math.c sacct_trace.c scaling_law.c sim_trace.c \
-    size_table.c slurm_nodes.c slurm_text.c speed.c swf_trace.c) slurm/helper/gres.c)
+    gavel_table.c gz_text.c lines.c mgpu_trace.c pollux_app.c pollux_math.c \
+    sacct_trace.c scaling_law.c sim_trace.c size_table.c slurm_nodes.c \
+    slurm_text.c speed.c swf_trace.c) $(addprefix scheduler/sim/past/, \
+    past_settings.c past_spec.c) slurm/helper/gres.c)
 build/fuzz/traces: fuzz_libs := -lz
 build/fuzz/ctld: $(fuzz_ctld) $(call fuzz_obj,tests/tap.c \
     scheduler/ctld/ingest/spool_drain.c)

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "scheduler/sim/trace/from_db.h"
+#include "scheduler/sim/past/from_db.h"
 #include "scheduler/sim/trace/gz_text.h"
 #include "scheduler/sim/trace/pollux_app.h"
 #include "scheduler/sim/trace/scaling_law.h"
@@ -75,13 +75,15 @@ static bool has_job(void *arg, uint64_t id)
 static void read_past(char *text)
 {
     static struct past_nodes nodes;
-    char cluster[128], *spec = NULL;
+    char cluster[128], *spec = NULL, *sized = NULL;
 
     nodes.n = 0;
     past_nodes_add(&nodes, text);
     past_nodes_text(&nodes, cluster, sizeof(cluster));
-    if (past_spec(text, has_job, NULL, &spec, NULL) == 0)
-        free(spec);
+    if (past_spec(text, has_job, NULL, &spec, NULL) == 0 &&
+        past_spec_sized(spec, 4, &sized, NULL) == 0)
+        free(sized);
+    free(spec);
 }
 
 static void read_settings(struct lines *l)

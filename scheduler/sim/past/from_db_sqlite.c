@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "jobs/spec/spec.h"
-#include "scheduler/sim/trace/from_db.h"
+#include "scheduler/sim/past/from_db.h"
 
 enum { PATH_CAP = 4096, BUSY_MS = 5000 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/sim/trace/from_db.h"
+#include "scheduler/sim/past/from_db.h"
 
 /* Those that a worker claimed. The first word to stop ends an attempt; one that
  * stopped without a word did so at its end. A preemption with no GPUs takes a

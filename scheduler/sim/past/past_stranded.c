@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/sim/trace/from_db.h"
+#include "scheduler/sim/past/from_db.h"
 
 /* More than a job does until it strands. */
 static const double WORK_LEFT = 1e9;

@@ -12,7 +12,7 @@
 
 #include "jobs/conf/conf.h"
 #include "jobs/text/timestamp.h"
-#include "scheduler/sim/trace/from_db.h"
+#include "scheduler/sim/past/from_db.h"
 
 static const char policy_key[] = "scheduler.policy";
 

@@ -3,8 +3,8 @@
  * Jobs, ranges, limits and priorities are those of state.db; speeds are those
  * of v_scaling in metrics.db. A job without iterations takes as long as it
  * took. Nothing is written, and a daemon may be running. */
-#ifndef MGPU_SCHEDULER_SIM_TRACE_FROM_DB_H
-#define MGPU_SCHEDULER_SIM_TRACE_FROM_DB_H
+#ifndef MGPU_SCHEDULER_SIM_PAST_FROM_DB_H
+#define MGPU_SCHEDULER_SIM_PAST_FROM_DB_H
 
 #include "scheduler/sim/trace/speed.h"
 
