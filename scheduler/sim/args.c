@@ -34,6 +34,7 @@ enum {
     OPT_SPEED_NOISE,
     OPT_NODE_FAILURES,
     OPT_SEED,
+    OPT_REPLICATE,
     OPT_JSON,
     OPT_JOBS,
     OPT_EVENTS,
@@ -93,6 +94,8 @@ static const struct opt opts[] = {
     {OPT_NODE_FAILURES, 0, "node-failures", "PER_NODE_DAY",
      "failures of a node per day; it is back after an hour"},
     {OPT_SEED, 0, "seed", "N", "of all random numbers (1)"},
+    {OPT_REPLICATE, 0, "replicate", "N",
+     "repeat all runs N times with other arrivals, for intervals"},
     {OPT_JSON, 0, "json", "FILE",
      "write the figures as JSON; '-': to standard "
      "output, without the table"},
@@ -149,16 +152,22 @@ static int real(const char *name, const char *value, double min, double max,
     return bad(name, value, allowed, err);
 }
 
-static int whole(const char *name, const char *value, int64_t max, int64_t *ret,
-                 struct error *err)
+static int whole_from(const char *name, const char *value, int64_t min,
+                      int64_t max, int64_t *ret, struct error *err)
 {
     char allowed[64];
 
-    if (scalar_int(value, ret) == 0 && *ret >= 1 && *ret <= max)
+    if (scalar_int(value, ret) == 0 && *ret >= min && *ret <= max)
         return 0;
-    (void)snprintf(allowed, sizeof(allowed), "a whole number in 1..%" PRId64,
-                   max);
+    (void)snprintf(allowed, sizeof(allowed),
+                   "a whole number in %" PRId64 "..%" PRId64, min, max);
     return bad(name, value, allowed, err);
+}
+
+static int whole(const char *name, const char *value, int64_t max, int64_t *ret,
+                 struct error *err)
+{
+    return whole_from(name, value, 1, max, ret, err);
 }
 
 /* CLASS=X,... or X for all classes. A class may contain '='. */
@@ -336,6 +345,10 @@ int sim_args_option(void *arg, const struct opt *o, const char *value,
         rc = whole("seed", value, UINT32_MAX, &n, err);
         a->conf.seed = (uint32_t)n;
         return rc;
+    case OPT_REPLICATE:
+        rc = whole_from("replicate", value, 2, 1000, &n, err);
+        a->replicates = (int32_t)n;
+        return rc;
     case OPT_PROCS:
         rc = whole("procs-per-gpu", value, 65536, &n, err);
         a->procs_per_gpu = (int32_t)n;
@@ -369,6 +382,9 @@ int sim_args_check(const struct sim_args *a, int n_operands, struct error *err)
 
     if (n_operands > 0)
         lack = "options only: a trace is --trace FORMAT:FILE";
+    else if (a->replicates > 0 && !a->trace)
+        lack = "--trace with --replicate: what people did in a past belongs "
+               "to its arrivals";
     else if (a->check && a->html)
         lack = "no --html: --check writes no page";
     else if (a->check || a->bench)

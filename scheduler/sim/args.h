@@ -21,7 +21,8 @@ struct sim_args {
     double since_s, until_s; /* since 1970; NAN: not given */
     bool is_adaptive, check;
     int32_t seeds, procs_per_gpu;
-    int argc; /* the command line */
+    int32_t replicates; /* 0: none */
+    int argc;           /* the command line */
     char **argv;
     struct sim_conf conf; /* what options set of it */
 };

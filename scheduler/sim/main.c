@@ -79,15 +79,15 @@ static int begin_repeat(struct simulation *s, struct sim_named *run,
 static int run_policy(struct simulation *s, const char *word, struct error *err)
 {
     struct sim_named *run = &s->runs[s->n_runs];
-    struct sim_policy policy;
+    struct sim_policy *policy = &s->policies[s->n_runs];
     bool repeats;
 
     if (repeat_policy_named(word, s->args->from_db, &repeats, err) < 0)
         return -1;
     run->parameters = json_object();
     int rc = !run->parameters ? error_set(err, ERR_NOMEM, "parameters")
-             : repeats        ? begin_repeat(s, run, &policy, err)
-                              : begin_policy(s, word, run, &policy, err);
+             : repeats        ? begin_repeat(s, run, policy, err)
+                              : begin_policy(s, word, run, policy, err);
     if (s->args->sweep)
         (void)snprintf(run->label, sizeof(run->label), "%s",
                        s->args->sweep_values[s->n_runs]);
@@ -95,7 +95,7 @@ static int run_policy(struct simulation *s, const char *word, struct error *err)
         memcpy(run->label, run->name, sizeof(run->label));
     s->n_runs++;
     if (rc == 0)
-        rc = sim_run(&s->args->conf, &policy, &run->out, err);
+        rc = sim_run(&s->args->conf, policy, &run->out, err);
     if (rc == 0)
         rc = run_figures(&s->args->conf, &run->out, &run->figures, err);
     return rc;
@@ -146,6 +146,8 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
     int rc = simulation_read(&s, err);
     if (rc == 0)
         rc = run_all(&s, err);
+    if (rc == 0 && s.args->replicates > 0)
+        rc = replicates_run(&s, (size_t)s.args->replicates, err);
     if (rc == 0)
         rc = simulation_write(&s, err);
     if (rc == 0)
@@ -158,6 +160,7 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
     if (s.speed)
         s.speed->ops->destroy(s.speed);
     run_figures_clear(&s.recorded);
+    run_replicates_clear(&s.replicates);
     sim_trace_clear(&s.trace);
     from_db_clear(&s.past);
     for (size_t i = 0; i < SIM_POLICIES_MAX; i++)

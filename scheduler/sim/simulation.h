@@ -3,7 +3,7 @@
 #define MGPU_SCHEDULER_SIM_SIMULATION_H
 
 #include "scheduler/sim/args.h"
-#include "scheduler/sim/output/run_figures.h"
+#include "scheduler/sim/output/run_replicates.h"
 #include "scheduler/sim/replay.h"
 
 /* All that the runs share. */
@@ -18,7 +18,9 @@ struct simulation {
     size_t n_elastic;            /* jobs of --elastic */
     struct run_figures recorded; /* jobs 0: of no job */
     struct sim_named runs[SIM_POLICIES_MAX];
+    struct sim_policy policies[SIM_POLICIES_MAX]; /* of the runs */
     size_t n_runs;
+    struct run_replicates replicates;
 };
 
 /* ---- simulation_input.c -------------------------------------------------- */
@@ -27,6 +29,13 @@ struct simulation {
  * own  the caller clears them, also on failure
  * err  ERR_USAGE; ERR_INVAL with file, line and column; ERR_IO */
 int simulation_read(struct simulation *s, struct error *err) MUST_CHECK;
+
+/* ---- replicates.c -------------------------------------------------------- */
+/* Runs all policies n times with other arrivals and seeds.
+ * own  run_replicates_clear(), also on failure
+ * err  as sim_run() */
+int replicates_run(struct simulation *s, size_t n,
+                   struct error *err) MUST_CHECK;
 
 /* ---- simulation_output.c ------------------------------------------------- */
 /* Prints the table and writes the files of the options, of all runs.

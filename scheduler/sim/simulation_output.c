@@ -76,6 +76,9 @@ static int write_json(struct simulation *s, const char *note,
         (void)json_object_set_new(o, "not_replayed", json_string(missing));
     if (o && s->past.n_stranded > 0)
         add_stranded(&s->past, o);
+    if (o && s->replicates.n > 0)
+        (void)json_object_set_new(o, "replicates",
+                                  run_replicates_json(&s->replicates));
     char *dump = o ? json_dumps(o, JSON_REAL_PRECISION(12)) : NULL;
     int rc = dump ? buf_addf(&text, err, "%s\n", dump)
                   : error_set(err, ERR_NOMEM, "figures");
@@ -154,6 +157,9 @@ static int write_figures(struct simulation *s,
         if (run_table(&s->recorded, s->runs, s->n_runs, stdout, err) < 0)
             return -1;
         print_notes(s, notes);
+        if (s->replicates.n > 0 &&
+            run_replicates_table(&s->replicates, s->runs, stdout, err) < 0)
+            return -1;
     }
     return a->html ? simulation_page(s, notes, err) : 0;
 }

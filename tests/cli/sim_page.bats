@@ -94,3 +94,50 @@ is_closed() { # FILE
     run -2 "$sim" --check --html page.html
     [[ $output == *'--check writes no page'* ]]
 }
+
+# The jobs of test traces, of which goodput may resize all.
+busy_trace() {
+    awk 'BEGIN { for (i = 0; i < 40; i++)
+        printf "%d,%d,%d\n", i * i * 7 % 900 + i * 60, 200 + i * 37 % 1500, 1 + i % 4 }' |
+        sort -t, -n >busy.csv
+}
+
+@test "replicates have other arrivals, and intervals that the seed decides" {
+    busy_trace
+    simulate() { # SEED FILE [OPTION...]
+        local seed=$1 file=$2
+        shift 2
+        "$sim" --trace csv:busy.csv --cluster 2x4 --policy fifo \
+            --policy goodput --elastic 100% --seed "$seed" "$@" \
+            --json "$file.json" >"$file.txt"
+    }
+    part() { json "$1" <"$2.json"; }
+    simulate 1 plain
+    simulate 1 a --replicate 4 --html page.html
+    simulate 1 b --replicate 4
+    simulate 2 c --replicate 4
+    [ "$(part '$.replicates.n' a)" = 4 ]
+    [ "$(part '$.replicates' a)" = "$(part '$.replicates' b)" ]
+    [ "$(part '$.replicates.runs[0]' a)" != "$(part '$.replicates.runs[0]' c)" ]
+    # The trace's own figures are those without replicates.
+    [ "$(part '$.runs[1].jct_s' a)" = "$(part '$.runs[1].jct_s' plain)" ]
+    [ -z "$(part '$.replicates' plain)" ]
+    # As many GPU hours whenever the jobs come, which fifo does not resize.
+    low=$(part '$.replicates.runs[0].gpu_hours_per_job.low' a)
+    [ "$low" = "$(part '$.replicates.runs[0].gpu_hours_per_job.high' a)" ]
+    awk -v a="$low" -v b="$(part '$.runs[0].gpu_hours_per_job' a)" \
+        'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }'
+    awk -v low="$(part '$.replicates.runs[0].jct_avg_s.low' a)" \
+        -v high="$(part '$.replicates.runs[0].jct_avg_s.high' a)" \
+        'BEGIN { exit !(0 < low && low < high) }'
+    [ -n "$(part '$.replicates.last_by_first.jct_avg_s.mean' a)" ]
+    grep '^Means of 4 replicates with other arrivals, and their intervals of 95 %:$' a.txt
+    [ "$(grep -c -E '^JCT average .*[0-9] ±[0-9.]+ min .*%$' a.txt)" = 1 ]
+    grep -q 'Means of 4 replicates' page.html
+    for wrong in 1 0 1001 many; do
+        run -2 "$sim" --trace csv:busy.csv --cluster 2x4 --replicate "$wrong"
+        [[ $output == *"--replicate: '$wrong' is not a whole number in 2..1000"* ]]
+    done
+    run -2 "$sim" --from-db . --replicate 3
+    [[ $output == *'expected --trace with --replicate'* ]]
+}

@@ -71,6 +71,17 @@ void run_table_each(const struct run_figures *recorded,
                     void (*each)(void *arg, const struct run_cell *c),
                     void *arg);
 
+/* Figure f of the table, from 0: its name, NULL past the last; its key in JSON,
+ * NULL if it is not for comparing; and all values. */
+enum { RUN_FIGURES_MAX = 40, RUN_INTERVAL_CAP = 64 };
+const char *run_table_label(size_t f);
+const char *run_table_key(size_t f);
+size_t run_table_values(const struct run_figures *f,
+                        double ret[RUN_FIGURES_MAX]);
+/* "5.39 ±0.21 h" */
+const char *run_table_interval(char out[RUN_INTERVAL_CAP], size_t f,
+                               double mean, double half);
+
 /* name,class,user,submit_s,... with a header; a line for each job. */
 int jobs_csv(const struct sim_conf *conf, const struct sim_output *o,
              struct buf *out, struct error *err) MUST_CHECK;

@@ -12,8 +12,8 @@ enum unit { AS_COUNT, AS_TIME, AS_RATIO, AS_PERCENT, AS_MS };
 struct row {
     const char *label;
     double (*of)(const struct run_figures *f);
+    const char *key; /* in JSON, if it is worth comparing; else NULL */
     enum unit unit;
-    bool has_ratio;  /* worth comparing */
     bool is_of_some; /* left out where no run has a value */
     bool is_timing;  /* of the machine that simulates */
 };
@@ -55,36 +55,43 @@ GETTER(get_rate, (double)f->steps / f->wall_s)
 GETTER(get_wall, f->wall_s)
 
 static const struct row rows[] = {
-    {"jobs", get_jobs, AS_COUNT, false, false, false},
-    {"completed", get_completed, AS_COUNT, false, false, false},
-    {"JCT average", get_jct_avg, AS_TIME, true, false, false},
-    {"JCT p50", get_jct_p50, AS_TIME, true, false, false},
-    {"JCT p90", get_jct_p90, AS_TIME, true, false, false},
-    {"JCT p95", get_jct_p95, AS_TIME, true, false, false},
-    {"JCT p99", get_jct_p99, AS_TIME, true, false, false},
-    {"wait average", get_wait_avg, AS_TIME, true, false, false},
-    {"wait p99", get_wait_p99, AS_TIME, true, false, false},
-    {"wait, 1 GPU", get_wait_0, AS_TIME, true, true, false},
-    {"wait, 2-4 GPUs", get_wait_1, AS_TIME, true, true, false},
-    {"wait, 5-8 GPUs", get_wait_2, AS_TIME, true, true, false},
-    {"wait, 9-32 GPUs", get_wait_3, AS_TIME, true, true, false},
-    {"wait, over 32 GPUs", get_wait_4, AS_TIME, true, true, false},
-    {"slowdown average", get_slow_avg, AS_RATIO, true, false, false},
-    {"slowdown p99", get_slow_p99, AS_RATIO, true, false, false},
-    {"makespan", get_makespan, AS_TIME, true, false, false},
-    {"GPUs in use", get_used, AS_PERCENT, true, false, false},
-    {"idle while jobs wait", get_idle, AS_PERCENT, true, false, false},
-    {"restarting", get_restarting, AS_PERCENT, true, false, false},
-    {"GPU hours restarting", get_lost, AS_RATIO, true, false, false},
-    {"GPU hours per job", get_gpu_hours, AS_RATIO, true, false, false},
-    {"restarts per job", get_restarts, AS_RATIO, true, false, false},
-    {"fairness, worst", get_fair_worst, AS_RATIO, true, false, false},
-    {"fairness, above 1", get_fair_share, AS_PERCENT, true, false, false},
-    {"fairness, users", get_jain, AS_RATIO, true, false, false},
-    {"decision p50", get_ms_p50, AS_MS, false, false, true},
-    {"decision p99", get_ms_p99, AS_MS, false, false, true},
-    {"steps per second", get_rate, AS_COUNT, false, false, true},
-    {"simulated in", get_wall, AS_TIME, false, false, true},
+    {"jobs", get_jobs, NULL, AS_COUNT, false, false},
+    {"completed", get_completed, NULL, AS_COUNT, false, false},
+    {"JCT average", get_jct_avg, "jct_avg_s", AS_TIME, false, false},
+    {"JCT p50", get_jct_p50, "jct_p50_s", AS_TIME, false, false},
+    {"JCT p90", get_jct_p90, "jct_p90_s", AS_TIME, false, false},
+    {"JCT p95", get_jct_p95, "jct_p95_s", AS_TIME, false, false},
+    {"JCT p99", get_jct_p99, "jct_p99_s", AS_TIME, false, false},
+    {"wait average", get_wait_avg, "wait_avg_s", AS_TIME, false, false},
+    {"wait p99", get_wait_p99, "wait_p99_s", AS_TIME, false, false},
+    {"wait, 1 GPU", get_wait_0, "wait_1_gpu_s", AS_TIME, true, false},
+    {"wait, 2-4 GPUs", get_wait_1, "wait_2_4_gpus_s", AS_TIME, true, false},
+    {"wait, 5-8 GPUs", get_wait_2, "wait_5_8_gpus_s", AS_TIME, true, false},
+    {"wait, 9-32 GPUs", get_wait_3, "wait_9_32_gpus_s", AS_TIME, true, false},
+    {"wait, over 32 GPUs", get_wait_4, "wait_over_32_gpus_s", AS_TIME, true,
+     false},
+    {"slowdown average", get_slow_avg, "slowdown_avg", AS_RATIO, false, false},
+    {"slowdown p99", get_slow_p99, "slowdown_p99", AS_RATIO, false, false},
+    {"makespan", get_makespan, "makespan_s", AS_TIME, false, false},
+    {"GPUs in use", get_used, "utilisation", AS_PERCENT, false, false},
+    {"idle while jobs wait", get_idle, "idle_while_queued", AS_PERCENT, false,
+     false},
+    {"restarting", get_restarting, "restarting", AS_PERCENT, false, false},
+    {"GPU hours restarting", get_lost, "gpu_hours_restarting", AS_RATIO, false,
+     false},
+    {"GPU hours per job", get_gpu_hours, "gpu_hours_per_job", AS_RATIO, false,
+     false},
+    {"restarts per job", get_restarts, "restarts_per_job", AS_RATIO, false,
+     false},
+    {"fairness, worst", get_fair_worst, "fairness_worst", AS_RATIO, false,
+     false},
+    {"fairness, above 1", get_fair_share, "fairness_share_above_1", AS_PERCENT,
+     false, false},
+    {"fairness, users", get_jain, "fairness_jain", AS_RATIO, false, false},
+    {"decision p50", get_ms_p50, NULL, AS_MS, false, true},
+    {"decision p99", get_ms_p99, NULL, AS_MS, false, true},
+    {"steps per second", get_rate, NULL, AS_COUNT, false, true},
+    {"simulated in", get_wall, NULL, AS_TIME, false, true},
 };
 
 static const char *show(char out[32], enum unit unit, double x)
@@ -108,6 +115,51 @@ static const char *show(char out[32], enum unit unit, double x)
     return out;
 }
 
+static const size_t N_ROWS = sizeof(rows) / sizeof(rows[0]);
+_Static_assert(sizeof(rows) / sizeof(rows[0]) <= RUN_FIGURES_MAX, "room");
+
+const char *run_table_label(size_t f)
+{
+    return f < N_ROWS ? rows[f].label : NULL;
+}
+
+const char *run_table_key(size_t f)
+{
+    return rows[f].key;
+}
+
+size_t run_table_values(const struct run_figures *f,
+                        double ret[RUN_FIGURES_MAX])
+{
+    for (size_t k = 0; k < N_ROWS; k++)
+        ret[k] = rows[k].of(f);
+    return N_ROWS;
+}
+
+const char *run_table_interval(char out[RUN_INTERVAL_CAP], size_t f,
+                               double mean, double half)
+{
+    enum unit unit = rows[f].unit;
+    bool is_time = unit == AS_TIME;
+    double scale = unit == AS_PERCENT        ? 0.01
+                   : is_time && mean >= 3600 ? 3600
+                   : is_time && mean >= 120  ? 60
+                                             : 1;
+    const char *suffix = unit == AS_PERCENT ? " %"
+                         : !is_time         ? ""
+                         : scale > 60       ? " h"
+                         : scale > 1        ? " min"
+                                            : " s";
+    int digits = scale > 60 || unit == AS_RATIO ? 2 : 1;
+
+    if (isfinite(mean))
+        (void)snprintf(out, RUN_INTERVAL_CAP, "%.*f ±%.*f%s", digits,
+                       mean / scale, digits, half / scale, suffix);
+    else
+        (void)snprintf(out, RUN_INTERVAL_CAP, "-");
+    return out;
+}
+
 /* r of `last` relative to `first`. */
 static const char *ratio(char out[32], const struct row *r,
                          const struct run_figures *first,
@@ -116,7 +168,7 @@ static const char *ratio(char out[32], const struct row *r,
     double a = r->of(first), b = r->of(last);
 
     out[0] = '\0';
-    if (r->has_ratio && isfinite(a) && isfinite(b) && a > 0)
+    if (r->key && isfinite(a) && isfinite(b) && a > 0)
         (void)snprintf(out, 32, "%+.1f %%", 100 * (b / a - 1));
     return out;
 }
@@ -154,7 +206,7 @@ void run_table_each(const struct run_figures *recorded,
         CELL(runs[i].label);
     if (first)
         CELL(n > 1 ? "last/first" : "/recorded");
-    for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+    for (size_t k = 0; k < N_ROWS; k++) {
         const struct row *r = &rows[k];
         if (r->is_of_some && !has_value(r, recorded, runs, n))
             continue;

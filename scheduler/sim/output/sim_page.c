@@ -73,6 +73,18 @@ static void add_figures(struct page *p, const struct sim_page *s)
     page_add(p, "<h2>Figures</h2><section><div class=\"scroll\"><table>\n");
     run_table_each(s->recorded, s->runs, s->n, add_cell, &t);
     page_add(p, "</table></div></section>\n");
+    if (s->replicates->n == 0)
+        return;
+    p->bad |= buf_addf(
+        &p->out, NULL,
+        "<h2>Replicates</h2><section><p class=\"dim\">Means of "
+        "%zu replicates with other arrivals, and their "
+        "intervals of 95 %%.%s</p>"
+        "<div class=\"scroll\"><table>\n",
+        s->replicates->n,
+        s->replicates->n_unended > 0 ? " In some a job did not end." : "");
+    run_replicates_each(s->replicates, s->runs, add_cell, &t);
+    page_add(p, "</table></div></section>\n");
 }
 
 struct user {

@@ -3,13 +3,14 @@
 #ifndef MGPU_SCHEDULER_SIM_OUTPUT_SIM_PAGE_H
 #define MGPU_SCHEDULER_SIM_OUTPUT_SIM_PAGE_H
 
-#include "scheduler/sim/output/run_figures.h"
+#include "scheduler/sim/output/run_replicates.h"
 
 struct sim_page {
     const struct sim_conf *conf;
     const struct run_figures *recorded; /* jobs 0: none */
     const struct sim_named *runs;
     size_t n;
+    const struct run_replicates *replicates; /* n 0: none */
     const char *sweep;   /* above the column of names: what the values are of */
     const char *assumed; /* what the speeds of the jobs rest on */
     const char *notes;   /* a line for each; "": none */

@@ -1,9 +1,12 @@
 /* sim_trace.c - see sim_trace.h. */
 #include "scheduler/sim/trace/sim_trace.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "jobs/base/rng.h"
 
 enum { JOBS_MAX = 10 << 20 };
 
@@ -104,4 +107,29 @@ int sim_trace_sort(struct sim_trace *t, struct error *err)
     t->jobs = sorted;
     t->cap = t->n + 1;
     return 0;
+}
+
+/* Each gap between two submits gets a weight from an exponential distribution,
+ * and all gaps together stay as long: the Bayesian bootstrap of Rubin (1981,
+ * Annals of Statistics 9:130) with the gaps as observations. So the load over
+ * the whole time is that of the trace, and tasks of one sweep still come at
+ * once; the times of day move. */
+void sim_trace_draw(const struct sim_job *jobs, size_t n, uint32_t seed,
+                    struct sim_job *ret)
+{
+    struct rng rng;
+    double first_s = n > 0 ? jobs[0].submit_s : 0;
+    double span_s = n > 0 ? jobs[n - 1].submit_s - first_s : 0;
+    double t_s = 0;
+
+    rng_seed(&rng, seed);
+    for (size_t i = 0; i < n; i++) {
+        double gap_s = i > 0 ? jobs[i].submit_s - jobs[i - 1].submit_s : 0;
+        t_s += gap_s * -log1p(-rng_uniform(&rng));
+        ret[i].submit_s = t_s;
+    }
+    /* Jobs that all come at once have no gap to draw. */
+    double scale = t_s > 0 ? span_s / t_s : 0;
+    for (size_t i = 0; i < n; i++)
+        ret[i].submit_s = first_s + scale * ret[i].submit_s;
 }

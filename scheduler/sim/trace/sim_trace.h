@@ -90,6 +90,11 @@ int sim_trace_say_left_out(const struct sim_trace *t, struct buf *out,
 /* Sorts by time; jobs of one moment keep their order. */
 int sim_trace_sort(struct sim_trace *t, struct error *err) MUST_CHECK;
 
+/* Draws the submits of ret[n], a copy of jobs[n] in the order of time: which
+ * jobs come, and in which order, stays, as do the first and the last submit. */
+void sim_trace_draw(const struct sim_job *jobs, size_t n, uint32_t seed,
+                    struct sim_job *ret);
+
 /* ---- readers; each appends all jobs, or fails with the place of the first
  * finding. They read l to its end. --------------------------------------- */
 /* t_s,duration_s,gpus: a rigid job of this length. */

@@ -151,11 +151,13 @@ static void test_largest(void)
 static size_t page_of(struct made *m, const char *evil, struct buf *out)
 {
     struct run_figures recorded = {.jobs = 0};
+    struct run_replicates none = {.n = 0};
     struct error err = ERROR_INIT;
     const struct sim_page page = {.conf = &m->conf,
                                   .recorded = &recorded,
                                   .runs = &m->run,
                                   .n = 1,
+                                  .replicates = &none,
                                   .sweep = evil,
                                   .assumed = evil,
                                   .notes = evil,
