@@ -186,10 +186,14 @@ static void start_now(struct gp *g, size_t n, bool some_leave)
             continue;
         }
         struct place place = place_of(&as, s->nodes, s->per_node);
+        j->starts = true;
+        if (!some_leave)
+            continue;
+        memcpy(g->kept_at, g->at, (size_t)place.nodes * sizeof(*g->at));
         picture_copy(&g->soon, &g->free);
-        j->starts = !some_leave || take_leaving(g, &g->soon);
+        j->starts = take_leaving(g, &g->soon);
         if (!j->starts)
-            picture_add(&g->free, g->at, place, 1);
+            picture_add(&g->free, g->kept_at, place, 1);
     }
 }
 

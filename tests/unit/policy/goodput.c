@@ -192,6 +192,45 @@ static void test_nodes(void)
             "jobs of one size are planned as under backfill");
 }
 
+/* It goes, and comes back with `to` GPUs; 0: it does not. */
+static void leaves(struct view *t, int32_t node, int32_t gpus, int32_t to)
+{
+    struct policy_job *job = view_run(t, node, gpus, 600, INFINITY);
+
+    job->state = JOB_CHECKPOINTING;
+    job->is_leaving = 1;
+    job->to_gpus = to;
+    job->gpus_min = job->gpus_max = to > 0 ? to : gpus;
+    job->classes = 1;
+}
+
+static void waits_for(struct view *t, const struct curves *c, int32_t gpus)
+{
+    struct policy_job *job = elastic(t, c, 0, 1000);
+
+    job->gpus_min = job->gpus_max = gpus;
+    job->classes = 1;
+}
+
+/* Two GPUs of node 0 are free. If a job starts on both, only one of two resizes
+ * fits, on node 1. So it does not start, and both are free for another. */
+static void test_promised(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    setup(&t, &c, 3);
+    t.nodes[2].class_id = 1; /* no job here may use it */
+    (void)view_run(&t, 0, 1, 600, INFINITY);
+    (void)view_run(&t, 1, 2, 600, INFINITY);
+    leaves(&t, 0, 1, 2);
+    leaves(&t, 1, 1, 2);
+    leaves(&t, 1, 1, 0);
+    waits_for(&t, &c, 2);
+    waits_for(&t, &c, 1);
+    is_text(&t, "+7:1 6-", "a start that a resize forbids takes no GPUs");
+}
+
 /* Jobs of one size beside those with a range. */
 static void starts_on(struct view *t, uint64_t classes, const char *what)
 {
@@ -485,6 +524,7 @@ int main(void)
     test_changes();
     test_beyond();
     test_nodes();
+    test_promised();
     test_types();
     test_rigid();
     test_hull();
