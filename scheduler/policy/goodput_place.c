@@ -329,10 +329,12 @@ static int32_t free_soon(const struct gp *g)
     return n;
 }
 
-/* A job that was to become smaller stays if nobody gets what it gives up. */
-static bool keep_one(struct gp *g)
+/* Jobs that were to become smaller stay if nobody gets what they give up.
+ * False: there are none. */
+static bool keep_some(struct gp *g)
 {
     int32_t free = free_soon(g);
+    bool has_kept = false;
 
     for (size_t i = 0; i < g->n_movers; i++) {
         struct gp_job *j = &g->jobs[g->movers[i]];
@@ -340,10 +342,11 @@ static bool keep_one(struct gp *g)
         if (!moves(j) || j->yields || j->chosen > j->now ||
             j->sizes[j->now].gpus - least > free)
             continue;
+        free -= j->sizes[j->now].gpus - least;
         j->chosen = j->now;
-        return true;
+        has_kept = true;
     }
-    return false;
+    return has_kept;
 }
 
 /* ---- what is left on the nodes --------------------------------------------
@@ -453,7 +456,7 @@ void gp_place(struct gp *g)
     bool wants_head = g->head && g->head->is_forced;
 
     find_movers(g);
-    /* Each further round has one resize less. */
+    /* Each further round has fewer resizes. */
     do {
         while (!play(g, some_leave))
             ;
@@ -464,6 +467,6 @@ void gp_place(struct gp *g)
                 ;
         }
         wants_head = false;
-    } while (keep_one(g));
+    } while (keep_some(g));
     fill(g);
 }
