@@ -206,13 +206,33 @@ static double guess_of(const struct gp *g, const struct policy_job *job,
     return is_told ? middle_s : g->conf.interval_s;
 }
 
-/* All jobs of the view have a rank. */
+/* What the order of all jobs says of one. */
+struct standing {
+    size_t rank; /* from 1 */
+    double left_s;
+};
+
+/* All jobs of the view have a rank. The jobs themselves are visited in the order
+ * of the view, for they are large: by rank each would miss the caches. */
+static void weigh(struct gp *g, const struct policy_view *v,
+                  const bool *is_probe, const struct standing *of)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        struct gp_job *j = &g->jobs[i];
+        const struct standing *s = &of[j->order];
+        bool is_told = s->left_s > 0 && !is_probe[j->order];
+        j->left_one_s = is_told ? s->left_s : (double)INFINITY;
+        j->weight = weight(g, v, j->job, s->rank,
+                           guess_of(g, j->job, is_told, s->left_s));
+    }
+}
+
 static int rank_all(struct gp *g, const struct policy_view *v,
                     struct error *err)
 {
     struct ranked *r = malloc((v->n_jobs + 1) * sizeof(*r));
     struct ranked *scratch = malloc((v->n_jobs + 1) * sizeof(*r));
-    struct gp_job **of = calloc(v->n_jobs + 1, sizeof(struct gp_job *));
+    struct standing *of = malloc((v->n_jobs + 1) * sizeof(*of));
     bool *is_probe = calloc(v->n_jobs + 1, sizeof(*is_probe));
     int rc = r && scratch && of && is_probe
                  ? find_probes(v, is_probe, err)
@@ -220,22 +240,14 @@ static int rank_all(struct gp *g, const struct policy_view *v,
 
     if (rc == 0) {
         sort(v, is_probe, r, scratch);
-        for (size_t i = 0; i < g->n; i++)
-            of[g->jobs[i].order] = &g->jobs[i];
-        for (size_t i = 0; i < v->n_jobs; i++) {
-            struct gp_job *j = of[r[i].order];
-            if (!j)
-                continue;
-            bool is_told = r[i].left_s > 0 && !is_probe[r[i].order];
-            j->left_one_s = is_told ? r[i].left_s : (double)INFINITY;
-            j->weight = weight(g, v, j->job, i + 1,
-                               guess_of(g, j->job, is_told, r[i].left_s));
-        }
+        for (size_t i = 0; i < v->n_jobs; i++)
+            of[r[i].order] = (struct standing){i + 1, r[i].left_s};
+        weigh(g, v, is_probe, of);
     }
     free(r);
     free(scratch);
     free(is_probe);
-    free((void *)of);
+    free(of);
     return rc;
 }
 
