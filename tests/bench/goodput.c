@@ -1,6 +1,9 @@
-/* goodput.c - how long goodput takes to plan 10,000 jobs on 10,000 GPUs.
+/* goodput.c - how long goodput takes to plan, and how that grows.
  *
  * usage: goodput [JOBS [NODES [PLANS]]]
+ *
+ * Without an argument: 1,000, 3,000, 10,000 and 30,000 jobs on as many GPUs,
+ * and the exponent with which the median of a plan grows.
  *
  * Nodes of 8 GPUs, fifty classes of jobs of 1 to 64 GPUs. All nodes are in use;
  * three quarters of the jobs wait. From one plan to the next the jobs have less
@@ -162,8 +165,13 @@ static void carry_out(struct bench *b, size_t n)
             occupy(b, (size_t)b->decisions[k].id - 1, &b->decisions[k]);
 }
 
+/* What a plan of a phase may cost, in ms of CPU time. */
+struct goal {
+    int p99_ms, longest_ms;
+};
+
 static int measure(struct bench *b, size_t n_plans, bool is_settled,
-                   struct error *err)
+                   struct goal goal, double *ret_median_s, struct error *err)
 {
     for (size_t k = 0; k < n_plans; k++) {
         size_t n;
@@ -182,73 +190,139 @@ static int measure(struct bench *b, size_t n_plans, bool is_settled,
         b->jobs[out].goodput.left_one_s = draw(b, 100, 200000);
     }
     qsort(b->took_s, n_plans, sizeof(*b->took_s), by_time);
-    (void)printf("%zu jobs x %zu GPUs%s, %s: plan p50 %.1f ms, p99 %.1f ms of "
-                 "CPU, goal p99 %d\n",
+    (void)printf("%zu jobs x %zu GPUs%s, %s: plan p50 %.1f ms, p99 %.1f ms, "
+                 "longest %.1f ms of CPU, goal p99 %d, longest %d\n",
                  b->v.n_jobs, b->v.n_nodes * GPUS,
                  b->v.is_shared ? " of a shared cluster" : "",
                  is_settled ? "one job comes or goes" : "all sizes change",
                  1e3 * b->took_s[n_plans / 2],
                  1e3 * b->took_s[n_plans * 99 / 100],
-                 is_settled && !b->v.is_shared ? 5 : 50);
+                 1e3 * b->took_s[n_plans - 1], goal.p99_ms, goal.longest_ms);
+    *ret_median_s = b->took_s[n_plans / 2];
     return 0;
 }
 
-static size_t number(int argc, char **argv, int i, size_t otherwise)
+enum { PHASES = 4 };
+static const char *const phase_names[PHASES] = {
+    "all sizes change", "all sizes change, shared", "one job comes or goes",
+    "one job comes or goes, shared"};
+
+static int measure_all(struct bench *b, size_t n_plans, double ret_s[PHASES],
+                       struct error *err)
 {
-    return argc > i ? strtoul(argv[i], NULL, 10) : otherwise;
+    bool is_large = b->v.n_jobs > 10000;
+
+    for (int phase = 0; phase < PHASES; phase++) {
+        bool is_settled = phase >= PHASES / 2;
+        int p99_ms = is_large ? 60 : phase == 2 ? 5 : 50;
+        struct goal goal = {p99_ms, is_large ? 300 : p99_ms};
+        b->v.is_shared = false;
+        for (int i = 0; phase == PHASES / 2 && i < SETTLE; i++) {
+            size_t n;
+            if (policy_goodput.plan(&b->v, b->decisions, b->v.n_jobs, &n, err) <
+                0)
+                return -1;
+            carry_out(b, n);
+        }
+        b->v.is_shared = phase % 2 == 1;
+        if (measure(b, n_plans, is_settled, goal, &ret_s[phase], err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
-int main(int argc, char **argv)
+static void bench_clear(struct bench *b)
 {
-    struct bench *b = calloc(1, sizeof(*b));
-    struct error err = ERROR_INIT;
-    size_t n_jobs = number(argc, argv, 1, 10000);
-    size_t n_nodes = number(argc, argv, 2, 1250);
-    size_t n_plans = number(argc, argv, 3, 200);
-    int rc = -1;
-
-    if (!b)
-        return EXIT_FAILURE;
-    rng_seed(&b->rng, 1);
-    b->nodes = calloc(n_nodes + 1, sizeof(*b->nodes));
-    b->jobs = calloc(n_jobs + 1, sizeof(*b->jobs));
-    b->at = calloc(NODES_MAX * (n_jobs + 1), sizeof(*b->at));
-    b->decisions = calloc(n_jobs + 1, sizeof(*b->decisions));
-    b->took_s = calloc(n_plans + 1, sizeof(*b->took_s));
-    if (b->nodes && b->jobs && b->at && b->decisions && b->took_s &&
-        n_plans > 0 && n_jobs > 0) {
-        b->v = (struct policy_view){.now_s = 1e6,
-                                    .nodes = b->nodes,
-                                    .n_nodes = n_nodes,
-                                    .jobs = b->jobs,
-                                    .n_jobs = n_jobs,
-                                    .goodput = policy_goodput_default};
-        for (size_t i = 0; i < n_nodes; i++)
-            b->nodes[i] = (struct policy_node){
-                .gpus_total = GPUS, .gpus_free = GPUS, .is_up = 1};
-        make_curves(b);
-        make_jobs(b, n_jobs);
-        rc = measure(b, n_plans, false, &err);
-        b->v.is_shared = true;
-        rc = rc < 0 ? rc : measure(b, n_plans, false, &err);
-        b->v.is_shared = false;
-        for (int i = 0; rc == 0 && i < SETTLE; i++) {
-            size_t n;
-            rc = policy_goodput.plan(&b->v, b->decisions, n_jobs, &n, &err);
-            if (rc == 0)
-                carry_out(b, n);
-        }
-        rc = rc < 0 ? rc : measure(b, n_plans, true, &err);
-        b->v.is_shared = true;
-        rc = rc < 0 ? rc : measure(b, n_plans, true, &err);
-    }
-    if (rc < 0)
-        (void)fprintf(stderr, "goodput: %s\n", err.msg);
     free(b->nodes);
     free(b->jobs);
     free(b->at);
     free(b->decisions);
     free(b->took_s);
-    free(b);
+}
+
+/* Medians in seconds, by phase. */
+static int run(size_t n_jobs, size_t n_nodes, size_t n_plans,
+               double ret_s[PHASES], struct error *err)
+{
+    static struct bench b;
+    int rc;
+
+    b = (struct bench){.nodes = calloc(n_nodes + 1, sizeof(*b.nodes)),
+                       .jobs = calloc(n_jobs + 1, sizeof(*b.jobs)),
+                       .at = calloc(NODES_MAX * (n_jobs + 1), sizeof(*b.at)),
+                       .decisions = calloc(n_jobs + 1, sizeof(*b.decisions)),
+                       .took_s = calloc(n_plans + 1, sizeof(*b.took_s))};
+    if (!b.nodes || !b.jobs || !b.at || !b.decisions || !b.took_s) {
+        bench_clear(&b);
+        return error_set(err, ERR_NOMEM, "out of memory");
+    }
+    rng_seed(&b.rng, 1);
+    b.v = (struct policy_view){.now_s = 1e6,
+                               .nodes = b.nodes,
+                               .n_nodes = n_nodes,
+                               .jobs = b.jobs,
+                               .n_jobs = n_jobs,
+                               .goodput = policy_goodput_default};
+    for (size_t i = 0; i < n_nodes; i++)
+        b.nodes[i] = (struct policy_node){
+            .gpus_total = GPUS, .gpus_free = GPUS, .is_up = 1};
+    make_curves(&b);
+    make_jobs(&b, n_jobs);
+    rc = measure_all(&b, n_plans, ret_s, err);
+    bench_clear(&b);
+    return rc;
+}
+
+/* The slope of a straight line through the logarithms. */
+static double exponent(const double *x, const double *y, int n)
+{
+    double sx = 0, sy = 0, sxx = 0, sxy = 0;
+
+    for (int i = 0; i < n; i++) {
+        sx += log(x[i]);
+        sy += log(y[i]);
+        sxx += log(x[i]) * log(x[i]);
+        sxy += log(x[i]) * log(y[i]);
+    }
+    return (n * sxy - sx * sy) / (n * sxx - sx * sx);
+}
+
+enum { LOADS = 4 };
+static int run_growth(struct error *err)
+{
+    static const double jobs[LOADS] = {1000, 3000, 10000, 30000};
+    double took_s[LOADS][PHASES], of_phase[LOADS];
+
+    for (int i = 0; i < LOADS; i++)
+        if (run((size_t)jobs[i], (size_t)jobs[i] / GPUS, 100, took_s[i], err) <
+            0)
+            return -1;
+    for (int phase = 0; phase < PHASES; phase++) {
+        for (int i = 0; i < LOADS; i++)
+            of_phase[i] = took_s[i][phase];
+        (void)printf("%s: the median grows with the power %.2f, goal 1.2\n",
+                     phase_names[phase], exponent(jobs, of_phase, LOADS));
+    }
+    return 0;
+}
+
+static size_t number(int argc, char **argv, int i, size_t otherwise)
+{
+    size_t n = argc > i ? strtoul(argv[i], NULL, 10) : otherwise;
+
+    return n > 0 ? n : otherwise;
+}
+
+int main(int argc, char **argv)
+{
+    struct error err = ERROR_INIT;
+    double took_s[PHASES];
+    int rc = argc == 1 ? run_growth(&err)
+                       : run(number(argc, argv, 1, 10000),
+                             number(argc, argv, 2, 1250),
+                             number(argc, argv, 3, 200), took_s, &err);
+
+    if (rc < 0)
+        (void)fprintf(stderr, "goodput: %s\n", err.msg);
     return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
