@@ -208,6 +208,7 @@ void engine_destroy(struct engine *e)
     free(e->inbox.handled);
     free(e->nodes);
     free(e->classes.of);
+    free(e->classes.by_name);
     eng_models_clear(&e->models);
     free(e->spent);
     eng_index_clear(e);

@@ -14,6 +14,8 @@ struct node_classes {
     int32_t n;
     size_t first[POLICY_CLASSES]; /* the first node of each class */
     int32_t *of;                  /* owned; class by node */
+    size_t *by_name; /* owned; hash table of 1 + the first node of a name */
+    size_t n_by_name;
     bool has_partitions, has_default;
     bool has_next; /* a reservation is to come on some node */
 

@@ -143,16 +143,48 @@ void eng_part_jobs(const struct engine *e, struct eng_view *t)
     }
 }
 
+/* ---- by name ---------------------------------------------------------------
+ */
+/* Where the node is in the table, or would be. */
+static size_t *slot_of(const struct engine *e, const struct node_classes *c,
+                       const char *name, size_t len)
+{
+    uint64_t h = 14695981039346656037u;
+
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ (unsigned char)name[i]) * 1099511628211u;
+    for (size_t k = (size_t)(h ^ h >> 32);; k++) {
+        size_t *slot = &c->by_name[k & (c->n_by_name - 1)];
+        const char *found = *slot > 0 ? e->nodes[*slot - 1].name : NULL;
+        if (!found || (strncmp(found, name, len) == 0 && found[len] == '\0'))
+            return slot;
+    }
+}
+
+bool eng_part_names(const struct engine *e, struct node_classes *io)
+{
+    io->n_by_name = 2;
+    while (io->n_by_name < 2 * e->n_nodes)
+        io->n_by_name *= 2;
+    io->by_name = calloc(io->n_by_name, sizeof(*io->by_name));
+    for (size_t i = 0; io->by_name && i < e->n_nodes; i++) {
+        const char *name = e->nodes[i].name;
+        size_t *slot = slot_of(e, io, name, strlen(name));
+        if (*slot == 0)
+            *slot = i + 1;
+    }
+    return io->by_name != NULL;
+}
+
 /* The entry, of the node that a place names, for this GPU type; the node's
  * first entry if the type is not found, for example because the node had only
  * one type when the job started. e->n_nodes: no such node. */
 size_t eng_part_at(const struct engine *e, const char *name, size_t len,
                    const char *type)
 {
-    size_t i = 0;
-    while (i < e->n_nodes && (strncmp(e->nodes[i].name, name, len) != 0 ||
-                              e->nodes[i].name[len] != '\0'))
-        i++;
+    size_t slot = e->classes.by_name ? *slot_of(e, &e->classes, name, len) : 0;
+    size_t i = slot > 0 && slot <= e->n_nodes ? slot - 1 : e->n_nodes;
+
     for (size_t k = i; type && k < e->n_nodes && (k == i || eng_is_more(e, k));
          k++)
         if (strcasecmp(e->nodes[k].gpu_type, type) == 0)
