@@ -281,6 +281,16 @@ void safetensors_close(struct safetensors *s)
     *s = (struct safetensors){.n = 0};
 }
 
+void safetensors_forget(const struct st_tensor *t, size_t first, size_t bytes)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t from = (uintptr_t)t->data + first;
+    const uintptr_t begin = from / page * page; /* in the map, as its header */
+    if (bytes > 0)
+        (void)madvise((char *)t->data + first - (from - begin),
+                      bytes + (from - begin), MADV_DONTNEED);
+}
+
 const struct st_tensor *safetensors_find(const struct safetensors *s,
                                          const char *name)
 {

@@ -77,6 +77,9 @@ struct safetensors {
 int safetensors_open(const char *path, size_t max_bytes,
                      struct safetensors *ret, struct error *err) MUST_CHECK;
 void safetensors_close(struct safetensors *s); /* zeroed is fine */
+/* These bytes of a tensor were used: their pages no longer count as memory of
+ * this process. Used again, they are read from the file again. */
+void safetensors_forget(const struct st_tensor *t, size_t first, size_t bytes);
 /* NULL: no such tensor. cost  O(log n) */
 const struct st_tensor *safetensors_find(const struct safetensors *s,
                                          const char *name);

@@ -48,7 +48,10 @@ static int load_tensor(struct llama *m, const struct st_tensor *from, int64_t n,
     for (int64_t first = 0; first < n; first += PIECE) {
         const int64_t count = n - first < PIECE ? n - first : PIECE;
         const size_t bytes = (size_t)count * dtype_bytes(dt);
+        const size_t from_bytes = (size_t)st_types[from->type].bytes;
         hf_copy(from, first, count, dt, piece);
+        safetensors_forget(from, (size_t)first * from_bytes,
+                           (size_t)count * from_bytes);
         *digest = mix(*digest, piece, bytes);
         if (to == NULL) {
             if (llama_put_weights(m, at + first, count, piece, err) < 0)
