@@ -13,6 +13,7 @@
 
 #include "kernels/card_name.h"
 #include "kernels/device.h"
+#include "kernels/module_load.h"
 
 #define PLUGIN "libmgpu-cuda.so"
 
@@ -112,4 +113,16 @@ int device_cuda_card(int32_t index, char ret[CARD_NAME_CAP], struct error *err)
         return -1;
     memcpy(&card, &symbol, sizeof(card));
     return card(index, ret, err);
+}
+
+int device_cuda_load(struct device *d, struct module_load *ret,
+                     struct error *err)
+{
+    void *symbol;
+    device_cuda_load_f load;
+
+    if (find_symbol("mgpu_cuda_load", &symbol, err) < 0)
+        return -1;
+    memcpy(&load, &symbol, sizeof(load));
+    return load(d, ret, err);
 }

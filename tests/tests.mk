@@ -228,12 +228,12 @@ $(B)/tests/crash/crash: $(B)/obj/tests/crash/crash.o $(call libs,engine)
 $(B)/tests/mpi/gpu $(B)/tests/mpi/nccl: $(B)/obj/tests/mpi/fake_gpu.o
 $(B)/tests/mpi/gpu $(B)/tests/mpi/nccl: LDFLAGS += -Wl,--wrap=dlopen,--wrap=dlsym \
   -Wl,--wrap=device_cuda_create,--wrap=device_cuda_count \
-  -Wl,--wrap=device_cuda_card
+  -Wl,--wrap=device_cuda_card,--wrap=device_cuda_load
 # mgpu-worker with such a GPU, for a daemon beside it.
 fake_worker := $(B)/tests/fake/mgpu-worker
 $(fake_worker): LDFLAGS += -Wl,--wrap=dlopen,--wrap=dlsym \
   -Wl,--wrap=device_cuda_create,--wrap=device_cuda_count \
-  -Wl,--wrap=device_cuda_card
+  -Wl,--wrap=device_cuda_card,--wrap=device_cuda_load
 $(fake_worker): $(B)/obj/worker/main.o $(B)/obj/tests/mpi/fake_gpu.o \
                 $(call libs,worker)
 	@mkdir -p $(@D)

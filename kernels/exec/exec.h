@@ -59,7 +59,7 @@
  * memory. */
 #define UNROLL_HELD UNROLL
 #define ROLLED _Pragma("unroll 1")
-#define FAMILY(name) extern "C" void cuda_##name(struct device_ops *ops)
+#define FAMILY(name) CUDA_FAMILY(name)
 #endif
 enum { MAX_LANES = 256, VEC_BYTES = 16 };
 

@@ -1,9 +1,12 @@
-/* simd_cuda.h - aliases of nvcc's 16-bit types. */
+/* simd_cuda.h - what the kernels have of nvcc alone: its 16-bit types, and
+ * exec_module.h. */
 #ifndef MGPU_KERNELS_EXEC_SIMD_CUDA_H
 #define MGPU_KERNELS_EXEC_SIMD_CUDA_H
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+
+#include "kernels/exec/exec_module.h"
 
 namespace
 {

@@ -350,7 +350,10 @@ fake_gpu() {
     say_as bin/nvidia-smi <<'END'
 case $* in *lms*) echo 70000; echo 71000; exec sleep 600 ;; *) echo "NVIDIA H200" ;; esac
 END
-    say_as unit/kernels/cuda <<<'echo ok 1; echo "not ok 2 - product"; echo "# apart"; exit 1'
+    say_as unit/kernels/cuda <<'END'
+echo ok 1; echo '# loading 9 kernels took 4.0 MiB, the first launch 0.0 MiB' >&2
+echo 'not ok 2 - product'; echo '# apart'; exit 1
+END
     for t in llm_golden llm_step; do say_as "unit/worker/$t" <<<'echo ok 1; echo ok 2'; done
     say_as bin/mpirun <<<'shift 5; exec "$@"'
     say_as bin/mgpu-worker <<<'echo "epoch 1/1: evaluation loss 0.48"; yes | head -c 100000'
@@ -387,6 +390,7 @@ END
     [ "$status" -eq 1 ]
     grep -qx '== kernels: FAILED, status 1, 1 checks passed, [0-9]* s' <<<"$output"
     grep -qx '   not ok 2 - product' <<<"$output"
+    grep -qx '   # loading 9 kernels took 4.0 MiB, the first launch 0.0 MiB' <<<"$output"
     grep -qx '== llm_step: passed, 2 checks, [0-9]* s' <<<"$output"
     [ "$(grep -c 'evaluation loss 0.48 (it begins' <<<"$output")" -eq 2 ]
     grep -qE '^== speed lora-two \(lora 64.* activations kept\): 90.0 tokens/s, predicted 100, carefully 80: 0.90 of it; 1.50 GiB planned, 71000 MiB used, [0-9]+ s$' <<<"$output"

@@ -15,6 +15,7 @@
 
 extern "C" {
 #include "kernels/card_name.h"
+#include "kernels/module_load.h"
 #include "worker/comm/comm.h"
 }
 
@@ -22,6 +23,7 @@ struct fake_counts fake;
 bool fake_is_early;
 int32_t fake_gpus = 1;
 size_t fake_left = (size_t)4 << 30, fake_all = (size_t)4 << 30;
+size_t fake_kernels;
 enum fake_surprise fake_surprise;
 int32_t fake_surprise_at;
 enum fake_nccl fake_nccl;
@@ -38,6 +40,7 @@ typedef std::function<int(struct device *)> call_f;
 const struct device_ops *host; /* the host device's */
 struct device_ops table;
 struct device *the_device;
+bool is_loaded; /* its kernels */
 
 std::deque<call_f> queue;
 int64_t n_enqueued, n_done;
@@ -292,7 +295,8 @@ int put(struct device *, void *dst, const void *src, size_t bytes,
 int memory(struct device *, size_t *ret_free, size_t *ret_total,
            struct error *)
 {
-    *ret_free = fake_left;
+    const size_t kernels = is_loaded ? fake_kernels : 0;
+    *ret_free = fake_left > kernels ? fake_left - kernels : 0;
     *ret_total = fake_all;
     return 0;
 }
@@ -788,6 +792,10 @@ int __wrap_device_cuda_create(int32_t index, struct device **ret,
 int __wrap_device_cuda_count(int32_t *ret, struct error *err);
 int __real_device_cuda_card(int32_t index, char *ret, struct error *err);
 int __wrap_device_cuda_card(int32_t index, char *ret, struct error *err);
+int __real_device_cuda_load(struct device *d, struct module_load *ret,
+                            struct error *err);
+int __wrap_device_cuda_load(struct device *d, struct module_load *ret,
+                            struct error *err);
 
 static bool is_real()
 {
@@ -827,6 +835,7 @@ int __wrap_device_cuda_create(int32_t index, struct device **ret,
     d->ops = &table;
     d->host_memory = false;
     the_device = d;
+    is_loaded = false;
     for (struct slot &s : slots)
         s = slot();
     *ret = d;
@@ -851,6 +860,18 @@ int __wrap_device_cuda_card(int32_t index, char *ret, struct error *err)
     if (is_real())
         return __real_device_cuda_card(index, ret, err);
     (void)snprintf(ret, CARD_NAME_CAP, "%s", name ? name : "a fake GPU");
+    return 0;
+}
+
+int __wrap_device_cuda_load(struct device *d, struct module_load *ret,
+                            struct error *err)
+{
+    if (is_real())
+        return __real_device_cuda_load(d, ret, err);
+    is_loaded = true;
+    *ret = {};
+    ret->kernels = FAKE_KERNELS;
+    ret->bytes = (int64_t)fake_kernels;
     return 0;
 }
 

@@ -6,9 +6,10 @@
  * CUDA forbids in a capture fails. The kernels are the host's, so that every
  * result is that of the host device, bit by bit.
  *
- * device_cuda_create() and device_cuda_count() give it, and dlopen() NCCL:
- * the test is linked with --wrap for these. With $MGPU_TEST_DEVICE=cuda they
- * give what is really there. $MGPU_TEST_CARD is the name of the card.
+ * device_cuda_create(), device_cuda_count(), device_cuda_card() and
+ * device_cuda_load() give it, and dlopen() NCCL: the test is linked with --wrap
+ * for these. With $MGPU_TEST_DEVICE=cuda they give what is really there.
+ * $MGPU_TEST_CARD is the name of the card.
  */
 #ifndef MGPU_TESTS_FAKE_GPU_H
 #define MGPU_TESTS_FAKE_GPU_H
@@ -50,7 +51,9 @@ extern int32_t fake_surprise_at;
 int32_t fake_begun(void);          /* captures, since the program's start */
 extern int32_t fake_gpus;          /* that a process sees */
 extern size_t fake_left, fake_all; /* bytes of memory */
-void fake_end(void);               /* frees what an aborted communicator left */
+extern size_t fake_kernels;        /* of these: taken when they are loaded */
+enum { FAKE_KERNELS = 7 };
+void fake_end(void); /* frees what an aborted communicator left */
 
 #ifdef __cplusplus
 }

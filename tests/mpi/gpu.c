@@ -425,6 +425,34 @@ static void test_context(struct comm *c, const struct job_spec *spec)
     fake_left = left;
 }
 
+/* What loading the kernels takes counts once, too, up to what they can take. */
+static void test_kernels(struct comm *c, const struct job_spec *spec)
+{
+    static const int64_t mib = 1 << 20, context = 100 * mib;
+    struct job_spec s = *spec;
+    struct train_refusal why;
+    struct error err = ERROR_INIT;
+    const size_t all = fake_all, left = fake_left;
+    s.train.device = DEVICE_CUDA;
+    (void)open_on(c, &s, 1, 1, &why, &err);
+    const int64_t needed = why.needed_bytes;
+    fake_kernels = 20 * (size_t)mib;
+    int rc = open_on(c, &s, needed, needed - context, &why, &err);
+    (void)mpi_ok(rc == 0, &err, "it fits beside its kernels to the byte");
+    rc = open_on(c, &s, needed, needed - context - 1, &why, &err);
+    (void)mpi_ok(rc < 0 && strstr(err.msg, "CUDA's context and kernels"), &err,
+                 "a byte less: not now");
+    fake_kernels = 60 * (size_t)mib;
+    rc = open_on(c, &s, needed, needed - context + 12 * mib, &why, &err);
+    (void)mpi_ok(rc == 0, &err, "48 MiB of what loading took are kernels");
+    rc = open_on(c, &s, needed, needed - context + 12 * mib - 1, &why, &err);
+    (void)mpi_ok(rc < 0 && err.code == ERR_NOMEM, &err,
+                 "the rest is another program's");
+    fake_kernels = 0;
+    fake_all = all;
+    fake_left = left;
+}
+
 /* Gathered ahead, and summed behind the backward pass, by NCCL. */
 static void test_sharded(struct comm *c)
 {
@@ -489,6 +517,7 @@ int main(int argc, char **argv)
             count_together(c, &spec);
         }
         test_context(c, &spec);
+        test_kernels(c, &spec);
         test_none(c, &spec);
         c->ops->destroy(c);
         spec_clear(&spec);

@@ -97,14 +97,21 @@ static void note_refusal(struct train_refusal *ret, int64_t needed,
                                       .is_host = is_host};
 }
 
-/* No more than is used at all: a driver may take less. */
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* No more than is used at all: a driver may take less. Another program may have
+ * taken memory while kernels were loaded. */
 int64_t memory_plan_held(const struct memory_room *room)
 {
+    const int64_t most = (int64_t)KERNELS_MIB << 20;
     const int64_t context = (int64_t)CONTEXT_MIB << 20;
     const int64_t used = room->gpu_all - room->gpu;
     if (room->gpu < 0 || room->gpu_all < room->gpu)
         return 0;
-    return used < context ? used : context;
+    return least(used, context + least(room->gpu_loaded, most));
 }
 
 int memory_plan_check(const struct memory_plan *p,
@@ -124,7 +131,9 @@ int memory_plan_check(const struct memory_plan *p,
             "%.1f MiB do not fit in the %.1f MiB that this GPU has "
             "left%s",
             mib(gpu), mib(room->gpu),
-            room->gpu_held > 0 ? " beside CUDA's context" : "");
+            room->gpu_held == 0    ? ""
+            : room->gpu_loaded > 0 ? " beside CUDA's context and kernels"
+                                   : " beside CUDA's context");
     }
     if (m->bytes >= 0 && host > m->bytes / room->ranks) {
         note_refusal(ret_refusal, host, m->bytes / room->ranks, true);

@@ -43,6 +43,9 @@ enum { RUNTIME_MIB = 400, RUNTIME_RANKS_MIB = 1536 };
 /* Of these the smallest context that is known of, which a worker has made when
  * it asks what is left. What else is used by then may be another program's. */
 enum { CONTEXT_MIB = 100 };
+/* And the most that mgpu's own kernels take, which a worker loads before it
+ * asks: 11 MiB of code in 18 modules, each on pages of 2 MiB. */
+enum { KERNELS_MIB = 48 };
 
 void memory_plan_make(const struct memory_ask *ask, struct memory_plan *ret);
 
@@ -53,12 +56,20 @@ void memory_plan_line(const struct memory_plan *p, char *ret, size_t cap);
 struct memory_room {
     int64_t gpu, gpu_all;    /* bytes left on it, and of all of it; -1: not
                                 known */
+    int64_t gpu_loaded;      /* by which loading kernels lowered it */
     int64_t gpu_held;        /* of a plan's bytes, taken already */
     struct memory_left host; /* of this machine */
     int32_t ranks;           /* that share the host's */
 };
 /* gpu_held of a process that has a context. */
 int64_t memory_plan_held(const struct memory_room *room);
+/* In trainer_shared.c. Loads the kernels of a GPU that tells its memory, then
+ * asks for that: what room says of the GPU. Says what is loaded, and what of
+ * the plan is still to be taken for CUDA and NCCL. err  as device_cuda_load()
+ * and device_ops.memory */
+struct trainer;
+int trainer_ask_memory(const struct trainer *t, const struct memory_plan *p,
+                       struct memory_room *room, struct error *err) MUST_CHECK;
 struct train_refusal;
 /* out  ret_refusal  only with ERR_NOMEM, and of a GPU only if it would not do
  *                   empty; NULL: not wanted

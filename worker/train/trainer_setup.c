@@ -146,13 +146,9 @@ static int check_memory(struct trainer *t, const struct memory_plan *p,
                                .gpu_all = -1,
                                .host = memory_left(""),
                                .ranks = c->local_size};
-    size_t left, all;
     if (p->is_gpu && t->dev->ops->memory != NULL) {
-        if (t->dev->ops->memory(t->dev, &left, &all, err) < 0)
+        if (trainer_ask_memory(t, p, &room, err) < 0)
             return -1;
-        room.gpu = (int64_t)left;
-        room.gpu_all = (int64_t)all;
-        room.gpu_held = memory_plan_held(&room);
         t->sol.room = room.gpu + room.gpu_held;
     }
     if (c->ops->barrier(c, TRAIN_DEADLINE_S, err) < 0)

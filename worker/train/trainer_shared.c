@@ -1,8 +1,10 @@
-/* trainer_shared.c - common to the parts of the trainer: the log of rank 0, and
- * the parts of a checkpoint. */
+/* trainer_shared.c - common to the parts of the trainer: the log of rank 0,
+ * what a GPU has left, and the parts of a checkpoint. */
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "kernels/module_load.h"
+#include "worker/train/memory_plan.h"
 #include "worker/train/optimizer_state8.h"
 #include "worker/train/trainer_internal.h"
 
@@ -17,6 +19,45 @@ void trainer_say(const struct trainer *t, const char *fmt, ...)
         return;
     (void)puts(line);
     (void)fflush(stdout); /* into a log that a user follows */
+}
+
+static void say_loaded(const struct trainer *t, const struct memory_plan *p,
+                       const struct memory_room *room,
+                       const struct module_load *l)
+{
+    const double mib = 1 << 20;
+    const double left = (double)(p->runtime - room->gpu_held) / mib;
+    char refused[80] = "";
+    if (l->refused != 0)
+        (void)snprintf(refused, sizeof(refused),
+                       "; the others at their first use (CUDA error %d)",
+                       l->refused);
+    if (l->kernels == 0 && l->refused == 0)
+        trainer_say(t,
+                    "kernels load at their first use, this driver is older "
+                    "than CUDA 12.4: %.1f MiB are kept for CUDA and NCCL",
+                    left);
+    else
+        trainer_say(t,
+                    "%d kernels were loaded, %.1f MiB%s: %.1f MiB are kept for "
+                    "CUDA and NCCL",
+                    l->kernels, (double)l->bytes / mib, refused, left);
+}
+
+int trainer_ask_memory(const struct trainer *t, const struct memory_plan *p,
+                       struct memory_room *room, struct error *err)
+{
+    struct module_load l;
+    size_t left, all;
+    if (device_cuda_load(t->dev, &l, err) < 0 ||
+        t->dev->ops->memory(t->dev, &left, &all, err) < 0)
+        return -1;
+    room->gpu = (int64_t)left;
+    room->gpu_all = (int64_t)all;
+    room->gpu_loaded = l.bytes;
+    room->gpu_held = memory_plan_held(room);
+    say_loaded(t, p, room, &l);
+    return 0;
 }
 
 static int show_mean(void *arg, bool on, struct error *err)

@@ -7,6 +7,7 @@
 
 #include "kernels/card_name.h"
 #include "kernels/exec/exec_device.h"
+#include "kernels/module_load.h"
 #include "tests/tap.h"
 #include "tests/unit/kernels/contract/bed.h"
 
@@ -30,6 +31,9 @@ static void test_search(void)
            strstr(err.msg, "no plug-in at '") != NULL &&
            strstr(err.msg, "/libmgpu-cuda.so'") != NULL,
        "no plug-in beside the program: %s", err.msg);
+    struct module_load l;
+    ok(device_cuda_load(NULL, &l, &err) == -1 && err.code == ERR_UNAVAIL,
+       "nor does one load kernels: %s", err.msg);
     ok(d == NULL, "a failure leaves the caller's pointer");
 }
 
@@ -47,6 +51,30 @@ static void test_too_much(struct device *d)
        "more than there is: %s", err.msg);
     ok(d->ops->alloc(d, 1 << 20, &p, NULL) == 0, "less is still given");
     d->ops->release(d, p);
+}
+
+/* Before anything else runs: then the first launch finds its code loaded. What
+ * it takes all the same is only printed, because other programs may run. */
+static void test_load(struct device *d)
+{
+    struct module_load l = {.kernels = 0}, again = {.kernels = 0};
+    struct error err = ERROR_INIT;
+    size_t before = 0, after = 0, all = 0;
+    void *p = NULL;
+
+    ok(device_cuda_load(d, &l, &err) == 0 && l.refused == 0,
+       "the kernels load ahead: CUDA error %d %s", l.refused, err.msg);
+    ok(device_cuda_load(d, &again, &err) == 0 && again.kernels == l.kernels,
+       "%d of them, or none by an old driver", l.kernels);
+    must(d->ops->alloc(d, 1 << 20, &p, ERR));
+    must(d->ops->memory(d, &before, &all, ERR));
+    must(d->ops->add(d, DT_F32, p, p, 1000, ERR));
+    must(d->ops->sync(d, ERR));
+    must(d->ops->memory(d, &after, &all, ERR));
+    d->ops->release(d, p);
+    tap_diag("loading %d kernels took %.1f MiB, the first launch %.1f MiB",
+             l.kernels, (double)l.bytes / (1 << 20),
+             ((double)before - (double)after) / (1 << 20));
 }
 
 /* A launch that no GPU can take is told by the op, not later. The last test:
@@ -94,6 +122,7 @@ static void test_device(void)
     is_str(d->ops->name, "cuda", "the name of a GPU");
     ok(!d->host_memory && d->threads == 0, "its memory is its own");
     ok(d->ops->stream && d->ops->stream(d), "it has a stream for NCCL");
+    test_load(d);
     /* Under compute-sanitizer everything takes a hundred times longer. */
     contract_device(d, "cuda", getenv("MGPU_TEST_SMALL") != NULL);
     test_too_much(d);

@@ -113,11 +113,25 @@ static void test_context(void)
     is_int(memory_plan_held(&room), 0, "a GPU that does not say");
 }
 
+/* And so does a worker have its kernels, of which another program's memory may
+ * be a part. */
+static void test_kernels(void)
+{
+    struct memory_room room = {.gpu = 800 * MIB, .gpu_all = 1000 * MIB};
+    room.gpu_loaded = 20 * MIB;
+    is_int(memory_plan_held(&room), 120 * MIB, "the context and 20 MiB");
+    room.gpu_loaded = 49 * MIB;
+    is_int(memory_plan_held(&room), 148 * MIB, "kernels take 48 at most");
+    room.gpu = 890 * MIB;
+    is_int(memory_plan_held(&room), 110 * MIB, "no more than is used");
+}
+
 int main(void)
 {
     test_parts();
     test_line();
     test_check();
     test_context();
+    test_kernels();
     return tap_done();
 }
