@@ -10,6 +10,9 @@
 #ifndef MGPU_DB_METRIC_STORE_H
 #define MGPU_DB_METRIC_STORE_H
 
+#include <math.h>
+#include <string.h>
+
 #include "db/event_store.h"
 #include "jobs/wire/metric_rows.h"
 
@@ -69,6 +72,33 @@ struct store_cell {
     double r;
     const char *s;
 };
+
+/* The cell of a column; one that is NULL, if there is none. */
+static inline const struct store_cell *store_cell(
+    const struct store_cell *cells, size_t n, const char *name)
+{
+    static const struct store_cell none = {.kind = CELL_NULL};
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(cells[i].name, name) == 0)
+            return &cells[i];
+    return &none;
+}
+/* Its number, which a store may keep as an integer; else NAN. */
+static inline double store_cell_real(const struct store_cell *cells, size_t n,
+                                     const char *name)
+{
+    const struct store_cell *c = store_cell(cells, n, name);
+    return c->kind == CELL_REAL  ? c->r
+           : c->kind == CELL_INT ? (double)c->i
+                                 : (double)NAN;
+}
+/* Its text; else NULL. */
+static inline const char *store_cell_text(const struct store_cell *cells,
+                                          size_t n, const char *name)
+{
+    const struct store_cell *c = store_cell(cells, n, name);
+    return c->kind == CELL_TEXT ? c->s : NULL;
+}
 
 struct metric_store_ops {
     /* Metric rows of one attempt in one transaction, idempotent by (job,

@@ -60,37 +60,20 @@ struct holds {
     struct buf list; /* struct hold */
 };
 
-static double time_of(const struct store_cell *c)
-{
-    return c->kind == CELL_REAL  ? c->r
-           : c->kind == CELL_INT ? (double)c->i
-                                 : NAN;
-}
-
 static int add_attempt(void *arg, const struct store_cell *cells, size_t n,
                        struct error *err)
 {
     struct holds *h = arg;
     const struct had *job = &h->g->job;
-    struct hold o = {.from_s = NAN, .to_s = NAN};
-    double intent_s = NAN;
-    for (size_t i = 0; i < n; i++) {
-        const struct store_cell *c = &cells[i];
-        if (strcmp(c->name, "attempt") == 0)
-            o.attempt = (int32_t)c->i;
-        else if (strcmp(c->name, "place") == 0 && c->kind == CELL_TEXT)
-            (void)snprintf(o.place, sizeof(o.place), "%s", c->s);
-        else if (strcmp(c->name, "intent_at") == 0)
-            intent_s = time_of(c);
-        else if (strcmp(c->name, "claimed_at") == 0)
-            o.from_s = time_of(c);
-        else if (strcmp(c->name, "ended_at") == 0)
-            o.to_s = time_of(c);
-    }
+    const char *place = store_cell_text(cells, n, "place");
+    struct hold o = {.attempt = (int32_t)store_cell(cells, n, "attempt")->i,
+                     .from_s = store_cell_real(cells, n, "claimed_at"),
+                     .to_s = store_cell_real(cells, n, "ended_at")};
+    (void)snprintf(o.place, sizeof(o.place), "%s", place ? place : "");
     if (o.attempt == job->attempt && isfinite(job->start_s))
         o.from_s = job->start_s;
     if (isnan(o.from_s))
-        o.from_s = intent_s;
+        o.from_s = store_cell_real(cells, n, "intent_at");
     if (o.place[0] == '\0' || !(o.from_s <= h->g->until_s) ||
         o.to_s < h->g->since_s)
         return 0;

@@ -88,21 +88,11 @@ static int row_array(void *arg, const struct store_cell *cells, size_t n,
     return buf_addstr(&q->out, "]", err);
 }
 
-static const struct store_cell *cell_of(const struct store_cell *cells,
-                                        size_t n, const char *name)
-{
-    static const struct store_cell none = {.kind = CELL_NULL};
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(cells[i].name, name) == 0)
-            return &cells[i];
-    return &none;
-}
-
 /* A measured row of v_scaling. */
 static int row_measured(void *arg, const struct store_cell *cells, size_t n,
                         struct error *err)
 {
-    const struct store_cell *basis = cell_of(cells, n, "basis");
+    const struct store_cell *basis = store_cell(cells, n, "basis");
     bool is_guess =
         basis->kind == CELL_TEXT && strcmp(basis->s, "measured") != 0;
     return is_guess ? 0 : row_array(arg, cells, n, err);
@@ -158,13 +148,13 @@ static int row_event(void *arg, const struct store_cell *cells, size_t n,
 {
     return add_row(arg,
                    json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "seq",
-                             cell_int(cell_of(cells, n, "seq")), "job",
-                             cell_int(cell_of(cells, n, "job")), "attempt",
-                             cell_int(cell_of(cells, n, "attempt")), "event",
-                             cell_text(cell_of(cells, n, "event")), "at",
-                             cell_time(cell_of(cells, n, "at")), "uid",
-                             cell_int(cell_of(cells, n, "uid")), "detail",
-                             cell_detail(cell_of(cells, n, "detail"))),
+                             cell_int(store_cell(cells, n, "seq")), "job",
+                             cell_int(store_cell(cells, n, "job")), "attempt",
+                             cell_int(store_cell(cells, n, "attempt")), "event",
+                             cell_text(store_cell(cells, n, "event")), "at",
+                             cell_time(store_cell(cells, n, "at")), "uid",
+                             cell_int(store_cell(cells, n, "uid")), "detail",
+                             cell_detail(store_cell(cells, n, "detail"))),
                    err);
 }
 
@@ -173,28 +163,28 @@ static int row_attempt(void *arg, const struct store_cell *cells, size_t n,
 {
     return add_row(
         arg,
-        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                  "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-                  "attempt", cell_int(cell_of(cells, n, "attempt")), "state",
-                  cell_text(cell_of(cells, n, "state")), "native_id",
-                  cell_text(cell_of(cells, n, "native_id")), "place",
-                  cell_text(cell_of(cells, n, "place")), "reason",
-                  cell_text(cell_of(cells, n, "reason")), "gpus",
-                  cell_int(cell_of(cells, n, "gpus")), "exit_code",
-                  cell_int(cell_of(cells, n, "exit_code")), "signal",
-                  cell_int(cell_of(cells, n, "signal")), "intent",
-                  cell_time(cell_of(cells, n, "intent_at")), "claimed",
-                  cell_time(cell_of(cells, n, "claimed_at")), "running",
-                  cell_time(cell_of(cells, n, "running_at")), "ended",
-                  cell_time(cell_of(cells, n, "ended_at")), "resized_from",
-                  cell_int(cell_of(cells, n, "resized_from")), "checkpoint_s",
-                  cell_real(cell_of(cells, n, "checkpoint_s")), "allocator_s",
-                  cell_real(cell_of(cells, n, "allocator_s")), "start_s",
-                  cell_real(cell_of(cells, n, "start_s")), "cause",
-                  cell_text(cell_of(cells, n, "cause")), "needed_bytes",
-                  cell_int(cell_of(cells, n, "needed_bytes")),
-                  "available_bytes",
-                  cell_int(cell_of(cells, n, "available_bytes"))),
+        json_pack(
+            "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+            "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+            "attempt", cell_int(store_cell(cells, n, "attempt")), "state",
+            cell_text(store_cell(cells, n, "state")), "native_id",
+            cell_text(store_cell(cells, n, "native_id")), "place",
+            cell_text(store_cell(cells, n, "place")), "reason",
+            cell_text(store_cell(cells, n, "reason")), "gpus",
+            cell_int(store_cell(cells, n, "gpus")), "exit_code",
+            cell_int(store_cell(cells, n, "exit_code")), "signal",
+            cell_int(store_cell(cells, n, "signal")), "intent",
+            cell_time(store_cell(cells, n, "intent_at")), "claimed",
+            cell_time(store_cell(cells, n, "claimed_at")), "running",
+            cell_time(store_cell(cells, n, "running_at")), "ended",
+            cell_time(store_cell(cells, n, "ended_at")), "resized_from",
+            cell_int(store_cell(cells, n, "resized_from")), "checkpoint_s",
+            cell_real(store_cell(cells, n, "checkpoint_s")), "allocator_s",
+            cell_real(store_cell(cells, n, "allocator_s")), "start_s",
+            cell_real(store_cell(cells, n, "start_s")), "cause",
+            cell_text(store_cell(cells, n, "cause")), "needed_bytes",
+            cell_int(store_cell(cells, n, "needed_bytes")), "available_bytes",
+            cell_int(store_cell(cells, n, "available_bytes"))),
         err);
 }
 

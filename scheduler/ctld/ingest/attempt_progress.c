@@ -8,39 +8,19 @@
 #include "scheduler/ctld/ingest/attempt_progress.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/ingest/attempt_metrics.h"
-
-static int64_t int_of(const struct store_cell *c)
-{
-    return c->kind == CELL_INT ? c->i : 0;
-}
-
-static double real_of(const struct store_cell *c)
-{
-    return c->kind == CELL_REAL  ? c->r
-           : c->kind == CELL_INT ? (double)c->i
-                                 : (double)NAN;
-}
 
 static int iteration_row(void *arg, const struct store_cell *cells, size_t n,
                          struct error *err)
 {
     struct engine_beat *b = arg;
     (void)err;
-    for (size_t i = 0; i < n; i++) {
-        const struct store_cell *c = &cells[i];
-        if (strcmp(c->name, "iteration") == 0)
-            b->iteration = int_of(c);
-        else if (strcmp(c->name, "epoch") == 0)
-            b->epoch = (int32_t)int_of(c);
-        else if (strcmp(c->name, "loss") == 0)
-            b->loss = real_of(c);
-        else if (strcmp(c->name, "t_iter") == 0)
-            b->t_iter = real_of(c);
-    }
+    b->iteration = store_cell(cells, n, "iteration")->i;
+    b->epoch = (int32_t)store_cell(cells, n, "epoch")->i;
+    b->loss = store_cell_real(cells, n, "loss");
+    b->t_iter = store_cell_real(cells, n, "t_iter");
     return 0;
 }
 
@@ -50,12 +30,8 @@ static int epoch_row(void *arg, const struct store_cell *cells, size_t n,
 {
     struct attempt_progress *f = arg;
     (void)err;
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(cells[i].name, "epoch") == 0)
-            f->epochs_done = (int32_t)int_of(&cells[i]);
-        else if (strcmp(cells[i].name, "eval_accuracy") == 0)
-            f->last.eval_accuracy = real_of(&cells[i]);
-    }
+    f->epochs_done = (int32_t)store_cell(cells, n, "epoch")->i;
+    f->last.eval_accuracy = store_cell_real(cells, n, "eval_accuracy");
     return 0;
 }
 

@@ -162,21 +162,19 @@ struct recall {
     int rc;
 };
 
-static double number(const struct store_cell *c)
-{
-    return c->kind == CELL_REAL  ? c->r
-           : c->kind == CELL_INT ? (double)c->i
-                                 : (double)NAN;
-}
-
 static int size_row(void *arg, const struct store_cell *cells, size_t n,
                     struct error *err)
 {
     struct recall *r = arg;
-    struct size s = {.class = NULL};
-    double gpus = 0, nodes = 0, count = 0, sd = NAN;
-    bool is_measured = true;
+    const char *class = store_cell_text(cells, n, "class");
+    const char *gpu_type = store_cell_text(cells, n, "gpu_type");
+    const char *basis = store_cell_text(cells, n, "basis");
+    const int64_t gpus = store_cell(cells, n, "gpus")->i,
+                  nodes = store_cell(cells, n, "nodes")->i;
+    const double sd = store_cell_real(cells, n, "t_iter_sd");
 
+    if (basis == NULL || strcmp(basis, "measured") != 0)
+        return 0; /* the model makes its own guesses */
     if (r->n == r->cap) {
         size_t cap = r->cap ? 2 * r->cap : 64;
         struct size *p = realloc(r->sizes, cap * sizeof(*p));
@@ -185,34 +183,13 @@ static int size_row(void *arg, const struct store_cell *cells, size_t n,
         r->sizes = p;
         r->cap = cap;
     }
-    for (size_t i = 0; i < n; i++) {
-        const struct store_cell *c = &cells[i];
-        bool is_text = c->kind == CELL_TEXT;
-        if (strcmp(c->name, "class") == 0 && is_text) {
-            free(s.class);
-            s.class = strdup(c->s);
-        } else if (strcmp(c->name, "gpu_type") == 0 && is_text)
-            (void)snprintf(s.gpu_type, sizeof(s.gpu_type), "%s", c->s);
-        else if (strcmp(c->name, "basis") == 0)
-            is_measured = is_text && strcmp(c->s, "measured") == 0;
-        else if (strcmp(c->name, "gpus") == 0)
-            gpus = number(c);
-        else if (strcmp(c->name, "nodes") == 0)
-            nodes = number(c);
-        else if (strcmp(c->name, "n") == 0)
-            count = number(c);
-        else if (strcmp(c->name, "t_iter") == 0)
-            s.row.mean_s = number(c);
-        else if (strcmp(c->name, "t_iter_sd") == 0)
-            sd = number(c);
-    }
+    struct size s = {.class = class ? strdup(class) : NULL};
     if (!s.class)
         return error_set(err, ERR_NOMEM, "speeds");
-    if (!is_measured) { /* the model makes its own guesses */
-        free(s.class);
-        return 0;
-    }
-    s.row.n = (int64_t)count;
+    (void)snprintf(s.gpu_type, sizeof(s.gpu_type), "%s",
+                   gpu_type ? gpu_type : "");
+    s.row.mean_s = store_cell_real(cells, n, "t_iter");
+    s.row.n = store_cell(cells, n, "n")->i;
     s.row.var_s2 = isfinite(sd) ? sd * sd : 0;
     s.row.nodes = (int32_t)nodes;
     s.row.per_node = nodes > 0 ? (int32_t)(gpus / nodes) : 0;

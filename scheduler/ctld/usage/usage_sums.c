@@ -24,44 +24,22 @@ int usage_by_of(const char *word, enum usage_by *ret)
 
 /* ---- a row ----------------------------------------------------------------
  */
-static const struct store_cell *find(const struct store_cell *cells, size_t n,
-                                     const char *name)
-{
-    static const struct store_cell none = {.kind = CELL_NULL};
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(cells[i].name, name) == 0)
-            return &cells[i];
-    return &none;
-}
-
-static const char *text_of(const struct store_cell *c)
-{
-    return c->kind == CELL_TEXT ? c->s : NULL;
-}
-
-static double time_of(const struct store_cell *c)
-{
-    return c->kind == CELL_REAL  ? c->r
-           : c->kind == CELL_INT ? (double)c->i
-                                 : (double)NAN;
-}
-
 struct usage_attempt usage_attempt_of(const struct store_cell *cells, size_t n)
 {
-    const struct store_cell *uid = find(cells, n, "uid");
+    const struct store_cell *uid = store_cell(cells, n, "uid");
     return (struct usage_attempt){
-        .job = (uint64_t)find(cells, n, "job")->i,
-        .attempt = (int32_t)find(cells, n, "attempt")->i,
-        .gpus = (int32_t)find(cells, n, "gpus")->i,
+        .job = (uint64_t)store_cell(cells, n, "job")->i,
+        .attempt = (int32_t)store_cell(cells, n, "attempt")->i,
+        .gpus = (int32_t)store_cell(cells, n, "gpus")->i,
         .uid = uid->kind == CELL_INT ? uid->i : -1,
-        .user = text_of(find(cells, n, "user")),
-        .account = text_of(find(cells, n, "account")),
-        .class = text_of(find(cells, n, "class")),
-        .place = text_of(find(cells, n, "place")),
-        .state = text_of(find(cells, n, "state")),
-        .submit_s = time_of(find(cells, n, "submitted_at")),
-        .claim_s = time_of(find(cells, n, "claimed_at")),
-        .end_s = time_of(find(cells, n, "ended_at")),
+        .user = store_cell_text(cells, n, "user"),
+        .account = store_cell_text(cells, n, "account"),
+        .class = store_cell_text(cells, n, "class"),
+        .place = store_cell_text(cells, n, "place"),
+        .state = store_cell_text(cells, n, "state"),
+        .submit_s = store_cell_real(cells, n, "submitted_at"),
+        .claim_s = store_cell_real(cells, n, "claimed_at"),
+        .end_s = store_cell_real(cells, n, "ended_at"),
     };
 }
 
