@@ -37,6 +37,8 @@ struct rpc_scan {
 /* Slurm's word for a job's state; "COMPLETING" before a final one while
  * resources are not free. */
 const char *rpc_scan_state_word(uint32_t job_state);
+/* As much of Slurm's text as fits; "" for NULL. */
+void rpc_scan_copy(char *ret, size_t cap, const char *text);
 
 /* Appends a "nodes" line if it differs from the last one. */
 int rpc_nodes_scan(struct rpc_scan *s, struct buf *news,

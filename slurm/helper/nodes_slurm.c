@@ -23,14 +23,6 @@ struct list {
     size_t n;
 };
 
-static void copy(char *ret, size_t cap, const char *text)
-{
-    size_t n = strnlen(text ? text : "", cap - 1);
-    if (n > 0)
-        memcpy(ret, text, n);
-    ret[n] = '\0';
-}
-
 /* Appends a word to a list of words; drops it if it does not fit. */
 static void join(char *ret, size_t cap, const char *separator, const char *word)
 {
@@ -147,10 +139,10 @@ static void set_node(const struct list *l, const node_info_t *n,
     size_t n_kinds = gres_kinds(n->gres, n->gres_used, kinds);
     int32_t left = gpus_for_left(l->s->conf, n);
     struct alloc_node *first = &ret[0];
-    copy(first->name, sizeof(first->name), n->name);
+    rpc_scan_copy(first->name, sizeof(first->name), n->name);
     set_state(l, n, first);
-    copy(first->features, sizeof(first->features),
-         n->features_act ? n->features_act : n->features);
+    rpc_scan_copy(first->features, sizeof(first->features),
+                  n->features_act ? n->features_act : n->features);
     names_address(l->s->names, n->node_addr ? n->node_addr : n->name,
                   first->address);
     if (n_kinds > 1) {
@@ -160,7 +152,7 @@ static void set_node(const struct list *l, const node_info_t *n,
     for (size_t i = 0; i < n_kinds; i++) {
         const struct gres_kind *k = &kinds[i];
         ret[i] = *first;
-        copy(ret[i].gpu_type, sizeof(ret[i].gpu_type), k->type);
+        rpc_scan_copy(ret[i].gpu_type, sizeof(ret[i].gpu_type), k->type);
         ret[i].gpus_total = k->total;
         int32_t not_taken = k->total > k->used ? k->total - k->used : 0;
         ret[i].gpus_free = min32(not_taken, left);
@@ -198,7 +190,7 @@ static void add_resv(struct list *l, size_t i, void *arg)
     for (size_t k = l->from[i]; k < l->from[i + 1]; k++) {
         struct alloc_node *n = &l->nodes[k];
         if (n->reservation[0] == '\0')
-            copy(n->reservation, sizeof(n->reservation), r->name);
+            rpc_scan_copy(n->reservation, sizeof(n->reservation), r->name);
     }
 }
 
@@ -210,7 +202,8 @@ static void add_next(struct list *l, size_t i, void *arg)
         if (n->next_starts > 0 && n->next_starts <= r->start_time)
             continue;
         n->next_starts = r->start_time;
-        copy(n->next_reservation, sizeof(n->next_reservation), r->name);
+        rpc_scan_copy(n->next_reservation, sizeof(n->next_reservation),
+                      r->name);
     }
 }
 
@@ -254,7 +247,7 @@ static void set_lists(struct list *l)
                 (void)snprintf(node->why, sizeof(node->why),
                                "partition %.60s is not up", node->partitions);
             else
-                copy(node->why, sizeof(node->why), "in no partition");
+                rpc_scan_copy(node->why, sizeof(node->why), "in no partition");
         }
 }
 
@@ -277,7 +270,7 @@ static void indexes(const char *gres, const char *type, char *ret, size_t cap)
     place_text_end(&t, text, sizeof(text));
     ret[0] = '\0';
     if (has_any)
-        copy(ret, cap, text + (text[0] == ':'));
+        rpc_scan_copy(ret, cap, text + (text[0] == ':'));
     else if (n > 0)
         (void)snprintf(ret, cap, "%d GPUs", n);
 }
@@ -293,7 +286,7 @@ static void name_holder(const struct rpc_scan *s, const slurm_job_info_t *j,
         return;
     }
     if (j->user_name)
-        copy(user, sizeof(user), j->user_name);
+        rpc_scan_copy(user, sizeof(user), j->user_name);
     else
         names_user(s->names, j->user_id, user);
     (void)snprintf(ret, cap, "%s %u", user, j->job_id);

@@ -37,14 +37,6 @@ struct reading {
     struct buf rows; /* struct alloc_quota[] */
 };
 
-static void copy(char *ret, size_t cap, const char *text)
-{
-    size_t n = strnlen(text ? text : "", cap - 1);
-    if (n > 0)
-        memcpy(ret, text, n);
-    ret[n] = '\0';
-}
-
 /* ---- numbers --------------------------------------------------------------
  */
 /* -1: no limit. */
@@ -120,7 +112,7 @@ static void add_group(const struct reading *r, const slurmdb_assoc_rec_t *a,
                       most - used < (int64_t)io->group_gpus - io->group_used)) {
         io->group_gpus = most;
         io->group_used = used > INT32_MAX ? INT32_MAX : (int32_t)used;
-        copy(io->group, sizeof(io->group), a->acct);
+        rpc_scan_copy(io->group, sizeof(io->group), a->acct);
         io->group_is_user = is_user;
     }
     io->minutes_left = tighter(
@@ -144,7 +136,7 @@ static const char *qos_name(const struct reading *r, uint32_t id)
 static struct alloc_quota blank(enum alloc_quota_kind kind, const char *name)
 {
     struct alloc_quota q = {.kind = kind, ALLOC_QUOTA_NO_LIMITS};
-    copy(q.name, sizeof(q.name), name);
+    rpc_scan_copy(q.name, sizeof(q.name), name);
     return q;
 }
 
@@ -155,8 +147,8 @@ static int add_assoc(struct reading *r, const slurmdb_assoc_rec_t *a,
     int depth = 0;
     q.uid = a->uid;
     q.is_default = a->is_def != 0;
-    copy(q.partition, sizeof(q.partition), a->partition);
-    copy(q.qos, sizeof(q.qos), qos_name(r, a->def_qos_id));
+    rpc_scan_copy(q.partition, sizeof(q.partition), a->partition);
+    rpc_scan_copy(q.qos, sizeof(q.qos), qos_name(r, a->def_qos_id));
     q.job_gpus = count_at(r, a->max_tres_ctld);
     q.job_minutes = limit_at(r, a->max_tres_mins_ctld);
     for (; a && depth < 64; depth++) {
@@ -191,7 +183,7 @@ static int add_uses(struct reading *r, const slurmdb_qos_rec_t *of,
         if (used == 0)
             continue;
         q.uid = is_user ? u->uid : 0;
-        copy(q.group, sizeof(q.group), is_user ? "" : u->acct);
+        rpc_scan_copy(q.group, sizeof(q.group), is_user ? "" : u->acct);
         q.group_used = used > INT32_MAX ? INT32_MAX : (int32_t)used;
         rc = buf_add(&r->rows, &q, sizeof(q), err);
     }

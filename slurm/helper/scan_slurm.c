@@ -150,7 +150,7 @@ const char *rpc_scan_state_word(uint32_t job_state)
     return base < sizeof(words) / sizeof(words[0]) ? words[base] : "UNKNOWN";
 }
 
-static void copy(char *ret, size_t cap, const char *text)
+void rpc_scan_copy(char *ret, size_t cap, const char *text)
 {
     size_t n = strnlen(text ? text : "", cap - 1);
     if (n > 0)
@@ -162,8 +162,9 @@ static void copy(char *ret, size_t cap, const char *text)
  * reason's name. */
 static void set_reason(const slurm_job_info_t *j, struct helper_job *ret)
 {
-    copy(ret->reason, sizeof(ret->reason),
-         j->state_desc ? j->state_desc : rpc_reason_name(j->state_reason));
+    rpc_scan_copy(ret->reason, sizeof(ret->reason),
+                  j->state_desc ? j->state_desc
+                                : rpc_reason_name(j->state_reason));
     if (strcmp(ret->reason, "None") == 0)
         ret->reason[0] = '\0';
 }
@@ -216,8 +217,8 @@ static void describe(const slurm_job_info_t *j, struct helper_job *ret)
     if (j->time_limit != INFINITE && j->time_limit != NO_VAL)
         ret->limit_min = (int32_t)j->time_limit;
     ret->nice = (int32_t)((int64_t)j->nice - NICE_OFFSET);
-    copy(ret->tag, sizeof(ret->tag), j->comment);
-    copy(ret->state, sizeof(ret->state), rpc_scan_state_word(state));
+    rpc_scan_copy(ret->tag, sizeof(ret->tag), j->comment);
+    rpc_scan_copy(ret->state, sizeof(ret->state), rpc_scan_state_word(state));
     set_reason(j, ret);
     set_place(j, ret);
     /* Slurm's backfill sets it for a pending job, if it looks that far. */
