@@ -19,7 +19,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +28,7 @@
 
 #include "jobs/base/buf.h"
 #include "jobs/base/clock.h"
+#include "jobs/base/spawn_program.h"
 
 /* A loaded NFS server takes seconds; a command thread is blocked that long. */
 static const double LIMIT_S = 10;
@@ -169,41 +169,14 @@ static void end_turn(int place, bool is_late)
 static int spawn(uid_t uid, int fd, pid_t *ret)
 {
     char number[24];
-    char self[] = "/proc/self/exe"; /* valid even after the file was replaced
-                                     * on disk */
-    char name[] = "mgpu-slurm-helper";
-    char mode[] = "--as-user";
-    char *argv[] = {name, mode, number, NULL};
-    posix_spawn_file_actions_t fa;
-    posix_spawnattr_t attr;
-    sigset_t none;
-    sigset_t all;
+    const char *const argv[] = {"mgpu-slurm-helper", "--as-user", number, NULL};
+    /* Valid even after the file was replaced on disk. */
+    const struct spawn_program self = {.program = "/proc/self/exe",
+                                       .argv = argv,
+                                       .fds = {fd, fd, SPAWN_SAME},
+                                       .n_fds = 3};
     (void)snprintf(number, sizeof(number), "%lu", (unsigned long)uid);
-    (void)sigemptyset(&none);
-    (void)sigfillset(&all);
-    int rc = posix_spawn_file_actions_init(&fa);
-    if (rc != 0)
-        return rc;
-    rc = posix_spawnattr_init(&attr);
-    if (rc == 0) {
-        rc = posix_spawn_file_actions_adddup2(&fa, fd, 0);
-        if (rc == 0)
-            rc = posix_spawn_file_actions_adddup2(&fa, fd, 1);
-        if (rc == 0)
-            rc = posix_spawn_file_actions_addclosefrom_np(&fa, 3);
-        if (rc == 0)
-            rc = posix_spawnattr_setsigmask(&attr, &none);
-        if (rc == 0)
-            rc = posix_spawnattr_setsigdefault(&attr, &all);
-        if (rc == 0)
-            rc = posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
-                                                     POSIX_SPAWN_SETSIGDEF);
-        if (rc == 0)
-            rc = posix_spawn(ret, self, &fa, &attr, argv, environ);
-        (void)posix_spawnattr_destroy(&attr);
-    }
-    (void)posix_spawn_file_actions_destroy(&fa);
-    return rc;
+    return spawn_program(&self, ret);
 }
 
 static double left_s(double until_s)

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 
 #include "jobs/base/clock.h"
-#include "slurm/launch/spawn_program.h"
+#include "jobs/base/spawn_program.h"
 
 static const double ANSWER_S = 10;
 enum { TICK_MS = 20 };
@@ -25,13 +25,18 @@ void cancel_own_program(const char *srun, char *ret, size_t cap)
 int cancel_own(const char *srun, const char *slurm_id, struct error *err)
 {
     char program[PATH_MAX], id[64];
-    char *argv[] = {(char[]){"scancel"}, (char[]){"--quiet"}, id, NULL};
+    const char *const argv[] = {"scancel", "--quiet", id, NULL};
+    const struct spawn_program scancel = {
+        .program = program,
+        .argv = argv,
+        .fds = {SPAWN_NULL, SPAWN_SAME, SPAWN_SAME},
+        .n_fds = 3};
     double until_s = clock_real.now_s(&clock_real) + ANSWER_S;
     int status = 0;
     pid_t pid = -1, got = 0;
     cancel_own_program(srun, program, sizeof(program));
     (void)snprintf(id, sizeof(id), "%s", slurm_id);
-    int rc = spawn_program(program, argv, -1, &pid);
+    int rc = spawn_program(&scancel, &pid);
     if (rc != 0)
         return error_set(err, ERR_EXTERN, "cannot run '%s': %s", program,
                          strerror(rc));

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
-#include "slurm/launch/spawn_program.h"
+#include "jobs/base/spawn_program.h"
 
 /* A file server that has just come back answers late. */
 static const double ANSWER_S = 20;
@@ -87,13 +87,17 @@ static bool read_answer(int fd, char text[TEXT_CAP])
 int mpirun_version_ask(const char *program, enum mpirun_kind *ret,
                        struct error *err)
 {
-    char *argv[] = {(char *)program, (char[]){"--version"}, NULL};
+    const char *const argv[] = {program, "--version", NULL};
     char text[TEXT_CAP];
     int ends[2];
     pid_t pid = -1;
     if (pipe2(ends, O_CLOEXEC) < 0)
         return error_sys(err, errno, "make a pipe");
-    int rc = spawn_program(program, argv, ends[1], &pid);
+    const struct spawn_program asked = {.program = program,
+                                        .argv = argv,
+                                        .fds = {SPAWN_NULL, ends[1], ends[1]},
+                                        .n_fds = 3};
+    int rc = spawn_program(&asked, &pid);
     (void)close(ends[1]);
     if (rc != 0) {
         (void)close(ends[0]);

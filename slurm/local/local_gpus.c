@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +22,7 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
+#include "jobs/base/spawn_program.h"
 
 /* Delay before a watch that died is restarted, and how long the allocator waits
  * for it at its own end: it exits with its input, or is killed. */
@@ -42,49 +42,18 @@ bool local_is_usable(const struct alloc_local *l, int32_t slot)
 /* ---- its process -----------------------------------------------------------
  */
 /* Returns an errno. */
-static int plan(posix_spawn_file_actions_t *fa, posix_spawnattr_t *attr, int fd)
-{
-    sigset_t none, all;
-    (void)sigemptyset(&none);
-    (void)sigfillset(&all);
-    int rc = posix_spawn_file_actions_adddup2(fa, fd, STDIN_FILENO);
-    if (rc == 0)
-        rc = posix_spawn_file_actions_adddup2(fa, fd, STDOUT_FILENO);
-    if (rc == 0)
-        rc = posix_spawn_file_actions_addclosefrom_np(fa, STDERR_FILENO + 1);
-    if (rc == 0)
-        rc = posix_spawnattr_setsigmask(attr, &none);
-    if (rc == 0)
-        rc = posix_spawnattr_setsigdefault(attr, &all);
-    return rc == 0 ? posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK |
-                                                        POSIX_SPAWN_SETSIGDEF)
-                   : rc;
-}
-
-/* Returns an errno. */
 static int spawn(const struct alloc_local *l, int fd, pid_t *ret)
 {
     const char *argv[GPUS_CAP + 4] = {l->watcher, l->nvml ? l->nvml : "",
                                       l->watch.is_accepted ? "as-is"
                                                            : "strict"};
-    posix_spawn_file_actions_t fa;
-    posix_spawnattr_t attr;
+    const struct spawn_program p = {.program = l->watcher,
+                                    .argv = argv,
+                                    .fds = {fd, fd, SPAWN_SAME},
+                                    .n_fds = 3};
     for (int32_t i = 0; i < l->n_slots; i++)
         argv[3 + i] = l->gpus[i].gpu.uuid;
-    int rc = posix_spawn_file_actions_init(&fa);
-    if (rc != 0)
-        return rc;
-    rc = posix_spawnattr_init(&attr);
-    if (rc == 0) {
-        rc = plan(&fa, &attr, fd);
-        /* The prototype lacks a const that it respects. */
-        if (rc == 0)
-            rc = posix_spawn(ret, l->watcher, &fa, &attr, (char *const *)argv,
-                             environ);
-        (void)posix_spawnattr_destroy(&attr);
-    }
-    (void)posix_spawn_file_actions_destroy(&fa);
-    return rc;
+    return spawn_program(&p, ret);
 }
 
 /* Ours is `fds[0]`, and does not block. -1: neither is open. */

@@ -1,9 +1,5 @@
 /* shepherd_spawn.c - spawn a shepherd with exactly five descriptors; see
- * shepherd_spawn.h.
- *
- * posix_spawn(3) instead of fork(2): it reports a program that cannot be run,
- * it is cheap for a large daemon, and it is safe in a process with threads.
- * Every descriptor except the shepherd's five is closed. */
+ * shepherd_spawn.h. */
 #include "slurm/local/shepherd_spawn.h"
 
 #include <assert.h>
@@ -11,7 +7,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/pidfd.h>
@@ -20,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "jobs/base/spawn_program.h"
 #include "slurm/launch/attempt_dir.h"
 #include "slurm/launch/mpirun.h"
 
@@ -27,41 +23,8 @@
  * never closes a descriptor that another one needs. */
 enum { OUT_OF_THE_WAY = 10 };
 
-static int plan_fds(posix_spawn_file_actions_t *fa, const char *log, int lock,
-                    int go)
-{
-    int rc = posix_spawn_file_actions_addopen(fa, 0, "/dev/null", O_RDONLY, 0);
-    if (rc == 0)
-        rc = posix_spawn_file_actions_addopen(fa, 1, "/dev/null", O_WRONLY, 0);
-    if (rc == 0)
-        rc = posix_spawn_file_actions_addopen(
-            fa, 2, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    if (rc == 0)
-        rc = posix_spawn_file_actions_adddup2(fa, lock, SHEPHERD_LOCK_FD);
-    if (rc == 0)
-        rc = posix_spawn_file_actions_adddup2(fa, go, SHEPHERD_GO_FD);
-    if (rc == 0)
-        rc = posix_spawn_file_actions_addclosefrom_np(fa, SHEPHERD_GO_FD + 1);
-    return rc;
-}
-
 /* All signals stay blocked until the shepherd reads them: early ones stay
- * pending. */
-static int plan_signals(posix_spawnattr_t *attr)
-{
-    sigset_t all;
-    (void)sigfillset(&all);
-    int rc = posix_spawnattr_setsigmask(attr, &all);
-    if (rc == 0)
-        rc = posix_spawnattr_setsigdefault(attr, &all);
-    if (rc == 0)
-        rc = posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSID |
-                                                POSIX_SPAWN_SETSIGMASK |
-                                                POSIX_SPAWN_SETSIGDEF);
-    return rc;
-}
-
-/* Returns an errno, not -1, as posix_spawn(3) itself. */
+ * pending. Returns an errno, not -1, as posix_spawn(3) itself. */
 static int spawn(const struct shepherd_spawn *s, char *const *env, int lock,
                  int go, pid_t *ret_pid)
 {
@@ -70,25 +33,17 @@ static int spawn(const struct shepherd_spawn *s, char *const *env, int lock,
     if (n < 0 || n >= PATH_MAX)
         return ENAMETOOLONG;
     const char *const argv[] = {s->program, s->dir, s->mpirun, s->worker, NULL};
-
-    posix_spawn_file_actions_t fa;
-    posix_spawnattr_t attr;
-    int rc = posix_spawn_file_actions_init(&fa);
-    if (rc != 0)
-        return rc;
-    rc = posix_spawnattr_init(&attr);
-    if (rc == 0) {
-        rc = plan_fds(&fa, log, lock, go);
-        if (rc == 0)
-            rc = plan_signals(&attr);
-        /* The prototype lacks a const that it respects. */
-        if (rc == 0)
-            rc = posix_spawn(ret_pid, s->program, &fa, &attr,
-                             (char *const *)argv, env);
-        (void)posix_spawnattr_destroy(&attr);
-    }
-    (void)posix_spawn_file_actions_destroy(&fa);
-    return rc;
+    const struct spawn_program p = {
+        .program = s->program,
+        .argv = argv,
+        .env = env,
+        .fds = {SPAWN_NULL, SPAWN_NULL,
+                SPAWN_LOG, [SHEPHERD_LOCK_FD] = lock, [SHEPHERD_GO_FD] = go},
+        .n_fds = SHEPHERD_GO_FD + 1,
+        .log = log,
+        .is_blocked = true,
+        .where = SPAWN_SESSION};
+    return spawn_program(&p, ret_pid);
 }
 
 /* The daemon may have raised its own limit, which a program must not inherit:

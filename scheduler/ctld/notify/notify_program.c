@@ -2,13 +2,13 @@
 #include "scheduler/ctld/notify/notify_program.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "jobs/base/spawn_program.h"
 
 /* Positioned at its beginning; not inherited as itself. */
 static int text_file(const char *text, struct error *err)
@@ -33,59 +33,20 @@ static int text_file(const char *text, struct error *err)
 }
 
 /* An errno. */
-static int set_files(posix_spawn_file_actions_t *fa, int text_fd)
-{
-    int rc = posix_spawn_file_actions_adddup2(fa, text_fd, STDIN_FILENO);
-    if (rc == 0)
-        rc = posix_spawn_file_actions_addopen(fa, STDOUT_FILENO, "/dev/null",
-                                              O_WRONLY, 0);
-    if (rc == 0)
-        rc = posix_spawn_file_actions_adddup2(fa, STDOUT_FILENO, STDERR_FILENO);
-    if (rc == 0)
-        rc = posix_spawn_file_actions_addchdir_np(fa, "/");
-    return rc == 0
-               ? posix_spawn_file_actions_addclosefrom_np(fa, STDERR_FILENO + 1)
-               : rc;
-}
-
-static int set_signals(posix_spawnattr_t *attr)
-{
-    sigset_t none, all;
-    (void)sigemptyset(&none);
-    (void)sigfillset(&all);
-    int rc = posix_spawnattr_setsigmask(attr, &none);
-    if (rc == 0)
-        rc = posix_spawnattr_setsigdefault(attr, &all);
-    if (rc == 0)
-        rc = posix_spawnattr_setpgroup(attr, 0);
-    return rc == 0 ? posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK |
-                                                        POSIX_SPAWN_SETSIGDEF |
-                                                        POSIX_SPAWN_SETPGROUP)
-                   : rc;
-}
-
 static int spawn(char *const *argv, int text_fd, pid_t *ret)
 {
     /* A variable that is not set here is not the daemon's to give. */
     static char path[] = "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
                 home[] = "HOME=/nonexistent", lang[] = "LC_ALL=C.UTF-8";
-    char *envp[] = {path, home, lang, NULL};
-    posix_spawn_file_actions_t fa;
-    posix_spawnattr_t attr;
-    int rc = posix_spawn_file_actions_init(&fa);
-    if (rc != 0)
-        return rc;
-    rc = posix_spawnattr_init(&attr);
-    if (rc == 0) {
-        rc = set_files(&fa, text_fd);
-        if (rc == 0)
-            rc = set_signals(&attr);
-        if (rc == 0)
-            rc = posix_spawn(ret, argv[0], &fa, &attr, argv, envp);
-        (void)posix_spawnattr_destroy(&attr);
-    }
-    (void)posix_spawn_file_actions_destroy(&fa);
-    return rc;
+    char *env[] = {path, home, lang, NULL};
+    const struct spawn_program p = {.program = argv[0],
+                                    .argv = (const char *const *)argv,
+                                    .env = env,
+                                    .dir = "/",
+                                    .fds = {text_fd, SPAWN_NULL, SPAWN_NULL},
+                                    .n_fds = 3,
+                                    .where = SPAWN_GROUP};
+    return spawn_program(&p, ret);
 }
 
 int notify_program_start(char *const *argv, const char *text, pid_t *ret,
