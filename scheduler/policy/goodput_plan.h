@@ -20,7 +20,7 @@ struct gp_size {
     int32_t nodes, per_node, gpus;
     bool is_efficient; /* it may be chosen while others want the GPUs */
     bool is_idle_use;  /* it may be chosen for GPUs that would idle */
-    double value;      /* s^speedup_exponent rho */
+    double value;      /* s^speedup_exponent rho, s over one GPU */
     double hoped;      /* the same without a fitted curve; >= value */
     const struct policy_rate *rate; /* borrowed; NULL: of a job of one size */
     /* goodput_hull.c: the next size on the hull, once it is known */
@@ -112,6 +112,10 @@ struct gp_size *gp_sizes_new(struct gp *g, size_t n);
 /* Lists the sizes of a job with a curve. False: the curve has none for the job,
  * or not its present one. */
 bool gp_sizes_list(struct gp *g, struct gp_job *j);
+/* The value of a size for a job of weight 1. in speed  how many times as fast
+ * as one GPU; NAN or 0: unknown */
+double gp_sizes_value(const struct gp *g, const struct policy_job *job,
+                      double speed, int32_t gpus);
 /* For a live job, once its weight and what it has left to do are known: takes
  * the cost of a change from the values. */
 void gp_sizes_value_changes(const struct gp *g, struct gp_job *j);

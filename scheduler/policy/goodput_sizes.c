@@ -1,11 +1,13 @@
 /* goodput_sizes.c - the sizes that a job may have, and what each is worth.
  *
- * The value of g GPUs is w s(g)^p rho. s is the speed-up over the smallest
- * size, and p < 1 because the first GPUs of a job bring its end nearer than the
- * last. rho is what is left of a change after its cost, see docs/policy.md. It
- * is 1 for a job that waits, so such jobs differ in their weights only: a plan
- * computes the sizes of a class of jobs once, as a ladder. A live job that is
- * paused loses its restart: for it no GPU is worth less than nothing.
+ * The value of g GPUs is w s(g)^p rho. s is the speed-up over one GPU, also of
+ * a job that needs several: or a job would be worth less for each GPU that it
+ * cannot do without. p < 1 because the first GPUs of a job bring its end nearer
+ * than the last. rho is what is left of a change after its cost, see
+ * docs/policy.md. It is 1 for a job that waits, so such jobs differ in their
+ * weights only: a plan computes the sizes of a class of jobs once, as a ladder.
+ * A live job that is paused loses its restart: for it no GPU is worth less than
+ * nothing.
  */
 #include <assert.h>
 #include <math.h>
@@ -51,6 +53,19 @@ struct gp_size *gp_sizes_new(struct gp *g, size_t n)
 
 /* ---- ladders --------------------------------------------------------------
  */
+/* A class that has never run is assumed to use each GPU so well. */
+static const double SPEED_GUESS = 0.9;
+
+double gp_sizes_value(const struct gp *g, const struct policy_job *job,
+                      double speed, int32_t gpus)
+{
+    double p =
+        job->goodput.goal == POLICY_GOAL_SPEED ? 1 : g->conf.speedup_exponent;
+    bool is_known = isfinite(speed) && speed > 0;
+
+    return pow(fmax(is_known ? speed : SPEED_GUESS * gpus, 1), p);
+}
+
 static struct gp_size size_of(const struct gp *g, const struct policy_job *job,
                               const struct policy_rate *first,
                               const struct policy_rate *r)
@@ -62,7 +77,11 @@ static struct gp_size size_of(const struct gp *g, const struct policy_job *job,
     double hoped = is_known ? r->hoped_per_s / first->per_s : 1;
     int32_t gpus = r->nodes * r->per_node;
     double part = (double)(first->nodes * first->per_node) / gpus;
-    double value = pow(s, p);
+    double least = gp_sizes_value(
+        g, job,
+        is_known ? first->per_s / job->goodput.curve->one_per_s : (double)NAN,
+        first->nodes * first->per_node);
+    double value = least * pow(s, p);
 
     return (struct gp_size){
         .nodes = r->nodes,
@@ -73,7 +92,7 @@ static struct gp_size size_of(const struct gp *g, const struct policy_job *job,
         .is_idle_use =
             r == first || hoped * part >= floor_of(job, g->conf.idle_floor),
         .value = value,
-        .hoped = hoped > s ? pow(hoped, p) : value,
+        .hoped = hoped > s ? least * pow(hoped, p) : value,
         .rate = r,
     };
 }

@@ -77,6 +77,21 @@ static void test_eligible(void)
     is_text(&t, "+2:1 1-", "  a clock that was set back makes it no worse");
 }
 
+/* Two GPUs that a job cannot do without are worth what they do. */
+static void test_least(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    setup(&t, &c, 1);
+    t.nodes[0].gpus_total = t.nodes[0].gpus_free = 2;
+    elastic(&t, &c, 0, 500)->gpus_min = 2;
+    elastic(&t, &c, 0, 600);
+    is_text(&t, "+1:2 2-", "a shorter job that needs two GPUs goes first");
+    t.jobs[0].goodput.curve = &c.curve[1];
+    is_text(&t, "+2:2 1-", "  not one that hardly uses the second");
+}
+
 static void test_priority(void)
 {
     static struct view t;
@@ -152,6 +167,7 @@ int main(void)
     test_probe();
     test_probe_ages();
     test_eligible();
+    test_least();
     test_priority();
     test_pause();
     return tap_done();
