@@ -63,6 +63,8 @@ struct policy_job_goodput {
     double one_s; /* what the whole job takes on one GPU, for the slowdown; 0 or
                      NAN: unknown */
     enum policy_goal goal;
+    double speed; /* of a job of one size: how many times as fast as one GPU it
+                     is on it; 0 or NAN: unknown */
 };
 
 enum policy_priority {

@@ -8,6 +8,8 @@
 #ifndef MGPU_SCHEDULER_POLICY_GOODPUT_PLAN_H
 #define MGPU_SCHEDULER_POLICY_GOODPUT_PLAN_H
 
+#include <math.h>
+
 #include "scheduler/policy/node_picture.h"
 #include "scheduler/policy/planner.h"
 #include "scheduler/policy/policy.h"
@@ -51,6 +53,7 @@ struct gp_job {
     bool is_forced;     /* a size was promised to it: before all others */
     bool is_backfilled; /* likewise: backfill starts it */
     bool is_single;     /* it has one size, without a rate */
+    bool competes;      /* likewise, and it is chosen as those with a range */
     bool is_beyond;     /* it has no resize of the hour left to grow */
     bool is_bound;  /* likewise, or on a shared cluster: what it becomes larger
                        by is free now, or it keeps its size */
@@ -76,6 +79,7 @@ struct gp {
     struct gp_ladder *ladders; /* owned; hash table, [GP_LADDERS] */
     size_t from, to;           /* of jobs: those of the priority in turn */
     int32_t kept_gpus;         /* the smallest sizes of live jobs after them */
+    int32_t least_priority;    /* of all jobs of the view */
     int32_t grow_gpus; /* by so many GPUs may live jobs become larger in all */
     struct gp_job *head;      /* of goodput_rigid.c; NULL: none */
     int32_t gpus;             /* that the jobs can share */
@@ -122,7 +126,17 @@ void gp_sizes_value_changes(const struct gp *g, struct gp_job *j);
 /* The size may not be chosen. */
 void gp_sizes_rule_out(struct gp *g, struct gp_job *j, int32_t size);
 
+/* How long a job could have run, so far. */
+static inline double gp_waited_s(const struct gp *g,
+                                 const struct policy_job *job)
+{
+    return g->p->view->now_s - fmax(job->submit_s, job->eligible_s);
+}
+
 /* ---- goodput_rigid.c ----------------------------------------------------- */
+/* A queued job of one size: whether it competes with those that have a range,
+ * and what its size is worth then. */
+void gp_rigid_compete(const struct gp *g, struct gp_job *io);
 /* Decides which jobs of one size start, and which is the head.
  * err  ERR_NOMEM */
 int gp_rigid(struct gp *g, struct error *err) MUST_CHECK;

@@ -1,20 +1,49 @@
-/* goodput_rigid.c - jobs of one size keep their place as under backfill.
+/* goodput_rigid.c - jobs of one size: they compete until they are late, and
+ * then keep their place as under backfill.
  *
- * Backfill plans them on what is free, with its reservations on named nodes, as
- * if no job with a range waited. Those that it starts go first. The first that
- * it does not start is the head: it gets its GPUs as soon as jobs with a range
- * can give them up. A job that began before the head was submitted keeps its
- * smallest size; one that began later took GPUs that the head waits for, and
- * makes room altogether.
+ * A job of known length is worth by its weight and its speed what one with a
+ * range is worth on as many GPUs: so nobody gains by asking for one size. Once
+ * it has waited for twice the time that it takes, it is late. A job before one
+ * of lower priority does not compete: it needs a reservation against that.
+ *
+ * Backfill plans the others on what is free, with its reservations on named
+ * nodes, as if no job with a range waited. Those that it starts go first. The
+ * first that it does not start is the head: it gets its GPUs as soon as jobs
+ * with a range can give them up. A job that began before the head was submitted
+ * keeps its smallest size; one that began later took GPUs that the head waits
+ * for, and makes room altogether.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "scheduler/policy/goodput_plan.h"
 
+/* It has waited for so many times as long as it takes on its size. Later, wide
+ * jobs in a stream of narrow ones wait for more than twice as long as under
+ * backfill; earlier, one size pays more. */
+static const double LATE = 2;
+
+void gp_rigid_compete(const struct gp *g, struct gp_job *io)
+{
+    const struct policy_job *job = io->job;
+    struct gp_size *size = &io->sizes[0];
+    double one_s = job->goodput.one_s, speed = job->goodput.speed;
+
+    if (io->is_forced || job->goodput.curve || size->gpus == 0 ||
+        !isfinite(one_s) || one_s <= 0 || job->priority > g->least_priority)
+        return;
+    speed = isfinite(speed) && speed > 0 ? speed : size->gpus;
+    if (gp_waited_s(g, job) * speed >= LATE * one_s)
+        return;
+    io->competes = true;
+    size->value = size->hoped =
+        gp_sizes_value(g, job, job->goodput.speed, size->gpus);
+}
+
 static bool is_rigid(const struct gp_job *j)
 {
-    return j->is_single && !j->is_forced && j->sizes[0].gpus > 0;
+    return j->is_single && !j->competes && !j->is_forced &&
+           j->sizes[0].gpus > 0;
 }
 
 static bool any_rigid(const struct gp *g)
@@ -25,8 +54,10 @@ static bool any_rigid(const struct gp *g)
     return false;
 }
 
-/* Live jobs, and the queued ones of one size. */
-static size_t view_rigid(const struct gp *g, struct policy_job *jobs)
+/* Live jobs, and the queued ones of one size; those that compete only if
+ * `with_all`. */
+static size_t view_rigid(const struct gp *g, bool with_all,
+                         struct policy_job *jobs)
 {
     const struct policy_view *v = g->p->view;
     size_t n = 0, k = 0;
@@ -34,7 +65,8 @@ static size_t view_rigid(const struct gp *g, struct policy_job *jobs)
     for (size_t i = 0; i < v->n_jobs; i++) {
         const struct gp_job *j =
             k < g->n && g->jobs[k].order == i ? &g->jobs[k++] : NULL;
-        if (v->jobs[i].state != JOB_QUEUED || (j && j->is_single))
+        if (v->jobs[i].state != JOB_QUEUED ||
+            (j && j->is_single && (with_all || !j->competes)))
             jobs[n++] = v->jobs[i];
     }
     return n;
@@ -71,31 +103,54 @@ static void take_decision(struct gp *g, const struct policy_decision *w,
         g->head = j;
 }
 
-int gp_rigid(struct gp *g, struct error *err)
+/* A job that competes takes no GPUs of the head's reservation: nobody could
+ * take them back. */
+static void bar(struct gp *g, const struct policy_decision *w, size_t *io_next)
+{
+    struct gp_job *j = job_of(g, w->id, io_next);
+
+    if (!j || !j->competes || w->act == POLICY_START)
+        return;
+    j->waits_s = w->start_s;
+    j->is_barred = true;
+}
+
+static int plan_rigid(struct gp *g, bool with_all,
+                      void (*take)(struct gp *, const struct policy_decision *,
+                                   size_t *),
+                      struct error *err)
 {
     struct policy_view v = *g->p->view;
-    struct policy_job *jobs = NULL;
-    struct policy_decision *decisions = NULL;
+    struct policy_job *jobs = malloc((v.n_jobs + 1) * sizeof(*jobs));
+    struct policy_decision *decisions =
+        malloc((v.n_jobs + 1) * sizeof(*decisions));
     size_t n = 0, next = 0;
-    int rc = 0;
+    int rc = jobs && decisions ? 0 : error_set(err, ERR_NOMEM, "out of memory");
 
-    if (!any_rigid(g))
-        return 0;
-    jobs = malloc((v.n_jobs + 1) * sizeof(*jobs));
-    decisions = malloc((v.n_jobs + 1) * sizeof(*decisions));
-    if (!jobs || !decisions)
-        rc = error_set(err, ERR_NOMEM, "out of memory");
     if (rc == 0) {
-        v.n_jobs = view_rigid(g, jobs);
+        v.n_jobs = view_rigid(g, with_all, jobs);
         v.jobs = jobs;
         v.preempt.is_on = 0; /* that is goodput's own */
         rc = policy_backfill.plan(&v, decisions, v.n_jobs, &n, err);
     }
     for (size_t i = 0; i < n; i++)
-        take_decision(g, &decisions[i], &next);
+        take(g, &decisions[i], &next);
     free(jobs);
     free(decisions);
     return rc;
+}
+
+int gp_rigid(struct gp *g, struct error *err)
+{
+    bool competes = false;
+
+    if (!any_rigid(g))
+        return 0;
+    for (size_t i = 0; i < g->n; i++)
+        competes = competes || g->jobs[i].competes;
+    if (plan_rigid(g, false, take_decision, err) < 0)
+        return -1;
+    return g->head && competes ? plan_rigid(g, true, bar, err) : 0;
 }
 
 /* ---- the head -------------------------------------------------------------

@@ -95,15 +95,14 @@ static void sort_ranked(struct ranked *io, size_t n, struct ranked *scratch)
 
 /* in guess_s  of the whole job on one GPU, where nothing tells it: or it would
  *             not age, and starve behind those that do. 0: it does not age */
-static double weight(const struct gp *g, const struct policy_view *v,
-                     const struct policy_job *job, size_t rank, double guess_s)
+static double weight(const struct gp *g, const struct policy_job *job,
+                     size_t rank, double guess_s)
 {
     double share = job->goodput.share > 0 ? job->goodput.share : 1;
     double w = pow((double)rank, g->conf.length_weight) * share *
                exp2(job->priority / 50.0);
     double one_s = is_known(job->goodput.one_s) ? job->goodput.one_s : guess_s;
-    double since_s = fmax(job->submit_s, job->eligible_s);
-    double slowdown = one_s > 0 ? (v->now_s - since_s) / one_s : 0;
+    double slowdown = one_s > 0 ? gp_waited_s(g, job) / one_s : 0;
 
     return g->conf.aging > 0
                ? w * (1 + pow(fmax(slowdown, 0) / g->conf.aging, 2))
@@ -212,18 +211,17 @@ struct standing {
     double left_s;
 };
 
-/* All jobs of the view have a rank. The jobs themselves are visited in the order
- * of the view, for they are large: by rank each would miss the caches. */
-static void weigh(struct gp *g, const struct policy_view *v,
-                  const bool *is_probe, const struct standing *of)
+/* All jobs of the view have a rank. The jobs themselves are visited in the
+ * order of the view, for they are large: by rank each would miss the caches. */
+static void weigh(struct gp *g, const bool *is_probe, const struct standing *of)
 {
     for (size_t i = 0; i < g->n; i++) {
         struct gp_job *j = &g->jobs[i];
         const struct standing *s = &of[j->order];
         bool is_told = s->left_s > 0 && !is_probe[j->order];
         j->left_one_s = is_told ? s->left_s : (double)INFINITY;
-        j->weight = weight(g, v, j->job, s->rank,
-                           guess_of(g, j->job, is_told, s->left_s));
+        j->weight =
+            weight(g, j->job, s->rank, guess_of(g, j->job, is_told, s->left_s));
     }
 }
 
@@ -242,7 +240,7 @@ static int rank_all(struct gp *g, const struct policy_view *v,
         sort(v, is_probe, r, scratch);
         for (size_t i = 0; i < v->n_jobs; i++)
             of[r[i].order] = (struct standing){i + 1, r[i].left_s};
-        weigh(g, v, is_probe, of);
+        weigh(g, is_probe, of);
     }
     free(r);
     free(scratch);
@@ -285,8 +283,12 @@ static bool takes_part(struct gp *g, const struct policy_view *v, size_t i,
     ret->is_forced = job->to_gpus > 0 || job->has_reservation;
     if (!ret->is_forced && v->now_s < job->goodput.startable_s)
         return false;
-    return (!ret->is_forced && job->goodput.curve && gp_sizes_list(g, ret)) ||
-           list_one(g, ret);
+    if (!ret->is_forced && job->goodput.curve && gp_sizes_list(g, ret))
+        return true;
+    if (!list_one(g, ret))
+        return false;
+    gp_rigid_compete(g, ret);
+    return true;
 }
 
 static int allocate(struct gp *g, const struct policy_view *v,
@@ -317,6 +319,20 @@ static int allocate(struct gp *g, const struct policy_view *v,
                : picture_init(&g->free, v->nodes, v->n_nodes, err);
 }
 
+/* That of the last job, but for those that go before all. */
+static int32_t least_priority(const struct policy_view *v)
+{
+    int32_t least = v->n_jobs > 0 ? v->jobs[v->n_jobs - 1].priority : 0;
+
+    for (size_t i = 0; i < v->n_jobs; i++) {
+        const struct policy_job *job = &v->jobs[i];
+        if (!job->has_reservation && !job->is_back)
+            break;
+        least = job->priority < least ? job->priority : least;
+    }
+    return least;
+}
+
 int gp_value_collect(struct gp *g, struct plan *p, struct error *err)
 {
     const struct policy_view *v = p->view;
@@ -332,6 +348,7 @@ int gp_value_collect(struct gp *g, struct plan *p, struct error *err)
         g->gpus += node->is_up ? place_free(node) : 0;
         g->grow_gpus += node->is_up && !node->is_wanted ? place_free(node) : 0;
     }
+    g->least_priority = least_priority(v);
     for (size_t i = 0; i < v->n_jobs; i++) {
         const struct policy_job *job = &v->jobs[i];
         if (gp_leaves(job) || policy_is_resizing(job))

@@ -64,6 +64,33 @@ near() {
     grep -q prefers-color-scheme c.svg
 }
 
+@test "under goodput one size gains nothing that a range would not" {
+    SEEDS=2 LOADS='.7 .85' TRICKS='fixed4 min4' \
+        "$MGPU_SRC/tests/bench/sim/truth.sh"
+}
+
+# Both jobs come while another one has all GPUs.
+@test "under goodput one size counts as its measured speed" {
+    cat >pair.jsonl <<'END'
+{"t":0,"name":"a","class":"flat","iterations":300,"gpus":"1"}
+{"t":1000,"name":"b","class":"flat","iterations":300,"gpus":"4"}
+{"t":2000,"name":"c","class":"steep","iterations":300,"gpus":"1"}
+{"t":3000,"name":"d","class":"steep","iterations":600,"gpus":"2"}
+{"t":4000,"name":"e","class":"steep","iterations":1200,"gpus":"4"}
+{"t":5000,"name":"f","class":"steep","iterations":400,"gpus":"4"}
+{"t":5010,"name":"size","class":"flat","iterations":900,"gpus":"4"}
+{"t":5010,"name":"range","class":"steep","iterations":1000,"gpus":"1..4"}
+END
+    for gpus in 1 2 3 4; do
+        echo "flat,,1,$gpus,1,0"
+    done >speeds.csv
+    printf 'steep,,1,%s,0\n' 1,1 2,.5 3,.333333 4,.25 >>speeds.csv
+    "$sim" --policy goodput --cluster 1x4 --request trace \
+        --trace mgpu:pair.jsonl --tables mgpu:speeds.csv --jobs jobs.csv
+    starts() { awk -F, -v name="$1" '$1 == name { print int($5) }' jobs.csv; }
+    [ "$(starts range)" -lt "$(starts size)" ]
+}
+
 @test "random worlds keep all invariants" {
     run -0 "$sim" --check --seeds 50
     [[ $output == '50 random worlds, every invariant holds'* ]]

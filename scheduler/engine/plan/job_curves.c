@@ -161,6 +161,19 @@ static struct eng_model *try_in_order(struct engine *e,
     return of;
 }
 
+/* On its smallest size, over one GPU; NAN: unknown. */
+static double speed_of(const struct policy_curve *c,
+                       const struct policy_job *job)
+{
+    for (size_t i = 0; i < c->n_rates; i++) {
+        const struct policy_rate *r = &c->rates[i];
+        if (r->nodes * r->per_node == job->gpus_min &&
+            r->nodes >= job->nodes_min && r->nodes <= job->nodes_max)
+            return r->per_s / c->one_per_s;
+    }
+    return NAN;
+}
+
 void eng_curves_view(struct engine *e, struct eng_view *t,
                      const struct job_record *rec, struct policy_job *io)
 {
@@ -199,4 +212,6 @@ void eng_curves_view(struct engine *e, struct eng_view *t,
                        : io->may_resize != 0 || rec->job.iteration == 0;
     if (is_open && gpu_sizes_several(&sizes))
         g->curve = &m->curve;
+    else
+        g->speed = speed_of(&m->curve, io);
 }

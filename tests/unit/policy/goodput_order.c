@@ -92,6 +92,57 @@ static void test_least(void)
     is_text(&t, "+2:2 1-", "  not one that hardly uses the second");
 }
 
+static struct policy_job *fixed(struct view *t, int32_t gpus, double one_s,
+                                double speed)
+{
+    struct policy_job *job = view_job(t, gpus, gpus, INFINITY);
+
+    job->cost_s = NAN;
+    job->submit_s = t->v.now_s - 100;
+    job->goodput.left_one_s = job->goodput.one_s = one_s;
+    job->goodput.speed = speed;
+    return job;
+}
+
+/* A job of one size has no advantage over one with a range, until it is late.
+ */
+static void test_fixed(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    setup(&t, &c, 1);
+    struct policy_job *job = fixed(&t, 4, 1000, 3.4);
+    elastic(&t, &c, 0, 900)->submit_s = t.v.now_s;
+    is_text(&t, "+2:4 1-", "one size competes with ranges");
+    job->goodput.left_one_s = 800;
+    is_text(&t, "+1:4 2-", "  by what it has left to do");
+    job->goodput.speed = 1.3;
+    is_text(&t, "+2:4 1-", "  and by its speed");
+    job->goodput.left_one_s = 1000;
+    job->goodput.speed = 3.4;
+    job->submit_s = t.v.now_s - 2 * 1000 / 3.4 - 1;
+    is_text(&t, "+1:4 2-", "one that is late goes first");
+    job->eligible_s = t.v.now_s - 100;
+    is_text(&t, "+2:4 1-", "  if it could have started before");
+    job->goodput.one_s = NAN;
+    is_text(&t, "+1:4 2-", "of unknown length: as under backfill");
+
+    setup(&t, &c, 1);
+    (void)view_run(&t, 0, 2, 600, INFINITY);
+    fixed(&t, 2, 900, 1.9)->submit_s = t.v.now_s;
+    elastic(&t, &c, 0, 1000)->submit_s = t.v.now_s;
+    is_text(&t, "+2:2 3-", "it takes what is free");
+    t.v.n_jobs = 0;
+    setup(&t, &c, 1);
+    fixed(&t, 4, 1000, 3.4)->priority = 10;
+    (void)view_run(&t, 0, 2, 600, INFINITY);
+    fixed(&t, 2, 900, 1.9)->submit_s = t.v.now_s;
+    (void)elastic(&t, &c, 0, 1e6);
+    t.jobs[3].submit_s = t.v.now_s;
+    is_text(&t, "+4:2 1- 3-", "one of lower priority does not pass it");
+}
+
 static void test_priority(void)
 {
     static struct view t;
@@ -168,6 +219,7 @@ int main(void)
     test_probe_ages();
     test_eligible();
     test_least();
+    test_fixed();
     test_priority();
     test_pause();
     return tap_done();
