@@ -230,7 +230,7 @@ static int rank_all(struct gp *g, const struct policy_view *v,
 {
     struct ranked *r = malloc((v->n_jobs + 1) * sizeof(*r));
     struct ranked *scratch = malloc((v->n_jobs + 1) * sizeof(*r));
-    struct standing *of = malloc((v->n_jobs + 1) * sizeof(*of));
+    struct standing *of = calloc(v->n_jobs + 1, sizeof(*of));
     bool *is_probe = calloc(v->n_jobs + 1, sizeof(*is_probe));
     int rc = r && scratch && of && is_probe
                  ? find_probes(v, is_probe, err)
