@@ -77,10 +77,16 @@ static void set_reason(struct engine *e, struct job_record *rec)
     (void)eng_set_reason(e, rec, reason);
 }
 
+static double eligible_s(const struct policy_view *v,
+                         const struct job_record *rec)
+{
+    return v->now_s - (v->wall_s - job_record_eligible_s(rec));
+}
+
 size_t eng_cap_sweeps(struct engine *e, const struct policy_view *v,
                       struct policy_job *jobs)
 {
-    size_t kept = 0;
+    size_t kept = 0, n_wanted = 0;
 
     for (size_t i = 0; i < v->n_jobs; i++) {
         const struct job *job = &eng_find(e, jobs[i].id)->job;
@@ -101,18 +107,21 @@ size_t eng_cap_sweeps(struct engine *e, const struct policy_view *v,
             set_reason(e, rec);
             continue;
         }
-        if (job->max_parallel > 0 && isnan(rec->turn_s))
+        if (job->max_parallel > 0 && isnan(rec->turn_s)) {
             rec->turn_s = WANTED_S;
+            n_wanted++;
+        } else if (job->max_parallel > 0) {
+            jobs[i].eligible_s = eligible_s(v, rec);
+        }
         jobs[kept++] = jobs[i];
     }
-    for (size_t i = 0; i < kept; i++) {
+    for (size_t i = 0; n_wanted > 0 && i < kept; i++) {
         struct job_record *rec = eng_find(e, jobs[i].id);
         if (rec->job.max_parallel <= 0)
             continue;
         if (rec->turn_s >= WANTED_S)
             find_turns(e, &rec->job);
-        jobs[i].eligible_s =
-            v->now_s - (v->wall_s - job_record_eligible_s(rec));
+        jobs[i].eligible_s = eligible_s(v, rec);
     }
     return kept;
 }
