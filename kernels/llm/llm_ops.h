@@ -116,14 +116,30 @@ struct llm_ops {
     int (*put_rows)(struct device *d, enum dtype dt, void *y, const void *x,
                     const int32_t *index, int64_t n, int32_t C, int64_t limit,
                     struct error *err);
-    /* y [limit, C] += row order[i] of x [n, C] in row index[order[i]], summed
-     * in the order of `order`, in A, and rounded once per row of y: the
-     * gradient of embeddings. An index outside is left out.
+    /* Row index[order[i]] of a table += row order[i] of x [n, C], summed in the
+     * order of `order`, in A, and rounded once per row: the gradient of
+     * embeddings. y [part.rows, C] is a part of the table; an index outside of
+     * it is left out.
      * in   index  [n]
      *      order  [n]: 0..n-1, so that index[order[.]] ascends */
     int (*add_rows)(struct device *d, enum dtype dt, void *y, const void *x,
                     const int32_t *index, const int32_t *order, int64_t n,
-                    int32_t C, int64_t limit, struct error *err);
+                    int32_t C, const struct row_part *part, struct error *err);
+    /* device_ops.xent() without smoothing and gradient; z stays.
+     * out  sums  [rows, 2] A: of each row the largest logit, and the sum of the
+     *            exponentials of what each logit is above it */
+    int (*xent_sums)(struct device *d, enum dtype dt, void *loss, int32_t *hit,
+                     void *sums, const void *z, const int32_t *label,
+                     int64_t rows, int32_t C, struct error *err);
+    /* The gradient of that loss with respect to some of its columns.
+     * in    sums  of the whole rows, as xent_sums() left them
+     *       part  the columns; of labels within part.limit
+     * inout z     [rows, part.rows]: their logits; becomes *scale times it
+     * err   ERR_INVAL no scale, columns outside of the limit */
+    int (*xent_part)(struct device *d, enum dtype dt, void *z, const void *sums,
+                     const int32_t *label, int64_t rows,
+                     const struct row_part *part, const double *scale,
+                     struct error *err);
 
     /* NormalFloat: code c of a block of 64 with the largest magnitude a stands
      * for book[c] * s. Of the 16 values of the book, in -1..1, c is the nearest

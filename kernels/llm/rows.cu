@@ -77,15 +77,15 @@ struct sorted {
 };
 
 template <class T, int W>
-KERNEL add_runs(blk b, T *y, const T *x, sorted by, int64_t C, int64_t limit)
+KERNEL add_runs(blk b, T *y, const T *x, sorted by, int64_t C, row_part part)
 {
     typedef vec<acc<T>, W> V;
     typedef typename V::template raw<T> raw;
     const rect lay(b, C / W);
 
     for (int64_t i : lay.rows(b.share(by.n))) {
-        const int64_t r = by.at(i);
-        if (r < 0 || r >= limit || !by.begins(i))
+        const int64_t r = by.at(i) - part.first;
+        if (r < 0 || r >= part.rows || !by.begins(i))
             continue;
         const range run = {i, by.end(i), 1};
         for (int64_t t : lay.cols(C / W)) {
@@ -109,18 +109,25 @@ int check(const char *op, int64_t n, int32_t C, int64_t limit,
     return 0;
 }
 
+int check_part(const char *op, int64_t n, int32_t C,
+               const struct row_part *part, struct error *err)
+{
+    if (check(op, n, C, part->rows, err) < 0)
+        return -1;
+    if (part->first < 0 || part->first + part->rows > part->limit)
+        return error_set(err, ERR_INVAL, "%s: %lld from %lld of %lld", op,
+                         (long long)part->rows, (long long)part->first,
+                         (long long)part->limit);
+    return 0;
+}
+
 template <class T>
 int take_rows(struct device *d, void *y, const void *x, const int32_t *index,
               int64_t n, int32_t C, const struct row_part *part,
               struct error *err)
 {
-    if (check("look-up of rows", n, C, part->rows, err) < 0)
+    if (check_part("look-up of rows", n, C, part, err) < 0)
         return -1;
-    if (part->first < 0 || part->first + part->rows > part->limit)
-        return error_set(err, ERR_INVAL,
-                         "look-up of rows: %lld from %lld of %lld",
-                         (long long)part->rows, (long long)part->first,
-                         (long long)part->limit);
     LAUNCH_ROWS(C, blocks(d, n * C, n), take, (T *)y, (const T *)x,
                 single<const int32_t>{index}, n, (int64_t)C, *part);
     return finish(d, "look-up of rows", err);
@@ -142,13 +149,13 @@ int put_rows(struct device *d, void *y, const void *x, const int32_t *index,
 
 template <class T>
 int add_rows(struct device *d, void *y, const void *x, const int32_t *index,
-             const int32_t *order, int64_t n, int32_t C, int64_t limit,
-             struct error *err)
+             const int32_t *order, int64_t n, int32_t C,
+             const struct row_part *part, struct error *err)
 {
-    if (check("sum of rows", n, C, limit, err) < 0)
+    if (check_part("sum of rows", n, C, part, err) < 0)
         return -1;
     LAUNCH_ROWS(C, blocks(d, n * C, n), add_runs, (T *)y, (const T *)x,
-                sorted{index, order, n}, (int64_t)C, limit);
+                sorted{index, order, n}, (int64_t)C, *part);
     return finish(d, "sum of rows", err);
 }
 

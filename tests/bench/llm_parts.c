@@ -228,11 +228,11 @@ static int put_rows(struct device *d, enum dtype dt, void *y, const void *x,
 
 static int add_rows(struct device *d, enum dtype dt, void *y, const void *x,
                     const int32_t *index, const int32_t *order, int64_t n,
-                    int32_t C, int64_t limit, struct error *err)
+                    int32_t C, const struct row_part *part, struct error *err)
 {
     const double t = begin();
     const int rc =
-        real->llm.add_rows(d, dt, y, x, index, order, n, C, limit, err);
+        real->llm.add_rows(d, dt, y, x, index, order, n, C, part, err);
     return end(t, rc, COPIES, 0, 3 * (double)n * C, dt, "rows added");
 }
 

@@ -496,6 +496,8 @@ void fill_table()
     WRAP_LLM(take_rows);
     WRAP_LLM(put_rows);
     WRAP_LLM(add_rows);
+    WRAP_LLM(xent_sums);
+    WRAP_LLM(xent_part);
     WRAP_LLM(nf4_quantise);
     WRAP_LLM(nf4_expand);
     WRAP_LLM(attention_step);

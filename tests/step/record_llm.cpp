@@ -88,10 +88,30 @@ struct step_op of_put_rows(enum dtype dt, void *, const void *, const int32_t *,
 
 /* Of as many different rows as there can be. */
 struct step_op of_add_rows(enum dtype dt, void *, const void *, const int32_t *,
-                           const int32_t *, int64_t n, int32_t C, int64_t limit,
-                           struct error *)
+                           const int32_t *, int64_t n, int32_t C,
+                           const struct row_part *part, struct error *)
 {
-    return shaped("add_rows", dt, n * C, (n < limit ? n : limit) * C, C, C);
+    const int64_t rows = part->rows;
+
+    return shaped("add_rows", dt, n * C, (n < rows ? n : rows) * C, C, C);
+}
+
+struct step_op of_xent_sums(enum dtype dt, void *, int32_t *, void *,
+                            const void *, const int32_t *, int64_t rows,
+                            int32_t C, struct error *)
+{
+    return shaped("xent_sums", dt, rows * C, 0, C, C);
+}
+
+struct step_op of_xent_part(enum dtype dt, void *, const void *,
+                            const int32_t *, int64_t rows,
+                            const struct row_part *part, const double *,
+                            struct error *)
+{
+    const int64_t n = rows * part->rows;
+    const int32_t C = (int32_t)part->rows;
+
+    return shaped("xent_part", dt, n, n, C, C);
 }
 
 struct step_op of_row_means(enum dtype dt, void *, const void *, int64_t rows,
@@ -241,6 +261,8 @@ void record_llm(struct exec_device *exec)
     NOTE(take_rows);
     NOTE(put_rows);
     NOTE(add_rows);
+    NOTE(xent_sums);
+    NOTE(xent_part);
     NOTE(nf4_quantise);
     NOTE(nf4_expand);
     NOTE(round_int4);

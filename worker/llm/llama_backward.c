@@ -222,6 +222,7 @@ static int embed_back(const struct way *w, struct error *err)
     struct llama *m = w->m;
     const struct llama_shape *s = &m->shape;
     const int64_t n = (int64_t)s->c.vocab * s->c.hidden;
+    const struct row_part all = {.rows = s->c.vocab, .limit = s->c.vocab};
     /* Tied, the output layer's gradient is there already, or handed out. */
     const bool adds = s->c.tied && m->shards.n == 0;
     if (!s->is_full)
@@ -235,7 +236,7 @@ static int embed_back(const struct way *w, struct error *err)
         m->d->ops->llm.add_rows(m->d, m->conf.dt, grad, m->mem.dres,
                                 w->b->arrays[TOKENS_ID].data,
                                 w->b->arrays[TOKENS_ORDER].data, m->tokens,
-                                s->c.hidden, s->c.vocab, err) < 0 ||
+                                s->c.hidden, &all, err) < 0 ||
         (s->c.tied ? llama_grads_add(m, llama_unit_of_embed(0), err)
                    : llama_grads_end(m, llama_unit_of_embed(0), err)) < 0)
         return -1;

@@ -118,8 +118,8 @@ static void llm_sums(struct bed *b, struct trace *t)
     int32_t *sorted = bed_indices(b, order, ROWS);
     must(ops->rmsnorm_bwd(b->d, b->dt, dy.p, dw.p, NULL, dy.p, h.p, rstd.p, w.p,
                           NULL, ROWS, C, ERR));
-    must(ops->add_rows(b->d, b->dt, sum.p, dy.p, at, sorted, ROWS, C, KINDS,
-                       ERR));
+    must(ops->add_rows(b->d, b->dt, sum.p, dy.p, at, sorted, ROWS, C,
+                       &(struct row_part){0, KINDS, KINDS}, ERR));
     b->d->ops->release(b->d, at);
     b->d->ops->release(b->d, sorted);
     tensor_drop(&h);

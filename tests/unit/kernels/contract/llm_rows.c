@@ -86,10 +86,11 @@ static void put(void *arg)
 static void add(void *arg)
 {
     struct rows *k = arg;
+    const struct row_part all = {0, k->limit, k->limit};
 
     must(k->b->d->ops->llm.add_rows(k->b->d, k->b->dt, k->all.p, k->few.p,
-                                    k->d_index, k->d_order, k->n, k->C,
-                                    k->limit, ERR));
+                                    k->d_index, k->d_order, k->n, k->C, &all,
+                                    ERR));
 }
 
 static void put_one(struct bed *b, int64_t n, int32_t C, int64_t limit)
@@ -272,6 +273,30 @@ static int64_t nans(struct tensor *t)
     return n;
 }
 
+/* The parts of a table one behind the other are the whole. */
+static void add_parts(struct bed *b, int32_t C)
+{
+    enum { N = 40, LIMIT = 23, PART = 7 };
+    struct rows k;
+
+    rows_make(&k, b, N, C, LIMIT, false);
+    double *want = zeros(LIMIT * C);
+    memcpy(want, k.all.v, (size_t)(LIMIT * C) * sizeof(*want));
+    for (int64_t i = 0; i < N * C; i++)
+        want[k.index[i / C] * C + i % C] += k.few.v[i];
+    for (int32_t first = 0; first < LIMIT; first += PART) {
+        const int32_t left = LIMIT - first;
+        const struct row_part part = {first, left < PART ? left : PART, LIMIT};
+        must(b->d->ops->llm.add_rows(
+            b->d, b->dt,
+            (char *)k.all.p + (size_t)(first * C) * dtype_bytes(b->dt), k.few.p,
+            k.d_index, k.d_order, N, C, &part, ERR));
+    }
+    same(&k.all, want, "add_rows to parts of a table, rows of %d", C);
+    free(want);
+    rows_drop(&k);
+}
+
 static void rows_nan(struct bed *b)
 {
     struct rows k;
@@ -310,8 +335,9 @@ static void rows_gradient(struct bed *b)
     rows_make(&k, b, 9, 3, 5, false);
     struct tensor r = tensor_make(b, k.few.n, -1, 1);
     struct tensor grad = tensor_make(b, k.all.n, 0, 0);
+    const struct row_part whole = {0, k.limit, k.limit};
     must(ops->add_rows(b->d, b->dt, grad.p, r.p, k.d_index, k.d_order, k.n, k.C,
-                       k.limit, ERR));
+                       &whole, ERR));
     differences(&(struct call){b, take, &k}, &k.all, &grad, &k.few, r.v,
                 "take_rows, by add_rows");
     tensor_drop(&r);
@@ -352,13 +378,16 @@ static void rows_refusals(struct bed *b)
         const struct row_part all = {0, limit, limit};
         refused(ops->take_rows(b->d, dt, y, x, k.d_index, n, C, &all, ERR));
         refused(ops->put_rows(b->d, dt, y, x, k.d_index, n, C, limit, ERR));
-        refused(ops->add_rows(b->d, dt, y, x, k.d_index, k.d_order, n, C, limit,
+        refused(ops->add_rows(b->d, dt, y, x, k.d_index, k.d_order, n, C, &all,
                               ERR));
     }
     static const struct row_part outside[] = {{-1, 4, 4}, {1, 4, 4}, {0, 5, 4}};
-    for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++)
+    for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++) {
         refused(ops->take_rows(b->d, b->dt, y, x, k.d_index, 4, 3, &outside[i],
                                ERR));
+        refused(ops->add_rows(b->d, b->dt, y, x, k.d_index, k.d_order, 4, 3,
+                              &outside[i], ERR));
+    }
     same(&k.all, was, "refused rows write nothing");
     free(was);
     rows_drop(&k);
@@ -384,6 +413,8 @@ void contract_llm_rows(struct bed *b)
     outside(b, 64);
     take_parts(b, 11);
     take_parts(b, 64);
+    add_parts(b, 11);
+    add_parts(b, 64);
     rows_nan(b);
     rows_blocks(b);
     rows_refusals(b);

@@ -1,6 +1,7 @@
 /* loss.c - softmax cross-entropy, and images in. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/tap.h"
 #include "tests/unit/kernels/contract/bed.h"
@@ -173,6 +174,113 @@ static void xent_equal_rest(struct bed *b)
     hits_of(b, &z, &l, ROWS, C);
 }
 
+/* Columns of z [rows, C] to and from an array of their own. */
+static void move_part(struct bed *b, void *z, void *own, int64_t rows,
+                      int64_t C, const struct row_part *part, bool back)
+{
+    const size_t size = dtype_bytes(b->dt), bytes = (size_t)part->rows * size;
+
+    for (int64_t r = 0; r < rows; r++) {
+        char *at = (char *)z + (size_t)(r * C + part->first) * size;
+        char *there = (char *)own + (size_t)r * bytes;
+        must(b->d->ops->copy(b->d, back ? at : there, back ? there : at, bytes,
+                             ERR));
+    }
+}
+
+/* The gradient of some columns after the other is that of all; the loss that
+ * leaves sums is the other one's, bit by bit. */
+static void xent_parts(struct bed *b, int64_t rows, int32_t C, int32_t width)
+{
+    const struct device_ops *ops = b->d->ops;
+    struct tensor z = tensor_make(b, rows * C, -3, 3);
+    struct tensor own = tensor_make(b, rows * width, 0, 0);
+    struct tensor loss = tensor_acc(b, rows, 7, 8);
+    struct tensor other = tensor_acc(b, rows, 7, 8);
+    struct tensor sums = tensor_acc(b, 2 * rows, 7, 8);
+    struct labels l = labels_make(b, rows, C);
+    const double third = 1.0 / 3;
+    const double *scale = bed_put(b, &third, sizeof(third));
+    double *G = zeros(rows * C), *Z = zeros(rows * C);
+
+    memcpy(Z, z.v, (size_t)(rows * C) * sizeof(*Z));
+    must(ops->llm.xent_sums(b->d, b->dt, loss.p, l.hit, sums.p, z.p, l.p, rows,
+                            C, ERR));
+    same(&z, Z, "xent_sums leaves the logits");
+    check_hits(b, &l, Z, rows, C);
+    struct tensor whole = tensor_make(b, rows * C, 0, 0);
+    must(ops->copy(b->d, whole.p, z.p, (size_t)(rows * C) * dtype_bytes(b->dt),
+                   ERR));
+    must(ops->xent(b->d, b->dt, other.p, l.hit, whole.p, l.p, rows, C, scale, 0,
+                   true, ERR));
+    tensor_pull(&other);
+    tensor_pull(&whole);
+    same(&loss, other.v, "xent_sums has the loss of xent");
+    memcpy(G, whole.v, (size_t)(rows * C) * sizeof(*G));
+    for (int32_t first = 0; first < C; first += width) {
+        const int32_t left = C - first;
+        const struct row_part part = {first, left < width ? left : width, C};
+        move_part(b, z.p, own.p, rows, C, &part, false);
+        must(ops->llm.xent_part(b->d, b->dt, own.p, sums.p, l.p, rows, &part,
+                                scale, ERR));
+        move_part(b, z.p, own.p, rows, C, &part, true);
+    }
+    near(&z, G, "xent_part, %lld x %d by %d", (long long)rows, C, width);
+    free(G);
+    free(Z);
+    tensor_drop(&z);
+    tensor_drop(&own);
+    tensor_drop(&loss);
+    tensor_drop(&other);
+    tensor_drop(&sums);
+    tensor_drop(&whole);
+    labels_drop(b, &l);
+}
+
+/* A label that no column has makes a NaN of each. */
+static void xent_part_outside(struct bed *b)
+{
+    struct tensor z = tensor_make(b, 6, -1, 1), sums = tensor_acc(b, 4, 1, 2);
+    struct labels l = labels_make(b, 2, 10);
+    const int32_t label[2] = {10, 2};
+    const struct row_part part = {3, 3, 10};
+    const double one = 1;
+    int wrong = 0;
+
+    must(b->d->ops->to_device(b->d, l.p, label, sizeof(label), ERR));
+    must(b->d->ops->llm.xent_part(b->d, b->dt, z.p, sums.p, l.p, 2, &part,
+                                  bed_put(b, &one, sizeof(one)), ERR));
+    tensor_pull(&z);
+    for (int i = 0; i < 6; i++)
+        wrong += i < 3 ? !isnan(z.v[i]) : !(z.v[i] > 0);
+    is_int(wrong, 0, "xent_part: a label of no column, one of another part");
+    tensor_drop(&z);
+    tensor_drop(&sums);
+    labels_drop(b, &l);
+}
+
+static void xent_part_refusals(struct bed *b)
+{
+    const struct llm_ops *o = &b->d->ops->llm;
+    static const struct row_part bad[] = {
+        {-1, 2, 4},
+        {3, 2, 4},
+        {0, 0, 4},
+        {0, (int64_t)1 << 40, (int64_t)1 << 41}};
+    const struct row_part part = {0, 2, 4};
+    struct tensor z = tensor_make(b, 8, 0, 1);
+    struct labels l = labels_make(b, 2, 4);
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        refused(o->xent_part(b->d, b->dt, z.p, z.p, l.p, 2, &bad[i], z.p, ERR));
+    refused(o->xent_part(b->d, b->dt, z.p, z.p, l.p, -1, &part, z.p, ERR));
+    refused(o->xent_part(b->d, b->dt, z.p, z.p, l.p, 2, &part, NULL, ERR));
+    refused(o->xent_sums(b->d, b->dt, z.p, l.hit, z.p, z.p, l.p, -1, 4, ERR));
+    refused(o->xent_sums(b->d, b->dt, z.p, l.hit, z.p, z.p, l.p, 2, 0, ERR));
+    tensor_drop(&z);
+    labels_drop(b, &l);
+}
+
 void contract_loss(struct bed *b)
 {
     xent_one(b, 1, 10, 3, 0);
@@ -185,6 +293,12 @@ void contract_loss(struct bed *b)
     xent_edges(b);
     xent_ties(b);
     xent_equal_rest(b);
+    xent_parts(b, 7, 23, 7);
+    xent_parts(b, 9, 64, 24);
+    xent_parts(b, 3, 11, 11);
+    xent_parts(b, 0, 8, 3);
+    xent_part_outside(b);
+    xent_part_refusals(b);
     if (b->small)
         return;
     xent_one(b, 64, 10, 20, 0);
