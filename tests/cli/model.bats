@@ -160,6 +160,11 @@ big_job() {
     # embedding has 1,050,673,152 of 16 bits: two of them are 4008 MiB.
     "$model" plan big.yaml --for llama3-70b --device 80G >plan
     grep -q '^memory per rank: .* gathered 841\.8, ' plan
+    # All of 8B is trained: 218,112,000 values a layer, and a piece of the
+    # embedding has half of them, beside its gradient. Two embeddings: 2004 MiB.
+    sed -i 's/^method: qlora/method: full/' big.yaml
+    "$model" plan big.yaml --for llama3-8b --device 80G >plan
+    grep -q '^memory per rank: .* gathered 832\.0, ' plan
 }
 
 @test "plan: --device is a card, with what such a card has free, or a size" {

@@ -92,10 +92,15 @@ int to_device(struct device *, void *, const void *, size_t, struct error *)
     return 0;
 }
 
-int to_host(struct device *, void *dst, const void *, size_t bytes,
+/* What was just put there, as a number that the ranks agree on; else zeros. */
+int to_host(struct device *d, void *dst, const void *src, size_t bytes,
             struct error *)
 {
-    if (bytes > 0)
+    const recorder *r = of(d);
+
+    if (bytes > 0 && src == r->put_at && bytes == r->put_bytes)
+        memcpy(dst, r->put, bytes);
+    else if (bytes > 0)
         memset(dst, 0, bytes);
     return 0;
 }
@@ -342,6 +347,9 @@ int put(struct device *d, void *dst, const void *src, size_t bytes,
         struct error *err)
 {
     begin(d, plain("put"));
+    of(d)->put_at = dst;
+    of(d)->put_bytes = bytes < sizeof(of(d)->put) ? bytes : 0;
+    memcpy(of(d)->put, src, of(d)->put_bytes);
     return end(d, of(d)->own.put(d, dst, src, bytes, err));
 }
 

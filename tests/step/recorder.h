@@ -14,7 +14,10 @@ struct recorder {
     const char *before;
     int64_t parts;
     uintptr_t memory;
-    const void *patches;     /* the last im2col3's */
+    const void *patches; /* the last im2col3's */
+    const void *put_at;  /* the last put()'s, whose bytes are remembered */
+    size_t put_bytes;
+    unsigned char put[PUT_BYTES];
     int32_t document, vocab; /* of text; see struct step_launch */
 };
 

@@ -176,8 +176,8 @@ static void lay_out(const struct llama_conf *conf, const struct llama_shape *s,
     ret->grads = take(&c, conf->generates ? 0 : grads, t);
     plan->bytes_grads = (int64_t)(c.at - mark);
     mark = c.at;
-    ret->gathered =
-        take(&c, 2 * shards->largest, llama_share_size(b, conf->dt));
+    ret->gathered = take(&c, 2 * llama_slot_elements(s, shards),
+                         llama_share_size(b, conf->dt));
     plan->bytes_gathered = (int64_t)(c.at - mark);
     mark = c.at;
 
@@ -187,6 +187,7 @@ static void lay_out(const struct llama_conf *conf, const struct llama_shape *s,
     ret->labelled = take(&c, conf->generates ? 0 : m * s->c.hidden, t);
     ret->loss = take(&c, m, acc);
     ret->hit = take(&c, m, sizeof(*ret->hit));
+    ret->sums = take(&c, s->is_full && conf->shared_by > 1 ? 2 * m : 0, acc);
     ret->head_low = take(
         &c, (int64_t)conf->head_rows * s->linear[PRODUCT_HEAD].parts * s->rank,
         t);

@@ -64,23 +64,38 @@ static int zero_head(struct llama *m, struct error *err)
                            (size_t)n * dtype_bytes(m->conf.dt), err);
 }
 
-/* A tied output layer is in the embedding's unit, and one in pieces ends with
- * any of them: continues in the unit of the last norm. */
-static int leave_head(struct llama *m, struct error *err)
+/* All pieces of an output layer whose gradient is sharded. The last norm is in
+ * the unit of the first, or, where they are those of the embedding, in one of
+ * its own. */
+static int pieces_back(struct llama *m, const struct batch *b,
+                       struct error *err)
 {
     const struct llama_shape *s = &m->shape;
     const int32_t norm = llama_unit_of_norm(s), head = llama_unit_of_head(s, 0);
-    if (!llama_shares_grads(m))
-        return llama_need(m, norm, err);
-    if (norm == head)
-        return 0;
-    if (llama_grads_end(m, head, err) < 0)
-        return -1;
-    llama_drop(m);
-    if (llama_need(m, norm, err) < 0)
+    if (llama_head_back(m, b, err) < 0 || norm == head)
+        return norm == head ? 0 : -1;
+    if (llama_grads_end(m, head, err) < 0 || llama_need(m, norm, err) < 0)
         return -1;
     llama_grads_replace(m, norm);
-    return 0;
+    return llama_soon(m, llama_unit_of_layer(s, s->c.layers - 1), err);
+}
+
+/* With the norm before it, again; it may end with any piece. */
+static int chunks_back(struct llama *m, const struct batch *b,
+                       struct error *err)
+{
+    const struct llama_shape *s = &m->shape;
+    const int32_t norm = llama_unit_of_norm(s);
+    if (llama_need(m, norm, err) < 0 ||
+        m->d->ops->llm.rmsnorm_fwd(m->d, m->conf.dt, m->mem.normed, NULL, NULL,
+                                   m->mem.last, NULL,
+                                   llama_weight_at(m, s->norm), m->tokens,
+                                   s->c.hidden, s->c.norm_eps, err) < 0 ||
+        llama_need(m, llama_unit_of_head(s, 0), err) < 0 ||
+        (m->n_labelled == 0 && zero_head(m, err) < 0) ||
+        llama_head(m, b, true, true, err) < 0)
+        return -1;
+    return llama_need(m, norm, err);
 }
 
 static int head_back(const struct way *w, struct error *err)
@@ -88,17 +103,12 @@ static int head_back(const struct way *w, struct error *err)
     struct llama *m = w->m;
     const struct llama_shape *s = &m->shape;
     const struct llama_linear *l = &s->linear[PRODUCT_HEAD];
-    if (llama_need(m, llama_unit_of_norm(s), err) < 0)
-        return -1;
-    if (llama_trains_head(m)) {
-        if (m->d->ops->llm.rmsnorm_fwd(m->d, m->conf.dt, m->mem.normed, NULL,
-                                       NULL, m->mem.last, NULL,
-                                       llama_weight_at(m, s->norm), m->tokens,
-                                       s->c.hidden, s->c.norm_eps, err) < 0 ||
-            llama_need(m, llama_unit_of_head(s, 0), err) < 0 ||
-            llama_grads_begin(m, llama_unit_of_head(s, 0), err) < 0 ||
-            (m->n_labelled == 0 && zero_head(m, err) < 0) ||
-            llama_head(m, w->b, true, true, err) < 0 || leave_head(m, err) < 0)
+    if (!llama_trains_head(m)) {
+        if (llama_need(m, llama_unit_of_norm(s), err) < 0)
+            return -1;
+    } else {
+        if ((llama_shares_grads(m) ? pieces_back(m, w->b, err)
+                                   : chunks_back(m, w->b, err)) < 0)
             return -1;
         if (!s->is_full && ready(w, l->a, s->adapters - l->a, err) < 0)
             return -1;
@@ -217,30 +227,42 @@ static int layer_back(const struct way *w, int32_t l, struct error *err)
                       : ready(w, l * s->layer_adapters, s->layer_adapters, err);
 }
 
-static int embed_back(const struct way *w, struct error *err)
+static int embed_piece_back(const struct way *w, int32_t piece,
+                            struct error *err)
 {
     struct llama *m = w->m;
     const struct llama_shape *s = &m->shape;
-    const int64_t n = (int64_t)s->c.vocab * s->c.hidden;
-    const struct row_part all = {.rows = s->c.vocab, .limit = s->c.vocab};
+    const int32_t unit = llama_unit_of_embed(piece);
+    const struct row_part part = {.first = (int64_t)piece * s->unit_rows,
+                                  .rows = llama_piece_rows(s, piece),
+                                  .limit = s->c.vocab};
+    const int64_t first = s->embed + part.first * s->c.hidden;
+    const int64_t n = part.rows * s->c.hidden;
     /* Tied, the output layer's gradient is there already, or handed out. */
     const bool adds = s->c.tied && m->shards.n == 0;
-    if (!s->is_full)
-        return 0;
-    if (llama_grads_begin(m, llama_unit_of_embed(0), err) < 0)
+    if (llama_grads_begin(m, unit, err) < 0)
         return -1;
-    void *grad = llama_grad_at(m, s->embed);
+    void *grad = llama_grad_at(m, first);
     if ((!adds &&
          m->d->ops->zero(m->d, grad, (size_t)n * dtype_bytes(m->conf.dt), err) <
              0) ||
         m->d->ops->llm.add_rows(m->d, m->conf.dt, grad, m->mem.dres,
                                 w->b->arrays[TOKENS_ID].data,
                                 w->b->arrays[TOKENS_ORDER].data, m->tokens,
-                                s->c.hidden, &all, err) < 0 ||
-        (s->c.tied ? llama_grads_add(m, llama_unit_of_embed(0), err)
-                   : llama_grads_end(m, llama_unit_of_embed(0), err)) < 0)
+                                s->c.hidden, &part, err) < 0 ||
+        (s->c.tied ? llama_grads_add(m, unit, err)
+                   : llama_grads_end(m, unit, err)) < 0)
         return -1;
-    return ready(w, s->embed, n, err);
+    return ready(w, first, n, err);
+}
+
+static int embed_back(const struct way *w, struct error *err)
+{
+    const struct llama_shape *s = &w->m->shape;
+    for (int32_t i = 0; i < llama_pieces(s) && s->is_full; i++)
+        if (embed_piece_back(w, i, err) < 0)
+            return -1;
+    return 0;
 }
 
 int llama_backward(struct model *model, const struct batch *b,

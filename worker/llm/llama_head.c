@@ -8,7 +8,10 @@
  *
  * A sharded output layer may come in pieces (llama_shard.h). Each chunk goes
  * through all of them, once for the logits and once back for the gradient of
- * its input, so all ranks go through as many chunks.
+ * its input, so all ranks go through as many chunks. Where it is trained, the
+ * forward pass leaves of each row of logits the largest one and the sum, with
+ * which the backward pass makes the gradient of a piece's logits by themselves.
+ * So it goes through the pieces once, and through all chunks with each.
  *
  * Of pairs, how much a token counts is known when all tokens have their loss.
  * So the gradients of the forward pass are those of the losses themselves, and
@@ -51,10 +54,12 @@ int32_t llama_unit_rows(const struct llama_conf *conf,
         b->quantised > 0 ? llama_base_piece(b, conf->dt).bytes
                          : s->layer_weights * (int64_t)dtype_bytes(conf->dt);
     const int64_t least = (vocab + LLAMA_PIECES_MOST - 1) / LLAMA_PIECES_MOST;
-    if (conf->shared_by <= 1 || s->is_full)
+    /* Beside a piece that is trained there is its gradient. */
+    const int64_t room = s->is_full ? layer / 2 : layer;
+    if (conf->shared_by <= 1)
         return s->c.vocab;
     /* The norm is with the first piece. */
-    int64_t rows = conf->unit_rows > 0 ? conf->unit_rows : layer / row - 1;
+    int64_t rows = conf->unit_rows > 0 ? conf->unit_rows : room / row - 1;
     if (rows > ROWS_OF_TILES)
         rows -= rows % ROWS_OF_TILES;
     if (rows < least)
@@ -135,16 +140,21 @@ static int one_chunk(struct llama *m, const struct batch *b, int32_t first,
     const bool pairs = m->conf.pairs;
     const struct row_part all = {.rows = m->tokens, .limit = m->tokens};
     void *loss = (char *)m->mem.loss + ahead;
+    int32_t *hit = m->mem.hit + first;
     void *dx = llama_at(m, m->mem.labelled, (int64_t)first * c->hidden);
     if (ops->llm.take_rows(m->d, dt, m->mem.chunk, m->mem.normed,
                            labelled + first, rows, c->hidden, &all, err) < 0 ||
         llama_linear(m, &call, m->mem.logits, err) < 0 ||
         (pairs &&
          ops->llm.row_means(m->d, dt, (char *)m->mem.logits_mean + ahead,
-                            m->mem.logits, rows, c->vocab, err) < 0) ||
-        ops->xent(m->d, dt, loss, m->mem.hit + first, m->mem.logits,
-                  label + first, rows, c->vocab, m->mem.scale + pairs, 0, grads,
-                  err) < 0)
+                            m->mem.logits, rows, c->vocab, err) < 0))
+        return -1;
+    if (llama_shares_grads(m)) /* llama_head_back() makes them */
+        return ops->llm.xent_sums(
+            m->d, dt, loss, hit, (char *)m->mem.sums + 2 * ahead, m->mem.logits,
+            label + first, rows, c->vocab, err);
+    if (ops->xent(m->d, dt, loss, hit, m->mem.logits, label + first, rows,
+                  c->vocab, m->mem.scale + pairs, 0, grads, err) < 0)
         return -1;
     if (!grads)
         return 0;
@@ -167,5 +177,95 @@ int llama_head(struct llama *m, const struct batch *b, bool train, bool grads,
                       : gather_alone(m, grads, err)) < 0)
             return -1;
     }
+    return 0;
+}
+
+/* ---- back through an output layer that is trained and sharded ------------
+ */
+
+/* Gradients of a piece and, in mem.labelled, of its input, from the labelled
+ * tokens from `first` on. */
+static int back_chunk(struct llama *m, const struct batch *b,
+                      const struct llama_piece *p, int32_t first, int32_t rows,
+                      struct error *err)
+{
+    const struct device_ops *ops = m->d->ops;
+    const struct llama_config *c = &m->shape.c;
+    const enum dtype dt = m->conf.dt;
+    const size_t acc = dtype_acc_bytes(dt);
+    const struct llama_call call = {.product = PRODUCT_HEAD,
+                                    .rows = rows,
+                                    .adds = first > 0,
+                                    .x = m->mem.chunk};
+    const struct row_part all = {.rows = m->tokens, .limit = m->tokens};
+    const struct row_part columns = {
+        .first = p->first, .rows = p->rows, .limit = c->vocab};
+    const int32_t *labelled = b->arrays[TOKENS_LABELLED].data;
+    const int32_t *label = b->arrays[TOKENS_LABEL].data;
+    const bool pairs = m->conf.pairs,
+               is_first = p->i == llama_pieces(&m->shape) - 1;
+    void *dx = llama_at(m, m->mem.labelled, (int64_t)first * c->hidden);
+    if (ops->llm.take_rows(m->d, dt, m->mem.chunk, m->mem.normed,
+                           labelled + first, rows, c->hidden, &all, err) < 0 ||
+        llama_linear_piece(m, &call, p, m->mem.logits, err) < 0 ||
+        ops->llm.xent_part(m->d, dt, m->mem.logits,
+                           (char *)m->mem.sums + 2 * (size_t)first * acc,
+                           label + first, rows, &columns, m->mem.scale + pairs,
+                           err) < 0 ||
+        (pairs &&
+         ops->llm.scale_rows(m->d, dt, m->mem.logits,
+                             (const char *)m->mem.factor + (size_t)first * acc,
+                             rows, p->rows, err) < 0))
+        return -1;
+    return llama_linear_piece_back(m, &call, p, m->mem.logits, is_first, dx,
+                                   err);
+}
+
+/* The unit behind a piece, of those that the backward pass needs. */
+static int32_t unit_behind(const struct llama_shape *s, int32_t piece)
+{
+    if (piece > 0)
+        return llama_unit_of_head(s, piece - 1);
+    return s->c.tied ? llama_unit_of_norm(s)
+                     : llama_unit_of_layer(s, s->c.layers - 1);
+}
+
+static int back_piece(struct llama *m, const struct batch *b, int32_t i,
+                      struct error *err)
+{
+    const struct llama_shape *s = &m->shape;
+    const int32_t unit = llama_unit_of_head(s, i), next = unit_behind(s, i);
+    struct llama_piece p = {
+        .i = i, .first = i * s->unit_rows, .rows = llama_piece_rows(s, i)};
+    if (llama_need(m, unit, err) < 0 || llama_open_head(m, i, err) < 0)
+        return -1;
+    p.w = llama_head_weight(m, i);
+    llama_grads_beside(m, unit);
+    const int64_t weight =
+        s->linear[PRODUCT_HEAD].weight + (int64_t)p.first * s->c.hidden;
+    const size_t bytes =
+        (size_t)p.rows * (size_t)s->c.hidden * dtype_bytes(m->conf.dt);
+    /* All ranks gather the next unit before they hand this one out. */
+    if (m->n_labelled == 0 &&
+        (llama_ahead(m, next, err) < 0 ||
+         m->d->ops->zero(m->d, llama_grad_at(m, weight), bytes, err) < 0))
+        return -1;
+    for (int32_t first = 0; first < m->n_labelled; first += m->conf.head_rows) {
+        const int32_t left = m->n_labelled - first;
+        const int32_t rows =
+            left < m->conf.head_rows ? left : m->conf.head_rows;
+        if ((rows < left ? llama_soon(m, next, err)
+                         : llama_ahead(m, next, err)) < 0 ||
+            back_chunk(m, b, &p, first, rows, err) < 0)
+            return -1;
+    }
+    return i > 0 ? llama_grads_end(m, unit, err) : 0;
+}
+
+int llama_head_back(struct llama *m, const struct batch *b, struct error *err)
+{
+    for (int32_t i = llama_pieces(&m->shape) - 1; i >= 0; i--)
+        if (back_piece(m, b, i, err) < 0)
+            return -1;
     return 0;
 }

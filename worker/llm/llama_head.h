@@ -8,8 +8,9 @@
 struct llama;
 struct llama_base;
 
-/* shape.unit_rows: as many as are no larger than a layer, so that slots need no
- * more; all, if the weights are whole or are trained. */
+/* shape.unit_rows: as many as are no larger than a layer, or with their
+ * gradient where they are trained, so that slots need no more; all, if the
+ * weights are whole. */
 int32_t llama_unit_rows(const struct llama_conf *conf,
                         const struct llama_shape *s,
                         const struct llama_base *b);
@@ -34,8 +35,14 @@ int llama_head_piece(struct llama *m, struct llama_piece *p,
 /* Whether the output layer has gradients of its own. */
 bool llama_trains_head(const struct llama *m);
 /* Loss and hits of the labelled tokens of normed. With `grads` also their
- * gradient, in mem.labelled, and that of an output layer that is trained. */
+ * gradient, in mem.labelled, and that of an output layer that is trained; not
+ * where that is sharded. */
 int llama_head(struct llama *m, const struct batch *b, bool train, bool grads,
                struct error *err) MUST_CHECK;
+/* The same backward where the gradient is sharded: fills in mem.labelled, and
+ * hands out the gradient of all pieces but the first, which may have the last
+ * norm's, too. normed is that of the forward pass. */
+int llama_head_back(struct llama *m, const struct batch *b,
+                    struct error *err) MUST_CHECK;
 
 #endif

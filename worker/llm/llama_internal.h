@@ -31,7 +31,7 @@ struct llama_arena {
                  * four bits, what stays: llama_base.h */
     struct nf4 packed;    /* of the layers' other tensors */
     void *params, *grads; /* [plan.params] T; grads as plan.parts says */
-    void *gathered; /* [2, shards.largest]: the slots; with shards alone */
+    void *gathered;       /* [2, llama_slot_elements()]; with shards alone */
 
     struct llama_acts *acts; /* [layers] host */
     void *last;              /* [M, hidden]: what the last norm reads */
@@ -39,9 +39,10 @@ struct llama_arena {
     void *labelled;          /* [M, hidden]: gradient of labelled tokens */
     void *loss;              /* [M] A */
     int32_t *hit;            /* [M]; behind loss, to be fetched with it */
-    void *head_low;          /* [chunk, rank]: low of the output layer */
-    uint64_t *seed;          /* [1] of dropout */
-    double *scale;           /* [2] of the gradient; 1 */
+    void *sums;     /* [M, 2] A: llm_ops.xent_sums(); sharded gradients alone */
+    void *head_low; /* [chunk, rank]: low of the output layer */
+    uint64_t *seed; /* [1] of dropout */
+    double *scale;  /* [2] of the gradient; 1 */
     /* For pairs: each answer's log p by the model and by the reference, and its
      * mean logit [2 pairs] A, one behind the other; each labelled token's mean
      * logit, and its factor in the gradient [M] A. */

@@ -263,3 +263,30 @@ int llama_linear_back(struct llama *m, const struct llama_call *c,
         return -1;
     return llama_linear_back_weights(m, c, dy, err);
 }
+
+int llama_linear_piece(struct llama *m, const struct llama_call *c,
+                       const struct llama_piece *p, void *y, struct error *err)
+{
+    const int32_t in = m->shape.c.hidden;
+    const void *x;
+    if (llama_round_input(m, c->product, c->rows, c->x, &x, err) < 0)
+        return -1;
+    return gemm(m, false, true, c->rows, p->rows, in, 1, x, in, p->w, in, 0, y,
+                p->rows, err);
+}
+
+int llama_linear_piece_back(struct llama *m, const struct llama_call *c,
+                            const struct llama_piece *p, const void *dy,
+                            bool is_first, void *dx, struct error *err)
+{
+    const int32_t in = m->shape.c.hidden;
+    const int64_t weight =
+        m->shape.linear[c->product].weight + (int64_t)p->first * in;
+    const void *x;
+    if (gemm(m, false, false, c->rows, in, p->rows, 1, dy, p->rows, p->w, in,
+             is_first ? 0 : 1, dx, in, err) < 0 ||
+        llama_round_input(m, c->product, c->rows, c->x, &x, err) < 0)
+        return -1;
+    return gemm(m, true, false, p->rows, in, c->rows, 1, dy, p->rows, x, in,
+                c->adds ? 1 : 0, llama_grad_at(m, weight), in, err);
+}

@@ -35,5 +35,15 @@ int llama_linear_back_input(struct llama *m, const struct llama_call *c,
                             struct error *err) MUST_CHECK;
 int llama_linear_back_weights(struct llama *m, const struct llama_call *c,
                               const void *dy, struct error *err) MUST_CHECK;
+/* One piece of the output layer, which is trained: its logits y [rows, p->rows]
+ * of c->x, and from their gradient dy that of the piece, and dx [rows, in], to
+ * which it is added unless `is_first`. */
+int llama_linear_piece(struct llama *m, const struct llama_call *c,
+                       const struct llama_piece *p, void *y,
+                       struct error *err) MUST_CHECK;
+int llama_linear_piece_back(struct llama *m, const struct llama_call *c,
+                            const struct llama_piece *p, const void *dy,
+                            bool is_first, void *dx,
+                            struct error *err) MUST_CHECK;
 
 #endif

@@ -1,14 +1,15 @@
 /* llama_shard.c - see llama_shard.h.
  *
- * Units are the embedding, each layer, and what is behind the layers: the
- * norm, and an output layer of its own; of a frozen base embedding and output
- * layer are pieces no larger than a layer. Two units are whole at a time, in
- * two slots: the one that is computed with, and the next, which an all-gather
- * fills meanwhile. In the backward pass the gradient of a layer takes the place
- * of its weights, tensor by tensor. While the layer below is computed, a
- * reduce-scatter hands out the sum and then an all-gather fills the slot with
- * the weights of the layer after it. Only the output layer, whose weights are
- * read for every chunk of tokens, has its gradient in the other slot.
+ * Units are pieces of the embedding, each layer, and what is behind the layers:
+ * the norm, and pieces of an output layer of its own. Pieces are no larger than
+ * a layer, or than half of one where they are trained. Two units are whole at a
+ * time, in two slots: the one that is computed with, and the next, which an
+ * all-gather fills meanwhile. In the backward pass the gradient of a layer
+ * takes the place of its weights, tensor by tensor. While the layer below is
+ * computed, a reduce-scatter hands out the sum and then an all-gather fills the
+ * slot with the weights of the layer after it. Only a piece of the output
+ * layer, whose weights are read for every chunk of tokens, has its gradient
+ * behind them, in the same slot.
  *
  * A collective reads and writes its slot behind all calls that the device was
  * given before; the calls behind llama_need() come after it is done.
@@ -48,6 +49,18 @@ int llama_shards_of(const struct llama_conf *conf, const struct llama_shape *s,
     for (int32_t l = 0; l < layers && b->quantised > 0; l++)
         counts[llama_unit_of_layer(s, l)] = llama_base_piece(b, conf->dt).bytes;
     return shards_init(ret, rank, conf->shared_by, counts, llama_units(s), err);
+}
+
+int64_t llama_slot_elements(const struct llama_shape *s,
+                            const struct shards *shards)
+{
+    const int32_t pieces[] = {llama_unit_of_embed(0), llama_unit_of_head(s, 0)};
+    int64_t most = shards->largest;
+    for (int i = 0; i < 2 && shards->n > 0 && s->is_full; i++) {
+        const int64_t both = 2 * shards->units[pieces[i]].chunk * shards->ranks;
+        most = both > most ? both : most;
+    }
+    return most;
 }
 
 static const struct shard_unit *unit_at(const struct llama *m, int32_t unit)
@@ -104,7 +117,8 @@ void *llama_weight_at(const struct llama *m, int64_t offset)
  *
  * There is the largest unit alone, and each is handed over before the next one
  * takes its place. The gradient of an embedding that is the output layer, too,
- * is whole at the end, so it has a place of its own before that of the others.
+ * is whole at the end, so its pieces have places of their own before that of
+ * the others.
  */
 
 int64_t llama_parts_of(const struct llama_conf *conf,
@@ -115,8 +129,9 @@ int64_t llama_parts_of(const struct llama_conf *conf,
     if (!conf->in_bwd)
         return 0;
     if (shards->n > 0) {
-        embed = shards->units[llama_unit_of_embed(0)].chunk;
-        return s->c.tied ? embed + shards->units[1].chunk
+        const struct shard_unit *layer =
+            &shards->units[llama_unit_of_layer(s, 0)];
+        return s->c.tied ? layer->at + layer->chunk
                          : shards->largest / shards->ranks;
     }
     most = most > head ? most : head;
@@ -125,10 +140,16 @@ int64_t llama_parts_of(const struct llama_conf *conf,
     return embed > most ? embed : most;
 }
 
+/* A piece of an embedding that is the output layer, too. */
+static bool is_tied(const struct llama *m, int32_t unit)
+{
+    return m->shape.c.tied && unit < llama_unit_of_layer(&m->shape, 0);
+}
+
 /* Elements before the place that the unit shares with others. */
 static int64_t place_of(const struct llama *m, int32_t unit, int64_t embed)
 {
-    return m->shape.c.tied && unit != llama_unit_of_embed(0) ? embed : 0;
+    return m->shape.c.tied && !is_tied(m, unit) ? embed : 0;
 }
 
 /* in  offset  among the weights, which are whole */
@@ -144,10 +165,11 @@ static void *part_at(const struct llama *m, int64_t offset)
 static void *sum_at(const struct llama *m, int32_t unit)
 {
     const struct shard_unit *u = m->shards.units;
-    return llama_at(m, m->mem.grads,
-                    m->conf.in_bwd
-                        ? place_of(m, unit, u[llama_unit_of_embed(0)].chunk)
-                        : u[unit].at);
+    const bool has_place = !m->conf.in_bwd || is_tied(m, unit);
+    return llama_at(
+        m, m->mem.grads,
+        has_place ? u[unit].at
+                  : place_of(m, unit, u[llama_unit_of_layer(&m->shape, 0)].at));
 }
 
 void *llama_part(struct model *model, int64_t first)
@@ -163,9 +185,10 @@ void *llama_grad_at(const struct llama *m, int64_t offset)
                               : llama_at(m, m->mem.grads, offset);
     const int32_t unit = llama_unit_at(&m->shape, offset),
                   slot = slot_of_grads(m, unit);
-    assert(slot >= 0); /* llama_grads_begin(), llama_grads_replace() */
+    assert(slot >= 0); /* llama_grads_begin(), _beside(), _replace() */
     return llama_at(m, m->slots[slot].data,
-                    offset - llama_unit_first(&m->shape, unit));
+                    m->slots[slot].grads_at + offset -
+                        llama_unit_first(&m->shape, unit));
 }
 
 static int wait_for(struct llama *m, int *ticket, struct error *err)
@@ -304,16 +327,26 @@ int llama_grads_begin(struct llama *m, int32_t unit, struct error *err)
 {
     if (!llama_shares_grads(m))
         return 0;
-    struct llama_slot *to = &m->slots[1 - m->slot];
-    to->unit = -1;
-    to->grads = unit;
-    return finish(m, to, err);
+    m->slot = 1 - m->slot;
+    m->slots[m->slot].unit = -1;
+    llama_grads_replace(m, unit);
+    return finish(m, &m->slots[m->slot], err);
+}
+
+void llama_grads_beside(struct llama *m, int32_t unit)
+{
+    if (!llama_shares_grads(m))
+        return;
+    llama_grads_replace(m, unit);
+    m->slots[m->slot].grads_at = unit_at(m, unit)->chunk * m->shards.ranks;
 }
 
 void llama_grads_replace(struct llama *m, int32_t unit)
 {
-    if (llama_shares_grads(m))
-        m->slots[m->slot].grads = unit;
+    if (!llama_shares_grads(m))
+        return;
+    m->slots[m->slot].grads = unit;
+    m->slots[m->slot].grads_at = 0;
 }
 
 /* Zeros fill the unit up, so that none of what was there before is summed. */
@@ -321,7 +354,8 @@ static int fill_up(struct llama *m, struct llama_slot *from,
                    const struct shard_unit *u, struct error *err)
 {
     const int64_t rest = u->chunk * m->shards.ranks - u->count;
-    return m->d->ops->zero(m->d, llama_at(m, from->data, u->count),
+    return m->d->ops->zero(m->d,
+                           llama_at(m, from->data, from->grads_at + u->count),
                            (size_t)rest * dtype_bytes(m->conf.dt), err);
 }
 
@@ -335,8 +369,8 @@ static int reduce(struct llama *m, struct llama_slot *from, void *to,
     if (starting(m, true, 0, err) < 0)
         return -1;
     const int rc = m->conf.comm->ops->reduce_scatter(
-        m->conf.comm, to, from->data, (size_t)u->chunk,
-        comm_type_of(m->conf.dt), &from->reduce, err);
+        m->conf.comm, to, llama_at(m, from->data, from->grads_at),
+        (size_t)u->chunk, comm_type_of(m->conf.dt), &from->reduce, err);
     return starting(m, false, rc, err);
 }
 
@@ -364,10 +398,7 @@ int llama_grads_end(struct llama *m, int32_t unit, struct error *err)
         reduce(m, &m->slots[slot_of_grads(m, unit)], sum_at(m, unit), err) < 0)
         return -1;
     /* A tied embedding's sum is not complete before llama_grads_add(). */
-    m->handed =
-        m->conf.in_bwd && !(unit == llama_unit_of_embed(0) && m->shape.c.tied)
-            ? unit
-            : -1;
+    m->handed = m->conf.in_bwd && !is_tied(m, unit) ? unit : -1;
     return 0;
 }
 
@@ -422,47 +453,14 @@ int llama_unit_keep(struct llama *m, int32_t unit, struct error *err)
                            (size_t)u->chunk * m->share_size, err);
 }
 
-/* As llama_put_weights(), of one unit. */
-static int put_in_unit(struct llama *m, int32_t unit, int64_t first,
-                       int64_t count, const char *host, struct error *err)
-{
-    void *to = m->shape.is_full ? m->mem.params : m->mem.base;
-    const int64_t each = (int64_t)(dtype_bytes(m->conf.dt) / m->share_size);
-    const int64_t at = unit_at(m, unit)->first +
-                       (first - llama_unit_first(&m->shape, unit)) * each;
-    const struct shard_part part = shards_part(&m->shards, at, count * each);
-    if (part.count == 0)
-        return 0;
-    if (m->d->ops->to_device(m->d, share_at(m, to, part.at),
-                             host + (size_t)(part.first - at) * m->share_size,
-                             (size_t)part.count * m->share_size, err) < 0)
-        return -1;
-    return m->d->ops->sync(m->d, err);
-}
-
-int llama_put_weights(struct llama *m, int64_t first, int64_t count,
-                      const void *host, struct error *err)
-{
-    const size_t size = dtype_bytes(m->conf.dt);
-    for (int64_t done = 0, n = 0; done < count; done += n) {
-        const int64_t at = first + done;
-        const int32_t unit = llama_unit_at(&m->shape, at);
-        const int64_t left = llama_unit_first(&m->shape, unit + 1) - at;
-        n = count - done < left ? count - done : left;
-        if (put_in_unit(m, unit, at, n,
-                        (const char *)host + (size_t)done * size, err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
 void llama_shard_open(struct llama *m)
 {
     wait_times_init(&m->waits, m->d, MODEL_MARK);
     m->share_size = llama_share_size(&m->base, m->conf.dt);
     for (int32_t i = 0; i < 2; i++)
         m->slots[i] = (struct llama_slot){
-            .data = share_at(m, m->mem.gathered, i * m->shards.largest),
+            .data = share_at(m, m->mem.gathered,
+                             i * llama_slot_elements(&m->shape, &m->shards)),
             .unit = -1,
             .grads = -1,
             .reduce = -1,

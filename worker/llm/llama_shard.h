@@ -12,11 +12,13 @@
 struct llama;
 struct llama_base;
 
-/* Room for a unit that is whole: its weights, its gradient, or both while the
- * one takes the place of the other. */
+/* Room for a unit that is whole: its weights, its gradient, or both: while the
+ * one takes the place of the other, or of a piece of the output layer one
+ * behind the other. */
 struct llama_slot {
     void *data;
     int32_t unit, grads; /* -1: none */
+    int64_t grads_at;    /* where the gradient begins, elements */
     /* Transfers in flight, -1: none: the one that hands out the sum of the
      * gradient that was here, and then the one that gathers weights. */
     int reduce, gather;
@@ -53,13 +55,16 @@ void llama_forget(struct llama *m);
 void llama_drop(struct llama *m);
 /* Whether the gradient is sharded, too. */
 bool llama_shares_grads(const struct llama *m);
-/* All of the unit's gradient is written behind begin() or replace(): beside the
- * weights of the unit that was needed last, or in their place. Then each tensor
- * is written when the pass has read the weights of that tensor for the last
- * time. end() begins to hand out the gradient's sum over the ranks, add() adds
- * it to what was handed out. */
+/* All of the unit's gradient is written behind one of three. begin() takes the
+ * slot that was not used last. With the others the unit is what was needed
+ * last. beside() is for a piece of the output layer: weights and gradient share
+ * its slot. With replace() each tensor of the gradient takes the place of its
+ * weights, and is written when the pass has read these for the last time.
+ * end() begins to hand out the gradient's sum over the ranks, add() adds it to
+ * what was handed out. */
 int llama_grads_begin(struct llama *m, int32_t unit,
                       struct error *err) MUST_CHECK;
+void llama_grads_beside(struct llama *m, int32_t unit);
 void llama_grads_replace(struct llama *m, int32_t unit);
 int llama_grads_end(struct llama *m, int32_t unit,
                     struct error *err) MUST_CHECK;
@@ -82,6 +87,9 @@ int llama_shards_of(const struct llama_conf *conf, const struct llama_shape *s,
                     const struct llama_base *b, int32_t rank,
                     struct shards *ret, struct error *err) MUST_CHECK;
 size_t llama_share_size(const struct llama_base *b, enum dtype dt);
+/* Elements of a slot: the largest unit, or a trained piece and its gradient. */
+int64_t llama_slot_elements(const struct llama_shape *s,
+                            const struct shards *shards);
 /* Behind the arena. */
 void llama_shard_open(struct llama *m);
 /* Gradients that are there at a time where they are handed over in parts. */

@@ -15,6 +15,15 @@
 /* ---- values of the parameters --------------------------------------------
  */
 
+/* How many of `count` weights from `first` on are in its unit. */
+static int64_t within_unit(const struct llama_shape *s, int64_t first,
+                           int64_t count)
+{
+    const int32_t unit = llama_unit_at(s, first);
+    const int64_t left = llama_unit_first(s, unit + 1) - first;
+    return count < left ? count : left;
+}
+
 int llama_fetch_params(struct llama *m, int64_t first, int64_t count,
                        void *host, struct error *err)
 {
@@ -36,6 +45,38 @@ static int store_params(struct llama *m, int64_t first, int64_t count,
     return m->d->ops->sync(m->d, err);
 }
 
+/* As llama_put_weights(), of one unit. */
+static int put_in_unit(struct llama *m, int32_t unit, int64_t first,
+                       int64_t count, const char *host, struct error *err)
+{
+    void *to = m->shape.is_full ? m->mem.params : m->mem.base;
+    const int64_t each = (int64_t)(dtype_bytes(m->conf.dt) / m->share_size);
+    const int64_t at = m->shards.units[unit].first +
+                       (first - llama_unit_first(&m->shape, unit)) * each;
+    const struct shard_part part = shards_part(&m->shards, at, count * each);
+    if (part.count == 0)
+        return 0;
+    if (m->d->ops->to_device(m->d, (char *)to + (size_t)part.at * m->share_size,
+                             host + (size_t)(part.first - at) * m->share_size,
+                             (size_t)part.count * m->share_size, err) < 0)
+        return -1;
+    return m->d->ops->sync(m->d, err);
+}
+
+int llama_put_weights(struct llama *m, int64_t first, int64_t count,
+                      const void *host, struct error *err)
+{
+    const size_t size = dtype_bytes(m->conf.dt);
+    for (int64_t done = 0, n = 0; done < count; done += n) {
+        const int64_t at = first + done;
+        n = within_unit(&m->shape, at, count - done);
+        if (put_in_unit(m, llama_unit_at(&m->shape, at), at, n,
+                        (const char *)host + (size_t)done * size, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 struct shard_exchange *llama_exchange(struct model *model)
 {
     struct llama *m = llama_of(model);
@@ -47,22 +88,27 @@ int32_t llama_share_ranges(const struct llama *m,
 {
     const struct llama_shape *s = &m->shape;
     const int32_t tensors = llama_trained_count(s);
-    const bool merges = tensors > MODEL_RANGES;
     int64_t at = 0;
     int32_t n = 0;
     for (int32_t i = 0; i < tensors; i++) {
         struct llama_tensor t;
+        bool merges = tensors > MODEL_RANGES;
         llama_trained(s, i, &t);
-        const struct shard_part p = shards_part(&m->shards, t.at, t.n);
-        if (p.count == 0)
-            continue;
-        /* Includes the zeros that pad the chunk before. */
-        const int64_t count = p.at + p.count - at;
-        if (n > 0 && merges && ret[n - 1].is_norm_bias == t.is_norm)
-            ret[n - 1].count += count;
-        else
-            ret[n++] = (struct model_range){at, count, t.is_norm};
-        at += count;
+        for (int64_t done = 0, part = 0; done < t.n; done += part) {
+            part = within_unit(s, t.at + done, t.n - done);
+            const struct shard_part p =
+                shards_part(&m->shards, t.at + done, part);
+            if (p.count == 0)
+                continue;
+            /* Includes the zeros that pad the chunk before. */
+            const int64_t count = p.at + p.count - at;
+            if (n > 0 && merges && ret[n - 1].is_norm_bias == t.is_norm)
+                ret[n - 1].count += count;
+            else
+                ret[n++] = (struct model_range){at, count, t.is_norm};
+            at += count;
+            merges = true; /* with its other pieces */
+        }
     }
     if (n == 0)
         ret[n++] = (struct model_range){.first = 0};

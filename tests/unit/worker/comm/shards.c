@@ -102,7 +102,7 @@ static void test_plan(bool is_tied)
                            .batch = 1,
                            .batch_eval = 1,
                            .row_tokens = 64};
-    const int64_t fill = (5 + 2) * (int64_t)SHARD_ALIGN * 4;
+    const int64_t fill = (5 + 4) * (int64_t)SHARD_ALIGN * 4;
     struct error err = ERROR_INIT;
     struct model_plan whole;
     if (!ok(llama_plan(&c, &whole, &err) == 0, "whole: %s", err.msg))
@@ -119,24 +119,24 @@ static void test_plan(bool is_tied)
                p.bytes_grads == p.bytes_params,
            "%d ranks: %lld of %lld bytes of weights", ranks,
            (long long)p.bytes_params, (long long)whole.bytes_params);
-        /* The largest unit is a layer, or an embedding of its own. */
+        /* The largest unit is a layer: embedding and output layer are two
+         * pieces each. */
         const int64_t layer = 64 * (64 + 64 + 64) + 3 * 64 * 172 + 2 * 64;
         ok(p.bytes_gathered >= 2 * layer * 4 &&
                p.bytes_gathered <= 2 * (layer + ranks * SHARD_ALIGN) * 4,
            "and %lld of two units", (long long)p.bytes_gathered);
         ok(p.bytes_total - p.bytes_params - p.bytes_grads - p.bytes_gathered ==
                whole.bytes_total - whole.bytes_params - whole.bytes_grads +
-                   (int64_t)c.shape.hidden * 4,
-           "all else is as it is, but for the gradient of a norm");
+                   (int64_t)(c.shape.hidden + 2 * c.row_tokens) * 4,
+           "all else is as it is, but for the gradient of a norm, and two "
+           "numbers of each token's logits");
         const int64_t whole_grads = p.bytes_grads;
         c.in_bwd = true;
         /* A layer's, and that of an embedding that is the output layer. */
-        const int64_t most = is_tied            ? layer + 512 * 64
-                             : layer > 512 * 64 ? layer
-                                                : 512 * 64;
+        const int64_t most = is_tied ? layer + 512 * 64 : layer;
         ok(llama_plan(&c, &p, &err) == 0 && p.bytes_grads == p.parts * 4 &&
                p.parts >= most / ranks &&
-               p.parts <= most / ranks + 2 * SHARD_ALIGN + 64 &&
+               p.parts <= most / ranks + 3 * SHARD_ALIGN + 64 &&
                p.bytes_grads < whole_grads,
            "in the backward pass %lld bytes of gradients, not %lld",
            (long long)p.bytes_grads, (long long)whole_grads);
@@ -193,6 +193,51 @@ static void test_slots(bool is_tied)
        (long long)p.bytes_base, (long long)whole.bytes_base);
 }
 
+/* 8B, all weights: a layer has 218,112,000 values, and an embedding
+ * 525,336,576, which was beside its gradient. */
+static void test_trained_slots(bool is_tied)
+{
+    struct llama_conf c = {.shape = {.hidden = 4096,
+                                     .ffn = 14336,
+                                     .layers = 32,
+                                     .vocab = 128256,
+                                     .heads = 32,
+                                     .kv_heads = 8,
+                                     .head_dim = 128,
+                                     .max_positions = 8192,
+                                     .norm_eps = 1e-5,
+                                     .rope_theta = 5e5,
+                                     .tied = is_tied},
+                           .dt = DT_BF16,
+                           .is_full = true,
+                           .batch = 1,
+                           .batch_eval = 1,
+                           .row_tokens = 2048};
+    static const int32_t ranks[] = {8, 16, 64};
+    const int64_t layer = 218112000, fill = 2 * (int64_t)SHARD_ALIGN;
+    struct error err = ERROR_INIT;
+    for (int i = 0; i < 3; i++) {
+        struct model_plan p;
+        c.shared_by = ranks[i];
+        if (!ok(llama_plan(&c, &p, &err) == 0, "8B: %s", err.msg))
+            continue;
+        ok(p.bytes_gathered >= 2 * layer * 2 &&
+               p.bytes_gathered <= 2 * (layer + fill * ranks[i]) * 2,
+           "8B, all weights, %d ranks: two slots take %lld bytes", ranks[i],
+           (long long)p.bytes_gathered);
+        /* A slot holds a piece and its gradient. */
+        c.unit_rows = 390 * 256;
+        const int64_t both = 2 * (int64_t)c.unit_rows * 4096;
+        if (!ok(llama_plan(&c, &p, &err) == 0, "8B: %s", err.msg))
+            continue;
+        ok(p.bytes_gathered >= 2 * both * 2 &&
+               p.bytes_gathered <= 2 * (both + 2 * 4096 + fill * ranks[i]) * 2,
+           "and with pieces of %d rows %lld", c.unit_rows,
+           (long long)p.bytes_gathered);
+        c.unit_rows = 0;
+    }
+}
+
 int main(void)
 {
     for (int32_t ranks = 1; ranks <= 8; ranks++)
@@ -202,5 +247,7 @@ int main(void)
     test_plan(false);
     test_slots(true);
     test_slots(false);
+    test_trained_slots(true);
+    test_trained_slots(false);
     return tap_done();
 }
