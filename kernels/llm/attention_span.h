@@ -16,7 +16,7 @@ enum { SIDE = 64, GROUP_VECS = 2 };
  * places behind the last token have its span: what is computed there is not
  * stored. */
 struct spans {
-    int64_t from[SIDE], to[SIDE];
+    int32_t from[SIDE], to[SIDE];
 
     void fill(int64_t n)
     {
@@ -33,8 +33,8 @@ spans spans_of_queries(const seen<T> &in, int64_t x, int64_t n)
     spans s;
 
     for (int64_t i = 0; i < n; i++) {
-        s.from[i] = in.first(x + i);
-        s.to[i] = x + i + 1;
+        s.from[i] = (int32_t)in.first(x + i);
+        s.to[i] = (int32_t)(x + i + 1);
     }
     s.fill(n);
     return s;
@@ -48,44 +48,52 @@ template <class T> spans spans_of_keys(const seen<T> &in, int64_t x, int64_t n)
         end = end > x + i ? end : x + i + 1;
         while (end < in.rows && in.first(end) <= x + i)
             end++;
-        s.from[i] = x + i;
-        s.to[i] = end;
+        s.from[i] = (int32_t)(x + i);
+        s.to[i] = (int32_t)end;
     }
     s.fill(n);
     return s;
 }
 
-/* The spans within one tile of y, as integers as wide as A. */
+/* The spans within one tile of y, as integers as wide as A. Where each x is
+ * paired with each y of the tile, `whole`, they are left out. */
 template <class A> struct pairs {
     typedef typename exp_of<A>::U U;
+    bool whole;
     U lo[SIDE], hi[SIDE];
 
     pairs(const spans &s, int64_t y)
+        : whole(s.from[SIDE - 1] <= y && s.to[0] >= y + SIDE)
     {
-        for (int64_t i = 0; i < SIDE; i++) {
-            lo[i] = within(s.from[i] - y);
-            hi[i] = within(s.to[i] - y);
+        for (int64_t i = 0; !whole && i < SIDE; i++) {
+            lo[i] = within(s.from[i] - (int32_t)y);
+            hi[i] = within(s.to[i] - (int32_t)y);
         }
     }
-    static U within(int64_t i)
+    static U within(int32_t i)
     {
-        return (U)(i < 0 ? 0 : i > SIDE ? (int64_t)SIDE : i);
+        return (U)(i < 0 ? 0 : i > SIDE ? (int32_t)SIDE : i);
     }
 };
 
-/* The y of a group of x: lo to hi - 1 belong to some of them, all to end - 1 to
- * every one. */
+/* The y of a group of n x: lo to hi - 1 belong to some of them, all to end - 1
+ * to every one. */
 struct reach {
     int64_t lo, all, end, hi;
 
     template <class A> reach(const pairs<A> &p, int64_t x, int64_t n)
     {
-        lo = (int64_t)p.lo[x];
-        hi = (int64_t)p.hi[x + n - 1];
-        all = (int64_t)p.lo[x + n - 1];
-        end = (int64_t)p.hi[x];
+        lo = p.whole ? 0 : (int64_t)p.lo[x];
+        hi = p.whole ? (int64_t)SIDE : (int64_t)p.hi[x + n - 1];
+        all = p.whole ? 0 : (int64_t)p.lo[x + n - 1];
+        end = p.whole ? (int64_t)SIDE : (int64_t)p.hi[x];
         if (all >= end)
             all = end = hi;
+    }
+    /* Whether some of n y from y on do not belong to every x. */
+    FN bool cuts(int64_t y, int64_t n) const
+    {
+        return y < all || y + n > end;
     }
 };
 
@@ -108,15 +116,21 @@ template <class A, class F> FN void each_tile(const spans &s, int64_t rows, F f)
         f(y, rows - y < SIDE ? rows - y : (int64_t)SIDE, pairs<A>(s, y));
 }
 
-/* The u-th unit of work: a head and SIDE of its tokens. */
+/* The u-th unit of work: the query heads of a key head from `head` on, at most
+ * `most` of them, and SIDE tokens. All heads of these tokens come one after the
+ * other, because their values are in the same lines of memory. */
 struct unit {
-    int64_t head, x, n;
-    unit(int64_t u, int64_t rows)
+    int64_t kv, head, heads, x, n;
+    template <class T> unit(int64_t u, const seen<T> &in, int64_t most)
     {
-        const int64_t n_tiles = tiles_of(rows, SIDE);
-        head = u / n_tiles;
-        x = tile_at(u % n_tiles, n_tiles) * SIDE;
-        n = rows - x < SIDE ? rows - x : (int64_t)SIDE;
+        const int64_t n_tiles = tiles_of(in.rows, SIDE), group = in.group(),
+                      parts = (group + most - 1) / most,
+                      of = u % (in.kv_heads * parts), first = of % parts * most;
+        kv = of / parts;
+        head = kv * group + first;
+        heads = group - first < most ? group - first : most;
+        x = tile_at(u / (in.kv_heads * parts), n_tiles) * SIDE;
+        n = in.rows - x < SIDE ? in.rows - x : (int64_t)SIDE;
     }
 };
 

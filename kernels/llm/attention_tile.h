@@ -6,24 +6,34 @@
  * holds one score of neighbouring x, the softmax of a query is a loop over y
  * without sums across a vector, and the scores [y, x] are already in the order
  * in which the next product reads them. Each x has the span of y that it is
- * paired with. Scores are computed for whole groups of x; the sums over y that
- * follow, turned like the factor, include exactly the pairs of the spans. */
+ * paired with. Scores are computed for whole groups of x and a few neighbouring
+ * y; what is not a pair becomes 0 before the sums over y, which so need no
+ * spans: 0 times a number adds nothing. Where y has a value that is no number,
+ * they include exactly the pairs of the spans. */
 #ifndef MGPU_KERNELS_LLM_ATTENTION_TILE_H
 #define MGPU_KERNELS_LLM_ATTENTION_TILE_H
 
 #include "kernels/exec/simd_tile.h"
+#include "kernels/exec/simd_turn.h"
 #include "kernels/llm/attention_span.h"
 
 namespace
 {
 
-/* What a block works in: one part of the op's scratch. */
+/* What a block works in: one part of the op's scratch. The heads of a unit,
+ * which have tokens x of their own, share the factors of y. */
 template <class A, int W> struct tile_room {
-    A *turned[2];    /* [D, SIDE]: the tile's factors */
-    A *other[2];     /* [SIDE, wide]: those of y */
-    A *sum[2];       /* [wide, SIDE] */
+    /* A head's. */
+    struct own {
+        A *turned[2]; /* [D, SIDE]: the tile's factors */
+        A *sum[2];    /* [wide, SIDE] */
+        A *column[2]; /* [SIDE] */
+    };
+    A *at;
+    A *other[2];     /* [SIDE, wide]: the factors of y */
     A *score[2];     /* [y, x] */
-    A *column[4];    /* [SIDE] */
+    A *keep;         /* [SIDE] */
+    bool finite[2];  /* the factors of y */
     int64_t D, wide; /* a head's values, and in whole vectors and tiles */
 
     static int64_t padded(int64_t D)
@@ -31,79 +41,93 @@ template <class A, int W> struct tile_room {
         const int64_t unit = W > TILE_ROWS ? W : (int)TILE_ROWS;
         return (D + unit - 1) / unit * unit;
     }
-    static int64_t size(int64_t D)
+    static int64_t own_size(int64_t D)
     {
-        return 2 * SIDE * (D + 2 * padded(D) + SIDE) + 4 * SIDE;
+        return 2 * SIDE * (D + padded(D) + 1);
     }
-    tile_room(A *at, int64_t values) : D(values), wide(padded(values))
+    static int64_t size(int64_t D, int64_t heads)
     {
-        for (int i = 0; i < 2; i++, at += SIDE * D)
-            turned[i] = at;
-        for (int i = 0; i < 2; i++, at += SIDE * wide)
-            other[i] = at;
-        for (int i = 0; i < 2; i++, at += SIDE * wide)
-            sum[i] = at;
-        for (int i = 0; i < 2; i++, at += SIDE * SIDE)
-            score[i] = at;
-        for (int i = 0; i < 4; i++, at += SIDE)
-            column[i] = at;
+        return SIDE * (2 * padded(D) + 2 * SIDE + 1) + heads * own_size(D);
     }
-    void clear_sums() const
+    /* How many heads of a group to work on at once: what they have stays in a
+     * second cache of 512 kB. */
+    static int64_t heads_of(int64_t D, int64_t group)
     {
-        memset(sum[0], 0, sizeof(A) * SIDE * (size_t)wide);
-        memset(sum[1], 0, sizeof(A) * SIDE * (size_t)wide);
+        const int64_t fit =
+            (int64_t)(256 << 10) / (own_size(D) * (int64_t)sizeof(A));
+        return fit < 1 ? 1 : fit < group ? fit : group;
+    }
+    tile_room(A *from, int64_t values) : D(values), wide(padded(values))
+    {
+        for (int i = 0; i < 2; i++, from += SIDE * wide)
+            other[i] = from;
+        for (int i = 0; i < 2; i++, from += SIDE * SIDE)
+            score[i] = from;
+        keep = from;
+        at = from + SIDE;
+        finite[0] = finite[1] = false;
+    }
+    void clear(A *sum) const
+    {
+        memset(sum, 0, sizeof(A) * SIDE * (size_t)wide);
+    }
+    own head(int64_t j) const
+    {
+        A *p = at + j * own_size(D);
+        A *sums = p + 2 * SIDE * D, *columns = sums + 2 * SIDE * wide;
+        return {{p, p + SIDE * D},
+                {sums, sums + SIDE * wide},
+                {columns, columns + SIDE}};
     }
 };
 
 /* to [D, SIDE] = scale * x^T of n rows; the other columns are 0. */
-template <class A, class T>
-FN void turn(A *to, const T *x, int64_t ld, int64_t n, int64_t D, A scale)
+template <class A, int W, class T>
+FN void turn(const tile_room<A, W> &room, A *to, const T *x, int64_t ld,
+             int64_t n, A scale)
 {
-    for (int64_t i = 0; i < SIDE; i++)
-        for (int64_t d = 0; d < D; d++)
-            to[d * SIDE + i] = i < n ? (A)x[i * ld + d] * scale : A(0);
+    if (n < SIDE)
+        memset(to, 0, sizeof(A) * SIDE * (size_t)room.D);
+    turn_rows<A, W>(to, SIDE, x, ld, n, room.D, scale);
 }
 
-/* to [SIDE, wide] = x of n rows. What is beyond them, or beyond D, may be
+/* other [SIDE, wide] = x of n rows. What is beyond them, or beyond D, may be
  * anything: it only reaches scores and sums that are not used. */
 template <class A, int W, class T>
-FN void copy_rows(const tile_room<A, W> &room, A *to, const T *x, int64_t ld,
+FN void copy_rows(tile_room<A, W> &room, int which, const T *x, int64_t ld,
                   int64_t n)
 {
     enum { HALF = HALF_OF(W) };
+    A *to = room.other[which], odd = 0;
+    vec<A, W> odds = vec<A, W>::of(0); /* x * 0: NaN, if x is no number */
+    vec<A, HALF> half_odds = vec<A, HALF>::of(0);
 
     for (int64_t i = 0; i < n; i++, to += room.wide, x += ld) {
         int64_t d = 0;
-        for (; d + W <= room.D; d += W)
-            vec<A, W>::load(x + d).store(to + d);
-        for (; d + HALF <= room.D; d += HALF)
-            vec<A, HALF>::load(x + d).store(to + d);
-        for (; d < room.D; d++)
+        for (; d + W <= room.D; d += W) {
+            const vec<A, W> v = vec<A, W>::load(x + d);
+            v.store(to + d);
+            odds += v * A(0);
+        }
+        for (; d + HALF <= room.D; d += HALF) {
+            const vec<A, HALF> v = vec<A, HALF>::load(x + d);
+            v.store(to + d);
+            half_odds += v * A(0);
+        }
+        for (; d < room.D; d++) {
             to[d] = (A)x[d];
-    }
-}
-
-/* score [y, x] = other . turned, of all pairs and some others. */
-template <class A, int W>
-FN void score_products(const tile_room<A, W> &room, int which,
-                       const pairs<A> &p)
-{
-    enum { M = TILE_ROWS, N = GROUP_VECS };
-
-    for (int64_t x = 0; x < SIDE; x += N * W) {
-        const reach r(p, x, N * W);
-        for (int64_t y = r.lo / M * M; y < r.hi; y += M) {
-            vec<A, W> v[M][N];
-            UNROLL for (int i = 0; i < M; i++)
-                UNROLL for (int j = 0; j < N; j++) v[i][j] = vec<A, W>::of(0);
-            tile(v, room.other[which] + y * room.wide, room.wide, 1,
-                 room.turned[which] + x, SIDE, room.D);
-            A *to = room.score[which] + y * SIDE + x;
-            UNROLL for (int i = 0; i < M; i++)
-                UNROLL for (int j = 0; j < N; j++) v[i][j]
-                    .store(to + i * SIDE + j * W);
+            odd += to[d] * 0;
         }
     }
+    room.finite[which] = odds.total() + half_odds.total() + odd == 0;
+}
+
+template <class A, int W, int M, int N>
+FN void put_tile(A *score, const vec<A, W> (&v)[M][N])
+{
+    UNROLL for (int i = 0; i < M; i++) UNROLL for (int j = 0; j < N; j++)
+        v[i][j]
+            .store(score + i * SIDE + j * W);
 }
 
 /* v += z^T score of lo <= y < hi, where y is in the span of x. */
@@ -127,14 +151,16 @@ FN void tile_of_pairs(vec<A, W> (&v)[M][N], const A *z, int64_t wide,
     }
 }
 
-/* sum [d, x] += the sum over the y of x of z [y, d] score [y, x]. */
+/* sum [d, x] += the sum over the y of x of other [y, d] score [y, x]. */
 template <class A, int W>
-FN void add_sums(const tile_room<A, W> &room, A *sum, const A *score,
-                 const A *z, const pairs<A> &p)
+FN void add_sums(const tile_room<A, W> &room, A *sum, const A *score, int which,
+                 const pairs<A> &p)
 {
     enum { M = TILE_ROWS, N = GROUP_VECS };
     typedef vec<A, W> V;
     const int64_t wide = room.wide;
+    const A *z = room.other[which];
+    const bool numbers = p.whole || room.finite[which];
 
     for (int64_t x = 0; x < SIDE; x += N * W) {
         const reach r(p, x, N * W);
@@ -144,13 +170,12 @@ FN void add_sums(const tile_room<A, W> &room, A *sum, const A *score,
             UNROLL for (int i = 0; i < M; i++)
                 UNROLL for (int j = 0; j < N; j++) v[i][j] =
                     V::load(to + i * SIDE + j * W);
-            tile_of_pairs(v, z + d, wide, score, p, x, r.lo, r.all);
-            tile(v, z + r.all * wide + d, 1, wide, score + r.all * SIDE + x,
-                 SIDE, r.end - r.all);
-            tile_of_pairs(v, z + d, wide, score, p, x, r.end, r.hi);
-            UNROLL for (int i = 0; i < M; i++)
-                UNROLL for (int j = 0; j < N; j++) v[i][j]
-                    .store(to + i * SIDE + j * W);
+            if (numbers)
+                tile(v, z + r.lo * wide + d, 1, wide, score + r.lo * SIDE + x,
+                     SIDE, r.hi - r.lo);
+            else
+                tile_of_pairs(v, z + d, wide, score, p, x, r.lo, r.hi);
+            put_tile(to, v);
         }
     }
 }
