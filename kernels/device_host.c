@@ -19,6 +19,8 @@ enum {
     /* An OpenMP region costs some 2 us when its threads spin, which is what
      * one core needs for about this many values. */
     BLOCK_WORK = 16384,
+    /* Of sums over rows, for any number of threads (exec_columns.h). */
+    PARTS = 64,
     HUGE_PAGE = 2 << 20,
 };
 
@@ -153,7 +155,7 @@ int device_host_create(int32_t threads, struct device **ret, struct error *err)
     exec->base.row_bytes = 1;
     exec->lanes = 1;
     exec->max_blocks = threads;
-    exec->max_parts = threads;
+    exec->max_parts = PARTS;
     exec->block_work = BLOCK_WORK;
     exec->grow = host_grow;
     exec->ops = (struct device_ops){

@@ -6,11 +6,9 @@
 # directory for a look.
 #
 # One rank with two micro-batches adds up what two ranks add up, so the losses
-# of both jobs are the same bits, on any processor, if each rank has the same
-# number of threads in every attempt: OMP_NUM_THREADS, by default half of the
-# cores. Without it one rank has all cores and two have half of them, and sums
-# of other threads round differently, which the batch norms of MobileNetV2 make
-# per cents of.
+# of both jobs are the same bits, on any processor and with any number of
+# threads. OMP_NUM_THREADS, by default half of the cores, keeps the speeds of
+# one rank and of two comparable.
 set -eu
 
 # shellcheck source=jobs/examples/demo-daemon.sh

@@ -87,10 +87,11 @@ int64_t outputs(const struct conv3 *s)
     return (int64_t)s->N * s->OH * s->OW * s->C;
 }
 
-/* Threads of the host, or blocks that sum on a GPU. */
+/* Blocks that sum; a part of the host has to make some lines once more. */
 int64_t dw_parts(struct device *d, const struct conv3 *s)
 {
-    return parts_for(d, outputs(s) * 4, (int64_t)s->N * s->OH);
+    enum { LEAST = 16 };
+    return parts_for(d, outputs(s) * 4, (int64_t)s->N * s->OH, LEAST);
 }
 
 #ifdef EXEC_CUDA
@@ -172,7 +173,7 @@ int dw_fwd(struct device *d, void *z, const struct norm_stats *stats,
         check_stats(stats, rows, err) < 0)
         return -1;
     const int64_t parts = dw_parts(d, s), few = origin_rows(rows);
-    const int64_t room = parts * dw_room(s);
+    const int64_t room = d->threads * dw_room(s);
     double *part =
         scratch<double>(d, 2 * parts * C + doubles<A>(C) +
                                doubles<work<T>>(few * C) + doubles<A>(room),
@@ -192,7 +193,7 @@ int dw_fwd(struct device *d, void *z, const struct norm_stats *stats,
         launch(d, blocks(d, 2 * parts * C), clear<double>, part,
                2 * parts * C);
     A *lines = (A *)((double *)few_z + doubles<work<T>>(few * C));
-    launch(d, blocks(d, parts), clear_zeros<A>, lines, parts, dw_room(s),
+    launch(d, 1, clear_zeros<A>, lines, (int64_t)d->threads, dw_room(s),
            (int64_t)s->W * C);
     LAUNCH_ROWS(C, parts, dw_rows_fwd, (T *)z, X, nx, F, *s, lines, sums,
                 (const A *)origin);
@@ -273,18 +274,19 @@ int dw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
 
     if (check("3x3 convolution's gradient", s, err) < 0)
         return -1;
-    const int64_t parts = dw_parts(d, s), room = parts * dw_room(s);
+    const int64_t parts = dw_parts(d, s), room = d->threads * dw_room(s);
+    const int64_t filters = (int64_t)d->threads * 9 * C;
     double *part =
-        scratch<double>(d, 11 * parts * C + doubles<A>(9 * parts * C) +
+        scratch<double>(d, 11 * parts * C + doubles<A>(filters) +
                                doubles<A>(room),
                         err);
     if (!part)
         return -1;
     A *dws = (A *)(part + 11 * parts * C);
-    A *lines = (A *)((double *)dws + doubles<A>(9 * parts * C));
+    A *lines = (A *)((double *)dws + doubles<A>(filters));
     launch(d, blocks(d, 11 * parts * C), clear<double>, part, 11 * parts * C);
-    launch(d, blocks(d, 9 * parts * C), clear<A>, dws, 9 * parts * C);
-    launch(d, blocks(d, parts), clear_zeros<A>, lines, parts, dw_room(s),
+    launch(d, blocks(d, filters), clear<A>, dws, filters);
+    launch(d, 1, clear_zeros<A>, lines, (int64_t)d->threads, dw_room(s),
            (int64_t)s->W * C);
     const dw_back<T> a = {(T *)dx,
                           (const T *)dn,

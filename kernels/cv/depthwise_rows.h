@@ -1,12 +1,12 @@
 /* depthwise_rows.h - depthwise 3x3 fused with the norms around it, for the
  * host: one pass over the image rows.
  *
- * A thread computes consecutive output rows and keeps the three input rows that
- * they need, normalised once, in its L2 cache. Outside the image it reads a row
- * of zeros, so that only columns have edge cases. The backward pass keeps three
- * rows of dz and three of u, and from them makes a row of dx (gated, with its
- * sums) and that row's share of the filter's gradient: dx, dw, dgamma and
- * dbeta, for one walk through d, z and x.
+ * A thread computes consecutive output rows, a part or more, and keeps the
+ * three input rows that they need, normalised once per part, in its L2 cache.
+ * Outside the image it reads a row of zeros, so that only columns have edge
+ * cases. The backward pass keeps three rows of dz and three of u, and from them
+ * makes a row of dx (gated, with its sums) and that row's share of the filter's
+ * gradient: dx, dw, dgamma and dbeta, for one walk through d, z and x.
  *
  * It computes what the portable kernels of depthwise.cu compute, in another
  * order; the contract test compares this one with a reference on the host, and
@@ -81,9 +81,9 @@ inline int64_t dw_room(const conv3 *s)
 
 /* The row of zeros before each thread's scratch. */
 template <class A>
-KERNEL clear_zeros(blk b, A *room, int64_t parts, int64_t each, int64_t n)
+KERNEL clear_zeros(blk b, A *room, int64_t rooms, int64_t each, int64_t n)
 {
-    for (int64_t i : b.each(parts))
+    for (int64_t i : b.each(rooms))
         memset((void *)(room + i * each), 0, (size_t)n * sizeof(A));
 }
 
@@ -99,7 +99,7 @@ template <class T> FN void fetch_x(const T *row, int64_t ow, const conv3 &s)
             __builtin_prefetch(row + i * len + (ow * s.stride + k) * C);
 }
 
-/* part NULL: no statistics. room [blocks, dw_room], its zeros cleared. */
+/* part NULL: no statistics. room [threads, dw_room], its zeros cleared. */
 template <class T, int W>
 KERNEL dw_rows_fwd(blk b, T *z, const T *x, norm_of<T> in, const T *w, conv3 s,
                    acc<T> *room, double *part, const acc<T> *origin)
@@ -108,7 +108,7 @@ KERNEL dw_rows_fwd(blk b, T *z, const T *x, norm_of<T> in, const T *w, conv3 s,
     typedef vec<A, W> V;
     const int64_t C = s.C, len = s.W * C, olen = s.OW * C;
     const bool plain = !in.mean && !converts<T>;
-    A *mine = room + b.id() * dw_room(&s);
+    A *mine = room + host_thread() * dw_room(&s);
     lines<A> u(mine + len, mine, len);
     auto make = [&](A *to, int64_t row) {
         norm_rows_to<T, W>(blk{0, 1}, to, C, x + row * len, (const T *)nullptr,
@@ -249,7 +249,7 @@ FN void dw_row_dw(A *dw, const A *dz, const A *const *row, const conv3 &s,
 }
 
 /* part [blocks, 11, C]: sums of d * hat and of d, then the filter's gradient.
- * dws [blocks, 9, C], zeroed: the filter's gradient of a few rows. */
+ * dws [threads, 9, C], zeroed: the filter's gradient of a few rows. */
 template <class T, int W>
 KERNEL dw_rows_bwd(blk b, dw_back<T> a, acc<T> *room, acc<T> *dws, double *part)
 {
@@ -258,7 +258,7 @@ KERNEL dw_rows_bwd(blk b, dw_back<T> a, acc<T> *room, acc<T> *dws, double *part)
     enum { FLUSH_ROWS = 16 };
     const conv3 &s = a.s;
     const int64_t C = s.C, len = s.W * C, olen = s.OW * C;
-    A *mine = room + b.id() * dw_room(&s);
+    A *mine = room + host_thread() * dw_room(&s);
     lines<A> us(mine + len, mine, len), dzs(mine + 4 * len, mine, olen);
     auto make_u = [&](A *to, int64_t row) {
         norm_rows_to<T, W>(blk{0, 1}, to, C, a.x + row * len,
@@ -270,7 +270,7 @@ KERNEL dw_rows_bwd(blk b, dw_back<T> a, acc<T> *room, acc<T> *dws, double *part)
     };
     int64_t kept = 0;
 
-    dws += b.id() * 9 * C;
+    dws += host_thread() * 9 * C;
     part += b.id() * 11 * C;
     auto flush = [&]() {
         for (int64_t i = 0; i < 9 * C; i++) {

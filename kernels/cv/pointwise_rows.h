@@ -1,11 +1,14 @@
 /* pointwise_rows.h - 1x1 convolution fused with the norms around it, for the
  * host.
  *
- * A thread processes consecutive pixels, as many at a time as fit its L2 cache:
- * it normalises them, multiplies, and sums the product while it is in
- * registers. The backward pass computes dz and u of some pixels, from these the
- * gradient of the input, gated and summed in registers, and that of the
- * weights, which every thread accumulates in its own buffer.
+ * Pixels are in slots, as many as the shape says, so that sums do not depend on
+ * the number of threads. A thread processes slots, some consecutive pixels at a
+ * time that fit its L2 cache: it normalises them, multiplies, and sums the
+ * product while it is in registers. The backward pass computes dz and u of some
+ * pixels, from these the gradient of the input, gated and summed in registers,
+ * and that of the weights, which every slot accumulates in its own buffer. Few
+ * pixels are one slot, because such buffers cost more than they save: there the
+ * threads share its columns.
  *
  * pointwise.cu has the portable kernels; the contract test compares this one
  * with a reference on the host, and the portable ones in the emulator. */
@@ -13,49 +16,10 @@
 #define MGPU_KERNELS_CV_POINTWISE_ROWS_H
 
 #include "kernels/cv/product_rows.h"
+#include "kernels/cv/slot_rows.h"
 
 namespace
 {
-
-/* How the host splits rows: every slot belongs to a thread, which processes
- * `most` rows at a time. */
-struct row_slots {
-    struct device *d;
-    int64_t rows, slots, most;
-
-    row_slots(struct device *dev, int64_t n, int64_t width, int64_t values,
-              int64_t least)
-        : d(dev), rows(n), slots(parts_for(dev, n * width, n))
-    {
-        most = values / width / TILE_ROWS * TILE_ROWS;
-        most = most < least ? least : most;
-        most = most < n ? most : n;
-    }
-    /* Calls f(slot, first row, number of rows, whether it is the slot's first).
-     * Every slot is called, if only with no rows. */
-    template <class F> void each(F f) const
-    {
-#pragma omp parallel for schedule(static) num_threads(d->threads) if (slots > 1)
-        for (int64_t s = 0; s < slots; s++) {
-            const range mine = blk{s, slots}.share(rows, TILE_ROWS);
-            int64_t lo = mine.lo;
-            do {
-                const int64_t n = mine.hi - lo < most ? mine.hi - lo : most;
-                f(s, lo, n, lo == mine.lo);
-                lo += most;
-            } while (lo < mine.hi);
-        }
-    }
-};
-
-/* Adds sums in A of some rows to the sums in double. */
-template <class A> FN void flush_sums(double *part, A *sums, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        part[i] += (double)sums[i];
-        sums[i] = 0;
-    }
-}
 
 /* z [rows, n]: stores it, and with sums [2, n] sums it about the origin. */
 template <class T> struct put_z {
@@ -160,23 +124,23 @@ struct room {
 template <class T> struct fwd_room {
     typedef acc<T> A;
     double *part;     /* [slots, 2, n] */
-    A *sums;          /* [slots, 2, n] */
+    A *sums;          /* [threads, 2, n] */
     A *origin;        /* [n] */
     A *few_u, *few_z; /* [few, k], [few, n] */
     A *w;             /* [k, n] in order */
-    A *us;            /* [slots, most, k], or nothing */
+    A *us;            /* [threads, most, k], or nothing */
 
     double *place(double *from, const row_slots &by, int64_t k, int64_t n,
                   int64_t few, bool makes_u)
     {
         struct room r = {from};
         part = r.take<double>(by.slots * 2 * n);
-        sums = r.take<A>(by.slots * 2 * n);
+        sums = r.take<A>(by.d->threads * 2 * n);
         origin = r.take<A>(n);
         few_u = r.take<A>(few * k);
         few_z = r.take<A>(few * n);
         w = r.take<A>(k * padded<T>(n));
-        us = r.take<A>(makes_u ? by.slots * by.most * k : 0);
+        us = r.take<A>(makes_u ? by.d->threads * by.most * k : 0);
         return r.at;
     }
 };
@@ -191,14 +155,17 @@ template <class T> struct fwd_args {
 
 /* z for some rows of a slot; sums NULL: without statistics. */
 template <class T>
-void fwd_rows(struct device *d, const fwd_args<T> &a, const fwd_room<T> &room,
-              bool sums, int64_t most, int64_t slot, int64_t lo, int64_t rows)
+void fwd_rows(const row_slots &by, const fwd_args<T> &a,
+              const fwd_room<T> &room, bool sums, int64_t slot, int64_t lo,
+              int64_t rows)
 {
     typedef acc<T> A;
-    const int64_t k = a.k, n = a.n;
+    enum { W = widest<T> };
+    struct device *d = by.d;
+    const int64_t k = a.k, n = a.n, me = host_thread();
     const T *x = a.x + lo * k, *skip = a.skip ? a.skip + lo * k : nullptr;
     norm_of<T> in = a.in;
-    const A *u = room.us + slot * most * k;
+    const A *u = room.us + me * by.most * k;
 
     if (a.y) {
         T *y = a.y + lo * k;
@@ -211,9 +178,11 @@ void fwd_rows(struct device *d, const fwd_args<T> &a, const fwd_room<T> &room,
         LAUNCH_ROWS(k, 1, make_u, (A *)u, k, x, skip, in, rows, k);
     else
         u = (const A *)(const void *)x; /* T is A */
-    A *mine = sums ? room.sums + slot * 2 * n : nullptr;
+    A *mine = sums ? room.sums + me * 2 * n : nullptr;
     const put_z<T> out = {a.z + lo * n, n, mine, room.origin};
-    product<A, widest<T>>(u, rows, k, (const A *)room.w, out);
+    by.columns(padded<A>(n), TILE_VECS * W, rows * n * k, [&](range of) {
+        product<A, W>(u, rows, k, (const A *)room.w, of, out);
+    });
     if (sums)
         flush_sums(room.part + slot * 2 * n, mine, 2 * n);
 }
@@ -255,18 +224,18 @@ int pw_fwd(struct device *d, void *z, const struct norm_stats *stats, void *y,
     launch(d, blocks(d, n * k, n), order_columns<T>, room.w, a.w, k, n,
            (int64_t)1, k);
     launch(d, 1, clear<double>, room.part, 2 * slots * n);
-    launch(d, 1, clear<A>, room.sums, 2 * slots * n);
+    launch(d, 1, clear<A>, room.sums, 2 * d->threads * n);
     if (early) {
         LAUNCH_ROWS(k, 1, sample, room.few_u, a.x, a.skip, a.in, few,
                     rows / few, k);
         const put_z<A> out = {room.few_z, n, nullptr, nullptr};
         product<A, widest<T>>((const A *)room.few_u, few, k, (const A *)room.w,
-                              out);
+                              {0, padded<A>(n), 1}, out);
         launch(d, 1, norm_origin<T, A>, room.origin, (const A *)room.few_z, few,
                (int64_t)1, n);
     }
     by.each([&](int64_t slot, int64_t lo, int64_t some, bool) {
-        fwd_rows(d, a, room, early, by.most, slot, lo, some);
+        fwd_rows(by, a, room, early, slot, lo, some);
     });
     if (stats && !early) {
         launch(d, 1, norm_origin<T, T>, room.origin, (const T *)z, few,
@@ -299,9 +268,9 @@ template <class T> struct bwd_room {
     typedef acc<T> A;
     int64_t ld;   /* k in whole vectors */
     double *part; /* [slots, 2, k] */
-    A *sums;      /* [slots, 2, k] */
+    A *sums;      /* [threads, 2, k] */
     A *dws;       /* [slots, n, ld], or nothing: dw itself */
-    A *dzs, *us;  /* [slots, most, n], [slots, most, ld] */
+    A *dzs, *us;  /* [threads, most, n], [threads, most, ld] */
     A *w;         /* [n, k] in order */
 
     double *place(double *from, const row_slots &by, int64_t k, int64_t n,
@@ -310,10 +279,11 @@ template <class T> struct bwd_room {
         struct room r = {from};
         ld = padded<T>(k);
         part = r.take<double>(by.slots * 2 * k);
-        sums = r.take<A>(by.slots * 2 * k);
+        const int64_t threads = by.d->threads;
+        sums = r.take<A>(threads * 2 * k);
         dws = r.take<A>(in_place ? 0 : by.slots * n * ld);
-        dzs = r.take<A>(by.slots * by.most * n);
-        us = r.take<A>(makes_u ? by.slots * by.most * ld : 0);
+        dzs = r.take<A>(threads * by.most * n);
+        us = r.take<A>(makes_u ? threads * by.most * ld : 0);
         w = r.take<A>(n * ld);
         return r.at;
     }
@@ -330,7 +300,7 @@ template <class T> struct bwd_args {
 
 template <class T, bool EXTRA, bool GATES>
 void bwd_dx(const bwd_args<T> &a, const bwd_room<T> &room, acc<T> *sums,
-            const acc<T> *dz, int64_t lo, int64_t rows)
+            const acc<T> *dz, range of, int64_t lo, int64_t rows)
 {
     typedef acc<T> A;
     const put_dx<T, EXTRA, GATES> out = {a.dx + lo * a.k,
@@ -339,16 +309,19 @@ void bwd_dx(const bwd_args<T> &a, const bwd_room<T> &room, acc<T> *sums,
                                          GATES ? a.x + lo * a.k : nullptr,
                                          a.in,
                                          sums};
-    product<A, widest<T>>(dz, rows, a.n, (const A *)room.w, out);
+    product<A, widest<T>>(dz, rows, a.n, (const A *)room.w, of, out);
 }
 
 template <class T>
-void bwd_rows(struct device *d, const bwd_args<T> &a, const bwd_room<T> &room,
-              int64_t most, int64_t slot, int64_t lo, int64_t rows, bool first)
+void bwd_rows(const row_slots &by, const bwd_args<T> &a,
+              const bwd_room<T> &room, int64_t slot, int64_t lo, int64_t rows,
+              bool first)
 {
     typedef acc<T> A;
-    const int64_t k = a.k, n = a.n, ld = room.ld;
-    A *dz = room.dzs + slot * most * n, *mine = room.us + slot * most * ld;
+    enum { W = widest<T> };
+    struct device *d = by.d;
+    const int64_t k = a.k, n = a.n, ld = room.ld, me = host_thread();
+    A *dz = room.dzs + me * by.most * n, *mine = room.us + me * by.most * ld;
     const A *u = mine;
 
     LAUNCH_ROWS(n, 1, norm_dz, dz, a.dn + lo * n, a.z + lo * n, a.norm, a.sums,
@@ -361,20 +334,21 @@ void bwd_rows(struct device *d, const bwd_args<T> &a, const bwd_room<T> &room,
     else
         LAUNCH_ROWS(k, 1, make_u, mine, ld, a.x + lo * k, (const T *)nullptr,
                     a.in, rows, k);
-    turned_product<A, widest<T>>(a.in_place ? (A *)(void *)a.dw
-                                            : room.dws + slot * n * ld,
-                                 (const A *)dz, n, u, ld, rows, !first);
-    if (!a.dx)
-        return;
-    A *sums = room.sums + slot * 2 * k;
-    if (a.extra && a.gates)
-        bwd_dx<T, true, true>(a, room, sums, dz, lo, rows);
-    else if (a.gates)
-        bwd_dx<T, false, true>(a, room, sums, dz, lo, rows);
-    else if (a.extra)
-        bwd_dx<T, true, false>(a, room, sums, dz, lo, rows);
-    else
-        bwd_dx<T, false, false>(a, room, sums, dz, lo, rows);
+    A *dw = a.in_place ? (A *)(void *)a.dw : room.dws + slot * n * ld;
+    A *sums = room.sums + me * 2 * k;
+    by.columns(ld, TILE_VECS * W, 2 * rows * n * k, [&](range of) {
+        turned_product<A, W>(dw, (const A *)dz, n, u, ld, of, rows, !first);
+        if (!a.dx)
+            return;
+        if (a.extra && a.gates)
+            bwd_dx<T, true, true>(a, room, sums, dz, of, lo, rows);
+        else if (a.gates)
+            bwd_dx<T, false, true>(a, room, sums, dz, of, lo, rows);
+        else if (a.extra)
+            bwd_dx<T, true, false>(a, room, sums, dz, of, lo, rows);
+        else
+            bwd_dx<T, false, false>(a, room, sums, dz, of, lo, rows);
+    });
     if (a.gates)
         flush_sums(room.part + slot * 2 * k, sums, 2 * k);
 }
@@ -419,12 +393,12 @@ int pw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
         return -1;
     room.place(at, by, k, n, a.in_place, a.makes_u);
     launch(d, 1, clear<double>, room.part, 2 * by.slots * k);
-    launch(d, 1, clear<A>, room.sums, 2 * by.slots * k);
+    launch(d, 1, clear<A>, room.sums, 2 * d->threads * k);
     if (dx)
         launch(d, blocks(d, n * k, k), order_columns<T>, room.w, a.w, n, k, k,
                (int64_t)1);
     by.each([&](int64_t slot, int64_t lo, int64_t some, bool first) {
-        bwd_rows(d, a, room, by.most, slot, lo, some, first);
+        bwd_rows(by, a, room, slot, lo, some, first);
     });
     if (!a.in_place)
         launch(d, blocks(d, n * k, n), add_slots<T>, a.dw, (const A *)room.dws,

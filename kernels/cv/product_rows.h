@@ -128,13 +128,14 @@ FN void strips(const A *a, int64_t r, int64_t rows, int64_t depth,
     strip<A, W, TILE_ROWS, N>(a, r, whole, depth, panel, c, out);
     strip<A, W, 1, N>(a, whole, rows, depth, panel, c, out);
 }
+/* Of the columns in `of`, whole panels. */
 template <class A, int W, class F>
 FN void product(const A *a, int64_t rows, int64_t depth, const A *ordered,
-                const F &out)
+                range of, const F &out)
 {
     const int64_t all = padded<A>(out.n);
 
-    for (int64_t c = 0; c < all; c += TILE_VECS * W) {
+    for (int64_t c = of.lo; c < of.hi; c += TILE_VECS * W) {
         const A *panel = ordered + c * depth;
         if (all - c >= 3 * W)
             strips<A, W, 3>(a, 0, rows, depth, panel, c, out);
@@ -174,9 +175,9 @@ FN void turned_strips(A *to, const A *a, int64_t n, const A *b, int64_t c,
 }
 template <class A, int W>
 FN void turned_product(A *to, const A *a, int64_t n, const A *b, int64_t ld,
-                       int64_t rows, bool adds)
+                       range of, int64_t rows, bool adds)
 {
-    for (int64_t c = 0; c < ld; c += TILE_VECS * W)
+    for (int64_t c = of.lo; c < of.hi; c += TILE_VECS * W)
         if (ld - c >= 3 * W)
             turned_strips<A, W, 3>(to, a, n, b, c, ld, rows, adds);
         else if (ld - c == 2 * W)

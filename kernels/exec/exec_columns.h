@@ -4,7 +4,9 @@
  * that of a depthwise filter are all sums over rows of an [rows, C] array.
  * Each block sums its share of the rows and writes part[block][Q][C]; a
  * second kernel, fold, adds the blocks' parts in order. The same number of
- * blocks thus gives the same bits, which atomic adds would not.
+ * blocks thus gives the same bits, which atomic adds would not. On the host the
+ * shape alone decides about that number, parts_for(), so the number of threads
+ * changes no bit.
  *
  * A block sums `chunk` rows per lane in registers, over all columns, before it
  * adds them to its part, which is in double whatever the type: the rounding
@@ -228,14 +230,28 @@ KERNEL fold(blk b, T *out, const double *part, int64_t parts, int64_t n)
              [&](int64_t i, const double *s) { out[i] = (T)s[0]; });
 }
 
-/* How many parts to split `rows` rows of `work` values in total into. */
-inline int64_t parts_for(struct device *d, int64_t work, int64_t rows)
+/* How many parts to split `rows` rows of `work` values in total into. On the
+ * host a power of two, which most numbers of cores share evenly, by the shape
+ * alone; a part has `least` rows or more, so that clearing and adding its sums
+ * takes a few per cent of the time to make them. */
+enum { PART_ROWS = 64 };
+inline int64_t parts_for(struct device *d, int64_t work, int64_t rows,
+                         int64_t least = PART_ROWS)
 {
     const struct exec_device *e = reinterpret_cast<struct exec_device *>(d);
     int64_t n = work / e->block_work + 1;
 
     n = n < e->max_parts ? n : e->max_parts;
+#ifdef EXEC_CUDA
+    (void)least;
     return n < rows ? n : rows;
+#else
+    const int64_t most = rows / least;
+    int64_t parts = 1;
+    while (2 * parts <= n && 2 * parts <= most)
+        parts *= 2;
+    return parts < rows ? parts : rows;
+#endif
 }
 
 } // namespace

@@ -13,6 +13,7 @@
 #define MGPU_KERNELS_EXEC_EXEC_LAUNCH_H
 
 #include "kernels/exec/exec.h"
+#include "kernels/exec/exec_team.h"
 
 namespace
 {
@@ -54,13 +55,7 @@ inline void launch(struct device *d, int64_t grid, void (*kernel)(blk, P...),
     e->failed = (int)cudaGetLastError();
 #else
     double begin_s = e->counts ? exec_begin(e) : 0;
-    if (grid == 1) {
-        kernel(blk{0, 1}, (P)a...);
-    } else {
-#pragma omp parallel for schedule(static) num_threads(e->base.threads)
-        for (int64_t i = 0; i < grid; i++)
-            kernel(blk{i, grid}, (P)a...);
-    }
+    by_threads(d, grid, [&](int64_t i) { kernel(blk{i, grid}, (P)a...); });
     if (e->counts)
         exec_end(e, DEVICE_KERNEL, begin_s, 0);
 #endif

@@ -11,12 +11,12 @@
  *
  * An iteration is one change of the weights. With gradients that are added
  * up over k batches, R ranks do what R * k would: the same gradient, and the
- * same losses to rounding for every R of the same R * k. If R * k is 2 and
- * every rank has as many threads, the same bits: a + b is b + a.
+ * same losses to rounding for every R of the same R * k. If R * k is 2,
+ * the same bits: a + b is b + a.
  *
- * Everything is deterministic: the same ranks and threads give the same
- * bits, and so does a run that was resumed. There is no faster mode that is
- * not.
+ * Everything is deterministic: the same ranks give the same bits, on any
+ * number of threads, and so does a run that was resumed. There is no faster
+ * mode that is not.
  *
  * A signal is acted on between two iterations, by all ranks at the same one:
  * the wish to stop, or for a checkpoint, travels with the sum of the losses.
