@@ -26,7 +26,7 @@ $(B)/tests/bench/preload/%.so: tests/bench/preload/%.c $(B)/flags
 	$(Q)$(CC) $(cppflags) -std=c11 $(CFLAGS) $(warn) -shared -fPIC -o $@ $< -lm
 $(B)/tests/bench/metrics: $(B)/obj/tests/tap.o
 $(B)/tests/bench/llm_step: $(B)/obj/tests/bench/llm_parts.o
-$(addprefix $(B)/tests/bench/,cv_step decode gpu_step layers llm_step metrics \
+$(addprefix $(B)/tests/bench/,cv_step decode gpu_step layers llm_generate llm_step metrics \
     report text): \
     $(B)/tests/bench/%: \
     $(B)/obj/tests/bench/%.o $(call libs,worker)
@@ -69,7 +69,7 @@ bench-cv: $(B)/tests/bench/cv_step $(B)/tests/bench/metrics
 	$(Q)GOMP_SPINCOUNT=2000 $(B)/tests/bench/metrics $(shell nproc) # as ranks
 
 # Steps of a Llama on the host, against transformers and PEFT.
-bench-llm: $(B)/tests/bench/llm_step
+bench-llm: $(addprefix $(B)/tests/bench/,llm_step llm_generate) $(B)/bin/mgpu-worker
 	$(Q)MGPU_BENCH=$(abspath $(B)/tests/bench) tests/bench/llm.sh
 # The scheduler on published traces; PHILLY=1: October 2017 as well.
 sim-bench: $(B)/bin/mgpu-sim $(B)/tests/bench/goodput

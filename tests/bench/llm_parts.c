@@ -19,6 +19,7 @@ enum part {
     NORMS,
     HEAD,
     ADAPTERS,
+    EXPANDED,
     OPTIMIZER,
     COPIES,
     PARTS
@@ -26,7 +27,7 @@ enum part {
 
 static const char *const names[PARTS] = {
     "products", "attention", "norms, RoPE, SwiGLU", "head",
-    "adapters", "optimizer", "embedding and copies"};
+    "adapters", "NF4",       "optimizer",           "embedding and copies"};
 
 struct call {
     char label[LABEL];
@@ -255,6 +256,17 @@ static int adamw(struct device *d, enum dtype dt, void *p, void *m, void *v,
     return end(t, rc, OPTIMIZER, 0, 7 * (double)n, dt, "AdamW");
 }
 
+/* Codes of half a byte, and values; a scaler for each 64 is little. */
+static int nf4_expand(struct device *d, enum dtype dt, void *w,
+                      const struct nf4 *q, struct error *err)
+{
+    const double t = begin();
+    const int rc = real->llm.nf4_expand(d, dt, w, q, err);
+    return end(t, rc, EXPANDED, 0,
+               (double)q->n * (1 + 0.5 / (double)dtype_bytes(dt)), dt,
+               "NF4 to values");
+}
+
 static int zero(struct device *d, void *dst, size_t bytes, struct error *err)
 {
     const double t = begin();
@@ -293,6 +305,7 @@ void llm_parts_begin(struct device *d, int32_t of_vocab, int32_t of_lows)
     timed.llm.rope = rope;
     timed.llm.swiglu_fwd = swiglu_fwd;
     timed.llm.swiglu_bwd = swiglu_bwd;
+    timed.llm.nf4_expand = nf4_expand;
     timed.llm.take_rows = take_rows;
     timed.llm.put_rows = put_rows;
     timed.llm.add_rows = add_rows;
