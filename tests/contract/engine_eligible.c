@@ -171,27 +171,58 @@ static void test_hold(void)
     end();
 }
 
-/* Five tasks, two at a time: they end after 20, 30, 60 (the third starts when
- * the first ends). */
-static void test_sweep(void)
+static void test_waived(void)
+{
+    begin("dependencies that a release waives");
+    uint64_t first = submit("k0", 1, "");
+    uint64_t other = submit("k1", 1, "");
+    uint64_t id = submit("k4", 1, ",\"depends_on\":[\"afterok:1:2\"]");
+    is_int(engine_cancel(w.engine, first, 1, &err), 0, "the first goes");
+    play(5);
+    is_int(job(id)->state, JOB_HELD, "what needs its success is held");
+    is_int(engine_hold(w.engine, id, 1, false, &err), 0, "and released");
+    double released_s = w.clock.epoch_s + w.clock.t_s;
+    play(40);
+    ok(job_state_is_live(job(id)->state), "it runs");
+    ok(job_state_is_final(job(other)->state), "the second ends later");
+    is_since(id, released_s, "from its release on");
+    end();
+}
+
+static const char task_spec[] =
+    "{\"version\":1,\"name\":\"j\",\"kind\":\"command\","
+    "\"command\":[\"true\"],\"retry\":{\"max\":0},"
+    "\"resources\":{\"gpus\":1}}";
+
+/* Five tasks, two at a time. Returns the first. */
+static uint64_t submit_sweep(void)
 {
     struct engine_task tasks[5];
     char varies[5][40];
     struct engine_sweep sweep = {.tasks = tasks, .n = 5, .max_parallel = 2};
     struct engine_submit req = {.uid = 1, .user = "anna", .key = "k0"};
-    static const char spec[] =
-        "{\"version\":1,\"name\":\"j\",\"kind\":\"command\","
-        "\"command\":[\"true\"],\"retry\":{\"max\":0},"
-        "\"resources\":{\"gpus\":1}}";
     uint64_t id = 0;
 
-    begin("a sweep");
     for (int i = 0; i < 5; i++) {
         (void)snprintf(varies[i], sizeof(varies[i]), "{\"env.I\":\"%d\"}", i);
-        tasks[i] = (struct engine_task){.spec = spec, .vary = varies[i]};
+        tasks[i] = (struct engine_task){.spec = task_spec, .vary = varies[i]};
     }
     is_int(engine_submit_sweep(w.engine, &req, &sweep, &id, NULL, &err), 0,
            "two tasks at a time");
+    return id;
+}
+
+static int update(uint64_t id, struct engine_update change)
+{
+    return engine_update(w.engine, id, 1, &change, &err);
+}
+
+/* The tasks end after 20, 30, 60 (the third starts when
+ * the first ends). */
+static void test_sweep(void)
+{
+    begin("a sweep");
+    (void)submit_sweep();
     double submit_s = w.clock.epoch_s + w.clock.t_s;
     (void)submit("k4", 2, "");
     play(25);
@@ -203,14 +234,36 @@ static void test_sweep(void)
     ok(job_state_is_live(job(4)->state), "the fourth runs");
     is_since(4, job(2)->end_s, "from that on");
     is_since(3, job(1)->end_s, "the third as before");
-    is_int(engine_update(
-               w.engine, 5, 1,
-               &(struct engine_update){.has_parallel = true, .max_parallel = 4},
-               &err),
+    is_int(update(5, (struct engine_update){.has_parallel = true,
+                                            .max_parallel = 4}),
            0, "four at a time");
     double updated_s = w.clock.epoch_s + w.clock.t_s;
     play(5);
     is_since(5, updated_s, "the fifth from that on");
+    is_since(4, job(4)->first_claim_s, "the fourth from its start on");
+    end();
+}
+
+/* The last task goes first. Its turn is its own, whatever ends later. */
+static void test_sweep_order(void)
+{
+    begin("a sweep out of order");
+    uint64_t blocker = submit("k4", 2, "");
+    uint64_t id = submit_sweep() + 4;
+    world_settle(&w);
+    is_int(engine_prioritise(w.engine, id, 0, 10, &err), 0,
+           "the last task goes first");
+    is_int(engine_cancel(w.engine, blocker, 1, &err), 0, "there are GPUs");
+    play(30);
+    ok(job_state_is_live(job(id)->state), "it runs");
+    ok(job_state_is_final(job(id - 4)->state), "the first task has ended");
+    double began_s = job(id)->first_claim_s;
+    look();
+    ok(seen_s[id] <= began_s, "from before its start on");
+    world_die(&w);
+    world_settle(&w);
+    look();
+    ok(seen_s[id] <= began_s, "  and so after a restart");
     end();
 }
 
@@ -220,6 +273,8 @@ int main(void)
     test_begin();
     test_depends();
     test_hold();
+    test_waived();
     test_sweep();
+    test_sweep_order();
     return tap_done();
 }

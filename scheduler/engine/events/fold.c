@@ -322,7 +322,10 @@ static void fold_update(struct job *job, double at_s, const struct detail *d)
     if (d->max_parallel < 0)
         return;
     job->max_parallel = d->max_parallel;
-    job->freed_s = at_s;
+    /* A job that has begun had its turn under the old number. */
+    job->freed_s = isnan(job->first_claim_s)
+                       ? at_s
+                       : fmax(job->freed_s, job->first_claim_s);
 }
 
 static void fold_report(struct job *job, const struct detail *d)

@@ -4,7 +4,10 @@
  * the policy's order, and a task that is pending for GPUs keeps its turn.
  *
  * The turn of a task comes when fewer than max_parallel of those before it have
- * not ended. It follows from when they ended, so a new daemon finds the same.
+ * not ended. It follows from when they ended, so a new daemon finds the same. A
+ * task that comes before its turn, for its priority or because another one
+ * waits for its next attempt, counts from then on; to a new daemon, from its
+ * start.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -22,14 +25,12 @@ static const double WANTED_S = INFINITY;
 struct ends {
     double *s; /* owned; [n], ascending */
     size_t n, cap;
-    double last_s; /* of all that have ended; -INFINITY: none */
 };
 
 static void add_end(struct ends *io, double end_s)
 {
     size_t i = io->n;
 
-    io->last_s = isfinite(end_s) ? fmax(io->last_s, end_s) : io->last_s;
     if (i < io->cap) {
         io->n++;
     } else if (end_s <= io->s[0]) {
@@ -43,23 +44,30 @@ static void add_end(struct ends *io, double end_s)
     io->s[i] = end_s;
 }
 
+static double turn_of(const struct job *job, const struct ends *before,
+                      double wall_s)
+{
+    if (before->n < before->cap)
+        return -INFINITY;
+    if (isfinite(before->s[0]))
+        return before->s[0];
+    return isnan(job->first_claim_s) ? wall_s : job->first_claim_s;
+}
+
 /* Of all tasks of the sweep that are WANTED_S. Without memory they count from
  * the submit, and the next view tries again. */
-static void find_turns(struct engine *e, const struct job *of)
+static void find_turns(struct engine *e, const struct job *of, double wall_s)
 {
     size_t cap = (size_t)(of->max_parallel < of->n_tasks ? of->max_parallel
                                                          : of->n_tasks);
-    struct ends ends = {
-        .s = malloc(cap * sizeof(*ends.s)), .cap = cap, .last_s = -INFINITY};
+    struct ends ends = {.s = malloc(cap * sizeof(*ends.s)), .cap = cap};
 
     for (int32_t i = 0; i < of->n_tasks; i++) {
         struct job_record *rec = eng_find(e, of->sweep + (uint64_t)i);
         bool is_over = !rec || job_state_is_final(rec->job.state);
         if (rec && rec->turn_s >= WANTED_S)
-            rec->turn_s = !ends.s             ? (double)NAN
-                          : ends.n < ends.cap ? -INFINITY
-                          : isinf(ends.s[0])  ? ends.last_s
-                                              : ends.s[0];
+            rec->turn_s =
+                ends.s ? turn_of(&rec->job, &ends, wall_s) : (double)NAN;
         if (ends.s && rec)
             add_end(&ends, is_over ? rec->job.end_s : INFINITY);
     }
@@ -120,7 +128,7 @@ size_t eng_cap_sweeps(struct engine *e, const struct policy_view *v,
         if (rec->job.max_parallel <= 0)
             continue;
         if (rec->turn_s >= WANTED_S)
-            find_turns(e, &rec->job);
+            find_turns(e, &rec->job, v->wall_s);
         jobs[i].eligible_s = eligible_s(v, rec);
     }
     return kept;

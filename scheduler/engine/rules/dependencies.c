@@ -263,7 +263,7 @@ static int look_at(struct engine *e, struct job_record *rec, struct error *err)
 
     rec->is_waiting = false;
     if (job_state_is_live(rec->job.state) && isnan(rec->met_s) &&
-        eng_recall_depends(e, &rec->job, NULL) == 0)
+        !rec->job.depends_waived && eng_recall_depends(e, &rec->job, NULL) == 0)
         rec->met_s = find_met(e, &rec->job); /* the daemon is new */
     if ((rec->job.state != JOB_QUEUED && !is_held) || rec->job.depends_waived)
         return 0;
