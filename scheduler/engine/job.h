@@ -82,9 +82,8 @@ struct job {
     int32_t per_node; /* GPUs on each; 0: any number */
     int32_t parts;    /* the number of GPUs divides it (gpu_sizes.h); 0: any */
     double submit_s;
-    /* When it was released, or max_parallel of its sweep changed, last: that of
-     * a job that had begun counts as its first claim. NAN: never. */
-    double freed_s;
+    double freed_s; /* when it was released last, or max_parallel of its sweep
+                       changed; that at most first_claim_s; NAN never */
     double limit_s; /* INFINITY: none */
     /* Of this attempt, or the next of a queued job: less after a resize. */
     double attempt_limit_s;

@@ -319,13 +319,10 @@ static void fold_update(struct job *job, double at_s, const struct detail *d)
         fold_limit(job, d->limit_ms, d->limit_default > 0);
     if (d->priority != INT32_MIN)
         job->priority = d->priority;
-    if (d->max_parallel < 0)
-        return;
-    job->max_parallel = d->max_parallel;
-    /* A job that has begun had its turn under the old number. */
-    job->freed_s = isnan(job->first_claim_s)
-                       ? at_s
-                       : fmax(job->freed_s, job->first_claim_s);
+    if (d->max_parallel >= 0) {
+        job->max_parallel = d->max_parallel;
+        job->freed_s = fmax(job->freed_s, fmin(at_s, job->first_claim_s));
+    }
 }
 
 static void fold_report(struct job *job, const struct detail *d)

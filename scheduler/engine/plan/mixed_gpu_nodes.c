@@ -161,7 +161,7 @@ static size_t *slot_of(const struct engine *e, const struct node_classes *c,
     }
 }
 
-bool eng_part_names(const struct engine *e, struct node_classes *io)
+bool mixed_gpu_nodes_index(const struct engine *e, struct node_classes *io)
 {
     io->n_by_name = 2;
     while (io->n_by_name < 2 * e->n_nodes)

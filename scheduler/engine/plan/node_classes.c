@@ -66,7 +66,7 @@ int eng_classify(struct engine *e, struct error *err)
     bool *avoided = calloc(e->n_nodes + 1, sizeof(*avoided));
 
     c.of = calloc(e->n_nodes + 1, sizeof(*c.of));
-    if (!c.of || !avoided || !eng_part_names(e, &c)) {
+    if (!c.of || !avoided || !mixed_gpu_nodes_index(e, &c)) {
         free(c.of);
         free(avoided);
         return error_set(err, ERR_NOMEM, "out of memory");

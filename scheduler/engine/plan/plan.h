@@ -95,7 +95,8 @@ bool eng_same_where(const struct alloc_where *a, const struct alloc_where *b);
 /* Whether entry i belongs to the same node as entry i - 1. */
 bool eng_is_more(const struct engine *e, size_t i);
 /* For the last inventory. out io->by_name; false: out of memory */
-bool eng_part_names(const struct engine *e, struct node_classes *io) MUST_CHECK;
+bool mixed_gpu_nodes_index(const struct engine *e,
+                           struct node_classes *io) MUST_CHECK;
 /* For the last inventory. in io->of; out its members by type */
 void eng_part_types(const struct engine *e, struct node_classes *io);
 /* Whether the job names no GPU type but each of its attempts needs one. */
