@@ -9,11 +9,12 @@
  * The number of threads decides about OpenBLAS's pieces of rows, which changes
  * no bit: its code for x86 takes GROUP rows or a divisor of it at a time, sums
  * a value over k in one order, and cuts k by its length alone. Whole groups are
- * the same wherever a piece begins, up to the rows that it packs at once, of
- * which MOST_ROWS are less. (tests/unit/kernels/determinism.c; with 600 random
- * shapes for each of the cores Haswell, Zen, Sandybridge, Nehalem and Prescott
- * in 0.3.21 and 0.3.29.) Its columns, and both edges of oneDNN's, have no such
- * groups and are cut by the shape alone. */
+ * the same wherever a piece begins, as long as a call does not pack its rows in
+ * two parts. tests/unit/kernels/determinism.c looks at it, and so did some 190
+ * random shapes for each of the cores Haswell, Sandybridge, Nehalem, Prescott,
+ * Barcelona, Core2 and Atom of 0.3.21, and for the first three of 0.3.29. Its
+ * columns, and both edges of oneDNN's, have no such groups and are cut by the
+ * shape alone. */
 #include <omp.h>
 
 #include "kernels/blas_host.h"
@@ -22,14 +23,14 @@
 
 enum {
     GROUP = 24,       /* rows of OpenBLAS's code: 3 or 6 times 2, 4 or 8 */
-    MOST_ROWS = 4032, /* of one call: it packs 8,000 and more at once */
+    MOST_ROWS = 4032, /* of one call; with ten times as many no bit changed */
     /* A thread needs some 0.1 ms for so many products: with less, a team that
      * waits for a core on a busy machine costs more than it saves. */
     PIECE_WORK = 3 << 20,
     /* Each piece of rows packs all of B: for fewer, cut columns. */
     FEW_ROWS = 192,
     WIDE = 512, /* columns of such a piece */
-    /* oneDNN's, which pay no more than 5 % for being cut. */
+    /* oneDNN's: cut into smaller ones, they take longer. */
     NARROW_ROWS = 512,
     NARROW_SUMS = 128,
 };

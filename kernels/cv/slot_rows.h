@@ -13,7 +13,7 @@ namespace
  * `most` rows at a time. */
 struct row_slots {
     /* Rows of a slot: adding its gradient of the weights to those of others
-     * takes some 2 % of what its products take. */
+     * takes little beside its products. */
     enum { LEAST = 256, ONE_LEAST = 10 * TILE_ROWS };
     struct device *d;
     int64_t rows, slots, most;
