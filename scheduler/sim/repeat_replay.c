@@ -96,12 +96,14 @@ static void add_people(struct script *s, const struct past *p,
         if (a->act == ACT_CANCEL) {
             add(s, a->t_s, ACT_CANCEL, job->i, 0);
             job->is_cancelled = true;
-        } else if (a->act == ACT_UPDATE && a->limit_ms >= 0) {
+        } else if (a->act == ACT_UPDATE) {
+            /* The priority says only when an attempt is due. */
+            struct engine_update update = replay_update(a);
+            update.has_priority = false;
+            if (!update.has_limit && !update.has_parallel)
+                continue;
             add(s, a->t_s, ACT_UPDATE, job->i, 0);
-            s->at[s->n - 1].update = (struct engine_update){
-                .has_limit = true,
-                .limit_s = a->limit_ms > 0 ? (double)a->limit_ms / 1000
-                                           : (double)INFINITY};
+            s->at[s->n - 1].update = update;
         }
     }
 }

@@ -60,7 +60,7 @@ static int add_change(const struct past_settings *s, const char *config,
     return 0;
 }
 
-static struct engine_update update_of(const struct past_action *a)
+struct engine_update replay_update(const struct past_action *a)
 {
     return (struct engine_update){.has_limit = a->limit_ms >= 0,
                                   .limit_s = a->limit_ms > 0
@@ -81,13 +81,14 @@ static void add_job_action(const struct past_action *a,
         if (t->jobs[i].id == a->job && a->act == ACT_RESIZE && !is_past)
             r->n_resizes++;
         else if (t->jobs[i].id == a->job)
-            r->actions[r->n++] = (struct sim_action){.t_s = a->t_s,
-                                                     .act = a->act,
-                                                     .job = i,
-                                                     .priority = a->priority,
-                                                     .gpus = a->gpus,
-                                                     .nodes = a->nodes,
-                                                     .update = update_of(a)};
+            r->actions[r->n++] =
+                (struct sim_action){.t_s = a->t_s,
+                                    .act = a->act,
+                                    .job = i,
+                                    .priority = a->priority,
+                                    .gpus = a->gpus,
+                                    .nodes = a->nodes,
+                                    .update = replay_update(a)};
 }
 
 int replay_make(const struct past *p, const struct sim_trace *t,

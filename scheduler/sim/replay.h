@@ -32,6 +32,8 @@ struct past_settings replay_begin(const struct past *p, bool is_past);
 int replay_make(const struct past *p, const struct sim_trace *t,
                 const char *config, const char *word, bool is_past,
                 struct replay *ret, struct error *err) MUST_CHECK;
+/* What an update of the past changes. */
+struct engine_update replay_update(const struct past_action *a);
 /* Adds what this run did not repeat, if anything.
  * in   name, ran      the policy of the run, and the one that ran
  *      n_not_applied  actions that the engine refused */

@@ -105,3 +105,29 @@ copy_past() { # DIR
     run -2 "$sim" --policy repeat:depth=1 --from-db past
     [[ $output == *'--policy: repeat has no keys'* ]]
 }
+
+@test "a sweep that a person let run side by side is repeated so" {
+    ctld_start
+    cat >sweep.yaml <<'END'
+version: 1
+name: sweep
+kind: command
+command: [sh, -c, 'while [ ! -e done ]; do sleep 0.05; done']
+resources: {gpus: 1}
+sweep: {grid: {env.I: ["1", "2"]}, max_parallel: 1}
+END
+    id=$("$MGPU_BIN/mgpu-submit" --parsable sweep.yaml)
+    wait_for 30 job_is "${id}_0" RUNNING
+    "$MGPU_BIN/mgpu-admin" --quiet update "$id" sweep.max_parallel=2
+    wait_for 30 job_is "${id}_1" RUNNING
+    : >done
+    wait_for 30 job_is "${id}_0" COMPLETED
+    wait_for 30 job_is "${id}_1" COMPLETED
+    copy_past past
+    # Both ran for ten minutes more, at the same time.
+    sqlite3 past/state.db "UPDATE attempt SET ended_at = ended_at + 600;
+        UPDATE job SET ended_at = ended_at + 600"
+    run -0 "$sim" --from-db past --cluster 1x2 --policy repeat \
+        --events events.csv
+    [ "$(cut -d, -f3 events.csv | sed -n 2,3p | tr '\n' ' ')" = 'start start ' ]
+}
