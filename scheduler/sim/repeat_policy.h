@@ -20,8 +20,8 @@ extern const struct policy policy_repeat;
 /* Whether a --policy is it. err  ERR_USAGE it has keys, or no past */
 int repeat_policy_named(const char *word, bool has_past, bool *ret,
                         struct error *err) MUST_CHECK;
-/* The actions of a run with it: each attempt, and cancels, limits and
- * max_parallel of people.
+/* The actions of a run with it: each attempt, and cancels, releases,
+ * limits and max_parallel of people.
  * own  replay_clear(), also on failure */
 int repeat_policy_replay(const struct past *p, const struct sim_trace *t,
                          struct replay *ret, struct error *err) MUST_CHECK;

@@ -96,6 +96,9 @@ static void add_people(struct script *s, const struct past *p,
         if (a->act == ACT_CANCEL) {
             add(s, a->t_s, ACT_CANCEL, job->i, 0);
             job->is_cancelled = true;
+        } else if (a->act == ACT_RELEASE) {
+            /* The engine holds what waits for a job that was cancelled. */
+            add(s, a->t_s, ACT_RELEASE, job->i, 0);
         } else if (a->act == ACT_UPDATE) {
             /* The priority says only when an attempt is due. */
             struct engine_update update = replay_update(a);

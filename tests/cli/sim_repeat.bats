@@ -131,3 +131,18 @@ END
         --events events.csv
     [ "$(cut -d, -f3 events.csv | sed -n 2,3p | tr '\n' ' ')" = 'start start ' ]
 }
+
+@test "a job that a person let go without its dependency is repeated" {
+    ctld_start
+    a=$("$MGPU_BIN/mgpu-submit" --parsable --gpus 1 --hold -- true)
+    b=$("$MGPU_BIN/mgpu-submit" --parsable --gpus 1 --name freed \
+        --dependency "afterok:$a" -- true)
+    "$MGPU_BIN/mgpu-cancel" --quiet "$a"
+    wait_for 30 job_is "$b" HELD
+    "$MGPU_BIN/mgpu-admin" --quiet release "$b"
+    wait_for 30 job_is "$b" COMPLETED
+    copy_past past
+    run -0 "$sim" --from-db past --cluster 1x2 --policy repeat \
+        --events events.csv
+    grep -E '^[0-9.]+,freed,start,' events.csv
+}
