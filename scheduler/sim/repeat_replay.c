@@ -63,10 +63,13 @@ static void add_job(struct script *s, const struct past *p,
         if (k + 1 == n)
             return;
         add(s, a[k].stop_s, ACT_PRIORITY, i, REPEAT_WAITS);
+        size_t n_before = s->n;
         if (a[k + 1].gpus != a[k].gpus)
             add(s, a[k].stop_s, ACT_RESIZE, i, a[k + 1].gpus);
         else
             add(s, a[k].stop_s, ACT_REQUEUE, i, 0);
+        if (s->n > n_before)
+            s->at[n_before].ends = true;
     }
 }
 

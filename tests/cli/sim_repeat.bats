@@ -146,3 +146,28 @@ END
         --events events.csv
     grep -E '^[0-9.]+,freed,start,' events.csv
 }
+
+@test "an attempt that has not begun when it should stop is told" {
+    ctld_start
+    first=$("$MGPU_BIN/mgpu-submit" --parsable --gpus 2 --name first -- true)
+    wait_for 30 job_is "$first" COMPLETED
+    id=$(saver 2)
+    wait_for 30 runs_on "$id" 2
+    "$MGPU_BIN/mgpu-admin" --quiet requeue "$id"
+    wait_for 30 runs_on "$id" 2
+    : >done
+    wait_for 30 job_is "$id" COMPLETED
+    copy_past past
+    run -0 "$sim" --from-db past --cluster 1x2 --policy repeat \
+        --events events.csv
+    same_sizes past events.csv
+    [[ $output != *'did not apply'* ]]
+    # The simulated one before it keeps the GPUs for longer than all of this.
+    sqlite3 past/state.db "UPDATE attempt SET ended_at = ended_at + 600
+            WHERE job = $first;
+        UPDATE job SET ended_at = ended_at + 600 WHERE job = $first"
+    run -0 "$sim" --from-db past --cluster 1x2 --policy repeat \
+        --events events.csv
+    [ "$(grep -c ',saver,start,' events.csv)" = 1 ]
+    [[ $output == *'under repeat 1 action that did not apply then'* ]]
+}

@@ -39,6 +39,7 @@ struct sim_action {
     size_t job; /* index in the trace */
     int32_t priority;
     int32_t gpus, nodes; /* of a resize; 0: any */
+    bool ends;           /* of a requeue or resize: it ends an attempt */
     struct engine_update update;
     const struct sim_policy *policy; /* borrowed; in force from now on */
 };

@@ -207,6 +207,17 @@ int sim_submit(struct sim_world *w, struct error *err)
     return 0;
 }
 
+/* Whether an action ends an attempt that has not begun: its job is pending, or
+ * the attempt before is still ending. The engine takes it even so: such a job
+ * needs no requeue, and gets its new size. */
+static bool comes_too_early(const struct sim_world *w,
+                            const struct sim_action *a)
+{
+    const struct job *job = engine_job(w->engine, w->jobs[a->job].id);
+
+    return a->ends && job && (job->state == JOB_QUEUED || job->requeue_asked);
+}
+
 /* What does not apply here, a cancel of a job that has ended meanwhile, is
  * left out and counted. */
 int sim_act(struct sim_world *w, struct error *err)
@@ -226,6 +237,7 @@ int sim_act(struct sim_world *w, struct error *err)
         return 0;
     }
     struct error why = ERROR_INIT;
+    bool is_early = comes_too_early(w, a);
     switch (a->act) {
     case ACT_CANCEL:
         rc = engine_cancel(w->engine, id, 0, &why);
@@ -254,6 +266,6 @@ int sim_act(struct sim_world *w, struct error *err)
     }
     if (rc < 0 && why.code == ERR_NOMEM)
         return error_set(err, ERR_NOMEM, "%s", why.msg);
-    w->out->n_not_applied += rc < 0;
+    w->out->n_not_applied += rc < 0 || is_early;
     return 0;
 }
