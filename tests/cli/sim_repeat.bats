@@ -171,3 +171,21 @@ END
     [ "$(grep -c ',saver,start,' events.csv)" = 1 ]
     [[ $output == *'under repeat 1 action that did not apply then'* ]]
 }
+
+@test "attempts of a job that does not save are as many as recorded" {
+    ctld_start
+    id=$(saver 1..2)
+    wait_for 30 runs_on "$id" 1
+    "$MGPU_BIN/mgpu-admin" --quiet resize "$id" 2
+    wait_for 30 runs_on "$id" 2
+    : >done
+    wait_for 30 job_is "$id" COMPLETED
+    copy_past past
+    # As if it had failed, and the retry had another size.
+    sqlite3 past/state.db "UPDATE event SET uid = -1 WHERE event = 'preempt';
+        UPDATE job SET spec = json_remove(spec, '\$.saves')"
+    run -0 "$sim" --from-db past --cluster 1x2 --policy repeat \
+        --events events.csv
+    [ "$(grep -c ',saver,start,' events.csv)" = 2 ]
+    [[ $output == *'that did not apply then'* ]]
+}

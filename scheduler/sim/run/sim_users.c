@@ -237,7 +237,7 @@ int sim_act(struct sim_world *w, struct error *err)
         return 0;
     }
     struct error why = ERROR_INIT;
-    bool is_early = comes_too_early(w, a);
+    bool is_lost = comes_too_early(w, a);
     switch (a->act) {
     case ACT_CANCEL:
         rc = engine_cancel(w->engine, id, 0, &why);
@@ -261,11 +261,16 @@ int sim_act(struct sim_world *w, struct error *err)
         const struct engine_size to = {.gpus = a->gpus, .nodes = a->nodes};
         const char *user = w->conf->trace->jobs[a->job].user;
         rc = engine_resize(w->engine, id, 0, user, &to, &why);
+        /* The next attempt keeps the size then, and is repeated. */
+        if (rc < 0 && a->ends && why.code != ERR_NOMEM) {
+            is_lost = true;
+            rc = engine_requeue(w->engine, id, 0, &why);
+        }
         break;
     }
     }
     if (rc < 0 && why.code == ERR_NOMEM)
         return error_set(err, ERR_NOMEM, "%s", why.msg);
-    w->out->n_not_applied += rc < 0 || is_early;
+    w->out->n_not_applied += rc < 0 || is_lost;
     return 0;
 }
