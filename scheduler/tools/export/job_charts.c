@@ -74,9 +74,9 @@ static void draw_own(struct page *p, const struct metric_set *own)
         struct curve curves[RANKS_SHOWN] = {{.n = 0}};
         struct chart_series series[RANKS_SHOWN];
         size_t n = 0;
-        for (size_t k = 0;
-             metric_set_is_first(own, m) && k < own->n && n < RANKS_SHOWN;
-             k++) {
+        if (!metric_set_is_first(own, m))
+            continue;
+        for (size_t k = 0; k < own->n && n < RANKS_SHOWN; k++) {
             if (strcmp(own->curves[k].name, m->name) != 0)
                 continue;
             p->bad |= curve_of_metric(&own->curves[k], &curves[n], NULL);
