@@ -171,8 +171,8 @@ static int add_by_user(struct page *p, const struct sim_page *s,
     page_add(p, "<h2>Means by user</h2><section>");
     if (n > USERS_MAX)
         p->bad |= buf_addf(&p->out, NULL,
-                           "<p class=\"dim\">The %d users with the most jobs "
-                           "of %zu.</p>",
+                           "<p class=\"dim\">The %d of %zu users with the most "
+                           "completed jobs under the first policy.</p>",
                            (int)USERS_MAX, n);
     add_users(p, s, users, n < USERS_MAX ? n : USERS_MAX);
     free(users);

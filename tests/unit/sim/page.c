@@ -185,8 +185,10 @@ static void test_bounded(void)
         if (k == 1) {
             ok(strstr(buf_str(&out), "The 2000 largest of 100000 bars"),
                "it says that bars are left out");
-            ok(strstr(buf_str(&out), "The 20 users with the most jobs of 100."),
-               "and users");
+            ok(strstr(buf_str(&out),
+                      "The 20 of 100 users with the most completed jobs under "
+                      "the first policy."),
+               "and users, by what they are chosen");
         }
         buf_clear(&out);
         clear(&m);
