@@ -11,9 +11,9 @@
 #include "tests/tap.h"
 #include "tests/unit/kernels/contract/llm_attention_case.h"
 
-enum { N = 6, S = 12, C = 40, ROWS = N * S * S, VALUES = ROWS * C };
+enum { N = 6, S = 12, C = 56, ROWS = N * S * S, VALUES = ROWS * C };
 
-enum { TENSORS = 64 };
+enum { TENSORS = 128 };
 
 /* What a run leaves behind, one tensor after the other. */
 struct trace {
@@ -43,21 +43,23 @@ static void keep(struct trace *t, struct tensor *x, const char *what)
     tensor_drop(x);
 }
 
-/* Every op that sums over rows, on the same inputs each time. */
-static void sums(struct bed *b, struct trace *t)
+/* Every op that sums over rows, on the same inputs each time. Of few pixels a
+ * 1x1 convolution has one part. */
+static void sums(struct bed *b, struct trace *t, int32_t images)
 {
+    const int64_t rows = (int64_t)images * S * S, values = rows * C;
     const struct device_ops *ops = b->d->ops;
-    struct conv3 s = {N, S, S, C, S, S, 1};
-    struct tensor x = tensor_make(b, VALUES, -2, 2);
-    struct tensor dy = tensor_make(b, VALUES, -2, 2);
-    struct tensor y = tensor_make(b, VALUES, 0, 0),
+    struct conv3 s = {images, S, S, C, S, S, 1};
+    struct tensor x = tensor_make(b, values, -2, 2);
+    struct tensor dy = tensor_make(b, values, -2, 2);
+    struct tensor y = tensor_make(b, values, 0, 0),
                   w = tensor_make(b, 9 * C, 0, 1);
     struct tensor filter = tensor_make(b, (int64_t)C * C, -1, 1);
     struct tensor c[8];
 
     for (int i = 0; i < 8; i++)
         c[i] = i < 4 ? tensor_acc(b, C, 0.5, 1) : tensor_make(b, C, 0.5, 1);
-    struct tensor z = tensor_make(b, VALUES, 0, 0);
+    struct tensor z = tensor_make(b, values, 0, 0);
     struct tensor two = tensor_acc(b, (int64_t)2 * C, 0, 0);
     struct bed exact = *b;
     exact.dt = DT_F64;
@@ -70,22 +72,22 @@ static void sums(struct bed *b, struct trace *t)
     for (int i = 0; i < 4; i++)
         look(t, &c[i], "depthwise's statistics");
     must(ops->pw_fwd(b->d, b->dt, y.p, &stats, NULL, z.p, &n, x.p, filter.p,
-                     ROWS, C, C, ERR));
+                     rows, C, C, ERR));
     look(t, &y, "pointwise");
     for (int i = 0; i < 4; i++)
         look(t, &c[i], "pointwise's statistics");
-    must(ops->norm_grads(b->d, b->dt, dy.p, &out, z.p, &n, ROWS, C, ERR));
+    must(ops->norm_grads(b->d, b->dt, dy.p, &out, z.p, &n, rows, C, ERR));
     look(t, &two, "batch norm's gradient");
     must(ops->pw_bwd(b->d, b->dt, y.p, filter.p, &out, dy.p, y.p, &n, two.p,
-                     NULL, z.p, &n, x.p, filter.p, ROWS, C, C, ERR));
+                     NULL, z.p, &n, x.p, filter.p, rows, C, C, ERR));
     look(t, &filter, "pointwise's weights");
     look(t, &two, "pointwise's gate");
     must(ops->dw_bwd(b->d, b->dt, dy.p, w.p, &out, y.p, z.p, &n, two.p, x.p, &n,
                      w.p, &s, ERR));
-    must(ops->bias_bwd(b->d, b->dt, c[5].p, dy.p, ROWS, C, ERR));
-    must(ops->gemm(b->d, b->dt, true, false, C, C, ROWS, 1, y.p, C, dy.p, C, 0,
-                   x.p, C, ERR));
-    must(ops->sum_squares(b->d, b->dt, square.p, dy.p, VALUES, ERR));
+    must(ops->bias_bwd(b->d, b->dt, c[5].p, dy.p, rows, C, ERR));
+    must(ops->gemm(b->d, b->dt, true, false, C, C, (int32_t)rows, 1, y.p, C,
+                   dy.p, C, 0, x.p, C, ERR));
+    must(ops->sum_squares(b->d, b->dt, square.p, dy.p, values, ERR));
     keep(t, &square, "sum of squares");
     keep(t, &w, "depthwise's filter");
     keep(t, &two, "depthwise's gate");
@@ -182,15 +184,22 @@ static void products(struct bed *b, struct trace *t)
         {true, true, 131, 257, 67, "both transposed"},
         {false, false, 1, 1000, 512, "one row"},
         {false, true, 1000, 1, 700, "one column"},
+        {false, false, 256, 128, 512, "rows of few products each"},
+        {false, true, 4033, 40, 24, "more rows than a call takes"},
+        {false, false, 8100, 24, 48, "more rows than two calls take"},
+        {false, true, 64, 4096, 40, "pieces of columns"},
     };
-    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+    enum { ADDED = 8 }; /* shapes that are tried once more, added up */
+    const size_t n_shapes = sizeof(shapes) / sizeof(shapes[0]);
+    for (size_t at = 0; at < n_shapes + ADDED; at++) {
+        const size_t i = at % n_shapes;
         const int32_t m = shapes[i].m, n = shapes[i].n, k = shapes[i].k;
-        const bool ta = shapes[i].ta, tb = shapes[i].tb;
+        const bool ta = shapes[i].ta, tb = shapes[i].tb, adds = at >= n_shapes;
         struct tensor A = tensor_make(b, (int64_t)m * k, -1, 1);
         struct tensor B = tensor_make(b, (int64_t)k * n, -1, 1);
         struct tensor c = tensor_make(b, (int64_t)m * n, -1, 1);
-        must(b->d->ops->gemm(b->d, b->dt, ta, tb, m, n, k, 0.5, A.p, ta ? m : k,
-                             B.p, tb ? k : n, 1, c.p, n, ERR));
+        must(b->d->ops->gemm(b->d, b->dt, ta, tb, m, n, k, adds ? 0.5 : 1, A.p,
+                             ta ? m : k, B.p, tb ? k : n, adds, c.p, n, ERR));
         tensor_drop(&A);
         tensor_drop(&B);
         keep(t, &c, shapes[i].what);
@@ -202,7 +211,8 @@ static struct trace run(struct device *d, enum dtype dt)
     struct bed b = {.d = d, .name = "host", .dt = dt, .seed = 7};
     struct trace t = {0};
 
-    sums(&b, &t);
+    sums(&b, &t, N);
+    sums(&b, &t, 2);
     llm_sums(&b, &t);
     attention(&b, &t);
     products(&b, &t);
