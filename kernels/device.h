@@ -17,7 +17,7 @@
  *   ERR_INVAL   a shape that the comment forbids; nothing was enqueued
  *   ERR_NOMEM   alloc only
  *   ERR_EXTERN  the device refused; it is unusable after that
- * All results are deterministic for a given device and number of threads. */
+ * A device gives the same bits for the same calls, on any number of threads. */
 #ifndef MGPU_KERNELS_DEVICE_H
 #define MGPU_KERNELS_DEVICE_H
 

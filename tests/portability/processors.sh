@@ -5,10 +5,10 @@
 # usage: [PARTS="units demos"] [CORES=] [SIMDS=] [THREADS="1 2 4"] [DNNLS="1"]
 #        processors.sh TEST...
 #
-# The bits of a result depend on four things: MGPU_HOST_SIMD (256, or all that
-# the processor has), which oneDNN follows here, OPENBLAS_CORETYPE,
-# OMP_NUM_THREADS, and MGPU_DNNL: 0 leaves oneDNN out. Each combination of them
-# runs the tests that are named, and the demos. A core type of OpenBLAS
+# The bits of a result depend on three things: MGPU_HOST_SIMD (256, or all that
+# the processor has), which oneDNN follows here, OPENBLAS_CORETYPE, and
+# MGPU_DNNL: 0 leaves oneDNN out; OMP_NUM_THREADS must not change them. Each
+# combination of the four runs the tests that are named, and the demos. A core type of OpenBLAS
 # is another set of kernels, whose sums are in another order:
 #
 #   Prescott  SSE3, what OpenBLAS takes for a processor that it does not know
