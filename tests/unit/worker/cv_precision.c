@@ -265,7 +265,10 @@ static void test_forward(struct twin *t)
 
 /* From the loss to a tensor's gradient there are about as many roundings as
  * tensors. Seen: 0.25 of 2^-p for each, with random signs, 0.5 in the last
- * layers, where they are few; norms of 8 channels have few values. */
+ * layers, where they are few; norms of 8 channels have few values. A bias of
+ * five classes is judged in the mean alone: of so few roundings, one of a value
+ * that nearly cancels decides. */
+enum { MANY = 8 };
 static void test_backward(struct twin *t)
 {
     struct rig *h = &t->half, *e = &t->exact;
@@ -274,6 +277,7 @@ static void test_backward(struct twin *t)
     const int32_t ranges = model_ranges(h->m, range);
     const double once = test_on_gpu() ? 0.6 : 0.35;
     double most = 0, squares = 0;
+    int32_t worst = 0;
 
     rig_backward(h, 1.0 / h->conf.batch);
     rig_backward(e, 1.0 / h->conf.batch);
@@ -283,12 +287,16 @@ static void test_backward(struct twin *t)
         const double off =
             apart(got + range[i].first, want + range[i].first, range[i].count) /
             t->round_to / sqrt(ranges - i);
-        most = off <= most ? most : off;
+        if (range[i].count >= MANY && !(off <= most)) {
+            worst = i;
+            most = off;
+        }
         squares += off * off / ranges;
     }
     ok(sqrt(squares) < once, "gradients, mean of all tensors: %.3f",
        sqrt(squares));
-    ok(most < 2.5 * once, "the worst tensor: %.3f", most);
+    ok(most < 2.5 * once, "the worst tensor: %.3f (%d of %d, %lld values)",
+       most, worst, ranges, (long long)range[worst].count);
     free(got);
     free(want);
 }
