@@ -263,6 +263,10 @@ PLAIN(FAULT_SPAWN, int, errno, posix_spawn,
       (pid_t * pid, const char *p, const posix_spawn_file_actions_t *f,
        const posix_spawnattr_t *a, char *const argv[], char *const env[]),
       (pid, p, f, a, argv, env))
+PLAIN(FAULT_SPAWN, int, errno, posix_spawnp,
+      (pid_t * pid, const char *p, const posix_spawn_file_actions_t *f,
+       const posix_spawnattr_t *a, char *const argv[], char *const env[]),
+      (pid, p, f, a, argv, env))
 PLAIN(FAULT_WAIT, pid_t, -1, waitpid, (pid_t p, int *s, int o), (p, s, o))
 PLAIN(FAULT_WAIT, int, -1, waitid, (idtype_t t, id_t id, siginfo_t *i, int o),
       (t, id, i, o))
