@@ -98,7 +98,7 @@ END
 }
 
 @test "gpu-bundle: runs without our libraries, MPI and environment" {
-    run env MGPU_BUILD="$MGPU_BIN/.." LEVEL=1 \
+    run env MGPU_BUILD="$MGPU_BIN/.." LEVEL=4 \
         "$MGPU_SRC/tests/gpu/bundle.sh" "$BATS_TEST_TMPDIR/bundle"
     echo "$output"
     [ "$status" -eq 0 ]
