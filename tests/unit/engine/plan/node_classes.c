@@ -20,6 +20,7 @@ static void begin(void)
     memset(nodes, 0, sizeof(nodes));
     conf = (struct engine_conf){.cluster = "c"};
     free(e.classes.of);
+    free(e.classes.by_name);
     e = (struct engine){.parts = {.conf = &conf, .alloc = &alloc},
                         .nodes = nodes};
 }
@@ -350,5 +351,6 @@ int main(void)
     test_never();
     test_parts();
     free(e.classes.of);
+    free(e.classes.by_name);
     return tap_done();
 }
