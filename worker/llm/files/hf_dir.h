@@ -1,8 +1,8 @@
 /* hf_dir.h - the tensors of a model directory as Hugging Face lays it out:
  * model.safetensors, or shards named by model.safetensors.index.json.
  *
- * Files are mapped, not read: a tensor costs memory when it is copied out, until
- * safetensors_forget().
+ * Files are mapped, not read: a tensor costs memory when it is copied out,
+ * until safetensors_forget().
  */
 #ifndef MGPU_WORKER_LLM_FILES_HF_DIR_H
 #define MGPU_WORKER_LLM_FILES_HF_DIR_H
