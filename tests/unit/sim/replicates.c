@@ -104,7 +104,7 @@ static void test_draw(void)
         same += drawn[0][i].submit_s == drawn[1][i].submit_s;
     is_int((long long)i, N, "the order stays");
     is_int((long long)same, 3, "another seed gives others but these two pairs");
-    for (i = 0; i < N && drawn[0][i].submit_s == drawn[0][i + 1].submit_s;
+    for (i = 0; i + 1 < N && drawn[0][i].submit_s == drawn[0][i + 1].submit_s;
          i += 2)
         ;
     is_int((long long)i, N, "what came at once still does");
