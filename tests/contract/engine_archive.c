@@ -2,7 +2,7 @@
  * they are asked for: by number, by key, by those that wait for them, after a
  * crash at any store call. */
 #include "scheduler/engine/store/archive.h"
-#include "tests/contract/engine_world.h"
+#include "tests/contract/engine_queue.h"
 
 enum { KEPT = 4, MANY = 24 };
 
@@ -58,12 +58,7 @@ static uint64_t submit_two(const char *key)
 
 static void play(double s)
 {
-    double until_s = w.clock.t_s + s;
-    while (w.clock.t_s < until_s) {
-        for (int i = 0; i < 4; i++)
-            (void)world_step(&w);
-        w.clock.t_s += 1;
-    }
+    world_play(&w, s);
 }
 
 static void begin(const char *what, int32_t kept)

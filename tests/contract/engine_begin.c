@@ -41,12 +41,7 @@ static const struct job *job(uint64_t id)
 
 static void play(double s)
 {
-    double until_s = w.clock.t_s + s;
-    while (w.clock.t_s < until_s) {
-        for (int i = 0; i < 4; i++)
-            (void)world_step(&w);
-        w.clock.t_s += 1;
-    }
+    world_play(&w, s);
     world_settle(&w);
 }
 

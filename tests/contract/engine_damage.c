@@ -4,7 +4,7 @@
  * Job 1 runs, job 2 is the one whose events are damaged while no daemon runs,
  * job 3 waits for the devices that job 2 holds.
  */
-#include "tests/contract/engine_world.h"
+#include "tests/contract/engine_queue.h"
 
 static const struct world_script script = {
     .nodes = 1,
@@ -110,12 +110,7 @@ static struct store *make_bad(struct store *inner)
  */
 static void play(double s)
 {
-    double until_s = w.clock.t_s + s;
-    while (w.clock.t_s < until_s) {
-        for (int i = 0; i < 4; i++)
-            (void)world_step(&w);
-        w.clock.t_s += 1;
-    }
+    world_play(&w, s);
 }
 
 static const struct job *job(uint64_t id)

@@ -10,6 +10,17 @@ static inline void world_settle(struct world *w)
         (void)world_step(w);
 }
 
+/* Lets s seconds pass, with some steps in each. */
+static inline void world_play(struct world *w, double s)
+{
+    double until_s = w->clock.t_s + s;
+    while (w->clock.t_s < until_s) {
+        for (int i = 0; i < 4; i++)
+            (void)world_step(w);
+        w->clock.t_s += 1;
+    }
+}
+
 /* Its id; 0: refused. in  limit_s  0: none */
 static inline uint64_t world_command(struct world *w, int gpus, double limit_s)
 {
