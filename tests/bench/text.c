@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "jobs/base/clock.h"
-#include "worker/data/text/tokenizer.h"
+#include "worker/data/tokenizer/tokenizer.h"
 
 enum { TEXT_MAX = 1 << 28, PASSES = 3 };
 

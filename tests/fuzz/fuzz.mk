@@ -50,7 +50,7 @@ build/fuzz/token_file: $(call fuzz_obj,$(token_readers) \
 build/fuzz/token_file: fuzz_libs := -lz
 build/fuzz/data_rows: $(call fuzz_obj,$(row_readers))
 build/fuzz/data_rows: fuzz_libs := -lz
-build/fuzz/tokenizer: $(call fuzz_obj,$(addprefix worker/data/text/, \
+build/fuzz/tokenizer: $(call fuzz_obj,$(addprefix worker/data/tokenizer/, \
     bpe_merge.c bpe_vocab.c pretokenize.c text_cut.c tokenizer.c \
     tokenizer_bpe.c tokenizer_json.c tokenizer_ranks.c))
 build/fuzz/tokenizer: fuzz_libs := -lpcre2-8

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "worker/data/text/tokenizer_internal.h"
+#include "worker/data/tokenizer/tokenizer_internal.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "tests/tap.h"
-#include "worker/data/text/tokenizer.h"
+#include "worker/data/tokenizer/tokenizer.h"
 
 static void must(int rc, const struct error *err)
 {

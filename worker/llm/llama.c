@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "worker/data/text/tokenizer.h"
+#include "worker/data/tokenizer/tokenizer.h"
 #include "worker/llm/llama_internal.h"
 #include "worker/llm/llama_pairs.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "jobs/base/rng.h"
-#include "worker/data/text/tokenizer.h"
+#include "worker/data/tokenizer/tokenizer.h"
 #include "worker/llm/llama_internal.h"
 #include "worker/llm/llama_linear.h"
 #include "worker/llm/token_choice.h"

@@ -3,7 +3,7 @@
 #define MGPU_WORKER_MODEL_TOOL_PROMPT_H
 
 #include "jobs/base/buf.h"
-#include "worker/data/text/tokenizer.h"
+#include "worker/data/tokenizer/tokenizer.h"
 
 struct prompt {
     struct tokenizer *tokenizer;

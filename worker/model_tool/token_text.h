@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "jobs/base/buf.h"
-#include "worker/data/text/tokenizer.h"
+#include "worker/data/tokenizer/tokenizer.h"
 
 struct token_text {
     const struct tokenizer *tokenizer; /* borrowed */

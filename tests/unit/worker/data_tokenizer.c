@@ -1,6 +1,6 @@
 /* data_tokenizer.c - sentencepiece: the ids and texts that its Python package
  * has for 300 strings, and files that are no models. */
-#include "worker/data/text/tokenizer.h"
+#include "worker/data/tokenizer/tokenizer.h"
 
 #include <unistd.h>
 

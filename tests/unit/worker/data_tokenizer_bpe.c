@@ -6,8 +6,8 @@
 
 #include "jobs/base/rng.h"
 #include "tests/unit/worker/text_golden.h"
-#include "worker/data/text/pretokenize.h"
-#include "worker/data/text/tokenizer_bpe.h"
+#include "worker/data/tokenizer/pretokenize.h"
+#include "worker/data/tokenizer/tokenizer_bpe.h"
 
 static const char ranks_file[] = "tests/data/torchtune/small/tokenizer.model";
 static const char same_file[] = "tests/data/torchtune/small/tokenizer.json";

@@ -10,7 +10,7 @@
 
 #include "tests/golden/golden.h"
 #include "tests/tap.h"
-#include "worker/data/text/tokenizer.h"
+#include "worker/data/tokenizer/tokenizer.h"
 
 enum { TEXT_MODELS = 2 };
 static const char *const text_models[TEXT_MODELS] = {"stories260K",

@@ -22,7 +22,7 @@
 #define MGPU_WORKER_DATA_TEXT_CHAT_FORMAT_H
 
 #include "worker/data/text/messages.h"
-#include "worker/data/text/tokenizer.h"
+#include "worker/data/tokenizer/tokenizer.h"
 
 struct chat_format {
     const struct tokenizer *tokenizer;

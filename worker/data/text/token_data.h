@@ -28,7 +28,7 @@
 #include "jobs/spec/spec.h"
 #include "worker/data/rows/data_rows.h"
 #include "worker/data/text/token_list.h"
-#include "worker/data/text/tokenizer.h"
+#include "worker/data/tokenizer/tokenizer.h"
 
 struct token_row {
     size_t first; /* of its tokens */

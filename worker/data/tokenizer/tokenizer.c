@@ -1,6 +1,6 @@
 /* tokenizer.c - see tokenizer.h: finds the file, sees what it is, and passes
  * calls on to its kind. */
-#include "worker/data/text/tokenizer.h"
+#include "worker/data/tokenizer/tokenizer.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "worker/data/text/tokenizer_bpe.h"
-#include "worker/data/text/tokenizer_internal.h"
+#include "worker/data/tokenizer/tokenizer_bpe.h"
+#include "worker/data/tokenizer/tokenizer_internal.h"
 
 enum { FILE_MAX = 64 << 20 }; /* Gemma's tokenizer.json has 34 MB */
 

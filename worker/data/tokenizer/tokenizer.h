@@ -5,8 +5,8 @@
  * BPE of bytes. Sentencepiece has its own normaliser and its own prefix of a
  * space. The others change nothing in a text: the text of its ids is the text,
  * byte for byte. A tokenizer does not change after it is opened. */
-#ifndef MGPU_WORKER_DATA_TEXT_TOKENIZER_H
-#define MGPU_WORKER_DATA_TEXT_TOKENIZER_H
+#ifndef MGPU_WORKER_DATA_TOKENIZER_H
+#define MGPU_WORKER_DATA_TOKENIZER_H
 
 #include <stddef.h>
 #include <stdint.h>

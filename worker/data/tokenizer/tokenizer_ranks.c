@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/data/text/pretokenize.h"
-#include "worker/data/text/tokenizer_bpe.h"
+#include "worker/data/tokenizer/pretokenize.h"
+#include "worker/data/tokenizer/tokenizer_bpe.h"
 
 enum { TOKEN_MAX = 4096, SPECIALS = 256 };
 

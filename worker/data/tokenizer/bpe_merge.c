@@ -4,7 +4,7 @@
  * the pair of the lowest rank is searched from the left. A long one is a list
  * of tokens and a heap of pairs: a pair that a merge has changed stays in the
  * heap and is recognised when it comes up. */
-#include "worker/data/text/bpe_merge.h"
+#include "worker/data/tokenizer/bpe_merge.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* tokenizer_bpe.h - a tokenizer that merges bytes: its parts, which the readers
  * of files fill, and how it is made of them. */
-#ifndef MGPU_WORKER_DATA_TEXT_TOKENIZER_BPE_H
-#define MGPU_WORKER_DATA_TEXT_TOKENIZER_BPE_H
+#ifndef MGPU_WORKER_DATA_TOKENIZER_BPE_H
+#define MGPU_WORKER_DATA_TOKENIZER_BPE_H
 
 #include <stdbool.h>
 
-#include "worker/data/text/bpe_vocab.h"
-#include "worker/data/text/tokenizer.h"
+#include "worker/data/tokenizer/bpe_vocab.h"
+#include "worker/data/tokenizer/tokenizer.h"
 
 struct bpe_special {
     char *name; /* owned */

@@ -3,16 +3,16 @@
  *
  * Bytes that are no UTF-8 are pieces of their own, so that the text of the ids
  * is what was encoded, whatever it was. */
-#include "worker/data/text/tokenizer_bpe.h"
+#include "worker/data/tokenizer/tokenizer_bpe.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/data/text/bpe_merge.h"
-#include "worker/data/text/pretokenize.h"
-#include "worker/data/text/text_cut.h"
-#include "worker/data/text/tokenizer_internal.h"
+#include "worker/data/tokenizer/bpe_merge.h"
+#include "worker/data/tokenizer/pretokenize.h"
+#include "worker/data/tokenizer/text_cut.h"
+#include "worker/data/tokenizer/tokenizer_internal.h"
 
 /* ---- its parts ---------------------------------------------------------- */
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "jobs/text/text.h"
-#include "worker/data/text/pretokenize.h"
-#include "worker/data/text/tokenizer_bpe.h"
+#include "worker/data/tokenizer/pretokenize.h"
+#include "worker/data/tokenizer/tokenizer_bpe.h"
 
 bool tokenizer_is_json(const struct buf *file)
 {

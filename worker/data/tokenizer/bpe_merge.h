@@ -1,8 +1,8 @@
 /* bpe_merge.h - merge the bytes of a piece of text to tokens. */
-#ifndef MGPU_WORKER_DATA_TEXT_BPE_MERGE_H
-#define MGPU_WORKER_DATA_TEXT_BPE_MERGE_H
+#ifndef MGPU_WORKER_DATA_TOKENIZER_BPE_MERGE_H
+#define MGPU_WORKER_DATA_TOKENIZER_BPE_MERGE_H
 
-#include "worker/data/text/bpe_vocab.h"
+#include "worker/data/tokenizer/bpe_vocab.h"
 
 /* Appends the ids of the piece to ret: of all pairs of neighbours that merge,
  * the one of the lowest rank does, the leftmost of several, until none is left.

@@ -1,6 +1,6 @@
 /* bpe_vocab.c - see bpe_vocab.h. Both tables are open hash tables, at most
  * half full. */
-#include "worker/data/text/bpe_vocab.h"
+#include "worker/data/tokenizer/bpe_vocab.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "worker/data/text/tokenizer_internal.h"
+#include "worker/data/tokenizer/tokenizer_internal.h"
 
 namespace
 {

@@ -1,7 +1,7 @@
 /* pretokenize.h - cut text into pieces by a regular expression, as tiktoken
  * and HF tokenizers do before they merge bytes. No token crosses a piece. */
-#ifndef MGPU_WORKER_DATA_TEXT_PRETOKENIZE_H
-#define MGPU_WORKER_DATA_TEXT_PRETOKENIZE_H
+#ifndef MGPU_WORKER_DATA_TOKENIZER_PRETOKENIZE_H
+#define MGPU_WORKER_DATA_TOKENIZER_PRETOKENIZE_H
 
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
 /* bpe_vocab.h - the tokens of a byte-level BPE and which pairs of them merge.
  *
  * Readers of files fill it; after that it does not change. */
-#ifndef MGPU_WORKER_DATA_TEXT_BPE_VOCAB_H
-#define MGPU_WORKER_DATA_TEXT_BPE_VOCAB_H
+#ifndef MGPU_WORKER_DATA_TOKENIZER_BPE_VOCAB_H
+#define MGPU_WORKER_DATA_TOKENIZER_BPE_VOCAB_H
 
 #include <stdbool.h>
 #include <stddef.h>

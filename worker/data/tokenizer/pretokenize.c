@@ -3,7 +3,7 @@
  * The expression becomes machine code where the system allows it. Where it
  * does not, or where a text needs more stack than that code has, PCRE2
  * interprets it: slower, with the same result. */
-#include "worker/data/text/pretokenize.h"
+#include "worker/data/tokenizer/pretokenize.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>

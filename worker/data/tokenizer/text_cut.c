@@ -1,7 +1,7 @@
 /* text_cut.c - see text_cut.h.
  * src  Meta, llama-models, models/llama3/tokenizer.py: Tokenizer.encode() and
  *      _split_whitespaces_or_nonwhitespaces() */
-#include "worker/data/text/text_cut.h"
+#include "worker/data/tokenizer/text_cut.h"
 
 #include "jobs/text/text.h"
 

@@ -3,8 +3,8 @@
  * more than 25,000 characters that are all white space or all not.
  *
  * Bytes that are no UTF-8 are slices of their own. */
-#ifndef MGPU_WORKER_DATA_TEXT_TEXT_CUT_H
-#define MGPU_WORKER_DATA_TEXT_TEXT_CUT_H
+#ifndef MGPU_WORKER_DATA_TOKENIZER_TEXT_CUT_H
+#define MGPU_WORKER_DATA_TOKENIZER_TEXT_CUT_H
 
 #include <stdbool.h>
 #include <stddef.h>

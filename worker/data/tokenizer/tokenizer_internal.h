@@ -1,11 +1,11 @@
 /* tokenizer_internal.h - the kinds of a struct tokenizer. tokenizer.c chooses
  * one by the content of the file. */
-#ifndef MGPU_WORKER_DATA_TEXT_TOKENIZER_INTERNAL_H
-#define MGPU_WORKER_DATA_TEXT_TOKENIZER_INTERNAL_H
+#ifndef MGPU_WORKER_DATA_TOKENIZER_INTERNAL_H
+#define MGPU_WORKER_DATA_TOKENIZER_INTERNAL_H
 
 #include <stdbool.h>
 
-#include "worker/data/text/tokenizer.h"
+#include "worker/data/tokenizer/tokenizer.h"
 
 #ifdef __cplusplus /* for tokenizer_spm.cpp */
 extern "C" {
