@@ -49,6 +49,10 @@ is_running() { [ "$(squeue -h -j "$1" -o %T)" = RUNNING ]; }
     "$testbed" ctld "$TB" pause
     "$testbed" ctld "$TB" cont
     run -1 "$testbed" ctld "$TB" start
+    "$testbed" ctld "$TB" pause
+    run -0 env TESTBED_STOP_SECONDS=1 "$testbed" ctld "$TB" stop
+    [[ $output == *"slurmctld did not end at SIGTERM, and is killed" ]]
+    "$testbed" ctld "$TB" start 3>&-
     wait_for 60 node_is node1 idle
     wait_for 60 node_is node2 idle
 }
