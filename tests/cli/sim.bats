@@ -526,7 +526,9 @@ stranded: job $id (second), pending for 2 GPUs from "*" s, which it never got; l
     [ "$(figure '$.runs[1].completed')" = 1 ]
     grep -E '^[0-9.]+,saver,start,n1:2$' events.1.csv
     same_sizes "$ctld_dir/state" events.1.csv
-    [ "$(figure '$.runs[0].restarts_per_job')" != 0.0 ]
+    [ "$(figure '$.runs[0].restarts_per_job')" = 1.0 ]
+    [ "$(figure '$.runs[0].resizes_per_job')" = 1.0 ]
+    [ "$(figure '$.runs[1].resizes_per_job')" = 0.0 ]
     [ "$(grep -c start events.2.csv)" = 1 ]
     [[ $(figure '$.not_replayed') == *', under fifo 1 resize (admin.log or --config says that goodput ran)' ]]
     # A daemon's mgpu.yaml is not in its state directory.
@@ -536,7 +538,7 @@ stranded: job $id (second), pending for 2 GPUs from "*" s, which it never got; l
     run -0 "$sim" --config ran.yaml --policy backfill --json out.json \
         --from-db "$ctld_dir/state" --cluster 1x2
     [ "$(figure '$.runs[0].restarts_per_job')" != 0.0 ]
-    [[ $output != *resize* ]]
+    [[ $output != *' resize '* ]]
     # The same resize, after the end that the job has in the simulation.
     mkdir late
     for db in state metrics; do

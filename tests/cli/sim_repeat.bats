@@ -42,6 +42,8 @@ copy_past() { # DIR
     grep '^low 2 2$' repeated
     [ "$(figure '$.runs[0].policy')" = repeat ]
     [ "$(figure '$.runs[0].completed')" = 2 ]
+    [ "$(figure '$.runs[0].restarts_per_job')" = 0.5 ]
+    [ "$(figure '$.runs[0].resizes_per_job')" = 0.0 ]
     [[ $output != *'did not apply'* ]]
 }
 

@@ -45,11 +45,12 @@ static void of_jobs(const struct sim_conf *conf, const struct sim_output *o,
                     double *v, struct run_figures *r)
 {
     size_t n = 0, above = 0, fair = 0;
-    double restarts = 0, gpu_s = 0, worst = NAN;
+    double restarts = 0, resizes = 0, gpu_s = 0, worst = NAN;
 
     for (size_t i = 0; i < o->n; i++) {
         const struct sim_result *job = &o->results[i];
         restarts += job->restarts;
+        resizes += job->resizes;
         gpu_s += job->gpu_s;
         if (!job->is_completed)
             continue;
@@ -77,6 +78,7 @@ static void of_jobs(const struct sim_conf *conf, const struct sim_output *o,
     if (o->n > 0) {
         r->gpu_hours_per_job = gpu_s / 3600 / (double)o->n;
         r->restarts_per_job = restarts / (double)o->n;
+        r->resizes_per_job = resizes / (double)o->n;
     }
 }
 
@@ -121,6 +123,7 @@ int run_figures_recorded(const struct sim_conf *conf, struct run_figures *ret,
                             .restarting_gpu_s = NAN,
                             .idle_queued_gpu_s = NAN,
                             .restarts_per_job = NAN,
+                            .resizes_per_job = NAN,
                             .worst_fairness = NAN,
                             .share_above_1 = NAN,
                             .wall_s = NAN};

@@ -18,7 +18,7 @@ struct run_figures {
     struct spread jct_s, wait_s, slowdown;
     double makespan_s; /* from the first submit to the last end */
     double total_gpu_s, used_gpu_s, restarting_gpu_s, idle_queued_gpu_s;
-    double utilisation, gpu_hours_per_job, restarts_per_job;
+    double utilisation, gpu_hours_per_job, restarts_per_job, resizes_per_job;
     double worst_fairness, share_above_1;
     struct spread decision_ms;
     size_t n_decisions;

@@ -23,7 +23,7 @@ static json_t *one(const struct sim_named *run)
 
     return json_pack(
         "{s:s,s:O,s:I,s:I,s:o,s:o,s:{s:o,s:o,s:o},s:o,s:{s:o,s:o,s:o,s:o},"
-        "s:o,s:o,s:o,s:{s:o,s:o,s:o},s:{s:I,s:o,s:o,s:o},s:I,s:I,s:o,s:o,"
+        "s:o,s:o,s:o,s:o,s:{s:o,s:o,s:o},s:{s:I,s:o,s:o,s:o},s:I,s:I,s:o,s:o,"
         "s:O}",
         "policy", run->name, "parameters", run->parameters, "jobs",
         (json_int_t)f->jobs, "completed", (json_int_t)f->completed, "jct_s",
@@ -34,10 +34,11 @@ static json_t *one(const struct sim_named *run)
         "restarting", real(f->restarting_gpu_s), "idle_while_queued",
         real(f->idle_queued_gpu_s), "utilisation", real(f->utilisation),
         "gpu_hours_per_job", real(f->gpu_hours_per_job), "restarts_per_job",
-        real(f->restarts_per_job), "fairness", "worst", real(f->worst_fairness),
-        "share_above_1", real(f->share_above_1), "jain", real(f->groups.jain),
-        "decision_ms", "n", (json_int_t)f->n_decisions, "p50", real(d->p50),
-        "p99", real(d->p99), "max", real(d->max), "steps", (json_int_t)f->steps,
+        real(f->restarts_per_job), "resizes_per_job", real(f->resizes_per_job),
+        "fairness", "worst", real(f->worst_fairness), "share_above_1",
+        real(f->share_above_1), "jain", real(f->groups.jain), "decision_ms",
+        "n", (json_int_t)f->n_decisions, "p50", real(d->p50), "p99",
+        real(d->p99), "max", real(d->max), "steps", (json_int_t)f->steps,
         "events", (json_int_t)f->events, "wall_s", real(f->wall_s), "by_size",
         run_groups_sizes_json(&f->groups), "by_user", f->groups.users);
 }

@@ -40,6 +40,7 @@ GETTER(get_idle, f->idle_queued_gpu_s / f->total_gpu_s)
 GETTER(get_restarting, f->restarting_gpu_s / f->used_gpu_s)
 GETTER(get_gpu_hours, f->gpu_hours_per_job)
 GETTER(get_restarts, f->restarts_per_job)
+GETTER(get_resizes, f->resizes_per_job)
 GETTER(get_fair_worst, f->worst_fairness)
 GETTER(get_fair_share, f->share_above_1)
 GETTER(get_jain, f->groups.jain)
@@ -83,6 +84,7 @@ static const struct row rows[] = {
      false},
     {"restarts per job", get_restarts, "restarts_per_job", AS_RATIO, false,
      false},
+    {"resizes per job", get_resizes, "resizes_per_job", AS_RATIO, false, false},
     {"fairness, worst", get_fair_worst, "fairness_worst", AS_RATIO, false,
      false},
     {"fairness, above 1", get_fair_share, "fairness_share_above_1", AS_PERCENT,

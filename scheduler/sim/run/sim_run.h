@@ -80,6 +80,7 @@ struct sim_result {
     double start_s, end_s;
     double gpu_s, restarting_gpu_s;
     int32_t gpus_max, restarts;
+    int32_t resizes; /* restarts on another number of GPUs */
     double slowdown, fairness;
     bool is_completed;
     enum job_state state;

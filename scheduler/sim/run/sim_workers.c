@@ -85,6 +85,9 @@ static void granted(struct sim_world *w, int32_t i, const struct job *job)
     s->grant_s = sim_now(w);
     s->began_s = s->from_s = INFINITY;
     s->saved = s->done;
+    w->out->results[i].restarts += job->attempt > 1;
+    w->out->results[i].resizes +=
+        job->attempt > 1 && job->gpus != s->nodes * s->per_node;
     s->nodes = job->nodes;
     s->per_node = job->nodes > 0 ? job->gpus / job->nodes : 0;
     z = fmin(fmax(z, -WORST_NOISE), WORST_NOISE);
@@ -93,7 +96,6 @@ static void granted(struct sim_world *w, int32_t i, const struct job *job)
     s->live = (int32_t)w->n_live;
     w->live[w->n_live++] = i;
     w->granted[w->n_granted++] = i;
-    w->out->results[i].restarts += job->attempt > 1;
     sim_book(w, i, job);
 }
 
