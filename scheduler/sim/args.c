@@ -23,6 +23,7 @@ enum {
     OPT_ELASTIC,
     OPT_SCALING,
     OPT_PROCS,
+    OPT_WATTS,
     OPT_BATCH,
     OPT_REQUEST,
     OPT_ROUND,
@@ -73,6 +74,8 @@ static const struct opt opts[] = {
      "power:EXPONENT or table:FILE"},
     {OPT_PROCS, 0, "procs-per-gpu", "N",
      "in a swf trace, N processors are a GPU (1)"},
+    {OPT_WATTS, 0, "watts", "WATTS|TYPE=WATTS,...",
+     "power of a GPU in use, by type, for the energy of each policy"},
     {OPT_BATCH, 0, "batch", "fixed|adaptive",
      "global batch of pollux jobs: the trace's, or the best one"},
     {OPT_REQUEST, 0, "request", "elastic|trace|N",
@@ -329,6 +332,9 @@ int sim_args_option(void *arg, const struct opt *o, const char *value,
         return classes("restart-cost", value, true, &a->conf.restarts, err);
     case OPT_SLOWDOWN:
         return classes("slowdown", value, false, &a->conf.slowdowns, err);
+    case OPT_WATTS:
+        a->watts = value;
+        return classes("watts", value, false, &a->conf.watts, err);
     case OPT_GRANT_DELAY:
         return options_duration("grant-delay", value, &a->conf.grant_delay_s,
                                 err);

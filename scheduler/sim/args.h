@@ -13,7 +13,7 @@ struct sim_args {
     const char *policies[SIM_POLICIES_MAX]; /* NAME[:KEY=VALUE,...] */
     size_t n_policies;
     const char *config, *cluster, *trace, *tables, *from_db;
-    const char *elastic, *scaling, *sweep; /* as given, or NULL */
+    const char *elastic, *scaling, *sweep, *watts; /* as given, or NULL */
     /* The policies of a sweep, and what tells them apart. */
     char sweep_words[SIM_POLICIES_MAX][512];
     char sweep_values[SIM_POLICIES_MAX][SIM_SWEEP_CAP];

@@ -1,4 +1,5 @@
 /* simulation_input.c - see simulation.h. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -186,9 +187,36 @@ static int bench_trace(struct simulation *s, struct error *err)
     return self_bench(s->args, &s->cluster, &s->trace, err);
 }
 
+/* Each type of the cluster has its power, and each power a type. */
+static int check_watts(const struct simulation *s, struct error *err)
+{
+    const struct sim_classes *watts = &s->args->conf.watts;
+    const struct sim_cluster *c = &s->cluster;
+
+    for (int32_t k = 0; watts->n > 0 && k < c->n_groups; k++)
+        if (isnan(sim_class_value(watts, c->groups[k].type, NAN)))
+            return error_set(
+                err, ERR_USAGE,
+                "--watts: nothing for GPUs of type '%s' of the cluster %s",
+                c->groups[k].type, c->text);
+    for (int32_t i = 0; i < watts->n; i++) {
+        int32_t k = 0;
+        while (k < c->n_groups && watts->at[i].class[0] &&
+               strcmp(c->groups[k].type, watts->at[i].class) != 0)
+            k++;
+        if (k == c->n_groups)
+            return error_set(err, ERR_USAGE,
+                             "--watts: the cluster %s has no GPUs of type '%s'",
+                             c->text, watts->at[i].class);
+    }
+    return 0;
+}
+
 int simulation_read(struct simulation *s, struct error *err)
 {
-    return s->args->bench     ? bench_trace(s, err)
-           : s->args->from_db ? read_past(s, err)
-                              : read_trace(s, err);
+    int rc = s->args->bench     ? bench_trace(s, err)
+             : s->args->from_db ? read_past(s, err)
+                                : read_trace(s, err);
+
+    return rc == 0 ? check_watts(s, err) : rc;
 }

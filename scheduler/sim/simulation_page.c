@@ -64,6 +64,11 @@ static int say_assumed(const struct simulation *s, struct buf *out,
             "recorded cluster are not simulated: how far the first policy is "
             "from the column recorded says how much that matters.",
             err);
+    if (rc == 0 && a->watts)
+        rc = buf_addf(out, err,
+                      " The energy is that of GPUs in use, which draw what "
+                      "--watts %s says.",
+                      a->watts);
     return rc;
 }
 

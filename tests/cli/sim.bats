@@ -164,6 +164,35 @@ END
     grep '^3,bob/infer/2,bob,0.000,3600.000,7220.000,2,' jobs.csv
 }
 
+@test "the energy is that of the GPUs in use, by type" {
+    sacct_file
+    TZ=UTC "$sim" --trace sacct:past.txt --cluster slurm:nodes.txt \
+        --policy fifo --watts a100=300 --json out.json --html page.html \
+        >table 2>err
+    # 4 GPUs for two hours, and 2 for 3,620 s.
+    near 3.003333 0.001 "$(figure '$.runs[0].energy_kwh')"
+    near 3.003333 0.001 "$(figure '$.recorded.energy_kwh')"
+    grep -E '^energy of GPUs in use +3.00 kWh +3.00 kWh +[+-]0.0 %$' table
+    grep -F 'which draw what --watts a100=300 says' page.html
+    grep -F '<td class="l">energy of GPUs in use</td><td class="">3.00 kWh</td>' \
+        page.html
+    TZ=UTC "$sim" --trace sacct:past.txt --cluster slurm:nodes.txt \
+        --policy fifo --json out.json >table 2>err
+    [ -z "$(figure '$.runs[0].energy_kwh')" ]
+    not grep energy table
+    # One job on each node, and then one on both.
+    printf '0,3600,2\n0,3600,2\n3600,7200,4\n' >three.csv
+    "$sim" --policy fifo --cluster 1x2:a,1x2:b --trace csv:three.csv \
+        --watts a=100,400 --json out.json >table
+    near 3 0.001 "$(figure '$.runs[0].energy_kwh')"
+    run -2 "$sim" --cluster 1x2:a,1x2:b --trace csv:three.csv --watts a=100
+    [[ $output == *"--watts: nothing for GPUs of type 'b' of the cluster"* ]]
+    run -2 "$sim" --cluster 1x2:a --trace csv:four.csv --watts h=100,100
+    [[ $output == *"--watts: the cluster 1x2:a has no GPUs of type 'h'"* ]]
+    run -2 "$sim" --cluster 1x2 --trace csv:four.csv --watts a=-5
+    [[ $output == *"--watts: '-5' is not a number"* ]]
+}
+
 @test "recorded jobs that no node could hold leave, uneven ones are rounded" {
     sacct_file
     TZ=UTC "$sim" --trace sacct:past.txt --cluster 2x3 --policy fifo \

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+static const double WS_PER_KWH = 3.6e6;
+
 void run_figures_clear(struct run_figures *f)
 {
     json_decref(f->groups.users);
@@ -82,6 +84,40 @@ static void of_jobs(const struct sim_conf *conf, const struct sim_output *o,
     }
 }
 
+static double watts_of(const struct sim_conf *conf, int32_t node)
+{
+    const char *type = sim_cluster_group(conf->cluster, node)->type;
+    return sim_class_value(&conf->watts, type, NAN);
+}
+
+static double energy_kwh(const struct sim_conf *conf,
+                         const struct sim_output *o)
+{
+    double sum_ws = conf->watts.n > 0 ? 0 : (double)NAN;
+
+    for (size_t i = 0; conf->watts.n > 0 && i < o->n_spans; i++) {
+        const struct sim_span *s = &o->spans[i];
+        double to_s = isnan(s->to_s) ? o->last_s : s->to_s;
+        sum_ws += watts_of(conf, s->node) * s->gpus * (to_s - s->from_s);
+    }
+    return sum_ws / WS_PER_KWH;
+}
+
+/* Nobody recorded the types, so they have to draw the same. */
+static double recorded_kwh(const struct sim_conf *conf, double gpu_s)
+{
+    const struct sim_cluster *c = conf->cluster;
+    double least = INFINITY, most = -INFINITY;
+
+    for (int32_t k = 0; k < c->n_groups; k++) {
+        double w = sim_class_value(&conf->watts, c->groups[k].type, NAN);
+        least = fmin(least, w);
+        most = fmax(most, w);
+    }
+    return least < most || conf->watts.n == 0 ? (double)NAN
+                                              : gpu_s * least / WS_PER_KWH;
+}
+
 int run_figures(const struct sim_conf *conf, const struct sim_output *o,
                 struct run_figures *ret, struct error *err)
 {
@@ -104,6 +140,7 @@ int run_figures(const struct sim_conf *conf, const struct sim_output *o,
     r.idle_queued_gpu_s = o->idle_queued_gpu_s;
     r.utilisation =
         r.total_gpu_s > 0 ? r.used_gpu_s / r.total_gpu_s : (double)NAN;
+    r.energy_kwh = energy_kwh(conf, o);
     r.steps = o->n_steps;
     r.events = o->n_log;
     r.wall_s = o->wall_s;
@@ -152,6 +189,7 @@ int run_figures_recorded(const struct sim_conf *conf, struct run_figures *ret,
     r.total_gpu_s = r.makespan_s * conf->cluster->gpus_total;
     r.utilisation =
         r.total_gpu_s > 0 ? r.used_gpu_s / r.total_gpu_s : (double)NAN;
+    r.energy_kwh = recorded_kwh(conf, r.used_gpu_s);
     r.gpu_hours_per_job =
         r.jobs > 0 ? r.used_gpu_s / 3600 / (double)r.jobs : (double)NAN;
     if (run_groups_make(conf, NULL, &r.groups, err) < 0)

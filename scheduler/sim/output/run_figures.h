@@ -20,6 +20,7 @@ struct run_figures {
     double total_gpu_s, used_gpu_s, restarting_gpu_s, idle_queued_gpu_s;
     double utilisation, gpu_hours_per_job, restarts_per_job, resizes_per_job;
     double worst_fairness, share_above_1;
+    double energy_kwh; /* of GPUs in use; NAN: nobody said what they draw */
     struct spread decision_ms;
     size_t n_decisions;
     uint64_t steps, events;

@@ -16,12 +16,23 @@ static json_t *spread(const struct spread *s)
                      "p99", real(s->p99), "max", real(s->max));
 }
 
+/* Adds the energy, if it is known. Takes o. */
+static json_t *with_energy(json_t *o, const struct run_figures *f)
+{
+    if (o && isfinite(f->energy_kwh) &&
+        json_object_set_new(o, "energy_kwh", json_real(f->energy_kwh)) < 0) {
+        json_decref(o);
+        return NULL;
+    }
+    return o;
+}
+
 static json_t *one(const struct sim_named *run)
 {
     const struct run_figures *f = &run->figures;
     const struct spread *d = &f->decision_ms;
 
-    return json_pack(
+    json_t *o = json_pack(
         "{s:s,s:O,s:I,s:I,s:o,s:o,s:{s:o,s:o,s:o},s:o,s:{s:o,s:o,s:o,s:o},"
         "s:o,s:o,s:o,s:o,s:{s:o,s:o,s:o},s:{s:I,s:o,s:o,s:o},s:I,s:I,s:o,s:o,"
         "s:O}",
@@ -41,18 +52,22 @@ static json_t *one(const struct sim_named *run)
         real(d->p99), "max", real(d->max), "steps", (json_int_t)f->steps,
         "events", (json_int_t)f->events, "wall_s", real(f->wall_s), "by_size",
         run_groups_sizes_json(&f->groups), "by_user", f->groups.users);
+
+    return with_energy(o, f);
 }
 
 static json_t *past(const struct run_figures *f)
 {
-    return json_pack("{s:I,s:o,s:o,s:o,s:{s:o,s:o},s:o,s:o,s:o,s:O}", "jobs",
-                     (json_int_t)f->jobs, "jct_s", spread(&f->jct_s), "wait_s",
-                     spread(&f->wait_s), "makespan_s", real(f->makespan_s),
-                     "gpu_s", "total", real(f->total_gpu_s), "used",
-                     real(f->used_gpu_s), "utilisation", real(f->utilisation),
-                     "gpu_hours_per_job", real(f->gpu_hours_per_job), "by_size",
-                     run_groups_sizes_json(&f->groups), "by_user",
-                     f->groups.users);
+    json_t *o = json_pack(
+        "{s:I,s:o,s:o,s:o,s:{s:o,s:o},s:o,s:o,s:o,s:O}", "jobs",
+        (json_int_t)f->jobs, "jct_s", spread(&f->jct_s), "wait_s",
+        spread(&f->wait_s), "makespan_s", real(f->makespan_s), "gpu_s", "total",
+        real(f->total_gpu_s), "used", real(f->used_gpu_s), "utilisation",
+        real(f->utilisation), "gpu_hours_per_job", real(f->gpu_hours_per_job),
+        "by_size", run_groups_sizes_json(&f->groups), "by_user",
+        f->groups.users);
+
+    return with_energy(o, f);
 }
 
 json_t *run_json(const struct sim_conf *conf,

@@ -7,7 +7,7 @@
 
 enum { COLUMN = 13, LABEL = 26 };
 
-enum unit { AS_COUNT, AS_TIME, AS_RATIO, AS_PERCENT, AS_MS };
+enum unit { AS_COUNT, AS_TIME, AS_RATIO, AS_PERCENT, AS_MS, AS_KWH };
 
 struct row {
     const char *label;
@@ -39,6 +39,7 @@ GETTER(get_used, f->utilisation)
 GETTER(get_idle, f->idle_queued_gpu_s / f->total_gpu_s)
 GETTER(get_restarting, f->restarting_gpu_s / f->used_gpu_s)
 GETTER(get_gpu_hours, f->gpu_hours_per_job)
+GETTER(get_energy, f->energy_kwh)
 GETTER(get_restarts, f->restarts_per_job)
 GETTER(get_resizes, f->resizes_per_job)
 GETTER(get_fair_worst, f->worst_fairness)
@@ -82,6 +83,7 @@ static const struct row rows[] = {
      false},
     {"GPU hours per job", get_gpu_hours, "gpu_hours_per_job", AS_RATIO, false,
      false},
+    {"energy of GPUs in use", get_energy, "energy_kwh", AS_KWH, true, false},
     {"restarts per job", get_restarts, "restarts_per_job", AS_RATIO, false,
      false},
     {"resizes per job", get_resizes, "resizes_per_job", AS_RATIO, false, false},
@@ -106,6 +108,8 @@ static const char *show(char out[32], enum unit unit, double x)
         (void)snprintf(out, 32, "%.1f %%", 100 * x);
     else if (unit == AS_MS)
         (void)snprintf(out, 32, "%.2f ms", x);
+    else if (unit == AS_KWH)
+        (void)snprintf(out, 32, "%.*f kWh", x < 100 ? 2 : 0, x);
     else if (unit == AS_RATIO)
         (void)snprintf(out, 32, "%.2f", x);
     else if (x >= 3600)
@@ -148,12 +152,15 @@ const char *run_table_interval(char out[RUN_INTERVAL_CAP], size_t f,
                    : is_time && mean >= 120  ? 60
                                              : 1;
     const char *suffix = unit == AS_PERCENT ? " %"
+                         : unit == AS_KWH   ? " kWh"
                          : !is_time         ? ""
                          : scale > 60       ? " h"
                          : scale > 1        ? " min"
                                             : " s";
     int digits = scale > 60 || unit == AS_RATIO ? 2 : 1;
 
+    if (unit == AS_KWH)
+        digits = mean < 100 ? 2 : 0;
     if (isfinite(mean))
         (void)snprintf(out, RUN_INTERVAL_CAP, "%.*f ±%.*f%s", digits,
                        mean / scale, digits, half / scale, suffix);

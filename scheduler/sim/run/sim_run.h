@@ -60,6 +60,7 @@ struct sim_conf {
     double length_error; /* sigma, of what workers report */
     double speed_noise;  /* sigma, of each attempt */
     double failures_per_node_day;
+    struct sim_classes watts; /* of a GPU in use, by its type; n 0: unknown */
     uint32_t seed;
     size_t decisions_max; /* stop after so many; 0: at the end of all jobs */
     const struct sim_action *actions; /* in the order of t_s */
