@@ -14,7 +14,7 @@
 #include "scheduler/tools/export/svg.h"
 
 enum { LEFT = 48, TOP = 34, PLOT_WIDTH = 1140, MARGIN = 12 };
-enum { TICKS_MAX = 10, ROWS_HEIGHT = 640, CLASSES_MAX = 512 };
+enum { TICKS_MAX = 10, ROWS_HEIGHT = 640 };
 static const double ROW_MIN = 2, ROW_MAX = 14;
 static const double WIDTH_MIN = 1.4; /* a short job is still seen */
 
@@ -26,7 +26,7 @@ struct class_use {
 struct gantt {
     const struct sim_conf *conf;
     const struct sim_output *o;
-    struct class_use classes[CLASSES_MAX]; /* the largest first */
+    struct class_use *classes; /* owned; the largest first */
     size_t n_classes;
     int32_t *first; /* owned; [nodes] the first row of each */
     double row, from_s, to_s;
@@ -46,20 +46,29 @@ static int by_use(const void *a, const void *b)
                   ((const struct class_use *)b)->name);
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct class_use *)a)->name,
+                  ((const struct class_use *)b)->name);
+}
+
+/* `classes` has room for one of each job. */
 static void count_classes(struct gantt *g)
 {
-    for (size_t i = 0; i < g->o->n; i++) {
-        const char *name = g->conf->trace->jobs[i].class;
-        size_t k = 0;
-        while (k < g->n_classes && strcmp(g->classes[k].name, name) != 0)
-            k++;
-        if (k == CLASSES_MAX)
-            continue;
-        if (k == g->n_classes)
-            g->classes[g->n_classes++].name = name;
-        g->classes[k].gpu_s += g->o->results[i].gpu_s;
-    }
-    qsort(g->classes, g->n_classes, sizeof(*g->classes), by_use);
+    struct class_use *c = g->classes;
+    size_t n = 0;
+
+    for (size_t i = 0; i < g->o->n; i++)
+        c[i] = (struct class_use){g->conf->trace->jobs[i].class,
+                                  g->o->results[i].gpu_s};
+    qsort(c, g->o->n, sizeof(*c), by_name);
+    for (size_t i = 0; i < g->o->n; i++)
+        if (n > 0 && by_name(&c[n - 1], &c[i]) == 0)
+            c[n - 1].gpu_s += c[i].gpu_s;
+        else
+            c[n++] = c[i];
+    qsort(c, n, sizeof(*c), by_use);
+    g->n_classes = n;
 }
 
 /* k  the place of the class */
@@ -217,6 +226,15 @@ static void draw(const struct gantt *g)
     svg_end(g->out);
 }
 
+static void clear(struct gantt *g)
+{
+    if (g) {
+        free(g->first);
+        free(g->classes);
+    }
+    free(g);
+}
+
 static int picture(const struct sim_conf *conf, const struct sim_output *o,
                    double least_gpu_s, size_t n_least, bool is_file,
                    struct buf *out, struct error *err)
@@ -225,10 +243,12 @@ static int picture(const struct sim_conf *conf, const struct sim_output *o,
     struct svg svg = {.out = out, .err = err};
     int32_t rows = 0;
 
-    if (g)
+    if (g) {
         g->first = calloc((size_t)conf->cluster->nodes, sizeof(*g->first));
-    if (!g || !g->first) {
-        free(g);
+        g->classes = calloc(o->n + 1, sizeof(*g->classes));
+    }
+    if (!g || !g->first || !g->classes) {
+        clear(g);
         return error_set(err, ERR_NOMEM, "picture");
     }
     g->conf = conf;
@@ -247,8 +267,7 @@ static int picture(const struct sim_conf *conf, const struct sim_output *o,
     g->row = fmin(ROW_MAX, fmax(ROW_MIN, (double)ROWS_HEIGHT / rows));
     count_classes(g);
     draw(g);
-    free(g->first);
-    free(g);
+    clear(g);
     return svg.rc;
 }
 

@@ -148,6 +148,30 @@ static void test_largest(void)
     clear(&m);
 }
 
+/* Many classes, of which the last one has half of the GPU time. */
+static void test_colours(void)
+{
+    enum { MANY = 1000 };
+    struct made m;
+    struct gantt_shown shown;
+    struct buf out = BUF_INIT;
+    struct error err = ERROR_INIT;
+
+    make(&m, MANY);
+    for (size_t i = 0; i < MANY; i++) {
+        set(&m, i, 0, 0, i + 1 < MANY ? 1 : 1000);
+        (void)snprintf(m.trace.jobs[i].class, SIM_CLASS_CAP, "class-%zu", i);
+    }
+    if (gantt_svg_largest(&m.conf, &m.run.out, MANY, &shown, &out, &err) < 0)
+        stop(&err);
+    const char *legend = strstr(buf_str(&out), ">class-");
+    ok(legend && strncmp(legend, ">class-999<", 11) == 0,
+       "the class with the most GPU time has the first colour");
+    is_int((long long)count(buf_str(&out), ">class-"), 8, "of eight");
+    buf_clear(&out);
+    clear(&m);
+}
+
 static size_t page_of(struct made *m, const char *evil, struct buf *out)
 {
     struct run_figures recorded = {.jobs = 0};
@@ -244,6 +268,7 @@ int main(void)
 {
     test_queue();
     test_largest();
+    test_colours();
     test_bounded();
     test_names();
     return tap_done();
