@@ -31,7 +31,8 @@ static struct life life_of(const struct sim_conf *conf,
                          o->results[i].end_s, o->results[i].is_completed};
 }
 
-/* Quantiles, in hours. `v` has room for all jobs. */
+/* Quantiles, in hours, after a line at 0 up to the least. `v` has room for all
+ * jobs. */
 static void distribution(const struct sim_conf *conf,
                          const struct sim_output *o, bool is_wait, double *v,
                          double *x, double *y)
@@ -44,8 +45,12 @@ static void distribution(const struct sim_conf *conf,
             v[n++] = ((is_wait ? l.start_s : l.end_s) - l.submit_s) / 3600;
     }
     qsort(v, n, sizeof(*v), by_value);
-    for (size_t k = 0; k < RUN_LINE_POINTS; k++) {
-        size_t at = n > 0 ? k * (n - 1) / (RUN_LINE_POINTS - 1) : 0;
+    for (size_t k = 0; k < 2; k++) {
+        x[k] = k == 1 && n > 0 ? v[0] : 0;
+        y[k] = n > 0 ? 0 : (double)NAN;
+    }
+    for (size_t k = 2; k < RUN_LINE_POINTS; k++) {
+        size_t at = n > 0 ? (k - 2) * (n - 1) / (RUN_LINE_POINTS - 3) : 0;
         x[k] = n > 0 ? v[at] : 0;
         y[k] = n > 0 ? (double)(at + 1) / (double)n : (double)NAN;
     }
@@ -94,6 +99,9 @@ static void queue(const struct sim_conf *conf, const struct sim_output *o,
         x[k] = part_s * ((double)k + 0.5) / 3600;
         y[k] = (double)most;
     }
+    /* The axis is all of the time. */
+    x[0] = 0;
+    x[RUN_LINE_POINTS - 1] = (last_s - first_s) / 3600;
 }
 
 int run_lines_make(const struct sim_conf *conf, const struct sim_named *runs,

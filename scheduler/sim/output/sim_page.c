@@ -206,7 +206,7 @@ static int add_gantt(struct page *p, const struct sim_page *s,
         buf_clear(&picture);
         return -1;
     }
-    page_add(p, "<div class=\"card\"><p>");
+    page_add(p, "<div class=\"card picture\"><p>");
     page_say(p, run->label);
     if (shown.shown < shown.bars)
         p->bad |= buf_addf(&p->out, NULL,

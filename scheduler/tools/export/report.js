@@ -108,9 +108,10 @@
                 tip.append(make('div', 'dim',
                                 `and ${found.length - near.length} more`));
             tip.hidden = false;
-            const scale = svg.getBoundingClientRect().width /
-                          svg.viewBox.baseVal.width;
-            const room = figure.clientWidth - tip.offsetWidth - 8;
+            // Wider than the figure where that scrolls.
+            const drawn = svg.getBoundingClientRect().width;
+            const scale = drawn / svg.viewBox.baseVal.width;
+            const room = drawn - tip.offsetWidth;
             const at = atX(x) * scale + 16;
             tip.style.left = `${Math.max(0, at < room
                 ? at : Math.min(room, at - 40 - tip.offsetWidth))}px`;

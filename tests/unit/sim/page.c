@@ -101,7 +101,10 @@ static void test_queue(void)
     ok(y[101] == 1 && y[118] == 1 && y[121] == 0 && y[199] == 0,
        "they leave when they start: %g %g %g %g", y[101], y[118], y[121],
        y[199]);
-    ok(fabs(l.series[0].x[199] - 99.75 / 3600) < 1e-12, "hours");
+    ok(l.series[0].x[0] == 0 &&
+           fabs(l.series[0].x[100] - 50.25 / 3600) < 1e-12 &&
+           fabs(l.series[0].x[199] - 100.0 / 3600) < 1e-12,
+       "hours, from the first submit to the last end");
     run_lines_clear(&l);
 
     /* The one of the two that the past knows. */
@@ -110,9 +113,12 @@ static void test_queue(void)
     m.trace.jobs[1].recorded_end_s = 7200;
     if (run_lines_make(&m.conf, &m.run, 1, RUN_LINE_WAIT, true, &l, &err) < 0)
         stop(&err);
-    ok(l.n == 2 && l.series[1].dashed && l.series[1].x[0] == 1 &&
-           l.series[1].y[0] == 1,
+    ok(l.n == 2 && l.series[1].dashed && l.series[1].x[2] == 1 &&
+           l.series[1].y[2] == 1,
        "a line for the past");
+    ok(l.series[1].x[0] == 0 && l.series[1].y[0] == 0 &&
+           l.series[1].x[1] == 1 && l.series[1].y[1] == 0,
+       "which is at 0 until the first one starts");
     ok(fabs(l.series[0].x[199] - 50.0 / 3600) < 1e-12 &&
            l.series[0].x[0] == 0 && l.series[0].y[199] == 1,
        "and the waits of the run, from 0 to 50 s");
