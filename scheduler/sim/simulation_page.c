@@ -112,6 +112,12 @@ static int say_notes(const struct simulation *s,
         if (s->runs[i].out.n_unfinished > 0)
             rc = buf_addf(out, err, "under %s %zu jobs did not complete\n",
                           s->runs[i].label, s->runs[i].out.n_unfinished);
+    for (size_t i = 0; rc == 0 && i < s->n_runs; i++)
+        if (s->runs[i].out.n_cut > 0)
+            rc = buf_addf(out, err,
+                          "under %s %zu attempts on so many nodes that only "
+                          "the first of them are drawn\n",
+                          s->runs[i].label, s->runs[i].out.n_cut);
     return rc;
 }
 

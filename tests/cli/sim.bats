@@ -53,6 +53,18 @@ near() {
     not cmp -s a.csv c.csv
 }
 
+# Of such a job the engine keeps the names of the first nodes only.
+@test "jobs on a hundred nodes have all their GPUs" {
+    for nodes in $(seq 80 110); do
+        echo "$((nodes * 1000)),100,$nodes"
+    done >wide.csv
+    "$sim" --policy fifo --cluster 120x1 --trace csv:wide.csv --watts 3600 \
+        --json out.json --html page.html >/dev/null
+    near 294500 0.001 "$(figure '$.runs[0].gpu_s.used')"
+    near 294.5 0.001 "$(figure '$.runs[0].energy_kwh')"
+    grep -E 'under fifo 2[0-9] attempts on so many nodes that only' page.html
+}
+
 @test "several policies are side by side, with a file each" {
     "$sim" --policy fifo --policy backfill --cluster 2x4 --trace csv:four.csv \
         --jobs jobs.csv.gz --gantt g.svg --cdf c.svg >table

@@ -84,25 +84,6 @@ static void of_jobs(const struct sim_conf *conf, const struct sim_output *o,
     }
 }
 
-static double watts_of(const struct sim_conf *conf, int32_t node)
-{
-    const char *type = sim_cluster_group(conf->cluster, node)->type;
-    return sim_class_value(&conf->watts, type, NAN);
-}
-
-static double energy_kwh(const struct sim_conf *conf,
-                         const struct sim_output *o)
-{
-    double sum_ws = conf->watts.n > 0 ? 0 : (double)NAN;
-
-    for (size_t i = 0; conf->watts.n > 0 && i < o->n_spans; i++) {
-        const struct sim_span *s = &o->spans[i];
-        double to_s = isnan(s->to_s) ? o->last_s : s->to_s;
-        sum_ws += watts_of(conf, s->node) * s->gpus * (to_s - s->from_s);
-    }
-    return sum_ws / WS_PER_KWH;
-}
-
 /* Nobody recorded the types, so they have to draw the same. */
 static double recorded_kwh(const struct sim_conf *conf, double gpu_s)
 {
@@ -140,7 +121,7 @@ int run_figures(const struct sim_conf *conf, const struct sim_output *o,
     r.idle_queued_gpu_s = o->idle_queued_gpu_s;
     r.utilisation =
         r.total_gpu_s > 0 ? r.used_gpu_s / r.total_gpu_s : (double)NAN;
-    r.energy_kwh = energy_kwh(conf, o);
+    r.energy_kwh = o->energy_ws / WS_PER_KWH;
     r.steps = o->n_steps;
     r.events = o->n_log;
     r.wall_s = o->wall_s;

@@ -12,6 +12,20 @@
 
 static const double SUM_TOLERANCE = 1e-6, TOLERANCE_S = 1e-6;
 
+double sim_class_value(const struct sim_classes *c, const char *class,
+                       double absent)
+{
+    double x = absent;
+
+    for (int32_t i = 0; i < c->n; i++) {
+        if (strcmp(c->at[i].class, class) == 0)
+            return c->at[i].x;
+        if (c->at[i].class[0] == '\0')
+            x = c->at[i].x;
+    }
+    return x;
+}
+
 void sim_account(struct sim_world *w)
 {
     double dt_s = sim_now(w) - w->at_s;
@@ -55,6 +69,7 @@ struct booking {
     struct sim_world *w;
     int32_t i;
     int32_t gpus;
+    double watts; /* of all of them; NAN: unknown */
     struct buf place;
 };
 
@@ -72,6 +87,10 @@ static void book_node(void *arg, int32_t node, int32_t gpus, uint64_t mask)
     if (w->used[node] > w->gpus[node])
         sim_account_broken(w, "a node has more GPUs in use than it has", b->i);
     b->gpus += gpus;
+    b->watts +=
+        gpus * sim_class_value(&w->conf->watts,
+                               sim_cluster_group(w->conf->cluster, node)->type,
+                               NAN);
     if (buf_addf(&b->place, NULL, "%sn%" PRId32 ":%" PRId32,
                  b->place.len ? " " : "", node + 1, gpus) < 0)
         sim_account_broken(w, "out of memory", b->i);
@@ -114,6 +133,7 @@ void sim_book(struct sim_world *w, int32_t i, const struct job *job)
     s->span = w->out->n_spans;
     s->n_spans = 0;
     int32_t n = sim_place_each(job->place, book_node, &b);
+    w->out->n_cut += n < 0;
     if (n >= 0 && b.gpus != job->gpus)
         sim_account_broken(w, "the place of an attempt has not its GPUs", i);
     w->used_total += job->gpus;
@@ -123,6 +143,7 @@ void sim_book(struct sim_world *w, int32_t i, const struct job *job)
     const struct sim_group *g =
         sim_cluster_group(w->conf->cluster, s->n_spans > 0 ? first->node : 0);
     (void)snprintf(s->gpu_type, sizeof(s->gpu_type), "%s", g->type);
+    s->watts = b.gpus > 0 ? b.watts / b.gpus : (double)NAN;
     if (isnan(r->start_s))
         r->start_s = sim_now(w) - SIM_BEGIN_S;
     if (job->gpus > r->gpus_max)
@@ -149,6 +170,7 @@ void sim_unbook(struct sim_world *w, int32_t i, const struct job *job)
     }
     w->used_total -= gpus;
     w->out->results[i].gpu_s += held_gpu_s;
+    w->out->energy_ws += held_gpu_s * s->watts;
     if (isinf(s->from_s) && !s->is_claimed) { /* it never came to work */
         w->out->restarting_gpu_s += held_gpu_s;
         w->out->results[i].restarting_gpu_s += held_gpu_s;

@@ -64,8 +64,9 @@ int32_t sim_place_each(const char *place,
 
     for (const char *p = place; *p;) {
         p += strspn(p, " ");
-        if (strncmp(p, "...", 3) == 0)
-            return -1;
+        size_t len = strcspn(p, " ");
+        if (p[len] == '\0' && len >= 3 && strcmp(p + len - 3, "...") == 0)
+            return -1; /* of this node a part is missing */
         const char *colon = strchr(p, ':');
         if (*p != 'n' || !colon)
             break;
@@ -73,7 +74,7 @@ int32_t sim_place_each(const char *place,
         int32_t gpus = count(colon + 1, &mask);
         each(arg, node, gpus, mask);
         n++;
-        p += strcspn(p, " ");
+        p += len;
     }
     return n;
 }

@@ -111,9 +111,11 @@ struct sim_output {
     double *decision_s; /* owned; a step that planned */
     size_t n_decisions, cap_decisions;
     double used_gpu_s, restarting_gpu_s, idle_queued_gpu_s;
+    double energy_ws; /* of attempts that ended; NAN: conf.watts has none */
     double first_s, last_s; /* of the first submit and the last end */
     uint64_t n_steps, n_log;
     size_t n_not_applied; /* actions of people */
+    size_t n_cut;         /* attempts on more nodes than their place names */
     double wall_s;
     struct buf unfinished; /* a line for each job that did not end */
     size_t n_unfinished;   /* ended otherwise than COMPLETED, or did not */

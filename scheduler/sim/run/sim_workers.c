@@ -15,20 +15,6 @@
 
 static const double WORST_NOISE = 8; /* standard deviations */
 
-double sim_class_value(const struct sim_classes *c, const char *class,
-                       double absent)
-{
-    double x = absent;
-
-    for (int32_t i = 0; i < c->n; i++) {
-        if (strcmp(c->at[i].class, class) == 0)
-            return c->at[i].x;
-        if (c->at[i].class[0] == '\0')
-            x = c->at[i].x;
-    }
-    return x;
-}
-
 double sim_restart_s(const struct sim_conf *conf, const struct sim_job *job,
                      int32_t attempt)
 {

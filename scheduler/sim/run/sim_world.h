@@ -40,6 +40,8 @@ struct sim_state {
     double crowd;    /* integral of the number of jobs at its submit */
     double resized_s[SIM_RESIZES]; /* by the policy, see sim_account.c */
     size_t n_resizes;
+    double watts; /* of a GPU of the attempt: the mean of the nodes that its
+                     place names */
     int32_t spent_gpus; /* when it grew beyond that; 0: it has not */
     char gpu_type[32];  /* of its nodes */
     int32_t nodes, per_node;
@@ -141,7 +143,7 @@ int sim_node_fail(struct sim_world *w, int32_t node,
 int sim_node_repair(struct sim_world *w, int32_t node,
                     struct error *err) MUST_CHECK;
 /* Calls each() for every node of a place, "n1:0-3 n2:0". Returns the number of
- * nodes, or -1 if the place is cut. */
+ * nodes, or -1 if the place is cut: it has room for some 60 to 90 nodes. */
 int32_t sim_place_each(const char *place,
                        void (*each)(void *arg, int32_t node, int32_t gpus,
                                     uint64_t mask),
