@@ -62,15 +62,19 @@ backfill() {
 }
 
 # same_sizes JOB: the simulation of the recorded past gives the job the attempts
-# that a worker claimed, with their numbers of GPUs.
+# that a worker claimed, with their numbers of GPUs: under the policy that ran,
+# which repeats what people did, and under repeat, which decides nothing.
 same_sizes() {
-    "$MGPU_BIN/mgpu-sim" --config "$ctld_dir/mgpu.yaml" --cluster 2x4 \
-        --from-db "$ctld_dir/state" --events "$BATS_TEST_TMPDIR/events.csv" |
-        grep -E '^(stranded|recorded)'
-    [ "$(sql state "SELECT group_concat(gpus) FROM v_attempt
-        WHERE job = $1 AND claimed_at > 0")" = \
-        "$(sed -n "s/.*,$(job_field "$1" name),start,.*:\([0-9]*\)$/\1/p" \
-            "$BATS_TEST_TMPDIR/events.csv" | paste -sd,)" ]
+    local policy events=$BATS_TEST_TMPDIR/events.csv
+    for policy in backfill repeat; do
+        "$MGPU_BIN/mgpu-sim" --config "$ctld_dir/mgpu.yaml" --cluster 2x4 \
+            --from-db "$ctld_dir/state" --policy $policy --events "$events" |
+            grep -E '^(stranded|recorded)'
+        [ "$(sql state "SELECT group_concat(gpus) FROM v_attempt
+            WHERE job = $1 AND claimed_at > 0")" = \
+            "$(sed -n "s/.*,$(job_field "$1" name),start,.*:\([0-9]*\)$/\1/p" \
+                "$events" | paste -sd,)" ] || return 1
+    done
 }
 
 @test "an account or a QOS that is not one's own: refused, and what to do" {
@@ -238,10 +242,17 @@ same_sizes() {
 
 @test "mgpu-sim reads what this Slurm's sacct and scontrol print" {
     cd "$BATS_TEST_TMPDIR"
+    # Its second run counts.
+    again=$(stranger --gpus-per-node=3)
+    wait_for 60 slurm_is "$again" RUNNING
+    scontrol requeue "$again"
+    is_pending() { slurm_is "$again" PENDING; }
+    wait_for 60 is_pending
+    scontrol update jobid="$again" starttime=now
     first=$(stranger --gpus-per-node=2)
     array=$(stranger --gpus-per-node=1 --array 1-2)
     none=$(stranger)
-    for id in "$first" "${array}_1" "${array}_2" "$none"; do
+    for id in "$again" "$first" "${array}_1" "${array}_2" "$none"; do
         recorded() { sacct -nPX -j "$id" -o State,End | grep -v -E 'RUNNING|PENDING|Unknown'; }
         wait_for 60 slurm_is "$id" RUNNING
         scancel "$id"
@@ -255,8 +266,13 @@ same_sizes() {
     cat err
     not grep 'is wrong' err
     grep 'without GPUs' err
+    [ "$(grep -c "^$again|" past.txt)" = 2 ]
+    [ "$(grep -c "^$again,.*/stranger/3," jobs.csv)" = 1 ]
     grep "^$first,.*/stranger/2," jobs.csv
     grep "^${array}_1,.*/stranger/1," jobs.csv
     grep "^${array}_2,.*/stranger/1," jobs.csv
     not grep "^$none," jobs.csv
+    # Each has its recorded GPUs, also the attempts of mgpu's own jobs.
+    tail -n +2 jobs.csv | awk -F, '{ n = split($2, class, "/") }
+        $7 != class[n] { print; bad = 1 } END { exit bad || NR < 4 }'
 }
