@@ -64,7 +64,7 @@ static void test_job(void)
 {
     struct sim_trace t = read_lines(
         "7|train|anna|COMPLETED|" DAY "08:00:00|" DAY "08:05:00|" DAY
-        "08:15:00|" DAY "10:15:00|01:00:00|1-02:03:04|1|"
+        "08:15:00|" DAY "10:15:00|01:00:00|1-02:03:04|2|"
         "billing=8,cpu=8,gres/gpu:a100=4,gres/gpu=4,node=1|gres/gpu=4,node=1\n"
         "8|late|bob|RUNNING|" DAY "08:00:00|Unknown|" DAY
         "08:00:30|Unknown|00:00:10|UNLIMITED|2|gres/gpu:a100=4,gres/gpu:v100=2"
@@ -136,6 +136,46 @@ static void test_hour_twice(void)
     sim_trace_clear(&t);
     (void)setenv("TZ", "UTC0", 1);
     tzset();
+}
+
+/* Whatever ended it, a job that ran is one; columns that nobody uses may be
+ * anything. */
+static void test_states(void)
+{
+    static const char *const states[] = {
+        "BOOT_FAIL", "CANCELLED",  "CANCELLED by 1000",
+        "COMPLETED", "COMPLETING", "DEADLINE",
+        "FAILED",    "NODE_FAIL",  "OUT_OF_MEMORY",
+        "PREEMPTED", "REQUEUED",   "REVOKED",
+        "RUNNING",   "SUSPENDED",  "TIMEOUT"};
+    const size_t n = sizeof(states) / sizeof(states[0]);
+    struct buf text = BUF_INIT;
+    struct sim_trace t;
+    struct error err = ERROR_INIT;
+
+    for (size_t i = 0; i < n; i++)
+        (void)!buf_addf(&text, NULL,
+                        "%zu|%s|a,b|gpu|(null)||" DAY "08:00:00|" DAY
+                        "08:00:00|00:01:00|gres/gpu=%zu\n",
+                        i + 1, states[i], i + 1);
+    (void)!buf_addstr(&text,
+                      "99|PENDING|a|gpu|normal|1|" DAY
+                      "08:00:00|Unknown|00:00:00|\n"
+                      /* when it is expected to start */
+                      "98|PENDING|a|gpu|normal|1|" DAY "08:00:00|" DAY
+                      "09:00:00|00:00:00|gres/gpu=4\n",
+                      NULL);
+    int rc = load("JobID|State|Account|Partition|QOS|Priority|Submit|Start|"
+                  "Elapsed|AllocTRES\n",
+                  buf_str(&text), &t, &err);
+    buf_clear(&text);
+    is_int(rc, 0, "read");
+    is_int((long long)t.n, (long long)n, "each state but PENDING");
+    for (size_t i = 0; i < t.n; i++)
+        ok(t.jobs[i].work == 60 && t.jobs[i].gpus_max == (int32_t)i + 1, "%s",
+           states[i]);
+    is_str(left_out(&t), "2 jobs that never started", "left out");
+    sim_trace_clear(&t);
 }
 
 /* A job that was cancelled in the queue: old versions have a Start for it. */
@@ -311,6 +351,7 @@ int main(void)
     test_job();
     test_times();
     test_hour_twice();
+    test_states();
     test_cancelled();
     test_resized();
     test_limit_passed();
