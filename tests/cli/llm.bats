@@ -17,9 +17,17 @@ teardown() {
 
 @test "a model that is none of ours is refused by its config.json" {
     local key="train.checkpointer.checkpoint_dir: "
-    other_model '.architectures = ["Qwen2ForCausalLM"]'
+    other_model '.architectures = ["Gemma2ForCausalLM"]'
     llm_spec lora fp32 1
-    refused 65 "$key" "config.json: Qwen2ForCausalLM: this version trains LlamaForCausalLM"
+    refused 65 "$key" "config.json: Gemma2ForCausalLM: this version trains LlamaForCausalLM, Qwen2ForCausalLM"
+    other_model '.attention_bias = true'
+    refused 65 "$key" "8 tensors do not fit config.json: no 'model.layers.0.self_attn.q_proj.bias'"
+    other_model '.architectures = ["Qwen2ForCausalLM"] | .use_sliding_window = true |
+        .sliding_window = 3 | .max_window_layers = 0'
+    refused 65 "train.tokenizer.max_seq_len: rows have up to " "has a sliding_window of 3, which this version does not see: set 3 or less"
+    change 's/checkpointer: {/checkpointer: {model_type: LLAMA3, /'
+    refused 65 "train.checkpointer.model_type: LLAMA3: the model is a Qwen2ForCausalLM: name one of QWEN2, or none"
+    llm_spec lora fp32 1
     other_model '.num_key_value_heads = 3'
     refused 65 "$key" "num_attention_heads 4 must be a multiple of num_key_value_heads 3"
     other_model 'del(.head_dim) | .hidden_size = 30'

@@ -94,6 +94,12 @@ stories=$MGPU_SRC/jobs/examples/stories260K
         --data "$MGPU_SRC/jobs/examples/llama-lora.yaml"
     refused 64 "either --prompt TEXT, or --row N and --data FILE" \
         generate "$stories" --row 3
+    cp -r "$stories" windowed
+    jq '.architectures = ["Qwen2ForCausalLM"] | .use_sliding_window = true |
+        .sliding_window = 3 | .max_window_layers = 0' "$stories/config.json" \
+        >windowed/config.json
+    refused 65 "the model a sliding_window of 3, which this version does not see" \
+        generate windowed --prompt "One day, a boy named"
     refused 64 "--device: 'gpu' is not auto, cuda or host" generate "$stories" \
         --prompt x --device gpu
     refused 64 "merge takes no --prompt" merge "$stories" --prompt x

@@ -17,20 +17,21 @@ static const struct model_case {
      "train: {device: host, batch_size: 4, precision: fp64, seed: 3,\n"
      "        label_smoothing: 0.1}\n"
      "resources: {gpus: 0}\n"},
-#define LLAMA(method, model, more)                                        \
-    "version: 1\n"                                                        \
-    "kind: llm\n"                                                         \
-    "name: t\n"                                                           \
-    "method: " method "\n"                                                \
-    "train:\n"                                                            \
-    "  checkpointer: {checkpoint_dir: @/tests/data/" model "}\n"          \
-    "  dataset: {template: tokens,\n"                                     \
-    "            path: @/tests/data/" model "/rows.jsonl, samples: 12}\n" \
-    "  dataset_val: {template: tokens,\n"                                 \
-    "            path: @/tests/data/" model "/rows.jsonl, samples: 7}\n"  \
-    "  device: host\n"                                                    \
-    "  batch_size: 4\n"                                                   \
-    "  precision: fp64\n"                                                 \
+#define LLAMA(method, model, more) LLAMA_OF(method, model, model, more)
+#define LLAMA_OF(method, model, rows, more)                              \
+    "version: 1\n"                                                       \
+    "kind: llm\n"                                                        \
+    "name: t\n"                                                          \
+    "method: " method "\n"                                               \
+    "train:\n"                                                           \
+    "  checkpointer: {checkpoint_dir: @/tests/data/" model "}\n"         \
+    "  dataset: {template: tokens,\n"                                    \
+    "            path: @/tests/data/" rows "/rows.jsonl, samples: 12}\n" \
+    "  dataset_val: {template: tokens,\n"                                \
+    "            path: @/tests/data/" rows "/rows.jsonl, samples: 7}\n"  \
+    "  device: host\n"                                                   \
+    "  batch_size: 4\n"                                                  \
+    "  precision: fp64\n"                                                \
     "  seed: 3\n" more "resources: {gpus: 0}\n"
     {"llama, lora with dropout",
      LLAMA("lora", "llama-tied",
@@ -60,6 +61,17 @@ static const struct model_case {
            "  model: {lora_rank: 3, lora_dropout: 0.2}\n")},
     {"llama, full, tied", LLAMA("full", "llama-tied", "")},
     {"llama, full, untied", LLAMA("full", "llama-untied", "")},
+    {"qwen2, lora with dropout",
+     LLAMA_OF("lora", "llama-qwen2", "llama-untied",
+              "  model: {lora_rank: 3, lora_dropout: 0.2}\n")},
+    {"qwen2, qlora", LLAMA_OF("qlora", "llama-qwen2", "llama-untied",
+                              "  model: {lora_rank: 3}\n")},
+    {"qwen2, full", LLAMA_OF("full", "llama-qwen2", "llama-untied", "")},
+    {"llama with biases, qat", LLAMA_OF("qat", "llama-biases", "llama-untied",
+                                        "  quantizer: {groupsize: 8}\n")},
+    {"llama with biases, full with checkpointing",
+     LLAMA_OF("full", "llama-biases", "llama-untied",
+              "  enable_activation_checkpointing: true\n")},
 #define PAIRS(model, more)                                            \
     "version: 1\n"                                                    \
     "kind: llm\n"                                                     \
@@ -80,6 +92,8 @@ static const struct model_case {
      PAIRS("llama-untied", "  enable_activation_checkpointing: true\n"
                            "  loss: {precompute_reference: true}\n"
                            "  model: {apply_lora_to_output: true}\n")},
+    {"llama with biases, dpo of all weights",
+     PAIRS("llama-biases", "  model: {lora_rank: 0}\n")},
     {"llama, dpo of all weights",
      PAIRS("llama-tied", "  model: {lora_rank: 0}\n"
                          "  loss: {label_smoothing: 0.1}\n")},
@@ -87,4 +101,5 @@ static const struct model_case {
 
 #undef PAIRS
 #undef LLAMA
+#undef LLAMA_OF
 #endif

@@ -1,7 +1,7 @@
 /* llama_config.c - libFuzzer: any text as a config.json, and as a
  * generation_config.json. What is accepted is a network that can be built, with
  * frequencies that are numbers, and ids of its vocabulary. */
-#include "worker/llm/llama_config.h"
+#include "worker/llm/config/llama_config.h"
 
 #include <math.h>
 #include <stdlib.h>

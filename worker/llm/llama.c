@@ -354,18 +354,19 @@ static int result(struct model *model, const struct batch *b,
 static void describe(const struct model *model, char *ret, size_t cap)
 {
     const struct llama *m = (const struct llama *)model;
+    const char *word = llama_arch(m->shape.c.arch)->word;
     char stays[120], shared[40] = "";
     if (m->shards.n > 0)
         (void)snprintf(shared, sizeof(shared), ", sharded over %d ranks",
                        m->shards.ranks);
     const int n =
         m->shape.is_full
-            ? snprintf(ret, cap, "Llama: %" PRId64 " parameters, all trained%s",
-                       m->shape.weights, shared)
+            ? snprintf(ret, cap, "%s: %" PRId64 " parameters, all trained%s",
+                       word, m->shape.weights, shared)
             : snprintf(ret, cap,
-                       "Llama: %" PRId64 " parameters%s and %" PRId64
+                       "%s: %" PRId64 " parameters%s and %" PRId64
                        " of adapters of rank %d",
-                       m->shape.weights, shared, m->shape.adapters,
+                       word, m->shape.weights, shared, m->shape.adapters,
                        m->shape.rank);
     if (n < 0 || (size_t)n >= cap)
         return;

@@ -31,7 +31,7 @@
 #include "jobs/base/buf.h"
 #include "worker/comm/comm.h"
 #include "worker/llm/batches/token_batches.h"
-#include "worker/llm/llama_config.h"
+#include "worker/llm/config/llama_config.h"
 #include "worker/model.h"
 #include "worker/model_kind.h"
 

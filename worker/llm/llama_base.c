@@ -75,7 +75,7 @@ int llama_base_init(struct llama_base *ret, const struct llama_shape *s,
     *ret = (struct llama_base){.quantizer = QUANTIZER_NONE};
     if (quantizer != QUANTIZER_NF4 && quantizer != QUANTIZER_NF4_SINGLE)
         return 0;
-    for (int32_t k = 0; k < LLAMA_LAYER_TENSORS; k++) {
+    for (int32_t k = 0; k < s->inners; k++) {
         struct llama_tensor t;
         llama_weight(s, 1 + k, &t);
         b.tensor[k].at = t.at - s->layers;
@@ -111,7 +111,7 @@ void llama_base_stays(const struct llama_shape *s, const struct llama_base *b,
 {
     size_t len = 0;
     ret[0] = '\0';
-    for (int32_t k = 0; b->quantised > 0 && k < LLAMA_LAYER_TENSORS; k++) {
+    for (int32_t k = 0; b->quantised > 0 && k < s->inners; k++) {
         struct llama_tensor t;
         llama_weight(s, 1 + k, &t);
         if (b->tensor[k].is_packed || t.is_norm || len >= cap)
@@ -285,10 +285,11 @@ static void *kept_at(const struct llama *m, int32_t l, int32_t k)
 static bool is_inner(const struct llama *m, int32_t i, int32_t *ret_layer,
                      int32_t *ret_k)
 {
-    if (i < 1 || i > m->shape.c.layers * LLAMA_LAYER_TENSORS)
+    const int32_t each = m->shape.inners;
+    if (i < 1 || i > m->shape.c.layers * each)
         return false;
-    *ret_layer = (i - 1) / LLAMA_LAYER_TENSORS;
-    *ret_k = (i - 1) % LLAMA_LAYER_TENSORS;
+    *ret_layer = (i - 1) / each;
+    *ret_k = (i - 1) % each;
     return true;
 }
 
@@ -327,7 +328,7 @@ int llama_base_keep(struct llama *m, int32_t i, struct error *err)
                                         room_of_inner(m, l, k), err) < 0)
             return -1;
     }
-    return k == LLAMA_LAYER_TENSORS - 1
+    return k == m->shape.inners - 1
                ? llama_unit_keep(m, llama_unit_of_layer(&m->shape, l), err)
                : 0;
 }
@@ -337,7 +338,7 @@ int llama_base_keep(struct llama *m, int32_t i, struct error *err)
 static int write_out(struct llama *m, int32_t l, struct error *err)
 {
     const struct device_ops *ops = m->d->ops;
-    for (int32_t k = 0; k < LLAMA_LAYER_TENSORS; k++) {
+    for (int32_t k = 0; k < m->shape.inners; k++) {
         const struct llama_base_tensor *t = &m->base.tensor[k];
         void *to = llama_at(m, m->mem.opened, t->at);
         const size_t bytes = (size_t)t->n * dtype_bytes(m->conf.dt);
@@ -370,12 +371,14 @@ static int put_weights(struct llama *m, bool rounds, int64_t first, int64_t n,
 static int round_layer(struct llama *m, int32_t l, struct error *err)
 {
     const struct llama_shape *s = &m->shape;
-    const int64_t norms[] = {s->norm1, s->norm2}, ahead = l * s->layer_weights;
-    for (int i = 0; i < 2; i++)
-        if (put_weights(m, false, norms[i] + ahead, s->c.hidden,
-                        llama_at(m, m->mem.opened, norms[i] - s->layers),
-                        err) < 0)
+    const int64_t ahead = l * s->layer_weights;
+    for (int32_t k = 0; k < s->inners; k++) {
+        const struct llama_layer_tensor *t = &s->inner[k];
+        if (t->cols == 0 &&
+            put_weights(m, false, s->layers + ahead + t->at, t->rows,
+                        llama_at(m, m->mem.opened, t->at), err) < 0)
             return -1;
+    }
     for (int p = 0; p < PRODUCT_HEAD; p++) {
         const struct llama_linear *w = &s->linear[p];
         if (put_weights(m, m->base.rounds[p], w->weight + ahead,

@@ -1,11 +1,12 @@
 /* llama_base.h - the layout of a layer's tensors in a frozen base of four bits,
  * and the linears that a pass rounds.
  *
- * A linear whose values are a multiple of 64 is quantised; norms stay, and so
- * do other linears. All layers are alike. What stays of the model lies in one
- * array: what is before the layers, what is behind them, and then layer by
- * layer. The codes of all layers are one array, too, and so are their scalers,
- * factors and means: each tensor has scalers, groups and a mean of its own.
+ * A linear whose values are a multiple of 64 is quantised; norms and biases
+ * stay, and so do other linears. All layers are alike. What stays of the model
+ * lies in one array: what is before the layers, what is behind them, and then
+ * layer by layer. The codes of all layers are one array, too, and so are their
+ * scalers, factors and means: each tensor has scalers, groups and a mean of its
+ * own.
  *
  * Where the base is sharded (llama_shard.h), each layer is one piece
  * of memory instead, with codes, scalers, factors, means and what stays one
@@ -40,7 +41,7 @@ struct llama_base_tensor {
 
 struct llama_base {
     enum spec_quantizer quantizer;
-    struct llama_base_tensor tensor[LLAMA_LAYER_TENSORS];
+    struct llama_base_tensor tensor[LLAMA_INNERS];
     /* The sums over a layer. */
     int64_t quantised, groups, stays;
     int32_t means;

@@ -7,6 +7,20 @@
 #include "worker/llm/llama.h"
 #include "worker/llm/pair_reference.h"
 
+/* torchtune's words begin with the model_type of config.json. */
+static int check_type(const struct job_spec *spec, const struct llama_config *c,
+                      struct error *err)
+{
+    const struct llama_arch *arch = llama_arch(c->arch);
+    const char *type = spec->train.checkpointer.model_type;
+    if (type == NULL || strncasecmp(type, arch->type, strlen(arch->type)) == 0)
+        return 0;
+    return error_set(err, ERR_INVAL,
+                     "train.checkpointer.model_type: %s: the model is a %s: "
+                     "name one of %s, or none",
+                     type, arch->architecture, arch->recipes);
+}
+
 int llama_conf_of_job(const struct job_spec *spec, enum dtype dt,
                       const struct batch_info *data,
                       const struct llama_config *shape, struct llama_conf *ret,
@@ -14,7 +28,6 @@ int llama_conf_of_job(const struct job_spec *spec, enum dtype dt,
 {
     const bool is_full = spec_trains_all(spec);
     const bool pairs = spec->method == METHOD_DPO;
-    const char *type = spec->train.checkpointer.model_type;
     struct llama_conf c = {
         .dt = dt,
         .is_full = is_full,
@@ -45,11 +58,15 @@ int llama_conf_of_job(const struct job_spec *spec, enum dtype dt,
         c.shape = *shape;
     else if (llama_config_read(c.dir, &c.shape, err) < 0)
         return error_wrap(err, "train.checkpointer.checkpoint_dir");
-    if (type != NULL && strncasecmp(type, "llama", 5) != 0)
+    if (check_type(spec, &c.shape, err) < 0)
+        return -1;
+    if (c.shape.window > 0 && data->positions > c.shape.window)
         return error_set(err, ERR_INVAL,
-                         "train.checkpointer.model_type: %s: this version "
-                         "trains LLAMA2, LLAMA3 and LLAMA3_2",
-                         type);
+                         "train.tokenizer.max_seq_len: rows have up to %d "
+                         "tokens, the model in %s has a sliding_window of %d, "
+                         "which this version does not see: set %d or less",
+                         data->positions, c.dir, c.shape.window,
+                         c.shape.window);
     if (data->positions > c.shape.max_positions)
         return error_set(err, ERR_INVAL,
                          "train.tokenizer.max_seq_len: rows have up to %d "

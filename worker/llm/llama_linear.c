@@ -1,11 +1,13 @@
 /* llama_linear.c - a product with its adapters, and its gradients.
  *
- *   y  = s t B^T + x W^T,  t = drop(x) A^T,  s = alpha / rank
+ *   y  = s t B^T + x W^T + b,  t = drop(x) A^T,  s = alpha / rank
  *   dB = s dy^T t,  dt = s dy B,  dA = dt^T drop(x),  dx = drop(dt A) + dy W
  *
  * The adapter writes its result first, and the product of W, which computes far
  * longer than it reads and writes, adds to it: added the other way round, the
  * adapter's product would read and write all of y, and of dx, once more.
+ *
+ * The bias is added to what both left; its gradient is the sum of dy.
  *
  * drop() takes the same values away each time: its stream begins at a place
  * of its own for every layer and product. With 8da4w W and the x beside it are
@@ -19,9 +21,9 @@
 /* Tensors of a product. */
 struct place {
     const struct llama_linear *l;
-    const void *w;           /* [out, in]; the output layer's is in pieces */
-    int64_t weight, adapter; /* offsets, and what the layer adds to them */
-    int32_t lows;            /* parts * rank */
+    const void *w; /* [out, in]; the output layer's is in pieces */
+    int64_t weight, bias, adapter; /* offsets, with what the layer adds */
+    int32_t lows;                  /* parts * rank */
     double scale;
 };
 
@@ -34,6 +36,7 @@ static struct place place_of(const struct llama *m, const struct llama_call *c)
         .l = l,
         .w = is_head ? NULL : llama_layer_weight(m, l->weight),
         .weight = l->weight + (is_head ? 0 : c->layer * s->layer_weights),
+        .bias = l->bias > 0 ? l->bias + c->layer * s->layer_weights : 0,
         .adapter = is_head ? 0 : c->layer * s->layer_adapters,
         .lows = l->parts * s->rank,
         .scale = s->rank > 0 ? s->alpha / s->rank : 0,
@@ -176,7 +179,13 @@ int llama_linear(struct llama *m, const struct llama_call *c, void *y,
         llama_round_input(m, c->product, c->rows, c->x, &x, err) < 0 ||
         times_weight(m, c, &p, x, is_first ? 1 : 0, y, err) < 0)
         return -1;
-    return adapts && !is_first ? adapter(m, c, &p, true, y, err) : 0;
+    if (adapts && !is_first && adapter(m, c, &p, true, y, err) < 0)
+        return -1;
+    if (p.bias == 0)
+        return 0;
+    return m->d->ops->bias_fwd(m->d, m->conf.dt, y,
+                               llama_layer_weight(m, l->bias), c->rows, l->out,
+                               err);
 }
 
 /* dB of each part, and dlow [rows, parts * rank]. */
@@ -252,8 +261,13 @@ int llama_linear_back_weights(struct llama *m, const struct llama_call *c,
         return l->parts > 0 ? back_in(m, c, &p, err) : 0;
     if (llama_round_input(m, c->product, c->rows, c->x, &x, err) < 0)
         return -1;
-    return gemm(m, true, false, l->out, l->in, c->rows, 1, dy, l->out, x, l->in,
-                c->adds ? 1 : 0, llama_grad_at(m, p.weight), l->in, err);
+    if (gemm(m, true, false, l->out, l->in, c->rows, 1, dy, l->out, x, l->in,
+             c->adds ? 1 : 0, llama_grad_at(m, p.weight), l->in, err) < 0)
+        return -1;
+    if (p.bias == 0)
+        return 0;
+    return m->d->ops->bias_bwd(m->d, m->conf.dt, llama_grad_at(m, p.bias), dy,
+                               c->rows, l->out, err);
 }
 
 int llama_linear_back(struct llama *m, const struct llama_call *c,

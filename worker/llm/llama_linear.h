@@ -17,19 +17,20 @@ struct llama_call {
     void *low;     /* [rows, parts * rank], of adapters */
 };
 
-/* y [rows, out] = x W^T + alpha / rank * (x A^T) B^T. Fills in low. */
+/* y [rows, out] = x W^T + alpha / rank * (x A^T) B^T + b, where there is a bias
+ * b. Fills in low. */
 int llama_linear(struct llama *m, const struct llama_call *c, void *y,
                  struct error *err) MUST_CHECK;
 /* Fills in low alone, where there is an adapter. */
 int llama_linear_low(struct llama *m, const struct llama_call *c,
                      struct error *err) MUST_CHECK;
-/* Backward: from dy [rows, out] the gradients of W, or of A and B, and dx
+/* Backward: from dy [rows, out] the gradients of W and b, or of A and B, and dx
  * [rows, in]; dx NULL: not wanted. dx is neither x nor dy. */
 int llama_linear_back(struct llama *m, const struct llama_call *c,
                       const void *dy, void *dx, struct error *err) MUST_CHECK;
 /* The same in two calls, one behind the other with no product between them: dx
  * and the gradient of B, for which c->x is not needed yet, and then the
- * gradient of W, or of A. */
+ * gradients of W and b, or that of A. */
 int llama_linear_back_input(struct llama *m, const struct llama_call *c,
                             const void *dy, void *dx,
                             struct error *err) MUST_CHECK;

@@ -49,13 +49,21 @@ static int last_logits(struct llama *m, const int32_t *ids, int32_t first,
     return rc;
 }
 
+/* Tokens that a prompt and its answer can have. */
+static int32_t most_tokens(const struct llama *m)
+{
+    const int32_t window = m->shape.c.window;
+    return window > 0 && window < m->conf.row_tokens ? window
+                                                     : m->conf.row_tokens;
+}
+
 static int check_ids(const struct llama *m, const int32_t *ids, int32_t n,
                      struct error *err)
 {
-    if (n < 1 || n > m->conf.row_tokens)
+    if (n < 1 || n > most_tokens(m))
         return error_set(err, ERR_INVAL,
                          "a prompt of %d tokens, expected 1..%d", n,
-                         m->conf.row_tokens);
+                         most_tokens(m));
     for (int32_t i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= m->shape.c.vocab)
             return error_set(err, ERR_INVAL,
@@ -91,7 +99,7 @@ static int generate(struct llama *m, const struct llama_choice *c,
     const bool keeps =
         !c->no_cache && (m->conf.generates || !m->conf.recomputes);
     int32_t first = 0;
-    while (*n < most && *n < m->conf.row_tokens) {
+    while (*n < most && *n < most_tokens(m)) {
         if (last_logits(m, ids, first, *n, *n - 1, err) < 0)
             return -1;
         for (int32_t i = 0; i < m->shape.c.vocab; i++)

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WEIGHTS_PER_LAYER = LLAMA_LAYER_TENSORS };
-
 static int64_t place(int64_t *at, int64_t n)
 {
     int64_t here = *at;
@@ -13,36 +11,61 @@ static int64_t place(int64_t *at, int64_t n)
     return here;
 }
 
-static void place_linear(struct llama_linear *l, int64_t *at, int32_t in,
-                         int32_t out)
+static int64_t place_inner(struct llama_shape *s, int64_t *at,
+                           enum llama_inner which, int32_t rows, int32_t cols)
 {
+    s->inner[s->inners++] =
+        (struct llama_layer_tensor){which, *at - s->layers, rows, cols};
+    return place(at, (int64_t)rows * (cols > 0 ? cols : 1));
+}
+
+/* A product of n linears of `outs` columns; `weight` and `bias` are the first
+ * of their tensors. */
+static void place_linears(struct llama_shape *s, enum llama_product p,
+                          int64_t *at, enum llama_inner weight,
+                          enum llama_inner bias, int32_t in,
+                          const int32_t *outs, int n)
+{
+    struct llama_linear *l = &s->linear[p];
     l->in = in;
-    l->out = out;
-    l->weight = place(at, (int64_t)in * out);
+    l->weight = *at;
+    for (int i = 0; i < n; i++) {
+        (void)place_inner(s, at, (enum llama_inner)((int)weight + i), outs[i],
+                          in);
+        l->out += outs[i];
+    }
+    if (!(s->c.biases & 1u << p))
+        return;
+    l->bias = *at;
+    for (int i = 0; i < n; i++)
+        (void)place_inner(s, at, (enum llama_inner)((int)bias + i), outs[i], 0);
 }
 
 static void place_weights(struct llama_shape *s)
 {
     const struct llama_config *c = &s->c;
     const int32_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+    const int32_t qkv[] = {q, kv, kv}, gate_up[] = {c->ffn, c->ffn};
     int64_t at = 0;
     s->embed = place(&at, (int64_t)c->vocab * c->hidden);
     s->layers = at;
-    s->norm1 = place(&at, c->hidden);
-    place_linear(&s->linear[PRODUCT_QKV], &at, c->hidden, q + 2 * kv);
-    place_linear(&s->linear[PRODUCT_O], &at, q, c->hidden);
-    s->norm2 = place(&at, c->hidden);
-    place_linear(&s->linear[PRODUCT_GATE_UP], &at, c->hidden, 2 * c->ffn);
-    place_linear(&s->linear[PRODUCT_DOWN], &at, c->ffn, c->hidden);
+    s->norm1 = place_inner(s, &at, INNER_NORM1, c->hidden, 0);
+    place_linears(s, PRODUCT_QKV, &at, INNER_Q, INNER_Q_BIAS, c->hidden, qkv,
+                  3);
+    place_linears(s, PRODUCT_O, &at, INNER_O, INNER_O_BIAS, q, &c->hidden, 1);
+    s->norm2 = place_inner(s, &at, INNER_NORM2, c->hidden, 0);
+    place_linears(s, PRODUCT_GATE_UP, &at, INNER_GATE, INNER_GATE_BIAS,
+                  c->hidden, gate_up, 2);
+    place_linears(s, PRODUCT_DOWN, &at, INNER_DOWN, INNER_DOWN_BIAS, c->ffn,
+                  &c->hidden, 1);
     s->layer_weights = at - s->layers;
     at = s->layers + s->layer_weights * c->layers;
     s->norm = place(&at, c->hidden);
-    if (c->tied) {
-        s->linear[PRODUCT_HEAD] = (struct llama_linear){
-            .in = c->hidden, .out = c->vocab, .weight = s->embed};
-    } else {
-        place_linear(&s->linear[PRODUCT_HEAD], &at, c->hidden, c->vocab);
-    }
+    s->linear[PRODUCT_HEAD] = (struct llama_linear){
+        .in = c->hidden, .out = c->vocab, .weight = s->embed};
+    if (!c->tied)
+        s->linear[PRODUCT_HEAD].weight =
+            place(&at, (int64_t)c->vocab * c->hidden);
     s->weights = at;
 }
 
@@ -186,69 +209,24 @@ static void set(struct llama_tensor *t, int64_t at, int32_t rows, int32_t cols)
 
 int32_t llama_weight_count(const struct llama_shape *s)
 {
-    return WEIGHTS_PER_LAYER * s->c.layers + (s->c.tied ? 2 : 3);
-}
-
-/* Tensor k of a layer, of layer 0. */
-static const char *weight_of_layer(const struct llama_shape *s, int32_t k,
-                                   struct llama_tensor *t)
-{
-    static const char *const names[WEIGHTS_PER_LAYER] = {
-        "input_layernorm",  "self_attn.q_proj", "self_attn.k_proj",
-        "self_attn.v_proj", "self_attn.o_proj", "post_attention_layernorm",
-        "mlp.gate_proj",    "mlp.up_proj",      "mlp.down_proj",
-    };
-    const struct llama_config *c = &s->c;
-    const int32_t d = c->hidden, q = c->heads * c->head_dim,
-                  kv = c->kv_heads * c->head_dim;
-    const int64_t qkv = s->linear[PRODUCT_QKV].weight,
-                  gate = s->linear[PRODUCT_GATE_UP].weight;
-    switch (k) {
-    case 0:
-        set(t, s->norm1, d, 0);
-        break;
-    case 1:
-        set(t, qkv, q, d);
-        break;
-    case 2:
-        set(t, qkv + (int64_t)q * d, kv, d);
-        break;
-    case 3:
-        set(t, qkv + (int64_t)(q + kv) * d, kv, d);
-        break;
-    case 4:
-        set(t, s->linear[PRODUCT_O].weight, d, q);
-        break;
-    case 5:
-        set(t, s->norm2, d, 0);
-        break;
-    case 6:
-        set(t, gate, c->ffn, d);
-        break;
-    case 7:
-        set(t, gate + (int64_t)c->ffn * d, c->ffn, d);
-        break;
-    default:
-        set(t, s->linear[PRODUCT_DOWN].weight, d, c->ffn);
-        break;
-    }
-    return names[k];
+    return s->inners * s->c.layers + (s->c.tied ? 2 : 3);
 }
 
 void llama_weight(const struct llama_shape *s, int32_t i,
                   struct llama_tensor *ret)
 {
     const struct llama_config *c = &s->c;
-    const int32_t inner = WEIGHTS_PER_LAYER * c->layers;
+    const int32_t inner = s->inners * c->layers;
     struct llama_tensor t = {.name = "model.embed_tokens.weight"};
     if (i == 0) {
         set(&t, s->embed, c->vocab, c->hidden);
     } else if (i <= inner) {
-        const int32_t layer = (i - 1) / WEIGHTS_PER_LAYER;
-        const char *name = weight_of_layer(s, (i - 1) % WEIGHTS_PER_LAYER, &t);
-        t.at += layer * s->layer_weights;
-        (void)snprintf(t.name, sizeof(t.name), "model.layers.%d.%s.weight",
-                       layer, name);
+        const int32_t layer = (i - 1) / s->inners;
+        const struct llama_layer_tensor *in = &s->inner[(i - 1) % s->inners];
+        set(&t, s->layers + layer * s->layer_weights + in->at, in->rows,
+            in->cols);
+        (void)snprintf(t.name, sizeof(t.name), "model.layers.%d.%s", layer,
+                       llama_arch(c->arch)->inner[in->which]);
     } else if (i == inner + 1) {
         memcpy(t.name, "model.norm.weight", sizeof("model.norm.weight"));
         set(&t, s->norm, c->hidden, 0);

@@ -2,7 +2,8 @@
  *
  * The weights are one array: embedding, layers, norm, output layer. Linears
  * that read the same input lie one behind the other and are one product: q,
- * k, v, and gate, up. Adapters are another array, layer after layer, the
+ * k, v, and gate, up; behind them are their biases, which are one, too.
+ * Adapters are another array, layer after layer, the
  * output layer's last. The array that is trained (model.h) is the weights
  * with method full, the adapters with lora.
  *
@@ -15,19 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "worker/llm/config/llama_config.h"
 #include "worker/llm/files/adapter_file.h"
-#include "worker/llm/llama_config.h"
 #include "worker/process/card_limits.h"
-
-/* The products of a layer, and that with the output layer. */
-enum llama_product {
-    PRODUCT_QKV,
-    PRODUCT_O,
-    PRODUCT_GATE_UP,
-    PRODUCT_DOWN,
-    PRODUCT_HEAD,
-    PRODUCTS
-};
 
 /* A linear of a product that has an adapter. */
 struct llama_part {
@@ -39,9 +30,17 @@ struct llama_part {
 struct llama_linear {
     int32_t in, out;
     int64_t weight; /* offset of [out, in] */
+    int64_t bias;   /* of [out], which is added; 0: there is none */
     int32_t parts;  /* that have an adapter */
     struct llama_part part[3];
     int64_t a; /* offset of A [parts * rank, in] */
+};
+
+/* A tensor of a layer. */
+struct llama_layer_tensor {
+    enum llama_inner which;
+    int64_t at;         /* in its layer */
+    int32_t rows, cols; /* cols 0: of one dimension */
 };
 
 struct llama_shape {
@@ -56,8 +55,10 @@ struct llama_shape {
     int64_t embed, norm1, norm2, norm;     /* norm1, norm2: of layer 0 */
     int64_t layer_weights, layer_adapters; /* the strides */
     int64_t layers;                        /* where layer 0 begins */
-    int64_t weights, adapters;             /* elements in all */
-    int64_t params;                        /* that are trained */
+    struct llama_layer_tensor inner[LLAMA_INNERS]; /* those of a layer */
+    int32_t inners;
+    int64_t weights, adapters; /* elements in all */
+    int64_t params;            /* that are trained */
     /* Rows of a sharded embedding's or output layer's unit (llama_shard.h):
      * vocab, or a piece. */
     int32_t unit_rows;
@@ -90,12 +91,12 @@ int64_t llama_unit_first(const struct llama_shape *s, int32_t unit);
 int32_t llama_piece_rows(const struct llama_shape *s, int32_t piece);
 
 /* A tensor and its name in a file. */
-enum { LLAMA_NAME_CAP = 112, LLAMA_LAYER_TENSORS = 9 };
+enum { LLAMA_NAME_CAP = 112 };
 struct llama_tensor {
     char name[LLAMA_NAME_CAP];
     int32_t dims, shape[2];
-    int64_t at, n; /* in its array, elements */
-    bool is_norm;
+    int64_t at, n;  /* in its array, elements */
+    bool is_norm;   /* or a bias: of one dimension */
     int32_t fan_in; /* of an A: its in; 0: any other tensor */
 };
 

@@ -2,7 +2,7 @@
 #ifndef MGPU_WORKER_MODEL_TOOL_KNOWN_MODELS_H
 #define MGPU_WORKER_MODEL_TOOL_KNOWN_MODELS_H
 
-#include "worker/llm/llama_config.h"
+#include "worker/llm/config/llama_config.h"
 
 /* err  ERR_USAGE no such name; all are listed */
 int known_model_find(const char *name, struct llama_config *ret,

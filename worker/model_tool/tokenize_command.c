@@ -11,7 +11,7 @@
 
 #include "scheduler/tools/common/client.h"
 #include "worker/data/text/token_data.h"
-#include "worker/llm/llama_config.h"
+#include "worker/llm/config/llama_config.h"
 #include "worker/model_tool/commands.h"
 #include "worker/model_tool/keep_tokens.h"
 #include "worker/model_tool/token_text.h"

@@ -76,9 +76,9 @@ static void test_open(const char *dir)
     for (int32_t l = config.layers - 1; l >= 0; l--) {
         int64_t moved = 0, kept = 0, packed = 0, off = 0;
         must(llama_open_layer(m, l, &err), &err);
-        for (int32_t k = 0; k < LLAMA_LAYER_TENSORS; k++) {
+        for (int32_t k = 0; k < m->shape.inners; k++) {
             const struct llama_base_tensor *t = &m->base.tensor[k];
-            const int32_t which = 1 + l * LLAMA_LAYER_TENSORS + k;
+            const int32_t which = 1 + l * m->shape.inners + k;
             for (int64_t i = 0; i < t->n; i++) {
                 const double want = value_at(NULL, which, i);
                 const double got =

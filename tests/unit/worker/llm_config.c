@@ -1,6 +1,6 @@
 /* llm_config.c - config.json of a Llama: what is read, what is refused and with
  * which words, and the frequencies that follow from it. */
-#include "worker/llm/llama_config.h"
+#include "worker/llm/config/llama_config.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -168,8 +168,9 @@ static void test_rope(void)
 static void test_refused(void)
 {
     static const char arch[] = "\"architectures\":[\"LlamaForCausalLM\"]";
-    refused(arch, "\"architectures\":[\"Qwen2ForCausalLM\"]",
-            "Qwen2ForCausalLM: this version trains LlamaForCausalLM",
+    refused(arch, "\"architectures\":[\"Gemma2ForCausalLM\"]",
+            "Gemma2ForCausalLM: this version trains LlamaForCausalLM, "
+            "Qwen2ForCausalLM",
             "config.json");
     refused(arch, "\"architectures\":[]", "architectures", "LlamaForCausalLM");
     refused(arch, "\"architectures\":\"LlamaForCausalLM\"", "list",
@@ -177,13 +178,9 @@ static void test_refused(void)
     refused(arch, "\"architectures\":[\"LlamaForCausalLM\",\"Other\"]",
             "several", "LlamaForCausalLM");
     refused("\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\"",
-            "\"model_type\":\"qwen2\"", "qwen2", "LlamaForCausalLM");
+            "\"model_type\":\"gemma2\"", "gemma2", "LlamaForCausalLM");
     refused("\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\"",
             "\"x\":1", "architectures", "LlamaForCausalLM");
-    refused("\"attention_bias\":false", "\"attention_bias\":true",
-            "attention_bias", "without biases");
-    refused("\"mlp_bias\":false", "\"mlp_bias\":true", "mlp_bias",
-            "without biases");
     refused("\"mlp_bias\":false", "\"mlp_bias\":\"no\"", "mlp_bias", "\"no\"");
     refused("\"hidden_act\":\"silu\"", "\"hidden_act\":\"gelu\"", "hidden_act",
             "\"gelu\"");
@@ -193,6 +190,69 @@ static void test_refused(void)
             "quantization_config", "float");
     refused("{", "{\"partial_rotary_factor\":0.25,", "partial_rotary_factor",
             "0.25");
+}
+
+/* base as a Qwen2, with more keys. */
+#define QWEN2(more) "\"architectures\":[\"Qwen2ForCausalLM\"]," more
+static bool parse_qwen2(const char *to, struct llama_config *ret)
+{
+    return parse("\"architectures\":[\"LlamaForCausalLM\"],", to, ret);
+}
+
+static void test_architectures(void)
+{
+    const uint32_t qkv = 1u << PRODUCT_QKV, o = 1u << PRODUCT_O,
+                   mlp = 1u << PRODUCT_GATE_UP | 1u << PRODUCT_DOWN;
+    struct llama_config c;
+    if (parse("{", "{\"sliding_window\":16,", &c))
+        ok(c.arch == ARCH_LLAMA && c.biases == 0 && c.window == 0,
+           "a Llama has neither biases nor a window");
+    if (parse("\"attention_bias\":false", "\"attention_bias\":true", &c))
+        ok(c.biases == (qkv | o), "attention_bias");
+    if (parse("\"mlp_bias\":false", "\"mlp_bias\":true", &c))
+        ok(c.biases == mlp, "mlp_bias");
+    if (parse_qwen2(QWEN2(""), &c))
+        ok(c.arch == ARCH_QWEN2 && c.biases == qkv && c.window == 0,
+           "Qwen2 has biases of q, k and v, and no window by default");
+    if (parse("\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":"
+              "\"llama\"",
+              "\"model_type\":\"qwen2\",\"qkv_bias\":7", &c))
+        ok(c.arch == ARCH_QWEN2 && c.biases == qkv,
+           "by its model_type; no key controls its biases");
+    if (parse_qwen2(QWEN2("\"use_sliding_window\":true,"
+                          "\"sliding_window\":16,\"max_window_layers\":4,"),
+                    &c))
+        is_int(c.window, 16, "the last of five layers has a window");
+    if (parse_qwen2(QWEN2("\"use_sliding_window\":true,"
+                          "\"sliding_window\":16,\"max_window_layers\":5,"),
+                    &c))
+        is_int(c.window, 0, "no layer has one");
+    if (parse_qwen2(QWEN2("\"use_sliding_window\":true,"
+                          "\"max_window_layers\":0,\"layer_types\":["
+                          "\"full_attention\",\"full_attention\"],"),
+                    &c))
+        is_int(c.window, 0, "layer_types have the last word");
+    if (parse_qwen2(QWEN2("\"use_sliding_window\":true,"
+                          "\"layer_types\":[\"full_attention\","
+                          "\"sliding_attention\"],"),
+                    &c))
+        is_int(c.window, 4096, "and a window of the default length");
+    if (parse_qwen2(QWEN2("\"use_sliding_window\":false,"
+                          "\"sliding_window\":16,\"max_window_layers\":0,"),
+                    &c))
+        is_int(c.window, 0, "a window that is not used");
+    refused("\"architectures\":[\"LlamaForCausalLM\"],",
+            QWEN2("\"use_sliding_window\":true,\"max_window_layers\":0,"
+                  "\"sliding_window\":0,"),
+            "sliding_window", "not 0");
+    refused("\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":"
+            "\"llama\",\"hidden_size\":64,\"intermediate_size\":172,"
+            "\"num_hidden_layers\":5,\"num_attention_heads\":8,"
+            "\"num_key_value_heads\":4",
+            "\"model_type\":\"qwen2\",\"hidden_size\":64,"
+            "\"intermediate_size\":172,\"num_hidden_layers\":5,"
+            "\"num_attention_heads\":8",
+            "num_attention_heads 8", "num_key_value_heads 32");
 }
 
 static void test_values(void)
@@ -362,6 +422,7 @@ int main(void)
     test_read();
     test_rope();
     test_refused();
+    test_architectures();
     test_values();
     test_file();
     test_frequencies();

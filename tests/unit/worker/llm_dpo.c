@@ -35,6 +35,13 @@ static const struct golden_case {
     {"untied", "adapter-output", 255},
     {"untied", "full", 0},
 };
+/* tests/golden/archs.py: other architectures. */
+static const struct golden_case archs[] = {
+    {"qwen2", "adapter", 127},
+    {"qwen2", "full", 0},
+    {"biases", "adapter", 127},
+    {"biases", "full", 0},
+};
 static const double smoothings[] = {0, 0.1};
 
 struct run {
@@ -436,10 +443,29 @@ static void test_check(const struct golden *g)
     llm_rig_close(&r.rig);
 }
 
+/* The curves at night. */
+static void test_arch(const struct golden_case *c, const struct golden *g)
+{
+    static struct run r;
+    open_run(&r, c, g, 0, DT_F64);
+    test_first(&r, 1e-9);
+    test_grads(&r);
+    llm_rig_close(&r.rig);
+    if (getenv("MGPU_TEST_ALL") == NULL)
+        return;
+    open_run(&r, c, g, 0, DT_F64);
+    test_curve(&r, UPDATES, 1e-9);
+    llm_rig_close(&r.rig);
+}
+
 int main(void)
 {
     static struct run r;
     struct golden g;
+    golden_open(&g, "tests/golden/archs_dpo.txt");
+    for (size_t i = 0; i < sizeof(archs) / sizeof(archs[0]); i++)
+        test_arch(&archs[i], &g);
+    golden_close(&g);
     golden_open(&g, "tests/golden/dpo.txt");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct golden_case *c = &cases[i];

@@ -23,6 +23,9 @@ static const struct way ways[] = {
     {"activation checkpointing", false, true, false},
 };
 
+/* tests/golden/archs.py: other architectures. */
+static const char *const archs[] = {"qwen2", "biases"};
+
 static int seen; /* by each() */
 
 static int each(void *arg, int32_t id, struct error *err)
@@ -167,6 +170,13 @@ int main(void)
         test_golden(&g, "untied", "-", &ways[i]);
         test_golden(&g, "untied", "adapter", &ways[i]);
     }
+    golden_close(&g);
+    golden_open(&g, "tests/golden/archs.txt");
+    for (size_t i = 0; i < sizeof(archs) / sizeof(archs[0]); i++)
+        for (int k = 0; k < 2; k++) {
+            test_golden(&g, archs[i], "-", &ways[k]);
+            test_golden(&g, archs[i], "adapter", &ways[k]);
+        }
     test_choice();
     test_ends();
     golden_close(&g);

@@ -48,6 +48,9 @@ static const struct golden_case quantised[] = {
     {"untied", "adapter-output", 255, QUANTIZER_NF4},
     {"untied", "adapter", 127, QUANTIZER_NF4_SINGLE},
 };
+/* tests/golden/archs.py: other architectures. */
+static const char *const archs[] = {"qwen2", "biases"};
+
 static const char *const quantizers[] = {[QUANTIZER_NONE] = "",
                                          [QUANTIZER_NF4] = " nf4",
                                          [QUANTIZER_NF4_SINGLE] =
@@ -88,7 +91,7 @@ static void open_run(struct run *r, const struct golden_case *c,
                                     .quantizer = c->quantizer,
                                     .batch = 3,
                                     .batch_eval = 3,
-                                    .row_tokens = 11,
+                                    .row_tokens = 33,
                                     .dir = r->dir,
                                     .adapter = is_full ? NULL : r->adapter};
     for (int b = 0; b < BATCHES; b++)
@@ -209,9 +212,19 @@ static void add_other(struct run *r, int b, double *ret_loss)
     r->rig.d->ops->release(r->rig.d, kept);
 }
 
-static void test_curve(const struct golden_case *c, const struct golden *g,
-                       const struct golden *want, enum dtype dt, int batches,
-                       double tolerance)
+/* The same rows as documents of one row: padding is a document each. */
+static void pack(struct run *r)
+{
+    for (int b = 0; b < BATCHES; b++) {
+        r->rows[b].S *= r->rows[b].n;
+        r->rows[b].n = 1;
+    }
+}
+
+static void test_packed_curve(const struct golden_case *c,
+                              const struct golden *g, const struct golden *want,
+                              enum dtype dt, int batches, bool is_packed,
+                              double tolerance)
 {
     struct error err = ERROR_INIT;
     static struct run r;
@@ -219,6 +232,8 @@ static void test_curve(const struct golden_case *c, const struct golden *g,
     double losses[UPDATES];
     struct job_spec spec = {.version = 1};
     open_run(&r, c, g, want, dt);
+    if (is_packed)
+        pack(&r);
     if (c->targets != 0)
         zero_b(&r);
     const struct optimizer_range all = {0, model_planned(r.rig.m)->params,
@@ -246,6 +261,13 @@ static void test_curve(const struct golden_case *c, const struct golden *g,
     llm_rig_close(&r.rig);
 }
 
+static void test_curve(const struct golden_case *c, const struct golden *g,
+                       const struct golden *want, enum dtype dt, int batches,
+                       double tolerance)
+{
+    test_packed_curve(c, g, want, dt, batches, false, tolerance);
+}
+
 static void test_rounded(const struct golden_case *c, const struct golden *g,
                          const struct golden *want, enum dtype dt,
                          double tolerance)
@@ -268,7 +290,9 @@ static void test_frequencies(const struct golden *g, const char *model)
     open_run(&r, &c, g, g, DT_F64);
     double *want = line_of(&r, &n, "frequencies");
     llama_frequencies(&r.rig.conf.shape, v);
-    ok(n == 4 && golden_error(v, want, 4) < 1e-14, "%s: frequencies", model);
+    ok((int32_t)n == r.rig.conf.shape.head_dim / 2 &&
+           golden_error(v, want, n) < 1e-14,
+       "%s: frequencies", model);
     free(want);
     llm_rig_close(&r.rig);
 }
@@ -316,10 +340,42 @@ static void test_quantised(const struct golden_case *c, const struct golden *g,
     test_rounded(c, g, want, DT_BF16, 3e-2);
 }
 
+/* One curve of each; the rest at night. */
+static void test_arch(const char *name, const struct golden *g)
+{
+    const struct golden_case full = {name, "full", 0, QUANTIZER_NONE},
+                             lora = {name, "adapter", 127, QUANTIZER_NONE},
+                             qlora = {name, "adapter", 127, QUANTIZER_NF4};
+    const struct golden_case *const some[] = {&full, &lora};
+    static struct run r;
+    test_frequencies(g, name);
+    for (int i = 0; i < 2; i++) {
+        open_run(&r, some[i], g, g, DT_F64);
+        test_logits(&r);
+        test_first(&r);
+        llm_rig_close(&r.rig);
+    }
+    test_packed_curve(&full, g, g, DT_F64, 1, true, 1e-9);
+    if (getenv("MGPU_TEST_ALL") == NULL)
+        return;
+    test_curve(&full, g, g, DT_F64, 1, 1e-9);
+    test_curve(&lora, g, g, DT_F64, 1, 1e-9);
+    test_quantised(&qlora, g, g);
+    for (int i = 0; i < 2; i++) {
+        test_curve(some[i], g, g, DT_F32, 1, 2e-5);
+        test_rounded(some[i], g, g, DT_BF16, 1.6e-2);
+        test_rounded(some[i], g, g, DT_F16, 2e-3);
+    }
+}
+
 int main(void)
 {
     static struct run r;
     struct golden g, q;
+    golden_open(&g, "tests/golden/archs.txt");
+    for (size_t i = 0; i < sizeof(archs) / sizeof(archs[0]); i++)
+        test_arch(archs[i], &g);
+    golden_close(&g);
     golden_open(&g, "tests/golden/llama.txt");
     test_frequencies(&g, "tied");
     test_frequencies(&g, "untied");

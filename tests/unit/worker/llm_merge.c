@@ -10,9 +10,9 @@
 
 #include "tests/golden/golden.h"
 #include "tests/unit/worker/llm_files.h"
+#include "worker/llm/config/llama_config.h"
 #include "worker/llm/files/hf_dir.h"
 #include "worker/llm/files/hf_write.h"
-#include "worker/llm/llama_config.h"
 
 static const char *const types[] = {"float64", "float32", "float16",
                                     "bfloat16"};
@@ -20,6 +20,9 @@ static const enum st_type st_of[] = {ST_F64, ST_F32, ST_F16, ST_BF16};
 static const enum dtype dt_of[] = {DT_F64, DT_F32, DT_F16, DT_BF16};
 enum { TYPES = 4 };
 static const char head_copy[] = "base_model.model.lm_head.base_layer.weight";
+
+/* tests/golden/archs.py: other architectures, with biases. */
+static const char *const archs[] = {"qwen2", "biases"};
 
 /* The places of a test. */
 struct places {
@@ -156,8 +159,9 @@ static void test_golden(const struct golden *g, const struct places *p,
     struct hf_dir *h = NULL;
     char path[4096], prefix[80];
     int n = 0;
-    const bool unties =
-        strcmp(adapter, "adapter-output") == 0 && strcmp(model, "tied") == 0;
+    const bool is_tied =
+        strcmp(model, "tied") == 0 || strcmp(model, "qwen2") == 0;
+    const bool unties = strcmp(adapter, "adapter-output") == 0 && is_tied;
     adapter_path(model, adapter, path);
     make_base(p, model, type, 0);
     const struct llama_merge conf = {p->base.path, path, p->out};
@@ -169,8 +173,8 @@ static void test_golden(const struct golden *g, const struct places *p,
     const int wrong = wrong_values(g, h, prefix, type, &n);
     ok(wrong == 0 && n > 70, "%d values are PEFT's, rounded once (%d not)", n,
        wrong);
-    ok(m.is_untied == unties && (hf_find(h, "lm_head.weight") != NULL) ==
-                                    (unties || strcmp(model, "untied") == 0),
+    ok(m.is_untied == unties &&
+           (hf_find(h, "lm_head.weight") != NULL) == (unties || !is_tied),
        "tied stays tied, unless the output layer has an adapter");
     hf_close(h);
     remove_out(p);
@@ -451,6 +455,10 @@ int main(void)
             test_golden(&g, &p, "tied", adapters[i], type);
             test_golden(&g, &p, "untied", adapters[i], type);
         }
+    golden_close(&g);
+    golden_open(&g, "tests/golden/archs.txt");
+    for (size_t i = 0; i < sizeof(archs) / sizeof(archs[0]); i++)
+        test_golden(&g, &p, archs[i], "adapter", 1);
     test_files(&p);
     test_refusals(&p);
     test_copies(&p);

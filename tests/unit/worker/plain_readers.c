@@ -15,11 +15,11 @@
 #include "worker/data/cache/token_cache.h"
 #include "worker/data/image/idx.h"
 #include "worker/data/image/image_sample.h"
+#include "worker/llm/config/llama_config.h"
 #include "worker/llm/files/adapter_file.h"
 #include "worker/llm/files/hf_dir.h"
 #include "worker/llm/files/hf_write.h"
 #include "worker/llm/files/reference_file.h"
-#include "worker/llm/llama_config.h"
 #include "worker/llm/llama_ends.h"
 
 static struct model_dir home;

@@ -1,19 +1,24 @@
-/* llama_config.h - the shape of a Llama, as its config.json says. */
-#ifndef MGPU_WORKER_LLM_LLAMA_CONFIG_H
-#define MGPU_WORKER_LLM_LLAMA_CONFIG_H
+/* llama_config.h - the shape of a Llama, or of another architecture of
+ * llama_arch.h, as its config.json says. */
+#ifndef MGPU_WORKER_LLM_CONFIG_LLAMA_CONFIG_H
+#define MGPU_WORKER_LLM_CONFIG_LLAMA_CONFIG_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "jobs/base/error.h"
+#include "worker/llm/config/llama_arch.h"
 
 enum { LLAMA_LAYERS_MOST = 4096 };
 
 struct llama_config {
+    enum llama_arch_id arch;
     int32_t hidden, ffn, layers, vocab;
     int32_t heads, kv_heads, head_dim; /* head_dim: or hidden / heads */
     int32_t max_positions;             /* max_position_embeddings */
+    uint32_t biases; /* 1 << enum llama_product of those that add one */
+    int32_t window;  /* tokens that a token sees in some layers; 0: all */
     double norm_eps, rope_theta;
     bool tied; /* tie_word_embeddings: no lm_head.weight */
     struct {   /* rope_type llama3 */

@@ -1,8 +1,8 @@
 /* llama_config.c - see llama_config.h. Defaults of keys that are absent are
- * those of transformers' LlamaConfig. A key that would change the network in
+ * those of transformers. A key that would change the network in
  * a way that it does not have here is refused, whatever its value means to
  * other programs; keys that say nothing about the network are ignored. */
-#include "worker/llm/llama_config.h"
+#include "worker/llm/config/llama_config.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -11,7 +11,6 @@
 #include "jobs/base/buf.h"
 
 enum { CONFIG_MAX_BYTES = 1 << 20 };
-static const char architecture[] = "LlamaForCausalLM";
 
 /* NULL: absent, or null. */
 static const json_t *value_of(const json_t *o, const char *key)
@@ -83,46 +82,92 @@ static int read_bool(const json_t *o, const char *key, bool *ret,
 
 /* ---- what is refused ----------------------------------------------------- */
 
-static int check_architecture(const json_t *o, struct error *err)
+/* An architecture by its name, or in files without one by their model_type. */
+static int read_arch(const json_t *o, struct llama_config *c, struct error *err)
 {
     const json_t *list = value_of(o, "architectures");
     const char *first = json_string_value(json_array_get(list, 0));
     const char *type = json_string_value(value_of(o, "model_type"));
     if (list == NULL && type != NULL)
-        return strcmp(type, "llama") == 0
+        return llama_arch_find(NULL, type, &c->arch)
                    ? 0
                    : error_set(err, ERR_INVAL,
                                "model_type %.60s: this version trains %s", type,
-                               architecture);
+                               llama_arch_list().text);
     if (first == NULL)
         return error_set(err, ERR_INVAL,
                          "architectures must be a list with a name: this "
                          "version trains %s",
-                         architecture);
-    if (json_array_size(list) != 1 || strcmp(first, architecture) != 0)
-        return error_set(
-            err, ERR_INVAL, "%.60s: this version trains %s",
-            strcmp(first, architecture) != 0 ? first : "several architectures",
-            architecture);
+                         llama_arch_list().text);
+    if (json_array_size(list) != 1 || !llama_arch_find(first, NULL, &c->arch))
+        return error_set(err, ERR_INVAL, "%.60s: this version trains %s",
+                         json_array_size(list) == 1 ? first
+                                                    : "several architectures",
+                         llama_arch_list().text);
+    return 0;
+}
+
+static int read_biases(const json_t *o, struct llama_config *c,
+                       struct error *err)
+{
+    const struct llama_arch *arch = llama_arch(c->arch);
+    static const struct {
+        const char *key;
+        uint32_t products;
+    } keys[] = {
+        {"attention_bias", 1u << PRODUCT_QKV | 1u << PRODUCT_O},
+        {"mlp_bias", 1u << PRODUCT_GATE_UP | 1u << PRODUCT_DOWN},
+    };
+    c->biases = arch->biases;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        bool on = false;
+        if (arch->has_bias_keys && read_bool(o, keys[i].key, &on, err) < 0)
+            return -1;
+        if (on)
+            c->biases |= keys[i].products;
+    }
+    return 0;
+}
+
+/* Whether one of the layers sees a window alone. */
+static bool has_windowed(const json_t *o, int32_t layers, int32_t whole)
+{
+    const json_t *types = value_of(o, "layer_types");
+    if (!json_is_array(types))
+        return whole < layers;
+    for (size_t i = 0; i < json_array_size(types); i++) {
+        const char *word = json_string_value(json_array_get(types, i));
+        if (word == NULL || strcmp(word, "full_attention") != 0)
+            return true;
+    }
+    return false;
+}
+
+static int read_window(const json_t *o, struct llama_config *c,
+                       struct error *err)
+{
+    const struct llama_arch *arch = llama_arch(c->arch);
+    const json_t *v = json_object_get(o, "sliding_window");
+    int32_t window = 0, whole = 0;
+    bool is_used = arch->window != WINDOW_NEVER;
+    if (arch->window == WINDOW_IF_USED &&
+        (read_bool(o, "use_sliding_window", &is_used, err) < 0 ||
+         read_int(o, "max_window_layers", 0, INT32_MAX, 28, &whole, err) < 0))
+        return -1;
+    if (!is_used || json_is_null(v))
+        return 0;
+    if (read_int(o, "sliding_window", 1, INT32_MAX, arch->windowed, &window,
+                 err) < 0)
+        return -1;
+    c->window = has_windowed(o, c->layers, whole) ? window : 0;
     return 0;
 }
 
 static int check_parts(const json_t *o, struct error *err)
 {
-    static const char *const biases[] = {"attention_bias", "mlp_bias"};
     const json_t *act = value_of(o, "hidden_act");
     const char *word = json_string_value(act);
     double part = 1;
-    for (size_t i = 0; i < sizeof(biases) / sizeof(biases[0]); i++) {
-        bool on = false;
-        if (read_bool(o, biases[i], &on, err) < 0)
-            return -1;
-        if (on)
-            return error_set(err, ERR_INVAL,
-                             "%s is true: this version trains models without "
-                             "biases",
-                             biases[i]);
-    }
     if (act != NULL && (word == NULL || strcmp(word, "silu") != 0))
         return error_set(err, ERR_INVAL, "hidden_act must be \"silu\", not %s",
                          show(act).text);
@@ -212,16 +257,19 @@ static int read_rope(const json_t *o, struct llama_config *c, struct error *err)
 static int read_sizes(const json_t *o, struct llama_config *c,
                       struct error *err)
 {
+    const struct llama_arch *arch = llama_arch(c->arch);
+    const json_t *kv = json_object_get(o, "num_key_value_heads");
     if (read_int(o, "hidden_size", 1, 1 << 20, -1, &c->hidden, err) < 0 ||
         read_int(o, "intermediate_size", 1, 1 << 24, -1, &c->ffn, err) < 0 ||
         read_int(o, "num_hidden_layers", 1, LLAMA_LAYERS_MOST, -1, &c->layers,
                  err) < 0 ||
         read_int(o, "vocab_size", 1, 1 << 24, -1, &c->vocab, err) < 0 ||
         read_int(o, "num_attention_heads", 1, 65536, -1, &c->heads, err) < 0 ||
-        read_int(o, "num_key_value_heads", 1, 65536, c->heads, &c->kv_heads,
-                 err) < 0 ||
+        read_int(o, "num_key_value_heads", 1, 65536,
+                 kv == NULL && arch->kv_heads > 0 ? arch->kv_heads : c->heads,
+                 &c->kv_heads, err) < 0 ||
         read_int(o, "head_dim", 1, 65536, 0, &c->head_dim, err) < 0 ||
-        read_int(o, "max_position_embeddings", 1, INT32_MAX, 2048,
+        read_int(o, "max_position_embeddings", 1, INT32_MAX, arch->positions,
                  &c->max_positions, err) < 0 ||
         read_real(o, "rms_norm_eps", 1e-30, 1, 1e-6, &c->norm_eps, err) < 0)
         return -1;
@@ -270,8 +318,9 @@ static int read_config(const json_t *o, struct llama_config *c,
 {
     if (!json_is_object(o))
         return error_set(err, ERR_INVAL, "not an object");
-    if (check_architecture(o, err) < 0 || check_parts(o, err) < 0 ||
-        read_sizes(o, c, err) < 0 || read_rope(o, c, err) < 0 ||
+    if (read_arch(o, c, err) < 0 || check_parts(o, err) < 0 ||
+        read_sizes(o, c, err) < 0 || read_biases(o, c, err) < 0 ||
+        read_window(o, c, err) < 0 || read_rope(o, c, err) < 0 ||
         read_bool(o, "tie_word_embeddings", &c->tied, err) < 0 ||
         read_id(o, "bos_token_id", c->vocab, &c->bos_id, err) < 0)
         return -1;

@@ -1,0 +1,60 @@
+/* llm_archs.c - other architectures with sharded weights, and resumed: as
+ * llm_shared.c, for what a layer of theirs has beside a Llama's.
+ *
+ * All weights of two architectures; the other methods at night.
+ */
+#include <stdlib.h>
+
+#include "tests/mpi/llm_equal.h"
+
+static const struct {
+    const char *name;
+    struct llm_material rows, pairs;
+} archs[] = {
+    {"qwen2",
+     {"tests/data/llama-qwen2", "tests/data/llama-untied/rows.jsonl"},
+     {"tests/data/llama-qwen2", "tests/data/pairs.jsonl"}},
+    {"biases",
+     {"tests/data/llama-biases", "tests/data/llama-untied/rows.jsonl"},
+     {"tests/data/llama-biases", "tests/data/pairs.jsonl"}},
+};
+
+static const struct {
+    const char *method, *more;
+} cases[] = {
+    {"full", "enable_activation_checkpointing: false"},
+    {"full", "enable_activation_checkpointing: true"},
+    {"lora", "model: {lora_rank: 2, apply_lora_to_mlp: true}"},
+    {"qlora", "model: {lora_rank: 2}"},
+    {"dpo", "model: {lora_rank: 2}"},
+    {"dpo", "model: {lora_rank: 0}"},
+    {"qat", "quantizer: {groupsize: 8}"},
+    {"qat", "quantizer: {groupsize: 8}\n  model: {lora_rank: 2}"},
+};
+enum { CASES = sizeof(cases) / sizeof(cases[0]) };
+
+int main(int argc, char **argv)
+{
+    mpi_tap_start(&argc, &argv);
+    struct error err = ERROR_INIT;
+    const bool all = getenv("MGPU_TEST_ALL") != NULL;
+    (void)setenv("XDG_CACHE_HOME", "/proc/none", 1);
+    for (size_t i = 0; i < sizeof(archs) / sizeof(archs[0]); i++)
+        for (int k = 0; k < (all ? CASES : 1); k++) {
+            struct job_spec spec = {.version = 0};
+            char what[80];
+            const bool is_dpo = strcmp(cases[k].method, "dpo") == 0;
+            (void)snprintf(what, sizeof(what), "%s, %s", archs[i].name,
+                           cases[k].method);
+            if (!llm_small(&spec, cases[k].method,
+                           is_dpo ? &archs[i].pairs : &archs[i].rows,
+                           cases[k].more))
+                continue;
+            test_equal(&spec, 1e-12, 1e-10, what);
+            if (all)
+                test_moved(&spec, most_ranks(), DIST_FSDP, 1, DIST_DDP_DS);
+            spec_clear(&spec);
+        }
+    (void)mpi_ok(comm_mpi_use(0, &err) == 0, &err, "all again");
+    return mpi_tap_done();
+}
