@@ -71,14 +71,16 @@ bench-cv: $(B)/tests/bench/cv_step $(B)/tests/bench/metrics
 # Steps of a Llama on the host, against transformers and PEFT.
 bench-llm: $(addprefix $(B)/tests/bench/,llm_step llm_generate) $(B)/bin/mgpu-worker
 	$(Q)MGPU_BENCH=$(abspath $(B)/tests/bench) tests/bench/llm.sh
-# The scheduler on published traces; PHILLY=1: October 2017 as well.
+# The scheduler on published traces; PHILLY=1: October 2017 as well; MGPU_TRACES: a
+# folder with logs in the Standard Workload Format.
 sim-bench: $(B)/bin/mgpu-sim $(B)/tests/bench/goodput
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) SUITES="$(SUITES)" \
 	    tests/bench/sim/goodput.sh
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) tests/bench/sim/attacks.sh
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) tests/bench/sim/truth.sh
 	$(Q)$(B)/tests/bench/goodput
-	$(Q)MGPU_BIN=$(abspath $(B)/bin) PHILLY=$(PHILLY) tests/bench/sim.sh
+	$(Q)MGPU_BIN=$(abspath $(B)/bin) PHILLY=$(PHILLY) \
+	    MGPU_TRACES='$(MGPU_TRACES)' tests/bench/sim.sh
 
 # 64 nodes of 8 GPUs in name, 1000 jobs in the queue.
 bench-slurm: all

@@ -2,7 +2,8 @@
 # sim.sh - mgpu-sim on the published traces, beside the figures of others.
 #
 # MGPU_BIN: the folder of the programs. PHILLY=1: all of October 2017 as well, two
-# minutes. Averages over Pollux' workloads 1 to 4; hours. The figures of others
+# minutes. MGPU_TRACES: a folder with logs of the Parallel Workloads Archive, see
+# sim/logs.sh. Averages over Pollux' workloads 1 to 4; hours. The figures of others
 # are constants: FIFO and EASY of an event simulator of 80 lines on the same
 # files, the rest as published, with elastic jobs.
 set -eu
@@ -79,18 +80,10 @@ philly '11,000 jobs of Philly' "$out.csv"
 # Jobs of one size made elastic by an assumed law; the sizes of all others, and
 # all sizes under backfill, are those of the trace.
 zcat "$october" | head -n 3000 >"$out.csv"
-elastic() { # POLICY PERCENT
-    "$sim" --policy "$1" --cluster 32x8 --limits exact --json "$out" \
-        --trace "csv:$out.csv" --elastic "$2%" --scaling amdahl:0.95 >/dev/null
-    awk -v name="3,000 jobs of Philly" -v p="$1" -v e="$2" \
-        -v jct="$(figure jct_s.avg)" -v p99="$(figure jct_s.p99)" \
-        -v rho="$(figure fairness.worst)" 'BEGIN {
-            printf "%-22s %-9s %3d %% elastic: JCT %5.2f h, p99 %5.1f h, worst rho %6.1f\n",
-            name, p, e, jct / 3600, p99 / 3600, rho }'
-}
-elastic backfill 0
-for share in 0 20 50 100; do elastic goodput "$share"; done
+bench=$(dirname "$0")/sim
+"$bench/shares.sh" '3,000 jobs of Philly' "csv:$out.csv" 32x8 --limits exact
 other '' 'turnaround 37 to 67 % less (arXiv 2602.17318, its own traces)'
+"$bench/logs.sh"
 [ -n "${PHILLY:-}" ] || exit 0
 philly 'Philly, October 2017' "$october"
 other FIFO '27.85 h, EASY 6.01 h (event simulator)'

@@ -258,6 +258,32 @@ END
     grep '^2,user-3/program-1/1,user-3,1.000,1.000,51.000,1,' jobs.csv
 }
 
+@test "a benchmark runs the logs of the folder that one names" {
+    mkdir logs empty
+    { printf '; MaxNodes: 4\n; MaxProcs: 9\n'
+      awk 'BEGIN { for (i = 1; i <= 40; i++)
+          print i, i * 60, 60, 600 + i * 97 % 900, 1 + i % 7, "-1 -1", 1 + i % 7,
+              3600, "-1 1", i % 3, 1, i % 4, "-1 -1 -1 -1" }'
+    } >logs/a.swf
+    sed 1d logs/a.swf | gzip >logs/b.swf.gz
+    bench=$MGPU_SRC/tests/bench/sim/logs.sh
+    export MGPU_BIN
+    MGPU_TRACES=$PWD/logs run -0 "$bench"
+    for log in a b; do
+        [ "$(grep -c -E "^$log +(backfill +0|goodput +(0|20|50|100)) % elastic: JCT +[0-9.]+ h, p99 +[0-9.]+ h, worst rho +[0-9.]+(, turnaround [+-][0-9]+ %)?$" <<<"$output")" = 5 ]
+    done
+    # All elastic is another result than none.
+    line() { grep "^a .*goodput *$1 %" <<<"$output" | sed 's/.*elastic//'; }
+    [ "$(line 0)" != "$(line 100)" ]
+    MGPU_TRACES='' run -0 "$bench"
+    [ "$output" = 'logs of others: skipped, MGPU_TRACES names no folder with *.swf' ]
+    MGPU_TRACES=$PWD/empty run -1 "$bench"
+    [[ $output == *"no *.swf and no *.swf.gz in '$PWD/empty'"* ]]
+    sed -i '/^;/d' logs/a.swf
+    MGPU_TRACES=$PWD/logs run -1 "$bench"
+    [[ $output == *'a.swf: the head has no MaxProcs'* ]]
+}
+
 @test "a file of Slurm's without a good line fails, and says why" {
     printf 'JobID|State|Submit|Start|End|AllocTRES\nx|COMPLETED||||\n' >past.txt
     run -65 "$sim" --trace sacct:past.txt --cluster 1x8
