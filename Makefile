@@ -208,7 +208,7 @@ ldlibs_tools   := $(ldlibs_jobs)
 ldlibs_sim     := -lz $(ldlibs_engine)
 ldlibs_model    = $(ldlibs_worker)
 ldlibs_worker   = $(mpi_libs) $(ldlibs_kernels) -ljpeg -lpng -lz \
-                  -lsentencepiece -lpcre2-8 -lstdc++ $(ldlibs_jobs)
+                  -lsentencepiece -lpcre2-8 -lutf8proc -lstdc++ $(ldlibs_jobs)
 
 # ---- programs and tests ----------------------------------------------------
 bins := $(patsubst %,$(B)/bin/mgpu-%,batch ctld shepherd gpuwatch worker \

@@ -52,9 +52,10 @@ build/fuzz/token_file: fuzz_libs := -lz
 build/fuzz/data_rows: $(call fuzz_obj,$(row_readers))
 build/fuzz/data_rows: fuzz_libs := -lz
 build/fuzz/tokenizer: $(call fuzz_obj,$(addprefix worker/data/tokenizer/, \
-    bpe_merge.c bpe_vocab.c pretokenize.c text_cut.c tokenizer.c \
-    tokenizer_bpe.c tokenizer_json.c tokenizer_ranks.c))
-build/fuzz/tokenizer: fuzz_libs := -lpcre2-8
+    added_tokens.c bpe_encode.c bpe_merge.c bpe_vocab.c json_pipeline.c \
+    pretokenize.c text_cut.c text_steps.c tokenizer.c tokenizer_bpe.c \
+    tokenizer_json.c tokenizer_ranks.c unicode_text.c))
+build/fuzz/tokenizer: fuzz_libs := -lpcre2-8 -lutf8proc
 build/fuzz/checkpoint: $(call fuzz_obj,worker/checkpoint/checkpoint_dir.c \
     worker/checkpoint/crc64.c)
 build/fuzz/attempt: $(call fuzz_obj,slurm/launch/attempt_dir.c \

@@ -20,7 +20,10 @@ import random
 import sys
 import time
 
-import tiktoken
+try:
+    import tiktoken
+except ImportError:  # hf_tokenizers.py needs it not
+    tiktoken = None
 import tokenizers
 
 PATTERN = (

@@ -76,6 +76,7 @@ door() {
     png.h)          echo '_png' ;;
     sentencepiece*) echo '_spm' ;;
     pcre2.h)        echo 'pretokenize' ;;
+    utf8proc.h)     echo 'unicode_text' ;;
     esac
 }
 

@@ -411,8 +411,8 @@ static void test_json_files(void)
     static const char split[] = "\"behavior\":\"Isolated\"";
     refused("tokenizer.json", "{", 1, "line 1");
     refused("tokenizer.json", "{}", 2, "model has no vocab");
-    refused_json("\"normalizer\":null", "\"normalizer\":{\"type\":\"NFC\"}",
-                 "normalizer is 'NFC', only null is read");
+    refused_json("\"normalizer\":null", "\"normalizer\":{\"type\":\"NFKC\"}",
+                 "normalizer.type is 'NFKC', read is NFC");
     refused_json("\"type\":\"BPE\"", "\"type\":\"Unigram\"",
                  "model.type is 'Unigram', only BPE");
     refused_json("\"type\":\"BPE\"", "\"type\":\"WordPiece\"",
@@ -424,13 +424,13 @@ static void test_json_files(void)
                  "\"end_of_word_suffix\":\"</w>\"",
                  "model.end_of_word_suffix is '</w>'");
     refused_json(split, "\"behavior\":\"Removed\"",
-                 "pre_tokenizer is not read");
+                 "pre_tokenizer.pretokenizers[0].behavior is 'Removed'");
     refused_json("\"add_prefix_space\":false", "\"add_prefix_space\":true",
-                 "add_prefix_space must be false");
+                 "pre_tokenizer.pretokenizers[1].add_prefix_space is true");
     refused_json("\"type\":\"Sequence\"", "\"type\":\"Whitespace\"",
-                 "pre_tokenizer is not read");
+                 "pre_tokenizer.type is 'Whitespace'");
     refused_json("\"decoder\":{\"type\":\"ByteLevel\"",
-                 "\"decoder\":{\"type\":\"Fuse\"", "decoder is 'Fuse'");
+                 "\"decoder\":{\"type\":\"Fuse\"", "decoder.type is 'Fuse'");
     refused_json("\"!\":0", "\"!\":1", "model.vocab: two tokens have id 1");
     refused_json("\"!\":0", "\"!\":-1", "model.vocab: '!' has no id");
     refused_json("\"!\":0", "\"\u4e2d\":0", "U+4E2D");
@@ -486,7 +486,7 @@ static void test_many_special(void)
 {
     enum { MANY = 300000 };
     struct error err = ERROR_INIT;
-    struct bpe_parts p = {.pattern = NULL};
+    struct bpe_parts p = {.whole = false};
     char name[20];
     (void)alarm(120);
     for (int32_t i = MANY; i-- > 0;) {

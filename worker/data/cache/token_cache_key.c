@@ -12,7 +12,7 @@
 #include "worker/data/cache/token_cache.h"
 
 enum {
-    CACHE_VERSION = 2,
+    CACHE_VERSION = 3,
     PIECE = 1 << 22 /* bytes of a file that are hashed at once */
 };
 

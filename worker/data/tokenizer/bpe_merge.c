@@ -173,22 +173,29 @@ static int ids_of_bytes(const struct bpe_vocab *v, const char *piece,
     return 0;
 }
 
+int bpe_merge_ids(const struct bpe_vocab *v, int32_t *ids, size_t n,
+                  struct buf *work, struct buf *ret, struct error *err)
+{
+    if (n == 0)
+        return 0;
+    return n <= SHORT_MAX ? merge_short(v, ids, (int)n, ret, err)
+                          : merge_long(v, ids, n, work, ret, err);
+}
+
 int bpe_merge(const struct bpe_vocab *v, const char *piece, size_t len,
               struct buf *work, struct buf *ret, struct error *err)
 {
     int32_t few[SHORT_MAX];
-    if (len == 0)
-        return 0;
     if (len <= SHORT_MAX) {
         if (ids_of_bytes(v, piece, len, few, err) < 0)
             return -1;
-        return merge_short(v, few, (int)len, ret, err);
+        return bpe_merge_ids(v, few, len, work, ret, err);
     }
     int32_t *ids = malloc(len * sizeof(*ids));
     if (ids == NULL)
         return error_set(err, ERR_NOMEM, "a piece of %zu bytes", len);
     int rc = ids_of_bytes(v, piece, len, ids, err);
-    rc = rc < 0 ? rc : merge_long(v, ids, len, work, ret, err);
+    rc = rc < 0 ? rc : bpe_merge_ids(v, ids, len, work, ret, err);
     free(ids);
     return rc;
 }

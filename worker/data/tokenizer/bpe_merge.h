@@ -14,4 +14,9 @@
 int bpe_merge(const struct bpe_vocab *v, const char *piece, size_t len,
               struct buf *work, struct buf *ret, struct error *err) MUST_CHECK;
 
+/* The same of tokens: ids are changed. */
+int bpe_merge_ids(const struct bpe_vocab *v, int32_t *ids, size_t n,
+                  struct buf *work, struct buf *ret,
+                  struct error *err) MUST_CHECK;
+
 #endif

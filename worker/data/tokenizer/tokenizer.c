@@ -64,7 +64,7 @@ static int add_special(const char *dir, struct bpe_parts *p, struct error *err)
 static int open_bpe(const struct buf *file, const char *dir, bool ranks,
                     struct tokenizer **ret, struct error *err)
 {
-    struct bpe_parts p = {.pattern = NULL};
+    struct bpe_parts p = {.whole = false};
     int rc = ranks ? tokenizer_ranks_read(file, &p, err)
                    : tokenizer_json_read(file, &p, err);
     if (rc == 0 && ranks)
@@ -141,10 +141,12 @@ int tokenizer_encode_some(const struct tokenizer *t, const char *text,
                           size_t len, uint32_t flags, size_t most,
                           struct buf *ret, struct error *err)
 {
-    const bool goes_on = flags & TOKENIZER_GOES_ON;
+    const enum text_place place = flags & TOKENIZER_GOES_ON  ? TEXT_GOES_ON
+                                  : flags & TOKENIZER_BEHIND ? TEXT_BEHIND
+                                                             : TEXT_BEGINS;
     const size_t before = ret->len;
     if ((!(flags & TOKENIZER_BOS) || add_id(ret, t->ids.bos, err) == 0) &&
-        t->ops->encode(t, text, len, goes_on, most, ret, err) == 0 &&
+        t->ops->encode(t, text, len, place, most, ret, err) == 0 &&
         (!(flags & TOKENIZER_EOS) || add_id(ret, t->ids.eos, err) == 0))
         return 0;
     cut(ret, before);

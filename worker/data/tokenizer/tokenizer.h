@@ -2,8 +2,9 @@
  *
  * What the file is decides: a sentencepiece model (Llama 2), a list of ranks as
  * tiktoken has it (tokenizer.model of Llama 3), or HF's tokenizer.json with a
- * BPE of bytes. Sentencepiece has its own normaliser and its own prefix of a
- * space. The others change nothing in a text: the text of its ids is the text,
+ * BPE of bytes, or of characters with tokens for bytes. Sentencepiece has its
+ * own normaliser and its own prefix of a space, tokenizer.json those that it
+ * names. The others change nothing in a text: the text of its ids is the text,
  * byte for byte. A tokenizer does not change after it is opened. */
 #ifndef MGPU_WORKER_DATA_TOKENIZER_H
 #define MGPU_WORKER_DATA_TOKENIZER_H
@@ -25,8 +26,9 @@ struct tokenizer_ids {
     int32_t bos, eos, unk; /* -1: it has no such id */
 };
 
-/* The longest text that sentencepiece is given, which takes some 200 bytes of
- * memory, and a microsecond, for each byte: 0.8 GiB and some seconds. */
+/* The longest text that is merged as a whole. Sentencepiece takes some 200
+ * bytes of memory, and a microsecond, for each byte: 0.8 GiB and some seconds.
+ * A BPE of characters takes a third of that. */
 enum { TOKENIZER_SPM_BYTES = 4 << 20 };
 
 enum tokenizer_flag {
@@ -35,7 +37,10 @@ enum tokenizer_flag {
     /* The text goes on after other text, so that its first word begins
      * without the prefix of a space. As torchtune's trim_leading_whitespace:
      * no effect on a model that has no ids for white space. */
-    TOKENIZER_GOES_ON = 4
+    TOKENIZER_GOES_ON = 4,
+    /* The text is behind a special token of its row: the prefix is there if
+     * the file says so. A sentencepiece model has it always. */
+    TOKENIZER_BEHIND = 8
 };
 
 /* in   path  a file, or a directory: of tokenizer.model, tokenizer.json and
@@ -58,7 +63,7 @@ int32_t tokenizer_special(const struct tokenizer *t, const char *name);
  * in   text   UTF-8
  *      flags  any of enum tokenizer_flag
  * err  ERR_INVAL a byte without a token, which ranks never have, or more than
- *      TOKENIZER_SPM_BYTES for sentencepiece; ERR_NOMEM
+ *      TOKENIZER_SPM_BYTES where merges cross the whole text; ERR_NOMEM
  * cost n log n for n bytes, whatever they are, but for sentencepiece */
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t len,
                      uint32_t flags, struct buf *ret,
@@ -66,11 +71,10 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t len,
 
 /* The same, but for what is behind the first `most` ids: there may be more, or
  * all of them. Pieces are encoded from left to right and no token crosses one,
- * so that the rest of the text has no part in these ids. Sentencepiece merges
- * across the whole text, and reads it to its end.
+ * so that the rest of the text has no part in these ids. Sentencepiece, and a
+ * BPE of characters, merge across the whole text, and read it to its end.
  * in   most  0: all
- * err  as above, for what is read; ERR_INVAL more than TOKENIZER_SPM_BYTES for
- *      sentencepiece */
+ * err  as above, for what is read */
 int tokenizer_encode_some(const struct tokenizer *t, const char *text,
                           size_t len, uint32_t flags, size_t most,
                           struct buf *ret, struct error *err) MUST_CHECK;

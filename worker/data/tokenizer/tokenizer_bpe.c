@@ -1,17 +1,12 @@
-/* tokenizer_bpe.c - see tokenizer_bpe.h: text is cut, cut into pieces, and the
- * bytes of each piece are merged.
- *
- * Bytes that are no UTF-8 are pieces of their own, so that the text of the ids
- * is what was encoded, whatever it was. */
+/* tokenizer_bpe.c - see tokenizer_bpe.h: its parts, special tokens, and the
+ * text of ids. bpe_encode.c has the way there. */
 #include "worker/data/tokenizer/tokenizer_bpe.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/data/tokenizer/bpe_merge.h"
-#include "worker/data/tokenizer/pretokenize.h"
-#include "worker/data/tokenizer/text_cut.h"
+#include "worker/data/tokenizer/bpe_encode.h"
 #include "worker/data/tokenizer/tokenizer_internal.h"
 
 /* ---- its parts ---------------------------------------------------------- */
@@ -31,8 +26,24 @@ void bpe_parts_clear(struct bpe_parts *p)
     buf_clear(&p->special);
     buf_clear(&p->names);
     bpe_vocab_clear(&p->vocab);
-    free(p->pattern);
-    *p = (struct bpe_parts){.pattern = NULL};
+    for (int i = 0; i < p->patterns; i++)
+        free(p->pattern[i]);
+    added_tokens_clear(&p->raw);
+    added_tokens_clear(&p->formed);
+    *p = (struct bpe_parts){.whole = false};
+}
+
+int bpe_parts_add_pattern(struct bpe_parts *p, const char *pattern,
+                          struct error *err)
+{
+    if (p->patterns == BPE_PATTERNS)
+        return error_set(err, ERR_INVAL, "more than %d expressions",
+                         BPE_PATTERNS);
+    p->pattern[p->patterns] = strdup(pattern);
+    if (p->pattern[p->patterns] == NULL)
+        return error_set(err, ERR_NOMEM, "an expression");
+    p->patterns++;
+    return 0;
 }
 
 /* The first that has this id or a higher one. */
@@ -139,7 +150,7 @@ int bpe_parts_sort_special(struct bpe_parts *p, struct error *err)
 struct bpe {
     struct tokenizer tokenizer; /* first */
     struct bpe_parts parts;
-    struct pretokenizer *pieces;
+    struct pretokenizer *pieces[BPE_PATTERNS];
 };
 
 static struct bpe *bpe_of(struct tokenizer *t)
@@ -155,49 +166,47 @@ static const struct bpe *bpe_of_const(const struct tokenizer *t)
 static void bpe_close(struct tokenizer *t)
 {
     struct bpe *b = bpe_of(t);
-    pretokenizer_close(b->pieces);
+    for (int i = 0; i < BPE_PATTERNS; i++)
+        pretokenizer_close(b->pieces[i]);
     bpe_parts_clear(&b->parts);
     free(b);
 }
 
-struct encoding {
-    const struct bpe_parts *parts;
-    size_t full; /* bytes of ids in ret that are enough */
-    struct buf work, *ret;
-};
-
-/* Returns 1: there are enough ids already. */
-static int add_piece(void *arg, const char *piece, size_t n, struct error *err)
-{
-    struct encoding *e = arg;
-    const struct bpe_vocab *v = &e->parts->vocab;
-    if (e->ret->len >= e->full)
-        return 1;
-    if (e->parts->whole) {
-        const int32_t id = bpe_vocab_find(v, piece, n);
-        if (id >= 0)
-            return buf_add(e->ret, &id, sizeof(id), err);
-    }
-    return bpe_merge(v, piece, n, &e->work, e->ret, err);
-}
-
 static int bpe_encode(const struct tokenizer *t, const char *text, size_t len,
-                      bool goes_on, size_t most, struct buf *ret,
+                      enum text_place place, size_t most, struct buf *ret,
                       struct error *err)
 {
     const struct bpe *b = bpe_of_const(t);
-    struct encoding e = {.parts = &b->parts, .full = SIZE_MAX, .ret = ret};
-    struct text_cut cut = text_cut_of(text, len);
-    struct text_slice s;
-    int rc = 0;
-    (void)goes_on; /* it puts no space before a text */
-    if (most > 0 && most < (SIZE_MAX - ret->len) / sizeof(int32_t))
-        e.full = ret->len + most * sizeof(int32_t);
-    while (rc == 0 && text_cut_next(&cut, &s))
-        rc = s.utf8 ? pretokenize(b->pieces, s.at, s.len, add_piece, &e, err)
-                    : add_piece(&e, s.at, s.len, err);
-    buf_clear(&e.work);
-    return rc < 0 ? -1 : 0;
+    return bpe_encode_text(&b->parts, b->pieces, text, len, place, most, ret,
+                           err);
+}
+
+/* The text of a token, with its gaps as spaces. */
+static int add_shown(const struct bpe_parts *p, const char *text, size_t len,
+                     struct buf *ret, struct error *err)
+{
+    const char *end = text + len, *gap;
+    const size_t n = strlen(p->gap);
+    while (n > 0 &&
+           (gap = memmem(text, (size_t)(end - text), p->gap, n)) != NULL) {
+        if (buf_add(ret, text, (size_t)(gap - text), err) < 0 ||
+            buf_add(ret, " ", 1, err) < 0)
+            return -1;
+        text = gap + n;
+    }
+    return buf_add(ret, text, (size_t)(end - text), err);
+}
+
+/* The byte that a token stands for; -1: it stands for text. */
+static int byte_of(const struct bpe_parts *p, const char *text, size_t len)
+{
+    char digits[3] = "";
+    char *end;
+    if (!p->chars || len != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>')
+        return -1;
+    memcpy(digits, text + 3, 2);
+    const long b = strtol(digits, &end, 16);
+    return end == digits + 2 && b >= 0 ? (int)b : -1;
 }
 
 static int add_text(const struct bpe_parts *p, int32_t id, struct buf *ret,
@@ -206,20 +215,30 @@ static int add_text(const struct bpe_parts *p, int32_t id, struct buf *ret,
     const struct bpe_special *s = bpe_parts_special(p, id);
     size_t len = 0;
     if (s != NULL)
-        return s->shown ? buf_addstr(ret, s->name, err) : 0;
+        return s->shown ? add_shown(p, s->name, strlen(s->name), ret, err) : 0;
     const char *text =
         id < p->vocab.size ? bpe_vocab_text(&p->vocab, id, &len) : "";
     if (len == 0)
         return error_set(err, ERR_INVAL, "tokenizer: it has no id %d", id);
-    return buf_add(ret, text, len, err);
+    const int byte = byte_of(p, text, len);
+    const char one = (char)byte;
+    if (byte >= 0 && p->byte_id[byte] == id)
+        return buf_add(ret, &one, 1, err);
+    return add_shown(p, text, len, ret, err);
 }
 
 static int bpe_decode(const struct tokenizer *t, const int32_t *ids, size_t n,
                       struct buf *ret, struct error *err)
 {
+    const struct bpe_parts *p = &bpe_of_const(t)->parts;
+    const size_t first = ret->len;
     for (size_t i = 0; i < n; i++)
-        if (add_text(&bpe_of_const(t)->parts, ids[i], ret, err) < 0)
+        if (add_text(p, ids[i], ret, err) < 0)
             return -1;
+    if (p->strips && ret->len > first && ret->data[first] == ' ') {
+        memmove(ret->data + first, ret->data + first + 1, ret->len - first);
+        ret->len--;
+    }
     return 0;
 }
 
@@ -269,13 +288,14 @@ int tokenizer_bpe_open(struct bpe_parts *parts, struct tokenizer **ret,
     struct bpe *b = calloc(1, sizeof(*b));
     if (b == NULL)
         return error_set(err, ERR_NOMEM, "a tokenizer");
-    if (pretokenizer_open(parts->pattern, &b->pieces, err) < 0) {
-        free(b);
-        return -1;
-    }
     b->tokenizer.ops = &ops;
+    for (int i = 0; i < parts->patterns; i++)
+        if (pretokenizer_open(parts->pattern[i], &b->pieces[i], err) < 0) {
+            bpe_close(&b->tokenizer);
+            return -1;
+        }
     b->parts = *parts;
-    *parts = (struct bpe_parts){.pattern = NULL};
+    *parts = (struct bpe_parts){.whole = false};
     set_ids(b);
     *ret = &b->tokenizer;
     return 0;

@@ -1,11 +1,13 @@
-/* tokenizer_bpe.h - a tokenizer that merges bytes: its parts, which the readers
- * of files fill, and how it is made of them. */
+/* tokenizer_bpe.h - a tokenizer that merges bytes or characters: its parts,
+ * which the readers of files fill, and how it is made of them. */
 #ifndef MGPU_WORKER_DATA_TOKENIZER_BPE_H
 #define MGPU_WORKER_DATA_TOKENIZER_BPE_H
 
 #include <stdbool.h>
 
+#include "worker/data/tokenizer/added_tokens.h"
 #include "worker/data/tokenizer/bpe_vocab.h"
+#include "worker/data/tokenizer/text_steps.h"
 #include "worker/data/tokenizer/tokenizer.h"
 
 struct bpe_special {
@@ -14,17 +16,35 @@ struct bpe_special {
     bool shown; /* it has its name as text */
 };
 
-/* Zeroed: empty. */
+enum { BPE_PATTERNS = 8 };
+
+/* What is done to a text, in this order. Zeroed: empty. */
 struct bpe_parts {
+    struct added_tokens raw;    /* found in the text as it is */
+    struct text_steps normal;   /* change what is between them */
+    struct added_tokens formed; /* found in what has been changed */
+    struct text_steps marks;    /* change what is between these */
+    /* Each cuts the pieces of the one before it; owned. */
+    char *pattern[BPE_PATTERNS];
+    int patterns;
+    bool whole; /* a piece that is a token is not merged */
     struct bpe_vocab vocab;
-    char *pattern;      /* cuts the text into pieces; owned */
-    bool whole;         /* a piece that is a token is not merged */
+    /* Merges begin with characters, not with bytes. A character without a
+     * token is as many of these as it has bytes. */
+    bool chars;
+    int32_t byte_id[256];
+    char
+        gap[TEXT_STEP_BYTES + 1]; /* a space, in the texts of tokens; "": ' ' */
+    bool strips;        /* a space before the text of ids is none of it */
     struct buf special; /* struct bpe_special; by rising ids once sorted */
     struct buf names;   /* uint32_t: which of them, by rising names */
 };
 
 void bpe_parts_clear(struct bpe_parts *p);
 
+/* err  ERR_INVAL more than BPE_PATTERNS; ERR_NOMEM */
+int bpe_parts_add_pattern(struct bpe_parts *p, const char *pattern,
+                          struct error *err) MUST_CHECK;
 /* bpe_parts_sort_special() has to follow the last.
  * in   id  at most BPE_IDS_MAX - 1
  * err  ERR_NOMEM */

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "worker/data/tokenizer/text_steps.h"
 #include "worker/data/tokenizer/tokenizer.h"
 
 #ifdef __cplusplus /* for tokenizer_spm.cpp */
@@ -16,7 +17,7 @@ extern "C" {
 struct tokenizer_ops {
     void (*close)(struct tokenizer *t);
     int (*encode)(const struct tokenizer *t, const char *text, size_t len,
-                  bool goes_on, size_t most, struct buf *ret,
+                  enum text_place place, size_t most, struct buf *ret,
                   struct error *err);
     /* The ids are within 0..size-1. */
     int (*decode)(const struct tokenizer *t, const int32_t *ids, size_t n,

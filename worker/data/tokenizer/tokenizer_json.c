@@ -1,15 +1,16 @@
 /* tokenizer_json.c - read tokenizer.json; see tokenizer_bpe.h.
  *
- * HF tokenizers can do more than what is read here, which is byte-level BPE as
- * Llama 3 has it: no normalizer, one expression, merges. All else would
- * give other ids, and is refused by name. Post-processors add ids around the
- * text, which templates do here. */
+ * HF tokenizers can do more than what is read here, which is BPE: of bytes, as
+ * Llama 3, Qwen and SmolLM have it, or of characters with tokens for bytes, as
+ * Llama 2 and Mistral. All else would give other ids, and is refused with its
+ * path. Post-processors add ids around the text, which templates do here. */
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/text/text.h"
-#include "worker/data/tokenizer/pretokenize.h"
+#include "worker/data/tokenizer/json_pipeline.h"
 #include "worker/data/tokenizer/tokenizer_bpe.h"
 
 bool tokenizer_is_json(const struct buf *file)
@@ -64,7 +65,7 @@ static const char *shown(const json_t *o, const char *key)
 static int check_model(const json_t *model, struct error *err)
 {
     static const char *const keys[] = {"dropout", "continuing_subword_prefix",
-                                       "end_of_word_suffix", "byte_fallback"};
+                                       "end_of_word_suffix"};
     if (value_of(model, "type") != NULL && !is_type(model, "BPE"))
         return error_set(err, ERR_INVAL,
                          "model.type is '%.40s', only BPE is read",
@@ -83,76 +84,17 @@ static int check_model(const json_t *model, struct error *err)
     return 0;
 }
 
-static int check_rest(const json_t *root, struct error *err)
+/* Without tokens for bytes a character without a token would be lost, or unk.
+ */
+static int check_fallback(const json_t *model, bool bytes, struct error *err)
 {
-    if (value_of(root, "normalizer") != NULL)
-        return error_set(err, ERR_INVAL,
-                         "normalizer is '%.40s', only null is read",
-                         shown(root, "normalizer"));
-    if (value_of(root, "decoder") != NULL &&
-        !is_type(value_of(root, "decoder"), "ByteLevel"))
-        return error_set(err, ERR_INVAL,
-                         "decoder is '%.40s', only ByteLevel is read",
-                         shown(root, "decoder"));
-    return 0;
-}
-
-/* ---- the expression ----------------------------------------------------- */
-
-static int refuse_pieces(struct error *err)
-{
+    if (bytes == is_off(model, "byte_fallback"))
+        return 0;
     return error_set(err, ERR_INVAL,
-                     "pre_tokenizer is not read: allowed are ByteLevel, and a "
-                     "Sequence of one Split by a Regex (Isolated, not "
-                     "inverted) and ByteLevel without use_regex; "
-                     "add_prefix_space must be false");
-}
-
-/* Absent is true. */
-static bool is_false(const json_t *o, const char *key)
-{
-    return json_is_false(json_object_get(o, key));
-}
-
-static const char *split_pattern(const json_t *split)
-{
-    const json_t *pattern = value_of(split, "pattern");
-    const char *regex = json_string_value(json_object_get(pattern, "Regex"));
-    if (!is_type(split, "Split") || !is_off(split, "invert") ||
-        strcmp(text_of(split, "behavior"), "Isolated") != 0)
-        return NULL;
-    return regex;
-}
-
-/* NULL: another kind than those that are read. */
-static const char *pattern_of(const json_t *pre)
-{
-    const json_t *list = value_of(pre, "pretokenizers");
-    const json_t *bytes = pre;
-    const char *pattern = pretokenize_gpt2;
-    if (is_type(pre, "Sequence")) {
-        if (json_array_size(list) != 2)
-            return NULL;
-        bytes = json_array_get(list, 1);
-        pattern = split_pattern(json_array_get(list, 0));
-        if (!is_false(bytes, "use_regex"))
-            return NULL;
-    } else if (is_false(bytes, "use_regex")) {
-        return NULL;
-    }
-    return is_type(bytes, "ByteLevel") && is_false(bytes, "add_prefix_space")
-               ? pattern
-               : NULL;
-}
-
-static int read_pattern(const json_t *root, struct bpe_parts *p,
-                        struct error *err)
-{
-    const char *pattern = pattern_of(value_of(root, "pre_tokenizer"));
-    if (pattern == NULL)
-        return refuse_pieces(err);
-    p->pattern = strdup(pattern);
-    return p->pattern != NULL ? 0 : error_set(err, ERR_NOMEM, "an expression");
+                     bytes ? "model.byte_fallback is set beside ByteLevel, "
+                             "only false is read"
+                           : "model.byte_fallback is off, without ByteLevel "
+                             "in pre_tokenizer only true is read");
 }
 
 /* ---- tokens ------------------------------------------------------------- */
@@ -164,7 +106,41 @@ static int32_t id_of(const json_t *v)
     return n >= 0 && n < BPE_IDS_MAX ? (int32_t)n : -1;
 }
 
-static int read_special(const json_t *root, struct bpe_parts *p,
+static int put_added(const json_t *v, const char *text, size_t len, int32_t id,
+                     struct added_tokens *ret, struct error *err)
+{
+    const struct added_token t = {
+        .id = id,
+        .special = !json_is_false(json_object_get(v, "special")),
+        .single_word = json_is_true(json_object_get(v, "single_word")),
+        .lstrip = json_is_true(json_object_get(v, "lstrip")),
+        .rstrip = json_is_true(json_object_get(v, "rstrip"))};
+    return added_tokens_put(ret, t, text, len, err);
+}
+
+/* What is found in a changed text has been changed as well, and is so shown. */
+static int add_found(const json_t *v, const char *name, int32_t id,
+                     struct bpe_parts *p, struct error *err)
+{
+    const bool formed = json_is_true(json_object_get(v, "normalized"));
+    const bool is_text = json_is_false(json_object_get(v, "special"));
+    struct buf work[2] = {BUF_INIT, BUF_INIT};
+    const char *text = name;
+    size_t len = strlen(name);
+    int rc = formed ? text_steps_apply(&p->normal, name, len, TEXT_BEGINS, work,
+                                       &text, &len, err)
+                    : 0;
+    if (rc == 0)
+        rc = put_added(v, text, len, id, formed ? &p->formed : &p->raw, err);
+    if (rc == 0)
+        rc = bpe_parts_add_special(p, is_text ? text : name, id, is_text, err);
+    buf_clear(&work[0]);
+    buf_clear(&work[1]);
+    return rc;
+}
+
+/* in   finds  they are found in texts, if they are not special */
+static int read_special(const json_t *root, bool finds, struct bpe_parts *p,
                         struct error *err)
 {
     const json_t *list = json_object_get(root, "added_tokens"), *v;
@@ -178,11 +154,13 @@ static int read_special(const json_t *root, struct bpe_parts *p,
                              "added_tokens: number %zu needs a content and an "
                              "id from 0 to %d",
                              i + 1, BPE_IDS_MAX - 1);
-        if (bpe_parts_add_special(p, name, id,
-                                  json_is_false(json_object_get(v, "special")),
-                                  err) < 0)
-            return error_wrap(err, "added_tokens");
+        const bool is_text = json_is_false(json_object_get(v, "special"));
+        if ((finds ? add_found(v, name, id, p, err)
+                   : bpe_parts_add_special(p, name, id, is_text, err)) < 0)
+            return error_wrap(err, "added_tokens[%zu]", i);
     }
+    added_tokens_sort(&p->raw);
+    added_tokens_sort(&p->formed);
     return bpe_parts_sort_special(p, err) < 0 ? error_wrap(err, "added_tokens")
                                               : 0;
 }
@@ -202,6 +180,7 @@ static void make_alphabet(unsigned char ret[512], bool ret_has[512])
 }
 
 struct alphabet {
+    bool is_text; /* tokens are written as they are */
     unsigned char byte[512];
     bool has[512];
 };
@@ -212,6 +191,8 @@ static int bytes_of(const struct alphabet *a, const char *p, size_t len,
 {
     const char *end = p + len;
     buf_reset(ret);
+    if (a->is_text)
+        return buf_add(ret, p, len, err);
     while (p < end) {
         const int32_t c = text_next(&p, end);
         if (c < 0 || c >= 512 || !a->has[c])
@@ -239,7 +220,29 @@ static int32_t highest_id(json_t *vocab)
     return most;
 }
 
-/* A special token may be in the vocabulary as well: no text becomes it. */
+/* <0x00> to <0xFF>: what a character without a token becomes. */
+static int find_bytes(struct bpe_parts *p, struct error *err)
+{
+    for (unsigned b = 0; b < 256; b++) {
+        char name[8];
+        (void)snprintf(name, sizeof(name), "<0x%02X>", b);
+        p->byte_id[b] = bpe_vocab_find(&p->vocab, name, 6);
+        if (p->byte_id[b] < 0)
+            return error_set(err, ERR_INVAL,
+                             "%s is not there, which byte_fallback needs",
+                             name);
+    }
+    return 0;
+}
+
+/* Special tokens, which no text becomes. The others that were added have their
+ * names as texts, and may be what tokens merge to. */
+static bool is_special(const struct bpe_parts *p, int32_t id)
+{
+    const struct bpe_special *s = bpe_parts_special(p, id);
+    return s != NULL && !s->shown;
+}
+
 static int read_vocab(json_t *vocab, const struct alphabet *a,
                       struct bpe_parts *p, struct error *err)
 {
@@ -255,13 +258,14 @@ static int read_vocab(json_t *vocab, const struct alphabet *a,
         if (id < 0)
             rc = error_set(err, ERR_INVAL, "'%.40s' has no id from 0 to %d",
                            key, BPE_IDS_MAX - 1);
-        else if (bpe_parts_special(p, id) == NULL)
+        else if (!is_special(p, id))
             rc = bytes_of(a, key, strlen(key), &bytes, err) < 0
                      ? -1
                      : bpe_vocab_add(&p->vocab, id, buf_str(&bytes), bytes.len,
                                      err);
     }
     buf_clear(&bytes);
+    rc = rc == 0 && p->chars ? find_bytes(p, err) : rc;
     return rc < 0 ? error_wrap(err, "model.vocab") : 0;
 }
 
@@ -339,10 +343,14 @@ static int read_root(const json_t *root, struct bpe_parts *p, struct error *err)
 {
     const json_t *model = value_of(root, "model");
     struct alphabet a;
+    bool bytes;
     make_alphabet(a.byte, a.has);
-    if (check_model(model, err) < 0 || check_rest(root, err) < 0 ||
-        read_pattern(root, p, err) < 0 || read_special(root, p, err) < 0)
+    if (check_model(model, err) < 0 ||
+        json_pipeline_read(root, p, &bytes, err) < 0 ||
+        check_fallback(model, bytes, err) < 0 ||
+        read_special(root, true, p, err) < 0)
         return -1;
+    a.is_text = !bytes;
     p->whole = json_is_true(json_object_get(model, "ignore_merges"));
     if (read_vocab(json_object_get(model, "vocab"), &a, p, err) < 0)
         return -1;
@@ -363,7 +371,7 @@ static int load(const struct buf *file, json_t **ret, struct error *err)
 int tokenizer_json_read(const struct buf *file, struct bpe_parts *ret,
                         struct error *err)
 {
-    struct bpe_parts p = {.pattern = NULL};
+    struct bpe_parts p = {.whole = false};
     json_t *root;
     if (load(file, &root, err) < 0)
         return -1;
@@ -382,7 +390,7 @@ int tokenizer_json_special(const struct buf *file, struct bpe_parts *ret,
     json_t *root;
     if (load(file, &root, err) < 0)
         return -1;
-    const int rc = read_special(root, ret, err);
+    const int rc = read_special(root, false, ret, err);
     json_decref(root);
     return rc;
 }

@@ -122,10 +122,8 @@ int tokenizer_ranks_read(const struct buf *file, struct bpe_parts *ret,
     if (n < 1 || n > BPE_IDS_MAX - SPECIALS)
         return error_set(err, ERR_INVAL, "%d ranks, allowed are 1 to %d", n,
                          BPE_IDS_MAX - SPECIALS);
-    p.pattern = strdup(pretokenize_llama3);
-    if (p.pattern == NULL)
-        return error_set(err, ERR_NOMEM, "a list of ranks");
-    if (bpe_vocab_init(&p.vocab, n, err) < 0 ||
+    if (bpe_parts_add_pattern(&p, pretokenize_llama3, err) < 0 ||
+        bpe_vocab_init(&p.vocab, n, err) < 0 ||
         read_lines(&p.vocab, file, err) < 0 ||
         bpe_vocab_merge_all(&p.vocab, err) < 0) {
         bpe_parts_clear(&p);

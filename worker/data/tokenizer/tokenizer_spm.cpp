@@ -50,7 +50,8 @@ int add_text(const spm *t, const char *text, size_t len, bool goes_on,
 }
 
 int spm_encode(const struct tokenizer *t, const char *text, size_t len,
-               bool goes_on, size_t most, struct buf *ret, struct error *err)
+               enum text_place place, size_t most, struct buf *ret,
+               struct error *err)
 {
     (void)most; /* what is behind them may change them */
     if (len > TOKENIZER_SPM_BYTES)
@@ -59,7 +60,7 @@ int spm_encode(const struct tokenizer *t, const char *text, size_t len,
                          "most %d are read",
                          len, TOKENIZER_SPM_BYTES);
     try {
-        return add_text(spm_of(t), text, len, goes_on, ret, err);
+        return add_text(spm_of(t), text, len, place == TEXT_GOES_ON, ret, err);
     } catch (const std::exception &) {
         return error_set(err, ERR_NOMEM, "tokenizer: %zu bytes of text", len);
     }
