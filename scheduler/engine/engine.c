@@ -519,6 +519,15 @@ const struct job *engine_next_since(const struct engine *e, uint64_t after,
     return rec ? &rec->job : NULL;
 }
 
+const struct job *engine_next_live(const struct engine *e, uint64_t after)
+{
+    const struct job_record *rec = eng_next_moving(e, after);
+
+    while (rec && !job_state_is_live(rec->job.state))
+        rec = eng_next_moving(e, rec->job.id);
+    return rec ? &rec->job : NULL;
+}
+
 void engine_count(const struct engine *e, uint64_t ret[JOB_STATE_N])
 {
     memcpy(ret, e->n_ended, sizeof(e->n_ended));

@@ -428,14 +428,14 @@ bool engine_has_past(const struct engine *e);
 /* NULL: no such job in memory. Valid until the next call that changes e, except
  * engine_recall(). */
 const struct job *engine_job(const struct engine *e, uint64_t id);
-/* Iterates over the jobs in memory by id: the first with an id > `after`, or
- * NULL. */
+/* Iterates over the jobs in memory by id: the first above `after`, or NULL. */
 const struct job *engine_next_job(const struct engine *e, uint64_t after);
 /* The same, but skips most jobs that ended before since_s, seconds since 1970;
- * with INFINITY most jobs that are neither live nor pending.
- * cost 8 bytes of memory to read for each skipped job */
+ * INFINITY: that are neither live nor pending. cost 8 bytes to read for each */
 const struct job *engine_next_since(const struct engine *e, uint64_t after,
                                     double since_s);
+/* The live ones alone, which are few. */
+const struct job *engine_next_live(const struct engine *e, uint64_t after);
 /* The number of jobs in each state. */
 void engine_count(const struct engine *e, uint64_t ret[JOB_STATE_N]);
 /* Position among the queued jobs that could start and those pending in the

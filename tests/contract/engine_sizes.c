@@ -1,7 +1,8 @@
 /* engine_sizes.c - a constant global batch: the job gets no number of GPUs that
  * does not divide its micro-batches, whatever is free, also after a restart;
- * --why offers no other.
+ * --why offers no other. What is explained of the sizes of jobs.
  */
+#include "scheduler/engine/explain_sizes.h"
 #include "scheduler/engine/what_if.h"
 #include "tests/contract/engine_queue.h"
 
@@ -66,9 +67,57 @@ static void test_policy(const struct policy *policy)
     world_clear(&w);
 }
 
+static void count(void *arg, const struct goodput_row *row)
+{
+    (void)row;
+    ++*(int *)arg;
+}
+
+static int n_sizes(void)
+{
+    double price;
+    int n = 0;
+
+    return engine_explain_sizes(w.engine, count, &n, &price, &err) < 0 ? -1 : n;
+}
+
+/* The engine asks the policy for sizes only while a job has several: it counts
+ * these. */
+static void test_explained(void)
+{
+    const struct world_script script = {
+        .nodes = 1,
+        .gpus_per_node = 8,
+        .policy = &policy_goodput,
+        .jobs = {{.gpus = 8, .attempts = {{.run_s = 100000}}}},
+    };
+    world_init(&w, &script);
+    ok(world_start(&w), "---- sizes that are explained");
+    (void)world_command(&w, 8, 5000);
+    (void)submit("2");
+    is_int(n_sizes(), 0, "no job has a choice: none");
+    uint64_t id = submit("1..4");
+    ok(n_sizes() > 0, "a job of several sizes waits: these");
+    is_int(engine_hold(w.engine, id, 1, true, &err), 0, "it is held");
+    world_settle(&w);
+    is_int(n_sizes(), 0, "  none");
+    is_int(engine_hold(w.engine, id, 1, false, &err), 0, "and released");
+    world_settle(&w);
+    ok(n_sizes() > 0, "  again");
+    world_die(&w);
+    world_settle(&w);
+    ok(n_sizes() > 0, "after a restart, too");
+    is_int(engine_cancel(w.engine, id, 1, &err), 0, "it is cancelled");
+    world_settle(&w);
+    is_int(n_sizes(), 0, "  none");
+    is_int(w.n_bad, 0, "nothing was odd");
+    world_clear(&w);
+}
+
 int main(void)
 {
     test_policy(&policy_fifo);
     test_policy(&policy_backfill);
+    test_explained();
     return tap_done();
 }

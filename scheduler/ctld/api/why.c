@@ -191,10 +191,9 @@ static void add_preempt_reasons(const struct why *w, json_t *list)
     const struct job *job = w->job;
     char text[TEXT_CAP], by[WIRE_TIME_CAP];
 
-    for (const struct job *j = engine_next_since(e, 0, INFINITY); j;
-         j = engine_next_since(e, j->id, INFINITY)) {
-        if (!job_state_is_live(j->state) || !j->is_preempted ||
-            j->preempted_for != job->id)
+    for (const struct job *j = engine_next_live(e, 0); j;
+         j = engine_next_live(e, j->id)) {
+        if (!j->is_preempted || j->preempted_for != job->id)
             continue;
         wire_time(j->preempt_s + j->preempt_grace_s, by);
         (void)snprintf(text, sizeof(text),
@@ -361,12 +360,11 @@ static json_t *holders_of(const struct why *w)
 {
     const struct engine *e = w->c->engine;
     json_t *list = json_array();
-    const struct job *j = engine_next_since(e, 0, INFINITY);
 
-    for (; j && json_array_size(list) < HOLDERS_MAX;
-         j = engine_next_since(e, j->id, INFINITY)) {
-        if (j == w->job || !job_state_is_live(j->state) || j->gpus < 1 ||
-            !meets(w, j))
+    for (const struct job *j = engine_next_live(e, 0);
+         j && json_array_size(list) < HOLDERS_MAX;
+         j = engine_next_live(e, j->id)) {
+        if (j == w->job || j->gpus < 1 || !meets(w, j))
             continue;
         char display[JOB_DISPLAY_CAP];
         (void)job_display_id(j, display);
@@ -562,6 +560,8 @@ static json_t *size_of(const struct ctld *c, const struct job *job)
     struct size_table t = {.rows = NULL};
     struct buf text = BUF_INIT;
     const struct job_resize *r = &job->resize;
+    bool has_sizes =
+        job->gpus_min < job->gpus_max || job->nodes_min < job->nodes_max;
     int rc = 0;
 
     if (r->gpus > 0 && job->gpus > 0 && r->gpus != job->gpus)
@@ -570,7 +570,7 @@ static json_t *size_of(const struct ctld *c, const struct job *job)
                       r->gpus);
     if (rc == 0)
         rc = say_barred(c, job, &text);
-    if (rc == 0 && size_table_read(c, &t, NULL) == 0)
+    if (rc == 0 && has_sizes && size_table_read(c, &t, NULL) == 0)
         rc = size_table_say(&t, job->id, &text, NULL);
     if (rc == 0 && text.len > 2 && text.data[text.len - 2] == ';')
         text.data[text.len -= 2] = '\0';

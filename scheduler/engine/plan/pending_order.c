@@ -80,35 +80,47 @@ static size_t few_of(const struct engine *e, double now_s, double wall_s,
     return n;
 }
 
-int eng_order(struct engine *e, double now_s, double wall_s,
-              struct eng_order **ret, size_t *ret_n, struct error *err)
+int eng_order_begin(struct engine *e, double now_s, double wall_s,
+                    struct eng_ordering *ret, struct error *err)
 {
-    const struct queue *q = &e->lists.queue;
-    struct eng_order *o = malloc((e->n_active + 1) * sizeof(*o));
-    struct eng_order *few = malloc((e->n_active + 1) * sizeof(*few));
-    bool has_reserved = e->parts.conf->preempt.is_on;
-    size_t n = 0, n_few, k = 0;
-
-    if (!o || !few) {
-        free(o);
-        free(few);
-        return error_set(err, ERR_NOMEM, "out of memory");
-    }
     eng_find_reserved(e);
-    n_few = few_of(e, now_s, wall_s, few);
-    for (size_t i = 0; i < q->n; i++) {
-        const struct waiting *w = q->at[i];
-        if (!in_view(w, now_s) || (has_reserved && w->has_reservation))
-            continue;
-        const struct eng_order one = of_waiting(w, now_s, wall_s, false);
-        while (k < n_few && compare(&few[k], &one) < 0)
-            o[n++] = few[k++];
-        o[n++] = one;
-    }
-    while (k < n_few)
-        o[n++] = few[k++];
-    free(few);
-    *ret = o;
-    *ret_n = n;
+    size_t cap = e->lists.moving.n + e->lists.reserved.n;
+    *ret = (struct eng_ordering){.e = e,
+                                 .now_s = now_s,
+                                 .wall_s = wall_s,
+                                 .few = malloc((cap + 1) * sizeof(*ret->few))};
+    if (!ret->few)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    ret->n_few = few_of(e, now_s, wall_s, ret->few);
     return 0;
+}
+
+bool eng_order_next(struct eng_ordering *o, struct eng_order *ret)
+{
+    const struct queue *q = &o->e->lists.queue;
+    bool has_reserved = o->e->parts.conf->preempt.is_on;
+
+    while (o->next < q->n) {
+        const struct waiting *w = q->at[o->next];
+        if (in_view(w, o->now_s) && !(has_reserved && w->has_reservation))
+            break;
+        o->next++;
+    }
+    if (o->next < q->n) {
+        *ret = of_waiting(q->at[o->next], o->now_s, o->wall_s, false);
+        if (o->next_few == o->n_few ||
+            compare(&o->few[o->next_few], ret) >= 0) {
+            o->next++;
+            return true;
+        }
+    }
+    if (o->next_few == o->n_few)
+        return false;
+    *ret = o->few[o->next_few++];
+    return true;
+}
+
+void eng_order_end(struct eng_ordering *o)
+{
+    free(o->few);
 }

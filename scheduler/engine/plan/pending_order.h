@@ -13,10 +13,18 @@ struct eng_order {
     int32_t priority;
     bool has_reservation, is_back;
 };
-/* Jobs that are live or could start, in the policy's order.
- * own  *ret, for free() */
-int eng_order(struct engine *e, double now_s, double wall_s,
-              struct eng_order **ret, size_t *ret_n,
-              struct error *err) MUST_CHECK;
+/* Jobs that are live or could start, in the policy's order, one by one. */
+struct eng_ordering {
+    const struct engine *e;
+    double now_s, wall_s;
+    struct eng_order *few; /* owned; [n_few] */
+    size_t n_few;          /* at most e->lists.moving.n of them are live */
+    size_t next_few, next; /* of the queue */
+};
+int eng_order_begin(struct engine *e, double now_s, double wall_s,
+                    struct eng_ordering *ret, struct error *err) MUST_CHECK;
+/* False: there is no other one. */
+bool eng_order_next(struct eng_ordering *o, struct eng_order *ret);
+void eng_order_end(struct eng_ordering *o);
 
 #endif

@@ -99,20 +99,23 @@ int eng_inventory(struct engine *e, struct error *err)
  */
 int eng_ahead_save(const struct engine *e, bool **ret, struct error *err)
 {
-    bool *saved = calloc(e->n_active + 1, sizeof(*saved));
+    const struct record_list *live = &e->lists.moving;
+    bool *saved = calloc(live->n + 1, sizeof(*saved));
 
     if (!saved)
         return error_set(err, ERR_NOMEM, "out of memory");
-    for (size_t i = 0; i < e->n_active; i++)
-        saved[i] = e->active[i]->is_ahead;
+    for (size_t i = 0; i < live->n; i++)
+        saved[i] = live->at[i]->is_ahead;
     *ret = saved;
     return 0;
 }
 
 void eng_ahead_restore(struct engine *e, bool *saved)
 {
-    for (size_t i = 0; saved && i < e->n_active; i++)
-        e->active[i]->is_ahead = saved[i];
+    const struct record_list *live = &e->lists.moving;
+
+    for (size_t i = 0; saved && i < live->n; i++)
+        live->at[i]->is_ahead = saved[i];
     free(saved);
 }
 
@@ -183,11 +186,10 @@ const char *eng_wait_reason(const struct engine *e,
                             const struct policy_decision *w,
                             char room[JOB_REASON_CAP])
 {
-    struct mask_memo memo = {.next = 0};
-
     if (!e->classes.has_next || w->lacks ||
         strncmp(w->reason, "WaitingForGpus", 14) != 0)
         return w->reason;
+    struct mask_memo memo = {.next = 0};
     return eng_say_closed(e, rec, eng_masks(e, &rec->job, &memo).now, room)
                ? room
                : w->reason;
@@ -443,6 +445,19 @@ int engine_explain(struct engine *e,
     return rc;
 }
 
+/* Whether a job has a range. */
+static bool any_sizes(const struct engine *e)
+{
+    bool is = e->lists.queue.n_sized > 0;
+
+    for (size_t i = 0; !is && i < e->lists.moving.n; i++) {
+        const struct gpu_sizes sizes = eng_sizes(&e->lists.moving.at[i]->job);
+        is = sizes.gpus.min < sizes.gpus.max ||
+             sizes.nodes.min < sizes.nodes.max;
+    }
+    return is;
+}
+
 int engine_explain_sizes(struct engine *e,
                          void (*each)(void *arg, const struct goodput_row *row),
                          void *arg, double *ret_price, struct error *err)
@@ -450,7 +465,7 @@ int engine_explain_sizes(struct engine *e,
     struct eng_view t;
     bool *ahead = NULL;
 
-    if (e->policy != &policy_goodput) {
+    if (e->policy != &policy_goodput || !any_sizes(e)) {
         *ret_price = NAN;
         return 0;
     }

@@ -15,6 +15,9 @@ struct eng_view {
     struct policy_node *nodes;  /* owned, like ats */
     struct policy_job *jobs;    /* [e->n_active] */
     int32_t *ats;               /* nodes of the live jobs, job after job */
+    size_t *live;               /* owned; [n_live], indexes of the jobs that
+                                   were live when the view was built */
+    size_t n_live;
     struct policy_decision *decisions; /* [e->n_active] */
     uint64_t sets[POLICY_CLASSES]; /* by GPU type; the policy_jobs point here */
     int64_t free[POLICY_CLASSES];  /* GPUs, by index of node_classes.types */
@@ -28,7 +31,7 @@ void eng_view_clear(struct eng_view *t);
  * that fails, the view allocates its own. */
 void eng_buffers_reserve(struct engine *e);
 void eng_buffers_clear(struct eng_buffers *r);
-/* Saves and restores job_record.is_ahead of all active jobs, for a caller that
+/* Saves and restores job_record.is_ahead of all live jobs, for a caller that
  * builds a view without carrying out a plan.
  * own  *ret: eng_ahead_restore() frees it */
 int eng_ahead_save(const struct engine *e, bool **ret,

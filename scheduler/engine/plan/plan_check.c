@@ -121,12 +121,9 @@ static int check_reserved(struct checking *c, struct error *err)
 {
     const struct policy_view *v = c->v;
     double sure_s = v->now_s + v->preempt.grace_s;
-    bool goes = false;
     size_t k = 0;
 
-    for (size_t i = 0; i < c->n; i++)
-        goes = goes || c->decisions[i].act == POLICY_PREEMPT;
-    for (size_t i = 0; goes && i < v->n_jobs; i++) {
+    for (size_t i = 0; i < v->n_jobs; i++) {
         const struct policy_job *job = &v->jobs[i];
         if (!job_state_is_live(job->state) || !job->at || job->nodes < 1 ||
             (job->gpus < 1 && !job->is_exclusive))
@@ -136,7 +133,7 @@ static int check_reserved(struct checking *c, struct error *err)
             place_add(c->nodes, job->at,
                       place_of(job, job->nodes, job->gpus / job->nodes), 1);
     }
-    for (size_t i = 0; goes && i < c->n; i++) {
+    for (size_t i = 0; i < c->n; i++) {
         const struct policy_decision *w = &c->decisions[i];
         if (w->has_reservation &&
             check_start(c, find(v, w->id, &k), w, err) < 0)
@@ -224,27 +221,42 @@ static int check_one(struct checking *c, const struct policy_decision *w,
     return w->act == POLICY_START ? check_start(c, job, w, err) : 0;
 }
 
-static int check(struct checking *c, struct error *err)
+/* A wrong number of decisions is the first thing to say of a plan, and else
+ * what is wrong with one. */
+static int say_number(const struct checking *c, struct error *err)
 {
-    size_t n_queued = 0, n_decisions = 0, k = 0, k_goes = 0;
+    size_t n_queued = 0, n_decisions = 0;
 
     for (size_t i = 0; i < c->v->n_jobs; i++)
         n_queued += c->v->jobs[i].state == JOB_QUEUED;
     for (size_t i = 0; i < c->n; i++)
         n_decisions += c->decisions[i].act == POLICY_START ||
                        c->decisions[i].act == POLICY_WAIT;
-    if (n_decisions != n_queued)
-        return error_set(err, ERR_INTERNAL, "%zu decisions for %zu queued jobs",
-                         n_decisions, n_queued);
-    for (size_t i = 0; i < c->n; i++)
-        if (check_one(c, &c->decisions[i],
-                      c->decisions[i].act == POLICY_PREEMPT ||
-                              c->decisions[i].act == POLICY_RESIZE
-                          ? &k_goes
-                          : &k,
-                      err) < 0)
-            return -1;
-    return check_reserved(c, err);
+    if (n_decisions == n_queued)
+        return -1;
+    return error_set(err, ERR_INTERNAL, "%zu decisions for %zu queued jobs",
+                     n_decisions, n_queued);
+}
+
+/* One pass over a long queue: each costs milliseconds. */
+static int check(struct checking *c, struct error *err)
+{
+    bool goes = false, is_complete = true;
+    size_t k = 0, k_goes = 0;
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < c->n; i++) {
+        const struct policy_decision *w = &c->decisions[i];
+        bool is_live = w->act == POLICY_PREEMPT || w->act == POLICY_RESIZE;
+        goes = goes || w->act == POLICY_PREEMPT;
+        rc = check_one(c, w, is_live ? &k_goes : &k, err);
+    }
+    for (size_t i = 0; rc == 0 && i < c->v->n_jobs; i++)
+        is_complete =
+            is_complete && (c->seen[i] || c->v->jobs[i].state != JOB_QUEUED);
+    if (rc < 0 || !is_complete)
+        return say_number(c, err);
+    return goes ? check_reserved(c, err) : 0;
 }
 
 int eng_check_plan(const struct policy_view *view,

@@ -87,6 +87,7 @@ void eng_view_clear(struct eng_view *t)
 {
     free(t->nodes);
     free(t->ats);
+    free(t->live);
     if (t->buffers.cap > 0)
         buffers_return(t->of, &t->buffers);
 }
@@ -210,8 +211,8 @@ static void view_places(const struct engine *e, struct eng_view *t)
     for (size_t i = 0; i < t->v.n_nodes; i++)
         t->nodes[i].gpus_free = t->nodes[i].gpus_total;
     eng_part_nodes(e, t->nodes);
-    for (size_t i = 0; i < t->v.n_jobs; i++) {
-        struct policy_job *pj = &t->jobs[i];
+    for (size_t k = 0; k < t->n_live; k++) {
+        struct policy_job *pj = &t->jobs[t->live[k]];
         const struct job *job = holds(pj) ? &eng_find(e, pj->id)->job : NULL;
         if (!job || job->place[0] == '\0' || !parse_place(e, job, at))
             continue;
@@ -226,8 +227,8 @@ static void view_places(const struct engine *e, struct eng_view *t)
         node->shared_free =
             not_more(node->shared_free, e->nodes[i].shared_free);
     }
-    for (size_t i = 0; i < t->v.n_jobs; i++) {
-        struct policy_job *pj = &t->jobs[i];
+    for (size_t k = 0; k < t->n_live; k++) {
+        struct policy_job *pj = &t->jobs[t->live[k]];
         const struct job_record *rec = holds(pj) ? eng_find(e, pj->id) : NULL;
         bool is_promised = rec && rec->job.place[0] == '\0' && !rec->is_held;
         if (!is_promised || !promise(e, t, pj, at))
@@ -358,42 +359,84 @@ static void view_nodes(const struct engine *e, struct policy_node *ret)
     }
 }
 
-/* Whether goodput has a size to choose. If not it plans as backfill does, and
- * the speeds, which a long queue would take long to look up, are not needed. */
-static bool any_sizes(const struct policy_view *v)
+static bool has_sizes(const struct policy_job *job)
 {
-    for (size_t i = 0; i < v->n_jobs; i++) {
-        const struct policy_job *job = &v->jobs[i];
-        if (job->gpus_min < job->gpus_max || job->nodes_min < job->nodes_max ||
-            job->to_gpus > 0)
-            return true;
+    return job->gpus_min < job->gpus_max || job->nodes_min < job->nodes_max ||
+           job->to_gpus > 0;
+}
+
+/* What is seen of a view's jobs while they are filled in, which are too many to
+ * go through them again. */
+struct filling {
+    struct kinds_memo memo;
+    bool has_caps;  /* a task of a sweep with max_parallel */
+    bool has_sizes; /* goodput has a size to choose. If not it plans as backfill
+                       does, and the speeds are not needed. */
+};
+
+/* out  t->jobs, t->live */
+static void fill(const struct engine *e, struct eng_view *t,
+                 struct eng_ordering *o, struct filling *f)
+{
+    struct eng_order one;
+
+    while (eng_order_next(o, &one)) {
+        if (one.waits) {
+            view_waiting(e, t, &one, &f->memo);
+            f->has_caps = f->has_caps || one.waits->has_cap;
+        } else {
+            t->live[t->n_live++] = t->v.n_jobs;
+            view_live(e, t, &one, &f->memo.others);
+            f->has_caps = f->has_caps || one.record->job.max_parallel > 0;
+        }
+        f->has_sizes = f->has_sizes || has_sizes(&t->jobs[t->v.n_jobs - 1]);
     }
-    return false;
+}
+
+/* Drops the jobs that may not start, and looks at the others anew. */
+static void drop(struct engine *e, struct eng_view *t, struct filling *f)
+{
+    /* First: what is refused takes no place of its sweep. */
+    if (e->refusals.n > 0)
+        t->v.n_jobs = eng_refused_drop(e, &t->v, t->jobs);
+    if (f->has_caps)
+        t->v.n_jobs = eng_cap_sweeps(e, &t->v, t->jobs);
+    t->n_live = 0;
+    f->has_sizes = false;
+    for (size_t i = 0; i < t->v.n_jobs; i++) {
+        if (job_state_is_live(t->jobs[i].state))
+            t->live[t->n_live++] = i;
+        f->has_sizes = f->has_sizes || has_sizes(&t->jobs[i]);
+    }
+}
+
+/* The most nodes that live jobs may hold together. */
+static size_t count_ats(const struct engine *e)
+{
+    const struct record_list *live = &e->lists.moving;
+    size_t n = 1;
+
+    for (size_t i = 0; i < live->n; i++)
+        n += live->at[i]->job.nodes > 0 ? (size_t)live->at[i]->job.nodes : 0;
+    return n;
 }
 
 int eng_view_build(struct engine *e, struct eng_view *t, struct error *err)
 {
-    struct kinds_memo memo = {.known = 0};
+    struct filling f = {.has_caps = false};
     double now_s = eng_now(e), wall_s = eng_wall(e);
-    struct eng_order *order;
-    size_t n, n_ats = 1;
-    bool has_caps = false;
+    struct eng_ordering o;
 
     memset(t, 0, sizeof(*t));
-    if (eng_order(e, now_s, wall_s, &order, &n, err) < 0)
+    if (eng_order_begin(e, now_s, wall_s, &o, err) < 0)
         return -1;
-    for (size_t i = 0; i < n; i++) {
-        const struct waiting *w = order[i].waits;
-        has_caps = has_caps ||
-                   (w ? w->has_cap : order[i].record->job.max_parallel > 0);
-        if (!w && order[i].record->job.nodes > 0)
-            n_ats += (size_t)order[i].record->job.nodes;
-    }
     t->nodes = calloc(e->n_nodes + 1, sizeof(*t->nodes));
-    t->ats = calloc(n_ats, sizeof(*t->ats));
+    t->ats = calloc(count_ats(e), sizeof(*t->ats));
+    t->live = calloc(o.n_few + 1, sizeof(*t->live));
     t->of = e;
-    if (!t->nodes || !t->ats || buffers_take(e, &t->buffers, err) < 0) {
-        free(order);
+    if (!t->nodes || !t->ats || !t->live ||
+        buffers_take(e, &t->buffers, err) < 0) {
+        eng_order_end(&o);
         return error_set(err, ERR_NOMEM, "out of memory");
     }
     t->jobs = t->buffers.jobs;
@@ -408,22 +451,14 @@ int eng_view_build(struct engine *e, struct eng_view *t, struct error *err)
                                 .goodput = e->parts.conf->goodput};
     e->models.n_views++;
     view_nodes(e, t->nodes);
-    for (size_t i = 0; i < n; i++) {
-        if (order[i].waits)
-            view_waiting(e, t, &order[i], &memo);
-        else
-            view_live(e, t, &order[i], &memo.others);
-    }
-    free(order);
-    /* First: what is refused takes no place of its sweep. */
-    if (e->refusals.n > 0)
-        t->v.n_jobs = eng_refused_drop(e, &t->v, t->jobs);
-    if (has_caps)
-        t->v.n_jobs = eng_cap_sweeps(e, &t->v, t->jobs);
+    fill(e, t, &o, &f);
+    eng_order_end(&o);
+    if (e->refusals.n > 0 || f.has_caps)
+        drop(e, t, &f);
     view_places(e, t);
     eng_part_jobs(e, t);
-    bool has_sizes = e->policy == &policy_goodput && any_sizes(&t->v);
-    for (size_t i = 0; i < t->v.n_jobs && has_sizes; i++)
+    bool has_speeds = e->policy == &policy_goodput && f.has_sizes;
+    for (size_t i = 0; i < t->v.n_jobs && has_speeds; i++)
         eng_curves_view(e, t, eng_find(e, t->jobs[i].id), &t->jobs[i]);
     return 0;
 }

@@ -183,7 +183,7 @@ int eng_give_up_sizes(struct engine *e, bool *ret_waits, struct error *err)
     for (; rec; rec = eng_next_moving(e, rec->job.id))
         if (eng_is_pending(rec) && look_at(e, rec, err) < 0)
             return -1;
-    for (size_t i = 0; i < q->n; i++) {
+    for (size_t i = 0; q->n_resized > 0 && i < q->n; i++) {
         const struct waiting *w = q->at[i];
         char why[JOB_REASON_CAP];
         if (w->to_gpus == 0 || patience_ends_s(e, &w->record->job, w->to_gpus,
@@ -211,7 +211,7 @@ double eng_patience_next(const struct engine *e)
                                               rec->job.resize.planned_gpus,
                                               rec->is_held));
     }
-    for (size_t i = 0; i < q->n; i++)
+    for (size_t i = 0; q->n_resized > 0 && i < q->n; i++)
         if (q->at[i]->to_gpus > 0)
             at_s = fmin(at_s, patience_ends_s(e, &q->at[i]->record->job,
                                               q->at[i]->to_gpus, false));

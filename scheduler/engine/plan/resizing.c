@@ -206,12 +206,13 @@ void eng_leave_out_barred(const struct job_resize *r, double wall_s,
 void eng_leave_out_quota(const struct engine *e, const struct job_record *rec,
                          struct policy_job *io)
 {
-    struct gpu_sizes sizes = sizes_of(io);
-    double limit_s = rec->job.attempt_limit_s;
     char why[JOB_REASON_CAP];
 
+    /* First: in a long queue each record is a cache miss. */
     if (io->gpus_min >= io->gpus_max || io->to_gpus > 0)
         return;
+    struct gpu_sizes sizes = sizes_of(io);
+    double limit_s = rec->job.attempt_limit_s;
     if (io->gpus > 0 && !isnan(rec->start_now_s))
         limit_s = fmax(1, limit_s - (eng_now(e) - rec->start_now_s));
     int32_t most = eng_quota_most(e, &rec->job, io->gpus, limit_s, why);

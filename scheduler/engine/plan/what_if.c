@@ -27,7 +27,8 @@ struct suppose {
     struct engine *e;
     const struct job *job;
     struct eng_view base;
-    struct policy_job *jobs; /* owned; the jobs of the plan */
+    struct policy_job *jobs; /* owned; the jobs of the plan; NULL: no plan was
+                                needed so far */
     size_t at;               /* index of the job in base.jobs */
     size_t tries_max;
 };
@@ -35,6 +36,15 @@ struct suppose {
 static const struct policy_job *self(const struct suppose *s)
 {
     return &s->base.jobs[s->at];
+}
+
+/* The jobs of a long queue take tens of megabytes: room for them is there when
+ * a plan is made. False: out of memory */
+static bool has_room(struct suppose *s)
+{
+    if (!s->jobs)
+        s->jobs = malloc((s->base.v.n_jobs + 1) * sizeof(*s->jobs));
+    return s->jobs != NULL;
 }
 
 /* out  ret_n  of s->base.decisions */
@@ -91,7 +101,8 @@ static bool would_start(struct suppose *s, struct policy_job changed,
     struct place place;
     size_t n = 0;
 
-    if (!place_find(s->base.nodes, s->base.v.n_nodes, &changed, &place))
+    if (!place_find(s->base.nodes, s->base.v.n_nodes, &changed, &place) ||
+        !has_room(s))
         return false;
     changed.submit_s = changed.eligible_s = s->base.v.now_s;
     put_last(s, changed);
@@ -151,7 +162,8 @@ static void suppose_limit(struct suppose *s, struct engine_change *ret)
     struct error ignored = ERROR_INIT;
     struct place place;
 
-    if (!place_find(s->base.nodes, s->base.v.n_nodes, &changed, &place))
+    if (!place_find(s->base.nodes, s->base.v.n_nodes, &changed, &place) ||
+        !has_room(s))
         return;
     memcpy(s->jobs, s->base.jobs, s->base.v.n_jobs * sizeof(*s->jobs));
     if (plan(s, &n, &ignored) < 0)
@@ -229,31 +241,40 @@ static void suppose_partition(struct suppose *s, struct engine_change *ret)
     }
 }
 
+/* How long a live job takes in all. */
+static double expected_s(const struct suppose *s, const struct policy_job *pj,
+                         bool is_slow)
+{
+    return eng_runtime_expect_s(
+        s->e, eng_find(s->e, pj->id), pj->nodes, pj->gpus,
+        fmax(0, s->base.v.now_s - pj->start_s), is_slow ? 1 : 0);
+}
+
 /* When it would start if the running jobs end as estimated, and never after
  * their limits. */
 static double planned_s(struct suppose *s, bool is_slow,
                         struct engine_what_if *ret)
 {
-    double now_s = s->base.v.now_s;
+    const struct eng_view *t = &s->base;
     struct error ignored = ERROR_INIT;
     size_t n = 0;
 
     ret->n_running = ret->n_measured = 0;
-    memcpy(s->jobs, s->base.jobs, s->base.v.n_jobs * sizeof(*s->jobs));
-    for (size_t i = 0; i < s->base.v.n_jobs; i++) {
-        struct policy_job *pj = &s->jobs[i];
-        if (!job_state_is_live(pj->state))
-            continue;
-        double limit_s = eng_runtime_expect_s(
-            s->e, eng_find(s->e, pj->id), pj->nodes, pj->gpus,
-            fmax(0, now_s - pj->start_s), is_slow ? 1 : 0);
-        ret->n_running++;
-        if (limit_s < pj->limit_s) {
-            pj->limit_s = limit_s;
-            ret->n_measured++;
-        }
+    for (size_t k = 0; k < t->n_live; k++) {
+        const struct policy_job *pj = &t->jobs[t->live[k]];
+        ret->n_running += job_state_is_live(pj->state);
+        ret->n_measured += job_state_is_live(pj->state) &&
+                           expected_s(s, pj, is_slow) < pj->limit_s;
     }
-    if (ret->n_measured == 0 || plan(s, &n, &ignored) < 0)
+    if (ret->n_measured == 0 || !has_room(s))
+        return NAN;
+    memcpy(s->jobs, t->jobs, t->v.n_jobs * sizeof(*s->jobs));
+    for (size_t k = 0; k < t->n_live; k++) {
+        struct policy_job *pj = &s->jobs[t->live[k]];
+        if (job_state_is_live(pj->state))
+            pj->limit_s = fmin(pj->limit_s, expected_s(s, pj, is_slow));
+    }
+    if (plan(s, &n, &ignored) < 0)
         return NAN;
     const struct policy_decision *w = decision_of(s, n, s->job->id);
     bool is_sooner = w && w->act == POLICY_WAIT && isfinite(w->start_s) &&
@@ -264,8 +285,8 @@ static double planned_s(struct suppose *s, bool is_slow,
 /* Whether fastest and slowest run times are known. */
 static bool has_spread(const struct suppose *s)
 {
-    for (size_t i = 0; i < s->base.v.n_jobs; i++) {
-        const struct policy_job *pj = &s->base.jobs[i];
+    for (size_t k = 0; k < s->base.n_live; k++) {
+        const struct policy_job *pj = &s->base.jobs[s->base.live[k]];
         const struct job_record *rec = eng_find(s->e, pj->id);
         double for_s = fmax(0, s->base.v.now_s - pj->start_s);
         if (!job_state_is_live(pj->state))
@@ -350,11 +371,6 @@ int engine_what_if(struct engine *e, const struct job *job,
         return 0;
     if (eng_ahead_save(e, &was_ahead, err) < 0)
         return -1;
-    s.jobs = calloc(e->n_active + 1, sizeof(*s.jobs));
-    if (!s.jobs) {
-        free(was_ahead);
-        return error_set(err, ERR_NOMEM, "out of memory");
-    }
     rc = eng_view_build(e, &s.base, err);
     if (rc == 0 && find_self(&s))
         ask(&s, ret);

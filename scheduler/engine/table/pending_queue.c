@@ -209,11 +209,19 @@ int32_t engine_queue_position(struct engine *e, uint64_t id)
 
 /* ---- in and out -----------------------------------------------------------
  */
-static void copy_in(struct waiting *w, const struct job_record *rec)
+static void count(struct queue *q, const struct waiting *w, size_t by)
+{
+    q->n_sized += w->has_sizes ? by : 0;
+    q->n_resized += w->to_gpus > 0 ? by : 0;
+}
+
+static void copy_in(struct queue *q, struct waiting *w,
+                    const struct job_record *rec)
 {
     const struct job *job = &rec->job;
     const struct gpu_sizes sizes = eng_sizes(job);
 
+    count(q, w, (size_t)-1);
     w->id = job->id;
     w->submit_s = job->submit_s;
     w->eligible_s = job_record_eligible_s(rec);
@@ -236,15 +244,17 @@ static void copy_in(struct waiting *w, const struct job_record *rec)
     w->barred_gpus = job->resize.barred_gpus;
     w->barred_below = job->resize.barred_below;
     w->barred_until_s = job->resize.barred_until_s;
+    w->has_sizes = sizes.gpus.min < sizes.gpus.max ||
+                   sizes.nodes.min < sizes.nodes.max || w->to_gpus > 0;
+    count(q, w, 1);
 }
 
 static struct waiting *begin(struct queue *q, struct job_record *rec)
 {
     struct waiting *w = q->unused[--q->n_unused];
 
-    w->record = rec;
-    w->kind = kind_of(q, &rec->job);
-    copy_in(w, rec);
+    *w = (struct waiting){.record = rec, .kind = kind_of(q, &rec->job)};
+    copy_in(q, w, rec);
     return w;
 }
 
@@ -275,15 +285,16 @@ void eng_queue_set(struct queue *q, struct job_record *rec, bool wanted)
     } else if (!wanted) {
         take_out(q, place_of_one(q, w));
         leave_kind(q, w->kind);
+        count(q, w, (size_t)-1);
         q->unused[q->n_unused++] = w;
         rec->places.waits = NULL;
     } else if (w->priority != rec->job.priority ||
                w->is_back != rec->job.resize.is_back) {
         take_out(q, place_of_one(q, w));
-        copy_in(w, rec);
+        copy_in(q, w, rec);
         insert(q, w);
     } else {
-        copy_in(w, rec);
+        copy_in(q, w, rec);
     }
 }
 

@@ -27,6 +27,7 @@ struct waiting {
     bool is_dropping;     /* an earlier attempt has to be released first */
     bool has_cap;         /* task of a sweep with max_parallel */
     bool has_reservation; /* within one view */
+    bool has_sizes;       /* it accepts more than one, or is resized */
     bool is_back;         /* as job_resize's, and the next three */
     bool barred_below;
     int32_t barred_gpus;
@@ -37,6 +38,8 @@ struct waiting_room;
 struct queue {
     struct waiting **at; /* owned; [n], in the policy's order */
     size_t n, cap;
+    size_t n_sized;             /* of them, with has_sizes */
+    size_t n_resized;           /* of them, with to_gpus */
     struct waiting_room *rooms; /* owned */
     struct waiting **unused;    /* owned; [n_unused], of `rooms` */
     size_t n_unused, n_places;
