@@ -19,6 +19,7 @@
 #include "jobs/base/error.h"
 #include "jobs/spec/spec_policy.h"
 #include "jobs/spec/spec_run.h"
+#include "jobs/spec/spec_stopping.h"
 #include "jobs/spec/spec_text.h"
 
 enum spec_kind { SPEC_CV, SPEC_COMMAND, SPEC_LLM };
@@ -71,13 +72,6 @@ struct spec_numbers {
 
 enum { SPEC_NAME_CAP = 64, SPEC_NOTIFY_TO_CAP = 1024 };
 
-/* watchdog.action: what to do with a job without progress. */
-enum spec_stall {
-    STALL_AUTO, /* spec_stall_ends() */
-    STALL_END,
-    STALL_ALERT
-};
-
 struct job_spec {
     int32_t version;
     char name[SPEC_NAME_CAP];
@@ -111,6 +105,9 @@ struct job_spec {
         int32_t global_batch_size;           /* 0: as many as the GPUs make */
         int32_t gradient_accumulation_steps; /* without a global_batch_size */
         int32_t max_steps_per_epoch;         /* 0: all */
+        int32_t max_iterations;              /* likewise */
+        struct spec_early_stopping early_stopping;
+        bool eval_only;
         enum spec_precision precision;
         bool mixed; /* weights in fp32 */
         enum spec_tristate pin_memory;

@@ -84,6 +84,8 @@ static bool applies_to_training(enum spec_when when, const struct job_spec *s)
         return l == SCHEDULE_MULTISTEP;
     case WHEN_BEST:
         return s->checkpoint.keep_best;
+    case WHEN_EARLY:
+        return s->train.early_stopping.metric != WATCH_NONE;
     case WHEN_NO_GLOBAL:
         return s->train.global_batch_size == 0;
     case WHEN_GAMMA:
@@ -248,6 +250,8 @@ const char *spec_needs(int when)
         return "train.lr_scheduler.name: multistep";
     case WHEN_BEST:
         return "checkpoint.keep_best: true";
+    case WHEN_EARLY:
+        return "train.early_stopping.metric";
     case WHEN_NO_GLOBAL:
         return "jobs without train.global_batch_size";
     case WHEN_GAMMA:

@@ -45,6 +45,8 @@ static const char *decides(int when)
         return "train.lr_scheduler.name";
     case WHEN_BEST:
         return "checkpoint.keep_best";
+    case WHEN_EARLY:
+        return "train.early_stopping.metric";
     case WHEN_NO_GLOBAL:
         return "train.global_batch_size";
     case WHEN_LORA:
@@ -116,7 +118,8 @@ static void refuse_stray(const struct check *c, const struct schema_key *k,
     else
         diagnostics_add(c->report, "E017", at, k->path,
                         k->when == WHEN_LORA ? "remove it, or set method: lora"
-                                             : NULL,
+                        : k->when == WHEN_EARLY ? "set metric: eval_loss"
+                                                : NULL,
                         "'%s' is only for %s", k->path, spec_needs(k->when));
 }
 
@@ -489,5 +492,6 @@ void spec_check(const struct job_spec *s, const struct node *root,
     if (s->kind == SPEC_LLM)
         spec_check_llm(&c);
     spec_check_elastic(&c);
+    spec_check_stopping(&c);
     spec_check_env(&c);
 }

@@ -49,6 +49,9 @@ void spec_check_llm(const struct check *c);
 /* train.global_batch_size, and the numbers of GPUs that go with it. */
 void spec_check_elastic(const struct check *c);
 
+/* train.early_stopping and train.eval_only. */
+void spec_check_stopping(const struct check *c);
+
 /* Labels, and the names of variables in env, env_passthrough and secrets. */
 void spec_check_env(const struct check *c);
 /* Warns (W104) if the working directory or the program of a command is not on

@@ -155,7 +155,8 @@ static int64_t most_iterations(const struct job_spec *s)
         const int64_t all = (d->samples + rows - 1) / rows;
         most = most == 0 || all < most ? all : most;
     }
-    return most * s->train.epochs;
+    const int64_t all = most * s->train.epochs, limit = s->train.max_iterations;
+    return limit > 0 && (all == 0 || limit < all) ? limit : all;
 }
 
 /* NormalFloat is for a frozen base, 8da4w for what is trained; and a job whose

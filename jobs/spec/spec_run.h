@@ -24,6 +24,13 @@ enum spec_on_error { ON_ERROR_WARN, ON_ERROR_FAIL };
 /* What becomes of a job that prints more than logs.max_bytes. */
 enum spec_on_limit { ON_LIMIT_TRUNCATE, ON_LIMIT_FAIL };
 
+/* watchdog.action: what to do with a job without progress. */
+enum spec_stall {
+    STALL_AUTO, /* spec_stall_ends() */
+    STALL_END,
+    STALL_ALERT
+};
+
 /* What the ranks print. */
 struct spec_logs {
     int64_t max_bytes;

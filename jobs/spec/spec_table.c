@@ -140,6 +140,9 @@ static const struct schema_key keys[] = {
     {"train.max_steps_per_epoch", KEY_INT, AT(train.max_steps_per_epoch),
      .def = "null", RANGE(1, INT32_MAX), NONE(0), .code = "E013",
      .when = WHEN_TRAIN, .doc = "iterations per epoch at most; null: all"},
+
+#include "jobs/spec/spec_table_stopping.def"
+
     {"train.precision", KEY_ENUM, AT(train.precision), .def = "fp32",
      .defs = DEFS({CASE_LLM, "bf16"}, {CASE_PAPER, "fp32"}), .code = "E012",
      .when = WHEN_TRAIN,

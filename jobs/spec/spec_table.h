@@ -23,6 +23,7 @@ enum spec_when {
     WHEN_MULTISTEP,
     WHEN_GAMMA, /* step and multistep */
     WHEN_BEST,  /* checkpoint.keep_best: true */
+    WHEN_EARLY, /* train.early_stopping.metric */
     WHEN_LLM,
     WHEN_LORA,         /* spec_has_adapter() */
     WHEN_QUANTIZER,    /* method: qlora, qat */

@@ -157,6 +157,33 @@ worker_pids() { pgrep -f "^[^ ]*mgpu-worker .*$BATS_TEST_TMPDIR"; }
     [[ $(stat "$id") == *"no checkpoint in '/tmp'"* ]]
 }
 
+@test "an early end says why, and train.eval_only leaves a row" {
+    ctld_start --config mgpu.yaml
+    cv first
+    id=$(submit --set train.epochs=9 --set train.early_stopping.metric=eval_loss \
+        --set train.early_stopping.patience=1 --set checkpoint.keep_best=true \
+        --set train.early_stopping.min_delta=1e9 first.yaml)
+    ends "$id" COMPLETED
+    [[ $(stat "$id") == *"reason     early stopping at iteration 8 of 36: no eval_loss better than "*" in 1 evaluation"* ]]
+    cp -r out before
+    eval=$(submit --set train.eval_only=true --set train.output_dir="$PWD/other" \
+        --set train.resume_from="$PWD/out/ckpt" --set train.batch_size=4 first.yaml)
+    ends "$eval" COMPLETED
+    [[ $(stat "$eval") == *"reason     evaluated at iteration 8: loss "*", accuracy "* ]]
+    [ "$(sql metrics "SELECT eval_loss, eval_accuracy FROM epoch WHERE job = $eval")" = \
+        "$(sql metrics "SELECT eval_loss, eval_accuracy FROM epoch WHERE job = $id AND epoch = 2")" ]
+    # One checkpoint; a network that differs is refused.
+    eval=$(submit --set train.eval_only=true --set train.output_dir="$PWD/best" \
+        --set train.resume_from="$PWD/out/ckpt/best" first.yaml)
+    wide=$(submit --set train.eval_only=true --set train.output_dir="$PWD/wide" \
+        --set train.resume_from="$PWD/out/ckpt/best" --set 'retry.on=[]' \
+        --set model.dropout=0.5 first.yaml)
+    ends "$eval" COMPLETED
+    ends "$wide" FAILED
+    [[ $(stat "$wide") == *"had another model.dropout: only the data may differ"* ]]
+    diff -r out before
+}
+
 @test "without a daemon a run is its --dir" {
     cv alone
     run -0 worker alone.yaml --dir a

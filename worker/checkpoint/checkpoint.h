@@ -6,7 +6,7 @@
  *                          ema.safetensors     the mean of the weights, if
  *                                              there is one, as the model
  *                          state.json          the position, and checksums
- *   <dir>/best/                                the same; never loaded
+ *   <dir>/best/                                the same; never loaded unasked
  *
  * A checkpoint is written as step-N.tmp, synced file by file, and renamed:
  * it is there whole or not at all. The newest `keep` stay. Loading takes the
@@ -33,6 +33,8 @@
 struct checkpoint_state {
     int64_t iteration; /* done, through the whole job */
     int64_t updates;   /* of them, those that changed the weights */
+    int64_t done; /* iterations that were trained, whatever the global batch;
+                     `iteration` is counted anew with another one */
     int64_t seed, global_batch;
     int32_t epoch; /* the one under way, from 1 */
     int32_t batch; /* done in it; 0: it has not begun */
@@ -45,6 +47,10 @@ struct checkpoint_state {
                         loss_sum: not those of a loss that was no number */
     int64_t tokens;  /* trained on; 0: its samples are no text */
     double best;     /* the metric of <dir>/best; NAN: there is none */
+    /* train.early_stopping: the best value, NAN: none yet; values since then */
+    double watched;
+    int32_t waited;
+    int64_t evaluated; /* iteration of the newest evaluation inside an epoch */
     struct loss_scale loss_scale;
 };
 
@@ -106,6 +112,13 @@ int checkpoint_export(const char *dir, const struct checkpoint_parts *parts,
 int checkpoint_load(const char *dir, const struct checkpoint_parts *parts,
                     struct checkpoint_state *ret, struct buf *ret_skipped,
                     struct error *err) MUST_CHECK;
+
+/* As checkpoint_load(), of one directory that is a checkpoint: <dir>/best, or
+ * any step-<iteration>.
+ * err  ERR_INVAL it is damaged, or of another model; else as there */
+int checkpoint_load_one(const char *step, const struct checkpoint_parts *parts,
+                        struct checkpoint_state *ret,
+                        struct error *err) MUST_CHECK;
 
 /* Creates path and its parents as mkdir -p does, with mode 0700. */
 int checkpoint_make_dirs(const char *path, struct error *err) MUST_CHECK;

@@ -114,6 +114,14 @@ int checkpoint_encode(const struct checkpoint_state *s,
         rc = buf_addf(out, err, ",\"tokens\":%" PRId64, s->tokens);
     if (rc == 0 && isfinite(s->best))
         rc = buf_addf(out, err, ",\"best\":%.17g", s->best);
+    if (rc == 0 && s->done != s->iteration)
+        rc = buf_addf(out, err, ",\"done\":%" PRId64, s->done);
+    if (rc == 0 && isfinite(s->watched))
+        rc = buf_addf(out, err, ",\"watched\":%.17g", s->watched);
+    if (rc == 0 && s->waited > 0)
+        rc = buf_addf(out, err, ",\"waited\":%d", s->waited);
+    if (rc == 0 && s->evaluated > 0)
+        rc = buf_addf(out, err, ",\"evaluated\":%" PRId64, s->evaluated);
     if (rc == 0 && s->loss_scale.scale > 0 && s->loss_scale.scale != 1)
         rc = buf_addf(out, err, ",\"loss_scale\":%.17g,\"good_steps\":%" PRId64,
                       s->loss_scale.scale, s->loss_scale.good_steps);
@@ -156,6 +164,8 @@ static int get_state(const json_t *o, struct checkpoint_state *s,
     const char *optim = checkpoint_files[CKPT_OPTIM];
     const char *ema = checkpoint_files[CKPT_EMA];
     const json_t *best = json_object_get(o, "best");
+    const json_t *watched = json_object_get(o, "watched");
+    int64_t waited = 0;
     const json_t *scale = json_object_get(o, "loss_scale");
     /* A file without "counted" is older and counted all samples. */
     const char *counted = json_object_get(o, "counted") ? "counted" : "samples";
@@ -180,6 +190,14 @@ static int get_state(const json_t *o, struct checkpoint_state *s,
         (scale != NULL && get_int(o, "good_steps", 0, INT64_MAX,
                                   &s->loss_scale.good_steps, err)))
         return -1;
+    s->done = s->iteration;
+    if ((json_object_get(o, "done") != NULL &&
+         get_int(o, "done", 0, INT64_MAX, &s->done, err)) ||
+        (json_object_get(o, "evaluated") != NULL &&
+         get_int(o, "evaluated", 0, INT64_MAX, &s->evaluated, err)) ||
+        (json_object_get(o, "waited") != NULL &&
+         get_int(o, "waited", 0, INT32_MAX, &waited, err)))
+        return -1;
     /* A loss is averaged over samples or, of a text, over some of its tokens.
      */
     if (s->counted > (s->tokens > 0 ? s->tokens : s->samples))
@@ -192,6 +210,8 @@ static int get_state(const json_t *o, struct checkpoint_state *s,
     s->epoch_s = json_number_value(json_object_get(o, "epoch_s"));
     s->loss_sum = json_number_value(json_object_get(o, "loss_sum"));
     s->best = best != NULL ? json_number_value(best) : NAN;
+    s->watched = watched != NULL ? json_number_value(watched) : NAN;
+    s->waited = (int32_t)waited;
     s->loss_scale.scale = scale != NULL ? json_number_value(scale) : 1;
     if (!(s->loss_scale.scale > 0))
         return error_set(err, ERR_INVAL, "'loss_scale' is not possible");

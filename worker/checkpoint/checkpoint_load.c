@@ -89,25 +89,31 @@ static int read_tensors(const char *step, const char *name, uint64_t crc,
     return rc;
 }
 
+static int read_step(const char *step, struct whole *ret, struct error *err)
+{
+    struct whole w = {.state = {.iteration = 0}};
+    uint64_t crc[CKPT_STATE] = {0};
+    int rc = read_state(step, &w.state, crc, err);
+    for (int i = 0; i < CKPT_STATE && rc == 0; i++)
+        if (i != CKPT_EMA || crc[i] != 0)
+            rc = read_tensors(step, checkpoint_files[i], crc[i], &w.files[i],
+                              err);
+    if (rc < 0) {
+        clear(&w);
+        return -1;
+    }
+    *ret = w;
+    return 0;
+}
+
 static int read_whole(const char *dir, int64_t iteration, struct whole *ret,
                       struct error *err)
 {
     struct buf step = BUF_INIT;
-    struct whole w = {.state = {.iteration = 0}};
-    uint64_t crc[CKPT_STATE] = {0};
     int rc = checkpoint_path(&step, dir, iteration, "", err);
-    rc = rc < 0 ? rc : read_state(buf_str(&step), &w.state, crc, err);
-    for (int i = 0; i < CKPT_STATE && rc == 0; i++)
-        if (i != CKPT_EMA || crc[i] != 0)
-            rc = read_tensors(buf_str(&step), checkpoint_files[i], crc[i],
-                              &w.files[i], err);
+    rc = rc < 0 ? rc : read_step(buf_str(&step), ret, err);
     buf_clear(&step);
-    if (rc < 0) {
-        clear(&w);
-        return error_wrap(err, "step-%" PRId64, iteration);
-    }
-    *ret = w;
-    return 0;
+    return rc < 0 ? error_wrap(err, "step-%" PRId64, iteration) : 0;
 }
 
 static int give_tensor(const struct st_tensor *from, struct model *m,
@@ -262,6 +268,17 @@ static int find_whole(const char *dir, struct whole *ret,
     return 0;
 }
 
+static int give_whole(struct whole *w, const struct checkpoint_parts *parts,
+                      struct checkpoint_state *ret, struct error *err)
+{
+    int rc = give_model(&w->files[CKPT_MODEL], parts->model, err);
+    rc = rc < 0 ? rc : give_optim(&w->files[CKPT_OPTIM], parts, err);
+    if (rc == 0)
+        *ret = w->state;
+    clear(w);
+    return rc < 0 ? error_wrap(err, "checkpoint") : 0;
+}
+
 int checkpoint_load(const char *dir, const struct checkpoint_parts *parts,
                     struct checkpoint_state *ret, struct buf *ret_skipped,
                     struct error *err)
@@ -269,10 +286,14 @@ int checkpoint_load(const char *dir, const struct checkpoint_parts *parts,
     struct whole w = {.state = {.iteration = 0}};
     if (find_whole(dir, &w, ret_skipped, err) < 0)
         return -1;
-    int rc = give_model(&w.files[CKPT_MODEL], parts->model, err);
-    rc = rc < 0 ? rc : give_optim(&w.files[CKPT_OPTIM], parts, err);
-    if (rc == 0)
-        *ret = w.state;
-    clear(&w);
-    return rc < 0 ? error_wrap(err, "checkpoint") : 0;
+    return give_whole(&w, parts, ret, err);
+}
+
+int checkpoint_load_one(const char *step, const struct checkpoint_parts *parts,
+                        struct checkpoint_state *ret, struct error *err)
+{
+    struct whole w = {.state = {.iteration = 0}};
+    if (read_step(step, &w, err) < 0)
+        return error_wrap(err, "checkpoint '%.150s'", step);
+    return give_whole(&w, parts, ret, err);
 }

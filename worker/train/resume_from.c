@@ -4,9 +4,28 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "jobs/spec/spec_table.h"
 #include "worker/checkpoint/dir_owner.h"
+
+static bool begins_with_any(const char *path, const char *const *parts)
+{
+    for (int i = 0; parts[i] != NULL; i++)
+        if (strncmp(path, parts[i], strlen(parts[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Data, and how it is dealt, decide nothing of the weights. */
+static bool is_of_data(const char *path)
+{
+    static const char *const parts[] = {
+        "dataset.",        "train.dataset",       "train.batch_size",
+        "train.gradient_", "train.global_batch_", "train.run_val_",
+        "train.max_steps", "train.lr_scheduler.", NULL};
+    return begins_with_any(path, parts);
+}
 
 /* Keys that may differ: where and when a job runs, what it prints, where its
  * files are, and how long it trains. */
@@ -16,6 +35,8 @@ static bool is_free(const char *path)
                                             "name",
                                             "labels",
                                             "train.epochs",
+                                            "train.max_iterations",
+                                            "train.eval_only",
                                             "train.device",
                                             "train.resume_from",
                                             "train.output_dir",
@@ -26,17 +47,22 @@ static bool is_free(const char *path)
                                             "secrets",
                                             "env_passthrough",
                                             NULL};
-    static const char *const free_parts[] = {
-        "train.sample.", "resources.", "policy.", "checkpoint.",
-        "retry.",        "env.",       "logs.",   "notify.",
-        "watchdog.",     "sweep.",     NULL};
+    static const char *const free_parts[] = {"train.sample.",
+                                             "resources.",
+                                             "policy.",
+                                             "checkpoint.",
+                                             "train.early_stopping.",
+                                             "retry.",
+                                             "env.",
+                                             "logs.",
+                                             "notify.",
+                                             "watchdog.",
+                                             "sweep.",
+                                             NULL};
     for (int i = 0; free_keys[i] != NULL; i++)
         if (strcmp(path, free_keys[i]) == 0)
             return true;
-    for (int i = 0; free_parts[i] != NULL; i++)
-        if (strncmp(path, free_parts[i], strlen(free_parts[i])) == 0)
-            return true;
-    return false;
+    return begins_with_any(path, free_parts);
 }
 
 static int compare(const struct job_spec *s, const struct job_spec *was,
@@ -46,7 +72,8 @@ static int compare(const struct job_spec *s, const struct job_spec *was,
     int rc = 0, n = 0;
     for (size_t i = 0; i < spec_schema.n && rc == 0; i++) {
         const struct schema_key *k = &spec_schema.keys[i];
-        if (is_free(k->path) || schema_same(k, s, was))
+        if (is_free(k->path) || schema_same(k, s, was) ||
+            (s->train.eval_only && is_of_data(k->path)))
             continue;
         n++;
         if (keys.len < 100)
@@ -56,9 +83,9 @@ static int compare(const struct job_spec *s, const struct job_spec *was,
     }
     if (rc == 0 && n > 0)
         rc = error_set(err, ERR_INVAL,
-                       "the job of '%.40s' had another %s: only train.epochs "
-                       "may differ",
-                       s->train.resume_from, buf_str(&keys));
+                       "the job of '%.40s' had another %s: only %s may differ",
+                       s->train.resume_from, buf_str(&keys),
+                       s->train.eval_only ? "the data" : "train.epochs");
     buf_clear(&keys);
     if (rc == 0 && s->train.seed != was->train.seed)
         rc = buf_addf(notes, err,
@@ -107,12 +134,31 @@ static int check_record(const struct job_spec *s, const char *dir,
     return rc;
 }
 
+/* The record of a checkpoint is in the directory that it lies in. */
+static int check_one(const struct job_spec *s, const char *step,
+                     struct buf *notes, struct error *err)
+{
+    struct buf dir = BUF_INIT;
+    int rc = buf_addf(&dir, err, "%s/..", step);
+    rc = rc < 0 ? rc : check_record(s, buf_str(&dir), notes, err);
+    buf_clear(&dir);
+    return rc;
+}
+
 int resume_from_find(const struct job_spec *s, struct buf *ret_dir,
-                     struct buf *ret_notes, struct error *err)
+                     bool *ret_is_one, struct buf *ret_notes, struct error *err)
 {
     static const char *const below[] = {"", "/ckpt"};
     bool has = false;
     const size_t was = ret_dir->len;
+    if (buf_addf(ret_dir, err, "%s/state.json", s->train.resume_from) < 0)
+        return -1;
+    *ret_is_one = access(buf_str(ret_dir), F_OK) == 0;
+    ret_dir->len = was;
+    if (*ret_is_one)
+        return buf_addstr(ret_dir, s->train.resume_from, err) < 0
+                   ? -1
+                   : check_one(s, s->train.resume_from, ret_notes, err);
     for (int i = 0; i < 2; i++) {
         ret_dir->len = was;
         if (buf_addf(ret_dir, err, "%s%s", s->train.resume_from, below[i]) <

@@ -4,9 +4,11 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "worker/process/host_memory.h"
 #include "worker/train/trainer_internal.h"
+#include "worker/train/trainer_position.h"
 #include "worker/train/trainer_profile.h"
 #include "worker/train/trainer_results.h"
 #include "worker/train/trainer_save.h"
@@ -90,28 +92,8 @@ static int evaluate(struct trainer *t, struct evaluation *ret,
     return 0;
 }
 
-/* train.run_val_every_n_steps; the end of an epoch has its own. */
-static int evaluate_between(struct trainer *t, struct agreed *ret,
-                            struct error *err)
-{
-    const int32_t every = t->spec->train.run_val_every;
-    struct evaluation v;
-    char text[LOSS_CAP];
-    if (every <= 0 || t->eval_batches == 0 || t->at.iteration % every != 0 ||
-        t->at.batch == t->batches)
-        return 0;
-    if (evaluate(t, &v, ret, err) < 0)
-        return -1;
-    if (!ret->stop && !ret->fenced)
-        trainer_say(t, "epoch %d/%d: iteration %d/%d, evaluation loss %s",
-                    t->at.epoch, t->spec->train.epochs, t->at.batch, t->batches,
-                    loss_text(v.loss, text));
-    return 0;
-}
-
-/* If *ret says stop or fenced, the epoch has not ended: a run that is resumed
- * here begins with its evaluation. */
-static int end_epoch(struct trainer *t, struct agreed *ret, struct error *err)
+/* The row of an epoch, and its line. */
+static void report_epoch(struct trainer *t, const struct evaluation *v)
 {
     struct metric_row row = {.kind = METRIC_EPOCH};
     struct metric_epoch *e = &row.epoch;
@@ -121,15 +103,8 @@ static int end_epoch(struct trainer *t, struct agreed *ret, struct error *err)
         .train_loss = t->at.counted > 0 ? t->at.loss_sum / (double)t->at.counted
                                         : (double)NAN,
         .samples_per_s = (double)t->at.samples / t->at.epoch_s};
-    struct evaluation v;
-    if (trainer_profile_epoch(t, err) < 0)
-        return -1;
-    if (evaluate(t, &v, ret, err) < 0)
-        return -1;
-    if (ret->stop || ret->fenced)
-        return 0;
-    e->eval_loss = v.loss;
-    e->eval_accuracy = t->model->ops->is_language ? (double)NAN : v.accuracy;
+    e->eval_loss = v->loss;
+    e->eval_accuracy = t->model->ops->is_language ? (double)NAN : v->accuracy;
     e->tokens_per_s =
         t->at.tokens > 0 ? (double)t->at.tokens / t->at.epoch_s : (double)NAN;
     t->eval_accuracy = e->eval_accuracy;
@@ -138,25 +113,82 @@ static int end_epoch(struct trainer *t, struct agreed *ret, struct error *err)
     t->progress.eval_accuracy = e->eval_accuracy;
     reporter_progress(t->env->reporter, &t->progress);
     say_epoch(t, e);
-    if (v.bad != t->bad_said)
+    if (v->bad != t->bad_said)
         trainer_say(
             t,
             "epoch %d/%d: left out, for they could not be read: %" PRId64 " %s",
-            e->epoch, t->spec->train.epochs, v.bad, t->source->ops->noun);
-    t->bad_said = v.bad;
+            e->epoch, t->spec->train.epochs, v->bad, t->source->ops->noun);
+    t->bad_said = v->bad;
+}
+
+static void begin_epoch(struct trainer *t)
+{
     t->at.epoch++;
     t->at.batch = 0;
     t->at.epoch_s = t->at.loss_sum = 0;
     sol_next_epoch(&t->sol);
     t->at.samples = t->at.counted = t->at.tokens = 0;
+}
+
+/* If *ret says stop or fenced, the epoch has not ended: a run that is resumed
+ * here begins with its evaluation. The position stays inside an epoch that is
+ * cut short, so that a job with more iterations goes on there.
+ * in  known  evaluated already; NULL: not yet */
+static int end_epoch(struct trainer *t, const struct evaluation *known,
+                     struct agreed *ret, struct error *err)
+{
+    struct evaluation v;
+    const double train_loss = t->at.counted > 0
+                                  ? t->at.loss_sum / (double)t->at.counted
+                                  : (double)NAN;
+    if (trainer_profile_epoch(t, err) < 0)
+        return -1;
+    if (known == NULL && evaluate(t, &v, ret, err) < 0)
+        return -1;
+    if (ret->stop || ret->fenced)
+        return 0;
+    if (known != NULL)
+        v = *known;
+    report_epoch(t, &v);
+    if (t->at.batch == t->batches) {
+        trainer_position_watch(t, &train_loss, &v);
+        begin_epoch(t);
+    } else {
+        t->has_ended = true;
+    }
     if (trainer_save_best(t, &v, err) < 0)
         return -1;
     /* The last one waits for the result, which comes first. */
-    t->needs_last = t->at.epoch > t->spec->train.epochs;
+    t->needs_last = trainer_position_is_over(t);
     if (!t->needs_last && t->every.unit == EVERY_EPOCHS &&
         (t->at.epoch - 1) % (int64_t)t->every.n == 0)
         return trainer_save_now(t, err);
     return 0;
+}
+
+/* train.run_val_every_n_steps; the end of an epoch has its own. A run that is
+ * resumed after such an iteration begins with its evaluation, unless that is
+ * in the checkpoint. */
+static int evaluate_between(struct trainer *t, struct agreed *ret,
+                            struct error *err)
+{
+    const int32_t every = t->spec->train.run_val_every;
+    struct evaluation v;
+    char text[LOSS_CAP];
+    if (every <= 0 || t->eval_batches == 0 || t->at.batch == 0 ||
+        t->at.iteration % every != 0 || t->at.iteration == t->at.evaluated ||
+        t->at.batch == t->batches || t->at.iteration >= t->total)
+        return 0;
+    if (evaluate(t, &v, ret, err) < 0)
+        return -1;
+    if (ret->stop || ret->fenced)
+        return 0;
+    t->at.evaluated = t->at.iteration;
+    trainer_say(t, "epoch %d/%d: iteration %d/%d, evaluation loss %s",
+                t->at.epoch, t->spec->train.epochs, t->at.batch, t->batches,
+                loss_text(v.loss, text));
+    trainer_position_watch(t, NULL, &v);
+    return trainer_position_is_over(t) ? end_epoch(t, &v, ret, err) : 0;
 }
 
 static int stop_here(struct trainer *t, struct train_result *ret,
@@ -185,9 +217,13 @@ static void stop_fenced(const struct trainer *t, struct train_result *ret)
 /* Trains to the end of the epoch, or until the ranks agree to stop. */
 static int train_epoch(struct trainer *t, struct agreed *ret, struct error *err)
 {
-    if (trainer_share_epoch(t, err) < 0)
+    if (trainer_share_epoch(t, err) < 0 || evaluate_between(t, ret, err) < 0)
         return -1;
-    while (t->at.batch < t->batches) {
+    if (ret->fenced || ret->stop)
+        return 0;
+    while (t->at.batch < t->batches && t->at.iteration < t->total) {
+        if (trainer_position_is_over(t))
+            return 0;
         if (trainer_step(t, ret, err) < 0)
             return -1;
         if (ret->fenced || ret->stop)
@@ -209,7 +245,7 @@ static int train_epoch(struct trainer *t, struct agreed *ret, struct error *err)
         if (ret->fenced || ret->stop)
             return 0;
     }
-    return end_epoch(t, ret, err);
+    return trainer_position_is_over(t) ? 0 : end_epoch(t, NULL, ret, err);
 }
 
 /* The memory to request for a job: the plan, and all that it does not cover. */
@@ -225,8 +261,7 @@ static void say_memory(const struct trainer *t)
 
 static int train(struct trainer *t, struct train_result *ret, struct error *err)
 {
-    for (bool is_first = true; t->at.epoch <= t->spec->train.epochs;
-         is_first = false) {
+    for (bool is_first = true; !trainer_position_is_over(t); is_first = false) {
         struct agreed a = {.stop = false};
         if (train_epoch(t, &a, err) < 0)
             return -1;
@@ -242,12 +277,61 @@ static int train(struct trainer *t, struct train_result *ret, struct error *err)
     return 0;
 }
 
+/* What does not fit whole is left out: the first are the ones that matter. */
+static void join(char *io, size_t cap, const char *part)
+{
+    const size_t len = strlen(io), more = strlen(part);
+    if (more > 0 && len + more + 3 <= cap)
+        (void)snprintf(io + len, cap - len, "%s%s", len > 0 ? "; " : "", part);
+}
+
+/* train.eval_only: leaves a row, and changes no file. */
+static int evaluate_only(struct trainer *t, struct train_result *ret,
+                         struct error *err)
+{
+    const struct clock *clock = t->env->clock;
+    const double start_s = clock->now_s(clock);
+    struct agreed a = {.stop = false};
+    struct evaluation v;
+    char loss[LOSS_CAP];
+    if (evaluate(t, &v, &a, err) < 0)
+        return -1;
+    if (a.fenced) {
+        stop_fenced(t, ret);
+        return 0;
+    }
+    if (a.stop) {
+        ret->end = TRAIN_STOPPED;
+        (void)snprintf(ret->why, sizeof(ret->why), "stopped by signal");
+        return 0;
+    }
+    struct metric_row row = {.kind = METRIC_EPOCH};
+    row.epoch = (struct metric_epoch){
+        .epoch =
+            t->at.batch == 0 && t->at.epoch > 1 ? t->at.epoch - 1 : t->at.epoch,
+        .seconds = clock->now_s(clock) - start_s,
+        .train_loss = NAN,
+        .eval_loss = v.loss,
+        .eval_accuracy = v.accuracy,
+        .samples_per_s = NAN,
+        .tokens_per_s = NAN};
+    t->eval_accuracy = t->progress.eval_accuracy = v.accuracy;
+    if (t->env->comm->rank == 0)
+        reporter_row(t->env->reporter, &row);
+    reporter_progress(t->env->reporter, &t->progress);
+    (void)snprintf(ret->why, sizeof(ret->why),
+                   "evaluated at iteration %" PRId64 ": loss %s, accuracy %.4f",
+                   t->at.iteration, loss_text(v.loss, loss), v.accuracy);
+    trainer_say(t, "%s", ret->why);
+    return 0;
+}
+
 /* The result comes first, and the checkpoint even if there is none: a later
  * attempt then exports it, and trains nothing again. */
 static int finish(struct trainer *t, struct train_result *r, struct error *err)
 {
     struct error why = ERROR_INIT;
-    char no_last[140] = "", left_out[100] = "";
+    char no_last[140] = "", left_out[100] = "", early[140];
     const int64_t bad = t->bad_said + t->data.left_out;
     trainer_sample(t);
     int rc = trainer_save_result(t, &why);
@@ -264,8 +348,12 @@ static int finish(struct trainer *t, struct train_result *r, struct error *err)
                        "left out of the last epoch, for they could not be "
                        "read: %" PRId64 " %s",
                        bad, t->source->ops->noun);
-    (void)snprintf(r->why, sizeof(r->why), "%.138s%s%s", no_last,
-                   no_last[0] != '\0' && bad > 0 ? "; " : "", left_out);
+    trainer_position_reason(t, early, sizeof(early));
+    if (early[0] != '\0')
+        trainer_say(t, "%s", early);
+    join(r->why, sizeof(r->why), early);
+    join(r->why, sizeof(r->why), no_last);
+    join(r->why, sizeof(r->why), left_out);
     return 0;
 }
 
@@ -276,11 +364,13 @@ int trainer_run(const struct train_env *env, struct train_result *ret,
     struct train_result r = {.end = TRAIN_DONE};
     int rc = trainer_open(&t, env, err);
     t.saved_s = env->clock->now_s(env->clock);
-    if (rc == 0 && t.at.iteration == 0)
+    const bool trains = !env->spec->train.eval_only;
+    if (rc == 0 && t.at.iteration == 0 && trains)
         trainer_sample(&t);
     sample_times_begin(&t.samples, env->clock->now_s(env->clock));
-    rc = rc < 0 ? rc : train(&t, &r, err);
-    if (rc == 0 && r.end == TRAIN_DONE)
+    if (rc == 0)
+        rc = trains ? train(&t, &r, err) : evaluate_only(&t, &r, err);
+    if (rc == 0 && r.end == TRAIN_DONE && trains)
         rc = finish(&t, &r, err);
     if (rc == 0) {
         r.iteration = t.at.iteration;

@@ -83,6 +83,8 @@ struct trainer {
     double grad_norm;            /* before clipping */
     int32_t skips, warnings;     /* iterations left out in a row; log lines */
     int64_t total;               /* iterations of the job */
+    bool is_cut;                 /* by train.max_iterations */
+    bool has_ended; /* inside an epoch, and the evaluation is done */
     struct checkpoint_state at;
     double eval_accuracy;
     struct spec_every every; /* checkpoints */
@@ -102,13 +104,11 @@ struct trainer {
     struct gpu_memory *gpu_memory; /* NULL: not known */
 };
 
-/* ---- trainer_setup.c, trainer_position.c: before the first step --------- */
+/* ---- trainer_setup.c: before the first step ----------------------------- */
 
 int trainer_open(struct trainer *t, const struct train_env *env,
                  struct error *err) MUST_CHECK;
 void trainer_close(struct trainer *t);
-/* The position, and what belongs to it, are rank 0's afterwards. */
-int trainer_find_newest(struct trainer *t, struct error *err) MUST_CHECK;
 
 /* ---- trainer_shared.c, which prints rank 0's lines ----------------------- */
 

@@ -1,6 +1,9 @@
 /* trainer_position.c - find the start of a run: the newest checkpoint of its
- * own job, that of another, or iteration 1. */
+ * own job, that of another, or iteration 1; and its end. */
+#include "worker/train/trainer_position.h"
+
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -82,26 +85,46 @@ static void say_lines(const struct trainer *t, const struct buf *lines)
     }
 }
 
-/* Loads from another job, which has at least an epoch less. */
+/* Refuses a checkpoint with nothing left to train. */
+static int check_rest(const struct trainer *t, const char *dir,
+                      const struct checkpoint_state *s, struct error *err)
+{
+    const int32_t limit = t->spec->train.max_iterations;
+    if (s->epoch > t->spec->train.epochs)
+        return error_set(err, ERR_INVAL,
+                         "'%.100s' has %d epochs: set train.epochs to more",
+                         dir, s->epoch - 1);
+    if (limit > 0 && s->done >= limit)
+        return error_set(err, ERR_INVAL,
+                         "'%.100s' has %" PRId64
+                         " iterations: set train.max_iterations to more",
+                         dir, s->done);
+    return 0;
+}
+
+/* Loads from another job. Its early stopping is not this job's. */
 static int load_other(struct trainer *t, struct checkpoint_state *ret,
                       struct error *err)
 {
+    const struct checkpoint_parts parts = trainer_parts(t);
     struct buf dir = BUF_INIT, notes = BUF_INIT;
-    bool is_found = false;
-    int rc = resume_from_find(t->spec, &dir, &notes, err);
+    bool is_one = false, is_found = true;
+    int rc = resume_from_find(t->spec, &dir, &is_one, &notes, err);
     if (rc == 0) {
         say_lines(t, &notes);
-        rc = load_newest(t, buf_str(&dir), ret, &is_found, err);
+        rc = is_one ? checkpoint_load_one(buf_str(&dir), &parts, ret, err)
+                    : load_newest(t, buf_str(&dir), ret, &is_found, err);
     }
     if (rc == 0 && !is_found)
         rc = error_set(err, ERR_NOTFOUND, "no whole checkpoint in '%.150s'",
                        buf_str(&dir));
-    if (rc == 0 && ret->epoch > t->spec->train.epochs)
-        rc = error_set(err, ERR_INVAL,
-                       "'%.100s' has %d epochs: set train.epochs to more",
-                       buf_str(&dir), ret->epoch - 1);
-    if (rc == 0)
+    if (rc == 0 && !t->spec->train.eval_only)
+        rc = check_rest(t, buf_str(&dir), ret, err);
+    if (rc == 0) {
         trainer_say(t, "loaded the checkpoint of '%s'", buf_str(&dir));
+        ret->watched = NAN;
+        ret->waited = 0;
+    }
     buf_clear(&dir);
     buf_clear(&notes);
     return rc < 0 ? error_wrap(err, "train.resume_from") : 0;
@@ -113,26 +136,33 @@ static int load_position(struct trainer *t, struct error *err)
 {
     struct checkpoint_state found = {0};
     bool is_found = false;
-    if (t->spec->retry.resume &&
+    if (t->spec->retry.resume && !t->spec->train.eval_only &&
         load_newest(t, t->env->ckpt_dir, &found, &is_found, err) < 0)
         return -1;
     if (!is_found && t->spec->train.resume_from == NULL)
         return 0;
     if (!is_found && load_other(t, &found, err) < 0)
         return -1;
+    if (t->spec->train.eval_only) {
+        t->at = found;
+        return 0;
+    }
     say_change(t, &found);
     if (found.global_batch != t->at.global_batch) {
         int64_t seen = found.batch * found.global_batch;
         int64_t batch = seen / t->at.global_batch;
         /* An epoch's last batch may have been smaller than the others. */
         found.batch = batch < t->batches ? (int32_t)batch : t->batches;
+        const bool is_evaluated = found.evaluated == found.iteration;
         found.iteration = (int64_t)(found.epoch - 1) * t->batches + found.batch;
+        found.evaluated = is_evaluated ? found.iteration : 0;
     }
     found.ranks = t->at.ranks;
     found.batch_size = t->at.batch_size;
     found.global_batch = t->at.global_batch;
     t->at = found;
     t->saved_at = found.iteration;
+    trainer_position_limit(t);
     trainer_say(t, "resumed at iteration %" PRId64 " of %" PRId64 ", epoch %d",
                 t->at.iteration, t->total, t->at.epoch);
     return 0;
@@ -146,4 +176,77 @@ int trainer_find_newest(struct trainer *t, struct error *err)
         return 0;
     return t->env->comm->rank == 0 ? shard_end(t->exchange, err)
                                    : shard_serve(t->exchange, err);
+}
+
+/* ---- the end ---------------------------------------------------------------
+ */
+
+void trainer_position_limit(struct trainer *t)
+{
+    const int64_t all = (int64_t)t->batches * t->spec->train.epochs;
+    const int64_t limit = t->spec->train.max_iterations;
+    const int64_t left = limit > t->at.done ? limit - t->at.done : 0;
+    t->is_cut = limit > 0 && t->at.iteration + left < all;
+    t->total = t->is_cut ? t->at.iteration + left : all;
+}
+
+static bool has_waited(const struct trainer *t)
+{
+    const struct spec_early_stopping *e = &t->spec->train.early_stopping;
+    return e->metric != WATCH_NONE && t->at.waited >= e->patience;
+}
+
+void trainer_position_watch(struct trainer *t, const double *train_loss,
+                            const struct evaluation *v)
+{
+    const struct spec_early_stopping *e = &t->spec->train.early_stopping;
+    const bool up = e->metric == WATCH_EVAL_ACCURACY;
+    const double was = t->at.watched;
+    double x = up ? v->accuracy : v->loss;
+    if (e->metric == WATCH_NONE ||
+        (e->metric == WATCH_TRAIN_LOSS && train_loss == NULL))
+        return;
+    if (e->metric == WATCH_TRAIN_LOSS)
+        x = *train_loss;
+    if (isfinite(x) && (!isfinite(was) || (up ? x > was + e->min_delta
+                                              : x < was - e->min_delta))) {
+        t->at.watched = x;
+        t->at.waited = 0;
+    } else {
+        t->at.waited++;
+    }
+}
+
+bool trainer_position_is_over(const struct trainer *t)
+{
+    return t->at.epoch > t->spec->train.epochs || t->has_ended ||
+           has_waited(t) || (t->at.iteration >= t->total && t->at.batch == 0);
+}
+
+void trainer_position_reason(const struct trainer *t, char *ret, size_t cap)
+{
+    static const char *const names[] = {[WATCH_TRAIN_LOSS] = "train_loss",
+                                        [WATCH_EVAL_LOSS] = "eval_loss",
+                                        [WATCH_EVAL_ACCURACY] =
+                                            "eval_accuracy"};
+    const struct spec_early_stopping *e = &t->spec->train.early_stopping;
+    char best[40] = "a number";
+    ret[0] = '\0';
+    if (has_waited(t)) {
+        if (isfinite(t->at.watched))
+            (void)snprintf(best, sizeof(best), "better than %.6g",
+                           t->at.watched);
+        (void)snprintf(ret, cap,
+                       "early stopping at iteration %" PRId64 " of %" PRId64
+                       ": no %s %s in %d %s%s",
+                       t->at.iteration, t->total, names[e->metric], best,
+                       t->at.waited,
+                       e->metric == WATCH_TRAIN_LOSS ? "epoch" : "evaluation",
+                       t->at.waited == 1 ? "" : "s");
+    } else if (t->is_cut) {
+        (void)snprintf(ret, cap, "train.max_iterations: %d, in epoch %d of %d",
+                       t->spec->train.max_iterations,
+                       t->at.epoch - (t->at.batch == 0 ? 1 : 0),
+                       t->spec->train.epochs);
+    }
 }

@@ -18,6 +18,7 @@
 #include "worker/train/memory_plan.h"
 #include "worker/train/optimizer_state8.h"
 #include "worker/train/trainer_internal.h"
+#include "worker/train/trainer_position.h"
 #include "worker/train/trainer_profile.h"
 
 /* ---- the device -----------------------------------------------------------
@@ -380,6 +381,7 @@ static int find_position(struct trainer *t, struct error *err)
         .ranks = c->size,
         .batch_size = s->train.batch_size,
         .best = NAN,
+        .watched = NAN,
         .loss_scale = loss_scale_first(t->dt, s->train.mixed)};
     if (model_init(t->model, (uint32_t)s->train.seed, err) < 0 ||
         trainer_share_prepare(t, err) < 0)
@@ -389,6 +391,7 @@ static int find_position(struct trainer *t, struct error *err)
         return -1;
     if (broadcast_all(t, err) < 0)
         return -1;
+    trainer_position_limit(t);
     if (t->at.iteration == 0)
         model_begin(t->model);
     model_reached(t->model, t->at.iteration);
@@ -399,7 +402,7 @@ static int find_position(struct trainer *t, struct error *err)
         return -1;
     /* The rest of an epoch is in the order in which it was begun, though
      * another seed may have been drawn since: it is in t->at. */
-    return trainer_share_epoch(t, err);
+    return s->train.eval_only ? 0 : trainer_share_epoch(t, err);
 }
 
 static void warn_of_mean(const struct trainer *t)

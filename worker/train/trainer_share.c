@@ -121,6 +121,14 @@ int trainer_share_count(struct trainer *t, struct error *err)
         t->batches > s->train.max_steps_per_epoch)
         t->batches = s->train.max_steps_per_epoch;
     t->total = (int64_t)t->batches * s->train.epochs;
+    if (t->eval_batches == 0 &&
+        (s->train.early_stopping.metric == WATCH_EVAL_LOSS ||
+         s->train.early_stopping.metric == WATCH_EVAL_ACCURACY ||
+         s->train.eval_only))
+        return error_set(err, ERR_INVAL, "%s: there are no %s to evaluate",
+                         s->train.eval_only ? "train.eval_only"
+                                            : "train.early_stopping",
+                         t->source->ops->noun);
     return 0;
 }
 

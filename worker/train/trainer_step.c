@@ -102,10 +102,18 @@ static int replicate(struct trainer *t, struct error *err)
     return 0;
 }
 
+/* A limit counts what was done, and so does a curve that ends there; steps are
+ * of epochs. */
 double trainer_lr(const struct trainer *t)
 {
-    return t->spec->train.optimizer.lr *
-           schedule_factor(t->spec, t->at.iteration, t->batches, t->total);
+    const struct job_spec *s = t->spec;
+    const bool by_limit =
+        t->is_cut && s->train.lr_scheduler.name == SCHEDULE_COSINE;
+    return s->train.optimizer.lr *
+           (by_limit
+                ? schedule_factor(s, t->at.done, t->batches,
+                                  s->train.max_iterations)
+                : schedule_factor(s, t->at.iteration, t->batches, t->total));
 }
 
 /* grad_scale makes the gradient the mean over the samples that could be
@@ -367,6 +375,7 @@ int trainer_step(struct trainer *t, struct agreed *ret, struct error *err)
     trainer_profile_end(t, m.t_iter, ret);
     report_sol(t, &m);
     t->at.iteration++;
+    t->at.done++;
     model_reached(t->model, t->at.iteration);
     t->at.batch++;
     t->at.epoch_s += m.t_iter;

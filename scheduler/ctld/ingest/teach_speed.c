@@ -135,8 +135,15 @@ int64_t teach_iterations_of(const char *spec)
         samples > 0 && batch > 0 ? (samples + batch - 1) / batch : 0;
     if (most > 0 && (steps == 0 || most < steps))
         steps = most;
+    const int64_t limit = int_at(o, "train", "max_iterations");
+    const bool trains = !json_is_true(
+        json_object_get(json_object_get(o, "train"), "eval_only"));
     json_decref(o);
-    return epochs > 0 && steps < INT64_MAX / epochs ? epochs * steps : 0;
+    const int64_t all =
+        epochs > 0 && steps < INT64_MAX / epochs ? epochs * steps : 0;
+    if (!trains)
+        return 0;
+    return limit > 0 && (all == 0 || limit < all) ? limit : all;
 }
 
 static void teach_length(struct ctld *c, const struct job *job)

@@ -66,6 +66,16 @@ static void test_lengths(void)
                "{\"dataset\":{\"source\":\"image_folder\"},\"train\":{"
                "\"epochs\":5,\"batch_size\":8,\"max_steps_per_epoch\":7}}"),
            35, "a bound is all that is known of a folder");
+    is_int(teach_iterations_of(
+               "{\"dataset\":{\"source\":\"image_folder\"},\"train\":{"
+               "\"epochs\":5,\"batch_size\":8,\"max_steps_per_epoch\":7,"
+               "\"max_iterations\":12,\"eval_only\":false}}"),
+           12, "and one of the job");
+    is_int(teach_iterations_of(
+               "{\"dataset\":{\"source\":\"image_folder\"},\"train\":{"
+               "\"epochs\":5,\"batch_size\":8,\"max_steps_per_epoch\":7,"
+               "\"eval_only\":true}}"),
+           0, "an evaluation has no iterations");
     is_int(teach_iterations_of("{\"kind\":\"llm\",\"train\":{\"epochs\":1,"
                                "\"batch_size\":2,"
                                "\"gradient_accumulation_steps\":4,"

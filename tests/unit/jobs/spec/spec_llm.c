@@ -285,6 +285,10 @@ static const struct {
      HEAD "method: qat\ntrain:\n" DATA "  max_steps_per_epoch: 5\n  epochs: 2\n"
           "  quantizer: {fake_quant_after_n_steps: 10}\n",
      "E017 9:41", "at most 10 iterations: nothing would be rounded"},
+    {"rounding that begins behind the limit",
+     HEAD "method: qat\ntrain:\n" DATA "  max_iterations: 10\n"
+          "  quantizer: {fake_quant_after_n_steps: 10}\n",
+     "E017 8:41", "at most 10 iterations: nothing would be rounded"},
     {"an adapter to go on with",
      HEAD "method: full\ntrain:\n"
           "  checkpointer: {checkpoint_dir: /m, adapter_checkpoint: /a}\n"
@@ -348,6 +352,25 @@ static const struct {
      LORA "  dataset_val: {path: /v}\n"
           "checkpoint: {keep_best: true, metric: eval_accuracy}\n",
      "E018 8:39", "set metric: eval_loss"},
+    {"an early stop by no evaluation",
+     LORA "  early_stopping: {metric: eval_loss}\n", "E017 7:28",
+     "or metric: train_loss"},
+    {"an early stop by the accuracy",
+     LORA "  dataset_val: {path: /v}\n"
+          "  early_stopping: {metric: eval_accuracy}\n",
+     "E018 8:28", "set metric: eval_loss"},
+    {"an early stop by nothing", LORA "  early_stopping: {patience: 2}\n",
+     "E017 7:20", "set metric: eval_loss"},
+    {"patience of nothing",
+     LORA "  early_stopping: {metric: train_loss, patience: 0}\n", "E013 7:50",
+     "1..10000"},
+    {"an evaluation of no rows", LORA "  eval_only: true\n", "E017 7:14",
+     "set train.dataset_val.path"},
+    {"an evaluation of no weights",
+     "version: 1\nkind: cv\ndataset: {source: synthetic}\n"
+     "train: {eval_only: true}\n",
+     "E017 4:20", "set train.resume_from"},
+    {"no iterations", LORA "  max_iterations: 0\n", "E013 7:19", "1.."},
     {"keys of cv",
      LORA "  ema: {decay: 0.9}\n  label_smoothing: 0.1\nmodel: {dropout: 0}\n",
      "E018 7:9 E018 8:3 E018 9:9", "'train.ema.decay' is only for kind: cv"},

@@ -1,0 +1,50 @@
+/* spec_check_stopping.c - check the keys that end a training early, or keep it
+ * from beginning, against what the job has to judge by. */
+#include "jobs/spec/spec_check.h"
+
+/* A language model has evaluations if it has rows for them. */
+static bool has_evaluations(const struct check *c)
+{
+    return c->s->kind != SPEC_LLM || c->s->train.dataset_val.path != NULL ||
+           is_bad(c, "train.dataset_val.path");
+}
+
+static void check_metric(const struct check *c)
+{
+    static const char path[] = "train.early_stopping.metric";
+    const enum spec_watched metric = c->s->train.early_stopping.metric;
+    if (!is_set(c, path) || metric == WATCH_NONE || c->s->kind == SPEC_COMMAND)
+        return;
+    if (metric == WATCH_EVAL_ACCURACY && c->s->kind == SPEC_LLM)
+        diagnostics_add(c->report, "E018", place_of(c, path), path,
+                        "set metric: eval_loss, or train_loss",
+                        "'%s: eval_accuracy' is only for kind: cv", path);
+    else if (metric != WATCH_TRAIN_LOSS && !has_evaluations(c))
+        diagnostics_add(c->report, "E017", place_of(c, path), path,
+                        "set train.dataset_val.path, or metric: train_loss",
+                        "'%s: eval_loss' needs train.dataset_val", path);
+}
+
+static void check_eval_only(const struct check *c)
+{
+    static const char path[] = "train.eval_only";
+    const struct job_spec *s = c->s;
+    if (!is_set(c, path) || !s->train.eval_only || s->kind == SPEC_COMMAND)
+        return;
+    if (!has_evaluations(c))
+        diagnostics_add(c->report, "E017", place_of(c, path), path,
+                        "set train.dataset_val.path",
+                        "'%s' needs train.dataset_val", path);
+    if (s->kind == SPEC_CV && s->train.resume_from == NULL &&
+        !is_bad(c, "train.resume_from"))
+        diagnostics_add(c->report, "E017", place_of(c, path), path,
+                        "set train.resume_from to the directory of a job, or "
+                        "to one checkpoint",
+                        "'%s' has no weights to evaluate", path);
+}
+
+void spec_check_stopping(const struct check *c)
+{
+    check_metric(c);
+    check_eval_only(c);
+}
