@@ -12,7 +12,8 @@ build/fuzz/helper_wire: $(call fuzz_obj,slurm/protocol/helper_wire.c \
 build/fuzz/files_wire: $(call fuzz_obj,slurm/as_user/files_wire.c)
 build/fuzz/safetensors: $(call fuzz_obj,worker/checkpoint/safetensors.c)
 build/fuzz/llama_config: $(call fuzz_obj,worker/llm/config/llama_config.c \
-        worker/llm/config/llama_arch.c \
+        worker/llm/config/llama_arch.c worker/llm/config/llama_rope.c \
+        worker/llm/config/config_value.c \
         worker/llm/llama_ends.c)
 build/fuzz/hf_index: $(call fuzz_obj,worker/llm/files/hf_index.c)
 build/fuzz/adapter_config: $(call fuzz_obj,worker/llm/files/adapter_file.c \

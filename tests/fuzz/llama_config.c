@@ -2,6 +2,7 @@
  * generation_config.json. What is accepted is a network that can be built, with
  * frequencies that are numbers, and ids of its vocabulary. */
 #include "worker/llm/config/llama_config.h"
+#include "worker/llm/config/llama_rope.h"
 
 #include <math.h>
 #include <stdlib.h>

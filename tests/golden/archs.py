@@ -7,6 +7,7 @@ usage: archs.py TREE       (PyTorch 2.15, transformers 5.24, peft 0.21.2)
 Small models of drawn weights, fp32 in their files, each with an adapter of
 the seven linears. archs.txt has the lines of llama.txt, of "full" and of
 "adapter" without curve2, and "adapter nf4", whose lines are those of qlora.txt;
+rope NAME is the factor of sin and cos, and the angle per position of each pair.
 The lines of greedy.txt and, of a base in fp32, of merge.txt are there, too;
 archs_dpo.txt has those of dpo.txt, without label smoothing. All of it is
 computed in fp64, by transformers and PEFT. Labels of pairs, rows and losses are
@@ -28,12 +29,32 @@ MODELS = {
     "qwen2": dict(
         model_type="qwen2", architectures=["Qwen2ForCausalLM"],
         num_key_value_heads=2, tie_word_embeddings=True,
-        use_sliding_window=False, sliding_window=16, max_window_layers=1,
-        rope_theta=1000000.0),
+        head_dim=8, use_sliding_window=False, sliding_window=16,
+        max_window_layers=1, rope_theta=100.0,
+        rope_scaling=dict(type="yarn", factor=4.0, beta_fast=8, beta_slow=0.5,
+                          truncate=False,
+                          original_max_position_embeddings=16)),
     "biases": dict(
         model_type="llama", architectures=["LlamaForCausalLM"],
         num_key_value_heads=4, head_dim=6, tie_word_embeddings=False,
-        attention_bias=True, mlp_bias=True, rope_theta=10000.0),
+        attention_bias=True, mlp_bias=True,
+        rope_parameters=dict(rope_type="linear", factor=2.0,
+                             rope_theta=10000.0)),
+}
+# Of a head of 64 and 32,768 positions; the first is that of Qwen2.5.
+ROPES = {
+    "yarn": dict(type="yarn", factor=4.0, rope_theta=1000000.0,
+                 original_max_position_embeddings=32768),
+    "whole": dict(rope_type="yarn", factor=8.0, rope_theta=10000.0,
+                  original_max_position_embeddings=4096, beta_fast=16,
+                  beta_slow=2, truncate=False, attention_factor=1.25),
+    "scales": dict(rope_type="yarn", factor=40.0, rope_theta=5000.0,
+                   mscale=0.707, mscale_all_dim=1.0),
+    "linear": dict(rope_type="linear", factor=4.0, rope_theta=10000.0),
+    "dynamic": dict(rope_type="dynamic", factor=2.0, rope_theta=10000.0),
+    "llama3": dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0,
+                   high_freq_factor=4.0, rope_theta=500000.0,
+                   original_max_position_embeddings=8192),
 }
 BOTH = dict(hidden_size=16, intermediate_size=24, num_attention_heads=4,
             num_hidden_layers=2, vocab_size=80, rms_norm_eps=1e-5,
@@ -249,11 +270,23 @@ def main():
     def pairs(path, name):
         write_pairs(path, name, llama["line"], llama["trained"])
 
+    def ropes():
+        for name, rope in ROPES.items():
+            c = AutoConfig.for_model(
+                "llama", head_dim=64, max_position_embeddings=32768,
+                rope_parameters=dict(rope))
+            c.standardize_rope_params()
+            arch_double.check_rotation(c)
+            f, by = arch_double.rotation(c)
+            llama["line"]("rope " + name, [by] + f.tolist())
+
     for out, write in (("archs.txt", lines), ("archs_dpo.txt", pairs)):
         with open(os.path.join(tree, "tests/golden", out), "w",
                   encoding="utf-8") as sys.stdout:
             for name in MODELS:
                 write(os.path.join(tree, "tests/data/llama-" + name), name)
+            if out == "archs.txt":
+                ropes()
 
 
 main()

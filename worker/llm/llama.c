@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "worker/data/tokenizer/tokenizer.h"
+#include "worker/llm/config/llama_rope.h"
 #include "worker/llm/llama_internal.h"
 #include "worker/llm/llama_pairs.h"
 
@@ -424,6 +425,7 @@ static int fill_rotation(struct llama *m, struct error *err)
     const struct llama_config *c = &m->shape.c;
     const enum dtype acc = dtype_acc(m->conf.dt);
     const int32_t half = c->head_dim / 2;
+    const double by = llama_rope_factor(c);
     const int64_t n = (int64_t)m->conf.row_tokens * c->head_dim;
     double *freq = malloc((size_t)half * sizeof(*freq));
     void *table = malloc((size_t)n * dtype_bytes(acc));
@@ -436,8 +438,8 @@ static int fill_rotation(struct llama *m, struct error *err)
     for (int32_t p = 0; p < m->conf.row_tokens; p++)
         for (int32_t i = 0; i < half; i++) {
             const int64_t at = (int64_t)p * c->head_dim + 2 * (int64_t)i;
-            dtype_set(acc, table, at, cos(p * freq[i]));
-            dtype_set(acc, table, at + 1, sin(p * freq[i]));
+            dtype_set(acc, table, at, by * cos(p * freq[i]));
+            dtype_set(acc, table, at + 1, by * sin(p * freq[i]));
         }
     if (m->d->ops->to_device(m->d, m->mem.rotation, table,
                              (size_t)n * dtype_bytes(acc), err) == 0)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/llm/config/llama_rope.h"
+
 static const char embed_name[] = "model.embed_tokens.weight";
 static const char head_name[] = "lm_head.weight";
 
@@ -27,7 +29,7 @@ static int check_buffer(const struct st_tensor *t, const struct llama_config *c,
     double *freq = calloc(3 * (size_t)n + 1, sizeof(*freq));
     if (freq == NULL)
         return error_set(err, ERR_NOMEM, "frequencies");
-    plain.scaling.on = false;
+    plain.scaling.type = ROPE_PLAIN;
     llama_frequencies(c, freq);
     llama_frequencies(&plain, freq + n);
     bool fits = hf_dtype(t->type) != DT_N && t->dims == 1 && t->shape[0] == n;

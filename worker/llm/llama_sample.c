@@ -52,9 +52,11 @@ static int last_logits(struct llama *m, const int32_t *ids, int32_t first,
 /* Tokens that a prompt and its answer can have. */
 static int32_t most_tokens(const struct llama *m)
 {
-    const int32_t window = m->shape.c.window;
-    return window > 0 && window < m->conf.row_tokens ? window
-                                                     : m->conf.row_tokens;
+    const struct llama_config *c = &m->shape.c;
+    const int32_t all = c->max_positions < m->conf.row_tokens
+                            ? c->max_positions
+                            : m->conf.row_tokens;
+    return c->window > 0 && c->window < all ? c->window : all;
 }
 
 static int check_ids(const struct llama *m, const int32_t *ids, int32_t n,

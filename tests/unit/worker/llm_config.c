@@ -11,6 +11,7 @@
 #include "jobs/base/buf.h"
 #include "tests/golden/golden.h"
 #include "tests/tap.h"
+#include "worker/llm/config/llama_rope.h"
 
 /* A complete file; tests replace a part of it. */
 static const char base[] =
@@ -68,15 +69,16 @@ static void test_read(void)
     ok(c.hidden == 64 && c.ffn == 172 && c.layers == 5 && c.vocab == 512 &&
            c.heads == 8 && c.kv_heads == 4 && c.head_dim == 8 &&
            c.max_positions == 300 && c.norm_eps == 1e-5 &&
-           c.rope_theta == 5000 && c.tied && !c.scaling.on && c.bos_id == 1 &&
-           c.eos_id == 2,
+           c.rope_theta == 5000 && c.tied && c.scaling.type == ROPE_PLAIN &&
+           c.bos_id == 1 && c.eos_id == 2,
        "all values");
     if (parse("\"num_key_value_heads\":4,\"head_dim\":8,", "", &c))
         ok(c.kv_heads == 8 && c.head_dim == 8, "heads that are absent");
     if (parse("\"head_dim\":8", "\"head_dim\":32", &c))
         is_int(c.head_dim, 32, "heads wider than hidden_size");
     if (parse("\"rope_theta\":5000.0,\"rope_scaling\":null,", "", &c))
-        ok(c.rope_theta == 10000 && !c.scaling.on, "the default of rope_theta");
+        ok(c.rope_theta == 10000 && c.scaling.type == ROPE_PLAIN,
+           "the default of rope_theta");
     if (parse("\"rope_theta\":5000.0", "\"rope_theta\":500000", &c))
         ok(c.rope_theta == 500000, "an integer for a number");
     if (parse("\"tie_word_embeddings\":true,", "", &c))
@@ -103,7 +105,7 @@ static void test_read(void)
 
 static bool is_llama3(const struct llama_config *c)
 {
-    return c->scaling.on && c->scaling.factor == 8 &&
+    return c->scaling.type == ROPE_LLAMA3 && c->scaling.factor == 8 &&
            c->scaling.low_freq_factor == 1 &&
            c->scaling.high_freq_factor == 4 &&
            c->scaling.original_max_positions == 8192;
@@ -120,12 +122,13 @@ static void test_rope(void)
     if (parse(old, "\"rope_scaling\":{\"type\":\"llama3\"," LLAMA3 "}", &c))
         ok(is_llama3(&c), "type llama3, of older files");
     if (parse(old, "\"rope_scaling\":{\"rope_type\":\"default\"}", &c))
-        ok(!c.scaling.on, "rope_type default");
+        ok(c.scaling.type == ROPE_PLAIN, "rope_type default");
     if (parse(both,
               "\"rope_parameters\":{\"rope_theta\":70000.0,"
               "\"rope_type\":\"default\"}",
               &c))
-        ok(!c.scaling.on && c.rope_theta == 70000, "rope_parameters");
+        ok(c.scaling.type == ROPE_PLAIN && c.rope_theta == 70000,
+           "rope_parameters");
     if (parse(both,
               "\"rope_parameters\":{\"rope_theta\":70000.0,"
               "\"rope_type\":\"llama3\"," LLAMA3 "}",
@@ -134,10 +137,35 @@ static void test_rope(void)
     if (parse(old, "\"rope_parameters\":{\"rope_type\":\"default\"}", &c))
         ok(c.rope_theta == 5000, "rope_theta beside rope_parameters");
 
-    refused(old, "\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":2}",
-            "rope_scaling: rope_type", "\"yarn\"");
-    refused(old, "\"rope_scaling\":{\"type\":\"linear\",\"factor\":2}",
-            "llama3", "\"linear\"");
+    if (parse(old, "\"rope_scaling\":{\"type\":\"linear\",\"factor\":2}", &c))
+        ok(c.scaling.type == ROPE_LINEAR && c.scaling.factor == 2, "linear");
+    if (parse(old, "\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2}", &c))
+        ok(c.scaling.type == ROPE_YARN && c.scaling.beta_fast == 32 &&
+               c.scaling.beta_slow == 1 && c.scaling.truncates &&
+               c.scaling.original_max_positions == 300 &&
+               fabs(c.scaling.attention - 1.0693147180559945) < 1e-15,
+           "yarn, and what is not said of it");
+    if (parse(old,
+              "\"original_max_position_embeddings\":70,\"rope_scaling\":{"
+              "\"rope_type\":\"yarn\",\"factor\":2,\"beta_fast\":0,"
+              "\"original_max_position_embeddings\":80,\"truncate\":false}",
+              &c))
+        ok(c.scaling.original_max_positions == 70 &&
+               c.scaling.beta_fast == 32 && !c.scaling.truncates,
+           "the positions beside it go before its own");
+    refused(old, "\"rope_scaling\":{\"rope_type\":\"longrope\",\"factor\":2}",
+            "rope_scaling: rope_type", "\"longrope\"");
+    refused(old, "\"rope_scaling\":{\"type\":\"linear\"}", "factor", "missing");
+    refused(old, "\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":0.5}",
+            "factor", "not 0.5");
+    refused(old,
+            "\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2,"
+            "\"truncate\":1}",
+            "truncate", "not 1");
+    refused(both,
+            "\"rope_theta\":1,\"rope_scaling\":{\"type\":\"yarn\","
+            "\"factor\":2}",
+            "rope_theta", "yarn");
     refused(old, "\"rope_scaling\":{\"type\":7}", "rope_type", "not 7");
     refused(old, "\"rope_scaling\":{\"factor\":2}", "rope_type", "missing");
     refused(old, "\"rope_scaling\":\"llama3\"", "rope_scaling", "object");
@@ -163,6 +191,57 @@ static void test_rope(void)
     refused(both, "\"rope_parameters\":{\"rope_theta\":\"1e4\"}", "rope_theta",
             "\"1e4\"");
     refused("\"rope_theta\":5000.0", "\"rope_theta\":0", "rope_theta", "not 0");
+}
+
+/* tests/golden/archs.py: other scalings, of a longer head. */
+static void test_scalings(void)
+{
+    static const char old[] =
+        "\"head_dim\":8,\"vocab_size\":512,\"max_position_embeddings\":300,"
+        "\"rms_norm_eps\":1e-05,\"rope_theta\":5000.0,"
+        "\"rope_scaling\":null";
+    static const struct {
+        const char *name, *text;
+    } cases[] = {
+        {"yarn", "\"rope_theta\":1000000.0,\"rope_scaling\":{\"type\":"
+                 "\"yarn\",\"factor\":4,"
+                 "\"original_max_position_embeddings\":32768}"},
+        {"whole", "\"rope_parameters\":{\"rope_type\":\"yarn\","
+                  "\"factor\":8,\"rope_theta\":10000,"
+                  "\"original_max_position_embeddings\":4096,"
+                  "\"beta_fast\":16,\"beta_slow\":2,\"truncate\":false,"
+                  "\"attention_factor\":1.25}"},
+        {"scales", "\"rope_theta\":5000,\"rope_scaling\":{\"rope_type\":"
+                   "\"yarn\",\"factor\":40,\"mscale\":0.707,"
+                   "\"mscale_all_dim\":1}"},
+        {"linear", "\"rope_parameters\":{\"rope_type\":\"linear\","
+                   "\"factor\":4,\"rope_theta\":10000}"},
+        {"dynamic", "\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}"},
+        {"llama3", "\"rope_parameters\":{\"rope_theta\":500000,"
+                   "\"rope_type\":\"llama3\"," LLAMA3 "}"},
+    };
+    struct golden g;
+    golden_open(&g, "tests/golden/archs.txt");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct llama_config c;
+        char to[600], line[40];
+        double got[33];
+        size_t n = 0;
+        (void)snprintf(to, sizeof(to),
+                       "\"head_dim\":64,\"vocab_size\":512,"
+                       "\"max_position_embeddings\":32768,%s",
+                       cases[i].text);
+        (void)snprintf(line, sizeof(line), "rope %s", cases[i].name);
+        double *want = golden_get(&g, line, &n);
+        if (parse(old, to, &c)) {
+            got[0] = llama_rope_factor(&c);
+            llama_frequencies(&c, got + 1);
+            ok(n == 33 && golden_error(got, want, n) < 1e-14,
+               "%s: factor and frequencies", cases[i].name);
+        }
+        free(want);
+    }
+    golden_close(&g);
 }
 
 static void test_refused(void)
@@ -335,7 +414,7 @@ static long double frequency(const struct llama_config *c, int32_t i)
     const long double pi = 3.14159265358979323846264338327950288L;
     long double f = powl((long double)c->rope_theta,
                          -2.0L * (long double)i / (long double)c->head_dim);
-    if (!c->scaling.on)
+    if (c->scaling.type == ROPE_PLAIN)
         return f;
     long double old = (long double)c->scaling.original_max_positions;
     long double length = 2 * pi / f;
@@ -364,7 +443,7 @@ static void agrees(const struct llama_config *c, const char *what)
         slowed += got[i] == plain / c->scaling.factor;
     }
     ok(worst < 1e-14L, "%s: off by %Lg", what, worst);
-    if (c->scaling.on)
+    if (c->scaling.type != ROPE_PLAIN)
         ok(kept > 0 && slowed > 0 && kept + slowed < c->head_dim / 2,
            "%s: %d kept, %d slowed, some between", what, kept, slowed);
 }
@@ -388,7 +467,7 @@ static void test_frequencies(void)
 {
     struct llama_config c = {.head_dim = 128,
                              .rope_theta = 500000,
-                             .scaling = {.on = true,
+                             .scaling = {.type = ROPE_LLAMA3,
                                          .factor = 8,
                                          .low_freq_factor = 1,
                                          .high_freq_factor = 4,
@@ -403,7 +482,7 @@ static void test_frequencies(void)
     agrees(&c, "Llama 3.2 1B");
     matches(&c, &g, "llama32_1b");
     c.head_dim = 128;
-    c.scaling.on = false;
+    c.scaling.type = ROPE_PLAIN;
     agrees(&c, "Llama 3");
     matches(&c, &g, "llama3_8b");
     c.rope_theta = 10000;
@@ -421,6 +500,7 @@ int main(void)
 {
     test_read();
     test_rope();
+    test_scalings();
     test_refused();
     test_architectures();
     test_values();

@@ -83,6 +83,30 @@ static void test_golden(const struct golden *g, const char *model,
     free(greedy);
 }
 
+/* A pack may be longer than the model's positions, an answer may not. */
+static void test_positions(void)
+{
+    enum { MOST = 140, POSITIONS = 128 };
+    struct error err = ERROR_INIT;
+    char dir[4096];
+    struct llm_rig rig;
+    int32_t ids[MOST] = {1, 17}, all = 0;
+    (void)golden_path("tests/data/llama-biases", dir);
+    const struct llama_conf conf = {.dt = DT_F32,
+                                    .is_full = true,
+                                    .batch = 1,
+                                    .batch_eval = 1,
+                                    .row_tokens = MOST,
+                                    .generates = true,
+                                    .dir = dir};
+    const struct llama_choice c = {.n_ends = 0};
+    llm_rig_open(&rig, &conf, 1);
+    const int rc = llama_generate(rig.m, &c, ids, 2, MOST, &all, &err);
+    ok(rc == 0 && all == POSITIONS, "%d tokens of %d positions: %s", all,
+       POSITIONS, err.msg);
+    llm_rig_close(&rig);
+}
+
 /* Shares of 20000 draws from logits log(1), log(2), log(3), log(4). */
 static void test_draw(double temperature, int32_t top_k, double top_p,
                       const double want[4])
@@ -177,6 +201,7 @@ int main(void)
             test_golden(&g, archs[i], "-", &ways[k]);
             test_golden(&g, archs[i], "adapter", &ways[k]);
         }
+    test_positions();
     test_choice();
     test_ends();
     golden_close(&g);

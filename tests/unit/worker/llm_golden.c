@@ -17,6 +17,7 @@
 #include "tests/golden/golden.h"
 #include "tests/unit/worker/llm_golden_rows.h"
 #include "tests/unit/worker/llm_rig.h"
+#include "worker/llm/config/llama_rope.h"
 #include "worker/llm/llama_shape.h"
 #include "worker/train/optimizer.h"
 

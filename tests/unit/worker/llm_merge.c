@@ -11,6 +11,7 @@
 #include "tests/golden/golden.h"
 #include "tests/unit/worker/llm_files.h"
 #include "worker/llm/config/llama_config.h"
+#include "worker/llm/config/llama_rope.h"
 #include "worker/llm/files/hf_dir.h"
 #include "worker/llm/files/hf_write.h"
 

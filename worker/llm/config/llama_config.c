@@ -4,90 +4,22 @@
  * other programs; keys that say nothing about the network are ignored. */
 #include "worker/llm/config/llama_config.h"
 
-#include <jansson.h>
-#include <math.h>
 #include <string.h>
 
 #include "jobs/base/buf.h"
+#include "worker/llm/config/config_value.h"
+#include "worker/llm/config/llama_rope.h"
 
 enum { CONFIG_MAX_BYTES = 1 << 20 };
-
-/* NULL: absent, or null. */
-static const json_t *value_of(const json_t *o, const char *key)
-{
-    const json_t *v = json_object_get(o, key);
-    return json_is_null(v) ? NULL : v;
-}
-
-/* A value as the file has it, for a message. */
-struct shown {
-    char text[41];
-};
-static struct shown show(const json_t *v)
-{
-    struct shown s = {.text = ""};
-    size_t n = json_dumpb(v, s.text, sizeof(s.text) - 1,
-                          JSON_ENCODE_ANY | JSON_COMPACT);
-    if (n == 0 || n >= sizeof(s.text))
-        return (struct shown){.text = "a longer value"};
-    return s;
-}
-
-/* An integer; an absent one is `absent`, or, where that is -1, missing. */
-static int read_int(const json_t *o, const char *key, int32_t min, int32_t max,
-                    int32_t absent, int32_t *ret, struct error *err)
-{
-    const json_t *v = value_of(o, key);
-    if (v == NULL && absent >= 0) {
-        *ret = absent;
-        return 0;
-    }
-    if (v == NULL)
-        return error_set(err, ERR_INVAL, "%s is missing", key);
-    json_int_t i = json_is_integer(v) ? json_integer_value(v) : 0;
-    if (!json_is_integer(v) || i < min || i > max)
-        return error_set(err, ERR_INVAL,
-                         "%s must be an integer from %d to %d, not %s", key,
-                         min, max, show(v).text);
-    *ret = (int32_t)i;
-    return 0;
-}
-
-/* A number; absent as above. */
-static int read_real(const json_t *o, const char *key, double min, double max,
-                     double absent, double *ret, struct error *err)
-{
-    const json_t *v = value_of(o, key);
-    double d = v != NULL ? json_number_value(v) : absent;
-    if (v == NULL && absent < 0)
-        return error_set(err, ERR_INVAL, "%s is missing", key);
-    if (v != NULL && (!json_is_number(v) || !(d >= min && d <= max)))
-        return error_set(err, ERR_INVAL,
-                         "%s must be a number from %g to %g, not %s", key, min,
-                         max, show(v).text);
-    *ret = d;
-    return 0;
-}
-
-static int read_bool(const json_t *o, const char *key, bool *ret,
-                     struct error *err)
-{
-    const json_t *v = value_of(o, key);
-    if (v != NULL && !json_is_boolean(v))
-        return error_set(err, ERR_INVAL, "%s must be true or false, not %s",
-                         key, show(v).text);
-    *ret = json_is_true(v);
-    return 0;
-}
 
 /* ---- what is refused ----------------------------------------------------- */
 
 /* An architecture by its name, or in files without one by their model_type. */
 static int read_arch(const json_t *o, struct llama_config *c, struct error *err)
 {
-    const json_t *list = value_of(o, "architectures");
+    const json_t *list = config_value(o, "architectures");
     const char *first = json_string_value(json_array_get(list, 0));
-    const char *type = json_string_value(value_of(o, "model_type"));
+    const char *type = json_string_value(config_value(o, "model_type"));
     if (list == NULL && type != NULL)
         return llama_arch_find(NULL, type, &c->arch)
                    ? 0
@@ -121,7 +53,8 @@ static int read_biases(const json_t *o, struct llama_config *c,
     c->biases = arch->biases;
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         bool on = false;
-        if (arch->has_bias_keys && read_bool(o, keys[i].key, &on, err) < 0)
+        if (arch->has_bias_keys &&
+            config_bool(o, keys[i].key, false, &on, err) < 0)
             return -1;
         if (on)
             c->biases |= keys[i].products;
@@ -132,7 +65,7 @@ static int read_biases(const json_t *o, struct llama_config *c,
 /* Whether one of the layers sees a window alone. */
 static bool has_windowed(const json_t *o, int32_t layers, int32_t whole)
 {
-    const json_t *types = value_of(o, "layer_types");
+    const json_t *types = config_value(o, "layer_types");
     if (!json_is_array(types))
         return whole < layers;
     for (size_t i = 0; i < json_array_size(types); i++) {
@@ -151,13 +84,13 @@ static int read_window(const json_t *o, struct llama_config *c,
     int32_t window = 0, whole = 0;
     bool is_used = arch->window != WINDOW_NEVER;
     if (arch->window == WINDOW_IF_USED &&
-        (read_bool(o, "use_sliding_window", &is_used, err) < 0 ||
-         read_int(o, "max_window_layers", 0, INT32_MAX, 28, &whole, err) < 0))
+        (config_bool(o, "use_sliding_window", false, &is_used, err) < 0 ||
+         config_int(o, "max_window_layers", 0, INT32_MAX, 28, &whole, err) < 0))
         return -1;
     if (!is_used || json_is_null(v))
         return 0;
-    if (read_int(o, "sliding_window", 1, INT32_MAX, arch->windowed, &window,
-                 err) < 0)
+    if (config_int(o, "sliding_window", 1, INT32_MAX, arch->windowed, &window,
+                   err) < 0)
         return -1;
     c->window = has_windowed(o, c->layers, whole) ? window : 0;
     return 0;
@@ -165,91 +98,23 @@ static int read_window(const json_t *o, struct llama_config *c,
 
 static int check_parts(const json_t *o, struct error *err)
 {
-    const json_t *act = value_of(o, "hidden_act");
+    const json_t *act = config_value(o, "hidden_act");
     const char *word = json_string_value(act);
     double part = 1;
     if (act != NULL && (word == NULL || strcmp(word, "silu") != 0))
         return error_set(err, ERR_INVAL, "hidden_act must be \"silu\", not %s",
-                         show(act).text);
-    if (value_of(o, "quantization_config") != NULL)
+                         config_show(act).text);
+    if (config_value(o, "quantization_config") != NULL)
         return error_set(err, ERR_INVAL,
                          "quantization_config: the weights are quantized; this "
                          "version reads models in float, such as the one that "
                          "they were made from");
-    if (read_real(o, "partial_rotary_factor", 0, 1, 1, &part, err) < 0)
+    if (config_real(o, "partial_rotary_factor", 0, 1, 1, &part, err) < 0)
         return -1;
     if (part != 1)
         return error_set(err, ERR_INVAL,
                          "partial_rotary_factor must be 1, not %g", part);
     return 0;
-}
-
-/* ---- rotation ------------------------------------------------------------ */
-
-static int read_llama3(const json_t *o, struct llama_config *c,
-                       struct error *err)
-{
-    c->scaling.on = true;
-    if (read_real(o, "factor", 1, 1e6, -1, &c->scaling.factor, err) < 0 ||
-        read_real(o, "low_freq_factor", 1e-6, 1e6, -1,
-                  &c->scaling.low_freq_factor, err) < 0 ||
-        read_real(o, "high_freq_factor", 1e-6, 1e6, -1,
-                  &c->scaling.high_freq_factor, err) < 0 ||
-        read_int(o, "original_max_position_embeddings", 1, INT32_MAX, -1,
-                 &c->scaling.original_max_positions, err) < 0)
-        return -1;
-    if (c->scaling.high_freq_factor <= c->scaling.low_freq_factor)
-        return error_set(err, ERR_INVAL,
-                         "high_freq_factor %g must be above low_freq_factor %g",
-                         c->scaling.high_freq_factor,
-                         c->scaling.low_freq_factor);
-    return 0;
-}
-
-/* o: the value of rope_scaling or rope_parameters. */
-static int read_scaling(const json_t *o, struct llama_config *c,
-                        struct error *err)
-{
-    const json_t *type = value_of(o, "rope_type");
-    if (!json_is_object(o))
-        return error_set(err, ERR_INVAL, "must be an object or null");
-    if (type == NULL)
-        type = value_of(o, "type"); /* older files */
-    if (type == NULL && value_of(o, "factor") != NULL)
-        return error_set(err, ERR_INVAL, "rope_type is missing");
-    const char *word = type != NULL ? json_string_value(type) : "default";
-    double part = 1;
-    if (read_real(o, "partial_rotary_factor", 0, 1, 1, &part, err) < 0)
-        return -1;
-    if (part != 1)
-        return error_set(err, ERR_INVAL,
-                         "partial_rotary_factor must be 1, not %g", part);
-    if (word != NULL && strcmp(word, "default") == 0)
-        return 0;
-    if (word != NULL && strcmp(word, "llama3") == 0)
-        return read_llama3(o, c, err);
-    return error_set(err, ERR_INVAL,
-                     "rope_type must be \"llama3\" or \"default\", not %s",
-                     show(type).text);
-}
-
-/* Files of transformers 5 have all of it in rope_parameters, older ones
- * rope_theta beside rope_scaling. */
-static int read_rope(const json_t *o, struct llama_config *c, struct error *err)
-{
-    const json_t *scaling = value_of(o, "rope_scaling");
-    const json_t *all = value_of(o, "rope_parameters");
-    const char *key = all != NULL ? "rope_parameters" : "rope_scaling";
-    if (scaling != NULL && all != NULL)
-        return error_set(err, ERR_INVAL,
-                         "rope_scaling and rope_parameters are both there: "
-                         "remove one");
-    if (all != NULL)
-        scaling = all;
-    if (scaling != NULL && read_scaling(scaling, c, err) < 0)
-        return error_wrap(err, "%s", key);
-    const json_t *base = value_of(all, "rope_theta") != NULL ? all : o;
-    return read_real(base, "rope_theta", 1, 1e15, 10000, &c->rope_theta, err);
 }
 
 /* ---- sizes and ids ------------------------------------------------------- */
@@ -259,19 +124,20 @@ static int read_sizes(const json_t *o, struct llama_config *c,
 {
     const struct llama_arch *arch = llama_arch(c->arch);
     const json_t *kv = json_object_get(o, "num_key_value_heads");
-    if (read_int(o, "hidden_size", 1, 1 << 20, -1, &c->hidden, err) < 0 ||
-        read_int(o, "intermediate_size", 1, 1 << 24, -1, &c->ffn, err) < 0 ||
-        read_int(o, "num_hidden_layers", 1, LLAMA_LAYERS_MOST, -1, &c->layers,
-                 err) < 0 ||
-        read_int(o, "vocab_size", 1, 1 << 24, -1, &c->vocab, err) < 0 ||
-        read_int(o, "num_attention_heads", 1, 65536, -1, &c->heads, err) < 0 ||
-        read_int(o, "num_key_value_heads", 1, 65536,
-                 kv == NULL && arch->kv_heads > 0 ? arch->kv_heads : c->heads,
-                 &c->kv_heads, err) < 0 ||
-        read_int(o, "head_dim", 1, 65536, 0, &c->head_dim, err) < 0 ||
-        read_int(o, "max_position_embeddings", 1, INT32_MAX, arch->positions,
-                 &c->max_positions, err) < 0 ||
-        read_real(o, "rms_norm_eps", 1e-30, 1, 1e-6, &c->norm_eps, err) < 0)
+    if (config_int(o, "hidden_size", 1, 1 << 20, -1, &c->hidden, err) < 0 ||
+        config_int(o, "intermediate_size", 1, 1 << 24, -1, &c->ffn, err) < 0 ||
+        config_int(o, "num_hidden_layers", 1, LLAMA_LAYERS_MOST, -1, &c->layers,
+                   err) < 0 ||
+        config_int(o, "vocab_size", 1, 1 << 24, -1, &c->vocab, err) < 0 ||
+        config_int(o, "num_attention_heads", 1, 65536, -1, &c->heads, err) <
+            0 ||
+        config_int(o, "num_key_value_heads", 1, 65536,
+                   kv == NULL && arch->kv_heads > 0 ? arch->kv_heads : c->heads,
+                   &c->kv_heads, err) < 0 ||
+        config_int(o, "head_dim", 1, 65536, 0, &c->head_dim, err) < 0 ||
+        config_int(o, "max_position_embeddings", 1, INT32_MAX, arch->positions,
+                   &c->max_positions, err) < 0 ||
+        config_real(o, "rms_norm_eps", 1e-30, 1, 1e-6, &c->norm_eps, err) < 0)
         return -1;
     if (c->heads % c->kv_heads != 0)
         return error_set(err, ERR_INVAL,
@@ -296,7 +162,7 @@ static int read_sizes(const json_t *o, struct llama_config *c,
 static int read_id(const json_t *o, const char *key, int32_t vocab,
                    int32_t *ret, struct error *err)
 {
-    const json_t *v = value_of(o, key);
+    const json_t *v = config_value(o, key);
     if (json_is_array(v))
         v = json_array_get(v, 0);
     if (v == NULL) {
@@ -308,7 +174,7 @@ static int read_id(const json_t *o, const char *key, int32_t vocab,
         return error_set(err, ERR_INVAL,
                          "%s must be an id from 0 to %d, or a list of them, "
                          "not %s",
-                         key, vocab - 1, show(v).text);
+                         key, vocab - 1, config_show(v).text);
     *ret = (int32_t)i;
     return 0;
 }
@@ -320,8 +186,8 @@ static int read_config(const json_t *o, struct llama_config *c,
         return error_set(err, ERR_INVAL, "not an object");
     if (read_arch(o, c, err) < 0 || check_parts(o, err) < 0 ||
         read_sizes(o, c, err) < 0 || read_biases(o, c, err) < 0 ||
-        read_window(o, c, err) < 0 || read_rope(o, c, err) < 0 ||
-        read_bool(o, "tie_word_embeddings", &c->tied, err) < 0 ||
+        read_window(o, c, err) < 0 || llama_rope_read(o, c, err) < 0 ||
+        config_bool(o, "tie_word_embeddings", false, &c->tied, err) < 0 ||
         read_id(o, "bos_token_id", c->vocab, &c->bos_id, err) < 0)
         return -1;
     return read_id(o, "eos_token_id", c->vocab, &c->eos_id, err);
@@ -356,27 +222,4 @@ int llama_config_read(const char *dir, struct llama_config *ret,
     buf_clear(&path);
     buf_clear(&text);
     return rc;
-}
-
-/* Long waves are slowed by `factor`, short ones not, those between in part.
- * src  Llama 3.1's reference implementation, apply_scaling() */
-static double scale_frequency(const struct llama_config *c, double f)
-{
-    const double pi = 3.14159265358979323846;
-    double turns = c->scaling.original_max_positions * f / (2 * pi);
-    double low = c->scaling.low_freq_factor, high = c->scaling.high_freq_factor;
-    if (turns > high)
-        return f;
-    if (turns < low)
-        return f / c->scaling.factor;
-    double share = (turns - low) / (high - low);
-    return (1 - share) * (f / c->scaling.factor) + share * f;
-}
-
-void llama_frequencies(const struct llama_config *c, double *ret)
-{
-    for (int32_t i = 0; i < c->head_dim / 2; i++) {
-        double f = pow(c->rope_theta, -2.0 * i / c->head_dim);
-        ret[i] = c->scaling.on ? scale_frequency(c, f) : f;
-    }
 }

@@ -9,6 +9,7 @@
 
 #include "jobs/base/error.h"
 #include "worker/llm/config/llama_arch.h"
+#include "worker/llm/config/llama_scaling.h"
 
 enum { LLAMA_LAYERS_MOST = 4096 };
 
@@ -21,11 +22,7 @@ struct llama_config {
     int32_t window;  /* tokens that a token sees in some layers; 0: all */
     double norm_eps, rope_theta;
     bool tied; /* tie_word_embeddings: no lm_head.weight */
-    struct {   /* rope_type llama3 */
-        bool on;
-        double factor, low_freq_factor, high_freq_factor;
-        int32_t original_max_positions;
-    } scaling;
+    struct llama_scaling scaling;
     /* Values of bos_token_id and eos_token_id, or the first of a list; -1:
      * absent, null or empty. */
     int32_t bos_id, eos_id;
@@ -39,9 +36,5 @@ int llama_config_parse(const char *text, size_t len, struct llama_config *ret,
 /* Reads the one of a directory. err as above; ERR_NOTFOUND, ERR_IO */
 int llama_config_read(const char *dir, struct llama_config *ret,
                       struct error *err) MUST_CHECK;
-
-/* ret [head_dim / 2]: the angle per position of each pair, in double, with
- * the scaling of Llama 3. */
-void llama_frequencies(const struct llama_config *c, double *ret);
 
 #endif
