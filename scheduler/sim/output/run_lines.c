@@ -31,8 +31,9 @@ static struct life life_of(const struct sim_conf *conf,
                          o->results[i].end_s, o->results[i].is_completed};
 }
 
-/* Quantiles, in hours, after a line at 0 up to the least. `v` has room for all
- * jobs. */
+/* Quantiles, in hours, up to the 99th percentile: the longest job may take a
+ * hundred times as long. Before them a line at 0 up to the least. `v` has room
+ * for all jobs. */
 static void distribution(const struct sim_conf *conf,
                          const struct sim_output *o, bool is_wait, double *v,
                          double *x, double *y)
@@ -45,12 +46,13 @@ static void distribution(const struct sim_conf *conf,
             v[n++] = ((is_wait ? l.start_s : l.end_s) - l.submit_s) / 3600;
     }
     qsort(v, n, sizeof(*v), by_value);
+    size_t n_shown = (99 * n + 99) / 100;
     for (size_t k = 0; k < 2; k++) {
         x[k] = k == 1 && n > 0 ? v[0] : 0;
         y[k] = n > 0 ? 0 : (double)NAN;
     }
     for (size_t k = 2; k < RUN_LINE_POINTS; k++) {
-        size_t at = n > 0 ? (k - 2) * (n - 1) / (RUN_LINE_POINTS - 3) : 0;
+        size_t at = n > 0 ? (k - 2) * (n_shown - 1) / (RUN_LINE_POINTS - 3) : 0;
         x[k] = n > 0 ? v[at] : 0;
         y[k] = n > 0 ? (double)(at + 1) / (double)n : (double)NAN;
     }
@@ -149,10 +151,10 @@ struct chart run_lines_chart(const struct run_lines *l, enum run_line what)
 {
     static const struct chart charts[] = {
         [RUN_LINE_JCT] = {.title = "job completion time",
-                          .x_title = "hours after the submit",
+                          .x_title = "hours after the submit, to p99",
                           .y_title = "share of jobs"},
         [RUN_LINE_WAIT] = {.title = "wait for the first start",
-                           .x_title = "hours after the submit",
+                           .x_title = "hours after the submit, to p99",
                            .y_title = "share of jobs"},
         [RUN_LINE_QUEUE] = {.title = "jobs that wait for their first start",
                             .x_title = "hours after the first submit",

@@ -6,8 +6,9 @@
 #include "scheduler/tools/export/chart.h"
 
 enum run_line {
-    RUN_LINE_JCT,  /* share of jobs, by hours from the submit to the end */
-    RUN_LINE_WAIT, /* share of jobs, by hours from the submit to the start */
+    /* Share of jobs, up to the 99th percentile, by hours from the submit */
+    RUN_LINE_JCT,  /* to the end */
+    RUN_LINE_WAIT, /* to the start */
     RUN_LINE_QUEUE /* jobs that wait for their first start, by hours since the
                       first submit: the most in each of RUN_LINE_POINTS parts */
 };

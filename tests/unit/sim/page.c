@@ -126,6 +126,26 @@ static void test_queue(void)
     clear(&m);
 }
 
+/* One job in a thousand takes a thousand times as long. */
+static void test_tail(void)
+{
+    enum { N = 1000 };
+    struct made m;
+    struct run_lines l;
+    struct error err = ERROR_INIT;
+
+    make(&m, N);
+    for (size_t i = 0; i < N; i++)
+        set(&m, i, 0, 0, i == 500 ? 3.6e9 : 3600.0 * (double)(i + 1));
+    if (run_lines_make(&m.conf, &m.run, 1, RUN_LINE_JCT, false, &l, &err) < 0)
+        stop(&err);
+    ok(l.series[0].x[199] == 991 && fabs(l.series[0].y[199] - 0.99) < 1e-12,
+       "a distribution ends at the 99th percentile: %g h, %g",
+       l.series[0].x[199], l.series[0].y[199]);
+    run_lines_clear(&l);
+    clear(&m);
+}
+
 static void test_largest(void)
 {
     struct made m;
@@ -273,6 +293,7 @@ static void test_names(void)
 int main(void)
 {
     test_queue();
+    test_tail();
     test_largest();
     test_colours();
     test_bounded();
