@@ -74,6 +74,36 @@ stories=$MGPU_SRC/jobs/examples/stories260K
     [ "$(json '$.ids[39]' <json)" -ge 0 ]
 }
 
+# named_eot [ID]: a tokenizer of bytes and of words without use, in "turns"; the
+# token of this id ends a message of Llama 3.
+named_eot() {
+    cat >turns/tokenizer.json <<END
+{"model": {"type": "BPE", "byte_fallback": true, "merges": [], "vocab": {
+$(for i in {0..511}; do
+        if [ "$i" -lt 256 ]; then printf '"<0x%02X>": %d' "$i" "$i"
+        else printf '"w%d": %d' "$i" "$i"; fi
+        [ "$i" = 511 ] || echo ,
+    done)}},
+"added_tokens": [{"id": 510, "content": "<|start_header_id|>"},
+    {"id": 511, "content": "<|end_header_id|>"},
+    {"id": ${1:-509}, "content": "<|eot_id|>"}],
+"decoder": {"type": "Sequence", "decoders": [{"type": "ByteFallback"}]}}
+END
+}
+
+@test "generate: stops where Llama 3 ends a message" {
+    mkdir turns
+    cp "$stories/config.json" "$stories/model.safetensors" turns
+    named_eot
+    "$model" --json generate turns --prompt "One day" --max-new-tokens 20 >all
+    [ "$(json '$.end' <all)" = length ]
+    named_eot "$(json '$.ids[7]' <all)"
+    "$model" --json generate turns --prompt "One day" --max-new-tokens 20 >some
+    [ "$(json '$.end' <some)" = token ]
+    [ -z "$(json '$.ids[7]' <some)" ]
+    [ "$(json '$.ids[0]' <some)" = "$(json '$.ids[0]' <all)" ]
+}
+
 @test "generate: what is drawn depends on the seed" {
     for seed in 1 1 2; do
         "$model" generate "$stories" --prompt "One day" --temperature 0.9 \

@@ -2,6 +2,7 @@
 #include "worker/llm/llama_ends.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "jobs/base/buf.h"
 
@@ -72,4 +73,13 @@ int llama_ends_read(const char *dir, int32_t vocab, struct llama_ends *ret,
         return -1;
     *ret = ends;
     return 0;
+}
+
+void llama_ends_add(struct llama_ends *e, int32_t id)
+{
+    bool has = id < 0 || e->n == LLAMA_ENDS_MAX;
+    for (int32_t i = 0; i < e->n; i++)
+        has = has || e->id[i] == id;
+    if (!has)
+        e->id[e->n++] = id;
 }

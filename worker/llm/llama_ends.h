@@ -25,4 +25,7 @@ int llama_ends_parse(const char *text, size_t len, int32_t vocab,
 int llama_ends_read(const char *dir, int32_t vocab, struct llama_ends *ret,
                     struct error *err) MUST_CHECK;
 
+/* Adds an end, unless it is there, is -1, or there are as many as may be. */
+void llama_ends_add(struct llama_ends *e, int32_t id);
+
 #endif

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "jobs/base/rng.h"
-#include "worker/data/tokenizer/tokenizer.h"
+#include "worker/data/text/chat_format.h"
 #include "worker/llm/llama_internal.h"
 #include "worker/llm/llama_linear.h"
 #include "worker/llm/token_choice.h"
@@ -166,9 +166,9 @@ static int open_text(struct llama *m, struct error *err)
     if (llama_ends_read(m->conf.dir, m->shape.c.vocab, &m->ends, err) < 0 ||
         tokenizer_open(path, &m->tokenizer, err) < 0)
         return -1;
-    const int32_t eos = tokenizer_ids(m->tokenizer)->eos;
-    if (m->ends.n == 0 && eos >= 0)
-        m->ends.id[m->ends.n++] = eos;
+    if (m->ends.n == 0)
+        llama_ends_add(&m->ends, tokenizer_ids(m->tokenizer)->eos);
+    llama_ends_add(&m->ends, chat_format_turn_end(m->tokenizer));
     return 0;
 }
 

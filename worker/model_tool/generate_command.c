@@ -8,6 +8,7 @@
 
 #include "jobs/spec/spec.h"
 #include "scheduler/tools/common/client.h"
+#include "worker/data/text/chat_format.h"
 #include "worker/llm/files/adapter_file.h"
 #include "worker/llm/llama.h"
 #include "worker/llm/llama_ends.h"
@@ -133,9 +134,9 @@ static int each(void *arg, int32_t id, struct error *err)
 static int generate(struct answer *a, struct error *err)
 {
     const struct model_args *args = a->args;
-    const int32_t eos = tokenizer_ids(a->prompt.tokenizer)->eos;
-    if (a->ends.n == 0 && eos >= 0)
-        a->ends.id[a->ends.n++] = eos;
+    if (a->ends.n == 0)
+        llama_ends_add(&a->ends, tokenizer_ids(a->prompt.tokenizer)->eos);
+    llama_ends_add(&a->ends, chat_format_turn_end(a->prompt.tokenizer));
     a->text = token_text_of(a->prompt.tokenizer);
     const struct llama_choice c = {.temperature = args->temperature,
                                    .top_k = args->top_k,

@@ -182,6 +182,11 @@ static void test_ends(void)
     ends(&d, "{\"eos_token_id\": \"2\"}", "{}", "generation_config.json");
     ends(&d, "{", "{}", "line 1");
     model_dir_clear(&d);
+    struct llama_ends e = {.n = 0};
+    for (int32_t id = -1; id < 2 * LLAMA_ENDS_MAX; id++)
+        llama_ends_add(&e, id / 2);
+    ok(e.n == LLAMA_ENDS_MAX && e.id[0] == 0 && e.id[1] == 1 && e.id[2] == 2,
+       "an end is added once, as far as there is room");
 }
 
 int main(void)

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "tests/golden/golden.h"
 #include "tests/tap.h"
 #include "tests/unit/worker/llm_files.h"
 #include "worker/llm/files/hf_dir.h"
@@ -281,6 +282,69 @@ static void test_copies(const struct model_dir *d, const struct model_dir *base)
     model_dir_empty(base);
 }
 
+/* generation_config.json of a directory that is written from this one.
+ * in   generation  NULL: the base has none
+ *      want        its text without white space; "": there is none */
+static void written_ends(const struct model_dir *d,
+                         const struct model_dir *base, const char *generation,
+                         const char *want)
+{
+    struct error err = ERROR_INIT;
+    struct model m;
+    struct buf text = BUF_INIT;
+    char path[512], is[256] = "";
+    size_t n = 0;
+    model_dir_empty(d);
+    fill(&m, 1);
+    (void)unlink(model_dir_file(base, "generation_config.json", path));
+    if (generation != NULL)
+        model_dir_text(base, "generation_config.json", generation);
+    written(d, base, 0, &m);
+    if (buf_read_file(&text, model_dir_file(d, "generation_config.json", path),
+                      sizeof(is), &err) == 0)
+        for (size_t i = 0; i < text.len && n + 1 < sizeof(is); i++)
+            if (strchr(" \n", text.data[i]) == NULL)
+                is[n++] = text.data[i];
+    ok(strcmp(is, want) == 0, "ends that are written: %s", is);
+    buf_clear(&text);
+}
+
+/* Llama 3's <|eot_id|> joins the ends, where the tokenizer has its format. */
+static void test_ends(const struct model_dir *d, const struct model_dir *base)
+{
+    static const char with[] =
+        "tests/golden/hf_tokenizers/llama3/tokenizer.json";
+    static const char without[] =
+        "tests/golden/hf_tokenizers/qwen2/tokenizer.json";
+    struct error err = ERROR_INIT;
+    struct buf file = BUF_INIT;
+    char path[4096];
+    model_dir_empty(base);
+    model_dir_text(base, "config.json", "{\"eos_token_id\": 7}");
+    written_ends(d, base, NULL, "");
+    for (int i = 0; i < 2; i++) {
+        buf_reset(&file);
+        if (buf_read_file(&file, golden_path(i == 0 ? without : with, path),
+                          1 << 20, &err) < 0)
+            abort();
+        model_dir_text(base, "tokenizer.json", buf_str(&file));
+        if (i == 0)
+            written_ends(d, base, NULL, "");
+    }
+    written_ends(d, base, NULL, "{\"eos_token_id\":[7,605]}");
+    written_ends(d, base, "{\"top_p\": 0.9, \"eos_token_id\": 602}",
+                 "{\"top_p\":0.9,\"eos_token_id\":[602,605]}");
+    written_ends(d, base, "{\"eos_token_id\": [601, 605]}",
+                 "{\"eos_token_id\":[601,605]}");
+    written_ends(d, base, "no JSON", "noJSON");
+    model_dir_text(base, "config.json", "{}");
+    written_ends(d, base, "{\"eos_token_id\": null}",
+                 "{\"eos_token_id\":[602,605]}");
+    buf_clear(&file);
+    model_dir_empty(base);
+    model_dir_empty(d);
+}
+
 /* The old model stays, whole and alone. */
 static void stays(const struct model_dir *d, const struct model_dir *base,
                   struct model *m, int64_t shard_bytes, enum err_code code,
@@ -354,6 +418,7 @@ int main(void)
     model_dir_init(&base);
     test_layouts(&d, &base);
     test_copies(&d, &base);
+    test_ends(&d, &base);
     test_failures(&d, &base);
     test_links(&d);
     model_dir_clear(&d);

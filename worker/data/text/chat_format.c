@@ -254,6 +254,14 @@ static int put_message(const struct output *o, const struct message *m,
                                    : put_message2(o, m, p, turn);
 }
 
+int32_t chat_format_turn_end(const struct tokenizer *t)
+{
+    return tokenizer_special(t, "<|start_header_id|>") >= 0 &&
+                   tokenizer_special(t, "<|end_header_id|>") >= 0
+               ? tokenizer_special(t, "<|eot_id|>")
+               : -1;
+}
+
 int chat_format_init(struct chat_format *f, const struct tokenizer *t,
                      enum spec_prompt prompt, int32_t eos, int32_t max_seq_len,
                      struct error *err)
@@ -267,9 +275,9 @@ int chat_format_init(struct chat_format *f, const struct tokenizer *t,
         .eos = eos >= 0 ? eos : ids->eos,
         .start_header = tokenizer_special(t, "<|start_header_id|>"),
         .end_header = tokenizer_special(t, "<|end_header_id|>"),
-        .eot = tokenizer_special(t, "<|eot_id|>"),
+        .eot = chat_format_turn_end(t),
         .max_seq_len = max_seq_len};
-    if (f->start_header < 0 || f->end_header < 0 || f->eot < 0)
+    if (f->eot < 0)
         f->start_header = -1;
     else if (end >= 0)
         f->eos = end;

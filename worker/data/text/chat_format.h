@@ -43,6 +43,11 @@ int chat_format_init(struct chat_format *f, const struct tokenizer *t,
                      enum spec_prompt prompt, int32_t eos, int32_t max_seq_len,
                      struct error *err) MUST_CHECK;
 
+/* The token that ends each message in Llama 3's format, where the tokenizer has
+ * that format: a model that learned it is to be stopped there. -1: it has the
+ * format of Llama 2, whose answers end in eos. */
+int32_t chat_format_turn_end(const struct tokenizer *t);
+
 /* Appends the ids of the messages, and as many labels: the id, or -1 where it
  * does not count. What is longer than max_seq_len is cut, and its last id
  * becomes eos.

@@ -18,10 +18,12 @@
 #include "jobs/base/buf.h"
 #include "jobs/base/file_atomic.h"
 #include "worker/llm/files/base_file.h"
+#include "worker/llm/files/hf_ends.h"
 #include "worker/llm/files/hf_index.h"
 
 static const char single[] = "model.safetensors";
 static const char index_name[] = "model.safetensors.index.json";
+static const char generation_name[] = "generation_config.json";
 static const char *const copied[] = {
     "config.json",       "generation_config.json", "tokenizer.model",
     "tokenizer.json",    "tokenizer_config.json",  "special_tokens_map.json",
@@ -227,20 +229,36 @@ static int make_original(struct output *o, struct error *err)
     return error_sys(err, errno, "create '%s'", buf_str(&o->original));
 }
 
-/* A file that is not there is not copied. */
+/* The base's file as it is, but for what ends an answer. A file that is not
+ * there has no text. */
+static int read_copy(int i, const char *base, struct buf *text, bool *ret_has,
+                     struct error *err)
+{
+    struct buf path = BUF_INIT;
+    int rc = buf_addf(&path, err, "%s/%s", base, copied[i]);
+    *ret_has =
+        rc == 0 && (access(buf_str(&path), F_OK) == 0 || errno != ENOENT);
+    if (*ret_has)
+        rc = base_file_read(base, copied[i], COPIED_MAX_BYTES, text, err);
+    if (rc == 0 && strcmp(copied[i], generation_name) == 0)
+        rc = hf_ends_join(base, text, err);
+    *ret_has = *ret_has || text->len > 0;
+    buf_clear(&path);
+    return rc;
+}
+
 static int stage_copy(struct output *o, int i, const char *base,
                       struct error *err)
 {
-    struct buf path = BUF_INIT, text = BUF_INIT;
-    int rc = buf_addf(&path, err, "%s/%s", base, copied[i]);
-    if (rc == 0 && (access(buf_str(&path), F_OK) == 0 || errno != ENOENT)) {
-        rc = base_file_read(base, copied[i], COPIED_MAX_BYTES, &text, err);
-        if (rc == 0 && strchr(copied[i], '/') != NULL)
+    struct buf text = BUF_INIT;
+    bool has;
+    int rc = read_copy(i, base, &text, &has, err);
+    if (rc == 0 && has) {
+        if (strchr(copied[i], '/') != NULL)
             rc = make_original(o, err);
         rc = rc < 0 ? rc
                     : stage_text(&o->copies[i], o->dir, copied[i], &text, err);
     }
-    buf_clear(&path);
     buf_clear(&text);
     return rc;
 }

@@ -1,7 +1,8 @@
 /* hf_write.h - write a model directory as Hugging Face lays it out: shards of
  * at most 5 GB and an index, or model.safetensors where one shard is enough;
  * config.json and the tokenizer's files are copied, also those of Meta in
- * original/; base_file.h says which links of theirs are followed.
+ * original/; generation_config.json as hf_ends.h says. base_file.h says which
+ * links of theirs are followed.
  */
 #ifndef MGPU_WORKER_LLM_FILES_HF_WRITE_H
 #define MGPU_WORKER_LLM_FILES_HF_WRITE_H

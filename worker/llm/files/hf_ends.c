@@ -1,0 +1,105 @@
+/* hf_ends.c - see hf_ends.h. */
+#include "worker/llm/files/hf_ends.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "worker/data/text/chat_format.h"
+#include "worker/llm/files/base_file.h"
+
+enum { CONFIG_MAX_BYTES = 1 << 20 };
+
+/* A directory without a tokenizer that we read has none: its rows were tokens.
+ * out  eot, eos  -1: none */
+static int tokens_of(const char *base, int32_t *eot, int32_t *eos,
+                     struct error *err)
+{
+    struct tokenizer *t = NULL;
+    struct error why = ERROR_INIT;
+    *eot = *eos = -1;
+    if (tokenizer_open(base, &t, &why) < 0)
+        return why.code == ERR_NOMEM ? error_set(err, ERR_NOMEM, "a tokenizer")
+                                     : 0;
+    *eot = chat_format_turn_end(t);
+    *eos = tokenizer_ids(t)->eos;
+    tokenizer_close(t);
+    return 0;
+}
+
+/* eos_token_id of config.json; NULL: it has none. */
+static json_t *config_ends(const char *base)
+{
+    struct buf text = BUF_INIT;
+    json_t *o = NULL;
+    if (base_file_read(base, "config.json", CONFIG_MAX_BYTES, &text, NULL) == 0)
+        o = json_loadb(buf_str(&text), text.len, 0, NULL);
+    json_t *ends = json_incref(json_object_get(o, "eos_token_id"));
+    json_decref(o);
+    buf_clear(&text);
+    return ends;
+}
+
+/* The list of ends with eot, or NULL: it has eot already, or memory is short.
+ * in  ends  a number, a list or neither */
+static json_t *joined(const json_t *ends, int32_t eot, int32_t eos)
+{
+    json_t *list = json_array();
+    bool has = false;
+    size_t i;
+    const json_t *v;
+    if (json_is_integer(ends))
+        (void)json_array_append_new(list, json_copy((json_t *)ends));
+    json_array_foreach(ends, i, v)
+    {
+        (void)json_array_append_new(list, json_copy((json_t *)v));
+    }
+    if (json_array_size(list) == 0 && eos >= 0)
+        (void)json_array_append_new(list, json_integer(eos));
+    json_array_foreach(list, i, v)
+    {
+        has = has || (json_is_integer(v) && json_integer_value(v) == eot);
+    }
+    if (!has && json_array_append_new(list, json_integer(eot)) == 0)
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
+static int put(const json_t *o, struct buf *text, struct error *err)
+{
+    char *dump = json_dumps(o, JSON_INDENT(2) | JSON_PRESERVE_ORDER |
+                                   JSON_REAL_PRECISION(15));
+    if (dump == NULL)
+        return error_set(err, ERR_NOMEM, "generation_config.json");
+    buf_reset(text);
+    int rc = buf_addstr(text, dump, err);
+    rc = rc < 0 ? rc : buf_addstr(text, "\n", err);
+    free(dump);
+    return rc;
+}
+
+int hf_ends_join(const char *base, struct buf *text, struct error *err)
+{
+    int32_t eot, eos;
+    if (tokens_of(base, &eot, &eos, err) < 0)
+        return -1;
+    if (eot < 0)
+        return 0;
+    json_t *o = text->len == 0 ? json_object()
+                               : json_loadb(buf_str(text), text->len, 0, NULL);
+    json_t *ends = json_incref(json_object_get(o, "eos_token_id"));
+    if (ends == NULL || json_is_null(ends)) {
+        json_decref(ends);
+        ends = config_ends(base);
+    }
+    json_t *list = json_is_object(o) ? joined(ends, eot, eos) : NULL;
+    int rc = 0;
+    if (list != NULL)
+        rc = json_object_set_new(o, "eos_token_id", list) < 0
+                 ? error_set(err, ERR_NOMEM, "generation_config.json")
+                 : put(o, text, err);
+    json_decref(ends);
+    json_decref(o);
+    return rc;
+}
