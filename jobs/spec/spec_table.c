@@ -467,7 +467,6 @@ static const char *const later[] = {
     "watchdog.min_gpu_util",
     "watchdog.window",
     "train.target",
-    "train.resume_from_checkpoint",
     "train.save_adapter_weights_only",
     NULL,
 };

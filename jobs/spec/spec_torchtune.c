@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "jobs/spec/spec_table.h"
+#include "jobs/text/scalar.h"
 #include "jobs/text/text.h"
 
 const char *const spec_foreign_keys[] = {
@@ -23,6 +24,8 @@ const char *const spec_foreign_keys[] = {
     "train.metric_logger",
     "train.profiler",
     "train.optimizer.fused",
+    "train.resume_from_checkpoint",
+    "train.checkpointer.output_dir",
     "train.checkpointer._component_",
     "train.dataset._component_",
     "train.dataset_val._component_",
@@ -288,6 +291,56 @@ static int translate_component(struct translation *t, struct node *map,
     return 0;
 }
 
+/* ---- directories and checkpoints ------------------------------------------
+ */
+
+/* A job resumes its own checkpoints in any case, so false is what it is. */
+static int translate_resume(struct translation *t, struct node *map,
+                            const struct node *n, const char *path)
+{
+    bool is = true;
+    if (n->kind != NODE_SCALAR || scalar_bool(n->text, &is) < 0 || is)
+        diagnostics_add(t->report, "E012", n->at, path,
+                        "leave it out; train.resume_from names a checkpoint "
+                        "of another job",
+                        "'%s' is not false: a job resumes its own checkpoints",
+                        path);
+    tree_remove(map, n->key);
+    return 0;
+}
+
+/* torchtune names the directory of results once for all, and then for its
+ * checkpointer, mostly as ${output_dir}: it is train.output_dir here. */
+static int translate_output(struct translation *t, struct node *map,
+                            const struct node *n, const char *path)
+{
+    const char *last;
+    struct node *train = map_of(t->root, "train.output_dir", &last);
+    const struct node *own = tree_child(train, last);
+    const char *is = own != NULL && own->kind == NODE_SCALAR ? own->text : "";
+    const bool same =
+        n->kind == NODE_NULL ||
+        (n->kind == NODE_SCALAR &&
+         (strcmp(n->text, "${output_dir}") == 0 || strcmp(n->text, is) == 0));
+    if (!same && own != NULL && own->kind != NODE_NULL) {
+        diagnostics_add(t->report, "E017", n->key_at, path,
+                        "leave one of them out",
+                        "'%s' and 'train.output_dir' are both there", path);
+    } else if (!same) {
+        struct node *copy = tree_clone(n, t->err);
+        if (copy == NULL)
+            return -1;
+        if (change(&copy->key, last, t->err) < 0) {
+            tree_destroy(copy);
+            return -1;
+        }
+        tree_remove(train, last);
+        tree_append(train, copy);
+    }
+    tree_remove(map, n->key);
+    return 0;
+}
+
 /* ---- all of them --------------------------------------------------------- */
 
 static int translate(struct translation *t, const char *path)
@@ -303,6 +356,10 @@ static int translate(struct translation *t, const char *path)
         return become(t, map, n, path, "precision", NULL);
     if (is_llm && strcmp(last, "_component_") == 0)
         return translate_component(t, map, n, path);
+    if (is_llm && strcmp(path, "train.resume_from_checkpoint") == 0)
+        return translate_resume(t, map, n, path);
+    if (is_llm && strcmp(path, "train.checkpointer.output_dir") == 0)
+        return translate_output(t, map, n, path);
     if (is_llm)
         diagnostics_add(t->report, "W113", n->key_at, path, NULL,
                         "'%s' has no effect here", path);

@@ -27,6 +27,9 @@ static const char recipe[] =
     "    checkpoint_dir: /tmp/Meta-Llama-3-8B-Instruct/\n"
     "    checkpoint_files: [a.safetensors, b.safetensors]\n"
     "    model_type: LLAMA3\n"
+    "    output_dir: ${output_dir}\n"
+    "  resume_from_checkpoint: False\n"
+    "  output_dir: /results\n"
     "  dataset:\n"
     "    _component_: torchtune.datasets.alpaca_cleaned_dataset\n"
     "    path: alpaca.json\n"
@@ -90,6 +93,7 @@ static void test_recipe(void)
     is_str(s.train.checkpointer.model_type, "LLAMA3", "the type");
     is_int((long long)s.train.checkpointer.files.n, 2, "the files");
     is_str(s.train.dataset.path, "/data/jobs/alpaca.json", "the data");
+    is_str(s.train.output_dir, "/results", "the directory of results");
     spec_clear(&s);
 }
 
@@ -157,6 +161,48 @@ static void test_components(void)
     }
 }
 
+#define WITH(key)                                                         \
+    HEAD "method: lora\ntrain:\n  dataset: {template: alpaca, path: d}\n" \
+         "  checkpointer: {checkpoint_dir: /m, " key "}\n"
+
+/* The directory of results is named at one of two places. */
+static void test_output(void)
+{
+    static const struct {
+        const char *text, *want, *dir;
+    } cases[] = {
+        {WITH("output_dir: /o"), "", "/o"},
+        {WITH("output_dir: o"), "", "/data/jobs/o"},
+        {WITH("output_dir: /o") "  output_dir: /o\n", "", "/o"},
+        {WITH("output_dir: /o") "  output_dir: null\n", "", "/o"},
+        {WITH("output_dir: '${output_dir}'") "  output_dir: /o\n", "", "/o"},
+        {WITH("output_dir: '${output_dir}'"), "", NULL},
+        {WITH("output_dir: null"), "", NULL},
+        {WITH("output_dir: /o") "  output_dir: /p\n", "E017 6:38", NULL},
+        {WITH("output_dir: [a]"), "E011 6:50", NULL},
+        {LORA "  resume_from_checkpoint: off\n", "", NULL},
+        {LORA "  resume_from_checkpoint: True\n", "E012 7:27", NULL},
+        {LORA "  resume_from_checkpoint: [false]\n", "E012 7:27", NULL},
+        {"version: 1\nkind: command\ncommand: [ls]\n"
+         "train: {resume_from_checkpoint: false}\n",
+         "E018 4:9", NULL},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct job_spec s;
+        char got[200];
+        const int rc = parse(cases[i].text, &s);
+        is_str(findings_text(&report, got, sizeof(got)), cases[i].want,
+               cases[i].text);
+        if (rc < 0)
+            continue;
+        if (cases[i].dir == NULL)
+            ok(s.train.output_dir == NULL, "  no directory");
+        else
+            is_str(s.train.output_dir, cases[i].dir, "  the directory");
+        spec_clear(&s);
+    }
+}
+
 /* What is unknown is not missing, too; of full weights no adapter is meant. */
 static void test_component_alone(void)
 {
@@ -185,6 +231,7 @@ int main(void)
     test_recipe();
     test_components();
     test_component_alone();
+    test_output();
     diagnostics_clear(&report);
     return tap_done();
 }
