@@ -67,6 +67,7 @@ static const struct model_case {
     {"qwen2, qlora", LLAMA_OF("qlora", "llama-qwen2", "llama-untied",
                               "  model: {lora_rank: 3}\n")},
     {"qwen2, full", LLAMA_OF("full", "llama-qwen2", "llama-untied", "")},
+    {"mistral, full", LLAMA_OF("full", "llama-mistral", "llama-untied", "")},
     {"llama with biases, qat", LLAMA_OF("qat", "llama-biases", "llama-untied",
                                         "  quantizer: {groupsize: 8}\n")},
     {"llama with biases, full with checkpointing",

@@ -40,6 +40,11 @@ MODELS = {
         attention_bias=True, mlp_bias=True,
         rope_parameters=dict(rope_type="linear", factor=2.0,
                              rope_theta=10000.0)),
+    "mistral": dict(
+        model_type="mistral", architectures=["MistralForCausalLM"],
+        num_key_value_heads=2, head_dim=10, tie_word_embeddings=False,
+        sliding_window=64, rope_theta=1000.0,
+        rope_scaling=dict(type="dynamic", factor=2.0)),
 }
 # Of a head of 64 and 32,768 positions; the first is that of Qwen2.5.
 ROPES = {

@@ -1,7 +1,7 @@
 /* llm_archs.c - other architectures with sharded weights, and resumed: as
  * llm_shared.c, for what a layer of theirs has beside a Llama's.
  *
- * All weights of two architectures; the other methods at night.
+ * All weights of each architecture; the other methods at night.
  */
 #include <stdlib.h>
 
@@ -17,6 +17,9 @@ static const struct {
     {"biases",
      {"tests/data/llama-biases", "tests/data/llama-untied/rows.jsonl"},
      {"tests/data/llama-biases", "tests/data/pairs.jsonl"}},
+    {"mistral",
+     {"tests/data/llama-mistral", "tests/data/llama-untied/rows.jsonl"},
+     {"tests/data/llama-mistral", "tests/data/pairs.jsonl"}},
 };
 
 static const struct {

@@ -249,7 +249,7 @@ static void test_refused(void)
     static const char arch[] = "\"architectures\":[\"LlamaForCausalLM\"]";
     refused(arch, "\"architectures\":[\"Gemma2ForCausalLM\"]",
             "Gemma2ForCausalLM: this version trains LlamaForCausalLM, "
-            "Qwen2ForCausalLM",
+            "Qwen2ForCausalLM, MistralForCausalLM",
             "config.json");
     refused(arch, "\"architectures\":[]", "architectures", "LlamaForCausalLM");
     refused(arch, "\"architectures\":\"LlamaForCausalLM\"", "list",
@@ -273,6 +273,7 @@ static void test_refused(void)
 
 /* base as a Qwen2, with more keys. */
 #define QWEN2(more) "\"architectures\":[\"Qwen2ForCausalLM\"]," more
+#define MISTRAL(more) "\"architectures\":[\"MistralForCausalLM\"]," more
 static bool parse_qwen2(const char *to, struct llama_config *ret)
 {
     return parse("\"architectures\":[\"LlamaForCausalLM\"],", to, ret);
@@ -320,6 +321,18 @@ static void test_architectures(void)
                           "\"sliding_window\":16,\"max_window_layers\":0,"),
                     &c))
         is_int(c.window, 0, "a window that is not used");
+    static const char arch[] = "\"architectures\":[\"LlamaForCausalLM\"],";
+    if (parse(arch, MISTRAL(""), &c))
+        ok(c.arch == ARCH_MISTRAL && c.biases == 0 && c.window == 4096,
+           "Mistral has a window by default");
+    if (parse(arch, MISTRAL("\"sliding_window\":null,"), &c))
+        is_int(c.window, 0, "or none");
+    if (parse(arch,
+              MISTRAL("\"sliding_window\":16,\"use_sliding_window\":false,"
+                      "\"max_window_layers\":9,"
+                      "\"layer_types\":[\"full_attention\"],"),
+              &c))
+        is_int(c.window, 16, "in every layer");
     refused("\"architectures\":[\"LlamaForCausalLM\"],",
             QWEN2("\"use_sliding_window\":true,\"max_window_layers\":0,"
                   "\"sliding_window\":0,"),

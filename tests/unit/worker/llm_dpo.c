@@ -37,10 +37,9 @@ static const struct golden_case {
 };
 /* tests/golden/archs.py: other architectures. */
 static const struct golden_case archs[] = {
-    {"qwen2", "adapter", 127},
-    {"qwen2", "full", 0},
-    {"biases", "adapter", 127},
-    {"biases", "full", 0},
+    {"qwen2", "adapter", 127},   {"qwen2", "full", 0},
+    {"biases", "adapter", 127},  {"biases", "full", 0},
+    {"mistral", "adapter", 127}, {"mistral", "full", 0},
 };
 static const double smoothings[] = {0, 0.1};
 

@@ -50,7 +50,7 @@ static const struct golden_case quantised[] = {
     {"untied", "adapter", 127, QUANTIZER_NF4_SINGLE},
 };
 /* tests/golden/archs.py: other architectures. */
-static const char *const archs[] = {"qwen2", "biases"};
+static const char *const archs[] = {"qwen2", "biases", "mistral"};
 
 static const char *const quantizers[] = {[QUANTIZER_NONE] = "",
                                          [QUANTIZER_NF4] = " nf4",

@@ -42,6 +42,15 @@ static const struct llama_arch archs[LLAMA_ARCHS] = {
                     .kv_heads = 32,
                     .positions = 32768,
                     .windowed = 4096},
+    [ARCH_MISTRAL] = {.architecture = "MistralForCausalLM",
+                      .type = "mistral",
+                      .word = "Mistral",
+                      .recipes = "MISTRAL",
+                      .inner = names,
+                      .window = WINDOW_ALWAYS,
+                      .kv_heads = 8,
+                      .positions = 131072,
+                      .windowed = 4096},
 };
 
 const struct llama_arch *llama_arch(enum llama_arch_id id)

@@ -48,9 +48,10 @@ enum llama_inner {
 enum llama_window {
     WINDOW_NEVER,
     WINDOW_IF_USED, /* sliding_window, where use_sliding_window is true */
+    WINDOW_ALWAYS,  /* sliding_window, in every layer */
 };
 
-enum llama_arch_id { ARCH_LLAMA, ARCH_QWEN2, LLAMA_ARCHS };
+enum llama_arch_id { ARCH_LLAMA, ARCH_QWEN2, ARCH_MISTRAL, LLAMA_ARCHS };
 
 struct llama_arch {
     const char *architecture; /* in architectures of config.json */
@@ -66,7 +67,7 @@ struct llama_arch {
 };
 
 const struct llama_arch *llama_arch(enum llama_arch_id id);
-/* "LlamaForCausalLM, Qwen2ForCausalLM": those that are trained. */
+/* "LlamaForCausalLM, Qwen2ForCausalLM ...": those that are trained. */
 struct llama_arch_words {
     char text[LLAMA_ARCHS * 32];
 };

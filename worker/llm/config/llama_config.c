@@ -92,7 +92,8 @@ static int read_window(const json_t *o, struct llama_config *c,
     if (config_int(o, "sliding_window", 1, INT32_MAX, arch->windowed, &window,
                    err) < 0)
         return -1;
-    c->window = has_windowed(o, c->layers, whole) ? window : 0;
+    if (arch->window == WINDOW_ALWAYS || has_windowed(o, c->layers, whole))
+        c->window = window;
     return 0;
 }
 
