@@ -212,6 +212,23 @@ struct line {
     enum metric_kind kind; /* of the row */
 };
 
+/* "step" is another name of "iteration", in a line without one. What cannot be
+ * the number of one stays a value. */
+static void name_step(struct metric_member *members, size_t n)
+{
+    struct metric_member *step = NULL;
+    int64_t number = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(members[i].name, "iteration") == 0)
+            return;
+        if (strcmp(members[i].name, "step") == 0 &&
+            to_integer(&members[i], 0x1p53, &number, NULL) == 0 && number >= 0)
+            step = &members[i];
+    }
+    if (step)
+        memcpy(step->name, "iteration", sizeof("iteration"));
+}
+
 static int read_line(const struct metric_member *members, size_t n,
                      int32_t rank, bool is_profile, struct line *ret,
                      struct error *err)
@@ -345,8 +362,10 @@ int metric_line_decode_named(const char *line, size_t len, int32_t rank,
 
     ret_ignored->n = 0;
     if (metric_members_read(line, len, members, &n, profile, ret_ignored, err) <
-            0 ||
-        read_line(members, n, rank, profile[0] != '\0', &self, err) < 0)
+        0)
+        return -1;
+    name_step(members, n);
+    if (read_line(members, n, rank, profile[0] != '\0', &self, err) < 0)
         return -1;
     if (self.has_row && cap == 0)
         return error_set(err, ERR_LIMIT, "metrics: no room for a row");
