@@ -382,11 +382,15 @@ END
     ! grep -q '_total' shown || false
     stat --plot g.svg -o gnorm 1
     grep -q '>gnorm, job 1 own<' g.svg
+    # What its loss is measured in, nobody else knows.
+    stat --plot loss.svg -o loss 1
+    ! grep -q '>nats<' loss.svg || false
     run stat --plot none.svg -o gain 1
     [ "$status" -eq 64 ]
     [[ $output == *"of the job's own "*"gnorm"* ]]
     stat --report own.html 1
     grep -q '>gnorm<' own.html
+    ! grep -q '>nats<' own.html || false
     ! grep -q -e 'Time per phase' -e Throughput -e '0 us' own.html || false
     stat --export csv 1 | tr -d '\r' >own.csv
     head -n 1 own.csv | grep -q ',acc,gnorm$'

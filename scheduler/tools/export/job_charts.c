@@ -17,8 +17,8 @@ enum { ROWS_SHOWN = 100000, RANKS_SHOWN = SVG_COLOURS };
 
 /* Draws columns of one view as the lines of one chart.
  * in  title  NULL: that of the first column */
-static void draw_columns(struct page *p, const json_t *reply, const char *title,
-                         const char *const *columns)
+static void draw_columns(struct page *p, const json_t *job, const json_t *reply,
+                         const char *title, const char *const *columns)
 {
     const struct plot_column *first = plot_column_named(columns[0]);
     struct curve curves[RANKS_SHOWN] = {{.n = 0}};
@@ -37,7 +37,7 @@ static void draw_columns(struct page *p, const json_t *reply, const char *title,
         n++;
     }
     const struct chart chart =
-        plot_chart(first, title ? title : first->title, series, n);
+        plot_chart(first, job, title ? title : first->title, series, n);
     page_chart(p, &chart);
     for (size_t i = 0; i < n; i++)
         curve_clear(&curves[i]);
@@ -58,7 +58,7 @@ static void draw_ranks(struct page *p, const json_t *reply)
         series[n] = curve_series(&curves[n]);
     }
     const struct chart chart =
-        plot_chart(plot_column_named("t_iter"), "Step time", series, n);
+        plot_chart(plot_column_named("t_iter"), NULL, "Step time", series, n);
     if (n > 0)
         page_chart(p, &chart);
     for (size_t i = 0; i < RANKS_SHOWN; i++)
@@ -85,7 +85,7 @@ static void draw_own(struct page *p, const struct metric_set *own)
             series[n] = curve_series(&curves[n]);
             n++;
         }
-        const struct chart chart = plot_chart(NULL, m->name, series, n);
+        const struct chart chart = plot_chart(NULL, NULL, m->name, series, n);
         if (n > 0)
             page_chart(p, &chart);
         for (size_t k = 0; k < n; k++)
@@ -93,7 +93,7 @@ static void draw_own(struct page *p, const struct metric_set *own)
     }
 }
 
-void job_charts_add(struct page *p, const json_t *iterations,
+void job_charts_add(struct page *p, const json_t *job, const json_t *iterations,
                     const json_t *epochs, const struct metric_set *own)
 {
     static const char *const loss[] = {"loss", NULL};
@@ -112,12 +112,12 @@ void job_charts_add(struct page *p, const json_t *iterations,
             p,
             "<p class=\"dim\">Only the first 100,000 rows of iterations.</p>");
     page_add(p, "<div class=\"charts\">\n");
-    draw_columns(p, iterations, NULL, loss);
-    draw_columns(p, iterations, NULL, rate);
+    draw_columns(p, job, iterations, NULL, loss);
+    draw_columns(p, job, iterations, NULL, rate);
     draw_ranks(p, iterations);
-    draw_columns(p, epochs, "Loss by epoch", losses);
-    draw_columns(p, epochs, NULL, accuracy);
-    draw_columns(p, epochs, NULL, rates[is_text]);
+    draw_columns(p, job, epochs, "Loss by epoch", losses);
+    draw_columns(p, job, epochs, NULL, accuracy);
+    draw_columns(p, job, epochs, NULL, rates[is_text]);
     draw_own(p, own);
     page_add(p, "</div>\n");
 }

@@ -50,13 +50,22 @@ const struct plot_column *plot_column_named(const char *name)
     return plot_column_at(i);
 }
 
-struct chart plot_chart(const struct plot_column *column, const char *title,
-                        const struct chart_series *series, size_t n)
+static const char *unit_of(const struct plot_column *column, const json_t *job)
+{
+    const bool is_program =
+        job && strcmp(field_str(job, "kind"), "command") == 0;
+    const bool is_known = column && (column->best == 0 || !is_program);
+    return is_known ? column->unit : "";
+}
+
+struct chart plot_chart(const struct plot_column *column, const json_t *job,
+                        const char *title, const struct chart_series *series,
+                        size_t n)
 {
     const bool is_epoch = column && column->is_epoch;
     return (struct chart){.title = title,
                           .x_title = is_epoch ? "epoch" : "iteration",
-                          .y_title = column ? column->unit : "",
+                          .y_title = unit_of(column, job),
                           .series = series,
                           .n = n,
                           .from_zero = column && column->from_zero,
@@ -161,6 +170,7 @@ struct lines {
     struct curve curves[CHART_SERIES_MAX];
     size_t n;
     struct metric_set own; /* the names of all jobs */
+    json_t *program;       /* a job that trains no model of ours; NULL: none */
 };
 
 static int read_curve(struct client *c, const char *word, const char *column,
@@ -179,6 +189,8 @@ static int read_curve(struct client *c, const char *word, const char *column,
     if (rc == 0)
         rc = plot_name(word, job, ret->name, sizeof(ret->name), err);
     to->n += rc == 0;
+    if (!to->program && strcmp(field_str(job, "kind"), "command") == 0)
+        to->program = json_deep_copy(job);
     json_decref(rows);
     return rc;
 }
@@ -231,9 +243,11 @@ static int read_word(struct client *c, const char *word, const char *column,
     return rc;
 }
 
-static int draw(const char *column, const struct curve *curves, size_t n,
-                const char *path, struct error *err)
+static int draw(const char *column, const struct lines *lines, const char *path,
+                struct error *err)
 {
+    const struct curve *curves = lines->curves;
+    const size_t n = lines->n;
     struct chart_series series[CHART_SERIES_MAX];
     struct buf out = BUF_INIT;
     char title[192];
@@ -250,7 +264,8 @@ static int draw(const char *column, const struct curve *curves, size_t n,
     (void)snprintf(title, sizeof(title), "%.*s%s%s", METRIC_NAME_CAP,
                    known_as ? known_as->title : column, n == 1 ? ", job " : "",
                    n == 1 ? curves[0].name : "");
-    const struct chart chart = plot_chart(known_as, title, series, n);
+    const struct chart chart =
+        plot_chart(known_as, lines->program, title, series, n);
     int rc = chart_svg(&chart, true, &out, err);
     if (rc == 0)
         rc = plot_write(path, &out, err);
@@ -269,9 +284,10 @@ int plot_jobs(struct client *c, char *const *words, size_t n,
         !metric_set_find(&lines.own, column))
         rc = no_column(column, &lines.own, err);
     if (rc == 0)
-        rc = draw(column, lines.curves, lines.n, path, err);
+        rc = draw(column, &lines, path, err);
     for (size_t i = 0; i < CHART_SERIES_MAX; i++)
         curve_clear(&lines.curves[i]);
     metric_set_clear(&lines.own);
+    json_decref(lines.program);
     return rc;
 }

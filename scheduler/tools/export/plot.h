@@ -20,9 +20,12 @@ struct plot_column {
 const struct plot_column *plot_column_at(size_t i);
 /* NULL: perhaps a metric that a job named itself. */
 const struct plot_column *plot_column_named(const char *name);
-/* A chart of a column; of such a metric without one. It borrows the lines. */
-struct chart plot_chart(const struct plot_column *column, const char *title,
-                        const struct chart_series *series, size_t n);
+/* A chart of a column; of such a metric without one. It borrows the lines.
+ * in  job  NULL: it trains a model of ours. What the loss or the accuracy of a
+ *          program is measured in, only the program knows */
+struct chart plot_chart(const struct plot_column *column, const json_t *job,
+                        const char *title, const struct chart_series *series,
+                        size_t n);
 /* "3_1 lr=0.1 precision=fp16" of a task, "3 mnist" of a job. */
 int plot_name(const char *word, const json_t *job, char *out, size_t cap,
               struct error *err) MUST_CHECK;

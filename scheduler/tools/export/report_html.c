@@ -394,7 +394,7 @@ static void add_all(struct page *p, const json_t *job, const json_t *iterations,
                 e, "detail", json_string("as in the specification below"));
     }
     add_head(p, o);
-    job_charts_add(p, iterations, epochs, own);
+    job_charts_add(p, o, iterations, epochs, own);
     add_efficiency(p, eff);
     job_charts_phases(p, iterations);
     add_epochs(p, epochs);

@@ -236,8 +236,8 @@ static void add_charts(struct page *p, const struct sweep *s)
                            m->n_with);
         else
             (void)snprintf(title, sizeof(title), "%s", name);
-        const struct chart chart =
-            plot_chart(m->column, title, series, m->n_curves);
+        const struct chart chart = plot_chart(
+            m->column, json_array_get(s->jobs, 0), title, series, m->n_curves);
         page_chart(p, &chart);
     }
     page_add(p, "</div>\n");
