@@ -31,8 +31,11 @@ struct figures {
     double iter, data, copy, compute, comm; /* seconds */
     double warm_up; /* of the iterations that are excluded */
     size_t n;
-    double rank_s[RANKS_MAX]; /* a rank's own work */
     int ranks;
+    /* Of the last attempt with several ranks: a rank's own work. Those of
+     * another attempt had other nodes, and ran for another time. */
+    double rank_s[RANKS_MAX];
+    int late_ranks;
     struct gpu_figures gpus;
 };
 
@@ -56,9 +59,27 @@ static void drop_unknown(const json_t *reply, struct figures *f)
         f->compute = NAN;
 }
 
+/* Of one attempt. */
+struct work {
+    double rank_s[RANKS_MAX];
+    size_t n[RANKS_MAX];
+    int ranks;
+};
+
+static void keep_work(struct work *w, struct figures *f)
+{
+    if (w->ranks > 1) {
+        f->late_ranks = w->ranks;
+        for (int r = 0; r < w->ranks; r++)
+            f->rank_s[r] = w->n[r] > 0 ? w->rank_s[r] / (double)w->n[r] : 0;
+    }
+    *w = (struct work){.ranks = 0};
+}
+
 static void gather(const json_t *job, const json_t *reply, struct figures *f)
 {
     const json_t *rows = json_object_get(reply, "rows");
+    struct work work = {.ranks = 0};
     double first = NAN;
     int attempt = 0;
     size_t i;
@@ -69,6 +90,8 @@ static void gather(const json_t *job, const json_t *reply, struct figures *f)
         int rank = (int)cell_of(reply, row, "rank");
         int of = (int)cell_of(reply, row, "attempt");
         first = isnan(first) || of != attempt ? at : first;
+        if (of != attempt)
+            keep_work(&work, f);
         attempt = of;
         double iter = cell_of(reply, row, "t_iter");
         if (at < first + (double)WARM_UP)
@@ -83,10 +106,13 @@ static void gather(const json_t *job, const json_t *reply, struct figures *f)
         f->compute += cell_of(reply, row, "t_forward") +
                       cell_of(reply, row, "t_backward") +
                       cell_of(reply, row, "t_optimizer");
-        f->rank_s[rank] += iter - comm;
+        work.rank_s[rank] += iter - comm;
+        work.n[rank]++;
+        work.ranks = rank + 1 > work.ranks ? rank + 1 : work.ranks;
         f->ranks = rank + 1 > f->ranks ? rank + 1 : f->ranks;
         f->n++;
     }
+    keep_work(&work, f);
     drop_unknown(reply, f);
     f->gpus = gpu_figures_of(job, reply);
 }
@@ -215,12 +241,13 @@ static int note_late(FILE *out, const struct figures *f)
 {
     int slow = 0;
     double sum = 0;
-    for (int r = 0; r < f->ranks; r++) {
+    for (int r = 0; r < f->late_ranks; r++) {
         sum += f->rank_s[r];
         slow = f->rank_s[r] > f->rank_s[slow] ? r : slow;
     }
-    double others = f->ranks > 1 ? (sum - f->rank_s[slow]) / (f->ranks - 1) : 0;
-    if (f->ranks < 2 || f->rank_s[slow] < (1 + late_most) * others)
+    double others =
+        f->late_ranks > 1 ? (sum - f->rank_s[slow]) / (f->late_ranks - 1) : 0;
+    if (f->late_ranks < 2 || f->rank_s[slow] < (1 + late_most) * others)
         return 0;
     (void)fprintf(out,
                   "  * Rank %d needs %.0f %% longer than the others, who wait "

@@ -21,6 +21,9 @@ static json_t *load(const char *text)
 /* Of an iteration before the fourth of its attempt. */
 static double warm_up_s = 99;
 
+/* The first attempt has one rank. */
+static bool grows;
+
 /* Of two attempts, two ranks, and eight iterations of one second each. The
  * second goes on from a checkpoint of the first. */
 struct shape {
@@ -36,6 +39,8 @@ static json_t *iterations(const struct shape *s)
     json_t *rows = json_array();
     for (int k = 0; k < 2 * 8 * 2; k++) {
         int attempt = k / 16, i = k % 16 / 2, r = k % 2;
+        if (grows && attempt == 0 && r > 0)
+            continue;
         (void)json_array_append_new(
             rows, json_pack("[i,i,i,f,f,f,f,f]", attempt + 1,
                             1 + 6 * attempt + i, r, i < 3 ? warm_up_s : 1.0,
@@ -563,6 +568,10 @@ int main(void)
 {
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
         test_shape(&shapes[i]);
+    grows = true; /* to two ranks, which are as fast as each other */
+    test_shape(&shapes[0]);
+    test_shape(&shapes[4]);
+    grows = false;
     for (size_t i = 0; i < sizeof(warnings) / sizeof(warnings[0]); i++)
         test_warning(i);
     test_warm_up();
