@@ -52,6 +52,39 @@ void text_copy(char *dst, size_t cap, const char *src)
     text_copy_n(dst, cap, src, strlen(src));
 }
 
+static bool is_inside(char c) /* of a character, after its first byte */
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+void text_fit(char *dst, size_t cap, const char *src)
+{
+    static const char gap[] = " ... ";
+    const size_t n = strlen(src);
+    if (n < cap || cap <= 2 * sizeof(gap)) {
+        text_copy(dst, cap, src);
+        return;
+    }
+    /* A word that takes more than its half is cut. */
+    const size_t room = cap - sizeof(gap), half = room / 2;
+    size_t front = half;
+    while (front > 0 && src[front] != ' ')
+        front--;
+    for (front = front > 0 ? front : half; is_inside(src[front]);)
+        front--;
+    const size_t first = n - (room - front);
+    size_t back = first;
+    while (back < n && src[back - 1] != ' ')
+        back++;
+    for (back = back < n ? back : first; is_inside(src[back]);)
+        back++;
+    text_copy_n(dst, cap, src, front);
+    const size_t len = strlen(dst);
+    memcpy(dst + len, gap, sizeof(gap));
+    text_copy(dst + len + sizeof(gap) - 1, cap - len - sizeof(gap) + 1,
+              src + back);
+}
+
 bool text_is_control(int32_t cp)
 {
     return (cp < 0x20 && cp != '\t' && cp != '\n' && cp != '\r') ||

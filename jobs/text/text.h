@@ -27,6 +27,9 @@ bool text_is_control(int32_t cp);
  * copies at most n bytes of src. */
 void text_copy(char *dst, size_t cap, const char *src);
 void text_copy_n(char *dst, size_t cap, const char *src, size_t n);
+/* The same, but a text that is too long keeps its begin and its end, whole
+ * words with " ... " between them. */
+void text_fit(char *dst, size_t cap, const char *src);
 
 /* Appends s for a terminal: control, bidi and zero-width characters and bytes
  * that are not UTF-8 as \x1b or \u202e; a tab as a space. */

@@ -1,9 +1,9 @@
 /* worker_report.c - the final report of an attempt's worker, as it is posted
  * and as report.json has it.
  */
-#include <stdio.h>
-
 #include "scheduler/ctld/ingest/worker_report.h"
+
+#include "jobs/text/text.h"
 
 /* -1: absent, or not within 0..max. */
 static int64_t int_of(const json_t *o, const char *key, int64_t max)
@@ -16,7 +16,7 @@ static int64_t int_of(const json_t *o, const char *key, int64_t max)
 static void take_text(const json_t *o, const char *key, char *ret, size_t cap)
 {
     const char *s = json_string_value(json_object_get(o, key));
-    (void)snprintf(ret, cap, "%s", s ? s : "");
+    text_fit(ret, cap, s ? s : "");
 }
 
 struct engine_failures worker_report_failures(const json_t *o)
@@ -49,8 +49,7 @@ int worker_report_parse(const json_t *o, struct worker_report *ret,
     const struct engine_failures f = worker_report_failures(o);
     ret->n_failures = f.n;
     for (int32_t i = 0; i < f.n; i++)
-        (void)snprintf(ret->failures[i], sizeof(ret->failures[i]), "%s",
-                       f.why[i]);
+        text_fit(ret->failures[i], sizeof(ret->failures[i]), f.why[i]);
     take_text(o, "cause", ret->cause, sizeof(ret->cause));
     take_text(o, "why", ret->why, sizeof(ret->why));
     take_text(o, "fault_node", ret->fault_node, sizeof(ret->fault_node));

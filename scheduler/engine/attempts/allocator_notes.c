@@ -119,7 +119,7 @@ static int waits(struct engine *e, struct job_record *rec,
     struct detail d = DETAIL_INIT;
     bool is_open = job->state == JOB_DISPATCHING || job->state == JOB_UNKNOWN;
 
-    text_copy(d.why, sizeof(d.why), note->why.msg);
+    text_fit(d.why, sizeof(d.why), note->why.msg);
     if (is_open && is_taken_back(rec, note) &&
         eng_stage(e, rec, EV_GRANT, -1, &d, err) < 0)
         return -1;
@@ -211,7 +211,7 @@ static int limited(struct engine *e, struct job_record *rec,
 
     d.limit_ms = note->limit_s > 0 ? (int64_t)ceil(1000 * fmax(1, limit_s)) : 0;
     d.limit_default = note->limit_is_default;
-    text_copy(d.why, sizeof(d.why), note->why.msg);
+    text_fit(d.why, sizeof(d.why), note->why.msg);
     bool is_same = note->limit_s > 0
                        ? fabs(job->attempt_limit_s - note->limit_s) < 0.5
                        : isinf(job->attempt_limit_s);
@@ -235,7 +235,7 @@ static int prioritised(struct engine *e, struct job_record *rec,
         d.priority = most;
     if (d.priority < -PRIORITY_MAX)
         d.priority = -PRIORITY_MAX;
-    text_copy(d.why, sizeof(d.why), note->why.msg);
+    text_fit(d.why, sizeof(d.why), note->why.msg);
     return d.priority == was || eng_is_ending(rec)
                ? 0
                : eng_stage(e, rec, EV_UPDATE, -1, &d, err);

@@ -105,7 +105,7 @@ static struct verdict or_again(const struct job *job, enum spec_retry after,
                    job->retries + 1, job->retry_max, wait, v.d.why);
     v.ev = EV_REQUEUE;
     v.d.retry = 1;
-    text_copy(v.d.why, sizeof(v.d.why), why);
+    text_fit(v.d.why, sizeof(v.d.why), why);
     return v;
 }
 
@@ -115,7 +115,7 @@ static struct verdict make(enum job_event ev, int32_t exit_code, int32_t signo,
     struct verdict v = {.ev = ev, .d = DETAIL_INIT};
     v.d.exit_code = exit_code;
     v.d.signal = signo > 0 ? signo : -1;
-    text_copy(v.d.why, sizeof(v.d.why), why);
+    text_fit(v.d.why, sizeof(v.d.why), why);
     return v;
 }
 

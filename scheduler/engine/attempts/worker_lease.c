@@ -230,7 +230,7 @@ static int note_failures(struct engine *e, struct job_record *rec,
     for (int32_t i = rec->job.saves_failed; i < f->n; i++) {
         struct detail d = DETAIL_INIT;
         d.saves_failed = i + 1;
-        text_copy(d.why, sizeof(d.why), f->why[i]);
+        text_fit(d.why, sizeof(d.why), f->why[i]);
         if (eng_stage(e, rec, EV_SAVE_FAILED, -1, &d, err) < 0)
             return -1;
     }
@@ -321,7 +321,7 @@ int engine_report(struct engine *e, uint64_t id, int32_t attempt,
         d.gpus_ms = extra->gpus_ms;
     }
     d.stopped = extra ? extra->stopped : -1;
-    text_copy(d.why, sizeof(d.why), why ? why : "");
+    text_fit(d.why, sizeof(d.why), why ? why : "");
     if (exit_code != 0 && extra && extra->cause && extra->cause[0]) {
         text_copy(d.cause, sizeof(d.cause), extra->cause);
         d.needed_bytes = extra->needed_bytes;

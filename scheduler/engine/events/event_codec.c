@@ -7,7 +7,6 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "jobs/wire/json_struct.h"
@@ -18,17 +17,8 @@ const char eng_taken_back[] = "TakenBack: ";
 void detail_because(struct detail *d, const char *what, const char *why)
 {
     text_copy(d->why, sizeof(d->why), what);
-    size_t len = strlen(d->why), cap = sizeof(d->why);
-    text_copy(d->why + len, cap - len, why);
-    if (len + strlen(why) < cap)
-        return;
-    /* Cut between words, and show that it is cut. */
-    size_t end = strlen(d->why), most = cap - sizeof(" ...");
-    end = end < most ? end : most;
-    while (end > len && d->why[end] != ' ')
-        end--;
-    if (end > len)
-        (void)snprintf(d->why + end, cap - end, " ...");
+    size_t len = strlen(d->why);
+    text_fit(d->why + len, sizeof(d->why) - len, why);
 }
 
 /* ---- the small details -----------------------------------------------------

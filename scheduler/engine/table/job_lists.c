@@ -277,7 +277,7 @@ bool eng_set_reason(struct engine *e, struct job_record *rec,
     /* The common case: the stored reason was cleaned before. */
     if (strcmp(rec->job.reason, reason) == 0)
         return false;
-    text_copy(clean, sizeof(clean), reason);
+    text_fit(clean, sizeof(clean), reason);
     if (strcmp(rec->job.reason, clean) == 0)
         return false;
     memcpy(rec->job.reason, clean, sizeof(clean));

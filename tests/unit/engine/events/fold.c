@@ -237,17 +237,19 @@ static void test_longest_texts(void)
     free(text);
 }
 
-/* A reason that is too long is cut between two words. What Slurm says of a
- * wrong account is not, so that the user sees what to do. */
+/* Of a reason that is too long the begin and the end stay, whole words. What
+ * Slurm says of a wrong account is not too long. */
 static void test_because(void)
 {
     struct detail d = DETAIL_INIT;
     char text[400] = "";
     while (strlen(text) < 350)
         (void)strcat(text, "word ");
+    (void)strcat(text, "and the end");
     detail_because(&d, "could not be started: ", text);
     size_t n = strlen(d.why);
-    ok(n > sizeof(d.why) - 12 && strcmp(d.why + n - 9, " word ...") == 0,
+    ok(n > sizeof(d.why) - 12 && strstr(d.why, " word ... word ") != NULL &&
+           strcmp(d.why + n - 12, " and the end") == 0,
        "cut between words: %s", d.why);
     detail_because(&d, "could not be started: ",
                    "Slurm: Invalid account or account/partition combination "
@@ -257,6 +259,11 @@ static void test_because(void)
     detail_because(&d, "a: ", text);
     is_int((long long)strlen(d.why), (long long)sizeof(d.why) - 1,
            "a word that is too long is cut");
+    for (size_t i = 0; i < 398; i += 2)
+        memcpy(text + i, "\xc3\xa4", 2);
+    detail_because(&d, "", text);
+    is_int(strchr(d.why, '?') == NULL && strlen(d.why) > sizeof(d.why) - 4, 1,
+           "between characters");
 }
 
 static void test_text_copy(void)
