@@ -76,7 +76,7 @@ static bool start(struct gp *g, const struct gp_job *j)
 
     if (!find_now(g, &as, &place))
         return false;
-    if (plan_start(g->p, j->job, place) == NULL)
+    if (plan_start_at(g->p, j->job, place, g->at) == NULL)
         return true;
     picture_add(&g->now, g->at, place, 1);
     return false;

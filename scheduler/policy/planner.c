@@ -205,13 +205,13 @@ struct plan_delay *plan_delay(struct plan *p, const struct policy_job *job)
 
 /* ---- starts ----------------------------------------------------------------
  */
-const struct plan_reservation *plan_start(struct plan *p,
-                                          const struct policy_job *job,
-                                          struct place place)
+/* The GPUs at p->at are taken. */
+static const struct plan_reservation *started(struct plan *p,
+                                              const struct policy_job *job,
+                                              struct place place)
 {
     const struct plan_reservation *reservation;
 
-    place_take(p->nodes, p->view->n_nodes, place, p->at);
     if ((reservation = reservations_take(p, job, place))) {
         place_add(p->nodes, p->at, place, 1);
         return reservation;
@@ -227,6 +227,25 @@ const struct plan_reservation *plan_start(struct plan *p,
         .start_s = p->view->now_s,
     };
     return NULL;
+}
+
+const struct plan_reservation *plan_start(struct plan *p,
+                                          const struct policy_job *job,
+                                          struct place place)
+{
+    place_take(p->nodes, p->view->n_nodes, place, p->at);
+    return started(p, job, place);
+}
+
+const struct plan_reservation *plan_start_at(struct plan *p,
+                                             const struct policy_job *job,
+                                             struct place place,
+                                             const int32_t *at)
+{
+    if (place.nodes > 0)
+        memcpy(p->at, at, (size_t)place.nodes * sizeof(*at));
+    place_add(p->nodes, p->at, place, -1);
+    return started(p, job, place);
 }
 
 /* Its own GPUs are not free yet: they only make room. */

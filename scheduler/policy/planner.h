@@ -124,6 +124,12 @@ const struct plan_reservation *plan_start(struct plan *p,
  * that no later job of the plan takes them. False: not so many are free, its
  * own included. */
 bool plan_hold(struct plan *p, const struct policy_job *job);
+/* The same on the nodes that place_take() would choose, which the caller knows
+ * (node_picture.h): it would look at every node once more. */
+const struct plan_reservation *plan_start_at(struct plan *p,
+                                             const struct policy_job *job,
+                                             struct place place,
+                                             const int32_t *at);
 /* Undoes the last plan_start(), which had this place. */
 void plan_unstart(struct plan *p, struct place place);
 
