@@ -77,6 +77,7 @@ sim-bench: $(B)/bin/mgpu-sim $(B)/tests/bench/goodput
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) SUITES="$(SUITES)" \
 	    tests/bench/sim/goodput.sh
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) tests/bench/sim/attacks.sh
+	$(Q)MGPU_BIN=$(abspath $(B)/bin) tests/bench/sim/cases.sh
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) tests/bench/sim/truth.sh
 	$(Q)$(B)/tests/bench/goodput
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) PHILLY=$(PHILLY) \
