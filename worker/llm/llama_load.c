@@ -163,7 +163,8 @@ static int check_adapter(const struct llama *m, const struct adapter_config *c,
                          c->rank, s->rank, c->rank);
     if (c->alpha != s->alpha)
         return error_set(err, ERR_INVAL,
-                         "its alpha is %g, the job's is %g: set lora_alpha: %g",
+                         "its alpha is %g, the job's is %g: set lora_alpha: "
+                         "%.17g",
                          c->alpha, s->alpha, c->alpha);
     if (c->targets == s->targets)
         return 0;

@@ -2,6 +2,7 @@
  * of PEFT itself, and those that are refused. */
 #include "worker/llm/files/adapter_file.h"
 
+#include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -91,13 +92,63 @@ static void test_read(const struct model_dir *d)
                       &c);
 }
 
+/* alpha / sqrt(rank) is (alpha sqrt(rank)) / rank. */
+static void test_rslora(const struct model_dir *d)
+{
+    struct adapter_config c;
+    if (read_config(d, "\"r\": 8, ", "\"r\": 16, ", &c))
+        ok(c.alpha == 16, "alpha of rank 16");
+    if (read_config(d, "\"use_rslora\": false", "\"use_rslora\": true", &c))
+        ok(c.rank == 8 && c.alpha == 16 * sqrt(8), "rslora: %g", c.alpha);
+}
+
+static int two_tensors(void *arg,
+                       int (*take)(void *to, const struct adapter_tensor *t,
+                                   struct error *err),
+                       void *to, struct error *err)
+{
+    static const float zero[4];
+    const char *const *names = arg;
+    for (int i = 0; i < 2; i++) {
+        const struct adapter_tensor t = {names[i], ST_F32, {1, 4}, zero};
+        if (take(to, &t, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* An expression's targets are those of the tensors. */
+static void test_expression(const struct model_dir *d)
+{
+    static const char targets[] = "[\"v_proj\", \"q_proj\", \"lm_head\"]";
+    static const char *const named[] = {
+        "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight",
+        "base_model.model.model.layers.1.mlp.up_proj.lora_A.weight"};
+    static const char *const other[] = {"x.c_attn.lora_A.weight",
+                                        "x.q_projection.lora_A.weight"};
+    struct adapter_config c = {
+        .rank = 8, .alpha = 16, .targets = LORA_Q, .quantizer = ""};
+    struct error err = ERROR_INIT;
+    model_dir_empty(d);
+    put_config(d, targets, "\"all-linear\"");
+    ok(adapter_config_read(d->path, &c, &err) < 0 && err.code == ERR_NOTFOUND,
+       "an expression needs the tensors: %s", err.msg);
+    ok(adapter_write(d->path, &c, "b", two_tensors, (void *)named, &err) == 0,
+       "tensors are written %s", err.msg);
+    if (read_config(d, targets, "\".*\\\\.(q|up)_proj\"", &c))
+        is_int(c.targets, LORA_Q | LORA_UP, "an expression's targets");
+    ok(adapter_write(d->path, &c, "b", two_tensors, (void *)other, &err) == 0,
+       "others are written");
+    refused(d, targets, "\".*\"", "no tensor of q_proj", tensors_name);
+    model_dir_empty(d);
+}
+
 static void test_refused(const struct model_dir *d)
 {
     static const char targets[] = "[\"v_proj\", \"q_proj\", \"lm_head\"]";
     static const char *const off[][2] = {
         {"\"use_dora\": false", "\"use_dora\": true"},
         {"\"use_qalora\": false", "\"use_qalora\": true"},
-        {"\"use_rslora\": false", "\"use_rslora\": true"},
         {"\"lora_bias\": false", "\"lora_bias\": true"},
         {"\"fan_in_fan_out\": false", "\"fan_in_fan_out\": true"},
         {"\"rank_pattern\": {}", "\"rank_pattern\": {\"q_proj\": 4}"},
@@ -125,7 +176,11 @@ static void test_refused(const struct model_dir *d)
     refused(d, targets, "[\"q_proj\", \"c_attn\"]", "target_modules",
             "'c_attn'");
     refused(d, targets, "[]", "target_modules", "list");
-    refused(d, targets, "\".*_proj\"", "target_modules", "pattern");
+    refused(d, targets, "\"\"", "target_modules", "expression");
+    refused(d, "\"use_rslora\": false", "\"use_rslora\": 1", "use_rslora",
+            "true or false");
+    refused(d, "\"lora_alpha\": 16", "\"lora_alpha\": 1e400", config_name,
+            "line");
     refused(d, targets, "[7]", "target_modules", "''");
     refused(d, "\"r\": 8", "\"r\": 0", "r must be", "from 1");
     refused(d, "\"r\": 8", "\"r\": 8.5", "r must be", "from 1");
@@ -295,6 +350,8 @@ int main(void)
            adapter_target_word((enum lora_target)(1 << i)));
     is_str(adapter_target_word(LORA_GATE), "gate_proj", "a word");
     test_read(&d);
+    test_rslora(&d);
+    test_expression(&d);
     test_refused(&d);
     test_write(&d);
     test_failures(&d);

@@ -61,8 +61,7 @@ static bool is_off(const json_t *v)
  * tensors. */
 static int check_off(const json_t *o, struct error *err)
 {
-    static const char *const keys[] = {"use_rslora",
-                                       "use_dora",
+    static const char *const keys[] = {"use_dora",
                                        "use_qalora",
                                        "use_bdlora",
                                        "lora_bias",
@@ -146,15 +145,20 @@ static int read_number(const json_t *o, const char *key, double absent,
     return 0;
 }
 
+/* A text is an expression, or all-linear: what it meant is in the other file,
+ * and *ret is 0. */
 static int read_targets(const json_t *o, uint32_t *ret, struct error *err)
 {
     const json_t *list = value_of(o, "target_modules");
     const char *name;
     uint32_t targets = 0;
+    *ret = 0;
+    if (json_is_string(list) && json_string_length(list) > 0)
+        return 0;
     if (!json_is_array(list) || json_array_size(list) == 0)
         return error_set(err, ERR_INVAL,
-                         "target_modules must be a list of names: a pattern "
-                         "is not supported");
+                         "target_modules must be a list of names, or an "
+                         "expression");
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *v = json_array_get(list, i);
         int k = 0;
@@ -173,6 +177,22 @@ static int read_targets(const json_t *o, uint32_t *ret, struct error *err)
     return 0;
 }
 
+/* Rank-stabilised LoRA multiplies B A by alpha / sqrt(rank), not by
+ * alpha / rank.
+ * src  Kalajdzievski 2023, arXiv:2312.03732, section 4 */
+static int read_rslora(const json_t *o, int32_t rank, double *io_alpha,
+                       struct error *err)
+{
+    const json_t *v = value_of(o, "use_rslora");
+    if (v != NULL && !json_is_boolean(v))
+        return error_set(err, ERR_INVAL, "use_rslora must be true or false");
+    if (json_is_true(v))
+        *io_alpha *= sqrt(rank);
+    return isfinite(*io_alpha)
+               ? 0
+               : error_set(err, ERR_INVAL, "lora_alpha is too large");
+}
+
 static int read_config(const json_t *o, struct adapter_config *ret,
                        struct error *err)
 {
@@ -187,6 +207,7 @@ static int read_config(const json_t *o, struct adapter_config *ret,
                          RANK_MAX);
     ret->rank = (int32_t)rank;
     if (read_number(o, "lora_alpha", NAN, &ret->alpha, err) < 0 ||
+        read_rslora(o, ret->rank, &ret->alpha, err) < 0 ||
         read_number(o, "lora_dropout", 0, &ret->dropout, err) < 0)
         return -1;
     if (!(ret->dropout >= 0 && ret->dropout < 1))
@@ -213,20 +234,6 @@ int adapter_config_parse(const char *text, size_t len,
     return rc;
 }
 
-int adapter_config_read(const char *dir, struct adapter_config *ret,
-                        struct error *err)
-{
-    struct buf path = BUF_INIT, text = BUF_INIT;
-    int rc = buf_addf(&path, err, "%s/%s", dir, config_name);
-    rc = rc < 0 ? rc
-                : buf_read_file(&text, buf_str(&path), CONFIG_MAX_BYTES, err);
-    if (rc == 0 && adapter_config_parse(buf_str(&text), text.len, ret, err) < 0)
-        rc = error_wrap(err, "%s", buf_str(&path));
-    buf_clear(&path);
-    buf_clear(&text);
-    return rc;
-}
-
 int adapter_open(const char *dir, struct safetensors *ret, struct error *err)
 {
     struct buf path = BUF_INIT;
@@ -244,6 +251,51 @@ int adapter_open(const char *dir, struct safetensors *ret, struct error *err)
                            buf_str(&path), tensors_name);
     }
     buf_clear(&path);
+    return rc;
+}
+
+/* The linears that have a tensor in any layer. That all layers have it is
+ * checked when the tensors are read. */
+static int targets_of_tensors(const char *dir, uint32_t *ret, struct error *err)
+{
+    struct safetensors s = {.n = 0};
+    uint32_t targets = 0;
+    if (adapter_open(dir, &s, err) < 0)
+        return -1;
+    for (size_t i = 0; i < s.n; i++)
+        for (int k = 0; k < LORA_TARGETS; k++) {
+            char part[40];
+            (void)snprintf(part, sizeof(part), ".%s.lora_A.", words[k]);
+            if (strstr(s.tensors[i].name, part) != NULL)
+                targets |= 1U << k;
+        }
+    safetensors_close(&s);
+    if (targets == 0)
+        return error_set(err, ERR_INVAL,
+                         "%s/%s: target_modules is an expression, and the file "
+                         "has no tensor of q_proj, k_proj, v_proj, o_proj, "
+                         "gate_proj, up_proj, down_proj or lm_head",
+                         dir, tensors_name);
+    *ret = targets;
+    return 0;
+}
+
+int adapter_config_read(const char *dir, struct adapter_config *ret,
+                        struct error *err)
+{
+    struct buf path = BUF_INIT, text = BUF_INIT;
+    struct adapter_config c = {.rank = 0};
+    int rc = buf_addf(&path, err, "%s/%s", dir, config_name);
+    rc = rc < 0 ? rc
+                : buf_read_file(&text, buf_str(&path), CONFIG_MAX_BYTES, err);
+    if (rc == 0 && adapter_config_parse(buf_str(&text), text.len, &c, err) < 0)
+        rc = error_wrap(err, "%s", buf_str(&path));
+    if (rc == 0 && c.targets == 0)
+        rc = targets_of_tensors(dir, &c.targets, err);
+    if (rc == 0)
+        *ret = c;
+    buf_clear(&path);
+    buf_clear(&text);
     return rc;
 }
 

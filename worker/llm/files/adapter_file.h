@@ -32,7 +32,8 @@ const char *adapter_target_word(enum lora_target t);
 enum { ADAPTER_QUANTIZER_CAP = 16 };
 struct adapter_config {
     int32_t rank;
-    double alpha, dropout;
+    double alpha; /* B A is multiplied by alpha / rank, also with rslora */
+    double dropout;
     uint32_t targets; /* bits of enum lora_target */
     /* How the base was stored when the adapter was trained: "nf4", or ""
      * without a quantizer. A key of ours, "mgpu_base_quantizer"; PEFT warns of
@@ -41,13 +42,15 @@ struct adapter_config {
 };
 
 /* The text of an adapter_config.json.
+ * out  ret  targets 0: an expression says which
  * err  ERR_INVAL not JSON, or not an adapter of ours: another peft_type,
- * use_rslora, use_dora, bias, rank or alpha patterns, unknown target_modules:
- * named */
+ * use_dora, bias, rank or alpha patterns, unknown target_modules: named */
 int adapter_config_parse(const char *text, size_t len,
                          struct adapter_config *ret,
                          struct error *err) MUST_CHECK;
-/* Reads the one of a directory. err as above; ERR_NOTFOUND, ERR_IO */
+/* Reads the one of a directory, and where an expression says which linears
+ * have adapters, the names of its tensors.
+ * err  as above; those of adapter_open(); ERR_NOTFOUND, ERR_IO */
 int adapter_config_read(const char *dir, struct adapter_config *ret,
                         struct error *err) MUST_CHECK;
 
