@@ -335,6 +335,27 @@ eval_loss() { sed -n 's/.*evaluation loss \([0-9.]*\).*/\1/p' | tail -n 1; }
     [ "$(eval_loss <<<"$output")" = "$last" ]
 }
 
+@test "an output layer of its own is used, whatever config.json says" {
+    local val="dataset_val: {path: $data/llama-untied/rows.jsonl, template: tokens}" k
+    local losses=()
+    rows=$data/llama-untied/rows.jsonl
+    for k in true false; do
+        model=$BATS_TEST_TMPDIR/$k
+        cp -r "$data/llama-untied" "$model"
+        jq ".tie_word_embeddings = $k" "$data/llama-untied/config.json" >"$model/config.json"
+        llm_spec full fp64 1 "$val"
+        run -0 worker 1
+        losses+=("$(eval_loss <<<"$output")")
+        [ "$(grep -c 'warning: config.json says tie_word_embeddings: true' <<<"$output")" \
+            = "$([ "$k" = true ] && echo 1 || echo 0)" ]
+        jq -e '.tie_word_embeddings == false' "$dir/out/config.json"
+        mv "$dir" "$dir.$k"
+    done
+    [ -n "${losses[0]}" ]
+    [ "${losses[0]}" = "${losses[1]}" ]
+    cmp "$dir.true/out/model.safetensors" "$dir.false/out/model.safetensors"
+}
+
 @test "answers before and after, with the iteration of each" {
     model=$stories
     llm_spec lora fp32 1 "optimizer: {lr: 1e-2}" \

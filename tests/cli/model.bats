@@ -40,6 +40,19 @@ refused() {
     grep -q lm_head.weight untied/model.safetensors
 }
 
+@test "merge: a base that says that it is tied, and is not" {
+    cp -r "$data/llama-untied" own
+    jq '.tie_word_embeddings = true' "$data/llama-untied/config.json" >own/config.json
+    for base in own "$data/llama-untied"; do
+        "$model" merge "$base" -o "merged.${base##*/}" \
+            --adapter "$data/llama-untied/adapter-output" 2>"said.${base##*/}"
+    done
+    cmp merged.own/model.safetensors merged.llama-untied/model.safetensors
+    jq -e '.tie_word_embeddings == false' merged.own/config.json
+    grep -qx 'warning: config.json says tie_word_embeddings: true, but .*' said.own
+    [ ! -s said.llama-untied ]
+}
+
 @test "merge: nothing is left of what is refused" {
     refused 65 "expected a tensor" merge "$data/llama-tied" -o merged \
         --adapter "$data/llama-untied/adapter"

@@ -11,6 +11,28 @@
 static const char embed_name[] = "model.embed_tokens.weight";
 static const char head_name[] = "lm_head.weight";
 
+const char llama_untied_words[] =
+    "config.json says tie_word_embeddings: true, but lm_head.weight has other "
+    "values than the embeddings: it is used, as an output layer of its own";
+
+int llama_read_dir(const char *dir, const struct spec_list *files,
+                   struct llama_config *ret, struct error *err)
+{
+    struct llama_config c;
+    struct hf_dir *h = NULL;
+    if (llama_config_read(dir, &c, err) < 0)
+        return -1;
+    if (c.tied && hf_open(dir, files, &h, NULL) == 0) {
+        const struct st_tensor *embed = hf_find(h, embed_name);
+        const struct st_tensor *head = hf_find(h, head_name);
+        c.is_untied = embed != NULL && head != NULL && !hf_is_copy(head, embed);
+        c.tied = !c.is_untied;
+        hf_close(h);
+    }
+    *ret = c;
+    return 0;
+}
+
 /* Rounding to bf16, the coarsest type, changes a value by up to 2^-8 of it; to
  * fp16, where it is below the smallest normal value, by up to 2^-25. Both are
  * doubled, for the arithmetic of the program that wrote the file. */

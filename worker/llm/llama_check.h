@@ -6,6 +6,16 @@
 #include "worker/llm/files/hf_dir.h"
 #include "worker/llm/llama_shape.h"
 
+/* config.json of a directory, and what its files make of it: with
+ * tie_word_embeddings and an "lm_head.weight" of other values than the
+ * embeddings the model is not tied, as transformers has it. Files that cannot
+ * be opened are left to those who load them.
+ * in   files  as hf_open()
+ * err  those of llama_config_read() */
+int llama_read_dir(const char *dir, const struct spec_list *files,
+                   struct llama_config *ret, struct error *err) MUST_CHECK;
+extern const char llama_untied_words[]; /* for people: that it is so */
+
 /* Buffers have the frequencies that config.json gives.
  * err  as hf_check() */
 int llama_check_weights(const struct hf_dir *h, const struct llama_shape *s,

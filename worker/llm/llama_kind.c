@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "worker/llm/llama.h"
+#include "worker/llm/llama_check.h"
 #include "worker/llm/pair_reference.h"
 
 /* torchtune's words begin with the model_type of config.json. */
@@ -56,7 +57,7 @@ int llama_conf_of_job(const struct job_spec *spec, enum dtype dt,
     };
     if (shape != NULL)
         c.shape = *shape;
-    else if (llama_config_read(c.dir, &c.shape, err) < 0)
+    else if (llama_read_dir(c.dir, c.files, &c.shape, err) < 0)
         return error_wrap(err, "train.checkpointer.checkpoint_dir");
     if (check_type(spec, &c.shape, err) < 0)
         return -1;
@@ -114,8 +115,10 @@ static int open_data(const struct batch_env *env, struct batch_source **ret,
     struct batch_source *s = NULL;
     if (check_output(env->spec, err) < 0)
         return -1;
-    if (llama_config_read(dir, &c, err) < 0)
+    if (llama_read_dir(dir, &env->spec->train.checkpointer.files, &c, err) < 0)
         return error_wrap(err, "train.checkpointer.checkpoint_dir");
+    if (c.is_untied)
+        batch_say(env, "warning: %s", llama_untied_words);
     if (token_batches_open(env, c.eos_id, &s, err) < 0)
         return -1;
     if (token_batches_check(s, c.vocab, err) < 0) {

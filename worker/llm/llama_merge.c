@@ -45,7 +45,7 @@ static int open_files(struct merge *m, struct error *err)
     const struct llama_merge *c = m->conf;
     struct llama_config config;
     struct adapter_config adapter;
-    if (llama_config_read(c->dir, &config, err) < 0)
+    if (llama_read_dir(c->dir, NULL, &config, err) < 0)
         return -1;
     if (adapter_config_read(c->adapter, &adapter, err) < 0 ||
         llama_shape_init(&m->shape, &config, false, adapter.rank, adapter.alpha,
@@ -246,7 +246,8 @@ static int write_all(struct merge *m, struct error *err)
     rc = rc < 0
              ? rc
              : hf_write(buf_str(&dir.partial), m->conf->dir, 0, each, m, err);
-    rc = rc < 0 || !m->unties ? rc : merge_dir_untie(&dir, err);
+    if (rc == 0 && (m->unties || m->shape.c.is_untied))
+        rc = merge_dir_untie(buf_str(&dir.partial), err);
     rc = rc < 0 ? rc : merge_dir_finish(&dir, err);
     merge_dir_clear(&dir);
     return rc;
@@ -264,7 +265,8 @@ int llama_merge(const struct llama_merge *conf, struct llama_merged *ret,
         *ret =
             (struct llama_merged){.linears = llama_adapter_count(&m.shape) / 2,
                                   .files = hf_file_count(m.base),
-                                  .is_untied = m.unties};
+                                  .is_untied = m.unties,
+                                  .has_own_head = m.shape.c.is_untied};
         (void)snprintf(ret->quantizer, sizeof(ret->quantizer), "%s",
                        m.quantizer);
     }

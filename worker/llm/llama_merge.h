@@ -25,9 +25,10 @@ struct llama_merge {
 };
 
 struct llama_merged {
-    int32_t linears; /* with an adapter */
-    size_t files;    /* of weights */
-    bool is_untied;
+    int32_t linears;    /* with an adapter */
+    size_t files;       /* of weights */
+    bool is_untied;     /* the adapter has the output layer of a tied base */
+    bool has_own_head;  /* llama_config.is_untied of the base */
     char quantizer[16]; /* adapter_config.quantizer */
 };
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "worker/llm/files/hf_write.h"
+#include "worker/llm/files/merge_dir.h"
 #include "worker/llm/llama_internal.h"
 
 static enum st_type type_of(enum dtype dt)
@@ -99,5 +100,6 @@ int llama_save(struct model *model, const char *dir, const void *weights,
                         : adapter_write(dir, &c, m->conf.dir, each_adapter,
                                         &from, err);
     free(from.host);
-    return rc;
+    return rc < 0 || !s->is_full || !s->c.is_untied ? rc
+                                                    : merge_dir_untie(dir, err);
 }

@@ -11,6 +11,7 @@
 #include "worker/data/text/chat_format.h"
 #include "worker/llm/files/adapter_file.h"
 #include "worker/llm/llama.h"
+#include "worker/llm/llama_check.h"
 #include "worker/llm/llama_ends.h"
 #include "worker/model_call.h"
 #include "worker/model_tool/commands.h"
@@ -80,8 +81,10 @@ static int read_model(struct answer *a, const char *dir, struct error *err)
                              .generates = true,
                              .dir = dir,
                              .adapter = a->args->adapter};
-    if (llama_config_read(dir, &c->shape, err) < 0)
+    if (llama_read_dir(dir, NULL, &c->shape, err) < 0)
         return -1;
+    if (c->shape.is_untied && !a->args->common.quiet)
+        (void)fprintf(stderr, "warning: %s\n", llama_untied_words);
     if (a->args->adapter != NULL &&
         adapter_config_read(a->args->adapter, &adapter, err) < 0)
         return -1;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "scheduler/tools/common/client.h"
+#include "worker/llm/llama_check.h"
 #include "worker/llm/llama_merge.h"
 #include "worker/model_tool/commands.h"
 
@@ -29,6 +30,8 @@ int merge_command(const struct model_args *a, const char *operand,
                          "merge needs --adapter OUT and --output MERGED");
     if (llama_merge(&conf, &m, err) < 0)
         return -1;
+    if (m.has_own_head && !a->common.quiet)
+        (void)fprintf(stderr, "warning: %s\n", llama_untied_words);
     if (a->common.json)
         return print_json(&m, a->output, err);
     if (a->common.quiet)

@@ -9,6 +9,7 @@
 #include "kernels/device.h"
 #include "scheduler/tools/common/client.h"
 #include "worker/llm/llama.h"
+#include "worker/llm/llama_check.h"
 #include "worker/model_tool/commands.h"
 #include "worker/model_tool/known_cards.h"
 #include "worker/model_tool/known_models.h"
@@ -122,7 +123,8 @@ static int read_shape(struct plan *p, struct error *err)
 {
     if (p->args->model != NULL)
         return known_model_find(p->args->model, &p->shape, err);
-    if (llama_config_read(p->spec.train.checkpointer.dir, &p->shape, err) < 0)
+    if (llama_read_dir(p->spec.train.checkpointer.dir,
+                       &p->spec.train.checkpointer.files, &p->shape, err) < 0)
         return error_wrap(err, "train.checkpointer.checkpoint_dir");
     return 0;
 }

@@ -22,6 +22,9 @@ struct llama_config {
     int32_t window;  /* tokens that a token sees in some layers; 0: all */
     double norm_eps, rope_theta;
     bool tied; /* tie_word_embeddings: no lm_head.weight */
+    /* It is tied by config.json, but the files have another output layer
+     * (llama_check.h). */
+    bool is_untied;
     struct llama_scaling scaling;
     /* Values of bos_token_id and eos_token_id, or the first of a list; -1:
      * absent, null or empty. */

@@ -125,10 +125,9 @@ static char *untied_text(const struct buf *text, struct error *err)
     return ret;
 }
 
-int merge_dir_untie(struct merge_dir *d, struct error *err)
+int merge_dir_untie(const char *dir, struct error *err)
 {
     struct buf path = BUF_INIT, text = BUF_INIT;
-    const char *dir = buf_str(&d->partial);
     int rc = buf_addf(&path, err, "%s/%s", dir, config_name);
     rc = rc < 0 ? rc
                 : buf_read_file(&text, buf_str(&path), CONFIG_MAX_BYTES, err);

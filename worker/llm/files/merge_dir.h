@@ -22,8 +22,9 @@ struct merge_dir {
  * err  ERR_STATE OUT has files, or OUT.partial is there; ERR_IO */
 int merge_dir_create(struct merge_dir *d, const char *out,
                      struct error *err) MUST_CHECK;
-/* Makes config.json say that the output layer has weights of its own. */
-int merge_dir_untie(struct merge_dir *d, struct error *err) MUST_CHECK;
+/* Makes the config.json of a directory say that the output layer has weights
+ * of its own. */
+int merge_dir_untie(const char *dir, struct error *err) MUST_CHECK;
 /* Gives it its name. */
 int merge_dir_finish(struct merge_dir *d, struct error *err) MUST_CHECK;
 /* Removes what has no name yet. */
