@@ -11,6 +11,7 @@
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/in_line.h"
 #include "scheduler/engine/plan/plan.h"
+#include "tests/contract/engine_view.h"
 
 /* How many there should be in each list, and what is first. */
 struct lists_expected {
@@ -97,6 +98,9 @@ static inline bool lists_is_copy(const struct waiting *x)
            x->is_exclusive == job->where.exclusive &&
            x->is_dropping == (rec->dropped > 0) &&
            x->has_cap == (job->max_parallel > 0) &&
+           x->has_sizes == (sizes.gpus.min < sizes.gpus.max ||
+                            sizes.nodes.min < sizes.nodes.max ||
+                            job->resize.gpus > 0) &&
            x->has_reservation == rec->places.has_reservation;
 }
 
@@ -104,7 +108,7 @@ static inline bool lists_is_copy(const struct waiting *x)
 static inline const char *lists_check_queue(struct engine *e)
 {
     const struct queue *q = &e->lists.queue;
-    size_t n_of_kinds = 0;
+    size_t n_of_kinds = 0, n_sized = 0, n_resized = 0;
 
     for (size_t i = 0; i < QUEUE_KINDS; i++)
         n_of_kinds += q->kinds[i].n;
@@ -113,6 +117,8 @@ static inline const char *lists_check_queue(struct engine *e)
         const struct job *a = i > 0 ? &q->at[i - 1]->record->job : NULL;
         const struct job *b = &x->record->job;
         n_of_kinds -= x->kind >= 0;
+        n_sized += x->has_sizes;
+        n_resized += x->to_gpus > 0;
         if (b->state != JOB_QUEUED || eng_waits(x->record) ||
             x->record->places.waits != x)
             return "stands in the queue, and does not wait there";
@@ -131,6 +137,8 @@ static inline const char *lists_check_queue(struct engine *e)
               a->id > b->id)))
             return "the queue is not in its order";
     }
+    if (n_sized != q->n_sized || n_resized != q->n_resized)
+        return "sizes are counted wrong";
     return n_of_kinds == 0 ? NULL : "kinds are counted wrong";
 }
 
@@ -256,6 +264,7 @@ static inline const char *lists_check(struct engine *e)
     why = why ? why : lists_check_queue(e);
     why = why ? why : lists_check_positions(e);
     why = why ? why : lists_check_later(e);
+    why = why ? why : view_check(e);
     return why ? why : lists_check_users(e);
 }
 
