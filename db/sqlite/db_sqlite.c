@@ -307,6 +307,14 @@ void db_put_real(struct db_row *r, double v)
         put(r, sqlite3_bind_double(r->stmt, ++r->n, v), 'r', &v, sizeof(v));
 }
 
+void db_put_loss(struct db_row *r, double v)
+{
+    if (isnan(v))
+        put_null(r);
+    else
+        put(r, sqlite3_bind_double(r->stmt, ++r->n, v), 'r', &v, sizeof(v));
+}
+
 void db_put_text(struct db_row *r, const char *s)
 {
     if (!s)

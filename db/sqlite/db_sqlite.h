@@ -79,6 +79,7 @@ uint64_t db_sum_of(sqlite3_stmt *st, int first, int n);
 void db_put_int(struct db_row *r, int64_t i);
 void db_put_count(struct db_row *r, int64_t i); /* negative: NULL */
 void db_put_real(struct db_row *r, double v);   /* not finite: NULL */
+void db_put_loss(struct db_row *r, double v);   /* not a number: NULL */
 void db_put_text(struct db_row *r, const char *s);
 
 /* Runs a statement that returns no rows, and resets it. */

@@ -62,7 +62,7 @@ static int put_iteration(struct rows *r, struct db_row row,
     db_put_real(&row, m->t_backward);
     db_put_real(&row, m->t_comm);
     db_put_real(&row, m->t_optimizer);
-    db_put_real(&row, m->loss);
+    db_put_loss(&row, m->loss);
     db_put_real(&row, m->lr);
     db_put_count(&row, m->samples);
     db_put_count(&row, m->tokens);
@@ -75,8 +75,8 @@ static int put_epoch(struct rows *r, struct db_row row,
 {
     db_put_int(&row, m->epoch);
     db_put_real(&row, m->seconds);
-    db_put_real(&row, m->train_loss);
-    db_put_real(&row, m->eval_loss);
+    db_put_loss(&row, m->train_loss);
+    db_put_loss(&row, m->eval_loss);
     db_put_real(&row, m->eval_accuracy);
     db_put_real(&row, m->samples_per_s);
     db_put_real(&row, m->tokens_per_s);
@@ -102,7 +102,7 @@ static int put_value(struct rows *r, struct db_row row,
     db_put_int(&row, m->iteration);
     db_put_int(&row, m->rank);
     db_put_text(&row, m->name);
-    db_put_real(&row, m->value);
+    db_put_loss(&row, m->value);
     return db_run(&r->db, &row, "store a metric", err);
 }
 

@@ -4,7 +4,8 @@
  * profiler, so it has its own parser: the daemon decodes every iteration of
  * every rank, and a general parser would allocate for each member. It accepts
  * strict JSON, except for the words of Python, C and Go for what is no finite
- * number (NaN, Infinity, -nan, +Inf), which count as null.
+ * number (NaN, Infinity, -nan, +Inf); NaN counts as null. A number that is too
+ * large, as 1e999, is infinite.
  *
  * A member that is no number (true, a text, an array, an object, a name that is
  * too long) is passed over and named, so that the line's numbers are kept. */
@@ -171,21 +172,23 @@ static int read_number(struct cursor *c, double *ret)
     memcpy(text, from, len);
     text[len] = '\0';
     *ret = strtod(text, NULL);
-    if (!isfinite(*ret))
-        *ret = NAN;
     return 0;
 }
 
 /* Of any case, with or without a sign: C prints "-nan", Go "+Inf". */
-static bool take_not_finite(struct cursor *c)
+static bool take_not_finite(struct cursor *c, double *ret)
 {
     static const char *const words[] = {"infinity", "inf", "nan"};
+    const bool is_below = c->p < c->end && *c->p == '-';
     const char *p = c->p + (c->p < c->end && (*c->p == '-' || *c->p == '+'));
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         size_t len = strlen(words[i]);
         if ((size_t)(c->end - p) < len || strncasecmp(p, words[i], len) != 0)
             continue;
         c->p = p + len;
+        *ret = words[i][0] == 'n' ? (double)NAN
+               : is_below         ? -(double)INFINITY
+                                  : (double)INFINITY;
         return true;
     }
     return false;
@@ -194,11 +197,11 @@ static bool take_not_finite(struct cursor *c)
 static int read_value(struct cursor *c, double *ret)
 {
     skip_space(c);
-    if (take_word(c, "null") || take_not_finite(c)) {
+    if (take_word(c, "null")) {
         *ret = NAN;
         return 0;
     }
-    return read_number(c, ret);
+    return take_not_finite(c, ret) ? 0 : read_number(c, ret);
 }
 
 /* ---- members that are no metrics ------------------------------------------

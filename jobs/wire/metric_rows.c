@@ -14,7 +14,9 @@
 
 /* ---- columns, in the order in which they are written --------------------- */
 
-enum column_type { COLUMN_I32, COLUMN_I64, COLUMN_DOUBLE };
+/* A loss may be infinite; a time, a rate or a share that is was not measured.
+ */
+enum column_type { COLUMN_I32, COLUMN_I64, COLUMN_DOUBLE, COLUMN_LOSS };
 
 struct column {
     const char *name;
@@ -35,13 +37,18 @@ struct column {
 #m, COLUMN_DOUBLE, offsetof(struct row, m) \
     }
 
+#define LOSS(row, m)                             \
+    {                                            \
+#m, COLUMN_LOSS, offsetof(struct row, m) \
+    }
+
 static const struct column iteration_columns[] = {
     I64(metric_iteration, iteration),      I32(metric_iteration, rank),
     I32(metric_iteration, epoch),          DOUBLE(metric_iteration, started_at),
     DOUBLE(metric_iteration, t_iter),      DOUBLE(metric_iteration, t_data),
     DOUBLE(metric_iteration, t_h2d),       DOUBLE(metric_iteration, t_forward),
     DOUBLE(metric_iteration, t_backward),  DOUBLE(metric_iteration, t_comm),
-    DOUBLE(metric_iteration, t_optimizer), DOUBLE(metric_iteration, loss),
+    DOUBLE(metric_iteration, t_optimizer), LOSS(metric_iteration, loss),
     DOUBLE(metric_iteration, lr),          I64(metric_iteration, samples),
     I64(metric_iteration, tokens),         I64(metric_iteration, gpu_mem_bytes),
 };
@@ -49,8 +56,8 @@ static const struct column iteration_columns[] = {
 static const struct column epoch_columns[] = {
     I32(metric_epoch, epoch),
     DOUBLE(metric_epoch, seconds),
-    DOUBLE(metric_epoch, train_loss),
-    DOUBLE(metric_epoch, eval_loss),
+    LOSS(metric_epoch, train_loss),
+    LOSS(metric_epoch, eval_loss),
     DOUBLE(metric_epoch, eval_accuracy),
     DOUBLE(metric_epoch, samples_per_s),
     DOUBLE(metric_epoch, tokens_per_s),
@@ -85,8 +92,10 @@ static const struct shape shapes[] = {
 static int add_number(struct buf *out, double v, struct error *err)
 {
     char text[SCALAR_CAP];
-    if (!isfinite(v))
+    if (isnan(v))
         return buf_addstr(out, "null", err);
+    if (isinf(v)) /* JSON's grammar has no word for it */
+        return buf_addstr(out, v > 0 ? "1e999" : "-1e999", err);
     return buf_addstr(out, scalar_show_float(text, v), err);
 }
 
@@ -99,7 +108,7 @@ static int add_columns(struct buf *out, const struct metric_row *row,
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < sh->n; i++) {
         const void *member = body + sh->columns[i].at;
-        bool is_double = sh->columns[i].type == COLUMN_DOUBLE;
+        bool is_double = sh->columns[i].type >= COLUMN_DOUBLE;
         int64_t v = 0;
         if (sh->columns[i].type == COLUMN_I32)
             v = *(const int32_t *)member;
@@ -192,8 +201,9 @@ static int store(const struct column *col, const struct metric_member *m,
     void *member = (char *)row + col->at;
     bool is_i32 = col->type == COLUMN_I32;
     int64_t v = 0;
-    if (col->type == COLUMN_DOUBLE) {
-        *(double *)member = m->value;
+    if (col->type >= COLUMN_DOUBLE) {
+        const bool is_kept = isfinite(m->value) || col->type == COLUMN_LOSS;
+        *(double *)member = is_kept ? m->value : (double)NAN;
         return 0;
     }
     if (to_integer(m, is_i32 ? INT32_MAX : 0x1p53, &v, err) < 0)
@@ -263,7 +273,7 @@ static void clear_row(struct metric_row *row, enum metric_kind kind)
     *row = (struct metric_row){.kind = kind};
     for (size_t i = 0; i < sh->n; i++) {
         void *member = (char *)row + sh->at + sh->columns[i].at;
-        if (sh->columns[i].type == COLUMN_DOUBLE)
+        if (sh->columns[i].type >= COLUMN_DOUBLE)
             *(double *)member = NAN;
         else if (sh->columns[i].type == COLUMN_I64)
             *(int64_t *)member = -1;

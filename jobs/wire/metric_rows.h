@@ -11,9 +11,9 @@
  * A line with a "profile", the only text that a line can have, is a profile row
  * and has an epoch; one with "iteration" is an iteration row, and one with
  * "epoch" alone an epoch row. Numeric keys that are not columns become metric
- * rows (v_metric: job, attempt, rank, iteration, name, value). NaN and infinity
- * are sent as null and stored as NULL. Other members, and columns whose number
- * is out of range, are ignored. Seconds, bytes, nats. */
+ * rows (v_metric: job, attempt, rank, iteration, name, value). NaN is
+ * sent as null and stored as NULL, an infinite loss or value as 1e999. Others,
+ * and columns whose number is out of range, are ignored. Seconds, bytes. */
 #ifndef MGPU_JOBS_WIRE_METRIC_ROWS_H
 #define MGPU_JOBS_WIRE_METRIC_ROWS_H
 

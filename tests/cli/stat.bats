@@ -358,6 +358,10 @@ waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
 @test "metrics of a command's own: a curve each, a chart each, progress" {
     cat >own.sh <<'END'
 printf '{"iterations_total": 400, "epochs_total": 3}\n' >>"$MGPU_METRICS"
+n=0
+for v in Infinity -inf NaN 7; do
+    printf '{"step": %d, "wild": %s}\n' $((n += 1)) $v
+done >>"$MGPU_METRICS"
 for i in $(seq 1 200); do
     printf '{"iteration": %d, "epoch": 1, "loss": 0.5, "lr": 0.1, "gnorm": %d, "acc": 0.5}\n' \
         "$i" "$((300 - i))"
@@ -375,7 +379,15 @@ END
     submit_ended() { job_has_ended 1; }
     wait_for 60 submit_ended
     stat --metrics 1 >shown
-    [ "$(wc -l <shown)" -eq 4 ] || { cat shown; false; }
+    [ "$(wc -l <shown)" -eq 7 ] || { cat shown; false; }
+    # What is no finite number is told apart, everywhere.
+    grep -q ' infinite in 2 of 4 iterations' shown
+    grep -q ' not a number in 1 of 4 iterations' shown
+    [ "$(api GET /v1/jobs/1/values | grep -o '"wild",[^]]*' | sort -u | tr '\n' ' ')" = \
+        '"wild","-Infinity" "wild","Infinity" "wild",7 "wild",null ' ]
+    [ "$(sqlite3 -readonly "$ctld_dir/state/metrics.db" \
+        "SELECT group_concat(CASE value WHEN 9e999 THEN 'inf' WHEN -9e999 THEN '-inf'
+            ELSE ifnull(value, 'none') END) FROM v_metric WHERE name = 'wild'")" = inf,-inf,none,7.0 ]
     [ "$(grep -c gnorm shown)" -eq 1 ]
     grep -q 'gnorm .*299 .* 100 .*lowest 100  highest 299' shown
     grep -q 'lr .* 0.1  \(.\)\1*  0.1 ' shown
@@ -390,12 +402,17 @@ END
     [[ $output == *"of the job's own "*"gnorm"* ]]
     stat --report own.html 1
     grep -q '>gnorm<' own.html
+    grep -q '>∞<' own.html
+    grep -q '>−∞<' own.html
+    grep -q '>NaN<' own.html
     ! grep -q '>nats<' own.html || false
     ! grep -q -e 'Time per phase' -e Throughput -e '0 us' own.html || false
     stat --export csv 1 | tr -d '\r' >own.csv
-    head -n 1 own.csv | grep -q ',acc,gnorm$'
+    head -n 1 own.csv | grep -q ',acc,gnorm,wild$'
+    [ "$(sed -n '2,5s/.*,//p' own.csv | tr '\n' ' ')" = 'Infinity -Infinity  7 ' ]
     [ "$(wc -l <own.csv)" -eq 201 ]
-    sed -n 201p own.csv | grep -q '^1,1,0,200,.*,0.5,100$'
+    sed -n 201p own.csv | grep -q '^1,1,0,200,.*,0.5,100,$'
+    stat --export jsonl 1 | sed -n 2p | grep -q '"wild":"-Infinity"}$'
     stat --export jsonl 1 | sed -n 200p | grep -q '"acc":0.5,"gnorm":100}$'
     ! stat --export csv --epochs 1 | grep -q gnorm || false
 }

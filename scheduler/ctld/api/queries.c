@@ -60,8 +60,12 @@ static int add_cell(struct buf *out, const struct store_cell *cell,
     case CELL_INT:
         return buf_addf(out, err, "%lld", (long long)cell->i);
     case CELL_REAL:
-        return isfinite(cell->r) ? buf_addf(out, err, "%.17g", cell->r)
-                                 : buf_addstr(out, "null", err);
+        if (isinf(cell->r)) /* as in JavaScript; the number 1e999 would be
+                             * refused by many readers */
+            return buf_addstr(
+                out, cell->r > 0 ? "\"Infinity\"" : "\"-Infinity\"", err);
+        return isnan(cell->r) ? buf_addstr(out, "null", err)
+                              : buf_addf(out, err, "%.17g", cell->r);
     case CELL_TEXT:
         return add_json(out, ctld_text(cell->s), err);
     default:
@@ -107,7 +111,7 @@ static json_t *cell_real(const struct store_cell *c)
 {
     if (c->kind == CELL_INT) /* a whole number, as a store may keep it */
         return json_real((double)c->i);
-    return c->kind == CELL_REAL ? json_real(c->r) : json_null();
+    return c->kind == CELL_REAL ? ctld_num(c->r) : json_null();
 }
 
 static json_t *cell_text(const struct store_cell *c)

@@ -21,10 +21,20 @@ int cells_column(const json_t *reply, const char *name)
     return -1;
 }
 
+double cells_number(const json_t *v)
+{
+    const char *s = json_string_value(v);
+    if (s)
+        return strcmp(s, "Infinity") == 0    ? (double)INFINITY
+               : strcmp(s, "-Infinity") == 0 ? -(double)INFINITY
+                                             : (double)NAN;
+    return json_is_number(v) ? json_number_value(v) : (double)NAN;
+}
+
 double show_cell(const json_t *row, int column)
 {
-    const json_t *v = column >= 0 ? json_array_get(row, (size_t)column) : NULL;
-    return json_is_number(v) ? json_number_value(v) : NAN;
+    return cells_number(column >= 0 ? json_array_get(row, (size_t)column)
+                                    : NULL);
 }
 
 bool cells_has(const json_t *reply, const char *name)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "scheduler/tools/common/row_pages.h"
+#include "scheduler/tools/views/show.h"
 
 static int grow(void **io, size_t *io_cap, size_t size, struct error *err)
 {
@@ -85,8 +86,8 @@ static int column_of(const json_t *reply, const char *name)
 
 static double cell_of(const json_t *row, int column)
 {
-    const json_t *v = column < 0 ? NULL : json_array_get(row, (size_t)column);
-    return json_is_number(v) ? json_number_value(v) : (double)NAN;
+    return cells_number(column < 0 ? NULL
+                                   : json_array_get(row, (size_t)column));
 }
 
 int metric_set_take(struct metric_set *s, const json_t *reply, size_t n,

@@ -326,6 +326,31 @@ static bool has_room(const struct chart_series *s, const struct scale *xs)
     return fabs(apart) >= (double)MARKS_APART;
 }
 
+/* What has no place on the axis is named where it ends: an infinite value at
+ * that end, one that is not a number at the bottom. */
+static void add_lacks(const struct chart_series *s, const struct scale *xs,
+                      struct svg *out)
+{
+    const double apart = 24; /* as wide as "NaN" */
+    double last[3] = {-INFINITY, -INFINITY, -INFINITY};
+    for (size_t k = 0; k < s->n; k++) {
+        const bool is_nan = isnan(s->y[k]);
+        const int which = is_nan ? 2 : s->y[k] < 0;
+        const double x = isfinite(s->x[k]) && (!xs->is_log || s->x[k] > 0)
+                             ? at_x(xs, s->x[k])
+                             : (double)NAN;
+        if (isfinite(s->y[k]) || (is_nan && !s->names_gaps) ||
+            !(x >= last[which] + apart))
+            continue;
+        last[which] = x;
+        svg_text(out, x, which == 0 ? TOP + 10 : TOP + PLOT_H - 4,
+                 "c-dim c-small", "middle",
+                 is_nan       ? "NaN"
+                 : which == 0 ? "\xe2\x88\x9e"
+                              : "\xe2\x88\x92\xe2\x88\x9e");
+    }
+}
+
 static void add_series(const struct chart *c, size_t i, const struct scale *xs,
                        const struct scale *ys, struct svg *out)
 {
@@ -349,6 +374,7 @@ static void add_series(const struct chart *c, size_t i, const struct scale *xs,
         (void)snprintf(text, sizeof(text), "%.6g", s->y[k]);
         svg_dot(out, at_x(xs, s->x[k]), at_y(ys, s->y[k]), text);
     }
+    add_lacks(s, xs, out);
     svg_add(out, "</g>");
 }
 

@@ -12,11 +12,13 @@ enum { CHART_SERIES_MAX = 64, CHART_CLASS_CAP = 48 };
 
 struct chart_series {
     const char *name;
-    const double *x, *y; /* borrowed; a NAN y is a gap */
+    const double *x, *y; /* borrowed; a NAN y is a gap, an infinite one a mark
+                          * at the end of the axis */
     size_t n;
-    bool marks;  /* draw a dot at each point, if there is room */
-    bool dashed; /* a reference line */
-    size_t like; /* it has the colour of line like - 1; 0: its own */
+    bool marks;      /* draw a dot at each point, if there is room */
+    bool dashed;     /* a reference line */
+    bool names_gaps; /* a NAN y was not a number: a mark, too */
+    size_t like;     /* it has the colour of line like - 1; 0: its own */
 };
 
 struct chart {

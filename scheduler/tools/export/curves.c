@@ -43,6 +43,7 @@ int curve_of(const json_t *reply, const char *x, const char *y, int rank,
             (rank < 0 || c_rank < 0 || show_cell(row, c_rank) == rank))
             add(&c, v, show_cell(row, c_y));
     }
+    c.names_gaps = strcmp(y, "loss") == 0;
     (void)snprintf(c.name, sizeof(c.name), "%s", y);
     *ret = c;
     return 0;
@@ -53,7 +54,8 @@ int curve_of_metric(const struct metric_curve *m, struct curve *ret,
 {
     struct curve c = {.x = calloc(m->n + 1, sizeof(double)),
                       .y = calloc(m->n + 1, sizeof(double)),
-                      .n = m->n};
+                      .n = m->n,
+                      .names_gaps = true};
     if (!c.x || !c.y) {
         curve_clear(&c);
         return error_set(err, ERR_NOMEM, "%zu points", m->n);
@@ -84,6 +86,10 @@ void curve_clear(struct curve *c)
 
 struct chart_series curve_series(const struct curve *c)
 {
-    return (struct chart_series){
-        .name = c->name, .x = c->x, .y = c->y, .n = c->n, .marks = c->n <= 40};
+    return (struct chart_series){.name = c->name,
+                                 .x = c->x,
+                                 .y = c->y,
+                                 .n = c->n,
+                                 .marks = c->n <= 40,
+                                 .names_gaps = c->names_gaps};
 }

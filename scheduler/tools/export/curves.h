@@ -11,6 +11,7 @@ struct curve {
     char name[96];
     double *x, *y; /* owned */
     size_t n;
+    bool names_gaps; /* rows without a value had one that was not a number */
 };
 
 /* Column `y` against column `x` of the rows of one rank (-1: the view has no

@@ -107,6 +107,8 @@ static int add_field(struct text *t, const json_t *v, struct error *err)
         return buf_addf(&t->line, err, "%.17g", json_real_value(v));
     if (!json_is_string(v))
         return buf_addstr(&t->line, is_csv ? "" : "null", err);
+    if (is_csv && isinf(cells_number(v)))
+        return buf_addstr(&t->line, json_string_value(v), err);
     if (!is_csv)
         return text_add_json(&t->line, json_string_value(v), err);
     return text_add_csv(&t->line, json_string_value(v), err);
@@ -166,6 +168,16 @@ static int begin_field(struct text *t, const char *name, struct error *err)
                : buf_addstr(&t->line, ":", err);
 }
 
+static int add_real(struct text *t, double v, struct error *err)
+{
+    const char *quote = t->format == EXPORT_CSV ? "" : "\"";
+    if (isnan(v))
+        return 0;
+    return isinf(v) ? buf_addf(&t->line, err, "%s%sInfinity%s", quote,
+                               v > 0 ? "" : "-", quote)
+                    : buf_addf(&t->line, err, "%.17g", v);
+}
+
 /* JSON Lines leave out what a row has not. */
 static int add_own(struct text *t, const json_t *columns, bool has_values,
                    struct error *err)
@@ -173,10 +185,9 @@ static int add_own(struct text *t, const json_t *columns, bool has_values,
     bool is_csv = t->format == EXPORT_CSV;
     for (size_t i = 0; i < t->own.n_names; i++) {
         double v = has_values ? t->values[i] : (double)NAN;
-        if (is_column(columns, t->own.names[i]) || (!is_csv && !isfinite(v)))
+        if (is_column(columns, t->own.names[i]) || (!is_csv && isnan(v)))
             continue;
-        if (begin_field(t, t->own.names[i], err) < 0 ||
-            (isfinite(v) && buf_addf(&t->line, err, "%.17g", v) < 0))
+        if (begin_field(t, t->own.names[i], err) < 0 || add_real(t, v, err) < 0)
             return -1;
     }
     return 0;
@@ -222,8 +233,11 @@ static int put_own_row(struct text *t, const json_t *columns, struct error *err)
         else if (!bad && strcmp(name, "iteration") == 0 && own->iteration >= 0)
             v = json_integer(own->iteration);
         for (size_t k = 0; !bad && !v && k < t->own.n_names; k++)
-            if (strcmp(name, t->own.names[k]) == 0 && isfinite(t->values[k]))
-                v = json_real(t->values[k]);
+            if (strcmp(name, t->own.names[k]) == 0 && !isnan(t->values[k]))
+                v = isfinite(t->values[k])
+                        ? json_real(t->values[k])
+                        : json_string(t->values[k] > 0 ? "Infinity"
+                                                       : "-Infinity");
         bad |= json_array_append_new(row, v ? v : json_null());
     }
     int rc = bad ? error_set(err, ERR_NOMEM, "a row")

@@ -100,7 +100,7 @@ static int add_scalar(struct board *b, const char *tag, double v,
     unsigned char number[5] = {2 << 3 | 5};
     float f = (float)v;
     uint32_t bits;
-    if (!isfinite(v))
+    if (isnan(v))
         return 0;
     memcpy(&bits, &f, sizeof(bits));
     little(bits, 4, number + 1);

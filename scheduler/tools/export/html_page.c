@@ -213,7 +213,7 @@ static void add_data(struct page *p, const struct chart *c)
 static void number_cell(struct page *p, double v)
 {
     char text[32] = "-";
-    if (isfinite(v))
+    if (!isnan(v))
         (void)snprintf(text, sizeof(text), "%.6g", v);
     page_cell(p, "", text);
 }

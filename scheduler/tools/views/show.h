@@ -140,7 +140,8 @@ json_t *sweep_rows_ready(const struct sweep_rows *r);
 enum render_paint show_state_paint(const char *state);
 /* The index of a column, or -1. */
 int cells_column(const json_t *reply, const char *name);
-/* NAN when absent or null. */
+/* "Infinity" and "-Infinity" are numbers, too; NAN when absent or null. */
+double cells_number(const json_t *v);
 double show_cell(const json_t *row, int column);
 /* Whether any row has a number there. */
 bool cells_has(const json_t *reply, const char *name);

@@ -26,8 +26,8 @@ enum { N_PHASES = sizeof(phases) / sizeof(*phases) };
 
 struct numbers { /* of one column; rank < 0: all ranks */
     double *v;
-    size_t n, n_missing; /* n_missing: rows without a value */
-    double sum, last;    /* last: of the last row, NAN if it has none */
+    size_t n, n_infinite, n_missing; /* n_missing: rows without a value */
+    double sum, last; /* last: of the last row, NAN if it has none */
 };
 
 static int gather(const json_t *rows, int column, int c_rank, int rank,
@@ -49,7 +49,8 @@ static int gather(const json_t *rows, int column, int c_rank, int rank,
             x.v[x.n++] = v;
             x.sum += v;
         } else {
-            x.n_missing++;
+            x.n_infinite += isinf(v) != 0;
+            x.n_missing += isnan(v) != 0;
         }
     }
     *ret = x;
@@ -61,12 +62,29 @@ static const char *figure(double v, bool is_time, char *out, size_t cap)
 {
     if (is_time)
         return render_time(v, out, cap);
-    (void)snprintf(out, cap, isfinite(v) ? "%.4g" : "-", v);
+    (void)snprintf(out, cap, isnan(v) ? "-" : "%.4g", v);
     return out;
 }
 
+/* Values without a bar. */
+static void print_lack(const struct show_conf *s, const char *name, int wide,
+                       const struct numbers *x)
+{
+    const size_t lacks[] = {x->n_infinite, x->n_missing};
+    static const char *const what[] = {"infinite", "not a number"};
+    bool is_named = x->n > 0;
+    for (int i = 0; i < 2; i++) {
+        if (lacks[i] == 0)
+            continue;
+        (void)fprintf(s->out, " %-*s %9s  %s in %zu of %zu iterations\n", wide,
+                      is_named ? "" : name, is_named ? "" : "-", what[i],
+                      lacks[i], x->n + x->n_infinite + x->n_missing);
+        is_named = true;
+    }
+}
+
 /* "loss 2.31 ▇▅▃▂▁ 0.05 lowest 0.04", values in the order of iterations; `wide`
- * is the width of the names. A value that is NaN has no bar, but is
+ * is the width of the names. A value that is not finite has no bar, but is
  * mentioned. */
 static void print_curve(const struct show_conf *s, const char *name, int wide,
                         const struct numbers *x, bool is_time, bool has_highest)
@@ -93,11 +111,7 @@ static void print_curve(const struct show_conf *s, const char *name, int wide,
                           figure(hi, is_time, high, sizeof(high)));
         (void)fputc('\n', s->out);
     }
-    if (x->n_missing > 0)
-        (void)fprintf(s->out,
-                      " %-*s %9s  not a number in %zu of %zu iterations\n",
-                      wide, x->n > 0 ? "" : name, x->n > 0 ? "" : "-",
-                      x->n_missing, x->n + x->n_missing);
+    print_lack(s, name, wide, x);
 }
 
 /* A column of rank 0. Only a loss is mentioned without any value: other columns
@@ -128,10 +142,10 @@ static int own_curves(const struct show_conf *s, const struct metric_set *own,
             return error_set(err, ERR_NOMEM, "%zu values", c->n);
         for (size_t k = 0; k < c->n; k++) {
             x.last = c->y[k];
+            x.n_infinite += isinf(c->y[k]) != 0;
+            x.n_missing += isnan(c->y[k]) != 0;
             if (isfinite(c->y[k]))
                 x.v[x.n++] = c->y[k];
-            else
-                x.n_missing++;
         }
         if (metric_set_is_first(own, c))
             print_curve(s, render_escape(c->name, name, sizeof(name)), wide, &x,

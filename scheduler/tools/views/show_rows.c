@@ -31,7 +31,9 @@ static int add_number(struct render_table *t, double v, const char *kind,
                       struct error *err)
 {
     char text[32];
-    if (!isfinite(v))
+    if (isinf(v))
+        return render_table_add(t, err, "%s", v > 0 ? "inf" : "-inf");
+    if (isnan(v))
         return render_table_add(t, err, "-");
     switch (*kind) {
     case 'i':

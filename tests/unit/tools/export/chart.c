@@ -246,11 +246,36 @@ static void test_curve(void)
     ok(curve_of(o, "iteration", "loss", 0, &c, &err) == 0, "a curve");
     ok(c.n == 3 && c.y[0] == 5 && c.y[1] == 3.5 && isnan(c.y[2]),
        "of one rank, as it is after a retry");
+    /* What was not a number is named where the axis ends. */
+    const struct chart_series one = curve_series(&c);
+    const struct chart chart = {
+        .title = "t", .x_title = "x", .y_title = "", .series = &one, .n = 1};
+    draw(&chart, true);
+    ok(strstr(buf_str(&out), ">NaN<") != NULL, "and its mark");
     curve_clear(&c);
     ok(curve_of(o, "iteration", "gain", 0, &c, &err) == -1 &&
            err.code == ERR_NOTFOUND,
        "%s", err.msg);
     json_decref(o);
+}
+
+/* Infinite values have no place on the axis, and a line without finite ones
+ * has its marks alone. */
+static void test_infinite(void)
+{
+    static const double x[] = {1, 2, 3, 4, 5, 6};
+    const double y[] = {1, INFINITY, 2, -INFINITY, INFINITY, NAN};
+    const struct chart_series s = {.name = "a", .x = x, .y = y, .n = 6};
+    const struct chart c = {
+        .title = "t", .x_title = "x", .y_title = "", .series = &s, .n = 1};
+    draw(&c, true);
+    const char *text = buf_str(&out);
+    const char *above = strstr(text, ">\xe2\x88\x9e<");
+    ok(above != NULL && strstr(above + 1, ">\xe2\x88\x9e<") != NULL,
+       "two above");
+    ok(strstr(text, ">\xe2\x88\x92\xe2\x88\x9e<") != NULL, "one below");
+    ok(strstr(text, "NaN") == NULL && strstr(text, "inf") == NULL,
+       "a gap is none");
 }
 
 int main(void)
@@ -264,6 +289,7 @@ int main(void)
     test_marks();
     test_odd();
     test_curve();
+    test_infinite();
     buf_clear(&out);
     return tap_done();
 }
