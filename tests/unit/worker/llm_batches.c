@@ -443,6 +443,63 @@ static void test_skipped(void)
 
 /* ---- text ---------------------------------------------------------------- */
 
+/* Whether who trains is told of this format, and of a template of the model's
+ * own.
+ * in  dir   of the model
+ *     with  prompt_template */
+static void says_format(char *dir, enum spec_prompt with, const char *format,
+                        bool is_own)
+{
+    struct rig r;
+    rig_init(&r, false);
+    token_file(train_path,
+               "[{\"instruction\": \"Say b.\", \"output\": \"b\"}]");
+    r.spec.train.dataset.path = train_path;
+    r.spec.train.dataset.template = TEMPLATE_ALPACA;
+    r.spec.train.checkpointer.dir = dir;
+    r.spec.train.tokenizer.prompt_template = with;
+    rig_open(&r);
+    /* The last line that was said. */
+    ok(strstr(r.said, is_own ? "chat template of its own" : format) != NULL,
+       "%s", r.said);
+    rig_close(&r);
+}
+
+static void test_format(void)
+{
+    char plain[4096], llama3[4096], command[8500];
+    char dir[] = "/tmp/mgpu-format-XXXXXX";
+    char *llama2 = (char *)golden_path("tests/data/stories260K", plain);
+    says_format(llama2, PROMPT_NONE, "have the format of Llama 2", false);
+    says_format(llama2, PROMPT_CHATML, "Llama 2, with the words of", false);
+    says_format(
+        (char *)golden_path("tests/golden/hf_tokenizers/llama3", llama3),
+        PROMPT_NONE, "have the format of Llama 3", false);
+    if (mkdtemp(dir) == NULL)
+        abort();
+    static const char *const files[] = {
+        "tokenizer_config.json {\"chat_template\":null}",
+        "tokenizer_config.json {\"chat_template\":\"x\"}",
+        "tokenizer_config.json {\"chat_template\":[{\"name\":\"y\"}]}",
+        "tokenizer_config.json {",
+        "chat_template.jinja x",
+    };
+    static const bool own[] = {false, true, true, false, true};
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        const char *gap = strchr(files[i], ' ');
+        (void)snprintf(command, sizeof(command),
+                       "ln -sf %s/tokenizer.model %s/ && echo '%s' >%s/%.*s",
+                       llama2, dir, gap + 1, dir, (int)(gap - files[i]),
+                       files[i]);
+        if (system(command) != 0) /* NOLINT(cert-env33-c) */
+            abort();
+        says_format(dir, PROMPT_NONE, "have the format of Llama 2", own[i]);
+    }
+    (void)snprintf(command, sizeof(command), "rm -r %s", dir);
+    if (system(command) != 0) /* NOLINT(cert-env33-c) */
+        abort();
+}
+
 /* in  file  a tokenizer of its own, or NULL: that of the checkpoint */
 static void test_text(const char *dir, const char *file, int32_t classes)
 {
@@ -494,6 +551,7 @@ int main(void)
     test_refused();
     test_vocabulary();
     test_skipped();
+    test_format();
     test_text("tests/data/stories260K", NULL, 512);
     test_text("tests/data/stories260K", "tests/data/torchtune/m.model", 2000);
     (void)unlink(train_path);

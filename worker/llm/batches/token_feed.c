@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include "worker/data/cache/token_cache.h"
+#include "worker/data/text/chat_format.h"
+#include "worker/data/text/chat_template.h"
 #include "worker/process/rank_cores.h"
 
 static void say_skipped(const struct token_feed *f, const struct batch_env *env)
@@ -16,6 +18,28 @@ static void say_skipped(const struct token_feed *f, const struct batch_env *env)
                   out->n > 1 ? "s" : "", out->why[0].msg);
     for (int32_t i = 1; i < out->n && i < ROWS_NAMED; i++)
         batch_say(env, "%s: also left out: %s", f->text->path, out->why[i].msg);
+}
+
+/* In which format messages become tokens; once, not for the evaluation. */
+static void say_format(const struct token_feed *f, const struct batch_env *env,
+                       const struct tokenizer *tokenizer)
+{
+    const struct job_spec *spec = env->spec;
+    const char *dir = spec->train.checkpointer.dir;
+    if (f->text != &spec->train.dataset || env->say == NULL ||
+        f->text->template == TEMPLATE_TOKENS ||
+        f->text->template == TEMPLATE_COMPLETION)
+        return;
+    batch_say(env, "%s: messages have the format of %s%s", f->text->path,
+              chat_format_turn_end(tokenizer) >= 0 ? "Llama 3" : "Llama 2",
+              spec->train.tokenizer.prompt_template == PROMPT_NONE
+                  ? ""
+                  : ", with the words of train.tokenizer.prompt_template");
+    if (dir != NULL && chat_template_is_in(dir))
+        batch_say(env,
+                  "%s has a chat template of its own, which is not used: "
+                  "prompts for the trained model need the format above",
+                  dir);
 }
 
 /* Another order than the job's, to say what it would leave empty. */
@@ -90,6 +114,7 @@ int token_feed_open(struct token_feed *f, const struct batch_env *env,
     f->pairs = conf.pairs;
     if (open_rows(f, env, &conf, err) < 0 || pack(f, spec, err) < 0)
         return -1;
+    say_format(f, env, tokenizer);
     say_skipped(f, env);
     return 0;
 }
