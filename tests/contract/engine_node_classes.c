@@ -1,5 +1,6 @@
 /* engine_node_classes.c - nodes that are not for everybody: of another
  * partition, reserved, or taken by one job alone. */
+#include "scheduler/engine/update.h"
 #include "tests/contract/engine_cluster.h"
 
 /* n1 is of partition a, n2 of b; n2 is reserved until 1030 s. */
@@ -53,6 +54,33 @@ static void test_kinds(void)
     finish("k0:COMPLETED/0/1[1] k1:COMPLETED/0/1[1] k2:COMPLETED/0/1[1] "
            "k3:COMPLETED/0/1[1]",
            "");
+}
+
+static void of_partition(void *arg, int32_t i, struct alloc_node *io)
+{
+    (void)arg;
+    (void)snprintf(io->partitions, sizeof(io->partitions), i ? "b" : "a*");
+}
+
+/* Two jobs with the same request wait; only one of them is moved. */
+static void test_moved(void)
+{
+    struct engine_update to = {.partition = "b"};
+    struct world_script s = kinds(3);
+    struct error err = ERROR_INIT;
+
+    s.node = of_partition;
+    s.jobs[0].attempts[0].run_s = 100;
+    begin(&s, "one that waits gets another partition");
+    w.conf.where.partition = NULL;
+    play(5);
+    is_str(engine_job(w.engine, 3)->reason, "WaitingForGpus: needs 4, 0 free",
+           "it waits as the one before it");
+    is_int(engine_update(w.engine, 3, 0, &to, &err), 0, "it is moved");
+    play(8);
+    is_str(engine_job(w.engine, 3)->place, "n2:0-3", "  and starts there");
+    is_int(engine_job(w.engine, 2)->state, JOB_QUEUED, "the other waits");
+    finish("k0:COMPLETED/0/1[1] k1:COMPLETED/0/1[1] k2:COMPLETED/0/1[1]", "");
 }
 
 static void test_alone(void)
@@ -136,6 +164,7 @@ int main(void)
     test_memory_of_one_type();
     test_memory();
     test_kinds();
+    test_moved();
     test_alone();
     return tap_done();
 }

@@ -258,6 +258,17 @@ static struct waiting *begin(struct queue *q, struct job_record *rec)
     return w;
 }
 
+/* Its partition may be another one, too. */
+static void change(struct queue *q, struct waiting *w,
+                   const struct job_record *rec)
+{
+    if (w->kind >= 0 && !is_kind(&q->kinds[w->kind], &rec->job)) {
+        leave_kind(q, w->kind);
+        w->kind = kind_of(q, &rec->job);
+    }
+    copy_in(q, w, rec);
+}
+
 static void take_out(struct queue *q, size_t i)
 {
     q->n--;
@@ -291,10 +302,10 @@ void eng_queue_set(struct queue *q, struct job_record *rec, bool wanted)
     } else if (w->priority != rec->job.priority ||
                w->is_back != rec->job.resize.is_back) {
         take_out(q, place_of_one(q, w));
-        copy_in(q, w, rec);
+        change(q, w, rec);
         insert(q, w);
     } else {
-        copy_in(q, w, rec);
+        change(q, w, rec);
     }
 }
 
