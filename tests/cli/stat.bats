@@ -396,7 +396,8 @@ END
     grep -q '>gnorm, job 1 own<' g.svg
     # What its loss is measured in, nobody else knows.
     stat --plot loss.svg -o loss 1
-    ! grep -q '>nats<' loss.svg || false
+    ! grep -q -e nats -e logarithmic loss.svg || false
+    [ "$(grep -c 'c-line c-s0 c-pale"' loss.svg)" -eq 1 ]
     run stat --plot none.svg -o gain 1
     [ "$status" -eq 64 ]
     [[ $output == *"of the job's own "*"gnorm"* ]]

@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -23,7 +24,9 @@ enum {
     TICKS_CAP = 64,
     MARKS_APART = 11, /* a dot is 8 wide, and the line must show between two */
     NOTE = 18,
-    MARGIN = 16, /* before a text that begins left of the plot */
+    MARGIN = 16,       /* before a text that begins left of the plot */
+    SMOOTH_LEAST = 80, /* of fewer points each is seen */
+    SMOOTH_PARTS = 40,
 };
 
 /* ---- scales --------------------------------------------------------------
@@ -315,6 +318,44 @@ static void add_path(const struct chart *c, const struct chart_series *s,
     flush(&e, ys, out, &gap);
 }
 
+/* A mean whose weights fall exponentially over a 40th of the points, divided by
+ * their sum, so that it begins at the first point. Gaps stay. */
+static void smooth(const struct chart_series *s, double *y)
+{
+    const double keep = 1 - (double)SMOOTH_PARTS / (double)s->n;
+    double sum = 0, weight = 0;
+    for (size_t k = 0; k < s->n; k++) {
+        if (isfinite(s->y[k])) {
+            sum = keep * sum + s->y[k];
+            weight = keep * weight + 1;
+        }
+        y[k] = isfinite(s->y[k]) ? sum / weight : s->y[k];
+    }
+}
+
+/* Draws the line; a smoothed one in front of its points. Without memory for it
+ * the points are what there is. */
+static void add_lines(const struct chart *c, size_t i, const struct scale *xs,
+                      const struct scale *ys, struct svg *out)
+{
+    struct chart_series s = c->series[i];
+    const bool is_smooth = s.smooth && s.n >= SMOOTH_LEAST;
+    double *mean = is_smooth ? calloc(s.n, sizeof(*mean)) : NULL;
+    char class[CHART_CLASS_CAP];
+    if (mean)
+        smooth(&s, mean);
+    for (int k = mean ? 0 : 1; k < 2; k++) {
+        if (mean && k == 1)
+            s.y = mean;
+        svg_add(out, "<path class=\"");
+        svg_add(out, chart_class(c, i, class));
+        svg_add(out, k == 0 ? " c-pale\" d=\"" : "\" d=\"");
+        add_path(c, &s, xs, ys, out);
+        svg_add(out, "\"/>");
+    }
+    free(mean);
+}
+
 /* Dots that touch hide the line, for example of a short run beside a long
  * one. */
 static bool has_room(const struct chart_series *s, const struct scale *xs)
@@ -355,18 +396,15 @@ static void add_series(const struct chart *c, size_t i, const struct scale *xs,
                        const struct scale *ys, struct svg *out)
 {
     const struct chart_series *s = &c->series[i];
-    char class[CHART_CLASS_CAP], text[32];
+    char text[32];
     size_t place = s->like > 0 ? s->like - 1 : i;
     (void)snprintf(text, sizeof(text), "%zu", place % SVG_COLOURS);
     svg_add(out, "<g class=\"c-s");
     svg_add(out, text);
     svg_add(out, "\"><title>");
     svg_escape(out, s->name);
-    svg_add(out, "</title><path class=\"");
-    svg_add(out, chart_class(c, i, class));
-    svg_add(out, "\" d=\"");
-    add_path(c, s, xs, ys, out);
-    svg_add(out, "\"/>");
+    svg_add(out, "</title>");
+    add_lines(c, i, xs, ys, out);
     bool marks = s->marks && has_room(s, xs);
     for (size_t k = 0; marks && k < s->n; k++) {
         if (!is_point(c, s->x[k], s->y[k]))

@@ -17,6 +17,7 @@ struct chart_series {
     size_t n;
     bool marks;      /* draw a dot at each point, if there is room */
     bool dashed;     /* a reference line */
+    bool smooth;     /* of many points draw a running mean, the points pale */
     bool names_gaps; /* a NAN y was not a number: a mark, too */
     size_t like;     /* it has the colour of line like - 1; 0: its own */
 };

@@ -91,5 +91,6 @@ struct chart_series curve_series(const struct curve *c)
                                  .y = c->y,
                                  .n = c->n,
                                  .marks = c->n <= 40,
-                                 .names_gaps = c->names_gaps};
+                                 .names_gaps = c->names_gaps,
+                                 .smooth = c->names_gaps};
 }

@@ -11,7 +11,8 @@ struct curve {
     char name[96];
     double *x, *y; /* owned */
     size_t n;
-    bool names_gaps; /* rows without a value had one that was not a number */
+    bool names_gaps; /* a loss, or a metric of the job's own: rows without a
+                      * value had one that was not a number */
 };
 
 /* Column `y` against column `x` of the rows of one rank (-1: the view has no

@@ -58,14 +58,39 @@ static const char *unit_of(const struct plot_column *column, const json_t *job)
     return is_known ? column->unit : "";
 }
 
+/* A loss, or a metric of a program's own, whose values are all above 0 and more
+ * than a hundred times apart: on a linear axis all but the first are one line.
+ */
+static bool wants_log(const struct plot_column *column,
+                      const struct chart_series *series, size_t n)
+{
+    double lo = INFINITY, hi = 0;
+    if (column && column->best >= 0)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < series[i].n; k++) {
+            const double y = series[i].y[k];
+            if (!isfinite(y))
+                continue;
+            lo = y < lo ? y : lo;
+            hi = y > hi ? y : hi;
+        }
+    return lo > 0 && hi > 100 * lo;
+}
+
 struct chart plot_chart(const struct plot_column *column, const json_t *job,
                         const char *title, const struct chart_series *series,
                         size_t n)
 {
     const bool is_epoch = column && column->is_epoch;
+    const bool is_log = wants_log(column, series, n);
+    const char *unit = unit_of(column, job);
     return (struct chart){.title = title,
                           .x_title = is_epoch ? "epoch" : "iteration",
-                          .y_title = unit_of(column, job),
+                          .y_title = !is_log ? unit
+                                     : *unit ? "nats, logarithmic"
+                                             : "logarithmic",
+                          .log_y = is_log,
                           .series = series,
                           .n = n,
                           .from_zero = column && column->from_zero,

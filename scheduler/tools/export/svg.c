@@ -28,6 +28,7 @@ static const char style[] =
     ".c-on{fill:#15181d}.c-bar{stroke:#15181d}}"
     ".c-line{fill:none;stroke-width:2;"
     "stroke-linejoin:round;stroke-linecap:round}"
+    ".c-pale{stroke-opacity:.3;stroke-width:1}"
     ".c-dash,.c-d1{stroke-dasharray:6 5}.c-d2{stroke-dasharray:2 5}"
     ".c-d3{stroke-dasharray:10 5 2 5}.c-d4{stroke-dasharray:14 4}"
     ".c-d5{stroke-dasharray:6 4 2 4 2 4}.c-d6{stroke-dasharray:1 3}"

@@ -20,7 +20,8 @@
 /* Classes: c-s0 to c-s7 are the colours, c-rest is grey; c-ink and c-dim are
  * text, c-on is text on a colour, c-t and c-h its fonts, c-small a smaller one;
  * c-grid and c-axis are lines, c-line is a curve, c-dash or c-d1 to c-d7 its
- * pattern; c-dot is a point, c-bar a part of a bar. */
+ * pattern, c-pale one behind another; c-dot is a point, c-bar a part of a bar.
+ */
 enum { SVG_COLOURS = 8 };
 
 struct svg {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "scheduler/tools/export/curves.h"
+#include "scheduler/tools/export/plot.h"
 #include "tests/tap.h"
 
 static struct buf out;
@@ -278,6 +279,58 @@ static void test_infinite(void)
        "a gap is none");
 }
 
+/* Of many points a mean is drawn in front of them, in its own line's colour. */
+static void test_smooth(void)
+{
+    enum { N = 400 };
+    double x[N], y[N];
+    for (int i = 0; i < N; i++) {
+        x[i] = i;
+        y[i] = i % 2 == 0 ? 1 : 3;
+    }
+    struct chart_series s = {
+        .name = "a", .x = x, .y = y, .n = N, .smooth = true};
+    const struct chart c = {
+        .title = "t", .x_title = "x", .y_title = "", .series = &s, .n = 1};
+    draw(&c, true);
+    const char *pale =
+        strstr(buf_str(&out), "<path class=\"c-line c-s0 c-pale\"");
+    const char *line =
+        pale ? strstr(pale, "<path class=\"c-line c-s0\"") : NULL;
+    ok(pale != NULL && line != NULL, "the points pale, and the mean");
+    /* It ends at the middle of the plot, 1 to 3 on an axis from 1 to 3. */
+    const char *last = line ? strstr(line, "\"/>") : NULL;
+    while (last && last > line && *last != ' ')
+        last--;
+    const double at = last ? strtod(last + 1, NULL) : 0;
+    ok(fabs(at - (56 + 216 / 2.0)) < 10, "which ends at %g", at);
+    s.n = 79;
+    draw(&c, true);
+    ok(strstr(buf_str(&out), "c-pale\"") == NULL, "of few each is drawn");
+}
+
+/* A loss that falls by more than a hundred times. */
+static void test_log(void)
+{
+    const struct plot_column *loss = plot_column_named("loss");
+    const double x[] = {1, 2, 3};
+    double y[] = {500, NAN, 2};
+    const struct chart_series s = {.x = x, .y = y, .n = 3};
+    struct chart c = plot_chart(loss, NULL, "t", &s, 1);
+    ok(c.log_y && strcmp(c.y_title, "nats, logarithmic") == 0, "%s", c.y_title);
+    c = plot_chart(NULL, NULL, "t", &s, 1);
+    ok(c.log_y && strcmp(c.y_title, "logarithmic") == 0, "%s", c.y_title);
+    c = plot_chart(plot_column_named("t_iter"), NULL, "t", &s, 1);
+    ok(!c.log_y && strcmp(c.y_title, "seconds") == 0, "%s", c.y_title);
+    y[1] = 0;
+    c = plot_chart(loss, NULL, "t", &s, 1);
+    ok(!c.log_y && strcmp(c.y_title, "nats") == 0, "0 has no place on it");
+    y[1] = 5;
+    y[2] = 5;
+    c = plot_chart(loss, NULL, "t", &s, 1);
+    ok(!c.log_y, "a hundred times is not more");
+}
+
 int main(void)
 {
     buf_init(&out);
@@ -290,6 +343,8 @@ int main(void)
     test_odd();
     test_curve();
     test_infinite();
+    test_smooth();
+    test_log();
     buf_clear(&out);
     return tap_done();
 }
