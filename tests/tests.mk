@@ -265,7 +265,7 @@ MPI_RANKS ?= 1 2 3
 MPI_MORE  ?= 4
 # What takes longest: on two ranks; at night on one and three, too. What trains
 # on a fake GPU and what is resumed: on one and two; at night on three, too.
-MPI_TWO   ?= llm resize stopping
+MPI_TWO   ?= llm llm_archs resize stopping
 MPI_FEW   ?= gpu train
 mpi_two   := $(filter $(MPI_TWO:%=$(B)/tests/mpi/%),$(mpi_tests))
 mpi_few   := $(filter $(MPI_FEW:%=$(B)/tests/mpi/%),$(mpi_tests))
