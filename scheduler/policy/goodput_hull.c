@@ -263,21 +263,36 @@ static double sample_price(struct gp *g, struct heap *h, int32_t left)
     return is_scarce ? last : 0;
 }
 
-/* Takes all steps that gain more. Negative: there are not so many GPUs. */
+/* GPUs of the steps of a job that gain more, if each one is taken. */
+static int32_t steps_above(const struct gp_job *j, double price)
+{
+    double gain;
+    int32_t at = j->chosen, to;
+
+    while ((to = next_on_hull(j, at, &gain)) >= 0 && gain > price)
+        at = to;
+    return j->sizes[at].gpus - j->sizes[j->chosen].gpus;
+}
+
+/* Takes all steps that gain more, but for those that are left to the heap,
+ * which must have room for them. Negative: there are not so many GPUs. */
 static int32_t take_above(struct gp *g, double price, int32_t left)
 {
+    int32_t for_heap = 0;
     double gain;
     int32_t to;
 
-    for (size_t i = g->from; i < g->to && left >= 0; i++) {
+    for (size_t i = g->from; i < g->to && left >= for_heap; i++) {
         struct gp_job *j = &g->jobs[i];
+        if (is_open(j) && j->is_bound)
+            for_heap += steps_above(j, price);
         while (is_free(j) && (to = next_on_hull(j, j->chosen, &gain)) >= 0 &&
                gain > price) {
             left -= j->sizes[to].gpus - j->sizes[j->chosen].gpus;
             j->chosen = to;
         }
     }
-    return left;
+    return left < for_heap ? -1 : left;
 }
 
 /* The next steps of all jobs that gain less than `below` and at least `from`.
