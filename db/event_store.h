@@ -55,6 +55,9 @@ struct store_attempt {
     const char *native_id, *place, *reason;
     const char *class;         /* the workload class, which determines speed;
                                 * NULL: unknown */
+    const char *program;       /* of a command: those that differ from it in
+                                * numbers and paths alone are of it, too; NULL:
+                                * unknown, or no command */
     int32_t gpus, nodes;       /* nodes 0: unknown */
     int32_t exit_code, signal; /* exit_code -1: not ended */
     double intent_s, claim_s, run_s, end_s;

@@ -19,7 +19,8 @@ const struct view views[VIEW_N] = {
               "nodes",        "exit_code",       "signal",   "intent_at",
               "claimed_at",   "running_at",      "ended_at", "resized_from",
               "checkpoint_s", "allocator_s",     "start_s",  "cause",
-              "needed_bytes", "available_bytes", "gpu_type", "account"}},
+              "needed_bytes", "available_bytes", "gpu_type", "account",
+              "program"}},
     [VIEW_EVENT] = {.name = "v_event",
                     .of_jobs = true,
                     .of_attempts = true,
@@ -64,7 +65,7 @@ const struct view views[VIEW_N] = {
                                   "samples_per_s", "speedup", "efficiency", "n",
                                   "basis", "t_iter_sd", "runs",
                                   "gpu_hours_per_million", "tokens_per_s",
-                                  "gpu_type"}},
+                                  "gpu_type", "classes"}},
 };
 
 int view_check_query(const struct store_query *q, struct error *err)

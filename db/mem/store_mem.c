@@ -34,7 +34,7 @@ static struct store_mem_world *world_of(struct store *s)
 
 /* ---- items --------------------------------------------------------------- */
 
-enum { TEXTS_MAX = 8 };
+enum { TEXTS_MAX = 9 };
 
 /* The text members of an item, so that one loop copies them. */
 static size_t texts_of(struct mem_item *it, enum mem_kind kind,
@@ -50,6 +50,7 @@ static size_t texts_of(struct mem_item *it, enum mem_kind kind,
         ret[n++] = &it->attempt.place;
         ret[n++] = &it->attempt.reason;
         ret[n++] = &it->attempt.class;
+        ret[n++] = &it->attempt.program;
         ret[n++] = &it->attempt.cause;
         ret[n++] = &it->attempt.gpu_type;
         ret[n++] = &it->attempt.account;

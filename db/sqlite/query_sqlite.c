@@ -80,7 +80,8 @@ static int build(struct buf *sql, const struct store_query *q,
          buf_addstr(sql, " AND t.rank = ?3", err) < 0) ||
         (q->view == VIEW_SCALING && q->job != 0 &&
          buf_addstr(sql,
-                    " AND t.class IN (SELECT class FROM run WHERE job = ?1)",
+                    " AND t.class IN (SELECT class FROM run WHERE job = ?1"
+                    " UNION ALL SELECT program FROM run WHERE job = ?1)",
                     err) < 0) ||
         (q->after != 0 &&
          buf_addf(sql, err, " AND (t.%s > ?4%s)", src->key,

@@ -16,8 +16,9 @@ static const double SYNC_EVERY_S = 1.0;
 
 static const char insert_run[] =
     "INSERT OR IGNORE INTO main.run (job, attempt, class, gpus, nodes,"
-    " gpu_type)"
-    " SELECT job, attempt, class, gpus, nodes, gpu_type FROM state.attempt"
+    " gpu_type, program)"
+    " SELECT job, attempt, class, gpus, nodes, gpu_type, program"
+    " FROM state.attempt"
     " WHERE job = ? AND attempt = ? AND class IS NOT NULL AND gpus > 0";
 
 static const char insert_iteration[] =

@@ -16,6 +16,8 @@
 
 EMBED(schema_state_001, "001-state.sql");
 EMBED(schema_metrics_001, "001-metrics.sql");
+EMBED(schema_state_002, "002-state.sql");
+EMBED(schema_metrics_002, "002-metrics.sql");
 
 enum { STEPS_MAX = 16 };
 
@@ -30,7 +32,7 @@ const struct schema schema_state = {
     .application_id = 0x6d677073,
     .first = 13,
     .check_max_bytes = INT64_MAX,
-    .steps = {schema_state_001},
+    .steps = {schema_state_001, schema_state_002},
 };
 
 /* quick_check reads the whole file, 0.5 GB a second at best. A daemon must not
@@ -40,7 +42,7 @@ const struct schema schema_metrics = {
     .application_id = 0x6d67706d,
     .first = 7,
     .check_max_bytes = 512 << 20,
-    .steps = {schema_metrics_001},
+    .steps = {schema_metrics_001, schema_metrics_002},
 };
 
 static int64_t newest(const struct schema *s)

@@ -29,9 +29,9 @@ static const char replace_attempt[] =
     "INSERT OR REPLACE INTO attempt (job, attempt, state, reason, native_id,"
     " place, class, gpus, nodes, exit_code, signal, intent_at, claimed_at,"
     " running_at, ended_at, sum, resized_from, checkpoint_s, allocator_s,"
-    " start_s, cause, needed_bytes, available_bytes, gpu_type, account)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-    " ?, ?, ?, ?, ?)";
+    " start_s, cause, needed_bytes, available_bytes, gpu_type, account,"
+    " program) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+    " ?, ?, ?, ?, ?, ?, ?, ?)";
 
 static const char insert_archived[] =
     "INSERT INTO archived (job, uid, key, state, ended_at, sum)"
@@ -114,6 +114,7 @@ static int put_attempt(struct store_sqlite *s, const struct store_attempt *a,
     db_put_count(&r, a->cause ? a->available_bytes : -1);
     db_put_text(&r, a->gpu_type);
     db_put_text(&r, a->account);
+    db_put_text(&r, a->program);
     return db_run(&s->state, &r, "store an attempt", err);
 }
 

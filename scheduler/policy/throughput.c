@@ -115,6 +115,43 @@ bool throughput_set(struct throughput *m, const struct throughput_row *row)
     return true;
 }
 
+/* How many times as long m takes as `from`, on the sizes that both have. */
+static double stretch_of(const struct throughput *m,
+                         const struct throughput *from)
+{
+    double sum = 0, n = 0;
+
+    for (int32_t i = 0; i < m->n; i++) {
+        const struct throughput_row *own = &m->rows[i];
+        const struct throughput_row *row =
+            throughput_row(from, own->nodes, own->per_node);
+        if (!row)
+            continue;
+        sum += log(own->mean_s / row->mean_s);
+        n++;
+    }
+    return n > 0 ? exp(sum / n) : 1;
+}
+
+void throughput_borrow(struct throughput *m, const struct throughput *from)
+{
+    double stretch = stretch_of(m, from);
+
+    for (int32_t i = 0; i < from->n; i++) {
+        struct throughput_row row = from->rows[i];
+        if (throughput_row(m, row.nodes, row.per_node))
+            continue;
+        row.mean_s *= stretch;
+        row.var_s2 *= stretch * stretch;
+        (void)throughput_set(m, &row);
+    }
+    if (m->is_fitted || !from->is_fitted)
+        return;
+    memcpy(m->theta, from->theta, sizeof(m->theta));
+    m->is_fitted = true;
+    throughput_stretch(m, stretch);
+}
+
 const struct throughput_row *throughput_row(const struct throughput *m,
                                             int32_t nodes, int32_t per_node)
 {

@@ -73,6 +73,11 @@ void throughput_add(struct throughput *m, int32_t nodes, int32_t per_node,
  * no room for it. */
 bool throughput_set(struct throughput *m, const struct throughput_row *row);
 
+/* Adds the sizes that `from` has and m lacks, and its curve, if m has none: as
+ * many times as fast as m is on the sizes that both have, or as it is if there
+ * is none. */
+void throughput_borrow(struct throughput *m, const struct throughput *from);
+
 struct throughput_rate {
     double per_s; /* NAN: the class has never run on so few GPUs */
     /* The same without a fitted curve, for the use of GPUs that would idle: a
@@ -95,6 +100,8 @@ double throughput_units(const struct throughput *m, int32_t gpus,
 /* ---- throughput_fit.c ---------------------------------------------------- */
 /* Fits the curve to the rows; m->is_fitted says whether there are enough. */
 void throughput_fit(struct throughput *m);
+/* Makes all times of the curve so many times as long. in m->is_fitted */
+void throughput_stretch(struct throughput *m, double factor);
 /* The curve's iteration time. in m->is_fitted */
 double throughput_curve_s(const struct throughput *m, int32_t nodes,
                           int32_t per_node);

@@ -171,3 +171,10 @@ double throughput_curve_s(const struct throughput *m, int32_t nodes,
 
     return exp(log_time(m->theta, &p, NULL));
 }
+
+void throughput_stretch(struct throughput *m, double factor)
+{
+    for (int i = 0; i < N; i++)
+        if (i != Y) /* a power; the others are logarithms of seconds */
+            m->theta[i] += log(factor);
+}

@@ -103,6 +103,29 @@ END
     [ "$(starts range)" -lt "$(starts size)" ]
 }
 
+@test "a job learns from another class of its program" {
+    for g in 1 2 4; do
+        echo "lr-1,,1,$g,$((4 / g)),5"
+        echo "lr-2,,1,$g,$((4 / g)),5"
+    done >speeds.csv
+    sed -i '1i class,gpu_type,nodes,gpus_per_node,t_iter_s,restart_s' speeds.csv
+    # restarts MEMBER: of the second job, when the first has ended long ago
+    restarts() {
+        for k in 1 2; do
+            printf '{"t":%d,"name":"j%d",%s"class":"lr-%d","iterations":500,"gpus":"1..4"}\n' \
+                $((4000 * k)) $k "$1" $k
+        done >sweep.jsonl
+        "$sim" --policy goodput --cluster 1x4 --request trace \
+            --trace mgpu:sweep.jsonl --tables mgpu:speeds.csv --jobs jobs.csv
+        awk -F, '$1 == "j2" { print $9 }' jobs.csv
+    }
+    [ "$(restarts '' | tail -1)" -gt 0 ]
+    [ "$(restarts '"program":"train.py",' | tail -1)" = 0 ]
+    run -65 "$sim" --cluster 1x4 --trace mgpu:<(sed 's/train.py//' sweep.jsonl) \
+        --tables mgpu:speeds.csv
+    [[ $output == *':1:1: "program" is not a text'* ]]
+}
+
 @test "random worlds keep all invariants" {
     run -0 "$sim" --check --seeds 50
     [[ $output == '50 random worlds, every invariant holds'* ]]

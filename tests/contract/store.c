@@ -93,9 +93,10 @@ static void check_views(struct store *s)
            "v_job: by id, the latest values, -1 and NAN and NULL as NULL");
     is_str(view(s, VIEW_ATTEMPT),
            "1 1 'DISPATCHING' - - - - 2 1 - 0 1763712001r - - - - - - - - - - "
-           "- -\n"
+           "- - -\n"
            "1 2 'DISPATCHING' - 'slurm:17' - 'cv/28' 2 1 - 9 1763712001r "
-           "- - - 1 0.5r 0.25r 2r 'memory' 90 80 'h100' 'vision'\n",
+           "- - - 1 0.5r 0.25r 2r 'memory' 90 80 'h100' 'vision' "
+           "'program/p'\n",
            "v_attempt: by job and attempt, the latest values");
     is_str(view(s, VIEW_USAGE),
            "1 1 'ada' 1000 - - - - 2 'DISPATCHING' 1763712000r - - -\n"
@@ -134,7 +135,7 @@ static void check_rows(const struct store_mem_world *w)
        "what the second batch left out is kept");
     ok(a && is(a->native_id, "slurm:17") && !a->place &&
            is(a->class, "cv/28") && a->signal == 9 && is(a->cause, "memory") &&
-           is(a->account, "vision"),
+           is(a->account, "vision") && is(a->program, "program/p"),
        "the row of an attempt: the latest values");
     a = store_mem_attempt(w, 1, 1);
     ok(a && !a->native_id && a->gpus == 2, "the other one stays as it was");
@@ -174,6 +175,7 @@ static void test_upsert(struct fixture *fx)
     attempts[1].needed_bytes = 90;
     attempts[1].gpu_type = "h100";
     attempts[1].account = "vision";
+    attempts[1].program = "program/p";
     attempts[1].available_bytes = 80;
     b = (struct store_batch){.jobs = &jobs[1],
                              .n_jobs = 1,

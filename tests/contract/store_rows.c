@@ -196,13 +196,14 @@ static void test_scaling_runs(struct fixture *fx)
         (void)fx->s->metrics->rows(fx->s, 1, 2, &row, 1, NULL, &err);
         (void)fx->s->metrics->rows(fx->s, 9, 1, &row, 1, NULL, &err);
     }
-    is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING,
-                                               .job = 1,
-                                               .limit = 1}),
-           "'a' 1 1 1r 64r 1r 1r 3 'measured' 0.25r 2 4.340277778r - 'h100'\n",
-           "v_scaling: two runs of a size");
+    is_str(
+        queried(
+            fx->s,
+            (struct store_query){.view = VIEW_SCALING, .job = 1, .limit = 1}),
+        "'a' 1 1 1r 64r 1r 1r 3 'measured' 0.25r 2 4.340277778r - 'h100' 1\n",
+        "v_scaling: two runs of a size");
     is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING, .job = 9}),
-           "'c' 2 1 1r 64r 2r 1r 1 'measured' - 1 8.680555556r - -\n",
+           "'c' 2 1 1r 64r 2r 1r 1 'measured' - 1 8.680555556r - - 1\n",
            "v_scaling: one iteration has no deviation");
 }
 
@@ -224,18 +225,18 @@ static void test_guesses(struct fixture *fx)
        "stores guesses: %s", err.msg);
     is_str(queried(fx->s, of_a),
            "'a' 4 1 0.2r 320r 5r 1.25r 0 'assumed' - 0 3.472222222r - "
-           "'h100'\n",
+           "'h100' 1\n",
            "v_scaling: a guess, times its base; none of a measured size, and "
            "none whose base did not run");
     is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING, .job = 3}),
-           "'b' 2 1 1.25r - - - 2 'measured' 0r 1 - 800r -\n"
-           "'b' 8 2 0.625r - - - 0 'fitted' - 0 - 2400r -\n",
+           "'b' 2 1 1.25r - - - 2 'measured' 0r 1 - 800r - 1\n"
+           "'b' 8 2 0.625r - - - 0 'fitted' - 0 - 2400r - 1\n",
            "v_scaling: a guess without a type and without samples");
     ok(fx->s->metrics->guesses(fx->s, "a", "h100", &then, 1, &err) == 0,
        "other guesses of the class");
     is_str(queried(fx->s, of_a),
            "'a' 8 2 0.625r 307.2r 4.8r 0.6r 0 'fitted' - 0 7.233796296r - "
-           "'h100'\n",
+           "'h100' 1\n",
            "v_scaling: they take the place of the first");
     ok(fx->s->metrics->guesses(fx->s, "a", "h100", NULL, 0, &err) == 0 &&
            fx->s->metrics->guesses(fx->s, "b", NULL, NULL, 0, &err) == 0,
@@ -255,7 +256,7 @@ static void test_untyped_guess(struct fixture *fx)
     is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING,
                                                .job = 3,
                                                .after = 2}),
-           "'b' 4 1 0.625r - - - 0 'assumed' - 0 - 1600r 'a100'\n",
+           "'b' 4 1 0.625r - - - 0 'assumed' - 0 - 1600r 'a100' 1\n",
            "v_scaling: a measured size without a type is its base");
     ok(fx->s->metrics->guesses(fx->s, "b", "a100", NULL, 0, &err) == 0, "gone");
 }
@@ -281,12 +282,53 @@ static void test_scaling_keys(struct fixture *fx)
             (void)fx->s->metrics->rows(fx->s, j, 1, &row, 1, NULL, &err);
         }
     is_str(view(fx->s, VIEW_SCALING),
-           "'a' 2 1 3r 21.33333333r 2r 1r 1 'measured' - 1 26.04166667r - -\n"
-           "'a' 2 1 4r 16r 2r 1r 1 'measured' - 1 34.72222222r - 'a100'\n"
-           "'a' 2 1 2r 32r 2r 1r 1 'measured' - 1 17.36111111r - 'h100'\n"
-           "'a' 2 2 1r 64r 6r 3r 1 'measured' - 1 8.680555556r - -\n",
+           "'a' 2 1 3r 21.33333333r 2r 1r 1 'measured' - 1 26.04166667r - - 1\n"
+           "'a' 2 1 4r 16r 2r 1r 1 'measured' - 1 34.72222222r - 'a100' 1\n"
+           "'a' 2 1 2r 32r 2r 1r 1 'measured' - 1 17.36111111r - 'h100' 1\n"
+           "'a' 2 2 1r 64r 6r 3r 1 'measured' - 1 8.680555556r - - 1\n",
            "v_scaling: by GPUs, nodes and type, each size once");
     fx_end(fx);
+}
+
+/* Two classes of a program, one of them on two sizes, and one of another. */
+static void test_programs(struct fixture *fx)
+{
+    struct error err = ERROR_INIT;
+    struct store_attempt at[4] = {attempt(21, 1), attempt(21, 2),
+                                  attempt(22, 1), attempt(23, 1)};
+    struct store_batch b = {.attempts = at, .n_attempts = 4};
+    const char *got;
+
+    for (int i = 0; i < 4; i++) {
+        at[i].class = i < 2   ? "command/p-1"
+                      : i < 3 ? "command/p-2"
+                              : "command/q";
+        at[i].program = i < 3 ? "program/p" : "program/q";
+        at[i].gpus = i == 1 ? 2 : 1;
+    }
+    ok(fx->s->ops->append(fx->s, &b, &err) == 0, "stores attempts of programs");
+    for (int k = 0; k < 4; k++)
+        for (int64_t i = 1; i <= 5; i++) {
+            struct metric_row row = iteration(0, i, k < 2 ? 1 : 3);
+            (void)fx->s->metrics->rows(fx->s, at[k].job, at[k].attempt, &row, 1,
+                                       NULL, &err);
+        }
+    got = queried(fx->s, (struct store_query){.view = VIEW_SCALING, .job = 22});
+    is_str(got,
+           "'command/p-2' 1 1 3r 21.33333333r 1r 1r 2 'measured' 0r 1 "
+           "13.02083333r - - 1\n"
+           "'program/p' 1 1 2r 32r 1r 1r 4 'measured' 1.154700538r 2 "
+           "8.680555556r - - 2\n"
+           "'program/p' 2 1 1r 64r 2r 1r 2 'measured' 0r 1 8.680555556r - - "
+           "2\n",
+           "v_scaling: a program is all of its classes");
+    got = queried(fx->s, (struct store_query){.view = VIEW_SCALING, .job = 23});
+    is_str(got,
+           "'command/q' 1 1 3r 21.33333333r 1r 1r 2 'measured' 0r 1 "
+           "13.02083333r - - 1\n"
+           "'program/q' 1 1 3r 21.33333333r 1r 1r 2 'measured' 0r 1 "
+           "13.02083333r - - 1\n",
+           "v_scaling: also of a single one");
 }
 
 /* Two classes, three sizes; rank 1 is the slow one. */
@@ -317,23 +359,24 @@ static void test_scaling(struct fixture *fx)
         }
     is_str(view(fx->s, VIEW_SCALING),
            "'a' 1 1 1r 64r 1r 1r 2 'measured' 0.3535533906r 1 4.340277778r - "
-           "'h100'\n"
+           "'h100' 1\n"
            "'a' 2 1 1.25r 102.4r 1.6r 0.8r 2 'measured' 0r 1 5.425347222r - "
-           "'h100'\n"
-           "'b' 2 1 1.25r - - - 2 'measured' 0r 1 - 800r -\n",
+           "'h100' 1\n"
+           "'b' 2 1 1.25r - - - 2 'measured' 0r 1 - 800r - 1\n",
            "v_scaling: the slowest rank, without the warm-up");
     is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING,
                                                .after = 1,
                                                .limit = 1,
                                                .last = 1}),
-           "'b' 2 1 1.25r - - - 2 'measured' 0r 1 - 800r -\n",
+           "'b' 2 1 1.25r - - - 2 'measured' 0r 1 - 800r - 1\n",
            "v_scaling: the last row");
     is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING, .job = 2}),
            "'a' 1 1 1r 64r 1r 1r 2 'measured' 0.3535533906r 1 4.340277778r - "
-           "'h100'\n"
+           "'h100' 1\n"
            "'a' 2 1 1.25r 102.4r 1.6r 0.8r 2 'measured' 0r 1 5.425347222r - "
-           "'h100'\n",
+           "'h100' 1\n",
            "v_scaling: the class of a job, at all its sizes");
+    test_programs(fx);
     test_guesses(fx);
     test_untyped_guess(fx);
     test_scaling_runs(fx);

@@ -70,7 +70,7 @@ static void submit_by_library(const char *text, const char *wanted)
     if (!with || submit_decode(with, NULL, &j, &own, NULL) < 0)
         abort();
     take(&j, &own);
-    if (submit_encode(&j, own.class, &one, NULL) < 0 ||
+    if (submit_encode(&j, own.class, own.program, &one, NULL) < 0 ||
         strcmp(one, wanted) != 0)
         abort();
     texts_clear(&own);
@@ -87,13 +87,14 @@ static void submit(const char *text)
     if (submit_decode(text, NULL, &j, &own, NULL) < 0)
         return;
     take(&j, &own);
-    if (submit_encode(&j, own.class, &one, NULL) < 0)
+    if (submit_encode(&j, own.class, own.program, &one, NULL) < 0)
         abort();
     submit_by_library(text, one);
     if (submit_decode(one, own.spec, &k, &owns, NULL) < 0)
         abort();
     take(&k, &owns);
-    if (submit_encode(&k, owns.class, &two, NULL) < 0 || strcmp(one, two) != 0)
+    if (submit_encode(&k, owns.class, owns.program, &two, NULL) < 0 ||
+        strcmp(one, two) != 0)
         abort();
     free(one);
     free(two);

@@ -92,14 +92,17 @@ static int row_array(void *arg, const struct store_cell *cells, size_t n,
     return buf_addstr(&q->out, "]", err);
 }
 
-/* A measured row of v_scaling. */
+/* A measured row of v_scaling, of a class. */
 static int row_measured(void *arg, const struct store_cell *cells, size_t n,
                         struct error *err)
 {
     const struct store_cell *basis = store_cell(cells, n, "basis");
+    const struct store_cell *class = store_cell(cells, n, "class");
     bool is_guess =
         basis->kind == CELL_TEXT && strcmp(basis->s, "measured") != 0;
-    return is_guess ? 0 : row_array(arg, cells, n, err);
+    bool is_program =
+        class->kind == CELL_TEXT && strncmp(class->s, "program/", 8) == 0;
+    return is_guess || is_program ? 0 : row_array(arg, cells, n, err);
 }
 
 static json_t *cell_int(const struct store_cell *c)

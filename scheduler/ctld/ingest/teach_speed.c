@@ -215,7 +215,8 @@ static void recall_run(struct task *t)
 
 bool teach_class_is_weak(const char *class)
 {
-    if (strncmp(class, "command/", 8) == 0)
+    if (strncmp(class, "command/", 8) == 0 ||
+        strncmp(class, "program/", 8) == 0)
         return false;
     for (const char *p = class; (p = strstr(p, "/b")) != NULL; p += 2) {
         size_t n = strspn(p + 2, "0123456789");

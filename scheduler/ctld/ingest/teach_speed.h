@@ -46,8 +46,8 @@ int teach_begin(struct ctld *c, struct error *err) MUST_CHECK;
 int teach_policy(struct ctld *c, struct error *err) MUST_CHECK;
 
 /* Whether the samples of an iteration of jobs of this class grow with the
- * number of GPUs: not of a command, and not with a constant global batch
- * ("b8-g96"). As engine_is_weak() of such a job. */
+ * number of GPUs: not of a command or a program, and not with a constant global
+ * batch ("b8-g96"). As engine_is_weak() of such a job. */
 bool teach_class_is_weak(const char *class);
 /* Iterations on one GPU of a job with this resolved spec; 0: not known. */
 int64_t teach_iterations_of(const char *spec);

@@ -101,16 +101,18 @@ static inline int32_t eng_task_number(const char *vary, int32_t task)
  *
  * in   job, with spec, key and where; dir: NULL says that the job is in
  *      engine_conf.jobs_dir, also if that moves; class may be NULL */
-int submit_encode(const struct job *job, const char *class, char **ret_text,
-                  struct error *err) MUST_CHECK;
+/* in  class, program  as workload_class.c and program_class.h name them, or
+ *                      NULL */
+int submit_encode(const struct job *job, const char *class, const char *program,
+                  char **ret_text, struct error *err) MUST_CHECK;
 /* in   known  the spec, if the caller has just encoded it: the text need not be
  *      parsed to find its end; or NULL
  * out  ret's fields from user to vary, except spec, key and dir
- * own  the strings of *ret_own: texts_clear(); class, dir, vary, words and
- *      depends may be NULL
+ * own  the strings of *ret_own: texts_clear(); class, program, dir, vary, words
+ *      and depends may be NULL
  * err  as detail_decode() */
 struct texts {
-    char *spec, *key, *class, *dir, *vary, *rules;
+    char *spec, *key, *class, *program, *dir, *vary, *rules;
     char *words; /* strings of where */
     struct depend *depends;
 };

@@ -224,7 +224,13 @@ static int add_object(json_t *o, const char *key, const struct json_struct *t,
     return rc;
 }
 
-static char *describe(const struct job *job, const char *class)
+static int add_name(json_t *o, const char *key, const char *name)
+{
+    return name ? json_object_set_new(o, key, json_string(name)) : 0;
+}
+
+static char *describe(const struct job *job, const char *class,
+                      const char *program)
 {
     json_t *o = json_object();
     char *text = NULL;
@@ -238,19 +244,20 @@ static char *describe(const struct job *job, const char *class)
         (job->sweep == 0 ||
          json_object_set_new(o, "sweep", sweep_encode(job)) == 0) &&
         add_object(o, "where", &where_table, &job->where) == 0 &&
-        (!class || json_object_set_new(o, "class", json_string(class)) == 0) &&
+        add_name(o, "class", class) == 0 &&
+        add_name(o, "program", program) == 0 &&
         json_struct_write(&last_table, job, o, NULL) == 0)
         text = json_dumps(o, JSON_COMPACT);
     json_decref(o);
     return text;
 }
 
-int submit_encode(const struct job *job, const char *class, char **ret_text,
-                  struct error *err)
+int submit_encode(const struct job *job, const char *class, const char *program,
+                  char **ret_text, struct error *err)
 {
     struct buf b = BUF_INIT;
     nomem_forget(); /* out of memory counts as a value that is not there */
-    char *rest = describe(job, class);
+    char *rest = describe(job, class, program);
 
     if (!rest || nomem_was_there()) {
         free(rest);
@@ -346,6 +353,7 @@ static int take(const struct members *m, struct job *ret, struct texts *own)
         json_struct_take(&retry_table, m, false, ret) < 0 ||
         json_struct_take(&last_table, m, false, ret) < 0 ||
         take_stall(m, ret) < 0 || take_text(m, "class", &own->class) < 0 ||
+        take_text(m, "program", &own->program) < 0 ||
         take_text(m, "dir", &own->dir) < 0)
         return -1;
     (void)spec_kind_of(kind_text.text, kind_text.len, &kind);
@@ -398,6 +406,7 @@ void texts_clear(struct texts *t)
     free(t->spec);
     free(t->key);
     free(t->class);
+    free(t->program);
     free(t->dir);
     free(t->vary);
     free(t->rules);

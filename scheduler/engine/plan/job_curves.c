@@ -18,11 +18,12 @@
 #include "scheduler/engine/plan/job_curves.h"
 #include "scheduler/engine/teach.h"
 
-static void add(struct eng_model *m, int64_t nodes, int32_t per_node)
+static void add(struct eng_model *m, const struct throughput *of, int64_t nodes,
+                int32_t per_node)
 {
     if (m->curve.n_rates == CURVE_MAX || nodes * per_node > INT32_MAX)
         return;
-    struct throughput_rate r = throughput_rate(&m->m, (int32_t)nodes, per_node);
+    struct throughput_rate r = throughput_rate(of, (int32_t)nodes, per_node);
     m->rates[m->curve.n_rates++] = (struct policy_rate){
         .nodes = (int32_t)nodes,
         .per_node = per_node,
@@ -38,6 +39,7 @@ enum { NODES_EACH = 16 };
 
 static void build(struct eng_model *m, const struct eng_view *t)
 {
+    const struct throughput *of = eng_program_speed(m);
     int32_t most = 0;
     int64_t nodes = 0;
 
@@ -48,11 +50,11 @@ static void build(struct eng_model *m, const struct eng_view *t)
         nodes += t->nodes[i].is_up && t->nodes[i].gpus_total == most;
     m->curve = (struct policy_curve){.rates = m->rates};
     for (int32_t g = 1; g <= most; g++)
-        add(m, 1, g);
+        add(m, of, 1, g);
     for (int64_t k = 2; most > 0 && k <= nodes; k += k < NODES_EACH ? 1 : k / 4)
-        add(m, k, most);
-    m->curve.one_per_s = throughput_rate(&m->m, 1, 1).per_s;
-    m->curve.largest = throughput_largest(&m->m);
+        add(m, of, k, most);
+    m->curve.one_per_s = throughput_rate(of, 1, 1).per_s;
+    m->curve.largest = throughput_largest(of);
 }
 
 static double interval_s(const struct engine *e)
@@ -92,23 +94,27 @@ bool eng_curves_prefer_type(const struct engine *e,
 }
 
 /* Of one GPU of the type, by its index; 0: unknown. */
-static double rate_on(const struct engine *e, const char *class, size_t k)
+static double rate_on(const struct engine *e, const struct job_record *rec,
+                      size_t k)
 {
     const char *type = e->nodes[e->classes.of_type[k]].gpu_type;
-    const struct eng_model *m = eng_models_find(&e->models, class, type);
+    const struct eng_model *m =
+        eng_models_find(&e->models, rec->own.class, type);
+    if (!m || m->m.n == 0)
+        m = eng_program_find(e, rec, type);
     double per_s = m ? throughput_rate(&m->m, 1, 1).per_s : 0;
 
     return per_s > 0 ? per_s : 0;
 }
 
 static void order_types(const struct engine *e, const struct eng_view *t,
-                        struct eng_model *m)
+                        const struct job_record *rec, struct eng_model *m)
 {
     double rates[POLICY_CLASSES];
     size_t n = 0;
 
     for (size_t k = 0; k < e->classes.n_types; k++) {
-        double rate = rate_on(e, m->class, k);
+        double rate = rate_on(e, rec, k);
         size_t at = n++;
         for (; at > 0; at--) {
             double before = rates[at - 1];
@@ -139,7 +145,7 @@ static struct eng_model *try_in_order(struct engine *e,
     int first = -1;
 
     if (m->order_of != e->models.n_views) {
-        order_types(e, t, m);
+        order_types(e, t, rec, m);
         m->order_of = e->models.n_views;
     }
     if (m->n_types == 0)
@@ -200,6 +206,7 @@ void eng_curves_view(struct engine *e, struct eng_view *t,
         return;
     if (io->state == JOB_QUEUED && eng_curves_prefer_type(e, rec))
         m = try_in_order(e, t, rec, m, io);
+    eng_program_link(e, rec, m);
     if (m->curve_of != e->models.n_views) {
         build(m, t);
         m->curve_of = e->models.n_views;

@@ -13,6 +13,7 @@
 #include "jobs/text/timestamp.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/requests/requests.h"
+#include "scheduler/engine/table/program_class.h"
 
 /* The begin time; it was checked by the parser. */
 static double begin_of(const struct job_spec *s)
@@ -165,6 +166,8 @@ int eng_from_spec(const char *spec, const struct engine_conf *conf,
     rc = dump(&s, &own.spec, err);
     if (rc == 0)
         rc = eng_class(&s, &own.class, err);
+    if (rc == 0)
+        rc = program_class(&s, &own.program, err);
     if (rc == 0)
         rc = where_copy(&theirs, &where, &own.words, err);
     if (rc == 0)

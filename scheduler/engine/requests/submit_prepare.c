@@ -124,7 +124,7 @@ static int draft(struct engine_read *r, const struct engine_submit *req,
     job.dir = NULL;
     text_copy(job.digest, sizeof(job.digest),
               job.task == 0 && req->digest ? req->digest : "");
-    if (submit_encode(&job, own.class, &text, err) < 0)
+    if (submit_encode(&job, own.class, own.program, &text, err) < 0)
         return -1;
     rec = malloc(sizeof(*rec));
     if (!rec) {

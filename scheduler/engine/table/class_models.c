@@ -28,6 +28,7 @@ void eng_models_clear(struct eng_models *t)
         struct eng_model *next;
         for (struct eng_model *m = t->buckets[i]; m; m = next) {
             next = m->next;
+            free(m->borrowing);
             free(m->class);
             free(m);
         }
@@ -115,6 +116,7 @@ static void drop(struct eng_models *t, const char *class)
         return;
     *at = m->next;
     t->n--;
+    free(m->borrowing);
     free(m->class);
     free(m);
 }
@@ -195,10 +197,10 @@ struct eng_work eng_work_of(const struct job_record *rec,
     int32_t gpus = job->gpus > 0 ? job->gpus : 1;
     double unit = m->m.is_weak ? gpus : 1;
     double done = (double)job->iteration, all = (double)total_of(rec);
+    double of_class = m->n_done > 0 ? m->done_units : 0;
 
-    if (!(all > 0) && m->n_done > 0)
-        return (struct eng_work){m->done_units,
-                                 fmax(m->done_units - done * unit, unit)};
+    if (!(all > 0) && of_class > 0)
+        return (struct eng_work){of_class, fmax(of_class - done * unit, unit)};
     if (!(all > 0))
         return (struct eng_work){NAN, NAN};
     double left = fmax(all - done, 1); /* it ends soon */
@@ -208,11 +210,12 @@ struct eng_work eng_work_of(const struct job_record *rec,
 double eng_left_s(const struct engine *e, const struct job_record *rec,
                   int32_t nodes, int32_t gpus)
 {
-    const struct eng_model *m = eng_model_of(e, rec);
+    struct eng_model *m = eng_model_of(e, rec);
 
     if (!m || nodes < 1 || gpus < 1 || gpus % nodes != 0)
         return NAN;
-    struct throughput_rate r = throughput_rate(&m->m, nodes, gpus / nodes);
+    struct throughput_rate r =
+        throughput_rate(eng_program_speed(m), nodes, gpus / nodes);
     return r.basis == RATE_ASSUMED || !(r.per_s > 0)
                ? (double)NAN
                : eng_work_of(rec, m).left / r.per_s;
@@ -302,6 +305,10 @@ int engine_teach_iterations(struct engine *e, uint64_t id, int32_t attempt,
         return -1;
     throughput_add(&m->m, rec->job.nodes, rec->job.gpus / rec->job.nodes,
                    t_iter_s, n);
+    m = eng_program_of(e, rec);
+    if (m)
+        throughput_add(&m->m, rec->job.nodes, rec->job.gpus / rec->job.nodes,
+                       t_iter_s, n);
     return 0;
 }
 
@@ -367,5 +374,8 @@ void eng_models_note(struct engine *e, const struct job_record *rec,
     struct eng_model *m;
     if (eng_models_get(&e->models, rec->own.class, eng_model_type(e, rec),
                        engine_is_weak(&rec->job), &m, NULL) == 0)
+        note_done(m, rec->job.gpus, rec->job.iteration);
+    m = eng_program_of(e, rec);
+    if (m)
         note_done(m, rec->job.gpus, rec->job.iteration);
 }

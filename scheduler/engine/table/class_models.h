@@ -20,8 +20,12 @@ struct eng_model {
     char *class;            /* owned */
     char gpu_type[32];
     struct throughput m;
-    uint64_t untyped_of; /* eng_models.n_untyped of the last look */
-    bool needs_fit;      /* rows were told since the last fit */
+    /* Of the program of its jobs, on the same type (program_models.c). */
+    struct eng_model *program;    /* borrowed; NULL: none, or not looked for */
+    struct throughput *borrowing; /* owned; m with what the program has run
+                                      on; NULL: it needs nothing so far */
+    uint64_t untyped_of;          /* eng_models.n_untyped of the last look */
+    bool needs_fit;               /* rows were told since the last fit */
     /* Finished runs: their number and the mean of their work, in the model's
      * units. */
     int64_t n_done;
@@ -66,6 +70,22 @@ const char *eng_model_type(const struct engine *e,
 /* That of the job itself, or of its class; NULL: there is none. */
 struct eng_model *eng_model_of(const struct engine *e,
                                const struct job_record *rec);
+/* ---- program_models.c ---------------------------------------------------- */
+/* Names the model of the job's program to m, that of its class. */
+void eng_program_link(struct engine *e, const struct job_record *rec,
+                      struct eng_model *m);
+/* The model of its program on a type; NULL: there is none. */
+struct eng_model *eng_program_find(const struct engine *e,
+                                   const struct job_record *rec,
+                                   const char *gpu_type);
+/* The model of its program on the GPUs that it has, new if there was none;
+ * NULL: it has no program, or there is no room. */
+struct eng_model *eng_program_of(struct engine *e,
+                                 const struct job_record *rec);
+/* What is known of the class: what it has run on, and for other sizes what its
+ * program has. Valid until the next call that changes e. */
+const struct throughput *eng_program_speed(struct eng_model *m);
+
 /* Units of work of the whole job, and of what is left of it; NAN: unknown. */
 struct eng_work {
     double all, left;

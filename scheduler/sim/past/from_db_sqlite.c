@@ -401,7 +401,8 @@ static int read_speeds(struct reading *r, const char *dir, struct error *err)
         return -1;
     int rc = each_row(db, path,
                       "SELECT class, gpus, nodes, t_iter FROM v_scaling"
-                      " WHERE basis = 'measured'",
+                      " WHERE basis = 'measured'"
+                      "  AND class NOT GLOB 'program/*'",
                       NAN, NAN, measured_row, r, err);
     (void)sqlite3_close(db);
     return rc;

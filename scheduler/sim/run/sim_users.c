@@ -81,6 +81,40 @@ static struct range nodes_of(const struct sim_conf *conf,
     return r;
 }
 
+/* One word of the text. */
+static int add_word(const char *text, const char *before, struct buf *out,
+                    struct error *err)
+{
+    char word[3 * SIM_CLASS_CAP];
+    size_t n = 0;
+
+    for (const char *p = text; *p && n + 4 < sizeof(word); p++) {
+        bool is_odd = *p == ' ' || *p == '/' || *p == '=' || *p == '%';
+        n += (size_t)snprintf(word + n, sizeof(word) - n,
+                              is_odd ? "%%%02x" : "%c", (unsigned char)*p);
+    }
+    word[n] = '\0';
+    char all[sizeof(word) + 2];
+    (void)snprintf(all, sizeof(all), "%s%s", before, word);
+    return text_add_json(out, all, err);
+}
+
+/* The job's program, which is its class if the trace has none, and its class as
+ * a path: so it is a class of its own among those of the program. Another batch
+ * is another program: the traces that have one do not say whether it is. */
+static int add_command(const struct sim_job *job, struct buf *out,
+                       struct error *err)
+{
+    return add_word(job->program[0] ? job->program : job->class, "", out, err) <
+                       0 ||
+                   buf_addstr(out, ",", err) < 0 ||
+                   add_word(job->class, "./", out, err) < 0 ||
+                   (job->of_batch > 0 &&
+                    buf_addf(out, err, ",\"b%" PRId32 "\"", job->of_batch) < 0)
+               ? -1
+               : 0;
+}
+
 static int make_spec(const struct sim_world *w, const struct sim_job *job,
                      struct buf *out, struct error *err)
 {
@@ -95,9 +129,7 @@ static int make_spec(const struct sim_world *w, const struct sim_job *job,
                    text_add_json(out, job->name, err) < 0 ||
                    buf_addstr(out, ",\"kind\":\"command\",\"command\":[", err) <
                        0 ||
-                   text_add_json(out, job->class, err) < 0 ||
-                   (job->of_batch > 0 && buf_addf(out, err, ",\"%" PRId32 "\"",
-                                                  job->of_batch) < 0) ||
+                   add_command(job, out, err) < 0 ||
                    buf_addf(
                        out, err,
                        "],\"saves\":true,\"resources\":{\"gpus\":\"%" PRId32

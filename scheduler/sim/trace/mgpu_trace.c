@@ -4,9 +4,9 @@
  *   {"t":0,"name":"a","user":"anna","class":"lora","iterations":1000,
  *    "gpus":"1..4","limit_s":7200,"priority":0}
  *
- * user, limit_s and priority may be absent. Gavel's columns: the job type, the
- * command, an option, a flag, then steps, arrival and scale factor at the
- * end. */
+ * user, program, limit_s and priority may be absent. Gavel's columns: the job
+ * type, the command, an option, a flag, then steps, arrival and scale factor at
+ * the end. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -89,6 +89,9 @@ static int from_object(const struct lines *l, const json_t *o,
             0 ||
         member_text(l, o, "class", NULL, job->class, sizeof(job->class), err) <
             0 ||
+        (json_object_get(o, "program") &&
+         member_text(l, o, "program", NULL, job->program, sizeof(job->program),
+                     err) < 0) ||
         member_number(l, o, "iterations", 1, WORK_MAX, NAN, &job->work, err) <
             0 ||
         member_gpus(l, o, job, err) < 0 ||

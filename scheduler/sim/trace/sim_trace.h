@@ -13,9 +13,11 @@ enum { SIM_NAME_CAP = 64, SIM_USER_CAP = 64, SIM_CLASS_CAP = 160 };
 
 struct sim_job {
     char name[SIM_NAME_CAP], user[SIM_USER_CAP], class[SIM_CLASS_CAP];
-    double submit_s; /* since the first second of the trace */
-    double work;     /* in units of the speed model: iterations, or seconds */
-    double limit_s;  /* 0: as --limits says; INFINITY: none */
+    char program[SIM_CLASS_CAP]; /* whose classes learn from each other; "": the
+                                    class is alone */
+    double submit_s;             /* since the first second of the trace */
+    double work;    /* in units of the speed model: iterations, or seconds */
+    double limit_s; /* 0: as --limits says; INFINITY: none */
     int32_t gpus_min, gpus_max; /* the trace's own request */
     int32_t priority;
     int32_t batch;     /* global batch of the trace; 0: it has none */

@@ -149,6 +149,15 @@ static double devices_of(const json_t *reply, const json_t *row)
     return cell(reply, row, "gpus") + cell(reply, row, "nodes") / 1e6;
 }
 
+/* A program with a single class so far says nothing that the class does not. */
+static bool is_told(const json_t *reply, const json_t *row)
+{
+    double classes = cell(reply, row, "classes");
+
+    return strncmp(text_of(reply, row, "class"), "program/", 8) != 0 ||
+           classes > 1;
+}
+
 /* The next row of the part, by GPUs and nodes, after `last`; NULL: there is
  * none. Measured rows and guesses come one behind the other. */
 static const json_t *next_row(const json_t *reply, const struct part *p,
@@ -237,7 +246,7 @@ int show_scaling(const struct show_conf *s, const json_t *reply,
     {
         const struct part p = {text_of(reply, row, "class"),
                                text_of(reply, row, "gpu_type")};
-        if (!p.class[0] || was_printed(reply, i, &p))
+        if (!p.class[0] || !is_told(reply, row) || was_printed(reply, i, &p))
             continue;
         if (!is_first)
             (void)fputc('\n', s->out);

@@ -132,7 +132,7 @@ static enum err_code encode_submit(void)
     struct error err = ERROR_INIT;
     char *text = NULL;
     static char whole[2000];
-    if (submit_encode(&j, "c", &text, &err) < 0)
+    if (submit_encode(&j, "c", "program/p", &text, &err) < 0)
         return err.code;
     if (!whole[0])
         (void)snprintf(whole, sizeof(whole), "%s", text);

@@ -136,6 +136,33 @@ static void test_rows(void)
     ok(!throughput_set(&b, &bad), "so is one too many");
 }
 
+/* What another model knows of the same work: twice as slow on what both have
+ * run on, and with a curve. */
+static void test_borrow(void)
+{
+    static struct throughput m, from;
+
+    throughput_add(&m, 1, 1, 2, 50);
+    for (int32_t g = 1; g <= 4; g++)
+        throughput_add(&from, 1, g, 0.1 + 0.9 / g, 50);
+    double curve_s = throughput_curve_s(&from, 1, 8);
+    throughput_borrow(&m, &from);
+    is_int(m.n, 4, "it borrows the sizes that it lacks");
+    ok(fabs(throughput_row(&m, 1, 1)->mean_s - 2) < 1e-9, "  keeps its own");
+    ok(fabs(throughput_row(&m, 1, 2)->mean_s - 1.1) < 1e-9,
+       "  and takes the others by as much longer");
+    ok(m.is_fitted && fabs(throughput_curve_s(&m, 1, 8) / curve_s - 2) < 1e-6,
+       "  as it takes the curve");
+
+    struct throughput none = {.n = 0};
+    throughput_borrow(&none, &from);
+    ok(none.n == 4 && fabs(throughput_row(&none, 1, 2)->mean_s - .55) < 1e-9,
+       "a model without sizes takes them as they are");
+    struct throughput full = m;
+    throughput_borrow(&full, &none);
+    ok(memcmp(&full, &m, sizeof(m)) == 0, "and one with all of them nothing");
+}
+
 int main(void)
 {
     test_means();
@@ -143,5 +170,6 @@ int main(void)
     test_assumed();
     test_fit();
     test_rows();
+    test_borrow();
     return tap_done();
 }

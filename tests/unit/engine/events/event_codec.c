@@ -41,7 +41,7 @@ static void submit(const char *text, size_t len, struct buf *ret)
     job.key = own.key;
     job.dir = own.dir;
     job.rules = own.rules;
-    if (rc < 0 || submit_encode(&job, own.class, &again, &err) < 0)
+    if (rc < 0 || submit_encode(&job, own.class, own.program, &again, &err) < 0)
         recorded_error(ret, &err);
     else
         add(ret, again);

@@ -46,7 +46,8 @@ static void test_submit_codec(void)
     struct texts own;
     char *text;
 
-    ok(submit_encode(&in, "c/1", &text, &err) == 0, "encode a submit");
+    ok(submit_encode(&in, "c/1", "program/p", &text, &err) == 0,
+       "encode a submit");
     ok(submit_decode(text, NULL, &out, &own, &err) == 0, "decode it");
     is_str(own.spec, in.spec, "the spec byte for byte");
     is_str(own.key, "k1", "the key");
@@ -69,7 +70,8 @@ static void test_submit_codec(void)
     text = NULL;
 
     in.dir = "/home/anna/7";
-    ok(submit_encode(&in, "c/1", &text, &err) == 0, "encode one with one");
+    ok(submit_encode(&in, "c/1", "program/p", &text, &err) == 0,
+       "encode one with one");
     ok(submit_decode(text, NULL, &out, &own, &err) == 0, "decode it");
     is_str(own.dir, "/home/anna/7", "its own directory");
     texts_clear(&own);
@@ -86,7 +88,7 @@ static void test_submit_codec(void)
     text = NULL;
 
     in.kind = "llm";
-    ok(submit_encode(&in, NULL, &text, &err) == 0 &&
+    ok(submit_encode(&in, NULL, NULL, &text, &err) == 0 &&
            submit_decode(text, NULL, &out, &own, &err) == 0,
        "one of another kind");
     is_str(out.kind, "llm", "which it keeps");
@@ -102,7 +104,7 @@ static void test_where_codec(void)
     struct texts own;
     char *text;
 
-    ok(submit_encode(&in, NULL, &text, &err) == 0, "nothing for Slurm");
+    ok(submit_encode(&in, NULL, NULL, &text, &err) == 0, "nothing for Slurm");
     ok(!strstr(text, "where"), "  is not said");
     ok(submit_decode(text, NULL, &out, &own, &err) == 0, "  and read");
     ok(!own.words && !out.where.partition && !out.where.exclusive &&
@@ -123,7 +125,8 @@ static void test_where_codec(void)
                                     .gpu_min_bytes = 7,
                                     .gpu_max_bytes = 9,
                                     .exclusive = true};
-    ok(submit_encode(&in, NULL, &text, &err) == 0, "everything for Slurm");
+    ok(submit_encode(&in, NULL, NULL, &text, &err) == 0,
+       "everything for Slurm");
     ok(submit_decode(text, NULL, &out, &own, &err) == 0, "  is read");
     is_str(out.where.partition, "p", "  partition");
     is_str(out.where.account, "a", "  account");
@@ -147,7 +150,7 @@ static void test_submit_damaged(void)
     char *text;
 
     in.limit_s = 90;
-    ok(submit_encode(&in, NULL, &text, &err) == 0, "without a class");
+    ok(submit_encode(&in, NULL, NULL, &text, &err) == 0, "without a class");
     ok(submit_decode(text, NULL, &out, &own, &err) == 0, "decode it");
     ok(own.class == NULL, "no class");
     ok(fabs(out.limit_s - 90) < 1e-12, "a limit");
@@ -164,7 +167,8 @@ static void test_submit_damaged(void)
     free(text);
 
     in.user[0] = '\xff';
-    is_int(submit_encode(&in, NULL, &text, &err), -1, "a user in no UTF-8");
+    is_int(submit_encode(&in, NULL, NULL, &text, &err), -1,
+           "a user in no UTF-8");
     is_int(err.code, ERR_INVAL, "  is refused");
 }
 
@@ -307,7 +311,7 @@ static void folds(const struct step *steps, size_t n, struct job_record *rec,
     rec->job.exit_code = -1;
     rec->job.start_s = rec->job.end_s = NAN;
     rec->attempt_end_s = NAN;
-    if (submit_encode(&in, NULL, &submit, &err) < 0)
+    if (submit_encode(&in, NULL, NULL, &submit, &err) < 0)
         abort();
     for (size_t i = 0; i < n; i++) {
         const struct step *s = &steps[i];

@@ -530,6 +530,35 @@ static void test_scaling_types(void)
     json_decref(o);
 }
 
+/* A program stands behind the class, once it has a second one. */
+static void test_scaling_program(void)
+{
+    for (int classes = 1; classes <= 2; classes++) {
+        struct error err = ERROR_INIT;
+        size_t len = 0;
+        struct show_conf conf = {.header = true, .style = {.ascii = true}};
+        char reply[300];
+        (void)snprintf(reply, sizeof(reply),
+                       "{\"columns\":[\"class\",\"gpus\",\"nodes\",\"basis\","
+                       "\"classes\"],\"rows\":["
+                       "[\"command/a-1\",1,1,\"measured\",1],"
+                       "[\"program/a-2\",1,1,\"measured\",%d]]}",
+                       classes);
+        json_t *o = load(reply);
+        free(shown);
+        shown = NULL;
+        conf.out = open_memstream(&shown, &len);
+        ok(show_scaling(&conf, o, &err) == 0, "a program of %d", classes);
+        (void)fclose(conf.out);
+        ok(strncmp(shown, "command/a-1  measured\n", 22) == 0,
+           "  its class comes first");
+        ok((strstr(shown, "\nprogram/a-2  measured\n") != NULL) ==
+               (classes > 1),
+           "  and it %s", classes > 1 ? "behind it" : "says no more");
+        json_decref(o);
+    }
+}
+
 static void test_scaling_text(void)
 {
     struct error err = ERROR_INIT;
@@ -578,6 +607,7 @@ int main(void)
     test_nothing();
     test_scaling();
     test_scaling_types();
+    test_scaling_program();
     test_scaling_text();
     test_gpus();
     test_rows();

@@ -1,0 +1,122 @@
+/* engine_program.c - what a job learns from earlier ones that are not of its
+ * class: its speed from commands of the same program.
+ */
+#include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/teach.h"
+#include "tests/contract/engine_queue.h"
+
+static struct world w;
+static struct error err;
+
+static void begin(int32_t gpus, const char *what)
+{
+    static struct world_script s;
+
+    s = (struct world_script){
+        .nodes = 1, .gpus_per_node = gpus, .policy = &policy_goodput};
+    world_init(&w, &s);
+    ok(world_start(&w), "---- %s", what);
+}
+
+/* in  more  of the resources, and after them */
+static uint64_t submit(const char *argv, const char *gpus, const char *more)
+{
+    static int n;
+    char spec[400], key[16];
+    uint64_t id = 0;
+
+    (void)snprintf(key, sizeof(key), "p%d", n++);
+    (void)snprintf(spec, sizeof(spec),
+                   "{\"name\":\"j\",\"kind\":\"command\",\"command\":[%s],"
+                   "\"saves\":true,\"resources\":{\"gpus\":\"%s\"%s}",
+                   argv, gpus, more ? more : "}");
+    const struct engine_submit req = {
+        .uid = 1000, .user = "anna", .key = key, .spec = spec};
+    if (engine_submit(w.engine, &req, &id, NULL, &err) < 0)
+        tap_diag("%s", err.msg);
+    world_settle(&w);
+    return id;
+}
+
+static int32_t gpus_of(uint64_t id)
+{
+    const struct job *job = engine_job(w.engine, id);
+
+    return job && job_state_is_live(job->state) ? job->gpus : 0;
+}
+
+static void cancel(uint64_t id)
+{
+    ok(engine_cancel(w.engine, id, 1000, &err) == 0, "  job %d ends", (int)id);
+    world_play(&w, 60);
+}
+
+/* ---- programs -------------------------------------------------------------
+ */
+#define LR(x) "\"python3\",\"/home/a/t.py\",\"--lr\",\"" x "\""
+
+static void test_sweep(void)
+{
+    begin(4, "a sweep learns from its first member");
+    uint64_t first = submit(LR("0.1"), "1..4", NULL);
+    is_int(gpus_of(first), 1, "the first of a class starts small");
+    is_int(engine_teach_iterations(w.engine, first, 1, 0, 60, 1, &err), 0,
+           "  and is measured");
+    cancel(first);
+    uint64_t next = submit(LR("0.2"), "1..4", NULL);
+    is_int(gpus_of(next), 2, "the next starts on what the policy explores");
+    is_int(engine_teach_iterations(w.engine, next, 1, 0, 60, 0.6, &err), 0,
+           "  and is measured");
+    cancel(next);
+    uint64_t third = submit(LR("0.3"), "1..4", NULL);
+    is_int(gpus_of(third), 4, "the third has all");
+    cancel(third);
+    uint64_t other =
+        submit("\"python3\",\"/home/a/u.py\",\"--lr\",\"1\"", "1..4", NULL);
+    is_int(gpus_of(other), 1, "another program starts small");
+    cancel(other);
+
+    /* The class comes first: two GPUs are no faster for it than one. */
+    for (int32_t g = 1; g <= 4; g++) {
+        const struct throughput_row row = {
+            .nodes = 1, .per_node = g, .n = 50, .mean_s = 1};
+        ok(engine_teach(w.engine, eng_find(w.engine, first)->own.class, "fake",
+                        false, &row, &err) == 0,
+           "a class of it tells %d GPUs", (int)g);
+    }
+    uint64_t again = submit(LR("0.1"), "1..4", NULL);
+    is_int(gpus_of(again), 1, "  it does not use more, whatever the others do");
+    world_clear(&w);
+}
+
+static void test_restart(void)
+{
+    struct throughput_row row = {.nodes = 1, .per_node = 4, .n = 50};
+    char program[128];
+
+    begin(4, "after a restart");
+    uint64_t first = submit(LR("0.1"), "1..4", NULL);
+    const struct job_record *rec = eng_find(w.engine, first);
+    (void)snprintf(program, sizeof(program), "%s", rec->own.program);
+    const struct store_attempt *stored = store_mem_attempt(w.db, first, 1);
+    is_str(stored ? stored->program : NULL, program,
+           "the store has the program of an attempt");
+    cancel(first);
+    world_stop(&w);
+    ok(world_start(&w), "the daemon starts again");
+    rec = eng_find(w.engine, first);
+    is_str(rec ? rec->own.program : NULL, program, "  and knows the program");
+    row.mean_s = 0.4;
+    ok(engine_teach(w.engine, program, "fake", false, &row, &err) == 0,
+       "  it is told what the store has");
+    is_int(gpus_of(submit(LR("7"), "1..4", NULL)), 4,
+           "a member of which nobody has heard has all");
+    world_clear(&w);
+}
+
+int main(void)
+{
+    test_sweep();
+    test_restart();
+    return tap_done();
+}
