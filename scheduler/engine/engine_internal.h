@@ -17,6 +17,7 @@
 #include "scheduler/engine/store/stage.h"
 #include "scheduler/engine/table/class_models.h"
 #include "scheduler/engine/table/job_table.h"
+#include "scheduler/engine/table/length_guess.h"
 #include "scheduler/engine/table/memory_refusals.h"
 #include "scheduler/engine/table/resize_costs.h"
 #include "scheduler/engine/table/runtime_history.h"
@@ -82,6 +83,7 @@ struct engine {
     struct eng_costs costs[COSTS_N]; /* see resize_costs.h */
     struct eng_refusals refusals;    /* see memory_refusals.h */
     struct eng_models models;        /* see class_models.h */
+    struct eng_lengths lengths;      /* see length_guess.h */
     struct engine_spent *spent;      /* owned; see teach.h */
     size_t n_spent;
     struct default_seen {

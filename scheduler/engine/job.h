@@ -171,6 +171,7 @@ struct job {
     char gpu_type[32];   /* that the engine chose; "": the spec's, or any */
     char on_type[32];    /* type of the GPUs that were granted; "": unknown */
     double intent_s, run_s;
+    double used_gpu_s;    /* GPU seconds of its attempts that have ended */
     double stopped_s;     /* since when it is suspended; NAN: it is not */
     double stopped_for_s; /* total suspended before that, or not claimable
                              without a daemon: not counted against its limit */
@@ -188,13 +189,12 @@ struct job {
     char pending_id[ALLOC_NATIVE_ID_CAP]; /* the allocator's id of a pending
                                              attempt */
     double alloc_start_s; /* when it expects to start that, since 1970; or 0 */
-    /* from heartbeats; for an ended job, from its last event */
+    /* from heartbeats, or the last event of an ended job */
     double beat_s; /* clock's now_s of the last one */
     int64_t iteration, iterations_total;
     int32_t epoch, epochs_total;
     double loss, t_iter, eval_accuracy;
-    double tokenised; /* share of the data, before the first iteration; 0 or
-                         NAN: not reported */
+    double tokenised; /* share of data before iteration 1; 0 or NAN: unknown */
 };
 
 #endif

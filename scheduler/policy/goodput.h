@@ -45,6 +45,10 @@ struct policy_job_goodput {
                                          size */
     double left_one_s; /* what is left to do, in seconds of one GPU; 0 or NAN:
                           unknown */
+    double guess_s;    /* the same, if that is not known: by its time limit, by
+                          earlier jobs of its program, or by all. It says which
+                          rank the job has, and must not depend on who else is
+                          there. 0 or NAN: nothing tells, POLICY_UNTOLD_S */
     double min_efficiency; /* of the job; 0: none. The administrator's floor
                               applies if it is higher */
     double share;          /* fair share factor, 1/8..1; 0: 1 */
@@ -94,5 +98,7 @@ extern const struct policy_goodput policy_goodput_default;
 
 /* What a resize of a job is assumed to cost before one was measured. */
 #define POLICY_COST_S 30.0
+/* And how long a job takes on one GPU, if nothing tells. */
+#define POLICY_UNTOLD_S 3600.0
 
 #endif

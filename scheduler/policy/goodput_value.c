@@ -109,13 +109,6 @@ static double weight(const struct gp *g, const struct policy_job *job,
                : w;
 }
 
-/* The median of n, which are sorted. It must not depend on who waits: a job
- * that is paused for its rank would change its rank by that. */
-static double median(const struct ranked *r, size_t n)
-{
-    return (r[(n - 1) / 2].left_s + r[n / 2].left_s) / 2;
-}
-
 /* ---- probes ---------------------------------------------------------------
  *
  * Nothing tells which rank the jobs of a class deserve that has never run. So
@@ -169,40 +162,35 @@ static int find_probes(const struct policy_view *v, bool *is, struct error *err)
 /* Less than any job has left. */
 static const double PROBE_S = 1e-3;
 
-/* Sorts the jobs, those of unknown length as the median of the others, but for
- * the probes.
+/* What the job has left. */
+static double left_of(const struct policy_job *job)
+{
+    const struct policy_job_goodput *g = &job->goodput;
+
+    return is_known(g->left_one_s) ? g->left_one_s
+           : is_known(g->guess_s)  ? g->guess_s
+                                   : POLICY_UNTOLD_S;
+}
+
+/* Sorts the jobs. The length of a job must not depend on who else is there: one
+ * that is paused for its rank would change its rank by that.
  * out r [n_jobs]; scratch likewise */
 static void sort(const struct policy_view *v, const bool *is_probe,
                  struct ranked *r, struct ranked *scratch)
 {
-    size_t n = 0;
-    double middle_s = 0;
-
-    for (size_t i = v->n_jobs; i-- > 0;)
-        if (is_known(v->jobs[i].goodput.left_one_s))
-            r[n++] = (struct ranked){v->jobs[i].goodput.left_one_s, i};
-    sort_ranked(r, n, scratch);
-    if (n == v->n_jobs)
-        return;
-    if (n > 0)
-        middle_s = median(r, n);
-    for (size_t i = v->n_jobs, k = 0; i-- > 0; k++) {
-        double s = v->jobs[i].goodput.left_one_s;
-        double guess_s = is_probe[i] ? PROBE_S : middle_s;
-        r[k] = (struct ranked){is_known(s) ? s : guess_s, i};
-    }
+    for (size_t i = v->n_jobs, k = 0; i-- > 0; k++)
+        r[k] = (struct ranked){is_probe[i] ? PROBE_S : left_of(&v->jobs[i]), i};
     sort_ranked(r, v->n_jobs, scratch);
 }
 
-/* How long a job of unknown length takes: as the others of the view, and a
- * probe, which is measured soon, an interval. 0: its length is known in part.
- */
+/* How long a job of unknown length takes: as it is told, and a probe, which is
+ * measured soon, an interval. 0: its length is known in part. */
 static double guess_of(const struct gp *g, const struct policy_job *job,
-                       bool is_told, double middle_s)
+                       bool is_told, double told_s)
 {
     if (is_known(job->goodput.left_one_s))
         return 0;
-    return is_told ? middle_s : g->conf.interval_s;
+    return is_told ? told_s : g->conf.interval_s;
 }
 
 /* What the order of all jobs says of one. */
@@ -218,7 +206,7 @@ static void weigh(struct gp *g, const bool *is_probe, const struct standing *of)
     for (size_t i = 0; i < g->n; i++) {
         struct gp_job *j = &g->jobs[i];
         const struct standing *s = &of[j->order];
-        bool is_told = s->left_s > 0 && !is_probe[j->order];
+        bool is_told = !is_probe[j->order];
         j->left_one_s = is_told ? s->left_s : (double)INFINITY;
         j->weight =
             weight(g, j->job, s->rank, guess_of(g, j->job, is_told, s->left_s));

@@ -1,5 +1,6 @@
 /* engine_program.c - what a job learns from earlier ones that are not of its
- * class: its speed from commands of the same program.
+ * class: its speed from commands of the same program, and its length, which
+ * must not depend on who is queued.
  */
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/teach.h"
@@ -114,9 +115,55 @@ static void test_restart(void)
     world_clear(&w);
 }
 
+/* ---- lengths --------------------------------------------------------------
+ */
+#define LOW "},\"policy\":{\"priority\":-10}"
+
+/* A job of 1,000 s and one of unknown length wait for the only GPU. Others
+ * wait, too, behind both. Returns which of the two goes first: 1 or 2. in limit
+ * of the one of unknown length; NULL: none */
+static int who_is_first(int64_t others_s, const char *limit)
+{
+    const struct throughput_row row = {
+        .nodes = 1, .per_node = 1, .n = 50, .mean_s = 1};
+    uint64_t busy, known, unknown, other[3];
+    int first = 0;
+
+    begin(1, "a job of unknown length");
+    busy = submit("\"a\"", "1", NULL);
+    ok(engine_teach(w.engine, eng_find(w.engine, busy)->own.class, "fake",
+                    false, &row, &err) == 0,
+       "its class has run");
+    for (int i = 0; i < 3; i++) {
+        other[i] = submit("\"a\"", "1..2", LOW);
+        engine_teach_length(w.engine, other[i], others_s);
+    }
+    unknown = submit("\"a\"", "1..2", limit);
+    known = submit("\"a\"", "1..2", NULL);
+    engine_teach_length(w.engine, known, 1000);
+    ok(engine_cancel(w.engine, busy, 1000, &err) == 0, "its GPU is free");
+    for (int i = 0; first == 0 && i < 60; i++) {
+        world_play(&w, 1);
+        first = gpus_of(known) > 0 ? 1 : gpus_of(unknown) > 0 ? 2 : 0;
+    }
+    world_clear(&w);
+    return first;
+}
+
+static void test_lengths(void)
+{
+    is_int(who_is_first(10, NULL), 1, "  behind short ones it counts an hour");
+    is_int(who_is_first(100000, NULL), 1, "  and so it does behind long ones");
+    is_int(who_is_first(100000, ",\"time_limit\":\"500s\"}"), 2,
+           "  its time limit is its length");
+    is_int(who_is_first(10, ",\"time_limit\":\"2000s\"}"), 1,
+           "  also a longer one");
+}
+
 int main(void)
 {
     test_sweep();
     test_restart();
+    test_lengths();
     return tap_done();
 }

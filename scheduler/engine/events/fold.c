@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/wire/wire.h"
@@ -235,9 +234,9 @@ static void keep_away(struct job *job, const char *nodes)
                    len > 0 ? "," : "", nodes);
 }
 
-/* The attempt may have ended while no daemon ran. */
 static double ended_s(const struct store_event *ev, const struct detail *d)
 {
+    /* The attempt may have ended while no daemon ran. */
     return d->ended_ms > 0 ? (double)d->ended_ms / 1000 : ev->at_s;
 }
 
@@ -287,6 +286,7 @@ static void fold_end(struct job_record *rec, const struct store_event *ev,
         rec->attempt_end_s = ended_s(ev, d);
         rec->attempt_exit = d->exit_code;
         rec->attempt_signal = d->signal > 0 ? d->signal : 0;
+        resize_used(job, rec->attempt_end_s);
     }
     job->end_s = ended_s(ev, d);
     job->exit_code = d->exit_code;

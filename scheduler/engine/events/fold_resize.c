@@ -50,10 +50,19 @@ void resize_planned(struct job_resize *r)
 }
 
 /* An attempt that nobody has claimed leaves its size to the next one. */
+void resize_used(struct job *job, double ended_s)
+{
+    double from_s = isnan(job->run_s) ? job->start_s : job->run_s;
+
+    if (!isnan(job->start_s) && ended_s > from_s)
+        job->used_gpu_s += (ended_s - from_s) * job->gpus;
+}
+
 void resize_requeued(struct job *job, double ended_s)
 {
     struct job_resize *r = &job->resize;
 
+    resize_used(job, ended_s);
     if (isnan(job->claim_s) && r->gpus == 0) {
         r->gpus = r->planned_gpus;
         r->nodes = r->planned_nodes;

@@ -13,7 +13,10 @@ void resize_asked(struct job *job, double at_s, const struct detail *d,
 bool resize_is_barred(const struct job_resize *r, int32_t gpus);
 /* The INTENT of the attempt that has the size that was asked for. */
 void resize_planned(struct job_resize *r);
-/* The end of an attempt after which there is another. */
+/* The end of an attempt, while job->start_s is that of it: notes its GPU time.
+ */
+void resize_used(struct job *job, double ended_s);
+/* The same of one after which there is another. */
 void resize_requeued(struct job *job, double ended_s);
 /* The CLAIM of an attempt. */
 void resize_claimed(struct job_resize *r);

@@ -214,6 +214,10 @@ void eng_curves_view(struct engine *e, struct eng_view *t,
     struct eng_work work = eng_work_of(rec, m);
     g->left_one_s = work.left / m->curve.one_per_s;
     g->one_s = work.all / m->curve.one_per_s;
+    if (!(g->left_one_s > 0)) {
+        double speed = speed_of(&m->curve, io);
+        g->guess_s = eng_length_guess_s(e, rec, m, speed);
+    }
     bool is_open = io->state == JOB_QUEUED
                        ? io->to_gpus == 0
                        : io->may_resize != 0 || rec->job.iteration == 0;

@@ -46,12 +46,12 @@ static void test_unknown(void)
     t.nodes[0].gpus_total = t.nodes[0].gpus_free = 2;
     running(&t, &c, 0, 1000, 0, 1, 10);
     running(&t, &c, 0, 2000, 0, 1, 600);
-    elastic(&t, &c, 1, NAN);
+    elastic(&t, &c, 1, NAN)->goodput.guess_s = 1500;
     is_text(&t, "3- 2=0", "the job with most work gives way");
     t.nodes[0].gpus_free = 1;
     t.v.n_jobs = 1;
     elastic(&t, &c, 0, 2000);
-    elastic(&t, &c, 1, NAN);
+    elastic(&t, &c, 1, NAN)->goodput.guess_s = 1500;
     is_text(&t, "+3:1 2-", "  and does not take its GPU back");
     t.v.n_jobs = 2;
     t.jobs[1].goodput.startable_s = t.v.now_s + 1;
