@@ -16,7 +16,7 @@ compare compile compute copy correct count cover credit cut decide declare decod
 define delete demote derive describe detect disable distinguish divide do
 document drain draw drop embed emulate enable encode end enforce ensure exclude expand expect explain
 export expose extract fail fill find fit fix fold follow forbid format free generate
-give go group grow guard hand handle hash hide hold identify ignore implement import improve
+give go group grow guard guess hand handle hash hide hold identify ignore implement import improve
 include inline install introduce join judge keep kill know label launch learn leave let limit
 link lint list load lock log look lower make map mark match measure mention
 merge migrate move multiply name note number omit open order pack pad parse pass pin place
