@@ -6,17 +6,17 @@
  * it grows, what is summed so far is scaled down. It leaves the log of the sum
  * of the exponentials, lse. The backward pass computes each probability again,
  * p = exp(scale q k - lse), and from delta = sum(do * o) the gradient of its
- * score, ds = p (do v - delta) scale. One kernel sums dq = ds k by tiles of
- * queries, another dk = ds q and dv = p do by tiles of keys, so no two blocks
- * write to the same place.
+ * score, ds = p (do v - delta) scale. dq = ds k is summed by tiles of queries,
+ * dk = ds q and dv = p do by tiles of keys: on a GPU by two kernels, so no two
+ * blocks write to the same place.
  *
  * Token i sees the tokens i - pos[i] to i, and i - pos[i] never falls, so the
  * keys of a tile of queries, and the queries of a tile of keys, are contiguous.
  * A sum includes only pairs that see each other: 0 times the NaN of another
  * document is a NaN.
  *
- * attention_device.h chooses the kernels for a GPU, attention_rows.h has those
- * for the host.
+ * attention_device.h chooses the kernels for a GPU, attention_rows.h and
+ * attention_back_rows.h have those for the host.
  *
  * src  Milakov and Gimelshein 2018, arXiv:1805.02867 (running maximum); Dao et
  *      al. 2022, arXiv:2205.14135 (tiles, backward pass) */
@@ -112,7 +112,7 @@ void take_deltas(struct device *d, acc<T> *delta, const T *dout, const T *o,
 #ifdef EXEC_CUDA
 #include "kernels/llm/attention_device.h"
 #else
-#include "kernels/llm/attention_rows.h"
+#include "kernels/llm/attention_back_rows.h"
 #endif
 
 namespace

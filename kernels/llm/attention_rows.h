@@ -1,6 +1,6 @@
-/* attention_rows.h - attention for the host: a block computes one tile after
- * the other (attention_tile.h). attention.cu has the kernels for a GPU, and the
- * formulas. */
+/* attention_rows.h - attention's forward pass for the host: a block computes
+ * one tile after the other (attention_tile.h). attention_back_rows.h has the
+ * backward pass, attention.cu the kernels for a GPU, and the formulas. */
 #ifndef MGPU_KERNELS_LLM_ATTENTION_ROWS_H
 #define MGPU_KERNELS_LLM_ATTENTION_ROWS_H
 
@@ -66,83 +66,6 @@ KERNEL attend(blk b, T *o, int64_t ldo, acc<T> *lse, seen<T> in, int64_t heads,
     }
 }
 
-template <class T>
-KERNEL attend_dq(blk b, seen<T> in, grads<T> g, int64_t heads, acc<T> *at)
-{
-    typedef acc<T> A;
-    enum { W = widest<A> };
-    typedef tile_room<A, W> room_type;
-    const int64_t D = in.D;
-    room_type room(at + b.id() * room_type::size(D, heads), D);
-
-    for (int64_t i : b.share(units_of(in, heads))) {
-        const unit u(i, in, heads);
-        const T *k = in.k + u.kv * D, *v = in.v + u.kv * D;
-        for (int64_t j = 0; j < u.heads; j++) {
-            const typename room_type::own own = room.head(j);
-            const int64_t from = (u.head + j) * D;
-            turn(room, own.turned[0], in.q + u.x * in.ld + from, in.ld, u.n,
-                 in.scale);
-            turn(room, own.turned[1], g.dout + u.x * g.ldo + from, g.ldo, u.n,
-                 A(1));
-            take_columns(g, in.heads, u.head + j, u.x, u.n, own.column);
-            room.clear(own.sum[0]);
-        }
-        each_tile<A>(spans_of_queries(in, u.x, u.n), in.rows,
-                     [&](int64_t y, int64_t n, const pairs<A> &p) {
-                         copy_rows(room, 0, k + y * in.ld, in.ld, n);
-                         copy_rows(room, 1, v + y * in.ld, in.ld, n);
-                         for (int64_t j = 0; j < u.heads; j++) {
-                             const typename room_type::own own = room.head(j);
-                             score_grads<A, W, true>(room, own, own.column[0],
-                                                     own.column[1], in.scale,
-                                                     p);
-                             add_sums(room, own.sum[0], room.score[1], 0, p);
-                         }
-                     });
-        for (int64_t j = 0; j < u.heads; j++)
-            turn_back<A, W>(g.dq + u.x * g.ldd + (u.head + j) * D, g.ldd,
-                            room.head(j).sum[0], SIDE, u.n, D,
-                            (const A *)nullptr);
-    }
-}
-
-template <class T> KERNEL attend_dkv(blk b, seen<T> in, grads<T> g, acc<T> *at)
-{
-    typedef acc<T> A;
-    enum { W = widest<A> };
-    typedef tile_room<A, W> room_type;
-    const int64_t D = in.D;
-    room_type room(at + b.id() * room_type::size(D, 1), D);
-    const typename room_type::own own = room.head(0);
-
-    for (int64_t i : b.share(in.kv_heads * tiles_of(in.rows, SIDE))) {
-        const unit u(i, in, in.group());
-        const spans s = spans_of_keys(in, u.x, u.n);
-        const int64_t from = u.x * in.ld + u.kv * D,
-                      to = u.x * g.ldd + u.kv * D;
-        turn(room, own.turned[0], in.k + from, in.ld, u.n, in.scale);
-        turn(room, own.turned[1], in.v + from, in.ld, u.n, A(1));
-        room.clear(own.sum[0]);
-        room.clear(own.sum[1]);
-        for (int64_t h = u.head; h < u.head + u.heads; h++)
-            each_tile<A>(
-                s, in.rows, [&](int64_t y, int64_t n, const pairs<A> &p) {
-                    copy_rows(room, 0, in.q + y * in.ld + h * D, in.ld, n);
-                    copy_rows(room, 1, g.dout + y * g.ldo + h * D, g.ldo, n);
-                    take_columns(g, in.heads, h, y, n, own.column);
-                    score_grads<A, W, false>(room, own, own.column[0],
-                                             own.column[1], in.scale, p);
-                    add_sums(room, own.sum[0], room.score[1], 0, p);
-                    add_sums(room, own.sum[1], room.score[0], 1, p);
-                });
-        turn_back<A, W>(g.dk + to, g.ldd, own.sum[0], SIDE, u.n, D,
-                        (const A *)nullptr);
-        turn_back<A, W>(g.dv + to, g.ldd, own.sum[1], SIDE, u.n, D,
-                        (const A *)nullptr);
-    }
-}
-
 /* Blocks for `units`, each of about SIDE * D * 64 values' work. */
 template <class T>
 int64_t grid_of(struct device *d, const seen<T> &in, int64_t units)
@@ -163,30 +86,6 @@ int run_fwd(struct device *d, T *o, int64_t ldo, acc<T> *lse, const seen<T> &in,
     if (!room)
         return -1;
     launch(d, grid, attend<T>, o, ldo, lse, in, heads, room);
-    return 0;
-}
-
-template <class T>
-int run_bwd(struct device *d, const seen<T> &in, grads<T> g, const T *o,
-            struct error *err)
-{
-    typedef acc<T> A;
-    enum { W = widest<A> };
-    const int64_t n = in.rows * in.heads, n_tiles = tiles_of(in.rows, SIDE),
-                  heads = tile_room<A, W>::heads_of(in.D, in.group()),
-                  by_query = grid_of(d, in, units_of(in, heads)),
-                  by_key = grid_of(d, in, in.kv_heads * n_tiles),
-                  more = by_query > by_key ? by_query : by_key,
-                  size = more * tile_room<A, W>::size(in.D, heads);
-    A *room = scratch<A>(d, size + n, err);
-
-    if (!room)
-        return -1;
-    A *delta = room + size;
-    g.delta = delta;
-    take_deltas(d, delta, g.dout, o, g.ldo, in);
-    launch(d, by_query, attend_dq<T>, in, g, heads, room);
-    launch(d, by_key, attend_dkv<T>, in, g, room);
     return 0;
 }
 

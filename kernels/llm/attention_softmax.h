@@ -88,9 +88,9 @@ FN void scale_sums(const tile_room<A, W> &room, A *sum)
                 .store(sum + d * SIDE + x);
 }
 
-/* From both pairs of factors: p in score[0], ds in score[1], 0 where there is
- * no pair. lse and delta belong to the queries, which are x or y. */
-template <class A, int W, bool QUERIES_ARE_X>
+/* Of x, which are keys, and y, which are queries: p in score[0], ds in
+ * score[1], 0 where there is no pair. */
+template <class A, int W>
 FN void score_grads(const tile_room<A, W> &room,
                     const typename tile_room<A, W>::own &own, const A *lse,
                     const A *delta, A scale, const pairs<A> &p)
@@ -104,10 +104,9 @@ FN void score_grads(const tile_room<A, W> &room,
             const int64_t at = y * SIDE + x, row = y * room.wide;
             V e[M][N], ds[M][N];
             score_tile(room, e, room.other[0] + row, own.turned[0] + x);
-            UNROLL for (int i = 0; i < M; i++) UNROLL for (int j = 0; j < N;
-                                                           j++) e[i][j] =
-                vexp_fast(e[i][j] - (QUERIES_ARE_X ? V::load(lse + x + j * W)
-                                                   : V::of(lse[y + i])));
+            UNROLL for (int i = 0; i < M; i++)
+                UNROLL for (int j = 0; j < N; j++) e[i][j] =
+                    vexp_fast(e[i][j] - V::of(lse[y + i]));
             if (r.cuts(y, M))
                 cut_pairs(e, p, x, y, A(0));
             put_tile(room.score[0] + at, e);
@@ -115,9 +114,7 @@ FN void score_grads(const tile_room<A, W> &room,
             UNROLL for (int i = 0; i < M; i++)
                 UNROLL for (int j = 0; j < N; j++) ds[i][j] =
                     V::load(room.score[0] + at + i * SIDE + j * W) *
-                    (ds[i][j] - (QUERIES_ARE_X ? V::load(delta + x + j * W)
-                                               : V::of(delta[y + i]))) *
-                    scale;
+                    (ds[i][j] - V::of(delta[y + i])) * scale;
             if (r.cuts(y, M))
                 cut_pairs(ds, p, x, y, A(0));
             put_tile(room.score[1] + at, ds);

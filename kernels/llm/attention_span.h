@@ -12,19 +12,9 @@ namespace
  * cache holds, and one copy of y serves 64 x. */
 enum { SIDE = 64, GROUP_VECS = 2 };
 
-/* Of each x of a tile, the tokens from[x] to to[x] - 1. Both never fall. The
- * places behind the last token have its span: what is computed there is not
- * stored. */
+/* Of each x of a tile, the tokens from[x] to to[x] - 1. Both never fall. */
 struct spans {
     int32_t from[SIDE], to[SIDE];
-
-    void fill(int64_t n)
-    {
-        for (int64_t i = n; i < SIDE; i++) {
-            from[i] = from[n - 1];
-            to[i] = to[n - 1];
-        }
-    }
 };
 
 template <class T>
@@ -36,22 +26,29 @@ spans spans_of_queries(const seen<T> &in, int64_t x, int64_t n)
         s.from[i] = (int32_t)in.first(x + i);
         s.to[i] = (int32_t)(x + i + 1);
     }
-    s.fill(n);
+    for (int64_t i = n; i < SIDE; i++) { /* computed there, not stored */
+        s.from[i] = s.from[n - 1];
+        s.to[i] = s.to[n - 1];
+    }
     return s;
 }
-template <class T> spans spans_of_keys(const seen<T> &in, int64_t x, int64_t n)
+/* Of the queries y to until - 1 alone. */
+template <class T>
+spans spans_of_keys(const seen<T> &in, int64_t x, int64_t n, int64_t y,
+                    int64_t until)
 {
     spans s;
-    int64_t end = x;
+    int64_t end = y;
 
     for (int64_t i = 0; i < n; i++) {
         end = end > x + i ? end : x + i + 1;
-        while (end < in.rows && in.first(end) <= x + i)
+        while (end < until && in.first(end) <= x + i)
             end++;
         s.from[i] = (int32_t)(x + i);
         s.to[i] = (int32_t)end;
     }
-    s.fill(n);
+    for (int64_t i = n; i < SIDE; i++) /* no keys: no query sees them */
+        s.from[i] = s.to[i] = s.to[n - 1];
     return s;
 }
 

@@ -30,10 +30,10 @@ template <class A, int W> struct tile_room {
         A *column[2]; /* [SIDE] */
     };
     A *at;
-    A *other[2];     /* [SIDE, wide]: the factors of y */
+    A *other[3];     /* [SIDE, wide]: the factors of y; of x, as rows */
     A *score[2];     /* [y, x] */
     A *keep;         /* [SIDE] */
-    bool finite[2];  /* the factors of y */
+    bool finite[3];  /* what is in `other` */
     int64_t D, wide; /* a head's values, and in whole vectors and tiles */
 
     static int64_t padded(int64_t D)
@@ -47,7 +47,7 @@ template <class A, int W> struct tile_room {
     }
     static int64_t size(int64_t D, int64_t heads)
     {
-        return SIDE * (2 * padded(D) + 2 * SIDE + 1) + heads * own_size(D);
+        return SIDE * (3 * padded(D) + 2 * SIDE + 1) + heads * own_size(D);
     }
     /* How many heads of a group to work on at once: what they have stays in a
      * second cache of 512 kB. */
@@ -59,13 +59,13 @@ template <class A, int W> struct tile_room {
     }
     tile_room(A *from, int64_t values) : D(values), wide(padded(values))
     {
-        for (int i = 0; i < 2; i++, from += SIDE * wide)
+        for (int i = 0; i < 3; i++, from += SIDE * wide)
             other[i] = from;
         for (int i = 0; i < 2; i++, from += SIDE * SIDE)
             score[i] = from;
         keep = from;
         at = from + SIDE;
-        finite[0] = finite[1] = false;
+        finite[0] = finite[1] = finite[2] = false;
     }
     void clear(A *sum) const
     {
