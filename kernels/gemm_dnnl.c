@@ -118,6 +118,14 @@ static const char *fault(__typeof__(dnnl_sgemm) *sgemm)
 /* ---- the library ----------------------------------------------------------
  */
 
+/* Threads of its own would take no notice of omp_set_num_threads(), and wait on
+ * our cores between calls. A build without threads is as good as OpenMP's. */
+static bool has_our_threads(const dnnl_version_t *v)
+{
+    return v->cpu_runtime == DNNL_RUNTIME_OMP ||
+           v->cpu_runtime == DNNL_RUNTIME_SEQ;
+}
+
 static void open_library(struct dnnl *ret)
 {
     __typeof__(dnnl_version) *version;
@@ -148,7 +156,8 @@ static void open_library(struct dnnl *ret)
     const dnnl_version_t *v = version();
     const int threads = omp_get_max_threads();
     omp_set_num_threads(1); /* as each call later */
-    const char *why = fault(sgemm);
+    const char *why =
+        has_our_threads(v) ? fault(sgemm) : "has threads that are not OpenMP's";
     omp_set_num_threads(threads);
     if (why != NULL) {
         (void)snprintf(ret->text, sizeof(ret->text),

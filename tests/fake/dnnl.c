@@ -2,7 +2,8 @@
  *
  * FAKE_DNNL   wrong: its last value of a row is, where there are more than 8;
  *             status=N: every product fails so; late=N: those of more than
- * 1,000 rows do */
+ *             1,000 rows do; runtime=N: its threads are those of DNNL_RUNTIME_
+ *             N, and not OpenMP's */
 #include <dnnl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,10 @@ static dnnl_status_t status_of(const char *word)
 
 const dnnl_version_t *dnnl_version(void)
 {
-    static const dnnl_version_t version = {.minor = 1};
+    static dnnl_version_t version = {.minor = 1};
+    const char *at = strstr(words(), "runtime=");
+    version.cpu_runtime =
+        at != NULL ? (unsigned)atoi(at + strlen("runtime=")) : DNNL_RUNTIME_OMP;
     return &version;
 }
 
