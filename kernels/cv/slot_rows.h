@@ -29,9 +29,15 @@ struct row_slots {
         most = most < n ? most : n;
     }
     /* Calls f(slot, first row, number of rows, whether it is the slot's first).
-     * Every slot is called, if only with no rows. */
+     * Every slot is called, if only with no rows. It counts as one kernel: what
+     * a thread launches is a part of it. */
     template <class F> void each(F f) const
     {
+        struct exec_device *e = exec_of(d);
+        struct device_count *counts = e->counts;
+        const double begin_s = exec_begin(e);
+
+        e->counts = nullptr;
         by_threads(d, slots, [&](int64_t s) {
             const range mine = blk{s, slots}.share(rows, TILE_ROWS);
             int64_t lo = mine.lo;
@@ -41,6 +47,8 @@ struct row_slots {
                 lo += most;
             } while (lo < mine.hi);
         });
+        e->counts = counts;
+        exec_end(e, DEVICE_KERNEL, begin_s, 0);
     }
     /* f(columns) for all of n in whole panels, which the threads share where
      * there is one slot; `work`: products of some rows. */
