@@ -135,12 +135,12 @@ template <class T> struct fwd_room {
     {
         struct room r = {from};
         part = r.take<double>(by.slots * 2 * n);
-        sums = r.take<A>(by.d->threads * 2 * n);
+        sums = r.take<A>(by.threads() * 2 * n);
         origin = r.take<A>(n);
         few_u = r.take<A>(few * k);
         few_z = r.take<A>(few * n);
         w = r.take<A>(k * padded<T>(n));
-        us = r.take<A>(makes_u ? by.d->threads * by.most * k : 0);
+        us = r.take<A>(makes_u ? by.threads() * by.most * k : 0);
         return r.at;
     }
 };
@@ -224,7 +224,7 @@ int pw_fwd(struct device *d, void *z, const struct norm_stats *stats, void *y,
     launch(d, blocks(d, n * k, n), order_columns<T>, room.w, a.w, k, n,
            (int64_t)1, k);
     launch(d, 1, clear<double>, room.part, 2 * slots * n);
-    launch(d, 1, clear<A>, room.sums, 2 * d->threads * n);
+    launch(d, 1, clear<A>, room.sums, 2 * by.threads() * n);
     if (early) {
         LAUNCH_ROWS(k, 1, sample, room.few_u, a.x, a.skip, a.in, few,
                     rows / few, k);
@@ -279,7 +279,7 @@ template <class T> struct bwd_room {
         struct room r = {from};
         ld = padded<T>(k);
         part = r.take<double>(by.slots * 2 * k);
-        const int64_t threads = by.d->threads;
+        const int64_t threads = by.threads();
         sums = r.take<A>(threads * 2 * k);
         dws = r.take<A>(in_place ? 0 : by.slots * n * ld);
         dzs = r.take<A>(threads * by.most * n);
@@ -393,7 +393,7 @@ int pw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
         return -1;
     room.place(at, by, k, n, a.in_place, a.makes_u);
     launch(d, 1, clear<double>, room.part, 2 * by.slots * k);
-    launch(d, 1, clear<A>, room.sums, 2 * d->threads * k);
+    launch(d, 1, clear<A>, room.sums, 2 * by.threads() * k);
     if (dx)
         launch(d, blocks(d, n * k, k), order_columns<T>, room.w, a.w, n, k, k,
                (int64_t)1);

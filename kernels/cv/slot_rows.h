@@ -28,6 +28,11 @@ struct row_slots {
         most = most < least ? least : most;
         most = most < n ? most : n;
     }
+    /* Above every host_thread() of each()'s calls. */
+    int64_t threads() const
+    {
+        return slots == 1 ? 1 : d->threads;
+    }
     /* Calls f(slot, first row, number of rows, whether it is the slot's first).
      * Every slot is called, if only with no rows. It counts as one kernel: what
      * a thread launches is a part of it. */

@@ -1,8 +1,9 @@
 /* pointwise_team.c - a 1x1 convolution of the host, whose threads share parts
- * of one operation: it counts as one kernel whoever has a part. */
+ * of one operation: it counts as one kernel whoever has a part, and where there
+ * is one part the others take no memory. */
 #include <stdlib.h>
 
-#include "kernels/device.h"
+#include "kernels/exec/exec_device.h"
 #include "tests/tap.h"
 
 enum { C = 24, MANY = 16384, FEW = 200, ARRAYS = 6, COLUMNS = 8 };
@@ -50,8 +51,8 @@ static void work(struct device *d, int64_t rows)
     free(w);
 }
 
-/* Kernels that it counts as. */
-static int64_t counted(int32_t threads, int64_t rows)
+/* Kernels that it counts as, and bytes of scratch. */
+static int64_t counted(int32_t threads, int64_t rows, size_t *ret_bytes)
 {
     struct device *d = NULL;
     struct error err = ERROR_INIT;
@@ -60,17 +61,20 @@ static int64_t counted(int32_t threads, int64_t rows)
     d->ops->count(d, n);
     work(d, rows);
     d->ops->count(d, NULL);
+    *ret_bytes = ((const struct exec_device *)d)->scratch_bytes;
     d->ops->destroy(d);
     return n[DEVICE_KERNEL].calls;
 }
 
 int main(void)
 {
-    const int64_t calls = counted(1, MANY);
+    size_t one = 0, eight = 0;
+    const int64_t calls = counted(1, MANY, &one);
     ok(calls > 0, "a 1x1 convolution counts as %lld kernels", (long long)calls);
-    is_int(counted(1, 2 * MANY), calls, "of twice the pixels as many");
-    is_int(counted(4, 2 * MANY), calls, "and on four threads");
-    is_int(counted(1, FEW), counted(8, FEW),
+    is_int(counted(1, 2 * MANY, &one), calls, "of twice the pixels as many");
+    is_int(counted(4, 2 * MANY, &one), calls, "and on four threads");
+    is_int(counted(1, FEW, &one), counted(8, FEW, &eight),
            "of few pixels on eight threads as many as on one");
+    is_int((int64_t)eight, (int64_t)one, "and with as much scratch");
     return tap_done();
 }
