@@ -503,6 +503,25 @@ END
     [[ $output == *"computed again: "*".reference: damaged"* ]]
 }
 
+@test "pairs: the reference is that of this config.json, not of the weights alone" {
+    local change
+    export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
+    mkdir "$XDG_CACHE_HOME"
+    rows=$data/pairs.jsonl
+    other_model .
+    llm_spec dpo fp64 1 "loss: {precompute_reference: true}"
+    change 's/, path: /, samples: 4, path: /'
+    run -0 worker 1
+    for change in .rms_norm_eps=1e-3 '.rope_scaling = {type: "yarn", factor: 4}' \
+        '.num_attention_heads = 2 | .num_key_value_heads = 1 | .head_dim = 16'; do
+        other_model "$change"
+        rm -rf "$dir"
+        run -0 worker 1
+        echo "$change: $output"
+        [[ $output == *"the reference: 4 pairs, computed"* ]]
+    done
+}
+
 @test "the example with sharded weights ends on two ranks, and can be resumed on one" {
     local id spec=$MGPU_SRC/jobs/examples/llama-full-fsdp.yaml shares
     ctld_start

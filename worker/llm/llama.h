@@ -91,6 +91,7 @@ int llama_reference(struct model *m, const struct batch *b, double *ret,
                     struct error *err) MUST_CHECK;
 /* Digest of the base's values, in the run's type; 0: not loaded. */
 int64_t llama_digest(const struct model *m);
+const struct llama_config *llama_config_of(const struct model *m);
 
 /* For tests and samples: logits [vocab] of the token at `row` of the list of
  * n tokens, which are one document. */

@@ -84,6 +84,11 @@ int llama_reference(struct model *model, const struct batch *b, double *ret,
     return 0;
 }
 
+const struct llama_config *llama_config_of(const struct model *model)
+{
+    return &((const struct llama *)model)->conf.shape;
+}
+
 /* ---- the result ---------------------------------------------------------- */
 
 /* An answer's log p by the model and by the reference, and its mean logit. */

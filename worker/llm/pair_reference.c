@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "worker/data/cache/token_cache.h"
+#include "worker/llm/config/llama_rope.h"
 #include "worker/llm/files/reference_file.h"
 #include "worker/llm/llama.h"
 
-enum { REFERENCE_VERSION = 1, NAME_CAP = DIGEST_HEX_CAP + 16 };
+enum { REFERENCE_VERSION = 2, NAME_CAP = DIGEST_HEX_CAP + 16 };
 static const double say_each_s = 10;
 
 /* The pairs of one part of the data. */
@@ -23,19 +24,42 @@ struct work {
     double *ret; /* [2 pairs] */
 };
 
+/* The numbers that a pass takes from config.json, beside the weights.
+ * out  ret_n, returned  theirs; NULL: no memory */
+static double *config_numbers(const struct llama_config *c, size_t *ret_n)
+{
+    const double first[] = {c->norm_eps, llama_rope_factor(c), c->heads,
+                            c->kv_heads, c->head_dim};
+    const size_t n = sizeof(first) / sizeof(first[0]);
+    const size_t pairs = (size_t)c->head_dim / 2;
+    double *ret = malloc((n + pairs) * sizeof(*ret));
+    if (ret == NULL)
+        return NULL;
+    memcpy(ret, first, sizeof(first));
+    llama_frequencies(c, ret + n);
+    *ret_n = n + pairs;
+    return ret;
+}
+
 static int name_of(const struct work *w, char ret[NAME_CAP], struct error *err)
 {
     char data[DIGEST_HEX_CAP], key[200], sum[DIGEST_HEX_CAP];
+    size_t n = 0;
     if (token_batches_pairs_digest(w->source, w->part, data, err) < 0)
         return -1;
     (void)snprintf(key, sizeof(key), "%d %" PRId64 " %s %s %s",
                    REFERENCE_VERSION, llama_digest(w->m),
                    dtype_name(w->env->dt), w->env->dev->ops->name, data);
-    const struct digest_part parts[] = {{key, strlen(key)}};
-    if (digest_parts(parts, 1, sum, err) < 0)
-        return -1;
-    (void)snprintf(ret, NAME_CAP, "%s.reference", sum);
-    return 0;
+    double *numbers = config_numbers(llama_config_of(w->m), &n);
+    if (numbers == NULL)
+        return error_set(err, ERR_NOMEM, "name of a reference");
+    const struct digest_part parts[] = {{key, strlen(key)},
+                                        {numbers, n * sizeof(*numbers)}};
+    int rc = digest_parts(parts, 2, sum, err);
+    free(numbers);
+    if (rc == 0)
+        (void)snprintf(ret, NAME_CAP, "%s.reference", sum);
+    return rc;
 }
 
 /* The pairs of one batch; is_own: their log p is wanted. */

@@ -3,7 +3,8 @@
  *
  * The ranks share the pairs among them. Rank 0 keeps the result in the cache of
  * the data, under the SHA-256 of what it follows from: the base's values, their
- * type, the device, and the tokens. Another job with the same reads it.
+ * type, what a pass takes from its config.json, the device, and the tokens.
+ * Another job with the same reads it.
  */
 #ifndef MGPU_WORKER_LLM_PAIR_REFERENCE_H
 #define MGPU_WORKER_LLM_PAIR_REFERENCE_H
