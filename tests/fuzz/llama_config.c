@@ -8,12 +8,27 @@
 #include <stdlib.h>
 
 #include "worker/llm/llama_ends.h"
+#include "worker/llm/llama_shape.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static bool is_id(int32_t id, int32_t vocab)
 {
     return id >= -1 && id < vocab;
+}
+
+/* Of all weights, and of the widest adapters: no sum of sizes overflows. */
+static void check_shape(const struct llama_config *c)
+{
+    struct llama_shape s = {.params = 0};
+    struct error err = ERROR_INIT;
+    if (llama_shape_init(&s, c, true, 0, 0, 0, &err) < 0 || s.params < 1 ||
+        s.params != s.weights)
+        abort();
+    if (llama_shape_init(&s, c, false, 65536, 1, LORA_OUTPUT * 2 - 1, &err) <
+            0 ||
+        s.params < 1 || s.params != s.adapters)
+        abort();
 }
 
 static void check(const struct llama_config *c)
@@ -32,6 +47,7 @@ static void check(const struct llama_config *c)
         if (!(f[i] > 0 && f[i] <= 1))
             abort();
     free(f);
+    check_shape(c);
 }
 
 static void check_ends(const char *text, size_t size)

@@ -379,6 +379,11 @@ static void test_values(void)
             ":5,\"num_attention_heads\":8",
             "hidden_size 65", "head_dim");
     refused("\"head_dim\":8", "\"head_dim\":7", "head_dim", "even");
+    refused("\"num_attention_heads\":8,\"num_key_value_heads\":4,"
+            "\"head_dim\":8",
+            "\"num_attention_heads\":65536,\"num_key_value_heads\":4,"
+            "\"head_dim\":65536",
+            "num_attention_heads 65536 times head_dim 65536", "1048576");
     refused("\"rms_norm_eps\":1e-05", "\"rms_norm_eps\":0", "rms_norm_eps",
             "not 0");
     refused("\"rms_norm_eps\":1e-05", "\"rms_norm_eps\":\"1e-05\"",

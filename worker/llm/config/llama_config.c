@@ -10,7 +10,9 @@
 #include "worker/llm/config/config_value.h"
 #include "worker/llm/config/llama_rope.h"
 
-enum { CONFIG_MAX_BYTES = 1 << 20 };
+/* All heads' columns are at most as many as hidden_size may be: so sums of a
+ * layer's columns are an int32_t, those of all values an int64_t. */
+enum { CONFIG_MAX_BYTES = 1 << 20, COLUMNS_MOST = 1 << 20 };
 
 /* ---- what is refused ----------------------------------------------------- */
 
@@ -125,7 +127,8 @@ static int read_sizes(const json_t *o, struct llama_config *c,
 {
     const struct llama_arch *arch = llama_arch(c->arch);
     const json_t *kv = json_object_get(o, "num_key_value_heads");
-    if (config_int(o, "hidden_size", 1, 1 << 20, -1, &c->hidden, err) < 0 ||
+    if (config_int(o, "hidden_size", 1, COLUMNS_MOST, -1, &c->hidden, err) <
+            0 ||
         config_int(o, "intermediate_size", 1, 1 << 24, -1, &c->ffn, err) < 0 ||
         config_int(o, "num_hidden_layers", 1, LLAMA_LAYERS_MOST, -1, &c->layers,
                    err) < 0 ||
@@ -156,6 +159,11 @@ static int read_sizes(const json_t *o, struct llama_config *c,
         return error_set(err, ERR_INVAL,
                          "head_dim must be even, not %d: pairs are rotated",
                          c->head_dim);
+    if ((int64_t)c->heads * c->head_dim > COLUMNS_MOST)
+        return error_set(err, ERR_INVAL,
+                         "num_attention_heads %d times head_dim %d must be at "
+                         "most %d",
+                         c->heads, c->head_dim, COLUMNS_MOST);
     return 0;
 }
 
