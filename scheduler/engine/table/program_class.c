@@ -178,6 +178,22 @@ static bool is_launcher(struct word w)
     return false;
 }
 
+/* Modules that python runs with -m and that start a script or a module. */
+static bool is_launching_module(struct word w)
+{
+    static const char *const names[] = {
+        "torch.distributed.run",      "torch.distributed.launch",
+        "torch.distributed.launcher", "torchrun",
+        "accelerate.commands.launch", "accelerate.commands.accelerate_cli",
+        "deepspeed.launcher.runner",  "deepspeed.launcher.launch",
+        "horovod.runner.launch",      "mpi4py"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (is(w, names[i]))
+            return true;
+    return false;
+}
+
 static bool is_operator(struct word w)
 {
     return is(w, "&&") || is(w, "||") || is(w, "|") || is(w, ";") || is(w, "&");
@@ -226,6 +242,16 @@ static int add_program(struct reading *r, struct word w, bool is_label,
     return add(r, base, err);
 }
 
+static int add_module(struct reading *r, struct word w, struct error *err)
+{
+    bool is_end = !is_launching_module(w);
+    int rc = add_program(r, w, is_end, err);
+
+    r->is_launching = !is_end;
+    r->has_script = is_end;
+    return rc;
+}
+
 static bool is_script_of(const struct reading *r, struct word w)
 {
     if (is_number(w) || w.at[0] == '-' || key_end(w) > 0)
@@ -255,10 +281,8 @@ static int add_word(struct reading *r, struct word w, struct error *err)
         r->is_launching = false;
         return add(r, w, err);
     }
-    if (is_module) {
-        r->has_script = true;
-        return add_program(r, w, true, err);
-    }
+    if (is_module)
+        return add_module(r, w, err);
     if (is_first && key == 0)
         return add_program(r, w, false, err);
     if (is_its_script) {

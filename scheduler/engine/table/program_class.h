@@ -13,7 +13,8 @@
  *                without its folders. After an interpreter or a launcher
  *                (python, torchrun, mpirun ...) the script, too: the first word
  *                that ends as scripts do, or a path that is not the value of a
- *                --option; and the module after -m
+ *                --option; and the module after -m, after which a script
+ *                follows if it launches, too (torch.distributed.run ...)
  *   #            a number: signed, decimal, with an exponent, hexadecimal, or
  *                several with commas between; as a word, after the "=" of an
  *                option or a key, or after the letter of a short option

@@ -68,6 +68,14 @@ static void test_table(void)
         {"/v/bin/python3.11|-u|/home/a/train.py|--lr|1",
          "python3.11 -u train.py --lr #"},
         {"python3|-m|pkg.train|--lr|1", "python3 -m pkg.train --lr #"},
+        {"python|-m|torch.distributed.run|--nproc_per_node|4|train.py|x.csv",
+         "python -m torch.distributed.run --nproc_per_node # train.py @"},
+        {"python3|-u|-m|torch.distributed.launch|--log-dir|/l|/a/tool|/d/a",
+         "python3 -u -m torch.distributed.launch --log-dir @ tool @"},
+        {"python|-m|accelerate.commands.launch|-m|pkg.train|a.py",
+         "python -m accelerate.commands.launch -m pkg.train @"},
+        {"python|-m|deepspeed.launcher.runner|--num_gpus=4|t.py|a.py",
+         "python -m deepspeed.launcher.runner --num_gpus=# t.py @"},
         {"python3|/opt/tool|--in|/d/a", "python3 tool --in @"},
         {"torchrun|--nproc_per_node|4|--nnodes=2|train.py|other.py",
          "torchrun --nproc_per_node # --nnodes=# train.py @"},
@@ -126,6 +134,10 @@ static void test_name(void)
     ok(name && strncmp(name, "program/train.py-", 17) == 0 &&
            strlen(name) == 17 + 16,
        "the name has the script, and a hash");
+    free(name);
+    name = class_of("python|-m|torch.distributed.run|/a/train.py");
+    ok(name && strncmp(name, "program/train.py-", 17) == 0,
+       "  also behind a module that launches");
     free(name);
     name = class_of("/bin/\xff\x01z");
     ok(name && strncmp(name, "program/?", 9) == 0, "  and no odd bytes");
