@@ -213,6 +213,11 @@ static void test_refusals(void)
             "decoder.decoders[2].type is 'CTC'");
     refused("llama2", "\"decoder\":{\"type\":\"Sequence\"",
             "\"decoder\":{\"type\":\"ByteLevel\"", "decoder.type");
+    refused("qwen2", "\"type\":\"NFC\"", "\"type\":\"NFC\",\"\":1",
+            "normalizer. is not understood");
+    refused("smollm2", "\"use_regex\":true",
+            "\"add_prefix_space trim_offsets\":1",
+            "add_prefix_space trim_offsets is not understood");
     refused("mistral", "\"prepend_scheme\":\"first\"",
             "\"prepend_scheme\":\"last\"", "pre_tokenizer.prepend_scheme is");
     refused("mistral", "\"replacement\":\"\\u2581\"", "\"replacement\":\"_\"",

@@ -71,6 +71,19 @@ static int refuse(const struct at *a, const char *read, struct error *err)
                      shown(a, value), read);
 }
 
+/* in   words  a space between them */
+static bool is_one_of(const char *key, const char *words)
+{
+    const size_t n = strlen(key);
+    while (*words != '\0') {
+        const size_t len = strcspn(words, " ");
+        if (len == n && memcmp(words, key, n) == 0)
+            return true;
+        words += len + (words[len] == ' ');
+    }
+    return false;
+}
+
 /* in   keys  those that are understood, a space between them */
 static int only_keys(const struct at *o, const char *keys, struct error *err)
 {
@@ -80,12 +93,7 @@ static int only_keys(const struct at *o, const char *keys, struct error *err)
         return refuse(o, "an object", err);
     json_object_foreach((json_t *)o->v, key, v)
     {
-        const size_t n = strlen(key);
-        bool known = strcmp(key, "type") == 0;
-        for (const char *p = keys; !known && (p = strstr(p, key)) != NULL; p++)
-            known = n > 0 && (p == keys || p[-1] == ' ') &&
-                    (p[n] == ' ' || p[n] == '\0');
-        if (!known)
+        if (strcmp(key, "type") != 0 && !is_one_of(key, keys))
             return error_set(err, ERR_INVAL, "%s.%.40s is not understood%s%s",
                              o->path, key,
                              keys[0] != '\0' ? ", read are: " : "", keys);
