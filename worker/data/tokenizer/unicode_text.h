@@ -9,7 +9,8 @@
 #include "jobs/base/buf.h"
 
 /* Appends the text in form C (NFC). Bytes that are no UTF-8 stay.
- * err  ERR_NOMEM */
+ * err  ERR_NOMEM
+ * cost n for n bytes */
 int unicode_compose(const char *text, size_t len, struct buf *ret,
                     struct error *err) MUST_CHECK;
 
