@@ -153,6 +153,12 @@ static void test_rope(void)
         ok(c.scaling.original_max_positions == 70 &&
                c.scaling.beta_fast == 32 && !c.scaling.truncates,
            "the positions beside it go before its own");
+}
+
+static void test_rope_refused(void)
+{
+    static const char old[] = "\"rope_scaling\":null";
+    static const char both[] = "\"rope_theta\":5000.0,\"rope_scaling\":null";
     refused(old, "\"rope_scaling\":{\"rope_type\":\"longrope\",\"factor\":2}",
             "rope_scaling: rope_type", "\"longrope\"");
     refused(old, "\"rope_scaling\":{\"type\":\"linear\"}", "factor", "missing");
@@ -188,6 +194,12 @@ static void test_rope(void)
             "\"rope_parameters\":{\"rope_type\":\"default\","
             "\"partial_rotary_factor\":0.5}",
             "partial_rotary_factor", "0.5");
+    refused(both,
+            "\"rope_parameters\":{\"full_attention\":{\"rope_type\":"
+            "\"yarn\",\"factor\":4,\"rope_theta\":1e6}}",
+            "rope_parameters.full_attention", "an object");
+    refused(old, "\"rope_scaling\":{\"type\":\"default\",\"x\":{}}",
+            "rope_scaling.x", "an object");
     refused(both, "\"rope_parameters\":{\"rope_theta\":\"1e4\"}", "rope_theta",
             "\"1e4\"");
     refused("\"rope_theta\":5000.0", "\"rope_theta\":0", "rope_theta", "not 0");
@@ -518,6 +530,7 @@ int main(void)
 {
     test_read();
     test_rope();
+    test_rope_refused();
     test_scalings();
     test_refused();
     test_architectures();

@@ -132,6 +132,19 @@ static int read_scaling(const json_t *root, const json_t *o,
     }
 }
 
+/* Kinds of layers with rotations of their own are objects among the values. */
+static int check_flat(const json_t *o, const char *key, struct error *err)
+{
+    for (void *at = json_object_iter((json_t *)o); at != NULL;
+         at = json_object_iter_next((json_t *)o, at))
+        if (json_is_object(json_object_iter_value(at)))
+            return error_set(err, ERR_INVAL,
+                             "%s.%.60s is an object: this version has one "
+                             "rotation for all layers",
+                             key, json_object_iter_key(at));
+    return 0;
+}
+
 /* Files of transformers 5 have all of it in rope_parameters, older ones
  * rope_theta beside rope_scaling. */
 int llama_rope_read(const json_t *o, struct llama_config *c, struct error *err)
@@ -145,6 +158,8 @@ int llama_rope_read(const json_t *o, struct llama_config *c, struct error *err)
                          "remove one");
     if (all != NULL)
         scaling = all;
+    if (check_flat(scaling, key, err) < 0)
+        return -1;
     if (scaling != NULL && read_scaling(o, scaling, c, err) < 0)
         return error_wrap(err, "%s", key);
     const json_t *base = config_value(all, "rope_theta") != NULL       ? all
