@@ -42,7 +42,6 @@
 #include "scheduler/ctld/maintenance/audit_log.h"
 #include "scheduler/ctld/maintenance/backup_schedule.h"
 #include "scheduler/ctld/maintenance/disk_space.h"
-#include "scheduler/ctld/maintenance/fair_share.h"
 #include "scheduler/ctld/maintenance/job_retention.h"
 #include "scheduler/ctld/maintenance/lost_files.h"
 #include "scheduler/ctld/maintenance/malloc_trim.h"
@@ -87,8 +86,6 @@ static void on_event(void *arg, const struct store_event *event,
 {
     struct ctld *c = arg;
     event_counts_note(&c->stats, event, job);
-    if (job)
-        fair_share_note(c, event, job);
     if (job)
         gpu_hours_limit_note(c, event, job);
     if (job && event->ev == EV_SUBMIT)
@@ -147,7 +144,6 @@ static void log_corrupt(const struct engine *e)
 static void on_replayed(void *arg, const struct store_event *event,
                         const struct job *job)
 {
-    fair_share_note(arg, event, job);
     ctld_event_notice_again(arg, event, job);
 }
 
@@ -398,18 +394,16 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         engine_loop_init(c, on_engine_stopped, err) < 0 ||
         metric_ingest_init(c, err) < 0 || job_watch_init(c, err) < 0 ||
         job_cursor_init(c, err) < 0 || log_follow_init(c, err) < 0 ||
-        start_estimates_init(c, err) < 0 || fair_share_init(c, err) < 0 ||
-        make_engine(c, err) < 0 || policy_settings_init(c, err) < 0 ||
-        admin_actions_init(c, err) < 0 || policy_settings_start(c, err) < 0 ||
-        gpu_hours_limit_init(c, err) < 0 || make_http(c, err) < 0 ||
-        backup_schedule_init(c, err) < 0 || job_retention_init(c, err) < 0 ||
-        metrics_retention_init(c, err) < 0 || malloc_trim_init(c, err) < 0 ||
-        teach_begin(c, err) < 0) {
+        start_estimates_init(c, err) < 0 || make_engine(c, err) < 0 ||
+        policy_settings_init(c, err) < 0 || admin_actions_init(c, err) < 0 ||
+        policy_settings_start(c, err) < 0 || gpu_hours_limit_init(c, err) < 0 ||
+        make_http(c, err) < 0 || backup_schedule_init(c, err) < 0 ||
+        job_retention_init(c, err) < 0 || metrics_retention_init(c, err) < 0 ||
+        malloc_trim_init(c, err) < 0 || teach_begin(c, err) < 0) {
         ctld_destroy(c);
         return -1;
     }
     (void)metrics_damage_look(c);
-    fair_share_restart(c);
     ctld_step_want(c);
     *ret = c;
     return 0;
@@ -473,7 +467,6 @@ void ctld_destroy(struct ctld *c)
     metrics_retention_clear(c);
     job_retention_clear(c);
     malloc_trim_clear(c);
-    fair_share_clear(c);
     gpu_hours_limit_clear(c);
     rate_limit_clear(c);
     auth_clear(c);

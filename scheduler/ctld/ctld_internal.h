@@ -89,7 +89,6 @@ struct ctld {
     struct metrics_retention *metrics_retention;
     struct job_retention *job_retention;
     struct malloc_trim *malloc_trim;
-    struct fair_share *fair_share;
     struct gpu_hours *gpu_hours;
     struct audit_log *audit_log;
     struct admin_actions *admin_actions;

@@ -68,6 +68,7 @@ static int replay(void *arg, const struct store_event *ev, struct error *err)
         eng_costs_note(e, rec, ev);
         eng_refusals_note(e, rec, ev);
         eng_models_note(e, rec, ev);
+        eng_fair_note(e, rec, ev);
     }
     if (rc == 0 && e->parts.replayed && (rec = eng_find(e, ev->job)))
         e->parts.replayed(e->parts.replayed_arg, ev, &rec->job);
@@ -210,6 +211,7 @@ void engine_destroy(struct engine *e)
     free(e->classes.of);
     free(e->classes.by_name);
     eng_models_clear(&e->models);
+    fair_shares_clear(&e->fair);
     free(e->spent);
     eng_index_clear(e);
     free(e);

@@ -64,8 +64,7 @@ struct engine_conf { /* borrowed strings outlive the engine */
     double stall_factor, stall_min_s;
     double reconcile_s;  /* UNKNOWN for this long: ask the allocator again */
     double kill_grace_s; /* SIGTERM to SIGKILL, unless the spec says */
-    /* Defaults for specs, read when an attempt is planned and requested, so
-     * queued jobs follow a change; `exclusive` adds to the spec's. */
+    /* Defaults for specs, also of queued jobs; `exclusive` adds to theirs. */
     struct alloc_where where;
     int64_t memory_per_gpu_bytes; /* 0: where.memory_bytes applies */
     /* GPU memory by type, "h100" to "80G", if nodes do not report it; NULL */
@@ -78,6 +77,7 @@ struct engine_conf { /* borrowed strings outlive the engine */
     struct engine_limits limits;
     struct policy_preempt preempt; /* grace_s: upper bound for each job */
     struct policy_goodput goodput;
+    const struct conf_fair_share *fair_share; /* borrowed; NULL: none */
     /* [n_drained] nodes on which no new attempt may start. */
     const struct engine_drained *drained;
     size_t n_drained;

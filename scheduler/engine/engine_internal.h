@@ -16,6 +16,7 @@
 #include "scheduler/engine/plan/inventory.h"
 #include "scheduler/engine/store/stage.h"
 #include "scheduler/engine/table/class_models.h"
+#include "scheduler/engine/table/fair_shares.h"
 #include "scheduler/engine/table/job_table.h"
 #include "scheduler/engine/table/length_guess.h"
 #include "scheduler/engine/table/memory_refusals.h"
@@ -84,6 +85,7 @@ struct engine {
     struct eng_refusals refusals;    /* see memory_refusals.h */
     struct eng_models models;        /* see class_models.h */
     struct eng_lengths lengths;      /* see length_guess.h */
+    struct fair_shares fair;         /* see fair_shares.h */
     struct engine_spent *spent;      /* owned; see teach.h */
     size_t n_spent;
     struct default_seen {

@@ -60,9 +60,6 @@ const struct throughput *engine_throughput(const struct engine *e,
 const char *engine_model_class(const struct engine *e, const struct job *job);
 /* The type of these GPUs; "": unknown. Valid until the next step. */
 const char *engine_model_type(const struct engine *e, const struct job *job);
-/* The decayed use of the job's user, told by the caller: the factor by which
- * goodput weighs the job, 1/8..1; 1 until it is told. */
-void engine_teach_share(struct engine *e, uint64_t id, double share);
 
 /* A user or an account, of either name, whose jobs do not start now, and the
  * reason that they have meanwhile. What runs goes on. */

@@ -35,8 +35,11 @@ struct policy_node {
 
 struct policy_job {
     uint64_t id;
-    enum job_state state;       /* QUEUED, or live */
-    int32_t priority;           /* higher goes first */
+    enum job_state state; /* QUEUED, or live */
+    int32_t priority;     /* higher goes first */
+    int32_t user;         /* number of its user, from 1; 0: not known */
+    int32_t user_rank;    /* of users, by what they used lately: less goes first
+                             within a priority. 0 for all without fair share */
     int32_t gpus_min, gpus_max; /* total that the job accepts */
     int32_t nodes_min, nodes_max;
     int32_t per_node; /* GPUs on each node; 0: any number */
@@ -116,6 +119,7 @@ struct policy_view {
      * at once, so no job grows onto GPUs that are not free yet, nor gives up
      * GPUs that others wait for in order to grow. */
     bool is_shared;
+    bool is_fair; /* fair share by user is on: ranks and shares are set */
     struct policy_preempt preempt;
     struct policy_goodput goodput; /* interval_s 0: the defaults */
 };
@@ -128,7 +132,7 @@ static inline bool policy_is_resizing(const struct policy_job *job)
 }
 
 /* Whether a goes before b: jobs with a preemption reservation first, then by
- * (priority desc, submit_s, id). */
+ * (priority desc, user_rank, submit_s, id). */
 bool policy_view_in_order(const struct policy_job *a,
                           const struct policy_job *b);
 /* err  ERR_INVAL the view contradicts itself; ERR_LIMIT its jobs need more than

@@ -16,6 +16,8 @@ bool policy_view_in_order(const struct policy_job *a,
         return a->is_back > b->is_back;
     if (a->priority != b->priority)
         return a->priority > b->priority;
+    if (a->user_rank != b->user_rank)
+        return a->user_rank < b->user_rank;
     if (a->submit_s < b->submit_s || a->submit_s > b->submit_s)
         return a->submit_s < b->submit_s;
     return a->id < b->id;

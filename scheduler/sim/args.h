@@ -56,7 +56,7 @@ struct past_settings;
 int sim_policy_args(const char *config, const char *word,
                     const struct past_settings *past, struct conf *ret,
                     struct error *err) MUST_CHECK;
-/* What a simulation takes of a configuration. */
+/* What a simulation takes of a configuration, which it borrows. */
 struct sim_policy sim_policy_args_of(const struct conf *conf);
 
 #endif

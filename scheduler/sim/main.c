@@ -46,18 +46,16 @@ static int begin_policy(struct simulation *s, const char *word,
                         struct error *err)
 {
     struct past_settings past = {.n = 0};
-    struct conf conf;
+    struct conf *conf = &s->confs[s->n_runs];
 
     if ((s->args->from_db && replay_past(s, word, &past, err) < 0) ||
-        sim_policy_args(s->args->config, word, &past, &conf, err) < 0)
+        sim_policy_args(s->args->config, word, &past, conf, err) < 0)
         return -1;
-    *ret = sim_policy_args_of(&conf);
+    *ret = sim_policy_args_of(conf);
     s->args->conf.repeats = false;
     s->args->conf.is_fixed = ret->policy != &policy_goodput;
-    (void)snprintf(run->name, sizeof(run->name), "%s", conf.scheduler.policy);
-    int rc = conf_each_value(&conf, add_parameter, run, err);
-    conf_clear(&conf);
-    return rc;
+    (void)snprintf(run->name, sizeof(run->name), "%s", conf->scheduler.policy);
+    return conf_each_value(conf, add_parameter, run, err);
 }
 
 /* The attempts of the past. */
@@ -163,8 +161,10 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
     run_replicates_clear(&s.replicates);
     sim_trace_clear(&s.trace);
     from_db_clear(&s.past);
-    for (size_t i = 0; i < SIM_POLICIES_MAX; i++)
+    for (size_t i = 0; i < SIM_POLICIES_MAX; i++) {
         replay_clear(&s.replays[i]);
+        conf_clear(&s.confs[i]);
+    }
     return rc;
 }
 

@@ -107,6 +107,7 @@ struct sim_policy sim_policy_args_of(const struct conf *conf)
                     .grace_s = conf->scheduler.preempt.grace_s,
                     .min_runtime_s = conf->scheduler.preempt.min_runtime_s},
         .goodput = policy_goodput_of_conf(&conf->scheduler.goodput),
+        .fair_share = &conf->scheduler.fair_share,
         .limits = {.gpus_per_user = conf->limits.max_gpus_per_user,
                    .gpus_per_account = conf->limits.max_gpus_per_account,
                    .running_per_user = conf->limits.max_running_per_user,

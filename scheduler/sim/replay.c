@@ -49,12 +49,12 @@ static int add_change(const struct past_settings *s, const char *config,
                       size_t i, struct error *err)
 {
     struct past_settings own = settings_for(s, is_past);
-    struct conf conf;
+    struct conf *conf = &r->confs[r->n_confs];
 
-    if (sim_policy_args(config, word, &own, &conf, err) < 0)
+    if (sim_policy_args(config, word, &own, conf, err) < 0)
         return error_wrap(err, "the settings of %.0f s", s->t_s);
-    r->changes[i] = sim_policy_args_of(&conf);
-    conf_clear(&conf);
+    r->n_confs++;
+    r->changes[i] = sim_policy_args_of(conf);
     r->actions[r->n++] = (struct sim_action){
         .t_s = s->t_s, .act = ACT_POLICY, .policy = &r->changes[i]};
     return 0;
@@ -100,8 +100,9 @@ int replay_make(const struct past *p, const struct sim_trace *t,
 
     *ret = (struct replay){
         .actions = calloc(n + 1, sizeof(*ret->actions)),
-        .changes = calloc(p->n_settings + 1, sizeof(*ret->changes))};
-    if (!ret->actions || !ret->changes)
+        .changes = calloc(p->n_settings + 1, sizeof(*ret->changes)),
+        .confs = calloc(p->n_settings + 1, sizeof(*ret->confs))};
+    if (!ret->actions || !ret->changes || !ret->confs)
         return error_set(err, ERR_NOMEM, "actions");
     for (size_t i = 0; i <= p->n_actions; i++) {
         for (; k < p->n_settings &&
@@ -136,5 +137,8 @@ void replay_clear(struct replay *r)
 {
     free(r->actions);
     free(r->changes);
+    for (size_t i = 0; i < r->n_confs; i++)
+        conf_clear(&r->confs[i]);
+    free(r->confs);
     *r = (struct replay){.n = 0};
 }

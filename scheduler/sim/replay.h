@@ -5,11 +5,14 @@
 #include "scheduler/sim/past/from_db.h"
 #include "scheduler/sim/run/sim_run.h"
 
+struct conf;
 struct replay {
     struct sim_action *actions; /* owned; in the order of time */
     size_t n;
     struct sim_policy *changes; /* owned; the actions point to them */
-    size_t n_resizes;           /* left out */
+    struct conf *confs;         /* owned; [n_confs], of the changes */
+    size_t n_confs;
+    size_t n_resizes; /* left out */
 };
 
 /* Whether a --policy is the one that ran: it has the name of the policy at the

@@ -2,6 +2,7 @@
 #ifndef MGPU_SCHEDULER_SIM_SIMULATION_H
 #define MGPU_SCHEDULER_SIM_SIMULATION_H
 
+#include "jobs/conf/conf.h"
 #include "scheduler/sim/args.h"
 #include "scheduler/sim/output/run_replicates.h"
 #include "scheduler/sim/replay.h"
@@ -19,6 +20,7 @@ struct simulation {
     struct run_figures recorded; /* jobs 0: of no job */
     struct sim_named runs[SIM_POLICIES_MAX];
     struct sim_policy policies[SIM_POLICIES_MAX]; /* of the runs */
+    struct conf confs[SIM_POLICIES_MAX];          /* likewise */
     size_t n_runs;
     struct run_replicates replicates;
 };

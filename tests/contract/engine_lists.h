@@ -130,11 +130,14 @@ static inline const char *lists_check_queue(struct engine *e)
         bool is_alike = a && a->resize.is_back == b->resize.is_back;
         if (a && !is_alike && b->resize.is_back)
             return "a job that goes first is not the first";
+        const struct fair_user *u = i > 0 ? q->at[i - 1]->user : NULL;
+        int32_t rank = u ? u->rank : 0, next = x->user ? x->user->rank : 0;
+        bool is_equal = is_alike && a->priority == b->priority && rank == next;
         if (is_alike &&
             (a->priority < b->priority ||
-             (a->priority == b->priority && a->submit_s > b->submit_s) ||
-             (a->priority == b->priority && a->submit_s >= b->submit_s &&
-              a->id > b->id)))
+             (a->priority == b->priority && rank > next) ||
+             (is_equal && a->submit_s > b->submit_s) ||
+             (is_equal && a->submit_s >= b->submit_s && a->id > b->id)))
             return "the queue is not in its order";
     }
     if (n_sized != q->n_sized || n_resized != q->n_resized)
@@ -231,6 +234,20 @@ static inline const char *lists_check_owed(struct engine *e)
     return why;
 }
 
+/* A user is charged for what his jobs are charged for. */
+static inline const char *lists_check_charges(const struct engine *e)
+{
+    for (size_t k = 0; k < e->fair.n; k++) {
+        int32_t gpus = 0;
+        for (size_t i = 0; i < e->n_active; i++)
+            if (e->active[i]->charge.user == e->fair.at[k])
+                gpus += e->active[i]->charge.gpus;
+        if (gpus != e->fair.at[k]->gpus)
+            return "a user is charged for other GPUs than his jobs";
+    }
+    return NULL;
+}
+
 /* NULL: as they should be. */
 static inline const char *lists_check(struct engine *e)
 {
@@ -264,6 +281,7 @@ static inline const char *lists_check(struct engine *e)
     why = why ? why : lists_check_queue(e);
     why = why ? why : lists_check_positions(e);
     why = why ? why : lists_check_later(e);
+    why = why ? why : lists_check_charges(e);
     why = why ? why : view_check(e);
     return why ? why : lists_check_users(e);
 }

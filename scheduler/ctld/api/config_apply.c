@@ -8,7 +8,6 @@
 #include "scheduler/ctld/ingest/teach_speed.h"
 #include "scheduler/ctld/loop/step_request.h"
 #include "scheduler/ctld/maintenance/backup_schedule.h"
-#include "scheduler/ctld/maintenance/fair_share.h"
 #include "scheduler/ctld/maintenance/metrics_retention.h"
 #include "scheduler/ctld/usage/gpu_hours_limit.h"
 
@@ -34,6 +33,7 @@ void config_apply_engine(struct ctld *c)
         .limits = conf->limits,
         .preempt = conf->preempt,
         .goodput = conf->goodput,
+        .fair_share = conf->fair_share,
         .admins = conf->admins,
         .n_admins = conf->n_admins,
         .serves_one = !conf->serves_all,
@@ -95,7 +95,6 @@ void config_apply_fresh(struct ctld *c, const struct ctld_fresh *f)
                  err.msg);
     backup_schedule_restart(c);
     metrics_retention_restart(c);
-    fair_share_restart(c);
     gpu_hours_limit_restart(c);
     log_set_level(f->level);
     log_set_format(f->format);

@@ -192,7 +192,7 @@ void eng_curves_view(struct engine *e, struct eng_view *t,
     struct policy_job_goodput *g = &io->goodput;
     struct eng_model *m = NULL;
 
-    g->share = rec->share;
+    g->share = rec->charge.user ? rec->charge.user->factor : 1;
     /* Those for which it was paused start before it. */
     g->startable_s =
         io->state == JOB_QUEUED ? rec->paused_s + interval_s(e) : 0;

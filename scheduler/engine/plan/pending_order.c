@@ -22,6 +22,8 @@ static int compare(const struct eng_order *a, const struct eng_order *b)
         return a->is_back ? -1 : 1;
     if (a->priority != b->priority)
         return a->priority > b->priority ? -1 : 1;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
     if (a->submit_s < b->submit_s || a->submit_s > b->submit_s)
         return a->submit_s < b->submit_s ? -1 : 1;
     return (a->id > b->id) - (a->id < b->id);
@@ -40,6 +42,7 @@ static struct eng_order of_live(const struct engine *e, struct job_record *rec,
         .id = rec->job.id,
         .submit_s = now_s - (wall_s - rec->job.submit_s),
         .priority = rec->job.priority,
+        .rank = rec->charge.user ? rec->charge.user->rank : 0,
         .has_reservation = eng_has_reservation(e, rec),
         .is_back = rec->job.resize.is_back,
     };
@@ -54,6 +57,7 @@ static struct eng_order of_waiting(const struct waiting *w, double now_s,
         .id = w->id,
         .submit_s = now_s - (wall_s - w->submit_s),
         .priority = w->priority,
+        .rank = w->user ? w->user->rank : 0,
         .has_reservation = has_reservation,
         .is_back = w->is_back,
     };
@@ -83,6 +87,7 @@ static size_t few_of(const struct engine *e, double now_s, double wall_s,
 int eng_order_begin(struct engine *e, double now_s, double wall_s,
                     struct eng_ordering *ret, struct error *err)
 {
+    eng_fair_update(e);
     eng_find_reserved(e);
     size_t cap = e->lists.moving.n + e->lists.reserved.n;
     *ret = (struct eng_ordering){.e = e,

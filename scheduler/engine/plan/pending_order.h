@@ -10,7 +10,7 @@ struct eng_order {
     const struct waiting *waits; /* NULL: it is live */
     uint64_t id;
     double submit_s; /* on the view's clock */
-    int32_t priority;
+    int32_t priority, rank;
     bool has_reservation, is_back;
 };
 /* Jobs that are live or could start, in the policy's order, one by one. */

@@ -84,6 +84,8 @@ static void put_last(struct suppose *s, struct policy_job changed)
         s->jobs[k++] = *j;
         if (j->priority == changed.priority && j->submit_s >= changed.submit_s)
             changed.submit_s = j->submit_s + 1;
+        if (j->priority == changed.priority && j->user_rank > changed.user_rank)
+            changed.user_rank = j->user_rank;
     }
     s->jobs[k++] = changed;
     for (size_t i = 0; i < n; i++)

@@ -248,11 +248,12 @@ void eng_commit_land(struct engine *e)
     eng_compact(e);
     eng_archived(e, f.archived, f.rows.n_archived);
     for (size_t i = 0; i < f.rows.n_events; i++) {
-        const struct job_record *rec = eng_find(e, f.rows.events[i].job);
+        struct job_record *rec = eng_find(e, f.rows.events[i].job);
         assert(rec);
         eng_costs_note(e, rec, &f.rows.events[i]);
         eng_refusals_note(e, rec, &f.rows.events[i]);
         eng_models_note(e, rec, &f.rows.events[i]);
+        eng_fair_note(e, rec, &f.rows.events[i]);
         if (e->on_event)
             e->on_event(e->event_arg, &f.rows.events[i], &rec->job);
     }
@@ -304,6 +305,7 @@ static void put_back(struct engine *e, const struct saved *saved, size_t n)
                                                      bucket may have moved */
         int32_t n_over = s->record->n_tasks_over; /* or ended */
         struct list_places places = s->record->places;
+        struct fair_charge charge = s->record->charge; /* what is durable */
         if (s->record->job.attempt == s->copy->job.attempt)
             keep_beats(s->copy, s->record);
         names_kept_drop(&s->record->kept, s->copy->kept);
@@ -312,6 +314,7 @@ static void put_back(struct engine *e, const struct saved *saved, size_t n)
         s->record->n_tasks_over = n_over;
         s->record->is_saved = false;
         s->record->places = places;
+        s->record->charge = charge;
         eng_lists_update(e, s->record);
     }
 }

@@ -344,14 +344,6 @@ void engine_teach_length(struct engine *e, uint64_t id, int64_t iterations)
         rec->iterations_expected = iterations;
 }
 
-void engine_teach_share(struct engine *e, uint64_t id, double share)
-{
-    struct job_record *rec = eng_find(e, id);
-
-    if (rec && share > 0)
-        rec->share = fmin(fmax(share, 1.0 / 8), 1);
-}
-
 static void note_done(struct eng_model *m, int32_t gpus, int64_t iterations)
 {
     double units = (double)iterations * (m->m.is_weak ? gpus : 1);

@@ -302,6 +302,8 @@ void eng_lists_update(struct engine *e, struct job_record *rec)
     set_in(&f->depends, rec, &rec->places.has_depends,
            is_there && rec->job.n_depends > 0);
     set_in(&f->early, rec, &rec->places.is_early, rec->is_early);
+    if (is_there && !job_state_is_final(s))
+        eng_fair_name(e, rec);
     eng_queue_set(&f->queue, rec, is_queued && !eng_waits(rec));
     set_later(f, rec, is_queued ? rec->not_before_s : -(double)INFINITY);
     set_in(&f->avoiding, rec, &rec->places.avoids,

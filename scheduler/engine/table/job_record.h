@@ -6,6 +6,7 @@
 #include "scheduler/engine/engine.h"
 #include "scheduler/engine/events/event_codec.h"
 #include "scheduler/engine/events/names_kept.h"
+#include "scheduler/engine/table/fair_shares.h"
 #include "scheduler/engine/table/job_lists.h"
 
 /* Exit codes that are ours, as mgpu-submit --wait returns them. */
@@ -60,6 +61,7 @@ struct job_record {
     bool is_over_size; /* likewise, for a limit of their number */
 
     struct list_places places; /* see job_lists.h */
+    struct fair_charge charge; /* see fair_shares.h */
 
     struct texts own;       /* fixed from the submit on */
     struct name_kept *kept; /* owned; names of updates, the newest first */
@@ -96,7 +98,6 @@ struct job_record {
     bool has_own_rates; /* as engine_teach_job() has told */
     int64_t taught_from;
     int64_t iterations_expected; /* 0: not told */
-    double share;                /* 0: not told */
     /* When the policy last resized it, the newest at [(n_resizes - 1) %
      * ENG_RESIZES]; on the engine's clock. */
     double resized_s[ENG_RESIZES];

@@ -140,12 +140,19 @@ static void leave_kind(struct queue *q, int32_t kind)
 
 /* ---- order ----------------------------------------------------------------
  */
+static int32_t rank_of(const struct waiting *w)
+{
+    return w->user ? w->user->rank : 0;
+}
+
 static bool is_before(const struct waiting *a, const struct waiting *b)
 {
     if (a->is_back != b->is_back)
         return a->is_back;
     if (a->priority != b->priority)
         return a->priority > b->priority;
+    if (rank_of(a) != rank_of(b))
+        return rank_of(a) < rank_of(b);
     if (a->submit_s < b->submit_s || a->submit_s > b->submit_s)
         return a->submit_s < b->submit_s;
     return a->id < b->id;
@@ -176,9 +183,12 @@ static size_t place_of_one(const struct queue *q, const struct waiting *w)
     return from;
 }
 
-static struct waiting waiting_of(const struct job *job)
+static struct waiting waiting_of(const struct job_record *rec)
 {
+    const struct job *job = &rec->job;
+
     return (struct waiting){.id = job->id,
+                            .user = rec->charge.user,
                             .priority = job->priority,
                             .submit_s = job->submit_s,
                             .is_back = job->resize.is_back};
@@ -190,7 +200,7 @@ static size_t n_in_line(const struct engine *e, const struct waiting *w)
     size_t n = 0;
 
     for (size_t i = 0; i < e->lists.line.n; i++) {
-        const struct waiting other = waiting_of(&e->lists.line.at[i]->job);
+        const struct waiting other = waiting_of(e->lists.line.at[i]);
         n += is_before(&other, w);
     }
     return n;
@@ -202,7 +212,7 @@ int32_t engine_queue_position(struct engine *e, uint64_t id)
 
     if (!rec || (!rec->places.waits && !rec->places.is_in_line))
         return 0;
-    const struct waiting as = waiting_of(&rec->job);
+    const struct waiting as = waiting_of(rec);
     return (int32_t)(n_in_line(e, &as) + place_of_one(&e->lists.queue, &as)) +
            1;
 }
@@ -223,6 +233,7 @@ static void copy_in(struct queue *q, struct waiting *w,
 
     count(q, w, (size_t)-1);
     w->id = job->id;
+    w->user = rec->charge.user;
     w->submit_s = job->submit_s;
     w->eligible_s = job_record_eligible_s(rec);
     w->limit_s = job->attempt_limit_s;
@@ -300,6 +311,7 @@ void eng_queue_set(struct queue *q, struct job_record *rec, bool wanted)
         q->unused[q->n_unused++] = w;
         rec->places.waits = NULL;
     } else if (w->priority != rec->job.priority ||
+               w->user != rec->charge.user ||
                w->is_back != rec->job.resize.is_back) {
         take_out(q, place_of_one(q, w));
         change(q, w, rec);
@@ -321,6 +333,46 @@ void eng_queue_fill(struct engine *e)
     }
     if (q->n > 0)
         qsort(q->at, q->n, sizeof(struct waiting *), by_order);
+}
+
+/* Merges two runs that follow one another. in scratch  room for the first */
+static void merge(struct waiting **at, size_t n_first, size_t n,
+                  struct waiting **scratch)
+{
+    size_t i = 0, j = n_first, k = 0;
+
+    memcpy(scratch, at, n_first * sizeof(struct waiting *));
+    while (i < n_first)
+        at[k++] =
+            j < n && is_before(at[j], scratch[i]) ? at[j++] : scratch[i++];
+}
+
+/* How many jobs from the first on are in order. */
+static size_t run_of(struct waiting *const *at, size_t n)
+{
+    size_t i = n > 0 ? 1 : 0;
+
+    while (i < n && !is_before(at[i], at[i - 1]))
+        i++;
+    return i;
+}
+
+/* The jobs of one user and priority are in order already, so there are few
+ * runs: each pass merges every two. */
+void eng_queue_sort(struct queue *q)
+{
+    struct waiting **scratch = malloc((q->n + 1) * sizeof(struct waiting *));
+
+    for (size_t from = 0; scratch && run_of(q->at, q->n) < q->n; from = 0)
+        while (from < q->n) {
+            size_t first = run_of(&q->at[from], q->n - from);
+            size_t next = run_of(&q->at[from + first], q->n - from - first);
+            merge(&q->at[from], first, first + next, scratch);
+            from += first + next;
+        }
+    if (!scratch && q->n > 0)
+        qsort(q->at, q->n, sizeof(struct waiting *), by_order);
+    free(scratch);
 }
 
 void eng_queue_clear(struct queue *q)

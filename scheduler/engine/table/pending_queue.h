@@ -10,6 +10,7 @@
 #include "slurm/alloc.h"
 
 struct engine;
+struct fair_user;
 struct job_record;
 
 enum { QUEUE_KINDS = 64 };
@@ -17,6 +18,7 @@ enum { QUEUE_KINDS = 64 };
 /* The values that a plan needs of each job. */
 struct waiting {
     struct job_record *record;
+    const struct fair_user *user; /* whom it is charged to; NULL: not known */
     uint64_t id;
     double submit_s, eligible_s, limit_s;
     double not_before_s; /* on the engine's clock */
@@ -57,6 +59,8 @@ int eng_queue_reserve(struct queue *q, size_t n, struct error *err) MUST_CHECK;
 void eng_queue_set(struct queue *q, struct job_record *rec, bool wanted);
 /* Fills an empty queue with all active jobs that belong there. */
 void eng_queue_fill(struct engine *e);
+/* Puts the jobs into the order of the ranks that their users have now. */
+void eng_queue_sort(struct queue *q);
 void eng_queue_clear(struct queue *q);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "jobs/base/rng.h"
+#include "jobs/conf/conf_goodput.h"
 #include "scheduler/sim/run/sim_run.h"
 
 enum { CLASSES = 3, JOBS_MAX = 40, ACTIONS_MAX = 8 };
@@ -109,6 +110,7 @@ static void make_actions(struct random_world *w)
 
 static struct sim_policy make_policy(struct random_world *w)
 {
+    static const struct conf_fair_share day = {.half_life_s = 86400};
     int32_t n = 0;
 
     while (policy_at((size_t)n))
@@ -122,6 +124,7 @@ static struct sim_policy make_policy(struct random_world *w)
     p.goodput.max_resizes_per_hour = draw(&w->rng, 0, 6);
     p.goodput.hysteresis_s = draw(&w->rng, 0, 1) * 60;
     p.goodput.aging = draw(&w->rng, 0, 1);
+    p.fair_share = p.preempt.grace_s > 30 ? &day : NULL;
     if (draw(&w->rng, 0, 3) == 0)
         p.limits.gpus_per_user = draw(&w->rng, 1, 16);
     return p;

@@ -346,7 +346,8 @@ int sim_run(const struct sim_conf *conf, const struct sim_policy *policy,
                                          .kill_grace_s = 30,
                                          .limits = policy->limits,
                                          .preempt = policy->preempt,
-                                         .goodput = policy->goodput};
+                                         .goodput = policy->goodput,
+                                         .fair_share = policy->fair_share};
     double epoch_s = conf->trace->epoch_s;
     clock_virtual_init(&w.clock, SIM_BEGIN_S,
                        (epoch_s > 0 ? epoch_s : SIM_EPOCH_S) - SIM_BEGIN_S);

@@ -71,7 +71,8 @@ struct sim_conf {
 struct sim_policy {
     const struct policy *policy;
     struct policy_preempt preempt;
-    struct policy_goodput goodput; /* interval_s 0: the defaults */
+    struct policy_goodput goodput;            /* interval_s 0: the defaults */
+    const struct conf_fair_share *fair_share; /* borrowed; NULL: none */
     struct engine_limits limits;
 };
 

@@ -261,6 +261,7 @@ int sim_act(struct sim_world *w, struct error *err)
         w->engine_conf.limits = a->policy->limits;
         w->engine_conf.preempt = a->policy->preempt;
         w->engine_conf.goodput = a->policy->goodput;
+        w->engine_conf.fair_share = a->policy->fair_share;
         return engine_set_policy(w->engine, a->policy->policy, err);
     }
     uint64_t id = w->jobs[a->job].id;
