@@ -1,6 +1,7 @@
 /* goodput_plan.h - a plan of the policy goodput in progress.
  *
- * goodput_value.c lists the jobs that get or change GPUs, with their weights;
+ * goodput_value.c lists the jobs that get or change GPUs, with their weights,
+ * for which goodput_groups.c counts the jobs of a user that came together;
  * goodput_sizes.c has the sizes of each, with their values; goodput_hull.c
  * chooses the sizes; goodput_place.c finds out what fits on the nodes, and
  * when; goodput.c makes the decisions.
@@ -81,8 +82,10 @@ struct gp {
     int32_t kept_gpus;         /* the smallest sizes of live jobs after them */
     int32_t least_priority;    /* of all jobs of the view */
     int32_t grow_gpus; /* by so many GPUs may live jobs become larger in all */
-    struct gp_job *head;      /* of goodput_rigid.c; NULL: none */
-    int32_t gpus;             /* that the jobs can share */
+    struct gp_job *head; /* of goodput_rigid.c; NULL: none */
+    int32_t gpus;        /* that the jobs can share */
+    double jobs_per_gpu; /* of the view and of the nodes that are up; 0: without
+                            fair share, or of one user */
     struct node_picture now;  /* owned; what is free now; the decisions take
                                  their starts from it */
     struct node_picture soon; /* owned; pictures of goodput_place.c */
@@ -109,6 +112,14 @@ static inline int32_t gp_n_turns(const struct gp *g)
 int gp_value_collect(struct gp *g, struct plan *p,
                      struct error *err) MUST_CHECK;
 void gp_value_clear(struct gp *g);
+
+/* ---- goodput_groups.c ---------------------------------------------------- */
+/* Whether fair share is on, and there are jobs of several users. */
+bool gp_groups_matter(const struct policy_view *v);
+/* How often each job counts, for what its user sent together with it: 1 if they
+ * do not matter. out ret [n_jobs]. err  ERR_NOMEM */
+int gp_groups_count(const struct policy_view *v, double *ret,
+                    struct error *err) MUST_CHECK;
 
 /* ---- goodput_sizes.c ----------------------------------------------------- */
 /* Room for n further sizes after an empty one. */

@@ -3,8 +3,10 @@
  *
  * A job of known length is worth by its weight and its speed what one with a
  * range is worth on as many GPUs: so nobody gains by asking for one size. Once
- * it has waited for twice the time that it takes, it is late. A job before one
- * of lower priority does not compete: it needs a reservation against that.
+ * it has waited for twice the time that it takes, it is late; among several
+ * users with fair share also not before it has waited for the time that it
+ * takes on an equal share of the GPUs, as one with a range would. A job before
+ * one of lower priority does not compete: it needs a reservation against that.
  *
  * Backfill plans the others on what is free, with its reservations on named
  * nodes, as if no job with a range waited. Those that it starts go first. The
@@ -33,7 +35,8 @@ void gp_rigid_compete(const struct gp *g, struct gp_job *io)
         !isfinite(one_s) || one_s <= 0 || job->priority > g->least_priority)
         return;
     speed = isfinite(speed) && speed > 0 ? speed : size->gpus;
-    if (gp_waited_s(g, job) * speed >= LATE * one_s)
+    if (gp_waited_s(g, job) * speed >= LATE * one_s &&
+        gp_waited_s(g, job) >= g->jobs_per_gpu * one_s)
         return;
     io->competes = true;
     size->value = size->hoped =

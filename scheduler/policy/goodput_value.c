@@ -93,16 +93,17 @@ static void sort_ranked(struct ranked *io, size_t n, struct ranked *scratch)
     /* After six digits the result is back in io. */
 }
 
-/* in guess_s  of the whole job on one GPU, where nothing tells it: or it would
+/* in count    see goodput_groups.c
+ *    guess_s  of the whole job on one GPU, where nothing tells it: or it would
  *             not age, and starve behind those that do. 0: it does not age */
 static double weight(const struct gp *g, const struct policy_job *job,
-                     size_t rank, double guess_s)
+                     size_t rank, double count, double guess_s)
 {
     double share = job->goodput.share > 0 ? job->goodput.share : 1;
     double w = pow((double)rank, g->conf.length_weight) * share *
-               exp2(job->priority / 50.0);
+               exp2(job->priority / 50.0) / count;
     double one_s = is_known(job->goodput.one_s) ? job->goodput.one_s : guess_s;
-    double slowdown = one_s > 0 ? gp_waited_s(g, job) / one_s : 0;
+    double slowdown = one_s > 0 ? gp_waited_s(g, job) / (one_s * count) : 0;
 
     return g->conf.aging > 0
                ? w * (1 + pow(fmax(slowdown, 0) / g->conf.aging, 2))
@@ -173,13 +174,16 @@ static double left_of(const struct policy_job *job)
 }
 
 /* Sorts the jobs. The length of a job must not depend on who else is there: one
- * that is paused for its rank would change its rank by that.
+ * that is paused for its rank would change its rank by that. A length counts
+ * as often as the job (goodput_groups.c).
  * out r [n_jobs]; scratch likewise */
 static void sort(const struct policy_view *v, const bool *is_probe,
-                 struct ranked *r, struct ranked *scratch)
+                 const double *count, struct ranked *r, struct ranked *scratch)
 {
-    for (size_t i = v->n_jobs, k = 0; i-- > 0; k++)
-        r[k] = (struct ranked){is_probe[i] ? PROBE_S : left_of(&v->jobs[i]), i};
+    for (size_t i = v->n_jobs, k = 0; i-- > 0; k++) {
+        double left_s = left_of(&v->jobs[i]) * count[i];
+        r[k] = (struct ranked){is_probe[i] ? PROBE_S : left_s, i};
+    }
     sort_ranked(r, v->n_jobs, scratch);
 }
 
@@ -193,23 +197,19 @@ static double guess_of(const struct gp *g, const struct policy_job *job,
     return is_told ? told_s : g->conf.interval_s;
 }
 
-/* What the order of all jobs says of one. */
-struct standing {
-    size_t rank; /* from 1 */
-    double left_s;
-};
-
-/* All jobs of the view have a rank. The jobs themselves are visited in the
- * order of the view, for they are large: by rank each would miss the caches. */
-static void weigh(struct gp *g, const bool *is_probe, const struct standing *of)
+/* All jobs of the view have a rank, from 1. The jobs themselves are visited in
+ * the order of the view, for they are large: by rank each would miss the
+ * caches. */
+static void weigh(struct gp *g, const bool *is_probe, const double *count,
+                  const size_t *rank)
 {
     for (size_t i = 0; i < g->n; i++) {
         struct gp_job *j = &g->jobs[i];
-        const struct standing *s = &of[j->order];
         bool is_told = !is_probe[j->order];
-        j->left_one_s = is_told ? s->left_s : (double)INFINITY;
-        j->weight =
-            weight(g, j->job, s->rank, guess_of(g, j->job, is_told, s->left_s));
+        double left_s = left_of(j->job);
+        j->left_one_s = is_told ? left_s : (double)INFINITY;
+        j->weight = weight(g, j->job, rank[j->order], count[j->order],
+                           guess_of(g, j->job, is_told, left_s));
     }
 }
 
@@ -218,22 +218,26 @@ static int rank_all(struct gp *g, const struct policy_view *v,
 {
     struct ranked *r = malloc((v->n_jobs + 1) * sizeof(*r));
     struct ranked *scratch = malloc((v->n_jobs + 1) * sizeof(*r));
-    struct standing *of = calloc(v->n_jobs + 1, sizeof(*of));
+    size_t *rank = calloc(v->n_jobs + 1, sizeof(*rank));
     bool *is_probe = calloc(v->n_jobs + 1, sizeof(*is_probe));
-    int rc = r && scratch && of && is_probe
+    double *count = malloc((v->n_jobs + 1) * sizeof(*count));
+    int rc = r && scratch && rank && is_probe && count
                  ? find_probes(v, is_probe, err)
                  : error_set(err, ERR_NOMEM, "out of memory");
 
+    if (rc == 0)
+        rc = gp_groups_count(v, count, err);
     if (rc == 0) {
-        sort(v, is_probe, r, scratch);
+        sort(v, is_probe, count, r, scratch);
         for (size_t i = 0; i < v->n_jobs; i++)
-            of[r[i].order] = (struct standing){i + 1, r[i].left_s};
-        weigh(g, is_probe, of);
+            rank[r[i].order] = i + 1;
+        weigh(g, is_probe, count, rank);
     }
     free(r);
     free(scratch);
     free(is_probe);
-    free(of);
+    free(count);
+    free(rank);
     return rc;
 }
 
@@ -321,6 +325,15 @@ static int32_t least_priority(const struct policy_view *v)
     return least;
 }
 
+static double jobs_per_gpu(const struct policy_view *v)
+{
+    double gpus = 0;
+
+    for (size_t i = 0; i < v->n_nodes; i++)
+        gpus += v->nodes[i].is_up ? v->nodes[i].gpus_total : 0;
+    return gpus > 0 && gp_groups_matter(v) ? (double)v->n_jobs / gpus : 0;
+}
+
 int gp_value_collect(struct gp *g, struct plan *p, struct error *err)
 {
     const struct policy_view *v = p->view;
@@ -336,6 +349,7 @@ int gp_value_collect(struct gp *g, struct plan *p, struct error *err)
         g->gpus += node->is_up ? place_free(node) : 0;
         g->grow_gpus += node->is_up && !node->is_wanted ? place_free(node) : 0;
     }
+    g->jobs_per_gpu = jobs_per_gpu(v);
     g->least_priority = least_priority(v);
     for (size_t i = 0; i < v->n_jobs; i++) {
         const struct policy_job *job = &v->jobs[i];

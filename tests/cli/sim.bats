@@ -77,8 +77,36 @@ near() {
 }
 
 @test "under goodput one size gains nothing that a range would not" {
-    SEEDS=2 LOADS='.7 .85' TRICKS='fixed4 min4' \
+    SEEDS=2 LOADS='.7 .85' TRICKS='fixed4 min4' HALF_LIVES=null \
         "$MGPU_SRC/tests/bench/sim/truth.sh"
+}
+
+@test "with fair share no way to ask for the same work gains" {
+    SEEDS=1 LOADS=.85 TRICKS='fixed8 split2 split8' HALF_LIVES=7d \
+        "$MGPU_SRC/tests/bench/sim/truth.sh"
+}
+
+@test "fair share changes the order of several users, and of one nothing" {
+    # anna has used the GPUs when both wait; hers came first.
+    cat >two.jsonl <<'END'
+{"t":0,"name":"a1","user":"anna","class":"c","iterations":100,"gpus":1}
+{"t":1,"name":"a2","user":"anna","class":"c","iterations":100,"gpus":1}
+{"t":2,"name":"b1","user":"bert","class":"c","iterations":100,"gpus":1}
+END
+    printf '%s\n' class,gpu_type,nodes,gpus_per_node,t_iter_s,restart_s c,,1,1,1,0 \
+        >table.csv
+    sed 's/bert/anna/' two.jsonl >one.jsonl
+    for users in two one; do
+        for half_life in 7d null; do
+            "$sim" --policy "backfill:fair_share.half_life=$half_life" \
+                --cluster 1x1 --request trace --trace "mgpu:$users.jsonl" \
+                --tables mgpu:table.csv --jobs "$users.$half_life.csv" >/dev/null
+        done
+    done
+    first() { tail -n +2 "$1" | sort -t, -k5,5n | cut -d, -f1 | tr '\n' ' '; }
+    [ "$(first two.7d.csv)" = 'a1 b1 a2 ' ]
+    [ "$(first two.null.csv)" = 'a1 a2 b1 ' ]
+    cmp one.7d.csv one.null.csv
 }
 
 # Both jobs come while another one has all GPUs.

@@ -375,7 +375,7 @@ static const char golden_head[] =
     "    explore: 2                          # live\n"
     "    priority: strict                    # live\n"
     "  fair_share:\n"
-    "    half_life: null                     # live\n"
+    "    half_life: 7d                       # live\n"
     "    weights: {}                         # live\n";
 static const char golden_tail[] =
     "limits:\n"
