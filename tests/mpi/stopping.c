@@ -55,7 +55,7 @@ static int run_way(const struct job_spec *spec, const char *dir, int at,
     const int most = mpi_size < 2 ? mpi_size : 2;
     *r = (struct train_result){.iteration = -1};
     int rc = run_on(most, spec, dir, at, r, t);
-    return rc < 0 || r->end == TRAIN_DONE ? rc : run_on(1, spec, dir, 0, r, t);
+    return rc < 0 || at == 0 ? rc : run_on(1, spec, dir, 0, r, t);
 }
 
 static void test_limit(struct job_spec *spec)
