@@ -20,7 +20,8 @@ static void begin(int32_t gpus, const char *what)
 }
 
 /* in  more  of the resources, and after them */
-static uint64_t submit(const char *argv, const char *gpus, const char *more)
+static uint64_t submit_as(const char *user, const char *argv, const char *gpus,
+                          const char *more)
 {
     static int n;
     char spec[400], key[16];
@@ -32,11 +33,16 @@ static uint64_t submit(const char *argv, const char *gpus, const char *more)
                    "\"saves\":true,\"resources\":{\"gpus\":\"%s\"%s}",
                    argv, gpus, more ? more : "}");
     const struct engine_submit req = {
-        .uid = 1000, .user = "anna", .key = key, .spec = spec};
+        .uid = 1000, .user = user, .key = key, .spec = spec};
     if (engine_submit(w.engine, &req, &id, NULL, &err) < 0)
         tap_diag("%s", err.msg);
     world_settle(&w);
     return id;
+}
+
+static uint64_t submit(const char *argv, const char *gpus, const char *more)
+{
+    return submit_as("anna", argv, gpus, more);
 }
 
 static int32_t gpus_of(uint64_t id)
@@ -76,6 +82,11 @@ static void test_sweep(void)
         submit("\"python3\",\"/home/a/u.py\",\"--lr\",\"1\"", "1..4", NULL);
     is_int(gpus_of(other), 1, "another program starts small");
     cancel(other);
+    uint64_t bobs = submit_as("bob", LR("0.4"), "1..4", NULL);
+    is_int(gpus_of(bobs), 1, "and so does that of another user");
+    ok(strncmp(eng_find(w.engine, bobs)->own.program, "program/t.py-", 13) == 0,
+       "  which has the same label");
+    cancel(bobs);
 
     /* The class comes first: two GPUs are no faster for it than one. */
     for (int32_t g = 1; g <= 4; g++) {

@@ -206,8 +206,8 @@ void eng_curves_view(struct engine *e, struct eng_view *t,
         return;
     if (io->state == JOB_QUEUED && eng_curves_prefer_type(e, rec))
         m = try_in_order(e, t, rec, m, io);
-    eng_program_link(e, rec, m);
     if (m->curve_of != e->models.n_views) {
+        eng_program_link(e, rec, m);
         build(m, t);
         m->curve_of = e->models.n_views;
     }

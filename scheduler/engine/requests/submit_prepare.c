@@ -27,6 +27,7 @@
 #include "scheduler/engine/plan/plan.h"
 #include "scheduler/engine/requests/requests.h"
 #include "scheduler/engine/rules/rules.h"
+#include "scheduler/engine/table/program_class.h"
 
 /* Limit of a job's directory: workers get it, followed by the attempt, in 512
  * bytes (wire.h). */
@@ -78,6 +79,8 @@ static void say_whose(struct engine_read *r, const struct engine_submit *req,
         job->begin_s = wall_s - job->begin_s;
     job->uid = req->uid;
     text_copy(job->user, sizeof(job->user), req->user);
+    if (r->rec->own.program)
+        program_class_set_user(r->rec->own.program, req->user);
 }
 
 static int say_task(struct engine_read *r, const struct engine_sweep *sweep,

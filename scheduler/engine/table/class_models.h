@@ -71,7 +71,8 @@ const char *eng_model_type(const struct engine *e,
 struct eng_model *eng_model_of(const struct engine *e,
                                const struct job_record *rec);
 /* ---- program_models.c ---------------------------------------------------- */
-/* Names the model of the job's program to m, that of its class. */
+/* Names the model of the job's program to m, that of its class. Users with the
+ * same command have one class and a program each: the last call counts. */
 void eng_program_link(struct engine *e, const struct job_record *rec,
                       struct eng_model *m);
 /* The model of its program on a type; NULL: there is none. */

@@ -6,6 +6,8 @@
 #include "scheduler/engine/table/program_class.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/text/text.h"
@@ -346,13 +348,20 @@ int program_text(const struct spec_list *command, struct buf *out,
 }
 
 static const char prefix[] = "program/";
-enum { LABEL_CAP = 64 };
+enum { LABEL_CAP = 64, HASH_LEN = 16 };
+
+/* FNV-1a */
+static uint64_t hash(uint64_t h, const char *at, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ (unsigned char)at[i]) * 0x100000001b3u;
+    return h;
+}
 
 int program_class(const struct job_spec *spec, char **ret, struct error *err)
 {
     struct buf text = BUF_INIT, name = BUF_INIT;
     struct reading r = {.out = &text, .is_command = true};
-    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
     char label[LABEL_CAP];
 
     if (spec->kind != SPEC_COMMAND || spec->command.n == 0) {
@@ -360,8 +369,7 @@ int program_class(const struct job_spec *spec, char **ret, struct error *err)
         return 0;
     }
     int rc = read_all(&spec->command, &r, err);
-    for (size_t i = 0; rc == 0 && i < text.len; i++)
-        h = (h ^ (unsigned char)text.data[i]) * 0x100000001b3u;
+    uint64_t h = hash(0xcbf29ce484222325u, text.data, text.len);
     text_copy_n(label, sizeof(label), r.label.at ? r.label.at : "",
                 r.label.len);
     if (rc == 0)
@@ -373,4 +381,13 @@ int program_class(const struct job_spec *spec, char **ret, struct error *err)
         return rc < 0 ? -1 : error_set(err, ERR_NOMEM, "out of memory");
     *ret = own;
     return 0;
+}
+
+void program_class_set_user(char *io, const char *user)
+{
+    char *at = io + strlen(io) - HASH_LEN;
+    uint64_t h = hash(strtoull(at, NULL, 16), "/", 1);
+
+    h = hash(h, user, strlen(user));
+    (void)snprintf(at, HASH_LEN + 1, "%016" PRIx64, h);
 }

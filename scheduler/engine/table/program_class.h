@@ -39,4 +39,8 @@ int program_text(const struct spec_list *command, struct buf *out,
 int program_class(const struct job_spec *spec, char **ret,
                   struct error *err) MUST_CHECK;
 
+/* Makes it the program of a user: train.py of another one is another program,
+ * which neither teaches this one nor learns from it. The label stays. */
+void program_class_set_user(char *io, const char *user);
+
 #endif

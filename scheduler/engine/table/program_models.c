@@ -9,6 +9,7 @@
  * its speed-up is.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/teach.h"
@@ -18,7 +19,8 @@ void eng_program_link(struct engine *e, const struct job_record *rec,
 {
     struct eng_model *of = NULL;
 
-    if (m->program || rec->has_own_rates || !rec->own.program)
+    if (rec->has_own_rates || !rec->own.program ||
+        (m->program && strcmp(m->program->class, rec->own.program) == 0))
         return;
     if (eng_models_get(&e->models, rec->own.program, m->gpu_type, m->m.is_weak,
                        &of, NULL) == 0)

@@ -151,6 +151,20 @@ static void test_name(void)
     same("python3|t.py|--opt|adam", "python3|t.py|--opt|sgd", false,
          "and another word");
 
+    char *anna = class_of("python3|t.py|--lr|1");
+    char *bob = class_of("python3|t.py|--lr|2"), *again;
+    program_class_set_user(anna, "anna");
+    program_class_set_user(bob, "bob");
+    ok(strncmp(anna, bob, 13) == 0 && strcmp(anna, bob) != 0 &&
+           strlen(bob) == 13 + 16,
+       "a program is of one user, and its label is not");
+    again = class_of("python3|t.py|--lr|3");
+    program_class_set_user(again, "anna");
+    is_str(again, anna, "  the same user has it again");
+    free(anna);
+    free(bob);
+    free(again);
+
     struct error err = ERROR_INIT;
     const struct job_spec none = {.kind = SPEC_COMMAND};
     const struct job_spec cv = {.kind = SPEC_CV};
