@@ -153,6 +153,25 @@ static void test_rope(void)
         ok(c.scaling.original_max_positions == 70 &&
                c.scaling.beta_fast == 32 && !c.scaling.truncates,
            "the positions beside it go before its own");
+    if (parse(old, "\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2}", &c))
+        is_int(c.max_positions, 600, "yarn reaches as far as its factor says");
+    if (parse(old,
+              "\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2.499,"
+              "\"original_max_position_embeddings\":200}",
+              &c))
+        is_int(c.max_positions, 499, "and from the original positions");
+    if (parse(old,
+              "\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,"
+              "\"original_max_position_embeddings\":70}",
+              &c))
+        is_int(c.max_positions, 300, "max_position_embeddings may be more");
+    if (parse(old,
+              "\"rope_scaling\":{\"type\":\"yarn\",\"factor\":1e6,"
+              "\"original_max_position_embeddings\":70000}",
+              &c))
+        is_int(c.max_positions, INT32_MAX, "no more than can be counted");
+    if (parse(old, "\"rope_scaling\":{\"type\":\"linear\",\"factor\":2}", &c))
+        is_int(c.max_positions, 300, "of linear, max_position_embeddings");
 }
 
 static void test_rope_refused(void)

@@ -17,9 +17,9 @@ struct llama_config {
     enum llama_arch_id arch;
     int32_t hidden, ffn, layers, vocab;
     int32_t heads, kv_heads, head_dim; /* head_dim: or hidden / heads */
-    int32_t max_positions;             /* max_position_embeddings */
-    uint32_t biases; /* 1 << enum llama_product of those that add one */
-    int32_t window;  /* tokens that a token sees in some layers; 0: all */
+    int32_t max_positions; /* max_position_embeddings; more with yarn */
+    uint32_t biases;       /* 1 << enum llama_product of those that add one */
+    int32_t window;        /* tokens that a token sees in some layers; 0: all */
     double norm_eps, rope_theta;
     bool tied; /* tie_word_embeddings: no lm_head.weight */
     /* It is tied by config.json, but the files have another output layer

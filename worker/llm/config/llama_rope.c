@@ -56,6 +56,17 @@ static double sharpened(double factor, double by)
     return factor > 1 ? 0.1 * by * log(factor) + 1 : 1;
 }
 
+/* Rows may be as long as yarn stretches the first positions to: who adds it to
+ * a config.json as Qwen2.5 says leaves max_position_embeddings as it was. */
+static void stretch(struct llama_config *c)
+{
+    const double reach = c->scaling.factor * c->scaling.original_max_positions;
+    if (reach >= INT32_MAX)
+        c->max_positions = INT32_MAX;
+    else if (reach > c->max_positions)
+        c->max_positions = (int32_t)reach;
+}
+
 static int read_yarn(const json_t *root, const json_t *o,
                      struct llama_config *c, struct error *err)
 {
@@ -73,6 +84,7 @@ static int read_yarn(const json_t *root, const json_t *o,
         s->beta_fast = 32;
     if (s->beta_slow == 0)
         s->beta_slow = 1;
+    stretch(c);
     const double by =
         scale > 0 && scale_all > 0
             ? sharpened(s->factor, scale) / sharpened(s->factor, scale_all)
