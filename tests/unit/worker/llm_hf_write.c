@@ -337,6 +337,17 @@ static void test_ends(const struct model_dir *d, const struct model_dir *base)
     written_ends(d, base, "{\"eos_token_id\": [601, 605]}",
                  "{\"eos_token_id\":[601,605]}");
     written_ends(d, base, "no JSON", "noJSON");
+    model_dir_text(base, "config.json",
+                   "{\"pad_token_id\": 9, \"eos_token_id\": [7, 8], "
+                   "\"bos_token_id\": 6}");
+    written_ends(d, base, NULL,
+                 "{\"bos_token_id\":6,\"pad_token_id\":9,"
+                 "\"eos_token_id\":[7,8,605]}");
+    written_ends(d, base, "{}", "{\"eos_token_id\":[7,8,605]}");
+    model_dir_text(base, "config.json",
+                   "{\"pad_token_id\": null, \"bos_token_id\": 6}");
+    written_ends(d, base, NULL,
+                 "{\"bos_token_id\":6,\"eos_token_id\":[602,605]}");
     model_dir_text(base, "config.json", "{}");
     written_ends(d, base, "{\"eos_token_id\": null}",
                  "{\"eos_token_id\":[602,605]}");

@@ -27,17 +27,31 @@ static int tokens_of(const char *base, int32_t *eot, int32_t *eos,
     return 0;
 }
 
-/* eos_token_id of config.json; NULL: it has none. */
-static json_t *config_ends(const char *base)
+/* config.json; NULL: there is none that can be read. */
+static json_t *read_config(const char *base)
 {
     struct buf text = BUF_INIT;
     json_t *o = NULL;
     if (base_file_read(base, "config.json", CONFIG_MAX_BYTES, &text, NULL) == 0)
         o = json_loadb(buf_str(&text), text.len, 0, NULL);
-    json_t *ends = json_incref(json_object_get(o, "eos_token_id"));
-    json_decref(o);
     buf_clear(&text);
-    return ends;
+    return o;
+}
+
+/* A file where there was none: beside it, transformers no longer takes these
+ * from config.json. NULL: no memory. */
+static json_t *new_file(const json_t *config)
+{
+    static const char *const keys[] = {"bos_token_id", "pad_token_id"};
+    json_t *o = json_object();
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]) && o != NULL; i++) {
+        json_t *v = json_object_get(config, keys[i]);
+        if (v == NULL || json_is_null(v) || json_object_set(o, keys[i], v) == 0)
+            continue;
+        json_decref(o);
+        o = NULL;
+    }
+    return o;
 }
 
 /* The list of ends with eot, or NULL: it has eot already, or memory is short.
@@ -86,20 +100,21 @@ int hf_ends_join(const char *base, struct buf *text, struct error *err)
         return -1;
     if (eot < 0)
         return 0;
-    json_t *o = text->len == 0 ? json_object()
+    json_t *config = read_config(base);
+    json_t *o = text->len == 0 ? new_file(config)
                                : json_loadb(buf_str(text), text->len, 0, NULL);
-    json_t *ends = json_incref(json_object_get(o, "eos_token_id"));
-    if (ends == NULL || json_is_null(ends)) {
-        json_decref(ends);
-        ends = config_ends(base);
-    }
+    const json_t *ends = json_object_get(o, "eos_token_id");
+    if (ends == NULL || json_is_null(ends))
+        ends = json_object_get(config, "eos_token_id");
     json_t *list = json_is_object(o) ? joined(ends, eot, eos) : NULL;
     int rc = 0;
-    if (list != NULL)
+    if (o == NULL && text->len == 0)
+        rc = error_set(err, ERR_NOMEM, "generation_config.json");
+    else if (list != NULL)
         rc = json_object_set_new(o, "eos_token_id", list) < 0
                  ? error_set(err, ERR_NOMEM, "generation_config.json")
                  : put(o, text, err);
-    json_decref(ends);
+    json_decref(config);
     json_decref(o);
     return rc;
 }

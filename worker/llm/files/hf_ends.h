@@ -7,7 +7,8 @@
 
 /* Where the base's tokenizer has Llama 3's chat format, whose answers end in a
  * token of their own, that token joins the list of ends. Otherwise, and where
- * it is in the list or the file is no JSON object, the text stays.
+ * it is in the list or the file is no JSON object, the text stays. A text that
+ * is new has bos_token_id and pad_token_id of config.json, too.
  * in     base  directory with the tokenizer and config.json
  * inout  text  of generation_config.json; empty: there is none
  * err    ERR_NOMEM */
