@@ -165,17 +165,15 @@ static void test_long(void)
 
 static char path[4096] = "/tmp/tokenizer-hf-XXXXXX";
 
-/* A layout's file with the first `from` replaced by `to`. */
-static void refused(const char *layout, const char *from, const char *to,
-                    const char *part)
+/* Opens a layout's file with the first `from` replaced by `to`. */
+static int open_changed(const char *layout, const char *from, const char *to,
+                        struct tokenizer **ret, struct error *err)
 {
-    struct error err = ERROR_INIT;
-    struct tokenizer *t = NULL;
     struct buf file = BUF_INIT;
     char name[128], source[4096];
     (void)snprintf(name, sizeof(name), "%s/%s/tokenizer.json", folder, layout);
-    text_must(buf_read_file(&file, golden_path(name, source), 1 << 20, &err),
-              &err);
+    text_must(buf_read_file(&file, golden_path(name, source), 1 << 20, err),
+              err);
     const char *at = strstr(buf_str(&file), from);
     FILE *f = fopen(path, "w");
     if (at == NULL || f == NULL) {
@@ -186,11 +184,19 @@ static void refused(const char *layout, const char *from, const char *to,
     (void)fputs(to, f);
     (void)fputs(at + strlen(from), f);
     (void)fclose(f);
-    ok(tokenizer_open(path, &t, &err) < 0 && err.code == ERR_INVAL &&
+    buf_clear(&file);
+    return tokenizer_open(path, ret, err);
+}
+
+static void refused(const char *layout, const char *from, const char *to,
+                    const char *part)
+{
+    struct error err = ERROR_INIT;
+    struct tokenizer *t = NULL;
+    ok(open_changed(layout, from, to, &t, &err) < 0 && err.code == ERR_INVAL &&
            strstr(err.msg, part) != NULL,
        "%s", err.msg);
     tokenizer_close(t);
-    buf_clear(&file);
 }
 
 static void test_refusals(void)
@@ -239,6 +245,47 @@ static void test_refusals(void)
             "added_tokens: number 3 needs a content");
 }
 
+/* ---- steps that make a text longer ----------------------------------------
+ */
+
+#define TIMES_16(c)                                             \
+    "{\"type\":\"Replace\",\"pattern\":{\"String\":\"" c "\"}," \
+    "\"content\":\"" c c c c c c c c c c c c c c c c "\"}"
+#define SEQUENCE(list) \
+    "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[" list "]}"
+
+static void test_growth(void)
+{
+    static const char nfc[] = "\"normalizer\":{\"type\":\"NFC\"}";
+    struct error err = ERROR_INIT;
+    struct tokenizer *t = NULL;
+    struct buf text = BUF_INIT, ids = BUF_INIT, back = BUF_INIT;
+    for (int i = 0; i < 100; i++)
+        text_must(buf_addstr(&text, "b", &err), &err);
+    text_must(open_changed("qwen2", nfc, SEQUENCE(TIMES_16("b")), &t, &err),
+              &err);
+    text_must(tokenizer_encode(t, text.data, text.len, 0, &ids, &err), &err);
+    text_must(tokenizer_decode(t, ids_of(&ids), ids.len / 4, &back, &err),
+              &err);
+    is_int((int)back.len, 16 * (int)text.len, "one step takes 16 times");
+    tokenizer_close(t);
+    text_must(open_changed("qwen2", nfc,
+                           SEQUENCE(TIMES_16("b") "," TIMES_16("b")), &t, &err),
+              &err);
+    buf_reset(&ids);
+    ok(tokenizer_encode(t, text.data, text.len, 0, &ids, &err) < 0 &&
+           err.code == ERR_INVAL && ids.len == 0 &&
+           strstr(err.msg, "more than 1728 bytes of a text of 100,") != NULL,
+       "%s", err.msg);
+    tokenizer_close(t);
+    refused("qwen2", nfc,
+            SEQUENCE(TIMES_16("<") "," TIMES_16("<") "," TIMES_16("<")),
+            "added_tokens[7]: normalizer makes more than 304 bytes");
+    buf_clear(&text);
+    buf_clear(&ids);
+    buf_clear(&back);
+}
+
 int main(void)
 {
     const int fd = mkstemp(path);
@@ -249,6 +296,7 @@ int main(void)
     test_place();
     test_long();
     test_refusals();
+    test_growth();
     (void)unlink(path);
     return tap_done();
 }

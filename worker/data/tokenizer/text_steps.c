@@ -11,8 +11,9 @@ static bool is_ascii(const char *text, size_t len)
     return all < 0x80;
 }
 
+/* Ends once ret has more than `most` bytes. */
 static int replace(const struct text_step *s, const char *text, size_t len,
-                   struct buf *ret, struct error *err)
+                   size_t most, struct buf *ret, struct error *err)
 {
     const char *end = text + len, *found;
     const size_t n = strlen(s->from);
@@ -21,6 +22,8 @@ static int replace(const struct text_step *s, const char *text, size_t len,
             buf_addstr(ret, s->to, err) < 0)
             return -1;
         text = found + n;
+        if (ret->len > most)
+            return 0;
     }
     return buf_add(ret, text, (size_t)(end - text), err);
 }
@@ -48,7 +51,7 @@ static bool is_idle(const struct text_step *s, const char *text, size_t len,
 }
 
 static int apply_one(const struct text_step *s, const char *text, size_t len,
-                     struct buf *ret, struct error *err)
+                     size_t most, struct buf *ret, struct error *err)
 {
     buf_reset(ret);
     switch (s->kind) {
@@ -58,7 +61,7 @@ static int apply_one(const struct text_step *s, const char *text, size_t len,
         return buf_addstr(ret, s->to, err) < 0 ? -1
                                                : buf_add(ret, text, len, err);
     default:
-        return replace(s, text, len, ret, err);
+        return replace(s, text, len, most, ret, err);
     }
 }
 
@@ -66,12 +69,20 @@ int text_steps_apply(const struct text_steps *s, const char *text, size_t len,
                      enum text_place place, struct buf work[2],
                      const char **ret, size_t *ret_len, struct error *err)
 {
+    const size_t given = len;
+    const size_t most = TEXT_STEP_BYTES * (len + TEXT_STEPS);
     int to = 0;
     for (int i = 0; i < s->n; i++) {
         if (is_idle(&s->step[i], text, len, place))
             continue;
-        if (apply_one(&s->step[i], text, len, &work[to], err) < 0)
+        if (apply_one(&s->step[i], text, len, most, &work[to], err) < 0)
             return -1;
+        if (work[to].len > most)
+            return error_set(err, ERR_INVAL,
+                             "normalizer makes more than %zu bytes of a text "
+                             "of %zu, allowed are %d times its length + %d",
+                             most, given, TEXT_STEP_BYTES,
+                             TEXT_STEP_BYTES * TEXT_STEPS);
         text = buf_str(&work[to]);
         len = work[to].len;
         to = 1 - to;

@@ -7,7 +7,10 @@
 
 #include "jobs/base/buf.h"
 
-/* Bytes of a step's texts, so that no file makes a long text of a short one. */
+/* Bytes of a step's texts, and steps. All steps together make at most
+ * TEXT_STEP_BYTES * (n + TEXT_STEPS) bytes of n, what one step that replaces
+ * can make, or all that put text before it; so no file makes a long text of a
+ * short one. */
 enum { TEXT_STEP_BYTES = 16, TEXT_STEPS = 8 };
 
 enum text_step_kind {
@@ -40,7 +43,7 @@ enum text_place {
 /* Puts the text that the steps make into one of two buffers, or returns the
  * text itself where none changes it. Bytes that are no UTF-8 stay.
  * out  ret, ret_len  valid as long as text and both buffers
- * err  ERR_NOMEM */
+ * err  ERR_INVAL the text becomes longer than that; ERR_NOMEM */
 int text_steps_apply(const struct text_steps *s, const char *text, size_t len,
                      enum text_place place, struct buf work[2],
                      const char **ret, size_t *ret_len,

@@ -62,8 +62,9 @@ int32_t tokenizer_special(const struct tokenizer *t, const char *name);
  * are never made of text.
  * in   text   UTF-8
  *      flags  any of enum tokenizer_flag
- * err  ERR_INVAL a byte without a token, which ranks never have, or more than
- *      TOKENIZER_SPM_BYTES where merges cross the whole text; ERR_NOMEM
+ * err  ERR_INVAL a byte without a token, which ranks never have, more than
+ *      TOKENIZER_SPM_BYTES where merges cross the whole text, or a text that
+ *      the file makes more than 16 times as long; ERR_NOMEM
  * cost n log n for n bytes, whatever they are, but for sentencepiece */
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t len,
                      uint32_t flags, struct buf *ret,
