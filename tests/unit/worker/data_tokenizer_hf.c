@@ -286,6 +286,32 @@ static void test_growth(void)
     buf_clear(&back);
 }
 
+/* ---- added tokens in the vocabulary ---------------------------------------
+ */
+
+/* Its text is no bytes in ByteLevel's alphabet, in which the others are. */
+static void test_listed(void)
+{
+    static const char text[] = "<\xed\x95\x9c>";
+    struct error err = ERROR_INIT;
+    struct tokenizer *t = NULL;
+    struct buf ids = BUF_INIT, back = BUF_INIT;
+    text_must(open_changed("qwen2", "\"vocab\":{",
+                           "\"vocab\":{\"<\\u1112\\u1161\\u11ab>\":607,", &t,
+                           &err),
+              &err);
+    text_must(tokenizer_encode(t, text, strlen(text), 0, &ids, &err), &err);
+    ok(ids.len == 4 && ids_of(&ids)[0] == 607, "an added token of model.vocab");
+    text_must(tokenizer_decode(t, ids_of(&ids), ids.len / 4, &back, &err),
+              &err);
+    ok(strcmp(buf_str(&back), text) == 0, "and its text");
+    tokenizer_close(t);
+    refused("qwen2", "\"vocab\":{", "\"vocab\":{\"\\uff5c\":640,",
+            "model.vocab: a token with U+FF5C");
+    buf_clear(&ids);
+    buf_clear(&back);
+}
+
 int main(void)
 {
     const int fd = mkstemp(path);
@@ -297,6 +323,7 @@ int main(void)
     test_long();
     test_refusals();
     test_growth();
+    test_listed();
     (void)unlink(path);
     return tap_done();
 }

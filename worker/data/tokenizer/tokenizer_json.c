@@ -185,6 +185,22 @@ struct alphabet {
     bool has[512];
 };
 
+/* The byte that a character stands for; -1: none. */
+static int byte_of(const struct alphabet *a, int32_t c)
+{
+    return c >= 0 && c < 512 && a->has[c] ? a->byte[c] : -1;
+}
+
+/* Whether bytes_of() can read it. */
+static bool is_written(const struct alphabet *a, const char *p)
+{
+    const char *end = p + strlen(p);
+    while (!a->is_text && p < end)
+        if (byte_of(a, text_next(&p, end)) < 0)
+            return false;
+    return true;
+}
+
 /* Replaces the content of ret. */
 static int bytes_of(const struct alphabet *a, const char *p, size_t len,
                     struct buf *ret, struct error *err)
@@ -195,12 +211,12 @@ static int bytes_of(const struct alphabet *a, const char *p, size_t len,
         return buf_add(ret, p, len, err);
     while (p < end) {
         const int32_t c = text_next(&p, end);
-        if (c < 0 || c >= 512 || !a->has[c])
+        if (byte_of(a, c) < 0)
             return error_set(err, ERR_INVAL,
                              "a token with U+%04X, which is no byte of "
                              "ByteLevel's alphabet",
                              c < 0 ? 0xfffdU : (unsigned)c);
-        const char byte = (char)a->byte[c];
+        const char byte = (char)byte_of(a, c);
         if (buf_add(ret, &byte, 1, err) < 0)
             return -1;
     }
@@ -235,12 +251,18 @@ static int find_bytes(struct bpe_parts *p, struct error *err)
     return 0;
 }
 
-/* Special tokens, which no text becomes. The others that were added have their
- * names as texts, and may be what tokens merge to. */
-static bool is_special(const struct bpe_parts *p, int32_t id)
+/* No text becomes a special token. The others that were added have their names
+ * as texts, and may be what tokens merge to, unless their names are no bytes of
+ * the alphabet. */
+static int add_token(const struct alphabet *a, const char *key, int32_t id,
+                     struct buf *bytes, struct bpe_parts *p, struct error *err)
 {
     const struct bpe_special *s = bpe_parts_special(p, id);
-    return s != NULL && !s->shown;
+    if (s != NULL && (!s->shown || !is_written(a, key)))
+        return 0;
+    return bytes_of(a, key, strlen(key), bytes, err) < 0
+               ? -1
+               : bpe_vocab_add(&p->vocab, id, buf_str(bytes), bytes->len, err);
 }
 
 static int read_vocab(json_t *vocab, const struct alphabet *a,
@@ -258,11 +280,8 @@ static int read_vocab(json_t *vocab, const struct alphabet *a,
         if (id < 0)
             rc = error_set(err, ERR_INVAL, "'%.40s' has no id from 0 to %d",
                            key, BPE_IDS_MAX - 1);
-        else if (!is_special(p, id))
-            rc = bytes_of(a, key, strlen(key), &bytes, err) < 0
-                     ? -1
-                     : bpe_vocab_add(&p->vocab, id, buf_str(&bytes), bytes.len,
-                                     err);
+        else
+            rc = add_token(a, key, id, &bytes, p, err);
     }
     buf_clear(&bytes);
     rc = rc == 0 && p->chars ? find_bytes(p, err) : rc;
