@@ -25,7 +25,7 @@ raise read rebuild recognize record recover reduce refactor refuse register
 reject release reload remove rename resize reorder repeat replace replay report require
 reserve reset resolve restart restore resume retry return reuse revert rewrite
 round run save say scale schedule search select send separate serve set share
-shorten show shrink simplify skip sort specify spell split spread start state stop store
+shorten show shrink simplify skip smooth sort specify spell split spread start state stop store
 stream strip submit sum support sweep switch sync take teach tell test tidy time tokenise tolerate
 trace track train translate trim try turn unify update use validate verify wait
 warn watch weigh widen wrap write'
