@@ -98,6 +98,11 @@ static const struct component {
      "8da4w"},
     {"train.tokenizer", "torchtune.models.llama2.llama2_tokenizer", NULL, NULL},
     {"train.tokenizer", "torchtune.models.llama3.llama3_tokenizer", NULL, NULL},
+    {"train.tokenizer", "torchtune.models.qwen2.qwen2_tokenizer", NULL, NULL},
+    {"train.tokenizer", "torchtune.models.qwen2_5.qwen2_5_tokenizer", NULL,
+     NULL},
+    {"train.tokenizer", "torchtune.models.mistral.mistral_tokenizer", NULL,
+     NULL},
 };
 enum { N_COMPONENTS = sizeof(components) / sizeof(components[0]) };
 
@@ -168,18 +173,40 @@ enum adapters { NO_LORA, LORA, QLORA };
 static const char *const words[] = {
     [NO_LORA] = "", [LORA] = "lora_", [QLORA] = "qlora_"};
 
+/* "8b", and where a family has them "0_5b" and "8b_base". */
+static bool is_size(const char *p, bool has_parts, bool has_ends)
+{
+    static const char digits[] = "0123456789";
+    const size_t n = strspn(p, digits);
+    p += n;
+    if (has_parts && n > 0 && *p == '_' && isdigit((unsigned char)p[1]))
+        p += 1 + strspn(p + 1, digits);
+    if (n == 0 || *p++ != 'b')
+        return false;
+    return *p == '\0' || (has_ends && (strcmp(p, "_base") == 0 ||
+                                       strcmp(p, "_instruct") == 0));
+}
+
 /* "torchtune.models.llama3.lora_llama3_8b", and the like. */
 static bool is_model(const char *name, enum adapters *ret)
 {
-    static const char *const families[] = {"llama2", "llama3", "llama3_1",
-                                           "llama3_2", "llama3_3"};
+    static const struct {
+        const char *name;
+        bool has_parts, has_ends;
+    } families[] = {
+        {"llama2", false, false},   {"llama3", false, false},
+        {"llama3_1", false, false}, {"llama3_2", false, false},
+        {"llama3_3", false, false}, {"qwen2", true, false},
+        {"qwen2_5", true, true},    {"mistral", false, false},
+    };
     static const char head[] = "torchtune.models.";
     char want[40];
     if (strncmp(name, head, sizeof(head) - 1) != 0)
         return false;
     name += sizeof(head) - 1;
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
-        size_t len = (size_t)snprintf(want, sizeof(want), "%s.", families[i]);
+        size_t len =
+            (size_t)snprintf(want, sizeof(want), "%s.", families[i].name);
         if (strncmp(name, want, len) != 0)
             continue;
         const char *p = name + len;
@@ -188,11 +215,9 @@ static bool is_model(const char *name, enum adapters *ret)
             if (strncmp(p, words[a], strlen(words[a])) == 0)
                 *ret = (enum adapters)a;
         p += strlen(words[*ret]);
-        len = (size_t)snprintf(want, sizeof(want), "%s_", families[i]);
-        if (strncmp(p, want, len) != 0 || !isdigit((unsigned char)p[len]))
-            return false;
-        p += len + strspn(p + len, "0123456789");
-        return strcmp(p, "b") == 0;
+        len = (size_t)snprintf(want, sizeof(want), "%s_", families[i].name);
+        return strncmp(p, want, len) == 0 &&
+               is_size(p + len, families[i].has_parts, families[i].has_ends);
     }
     return false;
 }
@@ -206,7 +231,13 @@ static void list_allowed(const char *section, char *out, size_t cap)
         (void)snprintf(out, cap,
                        "such as torchtune.models.llama3.lora_llama3_8b; "
                        "families: llama2, llama3, llama3_1, llama3_2, "
-                       "llama3_3");
+                       "llama3_3, qwen2, qwen2_5, mistral");
+    if (strcmp(section, "train.tokenizer") == 0) {
+        (void)snprintf(out, cap,
+                       "such as torchtune.models.llama3.llama3_tokenizer; "
+                       "families: llama2, llama3, qwen2, qwen2_5, mistral");
+        return;
+    }
     if (strncmp(section, "train.dataset", strlen("train.dataset")) == 0) {
         (void)snprintf(out, cap,
                        "such as torchtune.datasets.alpaca_dataset; others: "
