@@ -312,6 +312,34 @@ static void test_listed(void)
     buf_clear(&back);
 }
 
+/* ---- what files may have as well ------------------------------------------
+ */
+
+static void test_also(void)
+{
+    static const char nfc[] = "\"normalizer\":{\"type\":\"NFC\"}";
+    struct error err = ERROR_INIT;
+    struct tokenizer *t = NULL;
+    struct buf ids = BUF_INIT, back = BUF_INIT;
+    text_must(open_changed(
+                  "qwen2", nfc,
+                  SEQUENCE("{\"type\":\"Sequence\",\"normalizers\":[" TIMES_16(
+                      "b") "]}"),
+                  &t, &err),
+              &err);
+    text_must(tokenizer_encode(t, "abc", 3, 0, &ids, &err), &err);
+    text_must(tokenizer_decode(t, ids_of(&ids), ids.len / 4, &back, &err),
+              &err);
+    ok(strcmp(buf_str(&back), "abbbbbbbbbbbbbbbbc") == 0,
+       "a Sequence in a Sequence: %s", buf_str(&back));
+    tokenizer_close(t);
+    refused("qwen2", nfc,
+            SEQUENCE("{\"type\":\"Sequence\",\"normalizers\":[{\"type\":7}]}"),
+            "normalizer.normalizers[0].normalizers[0].type is 7");
+    buf_clear(&ids);
+    buf_clear(&back);
+}
+
 int main(void)
 {
     const int fd = mkstemp(path);
@@ -324,6 +352,7 @@ int main(void)
     test_refusals();
     test_growth();
     test_listed();
+    test_also();
     (void)unlink(path);
     return tap_done();
 }

@@ -135,12 +135,14 @@ static int read_short(const struct at *o, const char *key,
     return 0;
 }
 
-/* The elements of a Sequence, or the object itself. */
 typedef int read_one(const struct at *o, struct bpe_parts *p,
                      struct error *err);
 
-static int each_of(const struct at *o, const char *list_key, read_one *read,
-                   struct bpe_parts *p, struct error *err)
+/* The elements of a Sequence, which may be such themselves, or the object. The
+ * JSON parser limits their depth. */
+static int each_of(const struct at *o, // NOLINT(misc-no-recursion)
+                   const char *list_key, read_one *read, struct bpe_parts *p,
+                   struct error *err)
 {
     if (strcmp(text_at(o, "type"), "Sequence") != 0)
         return read(o, p, err);
@@ -151,7 +153,7 @@ static int each_of(const struct at *o, const char *list_key, read_one *read,
         return refuse(&list, "a list", err);
     for (size_t i = 0; i < json_array_size(list.v); i++) {
         const struct at one = at_index(&list, i);
-        if (read(&one, p, err) < 0)
+        if (each_of(&one, list_key, read, p, err) < 0)
             return -1;
     }
     return 0;
