@@ -315,12 +315,26 @@ static void test_listed(void)
 /* ---- what files may have as well ------------------------------------------
  */
 
+static void opens(const char *layout, const char *from, const char *to)
+{
+    struct error err = ERROR_INIT;
+    struct tokenizer *t = NULL;
+    ok(open_changed(layout, from, to, &t, &err) == 0, "%s %s", to, err.msg);
+    tokenizer_close(t);
+}
+
 static void test_also(void)
 {
     static const char nfc[] = "\"normalizer\":{\"type\":\"NFC\"}";
     struct error err = ERROR_INIT;
     struct tokenizer *t = NULL;
     struct buf ids = BUF_INIT, back = BUF_INIT;
+    opens("qwen2", "\"dropout\":null", "\"dropout\":0.0");
+    opens("qwen2", "\"dropout\":null", "\"dropout\":0");
+    refused("qwen2", "\"dropout\":null", "\"dropout\":0.1", "model.dropout is");
+    refused("qwen2", "\"added_tokens\":[", "\"added_tokens\":{\"a\":1},\"x\":[",
+            "added_tokens is not a list");
+    opens("qwen2", "\"added_tokens\":[", "\"added_tokens\":null,\"x\":[");
     text_must(open_changed(
                   "qwen2", nfc,
                   SEQUENCE("{\"type\":\"Sequence\",\"normalizers\":[" TIMES_16(

@@ -41,11 +41,12 @@ static bool is_type(const json_t *o, const char *type)
     return strcmp(text_of(o, "type"), type) == 0;
 }
 
-/* Absent, null, false or "". */
+/* Absent, null, false, 0 or "". */
 static bool is_off(const json_t *o, const char *key)
 {
     const json_t *v = value_of(o, key);
     return v == NULL || json_is_false(v) ||
+           (json_is_number(v) && json_number_value(v) == 0) ||
            (json_is_string(v) && json_string_length(v) == 0);
 }
 
@@ -143,8 +144,10 @@ static int add_found(const json_t *v, const char *name, int32_t id,
 static int read_special(const json_t *root, bool finds, struct bpe_parts *p,
                         struct error *err)
 {
-    const json_t *list = json_object_get(root, "added_tokens"), *v;
+    const json_t *list = value_of(root, "added_tokens"), *v;
     size_t i;
+    if (list != NULL && !json_is_array(list))
+        return error_set(err, ERR_INVAL, "added_tokens is not a list");
     json_array_foreach(list, i, v)
     {
         const char *name = text_of(v, "content");
