@@ -222,23 +222,6 @@ struct line {
     enum metric_kind kind; /* of the row */
 };
 
-/* "step" is another name of "iteration", in a line without one. What cannot be
- * the number of one stays a value. */
-static void name_step(struct metric_member *members, size_t n)
-{
-    struct metric_member *step = NULL;
-    int64_t number = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(members[i].name, "iteration") == 0)
-            return;
-        if (strcmp(members[i].name, "step") == 0 &&
-            to_integer(&members[i], 0x1p53, &number, NULL) == 0 && number >= 0)
-            step = &members[i];
-    }
-    if (step)
-        memcpy(step->name, "iteration", sizeof("iteration"));
-}
-
 static int read_line(const struct metric_member *members, size_t n,
                      int32_t rank, bool is_profile, struct line *ret,
                      struct error *err)
@@ -295,6 +278,35 @@ static const struct column *find_column(const struct shape *sh,
         }
     }
     return NULL;
+}
+
+static bool is_of_epoch_alone(const char *name)
+{
+    size_t at = 0, other = 0;
+    return find_column(&shapes[METRIC_EPOCH], name, &at) != NULL &&
+           find_column(&shapes[METRIC_ITERATION], name, &other) == NULL;
+}
+
+/* "step" is another name of "iteration", in a line without one that is no row
+ * of an epoch: loggers count on through the epochs, and add the step to each
+ * line. What cannot be the number of one stays a value. */
+static void name_step(struct metric_member *members, size_t n)
+{
+    struct metric_member *step = NULL;
+    int64_t number = 0;
+    bool has_epoch = false, is_epoch = false;
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(members[i].name, "iteration") == 0)
+            return;
+        if (strcmp(members[i].name, "step") == 0 &&
+            to_integer(&members[i], 0x1p53, &number, NULL) == 0 && number >= 0)
+            step = &members[i];
+        has_epoch = has_epoch || (strcmp(members[i].name, "epoch") == 0 &&
+                                  !isnan(members[i].value));
+        is_epoch = is_epoch || is_of_epoch_alone(members[i].name);
+    }
+    if (step && !(has_epoch && is_epoch))
+        memcpy(step->name, "iteration", sizeof("iteration"));
 }
 
 /* Fills in the first row, if the line has one; *ret_used counts the columns

@@ -7,7 +7,7 @@
  *   {"epoch":1,"seconds":9.1,"eval_accuracy":0.96,...}            v_epoch
  *   {"profile":"cudaLaunchKernel","epoch":1,"rank":0,"calls":9200,
  *    "total_s":0.11,"bytes":null,"sampled":1}                     v_profile
- * "step" is another name of "iteration".
+ * "step" is another name of "iteration", but not in a row of v_epoch.
  * A line with a "profile", the only text that a line can have, is a profile row
  * and has an epoch; one with "iteration" is an iteration row, and one with
  * "epoch" alone an epoch row. Numeric keys that are not columns become metric
