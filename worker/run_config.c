@@ -75,6 +75,8 @@ static int set_dirs(struct worker_job *j, struct error *err)
 
 int job_make_dirs(const struct worker_job *j, struct error *err)
 {
+    if (j->launch.spec.train.eval_only)
+        return 0;
     return checkpoint_make_dirs(j->out_dir, err);
 }
 
@@ -90,7 +92,7 @@ int job_own_dirs(const struct worker_job *j, struct error *err)
 {
     const struct wire_launch *l = &j->launch;
     struct buf spec = BUF_INIT;
-    if (l->spec.kind == SPEC_COMMAND)
+    if (l->spec.kind == SPEC_COMMAND || l->spec.train.eval_only)
         return 0;
     int rc = spec_dump(&l->spec, &spec, err);
     if (rc == 0) {

@@ -26,10 +26,12 @@ int job_from_launch(const char *file, struct comm *c, struct worker_job *ret,
 int job_from_spec(const char *file, const char *dir, struct comm *c,
                   struct worker_job *ret, struct error *err) MUST_CHECK;
 /* Creates the directory of results, which the user names: after the claim, so
- * that the daemon gets the reason if it cannot be made. */
+ * that the daemon gets the reason if it cannot be made. train.eval_only writes
+ * none, and needs no directory. */
 int job_make_dirs(const struct worker_job *j, struct error *err) MUST_CHECK;
 /* Rank 0 makes the directories of a training the job's: err as
- * dir_owner_take(), but ERR_INVAL where one is another job's. */
+ * dir_owner_take(), but ERR_INVAL where one is another job's. One that only
+ * evaluates owns none: it has the job's own file, and writes nothing. */
 int job_own_dirs(const struct worker_job *j, struct error *err) MUST_CHECK;
 void job_clear(struct worker_job *j); /* zeroed is fine */
 

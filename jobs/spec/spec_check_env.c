@@ -257,11 +257,12 @@ static void look_at_dir(const struct node *from, const char *key,
                      : "has another job's checkpoints");
 }
 
-/* A job that has no directory yet owns none. */
+/* A job that has no directory yet owns none, nor does one that writes nothing.
+ */
 void spec_look_for_owner(const struct job_spec *s, const struct node *out,
                          const struct node *ckpt, struct spec_report *report)
 {
-    if (s->kind == SPEC_COMMAND || report->n_errors > 0)
+    if (s->kind == SPEC_COMMAND || s->train.eval_only || report->n_errors > 0)
         return;
     look_at_dir(out, "train.output_dir", s->train.output_dir, report);
     look_at_dir(ckpt, "checkpoint.dir", s->checkpoint.dir, report);

@@ -92,12 +92,12 @@ static int by_place(const void *a, const void *b)
     return c != 0 ? c : (x->number > y->number) - (x->number < y->number);
 }
 
-/* NULL: a directory of its own, whatever the others have. One below output_dir
- * is as good as that. */
+/* NULL: a directory of its own, whatever the others have, or none. One below
+ * output_dir is as good as that. */
 static const char *fixed_dir(const struct job_spec *s, bool is_ckpt)
 {
     const char *dir = is_ckpt ? s->checkpoint.dir : s->train.output_dir;
-    bool differs = !dir || s->kind == SPEC_COMMAND ||
+    bool differs = !dir || s->kind == SPEC_COMMAND || s->train.eval_only ||
                    interpolate_has(dir, "job_id") ||
                    interpolate_has(dir, "task_id") ||
                    (is_ckpt && interpolate_has(dir, "output_dir"));

@@ -117,6 +117,9 @@ worker_pids() { pgrep -f "^[^ ]*mgpu-worker .*$BATS_TEST_TMPDIR"; }
         --set 'sweep={"zip": {"train.output_dir": ["/a", "/b", "/a"]}}' sweep.yaml
     echo "$output"
     [[ $output == *"tasks 0 and 2 would write into one directory, '/a'"* ]]
+    # Those that only evaluate write nothing.
+    run -0 "$MGPU_BIN/mgpu-submit" --dry-run --set train.eval_only=true \
+        --set train.resume_from=/a sweep.yaml
     id=$(submit --set train.output_dir="$PWD/runs/\${task_id}" sweep.yaml)
     ends "$id" COMPLETED
     ends $((id + 1)) COMPLETED
@@ -182,6 +185,13 @@ worker_pids() { pgrep -f "^[^ ]*mgpu-worker .*$BATS_TEST_TMPDIR"; }
     ends "$wide" FAILED
     [[ $(stat "$wide") == *"had another model.dropout: only the data may differ"* ]]
     diff -r out before
+    # The job's own file, with what it evaluates; a directory that is not there
+    # is left to a training.
+    eval=$(submit --set train.eval_only=true --set train.resume_from="$PWD/out" first.yaml)
+    ends "$eval" COMPLETED
+    [[ $(stat "$eval") == *"reason     evaluated at iteration 8: loss "* ]]
+    diff -r out before
+    [ ! -e other ] && [ ! -e best ]
 }
 
 @test "without a daemon a run is its --dir" {
