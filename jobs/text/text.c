@@ -70,7 +70,8 @@ void text_fit(char *dst, size_t cap, const char *src)
     size_t front = half;
     while (front > 0 && src[front] != ' ')
         front--;
-    for (front = front > 0 ? front : half; is_inside(src[front]);)
+    front = front > 0 ? front : half;
+    while (front > 0 && is_inside(src[front]))
         front--;
     const size_t first = n - (room - front);
     size_t back = first;

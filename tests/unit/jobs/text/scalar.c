@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "jobs/spec/spec.h"
 #include "jobs/text/text.h"
@@ -238,8 +240,30 @@ static void test_place(void)
     ok(text_place_has("n1 n2", "n2"), "  also where no GPUs are named");
 }
 
+/* The page before the text cannot be read. */
+static void test_fit(void)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char out[200];
+    char *map = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (!ok(map != MAP_FAILED && mprotect(map, page, PROT_NONE) == 0,
+            "two pages"))
+        return;
+    char *src = map + page;
+    memset(src, 0x80, 399);
+    text_fit(out, sizeof(out), src);
+    is_str(out, " ... ", "a text of halves of characters");
+    memset(src, 'a', 150);
+    text_fit(out, sizeof(out), src);
+    ok(strlen(out) < sizeof(out) && strncmp(out, "aaaa", 4) == 0,
+       "  and one that ends so");
+    (void)munmap(map, 2 * page);
+}
+
 int main(void)
 {
+    test_fit();
     test_place();
     test_durations();
     test_sizes();
