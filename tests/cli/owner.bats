@@ -131,15 +131,17 @@ worker_pids() { pgrep -f "^[^ ]*mgpu-worker .*$BATS_TEST_TMPDIR"; }
 @test "train.resume_from goes on from it with more epochs, and nothing else" {
     ctld_start --config mgpu.yaml
     cv first
-    id=$(submit first.yaml)
+    id=$(submit --set checkpoint.keep_best=true --set checkpoint.metric=eval_loss first.yaml)
     ends "$id" COMPLETED
     cp -r out before
     cv more "
   resume_from: $PWD/out"
     sed -i 's/output_dir: .*/output_dir: ${resume}/; s/epochs: 2/epochs: 3/' more.yaml
     sed -i "s|\${resume}|$PWD/more|" more.yaml
-    id=$(submit more.yaml)
+    id=$(submit --set checkpoint.keep_best=true more.yaml)
     ends "$id" COMPLETED
+    # No accuracy is above that loss of 2, which was the best of another job.
+    [ -d more/ckpt/best ]
     log_of "$id" | grep -q 'resumed at iteration 8 of 12'
     log_of "$id" | grep -q "loaded the checkpoint of '$PWD/out/ckpt'"
     log_of "$id" | grep -q 'train.seed stays '
@@ -158,6 +160,13 @@ worker_pids() { pgrep -f "^[^ ]*mgpu-worker .*$BATS_TEST_TMPDIR"; }
     id=$(submit --set train.output_dir="$PWD/none" --set train.resume_from=/tmp --set 'retry.on=[]' more.yaml)
     ends "$id" FAILED
     [[ $(stat "$id") == *"no checkpoint in '/tmp'"* ]]
+    # The best one alone is what one has to name.
+    cp -r out only
+    rm -r only/ckpt/step-*
+    id=$(submit --set train.output_dir="$PWD/last" --set train.resume_from="$PWD/only" \
+        --set 'retry.on=[]' more.yaml)
+    ends "$id" FAILED
+    [[ $(stat "$id") == *"no whole checkpoint in '$PWD/only/ckpt'; name best/ in it to go on from that"* ]]
 }
 
 @test "an early end says why, and train.eval_only leaves a row" {

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "jobs/base/log.h"
 #include "worker/train/resume_from.h"
@@ -102,7 +103,19 @@ static int check_rest(const struct trainer *t, const char *dir,
     return 0;
 }
 
-/* Loads from another job. Its early stopping is not this job's. */
+static int refuse_damaged(const char *dir, struct error *err)
+{
+    char best[1200];
+    const int n = snprintf(best, sizeof(best), "%s/best/state.json", dir);
+    const bool is_left =
+        n > 0 && n < (int)sizeof(best) && access(best, F_OK) == 0;
+    return error_set(err, ERR_NOTFOUND, "no whole checkpoint in '%.150s'%s",
+                     dir,
+                     is_left ? "; name best/ in it to go on from that" : "");
+}
+
+/* Loads from another job. Its early stopping is not this job's, nor is the best
+ * of its evaluations, whose checkpoint lies in its own directory. */
 static int load_other(struct trainer *t, struct checkpoint_state *ret,
                       struct error *err)
 {
@@ -116,14 +129,14 @@ static int load_other(struct trainer *t, struct checkpoint_state *ret,
                     : load_newest(t, buf_str(&dir), ret, &is_found, err);
     }
     if (rc == 0 && !is_found)
-        rc = error_set(err, ERR_NOTFOUND, "no whole checkpoint in '%.150s'",
-                       buf_str(&dir));
+        rc = refuse_damaged(buf_str(&dir), err);
     if (rc == 0 && !t->spec->train.eval_only)
         rc = check_rest(t, buf_str(&dir), ret, err);
     if (rc == 0) {
         trainer_say(t, "loaded the checkpoint of '%s'", buf_str(&dir));
         ret->watched = NAN;
         ret->waited = 0;
+        ret->best = NAN;
     }
     buf_clear(&dir);
     buf_clear(&notes);
