@@ -1,7 +1,8 @@
 /* llm_archs.c - other architectures with sharded weights, and resumed: as
  * llm_shared.c, for what a layer of theirs has beside a Llama's.
  *
- * All weights of each architecture; the other methods at night.
+ * All weights of each architecture; the other methods at night. On three ranks,
+ * the parts are three.
  */
 #include <stdlib.h>
 
@@ -42,7 +43,10 @@ int main(int argc, char **argv)
     struct error err = ERROR_INIT;
     const bool all = getenv("MGPU_TEST_ALL") != NULL;
     (void)setenv("XDG_CACHE_HOME", "/proc/none", 1);
-    for (size_t i = 0; i < sizeof(archs) / sizeof(archs[0]); i++)
+    n_parts = mpi_size == 3 ? 3 : 4;
+    for (size_t i = 0; i < sizeof(archs) / sizeof(archs[0]); i++) {
+        if (all)
+            test_in_bwd(&archs[i].rows, PRECISION_FP64);
         for (int k = 0; k < (all ? CASES : 1); k++) {
             struct job_spec spec = {.version = 0};
             char what[80];
@@ -58,6 +62,7 @@ int main(int argc, char **argv)
                 test_moved(&spec, most_ranks(), DIST_FSDP, 1, DIST_DDP_DS);
             spec_clear(&spec);
         }
+    }
     (void)mpi_ok(comm_mpi_use(0, &err) == 0, &err, "all again");
     return mpi_tap_done();
 }

@@ -115,4 +115,38 @@ static void test_moved(struct job_spec *spec, int from,
     train_remove(dir);
 }
 
+/* Changed in the backward pass, the weights are the same bit by bit. */
+static void test_in_bwd(const struct llm_material *m, enum spec_precision p)
+{
+    struct job_spec spec = {.version = 0};
+    const int most = most_ranks();
+    if (!llm_small(&spec, "full", m, "shuffle: true"))
+        return;
+    spec.train.precision = p;
+    spec.train.mixed = p == PRECISION_BF16;
+    spec.train.gradient_accumulation_steps = 1;
+    for (int k = 0; k < 4; k++) {
+        struct trace t[2] = {{.n = 0}};
+        struct train_result r = {.iteration = -1};
+        const int ranks = k == 0 ? 1 : k == 3 || most == 1 ? most : 2;
+        char line[80];
+        spec.train.distribution = k > 1 ? DIST_FSDP : DIST_DDP_DS;
+        (void)snprintf(line, sizeof(line), "in the backward pass, %d ranks%s",
+                       ranks, k > 1 ? ", fsdp" : "");
+        for (int i = 0; i < 2; i++) {
+            char dir[64];
+            train_dir(dir);
+            spec.train.optimizer_in_bwd = i;
+            (void)mpi_ok(run_on(ranks, &spec, dir, 0, &r, &t[i]) == 0, NULL,
+                         line);
+            train_remove(dir);
+        }
+        (void)mpi_ok(mpi_rank > 0 ||
+                         (t[0].n > 2 && isfinite(t[0].eval_loss[3]) &&
+                          same_trace(&t[0], &t[1])),
+                     NULL, "the same bits");
+    }
+    spec_clear(&spec);
+}
+
 #endif
