@@ -171,7 +171,7 @@ struct job {
     char gpu_type[32];   /* that the engine chose; "": the spec's, or any */
     char on_type[32];    /* type of the GPUs that were granted; "": unknown */
     double intent_s, run_s;
-    double used_gpu_s;    /* GPU seconds of its attempts that have ended */
+    double used_gpu_s;    /* GPU seconds of ended attempts, as far as kept */
     double stopped_s;     /* since when it is suspended; NAN: it is not */
     double stopped_for_s; /* total suspended before that, or not claimable
                              without a daemon: not counted against its limit */

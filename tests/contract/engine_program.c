@@ -9,9 +9,13 @@
 static struct world w;
 static struct error err;
 
+static int n_keys;
+
 static void begin(int32_t gpus, const char *what)
 {
     static struct world_script s;
+
+    n_keys = 0;
 
     s = (struct world_script){
         .nodes = 1, .gpus_per_node = gpus, .policy = &policy_goodput};
@@ -23,11 +27,10 @@ static void begin(int32_t gpus, const char *what)
 static uint64_t submit_as(const char *user, const char *argv, const char *gpus,
                           const char *more)
 {
-    static int n;
     char spec[400], key[16];
     uint64_t id = 0;
 
-    (void)snprintf(key, sizeof(key), "p%d", n++);
+    (void)snprintf(key, sizeof(key), "p%d", n_keys++);
     (void)snprintf(spec, sizeof(spec),
                    "{\"name\":\"j\",\"kind\":\"command\",\"command\":[%s],"
                    "\"saves\":true,\"resources\":{\"gpus\":\"%s\"%s}",
@@ -171,10 +174,175 @@ static void test_lengths(void)
            "  also a longer one");
 }
 
+/* ---- each rule, in numbers --------------------------------------------------
+ */
+static struct alloc_partition partition;
+static struct alloc_ops spied;
+
+static size_t the_partition(struct alloc *a, const struct alloc_partition **ret)
+{
+    (void)a;
+    *ret = &partition;
+    return 1;
+}
+
+static struct alloc *with_partition(struct alloc *a)
+{
+    spied = *a->ops;
+    spied.partitions = the_partition;
+    a->ops = &spied;
+    return a;
+}
+
+/* A cluster of 8 GPUs where jobs run for ever, but for the first one, which
+ * takes 100 s, and has a default limit. */
+static void begin_rules(int32_t default_minutes, const char *what)
+{
+    static struct world_script s;
+
+    n_keys = 0;
+    s = (struct world_script){.nodes = 1,
+                              .gpus_per_node = 8,
+                              .policy = &policy_goodput,
+                              .jobs = {{.attempts = {{.run_s = 100}}}}};
+    for (int i = 0; i < WORLD_JOBS; i++)
+        for (int k = i == 0; k < WORLD_ATTEMPTS; k++)
+            s.jobs[i].attempts[k].run_s = INFINITY;
+    partition = (struct alloc_partition){.name = "batch",
+                                         .is_default = true,
+                                         .default_minutes = default_minutes};
+    world_init(&w, &s);
+    w.wrap = with_partition;
+    ok(world_start(&w), "---- %s", what);
+}
+
+/* in  speed  of the size that it has */
+static double guess_s(uint64_t id, double speed)
+{
+    const struct job_record *rec = eng_find(w.engine, id);
+    struct eng_model *m = NULL;
+
+    if (!rec ||
+        eng_models_get(&w.engine->models, rec->own.class,
+                       eng_model_type(w.engine, rec), false, &m, &err) < 0)
+        return NAN;
+    return eng_length_guess_s(w.engine, rec, m, speed);
+}
+
+/* The world has steps of a second. */
+static void is_about(double got, double want, double by, const char *what)
+{
+    ok(fabs(got - want) <= by, "%s", what);
+    if (!(fabs(got - want) <= by))
+        tap_diag("got %.2f, want %.2f", got, want);
+}
+
+#define A100 "\"a\""
+
+static void test_limit(void)
+{
+    begin_rules(0, "a time limit");
+    (void)submit(A100, "1", NULL);
+    uint64_t id = submit("\"b\"", "6", ",\"time_limit\":\"1000s\"}");
+    is_about(guess_s(id, 4), 4000, 10, "is of its size");
+    world_play(&w, 500);
+    is_about(guess_s(id, 4), 2000, 10, "  after half of it half is left");
+    world_play(&w, 400);
+    is_about(guess_s(id, 4), 400, 10, "  and after nine tenths a tenth");
+    world_clear(&w);
+}
+
+static void test_median(void)
+{
+    begin_rules(0, "the median");
+    uint64_t first = submit(A100, "2", NULL);
+    uint64_t id = submit("\"b\"", "1", NULL);
+    is_about(guess_s(id, NAN), 3600, 3, "an hour, before a job has completed");
+    world_play(&w, 110);
+    is_int(engine_job(w.engine, first)->state, JOB_COMPLETED, "one has");
+    uint64_t next = submit("\"c\"", "4", NULL);
+    is_about(guess_s(next, NAN), 200, 17, "  its GPU time is the length");
+    double all_s = guess_s(next, NAN);
+    world_play(&w, 25);
+    is_about(guess_s(next, NAN), all_s - 100, 5, "  less what one has had");
+    is_int(engine_requeue(w.engine, next, 1000, &err), 0, "it is requeued");
+    world_play(&w, 20);
+    is_int(engine_job(w.engine, next)->attempt, 2, "  and goes on");
+    double left_s = guess_s(next, NAN);
+    ok(left_s > 1 && left_s < all_s - 100 + 5, "  from where it was: %.1f",
+       left_s);
+    world_stop(&w);
+    ok(world_start(&w), "the daemon starts again");
+    is_about(guess_s(next, NAN), left_s, 5, "  and knows as much");
+    world_clear(&w);
+}
+
+static void test_anew(void)
+{
+    begin_rules(0, "a job that does not save its work");
+    uint64_t id = 0;
+    const struct engine_submit req = {
+        .uid = 1000,
+        .user = "anna",
+        .key = "p1",
+        .spec = "{\"name\":\"j\",\"kind\":\"command\",\"command\":[\"b\"],"
+                "\"resources\":{\"gpus\":1}}"};
+    is_int(engine_submit(w.engine, &req, &id, NULL, &err), 0, "it runs");
+    world_play(&w, 500);
+    is_about(guess_s(id, 1), 3100, 10, "  for a while");
+    is_int(engine_requeue(w.engine, id, 1000, &err), 0, "it is requeued");
+    world_play(&w, 20);
+    is_int(engine_job(w.engine, id)->attempt, 2, "  and begins anew");
+    ok(guess_s(id, 1) > 3500, "  with all of its length");
+    world_clear(&w);
+}
+
+static void test_program_mean(void)
+{
+    const struct throughput_row row = {
+        .nodes = 1, .per_node = 1, .n = 50, .mean_s = 90};
+
+    begin_rules(0, "the program");
+    uint64_t first = submit(LR("0.1"), "1", NULL);
+    ok(engine_teach(w.engine, eng_find(w.engine, first)->own.program, "fake",
+                    false, &row, &err) == 0,
+       "it takes 90 s for an iteration");
+    world_play(&w, 110);
+    is_int(engine_job(w.engine, first)->state, JOB_COMPLETED,
+           "  and has done 7");
+    uint64_t id = submit(LR("0.2"), "1", NULL);
+    /* A view has no speeds if all jobs are of one size. */
+    (void)submit("\"b\"", "1..2", NULL);
+    is_about(guess_s(id, 1), 630, 5, "which is the length of another member");
+    world_play(&w, 100);
+    is_about(guess_s(id, 1), 530, 5, "  less what it has had");
+    world_clear(&w);
+}
+
+static void test_default_limit(void)
+{
+    begin_rules(100, "the limit of a partition");
+    (void)submit(A100, "2", NULL);
+    world_play(&w, 110);
+    uint64_t id = submit("\"b\"", "1", NULL);
+    ok(engine_job(w.engine, id)->limit_is_default, "is that of a job without");
+    is_about(guess_s(id, 1), 200, 17, "  and not its length");
+    world_clear(&w);
+    begin_rules(1, "a short one");
+    id = submit("\"b\"", "1", NULL);
+    is_about(guess_s(id, 1), 60, 3, "bounds it");
+    world_clear(&w);
+}
+
 int main(void)
 {
     test_sweep();
     test_restart();
     test_lengths();
+    test_limit();
+    test_median();
+    test_anew();
+    test_program_mean();
+    test_default_limit();
     return tap_done();
 }

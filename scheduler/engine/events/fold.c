@@ -234,9 +234,9 @@ static void keep_away(struct job *job, const char *nodes)
                    len > 0 ? "," : "", nodes);
 }
 
+/* The attempt may have ended while no daemon ran. */
 static double ended_s(const struct store_event *ev, const struct detail *d)
 {
-    /* The attempt may have ended while no daemon ran. */
     return d->ended_ms > 0 ? (double)d->ended_ms / 1000 : ev->at_s;
 }
 

@@ -49,7 +49,6 @@ void resize_planned(struct job_resize *r)
     r->checkpoint_s = r->allocator_s = r->start_s = NAN;
 }
 
-/* An attempt that nobody has claimed leaves its size to the next one. */
 void resize_used(struct job *job, double ended_s)
 {
     double from_s = isnan(job->run_s) ? job->start_s : job->run_s;
@@ -58,11 +57,13 @@ void resize_used(struct job *job, double ended_s)
         job->used_gpu_s += (ended_s - from_s) * job->gpus;
 }
 
+/* An attempt that nobody has claimed leaves its size to the next one. */
 void resize_requeued(struct job *job, double ended_s)
 {
     struct job_resize *r = &job->resize;
 
-    resize_used(job, ended_s);
+    if (job->saves)
+        resize_used(job, ended_s);
     if (isnan(job->claim_s) && r->gpus == 0) {
         r->gpus = r->planned_gpus;
         r->nodes = r->planned_nodes;

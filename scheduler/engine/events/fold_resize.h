@@ -16,7 +16,8 @@ void resize_planned(struct job_resize *r);
 /* The end of an attempt, while job->start_s is that of it: notes its GPU time.
  */
 void resize_used(struct job *job, double ended_s);
-/* The same of one after which there is another. */
+/* The same of one after which there is another: it begins anew, and the time
+ * was for nothing, if the job does not save its work. */
 void resize_requeued(struct job *job, double ended_s);
 /* The CLAIM of an attempt. */
 void resize_claimed(struct job_resize *r);

@@ -167,14 +167,14 @@ static struct eng_model *try_in_order(struct engine *e,
     return of;
 }
 
-/* On its smallest size, over one GPU; NAN: unknown. */
+/* On a number of GPUs, over one GPU; NAN: unknown. */
 static double speed_of(const struct policy_curve *c,
-                       const struct policy_job *job)
+                       const struct policy_job *job, int32_t gpus)
 {
     for (size_t i = 0; i < c->n_rates; i++) {
         const struct policy_rate *r = &c->rates[i];
-        if (r->nodes * r->per_node == job->gpus_min &&
-            r->nodes >= job->nodes_min && r->nodes <= job->nodes_max)
+        if (r->nodes * r->per_node == gpus && r->nodes >= job->nodes_min &&
+            r->nodes <= job->nodes_max)
             return r->per_s / c->one_per_s;
     }
     return NAN;
@@ -215,7 +215,9 @@ void eng_curves_view(struct engine *e, struct eng_view *t,
     g->left_one_s = work.left / m->curve.one_per_s;
     g->one_s = work.all / m->curve.one_per_s;
     if (!(g->left_one_s > 0)) {
-        double speed = speed_of(&m->curve, io);
+        bool is_live = job_state_is_live(rec->job.state);
+        double speed =
+            speed_of(&m->curve, io, is_live ? rec->job.gpus : io->gpus_min);
         g->guess_s = eng_length_guess_s(e, rec, m, speed);
     }
     bool is_open = io->state == JOB_QUEUED
@@ -224,5 +226,5 @@ void eng_curves_view(struct engine *e, struct eng_view *t,
     if (is_open && gpu_sizes_several(&sizes))
         g->curve = &m->curve;
     else
-        g->speed = speed_of(&m->curve, io);
+        g->speed = speed_of(&m->curve, io, io->gpus_min);
 }

@@ -83,6 +83,10 @@ struct eng_model *eng_program_find(const struct engine *e,
  * NULL: it has no program, or there is no room. */
 struct eng_model *eng_program_of(struct engine *e,
                                  const struct job_record *rec);
+/* The same; m, that of its class, may have it already. */
+const struct eng_model *eng_program_look(const struct engine *e,
+                                         const struct job_record *rec,
+                                         const struct eng_model *m);
 /* What is known of the class: what it has run on, and for other sizes what its
  * program has. Valid until the next call that changes e. */
 const struct throughput *eng_program_speed(struct eng_model *m);

@@ -1,7 +1,8 @@
 /* length_guess.c - see length_guess.h.
  *
- * What the job has had counts: its GPU time, which is at least the time that it
- * would have taken on one GPU. A job that has had all of it ends soon.
+ * What the job has had counts: its GPU time, by the speed of a GPU of the size
+ * that it has. A job that has had all of it ends soon. A limit is of the time
+ * of an attempt, on any size.
  */
 #include "scheduler/engine/table/length_guess.h"
 
@@ -39,21 +40,18 @@ void eng_length_note(struct engine *e, const struct job *job)
     e->lengths.median_s = median_of(&e->lengths);
 }
 
-/* Seconds of one GPU. */
-static double whole_s(const struct engine *e, const struct job_record *rec,
-                      const struct eng_model *m, double speed)
+/* Seconds of this attempt, or of the next one, until the time limit ends it. */
+static double limit_left_s(const struct engine *e, const struct job_record *rec)
 {
-    const struct job *job = &rec->job;
+    double since_s = job_state_is_live(rec->job.state)
+                         ? fmax(0, eng_now(e) - rec->start_now_s)
+                         : 0;
 
-    if (isfinite(job->limit_s) && job->limit_s > 0)
-        return job->limit_s * (speed > 0 ? speed : job->gpus_min);
-    if (m->program && m->program->n_done > 0 && m->curve.one_per_s > 0)
-        return m->program->done_units / m->curve.one_per_s;
-    return e->lengths.median_s > 0 ? e->lengths.median_s : POLICY_UNTOLD_S;
+    return rec->job.attempt_limit_s - (isfinite(since_s) ? since_s : 0);
 }
 
-/* GPU time, also of the attempt that runs. */
-static double had_s(const struct engine *e, const struct job *job)
+/* Also of the attempt that runs. */
+static double had_gpu_s(const struct engine *e, const struct job *job)
 {
     double from_s = isnan(job->run_s) ? job->start_s : job->run_s;
     double now_s = job_state_is_live(job->state) ? eng_wall(e) - from_s : 0;
@@ -61,10 +59,29 @@ static double had_s(const struct engine *e, const struct job *job)
     return job->used_gpu_s + (now_s > 0 ? now_s * job->gpus : 0);
 }
 
+/* What is left of a job that has had so much of the whole. */
+static double rest(double whole, double had)
+{
+    return fmax(whole - had, OVERDUE * had);
+}
+
 double eng_length_guess_s(const struct engine *e, const struct job_record *rec,
                           const struct eng_model *m, double speed)
 {
-    double whole = whole_s(e, rec, m, speed), had = had_s(e, &rec->job);
+    const struct job *job = &rec->job;
+    const struct eng_model *p = eng_program_look(e, rec, m);
+    double gpus = job_state_is_live(job->state) ? job->gpus : job->gpus_min;
+    double fast = speed > 0 ? speed : gpus;
+    /* INFINITY: there is no limit */
+    double most_s = fmax(limit_left_s(e, rec) * fast, 1);
+    double had = had_gpu_s(e, job), per_gpu = gpus > 0 ? fast / gpus : 1;
 
-    return fmax(whole - had, fmax(OVERDUE * had, 1));
+    if (isfinite(most_s) && !job->limit_is_default)
+        return most_s;
+    double left_s =
+        p && p->n_done > 0 && m->curve.one_per_s > 0
+            ? rest(p->done_units / m->curve.one_per_s, had * per_gpu)
+        : e->lengths.median_s > 0 ? rest(e->lengths.median_s, had) * per_gpu
+                                  : rest(POLICY_UNTOLD_S, had * per_gpu);
+    return fmin(fmax(left_s, 1), most_s);
 }

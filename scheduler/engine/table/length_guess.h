@@ -3,11 +3,12 @@
  * The length of a job is known when its iterations are, or those of earlier
  * jobs of its class, and its class has run. Else it is, in this order,
  *
- *   its time limit;
+ *   its own time limit;
  *   the mean of the jobs of its program that have completed, on this speed;
  *   the median GPU time of all jobs that have completed;
- *   an hour, before one has.
+ *   an hour, before one has;
  *
+ * the last three up to the limit that its partition has for jobs without one.
  * None of these depends on who is queued or runs: a job that is paused for its
  * rank must not change it by that.
  */
@@ -36,7 +37,8 @@ void eng_length_note(struct engine *e, const struct job *job);
 
 /* Seconds on one GPU of what is left of the job.
  * in  m  of its class
- *     speed  of its smallest size, over one GPU; NAN: unknown */
+ *     speed  of the size that it has, before of its smallest one, over one
+ *            GPU; NAN: unknown */
 double eng_length_guess_s(const struct engine *e, const struct job_record *rec,
                           const struct eng_model *m, double speed);
 

@@ -36,6 +36,18 @@ struct eng_model *eng_program_find(const struct engine *e,
                : NULL;
 }
 
+const struct eng_model *eng_program_look(const struct engine *e,
+                                         const struct job_record *rec,
+                                         const struct eng_model *m)
+{
+    const struct eng_model *p = m->program;
+
+    if (p && rec->own.program && !rec->has_own_rates &&
+        strcmp(p->class, rec->own.program) == 0)
+        return p;
+    return eng_program_find(e, rec, m->gpu_type);
+}
+
 struct eng_model *eng_program_of(struct engine *e, const struct job_record *rec)
 {
     struct eng_model *m = NULL;
