@@ -277,6 +277,27 @@ static void test_median(void)
     world_clear(&w);
 }
 
+static void note(double gpu_s, int n)
+{
+    const struct job job = {.state = JOB_COMPLETED, .used_gpu_s = gpu_s};
+
+    for (int i = 0; i < n; i++)
+        eng_length_note(w.engine, &job);
+}
+
+static void test_forgetting(void)
+{
+    begin_rules(0, "old lengths");
+    note(100, 100000);
+    note(10000, 5000);
+    is_about(w.engine->lengths.median_s, 10000, 833,
+             "count no longer after some thousands of others");
+    note(100, 1000);
+    is_about(w.engine->lengths.median_s, 10000, 833,
+             "  and a thousand change nothing");
+    world_clear(&w);
+}
+
 static void test_anew(void)
 {
     begin_rules(0, "a job that does not save its work");
@@ -341,6 +362,7 @@ int main(void)
     test_lengths();
     test_limit();
     test_median();
+    test_forgetting();
     test_anew();
     test_program_mean();
     test_default_limit();

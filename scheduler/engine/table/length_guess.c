@@ -31,13 +31,24 @@ static double median_of(const struct eng_lengths *l)
     return exp2(((double)i + 0.5) / LENGTH_OCTAVE + LENGTH_LEAST);
 }
 
+static void forget_half(struct eng_lengths *l)
+{
+    l->total = 0;
+    for (size_t i = 0; i < LENGTHS_N; i++) {
+        l->n[i] /= 2;
+        l->total += l->n[i];
+    }
+}
+
 void eng_length_note(struct engine *e, const struct job *job)
 {
     if (job->state != JOB_COMPLETED || !(job->used_gpu_s > 0))
         return;
-    e->lengths.n[bin_of(job->used_gpu_s)]++;
-    e->lengths.total++;
-    e->lengths.median_s = median_of(&e->lengths);
+    struct eng_lengths *l = &e->lengths;
+    l->n[bin_of(job->used_gpu_s)]++;
+    if (++l->total == LENGTHS_MAX)
+        forget_half(l);
+    l->median_s = median_of(l);
 }
 
 /* Seconds of this attempt, or of the next one, until the time limit ends it. */
