@@ -34,7 +34,7 @@ struct figures {
     int ranks;
     /* Of the last attempt with several ranks: a rank's own work. Those of
      * another attempt had other nodes, and ran for another time. */
-    double rank_s[RANKS_MAX];
+    double rank_s[RANKS_MAX]; /* NAN: it has reported none yet */
     int late_ranks;
     struct gpu_figures gpus;
 };
@@ -71,7 +71,8 @@ static void keep_work(struct work *w, struct figures *f)
     if (w->ranks > 1) {
         f->late_ranks = w->ranks;
         for (int r = 0; r < w->ranks; r++)
-            f->rank_s[r] = w->n[r] > 0 ? w->rank_s[r] / (double)w->n[r] : 0;
+            f->rank_s[r] =
+                w->n[r] > 0 ? w->rank_s[r] / (double)w->n[r] : (double)NAN;
     }
     *w = (struct work){.ranks = 0};
 }
@@ -239,20 +240,23 @@ static int note_comm(FILE *out, int64_t gpus, const struct figures *f)
 /* One slow rank makes all others wait. */
 static int note_late(FILE *out, const struct figures *f)
 {
-    int slow = 0;
-    double sum = 0;
+    int slow = 0, n = 0;
+    double sum = 0, most_s = -INFINITY;
     for (int r = 0; r < f->late_ranks; r++) {
+        if (isnan(f->rank_s[r]))
+            continue;
+        n++;
         sum += f->rank_s[r];
-        slow = f->rank_s[r] > f->rank_s[slow] ? r : slow;
+        slow = f->rank_s[r] > most_s ? r : slow;
+        most_s = fmax(most_s, f->rank_s[r]);
     }
-    double others =
-        f->late_ranks > 1 ? (sum - f->rank_s[slow]) / (f->late_ranks - 1) : 0;
-    if (f->late_ranks < 2 || f->rank_s[slow] < (1 + late_most) * others)
+    double others = n > 1 ? (sum - most_s) / (n - 1) : 0;
+    if (n < 2 || most_s < (1 + late_most) * others)
         return 0;
     (void)fprintf(out,
                   "  * Rank %d needs %.0f %% longer than the others, who wait "
                   "for it:\n    look at its node and GPU.\n",
-                  slow, 100 * (f->rank_s[slow] / others - 1));
+                  slow, 100 * (most_s / others - 1));
     return 1;
 }
 

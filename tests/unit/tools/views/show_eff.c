@@ -258,6 +258,32 @@ static void test_warm_up(void)
     warm_up_s = was;
 }
 
+/* Rank 1 has reported no iteration beyond the first three yet: the two others
+ * are as fast as each other. */
+static void test_silent_rank(void)
+{
+    struct error err = ERROR_INIT;
+    size_t len = 0;
+    struct show_conf conf = {.style = {.ascii = true}};
+    json_t *rows = json_array(), *none = load(NO_ROWS);
+    json_t *job = load("{\"job\":{\"state\":\"RUNNING\",\"gpus\":3}}");
+    for (int k = 0; k < 8 * 3; k++)
+        if (k % 3 != 1 || k / 3 < 3)
+            (void)json_array_append_new(
+                rows, json_pack("[i,i,i,f]", 1, 1 + k / 3, k % 3, 1.0));
+    json_t *its = json_pack("{s:[s,s,s,s], s:o}", "columns", "attempt",
+                            "iteration", "rank", "t_iter", "rows", rows);
+    free(shown);
+    shown = NULL;
+    conf.out = open_memstream(&shown, &len);
+    is_int(show_eff(&conf, job, its, none, &err), 0, "a rank without a row");
+    (void)fclose(conf.out);
+    ok(strstr(shown, "longer than the others") == NULL, "makes no other late");
+    json_decref(its);
+    json_decref(none);
+    json_decref(job);
+}
+
 static void test_nothing(void)
 {
     struct error err = ERROR_INIT;
@@ -478,6 +504,7 @@ int main(void)
     for (size_t i = 0; i < sizeof(warnings) / sizeof(warnings[0]); i++)
         test_warning(i);
     test_warm_up();
+    test_silent_rank();
     test_nothing();
     test_gpus();
     test_rows();
