@@ -211,6 +211,18 @@ static void test_watch(struct job_spec *spec)
         right = right && t.at.waited == rows[i].waited;
     }
     (void)mpi_ok(right, NULL, "a loss downwards");
+    /* In the last epoch there is nothing that it could have ended early. */
+    char why[140];
+    t.at.waited = 5;
+    t.at.iteration = 11;
+    t.total = 12;
+    trainer_position_reason(&t, why, sizeof(why));
+    (void)mpi_ok(strncmp(why, "early stopping at iteration 11 of 12: ", 38) ==
+                     0,
+                 NULL, why);
+    t.at.iteration = 12;
+    trainer_position_reason(&t, why, sizeof(why));
+    (void)mpi_ok(why[0] == '\0', NULL, "no early end after the last epoch");
     spec->train.early_stopping.metric = WATCH_NONE;
 }
 

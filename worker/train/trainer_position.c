@@ -245,7 +245,7 @@ void trainer_position_reason(const struct trainer *t, char *ret, size_t cap)
     const struct spec_early_stopping *e = &t->spec->train.early_stopping;
     char best[40] = "a number";
     ret[0] = '\0';
-    if (has_waited(t)) {
+    if (has_waited(t) && t->at.iteration < t->total) {
         if (isfinite(t->at.watched))
             (void)snprintf(best, sizeof(best), "better than %.6g",
                            t->at.watched);
