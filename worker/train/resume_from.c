@@ -83,9 +83,10 @@ static int compare(const struct job_spec *s, const struct job_spec *was,
     }
     if (rc == 0 && n > 0)
         rc = error_set(err, ERR_INVAL,
-                       "the job of '%.40s' had another %s: only %s may differ",
+                       "'%.40s' had another %s: only %s may differ",
                        s->train.resume_from, buf_str(&keys),
-                       s->train.eval_only ? "the data" : "train.epochs");
+                       s->train.eval_only ? "data, batch sizes and lr_scheduler"
+                                          : "train.epochs and max_iterations");
     buf_clear(&keys);
     if (rc == 0 && s->train.seed != was->train.seed)
         rc = buf_addf(notes, err,
