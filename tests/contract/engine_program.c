@@ -129,6 +129,31 @@ static void test_restart(void)
     world_clear(&w);
 }
 
+/* As at a start, where the store tells classes first. */
+static void test_full(void)
+{
+    struct throughput_row row = {
+        .nodes = 1, .per_node = 4, .n = 50, .mean_s = 1};
+    char class[32];
+    int n = 0;
+
+    begin(4, "more classes than there is room for");
+    uint64_t first = submit(LR("0.1"), "1..4", NULL);
+    for (int i = 0; i <= MODELS_MAX; i++) {
+        (void)snprintf(class, sizeof(class), "command/c-%d", i);
+        n += engine_teach(w.engine, class, "fake", false, &row, &err) == 0;
+    }
+    ok(n > MODELS_MAX / 2 && n < MODELS_MAX, "%d of them are taught", n);
+    row.mean_s = 0.4;
+    ok(engine_teach(w.engine, eng_find(w.engine, first)->own.program, "fake",
+                    false, &row, &err) == 0,
+       "  and a program");
+    cancel(first);
+    is_int(gpus_of(submit(LR("7"), "1..4", NULL)), 4,
+           "  from which a class without room learns");
+    world_clear(&w);
+}
+
 /* ---- lengths --------------------------------------------------------------
  */
 #define LOW "},\"policy\":{\"priority\":-10}"
@@ -359,6 +384,7 @@ int main(void)
 {
     test_sweep();
     test_restart();
+    test_full();
     test_lengths();
     test_limit();
     test_median();

@@ -229,7 +229,7 @@ bool teach_class_is_weak(const char *class)
 static void recall_done(struct task *t)
 {
     struct recall *r = (struct recall *)t;
-    size_t n_taught = 0;
+    size_t n_taught = 0, n_over = 0;
 
     if (r->rc < 0)
         log_warn("metrics", "cannot read the speeds of earlier jobs why=\"%s\"",
@@ -241,8 +241,12 @@ static void recall_done(struct task *t)
         n_taught +=
             engine_teach(r->c->engine, s->class, s->gpu_type,
                          teach_class_is_weak(s->class), &s->row, &err) == 0;
+        n_over += err.code == ERR_LIMIT;
         free(s->class);
     }
+    if (n_over > 0)
+        log_warn("metrics", "no room for the speeds of earlier jobs sizes=%zu",
+                 n_over);
     if (n_taught > 0)
         log_info("metrics", "read the speeds of earlier jobs sizes=%zu",
                  n_taught);

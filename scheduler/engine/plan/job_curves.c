@@ -202,7 +202,8 @@ void eng_curves_view(struct engine *e, struct eng_view *t,
     if (!m &&
         (!rec->own.class ||
          eng_models_get(&e->models, rec->own.class, eng_model_type(e, rec),
-                        engine_is_weak(&rec->job), &m, NULL) < 0))
+                        engine_is_weak(&rec->job), &m, NULL) < 0) &&
+        !(m = eng_program_of(e, rec)))
         return;
     if (io->state == JOB_QUEUED && eng_curves_prefer_type(e, rec))
         m = try_in_order(e, t, rec, m, io);

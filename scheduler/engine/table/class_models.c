@@ -77,6 +77,18 @@ static void add_untyped(const struct eng_models *t, struct eng_model *m)
     m->needs_fit = true;
 }
 
+static bool is_program(const char *class)
+{
+    return strncmp(class, "program/", 8) == 0;
+}
+
+static bool has_room(const struct eng_models *t, const char *class)
+{
+    return is_program(class)
+               ? t->n_programs < MODELS_PROGRAMS
+               : t->n - t->n_programs < MODELS_MAX - MODELS_PROGRAMS;
+}
+
 int eng_models_get(struct eng_models *t, const char *class,
                    const char *gpu_type, bool is_weak, struct eng_model **ret,
                    struct error *err)
@@ -85,8 +97,8 @@ int eng_models_get(struct eng_models *t, const char *class,
 
     text_copy(type, sizeof(type), gpu_type);
     struct eng_model *m = look_up(t, class, type);
-    if (!m && t->n == MODELS_MAX)
-        return error_set(err, ERR_LIMIT, "over %d classes of jobs", MODELS_MAX);
+    if (!m && !has_room(t, class))
+        return error_set(err, ERR_LIMIT, "no room for class '%.100s'", class);
     if (!m) {
         struct eng_model **at = &t->buckets[bucket_of(class, type)];
         m = calloc(1, sizeof(*m));
@@ -99,6 +111,7 @@ int eng_models_get(struct eng_models *t, const char *class,
         m->next = *at;
         *at = m;
         t->n++;
+        t->n_programs += is_program(class);
     }
     add_untyped(t, m);
     *ret = m;

@@ -10,8 +10,9 @@ struct engine;
 struct job_record;
 struct store_event;
 
-/* 44 MB at most. A class that comes later is never measured. */
-enum { MODELS_MAX = 8192 };
+/* 44 MB at most, a quarter of it of programs: so a long sweep leaves room for
+ * them. A class that comes later is never measured. */
+enum { MODELS_MAX = 8192, MODELS_PROGRAMS = MODELS_MAX / 4 };
 /* Sizes of a curve: one node's, then whole nodes. */
 enum { CURVE_MAX = 96 };
 
@@ -46,7 +47,7 @@ struct eng_model {
 enum { MODEL_BUCKETS = 1024 };
 struct eng_models { /* all zero: empty */
     struct eng_model *buckets[MODEL_BUCKETS];
-    size_t n;
+    size_t n, n_programs; /* n: of both */
     uint64_t n_views;
     uint64_t n_untyped; /* sizes taught of classes without a type of GPU */
 };
