@@ -15,7 +15,7 @@ bound build cancel cap carry change check choose clamp clean clear close collect
 compare compile compute copy correct count cover credit cut decide declare decode
 define delete demote derive describe detect disable distinguish divide do
 document drain draw drop embed emulate enable encode end enforce ensure exclude expand expect explain
-export expose extract fail fill find fit fix fold follow forbid format free generate
+export expose extract fail fill find fit fix fold follow forbid forget format free generate
 give go group grow guard guess hand handle hash hide hold identify ignore implement import improve
 include inline install introduce join judge keep kill know label launch learn leave let limit
 link lint list load lock log look lower make map mark match measure mention
