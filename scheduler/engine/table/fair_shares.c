@@ -126,7 +126,8 @@ static bool set_ranks(struct fair_shares *s)
     bool is_other = false;
     int32_t rank = 0;
 
-    qsort(s->at, s->n, sizeof(struct fair_user *), by_use);
+    if (s->n > 0)
+        qsort(s->at, s->n, sizeof(struct fair_user *), by_use);
     for (size_t i = 0; i < s->n; i++) {
         rank += i > 0 && s->at[i]->per_weight_s > s->at[i - 1]->per_weight_s;
         is_other = is_other || s->at[i]->rank != rank;
