@@ -11,7 +11,6 @@
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/in_line.h"
 #include "scheduler/engine/plan/plan.h"
-#include "tests/contract/engine_view.h"
 
 /* How many there should be in each list, and what is first. */
 struct lists_expected {
@@ -282,7 +281,6 @@ static inline const char *lists_check(struct engine *e)
     why = why ? why : lists_check_positions(e);
     why = why ? why : lists_check_later(e);
     why = why ? why : lists_check_charges(e);
-    why = why ? why : view_check(e);
     return why ? why : lists_check_users(e);
 }
 

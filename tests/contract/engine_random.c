@@ -138,6 +138,7 @@ static bool run(uint32_t seed)
 
     rng_seed(&rng, seed);
     draw_script(&s);
+    s.plans_twice = true;
     s.in_flight = one_in(2);
     switch (draw(0, 4)) {
     case 4:

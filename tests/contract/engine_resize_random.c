@@ -108,6 +108,7 @@ static bool run(uint32_t seed)
 
     rng_seed(&rng, seed);
     draw_script(&s);
+    s.plans_twice = true;
     switch (draw(0, 4)) {
     case 0:
         fault.n = draw(1, 60);

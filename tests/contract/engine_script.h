@@ -108,6 +108,9 @@ struct world_script {
     bool in_flight;
     int die_in_flight; /* 0: never */
     bool is_stored;
+    /* After each step a plan from the kept queue is compared with one from a
+     * new queue. Both call the policy, and say who waits for his sweep. */
+    bool plans_twice;
     struct world_job jobs[WORLD_JOBS];
     struct world_act acts[WORLD_ACTS];
     size_t n_acts;

@@ -11,6 +11,7 @@
 #include "tests/contract/engine_checks.h"
 #include "tests/contract/engine_lists.h"
 #include "tests/contract/engine_script.h"
+#include "tests/contract/engine_view.h"
 
 static inline int32_t world_index(const struct job *job)
 {
@@ -433,6 +434,8 @@ static inline void world_check_gpus(struct world *w)
 static inline void world_check_files(struct world *w)
 {
     const char *why = lists_check(w->engine);
+    if (!why && w->script->plans_twice)
+        why = view_check(w->engine);
     if (why)
         world_bad(w, why, 0);
 }
