@@ -24,8 +24,8 @@ struct job_record;
 
 /* GPU times of jobs that have completed, each eighth of a doubling counted from
  * 1/16 s on: so a median is known to a twelfth, in memory that does not grow.
- * At LENGTHS_MAX all counts are halved: the newest count most, and what a replay
- * of the log does not know is bounded.
+ * At LENGTHS_MAX all counts are halved: the newest count most, and what a
+ * replay of the log does not know is bounded.
  */
 enum { LENGTH_OCTAVE = 8, LENGTH_LEAST = -4, LENGTHS_N = 320 };
 enum { LENGTHS_MAX = 4096 };
