@@ -152,4 +152,19 @@ static inline void world_bad(struct world *w, const char *what, uint64_t job)
                  w->clock.t_s, w->n_steps);
 }
 
+static inline int32_t world_index(const struct job *job)
+{
+    if (job->key[0] == '\0') /* a damaged one has none */
+        return 0;
+    return (int32_t)strtol(job->key + 1, NULL, 10) + job->task;
+}
+
+static inline const struct world_attempt *world_plan(const struct world *w,
+                                                     const struct job *job,
+                                                     int32_t attempt)
+{
+    int32_t k = attempt <= WORLD_ATTEMPTS ? attempt - 1 : WORLD_ATTEMPTS - 1;
+    return &w->script->jobs[world_index(job)].attempts[k];
+}
+
 #endif
