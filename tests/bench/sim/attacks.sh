@@ -8,6 +8,7 @@
 set -eu
 
 sim=${MGPU_BIN:?set MGPU_BIN to the folder of the mgpu programs}/mgpu-sim
+draws=$(cat "$(dirname "$0")/draw.awk")
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 seeds=${SEEDS:-3}
@@ -16,14 +17,9 @@ seeds=${SEEDS:-3}
 # LEAST to MOST seconds on one GPU.
 stream() {
     awk -v seed="$1" -v load="$2" -v least="$3" -v most="$4" -v range="$5" \
-        -v priority="$6" '
-        function draw() { # 0..1
-            state = (state * 69069 + 12345) % 4294967296
-            return int(state / 256) / 16777216
-        }
+        -v priority="$6" "$draws"'
         BEGIN {
-            state = (seed * 7919 + 104729) % 4294967296
-            draw(); draw(); draw()
+            seed_draws(seed)
             while ((at += -log(1 - draw()) * (least + most) / 2 / load / 16) < 86400)
                 printf "{\"t\":%.3f,\"name\":\"j%d\",\"class\":\"c\"," \
                     "\"iterations\":%d,\"gpus\":\"%s\",\"priority\":%d}\n", at,

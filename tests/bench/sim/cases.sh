@@ -15,6 +15,7 @@ set -eu
 sim=${MGPU_BIN:?set MGPU_BIN to the folder of the mgpu programs}/mgpu-sim
 all='ranges overload equal flood bursts limits cold noise collapse types thirds'
 seeds=${SEEDS:-3} hours=${HOURS:-24}
+draws=$(cat "$(dirname "$0")/draw.awk")
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 : >"$tmp/missed"
@@ -24,14 +25,9 @@ cluster=4x4 half_life=null
 # take LEAST to MOST seconds on one GPU, or TIMES as long.
 stream() {
     awk -v seed="$1" -v load="$2" -v least="$3" -v most="$4" -v range="$5" \
-        -v class="$6" -v times="${7:-1}" -v until="$((hours * 3600))" '
-        function draw() { # 0..1
-            state = (state * 69069 + 12345) % 4294967296
-            return int(state / 256) / 16777216
-        }
+        -v class="$6" -v times="${7:-1}" -v until="$((hours * 3600))" "$draws"'
         BEGIN {
-            state = (seed * 7919 + 104729) % 4294967296
-            draw(); draw(); draw()
+            seed_draws(seed)
             every = (least + most) / 2 * times / load / 16
             while ((at += -log(1 - draw()) * every) < until)
                 printf "{\"t\":%.3f,\"name\":\"%s-%d\",\"user\":\"%s\"," \

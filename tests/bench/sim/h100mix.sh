@@ -17,19 +17,13 @@
 set -eu
 
 exec awk -v what="$1" -v a="${2:-}" -v b="${3:-}" -v c="${4:-}" -v d="${5:-}" \
-    -v e="${6:-}" '
+    -v e="${6:-}" "$(cat "$(dirname "$0")/draw.awk")"'
     function class(name, part, iters, restart, expert, t1, t2, t3, t4) {
         n++; cname[n] = name; cpart[n] = part; citers[n] = iters
         crestart[n] = restart; cexpert[n] = expert
         t[n, 1] = t1; t[n, 2] = t2; t[n, 3] = t3; t[n, 4] = t4
         mean += part * t1
     }
-    function draw() { # 0..1, of the stream `state`
-        state = (state * 69069 + 12345) % 4294967296
-        return int(state / 256) / 16777216
-    }
-    function seed(s) { state = (s * 7919 + 104729) % 4294967296
-        draw(); draw(); draw() }
     function job(at, k, request) {
         printf "{\"t\":%.3f,\"name\":\"%s-%d\",\"class\":\"%s\",", at, cname[k],
             ++jobs, cname[k]
@@ -73,13 +67,13 @@ exec awk -v what="$1" -v a="${2:-}" -v b="${3:-}" -v c="${4:-}" -v d="${5:-}" \
             }
             job(20000, 3, "1..4"); job(20000, 7, "1..4")
         } else if (what == "mix") {
-            seed(a); rate = c * d / mean
+            seed_draws(a); rate = c * d / mean
             for (i = 0; i < b; i++) {
                 at += -log(1 - draw()) / rate
                 k = pick(); job(at, k, request_of(k, e))
             }
         } else if (what == "rush") {
-            seed(a)
+            seed_draws(a)
             for (i = 0; i < b; i++) {
                 at = c * draw()
                 k = pick(); job(at, k, request_of(k, d))

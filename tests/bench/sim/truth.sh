@@ -20,24 +20,20 @@ loads=${LOADS:-.5 .7 .85 .95 1.1}
 tricks=${TRICKS:-fixed2 fixed4 fixed8 min2 min4 limit split2 split4 split8}
 seeds=${SEEDS:-3}
 half_lives=${HALF_LIVES:-7d null}
+draws=$(cat "$(dirname "$0")/draw.awk")
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
 # trace SEED LOAD TRICK
 trace() {
-    awk -v seed="$1" -v load="$2" -v trick="$3" '
-        function draw() { # 0..1
-            state = (state * 69069 + 12345) % 4294967296
-            return int(state / 256) / 16777216
-        }
+    awk -v seed="$1" -v load="$2" -v trick="$3" "$draws"'
         function job(part, work, gpus, more) {
             printf "{\"t\":%.3f,\"name\":\"%s-%d.%d\",\"user\":\"%s\"," \
                 "\"class\":\"c\",\"iterations\":%d,\"gpus\":\"%s\"%s}\n",
                 at, user, n, part, user, work, gpus, more
         }
         BEGIN {
-            state = (seed * 7919 + 104729) % 4294967296
-            draw(); draw(); draw()
+            seed_draws(seed)
             parts = 1; gpus = "1..16"
             if (trick ~ /^split/) parts = substr(trick, 6)
             if (trick ~ /^fixed/) gpus = substr(trick, 6)
