@@ -230,10 +230,10 @@ static int run(uid_t uid, const char *text, size_t len, struct buf *answer,
     *ret_late = false;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
         return error_sys(err, errno, "make a pair of sockets");
-    int rc = fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0 ? errno
-                                                    : spawn(uid, fds[1], &pid);
+    bool is_ready = fcntl(fds[0], F_SETFL, O_NONBLOCK) == 0;
+    int rc = is_ready ? spawn(uid, fds[1], &pid) : errno;
     (void)close(fds[1]);
-    if (rc != 0) {
+    if (!is_ready || rc != 0) {
         (void)close(fds[0]);
         return error_sys(err, rc, "start a process for user %lu",
                          (unsigned long)uid);
