@@ -356,12 +356,12 @@ static int read_conf(const struct input *in, struct conf *c,
                      struct spec_report *report, struct error *err)
 {
     struct schema_from from[N_KEYS];
-    struct schema_base base = {NULL, NULL};
+    struct schema_base base = {.dir = NULL};
     struct node *root = NULL;
     char *dir = NULL;
 
     int rc = schema_dir_of(in->file, &dir, err);
-    base.dir = dir;
+    base.dir = base.typed_dir = dir;
     if (rc == 0)
         rc = tree_parse(in->text, in->len, report, &root, err);
     for (size_t i = 0; rc == 0 && root && i < in->n_sets; i++)

@@ -92,8 +92,8 @@ static const struct code_note notes[] = {
      "name: my first job\n", "name: my-first-job\n", "mgpu-job(5), Types"},
     {"E015", "not a path that can be used",
      "A path is missing where the job needs one, or has characters that no "
-     "specification can have. Relative paths are relative to the file; '~' is "
-     "your home.",
+     "specification can have. Relative paths are relative to the file, those "
+     "of --set to the working directory; '~' is your home.",
      "kind: cv\nversion: 1\ndataset: {source: mnist}\n",
      "kind: cv\nversion: 1\ndataset: {source: mnist, path: /data/mnist}\n",
      "mgpu-job(5), Types"},

@@ -488,6 +488,7 @@ int schema_put(const struct schema *s, struct node *root, const char *path,
 static void said_by(struct node *n, const char *option)
 {
     n->at.option = n->key_at.option = option;
+    n->is_typed = true;
     for (struct node *c = n->first; c; c = c->next)
         said_by(c, option);
 }

@@ -91,10 +91,11 @@ struct schema {
     const struct schema_gone *gone; /* NULL, or ends with a NULL path */
 };
 
-/* The base of relative paths and the value of ~; NULL: such paths are
- * refused. */
+/* The bases of relative paths; NULL: such paths are refused. */
 struct schema_base {
-    const char *dir, *home;
+    const char *dir;       /* of what a file has */
+    const char *typed_dir; /* of what an option has */
+    const char *home;      /* the value of ~ */
 };
 
 /* The absolute directory of a file; *ret stays NULL when file is NULL. The

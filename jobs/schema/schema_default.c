@@ -10,7 +10,7 @@
 static int set_default(const struct schema_key *k, const char *def, void *obj,
                        struct spec_report *report, struct error *err)
 {
-    static const struct schema_base top = {"/", NULL};
+    static const struct schema_base top = {.dir = "/"};
     struct node *v = NULL;
     bool bad = false;
     int rc = tree_parse_value(k->path, def, report, &v, err);

@@ -164,13 +164,14 @@ int schema_path(struct setter *t)
         return schema_string(t);
     if (*s == '/')
         return join(t, "/", s + 1);
-    if (!t->base->dir) {
+    const char *dir = t->v->is_typed ? t->base->typed_dir : t->base->dir;
+    if (!dir) {
         schema_refuse(t, NULL, "an absolute path here");
         return 0;
     }
     while (strncmp(s, "./", 2) == 0)
         s += 2;
-    return join(t, t->base->dir, s);
+    return join(t, dir, s);
 }
 
 /* ---- lists and maps ------------------------------------------------------ */

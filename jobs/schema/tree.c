@@ -89,6 +89,7 @@ struct node *tree_clone(const struct node *n, // NOLINT(misc-no-recursion)
     if (!copy)
         return NULL;
     copy->key_at = n->key_at;
+    copy->is_typed = n->is_typed;
     copy->key = n->key ? strdup(n->key) : NULL;
     copy->text = n->text ? strdup(n->text) : NULL;
     if ((n->key && !copy->key) || (n->text && !copy->text)) {

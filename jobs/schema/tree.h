@@ -39,7 +39,8 @@ struct node {
     enum node_kind kind;
     char *key; /* in a map; elsewhere NULL. owned */
     struct mark key_at, at;
-    char *text;                /* of a scalar; owned */
+    bool is_typed; /* given on the command line or in the environment */
+    char *text;    /* of a scalar; owned */
     struct node *first, *last; /* children; owned */
     struct node *next;
 };

@@ -26,6 +26,7 @@ void spec_reading_clear(struct reading *r)
     spec_clear(&r->spec);
     tree_destroy(r->root);
     free(r->dir);
+    free(r->typed_dir);
 }
 
 /* The file's stem with only the characters of a name: "My job.yaml" is
@@ -59,6 +60,7 @@ int spec_reading_open(struct reading *r, const char *text, size_t len,
 {
     if (schema_defaults(&spec_schema, &r->spec, err) < 0 ||
         schema_dir_of(opt->file, &r->dir, err) < 0 ||
+        schema_dir_of(opt->file ? "option" : NULL, &r->typed_dir, err) < 0 ||
         tree_parse(text, len, report, &r->root, err) < 0)
         return -1;
     if (r->root && opt->base && spec_reading_merge(r, opt->base, err) < 0)
@@ -69,10 +71,17 @@ int spec_reading_open(struct reading *r, const char *text, size_t len,
     return r->root ? spec_torchtune(r->root, report, err) : 0;
 }
 
+struct schema_base spec_reading_base(const struct reading *r,
+                                     const struct spec_options *opt)
+{
+    return (struct schema_base){
+        .dir = r->dir, .typed_dir = r->typed_dir, .home = opt->home};
+}
+
 int spec_reading_values(struct reading *r, const struct spec_options *opt,
                         struct spec_report *report, struct error *err)
 {
-    struct schema_base base = {r->dir, opt->home};
+    const struct schema_base base = spec_reading_base(r, opt);
     if (schema_apply(&spec_schema, r->root, &base, &r->spec, r->from, report,
                      err) < 0 ||
         schema_defaults_by_case(&spec_schema, r->from, &r->spec, err) < 0)

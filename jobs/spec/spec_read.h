@@ -11,7 +11,8 @@ struct reading {
     struct job_spec spec;
     struct node *root; /* NULL if the text has no tree */
     struct schema_from from[SPEC_KEYS_CAP];
-    char *dir; /* of the file, absolute; NULL without a file */
+    char *dir;       /* of the file, absolute; NULL without a file */
+    char *typed_dir; /* the working directory; NULL without a file */
 };
 
 /* Parses the tree, applies --set, and sets the defaults. r is zeroed; the
@@ -29,6 +30,9 @@ int spec_reading_merge(struct reading *r, const struct spec_base *base,
  * checks whether this user can be substituted in the others. */
 int reading_fill(struct node *root, const struct spec_options *opt,
                  struct spec_report *report, struct error *err) MUST_CHECK;
+/* The bases of its paths, which it owns. */
+struct schema_base spec_reading_base(const struct reading *r,
+                                     const struct spec_options *opt);
 /* Reads each value of the tree by itself, and sets the job's name. */
 int spec_reading_values(struct reading *r, const struct spec_options *opt,
                         struct spec_report *report,

@@ -205,7 +205,7 @@ static void merge(struct expansion *x, size_t task, const char *vary)
 static int read_task(struct expansion *x, struct node *root,
                      struct job_spec *ret)
 {
-    static const struct schema_base absolute = {NULL, NULL};
+    static const struct schema_base absolute = {.dir = NULL};
     if (schema_defaults(&spec_schema, ret, x->err) < 0 ||
         reading_fill(root, x->opt, &x->found, x->err) < 0 ||
         schema_apply(&spec_schema, root, &absolute, ret, x->from, &x->found,
@@ -287,7 +287,7 @@ static int expand(struct expansion *x, const struct spec_options *opt,
                   struct spec_jobs *ret)
 {
     x->opt = opt;
-    x->paths = (struct schema_base){x->base.dir, opt->home};
+    x->paths = spec_reading_base(&x->base, opt);
     axes_check_parts(x);
     if (spec_reading_values(&x->base, opt, x->report, x->err) < 0 ||
         axes_read(x) < 0 || settle_base(x, opt->take_env) < 0)
@@ -332,7 +332,7 @@ static int write_one(struct expansion *x, const struct spec_options *opt,
                      struct spec_jobs *ret)
 {
     x->report = &x->found;
-    x->paths = (struct schema_base){x->base.dir, opt->home};
+    x->paths = spec_reading_base(&x->base, opt);
     if (diagnostics_init(&x->found, x->err) < 0 ||
         spec_reading_values(&x->base, opt, x->report, x->err) < 0 ||
         settle_base(x, opt->take_env) < 0)

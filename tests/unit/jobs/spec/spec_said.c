@@ -1,8 +1,10 @@
 /* spec_said.c - what of a specification travels: what its user wrote, so that
  * a daemon of another version is asked for nothing that nobody wants.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "jobs/spec/spec_table.h"
 #include "tests/tap.h"
@@ -72,7 +74,7 @@ static size_t errors_without(const struct node *root, size_t row)
 {
     static struct schema_key keys[SPEC_KEYS_CAP];
     struct schema_from from[SPEC_KEYS_CAP];
-    static const struct schema_base absolute = {NULL, NULL};
+    static const struct schema_base absolute = {.dir = NULL};
     struct job_spec spec = {.version = 0};
     struct schema older = spec_schema;
 
@@ -139,10 +141,47 @@ static void test_older_daemon(void)
     tree_destroy(root);
 }
 
+/* The working directory of the first task of a text, with workdir by --set. */
+static void typed_path(const char *text, const char *typed, const char *want)
+{
+    const struct spec_set set = {"workdir", typed, NULL};
+    struct spec_options opt = here;
+    struct spec_jobs jobs = {.n = 0};
+
+    opt.sets = &set;
+    opt.n_sets = typed ? 1 : 0;
+    if (expand(text, &opt, &jobs) == 0)
+        is_str(jobs.tasks[0].spec.workdir, want, typed ? typed : text);
+    else
+        ok(0, "%s", err.msg);
+    spec_jobs_clear(&jobs);
+}
+
+/* A path of an option is relative to the working directory, one of the file to
+ * the file's. */
+static void test_typed_paths(void)
+{
+    static const char one[] =
+        "kind: command\nversion: 1\ncommand: [a]\nworkdir: w\n";
+    static const char many[] = "kind: command\nversion: 1\ncommand: [a]\n"
+                               "sweep: {grid: {env.A: [1, 2]}}\n";
+    char *dir = getcwd(NULL, 0), want[4200];
+
+    typed_path(one, NULL, "/data/w");
+    (void)snprintf(want, sizeof(want), "%s/a", dir ? dir : "");
+    typed_path(one, "./a", want);
+    (void)snprintf(want, sizeof(want), "%s/b/c", dir ? dir : "");
+    typed_path(many, "b/c", want);
+    typed_path(many, "/d", "/d");
+    typed_path(many, "~/e", "/home/a/e");
+    free(dir);
+}
+
 int main(void)
 {
     (void)setenv("SAID_TEST", "from here", 1);
     test_text();
+    test_typed_paths();
     test_older_daemon();
     diagnostics_clear(&report);
     return tap_done();
