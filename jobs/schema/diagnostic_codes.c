@@ -204,11 +204,12 @@ static const struct code_note notes[] = {
      "kind: command\nversion: 1\ncommand: [train]\nsecrets: [HF_TOKEN]\n",
      "$ install -m 600 -D token ~/.config/mgpu/secrets/HF_TOKEN\n",
      "mgpu-job(5), SECRETS"},
-    {"W104", "a directory or a program that is not here",
-     "'workdir', or the program that 'command' begins with, does not exist "
-     "where mgpu-submit runs. The job fails unless it exists where the job "
-     "runs: nodes often have the same file systems. A program without a slash "
-     "is looked for there.",
+    {"W104", "a directory, a file or a program that is not here",
+     "'workdir', the program that 'command' begins with, a model or data do "
+     "not exist where mgpu-submit runs. The job fails unless they exist where "
+     "the job runs: nodes often have the same file systems. A program without "
+     "a slash is looked for there. Nobody looks for the models and data of a "
+     "job with 'depends_on', because the jobs before it may make them.",
      "kind: command\nversion: 1\ncommand: [/nonexistent/train]\n",
      "kind: command\nversion: 1\ncommand: [train]\n",
      "mgpu-job(5), workdir and command"},

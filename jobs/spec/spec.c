@@ -218,8 +218,7 @@ int spec_reading_take_env(struct reading *r, const char *home,
         }
     }
     look_for_secrets(r, home, report);
-    spec_look_for_files(&r->spec, node_of(r, "workdir"), node_of(r, "command"),
-                        report);
+    spec_look_for_files(&r->spec, r->from, report);
     return 0;
 }
 

@@ -54,11 +54,11 @@ void spec_check_stopping(const struct check *c);
 
 /* Labels, and the names of variables in env, env_passthrough and secrets. */
 void spec_check_env(const struct check *c);
-/* Warns (W104) if the working directory or the program of a command is not on
- * this machine.
- * in   workdir, command  where the keys are; NULL: not given */
-void spec_look_for_files(const struct job_spec *s, const struct node *workdir,
-                         const struct node *command,
+/* Warns (W104) if the working directory or the program of a command, or a
+ * model or data that training reads, is not on this machine.
+ * in   from  where the keys are, by row of spec_schema */
+void spec_look_for_files(const struct job_spec *s,
+                         const struct schema_from *from,
                          struct spec_report *report);
 /* Reports (E015) a directory on this machine that is another job's.
  * in   out, ckpt  where the keys are; NULL: not given */

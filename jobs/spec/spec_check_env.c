@@ -189,21 +189,28 @@ static bool is_missing(const char *path)
     return stat(path, &st) < 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
-/* The nodes often have the same files, so warn while the user can react. It is
- * no error: theirs may differ. A name without a slash is looked for in PATH
- * there. */
-void spec_look_for_files(const struct job_spec *s, const struct node *workdir,
-                         const struct node *command, struct spec_report *report)
+static const char look_hint[] = "it must exist where the job runs";
+
+static const struct node *node_at(const struct schema_from *from,
+                                  const char *path)
 {
-    static const char hint[] = "it must exist where the job runs";
+    const struct schema_key *k = schema_find(&spec_schema, path);
+    return k ? from[k - spec_schema.keys].node : NULL;
+}
+
+/* A program without a slash is looked for in PATH where the job runs. */
+static void look_for_command(const struct job_spec *s,
+                             const struct schema_from *from,
+                             struct spec_report *report)
+{
+    const struct node *workdir = node_at(from, "workdir");
+    const struct node *command = node_at(from, "command");
     const char *program = s->command.n > 0 ? s->command.items[0] : "";
     const char *dir = s->workdir;
     char path[4096];
-    if (s->kind != SPEC_COMMAND || report->n_errors > 0)
-        return;
     bool has_dir = dir && !strchr(dir, '$');
     if (workdir && has_dir && is_missing(dir)) {
-        diagnostics_add(report, "W104", workdir->at, "workdir", hint,
+        diagnostics_add(report, "W104", workdir->at, "workdir", look_hint,
                         "the directory '%.200s' is not here", dir);
         return;
     }
@@ -213,8 +220,46 @@ void spec_look_for_files(const struct job_spec *s, const struct node *workdir,
     int n = snprintf(path, sizeof(path), "%s%s%s", program[0] == '/' ? "" : dir,
                      program[0] == '/' ? "" : "/", program);
     if (n > 0 && n < (int)sizeof(path) && is_missing(path))
-        diagnostics_add(report, "W104", command->first->at, "command", hint,
-                        "the program '%.200s' is not here", path);
+        diagnostics_add(report, "W104", command->first->at, "command",
+                        look_hint, "the program '%.200s' is not here", path);
+}
+
+/* What training reads. What it writes, it makes. */
+static void look_for_data(const struct job_spec *s,
+                          const struct schema_from *from,
+                          struct spec_report *report)
+{
+    static const char *const read[] = {
+        "dataset.path",
+        "train.checkpointer.checkpoint_dir",
+        "train.checkpointer.adapter_checkpoint",
+        "train.tokenizer.path",
+        "train.dataset.path",
+        "train.dataset_val.path",
+        "train.resume_from",
+    };
+    for (size_t i = 0; i < sizeof(read) / sizeof(read[0]); i++) {
+        const struct schema_key *k = schema_find(&spec_schema, read[i]);
+        const struct node *n = node_at(from, read[i]);
+        const char *path = k ? *(char *const *)((const char *)s + k->at) : NULL;
+        if (n && path && !strchr(path, '$') && is_missing(path))
+            diagnostics_add(report, "W104", n->at, read[i], look_hint,
+                            "'%.200s' is not here", path);
+    }
+}
+
+/* The nodes often have the same files, so warn while the user can react. It is
+ * no error: theirs may differ, and what a job waits for may make them. */
+void spec_look_for_files(const struct job_spec *s,
+                         const struct schema_from *from,
+                         struct spec_report *report)
+{
+    if (report->n_errors > 0)
+        return;
+    if (s->kind == SPEC_COMMAND)
+        look_for_command(s, from, report);
+    else if (s->depends_on.n == 0)
+        look_for_data(s, from, report);
 }
 
 static bool is_there(const char *dir, const char *name)

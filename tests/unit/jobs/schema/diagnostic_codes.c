@@ -33,16 +33,16 @@ static void whole(const char *lines, struct buf *out)
 /* Returns how many findings an example has; *ret_has: one has the code. */
 static size_t find(const char *lines, const char *code, bool *ret_has)
 {
-    struct spec_options opt = {.file = "/data/job.yaml",
-                               .home = "/nonexistent",
-                               .take_env = true,
-                               .now_s = 1.8e9};
+    struct spec_options opt = {
+        .file = "/data/job.yaml", .home = "/nonexistent", .now_s = 1.8e9};
     struct spec_report r = {.n = 0};
     struct spec_jobs jobs = {.n = 0};
     struct error err = ERROR_INIT;
     struct buf text = BUF_INIT;
     whole(lines, &text);
-    /* A secret without its file is a finding of every example with one. */
+    /* W102 to W104 are about this machine, which has no files of examples. A
+     * secret without its file is a finding of every example with one. */
+    opt.take_env = strncmp(code, "W10", 3) == 0;
     if (strcmp(code, "W103") != 0)
         opt.home = NULL;
     if (strchr(lines, '~'))
